@@ -1,0 +1,2 @@
+//! The `rayspin` command.
+fn main() {}

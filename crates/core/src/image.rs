@@ -1,0 +1,63 @@
+use ndarray::{ArrayD, IxDyn};
+
+use crate::{C32, Error, Geometry, Result};
+
+/// A reconstructed image and where it lies: `[z, y, x]`, or `[repetition, z, y, x]` for a series. A 2-D image has
+/// z = 1. Values are complex; [`Image::magnitude`] is what is shown.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Image {
+    data: ArrayD<C32>,
+    geometry: Geometry,
+}
+
+impl Image {
+    /// An image from a `[y, x]`, `[z, y, x]` or `[repetition, z, y, x]` array. Errors: another rank, or an empty axis.
+    pub fn new(data: ArrayD<C32>, geometry: Geometry) -> Result<Self> {
+        let shape = data.shape().to_vec();
+        if shape.contains(&0) || !(2..=4).contains(&shape.len()) {
+            return Err(Error::Shape {
+                what: "image".into(),
+                expected: "[y, x], [z, y, x] or [repetition, z, y, x], no axis empty".into(),
+                found: crate::format_shape(&shape),
+            });
+        }
+        let data = if shape.len() == 2 {
+            data.into_shape_with_order(IxDyn(&[1, shape[0], shape[1]]))
+                .map_err(|e| Error::value("image", "a contiguous array", e))?
+        } else {
+            data
+        };
+        Ok(Self { data, geometry })
+    }
+
+    /// The values, `[z, y, x]` or `[repetition, z, y, x]`.
+    pub fn data(&self) -> &ArrayD<C32> {
+        &self.data
+    }
+
+    /// Where it lies.
+    pub fn geometry(&self) -> &Geometry {
+        &self.geometry
+    }
+
+    /// The spatial shape `[nz, ny, nx]`.
+    pub fn shape_zyx(&self) -> [usize; 3] {
+        let shape = self.data.shape();
+        let rank = shape.len();
+        [shape[rank - 3], shape[rank - 2], shape[rank - 1]]
+    }
+
+    /// Number of repetitions, 1 for a single image.
+    pub fn repetitions(&self) -> usize {
+        if self.data.ndim() == 4 {
+            self.data.shape()[0]
+        } else {
+            1
+        }
+    }
+
+    /// |value|, the same shape.
+    pub fn magnitude(&self) -> ArrayD<f32> {
+        self.data.mapv(|v| v.norm())
+    }
+}

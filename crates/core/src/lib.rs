@@ -1,0 +1,28 @@
+//! Shapes, units, geometry, errors and progress shared by every Rayspin crate.
+//!
+//! Conventions, fixed once here and relied on everywhere above:
+//!
+//! - Arrays are in C order. Images are `[z, y, x]` (2-D `[y, x]`), coil images `[coil, z, y, x]`, samples
+//!   `[coil, sample]`.
+//! - Images are centred: along an axis of length n the index n/2 (rounded down) is position 0, and positions run from
+//!   `-(n/2)` to `n - n/2 - 1`, in voxels.
+//! - A [`Trajectory`] is in cycles per field of view, components in the order x, y, z.
+//! - The forward transform (image → samples) is `e^{-i2πk·x}`, its adjoint `e^{+i2πk·x}`.
+//! - Lengths are mm, angles radian, times s. Patient coordinates are LPS (as in DICOM and ISMRMRD) until a writer
+//!   that needs RAS converts.
+
+mod error;
+mod geometry;
+mod image;
+mod monitor;
+mod real;
+mod shape;
+mod trajectory;
+
+pub use error::{Error, ErrorKind, Result};
+pub use geometry::Geometry;
+pub use image::Image;
+pub use monitor::{Monitor, Progress, Silent};
+pub use real::{C32, C64, Real};
+pub use shape::{expect_shape, format_shape, voxels};
+pub use trajectory::{Trajectory, TrajectoryUnits};

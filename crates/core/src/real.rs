@@ -1,0 +1,65 @@
+use std::fmt::{Debug, Display, LowerExp};
+use std::iter::Sum;
+
+use num_complex::Complex;
+use num_traits::{Float, FloatConst, FromPrimitive, NumAssign, Signed};
+
+/// Single-precision complex number: the storage type of images and samples.
+pub type C32 = Complex<f32>;
+/// Double-precision complex number: the type of oracles.
+pub type C64 = Complex<f64>;
+
+/// `f32` or `f64`: the real numbers that transforms and solvers are generic over.
+pub trait Real:
+    Float
+    + FloatConst
+    + NumAssign
+    + FromPrimitive
+    + Signed
+    + Sum
+    + Send
+    + Sync
+    + Debug
+    + Display
+    + LowerExp
+    + Default
+    + 'static
+{
+    /// Unit round-off, the distance from 1 to the next number.
+    const EPSILON: Self;
+    /// `"f32"` or `"f64"`.
+    const NAME: &'static str;
+
+    /// The nearest number of this type.
+    fn from_f64(value: f64) -> Self;
+    /// The same number in double precision (exact).
+    fn to_f64(self) -> f64;
+}
+
+impl Real for f32 {
+    const EPSILON: Self = f32::EPSILON;
+    const NAME: &'static str = "f32";
+
+    #[inline(always)]
+    fn from_f64(value: f64) -> Self {
+        value as f32
+    }
+    #[inline(always)]
+    fn to_f64(self) -> f64 {
+        f64::from(self)
+    }
+}
+
+impl Real for f64 {
+    const EPSILON: Self = f64::EPSILON;
+    const NAME: &'static str = "f64";
+
+    #[inline(always)]
+    fn from_f64(value: f64) -> Self {
+        value
+    }
+    #[inline(always)]
+    fn to_f64(self) -> f64 {
+        self
+    }
+}

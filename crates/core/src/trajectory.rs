@@ -1,0 +1,196 @@
+use ndarray::{Array2, ArrayView2};
+
+use crate::{Error, Result};
+
+/// Where in k-space each sample lies, `[sample, dim]` in **cycles per field of view**, components in the order x, y, z.
+///
+/// Along an axis of n voxels a fully sampling trajectory spans −n/2 … n/2. Points outside that range are legal (the
+/// transforms are periodic in k with period n) but readers treat them as a sign of other units.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Trajectory {
+    points: Array2<f64>,
+}
+
+/// A unit in which files state trajectories.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum TrajectoryUnits {
+    /// Cycles per field of view, −n/2 … n/2.
+    CyclesPerFov,
+    /// Cycles per voxel, −0.5 … 0.5.
+    CyclesPerVoxel,
+    /// Radians per voxel, −π … π.
+    RadiansPerVoxel,
+    /// Cycles per metre (1/m), as sequence design states k.
+    CyclesPerMetre,
+    /// Radians per metre (rad/m).
+    RadiansPerMetre,
+}
+
+impl TrajectoryUnits {
+    /// Every unit, with the name the command line uses.
+    pub const ALL: [(Self, &'static str); 5] = [
+        (Self::CyclesPerFov, "cycles/fov"),
+        (Self::CyclesPerVoxel, "cycles/voxel"),
+        (Self::RadiansPerVoxel, "radians/voxel"),
+        (Self::CyclesPerMetre, "cycles/m"),
+        (Self::RadiansPerMetre, "radians/m"),
+    ];
+
+    /// The name the command line uses.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::CyclesPerFov => "cycles/fov",
+            Self::CyclesPerVoxel => "cycles/voxel",
+            Self::RadiansPerVoxel => "radians/voxel",
+            Self::CyclesPerMetre => "cycles/m",
+            Self::RadiansPerMetre => "radians/m",
+        }
+    }
+
+    /// Factor that turns one component in this unit into cycles per field of view, for `n` voxels over `fov_mm`.
+    pub fn to_cycles_per_fov(self, n: usize, fov_mm: f64) -> f64 {
+        let tau = std::f64::consts::TAU;
+        match self {
+            Self::CyclesPerFov => 1.0,
+            Self::CyclesPerVoxel => n as f64,
+            Self::RadiansPerVoxel => n as f64 / tau,
+            Self::CyclesPerMetre => fov_mm * 1e-3,
+            Self::RadiansPerMetre => fov_mm * 1e-3 / tau,
+        }
+    }
+}
+
+impl std::fmt::Display for TrajectoryUnits {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl std::str::FromStr for TrajectoryUnits {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        Self::ALL
+            .iter()
+            .find(|(_, name)| *name == text)
+            .map(|(unit, _)| *unit)
+            .ok_or_else(|| {
+                let names: Vec<_> = Self::ALL.iter().map(|(_, name)| *name).collect();
+                Error::value("trajectory units", format!("one of {}", names.join(", ")), text)
+            })
+    }
+}
+
+impl Trajectory {
+    /// A trajectory from points `[sample, dim]` in cycles per field of view; dim is 1, 2 or 3.
+    ///
+    /// Errors: no samples, another number of dimensions, or a component that is not finite.
+    pub fn from_cycles_per_fov(points: Array2<f64>) -> Result<Self> {
+        let (samples, dims) = points.dim();
+        if samples == 0 {
+            return Err(Error::value("trajectory", "at least one sample", "0 samples"));
+        }
+        if !(1..=3).contains(&dims) {
+            return Err(Error::value(
+                "trajectory",
+                "1 to 3 dimensions",
+                format!("{dims} dimensions"),
+            ));
+        }
+        if let Some((index, value)) = points.iter().enumerate().find(|(_, value)| !value.is_finite()) {
+            return Err(Error::NotFinite {
+                what: "trajectory".into(),
+                index,
+                found: value.to_string(),
+            });
+        }
+        Ok(Self {
+            points: points.as_standard_layout().into_owned(),
+        })
+    }
+
+    /// A trajectory from points in `units`; `matrix` and `fov_mm` are in the order x, y, z, one entry a dimension.
+    pub fn from_units(
+        mut points: Array2<f64>,
+        units: TrajectoryUnits,
+        matrix: &[usize],
+        fov_mm: &[f64],
+    ) -> Result<Self> {
+        let dims = points.ncols();
+        if matrix.len() != dims || fov_mm.len() != dims {
+            return Err(Error::value(
+                "trajectory",
+                format!("{dims} matrix and field-of-view entries"),
+                format!("{} and {}", matrix.len(), fov_mm.len()),
+            ));
+        }
+        for (dim, mut column) in points.columns_mut().into_iter().enumerate() {
+            let factor = units.to_cycles_per_fov(matrix[dim], fov_mm[dim]);
+            column.mapv_inplace(|k| k * factor);
+        }
+        Self::from_cycles_per_fov(points)
+    }
+
+    /// Number of samples.
+    pub fn samples(&self) -> usize {
+        self.points.nrows()
+    }
+
+    /// Number of dimensions, 1 to 3.
+    pub fn dims(&self) -> usize {
+        self.points.ncols()
+    }
+
+    /// The points `[sample, dim]` in cycles per field of view.
+    pub fn points(&self) -> ArrayView2<'_, f64> {
+        self.points.view()
+    }
+
+    /// One sample's components.
+    pub fn point(&self, sample: usize) -> &[f64] {
+        let dims = self.dims();
+        self.points
+            .as_slice()
+            .map_or(&[], |all| &all[sample * dims..(sample + 1) * dims])
+    }
+
+    /// The largest |k| of each component.
+    pub fn extent(&self) -> Vec<f64> {
+        self.points
+            .columns()
+            .into_iter()
+            .map(|c| c.iter().fold(0.0, |m: f64, k| m.max(k.abs())))
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ndarray::array;
+
+    #[test]
+    fn every_unit_of_the_same_point_agrees() {
+        let (n, fov) = (256usize, 320.0);
+        let k = 100.0; // cycles per field of view
+        for (unit, name) in TrajectoryUnits::ALL {
+            let stated = k / unit.to_cycles_per_fov(n, fov);
+            let t = Trajectory::from_units(array![[stated]], unit, &[n], &[fov]).unwrap();
+            assert!((t.points()[[0, 0]] - k).abs() < 1e-9, "{name}");
+            assert_eq!(name.parse::<TrajectoryUnits>().unwrap(), unit);
+        }
+        assert!(
+            (TrajectoryUnits::RadiansPerVoxel.to_cycles_per_fov(2, 1.0) * std::f64::consts::PI - 1.0).abs()
+                < 1e-12
+        );
+    }
+
+    #[test]
+    fn bad_points_are_named() {
+        let nan = Trajectory::from_cycles_per_fov(array![[0.0, 1.0], [f64::NAN, 0.0]]);
+        assert!(matches!(nan, Err(Error::NotFinite { index: 2, .. })));
+        assert!(Trajectory::from_cycles_per_fov(Array2::zeros((0, 2))).is_err());
+        assert!(Trajectory::from_cycles_per_fov(Array2::zeros((3, 4))).is_err());
+        assert!("furlongs".parse::<TrajectoryUnits>().is_err());
+    }
+}

@@ -1,0 +1,107 @@
+//! The CPU: a thread pool of its own and the instruction set found at run time.
+
+pub mod simd;
+
+use rayspin_core::{Error, Result};
+
+/// A pool of threads and the SIMD level of this machine.
+pub struct Cpu {
+    pool: rayon::ThreadPool,
+    level: simd::Level,
+}
+
+impl Cpu {
+    pub(crate) fn new(threads: usize) -> Result<Self> {
+        if threads == 0 {
+            return Err(Error::value("threads", "at least 1", 0));
+        }
+        let pool = rayon::ThreadPoolBuilder::new()
+            .num_threads(threads)
+            .thread_name(|i| format!("rayspin-{i}"))
+            .build()
+            .map_err(|e| {
+                Error::value(
+                    "threads",
+                    "a number that the system can start",
+                    format!("{threads} ({e})"),
+                )
+            })?;
+        Ok(Self {
+            pool,
+            level: simd::Level::new(),
+        })
+    }
+
+    /// Runs `work` inside the pool: `rayon`'s parallel iterators in it use this device's threads and no others.
+    pub fn run<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
+        self.pool.install(work)
+    }
+
+    /// Number of threads.
+    pub fn threads(&self) -> usize {
+        self.pool.current_num_threads()
+    }
+
+    /// The SIMD level, for [`simd::dispatch!`].
+    pub fn level(&self) -> simd::Level {
+        self.level
+    }
+
+    /// The instruction set's name, for people.
+    pub fn simd_name(&self) -> &'static str {
+        #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
+        {
+            if self.level.as_avx512().is_some() {
+                return "AVX-512";
+            }
+            if self.level.as_avx2().is_some() {
+                return "AVX2+FMA";
+            }
+            if self.level.as_sse4_2().is_some() {
+                return "SSE4.2";
+            }
+        }
+        #[cfg(target_arch = "aarch64")]
+        if self.level.as_neon().is_some() {
+            return "NEON";
+        }
+        "baseline"
+    }
+}
+
+impl std::fmt::Debug for Cpu {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Cpu({} threads, {})", self.threads(), self.simd_name())
+    }
+}
+
+/// Number of threads that this process may run at once (affinity and container limits included).
+pub fn available_threads() -> usize {
+    std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
+}
+
+/// The processor's name as the system states it, or its architecture.
+pub fn model_name() -> String {
+    let stated = std::fs::read_to_string("/proc/cpuinfo").ok().and_then(|text| {
+        let line = text.lines().find(|line| line.starts_with("model name"))?;
+        Some(line.split(':').nth(1)?.trim().to_owned())
+    });
+    stated.unwrap_or_else(|| std::env::consts::ARCH.to_owned())
+}
+
+/// Bytes of physical memory and bytes available now, where the system says.
+pub fn memory() -> Option<(u64, u64)> {
+    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let field = |name: &str| -> Option<u64> {
+        let line = text.lines().find(|line| line.starts_with(name))?;
+        Some(line.split_whitespace().nth(1)?.parse::<u64>().ok()? * 1024)
+    };
+    Some((field("MemTotal:")?, field("MemAvailable:")?))
+}
+
+/// The most memory this process has held resident so far, in bytes, where the system says.
+pub fn peak_memory() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = text.lines().find(|line| line.starts_with("VmHWM:"))?;
+    Some(line.split_whitespace().nth(1)?.parse::<u64>().ok()? * 1024)
+}

@@ -1,0 +1,7 @@
+//! Algorithms, one folder each, with every variant from naive to best.
+//!
+//! Each folder has the same shape: `mod.rs` (public functions and the variant table), `reference.rs` (an f64 oracle as
+//! plain as the formula), `cpu.rs` or `cpu/` (CPU variants), and `README.md` (the maths, the work to be done, the
+//! measured table). The public functions run the best variant; [`variant::Variant`] describes the others.
+
+pub mod variant;

@@ -1,0 +1,1 @@
+//! Linear operators over device arrays, and the laws they obey

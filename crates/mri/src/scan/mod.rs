@@ -1,0 +1,28 @@
+//! A raw scan as a scanner writes it, and the frames that reconstruction takes from it.
+
+mod acquisition;
+mod header;
+
+pub use acquisition::{Acquisition, Counters, Flags};
+pub use header::{EncodedSpace, Encoding, Limits, ScanHeader, TrajectoryKind};
+
+use rayspin_core::TrajectoryUnits;
+
+/// A raw scan: the header and every acquisition in file order, as the ISMRMRD standard organises them
+/// (Inati et al., Magn Reson Med 77:411, 2017).
+#[derive(Debug, Clone, Default)]
+pub struct Scan {
+    /// What the file says of the experiment.
+    pub header: ScanHeader,
+    /// Every acquisition in file order, noise, calibration and navigators included.
+    pub acquisitions: Vec<Acquisition>,
+    /// What a reader had to assume or repair, one sentence each, for the user to see.
+    pub notes: Vec<String>,
+}
+
+impl Scan {
+    /// Units that the header itself names for the trajectory, if it does.
+    pub fn stated_trajectory_units(&self) -> Option<TrajectoryUnits> {
+        self.header.trajectory_units
+    }
+}

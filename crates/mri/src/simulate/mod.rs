@@ -1,0 +1,1 @@
+//! Scans whose truth is known: closed-form k-space of phantoms on any trajectory.

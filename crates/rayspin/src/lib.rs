@@ -1,0 +1,1 @@
+//! Rayspin: raw MRI and CT scans into images

@@ -1,0 +1,1 @@
+//! Iterative solvers over linear operators
