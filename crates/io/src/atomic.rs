@@ -1,0 +1,149 @@
+//! Output files that are either whole or absent.
+
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::error::{Error, Result, parent_folder};
+
+/// Temporary files that exist at this moment.
+static IN_FLIGHT: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
+
+fn in_flight() -> MutexGuard<'static, BTreeSet<PathBuf>> {
+    IN_FLIGHT.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Removes every temporary file that a write in progress has made, in any thread; returns how many.
+///
+/// A Ctrl-C handler calls it just before it ends the process. A write that is under way and goes on afterwards fails
+/// with [`Error::Write`]; the file it was to replace stays as it was.
+pub fn remove_in_flight() -> usize {
+    let files = std::mem::take(&mut *in_flight());
+    files.iter().filter(|file| fs::remove_file(file).is_ok()).count()
+}
+
+/// Writes `path` through a temporary file in the same folder: `write` fills the file at the path that it is given, which
+/// is then flushed to disk and renamed to `path`. When anything fails, `path` is as it was and the temporary file is gone.
+///
+/// A link at `path` is followed. Errors: [`Error::Write`] when the folder does not exist or may not be written, or when
+/// `path` is not a regular file; whatever `write` returns.
+pub fn write_atomically<T>(path: &Path, write: impl FnOnce(&Path) -> Result<T>) -> Result<T> {
+    let fail = |source| Error::write(path, source);
+    let target = Target::of(path).map_err(fail)?;
+    let temporary = target.temporary().map_err(fail)?;
+    let value = write(temporary.path())?;
+    temporary.finish(&target).map_err(fail)?;
+    Ok(value)
+}
+
+/// [`write_atomically`] for a writer that takes a stream: `write` gets a buffered file, errors become [`Error::Write`].
+pub fn write_stream_atomically<T>(
+    path: &Path,
+    write: impl FnOnce(&mut BufWriter<File>) -> io::Result<T>,
+) -> Result<T> {
+    write_atomically(path, |temporary| {
+        let fail = |source| Error::write(path, source);
+        let file = File::options()
+            .write(true)
+            .truncate(true)
+            .open(temporary)
+            .map_err(fail)?;
+        let mut file = BufWriter::with_capacity(1 << 20, file);
+        let value = write(&mut file).map_err(fail)?;
+        file.flush().map_err(fail)?;
+        Ok(value)
+    })
+}
+
+/// Where the file is to end up.
+struct Target {
+    path: PathBuf,
+    permissions: Option<fs::Permissions>,
+}
+
+impl Target {
+    fn of(path: &Path) -> io::Result<Self> {
+        match fs::metadata(path) {
+            Ok(found) if found.is_file() => Ok(Self {
+                path: fs::canonicalize(path)?,
+                permissions: Some(found.permissions()),
+            }),
+            Ok(found) if found.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
+            // Renaming over a device or a pipe would replace it.
+            Ok(_) => Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file")),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Self {
+                path: path.to_owned(),
+                permissions: None,
+            }),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn temporary(&self) -> io::Result<Temporary> {
+        let Some(name) = self.path.file_name() else {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "no file name"));
+        };
+        // Names are at most 255 bytes on most systems; the random part and the ends take about 20 of them.
+        let stem: String = name.to_string_lossy().chars().take(40).collect();
+        let prefix = format!(".{stem}.");
+        let mut builder = tempfile::Builder::new();
+        builder.prefix(&prefix).suffix(".part");
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            // The default is readable by the owner only, which the renamed file would keep.
+            builder.permissions(fs::Permissions::from_mode(0o666));
+        }
+        // The lock is held so that a file is never there without being listed.
+        let mut files = in_flight();
+        let path = builder.tempfile_in(parent_folder(&self.path))?.into_temp_path();
+        files.insert(path.to_path_buf());
+        Ok(Temporary { path: Some(path) })
+    }
+}
+
+/// A temporary file that goes away, and leaves the registry, when dropped.
+struct Temporary {
+    path: Option<tempfile::TempPath>,
+}
+
+impl Temporary {
+    fn path(&self) -> &Path {
+        self.path.as_deref().unwrap_or(Path::new(""))
+    }
+
+    fn finish(mut self, target: &Target) -> io::Result<()> {
+        let Some(path) = self.path.take() else {
+            return Ok(());
+        };
+        let listed = path.to_path_buf();
+        let renamed = (|| {
+            // A writable handle: Windows refuses to flush through a read-only one.
+            File::options().write(true).open(&path)?.sync_all()?;
+            if let Some(permissions) = &target.permissions {
+                fs::set_permissions(&path, permissions.clone())?;
+            }
+            path.persist(&target.path).map_err(|e| e.error)
+        })();
+        in_flight().remove(&listed);
+        renamed?;
+        #[cfg(unix)]
+        if let Ok(folder) = File::open(parent_folder(&target.path)) {
+            // The data are safe already; some file systems cannot flush a folder.
+            let _ = folder.sync_all();
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        if let Some(path) = self.path.take() {
+            in_flight().remove(path.as_ref() as &Path);
+            // Closing removes the file; it may be gone already.
+            let _ = path.close();
+        }
+    }
+}
