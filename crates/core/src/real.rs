@@ -1,6 +1,7 @@
 use std::fmt::{Debug, Display, LowerExp};
 use std::iter::Sum;
 
+use bytemuck::Pod;
 use num_complex::Complex;
 use num_traits::{Float, FloatConst, FromPrimitive, NumAssign, Signed};
 
@@ -9,9 +10,11 @@ pub type C32 = Complex<f32>;
 /// Double-precision complex number: the type of oracles.
 pub type C64 = Complex<f64>;
 
-/// `f32` or `f64`: the real numbers that transforms and solvers are generic over.
+/// `f32` or `f64`: the real numbers that transforms and solvers are generic over. Plain data, so that arrays of them and
+/// of their complex numbers live on any device.
 pub trait Real:
     Float
+    + Pod
     + FloatConst
     + NumAssign
     + FromPrimitive
