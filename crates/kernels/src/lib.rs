@@ -5,3 +5,4 @@
 //! measured table). The public functions run the best variant; [`variant::Variant`] describes the others.
 
 pub mod variant;
+pub mod walsh;
