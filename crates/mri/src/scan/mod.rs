@@ -1,10 +1,20 @@
 //! A raw scan as a scanner writes it, and the frames that reconstruction takes from it.
 
 mod acquisition;
+mod cartesian;
+mod frames;
+mod geometry;
 mod header;
+mod noncartesian;
+#[cfg(test)]
+mod tests;
+mod units;
 
 pub use acquisition::{Acquisition, Counters, Flags};
+pub use frames::{Frame, FrameIndex, FrameOptions, Label, MAX_MATRIX, Samples};
+pub use geometry::stack;
 pub use header::{EncodedSpace, Encoding, Limits, ScanHeader, TrajectoryKind};
+pub use units::detect_units;
 
 use rayspin_core::TrajectoryUnits;
 

@@ -1,0 +1,157 @@
+use ndarray::{ArrayD, IxDyn};
+use rayspin_core::{C32, Error, Result};
+
+use super::frames::{Samples, note};
+use super::{Acquisition, Encoding, Flags, Limits};
+
+/// Places the readouts of one image on the grid.
+///
+/// The grid covers the encoded field of view at the reconstruction's voxel size, so that `fov_recon / fov_encoded` of
+/// it, around the centre, is the image. Lines measured more than once are averaged.
+pub(super) fn assemble(
+    readouts: &[(usize, &Acquisition)],
+    encoding: &Encoding,
+    notes: &mut Vec<String>,
+) -> Result<(Vec<usize>, Samples)> {
+    let grid: [usize; 3] = std::array::from_fn(|axis| grid_size(encoding, axis));
+    let encoded = encoding.encoded.matrix;
+    let [nx, ny, nz] = grid;
+    let coils = readouts[0].1.data.nrows();
+    let lines = ny * nz;
+    let mut kspace = vec![C32::ZERO; coils * lines * nx];
+    let mut counts = vec![0u32; lines * nx];
+    let centre_1 = centre(encoding.step_1, encoded[1], "phase encoding", notes);
+    let centre_2 = centre(encoding.step_2, encoded[2], "second phase encoding", notes);
+    let mut left_out = 0;
+
+    for (index, readout) in readouts {
+        let samples = readout.data.ncols();
+        let start = readout.discard_pre;
+        let end = samples.saturating_sub(readout.discard_post);
+        if start >= end {
+            return Err(Error::value(
+                format!("acquisition {index} discard_pre and discard_post"),
+                format!("below {samples} samples together"),
+                format!("{start} and {}", readout.discard_post),
+            ));
+        }
+        let y = place(readout.counters.step_1 as usize, centre_1, ny);
+        let z = place(readout.counters.step_2 as usize, centre_2, nz);
+        let (Some(y), Some(z)) = (y, z) else {
+            // A grid coarser than what was encoded keeps the centre of k-space only.
+            if ny >= encoded[1] && nz >= encoded[2] {
+                return Err(Error::value(
+                    format!("acquisition {index} kspace_encode_step_1 and _2"),
+                    format!(
+                        "within the matrix of {ny} x {nz} lines around its centre {centre_1}, {centre_2}"
+                    ),
+                    format!("{} and {}", readout.counters.step_1, readout.counters.step_2),
+                ));
+            }
+            left_out += 1;
+            continue;
+        };
+        let reversed = readout.flags.contains(Flags::REVERSE);
+        let centre = centre_sample(readout, encoded[0], notes);
+        for sample in start..end {
+            let position = if reversed { samples - 1 - sample } else { sample };
+            let Some(x) = place(position, centre, nx) else {
+                continue;
+            };
+            let at = (z * ny + y) * nx + x;
+            counts[at] += 1;
+            for coil in 0..coils {
+                kspace[coil * lines * nx + at] += readout.data[[coil, sample]];
+            }
+        }
+    }
+    if left_out > 0 {
+        note(
+            notes,
+            format!("{left_out} outer lines are left out: the matrix asked for is coarser than the scan"),
+        );
+    }
+    for coil in kspace.chunks_exact_mut(lines * nx) {
+        for (value, &count) in coil.iter_mut().zip(&counts) {
+            if count > 1 {
+                *value /= count as f32;
+            }
+        }
+    }
+    if counts.iter().all(|&c| c == 0) {
+        return Err(Error::value(
+            "acquisitions",
+            "samples that fall on the matrix",
+            "none",
+        ));
+    }
+    let flat = nz == 1 && encoding.recon.matrix[2] == 1;
+    let shape = if flat { vec![ny, nx] } else { vec![nz, ny, nx] };
+    let [rx, ry, rz] = encoding.recon.matrix;
+    let matrix = if flat { vec![ry, rx] } else { vec![rz, ry, rx] };
+    let with_coils: Vec<usize> = std::iter::once(coils).chain(shape.iter().copied()).collect();
+    let array = |shape: &[usize], values| {
+        ArrayD::from_shape_vec(IxDyn(shape), values).map_err(|e| Error::value("k-space", "a full grid", e))
+    };
+    let sampled = ArrayD::from_shape_vec(IxDyn(&shape), counts.iter().map(|&c| c > 0).collect())
+        .map_err(|e| Error::value("k-space", "a full grid", e))?;
+    Ok((
+        matrix,
+        Samples::Cartesian {
+            kspace: array(&with_coils, kspace)?,
+            sampled,
+        },
+    ))
+}
+
+/// Voxels over the encoded field of view at the reconstruction's voxel size.
+fn grid_size(encoding: &Encoding, axis: usize) -> usize {
+    let recon = encoding.recon.matrix[axis];
+    let (encoded_fov, recon_fov) = (encoding.encoded.fov_mm[axis], encoding.recon.fov_mm[axis]);
+    let usable = |fov: f64| fov.is_finite() && fov > 0.0;
+    if !usable(encoded_fov) || !usable(recon_fov) {
+        return recon;
+    }
+    let size = (recon as f64 * encoded_fov / recon_fov).round();
+    // A garbage field of view must not decide how much memory is taken: 8 times is beyond any oversampling.
+    if size < 1.0 || size > 8.0 * encoding.encoded.matrix[axis].max(recon) as f64 {
+        recon
+    } else {
+        size as usize
+    }
+}
+
+/// Index on an axis of `n` of what lies at `position` when `centre` is the k-space centre.
+fn place(position: usize, centre: usize, n: usize) -> Option<usize> {
+    (position + n / 2).checked_sub(centre).filter(|&i| i < n)
+}
+
+fn centre(limits: Option<Limits>, n: usize, what: &str, notes: &mut Vec<String>) -> usize {
+    match limits {
+        Some(limits) => limits.centre,
+        None => {
+            if n > 1 {
+                note(
+                    notes,
+                    format!("the header states no centre of {what}: line {} assumed", n / 2),
+                );
+            }
+            n / 2
+        }
+    }
+}
+
+fn centre_sample(readout: &Acquisition, encoded_x: usize, notes: &mut Vec<String>) -> usize {
+    let samples = readout.data.ncols();
+    let stated = readout.centre_sample;
+    // A full readout whose centre is its first sample, or no sample at all, is an unset field.
+    if stated >= samples || (stated == 0 && samples > 1 && samples >= encoded_x) {
+        let assumed = samples / 2;
+        note(
+            notes,
+            format!("centre_sample is {stated} of {samples} samples: {assumed} assumed"),
+        );
+        return assumed;
+    }
+    stated
+}

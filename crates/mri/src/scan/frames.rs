@@ -1,0 +1,294 @@
+use std::collections::BTreeMap;
+
+use ndarray::{Array2, ArrayD};
+use rayspin_core::{C32, Error, Geometry, Result, Trajectory, TrajectoryUnits};
+
+use super::{Scan, cartesian, geometry, noncartesian};
+
+/// What one image is made of: the counters that its readouts share.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Label {
+    /// Encoding index.
+    pub encoding: usize,
+    /// Contrast (echo).
+    pub contrast: u16,
+    /// Cardiac phase.
+    pub phase: u16,
+    /// Set.
+    pub set: u16,
+    /// Repetition.
+    pub repetition: u16,
+    /// Slice.
+    pub slice: u16,
+}
+
+/// The samples of one image on their way to reconstruction.
+#[derive(Debug, Clone)]
+pub struct Frame {
+    /// Which image it is.
+    pub label: Label,
+    /// The image to reconstruct, `[z, y, x]` or `[y, x]`.
+    pub matrix: Vec<usize>,
+    /// Where the image lies.
+    pub geometry: Geometry,
+    /// The measured values.
+    pub samples: Samples,
+}
+
+/// Measured values, on the grid or with a trajectory.
+#[derive(Debug, Clone)]
+pub enum Samples {
+    /// On the grid of an image `[coil, z, y, x]` (or `[coil, y, x]`), zero where nothing was measured, centre at n/2.
+    /// The grid's field of view may be larger than the matrix asks (readout oversampling): the image's centre is kept.
+    Cartesian {
+        /// The grid.
+        kspace: ArrayD<C32>,
+        /// Where it was measured, `[z, y, x]` or `[y, x]`.
+        sampled: ArrayD<bool>,
+    },
+    /// Anywhere.
+    NonCartesian {
+        /// Where each sample lies.
+        trajectory: Trajectory,
+        /// The samples, `[coil, sample]`.
+        data: Array2<C32>,
+    },
+}
+
+/// How frames are taken from a scan.
+#[derive(Debug, Clone, Default)]
+pub struct FrameOptions {
+    /// Trajectory units to believe instead of the header or the range.
+    pub units: Option<TrajectoryUnits>,
+    /// Matrix to reconstruct instead of the header's, x, y, z.
+    pub matrix: Option<[usize; 3]>,
+}
+
+impl Frame {
+    /// Number of coils.
+    pub fn coils(&self) -> usize {
+        match &self.samples {
+            Samples::Cartesian { kspace, .. } => kspace.shape()[0],
+            Samples::NonCartesian { data, .. } => data.nrows(),
+        }
+    }
+
+    /// A Cartesian frame from a zero-filled grid `[coil, z, y, x]` or `[coil, y, x]` (z of 1 is dropped): measured
+    /// where any coil is not zero.
+    ///
+    /// Errors: another rank, an empty axis, values that are not finite, or nothing measured.
+    pub fn from_grid(kspace: ArrayD<C32>, geometry: Geometry) -> Result<Self> {
+        let shape = kspace.shape().to_vec();
+        if !(3..=4).contains(&shape.len()) || shape.contains(&0) {
+            return Err(Error::Shape {
+                what: "k-space".into(),
+                expected: "[coil, y, x] or [coil, z, y, x], no axis empty".into(),
+                found: rayspin_core::format_shape(&shape),
+            });
+        }
+        check_finite("k-space", kspace.iter())?;
+        let (kspace, matrix) = match shape[..] {
+            [coils, 1, y, x] => (reshape(kspace, &[coils, y, x])?, vec![y, x]),
+            _ => (kspace, shape[1..].to_vec()),
+        };
+        let sampled = kspace.map_axis(ndarray::Axis(0), |coils| coils.iter().any(|v| *v != C32::ZERO));
+        if !sampled.iter().any(|&s| s) {
+            return Err(Error::value(
+                "k-space",
+                "at least one value that is not zero",
+                "all zero",
+            ));
+        }
+        Ok(Self {
+            label: Label::default(),
+            matrix,
+            geometry,
+            samples: Samples::Cartesian { kspace, sampled },
+        })
+    }
+
+    /// A non-Cartesian frame from samples `[coil, sample]` and their trajectory. `matrix` is `[z, y, x]` or `[y, x]`.
+    pub fn from_samples(
+        data: Array2<C32>,
+        trajectory: Trajectory,
+        matrix: Vec<usize>,
+        geometry: Geometry,
+    ) -> Result<Self> {
+        if data.nrows() == 0 || data.ncols() != trajectory.samples() {
+            return Err(Error::Shape {
+                what: "samples".into(),
+                expected: format!("[coil, {}] as the trajectory has", trajectory.samples()),
+                found: rayspin_core::format_shape(data.shape()),
+            });
+        }
+        if matrix.len() != trajectory.dims() {
+            return Err(Error::value(
+                "matrix",
+                format!("{} axes as the trajectory has", trajectory.dims()),
+                rayspin_core::format_shape(&matrix),
+            ));
+        }
+        check_finite("samples", data.iter())?;
+        Ok(Self {
+            label: Label::default(),
+            matrix,
+            geometry,
+            samples: Samples::NonCartesian { trajectory, data },
+        })
+    }
+}
+
+/// The images a scan holds and the readouts each is made of, in label order.
+pub struct FrameIndex<'a> {
+    scan: &'a Scan,
+    frames: BTreeMap<Label, Vec<usize>>,
+}
+
+impl Scan {
+    /// Sorts the image readouts by what they are part of. Noise, calibration, navigator, phase-correction, feedback and
+    /// dummy readouts are left out; averages stay together.
+    ///
+    /// Errors: no image readout at all.
+    pub fn frames(&self) -> Result<FrameIndex<'_>> {
+        let mut frames: BTreeMap<Label, Vec<usize>> = BTreeMap::new();
+        for (index, acquisition) in self.acquisitions.iter().enumerate() {
+            if !acquisition.flags.is_image() {
+                continue;
+            }
+            let c = &acquisition.counters;
+            let label = Label {
+                encoding: acquisition.encoding,
+                contrast: c.contrast,
+                phase: c.phase,
+                set: c.set,
+                repetition: c.repetition,
+                slice: c.slice,
+            };
+            frames.entry(label).or_default().push(index);
+        }
+        if frames.is_empty() {
+            return Err(Error::value(
+                "acquisitions",
+                "at least one that carries image data",
+                format!(
+                    "{} of noise, calibration, navigator or dummy kind",
+                    self.acquisitions.len()
+                ),
+            ));
+        }
+        Ok(FrameIndex { scan: self, frames })
+    }
+}
+
+impl FrameIndex<'_> {
+    /// The labels, in order.
+    pub fn labels(&self) -> impl Iterator<Item = Label> + '_ {
+        self.frames.keys().copied()
+    }
+
+    /// Assembles one image's samples; what had to be assumed goes to `notes` (once each).
+    ///
+    /// Errors: an unknown label, an encoding that the header lacks, or samples that contradict the header, each named.
+    pub fn assemble(&self, label: Label, options: &FrameOptions, notes: &mut Vec<String>) -> Result<Frame> {
+        let readouts = self
+            .frames
+            .get(&label)
+            .ok_or_else(|| Error::value("frame", "one that the scan holds", format!("{label:?}")))?;
+        let encoding = self.scan.header.encodings.get(label.encoding).ok_or_else(|| {
+            Error::value(
+                "encoding_space_ref",
+                format!(
+                    "below {} (the header's encodings)",
+                    self.scan.header.encodings.len()
+                ),
+                label.encoding,
+            )
+        })?;
+        let mut encoding = encoding.clone();
+        if let Some(matrix) = options.matrix {
+            check_matrix(matrix)?;
+            encoding.recon.matrix = matrix;
+        }
+        check_matrix(encoding.encoded.matrix)?;
+        check_matrix(encoding.recon.matrix)?;
+        let readouts: Vec<_> = readouts
+            .iter()
+            .map(|&i| (i, &self.scan.acquisitions[i]))
+            .collect();
+        let coils = readouts[0].1.data.nrows();
+        for (index, readout) in &readouts {
+            if readout.data.nrows() != coils || coils == 0 {
+                return Err(Error::value(
+                    format!("acquisition {index} coils"),
+                    format!("{} as in acquisition {}", coils.max(1), readouts[0].0),
+                    readout.data.nrows(),
+                ));
+            }
+            check_finite(&format!("acquisition {index} samples"), readout.data.iter())?;
+        }
+        let place = geometry::of_readout(readouts[0].1, &encoding, notes);
+        let with_trajectory = readouts.iter().filter(|(_, r)| r.trajectory.is_some()).count();
+        let (matrix, samples) = if with_trajectory == 0 {
+            cartesian::assemble(&readouts, &encoding, notes)?
+        } else if with_trajectory == readouts.len() {
+            let units = options.units.or(self.scan.stated_trajectory_units());
+            noncartesian::assemble(&readouts, &encoding, units, notes)?
+        } else {
+            return Err(Error::value(
+                "trajectory",
+                "one for every readout of an image, or none",
+                format!("{with_trajectory} of {}", readouts.len()),
+            ));
+        };
+        Ok(Frame {
+            label,
+            matrix,
+            geometry: place,
+            samples,
+        })
+    }
+}
+
+/// The largest matrix that is taken at its word: beyond it a header is more likely broken than an image that large.
+pub const MAX_MATRIX: usize = 16384;
+
+fn check_matrix(matrix: [usize; 3]) -> Result<()> {
+    let voxels = matrix.iter().try_fold(1usize, |n, &d| n.checked_mul(d));
+    if matrix.iter().any(|&n| n == 0 || n > MAX_MATRIX) || voxels.is_none_or(|v| v > 1 << 34) {
+        return Err(Error::value(
+            "matrix size",
+            format!("1 to {MAX_MATRIX} along each axis, at most 2^34 voxels"),
+            format!("{} x {} x {}", matrix[0], matrix[1], matrix[2]),
+        ));
+    }
+    Ok(())
+}
+
+pub(super) fn check_finite<'a>(what: &str, values: impl Iterator<Item = &'a C32>) -> Result<()> {
+    for (index, value) in values.enumerate() {
+        if !(value.re.is_finite() && value.im.is_finite()) {
+            return Err(Error::NotFinite {
+                what: what.into(),
+                index,
+                found: value.to_string(),
+            });
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn note(notes: &mut Vec<String>, text: impl Into<String>) {
+    let text = text.into();
+    if !notes.contains(&text) {
+        notes.push(text);
+    }
+}
+
+fn reshape(array: ArrayD<C32>, shape: &[usize]) -> Result<ArrayD<C32>> {
+    let found = array.shape().to_vec();
+    array
+        .as_standard_layout()
+        .into_owned()
+        .into_shape_with_order(shape)
+        .map_err(|_| Error::shape("k-space", shape, &found))
+}

@@ -1,0 +1,127 @@
+use rayspin_core::Geometry;
+
+use super::frames::note;
+use super::{Acquisition, Encoding};
+
+/// Where an image lies, from a readout's header; what is missing or impossible is replaced, and said.
+pub(super) fn of_readout(readout: &Acquisition, encoding: &Encoding, notes: &mut Vec<String>) -> Geometry {
+    let mut spacing = [1.0; 3];
+    for axis in 0..3 {
+        let (n, fov) = (encoding.recon.matrix[axis], encoding.recon.fov_mm[axis]);
+        if fov.is_finite() && fov > 0.0 {
+            spacing[axis] = fov / n as f64;
+        } else {
+            let name = ["x", "y", "z"][axis];
+            note(
+                notes,
+                format!("the header's field of view along {name} is {fov} mm: 1 mm voxels assumed"),
+            );
+        }
+    }
+    let wide = |v: [f32; 3]| v.map(f64::from);
+    let stated = Geometry::new(
+        spacing,
+        wide(readout.position),
+        wide(readout.read_dir),
+        wide(readout.phase_dir),
+        wide(readout.slice_dir),
+    );
+    if let Ok(geometry) = stated {
+        return geometry;
+    }
+    let directions = [readout.read_dir, readout.phase_dir, readout.slice_dir];
+    let why = if directions.iter().flatten().all(|&v| v == 0.0) {
+        "states no"
+    } else {
+        "has no orthonormal"
+    };
+    note(
+        notes,
+        format!(
+            "the header {why} direction cosines: x to the patient's left, y posterior, z superior assumed"
+        ),
+    );
+    let position = wide(readout.position);
+    let default = Geometry {
+        spacing_mm: spacing,
+        ..Geometry::default()
+    };
+    if position.iter().all(|p| p.is_finite()) {
+        Geometry {
+            position_mm: position,
+            ..default
+        }
+    } else {
+        note(
+            notes,
+            "the header's position is not finite: the isocentre assumed",
+        );
+        default
+    }
+}
+
+/// The geometry of slices stacked along z, from each slice's own, in stacking order.
+///
+/// The distance of the slices is taken from the first and last position along the slice direction; where positions do
+/// not differ, from the voxel's z size.
+pub fn stack(slices: &[Geometry], notes: &mut Vec<String>) -> Option<Geometry> {
+    let first = slices.first()?;
+    let mut volume = *first;
+    let count = slices.len();
+    if count > 1 {
+        let last = slices[count - 1];
+        let step: [f64; 3] =
+            std::array::from_fn(|i| (last.position_mm[i] - first.position_mm[i]) / (count - 1) as f64);
+        let length = step.iter().map(|v| v * v).sum::<f64>().sqrt();
+        let along: f64 = step.iter().zip(&first.slice_dir).map(|(a, b)| a * b).sum();
+        if length > 1e-6 && along.abs() > 0.999 * length {
+            volume.spacing_mm[2] = length;
+            if along < 0.0 {
+                volume.slice_dir = first.slice_dir.map(|v| -v);
+            }
+        } else {
+            let z = volume.spacing_mm[2];
+            note(
+                notes,
+                format!("slice positions are not spaced along the slice direction: {z} mm assumed"),
+            );
+        }
+    }
+    for axis in 0..3 {
+        volume.position_mm[axis] =
+            first.position_mm[axis] + (count / 2) as f64 * volume.spacing_mm[2] * volume.slice_dir[axis];
+    }
+    Some(volume)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(z: f64) -> Geometry {
+        Geometry {
+            position_mm: [1.0, 2.0, z],
+            spacing_mm: [2.0, 2.0, 3.0],
+            ..Geometry::default()
+        }
+    }
+
+    #[test]
+    fn slices_stack_with_their_distance_and_direction() {
+        let mut notes = Vec::new();
+        let up = stack(&[at(0.0), at(5.0), at(10.0)], &mut notes).unwrap();
+        assert_eq!(
+            (up.spacing_mm[2], up.position_mm, up.slice_dir),
+            (5.0, [1.0, 2.0, 5.0], [0.0, 0.0, 1.0])
+        );
+        let down = stack(&[at(0.0), at(-4.0)], &mut notes).unwrap();
+        assert_eq!(
+            (down.spacing_mm[2], down.slice_dir[2], down.position_mm[2]),
+            (4.0, -1.0, -4.0)
+        );
+        assert!(notes.is_empty());
+        let same = stack(&[at(7.0), at(7.0)], &mut notes).unwrap();
+        assert_eq!((same.spacing_mm[2], notes.len()), (3.0, 1));
+        assert!(stack(&[], &mut notes).is_none());
+    }
+}

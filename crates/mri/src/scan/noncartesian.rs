@@ -1,0 +1,177 @@
+use ndarray::{Array2, s};
+use rayspin_core::{Error, Result, Trajectory, TrajectoryUnits};
+
+use super::frames::{Samples, note};
+use super::units::detect_units;
+use super::{Acquisition, Encoding};
+
+/// Joins the readouts of one image: trajectories to cycles per field of view, samples to `[coil, sample]`.
+pub(super) fn assemble(
+    readouts: &[(usize, &Acquisition)],
+    encoding: &Encoding,
+    units: Option<TrajectoryUnits>,
+    notes: &mut Vec<String>,
+) -> Result<(Vec<usize>, Samples)> {
+    let (mut points, rows) = join_trajectories(readouts, encoding, notes)?;
+    let matrix = encoding.recon.matrix;
+    let dims = points.ncols();
+    if dims == 2 && matrix[2] > 1 {
+        return Err(Error::value(
+            "trajectory dimensions",
+            format!("3 for a matrix of {} along z", matrix[2]),
+            "2, and no second phase encoding",
+        ));
+    }
+    let fov: Vec<f64> = (0..dims).map(|d| usable_fov(encoding, d)).collect();
+    let units = match units {
+        Some(units) => units,
+        None => {
+            let found = detect_units(points.view(), &encoding.encoded.matrix[..dims], &fov)?;
+            note(
+                notes,
+                format!("trajectory units are not stated: {found} by its range"),
+            );
+            found
+        }
+    };
+    // Counters are cycles per field of view whatever the file's unit: only the file's own columns are converted.
+    for d in 0..rows.stated {
+        let factor = units.to_cycles_per_fov(encoding.encoded.matrix[d], fov[d]);
+        points.column_mut(d).mapv_inplace(|k| k * factor);
+    }
+    for d in 0..dims {
+        let (encoded, recon) = (encoding.encoded.fov_mm[d], encoding.recon.fov_mm[d]);
+        if usable(encoded) && usable(recon) && (encoded - recon).abs() > 1e-6 * encoded {
+            points.column_mut(d).mapv_inplace(|k| k * recon / encoded);
+        }
+    }
+    let trajectory = Trajectory::from_cycles_per_fov(points)?;
+
+    let coils = readouts[0].1.data.nrows();
+    let mut data = Array2::zeros((coils, trajectory.samples()));
+    let mut at = 0;
+    for (_, readout) in readouts {
+        let kept = kept(readout);
+        let n = kept.len();
+        data.slice_mut(s![.., at..at + n])
+            .assign(&readout.data.slice(s![.., kept]));
+        at += n;
+    }
+    let matrix = if dims == 3 {
+        vec![matrix[2], matrix[1], matrix[0]]
+    } else {
+        vec![matrix[1], matrix[0]]
+    };
+    Ok((matrix, Samples::NonCartesian { trajectory, data }))
+}
+
+/// How many leading columns of the joined trajectory came from the file rather than from counters.
+struct Columns {
+    stated: usize,
+}
+
+fn join_trajectories(
+    readouts: &[(usize, &Acquisition)],
+    encoding: &Encoding,
+    notes: &mut Vec<String>,
+) -> Result<(Array2<f64>, Columns)> {
+    let stated = readouts[0].1.trajectory.as_ref().map_or(0, Array2::ncols);
+    if !(1..=3).contains(&stated) {
+        return Err(Error::value(
+            format!("acquisition {} trajectory", readouts[0].0),
+            "1 to 3 dimensions",
+            stated,
+        ));
+    }
+    let mut rows = Vec::new();
+    for (index, readout) in readouts {
+        let Some(trajectory) = &readout.trajectory else {
+            continue;
+        };
+        if trajectory.ncols() != stated || trajectory.nrows() != readout.data.ncols() {
+            return Err(Error::Shape {
+                what: format!("acquisition {index} trajectory"),
+                expected: format!("[{}, {stated}]", readout.data.ncols()),
+                found: rayspin_core::format_shape(trajectory.shape()),
+            });
+        }
+        if let Some((at, value)) = trajectory.iter().enumerate().find(|(_, v)| !v.is_finite()) {
+            return Err(Error::NotFinite {
+                what: format!("acquisition {index} trajectory"),
+                index: at,
+                found: value.to_string(),
+            });
+        }
+        let counters = [
+            readout.counters.step_1 as f64 - centre(encoding, 1),
+            readout.counters.step_2 as f64 - centre(encoding, 2),
+        ];
+        for sample in kept(readout) {
+            let k = |d: usize| f64::from(trajectory[[sample, d]]);
+            rows.push(match stated {
+                1 => [k(0), counters[0], counters[1]],
+                2 => [k(0), k(1), counters[1]],
+                _ => [k(0), k(1), k(2)],
+            });
+        }
+    }
+    if rows.is_empty() {
+        return Err(Error::value("trajectory", "at least one sample", "0 samples"));
+    }
+    let flat = encoding.recon.matrix[2] == 1;
+    let third_is_zero = rows.iter().all(|r| r[2] == 0.0);
+    let dims = if flat {
+        if stated == 3 && !third_is_zero {
+            return Err(Error::value(
+                "trajectory",
+                "kz = 0 throughout for a matrix of one voxel along z",
+                "kz that varies",
+            ));
+        }
+        if stated == 3 {
+            note(
+                notes,
+                "the trajectory's third column is zero throughout: a two-dimensional scan",
+            );
+        }
+        2
+    } else if stated < 3 && third_is_zero {
+        2
+    } else {
+        3
+    };
+    let points = Array2::from_shape_fn((rows.len(), dims), |(i, d)| rows[i][d]);
+    Ok((
+        points,
+        Columns {
+            stated: stated.min(dims),
+        },
+    ))
+}
+
+fn centre(encoding: &Encoding, step: usize) -> f64 {
+    let (limits, n) = match step {
+        1 => (encoding.step_1, encoding.encoded.matrix[1]),
+        _ => (encoding.step_2, encoding.encoded.matrix[2]),
+    };
+    limits.map_or(n / 2, |l| l.centre) as f64
+}
+
+fn kept(readout: &Acquisition) -> std::ops::Range<usize> {
+    let samples = readout.data.ncols();
+    let end = samples.saturating_sub(readout.discard_post);
+    readout.discard_pre.min(end)..end
+}
+
+fn usable(fov: f64) -> bool {
+    fov.is_finite() && fov > 0.0
+}
+
+fn usable_fov(encoding: &Encoding, axis: usize) -> f64 {
+    let fov = encoding.encoded.fov_mm[axis];
+    if usable(fov) {
+        fov
+    } else {
+        encoding.encoded.matrix[axis] as f64
+    }
+}
