@@ -10,19 +10,9 @@ new_enough() {
 }
 if new_enough .tools/bin/cmake || new_enough cmake; then exit 0; fi
 
+scripts/venv.sh
 echo "fetching cmake (needed once, to build HDF5) into .tools/ ..."
+.tools/venv/bin/python -m pip install --quiet --disable-pip-version-check 'cmake>=3.26,<5'
 mkdir -p .tools/bin
-requirement='cmake>=3.26,<5'
-if python3 -m pip --version >/dev/null 2>&1; then
-    python3 -m pip install --quiet --disable-pip-version-check --upgrade --target .tools/python "$requirement"
-    binary=.tools/python/cmake/data/bin/cmake
-elif python3 -m venv .tools/venv >/dev/null 2>&1; then
-    .tools/venv/bin/python -m pip install --quiet --disable-pip-version-check "$requirement"
-    binary=$(ls -d .tools/venv/lib/python3*/site-packages/cmake/data/bin/cmake)
-else
-    echo "error: python3 has neither pip nor venv, so cmake >= $need cannot be fetched" >&2
-    echo "hint: apt-get install python3-venv (or a newer cmake), then run make again" >&2
-    exit 1
-fi
-ln -sf "../../$binary" .tools/bin/cmake
+ln -sf ../venv/bin/cmake .tools/bin/cmake
 new_enough .tools/bin/cmake || { echo "error: the fetched .tools/bin/cmake does not run or is older than $need" >&2; exit 1; }

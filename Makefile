@@ -1,0 +1,38 @@
+# make demo   builds Rayspin and runs the main job on simulated scans
+# make test   everything that must hold before a change is taken
+# make build  the release binary, target/release/rayspin
+# make bench  peers beside Rayspin, on this machine
+
+export PATH := $(CURDIR)/.tools/bin:$(PATH)
+CARGO ?= cargo
+DEMO_DIR ?= rayspin-demo
+
+.PHONY: build demo test lint bench tools python clean
+
+build: tools
+	$(CARGO) build --release --locked --package rayspin-cli
+
+demo: build
+	target/release/rayspin demo --out $(DEMO_DIR)
+
+test: tools python lint
+	RAYSPIN_PYTHON=$(CURDIR)/.tools/venv/bin/python $(CARGO) test --workspace --locked
+
+lint: tools
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets --locked -- --deny warnings
+
+# HDF5 is built from source and wants a recent cmake.
+tools:
+	@scripts/cmake.sh
+
+# Other programs' readers and writers, for the interoperability tests.
+python:
+	@scripts/python.sh
+
+bench: build python
+	benches/peers/run.sh
+
+clean:
+	$(CARGO) clean
+	rm -rf .tools $(DEMO_DIR)
