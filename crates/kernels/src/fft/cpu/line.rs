@@ -1,0 +1,229 @@
+//! Moving lines between an array and the contiguous buffer that 1-D transforms run in.
+
+use std::ops::Range;
+
+use num_complex::Complex;
+use rayspin_core::Real;
+
+/// Columns gathered at a time: 128 bytes of complex64, two cache lines a row.
+pub(crate) const COLUMNS: usize = 16;
+
+/// `len` consecutive array indices that lie consecutively in the buffer too.
+#[derive(Debug, Clone, Copy)]
+struct Run {
+    array: usize,
+    buffer: usize,
+    len: usize,
+}
+
+/// Which indices of a line are read and written, and where they lie in the buffer.
+///
+/// Array index i lies at buffer index (i − shift) mod n: a shift of ⌊n/2⌋ makes an uncentred transform a centred one
+/// at no cost, for any n.
+#[derive(Debug, Clone)]
+pub(crate) struct LineMap {
+    n: usize,
+    read: Vec<Run>,
+    gaps: Vec<Range<usize>>,
+    write: Vec<Run>,
+}
+
+impl LineMap {
+    /// Reads the array indices `read` (the others count as 0) and writes `write`, all below `n`.
+    pub(crate) fn new(n: usize, shift: usize, read: &[Range<usize>], write: &[Range<usize>]) -> Self {
+        let mut read = runs(n, shift, read);
+        let mut gaps = Vec::new();
+        let mut end = 0;
+        read.sort_unstable_by_key(|run| run.buffer);
+        for run in &read {
+            if run.buffer > end {
+                gaps.push(end..run.buffer);
+            }
+            end = run.buffer + run.len;
+        }
+        if end < n {
+            gaps.push(end..n);
+        }
+        Self {
+            n,
+            read,
+            gaps,
+            write: runs(n, shift, write),
+        }
+    }
+
+    /// Whether the buffer would be a plain copy of the line, so that contiguous lines may be transformed in place.
+    pub(crate) fn is_identity(&self) -> bool {
+        let whole = |runs: &[Run]| matches!(runs, [Run { array: 0, buffer: 0, len }] if *len == self.n);
+        whole(&self.read) && whole(&self.write)
+    }
+
+    /// Copies one contiguous line into the buffer, zeros where nothing is read.
+    pub(crate) fn gather_line<R: Real>(&self, line: &[Complex<R>], buffer: &mut [Complex<R>]) {
+        for run in &self.read {
+            buffer[run.buffer..run.buffer + run.len].copy_from_slice(&line[run.array..run.array + run.len]);
+        }
+        for gap in &self.gaps {
+            buffer[gap.clone()].fill(zero());
+        }
+    }
+
+    /// Copies the wanted part of the buffer to a contiguous line.
+    pub(crate) fn scatter_line<R: Real>(&self, buffer: &[Complex<R>], line: &mut [Complex<R>]) {
+        for run in &self.write {
+            line[run.array..run.array + run.len].copy_from_slice(&buffer[run.buffer..run.buffer + run.len]);
+        }
+    }
+
+    /// Transposes columns `column..column + width` of `rows` into `width` lines of the buffer, `pitch` apart.
+    pub(crate) fn gather<R: Real>(
+        &self,
+        rows: &impl Rows<Complex<R>>,
+        column: usize,
+        width: usize,
+        buffer: &mut [Complex<R>],
+        pitch: usize,
+    ) {
+        for run in &self.read {
+            let mut t = 0;
+            if width == COLUMNS {
+                while t + TILE <= run.len {
+                    let tile: [[Complex<R>; COLUMNS]; TILE] = std::array::from_fn(|r| {
+                        let mut row = [zero(); COLUMNS];
+                        row.copy_from_slice(&rows.row(run.array + t + r)[column..column + COLUMNS]);
+                        row
+                    });
+                    for j in 0..COLUMNS {
+                        let start = j * pitch + run.buffer + t;
+                        buffer[start..start + TILE]
+                            .copy_from_slice(&[tile[0][j], tile[1][j], tile[2][j], tile[3][j]]);
+                    }
+                    t += TILE;
+                }
+            }
+            for t in t..run.len {
+                let row = &rows.row(run.array + t)[column..column + width];
+                for (j, value) in row.iter().enumerate() {
+                    buffer[j * pitch + run.buffer + t] = *value;
+                }
+            }
+        }
+        for gap in &self.gaps {
+            for j in 0..width {
+                buffer[j * pitch + gap.start..j * pitch + gap.end].fill(zero());
+            }
+        }
+    }
+
+    /// Transposes the wanted part of `width` buffer lines back into columns `column..column + width` of `rows`.
+    pub(crate) fn scatter<R: Real>(
+        &self,
+        buffer: &[Complex<R>],
+        pitch: usize,
+        rows: &mut impl Rows<Complex<R>>,
+        column: usize,
+        width: usize,
+    ) {
+        for run in &self.write {
+            let mut t = 0;
+            if width == COLUMNS {
+                while t + TILE <= run.len {
+                    let mut tile = [[zero(); COLUMNS]; TILE];
+                    for j in 0..COLUMNS {
+                        let start = j * pitch + run.buffer + t;
+                        let line = &buffer[start..start + TILE];
+                        for (r, row) in tile.iter_mut().enumerate() {
+                            row[j] = line[r];
+                        }
+                    }
+                    for (r, row) in tile.iter().enumerate() {
+                        rows.row_mut(run.array + t + r)[column..column + COLUMNS].copy_from_slice(row);
+                    }
+                    t += TILE;
+                }
+            }
+            for t in t..run.len {
+                let row = &mut rows.row_mut(run.array + t)[column..column + width];
+                for (j, value) in row.iter_mut().enumerate() {
+                    *value = buffer[j * pitch + run.buffer + t];
+                }
+            }
+        }
+    }
+}
+
+/// Rows transposed together, so that stores into a buffer line are a vector wide.
+const TILE: usize = 4;
+
+/// Distance between buffer lines: not a multiple of 2 KiB, which would put all lines into the same few cache sets.
+pub(crate) fn pitch<R: Real>(n: usize) -> usize {
+    let pitch = n.next_multiple_of(8);
+    if (pitch * size_of::<Complex<R>>()).is_multiple_of(2048) {
+        pitch + 8
+    } else {
+        pitch
+    }
+}
+
+/// The rows of a `[n, inner]` array, of which a task may hold only some columns.
+pub(crate) trait Rows<T> {
+    fn row(&self, index: usize) -> &[T];
+    fn row_mut(&mut self, index: usize) -> &mut [T];
+}
+
+/// All columns of a C-order array.
+pub(crate) struct Whole<'a, T> {
+    pub(crate) data: &'a mut [T],
+    pub(crate) inner: usize,
+}
+
+impl<T> Rows<T> for Whole<'_, T> {
+    #[inline(always)]
+    fn row(&self, index: usize) -> &[T] {
+        &self.data[index * self.inner..(index + 1) * self.inner]
+    }
+    #[inline(always)]
+    fn row_mut(&mut self, index: usize) -> &mut [T] {
+        &mut self.data[index * self.inner..(index + 1) * self.inner]
+    }
+}
+
+/// Some columns of each row, held as one slice a row.
+pub(crate) struct Pieces<'a, T> {
+    pub(crate) rows: Vec<&'a mut [T]>,
+}
+
+impl<T> Rows<T> for Pieces<'_, T> {
+    #[inline(always)]
+    fn row(&self, index: usize) -> &[T] {
+        &*self.rows[index]
+    }
+    #[inline(always)]
+    fn row_mut(&mut self, index: usize) -> &mut [T] {
+        &mut *self.rows[index]
+    }
+}
+
+fn zero<R: Real>() -> Complex<R> {
+    Complex::new(R::zero(), R::zero())
+}
+
+fn runs(n: usize, shift: usize, ranges: &[Range<usize>]) -> Vec<Run> {
+    let mut runs = Vec::new();
+    let mut push = |array: usize, end: usize, buffer: usize| {
+        if array < end {
+            runs.push(Run {
+                array,
+                buffer,
+                len: end - array,
+            });
+        }
+    };
+    for range in ranges {
+        let below = range.end.min(shift);
+        push(range.start, below, range.start + n - shift);
+        let from = range.start.max(shift);
+        push(from, range.end, from.wrapping_sub(shift));
+    }
+    runs
+}

@@ -1,0 +1,139 @@
+//! The N-D FFT engine: 1-D transforms of `rustfft` along each axis, over all cores.
+//!
+//! Strided axes are transposed [`line::COLUMNS`] columns at a time into a cache-resident buffer and back. Trailing
+//! axes whose sub-array fits a core's second-level cache are transformed together, in one trip from memory.
+
+pub(crate) mod line;
+mod pass;
+mod region;
+
+use std::sync::Arc;
+
+use num_complex::Complex;
+use rayspin_core::{Error, Real, Result, expect_shape, format_shape, voxels};
+use rayspin_device::Cpu;
+
+pub use region::Region;
+
+/// The sign of the exponent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Direction {
+    /// e^{−i2πjk/n}.
+    Forward,
+    /// e^{+i2πjk/n}, not scaled.
+    Inverse,
+}
+
+/// What one call of [`FftNd::process_with`] does.
+#[derive(Debug, Clone, Copy)]
+pub struct Options<'a, R> {
+    /// The sign of the exponent.
+    pub direction: Direction,
+    /// Where the input is nonzero, every batch item alike. Values elsewhere are never read: the padding of a
+    /// zero-padded array need not be written. `None`: everywhere.
+    pub nonzero: Option<&'a Region>,
+    /// The part of the output that is wanted. Values elsewhere are unspecified afterwards. `None`: all.
+    pub wanted: Option<&'a Region>,
+    /// Factor of the output, applied as the last axis is written.
+    pub scale: R,
+    /// Whether index ⌊n/2⌋, instead of index 0, is position 0 and frequency 0 along every axis.
+    pub centred: bool,
+}
+
+impl<R: Real> Options<'_, R> {
+    /// The whole transform, not scaled, index 0 being position and frequency 0.
+    pub fn new(direction: Direction) -> Self {
+        Self {
+            direction,
+            nonzero: None,
+            wanted: None,
+            scale: R::one(),
+            centred: false,
+        }
+    }
+}
+
+/// An N-D complex FFT of one shape, of any sizes: X\[k\] = Σ_j x\[j\] e^{∓i2π Σ_a j_a k_a / n_a}, not scaled.
+///
+/// Holds twiddle factors only; one instance may be used from several threads at once.
+pub struct FftNd<R: Real> {
+    shape: Vec<usize>,
+    forward: Vec<Arc<dyn rustfft::Fft<R>>>,
+    inverse: Vec<Arc<dyn rustfft::Fft<R>>>,
+}
+
+impl<R: Real> FftNd<R> {
+    /// Plans transforms of `shape`, 1 to 3 axes. Errors: another rank, an empty axis, or a size beyond the address
+    /// space.
+    pub fn new(shape: &[usize]) -> Result<Self> {
+        if !(1..=3).contains(&shape.len()) || shape.contains(&0) {
+            return Err(Error::Shape {
+                what: "FFT".into(),
+                expected: "1 to 3 axes, none empty".into(),
+                found: format_shape(shape),
+            });
+        }
+        voxels(shape)?;
+        let mut planner = rustfft::FftPlanner::<R>::new();
+        Ok(Self {
+            shape: shape.to_vec(),
+            forward: shape.iter().map(|&n| planner.plan_fft_forward(n)).collect(),
+            inverse: shape.iter().map(|&n| planner.plan_fft_inverse(n)).collect(),
+        })
+    }
+
+    /// The shape of one transform.
+    pub fn shape(&self) -> &[usize] {
+        &self.shape
+    }
+
+    /// Number of elements of one transform.
+    #[allow(clippy::len_without_is_empty)]
+    pub fn len(&self) -> usize {
+        self.shape.iter().product()
+    }
+
+    /// Transforms `data`, a batch of C-order arrays of [`FftNd::shape`], in place. Not scaled; index 0 is position and
+    /// frequency 0. Errors: a length that is not a multiple of [`FftNd::len`].
+    pub fn process(&self, cpu: &Cpu, data: &mut [Complex<R>], direction: Direction) -> Result<()> {
+        self.process_with(cpu, data, &Options::new(direction))
+    }
+
+    /// [`FftNd::process`], scaled, centred or pruned: lines known to be zero before or not wanted after are skipped.
+    ///
+    /// Doubled in each of three axes, a zero-padded forward or a cropped inverse transform takes 7/12 of the full
+    /// transform's flops. Errors: as [`FftNd::process`], or a region of another shape.
+    pub fn process_with(&self, cpu: &Cpu, data: &mut [Complex<R>], options: &Options<'_, R>) -> Result<()> {
+        if !data.len().is_multiple_of(self.len()) {
+            return Err(Error::value(
+                format!("FFT of {}", format_shape(&self.shape)),
+                format!("a multiple of {} elements", self.len()),
+                data.len(),
+            ));
+        }
+        for (what, region) in [("nonzero", options.nonzero), ("wanted", options.wanted)] {
+            if let Some(region) = region {
+                expect_shape(&format!("{what} region of an FFT"), &self.shape, region.shape())?;
+            }
+        }
+        if data.is_empty() {
+            return Ok(());
+        }
+        pass::Plan::new(self, options, data.len() / self.len(), cpu.threads())?.run(cpu, data);
+        Ok(())
+    }
+
+    /// The 1-D transform along one axis.
+    pub(crate) fn line(&self, axis: usize, direction: Direction) -> &Arc<dyn rustfft::Fft<R>> {
+        match direction {
+            Direction::Forward => &self.forward[axis],
+            Direction::Inverse => &self.inverse[axis],
+        }
+    }
+}
+
+impl<R: Real> std::fmt::Debug for FftNd<R> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "FftNd<{}>{:?}", R::NAME, self.shape)
+    }
+}

@@ -1,0 +1,109 @@
+//! Centred N-dimensional complex FFT of any size, over the last axes of an array.
+
+pub mod cpu;
+pub mod reference;
+#[cfg(test)]
+mod tests;
+
+use num_complex::Complex;
+use rayspin_core::{Error, Real, Result, expect_shape, format_shape};
+use rayspin_device::{Array, Backend, Device};
+
+pub use cpu::Direction;
+use cpu::{FftNd, Options};
+
+/// How a transform is scaled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Norm {
+    /// Neither direction: inverse ∘ forward = N.
+    None,
+    /// 1/√N in both directions: each is the other's inverse and adjoint.
+    Unitary,
+}
+
+/// X\[k\] = s Σ_x x\[x\] e^{−i2π Σ_a k_a x_a / n_a} and its adjoint, where index ⌊n/2⌋ is position 0 and frequency 0 along
+/// every axis, and s is 1 or 1/√N ([`Norm`]).
+///
+/// Transforms the last axes of an array; all leading axes are a batch. Any sizes: odd, prime and 1 included.
+#[derive(Debug)]
+pub struct Fft<R: Real> {
+    device: Device,
+    engine: FftNd<R>,
+    scale: R,
+}
+
+impl<R: Real> Fft<R> {
+    /// Plans transforms of `shape`, 1 to 3 axes, on `device`.
+    ///
+    /// Errors: another rank, an empty axis, or a size beyond the address space.
+    pub fn new(device: &Device, shape: &[usize], norm: Norm) -> Result<Self> {
+        let engine = FftNd::new(shape)?;
+        let scale = match norm {
+            Norm::None => R::one(),
+            Norm::Unitary => <R as Real>::from_f64(1.0 / (engine.len() as f64).sqrt()),
+        };
+        Ok(Self {
+            device: device.clone(),
+            engine,
+            scale,
+        })
+    }
+
+    /// The shape of one transform.
+    pub fn shape(&self) -> &[usize] {
+        self.engine.shape()
+    }
+
+    /// Image → k-space, e^{−i2πk·x}, in place. Errors: `data` is not `[batch.., shape..]`, or lives on another device.
+    pub fn forward(&self, data: &mut Array<Complex<R>>) -> Result<()> {
+        self.run(data, Direction::Forward)
+    }
+
+    /// k-space → image, e^{+i2πk·x}, in place: the adjoint of [`Fft::forward`], and its inverse when unitary.
+    /// Errors: as [`Fft::forward`].
+    pub fn inverse(&self, data: &mut Array<Complex<R>>) -> Result<()> {
+        self.run(data, Direction::Inverse)
+    }
+
+    fn run(&self, data: &mut Array<Complex<R>>, direction: Direction) -> Result<()> {
+        check_device("FFT", &self.device, data.device())?;
+        check_trailing("FFT", self.shape(), data.shape())?;
+        let options = Options {
+            scale: self.scale,
+            centred: true,
+            ..Options::new(direction)
+        };
+        match self.device.backend() {
+            Backend::Cpu(cpu) => self.engine.process_with(cpu, data.cpu_mut(), &options),
+        }
+    }
+}
+
+/// Fails unless the last axes of `found` are `shape`.
+pub(crate) fn check_trailing(what: &str, shape: &[usize], found: &[usize]) -> Result<()> {
+    if found.len() < shape.len() {
+        return Err(Error::Shape {
+            what: what.into(),
+            expected: format!("[.., {}", &format_shape(shape)[1..]),
+            found: format_shape(found),
+        });
+    }
+    expect_shape(
+        &format!("{what}, last axes"),
+        shape,
+        &found[found.len() - shape.len()..],
+    )
+}
+
+/// Fails unless both handles are the same device.
+pub(crate) fn check_device(what: &str, plan: &Device, array: &Device) -> Result<()> {
+    if plan.same_as(array) {
+        Ok(())
+    } else {
+        Err(Error::value(
+            format!("{what}, device of the array"),
+            plan.describe(),
+            format!("another device: {}", array.describe()),
+        ))
+    }
+}
