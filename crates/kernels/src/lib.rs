@@ -6,4 +6,5 @@
 
 pub mod fft;
 pub mod variant;
+pub mod vector;
 pub mod walsh;

@@ -1,0 +1,308 @@
+//! Sums and updates of complex vectors: what iterative solvers spend their time on between two applications of an
+//! operator. Everything here is bound by memory bandwidth.
+
+mod cpu;
+pub mod reference;
+
+pub(crate) use cpu::for_chunks;
+
+use num_complex::Complex;
+use rayspin_core::{Error, Real, Result, expect_shape, format_shape};
+use rayspin_device::{Array, Backend, BackendKind, Cpu, Device, Element};
+
+use crate::variant::{Variant, Work, runs_all};
+
+/// What is computed, for the table of work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Operation {
+    /// Σ conj(x) y.
+    Dot,
+    /// Σ |x|².
+    NormSquared,
+    /// y ← αx + y.
+    Axpy,
+    /// y ← x + βy.
+    Xpby,
+    /// x ← αx.
+    Scale,
+    /// y ← d ⊙ x, or with conj(d).
+    Multiply,
+    /// y ← w ⊙ x with real w.
+    Weight,
+    /// x ← x + αp, r ← r − αq, ‖r‖².
+    CgUpdate,
+}
+
+/// An operation on vectors of `len` complex numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Problem {
+    /// Which one.
+    pub operation: Operation,
+    /// Complex numbers in each vector.
+    pub len: usize,
+}
+
+type Read<'a, R> = &'a [Complex<R>];
+type Write<'a, R> = &'a mut [Complex<R>];
+
+/// One implementation of every operation. Vectors of one call have the same length, except that `d` and `w` are
+/// repeated along `x`, whose length is a multiple of theirs.
+pub struct Launch<R: Real> {
+    /// Σ conj(x) y, from (x, y).
+    pub dot: fn(&Cpu, Read<R>, Read<R>) -> Complex<f64>,
+    /// Σ |x|².
+    pub norm_squared: fn(&Cpu, Read<R>) -> f64,
+    /// y ← αx + y, from (α, x, y).
+    pub axpy: fn(&Cpu, Complex<R>, Read<R>, Write<R>),
+    /// y ← x + βy, from (x, β, y).
+    pub xpby: fn(&Cpu, Read<R>, Complex<R>, Write<R>),
+    /// x ← αx.
+    pub scale: fn(&Cpu, Complex<R>, Write<R>),
+    /// y ← d ⊙ x, from (d, x, y).
+    pub multiply: fn(&Cpu, Read<R>, Read<R>, Write<R>),
+    /// y ← conj(d) ⊙ x, from (d, x, y).
+    pub multiply_conj: fn(&Cpu, Read<R>, Read<R>, Write<R>),
+    /// y ← w ⊙ x, from (w, x, y).
+    pub weight: fn(&Cpu, &[R], Read<R>, Write<R>),
+    /// x ← x + αp, r ← r − αq and ‖r‖², from (α, p, q, x, r).
+    pub cg_update: fn(&Cpu, R, Read<R>, Read<R>, Write<R>, Write<R>) -> f64,
+}
+
+/// Every variant, slowest first.
+pub fn variants<R: Real>() -> [Variant<Problem, Launch<R>>; 2] {
+    let tolerance = 8.0 * <R as Real>::EPSILON.to_f64();
+    [
+        Variant {
+            name: "plain",
+            backend: BackendKind::Cpu,
+            summary: "one thread, one accumulator, one pass a step",
+            launch: cpu::plain(),
+            refuses: runs_all,
+            work: work::<R>,
+            tolerance,
+            reproduces: None,
+        },
+        Variant {
+            name: "chunks",
+            backend: BackendKind::Cpu,
+            summary: "all cores over fixed chunks, 16 accumulators in vector registers, fused updates",
+            launch: cpu::parallel(),
+            refuses: runs_all,
+            work: work::<R>,
+            tolerance,
+            reproduces: None,
+        },
+    ]
+}
+
+fn work<R: Real>(p: &Problem) -> Work {
+    let complex = size_of::<Complex<R>>() as f64;
+    let (streams, flops) = match p.operation {
+        Operation::Dot => (2.0, 8.0),
+        Operation::NormSquared => (1.0, 4.0),
+        Operation::Axpy | Operation::Xpby => (3.0, 4.0),
+        Operation::Scale => (2.0, 6.0),
+        Operation::Multiply => (3.0, 6.0),
+        Operation::Weight => (2.5, 2.0),
+        Operation::CgUpdate => (6.0, 12.0),
+    };
+    Work {
+        bytes: streams * complex * p.len as f64,
+        flops: flops * p.len as f64,
+    }
+}
+
+/// Fails unless `other` lives where `device` is.
+pub(crate) fn expect_device<T: Element>(what: &str, device: &Device, other: &Array<T>) -> Result<()> {
+    if device.same_as(other.device()) {
+        Ok(())
+    } else {
+        Err(Error::value(
+            what,
+            format!("an array on {}", device.describe()),
+            format!("one on another device ({})", other.device().describe()),
+        ))
+    }
+}
+
+fn expect_alike<R: Real>(what: &str, x: &Array<Complex<R>>, y: &Array<Complex<R>>) -> Result<()> {
+    expect_shape(what, x.shape(), y.shape())?;
+    expect_device(what, x.device(), y)
+}
+
+/// Fails unless the trailing axes of `x` are those of `d`.
+fn expect_trailing<D: Element, R: Real>(what: &str, d: &Array<D>, x: &Array<Complex<R>>) -> Result<()> {
+    if !x.shape().ends_with(d.shape()) {
+        return Err(Error::Shape {
+            what: format!("{what}: factors"),
+            expected: format!("the trailing axes of {}", format_shape(x.shape())),
+            found: format_shape(d.shape()),
+        });
+    }
+    expect_device(what, x.device(), d)
+}
+
+fn narrow<R: Real>(value: Complex<f64>) -> Complex<R> {
+    Complex::new(<R as Real>::from_f64(value.re), <R as Real>::from_f64(value.im))
+}
+
+/// ⟨x, y⟩ = Σ conj(x_i) y_i, summed in f64.
+///
+/// Sums are formed in fixed chunks added in a fixed order: the result has the same bits for any number of threads and
+/// any vector width. Errors: different shapes or devices.
+pub fn dot<R: Real>(x: &Array<Complex<R>>, y: &Array<Complex<R>>) -> Result<Complex<f64>> {
+    expect_alike("dot", x, y)?;
+    match x.device().backend() {
+        Backend::Cpu(cpu) => Ok(cpu::dot(cpu, x.cpu(), y.cpu())),
+    }
+}
+
+/// ‖x‖² = Σ |x_i|², summed in f64 as in [`dot`].
+pub fn norm_squared<R: Real>(x: &Array<Complex<R>>) -> f64 {
+    match x.device().backend() {
+        Backend::Cpu(cpu) => cpu::norm_squared(cpu, x.cpu()),
+    }
+}
+
+/// y ← αx + y. Errors: different shapes or devices.
+pub fn axpy<R: Real>(alpha: Complex<f64>, x: &Array<Complex<R>>, y: &mut Array<Complex<R>>) -> Result<()> {
+    expect_alike("axpy", x, y)?;
+    match x.device().backend() {
+        Backend::Cpu(cpu) => cpu::axpy(cpu, narrow(alpha), x.cpu(), y.cpu_mut()),
+    }
+    Ok(())
+}
+
+/// y ← x + βy. Errors: different shapes or devices.
+pub fn xpby<R: Real>(x: &Array<Complex<R>>, beta: Complex<f64>, y: &mut Array<Complex<R>>) -> Result<()> {
+    expect_alike("xpby", x, y)?;
+    match x.device().backend() {
+        Backend::Cpu(cpu) => cpu::xpby(cpu, x.cpu(), narrow(beta), y.cpu_mut()),
+    }
+    Ok(())
+}
+
+/// x ← αx.
+pub fn scale<R: Real>(alpha: Complex<f64>, x: &mut Array<Complex<R>>) {
+    let device = x.device().clone();
+    match device.backend() {
+        Backend::Cpu(cpu) => cpu::scale(cpu, narrow(alpha), x.cpu_mut()),
+    }
+}
+
+/// y ← d ⊙ x, where d has the trailing axes of x and is repeated along the leading ones.
+///
+/// Errors: shapes that do not fit, or different devices.
+pub fn multiply<R: Real>(
+    d: &Array<Complex<R>>,
+    x: &Array<Complex<R>>,
+    y: &mut Array<Complex<R>>,
+) -> Result<()> {
+    expect_alike("multiply", x, y)?;
+    expect_trailing("multiply", d, x)?;
+    match x.device().backend() {
+        Backend::Cpu(cpu) => cpu::multiply(cpu, d.cpu(), x.cpu(), y.cpu_mut()),
+    }
+    Ok(())
+}
+
+/// y ← conj(d) ⊙ x, shapes as in [`multiply`].
+pub fn multiply_conj<R: Real>(
+    d: &Array<Complex<R>>,
+    x: &Array<Complex<R>>,
+    y: &mut Array<Complex<R>>,
+) -> Result<()> {
+    expect_alike("multiply_conj", x, y)?;
+    expect_trailing("multiply_conj", d, x)?;
+    match x.device().backend() {
+        Backend::Cpu(cpu) => cpu::multiply_conj(cpu, d.cpu(), x.cpu(), y.cpu_mut()),
+    }
+    Ok(())
+}
+
+/// y ← w ⊙ x with real weights, shapes as in [`multiply`]: density compensation, sampling masks.
+pub fn weight<R: Real>(w: &Array<R>, x: &Array<Complex<R>>, y: &mut Array<Complex<R>>) -> Result<()> {
+    expect_alike("weight", x, y)?;
+    expect_trailing("weight", w, x)?;
+    match x.device().backend() {
+        Backend::Cpu(cpu) => cpu::weight(cpu, w.cpu(), x.cpu(), y.cpu_mut()),
+    }
+    Ok(())
+}
+
+/// One step of conjugate gradients in one pass: x ← x + αp, r ← r − αq; returns ‖r‖² as [`norm_squared`] has it.
+///
+/// Errors: different shapes or devices.
+pub fn cg_update<R: Real>(
+    alpha: f64,
+    p: &Array<Complex<R>>,
+    q: &Array<Complex<R>>,
+    x: &mut Array<Complex<R>>,
+    r: &mut Array<Complex<R>>,
+) -> Result<f64> {
+    expect_alike("cg_update", p, q)?;
+    expect_alike("cg_update", p, x)?;
+    expect_alike("cg_update", p, r)?;
+    match p.device().backend() {
+        Backend::Cpu(cpu) => Ok(cpu::cg_update(
+            cpu,
+            <R as Real>::from_f64(alpha),
+            p.cpu(),
+            q.cpu(),
+            x.cpu_mut(),
+            r.cpu_mut(),
+        )),
+    }
+}
+
+/// Copies `len` consecutive elements (C order) of `from` starting at `from_at` to `to` starting at `to_at`.
+///
+/// Errors: a range outside its array, or different devices.
+pub fn copy_part<T: Element>(
+    from: &Array<T>,
+    from_at: usize,
+    to: &mut Array<T>,
+    to_at: usize,
+    len: usize,
+) -> Result<()> {
+    let outside = |what: &str, at: usize, size: usize| {
+        Error::value(
+            format!("copy_part: {what}"),
+            format!("{len} of {size} elements"),
+            format!("start {at}"),
+        )
+    };
+    expect_device("copy_part", from.device(), to)?;
+    let size = to.len();
+    match from.device().backend() {
+        Backend::Cpu(cpu) => {
+            let source = from_at
+                .checked_add(len)
+                .and_then(|end| from.cpu().get(from_at..end))
+                .ok_or_else(|| outside("source", from_at, from.len()))?;
+            let target = to_at
+                .checked_add(len)
+                .and_then(|end| to.cpu_mut().get_mut(to_at..end))
+                .ok_or_else(|| outside("target", to_at, size))?;
+            cpu::copy(cpu, source, target);
+        }
+    }
+    Ok(())
+}
+
+/// Fails with [`Error::NotFinite`] at the first NaN or infinity of `x`, which is called `what`.
+pub fn expect_finite<R: Real>(what: &str, x: &Array<Complex<R>>) -> Result<()> {
+    match x.device().backend() {
+        Backend::Cpu(cpu) => match cpu::first_not_finite(cpu, x.cpu()) {
+            None => Ok(()),
+            Some(index) => Err(Error::NotFinite {
+                what: what.to_owned(),
+                index,
+                found: x.cpu()[index].to_string(),
+            }),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests;
