@@ -1,1 +1,10 @@
-//! Image quality metrics and display windowing
+//! Image quality metrics and display windowing.
+//!
+//! [`metrics`] compares an image with a reference (MSE, PSNR, SNR, NRMSE, SSIM); [`display`] turns images into 8-bit
+//! pictures: windows, montages, error maps, integer enlargement. Both take `ndarray` views in the conventions of
+//! `rayspin-core`; neither reads or writes files.
+
+pub mod display;
+pub mod metrics;
+
+pub use metrics::{CompareOptions, Quality, ScaleFit, compare};

@@ -1,0 +1,141 @@
+use ndarray::{Array2, ArrayView2, ArrayView3, s};
+use rayspin_core::{Error, Result, format_shape};
+use serde::{Deserialize, Serialize};
+
+/// How [`montage`] lays out slices.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Montage {
+    /// Slices shown, in this order; all when absent. See [`evenly_spaced`].
+    pub slices: Option<Vec<usize>>,
+    /// Slices side by side; when absent, as many as make the picture nearly square.
+    pub columns: Option<usize>,
+    /// Empty rows and columns between slices.
+    pub gap: usize,
+}
+
+/// `count` slices of `n` spread evenly, the middle ones of `count` equal parts; all of them when `count ≥ n`.
+///
+/// ```
+/// assert_eq!(rayspin_imaging::display::evenly_spaced(100, 4), [12, 37, 62, 87]);
+/// assert_eq!(rayspin_imaging::display::evenly_spaced(9, 1), [4]);
+/// ```
+pub fn evenly_spaced(n: usize, count: usize) -> Vec<usize> {
+    let count = count.min(n);
+    (0..count)
+        .map(|i| ((2 * i as u128 + 1) * n as u128 / (2 * count as u128)) as usize)
+        .collect()
+}
+
+/// The slices of a `[z, y, x]` volume in rows, left to right and downwards, in one `[y, x]` picture. Places left over and
+/// gaps hold `T::default()`.
+///
+/// Errors: an empty volume, no slice chosen or one that does not exist, zero columns, or a picture that exceeds the
+/// address space.
+pub fn montage<T: Copy + Default>(volume: ArrayView3<'_, T>, layout: &Montage) -> Result<Array2<T>> {
+    let (nz, ny, nx) = volume.dim();
+    if volume.is_empty() {
+        let found = format_shape(volume.shape());
+        return Err(Error::value("montage", "a volume that is not empty", found));
+    }
+    let slices = layout.slices.clone().unwrap_or_else(|| (0..nz).collect());
+    if let Some(slice) = slices.iter().find(|&&slice| slice >= nz) {
+        return Err(Error::value(
+            "slice of the montage",
+            format!("0 to {}", nz - 1),
+            slice,
+        ));
+    }
+    let columns = match layout.columns {
+        _ if slices.is_empty() => return Err(Error::value("slices of the montage", "at least 1", 0)),
+        Some(0) => return Err(Error::value("columns of the montage", "at least 1", 0)),
+        Some(columns) => columns.min(slices.len()),
+        None => square_columns(slices.len(), ny, nx),
+    };
+    let rows = slices.len().div_ceil(columns);
+    let extent = |count: usize, n: usize| {
+        let gaps = layout.gap.checked_mul(count - 1)?;
+        count.checked_mul(n)?.checked_add(gaps)
+    };
+    let (height, width) = extent(rows, ny)
+        .zip(extent(columns, nx))
+        .filter(|&(h, w)| h.checked_mul(w).is_some_and(|n| n <= isize::MAX as usize / 16))
+        .ok_or_else(|| Error::value("montage", "a picture that fits the address space", "a larger one"))?;
+
+    let mut picture = Array2::from_elem((height, width), T::default());
+    for (place, &slice) in slices.iter().enumerate() {
+        let top = place / columns * (ny + layout.gap);
+        let left = place % columns * (nx + layout.gap);
+        picture
+            .slice_mut(s![top..top + ny, left..left + nx])
+            .assign(&volume.slice(s![slice, .., ..]));
+    }
+    Ok(picture)
+}
+
+/// The number of columns that makes `count` slices of `ny` × `nx` most nearly square, the wider of two equals.
+fn square_columns(count: usize, ny: usize, nx: usize) -> usize {
+    let elongation = |columns: usize| {
+        let (height, width) = (count.div_ceil(columns) * ny, columns * nx);
+        (height as f64 / width as f64).ln().abs()
+    };
+    (1..=count)
+        .rev()
+        .min_by(|&a, &b| elongation(a).total_cmp(&elongation(b)))
+        .unwrap_or(1)
+}
+
+/// Every pixel as a block of `factor` × `factor`. Errors: factor 0, or a picture that exceeds the address space.
+pub fn upscale_nearest<T: Copy>(image: ArrayView2<'_, T>, factor: usize) -> Result<Array2<T>> {
+    let shape = upscaled(image.dim(), factor)?;
+    Ok(Array2::from_shape_fn(shape, |(y, x)| {
+        image[[y / factor, x / factor]]
+    }))
+}
+
+/// Bilinear enlargement by a whole `factor`: pixel centres keep their places, values beyond the outer centres are those
+/// of the border. Errors: factor 0, or a picture that exceeds the address space.
+pub fn upscale_bilinear(image: ArrayView2<'_, f32>, factor: usize) -> Result<Array2<f32>> {
+    let (ny, nx) = image.dim();
+    let shape = upscaled((ny, nx), factor)?;
+    let taps = |n: usize| -> Vec<(usize, usize, f32)> {
+        (0..n * factor)
+            .map(|i| {
+                let place = ((i as f64 + 0.5) / factor as f64 - 0.5).clamp(0.0, (n - 1) as f64);
+                let below = place as usize;
+                (below, (below + 1).min(n - 1), (place - below as f64) as f32)
+            })
+            .collect()
+    };
+    let (rows, columns) = (taps(ny), taps(nx));
+    Ok(Array2::from_shape_fn(shape, |(y, x)| {
+        let (top, bottom, v) = rows[y];
+        let (left, right, u) = columns[x];
+        let across = |row: usize| blend(image[[row, left]], image[[row, right]], u);
+        blend(across(top), across(bottom), v)
+    }))
+}
+
+/// (1 − w)·a + w·b; a value of weight 0 does not count, even when it is NaN.
+fn blend(a: f32, b: f32, weight: f32) -> f32 {
+    if weight == 0.0 {
+        a
+    } else {
+        (1.0 - weight) * a + weight * b
+    }
+}
+
+fn upscaled((ny, nx): (usize, usize), factor: usize) -> Result<(usize, usize)> {
+    if factor == 0 {
+        return Err(Error::value("enlargement", "a factor of at least 1", 0));
+    }
+    let shape = ny.checked_mul(factor).zip(nx.checked_mul(factor));
+    shape
+        .filter(|&(h, w)| h.checked_mul(w).is_some_and(|n| n <= isize::MAX as usize / 16))
+        .ok_or_else(|| {
+            Error::value(
+                "enlargement",
+                "a picture that fits the address space",
+                format!("[{ny}, {nx}] times {factor}"),
+            )
+        })
+}

@@ -1,0 +1,122 @@
+use ndarray::{Array, ArrayView, Dimension};
+use rayspin_core::{Error, Result};
+use serde::{Deserialize, Serialize};
+
+/// How the values that become black and white are chosen.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Window {
+    /// Percentiles of the finite values, 0 … 100, linearly interpolated between neighbours in order.
+    Percentile {
+        /// Percentile shown black.
+        low: f64,
+        /// Percentile shown white.
+        high: f64,
+    },
+    /// Given values.
+    Range {
+        /// Value shown black.
+        low: f32,
+        /// Value shown white.
+        high: f32,
+    },
+}
+
+impl Default for Window {
+    /// Percentiles 0.5 and 99.5: a few bright voxels do not darken the picture.
+    fn default() -> Self {
+        Self::Percentile { low: 0.5, high: 99.5 }
+    }
+}
+
+/// The values shown black and white; `low < high` unless every value is the same.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Limits {
+    /// Value shown black.
+    pub low: f32,
+    /// Value shown white.
+    pub high: f32,
+}
+
+impl Limits {
+    /// −π … π, for phase.
+    pub const PHASE: Self = Self {
+        low: -std::f32::consts::PI,
+        high: std::f32::consts::PI,
+    };
+
+    /// Where `value` lies between the limits, clamped to 0 … 1. NaN is 0. Equal limits map values above them to 1 and all
+    /// others to 0.
+    pub fn fraction(self, value: f32) -> f32 {
+        let (low, high) = (f64::from(self.low), f64::from(self.high));
+        let value = f64::from(value);
+        if value.is_nan() {
+            0.0
+        } else if high > low {
+            ((value - low) / (high - low)).clamp(0.0, 1.0) as f32
+        } else {
+            f32::from(u8::from(value > high))
+        }
+    }
+}
+
+impl Window {
+    /// The minimum and maximum of the finite values.
+    pub const FULL: Self = Self::Percentile {
+        low: 0.0,
+        high: 100.0,
+    };
+
+    /// The limits of this window for `values`. NaN and infinities do not count.
+    ///
+    /// Errors: percentiles outside 0 … 100 or a range that is not finite, bounds out of order, or, for percentiles, no
+    /// finite value.
+    pub fn limits<D: Dimension>(self, values: ArrayView<'_, f32, D>) -> Result<Limits> {
+        match self {
+            Self::Range { low, high } => {
+                if !(low.is_finite() && high.is_finite() && low <= high) {
+                    let found = format!("{low} … {high}");
+                    return Err(Error::value(
+                        "display window",
+                        "finite values, low to high",
+                        found,
+                    ));
+                }
+                Ok(Limits { low, high })
+            }
+            Self::Percentile { low, high } => {
+                if !(0.0 <= low && low <= high && high <= 100.0) {
+                    let found = format!("{low} … {high}");
+                    return Err(Error::value(
+                        "display window",
+                        "percentiles from 0 to 100, low to high",
+                        found,
+                    ));
+                }
+                let mut finite: Vec<f32> = values.iter().copied().filter(|v| v.is_finite()).collect();
+                if finite.is_empty() {
+                    return Err(Error::value("image to display", "a finite value", "none"));
+                }
+                Ok(Limits {
+                    low: percentile(&mut finite, low),
+                    high: percentile(&mut finite, high),
+                })
+            }
+        }
+    }
+}
+
+/// The value at `percent` of the way through `values` in order, interpolated; reorders them.
+fn percentile(values: &mut [f32], percent: f64) -> f32 {
+    let rank = percent / 100.0 * (values.len() - 1) as f64;
+    let (index, weight) = (rank.floor() as usize, rank.fract());
+    let (_, &mut at, above) = values.select_nth_unstable_by(index, f32::total_cmp);
+    // At the last value there is none above, and the weight is 0.
+    let next = above.iter().copied().min_by(f32::total_cmp).unwrap_or(at);
+    (f64::from(at) + weight * (f64::from(next) - f64::from(at))) as f32
+}
+
+/// 8-bit grey: `limits.low` is 0, `limits.high` is 255, linear between and clamped beyond. NaN is 0.
+pub fn to_grey<D: Dimension>(values: ArrayView<'_, f32, D>, limits: Limits) -> Array<u8, D> {
+    values.mapv(|value| (limits.fraction(value) * 255.0).round() as u8)
+}

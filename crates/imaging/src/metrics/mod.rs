@@ -1,0 +1,326 @@
+//! How close an image is to a reference.
+//!
+//! With I the image, I₀ the reference and N voxels compared (all, or those of a mask):
+//!
+//! - MSE = Σ|I − I₀|² / N
+//! - PSNR = 20 log₁₀(max|I₀| / √MSE)
+//! - SNR = 20 log₁₀(√A_s / √MSE), A_s = Σ|I₀|² / N
+//! - NRMSE = √(Σ|I − I₀|² / Σ|I₀|²), often quoted as a percentage
+//! - SSIM, see [`ssim()`]
+//!
+//! Every sum is in f64.
+
+mod sample;
+mod serial;
+mod ssim;
+
+use ndarray::{ArrayView, ArrayViewD, Dimension, IxDyn};
+use rayon::prelude::*;
+use rayspin_core::{C64, Error, Result, expect_shape, format_shape};
+use serde::{Deserialize, Serialize};
+
+pub use sample::Sample;
+
+/// A factor α applied to the image before it is compared, for images whose scale carries no meaning.
+///
+/// α minimises Σ|αI − I₀|² over the voxels compared; it is 1 when the image is zero there.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ScaleFit {
+    /// α = 1.
+    #[default]
+    None,
+    /// α real: Re Σ I* I₀ / Σ|I|².
+    Real,
+    /// α complex, which also absorbs a global phase: Σ I* I₀ / Σ|I|².
+    Complex,
+}
+
+/// How [`compare`] compares.
+#[derive(Debug, Clone, Default)]
+pub struct CompareOptions<'a> {
+    /// Scale to fit before comparing.
+    pub fit: ScaleFit,
+    /// Compare |I| with |I₀|.
+    pub magnitude: bool,
+    /// Voxels that count, shaped as the images or as their trailing axes; all when absent.
+    pub mask: Option<ArrayViewD<'a, bool>>,
+}
+
+/// The metrics of one image against its reference.
+///
+/// A zero reference has defined results: NRMSE is 0 for an equal image and +∞ for any other, PSNR and SNR are +∞ for an
+/// equal image and −∞ for any other. Infinite values are serialised as the texts `"inf"` and `"-inf"`, since JSON has no
+/// infinity.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Quality {
+    /// Voxels compared.
+    pub voxels: usize,
+    /// Mean square error, in the square of the reference's unit.
+    pub mse: f64,
+    /// Peak signal-to-noise ratio in dB; the peak is max|I₀| over the voxels compared.
+    #[serde(with = "serial")]
+    pub psnr_db: f64,
+    /// Signal-to-noise ratio in dB.
+    #[serde(with = "serial")]
+    pub snr_db: f64,
+    /// Normalised root-mean-square error.
+    #[serde(with = "serial")]
+    pub nrmse: f64,
+    /// 100 · NRMSE.
+    #[serde(with = "serial")]
+    pub error_percent: f64,
+    /// Mean structural similarity of magnitudes (of signed values when both images are real); absent when no window
+    /// centre lies inside the mask.
+    pub ssim: Option<f64>,
+    /// The largest |I − I₀|.
+    pub max_error: f64,
+    /// max|I₀| over the voxels compared.
+    pub reference_max: f64,
+    /// The fitted factor α (real, imaginary), `[1, 0]` without a fit.
+    pub scale: [f64; 2],
+}
+
+/// Compares `image` with `reference`, which have the same shape: `[y, x]`, or any leading axes before those two.
+///
+/// Errors: shapes that differ, an empty array, a mask that fits neither the images nor their trailing axes or that holds
+/// no voxel, a value that is not finite (wherever it lies), or sums that leave the range of f64.
+pub fn compare<T: Sample, U: Sample, D: Dimension>(
+    image: ArrayView<'_, T, D>,
+    reference: ArrayView<'_, U, D>,
+    options: &CompareOptions<'_>,
+) -> Result<Quality> {
+    let (image, reference) = (image.into_dyn(), reference.into_dyn());
+    check_shapes(image.shape(), reference.shape())?;
+    let shape = reference.shape().to_vec();
+    let (image, reference) = (image.as_standard_layout(), reference.as_standard_layout());
+    let (image, reference) = (contiguous(image.as_slice())?, contiguous(reference.as_slice())?);
+    check_finite("image", image)?;
+    check_finite("reference", reference)?;
+    let mask = options
+        .mask
+        .as_ref()
+        .map(|mask| expand(mask, &shape))
+        .transpose()?;
+    let pairs = Pairs {
+        image,
+        reference,
+        mask: mask.as_deref(),
+        magnitude: options.magnitude,
+    };
+
+    let scale = pairs.fit(options.fit);
+    let sums = pairs.sums(scale);
+    if sums.voxels == 0 {
+        return Err(Error::value("mask", "at least one voxel", "none"));
+    }
+    if !sums.error.is_finite() || !sums.reference.is_finite() {
+        return Err(Error::Numerical {
+            what: "image comparison".into(),
+            detail: "the squares of the values leave the range of f64".into(),
+        });
+    }
+    let n = sums.voxels as f64;
+    let mse = sums.error / n;
+    let nrmse = ratio(sums.error.sqrt(), sums.reference.sqrt());
+    Ok(Quality {
+        voxels: sums.voxels,
+        mse,
+        psnr_db: decibel(sums.reference_max, mse.sqrt()),
+        snr_db: decibel((sums.reference / n).sqrt(), mse.sqrt()),
+        nrmse,
+        error_percent: 100.0 * nrmse,
+        ssim: pairs.ssim(scale, &shape),
+        max_error: sums.max_error,
+        reference_max: sums.reference_max,
+        scale: [scale.re, scale.im],
+    })
+}
+
+/// NRMSE = √(Σ|I − I₀|² / Σ|I₀|²), without fit or mask. Errors: as [`compare`].
+pub fn nrmse<T: Sample, U: Sample, D: Dimension>(
+    image: ArrayView<'_, T, D>,
+    reference: ArrayView<'_, U, D>,
+) -> Result<f64> {
+    let (image, reference) = (image.into_dyn(), reference.into_dyn());
+    check_shapes(image.shape(), reference.shape())?;
+    let (image, reference) = (image.as_standard_layout(), reference.as_standard_layout());
+    let (image, reference) = (contiguous(image.as_slice())?, contiguous(reference.as_slice())?);
+    check_finite("image", image)?;
+    check_finite("reference", reference)?;
+    let pairs = Pairs {
+        image,
+        reference,
+        mask: None,
+        magnitude: false,
+    };
+    let sums = pairs.sums(C64::new(1.0, 0.0));
+    Ok(ratio(sums.error.sqrt(), sums.reference.sqrt()))
+}
+
+/// Mean structural similarity (Wang, Bovik, Sheikh, Simoncelli, IEEE Trans Image Process 13:600, 2004):
+///
+/// SSIM = (2μₓμᵧ + C₁)(2σₓᵧ + C₂) / ((μₓ² + μᵧ² + C₁)(σₓ² + σᵧ² + C₂)), C₁ = (0.01 L)², C₂ = (0.03 L)²,
+///
+/// moments weighted by an 11 × 11 Gaussian window of σ = 1.5, the data range L = max I₀ − min I₀ of the whole reference.
+/// Each 2-D slice (the last two axes) is treated on its own; the result is the mean over every position where the window
+/// lies inside the slice. Along an axis shorter than 11 the window is the largest odd length that fits. A constant
+/// reference has L = 0; a fraction 0/0 then counts as 1, so that an equal image scores 1.
+///
+/// Complex values enter as magnitudes; two real images enter with their signs. Errors: as [`compare`].
+pub fn ssim<T: Sample, U: Sample, D: Dimension>(
+    image: ArrayView<'_, T, D>,
+    reference: ArrayView<'_, U, D>,
+) -> Result<f64> {
+    let quality = compare(image, reference, &CompareOptions::default())?;
+    quality.ssim.ok_or_else(|| Error::Numerical {
+        what: "SSIM".into(),
+        detail: "no window lies inside the image".into(),
+    })
+}
+
+struct Pairs<'a, T, U> {
+    image: &'a [T],
+    reference: &'a [U],
+    mask: Option<&'a [bool]>,
+    magnitude: bool,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Sums {
+    voxels: usize,
+    error: f64,
+    reference: f64,
+    max_error: f64,
+    reference_max: f64,
+}
+
+/// Voxels summed before partial sums are added: bounds round-off and is the unit of work of a thread.
+const CHUNK: usize = 1 << 14;
+
+impl<T: Sample, U: Sample> Pairs<'_, T, U> {
+    fn value<S: Sample>(&self, sample: S) -> C64 {
+        let value = sample.to_c64();
+        if self.magnitude {
+            C64::new(value.norm(), 0.0)
+        } else {
+            value
+        }
+    }
+
+    /// Partial results of every chunk, in order, so that the sums do not depend on the number of threads.
+    fn chunks<R: Send>(&self, work: impl Fn(&mut dyn Iterator<Item = (C64, C64)>) -> R + Sync) -> Vec<R> {
+        (0..self.image.len().div_ceil(CHUNK))
+            .into_par_iter()
+            .map(|chunk| {
+                let range = chunk * CHUNK..((chunk + 1) * CHUNK).min(self.image.len());
+                let mut values = range
+                    .filter(|&i| self.mask.is_none_or(|mask| mask[i]))
+                    .map(|i| (self.value(self.image[i]), self.value(self.reference[i])));
+                work(&mut values)
+            })
+            .collect()
+    }
+
+    fn fit(&self, fit: ScaleFit) -> C64 {
+        let one = C64::new(1.0, 0.0);
+        if fit == ScaleFit::None {
+            return one;
+        }
+        let partial = self.chunks(|values| {
+            values.fold((C64::default(), 0.0), |(cross, power), (i, r)| {
+                (cross + i.conj() * r, power + i.norm_sqr())
+            })
+        });
+        let (cross, power) = partial
+            .into_iter()
+            .fold((C64::default(), 0.0), |a, b| (a.0 + b.0, a.1 + b.1));
+        if power == 0.0 {
+            return one;
+        }
+        match fit {
+            ScaleFit::Complex => cross / power,
+            _ => C64::new(cross.re / power, 0.0),
+        }
+    }
+
+    fn sums(&self, scale: C64) -> Sums {
+        let partial = self.chunks(|values| {
+            values.fold(Sums::default(), |s, (i, r)| {
+                let (error, reference) = (i * scale - r, r.norm_sqr());
+                Sums {
+                    voxels: s.voxels + 1,
+                    error: s.error + error.norm_sqr(),
+                    reference: s.reference + reference,
+                    max_error: s.max_error.max(error.norm()),
+                    reference_max: s.reference_max.max(r.norm()),
+                }
+            })
+        });
+        partial.into_iter().fold(Sums::default(), |a, b| Sums {
+            voxels: a.voxels + b.voxels,
+            error: a.error + b.error,
+            reference: a.reference + b.reference,
+            max_error: a.max_error.max(b.max_error),
+            reference_max: a.reference_max.max(b.reference_max),
+        })
+    }
+
+    fn ssim(&self, scale: C64, shape: &[usize]) -> Option<f64> {
+        let signed = !T::COMPLEX && !U::COMPLEX && !self.magnitude;
+        let part = |value: C64| if signed { value.re } else { value.norm() };
+        let x: Vec<f64> = self.image.iter().map(|&i| part(i.to_c64() * scale)).collect();
+        let y: Vec<f64> = self.reference.iter().map(|&r| part(r.to_c64())).collect();
+        let nx = shape.last().copied().unwrap_or(1);
+        let ny = shape.iter().rev().nth(1).copied().unwrap_or(1);
+        ssim::mean(&x, &y, self.mask, [ny, nx])
+    }
+}
+
+fn check_shapes(image: &[usize], reference: &[usize]) -> Result<()> {
+    expect_shape("image compared with the reference", reference, image)?;
+    if reference.contains(&0) {
+        return Err(Error::value(
+            "images to compare",
+            "at least one voxel",
+            format_shape(reference),
+        ));
+    }
+    Ok(())
+}
+
+fn contiguous<T>(slice: Option<&[T]>) -> Result<&[T]> {
+    slice.ok_or_else(|| Error::value("image", "an array in standard layout", "another"))
+}
+
+fn check_finite<S: Sample>(what: &str, values: &[S]) -> Result<()> {
+    match values.iter().position(|v| !v.to_c64().is_finite()) {
+        None => Ok(()),
+        Some(index) => Err(Error::NotFinite {
+            what: what.into(),
+            index,
+            found: values[index].to_c64().to_string(),
+        }),
+    }
+}
+
+fn expand(mask: &ArrayViewD<'_, bool>, shape: &[usize]) -> Result<Vec<bool>> {
+    let full = mask
+        .broadcast(IxDyn(shape))
+        .ok_or_else(|| Error::shape("mask", shape, mask.shape()))?;
+    Ok(full.iter().copied().collect())
+}
+
+/// a/b with 0/0 = 0.
+fn ratio(a: f64, b: f64) -> f64 {
+    if a == 0.0 { 0.0 } else { a / b }
+}
+
+/// 20 log₁₀(signal / noise): +∞ without noise, −∞ with noise and no signal.
+fn decibel(signal: f64, noise: f64) -> f64 {
+    if noise == 0.0 {
+        f64::INFINITY
+    } else {
+        20.0 * (signal / noise).log10()
+    }
+}
