@@ -32,6 +32,10 @@ pub trait SimdReal: Real + SimdFloatElement {
 // before the next ones were fitted, so the rounding of the leading ones is absorbed. Fit errors: 8e-9 (sine) and 1e-9
 // (cosine) for f32, 4e-18 and 1e-18 for f64, all below the rounding of the evaluation.
 impl SimdReal for f32 {
+    #[expect(
+        clippy::approx_constant,
+        reason = "a fitted coefficient, one unit from the nearest f32 to 2π"
+    )]
     const SIN_2PI: &'static [f32] = &[6.283185, -41.341618, 81.59865, -76.49605, 39.13411];
     const COS_2PI: &'static [f32] = &[1.0, -19.739208, 64.939285, -85.45034, 60.079044, -24.539007];
 
@@ -52,7 +56,7 @@ impl SimdReal for f32 {
 
 impl SimdReal for f64 {
     const SIN_2PI: &'static [f64] = &[
-        6.283185307179586,
+        std::f64::consts::TAU,
         -41.34170224039957,
         81.60524927603197,
         -76.70585974864403,
