@@ -4,7 +4,9 @@
 //! plain as the formula), `cpu.rs` or `cpu/` (CPU variants), and `README.md` (the maths, the work to be done, the
 //! measured table). The public functions run the best variant; [`variant::Variant`] describes the others.
 
+pub mod difference;
 pub mod fft;
+pub mod sensitivity;
 pub mod variant;
 pub mod vector;
 pub mod walsh;

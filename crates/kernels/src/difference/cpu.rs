@@ -1,0 +1,187 @@
+use num_complex::Complex;
+use rayspin_core::Real;
+use rayspin_device::Cpu;
+use rayspin_device::cpu::simd::dispatch;
+
+use super::{Axis, Launch};
+use crate::vector::for_chunks;
+
+/// Elements a task, at most: some rows of a volume, which are then in cache for every axis.
+const CHUNK: usize = 8192;
+
+/// Calls `body(from, to, place)` for the stretches of `start..start + len` over which the place along the axis, or
+/// whether it is an edge, does not change; `from..to` counts from `start`.
+#[inline(always)]
+fn stretches(axis: Axis, start: usize, len: usize, mut body: impl FnMut(usize, usize, Place)) {
+    let Axis { size, step } = axis;
+    let mut done = 0;
+    while done < len {
+        let at = start + done;
+        let inside = at % (size * step);
+        let (place, end) = if size == 1 {
+            (Place::Only, step)
+        } else if inside < step {
+            (Place::First, step)
+        } else if inside < (size - 1) * step {
+            (Place::Middle, (size - 1) * step)
+        } else {
+            (Place::Last, size * step)
+        };
+        let count = (end - inside).min(len - done);
+        body(done, done + count, place);
+        done += count;
+    }
+}
+
+/// Where along an axis an element lies.
+#[derive(Clone, Copy, PartialEq)]
+enum Place {
+    First,
+    Middle,
+    Last,
+    /// The axis has one element.
+    Only,
+}
+
+#[inline(always)]
+fn subtract<R: Real>(a: &[Complex<R>], b: &[Complex<R>], out: &mut [Complex<R>]) {
+    for ((out, &a), &b) in out.iter_mut().zip(a).zip(b) {
+        *out = a - b;
+    }
+}
+
+#[inline(always)]
+fn add_difference<R: Real>(a: &[Complex<R>], b: &[Complex<R>], out: &mut [Complex<R>]) {
+    for ((out, &a), &b) in out.iter_mut().zip(a).zip(b) {
+        *out += a - b;
+    }
+}
+
+#[inline(always)]
+fn add_curvature<R: Real>(
+    before: &[Complex<R>],
+    here: &[Complex<R>],
+    after: &[Complex<R>],
+    out: &mut [Complex<R>],
+) {
+    for (((out, &a), &b), &c) in out.iter_mut().zip(before).zip(here).zip(after) {
+        *out += (b - a) + (b - c);
+    }
+}
+
+#[inline(always)]
+fn forward_chunk<R: Real>(axis: Axis, x: &[Complex<R>], start: usize, out: &mut [Complex<R>]) {
+    stretches(axis, start, out.len(), |from, to, place| {
+        let (at, out) = (start + from, &mut out[from..to]);
+        match place {
+            Place::Last | Place::Only => out.fill(Complex::default()),
+            Place::First | Place::Middle => subtract(&x[at + axis.step..], &x[at..], out),
+        }
+    });
+}
+
+#[inline(always)]
+fn adjoint_chunk<R: Real>(axis: Axis, d: &[Complex<R>], start: usize, out: &mut [Complex<R>]) {
+    stretches(axis, start, out.len(), |from, to, place| {
+        let (at, out) = (start + from, &mut out[from..to]);
+        match place {
+            Place::First => {
+                for (out, &d) in out.iter_mut().zip(&d[at..]) {
+                    *out -= d;
+                }
+            }
+            Place::Middle => add_difference(&d[at - axis.step..], &d[at..], out),
+            Place::Last => {
+                for (out, &d) in out.iter_mut().zip(&d[at - axis.step..]) {
+                    *out += d;
+                }
+            }
+            Place::Only => {}
+        }
+    });
+}
+
+#[inline(always)]
+fn normal_chunk<R: Real>(axis: Axis, x: &[Complex<R>], start: usize, out: &mut [Complex<R>]) {
+    stretches(axis, start, out.len(), |from, to, place| {
+        let (at, out) = (start + from, &mut out[from..to]);
+        match place {
+            Place::First => add_difference(&x[at..], &x[at + axis.step..], out),
+            Place::Middle => add_curvature(&x[at - axis.step..], &x[at..], &x[at + axis.step..], out),
+            Place::Last => add_difference(&x[at..], &x[at - axis.step..], out),
+            Place::Only => {}
+        }
+    });
+}
+
+fn forward<R: Real>(cpu: &Cpu, axes: &[Axis], x: &[Complex<R>], out: &mut [Complex<R>]) {
+    for (&axis, out) in axes.iter().zip(out.chunks_mut(x.len())) {
+        for_chunks(cpu, CHUNK, out, |start, out| {
+            dispatch!(cpu.level(), _simd => forward_chunk(axis, x, start, out));
+        });
+    }
+}
+
+fn adjoint<R: Real>(cpu: &Cpu, axes: &[Axis], d: &[Complex<R>], out: &mut [Complex<R>]) {
+    let len = out.len();
+    for_chunks(cpu, CHUNK, out, |start, out| {
+        out.fill(Complex::default());
+        for (&axis, d) in axes.iter().zip(d.chunks(len)) {
+            dispatch!(cpu.level(), _simd => adjoint_chunk(axis, d, start, out));
+        }
+    });
+}
+
+fn normal<R: Real>(cpu: &Cpu, axes: &[Axis], x: &[Complex<R>], out: &mut [Complex<R>]) {
+    for_chunks(cpu, CHUNK, out, |start, out| {
+        out.fill(Complex::default());
+        for &axis in axes {
+            dispatch!(cpu.level(), _simd => normal_chunk(axis, x, start, out));
+        }
+    });
+}
+
+/// One thread, one axis after the other; the normal operator through the differences themselves.
+pub(super) fn plain<R: Real>() -> Launch<R> {
+    fn forward<R: Real>(_: &Cpu, axes: &[Axis], x: &[Complex<R>], out: &mut [Complex<R>]) {
+        for (axis, out) in axes.iter().zip(out.chunks_mut(x.len())) {
+            for i in 0..x.len() {
+                let last = (i / axis.step) % axis.size == axis.size - 1;
+                out[i] = if last {
+                    Complex::default()
+                } else {
+                    x[i + axis.step] - x[i]
+                };
+            }
+        }
+    }
+    fn adjoint<R: Real>(_: &Cpu, axes: &[Axis], d: &[Complex<R>], out: &mut [Complex<R>]) {
+        out.fill(Complex::default());
+        for (axis, d) in axes.iter().zip(d.chunks(out.len())) {
+            for (i, &d) in d.iter().enumerate() {
+                if (i / axis.step) % axis.size < axis.size - 1 {
+                    out[i + axis.step] += d;
+                    out[i] -= d;
+                }
+            }
+        }
+    }
+    Launch {
+        forward,
+        adjoint,
+        normal: |cpu, axes, x, out| {
+            let mut d = vec![Complex::default(); axes.len() * x.len()];
+            forward(cpu, axes, x, &mut d);
+            adjoint(cpu, axes, &d, out);
+        },
+    }
+}
+
+/// All cores over stretches of elements, every axis while they are in cache; the normal operator in one pass.
+pub(super) fn stretched<R: Real>() -> Launch<R> {
+    Launch {
+        forward,
+        adjoint,
+        normal,
+    }
+}

@@ -1,0 +1,177 @@
+//! Forward differences along chosen axes with the far edge at zero (Neumann): the gradient of total variation and of
+//! smoothness penalties.
+
+mod cpu;
+pub mod reference;
+
+use num_complex::Complex;
+use rayspin_core::{Error, Real, Result, expect_shape, format_shape};
+use rayspin_device::{Array, Backend, BackendKind, Cpu};
+
+use crate::variant::{Variant, Work, runs_all};
+use crate::vector::expect_device;
+
+/// An axis to take differences along.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Axis {
+    /// Elements along it.
+    pub size: usize,
+    /// Distance between neighbours in memory.
+    pub step: usize,
+}
+
+/// What is computed, for the table of work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Operation {
+    /// D.
+    Forward,
+    /// Dᴴ.
+    Adjoint,
+    /// DᴴD.
+    Normal,
+}
+
+/// An operation on `len` elements along `axes` axes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Problem {
+    /// Which one.
+    pub operation: Operation,
+    /// Number of axes.
+    pub axes: usize,
+    /// Elements of the image.
+    pub len: usize,
+}
+
+/// (axes, input, output); no array is empty.
+pub type Apply<R> = fn(&Cpu, &[Axis], &[Complex<R>], &mut [Complex<R>]);
+
+/// One implementation of every operation.
+pub struct Launch<R: Real> {
+    /// Image to differences `[axis, image…]`.
+    pub forward: Apply<R>,
+    /// Differences to image.
+    pub adjoint: Apply<R>,
+    /// Image to image.
+    pub normal: Apply<R>,
+}
+
+/// Every variant, slowest first.
+pub fn variants<R: Real>() -> [Variant<Problem, Launch<R>>; 2] {
+    let tolerance = 16.0 * <R as Real>::EPSILON.to_f64();
+    [
+        Variant {
+            name: "plain",
+            backend: BackendKind::Cpu,
+            summary: "one thread, element by element; the normal operator through the differences",
+            launch: cpu::plain(),
+            refuses: runs_all,
+            work: work::<R>,
+            tolerance,
+            reproduces: None,
+        },
+        Variant {
+            name: "stretches",
+            backend: BackendKind::Cpu,
+            summary: "all cores over stretches without edges, all axes while in cache; the normal operator in one pass",
+            launch: cpu::stretched(),
+            refuses: runs_all,
+            work: work::<R>,
+            tolerance,
+            reproduces: None,
+        },
+    ]
+}
+
+fn work<R: Real>(p: &Problem) -> Work {
+    let complex = size_of::<Complex<R>>() as f64;
+    let (axes, len) = (p.axes as f64, p.len as f64);
+    let (streams, flops) = match p.operation {
+        Operation::Forward => (axes + 1.0, 2.0),
+        Operation::Adjoint => (axes + 1.0, 4.0),
+        Operation::Normal => (2.0, 6.0),
+    };
+    Work {
+        bytes: streams * complex * len,
+        flops: flops * axes * len,
+    }
+}
+
+/// The shape `[axes, image…]` of the differences, and the axes in memory. Errors: an axis that the image lacks or that
+/// is named twice.
+fn layout(shape: &[usize], axes: &[usize]) -> Result<(Vec<usize>, Vec<Axis>)> {
+    let mut out = vec![axes.len()];
+    out.extend_from_slice(shape);
+    let mut list = Vec::new();
+    for (i, &axis) in axes.iter().enumerate() {
+        if axis >= shape.len() || axes[..i].contains(&axis) {
+            return Err(Error::value(
+                "axes of finite differences",
+                format!("distinct axes of an image of shape {}", format_shape(shape)),
+                format!("{axes:?}"),
+            ));
+        }
+        list.push(Axis {
+            size: shape[axis],
+            step: shape[axis + 1..].iter().product(),
+        });
+    }
+    Ok((out, list))
+}
+
+/// The shape `[axes, image…]` of the differences of an image along `axes`.
+///
+/// Errors: an axis that the image lacks or that is named twice.
+pub fn range(shape: &[usize], axes: &[usize]) -> Result<Vec<usize>> {
+    layout(shape, axes).map(|(out, _)| out)
+}
+
+/// d_a(i) = x(i + e_a) − x(i) for every axis a of `axes`, 0 at the last element of the axis; `out` is
+/// `[axes, image…]`, component by component in the order of `axes`.
+///
+/// An axis of size 1 has only a last element: its component is 0, so that component a always belongs to axis a.
+///
+/// Errors: an axis that the image lacks or that is named twice, shapes that do not fit, different devices.
+pub fn forward<R: Real>(axes: &[usize], x: &Array<Complex<R>>, out: &mut Array<Complex<R>>) -> Result<()> {
+    let (wanted, axes) = layout(x.shape(), axes)?;
+    expect_shape("finite differences", &wanted, out.shape())?;
+    expect_device("finite differences", x.device(), out)?;
+    if !out.is_empty() {
+        match x.device().backend() {
+            Backend::Cpu(cpu) => (cpu::stretched().forward)(cpu, &axes, x.cpu(), out.cpu_mut()),
+        }
+    }
+    Ok(())
+}
+
+/// x(i) = Σ_a d_a(i − e_a) − d_a(i), terms beyond an edge left out: the adjoint of [`forward`], minus the divergence.
+///
+/// Errors: as [`forward`].
+pub fn adjoint<R: Real>(axes: &[usize], d: &Array<Complex<R>>, out: &mut Array<Complex<R>>) -> Result<()> {
+    let (wanted, axes) = layout(out.shape(), axes)?;
+    expect_shape("finite differences", &wanted, d.shape())?;
+    expect_device("finite differences", d.device(), out)?;
+    if !out.is_empty() {
+        match d.device().backend() {
+            Backend::Cpu(cpu) => (cpu::stretched().adjoint)(cpu, &axes, d.cpu(), out.cpu_mut()),
+        }
+    }
+    Ok(())
+}
+
+/// DᴴDx in one pass: Σ_a (x(i) − x(i − e_a)) + (x(i) − x(i + e_a)), terms beyond an edge left out.
+///
+/// Errors: as [`forward`]; `out` has the shape of `x`.
+pub fn normal<R: Real>(axes: &[usize], x: &Array<Complex<R>>, out: &mut Array<Complex<R>>) -> Result<()> {
+    let (_, axes) = layout(x.shape(), axes)?;
+    expect_shape("finite differences", x.shape(), out.shape())?;
+    expect_device("finite differences", x.device(), out)?;
+    if !out.is_empty() {
+        match x.device().backend() {
+            Backend::Cpu(cpu) => (cpu::stretched().normal)(cpu, &axes, x.cpu(), out.cpu_mut()),
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,231 @@
+//! Coil sensitivities applied to images: what turns one image into coil images and back.
+//!
+//! Pruessmann, Weiger, Scheidegger, Boesiger, *SENSE: sensitivity encoding for fast MRI*, Magn Reson Med 42:952, 1999;
+//! Roemer et al., *The NMR phased array*, Magn Reson Med 16:192, 1990 (root sum of squares).
+
+mod cpu;
+pub mod reference;
+
+use std::ops::Range;
+
+use num_complex::Complex;
+use rayspin_core::{Error, Real, Result, expect_shape, format_shape};
+use rayspin_device::{Array, Backend, BackendKind, Cpu};
+
+use crate::variant::{Variant, Work, runs_all};
+use crate::vector::expect_device;
+
+/// What is computed, for the table of work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Operation {
+    /// c_j(x) ρ(x).
+    Expand,
+    /// Σ_j conj(c_j(x)) y_j(x).
+    Combine,
+    /// Σ_j |y_j(x)|², or its root.
+    SumOfSquares,
+}
+
+/// An operation over `coils` images of `voxels` voxels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Problem {
+    /// Which one.
+    pub operation: Operation,
+    /// Number of coils.
+    pub coils: usize,
+    /// Voxels of an image.
+    pub voxels: usize,
+}
+
+type Read<'a, R> = &'a [Complex<R>];
+type Write<'a, R> = &'a mut [Complex<R>];
+
+/// One implementation of every operation; no array is empty.
+pub struct Launch<R: Real> {
+    /// From (maps, image, coil images).
+    pub expand: fn(&Cpu, Read<R>, Read<R>, Write<R>),
+    /// From (maps, coil images, image, whether to add to the image).
+    pub combine: fn(&Cpu, Read<R>, Read<R>, Write<R>, bool),
+    /// From (coil images, image, whether to take the root).
+    pub sum_of_squares: fn(&Cpu, Read<R>, &mut [R], bool),
+}
+
+/// Every variant, slowest first.
+pub fn variants<R: Real>() -> [Variant<Problem, Launch<R>>; 2] {
+    let tolerance = 16.0 * <R as Real>::EPSILON.to_f64();
+    [
+        Variant {
+            name: "coilwise",
+            backend: BackendKind::Cpu,
+            summary: "one thread, one pass over the image for every coil",
+            launch: cpu::coilwise(),
+            refuses: runs_all,
+            work: work::<R>,
+            tolerance,
+            reproduces: None,
+        },
+        Variant {
+            name: "blocks",
+            backend: BackendKind::Cpu,
+            summary: "all cores over blocks of voxels that stay in cache while the coils go by",
+            launch: cpu::blocks(),
+            refuses: runs_all,
+            work: work::<R>,
+            tolerance,
+            reproduces: None,
+        },
+    ]
+}
+
+fn work<R: Real>(p: &Problem) -> Work {
+    let complex = size_of::<Complex<R>>() as f64;
+    let (coils, voxels) = (p.coils as f64, p.voxels as f64);
+    let (streams, flops) = match p.operation {
+        Operation::Expand => (2.0 * coils + 1.0, 6.0),
+        Operation::Combine => (2.0 * coils + 1.0, 8.0),
+        Operation::SumOfSquares => (coils + 0.5, 4.0),
+    };
+    Work {
+        bytes: streams * complex * voxels,
+        flops: flops * coils * voxels,
+    }
+}
+
+/// Splits `[coil, image…]`, which is called `what`, into coils and the image's shape.
+fn split<'a>(what: &str, shape: &'a [usize]) -> Result<(usize, &'a [usize])> {
+    shape
+        .split_first()
+        .map(|(&coils, image)| (coils, image))
+        .ok_or_else(|| Error::Shape {
+            what: what.to_owned(),
+            expected: "[coil, image…]".into(),
+            found: format_shape(shape),
+        })
+}
+
+/// Checks `maps [coil, image…]`, the coils taken of them, `images [taken, image…]` and `image [image…]`; returns the
+/// stretch of the maps that the coils take.
+fn check<R: Real>(
+    what: &str,
+    maps: &Array<Complex<R>>,
+    coils: &Range<usize>,
+    images: &Array<Complex<R>>,
+    image: &Array<Complex<R>>,
+) -> Result<Range<usize>> {
+    let (all, shape) = split(&format!("{what}: maps"), maps.shape())?;
+    if coils.start > coils.end || coils.end > all {
+        return Err(Error::value(
+            format!("{what}: coils"),
+            format!("a range within 0..{all}"),
+            format!("{coils:?}"),
+        ));
+    }
+    expect_shape(&format!("{what}: image"), shape, image.shape())?;
+    let mut wanted = vec![coils.len()];
+    wanted.extend_from_slice(shape);
+    expect_shape(&format!("{what}: coil images"), &wanted, images.shape())?;
+    expect_device(what, maps.device(), images)?;
+    expect_device(what, maps.device(), image)?;
+    let voxels = image.len();
+    Ok(coils.start * voxels..coils.end * voxels)
+}
+
+fn all_coils<R: Real>(maps: &Array<Complex<R>>) -> Range<usize> {
+    0..maps.shape().first().copied().unwrap_or(0)
+}
+
+/// y_j(x) = c_j(x) ρ(x): `maps [coil, image…]`, `image [image…]`, `out [coil, image…]`.
+///
+/// Errors: shapes that do not fit, or different devices.
+pub fn expand<R: Real>(
+    maps: &Array<Complex<R>>,
+    image: &Array<Complex<R>>,
+    out: &mut Array<Complex<R>>,
+) -> Result<()> {
+    expand_coils(maps, all_coils(maps), image, out)
+}
+
+/// [`expand`] for the coils of a range only: `out [taken, image…]`.
+pub fn expand_coils<R: Real>(
+    maps: &Array<Complex<R>>,
+    coils: Range<usize>,
+    image: &Array<Complex<R>>,
+    out: &mut Array<Complex<R>>,
+) -> Result<()> {
+    let taken = check("expand", maps, &coils, out, image)?;
+    if taken.is_empty() {
+        return Ok(());
+    }
+    match maps.device().backend() {
+        Backend::Cpu(cpu) => (cpu::blocks().expand)(cpu, &maps.cpu()[taken], image.cpu(), out.cpu_mut()),
+    }
+    Ok(())
+}
+
+/// ρ(x) = Σ_j conj(c_j(x)) y_j(x): `maps` and `images` `[coil, image…]`, `out [image…]`. The adjoint of [`expand`].
+///
+/// Errors: shapes that do not fit, or different devices.
+pub fn combine<R: Real>(
+    maps: &Array<Complex<R>>,
+    images: &Array<Complex<R>>,
+    out: &mut Array<Complex<R>>,
+) -> Result<()> {
+    combine_inner(maps, all_coils(maps), images, out, false)
+}
+
+/// ρ(x) ← ρ(x) + Σ_j conj(c_j(x)) y_j(x) over the coils of a range: `images [taken, image…]`.
+pub fn combine_coils_add<R: Real>(
+    maps: &Array<Complex<R>>,
+    coils: Range<usize>,
+    images: &Array<Complex<R>>,
+    out: &mut Array<Complex<R>>,
+) -> Result<()> {
+    combine_inner(maps, coils, images, out, true)
+}
+
+fn combine_inner<R: Real>(
+    maps: &Array<Complex<R>>,
+    coils: Range<usize>,
+    images: &Array<Complex<R>>,
+    out: &mut Array<Complex<R>>,
+    add: bool,
+) -> Result<()> {
+    let taken = check("combine", maps, &coils, images, out)?;
+    if out.is_empty() {
+        return Ok(());
+    }
+    match maps.device().backend() {
+        Backend::Cpu(cpu) => {
+            (cpu::blocks().combine)(cpu, &maps.cpu()[taken], images.cpu(), out.cpu_mut(), add);
+        }
+    }
+    Ok(())
+}
+
+/// Σ_j |y_j(x)|² of `[coil, image…]`, summed in f64: of maps, the diagonal of [`combine`] ∘ [`expand`].
+///
+/// Errors: an array without axes, or memory.
+pub fn sum_of_squares<R: Real>(images: &Array<Complex<R>>) -> Result<Array<R>> {
+    squares(images, false)
+}
+
+/// √(Σ_j |y_j(x)|²) of `[coil, image…]`, summed in f64: coil images combined without maps.
+///
+/// Errors: an array without axes, or memory.
+pub fn root_sum_of_squares<R: Real>(images: &Array<Complex<R>>) -> Result<Array<R>> {
+    squares(images, true)
+}
+
+fn squares<R: Real>(images: &Array<Complex<R>>, root: bool) -> Result<Array<R>> {
+    let (_, shape) = split("coil images", images.shape())?;
+    let mut out = Array::zeros(images.device(), shape)?;
+    if !out.is_empty() {
+        match images.device().backend() {
+            Backend::Cpu(cpu) => (cpu::blocks().sum_of_squares)(cpu, images.cpu(), out.cpu_mut(), root),
+        }
+    }
+    Ok(out)
+}
+
+#[cfg(test)]
+mod tests;
