@@ -7,6 +7,7 @@
 pub mod difference;
 pub mod fft;
 pub mod sensitivity;
+pub mod toeplitz;
 pub mod variant;
 pub mod vector;
 pub mod walsh;

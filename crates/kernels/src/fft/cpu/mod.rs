@@ -4,7 +4,7 @@
 //! axes whose sub-array fits a core's second-level cache are transformed together, in one trip from memory.
 
 pub(crate) mod line;
-mod pass;
+pub(crate) mod pass;
 mod region;
 
 use std::sync::Arc;

@@ -19,8 +19,8 @@ const TASKS_A_THREAD: usize = 4;
 
 /// Buffers of one thread.
 pub(crate) struct Scratch<R> {
-    lines: Vec<Complex<R>>,
-    fft: Vec<Complex<R>>,
+    pub(crate) lines: Vec<Complex<R>>,
+    pub(crate) fft: Vec<Complex<R>>,
 }
 
 impl<R: Real> Scratch<R> {
@@ -55,8 +55,22 @@ pub(crate) struct LinePass<R: Real> {
 }
 
 impl<R: Real> LinePass<R> {
+    /// All columns of one `[n, inner]` array, n the length of `fft`.
+    pub(crate) fn new(fft: &Arc<dyn rustfft::Fft<R>>, inner: usize, map: LineMap) -> Self {
+        Self {
+            fft: Arc::clone(fft),
+            n: fft.len(),
+            inner,
+            outer: vec![0],
+            every_outer: true,
+            blocks: blocks(&(0..inner).collect::<Vec<_>>()),
+            map,
+            scale: None,
+        }
+    }
+
     /// One thread's work on a whole `[outer, n, inner]` array.
-    fn run(&self, data: &mut [Complex<R>], scratch: &mut Scratch<R>) {
+    pub(crate) fn run(&self, data: &mut [Complex<R>], scratch: &mut Scratch<R>) {
         if self.inner == 1 {
             if self.every_outer && self.map.is_identity() {
                 self.fft.process_with_scratch(data, &mut scratch.fft);
@@ -359,7 +373,7 @@ pub(crate) fn for_each_block<R: Real, W: BlockWork<R>>(
 }
 
 /// Columns as blocks of at most [`COLUMNS`] consecutive ones.
-fn blocks(columns: &[usize]) -> Vec<(usize, usize)> {
+pub(crate) fn blocks(columns: &[usize]) -> Vec<(usize, usize)> {
     let mut blocks: Vec<(usize, usize)> = Vec::new();
     for &column in columns {
         match blocks.last_mut() {

@@ -1,0 +1,132 @@
+//! The normal operator FᴴWF of a non-uniform Fourier transform as a convolution on a doubled grid.
+
+mod cpu;
+pub mod reference;
+#[cfg(test)]
+mod tests;
+
+use num_complex::Complex;
+use rayspin_core::{Error, Real, Result, expect_shape, format_shape, voxels};
+use rayspin_device::{Array, Backend, Device};
+
+use crate::fft::{check_device, check_trailing};
+
+/// y = FᴴWF x for F: image → samples e^{−i2πk·x} and real weights W, without the samples.
+///
+/// (FᴴWF)\[i, j\] = Q(i − j) with Q(d) = Σ_m w_m e^{+i2πk_m·d}, d in fractions of the field of view: a convolution, done
+/// by FFTs of a grid of at least 2n − 1 points an axis. Q is Hermitian, so its spectrum is real and stored as such.
+/// (Wajer & Pruessmann, ISMRM 2001; Fessler et al., IEEE Trans. Signal Process. 53:3393, 2005.)
+#[derive(Debug)]
+pub struct Toeplitz<R: Real> {
+    device: Device,
+    matrix: Vec<usize>,
+    convolution: cpu::Convolution<R>,
+}
+
+impl<R: Real> Toeplitz<R> {
+    /// From the kernel Q of images of `matrix` (1 to 3 axes), given on the centred doubled grid: `q` is `[2nz, 2ny, 2nx]`
+    /// (for 2 axes `[2ny, 2nx]`, …) and index n along each axis is displacement 0. Displacements −n, at index 0, occur
+    /// between no two voxels and are not read.
+    ///
+    /// The Hermitian part of `q` is used, which drops the rounding of how it was computed. Errors: another rank or shape,
+    /// an empty axis, values that are not finite, a kernel that is not Hermitian within a tenth (weights that are not real,
+    /// or another centre), no memory.
+    pub fn from_kernel(device: &Device, matrix: &[usize], q: &Array<Complex<R>>) -> Result<Self> {
+        if !(1..=3).contains(&matrix.len()) || matrix.contains(&0) {
+            return Err(Error::Shape {
+                what: "Toeplitz matrix size".into(),
+                expected: "1 to 3 axes, none empty".into(),
+                found: format_shape(matrix),
+            });
+        }
+        check_device("Toeplitz kernel", device, q.device())?;
+        let doubled: Option<Vec<usize>> = matrix.iter().map(|n| n.checked_mul(2)).collect();
+        let doubled = doubled.ok_or_else(|| {
+            Error::value(
+                "Toeplitz matrix size",
+                "sizes that can be doubled",
+                format_shape(matrix),
+            )
+        })?;
+        expect_shape("Toeplitz kernel", &doubled, q.shape())?;
+        let convolution = match device.backend() {
+            Backend::Cpu(cpu) => cpu::Convolution::new(cpu, matrix, q.cpu())?,
+        };
+        Ok(Self {
+            device: device.clone(),
+            matrix: matrix.to_vec(),
+            convolution,
+        })
+    }
+
+    /// y = FᴴWF x for every image of a batch; `x` and `y` are `[batch.., z, y, x]`.
+    ///
+    /// Errors: shapes that differ or whose last axes are not the matrix, arrays of another device, no memory for the
+    /// work buffer.
+    pub fn apply(&self, x: &Array<Complex<R>>, y: &mut Array<Complex<R>>) -> Result<()> {
+        check_trailing("Toeplitz input", &self.matrix, x.shape())?;
+        expect_shape("Toeplitz output", x.shape(), y.shape())?;
+        self.check_devices(&[x, y])?;
+        match self.device.backend() {
+            Backend::Cpu(cpu) => self.convolution.apply(cpu, x.cpu(), y.cpu_mut()),
+        }
+    }
+
+    /// y = Σ_c S̄_c · FᴴWF (S_c · x) for one image, the normal operator of sensitivity encoding (Pruessmann et al., MRM
+    /// 46:638, 2001): `x` and `y` are `[z, y, x]`, `maps` `[coil, z, y, x]`. No coil image is stored.
+    ///
+    /// Errors: as [`Toeplitz::apply`].
+    pub fn apply_sense(
+        &self,
+        x: &Array<Complex<R>>,
+        maps: &Array<Complex<R>>,
+        y: &mut Array<Complex<R>>,
+    ) -> Result<()> {
+        expect_shape("Toeplitz input", &self.matrix, x.shape())?;
+        expect_shape("Toeplitz output", &self.matrix, y.shape())?;
+        check_trailing("coil sensitivities", &self.matrix, maps.shape())?;
+        if maps.shape().len() != self.matrix.len() + 1 {
+            return Err(Error::Shape {
+                what: "coil sensitivities".into(),
+                expected: format!("[coil, {}", &format_shape(&self.matrix)[1..]),
+                found: format_shape(maps.shape()),
+            });
+        }
+        self.check_devices(&[x, maps, y])?;
+        match self.device.backend() {
+            Backend::Cpu(cpu) => self
+                .convolution
+                .apply_sense(cpu, x.cpu(), maps.cpu(), y.cpu_mut()),
+        }
+    }
+
+    /// Shape of one image.
+    pub fn matrix(&self) -> &[usize] {
+        &self.matrix
+    }
+
+    /// Bytes it holds between calls: the spectrum and the work buffers allocated so far.
+    pub fn bytes(&self) -> u64 {
+        self.convolution.bytes()
+    }
+
+    /// Bytes that a plan for images of `matrix` holds with one work buffer, before it is made: the real spectrum of the
+    /// padded grid, and a complex grid padded along all axes but the first.
+    pub fn bytes_needed(matrix: &[usize]) -> Result<u64> {
+        let padded: Vec<usize> = matrix.iter().map(|&n| cpu::padded_size(n)).collect();
+        let spectrum = voxels(&padded)? * size_of::<R>();
+        let first = matrix.first().copied().unwrap_or(0);
+        let work = if matrix.len() == 1 {
+            voxels(&padded)?
+        } else {
+            first * voxels(&padded[1..])?
+        };
+        Ok((spectrum + work * size_of::<Complex<R>>()) as u64)
+    }
+
+    fn check_devices(&self, arrays: &[&Array<Complex<R>>]) -> Result<()> {
+        arrays
+            .iter()
+            .try_for_each(|array| check_device("Toeplitz", &self.device, array.device()))
+    }
+}

@@ -1,0 +1,264 @@
+use num_complex::{Complex, Complex64};
+use rand::RngExt;
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::SeedableRng;
+use rayspin_core::{Real, Trajectory};
+use rayspin_device::{Array, Device};
+
+use super::{Toeplitz, reference};
+
+const MATRICES: &[&[usize]] = &[
+    &[1],
+    &[2],
+    &[7],
+    &[40],
+    &[1, 1],
+    &[5, 1],
+    &[1, 6],
+    &[8, 6],
+    &[13, 11],
+    &[17, 20],
+    &[1, 1, 1],
+    &[2, 1, 3],
+    &[4, 5, 6],
+    &[7, 3, 9],
+    &[10, 9, 12],
+];
+
+struct Case {
+    trajectory: Trajectory,
+    weights: Vec<f64>,
+    q: Vec<Complex64>,
+    rng: ChaCha8Rng,
+}
+
+/// Random points all over k-space, beyond its edge too, with positive weights.
+fn case(matrix: &[usize], seed: u64) -> Case {
+    let mut rng = ChaCha8Rng::seed_from_u64(seed);
+    let samples = 23;
+    let dims = matrix.len();
+    let points = ndarray::Array2::from_shape_fn((samples, dims), |(_, dim)| {
+        let n = matrix[dims - 1 - dim] as f64;
+        rng.random_range(-0.6 * n..0.6 * n)
+    });
+    let trajectory = Trajectory::from_cycles_per_fov(points).unwrap();
+    let weights: Vec<f64> = (0..samples).map(|_| rng.random_range(0.1..2.0)).collect();
+    let q = reference::kernel(matrix, &trajectory, &weights);
+    Case {
+        trajectory,
+        weights,
+        q,
+        rng,
+    }
+}
+
+fn random(rng: &mut ChaCha8Rng, len: usize) -> Vec<Complex64> {
+    (0..len)
+        .map(|_| Complex64::new(rng.random_range(-1.0..1.0), rng.random_range(-1.0..1.0)))
+        .collect()
+}
+
+fn narrow<R: Real>(values: &[Complex64]) -> Vec<Complex<R>> {
+    values
+        .iter()
+        .map(|v| Complex::new(<R as Real>::from_f64(v.re), <R as Real>::from_f64(v.im)))
+        .collect()
+}
+
+fn array<R: Real>(device: &Device, shape: &[usize], values: &[Complex64]) -> Array<Complex<R>> {
+    Array::from_vec(device, shape, narrow(values)).unwrap()
+}
+
+fn poisoned<R: Real>(device: &Device, shape: &[usize]) -> Array<Complex<R>> {
+    let mut array = Array::zeros(device, shape).unwrap();
+    array.fill(Complex::new(R::nan(), R::nan()));
+    array
+}
+
+fn plan<R: Real>(device: &Device, matrix: &[usize], q: &[Complex64]) -> Toeplitz<R> {
+    let doubled: Vec<usize> = matrix.iter().map(|n| 2 * n).collect();
+    Toeplitz::from_kernel(device, matrix, &array(device, &doubled, q)).unwrap()
+}
+
+fn relative_error<R: Real>(found: &[Complex<R>], expected: &[Complex64]) -> f64 {
+    let difference: f64 = found
+        .iter()
+        .zip(expected)
+        .map(|(a, b)| (Complex64::new(a.re.to_f64(), a.im.to_f64()) - b).norm_sqr())
+        .sum();
+    let size: f64 = expected.iter().map(Complex64::norm_sqr).sum();
+    (difference / size).sqrt()
+}
+
+fn matches_the_direct_sum<R: Real>(tolerance: f64) {
+    for (index, &matrix) in MATRICES.iter().enumerate() {
+        let mut case = case(matrix, 100 + index as u64);
+        let len: usize = matrix.iter().product();
+        for threads in [1, 2, 3] {
+            let device = Device::cpu_with_threads(threads).unwrap();
+            // Twice with the same plan: the second call finds used buffers.
+            let toeplitz = plan::<R>(&device, matrix, &case.q);
+            for batch in [1, 4] {
+                let x = random(&mut case.rng, batch * len);
+                let expected: Vec<_> = x
+                    .chunks_exact(len)
+                    .flat_map(|x| reference::normal(x, matrix, &case.trajectory, &case.weights))
+                    .collect();
+                let shape = [&[batch][..], matrix].concat();
+                let mut y = poisoned::<R>(&device, &shape);
+                toeplitz.apply(&array(&device, &shape, &x), &mut y).unwrap();
+                let error = relative_error(y.cpu(), &expected);
+                assert!(
+                    error < tolerance,
+                    "{matrix:?} × {batch}, {threads} threads: {error:.1e}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn single_precision_matches_the_direct_sum() {
+    matches_the_direct_sum::<f32>(2e-6);
+}
+
+#[test]
+fn double_precision_matches_the_direct_sum() {
+    matches_the_direct_sum::<f64>(1e-13);
+}
+
+#[test]
+fn the_unpaired_displacement_is_not_read() {
+    let device = Device::cpu_with_threads(2).unwrap();
+    let matrix = [3, 4, 5];
+    let mut case = case(&matrix, 1);
+    let x = array::<f64>(&device, &matrix, &random(&mut case.rng, 60));
+    let mut expected = poisoned(&device, &matrix);
+    plan::<f64>(&device, &matrix, &case.q)
+        .apply(&x, &mut expected)
+        .unwrap();
+    for z in 0..6 {
+        for y in 0..8 {
+            for x in 0..10 {
+                if z * y * x == 0 {
+                    case.q[(z * 8 + y) * 10 + x] = Complex64::new(f64::NAN, f64::INFINITY);
+                }
+            }
+        }
+    }
+    let mut found = poisoned(&device, &matrix);
+    plan::<f64>(&device, &matrix, &case.q)
+        .apply(&x, &mut found)
+        .unwrap();
+    assert_eq!(found.cpu(), expected.cpu());
+}
+
+#[test]
+fn it_is_self_adjoint_and_positive_semidefinite() {
+    let device = Device::cpu_with_threads(2).unwrap();
+    for (seed, &matrix) in MATRICES.iter().enumerate() {
+        let mut case = case(matrix, 200 + seed as u64);
+        let len: usize = matrix.iter().product();
+        let toeplitz = plan::<f64>(&device, matrix, &case.q);
+        let dot = |a: &[Complex64], b: &[Complex64]| -> Complex64 {
+            a.iter().zip(b).map(|(a, b)| a.conj() * b).sum()
+        };
+        let (a, b) = (random(&mut case.rng, len), random(&mut case.rng, len));
+        let apply = |x: &[Complex64]| {
+            let mut y = poisoned::<f64>(&device, matrix);
+            toeplitz.apply(&array(&device, matrix, x), &mut y).unwrap();
+            y.cpu().to_vec()
+        };
+        let (ta, tb) = (apply(&a), apply(&b));
+        let scale = (dot(&ta, &ta).re * dot(&b, &b).re).sqrt();
+        assert!((dot(&ta, &b) - dot(&a, &tb)).norm() < 1e-12 * scale, "{matrix:?}");
+        let energy = dot(&a, &ta);
+        assert!(
+            energy.re > -1e-12 * scale && energy.im.abs() < 1e-12 * scale,
+            "{matrix:?}: {energy}"
+        );
+    }
+}
+
+#[test]
+fn the_sense_normal_is_the_sum_over_coils() {
+    let device = Device::cpu_with_threads(2).unwrap();
+    for (seed, &matrix) in MATRICES.iter().enumerate() {
+        let mut case = case(matrix, 300 + seed as u64);
+        let len: usize = matrix.iter().product();
+        let coils = 3;
+        let (x, maps) = (random(&mut case.rng, len), random(&mut case.rng, coils * len));
+        let mut expected = vec![Complex64::ZERO; len];
+        for map in maps.chunks_exact(len) {
+            let coil: Vec<_> = map.iter().zip(&x).map(|(s, x)| s * x).collect();
+            let normal = reference::normal(&coil, matrix, &case.trajectory, &case.weights);
+            for ((sum, value), s) in expected.iter_mut().zip(normal).zip(map) {
+                *sum += s.conj() * value;
+            }
+        }
+        let toeplitz = plan::<f64>(&device, matrix, &case.q);
+        let mut y = poisoned::<f64>(&device, matrix);
+        let maps = array(&device, &[&[coils][..], matrix].concat(), &maps);
+        toeplitz
+            .apply_sense(&array(&device, matrix, &x), &maps, &mut y)
+            .unwrap();
+        assert!(relative_error(y.cpu(), &expected) < 1e-13, "{matrix:?}");
+    }
+}
+
+#[test]
+fn memory_is_stated_beforehand() {
+    let device = Device::cpu_with_threads(2).unwrap();
+    for matrix in [&[9][..], &[12, 7], &[6, 5, 4]] {
+        let toeplitz = plan::<f32>(&device, matrix, &case(matrix, 2).q);
+        assert_eq!(
+            toeplitz.bytes(),
+            Toeplitz::<f32>::bytes_needed(matrix).unwrap(),
+            "{matrix:?}"
+        );
+    }
+    assert_eq!(Toeplitz::<f32>::bytes_needed(&[128; 3]).unwrap(), (4 + 4) << 24);
+}
+
+#[test]
+fn unsuitable_kernels_are_named() {
+    let device = Device::cpu_with_threads(1).unwrap();
+    let kernel = |shape: &[usize], value: Complex64| {
+        let mut q = Array::<Complex64>::zeros(&device, shape).unwrap();
+        q.fill(value);
+        q
+    };
+    let new = |matrix: &[usize], q: &Array<Complex64>| Toeplitz::from_kernel(&device, matrix, q).map(|_| ());
+    let ones = kernel(&[8, 8], Complex64::ONE);
+    new(&[4, 4], &ones).unwrap();
+    new(&[4, 4], &kernel(&[8, 8], Complex64::ZERO)).unwrap();
+    for matrix in [&[][..], &[0, 4], &[4], &[4, 5], &[2, 2, 2, 2], &[usize::MAX, 4]] {
+        assert!(new(matrix, &ones).is_err(), "{matrix:?}");
+    }
+    let error = new(&[4, 4], &kernel(&[8, 8], Complex64::I)).unwrap_err();
+    assert!(error.to_string().contains("Hermitian"), "{error}");
+    let error = new(&[4, 4], &kernel(&[8, 8], Complex64::new(f64::NAN, 0.0))).unwrap_err();
+    assert!(matches!(error, rayspin_core::Error::NotFinite { .. }));
+    let toeplitz = Toeplitz::from_kernel(&device, &[4, 4], &ones).unwrap();
+    let image = kernel(&[4, 4], Complex64::ONE);
+    assert!(
+        toeplitz
+            .apply(&image, &mut kernel(&[1, 4, 4], Complex64::ONE))
+            .is_err()
+    );
+    assert!(
+        toeplitz
+            .apply(&kernel(&[4], Complex64::ONE), &mut kernel(&[4], Complex64::ONE))
+            .is_err()
+    );
+    let mut y = kernel(&[4, 4], Complex64::ONE);
+    assert!(
+        toeplitz
+            .apply_sense(&image, &kernel(&[4, 4], Complex64::ONE), &mut y)
+            .is_err()
+    );
+    toeplitz
+        .apply_sense(&image, &kernel(&[0, 4, 4], Complex64::ONE), &mut y)
+        .unwrap();
+    assert!(y.cpu().iter().all(|v| *v == Complex64::ZERO));
+}
