@@ -1,0 +1,328 @@
+//! Spreading and interpolation over all cores: slabs of tiles, each tile on a padded grid of its own.
+#![allow(unsafe_code)]
+
+pub(crate) mod scalar;
+mod scatter;
+pub(crate) mod simd;
+
+use num_complex::Complex;
+use rayon::prelude::*;
+use rayspin_core::Real;
+use rayspin_device::Cpu;
+use rayspin_device::cpu::simd::Level;
+
+use super::layout::{Layout, Part, Points};
+use scatter::Scatter;
+
+/// A tile's share of the points.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct TilePoints<'a, R> {
+    pub(crate) offset: &'a [u32],
+    pub(crate) z: &'a [R],
+    pub(crate) order: &'a [u32],
+}
+
+/// The kernel's polynomials as the tile kernels read them, `[term][lane]` each, highest power first.
+#[derive(Debug)]
+pub(crate) struct Weights<R> {
+    pub(crate) dims: usize,
+    pub(crate) width: usize,
+    /// A lane a tap.
+    pub(crate) single: Vec<R>,
+    /// Each tap twice, for interleaved complex numbers, zero beyond the last.
+    pub(crate) double: Vec<R>,
+}
+
+impl<R: Real> Weights<R> {
+    pub(crate) fn new(dims: usize, polynomials: &[Vec<f64>]) -> Self {
+        let width = polynomials.first().map_or(0, Vec::len);
+        let lanes = super::layout::lanes::<R>();
+        let pad = |row: Vec<R>| {
+            let mut row = row;
+            row.resize(row.len().next_multiple_of(lanes), R::zero());
+            row
+        };
+        let (mut single, mut double) = (Vec::new(), Vec::new());
+        for row in polynomials {
+            single.extend(pad(row.iter().map(|&c| <R as Real>::from_f64(c)).collect()));
+            double.extend(pad(row
+                .iter()
+                .flat_map(|&c| [<R as Real>::from_f64(c); 2])
+                .collect()));
+        }
+        Self {
+            dims,
+            width,
+            single,
+            double,
+        }
+    }
+}
+
+/// Adds every point's footprint, times its sample, to a local grid of interleaved complex numbers; rows and layers are
+/// `pitch` = \[row, layer\] complex numbers apart.
+pub(crate) type SpreadTile<R> =
+    fn(Level, &Weights<R>, TilePoints<'_, R>, &[Complex<R>], &mut [R], pitch: [usize; 2]);
+
+/// Every point's footprint-weighted sum of a local grid, to `values` in the points' order.
+pub(crate) type InterpTile<R> =
+    fn(Level, &Weights<R>, TilePoints<'_, R>, &[R], &mut [Complex<R>], pitch: [usize; 2]);
+
+/// What both directions work on.
+#[derive(Debug)]
+pub(crate) struct Gridding<R> {
+    pub(crate) layout: Layout,
+    pub(crate) points: Points<R>,
+    pub(crate) weights: Weights<R>,
+    pub(crate) parts: Vec<Part>,
+}
+
+/// Points of an interpolation task, about.
+const INTERP_POINTS: usize = 8192;
+/// Elements that one parallel task of a plain pass over memory should hold at least.
+const PASS_ELEMENTS: usize = 1 << 14;
+
+impl<R: Real> Gridding<R> {
+    /// Parts of at most 1/32 of the points balance any trajectory over the cores of a workstation; below 2^15 points a
+    /// part's own buffer costs more than it saves.
+    pub(crate) fn new(layout: Layout, points: Points<R>, weights: Weights<R>) -> Self {
+        let size = points.order.len().div_ceil(32).max(1 << 15);
+        let parts = layout.parts(&points, size);
+        Self {
+            layout,
+            points,
+            weights,
+            parts,
+        }
+    }
+
+    /// Elements of the buffers that [`Gridding::spread`] needs besides the fine grid.
+    pub(crate) fn halo_len(&self) -> usize {
+        self.parts.iter().map(|part| self.part_len(part)).sum()
+    }
+
+    /// Layers of the outermost axis that a part keeps in its buffer: the halo, and the slab unless it is the first.
+    fn part_len(&self, part: &Part) -> usize {
+        let own = if part.first {
+            0
+        } else {
+            self.layout.slab_height(part.slab)
+        };
+        (own + self.layout.width - 1) * self.layout.inner()
+    }
+
+    fn tile_points(&self, share: std::ops::Range<usize>) -> TilePoints<'_, R> {
+        TilePoints {
+            offset: &self.points.offset[share.clone()],
+            z: &self.points.z[share.start * self.layout.dims..share.end * self.layout.dims],
+            order: &self.points.order[share],
+        }
+    }
+
+    fn pitch(&self) -> [usize; 2] {
+        [self.layout.local[2], self.layout.local[1] * self.layout.local[2]]
+    }
+
+    /// grid\[l\] = Σ_j samples\[j\] φ(l − u_j), periodic: overwrites `grid`, with `halo` for scratch.
+    ///
+    /// Each grid cell's sum is taken in an order that depends on the trajectory alone, so results do not vary from run
+    /// to run or with the number of threads.
+    pub(crate) fn spread(
+        &self,
+        cpu: &Cpu,
+        samples: &[Complex<R>],
+        grid: &mut [Complex<R>],
+        halo: &mut [Complex<R>],
+        tile_kernel: SpreadTile<R>,
+    ) {
+        let layout = &self.layout;
+        let inner = layout.inner();
+        let mut tasks = Vec::with_capacity(self.parts.len());
+        let (mut rest, mut spare) = (&mut *grid, &mut *halo);
+        for part in &self.parts {
+            let (buffer, after) = spare.split_at_mut(self.part_len(part));
+            spare = after;
+            let height = layout.slab_height(part.slab);
+            let slab = if part.first {
+                let (own, after) = rest.split_at_mut(height * inner);
+                rest = after;
+                Slab {
+                    own,
+                    halo: buffer,
+                    inner,
+                }
+            } else {
+                let (own, halo) = buffer.split_at_mut(height * inner);
+                Slab { own, halo, inner }
+            };
+            tasks.push((part, slab));
+        }
+        let level = cpu.level();
+        cpu.run(|| {
+            tasks.into_par_iter().with_max_len(1).for_each_init(
+                || vec![R::zero(); 2 * layout.local_len()],
+                |local, (part, mut slab)| {
+                    slab.own.fill(zero());
+                    slab.halo.fill(zero());
+                    for (tile, share) in self.points.tiles_of(part.points.clone()) {
+                        local.fill(R::zero());
+                        tile_kernel(
+                            level,
+                            &self.weights,
+                            self.tile_points(share),
+                            samples,
+                            local,
+                            self.pitch(),
+                        );
+                        slab.add_tile(layout, tile, bytemuck::cast_slice(local));
+                    }
+                },
+            );
+        });
+        cpu.run(|| self.add_buffers(grid, halo));
+    }
+
+    /// Adds what parts left in their buffers to the slabs that it belongs to.
+    fn add_buffers(&self, grid: &mut [Complex<R>], halo: &[Complex<R>]) {
+        let layout = &self.layout;
+        let (inner, slabs, reach) = (layout.inner(), layout.slabs(), layout.width - 1);
+        let mut buffers: Vec<(&Part, &[Complex<R>])> = Vec::with_capacity(self.parts.len());
+        let mut spare = halo;
+        for part in &self.parts {
+            let (buffer, after) = spare.split_at(self.part_len(part));
+            buffers.push((part, buffer));
+            spare = after;
+        }
+        let mut slices = Vec::with_capacity(slabs);
+        let mut rest = grid;
+        for s in 0..slabs {
+            let (own, after) = rest.split_at_mut(layout.slab_height(s) * inner);
+            slices.push((s, own));
+            rest = after;
+        }
+        slices.into_par_iter().with_max_len(1).for_each(|(s, own)| {
+            let before = (s + slabs - 1) % slabs;
+            for (part, buffer) in &buffers {
+                let (slab_part, halo_part) = buffer.split_at(buffer.len() - reach * inner);
+                if part.slab == before && !part.points.is_empty() {
+                    add(&mut own[..reach * inner], halo_part);
+                }
+                if part.slab == s && !part.first {
+                    add(own, slab_part);
+                }
+            }
+        });
+    }
+
+    /// samples\[j\] = Σ_l grid\[l\] φ(l − u_j), periodic: the transpose of [`Gridding::spread`].
+    pub(crate) fn interp(
+        &self,
+        cpu: &Cpu,
+        grid: &[Complex<R>],
+        samples: &mut [Complex<R>],
+        tile_kernel: InterpTile<R>,
+    ) {
+        let layout = &self.layout;
+        let level = cpu.level();
+        let total = self.points.order.len();
+        let scatter = Scatter::new(samples, &self.points.order);
+        cpu.run(|| {
+            (0..total.div_ceil(INTERP_POINTS))
+                .into_par_iter()
+                .with_max_len(1)
+                .for_each_init(
+                    || (vec![R::zero(); 2 * layout.local_len()], Vec::new()),
+                    |(local, values), task| {
+                        let points = task * INTERP_POINTS..((task + 1) * INTERP_POINTS).min(total);
+                        for (tile, share) in self.points.tiles_of(points) {
+                            read_tile(layout, tile, grid, bytemuck::cast_slice_mut(local));
+                            values.clear();
+                            values.resize(share.len(), zero());
+                            let points = self.tile_points(share.clone());
+                            tile_kernel(level, &self.weights, points, local, values, self.pitch());
+                            // SAFETY: `order` is a permutation by construction ([`Points`]) and tasks' runs of points are
+                            // disjoint.
+                            unsafe { scatter.write(share, values) };
+                        }
+                    },
+                );
+        });
+    }
+}
+
+fn zero<R: Real>() -> Complex<R> {
+    Complex::new(R::zero(), R::zero())
+}
+
+fn add<R: Real>(to: &mut [Complex<R>], from: &[Complex<R>]) {
+    for (t, f) in to.iter_mut().zip(from) {
+        *t += *f;
+    }
+}
+
+/// The part of the fine grid that a task adds tiles to: a slab's own layers and the halo behind them.
+struct Slab<'a, R> {
+    own: &'a mut [Complex<R>],
+    halo: &'a mut [Complex<R>],
+    inner: usize,
+}
+
+impl<R: Real> Slab<'_, R> {
+    fn layer(&mut self, outer: usize) -> &mut [Complex<R>] {
+        let at = outer * self.inner;
+        if at < self.own.len() {
+            &mut self.own[at..at + self.inner]
+        } else {
+            let at = at - self.own.len();
+            &mut self.halo[at..at + self.inner]
+        }
+    }
+
+    fn add_tile(&mut self, layout: &Layout, tile: usize, local: &[Complex<R>]) {
+        let (first, extent) = layout.tile_box(tile);
+        let [_, ny, nx] = layout.fine;
+        let [_, ly, lx] = layout.local;
+        if layout.dims == 1 {
+            let own = self.own.len();
+            add(self.own, &local[..own]);
+            add(self.halo, &local[own..extent[2]]);
+            return;
+        }
+        for z in 0..extent[0] {
+            for y in 0..extent[1] {
+                let (outer, row) = match layout.dims {
+                    2 => (y, 0),
+                    _ => (z, (first[1] + y) % ny),
+                };
+                let row = &mut self.layer(outer)[row * nx..(row + 1) * nx];
+                let from = &local[(z * ly + y) * lx..][..extent[2]];
+                let until_edge = (nx - first[2]).min(extent[2]);
+                add(&mut row[first[2]..first[2] + until_edge], &from[..until_edge]);
+                add(row, &from[until_edge..]);
+            }
+        }
+    }
+}
+
+/// Copies a tile and its halo from the fine grid; the row padding behind it is left as it is (weights there are zero).
+fn read_tile<R: Real>(layout: &Layout, tile: usize, grid: &[Complex<R>], local: &mut [Complex<R>]) {
+    let (first, extent) = layout.tile_box(tile);
+    let [nz, ny, nx] = layout.fine;
+    let [_, ly, lx] = layout.local;
+    for z in 0..extent[0] {
+        for y in 0..extent[1] {
+            let at = ((first[0] + z) % nz * ny + (first[1] + y) % ny) * nx;
+            let row = &grid[at..at + nx];
+            let to = &mut local[(z * ly + y) * lx..][..extent[2]];
+            let until_edge = (nx - first[2]).min(extent[2]);
+            to[..until_edge].copy_from_slice(&row[first[2]..first[2] + until_edge]);
+            let wrapped = extent[2] - until_edge;
+            to[until_edge..].copy_from_slice(&row[..wrapped]);
+        }
+    }
+}
+
+/// Elements a task for passes over `len` elements.
+pub(crate) fn pass_rows(row: usize) -> usize {
+    (PASS_ELEMENTS / row.max(1)).max(1)
+}

@@ -1,0 +1,306 @@
+//! Non-uniform fast Fourier transform: type 2 (image → samples) and type 1 (samples → image), to a stated tolerance.
+
+mod cpu;
+mod deconvolve;
+mod kernel;
+mod layout;
+pub mod reference;
+#[cfg(test)]
+mod tests;
+mod variants;
+
+use std::sync::{Mutex, TryLockError};
+
+use num_complex::Complex;
+use rayspin_core::{Error, Real, Result, Trajectory, expect_shape, format_shape};
+use rayspin_device::{Array, Backend, Cpu, Device};
+
+use crate::fft::cpu::{Direction, FftNd, Options as FftOptions, Region};
+use cpu::{Gridding, InterpTile, SpreadTile, Weights};
+use deconvolve::Deconvolution;
+use kernel::Kernel;
+use layout::Layout;
+
+pub use variants::{Interp, Problem, Spread, interp_variants, spread_variants};
+
+/// How exact a transform is, and by how much its fine grid exceeds the matrix.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Options {
+    /// Relative l2 error ε to stay near or below: 1e-6 … 0.1 in f32, 1e-13 … 0.1 in f64.
+    pub tolerance: f64,
+    /// Fine-grid cells a voxel, 1.25 … 2. `None` chooses.
+    pub upsampling: Option<f64>,
+}
+
+impl Default for Options {
+    /// ε = 1e-5, the upsampling chosen.
+    fn default() -> Self {
+        Self {
+            tolerance: 1e-5,
+            upsampling: None,
+        }
+    }
+}
+
+impl Options {
+    /// The tolerance ε, the upsampling chosen.
+    pub fn tolerance(tolerance: f64) -> Self {
+        Self {
+            tolerance,
+            ..Self::default()
+        }
+    }
+}
+
+/// The largest tolerance accepted.
+const LOOSEST: f64 = 0.1;
+
+/// Type 2: s\[j\] = Σ_x f\[x\] e^{−i2πk_j·x}; type 1, its adjoint: f\[x\] = Σ_j s\[j\] e^{+i2πk_j·x};
+/// x = (index − ⌊n/2⌋)/n along each axis, k in cycles per field of view. Neither is scaled.
+///
+/// The matrix is in C order (`[z, y, x]`, `[y, x]` or `[x]`), trajectory components in the order x, y, z. k is periodic
+/// with period n: points outside ±n/2 are folded. Points are sorted, and their places and kernel arguments computed,
+/// once a trajectory. Results do not vary from run to run or with the number of threads.
+///
+/// Sources: Barnett, Magland & af Klinteberg, SIAM J. Sci. Comput. 41 (2019) C479 (structure); Jackson, Meyer, Nishimura
+/// & Macovski, IEEE Trans. Med. Imaging 10 (1991) 473 (Kaiser–Bessel kernel).
+#[derive(Debug)]
+pub struct Nufft<R: Real> {
+    device: Device,
+    matrix: Vec<usize>,
+    samples: usize,
+    tolerance: f64,
+    upsampling: f64,
+    kernel: Kernel,
+    gridding: Gridding<R>,
+    deconvolution: Deconvolution<R>,
+    fft: FftNd<R>,
+    modes: Region,
+    workspace: Mutex<Option<Workspace<R>>>,
+}
+
+/// The fine grid and what spreading needs beside it.
+#[derive(Debug)]
+struct Workspace<R: Real> {
+    grid: Array<Complex<R>>,
+    halo: Array<Complex<R>>,
+}
+
+impl<R: Real> Nufft<R> {
+    /// Plans transforms between images of `matrix` and samples at `trajectory`.
+    ///
+    /// Errors: another number of axes than the trajectory has, an empty axis, a tolerance or upsampling out of range,
+    /// sizes beyond the address space.
+    pub fn new(
+        device: &Device,
+        trajectory: &Trajectory,
+        matrix: &[usize],
+        options: &Options,
+    ) -> Result<Self> {
+        if matrix.len() != trajectory.dims() || matrix.contains(&0) {
+            return Err(Error::Shape {
+                what: "NUFFT matrix".into(),
+                expected: format!("{} axes, none empty", trajectory.dims()),
+                found: format_shape(matrix),
+            });
+        }
+        rayspin_core::voxels(matrix)?;
+        let upsampling = options.upsampling.unwrap_or(2.0);
+        if !(1.25..=2.0).contains(&upsampling) {
+            return Err(Error::value("NUFFT upsampling", "1.25 to 2", upsampling));
+        }
+        let kernel = kernel_for::<R>(options.tolerance, upsampling, matrix.len())?;
+        let layout = Layout::new::<R>(matrix, upsampling, &kernel)?;
+        let shape = &layout.fine[layout.outer()..];
+        let fft = FftNd::new(shape)?;
+        let modes = Region::wrapped(shape, matrix)?;
+        let deconvolution = Deconvolution::new(matrix, &layout, &kernel);
+        let weights = Weights::new(matrix.len(), &kernel.polynomials());
+        let points = match device.backend() {
+            Backend::Cpu(cpu) => cpu.run(|| layout.sort(trajectory, matrix))?,
+        };
+        Ok(Self {
+            device: device.clone(),
+            matrix: matrix.to_vec(),
+            samples: trajectory.samples(),
+            tolerance: options.tolerance,
+            upsampling,
+            kernel,
+            gridding: Gridding::new(layout, points, weights),
+            deconvolution,
+            fft,
+            modes,
+            workspace: Mutex::new(None),
+        })
+    }
+
+    /// Type 2, image → samples: `image` is `[batch.., matrix..]`, `samples` `[batch.., sample]`, overwritten.
+    ///
+    /// Errors: shapes that do not match, arrays of another device, or no memory for the fine grid.
+    pub fn forward(&self, image: &Array<Complex<R>>, samples: &mut Array<Complex<R>>) -> Result<()> {
+        self.check(image, samples)?;
+        match self.device.backend() {
+            Backend::Cpu(cpu) => self.with_workspace(|work| {
+                let items = image.cpu().chunks_exact(self.voxels());
+                for (image, samples) in items.zip(samples.cpu_mut().chunks_exact_mut(self.samples)) {
+                    self.forward_cpu(cpu, image, samples, work, cpu::simd::interp)?;
+                }
+                Ok(())
+            }),
+        }
+    }
+
+    /// Type 1, samples → image, the adjoint of [`Nufft::forward`]: `samples` is `[batch.., sample]`, `image`
+    /// `[batch.., matrix..]`, overwritten.
+    ///
+    /// Errors: as [`Nufft::forward`].
+    pub fn adjoint(&self, samples: &Array<Complex<R>>, image: &mut Array<Complex<R>>) -> Result<()> {
+        self.check(image, samples)?;
+        match self.device.backend() {
+            Backend::Cpu(cpu) => self.with_workspace(|work| {
+                let items = image.cpu_mut().chunks_exact_mut(self.voxels());
+                for (image, samples) in items.zip(samples.cpu().chunks_exact(self.samples)) {
+                    self.adjoint_cpu(cpu, samples, image, work, cpu::simd::spread)?;
+                }
+                Ok(())
+            }),
+        }
+    }
+
+    fn forward_cpu(
+        &self,
+        cpu: &Cpu,
+        image: &[Complex<R>],
+        samples: &mut [Complex<R>],
+        work: &mut Workspace<R>,
+        tile_kernel: InterpTile<R>,
+    ) -> Result<()> {
+        let grid = work.grid.cpu_mut();
+        self.deconvolution.pad(cpu, image, grid);
+        let options = FftOptions {
+            nonzero: Some(&self.modes),
+            ..FftOptions::new(Direction::Forward)
+        };
+        self.fft.process_with(cpu, grid, &options)?;
+        self.gridding.interp(cpu, grid, samples, tile_kernel);
+        Ok(())
+    }
+
+    fn adjoint_cpu(
+        &self,
+        cpu: &Cpu,
+        samples: &[Complex<R>],
+        image: &mut [Complex<R>],
+        work: &mut Workspace<R>,
+        tile_kernel: SpreadTile<R>,
+    ) -> Result<()> {
+        let grid = work.grid.cpu_mut();
+        self.gridding
+            .spread(cpu, samples, grid, work.halo.cpu_mut(), tile_kernel);
+        let options = FftOptions {
+            wanted: Some(&self.modes),
+            ..FftOptions::new(Direction::Inverse)
+        };
+        self.fft.process_with(cpu, grid, &options)?;
+        self.deconvolution.crop(cpu, grid, image);
+        Ok(())
+    }
+
+    /// The matrix, in C order.
+    pub fn matrix(&self) -> &[usize] {
+        &self.matrix
+    }
+
+    /// Number of samples of the trajectory.
+    pub fn samples(&self) -> usize {
+        self.samples
+    }
+
+    /// The device it was planned for.
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+
+    /// The tolerance asked for.
+    pub fn tolerance(&self) -> f64 {
+        self.tolerance
+    }
+
+    /// The upsampling in use.
+    pub fn upsampling(&self) -> f64 {
+        self.upsampling
+    }
+
+    /// Width of the kernel in fine-grid cells.
+    pub fn width(&self) -> usize {
+        self.kernel.width
+    }
+
+    /// Shape of the fine grid, in C order.
+    pub fn fine_shape(&self) -> &[usize] {
+        self.fft.shape()
+    }
+
+    /// Bytes that the plan and its workspace hold while a transform runs.
+    pub fn bytes(&self) -> u64 {
+        let complex = size_of::<Complex<R>>() as u64;
+        let grids = (self.fft.len() + self.gridding.halo_len()) as u64 * complex;
+        grids + self.gridding.points.bytes() + self.deconvolution.bytes()
+    }
+
+    fn voxels(&self) -> usize {
+        self.matrix.iter().product()
+    }
+
+    fn check(&self, image: &Array<Complex<R>>, samples: &Array<Complex<R>>) -> Result<()> {
+        crate::fft::check_device("NUFFT", &self.device, image.device())?;
+        crate::fft::check_device("NUFFT", &self.device, samples.device())?;
+        crate::fft::check_trailing("NUFFT image", &self.matrix, image.shape())?;
+        let mut expected = image.shape()[..image.shape().len() - self.matrix.len()].to_vec();
+        expected.push(self.samples);
+        expect_shape("NUFFT samples", &expected, samples.shape())
+    }
+
+    /// Runs `work` on the plan's own workspace, or, when another thread has it, on a fresh one.
+    fn with_workspace<T>(&self, work: impl FnOnce(&mut Workspace<R>) -> Result<T>) -> Result<T> {
+        let mut held = match self.workspace.try_lock() {
+            Ok(held) => held,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => return work(&mut self.new_workspace()?),
+        };
+        let workspace = match held.as_mut() {
+            Some(workspace) => workspace,
+            None => held.insert(self.new_workspace()?),
+        };
+        work(workspace)
+    }
+
+    fn new_workspace(&self) -> Result<Workspace<R>> {
+        Ok(Workspace {
+            grid: Array::zeros(&self.device, self.fft.shape())?,
+            halo: Array::zeros(&self.device, &[self.gridding.halo_len()])?,
+        })
+    }
+}
+
+/// The tightest tolerance that a real type reaches: rounding in the sums over footprints and in the FFT.
+fn tightest<R: Real>() -> f64 {
+    if size_of::<R>() == 4 { 1e-6 } else { 1e-13 }
+}
+
+/// The narrowest kernel for a tolerance, or the error that names the accepted range.
+fn kernel_for<R: Real>(tolerance: f64, upsampling: f64, dims: usize) -> Result<Kernel> {
+    let widest = kernel::aliasing(kernel::MAX_WIDTH, upsampling, dims);
+    let tightest = tightest::<R>().max(widest);
+    let refused = || {
+        Error::value(
+            format!("NUFFT tolerance in {} with upsampling {upsampling}", R::NAME),
+            format!("{tightest:.1e} to {LOOSEST}"),
+            tolerance,
+        )
+    };
+    if !(tolerance >= tightest && tolerance <= LOOSEST) {
+        return Err(refused());
+    }
+    Kernel::for_tolerance(tolerance, upsampling, dims).ok_or_else(refused)
+}

@@ -1,0 +1,362 @@
+use ndarray::Array2;
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use rayspin_core::C64;
+
+use super::*;
+
+const TAU: f64 = std::f64::consts::TAU;
+
+fn cpu() -> Device {
+    Device::cpu_with_threads(2).unwrap()
+}
+
+/// Where points lie: `scale(d)` is the matrix along component d.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Set {
+    /// Anywhere, beyond ±n/2 too.
+    Uniform,
+    /// Spokes through the centre.
+    Radial,
+    /// One arm from the centre outwards.
+    Spiral,
+    /// A ball of 1/50 of the extent.
+    Clustered,
+    OnePoint,
+    /// Exactly on the edges ±n/2 and at integers.
+    Lattice,
+}
+
+const SETS: [Set; 6] = [
+    Set::Uniform,
+    Set::Radial,
+    Set::Spiral,
+    Set::Clustered,
+    Set::OnePoint,
+    Set::Lattice,
+];
+
+fn points(set: Set, samples: usize, matrix: &[usize], rng: &mut ChaCha8Rng) -> Trajectory {
+    let dims = matrix.len();
+    let centre: Vec<f64> = (0..dims).map(|_| rng.random::<f64>() - 0.5).collect();
+    let spokes = (samples as f64).sqrt().ceil() as usize;
+    let points = Array2::from_shape_fn((samples, dims), |(i, d)| {
+        let n = matrix[dims - 1 - d] as f64;
+        let (angle, tilt) = ((i / spokes) as f64 * 2.4, (i / spokes) as f64 * 0.77);
+        let direction = [angle.cos() * tilt.cos(), angle.sin() * tilt.cos(), tilt.sin()];
+        n * match set {
+            Set::Uniform => 3.0 * (rng.random::<f64>() - 0.5),
+            Set::Radial => direction[d] * ((i % spokes) as f64 / spokes as f64 - 0.5),
+            Set::Spiral => {
+                let t = i as f64 / samples as f64;
+                0.5 * t * [(40.0 * t).cos(), (40.0 * t).sin(), (9.0 * t).sin()][d]
+            }
+            Set::Clustered => centre[d] + 0.02 * (rng.random::<f64>() - 0.5),
+            Set::OnePoint => centre[d],
+            Set::Lattice => (rng.random_range(0..=2 * n as i64) as f64 * 0.5 - n / 2.0) / n,
+        }
+    });
+    Trajectory::from_cycles_per_fov(points).unwrap()
+}
+
+fn random(len: usize, rng: &mut ChaCha8Rng) -> Vec<C64> {
+    (0..len)
+        .map(|_| C64::new(rng.random::<f64>() - 0.5, rng.random::<f64>() - 0.5))
+        .collect()
+}
+
+/// The nearest values of another precision, and those widened again (what the oracle is given).
+fn narrow<R: Real>(values: &[C64]) -> (Vec<Complex<R>>, Vec<C64>) {
+    let narrow: Vec<Complex<R>> = values
+        .iter()
+        .map(|v| Complex::new(<R as Real>::from_f64(v.re), <R as Real>::from_f64(v.im)))
+        .collect();
+    let widened = widen(&narrow);
+    (narrow, widened)
+}
+
+fn widen<R: Real>(values: &[Complex<R>]) -> Vec<C64> {
+    values
+        .iter()
+        .map(|v| C64::new(v.re.to_f64(), v.im.to_f64()))
+        .collect()
+}
+
+fn distance(found: &[C64], expected: &[C64]) -> f64 {
+    let norm = |v: &mut dyn Iterator<Item = C64>| v.map(|c| c.norm_sqr()).sum::<f64>().sqrt();
+    norm(&mut found.iter().zip(expected).map(|(f, e)| f - e)) / norm(&mut expected.iter().copied())
+}
+
+fn nan<R: Real>(device: &Device, shape: &[usize]) -> Array<Complex<R>> {
+    let mut array = Array::zeros(device, shape).unwrap();
+    array.fill(Complex::new(R::nan(), R::nan()));
+    array
+}
+
+/// Measured relative l2 errors of type 2 and type 1 over a batch of two.
+fn errors<R: Real>(matrix: &[usize], trajectory: &Trajectory, options: &Options, seed: u64) -> [f64; 2] {
+    let device = cpu();
+    let mut rng = ChaCha8Rng::seed_from_u64(seed);
+    let plan = Nufft::<R>::new(&device, trajectory, matrix, options).unwrap();
+    let (voxels, samples) = (plan.voxels(), trajectory.samples());
+    let (image, image64) = narrow::<R>(&random(2 * voxels, &mut rng));
+    let (data, data64) = narrow::<R>(&random(2 * samples, &mut rng));
+    let batch = |shape: &[usize]| [&[2], shape].concat();
+    let image = Array::from_vec(&device, &batch(matrix), image).unwrap();
+    let data = Array::from_vec(&device, &[2, samples], data).unwrap();
+    let mut found_data = nan::<R>(&device, &[2, samples]);
+    let mut found_image = nan::<R>(&device, &batch(matrix));
+    plan.forward(&image, &mut found_data).unwrap();
+    plan.adjoint(&data, &mut found_image).unwrap();
+    let expected_data: Vec<C64> = image64
+        .chunks(voxels)
+        .flat_map(|f| reference::forward(trajectory, matrix, f, 0..samples))
+        .collect();
+    let expected_image: Vec<C64> = data64
+        .chunks(samples)
+        .flat_map(|s| reference::adjoint(trajectory, matrix, s))
+        .collect();
+    [
+        distance(&widen(found_data.cpu()), &expected_data),
+        distance(&widen(found_image.cpu()), &expected_image),
+    ]
+}
+
+/// Every size kind: 1, small, odd, even, prime.
+const MATRICES: [&[usize]; 12] = [
+    &[1],
+    &[2],
+    &[31],
+    &[64],
+    &[1, 1],
+    &[5, 1],
+    &[12, 17],
+    &[33, 20],
+    &[1, 1, 1],
+    &[2, 1, 9],
+    &[7, 8, 11],
+    &[12, 10, 13],
+];
+
+fn sweep<R: Real>(tolerances: &[f64], upsampling: Option<f64>) {
+    let mut worst = (0.0, String::new());
+    for (m, &matrix) in MATRICES.iter().enumerate() {
+        for (s, set) in SETS.into_iter().enumerate() {
+            let seed = (100 * m + s) as u64;
+            let mut rng = ChaCha8Rng::seed_from_u64(seed);
+            let trajectory = points(set, 150, matrix, &mut rng);
+            for &tolerance in tolerances {
+                let options = Options {
+                    tolerance,
+                    upsampling,
+                };
+                for (kind, error) in errors::<R>(matrix, &trajectory, &options, seed)
+                    .into_iter()
+                    .enumerate()
+                {
+                    let ratio = error / tolerance;
+                    let case = format!(
+                        "type {}, {matrix:?}, {set:?}, ε {tolerance:e}: {error:.2e}",
+                        2 - kind
+                    );
+                    assert!(ratio <= 4.0, "{case}");
+                    if ratio > worst.0 {
+                        worst = (ratio, case);
+                    }
+                }
+            }
+        }
+    }
+    println!("worst {:.2} ε: {}", worst.0, worst.1);
+}
+
+#[test]
+fn errors_stay_within_four_tolerances_in_double_precision() {
+    sweep::<f64>(&[1e-1, 1e-2, 1e-4, 1e-6, 1e-9, 1e-12, 1e-13], Some(2.0));
+}
+
+#[test]
+fn errors_stay_within_four_tolerances_in_single_precision() {
+    sweep::<f32>(&[1e-1, 1e-3, 1e-5, 1e-6], Some(2.0));
+}
+
+#[test]
+fn errors_stay_within_four_tolerances_at_low_upsampling() {
+    sweep::<f64>(&[1e-2, 1e-3, 1e-5, 1e-8], Some(1.25));
+    sweep::<f32>(&[1e-2, 1e-3, 1e-4], Some(1.25));
+}
+
+#[test]
+fn many_points_in_several_parts_are_all_spread() {
+    // More points than a part holds, most of them in one slab.
+    let mut rng = ChaCha8Rng::seed_from_u64(7);
+    for (matrix, samples) in [
+        (vec![40], 80_000),
+        (vec![24, 24], 80_000),
+        (vec![8, 10, 24], 80_000),
+    ] {
+        let dims = matrix.len();
+        let trajectory = Trajectory::from_cycles_per_fov(Array2::from_shape_fn((samples, dims), |(i, d)| {
+            let n = matrix[dims - 1 - d] as f64;
+            let scale = if i % 4 == 0 { 1.0 } else { 0.01 };
+            scale * n * (rng.random::<f64>() - 0.5)
+        }))
+        .unwrap();
+        let device = cpu();
+        let plan = Nufft::<f64>::new(&device, &trajectory, &matrix, &Options::tolerance(1e-9)).unwrap();
+        assert!(plan.gridding.parts.len() > plan.gridding.layout.slabs());
+        let data = random(samples, &mut rng);
+        let mut image = nan(&device, &matrix);
+        plan.adjoint(
+            &Array::from_vec(&device, &[samples], data.clone()).unwrap(),
+            &mut image,
+        )
+        .unwrap();
+        let which: Vec<usize> = (0..image.len()).step_by(image.len() / 20 + 1).collect();
+        let expected = reference::adjoint_at(&trajectory, &matrix, &data, which.iter().copied());
+        let found: Vec<C64> = which.iter().map(|&i| image.cpu()[i]).collect();
+        assert!(distance(&found, &expected) < 4e-9, "{matrix:?}");
+    }
+}
+
+#[test]
+fn types_are_adjoint() {
+    let mut rng = ChaCha8Rng::seed_from_u64(11);
+    let device = cpu();
+    for matrix in [vec![19], vec![14, 9], vec![6, 11, 8]] {
+        let trajectory = points(Set::Uniform, 333, &matrix, &mut rng);
+        // The pair is adjoint to rounding at any tolerance: spreading is the transpose of interpolation.
+        let plan = Nufft::<f64>::new(&device, &trajectory, &matrix, &Options::tolerance(1e-2)).unwrap();
+        let image = Array::from_vec(&device, &matrix, random(plan.voxels(), &mut rng)).unwrap();
+        let data = Array::from_vec(&device, &[333], random(333, &mut rng)).unwrap();
+        let (mut forward, mut adjoint) = (nan(&device, &[333]), nan(&device, &matrix));
+        plan.forward(&image, &mut forward).unwrap();
+        plan.adjoint(&data, &mut adjoint).unwrap();
+        let inner = |a: &[C64], b: &[C64]| a.iter().zip(b).map(|(a, b)| a.conj() * b).sum::<C64>();
+        let (left, right) = (
+            inner(forward.cpu(), data.cpu()),
+            inner(image.cpu(), adjoint.cpu()),
+        );
+        assert!(
+            (left - right).norm() < 1e-13 * left.norm().max(1.0),
+            "{left} {right}"
+        );
+    }
+}
+
+#[test]
+fn results_do_not_depend_on_the_number_of_threads() {
+    let mut rng = ChaCha8Rng::seed_from_u64(13);
+    let matrix = [40, 50];
+    let trajectory = points(Set::Radial, 100_000, &matrix, &mut rng);
+    let (data, _) = narrow::<f32>(&random(100_000, &mut rng));
+    let images: Vec<_> = [1, 2, 3]
+        .map(|threads| {
+            let device = Device::cpu_with_threads(threads).unwrap();
+            let plan = Nufft::<f32>::new(&device, &trajectory, &matrix, &Options::tolerance(1e-4)).unwrap();
+            let mut image = nan(&device, &matrix);
+            let data = Array::from_vec(&device, &[100_000], data.clone()).unwrap();
+            plan.adjoint(&data, &mut image).unwrap();
+            image.to_host().unwrap()
+        })
+        .to_vec();
+    assert_eq!(images[0], images[1]);
+    assert_eq!(images[0], images[2]);
+}
+
+#[test]
+fn every_variant_agrees_with_the_first() {
+    fn check<R: Real>() {
+        let mut rng = ChaCha8Rng::seed_from_u64(17);
+        let device = cpu();
+        for matrix in [vec![37], vec![20, 23], vec![9, 12, 10]] {
+            for tolerance in [1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6] {
+                let trajectory = points(Set::Uniform, 500, &matrix, &mut rng);
+                let plan =
+                    Nufft::<R>::new(&device, &trajectory, &matrix, &Options::tolerance(tolerance)).unwrap();
+                let (data, _) = narrow::<R>(&random(500, &mut rng));
+                let data = Array::from_vec(&device, &[500], data).unwrap();
+                let (cells, _) = narrow::<R>(&random(plan.fft.len(), &mut rng));
+                let cells = Array::from_vec(&device, plan.fine_shape(), cells).unwrap();
+                let mut first: Option<(Vec<C64>, Vec<C64>)> = None;
+                for (spread, interp) in spread_variants::<R>().iter().zip(&interp_variants::<R>()) {
+                    assert!((spread.refuses)(&Problem::of(&plan)).is_none());
+                    assert!((spread.work)(&Problem::of(&plan)).flops > 0.0);
+                    let mut grid = nan(&device, plan.fine_shape());
+                    let mut values = nan(&device, &[500]);
+                    (spread.launch)(&plan, &data, &mut grid).unwrap();
+                    (interp.launch)(&plan, &cells, &mut values).unwrap();
+                    let (grid, values) = (widen(grid.cpu()), widen(values.cpu()));
+                    if let Some((g, v)) = &first {
+                        assert!(distance(&grid, g) < spread.tolerance, "{}", spread.name);
+                        assert!(distance(&values, v) < interp.tolerance, "{}", interp.name);
+                    } else {
+                        first = Some((grid, values));
+                    }
+                }
+            }
+        }
+    }
+    check::<f32>();
+    check::<f64>();
+}
+
+#[test]
+fn a_centred_delta_gives_ones_and_a_shifted_one_its_phase() {
+    let device = cpu();
+    let mut rng = ChaCha8Rng::seed_from_u64(19);
+    let matrix = [6, 9];
+    let trajectory = points(Set::Uniform, 40, &matrix, &mut rng);
+    let plan = Nufft::<f64>::new(&device, &trajectory, &matrix, &Options::tolerance(1e-12)).unwrap();
+    let mut image = vec![C64::default(); 54];
+    // Two voxels up in y, one back in x: x = −1/9, y = 2/6.
+    image[(3 + 2) * 9 + 4 - 1] = C64::new(1.0, 0.0);
+    let mut samples = nan(&device, &[40]);
+    plan.forward(&Array::from_vec(&device, &matrix, image).unwrap(), &mut samples)
+        .unwrap();
+    for (j, s) in samples.cpu().iter().enumerate() {
+        let k = trajectory.point(j);
+        let expected = C64::cis(-TAU * (k[1] * 2.0 / 6.0 - k[0] / 9.0));
+        assert!((s - expected).norm() < 1e-11);
+    }
+}
+
+#[test]
+fn bad_input_is_named() {
+    let device = cpu();
+    let mut rng = ChaCha8Rng::seed_from_u64(23);
+    let trajectory = points(Set::Uniform, 10, &[8, 8], &mut rng);
+    let new = |matrix: &[usize], tolerance, upsampling| {
+        Nufft::<f32>::new(
+            &device,
+            &trajectory,
+            matrix,
+            &Options {
+                tolerance,
+                upsampling,
+            },
+        )
+        .err()
+        .map(|e| e.to_string())
+    };
+    assert!(new(&[8, 8], 1e-3, None).is_none());
+    assert!(new(&[8], 1e-3, None).unwrap().contains("2 axes"));
+    assert!(new(&[8, 0], 1e-3, None).is_some());
+    assert!(new(&[8, 8], 1e-8, None).unwrap().contains("1.0e-6 to 0.1"));
+    assert!(new(&[8, 8], 0.5, None).is_some());
+    assert!(new(&[8, 8], f64::NAN, None).is_some());
+    assert!(new(&[8, 8], 1e-3, Some(1.0)).unwrap().contains("upsampling"));
+    assert!(new(&[1 << 40, 1 << 40], 1e-3, None).is_some());
+    let plan = Nufft::<f32>::new(&device, &trajectory, &[8, 8], &Options::tolerance(1e-3)).unwrap();
+    let array = |shape: &[usize]| Array::<Complex<f32>>::zeros(&device, shape).unwrap();
+    assert!(plan.forward(&array(&[8, 8]), &mut array(&[10])).is_ok());
+    assert!(plan.forward(&array(&[3, 8, 8]), &mut array(&[10])).is_err());
+    assert!(plan.adjoint(&array(&[11]), &mut array(&[8, 8])).is_err());
+    assert!(plan.adjoint(&array(&[10]), &mut array(&[8])).is_err());
+    let other = Device::cpu_with_threads(1).unwrap();
+    assert!(
+        plan.forward(&Array::zeros(&other, &[8, 8]).unwrap(), &mut array(&[10]))
+            .is_err()
+    );
+    assert!(plan.bytes() > 0);
+}

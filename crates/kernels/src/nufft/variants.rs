@@ -1,0 +1,142 @@
+//! The variant tables of spreading and interpolation.
+
+use num_complex::Complex;
+use rayspin_core::{Real, Result};
+use rayspin_device::{Array, Backend, BackendKind};
+
+use super::{Nufft, cpu};
+use crate::variant::{Variant, Work, runs_all};
+
+/// What a variant runs: the sizes that decide its work.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Problem {
+    /// Number of points.
+    pub points: usize,
+    /// Number of dimensions.
+    pub dims: usize,
+    /// Width of the kernel in fine-grid cells.
+    pub width: usize,
+    /// Fine-grid cells.
+    pub cells: usize,
+    /// Bytes of a real number.
+    pub real_bytes: usize,
+}
+
+impl Problem {
+    /// The problem that a plan stands for.
+    pub fn of<R: Real>(plan: &Nufft<R>) -> Self {
+        Self {
+            points: plan.samples(),
+            dims: plan.matrix().len(),
+            width: plan.width(),
+            cells: plan.fft.len(),
+            real_bytes: size_of::<R>(),
+        }
+    }
+}
+
+/// Spreads `[sample]` to the fine grid.
+pub type Spread<R> = fn(&Nufft<R>, &Array<Complex<R>>, &mut Array<Complex<R>>) -> Result<()>;
+/// Interpolates the fine grid at the points, to `[sample]`.
+pub type Interp<R> = fn(&Nufft<R>, &Array<Complex<R>>, &mut Array<Complex<R>>) -> Result<()>;
+
+/// Each sample, place and argument is read once and the grid crosses memory once; every cell of a footprint takes a
+/// complex-by-real multiply-add, and every tap of an axis a polynomial.
+fn work(problem: &Problem) -> Work {
+    let p = problem;
+    let a_point = 2 * p.real_bytes + p.dims * p.real_bytes + 8;
+    let cells = 4 * p.width.pow(p.dims as u32);
+    let polynomials = 2 * p.dims * p.width * super::kernel::terms(p.width);
+    Work {
+        bytes: (p.points * a_point + 2 * p.cells * p.real_bytes) as f64,
+        flops: p.points as f64 * (cells + polynomials) as f64,
+    }
+}
+
+fn tolerance<R: Real>() -> f64 {
+    10.0 * <R as Real>::EPSILON.to_f64()
+}
+
+fn spread_with<R: Real>(
+    plan: &Nufft<R>,
+    samples: &Array<Complex<R>>,
+    grid: &mut Array<Complex<R>>,
+    kernel: cpu::SpreadTile<R>,
+) -> Result<()> {
+    rayspin_core::expect_shape("samples", &[plan.samples], samples.shape())?;
+    rayspin_core::expect_shape("fine grid", plan.fine_shape(), grid.shape())?;
+    let mut halo = Array::zeros(&plan.device, &[plan.gridding.halo_len()])?;
+    match plan.device.backend() {
+        Backend::Cpu(cpu) => {
+            plan.gridding
+                .spread(cpu, samples.cpu(), grid.cpu_mut(), halo.cpu_mut(), kernel);
+        }
+    }
+    Ok(())
+}
+
+fn interp_with<R: Real>(
+    plan: &Nufft<R>,
+    grid: &Array<Complex<R>>,
+    samples: &mut Array<Complex<R>>,
+    kernel: cpu::InterpTile<R>,
+) -> Result<()> {
+    rayspin_core::expect_shape("samples", &[plan.samples], samples.shape())?;
+    rayspin_core::expect_shape("fine grid", plan.fine_shape(), grid.shape())?;
+    match plan.device.backend() {
+        Backend::Cpu(cpu) => plan.gridding.interp(cpu, grid.cpu(), samples.cpu_mut(), kernel),
+    }
+    Ok(())
+}
+
+/// Every way of spreading, plain first, best last.
+pub fn spread_variants<R: Real>() -> [Variant<Problem, Spread<R>>; 2] {
+    [
+        Variant {
+            name: "scalar",
+            backend: BackendKind::Cpu,
+            summary: "one footprint cell at a time, on a padded grid a tile",
+            launch: |plan, samples, grid| spread_with(plan, samples, grid, cpu::scalar::spread),
+            refuses: runs_all,
+            work,
+            tolerance: tolerance::<R>(),
+            reproduces: None,
+        },
+        Variant {
+            name: "simd",
+            backend: BackendKind::Cpu,
+            summary: "256-bit rows of the footprint, the width a constant",
+            launch: |plan, samples, grid| spread_with(plan, samples, grid, cpu::simd::spread),
+            refuses: runs_all,
+            work,
+            tolerance: tolerance::<R>(),
+            reproduces: None,
+        },
+    ]
+}
+
+/// Every way of interpolating, plain first, best last.
+pub fn interp_variants<R: Real>() -> [Variant<Problem, Interp<R>>; 2] {
+    [
+        Variant {
+            name: "scalar",
+            backend: BackendKind::Cpu,
+            summary: "one footprint cell at a time, on a padded copy of a tile",
+            launch: |plan, grid, samples| interp_with(plan, grid, samples, cpu::scalar::interp),
+            refuses: runs_all,
+            work,
+            tolerance: tolerance::<R>(),
+            reproduces: None,
+        },
+        Variant {
+            name: "simd",
+            backend: BackendKind::Cpu,
+            summary: "256-bit rows of the footprint, the width a constant",
+            launch: |plan, grid, samples| interp_with(plan, grid, samples, cpu::simd::interp),
+            refuses: runs_all,
+            work,
+            tolerance: tolerance::<R>(),
+            reproduces: None,
+        },
+    ]
+}
