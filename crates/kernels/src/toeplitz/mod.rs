@@ -6,7 +6,7 @@ pub mod reference;
 mod tests;
 
 use num_complex::Complex;
-use rayspin_core::{Error, Real, Result, expect_shape, format_shape, voxels};
+use rayspin_core::{Error, Real, Result, expect_shape, format_shape};
 use rayspin_device::{Array, Backend, Device};
 
 use crate::fft::{check_device, check_trailing};
@@ -113,15 +113,8 @@ impl<R: Real> Toeplitz<R> {
     /// Bytes that a plan for images of `matrix` holds with one work buffer, before it is made: the real spectrum of the
     /// padded grid, and a complex grid padded along all axes but the first.
     pub fn bytes_needed(matrix: &[usize]) -> Result<u64> {
-        let padded: Vec<usize> = matrix.iter().map(|&n| cpu::padded_size(n)).collect();
-        let spectrum = voxels(&padded)? * size_of::<R>();
-        let first = matrix.first().copied().unwrap_or(0);
-        let work = if matrix.len() == 1 {
-            voxels(&padded)?
-        } else {
-            first * voxels(&padded[1..])?
-        };
-        Ok((spectrum + work * size_of::<Complex<R>>()) as u64)
+        let (spectrum, work) = cpu::elements(matrix)?;
+        Ok(spectrum as u64 * size_of::<R>() as u64 + work as u64 * size_of::<Complex<R>>() as u64)
     }
 
     fn check_devices(&self, arrays: &[&Array<Complex<R>>]) -> Result<()> {

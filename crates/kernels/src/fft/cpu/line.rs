@@ -5,6 +5,8 @@ use std::ops::Range;
 use num_complex::Complex;
 use rayspin_core::Real;
 
+use super::lanes::{Row, join, split};
+
 /// Columns gathered at a time: 128 bytes of complex64, two cache lines a row.
 pub(crate) const COLUMNS: usize = 16;
 
@@ -147,6 +149,51 @@ impl LineMap {
                 for (j, value) in row.iter_mut().enumerate() {
                     *value = buffer[j * pitch + run.buffer + t];
                 }
+            }
+        }
+    }
+}
+
+impl LineMap {
+    /// Copies columns of `rows` into buffer rows, one a lane; `INVERSE` exchanges real and imaginary parts.
+    #[inline(always)]
+    pub(crate) fn gather_lanes<R: Real, const INVERSE: bool>(
+        &self,
+        rows: &impl Rows<Complex<R>>,
+        column: usize,
+        width: usize,
+        buffer: &mut [Row<R>],
+    ) {
+        for run in &self.read {
+            let to = &mut buffer[run.buffer..run.buffer + run.len];
+            for (t, to) in to.iter_mut().enumerate() {
+                split::<R, INVERSE>(&rows.row(run.array + t)[column..column + width], to);
+            }
+        }
+        for gap in &self.gaps {
+            buffer[gap.clone()].fill([R::zero(); 2 * COLUMNS]);
+        }
+    }
+
+    /// Copies buffer rows back to columns of `rows`; `row_of` says where each index of the result lies.
+    #[inline(always)]
+    pub(crate) fn scatter_lanes<R: Real, const INVERSE: bool>(
+        &self,
+        buffer: &[Row<R>],
+        row_of: impl Fn(usize) -> usize,
+        scale: R,
+        rows: &mut impl Rows<Complex<R>>,
+        column: usize,
+        width: usize,
+    ) {
+        for run in &self.write {
+            for t in 0..run.len {
+                let from = &buffer[row_of(run.buffer + t)];
+                join::<R, INVERSE>(
+                    from,
+                    scale,
+                    &mut rows.row_mut(run.array + t)[column..column + width],
+                );
             }
         }
     }

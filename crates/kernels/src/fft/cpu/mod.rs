@@ -3,6 +3,7 @@
 //! Strided axes are transposed [`line::COLUMNS`] columns at a time into a cache-resident buffer and back. Trailing
 //! axes whose sub-array fits a core's second-level cache are transformed together, in one trip from memory.
 
+pub(crate) mod lanes;
 pub(crate) mod line;
 pub(crate) mod pass;
 mod region;
@@ -13,6 +14,7 @@ use num_complex::Complex;
 use rayspin_core::{Error, Real, Result, expect_shape, format_shape, voxels};
 use rayspin_device::Cpu;
 
+use lanes::LaneFft;
 pub use region::Region;
 
 /// The sign of the exponent.
@@ -60,6 +62,7 @@ pub struct FftNd<R: Real> {
     shape: Vec<usize>,
     forward: Vec<Arc<dyn rustfft::Fft<R>>>,
     inverse: Vec<Arc<dyn rustfft::Fft<R>>>,
+    lanes: Vec<Option<Arc<LaneFft<R>>>>,
 }
 
 impl<R: Real> FftNd<R> {
@@ -79,6 +82,7 @@ impl<R: Real> FftNd<R> {
             shape: shape.to_vec(),
             forward: shape.iter().map(|&n| planner.plan_fft_forward(n)).collect(),
             inverse: shape.iter().map(|&n| planner.plan_fft_inverse(n)).collect(),
+            lanes: shape.iter().map(|&n| lane_fft(n)).collect(),
         })
     }
 
@@ -119,8 +123,13 @@ impl<R: Real> FftNd<R> {
         if data.is_empty() {
             return Ok(());
         }
-        pass::Plan::new(self, options, data.len() / self.len(), cpu.threads())?.run(cpu, data);
+        pass::Plan::new(self, options, data.len() / self.len(), cpu)?.run(cpu, data);
         Ok(())
+    }
+
+    /// The transform of [`line::COLUMNS`] columns at once along one axis, where its length suits.
+    pub(crate) fn lanes(&self, axis: usize) -> Option<&Arc<LaneFft<R>>> {
+        self.lanes[axis].as_ref()
     }
 
     /// The 1-D transform along one axis.
@@ -129,6 +138,14 @@ impl<R: Real> FftNd<R> {
             Direction::Forward => &self.forward[axis],
             Direction::Inverse => &self.inverse[axis],
         }
+    }
+}
+
+fn lane_fft<R: Real>(n: usize) -> Option<Arc<LaneFft<R>>> {
+    if (2..=lanes::LONGEST).contains(&n) {
+        LaneFft::new(n).map(Arc::new)
+    } else {
+        None
     }
 }
 

@@ -4,9 +4,11 @@ use num_complex::Complex;
 use rayon::prelude::*;
 use rayspin_core::{Real, Result};
 use rayspin_device::Cpu;
+use rayspin_device::cpu::simd::{Level, dispatch};
 
+use super::lanes::{Decimation, LaneFft, Row};
 use super::line::{COLUMNS, LineMap, Pieces, Rows, Whole, pitch};
-use super::{FftNd, Options, Region};
+use super::{Direction, FftNd, Options, Region};
 
 /// Sub-arrays up to this many bytes stay in a core's second-level cache while all their axes are transformed.
 const LOCAL_BYTES: usize = 512 << 10;
@@ -19,14 +21,19 @@ const TASKS_A_THREAD: usize = 4;
 
 /// Buffers of one thread.
 pub(crate) struct Scratch<R> {
-    pub(crate) lines: Vec<Complex<R>>,
-    pub(crate) fft: Vec<Complex<R>>,
+    lines: Vec<Complex<R>>,
+    fft: Vec<Complex<R>>,
+    lanes: Vec<Row<R>>,
 }
 
 impl<R: Real> Scratch<R> {
     pub(crate) fn new<'a>(passes: impl IntoIterator<Item = &'a LinePass<R>>) -> Self {
-        let (mut lines, mut fft) = (0, 0);
+        let (mut lines, mut fft, mut lanes) = (0, 0, 0);
         for pass in passes {
+            if pass.inner > 1 && pass.lanes.is_some() {
+                lanes = lanes.max(pass.n);
+                continue;
+            }
             let columns = if pass.inner == 1 { 1 } else { COLUMNS };
             lines = lines.max(columns * pitch::<R>(pass.n));
             fft = fft.max(pass.fft.get_inplace_scratch_len());
@@ -35,6 +42,7 @@ impl<R: Real> Scratch<R> {
         Self {
             lines: vec![zero; lines],
             fft: vec![zero; fft],
+            lanes: vec![[R::zero(); 2 * COLUMNS]; lanes],
         }
     }
 }
@@ -42,6 +50,9 @@ impl<R: Real> Scratch<R> {
 /// The transforms along one axis of a `[outer, n, inner]` array.
 pub(crate) struct LinePass<R: Real> {
     fft: Arc<dyn rustfft::Fft<R>>,
+    lanes: Option<Arc<LaneFft<R>>>,
+    direction: Direction,
+    level: Level,
     n: usize,
     inner: usize,
     /// Indices along the outer axis to transform.
@@ -55,11 +66,21 @@ pub(crate) struct LinePass<R: Real> {
 }
 
 impl<R: Real> LinePass<R> {
-    /// All columns of one `[n, inner]` array, n the length of `fft`.
-    pub(crate) fn new(fft: &Arc<dyn rustfft::Fft<R>>, inner: usize, map: LineMap) -> Self {
+    /// All columns of one `[n, inner]` array along `axis` of `fft`.
+    pub(crate) fn new(
+        fft: &FftNd<R>,
+        axis: usize,
+        direction: Direction,
+        level: Level,
+        inner: usize,
+        map: LineMap,
+    ) -> Self {
         Self {
-            fft: Arc::clone(fft),
-            n: fft.len(),
+            fft: Arc::clone(fft.line(axis, direction)),
+            lanes: fft.lanes(axis).cloned(),
+            direction,
+            level,
+            n: fft.shape()[axis],
             inner,
             outer: vec![0],
             every_outer: true,
@@ -114,6 +135,13 @@ impl<R: Real> LinePass<R> {
         width: usize,
         scratch: &mut Scratch<R>,
     ) {
+        if let Some(lanes) = &self.lanes {
+            match self.direction {
+                Direction::Forward => self.run_lanes::<false>(lanes, rows, column, width, &mut scratch.lanes),
+                Direction::Inverse => self.run_lanes::<true>(lanes, rows, column, width, &mut scratch.lanes),
+            }
+            return;
+        }
         let pitch = pitch::<R>(self.n);
         self.map.gather(rows, column, width, &mut scratch.lines, pitch);
         for line in scratch.lines.chunks_exact_mut(pitch).take(width) {
@@ -122,6 +150,24 @@ impl<R: Real> LinePass<R> {
             scale(&mut line[..self.n], self.scale);
         }
         self.map.scatter(&scratch.lines, pitch, rows, column, width);
+    }
+}
+
+impl<R: Real> LinePass<R> {
+    fn run_lanes<const INVERSE: bool>(
+        &self,
+        lanes: &LaneFft<R>,
+        rows: &mut impl Rows<Complex<R>>,
+        column: usize,
+        width: usize,
+        buffer: &mut [Row<R>],
+    ) {
+        let row_of = lanes.row_of();
+        let scale = self.scale.unwrap_or(R::one());
+        dispatch!(self.level, _simd => self.map.gather_lanes::<R, INVERSE>(&*rows, column, width, &mut *buffer));
+        lanes.process(self.level, buffer, Decimation::Frequency);
+        dispatch!(self.level, _simd =>
+            self.map.scatter_lanes::<R, INVERSE>(&*buffer, |k| row_of[k], scale, &mut *rows, column, width));
     }
 }
 
@@ -138,12 +184,8 @@ pub(crate) struct Plan<R: Real> {
 }
 
 impl<R: Real> Plan<R> {
-    pub(crate) fn new(
-        fft: &FftNd<R>,
-        options: &Options<'_, R>,
-        batch: usize,
-        threads: usize,
-    ) -> Result<Self> {
+    pub(crate) fn new(fft: &FftNd<R>, options: &Options<'_, R>, batch: usize, cpu: &Cpu) -> Result<Self> {
+        let threads = cpu.threads();
         let shape = fft.shape();
         let rank = shape.len();
         let full = Region::full(shape)?;
@@ -183,6 +225,9 @@ impl<R: Real> Plan<R> {
             let shift = if options.centred { n / 2 } else { 0 };
             LinePass {
                 fft: Arc::clone(fft.line(axis, options.direction)),
+                lanes: fft.lanes(axis).cloned(),
+                direction: options.direction,
+                level: cpu.level(),
                 n,
                 inner: size(axis + 1),
                 every_outer: outer.len() == shape[root..axis].iter().product(),

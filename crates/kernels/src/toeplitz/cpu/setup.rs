@@ -1,0 +1,138 @@
+//! From the kernel to its spectrum.
+
+use num_complex::Complex;
+use rayon::prelude::*;
+use rayspin_core::{Error, Real, Result};
+use rayspin_device::Cpu;
+
+use super::pool::zeroed;
+use super::{Convolution, TASK_ELEMENTS};
+use crate::fft::Direction;
+use crate::fft::cpu::FftNd;
+use crate::fft::cpu::lanes::{Decimation, split};
+use crate::fft::cpu::line::COLUMNS;
+
+/// Largest anti-Hermitian share of a kernel that passes for rounding.
+const HERMITIAN_TOLERANCE: f64 = 0.1;
+
+impl<R: Real> Convolution<R> {
+    /// The spectrum of Q from its planes of first displacement ≥ 0: the others are their conjugate mirrors, so that the
+    /// transform along the first axis is of a Hermitian line, and real.
+    pub(super) fn transform_kernel(&self, cpu: &Cpu, rank: usize, q: &[Complex<R>]) -> Result<Vec<R>> {
+        let [n0, n1, n2] = self.matrix;
+        let [p0, p1, p2] = self.padded;
+        // A missing axis is not doubled: its only displacement is at index 0.
+        let doubled = |axis: usize, n: usize| match (rank, axis) {
+            (1, 0 | 1) | (2, 1) => (1, 0),
+            _ => (2 * n, n),
+        };
+        let (_, c0) = doubled(0, n0);
+        let (m1, c1) = doubled(1, n1);
+        let (m2, c2) = doubled(2, n2);
+        let mut lease = self.work.take()?;
+        let half = <R as Real>::from_f64(0.5);
+        let (mut odd, mut all) = (0.0, 0.0);
+        let zero = Complex::new(R::zero(), R::zero());
+        let sums: Vec<(f64, f64)> = cpu.run(|| {
+            lease
+                .par_chunks_exact_mut(p1 * p2)
+                .enumerate()
+                .map(|(d0, plane)| {
+                    plane.fill(zero);
+                    let (mut odd, mut all) = (0.0, 0.0);
+                    for d1 in 1 - n1 as isize..n1 as isize {
+                        let row = &mut plane[wrap(d1, p1) * p2..][..p2];
+                        let line = |sign: isize| {
+                            let at0 = c0.wrapping_add_signed(sign * d0 as isize);
+                            let at1 = c1.wrapping_add_signed(sign * d1);
+                            &q[(at0 * m1 + at1) * m2..][..m2]
+                        };
+                        let (there, back) = (line(1), line(-1));
+                        for d2 in 1 - n2 as isize..n2 as isize {
+                            let a = there[c2.wrapping_add_signed(d2)];
+                            let b = back[c2.wrapping_add_signed(-d2)].conj();
+                            row[wrap(d2, p2)] = (a + b).scale(half);
+                            odd += norm_sqr(a - b) / 4.0;
+                            all += norm_sqr(a);
+                        }
+                    }
+                    (odd, all)
+                })
+                .collect()
+        });
+        for (o, a) in sums {
+            odd += o;
+            all += a;
+        }
+        if !all.is_finite() {
+            let infinite = |v: &Complex<R>| !(v.re.is_finite() && v.im.is_finite());
+            let (index, value) = q
+                .iter()
+                .enumerate()
+                .find(|(_, v)| infinite(v))
+                .unwrap_or((0, &zero));
+            return Err(Error::NotFinite {
+                what: "Toeplitz kernel".into(),
+                index,
+                found: value.to_string(),
+            });
+        }
+        if odd > HERMITIAN_TOLERANCE * HERMITIAN_TOLERANCE * all {
+            return Err(Error::value(
+                "Toeplitz kernel",
+                "Q(−d) = conj Q(d), as real weights give, centred at index n",
+                format!(
+                    "an anti-Hermitian part of relative norm {:.2}",
+                    (odd / all).sqrt()
+                ),
+            ));
+        }
+        FftNd::new(&[p1, p2])?.process(cpu, &mut lease, Direction::Forward)?;
+
+        let plane = p1 * p2;
+        let block = p0 * COLUMNS;
+        let mut spectrum = zeroed::<R>("Toeplitz spectrum", plane.div_ceil(COLUMNS) * block)?;
+        let scale = R::one() / <R as Real>::from_f64((p0 * p1 * p2) as f64);
+        let half = &*lease;
+        cpu.run(|| {
+            spectrum
+                .par_chunks_exact_mut(block)
+                .with_min_len((TASK_ELEMENTS / block).max(1))
+                .enumerate()
+                .for_each_init(
+                    || vec![[R::zero(); 2 * COLUMNS]; p0],
+                    |rows, (block, out)| {
+                        rows.fill([R::zero(); 2 * COLUMNS]);
+                        let first = block * COLUMNS;
+                        let width = COLUMNS.min(plane - first);
+                        for d0 in 0..n0 {
+                            let from = &half[d0 * plane + first..][..width];
+                            split::<R, false>(from, &mut rows[d0]);
+                            let mut mirrored = rows[d0];
+                            mirrored[COLUMNS..].iter_mut().for_each(|im| *im = -*im);
+                            if d0 > 0 {
+                                rows[p0 - d0] = mirrored;
+                            }
+                        }
+                        self.first.process(cpu.level(), rows, Decimation::Frequency);
+                        for (out, row) in out.chunks_exact_mut(COLUMNS).zip(&*rows) {
+                            for (out, re) in out.iter_mut().zip(&row[..COLUMNS]) {
+                                *out = *re * scale;
+                            }
+                        }
+                    },
+                );
+        });
+        Ok(spectrum)
+    }
+}
+
+/// |value|² in f64, which no f32 overflows.
+fn norm_sqr<R: Real>(value: Complex<R>) -> f64 {
+    value.re.to_f64() * value.re.to_f64() + value.im.to_f64() * value.im.to_f64()
+}
+
+/// `displacement` modulo `n`.
+fn wrap(displacement: isize, n: usize) -> usize {
+    displacement.rem_euclid(n as isize) as usize
+}
