@@ -3,6 +3,15 @@
 //! Every error names its file ([`Error`]); every output appears whole or not at all ([`atomic`]).
 
 pub mod atomic;
+pub mod cfl;
+mod element;
 mod error;
+mod format;
+mod image_file;
+pub mod nifti;
+pub mod npy;
+pub mod png;
 
 pub use error::{Error, Result};
+pub use format::{Format, detect};
+pub use image_file::{ImageFile, ReadOptions, Values, WriteOptions, read_image, write_image};

@@ -1,0 +1,214 @@
+//! BART's `.cfl` arrays: complex single-precision numbers in a `.cfl` file, their dimensions in a `.hdr` file beside it.
+//!
+//! An array has [`DIMS`] dimensions of fixed meaning ([`dim`]), the first varying fastest. In memory it is an `ArrayD` with
+//! these sixteen axes in BART's order, in Fortran layout. [`Cartesian`] turns Cartesian k-space, coil images and images into
+//! Rayspin's `[coil, z, y, x]` and back; [`trajectory_from_bart`] and [`samples_from_bart`] do so for non-Cartesian data.
+//!
+//! `.cfl` files hold no geometry.
+
+mod cartesian;
+mod radial;
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+
+use ndarray::{ArrayD, ArrayViewD, IxDyn, ShapeBuilder};
+use rayspin_core::C32;
+
+use crate::atomic::write_stream_atomically;
+use crate::element::{self, ByteOrder, Element, Stop};
+use crate::{Error, Result};
+
+pub use cartesian::{Axes, Cartesian};
+pub use radial::{samples_from_bart, samples_to_bart, trajectory_from_bart, trajectory_to_bart};
+
+/// Number of dimensions of a BART array.
+pub const DIMS: usize = 16;
+
+/// What BART's dimensions mean.
+pub mod dim {
+    /// Readout, x; for trajectories, the component kx, ky, kz.
+    pub const READ: usize = 0;
+    /// First phase encoding, y; samples of a readout in non-Cartesian data.
+    pub const PHS1: usize = 1;
+    /// Second phase encoding, z; spokes or shots in non-Cartesian data.
+    pub const PHS2: usize = 2;
+    /// Receiver channels.
+    pub const COIL: usize = 3;
+    /// Sets of sensitivities.
+    pub const MAPS: usize = 4;
+    /// Echoes.
+    pub const TE: usize = 5;
+    /// Subspace coefficients.
+    pub const COEFF: usize = 6;
+    /// Second subspace coefficients.
+    pub const COEFF2: usize = 7;
+    /// Iterations.
+    pub const ITER: usize = 8;
+    /// Chemical shift.
+    pub const CSHIFT: usize = 9;
+    /// Time.
+    pub const TIME: usize = 10;
+    /// Second time (cardiac phase, for example).
+    pub const TIME2: usize = 11;
+    /// Wavelet or resolution levels.
+    pub const LEVEL: usize = 12;
+    /// Slices.
+    pub const SLICE: usize = 13;
+    /// Averages.
+    pub const AVG: usize = 14;
+    /// Batches.
+    pub const BATCH: usize = 15;
+
+    /// Names in order.
+    pub const NAMES: [&str; super::DIMS] = [
+        "READ", "PHS1", "PHS2", "COIL", "MAPS", "TE", "COEFF", "COEFF2", "ITER", "CSHIFT", "TIME", "TIME2",
+        "LEVEL", "SLICE", "AVG", "BATCH",
+    ];
+}
+
+/// The `.cfl` and `.hdr` files of an array that is named by either of them or by their common name.
+///
+/// ```
+/// let (data, header) = rayspin_io::cfl::file_pair("scans/head.hdr");
+/// assert_eq!((data.to_str(), header.to_str()), (Some("scans/head.cfl"), Some("scans/head.hdr")));
+/// ```
+pub fn file_pair(path: impl AsRef<Path>) -> (PathBuf, PathBuf) {
+    let path = path.as_ref();
+    let extension = path.extension().and_then(OsStr::to_str);
+    let base = match extension {
+        Some("cfl" | "hdr") => path.with_extension(""),
+        _ => path.to_owned(),
+    };
+    let with = |end: &str| {
+        let mut name = base.clone().into_os_string();
+        name.push(end);
+        PathBuf::from(name)
+    };
+    (with(".cfl"), with(".hdr"))
+}
+
+/// The dimensions that the header states, all sixteen. Errors: as [`read`].
+pub fn read_dims(path: impl AsRef<Path>) -> Result<[usize; DIMS]> {
+    let (_, header) = file_pair(path);
+    let file = File::open(&header).map_err(|e| Error::open(&header, e))?;
+    let mut text = Vec::new();
+    // Headers take a few hundred bytes; the commands recorded in them make some longer.
+    file.take(1 << 20)
+        .read_to_end(&mut text)
+        .map_err(|e| Error::read(&header, e))?;
+    parse_dims(&header, &String::from_utf8_lossy(&text))
+}
+
+fn parse_dims(path: &Path, text: &str) -> Result<[usize; DIMS]> {
+    let mut lines = text.lines().map(str::trim);
+    if !lines.any(|line| {
+        line.strip_prefix('#')
+            .is_some_and(|key| key.trim() == "Dimensions")
+    }) {
+        return Err(Error::not_this_format(
+            path,
+            "a BART header with a `# Dimensions` line",
+            "none",
+        ));
+    }
+    let line = lines.find(|line| !line.is_empty()).unwrap_or_default();
+    let field = |expected: String, found: &str| Error::field(path, "Dimensions", expected, found);
+    if line.is_empty() || line.starts_with('#') {
+        return Err(field("numbers on the line below".into(), "none"));
+    }
+    let mut dims = [1; DIMS];
+    for (index, word) in line.split_ascii_whitespace().enumerate() {
+        let size: usize = word
+            .parse()
+            .ok()
+            .filter(|&size| size > 0)
+            .ok_or_else(|| field("positive whole numbers".into(), word))?;
+        match dims.get_mut(index) {
+            Some(dim) => *dim = size,
+            None => return Err(field(format!("at most {DIMS} numbers"), "more")),
+        }
+    }
+    Ok(dims)
+}
+
+/// Reads an array by the name of its `.cfl` file, its `.hdr` file or what both have in common.
+///
+/// Errors: either file missing, a header without dimensions or with numbers that are no sizes, dimensions whose product
+/// exceeds the address space, and a `.cfl` file whose size is not eight bytes times their product.
+pub fn read(path: impl AsRef<Path>) -> Result<ArrayD<C32>> {
+    let (data, header) = file_pair(&path);
+    let dims = read_dims(&path)?;
+    let count = element::count(&dims, 8).ok_or_else(|| {
+        Error::field(
+            &header,
+            "Dimensions",
+            "a product that fits the address space",
+            line(&dims),
+        )
+    })?;
+    let mut file = File::open(&data).map_err(|e| Error::open(&data, e))?;
+    let found = file.metadata().map_err(|e| Error::read(&data, e))?.len();
+    let expected = count as u64 * 8;
+    let promise = || format!("{expected} bytes for dimensions {}", line(&dims));
+    if found < expected {
+        return Err(Error::truncated(
+            &data,
+            "the array",
+            promise(),
+            format!("{found} bytes"),
+        ));
+    }
+    if found > expected {
+        return Err(
+            Error::field(&data, "file size", promise(), format!("{found} bytes"))
+                .with_hint("check that the .hdr file belongs to the .cfl file"),
+        );
+    }
+    let values =
+        element::read(&mut file, count, Element::C32, ByteOrder::Little, |v| v).map_err(
+            |stop| match stop {
+                Stop::Io(e) => Error::read(&data, e),
+                Stop::Short(got) => Error::truncated(&data, "the array", promise(), format!("{got} bytes")),
+                Stop::Range(index) => Error::field(&data, "value", "a single-precision number", index),
+            },
+        )?;
+    ArrayD::from_shape_vec(IxDyn(&dims).f(), values)
+        .map_err(|e| Error::field(&header, "Dimensions", "a shape", e))
+}
+
+/// Writes an array of at most sixteen axes in BART's order; missing ones are 1. `path` is as for [`read`]; each of the two
+/// files appears whole or not at all, the `.hdr` file last.
+///
+/// Errors: more than sixteen axes, an empty axis, or files that cannot be written.
+pub fn write(path: impl AsRef<Path>, array: ArrayViewD<'_, C32>) -> Result<()> {
+    let (data, header) = file_pair(path);
+    if array.ndim() > DIMS || array.is_empty() {
+        let found = rayspin_core::format_shape(array.shape());
+        let expected = format!("at most {DIMS} axes, none empty");
+        return Err(Error::field(&header, "Dimensions", expected, found));
+    }
+    let mut dims = [1; DIMS];
+    dims[..array.ndim()].copy_from_slice(array.shape());
+    write_stream_atomically(&data, |file| {
+        // Logical order of the reversed axes is Fortran order of these.
+        for value in array.t() {
+            file.write_all(&value.re.to_le_bytes())?;
+            file.write_all(&value.im.to_le_bytes())?;
+        }
+        Ok(())
+    })?;
+    write_stream_atomically(&header, |file| writeln!(file, "# Dimensions\n{}", line(&dims)))
+}
+
+fn line(dims: &[usize; DIMS]) -> String {
+    dims.map(|d| d.to_string()).join(" ")
+}
+
+/// Whether both files of the array exist.
+pub(crate) fn exists(path: &Path) -> bool {
+    let (data, header) = file_pair(path);
+    data.is_file() && header.is_file()
+}

@@ -1,0 +1,244 @@
+//! Numbers as files store them, read in pieces so that memory follows what the file holds, not what its header says.
+
+use std::io::{self, Read};
+
+use rayspin_core::{C32, C64};
+
+/// A stored number type.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Element {
+    Bool,
+    I8,
+    U8,
+    I16,
+    U16,
+    I32,
+    U32,
+    I64,
+    U64,
+    F16,
+    F32,
+    F64,
+    C32,
+    C64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ByteOrder {
+    Little,
+    Big,
+}
+
+impl Element {
+    /// Bytes of one number.
+    pub(crate) fn size(self) -> usize {
+        match self {
+            Self::Bool | Self::I8 | Self::U8 => 1,
+            Self::I16 | Self::U16 | Self::F16 => 2,
+            Self::I32 | Self::U32 | Self::F32 => 4,
+            Self::I64 | Self::U64 | Self::F64 | Self::C32 => 8,
+            Self::C64 => 16,
+        }
+    }
+
+    pub(crate) fn is_complex(self) -> bool {
+        matches!(self, Self::C32 | Self::C64)
+    }
+
+    /// The value of the bytes of one number in little-endian order.
+    fn decode(self, b: &[u8]) -> C64 {
+        fn take<const N: usize>(b: &[u8]) -> [u8; N] {
+            let mut out = [0; N];
+            for (to, from) in out.iter_mut().zip(b) {
+                *to = *from;
+            }
+            out
+        }
+        let real = match self {
+            Self::Bool => f64::from(u8::from(b[0] != 0)),
+            Self::I8 => f64::from(i8::from_le_bytes(take(b))),
+            Self::U8 => f64::from(b[0]),
+            Self::I16 => f64::from(i16::from_le_bytes(take(b))),
+            Self::U16 => f64::from(u16::from_le_bytes(take(b))),
+            Self::I32 => f64::from(i32::from_le_bytes(take(b))),
+            Self::U32 => f64::from(u32::from_le_bytes(take(b))),
+            Self::I64 => i64::from_le_bytes(take(b)) as f64,
+            Self::U64 => u64::from_le_bytes(take(b)) as f64,
+            Self::F16 => half(u16::from_le_bytes(take(b))),
+            Self::F32 | Self::C32 => f64::from(f32::from_le_bytes(take(b))),
+            Self::F64 | Self::C64 => f64::from_le_bytes(take(b)),
+        };
+        let imaginary = match self {
+            Self::C32 => f64::from(f32::from_le_bytes(take(&b[4..]))),
+            Self::C64 => f64::from_le_bytes(take(&b[8..])),
+            _ => 0.0,
+        };
+        C64::new(real, imaginary)
+    }
+}
+
+/// IEEE 754 half precision.
+fn half(bits: u16) -> f64 {
+    let sign = if bits >> 15 == 0 { 1.0 } else { -1.0 };
+    let (exponent, fraction) = (i32::from(bits >> 10 & 0x1f), f64::from(bits & 0x3ff));
+    sign * match exponent {
+        0 => fraction * 2f64.powi(-24),
+        31 if fraction == 0.0 => f64::INFINITY,
+        31 => f64::NAN,
+        _ => (1024.0 + fraction) * 2f64.powi(exponent - 25),
+    }
+}
+
+/// A number type in memory.
+pub(crate) trait Value: Copy {
+    /// The nearest value, absent when a finite number leaves the range.
+    fn from_c64(value: C64) -> Option<Self>;
+}
+
+impl Value for C32 {
+    fn from_c64(value: C64) -> Option<Self> {
+        let narrow = |v: f64| Some(v as f32).filter(|n| n.is_finite() || !v.is_finite());
+        Some(C32::new(narrow(value.re)?, narrow(value.im)?))
+    }
+}
+
+impl Value for f64 {
+    fn from_c64(value: C64) -> Option<Self> {
+        Some(value.re)
+    }
+}
+
+/// What stopped [`read`].
+#[derive(Debug)]
+pub(crate) enum Stop {
+    /// The stream failed.
+    Io(io::Error),
+    /// The stream ended after this many bytes.
+    Short(u64),
+    /// A finite number that the memory type cannot hold, at this index.
+    Range(usize),
+}
+
+const CHUNK: usize = 1 << 18;
+
+/// Reads `count` numbers, `map` applied to each (scaling).
+///
+/// Memory grows with the data that arrive, so that a header that promises more than the stream holds costs nothing.
+pub(crate) fn read<T: Value>(
+    stream: &mut dyn Read,
+    count: usize,
+    element: Element,
+    order: ByteOrder,
+    map: impl Fn(C64) -> C64,
+) -> Result<Vec<T>, Stop> {
+    let size = element.size();
+    let mut values: Vec<T> = Vec::new();
+    let mut buffer = vec![0u8; CHUNK.min(count.saturating_mul(size))];
+    let swapped = if element.is_complex() { size / 2 } else { size };
+    while values.len() < count {
+        let wanted = (count - values.len()).saturating_mul(size).min(buffer.len());
+        let bytes = &mut buffer[..wanted];
+        let got = fill(stream, bytes).map_err(Stop::Io)?;
+        if got < wanted {
+            return Err(Stop::Short((values.len() * size + got) as u64));
+        }
+        if order == ByteOrder::Big {
+            bytes.chunks_exact_mut(swapped).for_each(<[u8]>::reverse);
+        }
+        if values.capacity() < values.len() + wanted / size {
+            // Doubling, but never beyond what was asked for.
+            let more = values.len().max(wanted / size).min(count - values.len());
+            values.reserve_exact(more);
+        }
+        for number in bytes.chunks_exact(size) {
+            let value = map(element.decode(number));
+            values.push(T::from_c64(value).ok_or(Stop::Range(values.len()))?);
+        }
+    }
+    Ok(values)
+}
+
+/// Reads until `bytes` is full or the stream ends; returns how many arrived.
+pub(crate) fn fill(stream: &mut dyn Read, bytes: &mut [u8]) -> io::Result<usize> {
+    let mut got = 0;
+    while got < bytes.len() {
+        match stream.read(&mut bytes[got..]) {
+            Ok(0) => break,
+            Ok(n) => got += n,
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            Err(e) => return Err(e),
+        }
+    }
+    Ok(got)
+}
+
+/// Number of elements of a shape from a file, absent when its bytes would exceed the address space.
+pub(crate) fn count(shape: &[usize], size: usize) -> Option<usize> {
+    let count = shape.iter().try_fold(1usize, |n, &d| n.checked_mul(d))?;
+    // Sixteen bytes is the largest value in memory.
+    let bytes = count.checked_mul(size.max(16))?;
+    isize::try_from(bytes).ok().map(|_| count)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn half_precision_matches_the_standard() {
+        for (bits, value) in [
+            (0x3c00, 1.0),
+            (0xc000, -2.0),
+            (0x7bff, 65504.0),
+            (0x0001, 2f64.powi(-24)),
+            (0x0400, 2f64.powi(-14)),
+            (0x3555, 0.333251953125),
+            (0xfc00, f64::NEG_INFINITY),
+        ] {
+            assert_eq!(half(bits), value);
+        }
+        assert!(half(0x7e00).is_nan());
+        assert_eq!(half(0x8000).to_bits(), (-0.0f64).to_bits());
+    }
+
+    #[test]
+    fn both_byte_orders_give_the_same_numbers() {
+        let numbers = [C64::new(1.5, -2.25), C64::new(-3e7, 0.125)];
+        let little: Vec<u8> = numbers
+            .iter()
+            .flat_map(|v| [(v.re as f32).to_le_bytes(), (v.im as f32).to_le_bytes()].concat())
+            .collect();
+        let big: Vec<u8> = numbers
+            .iter()
+            .flat_map(|v| [(v.re as f32).to_be_bytes(), (v.im as f32).to_be_bytes()].concat())
+            .collect();
+        let expected = numbers.map(|v| C32::new(v.re as f32, v.im as f32));
+        for (bytes, order) in [(little, ByteOrder::Little), (big, ByteOrder::Big)] {
+            let found: Vec<C32> = read(&mut &bytes[..], 2, Element::C32, order, |v| v).unwrap();
+            assert_eq!(found, expected);
+        }
+    }
+
+    #[test]
+    fn a_promise_beyond_the_stream_costs_no_memory() {
+        let stop = read::<C32>(
+            &mut &[0u8; 100][..],
+            1 << 58,
+            Element::U8,
+            ByteOrder::Little,
+            |v| v,
+        );
+        assert!(matches!(stop, Err(Stop::Short(100))));
+        let stop = read::<C32>(
+            &mut &1e300f64.to_le_bytes()[..],
+            1,
+            Element::F64,
+            ByteOrder::Little,
+            |v| v,
+        );
+        assert!(matches!(stop, Err(Stop::Range(0))));
+        assert_eq!(count(&[usize::MAX, 2], 1), None);
+        assert_eq!(count(&[1 << 60], 1), None);
+        assert_eq!(count(&[], 8), Some(1));
+    }
+}

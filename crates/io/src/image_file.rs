@@ -1,0 +1,202 @@
+use std::path::Path;
+
+use ndarray::ArrayD;
+use rayspin_core::{C32, Geometry, Image, format_shape};
+
+use crate::cfl::{self, Cartesian, dim};
+use crate::nifti::{self, NiftiOptions};
+use crate::png::{self, PngOptions};
+use crate::{Error, Format, Result, detect, npy};
+
+/// The numbers of a complex image that a file stores.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Values {
+    /// |v| as 32-bit float.
+    #[default]
+    Magnitude,
+    /// Re v as 32-bit float.
+    Real,
+    /// v as two 32-bit floats.
+    Complex,
+}
+
+/// How [`read_image`] reads.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ReadOptions {
+    /// The array to take from an `.npz` archive that holds several.
+    pub array: Option<String>,
+}
+
+/// How [`write_image`] writes.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct WriteOptions {
+    /// The numbers stored; when absent, magnitude in NIfTI and complex numbers in `.npy` and `.cfl`.
+    pub values: Option<Values>,
+    /// Time between repetitions in s, for NIfTI.
+    pub repetition_time_s: Option<f64>,
+    /// How the picture is made, for PNG.
+    pub png: PngOptions,
+}
+
+/// An image from a file.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ImageFile {
+    /// The image.
+    pub image: Image,
+    /// The format it was read from.
+    pub format: Format,
+    /// What had to be assumed or repaired, one sentence each, for the user to see.
+    pub notes: Vec<String>,
+}
+
+/// Reads an image of any format that holds images as arrays: NIfTI, `.npy`, `.npz`, BART. NumPy arrays are `[y, x]`,
+/// `[z, y, x]` or `[repetition, z, y, x]`.
+///
+/// Errors: a file of no such format, and those of each format's reader.
+pub fn read_image(path: impl AsRef<Path>, options: &ReadOptions) -> Result<ImageFile> {
+    let path = path.as_ref();
+    let format = detect(path)?;
+    let (image, notes) = match format {
+        Format::Nifti => {
+            let read = nifti::read(path)?;
+            (read.image, read.notes)
+        }
+        Format::Npy => without_geometry(path, npy::read_complex(path)?)?,
+        Format::Npz => without_geometry(path, npy::read_npz_complex(path, options.array.as_deref())?)?,
+        Format::Cfl => image_of_bart(path)?,
+        Format::Png | Format::Hdf5 | Format::Twix => {
+            return Err(
+                Error::unsupported(path, format!("reading an image from {format}"))
+                    .with_hint("give a NIfTI, NumPy or BART file"),
+            );
+        }
+    };
+    Ok(ImageFile { image, format, notes })
+}
+
+const NO_GEOMETRY: &str = "the file holds no geometry: voxels of 1 mm at the isocentre are assumed";
+
+fn without_geometry(path: &Path, data: ArrayD<C32>) -> Result<(Image, Vec<String>)> {
+    let image = Image::new(data, Geometry::default()).map_err(|e| Error::core(path, e))?;
+    Ok((image, vec![NO_GEOMETRY.into()]))
+}
+
+fn image_of_bart(path: &Path) -> Result<(Image, Vec<String>)> {
+    let mut array = cfl::read(path)?;
+    let mut notes = vec![NO_GEOMETRY.to_owned()];
+    if array.shape()[dim::COIL] != 1 {
+        let found = format!("{} coils", array.shape()[dim::COIL]);
+        return Err(Error::field(path, "Dimensions", "an image, of 1 coil", found)
+            .with_hint("reconstruct or combine the coils first"));
+    }
+    // Slices of a two-dimensional scan are the z of an image.
+    if array.shape()[dim::PHS2] == 1 && array.shape()[dim::SLICE] > 1 {
+        array.swap_axes(dim::PHS2, dim::SLICE);
+        notes.push("SLICE is taken as z".into());
+    }
+    let cartesian = Cartesian::from_bart(array.view()).map_err(|e| Error::core(path, e))?;
+    notes.extend(cartesian.axes.note().map(str::to_owned));
+    let frames: Vec<&str> = (dim::MAPS..cfl::DIMS)
+        .filter(|&dim| cartesian.frame_dims[dim - dim::MAPS] > 1)
+        .map(|dim| dim::NAMES[dim])
+        .collect();
+    if !frames.is_empty() {
+        notes.push(format!("{} are taken as repetitions", frames.join(" × ")));
+    }
+    let mut data = cartesian.data.index_axis_move(ndarray::Axis(1), 0).into_dyn();
+    if frames.is_empty() {
+        data.index_axis_inplace(ndarray::Axis(0), 0);
+    }
+    let image = Image::new(data, Geometry::default()).map_err(|e| Error::core(path, e))?;
+    Ok((image, notes))
+}
+
+/// Writes an image in the format that the name's ending stands for: `.nii`, `.nii.gz`, `.npy`, `.cfl` or `.png`. Returns
+/// what the file leaves out, one sentence each.
+///
+/// Errors: another ending, a file that cannot be written, and those of each format's writer.
+pub fn write_image(path: impl AsRef<Path>, image: &Image, options: &WriteOptions) -> Result<Vec<String>> {
+    let path = path.as_ref();
+    let mut notes = Vec::new();
+    let values = options.values;
+    match Format::of_name(path) {
+        Some(Format::Nifti) => {
+            let values = values.unwrap_or_default();
+            let nifti_options = NiftiOptions {
+                values,
+                repetition_time_s: options.repetition_time_s,
+            };
+            nifti::write(path, image, &nifti_options)?;
+            note_lost(image, values, &mut notes);
+        }
+        Some(Format::Npy) => {
+            let values = values.unwrap_or(Values::Complex);
+            match values {
+                Values::Complex => npy::write(path, image.data().view())?,
+                Values::Magnitude => npy::write(path, image.magnitude().view())?,
+                Values::Real => npy::write(path, image.data().mapv(|v| v.re).view())?,
+            }
+            note_lost(image, values, &mut notes);
+            note_geometry(image, &mut notes);
+        }
+        Some(Format::Cfl) => {
+            let values = values.unwrap_or(Values::Complex);
+            let data = match values {
+                Values::Complex => image.data().clone(),
+                Values::Magnitude => image.data().mapv(|v| C32::new(v.norm(), 0.0)),
+                Values::Real => image.data().mapv(|v| C32::new(v.re, 0.0)),
+            };
+            cfl::write(path, to_bart(data).view())?;
+            note_lost(image, values, &mut notes);
+            note_geometry(image, &mut notes);
+        }
+        Some(Format::Png) => png::write_image(path, image, &options.png)?,
+        _ => {
+            let found = path.file_name().unwrap_or_default().to_string_lossy();
+            return Err(Error::field(
+                path,
+                "name of the output",
+                "the ending .nii, .nii.gz, .npy, .cfl or .png",
+                found,
+            ));
+        }
+    }
+    Ok(notes)
+}
+
+/// `[repetition, z, y, x]` with repetitions in TIME.
+fn to_bart(data: ArrayD<C32>) -> ArrayD<C32> {
+    let series = data.ndim() == 4;
+    let mut array = data.reversed_axes();
+    if series {
+        while array.ndim() <= dim::TIME {
+            array.insert_axis_inplace(ndarray::Axis(3));
+        }
+    }
+    array
+}
+
+fn note_geometry(image: &Image, notes: &mut Vec<String>) {
+    if *image.geometry() != Geometry::default() {
+        let shape = format_shape(image.data().shape());
+        notes.push(format!(
+            "the format holds no geometry: only the values {shape} are written"
+        ));
+    }
+}
+
+fn note_lost(image: &Image, values: Values, notes: &mut Vec<String>) {
+    let lost = match values {
+        Values::Complex => false,
+        Values::Magnitude => image.data().iter().any(|v| v.im != 0.0 || v.re < 0.0),
+        Values::Real => image.data().iter().any(|v| v.im != 0.0),
+    };
+    if lost {
+        let part = if values == Values::Magnitude {
+            "magnitude"
+        } else {
+            "real part"
+        };
+        notes.push(format!("only the {part} of the complex image is written"));
+    }
+}

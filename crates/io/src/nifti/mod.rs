@@ -1,0 +1,176 @@
+//! NIfTI-1 images, `.nii` and `.nii.gz`.
+//!
+//! NIfTI's x varies fastest, then y, z and time, which is the C order of Rayspin's `[z, y, x]` and `[repetition, z, y, x]`:
+//! values pass through unchanged. NIfTI coordinates are RAS, Rayspin's LPS; the affine is converted, the values are never
+//! flipped.
+
+mod affine;
+mod header;
+
+use std::fs::File;
+use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
+use std::path::Path;
+
+use flate2::Compression;
+use flate2::bufread::MultiGzDecoder;
+use flate2::write::GzEncoder;
+use ndarray::{ArrayD, IxDyn};
+use rayspin_core::{C32, Image};
+
+use crate::atomic::write_stream_atomically;
+use crate::element::{self, Stop};
+use crate::{Error, Result, Values};
+
+/// An image read from a file, and what had to be assumed or repaired, one sentence each.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NiftiImage {
+    /// The image with its geometry.
+    pub image: Image,
+    /// For the user to see.
+    pub notes: Vec<String>,
+}
+
+/// What [`write`] stores beside the image.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct NiftiOptions {
+    /// The numbers stored.
+    pub values: Values,
+    /// Time between repetitions in s, when known.
+    pub repetition_time_s: Option<f64>,
+}
+
+/// The first bytes of a gzip stream.
+pub(crate) const GZIP: &[u8] = &[0x1f, 0x8b];
+
+/// Reads a NIfTI-1 file, compressed or not (told by its content, not its name).
+///
+/// Integers of 8 to 64 bits, floats of 32 and 64 bits and complex numbers of 64 and 128 bits are read, in either byte
+/// order, scaled as the header says. The affine is `sform`, else `qform`, else the voxel size alone, which is noted. A sheared `sform`
+/// has no direction cosines: `qform` is taken instead when the file has one.
+///
+/// Errors: NIfTI-2, header and values in two files, more than four axes, colour values, a sheared affine, a size that the
+/// file does not have.
+pub fn read(path: impl AsRef<Path>) -> Result<NiftiImage> {
+    let path = path.as_ref();
+    let io = |e| Error::read(path, e);
+    let mut file = BufReader::with_capacity(1 << 18, File::open(path).map_err(|e| Error::open(path, e))?);
+    let mut start = [0; 2];
+    let got = element::fill(&mut file, &mut start).map_err(io)?;
+    file.seek(SeekFrom::Start(0)).map_err(io)?;
+    if &start[..got] == GZIP {
+        let mut stream = MultiGzDecoder::new(file);
+        let image = read_stream(path, &mut stream)?;
+        // The checksum follows the values; reading on to the end verifies it.
+        io::copy(&mut stream.take(1 << 20), &mut io::sink()).map_err(|e| stream_error(path, e))?;
+        Ok(image)
+    } else {
+        read_stream(path, &mut file)
+    }
+}
+
+fn read_stream(path: &Path, stream: &mut dyn Read) -> Result<NiftiImage> {
+    let header = header::read(path, stream)?;
+    // The values start at an offset that is at least the header's own size.
+    let gap = header.offset - header::SIZE as u64;
+    let skipped = io::copy(&mut stream.take(gap), &mut io::sink()).map_err(|e| stream_error(path, e))?;
+    if skipped < gap {
+        let found = header::SIZE as u64 + skipped;
+        return Err(Error::truncated(
+            path,
+            "the header",
+            format!("{} bytes", header.offset),
+            format!("{found} bytes"),
+        ));
+    }
+    let shape = header.shape();
+    let size = header.element.size();
+    let count = element::count(&shape, size).ok_or_else(|| {
+        Error::field(
+            path,
+            "dim",
+            "a product that fits the address space",
+            format!("{shape:?}"),
+        )
+    })?;
+    let values =
+        element::read(stream, count, header.element, header.order, |v| header.scaled(v)).map_err(|stop| {
+            match stop {
+                Stop::Io(e) => stream_error(path, e),
+                Stop::Short(got) => Error::truncated(
+                    path,
+                    "the image",
+                    format!("{} bytes for dim {shape:?}", count as u64 * size as u64),
+                    format!("{got} bytes"),
+                ),
+                Stop::Range(index) => Error::field(
+                    path,
+                    "voxel",
+                    "values within single precision",
+                    format!("a larger one at {index}"),
+                ),
+            }
+        })?;
+    let [.., nz, ny, nx] = shape[..] else {
+        return Err(Error::field(path, "dim", "2 to 4 axes", format!("{shape:?}")));
+    };
+    let (geometry, mut notes) = affine::geometry(path, &header.raw, [nz, ny, nx])?;
+    notes.extend(header.notes);
+    let data: ArrayD<C32> = ArrayD::from_shape_vec(IxDyn(&shape), values)
+        .map_err(|e| Error::field(path, "dim", "a shape that fits the values", e))?;
+    let image = Image::new(data, geometry).map_err(|e| Error::core(path, e))?;
+    Ok(NiftiImage { image, notes })
+}
+
+/// A decoder reports damage as an I/O error of these kinds.
+fn stream_error(path: &Path, error: io::Error) -> Error {
+    match error.kind() {
+        io::ErrorKind::UnexpectedEof => Error::truncated(
+            path,
+            "the compressed stream",
+            "an end of stream",
+            "the end of the file",
+        ),
+        io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData => {
+            Error::field(path, "compressed stream", "valid gzip data", error)
+        }
+        _ => Error::read(path, error),
+    }
+}
+
+/// Writes an image as NIfTI-1, compressed when the name ends in `.gz`; `sform` and `qform` both hold its geometry, in mm.
+///
+/// Errors: an axis longer than 32767, or a file that cannot be written.
+pub fn write(path: impl AsRef<Path>, image: &Image, options: &NiftiOptions) -> Result<()> {
+    let path = path.as_ref();
+    let header = header::bytes(path, image, options)?;
+    let compressed = path.extension().is_some_and(|e| e.eq_ignore_ascii_case("gz"));
+    write_stream_atomically(path, |file| {
+        if compressed {
+            let mut stream = GzEncoder::new(file, Compression::fast());
+            write_values(&mut stream, &header, image, options.values)?;
+            stream.finish().map(drop)
+        } else {
+            write_values(file, &header, image, options.values)
+        }
+    })
+}
+
+fn write_values(stream: &mut dyn Write, header: &[u8], image: &Image, values: Values) -> io::Result<()> {
+    stream.write_all(header)?;
+    let mut buffer = Vec::with_capacity(1 << 16);
+    for value in image.data() {
+        match values {
+            Values::Magnitude => buffer.extend_from_slice(&value.norm().to_le_bytes()),
+            Values::Real => buffer.extend_from_slice(&value.re.to_le_bytes()),
+            Values::Complex => {
+                buffer.extend_from_slice(&value.re.to_le_bytes());
+                buffer.extend_from_slice(&value.im.to_le_bytes());
+            }
+        }
+        if buffer.len() >= (1 << 16) - 8 {
+            stream.write_all(&buffer)?;
+            buffer.clear();
+        }
+    }
+    stream.write_all(&buffer)
+}

@@ -1,0 +1,349 @@
+//! NumPy's `.npy` arrays and `.npz` archives of them.
+//!
+//! Read: booleans, integers of 8 to 64 bits, floats of 16 to 64 bits and complex numbers of 64 and 128 bits, in C or
+//! Fortran order and in either byte order; structured, text and object arrays are refused. Written: C order, little-endian.
+//! Neither holds geometry.
+
+use std::fs::File;
+use std::io::{BufReader, BufWriter, Read, Seek};
+use std::path::Path;
+
+use ndarray::{ArrayD, ArrayView, Dimension, IxDyn, ShapeBuilder};
+use ndarray_npy::npy::header::{Header, Layout};
+use ndarray_npy::{WritableElement, WriteNpyExt};
+use rayspin_core::{C32, ErrorKind, format_shape};
+use zip::ZipArchive;
+
+use crate::atomic::write_atomically;
+use crate::element::{self, ByteOrder, Element, Stop, Value};
+use crate::{Error, Result};
+
+/// What a `.npy` file holds, without its values.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Description {
+    /// Shape; axes in the order of the file's owner.
+    pub shape: Vec<usize>,
+    /// NumPy's name of the number type, such as `<c8`.
+    pub descr: String,
+    /// Whether the first axis varies fastest in the file.
+    pub fortran_order: bool,
+}
+
+/// A header that has been checked: the element, the byte order and the number of elements are sound.
+struct Checked {
+    description: Description,
+    element: Element,
+    order: ByteOrder,
+    count: usize,
+}
+
+/// What the `.npy` file at `path` holds. Errors: as [`read_complex`], short of the values.
+pub fn describe(path: impl AsRef<Path>) -> Result<Description> {
+    let path = path.as_ref();
+    let mut file = open(path)?;
+    Ok(read_header(path, "header", &mut file)?.description)
+}
+
+/// Reads a `.npy` file of real or complex numbers as complex ones.
+///
+/// Errors: another format, a number type that is none of the above, a file shorter or longer than its header promises, or a
+/// value beyond single precision.
+pub fn read_complex(path: impl AsRef<Path>) -> Result<ArrayD<C32>> {
+    read_file(path.as_ref(), true)
+}
+
+/// Reads a `.npy` file of real numbers in double precision. Errors: complex numbers, and as [`read_complex`].
+pub fn read_real(path: impl AsRef<Path>) -> Result<ArrayD<f64>> {
+    read_file(path.as_ref(), false)
+}
+
+/// Writes an array in C order, whatever its layout in memory. Errors: a file that cannot be written.
+pub fn write<T: WritableElement + Copy, D: Dimension>(
+    path: impl AsRef<Path>,
+    array: ArrayView<'_, T, D>,
+) -> Result<()> {
+    let path = path.as_ref();
+    write_atomically(path, |temporary| {
+        let fail = |e| Error::write(path, e);
+        let file = File::options()
+            .write(true)
+            .truncate(true)
+            .open(temporary)
+            .map_err(fail)?;
+        // The writer flushes before it returns.
+        array
+            .as_standard_layout()
+            .write_npy(BufWriter::with_capacity(1 << 20, file))
+            .map_err(|e| match e {
+                ndarray_npy::WriteNpyError::Io(e) => Error::write(path, e),
+                other => Error::library(path, "writing the array", other, ErrorKind::Failure),
+            })
+    })
+}
+
+/// Names of the arrays in an `.npz` archive, in its order, without their `.npy` ending. Errors: another format.
+pub fn npz_names(path: impl AsRef<Path>) -> Result<Vec<String>> {
+    Ok(archive_names(&open_archive(path.as_ref())?))
+}
+
+/// Reads one array of an `.npz` archive as complex numbers; without a name, the archive must hold just one.
+///
+/// Errors: no array of that name, several and no name, and as [`read_complex`].
+pub fn read_npz_complex(path: impl AsRef<Path>, name: Option<&str>) -> Result<ArrayD<C32>> {
+    read_entry(path.as_ref(), name, true)
+}
+
+/// Reads one array of an `.npz` archive as real numbers. Errors: complex numbers, and as [`read_npz_complex`].
+pub fn read_npz_real(path: impl AsRef<Path>, name: Option<&str>) -> Result<ArrayD<f64>> {
+    read_entry(path.as_ref(), name, false)
+}
+
+fn open(path: &Path) -> Result<BufReader<File>> {
+    File::open(path)
+        .map(BufReader::new)
+        .map_err(|e| Error::open(path, e))
+}
+
+fn read_file<T: Value>(path: &Path, complex: bool) -> Result<ArrayD<T>> {
+    let mut file = open(path)?;
+    let header = read_header(path, "header", &mut file)?;
+    let end = file.get_ref().metadata().map_err(|e| Error::read(path, e))?.len();
+    let start = file.stream_position().map_err(|e| Error::read(path, e))?;
+    let found = end.saturating_sub(start);
+    let expected = header.count as u64 * header.element.size() as u64;
+    if found > expected {
+        let promise = format!("{expected} bytes for {}", header.promise());
+        return Err(Error::field(
+            path,
+            "size of the values",
+            promise,
+            format!("{found} bytes"),
+        ));
+    }
+    read_values(path, "the array", &mut file, header, complex)
+}
+
+fn read_entry<T: Value>(path: &Path, name: Option<&str>, complex: bool) -> Result<ArrayD<T>> {
+    let mut archive = open_archive(path)?;
+    let names = archive_names(&archive);
+    let list = || one_line_list(&names);
+    let name = match (name, names.as_slice()) {
+        (Some(name), _) => name.strip_suffix(".npy").unwrap_or(name).to_owned(),
+        (None, [only]) => only.clone(),
+        (None, []) => return Err(Error::field(path, "archive", "an array", "none")),
+        (None, _) => {
+            return Err(
+                Error::field(path, "archive", "one array, or the name of one", list())
+                    .with_hint("name the array to read"),
+            );
+        }
+    };
+    if !names.contains(&name) {
+        return Err(Error::field(
+            path,
+            "array name",
+            format!("one of {}", list()),
+            name,
+        ));
+    }
+    let mut entry = archive
+        .by_name(&format!("{name}.npy"))
+        .map_err(|e| zip_error(path, e))?;
+    let header = read_header(path, &format!("header of {name}"), &mut entry)?;
+    read_values(path, &format!("array {name}"), &mut entry, header, complex)
+}
+
+fn one_line_list(names: &[String]) -> String {
+    if names.is_empty() {
+        "none".into()
+    } else {
+        names.join(", ")
+    }
+}
+
+fn open_archive(path: &Path) -> Result<ZipArchive<BufReader<File>>> {
+    ZipArchive::new(open(path)?).map_err(|e| zip_error(path, e))
+}
+
+fn archive_names<R: Read + Seek>(archive: &ZipArchive<R>) -> Vec<String> {
+    archive
+        .file_names()
+        .filter_map(|name| name.strip_suffix(".npy"))
+        .map(str::to_owned)
+        .collect()
+}
+
+fn zip_error(path: &Path, error: zip::result::ZipError) -> Error {
+    use zip::result::ZipError;
+    match error {
+        ZipError::Io(e) => Error::read(path, e),
+        ZipError::InvalidArchive(detail) => Error::not_this_format(path, "an .npz archive", detail),
+        ZipError::UnsupportedArchive(detail) => Error::unsupported(path, format!("this archive ({detail})")),
+        other => Error::library(path, "reading the archive", other, ErrorKind::Input),
+    }
+}
+
+/// NumPy itself refuses headers beyond this by default.
+const LONGEST_HEADER: usize = 10_000;
+/// Deepest nesting of brackets in a header: a shape inside the dictionary takes two.
+const DEEPEST: usize = 4;
+
+fn read_header(path: &Path, what: &str, stream: &mut dyn Read) -> Result<Checked> {
+    let io = |e| Error::read(path, e);
+    let mut preamble = [0u8; 12];
+    let short = |expected: usize, got: usize| {
+        Error::truncated(path, what, format!("{expected} bytes"), format!("{got} bytes"))
+    };
+    let got = element::fill(stream, &mut preamble[..8]).map_err(io)?;
+    if !preamble[..got].starts_with(MAGIC) {
+        return Err(Error::not_this_format(path, "a NumPy array", "another signature"));
+    }
+    if got < 8 {
+        return Err(short(8, got));
+    }
+    let width = if preamble[6] == 1 { 2 } else { 4 };
+    let got = element::fill(stream, &mut preamble[8..8 + width]).map_err(io)?;
+    if got < width {
+        return Err(short(8 + width, 8 + got));
+    }
+    let length = preamble[8..8 + width]
+        .iter()
+        .rev()
+        .fold(0usize, |n, &byte| n << 8 | usize::from(byte));
+    if length > LONGEST_HEADER {
+        let expected = format!("at most {LONGEST_HEADER} bytes");
+        return Err(Error::field(path, "header length", expected, length));
+    }
+    let mut bytes = preamble[..8 + width].to_vec();
+    let start = bytes.len();
+    bytes.resize(start + length, 0);
+    let got = element::fill(stream, &mut bytes[start..]).map_err(io)?;
+    if got < length {
+        return Err(short(start + length, start + got));
+    }
+    let found = deepest_brackets(&bytes[start..]);
+    if found > DEEPEST {
+        let found = format!("{found} levels of brackets");
+        return Err(Error::field(path, what, "a plain array", found));
+    }
+    let header = Header::from_reader(&mut &bytes[..])
+        .map_err(|e| Error::field(path, what, "a dictionary of descr, fortran_order and shape", e))?;
+    check(path, header)
+}
+
+/// The signature of `.npy` files.
+pub(crate) const MAGIC: &[u8] = b"\x93NUMPY";
+
+fn deepest_brackets(text: &[u8]) -> usize {
+    let mut deepest = 0;
+    let mut depth = 0usize;
+    for byte in text {
+        match byte {
+            b'(' | b'[' | b'{' => {
+                depth += 1;
+                deepest = deepest.max(depth);
+            }
+            b')' | b']' | b'}' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    deepest
+}
+
+fn check(path: &Path, header: Header) -> Result<Checked> {
+    let Some(descr) = header.type_descriptor.as_string().cloned() else {
+        return Err(Error::unsupported(path, "a structured array")
+            .with_hint("save one of its fields as a plain array"));
+    };
+    let (mark, name) = descr.split_at_checked(1).unwrap_or_default();
+    let order = match mark {
+        "<" | "|" => Some(ByteOrder::Little),
+        ">" => Some(ByteOrder::Big),
+        "=" if cfg!(target_endian = "little") => Some(ByteOrder::Little),
+        "=" => Some(ByteOrder::Big),
+        _ => None,
+    };
+    let element = match name {
+        "b1" => Some(Element::Bool),
+        "i1" => Some(Element::I8),
+        "u1" => Some(Element::U8),
+        "i2" => Some(Element::I16),
+        "u2" => Some(Element::U16),
+        "i4" => Some(Element::I32),
+        "u4" => Some(Element::U32),
+        "i8" => Some(Element::I64),
+        "u8" => Some(Element::U64),
+        "f2" => Some(Element::F16),
+        "f4" => Some(Element::F32),
+        "f8" => Some(Element::F64),
+        "c8" => Some(Element::C32),
+        "c16" => Some(Element::C64),
+        _ => None,
+    };
+    let Some((order, element)) = order.zip(element) else {
+        return Err(Error::unsupported(path, format!("an array of type {descr}"))
+            .with_hint("save it as complex64, float32 or float64"));
+    };
+    let count = element::count(&header.shape, element.size())
+        .filter(|_| header.shape.len() <= 64)
+        .ok_or_else(|| {
+            let expected = "at most 64 axes whose product fits the address space";
+            Error::field(path, "shape", expected, format_shape(&header.shape))
+        })?;
+    Ok(Checked {
+        description: Description {
+            shape: header.shape,
+            descr,
+            fortran_order: header.layout == Layout::Fortran,
+        },
+        element,
+        order,
+        count,
+    })
+}
+
+impl Checked {
+    fn promise(&self) -> String {
+        format!(
+            "shape {} of {}",
+            format_shape(&self.description.shape),
+            self.description.descr
+        )
+    }
+}
+
+fn read_values<T: Value>(
+    path: &Path,
+    what: &str,
+    stream: &mut dyn Read,
+    header: Checked,
+    complex: bool,
+) -> Result<ArrayD<T>> {
+    if header.element.is_complex() && !complex {
+        return Err(Error::field(
+            path,
+            "number type",
+            "real numbers",
+            &header.description.descr,
+        ));
+    }
+    let values = element::read(stream, header.count, header.element, header.order, |v| v).map_err(
+        |stop| match stop {
+            Stop::Io(e) => Error::read(path, e),
+            Stop::Short(got) => {
+                let expected = header.count as u64 * header.element.size() as u64;
+                let promise = format!("{expected} bytes for {}", header.promise());
+                Error::truncated(path, what, promise, format!("{got} bytes"))
+            }
+            Stop::Range(index) => Error::field(
+                path,
+                what,
+                "values within single precision",
+                format!("a larger one at {index}"),
+            ),
+        },
+    )?;
+    let shape = IxDyn(&header.description.shape);
+    ArrayD::from_shape_vec(shape.set_f(header.description.fortran_order), values)
+        .map_err(|e| Error::field(path, "shape", "one that fits the values", e))
+}

@@ -1,0 +1,115 @@
+//! 8-bit grey and colour pictures.
+
+use std::io;
+use std::path::Path;
+
+use ndarray::{ArrayD, ArrayView2, ArrayView3, Axis, Ix3};
+use png::{BitDepth, ColorType, Encoder, EncodingError};
+use rayspin_core::{ErrorKind, Image, format_shape};
+use rayspin_imaging::display::{Limits, Montage, Part, Window, montage, part, to_grey, upscale_nearest};
+
+use crate::atomic::write_atomically;
+use crate::{Error, Result};
+
+/// How an image becomes a picture.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct PngOptions {
+    /// The real number shown.
+    pub part: Part,
+    /// What is black and what is white; phase is shown from −π to π unless a range is given. Percentiles are taken over the
+    /// whole volume that is shown.
+    pub window: Window,
+    /// Slices and their layout.
+    pub montage: Montage,
+    /// The repetition shown, the first by default.
+    pub repetition: usize,
+    /// Each pixel becomes a block of this many, squared; 0 counts as 1.
+    pub enlarge: usize,
+}
+
+/// Writes a grey picture `[row, column]`. Errors: an empty picture, or a file that cannot be written.
+pub fn write_grey(path: impl AsRef<Path>, picture: ArrayView2<'_, u8>) -> Result<()> {
+    let (height, width) = picture.dim();
+    let bytes: Vec<u8> = picture.iter().copied().collect();
+    encode(path.as_ref(), [height, width], ColorType::Grayscale, &bytes)
+}
+
+/// Writes a colour picture `[row, column, 3]` in sRGB. Errors: another last axis, and as [`write_grey`].
+pub fn write_rgb(path: impl AsRef<Path>, picture: ArrayView3<'_, u8>) -> Result<()> {
+    let (height, width, channels) = picture.dim();
+    if channels != 3 {
+        let found = format_shape(picture.shape());
+        return Err(Error::field(
+            path.as_ref(),
+            "picture",
+            "shape [row, column, 3]",
+            found,
+        ));
+    }
+    let bytes: Vec<u8> = picture.iter().copied().collect();
+    encode(path.as_ref(), [height, width], ColorType::Rgb, &bytes)
+}
+
+/// Writes one repetition of an image as a grey montage of its slices. Errors: a repetition or slice that does not exist, a
+/// window that makes no sense, and as [`write_grey`].
+pub fn write_image(path: impl AsRef<Path>, image: &Image, options: &PngOptions) -> Result<()> {
+    let path = path.as_ref();
+    let core = |e| Error::core(path, e);
+    let series = series(image);
+    if options.repetition >= image.repetitions() {
+        let expected = format!("0 to {}", image.repetitions() - 1);
+        return Err(Error::field(path, "repetition", expected, options.repetition));
+    }
+    let volume = series.index_axis(Axis(0), options.repetition);
+    let volume = volume
+        .into_dimensionality::<Ix3>()
+        .map_err(|e| Error::field(path, "image", "shape [z, y, x]", e))?;
+    let shown = part(volume, options.part);
+    let limits = match (options.part, options.window) {
+        (Part::Phase, Window::Percentile { .. }) => Limits::PHASE,
+        (_, window) => window.limits(shown.view()).map_err(core)?,
+    };
+    let picture = montage(to_grey(shown.view(), limits).view(), &options.montage).map_err(core)?;
+    let picture = upscale_nearest(picture.view(), options.enlarge.max(1)).map_err(core)?;
+    write_grey(path, picture.view())
+}
+
+/// The values as `[repetition, z, y, x]`.
+fn series(image: &Image) -> ndarray::ArrayViewD<'_, rayspin_core::C32> {
+    let data: &ArrayD<_> = image.data();
+    let mut view = data.view();
+    if view.ndim() == 3 {
+        view.insert_axis_inplace(Axis(0));
+    }
+    view
+}
+
+fn encode(path: &Path, [height, width]: [usize; 2], colour: ColorType, bytes: &[u8]) -> Result<()> {
+    let side = |name: &str, n: usize| {
+        u32::try_from(n)
+            .ok()
+            .filter(|n| (1..=i32::MAX as u32).contains(n))
+            .ok_or_else(|| Error::field(path, name, "1 to 2147483647 pixels", n))
+    };
+    let (height, width) = (side("height", height)?, side("width", width)?);
+    write_atomically(path, |temporary| {
+        let fail = |e: io::Error| Error::write(path, e);
+        let encoded = |e: EncodingError| match e {
+            EncodingError::IoError(e) => Error::write(path, e),
+            other => Error::library(path, "encoding the picture", other, ErrorKind::Failure),
+        };
+        let file = std::fs::File::options()
+            .write(true)
+            .truncate(true)
+            .open(temporary)
+            .map_err(fail)?;
+        let mut file = io::BufWriter::with_capacity(1 << 20, file);
+        let mut encoder = Encoder::new(&mut file, width, height);
+        encoder.set_color(colour);
+        encoder.set_depth(BitDepth::Eight);
+        let mut writer = encoder.write_header().map_err(encoded)?;
+        writer.write_image_data(bytes).map_err(encoded)?;
+        writer.finish().map_err(encoded)?;
+        io::Write::flush(&mut file).map_err(fail)
+    })
+}

@@ -1,0 +1,10 @@
+//! Image and array formats: round trips, files exchanged with other programs, damaged and hostile files.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod cfl;
+mod convert;
+mod hostile;
+mod nifti;
+mod npy;
+mod png;
+mod support;

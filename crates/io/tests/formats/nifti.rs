@@ -1,0 +1,290 @@
+use std::io::Write;
+
+use ndarray::{ArrayD, IxDyn};
+use proptest::prelude::*;
+use rayspin_core::{C32, Geometry, Image};
+use rayspin_io::nifti::{self, NiftiOptions};
+use rayspin_io::{Error, Values, npy};
+
+use crate::support::{assert_same_place, folder, oblique, python, random};
+
+fn save_affine(path: std::path::PathBuf, image: &Image) {
+    let rows = image.geometry().affine_ras(image.shape_zyx());
+    let text: Vec<String> = rows.iter().map(|r| r.map(|v| v.to_string()).join(" ")).collect();
+    std::fs::write(path, text.join("\n")).unwrap();
+}
+
+#[test]
+fn nibabel_reads_what_is_written() {
+    let folder = folder();
+    let at = |name: &str| folder.path().join(name);
+    let geometries = [
+        Geometry::default(),
+        oblique([0.9, 1.2, 4.0], [-30.0, 55.5, 12.0], [0.3, -0.8, 2.2], false),
+        oblique([2.0, 2.0, 2.0], [1.0, 2.0, 3.0], [2.9, 0.2, -1.1], true),
+        oblique(
+            [1.0, 3.0, 2.0],
+            [0.0, 0.0, 0.0],
+            [std::f64::consts::PI, 0.0, 0.0],
+            false,
+        ),
+        oblique(
+            [1.0, 3.0, 2.0],
+            [0.0, 0.0, 0.0],
+            [0.0, std::f64::consts::PI, 0.0],
+            true,
+        ),
+    ];
+    for (n, geometry) in geometries.into_iter().enumerate() {
+        for (shape, end) in [
+            (&[5usize, 6, 7][..], "nii"),
+            (&[2, 3, 4, 5], "nii.gz"),
+            (&[1, 8, 9], "nii"),
+        ] {
+            for values in [Values::Magnitude, Values::Real, Values::Complex] {
+                let name = format!("g{n}_r{}_{values:?}", shape.len() * 10 + shape[0]);
+                let image = Image::new(random(n as u64, shape), geometry).unwrap();
+                let options = NiftiOptions {
+                    values,
+                    ..NiftiOptions::default()
+                };
+                nifti::write(at(&format!("{name}.{end}")), &image, &options).unwrap();
+                save_affine(at(&format!("{name}.txt")), &image);
+                let expected = at(&format!("{name}.npy"));
+                match values {
+                    Values::Magnitude => npy::write(expected, image.magnitude().view()).unwrap(),
+                    Values::Real => npy::write(expected, image.data().mapv(|v| v.re).view()).unwrap(),
+                    Values::Complex => npy::write(expected, image.data().view()).unwrap(),
+                }
+            }
+        }
+    }
+    python("nifti_nibabel.py", "check", folder.path());
+}
+
+#[test]
+fn what_nibabel_writes_is_read() {
+    let folder = folder();
+    if !python("nifti_nibabel.py", "write", folder.path()) {
+        return;
+    }
+    let mut count = 0;
+    for entry in std::fs::read_dir(folder.path()).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        let Some((stem, _)) = name.split_once(".nii") else {
+            continue;
+        };
+        count += 1;
+        let read = nifti::read(&path).unwrap();
+        let expected = npy::read_complex(folder.path().join(format!("{stem}.npy"))).unwrap();
+        assert_eq!(read.image.data(), &expected, "{name}");
+        let rows: Vec<f64> = std::fs::read_to_string(folder.path().join(format!("{stem}.txt")))
+            .unwrap()
+            .split_whitespace()
+            .map(|v| v.parse().unwrap())
+            .collect();
+        let affine = std::array::from_fn(|r| std::array::from_fn(|c| rows[4 * r + c]));
+        let shape = read.image.shape_zyx();
+        let theirs = Geometry::from_affine_ras(affine, shape).unwrap();
+        assert_same_place(read.image.geometry(), &theirs, shape, 1e-2);
+        assert_eq!(
+            read.notes.len(),
+            usize::from(stem == "metres"),
+            "{name} {:?}",
+            read.notes
+        );
+    }
+    assert_eq!(count, 2 * 12 + 7);
+}
+
+/// A header as this crate writes it, for damage.
+fn header(shape: &[usize]) -> Vec<u8> {
+    let folder = folder();
+    let path = folder.path().join("a.nii");
+    let image = Image::new(
+        random(1, shape),
+        oblique([1.0, 2.0, 3.0], [4.0, 5.0, 6.0], [0.1, 0.2, 0.3], false),
+    )
+    .unwrap();
+    nifti::write(&path, &image, &NiftiOptions::default()).unwrap();
+    std::fs::read(&path).unwrap()
+}
+
+fn read_bytes(bytes: &[u8]) -> rayspin_io::Result<nifti::NiftiImage> {
+    let folder = folder();
+    let path = folder.path().join("a.nii");
+    std::fs::write(&path, bytes).unwrap();
+    nifti::read(&path)
+}
+
+#[test]
+fn unsupported_and_lying_headers_are_refused() {
+    let good = header(&[3, 4, 5]);
+    assert!(read_bytes(&good).is_ok());
+    let cases: [(&str, usize, Vec<u8>); 16] = [
+        ("NIfTI-2", 0, 540i32.to_le_bytes().to_vec()),
+        ("size of header", 0, 347i32.to_le_bytes().to_vec()),
+        ("no axes", 40, 0i16.to_le_bytes().to_vec()),
+        ("eight axes", 40, 8i16.to_le_bytes().to_vec()),
+        ("zero axis", 42, 0i16.to_le_bytes().to_vec()),
+        ("negative axis", 42, (-5i16).to_le_bytes().to_vec()),
+        ("larger axis", 44, 4000i16.to_le_bytes().to_vec()),
+        ("colour", 70, 128i16.to_le_bytes().to_vec()),
+        ("no such type", 70, 77i16.to_le_bytes().to_vec()),
+        ("offset inside the header", 108, 100f32.to_le_bytes().to_vec()),
+        ("offset beyond the file", 108, 9e6f32.to_le_bytes().to_vec()),
+        ("offset that is no number", 108, f32::NAN.to_le_bytes().to_vec()),
+        (
+            "intercept",
+            112,
+            [2f32.to_le_bytes(), f32::NAN.to_le_bytes()].concat(),
+        ),
+        ("pair of files", 344, b"ni1\0".to_vec()),
+        ("ANALYZE", 344, vec![0; 4]),
+        (
+            "five axes",
+            40,
+            [5i16, 2, 2, 3, 1, 2]
+                .iter()
+                .flat_map(|v| v.to_le_bytes())
+                .collect(),
+        ),
+    ];
+    for (what, at, with) in cases {
+        let mut bytes = good.clone();
+        bytes[at..at + with.len()].copy_from_slice(&with);
+        let error = read_bytes(&bytes).expect_err(what);
+        assert!(!error.to_string().contains('\n'), "{error}");
+    }
+    let mut trailing = good.clone();
+    trailing[40..52].copy_from_slice(
+        &[5i16, 5, 4, 3, 1, 1]
+            .iter()
+            .flat_map(|v| v.to_le_bytes())
+            .collect::<Vec<_>>(),
+    );
+    assert_eq!(read_bytes(&trailing).unwrap().image.data().shape(), [3, 4, 5]);
+}
+
+#[test]
+fn a_sheared_affine_falls_back_to_qform_or_is_refused() {
+    let mut bytes = header(&[3, 4, 5]);
+    let straight = *read_bytes(&bytes).unwrap().image.geometry();
+    let shear = f32::from_le_bytes(bytes[284..288].try_into().unwrap()) + 1.0;
+    bytes[284..288].copy_from_slice(&shear.to_le_bytes());
+    let read = read_bytes(&bytes).unwrap();
+    assert!(
+        read.notes.iter().any(|n| n.contains("sheared")),
+        "{:?}",
+        read.notes
+    );
+    assert_same_place(read.image.geometry(), &straight, [3, 4, 5], 1e-3);
+    bytes[252..254].copy_from_slice(&[0, 0]);
+    let error = read_bytes(&bytes).unwrap_err();
+    assert!(
+        matches!(&error, Error::Field { field, .. } if field == "sform"),
+        "{error}"
+    );
+    bytes[254..256].copy_from_slice(&[0, 0]);
+    let read = read_bytes(&bytes).unwrap();
+    assert!(
+        read.notes.iter().any(|n| n.contains("orientation")),
+        "{:?}",
+        read.notes
+    );
+    assert_eq!(read.image.geometry().spacing_mm, [1.0, 2.0, 3.0]);
+}
+
+#[test]
+fn compressed_files_are_told_by_content_and_their_damage_is_seen() {
+    let plain = header(&[3, 4, 5]);
+    let mut stream = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    stream.write_all(&plain).unwrap();
+    let packed = stream.finish().unwrap();
+    // The name ends in .nii all the same.
+    assert_eq!(read_bytes(&packed).unwrap(), read_bytes(&plain).unwrap());
+    for length in 0..packed.len() {
+        assert!(read_bytes(&packed[..length]).is_err(), "{length}");
+    }
+    for at in 10..packed.len() {
+        let mut bytes = packed.clone();
+        bytes[at] ^= 0x10;
+        // A few bits mean nothing (padding, the time stamp); every other change is caught.
+        if let Ok(read) = read_bytes(&bytes) {
+            assert_eq!(read, read_bytes(&plain).unwrap(), "{at}");
+        }
+    }
+}
+
+#[test]
+fn a_long_axis_is_refused() {
+    let image = Image::new(ArrayD::zeros(IxDyn(&[1, 1, 32768])), Geometry::default()).unwrap();
+    let folder = folder();
+    let path = folder.path().join("a.nii");
+    assert!(matches!(
+        nifti::write(&path, &image, &NiftiOptions::default()),
+        Err(Error::Field { .. })
+    ));
+    assert!(!path.exists());
+}
+
+#[test]
+fn the_repetition_time_is_stored() {
+    let folder = folder();
+    let path = folder.path().join("a.nii");
+    let image = Image::new(random(3, &[2, 2, 2, 2]), Geometry::default()).unwrap();
+    let options = NiftiOptions {
+        repetition_time_s: Some(1.25),
+        ..NiftiOptions::default()
+    };
+    nifti::write(&path, &image, &options).unwrap();
+    let bytes = std::fs::read(&path).unwrap();
+    assert_eq!(f32::from_le_bytes(bytes[92..96].try_into().unwrap()), 1.25);
+    assert_eq!(bytes[123], 2 | 8);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(32))]
+
+    #[test]
+    fn images_round_trip(
+        seed in any::<u64>(),
+        shape in prop::collection::vec(1usize..7, 2..5),
+        spacing in prop::array::uniform3(0.1f64..9.0),
+        position in prop::array::uniform3(-300f64..300.0),
+        angles in prop::array::uniform3(-3.1f64..3.1),
+        mirrored in any::<bool>(),
+        gz in any::<bool>(),
+        forget_sform in any::<bool>(),
+    ) {
+        let geometry = oblique(spacing, position, angles, mirrored);
+        let image = Image::new(random(seed, &shape), geometry).unwrap();
+        let folder = folder();
+        let path = folder.path().join(if gz { "a.nii.gz" } else { "a.nii" });
+        for values in [Values::Complex, Values::Magnitude] {
+            let options = NiftiOptions { values, ..NiftiOptions::default() };
+            nifti::write(&path, &image, &options).unwrap();
+            if forget_sform && !gz {
+                // qform alone must place the image too.
+                let mut bytes = std::fs::read(&path).unwrap();
+                bytes[254..256].copy_from_slice(&[0, 0]);
+                std::fs::write(&path, bytes).unwrap();
+            }
+            let back = nifti::read(&path).unwrap();
+            prop_assert!(back.notes.is_empty(), "{:?}", back.notes);
+            let expected = match values {
+                Values::Complex => image.data().clone(),
+                _ => image.magnitude().mapv(|v| C32::new(v, 0.0)),
+            };
+            // A single repetition is an image, not a series.
+            let expected = if expected.ndim() == 4 && expected.shape()[0] == 1 {
+                expected.index_axis_move(ndarray::Axis(0), 0)
+            } else {
+                expected
+            };
+            prop_assert_eq!(back.image.data(), &expected);
+            assert_same_place(back.image.geometry(), &geometry, image.shape_zyx(), 2e-3);
+        }
+    }
+}

@@ -1,0 +1,89 @@
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use ndarray::{ArrayD, IxDyn};
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use rayspin_core::{C32, Geometry};
+
+pub(crate) fn folder() -> tempfile::TempDir {
+    tempfile::tempdir().unwrap()
+}
+
+/// Real scans, or a printed word that there are none.
+pub(crate) fn real_data(name: &str) -> Option<PathBuf> {
+    let folder = std::env::var_os("RAYSPIN_DATA").map_or_else(
+        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data"),
+        PathBuf::from,
+    );
+    let path = folder.join(name);
+    if !path.exists() {
+        println!("skipped: {} is not there", path.display());
+    }
+    path.exists().then_some(path)
+}
+
+/// Runs a script of `tests/interop` with the Python that RAYSPIN_PYTHON names; false, with a printed word, without one.
+pub(crate) fn python(script: &str, action: &str, folder: &Path) -> bool {
+    let Ok(python) = std::env::var("RAYSPIN_PYTHON") else {
+        println!("skipped: RAYSPIN_PYTHON is not set");
+        return false;
+    };
+    let script = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../tests/interop")
+        .join(script);
+    let run = Command::new(python)
+        .arg(script)
+        .arg(action)
+        .arg(folder)
+        .output()
+        .unwrap();
+    let errors = String::from_utf8_lossy(&run.stderr);
+    assert!(run.status.success(), "{errors}");
+    true
+}
+
+pub(crate) fn random(seed: u64, shape: &[usize]) -> ArrayD<C32> {
+    let mut rng = ChaCha8Rng::seed_from_u64(seed);
+    ArrayD::from_shape_simple_fn(IxDyn(shape), || {
+        C32::new(rng.random::<f32>() - 0.5, rng.random::<f32>() - 0.5)
+    })
+}
+
+/// A geometry with three turned axes; left-handed when `mirrored`.
+pub(crate) fn oblique(spacing: [f64; 3], position: [f64; 3], angles: [f64; 3], mirrored: bool) -> Geometry {
+    let turn = |v: [f64; 3], angle: f64, i: usize, j: usize| {
+        let (s, c) = angle.sin_cos();
+        let mut out = v;
+        out[i] = c * v[i] - s * v[j];
+        out[j] = s * v[i] + c * v[j];
+        out
+    };
+    let axis = |v: [f64; 3]| turn(turn(turn(v, angles[0], 0, 1), angles[1], 1, 2), angles[2], 0, 2);
+    let third = if mirrored { -1.0 } else { 1.0 };
+    Geometry::new(
+        spacing,
+        position,
+        axis([1.0, 0.0, 0.0]),
+        axis([0.0, 1.0, 0.0]),
+        axis([0.0, 0.0, third]),
+    )
+    .unwrap()
+}
+
+pub(crate) fn assert_same_place(found: &Geometry, expected: &Geometry, shape: [usize; 3], tolerance_mm: f64) {
+    let (a, b) = (found.affine_ras(shape), expected.affine_ras(shape));
+    for corner in 0..8 {
+        let index: [f64; 3] = std::array::from_fn(|axis| {
+            if corner >> axis & 1 == 1 {
+                shape[2 - axis] as f64
+            } else {
+                0.0
+            }
+        });
+        for (p, q) in a.iter().zip(&b) {
+            let at = |row: &[f64; 4]| row[3] + (0..3).map(|i| row[i] * index[i]).sum::<f64>();
+            assert!((at(p) - at(q)).abs() < tolerance_mm, "{found:?}\n{expected:?}");
+        }
+    }
+}
