@@ -1,0 +1,69 @@
+//! Loops interchanged: each output is gathered on its own, its sum in registers, so all cores can work at once.
+
+use num_complex::Complex;
+use rayon::prelude::*;
+use rayspin_core::{Real, Trajectory};
+use rayspin_device::Cpu;
+
+use super::{cis, reduced_turns};
+use crate::nudft::grid::Grid;
+
+pub(crate) fn forward<T: Real>(
+    cpu: &Cpu,
+    trajectory: &Trajectory,
+    grid: &Grid,
+    batch: usize,
+    image: &[Complex<T>],
+    samples: &mut [Complex<T>],
+) {
+    let points = grid.points();
+    gather(cpu, batch, samples, |m, sums| {
+        let k = grid.k(trajectory, m);
+        for voxel in 0..points {
+            let e = cis::<T>(-reduced_turns(k, grid.position(voxel)));
+            for (b, sum) in sums.iter_mut().enumerate() {
+                *sum += image[b * points + voxel] * e;
+            }
+        }
+    });
+}
+
+pub(crate) fn adjoint<T: Real>(
+    cpu: &Cpu,
+    trajectory: &Trajectory,
+    grid: &Grid,
+    batch: usize,
+    samples: &[Complex<T>],
+    image: &mut [Complex<T>],
+) {
+    let count = trajectory.samples();
+    gather(cpu, batch, image, |voxel, sums| {
+        let x = grid.position(voxel);
+        for m in 0..count {
+            let e = cis::<T>(reduced_turns(grid.k(trajectory, m), x));
+            for (b, sum) in sums.iter_mut().enumerate() {
+                *sum += samples[b * count + m] * e;
+            }
+        }
+    });
+}
+
+/// `out[b, i] = evaluate(i)[b]`, the outputs i in parallel; `evaluate` adds to sums that start at 0.
+fn gather<T: Real>(
+    cpu: &Cpu,
+    batch: usize,
+    out: &mut [Complex<T>],
+    evaluate: impl Fn(usize, &mut [Complex<T>]) + Sync,
+) {
+    let outputs = out.len() / batch.max(1);
+    let mut sums = vec![Complex::default(); out.len()];
+    cpu.run(|| {
+        let each = sums.par_chunks_mut(batch.max(1)).enumerate();
+        each.for_each(|(i, sums)| evaluate(i, sums));
+    });
+    for (i, sums) in sums.chunks_exact(batch.max(1)).enumerate() {
+        for (b, sum) in sums.iter().enumerate() {
+            out[b * outputs + i] = *sum;
+        }
+    }
+}

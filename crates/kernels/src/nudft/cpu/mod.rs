@@ -1,0 +1,71 @@
+//! The CPU variants, one file a rung.
+
+pub(super) mod interchanged;
+pub(super) mod naive;
+pub(super) mod separable;
+pub(super) mod simd;
+
+mod gemm;
+mod phases;
+
+use num_complex::Complex;
+use rayspin_core::{Real, Result, Trajectory};
+use rayspin_device::Cpu;
+use rayspin_device::cpu::simd::SimdReal;
+
+use super::grid::Grid;
+use super::{Launch, Transform};
+
+/// Q by an adjoint transform of the weights on the grid of displacements, for variants that make nothing of the weights
+/// being real.
+fn q_by_adjoint<T: Real>(
+    adjoint: Transform<T>,
+    cpu: &Cpu,
+    trajectory: &Trajectory,
+    matrix: &[usize],
+    weights: &[T],
+    out: &mut [Complex<T>],
+) -> Result<()> {
+    let weights: Vec<Complex<T>> = weights.iter().map(|&w| Complex::from(w)).collect();
+    adjoint(cpu, trajectory, &Grid::displacements(matrix)?, 1, &weights, out);
+    Ok(())
+}
+
+/// The phase 2πk·x in turns, reduced to a half turn either way.
+#[inline(always)]
+fn reduced_turns(k: [f64; 3], x: [f64; 3]) -> f64 {
+    let turns = k[0] * x[0] + k[1] * x[1] + k[2] * x[2];
+    turns - turns.round_ties_even()
+}
+
+/// e^{i2πt} with the precision's own library sine and cosine.
+#[inline(always)]
+fn cis<T: Real>(turns: f64) -> Complex<T> {
+    let (sin, cos) = <T as Real>::from_f64(std::f64::consts::TAU * turns).sin_cos();
+    Complex::new(cos, sin)
+}
+
+/// A launch whose Q is [`q_by_adjoint`].
+macro_rules! launch {
+    ($module:ident) => {
+        $crate::nudft::Launch {
+            forward: $module::forward,
+            adjoint: $module::adjoint,
+            q: |cpu, trajectory, matrix, weights, out| {
+                q_by_adjoint($module::adjoint, cpu, trajectory, matrix, weights, out)
+            },
+        }
+    };
+}
+
+pub(super) fn naive<T: SimdReal>() -> Launch<T> {
+    launch!(naive)
+}
+
+pub(super) fn interchanged<T: SimdReal>() -> Launch<T> {
+    launch!(interchanged)
+}
+
+pub(super) fn simd<T: SimdReal>() -> Launch<T> {
+    launch!(simd)
+}

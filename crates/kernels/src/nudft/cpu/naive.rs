@@ -1,0 +1,50 @@
+//! The sources' starting design: one thread takes the inputs one by one and scatters each over all outputs.
+
+use num_complex::Complex;
+use rayspin_core::{Real, Trajectory};
+use rayspin_device::Cpu;
+
+use super::{cis, reduced_turns};
+use crate::nudft::grid::Grid;
+
+pub(crate) fn forward<T: Real>(
+    _: &Cpu,
+    trajectory: &Trajectory,
+    grid: &Grid,
+    batch: usize,
+    image: &[Complex<T>],
+    samples: &mut [Complex<T>],
+) {
+    samples.fill(Complex::default());
+    let count = trajectory.samples();
+    for voxel in 0..grid.points() {
+        let x = grid.position(voxel);
+        for m in 0..count {
+            let e = cis::<T>(-reduced_turns(grid.k(trajectory, m), x));
+            for b in 0..batch {
+                samples[b * count + m] += image[b * grid.points() + voxel] * e;
+            }
+        }
+    }
+}
+
+pub(crate) fn adjoint<T: Real>(
+    _: &Cpu,
+    trajectory: &Trajectory,
+    grid: &Grid,
+    batch: usize,
+    samples: &[Complex<T>],
+    image: &mut [Complex<T>],
+) {
+    image.fill(Complex::default());
+    let count = trajectory.samples();
+    for m in 0..count {
+        let k = grid.k(trajectory, m);
+        for voxel in 0..grid.points() {
+            let e = cis::<T>(reduced_turns(k, grid.position(voxel)));
+            for b in 0..batch {
+                image[b * grid.points() + voxel] += samples[b * count + m] * e;
+            }
+        }
+    }
+}

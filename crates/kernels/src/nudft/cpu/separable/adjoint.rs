@@ -1,0 +1,243 @@
+use num_complex::Complex;
+use rayon::prelude::*;
+use rayspin_core::Trajectory;
+use rayspin_device::Cpu;
+use rayspin_device::cpu::simd::prelude::*;
+use rayspin_device::cpu::simd::{Lanes, Simd, SimdReal, complex_mul, dispatch};
+
+use super::{from_f64, to_f64, unit};
+use crate::nudft::cpu::gemm::{ACROSS, PARTS, ROWS, tile};
+use crate::nudft::cpu::phases::{Columns, Fold, by_column, by_sample, lanes, steps};
+use crate::nudft::grid::Grid;
+
+/// Samples of a panel: what is summed in working precision before it joins a double-precision sum, and a multiple of
+/// every vector length.
+const PANEL: usize = 256;
+/// Panels made at once for all rows.
+const PANELS: usize = 8;
+/// Elements of double-precision sums that a task keeps, so that they and a panel stay in its second-level cache.
+const SUMS: usize = 16 * 1024;
+
+/// Everything that rows need of [`PANEL`] samples.
+struct Panel<T> {
+    /// cos and sin of X, `[strip][sample][column]`.
+    columns: Vec<T>,
+    /// Y and Z, `[point][sample]`.
+    y: Split<T>,
+    z: Split<T>,
+    /// d times the phase of the middle of x, `[batch][sample]`; zero past the last sample.
+    d: Split<T>,
+}
+
+/// Real and imaginary parts apart, [`PANEL`] samples a row.
+#[derive(Clone)]
+struct Split<T> {
+    re: Vec<T>,
+    im: Vec<T>,
+}
+
+impl<T: SimdReal> Split<T> {
+    fn new(rows: usize) -> Self {
+        Self {
+            re: vec![T::zero(); rows * PANEL],
+            im: vec![T::zero(); rows * PANEL],
+        }
+    }
+
+    #[inline(always)]
+    fn load<S: Simd>(&self, simd: S, row: usize, m: usize) -> (Lanes<S, T>, Lanes<S, T>) {
+        let at = row * PANEL + m..row * PANEL + m + Lanes::<S, T>::LEN;
+        (
+            Lanes::<S, T>::from_slice(simd, &self.re[at.clone()]),
+            Lanes::<S, T>::from_slice(simd, &self.im[at]),
+        )
+    }
+}
+
+pub(super) fn adjoint<T: SimdReal>(
+    cpu: &Cpu,
+    trajectory: &Trajectory,
+    grid: &Grid,
+    batch: usize,
+    samples: &[Complex<T>],
+    image: &mut [Complex<T>],
+    fold: Fold,
+) {
+    let (count, level) = (trajectory.samples(), cpu.level());
+    let columns = Columns::new(grid.axes[2], fold);
+    let strip = ACROSS * lanes::<T>(level);
+    let width = columns.len().next_multiple_of(strip);
+    let row = columns.axis.count;
+    let tiles = (batch * grid.rows()).div_ceil(ROWS);
+    let a_task = (SUMS / (PARTS * width)).clamp(1, tiles.div_ceil(4 * cpu.threads()).max(1));
+    let panels = count.div_ceil(PANEL).min(PANELS);
+    let mut panels: Vec<Panel<T>> = (0..panels)
+        .map(|_| Panel {
+            columns: vec![T::zero(); width * PANEL],
+            y: Split::new(grid.axes[1].count),
+            z: Split::new(grid.axes[0].count),
+            d: Split::new(batch),
+        })
+        .collect();
+    for first in (0..count).step_by(PANELS * PANEL) {
+        let used = (count - first).div_ceil(PANEL).min(PANELS);
+        let panels = &mut panels[..used];
+        cpu.run(|| {
+            panels.par_iter_mut().enumerate().for_each(|(p, panel)| {
+                let start = first + p * PANEL;
+                let range = start..(start + PANEL).min(count);
+                dispatch!(level, simd => fill(simd, panel, trajectory, grid, &columns, samples, range));
+            });
+            let tasks = image.par_chunks_mut(a_task * ROWS * row).enumerate();
+            tasks.for_each(|(task, out)| {
+                let rows = Rows {
+                    grid,
+                    first: task * a_task * ROWS,
+                    total: batch * grid.rows(),
+                };
+                dispatch!(level, simd => sum_rows(simd, panels, &columns, rows, first > 0, out));
+            });
+        });
+    }
+}
+
+#[inline(always)]
+fn fill<S: Simd, T: SimdReal>(
+    simd: S,
+    panel: &mut Panel<T>,
+    trajectory: &Trajectory,
+    grid: &Grid,
+    columns: &Columns,
+    samples: &[Complex<T>],
+    range: std::ops::Range<usize>,
+) {
+    let axis_steps = grid
+        .axes
+        .map(|axis| steps(&axis, trajectory, range.clone(), PANEL));
+    by_column::<S, T>(simd, columns, &axis_steps[2], &mut panel.columns);
+    for (axis, out) in [(0, &mut panel.z), (1, &mut panel.y)] {
+        let (first, count) = (grid.axes[axis].first as f64, grid.axes[axis].count);
+        by_sample(simd, &axis_steps[axis], first, count, |j, m, re, im| {
+            let at = j * PANEL + m..j * PANEL + m + S::f64s::LEN;
+            T::store_f64s::<S>(re, &mut out.re[at.clone()]);
+            T::store_f64s::<S>(im, &mut out.im[at]);
+        });
+    }
+    let count = trajectory.samples();
+    for (i, m) in range.clone().enumerate() {
+        let middle = unit(columns.axis.k(trajectory, m) * columns.centre());
+        for (b, d) in samples.chunks_exact(count).enumerate() {
+            let d = from_f64::<T>(to_f64(d[m]) * middle);
+            (panel.d.re[b * PANEL + i], panel.d.im[b * PANEL + i]) = (d.re, d.im);
+        }
+    }
+    for b in 0..samples.len() / count {
+        panel.d.re[b * PANEL + range.len()..(b + 1) * PANEL].fill(T::zero());
+        panel.d.im[b * PANEL + range.len()..(b + 1) * PANEL].fill(T::zero());
+    }
+}
+
+/// Rows `first..total` of `[batch, z, y]`, in flat order.
+#[derive(Clone, Copy)]
+struct Rows<'a> {
+    grid: &'a Grid,
+    first: usize,
+    total: usize,
+}
+
+impl Rows<'_> {
+    /// Batch, z and y of a row.
+    #[inline(always)]
+    fn at(&self, row: usize) -> (usize, usize, usize) {
+        let (rows, ny) = (self.grid.rows(), self.grid.axes[1].count);
+        (row / rows, row % rows / ny, row % ny)
+    }
+}
+
+#[inline(always)]
+fn sum_rows<S: Simd, T: SimdReal>(
+    simd: S,
+    panels: &[Panel<T>],
+    columns: &Columns,
+    rows: Rows<'_>,
+    add: bool,
+    out: &mut [Complex<T>],
+) {
+    let strip = ACROSS * Lanes::<S, T>::LEN;
+    let width = columns.len().next_multiple_of(strip);
+    let row = columns.axis.count;
+    let tiles = (out.len() / row).div_ceil(ROWS);
+    let mut sums = vec![0.0; tiles * PARTS * width];
+    let mut a = [[T::zero(); PANEL]; PARTS];
+    for panel in panels {
+        for (t, sums) in sums.chunks_exact_mut(PARTS * width).enumerate() {
+            pack(simd, panel, rows, rows.first + t * ROWS, &mut a);
+            for (s, b) in panel.columns.chunks_exact(PANEL * strip).enumerate() {
+                tile::<S, T>(
+                    simd,
+                    |k, r| a[r][k],
+                    b,
+                    |r, c| {
+                        let sums = &mut sums[r * width + s * strip..][..strip];
+                        for (c, sums) in c.into_iter().zip(sums.chunks_exact_mut(Lanes::<S, T>::LEN)) {
+                            T::add_to_f64::<S>(simd, c, sums);
+                        }
+                    },
+                );
+            }
+        }
+    }
+    for (r, out) in out.chunks_exact_mut(row).enumerate() {
+        let at = (r / ROWS * PARTS + r % ROWS) * width;
+        let (re, im) = (
+            &sums[at..at + width],
+            &sums[at + ROWS * width..at + (ROWS + 1) * width],
+        );
+        unfold(columns, re, im, |i, sum| {
+            let sum = from_f64::<T>(sum);
+            out[i] = if add { out[i] + sum } else { sum };
+        });
+    }
+}
+
+/// A\[part, m\] = d_m Z_m(z) Y_m(y) of [`ROWS`] rows from `first` on; zero past the last row.
+#[inline(always)]
+fn pack<S: Simd, T: SimdReal>(
+    simd: S,
+    panel: &Panel<T>,
+    rows: Rows<'_>,
+    first: usize,
+    a: &mut [[T; PANEL]; PARTS],
+) {
+    let lanes = Lanes::<S, T>::LEN;
+    let (re, im) = a.split_at_mut(ROWS);
+    for (r, (re, im)) in re.iter_mut().zip(im).enumerate() {
+        if first + r >= rows.total {
+            re.fill(T::zero());
+            im.fill(T::zero());
+            continue;
+        }
+        let (b, z, y) = rows.at(first + r);
+        let parts = re.chunks_exact_mut(lanes).zip(im.chunks_exact_mut(lanes));
+        for (i, (re, im)) in parts.enumerate() {
+            let m = i * lanes;
+            let zy = complex_mul::<S, T>(panel.z.load(simd, z, m), panel.y.load(simd, y, m));
+            let (a_re, a_im) = complex_mul::<S, T>(panel.d.load(simd, b, m), zy);
+            a_re.store_slice(re);
+            a_im.store_slice(im);
+        }
+    }
+}
+
+/// Values of the points from the real products of a row: with C and S the products with cosine and sine,
+/// (C_re − S_im) + i(S_re + C_im) at the point and (C_re + S_im) + i(C_im − S_re) at its mirror image.
+fn unfold(columns: &Columns, re: &[f64], im: &[f64], mut store: impl FnMut(usize, Complex<f64>)) {
+    for j in 0..columns.cos {
+        let (s_re, s_im) = columns.sine(j).map_or((0.0, 0.0), |s| (re[s], im[s]));
+        let (plus, minus) = columns.points(j);
+        store(plus, Complex::new(re[j] - s_im, s_re + im[j]));
+        if let Some(minus) = minus {
+            store(minus, Complex::new(re[j] + s_im, im[j] - s_re));
+        }
+    }
+}

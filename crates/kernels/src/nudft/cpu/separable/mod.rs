@@ -1,0 +1,68 @@
+//! Phases of the three axes apart, and a register-blocked real matrix product over them.
+//!
+//! e^{i2πk·x} = Z(z) Y(y) X(x). For the adjoint, rows are points (z, y), columns are points x, and the sum over samples is
+//! a matrix product: A\[row, m\] = d_m Z_m(z) Y_m(y), made on the fly a tile at a time, times cos and sin of X, made once
+//! for all rows. Mirrored points of x share their four real products ([`Fold::Mirrored`]). The forward transform is the
+//! transpose: sums and differences of mirrored voxels times cos and sin of X, then Z and Y.
+
+mod adjoint;
+mod forward;
+mod q;
+
+use num_complex::Complex;
+use rayspin_core::{Real, Trajectory};
+use rayspin_device::Cpu;
+use rayspin_device::cpu::simd::SimdReal;
+
+use super::phases::Fold;
+use super::q_by_adjoint;
+use crate::nudft::Launch;
+use crate::nudft::grid::Grid;
+
+/// Phases of x as complex numbers: 4 real multiply-adds a pair.
+pub(crate) fn plain<T: SimdReal>() -> Launch<T> {
+    Launch {
+        forward: |cpu, t, grid, batch, image, samples| {
+            forward::forward(cpu, t, grid, batch, image, samples, Fold::Plain);
+        },
+        adjoint: adjoint_plain,
+        q: |cpu, t, matrix, weights, out| q_by_adjoint(adjoint_plain, cpu, t, matrix, weights, out),
+    }
+}
+
+fn adjoint_plain<T: SimdReal>(
+    cpu: &Cpu,
+    trajectory: &Trajectory,
+    grid: &Grid,
+    batch: usize,
+    samples: &[Complex<T>],
+    image: &mut [Complex<T>],
+) {
+    adjoint::adjoint(cpu, trajectory, grid, batch, samples, image, Fold::Plain);
+}
+
+/// Mirrored points of x share their products: 2 real multiply-adds a pair, 1 for Q.
+pub(crate) fn mirrored<T: SimdReal>() -> Launch<T> {
+    Launch {
+        forward: |cpu, t, grid, batch, image, samples| {
+            forward::forward(cpu, t, grid, batch, image, samples, Fold::Mirrored);
+        },
+        adjoint: |cpu, t, grid, batch, samples, image| {
+            adjoint::adjoint(cpu, t, grid, batch, samples, image, Fold::Mirrored);
+        },
+        q: q::q,
+    }
+}
+
+/// e^{i2πt} in double precision.
+fn unit(turns: f64) -> Complex<f64> {
+    Complex::cis(std::f64::consts::TAU * (turns - turns.round_ties_even()))
+}
+
+fn to_f64<T: Real>(value: Complex<T>) -> Complex<f64> {
+    Complex::new(Real::to_f64(value.re), Real::to_f64(value.im))
+}
+
+fn from_f64<T: Real>(value: Complex<f64>) -> Complex<T> {
+    Complex::new(<T as Real>::from_f64(value.re), <T as Real>::from_f64(value.im))
+}

@@ -1,0 +1,224 @@
+//! One polynomial sine and cosine a pair, voxels of a row in the lanes, tiled over samples, on all cores.
+//!
+//! The phase of a lane is the sum of two reduced numbers, each formed in double precision: that of the block's first
+//! voxel, once a pair of sample and block, and that of the lane's step, once a sample.
+
+use num_complex::Complex;
+use rayon::prelude::*;
+use rayspin_core::{Real, Trajectory};
+use rayspin_device::Cpu;
+use rayspin_device::cpu::simd::prelude::*;
+use rayspin_device::cpu::simd::{Lanes, Level, Simd, SimdReal, dispatch, sincos_2pi};
+
+use super::phases::lanes;
+use crate::nudft::grid::Grid;
+
+/// Samples whose contributions are summed in working precision before they join a double-precision sum.
+const TILE: usize = 256;
+/// Samples prepared at once for all rows.
+const PREPARED: usize = 16 * TILE;
+/// Samples of a task of the forward transform.
+const TASK: usize = 32;
+
+/// What adjoint and forward need of a run of samples.
+struct Prepared<T> {
+    /// k of z, y, x.
+    k: [Vec<f64>; 3],
+    /// Phase of lane l within a block, in turns, `[sample][lane]`.
+    steps: Vec<T>,
+}
+
+fn prepare<T: SimdReal>(
+    trajectory: &Trajectory,
+    grid: &Grid,
+    samples: std::ops::Range<usize>,
+    lanes: usize,
+) -> Prepared<T> {
+    let k = grid
+        .axes
+        .map(|axis| samples.clone().map(|m| axis.k(trajectory, m)).collect::<Vec<_>>());
+    let n = grid.axes[2].n as f64;
+    let steps = k[2].iter().flat_map(|kx| {
+        (0..lanes).map(move |lane| {
+            let turns = kx * (lane as f64 / n);
+            <T as Real>::from_f64(turns - turns.round_ties_even())
+        })
+    });
+    Prepared {
+        steps: steps.collect(),
+        k,
+    }
+}
+
+pub(crate) fn adjoint<T: SimdReal>(
+    cpu: &Cpu,
+    trajectory: &Trajectory,
+    grid: &Grid,
+    batch: usize,
+    samples: &[Complex<T>],
+    image: &mut [Complex<T>],
+) {
+    let (count, level) = (trajectory.samples(), cpu.level());
+    let _ = batch;
+    for first in (0..count).step_by(PREPARED) {
+        let range = first..(first + PREPARED).min(count);
+        let prepared = prepare(trajectory, grid, range.clone(), lanes::<T>(level));
+        cpu.run(|| {
+            let rows = image.par_chunks_exact_mut(grid.axes[2].count).enumerate();
+            rows.for_each(|(row, out)| {
+                let (b, row) = (row / grid.rows(), row % grid.rows());
+                let d = &samples[b * count..][range.clone()];
+                dispatch!(level, simd => adjoint_row(simd, grid, &prepared, row, d, first > 0, out));
+            });
+        });
+    }
+}
+
+#[inline(always)]
+fn adjoint_row<S: Simd, T: SimdReal>(
+    simd: S,
+    grid: &Grid,
+    prepared: &Prepared<T>,
+    row: usize,
+    d: &[Complex<T>],
+    add: bool,
+    out: &mut [Complex<T>],
+) {
+    let lanes = Lanes::<S, T>::LEN;
+    let [z, y, x] = &grid.axes;
+    let (z, y) = (z.position(row / y.count), y.position(row % y.count));
+    let zero = Lanes::<S, T>::splat(simd, T::zero());
+    let (mut re, mut im) = ([0.0; 16], [0.0; 16]);
+    let mut base = [T::zero(); TILE];
+    for (block, out) in out.chunks_mut(lanes).enumerate() {
+        let x = x.position(block * lanes);
+        re[..lanes].fill(0.0);
+        im[..lanes].fill(0.0);
+        for (tile, d) in d.chunks(TILE).enumerate() {
+            let at = tile * TILE..tile * TILE + d.len();
+            let [kz, ky, kx] = [0, 1, 2].map(|axis| &prepared.k[axis][at.clone()]);
+            for (base, ((kz, ky), kx)) in base.iter_mut().zip(kz.iter().zip(ky).zip(kx)) {
+                let turns = kz * z + ky * y + kx * x;
+                *base = <T as Real>::from_f64(turns - turns.round_ties_even());
+            }
+            let steps = prepared.steps[at.start * lanes..].chunks_exact(lanes);
+            let (mut sum_re, mut sum_im) = (zero, zero);
+            for ((d, base), steps) in d.iter().zip(&base).zip(steps) {
+                let turns = Lanes::<S, T>::from_slice(simd, steps) + *base;
+                let (sin, cos) = sincos_2pi::<S, T>(simd, turns);
+                sum_re = cos.mul_add(d.re, sin.mul_add(-d.im, sum_re));
+                sum_im = cos.mul_add(d.im, sin.mul_add(d.re, sum_im));
+            }
+            T::add_to_f64::<S>(simd, sum_re, &mut re[..lanes]);
+            T::add_to_f64::<S>(simd, sum_im, &mut im[..lanes]);
+        }
+        for (out, (re, im)) in out.iter_mut().zip(re.iter().zip(&im)) {
+            let sum = Complex::new(<T as Real>::from_f64(*re), <T as Real>::from_f64(*im));
+            *out = if add { *out + sum } else { sum };
+        }
+    }
+}
+
+pub(crate) fn forward<T: SimdReal>(
+    cpu: &Cpu,
+    trajectory: &Trajectory,
+    grid: &Grid,
+    batch: usize,
+    image: &[Complex<T>],
+    samples: &mut [Complex<T>],
+) {
+    let (count, level) = (trajectory.samples(), cpu.level());
+    let planes = Planes::new(image, grid.axes[2].count, lanes::<T>(level));
+    let starts: Vec<usize> = (0..count).step_by(TASK).collect();
+    let parts: Vec<Vec<Complex<T>>> = cpu.run(|| {
+        let tasks = starts.par_iter();
+        tasks
+            .map(|&first| forward_task(level, trajectory, grid, &planes, first..(first + TASK).min(count)))
+            .collect()
+    });
+    for (first, part) in starts.iter().zip(&parts) {
+        let width = part.len() / batch.max(1);
+        for (b, part) in part.chunks_exact(width).enumerate() {
+            samples[b * count + first..][..width].copy_from_slice(part);
+        }
+    }
+}
+
+/// Real and imaginary parts apart, rows padded with zeros to whole vectors.
+struct Planes<T> {
+    re: Vec<T>,
+    im: Vec<T>,
+    width: usize,
+}
+
+impl<T: SimdReal> Planes<T> {
+    fn new(image: &[Complex<T>], row: usize, lanes: usize) -> Self {
+        let width = row.next_multiple_of(lanes);
+        let len = image.len() / row * width;
+        let (mut re, mut im) = (vec![T::zero(); len], vec![T::zero(); len]);
+        for (r, row) in image.chunks_exact(row).enumerate() {
+            for (i, value) in row.iter().enumerate() {
+                (re[r * width + i], im[r * width + i]) = (value.re, value.im);
+            }
+        }
+        Self { re, im, width }
+    }
+}
+
+/// The samples of a range, `[batch][sample]`.
+fn forward_task<T: SimdReal>(
+    level: Level,
+    trajectory: &Trajectory,
+    grid: &Grid,
+    planes: &Planes<T>,
+    samples: std::ops::Range<usize>,
+) -> Vec<Complex<T>> {
+    let prepared = prepare(trajectory, grid, samples.clone(), lanes::<T>(level));
+    let batch = planes.re.len() / (grid.rows() * planes.width);
+    let mut out = Vec::with_capacity(batch * samples.len());
+    for b in 0..batch {
+        for m in 0..samples.len() {
+            out.push(dispatch!(level, simd => forward_sample(simd, grid, &prepared, planes, b, m)));
+        }
+    }
+    out
+}
+
+#[inline(always)]
+fn forward_sample<S: Simd, T: SimdReal>(
+    simd: S,
+    grid: &Grid,
+    prepared: &Prepared<T>,
+    planes: &Planes<T>,
+    b: usize,
+    m: usize,
+) -> Complex<T> {
+    let lanes = Lanes::<S, T>::LEN;
+    let [z_axis, y_axis, x_axis] = &grid.axes;
+    let [kz, ky, kx] = [0, 1, 2].map(|axis| prepared.k[axis][m]);
+    let steps = Lanes::<S, T>::from_slice(simd, &prepared.steps[m * lanes..][..lanes]);
+    let zero = Lanes::<S, T>::splat(simd, T::zero());
+    let (mut re, mut im) = ([0.0; 16], [0.0; 16]);
+    let at = b * grid.rows() * planes.width;
+    let rows = planes.re[at..]
+        .chunks_exact(planes.width)
+        .zip(planes.im[at..].chunks_exact(planes.width));
+    for (row, (row_re, row_im)) in rows.take(grid.rows()).enumerate() {
+        let zy = kz * z_axis.position(row / y_axis.count) + ky * y_axis.position(row % y_axis.count);
+        let (mut sum_re, mut sum_im) = (zero, zero);
+        let blocks = row_re.chunks_exact(lanes).zip(row_im.chunks_exact(lanes));
+        for (block, (rho_re, rho_im)) in blocks.enumerate() {
+            let turns = zy + kx * x_axis.position(block * lanes);
+            let base = <T as Real>::from_f64(turns - turns.round_ties_even());
+            let (sin, cos) = sincos_2pi::<S, T>(simd, steps + base);
+            let rho_re = Lanes::<S, T>::from_slice(simd, rho_re);
+            let rho_im = Lanes::<S, T>::from_slice(simd, rho_im);
+            sum_re = rho_re.mul_add(cos, rho_im.mul_add(sin, sum_re));
+            sum_im = rho_im.mul_add(cos, (-rho_re).mul_add(sin, sum_im));
+        }
+        T::add_to_f64::<S>(simd, sum_re, &mut re[..lanes]);
+        T::add_to_f64::<S>(simd, sum_im, &mut im[..lanes]);
+    }
+    let sum = |parts: &[f64; 16]| <T as Real>::from_f64(parts[..lanes].iter().sum());
+    Complex::new(sum(&re), sum(&im))
+}

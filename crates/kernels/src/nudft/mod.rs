@@ -1,0 +1,339 @@
+//! Exact non-uniform discrete Fourier transforms by direct summation, and the kernel Q of their normal operator.
+//!
+//! Image → samples (type 2): d_m = Σ_x ρ(x) e^{−i2πk_m·x}. Samples → image (type 1, its adjoint):
+//! ρ(x) = Σ_m d_m e^{+i2πk_m·x}. Neither is scaled. Q(x) = Σ_m w_m e^{+i2πk_m·x} on the displacements between voxels
+//! turns the normal operator FᴴWF into a convolution. See the folder's README for how they are computed and how fast.
+//!
+//! Cost is O(MN); [`forward_at`], [`adjoint_at`] and [`q_at`] evaluate chosen outputs of any problem in double precision,
+//! to certify a faster transform's result.
+
+mod cpu;
+pub mod grid;
+pub mod reference;
+#[cfg(test)]
+mod tests;
+
+use std::any::TypeId;
+
+use num_complex::Complex;
+use rayspin_core::{Error, Real, Result, Trajectory, expect_shape, format_shape, voxels};
+use rayspin_device::cpu::simd::SimdReal;
+use rayspin_device::{Array, Backend, BackendKind, Cpu, Element};
+
+use crate::variant::{Variant, Work, runs_all};
+use grid::Grid;
+use reference::grid_of;
+pub use reference::{adjoint_at, forward_at, q_at};
+
+/// Which transform.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Operation {
+    /// Image → samples.
+    Forward,
+    /// Samples → image.
+    Adjoint,
+    /// Real weights → displacements.
+    Q,
+}
+
+/// A transform's size.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Problem {
+    /// Which transform.
+    pub operation: Operation,
+    /// Image shape without batch, 1 to 3 axes.
+    pub matrix: Vec<usize>,
+    /// Number of samples.
+    pub samples: usize,
+    /// Number of images; 1 for Q.
+    pub batch: usize,
+}
+
+impl Problem {
+    /// Pairs of sample and output or input point: what the time is proportional to.
+    pub fn pairs(&self) -> f64 {
+        let points: f64 = self.matrix.iter().map(|&n| n as f64).product();
+        let doubled = match self.operation {
+            Operation::Q => f64::powi(2.0, self.matrix.len() as i32),
+            Operation::Forward | Operation::Adjoint => 1.0,
+        };
+        points * doubled * self.samples as f64 * self.batch as f64
+    }
+}
+
+/// From trajectory, grid, batch and input to output, all flat and of the right length.
+type Transform<T> = fn(&Cpu, &Trajectory, &Grid, usize, &[Complex<T>], &mut [Complex<T>]);
+
+/// From trajectory, matrix and real weights to Q, likewise.
+type Kernel<T> = fn(&Cpu, &Trajectory, &[usize], &[T], &mut [Complex<T>]) -> Result<()>;
+
+/// One implementation of the three transforms.
+pub struct Launch<T: SimdReal> {
+    forward: Transform<T>,
+    adjoint: Transform<T>,
+    q: Kernel<T>,
+}
+
+/// Every variant, slowest first; the last is the one that [`forward`], [`adjoint`] and [`q`] run.
+pub fn variants<T: SimdReal>() -> [Variant<Problem, Launch<T>>; 5] {
+    let double = TypeId::of::<T>() == TypeId::of::<f64>();
+    let row = |name, summary, launch, single, reproduces| Variant {
+        name,
+        backend: BackendKind::Cpu,
+        summary,
+        launch,
+        refuses: runs_all,
+        work: work::<T>,
+        tolerance: if double { 1e-12 } else { single },
+        reproduces,
+    };
+    let published = if double { "CPU double" } else { "CPU single" };
+    [
+        row(
+            "naive",
+            "one thread scatters each input over all outputs; library sine and cosine",
+            cpu::naive(),
+            1e-5,
+            Some(published),
+        ),
+        row(
+            "interchanged",
+            "loops interchanged: one output at a time in registers, on all cores; library sine and cosine",
+            cpu::interchanged(),
+            1e-5,
+            None,
+        ),
+        row(
+            "simd",
+            "voxels in the lanes, polynomial sine and cosine, tiled over samples, on all cores",
+            cpu::simd(),
+            1e-6,
+            None,
+        ),
+        row(
+            "separable",
+            "phases of each axis once, then a register-blocked matrix product: 4 multiply-adds a pair",
+            cpu::separable::plain(),
+            1e-6,
+            None,
+        ),
+        row(
+            "mirrored",
+            "the same with mirrored voxels sharing products: 2 multiply-adds a pair, 1 for Q",
+            cpu::separable::mirrored(),
+            1e-6,
+            None,
+        ),
+    ]
+}
+
+/// 12 flops a pair: ten of phase and complex multiply-add, two for sine and cosine, as the sources count.
+fn work<T: SimdReal>(problem: &Problem) -> Work {
+    let complex = size_of::<Complex<T>>() as f64;
+    let dims = problem.matrix.len() as f64;
+    let (batch, samples) = (problem.batch as f64, problem.samples as f64);
+    let points = problem.pairs() / (batch * samples).max(1.0);
+    let values = match problem.operation {
+        Operation::Q => complex * points + 0.5 * complex * samples,
+        Operation::Forward | Operation::Adjoint => complex * batch * (points + samples),
+    };
+    Work {
+        bytes: values + size_of::<f64>() as f64 * dims * samples,
+        flops: 12.0 * problem.pairs(),
+    }
+}
+
+/// d\[.., m\] = Σ_x ρ\[.., x\] e^{−i2πk_m·x}: image `[batch.., matrix..]` → samples `[batch.., sample]`.
+///
+/// x = (index − n/2)/n along each axis, k in cycles per field of view; the matrix has as many axes as the trajectory has
+/// dimensions. Relative error 1e-6 for f32, 1e-12 for f64. Takes as much memory again as the image.
+///
+/// Errors: shapes that do not match, arrays on different devices.
+pub fn forward<R: Real>(
+    trajectory: &Trajectory,
+    image: &Array<Complex<R>>,
+    samples: &mut Array<Complex<R>>,
+) -> Result<()> {
+    if is_single::<R>() {
+        run_forward(&best::<f32>(), trajectory, image, samples)
+    } else {
+        run_forward(&best::<f64>(), trajectory, image, samples)
+    }
+}
+
+/// ρ\[.., x\] = Σ_m d\[.., m\] e^{+i2πk_m·x}: samples `[batch.., sample]` → image `[batch.., matrix..]`.
+///
+/// The adjoint of [`forward`], with its conventions, accuracy and errors.
+pub fn adjoint<R: Real>(
+    trajectory: &Trajectory,
+    samples: &Array<Complex<R>>,
+    image: &mut Array<Complex<R>>,
+) -> Result<()> {
+    if is_single::<R>() {
+        run_adjoint(&best::<f32>(), trajectory, samples, image)
+    } else {
+        run_adjoint(&best::<f64>(), trajectory, samples, image)
+    }
+}
+
+/// Q\[x\] = Σ_m w_m e^{+i2πk_m·x} at the displacements between the voxels of `matrix`: real weights `[sample]` (1 where
+/// there are none) → `[2nz, 2ny, 2nx]`.
+///
+/// Spacing is 1/n along each axis and index n is displacement 0. Conventions, accuracy and errors as [`forward`].
+pub fn q<R: Real>(
+    trajectory: &Trajectory,
+    weights: Option<&Array<R>>,
+    matrix: &[usize],
+    out: &mut Array<Complex<R>>,
+) -> Result<()> {
+    if is_single::<R>() {
+        run_q(&best::<f32>(), trajectory, weights, matrix, out)
+    } else {
+        run_q(&best::<f64>(), trajectory, weights, matrix, out)
+    }
+}
+
+/// [`forward`] by a given variant.
+pub fn forward_with<T: SimdReal>(
+    variant: &Variant<Problem, Launch<T>>,
+    trajectory: &Trajectory,
+    image: &Array<Complex<T>>,
+    samples: &mut Array<Complex<T>>,
+) -> Result<()> {
+    run_forward(&variant.launch, trajectory, image, samples)
+}
+
+/// [`adjoint`] by a given variant.
+pub fn adjoint_with<T: SimdReal>(
+    variant: &Variant<Problem, Launch<T>>,
+    trajectory: &Trajectory,
+    samples: &Array<Complex<T>>,
+    image: &mut Array<Complex<T>>,
+) -> Result<()> {
+    run_adjoint(&variant.launch, trajectory, samples, image)
+}
+
+/// [`q`] by a given variant.
+pub fn q_with<T: SimdReal>(
+    variant: &Variant<Problem, Launch<T>>,
+    trajectory: &Trajectory,
+    weights: Option<&Array<T>>,
+    matrix: &[usize],
+    out: &mut Array<Complex<T>>,
+) -> Result<()> {
+    run_q(&variant.launch, trajectory, weights, matrix, out)
+}
+
+fn best<T: SimdReal>() -> Launch<T> {
+    cpu::separable::mirrored()
+}
+
+fn is_single<R: Real>() -> bool {
+    TypeId::of::<R>() == TypeId::of::<f32>()
+}
+
+// R and T below are the same type, under the bounds that callers above this crate have (R) and kernels need (T).
+
+fn run_forward<R: Real, T: SimdReal>(
+    launch: &Launch<T>,
+    trajectory: &Trajectory,
+    image: &Array<Complex<R>>,
+    samples: &mut Array<Complex<R>>,
+) -> Result<()> {
+    expect_device("NUDFT samples", image, samples)?;
+    let (grid, batch) = check("NUDFT image", trajectory, image.shape(), samples.shape())?;
+    match image.device().backend() {
+        Backend::Cpu(cpu) => {
+            let (image, samples) = (cast(image.cpu())?, cast_mut(samples.cpu_mut())?);
+            if !(image.is_empty() || samples.is_empty()) {
+                (launch.forward)(cpu, trajectory, &grid, batch, image, samples);
+            }
+        }
+    }
+    Ok(())
+}
+
+fn run_adjoint<R: Real, T: SimdReal>(
+    launch: &Launch<T>,
+    trajectory: &Trajectory,
+    samples: &Array<Complex<R>>,
+    image: &mut Array<Complex<R>>,
+) -> Result<()> {
+    expect_device("NUDFT image", samples, image)?;
+    let (grid, batch) = check("NUDFT image", trajectory, image.shape(), samples.shape())?;
+    match samples.device().backend() {
+        Backend::Cpu(cpu) => {
+            let (samples, image) = (cast(samples.cpu())?, cast_mut(image.cpu_mut())?);
+            if !(image.is_empty() || samples.is_empty()) {
+                (launch.adjoint)(cpu, trajectory, &grid, batch, samples, image);
+            }
+        }
+    }
+    Ok(())
+}
+
+fn run_q<R: Real, T: SimdReal>(
+    launch: &Launch<T>,
+    trajectory: &Trajectory,
+    weights: Option<&Array<R>>,
+    matrix: &[usize],
+    out: &mut Array<Complex<R>>,
+) -> Result<()> {
+    grid_of(trajectory, Grid::displacements(matrix)?)?;
+    let doubled: Vec<usize> = matrix.iter().map(|n| 2 * n).collect();
+    expect_shape("Q", &doubled, out.shape())?;
+    if let Some(weights) = weights {
+        expect_device("Q", weights, out)?;
+        expect_shape("Q weights", &[trajectory.samples()], weights.shape())?;
+    }
+    let device = out.device().clone();
+    match device.backend() {
+        Backend::Cpu(cpu) => {
+            let ones;
+            let weights = match weights {
+                Some(weights) => cast(weights.cpu())?,
+                None => {
+                    ones = vec![T::one(); trajectory.samples()];
+                    &ones
+                }
+            };
+            (launch.q)(cpu, trajectory, matrix, weights, cast_mut(out.cpu_mut())?)
+        }
+    }
+}
+
+/// The grid and the batch of an image `[batch.., matrix..]` and samples `[batch.., sample]`.
+fn check(what: &str, trajectory: &Trajectory, image: &[usize], samples: &[usize]) -> Result<(Grid, usize)> {
+    let dims = trajectory.dims();
+    let Some(lead) = image.len().checked_sub(dims) else {
+        return Err(Error::Shape {
+            what: what.into(),
+            expected: format!("batch axes and {dims} image axes"),
+            found: format_shape(image),
+        });
+    };
+    let (batch, matrix) = image.split_at(lead);
+    let expected = [batch, &[trajectory.samples()]].concat();
+    expect_shape("NUDFT samples", &expected, samples)?;
+    Ok((Grid::image(matrix)?, voxels(batch)?))
+}
+
+fn expect_device<A: Element, B: Element>(what: &str, input: &Array<A>, output: &Array<B>) -> Result<()> {
+    if input.device().same_as(output.device()) {
+        return Ok(());
+    }
+    let (expected, found) = (input.device().describe(), output.device().describe());
+    Err(Error::value(
+        format!("{what}, device"),
+        expected,
+        format!("another device: {found}"),
+    ))
+}
+
+fn cast<A: Element, B: Element>(values: &[A]) -> Result<&[B]> {
+    bytemuck::try_cast_slice(values).map_err(|e| Error::value("NUDFT precision", "f32 or f64", e))
+}
+
+fn cast_mut<A: Element, B: Element>(values: &mut [A]) -> Result<&mut [B]> {
+    bytemuck::try_cast_slice_mut(values).map_err(|e| Error::value("NUDFT precision", "f32 or f64", e))
+}
