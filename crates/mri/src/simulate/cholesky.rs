@@ -1,0 +1,82 @@
+//! Cholesky factors of small Hermitian matrices.
+
+use ndarray::{Array2, ArrayView2};
+use rayspin_core::{C64, Error, Result};
+
+/// The lower triangular L with A = L Lᴴ and a positive diagonal; reads the lower triangle of A only.
+///
+/// Errors: A is not square, or not positive definite.
+pub(super) fn cholesky(what: &str, a: ArrayView2<'_, C64>) -> Result<Array2<C64>> {
+    let (n, columns) = a.dim();
+    if n != columns {
+        return Err(Error::Shape {
+            what: what.into(),
+            expected: "a square matrix".into(),
+            found: rayspin_core::format_shape(&[n, columns]),
+        });
+    }
+    let mut l = Array2::<C64>::zeros((n, n));
+    for j in 0..n {
+        let pivot = a[[j, j]].re - (0..j).map(|k| l[[j, k]].norm_sqr()).sum::<f64>();
+        if pivot.is_nan() || pivot <= 0.0 {
+            return Err(Error::value(
+                what,
+                "a positive definite matrix",
+                format!("pivot {pivot:e} in row {j}"),
+            ));
+        }
+        let diagonal = pivot.sqrt();
+        l[[j, j]] = C64::from(diagonal);
+        for i in j + 1..n {
+            let sum: C64 = (0..j).map(|k| l[[i, k]] * l[[j, k]].conj()).sum();
+            l[[i, j]] = (a[[i, j]] - sum) / diagonal;
+        }
+    }
+    Ok(l)
+}
+
+/// Solves L Lᴴ x = b in place.
+pub(super) fn solve(l: ArrayView2<'_, C64>, b: &mut [C64]) {
+    let n = b.len();
+    for i in 0..n {
+        let sum: C64 = (0..i).map(|k| l[[i, k]] * b[k]).sum();
+        b[i] = (b[i] - sum) / l[[i, i]];
+    }
+    for i in (0..n).rev() {
+        let sum: C64 = (i + 1..n).map(|k| l[[k, i]].conj() * b[k]).sum();
+        b[i] = (b[i] - sum) / l[[i, i]].conj();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rand::{RngExt, SeedableRng};
+    use rand_chacha::ChaCha8Rng;
+
+    #[test]
+    fn factors_and_solves_random_hermitian_systems() {
+        let mut rng = ChaCha8Rng::seed_from_u64(31);
+        for n in [1usize, 2, 7, 16] {
+            let g = Array2::from_shape_fn((n, n), |_| {
+                C64::new(rng.random_range(-1.0..1.0), rng.random_range(-1.0..1.0))
+            });
+            let a = g.dot(&g.t().mapv(|v| v.conj())) + Array2::<C64>::eye(n) * C64::from(0.1);
+            let x: Vec<C64> = (0..n).map(|i| C64::new(i as f64, 1.0)).collect();
+            let mut b: Vec<C64> = (0..n).map(|i| (0..n).map(|j| a[[i, j]] * x[j]).sum()).collect();
+            let l = cholesky("matrix", a.view()).unwrap();
+            solve(l.view(), &mut b);
+            for (found, expected) in b.iter().zip(&x) {
+                assert!((found - expected).norm() < 1e-9, "{n}: {found} {expected}");
+            }
+        }
+    }
+
+    #[test]
+    fn refuses_what_is_not_positive_definite() {
+        let mut a = Array2::<C64>::eye(2);
+        a[[1, 0]] = C64::from(2.0);
+        assert!(cholesky("covariance", a.view()).is_err());
+        assert!(cholesky("covariance", Array2::zeros((2, 3)).view()).is_err());
+    }
+}

@@ -1,0 +1,159 @@
+use ndarray::Array2;
+use rayspin_core::{C64, Error, Geometry, Result, voxels};
+
+use super::phantom::Contrast;
+use super::trajectory::{CartesianPattern, Grid, Hardware, Sampling};
+
+/// Largest matrix along an axis.
+pub(super) const LARGEST_MATRIX: usize = 4096;
+/// Most complex numbers in the coil images or in the samples (16 GiB).
+pub(super) const LARGEST_DATA: usize = 1 << 31;
+
+/// What to simulate.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SimulateOptions {
+    /// Intensities of the Shepp–Logan phantom.
+    pub contrast: Contrast,
+    /// 2 for slices, 3 for a volume.
+    pub dims: usize,
+    /// Voxels along x, y, z; in 2-D z counts the slices. One slice shows the 2-D phantom, several are infinitely thin cuts
+    /// through the 3-D phantom.
+    pub matrix: [usize; 3],
+    /// Field of view along x, y, z in mm; the phantom fills it. In 2-D z is the number of slices times their distance.
+    pub fov_mm: [f64; 3],
+    /// Receive coils; one is uniform.
+    pub coils: usize,
+    /// How k-space is filled.
+    pub sampling: Sampling,
+    /// Limits of gradients and receiver.
+    pub hardware: Hardware,
+    /// Samples per cycle per field of view along Cartesian lines and spokes.
+    pub oversampling: usize,
+    /// Repetitions in time of the same object.
+    pub repetitions: usize,
+    /// Signal-to-noise ratio of the image; no noise when absent. See [`simulate`](super::simulate) for the definition.
+    pub snr: Option<f64>,
+    /// Noise covariance Ψ between coils `[coil, coil]`, of any scale; white when absent.
+    pub noise_covariance: Option<Array2<C64>>,
+    /// Readouts of noise alone at the start of the scan, 256 samples each.
+    pub noise_readouts: usize,
+    /// Seed of noise and random patterns.
+    pub seed: u64,
+}
+
+impl Default for SimulateOptions {
+    /// A fully sampled 256 × 256 slice of 220 mm with 8 coils and no noise.
+    fn default() -> Self {
+        Self {
+            contrast: Contrast::default(),
+            dims: 2,
+            matrix: [256, 256, 1],
+            fov_mm: [220.0, 220.0, 5.0],
+            coils: 8,
+            sampling: Sampling::Cartesian(CartesianPattern::Full),
+            hardware: Hardware::default(),
+            oversampling: 1,
+            repetitions: 1,
+            snr: None,
+            noise_covariance: None,
+            noise_readouts: 0,
+            seed: 0,
+        }
+    }
+}
+
+impl SimulateOptions {
+    /// Slices in 2-D, 1 in 3-D.
+    pub(super) fn slices(&self) -> usize {
+        if self.dims == 2 { self.matrix[2] } else { 1 }
+    }
+
+    /// `[z, y, x]`.
+    pub(super) fn shape_zyx(&self) -> [usize; 3] {
+        let [nx, ny, nz] = self.matrix;
+        [nz, ny, nx]
+    }
+
+    pub(super) fn grid(&self) -> Grid {
+        Grid {
+            dims: self.dims,
+            matrix: if self.dims == 2 {
+                [self.matrix[0], self.matrix[1], 1]
+            } else {
+                self.matrix
+            },
+            fov_mm: self.fov_mm,
+            oversampling: self.oversampling,
+        }
+    }
+
+    /// Voxels of one slice in 2-D, of the volume in 3-D: the N of the scale of the samples.
+    pub(super) fn encoded_voxels(&self) -> f64 {
+        self.matrix[..self.dims].iter().map(|n| *n as f64).product()
+    }
+
+    pub(super) fn geometry(&self) -> Result<Geometry> {
+        let spacing = std::array::from_fn(|axis| self.fov_mm[axis] / self.matrix[axis] as f64);
+        let axes = Geometry::default();
+        Geometry::new(spacing, [0.0; 3], axes.read_dir, axes.phase_dir, axes.slice_dir)
+    }
+
+    /// Refuses what cannot be simulated, before anything is computed.
+    pub(super) fn check(&self) -> Result<()> {
+        if self.dims != 2 && self.dims != 3 {
+            return Err(Error::value("dimensions", "2 or 3", self.dims));
+        }
+        if let Some(dims) = self.sampling.dims()
+            && dims != self.dims
+        {
+            return Err(Error::value(
+                "dimensions of this sampling",
+                dims.to_string(),
+                self.dims,
+            ));
+        }
+        for (axis, name) in ["x", "y", "z"].into_iter().enumerate() {
+            count(&format!("matrix along {name}"), self.matrix[axis], LARGEST_MATRIX)?;
+            if !(self.fov_mm[axis] > 0.0 && self.fov_mm[axis].is_finite()) {
+                return Err(Error::value(
+                    format!("field of view along {name}"),
+                    "a positive length in mm",
+                    self.fov_mm[axis],
+                ));
+            }
+        }
+        count("coils", self.coils, 256)?;
+        count("repetitions", self.repetitions, 65_536)?;
+        count("readout oversampling", self.oversampling, 8)?;
+        let [nx, ny, nz] = self.matrix;
+        if voxels(&[self.coils, nz, ny, nx])? > LARGEST_DATA {
+            return Err(Error::value(
+                "coil images",
+                format!("at most {LARGEST_DATA} voxels over all coils"),
+                format!("{} coils of {nx} × {ny} × {nz}", self.coils),
+            ));
+        }
+        match self.snr {
+            Some(snr) if !(snr > 0.0 && snr.is_finite()) => {
+                Err(Error::value("signal-to-noise ratio", "a positive number", snr))
+            }
+            None if self.noise_readouts > 0 || self.noise_covariance.is_some() => Err(Error::value(
+                "signal-to-noise ratio",
+                "a positive number, as a noise covariance or noise readouts are asked for",
+                "none",
+            )),
+            _ if self.noise_readouts > 4096 => {
+                Err(Error::value("noise readouts", "0 to 4096", self.noise_readouts))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+fn count(what: &str, found: usize, most: usize) -> Result<()> {
+    if (1..=most).contains(&found) {
+        Ok(())
+    } else {
+        Err(Error::value(what, format!("1 to {most}"), found))
+    }
+}

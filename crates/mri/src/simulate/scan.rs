@@ -1,0 +1,391 @@
+use ndarray::{Array2, Array3, Array4, Axis, s};
+use rayon::prelude::*;
+use rayspin_core::{C32, C64, Error, Image, Monitor, Result, TrajectoryUnits};
+
+use super::coils::CoilSensitivities;
+use super::noise::Noise;
+use super::options::{LARGEST_DATA, SimulateOptions};
+use super::phantom::Phantom;
+use super::trajectory::{Layout, Sampling, Shot};
+use crate::scan::{
+    Acquisition, Counters, EncodedSpace, Encoding, Flags, Limits, Scan, ScanHeader, TrajectoryKind,
+};
+
+/// A simulated scan and what it was made from.
+#[derive(Debug, Clone)]
+pub struct Simulation {
+    /// The scan, as a file would hold it.
+    pub scan: Scan,
+    /// The object `[z, y, x]`: its mean over each voxel (see [`Phantom::voxel_means`]), without coil sensitivities.
+    pub truth: Image,
+    /// The sensitivities at the voxel centres, `[coil, z, y, x]`.
+    pub maps: Array4<C32>,
+    /// Largest relative distance of a sensitivity from the loop field it was fitted to.
+    pub coil_fit_error: f64,
+    /// Standard deviation of the real part (and of the imaginary part) of the noise of a sample; 0 without noise.
+    pub noise_std: f64,
+    /// What was chosen or derived, one sentence each.
+    pub notes: Vec<String>,
+}
+
+/// Samples of a noise readout.
+const NOISE_SAMPLES: usize = 256;
+/// Streams of the random generator from here on belong to noise readouts.
+const NOISE_READOUT_STREAMS: u64 = 1 << 40;
+/// Readouts between two looks at the monitor.
+const BATCH: usize = 64;
+
+/// Simulates a scan: d_n(k) = N ∫ c_n(x) ρ(x) e^{−i2πk·x} dx + η_n, x in fields of view.
+///
+/// N is the number of voxels (of a slice in 2-D), so that d matches the discrete transform Σ_voxels c ρ e^{−i2πk·x}, and
+/// (1/N) Σ_k d(k) e^{+i2πk·x} over the full grid shows the object's own intensities.
+///
+/// **Noise.** SNR = mean of |ρ|·√Σ_n|c_n|² over the voxels inside the object's outline, divided by the standard deviation
+/// of the real part of the noise, in the optimally combined image of a fully sampled Cartesian scan of the same matrix and
+/// oversampling o, for white noise: σ = √(o N) · mean / SNR per sample. Other samplings get the same σ, as they would on
+/// the same scanner; a covariance keeps the mean variance over coils.
+///
+/// **Files.** Trajectory points are rounded to the f32 that files hold *before* the samples are computed. Cartesian
+/// readouts carry counters and no trajectory.
+///
+/// Errors: options out of range, each named; [`Error::Interrupted`].
+pub fn simulate(options: &SimulateOptions, monitor: &Monitor) -> Result<Simulation> {
+    options.check()?;
+    let shape = options.shape_zyx();
+    let geometry = options.geometry()?;
+    let mut notes = Vec::new();
+
+    let parts = monitor.stage("coils", 0, || Objects::new(options))?;
+    if options.coils > 1 {
+        notes.push(format!(
+            "coil sensitivities: {} harmonics, within {:.1} % of the fields of loops",
+            parts.harmonics,
+            100.0 * parts.fit_error
+        ));
+    }
+    let (truth, maps) = monitor.stage("truth", 0, || {
+        Ok::<_, Error>((parts.truth(shape), parts.maps(shape)))
+    })?;
+
+    let mut acquisitions = Vec::new();
+    let mut last: Option<(Layout, Vec<Acquisition>)> = None;
+    for repetition in 0..options.repetitions {
+        let layout = monitor.stage("trajectory", 0, || {
+            options
+                .sampling
+                .layout(&options.grid(), &options.hardware, options.seed, repetition)
+        })?;
+        // The object does not move: only another trajectory makes other samples.
+        let readouts = match last.take() {
+            Some((before, readouts)) if before == layout => readouts,
+            _ => {
+                expect_samples(&layout, options)?;
+                let steps = (layout.shots.len() * options.slices()).div_ceil(BATCH);
+                monitor.stage("samples", steps, || parts.acquire(options, &layout, monitor))?
+            }
+        };
+        acquisitions.extend(readouts.iter().cloned().map(|mut readout| {
+            readout.counters.repetition = repetition as u16;
+            readout
+        }));
+        last = Some((layout, readouts));
+    }
+    let Some((layout, _)) = last else {
+        return Err(Error::value("repetitions", "at least 1", options.repetitions));
+    };
+    if let Some(final_readout) = acquisitions.last_mut() {
+        final_readout.flags = final_readout.flags.with(Flags::LAST_IN_MEASUREMENT);
+    }
+    notes.extend(layout.notes.iter().cloned());
+
+    let mut noise_std = 0.0;
+    if let Some(snr) = options.snr {
+        let signal = parts.mean_signal(&truth, &maps);
+        let density = if options.sampling.oversamples() {
+            options.oversampling
+        } else {
+            1
+        };
+        noise_std = (options.encoded_voxels() * density as f64).sqrt() * signal / snr;
+        let covariance = options.noise_covariance.as_ref();
+        let noise = Noise::new(noise_std, options.coils, covariance, options.seed)?;
+        monitor.stage("noise", 0, || {
+            acquisitions
+                .par_iter_mut()
+                .enumerate()
+                .for_each(|(index, readout)| noise.add(readout.data.view_mut(), index as u64));
+            monitor.check()
+        })?;
+        let alone = noise_readouts(options, &noise);
+        acquisitions.splice(0..0, alone);
+        notes.push(format!(
+            "noise: standard deviation {noise_std:.4e} per real and imaginary part of a sample, for an image SNR of {snr}"
+        ));
+    }
+
+    Ok(Simulation {
+        scan: Scan {
+            header: header(options, &layout),
+            acquisitions,
+            notes: Vec::new(),
+        },
+        truth: Image::new(truth.mapv(|v| C32::new(v as f32, 0.0)).into_dyn(), geometry)?,
+        maps,
+        coil_fit_error: parts.fit_error,
+        noise_std,
+        notes,
+    })
+}
+
+/// The object and the coils: one pair for a volume or for each slice.
+struct Objects {
+    pairs: Vec<(Phantom, CoilSensitivities)>,
+    harmonics: usize,
+    fit_error: f64,
+}
+
+impl Objects {
+    fn new(options: &SimulateOptions) -> Result<Self> {
+        let slices = options.slices();
+        let solid = options.dims == 3 || slices > 1;
+        let coils = CoilSensitivities::loops(if solid { 3 } else { 2 }, options.coils)?;
+        let (harmonics, fit_error) = (coils.harmonics().len(), coils.fit_error());
+        let pairs = if options.dims == 3 {
+            vec![(Phantom::shepp_logan_3d(options.contrast), coils)]
+        } else if slices == 1 {
+            vec![(Phantom::shepp_logan_2d(options.contrast), coils)]
+        } else {
+            let phantom = Phantom::shepp_logan_3d(options.contrast);
+            (0..slices)
+                .map(|slice| {
+                    let z = (slice as f64 - (slices / 2) as f64) / slices as f64;
+                    Ok((phantom.slice(z)?, coils.slice(z)))
+                })
+                .collect::<Result<_>>()?
+        };
+        Ok(Self {
+            pairs,
+            harmonics,
+            fit_error,
+        })
+    }
+
+    fn truth(&self, shape: [usize; 3]) -> Array3<f64> {
+        if let [(phantom, _)] = self.pairs.as_slice() {
+            return phantom.voxel_means(shape);
+        }
+        let mut truth = Array3::zeros(shape);
+        for ((phantom, _), mut plane) in self.pairs.iter().zip(truth.axis_iter_mut(Axis(0))) {
+            plane.assign(
+                &phantom
+                    .voxel_means([1, shape[1], shape[2]])
+                    .index_axis(Axis(0), 0),
+            );
+        }
+        truth
+    }
+
+    fn maps(&self, shape: [usize; 3]) -> Array4<C32> {
+        if let [(_, coils)] = self.pairs.as_slice() {
+            return coils.maps(shape);
+        }
+        let count = self.pairs.first().map_or(0, |(_, coils)| coils.coils());
+        let mut maps = Array4::zeros((count, shape[0], shape[1], shape[2]));
+        for (slice, (_, coils)) in self.pairs.iter().enumerate() {
+            let plane = coils.maps([1, shape[1], shape[2]]);
+            maps.slice_mut(s![.., slice, .., ..])
+                .assign(&plane.index_axis(Axis(1), 0));
+        }
+        maps
+    }
+
+    /// Mean of |ρ|·√Σ|c|² over the voxels whose centres lie inside the outline.
+    fn mean_signal(&self, truth: &Array3<f64>, maps: &Array4<C32>) -> f64 {
+        let (nz, ny, nx) = truth.dim();
+        let at = |i: usize, n: usize| (i as f64 - (n / 2) as f64) / n as f64;
+        let (mut sum, mut count) = (0.0, 0usize);
+        for ((iz, iy, ix), value) in truth.indexed_iter() {
+            let index = if self.pairs.len() > 1 { iz } else { 0 };
+            if !self.pairs[index]
+                .0
+                .outline_contains(&[at(ix, nx), at(iy, ny), at(iz, nz)])
+            {
+                continue;
+            }
+            let rss = maps
+                .slice(s![.., iz, iy, ix])
+                .iter()
+                .map(|c| f64::from(c.norm_sqr()))
+                .sum::<f64>()
+                .sqrt();
+            sum += value.abs() * rss;
+            count += 1;
+        }
+        sum / count.max(1) as f64
+    }
+
+    /// The readouts of one repetition, slice after slice.
+    fn acquire(
+        &self,
+        options: &SimulateOptions,
+        layout: &Layout,
+        monitor: &Monitor,
+    ) -> Result<Vec<Acquisition>> {
+        let scale = options.encoded_voxels();
+        let reach = layout.reach();
+        let slices = self.pairs.len();
+        let mut readouts = Vec::with_capacity(layout.shots.len() * slices);
+        for (slice, (phantom, coils)) in self.pairs.iter().enumerate() {
+            let offset = (slice as f64 - (slices / 2) as f64) / slices as f64;
+            let position = [0.0, 0.0, (offset * options.fov_mm[2]) as f32];
+            let sampler = coils.sampler(phantom, reach)?;
+            for batch in layout.shots.chunks(BATCH) {
+                let done: Result<Vec<Acquisition>> = batch
+                    .par_iter()
+                    .map(|shot| {
+                        let trajectory = shot.points.mapv(|k| k as f32);
+                        let points = trajectory.mapv(f64::from);
+                        let data = sampler.sample(points.view(), scale)?;
+                        let mut readout = blank(options, narrow(&data), shot.centre_sample);
+                        readout.flags = shot.flags;
+                        readout.counters = Counters {
+                            slice: slice as u16,
+                            ..shot.counters
+                        };
+                        readout.position = position;
+                        readout.trajectory = (!layout.on_grid).then_some(trajectory);
+                        Ok(readout)
+                    })
+                    .collect();
+                readouts.extend(done?);
+                monitor.step(&format!(
+                    "{} of {} readouts",
+                    readouts.len(),
+                    layout.shots.len() * slices
+                ))?;
+            }
+            let shots = layout.shots.len();
+            for (index, flag) in [
+                (slice * shots, Flags::FIRST_IN_SLICE),
+                ((slice + 1) * shots - 1, Flags::LAST_IN_SLICE),
+            ] {
+                readouts[index].flags = readouts[index].flags.with(flag);
+            }
+        }
+        Ok(readouts)
+    }
+}
+
+fn narrow(data: &Array2<C64>) -> Array2<C32> {
+    data.mapv(|v| C32::new(v.re as f32, v.im as f32))
+}
+
+/// A readout of `data` with everything that all readouts share.
+fn blank(options: &SimulateOptions, data: Array2<C32>, centre_sample: usize) -> Acquisition {
+    Acquisition {
+        flags: Flags::default(),
+        counters: Counters::default(),
+        encoding: 0,
+        centre_sample,
+        discard_pre: 0,
+        discard_post: 0,
+        sample_time_us: options.hardware.dwell_us as f32,
+        time_stamp: 0,
+        position: [0.0; 3],
+        read_dir: [1.0, 0.0, 0.0],
+        phase_dir: [0.0, 1.0, 0.0],
+        slice_dir: [0.0, 0.0, 1.0],
+        data,
+        trajectory: None,
+    }
+}
+
+fn noise_readouts(options: &SimulateOptions, noise: &Noise) -> Vec<Acquisition> {
+    (0..options.noise_readouts)
+        .map(|index| {
+            let mut readout = blank(options, Array2::zeros((options.coils, NOISE_SAMPLES)), 0);
+            readout.flags = Flags::NOISE;
+            noise.add(readout.data.view_mut(), NOISE_READOUT_STREAMS + index as u64);
+            readout
+        })
+        .collect()
+}
+
+fn expect_samples(layout: &Layout, options: &SimulateOptions) -> Result<()> {
+    let samples: usize = layout.shots.iter().map(|shot: &Shot| shot.points.nrows()).sum();
+    let all = [options.slices(), options.repetitions, options.coils]
+        .into_iter()
+        .try_fold(samples, usize::checked_mul);
+    match all {
+        Some(all) if all <= LARGEST_DATA => Ok(()),
+        _ => Err(Error::value(
+            "scan",
+            format!("at most {LARGEST_DATA} samples over all coils"),
+            format!(
+                "{samples} samples × {} slices × {} repetitions × {} coils",
+                options.slices(),
+                options.repetitions,
+                options.coils
+            ),
+        )),
+    }
+}
+
+fn header(options: &SimulateOptions, layout: &Layout) -> ScanHeader {
+    let [nx, ny, nz] = options.matrix;
+    let [fx, fy, fz] = options.fov_mm;
+    let recon = if options.dims == 3 {
+        EncodedSpace {
+            matrix: [nx, ny, nz],
+            fov_mm: [fx, fy, fz],
+        }
+    } else {
+        EncodedSpace {
+            matrix: [nx, ny, 1],
+            fov_mm: [fx, fy, fz / nz as f64],
+        }
+    };
+    let mut encoded = recon;
+    if layout.on_grid {
+        encoded.matrix[0] *= options.oversampling;
+        encoded.fov_mm[0] *= options.oversampling as f64;
+    }
+    let range = |n: usize, centre: usize| {
+        Some(Limits {
+            minimum: 0,
+            maximum: n - 1,
+            centre,
+        })
+    };
+    let name = match (&options.sampling, layout.kind) {
+        (Sampling::Kooshball { .. }, _) => "kooshball",
+        (Sampling::StackOfStars { .. }, _) => "stack of stars",
+        (Sampling::StackOfSpirals { .. }, _) => "stack of spirals",
+        (_, TrajectoryKind::Cartesian) => "Cartesian",
+        (_, TrajectoryKind::Epi) => "echo-planar",
+        (_, TrajectoryKind::Radial) => "radial",
+        (_, TrajectoryKind::GoldenAngle) => "golden-angle radial",
+        (_, TrajectoryKind::Spiral) => "spiral",
+        (_, TrajectoryKind::Other) => "random",
+    };
+    ScanHeader {
+        encodings: vec![Encoding {
+            encoded,
+            recon,
+            trajectory: layout.kind,
+            step_1: Some(layout.step_1),
+            step_2: Some(layout.step_2),
+            slice: range(options.slices(), options.slices() / 2),
+            repetition: range(options.repetitions, 0),
+            acceleration: layout.acceleration,
+        }],
+        coils: Some(options.coils),
+        field_strength_t: None,
+        vendor: Some("Rayspin".into()),
+        model: Some("simulation".into()),
+        protocol: Some(format!("Shepp-Logan, {name}")),
+        patient_position: Some("HFS".into()),
+        trajectory_units: (!layout.on_grid).then_some(TrajectoryUnits::CyclesPerFov),
+        xml: None,
+    }
+}
