@@ -1,1 +1,19 @@
-//! Linear operators over device arrays, and the laws they obey
+#![doc = include_str!("../README.md")]
+
+mod algebra;
+mod basic;
+mod fourier;
+pub mod laws;
+mod nonuniform;
+mod op;
+mod scratch;
+mod sense;
+
+pub use algebra::{Adjoint, Compose, Normal, Op, Scaled, Stack, Sum};
+pub use basic::{Diagonal, FiniteDifference, Identity, SamplingMask};
+pub use fourier::Fourier;
+pub use laws::random;
+pub use nonuniform::{Nudft, Nufft, SenseToeplitz, ToeplitzNormal};
+pub use op::LinearOp;
+pub use scratch::{Lease, Scratch};
+pub use sense::Sense;

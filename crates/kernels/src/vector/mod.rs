@@ -44,6 +44,8 @@ pub struct Problem {
 
 type Read<'a, R> = &'a [Complex<R>];
 type Write<'a, R> = &'a mut [Complex<R>];
+/// The fused step of conjugate gradients, from (α, p, q, x, r).
+pub type CgUpdate<R> = fn(&Cpu, R, Read<R>, Read<R>, Write<R>, Write<R>) -> f64;
 
 /// One implementation of every operation. Vectors of one call have the same length, except that `d` and `w` are
 /// repeated along `x`, whose length is a multiple of theirs.
@@ -65,7 +67,7 @@ pub struct Launch<R: Real> {
     /// y ← w ⊙ x, from (w, x, y).
     pub weight: fn(&Cpu, &[R], Read<R>, Write<R>),
     /// x ← x + αp, r ← r − αq and ‖r‖², from (α, p, q, x, r).
-    pub cg_update: fn(&Cpu, R, Read<R>, Read<R>, Write<R>, Write<R>) -> f64,
+    pub cg_update: CgUpdate<R>,
 }
 
 /// Every variant, slowest first.

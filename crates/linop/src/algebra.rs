@@ -1,0 +1,350 @@
+use std::sync::Arc;
+
+use num_complex::Complex;
+use rayspin_core::{Error, Real, Result, expect_shape, voxels};
+use rayspin_device::Array;
+use rayspin_kernels::vector;
+
+use crate::{LinearOp, Scratch};
+
+/// An operator of any kind, shared.
+pub type Op<R> = Arc<dyn LinearOp<R>>;
+
+/// AB: first B, then A.
+pub struct Compose<R: Real> {
+    name: String,
+    outer: Op<R>,
+    inner: Op<R>,
+    scratch: Scratch<R>,
+}
+
+impl<R: Real> Compose<R> {
+    /// A = `outer`, B = `inner`. Errors: the range of B is not the domain of A.
+    pub fn new(outer: Op<R>, inner: Op<R>) -> Result<Self> {
+        let name = format!("{} ∘ {}", outer.name(), inner.name());
+        expect_shape(
+            &format!("{name}: range of {} as domain of {}", inner.name(), outer.name()),
+            outer.domain(),
+            inner.range(),
+        )?;
+        Ok(Self {
+            name,
+            outer,
+            inner,
+            scratch: Scratch::default(),
+        })
+    }
+}
+
+impl<R: Real> LinearOp<R> for Compose<R> {
+    fn name(&self) -> &str {
+        &self.name
+    }
+    fn domain(&self) -> &[usize] {
+        self.inner.domain()
+    }
+    fn range(&self) -> &[usize] {
+        self.outer.range()
+    }
+    fn forward_into(&self, x: &Array<Complex<R>>, y: &mut Array<Complex<R>>) -> Result<()> {
+        let mut between = self.scratch.take(x.device(), self.inner.range())?;
+        self.inner.forward_into(x, &mut between)?;
+        self.outer.forward_into(&between, y)
+    }
+    fn adjoint_into(&self, y: &Array<Complex<R>>, x: &mut Array<Complex<R>>) -> Result<()> {
+        let mut between = self.scratch.take(y.device(), self.inner.range())?;
+        self.outer.adjoint_into(y, &mut between)?;
+        self.inner.adjoint_into(&between, x)
+    }
+    /// Bᴴ(AᴴA)B, so that A's own normal operator is used.
+    fn normal_into(&self, x: &Array<Complex<R>>, y: &mut Array<Complex<R>>) -> Result<()> {
+        let mut before = self.scratch.take(x.device(), self.inner.range())?;
+        let mut after = self.scratch.take(x.device(), self.inner.range())?;
+        self.inner.forward_into(x, &mut before)?;
+        self.outer.normal_into(&before, &mut after)?;
+        self.inner.adjoint_into(&after, y)
+    }
+}
+
+/// αA.
+pub struct Scaled<R: Real> {
+    name: String,
+    alpha: Complex<f64>,
+    op: Op<R>,
+}
+
+impl<R: Real> Scaled<R> {
+    /// α = `alpha`, A = `op`.
+    pub fn new(alpha: Complex<f64>, op: Op<R>) -> Self {
+        let name = format!("({alpha}) {}", op.name());
+        Self { name, alpha, op }
+    }
+}
+
+impl<R: Real> LinearOp<R> for Scaled<R> {
+    fn name(&self) -> &str {
+        &self.name
+    }
+    fn domain(&self) -> &[usize] {
+        self.op.domain()
+    }
+    fn range(&self) -> &[usize] {
+        self.op.range()
+    }
+    fn forward_into(&self, x: &Array<Complex<R>>, y: &mut Array<Complex<R>>) -> Result<()> {
+        self.op.forward_into(x, y)?;
+        vector::scale(self.alpha, y);
+        Ok(())
+    }
+    fn adjoint_into(&self, y: &Array<Complex<R>>, x: &mut Array<Complex<R>>) -> Result<()> {
+        self.op.adjoint_into(y, x)?;
+        vector::scale(self.alpha.conj(), x);
+        Ok(())
+    }
+    fn normal_into(&self, x: &Array<Complex<R>>, y: &mut Array<Complex<R>>) -> Result<()> {
+        self.op.normal_into(x, y)?;
+        vector::scale(self.alpha.norm_sqr().into(), y);
+        Ok(())
+    }
+}
+
+/// Σ α_i A_i.
+pub struct Sum<R: Real> {
+    name: String,
+    terms: Vec<(Complex<f64>, Op<R>)>,
+    scratch: Scratch<R>,
+}
+
+impl<R: Real> Sum<R> {
+    /// The terms (α_i, A_i). Errors: none, or shapes that differ.
+    pub fn new(terms: Vec<(Complex<f64>, Op<R>)>) -> Result<Self> {
+        let names: Vec<_> = terms.iter().map(|(_, op)| op.name()).collect();
+        let name = names.join(" + ");
+        let Some((_, first)) = terms.first() else {
+            return Err(Error::value("sum of operators", "at least one", "none"));
+        };
+        for (_, op) in &terms[1..] {
+            expect_shape(
+                &format!("{name}: domain of {}", op.name()),
+                first.domain(),
+                op.domain(),
+            )?;
+            expect_shape(
+                &format!("{name}: range of {}", op.name()),
+                first.range(),
+                op.range(),
+            )?;
+        }
+        Ok(Self {
+            name,
+            terms,
+            scratch: Scratch::default(),
+        })
+    }
+
+    /// out ← Σ factor(α_i) apply(A_i).
+    fn gather(
+        &self,
+        out: &mut Array<Complex<R>>,
+        factor: impl Fn(Complex<f64>) -> Complex<f64>,
+        apply: impl Fn(&dyn LinearOp<R>, &mut Array<Complex<R>>) -> Result<()>,
+    ) -> Result<()> {
+        let Some(((alpha, first), rest)) = self.terms.split_first() else {
+            return Ok(());
+        };
+        apply(first.as_ref(), out)?;
+        if *alpha != Complex::new(1.0, 0.0) {
+            vector::scale(factor(*alpha), out);
+        }
+        for (alpha, op) in rest {
+            let mut term = self.scratch.take(out.device(), out.shape())?;
+            apply(op.as_ref(), &mut term)?;
+            vector::axpy(factor(*alpha), &term, out)?;
+        }
+        Ok(())
+    }
+}
+
+impl<R: Real> LinearOp<R> for Sum<R> {
+    fn name(&self) -> &str {
+        &self.name
+    }
+    fn domain(&self) -> &[usize] {
+        self.terms.first().map_or(&[], |(_, op)| op.domain())
+    }
+    fn range(&self) -> &[usize] {
+        self.terms.first().map_or(&[], |(_, op)| op.range())
+    }
+    fn forward_into(&self, x: &Array<Complex<R>>, y: &mut Array<Complex<R>>) -> Result<()> {
+        self.check_forward(x, y)?;
+        self.gather(y, |a| a, |op, out| op.forward_into(x, out))
+    }
+    fn adjoint_into(&self, y: &Array<Complex<R>>, x: &mut Array<Complex<R>>) -> Result<()> {
+        self.check_adjoint(y, x)?;
+        self.gather(x, |a| a.conj(), |op, out| op.adjoint_into(y, out))
+    }
+    fn normal_into(&self, x: &Array<Complex<R>>, y: &mut Array<Complex<R>>) -> Result<()> {
+        self.check_normal(x, y)?;
+        let mut between = self.scratch.take(x.device(), self.range())?;
+        self.forward_into(x, &mut between)?;
+        self.adjoint_into(&between, y)
+    }
+}
+
+/// \[A_1; A_2; …\]: every operator on the same input, outputs one after the other in one array of one axis.
+///
+/// The normal operator is Σ A_iᴴA_i: stacking √λ W below F is how regularised least squares is written.
+pub struct Stack<R: Real> {
+    name: String,
+    ops: Vec<Op<R>>,
+    range: [usize; 1],
+    scratch: Scratch<R>,
+}
+
+impl<R: Real> Stack<R> {
+    /// Top to bottom. Errors: none, or domains that differ.
+    pub fn new(ops: Vec<Op<R>>) -> Result<Self> {
+        let names: Vec<_> = ops.iter().map(|op| op.name()).collect();
+        let name = format!("[{}]", names.join("; "));
+        let Some(first) = ops.first() else {
+            return Err(Error::value("stack of operators", "at least one", "none"));
+        };
+        let mut rows = 0usize;
+        for op in &ops {
+            expect_shape(
+                &format!("{name}: domain of {}", op.name()),
+                first.domain(),
+                op.domain(),
+            )?;
+            rows = rows
+                .checked_add(voxels(op.range())?)
+                .ok_or_else(|| Error::value(name.as_str(), "a range that fits the address space", "more"))?;
+        }
+        Ok(Self {
+            name,
+            range: [rows],
+            ops,
+            scratch: Scratch::default(),
+        })
+    }
+
+    /// out ← Σ apply(A_i, i-th output's start).
+    fn gather(
+        &self,
+        out: &mut Array<Complex<R>>,
+        mut apply: impl FnMut(&Op<R>, usize, &mut Array<Complex<R>>) -> Result<()>,
+    ) -> Result<()> {
+        let mut at = 0;
+        for (i, op) in self.ops.iter().enumerate() {
+            if i == 0 {
+                apply(op, at, out)?;
+            } else {
+                let mut term = self.scratch.take(out.device(), out.shape())?;
+                apply(op, at, &mut term)?;
+                vector::axpy(1.0.into(), &term, out)?;
+            }
+            at += voxels(op.range())?;
+        }
+        Ok(())
+    }
+}
+
+impl<R: Real> LinearOp<R> for Stack<R> {
+    fn name(&self) -> &str {
+        &self.name
+    }
+    fn domain(&self) -> &[usize] {
+        self.ops.first().map_or(&[], |op| op.domain())
+    }
+    fn range(&self) -> &[usize] {
+        &self.range
+    }
+    fn forward_into(&self, x: &Array<Complex<R>>, y: &mut Array<Complex<R>>) -> Result<()> {
+        self.check_forward(x, y)?;
+        let mut at = 0;
+        for op in &self.ops {
+            let mut part = self.scratch.take(x.device(), op.range())?;
+            op.forward_into(x, &mut part)?;
+            vector::copy_part(&part, 0, y, at, part.len())?;
+            at += part.len();
+        }
+        Ok(())
+    }
+    fn adjoint_into(&self, y: &Array<Complex<R>>, x: &mut Array<Complex<R>>) -> Result<()> {
+        self.check_adjoint(y, x)?;
+        self.gather(x, |op, at, out| {
+            let mut part = self.scratch.take(y.device(), op.range())?;
+            let len = part.len();
+            vector::copy_part(y, at, &mut part, 0, len)?;
+            op.adjoint_into(&part, out)
+        })
+    }
+    fn normal_into(&self, x: &Array<Complex<R>>, y: &mut Array<Complex<R>>) -> Result<()> {
+        self.check_normal(x, y)?;
+        self.gather(y, |op, _, out| op.normal_into(x, out))
+    }
+}
+
+/// Aᴴ.
+pub struct Adjoint<R: Real> {
+    name: String,
+    op: Op<R>,
+}
+
+impl<R: Real> Adjoint<R> {
+    /// A = `op`.
+    pub fn new(op: Op<R>) -> Self {
+        let name = format!("({})ᴴ", op.name());
+        Self { name, op }
+    }
+}
+
+impl<R: Real> LinearOp<R> for Adjoint<R> {
+    fn name(&self) -> &str {
+        &self.name
+    }
+    fn domain(&self) -> &[usize] {
+        self.op.range()
+    }
+    fn range(&self) -> &[usize] {
+        self.op.domain()
+    }
+    fn forward_into(&self, x: &Array<Complex<R>>, y: &mut Array<Complex<R>>) -> Result<()> {
+        self.op.adjoint_into(x, y)
+    }
+    fn adjoint_into(&self, y: &Array<Complex<R>>, x: &mut Array<Complex<R>>) -> Result<()> {
+        self.op.forward_into(y, x)
+    }
+}
+
+/// AᴴA.
+pub struct Normal<R: Real> {
+    name: String,
+    op: Op<R>,
+}
+
+impl<R: Real> Normal<R> {
+    /// A = `op`.
+    pub fn new(op: Op<R>) -> Self {
+        let name = format!("({0})ᴴ({0})", op.name());
+        Self { name, op }
+    }
+}
+
+impl<R: Real> LinearOp<R> for Normal<R> {
+    fn name(&self) -> &str {
+        &self.name
+    }
+    fn domain(&self) -> &[usize] {
+        self.op.domain()
+    }
+    fn range(&self) -> &[usize] {
+        self.op.domain()
+    }
+    fn forward_into(&self, x: &Array<Complex<R>>, y: &mut Array<Complex<R>>) -> Result<()> {
+        self.op.normal_into(x, y)
+    }
+    fn adjoint_into(&self, y: &Array<Complex<R>>, x: &mut Array<Complex<R>>) -> Result<()> {
+        self.op.normal_into(y, x)
+    }
+}

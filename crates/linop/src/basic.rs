@@ -1,0 +1,233 @@
+use std::sync::Arc;
+
+use num_complex::Complex;
+use rayspin_core::{Error, Real, Result, format_shape, voxels};
+use rayspin_device::{Array, Device};
+use rayspin_kernels::{difference, vector};
+
+use crate::{LinearOp, Scratch};
+
+/// x ↦ x.
+#[derive(Debug, Clone)]
+pub struct Identity<R> {
+    shape: Vec<usize>,
+    real: std::marker::PhantomData<R>,
+}
+
+impl<R: Real> Identity<R> {
+    /// On arrays of this shape.
+    pub fn new(shape: &[usize]) -> Self {
+        Self {
+            shape: shape.to_vec(),
+            real: std::marker::PhantomData,
+        }
+    }
+}
+
+impl<R: Real> LinearOp<R> for Identity<R> {
+    fn name(&self) -> &str {
+        "identity"
+    }
+    fn domain(&self) -> &[usize] {
+        &self.shape
+    }
+    fn range(&self) -> &[usize] {
+        &self.shape
+    }
+    fn forward_into(&self, x: &Array<Complex<R>>, y: &mut Array<Complex<R>>) -> Result<()> {
+        self.check_forward(x, y)?;
+        vector::copy_part(x, 0, y, 0, x.len())
+    }
+    fn adjoint_into(&self, y: &Array<Complex<R>>, x: &mut Array<Complex<R>>) -> Result<()> {
+        self.check_adjoint(y, x)?;
+        vector::copy_part(y, 0, x, 0, y.len())
+    }
+    fn normal_into(&self, x: &Array<Complex<R>>, y: &mut Array<Complex<R>>) -> Result<()> {
+        self.forward_into(x, y)
+    }
+}
+
+enum Factors<R: Real> {
+    Real(Arc<Array<R>>),
+    Complex(Arc<Array<Complex<R>>>),
+}
+
+/// x ↦ d ⊙ x, with d repeated along the leading axes of x: density compensation, phases, masks.
+pub struct Diagonal<R: Real> {
+    shape: Vec<usize>,
+    factors: Factors<R>,
+    scratch: Scratch<R>,
+}
+
+impl<R: Real> Diagonal<R> {
+    /// Complex factors on arrays of `shape`, whose trailing axes are those of `factors`. Errors: they are not.
+    pub fn complex(shape: &[usize], factors: impl Into<Arc<Array<Complex<R>>>>) -> Result<Self> {
+        let factors = factors.into();
+        expect_trailing("diagonal: factors", shape, factors.shape())?;
+        Ok(Self {
+            shape: shape.to_vec(),
+            factors: Factors::Complex(factors),
+            scratch: Scratch::default(),
+        })
+    }
+
+    /// Real factors; otherwise as [`Diagonal::complex`].
+    pub fn real(shape: &[usize], factors: impl Into<Arc<Array<R>>>) -> Result<Self> {
+        let factors = factors.into();
+        expect_trailing("diagonal: factors", shape, factors.shape())?;
+        Ok(Self {
+            shape: shape.to_vec(),
+            factors: Factors::Real(factors),
+            scratch: Scratch::default(),
+        })
+    }
+}
+
+fn expect_trailing(what: &str, shape: &[usize], found: &[usize]) -> Result<()> {
+    if shape.ends_with(found) {
+        return Ok(());
+    }
+    Err(Error::Shape {
+        what: what.to_owned(),
+        expected: format!("the trailing axes of {}", format_shape(shape)),
+        found: format_shape(found),
+    })
+}
+
+impl<R: Real> LinearOp<R> for Diagonal<R> {
+    fn name(&self) -> &str {
+        "diagonal"
+    }
+    fn domain(&self) -> &[usize] {
+        &self.shape
+    }
+    fn range(&self) -> &[usize] {
+        &self.shape
+    }
+    fn forward_into(&self, x: &Array<Complex<R>>, y: &mut Array<Complex<R>>) -> Result<()> {
+        self.check_forward(x, y)?;
+        match &self.factors {
+            Factors::Real(w) => vector::weight(w, x, y),
+            Factors::Complex(d) => vector::multiply(d, x, y),
+        }
+    }
+    fn adjoint_into(&self, y: &Array<Complex<R>>, x: &mut Array<Complex<R>>) -> Result<()> {
+        self.check_adjoint(y, x)?;
+        match &self.factors {
+            Factors::Real(w) => vector::weight(w, y, x),
+            Factors::Complex(d) => vector::multiply_conj(d, y, x),
+        }
+    }
+    fn normal_into(&self, x: &Array<Complex<R>>, y: &mut Array<Complex<R>>) -> Result<()> {
+        let mut between = self.scratch.take(x.device(), &self.shape)?;
+        self.forward_into(x, &mut between)?;
+        self.adjoint_into(&between, y)
+    }
+}
+
+/// Which Cartesian k-space positions were measured: others become 0. A projection, its own adjoint and normal operator.
+pub struct SamplingMask<R: Real> {
+    shape: Vec<usize>,
+    mask: Array<R>,
+    measured: usize,
+}
+
+impl<R: Real> SamplingMask<R> {
+    /// On arrays of `shape`, whose trailing axes are those of `mask` (`[z, y, x]` under `[coil, z, y, x]`).
+    ///
+    /// Errors: they are not, or memory.
+    pub fn new<'a>(
+        device: &Device,
+        shape: &[usize],
+        mask: impl Into<ndarray::ArrayViewD<'a, bool>>,
+    ) -> Result<Self> {
+        let mask = mask.into();
+        expect_trailing("sampling mask", shape, mask.shape())?;
+        let measured = mask.iter().filter(|&&m| m).count();
+        let values = mask.mapv(|m| if m { R::one() } else { R::zero() });
+        Ok(Self {
+            shape: shape.to_vec(),
+            mask: Array::from_host(device, values.view())?,
+            measured,
+        })
+    }
+
+    /// The share of positions that were measured, 1 over the acceleration factor.
+    pub fn fraction(&self) -> f64 {
+        self.measured as f64 / self.mask.len().max(1) as f64
+    }
+}
+
+impl<R: Real> LinearOp<R> for SamplingMask<R> {
+    fn name(&self) -> &str {
+        "sampling mask"
+    }
+    fn domain(&self) -> &[usize] {
+        &self.shape
+    }
+    fn range(&self) -> &[usize] {
+        &self.shape
+    }
+    fn forward_into(&self, x: &Array<Complex<R>>, y: &mut Array<Complex<R>>) -> Result<()> {
+        self.check_forward(x, y)?;
+        vector::weight(&self.mask, x, y)
+    }
+    fn adjoint_into(&self, y: &Array<Complex<R>>, x: &mut Array<Complex<R>>) -> Result<()> {
+        self.forward_into(y, x)
+    }
+    fn normal_into(&self, x: &Array<Complex<R>>, y: &mut Array<Complex<R>>) -> Result<()> {
+        self.forward_into(x, y)
+    }
+}
+
+/// D: forward differences along chosen axes, image → `[axis, image…]`, in units of one voxel, 0 at the far edge
+/// (Neumann) and along axes of size 1. DᴴD runs in one pass and needs no memory of its own.
+#[derive(Debug, Clone)]
+pub struct FiniteDifference<R> {
+    shape: Vec<usize>,
+    axes: Vec<usize>,
+    range: Vec<usize>,
+    real: std::marker::PhantomData<R>,
+}
+
+impl<R: Real> FiniteDifference<R> {
+    /// Along all axes of images of this shape.
+    pub fn new(shape: &[usize]) -> Result<Self> {
+        Self::along(shape, &(0..shape.len()).collect::<Vec<_>>())
+    }
+
+    /// Along `axes` only. Errors: an axis that the shape lacks or that is named twice.
+    pub fn along(shape: &[usize], axes: &[usize]) -> Result<Self> {
+        voxels(shape)?;
+        Ok(Self {
+            range: difference::range(shape, axes)?,
+            shape: shape.to_vec(),
+            axes: axes.to_vec(),
+            real: std::marker::PhantomData,
+        })
+    }
+}
+
+impl<R: Real> LinearOp<R> for FiniteDifference<R> {
+    fn name(&self) -> &str {
+        "finite difference"
+    }
+    fn domain(&self) -> &[usize] {
+        &self.shape
+    }
+    fn range(&self) -> &[usize] {
+        &self.range
+    }
+    fn forward_into(&self, x: &Array<Complex<R>>, y: &mut Array<Complex<R>>) -> Result<()> {
+        self.check_forward(x, y)?;
+        difference::forward(&self.axes, x, y)
+    }
+    fn adjoint_into(&self, y: &Array<Complex<R>>, x: &mut Array<Complex<R>>) -> Result<()> {
+        self.check_adjoint(y, x)?;
+        difference::adjoint(&self.axes, y, x)
+    }
+    fn normal_into(&self, x: &Array<Complex<R>>, y: &mut Array<Complex<R>>) -> Result<()> {
+        self.check_normal(x, y)?;
+        difference::normal(&self.axes, x, y)
+    }
+}

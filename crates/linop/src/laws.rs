@@ -1,0 +1,229 @@
+//! What every linear operator obeys, measured: use it on your own operators.
+
+use num_complex::Complex;
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use rayspin_core::{Error, Real, Result, voxels};
+use rayspin_device::{Array, Device};
+use rayspin_kernels::vector;
+
+use crate::LinearOp;
+
+/// By how much an operator misses each law, relative to the norms of what is compared.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Report {
+    /// ‖A(αx + y) − αAx − Ay‖ / (‖αAx‖ + ‖Ay‖).
+    pub linearity: f64,
+    /// |⟨Ax, y⟩ − ⟨x, Aᴴy⟩| / (‖Ax‖ ‖y‖), the larger of a random y and y = Ax.
+    pub adjointness: f64,
+    /// ‖N x − Aᴴ(Ax)‖ / ‖Aᴴ(Ax)‖, where N is the operator's own normal operator.
+    pub normal: f64,
+    /// ‖Aᴴ(Ax) − x‖ / ‖x‖, where it was asked for.
+    pub unitarity: Option<f64>,
+}
+
+/// Why an operator is none.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Broken {
+    /// A law does not hold.
+    #[error("{operator}: {law} misses by {deviation:.3e} (relative), {tolerance:.3e} allowed")]
+    Law {
+        /// The operator's name.
+        operator: String,
+        /// The law, as a formula.
+        law: &'static str,
+        /// The measured relative deviation; NaN where outputs were not written or not finite.
+        deviation: f64,
+        /// What was allowed.
+        tolerance: f64,
+    },
+    /// The operator could not be applied.
+    #[error("{operator}: {error}")]
+    Failed {
+        /// The operator's name.
+        operator: String,
+        /// Its error.
+        error: Error,
+    },
+}
+
+/// The relative deviation that rounding alone is allowed: 256 units of the storage type.
+pub fn tolerance<R: Real>() -> f64 {
+    256.0 * <R as Real>::EPSILON.to_f64()
+}
+
+/// Random complex numbers, both parts uniform in [−1, 1); the same for the same seed on every machine.
+pub fn random<R: Real>(device: &Device, shape: &[usize], seed: u64) -> Result<Array<Complex<R>>> {
+    let mut rng = ChaCha8Rng::seed_from_u64(seed);
+    let mut one = || <R as Real>::from_f64(rng.random_range(-1.0..1.0));
+    let values = (0..voxels(shape)?).map(|_| Complex::new(one(), one())).collect();
+    Array::from_vec(device, shape, values)
+}
+
+/// Linearity, adjointness and normal = adjoint ∘ forward on random inputs, each within [`tolerance`]; outputs are
+/// filled with NaN first, so that what an operator leaves unwritten is found.
+///
+/// # Errors
+/// [`Broken`], naming the operator and the law.
+pub fn check<R: Real>(
+    op: &dyn LinearOp<R>,
+    device: &Device,
+    seed: u64,
+) -> std::result::Result<Report, Broken> {
+    check_within(op, device, seed, tolerance::<R>())
+}
+
+/// [`check`] with a tolerance of your own, for transforms that are approximate by design.
+pub fn check_within<R: Real>(
+    op: &dyn LinearOp<R>,
+    device: &Device,
+    seed: u64,
+    tolerance: f64,
+) -> std::result::Result<Report, Broken> {
+    let report = measure(op, device, seed, false).map_err(|error| failed(op, error))?;
+    judge(op, "A(αx + y) = αAx + Ay", report.linearity, tolerance)?;
+    judge(op, "⟨Ax, y⟩ = ⟨x, Aᴴy⟩", report.adjointness, tolerance)?;
+    judge(op, "normal = adjoint ∘ forward", report.normal, tolerance)?;
+    Ok(report)
+}
+
+/// [`check_within`], and AᴴA = 1.
+pub fn check_unitary<R: Real>(
+    op: &dyn LinearOp<R>,
+    device: &Device,
+    seed: u64,
+    tolerance: f64,
+) -> std::result::Result<Report, Broken> {
+    let plain = check_within(op, device, seed, tolerance)?;
+    let report = measure(op, device, seed, true).map_err(|error| failed(op, error))?;
+    let unitarity = report.unitarity.unwrap_or(f64::NAN);
+    judge(op, "AᴴA = 1", unitarity, tolerance)?;
+    Ok(Report {
+        unitarity: Some(unitarity),
+        ..plain
+    })
+}
+
+/// [`check_within`], A = Aᴴ and ⟨x, Ax⟩ ≥ 0: what conjugate gradients need.
+pub fn check_positive<R: Real>(
+    op: &dyn LinearOp<R>,
+    device: &Device,
+    seed: u64,
+    tolerance: f64,
+) -> std::result::Result<Report, Broken> {
+    let report = check_within(op, device, seed, tolerance)?;
+    let (hermitian, negative) = measure_positive(op, device, seed).map_err(|error| failed(op, error))?;
+    judge(op, "A = Aᴴ", hermitian, tolerance)?;
+    judge(op, "⟨x, Ax⟩ ≥ 0", negative, tolerance)?;
+    Ok(report)
+}
+
+fn failed<R: Real>(op: &dyn LinearOp<R>, error: Error) -> Broken {
+    Broken::Failed {
+        operator: op.name().to_owned(),
+        error,
+    }
+}
+
+fn judge<R: Real>(
+    op: &dyn LinearOp<R>,
+    law: &'static str,
+    deviation: f64,
+    tolerance: f64,
+) -> std::result::Result<(), Broken> {
+    if deviation <= tolerance {
+        return Ok(());
+    }
+    Err(Broken::Law {
+        operator: op.name().to_owned(),
+        law,
+        deviation,
+        tolerance,
+    })
+}
+
+/// a / b, and 0 where both vanish.
+fn ratio(a: f64, b: f64) -> f64 {
+    if a == 0.0 && b == 0.0 { 0.0 } else { a / b }
+}
+
+fn norm<R: Real>(x: &Array<Complex<R>>) -> f64 {
+    vector::norm_squared(x).sqrt()
+}
+
+/// ‖a − b‖.
+fn distance<R: Real>(a: &Array<Complex<R>>, b: &Array<Complex<R>>) -> Result<f64> {
+    let mut apart = a.try_clone()?;
+    vector::axpy((-1.0).into(), b, &mut apart)?;
+    Ok(norm(&apart))
+}
+
+fn poisoned<R: Real>(device: &Device, shape: &[usize]) -> Result<Array<Complex<R>>> {
+    let mut array = Array::zeros(device, shape)?;
+    array.fill(Complex::new(R::nan(), R::nan()));
+    Ok(array)
+}
+
+fn measure<R: Real>(op: &dyn LinearOp<R>, device: &Device, seed: u64, unitary: bool) -> Result<Report> {
+    let (domain, range) = (op.domain(), op.range());
+    let forward = |x: &Array<Complex<R>>| -> Result<Array<Complex<R>>> {
+        let mut y = poisoned(device, range)?;
+        op.forward_into(x, &mut y).map(|()| y)
+    };
+    let adjoint = |y: &Array<Complex<R>>| -> Result<Array<Complex<R>>> {
+        let mut x = poisoned(device, domain)?;
+        op.adjoint_into(y, &mut x).map(|()| x)
+    };
+    let x = random(device, domain, seed)?;
+    let z = random(device, domain, seed ^ 0x5851_f42d_4c95_7f2d)?;
+    let y = random(device, range, seed ^ 0x1405_7b7e_f767_814f)?;
+    let alpha = Complex::new(-0.625, 1.375);
+
+    let (ax, az) = (forward(&x)?, forward(&z)?);
+    let mut mixed = z.try_clone()?;
+    vector::axpy(alpha, &x, &mut mixed)?;
+    let mut apart = forward(&mixed)?;
+    vector::axpy(-alpha, &ax, &mut apart)?;
+    vector::axpy((-1.0).into(), &az, &mut apart)?;
+    let linearity = ratio(norm(&apart), alpha.norm() * norm(&ax) + norm(&az));
+
+    let ahy = adjoint(&y)?;
+    let gap = (vector::dot(&ax, &y)? - vector::dot(&x, &ahy)?).norm();
+    let at_random = ratio(gap, norm(&ax) * norm(&y));
+    let ahax = adjoint(&ax)?;
+    let gap = (vector::dot(&ax, &ax)? - vector::dot(&x, &ahax)?).norm();
+    let aligned = ratio(gap, norm(&ax) * norm(&ax));
+    // A NaN must win: f64::max would drop it.
+    let adjointness = if at_random > aligned || at_random.is_nan() {
+        at_random
+    } else {
+        aligned
+    };
+
+    let mut own = poisoned(device, domain)?;
+    op.normal_into(&x, &mut own)?;
+    let normal = ratio(distance(&own, &ahax)?, norm(&ahax));
+    let unitarity = if unitary {
+        Some(ratio(distance(&ahax, &x)?, norm(&x)))
+    } else {
+        None
+    };
+    Ok(Report {
+        linearity,
+        adjointness,
+        normal,
+        unitarity,
+    })
+}
+
+fn measure_positive<R: Real>(op: &dyn LinearOp<R>, device: &Device, seed: u64) -> Result<(f64, f64)> {
+    rayspin_core::expect_shape(&format!("{}: range", op.name()), op.domain(), op.range())?;
+    let x = random(device, op.domain(), seed)?;
+    let ax = op.forward(&x)?;
+    let ahx = op.adjoint(&x)?;
+    let hermitian = ratio(distance(&ax, &ahx)?, norm(&ax));
+    let form = vector::dot(&x, &ax)?;
+    let scale = norm(&x) * norm(&ax);
+    Ok((hermitian, ratio((-form.re).max(0.0), scale)))
+}

@@ -1,0 +1,239 @@
+use std::sync::Arc;
+
+use num_complex::Complex;
+use rayspin_core::{Real, Result, Trajectory, expect_shape, format_shape};
+use rayspin_device::{Array, Device};
+use rayspin_kernels::{nudft, nufft, toeplitz};
+
+use crate::sense::expect_maps;
+use crate::{LinearOp, Scratch};
+
+/// F: images `[batch…, matrix…]` → samples `[batch…, sample]`, s\[j\] = Σ_x ρ\[x\] e^{−i2πk_j·x}, not scaled, by the
+/// non-uniform fast Fourier transform to its plan's tolerance. Its adjoint is exact (to rounding) whatever the tolerance.
+pub struct Nufft<R: Real> {
+    domain: Vec<usize>,
+    range: Vec<usize>,
+    plan: Arc<nufft::Nufft<R>>,
+    scratch: Scratch<R>,
+}
+
+impl<R: Real> Nufft<R> {
+    /// From a plan, over leading axes `batch` (coils).
+    pub fn new(batch: &[usize], plan: impl Into<Arc<nufft::Nufft<R>>>) -> Self {
+        let plan = plan.into();
+        Self {
+            domain: [batch, plan.matrix()].concat(),
+            range: [batch, &[plan.samples()]].concat(),
+            plan,
+            scratch: Scratch::default(),
+        }
+    }
+
+    /// The plan.
+    pub fn plan(&self) -> &Arc<nufft::Nufft<R>> {
+        &self.plan
+    }
+}
+
+impl<R: Real> LinearOp<R> for Nufft<R> {
+    fn name(&self) -> &str {
+        "NUFFT"
+    }
+    fn domain(&self) -> &[usize] {
+        &self.domain
+    }
+    fn range(&self) -> &[usize] {
+        &self.range
+    }
+    fn forward_into(&self, x: &Array<Complex<R>>, y: &mut Array<Complex<R>>) -> Result<()> {
+        self.check_forward(x, y)?;
+        self.plan.forward(x, y)
+    }
+    fn adjoint_into(&self, y: &Array<Complex<R>>, x: &mut Array<Complex<R>>) -> Result<()> {
+        self.check_adjoint(y, x)?;
+        self.plan.adjoint(y, x)
+    }
+    fn normal_into(&self, x: &Array<Complex<R>>, y: &mut Array<Complex<R>>) -> Result<()> {
+        let mut samples = self.scratch.take(x.device(), &self.range)?;
+        self.forward_into(x, &mut samples)?;
+        self.adjoint_into(&samples, y)
+    }
+}
+
+/// The exact F of [`Nufft`], term by term: for small problems, and to certify others.
+pub struct Nudft<R: Real> {
+    domain: Vec<usize>,
+    range: Vec<usize>,
+    trajectory: Trajectory,
+    scratch: Scratch<R>,
+}
+
+impl<R: Real> Nudft<R> {
+    /// Between images `[batch…, matrix…]` and samples at `trajectory`. Errors: another number of matrix axes than the
+    /// trajectory has dimensions.
+    pub fn new(batch: &[usize], trajectory: Trajectory, matrix: &[usize]) -> Result<Self> {
+        if matrix.len() != trajectory.dims() {
+            return Err(rayspin_core::Error::Shape {
+                what: "NUDFT matrix".into(),
+                expected: format!("{} axes", trajectory.dims()),
+                found: format_shape(matrix),
+            });
+        }
+        Ok(Self {
+            domain: [batch, matrix].concat(),
+            range: [batch, &[trajectory.samples()]].concat(),
+            trajectory,
+            scratch: Scratch::default(),
+        })
+    }
+}
+
+impl<R: Real> LinearOp<R> for Nudft<R> {
+    fn name(&self) -> &str {
+        "NUDFT"
+    }
+    fn domain(&self) -> &[usize] {
+        &self.domain
+    }
+    fn range(&self) -> &[usize] {
+        &self.range
+    }
+    fn forward_into(&self, x: &Array<Complex<R>>, y: &mut Array<Complex<R>>) -> Result<()> {
+        self.check_forward(x, y)?;
+        nudft::forward(&self.trajectory, x, y)
+    }
+    fn adjoint_into(&self, y: &Array<Complex<R>>, x: &mut Array<Complex<R>>) -> Result<()> {
+        self.check_adjoint(y, x)?;
+        nudft::adjoint(&self.trajectory, y, x)
+    }
+    fn normal_into(&self, x: &Array<Complex<R>>, y: &mut Array<Complex<R>>) -> Result<()> {
+        let mut samples = self.scratch.take(x.device(), &self.range)?;
+        self.forward_into(x, &mut samples)?;
+        self.adjoint_into(&samples, y)
+    }
+}
+
+/// T = FᴴWF on images `[batch…, matrix…]` by convolution, without the samples: Hermitian, its own adjoint.
+pub struct ToeplitzNormal<R: Real> {
+    shape: Vec<usize>,
+    toeplitz: Arc<toeplitz::Toeplitz<R>>,
+    scratch: Scratch<R>,
+}
+
+impl<R: Real> ToeplitzNormal<R> {
+    /// Over leading axes `batch`.
+    pub fn new(batch: &[usize], toeplitz: impl Into<Arc<toeplitz::Toeplitz<R>>>) -> Self {
+        let toeplitz = toeplitz.into();
+        Self {
+            shape: [batch, toeplitz.matrix()].concat(),
+            toeplitz,
+            scratch: Scratch::default(),
+        }
+    }
+
+    /// With F at `trajectory`, weights W `[sample]` or 1, on images `[batch…, matrix…]`: Q by the exact transform.
+    ///
+    /// Errors: another number of matrix axes than the trajectory has dimensions, other weights than samples, memory.
+    pub fn exact(
+        device: &Device,
+        batch: &[usize],
+        trajectory: &Trajectory,
+        weights: Option<&Array<R>>,
+        matrix: &[usize],
+    ) -> Result<Self> {
+        let doubled: Vec<usize> = matrix.iter().map(|n| n.saturating_mul(2)).collect();
+        let mut q = Array::zeros(device, &doubled)?;
+        nudft::q(trajectory, weights, matrix, &mut q)?;
+        Ok(Self::new(
+            batch,
+            toeplitz::Toeplitz::from_kernel(device, matrix, &q)?,
+        ))
+    }
+
+    /// The convolution.
+    pub fn toeplitz(&self) -> &Arc<toeplitz::Toeplitz<R>> {
+        &self.toeplitz
+    }
+}
+
+impl<R: Real> LinearOp<R> for ToeplitzNormal<R> {
+    fn name(&self) -> &str {
+        "Toeplitz"
+    }
+    fn domain(&self) -> &[usize] {
+        &self.shape
+    }
+    fn range(&self) -> &[usize] {
+        &self.shape
+    }
+    fn forward_into(&self, x: &Array<Complex<R>>, y: &mut Array<Complex<R>>) -> Result<()> {
+        self.check_forward(x, y)?;
+        self.toeplitz.apply(x, y)
+    }
+    fn adjoint_into(&self, y: &Array<Complex<R>>, x: &mut Array<Complex<R>>) -> Result<()> {
+        self.check_adjoint(y, x)?;
+        self.toeplitz.apply(y, x)
+    }
+    fn normal_into(&self, x: &Array<Complex<R>>, y: &mut Array<Complex<R>>) -> Result<()> {
+        let mut between = self.scratch.take(x.device(), &self.shape)?;
+        self.forward_into(x, &mut between)?;
+        self.forward_into(&between, y)
+    }
+}
+
+/// SᴴTS: x ↦ Σ_j conj(c_j) T(c_j x), the normal operator of non-Cartesian sensitivity encoding, coil by coil: no coil
+/// image and no doubled grid but one is stored. Hermitian, its own adjoint.
+///
+/// Pruessmann, Weiger, Börnert, Boesiger, *Advances in sensitivity encoding with arbitrary k-space trajectories*, Magn
+/// Reson Med 46:638, 2001.
+pub struct SenseToeplitz<R: Real> {
+    maps: Arc<Array<Complex<R>>>,
+    toeplitz: Arc<toeplitz::Toeplitz<R>>,
+    scratch: Scratch<R>,
+}
+
+impl<R: Real> SenseToeplitz<R> {
+    /// From sensitivities `[coil, matrix…]` and T. Errors: maps of another matrix.
+    pub fn new(
+        maps: impl Into<Arc<Array<Complex<R>>>>,
+        toeplitz: impl Into<Arc<toeplitz::Toeplitz<R>>>,
+    ) -> Result<Self> {
+        let (maps, toeplitz) = (maps.into(), toeplitz.into());
+        expect_maps(&maps)?;
+        expect_shape(
+            "coil sensitivities, [coil, matrix…]: matrix",
+            toeplitz.matrix(),
+            &maps.shape()[1..],
+        )?;
+        Ok(Self {
+            maps,
+            toeplitz,
+            scratch: Scratch::default(),
+        })
+    }
+}
+
+impl<R: Real> LinearOp<R> for SenseToeplitz<R> {
+    fn name(&self) -> &str {
+        "SENSE Toeplitz"
+    }
+    fn domain(&self) -> &[usize] {
+        self.toeplitz.matrix()
+    }
+    fn range(&self) -> &[usize] {
+        self.toeplitz.matrix()
+    }
+    fn forward_into(&self, x: &Array<Complex<R>>, y: &mut Array<Complex<R>>) -> Result<()> {
+        self.check_forward(x, y)?;
+        self.toeplitz.apply_sense(x, &self.maps, y)
+    }
+    fn adjoint_into(&self, y: &Array<Complex<R>>, x: &mut Array<Complex<R>>) -> Result<()> {
+        self.check_adjoint(y, x)?;
+        self.toeplitz.apply_sense(y, &self.maps, x)
+    }
+    fn normal_into(&self, x: &Array<Complex<R>>, y: &mut Array<Complex<R>>) -> Result<()> {
+        let mut between = self.scratch.take(x.device(), self.domain())?;
+        self.forward_into(x, &mut between)?;
+        self.forward_into(&between, y)
+    }
+}

@@ -1,0 +1,176 @@
+use std::sync::Arc;
+
+use num_complex::Complex;
+use rayspin_core::{Real, Result, expect_shape};
+use rayspin_device::Array;
+
+use crate::{Adjoint, Compose, Normal, Scaled, Stack, Sum};
+
+/// A linear map A from arrays of shape [`domain`](LinearOp::domain) to arrays of shape [`range`](LinearOp::range), with
+/// its adjoint: ⟨Ax, y⟩ = ⟨x, Aᴴy⟩.
+///
+/// An operator of your own implements the two shapes, [`forward_into`](LinearOp::forward_into) and
+/// [`adjoint_into`](LinearOp::adjoint_into); [`laws::check`](crate::laws::check) tells whether it is one.
+pub trait LinearOp<R: Real>: Send + Sync {
+    /// What errors and reports call it.
+    fn name(&self) -> &str;
+
+    /// Shape of x.
+    fn domain(&self) -> &[usize];
+
+    /// Shape of Ax.
+    fn range(&self) -> &[usize];
+
+    /// y ← Ax. Overwrites all of `y`, whatever it holds.
+    fn forward_into(&self, x: &Array<Complex<R>>, y: &mut Array<Complex<R>>) -> Result<()>;
+
+    /// x ← Aᴴy. Overwrites all of `x`, whatever it holds.
+    fn adjoint_into(&self, y: &Array<Complex<R>>, x: &mut Array<Complex<R>>) -> Result<()>;
+
+    /// y ← AᴴAx. Overwrites all of `y`, whatever it holds.
+    ///
+    /// Provided: [`forward_into`](LinearOp::forward_into) an array allocated for the call, then
+    /// [`adjoint_into`](LinearOp::adjoint_into). Operators that iterations apply keep that array in a
+    /// [`Scratch`](crate::Scratch) or know a shorter way.
+    fn normal_into(&self, x: &Array<Complex<R>>, y: &mut Array<Complex<R>>) -> Result<()> {
+        let mut between = Array::zeros(x.device(), self.range())?;
+        self.forward_into(x, &mut between)?;
+        self.adjoint_into(&between, y)
+    }
+
+    /// Ax in a new array. Errors: a shape other than the domain, named with the operator.
+    fn forward(&self, x: &Array<Complex<R>>) -> Result<Array<Complex<R>>> {
+        let mut y = Array::zeros(x.device(), self.range())?;
+        self.check_forward(x, &y)?;
+        self.forward_into(x, &mut y)?;
+        Ok(y)
+    }
+
+    /// Aᴴy in a new array. Errors: a shape other than the range, named with the operator.
+    fn adjoint(&self, y: &Array<Complex<R>>) -> Result<Array<Complex<R>>> {
+        let mut x = Array::zeros(y.device(), self.domain())?;
+        self.check_adjoint(y, &x)?;
+        self.adjoint_into(y, &mut x)?;
+        Ok(x)
+    }
+
+    /// AᴴAx in a new array. Errors: a shape other than the domain, named with the operator.
+    fn normal(&self, x: &Array<Complex<R>>) -> Result<Array<Complex<R>>> {
+        let mut y = Array::zeros(x.device(), self.domain())?;
+        self.check_normal(x, &y)?;
+        self.normal_into(x, &mut y)?;
+        Ok(y)
+    }
+
+    /// Fails, naming the operator, unless x and y have the shapes of domain and range: what an implementation of
+    /// [`forward_into`](LinearOp::forward_into) begins with.
+    fn check_forward(&self, x: &Array<Complex<R>>, y: &Array<Complex<R>>) -> Result<()> {
+        expect_shape(
+            &format!("{}: input of forward", self.name()),
+            self.domain(),
+            x.shape(),
+        )?;
+        expect_shape(
+            &format!("{}: output of forward", self.name()),
+            self.range(),
+            y.shape(),
+        )
+    }
+
+    /// Fails, naming the operator, unless y and x have the shapes of range and domain.
+    fn check_adjoint(&self, y: &Array<Complex<R>>, x: &Array<Complex<R>>) -> Result<()> {
+        expect_shape(
+            &format!("{}: input of adjoint", self.name()),
+            self.range(),
+            y.shape(),
+        )?;
+        expect_shape(
+            &format!("{}: output of adjoint", self.name()),
+            self.domain(),
+            x.shape(),
+        )
+    }
+
+    /// Fails, naming the operator, unless x and y have the shape of the domain.
+    fn check_normal(&self, x: &Array<Complex<R>>, y: &Array<Complex<R>>) -> Result<()> {
+        expect_shape(
+            &format!("{}: input of normal", self.name()),
+            self.domain(),
+            x.shape(),
+        )?;
+        expect_shape(
+            &format!("{}: output of normal", self.name()),
+            self.domain(),
+            y.shape(),
+        )
+    }
+
+    /// AB: first `inner`, then this. Errors: the range of `inner` is not this domain.
+    fn compose<B: LinearOp<R> + 'static>(self, inner: B) -> Result<Compose<R>>
+    where
+        Self: Sized + 'static,
+    {
+        Compose::new(Arc::new(self), Arc::new(inner))
+    }
+
+    /// αA.
+    fn scaled(self, alpha: impl Into<Complex<f64>>) -> Scaled<R>
+    where
+        Self: Sized + 'static,
+    {
+        Scaled::new(alpha.into(), Arc::new(self))
+    }
+
+    /// A + B. Errors: other shapes.
+    fn plus<B: LinearOp<R> + 'static>(self, other: B) -> Result<Sum<R>>
+    where
+        Self: Sized + 'static,
+    {
+        Sum::new(vec![(1.0.into(), Arc::new(self)), (1.0.into(), Arc::new(other))])
+    }
+
+    /// \[A; B\]: both on the same input, outputs one after the other as one flat array. Errors: other domains.
+    fn stack<B: LinearOp<R> + 'static>(self, below: B) -> Result<Stack<R>>
+    where
+        Self: Sized + 'static,
+    {
+        Stack::new(vec![Arc::new(self), Arc::new(below)])
+    }
+
+    /// Aᴴ as an operator.
+    fn adjoint_op(self) -> Adjoint<R>
+    where
+        Self: Sized + 'static,
+    {
+        Adjoint::new(Arc::new(self))
+    }
+
+    /// AᴴA as an operator, Hermitian and positive semidefinite: what conjugate gradients iterate on.
+    fn normal_op(self) -> Normal<R>
+    where
+        Self: Sized + 'static,
+    {
+        Normal::new(Arc::new(self))
+    }
+}
+
+impl<R: Real, T: LinearOp<R> + ?Sized> LinearOp<R> for Arc<T> {
+    fn name(&self) -> &str {
+        (**self).name()
+    }
+    fn domain(&self) -> &[usize] {
+        (**self).domain()
+    }
+    fn range(&self) -> &[usize] {
+        (**self).range()
+    }
+    fn forward_into(&self, x: &Array<Complex<R>>, y: &mut Array<Complex<R>>) -> Result<()> {
+        (**self).forward_into(x, y)
+    }
+    fn adjoint_into(&self, y: &Array<Complex<R>>, x: &mut Array<Complex<R>>) -> Result<()> {
+        (**self).adjoint_into(y, x)
+    }
+    fn normal_into(&self, x: &Array<Complex<R>>, y: &mut Array<Complex<R>>) -> Result<()> {
+        (**self).normal_into(x, y)
+    }
+}

@@ -1,0 +1,114 @@
+use std::ops::{Deref, DerefMut};
+use std::sync::{Mutex, PoisonError};
+
+use num_complex::Complex;
+use rayspin_core::{Real, Result, voxels};
+use rayspin_device::{Array, Device};
+
+/// Arrays that an operator needs while it is applied, kept for the next time.
+///
+/// Threads that apply the same operator at once each get arrays of their own.
+pub struct Scratch<R: Real> {
+    free: Mutex<Vec<Array<Complex<R>>>>,
+}
+
+impl<R: Real> Default for Scratch<R> {
+    fn default() -> Self {
+        Self {
+            free: Mutex::new(Vec::new()),
+        }
+    }
+}
+
+impl<R: Real> Scratch<R> {
+    /// An array of this shape, given back when the lease is dropped. It holds anything.
+    pub fn take(&self, device: &Device, shape: &[usize]) -> Result<Lease<'_, R>> {
+        let len = voxels(shape)?;
+        let kept = {
+            let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+            let found = free
+                .iter()
+                .position(|a| a.len() == len && a.device().same_as(device));
+            found.map(|i| free.swap_remove(i))
+        };
+        let array = match kept {
+            Some(array) => array.reshape(shape)?,
+            None => Array::zeros(device, shape)?,
+        };
+        Ok(Lease {
+            array: Some(array),
+            home: self,
+        })
+    }
+
+    /// Bytes kept for the next time.
+    pub fn bytes(&self) -> usize {
+        let free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        free.iter().map(|a| a.len() * size_of::<Complex<R>>()).sum()
+    }
+}
+
+/// An array of a [`Scratch`], in use.
+pub struct Lease<'a, R: Real> {
+    // `None` only while it is dropped.
+    array: Option<Array<Complex<R>>>,
+    home: &'a Scratch<R>,
+}
+
+impl<R: Real> Deref for Lease<'_, R> {
+    type Target = Array<Complex<R>>;
+
+    fn deref(&self) -> &Self::Target {
+        match &self.array {
+            Some(array) => array,
+            None => unreachable!("a lease holds its array until it is dropped"),
+        }
+    }
+}
+
+impl<R: Real> DerefMut for Lease<'_, R> {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        match &mut self.array {
+            Some(array) => array,
+            None => unreachable!("a lease holds its array until it is dropped"),
+        }
+    }
+}
+
+impl<R: Real> Drop for Lease<'_, R> {
+    fn drop(&mut self) {
+        if let Some(array) = self.array.take() {
+            self.home
+                .free
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .push(array);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arrays_come_back_and_fit_any_shape_of_their_length() {
+        let device = Device::cpu_with_threads(1).unwrap();
+        let scratch = Scratch::<f32>::default();
+        let place = {
+            let a = scratch.take(&device, &[3, 4]).unwrap();
+            let b = scratch.take(&device, &[12]).unwrap();
+            assert_ne!(a.cpu().as_ptr(), b.cpu().as_ptr());
+            drop(b);
+            a.cpu().as_ptr()
+        };
+        assert_eq!(scratch.bytes(), 2 * 12 * 8);
+        let a = scratch.take(&device, &[2, 6]).unwrap();
+        let b = scratch.take(&device, &[6, 2]).unwrap();
+        assert!([a.cpu().as_ptr(), b.cpu().as_ptr()].contains(&place));
+        assert_eq!(scratch.bytes(), 0);
+        let other = Device::cpu_with_threads(1).unwrap();
+        drop(a);
+        assert!(scratch.take(&other, &[12]).unwrap().device().same_as(&other));
+    }
+}

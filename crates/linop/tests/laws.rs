@@ -1,0 +1,279 @@
+//! Every operator obeys the laws, on several shapes, in both precisions; and what is no operator is found out.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests")]
+
+use ndarray::{ArrayD, IxDyn};
+use num_complex::Complex;
+use rayspin_core::{Error, Real, Result};
+use rayspin_device::{Array, Device};
+use rayspin_linop::laws::{self, Broken, check, check_positive, check_unitary};
+use rayspin_linop::*;
+
+/// Runs a test body for f32 and for f64.
+macro_rules! both {
+    ($name:ident, $body:ident) => {
+        #[test]
+        fn $name() {
+            let device = Device::cpu_with_threads(2).unwrap();
+            $body::<f32>(&device);
+            $body::<f64>(&device);
+        }
+    };
+}
+
+const SHAPES: [&[usize]; 7] = [
+    &[1],
+    &[7],
+    &[1, 1, 1],
+    &[6, 5],
+    &[1, 9, 8],
+    &[5, 1, 11],
+    &[4, 7, 13],
+];
+
+fn real_weights<R: Real>(device: &Device, shape: &[usize], seed: u64) -> Array<R> {
+    let values = random::<R>(device, shape, seed).unwrap();
+    Array::from_vec(device, shape, values.cpu().iter().map(|v| v.re).collect()).unwrap()
+}
+
+fn checker(shape: &[usize]) -> ArrayD<bool> {
+    ArrayD::from_shape_fn(IxDyn(shape), |i| {
+        (0..shape.len()).map(|a| i[a]).sum::<usize>() % 2 == 0
+    })
+}
+
+fn with_batch(batch: usize, shape: &[usize]) -> Vec<usize> {
+    [&[batch], shape].concat()
+}
+
+fn elementary<R: Real>(device: &Device) {
+    for (seed, shape) in SHAPES.into_iter().enumerate() {
+        let seed = seed as u64;
+        check_unitary(&Identity::<R>::new(shape), device, seed, laws::tolerance::<R>()).unwrap();
+        let coils = with_batch(3, shape);
+        for full in [shape, &coils] {
+            let d = Diagonal::complex(full, random::<R>(device, shape, seed).unwrap()).unwrap();
+            check(&d, device, seed).unwrap();
+            let w = Diagonal::real(full, real_weights::<R>(device, shape, seed)).unwrap();
+            check(&w, device, seed).unwrap();
+            let mask = SamplingMask::<R>::new(device, full, checker(shape).view()).unwrap();
+            check_positive(&mask, device, seed, laws::tolerance::<R>()).unwrap();
+            let twice = mask
+                .forward(&mask.forward(&random(device, full, 9).unwrap()).unwrap())
+                .unwrap();
+            assert_eq!(
+                twice.cpu(),
+                mask.forward(&random(device, full, 9).unwrap()).unwrap().cpu()
+            );
+        }
+    }
+}
+both!(identity_diagonal_and_mask, elementary);
+
+fn differences<R: Real>(device: &Device) {
+    for (seed, shape) in SHAPES.into_iter().enumerate() {
+        check(&FiniteDifference::<R>::new(shape).unwrap(), device, seed as u64).unwrap();
+        for axis in 0..shape.len() {
+            let one = FiniteDifference::<R>::along(shape, &[axis]).unwrap();
+            assert_eq!(one.range(), with_batch(1, shape));
+            check(&one, device, seed as u64).unwrap();
+        }
+    }
+}
+both!(finite_differences, differences);
+
+fn sense<R: Real>(device: &Device) {
+    for (seed, shape) in SHAPES.into_iter().enumerate() {
+        for coils in [1, 2, 8] {
+            let maps = random::<R>(device, &with_batch(coils, shape), seed as u64).unwrap();
+            let op = Sense::new(maps).unwrap();
+            assert_eq!((op.domain(), op.range()), (shape, &with_batch(coils, shape)[..]));
+            check(&op, device, seed as u64).unwrap();
+        }
+    }
+}
+both!(coil_sensitivities, sense);
+
+fn fourier<R: Real>(device: &Device) {
+    for (seed, shape) in SHAPES.into_iter().enumerate() {
+        for batch in [&[][..], &[3], &[2, 2]] {
+            let op = Fourier::<R>::new(device, batch, shape).unwrap();
+            check_unitary(&op, device, seed as u64, laws::tolerance::<R>()).unwrap();
+        }
+    }
+}
+both!(fourier_is_unitary, fourier);
+
+fn compositions<R: Real>(device: &Device) {
+    let shape = [4, 7, 6];
+    let coils = with_batch(3, &shape);
+    let mask = || SamplingMask::<R>::new(device, &coils, checker(&shape).view()).unwrap();
+    let fourier = || Fourier::<R>::new(device, &[3], &shape).unwrap();
+    let sense = || Sense::new(random::<R>(device, &coils, 5).unwrap()).unwrap();
+    let gradient = || FiniteDifference::<R>::new(&shape).unwrap();
+    let encode = || mask().compose(fourier()).unwrap().compose(sense()).unwrap();
+    assert_eq!(encode().name(), "sampling mask ∘ Fourier ∘ SENSE");
+    check(&encode(), device, 1).unwrap();
+
+    let i = Complex::new(0.0, 1.0);
+    check(&encode().scaled(i * 2.5), device, 2).unwrap();
+    check(&encode().plus(sense().scaled(i)).unwrap(), device, 3).unwrap();
+    let stacked = encode().stack(gradient().scaled(0.3)).unwrap();
+    assert_eq!(stacked.range(), [2 * 3 * 168]);
+    check(&stacked, device, 4).unwrap();
+    check(&encode().adjoint_op(), device, 5).unwrap();
+    check_positive(&encode().normal_op(), device, 6, laws::tolerance::<R>()).unwrap();
+    let sum = Sum::new(vec![
+        (2.0.into(), std::sync::Arc::new(encode().normal_op()) as Op<R>),
+        (0.1.into(), std::sync::Arc::new(gradient().normal_op())),
+        ((-i) * 0.5, std::sync::Arc::new(Identity::new(&shape))),
+    ]);
+    check(&sum.unwrap(), device, 7).unwrap();
+
+    // Shared and unsized operators compose like any other.
+    let shared: Op<R> = std::sync::Arc::new(sense());
+    check(&fourier().compose(shared.clone()).unwrap(), device, 8).unwrap();
+    check(shared.as_ref(), device, 9).unwrap();
+
+    assert!(sense().compose(fourier()).is_err());
+    let error = sense().plus(Identity::new(&shape)).err().unwrap();
+    assert_eq!(
+        error.to_string(),
+        "SENSE + identity: range of identity: expected shape [3, 4, 7, 6], found [4, 7, 6]"
+    );
+    assert!(sense().stack(Identity::new(&coils)).is_err());
+    assert!(Sum::<R>::new(vec![]).is_err());
+    assert!(Stack::<R>::new(vec![]).is_err());
+}
+both!(composed_operators, compositions);
+
+fn composition_is_one_after_the_other<R: Real>(device: &Device) {
+    let shape = [5, 6];
+    let maps = random::<R>(device, &[2, 5, 6], 1).unwrap();
+    let sense = Sense::new(maps).unwrap();
+    let x = random::<R>(device, &shape, 2).unwrap();
+    let fourier = Fourier::<R>::new(device, &[2], &shape).unwrap();
+    let by_hand = fourier.forward(&sense.forward(&x).unwrap()).unwrap();
+    let composed = fourier.compose(sense).unwrap();
+    assert_eq!(composed.forward(&x).unwrap().cpu(), by_hand.cpu());
+    let stack = Identity::new(&shape)
+        .stack(Identity::new(&shape).scaled(2.0))
+        .unwrap();
+    let y = stack.forward(&x).unwrap();
+    assert_eq!(&y.cpu()[..30], x.cpu());
+    assert_eq!(y.cpu()[31], x.cpu()[1] + x.cpu()[1]);
+    let sum = Identity::new(&shape)
+        .plus(Identity::new(&shape).scaled(2.0))
+        .unwrap();
+    let three = sum.forward(&x).unwrap();
+    assert!((three.cpu()[7] - x.cpu()[7] * R::from_u8(3).unwrap()).norm() < R::from_f32(1e-5).unwrap());
+}
+both!(values_of_compositions, composition_is_one_after_the_other);
+
+/// An operator whose faults can be chosen.
+struct Faulty {
+    shape: [usize; 1],
+    fault: &'static str,
+}
+
+impl LinearOp<f64> for Faulty {
+    fn name(&self) -> &str {
+        self.fault
+    }
+    fn domain(&self) -> &[usize] {
+        &self.shape
+    }
+    fn range(&self) -> &[usize] {
+        &self.shape
+    }
+    fn forward_into(&self, x: &Array<Complex<f64>>, y: &mut Array<Complex<f64>>) -> Result<()> {
+        if self.fault == "fails" {
+            return Err(Error::Interrupted);
+        }
+        y.copy_from(x)?;
+        match self.fault {
+            "offset" => y.cpu_mut()[3] += 1e-6,
+            "magnitude" => y.cpu_mut()[3].im = y.cpu()[3].im.abs(),
+            "conjugate" => y.cpu_mut()[3].im *= -1.0,
+            "unwritten" => y.cpu_mut()[3].re = f64::NAN,
+            _ => {}
+        }
+        Ok(())
+    }
+    fn adjoint_into(&self, y: &Array<Complex<f64>>, x: &mut Array<Complex<f64>>) -> Result<()> {
+        x.copy_from(y)?;
+        if self.fault == "adjoint" {
+            x.cpu_mut()[3] *= 1.0 + 1e-9;
+        }
+        Ok(())
+    }
+    fn normal_into(&self, x: &Array<Complex<f64>>, y: &mut Array<Complex<f64>>) -> Result<()> {
+        y.copy_from(x)?;
+        if self.fault == "normal" {
+            y.cpu_mut()[3] *= 1.0 + 1e-9;
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn what_is_no_operator_is_found_out() {
+    let device = Device::cpu_with_threads(1).unwrap();
+    let broken = |fault| check(&Faulty { shape: [500], fault }, &device, 1).unwrap_err();
+    let law = |fault| match broken(fault) {
+        Broken::Law { law, .. } => law,
+        other => panic!("{fault}: {other}"),
+    };
+    assert!(
+        check(
+            &Faulty {
+                shape: [500],
+                fault: ""
+            },
+            &device,
+            1
+        )
+        .is_ok()
+    );
+    assert_eq!(law("offset"), "A(αx + y) = αAx + Ay");
+    assert_eq!(law("magnitude"), "A(αx + y) = αAx + Ay");
+    assert_eq!(law("conjugate"), "A(αx + y) = αAx + Ay");
+    assert_eq!(law("unwritten"), "A(αx + y) = αAx + Ay");
+    assert_eq!(law("adjoint"), "⟨Ax, y⟩ = ⟨x, Aᴴy⟩");
+    assert_eq!(law("normal"), "normal = adjoint ∘ forward");
+    assert!(matches!(
+        broken("fails"),
+        Broken::Failed {
+            error: Error::Interrupted,
+            ..
+        }
+    ));
+    let text = broken("adjoint").to_string();
+    assert!(
+        text.starts_with("adjoint: ⟨Ax, y⟩ = ⟨x, Aᴴy⟩ misses by"),
+        "{text}"
+    );
+
+    let minus = Identity::<f64>::new(&[9]).scaled(-1.0);
+    let error = check_positive(&minus, &device, 1, 1e-12).unwrap_err();
+    assert!(error.to_string().contains("⟨x, Ax⟩ ≥ 0"));
+    let turned = Identity::<f64>::new(&[9]).scaled(Complex::new(0.0, 1.0));
+    assert!(check_positive(&turned, &device, 1, 1e-12).is_err());
+    assert!(check_unitary(&Identity::<f64>::new(&[9]).scaled(1.1), &device, 1, 1e-12).is_err());
+}
+
+#[test]
+fn mismatches_name_the_operator() {
+    let device = Device::cpu_with_threads(1).unwrap();
+    let sense = Sense::new(random::<f32>(&device, &[3, 4, 5], 1).unwrap()).unwrap();
+    let error = sense.forward(&random(&device, &[5, 4], 1).unwrap()).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "SENSE: input of forward: expected shape [4, 5], found [5, 4]"
+    );
+    assert!(Sense::new(random::<f32>(&device, &[3], 1).unwrap()).is_err());
+    assert!(Diagonal::complex(&[4, 5], random::<f32>(&device, &[4], 1).unwrap()).is_err());
+    assert!(SamplingMask::<f32>::new(&device, &[4, 5], checker(&[5, 4]).view()).is_err());
+    assert!(FiniteDifference::<f32>::along(&[4, 5], &[2]).is_err());
+    let mask = SamplingMask::<f32>::new(&device, &[4, 5], checker(&[4, 5]).view()).unwrap();
+    assert_eq!(mask.fraction(), 0.5);
+}

@@ -1,0 +1,189 @@
+use num_complex::Complex;
+use rayspin_core::{Error, Monitor, Real, Result, expect_shape};
+use rayspin_device::Array;
+use rayspin_kernels::vector;
+use rayspin_linop::{LinearOp, Scratch};
+
+use crate::{CgOptions, CgResult, CgStep, Eigenvalue, PowerOptions, cg_observed, power_iteration};
+
+/// How [`least_squares`] solves.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct LeastSquaresOptions {
+    /// The iteration.
+    pub cg: CgOptions,
+    /// The estimate of L. Its tolerance is the relative error that λ may have.
+    pub power: PowerOptions,
+    /// L where it is known already; [`power_iteration`] is then not run.
+    pub largest_eigenvalue: Option<f64>,
+}
+
+/// What [`least_squares`] found.
+#[derive(Debug)]
+pub struct LeastSquaresResult<R: Real> {
+    /// ρ and how it was reached; its residuals are those of the equation below.
+    pub cg: CgResult<R>,
+    /// L, and how well it is known.
+    pub largest_eigenvalue: Eigenvalue,
+}
+
+/// Solves (FᴴF + λ L Σ_i W_iᴴW_i) ρ = Fᴴd, where L is the largest eigenvalue of FᴴF.
+///
+/// This is the minimum of ‖Fρ − d‖² + λL Σ_i ‖W_iρ‖². `normal` is FᴴF, `rhs` is Fᴴd, and `regularisers` are the W_iᴴW_i
+/// (the forward maps of Hermitian positive semidefinite operators such as
+/// [`normal_op`](rayspin_linop::LinearOp::normal_op)s); none means W = 1 (Tikhonov), and with λ = 0 nothing is added.
+///
+/// λ is relative and has no unit: it means the same whatever the gain of the scanner, the matrix size, the number of
+/// coils and samples, and the scaling of F. What is iterated is (FᴴF/L + λ Σ W_iᴴW_i) u = Fᴴd / ‖Fᴴd‖, whose numbers are
+/// near 1, and ρ = u ‖Fᴴd‖ / L.
+///
+/// Errors: a λ that is negative or not finite; shapes; an FᴴF that is 0; those of [`cg`](crate::cg) and
+/// [`power_iteration`].
+pub fn least_squares<R: Real>(
+    normal: &dyn LinearOp<R>,
+    rhs: &Array<Complex<R>>,
+    lambda: f64,
+    regularisers: &[&dyn LinearOp<R>],
+    options: &LeastSquaresOptions,
+    monitor: &Monitor<'_>,
+) -> Result<LeastSquaresResult<R>> {
+    run(normal, rhs, lambda, regularisers, options, monitor, None)
+}
+
+/// [`least_squares`], showing every iterate ρ to `observe`, whose error ends the run.
+pub fn least_squares_observed<R: Real>(
+    normal: &dyn LinearOp<R>,
+    rhs: &Array<Complex<R>>,
+    lambda: f64,
+    regularisers: &[&dyn LinearOp<R>],
+    options: &LeastSquaresOptions,
+    monitor: &Monitor<'_>,
+    observe: &mut dyn FnMut(&CgStep<'_, R>) -> Result<()>,
+) -> Result<LeastSquaresResult<R>> {
+    run(normal, rhs, lambda, regularisers, options, monitor, Some(observe))
+}
+
+fn run<R: Real>(
+    normal: &dyn LinearOp<R>,
+    rhs: &Array<Complex<R>>,
+    lambda: f64,
+    regularisers: &[&dyn LinearOp<R>],
+    options: &LeastSquaresOptions,
+    monitor: &Monitor<'_>,
+    mut observe: Option<Observer<'_, R>>,
+) -> Result<LeastSquaresResult<R>> {
+    if !(lambda.is_finite() && lambda >= 0.0) {
+        return Err(Error::value("λ of least squares", "0 or more", lambda));
+    }
+    let what = |part: &str| format!("least squares on {}: {part}", normal.name());
+    expect_shape(&what("right-hand side"), normal.domain(), rhs.shape())?;
+    for op in regularisers {
+        crate::expect_square(*op)?;
+        expect_shape(&what(op.name()), normal.domain(), op.domain())?;
+    }
+    vector::expect_finite("right-hand side of least squares", rhs)?;
+    let largest_eigenvalue = match options.largest_eigenvalue {
+        Some(value) => Eigenvalue {
+            value,
+            residual: 0.0,
+            iterations: 0,
+            converged: true,
+        },
+        None => power_iteration(normal, rhs.device(), &options.power)?,
+    };
+    let scale = largest_eigenvalue.value;
+    if !(scale.is_finite() && scale > 0.0) {
+        return Err(Error::value(
+            what("largest eigenvalue"),
+            "a positive number",
+            scale,
+        ));
+    }
+    let size = vector::norm_squared(rhs).sqrt();
+    if !size.is_finite() {
+        return Err(Error::Numerical {
+            what: what("right-hand side"),
+            detail: format!("its norm is {size}"),
+        });
+    }
+    let mut unit = rhs.try_clone()?;
+    if size > 0.0 {
+        vector::scale((1.0 / size).into(), &mut unit);
+    }
+    let system = Regularised {
+        name: format!("regularised {}", normal.name()),
+        normal,
+        inverse_scale: 1.0 / scale,
+        lambda,
+        regularisers,
+        scratch: Scratch::default(),
+    };
+    let back = size / scale;
+    let mut shown: Option<Array<Complex<R>>> = None;
+    let mut cg = cg_observed(&system, &unit, None, &options.cg, monitor, &mut |step| {
+        let Some(observe) = &mut observe else {
+            return Ok(());
+        };
+        let image = match &mut shown {
+            Some(image) => {
+                image.copy_from(step.solution)?;
+                image
+            }
+            None => shown.insert(step.solution.try_clone()?),
+        };
+        vector::scale(back.into(), image);
+        observe(&CgStep {
+            iteration: step.iteration,
+            residual: step.residual,
+            solution: image,
+        })
+    })?;
+    vector::scale(back.into(), &mut cg.solution);
+    Ok(LeastSquaresResult {
+        cg,
+        largest_eigenvalue,
+    })
+}
+
+type Observer<'a, R> = &'a mut dyn FnMut(&CgStep<'_, R>) -> Result<()>;
+
+/// N/L + λ Σ W_iᴴW_i over borrowed operators.
+struct Regularised<'a, R: Real> {
+    name: String,
+    normal: &'a dyn LinearOp<R>,
+    inverse_scale: f64,
+    lambda: f64,
+    regularisers: &'a [&'a dyn LinearOp<R>],
+    scratch: Scratch<R>,
+}
+
+impl<R: Real> LinearOp<R> for Regularised<'_, R> {
+    fn name(&self) -> &str {
+        &self.name
+    }
+    fn domain(&self) -> &[usize] {
+        self.normal.domain()
+    }
+    fn range(&self) -> &[usize] {
+        self.normal.domain()
+    }
+    fn forward_into(&self, x: &Array<Complex<R>>, y: &mut Array<Complex<R>>) -> Result<()> {
+        self.normal.forward_into(x, y)?;
+        vector::scale(self.inverse_scale.into(), y);
+        if self.lambda == 0.0 {
+            return Ok(());
+        }
+        if self.regularisers.is_empty() {
+            return vector::axpy(self.lambda.into(), x, y);
+        }
+        let mut term = self.scratch.take(x.device(), x.shape())?;
+        for op in self.regularisers {
+            op.forward_into(x, &mut term)?;
+            vector::axpy(self.lambda.into(), &term, y)?;
+        }
+        Ok(())
+    }
+    /// Hermitian as long as its parts are, which [`cg`](crate::cg) watches.
+    fn adjoint_into(&self, y: &Array<Complex<R>>, x: &mut Array<Complex<R>>) -> Result<()> {
+        self.forward_into(y, x)
+    }
+}
