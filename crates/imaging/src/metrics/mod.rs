@@ -186,6 +186,7 @@ struct Pairs<'a, T, U> {
     magnitude: bool,
 }
 
+/// Sums of squares and the largest magnitudes (squared, while voxels are added).
 #[derive(Clone, Copy, Default)]
 struct Sums {
     voxels: usize,
@@ -208,16 +209,23 @@ impl<T: Sample, U: Sample> Pairs<'_, T, U> {
         }
     }
 
-    /// Partial results of every chunk, in order, so that the sums do not depend on the number of threads.
-    fn chunks<R: Send>(&self, work: impl Fn(&mut dyn Iterator<Item = (C64, C64)>) -> R + Sync) -> Vec<R> {
+    /// `step` over the voxels of every chunk; partial results in order, so that sums do not depend on the number of threads.
+    fn fold<A: Default + Send>(&self, step: impl Fn(A, C64, C64) -> A + Sync) -> Vec<A> {
         (0..self.image.len().div_ceil(CHUNK))
             .into_par_iter()
             .map(|chunk| {
                 let range = chunk * CHUNK..((chunk + 1) * CHUNK).min(self.image.len());
-                let mut values = range
-                    .filter(|&i| self.mask.is_none_or(|mask| mask[i]))
-                    .map(|i| (self.value(self.image[i]), self.value(self.reference[i])));
-                work(&mut values)
+                let pairs = self.image[range.clone()]
+                    .iter()
+                    .zip(&self.reference[range.clone()]);
+                let values = pairs.map(|(&i, &r)| (self.value(i), self.value(r)));
+                match self.mask {
+                    None => values.fold(A::default(), |a, (i, r)| step(a, i, r)),
+                    Some(mask) => values
+                        .zip(&mask[range])
+                        .filter(|(_, inside)| **inside)
+                        .fold(A::default(), |a, ((i, r), _)| step(a, i, r)),
+                }
             })
             .collect()
     }
@@ -227,12 +235,8 @@ impl<T: Sample, U: Sample> Pairs<'_, T, U> {
         if fit == ScaleFit::None {
             return one;
         }
-        let partial = self.chunks(|values| {
-            values.fold((C64::default(), 0.0), |(cross, power), (i, r)| {
-                (cross + i.conj() * r, power + i.norm_sqr())
-            })
-        });
-        let (cross, power) = partial
+        let (cross, power) = self
+            .fold(|(cross, power): (C64, f64), i, r| (cross + i.conj() * r, power + i.norm_sqr()))
             .into_iter()
             .fold((C64::default(), 0.0), |a, b| (a.0 + b.0, a.1 + b.1));
         if power == 0.0 {
@@ -245,25 +249,28 @@ impl<T: Sample, U: Sample> Pairs<'_, T, U> {
     }
 
     fn sums(&self, scale: C64) -> Sums {
-        let partial = self.chunks(|values| {
-            values.fold(Sums::default(), |s, (i, r)| {
-                let (error, reference) = (i * scale - r, r.norm_sqr());
-                Sums {
-                    voxels: s.voxels + 1,
-                    error: s.error + error.norm_sqr(),
-                    reference: s.reference + reference,
-                    max_error: s.max_error.max(error.norm()),
-                    reference_max: s.reference_max.max(r.norm()),
-                }
-            })
+        let partial = self.fold(|s: Sums, i, r| {
+            let (error, reference) = ((i * scale - r).norm_sqr(), r.norm_sqr());
+            Sums {
+                voxels: s.voxels + 1,
+                error: s.error + error,
+                reference: s.reference + reference,
+                max_error: s.max_error.max(error),
+                reference_max: s.reference_max.max(reference),
+            }
         });
-        partial.into_iter().fold(Sums::default(), |a, b| Sums {
+        let total = partial.into_iter().fold(Sums::default(), |a, b| Sums {
             voxels: a.voxels + b.voxels,
             error: a.error + b.error,
             reference: a.reference + b.reference,
             max_error: a.max_error.max(b.max_error),
             reference_max: a.reference_max.max(b.reference_max),
-        })
+        });
+        Sums {
+            max_error: total.max_error.sqrt(),
+            reference_max: total.reference_max.sqrt(),
+            ..total
+        }
     }
 
     fn ssim(&self, scale: C64, shape: &[usize]) -> Option<f64> {

@@ -53,51 +53,57 @@ struct Map {
     nx: usize,
 }
 
-/// Weighted sums of x, y, x², y² and xy.
+/// x, y, x², y² and xy, or their weighted sums.
 type Moments = [f64; 5];
 
 impl Map {
+    /// Sum and number of the map's values in one slice.
     fn sum(&self, x: &[f64], y: &[f64], mask: Option<&[bool]>) -> (f64, usize) {
         let nx = self.nx;
         let (wy, wx) = (self.along_y.len(), self.along_x.len());
         let (width, height) = (nx + 1 - wx, x.len() / nx + 1 - wy);
-
-        let rows: Vec<Moments> = x
-            .chunks_exact(nx)
-            .zip(y.chunks_exact(nx))
-            .flat_map(|(row_x, row_y)| (0..width).map(move |column| self.row_moments(row_x, row_y, column)))
-            .collect();
+        let rows = self.filter_rows(x, y, width);
 
         let (mut sum, mut count) = (0.0, 0);
+        let mut line: [Vec<f64>; 5] = std::array::from_fn(|_| vec![0.0; width]);
         for row in 0..height {
-            for column in 0..width {
-                if mask.is_some_and(|m| !m[(row + wy / 2) * nx + column + wx / 2]) {
-                    continue;
-                }
-                let mut moments = Moments::default();
+            for (moment, line) in line.iter_mut().enumerate() {
+                line.fill(0.0);
                 for (tap, weight) in self.along_y.iter().enumerate() {
-                    let part = &rows[(row + tap) * width + column];
-                    for (total, value) in moments.iter_mut().zip(part) {
-                        *total += weight * value;
-                    }
+                    let start = (5 * (row + tap) + moment) * width;
+                    add(line, *weight, &rows[start..start + width]);
                 }
-                sum += self.similarity(moments);
-                count += 1;
+            }
+            for column in 0..width {
+                if mask.is_none_or(|m| m[(row + wy / 2) * nx + column + wx / 2]) {
+                    sum += self.similarity(std::array::from_fn(|moment| line[moment][column]));
+                    count += 1;
+                }
             }
         }
         (sum, count)
     }
 
-    fn row_moments(&self, row_x: &[f64], row_y: &[f64], column: usize) -> Moments {
-        let mut moments = Moments::default();
-        for (tap, weight) in self.along_x.iter().enumerate() {
-            let a = row_x[column + tap] - self.middle;
-            let b = row_y[column + tap] - self.middle;
-            for (total, value) in moments.iter_mut().zip([a, b, a * a, b * b, a * b]) {
-                *total += weight * value;
+    /// The window along x over every row: `[row, moment, column]`.
+    fn filter_rows(&self, x: &[f64], y: &[f64], width: usize) -> Vec<f64> {
+        let nx = self.nx;
+        let mut filtered = vec![0.0; x.len() / nx * 5 * width];
+        let mut products = vec![0.0; 5 * nx];
+        let rows = x.chunks_exact(nx).zip(y.chunks_exact(nx));
+        for ((row_x, row_y), out) in rows.zip(filtered.chunks_exact_mut(5 * width)) {
+            for (column, (x, y)) in row_x.iter().zip(row_y).enumerate() {
+                let (a, b) = (x - self.middle, y - self.middle);
+                for (moment, product) in [a, b, a * a, b * b, a * b].into_iter().enumerate() {
+                    products[moment * nx + column] = product;
+                }
+            }
+            for (line, product) in out.chunks_exact_mut(width).zip(products.chunks_exact(nx)) {
+                for (tap, weight) in self.along_x.iter().enumerate() {
+                    add(line, *weight, &product[tap..tap + width]);
+                }
             }
         }
-        moments
+        filtered
     }
 
     fn similarity(&self, [x, y, xx, yy, xy]: Moments) -> f64 {
@@ -109,6 +115,12 @@ impl Map {
         );
         let structure = fraction(2.0 * covariance + self.c2, variance_x + variance_y + self.c2);
         luminance * structure
+    }
+}
+
+fn add(line: &mut [f64], weight: f64, values: &[f64]) {
+    for (total, value) in line.iter_mut().zip(values) {
+        *total += weight * value;
     }
 }
 
