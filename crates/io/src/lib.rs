@@ -8,6 +8,7 @@ mod element;
 mod error;
 mod format;
 mod image_file;
+pub mod ismrmrd;
 pub mod nifti;
 pub mod npy;
 pub mod png;

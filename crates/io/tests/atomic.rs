@@ -1,5 +1,7 @@
 //! Files appear whole or not at all. A binary of its own: the registry of files in flight is the process's.
 
+#![allow(clippy::unwrap_used)]
+
 use std::fs;
 use std::io::{self, Write};
 use std::path::Path;

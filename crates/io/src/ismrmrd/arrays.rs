@@ -1,0 +1,272 @@
+//! The `data` dataset: its type, its heads, and its samples in blocks.
+
+use std::path::Path;
+
+use hdf5::types::TypeDescriptor;
+use hdf5::{Dataset, H5Type};
+
+use super::layout::{DataReIm, DataReal, DataRealImag, DataRi, Head, HeadOnly, OPTIONAL_HEAD, Samples, Traj};
+use super::open::reading;
+use super::references;
+use crate::error::{Error, Result};
+
+/// How the file holds complex samples.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum SampleType {
+    Interleaved,
+    RealImag,
+    ReIm,
+    Ri,
+}
+
+/// The acquisitions of a file, not yet read.
+pub(super) struct Acquisitions<'a> {
+    path: &'a Path,
+    dataset: Dataset,
+    samples: SampleType,
+    trajectory: bool,
+    /// Bytes of one complex sample in the file.
+    sample_bytes: u64,
+    /// Bytes of one trajectory component in the file.
+    component_bytes: u64,
+    /// Members of `head` that the file lacks.
+    pub(super) missing: Vec<&'static str>,
+    /// How many there are, at least 1.
+    pub(super) count: usize,
+    /// Where the trajectory and the samples state their lengths, within an element of the file; the former may be absent.
+    references: (Option<usize>, usize),
+    /// Length of the file in bytes.
+    file_bytes: u64,
+}
+
+impl<'a> Acquisitions<'a> {
+    /// Looks at the type and the shape of `dataset`; reads nothing.
+    pub(super) fn new(path: &'a Path, dataset: Dataset) -> Result<Self> {
+        let fail = |e: hdf5::Error| reading(path, "the type of the acquisitions", &e);
+        let shape = dataset.get_shape().map_err(fail)?;
+        let &[count] = shape.as_slice() else {
+            return Err(Error::field(
+                path,
+                "data",
+                "one dimension",
+                format!("shape {shape:?}"),
+            ));
+        };
+        if count == 0 {
+            return Err(Error::field(path, "data", "at least one acquisition", "none"));
+        }
+        // The dataset may lie in another file, through a link.
+        let own = std::fs::metadata(dataset.filename()).or_else(|_| std::fs::metadata(path));
+        let file_bytes = own.map_err(|e| Error::read(path, e))?.len();
+        let most = file_bytes / 16;
+        if count as u64 > most {
+            return Err(Error::field(
+                path,
+                "number of acquisitions",
+                format!("at most {most} in a file of {file_bytes} bytes"),
+                count,
+            ));
+        }
+        let descriptor = dataset.dtype().and_then(|t| t.to_descriptor()).map_err(fail)?;
+        let expected = "a compound of head, traj and data";
+        let TypeDescriptor::Compound(acquisition) = &descriptor else {
+            return Err(Error::field(path, "data", expected, descriptor));
+        };
+        let member = |name: &str| acquisition.fields.iter().find(|f| f.name == name).map(|f| &f.ty);
+        let place = |name: &str| {
+            acquisition
+                .fields
+                .iter()
+                .find(|f| f.name == name)
+                .map(|f| f.offset)
+        };
+        let head = match member("head") {
+            Some(TypeDescriptor::Compound(head)) => head,
+            Some(other) => return Err(Error::field(path, "data.head", "a compound", other)),
+            None => return Err(Error::field(path, "data", expected, "no head")),
+        };
+        let has = |name: &str| head.fields.iter().any(|f| f.name == name);
+        for name in ["number_of_samples", "active_channels"] {
+            if !has(name) {
+                return Err(Error::field(
+                    path,
+                    format!("data.head.{name}"),
+                    "a number",
+                    "nothing",
+                ));
+            }
+        }
+        let missing = OPTIONAL_HEAD.into_iter().filter(|name| !has(name)).collect();
+        let (samples, sample_bytes) = match member("data") {
+            Some(ty) => sample_type(path, ty)?,
+            None => return Err(Error::field(path, "data", expected, "no data")),
+        };
+        let component_bytes = match member("traj") {
+            None => 0,
+            Some(TypeDescriptor::VarLenArray(base)) if is_number(base) => base.size() as u64,
+            Some(other) => {
+                let expected = "numbers of variable length";
+                return Err(Error::field(path, "data.traj", expected, other));
+            }
+        };
+        Ok(Self {
+            path,
+            dataset,
+            samples,
+            trajectory: component_bytes > 0,
+            sample_bytes,
+            component_bytes,
+            missing,
+            count,
+            references: (place("traj"), place("data").unwrap_or(0)),
+            file_bytes,
+        })
+    }
+
+    /// Every head. A file cannot hold more samples than it has bytes, so heads that promise more are refused.
+    pub(super) fn heads(&self) -> Result<Vec<Head>> {
+        let mut heads = vec![HeadOnly::default(); self.count];
+        self.dataset
+            .as_reader()
+            .read_into_raw(&mut heads)
+            .map_err(|e| reading(self.path, "the heads of the acquisitions", &e))?;
+        let promised: u128 = heads.iter().map(|h| u128::from(self.stored(&h.head))).sum();
+        if promised > u128::from(self.file_bytes) {
+            return Err(Error::truncated(
+                self.path,
+                format!("the data of {} acquisitions", self.count),
+                format!("{promised} bytes"),
+                format!("a file of {} bytes", self.file_bytes),
+            ));
+        }
+        let heads: Vec<Head> = heads.into_iter().map(|h| h.head).collect();
+        self.lengths(&heads)?;
+        Ok(heads)
+    }
+
+    /// Refuses arrays that state to be longer than their heads say.
+    fn lengths(&self, heads: &[Head]) -> Result<()> {
+        let (traj, data) = self.references;
+        let components = if self.samples == SampleType::Interleaved {
+            2
+        } else {
+            1
+        };
+        // Without a trajectory its place is that of the data, and any length will do.
+        let places = [traj.unwrap_or(data), data];
+        references::lengths(self.path, &self.dataset, places, |index, [points, numbers]| {
+            let Some(head) = usize::try_from(index).ok().and_then(|i| heads.get(i)) else {
+                return Ok(());
+            };
+            let samples = u64::from(head.number_of_samples);
+            let most = samples.saturating_mul(u64::from(head.trajectory_dimensions));
+            if traj.is_some() && u64::from(points) > most {
+                let field = format!("acquisition {index}: traj");
+                return Err(Error::field(
+                    self.path,
+                    field,
+                    format!("at most {most} numbers"),
+                    points,
+                ));
+            }
+            let most = samples
+                .saturating_mul(u64::from(head.active_channels))
+                .saturating_mul(components);
+            if u64::from(numbers) > most {
+                let field = format!("acquisition {index}: data");
+                return Err(Error::field(
+                    self.path,
+                    field,
+                    format!("at most {most} numbers"),
+                    numbers,
+                ));
+            }
+            Ok(())
+        })
+    }
+
+    /// Bytes that an acquisition takes in the file.
+    pub(super) fn stored(&self, head: &Head) -> u64 {
+        let samples = u64::from(head.number_of_samples);
+        let data = samples
+            .saturating_mul(u64::from(head.active_channels))
+            .saturating_mul(self.sample_bytes);
+        let points = samples
+            .saturating_mul(u64::from(head.trajectory_dimensions))
+            .saturating_mul(self.component_bytes);
+        data.saturating_add(points)
+    }
+
+    /// Calls `take` with the trajectory and the interleaved samples of each acquisition in `range`.
+    pub(super) fn block(
+        &self,
+        range: std::ops::Range<usize>,
+        take: impl FnMut(usize, &[f32], &[f32]) -> Result<()>,
+    ) -> Result<()> {
+        match self.samples {
+            SampleType::Interleaved => self.block_of::<DataReal>(range, take),
+            SampleType::RealImag => self.block_of::<DataRealImag>(range, take),
+            SampleType::ReIm => self.block_of::<DataReIm>(range, take),
+            SampleType::Ri => self.block_of::<DataRi>(range, take),
+        }
+    }
+
+    fn block_of<S: Samples>(
+        &self,
+        range: std::ops::Range<usize>,
+        mut take: impl FnMut(usize, &[f32], &[f32]) -> Result<()>,
+    ) -> Result<()> {
+        let traj = if self.trajectory {
+            self.slice::<Traj>(range.clone())?
+        } else {
+            Vec::new()
+        };
+        let data = self.slice::<S>(range.clone())?;
+        for (offset, samples) in data.iter().enumerate() {
+            let points = traj.get(offset).map_or(&[][..], |t| t.traj.as_slice());
+            take(range.start + offset, points, &samples.interleaved())?;
+        }
+        Ok(())
+    }
+
+    fn slice<T: H5Type>(&self, range: std::ops::Range<usize>) -> Result<Vec<T>> {
+        let what = format!("acquisitions {} to {}", range.start, range.end - 1);
+        let values = self
+            .dataset
+            .read_slice_1d::<T, _>(range)
+            .map_err(|e| reading(self.path, &what, &e))?;
+        Ok(values.into_raw_vec_and_offset().0)
+    }
+}
+
+fn is_number(ty: &TypeDescriptor) -> bool {
+    use TypeDescriptor::{Float, Integer, Unsigned};
+    matches!(ty, Float(_) | Integer(_) | Unsigned(_))
+}
+
+/// How `data` holds its samples, and the bytes of one.
+fn sample_type(path: &Path, ty: &TypeDescriptor) -> Result<(SampleType, u64)> {
+    let expected = "numbers or complex numbers of variable length";
+    let TypeDescriptor::VarLenArray(base) = ty else {
+        return Err(Error::field(path, "data.data", expected, ty));
+    };
+    match base.as_ref() {
+        number if is_number(number) => Ok((SampleType::Interleaved, 2 * number.size() as u64)),
+        TypeDescriptor::Compound(pair) if pair.fields.iter().all(|f| is_number(&f.ty)) => {
+            let mut names: Vec<&str> = pair.fields.iter().map(|f| f.name.as_str()).collect();
+            names.sort_unstable();
+            let kind = match names.as_slice() {
+                ["imag", "real"] => SampleType::RealImag,
+                ["im", "re"] => SampleType::ReIm,
+                ["i", "r"] => SampleType::Ri,
+                _ => {
+                    let found = format!("a compound of {}", names.join(", "));
+                    let expected = "a complex number (real, imag)";
+                    return Err(Error::field(path, "data.data", expected, found));
+                }
+            };
+            Ok((kind, pair.size as u64))
+        }
+        other => Err(Error::field(path, "data.data", expected, format!("[{other}]"))),
+    }
+}

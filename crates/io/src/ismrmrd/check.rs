@@ -1,0 +1,294 @@
+//! What an acquisition states against what it holds.
+
+use std::path::Path;
+
+use ndarray::Array2;
+use rayspin_core::C32;
+use rayspin_mri::scan::{Acquisition, Counters, Flags, ScanHeader};
+
+use super::layout::{Head, Index};
+use crate::error::{Error, Result};
+
+/// The parts of a head that needed a check, checked.
+pub(super) struct Checked {
+    index: usize,
+    image: bool,
+    encoding: usize,
+    samples: usize,
+    coils: usize,
+    dims: usize,
+    discard: [usize; 2],
+    counters: Counters,
+}
+
+/// Counts of what was repaired, for one sentence each.
+#[derive(Default)]
+pub(super) struct Repairs {
+    encoding: usize,
+    centre: usize,
+    discard: usize,
+    directions: usize,
+    position: usize,
+    sample_time: usize,
+    no_points: usize,
+}
+
+fn field(path: &Path, index: usize, what: &str, expected: impl ToString, found: impl ToString) -> Error {
+    Error::field(path, format!("acquisition {index}: {what}"), expected, found)
+}
+
+impl Checked {
+    /// Checks everything that the head alone tells. `coils` is the first image acquisition and its channels.
+    pub(super) fn new(
+        path: &Path,
+        header: &ScanHeader,
+        index: usize,
+        head: &Head,
+        coils: &mut Option<(usize, u32)>,
+        repairs: &mut Repairs,
+    ) -> Result<Self> {
+        let image = Flags(head.flags).is_image();
+        let fail = |what: &str, expected: String, found: u32| field(path, index, what, expected, found);
+        if head.trajectory_dimensions > 3 {
+            return Err(fail(
+                "trajectory_dimensions",
+                "at most 3".into(),
+                head.trajectory_dimensions,
+            ));
+        }
+        if image {
+            if head.number_of_samples == 0 {
+                return Err(fail("number_of_samples", "at least 1".into(), 0));
+            }
+            if head.active_channels == 0 {
+                return Err(fail("active_channels", "at least 1".into(), 0));
+            }
+            let (first, expected) = *coils.get_or_insert((index, head.active_channels));
+            if head.active_channels != expected {
+                let expected = format!("{expected}, as acquisition {first} has");
+                return Err(fail("active_channels", expected, head.active_channels));
+            }
+        }
+        let mut encoding = head.encoding_space_ref as usize;
+        if encoding >= header.encodings.len() {
+            if image && header.encodings.len() != 1 {
+                let expected = format!("below {}, the number of encodings", header.encodings.len());
+                return Err(fail("encoding_space_ref", expected, head.encoding_space_ref));
+            }
+            repairs.encoding += usize::from(image);
+            encoding = 0;
+        }
+        let (pre, post) = (head.discard_pre, head.discard_post);
+        let mut discard = [pre as usize, post as usize];
+        if u64::from(pre) + u64::from(post) >= u64::from(head.number_of_samples) && (pre, post) != (0, 0) {
+            repairs.discard += usize::from(image);
+            discard = [0, 0];
+        }
+        Ok(Self {
+            index,
+            image,
+            encoding,
+            samples: head.number_of_samples as usize,
+            coils: head.active_channels as usize,
+            dims: head.trajectory_dimensions as usize,
+            discard,
+            counters: counters(path, index, &head.idx)?,
+        })
+    }
+
+    /// The acquisition, its arrays checked against the head.
+    pub(super) fn acquisition(
+        &self,
+        path: &Path,
+        header: &ScanHeader,
+        head: &Head,
+        points: &[f32],
+        samples: &[f32],
+        repairs: &mut Repairs,
+    ) -> Result<Acquisition> {
+        let index = self.index;
+        let expected = 2 * self.samples * self.coils;
+        if samples.len() != expected {
+            let expected = format!(
+                "{expected} numbers (2 × {} samples × {} coils)",
+                self.samples, self.coils
+            );
+            return Err(field(path, index, "data", expected, samples.len()));
+        }
+        let data: Vec<C32> = bytemuck::cast_slice(samples).to_vec();
+        if self.image
+            && let Some(at) = data.iter().position(|z| !z.re.is_finite() || !z.im.is_finite())
+        {
+            let (coil, sample) = (at / self.samples, at % self.samples);
+            let what = format!("data of coil {coil}, sample {sample}");
+            return Err(field(path, index, &what, "finite numbers", data[at]));
+        }
+        let data = Array2::from_shape_vec((self.coils, self.samples), data)
+            .map_err(|e| field(path, index, "data", "coils × samples", e))?;
+        let trajectory = self.trajectory(path, points, repairs)?;
+        let centre_sample = self.centre(header, head, trajectory.is_some(), repairs);
+        let mut dirs = [head.read_dir, head.phase_dir, head.slice_dir];
+        if dirs != [[0.0; 3]; 3] && !orthonormal(&dirs) {
+            repairs.directions += usize::from(self.image);
+            dirs = [[0.0; 3]; 3];
+        }
+        let mut position = head.position;
+        if position.iter().any(|p| !p.is_finite()) {
+            repairs.position += usize::from(self.image);
+            position = [0.0; 3];
+        }
+        let mut sample_time_us = head.sample_time_us;
+        if !sample_time_us.is_finite() || sample_time_us < 0.0 {
+            repairs.sample_time += usize::from(self.image);
+            sample_time_us = 0.0;
+        }
+        Ok(Acquisition {
+            flags: Flags(head.flags),
+            counters: self.counters,
+            encoding: self.encoding,
+            centre_sample,
+            discard_pre: self.discard[0],
+            discard_post: self.discard[1],
+            sample_time_us,
+            time_stamp: head.acquisition_time_stamp,
+            position,
+            read_dir: dirs[0],
+            phase_dir: dirs[1],
+            slice_dir: dirs[2],
+            data,
+            trajectory,
+        })
+    }
+
+    fn trajectory(&self, path: &Path, points: &[f32], repairs: &mut Repairs) -> Result<Option<Array2<f32>>> {
+        let index = self.index;
+        if points.is_empty() {
+            repairs.no_points += usize::from(self.image && self.dims > 0);
+            return Ok(None);
+        }
+        let expected = self.samples * self.dims;
+        if points.len() != expected {
+            let expected = format!(
+                "{expected} numbers ({} samples × {} dimensions)",
+                self.samples, self.dims
+            );
+            return Err(field(path, index, "traj", expected, points.len()));
+        }
+        if self.image
+            && let Some(at) = points.iter().position(|k| !k.is_finite())
+        {
+            let what = format!("traj of sample {}, component {}", at / self.dims, at % self.dims);
+            return Err(field(path, index, &what, "finite numbers", points[at]));
+        }
+        Array2::from_shape_vec((self.samples, self.dims), points.to_vec())
+            .map(Some)
+            .map_err(|e| field(path, index, "traj", "samples × dimensions", e))
+    }
+
+    /// The sample at the k-space centre. Writers leave it 0 or garbage; a Cartesian line as long as the encoded matrix
+    /// has its centre in the middle.
+    fn centre(&self, header: &ScanHeader, head: &Head, trajectory: bool, repairs: &mut Repairs) -> usize {
+        let stated = head.center_sample as usize;
+        let full = header
+            .encodings
+            .get(self.encoding)
+            .is_some_and(|e| e.encoded.matrix[0] == self.samples);
+        let unset = stated == 0 && full && !trajectory && self.samples > 1;
+        if self.samples > 0 && (stated >= self.samples || unset) {
+            repairs.centre += usize::from(self.image);
+            return self.samples / 2;
+        }
+        stated
+    }
+}
+
+fn counters(path: &Path, index: usize, idx: &Index) -> Result<Counters> {
+    let narrow = |name: &str, value: u32| {
+        u16::try_from(value).map_err(|_| field(path, index, &format!("idx.{name}"), "at most 65535", value))
+    };
+    Ok(Counters {
+        step_1: narrow("kspace_encode_step_1", idx.kspace_encode_step_1)?,
+        step_2: narrow("kspace_encode_step_2", idx.kspace_encode_step_2)?,
+        average: narrow("average", idx.average)?,
+        slice: narrow("slice", idx.slice)?,
+        contrast: narrow("contrast", idx.contrast)?,
+        phase: narrow("phase", idx.phase)?,
+        repetition: narrow("repetition", idx.repetition)?,
+        set: narrow("set", idx.set)?,
+        segment: narrow("segment", idx.segment)?,
+    })
+}
+
+/// Whether three vectors are orthonormal as far as files have it.
+fn orthonormal(dirs: &[[f32; 3]; 3]) -> bool {
+    (0..3).all(|a| {
+        (a..3).all(|b| {
+            let dot: f64 = (0..3)
+                .map(|i| f64::from(dirs[a][i]) * f64::from(dirs[b][i]))
+                .sum();
+            (dot - f64::from(u8::from(a == b))).abs() < 1e-3
+        })
+    })
+}
+
+impl Repairs {
+    /// One sentence for each kind of repair, and for what the image acquisitions do not state.
+    pub(super) fn say(
+        &self,
+        header: &ScanHeader,
+        acquisitions: &[Acquisition],
+        coils: Option<usize>,
+        notes: &mut Vec<String>,
+    ) {
+        let mut say = |count: usize, text: &str| {
+            if count > 0 {
+                let s = if count == 1 { "" } else { "s" };
+                notes.push(format!("{count} image acquisition{s}: {text}"));
+            }
+        };
+        say(
+            self.encoding,
+            "encoding_space_ref names no encoding; the only one was taken",
+        );
+        say(
+            self.centre,
+            "center_sample is not stated or outside the readout; the middle was assumed",
+        );
+        say(
+            self.discard,
+            "discard_pre and discard_post leave nothing of the readout and were ignored",
+        );
+        say(
+            self.directions,
+            "direction cosines are not orthonormal and were ignored",
+        );
+        say(
+            self.position,
+            "the position is not finite and was taken as the isocentre",
+        );
+        say(self.sample_time, "the dwell time is not a time and was ignored");
+        say(
+            self.no_points,
+            "trajectory_dimensions is stated and no trajectory is there",
+        );
+        let image = || acquisitions.iter().filter(|a| a.flags.is_image());
+        if image().next().is_some() && image().all(|a| a.read_dir == [0.0; 3] && a.slice_dir == [0.0; 3]) {
+            notes.push("no direction cosines: how the image lies in the patient is not known".into());
+        }
+        if let (Some(stated), Some(found)) = (header.coils, coils)
+            && stated != found
+        {
+            notes.push(format!(
+                "the header states {stated} receiver channels and the acquisitions have {found}; the latter hold"
+            ));
+        }
+        let mut last_columns = image()
+            .filter_map(|a| a.trajectory.as_ref())
+            .filter(|t| t.ncols() == 3);
+        if last_columns.clone().next().is_some()
+            && last_columns.all(|t| t.column(2).iter().all(|k| *k == 0.0))
+        {
+            notes.push("the third trajectory component is zero everywhere: the trajectory is planar".into());
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! A check that HDF5 itself lacks: its walk through a global heap, where strings and arrays of variable length lie, never
+//! ends when the free block of a damaged heap states a length of 0 (seen in HDF5 2.2.0, `H5HG__cache_heap_deserialize`).
+
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+
+use memchr::memmem;
+
+/// How a heap collection starts.
+const MAGIC: &[u8; 4] = b"GCOL";
+/// Read at a time.
+const STRETCH: usize = 4 << 20;
+/// The smallest collection, as HDF5 has it.
+const SMALLEST: u64 = 4096;
+
+/// The byte at which a heap lies that HDF5 would read for ever, if there is one. `start` is where the superblock is.
+pub(super) fn endless(file: &mut File, start: u64) -> io::Result<Option<u64>> {
+    let Some(width) = length_width(file, start)? else {
+        return Ok(None);
+    };
+    let finder = memmem::Finder::new(MAGIC);
+    let mut buffer = vec![0; STRETCH];
+    let mut offset = 0;
+    loop {
+        file.seek(SeekFrom::Start(offset))?;
+        let known = super::open::fill(file, &mut buffer)?;
+        for found in finder.find_iter(&buffer[..known]) {
+            let at = offset + found as u64;
+            if walks_for_ever(file, at, width)? {
+                return Ok(Some(at));
+            }
+        }
+        if known < buffer.len() {
+            return Ok(None);
+        }
+        // The magic may lie across the boundary.
+        offset += (known - (MAGIC.len() - 1)) as u64;
+    }
+}
+
+/// Bytes of a length field, from the superblock; none when HDF5 will refuse the file for it.
+fn length_width(file: &mut File, start: u64) -> io::Result<Option<u64>> {
+    let mut block = [0u8; 16];
+    file.seek(SeekFrom::Start(start))?;
+    if super::open::fill(file, &mut block)? < block.len() {
+        return Ok(None);
+    }
+    let width = match block[8] {
+        0 | 1 => block[14],
+        2 | 3 => block[10],
+        _ => return Ok(None),
+    };
+    Ok(matches!(width, 2 | 4 | 8).then_some(u64::from(width)))
+}
+
+/// Follows the blocks of the collection at `at` as HDF5 does.
+fn walks_for_ever(file: &mut File, at: u64, width: u64) -> io::Result<bool> {
+    let head = aligned(8 + width);
+    let Some(start) = read(file, at, head)? else {
+        return Ok(false);
+    };
+    let size = number(&start[8..], width);
+    if start[4] != 1 || size < SMALLEST {
+        return Ok(false);
+    }
+    let Some(end) = at.checked_add(size) else {
+        return Ok(false);
+    };
+    let mut place = at + head;
+    while place < end && end - place >= head {
+        let Some(block) = read(file, place, head)? else {
+            return Ok(false);
+        };
+        let index = u16::from_le_bytes([block[0], block[1]]);
+        let length = number(&block[8..], width);
+        let need = match index {
+            0 => length,
+            // The sum wraps as it does in C.
+            _ => head.wrapping_add(length.wrapping_add(7) / 8 * 8),
+        };
+        if need == 0 {
+            return Ok(true);
+        }
+        match place.checked_add(need) {
+            Some(next) if next <= end => place = next,
+            _ => return Ok(false),
+        }
+    }
+    Ok(false)
+}
+
+fn aligned(bytes: u64) -> u64 {
+    bytes.div_ceil(8) * 8
+}
+
+fn number(bytes: &[u8], width: u64) -> u64 {
+    bytes
+        .iter()
+        .take(width as usize)
+        .rev()
+        .fold(0, |value, byte| value << 8 | u64::from(*byte))
+}
+
+/// A few bytes at a place, none when the file ends before.
+fn read(file: &mut File, at: u64, count: u64) -> io::Result<Option<[u8; 16]>> {
+    let mut bytes = [0; 16];
+    file.seek(SeekFrom::Start(at))?;
+    match file.read_exact(&mut bytes[..count as usize]) {
+        Ok(()) => Ok(Some(bytes)),
+        Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => Ok(None),
+        Err(e) => Err(e),
+    }
+}

@@ -1,0 +1,26 @@
+//! Raw scans and images in ISMRMRD (MRD 1.x), the vendor-neutral format of MRI raw data
+//! (Inati et al., Magn Reson Med 77:411, 2017), stored in HDF5.
+//!
+//! A scan is a group with `xml` (the header) and `data` (one compound an acquisition: `head`, `traj`, `data`). Members
+//! are read by name, so that the order, packing and width of any version and any writer are understood. Everything that
+//! a file states is checked against what it holds before memory is asked for; what a reader had to assume is said in
+//! [`Scan::notes`](rayspin_mri::scan::Scan::notes).
+
+mod arrays;
+mod check;
+mod header_in;
+mod header_out;
+mod heap;
+mod images;
+mod layout;
+mod open;
+mod read;
+mod references;
+mod summary;
+mod write;
+mod xml;
+
+pub use images::{ImageKind, ImageOptions, write_images};
+pub use read::{Contents, ReadOptions, contents, read, read_with};
+pub use summary::summarise;
+pub use write::write;

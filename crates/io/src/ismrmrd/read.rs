@@ -1,0 +1,262 @@
+use std::path::Path;
+
+use hdf5::types::{FixedAscii, FixedUnicode, TypeDescriptor, VarLenAscii, VarLenUnicode};
+use hdf5::{Group, H5Type};
+use rayspin_core::Monitor;
+use rayspin_mri::scan::{Acquisition, Scan, ScanHeader};
+
+use super::arrays::Acquisitions;
+use super::check::{Checked, Repairs};
+use super::header_in;
+use super::layout::Head;
+use super::open::{find_group, open, reading};
+use super::references;
+use crate::error::{Error, Result};
+
+/// Samples are read in blocks of at most this many bytes and acquisitions.
+const BLOCK_BYTES: u64 = 16 << 20;
+const BLOCK_COUNT: usize = 256;
+
+/// Which scan to read and how much memory it may take.
+#[derive(Debug, Clone, Default)]
+pub struct ReadOptions {
+    /// The group that holds the scan; the only one there is when absent.
+    pub group: Option<String>,
+    /// Bytes that the scan may take in memory; any number when absent.
+    pub memory_limit: Option<u64>,
+}
+
+/// What a file holds, known before its samples are read.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Contents {
+    /// The group of the scan.
+    pub group: String,
+    /// The header.
+    pub header: ScanHeader,
+    /// How many acquisitions.
+    pub acquisitions: usize,
+    /// Bytes that [`read`] needs at its peak: the scan itself and one block.
+    pub memory_bytes: u64,
+}
+
+/// Reads the scan in `path`: every acquisition, in file order.
+///
+/// Memory: 8 bytes a sample and 4 a trajectory component, plus a block of about 32 MiB while reading ([`contents`]
+/// gives the number beforehand).
+///
+/// Errors name the file, the field, the expected and the found: not HDF5, cut short, no scan or several in it, no or a
+/// broken header, matrix sizes outside 1 … 65535, arrays whose length is not what the head states, image acquisitions
+/// that differ in their number of coils or hold a NaN or an infinity, trajectories of more than three dimensions, or
+/// encodings that the header lacks.
+pub fn read(path: impl AsRef<Path>) -> Result<Scan> {
+    read_with(path, &ReadOptions::default(), &Monitor::silent())
+}
+
+/// [`read`] with options; `monitor` can stop it between blocks.
+///
+/// Errors: as [`read`]; [`rayspin_core::Error::Memory`] when the scan does not fit the limit;
+/// [`rayspin_core::Error::Interrupted`].
+pub fn read_with(path: impl AsRef<Path>, options: &ReadOptions, monitor: &Monitor) -> Result<Scan> {
+    let path = path.as_ref();
+    let raw = Raw::open(path, options.group.as_deref())?;
+    if let Some(available) = options.memory_limit
+        && raw.memory_bytes() > available
+    {
+        let needed = raw.memory_bytes();
+        let what = "raw scan".to_owned();
+        let error = rayspin_core::Error::Memory {
+            what,
+            needed,
+            available,
+        };
+        return Err(Error::core(path, error));
+    }
+    raw.read(path, monitor)
+}
+
+/// What `path` holds; `group` as in [`ReadOptions`]. Reads the header and the heads, not the samples.
+///
+/// Errors: as [`read`], as far as they concern these.
+pub fn contents(path: impl AsRef<Path>, group: Option<&str>) -> Result<Contents> {
+    let raw = Raw::open(path.as_ref(), group)?;
+    Ok(Contents {
+        memory_bytes: raw.memory_bytes(),
+        acquisitions: raw.heads.len(),
+        group: raw.group,
+        header: raw.header,
+    })
+}
+
+/// A scan whose header and heads are read and whose samples are not.
+struct Raw<'a> {
+    group: String,
+    header: ScanHeader,
+    heads: Vec<Head>,
+    acquisitions: Acquisitions<'a>,
+    notes: Vec<String>,
+}
+
+impl<'a> Raw<'a> {
+    fn open(path: &'a Path, wanted: Option<&str>) -> Result<Self> {
+        let file = open(path)?;
+        let (group, scan) = find_group(&file, path, wanted)?;
+        let mut notes = Vec::new();
+        let xml = header_in::text(&xml_bytes(path, &scan)?, &mut notes);
+        let header = header_in::parse(path, xml, &mut notes)?;
+        let dataset = scan
+            .dataset("data")
+            .map_err(|e| reading(path, "opening data", &e))?;
+        let acquisitions = Acquisitions::new(path, dataset)?;
+        if !acquisitions.missing.is_empty() {
+            notes.push(format!(
+                "the acquisition heads lack {}; zero was assumed",
+                acquisitions.missing.join(", ")
+            ));
+        }
+        let heads = acquisitions.heads()?;
+        Ok(Self {
+            group,
+            header,
+            heads,
+            acquisitions,
+            notes,
+        })
+    }
+
+    fn memory_bytes(&self) -> u64 {
+        let each = std::mem::size_of::<Acquisition>() + std::mem::size_of::<Head>();
+        let arrays = self.heads.iter().fold(0u64, |sum, h| {
+            let numbers = 8 * u64::from(h.active_channels) + 4 * u64::from(h.trajectory_dimensions);
+            sum.saturating_add(numbers.saturating_mul(u64::from(h.number_of_samples)))
+        });
+        let largest = self.heads.iter().map(|h| self.acquisitions.stored(h)).max();
+        let block = 2 * largest.unwrap_or(0).max(BLOCK_BYTES);
+        arrays.saturating_add((each * self.heads.len()) as u64 + block)
+    }
+
+    fn read(self, path: &Path, monitor: &Monitor) -> Result<Scan> {
+        let Self {
+            header,
+            heads,
+            acquisitions: file,
+            mut notes,
+            ..
+        } = self;
+        let mut repairs = Repairs::default();
+        let mut checked = Vec::with_capacity(heads.len());
+        let mut coils: Option<(usize, u32)> = None;
+        for (index, head) in heads.iter().enumerate() {
+            checked.push(Checked::new(
+                path,
+                &header,
+                index,
+                head,
+                &mut coils,
+                &mut repairs,
+            )?);
+        }
+        let mut acquisitions = Vec::with_capacity(heads.len());
+        let mut start = 0;
+        while start < heads.len() {
+            monitor.check().map_err(|e| Error::core(path, e))?;
+            let mut end = start;
+            let mut bytes = 0;
+            while end < heads.len() && end - start < BLOCK_COUNT {
+                bytes += file.stored(&heads[end]);
+                if end > start && bytes > BLOCK_BYTES {
+                    break;
+                }
+                end += 1;
+            }
+            file.block(start..end, |index, points, samples| {
+                let head = &heads[index];
+                acquisitions.push(checked[index].acquisition(
+                    path,
+                    &header,
+                    head,
+                    points,
+                    samples,
+                    &mut repairs,
+                )?);
+                Ok(())
+            })?;
+            start = end;
+        }
+        repairs.say(&header, &acquisitions, coils.map(|(_, n)| n as usize), &mut notes);
+        Ok(Scan {
+            header,
+            acquisitions,
+            notes,
+        })
+    }
+}
+
+/// The bytes of the header, from a string of fixed or variable length.
+fn xml_bytes(path: &Path, group: &Group) -> Result<Vec<u8>> {
+    let fail = |e: hdf5::Error| reading(path, "the XML header", &e);
+    let dataset = group.dataset("xml").map_err(fail)?;
+    let shape = dataset.get_shape().map_err(fail)?;
+    // A product of hostile sizes may overflow, so it is not asked for.
+    if shape.iter().any(|n| *n != 1) {
+        return Err(Error::field(
+            path,
+            "xml",
+            "one string",
+            format!("shape {shape:?}"),
+        ));
+    }
+    let file_bytes = std::fs::metadata(dataset.filename())
+        .or_else(|_| std::fs::metadata(path))
+        .map_err(|e| Error::read(path, e))?
+        .len();
+    let variable = |dataset: &hdf5::Dataset| {
+        references::lengths(path, dataset, [0], |_, [length]| {
+            if u64::from(length) > file_bytes {
+                let expected = format!("at most the {file_bytes} bytes of the file");
+                return Err(Error::field(path, "xml", expected, format!("{length} bytes")));
+            }
+            Ok(())
+        })
+    };
+    let first = |missing| Error::field(path, "xml", "one string", missing);
+    fn only<T: H5Type>(dataset: &hdf5::Dataset) -> hdf5::Result<Option<T>> {
+        Ok(dataset.read_raw::<T>()?.into_iter().next())
+    }
+    /// A string of at most `N` bytes; the value stays on the heap.
+    fn fixed<T: H5Type>(dataset: &hdf5::Dataset, bytes: impl Fn(&T) -> &[u8]) -> hdf5::Result<Vec<u8>> {
+        let values = dataset.read_raw::<T>()?;
+        Ok(values.first().map(|v| bytes(v).to_vec()).unwrap_or_default())
+    }
+    const SMALL: usize = 1 << 16;
+    const LARGE: usize = 1 << 24;
+    let descriptor = dataset.dtype().and_then(|t| t.to_descriptor()).map_err(fail)?;
+    if matches!(
+        descriptor,
+        TypeDescriptor::VarLenAscii | TypeDescriptor::VarLenUnicode
+    ) {
+        variable(&dataset)?;
+    }
+    match descriptor {
+        TypeDescriptor::VarLenAscii => only::<VarLenAscii>(&dataset)
+            .map_err(fail)?
+            .map(|s| s.as_bytes().to_vec())
+            .ok_or_else(|| first("none")),
+        TypeDescriptor::VarLenUnicode => only::<VarLenUnicode>(&dataset)
+            .map_err(fail)?
+            .map(|s| s.as_bytes().to_vec())
+            .ok_or_else(|| first("none")),
+        TypeDescriptor::FixedAscii(n) if n <= SMALL => {
+            fixed::<FixedAscii<SMALL>>(&dataset, |s| s.as_bytes()).map_err(fail)
+        }
+        TypeDescriptor::FixedAscii(n) if n <= LARGE => {
+            fixed::<FixedAscii<LARGE>>(&dataset, |s| s.as_bytes()).map_err(fail)
+        }
+        TypeDescriptor::FixedUnicode(n) if n <= SMALL => {
+            fixed::<FixedUnicode<SMALL>>(&dataset, |s| s.as_bytes()).map_err(fail)
+        }
+        TypeDescriptor::FixedUnicode(n) if n <= LARGE => {
+            fixed::<FixedUnicode<LARGE>>(&dataset, |s| s.as_bytes()).map_err(fail)
+        }
+        other => Err(Error::field(path, "xml", "a string of at most 16 MiB", other)),
+    }
+}

@@ -1,0 +1,102 @@
+//! The lengths that variable-length members state, read before HDF5 sees them: it clears a buffer of the stated length
+//! before it looks at what is there, 16 GiB for a damaged one.
+
+use std::fs::File;
+use std::io::{Seek, SeekFrom};
+use std::path::Path;
+
+use hdf5::{Dataset, plist::dataset_create::Layout};
+
+use super::open::{fill, reading};
+use crate::error::{Error, Result};
+
+/// Bytes read at a time from a dataset that is not in chunks.
+const STRETCH: usize = 1 << 20;
+
+/// A stretch of elements that lie next to each other in the file.
+struct Piece {
+    first: u64,
+    address: u64,
+    bytes: u64,
+}
+
+/// Calls `check` with the index of each element of the one-dimensional `dataset` and the lengths that its
+/// variable-length members at the byte offsets `members` state.
+///
+/// Elements in compressed chunks (which carry checksums) and in the header of the dataset itself are passed over.
+pub(super) fn lengths<const N: usize>(
+    path: &Path,
+    dataset: &Dataset,
+    members: [usize; N],
+    mut check: impl FnMut(u64, [u32; N]) -> Result<()>,
+) -> Result<()> {
+    let fail = |e: hdf5::Error| reading(path, "where the data lie", &e);
+    let element = dataset.dtype().map_err(fail)?.size();
+    let count = dataset.get_shape().map_err(fail)?.iter().product::<usize>() as u64;
+    if element == 0 || members.iter().any(|at| at + 4 > element) {
+        return Ok(());
+    }
+    let name = dataset.filename();
+    let mut file = File::open(&name).map_err(|e| Error::open(&name, e))?;
+    for piece in pieces(dataset, element as u64, count).map_err(fail)? {
+        let mut index = piece.first;
+        let mut address = piece.address;
+        let mut left = (piece.bytes / element as u64).min(count.saturating_sub(index));
+        let most = (STRETCH / element).max(1) as u64;
+        let mut buffer = vec![0; element * most.min(left) as usize];
+        while left > 0 {
+            let now = most.min(left);
+            let bytes = &mut buffer[..element * now as usize];
+            file.seek(SeekFrom::Start(address))
+                .map_err(|e| Error::read(path, e))?;
+            let known = fill(&mut file, bytes).map_err(|e| Error::read(path, e))?;
+            for one in bytes[..known].chunks_exact(element) {
+                let stated = members.map(|at| {
+                    one[at..]
+                        .first_chunk::<4>()
+                        .map_or(0, |length| u32::from_le_bytes(*length))
+                });
+                check(index, stated)?;
+                index += 1;
+            }
+            if known < bytes.len() {
+                // HDF5 will say that the file is short.
+                return Ok(());
+            }
+            address += known as u64;
+            left -= now;
+        }
+    }
+    Ok(())
+}
+
+fn pieces(dataset: &Dataset, element: u64, count: u64) -> hdf5::Result<Vec<Piece>> {
+    let mut out = Vec::new();
+    match dataset.layout() {
+        Layout::Contiguous => {
+            if let Some(address) = dataset.offset() {
+                out.push(Piece {
+                    first: 0,
+                    address,
+                    bytes: element.saturating_mul(count),
+                });
+            }
+        }
+        Layout::Chunked => {
+            let filters = dataset.filters().len() as u32;
+            let none = 1u32.checked_shl(filters).map_or(u32::MAX, |bit| bit - 1);
+            dataset.chunks_visit(|chunk| {
+                if chunk.filter_mask & none == none {
+                    out.push(Piece {
+                        first: chunk.offset.first().copied().unwrap_or(0),
+                        address: chunk.addr,
+                        bytes: chunk.size,
+                    });
+                }
+                0
+            })?;
+        }
+        _ => {}
+    }
+    Ok(out)
+}

@@ -1,0 +1,396 @@
+//! Files that are broken, cut short or lie. Every one must end in an error or a scan; none may panic, hang or take memory
+//! that it does not have.
+
+use std::fs;
+use std::path::Path;
+
+use hdf5::H5Type;
+use hdf5::types::VarLenArray;
+use ndarray::Array2;
+use rand::RngExt;
+use rayspin_core::{C32, ErrorKind};
+use rayspin_io::Error;
+use rayspin_io::ismrmrd::{read, summarise, write};
+use rayspin_mri::scan::{Flags, Scan};
+
+use crate::layouts::{LeastHead, XML};
+use crate::make::{cartesian, readout, rng};
+use crate::real::data;
+
+/// Reads bytes as a file.
+fn read_bytes(folder: &Path, bytes: &[u8]) -> Result<Scan, Error> {
+    let path = folder.join("broken.h5");
+    fs::write(&path, bytes).unwrap();
+    let result = read(&path);
+    match &result {
+        Ok(scan) => drop(summarise(scan)),
+        Err(error) => {
+            let text = error.to_string();
+            assert!(text.contains("broken.h5") && !text.contains('\n'), "{text}");
+            assert_eq!(error.kind(), ErrorKind::Input, "{text}");
+        }
+    }
+    result
+}
+
+fn small() -> Vec<u8> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.h5");
+    let mut scan = cartesian(2, 5, 8);
+    scan.acquisitions[1] = readout(&mut rng(3), 2, 8, 2);
+    write(&path, &scan).unwrap();
+    fs::read(&path).unwrap()
+}
+
+#[test]
+fn files_cut_short_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut files = vec![small()];
+    files.extend(
+        ["cardiac_radial_12ch.h5", "spiral_jemris_1ch.h5"]
+            .iter()
+            .filter_map(|n| data(n))
+            .map(|p| fs::read(p).unwrap()),
+    );
+    for bytes in files {
+        for percent in (0..100).step_by(7).chain([99]) {
+            let end = bytes.len() * percent / 100;
+            let error = read_bytes(folder.path(), &bytes[..end]).unwrap_err();
+            if end > 4096 {
+                assert!(matches!(error, Error::Truncated { .. }), "{end}: {error}");
+            }
+        }
+        assert!(read_bytes(folder.path(), &bytes[..bytes.len() - 1]).is_err());
+    }
+}
+
+#[test]
+fn flipped_bits_do_no_harm() {
+    let folder = tempfile::tempdir().unwrap();
+    let bytes = small();
+    let rng = &mut rng(11);
+    let mut survived = 0;
+    for round in 0..600 {
+        let mut broken = bytes.clone();
+        for _ in 0..if round % 3 == 0 { 8 } else { 1 } {
+            let at = rng.random_range(0..broken.len());
+            broken[at] ^= 1 << rng.random_range(0..8);
+        }
+        survived += usize::from(read_bytes(folder.path(), &broken).is_ok());
+    }
+    // Most bytes are numbers or padding, so neither all nor none can fail.
+    assert!((1..600).contains(&survived), "{survived}");
+}
+
+#[test]
+fn overwritten_stretches_do_no_harm() {
+    let folder = tempfile::tempdir().unwrap();
+    let bytes = small();
+    let rng = &mut rng(12);
+    for _ in 0..300 {
+        let mut broken = bytes.clone();
+        let start = rng.random_range(8..broken.len());
+        let end = (start + rng.random_range(1..64)).min(broken.len());
+        let value = [0x00, 0xff, 0x7f, 0x80][rng.random_range(0..4)];
+        broken[start..end].fill(value);
+        let _ = read_bytes(folder.path(), &broken);
+    }
+}
+
+#[test]
+fn things_that_are_no_file_of_this_kind() {
+    let folder = tempfile::tempdir().unwrap();
+    let kinds: [(&[u8], &str); 6] = [
+        (b"", "empty"),
+        (b"MRI,1,2,3\n", "text"),
+        (b"\x93NUMPY\x01\x00v\x00", "NumPy"),
+        (b"\x1f\x8b\x08\x00", "gzip"),
+        (b"PK\x03\x04", "zip"),
+        (b"\x89HDF\r\n\x1a\n", "HDF5"),
+    ];
+    for (bytes, name) in kinds {
+        let error = read_bytes(folder.path(), bytes).unwrap_err();
+        assert!(error.to_string().contains(name), "{error}");
+    }
+    assert!(matches!(read(folder.path()), Err(Error::Open { .. })));
+    let absent = read(folder.path().join("absent.h5")).unwrap_err();
+    assert_eq!((absent.kind(), absent.hint().is_some()), (ErrorKind::Input, true));
+}
+
+/// Writes `scan` after a change that the writer lets pass, and reads it.
+fn altered(change: impl FnOnce(&mut Scan)) -> Result<Scan, Error> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.h5");
+    let mut scan = cartesian(2, 5, 8);
+    change(&mut scan);
+    write(&path, &scan).unwrap();
+    read(&path)
+}
+
+#[test]
+fn contents_that_make_no_scan_name_the_acquisition_and_the_field() {
+    let refuse = |change: &dyn Fn(&mut Scan), names: &[&str]| {
+        let error = altered(change).unwrap_err();
+        for name in names {
+            assert!(error.to_string().contains(name), "{name}: {error}");
+        }
+    };
+    refuse(
+        &|s| s.acquisitions[3].data[[1, 6]] = C32::new(0.0, f32::NAN),
+        &["acquisition 3", "coil 1, sample 6", "NaN"],
+    );
+    refuse(
+        &|s| s.acquisitions[0].data[[0, 0]] = C32::new(f32::INFINITY, 0.0),
+        &["acquisition 0", "inf"],
+    );
+    let spoiled = |value| {
+        move |s: &mut Scan| {
+            let mut points = Array2::zeros((8, 2));
+            points[[5, 1]] = value;
+            s.acquisitions[4].trajectory = Some(points);
+        }
+    };
+    refuse(
+        &spoiled(f32::NEG_INFINITY),
+        &["acquisition 4", "sample 5, component 1", "-inf"],
+    );
+    refuse(
+        &|s| s.acquisitions[2].data = Array2::zeros((3, 8)),
+        &[
+            "acquisition 2",
+            "active_channels",
+            "2, as acquisition 0 has",
+            "found 3",
+        ],
+    );
+    refuse(
+        &|s| s.acquisitions[2].data = Array2::zeros((2, 0)),
+        &["number_of_samples"],
+    );
+    refuse(
+        &|s| {
+            s.acquisitions
+                .iter_mut()
+                .for_each(|a| a.data = Array2::zeros((0, 8)))
+        },
+        &["acquisition 0", "active_channels"],
+    );
+}
+
+#[test]
+fn noise_and_dummies_may_differ() {
+    let scan = altered(|s| {
+        let noise = &mut s.acquisitions[0];
+        noise.flags = Flags::NOISE;
+        noise.data = Array2::from_elem((7, 33), C32::new(f32::NAN, 0.0));
+        let dummy = &mut s.acquisitions[1];
+        dummy.flags = Flags::DUMMY;
+        dummy.data = Array2::zeros((0, 0));
+    })
+    .unwrap();
+    assert_eq!(scan.acquisitions[0].data.dim(), (7, 33));
+    assert_eq!(scan.acquisitions[1].data.dim(), (0, 0));
+}
+
+#[test]
+fn nonsense_that_no_reconstruction_needs_is_repaired_with_a_note() {
+    let scan = altered(|s| {
+        s.acquisitions[0].centre_sample = 60_000;
+        s.acquisitions[1].read_dir = [9.0, 0.0, 0.0];
+        s.acquisitions[2].position = [f32::NAN; 3];
+        s.acquisitions[3].sample_time_us = -1.0;
+        (s.acquisitions[4].discard_pre, s.acquisitions[4].discard_post) = (5, 60_000);
+        s.header.coils = Some(9);
+    })
+    .unwrap();
+    let a = &scan.acquisitions;
+    assert_eq!(a[0].centre_sample, 4);
+    assert_eq!(a[1].phase_dir, [0.0; 3]);
+    assert_eq!((a[2].position, a[3].sample_time_us), ([0.0; 3], 0.0));
+    assert_eq!((a[4].discard_pre, a[4].discard_post), (0, 0));
+    assert_eq!(scan.notes.len(), 6, "{:#?}", scan.notes);
+}
+
+/// A head with the fields that can lie.
+#[derive(H5Type, Clone, Copy)]
+#[repr(C)]
+struct Liar {
+    number_of_samples: u32,
+    active_channels: u32,
+    trajectory_dimensions: u32,
+    encoding_space_ref: u32,
+    idx: LiarIndex,
+}
+
+#[derive(H5Type, Clone, Copy)]
+#[repr(C)]
+struct LiarIndex {
+    slice: u32,
+}
+
+#[derive(H5Type)]
+#[repr(C)]
+struct Lie {
+    head: Liar,
+    traj: VarLenArray<f32>,
+    data: VarLenArray<f32>,
+}
+
+fn lie(change: impl FnOnce(&mut Lie)) -> Result<Scan, Error> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.h5");
+    let file = hdf5::File::create(&path).unwrap();
+    let group = file.create_group("dataset").unwrap();
+    let xml = hdf5::types::VarLenAscii::from_ascii(XML).unwrap();
+    group
+        .new_dataset_builder()
+        .with_data(&[xml])
+        .create("xml")
+        .unwrap();
+    let mut row = Lie {
+        head: Liar {
+            number_of_samples: 4,
+            active_channels: 1,
+            trajectory_dimensions: 2,
+            encoding_space_ref: 0,
+            idx: LiarIndex { slice: 0 },
+        },
+        traj: VarLenArray::from_slice(&[0.5; 8]),
+        data: VarLenArray::from_slice(&[0.5; 8]),
+    };
+    change(&mut row);
+    group
+        .new_dataset_builder()
+        .with_data(&[row])
+        .create("data")
+        .unwrap();
+    drop((group, file));
+    read(&path)
+}
+
+#[test]
+fn heads_that_lie_about_their_arrays_are_refused() {
+    assert!(lie(|_| ()).is_ok());
+    let refuse = |change: &dyn Fn(&mut Lie), name: &str| {
+        let error = lie(change).unwrap_err();
+        assert!(error.to_string().contains(name), "{name}: {error}");
+    };
+    refuse(&|l| l.head.number_of_samples = 5, "data");
+    refuse(&|l| l.head.active_channels = 2, "data: expected 16 numbers");
+    refuse(&|l| l.head.number_of_samples = u32::MAX, "cut short");
+    refuse(
+        &|l| (l.head.number_of_samples, l.head.active_channels) = (u32::MAX, u32::MAX),
+        "cut short",
+    );
+    refuse(
+        &|l| (l.head.trajectory_dimensions, l.head.active_channels) = (u32::MAX, 0),
+        "cut short",
+    );
+    refuse(&|l| l.head.trajectory_dimensions = 4, "trajectory_dimensions");
+    refuse(&|l| l.head.trajectory_dimensions = 0, "traj");
+    refuse(
+        &|l| l.head.trajectory_dimensions = 1,
+        "traj: expected at most 4 numbers",
+    );
+    refuse(
+        &|l| l.data = VarLenArray::from_slice(&[]),
+        "data: expected 8 numbers",
+    );
+    refuse(
+        &|l| l.data = VarLenArray::from_slice(&[0.0; 9]),
+        "data: expected at most 8 numbers",
+    );
+    refuse(
+        &|l| l.traj = VarLenArray::from_slice(&[0.0; 7]),
+        "traj: expected 8 numbers",
+    );
+    refuse(&|l| l.head.idx.slice = 70_000, "idx.slice");
+    let scan = lie(|l| l.traj = VarLenArray::from_slice(&[])).unwrap();
+    assert!(scan.notes.iter().any(|n| n.contains("no trajectory is there")));
+    let scan = lie(|l| l.head.encoding_space_ref = 3).unwrap();
+    assert!(scan.notes.iter().any(|n| n.contains("encoding_space_ref")));
+}
+
+#[test]
+fn datasets_of_absurd_shape_or_type_are_refused() {
+    #[derive(H5Type)]
+    #[repr(C)]
+    struct NoData {
+        head: LeastHead,
+    }
+    #[derive(H5Type)]
+    #[repr(C)]
+    struct NoHead {
+        data: VarLenArray<f32>,
+    }
+    #[derive(H5Type)]
+    #[repr(C)]
+    struct BadTraj {
+        head: LeastHead,
+        traj: [f32; 2],
+        data: VarLenArray<f32>,
+    }
+    #[derive(H5Type)]
+    #[repr(C)]
+    struct BadHead {
+        head: NoSamples,
+        data: VarLenArray<f32>,
+    }
+    #[derive(H5Type, Clone, Copy)]
+    #[repr(C)]
+    struct NoSamples {
+        active_channels: u16,
+    }
+    let with = |make: &dyn Fn(&hdf5::Group)| {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.h5");
+        let file = hdf5::File::create(&path).unwrap();
+        let group = file.create_group("dataset").unwrap();
+        let xml = hdf5::types::VarLenAscii::from_ascii(XML).unwrap();
+        group
+            .new_dataset_builder()
+            .with_data(&[xml])
+            .create("xml")
+            .unwrap();
+        make(&group);
+        drop((group, file));
+        read(&path).unwrap_err().to_string()
+    };
+    let cases: [(&str, &dyn Fn(&hdf5::Group)); 9] = [
+        ("at least one acquisition", &|g| {
+            drop(g.new_dataset::<Lie>().shape((0..,)).create("data").unwrap())
+        }),
+        ("number of acquisitions", &|g| {
+            drop(
+                g.new_dataset::<Lie>()
+                    .chunk(8)
+                    .shape((1usize << 50..,))
+                    .create("data")
+                    .unwrap(),
+            );
+        }),
+        ("one dimension", &|g| {
+            drop(g.new_dataset::<Lie>().shape((2, 2)).create("data").unwrap())
+        }),
+        ("compound", &|g| {
+            drop(g.new_dataset::<f32>().shape(3).create("data").unwrap())
+        }),
+        ("no data", &|g| {
+            drop(g.new_dataset::<NoData>().shape(1).create("data").unwrap())
+        }),
+        ("no head", &|g| {
+            drop(g.new_dataset::<NoHead>().shape(1).create("data").unwrap())
+        }),
+        ("data.traj", &|g| {
+            drop(g.new_dataset::<BadTraj>().shape(1).create("data").unwrap())
+        }),
+        ("number_of_samples", &|g| {
+            drop(g.new_dataset::<BadHead>().shape(1).create("data").unwrap())
+        }),
+        ("data", &|g| drop(g.create_group("data").unwrap())),
+    ];
+    for (name, make) in cases {
+        let error = with(make);
+        assert!(error.contains(name), "{name}: {error}");
+    }
+}

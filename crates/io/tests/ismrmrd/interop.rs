@@ -1,0 +1,147 @@
+//! What ismrmrd-python writes is read, and what is written it reads. `RAYSPIN_PYTHON` names a Python that has ismrmrd and
+//! h5py; without it these tests say so and pass over.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use ndarray::Array3;
+use rayspin_core::{C32, Geometry, Image, TrajectoryUnits};
+use rayspin_io::ismrmrd::{ImageKind, ImageOptions, read, write, write_images};
+use rayspin_mri::scan::{Flags, TrajectoryKind};
+
+use crate::make::{cartesian, scan};
+
+fn python(script: &str, arguments: &[&Path]) -> bool {
+    let Some(python) = std::env::var_os("RAYSPIN_PYTHON") else {
+        println!("skipped: RAYSPIN_PYTHON is not set");
+        return false;
+    };
+    let script = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+        .join("../../tests/interop")
+        .join(script);
+    let output = Command::new(python)
+        .arg(&script)
+        .args(arguments)
+        .output()
+        .unwrap();
+    assert!(
+        output.status.success(),
+        "{} failed:\n{}{}",
+        script.display(),
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    );
+    true
+}
+
+/// The number that the script stores at a place (see `value` there).
+fn value(acquisition: usize, coil: usize, sample: usize) -> C32 {
+    C32::new(
+        (acquisition * 100 + coil * 10) as f32 + sample as f32 / 16.0,
+        -(sample as f32),
+    )
+}
+
+#[test]
+fn files_of_ismrmrd_python_are_read() {
+    let folder = tempfile::tempdir().unwrap();
+    if !python("ismrmrd_write.py", &[folder.path()]) {
+        return;
+    }
+    // Two encodings, two noise readouts, 3 slices × 2 repetitions × 6 lines, every other line reversed, no trajectory.
+    let scan = read(folder.path().join("epi.h5")).unwrap();
+    assert_eq!(scan.header.encodings.len(), 2);
+    assert_eq!(scan.header.encodings[0].trajectory, TrajectoryKind::Epi);
+    assert_eq!(scan.header.encodings[0].encoded.matrix, [16, 6, 1]);
+    assert_eq!(scan.header.encodings[0].recon.matrix, [8, 6, 1]);
+    assert_eq!(scan.header.encodings[0].acceleration, Some([2, 1]));
+    assert_eq!(scan.header.encodings[0].slice.unwrap().maximum, 2);
+    assert_eq!(scan.header.encodings[1].trajectory, TrajectoryKind::Cartesian);
+    assert_eq!(scan.header.coils, Some(4));
+    assert_eq!(scan.header.vendor.as_deref(), Some("Härte & Söhne"));
+    assert_eq!(scan.header.protocol.as_deref(), Some("ep2d <test>"));
+    assert_eq!(scan.header.patient_position.as_deref(), Some("HFS"));
+    assert_eq!(scan.header.field_strength_t, Some(2.5));
+    assert_eq!(scan.acquisitions.len(), 2 + 36);
+    for (index, a) in scan.acquisitions.iter().enumerate() {
+        let (coils, samples) = if index < 2 { (4, 32) } else { (4, 16) };
+        assert_eq!(a.data.dim(), (coils, samples));
+        assert_eq!(a.flags.contains(Flags::NOISE), index < 2);
+        assert_eq!(a.encoding, usize::from(index < 2));
+        assert!(a.trajectory.is_none());
+        for ((coil, sample), z) in a.data.indexed_iter() {
+            assert_eq!(*z, value(index, coil, sample));
+        }
+        if let Some(line) = index.checked_sub(2) {
+            assert_eq!(usize::from(a.counters.step_1), line % 6);
+            assert_eq!(usize::from(a.counters.slice), line / 6 % 3);
+            assert_eq!(usize::from(a.counters.repetition), line / 18);
+            assert_eq!(a.flags.contains(Flags::REVERSE), line % 2 == 1);
+            assert_eq!(a.slice_dir, [0.0, 0.0, 1.0]);
+            assert_eq!(a.position, [1.5, -2.5, 10.0 * (line / 6 % 3) as f32]);
+        }
+    }
+    // Spokes with a trajectory in 1/m, written one by one with h5py in an aligned layout without `traj` padding.
+    let scan = read(folder.path().join("radial.h5")).unwrap();
+    assert_eq!(
+        scan.header.trajectory_units,
+        Some(TrajectoryUnits::CyclesPerMetre)
+    );
+    assert_eq!(scan.acquisitions.len(), 5);
+    for (index, a) in scan.acquisitions.iter().enumerate() {
+        let points = a.trajectory.as_ref().unwrap();
+        assert_eq!(points.dim(), (12, 2));
+        assert_eq!(points[[7, 1]], index as f32 + 7.0 / 8.0);
+        assert_eq!(a.data[[1, 3]], value(index, 1, 3));
+    }
+    // No `traj` member at all.
+    let scan = read(folder.path().join("notraj.h5")).unwrap();
+    assert!(scan.acquisitions.iter().all(|a| a.trajectory.is_none()));
+    assert_eq!(scan.acquisitions[1].data[[1, 3]], value(1, 1, 3));
+}
+
+#[test]
+fn ismrmrd_python_reads_what_is_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut raw = cartesian(3, 6, 8);
+    for (index, a) in raw.acquisitions.iter_mut().enumerate() {
+        a.data = ndarray::Array2::from_shape_fn((3, 8), |(coil, sample)| value(index, coil, sample));
+        a.trajectory = Some(ndarray::Array2::from_shape_fn((8, 2), |(s, d)| {
+            (10 * index + s) as f32 + d as f32 / 4.0
+        }));
+        a.flags = Flags::bit(22);
+        a.centre_sample = 3;
+        a.position = [1.0, 2.0, 3.0];
+    }
+    raw.header.trajectory_units = Some(TrajectoryUnits::RadiansPerMetre);
+    raw.header.vendor = Some("Härte & Söhne".into());
+    raw.header.protocol = Some("no position".into());
+    raw.header.field_strength_t = Some(1.5);
+    raw.header.encodings[0].acceleration = Some([3, 2]);
+    write(folder.path().join("raw.h5"), &raw).unwrap();
+    for seed in 0..8 {
+        write(folder.path().join(format!("random_{seed}.h5")), &scan(100 + seed)).unwrap();
+    }
+    let values = Array3::from_shape_fn((2, 3, 5), |(z, y, x)| {
+        C32::new((z * 100 + y * 10 + x) as f32, 0.5)
+    });
+    let geometry = Geometry {
+        spacing_mm: [2.0, 3.0, 4.0],
+        position_mm: [5.0, 6.0, 7.0],
+        ..Geometry::default()
+    };
+    let image = Image::new(values.into_dyn(), geometry).unwrap();
+    let options = ImageOptions {
+        kind: ImageKind::Complex,
+        attributes: vec![("Method".into(), "CG <SENSE> é".into())],
+        ..ImageOptions::default()
+    };
+    write_images(folder.path().join("complex.h5"), &image, &options).unwrap();
+    write_images(
+        folder.path().join("magnitude.h5"),
+        &image,
+        &ImageOptions::default(),
+    )
+    .unwrap();
+    python("ismrmrd_read.py", &[folder.path()]);
+}
