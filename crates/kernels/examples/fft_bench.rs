@@ -1,6 +1,7 @@
-//! Times the FFT: one JSON line a problem and transform, milliseconds over repetitions.
+//! Times the FFT and the Toeplitz normal operator: one JSON line a problem and form, milliseconds over repetitions.
 //!
-//! `cargo run --release -p rayspin-kernels --example fft_bench -- [repetitions] [threads]`
+//! `cargo run --release -p rayspin-kernels --example fft_bench -- [repetitions] [threads] [form]`; forms are `plain`,
+//! `padded`, `cropped`, `centred`, `variant` (every row of the FFT's table) and `toeplitz` (every row of its table).
 
 use std::time::Instant;
 
@@ -8,7 +9,8 @@ use num_complex::Complex32;
 use rayspin_core::Result;
 use rayspin_device::{Array, Backend, Device};
 use rayspin_kernels::fft::cpu::{Direction, FftNd, Options, Region};
-use rayspin_kernels::fft::{Fft, Norm};
+use rayspin_kernels::fft::{self, Fft, Norm};
+use rayspin_kernels::toeplitz;
 
 const PROBLEMS: &[(usize, &[usize])] = &[
     (1, &[128, 128, 128]),
@@ -20,10 +22,12 @@ const PROBLEMS: &[(usize, &[usize])] = &[
 ];
 
 fn main() -> Result<()> {
-    let mut arguments = std::env::args().skip(1);
-    let mut number = |default: usize| arguments.next().and_then(|a| a.parse().ok()).unwrap_or(default);
-    let repetitions = number(9).max(1);
-    let device = Device::cpu_with_threads(number(rayspin_device::cpu::available_threads()))?;
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let number = |at: usize| arguments.get(at).and_then(|a| a.parse().ok());
+    let repetitions = number(0).unwrap_or(9).max(1);
+    let device = Device::cpu_with_threads(number(1).unwrap_or_else(rayspin_device::cpu::available_threads))?;
+    let form = arguments.get(2).map(String::as_str);
+    let chosen = |name: &str| form.is_none_or(|form| form == name);
     for &(batch, shape) in PROBLEMS {
         let len = batch * shape.iter().product::<usize>();
         let full: Vec<usize> = [&[batch][..], shape].concat();
@@ -48,13 +52,50 @@ fn main() -> Result<()> {
         let padded = options(Direction::Forward, Some(&region), None);
         let cropped = options(Direction::Inverse, None, Some(&region));
         for (name, options) in [("plain", forward), ("padded", padded), ("cropped", cropped)] {
-            report(name, batch, shape, repetitions, || {
-                engine.process_with(cpu, data.cpu_mut(), &options)
+            if chosen(name) {
+                report(name, batch, shape, repetitions, || {
+                    engine.process_with(cpu, data.cpu_mut(), &options)
+                })?;
+            }
+        }
+        if chosen("centred") {
+            report("centred", batch, shape, repetitions, || {
+                centred.forward(&mut data)
             })?;
         }
-        report("centred", batch, shape, repetitions, || {
-            centred.forward(&mut data)
-        })?;
+        // Variants do not scale: zeros stay finite, and take the same time.
+        data.fill(Complex32::new(0.0, 0.0));
+        for variant in fft::VARIANTS.iter().filter(|_| chosen("variant")) {
+            report(variant.name, batch, shape, repetitions, || {
+                (variant.launch)(cpu, &engine, data.cpu_mut(), Direction::Forward)
+            })?;
+        }
+    }
+    for &(batch, matrix) in TOEPLITZ.iter().filter(|_| chosen("toeplitz")) {
+        toeplitz_forms(&device, batch, matrix, repetitions)?;
+    }
+    Ok(())
+}
+
+const TOEPLITZ: &[(usize, &[usize])] = &[(1, &[128, 128, 128]), (12, &[256, 256])];
+
+/// A point spread function's kernel: its values do not matter to the time, its symmetry does.
+fn toeplitz_forms(device: &Device, batch: usize, matrix: &[usize], repetitions: usize) -> Result<()> {
+    let Backend::Cpu(cpu) = device.backend();
+    let doubled: Vec<usize> = matrix.iter().map(|n| 2 * n).collect();
+    let centre = doubled.iter().fold(0, |flat, n| flat * n + n / 2);
+    let mut q = vec![Complex32::new(0.0, 0.0); doubled.iter().product()];
+    q[centre] = Complex32::new(1.0, 0.0);
+    let x = vec![Complex32::new(1.0, -1.0); batch * matrix.iter().product::<usize>()];
+    let mut y = x.clone();
+    for variant in toeplitz::VARIANTS {
+        let problem = toeplitz::Problem {
+            matrix: matrix.to_vec(),
+            batch,
+        };
+        let apply = (variant.launch)(cpu, &problem, &q)?;
+        let name = format!("toeplitz {}", variant.name);
+        report(&name, batch, matrix, repetitions, || apply(cpu, &x, &mut y))?;
     }
     Ok(())
 }

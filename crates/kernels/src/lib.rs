@@ -6,10 +6,10 @@
 
 pub mod difference;
 pub mod fft;
+pub mod nudft;
 pub mod nufft;
 pub mod sensitivity;
 pub mod toeplitz;
-pub mod nudft;
 pub mod variant;
 pub mod vector;
 pub mod walsh;

@@ -6,7 +6,7 @@ use rayspin_core::Real;
 use rayspin_device::{Array, Backend, Cpu, Device};
 
 use super::cpu::{Direction, FftNd, Options, Region};
-use super::{Fft, Norm, reference};
+use super::{Fft, Norm, Problem, VARIANTS, reference};
 
 const SHAPES: &[&[usize]] = &[
     &[1],
@@ -98,6 +98,37 @@ fn double_precision_matches_the_formula() {
     transforms_match::<f64>(1e-14);
 }
 
+#[test]
+fn every_variant_matches_the_formula() {
+    for variant in VARIANTS {
+        for (case, &shape) in SHAPES.iter().enumerate() {
+            let batch = 2;
+            let len = shape.iter().product::<usize>();
+            let problem = Problem {
+                shape: shape.to_vec(),
+                batch,
+            };
+            assert_eq!((variant.refuses)(&problem), None);
+            assert!((variant.work)(&problem).bytes == (16 * len * batch) as f64);
+            let input = random::<f32>(batch * len, 50 + case as u64);
+            for direction in [Direction::Forward, Direction::Inverse] {
+                let expected = reference::dft(&widen(&input), shape, direction, false);
+                for device in devices() {
+                    let mut found = input.clone();
+                    let engine = FftNd::new(shape).unwrap();
+                    (variant.launch)(cpu(&device), &engine, &mut found, direction).unwrap();
+                    let error = relative_error(&found, &expected);
+                    assert!(
+                        error < variant.tolerance,
+                        "{} {shape:?}: {error:.1e}",
+                        variant.name
+                    );
+                }
+            }
+        }
+    }
+}
+
 /// Every combination of regions that the padded and cropped transforms of NUFFT and Toeplitz use, and ragged ones.
 #[test]
 fn pruned_transforms_read_and_write_their_regions_only() {
@@ -108,7 +139,7 @@ fn pruned_transforms_read_and_write_their_regions_only() {
         (&[12, 10], &[5, 4]),
         (&[9, 40], &[4, 21]),
         (&[8, 12, 36], &[4, 5, 18]),
-        (&[24, 16, 40], &[11, 8, 20]),
+        (&[18, 16, 20], &[9, 8, 11]),
         (&[5, 3, 1], &[1, 3, 1]),
     ];
     for (case, (shape, inner)) in cases.iter().enumerate() {
@@ -144,8 +175,13 @@ fn pruned_transforms_read_and_write_their_regions_only() {
                         padded[index] = Complex::ZERO;
                     }
                 }
-                for device in devices() {
-                    for centred in [false, true] {
+                for centred in [false, true] {
+                    let mut expected = reference::dft(&padded, shape, Direction::Inverse, centred);
+                    let mask = inside(wanted);
+                    let outside: Vec<usize> = (0..batch * len).filter(|&index| !mask[index]).collect();
+                    expected.iter_mut().for_each(|value| *value *= 0.25);
+                    outside.iter().for_each(|&index| expected[index] = Complex::ZERO);
+                    for device in devices() {
                         let options = Options {
                             nonzero: Some(nonzero),
                             wanted: Some(wanted),
@@ -155,14 +191,7 @@ fn pruned_transforms_read_and_write_their_regions_only() {
                         };
                         let mut found = found.clone();
                         engine.process_with(cpu(&device), &mut found, &options).unwrap();
-                        let mut expected = reference::dft(&padded, shape, Direction::Inverse, centred);
-                        for (index, inside) in inside(wanted).into_iter().enumerate() {
-                            expected[index] *= 0.25;
-                            if !inside {
-                                found[index] = Complex::ZERO;
-                                expected[index] = Complex::ZERO;
-                            }
-                        }
+                        outside.iter().for_each(|&index| found[index] = Complex::ZERO);
                         let error = relative_error(&found, &expected);
                         assert!(error < 1e-14, "{shape:?} {nonzero:?} -> {wanted:?}: {error:.1e}");
                     }

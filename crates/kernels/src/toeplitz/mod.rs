@@ -4,10 +4,13 @@ mod cpu;
 pub mod reference;
 #[cfg(test)]
 mod tests;
+mod variants;
 
 use num_complex::Complex;
 use rayspin_core::{Error, Real, Result, expect_shape, format_shape};
 use rayspin_device::{Array, Backend, Device};
+
+pub use variants::{Apply, Launch, Problem, VARIANTS};
 
 use crate::fft::{check_device, check_trailing};
 

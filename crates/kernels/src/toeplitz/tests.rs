@@ -3,9 +3,9 @@ use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 use rayspin_core::{Real, Trajectory};
-use rayspin_device::{Array, Device};
+use rayspin_device::{Array, Backend, Device};
 
-use super::{Toeplitz, reference};
+use super::{Problem, Toeplitz, VARIANTS, reference};
 
 const MATRICES: &[&[usize]] = &[
     &[1],
@@ -125,6 +125,37 @@ fn single_precision_matches_the_direct_sum() {
 #[test]
 fn double_precision_matches_the_direct_sum() {
     matches_the_direct_sum::<f64>(1e-13);
+}
+
+#[test]
+fn every_variant_matches_the_direct_sum() {
+    let device = Device::cpu_with_threads(2).unwrap();
+    let Backend::Cpu(cpu) = device.backend();
+    for variant in VARIANTS {
+        for (index, &matrix) in MATRICES.iter().enumerate() {
+            let mut case = case(matrix, 400 + index as u64);
+            let len: usize = matrix.iter().product();
+            let problem = Problem {
+                matrix: matrix.to_vec(),
+                batch: 2,
+            };
+            let x = random(&mut case.rng, 2 * len);
+            let expected: Vec<_> = x
+                .chunks_exact(len)
+                .flat_map(|x| reference::normal(x, matrix, &case.trajectory, &case.weights))
+                .collect();
+            let mut y = vec![Complex::new(f32::NAN, f32::NAN); 2 * len];
+            let apply = (variant.launch)(cpu, &problem, &narrow(&case.q)).unwrap();
+            apply(cpu, &narrow(&x), &mut y).unwrap();
+            let error = relative_error(&y, &expected);
+            assert!(
+                error < variant.tolerance,
+                "{} {matrix:?}: {error:.1e}",
+                variant.name
+            );
+            assert!((variant.work)(&problem).flops > 0.0);
+        }
+    }
 }
 
 #[test]

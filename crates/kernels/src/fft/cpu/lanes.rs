@@ -18,7 +18,7 @@ use super::line::COLUMNS;
 pub(crate) type Row<R> = [R; 2 * COLUMNS];
 
 /// Longest line that N-D transforms use it for: its rows fill half of a second-level cache.
-pub(crate) const LONGEST: usize = 4096;
+pub(crate) const LONGEST: usize = 2048;
 
 /// The order in which a transform takes or leaves frequencies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -188,12 +188,12 @@ fn butterflies<S: Simd, L: Lane, const RADIX: usize, const TIME: bool>(
     let len = V::<S, L>::LEN;
     let one = V::<S, L>::splat(simd, L::one());
     for (q, factors) in twiddles.chunks_exact(2 * (RADIX - 1)).enumerate() {
-        let mut factor = [(one, one); RADIX];
+        let mut factor = [[one; 2]; RADIX];
         for i in 1..RADIX {
-            factor[i] = (
+            factor[i] = [
                 V::<S, L>::splat(simd, factors[2 * i - 2]),
                 V::<S, L>::splat(simd, factors[2 * i - 1]),
-            );
+            ];
         }
         for block in rows.chunks_exact_mut(span * RADIX) {
             for v in (0..COLUMNS).step_by(len) {
@@ -222,10 +222,10 @@ fn butterflies<S: Simd, L: Lane, const RADIX: usize, const TIME: bool>(
 fn twiddle<S: Simd, L: Lane, const RADIX: usize>(
     re: &mut [V<S, L>; RADIX],
     im: &mut [V<S, L>; RADIX],
-    factor: &[(V<S, L>, V<S, L>); RADIX],
+    factor: &[[V<S, L>; 2]; RADIX],
 ) {
     for i in 1..RADIX {
-        let (wr, wi) = factor[i];
+        let [wr, wi] = factor[i];
         let (a, b) = (re[i], im[i]);
         re[i] = a.mul_add(wr, -(b * wi));
         im[i] = a.mul_add(wi, b * wr);
@@ -282,8 +282,8 @@ fn odd<S: Simd, L: Lane, const RADIX: usize, const HALF: usize>(
         std::array::from_fn(|j| (re[j + 1] - re[RADIX - 1 - j], im[j + 1] - im[RADIX - 1 - j]));
     let (re0, im0) = (re[0], im[0]);
     for (s, t) in sums {
-        re[0] = re[0] + s;
-        im[0] = im[0] + t;
+        re[0] += s;
+        im[0] += t;
     }
     for k in 1..=HALF {
         let (mut c, mut d) = (re0, im0);

@@ -7,8 +7,8 @@ use rayspin_core::Real;
 
 use super::lanes::{Row, join, split};
 
-/// Columns gathered at a time: 128 bytes of complex64, two cache lines a row.
-pub(crate) const COLUMNS: usize = 16;
+/// Columns worked on at a time: 256 bytes of complex64, four cache lines a row, which memory delivers better than two.
+pub(crate) const COLUMNS: usize = 32;
 
 /// `len` consecutive array indices that lie consecutively in the buffer too.
 #[derive(Debug, Clone, Copy)]
@@ -95,9 +95,9 @@ impl LineMap {
                         row.copy_from_slice(&rows.row(run.array + t + r)[column..column + COLUMNS]);
                         row
                     });
-                    for j in 0..COLUMNS {
-                        let start = j * pitch + run.buffer + t;
-                        buffer[start..start + TILE]
+                    for (j, line) in buffer.chunks_mut(pitch).take(COLUMNS).enumerate() {
+                        let start = run.buffer + t;
+                        line[start..start + TILE]
                             .copy_from_slice(&[tile[0][j], tile[1][j], tile[2][j], tile[3][j]]);
                     }
                     t += TILE;

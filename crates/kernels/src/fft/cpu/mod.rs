@@ -1,10 +1,11 @@
 //! The N-D FFT engine: 1-D transforms of `rustfft` along each axis, over all cores.
 //!
-//! Strided axes are transposed [`line::COLUMNS`] columns at a time into a cache-resident buffer and back. Trailing
-//! axes whose sub-array fits a core's second-level cache are transformed together, in one trip from memory.
+//! Along strided axes [`line::COLUMNS`] columns at a time are copied into a cache-resident buffer and transformed side by
+//! side ([`lanes`]), or transposed and transformed one by one where a length has large prime factors. Trailing axes whose sub-array fits a core's second-level cache are transformed together, in one trip from memory.
 
 pub(crate) mod lanes;
 pub(crate) mod line;
+pub(crate) mod lines;
 pub(crate) mod pass;
 mod region;
 
@@ -53,6 +54,22 @@ impl<R: Real> Options<'_, R> {
             centred: false,
         }
     }
+}
+
+/// Which of the engine's means a call uses; variants differ in it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Strategy {
+    /// One column a SIMD lane along strided axes, where the length suits.
+    pub(crate) lanes: bool,
+    /// Trailing axes that fit a core's cache together.
+    pub(crate) local: bool,
+}
+
+impl Strategy {
+    pub(crate) const BEST: Self = Self {
+        lanes: true,
+        local: true,
+    };
 }
 
 /// An N-D complex FFT of one shape, of any sizes: X\[k\] = Σ_j x\[j\] e^{∓i2π Σ_a j_a k_a / n_a}, not scaled.
@@ -108,6 +125,17 @@ impl<R: Real> FftNd<R> {
     /// Doubled in each of three axes, a zero-padded forward or a cropped inverse transform takes 7/12 of the full
     /// transform's flops. Errors: as [`FftNd::process`], or a region of another shape.
     pub fn process_with(&self, cpu: &Cpu, data: &mut [Complex<R>], options: &Options<'_, R>) -> Result<()> {
+        self.process_by(cpu, data, options, Strategy::BEST)
+    }
+
+    /// [`FftNd::process_with`] by a given way over the array.
+    pub(crate) fn process_by(
+        &self,
+        cpu: &Cpu,
+        data: &mut [Complex<R>],
+        options: &Options<'_, R>,
+        strategy: Strategy,
+    ) -> Result<()> {
         if !data.len().is_multiple_of(self.len()) {
             return Err(Error::value(
                 format!("FFT of {}", format_shape(&self.shape)),
@@ -123,7 +151,7 @@ impl<R: Real> FftNd<R> {
         if data.is_empty() {
             return Ok(());
         }
-        pass::Plan::new(self, options, data.len() / self.len(), cpu)?.run(cpu, data);
+        pass::Plan::new(self, options, data.len() / self.len(), cpu, strategy)?.run(cpu, data);
         Ok(())
     }
 

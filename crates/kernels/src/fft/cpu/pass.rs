@@ -8,7 +8,7 @@ use rayspin_device::cpu::simd::{Level, dispatch};
 
 use super::lanes::{Decimation, LaneFft, Row};
 use super::line::{COLUMNS, LineMap, Pieces, Rows, Whole, pitch};
-use super::{Direction, FftNd, Options, Region};
+use super::{Direction, FftNd, Options, Region, Strategy};
 
 /// Sub-arrays up to this many bytes stay in a core's second-level cache while all their axes are transformed.
 const LOCAL_BYTES: usize = 512 << 10;
@@ -184,7 +184,13 @@ pub(crate) struct Plan<R: Real> {
 }
 
 impl<R: Real> Plan<R> {
-    pub(crate) fn new(fft: &FftNd<R>, options: &Options<'_, R>, batch: usize, cpu: &Cpu) -> Result<Self> {
+    pub(crate) fn new(
+        fft: &FftNd<R>,
+        options: &Options<'_, R>,
+        batch: usize,
+        cpu: &Cpu,
+        strategy: Strategy,
+    ) -> Result<Self> {
         let threads = cpu.threads();
         let shape = fft.shape();
         let rank = shape.len();
@@ -210,6 +216,7 @@ impl<R: Real> Plan<R> {
 
         let size = |from: usize| -> usize { shape[from..].iter().product() };
         let first_local = (0..rank)
+            .filter(|_| strategy.local)
             .find(|&from| {
                 let bytes = size(from) * size_of::<Complex<R>>();
                 let chunks: usize = (0..from).map(|b| region(true).count(b)).product::<usize>() * batch;
@@ -225,7 +232,7 @@ impl<R: Real> Plan<R> {
             let shift = if options.centred { n / 2 } else { 0 };
             LinePass {
                 fft: Arc::clone(fft.line(axis, options.direction)),
-                lanes: fft.lanes(axis).cloned(),
+                lanes: fft.lanes(axis).filter(|_| strategy.lanes).cloned(),
                 direction: options.direction,
                 level: cpu.level(),
                 n,

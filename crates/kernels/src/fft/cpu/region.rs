@@ -48,8 +48,7 @@ impl Region {
 
     /// Every index.
     pub fn full(shape: &[usize]) -> Result<Self> {
-        #[allow(clippy::single_range_in_vec_init)]
-        Self::new(shape, shape.iter().map(|&n| vec![0..n]).collect())
+        Self::new(shape, shape.iter().map(|&n| one(0..n)).collect())
     }
 
     /// Positions −⌊m/2⌋ … m−⌊m/2⌋−1 modulo n along each axis, m = `inner[a]` ≤ n = `shape[a]`: where a centred array
@@ -60,9 +59,9 @@ impl Region {
             let negative = n - m / 2..n;
             let positive = 0..m - m / 2;
             if m == n {
-                vec![0..n]
+                one(0..n)
             } else if negative.is_empty() {
-                vec![positive]
+                one(positive)
             } else {
                 vec![positive, negative]
             }
@@ -75,9 +74,7 @@ impl Region {
         Self::check_inner(shape, inner)?;
         let axes = shape.iter().zip(inner).map(|(&n, &m)| {
             let start = n / 2 - m / 2;
-            #[allow(clippy::single_range_in_vec_init)]
-            let ranges = vec![start..start + m];
-            ranges
+            one(start..start + m)
         });
         Self::new(shape, axes.collect())
     }
@@ -124,4 +121,8 @@ impl Region {
         }
         flat
     }
+}
+
+fn one(range: Range<usize>) -> Vec<Range<usize>> {
+    std::iter::once(range).collect()
 }

@@ -255,18 +255,17 @@ impl<R: Real> Convolution<R> {
                 passes.enter.run(plane, scratch);
             }
         };
-        let leave =
-            |(fft, scratch): &mut (Vec<_>, Scratch<R>),
-             (index, (plane, y)): (usize, (&mut [Complex<R>], &mut [Complex<R>]))| {
-                if p1 > 1 {
-                    passes.leave.run(plane, scratch);
-                }
-                let rows = plane.chunks_exact_mut(p2).zip(y.chunks_exact_mut(n2));
-                for (row, (line, y)) in rows.enumerate() {
-                    last(Direction::Inverse).process_with_scratch(line, fft);
-                    ends.store(index * n1 + row, &line[..n2], y);
-                }
-            };
+        let leave = |(fft, scratch): &mut (Vec<_>, Scratch<R>),
+                     (index, (plane, y)): (usize, (Slice<'_, R>, Slice<'_, R>))| {
+            if p1 > 1 {
+                passes.leave.run(plane, scratch);
+            }
+            let rows = plane.chunks_exact_mut(p2).zip(y.chunks_exact_mut(n2));
+            for (row, (line, y)) in rows.enumerate() {
+                last(Direction::Inverse).process_with_scratch(line, fft);
+                ends.store(index * n1 + row, &line[..n2], y);
+            }
+        };
         let fused = Fused {
             convolution: self,
             level: passes.level,
@@ -298,6 +297,8 @@ impl<R: Real> Convolution<R> {
             .for_each_init(scratch, leave);
     }
 }
+
+type Slice<'a, R> = &'a mut [Complex<R>];
 
 /// What [`Convolution::convolve`] needs beside the plan; cheap to make, made once a call.
 struct Passes<R: Real> {
