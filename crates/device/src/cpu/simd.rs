@@ -3,6 +3,10 @@
 //! A kernel is a function over `S: Simd`, marked `#[inline(always)]`, called once inside [`dispatch!`] with the level of
 //! [`super::Cpu::level`]; everything it calls is inlined into a body compiled for that instruction set. Code that serves
 //! both precisions is generic over `T:` [`SimdReal`] and works on [`Lanes<S, T>`](Lanes).
+//!
+//! A closure inside a kernel is a function of its own: it needs `#[inline(always)]` too where it is an argument, and one
+//! given to a library function such as `std::array::from_fn` is compiled for the baseline instruction set, where every
+//! vector operation becomes a call. Write a loop.
 
 pub use fearless_simd::prelude;
 pub use fearless_simd::{Level, Simd, dispatch};
@@ -97,14 +101,13 @@ impl SimdReal for f64 {
 /// 1.2e-7 for f32 (1.6e-7 without fused multiply-add), 4e-16 for f64. Whole turns give exactly (0, 1). NaN for NaN and ±∞.
 #[inline(always)]
 pub fn sincos_2pi<S: Simd, T: SimdReal>(simd: S, x: Lanes<S, T>) -> (Lanes<S, T>, Lanes<S, T>) {
-    let splat = |value: T| Lanes::<S, T>::splat(simd, value);
+    let splat = Lanes::<S, T>::splat;
     let real = <T as Real>::from_f64;
-    let (one, two) = (real(1.0), real(2.0));
     let turn = x - x.round_ties_even();
     // Fold to |h| <= 1/4 by half a turn, which flips both signs.
-    let half = (turn * two).round_ties_even();
-    let h = half.mul_add(splat(real(-0.5)), turn);
-    let sign = (half * half).mul_add(splat(-two), splat(one));
+    let half = (turn + turn).round_ties_even();
+    let h = half.mul_add(splat(simd, real(-0.5)), turn);
+    let sign = (half * half).mul_add(splat(simd, real(-2.0)), splat(simd, real(1.0)));
     let u = h * h;
     let sin = polynomial(simd, T::SIN_2PI, u) * (h * sign);
     let cos = polynomial(simd, T::COS_2PI, u) * sign;

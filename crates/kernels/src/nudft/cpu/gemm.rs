@@ -47,11 +47,13 @@ fn product<S: Simd, T: SimdReal, const R: usize>(
     let zero = Lanes::<S, T>::splat(simd, <T as Real>::from_f64(0.0));
     let mut c = [[zero; ACROSS]; R];
     for (k, b) in b.chunks_exact(ACROSS * lanes).enumerate() {
-        let b: [_; ACROSS] =
-            std::array::from_fn(|v| Lanes::<S, T>::from_slice(simd, &b[v * lanes..(v + 1) * lanes]));
+        let mut vectors = [zero; ACROSS];
+        for (vector, b) in vectors.iter_mut().zip(b.chunks_exact(lanes)) {
+            *vector = Lanes::<S, T>::from_slice(simd, b);
+        }
         for (r, c) in c.iter_mut().enumerate() {
             let a = Lanes::<S, T>::splat(simd, a(k, r));
-            for (c, b) in c.iter_mut().zip(b) {
+            for (c, b) in c.iter_mut().zip(vectors) {
                 *c = a.mul_add(b, *c);
             }
         }

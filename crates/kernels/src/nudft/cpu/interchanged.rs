@@ -5,7 +5,7 @@ use rayon::prelude::*;
 use rayspin_core::{Real, Trajectory};
 use rayspin_device::Cpu;
 
-use super::{cis, reduced_turns};
+use super::{cis, reduced_turns, tables};
 use crate::nudft::grid::Grid;
 
 pub(crate) fn forward<T: Real>(
@@ -17,10 +17,10 @@ pub(crate) fn forward<T: Real>(
     samples: &mut [Complex<T>],
 ) {
     let points = grid.points();
+    let (k, x) = tables(trajectory, grid);
     gather(cpu, batch, samples, |m, sums| {
-        let k = grid.k(trajectory, m);
-        for voxel in 0..points {
-            let e = cis::<T>(-reduced_turns(k, grid.position(voxel)));
+        for (voxel, x) in x.iter().enumerate() {
+            let e = cis::<T>(-reduced_turns(k[m], *x));
             for (b, sum) in sums.iter_mut().enumerate() {
                 *sum += image[b * points + voxel] * e;
             }
@@ -37,10 +37,10 @@ pub(crate) fn adjoint<T: Real>(
     image: &mut [Complex<T>],
 ) {
     let count = trajectory.samples();
+    let (k, x) = tables(trajectory, grid);
     gather(cpu, batch, image, |voxel, sums| {
-        let x = grid.position(voxel);
-        for m in 0..count {
-            let e = cis::<T>(reduced_turns(grid.k(trajectory, m), x));
+        for (m, k) in k.iter().enumerate() {
+            let e = cis::<T>(reduced_turns(*k, x[voxel]));
             for (b, sum) in sums.iter_mut().enumerate() {
                 *sum += samples[b * count + m] * e;
             }

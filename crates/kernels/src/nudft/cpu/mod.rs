@@ -31,6 +31,13 @@ fn q_by_adjoint<T: Real>(
     Ok(())
 }
 
+/// k of every sample and the position of every point, z, y, x.
+fn tables(trajectory: &Trajectory, grid: &Grid) -> (Vec<[f64; 3]>, Vec<[f64; 3]>) {
+    let k = (0..trajectory.samples()).map(|m| grid.k(trajectory, m));
+    let x = (0..grid.points()).map(|i| grid.position(i));
+    (k.collect(), x.collect())
+}
+
 /// The phase 2πk·x in turns, reduced to a half turn either way.
 #[inline(always)]
 fn reduced_turns(k: [f64; 3], x: [f64; 3]) -> f64 {

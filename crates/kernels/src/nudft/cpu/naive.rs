@@ -4,7 +4,7 @@ use num_complex::Complex;
 use rayspin_core::{Real, Trajectory};
 use rayspin_device::Cpu;
 
-use super::{cis, reduced_turns};
+use super::{cis, reduced_turns, tables};
 use crate::nudft::grid::Grid;
 
 pub(crate) fn forward<T: Real>(
@@ -17,10 +17,10 @@ pub(crate) fn forward<T: Real>(
 ) {
     samples.fill(Complex::default());
     let count = trajectory.samples();
-    for voxel in 0..grid.points() {
-        let x = grid.position(voxel);
-        for m in 0..count {
-            let e = cis::<T>(-reduced_turns(grid.k(trajectory, m), x));
+    let (k, x) = tables(trajectory, grid);
+    for (voxel, x) in x.iter().enumerate() {
+        for (m, k) in k.iter().enumerate() {
+            let e = cis::<T>(-reduced_turns(*k, *x));
             for b in 0..batch {
                 samples[b * count + m] += image[b * grid.points() + voxel] * e;
             }
@@ -38,10 +38,10 @@ pub(crate) fn adjoint<T: Real>(
 ) {
     image.fill(Complex::default());
     let count = trajectory.samples();
-    for m in 0..count {
-        let k = grid.k(trajectory, m);
-        for voxel in 0..grid.points() {
-            let e = cis::<T>(reduced_turns(k, grid.position(voxel)));
+    let (k, x) = tables(trajectory, grid);
+    for (m, k) in k.iter().enumerate() {
+        for (voxel, x) in x.iter().enumerate() {
+            let e = cis::<T>(reduced_turns(*k, *x));
             for b in 0..batch {
                 image[b * grid.points() + voxel] += samples[b * count + m] * e;
             }

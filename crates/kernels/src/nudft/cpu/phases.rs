@@ -117,7 +117,10 @@ pub(super) fn by_sample<S: Simd>(
     let lanes = S::f64s::LEN;
     for (vector, steps) in steps.chunks_exact(lanes).enumerate() {
         let step = S::f64s::from_slice(simd, steps);
-        let low: [_; RUN] = std::array::from_fn(|l| cis(simd, step * l as f64));
+        let mut low = [(step, step); RUN];
+        for (l, low) in low.iter_mut().enumerate() {
+            *low = cis(simd, step * l as f64);
+        }
         for first in (0..count).step_by(RUN) {
             let high = cis(simd, step * (start + first as f64));
             for (l, low) in low.iter().enumerate().take(count - first) {

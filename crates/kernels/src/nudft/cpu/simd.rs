@@ -197,6 +197,8 @@ fn forward_sample<S: Simd, T: SimdReal>(
     let [z_axis, y_axis, x_axis] = &grid.axes;
     let [kz, ky, kx] = [0, 1, 2].map(|axis| prepared.k[axis][m]);
     let steps = Lanes::<S, T>::from_slice(simd, &prepared.steps[m * lanes..][..lanes]);
+    let firsts = (0..planes.width).step_by(lanes);
+    let firsts: Vec<f64> = firsts.map(|i| kx * x_axis.position(i)).collect();
     let zero = Lanes::<S, T>::splat(simd, T::zero());
     let (mut re, mut im) = ([0.0; 16], [0.0; 16]);
     let at = b * grid.rows() * planes.width;
@@ -207,8 +209,8 @@ fn forward_sample<S: Simd, T: SimdReal>(
         let zy = kz * z_axis.position(row / y_axis.count) + ky * y_axis.position(row % y_axis.count);
         let (mut sum_re, mut sum_im) = (zero, zero);
         let blocks = row_re.chunks_exact(lanes).zip(row_im.chunks_exact(lanes));
-        for (block, (rho_re, rho_im)) in blocks.enumerate() {
-            let turns = zy + kx * x_axis.position(block * lanes);
+        for ((rho_re, rho_im), first) in blocks.zip(&firsts) {
+            let turns = zy + first;
             let base = <T as Real>::from_f64(turns - turns.round_ties_even());
             let (sin, cos) = sincos_2pi::<S, T>(simd, steps + base);
             let rho_re = Lanes::<S, T>::from_slice(simd, rho_re);

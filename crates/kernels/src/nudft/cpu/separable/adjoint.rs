@@ -5,9 +5,9 @@ use rayspin_device::Cpu;
 use rayspin_device::cpu::simd::prelude::*;
 use rayspin_device::cpu::simd::{Lanes, Simd, SimdReal, complex_mul, dispatch};
 
-use super::{from_f64, to_f64, unit};
+use super::{Split, from_f64, to_f64, unit};
 use crate::nudft::cpu::gemm::{ACROSS, PARTS, ROWS, tile};
-use crate::nudft::cpu::phases::{Columns, Fold, by_column, by_sample, lanes, steps};
+use crate::nudft::cpu::phases::{Columns, Fold, by_column, lanes, steps};
 use crate::nudft::grid::Grid;
 
 /// Samples of a panel: what is summed in working precision before it joins a double-precision sum, and a multiple of
@@ -27,31 +27,6 @@ struct Panel<T> {
     z: Split<T>,
     /// d times the phase of the middle of x, `[batch][sample]`; zero past the last sample.
     d: Split<T>,
-}
-
-/// Real and imaginary parts apart, [`PANEL`] samples a row.
-#[derive(Clone)]
-struct Split<T> {
-    re: Vec<T>,
-    im: Vec<T>,
-}
-
-impl<T: SimdReal> Split<T> {
-    fn new(rows: usize) -> Self {
-        Self {
-            re: vec![T::zero(); rows * PANEL],
-            im: vec![T::zero(); rows * PANEL],
-        }
-    }
-
-    #[inline(always)]
-    fn load<S: Simd>(&self, simd: S, row: usize, m: usize) -> (Lanes<S, T>, Lanes<S, T>) {
-        let at = row * PANEL + m..row * PANEL + m + Lanes::<S, T>::LEN;
-        (
-            Lanes::<S, T>::from_slice(simd, &self.re[at.clone()]),
-            Lanes::<S, T>::from_slice(simd, &self.im[at]),
-        )
-    }
 }
 
 pub(super) fn adjoint<T: SimdReal>(
@@ -74,9 +49,9 @@ pub(super) fn adjoint<T: SimdReal>(
     let mut panels: Vec<Panel<T>> = (0..panels)
         .map(|_| Panel {
             columns: vec![T::zero(); width * PANEL],
-            y: Split::new(grid.axes[1].count),
-            z: Split::new(grid.axes[0].count),
-            d: Split::new(batch),
+            y: Split::new(grid.axes[1].count, PANEL),
+            z: Split::new(grid.axes[0].count, PANEL),
+            d: Split::new(batch, PANEL),
         })
         .collect();
     for first in (0..count).step_by(PANELS * PANEL) {
@@ -115,14 +90,8 @@ fn fill<S: Simd, T: SimdReal>(
         .axes
         .map(|axis| steps(&axis, trajectory, range.clone(), PANEL));
     by_column::<S, T>(simd, columns, &axis_steps[2], &mut panel.columns);
-    for (axis, out) in [(0, &mut panel.z), (1, &mut panel.y)] {
-        let (first, count) = (grid.axes[axis].first as f64, grid.axes[axis].count);
-        by_sample(simd, &axis_steps[axis], first, count, |j, m, re, im| {
-            let at = j * PANEL + m..j * PANEL + m + S::f64s::LEN;
-            T::store_f64s::<S>(re, &mut out.re[at.clone()]);
-            T::store_f64s::<S>(im, &mut out.im[at]);
-        });
-    }
+    panel.z.fill_phases(simd, &grid.axes[0], &axis_steps[0]);
+    panel.y.fill_phases(simd, &grid.axes[1], &axis_steps[1]);
     let count = trajectory.samples();
     for (i, m) in range.clone().enumerate() {
         let middle = unit(columns.axis.k(trajectory, m) * columns.centre());
@@ -175,8 +144,10 @@ fn sum_rows<S: Simd, T: SimdReal>(
             for (s, b) in panel.columns.chunks_exact(PANEL * strip).enumerate() {
                 tile::<S, T>(
                     simd,
+                    #[inline(always)]
                     |k, r| a[r][k],
                     b,
+                    #[inline(always)]
                     |r, c| {
                         let sums = &mut sums[r * width + s * strip..][..strip];
                         for (c, sums) in c.into_iter().zip(sums.chunks_exact_mut(Lanes::<S, T>::LEN)) {

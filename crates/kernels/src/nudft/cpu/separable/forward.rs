@@ -5,7 +5,7 @@ use rayspin_device::Cpu;
 use rayspin_device::cpu::simd::prelude::*;
 use rayspin_device::cpu::simd::{Lanes, Simd, SimdReal, complex_mul, dispatch};
 
-use super::{from_f64, unit};
+use super::{Split, from_f64, unit};
 use crate::nudft::cpu::gemm::{ACROSS, PARTS, ROWS, tile};
 use crate::nudft::cpu::phases::{Columns, Fold, by_sample, lanes, steps};
 use crate::nudft::grid::Grid;
@@ -107,23 +107,10 @@ fn sum_samples<S: Simd, T: SimdReal>(
         .axes
         .map(|axis| steps(&axis, job.trajectory, range.clone(), width));
     let x = column_phases::<S, T>(simd, columns, &axis_steps[2], strip);
-    let [z, y] = [0, 1].map(|axis| {
-        let (first, count) = (grid.axes[axis].first as f64, grid.axes[axis].count);
-        let mut out = (vec![T::zero(); count * width], vec![T::zero(); count * width]);
-        by_sample(simd, &axis_steps[axis], first, count, |j, m, re, im| {
-            let at = j * width + m..j * width + m + S::f64s::LEN;
-            T::store_f64s::<S>(re, &mut out.0[at.clone()]);
-            T::store_f64s::<S>(im, &mut out.1[at]);
-        });
-        out
-    });
-    let load = |(re, im): &(Vec<T>, Vec<T>), j: usize, m: usize| {
-        let at = j * width + m..j * width + m + lanes;
-        (
-            Lanes::<S, T>::from_slice(simd, &re[at.clone()]),
-            Lanes::<S, T>::from_slice(simd, &im[at]),
-        )
-    };
+    let mut z = Split::<T>::new(grid.axes[0].count, width);
+    let mut y = Split::<T>::new(grid.axes[1].count, width);
+    z.fill_phases(simd, &grid.axes[0], &axis_steps[0]);
+    y.fill_phases(simd, &grid.axes[1], &axis_steps[1]);
 
     let zero = Lanes::<S, T>::splat(simd, T::zero());
     let (rows, ny) = (grid.rows(), grid.axes[1].count);
@@ -154,7 +141,7 @@ fn sum_samples<S: Simd, T: SimdReal>(
                     let (mut sum_re, mut sum_im) = (zero, zero);
                     for row in first..end {
                         let (iz, iy) = (row % rows / ny, row % ny);
-                        let (p_re, p_im) = complex_mul::<S, T>(load(&z, iz, m), load(&y, iy, m));
+                        let (p_re, p_im) = complex_mul::<S, T>(z.load(simd, iz, m), y.load(simd, iy, m));
                         let (re, im) = (c[row - tile_rows.start][v], c[ROWS + row - tile_rows.start][v]);
                         sum_re = re.mul_add(p_re, im.mul_add(p_im, sum_re));
                         sum_im = im.mul_add(p_re, (-re).mul_add(p_im, sum_im));
@@ -182,15 +169,19 @@ fn sum_samples<S: Simd, T: SimdReal>(
 #[inline(always)]
 fn column_phases<S: Simd, T: SimdReal>(simd: S, columns: &Columns, steps: &[f64], strip: usize) -> Vec<T> {
     let mut x = vec![T::zero(); columns.len() * steps.len()];
-    by_sample(simd, steps, columns.start, columns.cos, |j, m, re, im| {
-        let mut store = |column: usize, values: S::f64s| {
-            let at = (m / strip * columns.len() + column) * strip + m % strip;
-            T::store_f64s::<S>(values, &mut x[at..at + S::f64s::LEN]);
-        };
-        store(j, re);
-        if let Some(sine) = columns.sine(j) {
-            store(sine, im);
-        }
-    });
+    by_sample(
+        simd,
+        steps,
+        columns.start,
+        columns.cos,
+        #[inline(always)]
+        |j, m, re, im| {
+            let at = m / strip * columns.len() * strip + m % strip;
+            T::store_f64s::<S>(re, &mut x[at + j * strip..][..S::f64s::LEN]);
+            if let Some(sine) = columns.sine(j) {
+                T::store_f64s::<S>(im, &mut x[at + sine * strip..][..S::f64s::LEN]);
+            }
+        },
+    );
     x
 }

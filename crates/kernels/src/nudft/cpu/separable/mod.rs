@@ -12,12 +12,13 @@ mod q;
 use num_complex::Complex;
 use rayspin_core::{Real, Trajectory};
 use rayspin_device::Cpu;
-use rayspin_device::cpu::simd::SimdReal;
+use rayspin_device::cpu::simd::prelude::*;
+use rayspin_device::cpu::simd::{Lanes, Simd, SimdReal};
 
-use super::phases::Fold;
+use super::phases::{Fold, by_sample};
 use super::q_by_adjoint;
 use crate::nudft::Launch;
-use crate::nudft::grid::Grid;
+use crate::nudft::grid::{Axis, Grid};
 
 /// Phases of x as complex numbers: 4 real multiply-adds a pair.
 pub(crate) fn plain<T: SimdReal>() -> Launch<T> {
@@ -51,6 +52,51 @@ pub(crate) fn mirrored<T: SimdReal>() -> Launch<T> {
             adjoint::adjoint(cpu, t, grid, batch, samples, image, Fold::Mirrored);
         },
         q: q::q,
+    }
+}
+
+/// Complex numbers `[row][sample]`, real and imaginary parts apart; a row is a whole number of vectors.
+struct Split<T> {
+    re: Vec<T>,
+    im: Vec<T>,
+    width: usize,
+}
+
+impl<T: SimdReal> Split<T> {
+    fn new(rows: usize, width: usize) -> Self {
+        Self {
+            re: vec![T::zero(); rows * width],
+            im: vec![T::zero(); rows * width],
+            width,
+        }
+    }
+
+    /// A vector of row `row` from sample `m` on.
+    #[inline(always)]
+    fn load<S: Simd>(&self, simd: S, row: usize, m: usize) -> (Lanes<S, T>, Lanes<S, T>) {
+        let at = row * self.width + m..row * self.width + m + Lanes::<S, T>::LEN;
+        (
+            Lanes::<S, T>::from_slice(simd, &self.re[at.clone()]),
+            Lanes::<S, T>::from_slice(simd, &self.im[at]),
+        )
+    }
+
+    /// Row j becomes the phases of point j of an axis, κ per sample in `steps`.
+    #[inline(always)]
+    fn fill_phases<S: Simd>(&mut self, simd: S, axis: &Axis, steps: &[f64]) {
+        let width = self.width;
+        by_sample(
+            simd,
+            steps,
+            axis.first as f64,
+            axis.count,
+            #[inline(always)]
+            |j, m, re, im| {
+                let at = j * width + m..j * width + m + S::f64s::LEN;
+                T::store_f64s::<S>(re, &mut self.re[at.clone()]);
+                T::store_f64s::<S>(im, &mut self.im[at]);
+            },
+        );
     }
 }
 
