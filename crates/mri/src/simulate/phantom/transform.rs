@@ -109,9 +109,14 @@ struct Prepared {
     centre: [f64; 3],
     /// Intensity times the semi-axes.
     weight: f64,
-    /// u(κ_j) and e^{+i2πκ_j·c}.
-    shifts: Vec<([f64; 3], C64)>,
+    /// u(κ_j), one list a component.
+    shifts: [Vec<f64>; 3],
+    /// e^{+i2πκ_j·c}.
+    factors: Vec<C64>,
 }
+
+/// Harmonics taken at once: enough for the square roots to be vectors, few enough for their lengths to stay in cache.
+const LANES: usize = 16;
 
 impl Evaluator {
     /// For a phantom and shifts in cycles per field of view (the third component is ignored in 2-D). Points up to |k| =
@@ -143,10 +148,17 @@ impl Evaluator {
             let u = apply(&part.axes, k);
             let turns: f64 = (0..3).map(|axis| k[axis] * part.centre[axis]).sum();
             let phase = C64::cis(-TAU * turns) * part.weight;
-            for (value, (shift, factor)) in out.iter_mut().zip(&part.shifts) {
-                let d: [f64; 3] = std::array::from_fn(|axis| u[axis] - shift[axis]);
-                let radius = (d[0] * d[0] + d[1] * d[1] + d[2] * d[2]).sqrt();
-                *value += phase * factor * self.radial.at(radius);
+            let [s0, s1, s2] = part.shifts.each_ref().map(|s| s.chunks(LANES));
+            let groups = out.chunks_mut(LANES).zip(part.factors.chunks(LANES));
+            for ((values, factors), ((s0, s1), s2)) in groups.zip(s0.zip(s1).zip(s2)) {
+                let mut radii = [0.0; LANES];
+                for (((radius, s0), s1), s2) in radii.iter_mut().zip(s0).zip(s1).zip(s2) {
+                    let d = [u[0] - s0, u[1] - s1, u[2] - s2];
+                    *radius = (d[0] * d[0] + d[1] * d[1] + d[2] * d[2]).sqrt();
+                }
+                for ((value, factor), radius) in values.iter_mut().zip(factors).zip(radii) {
+                    *value += phase * factor * self.radial.at(radius);
+                }
             }
         }
     }
@@ -166,15 +178,14 @@ impl Prepared {
         if dims == 2 {
             centre[2] = 0.0;
         }
-        let prepare = |kappa: &[f64; 3]| {
-            let turns: f64 = (0..3).map(|axis| kappa[axis] * centre[axis]).sum();
-            (apply(&axes, *kappa), C64::cis(TAU * turns))
-        };
+        let moved: Vec<[f64; 3]> = shifts.iter().map(|kappa| apply(&axes, *kappa)).collect();
+        let turns = |kappa: &[f64; 3]| (0..3).map(|axis| kappa[axis] * centre[axis]).sum::<f64>();
         Self {
             axes,
             centre,
             weight: part.intensity * a * b * if dims == 3 { c } else { 1.0 },
-            shifts: shifts.iter().map(prepare).collect(),
+            shifts: std::array::from_fn(|axis| moved.iter().map(|u| u[axis]).collect()),
+            factors: shifts.iter().map(|kappa| C64::cis(TAU * turns(kappa))).collect(),
         }
     }
 }

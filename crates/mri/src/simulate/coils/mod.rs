@@ -1,5 +1,9 @@
 //! Receive coils whose images keep a closed-form k-space.
 
+mod loops;
+#[cfg(test)]
+mod tests;
+
 use std::f64::consts::TAU;
 
 use ndarray::{Array2, Array4, ArrayView2};
@@ -7,16 +11,16 @@ use num_complex::Complex;
 use rayon::prelude::*;
 use rayspin_core::{C32, C64, Error, Result};
 
-use super::cholesky::{cholesky, solve};
 use super::phantom::{Evaluator, Phantom};
+use loops::{Loop, fit, fit_points, in_object, place_loops};
 
 /// c_n(x) = Σ_j w_{nj} e^{i2πκ_j·x}: coil sensitivities as low-order trigonometric polynomials.
 ///
 /// The k-space of a coil image is then a finite sum of shifted transforms of the object, exact at any k:
 /// ∫ c_n ρ e^{−i2πk·x} dx = Σ_j w_{nj} ρ̂(k − κ_j).
 ///
-/// The harmonics are κ = j/2 cycles per field of view with integer |j| ≤ 3 or 4: their period is two fields of view, so
-/// that nothing forces the two edges of the field to be equal. The weights are the least-squares fit to the Biot–Savart
+/// The harmonics are κ = j/2 cycles per field of view with integer j, |j|² ≤ 6 to 16: their period is two fields of view,
+/// so that nothing forces the two edges of the field to be equal. The weights are the least-squares fit to the Biot–Savart
 /// fields B_x − iB_y of circular loops around the object (the principle of reciprocity: Hoult & Richards, J Magn Reson
 /// 24:71, 1976). The polynomial *is* the sensitivity, in the samples as in [`CoilSensitivities::maps`];
 /// [`CoilSensitivities::fit_error`] only says how far it is from a loop's field. Positions are in fields of view.
@@ -32,17 +36,6 @@ pub struct CoilSensitivities {
 
 /// Harmonics per cycle per field of view: their common period in fields of view.
 const PERIOD: f64 = 2.0;
-/// Distance of the loops' centres from the axis, in fields of view: just outside the field's corners.
-const ARRAY_RADIUS: f64 = 0.72;
-/// Semi-axes of the ellipsoid that counts as the object for the fit's weights, its error and the scale.
-const OBJECT: [f64; 3] = [0.36, 0.47, 0.46];
-
-struct Loop {
-    centre: [f64; 3],
-    normal: [f64; 3],
-    radius: f64,
-}
-
 impl CoilSensitivities {
     /// One coil that sees everything alike: c = 1.
     pub fn uniform(dims: usize) -> Self {
@@ -70,12 +63,13 @@ impl CoilSensitivities {
             return Ok(Self::uniform(dims));
         }
         let order: i32 = if dims == 2 && coils > 8 { 4 } else { 3 };
+        let ball = if dims == 3 && coils <= 8 { 6 } else { order * order };
         let reach = |used: bool| if used { -order..=order } else { 0..=0 };
         let mut harmonics = Vec::new();
         for jz in reach(dims == 3) {
             for jy in reach(true) {
                 for jx in reach(true) {
-                    if jx * jx + jy * jy + jz * jz <= order * order {
+                    if jx * jx + jy * jy + jz * jz <= ball {
                         harmonics.push([jx, jy, jz].map(|j| f64::from(j) / PERIOD));
                     }
                 }
@@ -284,237 +278,4 @@ impl Sampler<'_> {
 
 fn wave(kappa: &[f64; 3], x: &[f64; 3]) -> C64 {
     C64::cis(TAU * (kappa[0] * x[0] + kappa[1] * x[1] + kappa[2] * x[2]))
-}
-
-fn in_object(x: &[f64; 3]) -> bool {
-    (0..3).map(|axis| (x[axis] / OBJECT[axis]).powi(2)).sum::<f64>() <= 1.0
-}
-
-/// A regular grid of n points an axis over the field of view.
-fn fit_points(dims: usize, n: usize) -> Vec<[f64; 3]> {
-    let at = |i: usize| (i as f64 + 0.5) / n as f64 - 0.5;
-    let deep = if dims == 3 { n } else { 1 };
-    (0..deep * n * n)
-        .map(|i| {
-            let z = if dims == 3 { at(i / (n * n)) } else { 0.0 };
-            [at(i % n), at(i / n % n), z]
-        })
-        .collect()
-}
-
-fn place_loops(dims: usize, coils: usize) -> Vec<Loop> {
-    let rings = if dims == 3 {
-        (coils as f64 / 4.0).sqrt().ceil().max(1.0) as usize
-    } else {
-        1
-    };
-    let mut loops = Vec::with_capacity(coils);
-    for ring in 0..rings {
-        let here = coils * (ring + 1) / rings - coils * ring / rings;
-        let turn = if ring % 2 == 1 { 0.5 } else { 0.0 };
-        let z = (ring as f64 + 0.5) / rings as f64 - 0.5;
-        // Neighbours overlap by a tenth; large arrays keep loops large enough to see the middle of the object.
-        let radius = 1.1 * ARRAY_RADIUS * (0.5 * TAU / here as f64).sin();
-        for place in 0..here {
-            let (sin, cos) = (TAU * (place as f64 + turn) / here as f64).sin_cos();
-            loops.push(Loop {
-                centre: [ARRAY_RADIUS * cos, ARRAY_RADIUS * sin, z],
-                normal: [cos, sin, 0.0],
-                radius: radius.clamp(0.3, 0.45),
-            });
-        }
-    }
-    loops
-}
-
-impl Loop {
-    /// B_x − iB_y at x by the law of Biot and Savart, ∮ dl × r/|r|³, without constants. The trapezoid rule on a circle
-    /// converges exponentially at any distance from the wire.
-    fn field(&self, x: &[f64; 3]) -> C64 {
-        const SEGMENTS: usize = 64;
-        let [nx, ny, _] = self.normal;
-        let mut b = [0.0; 2];
-        for segment in 0..SEGMENTS {
-            let (sin, cos) = (TAU * segment as f64 / SEGMENTS as f64).sin_cos();
-            // The loop's plane is spanned by z and by the tangent (−n_y, n_x, 0).
-            let wire = [
-                self.centre[0] - self.radius * cos * ny,
-                self.centre[1] + self.radius * cos * nx,
-                self.centre[2] + self.radius * sin,
-            ];
-            let dl = [sin * ny, -sin * nx, cos].map(|v| v * self.radius * TAU / SEGMENTS as f64);
-            let r = [x[0] - wire[0], x[1] - wire[1], x[2] - wire[2]];
-            let cube = (r[0] * r[0] + r[1] * r[1] + r[2] * r[2]).powf(1.5);
-            b[0] += (dl[1] * r[2] - dl[2] * r[1]) / cube;
-            b[1] += (dl[2] * r[0] - dl[0] * r[2]) / cube;
-        }
-        C64::new(b[0], -b[1])
-    }
-}
-
-/// Weights `[coil, harmonic]` that minimise Σ_x q(x)|Σ_j w_j e^{i2πκ_j·x} − B(x)|² + ε‖w‖², q = 1 in the object and 0.1
-/// in the rest of the field, so that maps stay sane where nothing is.
-fn fit(dims: usize, harmonics: &[[f64; 3]], loops: &[Loop]) -> Result<Array2<C64>> {
-    let count = harmonics.len();
-    let points = fit_points(dims, if dims == 2 { 33 } else { 13 });
-    let weight = |x: &[f64; 3]| if in_object(x) { 1.0 } else { 0.1 };
-    let design = Array2::from_shape_fn((points.len(), count), |(p, j)| wave(&harmonics[j], &points[p]));
-    let adjoint = Array2::from_shape_fn((count, points.len()), |(j, p)| {
-        design[[p, j]].conj() * weight(&points[p])
-    });
-    let mut gram = adjoint.dot(&design);
-    let trace: f64 = (0..count).map(|j| gram[[j, j]].re).sum();
-    for j in 0..count {
-        gram[[j, j]] += 1e-10 * trace / count as f64;
-    }
-    let factor = cholesky("normal matrix of the coil fit", gram.view())?;
-    let rows: Vec<Vec<C64>> = loops
-        .par_iter()
-        .map(|one| {
-            let field: Vec<C64> = points.iter().map(|x| one.field(x)).collect();
-            let mut row: Vec<C64> = adjoint
-                .rows()
-                .into_iter()
-                .map(|a| a.iter().zip(&field).map(|(a, f)| a * f).sum())
-                .collect();
-            solve(factor.view(), &mut row);
-            row
-        })
-        .collect();
-    Ok(Array2::from_shape_fn((loops.len(), count), |(coil, j)| {
-        rows[coil][j]
-    }))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::phantom::Contrast;
-    use super::super::phantom::tests::integrate;
-    use super::*;
-    use rand::{RngExt, SeedableRng};
-    use rand_chacha::ChaCha8Rng;
-
-    #[test]
-    fn coil_images_have_the_k_space_of_the_product() {
-        let mut rng = ChaCha8Rng::seed_from_u64(21);
-        let solid = Phantom::shepp_logan_3d(Contrast::Modified);
-        for (phantom, order, reach) in [
-            (Phantom::shepp_logan_2d(Contrast::Modified), 96, 30.0),
-            (Phantom::new(3, solid.parts()[1..3].to_vec()).unwrap(), 32, 4.0),
-        ] {
-            let dims = phantom.dims();
-            let coils = CoilSensitivities::loops(dims, 3).unwrap();
-            let k: [f64; 3] = std::array::from_fn(|axis| {
-                if axis < dims {
-                    rng.random_range(-reach..reach)
-                } else {
-                    0.0
-                }
-            });
-            let points = Array2::from_shape_fn((1, dims), |(_, axis)| k[axis]);
-            let samples = coils.sample(&phantom, points.view(), 7.0).unwrap();
-            for coil in 0..3 {
-                let expected = integrate(&phantom, order, |x| {
-                    coils.at(x)[coil] * C64::cis(-TAU * (k[0] * x[0] + k[1] * x[1] + k[2] * x[2]))
-                });
-                let found = samples[[coil, 0]] / 7.0;
-                assert!(
-                    (found - expected).norm() < 1e-11,
-                    "{dims}-D k {k:?}: {found} {expected}"
-                );
-            }
-        }
-    }
-
-    #[test]
-    fn the_fit_is_close_to_the_loops_and_scaled() {
-        for (dims, coils, bound) in [
-            (2, 4, 0.03),
-            (2, 8, 0.08),
-            (2, 16, 0.08),
-            (3, 4, 0.08),
-            (3, 8, 0.08),
-            (3, 16, 0.12),
-            (3, 32, 0.12),
-        ] {
-            let set = CoilSensitivities::loops(dims, coils).unwrap();
-            println!(
-                "{dims}-D {coils} coils: {} harmonics, fit error {:.4}",
-                set.harmonics().len(),
-                set.fit_error()
-            );
-            assert_eq!(set.coils(), coils);
-            assert!(set.fit_error() < bound, "{dims} {coils} {}", set.fit_error());
-            let n = if dims == 3 { 12 } else { 32 };
-            let maps = set.maps([if dims == 3 { n } else { 1 }, n, n]);
-            let rss = maps
-                .mapv(|c| c.norm_sqr())
-                .sum_axis(ndarray::Axis(0))
-                .mapv(f32::sqrt);
-            // Sensitivities stay of order one in the whole field, corners included.
-            assert!(
-                rss.iter().all(|v| *v > 0.15 && *v < 12.0),
-                "{:?}",
-                rss.iter()
-                    .copied()
-                    .fold((9f32, 0f32), |m, v| (m.0.min(v), m.1.max(v)))
-            );
-        }
-    }
-
-    #[test]
-    fn maps_and_slices_are_the_polynomial() {
-        let set = CoilSensitivities::loops(3, 6).unwrap();
-        let shape = [5, 4, 7];
-        let maps = set.maps(shape);
-        for ((coil, iz, iy, ix), value) in maps.indexed_iter() {
-            let x = [
-                (ix as f64 - 3.0) / 7.0,
-                (iy as f64 - 2.0) / 4.0,
-                (iz as f64 - 2.0) / 5.0,
-            ];
-            let expected = set.at(x)[coil];
-            let found = C64::new(f64::from(value.re), f64::from(value.im));
-            assert!((found - expected).norm() < 1e-6);
-            let plane = set.slice(x[2]).at([x[0], x[1], 0.0])[coil];
-            assert!((plane - expected).norm() < 1e-12);
-        }
-    }
-
-    #[test]
-    fn loops_follow_biot_and_savart_on_their_axis() {
-        // On the axis of a loop of radius a, at distance h: B = 2πa²/(a² + h²)^{3/2}.
-        let one = Loop {
-            centre: [0.7, 0.0, 0.0],
-            normal: [1.0, 0.0, 0.0],
-            radius: 0.3,
-        };
-        for x in [0.0, 0.3, 0.65] {
-            let h: f64 = 0.7 - x;
-            let expected = TAU * 0.09 / (0.09 + h * h).powf(1.5);
-            let field = one.field(&[x, 0.0, 0.0]);
-            assert!(
-                (field.re.abs() - expected).abs() < 1e-12 && field.im.abs() < 1e-12,
-                "{field} {expected}"
-            );
-        }
-    }
-
-    #[test]
-    fn bad_requests_are_refused() {
-        assert!(CoilSensitivities::loops(2, 0).is_err());
-        assert!(CoilSensitivities::loops(2, 257).is_err());
-        assert!(CoilSensitivities::loops(1, 4).is_err());
-        let set = CoilSensitivities::uniform(2);
-        let phantom = Phantom::shepp_logan_2d(Contrast::Modified);
-        assert!(set.sample(&phantom, Array2::zeros((4, 3)).view(), 1.0).is_err());
-        assert!(
-            set.sample(
-                &Phantom::shepp_logan_3d(Contrast::Modified),
-                Array2::zeros((4, 2)).view(),
-                1.0
-            )
-            .is_err()
-        );
-    }
 }
