@@ -1,4 +1,6 @@
 //! MRI scans: simulation, coil sensitivities and reconstruction.
 
+pub mod maps;
+pub mod recon;
 pub mod scan;
 pub mod simulate;

@@ -1,0 +1,326 @@
+//! The command line: one definition gives the parser, the help texts and the shell completions.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
+
+pub(crate) mod simulate;
+
+/// Raw MRI scans into images, on every core of this machine.
+#[derive(Debug, Parser)]
+#[command(name = "rayspin", version, propagate_version = true, max_term_width = 110)]
+#[command(after_help = "\
+Examples:
+  rayspin demo                                              a tour in under a minute
+  rayspin simulate mri --trajectory spiral --coils 8 -o scan.h5 --truth truth.nii.gz
+  rayspin recon mri scan.h5 -o image.nii.gz -o image.png --method cg-sense
+  rayspin metrics image.nii.gz truth.nii.gz --fit
+  rayspin info scan.h5
+
+Exit codes: 0 done, 1 the run failed, 2 the input or an option is wrong, 130 interrupted.")]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) common: Common,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// Options of every command.
+#[derive(Debug, Args)]
+pub(crate) struct Common {
+    /// Print results and errors only
+    #[arg(long, short, global = true)]
+    pub(crate) quiet: bool,
+    /// Threads to compute with [default: every core]
+    #[arg(long, global = true, value_name = "N")]
+    pub(crate) threads: Option<usize>,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Simulate two scans, reconstruct them, and show the images on a page
+    Demo(Demo),
+    /// Make scans whose truth is known
+    #[command(subcommand)]
+    Simulate(Simulate),
+    /// Reconstruct images from raw scans
+    #[command(subcommand)]
+    Recon(Recon),
+    /// Compare an image with a reference
+    Metrics(Metrics),
+    /// Convert between image formats
+    Convert(Convert),
+    /// Describe this machine, or a file
+    Info(Info),
+    /// Print a completion script for a shell
+    Completions(Completions),
+}
+
+/// `rayspin demo`
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Example:
+  rayspin demo --out my-demo        pictures, run records and my-demo/index.html")]
+pub(crate) struct Demo {
+    /// Folder for everything the demo writes
+    #[arg(long, short, value_name = "FOLDER", default_value = "rayspin-demo", value_hint = ValueHint::DirPath)]
+    pub(crate) out: PathBuf,
+    /// Seed of the simulated noise
+    #[arg(long, default_value_t = 1)]
+    pub(crate) seed: u64,
+}
+
+/// `rayspin simulate`
+#[derive(Debug, Subcommand)]
+pub(crate) enum Simulate {
+    /// An MRI scan of the Shepp–Logan phantom, from closed-form k-space
+    Mri(Box<simulate::Mri>),
+}
+
+/// `rayspin recon`
+#[derive(Debug, Subcommand)]
+pub(crate) enum Recon {
+    /// An MRI scan
+    Mri(Box<ReconMri>),
+}
+
+/// How an image is made of samples.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum MethodArg {
+    /// Inverse FFT of the grid, coil by coil
+    Cartesian,
+    /// Density-compensated adjoint NUFFT, coil by coil
+    Gridding,
+    /// Regularised least squares by conjugate gradients, coil by coil
+    Ls,
+    /// Regularised least squares of one image seen by all coils
+    CgSense,
+}
+
+/// How coils are combined.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum CombineArg {
+    /// Root of the sum of squares (magnitude only)
+    Rss,
+    /// Weighted by sensitivity maps (keeps the phase)
+    Maps,
+}
+
+/// The penalty's operator.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum RegulariserArg {
+    /// No penalty
+    None,
+    /// Size of the image
+    Identity,
+    /// Finite differences
+    Differences,
+}
+
+/// Density compensation of gridding.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum DensityArg {
+    /// Iteration of Pipe and Menon, for any trajectory
+    PipeMenon,
+    /// The ramp of straight spokes through the centre
+    Radial,
+}
+
+/// `rayspin recon mri`
+#[derive(Debug, Args)]
+#[command(after_help = "\
+SCAN is ISMRMRD (.h5), or a grid of k-space as BART .cfl, .npy or .npz ([coil, z, y, x]). The image's format follows
+its name: .nii .nii.gz .cfl .npy .png .h5 (ISMRMRD images).
+
+Examples:
+  rayspin recon mri scan.h5 -o image.nii.gz                      method by what the scan is
+  rayspin recon mri scan.h5 -o image.png --method gridding
+  rayspin recon mri scan.h5 -o image.nii.gz -o image.png --method cg-sense --lambda 1e-3 -W differences
+  rayspin recon mri kspace.cfl -o image.nii.gz --maps maps.cfl
+  rayspin recon mri scan.h5 -o image.nii.gz --reference truth.nii.gz   quality in the run record")]
+pub(crate) struct ReconMri {
+    /// The raw scan
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub(crate) scan: PathBuf,
+    /// Image to write; repeat for several formats
+    #[arg(long = "output", short, value_name = "IMAGE", required = true, value_hint = ValueHint::FilePath)]
+    pub(crate) outputs: Vec<PathBuf>,
+    /// How the image is made [default: cartesian for a full grid, cg-sense for several coils, else ls]
+    #[arg(long, short, value_enum)]
+    pub(crate) method: Option<MethodArg>,
+    /// How coil images become one, for every method but cg-sense
+    #[arg(long, value_enum, default_value = "rss")]
+    pub(crate) combine: CombineArg,
+    /// Weight of the penalty, relative to the largest eigenvalue of the normal operator
+    #[arg(long, short, default_value_t = 1e-3, allow_negative_numbers = true)]
+    pub(crate) lambda: f64,
+    /// What the penalty keeps small
+    #[arg(long, short = 'W', value_enum, default_value = "identity")]
+    pub(crate) regulariser: RegulariserArg,
+    /// Iterations of conjugate gradients at most
+    #[arg(long, short, default_value_t = 30)]
+    pub(crate) iterations: usize,
+    /// Relative residual at which they end
+    #[arg(long, default_value_t = 1e-5, allow_negative_numbers = true)]
+    pub(crate) tolerance: f64,
+    /// Relative error of the NUFFT
+    #[arg(long, default_value_t = 1e-4, allow_negative_numbers = true)]
+    pub(crate) epsilon: f64,
+    /// Density compensation of gridding
+    #[arg(long, value_enum, default_value = "pipe-menon")]
+    pub(crate) density: DensityArg,
+    /// Sensitivity maps [coil, z, y, x] (.cfl, .npy) instead of estimated ones
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) maps: Option<PathBuf>,
+    /// Write the sensitivity maps that were used
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) save_maps: Option<PathBuf>,
+    /// Width of the k-space centre that maps are estimated from [default: 24]
+    #[arg(long, value_name = "LINES")]
+    pub(crate) calibration: Option<usize>,
+    /// Trajectory of a .cfl or .npy scan: BART [3, readout, spoke], or .npy [sample, dim]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) traj: Option<PathBuf>,
+    /// Units of the trajectory instead of those stated or found by range: cycles/fov, cycles/voxel, radians/voxel,
+    /// cycles/m, radians/m
+    #[arg(long, value_name = "UNITS")]
+    pub(crate) traj_units: Option<String>,
+    /// Matrix to reconstruct instead of the header's
+    #[arg(long, value_name = "X,Y[,Z]")]
+    pub(crate) matrix: Option<String>,
+    /// Field of view in mm of a scan without a header
+    #[arg(long, value_name = "X,Y[,Z]")]
+    pub(crate) fov: Option<String>,
+    /// Group of an HDF5 file that holds several scans
+    #[arg(long, value_name = "NAME")]
+    pub(crate) dataset: Option<String>,
+    /// Encoding to reconstruct
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) encoding: usize,
+    /// Only this slice
+    #[arg(long, value_name = "N")]
+    pub(crate) slice: Option<u16>,
+    /// Only this repetition
+    #[arg(long, value_name = "N")]
+    pub(crate) repetition: Option<u16>,
+    /// Contrast (echo) to reconstruct
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) contrast: u16,
+    /// Cardiac phase to reconstruct
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) phase: u16,
+    /// Set to reconstruct
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) set: u16,
+    /// Image to compare with: quality goes to the run record and the screen
+    #[arg(long, value_name = "IMAGE", value_hint = ValueHint::FilePath)]
+    pub(crate) reference: Option<PathBuf>,
+    /// Run record [default: the first image's name with .json]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) record: Option<PathBuf>,
+    /// Write no run record
+    #[arg(long, conflicts_with = "record")]
+    pub(crate) no_record: bool,
+}
+
+/// `rayspin metrics`
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  rayspin metrics image.nii.gz truth.nii.gz
+  rayspin metrics image.nii.gz truth.nii.gz --fit --magnitude --json")]
+pub(crate) struct Metrics {
+    /// The image to judge
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub(crate) image: PathBuf,
+    /// What it should be
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub(crate) reference: PathBuf,
+    /// Compare magnitudes
+    #[arg(long)]
+    pub(crate) magnitude: bool,
+    /// Fit a scale factor first (complex, or real with --magnitude)
+    #[arg(long)]
+    pub(crate) fit: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// `rayspin convert`
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Formats by name: .nii .nii.gz .cfl .npy .png .h5 (ISMRMRD images); also read: .npz, and raw ISMRMRD scans to ISMRMRD.
+
+Examples:
+  rayspin convert image.nii.gz image.png --slice 20
+  rayspin convert volume.nii.gz volume.png --montage
+  rayspin convert image.npy image.nii.gz")]
+pub(crate) struct Convert {
+    /// File to read
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub(crate) from: PathBuf,
+    /// File to write
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub(crate) to: PathBuf,
+    /// PNG: this slice [default: the middle one]
+    #[arg(long, value_name = "N", conflicts_with = "montage")]
+    pub(crate) slice: Option<usize>,
+    /// PNG: all slices side by side
+    #[arg(long)]
+    pub(crate) montage: bool,
+    /// PNG: grey values from LOW (black) to HIGH (white) [default: 0 to the 99.5th percentile]
+    #[arg(long, value_name = "LOW,HIGH", allow_hyphen_values = true)]
+    pub(crate) window: Option<String>,
+}
+
+/// `rayspin info`
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  rayspin info                 this machine
+  rayspin info scan.h5         what a file holds
+  rayspin info scan.h5 --json")]
+pub(crate) struct Info {
+    /// File to describe; none: this machine
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub(crate) file: Option<PathBuf>,
+    /// Group of an HDF5 file that holds several scans
+    #[arg(long, value_name = "NAME")]
+    pub(crate) dataset: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// `rayspin completions`
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  rayspin completions bash > ~/.local/share/bash-completion/completions/rayspin
+  rayspin completions zsh > ~/.zfunc/_rayspin")]
+pub(crate) struct Completions {
+    /// The shell
+    pub(crate) shell: clap_complete::Shell,
+}
+
+/// Parses `A,B` or `A,B,C` of positive numbers, naming the option in the error.
+pub(crate) fn numbers<T: std::str::FromStr>(
+    option: &str,
+    text: &str,
+    counts: &[usize],
+) -> anyhow::Result<Vec<T>> {
+    let parsed: Result<Vec<T>, _> = text.split([',', 'x']).map(|part| part.trim().parse()).collect();
+    match parsed {
+        Ok(values) if counts.contains(&values.len()) => Ok(values),
+        _ => {
+            let wanted: Vec<_> = counts.iter().map(ToString::to_string).collect();
+            Err(crate::failure::BadInput::new(format!(
+                "{option}: expected {} numbers separated by commas, found '{text}'",
+                wanted.join(" or ")
+            ))
+            .into())
+        }
+    }
+}

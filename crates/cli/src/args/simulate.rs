@@ -1,0 +1,138 @@
+//! `rayspin simulate mri`
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum, ValueHint};
+
+/// How k-space is filled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum TrajectoryArg {
+    /// Every line of the grid, or every R-th with --acceleration
+    Cartesian,
+    /// Random lines of the grid with a minimum distance and a full centre
+    Poisson,
+    /// Spokes
+    Radial,
+    /// Spirals from the centre outward
+    Spiral,
+    /// Echo-planar trains, sampled during the ramps too
+    Epi,
+    /// Spokes in three dimensions
+    Kooshball,
+    /// Spokes in plane, Cartesian along z
+    StackOfStars,
+    /// Spirals in plane, Cartesian along z
+    StackOfSpirals,
+    /// Points drawn uniformly from the k-space box
+    Random,
+}
+
+/// Order of spokes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum AnglesArg {
+    /// Evenly spread
+    Uniform,
+    /// Golden angle (golden means in three dimensions), running on over repetitions
+    Golden,
+}
+
+/// Intensities of the phantom.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ContrastArg {
+    /// Shepp and Logan's own, with features of 1 %
+    Standard,
+    /// Raised so that every feature is visible
+    Modified,
+}
+
+/// `rayspin simulate mri`
+#[derive(Debug, Args)]
+#[command(after_help = "\
+The phantom's k-space and the coils are known in closed form: no sample comes from a raster. The scan is written as
+ISMRMRD; the truth as an image (.nii.gz, .npy, .cfl, .png) when --truth names one.
+
+Examples:
+  rayspin simulate mri -o scan.h5 --truth truth.nii.gz
+  rayspin simulate mri -o spiral.h5 --trajectory spiral --shots 16 --coils 8 --snr 50 --truth truth.nii.gz
+  rayspin simulate mri -o under.h5 --trajectory poisson --acceleration 6 --calibration 24 --noise-readouts 8 --snr 30
+  rayspin simulate mri -o ball.h5 --dims 3 --matrix 64,64,64 --trajectory kooshball --shots 4000 --coils 4")]
+pub(crate) struct Mri {
+    /// Scan to write (ISMRMRD .h5)
+    #[arg(long = "output", short, value_name = "SCAN", value_hint = ValueHint::FilePath)]
+    pub(crate) output: PathBuf,
+    /// Write the object's voxel means
+    #[arg(long, value_name = "IMAGE", value_hint = ValueHint::FilePath)]
+    pub(crate) truth: Option<PathBuf>,
+    /// Write the coil sensitivities [coil, z, y, x] (.cfl, .npy)
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) maps: Option<PathBuf>,
+    /// 2 for slices, 3 for a volume [default: 3 for kooshball and stacks, else 2]
+    #[arg(long, value_name = "N")]
+    pub(crate) dims: Option<usize>,
+    /// Voxels; in 2-D the third number is the number of slices [default: 256,256 or 64,64,64]
+    #[arg(long, value_name = "X,Y[,Z]")]
+    pub(crate) matrix: Option<String>,
+    /// Field of view in mm [default: 220 along each axis, slices of 5]
+    #[arg(long, value_name = "X,Y[,Z]")]
+    pub(crate) fov: Option<String>,
+    /// How k-space is filled
+    #[arg(long, short, value_enum, default_value = "cartesian")]
+    pub(crate) trajectory: TrajectoryArg,
+    /// Spokes, interleaves, trains or readouts, per partition in stacks [default: enough to sample fully; 1 train]
+    #[arg(long, value_name = "N")]
+    pub(crate) shots: Option<usize>,
+    /// Samples of each random readout
+    #[arg(long, value_name = "N", default_value_t = 256)]
+    pub(crate) samples: usize,
+    /// Order of spokes
+    #[arg(long, value_enum, default_value = "uniform")]
+    pub(crate) angles: AnglesArg,
+    /// Cartesian: keep every R-th line along y (and z); Poisson disc: lines of the full grid per line kept
+    #[arg(long, value_name = "R[,RZ]")]
+    pub(crate) acceleration: Option<String>,
+    /// Width of the fully sampled centre of undersampled grids
+    #[arg(long, value_name = "LINES", default_value_t = 24)]
+    pub(crate) calibration: usize,
+    /// Poisson disc: growth of the distance between lines towards the edge
+    #[arg(long, default_value_t = 2.0)]
+    pub(crate) density_slope: f64,
+    /// Receive coils; one is uniform
+    #[arg(long, default_value_t = 8)]
+    pub(crate) coils: usize,
+    /// Signal-to-noise ratio of the fully sampled image; none: no noise
+    #[arg(long, allow_negative_numbers = true)]
+    pub(crate) snr: Option<f64>,
+    /// Correlation of the noise of neighbouring coils
+    #[arg(long, value_name = "R", requires = "snr", allow_negative_numbers = true)]
+    pub(crate) noise_correlation: Option<f64>,
+    /// Readouts of noise alone before the scan
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) noise_readouts: usize,
+    /// Repetitions in time
+    #[arg(long, default_value_t = 1)]
+    pub(crate) repetitions: usize,
+    /// Samples per cycle per field of view along lines and spokes
+    #[arg(long, default_value_t = 1)]
+    pub(crate) oversampling: usize,
+    /// Intensities of the phantom
+    #[arg(long, value_enum, default_value = "modified")]
+    pub(crate) contrast: ContrastArg,
+    /// Largest gradient in mT/m
+    #[arg(long, value_name = "MT/M", default_value_t = 40.0)]
+    pub(crate) gradient: f64,
+    /// Largest slew rate in T/m/s
+    #[arg(long, value_name = "T/M/S", default_value_t = 150.0)]
+    pub(crate) slew: f64,
+    /// Time between samples in µs
+    #[arg(long, value_name = "US", default_value_t = 4.0)]
+    pub(crate) dwell: f64,
+    /// Seed of noise and random patterns
+    #[arg(long, default_value_t = 0)]
+    pub(crate) seed: u64,
+    /// Run record [default: the scan's name with .json]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) record: Option<PathBuf>,
+    /// Write no run record
+    #[arg(long, conflicts_with = "record")]
+    pub(crate) no_record: bool,
+}

@@ -1,0 +1,138 @@
+//! `rayspin info`
+
+use std::path::Path;
+
+use anyhow::Result;
+use rayspin::core::Monitor;
+use rayspin::device::cpu;
+use rayspin::io::{self, Format, ismrmrd};
+use rayspin::report::number;
+
+use crate::Context;
+use crate::args::Info;
+
+/// Describes this machine or a file.
+pub(crate) fn run(context: &Context, args: &Info) -> Result<()> {
+    let rows = match &args.file {
+        None => machine(context),
+        Some(path) => file(path, args.dataset.as_deref())?,
+    };
+    if args.json {
+        let map: serde_json::Map<_, _> = rows
+            .into_iter()
+            .map(|(name, value)| (name, serde_json::Value::String(value)))
+            .collect();
+        println!("{}", serde_json::to_string_pretty(&map)?);
+        return Ok(());
+    }
+    let width = rows
+        .iter()
+        .map(|(name, _)| name.chars().count())
+        .max()
+        .unwrap_or(0);
+    for (name, value) in rows {
+        println!("{name:width$}  {value}");
+    }
+    Ok(())
+}
+
+type Rows = Vec<(String, String)>;
+
+fn row(rows: &mut Rows, name: &str, value: impl ToString) {
+    rows.push((name.to_owned(), value.to_string()));
+}
+
+fn machine(context: &Context) -> Rows {
+    let mut rows = Rows::new();
+    row(&mut rows, "rayspin", env!("CARGO_PKG_VERSION"));
+    row(&mut rows, "processor", cpu::model_name());
+    row(&mut rows, "threads", context.threads());
+    row(&mut rows, "instruction set", context.simd_name());
+    if let Some((total, available)) = cpu::memory() {
+        row(
+            &mut rows,
+            "memory",
+            format!("{}, {} available", number::bytes(total), number::bytes(available)),
+        );
+    }
+    row(
+        &mut rows,
+        "system",
+        format!("{} {}", std::env::consts::OS, std::env::consts::ARCH),
+    );
+    rows
+}
+
+fn file(path: &Path, dataset: Option<&str>) -> Result<Rows> {
+    let mut rows = Rows::new();
+    row(&mut rows, "file", path.display());
+    let format = io::detect(path)?;
+    row(&mut rows, "format", format);
+    match format {
+        Format::Hdf5 => {
+            let options = ismrmrd::ReadOptions {
+                group: dataset.map(str::to_owned),
+                memory_limit: None,
+            };
+            let scan = ismrmrd::read_with(path, &options, &Monitor::silent())?;
+            rows.extend(ismrmrd::summarise(&scan));
+            let mut notes = scan.notes.clone();
+            if let Ok(index) = scan.frames() {
+                row(&mut rows, "images", index.labels().count());
+                if let Some(label) = index.labels().next() {
+                    // What assembling the first image would assume is worth knowing before a long run.
+                    if let Err(error) = index.assemble(label, &Default::default(), &mut notes) {
+                        notes.push(format!("the first image cannot be assembled: {error}"));
+                    }
+                }
+            }
+            for note in notes {
+                row(&mut rows, "note", note);
+            }
+        }
+        Format::Cfl => {
+            let dims = io::cfl::read_dims(path)?;
+            let used = dims.iter().rposition(|&d| d > 1).map_or(1, |last| last + 1);
+            for (dim, size) in dims.iter().enumerate().take(used) {
+                row(&mut rows, io::cfl::dim::NAMES[dim], size);
+            }
+        }
+        Format::Npy => {
+            let description = io::npy::describe(path)?;
+            row(&mut rows, "shape", format!("{:?}", description.shape));
+            row(&mut rows, "type", description.descr);
+        }
+        Format::Npz => {
+            for name in io::npy::npz_names(path)? {
+                row(&mut rows, "array", name);
+            }
+        }
+        _ => {
+            let file = io::read_image(path, &io::ReadOptions::default())?;
+            let image = &file.image;
+            let g = image.geometry();
+            row(
+                &mut rows,
+                "shape",
+                format!(
+                    "{:?} (repetition, z, y, x; leading ones left out)",
+                    image.data().shape()
+                ),
+            );
+            row(&mut rows, "voxel", format!("{:?} mm (x, y, z)", g.spacing_mm));
+            row(&mut rows, "centre", format!("{:?} mm (LPS)", g.position_mm));
+            row(&mut rows, "x axis", format!("{:?}", g.read_dir));
+            row(&mut rows, "y axis", format!("{:?}", g.phase_dir));
+            row(&mut rows, "z axis", format!("{:?}", g.slice_dir));
+            let magnitude = image.magnitude();
+            let (low, high) = magnitude
+                .iter()
+                .fold((f32::MAX, f32::MIN), |(l, h), &v| (l.min(v), h.max(v)));
+            row(&mut rows, "magnitude", format!("{low} to {high}"));
+            for note in file.notes {
+                row(&mut rows, "note", note);
+            }
+        }
+    }
+    Ok(rows)
+}

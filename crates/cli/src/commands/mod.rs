@@ -1,0 +1,9 @@
+//! One module a command.
+
+pub(crate) mod convert;
+pub(crate) mod demo;
+pub(crate) mod files;
+pub(crate) mod info;
+pub(crate) mod metrics;
+pub(crate) mod recon;
+pub(crate) mod simulate;

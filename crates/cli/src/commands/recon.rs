@@ -1,0 +1,407 @@
+//! `rayspin recon mri`
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result};
+use rayspin::core::{Image, Monitor, TrajectoryUnits};
+use rayspin::imaging::metrics::{CompareOptions, Quality, ScaleFit, compare};
+use rayspin::io::{self, ScanFile, ScanOptions};
+use rayspin::mri::recon::{
+    Combine, Density, Method, ReconOptions, Reconstructor, Regulariser, ScanImage, Selection,
+    reconstruct_scan,
+};
+use rayspin::mri::scan::{Frame, FrameOptions, Samples, Scan};
+use rayspin::report::RunRecorder;
+
+use super::files;
+use crate::Context;
+use crate::args::{CombineArg, DensityArg, MethodArg, ReconMri, RegulariserArg, numbers};
+use crate::failure::BadInput;
+
+/// Reconstructs a scan, writes the images and the run record.
+pub(crate) fn run(context: &Context, args: &ReconMri) -> Result<()> {
+    for output in &args.outputs {
+        files::check_output(output, &files::IMAGE_FORMATS)?;
+    }
+    for output in args.record.iter().chain(&args.save_maps) {
+        files::check_writable(output)?;
+    }
+    let mut recorder = files::recorder(context);
+    let monitor = Monitor::new(&context.console, None);
+    let mut options = options(args)?;
+    options.validate()?;
+    let scan_options = scan_options(args)?;
+
+    recorder.stage("read");
+    let source = monitor.stage("read", 0, || io::read_scan(&args.scan, &scan_options, &monitor))?;
+    if let Some(path) = &args.maps {
+        options.maps = Some(read_maps(path)?);
+    }
+    let reference = args
+        .reference
+        .as_deref()
+        .map(|p| io::read_image(p, &io::ReadOptions::default()))
+        .transpose()?;
+    for input in [
+        Some(&args.scan),
+        args.maps.as_ref(),
+        args.reference.as_ref(),
+        args.traj.as_ref(),
+    ]
+    .into_iter()
+    .flatten()
+    {
+        for file in files::parts(input) {
+            recorder
+                .input(&file)
+                .with_context(|| format!("hashing {}", file.display()))?;
+        }
+    }
+
+    recorder.stage("reconstruct");
+    let selection = selection(args);
+    let frame_options = FrameOptions {
+        units: scan_options.units,
+        matrix: scan_options.matrix,
+    };
+    options.method = match args.method {
+        Some(method) => method_of(method),
+        None => {
+            let method = default_method(&source, &selection, &frame_options)?;
+            monitor.note(&format!(
+                "method: {} (--method chooses another)",
+                method_name(method)
+            ));
+            method
+        }
+    };
+    let result = reconstruct(context, source, &selection, &frame_options, &options, &monitor)
+        .with_context(|| format!("{}", args.scan.display()))?;
+    files::record_stages(&mut recorder, &monitor);
+    for note in &result.notes {
+        monitor.note(note);
+        recorder.note(note.as_str());
+    }
+
+    recorder.stage("write");
+    let mut written = Vec::new();
+    for output in &args.outputs {
+        for note in files::write_image(output, &result.image)? {
+            recorder.note(format!("{}: {note}", output.display()));
+        }
+        written.extend(files::parts(output));
+    }
+    if let Some(path) = &args.save_maps {
+        save_maps(path, &result)?;
+        written.extend(files::parts(path));
+    }
+    if let Some(reference) = &reference {
+        recorder.stage("metrics");
+        let quality =
+            judge(&result.image, &reference.image).with_context(|| "comparing with the reference")?;
+        let names = (
+            args.outputs[0].display().to_string(),
+            display(args.reference.as_deref()),
+        );
+        record_quality(&mut recorder, &names.0, &names.1, &quality);
+        if !context.quiet {
+            println!("{}", super::metrics::table(&names.0, &names.1, &quality));
+        }
+    }
+    parameters(&mut recorder, args, &options);
+    for solve in &result.solves {
+        let label = solve.label;
+        recorder.converged(
+            format!("slice {} repetition {}", label.slice, label.repetition),
+            solve.residuals.clone(),
+        );
+    }
+    for file in &written {
+        recorder
+            .output(file)
+            .with_context(|| format!("hashing {}", file.display()))?;
+    }
+    let record = recorder.finish(rayspin::device::cpu::peak_memory());
+    let mut listed: Vec<PathBuf> = args.outputs.clone();
+    if !args.no_record {
+        let path = args
+            .record
+            .clone()
+            .unwrap_or_else(|| record_path(&args.outputs[0]));
+        files::write_record(&path, &record)?;
+        listed.push(path);
+    }
+    if !context.quiet {
+        let [nz, ny, nx] = result.image.shape_zyx();
+        let names: Vec<_> = listed.iter().map(|p| p.display().to_string()).collect();
+        eprintln!(
+            "{nx} x {ny} x {nz} image, {:.2} s: {}",
+            record.total_seconds,
+            names.join(", ")
+        );
+    }
+    Ok(())
+}
+
+/// Reconstructs whatever the file held.
+fn reconstruct(
+    context: &Context,
+    source: ScanFile,
+    selection: &Selection,
+    frame_options: &FrameOptions,
+    options: &ReconOptions,
+    monitor: &Monitor<'_>,
+) -> Result<ScanImage> {
+    match source {
+        ScanFile::Scan(scan) => Ok(reconstruct_scan(
+            &context.device,
+            &scan,
+            selection,
+            frame_options,
+            options,
+            monitor,
+        )?),
+        ScanFile::Frame(frame, mut notes) => {
+            let result = Reconstructor::new(&context.device, options.clone())?.frame(&frame, monitor)?;
+            notes.extend(result.notes);
+            Ok(ScanImage {
+                image: Image::new(result.image, frame.geometry)?,
+                solves: result.solve.into_iter().collect(),
+                maps: result.maps,
+                notes,
+            })
+        }
+    }
+}
+
+fn options(args: &ReconMri) -> Result<ReconOptions> {
+    Ok(ReconOptions {
+        method: args.method.map_or(Method::CgSense, method_of),
+        combine: match args.combine {
+            CombineArg::Rss => Combine::RootSumOfSquares,
+            CombineArg::Maps => Combine::Maps,
+        },
+        lambda: args.lambda,
+        regulariser: match args.regulariser {
+            RegulariserArg::None => Regulariser::None,
+            RegulariserArg::Identity => Regulariser::Identity,
+            RegulariserArg::Differences => Regulariser::Differences,
+        },
+        iterations: args.iterations,
+        cg_tolerance: args.tolerance,
+        nufft_tolerance: args.epsilon,
+        density: match args.density {
+            DensityArg::PipeMenon => Density::PipeMenon,
+            DensityArg::Radial => Density::Radial,
+        },
+        calibration: args.calibration,
+        ..ReconOptions::default()
+    })
+}
+
+fn scan_options(args: &ReconMri) -> Result<ScanOptions> {
+    let units = args
+        .traj_units
+        .as_deref()
+        .map(str::parse::<TrajectoryUnits>)
+        .transpose()?;
+    let matrix = args
+        .matrix
+        .as_deref()
+        .map(|text| numbers::<usize>("--matrix", text, &[2, 3]))
+        .transpose()?
+        .map(|m| [m[0], m[1], m.get(2).copied().unwrap_or(1)]);
+    let fov_mm = args
+        .fov
+        .as_deref()
+        .map(|text| numbers::<f64>("--fov", text, &[2, 3]))
+        .transpose()?
+        .map(|f| [f[0], f[1], f.get(2).copied().unwrap_or(1.0)]);
+    if let Some(fov) = fov_mm
+        && fov.iter().any(|&f| !(f > 0.0 && f.is_finite()))
+    {
+        return Err(BadInput::new(format!("--fov: expected positive lengths in mm, found {fov:?}")).into());
+    }
+    Ok(ScanOptions {
+        name: args.dataset.clone(),
+        trajectory: args.traj.clone(),
+        units,
+        matrix,
+        fov_mm,
+    })
+}
+
+fn selection(args: &ReconMri) -> Selection {
+    Selection {
+        encoding: args.encoding,
+        slice: args.slice,
+        repetition: args.repetition,
+        contrast: args.contrast,
+        phase: args.phase,
+        set: args.set,
+    }
+}
+
+/// The method for a scan when none is asked for: the simplest that uses all there is.
+fn default_method(source: &ScanFile, selection: &Selection, options: &FrameOptions) -> Result<Method> {
+    let of_frame = |frame: &Frame| match &frame.samples {
+        Samples::Cartesian { sampled, .. } if sampled.iter().all(|&s| s) => Method::Cartesian,
+        _ if frame.coils() > 1 => Method::CgSense,
+        _ => Method::LeastSquares,
+    };
+    match source {
+        ScanFile::Frame(frame, _) => Ok(of_frame(frame)),
+        ScanFile::Scan(scan) => Ok(of_frame(&first_frame(scan, selection, options)?)),
+    }
+}
+
+fn first_frame(scan: &Scan, selection: &Selection, options: &FrameOptions) -> Result<Frame> {
+    let index = scan.frames()?;
+    let label = index
+        .labels()
+        .find(|l| l.encoding == selection.encoding)
+        .ok_or_else(|| {
+            BadInput::new(format!(
+                "--encoding: expected one that the scan holds, found {}",
+                selection.encoding
+            ))
+        })?;
+    Ok(index.assemble(label, options, &mut Vec::new())?)
+}
+
+fn read_maps(path: &Path) -> Result<ndarray::ArrayD<rayspin::core::C32>> {
+    let array = match io::detect(path)? {
+        io::Format::Cfl => {
+            let array = io::cfl::read(path)?;
+            let cartesian =
+                io::cfl::Cartesian::from_bart(array.view()).with_context(|| path.display().to_string())?;
+            cartesian
+                .single()
+                .with_context(|| path.display().to_string())?
+                .into_dyn()
+        }
+        io::Format::Npy => io::npy::read_complex(path)?,
+        io::Format::Npz => io::npy::read_npz_complex(path, None)?,
+        other => {
+            return Err(BadInput::new(format!(
+                "{}: expected maps as .cfl, .npy or .npz, found {other}",
+                path.display()
+            ))
+            .into());
+        }
+    };
+    Ok(array)
+}
+
+fn save_maps(path: &Path, result: &ScanImage) -> Result<()> {
+    let Some(maps) = &result.maps else {
+        return Err(BadInput::new(
+            "--save-maps: expected a method that uses sensitivity maps, found none used",
+        )
+        .hint("--method cg-sense or --combine maps")
+        .into());
+    };
+    write_coil_array(path, maps)
+}
+
+/// Writes `[coil, z, y, x]` or `[coil, y, x]` as `.cfl` or `.npy`.
+pub(crate) fn write_coil_array(path: &Path, maps: &ndarray::ArrayD<rayspin::core::C32>) -> Result<()> {
+    match io::Format::of_name(path) {
+        Some(io::Format::Npy) => Ok(io::npy::write(path, maps.view())?),
+        Some(io::Format::Cfl) => {
+            let mut volume = maps.view();
+            if volume.ndim() == 3 {
+                volume.insert_axis_inplace(ndarray::Axis(1));
+            }
+            // [coil, z, y, x] backwards is BART's READ, PHS1, PHS2, COIL.
+            Ok(io::cfl::write(path, volume.reversed_axes())?)
+        }
+        _ => Err(BadInput::new(format!(
+            "{}: name of the output: expected the ending .cfl or .npy, found another",
+            path.display()
+        ))
+        .into()),
+    }
+}
+
+/// Magnitudes against the reference's, after fitting one real factor: scanners have arbitrary gain.
+fn judge(image: &Image, reference: &Image) -> Result<Quality> {
+    let options = CompareOptions {
+        fit: ScaleFit::Real,
+        magnitude: true,
+        mask: None,
+    };
+    Ok(compare(image.data().view(), reference.data().view(), &options)?)
+}
+
+/// The metrics of one comparison, by name.
+pub(crate) fn record_quality(recorder: &mut RunRecorder, image: &str, reference: &str, quality: &Quality) {
+    let mut metrics = vec![
+        ("nrmse", quality.nrmse),
+        ("mse", quality.mse),
+        ("psnr_db", quality.psnr_db),
+        ("snr_db", quality.snr_db),
+        ("scale", quality.scale[0]),
+    ];
+    metrics.extend(quality.ssim.map(|ssim| ("ssim", ssim)));
+    recorder.quality(image, reference, metrics);
+}
+
+fn parameters(recorder: &mut RunRecorder, args: &ReconMri, options: &ReconOptions) {
+    recorder.parameter("method", method_name(options.method));
+    recorder.parameter("combine", serde_json::json!(options.combine));
+    recorder.parameter("lambda", options.lambda);
+    recorder.parameter("regulariser", serde_json::json!(options.regulariser));
+    recorder.parameter("iterations", options.iterations);
+    recorder.parameter("tolerance", options.cg_tolerance);
+    recorder.parameter("epsilon", options.nufft_tolerance);
+    recorder.parameter("density", serde_json::json!(options.density));
+    recorder.parameter("calibration", serde_json::json!(options.calibration));
+    recorder.parameter("maps", display(args.maps.as_deref()));
+    recorder.parameter("trajectory units", serde_json::json!(args.traj_units));
+    recorder.parameter("matrix", serde_json::json!(args.matrix));
+}
+
+fn display(path: Option<&Path>) -> String {
+    path.map_or_else(|| "estimated from the scan".into(), |p| p.display().to_string())
+}
+
+fn method_of(method: MethodArg) -> Method {
+    match method {
+        MethodArg::Cartesian => Method::Cartesian,
+        MethodArg::Gridding => Method::Gridding,
+        MethodArg::Ls => Method::LeastSquares,
+        MethodArg::CgSense => Method::CgSense,
+    }
+}
+
+fn method_name(method: Method) -> &'static str {
+    match method {
+        Method::Cartesian => "cartesian",
+        Method::Gridding => "gridding",
+        Method::LeastSquares => "ls",
+        Method::CgSense => "cg-sense",
+    }
+}
+
+/// image.nii.gz → image.json
+fn record_path(image: &Path) -> PathBuf {
+    let name = image
+        .file_name()
+        .map(|n| n.to_string_lossy().into_owned())
+        .unwrap_or_default();
+    let stem = name.strip_suffix(".gz").unwrap_or(&name);
+    let stem = stem.rsplit_once('.').map_or(stem, |(stem, _)| stem);
+    image.with_file_name(format!("{stem}.json"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_are_named_after_the_image() {
+        assert_eq!(record_path(Path::new("a/b.nii.gz")), Path::new("a/b.json"));
+        assert_eq!(record_path(Path::new("b.v2.png")), Path::new("b.v2.json"));
+    }
+}

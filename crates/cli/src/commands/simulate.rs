@@ -1,0 +1,218 @@
+//! `rayspin simulate mri`
+
+use anyhow::{Context as _, Result};
+use rayspin::core::Monitor;
+use rayspin::io::{self, Format};
+use rayspin::mri::simulate::trajectory::{CartesianPattern, Hardware, Sampling, SphereOrder, SpokeAngles};
+use rayspin::mri::simulate::{Contrast, SimulateOptions, neighbour_covariance, simulate};
+
+use super::files;
+use super::recon::write_coil_array;
+use crate::Context;
+use crate::args::numbers;
+use crate::args::simulate::{AnglesArg, ContrastArg, Mri, TrajectoryArg};
+use crate::failure::BadInput;
+
+/// Simulates a scan and writes it, its truth, its coil maps and the run record.
+pub(crate) fn run(context: &Context, args: &Mri) -> Result<()> {
+    files::check_output(&args.output, &[Format::Hdf5])?;
+    if let Some(truth) = &args.truth {
+        files::check_output(truth, &files::IMAGE_FORMATS)?;
+    }
+    if let Some(maps) = &args.maps {
+        files::check_output(maps, &[Format::Cfl, Format::Npy])?;
+    }
+    if let Some(record) = &args.record {
+        files::check_writable(record)?;
+    }
+    let options = options(args)?;
+    let mut recorder = files::recorder(context);
+    let monitor = Monitor::new(&context.console, None);
+
+    recorder.stage("simulate");
+    let simulation = context.run(|| simulate(&options, &monitor))?;
+    files::record_stages(&mut recorder, &monitor);
+    for note in &simulation.notes {
+        monitor.note(note);
+        recorder.note(note.as_str());
+    }
+    recorder.stage("write");
+    monitor.stage("write", 0, || io::ismrmrd::write(&args.output, &simulation.scan))?;
+    let mut written = vec![args.output.clone()];
+    if let Some(truth) = &args.truth {
+        files::write_image(truth, &simulation.truth)?;
+        written.extend(files::parts(truth));
+    }
+    if let Some(maps) = &args.maps {
+        write_coil_array(maps, &simulation.maps.into_dyn())?;
+        written.extend(files::parts(maps));
+    }
+    for file in &written {
+        recorder
+            .output(file)
+            .with_context(|| format!("hashing {}", file.display()))?;
+    }
+    recorder.parameter("options", format!("{options:?}"));
+    recorder.parameter("coil fit error", simulation.coil_fit_error);
+    recorder.parameter("noise standard deviation", simulation.noise_std);
+    let record = recorder.finish(rayspin::device::cpu::peak_memory());
+    if !args.no_record {
+        let path = args
+            .record
+            .clone()
+            .unwrap_or_else(|| args.output.with_extension("json"));
+        files::write_record(&path, &record)?;
+        written.push(path);
+    }
+    if !context.quiet {
+        let names: Vec<_> = written.iter().map(|p| p.display().to_string()).collect();
+        eprintln!(
+            "{} readouts of {} coils, {:.2} s: {}",
+            simulation.scan.acquisitions.len(),
+            options.coils,
+            record.total_seconds,
+            names.join(", ")
+        );
+    }
+    Ok(())
+}
+
+fn options(args: &Mri) -> Result<SimulateOptions> {
+    use TrajectoryArg as T;
+    let volume = matches!(
+        args.trajectory,
+        T::Kooshball | T::StackOfStars | T::StackOfSpirals
+    );
+    let matrix = args
+        .matrix
+        .as_deref()
+        .map(|t| numbers::<usize>("--matrix", t, &[2, 3]))
+        .transpose()?;
+    let dims = args.dims.unwrap_or(if volume { 3 } else { 2 });
+    let matrix = match matrix {
+        Some(m) if dims == 3 && m.len() == 2 => {
+            return Err(BadInput::new(format!(
+                "--matrix: expected three numbers for a volume, found {m:?}"
+            ))
+            .into());
+        }
+        Some(m) => [m[0], m[1], m.get(2).copied().unwrap_or(1)],
+        None if dims == 3 => [64; 3],
+        None => [256, 256, 1],
+    };
+    let fov_mm = match args
+        .fov
+        .as_deref()
+        .map(|t| numbers::<f64>("--fov", t, &[2, 3]))
+        .transpose()?
+    {
+        Some(f) if f.len() == 3 => [f[0], f[1], f[2]],
+        Some(f) if dims == 3 => {
+            return Err(
+                BadInput::new(format!("--fov: expected three numbers for a volume, found {f:?}")).into(),
+            );
+        }
+        Some(f) => [f[0], f[1], 5.0 * matrix[2] as f64],
+        None if dims == 3 => [220.0; 3],
+        None => [220.0, 220.0, 5.0 * matrix[2] as f64],
+    };
+    let noise_covariance = args
+        .noise_correlation
+        .map(|r| neighbour_covariance(args.coils, r))
+        .transpose()?;
+    Ok(SimulateOptions {
+        contrast: match args.contrast {
+            ContrastArg::Standard => Contrast::Standard,
+            ContrastArg::Modified => Contrast::Modified,
+        },
+        dims,
+        matrix,
+        fov_mm,
+        coils: args.coils,
+        sampling: sampling(args, dims, matrix)?,
+        hardware: Hardware {
+            gradient_mt_m: args.gradient,
+            slew_t_m_s: args.slew,
+            dwell_us: args.dwell,
+        },
+        oversampling: args.oversampling,
+        repetitions: args.repetitions,
+        snr: args.snr,
+        noise_covariance,
+        noise_readouts: args.noise_readouts,
+        seed: args.seed,
+    })
+}
+
+fn sampling(args: &Mri, dims: usize, matrix: [usize; 3]) -> Result<Sampling> {
+    let longest = if dims == 3 {
+        matrix.iter().copied().max()
+    } else {
+        matrix[..2].iter().copied().max()
+    };
+    let longest = longest.unwrap_or(1) as f64;
+    // Nyquist at the edge: neighbouring spokes are one cycle per field of view apart at |k| = n/2.
+    let full_spokes = (std::f64::consts::FRAC_PI_2 * longest).ceil() as usize;
+    let angles = match args.angles {
+        AnglesArg::Uniform => SpokeAngles::Uniform,
+        AnglesArg::Golden => SpokeAngles::Golden,
+    };
+    let acceleration = args.acceleration.as_deref();
+    let sampling = match args.trajectory {
+        TrajectoryArg::Cartesian => Sampling::Cartesian(match acceleration {
+            None => CartesianPattern::Full,
+            Some(text) => {
+                let r = numbers::<usize>("--acceleration", text, &[1, 2])?;
+                CartesianPattern::Uniform {
+                    acceleration: [r[0], r.get(1).copied().unwrap_or(1)],
+                    calibration: args.calibration,
+                }
+            }
+        }),
+        TrajectoryArg::Poisson => Sampling::Cartesian(CartesianPattern::PoissonDisc {
+            acceleration: numbers::<f64>("--acceleration", acceleration.unwrap_or("4"), &[1])?[0],
+            calibration: args.calibration,
+            slope: args.density_slope,
+        }),
+        TrajectoryArg::Radial => Sampling::Radial {
+            spokes: args.shots.unwrap_or(full_spokes),
+            angles,
+        },
+        TrajectoryArg::Spiral => Sampling::Spiral {
+            interleaves: args.shots.unwrap_or(24),
+        },
+        TrajectoryArg::Epi => Sampling::Epi {
+            shots: args.shots.unwrap_or(1),
+        },
+        TrajectoryArg::Kooshball => Sampling::Kooshball {
+            // π n²/2 half-spokes through the centre cover the sphere of radius n/2 at Nyquist.
+            spokes: args
+                .shots
+                .unwrap_or((std::f64::consts::FRAC_PI_2 * longest * longest).ceil() as usize),
+            order: match args.angles {
+                AnglesArg::Uniform => SphereOrder::Spiral,
+                AnglesArg::Golden => SphereOrder::GoldenMeans,
+            },
+        },
+        TrajectoryArg::StackOfStars => Sampling::StackOfStars {
+            spokes: args.shots.unwrap_or(full_spokes),
+            angles,
+        },
+        TrajectoryArg::StackOfSpirals => Sampling::StackOfSpirals {
+            interleaves: args.shots.unwrap_or(16),
+        },
+        TrajectoryArg::Random => Sampling::Random {
+            shots: args.shots.unwrap_or(full_spokes),
+            samples: args.samples,
+        },
+    };
+    if acceleration.is_some() && !matches!(args.trajectory, TrajectoryArg::Cartesian | TrajectoryArg::Poisson)
+    {
+        return Err(BadInput::new(
+            "--acceleration: expected a Cartesian or Poisson-disc scan, found another",
+        )
+        .hint("fewer --shots undersample the other trajectories")
+        .into());
+    }
+    Ok(sampling)
+}

@@ -1,0 +1,122 @@
+//! From an error to what the user reads and the exit code the shell gets.
+
+use std::process::ExitCode;
+
+use rayspin::core::ErrorKind;
+
+/// Bad input that only the command line can judge (options that contradict each other, a missing option).
+#[derive(Debug)]
+pub(crate) struct BadInput {
+    message: String,
+    hint: Option<String>,
+}
+
+impl BadInput {
+    /// Bad input, as one line that names the option, the expected and the found.
+    pub(crate) fn new(message: impl Into<String>) -> Self {
+        Self {
+            message: message.into(),
+            hint: None,
+        }
+    }
+
+    /// With a word on what to do.
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+}
+
+impl std::fmt::Display for BadInput {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for BadInput {}
+
+/// Prints the error and its hint on stderr; 2 when the input is at fault, 130 when interrupted, 1 otherwise.
+pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
+    if broken_pipe(error) {
+        return ExitCode::SUCCESS;
+    }
+    let mut message = String::new();
+    for cause in error.chain() {
+        let text = cause.to_string();
+        // Wrapping errors repeat their source in their own text.
+        if !message.contains(&text) {
+            if !message.is_empty() {
+                message.push_str(": ");
+            }
+            message.push_str(&text.replace('\n', " "));
+        }
+    }
+    eprintln!("error: {message}");
+    if let Some(hint) = hint(error) {
+        eprintln!("hint: {hint}");
+    }
+    ExitCode::from(code(error))
+}
+
+fn code(error: &anyhow::Error) -> u8 {
+    for cause in error.chain() {
+        if cause.is::<BadInput>() {
+            return 2;
+        }
+        if let Some(rayspin::core::Error::Interrupted) = cause.downcast_ref() {
+            return 130;
+        }
+        let kind = cause
+            .downcast_ref::<rayspin::io::Error>()
+            .map(rayspin::io::Error::kind)
+            .or_else(|| {
+                cause
+                    .downcast_ref::<rayspin::core::Error>()
+                    .map(rayspin::core::Error::kind)
+            });
+        if let Some(kind) = kind {
+            return if kind == ErrorKind::Input { 2 } else { 1 };
+        }
+    }
+    1
+}
+
+fn hint(error: &anyhow::Error) -> Option<String> {
+    error.chain().find_map(|cause| {
+        if let Some(bad) = cause.downcast_ref::<BadInput>() {
+            return bad.hint.clone();
+        }
+        if let Some(io) = cause.downcast_ref::<rayspin::io::Error>() {
+            return io.hint().map(|h| h.to_string());
+        }
+        cause.downcast_ref::<rayspin::core::Error>().and_then(core_hint)
+    })
+}
+
+fn core_hint(error: &rayspin::core::Error) -> Option<String> {
+    use rayspin::core::Error as E;
+    let text = match error {
+        E::Value { what, .. } if what == "trajectory units" => {
+            "say which they are with --traj-units, or the matrix with --matrix"
+        }
+        E::Value { what, .. } if what == "calibration centre" => {
+            "give sensitivity maps with --maps, or a narrower centre with --calibration"
+        }
+        E::Value { what, .. } if what.starts_with("acquisition") => {
+            "rayspin info FILE lists what the scan holds"
+        }
+        E::NotFinite { .. } => "the file holds NaN or infinite values: was it written completely?",
+        E::Memory { .. } => "reconstruct a smaller --matrix, fewer slices or a single --repetition",
+        E::Shape { what, .. } if what.contains("maps") => "maps are [coil, z, y, x] on the scan's own matrix",
+        _ => return None,
+    };
+    Some(text.to_owned())
+}
+
+/// `rayspin info FILE | head` closes the pipe early: that is no error.
+fn broken_pipe(error: &anyhow::Error) -> bool {
+    error
+        .chain()
+        .filter_map(|cause| cause.downcast_ref::<std::io::Error>())
+        .any(|e| e.kind() == std::io::ErrorKind::BrokenPipe)
+}

@@ -1,0 +1,154 @@
+//! What the user sees while a run goes on: a bar on a terminal, plain lines elsewhere, nothing with `--quiet`.
+
+use std::io::IsTerminal;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressStyle};
+use rayspin::core::Progress;
+
+/// Lines are printed at most this often, so that a log does not fill with iterations.
+const LINE_INTERVAL: Duration = Duration::from_secs(2);
+
+/// Progress on stderr.
+pub(crate) struct Console {
+    mode: Mode,
+    state: Mutex<State>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Mode {
+    Quiet,
+    Lines,
+    Bar,
+}
+
+struct State {
+    bar: Option<ProgressBar>,
+    stage: String,
+    steps: usize,
+    done: usize,
+    detail: String,
+    began: Instant,
+    last_line: Instant,
+}
+
+impl Console {
+    /// A bar when stderr is a terminal, lines otherwise, nothing when `quiet`.
+    pub(crate) fn new(quiet: bool) -> Self {
+        let mode = match (quiet, std::io::stderr().is_terminal()) {
+            (true, _) => Mode::Quiet,
+            (false, true) => Mode::Bar,
+            (false, false) => Mode::Lines,
+        };
+        let now = Instant::now();
+        let state = State {
+            bar: None,
+            stage: String::new(),
+            steps: 0,
+            done: 0,
+            detail: String::new(),
+            began: now,
+            last_line: now,
+        };
+        Self {
+            mode,
+            state: Mutex::new(state),
+        }
+    }
+
+    fn with(&self, act: impl FnOnce(&mut State)) {
+        act(&mut self
+            .state
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner));
+    }
+}
+
+impl Progress for Console {
+    fn begin(&self, stage: &str, steps: usize) {
+        self.with(|s| {
+            s.stage = stage.to_owned();
+            (s.steps, s.done, s.detail) = (steps, 0, String::new());
+            s.began = Instant::now();
+            s.last_line = s.began;
+            if self.mode == Mode::Bar {
+                let bar = if steps > 0 {
+                    ProgressBar::new(steps as u64)
+                } else {
+                    ProgressBar::new_spinner()
+                };
+                let template = if steps > 0 {
+                    "{prefix:22} {bar:30} {pos:>4}/{len} {elapsed:>4} left {eta:>4}  {msg}"
+                } else {
+                    "{prefix:22} {spinner} {elapsed}"
+                };
+                if let Ok(style) = ProgressStyle::with_template(template) {
+                    bar.set_style(style.progress_chars("━╸ "));
+                }
+                bar.set_prefix(stage.to_owned());
+                bar.enable_steady_tick(Duration::from_millis(100));
+                s.bar = Some(bar);
+            }
+        });
+    }
+
+    fn step(&self, detail: &str) {
+        self.with(|s| {
+            s.done += 1;
+            s.detail = detail.to_owned();
+            if let Some(bar) = &s.bar {
+                bar.set_message(detail.to_owned());
+                bar.inc(1);
+            } else if self.mode == Mode::Lines && s.last_line.elapsed() >= LINE_INTERVAL {
+                s.last_line = Instant::now();
+                let of = if s.steps > 0 {
+                    format!("/{}", s.steps)
+                } else {
+                    String::new()
+                };
+                let left = match s.steps.checked_sub(s.done) {
+                    Some(rest) if s.steps > 0 && s.done > 0 => {
+                        let seconds = s.began.elapsed().as_secs_f64() * rest as f64 / s.done as f64;
+                        format!(", {seconds:.0} s left")
+                    }
+                    _ => String::new(),
+                };
+                eprintln!("  {} {}{of}{left}  {}", s.stage, s.done, s.detail);
+            }
+        });
+    }
+
+    fn end(&self, stage: &str, seconds: f64) {
+        self.with(|s| {
+            if let Some(bar) = s.bar.take() {
+                bar.finish_and_clear();
+            }
+            if self.mode != Mode::Quiet {
+                let steps = if s.done > 1 {
+                    format!(", {} steps", s.done)
+                } else {
+                    String::new()
+                };
+                let detail = if s.detail.is_empty() {
+                    String::new()
+                } else {
+                    format!(", {}", s.detail)
+                };
+                eprintln!("  {stage:22} {seconds:8.3} s{steps}{detail}");
+            }
+            (s.done, s.detail) = (0, String::new());
+        });
+    }
+
+    fn note(&self, text: &str) {
+        self.with(|s| {
+            let line = format!("  note: {text}");
+            match (&s.bar, self.mode) {
+                (_, Mode::Quiet) => {}
+                (Some(bar), _) => bar.println(line),
+                (None, _) => eprintln!("{line}"),
+            }
+        });
+    }
+}

@@ -1,0 +1,176 @@
+//! Coil sensitivities from the scan's own k-space centre.
+//!
+//! The centre of k-space, tapered, gives low-resolution coil images; their local principal components are the
+//! sensitivities ([`rayspin_kernels::walsh`]).
+
+use ndarray::{ArrayD, ArrayViewD};
+use rayspin_core::{C32, Error, Result, Trajectory};
+use rayspin_device::{Array, Device};
+use rayspin_kernels::fft::{Fft, Norm};
+use rayspin_kernels::nufft::Nufft;
+use rayspin_kernels::{vector, walsh};
+
+/// Width of the calibration centre in k-space lines (cycles per field of view) unless asked otherwise. 24 lines are what
+/// scanners acquire for it; more only adds image detail, which is not the coils'.
+pub const DEFAULT_WIDTH: usize = 24;
+/// Below this width nothing of a coil's shape can be told.
+pub const MIN_WIDTH: usize = 4;
+
+/// Maps `[coil, z, y, x]` from a Cartesian grid `[coil, z, y, x]` (or without z), and the width that was used.
+///
+/// `width` is the wished width of the centre; the widest fully sampled centred box up to it is taken.
+///
+/// Errors: the fully sampled centre is narrower than [`MIN_WIDTH`].
+pub fn from_grid(
+    device: &Device,
+    kspace: ArrayViewD<'_, C32>,
+    sampled: &ArrayD<bool>,
+    width: Option<usize>,
+) -> Result<(Array<C32>, usize)> {
+    let wished = width.unwrap_or(DEFAULT_WIDTH);
+    let width = sampled_centre(sampled).min(wished);
+    if width < MIN_WIDTH {
+        return Err(Error::value(
+            "calibration centre",
+            format!("at least {MIN_WIDTH} fully sampled lines at the centre of k-space"),
+            width,
+        ));
+    }
+    let shape = sampled.shape();
+    let half = width as f64 / 2.0;
+    let mut window: Vec<f32> = vec![1.0; sampled.len()];
+    let mut stride = sampled.len();
+    for &n in shape {
+        stride /= n;
+        if n <= width {
+            continue;
+        }
+        for (i, value) in window.iter_mut().enumerate() {
+            let k = ((i / stride) % n) as f64 - (n / 2) as f64;
+            *value *= hann(k / half) as f32;
+        }
+    }
+    let window = Array::from_vec(device, shape, window)?;
+    let samples = Array::from_host(device, kspace)?;
+    let mut images = Array::zeros(device, samples.shape())?;
+    vector::weight(&window, &samples, &mut images)?;
+    drop(samples);
+    Fft::new(device, shape, Norm::Unitary)?.inverse(&mut images)?;
+    Ok((walsh::maps(&images, walsh::DEFAULT_RADIUS)?, width))
+}
+
+/// Maps from non-Cartesian samples `[coil, sample]` with density weights `[sample]`: the adjoint NUFFT of the samples
+/// within the centre, tapered by a radial Hann window.
+pub fn from_samples(
+    nufft: &Nufft<f32>,
+    trajectory: &Trajectory,
+    matrix: &[usize],
+    data: &Array<C32>,
+    density: &Array<f32>,
+    width: Option<usize>,
+) -> Result<(Array<C32>, usize)> {
+    let width = width.unwrap_or(DEFAULT_WIDTH);
+    if width < MIN_WIDTH {
+        return Err(Error::value(
+            "calibration centre",
+            format!("a width of at least {MIN_WIDTH}"),
+            width,
+        ));
+    }
+    let device = data.device();
+    let half = width as f64 / 2.0;
+    let density = density.to_host()?;
+    let window: Vec<f32> = (0..trajectory.samples())
+        .zip(density.iter())
+        .map(|(i, w)| {
+            let k = trajectory.point(i).iter().map(|k| k * k).sum::<f64>().sqrt();
+            w * hann(k / half) as f32
+        })
+        .collect();
+    if window.iter().all(|&w| w == 0.0) {
+        return Err(Error::value(
+            "calibration centre",
+            format!("samples within {half} cycles per field of view"),
+            "none",
+        ));
+    }
+    let window = Array::from_vec(device, &[trajectory.samples()], window)?;
+    let mut weighted = Array::zeros(device, data.shape())?;
+    vector::weight(&window, data, &mut weighted)?;
+    let coil_shape: Vec<usize> = std::iter::once(data.shape()[0])
+        .chain(matrix.iter().copied())
+        .collect();
+    let mut images = Array::zeros(device, &coil_shape)?;
+    nufft.adjoint(&weighted, &mut images)?;
+    Ok((walsh::maps(&images, walsh::DEFAULT_RADIUS)?, width))
+}
+
+/// cos²(πt/2) for |t| < 1, else 0.
+fn hann(t: f64) -> f64 {
+    if t.abs() < 1.0 {
+        (std::f64::consts::FRAC_PI_2 * t).cos().powi(2)
+    } else {
+        0.0
+    }
+}
+
+/// Width of the widest centred cube (cut at short axes) in which everything is sampled.
+fn sampled_centre(sampled: &ArrayD<bool>) -> usize {
+    let shape = sampled.shape();
+    // The distance of each missing position from the centre bounds the width; -half..half is even, hence the two sides.
+    let mut width = shape.iter().copied().max().unwrap_or(0);
+    for (index, &known) in sampled.indexed_iter() {
+        if known {
+            continue;
+        }
+        let reach = (0..shape.len())
+            .map(|axis| {
+                let offset = index[axis] as isize - (shape[axis] / 2) as isize;
+                // A box of width w covers offsets -w/2 ..= (w-1)/2.
+                if offset < 0 {
+                    (-offset) as usize * 2 - 1
+                } else {
+                    offset as usize * 2
+                }
+            })
+            .max()
+            .unwrap_or(0);
+        width = width.min(reach);
+    }
+    width
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ndarray::IxDyn;
+
+    #[test]
+    fn the_sampled_centre_is_measured_on_both_sides() {
+        let full = ArrayD::from_elem(IxDyn(&[16, 12]), true);
+        assert_eq!(sampled_centre(&full), 16);
+        let centred = |width: usize| {
+            ArrayD::from_shape_fn(IxDyn(&[20, 30]), |i| {
+                let inside = |v: usize, n: usize| {
+                    let offset = v as isize - (n / 2) as isize;
+                    offset >= -(width as isize) / 2 && offset <= (width as isize - 1) / 2
+                };
+                inside(i[0], 20) && inside(i[1], 30)
+            })
+        };
+        for width in [1, 2, 5, 8] {
+            assert_eq!(sampled_centre(&centred(width)), width, "width {width}");
+        }
+        let mut hole = ArrayD::from_elem(IxDyn(&[8, 8]), true);
+        hole[[4, 4]] = false;
+        assert_eq!(sampled_centre(&hole), 0);
+    }
+
+    #[test]
+    fn a_scan_without_a_centre_is_refused() {
+        let device = Device::cpu_with_threads(1).unwrap();
+        let sampled = ArrayD::from_shape_fn(IxDyn(&[8, 8]), |i| i[0] % 2 == 0);
+        let kspace = ArrayD::from_elem(IxDyn(&[2, 8, 8]), C32::ONE);
+        assert!(from_grid(&device, kspace.view(), &sampled, None).is_err());
+    }
+}

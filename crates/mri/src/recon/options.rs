@@ -1,0 +1,150 @@
+use ndarray::ArrayD;
+use rayspin_core::{C32, Error, Result};
+use serde::Serialize;
+
+/// How an image is made of samples.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Method {
+    /// Inverse FFT of the grid, coil by coil, then combined.
+    Cartesian,
+    /// Density-compensated adjoint transform, coil by coil, then combined.
+    Gridding,
+    /// Regularised least squares, coil by coil, then combined.
+    LeastSquares,
+    /// Regularised least squares of one image seen by all coils at once (Pruessmann et al., Magn Reson Med 46:638, 2001).
+    CgSense,
+}
+
+/// How coil images become one image.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Combine {
+    /// √Σ_j |y_j|²: magnitude only.
+    RootSumOfSquares,
+    /// Σ_j conj(c_j) y_j / Σ_j |c_j|² with sensitivity maps: keeps the phase.
+    Maps,
+}
+
+/// W of the penalty λ‖Wρ‖².
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Regulariser {
+    /// No penalty.
+    None,
+    /// W = 1: small images.
+    Identity,
+    /// Finite differences: smooth images.
+    Differences,
+}
+
+/// Density compensation of gridding.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Density {
+    /// Fixed-point iteration of Pipe and Menon, for any trajectory.
+    PipeMenon,
+    /// The ramp of straight spokes through the centre.
+    Radial,
+}
+
+/// Everything that decides an image besides the scan.
+#[derive(Debug, Clone)]
+pub struct ReconOptions {
+    /// How the image is made.
+    pub method: Method,
+    /// How coils are combined; [`Method::CgSense`] needs no combination.
+    pub combine: Combine,
+    /// Weight of the penalty, relative to the largest eigenvalue of FᴴF.
+    pub lambda: f64,
+    /// The penalty's operator.
+    pub regulariser: Regulariser,
+    /// Iterations of conjugate gradients at most.
+    pub iterations: usize,
+    /// Relative residual at which they end.
+    pub cg_tolerance: f64,
+    /// Relative error of the NUFFT.
+    pub nufft_tolerance: f64,
+    /// Density compensation.
+    pub density: Density,
+    /// Iterations of [`Density::PipeMenon`].
+    pub density_iterations: usize,
+    /// Width of the calibration centre; the default is [`crate::maps::DEFAULT_WIDTH`].
+    pub calibration: Option<usize>,
+    /// Sensitivity maps `[coil, z, y, x]` or `[coil, y, x]` instead of estimated ones.
+    pub maps: Option<ArrayD<C32>>,
+}
+
+impl Default for ReconOptions {
+    fn default() -> Self {
+        Self {
+            method: Method::CgSense,
+            combine: Combine::RootSumOfSquares,
+            lambda: 1e-3,
+            regulariser: Regulariser::Identity,
+            iterations: 30,
+            cg_tolerance: 1e-5,
+            nufft_tolerance: 1e-4,
+            density: Density::PipeMenon,
+            density_iterations: 20,
+            calibration: None,
+            maps: None,
+        }
+    }
+}
+
+impl ReconOptions {
+    /// Checks every range. Errors: the first value out of range, named.
+    pub fn validate(&self) -> Result<()> {
+        if !(self.lambda >= 0.0 && self.lambda.is_finite()) {
+            return Err(Error::value("lambda", "a finite number >= 0", self.lambda));
+        }
+        if !(self.cg_tolerance >= 0.0 && self.cg_tolerance < 1.0) {
+            return Err(Error::value("tolerance", "0 <= tolerance < 1", self.cg_tolerance));
+        }
+        if !(1e-6..=0.1).contains(&self.nufft_tolerance) {
+            return Err(Error::value(
+                "epsilon",
+                "1e-6 to 0.1 (single precision)",
+                self.nufft_tolerance,
+            ));
+        }
+        if !(1..=100_000).contains(&self.iterations) {
+            return Err(Error::value("iterations", "1 to 100000", self.iterations));
+        }
+        if !(1..=1000).contains(&self.density_iterations) {
+            return Err(Error::value(
+                "density iterations",
+                "1 to 1000",
+                self.density_iterations,
+            ));
+        }
+        if let Some(width) = self.calibration
+            && width < crate::maps::MIN_WIDTH
+        {
+            return Err(Error::value(
+                "calibration centre",
+                format!("a width of at least {}", crate::maps::MIN_WIDTH),
+                width,
+            ));
+        }
+        if let Some(maps) = &self.maps
+            && let Some((index, value)) = maps
+                .iter()
+                .enumerate()
+                .find(|(_, v)| !(v.re.is_finite() && v.im.is_finite()))
+        {
+            return Err(Error::NotFinite {
+                what: "sensitivity maps".into(),
+                index,
+                found: value.to_string(),
+            });
+        }
+        Ok(())
+    }
+
+    /// Whether the method iterates.
+    pub fn iterates(&self) -> bool {
+        matches!(self.method, Method::LeastSquares | Method::CgSense)
+    }
+}

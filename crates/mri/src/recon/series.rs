@@ -1,0 +1,201 @@
+use ndarray::{ArrayD, Axis, IxDyn};
+use rayspin_core::{C32, Error, Image, Monitor, Result};
+use rayspin_device::Device;
+
+use super::{ReconOptions, Reconstructor, Solve};
+use crate::scan::{self, FrameOptions, Label, Scan};
+
+/// Which images of a scan are reconstructed. Slices and repetitions are all taken unless one is named; of the other
+/// counters one value is taken, since an image file has no axes for them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Selection {
+    /// Encoding.
+    pub encoding: usize,
+    /// Only this slice.
+    pub slice: Option<u16>,
+    /// Only this repetition.
+    pub repetition: Option<u16>,
+    /// Contrast (echo).
+    pub contrast: u16,
+    /// Cardiac phase.
+    pub phase: u16,
+    /// Set.
+    pub set: u16,
+}
+
+/// The images of a scan and how they came about.
+#[derive(Debug, Clone)]
+pub struct ScanImage {
+    /// `[z, y, x]`, or `[repetition, z, y, x]` when there are several.
+    pub image: Image,
+    /// One entry a frame that was solved for iteratively.
+    pub solves: Vec<Solve>,
+    /// Sensitivity maps `[coil, z, y, x]` of the last frame, when the method used any.
+    pub maps: Option<ArrayD<C32>>,
+    /// What was assumed, for the user to see.
+    pub notes: Vec<String>,
+}
+
+/// Reconstructs the selected slices and repetitions of a scan, one frame after another; plans are reused while the
+/// trajectory stays the same.
+///
+/// Errors: an option out of range; a selection that the scan does not hold; repetitions with different slices; whatever
+/// assembling or reconstructing a frame refuses.
+pub fn reconstruct_scan(
+    device: &Device,
+    scan: &Scan,
+    selection: &Selection,
+    frames: &FrameOptions,
+    options: &ReconOptions,
+    monitor: &Monitor<'_>,
+) -> Result<ScanImage> {
+    options.validate()?;
+    let mut notes = scan.notes.clone();
+    let index = scan.frames()?;
+    let labels = select(index.labels(), selection, &mut notes)?;
+    let (repetitions, slices) = grid_of(&labels)?;
+    let mut reconstructor = Reconstructor::new(device, options.clone())?;
+    let mut volumes = Vec::with_capacity(labels.len());
+    let mut places = Vec::with_capacity(slices);
+    let mut solves = Vec::new();
+    let mut maps = None;
+    for label in &labels {
+        let frame = index.assemble(*label, frames, &mut notes)?;
+        if places.len() < slices {
+            places.push(frame.geometry);
+        }
+        let result = reconstructor.frame(&frame, monitor)?;
+        for text in result.notes {
+            if !notes.contains(&text) {
+                notes.push(text);
+            }
+        }
+        if let Some(mut solve) = result.solve {
+            solve.label = *label;
+            solves.push(solve);
+        }
+        maps = result.maps;
+        volumes.push(as_volume(result.image)?);
+        monitor.check()?;
+    }
+    let depth = volumes[0].shape()[0];
+    if slices > 1 && depth > 1 {
+        return Err(Error::value(
+            "slices",
+            "one slab of a three-dimensional scan (choose with --slice)",
+            slices,
+        ));
+    }
+    let geometry = if slices > 1 {
+        scan::stack(&places, &mut notes).unwrap_or(places[0])
+    } else {
+        places[0]
+    };
+    let views: Vec<_> = volumes.iter().map(|v| v.view()).collect();
+    let stacked = ndarray::concatenate(Axis(0), &views)
+        .map_err(|_| Error::value("slices", "one matrix throughout", "different matrices"))?;
+    let shape = stacked.shape().to_vec();
+    let data = if repetitions > 1 {
+        stacked
+            .into_shape_with_order(IxDyn(&[repetitions, slices * depth, shape[1], shape[2]]))
+            .map_err(|_| Error::value("repetitions", "the same slices in each", "different numbers"))?
+    } else {
+        stacked
+    };
+    Ok(ScanImage {
+        image: Image::new(data, geometry)?,
+        solves,
+        maps,
+        notes,
+    })
+}
+
+fn select(
+    labels: impl Iterator<Item = Label>,
+    wanted: &Selection,
+    notes: &mut Vec<String>,
+) -> Result<Vec<Label>> {
+    let all: Vec<Label> = labels.collect();
+    let chosen: Vec<Label> = all
+        .iter()
+        .copied()
+        .filter(|l| {
+            l.encoding == wanted.encoding
+                && l.contrast == wanted.contrast
+                && l.phase == wanted.phase
+                && l.set == wanted.set
+                && wanted.slice.is_none_or(|s| s == l.slice)
+                && wanted.repetition.is_none_or(|r| r == l.repetition)
+        })
+        .collect();
+    let axes: [(&str, usize, fn(&Label) -> usize); 6] = [
+        ("encoding", wanted.encoding, |l| l.encoding),
+        ("contrast", wanted.contrast.into(), |l| l.contrast.into()),
+        ("phase", wanted.phase.into(), |l| l.phase.into()),
+        ("set", wanted.set.into(), |l| l.set.into()),
+        ("slice", wanted.slice.unwrap_or_default().into(), |l| {
+            l.slice.into()
+        }),
+        ("repetition", wanted.repetition.unwrap_or_default().into(), |l| {
+            l.repetition.into()
+        }),
+    ];
+    for (position, (name, value, of)) in axes.iter().enumerate() {
+        let mut present: Vec<usize> = all.iter().map(of).collect();
+        present.sort_unstable();
+        present.dedup();
+        let asked = match *name {
+            "slice" => wanted.slice.is_some(),
+            "repetition" => wanted.repetition.is_some(),
+            _ => true,
+        };
+        if asked && !present.contains(value) {
+            return Err(Error::value(*name, format!("one of {present:?}"), value));
+        }
+        if position < 4 && present.len() > 1 {
+            let text = format!("the scan holds {name} {present:?}: only {value} is reconstructed (--{name})");
+            if !notes.contains(&text) {
+                notes.push(text);
+            }
+        }
+    }
+    if chosen.is_empty() {
+        return Err(Error::value(
+            "selection",
+            "counters that occur together in the scan",
+            format!("{wanted:?}"),
+        ));
+    }
+    Ok(chosen)
+}
+
+/// Repetitions and slices of labels in label order (repetition slowest), which must form a full grid.
+fn grid_of(labels: &[Label]) -> Result<(usize, usize)> {
+    let first = labels[0].repetition;
+    let slices = labels.iter().take_while(|l| l.repetition == first).count();
+    let full = labels.len().is_multiple_of(slices)
+        && labels.chunks(slices).all(|chunk| {
+            chunk
+                .iter()
+                .zip(labels)
+                .all(|(a, b)| a.slice == b.slice && a.repetition == chunk[0].repetition)
+        });
+    if !full {
+        return Err(Error::value(
+            "repetitions",
+            "the same slices in each (choose with --slice or --repetition)",
+            "different slices",
+        ));
+    }
+    Ok((labels.len() / slices, slices))
+}
+
+fn as_volume(image: ArrayD<C32>) -> Result<ArrayD<C32>> {
+    let shape = image.shape().to_vec();
+    match shape[..] {
+        [y, x] => image
+            .into_shape_with_order(IxDyn(&[1, y, x]))
+            .map_err(|_| Error::shape("image", &[1, y, x], &shape)),
+        _ => Ok(image),
+    }
+}
