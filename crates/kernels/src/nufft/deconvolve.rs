@@ -33,11 +33,7 @@ impl<R: Real> Deconvolution<R> {
                 })
                 .collect()
         });
-        Self {
-            matrix: sizes,
-            fine: layout.fine,
-            factors,
-        }
+        Self { matrix: sizes, fine: layout.fine, factors }
     }
 
     /// Start of the fine grid's row that holds image row (z, y).
@@ -57,23 +53,19 @@ impl<R: Real> Deconvolution<R> {
         let [_, _, nx] = self.matrix;
         let rows = pass_rows(nx);
         cpu.run(|| {
-            image
-                .par_chunks_mut(nx)
-                .with_min_len(rows)
-                .enumerate()
-                .for_each(|(row, to)| {
-                    let from = &grid[self.fine_row(row)..][..self.fine[2]];
-                    let factor = self.row_factor(row);
-                    let (negative, positive) = to.split_at_mut(nx / 2);
-                    let (fn_, fp) = self.factors[2].split_at(nx / 2);
-                    let tail = &from[self.fine[2] - nx / 2..];
-                    for ((t, f), p) in negative.iter_mut().zip(tail).zip(fn_) {
-                        *t = *f * (factor * *p);
-                    }
-                    for ((t, f), p) in positive.iter_mut().zip(from).zip(fp) {
-                        *t = *f * (factor * *p);
-                    }
-                });
+            image.par_chunks_mut(nx).with_min_len(rows).enumerate().for_each(|(row, to)| {
+                let from = &grid[self.fine_row(row)..][..self.fine[2]];
+                let factor = self.row_factor(row);
+                let (negative, positive) = to.split_at_mut(nx / 2);
+                let (fn_, fp) = self.factors[2].split_at(nx / 2);
+                let tail = &from[self.fine[2] - nx / 2..];
+                for ((t, f), p) in negative.iter_mut().zip(tail).zip(fn_) {
+                    *t = *f * (factor * *p);
+                }
+                for ((t, f), p) in positive.iter_mut().zip(from).zip(fp) {
+                    *t = *f * (factor * *p);
+                }
+            });
         });
     }
 
@@ -87,35 +79,28 @@ impl<R: Real> Deconvolution<R> {
         };
         let rows = pass_rows(fx);
         cpu.run(|| {
-            grid.par_chunks_mut(fx)
-                .with_min_len(rows)
-                .enumerate()
-                .for_each(|(fine_row, to)| {
-                    let (Some(z), Some(y)) = (
-                        unwrap(fine_row / fy, fz, self.matrix[0]),
-                        unwrap(fine_row % fy, fy, ny),
-                    ) else {
-                        return;
-                    };
-                    let row = z * ny + y;
-                    let from = &image[row * nx..(row + 1) * nx];
-                    let factor = self.row_factor(row);
-                    let (negative, positive) = from.split_at(nx / 2);
-                    let (fn_, fp) = self.factors[2].split_at(nx / 2);
-                    for ((t, f), p) in to[fx - nx / 2..].iter_mut().zip(negative).zip(fn_) {
-                        *t = *f * (factor * *p);
-                    }
-                    for ((t, f), p) in to.iter_mut().zip(positive).zip(fp) {
-                        *t = *f * (factor * *p);
-                    }
-                });
+            grid.par_chunks_mut(fx).with_min_len(rows).enumerate().for_each(|(fine_row, to)| {
+                let (Some(z), Some(y)) =
+                    (unwrap(fine_row / fy, fz, self.matrix[0]), unwrap(fine_row % fy, fy, ny))
+                else {
+                    return;
+                };
+                let row = z * ny + y;
+                let from = &image[row * nx..(row + 1) * nx];
+                let factor = self.row_factor(row);
+                let (negative, positive) = from.split_at(nx / 2);
+                let (fn_, fp) = self.factors[2].split_at(nx / 2);
+                for ((t, f), p) in to[fx - nx / 2..].iter_mut().zip(negative).zip(fn_) {
+                    *t = *f * (factor * *p);
+                }
+                for ((t, f), p) in to.iter_mut().zip(positive).zip(fp) {
+                    *t = *f * (factor * *p);
+                }
+            });
         });
     }
 
     pub(crate) fn bytes(&self) -> u64 {
-        self.factors
-            .iter()
-            .map(|f| (f.len() * size_of::<R>()) as u64)
-            .sum()
+        self.factors.iter().map(|f| (f.len() * size_of::<R>()) as u64).sum()
     }
 }

@@ -45,6 +45,9 @@ pub(crate) struct Part {
     pub(crate) first: bool,
 }
 
+/// Points that one step of sorting takes together.
+const GROUP: usize = 4096;
+
 /// Cells of a tile along z, y, x: large enough that the halo is a small part, small enough for the first-level cache in
 /// 2-D and the second-level cache in 3-D.
 fn tile_cells(dims: usize) -> [usize; 3] {
@@ -93,13 +96,7 @@ impl Layout {
         let footprint = (2 * width).next_multiple_of(lanes::<R>()) / 2;
         local[2] += footprint - width;
         rayspin_core::voxels(&fine)?;
-        Ok(Self {
-            dims,
-            width,
-            fine,
-            tiles,
-            local,
-        })
+        Ok(Self { dims, width, fine, tiles, local })
     }
 
     /// The axis along which slabs are stacked: the outermost that the transform has.
@@ -152,43 +149,31 @@ impl Layout {
         (first, extent)
     }
 
-    /// Footprint of one coordinate: its first cell, folded into the grid, and the polynomials' argument z ∈ [−1, 1).
-    fn footprint(&self, axis: usize, n: usize, k: f64) -> (usize, f64) {
-        let fine = self.fine[axis];
-        let cycles = k / n as f64;
-        let u = (cycles - cycles.floor()) * fine as f64;
-        let first = (u - 0.5 * self.width as f64).ceil();
-        let z = 2.0 * (first - u) + self.width as f64 - 1.0;
-        let first = if first < 0.0 { first + fine as f64 } else { first };
-        // u may round up to `fine` itself.
-        (first as usize % fine, z)
-    }
-
-    /// Tile, offset in its local grid and polynomial arguments (x, y, z) of a point with components x, y, z.
-    fn place(&self, matrix: &[usize], point: &[f64]) -> (usize, usize, [f64; 3]) {
-        let (mut tile, mut offset, mut z) = (0, 0, [0.0; 3]);
-        for (axis, &n) in (self.outer()..3).zip(matrix) {
-            let component = 2 - axis;
-            let (cell, argument) = self.footprint(axis, n, point[component]);
-            let t = cell * self.tiles[axis] / self.fine[axis];
-            tile = tile * self.tiles[axis] + t;
-            offset = offset * self.local[axis] + cell - self.tile_first(axis, t);
-            z[component] = argument;
-        }
-        (tile, offset, z)
-    }
-
     /// Sorts a trajectory's points by tile. Errors: more points than 2³² − 1.
     pub(crate) fn sort<R: Real>(&self, trajectory: &Trajectory, matrix: &[usize]) -> Result<Points<R>> {
-        let samples = trajectory.samples();
+        let (samples, dims) = trajectory.points().dim();
         if samples > u32::MAX as usize {
             return Err(Error::value("trajectory", "fewer than 2^32 samples", samples));
         }
-        let dims = self.dims;
-        let tile_of: Vec<u32> = (0..samples)
-            .into_par_iter()
-            .with_min_len(4096)
-            .map(|i| self.place(matrix, trajectory.point(i)).0 as u32)
+        let points = trajectory.points();
+        let points = points.as_slice().unwrap_or_default();
+        if points.len() != samples * dims || dims != self.dims {
+            return Err(Error::shape("trajectory in memory", &[samples, self.dims], &[points.len()]));
+        }
+        Ok(match dims {
+            1 => self.sort_points(points.as_chunks::<1>().0, matrix),
+            2 => self.sort_points(points.as_chunks::<2>().0, matrix),
+            _ => self.sort_points(points.as_chunks::<3>().0, matrix),
+        })
+    }
+
+    fn sort_points<R: Real, const D: usize>(&self, points: &[[f64; D]], matrix: &[usize]) -> Points<R> {
+        // In the order of the components x, y, z.
+        let axes: [Axis; D] = std::array::from_fn(|d| Axis::new(self, 2 - d, matrix[D - 1 - d]));
+        let tile_of: Vec<u32> = points
+            .par_iter()
+            .with_min_len(GROUP)
+            .map(|point| (0..D).map(|d| axes[d].cells[axes[d].footprint(point[d]).0].0).sum())
             .collect();
         let tiles: usize = self.tiles.iter().product();
         let mut next = vec![0u32; tiles + 1];
@@ -199,32 +184,34 @@ impl Layout {
             next[tile + 1] += next[tile];
         }
         let tile_start = next.clone();
-        let mut order = vec![0u32; samples];
+        let mut order = vec![0u32; points.len()];
         for (i, &tile) in tile_of.iter().enumerate() {
             let slot = &mut next[tile as usize];
             order[*slot as usize] = i as u32;
             *slot += 1;
         }
-        let mut offset = vec![0u32; samples];
-        let mut z = vec![R::zero(); samples * dims];
+        let mut offset = vec![0u32; points.len()];
+        let mut z = vec![R::zero(); points.len() * D];
         order
-            .par_iter()
-            .with_min_len(4096)
-            .zip(&mut offset)
-            .zip(z.par_chunks_exact_mut(dims))
-            .for_each(|((&i, offset), z)| {
-                let (_, o, arguments) = self.place(matrix, trajectory.point(i as usize));
-                *offset = o as u32;
-                for (z, a) in z.iter_mut().zip(arguments) {
-                    *z = <R as Real>::from_f64(a);
-                }
-            });
-        Ok(Points {
-            offset,
-            z,
-            order,
-            tile_start,
-        })
+            .par_chunks(GROUP)
+            .zip(offset.par_chunks_mut(GROUP))
+            .zip(z.par_chunks_mut(GROUP * D))
+            .for_each_init(
+                || Vec::with_capacity(GROUP),
+                |gathered: &mut Vec<[f64; D]>, ((order, offset), z)| {
+                    // Gathered first, so that the cache misses of many points overlap.
+                    gathered.clear();
+                    gathered.extend(order.iter().map(|&i| points[i as usize]));
+                    for ((point, z), offset) in gathered.iter().zip(z.as_chunks_mut::<D>().0).zip(offset) {
+                        for d in 0..D {
+                            let (cell, argument) = axes[d].footprint(point[d]);
+                            *offset += axes[d].cells[cell].1;
+                            z[d] = <R as Real>::from_f64(argument);
+                        }
+                    }
+                },
+            );
+        Points { offset, z, order, tile_start }
     }
 
     /// Cuts each slab's points into parts of about `size` points; every slab has at least one, maybe empty.
@@ -236,14 +223,62 @@ impl Layout {
             let pieces = (end - first).div_ceil(size).max(1);
             for piece in 0..pieces {
                 let cut = |p: usize| first + (end - first) * p / pieces;
-                parts.push(Part {
-                    slab,
-                    points: cut(piece)..cut(piece + 1),
-                    first: piece == 0,
-                });
+                parts.push(Part { slab, points: cut(piece)..cut(piece + 1), first: piece == 0 });
             }
         }
         parts
+    }
+}
+
+/// Where coordinates along one axis fall.
+struct Axis {
+    inverse: f64,
+    fine: f64,
+    half: f64,
+    /// Of every cell: its tile's and its own share of the flat indices of a tile and of a cell in a local grid.
+    cells: Vec<(u32, u32)>,
+}
+
+impl Axis {
+    fn new(layout: &Layout, axis: usize, n: usize) -> Self {
+        let tile_stride: usize = layout.tiles[axis + 1..].iter().product();
+        let cell_stride: usize = layout.local[axis + 1..].iter().product();
+        let cells = (0..layout.tiles[axis]).flat_map(|t| {
+            let first = layout.tile_first(axis, t);
+            (first..layout.tile_first(axis, t + 1))
+                .map(move |cell| ((t * tile_stride) as u32, ((cell - first) * cell_stride) as u32))
+        });
+        Self {
+            inverse: 1.0 / n as f64,
+            fine: layout.fine[axis] as f64,
+            half: 0.5 * layout.width as f64,
+            cells: cells.collect(),
+        }
+    }
+
+    /// First cell of a coordinate's footprint, folded into the grid, and the polynomials' argument z ∈ \[−1, 1).
+    #[inline]
+    fn footprint(&self, k: f64) -> (usize, f64) {
+        let cycles = k * self.inverse;
+        // Conversion truncates towards zero, several times faster than `floor` on processors without SSE4.1 code.
+        let mut fraction =
+            if cycles.abs() < 1e15 { cycles - (cycles as i64) as f64 } else { cycles.rem_euclid(1.0) };
+        if fraction < 0.0 {
+            fraction += 1.0;
+        }
+        let u = fraction * self.fine;
+        // ⌈u − W/2⌉: the argument of the conversion is positive.
+        let bias = self.fine + 16.0;
+        let first = bias - ((self.half - u + bias) as i64) as f64;
+        let z = 2.0 * (first - u + self.half) - 1.0;
+        let cell = if first < 0.0 {
+            first + self.fine
+        } else if first >= self.fine {
+            first - self.fine
+        } else {
+            first
+        };
+        (cell as usize, z)
     }
 }
 

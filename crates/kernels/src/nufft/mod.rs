@@ -2,7 +2,7 @@
 
 mod cpu;
 mod deconvolve;
-mod kernel;
+pub(crate) mod kernel;
 mod layout;
 pub mod reference;
 #[cfg(test)]
@@ -35,20 +35,14 @@ pub struct Options {
 impl Default for Options {
     /// ε = 1e-5, the upsampling chosen.
     fn default() -> Self {
-        Self {
-            tolerance: 1e-5,
-            upsampling: None,
-        }
+        Self { tolerance: 1e-5, upsampling: None }
     }
 }
 
 impl Options {
     /// The tolerance ε, the upsampling chosen.
     pub fn tolerance(tolerance: f64) -> Self {
-        Self {
-            tolerance,
-            ..Self::default()
-        }
+        Self { tolerance, ..Self::default() }
     }
 }
 
@@ -69,7 +63,6 @@ pub struct Nufft<R: Real> {
     device: Device,
     matrix: Vec<usize>,
     samples: usize,
-    tolerance: f64,
     upsampling: f64,
     kernel: Kernel,
     gridding: Gridding<R>,
@@ -97,19 +90,23 @@ impl<R: Real> Nufft<R> {
         matrix: &[usize],
         options: &Options,
     ) -> Result<Self> {
-        if matrix.len() != trajectory.dims() || matrix.contains(&0) {
-            return Err(Error::Shape {
-                what: "NUFFT matrix".into(),
-                expected: format!("{} axes, none empty", trajectory.dims()),
-                found: format_shape(matrix),
-            });
-        }
-        rayspin_core::voxels(matrix)?;
-        let upsampling = options.upsampling.unwrap_or(2.0);
-        if !(1.25..=2.0).contains(&upsampling) {
-            return Err(Error::value("NUFFT upsampling", "1.25 to 2", upsampling));
-        }
-        let kernel = kernel_for::<R>(options.tolerance, upsampling, matrix.len())?;
+        check_matrix(trajectory, matrix)?;
+        let (upsampling, kernel) = match options.upsampling {
+            Some(upsampling) => (upsampling, kernel_for::<R>(options.tolerance, upsampling, matrix.len())?),
+            None => choose::<R>(options.tolerance, matrix, trajectory.samples())?,
+        };
+        Self::with_kernel(device, trajectory, matrix, upsampling, kernel)
+    }
+
+    /// Plans with a kernel of the caller's choice.
+    pub(crate) fn with_kernel(
+        device: &Device,
+        trajectory: &Trajectory,
+        matrix: &[usize],
+        upsampling: f64,
+        kernel: Kernel,
+    ) -> Result<Self> {
+        check_matrix(trajectory, matrix)?;
         let layout = Layout::new::<R>(matrix, upsampling, &kernel)?;
         let shape = &layout.fine[layout.outer()..];
         let fft = FftNd::new(shape)?;
@@ -123,7 +120,6 @@ impl<R: Real> Nufft<R> {
             device: device.clone(),
             matrix: matrix.to_vec(),
             samples: trajectory.samples(),
-            tolerance: options.tolerance,
             upsampling,
             kernel,
             gridding: Gridding::new(layout, points, weights),
@@ -177,10 +173,7 @@ impl<R: Real> Nufft<R> {
     ) -> Result<()> {
         let grid = work.grid.cpu_mut();
         self.deconvolution.pad(cpu, image, grid);
-        let options = FftOptions {
-            nonzero: Some(&self.modes),
-            ..FftOptions::new(Direction::Forward)
-        };
+        let options = FftOptions { nonzero: Some(&self.modes), ..FftOptions::new(Direction::Forward) };
         self.fft.process_with(cpu, grid, &options)?;
         self.gridding.interp(cpu, grid, samples, tile_kernel);
         Ok(())
@@ -195,12 +188,8 @@ impl<R: Real> Nufft<R> {
         tile_kernel: SpreadTile<R>,
     ) -> Result<()> {
         let grid = work.grid.cpu_mut();
-        self.gridding
-            .spread(cpu, samples, grid, work.halo.cpu_mut(), tile_kernel);
-        let options = FftOptions {
-            wanted: Some(&self.modes),
-            ..FftOptions::new(Direction::Inverse)
-        };
+        self.gridding.spread(cpu, samples, grid, work.halo.cpu_mut(), tile_kernel);
+        let options = FftOptions { wanted: Some(&self.modes), ..FftOptions::new(Direction::Inverse) };
         self.fft.process_with(cpu, grid, &options)?;
         self.deconvolution.crop(cpu, grid, image);
         Ok(())
@@ -219,11 +208,6 @@ impl<R: Real> Nufft<R> {
     /// The device it was planned for.
     pub fn device(&self) -> &Device {
         &self.device
-    }
-
-    /// The tolerance asked for.
-    pub fn tolerance(&self) -> f64 {
-        self.tolerance
     }
 
     /// The upsampling in use.
@@ -246,6 +230,29 @@ impl<R: Real> Nufft<R> {
         let complex = size_of::<Complex<R>>() as u64;
         let grids = (self.fft.len() + self.gridding.halo_len()) as u64 * complex;
         grids + self.gridding.points.bytes() + self.deconvolution.bytes()
+    }
+
+    /// ∫φ over all axes, in fine-grid cells.
+    pub(crate) fn kernel_integral(&self) -> f64 {
+        self.kernel.fourier(0.0).powi(self.matrix.len() as i32)
+    }
+
+    /// `out` = interpolation after spreading, without transforms: out_i = Σ_j (φ∗φ)(u_i − u_j) samples_j, taken as a sum
+    /// over fine-grid cells. Both are `[sample]`.
+    pub(crate) fn convolve(&self, samples: &Array<Complex<R>>, out: &mut Array<Complex<R>>) -> Result<()> {
+        crate::fft::check_device("NUFFT", &self.device, samples.device())?;
+        crate::fft::check_device("NUFFT", &self.device, out.device())?;
+        expect_shape("NUFFT samples", &[self.samples], samples.shape())?;
+        expect_shape("NUFFT samples", &[self.samples], out.shape())?;
+        match self.device.backend() {
+            Backend::Cpu(cpu) => self.with_workspace(|work| {
+                let grid = work.grid.cpu_mut();
+                let (samples, halo) = (samples.cpu(), work.halo.cpu_mut());
+                self.gridding.spread(cpu, samples, grid, halo, cpu::simd::spread);
+                self.gridding.interp(cpu, grid, out.cpu_mut(), cpu::simd::interp);
+                Ok(())
+            }),
+        }
     }
 
     fn voxels(&self) -> usize {
@@ -283,24 +290,60 @@ impl<R: Real> Nufft<R> {
     }
 }
 
-/// The tightest tolerance that a real type reaches: rounding in the sums over footprints and in the FFT.
+fn check_matrix(trajectory: &Trajectory, matrix: &[usize]) -> Result<()> {
+    if matrix.len() != trajectory.dims() || matrix.contains(&0) {
+        return Err(Error::Shape {
+            what: "NUFFT matrix".into(),
+            expected: format!("{} axes, none empty", trajectory.dims()),
+            found: format_shape(matrix),
+        });
+    }
+    rayspin_core::voxels(matrix).map(|_| ())
+}
+
+/// The tightest tolerance accepted in a real type.
 fn tightest<R: Real>() -> f64 {
     if size_of::<R>() == 4 { 1e-6 } else { 1e-13 }
 }
 
 /// The narrowest kernel for a tolerance, or the error that names the accepted range.
 fn kernel_for<R: Real>(tolerance: f64, upsampling: f64, dims: usize) -> Result<Kernel> {
-    let widest = kernel::aliasing(kernel::MAX_WIDTH, upsampling, dims);
-    let tightest = tightest::<R>().max(widest);
-    let refused = || {
+    if !(1.25..=2.0).contains(&upsampling) {
+        return Err(Error::value("NUFFT upsampling", "1.25 to 2", upsampling));
+    }
+    let refused = |least: f64| {
         Error::value(
             format!("NUFFT tolerance in {} with upsampling {upsampling}", R::NAME),
-            format!("{tightest:.1e} to {LOOSEST}"),
+            format!("{:.1e} to {LOOSEST}", least.max(tightest::<R>())),
             tolerance,
         )
     };
-    if !(tolerance >= tightest && tolerance <= LOOSEST) {
-        return Err(refused());
+    if !(tolerance >= tightest::<R>() && tolerance <= LOOSEST) {
+        let least = Kernel::for_tolerance(0.0, upsampling, dims, <R as Real>::EPSILON.to_f64());
+        return Err(refused(least.err().unwrap_or(0.0)));
     }
-    Kernel::for_tolerance(tolerance, upsampling, dims).ok_or_else(refused)
+    Kernel::for_tolerance(tolerance, upsampling, dims, <R as Real>::EPSILON.to_f64()).map_err(refused)
+}
+
+/// The upsampling of least cost among 2, 1.5 and 1.25, and its kernel.
+///
+/// Cost, in nanoseconds of one core: 10 a point, half a one for each vector of its footprint, 3 for each 8 bytes of the
+/// fine grid (FFT, padding, adding tiles), as measured in this folder's README.md.
+fn choose<R: Real>(tolerance: f64, matrix: &[usize], samples: usize) -> Result<(f64, Kernel)> {
+    let dims = matrix.len();
+    let cost = |upsampling: f64, kernel: &Kernel| {
+        let width = kernel.width;
+        let vectors = width.pow(dims as u32 - 1) * (2 * width).div_ceil(layout::lanes::<R>());
+        let cells: f64 = matrix.iter().map(|&n| (n as f64 * upsampling).max(2.0 * width as f64)).product();
+        samples as f64 * (10.0 + 0.5 * vectors as f64) + 3.0 * cells * size_of::<R>() as f64 / 4.0
+    };
+    let mut best = (2.0, kernel_for::<R>(tolerance, 2.0, dims)?);
+    for upsampling in [1.5, 1.25] {
+        if let Ok(kernel) = kernel_for::<R>(tolerance, upsampling, dims)
+            && cost(upsampling, &kernel) < cost(best.0, &best.1)
+        {
+            best = (upsampling, kernel);
+        }
+    }
+    Ok(best)
 }

@@ -50,12 +50,7 @@ pub fn adjoint_at(
                 .collect();
             let mut sum = C64::default();
             for (j, &sample) in samples.iter().enumerate() {
-                let turns: f64 = trajectory
-                    .point(j)
-                    .iter()
-                    .zip(&position)
-                    .map(|(k, x)| k * x)
-                    .sum();
+                let turns: f64 = trajectory.point(j).iter().zip(&position).map(|(k, x)| k * x).sum();
                 sum += sample * C64::cis(std::f64::consts::TAU * turns);
             }
             sum

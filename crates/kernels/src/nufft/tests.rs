@@ -27,14 +27,7 @@ enum Set {
     Lattice,
 }
 
-const SETS: [Set; 6] = [
-    Set::Uniform,
-    Set::Radial,
-    Set::Spiral,
-    Set::Clustered,
-    Set::OnePoint,
-    Set::Lattice,
-];
+const SETS: [Set; 6] = [Set::Uniform, Set::Radial, Set::Spiral, Set::Clustered, Set::OnePoint, Set::Lattice];
 
 fn points(set: Set, samples: usize, matrix: &[usize], rng: &mut ChaCha8Rng) -> Trajectory {
     let dims = matrix.len();
@@ -60,9 +53,7 @@ fn points(set: Set, samples: usize, matrix: &[usize], rng: &mut ChaCha8Rng) -> T
 }
 
 fn random(len: usize, rng: &mut ChaCha8Rng) -> Vec<C64> {
-    (0..len)
-        .map(|_| C64::new(rng.random::<f64>() - 0.5, rng.random::<f64>() - 0.5))
-        .collect()
+    (0..len).map(|_| C64::new(rng.random::<f64>() - 0.5, rng.random::<f64>() - 0.5)).collect()
 }
 
 /// The nearest values of another precision, and those widened again (what the oracle is given).
@@ -76,10 +67,7 @@ fn narrow<R: Real>(values: &[C64]) -> (Vec<Complex<R>>, Vec<C64>) {
 }
 
 fn widen<R: Real>(values: &[Complex<R>]) -> Vec<C64> {
-    values
-        .iter()
-        .map(|v| C64::new(v.re.to_f64(), v.im.to_f64()))
-        .collect()
+    values.iter().map(|v| C64::new(v.re.to_f64(), v.im.to_f64())).collect()
 }
 
 fn distance(found: &[C64], expected: &[C64]) -> f64 {
@@ -108,18 +96,11 @@ fn errors<R: Real>(matrix: &[usize], trajectory: &Trajectory, options: &Options,
     let mut found_image = nan::<R>(&device, &batch(matrix));
     plan.forward(&image, &mut found_data).unwrap();
     plan.adjoint(&data, &mut found_image).unwrap();
-    let expected_data: Vec<C64> = image64
-        .chunks(voxels)
-        .flat_map(|f| reference::forward(trajectory, matrix, f, 0..samples))
-        .collect();
-    let expected_image: Vec<C64> = data64
-        .chunks(samples)
-        .flat_map(|s| reference::adjoint(trajectory, matrix, s))
-        .collect();
-    [
-        distance(&widen(found_data.cpu()), &expected_data),
-        distance(&widen(found_image.cpu()), &expected_image),
-    ]
+    let expected_data: Vec<C64> =
+        image64.chunks(voxels).flat_map(|f| reference::forward(trajectory, matrix, f, 0..samples)).collect();
+    let expected_image: Vec<C64> =
+        data64.chunks(samples).flat_map(|s| reference::adjoint(trajectory, matrix, s)).collect();
+    [distance(&widen(found_data.cpu()), &expected_data), distance(&widen(found_image.cpu()), &expected_image)]
 }
 
 /// Every size kind: 1, small, odd, even, prime.
@@ -146,19 +127,12 @@ fn sweep<R: Real>(tolerances: &[f64], upsampling: Option<f64>) {
             let mut rng = ChaCha8Rng::seed_from_u64(seed);
             let trajectory = points(set, 150, matrix, &mut rng);
             for &tolerance in tolerances {
-                let options = Options {
-                    tolerance,
-                    upsampling,
-                };
-                for (kind, error) in errors::<R>(matrix, &trajectory, &options, seed)
-                    .into_iter()
-                    .enumerate()
+                let options = Options { tolerance, upsampling };
+                for (kind, error) in errors::<R>(matrix, &trajectory, &options, seed).into_iter().enumerate()
                 {
                     let ratio = error / tolerance;
-                    let case = format!(
-                        "type {}, {matrix:?}, {set:?}, ε {tolerance:e}: {error:.2e}",
-                        2 - kind
-                    );
+                    let case =
+                        format!("type {}, {matrix:?}, {set:?}, ε {tolerance:e}: {error:.2e}", 2 - kind);
                     assert!(ratio <= 4.0, "{case}");
                     if ratio > worst.0 {
                         worst = (ratio, case);
@@ -187,14 +161,23 @@ fn errors_stay_within_four_tolerances_at_low_upsampling() {
 }
 
 #[test]
+fn errors_stay_within_four_tolerances_at_the_chosen_upsampling() {
+    sweep::<f64>(&[1e-2, 1e-5, 1e-10], None);
+    sweep::<f32>(&[1e-2, 1e-4, 1e-6], None);
+    // Few points on a large matrix: a small fine grid; many points on a small one: a narrow kernel.
+    let chosen = |samples| choose::<f32>(1e-3, &[128, 128, 128], samples).unwrap().0;
+    assert_eq!(chosen(100_000), 1.25);
+    assert_eq!(chosen(100_000_000), 2.0);
+    // Rounding forbids the smallest grid in single precision.
+    assert!(kernel_for::<f32>(1e-5, 1.25, 3).is_err());
+    assert!(choose::<f32>(1e-5, &[128, 128, 128], 1).unwrap().0 > 1.25);
+}
+
+#[test]
 fn many_points_in_several_parts_are_all_spread() {
     // More points than a part holds, most of them in one slab.
     let mut rng = ChaCha8Rng::seed_from_u64(7);
-    for (matrix, samples) in [
-        (vec![40], 80_000),
-        (vec![24, 24], 80_000),
-        (vec![8, 10, 24], 80_000),
-    ] {
+    for (matrix, samples) in [(vec![40], 80_000), (vec![24, 24], 80_000), (vec![8, 10, 24], 80_000)] {
         let dims = matrix.len();
         let trajectory = Trajectory::from_cycles_per_fov(Array2::from_shape_fn((samples, dims), |(i, d)| {
             let n = matrix[dims - 1 - d] as f64;
@@ -207,11 +190,7 @@ fn many_points_in_several_parts_are_all_spread() {
         assert!(plan.gridding.parts.len() > plan.gridding.layout.slabs());
         let data = random(samples, &mut rng);
         let mut image = nan(&device, &matrix);
-        plan.adjoint(
-            &Array::from_vec(&device, &[samples], data.clone()).unwrap(),
-            &mut image,
-        )
-        .unwrap();
+        plan.adjoint(&Array::from_vec(&device, &[samples], data.clone()).unwrap(), &mut image).unwrap();
         let which: Vec<usize> = (0..image.len()).step_by(image.len() / 20 + 1).collect();
         let expected = reference::adjoint_at(&trajectory, &matrix, &data, which.iter().copied());
         let found: Vec<C64> = which.iter().map(|&i| image.cpu()[i]).collect();
@@ -233,14 +212,8 @@ fn types_are_adjoint() {
         plan.forward(&image, &mut forward).unwrap();
         plan.adjoint(&data, &mut adjoint).unwrap();
         let inner = |a: &[C64], b: &[C64]| a.iter().zip(b).map(|(a, b)| a.conj() * b).sum::<C64>();
-        let (left, right) = (
-            inner(forward.cpu(), data.cpu()),
-            inner(image.cpu(), adjoint.cpu()),
-        );
-        assert!(
-            (left - right).norm() < 1e-13 * left.norm().max(1.0),
-            "{left} {right}"
-        );
+        let (left, right) = (inner(forward.cpu(), data.cpu()), inner(image.cpu(), adjoint.cpu()));
+        assert!((left - right).norm() < 1e-13 * left.norm().max(1.0), "{left} {right}");
     }
 }
 
@@ -312,8 +285,7 @@ fn a_centred_delta_gives_ones_and_a_shifted_one_its_phase() {
     // Two voxels up in y, one back in x: x = −1/9, y = 2/6.
     image[(3 + 2) * 9 + 4 - 1] = C64::new(1.0, 0.0);
     let mut samples = nan(&device, &[40]);
-    plan.forward(&Array::from_vec(&device, &matrix, image).unwrap(), &mut samples)
-        .unwrap();
+    plan.forward(&Array::from_vec(&device, &matrix, image).unwrap(), &mut samples).unwrap();
     for (j, s) in samples.cpu().iter().enumerate() {
         let k = trajectory.point(j);
         let expected = C64::cis(-TAU * (k[1] * 2.0 / 6.0 - k[0] / 9.0));
@@ -327,17 +299,9 @@ fn bad_input_is_named() {
     let mut rng = ChaCha8Rng::seed_from_u64(23);
     let trajectory = points(Set::Uniform, 10, &[8, 8], &mut rng);
     let new = |matrix: &[usize], tolerance, upsampling| {
-        Nufft::<f32>::new(
-            &device,
-            &trajectory,
-            matrix,
-            &Options {
-                tolerance,
-                upsampling,
-            },
-        )
-        .err()
-        .map(|e| e.to_string())
+        Nufft::<f32>::new(&device, &trajectory, matrix, &Options { tolerance, upsampling })
+            .err()
+            .map(|e| e.to_string())
     };
     assert!(new(&[8, 8], 1e-3, None).is_none());
     assert!(new(&[8], 1e-3, None).unwrap().contains("2 axes"));
@@ -354,9 +318,6 @@ fn bad_input_is_named() {
     assert!(plan.adjoint(&array(&[11]), &mut array(&[8, 8])).is_err());
     assert!(plan.adjoint(&array(&[10]), &mut array(&[8])).is_err());
     let other = Device::cpu_with_threads(1).unwrap();
-    assert!(
-        plan.forward(&Array::zeros(&other, &[8, 8]).unwrap(), &mut array(&[10]))
-            .is_err()
-    );
+    assert!(plan.forward(&Array::zeros(&other, &[8, 8]).unwrap(), &mut array(&[10])).is_err());
     assert!(plan.bytes() > 0);
 }

@@ -68,8 +68,7 @@ fn spread_with<R: Real>(
     let mut halo = Array::zeros(&plan.device, &[plan.gridding.halo_len()])?;
     match plan.device.backend() {
         Backend::Cpu(cpu) => {
-            plan.gridding
-                .spread(cpu, samples.cpu(), grid.cpu_mut(), halo.cpu_mut(), kernel);
+            plan.gridding.spread(cpu, samples.cpu(), grid.cpu_mut(), halo.cpu_mut(), kernel);
         }
     }
     Ok(())

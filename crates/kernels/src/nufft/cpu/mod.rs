@@ -5,11 +5,12 @@ pub(crate) mod scalar;
 mod scatter;
 pub(crate) mod simd;
 
+use fearless_simd_macros::simd;
 use num_complex::Complex;
 use rayon::prelude::*;
 use rayspin_core::Real;
 use rayspin_device::Cpu;
-use rayspin_device::cpu::simd::Level;
+use rayspin_device::cpu::simd::{Level, Simd, dispatch};
 
 use super::layout::{Layout, Part, Points};
 use scatter::Scatter;
@@ -19,7 +20,6 @@ use scatter::Scatter;
 pub(crate) struct TilePoints<'a, R> {
     pub(crate) offset: &'a [u32],
     pub(crate) z: &'a [R],
-    pub(crate) order: &'a [u32],
 }
 
 /// The kernel's polynomials as the tile kernels read them, `[term][lane]` each, highest power first.
@@ -45,21 +45,13 @@ impl<R: Real> Weights<R> {
         let (mut single, mut double) = (Vec::new(), Vec::new());
         for row in polynomials {
             single.extend(pad(row.iter().map(|&c| <R as Real>::from_f64(c)).collect()));
-            double.extend(pad(row
-                .iter()
-                .flat_map(|&c| [<R as Real>::from_f64(c); 2])
-                .collect()));
+            double.extend(pad(row.iter().flat_map(|&c| [<R as Real>::from_f64(c); 2]).collect()));
         }
-        Self {
-            dims,
-            width,
-            single,
-            double,
-        }
+        Self { dims, width, single, double }
     }
 }
 
-/// Adds every point's footprint, times its sample, to a local grid of interleaved complex numbers; rows and layers are
+/// Adds every point's footprint, times its value, to a local grid of interleaved complex numbers; rows and layers are
 /// `pitch` = \[row, layer\] complex numbers apart.
 pub(crate) type SpreadTile<R> =
     fn(Level, &Weights<R>, TilePoints<'_, R>, &[Complex<R>], &mut [R], pitch: [usize; 2]);
@@ -88,12 +80,7 @@ impl<R: Real> Gridding<R> {
     pub(crate) fn new(layout: Layout, points: Points<R>, weights: Weights<R>) -> Self {
         let size = points.order.len().div_ceil(32).max(1 << 15);
         let parts = layout.parts(&points, size);
-        Self {
-            layout,
-            points,
-            weights,
-            parts,
-        }
+        Self { layout, points, weights, parts }
     }
 
     /// Elements of the buffers that [`Gridding::spread`] needs besides the fine grid.
@@ -103,11 +90,7 @@ impl<R: Real> Gridding<R> {
 
     /// Layers of the outermost axis that a part keeps in its buffer: the halo, and the slab unless it is the first.
     fn part_len(&self, part: &Part) -> usize {
-        let own = if part.first {
-            0
-        } else {
-            self.layout.slab_height(part.slab)
-        };
+        let own = if part.first { 0 } else { self.layout.slab_height(part.slab) };
         (own + self.layout.width - 1) * self.layout.inner()
     }
 
@@ -115,7 +98,6 @@ impl<R: Real> Gridding<R> {
         TilePoints {
             offset: &self.points.offset[share.clone()],
             z: &self.points.z[share.start * self.layout.dims..share.end * self.layout.dims],
-            order: &self.points.order[share],
         }
     }
 
@@ -146,11 +128,7 @@ impl<R: Real> Gridding<R> {
             let slab = if part.first {
                 let (own, after) = rest.split_at_mut(height * inner);
                 rest = after;
-                Slab {
-                    own,
-                    halo: buffer,
-                    inner,
-                }
+                Slab { own, halo: buffer, inner }
             } else {
                 let (own, halo) = buffer.split_at_mut(height * inner);
                 Slab { own, halo, inner }
@@ -160,30 +138,29 @@ impl<R: Real> Gridding<R> {
         let level = cpu.level();
         cpu.run(|| {
             tasks.into_par_iter().with_max_len(1).for_each_init(
-                || vec![R::zero(); 2 * layout.local_len()],
-                |local, (part, mut slab)| {
+                || (vec![R::zero(); 2 * layout.local_len()], Vec::new()),
+                |(local, values), (part, mut slab)| {
                     slab.own.fill(zero());
                     slab.halo.fill(zero());
                     for (tile, share) in self.points.tiles_of(part.points.clone()) {
+                        // Gathered apart from spreading: the processor overlaps the cache misses of many loads in a
+                        // row, but not across the long work on a footprint.
+                        values.clear();
+                        let order = &self.points.order[share.clone()];
+                        values.extend(order.iter().map(|&i| samples[i as usize]));
                         local.fill(R::zero());
-                        tile_kernel(
-                            level,
-                            &self.weights,
-                            self.tile_points(share),
-                            samples,
-                            local,
-                            self.pitch(),
-                        );
-                        slab.add_tile(layout, tile, bytemuck::cast_slice(local));
+                        let points = self.tile_points(share);
+                        tile_kernel(level, &self.weights, points, values, local, self.pitch());
+                        dispatch!(level, simd => add_tile(simd, &mut slab, layout, tile, bytemuck::cast_slice(local)));
                     }
                 },
             );
         });
-        cpu.run(|| self.add_buffers(grid, halo));
+        cpu.run(|| self.add_buffers(level, grid, halo));
     }
 
     /// Adds what parts left in their buffers to the slabs that it belongs to.
-    fn add_buffers(&self, grid: &mut [Complex<R>], halo: &[Complex<R>]) {
+    fn add_buffers(&self, level: Level, grid: &mut [Complex<R>], halo: &[Complex<R>]) {
         let layout = &self.layout;
         let (inner, slabs, reach) = (layout.inner(), layout.slabs(), layout.width - 1);
         let mut buffers: Vec<(&Part, &[Complex<R>])> = Vec::with_capacity(self.parts.len());
@@ -205,10 +182,10 @@ impl<R: Real> Gridding<R> {
             for (part, buffer) in &buffers {
                 let (slab_part, halo_part) = buffer.split_at(buffer.len() - reach * inner);
                 if part.slab == before && !part.points.is_empty() {
-                    add(&mut own[..reach * inner], halo_part);
+                    dispatch!(level, simd => add_layers(simd, &mut own[..reach * inner], halo_part));
                 }
                 if part.slab == s && !part.first {
-                    add(own, slab_part);
+                    dispatch!(level, simd => add_layers(simd, &mut *own, slab_part));
                 }
             }
         });
@@ -227,25 +204,22 @@ impl<R: Real> Gridding<R> {
         let total = self.points.order.len();
         let scatter = Scatter::new(samples, &self.points.order);
         cpu.run(|| {
-            (0..total.div_ceil(INTERP_POINTS))
-                .into_par_iter()
-                .with_max_len(1)
-                .for_each_init(
-                    || (vec![R::zero(); 2 * layout.local_len()], Vec::new()),
-                    |(local, values), task| {
-                        let points = task * INTERP_POINTS..((task + 1) * INTERP_POINTS).min(total);
-                        for (tile, share) in self.points.tiles_of(points) {
-                            read_tile(layout, tile, grid, bytemuck::cast_slice_mut(local));
-                            values.clear();
-                            values.resize(share.len(), zero());
-                            let points = self.tile_points(share.clone());
-                            tile_kernel(level, &self.weights, points, local, values, self.pitch());
-                            // SAFETY: `order` is a permutation by construction ([`Points`]) and tasks' runs of points are
-                            // disjoint.
-                            unsafe { scatter.write(share, values) };
-                        }
-                    },
-                );
+            (0..total.div_ceil(INTERP_POINTS)).into_par_iter().with_max_len(1).for_each_init(
+                || (vec![R::zero(); 2 * layout.local_len()], Vec::new()),
+                |(local, values), task| {
+                    let points = task * INTERP_POINTS..((task + 1) * INTERP_POINTS).min(total);
+                    for (tile, share) in self.points.tiles_of(points) {
+                        read_tile(layout, tile, grid, bytemuck::cast_slice_mut(local));
+                        values.clear();
+                        values.resize(share.len(), zero());
+                        let points = self.tile_points(share.clone());
+                        tile_kernel(level, &self.weights, points, local, values, self.pitch());
+                        // SAFETY: `order` is a permutation by construction ([`Points`]) and tasks' runs of points are
+                        // disjoint.
+                        unsafe { scatter.write(share, values) };
+                    }
+                },
+            );
         });
     }
 }
@@ -254,10 +228,18 @@ fn zero<R: Real>() -> Complex<R> {
     Complex::new(R::zero(), R::zero())
 }
 
+#[inline(always)]
 fn add<R: Real>(to: &mut [Complex<R>], from: &[Complex<R>]) {
+    let to: &mut [R] = bytemuck::cast_slice_mut(to);
+    let from: &[R] = bytemuck::cast_slice(from);
     for (t, f) in to.iter_mut().zip(from) {
         *t += *f;
     }
+}
+
+#[simd]
+fn add_layers<S: Simd, R: Real>(_: S, to: &mut [Complex<R>], from: &[Complex<R>]) {
+    add(to, from);
 }
 
 /// The part of the fine grid that a task adds tiles to: a slab's own layers and the halo behind them.
@@ -268,6 +250,7 @@ struct Slab<'a, R> {
 }
 
 impl<R: Real> Slab<'_, R> {
+    #[inline(always)]
     fn layer(&mut self, outer: usize) -> &mut [Complex<R>] {
         let at = outer * self.inner;
         if at < self.own.len() {
@@ -277,29 +260,37 @@ impl<R: Real> Slab<'_, R> {
             &mut self.halo[at..at + self.inner]
         }
     }
+}
 
-    fn add_tile(&mut self, layout: &Layout, tile: usize, local: &[Complex<R>]) {
-        let (first, extent) = layout.tile_box(tile);
-        let [_, ny, nx] = layout.fine;
-        let [_, ly, lx] = layout.local;
-        if layout.dims == 1 {
-            let own = self.own.len();
-            add(self.own, &local[..own]);
-            add(self.halo, &local[own..extent[2]]);
-            return;
-        }
-        for z in 0..extent[0] {
-            for y in 0..extent[1] {
-                let (outer, row) = match layout.dims {
-                    2 => (y, 0),
-                    _ => (z, (first[1] + y) % ny),
-                };
-                let row = &mut self.layer(outer)[row * nx..(row + 1) * nx];
-                let from = &local[(z * ly + y) * lx..][..extent[2]];
-                let until_edge = (nx - first[2]).min(extent[2]);
-                add(&mut row[first[2]..first[2] + until_edge], &from[..until_edge]);
-                add(row, &from[until_edge..]);
-            }
+/// Adds a tile and its halo to the fine grid.
+#[simd]
+fn add_tile<S: Simd, R: Real>(
+    _: S,
+    slab: &mut Slab<'_, R>,
+    layout: &Layout,
+    tile: usize,
+    local: &[Complex<R>],
+) {
+    let (first, extent) = layout.tile_box(tile);
+    let [_, ny, nx] = layout.fine;
+    let [_, ly, lx] = layout.local;
+    if layout.dims == 1 {
+        let own = slab.own.len();
+        add(slab.own, &local[..own]);
+        add(slab.halo, &local[own..extent[2]]);
+        return;
+    }
+    for z in 0..extent[0] {
+        for y in 0..extent[1] {
+            let (outer, row) = match layout.dims {
+                2 => (y, 0),
+                _ => (z, (first[1] + y) % ny),
+            };
+            let row = &mut slab.layer(outer)[row * nx..(row + 1) * nx];
+            let from = &local[(z * ly + y) * lx..][..extent[2]];
+            let until_edge = (nx - first[2]).min(extent[2]);
+            add(&mut row[first[2]..first[2] + until_edge], &from[..until_edge]);
+            add(row, &from[until_edge..]);
         }
     }
 }

@@ -12,12 +12,7 @@ fn taps<R: Real>(weights: &Weights<R>, z: R) -> [R; MAX_WIDTH] {
     let mut out = [R::zero(); MAX_WIDTH];
     let row = weights.width.next_multiple_of(crate::nufft::layout::lanes::<R>());
     for (tap, value) in out.iter_mut().enumerate().take(weights.width) {
-        *value = weights
-            .single
-            .iter()
-            .skip(tap)
-            .step_by(row)
-            .fold(R::zero(), |sum, &c| sum * z + c);
+        *value = weights.single.iter().skip(tap).step_by(row).fold(R::zero(), |sum, &c| sum * z + c);
     }
     out
 }
@@ -37,17 +32,16 @@ pub(crate) fn spread<R: Real>(
     _: Level,
     weights: &Weights<R>,
     points: TilePoints<'_, R>,
-    samples: &[Complex<R>],
+    values: &[Complex<R>],
     local: &mut [R],
     pitch: [usize; 2],
 ) {
-    for (j, z) in points.z.chunks_exact(weights.dims).enumerate() {
+    for ((j, z), &value) in points.z.chunks_exact(weights.dims).enumerate().zip(values) {
         let ([kx, ky, kz], [wx, wy, wz]) = footprint(weights, z);
-        let sample = samples[points.order[j] as usize];
         for (dz, &kz) in kz[..wz].iter().enumerate() {
             for (dy, &ky) in ky[..wy].iter().enumerate() {
                 let start = points.offset[j] as usize + dz * pitch[1] + dy * pitch[0];
-                let value = sample * (kz * ky);
+                let value = value * (kz * ky);
                 for (cell, &kx) in local[2 * start..2 * (start + wx)].chunks_exact_mut(2).zip(&kx) {
                     cell[0] += value.re * kx;
                     cell[1] += value.im * kx;

@@ -20,12 +20,7 @@ impl<'a, T: Copy> Scatter<'a, T> {
     /// `order` must be a permutation of the slice's indices for [`Scatter::write`] to be sound.
     pub(super) fn new(to: &'a mut [T], order: &'a [u32]) -> Self {
         assert_eq!(to.len(), order.len());
-        Self {
-            to: to.as_mut_ptr(),
-            len: to.len(),
-            order,
-            lifetime: PhantomData,
-        }
+        Self { to: to.as_mut_ptr(), len: to.len(), order, lifetime: PhantomData }
     }
 
     /// Writes `values[i]` to the element `order[points.start + i]`.

@@ -75,13 +75,7 @@ fn horner<S: Simd, R: Lanes>(
 fn scalars<S: Simd, R: Lanes, const W: usize>(simd: S, weights: &Weights<R>, z: R) -> [R; 16] {
     let len = Vector::<S, R>::LEN;
     let count = W.div_ceil(len);
-    let values = horner(
-        simd,
-        &weights.single,
-        count,
-        const { crate::nufft::kernel::terms(W) },
-        z,
-    );
+    let values = horner(simd, &weights.single, count, const { crate::nufft::kernel::terms(W) }, z);
     let mut out = [R::zero(); 16];
     for (v, chunk) in values.iter().zip(out.chunks_exact_mut(len)).take(count) {
         v.store_slice(chunk);
@@ -105,7 +99,7 @@ fn spread_points<S: Simd, R: Lanes, const D: usize, const W: usize>(
     simd: S,
     weights: &Weights<R>,
     points: TilePoints<'_, R>,
-    samples: &[Complex<R>],
+    values: &[Complex<R>],
     local: &mut [R],
     pitch: [usize; 2],
 ) {
@@ -113,27 +107,13 @@ fn spread_points<S: Simd, R: Lanes, const D: usize, const W: usize>(
     let count = (2 * W).div_ceil(len);
     let terms = const { crate::nufft::kernel::terms(W) };
     let span = span::<S, R, D, W>(pitch);
-    for ((&offset, &order), z) in points
-        .offset
-        .iter()
-        .zip(points.order)
-        .zip(points.z.chunks_exact(D))
-    {
-        let sample = samples[order as usize];
+    for ((&offset, value), z) in points.offset.iter().zip(values).zip(points.z.chunks_exact(D)) {
         let start = 2 * offset as usize;
         let window = &mut local[start..start + span];
         let kx = horner(simd, &weights.double, count, terms, z[0]);
-        let ky = if D > 1 {
-            scalars::<S, R, W>(simd, weights, z[1])
-        } else {
-            [R::one(); 16]
-        };
-        let kz = if D > 2 {
-            scalars::<S, R, W>(simd, weights, z[2])
-        } else {
-            [R::one(); 16]
-        };
-        let value = Vector::<S, R>::splat(simd, sample.re).zip_low(Vector::<S, R>::splat(simd, sample.im));
+        let ky = if D > 1 { scalars::<S, R, W>(simd, weights, z[1]) } else { [R::one(); 16] };
+        let kz = if D > 2 { scalars::<S, R, W>(simd, weights, z[2]) } else { [R::one(); 16] };
+        let value = Vector::<S, R>::splat(simd, value.re).zip_low(Vector::<S, R>::splat(simd, value.im));
         for dz in 0..if D > 2 { W } else { 1 } {
             let value = if D > 2 { value * kz[dz] } else { value };
             for dy in 0..if D > 1 { W } else { 1 } {
@@ -169,16 +149,8 @@ fn interp_points<S: Simd, R: Lanes, const D: usize, const W: usize>(
         let start = 2 * offset as usize;
         let window = &local[start..start + span];
         let kx = horner(simd, &weights.double, count, terms, z[0]);
-        let ky = if D > 1 {
-            scalars::<S, R, W>(simd, weights, z[1])
-        } else {
-            [R::one(); 16]
-        };
-        let kz = if D > 2 {
-            scalars::<S, R, W>(simd, weights, z[2])
-        } else {
-            [R::one(); 16]
-        };
+        let ky = if D > 1 { scalars::<S, R, W>(simd, weights, z[1]) } else { [R::one(); 16] };
+        let kz = if D > 2 { scalars::<S, R, W>(simd, weights, z[2]) } else { [R::one(); 16] };
         let mut sums = [zero; MOST];
         for dz in 0..if D > 2 { W } else { 1 } {
             let mut rows = [zero; MOST];
@@ -193,11 +165,7 @@ fn interp_points<S: Simd, R: Lanes, const D: usize, const W: usize>(
             }
             let k = Vector::<S, R>::splat(simd, kz[dz]);
             for v in 0..count {
-                sums[v] = if D > 2 {
-                    rows[v].mul_add(k, sums[v])
-                } else {
-                    rows[v]
-                };
+                sums[v] = if D > 2 { rows[v].mul_add(k, sums[v]) } else { rows[v] };
             }
         }
         let mut total = sums[0] * kx[0];
@@ -232,22 +200,22 @@ fn spread_typed<S: Simd, R: Real>(
     simd: S,
     weights: &Weights<R>,
     points: TilePoints<'_, R>,
-    samples: &[Complex<R>],
+    values: &[Complex<R>],
     local: &mut [R],
     pitch: [usize; 2],
 ) -> bool {
     let (dims, width) = (weights.dims, weights.width);
     if let Some(weights) = same_type::<R, f32>(weights) {
         let points = points.cast();
-        let samples = bytemuck::cast_slice(samples);
+        let values = bytemuck::cast_slice(values);
         let local = bytemuck::cast_slice_mut(local);
-        with_constants!(dims, width, spread_points, f32, (simd, weights, points, samples, local, pitch),
+        with_constants!(dims, width, spread_points, f32, (simd, weights, points, values, local, pitch),
             [2 3 4 5 6 7 8 9 10 11 12]);
     } else if let Some(weights) = same_type::<R, f64>(weights) {
         let points = points.cast();
-        let samples = bytemuck::cast_slice(samples);
+        let values = bytemuck::cast_slice(values);
         let local = bytemuck::cast_slice_mut(local);
-        with_constants!(dims, width, spread_points, f64, (simd, weights, points, samples, local, pitch),
+        with_constants!(dims, width, spread_points, f64, (simd, weights, points, values, local, pitch),
             [2 3 4 5 6 7 8 9 10 11 12 13 14 15 16]);
     } else {
         return false;
@@ -289,11 +257,7 @@ fn same_type<R: Real, T: Real>(weights: &Weights<R>) -> Option<&Weights<T>> {
 impl<'a, R: Real> TilePoints<'a, R> {
     fn cast<T: Real>(self) -> TilePoints<'a, T> {
         debug_assert_eq!(TypeId::of::<R>(), TypeId::of::<T>());
-        TilePoints {
-            offset: self.offset,
-            z: bytemuck::cast_slice(self.z),
-            order: self.order,
-        }
+        TilePoints { offset: self.offset, z: bytemuck::cast_slice(self.z) }
     }
 }
 
@@ -302,22 +266,18 @@ pub(crate) fn spread<R: Real>(
     level: Level,
     weights: &Weights<R>,
     points: TilePoints<'_, R>,
-    samples: &[Complex<R>],
+    values: &[Complex<R>],
     local: &mut [R],
     pitch: [usize; 2],
 ) {
     #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
-    let done = level
-        .as_avx2()
-        .is_some_and(|simd| spread_typed(simd, weights, points, samples, local, pitch));
+    let done = level.as_avx2().is_some_and(|simd| spread_typed(simd, weights, points, values, local, pitch));
     #[cfg(target_arch = "aarch64")]
-    let done = level
-        .as_neon()
-        .is_some_and(|simd| spread_typed(simd, weights, points, samples, local, pitch));
+    let done = level.as_neon().is_some_and(|simd| spread_typed(simd, weights, points, values, local, pitch));
     #[cfg(not(any(target_arch = "x86", target_arch = "x86_64", target_arch = "aarch64")))]
     let done = false;
     if !done {
-        scalar::spread(level, weights, points, samples, local, pitch);
+        scalar::spread(level, weights, points, values, local, pitch);
     }
 }
 
@@ -331,13 +291,9 @@ pub(crate) fn interp<R: Real>(
     pitch: [usize; 2],
 ) {
     #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
-    let done = level
-        .as_avx2()
-        .is_some_and(|simd| interp_typed(simd, weights, points, local, values, pitch));
+    let done = level.as_avx2().is_some_and(|simd| interp_typed(simd, weights, points, local, values, pitch));
     #[cfg(target_arch = "aarch64")]
-    let done = level
-        .as_neon()
-        .is_some_and(|simd| interp_typed(simd, weights, points, local, values, pitch));
+    let done = level.as_neon().is_some_and(|simd| interp_typed(simd, weights, points, local, values, pitch));
     #[cfg(not(any(target_arch = "x86", target_arch = "x86_64", target_arch = "aarch64")))]
     let done = false;
     if !done {
