@@ -1,0 +1,180 @@
+//! Element-wise algorithms: vectors, differences, sensitivities.
+
+use num_complex::Complex;
+use rayspin_core::{C64, Real};
+use rayspin_kernels::{difference, sensitivity, vector};
+
+use super::{conform, cpu, device, narrow, poison, real, widen};
+
+#[test]
+fn vector() {
+    fn precision<R: Real>() {
+        let device = device();
+        use vector::Operation::*;
+        let operations = [Dot, NormSquared, Axpy, Xpby, Scale, Multiply, Weight, CgUpdate];
+        let problems: Vec<_> = [1, 17, 4096, 70_001]
+            .into_iter()
+            .flat_map(|len| operations.map(|operation| vector::Problem { operation, len }))
+            // The oracle adds one by one in double precision: too inexact to judge long sums that are double too.
+            .filter(|p| {
+                let sums = matches!(p.operation, Dot | NormSquared | CgUpdate);
+                !sums || R::NAME == "f32" || p.len < 100
+            })
+            .collect();
+        let rows = vector::variants::<R>();
+        conform(&format!("vector {}", R::NAME), &rows, &problems, |launch, p, numbers| {
+            let cpu = cpu(&device);
+            let (alpha, x, y) = (numbers.complex(1)[0], numbers.complex(p.len), numbers.complex(p.len));
+            let factor: Complex<R> = narrow(&[alpha])[0];
+            let (xs, ys) = (narrow::<R>(&x), narrow::<R>(&y));
+            let one = |value: C64| vec![value];
+            match p.operation {
+                // The sum of products of random signs is small beside its terms: x with itself is not.
+                Dot => vec![(one((launch.dot)(cpu, &xs, &xs)), one(vector::reference::dot(&x, &x)))],
+                NormSquared => {
+                    let expected = vector::reference::norm_squared(&x);
+                    vec![(one((launch.norm_squared)(cpu, &xs).into()), one(expected.into()))]
+                }
+                Axpy => {
+                    let mut out = ys;
+                    (launch.axpy)(cpu, factor, &xs, &mut out);
+                    vec![(widen(&out), vector::reference::axpy(alpha, &x, &y))]
+                }
+                Xpby => {
+                    let mut out = ys;
+                    (launch.xpby)(cpu, &xs, factor, &mut out);
+                    vec![(widen(&out), vector::reference::xpby(&x, alpha, &y))]
+                }
+                Scale => {
+                    let mut out = xs;
+                    (launch.scale)(cpu, factor, &mut out);
+                    vec![(widen(&out), x.iter().map(|x| alpha * x).collect())]
+                }
+                Multiply => {
+                    let (mut plain, mut conjugate) = (poison(p.len), poison(p.len));
+                    (launch.multiply)(cpu, &ys, &xs, &mut plain);
+                    (launch.multiply_conj)(cpu, &ys, &xs, &mut conjugate);
+                    vec![
+                        (widen(&plain), vector::reference::multiply(&y, &x)),
+                        (widen(&conjugate), vector::reference::multiply_conj(&y, &x)),
+                    ]
+                }
+                Weight => {
+                    let weights = numbers.reals(p.len);
+                    let narrow: Vec<R> = weights.iter().map(|&w| real(w)).collect();
+                    let mut out = poison(p.len);
+                    (launch.weight)(cpu, &narrow, &xs, &mut out);
+                    vec![(widen(&out), x.iter().zip(&weights).map(|(x, w)| x * w).collect())]
+                }
+                CgUpdate => {
+                    let (p_, q) = (numbers.complex(p.len), numbers.complex(p.len));
+                    let (mut found_x, mut found_r) = (xs, ys);
+                    let (step, direction, image) = (real(alpha.re), narrow::<R>(&p_), narrow::<R>(&q));
+                    let norm = (launch.cg_update)(cpu, step, &direction, &image, &mut found_x, &mut found_r);
+                    let (x, r, n) = vector::reference::cg_update(alpha.re, &p_, &q, &x, &y);
+                    vec![(widen(&found_x), x), (widen(&found_r), r), (one(norm.into()), one(n.into()))]
+                }
+            }
+        });
+    }
+    precision::<f32>();
+    precision::<f64>();
+}
+
+#[test]
+fn difference() {
+    fn precision<R: Real>() {
+        let device = device();
+        let shapes: [&[usize]; 5] = [&[1], &[29], &[13, 8], &[1, 40], &[6, 7, 10]];
+        let operations =
+            [difference::Operation::Forward, difference::Operation::Adjoint, difference::Operation::Normal];
+        let problem = |shape: &[usize], operation| difference::Problem {
+            operation,
+            axes: shape.len(),
+            len: shape.iter().product(),
+        };
+        let problems: Vec<_> =
+            shapes.iter().flat_map(|shape| operations.map(|operation| problem(shape, operation))).collect();
+        let rows = difference::variants::<R>();
+        conform(&format!("difference {}", R::NAME), &rows, &problems, |launch, p, numbers| {
+            let shape = shapes.iter().find(|s| problem(s, p.operation) == *p).unwrap();
+            let all: Vec<usize> = (0..shape.len()).collect();
+            let step = |axis: usize| shape[axis + 1..].iter().product();
+            let axes = all.iter().map(|&axis| difference::Axis { size: shape[axis], step: step(axis) });
+            let axes: Vec<_> = axes.collect();
+            let forward = |x: &[C64]| difference::reference::forward(shape, &all, x);
+            let adjoint = |d: &[C64]| difference::reference::adjoint(shape, &all, d);
+            let differences = p.len * p.axes;
+            let (input, output) = match p.operation {
+                difference::Operation::Forward => (p.len, differences),
+                difference::Operation::Adjoint => (differences, p.len),
+                difference::Operation::Normal => (p.len, p.len),
+            };
+            let x = numbers.complex(input);
+            let (apply, expected) = match p.operation {
+                difference::Operation::Forward => (launch.forward, forward(&x)),
+                difference::Operation::Adjoint => (launch.adjoint, adjoint(&x)),
+                difference::Operation::Normal => (launch.normal, adjoint(&forward(&x))),
+            };
+            let mut out = poison::<R>(output);
+            apply(cpu(&device), &axes, &narrow(&x), &mut out);
+            vec![(widen(&out), expected)]
+        });
+    }
+    precision::<f32>();
+    precision::<f64>();
+}
+
+#[test]
+fn sensitivity() {
+    fn precision<R: Real>() {
+        let device = device();
+        use sensitivity::Operation::*;
+        let problems: Vec<_> = [(1, 1), (3, 17), (8, 4099)]
+            .into_iter()
+            .flat_map(|(coils, voxels)| {
+                [Expand, Combine, SumOfSquares].map(|operation| sensitivity::Problem {
+                    operation,
+                    coils,
+                    voxels,
+                })
+            })
+            .collect();
+        let rows = sensitivity::variants::<R>();
+        conform(&format!("sensitivity {}", R::NAME), &rows, &problems, |launch, p, numbers| {
+            let cpu = cpu(&device);
+            let all = p.coils * p.voxels;
+            let (maps, images, image) =
+                (numbers.complex(all), numbers.complex(all), numbers.complex(p.voxels));
+            let complex = |values: &[R]| values.iter().map(|&v| C64::from(Real::to_f64(v))).collect();
+            match p.operation {
+                Expand => {
+                    let mut out = poison::<R>(all);
+                    (launch.expand)(cpu, &narrow(&maps), &narrow(&image), &mut out);
+                    vec![(widen(&out), sensitivity::reference::expand(&maps, &image))]
+                }
+                Combine => {
+                    let expected = sensitivity::reference::combine(&maps, &images, p.voxels);
+                    let mut out = poison::<R>(p.voxels);
+                    (launch.combine)(cpu, &narrow(&maps), &narrow(&images), &mut out, false);
+                    let mut added = narrow::<R>(&image);
+                    (launch.combine)(cpu, &narrow(&maps), &narrow(&images), &mut added, true);
+                    let sum = expected.iter().zip(&image).map(|(a, b)| a + b).collect();
+                    vec![(widen(&out), expected), (widen(&added), sum)]
+                }
+                SumOfSquares => {
+                    let expected = sensitivity::reference::sum_of_squares(&images, p.voxels);
+                    let (mut squares, mut roots) = (vec![R::nan(); p.voxels], vec![R::nan(); p.voxels]);
+                    (launch.sum_of_squares)(cpu, &narrow(&images), &mut squares, false);
+                    (launch.sum_of_squares)(cpu, &narrow(&images), &mut roots, true);
+                    vec![
+                        (complex(&squares), expected.iter().map(|&v| v.into()).collect()),
+                        (complex(&roots), expected.iter().map(|&v| v.sqrt().into()).collect()),
+                    ]
+                }
+            }
+        });
+    }
+    precision::<f32>();
+    precision::<f64>();
+}
