@@ -64,7 +64,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         ours, theirs = os.path.join(folder, "rayspin.npy"), os.path.join(folder, "sigpy.npy")
         command = [
-            str(ROOT / "target" / "release" / "rayspin"), "recon", "mri", scan, "-o", ours,
+            os.environ.get("RAYSPIN", str(ROOT / "target" / "release" / "rayspin")), "recon", "mri", scan, "-o", ours,
             "--method", "cg-sense", "--iterations", str(args.iterations), "--tolerance", "0",
             "--lambda", str(args.lam), "--threads", str(args.threads), "--quiet", "--no-record",
         ]

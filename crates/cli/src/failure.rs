@@ -14,10 +14,7 @@ pub(crate) struct BadInput {
 impl BadInput {
     /// Bad input, as one line that names the option, the expected and the found.
     pub(crate) fn new(message: impl Into<String>) -> Self {
-        Self {
-            message: message.into(),
-            hint: None,
-        }
+        Self { message: message.into(), hint: None }
     }
 
     /// With a word on what to do.
@@ -69,11 +66,7 @@ fn code(error: &anyhow::Error) -> u8 {
         let kind = cause
             .downcast_ref::<rayspin::io::Error>()
             .map(rayspin::io::Error::kind)
-            .or_else(|| {
-                cause
-                    .downcast_ref::<rayspin::core::Error>()
-                    .map(rayspin::core::Error::kind)
-            });
+            .or_else(|| cause.downcast_ref::<rayspin::core::Error>().map(rayspin::core::Error::kind));
         if let Some(kind) = kind {
             return if kind == ErrorKind::Input { 2 } else { 1 };
         }

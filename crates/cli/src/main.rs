@@ -61,11 +61,8 @@ fn run(cli: Cli) -> anyhow::Result<()> {
         Some(threads) => Device::cpu_with_threads(threads)?,
         None => Device::cpu()?,
     };
-    let context = Context {
-        device,
-        console: progress::Console::new(cli.common.quiet),
-        quiet: cli.common.quiet,
-    };
+    let context =
+        Context { device, console: progress::Console::new(cli.common.quiet), quiet: cli.common.quiet };
     match cli.command {
         Command::Demo(args) => commands::demo::run(&context, &args),
         Command::Simulate(Simulate::Mri(args)) => commands::simulate::run(&context, &args),

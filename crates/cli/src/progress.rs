@@ -51,17 +51,11 @@ impl Console {
             began: now,
             last_line: now,
         };
-        Self {
-            mode,
-            state: Mutex::new(state),
-        }
+        Self { mode, state: Mutex::new(state) }
     }
 
     fn with(&self, act: impl FnOnce(&mut State)) {
-        act(&mut self
-            .state
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner));
+        act(&mut self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner));
     }
 }
 
@@ -73,11 +67,7 @@ impl Progress for Console {
             s.began = Instant::now();
             s.last_line = s.began;
             if self.mode == Mode::Bar {
-                let bar = if steps > 0 {
-                    ProgressBar::new(steps as u64)
-                } else {
-                    ProgressBar::new_spinner()
-                };
+                let bar = if steps > 0 { ProgressBar::new(steps as u64) } else { ProgressBar::new_spinner() };
                 let template = if steps > 0 {
                     "{prefix:22} {bar:30} {pos:>4}/{len} {elapsed:>4} left {eta:>4}  {msg}"
                 } else {
@@ -102,11 +92,7 @@ impl Progress for Console {
                 bar.inc(1);
             } else if self.mode == Mode::Lines && s.last_line.elapsed() >= LINE_INTERVAL {
                 s.last_line = Instant::now();
-                let of = if s.steps > 0 {
-                    format!("/{}", s.steps)
-                } else {
-                    String::new()
-                };
+                let of = if s.steps > 0 { format!("/{}", s.steps) } else { String::new() };
                 let left = match s.steps.checked_sub(s.done) {
                     Some(rest) if s.steps > 0 && s.done > 0 => {
                         let seconds = s.began.elapsed().as_secs_f64() * rest as f64 / s.done as f64;
@@ -125,16 +111,8 @@ impl Progress for Console {
                 bar.finish_and_clear();
             }
             if self.mode != Mode::Quiet {
-                let steps = if s.done > 1 {
-                    format!(", {} steps", s.done)
-                } else {
-                    String::new()
-                };
-                let detail = if s.detail.is_empty() {
-                    String::new()
-                } else {
-                    format!(", {}", s.detail)
-                };
+                let steps = if s.done > 1 { format!(", {} steps", s.done) } else { String::new() };
+                let detail = if s.detail.is_empty() { String::new() } else { format!(", {}", s.detail) };
                 eprintln!("  {stage:22} {seconds:8.3} s{steps}{detail}");
             }
             (s.done, s.detail) = (0, String::new());

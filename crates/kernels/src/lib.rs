@@ -4,13 +4,14 @@
 //! plain as the formula), `cpu.rs` or `cpu/` (CPU variants), and `README.md` (the maths, the work to be done, the
 //! measured table). The public functions run the best variant; [`variant::Variant`] describes the others.
 
+mod concrete;
 pub mod density;
 pub mod difference;
 pub mod fft;
-pub mod nudft;
 pub mod nufft;
 pub mod sensitivity;
 pub mod toeplitz;
+pub mod nudft;
 pub mod variant;
 pub mod vector;
 pub mod walsh;

@@ -78,7 +78,8 @@ pub(crate) struct Mri {
     /// How k-space is filled
     #[arg(long, short, value_enum, default_value = "cartesian")]
     pub(crate) trajectory: TrajectoryArg,
-    /// Spokes, interleaves, trains or readouts, per partition in stacks [default: enough to sample fully; 1 train]
+    /// Spokes, interleaves, trains or readouts, per partition in stacks [default: enough to sample fully, 16 interleaves,
+    /// 1 train]
     #[arg(long, value_name = "N")]
     pub(crate) shots: Option<usize>,
     /// Samples of each random readout
@@ -87,7 +88,8 @@ pub(crate) struct Mri {
     /// Order of spokes
     #[arg(long, value_enum, default_value = "uniform")]
     pub(crate) angles: AnglesArg,
-    /// Cartesian: keep every R-th line along y (and z); Poisson disc: lines of the full grid per line kept
+    /// Cartesian: every R-th line along y (and z); Poisson disc: lines of the full grid per line; spirals: interleaves of
+    /// full sampling per interleaf
     #[arg(long, value_name = "R[,RZ]")]
     pub(crate) acceleration: Option<String>,
     /// Width of the fully sampled centre of undersampled grids

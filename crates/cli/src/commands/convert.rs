@@ -39,22 +39,13 @@ pub(crate) fn run(context: &Context, args: &Convert) -> Result<()> {
         png.montage = if args.montage {
             Montage::default()
         } else {
-            Montage {
-                slices: Some(vec![args.slice.unwrap_or(depth / 2)]),
-                ..Montage::default()
-            }
+            Montage { slices: Some(vec![args.slice.unwrap_or(depth / 2)]), ..Montage::default() }
         };
         if let Some(text) = &args.window {
             let range = numbers::<f32>("--window", text, &[2])?;
-            png.window = Window::Range {
-                low: range[0],
-                high: range[1],
-            };
+            png.window = Window::Range { low: range[0], high: range[1] };
         }
-        let options = io::WriteOptions {
-            png,
-            ..io::WriteOptions::default()
-        };
+        let options = io::WriteOptions { png, ..io::WriteOptions::default() };
         notes.extend(io::write_image(&args.to, &file.image, &options)?);
     } else {
         notes.extend(files::write_image(&args.to, &file.image)?);

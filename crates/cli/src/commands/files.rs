@@ -77,10 +77,7 @@ pub(crate) fn write_image(path: &Path, image: &Image) -> Result<Vec<String>> {
         ismrmrd::write_images(path, image, &ismrmrd::ImageOptions::default())?;
         return Ok(vec![]);
     }
-    let options = io::WriteOptions {
-        png: picture(image),
-        ..io::WriteOptions::default()
-    };
+    let options = io::WriteOptions { png: picture(image), ..io::WriteOptions::default() };
     Ok(io::write_image(path, image, &options)?)
 }
 
@@ -89,10 +86,7 @@ pub(crate) fn picture(image: &Image) -> PngOptions {
     let slices = image.shape_zyx()[0];
     PngOptions {
         window: Window::Percentile { low: 0.0, high: 99.5 },
-        montage: Montage {
-            slices: Some(evenly_spaced(slices, PICTURE_SLICES)),
-            ..Montage::default()
-        },
+        montage: Montage { slices: Some(evenly_spaced(slices, PICTURE_SLICES)), ..Montage::default() },
         ..PngOptions::default()
     }
 }
@@ -110,17 +104,10 @@ pub(crate) fn parts(path: &Path) -> Vec<PathBuf> {
 /// A recorder for this process on this device.
 pub(crate) fn recorder(context: &Context) -> RunRecorder {
     let threads = context.threads();
-    let mut recorder = RunRecorder::start_here(
-        "rayspin",
-        env!("CARGO_PKG_VERSION"),
-        context.device.describe(),
-        threads,
-    );
+    let mut recorder =
+        RunRecorder::start_here("rayspin", env!("CARGO_PKG_VERSION"), context.device.describe(), threads);
     recorder.version("rayspin", env!("CARGO_PKG_VERSION"));
-    recorder.version(
-        "target",
-        format!("{}-{}", std::env::consts::ARCH, std::env::consts::OS),
-    );
+    recorder.version("target", format!("{}-{}", std::env::consts::ARCH, std::env::consts::OS));
     recorder
 }
 
@@ -141,7 +128,5 @@ pub(crate) fn write_record(path: &Path, record: &RunRecord) -> Result<()> {
 
 /// Writes a text file, whole or not at all.
 pub(crate) fn write_text(path: &Path, text: &str) -> Result<()> {
-    Ok(io::atomic::write_stream_atomically(path, |file| {
-        std::io::Write::write_all(file, text.as_bytes())
-    })?)
+    Ok(io::atomic::write_stream_atomically(path, |file| std::io::Write::write_all(file, text.as_bytes()))?)
 }

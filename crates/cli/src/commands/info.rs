@@ -18,18 +18,12 @@ pub(crate) fn run(context: &Context, args: &Info) -> Result<()> {
         Some(path) => file(path, args.dataset.as_deref())?,
     };
     if args.json {
-        let map: serde_json::Map<_, _> = rows
-            .into_iter()
-            .map(|(name, value)| (name, serde_json::Value::String(value)))
-            .collect();
+        let map: serde_json::Map<_, _> =
+            rows.into_iter().map(|(name, value)| (name, serde_json::Value::String(value))).collect();
         println!("{}", serde_json::to_string_pretty(&map)?);
         return Ok(());
     }
-    let width = rows
-        .iter()
-        .map(|(name, _)| name.chars().count())
-        .max()
-        .unwrap_or(0);
+    let width = rows.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
     for (name, value) in rows {
         println!("{name:width$}  {value}");
     }
@@ -49,17 +43,9 @@ fn machine(context: &Context) -> Rows {
     row(&mut rows, "threads", context.threads());
     row(&mut rows, "instruction set", context.simd_name());
     if let Some((total, available)) = cpu::memory() {
-        row(
-            &mut rows,
-            "memory",
-            format!("{}, {} available", number::bytes(total), number::bytes(available)),
-        );
+        row(&mut rows, "memory", format!("{}, {} available", number::bytes(total), number::bytes(available)));
     }
-    row(
-        &mut rows,
-        "system",
-        format!("{} {}", std::env::consts::OS, std::env::consts::ARCH),
-    );
+    row(&mut rows, "system", format!("{} {}", std::env::consts::OS, std::env::consts::ARCH));
     rows
 }
 
@@ -70,10 +56,7 @@ fn file(path: &Path, dataset: Option<&str>) -> Result<Rows> {
     row(&mut rows, "format", format);
     match format {
         Format::Hdf5 => {
-            let options = ismrmrd::ReadOptions {
-                group: dataset.map(str::to_owned),
-                memory_limit: None,
-            };
+            let options = ismrmrd::ReadOptions { group: dataset.map(str::to_owned), memory_limit: None };
             let scan = ismrmrd::read_with(path, &options, &Monitor::silent())?;
             rows.extend(ismrmrd::summarise(&scan));
             let mut notes = scan.notes.clone();
@@ -114,10 +97,7 @@ fn file(path: &Path, dataset: Option<&str>) -> Result<Rows> {
             row(
                 &mut rows,
                 "shape",
-                format!(
-                    "{:?} (repetition, z, y, x; leading ones left out)",
-                    image.data().shape()
-                ),
+                format!("{:?} (repetition, z, y, x; leading ones left out)", image.data().shape()),
             );
             row(&mut rows, "voxel", format!("{:?} mm (x, y, z)", g.spacing_mm));
             row(&mut rows, "centre", format!("{:?} mm (LPS)", g.position_mm));
@@ -125,9 +105,7 @@ fn file(path: &Path, dataset: Option<&str>) -> Result<Rows> {
             row(&mut rows, "y axis", format!("{:?}", g.phase_dir));
             row(&mut rows, "z axis", format!("{:?}", g.slice_dir));
             let magnitude = image.magnitude();
-            let (low, high) = magnitude
-                .iter()
-                .fold((f32::MAX, f32::MIN), |(l, h), &v| (l.min(v), h.max(v)));
+            let (low, high) = magnitude.iter().fold((f32::MAX, f32::MIN), |(l, h), &v| (l.min(v), h.max(v)));
             row(&mut rows, "magnitude", format!("{low} to {high}"));
             for note in file.notes {
                 row(&mut rows, "note", note);

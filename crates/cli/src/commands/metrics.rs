@@ -18,27 +18,15 @@ pub(crate) fn run(_: &Context, args: &Metrics) -> Result<()> {
         (true, true) => ScaleFit::Real,
         (true, false) => ScaleFit::Complex,
     };
-    let compare_options = CompareOptions {
-        fit,
-        magnitude: args.magnitude,
-        mask: None,
-    };
-    let quality = compare(
-        image.image.data().view(),
-        reference.image.data().view(),
-        &compare_options,
-    )
-    .with_context(|| format!("{} against {}", args.image.display(), args.reference.display()))?;
+    let compare_options = CompareOptions { fit, magnitude: args.magnitude, mask: None };
+    let quality = compare(image.image.data().view(), reference.image.data().view(), &compare_options)
+        .with_context(|| format!("{} against {}", args.image.display(), args.reference.display()))?;
     if args.json {
         println!("{}", serde_json::to_string_pretty(&quality)?);
     } else {
         println!(
             "{}",
-            table(
-                &args.image.display().to_string(),
-                &args.reference.display().to_string(),
-                &quality
-            )
+            table(&args.image.display().to_string(), &args.reference.display().to_string(), &quality)
         );
     }
     Ok(())
@@ -48,18 +36,10 @@ pub(crate) fn run(_: &Context, args: &Metrics) -> Result<()> {
 pub(crate) fn table(image: &str, reference: &str, quality: &Quality) -> Table {
     let mut table = Table::new(
         format!("{image} against {reference}"),
-        [
-            Column::text("Metric"),
-            Column::number("Value"),
-            Column::text("Unit"),
-        ],
+        [Column::text("Metric"), Column::number("Value"), Column::text("Unit")],
     );
     let mut row = |name: &str, value: f64, unit: &str| {
-        table.push([
-            Cell::Text(name.into()),
-            Cell::Number(value),
-            Cell::Text(unit.into()),
-        ]);
+        table.push([Cell::Text(name.into()), Cell::Number(value), Cell::Text(unit.into())]);
     };
     row("error (NRMSE)", quality.error_percent, "%");
     row("MSE", quality.mse, "reference²");

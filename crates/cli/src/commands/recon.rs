@@ -37,41 +37,25 @@ pub(crate) fn run(context: &Context, args: &ReconMri) -> Result<()> {
     if let Some(path) = &args.maps {
         options.maps = Some(read_maps(path)?);
     }
-    let reference = args
-        .reference
-        .as_deref()
-        .map(|p| io::read_image(p, &io::ReadOptions::default()))
-        .transpose()?;
-    for input in [
-        Some(&args.scan),
-        args.maps.as_ref(),
-        args.reference.as_ref(),
-        args.traj.as_ref(),
-    ]
-    .into_iter()
-    .flatten()
+    let reference =
+        args.reference.as_deref().map(|p| io::read_image(p, &io::ReadOptions::default())).transpose()?;
+    for input in [Some(&args.scan), args.maps.as_ref(), args.reference.as_ref(), args.traj.as_ref()]
+        .into_iter()
+        .flatten()
     {
         for file in files::parts(input) {
-            recorder
-                .input(&file)
-                .with_context(|| format!("hashing {}", file.display()))?;
+            recorder.input(&file).with_context(|| format!("hashing {}", file.display()))?;
         }
     }
 
     recorder.stage("reconstruct");
     let selection = selection(args);
-    let frame_options = FrameOptions {
-        units: scan_options.units,
-        matrix: scan_options.matrix,
-    };
+    let frame_options = FrameOptions { units: scan_options.units, matrix: scan_options.matrix };
     options.method = match args.method {
         Some(method) => method_of(method),
         None => {
             let method = default_method(&source, &selection, &frame_options)?;
-            monitor.note(&format!(
-                "method: {} (--method chooses another)",
-                method_name(method)
-            ));
+            monitor.note(&format!("method: {} (--method chooses another)", method_name(method)));
             method
         }
     };
@@ -99,10 +83,7 @@ pub(crate) fn run(context: &Context, args: &ReconMri) -> Result<()> {
         recorder.stage("metrics");
         let quality =
             judge(&result.image, &reference.image).with_context(|| "comparing with the reference")?;
-        let names = (
-            args.outputs[0].display().to_string(),
-            display(args.reference.as_deref()),
-        );
+        let names = (args.outputs[0].display().to_string(), display(args.reference.as_deref()));
         record_quality(&mut recorder, &names.0, &names.1, &quality);
         if !context.quiet {
             println!("{}", super::metrics::table(&names.0, &names.1, &quality));
@@ -117,28 +98,19 @@ pub(crate) fn run(context: &Context, args: &ReconMri) -> Result<()> {
         );
     }
     for file in &written {
-        recorder
-            .output(file)
-            .with_context(|| format!("hashing {}", file.display()))?;
+        recorder.output(file).with_context(|| format!("hashing {}", file.display()))?;
     }
     let record = recorder.finish(rayspin::device::cpu::peak_memory());
     let mut listed: Vec<PathBuf> = args.outputs.clone();
     if !args.no_record {
-        let path = args
-            .record
-            .clone()
-            .unwrap_or_else(|| record_path(&args.outputs[0]));
+        let path = args.record.clone().unwrap_or_else(|| record_path(&args.outputs[0]));
         files::write_record(&path, &record)?;
         listed.push(path);
     }
     if !context.quiet {
         let [nz, ny, nx] = result.image.shape_zyx();
         let names: Vec<_> = listed.iter().map(|p| p.display().to_string()).collect();
-        eprintln!(
-            "{nx} x {ny} x {nz} image, {:.2} s: {}",
-            record.total_seconds,
-            names.join(", ")
-        );
+        eprintln!("{nx} x {ny} x {nz} image, {:.2} s: {}", record.total_seconds, names.join(", "));
     }
     Ok(())
 }
@@ -153,14 +125,9 @@ fn reconstruct(
     monitor: &Monitor<'_>,
 ) -> Result<ScanImage> {
     match source {
-        ScanFile::Scan(scan) => Ok(reconstruct_scan(
-            &context.device,
-            &scan,
-            selection,
-            frame_options,
-            options,
-            monitor,
-        )?),
+        ScanFile::Scan(scan) => {
+            Ok(reconstruct_scan(&context.device, &scan, selection, frame_options, options, monitor)?)
+        }
         ScanFile::Frame(frame, mut notes) => {
             let result = Reconstructor::new(&context.device, options.clone())?.frame(&frame, monitor)?;
             notes.extend(result.notes);
@@ -200,11 +167,7 @@ fn options(args: &ReconMri) -> Result<ReconOptions> {
 }
 
 fn scan_options(args: &ReconMri) -> Result<ScanOptions> {
-    let units = args
-        .traj_units
-        .as_deref()
-        .map(str::parse::<TrajectoryUnits>)
-        .transpose()?;
+    let units = args.traj_units.as_deref().map(str::parse::<TrajectoryUnits>).transpose()?;
     let matrix = args
         .matrix
         .as_deref()
@@ -222,13 +185,7 @@ fn scan_options(args: &ReconMri) -> Result<ScanOptions> {
     {
         return Err(BadInput::new(format!("--fov: expected positive lengths in mm, found {fov:?}")).into());
     }
-    Ok(ScanOptions {
-        name: args.dataset.clone(),
-        trajectory: args.traj.clone(),
-        units,
-        matrix,
-        fov_mm,
-    })
+    Ok(ScanOptions { name: args.dataset.clone(), trajectory: args.traj.clone(), units, matrix, fov_mm })
 }
 
 fn selection(args: &ReconMri) -> Selection {
@@ -257,15 +214,9 @@ fn default_method(source: &ScanFile, selection: &Selection, options: &FrameOptio
 
 fn first_frame(scan: &Scan, selection: &Selection, options: &FrameOptions) -> Result<Frame> {
     let index = scan.frames()?;
-    let label = index
-        .labels()
-        .find(|l| l.encoding == selection.encoding)
-        .ok_or_else(|| {
-            BadInput::new(format!(
-                "--encoding: expected one that the scan holds, found {}",
-                selection.encoding
-            ))
-        })?;
+    let label = index.labels().find(|l| l.encoding == selection.encoding).ok_or_else(|| {
+        BadInput::new(format!("--encoding: expected one that the scan holds, found {}", selection.encoding))
+    })?;
     Ok(index.assemble(label, options, &mut Vec::new())?)
 }
 
@@ -275,10 +226,7 @@ fn read_maps(path: &Path) -> Result<ndarray::ArrayD<rayspin::core::C32>> {
             let array = io::cfl::read(path)?;
             let cartesian =
                 io::cfl::Cartesian::from_bart(array.view()).with_context(|| path.display().to_string())?;
-            cartesian
-                .single()
-                .with_context(|| path.display().to_string())?
-                .into_dyn()
+            cartesian.single().with_context(|| path.display().to_string())?.into_dyn()
         }
         io::Format::Npy => io::npy::read_complex(path)?,
         io::Format::Npz => io::npy::read_npz_complex(path, None)?,
@@ -326,11 +274,7 @@ pub(crate) fn write_coil_array(path: &Path, maps: &ndarray::ArrayD<rayspin::core
 
 /// Magnitudes against the reference's, after fitting one real factor: scanners have arbitrary gain.
 fn judge(image: &Image, reference: &Image) -> Result<Quality> {
-    let options = CompareOptions {
-        fit: ScaleFit::Real,
-        magnitude: true,
-        mask: None,
-    };
+    let options = CompareOptions { fit: ScaleFit::Real, magnitude: true, mask: None };
     Ok(compare(image.data().view(), reference.data().view(), &options)?)
 }
 
@@ -386,10 +330,7 @@ fn method_name(method: Method) -> &'static str {
 
 /// image.nii.gz → image.json
 fn record_path(image: &Path) -> PathBuf {
-    let name = image
-        .file_name()
-        .map(|n| n.to_string_lossy().into_owned())
-        .unwrap_or_default();
+    let name = image.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
     let stem = name.strip_suffix(".gz").unwrap_or(&name);
     let stem = stem.rsplit_once('.').map_or(stem, |(stem, _)| stem);
     image.with_file_name(format!("{stem}.json"))

@@ -48,19 +48,14 @@ pub(crate) fn run(context: &Context, args: &Mri) -> Result<()> {
         written.extend(files::parts(maps));
     }
     for file in &written {
-        recorder
-            .output(file)
-            .with_context(|| format!("hashing {}", file.display()))?;
+        recorder.output(file).with_context(|| format!("hashing {}", file.display()))?;
     }
     recorder.parameter("options", format!("{options:?}"));
     recorder.parameter("coil fit error", simulation.coil_fit_error);
     recorder.parameter("noise standard deviation", simulation.noise_std);
     let record = recorder.finish(rayspin::device::cpu::peak_memory());
     if !args.no_record {
-        let path = args
-            .record
-            .clone()
-            .unwrap_or_else(|| args.output.with_extension("json"));
+        let path = args.record.clone().unwrap_or_else(|| args.output.with_extension("json"));
         files::write_record(&path, &record)?;
         written.push(path);
     }
@@ -79,47 +74,31 @@ pub(crate) fn run(context: &Context, args: &Mri) -> Result<()> {
 
 fn options(args: &Mri) -> Result<SimulateOptions> {
     use TrajectoryArg as T;
-    let volume = matches!(
-        args.trajectory,
-        T::Kooshball | T::StackOfStars | T::StackOfSpirals
-    );
-    let matrix = args
-        .matrix
-        .as_deref()
-        .map(|t| numbers::<usize>("--matrix", t, &[2, 3]))
-        .transpose()?;
+    let volume = matches!(args.trajectory, T::Kooshball | T::StackOfStars | T::StackOfSpirals);
+    let matrix = args.matrix.as_deref().map(|t| numbers::<usize>("--matrix", t, &[2, 3])).transpose()?;
     let dims = args.dims.unwrap_or(if volume { 3 } else { 2 });
     let matrix = match matrix {
         Some(m) if dims == 3 && m.len() == 2 => {
-            return Err(BadInput::new(format!(
-                "--matrix: expected three numbers for a volume, found {m:?}"
-            ))
-            .into());
+            return Err(
+                BadInput::new(format!("--matrix: expected three numbers for a volume, found {m:?}")).into()
+            );
         }
         Some(m) => [m[0], m[1], m.get(2).copied().unwrap_or(1)],
         None if dims == 3 => [64; 3],
         None => [256, 256, 1],
     };
-    let fov_mm = match args
-        .fov
-        .as_deref()
-        .map(|t| numbers::<f64>("--fov", t, &[2, 3]))
-        .transpose()?
-    {
+    let fov_mm = match args.fov.as_deref().map(|t| numbers::<f64>("--fov", t, &[2, 3])).transpose()? {
         Some(f) if f.len() == 3 => [f[0], f[1], f[2]],
         Some(f) if dims == 3 => {
             return Err(
-                BadInput::new(format!("--fov: expected three numbers for a volume, found {f:?}")).into(),
+                BadInput::new(format!("--fov: expected three numbers for a volume, found {f:?}")).into()
             );
         }
         Some(f) => [f[0], f[1], 5.0 * matrix[2] as f64],
         None if dims == 3 => [220.0; 3],
         None => [220.0, 220.0, 5.0 * matrix[2] as f64],
     };
-    let noise_covariance = args
-        .noise_correlation
-        .map(|r| neighbour_covariance(args.coils, r))
-        .transpose()?;
+    let noise_covariance = args.noise_correlation.map(|r| neighbour_covariance(args.coils, r)).transpose()?;
     Ok(SimulateOptions {
         contrast: match args.contrast {
             ContrastArg::Standard => Contrast::Standard,
@@ -130,11 +109,7 @@ fn options(args: &Mri) -> Result<SimulateOptions> {
         fov_mm,
         coils: args.coils,
         sampling: sampling(args, dims, matrix)?,
-        hardware: Hardware {
-            gradient_mt_m: args.gradient,
-            slew_t_m_s: args.slew,
-            dwell_us: args.dwell,
-        },
+        hardware: Hardware { gradient_mt_m: args.gradient, slew_t_m_s: args.slew, dwell_us: args.dwell },
         oversampling: args.oversampling,
         repetitions: args.repetitions,
         snr: args.snr,
@@ -145,11 +120,7 @@ fn options(args: &Mri) -> Result<SimulateOptions> {
 }
 
 fn sampling(args: &Mri, dims: usize, matrix: [usize; 3]) -> Result<Sampling> {
-    let longest = if dims == 3 {
-        matrix.iter().copied().max()
-    } else {
-        matrix[..2].iter().copied().max()
-    };
+    let longest = if dims == 3 { matrix.iter().copied().max() } else { matrix[..2].iter().copied().max() };
     let longest = longest.unwrap_or(1) as f64;
     // Nyquist at the edge: neighbouring spokes are one cycle per field of view apart at |k| = n/2.
     let full_spokes = (std::f64::consts::FRAC_PI_2 * longest).ceil() as usize;
@@ -174,45 +145,45 @@ fn sampling(args: &Mri, dims: usize, matrix: [usize; 3]) -> Result<Sampling> {
             calibration: args.calibration,
             slope: args.density_slope,
         }),
-        TrajectoryArg::Radial => Sampling::Radial {
-            spokes: args.shots.unwrap_or(full_spokes),
-            angles,
-        },
-        TrajectoryArg::Spiral => Sampling::Spiral {
-            interleaves: args.shots.unwrap_or(24),
-        },
-        TrajectoryArg::Epi => Sampling::Epi {
-            shots: args.shots.unwrap_or(1),
-        },
+        TrajectoryArg::Radial => Sampling::Radial { spokes: args.shots.unwrap_or(full_spokes), angles },
+        TrajectoryArg::Spiral => {
+            Sampling::Spiral { interleaves: args.shots.unwrap_or(16), acceleration: whole(acceleration)? }
+        }
+        TrajectoryArg::Epi => Sampling::Epi { shots: args.shots.unwrap_or(1) },
         TrajectoryArg::Kooshball => Sampling::Kooshball {
             // π n²/2 half-spokes through the centre cover the sphere of radius n/2 at Nyquist.
-            spokes: args
-                .shots
-                .unwrap_or((std::f64::consts::FRAC_PI_2 * longest * longest).ceil() as usize),
+            spokes: args.shots.unwrap_or((std::f64::consts::FRAC_PI_2 * longest * longest).ceil() as usize),
             order: match args.angles {
                 AnglesArg::Uniform => SphereOrder::Spiral,
                 AnglesArg::Golden => SphereOrder::GoldenMeans,
             },
         },
-        TrajectoryArg::StackOfStars => Sampling::StackOfStars {
-            spokes: args.shots.unwrap_or(full_spokes),
-            angles,
-        },
+        TrajectoryArg::StackOfStars => {
+            Sampling::StackOfStars { spokes: args.shots.unwrap_or(full_spokes), angles }
+        }
         TrajectoryArg::StackOfSpirals => Sampling::StackOfSpirals {
-            interleaves: args.shots.unwrap_or(16),
+            interleaves: args.shots.unwrap_or(4),
+            acceleration: whole(acceleration)?,
         },
-        TrajectoryArg::Random => Sampling::Random {
-            shots: args.shots.unwrap_or(full_spokes),
-            samples: args.samples,
-        },
+        TrajectoryArg::Random => {
+            Sampling::Random { shots: args.shots.unwrap_or(full_spokes), samples: args.samples }
+        }
     };
-    if acceleration.is_some() && !matches!(args.trajectory, TrajectoryArg::Cartesian | TrajectoryArg::Poisson)
-    {
+    let undersampled_by_number = !matches!(
+        sampling,
+        Sampling::Cartesian(_) | Sampling::Spiral { .. } | Sampling::StackOfSpirals { .. }
+    );
+    if acceleration.is_some() && undersampled_by_number {
         return Err(BadInput::new(
-            "--acceleration: expected a Cartesian or Poisson-disc scan, found another",
+            "--acceleration: expected a Cartesian, Poisson-disc or spiral scan, found another",
         )
         .hint("fewer --shots undersample the other trajectories")
         .into());
     }
     Ok(sampling)
+}
+
+/// --acceleration as one whole number, 1 when absent.
+fn whole(acceleration: Option<&str>) -> Result<usize> {
+    acceleration.map_or(Ok(1), |text| Ok(numbers::<usize>("--acceleration", text, &[1])?[0]))
 }

@@ -155,9 +155,9 @@ pub fn forward<R: Real>(
     samples: &mut Array<Complex<R>>,
 ) -> Result<()> {
     if is_single::<R>() {
-        run_forward(&best::<f32>(), trajectory, image, samples)
+        run_forward(&best_f32(), trajectory, image, samples)
     } else {
-        run_forward(&best::<f64>(), trajectory, image, samples)
+        run_forward(&best_f64(), trajectory, image, samples)
     }
 }
 
@@ -170,9 +170,9 @@ pub fn adjoint<R: Real>(
     image: &mut Array<Complex<R>>,
 ) -> Result<()> {
     if is_single::<R>() {
-        run_adjoint(&best::<f32>(), trajectory, samples, image)
+        run_adjoint(&best_f32(), trajectory, samples, image)
     } else {
-        run_adjoint(&best::<f64>(), trajectory, samples, image)
+        run_adjoint(&best_f64(), trajectory, samples, image)
     }
 }
 
@@ -187,9 +187,9 @@ pub fn q<R: Real>(
     out: &mut Array<Complex<R>>,
 ) -> Result<()> {
     if is_single::<R>() {
-        run_q(&best::<f32>(), trajectory, weights, matrix, out)
+        run_q(&best_f32(), trajectory, weights, matrix, out)
     } else {
-        run_q(&best::<f64>(), trajectory, weights, matrix, out)
+        run_q(&best_f64(), trajectory, weights, matrix, out)
     }
 }
 
@@ -224,7 +224,14 @@ pub fn q_with<T: SimdReal>(
     run_q(&variant.launch, trajectory, weights, matrix, out)
 }
 
-fn best<T: SimdReal>() -> Launch<T> {
+// Not generic, so that callers do not compile the kernels anew.
+#[inline(never)]
+fn best_f32() -> Launch<f32> {
+    cpu::separable::mirrored()
+}
+
+#[inline(never)]
+fn best_f64() -> Launch<f64> {
     cpu::separable::mirrored()
 }
 

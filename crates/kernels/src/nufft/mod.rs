@@ -17,6 +17,7 @@ use rayspin_device::{Array, Backend, Cpu, Device};
 
 use crate::fft::cpu::{Direction, FftNd, Options as FftOptions, Region};
 use cpu::{Gridding, InterpTile, SpreadTile, Weights};
+use crate::concrete::{other_type, same_mut, same_ref};
 use deconvolve::Deconvolution;
 use kernel::Kernel;
 use layout::Layout;
@@ -135,6 +136,18 @@ impl<R: Real> Nufft<R> {
     /// Errors: shapes that do not match, arrays of another device, or no memory for the fine grid.
     pub fn forward(&self, image: &Array<Complex<R>>, samples: &mut Array<Complex<R>>) -> Result<()> {
         self.check(image, samples)?;
+        if let (Some(plan), Some(image), Some(samples)) = (same_ref(self), same_ref(image), same_mut(samples)) {
+            forward_f32(plan, image, samples)
+        } else if let (Some(plan), Some(image), Some(samples)) =
+            (same_ref(self), same_ref(image), same_mut(samples))
+        {
+            forward_f64(plan, image, samples)
+        } else {
+            Err(other_type::<R>())
+        }
+    }
+
+    fn forward_items(&self, image: &Array<Complex<R>>, samples: &mut Array<Complex<R>>) -> Result<()> {
         match self.device.backend() {
             Backend::Cpu(cpu) => self.with_workspace(|work| {
                 let items = image.cpu().chunks_exact(self.voxels());
@@ -152,6 +165,18 @@ impl<R: Real> Nufft<R> {
     /// Errors: as [`Nufft::forward`].
     pub fn adjoint(&self, samples: &Array<Complex<R>>, image: &mut Array<Complex<R>>) -> Result<()> {
         self.check(image, samples)?;
+        if let (Some(plan), Some(samples), Some(image)) = (same_ref(self), same_ref(samples), same_mut(image)) {
+            adjoint_f32(plan, samples, image)
+        } else if let (Some(plan), Some(samples), Some(image)) =
+            (same_ref(self), same_ref(samples), same_mut(image))
+        {
+            adjoint_f64(plan, samples, image)
+        } else {
+            Err(other_type::<R>())
+        }
+    }
+
+    fn adjoint_items(&self, samples: &Array<Complex<R>>, image: &mut Array<Complex<R>>) -> Result<()> {
         match self.device.backend() {
             Backend::Cpu(cpu) => self.with_workspace(|work| {
                 let items = image.cpu_mut().chunks_exact_mut(self.voxels());
@@ -347,3 +372,28 @@ fn choose<R: Real>(tolerance: f64, matrix: &[usize], samples: usize) -> Result<(
     }
     Ok(best)
 }
+
+macro_rules! compiled_here {
+    ($real:ty, $forward:ident, $adjoint:ident) => {
+        #[inline(never)]
+        fn $forward(
+            plan: &Nufft<$real>,
+            image: &Array<Complex<$real>>,
+            samples: &mut Array<Complex<$real>>,
+        ) -> Result<()> {
+            plan.forward_items(image, samples)
+        }
+
+        #[inline(never)]
+        fn $adjoint(
+            plan: &Nufft<$real>,
+            samples: &Array<Complex<$real>>,
+            image: &mut Array<Complex<$real>>,
+        ) -> Result<()> {
+            plan.adjoint_items(samples, image)
+        }
+    };
+}
+
+compiled_here!(f32, forward_f32, adjoint_f32);
+compiled_here!(f64, forward_f64, adjoint_f64);

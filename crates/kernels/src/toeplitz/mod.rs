@@ -8,7 +8,9 @@ mod variants;
 
 use num_complex::Complex;
 use rayspin_core::{Error, Real, Result, expect_shape, format_shape};
-use rayspin_device::{Array, Backend, Device};
+use rayspin_device::{Array, Backend, Cpu, Device};
+
+use crate::concrete::{other_type, same, same_mut, same_ref};
 
 pub use variants::{Apply, Launch, Problem, VARIANTS};
 
@@ -53,7 +55,14 @@ impl<R: Real> Toeplitz<R> {
         })?;
         expect_shape("Toeplitz kernel", &doubled, q.shape())?;
         let convolution = match device.backend() {
-            Backend::Cpu(cpu) => cpu::Convolution::new(cpu, matrix, q.cpu())?,
+            Backend::Cpu(cpu) => {
+                if let Some(q) = same_ref(q) {
+                    same(new_f32(cpu, matrix, q)?).ok_or_else(other_type::<R>)?
+                } else {
+                    let q = same_ref(q).ok_or_else(other_type::<R>)?;
+                    same(new_f64(cpu, matrix, q)?).ok_or_else(other_type::<R>)?
+                }
+            }
         };
         Ok(Self {
             device: device.clone(),
@@ -71,7 +80,17 @@ impl<R: Real> Toeplitz<R> {
         expect_shape("Toeplitz output", x.shape(), y.shape())?;
         self.check_devices(&[x, y])?;
         match self.device.backend() {
-            Backend::Cpu(cpu) => self.convolution.apply(cpu, x.cpu(), y.cpu_mut()),
+            Backend::Cpu(cpu) => {
+                if let (Some(to), Some(x), Some(y)) = (same_ref(&self.convolution), same_ref(x), same_mut(y)) {
+                    apply_f32(to, cpu, x, y)
+                } else if let (Some(to), Some(x), Some(y)) =
+                    (same_ref(&self.convolution), same_ref(x), same_mut(y))
+                {
+                    apply_f64(to, cpu, x, y)
+                } else {
+                    Err(other_type::<R>())
+                }
+            }
         }
     }
 
@@ -97,9 +116,20 @@ impl<R: Real> Toeplitz<R> {
         }
         self.check_devices(&[x, maps, y])?;
         match self.device.backend() {
-            Backend::Cpu(cpu) => self
-                .convolution
-                .apply_sense(cpu, x.cpu(), maps.cpu(), y.cpu_mut()),
+            Backend::Cpu(cpu) => {
+                let (to, from) = (&self.convolution, x);
+                if let (Some(to), Some(x), Some(maps), Some(y)) =
+                    (same_ref(to), same_ref(from), same_ref(maps), same_mut(y))
+                {
+                    sense_f32(to, cpu, x, maps, y)
+                } else if let (Some(to), Some(x), Some(maps), Some(y)) =
+                    (same_ref(to), same_ref(from), same_ref(maps), same_mut(y))
+                {
+                    sense_f64(to, cpu, x, maps, y)
+                } else {
+                    Err(other_type::<R>())
+                }
+            }
         }
     }
 
@@ -126,3 +156,36 @@ impl<R: Real> Toeplitz<R> {
             .try_for_each(|array| check_device("Toeplitz", &self.device, array.device()))
     }
 }
+
+macro_rules! compiled_here {
+    ($real:ty, $new:ident, $apply:ident, $sense:ident) => {
+        #[inline(never)]
+        fn $new(cpu: &Cpu, matrix: &[usize], q: &Array<Complex<$real>>) -> Result<cpu::Convolution<$real>> {
+            cpu::Convolution::new(cpu, matrix, q.cpu())
+        }
+
+        #[inline(never)]
+        fn $apply(
+            convolution: &cpu::Convolution<$real>,
+            cpu: &Cpu,
+            x: &Array<Complex<$real>>,
+            y: &mut Array<Complex<$real>>,
+        ) -> Result<()> {
+            convolution.apply(cpu, x.cpu(), y.cpu_mut())
+        }
+
+        #[inline(never)]
+        fn $sense(
+            convolution: &cpu::Convolution<$real>,
+            cpu: &Cpu,
+            x: &Array<Complex<$real>>,
+            maps: &Array<Complex<$real>>,
+            y: &mut Array<Complex<$real>>,
+        ) -> Result<()> {
+            convolution.apply_sense(cpu, x.cpu(), maps.cpu(), y.cpu_mut())
+        }
+    };
+}
+
+compiled_here!(f32, new_f32, apply_f32, sense_f32);
+compiled_here!(f64, new_f64, apply_f64, sense_f64);

@@ -129,7 +129,9 @@ fn coil_by_coil(
 
 fn largest(recon: &Reconstructor, normal: &dyn LinearOp<f32>, monitor: &Monitor<'_>) -> Result<f64> {
     let found = monitor.stage("largest eigenvalue", 0, || {
-        rayspin_solve::power_iteration(normal, &recon.device, &PowerOptions::default())
+        // λ need not be known better than this, and each iteration costs as much as one of conjugate gradients.
+        let options = PowerOptions { tolerance: 1e-2, ..PowerOptions::default() };
+        rayspin_solve::power_iteration(normal, &recon.device, &options)
     })?;
     Ok(found.value)
 }

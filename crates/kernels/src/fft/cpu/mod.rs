@@ -15,6 +15,7 @@ use num_complex::Complex;
 use rayspin_core::{Error, Real, Result, expect_shape, format_shape, voxels};
 use rayspin_device::Cpu;
 
+use crate::concrete::{other_type, same, same_ref};
 use lanes::LaneFft;
 pub use region::Region;
 
@@ -43,7 +44,18 @@ pub struct Options<'a, R> {
     pub centred: bool,
 }
 
-impl<R: Real> Options<'_, R> {
+impl<'a, R: Real> Options<'a, R> {
+    /// The same in another number type.
+    fn with_type<T: Real>(&self) -> Options<'a, T> {
+        Options {
+            direction: self.direction,
+            nonzero: self.nonzero,
+            wanted: self.wanted,
+            scale: <T as Real>::from_f64(self.scale.to_f64()),
+            centred: self.centred,
+        }
+    }
+
     /// The whole transform, not scaled, index 0 being position and frequency 0.
     pub fn new(direction: Direction) -> Self {
         Self {
@@ -94,11 +106,14 @@ impl<R: Real> FftNd<R> {
             });
         }
         voxels(shape)?;
-        let mut planner = rustfft::FftPlanner::<R>::new();
+        let [forward, inverse] = match same(lines_f32(shape)) {
+            Some(lines) => lines,
+            None => same(lines_f64(shape)).ok_or_else(other_type::<R>)?,
+        };
         Ok(Self {
             shape: shape.to_vec(),
-            forward: shape.iter().map(|&n| planner.plan_fft_forward(n)).collect(),
-            inverse: shape.iter().map(|&n| planner.plan_fft_inverse(n)).collect(),
+            forward,
+            inverse,
             lanes: shape.iter().map(|&n| lane_fft(n)).collect(),
         })
     }
@@ -151,8 +166,12 @@ impl<R: Real> FftNd<R> {
         if data.is_empty() {
             return Ok(());
         }
-        pass::Plan::new(self, options, data.len() / self.len(), cpu, strategy)?.run(cpu, data);
-        Ok(())
+        if let Some(engine) = same_ref(self) {
+            run_f32(engine, cpu, bytemuck::cast_slice_mut(data), &options.with_type(), strategy)
+        } else {
+            let engine = same_ref(self).ok_or_else(other_type::<R>)?;
+            run_f64(engine, cpu, bytemuck::cast_slice_mut(data), &options.with_type(), strategy)
+        }
     }
 
     /// The transform of [`line::COLUMNS`] columns at once along one axis, where its length suits.
@@ -167,6 +186,60 @@ impl<R: Real> FftNd<R> {
             Direction::Inverse => &self.inverse[axis],
         }
     }
+}
+
+/// 1-D transforms along each axis, forward and inverse.
+type Lines<R> = [Vec<Arc<dyn rustfft::Fft<R>>>; 2];
+
+fn lines<R: Real>(shape: &[usize]) -> Lines<R> {
+    let mut planner = rustfft::FftPlanner::<R>::new();
+    [
+        shape.iter().map(|&n| planner.plan_fft_forward(n)).collect(),
+        shape.iter().map(|&n| planner.plan_fft_inverse(n)).collect(),
+    ]
+}
+
+#[inline(never)]
+fn lines_f32(shape: &[usize]) -> Lines<f32> {
+    lines(shape)
+}
+
+#[inline(never)]
+fn lines_f64(shape: &[usize]) -> Lines<f64> {
+    lines(shape)
+}
+
+fn run<R: Real>(
+    engine: &FftNd<R>,
+    cpu: &Cpu,
+    data: &mut [Complex<R>],
+    options: &Options<'_, R>,
+    strategy: Strategy,
+) -> Result<()> {
+    pass::Plan::new(engine, options, data.len() / engine.len(), cpu, strategy)?.run(cpu, data);
+    Ok(())
+}
+
+#[inline(never)]
+fn run_f32(
+    engine: &FftNd<f32>,
+    cpu: &Cpu,
+    data: &mut [Complex<f32>],
+    options: &Options<'_, f32>,
+    strategy: Strategy,
+) -> Result<()> {
+    run(engine, cpu, data, options, strategy)
+}
+
+#[inline(never)]
+fn run_f64(
+    engine: &FftNd<f64>,
+    cpu: &Cpu,
+    data: &mut [Complex<f64>],
+    options: &Options<'_, f64>,
+    strategy: Strategy,
+) -> Result<()> {
+    run(engine, cpu, data, options, strategy)
 }
 
 fn lane_fft<R: Real>(n: usize) -> Option<Arc<LaneFft<R>>> {

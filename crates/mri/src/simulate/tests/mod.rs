@@ -309,7 +309,13 @@ fn repetitions_repeat_the_object_with_their_own_noise_and_golden_angles() {
 #[test]
 fn every_sampling_gives_the_closed_form_at_the_points_the_file_holds() {
     let samplings = [
-        (2, Sampling::Spiral { interleaves: 4 }),
+        (
+            2,
+            Sampling::Spiral {
+                interleaves: 4,
+                acceleration: 1,
+            },
+        ),
         (2, Sampling::Epi { shots: 2 }),
         (
             2,
@@ -332,7 +338,13 @@ fn every_sampling_gives_the_closed_form_at_the_points_the_file_holds() {
                 angles: SpokeAngles::Uniform,
             },
         ),
-        (3, Sampling::StackOfSpirals { interleaves: 4 }),
+        (
+            3,
+            Sampling::StackOfSpirals {
+                interleaves: 4,
+                acceleration: 1,
+            },
+        ),
         (
             3,
             Sampling::Cartesian(CartesianPattern::PoissonDisc {

@@ -18,7 +18,13 @@ fn headers_say_what_was_played() {
     );
     assert_eq!(kind(Sampling::Epi { shots: 1 }, 2), TrajectoryKind::Epi);
     assert_eq!(
-        kind(Sampling::Spiral { interleaves: 2 }, 2),
+        kind(
+            Sampling::Spiral {
+                interleaves: 2,
+                acceleration: 1
+            },
+            2
+        ),
         TrajectoryKind::Spiral
     );
     assert_eq!(

@@ -39,6 +39,8 @@ pub enum Sampling {
     Spiral {
         /// Interleaves per slice and repetition.
         interleaves: usize,
+        /// R: full sampling at this pitch takes R times as many interleaves; 1 samples fully.
+        acceleration: usize,
     },
     /// 2-D echo-planar trains of lines, sampled during the ramps too.
     Epi {
@@ -63,6 +65,8 @@ pub enum Sampling {
     StackOfSpirals {
         /// Interleaves per partition.
         interleaves: usize,
+        /// R, as of [`Sampling::Spiral`], in plane.
+        acceleration: usize,
     },
     /// Points drawn uniformly from the k-space box −n/2 … n/2, in 2-D or 3-D.
     Random {
@@ -182,10 +186,14 @@ impl Sampling {
                 radial::stars(grid, *spokes, *angles, grid.matrix[2], repetition)?
             }
             Self::Kooshball { spokes, order } => radial::kooshball(grid, *spokes, *order, repetition)?,
-            Self::Spiral { interleaves } => spiral::spirals(grid, hardware, *interleaves, 1)?,
-            Self::StackOfSpirals { interleaves } => {
-                spiral::spirals(grid, hardware, *interleaves, grid.matrix[2])?
-            }
+            Self::Spiral {
+                interleaves,
+                acceleration,
+            } => spiral::spirals(grid, hardware, *interleaves, *acceleration, 1)?,
+            Self::StackOfSpirals {
+                interleaves,
+                acceleration,
+            } => spiral::spirals(grid, hardware, *interleaves, *acceleration, grid.matrix[2])?,
             Self::Epi { shots } => epi::trains(grid, hardware, *shots)?,
             Self::Random { shots, samples } => scatter::scatter(grid, *shots, *samples, seed, repetition)?,
         };

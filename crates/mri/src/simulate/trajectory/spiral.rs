@@ -94,18 +94,27 @@ pub fn spiral_readout(
     })
 }
 
-/// Spiral (`partitions` = 1 in 2-D) and stack of spirals: interleaves turned by 2π/M each, fastest; partitions slowest.
+/// Spiral (`partitions` = 1 in 2-D) and stack of spirals: M interleaves turned by 2π/M each, fastest; partitions slowest.
+/// Each interleaf is one of the R·M that full sampling at this pitch would take.
 pub(super) fn spirals(
     grid: &Grid,
     hardware: &Hardware,
     interleaves: usize,
+    acceleration: usize,
     partitions: usize,
 ) -> Result<Layout> {
+    if !(1..=64).contains(&acceleration) {
+        return Err(Error::value(
+            "acceleration of the spiral",
+            "1 to 64",
+            acceleration,
+        ));
+    }
     let fov = [grid.fov_mm[0], grid.fov_mm[1]];
     // Isotropic in the patient: pitch for the larger field of view, extent for the coarser voxel.
     let resolution = [0, 1].map(|axis| grid.matrix[axis] as f64 / (2.0 * fov[axis] * 1e-3));
     let k_max = resolution[0].min(resolution[1]);
-    let readout = spiral_readout(fov[0].max(fov[1]), k_max, interleaves, hardware)?;
+    let readout = spiral_readout(fov[0].max(fov[1]), k_max, interleaves * acceleration, hardware)?;
     let samples = readout.points.len();
     expect_total("interleaves", interleaves * partitions, samples)?;
     let mut shots = Vec::with_capacity(interleaves * partitions);

@@ -44,7 +44,13 @@ fn every_sampling() -> Vec<(Sampling, Grid)> {
             },
             flat,
         ),
-        (Sampling::Spiral { interleaves: 6 }, flat),
+        (
+            Sampling::Spiral {
+                interleaves: 6,
+                acceleration: 1,
+            },
+            flat,
+        ),
         (Sampling::Epi { shots: 1 }, flat),
         (Sampling::Epi { shots: 3 }, flat),
         (
@@ -68,7 +74,13 @@ fn every_sampling() -> Vec<(Sampling, Grid)> {
             },
             solid,
         ),
-        (Sampling::StackOfSpirals { interleaves: 4 }, solid),
+        (
+            Sampling::StackOfSpirals {
+                interleaves: 4,
+                acceleration: 1,
+            },
+            solid,
+        ),
         (
             Sampling::Random {
                 shots: 5,
@@ -441,7 +453,13 @@ fn impossible_layouts_are_refused() {
         },
         &flat
     ));
-    assert!(refused(Sampling::Spiral { interleaves: 0 }, &flat));
+    assert!(refused(
+        Sampling::Spiral {
+            interleaves: 0,
+            acceleration: 1
+        },
+        &flat
+    ));
     assert!(refused(Sampling::Epi { shots: 17 }, &flat));
     assert!(refused(Sampling::Random { shots: 0, samples: 3 }, &flat));
     let uniform = |ry, rz| {
