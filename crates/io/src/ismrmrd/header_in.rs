@@ -372,10 +372,7 @@ mod tests {
                 "{error}"
             );
         }
-        let huge = SPACE
-            .replace('8', "65535")
-            .replace('6', "65535")
-            .replace("<z>1", "<z>60000");
+        let huge = SPACE.replace(['8', '6'], "65535").replace("<z>1", "<z>60000");
         let (huge, _) = read(&format!(
             "<ismrmrdHeader><encoding><encodedSpace>{huge}</encodedSpace></encoding></ismrmrdHeader>"
         ));

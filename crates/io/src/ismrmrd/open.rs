@@ -183,12 +183,19 @@ fn search(file: &hdf5::File) -> Found {
         return found;
     };
     let mut queue = std::collections::VecDeque::from([("/".to_owned(), root, 0usize)]);
-    let mut seen = 0;
+    let mut seen = Vec::new();
     while let Some((name, group, depth)) = queue.pop_front() {
-        seen += 1;
-        if seen > MOST_GROUPS {
+        // Links give one group several names, and may lead round in circles; the shortest name comes first.
+        let Ok(info) = group.loc_info() else {
+            continue;
+        };
+        if seen.contains(&(info.fileno, info.token)) {
+            continue;
+        }
+        if seen.len() == MOST_GROUPS {
             break;
         }
+        seen.push((info.fileno, info.token));
         match (group.link_exists("xml"), group.link_exists("data")) {
             (true, true) => found.whole.push(name.clone()),
             (false, true) => found.partial.push((name.clone(), "xml")),

@@ -16,6 +16,8 @@ use crate::error::{Error, Result};
 /// Samples are read in blocks of at most this many bytes and acquisitions.
 const BLOCK_BYTES: u64 = 16 << 20;
 const BLOCK_COUNT: usize = 256;
+/// What HDF5 keeps for itself: chunk and metadata caches, and the index of small chunks (25 MiB at most in 4000 chunks).
+const HDF5_BYTES: u64 = 32 << 20;
 
 /// Which scan to read and how much memory it may take.
 #[derive(Debug, Clone, Default)]
@@ -35,14 +37,14 @@ pub struct Contents {
     pub header: ScanHeader,
     /// How many acquisitions.
     pub acquisitions: usize,
-    /// Bytes that [`read`] needs at its peak: the scan itself and one block.
+    /// Bytes that [`read`] needs at its peak: the scan itself, one block and HDF5's own.
     pub memory_bytes: u64,
 }
 
 /// Reads the scan in `path`: every acquisition, in file order.
 ///
-/// Memory: 8 bytes a sample and 4 a trajectory component, plus a block of about 32 MiB while reading ([`contents`]
-/// gives the number beforehand).
+/// Memory: 8 bytes a sample and 4 a trajectory component, plus about 64 MiB while reading ([`contents`] gives the number
+/// beforehand).
 ///
 /// Errors name the file, the field, the expected and the found: not HDF5, cut short, no scan or several in it, no or a
 /// broken header, matrix sizes outside 1 … 65535, arrays whose length is not what the head states, image acquisitions
@@ -131,7 +133,7 @@ impl<'a> Raw<'a> {
         });
         let largest = self.heads.iter().map(|h| self.acquisitions.stored(h)).max();
         let block = 2 * largest.unwrap_or(0).max(BLOCK_BYTES);
-        arrays.saturating_add((each * self.heads.len()) as u64 + block)
+        arrays.saturating_add((each * self.heads.len()) as u64 + block + HDF5_BYTES)
     }
 
     fn read(self, path: &Path, monitor: &Monitor) -> Result<Scan> {

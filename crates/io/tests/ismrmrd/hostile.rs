@@ -13,7 +13,7 @@ use rayspin_io::Error;
 use rayspin_io::ismrmrd::{read, summarise, write};
 use rayspin_mri::scan::{Flags, Scan};
 
-use crate::layouts::{LeastHead, XML};
+use crate::layouts::{Case, LeastHead, XML};
 use crate::make::{cartesian, readout, rng};
 use crate::real::data;
 
@@ -95,6 +95,57 @@ fn overwritten_stretches_do_no_harm() {
         broken[start..end].fill(value);
         let _ = read_bytes(folder.path(), &broken);
     }
+}
+
+/// Every place where `wanted` begins.
+fn places(bytes: &[u8], wanted: &[u8]) -> Vec<usize> {
+    let windows = bytes.windows(wanted.len()).enumerate();
+    windows.filter(|(_, w)| *w == wanted).map(|(at, _)| at).collect()
+}
+
+/// HDF5 2.2.0 reads for ever when a free block states no length.
+#[test]
+fn a_heap_that_never_ends_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let bytes = small();
+    let heaps = places(&bytes, b"GCOL");
+    assert!(!heaps.is_empty());
+    for heap in heaps {
+        let mut at = heap + 16;
+        while bytes[at..at + 2] != [0, 0] {
+            let length = u64::from_le_bytes(bytes[at + 8..at + 16].try_into().unwrap());
+            at += 16 + usize::try_from(length).unwrap().div_ceil(8) * 8;
+        }
+        let mut broken = bytes.clone();
+        broken[at + 8..at + 16].fill(0);
+        let error = read_bytes(folder.path(), &broken).unwrap_err();
+        assert!(error.to_string().contains("global heap"), "{error}");
+    }
+}
+
+/// HDF5 clears memory of the stated length, 16 GiB here, before it looks whether the array is that long.
+#[test]
+fn lengths_beyond_the_file_are_refused_before_memory_is_asked_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let bytes = small();
+    let mut said = Vec::new();
+    for heap in places(&bytes, b"GCOL") {
+        // A reference is the length, the address of the heap and an index.
+        for address in places(&bytes, &(heap as u64).to_le_bytes()) {
+            let mut broken = bytes.clone();
+            broken[address - 4..address].fill(0xff);
+            if let Err(error) = read_bytes(folder.path(), &broken) {
+                said.push(error.to_string());
+            }
+        }
+    }
+    // The header, five arrays of samples and one trajectory.
+    assert_eq!(said.len(), 7, "{said:#?}");
+    assert!(
+        said.iter()
+            .all(|text| text.contains("at most") && text.contains("4294967295")),
+        "{said:#?}"
+    );
 }
 
 #[test]
@@ -356,7 +407,7 @@ fn datasets_of_absurd_shape_or_type_are_refused() {
         drop((group, file));
         read(&path).unwrap_err().to_string()
     };
-    let cases: [(&str, &dyn Fn(&hdf5::Group)); 9] = [
+    let cases: [Case; 9] = [
         ("at least one acquisition", &|g| {
             drop(g.new_dataset::<Lie>().shape((0..,)).create("data").unwrap())
         }),
