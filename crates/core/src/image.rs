@@ -11,7 +11,8 @@ pub struct Image {
 }
 
 impl Image {
-    /// An image from a `[y, x]`, `[z, y, x]` or `[repetition, z, y, x]` array. Errors: another rank, or an empty axis.
+    /// An image from a `[y, x]`, `[z, y, x]` or `[repetition, z, y, x]` array, which is copied into C order when it has
+    /// another layout. Errors: another rank, or an empty axis.
     pub fn new(data: ArrayD<C32>, geometry: Geometry) -> Result<Self> {
         let shape = data.shape().to_vec();
         if shape.contains(&0) || !(2..=4).contains(&shape.len()) {
@@ -21,6 +22,7 @@ impl Image {
                 found: crate::format_shape(&shape),
             });
         }
+        let data = if data.is_standard_layout() { data } else { data.as_standard_layout().into_owned() };
         let data = if shape.len() == 2 {
             data.into_shape_with_order(IxDyn(&[1, shape[0], shape[1]]))
                 .map_err(|e| Error::value("image", "a contiguous array", e))?
@@ -49,15 +51,32 @@ impl Image {
 
     /// Number of repetitions, 1 for a single image.
     pub fn repetitions(&self) -> usize {
-        if self.data.ndim() == 4 {
-            self.data.shape()[0]
-        } else {
-            1
-        }
+        if self.data.ndim() == 4 { self.data.shape()[0] } else { 1 }
     }
 
     /// |value|, the same shape.
     pub fn magnitude(&self) -> ArrayD<f32> {
         self.data.mapv(|v| v.norm())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_array_of_any_layout_becomes_c_order() {
+        for shape in [&[2usize, 3][..], &[4, 2, 3], &[2, 4, 2, 3]] {
+            let mut number = 0.0;
+            let reversed: Vec<usize> = shape.iter().rev().copied().collect();
+            let data = ArrayD::from_shape_simple_fn(IxDyn(&reversed), || {
+                number += 1.0;
+                C32::new(number, 0.0)
+            })
+            .reversed_axes();
+            let image = Image::new(data.clone(), Geometry::default()).unwrap();
+            assert!(image.data().is_standard_layout());
+            assert!(image.data().iter().eq(data.iter()));
+        }
     }
 }

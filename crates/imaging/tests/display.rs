@@ -4,18 +4,15 @@ use ndarray::{Array1, Array2, Array3, array, s};
 use proptest::prelude::*;
 use rayspin_core::{C32, Error};
 use rayspin_imaging::display::{
-    ColourMap, Limits, Montage, Part, Window, error_map, evenly_spaced, montage, part, to_colour, to_grey,
-    upscale_bilinear, upscale_nearest,
+    ColourMap, Limits, Montage, Part, Window, error_map, evenly_spaced, montage, montage_filled, part,
+    to_colour, to_grey, upscale_bilinear, upscale_nearest,
 };
 
 #[test]
 fn parts_of_a_complex_value() {
     let image = array![[C32::new(3.0, -4.0)]];
     let shown = |p| part(image.view(), p)[[0, 0]];
-    assert_eq!(
-        (shown(Part::Magnitude), shown(Part::Real), shown(Part::Imaginary)),
-        (5.0, 3.0, -4.0)
-    );
+    assert_eq!((shown(Part::Magnitude), shown(Part::Real), shown(Part::Imaginary)), (5.0, 3.0, -4.0));
     assert!((shown(Part::Phase) - (-4.0f32).atan2(3.0)).abs() < 1e-6);
 }
 
@@ -26,50 +23,23 @@ fn percentiles_interpolate_as_numpy_does() {
     assert_eq!(limits(0.0, 100.0), Limits { low: 0.0, high: 10.0 });
     assert_eq!(limits(25.0, 73.0), Limits { low: 2.5, high: 7.3 });
     let with_gaps = array![f32::NAN, 1.0, f32::INFINITY, 3.0, f32::NEG_INFINITY];
-    assert_eq!(
-        Window::FULL.limits(with_gaps.view()).unwrap(),
-        Limits { low: 1.0, high: 3.0 }
-    );
-    assert_eq!(
-        Window::FULL.limits(array![7.0f32].view()).unwrap(),
-        Limits { low: 7.0, high: 7.0 }
-    );
+    assert_eq!(Window::FULL.limits(with_gaps.view()).unwrap(), Limits { low: 1.0, high: 3.0 });
+    assert_eq!(Window::FULL.limits(array![7.0f32].view()).unwrap(), Limits { low: 7.0, high: 7.0 });
 }
 
 #[test]
 fn windows_that_make_no_sense_are_refused() {
     let values = array![1.0f32, 2.0];
     for window in [
-        Window::Percentile {
-            low: -1.0,
-            high: 50.0,
-        },
-        Window::Percentile {
-            low: 60.0,
-            high: 50.0,
-        },
-        Window::Percentile {
-            low: 0.0,
-            high: 100.1,
-        },
-        Window::Percentile {
-            low: f64::NAN,
-            high: 50.0,
-        },
+        Window::Percentile { low: -1.0, high: 50.0 },
+        Window::Percentile { low: 60.0, high: 50.0 },
+        Window::Percentile { low: 0.0, high: 100.1 },
+        Window::Percentile { low: f64::NAN, high: 50.0 },
         Window::Range { low: 2.0, high: 1.0 },
-        Window::Range {
-            low: f32::NAN,
-            high: 1.0,
-        },
-        Window::Range {
-            low: 0.0,
-            high: f32::INFINITY,
-        },
+        Window::Range { low: f32::NAN, high: 1.0 },
+        Window::Range { low: 0.0, high: f32::INFINITY },
     ] {
-        assert!(
-            matches!(window.limits(values.view()), Err(Error::Value { .. })),
-            "{window:?}"
-        );
+        assert!(matches!(window.limits(values.view()), Err(Error::Value { .. })), "{window:?}");
     }
     assert!(Window::FULL.limits(array![f32::NAN].view()).is_err());
     assert!(Window::FULL.limits(Array1::<f32>::zeros(0).view()).is_err());
@@ -78,59 +48,28 @@ fn windows_that_make_no_sense_are_refused() {
 #[test]
 fn grey_levels_are_linear_and_clamped() {
     let limits = Limits { low: -1.0, high: 1.0 };
-    let values = array![
-        -9.0f32,
-        -1.0,
-        0.0,
-        0.5,
-        1.0,
-        2.0,
-        f32::NAN,
-        f32::INFINITY,
-        f32::NEG_INFINITY
-    ];
-    assert_eq!(
-        to_grey(values.view(), limits),
-        array![0u8, 0, 128, 191, 255, 255, 0, 255, 0]
-    );
+    let values = array![-9.0f32, -1.0, 0.0, 0.5, 1.0, 2.0, f32::NAN, f32::INFINITY, f32::NEG_INFINITY];
+    assert_eq!(to_grey(values.view(), limits), array![0u8, 0, 128, 191, 255, 255, 0, 255, 0]);
     let flat = Limits { low: 5.0, high: 5.0 };
-    assert_eq!(
-        to_grey(array![4.0f32, 5.0, 6.0].view(), flat),
-        array![0u8, 0, 255]
-    );
-    let widest = Limits {
-        low: f32::MIN,
-        high: f32::MAX,
-    };
-    assert_eq!(
-        to_grey(array![f32::MIN, 0.0, f32::MAX].view(), widest),
-        array![0u8, 128, 255]
-    );
+    assert_eq!(to_grey(array![4.0f32, 5.0, 6.0].view(), flat), array![0u8, 0, 255]);
+    let widest = Limits { low: f32::MIN, high: f32::MAX };
+    assert_eq!(to_grey(array![f32::MIN, 0.0, f32::MAX].view(), widest), array![0u8, 128, 255]);
 }
 
 /// CIE 1976 lightness of an sRGB colour.
 fn lightness(rgb: [u8; 3]) -> f64 {
     let linear = rgb.map(|c| {
         let c = f64::from(c) / 255.0;
-        if c <= 0.04045 {
-            c / 12.92
-        } else {
-            ((c + 0.055) / 1.055).powf(2.4)
-        }
+        if c <= 0.04045 { c / 12.92 } else { ((c + 0.055) / 1.055).powf(2.4) }
     });
     let y = 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2];
-    if y > 216.0 / 24389.0 {
-        116.0 * y.cbrt() - 16.0
-    } else {
-        y * 24389.0 / 27.0
-    }
+    if y > 216.0 / 24389.0 { 116.0 * y.cbrt() - 16.0 } else { y * 24389.0 / 27.0 }
 }
 
 #[test]
 fn the_error_map_rises_evenly_in_lightness() {
-    let levels: Vec<f64> = (0..=255)
-        .map(|i| lightness(ColourMap::Inferno.colour(i as f32 / 255.0)))
-        .collect();
+    let levels: Vec<f64> =
+        (0..=255).map(|i| lightness(ColourMap::Inferno.colour(i as f32 / 255.0))).collect();
     let (first, last) = (levels[0], levels[255]);
     assert!(first < 1.0 && last > 97.0, "{first} {last}");
     for (i, pair) in levels.windows(2).enumerate() {
@@ -170,63 +109,31 @@ fn error_maps_apply_the_fitted_scale() {
 #[test]
 fn montages_read_left_to_right_and_down() {
     let volume = Array3::from_shape_fn((5, 2, 3), |(z, y, x)| (100 * z + 10 * y + x) as u16 + 1);
-    let picture = montage(
-        volume.view(),
-        &Montage {
-            gap: 1,
-            ..Montage::default()
-        },
-    )
-    .unwrap();
+    let picture = montage(volume.view(), &Montage { gap: 1, ..Montage::default() }).unwrap();
     // 3 rows × 2 columns of 2 × 3 tiles are 6 high and 6 wide.
     assert_eq!(picture.dim(), (3 * 2 + 2, 2 * 3 + 1));
     for z in 0..5 {
         let (top, left) = (z / 2 * 3, z % 2 * 4);
-        assert_eq!(
-            picture.slice(s![top..top + 2, left..left + 3]),
-            volume.slice(s![z, .., ..])
-        );
+        assert_eq!(picture.slice(s![top..top + 2, left..left + 3]), volume.slice(s![z, .., ..]));
     }
     assert!(picture.row(2).iter().all(|&v| v == 0) && picture.column(3).iter().all(|&v| v == 0));
     assert_eq!(picture[[7, 6]], 0);
+    let layout = Montage { gap: 1, ..Montage::default() };
+    let filled = montage_filled(volume.view(), &layout, 7000).unwrap();
+    assert_eq!((filled[[7, 6]], filled[[2, 0]], filled[[0, 0]]), (7000, 7000, 1));
 
-    let chosen = Montage {
-        slices: Some(vec![4, 0]),
-        columns: Some(7),
-        gap: 0,
-    };
+    let chosen = Montage { slices: Some(vec![4, 0]), columns: Some(7), gap: 0 };
     let picture = montage(volume.view(), &chosen).unwrap();
-    assert_eq!(
-        (picture.dim(), picture[[0, 0]], picture[[0, 3]]),
-        ((2, 6), 401, 1)
-    );
+    assert_eq!((picture.dim(), picture[[0, 0]], picture[[0, 3]]), ((2, 6), 401, 1));
 
     for bad in [
-        Montage {
-            slices: Some(vec![5]),
-            ..Montage::default()
-        },
-        Montage {
-            slices: Some(vec![]),
-            ..Montage::default()
-        },
-        Montage {
-            columns: Some(0),
-            ..Montage::default()
-        },
-        Montage {
-            gap: usize::MAX,
-            ..Montage::default()
-        },
-        Montage {
-            gap: usize::MAX / 4,
-            ..Montage::default()
-        },
+        Montage { slices: Some(vec![5]), ..Montage::default() },
+        Montage { slices: Some(vec![]), ..Montage::default() },
+        Montage { columns: Some(0), ..Montage::default() },
+        Montage { gap: usize::MAX, ..Montage::default() },
+        Montage { gap: usize::MAX / 4, ..Montage::default() },
     ] {
-        assert!(
-            matches!(montage(volume.view(), &bad), Err(Error::Value { .. })),
-            "{bad:?}"
-        );
+        assert!(matches!(montage(volume.view(), &bad), Err(Error::Value { .. })), "{bad:?}");
     }
     assert!(montage(Array3::<u8>::zeros((0, 2, 2)).view(), &Montage::default()).is_err());
 }

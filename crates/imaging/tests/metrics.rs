@@ -9,10 +9,7 @@ use rayspin_imaging::metrics::{nrmse, ssim};
 use rayspin_imaging::{CompareOptions, Quality, ScaleFit, compare};
 
 fn fit(fit: ScaleFit) -> CompareOptions<'static> {
-    CompareOptions {
-        fit,
-        ..CompareOptions::default()
-    }
+    CompareOptions { fit, ..CompareOptions::default() }
 }
 
 #[test]
@@ -21,10 +18,7 @@ fn metrics_of_a_two_by_two_image_by_hand() {
     let image = array![[3.0f32, 1.0], [2.0, 4.0]];
     let q = compare(image.view(), reference.view(), &CompareOptions::default()).unwrap();
     // Σ|I−I₀|² = 5, Σ|I₀|² = 25, N = 4, max = 4.
-    assert_eq!(
-        (q.voxels, q.mse, q.max_error, q.reference_max),
-        (4, 1.25, 2.0, 4.0)
-    );
+    assert_eq!((q.voxels, q.mse, q.max_error, q.reference_max), (4, 1.25, 2.0, 4.0));
     assert!((q.nrmse - 0.2f64.sqrt()).abs() < 1e-15);
     assert!((q.error_percent - 44.721359549995796).abs() < 1e-12);
     assert!((q.psnr_db - 10.0 * (16.0f64 / 1.25).log10()).abs() < 1e-12);
@@ -39,10 +33,7 @@ fn complex_errors_count_both_parts_and_magnitude_ignores_phase() {
     let image = array![[C32::new(2.0, 0.0), C32::new(1.0, 0.0)]];
     let q = compare(image.view(), reference.view(), &CompareOptions::default()).unwrap();
     assert_eq!((q.mse, q.reference_max), (4.0, 2.0));
-    let magnitude = CompareOptions {
-        magnitude: true,
-        ..CompareOptions::default()
-    };
+    let magnitude = CompareOptions { magnitude: true, ..CompareOptions::default() };
     let q = compare(image.view(), reference.view(), &magnitude).unwrap();
     assert_eq!((q.mse, q.ssim), (0.0, Some(1.0)));
 }
@@ -55,14 +46,8 @@ fn a_zero_reference_has_defined_results() {
     assert_eq!((same.mse, same.nrmse, same.ssim), (0.0, 0.0, Some(1.0)));
     assert_eq!((same.psnr_db, same.snr_db), (f64::INFINITY, f64::INFINITY));
     let other = compare(one.view(), zero.view(), &CompareOptions::default()).unwrap();
-    assert_eq!(
-        (other.mse, other.nrmse, other.ssim),
-        (1.0, f64::INFINITY, Some(0.0))
-    );
-    assert_eq!(
-        (other.psnr_db, other.snr_db),
-        (f64::NEG_INFINITY, f64::NEG_INFINITY)
-    );
+    assert_eq!((other.mse, other.nrmse, other.ssim), (1.0, f64::INFINITY, Some(0.0)));
+    assert_eq!((other.psnr_db, other.snr_db), (f64::NEG_INFINITY, f64::NEG_INFINITY));
     for quality in [same, other] {
         let text = serde_json::to_string(&quality).unwrap();
         assert_eq!(serde_json::from_str::<Quality>(&text).unwrap(), quality, "{text}");
@@ -83,10 +68,7 @@ fn refusals_name_the_array() {
     let a = Array2::<f32>::ones((3, 4));
     let b = Array2::<f32>::ones((4, 3));
     let options = CompareOptions::default();
-    assert!(matches!(
-        compare(a.view(), b.view(), &options),
-        Err(Error::Shape { .. })
-    ));
+    assert!(matches!(compare(a.view(), b.view(), &options), Err(Error::Shape { .. })));
     let mut bad = a.clone();
     bad[[1, 2]] = f32::NAN;
     match compare(bad.view(), a.view(), &options) {
@@ -99,20 +81,11 @@ fn refusals_name_the_array() {
         other => panic!("{other:?}"),
     }
     let empty = Array2::<f32>::zeros((0, 3));
-    assert!(matches!(
-        compare(empty.view(), empty.view(), &options),
-        Err(Error::Value { .. })
-    ));
-    assert!(matches!(
-        nrmse(empty.view(), empty.view()),
-        Err(Error::Value { .. })
-    ));
+    assert!(matches!(compare(empty.view(), empty.view(), &options), Err(Error::Value { .. })));
+    assert!(matches!(nrmse(empty.view(), empty.view()), Err(Error::Value { .. })));
     let huge = Array2::<f64>::from_elem((2, 2), 1e200);
     let tiny = Array2::<f64>::zeros((2, 2));
-    assert!(matches!(
-        compare(huge.view(), tiny.view(), &options),
-        Err(Error::Numerical { .. })
-    ));
+    assert!(matches!(compare(huge.view(), tiny.view(), &options), Err(Error::Numerical { .. })));
 }
 
 #[test]
@@ -122,28 +95,16 @@ fn masks_select_voxels_and_broadcast_over_leading_axes() {
     image[[0, 0, 0]] += 3.0;
     image[[1, 1, 2]] += 100.0;
     let mask = array![[true, true, false], [false, false, false]];
-    let options = CompareOptions {
-        mask: Some(mask.view().into_dyn()),
-        ..CompareOptions::default()
-    };
+    let options = CompareOptions { mask: Some(mask.view().into_dyn()), ..CompareOptions::default() };
     let q = compare(image.view(), reference.view(), &options).unwrap();
-    assert_eq!(
-        (q.voxels, q.mse, q.max_error, q.reference_max),
-        (4, 2.25, 3.0, 2.0)
-    );
+    assert_eq!((q.voxels, q.mse, q.max_error, q.reference_max), (4, 2.25, 3.0, 2.0));
 
     let none = Array2::from_elem((2, 3), false);
     let wrong = Array2::from_elem((3, 2), true);
     for mask in [none, wrong] {
-        let options = CompareOptions {
-            mask: Some(mask.view().into_dyn()),
-            ..CompareOptions::default()
-        };
+        let options = CompareOptions { mask: Some(mask.view().into_dyn()), ..CompareOptions::default() };
         let refused = compare(image.view(), reference.view(), &options);
-        assert!(
-            matches!(refused, Err(Error::Value { .. } | Error::Shape { .. })),
-            "{refused:?}"
-        );
+        assert!(matches!(refused, Err(Error::Value { .. } | Error::Shape { .. })), "{refused:?}");
     }
 }
 
@@ -154,24 +115,15 @@ fn ssim_with_a_mask_averages_window_centres_inside_it() {
     let x = Array2::<f64>::from_shape_fn((30, 40), |_| rng.random());
     let (map, _) = ssim_reference(&x, &y);
     let mask = Array2::from_shape_fn((30, 40), |(r, c)| (r * 7 + c * 3) % 5 == 0);
-    let options = CompareOptions {
-        mask: Some(mask.view().into_dyn()),
-        ..CompareOptions::default()
-    };
+    let options = CompareOptions { mask: Some(mask.view().into_dyn()), ..CompareOptions::default() };
     let found = compare(x.view(), y.view(), &options).unwrap().ssim.unwrap();
-    let inside: Vec<f64> = map
-        .indexed_iter()
-        .filter(|((r, c), _)| mask[[r + 5, c + 5]])
-        .map(|(_, v)| *v)
-        .collect();
+    let inside: Vec<f64> =
+        map.indexed_iter().filter(|((r, c), _)| mask[[r + 5, c + 5]]).map(|(_, v)| *v).collect();
     let expected = inside.iter().sum::<f64>() / inside.len() as f64;
     assert!((found - expected).abs() < 1e-12);
 
     let corner = Array2::from_shape_fn((30, 40), |(r, c)| r == 0 && c == 0);
-    let options = CompareOptions {
-        mask: Some(corner.view().into_dyn()),
-        ..CompareOptions::default()
-    };
+    let options = CompareOptions { mask: Some(corner.view().into_dyn()), ..CompareOptions::default() };
     assert_eq!(compare(x.view(), y.view(), &options).unwrap().ssim, None);
 }
 
@@ -204,17 +156,7 @@ fn ssim_reference(x: &Array2<f64>, y: &Array2<f64>) -> (Array2<f64>, f64) {
 #[test]
 fn ssim_matches_the_plain_formula_on_every_kind_of_size() {
     let mut rng = ChaCha8Rng::seed_from_u64(20);
-    for (ny, nx) in [
-        (64, 48),
-        (11, 11),
-        (12, 31),
-        (7, 40),
-        (10, 4),
-        (1, 20),
-        (2, 2),
-        (1, 1),
-        (37, 53),
-    ] {
+    for (ny, nx) in [(64, 48), (11, 11), (12, 31), (7, 40), (10, 4), (1, 20), (2, 2), (1, 1), (37, 53)] {
         let offset = rng.random::<f64>() * 1e3;
         let y = Array2::<f64>::from_shape_fn((ny, nx), |_| offset + rng.random::<f64>());
         let x = y.mapv(|v| v + 0.3 * rng.random::<f64>());

@@ -45,35 +45,55 @@ impl Element {
         matches!(self, Self::C32 | Self::C64)
     }
 
-    /// The value of the bytes of one number in little-endian order.
-    fn decode(self, b: &[u8]) -> C64 {
-        fn take<const N: usize>(b: &[u8]) -> [u8; N] {
-            let mut out = [0; N];
-            for (to, from) in out.iter_mut().zip(b) {
-                *to = *from;
+    /// Appends the values of little-endian `bytes`; the index of one that does not fit, if any.
+    fn decode<T: Value>(
+        self,
+        bytes: &[u8],
+        map: impl Fn(C64) -> C64,
+        values: &mut Vec<T>,
+    ) -> Result<(), Stop> {
+        fn each<const N: usize, T: Value>(
+            bytes: &[u8],
+            values: &mut Vec<T>,
+            value: impl Fn([u8; N]) -> C64,
+        ) -> Result<(), Stop> {
+            for number in bytes.as_chunks::<N>().0 {
+                let found = T::from_c64(value(*number));
+                values.push(found.ok_or(Stop::Range(values.len()))?);
             }
-            out
+            Ok(())
         }
-        let real = match self {
-            Self::Bool => f64::from(u8::from(b[0] != 0)),
-            Self::I8 => f64::from(i8::from_le_bytes(take(b))),
-            Self::U8 => f64::from(b[0]),
-            Self::I16 => f64::from(i16::from_le_bytes(take(b))),
-            Self::U16 => f64::from(u16::from_le_bytes(take(b))),
-            Self::I32 => f64::from(i32::from_le_bytes(take(b))),
-            Self::U32 => f64::from(u32::from_le_bytes(take(b))),
-            Self::I64 => i64::from_le_bytes(take(b)) as f64,
-            Self::U64 => u64::from_le_bytes(take(b)) as f64,
-            Self::F16 => half(u16::from_le_bytes(take(b))),
-            Self::F32 | Self::C32 => f64::from(f32::from_le_bytes(take(b))),
-            Self::F64 | Self::C64 => f64::from_le_bytes(take(b)),
-        };
-        let imaginary = match self {
-            Self::C32 => f64::from(f32::from_le_bytes(take(&b[4..]))),
-            Self::C64 => f64::from_le_bytes(take(&b[8..])),
-            _ => 0.0,
-        };
-        C64::new(real, imaginary)
+        // One loop a type, so that nothing is decided number by number.
+        macro_rules! real {
+            ($of:expr) => {
+                each(bytes, values, |b| map(C64::new($of(b), 0.0)))
+            };
+        }
+        match self {
+            Self::Bool => real!(|[b]: [u8; 1]| f64::from(u8::from(b != 0))),
+            Self::I8 => real!(|b| f64::from(i8::from_le_bytes(b))),
+            Self::U8 => real!(|b| f64::from(u8::from_le_bytes(b))),
+            Self::I16 => real!(|b| f64::from(i16::from_le_bytes(b))),
+            Self::U16 => real!(|b| f64::from(u16::from_le_bytes(b))),
+            Self::I32 => real!(|b| f64::from(i32::from_le_bytes(b))),
+            Self::U32 => real!(|b| f64::from(u32::from_le_bytes(b))),
+            Self::I64 => real!(|b| i64::from_le_bytes(b) as f64),
+            Self::U64 => real!(|b| u64::from_le_bytes(b) as f64),
+            Self::F16 => real!(|b| half(u16::from_le_bytes(b))),
+            Self::F32 => real!(|b| f64::from(f32::from_le_bytes(b))),
+            Self::F64 => real!(f64::from_le_bytes),
+            Self::C32 => each(bytes, values, |[a, b, c, d, e, f, g, h]: [u8; 8]| {
+                let re = f32::from_le_bytes([a, b, c, d]);
+                map(C64::new(re.into(), f32::from_le_bytes([e, f, g, h]).into()))
+            }),
+            Self::C64 => each(bytes, values, |b: [u8; 16]| {
+                let bits = u128::from_le_bytes(b);
+                map(C64::new(
+                    f64::from_bits(bits as u64),
+                    f64::from_bits((bits >> 64) as u64),
+                ))
+            }),
+        }
     }
 }
 
@@ -150,10 +170,7 @@ pub(crate) fn read<T: Value>(
             let more = values.len().max(wanted / size).min(count - values.len());
             values.reserve_exact(more);
         }
-        for number in bytes.chunks_exact(size) {
-            let value = map(element.decode(number));
-            values.push(T::from_c64(value).ok_or(Stop::Range(values.len()))?);
-        }
+        element.decode(bytes, &map, &mut values)?;
     }
     Ok(values)
 }

@@ -4,6 +4,7 @@ use ndarray::ArrayD;
 use rayspin_core::{C32, Geometry, Image, format_shape};
 
 use crate::cfl::{self, Cartesian, dim};
+use crate::ismrmrd::{self, ImageKind, ImageOptions};
 use crate::nifti::{self, NiftiOptions};
 use crate::png::{self, PngOptions};
 use crate::{Error, Format, Result, detect, npy};
@@ -30,7 +31,7 @@ pub struct ReadOptions {
 /// How [`write_image`] writes.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct WriteOptions {
-    /// The numbers stored; when absent, magnitude in NIfTI and complex numbers in `.npy` and `.cfl`.
+    /// The numbers stored; when absent, magnitude in NIfTI and ISMRMRD, and complex numbers in `.npy` and `.cfl`.
     pub values: Option<Values>,
     /// Time between repetitions in s, for NIfTI.
     pub repetition_time_s: Option<f64>,
@@ -111,7 +112,7 @@ fn image_of_bart(path: &Path) -> Result<(Image, Vec<String>)> {
     Ok((image, notes))
 }
 
-/// Writes an image in the format that the name's ending stands for: `.nii`, `.nii.gz`, `.npy`, `.cfl` or `.png`. Returns
+/// Writes an image in the format that the name's ending stands for: `.nii`, `.nii.gz`, `.npy`, `.cfl`, `.h5` or `.png`. Returns
 /// what the file leaves out, one sentence each.
 ///
 /// Errors: another ending, a file that cannot be written, and those of each format's writer.
@@ -151,12 +152,29 @@ pub fn write_image(path: impl AsRef<Path>, image: &Image, options: &WriteOptions
             note_geometry(image, &mut notes);
         }
         Some(Format::Png) => png::write_image(path, image, &options.png)?,
+        Some(Format::Hdf5) => {
+            let values = values.unwrap_or_default();
+            let kind = match values {
+                Values::Magnitude => ImageKind::Magnitude,
+                Values::Complex => ImageKind::Complex,
+                Values::Real => {
+                    return Err(Error::unsupported(path, "an ISMRMRD image of real parts")
+                        .with_hint("write magnitudes or complex values"));
+                }
+            };
+            let options = ImageOptions {
+                kind,
+                ..ImageOptions::default()
+            };
+            ismrmrd::write_images(path, image, &options)?;
+            note_lost(image, values, &mut notes);
+        }
         _ => {
             let found = path.file_name().unwrap_or_default().to_string_lossy();
             return Err(Error::field(
                 path,
                 "name of the output",
-                "the ending .nii, .nii.gz, .npy, .cfl or .png",
+                "the ending .nii, .nii.gz, .npy, .cfl, .h5 or .png",
                 found,
             ));
         }

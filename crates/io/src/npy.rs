@@ -44,7 +44,7 @@ pub fn describe(path: impl AsRef<Path>) -> Result<Description> {
     Ok(read_header(path, "header", &mut file)?.description)
 }
 
-/// Reads a `.npy` file of real or complex numbers as complex ones.
+/// Reads a `.npy` file of real or complex numbers as complex ones; an array in Fortran order keeps that layout in memory.
 ///
 /// Errors: another format, a number type that is none of the above, a file shorter or longer than its header promises, or a
 /// value beyond single precision.
@@ -65,19 +65,12 @@ pub fn write<T: WritableElement + Copy, D: Dimension>(
     let path = path.as_ref();
     write_atomically(path, |temporary| {
         let fail = |e| Error::write(path, e);
-        let file = File::options()
-            .write(true)
-            .truncate(true)
-            .open(temporary)
-            .map_err(fail)?;
+        let file = File::options().write(true).truncate(true).open(temporary).map_err(fail)?;
         // The writer flushes before it returns.
-        array
-            .as_standard_layout()
-            .write_npy(BufWriter::with_capacity(1 << 20, file))
-            .map_err(|e| match e {
-                ndarray_npy::WriteNpyError::Io(e) => Error::write(path, e),
-                other => Error::library(path, "writing the array", other, ErrorKind::Failure),
-            })
+        array.as_standard_layout().write_npy(BufWriter::with_capacity(1 << 20, file)).map_err(|e| match e {
+            ndarray_npy::WriteNpyError::Io(e) => Error::write(path, e),
+            other => Error::library(path, "writing the array", other, ErrorKind::Failure),
+        })
     })
 }
 
@@ -99,9 +92,7 @@ pub fn read_npz_real(path: impl AsRef<Path>, name: Option<&str>) -> Result<Array
 }
 
 fn open(path: &Path) -> Result<BufReader<File>> {
-    File::open(path)
-        .map(BufReader::new)
-        .map_err(|e| Error::open(path, e))
+    File::open(path).map(BufReader::new).map_err(|e| Error::open(path, e))
 }
 
 fn read_file<T: Value>(path: &Path, complex: bool) -> Result<ArrayD<T>> {
@@ -113,12 +104,7 @@ fn read_file<T: Value>(path: &Path, complex: bool) -> Result<ArrayD<T>> {
     let expected = header.count as u64 * header.element.size() as u64;
     if found > expected {
         let promise = format!("{expected} bytes for {}", header.promise());
-        return Err(Error::field(
-            path,
-            "size of the values",
-            promise,
-            format!("{found} bytes"),
-        ));
+        return Err(Error::field(path, "size of the values", promise, format!("{found} bytes")));
     }
     read_values(path, "the array", &mut file, header, complex)
 }
@@ -132,33 +118,20 @@ fn read_entry<T: Value>(path: &Path, name: Option<&str>, complex: bool) -> Resul
         (None, [only]) => only.clone(),
         (None, []) => return Err(Error::field(path, "archive", "an array", "none")),
         (None, _) => {
-            return Err(
-                Error::field(path, "archive", "one array, or the name of one", list())
-                    .with_hint("name the array to read"),
-            );
+            return Err(Error::field(path, "archive", "one array, or the name of one", list())
+                .with_hint("name the array to read"));
         }
     };
     if !names.contains(&name) {
-        return Err(Error::field(
-            path,
-            "array name",
-            format!("one of {}", list()),
-            name,
-        ));
+        return Err(Error::field(path, "array name", format!("one of {}", list()), name));
     }
-    let mut entry = archive
-        .by_name(&format!("{name}.npy"))
-        .map_err(|e| zip_error(path, e))?;
+    let mut entry = archive.by_name(&format!("{name}.npy")).map_err(|e| zip_error(path, e))?;
     let header = read_header(path, &format!("header of {name}"), &mut entry)?;
     read_values(path, &format!("array {name}"), &mut entry, header, complex)
 }
 
 fn one_line_list(names: &[String]) -> String {
-    if names.is_empty() {
-        "none".into()
-    } else {
-        names.join(", ")
-    }
+    if names.is_empty() { "none".into() } else { names.join(", ") }
 }
 
 fn open_archive(path: &Path) -> Result<ZipArchive<BufReader<File>>> {
@@ -166,11 +139,7 @@ fn open_archive(path: &Path) -> Result<ZipArchive<BufReader<File>>> {
 }
 
 fn archive_names<R: Read + Seek>(archive: &ZipArchive<R>) -> Vec<String> {
-    archive
-        .file_names()
-        .filter_map(|name| name.strip_suffix(".npy"))
-        .map(str::to_owned)
-        .collect()
+    archive.file_names().filter_map(|name| name.strip_suffix(".npy")).map(str::to_owned).collect()
 }
 
 fn zip_error(path: &Path, error: zip::result::ZipError) -> Error {
@@ -206,10 +175,7 @@ fn read_header(path: &Path, what: &str, stream: &mut dyn Read) -> Result<Checked
     if got < width {
         return Err(short(8 + width, 8 + got));
     }
-    let length = preamble[8..8 + width]
-        .iter()
-        .rev()
-        .fold(0usize, |n, &byte| n << 8 | usize::from(byte));
+    let length = preamble[8..8 + width].iter().rev().fold(0usize, |n, &byte| n << 8 | usize::from(byte));
     if length > LONGEST_HEADER {
         let expected = format!("at most {LONGEST_HEADER} bytes");
         return Err(Error::field(path, "header length", expected, length));
@@ -304,11 +270,7 @@ fn check(path: &Path, header: Header) -> Result<Checked> {
 
 impl Checked {
     fn promise(&self) -> String {
-        format!(
-            "shape {} of {}",
-            format_shape(&self.description.shape),
-            self.description.descr
-        )
+        format!("shape {} of {}", format_shape(&self.description.shape), self.description.descr)
     }
 }
 
@@ -320,12 +282,7 @@ fn read_values<T: Value>(
     complex: bool,
 ) -> Result<ArrayD<T>> {
     if header.element.is_complex() && !complex {
-        return Err(Error::field(
-            path,
-            "number type",
-            "real numbers",
-            &header.description.descr,
-        ));
+        return Err(Error::field(path, "number type", "real numbers", &header.description.descr));
     }
     let values = element::read(stream, header.count, header.element, header.order, |v| v).map_err(
         |stop| match stop {
@@ -335,12 +292,9 @@ fn read_values<T: Value>(
                 let promise = format!("{expected} bytes for {}", header.promise());
                 Error::truncated(path, what, promise, format!("{got} bytes"))
             }
-            Stop::Range(index) => Error::field(
-                path,
-                what,
-                "values within single precision",
-                format!("a larger one at {index}"),
-            ),
+            Stop::Range(index) => {
+                Error::field(path, what, "values within single precision", format!("a larger one at {index}"))
+            }
         },
     )?;
     let shape = IxDyn(&header.description.shape);

@@ -40,11 +40,7 @@ const INFERNO: [[u8; 3]; 18] = [
 impl ColourMap {
     /// The sRGB colour of `value`, clamped to 0 … 1; NaN is 0.
     pub fn colour(self, value: f32) -> [u8; 3] {
-        let value = if value.is_nan() {
-            0.0
-        } else {
-            value.clamp(0.0, 1.0)
-        };
+        let value = if value.is_nan() { 0.0 } else { value.clamp(0.0, 1.0) };
         match self {
             Self::Grey => [(value * 255.0).round() as u8; 3],
             Self::Inferno => {

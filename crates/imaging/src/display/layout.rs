@@ -21,17 +21,20 @@ pub struct Montage {
 /// ```
 pub fn evenly_spaced(n: usize, count: usize) -> Vec<usize> {
     let count = count.min(n);
-    (0..count)
-        .map(|i| ((2 * i as u128 + 1) * n as u128 / (2 * count as u128)) as usize)
-        .collect()
+    (0..count).map(|i| ((2 * i as u128 + 1) * n as u128 / (2 * count as u128)) as usize).collect()
+}
+
+/// [`montage_filled`] with `T::default()`: black, for grey levels.
+pub fn montage<T: Copy + Default>(volume: ArrayView3<'_, T>, layout: &Montage) -> Result<Array2<T>> {
+    montage_filled(volume, layout, T::default())
 }
 
 /// The slices of a `[z, y, x]` volume in rows, left to right and downwards, in one `[y, x]` picture. Places left over and
-/// gaps hold `T::default()`.
+/// gaps hold `fill`; for values that are windowed afterwards, NaN is shown as the lowest.
 ///
 /// Errors: an empty volume, no slice chosen or one that does not exist, zero columns, or a picture that exceeds the
 /// address space.
-pub fn montage<T: Copy + Default>(volume: ArrayView3<'_, T>, layout: &Montage) -> Result<Array2<T>> {
+pub fn montage_filled<T: Copy>(volume: ArrayView3<'_, T>, layout: &Montage, fill: T) -> Result<Array2<T>> {
     let (nz, ny, nx) = volume.dim();
     if volume.is_empty() {
         let found = format_shape(volume.shape());
@@ -39,11 +42,7 @@ pub fn montage<T: Copy + Default>(volume: ArrayView3<'_, T>, layout: &Montage) -
     }
     let slices = layout.slices.clone().unwrap_or_else(|| (0..nz).collect());
     if let Some(slice) = slices.iter().find(|&&slice| slice >= nz) {
-        return Err(Error::value(
-            "slice of the montage",
-            format!("0 to {}", nz - 1),
-            slice,
-        ));
+        return Err(Error::value("slice of the montage", format!("0 to {}", nz - 1), slice));
     }
     let columns = match layout.columns {
         _ if slices.is_empty() => return Err(Error::value("slices of the montage", "at least 1", 0)),
@@ -61,13 +60,11 @@ pub fn montage<T: Copy + Default>(volume: ArrayView3<'_, T>, layout: &Montage) -
         .filter(|&(h, w)| h.checked_mul(w).is_some_and(|n| n <= isize::MAX as usize / 16))
         .ok_or_else(|| Error::value("montage", "a picture that fits the address space", "a larger one"))?;
 
-    let mut picture = Array2::from_elem((height, width), T::default());
+    let mut picture = Array2::from_elem((height, width), fill);
     for (place, &slice) in slices.iter().enumerate() {
         let top = place / columns * (ny + layout.gap);
         let left = place % columns * (nx + layout.gap);
-        picture
-            .slice_mut(s![top..top + ny, left..left + nx])
-            .assign(&volume.slice(s![slice, .., ..]));
+        picture.slice_mut(s![top..top + ny, left..left + nx]).assign(&volume.slice(s![slice, .., ..]));
     }
     Ok(picture)
 }
@@ -78,18 +75,13 @@ fn square_columns(count: usize, ny: usize, nx: usize) -> usize {
         let (height, width) = (count.div_ceil(columns) * ny, columns * nx);
         (height as f64 / width as f64).ln().abs()
     };
-    (1..=count)
-        .rev()
-        .min_by(|&a, &b| elongation(a).total_cmp(&elongation(b)))
-        .unwrap_or(1)
+    (1..=count).rev().min_by(|&a, &b| elongation(a).total_cmp(&elongation(b))).unwrap_or(1)
 }
 
 /// Every pixel as a block of `factor` × `factor`. Errors: factor 0, or a picture that exceeds the address space.
 pub fn upscale_nearest<T: Copy>(image: ArrayView2<'_, T>, factor: usize) -> Result<Array2<T>> {
     let shape = upscaled(image.dim(), factor)?;
-    Ok(Array2::from_shape_fn(shape, |(y, x)| {
-        image[[y / factor, x / factor]]
-    }))
+    Ok(Array2::from_shape_fn(shape, |(y, x)| image[[y / factor, x / factor]]))
 }
 
 /// Bilinear enlargement by a whole `factor`: pixel centres keep their places, values beyond the outer centres are those
@@ -117,11 +109,7 @@ pub fn upscale_bilinear(image: ArrayView2<'_, f32>, factor: usize) -> Result<Arr
 
 /// (1 − w)·a + w·b; a value of weight 0 does not count, even when it is NaN.
 fn blend(a: f32, b: f32, weight: f32) -> f32 {
-    if weight == 0.0 {
-        a
-    } else {
-        (1.0 - weight) * a + weight * b
-    }
+    if weight == 0.0 { a } else { (1.0 - weight) * a + weight * b }
 }
 
 fn upscaled((ny, nx): (usize, usize), factor: usize) -> Result<(usize, usize)> {
@@ -129,13 +117,11 @@ fn upscaled((ny, nx): (usize, usize), factor: usize) -> Result<(usize, usize)> {
         return Err(Error::value("enlargement", "a factor of at least 1", 0));
     }
     let shape = ny.checked_mul(factor).zip(nx.checked_mul(factor));
-    shape
-        .filter(|&(h, w)| h.checked_mul(w).is_some_and(|n| n <= isize::MAX as usize / 16))
-        .ok_or_else(|| {
-            Error::value(
-                "enlargement",
-                "a picture that fits the address space",
-                format!("[{ny}, {nx}] times {factor}"),
-            )
-        })
+    shape.filter(|&(h, w)| h.checked_mul(w).is_some_and(|n| n <= isize::MAX as usize / 16)).ok_or_else(|| {
+        Error::value(
+            "enlargement",
+            "a picture that fits the address space",
+            format!("[{ny}, {nx}] times {factor}"),
+        )
+    })
 }

@@ -25,7 +25,7 @@ use rayspin_core::{C32, Result, expect_shape};
 use serde::{Deserialize, Serialize};
 
 pub use colour::{ColourMap, to_colour};
-pub use layout::{Montage, evenly_spaced, montage, upscale_bilinear, upscale_nearest};
+pub use layout::{Montage, evenly_spaced, montage, montage_filled, upscale_bilinear, upscale_nearest};
 pub use window::{Limits, Window, to_grey};
 
 use crate::metrics::Sample;
@@ -63,11 +63,7 @@ pub fn error_map<T: Sample, U: Sample, D: Dimension>(
     reference: ArrayView<'_, U, D>,
     scale: [f64; 2],
 ) -> Result<Array<f32, D>> {
-    expect_shape(
-        "image compared with the reference",
-        reference.shape(),
-        image.shape(),
-    )?;
+    expect_shape("image compared with the reference", reference.shape(), image.shape())?;
     let scale = rayspin_core::C64::new(scale[0], scale[1]);
     Ok(ndarray::Zip::from(image)
         .and(reference)

@@ -40,10 +40,7 @@ pub struct Limits {
 
 impl Limits {
     /// −π … π, for phase.
-    pub const PHASE: Self = Self {
-        low: -std::f32::consts::PI,
-        high: std::f32::consts::PI,
-    };
+    pub const PHASE: Self = Self { low: -std::f32::consts::PI, high: std::f32::consts::PI };
 
     /// Where `value` lies between the limits, clamped to 0 … 1. NaN is 0. Equal limits map values above them to 1 and all
     /// others to 0.
@@ -62,10 +59,7 @@ impl Limits {
 
 impl Window {
     /// The minimum and maximum of the finite values.
-    pub const FULL: Self = Self::Percentile {
-        low: 0.0,
-        high: 100.0,
-    };
+    pub const FULL: Self = Self::Percentile { low: 0.0, high: 100.0 };
 
     /// The limits of this window for `values`. NaN and infinities do not count.
     ///
@@ -76,11 +70,7 @@ impl Window {
             Self::Range { low, high } => {
                 if !(low.is_finite() && high.is_finite() && low <= high) {
                     let found = format!("{low} … {high}");
-                    return Err(Error::value(
-                        "display window",
-                        "finite values, low to high",
-                        found,
-                    ));
+                    return Err(Error::value("display window", "finite values, low to high", found));
                 }
                 Ok(Limits { low, high })
             }
@@ -97,10 +87,7 @@ impl Window {
                 if finite.is_empty() {
                     return Err(Error::value("image to display", "a finite value", "none"));
                 }
-                Ok(Limits {
-                    low: percentile(&mut finite, low),
-                    high: percentile(&mut finite, high),
-                })
+                Ok(Limits { low: percentile(&mut finite, low), high: percentile(&mut finite, high) })
             }
         }
     }

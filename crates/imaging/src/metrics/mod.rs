@@ -97,17 +97,8 @@ pub fn compare<T: Sample, U: Sample, D: Dimension>(
     let (image, reference) = (contiguous(image.as_slice())?, contiguous(reference.as_slice())?);
     check_finite("image", image)?;
     check_finite("reference", reference)?;
-    let mask = options
-        .mask
-        .as_ref()
-        .map(|mask| expand(mask, &shape))
-        .transpose()?;
-    let pairs = Pairs {
-        image,
-        reference,
-        mask: mask.as_deref(),
-        magnitude: options.magnitude,
-    };
+    let mask = options.mask.as_ref().map(|mask| expand(mask, &shape)).transpose()?;
+    let pairs = Pairs { image, reference, mask: mask.as_deref(), magnitude: options.magnitude };
 
     let scale = pairs.fit(options.fit);
     let sums = pairs.sums(scale);
@@ -148,12 +139,7 @@ pub fn nrmse<T: Sample, U: Sample, D: Dimension>(
     let (image, reference) = (contiguous(image.as_slice())?, contiguous(reference.as_slice())?);
     check_finite("image", image)?;
     check_finite("reference", reference)?;
-    let pairs = Pairs {
-        image,
-        reference,
-        mask: None,
-        magnitude: false,
-    };
+    let pairs = Pairs { image, reference, mask: None, magnitude: false };
     let sums = pairs.sums(C64::new(1.0, 0.0));
     Ok(ratio(sums.error.sqrt(), sums.reference.sqrt()))
 }
@@ -202,11 +188,7 @@ const CHUNK: usize = 1 << 14;
 impl<T: Sample, U: Sample> Pairs<'_, T, U> {
     fn value<S: Sample>(&self, sample: S) -> C64 {
         let value = sample.to_c64();
-        if self.magnitude {
-            C64::new(value.norm(), 0.0)
-        } else {
-            value
-        }
+        if self.magnitude { C64::new(value.norm(), 0.0) } else { value }
     }
 
     /// `step` over the voxels of every chunk; partial results in order, so that sums do not depend on the number of threads.
@@ -215,9 +197,7 @@ impl<T: Sample, U: Sample> Pairs<'_, T, U> {
             .into_par_iter()
             .map(|chunk| {
                 let range = chunk * CHUNK..((chunk + 1) * CHUNK).min(self.image.len());
-                let pairs = self.image[range.clone()]
-                    .iter()
-                    .zip(&self.reference[range.clone()]);
+                let pairs = self.image[range.clone()].iter().zip(&self.reference[range.clone()]);
                 let values = pairs.map(|(&i, &r)| (self.value(i), self.value(r)));
                 match self.mask {
                     None => values.fold(A::default(), |a, (i, r)| step(a, i, r)),
@@ -266,11 +246,7 @@ impl<T: Sample, U: Sample> Pairs<'_, T, U> {
             max_error: a.max_error.max(b.max_error),
             reference_max: a.reference_max.max(b.reference_max),
         });
-        Sums {
-            max_error: total.max_error.sqrt(),
-            reference_max: total.reference_max.sqrt(),
-            ..total
-        }
+        Sums { max_error: total.max_error.sqrt(), reference_max: total.reference_max.sqrt(), ..total }
     }
 
     fn ssim(&self, scale: C64, shape: &[usize]) -> Option<f64> {
@@ -287,11 +263,7 @@ impl<T: Sample, U: Sample> Pairs<'_, T, U> {
 fn check_shapes(image: &[usize], reference: &[usize]) -> Result<()> {
     expect_shape("image compared with the reference", reference, image)?;
     if reference.contains(&0) {
-        return Err(Error::value(
-            "images to compare",
-            "at least one voxel",
-            format_shape(reference),
-        ));
+        return Err(Error::value("images to compare", "at least one voxel", format_shape(reference)));
     }
     Ok(())
 }
@@ -303,18 +275,14 @@ fn contiguous<T>(slice: Option<&[T]>) -> Result<&[T]> {
 fn check_finite<S: Sample>(what: &str, values: &[S]) -> Result<()> {
     match values.iter().position(|v| !v.to_c64().is_finite()) {
         None => Ok(()),
-        Some(index) => Err(Error::NotFinite {
-            what: what.into(),
-            index,
-            found: values[index].to_c64().to_string(),
-        }),
+        Some(index) => {
+            Err(Error::NotFinite { what: what.into(), index, found: values[index].to_c64().to_string() })
+        }
     }
 }
 
 fn expand(mask: &ArrayViewD<'_, bool>, shape: &[usize]) -> Result<Vec<bool>> {
-    let full = mask
-        .broadcast(IxDyn(shape))
-        .ok_or_else(|| Error::shape("mask", shape, mask.shape()))?;
+    let full = mask.broadcast(IxDyn(shape)).ok_or_else(|| Error::shape("mask", shape, mask.shape()))?;
     Ok(full.iter().copied().collect())
 }
 
@@ -325,9 +293,5 @@ fn ratio(a: f64, b: f64) -> f64 {
 
 /// 20 log₁₀(signal / noise): +∞ without noise, −∞ with noise and no signal.
 fn decibel(signal: f64, noise: f64) -> f64 {
-    if noise == 0.0 {
-        f64::INFINITY
-    } else {
-        20.0 * (signal / noise).log10()
-    }
+    if noise == 0.0 { f64::INFINITY } else { 20.0 * (signal / noise).log10() }
 }

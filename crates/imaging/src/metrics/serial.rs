@@ -11,11 +11,7 @@ enum NumberOrText {
 }
 
 pub(super) fn serialize<S: Serializer>(value: &f64, serializer: S) -> Result<S::Ok, S::Error> {
-    if value.is_finite() {
-        value.serialize(serializer)
-    } else {
-        value.to_string().serialize(serializer)
-    }
+    if value.is_finite() { value.serialize(serializer) } else { value.to_string().serialize(serializer) }
 }
 
 pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {

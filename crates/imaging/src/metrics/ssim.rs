@@ -8,9 +8,7 @@ const K2: f64 = 0.03;
 
 /// Mean of the SSIM map of every `[ny, nx]` slice of `x` against `y`, over window centres that `mask` allows.
 pub(super) fn mean(x: &[f64], y: &[f64], mask: Option<&[bool]>, [ny, nx]: [usize; 2]) -> Option<f64> {
-    let (low, high) = y.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), &v| {
-        (l.min(v), h.max(v))
-    });
+    let (low, high) = y.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), &v| (l.min(v), h.max(v)));
     let range = high - low;
     let map = Map {
         // Moments are taken about the middle of the reference, which keeps E[x²] − μ² from cancelling.
@@ -37,9 +35,8 @@ pub(super) fn mean(x: &[f64], y: &[f64], mask: Option<&[bool]>, [ny, nx]: [usize
 fn gaussian(n: usize) -> Vec<f64> {
     let length = WINDOW.min(if n % 2 == 1 { n } else { n - 1 });
     let middle = (length / 2) as f64;
-    let weights: Vec<f64> = (0..length)
-        .map(|i| (-0.5 * ((i as f64 - middle) / SIGMA).powi(2)).exp())
-        .collect();
+    let weights: Vec<f64> =
+        (0..length).map(|i| (-0.5 * ((i as f64 - middle) / SIGMA).powi(2)).exp()).collect();
     let total: f64 = weights.iter().sum();
     weights.into_iter().map(|w| w / total).collect()
 }
@@ -109,10 +106,8 @@ impl Map {
     fn similarity(&self, [x, y, xx, yy, xy]: Moments) -> f64 {
         let (variance_x, variance_y, covariance) = (variance(xx, x), variance(yy, y), xy - x * y);
         let (mean_x, mean_y) = (x + self.middle, y + self.middle);
-        let luminance = fraction(
-            2.0 * mean_x * mean_y + self.c1,
-            mean_x * mean_x + mean_y * mean_y + self.c1,
-        );
+        let luminance =
+            fraction(2.0 * mean_x * mean_y + self.c1, mean_x * mean_x + mean_y * mean_y + self.c1);
         let structure = fraction(2.0 * covariance + self.c2, variance_x + variance_y + self.c2);
         luminance * structure
     }
@@ -127,11 +122,7 @@ fn add(line: &mut [f64], weight: f64, values: &[f64]) {
 /// E[v²] − μ², exactly 0 where it is only round-off: C₂ is 0 for a constant reference and would not hide it.
 fn variance(square: f64, mean: f64) -> f64 {
     let difference = square - mean * mean;
-    if difference > 1e-13 * square {
-        difference
-    } else {
-        0.0
-    }
+    if difference > 1e-13 * square { difference } else { 0.0 }
 }
 
 /// a/b with 0/0 = 1.

@@ -95,7 +95,7 @@ fn spacing(path: &Path, raw: &NiftiHeader, notes: &mut Vec<String>) -> Result<[f
 fn qform(path: &Path, raw: &NiftiHeader, spacing: [f64; 3]) -> Result<Affine> {
     let [mut b, mut c, mut d] = [raw.quatern_b, raw.quatern_c, raw.quatern_d].map(f64::from);
     let squares = b * b + c * c + d * d;
-    if !(squares <= 1.0 + 1e-4) {
+    if squares.is_nan() || squares > 1.0 + 1e-4 {
         let found = format!("({b}, {c}, {d})");
         return Err(Error::field(
             path,

@@ -29,15 +29,10 @@ fn files_are_exchanged_with_numpy() {
 fn every_way_to_name_the_pair_works() {
     let folder = folder();
     let array = random(1, &[4, 3, 2]);
-    for (n, name) in ["plain", "with.dots", "end.cfl", "end2.hdr"]
-        .into_iter()
-        .enumerate()
-    {
+    for (n, name) in ["plain", "with.dots", "end.cfl", "end2.hdr"].into_iter().enumerate() {
         let path = folder.path().join(name);
         cfl::write(&path, array.view()).unwrap();
-        let base = folder
-            .path()
-            .join(name.trim_end_matches(".cfl").trim_end_matches(".hdr"));
+        let base = folder.path().join(name.trim_end_matches(".cfl").trim_end_matches(".hdr"));
         for end in ["", ".cfl", ".hdr"] {
             let path = format!("{}{end}", base.display());
             assert!(cfl::read(&path).unwrap().iter().eq(array.iter()), "{n} {path}");
@@ -70,10 +65,7 @@ fn damaged_pairs_are_refused_by_name() {
     assert!(matches!(refused("short"), Error::Truncated { .. }));
     std::fs::write(&data, vec![0; 4 * 3 * 8 + 8]).unwrap();
     let long = refused("long");
-    assert!(
-        long.hint().is_some() && long.to_string().contains("96 bytes for dimensions 4 3 1"),
-        "{long}"
-    );
+    assert!(long.hint().is_some() && long.to_string().contains("96 bytes for dimensions 4 3 1"), "{long}");
 
     for text in [
         "",
@@ -108,10 +100,7 @@ fn a_volume_keeps_its_axes_and_a_cut_across_the_readout_lies_flat() {
     let ours = Cartesian::from_bart(volume.view()).unwrap();
     assert_eq!((ours.data.dim(), ours.axes), ((1, 2, 3, 4, 5), Axes::ReadIsX));
     assert_eq!(ours.data[[0, 1, 2, 3, 4]], volume[[4, 3, 2, 1]]);
-    assert_eq!(
-        Cartesian::frame_to_bart(ours.data.index_axis(Axis(0), 0), ours.axes),
-        volume
-    );
+    assert_eq!(Cartesian::frame_to_bart(ours.data.index_axis(Axis(0), 0), ours.axes), volume);
     assert_eq!(ours.single().unwrap().dim(), (2, 3, 4, 5));
 
     let cut = random(4, &[1, 4, 3, 2]);
@@ -119,10 +108,7 @@ fn a_volume_keeps_its_axes_and_a_cut_across_the_readout_lies_flat() {
     assert_eq!((ours.data.dim(), ours.axes), ((1, 2, 1, 4, 3), Axes::ReadIsZ));
     assert_eq!(ours.data[[0, 1, 0, 3, 2]], cut[[0, 3, 2, 1]]);
     assert!(ours.axes.note().is_some());
-    assert_eq!(
-        Cartesian::frame_to_bart(ours.data.index_axis(Axis(0), 0), ours.axes),
-        cut
-    );
+    assert_eq!(Cartesian::frame_to_bart(ours.data.index_axis(Axis(0), 0), ours.axes), cut);
 }
 
 #[test]
@@ -137,10 +123,7 @@ fn frames_run_through_the_later_dimensions() {
     assert_eq!(back.ndim(), 16);
     assert!(back.iter().eq(series.iter()));
     let several = ours.clone().single().unwrap_err().to_string();
-    assert!(
-        several.contains("TE (dimension 5) of 4, TIME (dimension 10) of 5"),
-        "{several}"
-    );
+    assert!(several.contains("TE (dimension 5) of 4, TIME (dimension 10) of 5"), "{several}");
     let mut wrong = ours;
     wrong.frame_dims[0] = 7;
     assert!(wrong.to_bart().is_err());
@@ -168,10 +151,7 @@ fn trajectories_and_samples_run_along_readouts() {
     assert_eq!(samples_from_bart(bart.view()).unwrap(), samples);
 
     for shape in [&[2, 4, 3][..], &[3, 4, 3, 2], &[3, 4, 3, 1, 1, 2], &[3, 0, 3]] {
-        assert!(
-            trajectory_from_bart(ArrayD::zeros(IxDyn(shape)).view()).is_err(),
-            "{shape:?}"
-        );
+        assert!(trajectory_from_bart(ArrayD::zeros(IxDyn(shape)).view()).is_err(), "{shape:?}");
     }
     let complex = ArrayD::from_elem(IxDyn(&[3, 4]), C32::new(0.0, 1.0));
     assert!(trajectory_from_bart(complex.view()).is_err());

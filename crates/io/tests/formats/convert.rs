@@ -10,10 +10,7 @@ fn every_image_format_is_written_by_name_and_told_by_content() {
     let folder = folder();
     let geometry = oblique([1.0, 2.0, 3.0], [4.0, 5.0, 6.0], [0.1, 0.2, 0.3], false);
     let image = Image::new(random(1, &[3, 4, 5]), geometry).unwrap();
-    let options = WriteOptions {
-        values: Some(Values::Complex),
-        ..WriteOptions::default()
-    };
+    let options = WriteOptions { values: Some(Values::Complex), ..WriteOptions::default() };
     for (name, format, noted) in [
         ("a.nii", Format::Nifti, 0),
         ("a.nii.gz", Format::Nifti, 0),
@@ -37,10 +34,14 @@ fn every_image_format_is_written_by_name_and_told_by_content() {
     let path = folder.path().join("a.png");
     assert!(write_image(&path, &image, &options).unwrap().is_empty());
     assert_eq!(detect(&path).unwrap(), Format::Png);
-    assert!(matches!(
-        read_image(&path, &ReadOptions::default()),
-        Err(Error::Unsupported { .. })
-    ));
+    let scan = folder.path().join("a.h5");
+    assert!(write_image(&scan, &image, &options).unwrap().is_empty());
+    assert_eq!(detect(&scan).unwrap(), Format::Hdf5);
+    let real = WriteOptions { values: Some(Values::Real), ..WriteOptions::default() };
+    assert!(matches!(write_image(&scan, &image, &real), Err(Error::Unsupported { .. })));
+    for path in [path, scan] {
+        assert!(matches!(read_image(&path, &ReadOptions::default()), Err(Error::Unsupported { .. })));
+    }
 }
 
 #[test]
@@ -54,22 +55,14 @@ fn what_a_file_leaves_out_is_said() {
         let notes = write_image(folder.path().join(name), &magnitude, &WriteOptions::default()).unwrap();
         assert!(notes.is_empty(), "{notes:?}");
     }
-    let real = WriteOptions {
-        values: Some(Values::Real),
-        ..WriteOptions::default()
-    };
+    let real = WriteOptions { values: Some(Values::Real), ..WriteOptions::default() };
     for name in ["b.nii", "b.npy", "b.cfl"] {
         let path = folder.path().join(name);
         assert_eq!(write_image(&path, &image, &real).unwrap().len(), 1);
         let back = read_image(&path, &ReadOptions::default()).unwrap().image;
-        assert!(
-            back.data()
-                .iter()
-                .zip(image.data())
-                .all(|(b, a)| b.re == a.re && b.im == 0.0)
-        );
+        assert!(back.data().iter().zip(image.data()).all(|(b, a)| b.re == a.re && b.im == 0.0));
     }
-    for name in ["a", "a.gz", "a.txt", "a.npz", "a.h5"] {
+    for name in ["a", "a.gz", "a.txt", "a.npz"] {
         let refused = write_image(folder.path().join(name), &image, &WriteOptions::default());
         assert!(matches!(refused, Err(Error::Field { .. })), "{name}");
         assert!(!folder.path().join(name).exists());
@@ -94,10 +87,7 @@ fn formats_that_are_not_images_are_named() {
         assert_eq!(detect(&path).ok(), format, "{bytes:?}");
         assert!(read_image(&path, &ReadOptions::default()).is_err(), "{bytes:?}");
     }
-    assert!(matches!(
-        detect(folder.path().join("nothing")),
-        Err(Error::Open { .. })
-    ));
+    assert!(matches!(detect(folder.path().join("nothing")), Err(Error::Open { .. })));
     assert!(detect(folder.path()).is_err());
     for (name, format) in [
         ("mri/cardiac_radial_12ch.h5", Format::Hdf5),
@@ -124,31 +114,37 @@ fn bart_images_say_what_became_of_their_dimensions() {
     let (array, image) = read(&[5, 4, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 6]);
     let image = image.unwrap();
     assert_eq!(image.image.data().shape(), [6, 4, 5]);
-    assert_eq!(
-        image.image.data()[[5, 3, 4]],
-        array[[4, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 5]]
-    );
+    assert_eq!(image.image.data()[[5, 3, 4]], array[[4, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 5]]);
     assert!(image.notes.iter().any(|n| n.contains("SLICE")));
 
     let (array, image) = read(&[5, 4, 3, 1, 1, 2, 1, 1, 1, 1, 7]);
     let image = image.unwrap();
     assert_eq!(image.image.data().shape(), [14, 3, 4, 5]);
-    assert_eq!(
-        image.image.data()[[1 + 2 * 6, 2, 3, 4]],
-        array[[4, 3, 2, 0, 0, 1, 0, 0, 0, 0, 6]]
-    );
-    assert!(
-        image.notes.iter().any(|n| n.contains("TE × TIME")),
-        "{:?}",
-        image.notes
-    );
+    assert_eq!(image.image.data()[[1 + 2 * 6, 2, 3, 4]], array[[4, 3, 2, 0, 0, 1, 0, 0, 0, 0, 6]]);
+    assert!(image.notes.iter().any(|n| n.contains("TE × TIME")), "{:?}", image.notes);
 
     let (_, refused) = read(&[5, 4, 1, 8]);
     let error = refused.unwrap_err();
-    assert!(
-        error.hint().is_some() && error.to_string().contains("8 coils"),
-        "{error}"
-    );
+    assert!(error.hint().is_some() && error.to_string().contains("8 coils"), "{error}");
+}
+
+#[test]
+fn a_fortran_array_becomes_an_image_in_c_order() {
+    let folder = folder();
+    let path = folder.path().join("a.npy");
+    for shape in ["(2, 3)", "(1, 2, 3)", "(1, 1, 2, 3)"] {
+        let header = format!("{{'descr': '<f4', 'fortran_order': True, 'shape': {shape}}}");
+        let values: Vec<u8> = (0..6u8).flat_map(|v| f32::from(v).to_le_bytes()).collect();
+        std::fs::write(&path, crate::npy::file(&header, &values)).unwrap();
+        let image = read_image(&path, &ReadOptions::default()).unwrap().image;
+        assert!(image.data().is_standard_layout());
+        let found: Vec<f32> = image.data().iter().map(|v| v.re).collect();
+        assert_eq!(found, [0.0, 2.0, 4.0, 1.0, 3.0, 5.0]);
+    }
+    if let Some(path) = real_data("ct/htc2022_tb_fan.npy") {
+        let image = read_image(path, &ReadOptions::default()).unwrap().image;
+        assert_eq!(image.data().shape(), [1, 181, 560]);
+    }
 }
 
 #[test]
@@ -157,13 +153,7 @@ fn arrays_of_another_rank_are_no_images() {
     let path = folder.path().join("a.npy");
     for shape in [&[][..], &[3], &[1, 2, 3, 4, 5], &[0, 3]] {
         rayspin_io::npy::write(&path, ArrayD::<f32>::zeros(IxDyn(shape)).view()).unwrap();
-        assert!(
-            matches!(
-                read_image(&path, &ReadOptions::default()),
-                Err(Error::Core { .. })
-            ),
-            "{shape:?}"
-        );
+        assert!(matches!(read_image(&path, &ReadOptions::default()), Err(Error::Core { .. })), "{shape:?}");
     }
 }
 

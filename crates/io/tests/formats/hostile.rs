@@ -8,28 +8,18 @@ use rayspin_core::{Geometry, Image};
 use rayspin_io::nifti::NiftiOptions;
 use rayspin_io::{ReadOptions, Values, cfl, detect, nifti, npy, read_image};
 
-use crate::support::{folder, random};
+use crate::support::{folder, put, random};
 
 /// A field of /proc/self/status in bytes; 0 where there is none.
 fn status(field: &str) -> u64 {
     let text = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = text
-        .lines()
-        .find(|line| line.starts_with(field))
-        .unwrap_or_default();
-    line.split_whitespace()
-        .nth(1)
-        .and_then(|v| v.parse::<u64>().ok())
-        .unwrap_or(0)
-        * 1024
+    let line = text.lines().find(|line| line.starts_with(field)).unwrap_or_default();
+    line.split_whitespace().nth(1).and_then(|v| v.parse::<u64>().ok()).unwrap_or(0) * 1024
 }
 
 fn samples(folder: &Path) -> Vec<(&'static str, Vec<u8>)> {
     let image = Image::new(random(1, &[2, 3, 4]), Geometry::default()).unwrap();
-    let complex = NiftiOptions {
-        values: Values::Complex,
-        ..NiftiOptions::default()
-    };
+    let complex = NiftiOptions { values: Values::Complex, ..NiftiOptions::default() };
     for name in ["a.nii", "a.nii.gz"] {
         nifti::write(folder.join(name), &image, &complex).unwrap();
     }
@@ -49,13 +39,13 @@ fn a_file_cut_anywhere_is_refused() {
     for (name, bytes) in samples(folder.path()) {
         let path = folder.path().join(name);
         for length in 0..bytes.len() {
-            std::fs::write(&path, &bytes[..length]).unwrap();
+            put(&path, &bytes[..length]);
             let cut = read_image(&path, &ReadOptions::default());
             // Sizes of 1 at the end of a BART header may be left out.
             let whole = name == "a.hdr" && bytes[length..].iter().all(|b| b" 1\n".contains(b));
             assert!(cut.is_err() || whole, "{name} cut to {length} bytes");
         }
-        std::fs::write(&path, &bytes).unwrap();
+        put(&path, &bytes);
     }
 }
 
@@ -71,11 +61,7 @@ fn altered_files_never_panic_nor_take_much_memory() {
             let mut altered = bytes.clone();
             for _ in 0..rng.random_range(1..6) {
                 // The first bytes decide most.
-                let end = if round % 2 == 0 {
-                    altered.len().min(400)
-                } else {
-                    altered.len()
-                };
+                let end = if round % 2 == 0 { altered.len().min(400) } else { altered.len() };
                 let at = rng.random_range(0..end);
                 altered[at] = match rng.random_range(0..3) {
                     0 => rng.random(),
@@ -83,7 +69,7 @@ fn altered_files_never_panic_nor_take_much_memory() {
                     _ => [0, 0xff, 0x7f, 0x80, b'9', b'('][rng.random_range(0..6)],
                 };
             }
-            std::fs::write(&path, &altered).unwrap();
+            put(&path, &altered);
             match read_image(&path, &ReadOptions::default()) {
                 Ok(read) => assert!(read.image.data().len() <= 24 * 16, "{name} {round}"),
                 Err(error) => {
@@ -95,13 +81,10 @@ fn altered_files_never_panic_nor_take_much_memory() {
             let _ = npy::describe(&path);
             let _ = npy::npz_names(&path);
         }
-        std::fs::write(&path, &bytes).unwrap();
+        put(&path, &bytes);
     }
     assert!(refused > 1000, "{refused}");
     let after = [status("VmHWM"), status("VmPeak")];
     assert!(after[0] - before[0] < 100 << 20, "resident {before:?} {after:?}");
-    assert!(
-        after[1] - before[1] < 1 << 30,
-        "address space {before:?} {after:?}"
-    );
+    assert!(after[1] - before[1] < 1 << 30, "address space {before:?} {after:?}");
 }

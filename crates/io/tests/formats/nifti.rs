@@ -6,7 +6,7 @@ use rayspin_core::{C32, Geometry, Image};
 use rayspin_io::nifti::{self, NiftiOptions};
 use rayspin_io::{Error, Values, npy};
 
-use crate::support::{assert_same_place, folder, oblique, python, random};
+use crate::support::{assert_same_place, folder, oblique, put, python, random};
 
 fn save_affine(path: std::path::PathBuf, image: &Image) {
     let rows = image.geometry().affine_ras(image.shape_zyx());
@@ -22,32 +22,15 @@ fn nibabel_reads_what_is_written() {
         Geometry::default(),
         oblique([0.9, 1.2, 4.0], [-30.0, 55.5, 12.0], [0.3, -0.8, 2.2], false),
         oblique([2.0, 2.0, 2.0], [1.0, 2.0, 3.0], [2.9, 0.2, -1.1], true),
-        oblique(
-            [1.0, 3.0, 2.0],
-            [0.0, 0.0, 0.0],
-            [std::f64::consts::PI, 0.0, 0.0],
-            false,
-        ),
-        oblique(
-            [1.0, 3.0, 2.0],
-            [0.0, 0.0, 0.0],
-            [0.0, std::f64::consts::PI, 0.0],
-            true,
-        ),
+        oblique([1.0, 3.0, 2.0], [0.0, 0.0, 0.0], [std::f64::consts::PI, 0.0, 0.0], false),
+        oblique([1.0, 3.0, 2.0], [0.0, 0.0, 0.0], [0.0, std::f64::consts::PI, 0.0], true),
     ];
     for (n, geometry) in geometries.into_iter().enumerate() {
-        for (shape, end) in [
-            (&[5usize, 6, 7][..], "nii"),
-            (&[2, 3, 4, 5], "nii.gz"),
-            (&[1, 8, 9], "nii"),
-        ] {
+        for (shape, end) in [(&[5usize, 6, 7][..], "nii"), (&[2, 3, 4, 5], "nii.gz"), (&[1, 8, 9], "nii")] {
             for values in [Values::Magnitude, Values::Real, Values::Complex] {
                 let name = format!("g{n}_r{}_{values:?}", shape.len() * 10 + shape[0]);
                 let image = Image::new(random(n as u64, shape), geometry).unwrap();
-                let options = NiftiOptions {
-                    values,
-                    ..NiftiOptions::default()
-                };
+                let options = NiftiOptions { values, ..NiftiOptions::default() };
                 nifti::write(at(&format!("{name}.{end}")), &image, &options).unwrap();
                 save_affine(at(&format!("{name}.txt")), &image);
                 let expected = at(&format!("{name}.npy"));
@@ -88,12 +71,7 @@ fn what_nibabel_writes_is_read() {
         let shape = read.image.shape_zyx();
         let theirs = Geometry::from_affine_ras(affine, shape).unwrap();
         assert_same_place(read.image.geometry(), &theirs, shape, 1e-2);
-        assert_eq!(
-            read.notes.len(),
-            usize::from(stem == "metres"),
-            "{name} {:?}",
-            read.notes
-        );
+        assert_eq!(read.notes.len(), usize::from(stem == "metres"), "{name} {:?}", read.notes);
     }
     assert_eq!(count, 2 * 12 + 7);
 }
@@ -102,11 +80,9 @@ fn what_nibabel_writes_is_read() {
 fn header(shape: &[usize]) -> Vec<u8> {
     let folder = folder();
     let path = folder.path().join("a.nii");
-    let image = Image::new(
-        random(1, shape),
-        oblique([1.0, 2.0, 3.0], [4.0, 5.0, 6.0], [0.1, 0.2, 0.3], false),
-    )
-    .unwrap();
+    let image =
+        Image::new(random(1, shape), oblique([1.0, 2.0, 3.0], [4.0, 5.0, 6.0], [0.1, 0.2, 0.3], false))
+            .unwrap();
     nifti::write(&path, &image, &NiftiOptions::default()).unwrap();
     std::fs::read(&path).unwrap()
 }
@@ -114,7 +90,7 @@ fn header(shape: &[usize]) -> Vec<u8> {
 fn read_bytes(bytes: &[u8]) -> rayspin_io::Result<nifti::NiftiImage> {
     let folder = folder();
     let path = folder.path().join("a.nii");
-    std::fs::write(&path, bytes).unwrap();
+    put(&path, bytes);
     nifti::read(&path)
 }
 
@@ -135,21 +111,10 @@ fn unsupported_and_lying_headers_are_refused() {
         ("offset inside the header", 108, 100f32.to_le_bytes().to_vec()),
         ("offset beyond the file", 108, 9e6f32.to_le_bytes().to_vec()),
         ("offset that is no number", 108, f32::NAN.to_le_bytes().to_vec()),
-        (
-            "intercept",
-            112,
-            [2f32.to_le_bytes(), f32::NAN.to_le_bytes()].concat(),
-        ),
+        ("intercept", 112, [2f32.to_le_bytes(), f32::NAN.to_le_bytes()].concat()),
         ("pair of files", 344, b"ni1\0".to_vec()),
         ("ANALYZE", 344, vec![0; 4]),
-        (
-            "five axes",
-            40,
-            [5i16, 2, 2, 3, 1, 2]
-                .iter()
-                .flat_map(|v| v.to_le_bytes())
-                .collect(),
-        ),
+        ("five axes", 40, [5i16, 2, 2, 3, 1, 2].iter().flat_map(|v| v.to_le_bytes()).collect()),
     ];
     for (what, at, with) in cases {
         let mut bytes = good.clone();
@@ -158,12 +123,8 @@ fn unsupported_and_lying_headers_are_refused() {
         assert!(!error.to_string().contains('\n'), "{error}");
     }
     let mut trailing = good.clone();
-    trailing[40..52].copy_from_slice(
-        &[5i16, 5, 4, 3, 1, 1]
-            .iter()
-            .flat_map(|v| v.to_le_bytes())
-            .collect::<Vec<_>>(),
-    );
+    trailing[40..52]
+        .copy_from_slice(&[5i16, 5, 4, 3, 1, 1].iter().flat_map(|v| v.to_le_bytes()).collect::<Vec<_>>());
     assert_eq!(read_bytes(&trailing).unwrap().image.data().shape(), [3, 4, 5]);
 }
 
@@ -174,25 +135,14 @@ fn a_sheared_affine_falls_back_to_qform_or_is_refused() {
     let shear = f32::from_le_bytes(bytes[284..288].try_into().unwrap()) + 1.0;
     bytes[284..288].copy_from_slice(&shear.to_le_bytes());
     let read = read_bytes(&bytes).unwrap();
-    assert!(
-        read.notes.iter().any(|n| n.contains("sheared")),
-        "{:?}",
-        read.notes
-    );
+    assert!(read.notes.iter().any(|n| n.contains("sheared")), "{:?}", read.notes);
     assert_same_place(read.image.geometry(), &straight, [3, 4, 5], 1e-3);
     bytes[252..254].copy_from_slice(&[0, 0]);
     let error = read_bytes(&bytes).unwrap_err();
-    assert!(
-        matches!(&error, Error::Field { field, .. } if field == "sform"),
-        "{error}"
-    );
+    assert!(matches!(&error, Error::Field { field, .. } if field == "sform"), "{error}");
     bytes[254..256].copy_from_slice(&[0, 0]);
     let read = read_bytes(&bytes).unwrap();
-    assert!(
-        read.notes.iter().any(|n| n.contains("orientation")),
-        "{:?}",
-        read.notes
-    );
+    assert!(read.notes.iter().any(|n| n.contains("orientation")), "{:?}", read.notes);
     assert_eq!(read.image.geometry().spacing_mm, [1.0, 2.0, 3.0]);
 }
 
@@ -222,10 +172,7 @@ fn a_long_axis_is_refused() {
     let image = Image::new(ArrayD::zeros(IxDyn(&[1, 1, 32768])), Geometry::default()).unwrap();
     let folder = folder();
     let path = folder.path().join("a.nii");
-    assert!(matches!(
-        nifti::write(&path, &image, &NiftiOptions::default()),
-        Err(Error::Field { .. })
-    ));
+    assert!(matches!(nifti::write(&path, &image, &NiftiOptions::default()), Err(Error::Field { .. })));
     assert!(!path.exists());
 }
 
@@ -234,10 +181,7 @@ fn the_repetition_time_is_stored() {
     let folder = folder();
     let path = folder.path().join("a.nii");
     let image = Image::new(random(3, &[2, 2, 2, 2]), Geometry::default()).unwrap();
-    let options = NiftiOptions {
-        repetition_time_s: Some(1.25),
-        ..NiftiOptions::default()
-    };
+    let options = NiftiOptions { repetition_time_s: Some(1.25), ..NiftiOptions::default() };
     nifti::write(&path, &image, &options).unwrap();
     let bytes = std::fs::read(&path).unwrap();
     assert_eq!(f32::from_le_bytes(bytes[92..96].try_into().unwrap()), 1.25);
@@ -269,7 +213,7 @@ proptest! {
                 // qform alone must place the image too.
                 let mut bytes = std::fs::read(&path).unwrap();
                 bytes[254..256].copy_from_slice(&[0, 0]);
-                std::fs::write(&path, bytes).unwrap();
+                put(&path, &bytes);
             }
             let back = nifti::read(&path).unwrap();
             prop_assert!(back.notes.is_empty(), "{:?}", back.notes);

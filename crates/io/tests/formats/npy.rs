@@ -14,11 +14,7 @@ fn expected(kind: &str) -> ArrayD<C32> {
             "b1" => C32::new((i % 2) as f32, 0.0),
             _ => C32::new(
                 (7 * i % 13) as f32 - if signed { 3.0 } else { 0.0 },
-                if kind.starts_with('c') {
-                    (i % 5) as f32
-                } else {
-                    0.0
-                },
+                if kind.starts_with('c') { (i % 5) as f32 } else { 0.0 },
             ),
         }
     })
@@ -55,11 +51,7 @@ fn files_are_exchanged_with_numpy() {
                 let path = at(&format!("{name}.npy"));
                 assert_eq!(npy::read_complex(&path).unwrap(), expected(kind), "{name}");
                 let found = npy::describe(&path).unwrap();
-                assert_eq!(
-                    (found.shape, found.fortran_order),
-                    (vec![2, 3, 4], fortran),
-                    "{name}"
-                );
+                assert_eq!((found.shape, found.fortran_order), (vec![2, 3, 4], fortran), "{name}");
                 for archive in ["plain.npz", "packed.npz"] {
                     let array = npy::read_npz_complex(at(archive), Some(&name)).unwrap();
                     assert_eq!(array, expected(kind), "{archive} {name}");
@@ -104,10 +96,7 @@ fn headers_that_lie_are_refused() {
         std::fs::write(&path, bytes).unwrap();
         npy::read_complex(&path)
     };
-    assert_eq!(
-        read(file(&header("'<f4'", "(2,)"), &[0; 8])).unwrap().shape(),
-        [2]
-    );
+    assert_eq!(read(file(&header("'<f4'", "(2,)"), &[0; 8])).unwrap().shape(), [2]);
     for (descr, shape, values) in [
         ("'<f4'", "(3,)", 8),
         ("'<f4'", "(1,)", 8),
@@ -133,13 +122,7 @@ fn headers_that_lie_are_refused() {
     let mut long = b"\x93NUMPY\x02\x00".to_vec();
     long.extend(u32::MAX.to_le_bytes());
     assert!(matches!(read(long), Err(Error::Field { .. })));
-    assert!(
-        read(file(
-            &header("'<f4'", &format!("({})", "1,".repeat(100))),
-            &[0; 4]
-        ))
-        .is_err()
-    );
+    assert!(read(file(&header("'<f4'", &format!("({})", "1,".repeat(100))), &[0; 4])).is_err());
     // A double beyond single precision would silently become infinite.
     let huge = read(file(&header("'<f8'", "(1,)"), &1e300f64.to_le_bytes())).unwrap_err();
     assert!(huge.to_string().contains("single precision"), "{huge}");
@@ -156,10 +139,7 @@ fn an_archive_of_one_array_needs_no_name() {
     archive.finish().unwrap();
     assert_eq!(npy::npz_names(&path).unwrap(), ["only"]);
     assert_eq!(npy::read_npz_real(&path, None).unwrap()[[2, 3]], 11.0);
-    assert_eq!(
-        npy::read_npz_complex(&path, Some("only.npy")).unwrap()[[0, 1]].re,
-        1.0
-    );
+    assert_eq!(npy::read_npz_complex(&path, Some("only.npy")).unwrap()[[0, 1]].re, 1.0);
 }
 
 proptest! {

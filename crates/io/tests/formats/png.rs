@@ -11,12 +11,7 @@ fn decode(path: &std::path::Path) -> (usize, usize, usize, Vec<u8>) {
     let mut reader = ::png::Decoder::new(file).read_info().unwrap();
     let mut bytes = vec![0; reader.output_buffer_size().unwrap()];
     let info = reader.next_frame(&mut bytes).unwrap();
-    (
-        info.width as usize,
-        info.height as usize,
-        info.color_type.samples(),
-        bytes,
-    )
+    (info.width as usize, info.height as usize, info.color_type.samples(), bytes)
 }
 
 #[test]
@@ -43,10 +38,7 @@ fn an_image_becomes_a_montage_of_its_window() {
     let data = ArrayD::from_shape_fn(IxDyn(&[2, 4, 3, 5]), |i| C32::new(0.0, (i[0] * 10 + i[1]) as f32));
     let image = Image::new(data, Geometry::default()).unwrap();
     let options = PngOptions {
-        window: Window::Range {
-            low: 10.0,
-            high: 13.0,
-        },
+        window: Window::Range { low: 10.0, high: 13.0 },
         repetition: 1,
         enlarge: 2,
         ..PngOptions::default()
@@ -58,33 +50,18 @@ fn an_image_becomes_a_montage_of_its_window() {
     let at = |y: usize, x: usize| bytes[y * width + x];
     assert_eq!([at(0, 0), at(0, 19), at(11, 0), at(11, 19)], [0, 85, 170, 255]);
 
-    let phase = PngOptions {
-        part: Part::Phase,
-        ..PngOptions::default()
-    };
+    let phase = PngOptions { part: Part::Phase, ..PngOptions::default() };
     write_image(&path, &image, &phase).unwrap();
     // arg(i) = π/2 is three quarters of the way from −π to π; arg(0) is half.
     assert_eq!(decode(&path).3.iter().filter(|v| **v == 191).count(), 3 * 15);
     for bad in [
+        PngOptions { repetition: 2, ..PngOptions::default() },
         PngOptions {
-            repetition: 2,
+            montage: Montage { slices: Some(vec![4]), ..Montage::default() },
             ..PngOptions::default()
         },
-        PngOptions {
-            montage: Montage {
-                slices: Some(vec![4]),
-                ..Montage::default()
-            },
-            ..PngOptions::default()
-        },
-        PngOptions {
-            window: Window::Range { low: 1.0, high: 0.0 },
-            ..PngOptions::default()
-        },
-        PngOptions {
-            enlarge: usize::MAX,
-            ..PngOptions::default()
-        },
+        PngOptions { window: Window::Range { low: 1.0, high: 0.0 }, ..PngOptions::default() },
+        PngOptions { enlarge: usize::MAX, ..PngOptions::default() },
     ] {
         assert!(write_image(&path, &image, &bad).is_err(), "{bad:?}");
     }

@@ -12,10 +12,8 @@ pub(crate) fn folder() -> tempfile::TempDir {
 
 /// Real scans, or a printed word that there are none.
 pub(crate) fn real_data(name: &str) -> Option<PathBuf> {
-    let folder = std::env::var_os("RAYSPIN_DATA").map_or_else(
-        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data"),
-        PathBuf::from,
-    );
+    let folder = std::env::var_os("RAYSPIN_DATA")
+        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data"), PathBuf::from);
     let path = folder.join(name);
     if !path.exists() {
         println!("skipped: {} is not there", path.display());
@@ -29,15 +27,8 @@ pub(crate) fn python(script: &str, action: &str, folder: &Path) -> bool {
         println!("skipped: RAYSPIN_PYTHON is not set");
         return false;
     };
-    let script = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../../tests/interop")
-        .join(script);
-    let run = Command::new(python)
-        .arg(script)
-        .arg(action)
-        .arg(folder)
-        .output()
-        .unwrap();
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/interop").join(script);
+    let run = Command::new(python).arg(script).arg(action).arg(folder).output().unwrap();
     let errors = String::from_utf8_lossy(&run.stderr);
     assert!(run.status.success(), "{errors}");
     true
@@ -61,29 +52,24 @@ pub(crate) fn oblique(spacing: [f64; 3], position: [f64; 3], angles: [f64; 3], m
     };
     let axis = |v: [f64; 3]| turn(turn(turn(v, angles[0], 0, 1), angles[1], 1, 2), angles[2], 0, 2);
     let third = if mirrored { -1.0 } else { 1.0 };
-    Geometry::new(
-        spacing,
-        position,
-        axis([1.0, 0.0, 0.0]),
-        axis([0.0, 1.0, 0.0]),
-        axis([0.0, 0.0, third]),
-    )
-    .unwrap()
+    Geometry::new(spacing, position, axis([1.0, 0.0, 0.0]), axis([0.0, 1.0, 0.0]), axis([0.0, 0.0, third]))
+        .unwrap()
 }
 
 pub(crate) fn assert_same_place(found: &Geometry, expected: &Geometry, shape: [usize; 3], tolerance_mm: f64) {
     let (a, b) = (found.affine_ras(shape), expected.affine_ras(shape));
     for corner in 0..8 {
-        let index: [f64; 3] = std::array::from_fn(|axis| {
-            if corner >> axis & 1 == 1 {
-                shape[2 - axis] as f64
-            } else {
-                0.0
-            }
-        });
+        let index: [f64; 3] =
+            std::array::from_fn(|axis| if corner >> axis & 1 == 1 { shape[2 - axis] as f64 } else { 0.0 });
         for (p, q) in a.iter().zip(&b) {
             let at = |row: &[f64; 4]| row[3] + (0..3).map(|i| row[i] * index[i]).sum::<f64>();
             assert!((at(p) - at(q)).abs() < tolerance_mm, "{found:?}\n{expected:?}");
         }
     }
+}
+
+/// Replaces a file. Writing over the old one would make some file systems flush it to disk each time.
+pub(crate) fn put(path: &Path, bytes: &[u8]) {
+    let _ = std::fs::remove_file(path);
+    std::fs::write(path, bytes).unwrap();
 }
