@@ -25,9 +25,7 @@ impl<T: Element> Array<T> {
         let len = voxels(shape)?;
         match device.backend() {
             Backend::Cpu(_) => {
-                let bytes = len
-                    .checked_mul(size_of::<T>())
-                    .filter(|&b| b <= isize::MAX as usize);
+                let bytes = len.checked_mul(size_of::<T>()).filter(|&b| b <= isize::MAX as usize);
                 let refused = || Error::Memory {
                     what: format!("array {shape:?}"),
                     needed: (len as u64).saturating_mul(size_of::<T>() as u64),
@@ -36,11 +34,7 @@ impl<T: Element> Array<T> {
                 bytes.ok_or_else(refused)?;
                 // A zeroed allocation comes as untouched pages, unlike reserve and fill.
                 let host = bytemuck::allocation::try_zeroed_vec(len).map_err(|()| refused())?;
-                Ok(Self {
-                    device: device.clone(),
-                    shape: shape.to_vec(),
-                    storage: Storage::Host(host),
-                })
+                Ok(Self { device: device.clone(), shape: shape.to_vec(), storage: Storage::Host(host) })
             }
         }
     }
@@ -51,11 +45,9 @@ impl<T: Element> Array<T> {
             return Err(Error::shape("array values", &[voxels(shape)?], &[values.len()]));
         }
         match device.backend() {
-            Backend::Cpu(_) => Ok(Self {
-                device: device.clone(),
-                shape: shape.to_vec(),
-                storage: Storage::Host(values),
-            }),
+            Backend::Cpu(_) => {
+                Ok(Self { device: device.clone(), shape: shape.to_vec(), storage: Storage::Host(values) })
+            }
         }
     }
 
@@ -189,10 +181,7 @@ mod tests {
     #[test]
     fn an_impossible_size_is_an_error() {
         let device = Device::cpu_with_threads(1).unwrap();
-        assert!(matches!(
-            Array::<C32>::zeros(&device, &[1 << 31, 1 << 31]),
-            Err(Error::Memory { .. })
-        ));
+        assert!(matches!(Array::<C32>::zeros(&device, &[1 << 31, 1 << 31]), Err(Error::Memory { .. })));
         assert!(Array::<C32>::zeros(&device, &[usize::MAX, 2]).is_err());
     }
 

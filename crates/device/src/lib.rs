@@ -41,9 +41,13 @@ impl Device {
 
     /// The CPU with exactly `threads` threads. Errors: 0 threads, or the system refuses to start them.
     pub fn cpu_with_threads(threads: usize) -> Result<Self> {
-        Ok(Self {
-            backend: Arc::new(Backend::Cpu(Cpu::new(threads)?)),
-        })
+        Self::cpu_with_level(threads, cpu::simd::Level::new())
+    }
+
+    /// The CPU held to one of the instruction sets of [`cpu::simd::levels`]: how every SIMD path is tested on one
+    /// machine. Errors: as [`Device::cpu_with_threads`].
+    pub fn cpu_with_level(threads: usize, level: cpu::simd::Level) -> Result<Self> {
+        Ok(Self { backend: Arc::new(Backend::Cpu(Cpu::new(threads, level)?)) })
     }
 
     /// The processor behind this device.
@@ -62,12 +66,7 @@ impl Device {
     pub fn describe(&self) -> String {
         match self.backend() {
             Backend::Cpu(cpu) => {
-                format!(
-                    "{}, {} threads, {}",
-                    cpu::model_name(),
-                    cpu.threads(),
-                    cpu.simd_name()
-                )
+                format!("{}, {} threads, {}", cpu::model_name(), cpu.threads(), cpu.simd_name())
             }
         }
     }

@@ -40,15 +40,14 @@ fn table<T: SimdReal>(devices: [&Device; 2], matrix: &[usize], seconds: f64) -> 
             for device in devices {
                 // Runs of a few milliseconds: long enough to fill every tile, short enough that the best of many is
                 // one that nothing interrupted.
+                let points = pairs(operation, matrix, 1);
                 let mut samples = 16;
-                for _ in 0..2 {
+                for _ in 0..3 {
                     let rate = rate(&row, device, operation, matrix, samples, 0.0)?;
-                    samples = ((rate * 0.01 / pairs(operation, matrix, 1)) as usize).clamp(16, 1 << 16);
+                    samples = ((rate * 0.01 / points).max((rate * 0.2 / points).min(2048.0)) as usize)
+                        .clamp(16, 1 << 16);
                 }
-                print!(
-                    "| {:.2e} ",
-                    rate(&row, device, operation, matrix, samples, seconds)?
-                );
+                print!("| {:.2e} ", rate(&row, device, operation, matrix, samples, seconds)?);
             }
         }
         println!("|");
@@ -63,13 +62,7 @@ fn table<T: SimdReal>(devices: [&Device; 2], matrix: &[usize], seconds: f64) -> 
 
 fn pairs(operation: Operation, matrix: &[usize], samples: usize) -> f64 {
     let matrix = matrix.to_vec();
-    Problem {
-        operation,
-        matrix,
-        samples,
-        batch: 1,
-    }
-    .pairs()
+    Problem { operation, matrix, samples, batch: 1 }.pairs()
 }
 
 /// Best pairs/s over runs that fill `seconds`, at least two.
@@ -88,11 +81,7 @@ fn rate<T: SimdReal>(
     });
     let trajectory = Trajectory::from_cycles_per_fov(points)?;
     let mut number = || <T as Real>::from_f64(rng.random::<f64>() - 0.5);
-    let mut complex = |len: usize| {
-        (0..len)
-            .map(|_| Complex::new(number(), number()))
-            .collect::<Vec<_>>()
-    };
+    let mut complex = |len: usize| (0..len).map(|_| Complex::new(number(), number())).collect::<Vec<_>>();
     let voxels: usize = matrix.iter().product();
     let mut image = Array::from_vec(device, matrix, complex(voxels))?;
     let mut data = Array::from_vec(device, &[samples], complex(samples))?;

@@ -11,7 +11,7 @@ pub struct Cpu {
 }
 
 impl Cpu {
-    pub(crate) fn new(threads: usize) -> Result<Self> {
+    pub(crate) fn new(threads: usize, level: simd::Level) -> Result<Self> {
         if threads == 0 {
             return Err(Error::value("threads", "at least 1", 0));
         }
@@ -20,16 +20,9 @@ impl Cpu {
             .thread_name(|i| format!("rayspin-{i}"))
             .build()
             .map_err(|e| {
-                Error::value(
-                    "threads",
-                    "a number that the system can start",
-                    format!("{threads} ({e})"),
-                )
+                Error::value("threads", "a number that the system can start", format!("{threads} ({e})"))
             })?;
-        Ok(Self {
-            pool,
-            level: simd::Level::new(),
-        })
+        Ok(Self { pool, level })
     }
 
     /// Runs `work` inside the pool: `rayon`'s parallel iterators in it use this device's threads and no others.

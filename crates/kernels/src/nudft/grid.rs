@@ -16,12 +16,7 @@ pub struct Axis {
 }
 
 impl Axis {
-    const ABSENT: Axis = Axis {
-        n: 1,
-        first: 0,
-        count: 1,
-        component: None,
-    };
+    const ABSENT: Axis = Axis { n: 1, first: 0, count: 1, component: None };
 
     /// Where index `i` lies, in fields of view.
     pub fn position(&self, i: usize) -> f64 {
@@ -63,12 +58,8 @@ impl Grid {
         voxels(&counts)?;
         let mut axes = [Axis::ABSENT; 3];
         for (axis, (&n, &count)) in matrix.iter().zip(&counts).enumerate() {
-            axes[3 - dims + axis] = Axis {
-                n,
-                first: -((count / 2) as isize),
-                count,
-                component: Some(dims - 1 - axis),
-            };
+            axes[3 - dims + axis] =
+                Axis { n, first: -((count / 2) as isize), count, component: Some(dims - 1 - axis) };
         }
         Ok(Self { axes })
     }
@@ -87,11 +78,7 @@ impl Grid {
     pub fn position(&self, index: usize) -> [f64; 3] {
         let [z, y, x] = &self.axes;
         let row = index / x.count;
-        [
-            z.position(row / y.count),
-            y.position(row % y.count),
-            x.position(index % x.count),
-        ]
+        [z.position(row / y.count), y.position(row % y.count), x.position(index % x.count)]
     }
 
     /// k of a sample, z, y, x, in cycles per field of view.

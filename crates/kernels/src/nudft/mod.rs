@@ -137,10 +137,7 @@ fn work<T: SimdReal>(problem: &Problem) -> Work {
         Operation::Q => complex * points + 0.5 * complex * samples,
         Operation::Forward | Operation::Adjoint => complex * batch * (points + samples),
     };
-    Work {
-        bytes: values + size_of::<f64>() as f64 * dims * samples,
-        flops: 12.0 * problem.pairs(),
-    }
+    Work { bytes: values + size_of::<f64>() as f64 * dims * samples, flops: 12.0 * problem.pairs() }
 }
 
 /// d\[.., m\] = Σ_x ρ\[.., x\] e^{−i2πk_m·x}: image `[batch.., matrix..]` → samples `[batch.., sample]`.
@@ -330,11 +327,7 @@ fn expect_device<A: Element, B: Element>(what: &str, input: &Array<A>, output: &
         return Ok(());
     }
     let (expected, found) = (input.device().describe(), output.device().describe());
-    Err(Error::value(
-        format!("{what}, device"),
-        expected,
-        format!("another device: {found}"),
-    ))
+    Err(Error::value(format!("{what}, device"), expected, format!("another device: {found}")))
 }
 
 fn cast<A: Element, B: Element>(values: &[A]) -> Result<&[B]> {

@@ -13,11 +13,7 @@ pub fn forward(trajectory: &Trajectory, matrix: &[usize], image: &[C64]) -> Resu
         for m in 0..trajectory.samples() {
             let k = grid.k(trajectory, m);
             let terms = image.iter().enumerate();
-            samples.push(
-                terms
-                    .map(|(i, rho)| rho * phase(k, grid.position(i)).conj())
-                    .sum(),
-            );
+            samples.push(terms.map(|(i, rho)| rho * phase(k, grid.position(i)).conj()).sum());
         }
     }
     Ok(samples)
@@ -122,25 +118,18 @@ pub fn q_at<R: Real>(
     }
     check_indices(indices, grid.points())?;
     let weight = |m: usize| C64::from(weights.map_or(1.0, |w| Real::to_f64(w[m])));
-    Ok(indices
-        .iter()
-        .map(|&index| point(trajectory, &grid, index, weight))
-        .collect())
+    Ok(indices.iter().map(|&index| point(trajectory, &grid, index, weight)).collect())
 }
 
 fn point(trajectory: &Trajectory, grid: &Grid, index: usize, d: impl Fn(usize) -> C64) -> C64 {
     let x = grid.position(index);
-    (0..trajectory.samples())
-        .map(|m| d(m) * phase(grid.k(trajectory, m), x))
-        .sum()
+    (0..trajectory.samples()).map(|m| d(m) * phase(grid.k(trajectory, m), x)).sum()
 }
 
 fn axis_phases(grid: &Grid, trajectory: &Trajectory, m: usize) -> [Vec<C64>; 3] {
     grid.axes.map(|axis| {
         let k = axis.k(trajectory, m);
-        (0..axis.count)
-            .map(|i| phase([k, 0.0, 0.0], [axis.position(i), 0.0, 0.0]))
-            .collect()
+        (0..axis.count).map(|i| phase([k, 0.0, 0.0], [axis.position(i), 0.0, 0.0])).collect()
     })
 }
 

@@ -3,7 +3,7 @@ use num_complex::Complex;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rayspin_core::{C64, Real, Trajectory};
-use rayspin_device::cpu::simd::SimdReal;
+use rayspin_device::cpu::simd::{SimdReal, levels};
 use rayspin_device::{Array, Device};
 
 use super::*;
@@ -19,9 +19,7 @@ struct Case {
 }
 
 fn random(rng: &mut ChaCha8Rng, len: usize) -> Vec<C64> {
-    (0..len)
-        .map(|_| C64::new(rng.random_range(-1.0..1.0), rng.random_range(-1.0..1.0)))
-        .collect()
+    (0..len).map(|_| C64::new(rng.random_range(-1.0..1.0), rng.random_range(-1.0..1.0))).collect()
 }
 
 impl Case {
@@ -36,10 +34,7 @@ impl Case {
         // What f32 holds exactly, so that both precisions have the same oracle.
         let round = |values: Vec<C64>| -> Vec<C64> {
             let single = |v: f64| f64::from(v as f32);
-            values
-                .iter()
-                .map(|v| C64::new(single(v.re), single(v.im)))
-                .collect()
+            values.iter().map(|v| C64::new(single(v.re), single(v.im))).collect()
         };
         Self {
             device: Device::cpu_with_threads(threads).unwrap(),
@@ -48,9 +43,7 @@ impl Case {
             batch,
             image: round(random(&mut rng, voxels * batch)),
             samples: round(random(&mut rng, samples * batch)),
-            weights: (0..samples)
-                .map(|_| f64::from(rng.random_range(0.0f32..1.0)))
-                .collect(),
+            weights: (0..samples).map(|_| f64::from(rng.random_range(0.0f32..1.0))).collect(),
         }
     }
 
@@ -60,10 +53,7 @@ impl Case {
 
     fn array<T: Real>(&self, shape: &[usize], values: &[C64]) -> Array<Complex<T>> {
         let cast = |v: f64| <T as Real>::from_f64(v);
-        let values = values
-            .iter()
-            .map(|v| Complex::new(cast(v.re), cast(v.im)))
-            .collect();
+        let values = values.iter().map(|v| Complex::new(cast(v.re), cast(v.im))).collect();
         Array::from_vec(&self.device, shape, values).unwrap()
     }
 
@@ -98,11 +88,7 @@ impl Case {
 }
 
 fn widen<T: Real>(array: &Array<Complex<T>>) -> Vec<C64> {
-    array
-        .cpu()
-        .iter()
-        .map(|v| C64::new(Real::to_f64(v.re), Real::to_f64(v.im)))
-        .collect()
+    array.cpu().iter().map(|v| C64::new(Real::to_f64(v.re), Real::to_f64(v.im))).collect()
 }
 
 /// ‖found − expected‖/‖expected‖; infinite when anything is not finite.
@@ -194,41 +180,38 @@ fn fast_variants<T: SimdReal>(case: &Case) {
     let mut i = pick(points << case.matrix.len());
     i.extend([0, 1, 2 * case.matrix[case.matrix.len() - 1]].map(|i| i % (points << case.matrix.len())));
     let q = (i.clone(), q_at(t, &case.matrix, Some(&case.weights), &i).unwrap());
-    for row in variants::<T>()
-        .iter()
-        .filter(|row| !["naive", "interchanged"].contains(&row.name))
-    {
+    for row in variants::<T>().iter().filter(|row| !["naive", "interchanged"].contains(&row.name)) {
         let found = [
             ("forward", error(&at(case.forward(row), &forward.0), &forward.1)),
             ("adjoint", error(&at(case.adjoint(row), &adjoint.0), &adjoint.1)),
             ("q", error(&at(case.q(row), &q.0), &q.1)),
         ];
         for (what, error) in found {
-            assert!(
-                error <= row.tolerance,
-                "{} {what} {}: {error:.2e}",
-                T::NAME,
-                row.name
-            );
+            assert!(error <= row.tolerance, "{} {what} {}: {error:.2e}", T::NAME, row.name);
+        }
+    }
+}
+
+#[test]
+fn every_instruction_set_gives_the_same_transforms() {
+    for level in levels() {
+        for matrix in [&[7usize, 9, 30][..], &[11, 45]] {
+            let mut case = Case::new(400, matrix, 333, 2, 1);
+            case.device = Device::cpu_with_level(2, level).unwrap();
+            fast_variants::<f32>(&case);
+            fast_variants::<f64>(&case);
         }
     }
 }
 
 #[test]
 fn single_precision_keeps_a_millionth_at_512_points_and_k_of_256() {
-    for (seed, matrix) in [&[512usize][..], &[512, 512], &[3, 2, 512]]
-        .into_iter()
-        .enumerate()
-    {
+    for (seed, matrix) in [&[512usize][..], &[512, 512], &[3, 2, 512]].into_iter().enumerate() {
         let mut case = Case::new(300 + seed as u64, matrix, 300, 1, 2);
         let dims = matrix.len();
         let points = Array2::from_shape_fn((300, dims), |(m, c)| {
             let half = 0.5 * matrix[dims - 1 - c] as f64;
-            if m < 4 {
-                half * [1.0, -1.0, 0.999, 0.0][m]
-            } else {
-                case.trajectory.point(m)[c]
-            }
+            if m < 4 { half * [1.0, -1.0, 0.999, 0.0][m] } else { case.trajectory.point(m)[c] }
         });
         case.trajectory = Trajectory::from_cycles_per_fov(points).unwrap();
         fast_variants::<f32>(&case);
@@ -245,21 +228,14 @@ fn forward_and_adjoint_are_linear_and_each_others_adjoint() {
         let add = |a: &[C64], b: &[C64]| a.iter().zip(b).map(|(a, b)| factor * a + b).collect::<Vec<_>>();
         sum.image = add(&case.image, &other.image);
         sum.samples = add(&case.samples, &other.samples);
-        let other = Case {
-            trajectory: case.trajectory.clone(),
-            ..other
-        };
+        let other = Case { trajectory: case.trajectory.clone(), ..other };
         let inner = |a: &[C64], b: &[C64]| a.iter().zip(b).map(|(a, b)| a.conj() * b).sum::<C64>();
         for row in variants::<T>() {
             let (fx, ahy) = (case.forward(&row), case.adjoint(&row));
             let left = inner(&fx, &case.samples);
             let right = inner(&case.image, &ahy);
             let scale = (inner(&fx, &fx) * inner(&case.samples, &case.samples)).re.sqrt();
-            assert!(
-                (left - right).norm() <= tolerance * scale,
-                "{}: {left} {right}",
-                row.name
-            );
+            assert!((left - right).norm() <= tolerance * scale, "{}: {left} {right}", row.name);
             let expected = add(&fx, &other.forward(&row));
             assert!(error(&sum.forward(&row), &expected) <= tolerance, "{}", row.name);
             let expected = add(&ahy, &other.adjoint(&row));
@@ -324,26 +300,10 @@ fn the_public_functions_run_in_both_precisions_and_refuse_what_does_not_fit() {
     assert!(error(&widen(&image), &expected) < 1e-12);
 
     let refused = |result: Result<()>| assert!(result.is_err(), "accepted");
-    refused(forward(
-        t,
-        &case.poisoned::<f32>(&[2, 6, 8]),
-        &mut case.poisoned::<f32>(&[3, 25]),
-    ));
-    refused(forward(
-        t,
-        &case.poisoned::<f32>(&[8]),
-        &mut case.poisoned::<f32>(&[25]),
-    ));
-    refused(forward(
-        t,
-        &case.poisoned::<f32>(&[0, 8]),
-        &mut case.poisoned::<f32>(&[25]),
-    ));
-    refused(adjoint(
-        t,
-        &case.poisoned::<f32>(&[2, 24]),
-        &mut case.poisoned::<f32>(&[2, 6, 8]),
-    ));
+    refused(forward(t, &case.poisoned::<f32>(&[2, 6, 8]), &mut case.poisoned::<f32>(&[3, 25])));
+    refused(forward(t, &case.poisoned::<f32>(&[8]), &mut case.poisoned::<f32>(&[25])));
+    refused(forward(t, &case.poisoned::<f32>(&[0, 8]), &mut case.poisoned::<f32>(&[25])));
+    refused(adjoint(t, &case.poisoned::<f32>(&[2, 24]), &mut case.poisoned::<f32>(&[2, 6, 8])));
     refused(q::<f32>(t, None, &[6, 8], &mut case.poisoned::<f32>(&[6, 8])));
     refused(q::<f32>(t, None, &[6], &mut case.poisoned::<f32>(&[12])));
     refused(q(
@@ -358,22 +318,12 @@ fn the_public_functions_run_in_both_precisions_and_refuse_what_does_not_fit() {
     assert!(adjoint_at(t, &[6, 8], &case.samples[1..], &[0]).is_err());
     assert!(q_at(t, &[6, 8], Some(&case.weights[1..]), &[0]).is_err());
     // An empty batch is nothing to do.
-    forward(
-        t,
-        &case.poisoned::<f32>(&[0, 6, 8]),
-        &mut case.poisoned::<f32>(&[0, 25]),
-    )
-    .unwrap();
+    forward(t, &case.poisoned::<f32>(&[0, 6, 8]), &mut case.poisoned::<f32>(&[0, 25])).unwrap();
 }
 
 #[test]
 fn work_is_counted_as_the_sources_count_it() {
-    let problem = Problem {
-        operation: Operation::Q,
-        matrix: vec![4, 4, 4],
-        samples: 10,
-        batch: 1,
-    };
+    let problem = Problem { operation: Operation::Q, matrix: vec![4, 4, 4], samples: 10, batch: 1 };
     assert_eq!(problem.pairs(), 5120.0);
     let work = (variants::<f32>()[0].work)(&problem);
     assert_eq!(work.flops, 12.0 * 5120.0);

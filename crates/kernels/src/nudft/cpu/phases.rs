@@ -38,13 +38,7 @@ impl Columns {
             Fold::Mirrored if count.is_multiple_of(2) => (0.5, count / 2, count / 2),
             Fold::Mirrored => (0.0, count / 2 + 1, count / 2),
         };
-        Self {
-            axis,
-            start,
-            cos,
-            sin,
-            fold,
-        }
+        Self { axis, start, cos, sin, fold }
     }
 
     /// Number of real columns.
@@ -131,10 +125,16 @@ pub(super) fn by_sample<S: Simd>(
     }
 }
 
-/// Writes the columns of `columns` for every sample, cut into strips of [`ACROSS`] vectors: `[strip][sample][column]`,
-/// zero past the last column.
+/// Writes the columns of `columns` for every sample, cut into strips of [`ACROSS`] vectors: `[strip][sample][column]`
+/// with room for `depth` samples in a strip, zero past the last column.
 #[inline(always)]
-pub(super) fn by_column<S: Simd, T: SimdReal>(simd: S, columns: &Columns, steps: &[f64], out: &mut [T]) {
+pub(super) fn by_column<S: Simd, T: SimdReal>(
+    simd: S,
+    columns: &Columns,
+    steps: &[f64],
+    depth: usize,
+    out: &mut [T],
+) {
     let (lanes, strip) = (S::f64s::LEN, ACROSS * Lanes::<S, T>::LEN);
     let blocks = columns.cos.div_ceil(lanes);
     let skip = columns.cos - columns.sin;
@@ -160,7 +160,7 @@ pub(super) fn by_column<S: Simd, T: SimdReal>(simd: S, columns: &Columns, steps:
         row[..columns.cos].copy_from_slice(&cos[..columns.cos]);
         row[columns.cos..columns.len()].copy_from_slice(&sin[skip..columns.cos]);
         for (s, row) in row.chunks_exact(strip).enumerate() {
-            out[(s * steps.len() + m) * strip..][..strip].copy_from_slice(row);
+            out[(s * depth + m) * strip..][..strip].copy_from_slice(row);
         }
     }
 }

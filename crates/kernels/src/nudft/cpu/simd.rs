@@ -34,9 +34,7 @@ fn prepare<T: SimdReal>(
     samples: std::ops::Range<usize>,
     lanes: usize,
 ) -> Prepared<T> {
-    let k = grid
-        .axes
-        .map(|axis| samples.clone().map(|m| axis.k(trajectory, m)).collect::<Vec<_>>());
+    let k = grid.axes.map(|axis| samples.clone().map(|m| axis.k(trajectory, m)).collect::<Vec<_>>());
     let n = grid.axes[2].n as f64;
     let steps = k[2].iter().flat_map(|kx| {
         (0..lanes).map(move |lane| {
@@ -44,10 +42,7 @@ fn prepare<T: SimdReal>(
             <T as Real>::from_f64(turns - turns.round_ties_even())
         })
     });
-    Prepared {
-        steps: steps.collect(),
-        k,
-    }
+    Prepared { steps: steps.collect(), k }
 }
 
 pub(crate) fn adjoint<T: SimdReal>(
@@ -202,9 +197,7 @@ fn forward_sample<S: Simd, T: SimdReal>(
     let zero = Lanes::<S, T>::splat(simd, T::zero());
     let (mut re, mut im) = ([0.0; 16], [0.0; 16]);
     let at = b * grid.rows() * planes.width;
-    let rows = planes.re[at..]
-        .chunks_exact(planes.width)
-        .zip(planes.im[at..].chunks_exact(planes.width));
+    let rows = planes.re[at..].chunks_exact(planes.width).zip(planes.im[at..].chunks_exact(planes.width));
     for (row, (row_re, row_im)) in rows.take(grid.rows()).enumerate() {
         let zy = kz * z_axis.position(row / y_axis.count) + ky * y_axis.position(row % y_axis.count);
         let (mut sum_re, mut sum_im) = (zero, zero);

@@ -10,22 +10,29 @@ use crate::nudft::cpu::gemm::{ACROSS, PARTS, ROWS, tile};
 use crate::nudft::cpu::phases::{Columns, Fold, by_column, lanes, steps};
 use crate::nudft::grid::Grid;
 
-/// Samples of a panel: what is summed in working precision before it joins a double-precision sum, and a multiple of
-/// every vector length.
+/// Room for samples in a panel; a multiple of every vector length.
 const PANEL: usize = 256;
 /// Panels made at once for all rows.
 const PANELS: usize = 8;
 /// Elements of double-precision sums that a task keeps, so that they and a panel stay in its second-level cache.
 const SUMS: usize = 16 * 1024;
 
-/// Everything that rows need of [`PANEL`] samples.
+/// Samples of a panel, summed in working precision before they join a double-precision sum: a tile's part of them and
+/// a strip of columns share a first-level cache.
+fn depth<T>() -> usize {
+    PANEL * size_of::<f32>() / size_of::<T>()
+}
+
+/// Everything that rows need of the samples of a panel.
 struct Panel<T> {
+    /// How many samples there are.
+    used: usize,
     /// cos and sin of X, `[strip][sample][column]`.
     columns: Vec<T>,
     /// Y and Z, `[point][sample]`.
     y: Split<T>,
     z: Split<T>,
-    /// d times the phase of the middle of x, `[batch][sample]`; zero past the last sample.
+    /// d times the phase of the middle of x, `[batch][sample]`.
     d: Split<T>,
 }
 
@@ -45,31 +52,29 @@ pub(super) fn adjoint<T: SimdReal>(
     let row = columns.axis.count;
     let tiles = (batch * grid.rows()).div_ceil(ROWS);
     let a_task = (SUMS / (PARTS * width)).clamp(1, tiles.div_ceil(4 * cpu.threads()).max(1));
-    let panels = count.div_ceil(PANEL).min(PANELS);
+    let depth = depth::<T>();
+    let panels = count.div_ceil(depth).min(PANELS);
     let mut panels: Vec<Panel<T>> = (0..panels)
         .map(|_| Panel {
+            used: 0,
             columns: vec![T::zero(); width * PANEL],
             y: Split::new(grid.axes[1].count, PANEL),
             z: Split::new(grid.axes[0].count, PANEL),
             d: Split::new(batch, PANEL),
         })
         .collect();
-    for first in (0..count).step_by(PANELS * PANEL) {
-        let used = (count - first).div_ceil(PANEL).min(PANELS);
+    for first in (0..count).step_by(PANELS * depth) {
+        let used = (count - first).div_ceil(depth).min(PANELS);
         let panels = &mut panels[..used];
         cpu.run(|| {
             panels.par_iter_mut().enumerate().for_each(|(p, panel)| {
-                let start = first + p * PANEL;
-                let range = start..(start + PANEL).min(count);
+                let start = first + p * depth;
+                let range = start..(start + depth).min(count);
                 dispatch!(level, simd => fill(simd, panel, trajectory, grid, &columns, samples, range));
             });
             let tasks = image.par_chunks_mut(a_task * ROWS * row).enumerate();
             tasks.for_each(|(task, out)| {
-                let rows = Rows {
-                    grid,
-                    first: task * a_task * ROWS,
-                    total: batch * grid.rows(),
-                };
+                let rows = Rows { grid, first: task * a_task * ROWS, total: batch * grid.rows() };
                 dispatch!(level, simd => sum_rows(simd, panels, &columns, rows, first > 0, out));
             });
         });
@@ -86,23 +91,19 @@ fn fill<S: Simd, T: SimdReal>(
     samples: &[Complex<T>],
     range: std::ops::Range<usize>,
 ) {
-    let axis_steps = grid
-        .axes
-        .map(|axis| steps(&axis, trajectory, range.clone(), PANEL));
-    by_column::<S, T>(simd, columns, &axis_steps[2], &mut panel.columns);
+    panel.used = range.len();
+    let padded = range.len().next_multiple_of(Lanes::<S, T>::LEN);
+    let axis_steps = grid.axes.map(|axis| steps(&axis, trajectory, range.clone(), padded));
+    by_column::<S, T>(simd, columns, &axis_steps[2][..range.len()], PANEL, &mut panel.columns);
     panel.z.fill_phases(simd, &grid.axes[0], &axis_steps[0]);
     panel.y.fill_phases(simd, &grid.axes[1], &axis_steps[1]);
     let count = trajectory.samples();
-    for (i, m) in range.clone().enumerate() {
+    for (i, m) in range.enumerate() {
         let middle = unit(columns.axis.k(trajectory, m) * columns.centre());
         for (b, d) in samples.chunks_exact(count).enumerate() {
             let d = from_f64::<T>(to_f64(d[m]) * middle);
             (panel.d.re[b * PANEL + i], panel.d.im[b * PANEL + i]) = (d.re, d.im);
         }
-    }
-    for b in 0..samples.len() / count {
-        panel.d.re[b * PANEL + range.len()..(b + 1) * PANEL].fill(T::zero());
-        panel.d.im[b * PANEL + range.len()..(b + 1) * PANEL].fill(T::zero());
     }
 }
 
@@ -146,7 +147,7 @@ fn sum_rows<S: Simd, T: SimdReal>(
                     simd,
                     #[inline(always)]
                     |k, r| a[r][k],
-                    b,
+                    &b[..panel.used * strip],
                     #[inline(always)]
                     |r, c| {
                         let sums = &mut sums[r * width + s * strip..][..strip];
@@ -160,10 +161,7 @@ fn sum_rows<S: Simd, T: SimdReal>(
     }
     for (r, out) in out.chunks_exact_mut(row).enumerate() {
         let at = (r / ROWS * PARTS + r % ROWS) * width;
-        let (re, im) = (
-            &sums[at..at + width],
-            &sums[at + ROWS * width..at + (ROWS + 1) * width],
-        );
+        let (re, im) = (&sums[at..at + width], &sums[at + ROWS * width..at + (ROWS + 1) * width]);
         unfold(columns, re, im, |i, sum| {
             let sum = from_f64::<T>(sum);
             out[i] = if add { out[i] + sum } else { sum };
@@ -190,8 +188,7 @@ fn pack<S: Simd, T: SimdReal>(
         }
         let (b, z, y) = rows.at(first + r);
         let parts = re.chunks_exact_mut(lanes).zip(im.chunks_exact_mut(lanes));
-        for (i, (re, im)) in parts.enumerate() {
-            let m = i * lanes;
+        for (m, (re, im)) in (0..panel.used).step_by(lanes).zip(parts) {
             let zy = complex_mul::<S, T>(panel.z.load(simd, z, m), panel.y.load(simd, y, m));
             let (a_re, a_im) = complex_mul::<S, T>(panel.d.load(simd, b, m), zy);
             a_re.store_slice(re);

@@ -27,10 +27,7 @@ pub(super) fn forward<T: SimdReal>(
     let (count, level) = (trajectory.samples(), cpu.level());
     let columns = Columns::new(grid.axes[2], fold);
     let strip = ACROSS * lanes::<T>(level);
-    let a_task = count
-        .div_ceil(4 * cpu.threads())
-        .next_multiple_of(strip)
-        .min(TASK);
+    let a_task = count.div_ceil(4 * cpu.threads()).next_multiple_of(strip).min(TASK);
     let starts: Vec<usize> = (0..count).step_by(a_task).collect();
     let parts: Vec<Vec<Complex<T>>> = cpu.run(|| {
         let rows = pack(&columns, image);
@@ -38,13 +35,7 @@ pub(super) fn forward<T: SimdReal>(
         tasks
             .map(|&first| {
                 let range = first..(first + a_task).min(count);
-                let job = Job {
-                    trajectory,
-                    grid,
-                    columns: &columns,
-                    rows: &rows,
-                    batch,
-                };
+                let job = Job { trajectory, grid, columns: &columns, rows: &rows, batch };
                 dispatch!(level, simd => sum_samples(simd, job, range))
             })
             .collect()
@@ -97,15 +88,11 @@ fn sum_samples<S: Simd, T: SimdReal>(
     job: Job<'_, T>,
     range: std::ops::Range<usize>,
 ) -> Vec<Complex<T>> {
-    let Job {
-        grid, columns, batch, ..
-    } = job;
+    let Job { grid, columns, batch, .. } = job;
     let lanes = Lanes::<S, T>::LEN;
     let strip = ACROSS * lanes;
     let width = range.len().next_multiple_of(strip);
-    let axis_steps = grid
-        .axes
-        .map(|axis| steps(&axis, job.trajectory, range.clone(), width));
+    let axis_steps = grid.axes.map(|axis| steps(&axis, job.trajectory, range.clone(), width));
     let x = column_phases::<S, T>(simd, columns, &axis_steps[2], strip);
     let mut z = Split::<T>::new(grid.axes[0].count, width);
     let mut y = Split::<T>::new(grid.axes[1].count, width);

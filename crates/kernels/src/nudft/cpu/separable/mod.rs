@@ -64,21 +64,14 @@ struct Split<T> {
 
 impl<T: SimdReal> Split<T> {
     fn new(rows: usize, width: usize) -> Self {
-        Self {
-            re: vec![T::zero(); rows * width],
-            im: vec![T::zero(); rows * width],
-            width,
-        }
+        Self { re: vec![T::zero(); rows * width], im: vec![T::zero(); rows * width], width }
     }
 
     /// A vector of row `row` from sample `m` on.
     #[inline(always)]
     fn load<S: Simd>(&self, simd: S, row: usize, m: usize) -> (Lanes<S, T>, Lanes<S, T>) {
         let at = row * self.width + m..row * self.width + m + Lanes::<S, T>::LEN;
-        (
-            Lanes::<S, T>::from_slice(simd, &self.re[at.clone()]),
-            Lanes::<S, T>::from_slice(simd, &self.im[at]),
-        )
+        (Lanes::<S, T>::from_slice(simd, &self.re[at.clone()]), Lanes::<S, T>::from_slice(simd, &self.im[at]))
     }
 
     /// Row j becomes the phases of point j of an axis, κ per sample in `steps`.

@@ -48,15 +48,7 @@ pub(super) fn q<T: SimdReal>(
         order[..=face].rotate_right(1);
         let grid_of_face = Grid { axes: order };
         let mut values = vec![Complex::default(); grid_of_face.points()];
-        adjoint(
-            cpu,
-            trajectory,
-            &grid_of_face,
-            1,
-            &weights,
-            &mut values,
-            Fold::Mirrored,
-        );
+        adjoint(cpu, trajectory, &grid_of_face, 1, &weights, &mut values, Fold::Mirrored);
         let box_of = |axis: usize| axes[axis].count;
         let offset = |axis: usize| (axes[axis].first - grid.axes[axis].first) as usize;
         let mut values = values.into_iter();
@@ -76,11 +68,7 @@ pub(super) fn q<T: SimdReal>(
 }
 
 fn without_first(axis: Axis, skipped: usize) -> Axis {
-    Axis {
-        first: axis.first + skipped as isize,
-        count: axis.count - skipped,
-        ..axis
-    }
+    Axis { first: axis.first + skipped as isize, count: axis.count - skipped, ..axis }
 }
 
 /// One plane of the first axis from the plane of opposite displacement. Points whose mirror image lies outside get the
