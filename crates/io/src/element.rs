@@ -88,10 +88,7 @@ impl Element {
             }),
             Self::C64 => each(bytes, values, |b: [u8; 16]| {
                 let bits = u128::from_le_bytes(b);
-                map(C64::new(
-                    f64::from_bits(bits as u64),
-                    f64::from_bits((bits >> 64) as u64),
-                ))
+                map(C64::new(f64::from_bits(bits as u64), f64::from_bits((bits >> 64) as u64)))
             }),
         }
     }
@@ -238,21 +235,9 @@ mod tests {
 
     #[test]
     fn a_promise_beyond_the_stream_costs_no_memory() {
-        let stop = read::<C32>(
-            &mut &[0u8; 100][..],
-            1 << 58,
-            Element::U8,
-            ByteOrder::Little,
-            |v| v,
-        );
+        let stop = read::<C32>(&mut &[0u8; 100][..], 1 << 58, Element::U8, ByteOrder::Little, |v| v);
         assert!(matches!(stop, Err(Stop::Short(100))));
-        let stop = read::<C32>(
-            &mut &1e300f64.to_le_bytes()[..],
-            1,
-            Element::F64,
-            ByteOrder::Little,
-            |v| v,
-        );
+        let stop = read::<C32>(&mut &1e300f64.to_le_bytes()[..], 1, Element::F64, ByteOrder::Little, |v| v);
         assert!(matches!(stop, Err(Stop::Range(0))));
         assert_eq!(count(&[usize::MAX, 2], 1), None);
         assert_eq!(count(&[1 << 60], 1), None);

@@ -116,11 +116,7 @@ pub fn detect(path: impl AsRef<Path>) -> Result<Format> {
 }
 
 fn unknown(path: &Path, found: &str) -> Error {
-    Error::not_this_format(
-        path,
-        "HDF5 (ISMRMRD), NIfTI, NumPy, BART, PNG or Siemens raw data",
-        found,
-    )
+    Error::not_this_format(path, "HDF5 (ISMRMRD), NIfTI, NumPy, BART, PNG or Siemens raw data", found)
 }
 
 fn of_content(start: &[u8]) -> Option<Format> {
@@ -144,9 +140,7 @@ fn of_content(start: &[u8]) -> Option<Format> {
 
 /// NIfTI-1 by its magic, NIfTI-2 by the size of its header.
 fn is_nifti(start: &[u8]) -> bool {
-    let size = start
-        .first_chunk::<4>()
-        .map(|b| [i32::from_le_bytes(*b), i32::from_be_bytes(*b)]);
+    let size = start.first_chunk::<4>().map(|b| [i32::from_le_bytes(*b), i32::from_be_bytes(*b)]);
     let magic = start.get(344..348);
     magic == Some(b"n+1\0")
         || magic == Some(b"ni1\0")

@@ -66,10 +66,8 @@ pub fn read_image(path: impl AsRef<Path>, options: &ReadOptions) -> Result<Image
         Format::Npz => without_geometry(path, npy::read_npz_complex(path, options.array.as_deref())?)?,
         Format::Cfl => image_of_bart(path)?,
         Format::Png | Format::Hdf5 | Format::Twix => {
-            return Err(
-                Error::unsupported(path, format!("reading an image from {format}"))
-                    .with_hint("give a NIfTI, NumPy or BART file"),
-            );
+            return Err(Error::unsupported(path, format!("reading an image from {format}"))
+                .with_hint("give a NIfTI, NumPy or BART file"));
         }
     };
     Ok(ImageFile { image, format, notes })
@@ -123,10 +121,7 @@ pub fn write_image(path: impl AsRef<Path>, image: &Image, options: &WriteOptions
     match Format::of_name(path) {
         Some(Format::Nifti) => {
             let values = values.unwrap_or_default();
-            let nifti_options = NiftiOptions {
-                values,
-                repetition_time_s: options.repetition_time_s,
-            };
+            let nifti_options = NiftiOptions { values, repetition_time_s: options.repetition_time_s };
             nifti::write(path, image, &nifti_options)?;
             note_lost(image, values, &mut notes);
         }
@@ -162,10 +157,7 @@ pub fn write_image(path: impl AsRef<Path>, image: &Image, options: &WriteOptions
                         .with_hint("write magnitudes or complex values"));
                 }
             };
-            let options = ImageOptions {
-                kind,
-                ..ImageOptions::default()
-            };
+            let options = ImageOptions { kind, ..ImageOptions::default() };
             ismrmrd::write_images(path, image, &options)?;
             note_lost(image, values, &mut notes);
         }
@@ -197,9 +189,7 @@ fn to_bart(data: ArrayD<C32>) -> ArrayD<C32> {
 fn note_geometry(image: &Image, notes: &mut Vec<String>) {
     if *image.geometry() != Geometry::default() {
         let shape = format_shape(image.data().shape());
-        notes.push(format!(
-            "the format holds no geometry: only the values {shape} are written"
-        ));
+        notes.push(format!("the format holds no geometry: only the values {shape} are written"));
     }
 }
 
@@ -210,11 +200,7 @@ fn note_lost(image: &Image, values: Values, notes: &mut Vec<String>) {
         Values::Real => image.data().iter().any(|v| v.im != 0.0),
     };
     if lost {
-        let part = if values == Values::Magnitude {
-            "magnitude"
-        } else {
-            "real part"
-        };
+        let part = if values == Values::Magnitude { "magnitude" } else { "real part" };
         notes.push(format!("only the {part} of the complex image is written"));
     }
 }

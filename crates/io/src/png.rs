@@ -39,12 +39,7 @@ pub fn write_rgb(path: impl AsRef<Path>, picture: ArrayView3<'_, u8>) -> Result<
     let (height, width, channels) = picture.dim();
     if channels != 3 {
         let found = format_shape(picture.shape());
-        return Err(Error::field(
-            path.as_ref(),
-            "picture",
-            "shape [row, column, 3]",
-            found,
-        ));
+        return Err(Error::field(path.as_ref(), "picture", "shape [row, column, 3]", found));
     }
     let bytes: Vec<u8> = picture.iter().copied().collect();
     encode(path.as_ref(), [height, width], ColorType::Rgb, &bytes)
@@ -61,9 +56,8 @@ pub fn write_image(path: impl AsRef<Path>, image: &Image, options: &PngOptions) 
         return Err(Error::field(path, "repetition", expected, options.repetition));
     }
     let volume = series.index_axis(Axis(0), options.repetition);
-    let volume = volume
-        .into_dimensionality::<Ix3>()
-        .map_err(|e| Error::field(path, "image", "shape [z, y, x]", e))?;
+    let volume =
+        volume.into_dimensionality::<Ix3>().map_err(|e| Error::field(path, "image", "shape [z, y, x]", e))?;
     let shown = part(volume, options.part);
     let limits = match (options.part, options.window) {
         (Part::Phase, Window::Percentile { .. }) => Limits::PHASE,
@@ -98,11 +92,7 @@ fn encode(path: &Path, [height, width]: [usize; 2], colour: ColorType, bytes: &[
             EncodingError::IoError(e) => Error::write(path, e),
             other => Error::library(path, "encoding the picture", other, ErrorKind::Failure),
         };
-        let file = std::fs::File::options()
-            .write(true)
-            .truncate(true)
-            .open(temporary)
-            .map_err(fail)?;
+        let file = std::fs::File::options().write(true).truncate(true).open(temporary).map_err(fail)?;
         let mut file = io::BufWriter::with_capacity(1 << 20, file);
         let mut encoder = Encoder::new(&mut file, width, height);
         encoder.set_color(colour);

@@ -82,11 +82,7 @@ impl Cartesian {
                 reversed.shape()[reversed.ndim() - 1],
             ))
             .map_err(|e| Error::value("BART array", "a shape that can be regrouped", e))?;
-        Ok(Self {
-            data,
-            axes,
-            frame_dims,
-        })
+        Ok(Self { data, axes, frame_dims })
     }
 
     /// One frame `[coil, z, y, x]` as a BART array `[READ, PHS1, PHS2, COIL]`.
@@ -104,11 +100,7 @@ impl Cartesian {
         let (frames, coils, nz, ny, nx) = self.data.dim();
         if rayspin_core::voxels(&self.frame_dims)? != frames {
             let expected = format!("a product of {frames}");
-            return Err(Error::value(
-                "frame dimensions",
-                expected,
-                format_shape(&self.frame_dims),
-            ));
+            return Err(Error::value("frame dimensions", expected, format_shape(&self.frame_dims)));
         }
         let mut shape: Vec<usize> = self.frame_dims.iter().rev().copied().collect();
         shape.extend([coils, nz, ny, nx]);

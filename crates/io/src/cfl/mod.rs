@@ -96,23 +96,14 @@ pub fn read_dims(path: impl AsRef<Path>) -> Result<[usize; DIMS]> {
     let file = File::open(&header).map_err(|e| Error::open(&header, e))?;
     let mut text = Vec::new();
     // Headers take a few hundred bytes; the commands recorded in them make some longer.
-    file.take(1 << 20)
-        .read_to_end(&mut text)
-        .map_err(|e| Error::read(&header, e))?;
+    file.take(1 << 20).read_to_end(&mut text).map_err(|e| Error::read(&header, e))?;
     parse_dims(&header, &String::from_utf8_lossy(&text))
 }
 
 fn parse_dims(path: &Path, text: &str) -> Result<[usize; DIMS]> {
     let mut lines = text.lines().map(str::trim);
-    if !lines.any(|line| {
-        line.strip_prefix('#')
-            .is_some_and(|key| key.trim() == "Dimensions")
-    }) {
-        return Err(Error::not_this_format(
-            path,
-            "a BART header with a `# Dimensions` line",
-            "none",
-        ));
+    if !lines.any(|line| line.strip_prefix('#').is_some_and(|key| key.trim() == "Dimensions")) {
+        return Err(Error::not_this_format(path, "a BART header with a `# Dimensions` line", "none"));
     }
     let line = lines.find(|line| !line.is_empty()).unwrap_or_default();
     let field = |expected: String, found: &str| Error::field(path, "Dimensions", expected, found);
@@ -142,30 +133,18 @@ pub fn read(path: impl AsRef<Path>) -> Result<ArrayD<C32>> {
     let (data, header) = file_pair(&path);
     let dims = read_dims(&path)?;
     let count = element::count(&dims, 8).ok_or_else(|| {
-        Error::field(
-            &header,
-            "Dimensions",
-            "a product that fits the address space",
-            line(&dims),
-        )
+        Error::field(&header, "Dimensions", "a product that fits the address space", line(&dims))
     })?;
     let mut file = File::open(&data).map_err(|e| Error::open(&data, e))?;
     let found = file.metadata().map_err(|e| Error::read(&data, e))?.len();
     let expected = count as u64 * 8;
     let promise = || format!("{expected} bytes for dimensions {}", line(&dims));
     if found < expected {
-        return Err(Error::truncated(
-            &data,
-            "the array",
-            promise(),
-            format!("{found} bytes"),
-        ));
+        return Err(Error::truncated(&data, "the array", promise(), format!("{found} bytes")));
     }
     if found > expected {
-        return Err(
-            Error::field(&data, "file size", promise(), format!("{found} bytes"))
-                .with_hint("check that the .hdr file belongs to the .cfl file"),
-        );
+        return Err(Error::field(&data, "file size", promise(), format!("{found} bytes"))
+            .with_hint("check that the .hdr file belongs to the .cfl file"));
     }
     let values =
         element::read(&mut file, count, Element::C32, ByteOrder::Little, |v| v).map_err(

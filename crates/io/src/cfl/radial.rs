@@ -35,10 +35,7 @@ pub fn trajectory_to_bart(trajectory: &Trajectory, readout: usize) -> Result<Arr
     let spokes = divide(trajectory.samples(), readout)?;
     let points = trajectory.points();
     let array = Array3::from_shape_fn((3, readout, spokes), |(component, sample, spoke)| {
-        let value = points
-            .get([spoke * readout + sample, component])
-            .copied()
-            .unwrap_or(0.0);
+        let value = points.get([spoke * readout + sample, component]).copied().unwrap_or(0.0);
         C32::new(value as f32, 0.0)
     });
     Ok(array.into_dyn())
@@ -76,11 +73,7 @@ fn first_four(what: &str, expected: &str, array: &ArrayViewD<'_, C32>) -> Result
 }
 
 fn shape_error(what: &str, expected: &str, array: &ArrayViewD<'_, C32>) -> Error {
-    Error::Shape {
-        what: what.into(),
-        expected: expected.into(),
-        found: format_shape(array.shape()),
-    }
+    Error::Shape { what: what.into(), expected: expected.into(), found: format_shape(array.shape()) }
 }
 
 fn divide(samples: usize, readout: usize) -> Result<usize> {

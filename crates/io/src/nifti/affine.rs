@@ -37,17 +37,12 @@ pub(super) fn geometry(
         return Ok((geometry, notes));
     }
     if refused.is_some() {
-        return Err(
-            Error::field(path, "sform", "orthogonal columns", format!("{:?}", sform(raw)))
-                .with_hint("resample the image on a grid without shear"),
-        );
+        return Err(Error::field(path, "sform", "orthogonal columns", format!("{:?}", sform(raw)))
+            .with_hint("resample the image on a grid without shear"));
     }
     let spacing_mm = spacing(path, raw, &mut notes)?.map(|s| s * to_mm);
     notes.push("the file states no orientation (qform_code and sform_code are 0): axes are taken as left, posterior, superior".into());
-    let geometry = Geometry {
-        spacing_mm,
-        ..Geometry::default()
-    };
+    let geometry = Geometry { spacing_mm, ..Geometry::default() };
     Ok((geometry, notes))
 }
 
@@ -97,12 +92,7 @@ fn qform(path: &Path, raw: &NiftiHeader, spacing: [f64; 3]) -> Result<Affine> {
     let squares = b * b + c * c + d * d;
     if squares.is_nan() || squares > 1.0 + 1e-4 {
         let found = format!("({b}, {c}, {d})");
-        return Err(Error::field(
-            path,
-            "quatern_b, _c, _d",
-            "part of a unit quaternion",
-            found,
-        ));
+        return Err(Error::field(path, "quatern_b, _c, _d", "part of a unit quaternion", found));
     }
     if squares > 1.0 {
         let norm = squares.sqrt();
@@ -110,32 +100,15 @@ fn qform(path: &Path, raw: &NiftiHeader, spacing: [f64; 3]) -> Result<Affine> {
     }
     let a = (1.0 - squares).max(0.0).sqrt();
     let rotation = [
-        [
-            a * a + b * b - c * c - d * d,
-            2.0 * (b * c - a * d),
-            2.0 * (b * d + a * c),
-        ],
-        [
-            2.0 * (b * c + a * d),
-            a * a + c * c - b * b - d * d,
-            2.0 * (c * d - a * b),
-        ],
-        [
-            2.0 * (b * d - a * c),
-            2.0 * (c * d + a * b),
-            a * a + d * d - b * b - c * c,
-        ],
+        [a * a + b * b - c * c - d * d, 2.0 * (b * c - a * d), 2.0 * (b * d + a * c)],
+        [2.0 * (b * c + a * d), a * a + c * c - b * b - d * d, 2.0 * (c * d - a * b)],
+        [2.0 * (b * d - a * c), 2.0 * (c * d + a * b), a * a + d * d - b * b - c * c],
     ];
     let qfac = if raw.pixdim[0] < 0.0 { -1.0 } else { 1.0 };
     let scale = [spacing[0], spacing[1], spacing[2] * qfac];
     let offset = [raw.quatern_x, raw.quatern_y, raw.quatern_z].map(f64::from);
     Ok(std::array::from_fn(|row| {
-        [
-            rotation[row][0] * scale[0],
-            rotation[row][1] * scale[1],
-            rotation[row][2] * scale[2],
-            offset[row],
-        ]
+        [rotation[row][0] * scale[0], rotation[row][1] * scale[1], rotation[row][2] * scale[2], offset[row]]
     }))
 }
 
@@ -164,9 +137,7 @@ pub(super) fn quaternion(affine: Affine, spacing: [f64; 3]) -> ([f64; 3], f32) {
         [ac, bc, 1.0 + 2.0 * diagonal[1] - trace, cd],
         [ad, bd, cd, 1.0 + 2.0 * diagonal[2] - trace],
     ];
-    let largest = (0..4)
-        .max_by(|&i, &j| products[i][i].total_cmp(&products[j][j]))
-        .unwrap_or(0);
+    let largest = (0..4).max_by(|&i, &j| products[i][i].total_cmp(&products[j][j])).unwrap_or(0);
     let row = products[largest];
     let norm = row.iter().map(|v| v * v).sum::<f64>().sqrt();
     let sign = if row[0] < 0.0 { -1.0 } else { 1.0 };

@@ -58,12 +58,7 @@ pub(super) fn read(path: &Path, stream: &mut dyn Read) -> Result<Header> {
     }
     if got < SIZE {
         return Err(if got > 4 && i32::from_le_bytes(first) == SIZE as i32 {
-            Error::truncated(
-                path,
-                "the header",
-                format!("{SIZE} bytes"),
-                format!("{got} bytes"),
-            )
+            Error::truncated(path, "the header", format!("{SIZE} bytes"), format!("{got} bytes"))
         } else {
             Error::not_this_format(path, "a NIfTI-1 header of 348 bytes", format!("{got} bytes"))
         });
@@ -71,17 +66,11 @@ pub(super) fn read(path: &Path, stream: &mut dyn Read) -> Result<Header> {
     let raw = NiftiHeader::from_reader(&bytes[..])
         .map_err(|_| Error::not_this_format(path, "a NIfTI-1 header", "another signature"))?;
     if raw.sizeof_hdr != SIZE as i32 {
-        return Err(Error::not_this_format(
-            path,
-            "a NIfTI-1 header of 348 bytes",
-            raw.sizeof_hdr,
-        ));
+        return Err(Error::not_this_format(path, "a NIfTI-1 header of 348 bytes", raw.sizeof_hdr));
     }
     if &raw.magic == nifti::header::MAGIC_CODE_NI1 {
-        return Err(
-            Error::unsupported(path, "a NIfTI header with its values in an .img file")
-                .with_hint("convert it to a single .nii file"),
-        );
+        return Err(Error::unsupported(path, "a NIfTI header with its values in an .img file")
+            .with_hint("convert it to a single .nii file"));
     }
     let order = match raw.endianness {
         Endianness::Little => ByteOrder::Little,
@@ -108,20 +97,14 @@ fn offset(path: &Path, raw: &NiftiHeader, notes: &mut Vec<String>) -> Result<u64
     }
     // Extensions take at most a few megabytes.
     if !(OFFSET as f32..=1e9).contains(&offset) || offset.fract() != 0.0 {
-        return Err(Error::field(
-            path,
-            "vox_offset",
-            "a whole number from 352 to 1e9",
-            offset,
-        ));
+        return Err(Error::field(path, "vox_offset", "a whole number from 352 to 1e9", offset));
     }
     Ok(offset as u64)
 }
 
 fn element_of(path: &Path, raw: &NiftiHeader) -> Result<Element> {
-    let kind = raw
-        .data_type()
-        .map_err(|_| Error::field(path, "datatype", "a NIfTI data type", raw.datatype))?;
+    let kind =
+        raw.data_type().map_err(|_| Error::field(path, "datatype", "a NIfTI data type", raw.datatype))?;
     Ok(match kind {
         NiftiType::Uint8 => Element::U8,
         NiftiType::Int8 => Element::I8,
@@ -148,21 +131,14 @@ fn sizes(path: &Path, raw: &NiftiHeader) -> Result<Vec<usize>> {
         .map_err(|_| Error::field(path, "dim", "1 to 7 positive sizes", format!("{:?}", raw.dim)))?;
     let mut sizes: Vec<usize> = dims.iter().copied().map(usize::from).collect();
     if let Some(size) = sizes.iter().find(|&&size| size > LONGEST_AXIS) {
-        return Err(Error::field(
-            path,
-            "dim",
-            format!("sizes from 1 to {LONGEST_AXIS}"),
-            size,
-        ));
+        return Err(Error::field(path, "dim", format!("sizes from 1 to {LONGEST_AXIS}"), size));
     }
     while sizes.len() > 3 && sizes.last() == Some(&1) {
         sizes.pop();
     }
     if sizes.len() > 4 {
-        return Err(
-            Error::unsupported(path, format!("an image of {} axes ({sizes:?})", sizes.len()))
-                .with_hint("split it along the axes after the fourth"),
-        );
+        return Err(Error::unsupported(path, format!("an image of {} axes ({sizes:?})", sizes.len()))
+            .with_hint("split it along the axes after the fourth"));
     }
     Ok(sizes)
 }

@@ -85,12 +85,7 @@ fn read_stream(path: &Path, stream: &mut dyn Read) -> Result<NiftiImage> {
     let shape = header.shape();
     let size = header.element.size();
     let count = element::count(&shape, size).ok_or_else(|| {
-        Error::field(
-            path,
-            "dim",
-            "a product that fits the address space",
-            format!("{shape:?}"),
-        )
+        Error::field(path, "dim", "a product that fits the address space", format!("{shape:?}"))
     })?;
     let values =
         element::read(stream, count, header.element, header.order, |v| header.scaled(v)).map_err(|stop| {
@@ -124,12 +119,9 @@ fn read_stream(path: &Path, stream: &mut dyn Read) -> Result<NiftiImage> {
 /// A decoder reports damage as an I/O error of these kinds.
 fn stream_error(path: &Path, error: io::Error) -> Error {
     match error.kind() {
-        io::ErrorKind::UnexpectedEof => Error::truncated(
-            path,
-            "the compressed stream",
-            "an end of stream",
-            "the end of the file",
-        ),
+        io::ErrorKind::UnexpectedEof => {
+            Error::truncated(path, "the compressed stream", "an end of stream", "the end of the file")
+        }
         io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData => {
             Error::field(path, "compressed stream", "valid gzip data", error)
         }
