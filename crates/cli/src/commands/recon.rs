@@ -54,7 +54,8 @@ pub(crate) fn run(context: &Context, args: &ReconMri) -> Result<()> {
     options.method = match args.method {
         Some(method) => method_of(method),
         None => {
-            let method = default_method(&source, &selection, &frame_options)?;
+            let method = default_method(&source, &selection, &frame_options)
+                .with_context(|| args.scan.display().to_string())?;
             monitor.note(&format!("method: {} (--method chooses another)", method_name(method)));
             method
         }

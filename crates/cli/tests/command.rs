@@ -1,0 +1,315 @@
+//! The command as its users meet it: outputs, exit codes, messages, and what is left behind.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+fn rayspin(arguments: &[&str], folder: &Path) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_rayspin"))
+        .args(arguments)
+        .current_dir(folder)
+        .output()
+        .expect("the command starts")
+}
+
+fn ok(arguments: &[&str], folder: &Path) -> Output {
+    let output = rayspin(arguments, folder);
+    assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    output
+}
+
+/// Runs what must be refused: exit code 2, one error line holding every word of `words`, no panic, no new file.
+fn refused(arguments: &[&str], folder: &Path, words: &[&str]) {
+    let before = files(folder);
+    let output = rayspin(arguments, folder);
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(2), "{arguments:?}: {text}");
+    let errors: Vec<&str> = text.lines().filter(|line| line.starts_with("error:")).collect();
+    assert_eq!(errors.len(), 1, "{arguments:?}: {text}");
+    for word in words {
+        assert!(errors[0].contains(word), "{arguments:?}: '{word}' is not in: {text}");
+    }
+    assert!(!text.contains("panicked"), "{text}");
+    assert_eq!(files(folder), before, "{arguments:?} left something behind");
+}
+
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let mut found: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    found.sort();
+    found
+}
+
+/// A folder with a small spiral scan, its truth and maps.
+fn with_scan() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let arguments = "simulate mri -q -o scan.h5 --truth truth.nii.gz --maps maps.cfl --matrix 48,48 --trajectory spiral \
+                     --shots 8 --coils 4 --snr 100";
+    ok(&arguments.split_whitespace().collect::<Vec<_>>(), folder.path());
+    folder
+}
+
+#[test]
+fn a_scan_becomes_images_a_record_and_a_quality_table() {
+    let folder = with_scan();
+    let f = folder.path();
+    let output = ok(
+        &[
+            "recon",
+            "mri",
+            "scan.h5",
+            "-o",
+            "a.nii.gz",
+            "-o",
+            "a.png",
+            "-o",
+            "a.cfl",
+            "-o",
+            "a.npy",
+            "-o",
+            "a.h5",
+            "--maps",
+            "maps.cfl",
+            "--reference",
+            "truth.nii.gz",
+        ],
+        f,
+    );
+    assert!(String::from_utf8_lossy(&output.stdout).contains("NRMSE"));
+    for name in ["a.nii.gz", "a.png", "a.cfl", "a.hdr", "a.npy", "a.h5"] {
+        assert!(f.join(name).metadata().unwrap().len() > 0, "{name}");
+    }
+    let record: serde_json::Value =
+        serde_json::from_slice(&std::fs::read(f.join("a.json")).unwrap()).unwrap();
+    assert_eq!(record["parameters"]["method"], "cg-sense");
+    assert_eq!(record["inputs"][0]["path"], "scan.h5");
+    assert_eq!(record["outputs"].as_array().unwrap().len(), 6);
+    let error = record["quality"][0]["metrics"]["nrmse"].as_f64().unwrap();
+    assert!(error < 0.2, "{error}");
+    assert!(record["convergence"][0]["residual"].as_array().unwrap().len() > 3);
+
+    let json = ok(&["metrics", "a.npy", "truth.nii.gz", "--json", "--magnitude", "--fit"], f);
+    let quality: serde_json::Value = serde_json::from_slice(&json.stdout).unwrap();
+    assert!((quality["nrmse"].as_f64().unwrap() - error).abs() < 1e-6);
+    // What was written in one format is the same in another.
+    let same = ok(&["metrics", "a.npy", "a.cfl", "--json"], f);
+    let quality: serde_json::Value = serde_json::from_slice(&same.stdout).unwrap();
+    assert_eq!(quality["nrmse"], 0.0);
+}
+
+#[test]
+fn quiet_means_no_word_and_lines_replace_the_bar_without_a_terminal() {
+    let folder = with_scan();
+    let quiet = ok(&["-q", "recon", "mri", "scan.h5", "-o", "q.npy", "--no-record"], folder.path());
+    assert!(quiet.stderr.is_empty() && quiet.stdout.is_empty());
+    assert!(!folder.path().join("q.json").exists());
+    let lines = ok(&["recon", "mri", "scan.h5", "-o", "l.npy"], folder.path());
+    let text = String::from_utf8_lossy(&lines.stderr).into_owned();
+    assert!(
+        text.contains("conjugate gradients") && text.contains("residual") && !text.contains('\x1b'),
+        "{text}"
+    );
+}
+
+#[test]
+fn the_number_of_threads_does_not_change_the_image() {
+    let folder = with_scan();
+    for (threads, name) in [("1", "one.npy"), ("2", "two.npy")] {
+        ok(&["-q", "--threads", threads, "recon", "mri", "scan.h5", "-o", name], folder.path());
+    }
+    let same = ok(&["metrics", "one.npy", "two.npy", "--json"], folder.path());
+    let quality: serde_json::Value = serde_json::from_slice(&same.stdout).unwrap();
+    assert!(quality["nrmse"].as_f64().unwrap() < 1e-5, "{quality}");
+}
+
+#[test]
+fn every_simulated_trajectory_reconstructs() {
+    let folder = tempfile::tempdir().unwrap();
+    let f = folder.path();
+    for (name, options) in [
+        ("cartesian", "--matrix 32,32"),
+        ("cartesian", "--matrix 32,32,3 --repetitions 2 --acceleration 2 --calibration 12"),
+        (
+            "poisson",
+            "--matrix 48,48 --acceleration 2 --calibration 12 --noise-readouts 4 --noise-correlation 0.2",
+        ),
+        ("radial", "--matrix 32,32 --angles golden"),
+        ("spiral", "--matrix 32,32"),
+        ("epi", "--matrix 32,32"),
+        ("kooshball", "--matrix 16,16,16"),
+        ("stack-of-stars", "--matrix 16,16,8"),
+        ("stack-of-spirals", "--matrix 16,16,8"),
+        ("random", "--matrix 32,32"),
+    ] {
+        let simulate = format!("-q simulate mri -o s.h5 --coils 3 --snr 50 --trajectory {name} {options}");
+        ok(&simulate.split_whitespace().collect::<Vec<_>>(), f);
+        ok(&["-q", "recon", "mri", "s.h5", "-o", "s.nii.gz", "--iterations", "5"], f);
+        let info = ok(&["info", "s.h5"], f);
+        assert!(String::from_utf8_lossy(&info.stdout).contains("acquisitions"), "{name}");
+        let info = ok(&["info", "s.nii.gz", "--json"], f);
+        assert!(serde_json::from_slice::<serde_json::Value>(&info.stdout).unwrap()["shape"].is_string());
+    }
+}
+
+#[test]
+fn wrong_files_are_refused_by_name() {
+    let folder = with_scan();
+    let f = folder.path();
+    let scan = std::fs::read(f.join("scan.h5")).unwrap();
+    std::fs::write(f.join("text.h5"), "no scan at all").unwrap();
+    std::fs::write(f.join("empty.h5"), "").unwrap();
+    std::fs::write(f.join("short.h5"), &scan[..scan.len() / 2]).unwrap();
+    for name in ["text.h5", "empty.h5", "short.h5", "missing.h5"] {
+        refused(&["recon", "mri", name, "-o", "x.nii.gz"], f, &[name]);
+        refused(&["info", name], f, &[name]);
+    }
+    refused(&["recon", "mri", "truth.nii.gz", "-o", "x.npy"], f, &["truth.nii.gz", "raw data"]);
+    refused(&["convert", "scan.h5", "x.nii"], f, &["scan.h5", "expected an image"]);
+    refused(&["metrics", "truth.nii.gz", "maps.cfl"], f, &["maps.cfl"]);
+}
+
+#[test]
+fn wrong_options_are_refused_by_name() {
+    let folder = with_scan();
+    let f = folder.path();
+    let recon = |extra: &[&'static str], words: &[&str]| {
+        let mut arguments = vec!["recon", "mri", "scan.h5", "-o", "x.nii.gz"];
+        arguments.extend(extra);
+        refused(&arguments, f, words);
+    };
+    recon(&["--lambda", "-1"], &["lambda", "expected", "found -1"]);
+    recon(&["--lambda", "NaN"], &["lambda", "NaN"]);
+    recon(&["--epsilon", "1e-12"], &["epsilon", "found"]);
+    recon(&["--epsilon", "2"], &["epsilon", "found 2"]);
+    recon(&["--iterations", "0"], &["iterations", "found 0"]);
+    recon(&["--matrix", "0,48"], &["scan.h5", "matrix size", "0 x 48"]);
+    recon(&["--matrix", "1000000000,48"], &["matrix size", "1000000000"]);
+    recon(&["--matrix", "48"], &["--matrix", "expected 2 or 3 numbers"]);
+    recon(&["--traj-units", "furlongs"], &["trajectory units", "cycles/fov", "furlongs"]);
+    recon(&["--method", "cartesian"], &["scan.h5", "method", "found cartesian"]);
+    recon(&["--slice", "9"], &["scan.h5", "slice", "found 9"]);
+    recon(&["--encoding", "4"], &["encoding", "4"]);
+    recon(&["--maps", "truth.nii.gz"], &["truth.nii.gz", "expected maps"]);
+    recon(&["--threads", "0"], &["threads", "found 0"]);
+    recon(&["--save-maps", "m.cfl", "--method", "gridding"], &["--save-maps"]);
+    refused(&["recon", "mri", "scan.h5", "-o", "x.jpg"], f, &["x.jpg", "ending"]);
+    refused(&["recon", "mri", "scan.h5", "-o", "no/folder/x.nii"], f, &["no/folder/x.nii"]);
+    refused(&["simulate", "mri", "-o", "y.h5", "--matrix", "0,9"], f, &["matrix along x", "found 0"]);
+    refused(&["simulate", "mri", "-o", "y.h5", "--snr", "-3"], f, &["signal-to-noise", "found -3"]);
+    refused(&["simulate", "mri", "-o", "y.h5", "--coils", "0"], f, &["coils", "found 0"]);
+    refused(&["simulate", "mri", "-o", "y.h5", "--dims", "4"], f, &["dimensions", "found 4"]);
+    refused(&["simulate", "mri", "-o", "y.nii"], f, &["y.nii", ".h5"]);
+}
+
+#[test]
+fn maps_of_another_shape_are_refused() {
+    let folder = with_scan();
+    let f = folder.path();
+    ok(
+        &[
+            "-q",
+            "simulate",
+            "mri",
+            "-o",
+            "other.h5",
+            "--matrix",
+            "32,32",
+            "--coils",
+            "3",
+            "--maps",
+            "small.cfl",
+        ],
+        f,
+    );
+    refused(
+        &["recon", "mri", "scan.h5", "-o", "x.nii.gz", "--maps", "small.cfl"],
+        f,
+        &["sensitivity maps", "[4, 48, 48]", "[3, 32, 32]"],
+    );
+}
+
+#[cfg(unix)]
+#[test]
+fn a_folder_that_may_not_be_written_is_a_failure_and_keeps_the_old_file() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = with_scan();
+    let locked = folder.path().join("locked");
+    std::fs::create_dir(&locked).unwrap();
+    std::fs::write(locked.join("x.npy"), "old").unwrap();
+    std::fs::set_permissions(&locked, std::fs::Permissions::from_mode(0o555)).unwrap();
+    // Root writes everywhere: there is nothing to see then.
+    if std::fs::write(locked.join("probe"), "").is_err() {
+        let output = rayspin(&["recon", "mri", "scan.h5", "-o", "locked/x.npy"], folder.path());
+        assert_eq!(output.status.code(), Some(1), "{}", String::from_utf8_lossy(&output.stderr));
+        assert_eq!(std::fs::read(locked.join("x.npy")).unwrap(), b"old");
+    }
+    std::fs::set_permissions(&locked, std::fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+#[cfg(unix)]
+#[test]
+fn an_interrupted_run_leaves_nothing_half_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let f = folder.path();
+    ok(
+        &[
+            "-q",
+            "simulate",
+            "mri",
+            "-o",
+            "scan.h5",
+            "--matrix",
+            "96,96",
+            "--coils",
+            "6",
+            "-t",
+            "radial",
+            "--no-record",
+        ],
+        f,
+    );
+    // At different moments: while starting, reading, iterating, writing.
+    for milliseconds in [1, 60, 200, 500] {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_rayspin"))
+            .args(["recon", "mri", "scan.h5", "-o", "x.nii.gz", "-o", "x.png", "--method", "ls"])
+            .args(["--iterations", "200", "--tolerance", "0", "-W", "differences"])
+            .current_dir(f)
+            .stderr(std::process::Stdio::null())
+            .spawn()
+            .unwrap();
+        std::thread::sleep(std::time::Duration::from_millis(milliseconds));
+        let pid = child.id().to_string();
+        assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
+        let status = child.wait().unwrap();
+        // Before the handler is installed the signal itself ends the process; a fast machine may have finished.
+        assert!(
+            status.code().is_none_or(|code| code == 130 || code == 0),
+            "after {milliseconds} ms: {status:?}"
+        );
+        for file in files(f) {
+            let name = file.file_name().unwrap().to_string_lossy().into_owned();
+            assert!(
+                ["scan.h5", "x.nii.gz", "x.png", "x.json"].contains(&&*name),
+                "after {milliseconds} ms: {name}"
+            );
+            // What is there is whole.
+            if name != "x.json" && name != "x.png" {
+                ok(&["info", &name], f);
+            }
+        }
+    }
+}
+
+#[test]
+fn help_completions_and_info_answer() {
+    let folder = tempfile::tempdir().unwrap();
+    let f = folder.path();
+    for command in
+        [&["--help"][..], &["recon", "mri", "--help"], &["simulate", "mri", "--help"], &["convert", "-h"]]
+    {
+        let help = ok(command, f);
+        assert!(String::from_utf8_lossy(&help.stdout).contains("Example"), "{command:?}");
+    }
+    for shell in ["bash", "zsh", "fish"] {
+        assert!(String::from_utf8_lossy(&ok(&["completions", shell], f).stdout).contains("recon"));
+    }
+    assert!(String::from_utf8_lossy(&ok(&["info"], f).stdout).contains("threads"));
+}
