@@ -74,11 +74,7 @@ pub type Result<T> = std::result::Result<T, Error>;
 impl Error {
     /// A [`Error::Value`], from anything printable.
     pub fn value(what: impl Into<String>, expected: impl Into<String>, found: impl ToString) -> Self {
-        Self::Value {
-            what: what.into(),
-            expected: expected.into(),
-            found: found.to_string(),
-        }
+        Self::Value { what: what.into(), expected: expected.into(), found: found.to_string() }
     }
 
     /// A [`Error::Shape`] between two shapes.

@@ -45,11 +45,7 @@ impl Geometry {
         slice_dir: [f64; 3],
     ) -> Result<Self> {
         if spacing_mm.iter().any(|s| !s.is_finite() || *s <= 0.0) {
-            return Err(Error::value(
-                "voxel spacing",
-                "positive lengths in mm",
-                format!("{spacing_mm:?}"),
-            ));
+            return Err(Error::value("voxel spacing", "positive lengths in mm", format!("{spacing_mm:?}")));
         }
         if position_mm.iter().any(|p| !p.is_finite()) {
             return Err(Error::value(
@@ -72,13 +68,7 @@ impl Geometry {
                 }
             }
         }
-        Ok(Self {
-            spacing_mm,
-            position_mm,
-            read_dir,
-            phase_dir,
-            slice_dir,
-        })
+        Ok(Self { spacing_mm, position_mm, read_dir, phase_dir, slice_dir })
     }
 
     /// The 3 × 4 affine from voxel indices (i, j, k along x, y, z, from 0) of a `[nz, ny, nx]` image to LPS mm.
@@ -149,11 +139,7 @@ mod tests {
 
     #[test]
     fn the_centre_voxel_lies_at_the_position() {
-        let g = Geometry {
-            spacing_mm: [2.0, 3.0, 4.0],
-            position_mm: [5.0, 6.0, 7.0],
-            ..Geometry::default()
-        };
+        let g = Geometry { spacing_mm: [2.0, 3.0, 4.0], position_mm: [5.0, 6.0, 7.0], ..Geometry::default() };
         let a = g.affine_lps([5, 6, 7]);
         let at = |i: f64, j: f64, k: f64| a.map(|r| r[0] * i + r[1] * j + r[2] * k + r[3]);
         assert_eq!(at(3.0, 3.0, 2.0), [5.0, 6.0, 7.0]);
@@ -162,13 +148,7 @@ mod tests {
 
     #[test]
     fn skewed_directions_are_refused() {
-        let skew = Geometry::new(
-            [1.0; 3],
-            [0.0; 3],
-            [1.0, 0.0, 0.0],
-            [0.6, 0.8, 0.0],
-            [0.0, 0.0, 1.0],
-        );
+        let skew = Geometry::new([1.0; 3], [0.0; 3], [1.0, 0.0, 0.0], [0.6, 0.8, 0.0], [0.0, 0.0, 1.0]);
         assert!(matches!(skew, Err(Error::Value { .. })));
     }
 }

@@ -37,11 +37,7 @@ pub struct Monitor<'a> {
 impl<'a> Monitor<'a> {
     /// A monitor that reports to `progress` and stops when `stop` becomes true.
     pub fn new(progress: &'a dyn Progress, stop: Option<&'a AtomicBool>) -> Self {
-        Self {
-            progress,
-            stop,
-            stages: std::sync::Mutex::new(Vec::new()),
-        }
+        Self { progress, stop, stages: std::sync::Mutex::new(Vec::new()) }
     }
 
     /// Nobody watches and nothing stops.
@@ -61,10 +57,7 @@ impl<'a> Monitor<'a> {
         let result = work();
         let seconds = start.elapsed().as_secs_f64();
         self.progress.end(name, seconds);
-        let mut stages = self
-            .stages
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut stages = self.stages.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         match stages.iter_mut().find(|(stage, _)| stage == name) {
             Some((_, total)) => *total += seconds,
             None => stages.push((name.to_owned(), seconds)),
@@ -93,10 +86,7 @@ impl<'a> Monitor<'a> {
 
     /// Wall seconds of every stage so far, in the order in which they first ended; repeated stages add up.
     pub fn stages(&self) -> Vec<(String, f64)> {
-        self.stages
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner)
-            .clone()
+        self.stages.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone()
     }
 }
 

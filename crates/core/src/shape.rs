@@ -7,11 +7,7 @@ pub fn format_shape(shape: &[usize]) -> String {
 
 /// Fails with [`Error::Shape`] unless `found` equals `expected`.
 pub fn expect_shape(what: &str, expected: &[usize], found: &[usize]) -> Result<()> {
-    if expected == found {
-        Ok(())
-    } else {
-        Err(Error::shape(what, expected, found))
-    }
+    if expected == found { Ok(()) } else { Err(Error::shape(what, expected, found)) }
 }
 
 /// Number of elements of a shape, or [`Error::Value`] when it exceeds the address space.
@@ -24,11 +20,5 @@ pub fn voxels(shape: &[usize]) -> Result<usize> {
     shape
         .iter()
         .try_fold(1usize, |n, &d| n.checked_mul(d))
-        .ok_or_else(|| {
-            Error::value(
-                "shape",
-                "a product that fits the address space",
-                format_shape(shape),
-            )
-        })
+        .ok_or_else(|| Error::value("shape", "a product that fits the address space", format_shape(shape)))
 }

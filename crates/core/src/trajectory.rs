@@ -70,14 +70,10 @@ impl std::str::FromStr for TrajectoryUnits {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self> {
-        Self::ALL
-            .iter()
-            .find(|(_, name)| *name == text)
-            .map(|(unit, _)| *unit)
-            .ok_or_else(|| {
-                let names: Vec<_> = Self::ALL.iter().map(|(_, name)| *name).collect();
-                Error::value("trajectory units", format!("one of {}", names.join(", ")), text)
-            })
+        Self::ALL.iter().find(|(_, name)| *name == text).map(|(unit, _)| *unit).ok_or_else(|| {
+            let names: Vec<_> = Self::ALL.iter().map(|(_, name)| *name).collect();
+            Error::value("trajectory units", format!("one of {}", names.join(", ")), text)
+        })
     }
 }
 
@@ -91,22 +87,12 @@ impl Trajectory {
             return Err(Error::value("trajectory", "at least one sample", "0 samples"));
         }
         if !(1..=3).contains(&dims) {
-            return Err(Error::value(
-                "trajectory",
-                "1 to 3 dimensions",
-                format!("{dims} dimensions"),
-            ));
+            return Err(Error::value("trajectory", "1 to 3 dimensions", format!("{dims} dimensions")));
         }
         if let Some((index, value)) = points.iter().enumerate().find(|(_, value)| !value.is_finite()) {
-            return Err(Error::NotFinite {
-                what: "trajectory".into(),
-                index,
-                found: value.to_string(),
-            });
+            return Err(Error::NotFinite { what: "trajectory".into(), index, found: value.to_string() });
         }
-        Ok(Self {
-            points: points.as_standard_layout().into_owned(),
-        })
+        Ok(Self { points: points.as_standard_layout().into_owned() })
     }
 
     /// A trajectory from points in `units`; `matrix` and `fov_mm` are in the order x, y, z, one entry a dimension.
@@ -149,18 +135,12 @@ impl Trajectory {
     /// One sample's components.
     pub fn point(&self, sample: usize) -> &[f64] {
         let dims = self.dims();
-        self.points
-            .as_slice()
-            .map_or(&[], |all| &all[sample * dims..(sample + 1) * dims])
+        self.points.as_slice().map_or(&[], |all| &all[sample * dims..(sample + 1) * dims])
     }
 
     /// The largest |k| of each component.
     pub fn extent(&self) -> Vec<f64> {
-        self.points
-            .columns()
-            .into_iter()
-            .map(|c| c.iter().fold(0.0, |m: f64, k| m.max(k.abs())))
-            .collect()
+        self.points.columns().into_iter().map(|c| c.iter().fold(0.0, |m: f64, k| m.max(k.abs()))).collect()
     }
 }
 

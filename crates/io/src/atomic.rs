@@ -45,11 +45,7 @@ pub fn write_stream_atomically<T>(
 ) -> Result<T> {
     write_atomically(path, |temporary| {
         let fail = |source| Error::write(path, source);
-        let file = File::options()
-            .write(true)
-            .truncate(true)
-            .open(temporary)
-            .map_err(fail)?;
+        let file = File::options().write(true).truncate(true).open(temporary).map_err(fail)?;
         let mut file = BufWriter::with_capacity(1 << 20, file);
         let value = write(&mut file).map_err(fail)?;
         file.flush().map_err(fail)?;
@@ -66,17 +62,15 @@ struct Target {
 impl Target {
     fn of(path: &Path) -> io::Result<Self> {
         match fs::metadata(path) {
-            Ok(found) if found.is_file() => Ok(Self {
-                path: fs::canonicalize(path)?,
-                permissions: Some(found.permissions()),
-            }),
+            Ok(found) if found.is_file() => {
+                Ok(Self { path: fs::canonicalize(path)?, permissions: Some(found.permissions()) })
+            }
             Ok(found) if found.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
             // Renaming over a device or a pipe would replace it.
             Ok(_) => Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file")),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Self {
-                path: path.to_owned(),
-                permissions: None,
-            }),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                Ok(Self { path: path.to_owned(), permissions: None })
+            }
             Err(error) => Err(error),
         }
     }

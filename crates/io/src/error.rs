@@ -109,26 +109,17 @@ pub enum Error {
 impl Error {
     /// An [`Error::Open`].
     pub fn open(path: impl Into<PathBuf>, source: io::Error) -> Self {
-        Self::Open {
-            path: path.into(),
-            source,
-        }
+        Self::Open { path: path.into(), source }
     }
 
     /// An [`Error::Read`].
     pub fn read(path: impl Into<PathBuf>, source: io::Error) -> Self {
-        Self::Read {
-            path: path.into(),
-            source,
-        }
+        Self::Read { path: path.into(), source }
     }
 
     /// An [`Error::Write`].
     pub fn write(path: impl Into<PathBuf>, source: io::Error) -> Self {
-        Self::Write {
-            path: path.into(),
-            source,
-        }
+        Self::Write { path: path.into(), source }
     }
 
     /// An [`Error::NotThisFormat`], without a hint.
@@ -174,11 +165,7 @@ impl Error {
 
     /// An [`Error::Unsupported`], without a hint.
     pub fn unsupported(path: impl Into<PathBuf>, what: impl ToString) -> Self {
-        Self::Unsupported {
-            path: path.into(),
-            what: one_line(what),
-            hint: None,
-        }
+        Self::Unsupported { path: path.into(), what: one_line(what), hint: None }
     }
 
     /// An [`Error::Library`].
@@ -188,20 +175,12 @@ impl Error {
         detail: impl ToString,
         kind: ErrorKind,
     ) -> Self {
-        Self::Library {
-            path: path.into(),
-            what: one_line(what),
-            detail: one_line(detail),
-            kind,
-        }
+        Self::Library { path: path.into(), what: one_line(what), detail: one_line(detail), kind }
     }
 
     /// An [`Error::Core`].
     pub fn core(path: impl Into<PathBuf>, source: rayspin_core::Error) -> Self {
-        Self::Core {
-            path: path.into(),
-            source,
-        }
+        Self::Core { path: path.into(), source }
     }
 
     /// The same error with a word on what to do; variants whose cause says it already stay as they are.
@@ -364,10 +343,7 @@ mod tests {
         assert_eq!(write(io::ErrorKind::NotFound).kind(), ErrorKind::Input);
         assert_eq!(write(io::ErrorKind::StorageFull).kind(), ErrorKind::Failure);
         assert_eq!(write(io::ErrorKind::PermissionDenied).kind(), ErrorKind::Failure);
-        assert_eq!(
-            write(io::ErrorKind::NotFound).hint().as_deref(),
-            Some("make the folder out first")
-        );
+        assert_eq!(write(io::ErrorKind::NotFound).hint().as_deref(), Some("make the folder out first"));
         let hinted = Error::field("a", "b", "c", "d").with_hint("do e");
         assert_eq!(hinted.hint().as_deref(), Some("do e"));
         assert_eq!(hinted.kind(), ErrorKind::Input);

@@ -41,20 +41,15 @@ pub fn read_scan(path: impl AsRef<Path>, options: &ScanOptions, monitor: &Monito
     let format = detect(path)?;
     let array = match format {
         Format::Hdf5 => {
-            let read = ismrmrd::ReadOptions {
-                group: options.name.clone(),
-                memory_limit: None,
-            };
+            let read = ismrmrd::ReadOptions { group: options.name.clone(), memory_limit: None };
             return Ok(ScanFile::Scan(ismrmrd::read_with(path, &read, monitor)?));
         }
         Format::Cfl => cfl::read(path)?,
         Format::Npy => npy::read_complex(path)?,
         Format::Npz => npy::read_npz_complex(path, options.name.as_deref())?,
         Format::Nifti | Format::Png | Format::Twix => {
-            return Err(
-                Error::unsupported(path, format!("reading raw data from {format}"))
-                    .with_hint("give an ISMRMRD file, or k-space as BART or NumPy array"),
-            );
+            return Err(Error::unsupported(path, format!("reading raw data from {format}"))
+                .with_hint("give an ISMRMRD file, or k-space as BART or NumPy array"));
         }
     };
     let core = |error| Error::core(path, error);
@@ -75,11 +70,7 @@ pub fn read_scan(path: impl AsRef<Path>, options: &ScanOptions, monitor: &Monito
         let matrix: Vec<usize> = grid.shape().iter().skip(1).copied().collect();
         let mut frame = Frame::from_grid(grid, geometry(&matrix, options)).map_err(core)?;
         if let Some([x, y, z]) = options.matrix {
-            frame.matrix = if frame.matrix.len() == 3 {
-                vec![z, y, x]
-            } else {
-                vec![y, x]
-            };
+            frame.matrix = if frame.matrix.len() == 3 { vec![z, y, x] } else { vec![y, x] };
         }
         frame
     };
@@ -142,10 +133,8 @@ fn read_trajectory(
             Trajectory::from_cycles_per_fov(points).map_err(core)?
         }
         other => {
-            return Err(
-                Error::unsupported(path, format!("reading a trajectory from {other}"))
-                    .with_hint("give a BART array [3, readout, spoke] or a NumPy array [sample, dim]"),
-            );
+            return Err(Error::unsupported(path, format!("reading a trajectory from {other}"))
+                .with_hint("give a BART array [3, readout, spoke] or a NumPy array [sample, dim]"));
         }
     };
     let dims = stated.dims();
@@ -154,11 +143,7 @@ fn read_trajectory(
     }
     let matrix: Vec<usize> = match options.matrix {
         Some(matrix) => matrix[..dims].to_vec(),
-        None => stated
-            .extent()
-            .iter()
-            .map(|k| (2.0 * k).round().max(1.0) as usize)
-            .collect(),
+        None => stated.extent().iter().map(|k| (2.0 * k).round().max(1.0) as usize).collect(),
     };
     if matrix.iter().any(|&n| n == 0 || n > MAX_MATRIX) {
         return Err(Error::field(

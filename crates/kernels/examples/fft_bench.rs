@@ -31,9 +31,8 @@ fn main() -> Result<()> {
     for &(batch, shape) in PROBLEMS {
         let len = batch * shape.iter().product::<usize>();
         let full: Vec<usize> = [&[batch][..], shape].concat();
-        let values: Vec<Complex32> = (0..len)
-            .map(|i| Complex32::new((i % 7) as f32, (i % 5) as f32))
-            .collect();
+        let values: Vec<Complex32> =
+            (0..len).map(|i| Complex32::new((i % 7) as f32, (i % 5) as f32)).collect();
         let mut data = Array::from_vec(&device, &full, values)?;
         let Backend::Cpu(cpu) = device.backend();
         let engine = FftNd::<f32>::new(shape)?;
@@ -59,9 +58,7 @@ fn main() -> Result<()> {
             }
         }
         if chosen("centred") {
-            report("centred", batch, shape, repetitions, || {
-                centred.forward(&mut data)
-            })?;
+            report("centred", batch, shape, repetitions, || centred.forward(&mut data))?;
         }
         // Variants do not scale: zeros stay finite, and take the same time.
         data.fill(Complex32::new(0.0, 0.0));
@@ -89,10 +86,7 @@ fn toeplitz_forms(device: &Device, batch: usize, matrix: &[usize], repetitions: 
     let x = vec![Complex32::new(1.0, -1.0); batch * matrix.iter().product::<usize>()];
     let mut y = x.clone();
     for variant in toeplitz::VARIANTS {
-        let problem = toeplitz::Problem {
-            matrix: matrix.to_vec(),
-            batch,
-        };
+        let problem = toeplitz::Problem { matrix: matrix.to_vec(), batch };
         let apply = (variant.launch)(cpu, &problem, &q)?;
         let name = format!("toeplitz {}", variant.name);
         report(&name, batch, matrix, repetitions, || apply(cpu, &x, &mut y))?;

@@ -25,19 +25,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let Backend::Cpu(cpu) = device.backend();
     println!("{}, {len} complex f32", device.describe());
     let make = |k: usize| -> Vec<C32> {
-        (0..len)
-            .map(|i| C32::new((i % 97) as f32, ((i + k) % 89) as f32) * 1e-2)
-            .collect()
+        (0..len).map(|i| C32::new((i % 97) as f32, ((i + k) % 89) as f32) * 1e-2).collect()
     };
     let (p, q, mut x, mut r) = (make(1), make(2), make(3), make(4));
     let weights: Vec<f32> = p.iter().map(|v| v.re).collect();
     let seconds = best(|| x.copy_from_slice(&p));
-    println!(
-        "{:<8} {:<14} {:6.1} GB/s",
-        "copy",
-        "one thread",
-        16e-9 * len as f64 / seconds
-    );
+    println!("{:<8} {:<14} {:6.1} GB/s", "copy", "one thread", 16e-9 * len as f64 / seconds);
     for variant in variants::<f32>() {
         let f = &variant.launch;
         let mut sink = 0.0;
@@ -74,9 +67,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             (f.weight)(cpu, &weights, &q, &mut x);
             0.0
         });
-        line(Operation::CgUpdate, &mut || {
-            (f.cg_update)(cpu, 1e-9, &p, &q, &mut x, &mut r)
-        });
+        line(Operation::CgUpdate, &mut || (f.cg_update)(cpu, 1e-9, &p, &q, &mut x, &mut r));
         if sink.is_nan() {
             println!("the sums are NaN");
         }

@@ -95,36 +95,16 @@ fn profile(truth: &Array2<f32>, found: &Array2<f32>) -> LineChart {
     let row = truth.nrows() / 2;
     let line = |image: &Array2<f32>| -> Vec<(f64, f64)> {
         let positions = (0..image.ncols()).map(|x| (x as f64 - 64.0) * 1.9);
-        positions
-            .zip(image.row(row).iter().map(|&v| f64::from(v)))
-            .collect()
+        positions.zip(image.row(row).iter().map(|&v| f64::from(v))).collect()
     };
-    LineChart::new(
-        "Profile through the middle",
-        Axis::linear("x", "mm"),
-        Axis::linear("Magnitude", ""),
-    )
-    .series(Series::new("True", line(truth)))
-    .series(Series::new("Least squares", line(found)))
+    LineChart::new("Profile through the middle", Axis::linear("x", "mm"), Axis::linear("Magnitude", ""))
+        .series(Series::new("True", line(truth)))
+        .series(Series::new("Least squares", line(found)))
 }
 
 fn record(truth: &Array2<f32>, found: &Array2<f32>) -> RunRecord {
-    let command = [
-        "rayspin",
-        "recon",
-        "spiral head.h5",
-        "--lambda",
-        "1e-3",
-        "-o",
-        "head.nii",
-    ];
-    let mut run = RunRecorder::start(
-        "rayspin",
-        "0.1.0",
-        command,
-        "AMD EPYC 9654, 16 threads, AVX-512",
-        16,
-    );
+    let command = ["rayspin", "recon", "spiral head.h5", "--lambda", "1e-3", "-o", "head.nii"];
+    let mut run = RunRecorder::start("rayspin", "0.1.0", command, "AMD EPYC 9654, 16 threads, AVX-512", 16);
     run.stage("read");
     run.input_entry(FileEntry::of("spiral head.h5", &[7; 4096]));
     std::thread::sleep(std::time::Duration::from_millis(12));
@@ -138,11 +118,7 @@ fn record(truth: &Array2<f32>, found: &Array2<f32>) -> RunRecord {
     run.stage("solve");
     std::thread::sleep(std::time::Duration::from_millis(60));
     run.converged("frame 0", (0..31).map(|i| (-0.28 * f64::from(i)).exp()));
-    run.quality(
-        "head.nii",
-        "true.nii",
-        [("nrmse", nrmse(found, truth)), ("psnr_db", psnr(found, truth))],
-    );
+    run.quality("head.nii", "true.nii", [("nrmse", nrmse(found, truth)), ("psnr_db", psnr(found, truth))]);
     run.stage("write");
     run.output_entry(FileEntry::of("head.nii", &[1; 65_888]));
     run.note(
@@ -169,18 +145,9 @@ fn page() -> Result<Page, Failure> {
     )
     .row(["True".into()]);
     for ((name, image), (iterations, time)) in found.iter().zip([(0.0, 0.0123), (30.0, 0.418)]) {
-        let iterations = if iterations > 0.0 {
-            Cell::Number(iterations)
-        } else {
-            Cell::Empty
-        };
+        let iterations = if iterations > 0.0 { Cell::Number(iterations) } else { Cell::Empty };
         let measures = [nrmse(image, &truth).into(), psnr(image, &truth).into()];
-        quality.push(
-            [(*name).into()]
-                .into_iter()
-                .chain(measures)
-                .chain([iterations, time.into()]),
-        );
+        quality.push([(*name).into()].into_iter().chain(measures).chain([iterations, time.into()]));
     }
     print!("{quality}");
     Ok(Page::new(
@@ -194,11 +161,7 @@ fn page() -> Result<Page, Failure> {
             .text("Blue is too dark, red too bright. Both maps share one scale.")
             .figures(errors),
     )
-    .section(
-        Section::new("Convergence")
-            .chart(convergence())
-            .chart(profile(&truth, &least_squares)),
-    )
+    .section(Section::new("Convergence").chart(convergence()).chart(profile(&truth, &least_squares)))
     .section(Section::new("How it was made").block(Block::Record(Box::new(record(&truth, &least_squares))))))
 }
 

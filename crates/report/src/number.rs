@@ -22,10 +22,8 @@ pub fn significant(value: f64, digits: usize) -> String {
     let digits = digits.clamp(1, 17);
     let scientific = format!("{value:.*e}", digits - 1);
     // The exponent is read after rounding, so that 9.996 counts as 10.0.
-    let exponent = scientific
-        .split_once('e')
-        .and_then(|(_, exponent)| exponent.parse::<i32>().ok())
-        .unwrap_or(0);
+    let exponent =
+        scientific.split_once('e').and_then(|(_, exponent)| exponent.parse::<i32>().ok()).unwrap_or(0);
     if !(-4..6).contains(&exponent) {
         return scientific;
     }
@@ -40,11 +38,8 @@ pub fn short(value: f64, digits: usize) -> String {
         Some(at) => text.split_at(at),
         None => (text.as_str(), ""),
     };
-    let mantissa = if mantissa.contains('.') {
-        mantissa.trim_end_matches('0').trim_end_matches('.')
-    } else {
-        mantissa
-    };
+    let mantissa =
+        if mantissa.contains('.') { mantissa.trim_end_matches('0').trim_end_matches('.') } else { mantissa };
     format!("{mantissa}{exponent}")
 }
 
@@ -277,10 +272,7 @@ mod tests {
             for digits in 1..8usize {
                 let shown: f64 = significant(value, digits).parse().unwrap();
                 let unit = 10f64.powi(exponent + 1 - digits as i32);
-                assert!(
-                    (shown - value).abs() <= 0.5000001 * unit,
-                    "{value} shown as {shown} with {digits}"
-                );
+                assert!((shown - value).abs() <= 0.5000001 * unit, "{value} shown as {shown} with {digits}");
             }
         }
     }
@@ -330,10 +322,7 @@ mod tests {
         for value in [0.1, -3.5e300, f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
             let text = serde_json::to_string(&Lossless(value)).unwrap();
             let back: Lossless = serde_json::from_str(&text).unwrap();
-            assert!(
-                back.0 == value || (back.0.is_nan() && value.is_nan()),
-                "{value} through {text}"
-            );
+            assert!(back.0 == value || (back.0.is_nan() && value.is_nan()), "{value} through {text}");
         }
         assert!(serde_json::from_str::<Lossless>("null").unwrap().0.is_nan());
         assert!(serde_json::from_str::<Lossless>("\"many\"").is_err());

@@ -91,10 +91,7 @@ impl Column {
 
     /// A column of numbers, with four significant digits unless told otherwise.
     pub fn number(title: impl Into<String>) -> Self {
-        Self {
-            numeric: true,
-            ..Self::text(title)
-        }
+        Self { numeric: true, ..Self::text(title) }
     }
 
     /// The unit, shown behind the title.
@@ -216,11 +213,7 @@ impl Shown {
 impl Table {
     /// An empty table.
     pub fn new(caption: impl Into<String>, columns: impl IntoIterator<Item = Column>) -> Self {
-        Self {
-            caption: caption.into(),
-            columns: columns.into_iter().collect(),
-            rows: Vec::new(),
-        }
+        Self { caption: caption.into(), columns: columns.into_iter().collect(), rows: Vec::new() }
     }
 
     /// Adds a row.
@@ -261,31 +254,16 @@ impl Table {
                     Best::Highest => numbers.clone().max_by(f64::total_cmp),
                 }?;
                 let text = column.show(chosen);
-                numbers
-                    .map(|value| column.show(value))
-                    .any(|other| other != text)
-                    .then_some(text)
+                numbers.map(|value| column.show(value)).any(|other| other != text).then_some(text)
             });
             shown.push(
                 cells()
                     .map(|cell| match cell {
-                        Cell::Empty => Shown {
-                            text: "—".to_owned(),
-                            best: false,
-                            number: false,
-                        },
-                        Cell::Text(text) => Shown {
-                            text: text.clone(),
-                            best: false,
-                            number: false,
-                        },
+                        Cell::Empty => Shown { text: "—".to_owned(), best: false, number: false },
+                        Cell::Text(text) => Shown { text: text.clone(), best: false, number: false },
                         Cell::Number(value) => {
                             let text = column.show(*value);
-                            Shown {
-                                best: best.as_ref() == Some(&text),
-                                number: value.is_finite(),
-                                text,
-                            }
+                            Shown { best: best.as_ref() == Some(&text), number: value.is_finite(), text }
                         }
                     })
                     .collect(),
@@ -307,25 +285,15 @@ impl fmt::Display for Table {
         for (index, (column, cells)) in columns.iter().zip(&shown).enumerate() {
             let heading = column.heading();
             let bodies = aligned(column, cells);
-            let width = bodies
-                .iter()
-                .chain([&heading])
-                .map(|text| text.width())
-                .max()
-                .unwrap_or(0);
+            let width = bodies.iter().chain([&heading]).map(|text| text.width()).max().unwrap_or(0);
             let marked = cells.iter().any(|cell| cell.best);
             let rule = "─".repeat(width);
             let texts = [&heading, &rule].into_iter().chain(&bodies);
-            let best = [false, false]
-                .into_iter()
-                .chain(cells.iter().map(|cell| cell.best));
+            let best = [false, false].into_iter().chain(cells.iter().map(|cell| cell.best));
             for ((line, text), best) in lines.iter_mut().zip(texts).zip(best) {
                 let space = " ".repeat(width.saturating_sub(text.width()));
-                let (before, after) = if column.numeric {
-                    (space.as_str(), "")
-                } else {
-                    ("", space.as_str())
-                };
+                let (before, after) =
+                    if column.numeric { (space.as_str(), "") } else { ("", space.as_str()) };
                 // The mark has a place of its own, so that it never moves the digits.
                 let mark = if best {
                     " *"
@@ -357,11 +325,7 @@ fn aligned(column: &Column, cells: &[Shown]) -> Vec<String> {
     cells
         .iter()
         .map(|cell| {
-            let lacks = if by_point && cell.number {
-                longest - digits(cell)
-            } else {
-                0
-            };
+            let lacks = if by_point && cell.number { longest - digits(cell) } else { 0 };
             printable(&cell.text) + &" ".repeat(lacks)
         })
         .collect()
@@ -369,9 +333,7 @@ fn aligned(column: &Column, cells: &[Shown]) -> Vec<String> {
 
 /// Text that cannot move a terminal's cursor: control characters, which file names may hold, become blanks.
 fn printable(text: &str) -> String {
-    text.chars()
-        .map(|c| if c.is_control() { ' ' } else { c })
-        .collect()
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
 #[cfg(test)]
@@ -390,20 +352,8 @@ mod tests {
             ],
         )
         .row(["True".into()])
-        .row([
-            "Gridded".into(),
-            0.4216.into(),
-            12.06.into(),
-            0.0123.into(),
-            3.2e6.into(),
-        ])
-        .row([
-            "Least squares".into(),
-            0.0119.into(),
-            22.95.into(),
-            1.5.into(),
-            5.1e9.into(),
-        ])
+        .row(["Gridded".into(), 0.4216.into(), 12.06.into(), 0.0123.into(), 3.2e6.into()])
+        .row(["Least squares".into(), 0.0119.into(), 22.95.into(), 1.5.into(), 5.1e9.into()])
         .row([
             "Kernel µ, 頭".into(),
             3.2e-7.into(),
@@ -445,9 +395,7 @@ mod tests {
         assert_eq!(Table::new("Nothing", []).to_string(), "Nothing\n");
         let headings = Table::new("", [Column::text("a"), Column::number("b")]).to_string();
         assert_eq!(headings, "a  b\n─  ─\n");
-        let long = Table::new("", [Column::text("a")])
-            .row(["x".into(), 1.0.into(), "z".into()])
-            .to_string();
+        let long = Table::new("", [Column::text("a")]).row(["x".into(), 1.0.into(), "z".into()]).to_string();
         assert!(long.contains("x  1.000  z"), "{long}");
         let bare = Table::new("", []).row(["x".into(), "y".into()]).to_string();
         assert_eq!(bare, "x  y\n");

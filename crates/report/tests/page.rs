@@ -31,12 +31,9 @@ fn page(text: &str) -> Page {
     let scale = ColourScale::new(text, text, 0.0, 1.0, Colours::Viridis).unwrap();
     let picture = Picture::gray(array![[0.0f32, f32::NAN], [0.5, 1.0]].view(), 0.0, 1.0).unwrap();
     let figure = || Figure::new(text, text, picture.clone()).detail(text);
-    let table = Table::new(
-        text,
-        [Column::text(text), Column::number(text).unit(text).lowest_best()],
-    )
-    .row([text.into(), 1.0.into()])
-    .row([Cell::Empty, 2.5.into(), text.into()]);
+    let table = Table::new(text, [Column::text(text), Column::number(text).unit(text).lowest_best()])
+        .row([text.into(), 1.0.into()])
+        .row([Cell::Empty, 2.5.into(), text.into()]);
     let series = |values: &[f64]| Series::by_index(text, values.iter().copied());
     let chart = LineChart::new(text, Axis::linear(text, text), Axis::log(text, text))
         .caption(text)
@@ -61,12 +58,7 @@ fn elements(html: &str) -> Vec<(String, Vec<(String, String)>)> {
         let attributes = tag.html_attributes().map(|attribute| {
             let attribute = attribute.unwrap_or_else(|error| panic!("{name}: {error}"));
             let key = attribute.key.as_ref().to_owned();
-            (
-                key,
-                quick_xml::escape::unescape(&attribute.value)
-                    .unwrap()
-                    .into_owned(),
-            )
+            (key, quick_xml::escape::unescape(&attribute.value).unwrap().into_owned())
         });
         let attributes: Vec<_> = attributes.collect();
         (name, attributes)
@@ -99,10 +91,7 @@ fn elements(html: &str) -> Vec<(String, Vec<(String, String)>)> {
 }
 
 fn attribute<'a>(attributes: &'a [(String, String)], key: &str) -> Option<&'a str> {
-    attributes
-        .iter()
-        .find(|(name, _)| name == key)
-        .map(|(_, value)| value.as_str())
+    attributes.iter().find(|(name, _)| name == key).map(|(_, value)| value.as_str())
 }
 
 #[test]
@@ -124,39 +113,16 @@ fn pages_are_well_formed_and_load_nothing() {
                     key => assert!(!key.starts_with("on"), "{name} has a handler {key}={value}"),
                 }
             }
-            assert!(
-                !["iframe", "object", "embed", "base", "form"].contains(&name.as_str()),
-                "{name}"
-            );
+            assert!(!["iframe", "object", "embed", "base", "form"].contains(&name.as_str()), "{name}");
         }
         let unique: std::collections::HashSet<_> = ids.iter().collect();
         assert_eq!(unique.len(), ids.len(), "{ids:?}");
         assert!(html.contains("default-src 'none'"));
-        let style = html
-            .split("<style>")
-            .nth(1)
-            .unwrap()
-            .split("</style>")
-            .next()
-            .unwrap();
-        let script = html
-            .rsplit("<script>")
-            .next()
-            .unwrap()
-            .split("</script>")
-            .next()
-            .unwrap();
+        let style = html.split("<style>").nth(1).unwrap().split("</style>").next().unwrap();
+        let script = html.rsplit("<script>").next().unwrap().split("</script>").next().unwrap();
         for part in [style, script] {
-            for word in [
-                "@import",
-                "url(",
-                "http:",
-                "https:",
-                "//cdn",
-                "fetch(",
-                "XMLHttpRequest",
-                "import(",
-            ] {
+            for word in ["@import", "url(", "http:", "https:", "//cdn", "fetch(", "XMLHttpRequest", "import("]
+            {
                 assert!(!part.contains(word), "{word}");
             }
         }
@@ -183,12 +149,7 @@ fn hostile_text_stays_text() {
 fn a_reader_without_sight_or_mouse_finds_everything() {
     let html = page("Spiral").render();
     let found = elements(&html);
-    let all = |name: &str| {
-        found
-            .iter()
-            .filter(move |element| element.0 == name)
-            .collect::<Vec<_>>()
-    };
+    let all = |name: &str| found.iter().filter(move |element| element.0 == name).collect::<Vec<_>>();
     assert_eq!(all("h1").len(), 1);
     assert_eq!(all("h2").len(), 4);
     assert_eq!(all("main").len(), 1);
@@ -199,15 +160,9 @@ fn a_reader_without_sight_or_mouse_finds_everything() {
     for (_, attributes) in all("svg") {
         let named =
             attribute(attributes, "role") == Some("img") && attribute(attributes, "aria-label").is_some();
-        assert!(
-            named || attribute(attributes, "aria-hidden") == Some("true"),
-            "{attributes:?}"
-        );
+        assert!(named || attribute(attributes, "aria-hidden") == Some("true"), "{attributes:?}");
     }
-    for (_, attributes) in found
-        .iter()
-        .filter(|(_, a)| attribute(a, "class") == Some("scroll"))
-    {
+    for (_, attributes) in found.iter().filter(|(_, a)| attribute(a, "class") == Some("scroll")) {
         assert_eq!(attribute(attributes, "tabindex"), Some("0"));
         assert!(attribute(attributes, "aria-label").is_some());
     }

@@ -45,12 +45,7 @@ impl<'a> Acquisitions<'a> {
         let fail = |e: hdf5::Error| reading(path, "the type of the acquisitions", &e);
         let shape = dataset.get_shape().map_err(fail)?;
         let &[count] = shape.as_slice() else {
-            return Err(Error::field(
-                path,
-                "data",
-                "one dimension",
-                format!("shape {shape:?}"),
-            ));
+            return Err(Error::field(path, "data", "one dimension", format!("shape {shape:?}")));
         };
         if count == 0 {
             return Err(Error::field(path, "data", "at least one acquisition", "none"));
@@ -73,13 +68,7 @@ impl<'a> Acquisitions<'a> {
             return Err(Error::field(path, "data", expected, descriptor));
         };
         let member = |name: &str| acquisition.fields.iter().find(|f| f.name == name).map(|f| &f.ty);
-        let place = |name: &str| {
-            acquisition
-                .fields
-                .iter()
-                .find(|f| f.name == name)
-                .map(|f| f.offset)
-        };
+        let place = |name: &str| acquisition.fields.iter().find(|f| f.name == name).map(|f| f.offset);
         let head = match member("head") {
             Some(TypeDescriptor::Compound(head)) => head,
             Some(other) => return Err(Error::field(path, "data.head", "a compound", other)),
@@ -88,12 +77,7 @@ impl<'a> Acquisitions<'a> {
         let has = |name: &str| head.fields.iter().any(|f| f.name == name);
         for name in ["number_of_samples", "active_channels"] {
             if !has(name) {
-                return Err(Error::field(
-                    path,
-                    format!("data.head.{name}"),
-                    "a number",
-                    "nothing",
-                ));
+                return Err(Error::field(path, format!("data.head.{name}"), "a number", "nothing"));
             }
         }
         let missing = OPTIONAL_HEAD.into_iter().filter(|name| !has(name)).collect();
@@ -147,11 +131,7 @@ impl<'a> Acquisitions<'a> {
     /// Refuses arrays that state to be longer than their heads say.
     fn lengths(&self, heads: &[Head]) -> Result<()> {
         let (traj, data) = self.references;
-        let components = if self.samples == SampleType::Interleaved {
-            2
-        } else {
-            1
-        };
+        let components = if self.samples == SampleType::Interleaved { 2 } else { 1 };
         // Without a trajectory its place is that of the data, and any length will do.
         let places = [traj.unwrap_or(data), data];
         references::lengths(self.path, &self.dataset, places, |index, [points, numbers]| {
@@ -162,24 +142,12 @@ impl<'a> Acquisitions<'a> {
             let most = samples.saturating_mul(u64::from(head.trajectory_dimensions));
             if traj.is_some() && u64::from(points) > most {
                 let field = format!("acquisition {index}: traj");
-                return Err(Error::field(
-                    self.path,
-                    field,
-                    format!("at most {most} numbers"),
-                    points,
-                ));
+                return Err(Error::field(self.path, field, format!("at most {most} numbers"), points));
             }
-            let most = samples
-                .saturating_mul(u64::from(head.active_channels))
-                .saturating_mul(components);
+            let most = samples.saturating_mul(u64::from(head.active_channels)).saturating_mul(components);
             if u64::from(numbers) > most {
                 let field = format!("acquisition {index}: data");
-                return Err(Error::field(
-                    self.path,
-                    field,
-                    format!("at most {most} numbers"),
-                    numbers,
-                ));
+                return Err(Error::field(self.path, field, format!("at most {most} numbers"), numbers));
             }
             Ok(())
         })
@@ -188,9 +156,7 @@ impl<'a> Acquisitions<'a> {
     /// Bytes that an acquisition takes in the file.
     pub(super) fn stored(&self, head: &Head) -> u64 {
         let samples = u64::from(head.number_of_samples);
-        let data = samples
-            .saturating_mul(u64::from(head.active_channels))
-            .saturating_mul(self.sample_bytes);
+        let data = samples.saturating_mul(u64::from(head.active_channels)).saturating_mul(self.sample_bytes);
         let points = samples
             .saturating_mul(u64::from(head.trajectory_dimensions))
             .saturating_mul(self.component_bytes);
@@ -216,11 +182,7 @@ impl<'a> Acquisitions<'a> {
         range: std::ops::Range<usize>,
         mut take: impl FnMut(usize, &[f32], &[f32]) -> Result<()>,
     ) -> Result<()> {
-        let traj = if self.trajectory {
-            self.slice::<Traj>(range.clone())?
-        } else {
-            Vec::new()
-        };
+        let traj = if self.trajectory { self.slice::<Traj>(range.clone())? } else { Vec::new() };
         let data = self.slice::<S>(range.clone())?;
         for (offset, samples) in data.iter().enumerate() {
             let points = traj.get(offset).map_or(&[][..], |t| t.traj.as_slice());
@@ -231,10 +193,7 @@ impl<'a> Acquisitions<'a> {
 
     fn slice<T: H5Type>(&self, range: std::ops::Range<usize>) -> Result<Vec<T>> {
         let what = format!("acquisitions {} to {}", range.start, range.end - 1);
-        let values = self
-            .dataset
-            .read_slice_1d::<T, _>(range)
-            .map_err(|e| reading(self.path, &what, &e))?;
+        let values = self.dataset.read_slice_1d::<T, _>(range).map_err(|e| reading(self.path, &what, &e))?;
         Ok(values.into_raw_vec_and_offset().0)
     }
 }

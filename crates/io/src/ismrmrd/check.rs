@@ -50,11 +50,7 @@ impl Checked {
         let image = Flags(head.flags).is_image();
         let fail = |what: &str, expected: String, found: u32| field(path, index, what, expected, found);
         if head.trajectory_dimensions > 3 {
-            return Err(fail(
-                "trajectory_dimensions",
-                "at most 3".into(),
-                head.trajectory_dimensions,
-            ));
+            return Err(fail("trajectory_dimensions", "at most 3".into(), head.trajectory_dimensions));
         }
         if image {
             if head.number_of_samples == 0 {
@@ -109,10 +105,8 @@ impl Checked {
         let index = self.index;
         let expected = 2 * self.samples * self.coils;
         if samples.len() != expected {
-            let expected = format!(
-                "{expected} numbers (2 × {} samples × {} coils)",
-                self.samples, self.coils
-            );
+            let expected =
+                format!("{expected} numbers (2 × {} samples × {} coils)", self.samples, self.coils);
             return Err(field(path, index, "data", expected, samples.len()));
         }
         let data: Vec<C32> = bytemuck::cast_slice(samples).to_vec();
@@ -168,10 +162,8 @@ impl Checked {
         }
         let expected = self.samples * self.dims;
         if points.len() != expected {
-            let expected = format!(
-                "{expected} numbers ({} samples × {} dimensions)",
-                self.samples, self.dims
-            );
+            let expected =
+                format!("{expected} numbers ({} samples × {} dimensions)", self.samples, self.dims);
             return Err(field(path, index, "traj", expected, points.len()));
         }
         if self.image
@@ -189,10 +181,7 @@ impl Checked {
     /// has its centre in the middle.
     fn centre(&self, header: &ScanHeader, head: &Head, trajectory: bool, repairs: &mut Repairs) -> usize {
         let stated = head.center_sample as usize;
-        let full = header
-            .encodings
-            .get(self.encoding)
-            .is_some_and(|e| e.encoded.matrix[0] == self.samples);
+        let full = header.encodings.get(self.encoding).is_some_and(|e| e.encoded.matrix[0] == self.samples);
         let unset = stated == 0 && full && !trajectory && self.samples > 1;
         if self.samples > 0 && (stated >= self.samples || unset) {
             repairs.centre += usize::from(self.image);
@@ -223,9 +212,7 @@ fn counters(path: &Path, index: usize, idx: &Index) -> Result<Counters> {
 fn orthonormal(dirs: &[[f32; 3]; 3]) -> bool {
     (0..3).all(|a| {
         (a..3).all(|b| {
-            let dot: f64 = (0..3)
-                .map(|i| f64::from(dirs[a][i]) * f64::from(dirs[b][i]))
-                .sum();
+            let dot: f64 = (0..3).map(|i| f64::from(dirs[a][i]) * f64::from(dirs[b][i])).sum();
             (dot - f64::from(u8::from(a == b))).abs() < 1e-3
         })
     })
@@ -246,31 +233,13 @@ impl Repairs {
                 notes.push(format!("{count} image acquisition{s}: {text}"));
             }
         };
-        say(
-            self.encoding,
-            "encoding_space_ref names no encoding; the only one was taken",
-        );
-        say(
-            self.centre,
-            "center_sample is not stated or outside the readout; the middle was assumed",
-        );
-        say(
-            self.discard,
-            "discard_pre and discard_post leave nothing of the readout and were ignored",
-        );
-        say(
-            self.directions,
-            "direction cosines are not orthonormal and were ignored",
-        );
-        say(
-            self.position,
-            "the position is not finite and was taken as the isocentre",
-        );
+        say(self.encoding, "encoding_space_ref names no encoding; the only one was taken");
+        say(self.centre, "center_sample is not stated or outside the readout; the middle was assumed");
+        say(self.discard, "discard_pre and discard_post leave nothing of the readout and were ignored");
+        say(self.directions, "direction cosines are not orthonormal and were ignored");
+        say(self.position, "the position is not finite and was taken as the isocentre");
         say(self.sample_time, "the dwell time is not a time and was ignored");
-        say(
-            self.no_points,
-            "trajectory_dimensions is stated and no trajectory is there",
-        );
+        say(self.no_points, "trajectory_dimensions is stated and no trajectory is there");
         let image = || acquisitions.iter().filter(|a| a.flags.is_image());
         if image().next().is_some() && image().all(|a| a.read_dir == [0.0; 3] && a.slice_dir == [0.0; 3]) {
             notes.push("no direction cosines: how the image lies in the patient is not known".into());
@@ -282,9 +251,7 @@ impl Repairs {
                 "the header states {stated} receiver channels and the acquisitions have {found}; the latter hold"
             ));
         }
-        let mut last_columns = image()
-            .filter_map(|a| a.trajectory.as_ref())
-            .filter(|t| t.ncols() == 3);
+        let mut last_columns = image().filter_map(|a| a.trajectory.as_ref()).filter(|t| t.ncols() == 3);
         if last_columns.clone().next().is_some()
             && last_columns.all(|t| t.column(2).iter().all(|k| *k == 0.0))
         {

@@ -33,42 +33,25 @@ pub(super) fn text(bytes: &[u8], notes: &mut Vec<String>) -> String {
 pub(super) fn parse(path: &Path, xml: String, notes: &mut Vec<String>) -> Result<ScanHeader> {
     let root = xml::parse(&xml).map_err(|e| Error::field(path, "xml", "a well-formed document", e))?;
     if root.name != "ismrmrdHeader" {
-        return Err(Error::field(
-            path,
-            "xml",
-            "the element ismrmrdHeader",
-            format!("<{}>", root.name),
-        ));
+        return Err(Error::field(path, "xml", "the element ismrmrdHeader", format!("<{}>", root.name)));
     }
     let encodings = root
         .all("encoding")
         .enumerate()
-        .map(|(index, node)| {
-            Reader {
-                path,
-                node,
-                place: format!("encoding[{index}]"),
-            }
-            .encoding(notes)
-        })
+        .map(|(index, node)| Reader { path, node, place: format!("encoding[{index}]") }.encoding(notes))
         .collect::<Result<Vec<_>>>()?;
     if encodings.is_empty() {
         return Err(Error::field(path, "xml: encoding", "at least one", "none"));
     }
     let owned = |path: &[&str]| root.text_at(path).map(str::to_owned);
     let system = "acquisitionSystemInformation";
-    let coils = root
-        .text_at(&[system, "receiverChannels"])
-        .and_then(|t| match whole(t) {
-            Some(n @ 1..=65535) => usize::try_from(n).ok(),
-            _ => {
-                notes.push(format!(
-                    "receiverChannels {} was ignored: not a count",
-                    one_line(t)
-                ));
-                None
-            }
-        });
+    let coils = root.text_at(&[system, "receiverChannels"]).and_then(|t| match whole(t) {
+        Some(n @ 1..=65535) => usize::try_from(n).ok(),
+        _ => {
+            notes.push(format!("receiverChannels {} was ignored: not a count", one_line(t)));
+            None
+        }
+    });
     Ok(ScanHeader {
         encodings,
         coils,
@@ -90,10 +73,7 @@ fn field_strength(root: &Node, notes: &mut Vec<String>) -> Option<f64> {
     if let Some(text) = root.text_at(&["acquisitionSystemInformation", "systemFieldStrength_T"]) {
         match text.parse::<f64>() {
             Ok(t) if plausible(t) => stated = Some(t),
-            _ => notes.push(format!(
-                "field strength {} T is not plausible and was ignored",
-                one_line(text)
-            )),
+            _ => notes.push(format!("field strength {} T is not plausible and was ignored", one_line(text))),
         }
     }
     if let Some(text) = root.text_at(&["experimentalConditions", "H1resonanceFrequency_Hz"]) {
@@ -103,10 +83,8 @@ fn field_strength(root: &Node, notes: &mut Vec<String>) -> Option<f64> {
             Ok(hz) if plausible(hz / HYDROGEN_HZ_PER_T) => {
                 stated = stated.or(Some(hz / HYDROGEN_HZ_PER_T));
             }
-            _ => notes.push(format!(
-                "hydrogen frequency {} Hz is not plausible and was ignored",
-                one_line(text)
-            )),
+            _ => notes
+                .push(format!("hydrogen frequency {} Hz is not plausible and was ignored", one_line(text))),
         }
     }
     stated
@@ -115,10 +93,7 @@ fn field_strength(root: &Node, notes: &mut Vec<String>) -> Option<f64> {
 fn user_string<'a>(root: &'a Node, name: &str) -> Option<&'a str> {
     root.child("userParameters")?
         .all("userParameterString")
-        .find(|p| {
-            p.child("name")
-                .is_some_and(|n| n.text().eq_ignore_ascii_case(name))
-        })
+        .find(|p| p.child("name").is_some_and(|n| n.text().eq_ignore_ascii_case(name)))
         .and_then(|p| p.text_at(&["value"]))
 }
 
@@ -135,10 +110,7 @@ fn trajectory_units(root: &Node, notes: &mut Vec<String>) -> Option<TrajectoryUn
         _ => None,
     };
     if found.is_none() {
-        notes.push(format!(
-            "trajectory_units {} is not known and was ignored",
-            one_line(text)
-        ));
+        notes.push(format!("trajectory_units {} is not known and was ignored", one_line(text)));
     }
     found
 }
@@ -171,10 +143,7 @@ impl Reader<'_> {
         let recon = match self.node.child("reconSpace") {
             Some(space) => self.space(space, "reconSpace", notes)?,
             None => {
-                notes.push(format!(
-                    "{} has no reconSpace; the encoded space was taken",
-                    self.place
-                ));
+                notes.push(format!("{} has no reconSpace; the encoded space was taken", self.place));
                 encoded
             }
         };
@@ -182,10 +151,7 @@ impl Reader<'_> {
             let node = self.node.at(&["encodingLimits", name])?;
             let found = limits(node);
             if found.is_none() {
-                notes.push(format!(
-                    "{} limits of {name} make no range and were ignored",
-                    self.place
-                ));
+                notes.push(format!("{} limits of {name} make no range and were ignored", self.place));
             }
             found
         };
@@ -275,10 +241,7 @@ impl Reader<'_> {
     fn acceleration(&self, notes: &mut Vec<String>) -> Option<[usize; 2]> {
         let factors = self.node.at(&["parallelImaging", "accelerationFactor"])?;
         let mut out = [1usize; 2];
-        for (n, name) in out
-            .iter_mut()
-            .zip(["kspace_encoding_step_1", "kspace_encoding_step_2"])
-        {
+        for (n, name) in out.iter_mut().zip(["kspace_encoding_step_1", "kspace_encoding_step_2"]) {
             if let Some(text) = factors.text_at(&[name]) {
                 match whole(text) {
                     Some(factor @ 1..=65535) => *n = usize::try_from(factor).unwrap_or(1),
@@ -300,9 +263,7 @@ impl Reader<'_> {
 /// A counter's range; a centre that is not stated is the middle. None when it is no range.
 fn limits(node: &Node) -> Option<Limits> {
     let number = |name| match node.text_at(&[name]) {
-        Some(text) => whole(text)
-            .filter(|n| *n <= 65535)
-            .and_then(|n| usize::try_from(n).ok()),
+        Some(text) => whole(text).filter(|n| *n <= 65535).and_then(|n| usize::try_from(n).ok()),
         None => Some(0),
     };
     let (minimum, maximum) = (number("minimum")?, number("maximum")?);
@@ -313,11 +274,7 @@ fn limits(node: &Node) -> Option<Limits> {
         Some(_) => number("center")?,
         None => (minimum + maximum).div_ceil(2),
     };
-    Some(Limits {
-        minimum,
-        maximum,
-        centre,
-    })
+    Some(Limits { minimum, maximum, centre })
 }
 
 #[cfg(test)]
@@ -365,12 +322,7 @@ mod tests {
             "<x>1e300</x>",
         ] {
             let error = with(x).unwrap_err();
-            assert!(
-                error
-                    .to_string()
-                    .contains("encoding[0]/encodedSpace/matrixSize/x"),
-                "{error}"
-            );
+            assert!(error.to_string().contains("encoding[0]/encodedSpace/matrixSize/x"), "{error}");
         }
         let huge = SPACE.replace(['8', '6'], "65535").replace("<z>1", "<z>60000");
         let (huge, _) = read(&format!(
@@ -394,10 +346,7 @@ mod tests {
             SPACE.replace("<x>80</x>", "<x>NaN</x>")
         ));
         let header = header.unwrap();
-        assert_eq!(
-            (header.field_strength_t, header.coils, header.trajectory_units),
-            (None, None, None)
-        );
+        assert_eq!((header.field_strength_t, header.coils, header.trajectory_units), (None, None, None));
         assert_eq!(header.encodings[0].trajectory, TrajectoryKind::Other);
         assert_eq!(header.encodings[0].slice, None);
         assert_eq!(header.encodings[0].recon.fov_mm, [8.0, 60.0, 5.0]);

@@ -46,10 +46,7 @@ fn generate(path: &Path, scan: &Scan) -> Result<String> {
     system(&mut out, scan);
     out.open("experimentalConditions");
     let hertz = header.field_strength_t.unwrap_or(0.0) * HYDROGEN_HZ_PER_T;
-    out.leaf(
-        "H1resonanceFrequency_Hz",
-        format!("{:.0}", hertz.clamp(0.0, 1e15)),
-    );
+    out.leaf("H1resonanceFrequency_Hz", format!("{:.0}", hertz.clamp(0.0, 1e15)));
     out.close("experimentalConditions");
     for (index, encoding) in header.encodings.iter().enumerate() {
         self::encoding(&mut out, path, index, encoding)?;
@@ -102,10 +99,7 @@ fn user_parameters(out: &mut Xml, header: &ScanHeader, protocol: Option<&str>) {
 
 fn encoding(out: &mut Xml, path: &Path, index: usize, encoding: &Encoding) -> Result<()> {
     out.open("encoding");
-    for (name, space) in [
-        ("encodedSpace", &encoding.encoded),
-        ("reconSpace", &encoding.recon),
-    ] {
+    for (name, space) in [("encodedSpace", &encoding.encoded), ("reconSpace", &encoding.recon)] {
         self::space(out, path, &format!("encoding[{index}]/{name}"), space)?;
     }
     out.open("encodingLimits");
@@ -116,13 +110,7 @@ fn encoding(out: &mut Xml, path: &Path, index: usize, encoding: &Encoding) -> Re
         ("repetition", &encoding.repetition),
     ] {
         if let Some(limits) = limits {
-            self::limits(
-                out,
-                path,
-                &format!("encoding[{index}]/encodingLimits/{name}"),
-                name,
-                limits,
-            )?;
+            self::limits(out, path, &format!("encoding[{index}]/encodingLimits/{name}"), name, limits)?;
         }
     }
     out.close("encodingLimits");
@@ -179,12 +167,7 @@ fn space(out: &mut Xml, path: &Path, place: &str, space: &EncodedSpace) -> Resul
 
 fn limits(out: &mut Xml, path: &Path, place: &str, name: &str, limits: &Limits) -> Result<()> {
     if limits.maximum.max(limits.centre) > 65535 || limits.minimum > limits.maximum {
-        return Err(Error::field(
-            path,
-            place,
-            "a range within 0 to 65535",
-            format!("{limits:?}"),
-        ));
+        return Err(Error::field(path, place, "a range within 0 to 65535", format!("{limits:?}")));
     }
     out.open(name);
     out.leaf("minimum", limits.minimum);
@@ -249,8 +232,7 @@ impl Xml {
             .filter(|c| !c.is_control() && !matches!(c, '\u{fffe}' | '\u{ffff}'))
             .collect();
         self.indent();
-        self.text
-            .push_str(&format!("<{name}>{}</{name}>\n", escape(value.as_str())));
+        self.text.push_str(&format!("<{name}>{}</{name}>\n", escape(value.as_str())));
     }
 
     fn indent(&mut self) {

@@ -94,11 +94,7 @@ fn aligned(bytes: u64) -> u64 {
 }
 
 fn number(bytes: &[u8], width: u64) -> u64 {
-    bytes
-        .iter()
-        .take(width as usize)
-        .rev()
-        .fold(0, |value, byte| value << 8 | u64::from(*byte))
+    bytes.iter().take(width as usize).rev().fold(0, |value, byte| value << 8 | u64::from(*byte))
 }
 
 /// A few bytes at a place, none when the file ends before.

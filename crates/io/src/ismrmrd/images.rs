@@ -92,10 +92,7 @@ pub fn write_images(path: impl AsRef<Path>, image: &Image, options: &ImageOption
             .map_err(fail)?;
         match options.kind {
             ImageKind::Magnitude => write_values(&series, image, |z| z.norm()),
-            ImageKind::Complex => write_values(&series, image, |z| RealImag {
-                real: z.re,
-                imag: z.im,
-            }),
+            ImageKind::Complex => write_values(&series, image, |z| RealImag { real: z.re, imag: z.im }),
         }
         .map_err(fail)?;
         drop((series, parent));
@@ -121,11 +118,7 @@ fn write_values<T: H5Type>(
     let planes = (0..repetitions).flat_map(|r| (0..nz).map(move |z| (r, z)));
     for (repetition, z) in planes {
         let values = image.data();
-        let volume = if values.ndim() == 4 {
-            values.index_axis(Axis(0), repetition)
-        } else {
-            values.view()
-        };
+        let volume = if values.ndim() == 4 { values.index_axis(Axis(0), repetition) } else { values.view() };
         let plane: Vec<T> = volume.index_axis(Axis(0), z).iter().map(&convert).collect();
         let plane = ndarray::Array2::from_shape_vec((ny, nx), plane)?;
         data.write_slice(&plane, (repetition, 0, z, .., ..))?;

@@ -47,12 +47,7 @@ pub(super) fn open(path: &Path) -> Result<hdf5::File> {
     }
     if let Some(at) = heap::endless(&mut file, offset).map_err(read)? {
         let field = format!("HDF5 global heap at byte {at}");
-        return Err(Error::field(
-            path,
-            field,
-            "blocks of some length",
-            "a block of 0 bytes",
-        ));
+        return Err(Error::field(path, field, "blocks of some length", "a block of 0 bytes"));
     }
     drop(file);
     hdf5::File::open(path).map_err(|e| reading(path, "opening the HDF5 file", &e))
@@ -90,10 +85,7 @@ fn describe(bytes: &[u8]) -> &'static str {
         && bytes.get(4..8).is_some_and(|n| n[0] > 0 && n[1..] == [0; 3])
     {
         "a file like Siemens raw data (twix)"
-    } else if bytes
-        .iter()
-        .all(|b| b.is_ascii() && (!b.is_ascii_control() || b.is_ascii_whitespace()))
-    {
+    } else if bytes.iter().all(|b| b.is_ascii() && (!b.is_ascii_control() || b.is_ascii_whitespace())) {
         "a text file"
     } else {
         "a file of another kind"
@@ -104,18 +96,10 @@ fn describe(bytes: &[u8]) -> &'static str {
 pub(super) fn find_group(file: &hdf5::File, path: &Path, wanted: Option<&str>) -> Result<(String, Group)> {
     let found = search(file);
     let listed = |names: &[String]| {
-        if names.is_empty() {
-            "none".to_owned()
-        } else {
-            names.join(", ")
-        }
+        if names.is_empty() { "none".to_owned() } else { names.join(", ") }
     };
     if let Some(name) = wanted {
-        let group = if name.trim_matches('/').is_empty() {
-            file.group("/")
-        } else {
-            file.group(name)
-        };
+        let group = if name.trim_matches('/').is_empty() { file.group("/") } else { file.group(name) };
         let group = group.map_err(|_| {
             Error::field(path, "group", format!("a group named {name}"), "no such group")
                 .with_hint(format!("scans in the file: {}", listed(&found.whole)))
@@ -130,9 +114,7 @@ pub(super) fn find_group(file: &hdf5::File, path: &Path, wanted: Option<&str>) -
     }
     match found.whole.as_slice() {
         [name] => {
-            let group = file
-                .group(name)
-                .map_err(|e| reading(path, "opening the scan's group", &e))?;
+            let group = file.group(name).map_err(|e| reading(path, "opening the scan's group", &e))?;
             Ok((name.clone(), group))
         }
         [] => Err(match found.partial.first() {
@@ -143,13 +125,10 @@ pub(super) fn find_group(file: &hdf5::File, path: &Path, wanted: Option<&str>) -
                 format!("HDF5 that holds {}", listed(&found.root)),
             ),
         }),
-        many => Err(Error::field(
-            path,
-            "group",
-            "one scan, or the name of one",
-            format!("{} scans", many.len()),
-        )
-        .with_hint(format!("name one of the groups {}", listed(many)))),
+        many => {
+            Err(Error::field(path, "group", "one scan, or the name of one", format!("{} scans", many.len()))
+                .with_hint(format!("name one of the groups {}", listed(many))))
+        }
     }
 }
 
@@ -158,12 +137,7 @@ fn absent(path: &Path, group: &str, part: &str) -> Error {
         "xml" => "the XML header",
         _ => "the acquisitions",
     };
-    Error::field(
-        path,
-        format!("{}/{part}", group.trim_end_matches('/')),
-        expected,
-        "nothing",
-    )
+    Error::field(path, format!("{}/{part}", group.trim_end_matches('/')), expected, "nothing")
 }
 
 /// Groups that could be scans.
@@ -204,9 +178,7 @@ fn search(file: &hdf5::File) -> Found {
         }
         // Names come from the file and need not be valid text.
         let names: Vec<String> = group.member_names().unwrap_or_default();
-        let names = names
-            .iter()
-            .filter_map(|n| std::str::from_utf8(n.as_bytes()).ok());
+        let names = names.iter().filter_map(|n| std::str::from_utf8(n.as_bytes()).ok());
         for member in names.take(MOST_GROUPS) {
             if depth == 0 && found.root.len() < 10 {
                 found.root.push(crate::error::one_line(member));
@@ -214,11 +186,7 @@ fn search(file: &hdf5::File) -> Found {
             if depth < DEEPEST
                 && let Ok(child) = group.group(member)
             {
-                let name = if depth == 0 {
-                    member.to_owned()
-                } else {
-                    format!("{name}/{member}")
-                };
+                let name = if depth == 0 { member.to_owned() } else { format!("{name}/{member}") };
                 queue.push_back((name, child, depth + 1));
             }
         }

@@ -66,11 +66,7 @@ pub fn read_with(path: impl AsRef<Path>, options: &ReadOptions, monitor: &Monito
     {
         let needed = raw.memory_bytes();
         let what = "raw scan".to_owned();
-        let error = rayspin_core::Error::Memory {
-            what,
-            needed,
-            available,
-        };
+        let error = rayspin_core::Error::Memory { what, needed, available };
         return Err(Error::core(path, error));
     }
     raw.read(path, monitor)
@@ -105,9 +101,7 @@ impl<'a> Raw<'a> {
         let mut notes = Vec::new();
         let xml = header_in::text(&xml_bytes(path, &scan)?, &mut notes);
         let header = header_in::parse(path, xml, &mut notes)?;
-        let dataset = scan
-            .dataset("data")
-            .map_err(|e| reading(path, "opening data", &e))?;
+        let dataset = scan.dataset("data").map_err(|e| reading(path, "opening data", &e))?;
         let acquisitions = Acquisitions::new(path, dataset)?;
         if !acquisitions.missing.is_empty() {
             notes.push(format!(
@@ -116,13 +110,7 @@ impl<'a> Raw<'a> {
             ));
         }
         let heads = acquisitions.heads()?;
-        Ok(Self {
-            group,
-            header,
-            heads,
-            acquisitions,
-            notes,
-        })
+        Ok(Self { group, header, heads, acquisitions, notes })
     }
 
     fn memory_bytes(&self) -> u64 {
@@ -137,25 +125,12 @@ impl<'a> Raw<'a> {
     }
 
     fn read(self, path: &Path, monitor: &Monitor) -> Result<Scan> {
-        let Self {
-            header,
-            heads,
-            acquisitions: file,
-            mut notes,
-            ..
-        } = self;
+        let Self { header, heads, acquisitions: file, mut notes, .. } = self;
         let mut repairs = Repairs::default();
         let mut checked = Vec::with_capacity(heads.len());
         let mut coils: Option<(usize, u32)> = None;
         for (index, head) in heads.iter().enumerate() {
-            checked.push(Checked::new(
-                path,
-                &header,
-                index,
-                head,
-                &mut coils,
-                &mut repairs,
-            )?);
+            checked.push(Checked::new(path, &header, index, head, &mut coils, &mut repairs)?);
         }
         let mut acquisitions = Vec::with_capacity(heads.len());
         let mut start = 0;
@@ -185,11 +160,7 @@ impl<'a> Raw<'a> {
             start = end;
         }
         repairs.say(&header, &acquisitions, coils.map(|(_, n)| n as usize), &mut notes);
-        Ok(Scan {
-            header,
-            acquisitions,
-            notes,
-        })
+        Ok(Scan { header, acquisitions, notes })
     }
 }
 
@@ -200,12 +171,7 @@ fn xml_bytes(path: &Path, group: &Group) -> Result<Vec<u8>> {
     let shape = dataset.get_shape().map_err(fail)?;
     // A product of hostile sizes may overflow, so it is not asked for.
     if shape.iter().any(|n| *n != 1) {
-        return Err(Error::field(
-            path,
-            "xml",
-            "one string",
-            format!("shape {shape:?}"),
-        ));
+        return Err(Error::field(path, "xml", "one string", format!("shape {shape:?}")));
     }
     let file_bytes = std::fs::metadata(dataset.filename())
         .or_else(|_| std::fs::metadata(path))
@@ -232,10 +198,7 @@ fn xml_bytes(path: &Path, group: &Group) -> Result<Vec<u8>> {
     const SMALL: usize = 1 << 16;
     const LARGE: usize = 1 << 24;
     let descriptor = dataset.dtype().and_then(|t| t.to_descriptor()).map_err(fail)?;
-    if matches!(
-        descriptor,
-        TypeDescriptor::VarLenAscii | TypeDescriptor::VarLenUnicode
-    ) {
+    if matches!(descriptor, TypeDescriptor::VarLenAscii | TypeDescriptor::VarLenUnicode) {
         variable(&dataset)?;
     }
     match descriptor {

@@ -47,15 +47,11 @@ pub(super) fn lengths<const N: usize>(
         while left > 0 {
             let now = most.min(left);
             let bytes = &mut buffer[..element * now as usize];
-            file.seek(SeekFrom::Start(address))
-                .map_err(|e| Error::read(path, e))?;
+            file.seek(SeekFrom::Start(address)).map_err(|e| Error::read(path, e))?;
             let known = fill(&mut file, bytes).map_err(|e| Error::read(path, e))?;
             for one in bytes[..known].chunks_exact(element) {
-                let stated = members.map(|at| {
-                    one[at..]
-                        .first_chunk::<4>()
-                        .map_or(0, |length| u32::from_le_bytes(*length))
-                });
+                let stated = members
+                    .map(|at| one[at..].first_chunk::<4>().map_or(0, |length| u32::from_le_bytes(*length)));
                 check(index, stated)?;
                 index += 1;
             }
@@ -75,11 +71,7 @@ fn pieces(dataset: &Dataset, element: u64, count: u64) -> hdf5::Result<Vec<Piece
     match dataset.layout() {
         Layout::Contiguous => {
             if let Some(address) = dataset.offset() {
-                out.push(Piece {
-                    first: 0,
-                    address,
-                    bytes: element.saturating_mul(count),
-                });
+                out.push(Piece { first: 0, address, bytes: element.saturating_mul(count) });
             }
         }
         Layout::Chunked => {

@@ -16,10 +16,7 @@ const PURPOSES: [(Flags, &str); 12] = [
     (Flags::DUMMY, "dummy"),
     (Flags::RT_FEEDBACK, "real-time feedback"),
     (Flags::SURFACE_COIL_CORRECTION, "surface-coil correction"),
-    (
-        Flags::PHASE_STABILISATION_REFERENCE,
-        "phase-stabilisation reference",
-    ),
+    (Flags::PHASE_STABILISATION_REFERENCE, "phase-stabilisation reference"),
     (Flags::PHASE_STABILISATION, "phase stabilisation"),
 ];
 
@@ -44,11 +41,8 @@ pub fn summarise(scan: &Scan) -> Vec<(String, String)> {
         row("patient position", position.clone());
     }
     for (index, encoding) in header.encodings.iter().enumerate() {
-        let label = if header.encodings.len() == 1 {
-            "encoding".to_owned()
-        } else {
-            format!("encoding {index}")
-        };
+        let label =
+            if header.encodings.len() == 1 { "encoding".to_owned() } else { format!("encoding {index}") };
         row(&label, encoding_text(encoding));
     }
     let all = &scan.acquisitions;
@@ -106,11 +100,7 @@ const COUNTERS: [(&str, Counter); 9] = [
 
 fn range(values: impl Iterator<Item = usize> + Clone) -> Option<String> {
     let (least, most) = (values.clone().min()?, values.max()?);
-    Some(if least == most {
-        least.to_string()
-    } else {
-        format!("{least} to {most}")
-    })
+    Some(if least == most { least.to_string() } else { format!("{least} to {most}") })
 }
 
 fn encoding_text(encoding: &Encoding) -> String {
@@ -131,11 +121,7 @@ fn encoding_text(encoding: &Encoding) -> String {
         ("repetitions", encoding.repetition),
     ];
     for (name, limits) in limits {
-        if let Some(Limits {
-            minimum,
-            maximum,
-            centre,
-        }) = limits
+        if let Some(Limits { minimum, maximum, centre }) = limits
             && maximum > minimum
         {
             text.push_str(&format!(", {name} {minimum} to {maximum} (centre {centre})"));

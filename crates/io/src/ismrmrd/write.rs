@@ -58,9 +58,7 @@ pub fn write(path: impl AsRef<Path>, scan: &Scan) -> Result<()> {
 
 /// A new file that does not hold the time of day, so that the same scan makes the same bytes.
 pub(super) fn create(path: &Path) -> hdf5::Result<hdf5::File> {
-    hdf5::File::with_options()
-        .with_fcpl(|p| p.obj_track_times(false))
-        .create(path)
+    hdf5::File::with_options().with_fcpl(|p| p.obj_track_times(false)).create(path)
 }
 
 /// A new group, without the time of day.
@@ -71,11 +69,7 @@ pub(super) fn group(parent: &Group, name: &str) -> hdf5::Result<Group> {
 /// Writes the header as the one-element variable-length string that every reader expects.
 pub(super) fn write_xml(path: &Path, group: &Group, xml: &str) -> Result<()> {
     let text = string(path, "xml", &ascii(xml))?;
-    group
-        .new_dataset_builder()
-        .with_data(&[text])
-        .create("xml")
-        .map_err(|e| writing(path, &e))?;
+    group.new_dataset_builder().with_data(&[text]).create("xml").map_err(|e| writing(path, &e))?;
     Ok(())
 }
 
@@ -90,11 +84,7 @@ fn write_data(data: &Dataset, heads: &[HeadOut], acquisitions: &[Acquisition]) -
     while start < heads.len() {
         let mut block = Vec::new();
         let mut samples = 0;
-        for (head, acquisition) in heads[start..]
-            .iter()
-            .zip(&acquisitions[start..])
-            .take(BLOCK_COUNT)
-        {
+        for (head, acquisition) in heads[start..].iter().zip(&acquisitions[start..]).take(BLOCK_COUNT) {
             samples += acquisition.data.len();
             if !block.is_empty() && samples > BLOCK_SAMPLES {
                 break;

@@ -57,25 +57,16 @@ pub(super) fn parse(xml: &str) -> Result<Node, String> {
             Event::Start(start) => {
                 nodes += 1;
                 if stack.len() >= DEEPEST || nodes > MOST_NODES {
-                    return Err(format!(
-                        "elements nested too deeply or too many in line {}",
-                        here(&reader)
-                    ));
+                    return Err(format!("elements nested too deeply or too many in line {}", here(&reader)));
                 }
-                stack.push(Node {
-                    name: start.local_name().as_ref().to_owned(),
-                    ..Node::default()
-                });
+                stack.push(Node { name: start.local_name().as_ref().to_owned(), ..Node::default() });
             }
             Event::Empty(empty) => {
                 nodes += 1;
                 if nodes > MOST_NODES {
                     return Err("too many elements".into());
                 }
-                let node = Node {
-                    name: empty.local_name().as_ref().to_owned(),
-                    ..Node::default()
-                };
+                let node = Node { name: empty.local_name().as_ref().to_owned(), ..Node::default() };
                 close(node, &mut stack, &mut root);
             }
             Event::End(_) => {
@@ -100,9 +91,9 @@ pub(super) fn parse(xml: &str) -> Result<Node, String> {
                     "amp" => Some('&'),
                     "apos" => Some('\''),
                     "quot" => Some('"'),
-                    _ => reference
-                        .resolve_char_ref()
-                        .map_err(|e| format!("{e} in line {}", here(&reader)))?,
+                    _ => {
+                        reference.resolve_char_ref().map_err(|e| format!("{e} in line {}", here(&reader)))?
+                    }
                 };
                 let c =
                     c.ok_or_else(|| format!("unknown entity &{}; in line {}", &*reference, here(&reader)))?;
@@ -154,17 +145,9 @@ mod tests {
 
     #[test]
     fn broken_documents_are_refused_with_a_sentence() {
-        for bad in [
-            "",
-            "   ",
-            "<a>",
-            "<a></b>",
-            "<a>&nothing;</a>",
-            "plain",
-            "<a><b></a>",
-            "<a",
-            "<a>&#xD800;</a>",
-        ] {
+        for bad in
+            ["", "   ", "<a>", "<a></b>", "<a>&nothing;</a>", "plain", "<a><b></a>", "<a", "<a>&#xD800;</a>"]
+        {
             assert!(parse(bad).is_err(), "{bad}");
         }
         let error = parse("<a>\n<b>\n</c>\n</a>").unwrap_err();

@@ -141,11 +141,7 @@ fn lengths_beyond_the_file_are_refused_before_memory_is_asked_for() {
     }
     // The header, five arrays of samples and one trajectory.
     assert_eq!(said.len(), 7, "{said:#?}");
-    assert!(
-        said.iter()
-            .all(|text| text.contains("at most") && text.contains("4294967295")),
-        "{said:#?}"
-    );
+    assert!(said.iter().all(|text| text.contains("at most") && text.contains("4294967295")), "{said:#?}");
 }
 
 #[test]
@@ -190,10 +186,7 @@ fn contents_that_make_no_scan_name_the_acquisition_and_the_field() {
         &|s| s.acquisitions[3].data[[1, 6]] = C32::new(0.0, f32::NAN),
         &["acquisition 3", "coil 1, sample 6", "NaN"],
     );
-    refuse(
-        &|s| s.acquisitions[0].data[[0, 0]] = C32::new(f32::INFINITY, 0.0),
-        &["acquisition 0", "inf"],
-    );
+    refuse(&|s| s.acquisitions[0].data[[0, 0]] = C32::new(f32::INFINITY, 0.0), &["acquisition 0", "inf"]);
     let spoiled = |value| {
         move |s: &mut Scan| {
             let mut points = Array2::zeros((8, 2));
@@ -201,29 +194,14 @@ fn contents_that_make_no_scan_name_the_acquisition_and_the_field() {
             s.acquisitions[4].trajectory = Some(points);
         }
     };
-    refuse(
-        &spoiled(f32::NEG_INFINITY),
-        &["acquisition 4", "sample 5, component 1", "-inf"],
-    );
+    refuse(&spoiled(f32::NEG_INFINITY), &["acquisition 4", "sample 5, component 1", "-inf"]);
     refuse(
         &|s| s.acquisitions[2].data = Array2::zeros((3, 8)),
-        &[
-            "acquisition 2",
-            "active_channels",
-            "2, as acquisition 0 has",
-            "found 3",
-        ],
+        &["acquisition 2", "active_channels", "2, as acquisition 0 has", "found 3"],
     );
+    refuse(&|s| s.acquisitions[2].data = Array2::zeros((2, 0)), &["number_of_samples"]);
     refuse(
-        &|s| s.acquisitions[2].data = Array2::zeros((2, 0)),
-        &["number_of_samples"],
-    );
-    refuse(
-        &|s| {
-            s.acquisitions
-                .iter_mut()
-                .for_each(|a| a.data = Array2::zeros((0, 8)))
-        },
+        &|s| s.acquisitions.iter_mut().for_each(|a| a.data = Array2::zeros((0, 8))),
         &["acquisition 0", "active_channels"],
     );
 }
@@ -293,11 +271,7 @@ fn lie(change: impl FnOnce(&mut Lie)) -> Result<Scan, Error> {
     let file = hdf5::File::create(&path).unwrap();
     let group = file.create_group("dataset").unwrap();
     let xml = hdf5::types::VarLenAscii::from_ascii(XML).unwrap();
-    group
-        .new_dataset_builder()
-        .with_data(&[xml])
-        .create("xml")
-        .unwrap();
+    group.new_dataset_builder().with_data(&[xml]).create("xml").unwrap();
     let mut row = Lie {
         head: Liar {
             number_of_samples: 4,
@@ -310,11 +284,7 @@ fn lie(change: impl FnOnce(&mut Lie)) -> Result<Scan, Error> {
         data: VarLenArray::from_slice(&[0.5; 8]),
     };
     change(&mut row);
-    group
-        .new_dataset_builder()
-        .with_data(&[row])
-        .create("data")
-        .unwrap();
+    group.new_dataset_builder().with_data(&[row]).create("data").unwrap();
     drop((group, file));
     read(&path)
 }
@@ -329,32 +299,14 @@ fn heads_that_lie_about_their_arrays_are_refused() {
     refuse(&|l| l.head.number_of_samples = 5, "data");
     refuse(&|l| l.head.active_channels = 2, "data: expected 16 numbers");
     refuse(&|l| l.head.number_of_samples = u32::MAX, "cut short");
-    refuse(
-        &|l| (l.head.number_of_samples, l.head.active_channels) = (u32::MAX, u32::MAX),
-        "cut short",
-    );
-    refuse(
-        &|l| (l.head.trajectory_dimensions, l.head.active_channels) = (u32::MAX, 0),
-        "cut short",
-    );
+    refuse(&|l| (l.head.number_of_samples, l.head.active_channels) = (u32::MAX, u32::MAX), "cut short");
+    refuse(&|l| (l.head.trajectory_dimensions, l.head.active_channels) = (u32::MAX, 0), "cut short");
     refuse(&|l| l.head.trajectory_dimensions = 4, "trajectory_dimensions");
     refuse(&|l| l.head.trajectory_dimensions = 0, "traj");
-    refuse(
-        &|l| l.head.trajectory_dimensions = 1,
-        "traj: expected at most 4 numbers",
-    );
-    refuse(
-        &|l| l.data = VarLenArray::from_slice(&[]),
-        "data: expected 8 numbers",
-    );
-    refuse(
-        &|l| l.data = VarLenArray::from_slice(&[0.0; 9]),
-        "data: expected at most 8 numbers",
-    );
-    refuse(
-        &|l| l.traj = VarLenArray::from_slice(&[0.0; 7]),
-        "traj: expected 8 numbers",
-    );
+    refuse(&|l| l.head.trajectory_dimensions = 1, "traj: expected at most 4 numbers");
+    refuse(&|l| l.data = VarLenArray::from_slice(&[]), "data: expected 8 numbers");
+    refuse(&|l| l.data = VarLenArray::from_slice(&[0.0; 9]), "data: expected at most 8 numbers");
+    refuse(&|l| l.traj = VarLenArray::from_slice(&[0.0; 7]), "traj: expected 8 numbers");
     refuse(&|l| l.head.idx.slice = 70_000, "idx.slice");
     let scan = lie(|l| l.traj = VarLenArray::from_slice(&[])).unwrap();
     assert!(scan.notes.iter().any(|n| n.contains("no trajectory is there")));
@@ -398,46 +350,22 @@ fn datasets_of_absurd_shape_or_type_are_refused() {
         let file = hdf5::File::create(&path).unwrap();
         let group = file.create_group("dataset").unwrap();
         let xml = hdf5::types::VarLenAscii::from_ascii(XML).unwrap();
-        group
-            .new_dataset_builder()
-            .with_data(&[xml])
-            .create("xml")
-            .unwrap();
+        group.new_dataset_builder().with_data(&[xml]).create("xml").unwrap();
         make(&group);
         drop((group, file));
         read(&path).unwrap_err().to_string()
     };
     let cases: [Case; 9] = [
-        ("at least one acquisition", &|g| {
-            drop(g.new_dataset::<Lie>().shape((0..,)).create("data").unwrap())
-        }),
+        ("at least one acquisition", &|g| drop(g.new_dataset::<Lie>().shape((0..,)).create("data").unwrap())),
         ("number of acquisitions", &|g| {
-            drop(
-                g.new_dataset::<Lie>()
-                    .chunk(8)
-                    .shape((1usize << 50..,))
-                    .create("data")
-                    .unwrap(),
-            );
+            drop(g.new_dataset::<Lie>().chunk(8).shape((1usize << 50..,)).create("data").unwrap());
         }),
-        ("one dimension", &|g| {
-            drop(g.new_dataset::<Lie>().shape((2, 2)).create("data").unwrap())
-        }),
-        ("compound", &|g| {
-            drop(g.new_dataset::<f32>().shape(3).create("data").unwrap())
-        }),
-        ("no data", &|g| {
-            drop(g.new_dataset::<NoData>().shape(1).create("data").unwrap())
-        }),
-        ("no head", &|g| {
-            drop(g.new_dataset::<NoHead>().shape(1).create("data").unwrap())
-        }),
-        ("data.traj", &|g| {
-            drop(g.new_dataset::<BadTraj>().shape(1).create("data").unwrap())
-        }),
-        ("number_of_samples", &|g| {
-            drop(g.new_dataset::<BadHead>().shape(1).create("data").unwrap())
-        }),
+        ("one dimension", &|g| drop(g.new_dataset::<Lie>().shape((2, 2)).create("data").unwrap())),
+        ("compound", &|g| drop(g.new_dataset::<f32>().shape(3).create("data").unwrap())),
+        ("no data", &|g| drop(g.new_dataset::<NoData>().shape(1).create("data").unwrap())),
+        ("no head", &|g| drop(g.new_dataset::<NoHead>().shape(1).create("data").unwrap())),
+        ("data.traj", &|g| drop(g.new_dataset::<BadTraj>().shape(1).create("data").unwrap())),
+        ("number_of_samples", &|g| drop(g.new_dataset::<BadHead>().shape(1).create("data").unwrap())),
         ("data", &|g| drop(g.create_group("data").unwrap())),
     ];
     for (name, make) in cases {

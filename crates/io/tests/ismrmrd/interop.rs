@@ -16,14 +16,8 @@ fn python(script: &str, arguments: &[&Path]) -> bool {
         println!("skipped: RAYSPIN_PYTHON is not set");
         return false;
     };
-    let script = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
-        .join("../../tests/interop")
-        .join(script);
-    let output = Command::new(python)
-        .arg(&script)
-        .args(arguments)
-        .output()
-        .unwrap();
+    let script = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/interop").join(script);
+    let output = Command::new(python).arg(&script).args(arguments).output().unwrap();
     assert!(
         output.status.success(),
         "{} failed:\n{}{}",
@@ -36,10 +30,7 @@ fn python(script: &str, arguments: &[&Path]) -> bool {
 
 /// The number that the script stores at a place (see `value` there).
 fn value(acquisition: usize, coil: usize, sample: usize) -> C32 {
-    C32::new(
-        (acquisition * 100 + coil * 10) as f32 + sample as f32 / 16.0,
-        -(sample as f32),
-    )
+    C32::new((acquisition * 100 + coil * 10) as f32 + sample as f32 / 16.0, -(sample as f32))
 }
 
 #[test]
@@ -83,10 +74,7 @@ fn files_of_ismrmrd_python_are_read() {
     }
     // Spokes with a trajectory in 1/m, written one by one with h5py in an aligned layout without `traj` padding.
     let scan = read(folder.path().join("radial.h5")).unwrap();
-    assert_eq!(
-        scan.header.trajectory_units,
-        Some(TrajectoryUnits::CyclesPerMetre)
-    );
+    assert_eq!(scan.header.trajectory_units, Some(TrajectoryUnits::CyclesPerMetre));
     assert_eq!(scan.acquisitions.len(), 5);
     for (index, a) in scan.acquisitions.iter().enumerate() {
         let points = a.trajectory.as_ref().unwrap();
@@ -106,9 +94,8 @@ fn ismrmrd_python_reads_what_is_written() {
     let mut raw = cartesian(3, 6, 8);
     for (index, a) in raw.acquisitions.iter_mut().enumerate() {
         a.data = ndarray::Array2::from_shape_fn((3, 8), |(coil, sample)| value(index, coil, sample));
-        a.trajectory = Some(ndarray::Array2::from_shape_fn((8, 2), |(s, d)| {
-            (10 * index + s) as f32 + d as f32 / 4.0
-        }));
+        a.trajectory =
+            Some(ndarray::Array2::from_shape_fn((8, 2), |(s, d)| (10 * index + s) as f32 + d as f32 / 4.0));
         a.flags = Flags::bit(22);
         a.centre_sample = 3;
         a.position = [1.0, 2.0, 3.0];
@@ -122,14 +109,9 @@ fn ismrmrd_python_reads_what_is_written() {
     for seed in 0..8 {
         write(folder.path().join(format!("random_{seed}.h5")), &scan(100 + seed)).unwrap();
     }
-    let values = Array3::from_shape_fn((2, 3, 5), |(z, y, x)| {
-        C32::new((z * 100 + y * 10 + x) as f32, 0.5)
-    });
-    let geometry = Geometry {
-        spacing_mm: [2.0, 3.0, 4.0],
-        position_mm: [5.0, 6.0, 7.0],
-        ..Geometry::default()
-    };
+    let values = Array3::from_shape_fn((2, 3, 5), |(z, y, x)| C32::new((z * 100 + y * 10 + x) as f32, 0.5));
+    let geometry =
+        Geometry { spacing_mm: [2.0, 3.0, 4.0], position_mm: [5.0, 6.0, 7.0], ..Geometry::default() };
     let image = Image::new(values.into_dyn(), geometry).unwrap();
     let options = ImageOptions {
         kind: ImageKind::Complex,
@@ -137,11 +119,6 @@ fn ismrmrd_python_reads_what_is_written() {
         ..ImageOptions::default()
     };
     write_images(folder.path().join("complex.h5"), &image, &options).unwrap();
-    write_images(
-        folder.path().join("magnitude.h5"),
-        &image,
-        &ImageOptions::default(),
-    )
-    .unwrap();
+    write_images(folder.path().join("magnitude.h5"), &image, &ImageOptions::default()).unwrap();
     python("ismrmrd_read.py", &[folder.path()]);
 }

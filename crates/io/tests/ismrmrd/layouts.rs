@@ -93,22 +93,14 @@ fn order_width_and_precision_do_not_matter() {
     let file = hdf5::File::create(&path).unwrap();
     let group = file.create_group("scan").unwrap();
     let xml: VarLenUnicode = XML.parse().unwrap();
-    group
-        .new_dataset_builder()
-        .with_data(&[xml])
-        .create("xml")
-        .unwrap();
+    group.new_dataset_builder().with_data(&[xml]).create("xml").unwrap();
     let rows: Vec<Odd> = (0..3)
         .map(|i| Odd {
             data: VarLenArray::from_slice(&(0..16).map(|k| f64::from(k + 100 * i)).collect::<Vec<_>>()),
             extra: [9; 5],
             head: OddHead {
                 position: [1.0, 2.0, 3.0],
-                idx: OddIndex {
-                    slice: 7,
-                    kspace_encode_step_1: i64::from(i),
-                    user: [1, 2, 3],
-                },
+                idx: OddIndex { slice: 7, kspace_encode_step_1: i64::from(i), user: [1, 2, 3] },
                 center_sample: 2,
                 active_channels: 2,
                 unknown: -1,
@@ -119,34 +111,18 @@ fn order_width_and_precision_do_not_matter() {
             traj: VarLenArray::from_slice(&[-2.0, -1.0, 0.0, 1.0]),
         })
         .collect();
-    group
-        .new_dataset_builder()
-        .with_data(&rows)
-        .create("data")
-        .unwrap();
+    group.new_dataset_builder().with_data(&rows).create("data").unwrap();
     drop((group, file));
     let scan = read(&path).unwrap();
     let a = &scan.acquisitions[2];
     assert_eq!(a.data.dim(), (2, 4));
     assert_eq!(a.data[[1, 3]], C32::new(214.0, 215.0));
-    assert_eq!(
-        (a.counters.slice, a.counters.step_1, a.counters.repetition),
-        (7, 2, 0)
-    );
-    assert_eq!(
-        (a.flags.0, a.centre_sample, a.position),
-        (1 << 6, 2, [1.0, 2.0, 3.0])
-    );
-    assert_eq!(
-        a.trajectory.as_ref().unwrap().column(0).to_vec(),
-        [-2.0, -1.0, 0.0, 1.0]
-    );
+    assert_eq!((a.counters.slice, a.counters.step_1, a.counters.repetition), (7, 2, 0));
+    assert_eq!((a.flags.0, a.centre_sample, a.position), (1 << 6, 2, [1.0, 2.0, 3.0]));
+    assert_eq!(a.trajectory.as_ref().unwrap().column(0).to_vec(), [-2.0, -1.0, 0.0, 1.0]);
     assert_eq!(a.read_dir, [0.0; 3]);
     let lacks = scan.notes.iter().find(|n| n.contains("heads lack")).unwrap();
-    assert!(
-        lacks.contains("encoding_space_ref") && !lacks.contains("position"),
-        "{lacks}"
-    );
+    assert!(lacks.contains("encoding_space_ref") && !lacks.contains("position"), "{lacks}");
     assert!((scan.header.field_strength_t.unwrap() - 1.4914).abs() < 1e-3);
 }
 
@@ -154,23 +130,12 @@ fn least<T: H5Type + Copy>(path: &std::path::Path, values: &[T]) {
     let file = hdf5::File::create(path).unwrap();
     let group = file.create_group("dataset").unwrap();
     let xml = FixedAscii::<1000>::from_ascii(XML).unwrap();
-    group
-        .new_dataset_builder()
-        .with_data(&[xml])
-        .create("xml")
-        .unwrap();
+    group.new_dataset_builder().with_data(&[xml]).create("xml").unwrap();
     let row = Least {
-        head: LeastHead {
-            number_of_samples: 4,
-            active_channels: 1,
-        },
+        head: LeastHead { number_of_samples: 4, active_channels: 1 },
         data: VarLenArray::from_slice(values),
     };
-    group
-        .new_dataset_builder()
-        .with_data(&[row])
-        .create("data")
-        .unwrap();
+    group.new_dataset_builder().with_data(&[row]).create("data").unwrap();
 }
 
 #[test]
@@ -178,27 +143,9 @@ fn complex_samples_are_read_whatever_their_parts_are_called() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.h5");
     let wanted: Vec<C32> = (0..4).map(|k| C32::new(k as f32, -0.5)).collect();
-    least(
-        &path,
-        &wanted
-            .iter()
-            .map(|z| RealImag {
-                real: z.re,
-                imag: z.im,
-            })
-            .collect::<Vec<_>>(),
-    );
-    assert_eq!(
-        read(&path).unwrap().acquisitions[0].data.as_slice().unwrap(),
-        wanted
-    );
-    let double: Vec<Ri> = wanted
-        .iter()
-        .map(|z| Ri {
-            r: f64::from(z.re),
-            i: f64::from(z.im),
-        })
-        .collect();
+    least(&path, &wanted.iter().map(|z| RealImag { real: z.re, imag: z.im }).collect::<Vec<_>>());
+    assert_eq!(read(&path).unwrap().acquisitions[0].data.as_slice().unwrap(), wanted);
+    let double: Vec<Ri> = wanted.iter().map(|z| Ri { r: f64::from(z.re), i: f64::from(z.im) }).collect();
     least(&path, &double);
     let scan = read(&path).unwrap();
     assert_eq!(scan.acquisitions[0].data.as_slice().unwrap(), wanted);
@@ -206,23 +153,11 @@ fn complex_samples_are_read_whatever_their_parts_are_called() {
     // A line as long as the matrix whose centre is not stated has it in the middle.
     assert_eq!(scan.acquisitions[0].centre_sample, 2);
     assert!(scan.notes.iter().any(|n| n.contains("center_sample")));
-    least(
-        &path,
-        &[Polar {
-            magnitude: 1.0,
-            phase: 0.0,
-        }; 4],
-    );
+    least(&path, &[Polar { magnitude: 1.0, phase: 0.0 }; 4]);
     let error = read(&path).unwrap_err().to_string();
-    assert!(
-        error.contains("data.data") && error.contains("magnitude, phase"),
-        "{error}"
-    );
+    assert!(error.contains("data.data") && error.contains("magnitude, phase"), "{error}");
     least(&path, &[1i16, 2, 3, 4, 5, 6, 7, -8]);
-    assert_eq!(
-        read(&path).unwrap().acquisitions[0].data[[0, 3]],
-        C32::new(7.0, -8.0)
-    );
+    assert_eq!(read(&path).unwrap().acquisitions[0].data[[0, 3]], C32::new(7.0, -8.0));
 }
 
 #[test]
@@ -239,15 +174,7 @@ fn the_header_may_be_a_string_of_any_kind() {
         read(&path)
     };
     let unicode = FixedUnicode::<70_000>::from_str(XML).unwrap();
-    assert!(
-        relabel(&|g| drop(
-            g.new_dataset_builder()
-                .with_data(&[unicode])
-                .create("xml")
-                .unwrap()
-        ))
-        .is_ok()
-    );
+    assert!(relabel(&|g| drop(g.new_dataset_builder().with_data(&[unicode]).create("xml").unwrap())).is_ok());
     let scalar: VarLenUnicode = XML.parse().unwrap();
     assert!(
         relabel(&|g| {
@@ -257,18 +184,10 @@ fn the_header_may_be_a_string_of_any_kind() {
         .is_ok()
     );
     let bad: [Case; 5] = [
-        ("one string", &|g| {
-            drop(g.new_dataset::<VarLenUnicode>().shape(0).create("xml").unwrap())
-        }),
-        ("one string", &|g| {
-            drop(g.new_dataset::<VarLenUnicode>().shape(3).create("xml").unwrap())
-        }),
-        ("string", &|g| {
-            drop(g.new_dataset::<f32>().shape(1).create("xml").unwrap())
-        }),
-        ("well-formed", &|g| {
-            drop(g.new_dataset::<VarLenUnicode>().shape(1).create("xml").unwrap())
-        }),
+        ("one string", &|g| drop(g.new_dataset::<VarLenUnicode>().shape(0).create("xml").unwrap())),
+        ("one string", &|g| drop(g.new_dataset::<VarLenUnicode>().shape(3).create("xml").unwrap())),
+        ("string", &|g| drop(g.new_dataset::<f32>().shape(1).create("xml").unwrap())),
+        ("well-formed", &|g| drop(g.new_dataset::<VarLenUnicode>().shape(1).create("xml").unwrap())),
         ("the XML header", &|g| drop(g.create_group("xml").unwrap())),
     ];
     for (text, write) in bad {
@@ -292,10 +211,7 @@ fn the_group_is_found_or_named() {
     }
     assert!(read(&path).is_ok());
     let named = |name: &str| {
-        let options = ReadOptions {
-            group: Some(name.into()),
-            memory_limit: None,
-        };
+        let options = ReadOptions { group: Some(name.into()), memory_limit: None };
         read_with(&path, &options, &Monitor::silent())
     };
     assert!(named("dataset").is_ok());

@@ -23,11 +23,7 @@ fn limits(rng: &mut impl Rng) -> Option<Limits> {
     rng.random_bool(0.6).then(|| {
         let minimum = rng.random_range(0..100);
         let maximum = minimum + rng.random_range(0..100);
-        Limits {
-            minimum,
-            maximum,
-            centre: rng.random_range(minimum..=maximum),
-        }
+        Limits { minimum, maximum, centre: rng.random_range(minimum..=maximum) }
     })
 }
 
@@ -48,9 +44,7 @@ fn encoding(rng: &mut impl Rng) -> Encoding {
         step_2: limits(rng),
         slice: limits(rng),
         repetition: limits(rng),
-        acceleration: rng
-            .random_bool(0.5)
-            .then(|| [rng.random_range(1..9), rng.random_range(1..9)]),
+        acceleration: rng.random_bool(0.5).then(|| [rng.random_range(1..9), rng.random_range(1..9)]),
     }
 }
 
@@ -76,11 +70,7 @@ pub(crate) fn readout(rng: &mut impl Rng, coils: usize, samples: usize, dims: us
             segment: counter(),
         },
         encoding: 0,
-        centre_sample: if samples > 1 {
-            rng.random_range(1..samples)
-        } else {
-            0
-        },
+        centre_sample: if samples > 1 { rng.random_range(1..samples) } else { 0 },
         discard_pre: samples / 5,
         discard_post: samples / 7,
         sample_time_us: dwell,
@@ -108,12 +98,7 @@ pub(crate) fn scan(seed: u64) -> Scan {
         let mut acquisition = readout(rng, coils, samples, dims);
         acquisition.encoding = rng.random_range(0..encodings.len());
         acquisition.flags = if image {
-            [
-                Flags::default(),
-                Flags::REVERSE,
-                Flags::FIRST_IN_SLICE,
-                Flags::bit(64),
-            ][rng.random_range(0..4)]
+            [Flags::default(), Flags::REVERSE, Flags::FIRST_IN_SLICE, Flags::bit(64)][rng.random_range(0..4)]
         } else {
             [Flags::NOISE, Flags::CALIBRATION, Flags::PHASE_CORRECTION][rng.random_range(0..3)]
         };
@@ -121,10 +106,7 @@ pub(crate) fn scan(seed: u64) -> Scan {
     }
     let units = TrajectoryUnits::ALL[rng.random_range(0..5)].0;
     let names = ["Siemens <&> \"Söhne\"", "日本", "a  b", "x'y", "]]>"];
-    let mut name = || {
-        rng.random_bool(0.7)
-            .then(|| names[rng.random_range(0..names.len())].to_owned())
-    };
+    let mut name = || rng.random_bool(0.7).then(|| names[rng.random_range(0..names.len())].to_owned());
     let (vendor, model, protocol) = (name(), name(), name());
     Scan {
         header: ScanHeader {
@@ -145,18 +127,12 @@ pub(crate) fn scan(seed: u64) -> Scan {
 
 /// A small Cartesian scan: `coils` coils, `lines` lines of `samples` samples.
 pub(crate) fn cartesian(coils: usize, lines: usize, samples: usize) -> Scan {
-    let space = EncodedSpace {
-        matrix: [samples, lines, 1],
-        fov_mm: [256.0, 256.0, 5.0],
-    };
+    let space = EncodedSpace { matrix: [samples, lines, 1], fov_mm: [256.0, 256.0, 5.0] };
     let rng = &mut rng(7);
     let acquisitions = (0..lines)
         .map(|line| {
             let mut a = readout(rng, coils, samples, 0);
-            a.counters = Counters {
-                step_1: u16::try_from(line).unwrap(),
-                ..Counters::default()
-            };
+            a.counters = Counters { step_1: u16::try_from(line).unwrap(), ..Counters::default() };
             a
         })
         .collect();
@@ -164,22 +140,14 @@ pub(crate) fn cartesian(coils: usize, lines: usize, samples: usize) -> Scan {
         encoded: space,
         recon: space,
         trajectory: TrajectoryKind::Cartesian,
-        step_1: Some(Limits {
-            minimum: 0,
-            maximum: lines - 1,
-            centre: lines / 2,
-        }),
+        step_1: Some(Limits { minimum: 0, maximum: lines - 1, centre: lines / 2 }),
         step_2: None,
         slice: None,
         repetition: None,
         acceleration: None,
     };
     Scan {
-        header: ScanHeader {
-            encodings: vec![encoding],
-            coils: Some(coils),
-            ..ScanHeader::default()
-        },
+        header: ScanHeader { encodings: vec![encoding], coils: Some(coils), ..ScanHeader::default() },
         acquisitions,
         notes: Vec::new(),
     }

@@ -21,10 +21,7 @@ pub(crate) fn data(name: &str) -> Option<PathBuf> {
 }
 
 fn row(rows: &[(String, String)], label: &str) -> String {
-    rows.iter()
-        .find(|(l, _)| l == label)
-        .map(|(_, t)| t.clone())
-        .unwrap_or_default()
+    rows.iter().find(|(l, _)| l == label).map(|(_, t)| t.clone()).unwrap_or_default()
 }
 
 #[test]
@@ -34,11 +31,7 @@ fn the_radial_heart() {
     };
     let scan = read(&path).unwrap();
     assert_eq!(scan.acquisitions.len(), 25);
-    assert!(
-        scan.acquisitions
-            .iter()
-            .all(|a| a.data.dim() == (12, 256) && a.flags.is_image())
-    );
+    assert!(scan.acquisitions.iter().all(|a| a.data.dim() == (12, 256) && a.flags.is_image()));
     assert!(scan.acquisitions[0].flags.contains(Flags::FIRST_IN_SLICE));
     assert!(scan.acquisitions[24].flags.contains(Flags::LAST_IN_SLICE));
     assert_eq!(scan.acquisitions[24].counters.step_1, 24);
@@ -54,11 +47,7 @@ fn the_radial_heart() {
     assert_eq!(encoding.encoded.matrix, [256, 256, 1]);
     assert_eq!(scan.header.coils, Some(12));
     assert!((scan.header.field_strength_t.unwrap() - 2.893).abs() < 1e-3);
-    assert!(
-        scan.notes.iter().any(|n| n.contains("direction cosines")),
-        "{:?}",
-        scan.notes
-    );
+    assert!(scan.notes.iter().any(|n| n.contains("direction cosines")), "{:?}", scan.notes);
     let rows = summarise(&scan);
     assert_eq!(row(&rows, "acquisitions"), "25 (25 image)");
     assert_eq!(row(&rows, "lines"), "0 to 24 (25 values)");
@@ -83,50 +72,25 @@ fn the_simulated_spiral_with_a_header_of_garbage() {
     let image: Vec<_> = scan.acquisitions.iter().filter(|a| a.flags.is_image()).collect();
     assert_eq!(image.len(), 15);
     assert!(image.iter().all(|a| a.data.dim() == (1, 4940)));
-    assert!(
-        image
-            .iter()
-            .all(|a| a.trajectory.as_ref().unwrap().dim() == (4940, 3))
-    );
+    assert!(image.iter().all(|a| a.trajectory.as_ref().unwrap().dim() == (4940, 3)));
     assert_eq!(scan.acquisitions[0].data.dim(), (1, 1));
-    assert!(
-        scan.acquisitions[0]
-            .flags
-            .contains(Flags::SURFACE_COIL_CORRECTION)
-    );
+    assert!(scan.acquisitions[0].flags.contains(Flags::SURFACE_COIL_CORRECTION));
     assert_eq!(scan.header.field_strength_t, None);
     assert_eq!(scan.header.vendor.as_deref(), Some("JEMRIS"));
-    for said in [
-        "field strength 0.0",
-        "140713325569856",
-        "direction cosines",
-        "planar",
-    ] {
-        assert!(
-            scan.notes.iter().any(|n| n.contains(said)),
-            "{said}: {:?}",
-            scan.notes
-        );
+    for said in ["field strength 0.0", "140713325569856", "direction cosines", "planar"] {
+        assert!(scan.notes.iter().any(|n| n.contains(said)), "{said}: {:?}", scan.notes);
     }
     let rows = summarise(&scan);
-    assert_eq!(
-        row(&rows, "acquisitions"),
-        "16 (15 image, 1 surface-coil correction)"
-    );
-    assert!(
-        row(&rows, "trajectory").contains("cycles/fov by its range"),
-        "{rows:?}"
-    );
+    assert_eq!(row(&rows, "acquisitions"), "16 (15 image, 1 surface-coil correction)");
+    assert!(row(&rows, "trajectory").contains("cycles/fov by its range"), "{rows:?}");
     assert!(contents(&path, Some("dataset")).unwrap().memory_bytes > 15 * 4940 * 20);
 }
 
 #[test]
 fn other_formats_are_named() {
-    for (name, what) in [
-        ("gre_2ch_ve11.dat", "twix"),
-        ("brain_cartesian_8ch.hdr", "text"),
-        ("../ct/tooth.h5", "exchange"),
-    ] {
+    for (name, what) in
+        [("gre_2ch_ve11.dat", "twix"), ("brain_cartesian_8ch.hdr", "text"), ("../ct/tooth.h5", "exchange")]
+    {
         let Some(path) = data(name) else { return };
         let error = read(&path).unwrap_err();
         assert!(error.to_string().contains(what), "{error}");

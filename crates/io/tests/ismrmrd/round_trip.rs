@@ -29,10 +29,7 @@ fn what_is_written_is_read_back() {
         let again = folder.path().join("again.h5");
         write(&again, &found).unwrap();
         assert_eq!(read(&again).unwrap().header, found.header);
-        assert!(
-            fs::read(&again).unwrap() == fs::read(&path).unwrap(),
-            "seed {seed}: other bytes"
-        );
+        assert!(fs::read(&again).unwrap() == fs::read(&path).unwrap(), "seed {seed}: other bytes");
     }
 }
 
@@ -66,18 +63,9 @@ fn limits_of_memory_and_patience_are_kept() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.h5");
     write(&path, &cartesian(2, 4, 8)).unwrap();
-    let options = ReadOptions {
-        memory_limit: Some(1000),
-        ..ReadOptions::default()
-    };
+    let options = ReadOptions { memory_limit: Some(1000), ..ReadOptions::default() };
     let refused = read_with(&path, &options, &Monitor::silent()).unwrap_err();
-    let Error::Core {
-        source: CoreError::Memory {
-            needed, available, ..
-        },
-        ..
-    } = &refused
-    else {
+    let Error::Core { source: CoreError::Memory { needed, available, .. }, .. } = &refused else {
         panic!("{refused}");
     };
     assert!(*needed > 1000 && *available == 1000);
@@ -85,13 +73,7 @@ fn limits_of_memory_and_patience_are_kept() {
     let stop = std::sync::atomic::AtomicBool::new(true);
     let monitor = Monitor::new(&rayspin_core::Silent, Some(&stop));
     let stopped = read_with(&path, &ReadOptions::default(), &monitor).unwrap_err();
-    assert!(matches!(
-        stopped,
-        Error::Core {
-            source: CoreError::Interrupted,
-            ..
-        }
-    ));
+    assert!(matches!(stopped, Error::Core { source: CoreError::Interrupted, .. }));
 }
 
 #[test]
@@ -108,26 +90,11 @@ fn scans_that_the_format_cannot_hold_are_refused_before_a_file_appears() {
     refuse(&|s| s.acquisitions.clear(), "acquisitions");
     refuse(&|s| s.header.encodings.clear(), "encoding");
     refuse(&|s| s.acquisitions[1].encoding = 1, "acquisition 1: encoding");
-    refuse(
-        &|s| s.acquisitions[3].data = Array2::zeros((2, 65536)),
-        "acquisition 3: samples",
-    );
-    refuse(
-        &|s| s.acquisitions[0].trajectory = Some(Array2::zeros((7, 2))),
-        "trajectory",
-    );
-    refuse(
-        &|s| s.acquisitions[0].trajectory = Some(Array2::zeros((8, 4))),
-        "trajectory",
-    );
-    refuse(
-        &|s| s.header.encodings[0].recon.matrix[2] = 0,
-        "encoding[0]/reconSpace/matrixSize",
-    );
-    refuse(
-        &|s| s.header.encodings[0].encoded.fov_mm[1] = f64::NAN,
-        "fieldOfView_mm",
-    );
+    refuse(&|s| s.acquisitions[3].data = Array2::zeros((2, 65536)), "acquisition 3: samples");
+    refuse(&|s| s.acquisitions[0].trajectory = Some(Array2::zeros((7, 2))), "trajectory");
+    refuse(&|s| s.acquisitions[0].trajectory = Some(Array2::zeros((8, 4))), "trajectory");
+    refuse(&|s| s.header.encodings[0].recon.matrix[2] = 0, "encoding[0]/reconSpace/matrixSize");
+    refuse(&|s| s.header.encodings[0].encoded.fov_mm[1] = f64::NAN, "fieldOfView_mm");
     let nowhere = write(folder.path().join("no/a.h5"), &cartesian(1, 1, 1)).unwrap_err();
     assert_eq!(nowhere.kind(), ErrorKind::Input);
 }
@@ -139,11 +106,8 @@ fn images_are_laid_out_as_the_standard_has_them() {
     let values = Array4::from_shape_fn((3, 2, 5, 7), |(r, z, y, x)| {
         C32::new((r * 100 + z * 10 + y) as f32, -(x as f32))
     });
-    let geometry = Geometry {
-        spacing_mm: [2.0, 3.0, 4.0],
-        position_mm: [5.0, 6.0, 7.0],
-        ..Geometry::default()
-    };
+    let geometry =
+        Geometry { spacing_mm: [2.0, 3.0, 4.0], position_mm: [5.0, 6.0, 7.0], ..Geometry::default() };
     let image = Image::new(values.clone().into_dyn(), geometry).unwrap();
     let options = ImageOptions {
         kind: ImageKind::Complex,
@@ -162,12 +126,7 @@ fn images_are_laid_out_as_the_standard_has_them() {
         imag: f32,
     }
     let found: Vec<Pair> = data.read_raw().unwrap();
-    assert!(
-        found
-            .iter()
-            .zip(&values)
-            .all(|(a, b)| a.real == b.re && a.imag == b.im)
-    );
+    assert!(found.iter().zip(&values).all(|(a, b)| a.real == b.re && a.imag == b.im));
     let header = file.dataset("dataset/image_0/header").unwrap();
     assert_eq!(header.dtype().unwrap().size(), 198);
     #[derive(hdf5::H5Type, Clone, Copy)]

@@ -46,10 +46,7 @@ pub static VARIANTS: &[Variant<Problem, Launch>] = &[
         backend: BackendKind::Cpu,
         summary: "32 columns transposed at a time, every axis one pass over memory, all cores",
         launch: |cpu, fft, data, direction| {
-            let strategy = Strategy {
-                lanes: false,
-                local: false,
-            };
+            let strategy = Strategy { lanes: false, local: false };
             fft.process_by(cpu, data, &Options::new(direction), strategy)
         },
         refuses: runs_all,
@@ -62,10 +59,7 @@ pub static VARIANTS: &[Variant<Problem, Launch>] = &[
         backend: BackendKind::Cpu,
         summary: "columns, and trailing axes that fit a core's cache in one pass over memory",
         launch: |cpu, fft, data, direction| {
-            let strategy = Strategy {
-                lanes: false,
-                local: true,
-            };
+            let strategy = Strategy { lanes: false, local: true };
             fft.process_by(cpu, data, &Options::new(direction), strategy)
         },
         refuses: runs_all,
@@ -91,10 +85,7 @@ const TOLERANCE: f64 = 1e-6;
 fn work(problem: &Problem) -> Work {
     let n = problem.shape.iter().product::<usize>() as f64;
     let batch = problem.batch as f64;
-    Work {
-        bytes: batch * n * 2.0 * size_of::<C32>() as f64,
-        flops: batch * 5.0 * n * n.max(2.0).log2(),
-    }
+    Work { bytes: batch * n * 2.0 * size_of::<C32>() as f64, flops: batch * 5.0 * n * n.max(2.0).log2() }
 }
 
 /// How a transform is scaled.
@@ -127,11 +118,7 @@ impl<R: Real> Fft<R> {
             Norm::None => R::one(),
             Norm::Unitary => <R as Real>::from_f64(1.0 / (engine.len() as f64).sqrt()),
         };
-        Ok(Self {
-            device: device.clone(),
-            engine,
-            scale,
-        })
+        Ok(Self { device: device.clone(), engine, scale })
     }
 
     /// The shape of one transform.
@@ -153,11 +140,7 @@ impl<R: Real> Fft<R> {
     fn run(&self, data: &mut Array<Complex<R>>, direction: Direction) -> Result<()> {
         check_device("FFT", &self.device, data.device())?;
         check_trailing("FFT", self.shape(), data.shape())?;
-        let options = Options {
-            scale: self.scale,
-            centred: true,
-            ..Options::new(direction)
-        };
+        let options = Options { scale: self.scale, centred: true, ..Options::new(direction) };
         match self.device.backend() {
             Backend::Cpu(cpu) => self.engine.process_with(cpu, data.cpu_mut(), &options),
         }
@@ -173,11 +156,7 @@ pub(crate) fn check_trailing(what: &str, shape: &[usize], found: &[usize]) -> Re
             found: format_shape(found),
         });
     }
-    expect_shape(
-        &format!("{what}, last axes"),
-        shape,
-        &found[found.len() - shape.len()..],
-    )
+    expect_shape(&format!("{what}, last axes"), shape, &found[found.len() - shape.len()..])
 }
 
 /// Fails unless both handles are the same device.

@@ -35,17 +35,11 @@ fn random<R: Real>(len: usize, seed: u64) -> Vec<Complex<R>> {
 }
 
 fn widen<R: Real>(data: &[Complex<R>]) -> Vec<Complex64> {
-    data.iter()
-        .map(|v| Complex64::new(v.re.to_f64(), v.im.to_f64()))
-        .collect()
+    data.iter().map(|v| Complex64::new(v.re.to_f64(), v.im.to_f64())).collect()
 }
 
 fn relative_error<R: Real>(found: &[Complex<R>], expected: &[Complex64]) -> f64 {
-    let difference: f64 = widen(found)
-        .iter()
-        .zip(expected)
-        .map(|(a, b)| (a - b).norm_sqr())
-        .sum();
+    let difference: f64 = widen(found).iter().zip(expected).map(|(a, b)| (a - b).norm_sqr()).sum();
     let size: f64 = expected.iter().map(Complex64::norm_sqr).sum();
     (difference / size.max(f64::MIN_POSITIVE)).sqrt()
 }
@@ -58,9 +52,7 @@ fn cpu(device: &Device) -> &Cpu {
 
 /// Serial, parallel over chunks, and (with more threads than planes) parallel over columns.
 fn devices() -> Vec<Device> {
-    [1, 2, 5]
-        .map(|threads| Device::cpu_with_threads(threads).unwrap())
-        .into()
+    [1, 2, 5].map(|threads| Device::cpu_with_threads(threads).unwrap()).into()
 }
 
 fn transforms_match<R: Real>(tolerance: f64) {
@@ -73,10 +65,7 @@ fn transforms_match<R: Real>(tolerance: f64) {
                     let expected = reference::dft(&widen(&input), shape, direction, centred);
                     for device in devices() {
                         let mut found = input.clone();
-                        let options = Options {
-                            centred,
-                            ..Options::new(direction)
-                        };
+                        let options = Options { centred, ..Options::new(direction) };
                         let engine = FftNd::new(shape).unwrap();
                         engine.process_with(cpu(&device), &mut found, &options).unwrap();
                         let error = relative_error(&found, &expected);
@@ -104,10 +93,7 @@ fn every_variant_matches_the_formula() {
         for (case, &shape) in SHAPES.iter().enumerate() {
             let batch = 2;
             let len = shape.iter().product::<usize>();
-            let problem = Problem {
-                shape: shape.to_vec(),
-                batch,
-            };
+            let problem = Problem { shape: shape.to_vec(), batch };
             assert_eq!((variant.refuses)(&problem), None);
             assert!((variant.work)(&problem).bytes == (16 * len * batch) as f64);
             let input = random::<f32>(batch * len, 50 + case as u64);
@@ -118,11 +104,7 @@ fn every_variant_matches_the_formula() {
                     let engine = FftNd::new(shape).unwrap();
                     (variant.launch)(cpu(&device), &engine, &mut found, direction).unwrap();
                     let error = relative_error(&found, &expected);
-                    assert!(
-                        error < variant.tolerance,
-                        "{} {shape:?}: {error:.1e}",
-                        variant.name
-                    );
+                    assert!(error < variant.tolerance, "{} {shape:?}: {error:.1e}", variant.name);
                 }
             }
         }
@@ -151,11 +133,7 @@ fn pruned_transforms_read_and_write_their_regions_only() {
             Region::centred(shape, inner).unwrap(),
             Region::new(
                 shape,
-                shape
-                    .iter()
-                    .map(|&n| vec![n / 3..n / 3 + 1, n - n / 4..n.max(1)])
-                    .map(sound)
-                    .collect(),
+                shape.iter().map(|&n| vec![n / 3..n / 3 + 1, n - n / 4..n.max(1)]).map(sound).collect(),
             )
             .unwrap(),
         ];
@@ -241,10 +219,7 @@ fn large_arrays_round_trip_on_every_path() {
             expected /= (len as f64).sqrt();
             let flat = shape.iter().zip(at).fold(0, |flat, (n, k)| flat * n + k);
             let found = widen(&data.cpu()[flat..flat + 1])[0];
-            assert!(
-                (found - expected).norm() < 1e-4,
-                "{shape:?}: {found} against {expected}"
-            );
+            assert!((found - expected).norm() < 1e-4, "{shape:?}: {found} against {expected}");
             fft.inverse(&mut data).unwrap();
             assert!(relative_error(data.cpu(), &widen(&input)) < 1e-6);
         }
@@ -278,24 +253,14 @@ fn unsuitable_shapes_are_named() {
     }
     let fft = Fft::<f32>::new(&device, &[4, 6], Norm::None).unwrap();
     for shape in [&[6][..], &[6, 4], &[4, 6, 2]] {
-        let error = fft
-            .forward(&mut Array::zeros(&device, shape).unwrap())
-            .unwrap_err();
-        assert!(
-            error.to_string().contains("[4, 6]") || error.to_string().contains("[.., 4, 6]"),
-            "{error}"
-        );
+        let error = fft.forward(&mut Array::zeros(&device, shape).unwrap()).unwrap_err();
+        assert!(error.to_string().contains("[4, 6]") || error.to_string().contains("[.., 4, 6]"), "{error}");
     }
-    fft.forward(&mut Array::zeros(&device, &[0, 4, 6]).unwrap())
-        .unwrap();
+    fft.forward(&mut Array::zeros(&device, &[0, 4, 6]).unwrap()).unwrap();
     let other = Device::cpu_with_threads(1).unwrap();
     assert!(fft.forward(&mut Array::zeros(&other, &[4, 6]).unwrap()).is_err());
     let engine = FftNd::<f32>::new(&[5]).unwrap();
-    assert!(
-        engine
-            .process(cpu(&device), &mut [Complex::ZERO; 6], Direction::Forward)
-            .is_err()
-    );
+    assert!(engine.process(cpu(&device), &mut [Complex::ZERO; 6], Direction::Forward).is_err());
     let overlapping = vec![vec![0..3, 2..4]];
     assert!(Region::new(&[5], overlapping).is_err());
     assert!(Region::wrapped(&[5], &[6]).is_err());

@@ -15,9 +15,9 @@ use num_complex::Complex;
 use rayspin_core::{Error, Real, Result, Trajectory, expect_shape, format_shape};
 use rayspin_device::{Array, Backend, Cpu, Device};
 
+use crate::concrete::{other_type, same_mut, same_ref};
 use crate::fft::cpu::{Direction, FftNd, Options as FftOptions, Region};
 use cpu::{Gridding, InterpTile, SpreadTile, Weights};
-use crate::concrete::{other_type, same_mut, same_ref};
 use deconvolve::Deconvolution;
 use kernel::Kernel;
 use layout::Layout;
@@ -109,6 +109,7 @@ impl<R: Real> Nufft<R> {
     ) -> Result<Self> {
         check_matrix(trajectory, matrix)?;
         let layout = Layout::new::<R>(matrix, upsampling, &kernel)?;
+        check_memory::<R>(&layout, trajectory.samples())?;
         let shape = &layout.fine[layout.outer()..];
         let fft = FftNd::new(shape)?;
         let modes = Region::wrapped(shape, matrix)?;
@@ -136,7 +137,8 @@ impl<R: Real> Nufft<R> {
     /// Errors: shapes that do not match, arrays of another device, or no memory for the fine grid.
     pub fn forward(&self, image: &Array<Complex<R>>, samples: &mut Array<Complex<R>>) -> Result<()> {
         self.check(image, samples)?;
-        if let (Some(plan), Some(image), Some(samples)) = (same_ref(self), same_ref(image), same_mut(samples)) {
+        if let (Some(plan), Some(image), Some(samples)) = (same_ref(self), same_ref(image), same_mut(samples))
+        {
             forward_f32(plan, image, samples)
         } else if let (Some(plan), Some(image), Some(samples)) =
             (same_ref(self), same_ref(image), same_mut(samples))
@@ -165,7 +167,8 @@ impl<R: Real> Nufft<R> {
     /// Errors: as [`Nufft::forward`].
     pub fn adjoint(&self, samples: &Array<Complex<R>>, image: &mut Array<Complex<R>>) -> Result<()> {
         self.check(image, samples)?;
-        if let (Some(plan), Some(samples), Some(image)) = (same_ref(self), same_ref(samples), same_mut(image)) {
+        if let (Some(plan), Some(samples), Some(image)) = (same_ref(self), same_ref(samples), same_mut(image))
+        {
             adjoint_f32(plan, samples, image)
         } else if let (Some(plan), Some(samples), Some(image)) =
             (same_ref(self), same_ref(samples), same_mut(image))
@@ -313,6 +316,27 @@ impl<R: Real> Nufft<R> {
             halo: Array::zeros(&self.device, &[self.gridding.halo_len()])?,
         })
     }
+}
+
+/// Fails when the fine grid, the tables of its axes and the points exceed the memory there is.
+fn check_memory<R: Real>(layout: &Layout, samples: usize) -> Result<()> {
+    let Some((_, available)) = rayspin_device::cpu::memory() else {
+        return Ok(());
+    };
+    let cells: f64 = layout.fine.iter().map(|&n| n as f64).product();
+    let axes: f64 = layout.fine.iter().map(|&n| n as f64).sum();
+    let point = 12 + layout.dims * size_of::<R>();
+    let needed = cells * size_of::<Complex<R>>() as f64
+        + axes * (8 + size_of::<R>()) as f64
+        + (samples * point) as f64;
+    if needed <= available as f64 {
+        return Ok(());
+    }
+    Err(Error::Memory {
+        what: format!("NUFFT with a fine grid of {}", format_shape(&layout.fine[layout.outer()..])),
+        needed: needed as u64,
+        available,
+    })
 }
 
 fn check_matrix(trajectory: &Trajectory, matrix: &[usize]) -> Result<()> {

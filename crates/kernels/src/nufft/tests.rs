@@ -311,6 +311,8 @@ fn bad_input_is_named() {
     assert!(new(&[8, 8], f64::NAN, None).is_some());
     assert!(new(&[8, 8], 1e-3, Some(1.0)).unwrap().contains("upsampling"));
     assert!(new(&[1 << 40, 1 << 40], 1e-3, None).is_some());
+    assert!(new(&[1 << 24, 1 << 24], 1e-3, None).unwrap().contains("bytes of memory"));
+    assert!(new(&[1 << 40, 2], 1e-3, None).unwrap().contains("2^30"));
     let plan = Nufft::<f32>::new(&device, &trajectory, &[8, 8], &Options::tolerance(1e-3)).unwrap();
     let array = |shape: &[usize]| Array::<Complex<f32>>::zeros(&device, shape).unwrap();
     assert!(plan.forward(&array(&[8, 8]), &mut array(&[10])).is_ok());

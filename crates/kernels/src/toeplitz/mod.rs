@@ -47,11 +47,7 @@ impl<R: Real> Toeplitz<R> {
         check_device("Toeplitz kernel", device, q.device())?;
         let doubled: Option<Vec<usize>> = matrix.iter().map(|n| n.checked_mul(2)).collect();
         let doubled = doubled.ok_or_else(|| {
-            Error::value(
-                "Toeplitz matrix size",
-                "sizes that can be doubled",
-                format_shape(matrix),
-            )
+            Error::value("Toeplitz matrix size", "sizes that can be doubled", format_shape(matrix))
         })?;
         expect_shape("Toeplitz kernel", &doubled, q.shape())?;
         let convolution = match device.backend() {
@@ -64,11 +60,7 @@ impl<R: Real> Toeplitz<R> {
                 }
             }
         };
-        Ok(Self {
-            device: device.clone(),
-            matrix: matrix.to_vec(),
-            convolution,
-        })
+        Ok(Self { device: device.clone(), matrix: matrix.to_vec(), convolution })
     }
 
     /// y = FᴴWF x for every image of a batch; `x` and `y` are `[batch.., z, y, x]`.
@@ -81,7 +73,8 @@ impl<R: Real> Toeplitz<R> {
         self.check_devices(&[x, y])?;
         match self.device.backend() {
             Backend::Cpu(cpu) => {
-                if let (Some(to), Some(x), Some(y)) = (same_ref(&self.convolution), same_ref(x), same_mut(y)) {
+                if let (Some(to), Some(x), Some(y)) = (same_ref(&self.convolution), same_ref(x), same_mut(y))
+                {
                     apply_f32(to, cpu, x, y)
                 } else if let (Some(to), Some(x), Some(y)) =
                     (same_ref(&self.convolution), same_ref(x), same_mut(y))
@@ -151,9 +144,7 @@ impl<R: Real> Toeplitz<R> {
     }
 
     fn check_devices(&self, arrays: &[&Array<Complex<R>>]) -> Result<()> {
-        arrays
-            .iter()
-            .try_for_each(|array| check_device("Toeplitz", &self.device, array.device()))
+        arrays.iter().try_for_each(|array| check_device("Toeplitz", &self.device, array.device()))
     }
 }
 

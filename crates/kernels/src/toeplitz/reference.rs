@@ -36,11 +36,7 @@ pub fn normal(
         let phases: Vec<f64> = (0..image.len())
             .map(|j| tau * turns(trajectory.point(m), &unravel(j, matrix), matrix, |n| n / 2))
             .collect();
-        let sample: Complex64 = image
-            .iter()
-            .zip(&phases)
-            .map(|(v, p)| v * Complex64::cis(-p))
-            .sum();
+        let sample: Complex64 = image.iter().zip(&phases).map(|(v, p)| v * Complex64::cis(-p)).sum();
         for (value, phase) in out.iter_mut().zip(&phases) {
             *value += weight * sample * Complex64::cis(*phase);
         }

@@ -44,25 +44,15 @@ fn case(matrix: &[usize], seed: u64) -> Case {
     let trajectory = Trajectory::from_cycles_per_fov(points).unwrap();
     let weights: Vec<f64> = (0..samples).map(|_| rng.random_range(0.1..2.0)).collect();
     let q = reference::kernel(matrix, &trajectory, &weights);
-    Case {
-        trajectory,
-        weights,
-        q,
-        rng,
-    }
+    Case { trajectory, weights, q, rng }
 }
 
 fn random(rng: &mut ChaCha8Rng, len: usize) -> Vec<Complex64> {
-    (0..len)
-        .map(|_| Complex64::new(rng.random_range(-1.0..1.0), rng.random_range(-1.0..1.0)))
-        .collect()
+    (0..len).map(|_| Complex64::new(rng.random_range(-1.0..1.0), rng.random_range(-1.0..1.0))).collect()
 }
 
 fn narrow<R: Real>(values: &[Complex64]) -> Vec<Complex<R>> {
-    values
-        .iter()
-        .map(|v| Complex::new(<R as Real>::from_f64(v.re), <R as Real>::from_f64(v.im)))
-        .collect()
+    values.iter().map(|v| Complex::new(<R as Real>::from_f64(v.re), <R as Real>::from_f64(v.im))).collect()
 }
 
 fn array<R: Real>(device: &Device, shape: &[usize], values: &[Complex64]) -> Array<Complex<R>> {
@@ -108,10 +98,7 @@ fn matches_the_direct_sum<R: Real>(tolerance: f64) {
                 let mut y = poisoned::<R>(&device, &shape);
                 toeplitz.apply(&array(&device, &shape, &x), &mut y).unwrap();
                 let error = relative_error(y.cpu(), &expected);
-                assert!(
-                    error < tolerance,
-                    "{matrix:?} × {batch}, {threads} threads: {error:.1e}"
-                );
+                assert!(error < tolerance, "{matrix:?} × {batch}, {threads} threads: {error:.1e}");
             }
         }
     }
@@ -135,10 +122,7 @@ fn every_variant_matches_the_direct_sum() {
         for (index, &matrix) in MATRICES.iter().enumerate() {
             let mut case = case(matrix, 400 + index as u64);
             let len: usize = matrix.iter().product();
-            let problem = Problem {
-                matrix: matrix.to_vec(),
-                batch: 2,
-            };
+            let problem = Problem { matrix: matrix.to_vec(), batch: 2 };
             let x = random(&mut case.rng, 2 * len);
             let expected: Vec<_> = x
                 .chunks_exact(len)
@@ -148,11 +132,7 @@ fn every_variant_matches_the_direct_sum() {
             let apply = (variant.launch)(cpu, &problem, &narrow(&case.q)).unwrap();
             apply(cpu, &narrow(&x), &mut y).unwrap();
             let error = relative_error(&y, &expected);
-            assert!(
-                error < variant.tolerance,
-                "{} {matrix:?}: {error:.1e}",
-                variant.name
-            );
+            assert!(error < variant.tolerance, "{} {matrix:?}: {error:.1e}", variant.name);
             assert!((variant.work)(&problem).flops > 0.0);
         }
     }
@@ -165,9 +145,7 @@ fn the_unpaired_displacement_is_not_read() {
     let mut case = case(&matrix, 1);
     let x = array::<f64>(&device, &matrix, &random(&mut case.rng, 60));
     let mut expected = poisoned(&device, &matrix);
-    plan::<f64>(&device, &matrix, &case.q)
-        .apply(&x, &mut expected)
-        .unwrap();
+    plan::<f64>(&device, &matrix, &case.q).apply(&x, &mut expected).unwrap();
     for z in 0..6 {
         for y in 0..8 {
             for x in 0..10 {
@@ -178,9 +156,7 @@ fn the_unpaired_displacement_is_not_read() {
         }
     }
     let mut found = poisoned(&device, &matrix);
-    plan::<f64>(&device, &matrix, &case.q)
-        .apply(&x, &mut found)
-        .unwrap();
+    plan::<f64>(&device, &matrix, &case.q).apply(&x, &mut found).unwrap();
     assert_eq!(found.cpu(), expected.cpu());
 }
 
@@ -204,10 +180,7 @@ fn it_is_self_adjoint_and_positive_semidefinite() {
         let scale = (dot(&ta, &ta).re * dot(&b, &b).re).sqrt();
         assert!((dot(&ta, &b) - dot(&a, &tb)).norm() < 1e-12 * scale, "{matrix:?}");
         let energy = dot(&a, &ta);
-        assert!(
-            energy.re > -1e-12 * scale && energy.im.abs() < 1e-12 * scale,
-            "{matrix:?}: {energy}"
-        );
+        assert!(energy.re > -1e-12 * scale && energy.im.abs() < 1e-12 * scale, "{matrix:?}: {energy}");
     }
 }
 
@@ -230,9 +203,7 @@ fn the_sense_normal_is_the_sum_over_coils() {
         let toeplitz = plan::<f64>(&device, matrix, &case.q);
         let mut y = poisoned::<f64>(&device, matrix);
         let maps = array(&device, &[&[coils][..], matrix].concat(), &maps);
-        toeplitz
-            .apply_sense(&array(&device, matrix, &x), &maps, &mut y)
-            .unwrap();
+        toeplitz.apply_sense(&array(&device, matrix, &x), &maps, &mut y).unwrap();
         assert!(relative_error(y.cpu(), &expected) < 1e-13, "{matrix:?}");
     }
 }
@@ -242,11 +213,7 @@ fn memory_is_stated_beforehand() {
     let device = Device::cpu_with_threads(2).unwrap();
     for matrix in [&[9][..], &[12, 7], &[6, 5, 4]] {
         let toeplitz = plan::<f32>(&device, matrix, &case(matrix, 2).q);
-        assert_eq!(
-            toeplitz.bytes(),
-            Toeplitz::<f32>::bytes_needed(matrix).unwrap(),
-            "{matrix:?}"
-        );
+        assert_eq!(toeplitz.bytes(), Toeplitz::<f32>::bytes_needed(matrix).unwrap(), "{matrix:?}");
     }
     assert_eq!(Toeplitz::<f32>::bytes_needed(&[128; 3]).unwrap(), (4 + 4) << 24);
 }
@@ -272,24 +239,10 @@ fn unsuitable_kernels_are_named() {
     assert!(matches!(error, rayspin_core::Error::NotFinite { .. }));
     let toeplitz = Toeplitz::from_kernel(&device, &[4, 4], &ones).unwrap();
     let image = kernel(&[4, 4], Complex64::ONE);
-    assert!(
-        toeplitz
-            .apply(&image, &mut kernel(&[1, 4, 4], Complex64::ONE))
-            .is_err()
-    );
-    assert!(
-        toeplitz
-            .apply(&kernel(&[4], Complex64::ONE), &mut kernel(&[4], Complex64::ONE))
-            .is_err()
-    );
+    assert!(toeplitz.apply(&image, &mut kernel(&[1, 4, 4], Complex64::ONE)).is_err());
+    assert!(toeplitz.apply(&kernel(&[4], Complex64::ONE), &mut kernel(&[4], Complex64::ONE)).is_err());
     let mut y = kernel(&[4, 4], Complex64::ONE);
-    assert!(
-        toeplitz
-            .apply_sense(&image, &kernel(&[4, 4], Complex64::ONE), &mut y)
-            .is_err()
-    );
-    toeplitz
-        .apply_sense(&image, &kernel(&[0, 4, 4], Complex64::ONE), &mut y)
-        .unwrap();
+    assert!(toeplitz.apply_sense(&image, &kernel(&[4, 4], Complex64::ONE), &mut y).is_err());
+    toeplitz.apply_sense(&image, &kernel(&[0, 4, 4], Complex64::ONE), &mut y).unwrap();
     assert!(y.cpu().iter().all(|v| *v == Complex64::ZERO));
 }

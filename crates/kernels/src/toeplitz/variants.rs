@@ -50,9 +50,7 @@ pub static VARIANTS: &[Variant<Problem, Launch>] = &[
         summary: "the first axis padded, transformed, multiplied and cropped within the cache",
         launch: |cpu, problem, q| {
             let convolution = Convolution::new(cpu, &problem.matrix, q)?;
-            Ok(Box::new(move |cpu: &Cpu, x: &[C32], y: &mut [C32]| {
-                convolution.apply(cpu, x, y)
-            }))
+            Ok(Box::new(move |cpu: &Cpu, x: &[C32], y: &mut [C32]| convolution.apply(cpu, x, y)))
         },
         refuses: runs_all,
         work,
@@ -103,10 +101,7 @@ fn doubled(cpu: &Cpu, problem: &Problem, q: &[C32], pruned: bool) -> Result<Appl
     engine.process(cpu, &mut grid, Direction::Forward)?;
     let scale = 1.0 / engine.len() as f32;
     let spectrum: Vec<f32> = grid.iter().map(|value| value.re * scale).collect();
-    let inside = Region::new(
-        &shape,
-        matrix.iter().map(|&n| std::iter::once(0..n).collect()).collect(),
-    )?;
+    let inside = Region::new(&shape, matrix.iter().map(|&n| std::iter::once(0..n).collect()).collect())?;
     let images = inside.flat(0..matrix.len());
     Ok(Box::new(move |cpu, x, y| {
         let mut grid = vec![C32::new(0.0, 0.0); engine.len()];
@@ -114,22 +109,13 @@ fn doubled(cpu: &Cpu, problem: &Problem, q: &[C32], pruned: bool) -> Result<Appl
         for (x, y) in x.chunks_exact(images.len()).zip(y.chunks_exact_mut(images.len())) {
             grid.fill(C32::new(0.0, 0.0));
             images.iter().zip(x).for_each(|(&to, value)| grid[to] = *value);
-            let forward = Options {
-                nonzero: region,
-                ..Options::new(Direction::Forward)
-            };
+            let forward = Options { nonzero: region, ..Options::new(Direction::Forward) };
             engine.process_with(cpu, &mut grid, &forward)?;
             let factors = grid.iter_mut().zip(&spectrum);
             factors.for_each(|(value, factor)| *value = value.scale(*factor));
-            let inverse = Options {
-                wanted: region,
-                ..Options::new(Direction::Inverse)
-            };
+            let inverse = Options { wanted: region, ..Options::new(Direction::Inverse) };
             engine.process_with(cpu, &mut grid, &inverse)?;
-            images
-                .iter()
-                .zip(y)
-                .for_each(|(&from, value)| *value = grid[from]);
+            images.iter().zip(y).for_each(|(&from, value)| *value = grid[from]);
         }
         Ok(())
     }))

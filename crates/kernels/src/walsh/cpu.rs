@@ -45,10 +45,7 @@ fn whole_image_vector(coils: usize, voxels: usize, images: &[C32]) -> Vec<C32> {
     let sums: Vec<C32> = pairs
         .par_iter()
         .map(|&(i, j)| {
-            let (a, b) = (
-                &images[i * voxels..(i + 1) * voxels],
-                &images[j * voxels..(j + 1) * voxels],
-            );
+            let (a, b) = (&images[i * voxels..(i + 1) * voxels], &images[j * voxels..(j + 1) * voxels]);
             let sum = a.iter().zip(b).fold(rayspin_core::C64::ZERO, |sum, (a, b)| {
                 let product = a * b.conj();
                 sum + rayspin_core::C64::new(product.re.into(), product.im.into())
@@ -138,16 +135,8 @@ impl Window {
                 }
             }
             dominant(&self.covariance, coils, &mut self.vector, &mut self.next);
-            let overlap: C32 = reference
-                .iter()
-                .zip(&self.vector)
-                .map(|(r, v)| r.conj() * v)
-                .sum();
-            let phase = if overlap.norm_sqr() > 0.0 {
-                overlap.conj() / overlap.norm()
-            } else {
-                C32::ONE
-            };
+            let overlap: C32 = reference.iter().zip(&self.vector).map(|(r, v)| r.conj() * v).sum();
+            let phase = if overlap.norm_sqr() > 0.0 { overlap.conj() / overlap.norm() } else { C32::ONE };
             for (out, v) in out[x * coils..(x + 1) * coils].iter_mut().zip(&self.vector) {
                 *out = v * phase;
             }
@@ -157,13 +146,8 @@ impl Window {
 
 /// Unit dominant eigenvector of a Hermitian positive semidefinite `n` × `n` matrix, or zeros when the matrix is zero.
 fn dominant(matrix: &[C32], n: usize, vector: &mut [C32], next: &mut [C32]) {
-    let strongest = (0..n).fold(0, |best, j| {
-        if matrix[j * n + j].re > matrix[best * n + best].re {
-            j
-        } else {
-            best
-        }
-    });
+    let strongest =
+        (0..n).fold(0, |best, j| if matrix[j * n + j].re > matrix[best * n + best].re { j } else { best });
     let top = matrix[strongest * n + strongest].re;
     // Sliding sums leave rounding residue where a window holds nothing: that is no signal.
     if top <= f32::MIN_POSITIVE {
@@ -176,20 +160,12 @@ fn dominant(matrix: &[C32], n: usize, vector: &mut [C32], next: &mut [C32]) {
     normalise(vector);
     for _ in 0..MAX_ITERATIONS {
         for (i, out) in next.iter_mut().enumerate() {
-            *out = matrix[i * n..(i + 1) * n]
-                .iter()
-                .zip(vector.iter())
-                .map(|(m, v)| (m / top) * v)
-                .sum();
+            *out = matrix[i * n..(i + 1) * n].iter().zip(vector.iter()).map(|(m, v)| (m / top) * v).sum();
         }
         if !normalise(next) {
             break;
         }
-        let change: f32 = next
-            .iter()
-            .zip(vector.iter())
-            .map(|(a, b)| (a - b).norm_sqr())
-            .sum();
+        let change: f32 = next.iter().zip(vector.iter()).map(|(a, b)| (a - b).norm_sqr()).sum();
         vector.copy_from_slice(next);
         if change < CONVERGED {
             break;

@@ -78,11 +78,7 @@ pub fn maps(images: &Array<C32>, radius: usize) -> Result<Array<C32>> {
         return Err(Error::value("coil images", "at least one coil", 0));
     }
     let mut out = Array::zeros(images.device(), shape)?;
-    let problem = Problem {
-        coils,
-        shape_zyx,
-        radius,
-    };
+    let problem = Problem { coils, shape_zyx, radius };
     match images.device().backend() {
         Backend::Cpu(cpu) => cpu::rows(cpu, &problem, images.cpu(), out.cpu_mut()),
     }
@@ -98,9 +94,7 @@ mod tests {
 
     fn random(len: usize, seed: u64) -> Vec<C32> {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
-        (0..len)
-            .map(|_| C32::new(rng.random_range(-1.0..1.0), rng.random_range(-1.0..1.0)))
-            .collect()
+        (0..len).map(|_| C32::new(rng.random_range(-1.0..1.0), rng.random_range(-1.0..1.0))).collect()
     }
 
     /// Smooth coils times a positive image: a clear dominant component, as in real calibration data.
@@ -122,23 +116,14 @@ mod tests {
     fn every_variant_agrees_with_the_oracle() {
         let device = Device::cpu_with_threads(2).unwrap();
         let Backend::Cpu(cpu) = device.backend();
-        for (seed, (coils, shape)) in [
-            (1, [1, 1, 1]),
-            (3, [1, 7, 1]),
-            (4, [1, 16, 13]),
-            (2, [5, 6, 11]),
-            (8, [1, 9, 20]),
-        ]
-        .into_iter()
-        .enumerate()
+        for (seed, (coils, shape)) in
+            [(1, [1, 1, 1]), (3, [1, 7, 1]), (4, [1, 16, 13]), (2, [5, 6, 11]), (8, [1, 9, 20])]
+                .into_iter()
+                .enumerate()
         {
             let images = coil_images(coils, shape, 0.1, seed as u64);
             for radius in [0, 1, 3] {
-                let problem = Problem {
-                    coils,
-                    shape_zyx: shape,
-                    radius,
-                };
+                let problem = Problem { coils, shape_zyx: shape, radius };
                 let wanted = reference_maps(coils, shape, radius, &images);
                 for variant in VARIANTS {
                     let mut found = vec![C32::new(f32::NAN, f32::NAN); images.len()];
@@ -168,17 +153,9 @@ mod tests {
         let array = Array::from_vec(&device, &[4, 24, 24], images.clone()).unwrap();
         let found = maps(&array, 1).unwrap();
         for at in 0..24 * 24 {
-            let norm = (0..4)
-                .map(|j| images[j * 576 + at].norm_sqr())
-                .sum::<f32>()
-                .sqrt();
-            let overlap: C32 = (0..4)
-                .map(|j| found.cpu()[j * 576 + at].conj() * images[j * 576 + at])
-                .sum();
-            assert!(
-                (overlap.norm() / norm - 1.0).abs() < 0.01,
-                "voxel {at}: {overlap} of {norm}"
-            );
+            let norm = (0..4).map(|j| images[j * 576 + at].norm_sqr()).sum::<f32>().sqrt();
+            let overlap: C32 = (0..4).map(|j| found.cpu()[j * 576 + at].conj() * images[j * 576 + at]).sum();
+            assert!((overlap.norm() / norm - 1.0).abs() < 0.01, "voxel {at}: {overlap} of {norm}");
         }
     }
 

@@ -31,11 +31,7 @@ pub fn maps(coils: usize, shape: [usize; 3], radius: usize, images: &[C32]) -> V
                 }
                 let vector = dominant(&covariance, coils);
                 let overlap: C64 = reference.iter().zip(&vector).map(|(r, v)| r.conj() * v).sum();
-                let phase = if overlap.norm() > 0.0 {
-                    overlap.conj() / overlap.norm()
-                } else {
-                    C64::ONE
-                };
+                let phase = if overlap.norm() > 0.0 { overlap.conj() / overlap.norm() } else { C64::ONE };
                 for j in 0..coils {
                     out[j * voxels + (z * shape[1] + y) * shape[2] + x] = vector[j] * phase;
                 }
@@ -54,18 +50,11 @@ fn add_outer(matrix: &mut [C64], n: usize, m: impl Fn(usize) -> C64) {
 }
 
 fn dominant(matrix: &[C64], n: usize) -> Vec<C64> {
-    let strongest = (0..n).fold(0, |best, j| {
-        if matrix[j * n + j].re > matrix[best * n + best].re {
-            j
-        } else {
-            best
-        }
-    });
+    let strongest =
+        (0..n).fold(0, |best, j| if matrix[j * n + j].re > matrix[best * n + best].re { j } else { best });
     let mut v: Vec<C64> = (0..n).map(|i| matrix[i * n + strongest]).collect();
     for _ in 0..500 {
-        let next: Vec<C64> = (0..n)
-            .map(|i| (0..n).map(|j| matrix[i * n + j] * v[j]).sum())
-            .collect();
+        let next: Vec<C64> = (0..n).map(|i| (0..n).map(|j| matrix[i * n + j] * v[j]).sum()).collect();
         let norm = next.iter().map(|c: &C64| c.norm_sqr()).sum::<f64>().sqrt();
         if norm == 0.0 {
             return vec![C64::ZERO; n];

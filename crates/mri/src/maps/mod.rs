@@ -71,11 +71,7 @@ pub fn from_samples(
 ) -> Result<(Array<C32>, usize)> {
     let width = width.unwrap_or(DEFAULT_WIDTH);
     if width < MIN_WIDTH {
-        return Err(Error::value(
-            "calibration centre",
-            format!("a width of at least {MIN_WIDTH}"),
-            width,
-        ));
+        return Err(Error::value("calibration centre", format!("a width of at least {MIN_WIDTH}"), width));
     }
     let device = data.device();
     let half = width as f64 / 2.0;
@@ -97,9 +93,7 @@ pub fn from_samples(
     let window = Array::from_vec(device, &[trajectory.samples()], window)?;
     let mut weighted = Array::zeros(device, data.shape())?;
     vector::weight(&window, data, &mut weighted)?;
-    let coil_shape: Vec<usize> = std::iter::once(data.shape()[0])
-        .chain(matrix.iter().copied())
-        .collect();
+    let coil_shape: Vec<usize> = std::iter::once(data.shape()[0]).chain(matrix.iter().copied()).collect();
     let mut images = Array::zeros(device, &coil_shape)?;
     nufft.adjoint(&weighted, &mut images)?;
     Ok((walsh::maps(&images, walsh::DEFAULT_RADIUS)?, width))
@@ -107,11 +101,7 @@ pub fn from_samples(
 
 /// cos²(πt/2) for |t| < 1, else 0.
 fn hann(t: f64) -> f64 {
-    if t.abs() < 1.0 {
-        (std::f64::consts::FRAC_PI_2 * t).cos().powi(2)
-    } else {
-        0.0
-    }
+    if t.abs() < 1.0 { (std::f64::consts::FRAC_PI_2 * t).cos().powi(2) } else { 0.0 }
 }
 
 /// Width of the widest centred cube (cut at short axes) in which everything is sampled.
@@ -127,11 +117,7 @@ fn sampled_centre(sampled: &ArrayD<bool>) -> usize {
             .map(|axis| {
                 let offset = index[axis] as isize - (shape[axis] / 2) as isize;
                 // A box of width w covers offsets -w/2 ..= (w-1)/2.
-                if offset < 0 {
-                    (-offset) as usize * 2 - 1
-                } else {
-                    offset as usize * 2
-                }
+                if offset < 0 { (-offset) as usize * 2 - 1 } else { offset as usize * 2 }
             })
             .max()
             .unwrap_or(0);

@@ -78,18 +78,9 @@ fn one_image(
 ) -> Result<(ArrayD<C32>, Solve)> {
     let eigenvalue = largest(recon, normal, monitor)?;
     let steps = recon.options.iterations;
-    let (image, residuals, converged) = monitor.stage("conjugate gradients", steps, || {
-        solve(recon, normal, rhs, eigenvalue, monitor)
-    })?;
-    Ok((
-        image.into_host()?,
-        Solve {
-            label: Label::default(),
-            residuals,
-            eigenvalue,
-            converged,
-        },
-    ))
+    let (image, residuals, converged) =
+        monitor.stage("conjugate gradients", steps, || solve(recon, normal, rhs, eigenvalue, monitor))?;
+    Ok((image.into_host()?, Solve { label: Label::default(), residuals, eigenvalue, converged }))
 }
 
 /// The coils' systems share their operator and differ in the right-hand side only: one after another, in the memory of
@@ -118,12 +109,8 @@ fn coil_by_coil(
         }
         Ok::<_, Error>(())
     })?;
-    let solve = Solve {
-        label: Label::default(),
-        residuals: mean(&histories),
-        eigenvalue,
-        converged: all_converged,
-    };
+    let solve =
+        Solve { label: Label::default(), residuals: mean(&histories), eigenvalue, converged: all_converged };
     Ok((recon.combine(images, maps)?, solve))
 }
 
@@ -144,10 +131,7 @@ fn solve(
     monitor: &Monitor<'_>,
 ) -> Result<(Array<C32>, Vec<f64>, bool)> {
     let options = LeastSquaresOptions {
-        cg: CgOptions {
-            max_iterations: recon.options.iterations,
-            tolerance: recon.options.cg_tolerance,
-        },
+        cg: CgOptions { max_iterations: recon.options.iterations, tolerance: recon.options.cg_tolerance },
         power: PowerOptions::default(),
         largest_eigenvalue: Some(eigenvalue),
     };
@@ -157,11 +141,7 @@ fn solve(
         Regulariser::Differences => Some(Box::new(FiniteDifference::new(rhs.shape())?.normal_op())),
     };
     let penalties: Vec<&dyn LinearOp<f32>> = penalty.iter().map(AsRef::as_ref).collect();
-    let lambda = if penalties.is_empty() {
-        0.0
-    } else {
-        recon.options.lambda
-    };
+    let lambda = if penalties.is_empty() { 0.0 } else { recon.options.lambda };
     let observer = &mut recon.observer;
     let result = least_squares_observed(normal, rhs, lambda, &penalties, &options, monitor, &mut |step| {
         if let Some(observer) = observer {
@@ -176,9 +156,7 @@ fn solve(
 fn mean(histories: &[Vec<f64>]) -> Vec<f64> {
     let longest = histories.iter().map(Vec::len).max().unwrap_or(0);
     let at = |history: &Vec<f64>, i: usize| history.get(i).or(history.last()).copied().unwrap_or(0.0);
-    (0..longest)
-        .map(|i| histories.iter().map(|h| at(h, i)).sum::<f64>() / histories.len() as f64)
-        .collect()
+    (0..longest).map(|i| histories.iter().map(|h| at(h, i)).sum::<f64>() / histories.len() as f64).collect()
 }
 
 #[cfg(test)]

@@ -58,12 +58,7 @@ impl Reconstructor {
     /// A reconstructor with checked options.
     pub fn new(device: &Device, options: ReconOptions) -> Result<Self> {
         options.validate()?;
-        Ok(Self {
-            device: device.clone(),
-            options,
-            plans: None,
-            observer: None,
-        })
+        Ok(Self { device: device.clone(), options, plans: None, observer: None })
     }
 
     /// Calls `observer` with the image after each iteration (it is copied to the host for that, which takes time).
@@ -125,9 +120,7 @@ impl Reconstructor {
                 let (maps, width) = monitor.stage("coil sensitivities", 0, || {
                     maps::from_grid(&self.device, kspace.view(), sampled, self.options.calibration)
                 })?;
-                notes.push(format!(
-                    "coil sensitivities from the central {width} lines of k-space"
-                ));
+                notes.push(format!("coil sensitivities from the central {width} lines of k-space"));
                 Some(maps)
             }
         };
@@ -149,19 +142,13 @@ impl Reconstructor {
         let image = centre_crop(image, &frame.matrix)?;
         let maps = match maps {
             Some(maps) => {
-                let shape: Vec<usize> = std::iter::once(frame.coils())
-                    .chain(frame.matrix.iter().copied())
-                    .collect();
+                let shape: Vec<usize> =
+                    std::iter::once(frame.coils()).chain(frame.matrix.iter().copied()).collect();
                 Some(centre_crop(maps.into_host()?, &shape)?)
             }
             None => None,
         };
-        Ok(FrameImage {
-            image,
-            solve,
-            maps,
-            notes,
-        })
+        Ok(FrameImage { image, solve, maps, notes })
     }
 
     fn non_cartesian(
@@ -188,9 +175,7 @@ impl Reconstructor {
                         self.options.calibration,
                     )
                 })?;
-                notes.push(format!(
-                    "coil sensitivities from the central {width} cycles per field of view"
-                ));
+                notes.push(format!("coil sensitivities from the central {width} cycles per field of view"));
                 Some(maps)
             }
         };
@@ -199,9 +184,8 @@ impl Reconstructor {
                 let images = monitor.stage("gridding", 0, || {
                     let mut weighted = Array::zeros(&self.device, data.shape())?;
                     vector::weight(plans.density()?, data, &mut weighted)?;
-                    let shape: Vec<usize> = std::iter::once(frame.coils())
-                        .chain(frame.matrix.iter().copied())
-                        .collect();
+                    let shape: Vec<usize> =
+                        std::iter::once(frame.coils()).chain(frame.matrix.iter().copied()).collect();
                     let mut images = Array::zeros(&self.device, &shape)?;
                     plans.nufft().adjoint(&weighted, &mut images)?;
                     Ok::<_, Error>(images)
@@ -214,12 +198,7 @@ impl Reconstructor {
             }
         };
         let maps = maps.map(Array::into_host).transpose()?;
-        Ok(FrameImage {
-            image,
-            solve,
-            maps,
-            notes,
-        })
+        Ok(FrameImage { image, solve, maps, notes })
     }
 
     /// From the unitary inverse FFT to (1/N) Σ d e^{+i2πk·x}, so that image values do not depend on the matrix.
@@ -242,9 +221,7 @@ impl Reconstructor {
             }
             // One coil has a phase worth keeping.
             None if images.shape()[0] == 1 => images.reshape(&shape)?.into_host(),
-            None => Ok(sensitivity::root_sum_of_squares(&images)?
-                .into_host()?
-                .mapv(C32::from)),
+            None => Ok(sensitivity::root_sum_of_squares(&images)?.into_host()?.mapv(C32::from)),
         }
     }
 
@@ -279,8 +256,7 @@ fn centre_crop(array: ArrayD<C32>, shape: &[usize]) -> Result<ArrayD<C32>> {
     };
     let source = array.slice_each_axis(|axis| range(axis.len, shape[axis.axis.index()]));
     let from = array.shape().to_vec();
-    out.slice_each_axis_mut(|axis| range(axis.len, from[axis.axis.index()]))
-        .assign(&source);
+    out.slice_each_axis_mut(|axis| range(axis.len, from[axis.axis.index()])).assign(&source);
     Ok(out)
 }
 
@@ -299,11 +275,7 @@ mod tests {
                 let position = i as isize - (to / 2) as isize;
                 let inside =
                     position >= -((from / 2) as isize) && position < from as isize - (from / 2) as isize;
-                let wanted = if inside {
-                    C32::new(position as f32, 1.0)
-                } else {
-                    C32::ZERO
-                };
+                let wanted = if inside { C32::new(position as f32, 1.0) } else { C32::ZERO };
                 assert_eq!(out[[i, 1]], wanted, "{from} to {to} at {i}");
             }
         }

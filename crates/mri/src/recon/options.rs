@@ -103,21 +103,13 @@ impl ReconOptions {
             return Err(Error::value("tolerance", "0 <= tolerance < 1", self.cg_tolerance));
         }
         if !(1e-6..=0.1).contains(&self.nufft_tolerance) {
-            return Err(Error::value(
-                "epsilon",
-                "1e-6 to 0.1 (single precision)",
-                self.nufft_tolerance,
-            ));
+            return Err(Error::value("epsilon", "1e-6 to 0.1 (single precision)", self.nufft_tolerance));
         }
         if !(1..=100_000).contains(&self.iterations) {
             return Err(Error::value("iterations", "1 to 100000", self.iterations));
         }
         if !(1..=1000).contains(&self.density_iterations) {
-            return Err(Error::value(
-                "density iterations",
-                "1 to 1000",
-                self.density_iterations,
-            ));
+            return Err(Error::value("density iterations", "1 to 1000", self.density_iterations));
         }
         if let Some(width) = self.calibration
             && width < crate::maps::MIN_WIDTH
@@ -129,10 +121,8 @@ impl ReconOptions {
             ));
         }
         if let Some(maps) = &self.maps
-            && let Some((index, value)) = maps
-                .iter()
-                .enumerate()
-                .find(|(_, v)| !(v.re.is_finite() && v.im.is_finite()))
+            && let Some((index, value)) =
+                maps.iter().enumerate().find(|(_, v)| !(v.re.is_finite() && v.im.is_finite()))
         {
             return Err(Error::NotFinite {
                 what: "sensitivity maps".into(),

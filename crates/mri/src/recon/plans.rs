@@ -34,13 +34,8 @@ impl Plans {
         {
             return Ok(plans);
         }
-        let tolerance = nufft::Options {
-            tolerance: options.nufft_tolerance,
-            ..nufft::Options::default()
-        };
-        let nufft = monitor.stage("NUFFT plan", 0, || {
-            Nufft::new(device, trajectory, matrix, &tolerance)
-        })?;
+        let tolerance = nufft::Options { tolerance: options.nufft_tolerance, ..nufft::Options::default() };
+        let nufft = monitor.stage("NUFFT plan", 0, || Nufft::new(device, trajectory, matrix, &tolerance))?;
         let plans = Self {
             trajectory: trajectory.clone(),
             matrix: matrix.to_vec(),
@@ -63,9 +58,8 @@ impl Plans {
             let _ = plans.density.set(weights);
         }
         if options.iterates() {
-            let toeplitz = monitor.stage("Toeplitz kernel", 0, || {
-                toeplitz(device, trajectory, matrix, &tolerance)
-            })?;
+            let toeplitz =
+                monitor.stage("Toeplitz kernel", 0, || toeplitz(device, trajectory, matrix, &tolerance))?;
             let _ = plans.toeplitz.set(Arc::new(toeplitz));
         }
         Ok(plans)
@@ -93,10 +87,7 @@ impl Plans {
 }
 
 fn missing(what: &str) -> Error {
-    Error::Numerical {
-        what: what.into(),
-        detail: "not planned for this method".into(),
-    }
+    Error::Numerical { what: what.into(), detail: "not planned for this method".into() }
 }
 
 /// Q(x) = Σ_m e^{i2πk_m·x} at every displacement of the doubled grid, by one adjoint NUFFT: on a grid of 2n voxels at

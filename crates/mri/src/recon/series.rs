@@ -86,11 +86,7 @@ pub fn reconstruct_scan(
             slices,
         ));
     }
-    let geometry = if slices > 1 {
-        scan::stack(&places, &mut notes).unwrap_or(places[0])
-    } else {
-        places[0]
-    };
+    let geometry = if slices > 1 { scan::stack(&places, &mut notes).unwrap_or(places[0]) } else { places[0] };
     let views: Vec<_> = volumes.iter().map(|v| v.view()).collect();
     let stacked = ndarray::concatenate(Axis(0), &views)
         .map_err(|_| Error::value("slices", "one matrix throughout", "different matrices"))?;
@@ -102,12 +98,7 @@ pub fn reconstruct_scan(
     } else {
         stacked
     };
-    Ok(ScanImage {
-        image: Image::new(data, geometry)?,
-        solves,
-        maps,
-        notes,
-    })
+    Ok(ScanImage { image: Image::new(data, geometry)?, solves, maps, notes })
 }
 
 fn select(
@@ -133,12 +124,8 @@ fn select(
         ("contrast", wanted.contrast.into(), |l| l.contrast.into()),
         ("phase", wanted.phase.into(), |l| l.phase.into()),
         ("set", wanted.set.into(), |l| l.set.into()),
-        ("slice", wanted.slice.unwrap_or_default().into(), |l| {
-            l.slice.into()
-        }),
-        ("repetition", wanted.repetition.unwrap_or_default().into(), |l| {
-            l.repetition.into()
-        }),
+        ("slice", wanted.slice.unwrap_or_default().into(), |l| l.slice.into()),
+        ("repetition", wanted.repetition.unwrap_or_default().into(), |l| l.repetition.into()),
     ];
     for (position, (name, value, of)) in axes.iter().enumerate() {
         let mut present: Vec<usize> = all.iter().map(of).collect();
@@ -175,10 +162,7 @@ fn grid_of(labels: &[Label]) -> Result<(usize, usize)> {
     let slices = labels.iter().take_while(|l| l.repetition == first).count();
     let full = labels.len().is_multiple_of(slices)
         && labels.chunks(slices).all(|chunk| {
-            chunk
-                .iter()
-                .zip(labels)
-                .all(|(a, b)| a.slice == b.slice && a.repetition == chunk[0].repetition)
+            chunk.iter().zip(labels).all(|(a, b)| a.slice == b.slice && a.repetition == chunk[0].repetition)
         });
     if !full {
         return Err(Error::value(

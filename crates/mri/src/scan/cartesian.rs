@@ -79,11 +79,7 @@ pub(super) fn assemble(
         }
     }
     if counts.iter().all(|&c| c == 0) {
-        return Err(Error::value(
-            "acquisitions",
-            "samples that fall on the matrix",
-            "none",
-        ));
+        return Err(Error::value("acquisitions", "samples that fall on the matrix", "none"));
     }
     let flat = nz == 1 && encoding.recon.matrix[2] == 1;
     let shape = if flat { vec![ny, nx] } else { vec![nz, ny, nx] };
@@ -95,13 +91,7 @@ pub(super) fn assemble(
     };
     let sampled = ArrayD::from_shape_vec(IxDyn(&shape), counts.iter().map(|&c| c > 0).collect())
         .map_err(|e| Error::value("k-space", "a full grid", e))?;
-    Ok((
-        matrix,
-        Samples::Cartesian {
-            kspace: array(&with_coils, kspace)?,
-            sampled,
-        },
-    ))
+    Ok((matrix, Samples::Cartesian { kspace: array(&with_coils, kspace)?, sampled }))
 }
 
 /// Voxels over the encoded field of view at the reconstruction's voxel size.
@@ -131,10 +121,7 @@ fn centre(limits: Option<Limits>, n: usize, what: &str, notes: &mut Vec<String>)
         Some(limits) => limits.centre,
         None => {
             if n > 1 {
-                note(
-                    notes,
-                    format!("the header states no centre of {what}: line {} assumed", n / 2),
-                );
+                note(notes, format!("the header states no centre of {what}: line {} assumed", n / 2));
             }
             n / 2
         }
@@ -147,10 +134,7 @@ fn centre_sample(readout: &Acquisition, encoded_x: usize, notes: &mut Vec<String
     // A full readout whose centre is its first sample, or no sample at all, is an unset field.
     if stated >= samples || (stated == 0 && samples > 1 && samples >= encoded_x) {
         let assumed = samples / 2;
-        note(
-            notes,
-            format!("centre_sample is {stated} of {samples} samples: {assumed} assumed"),
-        );
+        note(notes, format!("centre_sample is {stated} of {samples} samples: {assumed} assumed"));
         return assumed;
     }
     stated

@@ -93,11 +93,7 @@ impl Frame {
         };
         let sampled = kspace.map_axis(ndarray::Axis(0), |coils| coils.iter().any(|v| *v != C32::ZERO));
         if !sampled.iter().any(|&s| s) {
-            return Err(Error::value(
-                "k-space",
-                "at least one value that is not zero",
-                "all zero",
-            ));
+            return Err(Error::value("k-space", "at least one value that is not zero", "all zero"));
         }
         Ok(Self {
             label: Label::default(),
@@ -170,10 +166,7 @@ impl Scan {
             return Err(Error::value(
                 "acquisitions",
                 "at least one that carries image data",
-                format!(
-                    "{} of noise, calibration, navigator or dummy kind",
-                    self.acquisitions.len()
-                ),
+                format!("{} of noise, calibration, navigator or dummy kind", self.acquisitions.len()),
             ));
         }
         Ok(FrameIndex { scan: self, frames })
@@ -197,10 +190,7 @@ impl FrameIndex<'_> {
         let encoding = self.scan.header.encodings.get(label.encoding).ok_or_else(|| {
             Error::value(
                 "encoding_space_ref",
-                format!(
-                    "below {} (the header's encodings)",
-                    self.scan.header.encodings.len()
-                ),
+                format!("below {} (the header's encodings)", self.scan.header.encodings.len()),
                 label.encoding,
             )
         })?;
@@ -211,10 +201,7 @@ impl FrameIndex<'_> {
         }
         check_matrix(encoding.encoded.matrix)?;
         check_matrix(encoding.recon.matrix)?;
-        let readouts: Vec<_> = readouts
-            .iter()
-            .map(|&i| (i, &self.scan.acquisitions[i]))
-            .collect();
+        let readouts: Vec<_> = readouts.iter().map(|&i| (i, &self.scan.acquisitions[i])).collect();
         let coils = readouts[0].1.data.nrows();
         for (index, readout) in &readouts {
             if readout.data.nrows() != coils || coils == 0 {
@@ -240,12 +227,7 @@ impl FrameIndex<'_> {
                 format!("{with_trajectory} of {}", readouts.len()),
             ));
         };
-        Ok(Frame {
-            label,
-            matrix,
-            geometry: place,
-            samples,
-        })
+        Ok(Frame { label, matrix, geometry: place, samples })
     }
 }
 
@@ -267,11 +249,7 @@ fn check_matrix(matrix: [usize; 3]) -> Result<()> {
 pub(super) fn check_finite<'a>(what: &str, values: impl Iterator<Item = &'a C32>) -> Result<()> {
     for (index, value) in values.enumerate() {
         if !(value.re.is_finite() && value.im.is_finite()) {
-            return Err(Error::NotFinite {
-                what: what.into(),
-                index,
-                found: value.to_string(),
-            });
+            return Err(Error::NotFinite { what: what.into(), index, found: value.to_string() });
         }
     }
     Ok(())

@@ -12,10 +12,7 @@ pub(super) fn of_readout(readout: &Acquisition, encoding: &Encoding, notes: &mut
             spacing[axis] = fov / n as f64;
         } else {
             let name = ["x", "y", "z"][axis];
-            note(
-                notes,
-                format!("the header's field of view along {name} is {fov} mm: 1 mm voxels assumed"),
-            );
+            note(notes, format!("the header's field of view along {name} is {fov} mm: 1 mm voxels assumed"));
         }
     }
     let wide = |v: [f32; 3]| v.map(f64::from);
@@ -30,11 +27,7 @@ pub(super) fn of_readout(readout: &Acquisition, encoding: &Encoding, notes: &mut
         return geometry;
     }
     let directions = [readout.read_dir, readout.phase_dir, readout.slice_dir];
-    let why = if directions.iter().flatten().all(|&v| v == 0.0) {
-        "states no"
-    } else {
-        "has no orthonormal"
-    };
+    let why = if directions.iter().flatten().all(|&v| v == 0.0) { "states no" } else { "has no orthonormal" };
     note(
         notes,
         format!(
@@ -42,20 +35,11 @@ pub(super) fn of_readout(readout: &Acquisition, encoding: &Encoding, notes: &mut
         ),
     );
     let position = wide(readout.position);
-    let default = Geometry {
-        spacing_mm: spacing,
-        ..Geometry::default()
-    };
+    let default = Geometry { spacing_mm: spacing, ..Geometry::default() };
     if position.iter().all(|p| p.is_finite()) {
-        Geometry {
-            position_mm: position,
-            ..default
-        }
+        Geometry { position_mm: position, ..default }
     } else {
-        note(
-            notes,
-            "the header's position is not finite: the isocentre assumed",
-        );
+        note(notes, "the header's position is not finite: the isocentre assumed");
         default
     }
 }
@@ -81,10 +65,7 @@ pub fn stack(slices: &[Geometry], notes: &mut Vec<String>) -> Option<Geometry> {
             }
         } else {
             let z = volume.spacing_mm[2];
-            note(
-                notes,
-                format!("slice positions are not spaced along the slice direction: {z} mm assumed"),
-            );
+            note(notes, format!("slice positions are not spaced along the slice direction: {z} mm assumed"));
         }
     }
     for axis in 0..3 {
@@ -99,26 +80,16 @@ mod tests {
     use super::*;
 
     fn at(z: f64) -> Geometry {
-        Geometry {
-            position_mm: [1.0, 2.0, z],
-            spacing_mm: [2.0, 2.0, 3.0],
-            ..Geometry::default()
-        }
+        Geometry { position_mm: [1.0, 2.0, z], spacing_mm: [2.0, 2.0, 3.0], ..Geometry::default() }
     }
 
     #[test]
     fn slices_stack_with_their_distance_and_direction() {
         let mut notes = Vec::new();
         let up = stack(&[at(0.0), at(5.0), at(10.0)], &mut notes).unwrap();
-        assert_eq!(
-            (up.spacing_mm[2], up.position_mm, up.slice_dir),
-            (5.0, [1.0, 2.0, 5.0], [0.0, 0.0, 1.0])
-        );
+        assert_eq!((up.spacing_mm[2], up.position_mm, up.slice_dir), (5.0, [1.0, 2.0, 5.0], [0.0, 0.0, 1.0]));
         let down = stack(&[at(0.0), at(-4.0)], &mut notes).unwrap();
-        assert_eq!(
-            (down.spacing_mm[2], down.slice_dir[2], down.position_mm[2]),
-            (4.0, -1.0, -4.0)
-        );
+        assert_eq!((down.spacing_mm[2], down.slice_dir[2], down.position_mm[2]), (4.0, -1.0, -4.0));
         assert!(notes.is_empty());
         let same = stack(&[at(7.0), at(7.0)], &mut notes).unwrap();
         assert_eq!((same.spacing_mm[2], notes.len()), (3.0, 1));

@@ -27,10 +27,7 @@ pub(super) fn assemble(
         Some(units) => units,
         None => {
             let found = detect_units(points.view(), &encoding.encoded.matrix[..dims], &fov)?;
-            note(
-                notes,
-                format!("trajectory units are not stated: {found} by its range"),
-            );
+            note(notes, format!("trajectory units are not stated: {found} by its range"));
             found
         }
     };
@@ -53,15 +50,10 @@ pub(super) fn assemble(
     for (_, readout) in readouts {
         let kept = kept(readout);
         let n = kept.len();
-        data.slice_mut(s![.., at..at + n])
-            .assign(&readout.data.slice(s![.., kept]));
+        data.slice_mut(s![.., at..at + n]).assign(&readout.data.slice(s![.., kept]));
         at += n;
     }
-    let matrix = if dims == 3 {
-        vec![matrix[2], matrix[1], matrix[0]]
-    } else {
-        vec![matrix[1], matrix[0]]
-    };
+    let matrix = if dims == 3 { vec![matrix[2], matrix[1], matrix[0]] } else { vec![matrix[1], matrix[0]] };
     Ok((matrix, Samples::NonCartesian { trajectory, data }))
 }
 
@@ -129,10 +121,7 @@ fn join_trajectories(
             ));
         }
         if stated == 3 {
-            note(
-                notes,
-                "the trajectory's third column is zero throughout: a two-dimensional scan",
-            );
+            note(notes, "the trajectory's third column is zero throughout: a two-dimensional scan");
         }
         2
     } else if stated < 3 && third_is_zero {
@@ -141,12 +130,7 @@ fn join_trajectories(
         3
     };
     let points = Array2::from_shape_fn((rows.len(), dims), |(i, d)| rows[i][d]);
-    Ok((
-        points,
-        Columns {
-            stated: stated.min(dims),
-        },
-    ))
+    Ok((points, Columns { stated: stated.min(dims) }))
 }
 
 fn centre(encoding: &Encoding, step: usize) -> f64 {
@@ -169,9 +153,5 @@ fn usable(fov: f64) -> bool {
 
 fn usable_fov(encoding: &Encoding, axis: usize) -> f64 {
     let fov = encoding.encoded.fov_mm[axis];
-    if usable(fov) {
-        fov
-    } else {
-        encoding.encoded.matrix[axis] as f64
-    }
+    if usable(fov) { fov } else { encoding.encoded.matrix[axis] as f64 }
 }

@@ -4,10 +4,7 @@ use rayspin_core::{C32, Error, TrajectoryUnits};
 use super::*;
 
 fn space(matrix: [usize; 3]) -> EncodedSpace {
-    EncodedSpace {
-        matrix,
-        fov_mm: matrix.map(|n| n as f64),
-    }
+    EncodedSpace { matrix, fov_mm: matrix.map(|n| n as f64) }
 }
 
 fn encoding(encoded: [usize; 3], recon: [usize; 3]) -> Encoding {
@@ -15,16 +12,8 @@ fn encoding(encoded: [usize; 3], recon: [usize; 3]) -> Encoding {
         encoded: space(encoded),
         recon: space(recon),
         trajectory: TrajectoryKind::Cartesian,
-        step_1: Some(Limits {
-            minimum: 0,
-            maximum: encoded[1] - 1,
-            centre: encoded[1] / 2,
-        }),
-        step_2: Some(Limits {
-            minimum: 0,
-            maximum: encoded[2] - 1,
-            centre: encoded[2] / 2,
-        }),
+        step_1: Some(Limits { minimum: 0, maximum: encoded[1] - 1, centre: encoded[1] / 2 }),
+        step_2: Some(Limits { minimum: 0, maximum: encoded[2] - 1, centre: encoded[2] / 2 }),
         slice: None,
         repetition: None,
         acceleration: None,
@@ -35,10 +24,7 @@ fn encoding(encoded: [usize; 3], recon: [usize; 3]) -> Encoding {
 fn readout(samples: usize, line: u16, coils: usize) -> Acquisition {
     Acquisition {
         flags: Flags::default(),
-        counters: Counters {
-            step_1: line,
-            ..Counters::default()
-        },
+        counters: Counters { step_1: line, ..Counters::default() },
         encoding: 0,
         centre_sample: samples / 2,
         discard_pre: 0,
@@ -58,10 +44,7 @@ fn readout(samples: usize, line: u16, coils: usize) -> Acquisition {
 
 fn scan(encoding: Encoding, acquisitions: Vec<Acquisition>) -> Scan {
     Scan {
-        header: ScanHeader {
-            encodings: vec![encoding],
-            ..ScanHeader::default()
-        },
+        header: ScanHeader { encodings: vec![encoding], ..ScanHeader::default() },
         acquisitions,
         notes: vec![],
     }
@@ -71,10 +54,7 @@ fn only_frame(scan: &Scan) -> rayspin_core::Result<(Frame, Vec<String>)> {
     let mut notes = Vec::new();
     let index = scan.frames()?;
     let label = index.labels().next().unwrap();
-    Ok((
-        index.assemble(label, &FrameOptions::default(), &mut notes)?,
-        notes,
-    ))
+    Ok((index.assemble(label, &FrameOptions::default(), &mut notes)?, notes))
 }
 
 fn grid(frame: &Frame) -> (&ndarray::ArrayD<C32>, &ndarray::ArrayD<bool>) {
@@ -100,11 +80,7 @@ fn lines_land_where_their_counters_say() {
 fn a_reversed_line_is_turned_round_and_averages_are_averaged() {
     let mut back = readout(4, 1, 1);
     back.flags = Flags::REVERSE;
-    let (frame, _) = only_frame(&scan(
-        encoding([4, 2, 1], [4, 2, 1]),
-        vec![back, readout(4, 1, 1)],
-    ))
-    .unwrap();
+    let (frame, _) = only_frame(&scan(encoding([4, 2, 1], [4, 2, 1]), vec![back, readout(4, 1, 1)])).unwrap();
     let (kspace, _) = grid(&frame);
     for x in 0..4 {
         assert_eq!(kspace[[0, 1, x]], C32::new(1001.5, 0.0));
@@ -128,17 +104,11 @@ fn readouts_that_are_no_image_are_left_out() {
     noise.flags = Flags::NOISE;
     let mut dummy = readout(1, 9, 1);
     dummy.flags = Flags(1 << 28);
-    let (frame, _) = only_frame(&scan(
-        encoding([4, 1, 1], [4, 1, 1]),
-        vec![noise.clone(), dummy, readout(4, 0, 2)],
-    ))
-    .unwrap();
+    let (frame, _) =
+        only_frame(&scan(encoding([4, 1, 1], [4, 1, 1]), vec![noise.clone(), dummy, readout(4, 0, 2)]))
+            .unwrap();
     assert_eq!(frame.coils(), 2);
-    assert!(
-        scan(encoding([4, 1, 1], [4, 1, 1]), vec![noise])
-            .frames()
-            .is_err()
-    );
+    assert!(scan(encoding([4, 1, 1], [4, 1, 1]), vec![noise]).frames().is_err());
 }
 
 #[test]
@@ -152,12 +122,7 @@ fn slices_and_repetitions_are_frames_of_their_own() {
         }
     }
     let scan = scan(encoding([4, 1, 1], [4, 1, 1]), lines);
-    let labels: Vec<_> = scan
-        .frames()
-        .unwrap()
-        .labels()
-        .map(|l| (l.repetition, l.slice))
-        .collect();
+    let labels: Vec<_> = scan.frames().unwrap().labels().map(|l| (l.repetition, l.slice)).collect();
     assert_eq!(labels, [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2)]);
 }
 
@@ -169,12 +134,13 @@ fn with_trajectory(points: Array2<f32>) -> Acquisition {
 
 #[test]
 fn units_are_found_stated_or_overridden() {
-    let mut scan = scan(
-        encoding([16, 16, 1], [16, 16, 1]),
-        vec![with_trajectory(Array2::from_shape_fn((9, 3), |(i, d)| {
-            if d == 2 { 0.0 } else { i as f32 / 8.0 - 0.5 }
-        }))],
-    );
+    let mut scan =
+        scan(
+            encoding([16, 16, 1], [16, 16, 1]),
+            vec![with_trajectory(Array2::from_shape_fn((9, 3), |(i, d)| {
+                if d == 2 { 0.0 } else { i as f32 / 8.0 - 0.5 }
+            }))],
+        );
     let largest = |frame: &Frame| match &frame.samples {
         Samples::NonCartesian { trajectory, .. } => (trajectory.dims(), trajectory.extent()[0]),
         Samples::Cartesian { .. } => panic!("expected a trajectory"),
@@ -184,10 +150,7 @@ fn units_are_found_stated_or_overridden() {
     assert!(notes.iter().any(|n| n.contains("cycles/voxel")), "{notes:?}");
     scan.header.trajectory_units = Some(TrajectoryUnits::CyclesPerFov);
     assert_eq!(largest(&only_frame(&scan).unwrap().0), (2, 0.5));
-    let options = FrameOptions {
-        units: Some(TrajectoryUnits::RadiansPerVoxel),
-        matrix: None,
-    };
+    let options = FrameOptions { units: Some(TrajectoryUnits::RadiansPerVoxel), matrix: None };
     let index = scan.frames().unwrap();
     let frame = index.assemble(Label::default(), &options, &mut vec![]).unwrap();
     assert!((largest(&frame).1 - 4.0 / std::f64::consts::PI).abs() < 1e-6);
@@ -198,13 +161,8 @@ fn a_one_dimensional_trajectory_takes_its_line_from_the_counter() {
     let mut ramp = with_trajectory(Array2::from_shape_fn((4, 1), |(i, _)| 2.0 * i as f32 - 3.0));
     ramp.counters.step_1 = 5;
     let (frame, _) = only_frame(&scan(encoding([8, 8, 1], [8, 8, 1]), vec![ramp])).unwrap();
-    let Samples::NonCartesian { trajectory, .. } = &frame.samples else {
-        panic!("expected a trajectory")
-    };
-    assert_eq!(
-        (trajectory.point(0), trajectory.point(3)),
-        (&[-3.0, 1.0][..], &[3.0, 1.0][..])
-    );
+    let Samples::NonCartesian { trajectory, .. } = &frame.samples else { panic!("expected a trajectory") };
+    assert_eq!((trajectory.point(0), trajectory.point(3)), (&[-3.0, 1.0][..], &[3.0, 1.0][..]));
 }
 
 #[test]
@@ -214,28 +172,19 @@ fn contradictions_are_named() {
         other => panic!("{other}"),
     };
     let e = || encoding([4, 4, 1], [4, 4, 1]);
-    assert_eq!(
-        name(only_frame(&scan(e(), vec![readout(4, 0, 2), readout(4, 1, 3)]))),
-        "acquisition 1 coils"
-    );
+    assert_eq!(name(only_frame(&scan(e(), vec![readout(4, 0, 2), readout(4, 1, 3)]))), "acquisition 1 coils");
     assert!(name(only_frame(&scan(e(), vec![readout(4, 9, 1)]))).contains("kspace_encode_step_1"));
     let mut nan = readout(4, 0, 1);
     nan.data[[0, 2]].re = f32::NAN;
     assert_eq!(name(only_frame(&scan(e(), vec![nan]))), "acquisition 0 samples");
     let mut huge = e();
     huge.recon.matrix = [1_000_000_000, 4, 1];
-    assert_eq!(
-        name(only_frame(&scan(huge, vec![readout(4, 0, 1)]))),
-        "matrix size"
-    );
+    assert_eq!(name(only_frame(&scan(huge, vec![readout(4, 0, 1)]))), "matrix size");
     let mut far = readout(4, 0, 1);
     far.encoding = 3;
     assert_eq!(name(only_frame(&scan(e(), vec![far]))), "encoding_space_ref");
     let mixed = vec![readout(4, 0, 1), with_trajectory(Array2::ones((4, 2)))];
     assert_eq!(name(only_frame(&scan(e(), mixed))), "trajectory");
     let infinite = with_trajectory(Array2::from_elem((4, 2), f32::INFINITY));
-    assert_eq!(
-        name(only_frame(&scan(e(), vec![infinite]))),
-        "acquisition 0 trajectory"
-    );
+    assert_eq!(name(only_frame(&scan(e(), vec![infinite]))), "acquisition 0 trajectory");
 }

@@ -17,11 +17,8 @@ pub fn detect_units(
     matrix: &[usize],
     fov_mm: &[f64],
 ) -> Result<TrajectoryUnits> {
-    let extent: Vec<f64> = points
-        .columns()
-        .into_iter()
-        .map(|c| c.iter().fold(0.0f64, |m, k| m.max(k.abs())))
-        .collect();
+    let extent: Vec<f64> =
+        points.columns().into_iter().map(|c| c.iter().fold(0.0f64, |m, k| m.max(k.abs()))).collect();
     let cover = |units: TrajectoryUnits| {
         extent
             .iter()

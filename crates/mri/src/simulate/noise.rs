@@ -60,20 +60,14 @@ pub fn neighbour_covariance(coils: usize, correlation: f64) -> Result<Array2<C64
             correlation,
         ));
     }
-    Ok(Array2::from_shape_fn((coils, coils), |(i, j)| {
-        C64::from(correlation.powi(i.abs_diff(j) as i32))
-    }))
+    Ok(Array2::from_shape_fn((coils, coils), |(i, j)| C64::from(correlation.powi(i.abs_diff(j) as i32))))
 }
 
 fn unit_covariance_factor(matrix: ArrayView2<'_, C64>, coils: usize) -> Result<Array2<C64>> {
     let what = "noise covariance";
     rayspin_core::expect_shape(what, &[coils, coils], matrix.shape())?;
     if let Some((index, bad)) = matrix.iter().enumerate().find(|(_, v)| !v.is_finite()) {
-        return Err(Error::NotFinite {
-            what: what.into(),
-            index,
-            found: bad.to_string(),
-        });
+        return Err(Error::NotFinite { what: what.into(), index, found: bad.to_string() });
     }
     let mean = (0..coils).map(|i| matrix[[i, i]].re).sum::<f64>() / coils as f64;
     for ((i, j), value) in matrix.indexed_iter() {
@@ -86,11 +80,7 @@ fn unit_covariance_factor(matrix: ArrayView2<'_, C64>, coils: usize) -> Result<A
         }
     }
     if mean <= 0.0 {
-        return Err(Error::value(
-            what,
-            "a positive definite matrix",
-            format!("mean diagonal {mean}"),
-        ));
+        return Err(Error::value(what, "a positive definite matrix", format!("mean diagonal {mean}")));
     }
     cholesky(what, matrix.mapv(|v| v / mean).view())
 }
@@ -124,10 +114,7 @@ mod tests {
                     .sum::<C64>()
                     / samples as f64;
                 let expected = covariance[[i, j]] / unit * 2.0 * sigma * sigma;
-                assert!(
-                    (pairs - expected).norm() < 0.03,
-                    "[{i}, {j}]: {pairs} against {expected}"
-                );
+                assert!((pairs - expected).norm() < 0.03, "[{i}, {j}]: {pairs} against {expected}");
             }
         }
     }

@@ -77,11 +77,7 @@ impl SimulateOptions {
     pub(super) fn grid(&self) -> Grid {
         Grid {
             dims: self.dims,
-            matrix: if self.dims == 2 {
-                [self.matrix[0], self.matrix[1], 1]
-            } else {
-                self.matrix
-            },
+            matrix: if self.dims == 2 { [self.matrix[0], self.matrix[1], 1] } else { self.matrix },
             fov_mm: self.fov_mm,
             oversampling: self.oversampling,
         }
@@ -106,11 +102,7 @@ impl SimulateOptions {
         if let Some(dims) = self.sampling.dims()
             && dims != self.dims
         {
-            return Err(Error::value(
-                "dimensions of this sampling",
-                dims.to_string(),
-                self.dims,
-            ));
+            return Err(Error::value("dimensions of this sampling", dims.to_string(), self.dims));
         }
         for (axis, name) in ["x", "y", "z"].into_iter().enumerate() {
             count(&format!("matrix along {name}"), self.matrix[axis], LARGEST_MATRIX)?;
@@ -151,9 +143,5 @@ impl SimulateOptions {
 }
 
 fn count(what: &str, found: usize, most: usize) -> Result<()> {
-    if (1..=most).contains(&found) {
-        Ok(())
-    } else {
-        Err(Error::value(what, format!("1 to {most}"), found))
-    }
+    if (1..=most).contains(&found) { Ok(()) } else { Err(Error::value(what, format!("1 to {most}"), found)) }
 }

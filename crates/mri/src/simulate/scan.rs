@@ -63,17 +63,14 @@ pub fn simulate(options: &SimulateOptions, monitor: &Monitor) -> Result<Simulati
             100.0 * parts.fit_error
         ));
     }
-    let (truth, maps) = monitor.stage("truth", 0, || {
-        Ok::<_, Error>((parts.truth(shape), parts.maps(shape)))
-    })?;
+    let (truth, maps) =
+        monitor.stage("truth", 0, || Ok::<_, Error>((parts.truth(shape), parts.maps(shape))))?;
 
     let mut acquisitions = Vec::new();
     let mut last: Option<(Layout, Vec<Acquisition>)> = None;
     for repetition in 0..options.repetitions {
         let layout = monitor.stage("trajectory", 0, || {
-            options
-                .sampling
-                .layout(&options.grid(), &options.hardware, options.seed, repetition)
+            options.sampling.layout(&options.grid(), &options.hardware, options.seed, repetition)
         })?;
         // The object does not move: only another trajectory makes other samples.
         let readouts = match last.take() {
@@ -101,11 +98,7 @@ pub fn simulate(options: &SimulateOptions, monitor: &Monitor) -> Result<Simulati
     let mut noise_std = 0.0;
     if let Some(snr) = options.snr {
         let signal = parts.mean_signal(&truth, &maps);
-        let density = if options.sampling.oversamples() {
-            options.oversampling
-        } else {
-            1
-        };
+        let density = if options.sampling.oversamples() { options.oversampling } else { 1 };
         noise_std = (options.encoded_voxels() * density as f64).sqrt() * signal / snr;
         let covariance = options.noise_covariance.as_ref();
         let noise = Noise::new(noise_std, options.coils, covariance, options.seed)?;
@@ -124,11 +117,7 @@ pub fn simulate(options: &SimulateOptions, monitor: &Monitor) -> Result<Simulati
     }
 
     Ok(Simulation {
-        scan: Scan {
-            header: header(options, &layout),
-            acquisitions,
-            notes: Vec::new(),
-        },
+        scan: Scan { header: header(options, &layout), acquisitions, notes: Vec::new() },
         truth: Image::new(truth.mapv(|v| C32::new(v as f32, 0.0)).into_dyn(), geometry)?,
         maps,
         coil_fit_error: parts.fit_error,
@@ -163,11 +152,7 @@ impl Objects {
                 })
                 .collect::<Result<_>>()?
         };
-        Ok(Self {
-            pairs,
-            harmonics,
-            fit_error,
-        })
+        Ok(Self { pairs, harmonics, fit_error })
     }
 
     fn truth(&self, shape: [usize; 3]) -> Array3<f64> {
@@ -176,11 +161,7 @@ impl Objects {
         }
         let mut truth = Array3::zeros(shape);
         for ((phantom, _), mut plane) in self.pairs.iter().zip(truth.axis_iter_mut(Axis(0))) {
-            plane.assign(
-                &phantom
-                    .voxel_means([1, shape[1], shape[2]])
-                    .index_axis(Axis(0), 0),
-            );
+            plane.assign(&phantom.voxel_means([1, shape[1], shape[2]]).index_axis(Axis(0), 0));
         }
         truth
     }
@@ -193,8 +174,7 @@ impl Objects {
         let mut maps = Array4::zeros((count, shape[0], shape[1], shape[2]));
         for (slice, (_, coils)) in self.pairs.iter().enumerate() {
             let plane = coils.maps([1, shape[1], shape[2]]);
-            maps.slice_mut(s![.., slice, .., ..])
-                .assign(&plane.index_axis(Axis(1), 0));
+            maps.slice_mut(s![.., slice, .., ..]).assign(&plane.index_axis(Axis(1), 0));
         }
         maps
     }
@@ -206,18 +186,11 @@ impl Objects {
         let (mut sum, mut count) = (0.0, 0usize);
         for ((iz, iy, ix), value) in truth.indexed_iter() {
             let index = if self.pairs.len() > 1 { iz } else { 0 };
-            if !self.pairs[index]
-                .0
-                .outline_contains(&[at(ix, nx), at(iy, ny), at(iz, nz)])
-            {
+            if !self.pairs[index].0.outline_contains(&[at(ix, nx), at(iy, ny), at(iz, nz)]) {
                 continue;
             }
-            let rss = maps
-                .slice(s![.., iz, iy, ix])
-                .iter()
-                .map(|c| f64::from(c.norm_sqr()))
-                .sum::<f64>()
-                .sqrt();
+            let rss =
+                maps.slice(s![.., iz, iy, ix]).iter().map(|c| f64::from(c.norm_sqr())).sum::<f64>().sqrt();
             sum += value.abs() * rss;
             count += 1;
         }
@@ -248,27 +221,19 @@ impl Objects {
                         let data = sampler.sample(points.view(), scale)?;
                         let mut readout = blank(options, narrow(&data), shot.centre_sample);
                         readout.flags = shot.flags;
-                        readout.counters = Counters {
-                            slice: slice as u16,
-                            ..shot.counters
-                        };
+                        readout.counters = Counters { slice: slice as u16, ..shot.counters };
                         readout.position = position;
                         readout.trajectory = (!layout.on_grid).then_some(trajectory);
                         Ok(readout)
                     })
                     .collect();
                 readouts.extend(done?);
-                monitor.step(&format!(
-                    "{} of {} readouts",
-                    readouts.len(),
-                    layout.shots.len() * slices
-                ))?;
+                monitor.step(&format!("{} of {} readouts", readouts.len(), layout.shots.len() * slices))?;
             }
             let shots = layout.shots.len();
-            for (index, flag) in [
-                (slice * shots, Flags::FIRST_IN_SLICE),
-                ((slice + 1) * shots - 1, Flags::LAST_IN_SLICE),
-            ] {
+            for (index, flag) in
+                [(slice * shots, Flags::FIRST_IN_SLICE), ((slice + 1) * shots - 1, Flags::LAST_IN_SLICE)]
+            {
                 readouts[index].flags = readouts[index].flags.with(flag);
             }
         }
@@ -335,28 +300,16 @@ fn header(options: &SimulateOptions, layout: &Layout) -> ScanHeader {
     let [nx, ny, nz] = options.matrix;
     let [fx, fy, fz] = options.fov_mm;
     let recon = if options.dims == 3 {
-        EncodedSpace {
-            matrix: [nx, ny, nz],
-            fov_mm: [fx, fy, fz],
-        }
+        EncodedSpace { matrix: [nx, ny, nz], fov_mm: [fx, fy, fz] }
     } else {
-        EncodedSpace {
-            matrix: [nx, ny, 1],
-            fov_mm: [fx, fy, fz / nz as f64],
-        }
+        EncodedSpace { matrix: [nx, ny, 1], fov_mm: [fx, fy, fz / nz as f64] }
     };
     let mut encoded = recon;
     if layout.on_grid {
         encoded.matrix[0] *= options.oversampling;
         encoded.fov_mm[0] *= options.oversampling as f64;
     }
-    let range = |n: usize, centre: usize| {
-        Some(Limits {
-            minimum: 0,
-            maximum: n - 1,
-            centre,
-        })
-    };
+    let range = |n: usize, centre: usize| Some(Limits { minimum: 0, maximum: n - 1, centre });
     let name = match (&options.sampling, layout.kind) {
         (Sampling::Kooshball { .. }, _) => "kooshball",
         (Sampling::StackOfStars { .. }, _) => "stack of stars",

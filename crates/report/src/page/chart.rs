@@ -46,57 +46,35 @@ pub struct Series {
 impl Axis {
     /// An axis with even spread.
     pub fn linear(label: impl Into<String>, unit: impl Into<String>) -> Self {
-        Self {
-            label: label.into(),
-            unit: unit.into(),
-            spread: Spread::Linear,
-        }
+        Self { label: label.into(), unit: unit.into(), spread: Spread::Linear }
     }
 
     /// An axis with logarithmic spread.
     pub fn log(label: impl Into<String>, unit: impl Into<String>) -> Self {
-        Self {
-            spread: Spread::Log,
-            ..Self::linear(label, unit)
-        }
+        Self { spread: Spread::Log, ..Self::linear(label, unit) }
     }
 
     fn heading(&self) -> String {
-        if self.unit.is_empty() {
-            self.label.clone()
-        } else {
-            format!("{} ({})", self.label, self.unit)
-        }
+        if self.unit.is_empty() { self.label.clone() } else { format!("{} ({})", self.label, self.unit) }
     }
 }
 
 impl Series {
     /// A line through points.
     pub fn new(name: impl Into<String>, points: impl IntoIterator<Item = (f64, f64)>) -> Self {
-        Self {
-            name: name.into(),
-            points: points.into_iter().collect(),
-        }
+        Self { name: name.into(), points: points.into_iter().collect() }
     }
 
     /// A line through values at 0, 1, 2, …, as residuals by iteration.
     pub fn by_index(name: impl Into<String>, values: impl IntoIterator<Item = f64>) -> Self {
-        Self::new(
-            name,
-            values.into_iter().enumerate().map(|(i, value)| (i as f64, value)),
-        )
+        Self::new(name, values.into_iter().enumerate().map(|(i, value)| (i as f64, value)))
     }
 }
 
 impl LineChart {
     /// A chart without a line yet.
     pub fn new(title: impl Into<String>, x: Axis, y: Axis) -> Self {
-        Self {
-            title: title.into(),
-            x,
-            y,
-            ..Self::default()
-        }
+        Self { title: title.into(), x, y, ..Self::default() }
     }
 
     /// Puts a sentence under the title.
@@ -161,12 +139,7 @@ impl LineChart {
     }
 
     fn plot(&self, x: &Scale, y: &Scale) -> Markup {
-        let longest = y
-            .ticks
-            .iter()
-            .map(|tick| tick.label.chars().count())
-            .max()
-            .unwrap_or(1);
+        let longest = y.ticks.iter().map(|tick| tick.label.chars().count()).max().unwrap_or(1);
         let across = |value: f64| x.place(value).map(|place| place * WIDTH);
         let down = |value: f64| y.place(value).map(|place| (1.0 - place) * HEIGHT);
         // A narrow screen has room for about so many characters in a line.
@@ -200,12 +173,7 @@ impl LineChart {
 
     /// The chart in words, for those who do not see it.
     fn description(&self) -> String {
-        let mut text = format!(
-            "{}: {} against {}.",
-            self.title,
-            self.y.heading(),
-            self.x.heading()
-        );
+        let mut text = format!("{}: {} against {}.", self.title, self.y.heading(), self.x.heading());
         for series in &self.series {
             let shown = |value: f64| typeset(&significant(value, 3));
             let _ = match (series.points.first(), series.points.last()) {
@@ -228,12 +196,7 @@ impl LineChart {
     /// The points as a table, folded away; left out where nobody would read so many.
     fn numbers(&self) -> Markup {
         let count: usize = self.series.iter().map(|series| series.points.len()).sum();
-        let mut rows: Vec<f64> = self
-            .series
-            .iter()
-            .flat_map(|series| &series.points)
-            .map(|p| p.0)
-            .collect();
+        let mut rows: Vec<f64> = self.series.iter().flat_map(|series| &series.points).map(|p| p.0).collect();
         rows.sort_by(f64::total_cmp);
         rows.dedup_by(|a, b| a.total_cmp(b).is_eq());
         let columns: Vec<Vec<(f64, f64)>> = self.series.iter().map(|series| sorted(&series.points)).collect();
@@ -308,13 +271,7 @@ fn grid(x: &Scale, y: &Scale, across: Place<'_>, down: Place<'_>) -> String {
 }
 
 fn draw(series: &Series, index: usize, across: Place<'_>, down: Place<'_>) -> Markup {
-    let places = thinned(
-        series
-            .points
-            .iter()
-            .map(|&(x, y)| across(x).zip(down(y)))
-            .collect(),
-    );
+    let places = thinned(series.points.iter().map(|&(x, y)| across(x).zip(down(y))).collect());
     let mut line = String::new();
     let mut dots = Vec::new();
     let mut pen_down = false;
@@ -357,12 +314,7 @@ fn thinned(places: Vec<Option<(f64, f64)>>) -> Vec<Option<(f64, f64)>> {
     }
     let mut kept = Vec::with_capacity(MOST_DRAWN);
     for stretch in places.chunks(places.len().div_ceil(MOST_DRAWN / 4)) {
-        let drawn = || {
-            stretch
-                .iter()
-                .enumerate()
-                .filter_map(|(i, place)| Some((i, (*place)?.1)))
-        };
+        let drawn = || stretch.iter().enumerate().filter_map(|(i, place)| Some((i, (*place)?.1)));
         let lowest = drawn().min_by(|a, b| a.1.total_cmp(&b.1)).map(|(i, _)| i);
         let highest = drawn().max_by(|a, b| a.1.total_cmp(&b.1)).map(|(i, _)| i);
         let gap = stretch.iter().position(Option::is_none);
@@ -381,11 +333,7 @@ mod tests {
     fn chart(series: Vec<Series>) -> String {
         let chart = LineChart {
             series,
-            ..LineChart::new(
-                "Convergence",
-                Axis::linear("Iteration", ""),
-                Axis::log("Residual", ""),
-            )
+            ..LineChart::new("Convergence", Axis::linear("Iteration", ""), Axis::log("Residual", ""))
         };
         chart.render().into_string()
     }
@@ -402,21 +350,13 @@ mod tests {
     fn nothing_one_point_and_numbers_without_a_place() {
         let empty = chart(vec![]);
         assert!(empty.contains("No values to draw") && !empty.contains("<svg"));
-        let bad = chart(vec![Series::by_index(
-            "bad",
-            [f64::NAN, -1.0, 0.0, f64::INFINITY],
-        )]);
+        let bad = chart(vec![Series::by_index("bad", [f64::NAN, -1.0, 0.0, f64::INFINITY])]);
         assert!(bad.contains("No values to draw") && bad.contains("4 values have no place"));
         let one = chart(vec![Series::by_index("one", [0.5])]);
-        assert!(
-            one.contains("class=\"dots c0 d0\"") && !one.contains("class=\"line"),
-            "{one}"
-        );
+        assert!(one.contains("class=\"dots c0 d0\"") && !one.contains("class=\"line"), "{one}");
         assert!(!one.contains("NaN") && !one.contains("inf"));
-        let lone = chart(vec![Series::by_index(
-            "gap",
-            (0..200).map(|i| if i == 70 { 1.0 } else { f64::NAN }),
-        )]);
+        let lone =
+            chart(vec![Series::by_index("gap", (0..200).map(|i| if i == 70 { 1.0 } else { f64::NAN }))]);
         assert_eq!(lone.matches("h0").count(), 1);
     }
 

@@ -102,11 +102,7 @@ impl Colours {
 
     /// The map as the colours of a CSS gradient.
     pub(crate) fn css(self) -> String {
-        let stops: Vec<_> = self
-            .stops()
-            .iter()
-            .map(|[r, g, b]| format!("#{r:02x}{g:02x}{b:02x}"))
-            .collect();
+        let stops: Vec<_> = self.stops().iter().map(|[r, g, b]| format!("#{r:02x}{g:02x}{b:02x}")).collect();
         stops.join(",")
     }
 }
@@ -148,13 +144,7 @@ impl ColourScale {
                 format!("{low} to {high}"),
             ));
         }
-        Ok(Self {
-            label: label.into(),
-            unit: unit.into(),
-            low,
-            high,
-            colours,
-        })
+        Ok(Self { label: label.into(), unit: unit.into(), low, high, colours })
     }
 
     /// The colour of a value.
@@ -180,12 +170,7 @@ mod tests {
 
     #[test]
     fn maps_hit_their_stops_and_hold_their_ends() {
-        for colours in [
-            Colours::Gray,
-            Colours::Viridis,
-            Colours::Magma,
-            Colours::Diverging,
-        ] {
+        for colours in [Colours::Gray, Colours::Viridis, Colours::Magma, Colours::Diverging] {
             let stops = colours.stops();
             for (i, stop) in stops.iter().enumerate() {
                 assert_eq!(colours.rgb(i as f64 / (stops.len() - 1) as f64), *stop);
@@ -199,17 +184,10 @@ mod tests {
 
     #[test]
     fn scales_refuse_what_is_no_range() {
-        for (low, high) in [
-            (1.0, 1.0),
-            (2.0, 1.0),
-            (f64::NAN, 1.0),
-            (0.0, f64::INFINITY),
-            (-f64::MAX, f64::MAX),
-        ] {
-            assert!(
-                ColourScale::new("", "", low, high, Colours::Gray).is_err(),
-                "{low} to {high}"
-            );
+        for (low, high) in
+            [(1.0, 1.0), (2.0, 1.0), (f64::NAN, 1.0), (0.0, f64::INFINITY), (-f64::MAX, f64::MAX)]
+        {
+            assert!(ColourScale::new("", "", low, high, Colours::Gray).is_err(), "{low} to {high}");
         }
         let scale = ColourScale::new("", "", -2.0, 2.0, Colours::Diverging).unwrap();
         assert_eq!(scale.rgb(0.0), [221, 220, 220]);

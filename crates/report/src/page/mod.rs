@@ -93,11 +93,7 @@ pub struct Figure {
 impl Page {
     /// A page without sections.
     pub fn new(title: impl Into<String>, lead: impl Into<String>) -> Self {
-        Self {
-            title: title.into(),
-            lead: lead.into(),
-            sections: Vec::new(),
-        }
+        Self { title: title.into(), lead: lead.into(), sections: Vec::new() }
     }
 
     /// Adds a section.
@@ -115,10 +111,7 @@ impl Page {
 impl Section {
     /// A section without blocks.
     pub fn new(heading: impl Into<String>) -> Self {
-        Self {
-            heading: heading.into(),
-            blocks: Vec::new(),
-        }
+        Self { heading: heading.into(), blocks: Vec::new() }
     }
 
     /// Adds any block.
@@ -161,10 +154,7 @@ impl Section {
 impl FigureRow {
     /// A row of pictures.
     pub fn new(figures: impl IntoIterator<Item = Figure>) -> Self {
-        Self {
-            figures: figures.into_iter().collect(),
-            ..Self::default()
-        }
+        Self { figures: figures.into_iter().collect(), ..Self::default() }
     }
 
     /// Puts a sentence under the row.
@@ -183,12 +173,7 @@ impl FigureRow {
 impl Figure {
     /// A picture with its title and what is to be seen in it.
     pub fn new(title: impl Into<String>, alt: impl Into<String>, picture: Picture) -> Self {
-        Self {
-            picture,
-            title: title.into(),
-            detail: String::new(),
-            alt: alt.into(),
-        }
+        Self { picture, title: title.into(), detail: String::new(), alt: alt.into() }
     }
 
     /// Puts a line under the title.

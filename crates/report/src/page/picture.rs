@@ -49,12 +49,7 @@ impl Picture {
             .read_info()
             .map_err(|error| Error::value("picture", "a PNG", error))?;
         let (width, height) = (reader.info().width, reader.info().height);
-        Ok(Self {
-            width,
-            height,
-            not_finite: 0,
-            png,
-        })
+        Ok(Self { width, height, not_finite: 0, png })
     }
 
     fn encode(width: usize, height: usize, colour: png::ColorType, pixels: &[u8]) -> Result<Self> {
@@ -63,16 +58,10 @@ impl Picture {
             size.ok_or_else(|| Error::value("picture size", "1 to 2147483647 pixels a side", n))
         };
         let (w, h) = (side(width)?, side(height)?);
-        let needed = width
-            .checked_mul(height)
-            .and_then(|n| n.checked_mul(colour.samples()));
+        let needed = width.checked_mul(height).and_then(|n| n.checked_mul(colour.samples()));
         if needed != Some(pixels.len()) {
             let expected = format!("{width} by {height} pixels of {} bytes", colour.samples());
-            return Err(Error::value(
-                "picture",
-                expected,
-                format!("{} bytes", pixels.len()),
-            ));
+            return Err(Error::value("picture", expected, format!("{} bytes", pixels.len())));
         }
         let mut png = Vec::new();
         let write = |png: &mut Vec<u8>| -> std::result::Result<(), png::EncodingError> {
@@ -88,12 +77,7 @@ impl Picture {
             what: "PNG encoder".to_owned(),
             detail: error.to_string(),
         })?;
-        Ok(Self {
-            png,
-            width: w,
-            height: h,
-            not_finite: 0,
-        })
+        Ok(Self { png, width: w, height: h, not_finite: 0 })
     }
 
     /// Pixels across.
@@ -129,9 +113,7 @@ mod tests {
     use ndarray::{Array2, array};
 
     fn decode(picture: &Picture) -> (png::ColorType, Vec<u8>) {
-        let mut reader = png::Decoder::new(std::io::Cursor::new(picture.png()))
-            .read_info()
-            .unwrap();
+        let mut reader = png::Decoder::new(std::io::Cursor::new(picture.png())).read_info().unwrap();
         let mut pixels = vec![0; reader.output_buffer_size().unwrap()];
         reader.next_frame(&mut pixels).unwrap();
         (reader.info().color_type, pixels)
@@ -142,10 +124,7 @@ mod tests {
         let image = array![[0.0f32, 0.5, 1.0], [-1.0, 2.0, 0.25]];
         let picture = Picture::gray(image.view(), 0.0, 1.0).unwrap();
         assert_eq!((picture.width(), picture.height()), (3, 2));
-        assert_eq!(
-            decode(&picture),
-            (png::ColorType::Grayscale, vec![0, 128, 255, 0, 255, 64])
-        );
+        assert_eq!(decode(&picture), (png::ColorType::Grayscale, vec![0, 128, 255, 0, 255, 64]));
         // A transposed view is read by index, not by memory.
         let picture = Picture::gray(image.t(), 0.0, 1.0).unwrap();
         assert_eq!(decode(&picture).1, [0, 0, 128, 255, 255, 64]);

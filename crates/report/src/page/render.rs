@@ -19,9 +19,7 @@ const SMALL: u32 = 384;
 pub(super) fn page(page: &Page) -> Markup {
     let ids = ids(&page.sections);
     let pictures = page.sections.iter().flat_map(|section| &section.blocks);
-    let any_picture = pictures
-        .into_iter()
-        .any(|block| matches!(block, Block::Figures(_)));
+    let any_picture = pictures.into_iter().any(|block| matches!(block, Block::Figures(_)));
     html! {
         (DOCTYPE)
         html lang="en" {
@@ -81,9 +79,7 @@ fn render_block(block: &Block) -> Markup {
 }
 
 fn paragraphs(text: &str) -> impl Iterator<Item = &str> {
-    text.split("\n\n")
-        .map(str::trim)
-        .filter(|paragraph| !paragraph.is_empty())
+    text.split("\n\n").map(str::trim).filter(|paragraph| !paragraph.is_empty())
 }
 
 /// A name for each section's place, from its heading, no two the same.
@@ -98,11 +94,7 @@ fn ids(sections: &[Section]) -> Vec<String> {
                 .filter(|word| !word.is_empty())
                 .map(str::to_ascii_lowercase)
                 .collect();
-            let stem = if words.is_empty() {
-                "section".to_owned()
-            } else {
-                words.join("-")
-            };
+            let stem = if words.is_empty() { "section".to_owned() } else { words.join("-") };
             let mut id = stem.clone();
             let mut count = 1;
             while !taken.insert(id.clone()) {
@@ -115,15 +107,9 @@ fn ids(sections: &[Section]) -> Vec<String> {
 }
 
 fn figures(row: &FigureRow) -> Markup {
-    let sizes = row
-        .figures
-        .iter()
-        .map(|figure| (figure.picture.width(), figure.picture.height()));
+    let sizes = row.figures.iter().map(|figure| (figure.picture.width(), figure.picture.height()));
     // One frame for all: as wide for its height as the widest picture needs, within reason.
-    let frame = sizes
-        .map(|(w, h)| f64::from(w) / f64::from(h))
-        .fold(0.0f64, f64::max)
-        .clamp(0.5, 2.5);
+    let frame = sizes.map(|(w, h)| f64::from(w) / f64::from(h)).fold(0.0f64, f64::max).clamp(0.5, 2.5);
     let count = match row.figures.len() {
         0 | 1 => "one",
         2 | 4 => "even",
@@ -143,11 +129,7 @@ fn figures(row: &FigureRow) -> Markup {
 
 fn figure(figure: &Figure) -> Markup {
     let picture = &figure.picture;
-    let alt = if figure.alt.is_empty() {
-        &figure.title
-    } else {
-        &figure.alt
-    };
+    let alt = if figure.alt.is_empty() { &figure.title } else { &figure.alt };
     let small = picture.width().max(picture.height()) < SMALL;
     let lost = picture.not_finite();
     html! {
@@ -173,11 +155,7 @@ fn colour_bar(scale: &ColourScale) -> Markup {
     let middle = scale.low + 0.5 * (scale.high - scale.low);
     let shown = |value: f64| {
         // The middle of a range is 0 or as good as none: its last digits are noise.
-        let value = if value.abs() < 1e-9 * (scale.high - scale.low) {
-            0.0
-        } else {
-            value
-        };
+        let value = if value.abs() < 1e-9 * (scale.high - scale.low) { 0.0 } else { value };
         typeset(&short(value, 3))
     };
     html! {
@@ -247,10 +225,8 @@ pub(super) fn table(table: &Table) -> Markup {
 /// Columns that mix units or powers of ten end at the right instead.
 fn pads(cells: &[Shown]) -> Vec<String> {
     let plain = |text: &str| text.chars().all(|c| c.is_ascii_digit() || c == '.');
-    let after: Vec<&str> = cells
-        .iter()
-        .map(|cell| if cell.number { cell.around_point().1 } else { "" })
-        .collect();
+    let after: Vec<&str> =
+        cells.iter().map(|cell| if cell.number { cell.around_point().1 } else { "" }).collect();
     if !after.iter().all(|text| plain(text))
         || cells.iter().any(|cell| cell.number && cell.text.contains('e'))
     {
@@ -259,11 +235,7 @@ fn pads(cells: &[Shown]) -> Vec<String> {
     let longest = after.iter().copied().max_by_key(|text| text.len()).unwrap_or("");
     let zeros = |rest: &str| rest.chars().map(|c| if c == '.' { c } else { '0' }).collect();
     let lacks = |(cell, text): (&Shown, &&str)| {
-        if cell.number {
-            zeros(&longest[text.len()..])
-        } else {
-            String::new()
-        }
+        if cell.number { zeros(&longest[text.len()..]) } else { String::new() }
     };
     cells.iter().zip(&after).map(lacks).collect()
 }
@@ -293,10 +265,7 @@ mod tests {
     fn a_table_marks_the_best_and_aligns_points() {
         let sample = Table::new(
             "Error",
-            [
-                Column::text("Image"),
-                Column::number("PSNR").unit("dB").significant(3).highest_best(),
-            ],
+            [Column::text("Image"), Column::number("PSNR").unit("dB").significant(3).highest_best()],
         )
         .row(["True <b>".into(), Cell::Empty])
         .row(["Gridded".into(), 9.5.into()])
@@ -317,30 +286,15 @@ mod tests {
 
     #[test]
     fn headings_become_names_that_differ() {
-        let sections: Vec<_> = ["Image quality", "image  QUALITY!", "頭", "", "Viewer"]
-            .map(Section::new)
-            .into_iter()
-            .collect();
-        assert_eq!(
-            ids(&sections),
-            [
-                "image-quality",
-                "image-quality-2",
-                "section",
-                "section-2",
-                "viewer-2"
-            ]
-        );
+        let sections: Vec<_> =
+            ["Image quality", "image  QUALITY!", "頭", "", "Viewer"].map(Section::new).into_iter().collect();
+        assert_eq!(ids(&sections), ["image-quality", "image-quality-2", "section", "section-2", "viewer-2"]);
     }
 
     #[test]
     fn mixed_columns_are_not_padded() {
         let cells = |texts: &[&str]| -> Vec<Shown> {
-            let shown = |text: &&str| Shown {
-                text: (*text).to_owned(),
-                best: false,
-                number: true,
-            };
+            let shown = |text: &&str| Shown { text: (*text).to_owned(), best: false, number: true };
             texts.iter().map(shown).collect()
         };
         assert_eq!(pads(&cells(&["0.5", "12", "1.25"])), ["0", ".00", ""]);

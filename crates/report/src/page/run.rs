@@ -56,19 +56,11 @@ pub(super) fn record(record: &RunRecord) -> Markup {
 
 /// A bar for each stage, as long as its share of the time.
 fn stages(stages: &[Stage], total: f64) -> Markup {
-    let sum: f64 = stages
-        .iter()
-        .map(|stage| stage.seconds)
-        .filter(|s| s.is_finite())
-        .sum();
+    let sum: f64 = stages.iter().map(|stage| stage.seconds).filter(|s| s.is_finite()).sum();
     let whole = if total.is_finite() { total.max(sum) } else { sum };
     let share = |value: f64| {
         let part = 100.0 * value / whole;
-        if part.is_finite() {
-            part.clamp(0.0, 100.0)
-        } else {
-            0.0
-        }
+        if part.is_finite() { part.clamp(0.0, 100.0) } else { 0.0 }
     };
     html! {
         @if !stages.is_empty() {
@@ -89,27 +81,15 @@ fn stages(stages: &[Stage], total: f64) -> Markup {
 }
 
 fn percent(share: f64) -> String {
-    if share > 0.0 && share < 0.5 {
-        "<1 %".to_owned()
-    } else {
-        format!("{share:.0} %")
-    }
+    if share > 0.0 && share < 0.5 { "<1 %".to_owned() } else { format!("{share:.0} %") }
 }
 
 fn file_table(name: &str, files: &[FileEntry]) -> Table {
-    let columns = [
-        Column::text("File"),
-        Column::number("Size").bytes(),
-        Column::text("BLAKE3"),
-    ];
+    let columns = [Column::text("File"), Column::number("Size").bytes(), Column::text("BLAKE3")];
     let mut table = Table::new(name, columns);
     for file in files {
         let short: String = file.blake3.chars().take(16).collect();
-        table.push([
-            file.path.as_str().into(),
-            (file.bytes as f64).into(),
-            format!("{short}…").into(),
-        ]);
+        table.push([file.path.as_str().into(), (file.bytes as f64).into(), format!("{short}…").into()]);
     }
     table
 }
@@ -165,18 +145,12 @@ mod tests {
     #[test]
     fn command_lines_are_quoted_where_a_shell_needs_it() {
         let arguments = ["rayspin", "my scan.h5", "", "it's", "--lambda=1e-3"].map(str::to_owned);
-        assert_eq!(
-            command_line(&arguments),
-            r"rayspin 'my scan.h5' '' 'it'\''s' --lambda=1e-3"
-        );
+        assert_eq!(command_line(&arguments), r"rayspin 'my scan.h5' '' 'it'\''s' --lambda=1e-3");
     }
 
     #[test]
     fn shares_of_odd_times() {
-        let stage = |name: &str, seconds: f64| Stage {
-            name: name.to_owned(),
-            seconds,
-        };
+        let stage = |name: &str, seconds: f64| Stage { name: name.to_owned(), seconds };
         let text = stages(&[stage("a", 0.0), stage("b", f64::NAN)], 0.0).into_string();
         assert_eq!(text.matches("width:0.00%").count(), 2);
         let text = stages(&[stage("a", 1.0), stage("b", 3.0)], 4.0).into_string();
@@ -193,14 +167,7 @@ mod tests {
         run.parameter("whole", 100.0);
         run.note("Taken as <cycles>.");
         let text = record(&run.finish(Some(5 << 20))).into_string();
-        for part in [
-            "rayspin 'a b'",
-            "5.00 MiB",
-            "Taken as &lt;cycles&gt;.",
-            ">0.001<",
-            ">100<",
-            "UTC",
-        ] {
+        for part in ["rayspin 'a b'", "5.00 MiB", "Taken as &lt;cycles&gt;.", ">0.001<", ">100<", "UTC"] {
             assert!(text.contains(part), "no {part} in {text}");
         }
     }

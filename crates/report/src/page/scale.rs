@@ -108,35 +108,18 @@ impl Scale {
         let count = last - first;
         // Values that differ in their last digits only cannot carry ticks between them.
         if !(step > 0.0 && (1.0..=50.0).contains(&count) && first + 1.0 > first) {
-            let ticks = [low, high].map(|value| Tick {
-                value,
-                label: typeset(&format!("{value:e}")),
-            });
+            let ticks = [low, high].map(|value| Tick { value, label: typeset(&format!("{value:e}")) });
             return Self {
                 spread: Spread::Linear,
                 low,
-                high: if high > low {
-                    high
-                } else {
-                    low + low.abs().max(1.0)
-                },
+                high: if high > low { high } else { low + low.abs().max(1.0) },
                 ticks: ticks.into(),
             };
         }
-        let values: Vec<f64> = (0..=count as i32)
-            .map(|i| (first + f64::from(i)) * step)
-            .collect();
+        let values: Vec<f64> = (0..=count as i32).map(|i| (first + f64::from(i)) * step).collect();
         let largest = values.iter().fold(0.0f64, |most, value| most.max(value.abs()));
-        let ticks = values.iter().map(|&value| Tick {
-            value,
-            label: linear_label(value, step, largest),
-        });
-        Self {
-            spread: Spread::Linear,
-            low: first * step,
-            high: last * step,
-            ticks: ticks.collect(),
-        }
+        let ticks = values.iter().map(|&value| Tick { value, label: linear_label(value, step, largest) });
+        Self { spread: Spread::Linear, low: first * step, high: last * step, ticks: ticks.collect() }
     }
 
     fn log(low: f64, high: f64) -> Self {
@@ -145,11 +128,7 @@ impl Scale {
         let from = low.log10().floor() as i32;
         let to = high.log10().ceil() as i32;
         // At most about eight labels, always at powers that the step divides, so that 1 keeps its label.
-        let every = if multiples.len() > 1 {
-            1
-        } else {
-            ((to - from + 7) / 8).max(1)
-        };
+        let every = if multiples.len() > 1 { 1 } else { ((to - from + 7) / 8).max(1) };
         let from = from.div_euclid(every) * every;
         let mut candidates = Vec::new();
         let mut power = from - every;
@@ -162,29 +141,18 @@ impl Scale {
             }
             power += every;
         }
-        let start = candidates
-            .iter()
-            .rposition(|c| c.0 <= low * (1.0 + 1e-9))
-            .unwrap_or(0);
-        let end = candidates
-            .iter()
-            .position(|c| c.0 >= high * (1.0 - 1e-9))
-            .unwrap_or(candidates.len() - 1);
+        let start = candidates.iter().rposition(|c| c.0 <= low * (1.0 + 1e-9)).unwrap_or(0);
+        let end = candidates.iter().position(|c| c.0 >= high * (1.0 - 1e-9)).unwrap_or(candidates.len() - 1);
         let (start, end) = if start < end {
             (start, end)
         } else {
             (start.saturating_sub(1), (end + 1).min(candidates.len() - 1))
         };
         let kept = &candidates[start..=end];
-        let plain = kept
-            .iter()
-            .all(|&(value, ..)| (0.999e-3..1.001e4).contains(&value));
+        let plain = kept.iter().all(|&(value, ..)| (0.999e-3..1.001e4).contains(&value));
         let ticks: Vec<Tick> = kept
             .iter()
-            .map(|&(value, multiple, power)| Tick {
-                value,
-                label: log_label(value, multiple, power, plain),
-            })
+            .map(|&(value, multiple, power)| Tick { value, label: log_label(value, multiple, power, plain) })
             .collect();
         Self {
             spread: Spread::Log,
@@ -255,10 +223,7 @@ mod tests {
 
     #[test]
     fn ticks_are_round_numbers() {
-        assert_eq!(
-            labels(&[0.0, 30.0], Spread::Linear, false),
-            ["0", "5", "10", "15", "20", "25", "30"]
-        );
+        assert_eq!(labels(&[0.0, 30.0], Spread::Linear, false), ["0", "5", "10", "15", "20", "25", "30"]);
         assert_eq!(labels(&[0.0, 2.0], Spread::Linear, false), ["0", "1", "2"]);
         assert_eq!(
             labels(&[0.03, 0.11], Spread::Linear, true),
@@ -268,14 +233,8 @@ mod tests {
             labels(&[-1e7, 1e7], Spread::Linear, true),
             ["−1.0×10⁷", "−5×10⁶", "0", "5×10⁶", "1.0×10⁷"]
         );
-        assert_eq!(
-            labels(&[1.0, 3e-5], Spread::Log, true),
-            ["10⁻⁵", "10⁻⁴", "10⁻³", "10⁻²", "10⁻¹", "10⁰"]
-        );
-        assert_eq!(
-            labels(&[0.12, 1.0], Spread::Log, true),
-            ["0.1", "0.2", "0.5", "1"]
-        );
+        assert_eq!(labels(&[1.0, 3e-5], Spread::Log, true), ["10⁻⁵", "10⁻⁴", "10⁻³", "10⁻²", "10⁻¹", "10⁰"]);
+        assert_eq!(labels(&[0.12, 1.0], Spread::Log, true), ["0.1", "0.2", "0.5", "1"]);
         assert_eq!(
             labels(&[3.0, 700.0], Spread::Log, true),
             ["2", "5", "10", "20", "50", "100", "200", "500", "1000"]
@@ -303,24 +262,11 @@ mod tests {
     fn any_range_has_ticks_within_and_values_inside() {
         let mut state = 7u64;
         let mut fresh = || {
-            state = state
-                .wrapping_mul(6_364_136_223_846_793_005)
-                .wrapping_add(1_442_695_040_888_963_407);
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             (state >> 11) as f64 / (1u64 << 53) as f64
         };
-        let corners = [
-            0.0,
-            5e-324,
-            1e-310,
-            1e-5,
-            1.0,
-            1.0 + f64::EPSILON,
-            1e16,
-            1e16 + 2.0,
-            1e300,
-            -1e300,
-            -1e-310,
-        ];
+        let corners =
+            [0.0, 5e-324, 1e-310, 1e-5, 1.0, 1.0 + f64::EPSILON, 1e16, 1e16 + 2.0, 1e300, -1e300, -1e-310];
         let mut pairs = Vec::new();
         for a in corners {
             for b in corners {
@@ -329,11 +275,7 @@ mod tests {
         }
         for _ in 0..3000 {
             let a = (fresh() - 0.5) * 10f64.powf(40.0 * fresh() - 20.0);
-            let b = if fresh() < 0.5 {
-                a * (1.0 + fresh())
-            } else {
-                fresh() * 10f64.powf(20.0 * fresh())
-            };
+            let b = if fresh() < 0.5 { a * (1.0 + fresh()) } else { fresh() * 10f64.powf(20.0 * fresh()) };
             pairs.push((a, b));
         }
         for (a, b) in pairs {
@@ -366,10 +308,7 @@ mod tests {
     #[test]
     fn nothing_to_show_is_none() {
         assert_eq!(Scale::over([].into_iter(), Spread::Linear, true), None);
-        assert_eq!(
-            Scale::over([f64::NAN, f64::INFINITY].into_iter(), Spread::Linear, true),
-            None
-        );
+        assert_eq!(Scale::over([f64::NAN, f64::INFINITY].into_iter(), Spread::Linear, true), None);
         assert_eq!(Scale::over([0.0, -3.0].into_iter(), Spread::Log, true), None);
     }
 }

@@ -144,11 +144,7 @@ impl FileEntry {
             Ok((hasher.count(), hasher.finalize().to_hex().to_string()))
         };
         match hash() {
-            Ok((bytes, blake3)) => Ok(Self {
-                path: shown,
-                bytes,
-                blake3,
-            }),
+            Ok((bytes, blake3)) => Ok(Self { path: shown, bytes, blake3 }),
             Err(source) => Err(RecordError::File { path: shown, source }),
         }
     }

@@ -153,10 +153,9 @@ impl RunRecorder {
 
     /// Notes the residuals of a solve, the first before any iteration.
     pub fn converged(&mut self, name: impl Into<String>, residual: impl IntoIterator<Item = f64>) {
-        self.record.convergence.push(Convergence {
-            name: name.into(),
-            residual: residual.into_iter().collect(),
-        });
+        self.record
+            .convergence
+            .push(Convergence { name: name.into(), residual: residual.into_iter().collect() });
     }
 
     /// Notes how near `image` came to `reference`.
@@ -169,10 +168,7 @@ impl RunRecorder {
         self.record.quality.push(Quality {
             image: image.into(),
             reference: reference.into(),
-            metrics: metrics
-                .into_iter()
-                .map(|(name, value)| (name.into(), value))
-                .collect(),
+            metrics: metrics.into_iter().map(|(name, value)| (name.into(), value)).collect(),
         });
     }
 
@@ -198,16 +194,10 @@ impl RunRecorder {
 
     fn index_of(&mut self, name: &str) -> usize {
         let stages = &mut self.record.stages;
-        stages
-            .iter()
-            .position(|stage| stage.name == name)
-            .unwrap_or_else(|| {
-                stages.push(Stage {
-                    name: name.to_owned(),
-                    seconds: 0.0,
-                });
-                stages.len() - 1
-            })
+        stages.iter().position(|stage| stage.name == name).unwrap_or_else(|| {
+            stages.push(Stage { name: name.to_owned(), seconds: 0.0 });
+            stages.len() - 1
+        })
     }
 
     fn close(&mut self, now: Instant) {

@@ -20,11 +20,7 @@ fn record() -> RunRecord {
     run.converged("frame 0", [1.0, 0.25, f64::NAN]);
     run.stage("write");
     run.output_entry(FileEntry::of("image.nii", &[0; 352]));
-    run.quality(
-        "image.nii",
-        "true.nii",
-        [("nrmse", 0.12), ("psnr_db", f64::INFINITY)],
-    );
+    run.quality("image.nii", "true.nii", [("nrmse", 0.12), ("psnr_db", f64::INFINITY)]);
     run.note("The trajectory's unit is not stated; taken as cycles per field of view.");
     run.note("The trajectory's unit is not stated; taken as cycles per field of view.");
     run.finish(Some(123_456_789))
@@ -52,35 +48,21 @@ fn comes_back_from_json() {
     record.convergence[0].residual.pop();
     back.convergence[0].residual.pop();
     assert_eq!(record, back);
-    assert_eq!(
-        back.parameters.keys().collect::<Vec<_>>(),
-        ["matrix", "lambda", "density", "coils"]
-    );
+    assert_eq!(back.parameters.keys().collect::<Vec<_>>(), ["matrix", "lambda", "density", "coils"]);
     assert_eq!(record.to_json().unwrap(), back.to_json().unwrap());
 }
 
 #[test]
 fn newer_older_and_broken_records() {
     let text = record().to_json().unwrap();
-    for (schema, accepted) in [
-        ("1", true),
-        ("2", false),
-        ("0", false),
-        ("99999999999", false),
-        ("\"1\"", false),
-    ] {
+    for (schema, accepted) in
+        [("1", true), ("2", false), ("0", false), ("99999999999", false), ("\"1\"", false)]
+    {
         let changed = text.replacen("\"schema\": 1", &format!("\"schema\": {schema}"), 1);
-        assert_eq!(
-            RunRecord::from_json(&changed).is_ok(),
-            accepted,
-            "schema {schema}"
-        );
+        assert_eq!(RunRecord::from_json(&changed).is_ok(), accepted, "schema {schema}");
     }
     let error = RunRecord::from_json("{\"schema\": 7, \"program\": []}").unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        "run record: expected schema 1 or older, found 7"
-    );
+    assert_eq!(error.to_string(), "run record: expected schema 1 or older, found 7");
     assert!(RunRecord::from_json("").is_err());
     assert!(RunRecord::from_json("{}").is_err());
     let more = text.replacen("\"schema\": 1", "\"schema\": 1, \"weather\": \"fine\"", 1);
@@ -103,25 +85,14 @@ fn stages_add_up_to_the_total() {
     let record = run.finish(None);
     let names: Vec<_> = record.stages.iter().map(|stage| stage.name.as_str()).collect();
     assert_eq!(names, ["start", "read", "solve", "plan", "endless"]);
-    let of = |name: &str| {
-        record
-            .stages
-            .iter()
-            .find(|stage| stage.name == name)
-            .unwrap()
-            .seconds
-    };
+    let of = |name: &str| record.stages.iter().find(|stage| stage.name == name).unwrap().seconds;
     assert!(of("start") >= 0.003);
     assert!(of("read") >= 0.008, "a stage entered twice collects both times");
     assert_eq!(of("plan"), 0.002);
     assert!(of("endless") >= 0.004 && of("endless") < record.total_seconds);
     assert!(of("solve") >= 0.002);
     let sum: f64 = record.stages.iter().map(|stage| stage.seconds).sum();
-    assert!(
-        (sum - record.total_seconds).abs() < 1e-6,
-        "{sum} of {}",
-        record.total_seconds
-    );
+    assert!((sum - record.total_seconds).abs() < 1e-6, "{sum} of {}", record.total_seconds);
 }
 
 #[test]
@@ -137,10 +108,7 @@ fn files_are_hashed_as_they_are_on_disk() {
     std::fs::write(&path, b"").unwrap();
     let empty = FileEntry::read(&path).unwrap();
     assert_eq!(empty.bytes, 0);
-    assert_eq!(
-        empty.blake3,
-        "af1349b9f5f9a1a6a0404dea36dcc9499bcb25c9adc112b7cc9a93cae41f3262"
-    );
+    assert_eq!(empty.blake3, "af1349b9f5f9a1a6a0404dea36dcc9499bcb25c9adc112b7cc9a93cae41f3262");
 
     let mut run = RunRecorder::start("p", "1", ["p"], "d", 1);
     let error = run.input(folder.path().join("absent")).unwrap_err();

@@ -75,11 +75,7 @@ impl<R: Real> LaneFft<R> {
                     twiddles.extend([phase.cos(), phase.sin()].map(<R as Real>::from_f64));
                 }
             }
-            stages.push(Stage {
-                radix,
-                span,
-                twiddles,
-            });
+            stages.push(Stage { radix, span, twiddles });
             length = span;
         }
         // Row i·span + p of a stage holds frequency i + radix · (frequency of row p of the next).
@@ -101,19 +97,9 @@ impl<R: Real> LaneFft<R> {
     pub(crate) fn process(&self, level: Level, rows: &mut [Row<R>], decimation: Decimation) {
         let rows = &mut rows[..self.n];
         if TypeId::of::<R>() == TypeId::of::<f32>() {
-            run(
-                level,
-                bytemuck::cast_slice_mut::<Row<R>, Row<f32>>(rows),
-                &self.stages,
-                decimation,
-            );
+            run(level, bytemuck::cast_slice_mut::<Row<R>, Row<f32>>(rows), &self.stages, decimation);
         } else if TypeId::of::<R>() == TypeId::of::<f64>() {
-            run(
-                level,
-                bytemuck::cast_slice_mut::<Row<R>, Row<f64>>(rows),
-                &self.stages,
-                decimation,
-            );
+            run(level, bytemuck::cast_slice_mut::<Row<R>, Row<f64>>(rows), &self.stages, decimation);
         }
     }
 }
@@ -161,16 +147,16 @@ fn pass<S: Simd, L: Lane, const TIME: bool>(
 ) {
     match radix {
         2 => butterflies::<S, L, 2, TIME>(simd, rows, span, twiddles, |re, im| dft2::<S, L>(re, im)),
-        3 => butterflies::<S, L, 3, TIME>(simd, rows, span, twiddles, |re, im| {
-            odd::<S, L, 3, 1>(simd, re, im)
-        }),
+        3 => {
+            butterflies::<S, L, 3, TIME>(simd, rows, span, twiddles, |re, im| odd::<S, L, 3, 1>(simd, re, im))
+        }
         4 => butterflies::<S, L, 4, TIME>(simd, rows, span, twiddles, |re, im| dft4::<S, L>(re, im)),
-        5 => butterflies::<S, L, 5, TIME>(simd, rows, span, twiddles, |re, im| {
-            odd::<S, L, 5, 2>(simd, re, im)
-        }),
-        7 => butterflies::<S, L, 7, TIME>(simd, rows, span, twiddles, |re, im| {
-            odd::<S, L, 7, 3>(simd, re, im)
-        }),
+        5 => {
+            butterflies::<S, L, 5, TIME>(simd, rows, span, twiddles, |re, im| odd::<S, L, 5, 2>(simd, re, im))
+        }
+        7 => {
+            butterflies::<S, L, 7, TIME>(simd, rows, span, twiddles, |re, im| odd::<S, L, 7, 3>(simd, re, im))
+        }
         8 => butterflies::<S, L, 8, TIME>(simd, rows, span, twiddles, |re, im| dft8::<S, L>(simd, re, im)),
         _ => {}
     }
@@ -190,10 +176,8 @@ fn butterflies<S: Simd, L: Lane, const RADIX: usize, const TIME: bool>(
     for (q, factors) in twiddles.chunks_exact(2 * (RADIX - 1)).enumerate() {
         let mut factor = [[one; 2]; RADIX];
         for i in 1..RADIX {
-            factor[i] = [
-                V::<S, L>::splat(simd, factors[2 * i - 2]),
-                V::<S, L>::splat(simd, factors[2 * i - 1]),
-            ];
+            factor[i] =
+                [V::<S, L>::splat(simd, factors[2 * i - 2]), V::<S, L>::splat(simd, factors[2 * i - 1])];
         }
         for block in rows.chunks_exact_mut(span * RADIX) {
             for v in (0..COLUMNS).step_by(len) {
@@ -287,10 +271,7 @@ fn odd<S: Simd, L: Lane, const RADIX: usize, const HALF: usize>(
     }
     for k in 1..=HALF {
         let (mut c, mut d) = (re0, im0);
-        let (mut s, mut t) = (
-            V::<S, L>::splat(simd, L::zero()),
-            V::<S, L>::splat(simd, L::zero()),
-        );
+        let (mut s, mut t) = (V::<S, L>::splat(simd, L::zero()), V::<S, L>::splat(simd, L::zero()));
         for j in 0..HALF {
             let (sine, cosine) = ROOTS[HALF - 1][(j + 1) * k % RADIX];
             let cosine = V::<S, L>::splat(simd, <L as Real>::from_f64(cosine));
@@ -323,15 +304,7 @@ const ROOTS: [[(f64, f64); 7]; 3] = [
         let (s1, c1) = (0.781_831_482_468_029_8, 0.623_489_801_858_733_5);
         let (s2, c2) = (0.974_927_912_181_823_6, -0.222_520_933_956_314_4);
         let (s3, c3) = (0.433_883_739_117_558_1, -0.900_968_867_902_419_1);
-        [
-            (0.0, 1.0),
-            (s1, c1),
-            (s2, c2),
-            (s3, c3),
-            (-s3, c3),
-            (-s2, c2),
-            (-s1, c1),
-        ]
+        [(0.0, 1.0), (s1, c1), (s2, c2), (s3, c3), (-s3, c3), (-s2, c2), (-s1, c1)]
     },
 ];
 
@@ -378,9 +351,7 @@ mod tests {
     #[test]
     fn every_radix_and_order_matches_the_sum() {
         let level = Level::new();
-        for n in [
-            2, 3, 4, 5, 6, 7, 8, 9, 12, 14, 15, 16, 20, 21, 32, 35, 64, 105, 128, 210, 256, 343,
-        ] {
+        for n in [2, 3, 4, 5, 6, 7, 8, 9, 12, 14, 15, 16, 20, 21, 32, 35, 64, 105, 128, 210, 256, 343] {
             let plan = LaneFft::<f64>::new(n).unwrap();
             let input: Vec<Row<f64>> = (0..n)
                 .map(|j| std::array::from_fn(|lane| ((j * 37 + lane * 11) % 23) as f64 - 11.0))
@@ -393,10 +364,8 @@ mod tests {
             }
             plan.process(level, &mut time, Decimation::Time);
             for lane in 0..COLUMNS {
-                let line: Vec<_> = input
-                    .iter()
-                    .map(|row| Complex::new(row[lane], row[COLUMNS + lane]))
-                    .collect();
+                let line: Vec<_> =
+                    input.iter().map(|row| Complex::new(row[lane], row[COLUMNS + lane])).collect();
                 let expected = crate::fft::reference::dft(&line, &[n], crate::fft::Direction::Forward, false);
                 for (k, expected) in expected.iter().enumerate() {
                     for row in [frequency[plan.row_of()[k]], time[k]] {

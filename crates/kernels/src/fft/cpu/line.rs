@@ -46,12 +46,7 @@ impl LineMap {
         if end < n {
             gaps.push(end..n);
         }
-        Self {
-            n,
-            read,
-            gaps,
-            write: runs(n, shift, write),
-        }
+        Self { n, read, gaps, write: runs(n, shift, write) }
     }
 
     /// Whether the buffer would be a plain copy of the line, so that contiguous lines may be transformed in place.
@@ -189,11 +184,7 @@ impl LineMap {
         for run in &self.write {
             for t in 0..run.len {
                 let from = &buffer[row_of(run.buffer + t)];
-                join::<R, INVERSE>(
-                    from,
-                    scale,
-                    &mut rows.row_mut(run.array + t)[column..column + width],
-                );
+                join::<R, INVERSE>(from, scale, &mut rows.row_mut(run.array + t)[column..column + width]);
             }
         }
     }
@@ -205,11 +196,7 @@ const TILE: usize = 4;
 /// Distance between buffer lines: not a multiple of 2 KiB, which would put all lines into the same few cache sets.
 pub(crate) fn pitch<R: Real>(n: usize) -> usize {
     let pitch = n.next_multiple_of(8);
-    if (pitch * size_of::<Complex<R>>()).is_multiple_of(2048) {
-        pitch + 8
-    } else {
-        pitch
-    }
+    if (pitch * size_of::<Complex<R>>()).is_multiple_of(2048) { pitch + 8 } else { pitch }
 }
 
 /// The rows of a `[n, inner]` array, of which a task may hold only some columns.
@@ -259,11 +246,7 @@ fn runs(n: usize, shift: usize, ranges: &[Range<usize>]) -> Vec<Run> {
     let mut runs = Vec::new();
     let mut push = |array: usize, end: usize, buffer: usize| {
         if array < end {
-            runs.push(Run {
-                array,
-                buffer,
-                len: end - array,
-            });
+            runs.push(Run { array, buffer, len: end - array });
         }
     };
     for range in ranges {

@@ -58,13 +58,7 @@ impl<'a, R: Real> Options<'a, R> {
 
     /// The whole transform, not scaled, index 0 being position and frequency 0.
     pub fn new(direction: Direction) -> Self {
-        Self {
-            direction,
-            nonzero: None,
-            wanted: None,
-            scale: R::one(),
-            centred: false,
-        }
+        Self { direction, nonzero: None, wanted: None, scale: R::one(), centred: false }
     }
 }
 
@@ -78,10 +72,7 @@ pub(crate) struct Strategy {
 }
 
 impl Strategy {
-    pub(crate) const BEST: Self = Self {
-        lanes: true,
-        local: true,
-    };
+    pub(crate) const BEST: Self = Self { lanes: true, local: true };
 }
 
 /// An N-D complex FFT of one shape, of any sizes: X\[k\] = Σ_j x\[j\] e^{∓i2π Σ_a j_a k_a / n_a}, not scaled.
@@ -243,11 +234,7 @@ fn run_f64(
 }
 
 fn lane_fft<R: Real>(n: usize) -> Option<Arc<LaneFft<R>>> {
-    if (2..=lanes::LONGEST).contains(&n) {
-        LaneFft::new(n).map(Arc::new)
-    } else {
-        None
-    }
+    if (2..=lanes::LONGEST).contains(&n) { LaneFft::new(n).map(Arc::new) } else { None }
 }
 
 impl<R: Real> std::fmt::Debug for FftNd<R> {

@@ -39,11 +39,7 @@ impl<R: Real> Scratch<R> {
             fft = fft.max(pass.fft.get_inplace_scratch_len());
         }
         let zero = Complex::new(R::zero(), R::zero());
-        Self {
-            lines: vec![zero; lines],
-            fft: vec![zero; fft],
-            lanes: vec![[R::zero(); 2 * COLUMNS]; lanes],
-        }
+        Self { lines: vec![zero; lines], fft: vec![zero; fft], lanes: vec![[R::zero(); 2 * COLUMNS]; lanes] }
     }
 }
 
@@ -105,10 +101,7 @@ impl<R: Real> LinePass<R> {
         }
         let size = self.n * self.inner;
         for &outer in &self.outer {
-            let mut rows = Whole {
-                data: &mut data[outer * size..(outer + 1) * size],
-                inner: self.inner,
-            };
+            let mut rows = Whole { data: &mut data[outer * size..(outer + 1) * size], inner: self.inner };
             for &(column, width) in &self.blocks {
                 self.run_block(&mut rows, column, width, scratch);
             }
@@ -145,8 +138,7 @@ impl<R: Real> LinePass<R> {
         let pitch = pitch::<R>(self.n);
         self.map.gather(rows, column, width, &mut scratch.lines, pitch);
         for line in scratch.lines.chunks_exact_mut(pitch).take(width) {
-            self.fft
-                .process_with_scratch(&mut line[..self.n], &mut scratch.fft);
+            self.fft.process_with_scratch(&mut line[..self.n], &mut scratch.fft);
             scale(&mut line[..self.n], self.scale);
         }
         self.map.scatter(&scratch.lines, pitch, rows, column, width);
@@ -305,10 +297,7 @@ impl<R: Real> Plan<R> {
                 .filter(|(index, _)| wanted[index % per_item])
                 .map(|(_, chunk)| chunk)
                 .collect();
-            chunks
-                .into_par_iter()
-                .with_min_len(min)
-                .for_each_init(|| Scratch::new(&self.local), work);
+            chunks.into_par_iter().with_min_len(min).for_each_init(|| Scratch::new(&self.local), work);
         }
     }
 }
@@ -320,11 +309,7 @@ fn run_global<R: Real>(pass: &LinePass<R>, items: Vec<&mut [Complex<R>]>, thread
     pass.outer.iter().for_each(|&outer| visit[outer] = true);
     let arrays: Vec<&mut [Complex<R>]> = items
         .into_iter()
-        .flat_map(|item| {
-            item.chunks_exact_mut(size)
-                .zip(&visit)
-                .filter(|(_, visit)| **visit)
-        })
+        .flat_map(|item| item.chunks_exact_mut(size).zip(&visit).filter(|(_, visit)| **visit))
         .map(|(array, _)| array)
         .collect();
     for_each_block(arrays, pass.inner, &pass.blocks, threads, pass);
@@ -374,9 +359,7 @@ pub(crate) fn for_each_block<R: Real, W: BlockWork<R>>(
     threads: usize,
     work: &W,
 ) {
-    let parts = (TASKS_A_THREAD * threads)
-        .div_ceil(arrays.len().max(1))
-        .min(blocks.len());
+    let parts = (TASKS_A_THREAD * threads).div_ceil(arrays.len().max(1)).min(blocks.len());
     if threads == 1 || parts <= 1 || arrays.len() >= 2 * threads {
         arrays.into_par_iter().enumerate().for_each_init(
             || work.state(),

@@ -40,10 +40,7 @@ impl Region {
                 ));
             }
         }
-        Ok(Self {
-            shape: shape.to_vec(),
-            axes,
-        })
+        Ok(Self { shape: shape.to_vec(), axes })
     }
 
     /// Every index.

@@ -134,14 +134,7 @@ impl<R: Real> Convolution<R> {
         let first = LaneFft::new(padded[0])
             .ok_or_else(|| Error::value("Toeplitz matrix size", "at most 2³¹ voxels an axis", sizes[0]))?;
         let spectrum = Vec::new();
-        let mut this = Self {
-            matrix: sizes,
-            padded,
-            engine: FftNd::new(&padded)?,
-            first,
-            spectrum,
-            work,
-        };
+        let mut this = Self { matrix: sizes, padded, engine: FftNd::new(&padded)?, first, spectrum, work };
         this.spectrum = this.transform_kernel(cpu, matrix.len(), q)?;
         Ok(this)
     }
@@ -193,11 +186,7 @@ impl<R: Real> Convolution<R> {
         let mut work = self.work.take()?;
         cpu.run(|| {
             for (coil, map) in maps.chunks_exact(image.len()).enumerate() {
-                let ends = Weighted {
-                    image,
-                    map,
-                    first: coil == 0,
-                };
+                let ends = Weighted { image, map, first: coil == 0 };
                 self.convolve(&passes, cpu.threads(), &mut work, &ends, y);
             }
         });
@@ -266,11 +255,7 @@ impl<R: Real> Convolution<R> {
                 ends.store(index * n1 + row, &line[..n2], y);
             }
         };
-        let fused = Fused {
-            convolution: self,
-            level: passes.level,
-            map: &passes.map,
-        };
+        let fused = Fused { convolution: self, level: passes.level, map: &passes.map };
         let plane = p1 * p2;
         if threads == 1 {
             let mut state = scratch();
@@ -285,10 +270,7 @@ impl<R: Real> Convolution<R> {
             return;
         }
         let min = (TASK_ELEMENTS / plane).max(1);
-        work.par_chunks_exact_mut(plane)
-            .enumerate()
-            .with_min_len(min)
-            .for_each_init(scratch, enter);
+        work.par_chunks_exact_mut(plane).enumerate().with_min_len(min).for_each_init(scratch, enter);
         for_each_block(vec![&mut *work], plane, &passes.blocks, threads, &fused);
         work.par_chunks_exact_mut(plane)
             .zip(y.par_chunks_exact_mut(n1 * n2))

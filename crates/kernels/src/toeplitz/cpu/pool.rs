@@ -15,11 +15,7 @@ pub(super) struct Pool<R> {
 
 impl<R: Real> Pool<R> {
     pub(super) fn new(len: usize) -> Self {
-        Self {
-            len,
-            free: Mutex::default(),
-            allocated: Default::default(),
-        }
+        Self { len, free: Mutex::default(), allocated: Default::default() }
     }
 
     /// A free buffer, or a new one.
@@ -64,11 +60,7 @@ impl<R: Real> std::ops::DerefMut for Lease<'_, R> {
 impl<R: Real> Drop for Lease<'_, R> {
     fn drop(&mut self) {
         let buffer = std::mem::take(&mut self.buffer);
-        self.pool
-            .free
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(buffer);
+        self.pool.free.lock().unwrap_or_else(PoisonError::into_inner).push(buffer);
     }
 }
 

@@ -66,25 +66,14 @@ impl<R: Real> Convolution<R> {
         }
         if !all.is_finite() {
             let infinite = |v: &Complex<R>| !(v.re.is_finite() && v.im.is_finite());
-            let (index, value) = q
-                .iter()
-                .enumerate()
-                .find(|(_, v)| infinite(v))
-                .unwrap_or((0, &zero));
-            return Err(Error::NotFinite {
-                what: "Toeplitz kernel".into(),
-                index,
-                found: value.to_string(),
-            });
+            let (index, value) = q.iter().enumerate().find(|(_, v)| infinite(v)).unwrap_or((0, &zero));
+            return Err(Error::NotFinite { what: "Toeplitz kernel".into(), index, found: value.to_string() });
         }
         if odd > HERMITIAN_TOLERANCE * HERMITIAN_TOLERANCE * all {
             return Err(Error::value(
                 "Toeplitz kernel",
                 "Q(−d) = conj Q(d), as real weights give, centred at index n",
-                format!(
-                    "an anti-Hermitian part of relative norm {:.2}",
-                    (odd / all).sqrt()
-                ),
+                format!("an anti-Hermitian part of relative norm {:.2}", (odd / all).sqrt()),
             ));
         }
         FftNd::new(&[p1, p2])?.process(cpu, &mut lease, Direction::Forward)?;

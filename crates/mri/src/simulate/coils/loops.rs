@@ -38,11 +38,7 @@ pub(super) fn fit_points(dims: usize, n: usize) -> Vec<[f64; 3]> {
 }
 
 pub(super) fn place_loops(dims: usize, coils: usize) -> Vec<Loop> {
-    let rings = if dims == 3 {
-        (coils as f64 / 4.0).sqrt().ceil().max(1.0) as usize
-    } else {
-        1
-    };
+    let rings = if dims == 3 { (coils as f64 / 4.0).sqrt().ceil().max(1.0) as usize } else { 1 };
     let mut loops = Vec::with_capacity(coils);
     for ring in 0..rings {
         let here = coils * (ring + 1) / rings - coils * ring / rings;
@@ -94,9 +90,8 @@ pub(super) fn fit(dims: usize, harmonics: &[[f64; 3]], loops: &[Loop]) -> Result
     let points = fit_points(dims, if dims == 2 { 33 } else { 13 });
     let weight = |x: &[f64; 3]| if in_object(x) { 1.0 } else { 0.1 };
     let design = Array2::from_shape_fn((points.len(), count), |(p, j)| wave(&harmonics[j], &points[p]));
-    let adjoint = Array2::from_shape_fn((count, points.len()), |(j, p)| {
-        design[[p, j]].conj() * weight(&points[p])
-    });
+    let adjoint =
+        Array2::from_shape_fn((count, points.len()), |(j, p)| design[[p, j]].conj() * weight(&points[p]));
     let mut gram = adjoint.dot(&design);
     let trace: f64 = (0..count).map(|j| gram[[j, j]].re).sum();
     for j in 0..count {
@@ -107,16 +102,11 @@ pub(super) fn fit(dims: usize, harmonics: &[[f64; 3]], loops: &[Loop]) -> Result
         .par_iter()
         .map(|one| {
             let field: Vec<C64> = points.iter().map(|x| one.field(x)).collect();
-            let mut row: Vec<C64> = adjoint
-                .rows()
-                .into_iter()
-                .map(|a| a.iter().zip(&field).map(|(a, f)| a * f).sum())
-                .collect();
+            let mut row: Vec<C64> =
+                adjoint.rows().into_iter().map(|a| a.iter().zip(&field).map(|(a, f)| a * f).sum()).collect();
             solve(factor.view(), &mut row);
             row
         })
         .collect();
-    Ok(Array2::from_shape_fn((loops.len(), count), |(coil, j)| {
-        rows[coil][j]
-    }))
+    Ok(Array2::from_shape_fn((loops.len(), count), |(coil, j)| rows[coil][j]))
 }

@@ -77,12 +77,7 @@ impl CoilSensitivities {
         }
         let loops = place_loops(dims, coils);
         let weights = fit(dims, &harmonics, &loops)?;
-        let mut set = Self {
-            dims,
-            harmonics,
-            weights,
-            fit_error: 0.0,
-        };
+        let mut set = Self { dims, harmonics, weights, fit_error: 0.0 };
         set.scale_and_measure(&loops);
         Ok(set)
     }
@@ -110,11 +105,7 @@ impl CoilSensitivities {
     /// c_n(x) of every coil at a point in fields of view.
     pub fn at(&self, x: [f64; 3]) -> Vec<C64> {
         let waves: Vec<C64> = self.harmonics.iter().map(|kappa| wave(kappa, &x)).collect();
-        self.weights
-            .rows()
-            .into_iter()
-            .map(|row| row.iter().zip(&waves).map(|(w, e)| w * e).sum())
-            .collect()
+        self.weights.rows().into_iter().map(|row| row.iter().zip(&waves).map(|(w, e)| w * e).sum()).collect()
     }
 
     /// The 2-D sensitivities in the plane at height z: Σ over κ_z of w e^{i2πκ_z z}, exactly. 2-D sets are returned as
@@ -141,12 +132,7 @@ impl CoilSensitivities {
                 weights[[coil, *to]] += w * C64::cis(TAU * kappa[2] * z);
             }
         }
-        Self {
-            dims: 2,
-            harmonics,
-            weights,
-            fit_error: self.fit_error,
-        }
+        Self { dims: 2, harmonics, weights, fit_error: self.fit_error }
     }
 
     /// c_n at the voxel centres of a `[z, y, x]` matrix, `[coil, z, y, x]`; a 2-D set is the same in every z.
@@ -156,19 +142,11 @@ impl CoilSensitivities {
         let mut x_values: Vec<f64> = self.harmonics.iter().map(|kappa| kappa[0]).collect();
         x_values.sort_by(f64::total_cmp);
         x_values.dedup();
-        let columns: Vec<usize> = self
-            .harmonics
-            .iter()
-            .map(|kappa| x_values.partition_point(|v| *v < kappa[0]))
-            .collect();
+        let columns: Vec<usize> =
+            self.harmonics.iter().map(|kappa| x_values.partition_point(|v| *v < kappa[0])).collect();
         let position = |i: usize, n: usize| (i as f64 - (n / 2) as f64) / n as f64;
         let x_waves: Vec<Vec<C64>> = (0..nx)
-            .map(|ix| {
-                x_values
-                    .iter()
-                    .map(|k| C64::cis(TAU * k * position(ix, nx)))
-                    .collect()
-            })
+            .map(|ix| x_values.iter().map(|k| C64::cis(TAU * k * position(ix, nx))).collect())
             .collect();
         let mut maps = Array4::zeros((self.coils(), nz, ny, nx));
         let mut rows: Vec<_> = maps.rows_mut().into_iter().collect();
@@ -197,16 +175,9 @@ impl CoilSensitivities {
     /// Everything that many calls to [`Sampler::sample`] share; fastest for |k| up to `reach`.
     pub(super) fn sampler(&self, phantom: &Phantom, reach: f64) -> Result<Sampler<'_>> {
         if phantom.dims() != self.dims {
-            return Err(Error::value(
-                "phantom dimensions",
-                self.dims.to_string(),
-                phantom.dims(),
-            ));
+            return Err(Error::value("phantom dimensions", self.dims.to_string(), phantom.dims()));
         }
-        Ok(Sampler {
-            coils: self,
-            evaluator: Evaluator::new(phantom, &self.harmonics, reach),
-        })
+        Ok(Sampler { coils: self, evaluator: Evaluator::new(phantom, &self.harmonics, reach) })
     }
 
     /// Scales the set to a mean root sum of squares of 1 over the object and records the fit error, both on points that
@@ -269,10 +240,7 @@ impl Sampler<'_> {
                 }
             },
         );
-        Ok(Array2::from_shape_fn(
-            (coils, points.nrows()),
-            |(coil, sample)| samples[sample * coils + coil],
-        ))
+        Ok(Array2::from_shape_fn((coils, points.nrows()), |(coil, sample)| samples[sample * coils + coil]))
     }
 }
 

@@ -83,18 +83,12 @@ impl Phantom {
 
     /// The 2-D Shepp–Logan head, ten ellipses, upright: top of the head at small y.
     pub fn shepp_logan_2d(contrast: Contrast) -> Self {
-        Self {
-            dims: 2,
-            parts: tables::ellipses(contrast),
-        }
+        Self { dims: 2, parts: tables::ellipses(contrast) }
     }
 
     /// The 3-D Shepp–Logan head, ten ellipsoids; its axial slices show the front of the head at small y.
     pub fn shepp_logan_3d(contrast: Contrast) -> Self {
-        Self {
-            dims: 3,
-            parts: tables::ellipsoids(contrast),
-        }
+        Self { dims: 3, parts: tables::ellipsoids(contrast) }
     }
 
     /// 2 or 3.
@@ -132,11 +126,7 @@ impl Phantom {
 
     /// ρ(x) at a point in fields of view, `x` in the order x, y, z.
     pub fn intensity(&self, x: &[f64]) -> f64 {
-        self.parts
-            .iter()
-            .filter(|part| part.contains(x, self.dims))
-            .map(|part| part.intensity)
-            .sum()
+        self.parts.iter().filter(|part| part.contains(x, self.dims)).map(|part| part.intensity).sum()
     }
 
     /// Whether a point lies inside the outline (the first ellipsoid).
@@ -214,11 +204,7 @@ impl Ellipsoid {
     fn chord(&self, y: f64, z: f64, dims: usize) -> Option<(f64, f64)> {
         let (sin, cos) = self.angle.sin_cos();
         let dy = y - self.centre[1];
-        let w = if dims == 3 {
-            (z - self.centre[2]) / self.semi_axes[2]
-        } else {
-            0.0
-        };
+        let w = if dims == 3 { (z - self.centre[2]) / self.semi_axes[2] } else { 0.0 };
         let [ia, ib] = [1.0 / self.semi_axes[0], 1.0 / self.semi_axes[1]];
         // |(cos·t + sin·dy)/a|² + |(cos·dy − sin·t)/b|² + w² = 1 is a quadratic in t = x − x₀.
         let (u1, u0) = (cos * ia, sin * dy * ia);
@@ -229,10 +215,7 @@ impl Ellipsoid {
         let discriminant = half_b * half_b - a * c;
         (discriminant > 0.0).then(|| {
             let root = discriminant.sqrt();
-            (
-                self.centre[0] + (-half_b - root) / a,
-                self.centre[0] + (-half_b + root) / a,
-            )
+            (self.centre[0] + (-half_b - root) / a, self.centre[0] + (-half_b + root) / a)
         })
     }
 }

@@ -41,11 +41,7 @@ pub(crate) fn integrate(phantom: &Phantom, order: usize, f: impl Fn([f64; 3]) ->
             [
                 part.centre[0] + cos * p - sin * q,
                 part.centre[1] + sin * p + cos * q,
-                if phantom.dims() == 3 {
-                    part.centre[2] + c * w
-                } else {
-                    0.0
-                },
+                if phantom.dims() == 3 { part.centre[2] + c * w } else { 0.0 },
             ]
         };
         let mut sum = C64::default();
@@ -77,18 +73,11 @@ fn closed_form_2d_equals_the_integral() {
         let phantom = Phantom::shepp_logan_2d(contrast);
         for round in 0..12 {
             let reach = [0.0, 1e-9, 1e-3, 1.0, 40.0][round % 5];
-            let k: [f64; 3] = [
-                rng.random_range(-1.0..1.0) * reach,
-                rng.random_range(-1.0..1.0) * reach,
-                0.0,
-            ];
+            let k: [f64; 3] = [rng.random_range(-1.0..1.0) * reach, rng.random_range(-1.0..1.0) * reach, 0.0];
             let wave = |x: [f64; 3]| C64::cis(-TAU * (k[0] * x[0] + k[1] * x[1]));
             let expected = integrate(&phantom, 120, wave);
             let found = phantom.transform(&k[..2]);
-            assert!(
-                (found - expected).norm() < 1e-12,
-                "k {k:?}: {found} against {expected}"
-            );
+            assert!((found - expected).norm() < 1e-12, "k {k:?}: {found} against {expected}");
         }
     }
 }
@@ -102,10 +91,7 @@ fn closed_form_3d_equals_the_integral() {
         let wave = |x: [f64; 3]| C64::cis(-TAU * (k[0] * x[0] + k[1] * x[1] + k[2] * x[2]));
         let expected = integrate(&phantom, 48, wave);
         let found = phantom.transform(&k);
-        assert!(
-            (found - expected).norm() < 1e-12,
-            "k {k:?}: {found} against {expected}"
-        );
+        assert!((found - expected).norm() < 1e-12, "k {k:?}: {found} against {expected}");
     }
 }
 
@@ -150,11 +136,7 @@ fn voxel_means_agree_with_dense_sampling_and_keep_the_integral() {
         let total = phantom.transform(&[0.0; 3]).re;
         assert!((image.sum() / voxels - total).abs() < 2e-3 * total);
         let fine = 24;
-        for (iz, iy, ix) in [
-            (nz / 2, ny / 2, nx / 2),
-            (nz / 2, 3, nx / 3),
-            (nz / 3, ny / 4, nx / 2),
-        ] {
+        for (iz, iy, ix) in [(nz / 2, ny / 2, nx / 2), (nz / 2, 3, nx / 3), (nz / 3, ny / 4, nx / 2)] {
             let mut mean = 0.0;
             let at = |i: usize, s: usize, n: usize| {
                 (i as f64 - (n / 2) as f64 - 0.5 + (s as f64 + 0.5) / fine as f64) / n as f64
@@ -189,14 +171,8 @@ fn bad_phantoms_are_refused() {
     assert!(Phantom::new(2, vec![good]).is_ok());
     assert!(Phantom::new(1, vec![good]).is_err());
     assert!(Phantom::new(2, vec![]).is_err());
-    let flat = Ellipsoid {
-        semi_axes: [0.0, 1.0, 1.0],
-        ..good
-    };
+    let flat = Ellipsoid { semi_axes: [0.0, 1.0, 1.0], ..good };
     assert!(Phantom::new(2, vec![flat]).is_err());
-    let nan = Ellipsoid {
-        intensity: f64::NAN,
-        ..good
-    };
+    let nan = Ellipsoid { intensity: f64::NAN, ..good };
     assert!(matches!(Phantom::new(2, vec![nan]), Err(Error::NotFinite { .. })));
 }

@@ -45,12 +45,7 @@ impl Table {
     /// Covers 0 … `reach`; beyond it the function itself is called.
     fn new(exact: fn(f64) -> f64, reach: f64) -> Self {
         let count = (reach * CELLS_PER_CYCLE).ceil().clamp(0.0, 1e5) as usize;
-        Self {
-            exact,
-            cells: (0..count)
-                .map(|cell| chebyshev_cell(exact, cell as f64))
-                .collect(),
-        }
+        Self { exact, cells: (0..count).map(|cell| chebyshev_cell(exact, cell as f64)).collect() }
     }
 
     #[inline(always)]
@@ -124,20 +119,12 @@ impl Evaluator {
     pub(crate) fn new(phantom: &Phantom, shifts: &[[f64; 3]], reach: f64) -> Self {
         let dims = phantom.dims;
         let longest = |v: &[f64; 3]| v.iter().map(|x| x * x).sum::<f64>().sqrt();
-        let axis = phantom
-            .parts
-            .iter()
-            .flat_map(|p| p.semi_axes[..dims].iter().copied())
-            .fold(0.0, f64::max);
+        let axis = phantom.parts.iter().flat_map(|p| p.semi_axes[..dims].iter().copied()).fold(0.0, f64::max);
         let shift = shifts.iter().map(longest).fold(0.0, f64::max);
         let table_reach = if reach > 0.0 { axis * (reach + shift) } else { 0.0 };
         Self {
             radial: Table::new(if dims == 2 { jinc } else { ball }, table_reach),
-            parts: phantom
-                .parts
-                .iter()
-                .map(|p| Prepared::new(p, dims, shifts))
-                .collect(),
+            parts: phantom.parts.iter().map(|p| Prepared::new(p, dims, shifts)).collect(),
         }
     }
 
@@ -169,11 +156,7 @@ impl Prepared {
         let (sin, cos) = part.angle.sin_cos();
         let [a, b, c] = part.semi_axes;
         let third = if dims == 3 { c } else { 0.0 };
-        let axes = [
-            [a * cos, a * sin, 0.0],
-            [-b * sin, b * cos, 0.0],
-            [0.0, 0.0, third],
-        ];
+        let axes = [[a * cos, a * sin, 0.0], [-b * sin, b * cos, 0.0], [0.0, 0.0, third]];
         let mut centre = part.centre;
         if dims == 2 {
             centre[2] = 0.0;
@@ -205,10 +188,7 @@ mod tests {
             for i in 0..200_000 {
                 let k = i as f64 * 150.3 / 2e5;
                 let (found, expected) = (table.at(k), exact(k));
-                assert!(
-                    (found - expected).abs() < 4e-13,
-                    "{k}: {found} against {expected}"
-                );
+                assert!((found - expected).abs() < 4e-13, "{k}: {found} against {expected}");
             }
         }
     }

@@ -50,9 +50,7 @@ fn adjoint(
     for readout in readouts.filter(|r| r.flags.is_image() && r.counters.slice == slice) {
         for (k, d) in points(simulation, readout).iter().zip(readout.data.row(coil)) {
             let value = C64::new(f64::from(d.re), f64::from(d.im)) * weight(k) / (nx * ny * nz) as f64;
-            let row: Vec<C64> = (0..nx)
-                .map(|ix| C64::cis(TAU * k[0] * at(ix, nx)) * value)
-                .collect();
+            let row: Vec<C64> = (0..nx).map(|ix| C64::cis(TAU * k[0] * at(ix, nx)) * value).collect();
             for iz in 0..nz {
                 for iy in 0..ny {
                     let phase = C64::cis(TAU * (k[1] * at(iy, ny) + k[2] * at(iz, nz)));
@@ -79,70 +77,32 @@ fn distance(a: impl Iterator<Item = C64>, b: impl Iterator<Item = C64>) -> f64 {
 #[test]
 fn full_cartesian_k_space_shows_the_truth_up_to_gibbs_ringing() {
     for (matrix, oversampling) in [([64, 64, 1], 1), ([48, 37, 1], 2)] {
-        let simulation = run(&SimulateOptions {
-            matrix,
-            oversampling,
-            coils: 1,
-            ..Default::default()
-        });
+        let simulation = run(&SimulateOptions { matrix, oversampling, coils: 1, ..Default::default() });
         let encoding = &simulation.scan.header.encodings[0];
         assert_eq!(encoding.encoded.matrix, [matrix[0] * oversampling, matrix[1], 1]);
-        assert!(
-            simulation
-                .scan
-                .acquisitions
-                .iter()
-                .all(|a| a.trajectory.is_none())
-        );
+        assert!(simulation.scan.acquisitions.iter().all(|a| a.trajectory.is_none()));
         let image = adjoint(&simulation, 0, 0, |_| 1.0 / oversampling as f64);
         let truth = simulation.truth.data();
-        let error = distance(
-            image.iter().copied(),
-            truth.iter().map(|v| C64::from(f64::from(v.re))),
-        );
+        let error = distance(image.iter().copied(), truth.iter().map(|v| C64::from(f64::from(v.re))));
         println!("Gibbs-limited error at {matrix:?}: {error:.3}");
         assert!(error < 0.2, "{error}");
         // Away from the edges of the ellipses the value is the phantom's: brain, dark ventricle, outside.
         let [nx, ny, _] = matrix;
         let mean = |x: f64, y: f64| {
-            let (cx, cy) = (
-                (nx as f64 * (0.5 + 0.5 * x)) as usize,
-                (ny as f64 * (0.5 + 0.5 * y)) as usize,
-            );
-            image
-                .slice(ndarray::s![0, cy - 1..=cy + 1, cx - 1..=cx + 1])
-                .iter()
-                .sum::<C64>()
-                / 9.0
+            let (cx, cy) = ((nx as f64 * (0.5 + 0.5 * x)) as usize, (ny as f64 * (0.5 + 0.5 * y)) as usize);
+            image.slice(ndarray::s![0, cy - 1..=cy + 1, cx - 1..=cx + 1]).iter().sum::<C64>() / 9.0
         };
-        for (x, y, expected) in [
-            (0.0, -0.42, 0.3),
-            (0.0, 0.4, 0.2),
-            (-0.26, 0.02, 0.0),
-            (0.85, -0.8, 0.0),
-        ] {
-            assert!(
-                (mean(x, y) - expected).norm() < 0.03,
-                "({x}, {y}): {}",
-                mean(x, y)
-            );
+        for (x, y, expected) in [(0.0, -0.42, 0.3), (0.0, 0.4, 0.2), (-0.26, 0.02, 0.0), (0.85, -0.8, 0.0)] {
+            assert!((mean(x, y) - expected).norm() < 0.03, "({x}, {y}): {}", mean(x, y));
         }
     }
 }
 
 #[test]
 fn coil_images_are_the_maps_times_the_truth() {
-    let simulation = run(&SimulateOptions {
-        matrix: [48, 48, 1],
-        coils: 4,
-        ..Default::default()
-    });
+    let simulation = run(&SimulateOptions { matrix: [48, 48, 1], coils: 4, ..Default::default() });
     let truth = simulation.truth.data();
-    let alone = run(&SimulateOptions {
-        matrix: [48, 48, 1],
-        coils: 1,
-        ..Default::default()
-    });
+    let alone = run(&SimulateOptions { matrix: [48, 48, 1], coils: 1, ..Default::default() });
     let plain = adjoint(&alone, 0, 0, |_| 1.0);
     for coil in 0..4 {
         let image = adjoint(&simulation, coil, 0, |_| 1.0);
@@ -172,48 +132,27 @@ fn radial_and_three_dimensional_scans_show_the_object_too() {
         matrix: [48, 48, 1],
         coils: 1,
         oversampling: 2,
-        sampling: Sampling::Radial {
-            spokes: 80,
-            angles: SpokeAngles::Uniform,
-        },
+        sampling: Sampling::Radial { spokes: 80, angles: SpokeAngles::Uniform },
         ..Default::default()
     });
     // A spoke's sample stands for the annulus sector |k| Δk π/M with Δk = ½, the centre's for a disc of radius ¼.
-    let image = adjoint(&radial, 0, 0, |k| {
-        (0.5 * k[0].hypot(k[1])).max(0.0625) * std::f64::consts::PI / 80.0
-    });
+    let image =
+        adjoint(&radial, 0, 0, |k| (0.5 * k[0].hypot(k[1])).max(0.0625) * std::f64::consts::PI / 80.0);
     let truth = radial.truth.data();
-    let error = distance(
-        image.iter().copied(),
-        truth.iter().map(|v| C64::from(f64::from(v.re))),
-    );
+    let error = distance(image.iter().copied(), truth.iter().map(|v| C64::from(f64::from(v.re))));
     println!("radial error: {error:.3}");
     assert!(error < 0.3, "{error}");
-    assert_eq!(
-        radial.scan.header.trajectory_units,
-        Some(TrajectoryUnits::CyclesPerFov)
-    );
+    assert_eq!(radial.scan.header.trajectory_units, Some(TrajectoryUnits::CyclesPerFov));
 
-    let solid = run(&SimulateOptions {
-        dims: 3,
-        matrix: [24, 20, 16],
-        coils: 1,
-        ..Default::default()
-    });
+    let solid = run(&SimulateOptions { dims: 3, matrix: [24, 20, 16], coils: 1, ..Default::default() });
     assert_eq!(solid.scan.acquisitions.len(), 320);
     let image = adjoint(&solid, 0, 0, |_| 1.0);
     let truth = solid.truth.data();
-    let error = distance(
-        image.iter().copied(),
-        truth.iter().map(|v| C64::from(f64::from(v.re))),
-    );
+    let error = distance(image.iter().copied(), truth.iter().map(|v| C64::from(f64::from(v.re))));
     println!("3-D Gibbs-limited error: {error:.3}");
     assert!(error < 0.35, "{error}");
     let centre = image[[8, 4, 12]];
-    assert!(
-        (centre - C64::from(f64::from(truth[[8, 4, 12]].re))).norm() < 0.1,
-        "{centre}"
-    );
+    assert!((centre - C64::from(f64::from(truth[[8, 4, 12]].re))).norm() < 0.1, "{centre}");
 }
 
 #[test]
@@ -229,18 +168,11 @@ fn slices_are_cuts_through_the_volume() {
     assert_eq!(simulation.truth.shape_zyx(), [5, 32, 32]);
     assert_eq!(simulation.maps.dim(), (2, 5, 32, 32));
     let encoding = &simulation.scan.header.encodings[0];
-    assert_eq!(
-        (encoding.recon.matrix, encoding.recon.fov_mm[2]),
-        ([32, 32, 1], 30.0)
-    );
+    assert_eq!((encoding.recon.matrix, encoding.recon.fov_mm[2]), ([32, 32, 1], 30.0));
     assert_eq!(encoding.slice.unwrap().maximum, 4);
     for slice in 0..5u16 {
-        let readouts: Vec<_> = simulation
-            .scan
-            .acquisitions
-            .iter()
-            .filter(|a| a.counters.slice == slice)
-            .collect();
+        let readouts: Vec<_> =
+            simulation.scan.acquisitions.iter().filter(|a| a.counters.slice == slice).collect();
         assert_eq!(readouts[0].position, [0.0, 0.0, 30.0 * (f32::from(slice) - 2.0)]);
         assert!(readouts[0].flags.contains(Flags::FIRST_IN_SLICE));
         assert!(readouts[31].flags.contains(Flags::LAST_IN_SLICE));
@@ -259,15 +191,7 @@ fn slices_are_cuts_through_the_volume() {
     }
     let geometry = simulation.truth.geometry();
     assert_eq!(geometry.spacing_mm, [6.25, 6.25, 30.0]);
-    assert!(
-        simulation
-            .scan
-            .acquisitions
-            .last()
-            .unwrap()
-            .flags
-            .contains(Flags::LAST_IN_MEASUREMENT)
-    );
+    assert!(simulation.scan.acquisitions.last().unwrap().flags.contains(Flags::LAST_IN_MEASUREMENT));
 }
 
 #[test]
@@ -276,10 +200,7 @@ fn repetitions_repeat_the_object_with_their_own_noise_and_golden_angles() {
         matrix: [16, 16, 1],
         coils: 2,
         repetitions: 3,
-        sampling: Sampling::Radial {
-            spokes: 4,
-            angles: SpokeAngles::Golden,
-        },
+        sampling: Sampling::Radial { spokes: 4, angles: SpokeAngles::Golden },
         ..Default::default()
     };
     let simulation = run(&golden);
@@ -288,63 +209,24 @@ fn repetitions_repeat_the_object_with_their_own_noise_and_golden_angles() {
     assert_eq!(readouts[11].counters.repetition, 2);
     assert_ne!(readouts[0].trajectory, readouts[4].trajectory);
     let uniform = SimulateOptions {
-        sampling: Sampling::Radial {
-            spokes: 4,
-            angles: SpokeAngles::Uniform,
-        },
+        sampling: Sampling::Radial { spokes: 4, angles: SpokeAngles::Uniform },
         ..golden.clone()
     };
     let simulation = run(&uniform);
-    assert_eq!(
-        simulation.scan.acquisitions[1].data,
-        simulation.scan.acquisitions[5].data
-    );
-    let noisy = run(&SimulateOptions {
-        snr: Some(30.0),
-        ..uniform
-    });
+    assert_eq!(simulation.scan.acquisitions[1].data, simulation.scan.acquisitions[5].data);
+    let noisy = run(&SimulateOptions { snr: Some(30.0), ..uniform });
     assert_ne!(noisy.scan.acquisitions[1].data, noisy.scan.acquisitions[5].data);
 }
 
 #[test]
 fn every_sampling_gives_the_closed_form_at_the_points_the_file_holds() {
     let samplings = [
-        (
-            2,
-            Sampling::Spiral {
-                interleaves: 4,
-                acceleration: 1,
-            },
-        ),
+        (2, Sampling::Spiral { interleaves: 4, acceleration: 1 }),
         (2, Sampling::Epi { shots: 2 }),
-        (
-            2,
-            Sampling::Random {
-                shots: 3,
-                samples: 20,
-            },
-        ),
-        (
-            3,
-            Sampling::Kooshball {
-                spokes: 5,
-                order: SphereOrder::GoldenMeans,
-            },
-        ),
-        (
-            3,
-            Sampling::StackOfStars {
-                spokes: 3,
-                angles: SpokeAngles::Uniform,
-            },
-        ),
-        (
-            3,
-            Sampling::StackOfSpirals {
-                interleaves: 4,
-                acceleration: 1,
-            },
-        ),
+        (2, Sampling::Random { shots: 3, samples: 20 }),
+        (3, Sampling::Kooshball { spokes: 5, order: SphereOrder::GoldenMeans }),
+        (3, Sampling::StackOfStars { spokes: 3, angles: SpokeAngles::Uniform }),
+        (3, Sampling::StackOfSpirals { interleaves: 4, acceleration: 1 }),
         (
             3,
             Sampling::Cartesian(CartesianPattern::PoissonDisc {

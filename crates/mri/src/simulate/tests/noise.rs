@@ -3,17 +3,8 @@ use super::*;
 #[test]
 fn the_image_has_the_snr_that_was_asked_for() {
     for oversampling in [1, 2] {
-        let clean = SimulateOptions {
-            matrix: [32, 32, 1],
-            coils: 3,
-            oversampling,
-            ..Default::default()
-        };
-        let noisy = SimulateOptions {
-            snr: Some(20.0),
-            seed: 3,
-            ..clean.clone()
-        };
+        let clean = SimulateOptions { matrix: [32, 32, 1], coils: 3, oversampling, ..Default::default() };
+        let noisy = SimulateOptions { snr: Some(20.0), seed: 3, ..clean.clone() };
         let (a, b) = (run(&clean), run(&noisy));
         // Optimal combination Σ c̄ y/Σ|c|² leaves noise of σ/√Σ|c|²; times √Σ|c|² it is even over the image.
         let mut combined = Array3::<C64>::zeros((1, 32, 32));
@@ -21,10 +12,7 @@ fn the_image_has_the_snr_that_was_asked_for() {
         for coil in 0..3 {
             let noise = adjoint(&b, coil, 0, |_| 1.0 / oversampling as f64)
                 - adjoint(&a, coil, 0, |_| 1.0 / oversampling as f64);
-            for ((index, n), c) in noise
-                .indexed_iter()
-                .zip(a.maps.index_axis(ndarray::Axis(0), coil))
-            {
+            for ((index, n), c) in noise.indexed_iter().zip(a.maps.index_axis(ndarray::Axis(0), coil)) {
                 let c = C64::new(f64::from(c.re), f64::from(c.im));
                 combined[index] += c.conj() * n;
                 rss[index] += c.norm_sqr();
@@ -57,11 +45,7 @@ fn noise_readouts_come_first_and_have_the_samples_covariance() {
     };
     let simulation = run(&options);
     let (noise, image) = simulation.scan.acquisitions.split_at(40);
-    assert!(
-        noise
-            .iter()
-            .all(|a| a.flags.contains(Flags::NOISE) && !a.flags.is_image())
-    );
+    assert!(noise.iter().all(|a| a.flags.contains(Flags::NOISE) && !a.flags.is_image()));
     assert!(image.iter().all(|a| a.flags.is_image()));
     let mut cross = C64::default();
     let mut power = [0.0; 2];

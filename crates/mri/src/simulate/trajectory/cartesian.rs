@@ -44,10 +44,7 @@ pub(super) fn layout(
     let mut notes = Vec::new();
     let (mask, calibration, acceleration) = match *pattern {
         CartesianPattern::Full => (Array2::from_elem((nz, ny), true), 0, Some([1, 1])),
-        CartesianPattern::Uniform {
-            acceleration,
-            calibration,
-        } => {
+        CartesianPattern::Uniform { acceleration, calibration } => {
             let [ry, rz] = acceleration;
             if !(1..=ny).contains(&ry) || !(1..=nz).contains(&rz) {
                 return Err(Error::value(
@@ -62,11 +59,7 @@ pub(super) fn layout(
             });
             (mask, calibration, Some(acceleration))
         }
-        CartesianPattern::PoissonDisc {
-            acceleration,
-            calibration,
-            slope,
-        } => {
+        CartesianPattern::PoissonDisc { acceleration, calibration, slope } => {
             let seed = seed.wrapping_add(repetition as u64);
             let mask = poisson_disc([nz, ny], acceleration, calibration, slope, seed)?;
             (mask, calibration, None)
@@ -84,23 +77,11 @@ pub(super) fn layout(
         }
         let line = [0.0, y as f64 - (ny / 2) as f64, z as f64 - (nz / 2) as f64];
         let points = Array2::from_shape_fn((samples, grid.dims), |(i, axis)| {
-            if axis == 0 {
-                (i as f64 - centre_sample as f64) / os as f64
-            } else {
-                line[axis]
-            }
+            if axis == 0 { (i as f64 - centre_sample as f64) / os as f64 } else { line[axis] }
         });
         shots.push(Shot {
-            flags: if calibrates {
-                Flags::CALIBRATION_AND_IMAGING
-            } else {
-                Flags::default()
-            },
-            counters: Counters {
-                step_1: y as u16,
-                step_2: z as u16,
-                ..Counters::default()
-            },
+            flags: if calibrates { Flags::CALIBRATION_AND_IMAGING } else { Flags::default() },
+            counters: Counters { step_1: y as u16, step_2: z as u16, ..Counters::default() },
             centre_sample,
             points,
         });

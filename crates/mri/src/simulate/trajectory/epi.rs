@@ -20,11 +20,7 @@ impl Trapezoid {
     pub(super) fn new(area: f64, top: f64, slew: f64) -> Self {
         let top = top.min((area * slew).sqrt());
         let ramp = top / slew;
-        Self {
-            top,
-            ramp,
-            flat: (area / top - ramp).max(0.0),
-        }
+        Self { top, ramp, flat: (area / top - ramp).max(0.0) }
     }
 
     pub(super) fn duration(&self) -> f64 {
@@ -61,11 +57,7 @@ pub(super) fn trains(grid: &Grid, hardware: &Hardware, trains: usize) -> Result<
     let slew = cycles_per_metre(hardware.slew_t_m_s * 1e3);
     let top = cycles_per_metre(hardware.readout_gradient(grid.fov_mm[0]));
     let lobe = Trapezoid::new(nx as f64 / fov_x, top, slew);
-    let blip = Trapezoid::new(
-        trains as f64 / fov_y,
-        cycles_per_metre(hardware.gradient_mt_m),
-        slew,
-    );
+    let blip = Trapezoid::new(trains as f64 / fov_y, cycles_per_metre(hardware.gradient_mt_m), slew);
     let dwell = hardware.dwell_us * 1e-6;
     let samples = (lobe.duration() / dwell).floor();
     if !(samples >= nx as f64 && samples <= COUNTER_LIMIT as f64) {
@@ -78,31 +70,18 @@ pub(super) fn trains(grid: &Grid, hardware: &Hardware, trains: usize) -> Result<
     let samples = samples as usize;
     // The window is centred on the lobe, so that forward and backward lines mirror each other.
     let margin = 0.5 * (lobe.duration() - (samples - 1) as f64 * dwell);
-    let line: Vec<f64> = (0..samples)
-        .map(|i| lobe.area(margin + i as f64 * dwell) * fov_x - 0.5 * nx as f64)
-        .collect();
+    let line: Vec<f64> =
+        (0..samples).map(|i| lobe.area(margin + i as f64 * dwell) * fov_x - 0.5 * nx as f64).collect();
     let mut shots = Vec::with_capacity(ny);
     for train in 0..trains {
         for (echo, y) in (train..ny).step_by(trains).enumerate() {
             let sign = if echo % 2 == 1 { -1.0 } else { 1.0 };
             let points = Array2::from_shape_fn((samples, 2), |(i, axis)| {
-                if axis == 0 {
-                    sign * line[i]
-                } else {
-                    y as f64 - (ny / 2) as f64
-                }
+                if axis == 0 { sign * line[i] } else { y as f64 - (ny / 2) as f64 }
             });
             shots.push(Shot {
-                flags: if echo % 2 == 1 {
-                    Flags::REVERSE
-                } else {
-                    Flags::default()
-                },
-                counters: Counters {
-                    step_1: y as u16,
-                    segment: train as u16,
-                    ..Counters::default()
-                },
+                flags: if echo % 2 == 1 { Flags::REVERSE } else { Flags::default() },
+                counters: Counters { step_1: y as u16, segment: train as u16, ..Counters::default() },
                 centre_sample: samples / 2,
                 points,
             });

@@ -91,11 +91,7 @@ pub struct Hardware {
 impl Default for Hardware {
     /// 40 mT/m, 150 T/m/s, 4 µs.
     fn default() -> Self {
-        Self {
-            gradient_mt_m: 40.0,
-            slew_t_m_s: 150.0,
-            dwell_us: 4.0,
-        }
+        Self { gradient_mt_m: 40.0, slew_t_m_s: 150.0, dwell_us: 4.0 }
     }
 }
 
@@ -173,11 +169,7 @@ impl Sampling {
         if let Some(dims) = self.dims()
             && dims != grid.dims
         {
-            return Err(Error::value(
-                "dimensions of this sampling",
-                dims.to_string(),
-                grid.dims,
-            ));
+            return Err(Error::value("dimensions of this sampling", dims.to_string(), grid.dims));
         }
         let layout = match self {
             Self::Cartesian(pattern) => cartesian::layout(pattern, grid, seed, repetition)?,
@@ -186,14 +178,12 @@ impl Sampling {
                 radial::stars(grid, *spokes, *angles, grid.matrix[2], repetition)?
             }
             Self::Kooshball { spokes, order } => radial::kooshball(grid, *spokes, *order, repetition)?,
-            Self::Spiral {
-                interleaves,
-                acceleration,
-            } => spiral::spirals(grid, hardware, *interleaves, *acceleration, 1)?,
-            Self::StackOfSpirals {
-                interleaves,
-                acceleration,
-            } => spiral::spirals(grid, hardware, *interleaves, *acceleration, grid.matrix[2])?,
+            Self::Spiral { interleaves, acceleration } => {
+                spiral::spirals(grid, hardware, *interleaves, *acceleration, 1)?
+            }
+            Self::StackOfSpirals { interleaves, acceleration } => {
+                spiral::spirals(grid, hardware, *interleaves, *acceleration, grid.matrix[2])?
+            }
             Self::Epi { shots } => epi::trains(grid, hardware, *shots)?,
             Self::Random { shots, samples } => scatter::scatter(grid, *shots, *samples, seed, repetition)?,
         };
@@ -207,11 +197,7 @@ impl Sampling {
 impl Layout {
     /// The largest |k| of any point.
     pub fn reach(&self) -> f64 {
-        let squares = self
-            .shots
-            .iter()
-            .flat_map(|shot| shot.points.rows())
-            .map(|k| k.dot(&k));
+        let squares = self.shots.iter().flat_map(|shot| shot.points.rows()).map(|k| k.dot(&k));
         squares.fold(0.0, f64::max).sqrt()
     }
 }
@@ -224,11 +210,7 @@ impl Grid {
         for axis in 0..self.dims {
             expect_count("matrix", self.matrix[axis], super::LARGEST_MATRIX)?;
             if !(self.fov_mm[axis] > 0.0 && self.fov_mm[axis].is_finite()) {
-                return Err(Error::value(
-                    "field of view",
-                    "a positive length in mm",
-                    self.fov_mm[axis],
-                ));
+                return Err(Error::value("field of view", "a positive length in mm", self.fov_mm[axis]));
             }
         }
         expect_count("readout oversampling", self.oversampling, 8)
@@ -252,8 +234,7 @@ impl Hardware {
     /// The amplitude in mT/m that neither exceeds the limit nor moves more than one cycle per `fov_mm` a dwell, which
     /// would leave gaps along the readout: min(G, 1/(γ · dwell · FOV)).
     fn readout_gradient(&self, fov_mm: f64) -> f64 {
-        self.gradient_mt_m
-            .min(1e6 / (GAMMA_MHZ_PER_T * self.dwell_us * fov_mm))
+        self.gradient_mt_m.min(1e6 / (GAMMA_MHZ_PER_T * self.dwell_us * fov_mm))
     }
 }
 
@@ -263,11 +244,7 @@ fn cycles_per_metre(gradient_mt_m: f64) -> f64 {
 }
 
 fn expect_count(what: &str, found: usize, most: usize) -> Result<()> {
-    if (1..=most).contains(&found) {
-        Ok(())
-    } else {
-        Err(Error::value(what, format!("1 to {most}"), found))
-    }
+    if (1..=most).contains(&found) { Ok(()) } else { Err(Error::value(what, format!("1 to {most}"), found)) }
 }
 
 /// Refuses a scan of more than 2²⁸ points before it is allocated.
@@ -284,11 +261,7 @@ fn expect_total(what: &str, readouts: usize, samples: usize) -> Result<()> {
 
 /// Counter limits 0 … n−1.
 fn limits(n: usize, centre: usize) -> Limits {
-    Limits {
-        minimum: 0,
-        maximum: n.saturating_sub(1),
-        centre,
-    }
+    Limits { minimum: 0, maximum: n.saturating_sub(1), centre }
 }
 
 #[cfg(test)]

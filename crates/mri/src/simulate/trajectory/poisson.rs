@@ -29,11 +29,7 @@ pub fn poisson_disc(
         return Err(Error::shape("phase-encoding grid", &[1, 1], &shape));
     }
     if !(1.0..=total as f64).contains(&acceleration) {
-        return Err(Error::value(
-            "acceleration",
-            format!("1 to {total}"),
-            acceleration,
-        ));
+        return Err(Error::value("acceleration", format!("1 to {total}"), acceleration));
     }
     if !(slope >= 0.0 && slope.is_finite()) {
         return Err(Error::value("density slope", "a number of at least 0", slope));
@@ -56,10 +52,8 @@ pub fn poisson_disc(
         ));
     }
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
-    let mut order: Vec<[usize; 2]> = (0..nz)
-        .flat_map(|z| (0..ny).map(move |y| [z, y]))
-        .filter(|p| !base[*p])
-        .collect();
+    let mut order: Vec<[usize; 2]> =
+        (0..nz).flat_map(|z| (0..ny).map(move |y| [z, y])).filter(|p| !base[*p]).collect();
     order.shuffle(&mut rng);
     let growth = growth_map(shape, slope);
 
@@ -93,15 +87,9 @@ pub fn poisson_disc(
 /// 1 + slope·ρ at every grid point.
 fn growth_map([nz, ny]: [usize; 2], slope: f64) -> Array2<f64> {
     let relative = |i: usize, n: usize| {
-        if n > 1 {
-            (i as f64 - (n / 2) as f64) / (n as f64 / 2.0)
-        } else {
-            0.0
-        }
+        if n > 1 { (i as f64 - (n / 2) as f64) / (n as f64 / 2.0) } else { 0.0 }
     };
-    Array2::from_shape_fn((nz, ny), |(z, y)| {
-        1.0 + slope * relative(z, nz).hypot(relative(y, ny))
-    })
+    Array2::from_shape_fn((nz, ny), |(z, y)| 1.0 + slope * relative(z, nz).hypot(relative(y, ny)))
 }
 
 /// The points of `order` that keep their distance from all before them.
@@ -119,11 +107,7 @@ fn throw(order: &[[usize; 2]], growth: &Array2<f64>, r0: f64, slope: f64) -> Vec
         }
         out.push([z, y]);
         let own = r0 * growth[[z, y]];
-        let bound = if steepness < 1.9 {
-            own / (1.0 - 0.5 * steepness)
-        } else {
-            f64::INFINITY
-        };
+        let bound = if steepness < 1.9 { own / (1.0 - 0.5 * steepness) } else { f64::INFINITY };
         let reach = bound.min(0.5 * (own + largest)).ceil() as usize;
         for qz in z.saturating_sub(reach)..=(z + reach).min(nz - 1) {
             let dz = qz.abs_diff(z) as f64;
@@ -157,19 +141,13 @@ mod tests {
             let mask = poisson_disc(shape, acceleration, calibration, slope, 5).unwrap();
             let count = mask.iter().filter(|b| **b).count() as f64;
             let achieved = (shape[0] * shape[1]) as f64 / count;
-            assert!(
-                (achieved / acceleration - 1.0).abs() < 0.06,
-                "{shape:?} {achieved}"
-            );
+            assert!((achieved / acceleration - 1.0).abs() < 0.06, "{shape:?} {achieved}");
             for z in calibration_range(shape[0], calibration) {
                 for y in calibration_range(shape[1], calibration) {
                     assert!(calibration == 0 || mask[[z, y]]);
                 }
             }
-            assert_eq!(
-                mask,
-                poisson_disc(shape, acceleration, calibration, slope, 5).unwrap()
-            );
+            assert_eq!(mask, poisson_disc(shape, acceleration, calibration, slope, 5).unwrap());
         }
         assert_ne!(
             poisson_disc([40, 40], 4.0, 0, 1.0, 1).unwrap(),
@@ -210,9 +188,7 @@ mod tests {
             let (hit, all) = mask
                 .indexed_iter()
                 .filter(|(p, _)| inside(*p))
-                .fold((0.0, 0.0), |(h, a), (_, b)| {
-                    (h + f64::from(u8::from(*b)), a + 1.0)
-                });
+                .fold((0.0, 0.0), |(h, a), (_, b)| (h + f64::from(u8::from(*b)), a + 1.0));
             hit / all
         };
         assert!(density(0.0, 0.25) > 2.5 * density(0.75, 1.0));

@@ -129,11 +129,7 @@ pub(super) fn kooshball(grid: &Grid, spokes: usize, order: SphereOrder, repetiti
 fn spoke_shot(points: Array2<f64>, centre_sample: usize, spoke: usize, partition: usize) -> Shot {
     Shot {
         flags: Flags::default(),
-        counters: Counters {
-            step_1: spoke as u16,
-            step_2: partition as u16,
-            ..Counters::default()
-        },
+        counters: Counters { step_1: spoke as u16, step_2: partition as u16, ..Counters::default() },
         centre_sample,
         points,
     }

@@ -26,10 +26,7 @@ pub(super) fn scatter(
             });
             Shot {
                 flags: Flags::default(),
-                counters: Counters {
-                    step_1: shot as u16,
-                    ..Counters::default()
-                },
+                counters: Counters { step_1: shot as u16, ..Counters::default() },
                 centre_sample: 0,
                 points,
             }

@@ -35,10 +35,7 @@ pub fn spiral_readout(
 ) -> Result<SpiralReadout> {
     hardware.check()?;
     expect_count("interleaves", interleaves, COUNTER_LIMIT)?;
-    for (what, value) in [
-        ("field of view in mm", fov_mm),
-        ("spiral extent in cycles/m", k_max),
-    ] {
+    for (what, value) in [("field of view in mm", fov_mm), ("spiral extent in cycles/m", k_max)] {
         if !(value > 0.0 && value.is_finite()) {
             return Err(Error::value(what, "a positive number", value));
         }
@@ -55,11 +52,7 @@ pub fn spiral_readout(
         let v = v.clamp(0.0, top);
         let stretch = 1.0 + theta * theta;
         let across = v * v * (theta * theta + 2.0) / (pitch * stretch * stretch.sqrt());
-        let along = if v < top {
-            (slew * slew - across * across).max(0.0).sqrt()
-        } else {
-            0.0
-        };
+        let along = if v < top { (slew * slew - across * across).max(0.0).sqrt() } else { 0.0 };
         [v / (pitch * stretch.sqrt()), along]
     };
     let moved = |state: [f64; 2], rate: [f64; 2], h: f64| [state[0] + h * rate[0], state[1] + h * rate[1]];
@@ -88,10 +81,7 @@ pub fn spiral_readout(
             state[1] = state[1].min(top);
         }
     }
-    Ok(SpiralReadout {
-        points,
-        gradient_mt_m,
-    })
+    Ok(SpiralReadout { points, gradient_mt_m })
 }
 
 /// Spiral (`partitions` = 1 in 2-D) and stack of spirals: M interleaves turned by 2π/M each, fastest; partitions slowest.
@@ -104,11 +94,7 @@ pub(super) fn spirals(
     partitions: usize,
 ) -> Result<Layout> {
     if !(1..=64).contains(&acceleration) {
-        return Err(Error::value(
-            "acceleration of the spiral",
-            "1 to 64",
-            acceleration,
-        ));
+        return Err(Error::value("acceleration of the spiral", "1 to 64", acceleration));
     }
     let fov = [grid.fov_mm[0], grid.fov_mm[1]];
     // Isotropic in the patient: pitch for the larger field of view, extent for the coarser voxel.

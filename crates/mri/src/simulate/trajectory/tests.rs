@@ -3,26 +3,14 @@ use std::f64::consts::PI;
 
 fn grid(dims: usize, matrix: [usize; 3], fov: f64) -> Grid {
     let voxel = fov / matrix[0] as f64;
-    Grid {
-        dims,
-        matrix,
-        fov_mm: matrix.map(|n| n as f64 * voxel),
-        oversampling: 1,
-    }
+    Grid { dims, matrix, fov_mm: matrix.map(|n| n as f64 * voxel), oversampling: 1 }
 }
 
 fn every_sampling() -> Vec<(Sampling, Grid)> {
     let flat = grid(2, [24, 20, 1], 220.0);
     let solid = grid(3, [12, 10, 7], 200.0);
-    let poisson = CartesianPattern::PoissonDisc {
-        acceleration: 2.5,
-        calibration: 4,
-        slope: 1.5,
-    };
-    let uniform = |r| CartesianPattern::Uniform {
-        acceleration: r,
-        calibration: 4,
-    };
+    let poisson = CartesianPattern::PoissonDisc { acceleration: 2.5, calibration: 4, slope: 1.5 };
+    let uniform = |r| CartesianPattern::Uniform { acceleration: r, calibration: 4 };
     vec![
         (Sampling::Cartesian(CartesianPattern::Full), flat),
         (Sampling::Cartesian(CartesianPattern::Full), solid),
@@ -30,71 +18,17 @@ fn every_sampling() -> Vec<(Sampling, Grid)> {
         (Sampling::Cartesian(uniform([2, 2])), solid),
         (Sampling::Cartesian(poisson), flat),
         (Sampling::Cartesian(poisson), solid),
-        (
-            Sampling::Radial {
-                spokes: 17,
-                angles: SpokeAngles::Uniform,
-            },
-            flat,
-        ),
-        (
-            Sampling::Radial {
-                spokes: 17,
-                angles: SpokeAngles::Golden,
-            },
-            flat,
-        ),
-        (
-            Sampling::Spiral {
-                interleaves: 6,
-                acceleration: 1,
-            },
-            flat,
-        ),
+        (Sampling::Radial { spokes: 17, angles: SpokeAngles::Uniform }, flat),
+        (Sampling::Radial { spokes: 17, angles: SpokeAngles::Golden }, flat),
+        (Sampling::Spiral { interleaves: 6, acceleration: 1 }, flat),
         (Sampling::Epi { shots: 1 }, flat),
         (Sampling::Epi { shots: 3 }, flat),
-        (
-            Sampling::Kooshball {
-                spokes: 31,
-                order: SphereOrder::Spiral,
-            },
-            solid,
-        ),
-        (
-            Sampling::Kooshball {
-                spokes: 31,
-                order: SphereOrder::GoldenMeans,
-            },
-            solid,
-        ),
-        (
-            Sampling::StackOfStars {
-                spokes: 9,
-                angles: SpokeAngles::Golden,
-            },
-            solid,
-        ),
-        (
-            Sampling::StackOfSpirals {
-                interleaves: 4,
-                acceleration: 1,
-            },
-            solid,
-        ),
-        (
-            Sampling::Random {
-                shots: 5,
-                samples: 100,
-            },
-            flat,
-        ),
-        (
-            Sampling::Random {
-                shots: 5,
-                samples: 100,
-            },
-            solid,
-        ),
+        (Sampling::Kooshball { spokes: 31, order: SphereOrder::Spiral }, solid),
+        (Sampling::Kooshball { spokes: 31, order: SphereOrder::GoldenMeans }, solid),
+        (Sampling::StackOfStars { spokes: 9, angles: SpokeAngles::Golden }, solid),
+        (Sampling::StackOfSpirals { interleaves: 4, acceleration: 1 }, solid),
+        (Sampling::Random { shots: 5, samples: 100 }, flat),
+        (Sampling::Random { shots: 5, samples: 100 }, solid),
     ]
 }
 
@@ -103,11 +37,7 @@ fn every_layout_is_finite_inside_k_space_counted_and_reproducible() {
     for (sampling, grid) in every_sampling() {
         let hardware = Hardware::default();
         let layout = sampling.layout(&grid, &hardware, 4, 0).unwrap();
-        assert_eq!(
-            layout,
-            sampling.layout(&grid, &hardware, 4, 0).unwrap(),
-            "{sampling:?}"
-        );
+        assert_eq!(layout, sampling.layout(&grid, &hardware, 4, 0).unwrap(), "{sampling:?}");
         for shot in &layout.shots {
             assert_eq!(shot.points.ncols(), grid.dims, "{sampling:?}");
             assert!(shot.centre_sample < shot.points.nrows());
@@ -115,10 +45,7 @@ fn every_layout_is_finite_inside_k_space_counted_and_reproducible() {
             assert!(usize::from(shot.counters.step_2) <= layout.step_2.maximum);
             for ((_, axis), k) in shot.points.indexed_iter() {
                 let edge = 0.5 * grid.matrix[axis] as f64;
-                assert!(
-                    k.is_finite() && k.abs() <= edge + 1e-9,
-                    "{sampling:?} axis {axis}: {k}"
-                );
+                assert!(k.is_finite() && k.abs() <= edge + 1e-9, "{sampling:?} axis {axis}: {k}");
             }
             // The centre sample is the one nearest the centre along the readout.
             let radius = |i: usize| shot.points.row(i).iter().take(2).map(|k| k * k).sum::<f64>();
@@ -136,24 +63,11 @@ fn every_layout_is_finite_inside_k_space_counted_and_reproducible() {
 #[test]
 fn cartesian_lines_follow_the_pattern() {
     let hardware = Hardware::default();
-    for (n, r, width) in [
-        (20usize, 3usize, 4usize),
-        (21, 4, 5),
-        (7, 2, 0),
-        (5, 5, 100),
-        (1, 1, 0),
-    ] {
+    for (n, r, width) in [(20usize, 3usize, 4usize), (21, 4, 5), (7, 2, 0), (5, 5, 100), (1, 1, 0)] {
         let g = grid(2, [8, n, 1], 200.0);
-        let pattern = CartesianPattern::Uniform {
-            acceleration: [r, 1],
-            calibration: width,
-        };
+        let pattern = CartesianPattern::Uniform { acceleration: [r, 1], calibration: width };
         let layout = Sampling::Cartesian(pattern).layout(&g, &hardware, 0, 0).unwrap();
-        let played: Vec<usize> = layout
-            .shots
-            .iter()
-            .map(|s| usize::from(s.counters.step_1))
-            .collect();
+        let played: Vec<usize> = layout.shots.iter().map(|s| usize::from(s.counters.step_1)).collect();
         let expected: Vec<usize> = (0..n)
             .filter(|y| {
                 let k = *y as i64 - (n / 2) as i64;
@@ -163,34 +77,20 @@ fn cartesian_lines_follow_the_pattern() {
             })
             .collect();
         assert_eq!(played, expected, "n {n} R {r} calibration {width}");
-        let flagged = layout
-            .shots
-            .iter()
-            .filter(|s| s.flags.contains(Flags::CALIBRATION_AND_IMAGING))
-            .count();
+        let flagged =
+            layout.shots.iter().filter(|s| s.flags.contains(Flags::CALIBRATION_AND_IMAGING)).count();
         assert_eq!(flagged, width.min(n));
         assert!(layout.shots.iter().all(|s| s.flags.is_image()));
         for shot in &layout.shots {
             assert_eq!(shot.points[[0, 0]], -4.0);
             assert_eq!(shot.points[[shot.centre_sample, 0]], 0.0);
-            assert_eq!(
-                shot.points[[3, 1]],
-                f64::from(shot.counters.step_1) - (n / 2) as f64
-            );
+            assert_eq!(shot.points[[3, 1]], f64::from(shot.counters.step_1) - (n / 2) as f64);
         }
     }
-    let doubled = Grid {
-        oversampling: 2,
-        ..grid(2, [8, 4, 1], 200.0)
-    };
-    let layout = Sampling::Cartesian(CartesianPattern::Full)
-        .layout(&doubled, &hardware, 0, 0)
-        .unwrap();
+    let doubled = Grid { oversampling: 2, ..grid(2, [8, 4, 1], 200.0) };
+    let layout = Sampling::Cartesian(CartesianPattern::Full).layout(&doubled, &hardware, 0, 0).unwrap();
     let x: Vec<f64> = layout.shots[0].points.column(0).to_vec();
-    assert_eq!(
-        (x.len(), x[0], x[1], layout.shots[0].centre_sample),
-        (16, -4.0, -3.5, 8)
-    );
+    assert_eq!((x.len(), x[0], x[1], layout.shots[0].centre_sample), (16, -4.0, -3.5, 8));
 }
 
 #[test]
@@ -201,28 +101,13 @@ fn spokes_have_their_angles_and_spacing() {
         let end = shot.points.row(0);
         (-end[1]).atan2(-end[0]).rem_euclid(2.0 * PI)
     };
-    let uniform = Sampling::Radial {
-        spokes: 12,
-        angles: SpokeAngles::Uniform,
-    };
-    for (m, shot) in uniform
-        .layout(&g, &hardware, 0, 3)
-        .unwrap()
-        .shots
-        .iter()
-        .enumerate()
-    {
+    let uniform = Sampling::Radial { spokes: 12, angles: SpokeAngles::Uniform };
+    for (m, shot) in uniform.layout(&g, &hardware, 0, 3).unwrap().shots.iter().enumerate() {
         assert!((angle(shot) - PI * m as f64 / 12.0).abs() < 1e-12);
         let step = &shot.points.row(9) - &shot.points.row(8);
-        assert!(
-            (step.dot(&step).sqrt() - 1.0).abs() < 1e-12,
-            "one cycle per field of view"
-        );
+        assert!((step.dot(&step).sqrt() - 1.0).abs() < 1e-12, "one cycle per field of view");
     }
-    let golden = Sampling::Radial {
-        spokes: 12,
-        angles: SpokeAngles::Golden,
-    };
+    let golden = Sampling::Radial { spokes: 12, angles: SpokeAngles::Golden };
     let first = golden.layout(&g, &hardware, 0, 0).unwrap();
     let second = golden.layout(&g, &hardware, 0, 1).unwrap();
     let mut previous: Option<f64> = None;
@@ -240,14 +125,9 @@ fn three_dimensional_spokes_cover_the_sphere_evenly() {
     let g = grid(3, [16, 16, 16], 200.0);
     for order in [SphereOrder::Spiral, SphereOrder::GoldenMeans] {
         let spokes = 800;
-        let layout = Sampling::Kooshball { spokes, order }
-            .layout(&g, &Hardware::default(), 0, 0)
-            .unwrap();
-        let ends: Vec<[f64; 3]> = layout
-            .shots
-            .iter()
-            .map(|s| std::array::from_fn(|axis| -s.points[[0, axis]] / 8.0))
-            .collect();
+        let layout = Sampling::Kooshball { spokes, order }.layout(&g, &Hardware::default(), 0, 0).unwrap();
+        let ends: Vec<[f64; 3]> =
+            layout.shots.iter().map(|s| std::array::from_fn(|axis| -s.points[[0, axis]] / 8.0)).collect();
         for e in &ends {
             assert!((e.iter().map(|v| v * v).sum::<f64>() - 1.0).abs() < 1e-12);
         }
@@ -263,12 +143,7 @@ fn three_dimensional_spokes_cover_the_sphere_evenly() {
         let even = (2.0 * PI / spokes as f64).sqrt();
         let near = |i: usize| {
             let dot = |j: usize| (0..3).map(|a| ends[i][a] * ends[j][a]).sum::<f64>().abs();
-            (0..spokes)
-                .filter(|j| *j != i)
-                .map(dot)
-                .fold(0.0, f64::max)
-                .min(1.0)
-                .acos()
+            (0..spokes).filter(|j| *j != i).map(dot).fold(0.0, f64::max).min(1.0).acos()
         };
         let mean = (0..spokes).map(near).sum::<f64>() / spokes as f64;
         assert!(mean > 0.6 * even, "{order:?}: {mean} of {even}");
@@ -279,16 +154,10 @@ fn three_dimensional_spokes_cover_the_sphere_evenly() {
 fn demands(points: &[[f64; 2]], dwell_us: f64) -> (f64, f64) {
     let dwell = dwell_us * 1e-6;
     let gamma = GAMMA_MHZ_PER_T * 1e6;
-    let gradients: Vec<[f64; 2]> = points
-        .windows(2)
-        .map(|w| [0, 1].map(|a| (w[1][a] - w[0][a]) / dwell / gamma))
-        .collect();
+    let gradients: Vec<[f64; 2]> =
+        points.windows(2).map(|w| [0, 1].map(|a| (w[1][a] - w[0][a]) / dwell / gamma)).collect();
     let largest = |v: &mut dyn Iterator<Item = [f64; 2]>| v.map(|g| g[0].hypot(g[1])).fold(0.0, f64::max);
-    let slew = largest(
-        &mut gradients
-            .windows(2)
-            .map(|w| [0, 1].map(|a| (w[1][a] - w[0][a]) / dwell)),
-    );
+    let slew = largest(&mut gradients.windows(2).map(|w| [0, 1].map(|a| (w[1][a] - w[0][a]) / dwell)));
     // From rest, the mean gradient of the first dwell is at most half the slew rate times the dwell.
     let start = gradients.first().map_or(0.0, |g| 2.0 * g[0].hypot(g[1]) / dwell);
     (largest(&mut gradients.iter().copied()) * 1e3, slew.max(start))
@@ -302,11 +171,7 @@ fn spirals_respect_and_use_the_gradient_and_slew_limits() {
         (300.0, 192.0, 48, 22.0, 200.0, 2.0),
         (200.0, 128.0, 8, 80.0, 40.0, 2.5),
     ] {
-        let hardware = Hardware {
-            gradient_mt_m: gradient,
-            slew_t_m_s: slew,
-            dwell_us: dwell,
-        };
+        let hardware = Hardware { gradient_mt_m: gradient, slew_t_m_s: slew, dwell_us: dwell };
         let k_max = n / (2.0 * fov * 1e-3);
         let readout = spiral_readout(fov, k_max, interleaves, &hardware).unwrap();
         let (g, s) = demands(&readout.points, dwell);
@@ -314,10 +179,7 @@ fn spirals_respect_and_use_the_gradient_and_slew_limits() {
             "FOV {fov} n {n} M {interleaves}: {} samples, {g:.2} mT/m, {s:.1} T/m/s",
             readout.points.len()
         );
-        assert!(
-            g <= gradient * 1.0001 && g <= readout.gradient_mt_m * 1.0001,
-            "{g}"
-        );
+        assert!(g <= gradient * 1.0001 && g <= readout.gradient_mt_m * 1.0001, "{g}");
         assert!(s <= slew * 1.001, "{s}");
         assert!(s > 0.97 * slew, "the slew rate is used: {s}");
         let radius = |p: &[f64; 2]| p[0].hypot(p[1]);
@@ -343,17 +205,11 @@ fn spirals_respect_and_use_the_gradient_and_slew_limits() {
 
 #[test]
 fn spirals_that_cannot_be_played_are_refused() {
-    let weak = Hardware {
-        gradient_mt_m: 0.01,
-        ..Hardware::default()
-    };
+    let weak = Hardware { gradient_mt_m: 0.01, ..Hardware::default() };
     assert!(spiral_readout(220.0, 1000.0, 1, &weak).is_err());
     assert!(spiral_readout(220.0, 1000.0, 0, &Hardware::default()).is_err());
     assert!(spiral_readout(-1.0, 1000.0, 4, &Hardware::default()).is_err());
-    let broken = Hardware {
-        slew_t_m_s: f64::NAN,
-        ..Hardware::default()
-    };
+    let broken = Hardware { slew_t_m_s: f64::NAN, ..Hardware::default() };
     assert!(spiral_readout(220.0, 1000.0, 4, &broken).is_err());
 }
 
@@ -361,21 +217,14 @@ fn spirals_that_cannot_be_played_are_refused() {
 fn echo_trains_alternate_sample_their_ramps_and_respect_the_limits() {
     for (n, fov, shots) in [(64usize, 220.0, 1usize), (33, 200.0, 2), (128, 240.0, 4)] {
         let g = grid(2, [n, n, 1], fov);
-        let hardware = Hardware {
-            gradient_mt_m: 35.0,
-            slew_t_m_s: 150.0,
-            dwell_us: 2.0,
-        };
+        let hardware = Hardware { gradient_mt_m: 35.0, slew_t_m_s: 150.0, dwell_us: 2.0 };
         let layout = Sampling::Epi { shots }.layout(&g, &hardware, 0, 0).unwrap();
         assert_eq!(layout.shots.len(), n);
         let mut lines: Vec<u16> = layout.shots.iter().map(|s| s.counters.step_1).collect();
         lines.sort_unstable();
         assert_eq!(lines, (0..n as u16).collect::<Vec<_>>());
         for train in 0..shots {
-            let of_train = layout
-                .shots
-                .iter()
-                .filter(|s| usize::from(s.counters.segment) == train);
+            let of_train = layout.shots.iter().filter(|s| usize::from(s.counters.segment) == train);
             for (echo, shot) in of_train.enumerate() {
                 let reverse = echo % 2 == 1;
                 assert_eq!(shot.flags.contains(Flags::REVERSE), reverse);
@@ -402,13 +251,8 @@ fn echo_trains_alternate_sample_their_ramps_and_respect_the_limits() {
                     let (gradient, slew) = (largest(1, 2e-6) * 1e3, largest(2, 4e-12));
                     // Short lines end in a triangle whose top the slew rate sets: √(area · slew).
                     let area = n as f64 / (fov * 1e-3) / gamma;
-                    let top = 35f64
-                        .min(hardware.readout_gradient(fov))
-                        .min((area * 150.0).sqrt() * 1e3);
-                    assert!(
-                        gradient <= top * 1.0001 && gradient > 0.97 * top,
-                        "{gradient} of {top}"
-                    );
+                    let top = 35f64.min(hardware.readout_gradient(fov)).min((area * 150.0).sqrt() * 1e3);
+                    assert!(gradient <= top * 1.0001 && gradient > 0.97 * top, "{gradient} of {top}");
                     assert!(slew <= 150.001 && slew > 149.9, "{slew}");
                     // Ramp samples are closer together than those of the flat top.
                     let middle = (x[x.len() / 2] - x[x.len() / 2 - 1]).abs();
@@ -425,68 +269,22 @@ fn impossible_layouts_are_refused() {
     let solid = grid(3, [16, 16, 16], 200.0);
     let hardware = Hardware::default();
     let refused = |sampling: Sampling, g: &Grid| sampling.layout(g, &hardware, 0, 0).is_err();
-    assert!(refused(
-        Sampling::Radial {
-            spokes: 0,
-            angles: SpokeAngles::Uniform
-        },
-        &flat
-    ));
-    assert!(refused(
-        Sampling::Radial {
-            spokes: 70_000,
-            angles: SpokeAngles::Uniform
-        },
-        &flat
-    ));
-    assert!(refused(
-        Sampling::Radial {
-            spokes: 8,
-            angles: SpokeAngles::Uniform
-        },
-        &solid
-    ));
-    assert!(refused(
-        Sampling::Kooshball {
-            spokes: 8,
-            order: SphereOrder::Spiral
-        },
-        &flat
-    ));
-    assert!(refused(
-        Sampling::Spiral {
-            interleaves: 0,
-            acceleration: 1
-        },
-        &flat
-    ));
+    assert!(refused(Sampling::Radial { spokes: 0, angles: SpokeAngles::Uniform }, &flat));
+    assert!(refused(Sampling::Radial { spokes: 70_000, angles: SpokeAngles::Uniform }, &flat));
+    assert!(refused(Sampling::Radial { spokes: 8, angles: SpokeAngles::Uniform }, &solid));
+    assert!(refused(Sampling::Kooshball { spokes: 8, order: SphereOrder::Spiral }, &flat));
+    assert!(refused(Sampling::Spiral { interleaves: 0, acceleration: 1 }, &flat));
     assert!(refused(Sampling::Epi { shots: 17 }, &flat));
     assert!(refused(Sampling::Random { shots: 0, samples: 3 }, &flat));
-    let uniform = |ry, rz| {
-        Sampling::Cartesian(CartesianPattern::Uniform {
-            acceleration: [ry, rz],
-            calibration: 0,
-        })
-    };
+    let uniform =
+        |ry, rz| Sampling::Cartesian(CartesianPattern::Uniform { acceleration: [ry, rz], calibration: 0 });
     assert!(refused(uniform(0, 1), &flat));
     assert!(refused(uniform(1, 2), &flat));
     assert!(!refused(uniform(2, 2), &solid));
+    assert!(refused(Sampling::Cartesian(CartesianPattern::Full), &Grid { matrix: [0, 4, 1], ..flat }));
     assert!(refused(
         Sampling::Cartesian(CartesianPattern::Full),
-        &Grid {
-            matrix: [0, 4, 1],
-            ..flat
-        }
+        &Grid { fov_mm: [f64::NAN, 4.0, 1.0], ..flat }
     ));
-    assert!(refused(
-        Sampling::Cartesian(CartesianPattern::Full),
-        &Grid {
-            fov_mm: [f64::NAN, 4.0, 1.0],
-            ..flat
-        }
-    ));
-    assert!(refused(
-        Sampling::Cartesian(CartesianPattern::Full),
-        &Grid { dims: 4, ..flat }
-    ));
+    assert!(refused(Sampling::Cartesian(CartesianPattern::Full), &Grid { dims: 4, ..flat }));
 }
