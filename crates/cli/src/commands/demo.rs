@@ -296,7 +296,9 @@ fn section(
         section = section.chart(chart);
     }
     for outcome in outcomes {
-        section = section.record(outcome.record.clone());
+        section = section
+            .text(format!("The run that made the {} image:", title(outcome.name).to_lowercase()))
+            .record(outcome.record.clone());
     }
     Ok(section)
 }

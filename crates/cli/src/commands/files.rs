@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result};
 use rayspin::core::{Image, Monitor};
 use rayspin::imaging::display::{Montage, Window, evenly_spaced};
-use rayspin::io::{self, Format, ismrmrd, png::PngOptions};
+use rayspin::io::{self, Format, png::PngOptions};
 use rayspin::report::{RunRecord, RunRecorder};
 
 use crate::Context;
@@ -73,10 +73,6 @@ pub(crate) const IMAGE_FORMATS: [Format; 5] =
 
 /// Writes an image in the format of the name; a volume's picture is a montage. Returns what the file leaves out.
 pub(crate) fn write_image(path: &Path, image: &Image) -> Result<Vec<String>> {
-    if Format::of_name(path) == Some(Format::Hdf5) {
-        ismrmrd::write_images(path, image, &ismrmrd::ImageOptions::default())?;
-        return Ok(vec![]);
-    }
     let options = io::WriteOptions { png: picture(image), ..io::WriteOptions::default() };
     Ok(io::write_image(path, image, &options)?)
 }
