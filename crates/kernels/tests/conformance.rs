@@ -3,6 +3,8 @@
 //! Inputs are numbers that f32 holds exactly, so that one oracle serves both precisions; outputs are poisoned with NaN
 //! before a row runs. Run with `--nocapture` for the largest error of every row.
 
+#![allow(clippy::unwrap_used, reason = "a test's helpers fail the test")]
+
 #[path = "conformance/elementwise.rs"]
 mod elementwise;
 
