@@ -74,16 +74,24 @@ fn code(error: &anyhow::Error) -> u8 {
     1
 }
 
+/// What to do about it: the error's own advice, else where to look, for whatever the user can mend.
 fn hint(error: &anyhow::Error) -> Option<String> {
-    error.chain().find_map(|cause| {
+    let specific = error.chain().find_map(|cause| {
         if let Some(bad) = cause.downcast_ref::<BadInput>() {
             return bad.hint.clone();
         }
-        if let Some(io) = cause.downcast_ref::<rayspin::io::Error>() {
-            return io.hint().map(|h| h.to_string());
+        match cause.downcast_ref::<rayspin::io::Error>() {
+            Some(rayspin::io::Error::Field { hint: None, .. }) => {
+                Some("the file breaks its format there: mend it in the program that wrote it".to_owned())
+            }
+            Some(rayspin::io::Error::Core { source, .. }) => core_hint(source),
+            Some(io) => io.hint(),
+            None => cause.downcast_ref::<rayspin::core::Error>().and_then(core_hint),
         }
-        cause.downcast_ref::<rayspin::core::Error>().and_then(core_hint)
-    })
+    });
+    let general =
+        || (code(error) == 2).then(|| "rayspin help COMMAND lists the options and what they take".to_owned());
+    specific.or_else(general)
 }
 
 fn core_hint(error: &rayspin::core::Error) -> Option<String> {

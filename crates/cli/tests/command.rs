@@ -28,6 +28,7 @@ fn refused(arguments: &[&str], folder: &Path, words: &[&str]) {
     for word in words {
         assert!(errors[0].contains(word), "{arguments:?}: '{word}' is not in: {text}");
     }
+    assert!(text.lines().any(|line| line.starts_with("hint:")), "{arguments:?} has no hint: {text}");
     assert!(!text.contains("panicked"), "{text}");
     assert_eq!(files(folder), before, "{arguments:?} left something behind");
 }
