@@ -6,8 +6,6 @@
 #![allow(unsafe_code)]
 #![allow(clippy::needless_range_loop)]
 
-use std::any::TypeId;
-
 use fearless_simd_macros::simd;
 use num_complex::Complex;
 use rayspin_core::Real;
@@ -181,7 +179,7 @@ fn interp_points<S: Simd, R: Lanes, const D: usize, const W: usize>(
     }
 }
 
-/// Calls `$function::<_, $real, D, W>` for the run-time `$dims` and `$width`.
+/// Calls `$function::<_, $real, D, W>` for the run-time `$dims` and `$width`; false for a width that is not listed.
 macro_rules! with_constants {
     ($dims:expr, $width:expr, $function:ident, $real:ty, $arguments:tt, [$($w:literal)*]) => {
         match ($dims, $width) {
@@ -195,58 +193,68 @@ macro_rules! with_constants {
     };
 }
 
-/// Spreads when there are vectors of this real type and level; otherwise does nothing and says false.
-fn spread_typed<S: Simd, R: Real>(
-    simd: S,
-    weights: &Weights<R>,
-    points: TilePoints<'_, R>,
-    values: &[Complex<R>],
-    local: &mut [R],
-    pitch: [usize; 2],
-) -> bool {
-    let (dims, width) = (weights.dims, weights.width);
-    if let Some(weights) = same_type::<R, f32>(weights) {
-        let points = points.cast();
-        let values = bytemuck::cast_slice(values);
-        let local = bytemuck::cast_slice_mut(local);
-        with_constants!(dims, width, spread_points, f32, (simd, weights, points, values, local, pitch),
-            [2 3 4 5 6 7 8 9 10 11 12]);
-    } else if let Some(weights) = same_type::<R, f64>(weights) {
-        let points = points.cast();
-        let values = bytemuck::cast_slice(values);
-        let local = bytemuck::cast_slice_mut(local);
-        with_constants!(dims, width, spread_points, f64, (simd, weights, points, values, local, pitch),
-            [2 3 4 5 6 7 8 9 10 11 12 13 14 15 16]);
-    } else {
-        return false;
-    }
-    true
+/// The tile kernels of one real type, which say false where there is no code for a level or width. Not generic, so that
+/// they are compiled in this crate alone.
+macro_rules! tile_kernels {
+    ($spread:ident, $interp:ident, $real:ty, $widths:tt) => {
+        fn $spread(
+            level: Level,
+            weights: &Weights<$real>,
+            points: TilePoints<'_, $real>,
+            values: &[Complex<$real>],
+            local: &mut [$real],
+            pitch: [usize; 2],
+        ) -> bool {
+            let Some(simd) = token(level) else { return false };
+            with_constants!(
+                weights.dims,
+                weights.width,
+                spread_points,
+                $real,
+                (simd, weights, points, values, local, pitch),
+                $widths
+            );
+            true
+        }
+
+        fn $interp(
+            level: Level,
+            weights: &Weights<$real>,
+            points: TilePoints<'_, $real>,
+            local: &[$real],
+            values: &mut [Complex<$real>],
+            pitch: [usize; 2],
+        ) -> bool {
+            let Some(simd) = token(level) else { return false };
+            with_constants!(
+                weights.dims,
+                weights.width,
+                interp_points,
+                $real,
+                (simd, weights, points, local, values, pitch),
+                $widths
+            );
+            true
+        }
+    };
 }
 
-/// As [`spread_typed`], for interpolation.
-fn interp_typed<S: Simd, R: Real>(
-    simd: S,
-    weights: &Weights<R>,
-    points: TilePoints<'_, R>,
-    local: &[R],
-    values: &mut [Complex<R>],
-    pitch: [usize; 2],
-) -> bool {
-    let (dims, width) = (weights.dims, weights.width);
-    if let Some(weights) = same_type::<R, f32>(weights) {
-        let points = points.cast();
-        let (local, values) = (bytemuck::cast_slice(local), bytemuck::cast_slice_mut(values));
-        with_constants!(dims, width, interp_points, f32, (simd, weights, points, local, values, pitch),
-            [2 3 4 5 6 7 8 9 10 11 12]);
-    } else if let Some(weights) = same_type::<R, f64>(weights) {
-        let points = points.cast();
-        let (local, values) = (bytemuck::cast_slice(local), bytemuck::cast_slice_mut(values));
-        with_constants!(dims, width, interp_points, f64, (simd, weights, points, local, values, pitch),
-            [2 3 4 5 6 7 8 9 10 11 12 13 14 15 16]);
-    } else {
-        return false;
-    }
-    true
+tile_kernels!(spread_f32, interp_f32, f32, [2 3 4 5 6 7 8 9 10]);
+tile_kernels!(spread_f64, interp_f64, f64, [2 3 4 5 6 7 8 9 10 11 12 13 14 15 16]);
+
+#[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
+fn token(level: Level) -> Option<fearless_simd::Avx2> {
+    level.as_avx2()
+}
+
+#[cfg(target_arch = "aarch64")]
+fn token(level: Level) -> Option<fearless_simd::Neon> {
+    level.as_neon()
+}
+
+#[cfg(not(any(target_arch = "x86", target_arch = "x86_64", target_arch = "aarch64")))]
+fn token(_: Level) -> Option<fearless_simd::Fallback> {
+    None
 }
 
 /// `weights` under the name of its own type.
@@ -255,13 +263,13 @@ fn same_type<R: Real, T: Real>(weights: &Weights<R>) -> Option<&Weights<T>> {
 }
 
 impl<'a, R: Real> TilePoints<'a, R> {
+    /// Under the name of its own type.
     fn cast<T: Real>(self) -> TilePoints<'a, T> {
-        debug_assert_eq!(TypeId::of::<R>(), TypeId::of::<T>());
         TilePoints { offset: self.offset, z: bytemuck::cast_slice(self.z) }
     }
 }
 
-/// Spreads at the best level there is code for, or plainly.
+/// Spreads with vectors where there is code for the level, type and width, else plainly.
 pub(crate) fn spread<R: Real>(
     level: Level,
     weights: &Weights<R>,
@@ -270,18 +278,22 @@ pub(crate) fn spread<R: Real>(
     local: &mut [R],
     pitch: [usize; 2],
 ) {
-    #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
-    let done = level.as_avx2().is_some_and(|simd| spread_typed(simd, weights, points, values, local, pitch));
-    #[cfg(target_arch = "aarch64")]
-    let done = level.as_neon().is_some_and(|simd| spread_typed(simd, weights, points, values, local, pitch));
-    #[cfg(not(any(target_arch = "x86", target_arch = "x86_64", target_arch = "aarch64")))]
-    let done = false;
+    use bytemuck::{cast_slice, cast_slice_mut};
+    let done = if let Some(weights) = same_type::<R, f32>(weights) {
+        let local = cast_slice_mut(local);
+        spread_f32(level, weights, points.cast(), cast_slice(values), local, pitch)
+    } else if let Some(weights) = same_type::<R, f64>(weights) {
+        let local = cast_slice_mut(local);
+        spread_f64(level, weights, points.cast(), cast_slice(values), local, pitch)
+    } else {
+        false
+    };
     if !done {
         scalar::spread(level, weights, points, values, local, pitch);
     }
 }
 
-/// Interpolates at the best level there is code for, or plainly.
+/// Interpolates with vectors where there is code for the level, type and width, else plainly.
 pub(crate) fn interp<R: Real>(
     level: Level,
     weights: &Weights<R>,
@@ -290,12 +302,16 @@ pub(crate) fn interp<R: Real>(
     values: &mut [Complex<R>],
     pitch: [usize; 2],
 ) {
-    #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
-    let done = level.as_avx2().is_some_and(|simd| interp_typed(simd, weights, points, local, values, pitch));
-    #[cfg(target_arch = "aarch64")]
-    let done = level.as_neon().is_some_and(|simd| interp_typed(simd, weights, points, local, values, pitch));
-    #[cfg(not(any(target_arch = "x86", target_arch = "x86_64", target_arch = "aarch64")))]
-    let done = false;
+    use bytemuck::{cast_slice, cast_slice_mut};
+    let done = if let Some(weights) = same_type::<R, f32>(weights) {
+        let values = cast_slice_mut(values);
+        interp_f32(level, weights, points.cast(), cast_slice(local), values, pitch)
+    } else if let Some(weights) = same_type::<R, f64>(weights) {
+        let values = cast_slice_mut(values);
+        interp_f64(level, weights, points.cast(), cast_slice(local), values, pitch)
+    } else {
+        false
+    };
     if !done {
         scalar::interp(level, weights, points, local, values, pitch);
     }
