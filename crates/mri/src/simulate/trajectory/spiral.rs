@@ -100,7 +100,8 @@ pub(super) fn spirals(
     // Isotropic in the patient: pitch for the larger field of view, extent for the coarser voxel.
     let resolution = [0, 1].map(|axis| grid.matrix[axis] as f64 / (2.0 * fov[axis] * 1e-3));
     let k_max = resolution[0].min(resolution[1]);
-    let readout = spiral_readout(fov[0].max(fov[1]), k_max, interleaves * acceleration, hardware)?;
+    let readout =
+        spiral_readout(fov[0].max(fov[1]), k_max, interleaves.saturating_mul(acceleration), hardware)?;
     let samples = readout.points.len();
     expect_total("interleaves", interleaves * partitions, samples)?;
     let mut shots = Vec::with_capacity(interleaves * partitions);

@@ -273,6 +273,7 @@ fn impossible_layouts_are_refused() {
     assert!(refused(Sampling::Radial { spokes: 70_000, angles: SpokeAngles::Uniform }, &flat));
     assert!(refused(Sampling::Radial { spokes: 8, angles: SpokeAngles::Uniform }, &solid));
     assert!(refused(Sampling::Kooshball { spokes: 8, order: SphereOrder::Spiral }, &flat));
+    assert!(refused(Sampling::Spiral { interleaves: usize::MAX, acceleration: 2 }, &flat));
     assert!(refused(Sampling::Spiral { interleaves: 0, acceleration: 1 }, &flat));
     assert!(refused(Sampling::Epi { shots: 17 }, &flat));
     assert!(refused(Sampling::Random { shots: 0, samples: 3 }, &flat));
