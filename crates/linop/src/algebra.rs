@@ -27,12 +27,7 @@ impl<R: Real> Compose<R> {
             outer.domain(),
             inner.range(),
         )?;
-        Ok(Self {
-            name,
-            outer,
-            inner,
-            scratch: Scratch::default(),
-        })
+        Ok(Self { name, outer, inner, scratch: Scratch::default() })
     }
 }
 
@@ -124,22 +119,10 @@ impl<R: Real> Sum<R> {
             return Err(Error::value("sum of operators", "at least one", "none"));
         };
         for (_, op) in &terms[1..] {
-            expect_shape(
-                &format!("{name}: domain of {}", op.name()),
-                first.domain(),
-                op.domain(),
-            )?;
-            expect_shape(
-                &format!("{name}: range of {}", op.name()),
-                first.range(),
-                op.range(),
-            )?;
+            expect_shape(&format!("{name}: domain of {}", op.name()), first.domain(), op.domain())?;
+            expect_shape(&format!("{name}: range of {}", op.name()), first.range(), op.range())?;
         }
-        Ok(Self {
-            name,
-            terms,
-            scratch: Scratch::default(),
-        })
+        Ok(Self { name, terms, scratch: Scratch::default() })
     }
 
     /// out ← Σ factor(α_i) apply(A_i).
@@ -211,21 +194,12 @@ impl<R: Real> Stack<R> {
         };
         let mut rows = 0usize;
         for op in &ops {
-            expect_shape(
-                &format!("{name}: domain of {}", op.name()),
-                first.domain(),
-                op.domain(),
-            )?;
+            expect_shape(&format!("{name}: domain of {}", op.name()), first.domain(), op.domain())?;
             rows = rows
                 .checked_add(voxels(op.range())?)
                 .ok_or_else(|| Error::value(name.as_str(), "a range that fits the address space", "more"))?;
         }
-        Ok(Self {
-            name,
-            range: [rows],
-            ops,
-            scratch: Scratch::default(),
-        })
+        Ok(Self { name, range: [rows], ops, scratch: Scratch::default() })
     }
 
     /// out ← Σ apply(A_i, i-th output's start).

@@ -17,10 +17,7 @@ pub struct Identity<R> {
 impl<R: Real> Identity<R> {
     /// On arrays of this shape.
     pub fn new(shape: &[usize]) -> Self {
-        Self {
-            shape: shape.to_vec(),
-            real: std::marker::PhantomData,
-        }
+        Self { shape: shape.to_vec(), real: std::marker::PhantomData }
     }
 }
 
@@ -64,22 +61,14 @@ impl<R: Real> Diagonal<R> {
     pub fn complex(shape: &[usize], factors: impl Into<Arc<Array<Complex<R>>>>) -> Result<Self> {
         let factors = factors.into();
         expect_trailing("diagonal: factors", shape, factors.shape())?;
-        Ok(Self {
-            shape: shape.to_vec(),
-            factors: Factors::Complex(factors),
-            scratch: Scratch::default(),
-        })
+        Ok(Self { shape: shape.to_vec(), factors: Factors::Complex(factors), scratch: Scratch::default() })
     }
 
     /// Real factors; otherwise as [`Diagonal::complex`].
     pub fn real(shape: &[usize], factors: impl Into<Arc<Array<R>>>) -> Result<Self> {
         let factors = factors.into();
         expect_trailing("diagonal: factors", shape, factors.shape())?;
-        Ok(Self {
-            shape: shape.to_vec(),
-            factors: Factors::Real(factors),
-            scratch: Scratch::default(),
-        })
+        Ok(Self { shape: shape.to_vec(), factors: Factors::Real(factors), scratch: Scratch::default() })
     }
 }
 
@@ -145,11 +134,7 @@ impl<R: Real> SamplingMask<R> {
         expect_trailing("sampling mask", shape, mask.shape())?;
         let measured = mask.iter().filter(|&&m| m).count();
         let values = mask.mapv(|m| if m { R::one() } else { R::zero() });
-        Ok(Self {
-            shape: shape.to_vec(),
-            mask: Array::from_host(device, values.view())?,
-            measured,
-        })
+        Ok(Self { shape: shape.to_vec(), mask: Array::from_host(device, values.view())?, measured })
     }
 
     /// The share of positions that were measured, 1 over the acceleration factor.

@@ -99,10 +99,7 @@ pub fn check_unitary<R: Real>(
     let report = measure(op, device, seed, true).map_err(|error| failed(op, error))?;
     let unitarity = report.unitarity.unwrap_or(f64::NAN);
     judge(op, "AᴴA = 1", unitarity, tolerance)?;
-    Ok(Report {
-        unitarity: Some(unitarity),
-        ..plain
-    })
+    Ok(Report { unitarity: Some(unitarity), ..plain })
 }
 
 /// [`check_within`], A = Aᴴ and ⟨x, Ax⟩ ≥ 0: what conjugate gradients need.
@@ -120,10 +117,7 @@ pub fn check_positive<R: Real>(
 }
 
 fn failed<R: Real>(op: &dyn LinearOp<R>, error: Error) -> Broken {
-    Broken::Failed {
-        operator: op.name().to_owned(),
-        error,
-    }
+    Broken::Failed { operator: op.name().to_owned(), error }
 }
 
 fn judge<R: Real>(
@@ -135,12 +129,7 @@ fn judge<R: Real>(
     if deviation <= tolerance {
         return Ok(());
     }
-    Err(Broken::Law {
-        operator: op.name().to_owned(),
-        law,
-        deviation,
-        tolerance,
-    })
+    Err(Broken::Law { operator: op.name().to_owned(), law, deviation, tolerance })
 }
 
 /// a / b, and 0 where both vanish.
@@ -195,26 +184,13 @@ fn measure<R: Real>(op: &dyn LinearOp<R>, device: &Device, seed: u64, unitary: b
     let gap = (vector::dot(&ax, &ax)? - vector::dot(&x, &ahax)?).norm();
     let aligned = ratio(gap, norm(&ax) * norm(&ax));
     // A NaN must win: f64::max would drop it.
-    let adjointness = if at_random > aligned || at_random.is_nan() {
-        at_random
-    } else {
-        aligned
-    };
+    let adjointness = if at_random > aligned || at_random.is_nan() { at_random } else { aligned };
 
     let mut own = poisoned(device, domain)?;
     op.normal_into(&x, &mut own)?;
     let normal = ratio(distance(&own, &ahax)?, norm(&ahax));
-    let unitarity = if unitary {
-        Some(ratio(distance(&ahax, &x)?, norm(&x)))
-    } else {
-        None
-    };
-    Ok(Report {
-        linearity,
-        adjointness,
-        normal,
-        unitarity,
-    })
+    let unitarity = if unitary { Some(ratio(distance(&ahax, &x)?, norm(&x))) } else { None };
+    Ok(Report { linearity, adjointness, normal, unitarity })
 }
 
 fn measure_positive<R: Real>(op: &dyn LinearOp<R>, device: &Device, seed: u64) -> Result<(f64, f64)> {

@@ -3,7 +3,7 @@ use std::sync::Arc;
 use num_complex::Complex;
 use rayspin_core::{Real, Result, Trajectory, expect_shape, format_shape};
 use rayspin_device::{Array, Device};
-use rayspin_kernels::{nudft, nufft, toeplitz};
+use rayspin_kernels::{nudft, nufft, sensitivity, toeplitz, vector};
 
 use crate::sense::expect_maps;
 use crate::{LinearOp, Scratch};
@@ -124,11 +124,7 @@ impl<R: Real> ToeplitzNormal<R> {
     /// Over leading axes `batch`.
     pub fn new(batch: &[usize], toeplitz: impl Into<Arc<toeplitz::Toeplitz<R>>>) -> Self {
         let toeplitz = toeplitz.into();
-        Self {
-            shape: [batch, toeplitz.matrix()].concat(),
-            toeplitz,
-            scratch: Scratch::default(),
-        }
+        Self { shape: [batch, toeplitz.matrix()].concat(), toeplitz, scratch: Scratch::default() }
     }
 
     /// With F at `trajectory`, weights W `[sample]` or 1, on images `[batch…, matrix…]`: Q by the exact transform.
@@ -144,10 +140,7 @@ impl<R: Real> ToeplitzNormal<R> {
         let doubled: Vec<usize> = matrix.iter().map(|n| n.saturating_mul(2)).collect();
         let mut q = Array::zeros(device, &doubled)?;
         nudft::q(trajectory, weights, matrix, &mut q)?;
-        Ok(Self::new(
-            batch,
-            toeplitz::Toeplitz::from_kernel(device, matrix, &q)?,
-        ))
+        Ok(Self::new(batch, toeplitz::Toeplitz::from_kernel(device, matrix, &q)?))
     }
 
     /// The convolution.
@@ -200,16 +193,8 @@ impl<R: Real> SenseToeplitz<R> {
     ) -> Result<Self> {
         let (maps, toeplitz) = (maps.into(), toeplitz.into());
         expect_maps(&maps)?;
-        expect_shape(
-            "coil sensitivities, [coil, matrix…]: matrix",
-            toeplitz.matrix(),
-            &maps.shape()[1..],
-        )?;
-        Ok(Self {
-            maps,
-            toeplitz,
-            scratch: Scratch::default(),
-        })
+        expect_shape("coil sensitivities, [coil, matrix…]: matrix", toeplitz.matrix(), &maps.shape()[1..])?;
+        Ok(Self { maps, toeplitz, scratch: Scratch::default() })
     }
 }
 
@@ -235,5 +220,86 @@ impl<R: Real> LinearOp<R> for SenseToeplitz<R> {
         let mut between = self.scratch.take(x.device(), self.domain())?;
         self.forward_into(x, &mut between)?;
         self.forward_into(&between, y)
+    }
+}
+
+/// FS, the encoding of non-Cartesian sensitivity encoding: one image → samples `[coil, sample]`, coil by coil, so that
+/// one coil image is in memory and not all of them, as with `nufft.compose(sense)`, whose values it has.
+pub struct SenseNufft<R: Real> {
+    maps: Arc<Array<Complex<R>>>,
+    plan: Arc<nufft::Nufft<R>>,
+    range: [usize; 2],
+    one_image: Vec<usize>,
+    images: Scratch<R>,
+    samples: Scratch<R>,
+}
+
+impl<R: Real> SenseNufft<R> {
+    /// From sensitivities `[coil, matrix…]` and the plan of F. Errors: maps of another matrix.
+    pub fn new(
+        maps: impl Into<Arc<Array<Complex<R>>>>,
+        plan: impl Into<Arc<nufft::Nufft<R>>>,
+    ) -> Result<Self> {
+        let (maps, plan) = (maps.into(), plan.into());
+        expect_maps(&maps)?;
+        expect_shape("coil sensitivities, [coil, matrix…]: matrix", plan.matrix(), &maps.shape()[1..])?;
+        Ok(Self {
+            range: [maps.shape()[0], plan.samples()],
+            one_image: [&[1], plan.matrix()].concat(),
+            maps,
+            plan,
+            images: Scratch::default(),
+            samples: Scratch::default(),
+        })
+    }
+
+    /// Calls `each(coil, its image, its samples)` with scratch arrays for both.
+    fn for_coils(
+        &self,
+        device: &Device,
+        mut each: impl FnMut(usize, &mut Array<Complex<R>>, &mut Array<Complex<R>>) -> Result<()>,
+    ) -> Result<()> {
+        let mut image = self.images.take(device, &self.one_image)?;
+        let mut samples = self.samples.take(device, &[1, self.range[1]])?;
+        (0..self.range[0]).try_for_each(|coil| each(coil, &mut image, &mut samples))
+    }
+}
+
+impl<R: Real> LinearOp<R> for SenseNufft<R> {
+    fn name(&self) -> &str {
+        "SENSE NUFFT"
+    }
+    fn domain(&self) -> &[usize] {
+        self.plan.matrix()
+    }
+    fn range(&self) -> &[usize] {
+        &self.range
+    }
+    fn forward_into(&self, x: &Array<Complex<R>>, y: &mut Array<Complex<R>>) -> Result<()> {
+        self.check_forward(x, y)?;
+        self.for_coils(x.device(), |coil, image, samples| {
+            sensitivity::expand_coils(&self.maps, coil..coil + 1, x, image)?;
+            self.plan.forward(image, samples)?;
+            vector::copy_part(samples, 0, y, coil * self.range[1], self.range[1])
+        })
+    }
+    fn adjoint_into(&self, y: &Array<Complex<R>>, x: &mut Array<Complex<R>>) -> Result<()> {
+        self.check_adjoint(y, x)?;
+        x.fill(Complex::default());
+        self.for_coils(y.device(), |coil, image, samples| {
+            vector::copy_part(y, coil * self.range[1], samples, 0, self.range[1])?;
+            self.plan.adjoint(samples, image)?;
+            sensitivity::combine_coils_add(&self.maps, coil..coil + 1, image, x)
+        })
+    }
+    fn normal_into(&self, x: &Array<Complex<R>>, y: &mut Array<Complex<R>>) -> Result<()> {
+        self.check_normal(x, y)?;
+        y.fill(Complex::default());
+        self.for_coils(x.device(), |coil, image, samples| {
+            sensitivity::expand_coils(&self.maps, coil..coil + 1, x, image)?;
+            self.plan.forward(image, samples)?;
+            self.plan.adjoint(samples, image)?;
+            sensitivity::combine_coils_add(&self.maps, coil..coil + 1, image, y)
+        })
     }
 }

@@ -65,44 +65,20 @@ pub trait LinearOp<R: Real>: Send + Sync {
     /// Fails, naming the operator, unless x and y have the shapes of domain and range: what an implementation of
     /// [`forward_into`](LinearOp::forward_into) begins with.
     fn check_forward(&self, x: &Array<Complex<R>>, y: &Array<Complex<R>>) -> Result<()> {
-        expect_shape(
-            &format!("{}: input of forward", self.name()),
-            self.domain(),
-            x.shape(),
-        )?;
-        expect_shape(
-            &format!("{}: output of forward", self.name()),
-            self.range(),
-            y.shape(),
-        )
+        expect_shape(&format!("{}: input of forward", self.name()), self.domain(), x.shape())?;
+        expect_shape(&format!("{}: output of forward", self.name()), self.range(), y.shape())
     }
 
     /// Fails, naming the operator, unless y and x have the shapes of range and domain.
     fn check_adjoint(&self, y: &Array<Complex<R>>, x: &Array<Complex<R>>) -> Result<()> {
-        expect_shape(
-            &format!("{}: input of adjoint", self.name()),
-            self.range(),
-            y.shape(),
-        )?;
-        expect_shape(
-            &format!("{}: output of adjoint", self.name()),
-            self.domain(),
-            x.shape(),
-        )
+        expect_shape(&format!("{}: input of adjoint", self.name()), self.range(), y.shape())?;
+        expect_shape(&format!("{}: output of adjoint", self.name()), self.domain(), x.shape())
     }
 
     /// Fails, naming the operator, unless x and y have the shape of the domain.
     fn check_normal(&self, x: &Array<Complex<R>>, y: &Array<Complex<R>>) -> Result<()> {
-        expect_shape(
-            &format!("{}: input of normal", self.name()),
-            self.domain(),
-            x.shape(),
-        )?;
-        expect_shape(
-            &format!("{}: output of normal", self.name()),
-            self.domain(),
-            y.shape(),
-        )
+        expect_shape(&format!("{}: input of normal", self.name()), self.domain(), x.shape())?;
+        expect_shape(&format!("{}: output of normal", self.name()), self.domain(), y.shape())
     }
 
     /// AB: first `inner`, then this. Errors: the range of `inner` is not this domain.

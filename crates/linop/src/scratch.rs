@@ -14,9 +14,7 @@ pub struct Scratch<R: Real> {
 
 impl<R: Real> Default for Scratch<R> {
     fn default() -> Self {
-        Self {
-            free: Mutex::new(Vec::new()),
-        }
+        Self { free: Mutex::new(Vec::new()) }
     }
 }
 
@@ -26,19 +24,14 @@ impl<R: Real> Scratch<R> {
         let len = voxels(shape)?;
         let kept = {
             let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
-            let found = free
-                .iter()
-                .position(|a| a.len() == len && a.device().same_as(device));
+            let found = free.iter().position(|a| a.len() == len && a.device().same_as(device));
             found.map(|i| free.swap_remove(i))
         };
         let array = match kept {
             Some(array) => array.reshape(shape)?,
             None => Array::zeros(device, shape)?,
         };
-        Ok(Lease {
-            array: Some(array),
-            home: self,
-        })
+        Ok(Lease { array: Some(array), home: self })
     }
 
     /// Bytes kept for the next time.
@@ -78,11 +71,7 @@ impl<R: Real> DerefMut for Lease<'_, R> {
 impl<R: Real> Drop for Lease<'_, R> {
     fn drop(&mut self) {
         if let Some(array) = self.array.take() {
-            self.home
-                .free
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .push(array);
+            self.home.free.lock().unwrap_or_else(PoisonError::into_inner).push(array);
         }
     }
 }

@@ -20,10 +20,7 @@ impl<R: Real> Sense<R> {
     pub fn new(maps: impl Into<Arc<Array<Complex<R>>>>) -> Result<Self> {
         let maps = maps.into();
         expect_maps(&maps)?;
-        Ok(Self {
-            maps,
-            power: OnceLock::new(),
-        })
+        Ok(Self { maps, power: OnceLock::new() })
     }
 
     /// The sensitivities.

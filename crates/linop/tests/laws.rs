@@ -20,15 +20,7 @@ macro_rules! both {
     };
 }
 
-const SHAPES: [&[usize]; 7] = [
-    &[1],
-    &[7],
-    &[1, 1, 1],
-    &[6, 5],
-    &[1, 9, 8],
-    &[5, 1, 11],
-    &[4, 7, 13],
-];
+const SHAPES: [&[usize]; 7] = [&[1], &[7], &[1, 1, 1], &[6, 5], &[1, 9, 8], &[5, 1, 11], &[4, 7, 13]];
 
 fn real_weights<R: Real>(device: &Device, shape: &[usize], seed: u64) -> Array<R> {
     let values = random::<R>(device, shape, seed).unwrap();
@@ -36,9 +28,7 @@ fn real_weights<R: Real>(device: &Device, shape: &[usize], seed: u64) -> Array<R
 }
 
 fn checker(shape: &[usize]) -> ArrayD<bool> {
-    ArrayD::from_shape_fn(IxDyn(shape), |i| {
-        (0..shape.len()).map(|a| i[a]).sum::<usize>() % 2 == 0
-    })
+    ArrayD::from_shape_fn(IxDyn(shape), |i| (0..shape.len()).map(|a| i[a]).sum::<usize>() % 2 == 0)
 }
 
 fn with_batch(batch: usize, shape: &[usize]) -> Vec<usize> {
@@ -57,13 +47,8 @@ fn elementary<R: Real>(device: &Device) {
             check(&w, device, seed).unwrap();
             let mask = SamplingMask::<R>::new(device, full, checker(shape).view()).unwrap();
             check_positive(&mask, device, seed, laws::tolerance::<R>()).unwrap();
-            let twice = mask
-                .forward(&mask.forward(&random(device, full, 9).unwrap()).unwrap())
-                .unwrap();
-            assert_eq!(
-                twice.cpu(),
-                mask.forward(&random(device, full, 9).unwrap()).unwrap().cpu()
-            );
+            let twice = mask.forward(&mask.forward(&random(device, full, 9).unwrap()).unwrap()).unwrap();
+            assert_eq!(twice.cpu(), mask.forward(&random(device, full, 9).unwrap()).unwrap().cpu());
         }
     }
 }
@@ -155,15 +140,11 @@ fn composition_is_one_after_the_other<R: Real>(device: &Device) {
     let by_hand = fourier.forward(&sense.forward(&x).unwrap()).unwrap();
     let composed = fourier.compose(sense).unwrap();
     assert_eq!(composed.forward(&x).unwrap().cpu(), by_hand.cpu());
-    let stack = Identity::new(&shape)
-        .stack(Identity::new(&shape).scaled(2.0))
-        .unwrap();
+    let stack = Identity::new(&shape).stack(Identity::new(&shape).scaled(2.0)).unwrap();
     let y = stack.forward(&x).unwrap();
     assert_eq!(&y.cpu()[..30], x.cpu());
     assert_eq!(y.cpu()[31], x.cpu()[1] + x.cpu()[1]);
-    let sum = Identity::new(&shape)
-        .plus(Identity::new(&shape).scaled(2.0))
-        .unwrap();
+    let sum = Identity::new(&shape).plus(Identity::new(&shape).scaled(2.0)).unwrap();
     let three = sum.forward(&x).unwrap();
     assert!((three.cpu()[7] - x.cpu()[7] * R::from_u8(3).unwrap()).norm() < R::from_f32(1e-5).unwrap());
 }
@@ -223,35 +204,16 @@ fn what_is_no_operator_is_found_out() {
         Broken::Law { law, .. } => law,
         other => panic!("{fault}: {other}"),
     };
-    assert!(
-        check(
-            &Faulty {
-                shape: [500],
-                fault: ""
-            },
-            &device,
-            1
-        )
-        .is_ok()
-    );
+    assert!(check(&Faulty { shape: [500], fault: "" }, &device, 1).is_ok());
     assert_eq!(law("offset"), "A(αx + y) = αAx + Ay");
     assert_eq!(law("magnitude"), "A(αx + y) = αAx + Ay");
     assert_eq!(law("conjugate"), "A(αx + y) = αAx + Ay");
     assert_eq!(law("unwritten"), "A(αx + y) = αAx + Ay");
     assert_eq!(law("adjoint"), "⟨Ax, y⟩ = ⟨x, Aᴴy⟩");
     assert_eq!(law("normal"), "normal = adjoint ∘ forward");
-    assert!(matches!(
-        broken("fails"),
-        Broken::Failed {
-            error: Error::Interrupted,
-            ..
-        }
-    ));
+    assert!(matches!(broken("fails"), Broken::Failed { error: Error::Interrupted, .. }));
     let text = broken("adjoint").to_string();
-    assert!(
-        text.starts_with("adjoint: ⟨Ax, y⟩ = ⟨x, Aᴴy⟩ misses by"),
-        "{text}"
-    );
+    assert!(text.starts_with("adjoint: ⟨Ax, y⟩ = ⟨x, Aᴴy⟩ misses by"), "{text}");
 
     let minus = Identity::<f64>::new(&[9]).scaled(-1.0);
     let error = check_positive(&minus, &device, 1, 1e-12).unwrap_err();
@@ -266,10 +228,7 @@ fn mismatches_name_the_operator() {
     let device = Device::cpu_with_threads(1).unwrap();
     let sense = Sense::new(random::<f32>(&device, &[3, 4, 5], 1).unwrap()).unwrap();
     let error = sense.forward(&random(&device, &[5, 4], 1).unwrap()).unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        "SENSE: input of forward: expected shape [4, 5], found [5, 4]"
-    );
+    assert_eq!(error.to_string(), "SENSE: input of forward: expected shape [4, 5], found [5, 4]");
     assert!(Sense::new(random::<f32>(&device, &[3], 1).unwrap()).is_err());
     assert!(Diagonal::complex(&[4, 5], random::<f32>(&device, &[4], 1).unwrap()).is_err());
     assert!(SamplingMask::<f32>::new(&device, &[4, 5], checker(&[5, 4]).view()).is_err());

@@ -54,10 +54,7 @@ fn transforms<R: Real>(finest: f64) {
                 check(&fast, &device, seed).unwrap();
                 let x = random::<R>(&device, fast.domain(), seed + 7).unwrap();
                 let error = apart(&fast.forward(&x).unwrap(), &exact.forward(&x).unwrap());
-                assert!(
-                    error < 10.0 * epsilon,
-                    "{matrix:?} {samples} samples, ε {epsilon:e}: {error:.2e}"
-                );
+                assert!(error < 10.0 * epsilon, "{matrix:?} {samples} samples, ε {epsilon:e}: {error:.2e}");
             }
         }
     }
@@ -74,20 +71,13 @@ fn convolutions<R: Real>(allowed: f64) {
     for (seed, matrix) in MATRICES.into_iter().enumerate() {
         let seed = seed as u64;
         let trajectory = points(150, matrix, seed);
-        let w: Vec<R> = random::<R>(&device, &[150], seed)
-            .unwrap()
-            .cpu()
-            .iter()
-            .map(|v| v.re * v.re)
-            .collect();
+        let w: Vec<R> =
+            random::<R>(&device, &[150], seed).unwrap().cpu().iter().map(|v| v.re * v.re).collect();
         let w = Array::from_vec(&device, &[150], w).unwrap();
         let t = ToeplitzNormal::exact(&device, &[], &trajectory, Some(&w), matrix).unwrap();
         check_positive(&t, &device, seed, tolerance::<R>()).unwrap();
         let exact = Nudft::<R>::new(&[], trajectory.clone(), matrix).unwrap();
-        let weighted = Diagonal::real(&[150], roots(&device, &w))
-            .unwrap()
-            .compose(exact)
-            .unwrap();
+        let weighted = Diagonal::real(&[150], roots(&device, &w)).unwrap().compose(exact).unwrap();
         let x = random::<R>(&device, matrix, seed + 7).unwrap();
         let error = apart(&t.forward(&x).unwrap(), &weighted.normal(&x).unwrap());
         assert!(error < allowed, "{matrix:?}: {error:.2e}");
@@ -99,12 +89,7 @@ fn convolutions<R: Real>(allowed: f64) {
         let whole = SenseToeplitz::new(maps.clone(), t.toeplitz().clone()).unwrap();
         check_positive(&whole, &device, seed, tolerance::<R>()).unwrap();
         let sense = || Sense::new(maps.clone()).unwrap();
-        let by_parts = sense()
-            .adjoint_op()
-            .compose(batched)
-            .unwrap()
-            .compose(sense())
-            .unwrap();
+        let by_parts = sense().adjoint_op().compose(batched).unwrap().compose(sense()).unwrap();
         let error = apart(&whole.forward(&x).unwrap(), &by_parts.forward(&x).unwrap());
         assert!(error < tolerance::<R>(), "{matrix:?}: {error:.2e}");
 
@@ -112,6 +97,13 @@ fn convolutions<R: Real>(allowed: f64) {
         let encode = Diagonal::real(&[3, 150], roots(&device, &w)).unwrap();
         let encode = encode.compose(fast).unwrap().compose(sense()).unwrap();
         assert_eq!(encode.name(), "diagonal ∘ NUFFT ∘ SENSE");
+        let coilwise = SenseNufft::new(maps.clone(), plan::<R>(&device, &trajectory, matrix, allowed));
+        let coilwise = coilwise.unwrap();
+        check(&coilwise, &device, seed).unwrap();
+        let weigh = Diagonal::real(&[3, 150], roots(&device, &w)).unwrap();
+        let error =
+            apart(&weigh.compose(coilwise).unwrap().forward(&x).unwrap(), &encode.forward(&x).unwrap());
+        assert!(error < tolerance::<R>(), "{matrix:?}: {error:.2e}");
         check(&encode, &device, seed).unwrap();
         let error = apart(&whole.forward(&x).unwrap(), &encode.normal(&x).unwrap());
         assert!(error < 10.0 * allowed, "{matrix:?}: {error:.2e}");
@@ -134,14 +126,13 @@ fn mismatches_are_named() {
     let trajectory = points(20, &[6, 5], 1);
     assert!(Nudft::<f32>::new(&[], trajectory.clone(), &[6]).is_err());
     let fast = Nufft::new(&[2], plan::<f32>(&device, &trajectory, &[6, 5], 1e-4));
-    let error = fast
-        .forward(&random(&device, &[3, 6, 5], 1).unwrap())
-        .unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        "NUFFT: input of forward: expected shape [2, 6, 5], found [3, 6, 5]"
-    );
+    let error = fast.forward(&random(&device, &[3, 6, 5], 1).unwrap()).unwrap_err();
+    assert_eq!(error.to_string(), "NUFFT: input of forward: expected shape [2, 6, 5], found [3, 6, 5]");
     let t = ToeplitzNormal::<f32>::exact(&device, &[], &trajectory, None, &[6, 5]).unwrap();
+    let maps = random::<f32>(&device, &[2, 5, 6], 1).unwrap();
+    let wrong = SenseNufft::new(maps, plan::<f32>(&device, &trajectory, &[6, 5], 1e-4));
+    let error = wrong.err().unwrap().to_string();
+    assert_eq!(error, "coil sensitivities, [coil, matrix…]: matrix: expected shape [6, 5], found [5, 6]");
     let maps = random::<f32>(&device, &[2, 5, 6], 1).unwrap();
     assert!(SenseToeplitz::new(maps, t.toeplitz().clone()).is_err());
     let w = Array::zeros(&device, &[19]).unwrap();

@@ -16,10 +16,7 @@ pub struct CgOptions {
 impl Default for CgOptions {
     /// 30 iterations, relative residual 1e-4.
     fn default() -> Self {
-        Self {
-            max_iterations: 30,
-            tolerance: 1e-4,
-        }
+        Self { max_iterations: 30, tolerance: 1e-4 }
     }
 }
 
@@ -86,22 +83,13 @@ pub fn cg_observed<R: Real>(
     let mut solution = Array::zeros(rhs.device(), rhs.shape())?;
     let size = vector::norm_squared(rhs).sqrt();
     if size == 0.0 {
-        return Ok(CgResult {
-            solution,
-            residuals: vec![0.0],
-            iterations: 0,
-            converged: true,
-        });
+        return Ok(CgResult { solution, residuals: vec![0.0], iterations: 0, converged: true });
     }
     if !size.is_finite() {
         return Err(breakdown(0, "the norm of the right-hand side", size));
     }
-    let mut state = State {
-        normal,
-        rhs,
-        residual: rhs.try_clone()?,
-        product: Array::zeros(rhs.device(), rhs.shape())?,
-    };
+    let mut state =
+        State { normal, rhs, residual: rhs.try_clone()?, product: Array::zeros(rhs.device(), rhs.shape())? };
     if let Some(start) = start {
         solution.copy_from(start)?;
         state.renew(&solution)?;
@@ -139,36 +127,21 @@ pub fn cg_observed<R: Real>(
         let Some(alpha) = curvature.step(normal.name(), iterations, rho, &direction, &state.product)? else {
             break;
         };
-        let next = vector::cg_update(
-            alpha,
-            &direction,
-            &state.product,
-            &mut solution,
-            &mut state.residual,
-        )?;
+        let next = vector::cg_update(alpha, &direction, &state.product, &mut solution, &mut state.residual)?;
         iterations += 1;
         let residual = next.sqrt() / size;
         if !residual.is_finite() {
             return Err(breakdown(iterations, "the residual", residual));
         }
         residuals.push(residual);
-        observe(&CgStep {
-            iteration: iterations,
-            residual,
-            solution: &solution,
-        })?;
+        observe(&CgStep { iteration: iterations, residual, solution: &solution })?;
         monitor.step(&format!("residual {residual:.3e}"))?;
         let beta = if rho > 0.0 { next / rho } else { 0.0 };
         vector::xpby(&state.residual, beta.into(), &mut direction)?;
         curvature.turn(next, beta);
         rho = next;
     }
-    Ok(CgResult {
-        solution,
-        residuals,
-        iterations,
-        converged,
-    })
+    Ok(CgResult { solution, residuals, iterations, converged })
 }
 
 struct State<'a, R: Real> {
@@ -196,26 +169,14 @@ fn check<R: Real>(
 ) -> Result<()> {
     crate::expect_square(normal)?;
     let name = normal.name();
-    expect_shape(
-        &format!("conjugate gradients on {name}: right-hand side"),
-        normal.domain(),
-        rhs.shape(),
-    )?;
+    expect_shape(&format!("conjugate gradients on {name}: right-hand side"), normal.domain(), rhs.shape())?;
     vector::expect_finite("right-hand side of conjugate gradients", rhs)?;
     if let Some(start) = start {
-        expect_shape(
-            &format!("conjugate gradients on {name}: start"),
-            normal.domain(),
-            start.shape(),
-        )?;
+        expect_shape(&format!("conjugate gradients on {name}: start"), normal.domain(), start.shape())?;
         vector::expect_finite("start of conjugate gradients", start)?;
     }
     if options.tolerance.is_nan() || options.tolerance < 0.0 {
-        return Err(Error::value(
-            "tolerance of conjugate gradients",
-            "0 or more",
-            options.tolerance,
-        ));
+        return Err(Error::value("tolerance of conjugate gradients", "0 or more", options.tolerance));
     }
     Ok(())
 }
@@ -273,9 +234,7 @@ impl Curvature {
             return Ok(Some(rho / form.re));
         }
         // Only now, as it takes a pass: ‖Ap‖ / ‖p‖ also bounds the largest eigenvalue from below.
-        let largest = self
-            .largest
-            .max((vector::norm_squared(product) / self.length).sqrt());
+        let largest = self.largest.max((vector::norm_squared(product) / self.length).sqrt());
         let detail = if form.im.abs() > limit(INDEFINITE, largest) {
             format!("the operator is not Hermitian: ⟨p, Ap⟩ = {form:.6e} at iteration {iteration}")
         } else if form.re < -limit(INDEFINITE, largest) {
@@ -288,9 +247,6 @@ impl Curvature {
         } else {
             return Ok(None);
         };
-        Err(Error::Numerical {
-            what: format!("conjugate gradients on {name}"),
-            detail,
-        })
+        Err(Error::Numerical { what: format!("conjugate gradients on {name}"), detail })
     }
 }

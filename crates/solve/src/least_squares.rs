@@ -82,21 +82,12 @@ fn run<R: Real>(
     }
     vector::expect_finite("right-hand side of least squares", rhs)?;
     let largest_eigenvalue = match options.largest_eigenvalue {
-        Some(value) => Eigenvalue {
-            value,
-            residual: 0.0,
-            iterations: 0,
-            converged: true,
-        },
+        Some(value) => Eigenvalue { value, residual: 0.0, iterations: 0, converged: true },
         None => power_iteration(normal, rhs.device(), &options.power)?,
     };
     let scale = largest_eigenvalue.value;
     if !(scale.is_finite() && scale > 0.0) {
-        return Err(Error::value(
-            what("largest eigenvalue"),
-            "a positive number",
-            scale,
-        ));
+        return Err(Error::value(what("largest eigenvalue"), "a positive number", scale));
     }
     let size = vector::norm_squared(rhs).sqrt();
     if !size.is_finite() {
@@ -131,17 +122,10 @@ fn run<R: Real>(
             None => shown.insert(step.solution.try_clone()?),
         };
         vector::scale(back.into(), image);
-        observe(&CgStep {
-            iteration: step.iteration,
-            residual: step.residual,
-            solution: image,
-        })
+        observe(&CgStep { iteration: step.iteration, residual: step.residual, solution: image })
     })?;
     vector::scale(back.into(), &mut cg.solution);
-    Ok(LeastSquaresResult {
-        cg,
-        largest_eigenvalue,
-    })
+    Ok(LeastSquaresResult { cg, largest_eigenvalue })
 }
 
 type Observer<'a, R> = &'a mut dyn FnMut(&CgStep<'_, R>) -> Result<()>;

@@ -13,9 +13,5 @@ use rayspin_linop::LinearOp;
 
 /// Fails unless the operator maps its domain to itself.
 fn expect_square<R: Real>(op: &dyn LinearOp<R>) -> Result<()> {
-    expect_shape(
-        &format!("{}: range, where the domain is needed", op.name()),
-        op.domain(),
-        op.range(),
-    )
+    expect_shape(&format!("{}: range, where the domain is needed", op.name()), op.domain(), op.range())
 }

@@ -18,11 +18,7 @@ pub struct PowerOptions {
 impl Default for PowerOptions {
     /// Seed 0, at most 50 iterations, to 1e-3.
     fn default() -> Self {
-        Self {
-            seed: 0,
-            max_iterations: 50,
-            tolerance: 1e-3,
-        }
+        Self { seed: 0, max_iterations: 50, tolerance: 1e-3 }
     }
 }
 
@@ -53,23 +49,14 @@ pub fn power_iteration<R: Real>(
 ) -> Result<Eigenvalue> {
     crate::expect_square(normal)?;
     if options.tolerance.is_nan() || options.tolerance < 0.0 {
-        return Err(Error::value(
-            "tolerance of power iteration",
-            "0 or more",
-            options.tolerance,
-        ));
+        return Err(Error::value("tolerance of power iteration", "0 or more", options.tolerance));
     }
     if options.max_iterations == 0 {
         return Err(Error::value("iterations of power iteration", "at least 1", 0));
     }
     let mut vector = random(device, normal.domain(), options.seed)?;
     let mut image = Array::zeros(device, normal.domain())?;
-    let mut found = Eigenvalue {
-        value: 0.0,
-        residual: 0.0,
-        iterations: 0,
-        converged: false,
-    };
+    let mut found = Eigenvalue { value: 0.0, residual: 0.0, iterations: 0, converged: false };
     normalise(&mut vector);
     while found.iterations < options.max_iterations && !found.converged {
         normal.forward_into(&vector, &mut image)?;

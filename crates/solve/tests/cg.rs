@@ -17,9 +17,7 @@ fn device() -> Device {
 }
 
 fn spread(n: usize, condition: f64) -> Vec<f64> {
-    (0..n)
-        .map(|i| condition.powf(-(i as f64) / (n.max(2) - 1) as f64))
-        .collect()
+    (0..n).map(|i| condition.powf(-(i as f64) / (n.max(2) - 1) as f64)).collect()
 }
 
 fn solves_dense_systems<R: Real>(tolerance: f64, allowed: f64) {
@@ -27,10 +25,7 @@ fn solves_dense_systems<R: Real>(tolerance: f64, allowed: f64) {
     for (seed, n) in [1, 2, 3, 5, 8, 17, 40].into_iter().enumerate() {
         let system = Dense::<R>::hermitian(&spread(n, 50.0), seed as u64 + 1);
         let b = random::<R>(&device, &[n], 77).unwrap();
-        let options = CgOptions {
-            max_iterations: 4 * n,
-            tolerance,
-        };
+        let options = CgOptions { max_iterations: 4 * n, tolerance };
         let found = cg(&system, &b, None, &options, &Monitor::silent()).unwrap();
         let exact = system.solve(&wide(&b));
         let error = relative(&wide(&found.solution), &exact);
@@ -68,10 +63,7 @@ fn n_iterations_are_exact_in_f64() {
     for (seed, n) in [1, 2, 4, 7, 12, 20].into_iter().enumerate() {
         let system = Dense::<f64>::hermitian(&spread(n, 6.0), seed as u64 + 10);
         let b = random(&device, &[n], 5).unwrap();
-        let options = CgOptions {
-            max_iterations: n,
-            tolerance: 0.0,
-        };
+        let options = CgOptions { max_iterations: n, tolerance: 0.0 };
         let found = cg(&system, &b, None, &options, &Monitor::silent()).unwrap();
         let error = relative(&wide(&found.solution), &system.solve(&wide(&b)));
         assert!(error < 1e-9, "n = {n}: {error:.2e}");
@@ -79,16 +71,7 @@ fn n_iterations_are_exact_in_f64() {
     // As many iterations as there are distinct eigenvalues.
     let system = Dense::<f64>::hermitian(&[1.0, 3.0, 3.0, 7.0, 7.0, 7.0, 1.0, 3.0], 3);
     let b = random(&device, &[8], 5).unwrap();
-    let found = cg(
-        &system,
-        &b,
-        None,
-        &CgOptions {
-            max_iterations: 8,
-            tolerance: 1e-12,
-        },
-        &Monitor::silent(),
-    );
+    let found = cg(&system, &b, None, &CgOptions { max_iterations: 8, tolerance: 1e-12 }, &Monitor::silent());
     assert_eq!(found.unwrap().iterations, 3);
 }
 
@@ -100,33 +83,15 @@ fn the_error_falls_monotonically_in_the_norm_of_a() {
         let system = Dense::<f64>::hermitian(&spread(n, 1e3), seed);
         let b = random(&device, &[n], seed).unwrap();
         let exact = system.solve(&wide(&b));
-        let mut last = exact
-            .iter()
-            .zip(wide(&b))
-            .map(|(x, b)| (x.conj() * b).re)
-            .sum::<f64>();
+        let mut last = exact.iter().zip(wide(&b)).map(|(x, b)| (x.conj() * b).re).sum::<f64>();
         let mut seen = 0;
-        let options = CgOptions {
-            max_iterations: n,
-            tolerance: 1e-8,
-        };
+        let options = CgOptions { max_iterations: n, tolerance: 1e-8 };
         let found = cg_observed(&system, &b, None, &options, &Monitor::silent(), &mut |step| {
             seen += 1;
             assert_eq!(step.iteration, seen);
-            let e: Vec<C64> = wide(step.solution)
-                .iter()
-                .zip(&exact)
-                .map(|(a, b)| a - b)
-                .collect();
-            let energy: f64 = e
-                .iter()
-                .zip(system.times(&e))
-                .map(|(e, ae)| (e.conj() * ae).re)
-                .sum();
-            assert!(
-                energy < last,
-                "seed {seed}, iteration {seen}: {energy:.3e} after {last:.3e}"
-            );
+            let e: Vec<C64> = wide(step.solution).iter().zip(&exact).map(|(a, b)| a - b).collect();
+            let energy: f64 = e.iter().zip(system.times(&e)).map(|(e, ae)| (e.conj() * ae).re).sum();
+            assert!(energy < last, "seed {seed}, iteration {seen}: {energy:.3e} after {last:.3e}");
             last = energy;
             Ok(())
         })
@@ -141,14 +106,7 @@ fn a_zero_right_hand_side_has_the_solution_zero() {
     let zero = Array::<Complex<f32>>::zeros(&device, &[6]).unwrap();
     let start = random(&device, &[6], 1).unwrap();
     let system = Dense::<f32>::hermitian(&spread(6, 10.0), 1);
-    let found = cg(
-        &system,
-        &zero,
-        Some(&start),
-        &CgOptions::default(),
-        &Monitor::silent(),
-    )
-    .unwrap();
+    let found = cg(&system, &zero, Some(&start), &CgOptions::default(), &Monitor::silent()).unwrap();
     assert_eq!(found.solution.cpu(), zero.cpu());
     assert!(found.converged && found.iterations == 0);
 }
@@ -160,17 +118,11 @@ fn singular_systems_stop_without_blowing_up() {
         let device = device();
         let system = Dense::<R>::hermitian(&[1.0, 0.7, 0.4, 0.0, 0.0, 0.0], 4);
         let any = random::<R>(&device, &[6], 8).unwrap();
-        let options = CgOptions {
-            max_iterations: 200,
-            tolerance: 1e-30,
-        };
+        let options = CgOptions { max_iterations: 200, tolerance: 1e-30 };
         let reachable = system.forward(&any).unwrap();
         let found = cg(&system, &reachable, None, &options, &Monitor::silent()).unwrap();
         assert!(!found.converged);
-        let left = relative(
-            &wide(&system.forward(&found.solution).unwrap()),
-            &wide(&reachable),
-        );
+        let left = relative(&wide(&system.forward(&found.solution).unwrap()), &wide(&reachable));
         assert!(left < allowed, "{} {left:.2e}", R::NAME);
         assert!(found.iterations < 60, "{} iterations", found.iterations);
 
@@ -187,10 +139,7 @@ fn a_tolerance_beyond_the_precision_ends_and_is_not_called_met() {
     let device = device();
     let system = Dense::<f32>::hermitian(&spread(20, 1e3), 2);
     let b = random(&device, &[20], 3).unwrap();
-    let options = CgOptions {
-        max_iterations: 10_000,
-        tolerance: 0.0,
-    };
+    let options = CgOptions { max_iterations: 10_000, tolerance: 0.0 };
     let found = cg(&system, &b, None, &options, &Monitor::silent()).unwrap();
     assert!(!found.converged && found.iterations < 500, "{}", found.iterations);
     let error = relative(&wide(&found.solution), &system.solve(&wide(&b)));
@@ -209,11 +158,7 @@ fn breakdowns_are_errors_that_say_why() {
     assert!(matches!(error, Error::Numerical { .. }));
     assert!(error.to_string().contains("not positive semidefinite"), "{error}");
     let negative = Identity::new(&[5]).scaled(-1.0);
-    assert!(
-        run(&negative, &b)
-            .to_string()
-            .contains("not positive semidefinite")
-    );
+    assert!(run(&negative, &b).to_string().contains("not positive semidefinite"));
     let turned = Identity::new(&[5]).scaled(Complex::new(1.0, 0.5));
     assert!(run(&turned, &b).to_string().contains("not Hermitian"));
     let endless = Identity::new(&[5]).scaled(f64::INFINITY);
@@ -221,16 +166,10 @@ fn breakdowns_are_errors_that_say_why() {
 
     let mut broken = b.try_clone().unwrap();
     broken.cpu_mut()[2].im = f64::NAN;
-    assert!(matches!(
-        run(&Identity::new(&[5]), &broken),
-        Error::NotFinite { index: 2, .. }
-    ));
+    assert!(matches!(run(&Identity::new(&[5]), &broken), Error::NotFinite { index: 2, .. }));
     let short = random(&device, &[4], 1).unwrap();
     assert!(matches!(run(&Identity::new(&[5]), &short), Error::Shape { .. }));
-    let options = CgOptions {
-        tolerance: f64::NAN,
-        ..CgOptions::default()
-    };
+    let options = CgOptions { tolerance: f64::NAN, ..CgOptions::default() };
     assert!(cg(&Identity::new(&[5]), &b, None, &options, &Monitor::silent()).is_err());
 }
 
@@ -251,34 +190,18 @@ fn progress_is_reported_and_a_stop_is_heeded() {
     let system = Dense::<f64>::hermitian(&spread(30, 1e3), 2);
     let b = random(&device, &[30], 3).unwrap();
     let counts = Counts(Default::default(), AtomicBool::new(false));
-    let stopped = cg(
-        &system,
-        &b,
-        None,
-        &CgOptions::default(),
-        &Monitor::new(&counts, Some(&counts.1)),
-    );
+    let stopped = cg(&system, &b, None, &CgOptions::default(), &Monitor::new(&counts, Some(&counts.1)));
     assert_eq!(stopped.unwrap_err(), Error::Interrupted);
     let seen = counts.0.into_inner().unwrap();
     assert_eq!(seen.len(), 4);
     assert!(seen[0].starts_with("residual "), "{seen:?}");
 
     let mut seen = 0;
-    let stopped = cg_observed(
-        &system,
-        &b,
-        None,
-        &CgOptions::default(),
-        &Monitor::new(&Silent, None),
-        &mut |_| {
+    let stopped =
+        cg_observed(&system, &b, None, &CgOptions::default(), &Monitor::new(&Silent, None), &mut |_| {
             seen += 1;
-            if seen == 2 {
-                Err(Error::Interrupted)
-            } else {
-                Ok(())
-            }
-        },
-    );
+            if seen == 2 { Err(Error::Interrupted) } else { Ok(()) }
+        });
     assert!(stopped.is_err() && seen == 2);
 }
 
@@ -288,11 +211,7 @@ fn largest_eigenvalues<R: Real>(allowed: f64) {
         for scale in [1e-6, 1.0, 1e6] {
             let eigenvalues: Vec<f64> = (0..n).map(|i| scale * 0.8f64.powi(i)).collect();
             let system = Dense::<R>::hermitian(&eigenvalues, seed as u64 + 1);
-            let options = PowerOptions {
-                seed: 4,
-                max_iterations: 200,
-                tolerance: 1e-9,
-            };
+            let options = PowerOptions { seed: 4, max_iterations: 200, tolerance: 1e-9 };
             let found = power_iteration(&system, &device, &options).unwrap();
             let error = found.value / scale - 1.0;
             assert!(error.abs() < allowed, "{} n = {n}: {error:.2e}", R::NAME);
@@ -308,10 +227,7 @@ fn largest_eigenvalues<R: Real>(allowed: f64) {
     assert!((found.value - 1.0).abs() < 1e-6 && found.iterations <= 2);
     let endless = Identity::<R>::new(&[5]).scaled(f64::NAN);
     assert!(power_iteration(&endless, &device, &PowerOptions::default()).is_err());
-    let none = PowerOptions {
-        max_iterations: 0,
-        ..PowerOptions::default()
-    };
+    let none = PowerOptions { max_iterations: 0, ..PowerOptions::default() };
     assert!(power_iteration(&one, &device, &none).is_err());
 }
 
@@ -328,17 +244,10 @@ fn the_estimate_never_exceeds_the_largest_eigenvalue_and_its_bound_holds() {
     let system = Dense::<f64>::hermitian(&eigenvalues, 9);
     let mut last = 0.0;
     for max_iterations in [1, 2, 5, 10, 40] {
-        let options = PowerOptions {
-            seed: 2,
-            max_iterations,
-            tolerance: 0.0,
-        };
+        let options = PowerOptions { seed: 2, max_iterations, tolerance: 0.0 };
         let found = power_iteration(&system, &device, &options).unwrap();
         assert!(found.value <= 1.0 + 1e-12 && found.value > last);
-        let nearest = eigenvalues
-            .iter()
-            .map(|e| (e - found.value).abs())
-            .fold(f64::INFINITY, f64::min);
+        let nearest = eigenvalues.iter().map(|e| (e - found.value).abs()).fold(f64::INFINITY, f64::min);
         assert!(nearest <= found.residual + 1e-12);
         last = found.value;
     }

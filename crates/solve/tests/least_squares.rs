@@ -15,15 +15,8 @@ use rayspin_solve::{CgOptions, LeastSquaresOptions, PowerOptions, least_squares,
 
 fn tight() -> LeastSquaresOptions {
     LeastSquaresOptions {
-        cg: CgOptions {
-            max_iterations: 300,
-            tolerance: 1e-11,
-        },
-        power: PowerOptions {
-            seed: 1,
-            max_iterations: 2000,
-            tolerance: 1e-12,
-        },
+        cg: CgOptions { max_iterations: 300, tolerance: 1e-11 },
+        power: PowerOptions { seed: 1, max_iterations: 2000, tolerance: 1e-12 },
         largest_eigenvalue: None,
     }
 }
@@ -86,10 +79,7 @@ fn gains<R: Real>(allowed: f64) {
         rayspin_kernels::vector::scale(data_gain.into(), &mut data);
         let rhs = op.adjoint(&data).unwrap();
         let options = LeastSquaresOptions {
-            cg: CgOptions {
-                max_iterations: 25,
-                tolerance: 0.0,
-            },
+            cg: CgOptions { max_iterations: 25, tolerance: 0.0 },
             ..LeastSquaresOptions::default()
         };
         let normal = op.normal_op();
@@ -102,11 +92,7 @@ fn gains<R: Real>(allowed: f64) {
     assert_eq!(solve(1.0, 1048576.0), times(&plain, 1048576.0));
     for (transform, gain) in [(1.0, 1e6), (1.0, 1e-9), (1e3, 1.0), (1e-4, 1e4)] {
         let error = relative(&solve(transform, gain), &times(&plain, gain / transform));
-        assert!(
-            error < allowed,
-            "{} transform {transform:e}, gain {gain:e}: {error:.2e}",
-            R::NAME
-        );
+        assert!(error < allowed, "{} transform {transform:e}, gain {gain:e}: {error:.2e}", R::NAME);
     }
 }
 
@@ -124,9 +110,7 @@ fn lambda_means_the_same_at_any_matrix_size() {
     let lambda = 0.3;
     let mut damping = Vec::new();
     for n in [16, 48, 96] {
-        let unscaled = Fourier::<f64>::new(&device, &[], &[n, n])
-            .unwrap()
-            .scaled(n as f64);
+        let unscaled = Fourier::<f64>::new(&device, &[], &[n, n]).unwrap().scaled(n as f64);
         let wave = |i: usize| (TAU * (i as f64 + 0.5) / 16.0).cos();
         let truth: Vec<C64> = (0..n * n).map(|i| (wave(i / n) * wave(i % n)).into()).collect();
         let truth = Array::from_vec(&device, &[n, n], truth).unwrap();
@@ -140,10 +124,7 @@ fn lambda_means_the_same_at_any_matrix_size() {
         let factor = solution.iter().zip(&truth).map(|(a, b)| (a * b).re).sum::<f64>()
             / truth.iter().map(C64::norm_sqr).sum::<f64>();
         let shape: Vec<C64> = truth.iter().map(|t| t * factor).collect();
-        assert!(
-            relative(&solution, &shape) < 1e-8,
-            "n = {n}: the wave keeps its shape"
-        );
+        assert!(relative(&solution, &shape) < 1e-8, "n = {n}: the wave keeps its shape");
         damping.push(factor);
     }
     // DᴴD of this wave (even about both edges) is 2(2 − 2cos(2π/16)).
@@ -161,18 +142,10 @@ fn observers_see_images_at_the_scale_of_the_result() {
     let normal = op.normal_op();
     let mut last = Vec::new();
     let options = LeastSquaresOptions::default();
-    let found = least_squares_observed(
-        &normal,
-        &rhs,
-        0.1,
-        &[],
-        &options,
-        &Monitor::silent(),
-        &mut |step| {
-            last = step.solution.cpu().to_vec();
-            Ok(())
-        },
-    );
+    let found = least_squares_observed(&normal, &rhs, 0.1, &[], &options, &Monitor::silent(), &mut |step| {
+        last = step.solution.cpu().to_vec();
+        Ok(())
+    });
     assert_eq!(found.unwrap().cg.solution.cpu(), last);
 }
 
@@ -182,14 +155,7 @@ fn bad_problems_are_refused() {
     let one = Identity::<f64>::new(&[4]);
     let b = random(&device, &[4], 1).unwrap();
     let run = |normal: &dyn LinearOp<f64>, b: &Array<C64>, lambda: f64, parts: &[&dyn LinearOp<f64>]| {
-        least_squares(
-            normal,
-            b,
-            lambda,
-            parts,
-            &LeastSquaresOptions::default(),
-            &Monitor::silent(),
-        )
+        least_squares(normal, b, lambda, parts, &LeastSquaresOptions::default(), &Monitor::silent())
     };
     for lambda in [-1.0, f64::NAN, f64::INFINITY] {
         assert!(matches!(run(&one, &b, lambda, &[]), Err(Error::Value { .. })));
@@ -199,21 +165,12 @@ fn bad_problems_are_refused() {
     assert!(matches!(run(&other, &b, 0.1, &[]), Err(Error::Shape { .. })));
     let gradient = FiniteDifference::new(&[4]).unwrap();
     let error = run(&one, &b, 0.1, &[&gradient]).unwrap_err();
-    assert!(
-        error.to_string().starts_with("finite difference: range"),
-        "{error}"
-    );
+    assert!(error.to_string().starts_with("finite difference: range"), "{error}");
     let nothing = Identity::new(&[4]).scaled(0.0);
     assert!(matches!(run(&nothing, &b, 0.1, &[]), Err(Error::Value { .. })));
     let zero = Array::zeros(&device, &[4]).unwrap();
-    assert_eq!(
-        run(&one, &zero, 0.1, &[]).unwrap().cg.solution.cpu(),
-        [Complex::default(); 4]
-    );
+    assert_eq!(run(&one, &zero, 0.1, &[]).unwrap().cg.solution.cpu(), [Complex::default(); 4]);
     let mut broken = b.try_clone().unwrap();
     broken.cpu_mut()[1].re = f64::INFINITY;
-    assert!(matches!(
-        run(&one, &broken, 0.1, &[]),
-        Err(Error::NotFinite { index: 1, .. })
-    ));
+    assert!(matches!(run(&one, &broken, 0.1, &[]), Err(Error::NotFinite { index: 1, .. })));
 }

@@ -90,10 +90,7 @@ fn work<R: Real>(p: &Problem) -> Work {
         Operation::Adjoint => (axes + 1.0, 4.0),
         Operation::Normal => (2.0, 6.0),
     };
-    Work {
-        bytes: streams * complex * len,
-        flops: flops * axes * len,
-    }
+    Work { bytes: streams * complex * len, flops: flops * axes * len }
 }
 
 /// The shape `[axes, image…]` of the differences, and the axes in memory. Errors: an axis that the image lacks or that
@@ -110,10 +107,7 @@ fn layout(shape: &[usize], axes: &[usize]) -> Result<(Vec<usize>, Vec<Axis>)> {
                 format!("{axes:?}"),
             ));
         }
-        list.push(Axis {
-            size: shape[axis],
-            step: shape[axis + 1..].iter().product(),
-        });
+        list.push(Axis { size: shape[axis], step: shape[axis + 1..].iter().product() });
     }
     Ok((out, list))
 }

@@ -5,10 +5,11 @@ use rayspin_device::Cpu;
 use rayspin_device::cpu::simd::dispatch;
 
 use super::Launch;
-use crate::vector::for_chunks;
+use crate::vector::{SERIAL, for_chunks};
 
-/// Voxels a task: the one array without coils stays in the first-level cache while the coils go by.
-const CHUNK: usize = 1024;
+/// Voxels a task: the one array without coils stays in the second-level cache while the coils go by, in stretches long
+/// enough to be fetched ahead.
+const CHUNK: usize = 8192;
 
 #[inline(always)]
 fn expand_chunk<R: Real>(map: &[Complex<R>], image: &[Complex<R>], out: &mut [Complex<R>]) {
@@ -34,7 +35,7 @@ fn squares_chunk<R: Real>(image: &[Complex<R>], sums: &mut [f64]) {
 }
 
 fn expand<R: Real>(cpu: &Cpu, maps: &[Complex<R>], image: &[Complex<R>], out: &mut [Complex<R>]) {
-    let voxels = image.len();
+    let (voxels, out_len) = (image.len(), out.len());
     let mut tasks: Vec<Vec<&mut [Complex<R>]>> = Vec::new();
     tasks.resize_with(voxels.div_ceil(CHUNK), || Vec::with_capacity(maps.len() / voxels));
     for coil in out.chunks_mut(voxels) {
@@ -49,7 +50,7 @@ fn expand<R: Real>(cpu: &Cpu, maps: &[Complex<R>], image: &[Complex<R>], out: &m
             dispatch!(cpu.level(), _simd => expand_chunk(map, &image[at..], out));
         }
     };
-    if tasks.len() == 1 || cpu.threads() == 1 {
+    if cpu.threads() == 1 || out_len <= SERIAL {
         tasks.into_iter().enumerate().for_each(run);
     } else {
         cpu.run(|| tasks.into_par_iter().enumerate().for_each(run));
@@ -118,9 +119,5 @@ pub(super) fn coilwise<R: Real>() -> Launch<R> {
 
 /// Blocks of voxels on all cores, all coils of a block in turn.
 pub(super) fn blocks<R: Real>() -> Launch<R> {
-    Launch {
-        expand,
-        combine,
-        sum_of_squares,
-    }
+    Launch { expand, combine, sum_of_squares }
 }

@@ -85,22 +85,16 @@ fn work<R: Real>(p: &Problem) -> Work {
         Operation::Combine => (2.0 * coils + 1.0, 8.0),
         Operation::SumOfSquares => (coils + 0.5, 4.0),
     };
-    Work {
-        bytes: streams * complex * voxels,
-        flops: flops * coils * voxels,
-    }
+    Work { bytes: streams * complex * voxels, flops: flops * coils * voxels }
 }
 
 /// Splits `[coil, image…]`, which is called `what`, into coils and the image's shape.
 fn split<'a>(what: &str, shape: &'a [usize]) -> Result<(usize, &'a [usize])> {
-    shape
-        .split_first()
-        .map(|(&coils, image)| (coils, image))
-        .ok_or_else(|| Error::Shape {
-            what: what.to_owned(),
-            expected: "[coil, image…]".into(),
-            found: format_shape(shape),
-        })
+    shape.split_first().map(|(&coils, image)| (coils, image)).ok_or_else(|| Error::Shape {
+        what: what.to_owned(),
+        expected: "[coil, image…]".into(),
+        found: format_shape(shape),
+    })
 }
 
 /// Checks `maps [coil, image…]`, the coils taken of them, `images [taken, image…]` and `image [image…]`; returns the

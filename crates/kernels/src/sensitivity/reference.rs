@@ -11,11 +11,7 @@ pub fn expand(maps: &[C64], image: &[C64]) -> Vec<C64> {
 /// ρ(x) = Σ_j conj(c_j(x)) y_j(x) over `[coil, voxel]` arrays of `voxels` voxels.
 pub fn combine(maps: &[C64], images: &[C64], voxels: usize) -> Vec<C64> {
     let coils = maps.len() / voxels;
-    let one = |v: usize| {
-        (0..coils)
-            .map(|j| maps[j * voxels + v].conj() * images[j * voxels + v])
-            .sum()
-    };
+    let one = |v: usize| (0..coils).map(|j| maps[j * voxels + v].conj() * images[j * voxels + v]).sum();
     (0..voxels).map(one).collect()
 }
 

@@ -5,7 +5,8 @@ use rayspin_device::Device;
 
 use super::*;
 
-const SIZES: [(usize, &[usize]); 8] = [
+const SIZES: [(usize, &[usize]); 9] = [
+    (3, &[2, 191, 197]),
     (1, &[1]),
     (3, &[1, 1, 1]),
     (1, &[7, 5]),
@@ -27,12 +28,7 @@ fn wide<R: Real>(x: &[Complex<R>]) -> Vec<C64> {
 
 fn assert_near(found: &[C64], expected: &[C64], tolerance: f64, what: &str) {
     let scale: f64 = expected.iter().map(C64::norm_sqr).sum::<f64>().sqrt();
-    let apart: f64 = found
-        .iter()
-        .zip(expected)
-        .map(|(a, b)| (a - b).norm_sqr())
-        .sum::<f64>()
-        .sqrt();
+    let apart: f64 = found.iter().zip(expected).map(|(a, b)| (a - b).norm_sqr()).sum::<f64>().sqrt();
     assert!(apart <= tolerance * scale, "{what}: {apart} of {scale}");
 }
 
@@ -69,10 +65,8 @@ fn variants_match_the_reference<R: Real>() {
                 let mut out = vec![R::nan(); voxels];
                 (f.sum_of_squares)(cpu, &images, &mut out, root);
                 let found: Vec<C64> = out.iter().map(|&v| v.to_f64().into()).collect();
-                let expected: Vec<C64> = squares
-                    .iter()
-                    .map(|&s| if root { s.sqrt() } else { s }.into())
-                    .collect();
+                let expected: Vec<C64> =
+                    squares.iter().map(|&s| if root { s.sqrt() } else { s }.into()).collect();
                 assert_near(&found, &expected, tol, &what);
             }
         }
@@ -106,10 +100,7 @@ fn blocks_of_coils_add_up_to_all_of_them() {
     for range in [0..3, 3..6, 6..7] {
         let mut block = make(range.len() * voxels, &[range.len(), 13, 90], &mut rng);
         expand_coils(&maps, range.clone(), &image, &mut block).unwrap();
-        assert_eq!(
-            block.cpu(),
-            &whole.cpu()[range.start * voxels..range.end * voxels]
-        );
+        assert_eq!(block.cpu(), &whole.cpu()[range.start * voxels..range.end * voxels]);
         combine_coils_add(&maps, range, &block, &mut sum).unwrap();
     }
     assert_near(sum.cpu(), combined.cpu(), 1e-14, "blocks");
@@ -135,15 +126,9 @@ fn mismatches_are_named() {
     let zeros = |shape: &[usize]| Array::<Complex<f32>>::zeros(&device, shape).unwrap();
     let maps = zeros(&[4, 6, 5]);
     let error = expand(&maps, &zeros(&[5, 6]), &mut zeros(&[4, 6, 5])).unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        "expand: image: expected shape [6, 5], found [5, 6]"
-    );
+    assert_eq!(error.to_string(), "expand: image: expected shape [6, 5], found [5, 6]");
     let error = combine(&maps, &zeros(&[3, 6, 5]), &mut zeros(&[6, 5])).unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        "combine: coil images: expected shape [4, 6, 5], found [3, 6, 5]"
-    );
+    assert_eq!(error.to_string(), "combine: coil images: expected shape [4, 6, 5], found [3, 6, 5]");
     assert!(expand_coils(&maps, 3..5, &zeros(&[6, 5]), &mut zeros(&[2, 6, 5])).is_err());
     assert!(sum_of_squares(&zeros(&[])).is_err());
     assert_eq!(sum_of_squares(&zeros(&[0, 3])).unwrap().cpu(), [0.0; 3]);

@@ -16,7 +16,10 @@ const CHUNK: usize = 4096;
 /// Independent accumulators: enough that additions of the widest vectors overlap.
 const LANES: usize = 16;
 
-/// Calls `body(start, out[start..])` for chunks of `out`, on all threads when there is more than one chunk.
+/// Numbers up to which one thread is faster than waking the others: some 20 µs of work.
+pub(crate) const SERIAL: usize = 16 * CHUNK;
+
+/// Calls `body(start, out[start..])` for chunks of `out`, on all threads when there is work enough.
 pub(crate) fn for_chunks<T: Send>(
     cpu: &Cpu,
     chunk: usize,
@@ -24,15 +27,13 @@ pub(crate) fn for_chunks<T: Send>(
     body: impl Fn(usize, &mut [T]) + Send + Sync,
 ) {
     let chunk = chunk.max(1);
-    if out.len() <= chunk || cpu.threads() == 1 {
+    if out.len() <= SERIAL || cpu.threads() == 1 {
         for (i, out) in out.chunks_mut(chunk).enumerate() {
             body(i * chunk, out);
         }
     } else {
         cpu.run(|| {
-            out.par_chunks_mut(chunk)
-                .enumerate()
-                .for_each(|(i, out)| body(i * chunk, out));
+            out.par_chunks_mut(chunk).enumerate().for_each(|(i, out)| body(i * chunk, out));
         });
     }
 }
@@ -45,7 +46,7 @@ fn sum_chunks(
 ) -> Complex<f64> {
     let range = |i: usize| i * CHUNK..len.min((i + 1) * CHUNK);
     let chunks = len.div_ceil(CHUNK);
-    if chunks <= 1 || cpu.threads() == 1 {
+    if len <= SERIAL || cpu.threads() == 1 {
         (0..chunks).map(|i| body(range(i))).sum()
     } else {
         let parts: Vec<_> = cpu.run(|| (0..chunks).into_par_iter().map(|i| body(range(i))).collect());
@@ -182,12 +183,7 @@ fn broadcast<D: Sync, T: Sync + Send>(
             let at = (start + done) % d.len();
             let count = (d.len() - at).min(y.len() - done);
             let from = start + done;
-            body(
-                cpu.level(),
-                &d[at..at + count],
-                &x[from..from + count],
-                &mut y[done..done + count],
-            );
+            body(cpu.level(), &d[at..at + count], &x[from..from + count], &mut y[done..done + count]);
             done += count;
         }
     });
@@ -237,33 +233,15 @@ pub(super) fn scale<R: Real>(cpu: &Cpu, alpha: Complex<R>, x: &mut [Complex<R>])
 }
 
 pub(super) fn multiply<R: Real>(cpu: &Cpu, d: &[Complex<R>], x: &[Complex<R>], y: &mut [Complex<R>]) {
-    broadcast(
-        cpu,
-        d,
-        x,
-        y,
-        |level, d, x, y| dispatch!(level, _simd => multiply_chunk(d, x, y)),
-    );
+    broadcast(cpu, d, x, y, |level, d, x, y| dispatch!(level, _simd => multiply_chunk(d, x, y)));
 }
 
 pub(super) fn multiply_conj<R: Real>(cpu: &Cpu, d: &[Complex<R>], x: &[Complex<R>], y: &mut [Complex<R>]) {
-    broadcast(
-        cpu,
-        d,
-        x,
-        y,
-        |level, d, x, y| dispatch!(level, _simd => multiply_conj_chunk(d, x, y)),
-    );
+    broadcast(cpu, d, x, y, |level, d, x, y| dispatch!(level, _simd => multiply_conj_chunk(d, x, y)));
 }
 
 pub(super) fn weight<R: Real>(cpu: &Cpu, w: &[R], x: &[Complex<R>], y: &mut [Complex<R>]) {
-    broadcast(
-        cpu,
-        w,
-        x,
-        y,
-        |level, w, x, y| dispatch!(level, _simd => weight_chunk(w, x, y)),
-    );
+    broadcast(cpu, w, x, y, |level, w, x, y| dispatch!(level, _simd => weight_chunk(w, x, y)));
 }
 
 /// Both updates and the norm of the new residual while a chunk is in cache: 6 streams instead of 7.
@@ -285,7 +263,7 @@ pub(super) fn cg_update<R: Real>(
             norm_squared_chunk(r)
         })
     };
-    if x.len() <= CHUNK || cpu.threads() == 1 {
+    if x.len() <= SERIAL || cpu.threads() == 1 {
         let chunks = x.chunks_mut(CHUNK).zip(r.chunks_mut(CHUNK)).enumerate();
         chunks.map(|(i, (x, r))| body(i, x, r)).sum()
     } else {
@@ -338,17 +316,7 @@ fn plain_norm_squared<R: Real>(_: &Cpu, x: &[Complex<R>]) -> f64 {
 
 /// The functions above: all cores, vectors, fused where it saves a pass.
 pub(super) fn parallel<R: Real>() -> Launch<R> {
-    Launch {
-        dot,
-        norm_squared,
-        axpy,
-        xpby,
-        scale,
-        multiply,
-        multiply_conj,
-        weight,
-        cg_update,
-    }
+    Launch { dot, norm_squared, axpy, xpby, scale, multiply, multiply_conj, weight, cg_update }
 }
 
 pub(super) fn copy<T: Copy + Send + Sync>(cpu: &Cpu, from: &[T], to: &mut [T]) {
@@ -359,7 +327,7 @@ pub(super) fn copy<T: Copy + Send + Sync>(cpu: &Cpu, from: &[T], to: &mut [T]) {
 
 pub(super) fn first_not_finite<R: Real>(cpu: &Cpu, x: &[Complex<R>]) -> Option<usize> {
     let broken = |v: &Complex<R>| !(v.re.is_finite() && v.im.is_finite());
-    if x.len() <= CHUNK {
+    if x.len() <= SERIAL {
         return x.iter().position(broken);
     }
     // A sum of zeros tells in one vectorised pass whether a search is needed at all: 0·NaN and 0·∞ are NaN.

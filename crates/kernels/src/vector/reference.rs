@@ -29,10 +29,7 @@ pub fn multiply(d: &[C64], x: &[C64]) -> Vec<C64> {
 
 /// conj(d) ⊙ x, with d repeated along the leading axes of x.
 pub fn multiply_conj(d: &[C64], x: &[C64]) -> Vec<C64> {
-    x.iter()
-        .enumerate()
-        .map(|(i, x)| d[i % d.len()].conj() * x)
-        .collect()
+    x.iter().enumerate().map(|(i, x)| d[i % d.len()].conj() * x).collect()
 }
 
 /// x + αp, r − αq and ‖r − αq‖².

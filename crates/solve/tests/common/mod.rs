@@ -15,11 +15,7 @@ pub(crate) struct Dense<R> {
 
 impl<R: Real> Dense<R> {
     pub(crate) fn new(matrix: Vec<Vec<C64>>) -> Self {
-        Self {
-            shape: [matrix.len()],
-            matrix,
-            real: std::marker::PhantomData,
-        }
+        Self { shape: [matrix.len()], matrix, real: std::marker::PhantomData }
     }
 
     /// V diag(eigenvalues) Vᴴ with a random unitary V.
@@ -28,10 +24,7 @@ impl<R: Real> Dense<R> {
         let device = Device::cpu_with_threads(1).unwrap();
         let mut columns: Vec<Vec<C64>> = Vec::new();
         for j in 0..n {
-            let mut v = random::<f64>(&device, &[n], seed * 1000 + j as u64)
-                .unwrap()
-                .cpu()
-                .to_vec();
+            let mut v = random::<f64>(&device, &[n], seed * 1000 + j as u64).unwrap().cpu().to_vec();
             // Twice: once leaves rounding behind.
             for _ in 0..2 {
                 for u in &columns {
@@ -43,18 +36,13 @@ impl<R: Real> Dense<R> {
             columns.push(v.into_iter().map(|v| v / size).collect());
         }
         let entry = |a: usize, b: usize| -> C64 {
-            (0..n)
-                .map(|j| columns[j][a] * eigenvalues[j] * columns[j][b].conj())
-                .sum()
+            (0..n).map(|j| columns[j][a] * eigenvalues[j] * columns[j][b].conj()).sum()
         };
         Self::new((0..n).map(|a| (0..n).map(|b| entry(a, b)).collect()).collect())
     }
 
     pub(crate) fn times(&self, x: &[C64]) -> Vec<C64> {
-        self.matrix
-            .iter()
-            .map(|row| row.iter().zip(x).map(|(a, x)| a * x).sum())
-            .collect()
+        self.matrix.iter().map(|row| row.iter().zip(x).map(|(a, x)| a * x).sum()).collect()
     }
 
     /// A⁻¹b by Gaussian elimination with pivots.
@@ -65,16 +53,12 @@ impl<R: Real> Dense<R> {
             row.push(b);
         }
         for k in 0..n {
-            let pivot = (k..n)
-                .max_by(|&i, &j| a[i][k].norm().total_cmp(&a[j][k].norm()))
-                .unwrap();
+            let pivot = (k..n).max_by(|&i, &j| a[i][k].norm().total_cmp(&a[j][k].norm())).unwrap();
             a.swap(k, pivot);
-            for i in k + 1..n {
-                let f = a[i][k] / a[k][k];
-                for j in k..=n {
-                    let above = a[k][j];
-                    a[i][j] -= f * above;
-                }
+            let (above, below) = a.split_at_mut(k + 1);
+            for row in below {
+                let f = row[k] / above[k][k];
+                row.iter_mut().zip(&above[k]).for_each(|(a, above)| *a -= f * above);
             }
         }
         let mut x = vec![C64::default(); n];
@@ -115,10 +99,7 @@ impl<R: Real> LinearOp<R> for Dense<R> {
 }
 
 pub(crate) fn wide<R: Real>(x: &Array<Complex<R>>) -> Vec<C64> {
-    x.cpu()
-        .iter()
-        .map(|v| C64::new(v.re.to_f64(), v.im.to_f64()))
-        .collect()
+    x.cpu().iter().map(|v| C64::new(v.re.to_f64(), v.im.to_f64())).collect()
 }
 
 pub(crate) fn norm(x: &[C64]) -> f64 {
