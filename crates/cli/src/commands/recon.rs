@@ -23,8 +23,11 @@ pub(crate) fn run(context: &Context, args: &ReconMri) -> Result<()> {
     for output in &args.outputs {
         files::check_output(output, &files::IMAGE_FORMATS)?;
     }
-    for output in args.record.iter().chain(&args.save_maps) {
-        files::check_writable(output)?;
+    if let Some(maps) = &args.save_maps {
+        files::check_output(maps, &[io::Format::Cfl, io::Format::Npy])?;
+    }
+    if let Some(record) = &args.record {
+        files::check_writable(record)?;
     }
     let mut recorder = files::recorder(context);
     let monitor = Monitor::new(&context.console, None);
@@ -68,6 +71,18 @@ pub(crate) fn run(context: &Context, args: &ReconMri) -> Result<()> {
         recorder.note(note.as_str());
     }
 
+    let maps_to_save = match (&args.save_maps, &result.maps) {
+        (None, _) => None,
+        (Some(path), Some(maps)) => Some((path, maps)),
+        (Some(_), None) => {
+            return Err(BadInput::new(
+                "--save-maps: expected a method that uses sensitivity maps, found none used",
+            )
+            .hint("--method cg-sense or --combine maps")
+            .into());
+        }
+    };
+
     recorder.stage("write");
     let mut written = Vec::new();
     for output in &args.outputs {
@@ -76,8 +91,8 @@ pub(crate) fn run(context: &Context, args: &ReconMri) -> Result<()> {
         }
         written.extend(files::parts(output));
     }
-    if let Some(path) = &args.save_maps {
-        save_maps(path, &result)?;
+    if let Some((path, maps)) = maps_to_save {
+        write_coil_array(path, maps)?;
         written.extend(files::parts(path));
     }
     if let Some(reference) = &reference {
@@ -240,17 +255,6 @@ fn read_maps(path: &Path) -> Result<ndarray::ArrayD<rayspin::core::C32>> {
         }
     };
     Ok(array)
-}
-
-fn save_maps(path: &Path, result: &ScanImage) -> Result<()> {
-    let Some(maps) = &result.maps else {
-        return Err(BadInput::new(
-            "--save-maps: expected a method that uses sensitivity maps, found none used",
-        )
-        .hint("--method cg-sense or --combine maps")
-        .into());
-    };
-    write_coil_array(path, maps)
 }
 
 /// Writes `[coil, z, y, x]` or `[coil, y, x]` as `.cfl` or `.npy`.
