@@ -21,6 +21,7 @@ test: tools python lint
 lint: tools
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- --deny warnings
+	RUSTDOCFLAGS=--deny=warnings $(CARGO) doc --workspace --no-deps --locked
 
 # HDF5 is built from source and wants a recent cmake.
 tools:

@@ -1,5 +1,7 @@
 //! The command as its users meet it: outputs, exit codes, messages, and what is left behind.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "helpers of tests")]
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 

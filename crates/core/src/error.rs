@@ -68,7 +68,7 @@ pub enum ErrorKind {
     Failure,
 }
 
-/// `Result` with [`Error`].
+/// `Result` with [`enum@Error`].
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {

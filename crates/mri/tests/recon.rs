@@ -1,5 +1,7 @@
 //! From simulated scans, whose truth is known, to images.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "helpers of tests")]
+
 use ndarray::{ArrayD, Axis, IxDyn};
 use rayspin_core::{C32, Error, Image, Monitor};
 use rayspin_device::{Array, Device};

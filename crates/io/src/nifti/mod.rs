@@ -30,7 +30,7 @@ pub struct NiftiImage {
     pub notes: Vec<String>,
 }
 
-/// What [`write`] stores beside the image.
+/// What [`write()`] stores beside the image.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct NiftiOptions {
     /// The numbers stored.

@@ -1,4 +1,4 @@
-use ndarray::{ArrayD, Axis, IxDyn};
+use ndarray::{ArrayD, IxDyn};
 use rayspin_core::{C32, Error, Image, Monitor, Result};
 use rayspin_device::Device;
 
@@ -88,7 +88,7 @@ pub fn reconstruct_scan(
     }
     let geometry = if slices > 1 { scan::stack(&places, &mut notes).unwrap_or(places[0]) } else { places[0] };
     let views: Vec<_> = volumes.iter().map(|v| v.view()).collect();
-    let stacked = ndarray::concatenate(Axis(0), &views)
+    let stacked = ndarray::concatenate(ndarray::Axis(0), &views)
         .map_err(|_| Error::value("slices", "one matrix throughout", "different matrices"))?;
     let shape = stacked.shape().to_vec();
     let data = if repetitions > 1 {
@@ -119,7 +119,8 @@ fn select(
                 && wanted.repetition.is_none_or(|r| r == l.repetition)
         })
         .collect();
-    let axes: [(&str, usize, fn(&Label) -> usize); 6] = [
+    type Counter = (&'static str, usize, fn(&Label) -> usize);
+    let axes: [Counter; 6] = [
         ("encoding", wanted.encoding, |l| l.encoding),
         ("contrast", wanted.contrast.into(), |l| l.contrast.into()),
         ("phase", wanted.phase.into(), |l| l.phase.into()),

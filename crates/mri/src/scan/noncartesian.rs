@@ -32,8 +32,8 @@ pub(super) fn assemble(
         }
     };
     // Counters are cycles per field of view whatever the file's unit: only the file's own columns are converted.
-    for d in 0..rows.stated {
-        let factor = units.to_cycles_per_fov(encoding.encoded.matrix[d], fov[d]);
+    for (d, &fov) in fov.iter().enumerate().take(rows.stated) {
+        let factor = units.to_cycles_per_fov(encoding.encoded.matrix[d], fov);
         points.column_mut(d).mapv_inplace(|k| k * factor);
     }
     for d in 0..dims {

@@ -1,7 +1,7 @@
 //! The N-D FFT engine: 1-D transforms of `rustfft` along each axis, over all cores.
 //!
-//! Along strided axes [`line::COLUMNS`] columns at a time are copied into a cache-resident buffer and transformed side by
-//! side ([`lanes`]), or transposed and transformed one by one where a length has large prime factors. Trailing axes whose sub-array fits a core's second-level cache are transformed together, in one trip from memory.
+//! Along strided axes 32 columns at a time are copied into a cache-resident buffer and transformed side by
+//! side in SIMD lanes, or transposed and transformed one by one where a length has large prime factors. Trailing axes whose sub-array fits a core's second-level cache are transformed together, in one trip from memory.
 
 pub(crate) mod lanes;
 pub(crate) mod line;
