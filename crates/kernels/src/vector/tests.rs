@@ -1,6 +1,7 @@
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rayspin_core::C64;
+use rayspin_device::cpu::simd::levels;
 
 use super::*;
 
@@ -94,12 +95,11 @@ fn every_variant_matches_the_reference() {
 }
 
 #[test]
-fn sums_have_the_same_bits_for_any_number_of_threads() {
+fn sums_have_the_same_bits_for_any_number_of_threads_and_any_vectors() {
     let mut rng = ChaCha8Rng::seed_from_u64(3);
     let len = 19 * 4096 + 77;
     let vectors: [Vec<Complex<f32>>; 4] = std::array::from_fn(|_| random(len, &mut rng));
-    let bits = |threads: usize| {
-        let device = Device::cpu_with_threads(threads).unwrap();
+    let bits = |device: Device| {
         let [x, y, mut z, mut r] = vectors.clone().map(|v| Array::from_vec(&device, &[len], v).unwrap());
         let d = dot(&x, &y).unwrap();
         let n = norm_squared(&x);
@@ -107,9 +107,12 @@ fn sums_have_the_same_bits_for_any_number_of_threads() {
         assert_eq!(u.to_bits(), norm_squared(&r).to_bits());
         [d.re, d.im, n, u].map(f64::to_bits)
     };
-    let one = bits(1);
+    let one = bits(Device::cpu_with_threads(1).unwrap());
     for threads in [2, 3, 5] {
-        assert_eq!(bits(threads), one, "{threads} threads");
+        assert_eq!(bits(Device::cpu_with_threads(threads).unwrap()), one, "{threads} threads");
+    }
+    for level in levels() {
+        assert_eq!(bits(Device::cpu_with_level(2, level).unwrap()), one, "{level:?}");
     }
 }
 
