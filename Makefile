@@ -31,7 +31,7 @@ tools:
 python:
 	@scripts/python.sh
 
-bench: build python
+bench: tools python
 	benches/peers/run.sh
 
 clean:

@@ -9,9 +9,13 @@ if [ ! -x $python ] || ! cmp -s benches/peers/requirements.txt .tools/bench.inst
     $python -m pip install --quiet --disable-pip-version-check -r benches/peers/requirements.txt
     cp benches/peers/requirements.txt .tools/bench.installed
 fi
+cargo build --release --locked --quiet --package rayspin-cli
+cargo build --release --locked --quiet --package rayspin-kernels --examples
 folder=benches/results/$(date +%Y-%m-%d)-${RESULTS_DEVICE:-cpu}
 mkdir -p "$folder"
 { grep -m 1 'model name' /proc/cpuinfo; nproc; rustc --version; $python --version; cat benches/peers/requirements.txt; } > "$folder/machine.txt"
+echo "# target/release/examples/nudft_bench" > "$folder/nudft.txt"
+target/release/examples/nudft_bench | tee -a "$folder/nudft.txt"
 for peer in fft nufft cardiac; do
     echo "== $peer"
     echo "# $python benches/peers/$peer.py" > "$folder/$peer.txt"

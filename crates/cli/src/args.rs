@@ -149,9 +149,9 @@ pub(crate) struct ReconMri {
     /// How the image is made [default: cartesian for a full grid, cg-sense for several coils, else ls]
     #[arg(long, short, value_enum)]
     pub(crate) method: Option<MethodArg>,
-    /// How coil images become one, for every method but cg-sense
-    #[arg(long, value_enum, default_value = "rss")]
-    pub(crate) combine: CombineArg,
+    /// How coil images become one, for every method but cg-sense [default: maps with --maps, else rss]
+    #[arg(long, value_enum)]
+    pub(crate) combine: Option<CombineArg>,
     /// Weight of the penalty, relative to the largest eigenvalue of the normal operator
     #[arg(long, short, default_value_t = 1e-3, allow_negative_numbers = true)]
     pub(crate) lambda: f64,
@@ -186,7 +186,7 @@ pub(crate) struct ReconMri {
     /// cycles/m, radians/m
     #[arg(long, value_name = "UNITS")]
     pub(crate) traj_units: Option<String>,
-    /// Matrix to reconstruct instead of the header's
+    /// Matrix to reconstruct instead of the scan's own, over the same field of view
     #[arg(long, value_name = "X,Y[,Z]")]
     pub(crate) matrix: Option<String>,
     /// Field of view in mm of a scan without a header

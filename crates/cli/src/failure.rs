@@ -48,9 +48,9 @@ pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
             message.push_str(&text.replace('\n', " "));
         }
     }
-    eprintln!("error: {message}");
+    say!("error: {message}");
     if let Some(hint) = hint(error) {
-        eprintln!("hint: {hint}");
+        say!("hint: {hint}");
     }
     ExitCode::from(code(error))
 }

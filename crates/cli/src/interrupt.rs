@@ -9,7 +9,7 @@ pub(crate) fn install() -> anyhow::Result<()> {
         rayspin::io::atomic::remove_in_flight();
         // The progress bar hides the cursor and leaves its line unfinished.
         eprint!("\r\x1b[2K\x1b[?25h");
-        eprintln!("interrupted: nothing half-written is left");
+        say!("interrupted: nothing half-written is left");
         std::process::exit(130);
     })
     .context("installing the interrupt handler")

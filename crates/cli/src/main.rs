@@ -1,6 +1,14 @@
 //! The `rayspin` command: a thin layer over the library crates. It parses, reports progress, and turns errors into one
 //! line, a hint and an exit code.
 
+/// A line on stderr. Unlike `eprintln!` it does not end the process when nobody reads it (`rayspin … 2>&1 | head`).
+macro_rules! say {
+    ($($text:tt)*) => {{
+        use std::io::Write as _;
+        let _ = writeln!(std::io::stderr(), $($text)*);
+    }};
+}
+
 mod args;
 mod commands;
 mod failure;
@@ -53,8 +61,9 @@ impl Context {
 fn run(cli: Cli) -> anyhow::Result<()> {
     if let Command::Completions(args) = &cli.command {
         let mut command = Cli::command();
-        clap_complete::generate(args.shell, &mut command, "rayspin", &mut std::io::stdout());
-        return Ok(());
+        let mut script = Vec::new();
+        clap_complete::generate(args.shell, &mut command, "rayspin", &mut script);
+        return Ok(std::io::Write::write_all(&mut std::io::stdout(), &script)?);
     }
     interrupt::install()?;
     let device = match cli.common.threads {

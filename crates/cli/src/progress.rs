@@ -100,7 +100,7 @@ impl Progress for Console {
                     }
                     _ => String::new(),
                 };
-                eprintln!("  {} {}{of}{left}  {}", s.stage, s.done, s.detail);
+                say!("  {} {}{of}{left}  {}", s.stage, s.done, s.detail);
             }
         });
     }
@@ -113,7 +113,7 @@ impl Progress for Console {
             if self.mode != Mode::Quiet {
                 let steps = if s.done > 1 { format!(", {} steps", s.done) } else { String::new() };
                 let detail = if s.detail.is_empty() { String::new() } else { format!(", {}", s.detail) };
-                eprintln!("  {stage:22} {seconds:8.3} s{steps}{detail}");
+                say!("  {stage:22} {seconds:8.3} s{steps}{detail}");
             }
             (s.done, s.detail) = (0, String::new());
         });
@@ -125,7 +125,7 @@ impl Progress for Console {
             match (&s.bar, self.mode) {
                 (_, Mode::Quiet) => {}
                 (Some(bar), _) => bar.println(line),
-                (None, _) => eprintln!("{line}"),
+                (None, _) => say!("{line}"),
             }
         });
     }

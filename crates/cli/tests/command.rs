@@ -203,6 +203,76 @@ fn wrong_options_are_refused_by_name() {
 }
 
 #[test]
+fn outputs_never_replace_inputs_or_each_other() {
+    let folder = with_scan();
+    let f = folder.path();
+    let scan = std::fs::read(f.join("scan.h5")).unwrap();
+    refused(&["recon", "mri", "scan.h5", "-o", "./scan.h5"], f, &["scan.h5", "input"]);
+    refused(&["recon", "mri", "scan.h5", "-o", "a.png", "-o", "a.png"], f, &["a.png", "another output"]);
+    refused(&["recon", "mri", "scan.h5", "-o", "a.png", "--record", "a.png"], f, &["a.png"]);
+    refused(
+        &["recon", "mri", "scan.h5", "-o", "a.npy", "--maps", "maps.cfl", "--save-maps", "maps.cfl"],
+        f,
+        &["maps"],
+    );
+    refused(&["simulate", "mri", "-o", "z.h5", "--truth", "z.h5"], f, &["z.h5"]);
+    assert_eq!(std::fs::read(f.join("scan.h5")).unwrap(), scan);
+}
+
+#[test]
+fn maps_go_out_and_come_back_for_slices_and_oversampled_readouts() {
+    let folder = tempfile::tempdir().unwrap();
+    let f = folder.path();
+    for options in ["--matrix 32,32,3 --acceleration 2 --calibration 12", "--matrix 32,32 --oversampling 2"] {
+        let simulate = format!("-q simulate mri -o s.h5 --coils 4 --maps true.cfl {options}");
+        ok(&simulate.split_whitespace().collect::<Vec<_>>(), f);
+        ok(&["-q", "recon", "mri", "s.h5", "-o", "a.npy", "-m", "cg-sense", "--save-maps", "m.cfl"], f);
+        ok(&["-q", "recon", "mri", "s.h5", "-o", "b.npy", "-m", "cg-sense", "--maps", "m.cfl"], f);
+        ok(&["-q", "recon", "mri", "s.h5", "-o", "c.npy", "-m", "cg-sense", "--maps", "true.cfl"], f);
+        let same = ok(&["metrics", "b.npy", "a.npy", "--json"], f);
+        let quality: serde_json::Value = serde_json::from_slice(&same.stdout).unwrap();
+        // Oversampled: the image outside the field of view is no longer explained by anything.
+        assert!(quality["nrmse"].as_f64().unwrap() < 0.1, "{options}: {quality}");
+    }
+}
+
+#[test]
+fn a_coarser_matrix_shows_the_same_object_without_folding() {
+    let folder = tempfile::tempdir().unwrap();
+    let f = folder.path();
+    for trajectory in ["radial", "cartesian"] {
+        let spokes = "-q simulate mri --coils 1 --truth truth.npy --maps m.cfl -t";
+        let fine = format!("{spokes} {trajectory} --matrix 96,96 -o fine.h5");
+        let coarse = format!("{spokes} {trajectory} --matrix 48,48 -o coarse.h5");
+        ok(&fine.split_whitespace().collect::<Vec<_>>(), f);
+        ok(&coarse.split_whitespace().collect::<Vec<_>>(), f);
+        ok(&["-q", "recon", "mri", "fine.h5", "-o", "fine.npy", "--matrix", "48,48"], f);
+        ok(&["-q", "recon", "mri", "coarse.h5", "-o", "coarse.npy"], f);
+        let of = |name: &str| {
+            let output = ok(&["metrics", name, "truth.npy", "--json", "--fit", "--magnitude"], f);
+            serde_json::from_slice::<serde_json::Value>(&output.stdout).unwrap()["nrmse"].as_f64().unwrap()
+        };
+        let (fine, coarse) = (of("fine.npy"), of("coarse.npy"));
+        assert!(fine < 1.1 * coarse, "{trajectory}: {fine} against {coarse}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_reader_that_leaves_early_is_no_error() {
+    let folder = with_scan();
+    let command = env!("CARGO_BIN_EXE_rayspin");
+    for line in ["completions bash", "metrics truth.nii.gz truth.nii.gz", "info scan.h5"] {
+        let script = format!("({command} {line}; echo $? >code) 2>stderr | true");
+        assert!(
+            Command::new("sh").args(["-c", &script]).current_dir(folder.path()).status().unwrap().success()
+        );
+        let text = std::fs::read_to_string(folder.path().join("stderr")).unwrap();
+        assert!(!text.contains("panicked"), "{line}: {text}");
+    }
+}
+
+#[test]
 fn maps_of_another_shape_are_refused() {
     let folder = with_scan();
     let f = folder.path();

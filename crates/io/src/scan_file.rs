@@ -16,10 +16,10 @@ pub struct ScanOptions {
     pub trajectory: Option<PathBuf>,
     /// Units of that trajectory; by its range when absent.
     pub units: Option<TrajectoryUnits>,
-    /// Matrix x, y, z of samples with a trajectory; by its extent when absent.
-    pub matrix: Option<[usize; 3]>,
-    /// Field of view x, y, z in mm of a file without geometry; 1 mm voxels when absent.
-    pub fov_mm: Option<[f64; 3]>,
+    /// Matrix x, y and, where z is to change, z; a grid's own, or by the trajectory's extent, when absent.
+    pub matrix: Option<Vec<usize>>,
+    /// Field of view x, y and z in mm of a file without geometry; 1 mm voxels along what is absent.
+    pub fov_mm: Option<Vec<f64>>,
 }
 
 /// What a file of raw data holds.
@@ -68,11 +68,17 @@ pub fn read_scan(path: impl AsRef<Path>, options: &ScanOptions, monitor: &Monito
             array
         };
         let matrix: Vec<usize> = grid.shape().iter().skip(1).copied().collect();
-        let mut frame = Frame::from_grid(grid, geometry(&matrix, options)).map_err(core)?;
-        if let Some([x, y, z]) = options.matrix {
-            frame.matrix = if frame.matrix.len() == 3 { vec![z, y, x] } else { vec![y, x] };
+        let frame = Frame::from_grid(grid, geometry(&matrix, options)).map_err(core)?;
+        match &options.matrix {
+            Some(asked) => {
+                let mut matrix = frame.matrix.clone();
+                for (own, &asked) in matrix.iter_mut().rev().zip(asked) {
+                    *own = asked;
+                }
+                frame.with_matrix(&matrix).map_err(core)?
+            }
+            None => frame,
         }
-        frame
     };
     if options.fov_mm.is_none() {
         notes.push(
@@ -141,9 +147,27 @@ fn read_trajectory(
     if dims == 1 {
         return Err(Error::field(path, "trajectory dimensions", "2 or 3", 1));
     }
-    let matrix: Vec<usize> = match options.matrix {
-        Some(matrix) => matrix[..dims].to_vec(),
-        None => stated.extent().iter().map(|k| (2.0 * k).round().max(1.0) as usize).collect(),
+    let matrix: Vec<usize> = match &options.matrix {
+        Some(matrix) if matrix.len() >= dims => matrix[..dims].to_vec(),
+        Some(matrix) => {
+            return Err(Error::field(
+                path,
+                "matrix",
+                format!("{dims} numbers, as the trajectory has"),
+                format!("{matrix:?}"),
+            ));
+        }
+        None if options.units.is_some_and(|units| units != TrajectoryUnits::CyclesPerFov) => {
+            return Err(Error::field(
+                path,
+                "matrix",
+                "a matrix, which the trajectory's extent in these units does not tell",
+                "none",
+            )
+            .with_hint("say it with --matrix"));
+        }
+        // Spokes may miss the edge by half a cycle; the margin is for what rounding to f32 adds.
+        None => stated.extent().iter().map(|k| (2.0 * (k - 1e-3).ceil()).max(1.0) as usize).collect(),
     };
     if matrix.iter().any(|&n| n == 0 || n > MAX_MATRIX) {
         return Err(Error::field(
@@ -154,11 +178,10 @@ fn read_trajectory(
         )
         .with_hint("say it with --matrix"));
     }
-    let fov: Vec<f64> = match options.fov_mm {
-        Some(fov) => fov[..dims].to_vec(),
-        None => matrix.iter().map(|&n| n as f64).collect(),
-    };
-    let units = match (options.units, options.matrix) {
+    let fov: Vec<f64> = (0..dims)
+        .map(|d| options.fov_mm.as_ref().and_then(|fov| fov.get(d)).copied().unwrap_or(matrix[d] as f64))
+        .collect();
+    let units = match (options.units, &options.matrix) {
         (Some(units), _) => units,
         // Without a matrix to compare with, BART's own unit is the only sound guess.
         (None, None) => TrajectoryUnits::CyclesPerFov,
@@ -178,9 +201,9 @@ fn read_trajectory(
 /// `matrix` is `[z, y, x]` or `[y, x]`.
 fn geometry(matrix: &[usize], options: &ScanOptions) -> Geometry {
     let mut geometry = Geometry::default();
-    if let Some(fov) = options.fov_mm {
-        for (axis, &n) in matrix.iter().rev().enumerate().take(3) {
-            geometry.spacing_mm[axis] = fov[axis] / n.max(1) as f64;
+    if let Some(fov) = &options.fov_mm {
+        for (axis, (&n, fov)) in matrix.iter().rev().zip(fov).enumerate().take(3) {
+            geometry.spacing_mm[axis] = fov / n.max(1) as f64;
         }
     }
     geometry

@@ -92,9 +92,9 @@ pub(crate) struct Mri {
     /// full sampling per interleaf
     #[arg(long, value_name = "R[,RZ]")]
     pub(crate) acceleration: Option<String>,
-    /// Width of the fully sampled centre of undersampled grids
-    #[arg(long, value_name = "LINES", default_value_t = 24)]
-    pub(crate) calibration: usize,
+    /// Width of the fully sampled centre of undersampled grids [default: 24, less for small matrices]
+    #[arg(long, value_name = "LINES")]
+    pub(crate) calibration: Option<usize>,
     /// Poisson disc: growth of the distance between lines towards the edge
     #[arg(long, default_value_t = 2.0)]
     pub(crate) density_slope: f64,

@@ -58,7 +58,7 @@ pub(crate) fn run(context: &Context, args: &Demo) -> Result<()> {
     let mut pictures = Vec::new();
     for case in cases(args.seed) {
         if !context.quiet {
-            eprintln!("{}", case.title);
+            say!("{}", case.title);
         }
         page = page.section(self::case(context, &case, &args.out, &mut pictures)?);
     }
@@ -69,9 +69,9 @@ pub(crate) fn run(context: &Context, args: &Demo) -> Result<()> {
     let index = args.out.join("index.html");
     files::write_text(&index, &page.render())?;
     for picture in &pictures {
-        println!("{}", picture.display());
+        files::print(&picture.display())?;
     }
-    println!("{}", index.display());
+    files::print(&index.display())?;
     Ok(())
 }
 
@@ -141,7 +141,7 @@ fn case(context: &Context, case: &Case, out: &Path, pictures: &mut Vec<PathBuf>)
     ];
     let table = table(case, &outcomes);
     if !context.quiet {
-        println!("\n{table}");
+        files::print(&format!("\n{table}"))?;
     }
     section(case, truth, &outcomes, table, out, pictures)
 }

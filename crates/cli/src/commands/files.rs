@@ -67,6 +67,41 @@ fn ending(format: Format) -> &'static str {
     }
 }
 
+/// Fails when an output would overwrite an input, or two outputs each other.
+pub(crate) fn check_distinct<'a>(
+    inputs: impl Iterator<Item = &'a PathBuf>,
+    outputs: impl Iterator<Item = &'a PathBuf>,
+) -> Result<()> {
+    let place = |path: PathBuf| {
+        let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_path_buf());
+        path.canonicalize().unwrap_or_else(|_| folder.join(path.file_name().unwrap_or_default()))
+    };
+    let mut taken: Vec<(PathBuf, &str)> =
+        inputs.flat_map(|input| parts(input)).map(|file| (place(file), "an input of this run")).collect();
+    for output in outputs {
+        for file in parts(output) {
+            let file_place = place(file);
+            if let Some((_, by)) = taken.iter().find(|(path, _)| *path == file_place) {
+                return Err(BadInput::new(format!(
+                    "{}: expected a file of its own for each output, found {by}",
+                    output.display()
+                ))
+                .hint("give the output another name")
+                .into());
+            }
+            taken.push((file_place, "another output of this run"));
+        }
+    }
+    Ok(())
+}
+
+/// Prints a result on stdout; a pipe that was closed is an error to be passed on, not a panic.
+pub(crate) fn print(text: &dyn std::fmt::Display) -> Result<()> {
+    use std::io::Write;
+    Ok(writeln!(std::io::stdout().lock(), "{text}")?)
+}
+
 /// The formats that images are written in.
 pub(crate) const IMAGE_FORMATS: [Format; 5] =
     [Format::Nifti, Format::Cfl, Format::Npy, Format::Png, Format::Hdf5];

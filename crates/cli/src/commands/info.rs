@@ -8,6 +8,7 @@ use rayspin::device::cpu;
 use rayspin::io::{self, Format, ismrmrd};
 use rayspin::report::number;
 
+use super::files;
 use crate::Context;
 use crate::args::Info;
 
@@ -20,12 +21,12 @@ pub(crate) fn run(context: &Context, args: &Info) -> Result<()> {
     if args.json {
         let map: serde_json::Map<_, _> =
             rows.into_iter().map(|(name, value)| (name, serde_json::Value::String(value))).collect();
-        println!("{}", serde_json::to_string_pretty(&map)?);
+        files::print(&serde_json::to_string_pretty(&map)?)?;
         return Ok(());
     }
     let width = rows.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
     for (name, value) in rows {
-        println!("{name:width$}  {value}");
+        files::print(&format!("{name:width$}  {value}"))?;
     }
     Ok(())
 }

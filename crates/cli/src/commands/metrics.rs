@@ -5,6 +5,7 @@ use rayspin::imaging::metrics::{CompareOptions, Quality, ScaleFit, compare};
 use rayspin::io;
 use rayspin::report::table::{Cell, Column, Table};
 
+use super::files;
 use crate::Context;
 use crate::args::Metrics;
 
@@ -22,12 +23,13 @@ pub(crate) fn run(_: &Context, args: &Metrics) -> Result<()> {
     let quality = compare(image.image.data().view(), reference.image.data().view(), &compare_options)
         .with_context(|| format!("{} against {}", args.image.display(), args.reference.display()))?;
     if args.json {
-        println!("{}", serde_json::to_string_pretty(&quality)?);
+        files::print(&serde_json::to_string_pretty(&quality)?)?;
     } else {
-        println!(
-            "{}",
-            table(&args.image.display().to_string(), &args.reference.display().to_string(), &quality)
-        );
+        files::print(&table(
+            &args.image.display().to_string(),
+            &args.reference.display().to_string(),
+            &quality,
+        ))?;
     }
     Ok(())
 }

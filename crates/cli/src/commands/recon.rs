@@ -10,7 +10,7 @@ use rayspin::mri::recon::{
     Combine, Density, Method, ReconOptions, Reconstructor, Regulariser, ScanImage, Selection,
     reconstruct_scan,
 };
-use rayspin::mri::scan::{Frame, FrameOptions, Samples, Scan};
+use rayspin::mri::scan::{Frame, FrameOptions, Samples};
 use rayspin::report::RunRecorder;
 
 use super::files;
@@ -29,6 +29,11 @@ pub(crate) fn run(context: &Context, args: &ReconMri) -> Result<()> {
     if let Some(record) = &args.record {
         files::check_writable(record)?;
     }
+    let inputs = [Some(&args.scan), args.maps.as_ref(), args.reference.as_ref(), args.traj.as_ref()];
+    let record =
+        (!args.no_record).then(|| args.record.clone().unwrap_or_else(|| record_path(&args.outputs[0])));
+    let outputs = args.outputs.iter().chain(&args.save_maps).chain(&record);
+    files::check_distinct(inputs.into_iter().flatten(), outputs)?;
     let mut recorder = files::recorder(context);
     let monitor = Monitor::new(&context.console, None);
     let mut options = options(args)?;
@@ -42,10 +47,7 @@ pub(crate) fn run(context: &Context, args: &ReconMri) -> Result<()> {
     }
     let reference =
         args.reference.as_deref().map(|p| io::read_image(p, &io::ReadOptions::default())).transpose()?;
-    for input in [Some(&args.scan), args.maps.as_ref(), args.reference.as_ref(), args.traj.as_ref()]
-        .into_iter()
-        .flatten()
-    {
+    for input in inputs.into_iter().flatten() {
         for file in files::parts(input) {
             recorder.input(&file).with_context(|| format!("hashing {}", file.display()))?;
         }
@@ -53,7 +55,7 @@ pub(crate) fn run(context: &Context, args: &ReconMri) -> Result<()> {
 
     recorder.stage("reconstruct");
     let selection = selection(args);
-    let frame_options = FrameOptions { units: scan_options.units, matrix: scan_options.matrix };
+    let frame_options = FrameOptions { units: scan_options.units, matrix: scan_options.matrix.clone() };
     options.method = match args.method {
         Some(method) => method_of(method),
         None => {
@@ -87,7 +89,9 @@ pub(crate) fn run(context: &Context, args: &ReconMri) -> Result<()> {
     let mut written = Vec::new();
     for output in &args.outputs {
         for note in files::write_image(output, &result.image)? {
-            recorder.note(format!("{}: {note}", output.display()));
+            let note = format!("{}: {note}", output.display());
+            monitor.note(&note);
+            recorder.note(note);
         }
         written.extend(files::parts(output));
     }
@@ -95,19 +99,36 @@ pub(crate) fn run(context: &Context, args: &ReconMri) -> Result<()> {
         write_coil_array(path, maps)?;
         written.extend(files::parts(path));
     }
+    let mut mismatch = Ok(());
     if let Some(reference) = &reference {
         recorder.stage("metrics");
-        let quality =
-            judge(&result.image, &reference.image).with_context(|| "comparing with the reference")?;
         let names = (args.outputs[0].display().to_string(), display(args.reference.as_deref()));
-        record_quality(&mut recorder, &names.0, &names.1, &quality);
-        if !context.quiet {
-            println!("{}", super::metrics::table(&names.0, &names.1, &quality));
+        match judge(&result.image, &reference.image) {
+            Ok(quality) => {
+                record_quality(&mut recorder, &names.0, &names.1, &quality);
+                files::print(&super::metrics::table(&names.0, &names.1, &quality))?;
+            }
+            Err(error) => {
+                recorder.note(format!("not compared with {}: {error}", names.1));
+                mismatch = Err(error.context(format!("the image is written; comparing with {}", names.1)));
+            }
         }
     }
     parameters(&mut recorder, args, &options);
     for solve in &result.solves {
         let label = solve.label;
+        if !solve.converged && options.cg_tolerance > 0.0 {
+            let note = format!(
+                "slice {} repetition {}: stopped after {} iterations at a residual of {:.1e}, above the tolerance of {:.0e}",
+                label.slice,
+                label.repetition,
+                solve.residuals.len().saturating_sub(1),
+                solve.residuals.last().copied().unwrap_or(1.0),
+                options.cg_tolerance
+            );
+            recorder.note(note);
+        }
+        recorder.parameter("largest eigenvalue", solve.eigenvalue);
         recorder.converged(
             format!("slice {} repetition {}", label.slice, label.repetition),
             solve.residuals.clone(),
@@ -116,19 +137,18 @@ pub(crate) fn run(context: &Context, args: &ReconMri) -> Result<()> {
     for file in &written {
         recorder.output(file).with_context(|| format!("hashing {}", file.display()))?;
     }
-    let record = recorder.finish(rayspin::device::cpu::peak_memory());
+    let finished = recorder.finish(rayspin::device::cpu::peak_memory());
     let mut listed: Vec<PathBuf> = args.outputs.clone();
-    if !args.no_record {
-        let path = args.record.clone().unwrap_or_else(|| record_path(&args.outputs[0]));
-        files::write_record(&path, &record)?;
+    if let Some(path) = record {
+        files::write_record(&path, &finished)?;
         listed.push(path);
     }
     if !context.quiet {
         let [nz, ny, nx] = result.image.shape_zyx();
         let names: Vec<_> = listed.iter().map(|p| p.display().to_string()).collect();
-        eprintln!("{nx} x {ny} x {nz} image, {:.2} s: {}", record.total_seconds, names.join(", "));
+        say!("{nx} x {ny} x {nz} image, {:.2} s: {}", finished.total_seconds, names.join(", "));
     }
-    Ok(())
+    mismatch
 }
 
 /// Reconstructs whatever the file held.
@@ -160,9 +180,15 @@ fn reconstruct(
 fn options(args: &ReconMri) -> Result<ReconOptions> {
     Ok(ReconOptions {
         method: args.method.map_or(Method::CgSense, method_of),
-        combine: match args.combine {
-            CombineArg::Rss => Combine::RootSumOfSquares,
-            CombineArg::Maps => Combine::Maps,
+        combine: match (args.combine, &args.maps) {
+            (Some(CombineArg::Rss), Some(_)) if args.method != Some(MethodArg::CgSense) => {
+                return Err(BadInput::new(
+                    "--combine rss: expected no --maps, which it does not use, found them",
+                )
+                .into());
+            }
+            (Some(CombineArg::Maps), _) | (None, Some(_)) => Combine::Maps,
+            (Some(CombineArg::Rss), _) | (None, None) => Combine::RootSumOfSquares,
         },
         lambda: args.lambda,
         regulariser: match args.regulariser {
@@ -184,19 +210,10 @@ fn options(args: &ReconMri) -> Result<ReconOptions> {
 
 fn scan_options(args: &ReconMri) -> Result<ScanOptions> {
     let units = args.traj_units.as_deref().map(str::parse::<TrajectoryUnits>).transpose()?;
-    let matrix = args
-        .matrix
-        .as_deref()
-        .map(|text| numbers::<usize>("--matrix", text, &[2, 3]))
-        .transpose()?
-        .map(|m| [m[0], m[1], m.get(2).copied().unwrap_or(1)]);
-    let fov_mm = args
-        .fov
-        .as_deref()
-        .map(|text| numbers::<f64>("--fov", text, &[2, 3]))
-        .transpose()?
-        .map(|f| [f[0], f[1], f.get(2).copied().unwrap_or(1.0)]);
-    if let Some(fov) = fov_mm
+    let matrix =
+        args.matrix.as_deref().map(|text| numbers::<usize>("--matrix", text, &[2, 3])).transpose()?;
+    let fov_mm = args.fov.as_deref().map(|text| numbers::<f64>("--fov", text, &[2, 3])).transpose()?;
+    if let Some(fov) = &fov_mm
         && fov.iter().any(|&f| !(f > 0.0 && f.is_finite()))
     {
         return Err(BadInput::new(format!("--fov: expected positive lengths in mm, found {fov:?}")).into());
@@ -218,22 +235,33 @@ fn selection(args: &ReconMri) -> Selection {
 /// The method for a scan when none is asked for: the simplest that uses all there is.
 fn default_method(source: &ScanFile, selection: &Selection, options: &FrameOptions) -> Result<Method> {
     let of_frame = |frame: &Frame| match &frame.samples {
-        Samples::Cartesian { sampled, .. } if sampled.iter().all(|&s| s) => Method::Cartesian,
+        Samples::Cartesian { sampled, .. } if fills_a_box(sampled) => Method::Cartesian,
         _ if frame.coils() > 1 => Method::CgSense,
         _ => Method::LeastSquares,
     };
     match source {
         ScanFile::Frame(frame, _) => Ok(of_frame(frame)),
-        ScanFile::Scan(scan) => Ok(of_frame(&first_frame(scan, selection, options)?)),
+        ScanFile::Scan(scan) => {
+            let index = scan.frames()?;
+            let label = selection.labels(&index, &mut Vec::new())?[0];
+            Ok(of_frame(&index.assemble(label, options, &mut Vec::new())?))
+        }
     }
 }
 
-fn first_frame(scan: &Scan, selection: &Selection, options: &FrameOptions) -> Result<Frame> {
-    let index = scan.frames()?;
-    let label = index.labels().find(|l| l.encoding == selection.encoding).ok_or_else(|| {
-        BadInput::new(format!("--encoding: expected one that the scan holds, found {}", selection.encoding))
-    })?;
-    Ok(index.assemble(label, options, &mut Vec::new())?)
+/// Whether the measured positions are a whole box of the grid, as for a full scan whose grid was enlarged.
+fn fills_a_box(sampled: &ndarray::ArrayD<bool>) -> bool {
+    let mut low = vec![usize::MAX; sampled.ndim()];
+    let mut high = vec![0; sampled.ndim()];
+    let mut count = 0;
+    for (index, _) in sampled.indexed_iter().filter(|(_, known)| **known) {
+        count += 1;
+        for axis in 0..low.len() {
+            low[axis] = low[axis].min(index[axis]);
+            high[axis] = high[axis].max(index[axis]);
+        }
+    }
+    count > 0 && count == low.iter().zip(&high).map(|(l, h)| h - l + 1).product::<usize>()
 }
 
 fn read_maps(path: &Path) -> Result<ndarray::ArrayD<rayspin::core::C32>> {
@@ -280,7 +308,10 @@ pub(crate) fn write_coil_array(path: &Path, maps: &ndarray::ArrayD<rayspin::core
 /// Magnitudes against the reference's, after fitting one real factor: scanners have arbitrary gain.
 fn judge(image: &Image, reference: &Image) -> Result<Quality> {
     let options = CompareOptions { fit: ScaleFit::Real, magnitude: true, mask: None };
-    Ok(compare(image.data().view(), reference.data().view(), &options)?)
+    // One reference stands for every repetition.
+    let repeated = reference.data().broadcast(image.data().raw_dim());
+    let reference = repeated.unwrap_or_else(|| reference.data().view());
+    Ok(compare(image.data().view(), reference, &options)?)
 }
 
 /// The metrics of one comparison, by name.
@@ -306,13 +337,19 @@ fn parameters(recorder: &mut RunRecorder, args: &ReconMri, options: &ReconOption
     recorder.parameter("epsilon", options.nufft_tolerance);
     recorder.parameter("density", serde_json::json!(options.density));
     recorder.parameter("calibration", serde_json::json!(options.calibration));
-    recorder.parameter("maps", display(args.maps.as_deref()));
+    recorder.parameter("maps", serde_json::json!(args.maps));
+    recorder.parameter("trajectory", serde_json::json!(args.traj));
+    recorder.parameter("field of view", serde_json::json!(args.fov));
+    recorder.parameter("dataset", serde_json::json!(args.dataset));
+    recorder.parameter("encoding", args.encoding);
+    recorder.parameter("slice", serde_json::json!(args.slice));
+    recorder.parameter("repetition", serde_json::json!(args.repetition));
     recorder.parameter("trajectory units", serde_json::json!(args.traj_units));
     recorder.parameter("matrix", serde_json::json!(args.matrix));
 }
 
 fn display(path: Option<&Path>) -> String {
-    path.map_or_else(|| "estimated from the scan".into(), |p| p.display().to_string())
+    path.map_or_else(String::new, |p| p.display().to_string())
 }
 
 fn method_of(method: MethodArg) -> Method {

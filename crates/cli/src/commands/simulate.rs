@@ -25,6 +25,10 @@ pub(crate) fn run(context: &Context, args: &Mri) -> Result<()> {
     if let Some(record) = &args.record {
         files::check_writable(record)?;
     }
+    let record =
+        (!args.no_record).then(|| args.record.clone().unwrap_or_else(|| args.output.with_extension("json")));
+    let outputs = std::iter::once(&args.output).chain(&args.truth).chain(&args.maps).chain(&record);
+    files::check_distinct(std::iter::empty(), outputs)?;
     let options = options(args)?;
     let mut recorder = files::recorder(context);
     let monitor = Monitor::new(&context.console, None);
@@ -40,7 +44,9 @@ pub(crate) fn run(context: &Context, args: &Mri) -> Result<()> {
     monitor.stage("write", 0, || io::ismrmrd::write(&args.output, &simulation.scan))?;
     let mut written = vec![args.output.clone()];
     if let Some(truth) = &args.truth {
-        files::write_image(truth, &simulation.truth)?;
+        for note in files::write_image(truth, &simulation.truth)? {
+            monitor.note(&format!("{}: {note}", truth.display()));
+        }
         written.extend(files::parts(truth));
     }
     if let Some(maps) = &args.maps {
@@ -53,19 +59,18 @@ pub(crate) fn run(context: &Context, args: &Mri) -> Result<()> {
     recorder.parameter("options", format!("{options:?}"));
     recorder.parameter("coil fit error", simulation.coil_fit_error);
     recorder.parameter("noise standard deviation", simulation.noise_std);
-    let record = recorder.finish(rayspin::device::cpu::peak_memory());
-    if !args.no_record {
-        let path = args.record.clone().unwrap_or_else(|| args.output.with_extension("json"));
-        files::write_record(&path, &record)?;
+    let finished = recorder.finish(rayspin::device::cpu::peak_memory());
+    if let Some(path) = record {
+        files::write_record(&path, &finished)?;
         written.push(path);
     }
     if !context.quiet {
         let names: Vec<_> = written.iter().map(|p| p.display().to_string()).collect();
-        eprintln!(
+        say!(
             "{} readouts of {} coils, {:.2} s: {}",
             simulation.scan.acquisitions.len(),
             options.coils,
-            record.total_seconds,
+            finished.total_seconds,
             names.join(", ")
         );
     }
@@ -129,6 +134,9 @@ fn sampling(args: &Mri, dims: usize, matrix: [usize; 3]) -> Result<Sampling> {
         AnglesArg::Golden => SpokeAngles::Golden,
     };
     let acceleration = args.acceleration.as_deref();
+    // A quarter of the shorter side leaves lines to spare for the rest of the pattern.
+    let shortest = matrix.iter().take(dims).skip(1).copied().min().unwrap_or(1);
+    let calibration = args.calibration.unwrap_or_else(|| 24.min(shortest / 4));
     let sampling = match args.trajectory {
         TrajectoryArg::Cartesian => Sampling::Cartesian(match acceleration {
             None => CartesianPattern::Full,
@@ -136,13 +144,13 @@ fn sampling(args: &Mri, dims: usize, matrix: [usize; 3]) -> Result<Sampling> {
                 let r = numbers::<usize>("--acceleration", text, &[1, 2])?;
                 CartesianPattern::Uniform {
                     acceleration: [r[0], r.get(1).copied().unwrap_or(1)],
-                    calibration: args.calibration,
+                    calibration,
                 }
             }
         }),
         TrajectoryArg::Poisson => Sampling::Cartesian(CartesianPattern::PoissonDisc {
             acceleration: numbers::<f64>("--acceleration", acceleration.unwrap_or("4"), &[1])?[0],
-            calibration: args.calibration,
+            calibration,
             slope: args.density_slope,
         }),
         TrajectoryArg::Radial => Sampling::Radial { spokes: args.shots.unwrap_or(full_spokes), angles },

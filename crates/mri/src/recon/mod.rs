@@ -5,12 +5,13 @@ mod options;
 mod plans;
 mod series;
 
-use ndarray::{ArrayD, IxDyn, Slice};
-use rayspin_core::{C32, Error, Monitor, Result, expect_shape, format_shape};
+use ndarray::ArrayD;
+use rayspin_core::{C32, Error, Monitor, Result, expect_shape};
 use rayspin_device::{Array, Device};
 use rayspin_kernels::fft::{Fft, Norm};
 use rayspin_kernels::{sensitivity, vector};
 
+use crate::crop::centre_crop;
 use crate::maps;
 use crate::scan::{Frame, Label, Samples};
 pub use options::{Combine, Density, Method, ReconOptions, Regulariser};
@@ -115,7 +116,7 @@ impl Reconstructor {
         let mut notes = Vec::new();
         let maps = match (&self.options.maps, needs_maps) {
             (_, false) => None,
-            (Some(given), true) => Some(self.given_maps(given, kspace.shape()[0], grid)?),
+            (Some(given), true) => Some(self.given_maps(given, kspace.shape()[0], &frame.matrix, grid)?),
             (None, true) => {
                 let (maps, width) = monitor.stage("coil sensitivities", 0, || {
                     maps::from_grid(&self.device, kspace.view(), sampled, self.options.calibration)
@@ -162,7 +163,9 @@ impl Reconstructor {
         let mut notes = Vec::new();
         let maps = match (&self.options.maps, needs_maps) {
             (_, false) => None,
-            (Some(given), true) => Some(self.given_maps(given, frame.coils(), &frame.matrix)?),
+            (Some(given), true) => {
+                Some(self.given_maps(given, frame.coils(), &frame.matrix, &frame.matrix)?)
+            }
             (None, true) => {
                 let density = plans.density()?;
                 let (maps, width) = monitor.stage("coil sensitivities", 0, || {
@@ -201,7 +204,7 @@ impl Reconstructor {
         Ok(FrameImage { image, solve, maps, notes })
     }
 
-    /// From the unitary inverse FFT to (1/N) Σ d e^{+i2πk·x}, so that image values do not depend on the matrix.
+    /// From the unitary inverse FFT to (1/N) Σ d e^{+i2πk·x}, N the voxels of the grid.
     fn rescale(&self, images: &mut Array<C32>, grid: &[usize]) {
         let voxels: usize = grid.iter().product();
         vector::scale((1.0 / (voxels as f64).sqrt()).into(), images);
@@ -225,59 +228,29 @@ impl Reconstructor {
         }
     }
 
-    fn given_maps(&self, given: &ArrayD<C32>, coils: usize, matrix: &[usize]) -> Result<Array<C32>> {
-        let expected: Vec<usize> = std::iter::once(coils).chain(matrix.iter().copied()).collect();
-        let mut shape = given.shape().to_vec();
-        if shape.len() == 4 && shape[1] == 1 && expected.len() == 3 {
-            shape.remove(1);
+    /// The maps that were given, `[coil, matrix…]` (a z of 1 may be missing or there), on the grid: beyond the matrix the
+    /// coils see nothing, which confines the image to it.
+    fn given_maps(
+        &self,
+        given: &ArrayD<C32>,
+        coils: usize,
+        matrix: &[usize],
+        grid: &[usize],
+    ) -> Result<Array<C32>> {
+        let with_coils =
+            |shape: &[usize]| -> Vec<usize> { std::iter::once(coils).chain(shape.iter().copied()).collect() };
+        let mut given = given.clone();
+        if given.ndim() == matrix.len() + 2 && given.shape()[1] == 1 {
+            given.index_axis_inplace(ndarray::Axis(1), 0);
         }
-        expect_shape("sensitivity maps", &expected, &shape)?;
-        Array::from_host(&self.device, given.view())?.reshape(&expected)
-    }
-}
-
-/// The centre of `array` cut or zero-padded to `shape` along each axis, index n/2 staying the centre.
-fn centre_crop(array: ArrayD<C32>, shape: &[usize]) -> Result<ArrayD<C32>> {
-    if array.shape() == shape {
-        return Ok(array);
-    }
-    if array.ndim() != shape.len() {
-        return Err(Error::Shape {
-            what: "image".into(),
-            expected: format!("{} axes", shape.len()),
-            found: format_shape(array.shape()),
-        });
-    }
-    let mut out = ArrayD::zeros(IxDyn(shape));
-    let range = |from: usize, to: usize| {
-        // The first index of the part that both share, on the side of `from`.
-        let start = (from / 2).saturating_sub(to / 2);
-        Slice::from(start..start + from.min(to))
-    };
-    let source = array.slice_each_axis(|axis| range(axis.len, shape[axis.axis.index()]));
-    let from = array.shape().to_vec();
-    out.slice_each_axis_mut(|axis| range(axis.len, from[axis.axis.index()])).assign(&source);
-    Ok(out)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn cropping_and_padding_keep_the_centre() {
-        for (from, to) in [(8, 4), (8, 5), (7, 4), (7, 3), (4, 8), (5, 8), (4, 7), (6, 6)] {
-            let array = ArrayD::from_shape_fn(IxDyn(&[from, 2]), |i| {
-                C32::new(i[0] as f32 - (from / 2) as f32, i[1] as f32)
-            });
-            let out = centre_crop(array, &[to, 2]).unwrap();
-            for i in 0..to {
-                let position = i as isize - (to / 2) as isize;
-                let inside =
-                    position >= -((from / 2) as isize) && position < from as isize - (from / 2) as isize;
-                let wanted = if inside { C32::new(position as f32, 1.0) } else { C32::ZERO };
-                assert_eq!(out[[i, 1]], wanted, "{from} to {to} at {i}");
-            }
+        if given.shape() != with_coils(grid) {
+            expect_shape("sensitivity maps", &with_coils(matrix), given.shape())?;
         }
+        Array::from_host(&self.device, &centre_crop(given, &with_coils(grid))?)
+    }
+
+    /// Takes other sensitivity maps from the next frame on.
+    pub fn set_maps(&mut self, maps: Option<ArrayD<C32>>) {
+        self.options.maps = maps;
     }
 }

@@ -3,7 +3,7 @@ use rayspin_core::{C32, Error, Image, Monitor, Result};
 use rayspin_device::Device;
 
 use super::{ReconOptions, Reconstructor, Solve};
-use crate::scan::{self, FrameOptions, Label, Scan};
+use crate::scan::{self, FrameIndex, FrameOptions, Label, Scan};
 
 /// Which images of a scan are reconstructed. Slices and repetitions are all taken unless one is named; of the other
 /// counters one value is taken, since an image file has no axes for them.
@@ -30,7 +30,7 @@ pub struct ScanImage {
     pub image: Image,
     /// One entry a frame that was solved for iteratively.
     pub solves: Vec<Solve>,
-    /// Sensitivity maps `[coil, z, y, x]` of the last frame, when the method used any.
+    /// Sensitivity maps `[coil, z, y, x]` of the first repetition, when the method used any.
     pub maps: Option<ArrayD<C32>>,
     /// What was assumed, for the user to see.
     pub notes: Vec<String>,
@@ -52,17 +52,22 @@ pub fn reconstruct_scan(
     options.validate()?;
     let mut notes = scan.notes.clone();
     let index = scan.frames()?;
-    let labels = select(index.labels(), selection, &mut notes)?;
+    let labels = selection.labels(&index, &mut notes)?;
     let (repetitions, slices) = grid_of(&labels)?;
     let mut reconstructor = Reconstructor::new(device, options.clone())?;
     let mut volumes = Vec::with_capacity(labels.len());
     let mut places = Vec::with_capacity(slices);
     let mut solves = Vec::new();
-    let mut maps = None;
+    let slice_numbers: std::collections::BTreeSet<u16> = index.labels().map(|l| l.slice).collect();
+    let mut maps = Vec::new();
     for label in &labels {
         let frame = index.assemble(*label, frames, &mut notes)?;
         if places.len() < slices {
             places.push(frame.geometry);
+        }
+        if let Some(given) = &options.maps {
+            let position = slice_numbers.iter().position(|&slice| slice == label.slice).unwrap_or(0);
+            reconstructor.set_maps(Some(maps_of_slice(given, &frame.matrix, position, slice_numbers.len())?));
         }
         let result = reconstructor.frame(&frame, monitor)?;
         for text in result.notes {
@@ -74,7 +79,9 @@ pub fn reconstruct_scan(
             solve.label = *label;
             solves.push(solve);
         }
-        maps = result.maps;
+        if maps.len() < slices {
+            maps.extend(result.maps.map(as_coil_volume).transpose()?);
+        }
         volumes.push(as_volume(result.image)?);
         monitor.check()?;
     }
@@ -98,7 +105,26 @@ pub fn reconstruct_scan(
     } else {
         stacked
     };
+    let maps = if maps.is_empty() {
+        None
+    } else {
+        let views: Vec<_> = maps.iter().map(|m| m.view()).collect();
+        let stacked = ndarray::concatenate(ndarray::Axis(1), &views);
+        Some(
+            stacked
+                .map_err(|_| Error::value("sensitivity maps", "one shape throughout", "different shapes"))?,
+        )
+    };
     Ok(ScanImage { image: Image::new(data, geometry)?, solves, maps, notes })
+}
+
+impl Selection {
+    /// The frames of a scan that are selected, in label order; what is left out is said in `notes`.
+    ///
+    /// Errors: a counter that the scan does not hold, or counters that do not occur together.
+    pub fn labels(&self, index: &FrameIndex<'_>, notes: &mut Vec<String>) -> Result<Vec<Label>> {
+        select(index.labels(), self, notes)
+    }
 }
 
 fn select(
@@ -173,6 +199,40 @@ fn grid_of(labels: &[Label]) -> Result<(usize, usize)> {
         ));
     }
     Ok((labels.len() / slices, slices))
+}
+
+/// The maps of one slice of a two-dimensional scan, from `[coil, slice, y, x]`; others as they are.
+fn maps_of_slice(
+    given: &ArrayD<C32>,
+    matrix: &[usize],
+    position: usize,
+    slices: usize,
+) -> Result<ArrayD<C32>> {
+    if matrix.len() != 2 || slices == 1 {
+        return Ok(given.clone());
+    }
+    if given.ndim() != 4 || given.shape()[1] != slices {
+        return Err(Error::Shape {
+            what: "sensitivity maps".into(),
+            expected: format!(
+                "[coil, {slices}, {}, {}], as the scan has {slices} slices",
+                matrix[0], matrix[1]
+            ),
+            found: rayspin_core::format_shape(given.shape()),
+        });
+    }
+    Ok(given.index_axis(ndarray::Axis(1), position).to_owned())
+}
+
+/// `[coil, z, y, x]` from `[coil, y, x]`.
+fn as_coil_volume(maps: ArrayD<C32>) -> Result<ArrayD<C32>> {
+    let shape = maps.shape().to_vec();
+    match shape[..] {
+        [coils, y, x] => maps
+            .into_shape_with_order(IxDyn(&[coils, 1, y, x]))
+            .map_err(|_| Error::shape("sensitivity maps", &[coils, 1, y, x], &shape)),
+        _ => Ok(maps),
+    }
 }
 
 fn as_volume(image: ArrayD<C32>) -> Result<ArrayD<C32>> {

@@ -98,6 +98,10 @@ pub(super) fn assemble(
 fn grid_size(encoding: &Encoding, axis: usize) -> usize {
     let recon = encoding.recon.matrix[axis];
     let (encoded_fov, recon_fov) = (encoding.encoded.fov_mm[axis], encoding.recon.fov_mm[axis]);
+    // A slice has one thickness, whatever the two spaces say of it.
+    if encoding.encoded.matrix[axis] == 1 {
+        return recon;
+    }
     let usable = |fov: f64| fov.is_finite() && fov > 0.0;
     if !usable(encoded_fov) || !usable(recon_fov) {
         return recon;

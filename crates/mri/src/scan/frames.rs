@@ -4,6 +4,7 @@ use ndarray::{Array2, ArrayD};
 use rayspin_core::{C32, Error, Geometry, Result, Trajectory, TrajectoryUnits};
 
 use super::{Scan, cartesian, geometry, noncartesian};
+use crate::crop::centre_crop;
 
 /// What one image is made of: the counters that its readouts share.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -60,8 +61,8 @@ pub enum Samples {
 pub struct FrameOptions {
     /// Trajectory units to believe instead of the header or the range.
     pub units: Option<TrajectoryUnits>,
-    /// Matrix to reconstruct instead of the header's, x, y, z.
-    pub matrix: Option<[usize; 3]>,
+    /// Matrix to reconstruct instead of the header's over the same field of view: x, y and, where z is to change, z.
+    pub matrix: Option<Vec<usize>>,
 }
 
 impl Frame {
@@ -101,6 +102,30 @@ impl Frame {
             geometry,
             samples: Samples::Cartesian { kspace, sampled },
         })
+    }
+
+    /// The same grid's frame with `matrix` voxels (`[z, y, x]` or `[y, x]`) over the same field of view: k-space is cut or
+    /// zero-padded around its centre. A non-Cartesian frame just takes the matrix.
+    ///
+    /// Errors: another number of axes, or a matrix that is empty or absurd.
+    pub fn with_matrix(mut self, matrix: &[usize]) -> Result<Self> {
+        if matrix.len() != self.matrix.len() {
+            return Err(Error::value("matrix", format!("{} axes", self.matrix.len()), format!("{matrix:?}")));
+        }
+        let mut all = [1; 3];
+        all[3 - matrix.len()..].copy_from_slice(matrix);
+        check_matrix(all)?;
+        if let Samples::Cartesian { kspace, sampled } = &mut self.samples {
+            let shape: Vec<usize> =
+                std::iter::once(kspace.shape()[0]).chain(matrix.iter().copied()).collect();
+            *kspace = centre_crop(std::mem::take(kspace), &shape)?;
+            *sampled = centre_crop(std::mem::take(sampled), matrix)?;
+        }
+        for (axis, (&old, &new)) in self.matrix.iter().rev().zip(matrix.iter().rev()).enumerate() {
+            self.geometry.spacing_mm[axis] *= old as f64 / new as f64;
+        }
+        self.matrix = matrix.to_vec();
+        Ok(self)
     }
 
     /// A non-Cartesian frame from samples `[coil, sample]` and their trajectory. `matrix` is `[z, y, x]` or `[y, x]`.
@@ -195,9 +220,10 @@ impl FrameIndex<'_> {
             )
         })?;
         let mut encoding = encoding.clone();
-        if let Some(matrix) = options.matrix {
-            check_matrix(matrix)?;
-            encoding.recon.matrix = matrix;
+        if let Some(matrix) = &options.matrix {
+            for (axis, &n) in matrix.iter().enumerate().take(3) {
+                encoding.recon.matrix[axis] = n;
+            }
         }
         check_matrix(encoding.encoded.matrix)?;
         check_matrix(encoding.recon.matrix)?;

@@ -1,5 +1,5 @@
-use ndarray::{Array2, s};
-use rayspin_core::{Error, Result, Trajectory, TrajectoryUnits};
+use ndarray::{Array2, Axis, s};
+use rayspin_core::{C32, Error, Result, Trajectory, TrajectoryUnits};
 
 use super::frames::{Samples, note};
 use super::units::detect_units;
@@ -42,10 +42,8 @@ pub(super) fn assemble(
             points.column_mut(d).mapv_inplace(|k| k * recon / encoded);
         }
     }
-    let trajectory = Trajectory::from_cycles_per_fov(points)?;
-
     let coils = readouts[0].1.data.nrows();
-    let mut data = Array2::zeros((coils, trajectory.samples()));
+    let mut data = Array2::zeros((coils, points.nrows()));
     let mut at = 0;
     for (_, readout) in readouts {
         let kept = kept(readout);
@@ -53,8 +51,47 @@ pub(super) fn assemble(
         data.slice_mut(s![.., at..at + n]).assign(&readout.data.slice(s![.., kept]));
         at += n;
     }
+    let (points, data) = within_matrix(points, data, &matrix, notes)?;
+    let trajectory = Trajectory::from_cycles_per_fov(points)?;
     let matrix = if dims == 3 { vec![matrix[2], matrix[1], matrix[0]] } else { vec![matrix[1], matrix[0]] };
     Ok((matrix, Samples::NonCartesian { trajectory, data }))
+}
+
+/// Beyond n/2 by this many cycles a sample still belongs to the matrix: files round their trajectories.
+const EDGE: f64 = 0.51;
+
+/// Leaves out samples beyond the matrix's own k-space: on n voxels k and k − n are the same, so they would fold into the
+/// image.
+///
+/// Errors: fewer than a twentieth of the samples lie within, as with a trajectory in another unit.
+fn within_matrix(
+    points: Array2<f64>,
+    data: Array2<C32>,
+    matrix: &[usize; 3],
+    notes: &mut Vec<String>,
+) -> Result<(Array2<f64>, Array2<C32>)> {
+    let inside = |row: &[usize; 3], k: &ndarray::ArrayView1<'_, f64>| {
+        k.iter().zip(row).all(|(k, &n)| k.abs() <= n as f64 / 2.0 + EDGE)
+    };
+    let keep: Vec<usize> =
+        points.rows().into_iter().enumerate().filter(|(_, k)| inside(matrix, k)).map(|(i, _)| i).collect();
+    let total = points.nrows();
+    if keep.len() == total {
+        return Ok((points, data));
+    }
+    if keep.len() * 20 < total {
+        let largest = points.iter().fold(0.0f64, |m, k| m.max(k.abs()));
+        return Err(Error::value(
+            "trajectory units",
+            format!("samples within matrix {matrix:?}, |k| up to n/2 cycles per field of view"),
+            format!("{} of {total} samples within, max |k| = {largest:.1}", keep.len()),
+        ));
+    }
+    note(
+        notes,
+        format!("{} of {total} samples lie beyond the matrix's k-space and are left out", total - keep.len()),
+    );
+    Ok((points.select(Axis(0), &keep), data.select(Axis(1), &keep)))
 }
 
 /// How many leading columns of the joined trajectory came from the file rather than from counters.
@@ -113,7 +150,7 @@ fn join_trajectories(
     let flat = encoding.recon.matrix[2] == 1;
     let third_is_zero = rows.iter().all(|r| r[2] == 0.0);
     let dims = if flat {
-        if stated == 3 && !third_is_zero {
+        if !third_is_zero {
             return Err(Error::value(
                 "trajectory",
                 "kz = 0 throughout for a matrix of one voxel along z",
