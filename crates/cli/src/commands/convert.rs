@@ -31,6 +31,14 @@ pub(crate) fn run(context: &Context, args: &Convert) -> Result<()> {
         ismrmrd::write(&args.to, &scan)?;
         return Ok(());
     }
+    if to != Some(Format::Png) && (args.slice.is_some() || args.montage || args.window.is_some()) {
+        return Err(BadInput::new(format!(
+            "--slice, --montage or --window: expected a PNG to write, found {}",
+            args.to.display()
+        ))
+        .hint("leave them out: other formats hold the whole image")
+        .into());
+    }
     let file = io::read_image(&args.from, &io::ReadOptions::default())?;
     let mut notes = file.notes;
     if to == Some(Format::Png) {

@@ -42,6 +42,7 @@ pub(crate) fn run(context: &Context, args: &ReconMri) -> Result<()> {
 
     recorder.stage("read");
     let source = monitor.stage("read", 0, || io::read_scan(&args.scan, &scan_options, &monitor))?;
+    check_effect(args, &source, &selection(args))?;
     if let Some(path) = &args.maps {
         options.maps = Some(read_maps(path)?);
     }
@@ -149,6 +150,35 @@ pub(crate) fn run(context: &Context, args: &ReconMri) -> Result<()> {
         say!("{nx} x {ny} x {nz} image, {:.2} s: {}", finished.total_seconds, names.join(", "));
     }
     mismatch
+}
+
+/// Refuses options that the file leaves without effect.
+fn check_effect(args: &ReconMri, source: &ScanFile, selection: &Selection) -> Result<()> {
+    let refuse = |option: &str, expected: &str, found: &str| {
+        Err(BadInput::new(format!("{option}: expected {expected}, found {found}"))
+            .hint(format!("leave {option} out"))
+            .into())
+    };
+    match source {
+        ScanFile::Scan(_) => {
+            let expected = "k-space without a header (.cfl, .npy)";
+            for (option, given) in [("--traj", args.traj.is_some()), ("--fov", args.fov.is_some())] {
+                if given {
+                    return refuse(option, expected, "an ISMRMRD scan, which states it");
+                }
+            }
+        }
+        ScanFile::Frame(..) if *selection != Selection::default() => {
+            let options = "--encoding, --slice, --repetition, --contrast, --phase or --set";
+            return refuse(options, "a scan with counters (ISMRMRD)", "the samples of one image");
+        }
+        ScanFile::Frame(frame, _) => {
+            if args.traj_units.is_some() && matches!(frame.samples, Samples::Cartesian { .. }) {
+                return refuse("--traj-units", "a trajectory", "a grid");
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Reconstructs whatever the file held.
