@@ -3,7 +3,7 @@
 //! ```text
 //! cargo run --release -p rayspin-kernels --example nufft_bench -- \
 //!     --matrix 128,128,128 --points 1000000 --precision f32 --tolerance 1e-3 [--upsampling 2] [--set uniform|radial]
-//!     [--batch 1] [--runs 5] [--threads 2] [--check 50] [--variants]
+//!     [--batch 1] [--plans 5] [--runs 5] [--threads 2] [--check 50] [--variants]
 //! ```
 
 use std::collections::HashMap;
@@ -82,6 +82,7 @@ fn run<R: Real>(arguments: &Arguments) -> Result<()> {
     let points = arguments.number("points", 1e6) as usize;
     let batch = arguments.number("batch", 1.0) as usize;
     let runs = arguments.number("runs", 5.0) as usize;
+    let plans = arguments.number("plans", 5.0) as usize;
     let check = arguments.number("check", 50.0) as usize;
     let threads = arguments.number("threads", rayspin_device::cpu::available_threads() as f64) as usize;
     let options = Options {
@@ -94,7 +95,7 @@ fn run<R: Real>(arguments: &Arguments) -> Result<()> {
     let start = Instant::now();
     let mut plan = Nufft::<R>::new(&device, &trajectory, &matrix, &options)?;
     let mut plan_ms = start.elapsed().as_secs_f64() * 1e3;
-    for _ in 0..2 {
+    for _ in 1..plans {
         let start = Instant::now();
         plan = Nufft::<R>::new(&device, &trajectory, &matrix, &options)?;
         plan_ms = plan_ms.min(start.elapsed().as_secs_f64() * 1e3);

@@ -1,7 +1,6 @@
-//! The fine grid, its tiles, and the points sorted by tile: what is computed once a trajectory.
+//! The fine grid and its tiles.
 
-use rayon::prelude::*;
-use rayspin_core::{Error, Real, Result, Trajectory};
+use rayspin_core::{Error, Real, Result};
 
 use super::kernel::Kernel;
 
@@ -23,19 +22,6 @@ pub(crate) struct Layout {
     pub(crate) local: [usize; 3],
 }
 
-/// Points sorted by tile; within a tile in the order of the trajectory.
-#[derive(Debug)]
-pub(crate) struct Points<R> {
-    /// First cell of each footprint in its tile's local grid.
-    pub(crate) offset: Vec<u32>,
-    /// Arguments of the kernel's polynomials, `[point][x, y, z]`.
-    pub(crate) z: Vec<R>,
-    /// Which sample of the trajectory each is.
-    pub(crate) order: Vec<u32>,
-    /// First point of each tile, and the number of points at the end.
-    pub(crate) tile_start: Vec<u32>,
-}
-
 /// A run of points within one slab of tiles, spread by one thread.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Part {
@@ -44,9 +30,6 @@ pub(crate) struct Part {
     /// Whether it is the first of its slab and so writes to the fine grid itself.
     pub(crate) first: bool,
 }
-
-/// Points that one step of sorting takes together.
-const GROUP: usize = 4096;
 
 /// Cells of a tile along z, y, x: large enough that the halo is a small part, small enough for the first-level cache in
 /// 2-D and the second-level cache in 3-D.
@@ -149,77 +132,13 @@ impl Layout {
         (first, extent)
     }
 
-    /// Sorts a trajectory's points by tile. Errors: more points than 2³² − 1.
-    pub(crate) fn sort<R: Real>(&self, trajectory: &Trajectory, matrix: &[usize]) -> Result<Points<R>> {
-        let (samples, dims) = trajectory.points().dim();
-        if samples > u32::MAX as usize {
-            return Err(Error::value("trajectory", "fewer than 2^32 samples", samples));
-        }
-        let points = trajectory.points();
-        let points = points.as_slice().unwrap_or_default();
-        if points.len() != samples * dims || dims != self.dims {
-            return Err(Error::shape("trajectory in memory", &[samples, self.dims], &[points.len()]));
-        }
-        Ok(match dims {
-            1 => self.sort_points(points.as_chunks::<1>().0, matrix),
-            2 => self.sort_points(points.as_chunks::<2>().0, matrix),
-            _ => self.sort_points(points.as_chunks::<3>().0, matrix),
-        })
-    }
-
-    fn sort_points<R: Real, const D: usize>(&self, points: &[[f64; D]], matrix: &[usize]) -> Points<R> {
-        // In the order of the components x, y, z.
-        let axes: [Axis; D] = std::array::from_fn(|d| Axis::new(self, 2 - d, matrix[D - 1 - d]));
-        let tile_of: Vec<u32> = points
-            .par_iter()
-            .with_min_len(GROUP)
-            .map(|point| (0..D).map(|d| axes[d].cells[axes[d].footprint(point[d]).0].0).sum())
-            .collect();
-        let tiles: usize = self.tiles.iter().product();
-        let mut next = vec![0u32; tiles + 1];
-        for &tile in &tile_of {
-            next[tile as usize + 1] += 1;
-        }
-        for tile in 0..tiles {
-            next[tile + 1] += next[tile];
-        }
-        let tile_start = next.clone();
-        let mut order = vec![0u32; points.len()];
-        for (i, &tile) in tile_of.iter().enumerate() {
-            let slot = &mut next[tile as usize];
-            order[*slot as usize] = i as u32;
-            *slot += 1;
-        }
-        let mut offset = vec![0u32; points.len()];
-        let mut z = vec![R::zero(); points.len() * D];
-        order
-            .par_chunks(GROUP)
-            .zip(offset.par_chunks_mut(GROUP))
-            .zip(z.par_chunks_mut(GROUP * D))
-            .for_each_init(
-                || Vec::with_capacity(GROUP),
-                |gathered: &mut Vec<[f64; D]>, ((order, offset), z)| {
-                    // Gathered first, so that the cache misses of many points overlap.
-                    gathered.clear();
-                    gathered.extend(order.iter().map(|&i| points[i as usize]));
-                    for ((point, z), offset) in gathered.iter().zip(z.as_chunks_mut::<D>().0).zip(offset) {
-                        for d in 0..D {
-                            let (cell, argument) = axes[d].footprint(point[d]);
-                            *offset += axes[d].cells[cell].1;
-                            z[d] = <R as Real>::from_f64(argument);
-                        }
-                    }
-                },
-            );
-        Points { offset, z, order, tile_start }
-    }
-
-    /// Cuts each slab's points into parts of about `size` points; every slab has at least one, maybe empty.
-    pub(crate) fn parts<R>(&self, points: &Points<R>, size: usize) -> Vec<Part> {
+    /// Cuts each slab's points into parts of about `size` points; every slab has at least one, maybe empty. `tile_start`:
+    /// first point of each tile, and the number of points.
+    pub(crate) fn parts(&self, tile_start: &[u32], size: usize) -> Vec<Part> {
         let mut parts = Vec::new();
         for slab in 0..self.slabs() {
-            let first = points.tile_start[slab * self.slab_tiles()] as usize;
-            let end = points.tile_start[(slab + 1) * self.slab_tiles()] as usize;
+            let first = tile_start[slab * self.slab_tiles()] as usize;
+            let end = tile_start[(slab + 1) * self.slab_tiles()] as usize;
             let pieces = (end - first).div_ceil(size).max(1);
             for piece in 0..pieces {
                 let cut = |p: usize| first + (end - first) * p / pieces;
@@ -227,82 +146,6 @@ impl Layout {
             }
         }
         parts
-    }
-}
-
-/// Where coordinates along one axis fall.
-struct Axis {
-    inverse: f64,
-    fine: f64,
-    half: f64,
-    /// Of every cell: its tile's and its own share of the flat indices of a tile and of a cell in a local grid.
-    cells: Vec<(u32, u32)>,
-}
-
-impl Axis {
-    fn new(layout: &Layout, axis: usize, n: usize) -> Self {
-        let tile_stride: usize = layout.tiles[axis + 1..].iter().product();
-        let cell_stride: usize = layout.local[axis + 1..].iter().product();
-        let cells = (0..layout.tiles[axis]).flat_map(|t| {
-            let first = layout.tile_first(axis, t);
-            (first..layout.tile_first(axis, t + 1))
-                .map(move |cell| ((t * tile_stride) as u32, ((cell - first) * cell_stride) as u32))
-        });
-        Self {
-            inverse: 1.0 / n as f64,
-            fine: layout.fine[axis] as f64,
-            half: 0.5 * layout.width as f64,
-            cells: cells.collect(),
-        }
-    }
-
-    /// First cell of a coordinate's footprint, folded into the grid, and the polynomials' argument z ∈ \[−1, 1).
-    #[inline]
-    fn footprint(&self, k: f64) -> (usize, f64) {
-        let cycles = k * self.inverse;
-        // Conversion truncates towards zero, several times faster than `floor` on processors without SSE4.1 code.
-        let mut fraction =
-            if cycles.abs() < 1e15 { cycles - (cycles as i64) as f64 } else { cycles.rem_euclid(1.0) };
-        if fraction < 0.0 {
-            fraction += 1.0;
-        }
-        let u = fraction * self.fine;
-        // ⌈u − W/2⌉: the argument of the conversion is positive.
-        let bias = self.fine + 16.0;
-        let first = bias - ((self.half - u + bias) as i64) as f64;
-        let z = 2.0 * (first - u + self.half) - 1.0;
-        let cell = if first < 0.0 {
-            first + self.fine
-        } else if first >= self.fine {
-            first - self.fine
-        } else {
-            first
-        };
-        (cell as usize, z)
-    }
-}
-
-impl<R> Points<R> {
-    /// The tiles that a run of points lies in, each with its share of the run.
-    pub(crate) fn tiles_of(
-        &self,
-        points: std::ops::Range<usize>,
-    ) -> impl Iterator<Item = (usize, std::ops::Range<usize>)> + '_ {
-        let first = self.tile_start.partition_point(|&s| s as usize <= points.start) - 1;
-        (first..self.tile_start.len() - 1)
-            .map(move |tile| {
-                let start = (self.tile_start[tile] as usize).max(points.start);
-                let end = (self.tile_start[tile + 1] as usize).min(points.end);
-                (tile, start..end.max(start))
-            })
-            .take_while(move |(_, share)| share.start < points.end)
-            .filter(|(_, share)| !share.is_empty())
-    }
-
-    /// Bytes held.
-    pub(crate) fn bytes(&self) -> u64 {
-        (4 * (self.offset.len() + self.order.len() + self.tile_start.len()) + size_of::<R>() * self.z.len())
-            as u64
     }
 }
 

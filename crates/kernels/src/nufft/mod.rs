@@ -17,6 +17,7 @@ use rayspin_device::{Array, Backend, Cpu, Device};
 
 use crate::concrete::{other_type, same_mut, same_ref};
 use crate::fft::cpu::{Direction, FftNd, Options as FftOptions, Region};
+use cpu::points::Points;
 use cpu::{Gridding, InterpTile, SpreadTile, Weights};
 use deconvolve::Deconvolution;
 use kernel::Kernel;
@@ -116,7 +117,7 @@ impl<R: Real> Nufft<R> {
         let deconvolution = Deconvolution::new(matrix, &layout, &kernel);
         let weights = Weights::new(matrix.len(), &kernel.polynomials());
         let points = match device.backend() {
-            Backend::Cpu(cpu) => cpu.run(|| layout.sort(trajectory, matrix))?,
+            Backend::Cpu(cpu) => cpu.run(|| Points::sort(cpu.level(), &layout, trajectory, matrix))?,
         };
         Ok(Self {
             device: device.clone(),

@@ -1,6 +1,7 @@
 //! Spreading and interpolation over all cores: slabs of tiles, each tile on a padded grid of its own.
 #![allow(unsafe_code)]
 
+pub(crate) mod points;
 pub(crate) mod scalar;
 mod scatter;
 pub(crate) mod simd;
@@ -12,7 +13,8 @@ use rayspin_core::Real;
 use rayspin_device::Cpu;
 use rayspin_device::cpu::simd::{Level, Simd, dispatch};
 
-use super::layout::{Layout, Part, Points};
+use super::layout::{Layout, Part};
+use points::Points;
 use scatter::Scatter;
 
 /// A tile's share of the points.
@@ -79,7 +81,7 @@ impl<R: Real> Gridding<R> {
     /// part's own buffer costs more than it saves.
     pub(crate) fn new(layout: Layout, points: Points<R>, weights: Weights<R>) -> Self {
         let size = points.order.len().div_ceil(32).max(1 << 15);
-        let parts = layout.parts(&points, size);
+        let parts = layout.parts(&points.tile_start, size);
         Self { layout, points, weights, parts }
     }
 
@@ -202,7 +204,8 @@ impl<R: Real> Gridding<R> {
         let layout = &self.layout;
         let level = cpu.level();
         let total = self.points.order.len();
-        let scatter = Scatter::new(samples, &self.points.order);
+        assert_eq!(samples.len(), total);
+        let scatter = Scatter::new(samples);
         cpu.run(|| {
             (0..total.div_ceil(INTERP_POINTS)).into_par_iter().with_max_len(1).for_each_init(
                 || (vec![R::zero(); 2 * layout.local_len()], Vec::new()),
@@ -214,9 +217,11 @@ impl<R: Real> Gridding<R> {
                         values.resize(share.len(), zero());
                         let points = self.tile_points(share.clone());
                         tile_kernel(level, &self.weights, points, local, values, self.pitch());
-                        // SAFETY: `order` is a permutation by construction ([`Points`]) and tasks' runs of points are
-                        // disjoint.
-                        unsafe { scatter.write(share, values) };
+                        for (&index, &value) in self.points.order[share].iter().zip(values.iter()) {
+                            // SAFETY: `order` is a permutation by construction ([`Points`]) and tasks' runs of points
+                            // are disjoint.
+                            unsafe { scatter.write(index as usize, value) };
+                        }
                     }
                 },
             );

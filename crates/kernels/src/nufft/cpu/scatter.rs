@@ -1,14 +1,12 @@
-//! Writing results in the trajectory's order from several threads.
+//! Writing to scattered places of one slice from several threads.
 #![allow(unsafe_code)]
 
 use std::marker::PhantomData;
-use std::ops::Range;
 
-/// A slice whose element `order[j]` is written by whoever holds sorted point j.
+/// A slice that several threads write at once, each to elements of its own.
 pub(super) struct Scatter<'a, T> {
     to: *mut T,
     len: usize,
-    order: &'a [u32],
     lifetime: PhantomData<&'a mut [T]>,
 }
 
@@ -17,22 +15,19 @@ pub(super) struct Scatter<'a, T> {
 unsafe impl<T: Send> Sync for Scatter<'_, T> {}
 
 impl<'a, T: Copy> Scatter<'a, T> {
-    /// `order` must be a permutation of the slice's indices for [`Scatter::write`] to be sound.
-    pub(super) fn new(to: &'a mut [T], order: &'a [u32]) -> Self {
-        assert_eq!(to.len(), order.len());
-        Self { to: to.as_mut_ptr(), len: to.len(), order, lifetime: PhantomData }
+    pub(super) fn new(to: &'a mut [T]) -> Self {
+        Self { to: to.as_mut_ptr(), len: to.len(), lifetime: PhantomData }
     }
 
-    /// Writes `values[i]` to the element `order[points.start + i]`.
+    /// Writes one element.
     ///
     /// # Safety
     ///
-    /// `order` has no repeats, and no two threads write overlapping runs of points.
-    pub(super) unsafe fn write(&self, points: Range<usize>, values: &[T]) {
-        for (&index, &value) in self.order[points].iter().zip(values) {
-            assert!((index as usize) < self.len);
-            // SAFETY: the index is within the slice (checked), and no other thread writes it (this function's contract).
-            unsafe { *self.to.add(index as usize) = value };
-        }
+    /// No other thread writes it at the same time.
+    #[inline]
+    pub(super) unsafe fn write(&self, index: usize, value: T) {
+        assert!(index < self.len);
+        // SAFETY: the index is within the slice (checked), and no other thread writes it (this function's contract).
+        unsafe { *self.to.add(index) = value };
     }
 }
