@@ -6,6 +6,8 @@ pub(crate) mod kernel;
 mod layout;
 pub mod reference;
 #[cfg(test)]
+mod sweep;
+#[cfg(test)]
 mod tests;
 mod variants;
 
