@@ -114,6 +114,13 @@ class Bart:
         return np.fromfile(f"{self.folder}/image.cfl", np.complex64).reshape(SHAPE)
 
 
+def timed(call):
+    """Seconds, and what the call returned."""
+    start = time.perf_counter()
+    result = call()
+    return time.perf_counter() - start, result
+
+
 def objective(path, image, maps, weight):
     """|F S x - d|^2 + weight |x|^2 and |F S x - d| / |d| at the best scale of x, in double precision."""
     import finufft
@@ -183,10 +190,9 @@ def main():
         times = {name: [] for name in programs}
         for run in range(args.runs + 1):
             for name, call in programs.items():
-                start = time.perf_counter()
-                call()
+                seconds, _ = timed(call)
                 if run:  # the first round warms up
-                    times[name].append(time.perf_counter() - start)
+                    times[name].append(seconds)
         maps = np.squeeze(np.load(maps_file))
         images = {
             "Rayspin": np.squeeze(np.load(ours)),

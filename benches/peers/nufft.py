@@ -70,9 +70,7 @@ class Finufft:
         modes = [i - n // 2 for i, n in zip(index, self.matrix)]
         x64 = [x.astype(np.float64) for x in self.x]
         data = self.inputs[1].astype(np.complex128)
-        exact1 = [
-            np.sum(data * np.exp(1j * sum(m[v] * x for m, x in zip(modes, x64)))) for v in range(CHECK)
-        ]
+        exact1 = [np.sum(data * np.exp(1j * sum(m[v] * x for m, x in zip(modes, x64)))) for v in range(CHECK)]
         image = self.inputs[2].astype(np.complex128)
         exact2 = []
         for j in samples:
