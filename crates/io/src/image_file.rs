@@ -24,7 +24,7 @@ pub enum Values {
 /// How [`read_image`] reads.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ReadOptions {
-    /// The array to take from an `.npz` archive that holds several.
+    /// The array to take from an `.npz` archive, or the series of an HDF5 file, that holds several.
     pub array: Option<String>,
 }
 
@@ -50,7 +50,7 @@ pub struct ImageFile {
     pub notes: Vec<String>,
 }
 
-/// Reads an image of any format that holds images as arrays: NIfTI, `.npy`, `.npz`, BART. NumPy arrays are `[y, x]`,
+/// Reads an image of any format that holds images as arrays: NIfTI, `.npy`, `.npz`, BART, ISMRMRD images. NumPy arrays are `[y, x]`,
 /// `[z, y, x]` or `[repetition, z, y, x]`.
 ///
 /// Errors: a file of no such format, and those of each format's reader.
@@ -65,9 +65,16 @@ pub fn read_image(path: impl AsRef<Path>, options: &ReadOptions) -> Result<Image
         Format::Npy => without_geometry(path, npy::read_complex(path)?)?,
         Format::Npz => without_geometry(path, npy::read_npz_complex(path, options.array.as_deref())?)?,
         Format::Cfl => image_of_bart(path)?,
-        Format::Png | Format::Hdf5 | Format::Twix => {
+        Format::Hdf5 => {
+            if ismrmrd::image_series(path)?.is_empty() {
+                return Err(Error::not_this_format(path, "an image", "HDF5 without an image series")
+                    .with_hint("rayspin recon mri makes an image of a raw scan"));
+            }
+            ismrmrd::read_images(path, options.array.as_deref())?
+        }
+        Format::Png | Format::Twix => {
             return Err(Error::unsupported(path, format!("reading an image from {format}"))
-                .with_hint("give a NIfTI, NumPy or BART file"));
+                .with_hint("give a NIfTI, NumPy, BART or ISMRMRD image file"));
         }
     };
     Ok(ImageFile { image, format, notes })

@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "helpers of tests")]
 
+use std::sync::Arc;
+
 use ndarray::{ArrayD, Axis, IxDyn};
 use rayspin_core::{C32, Error, Image, Monitor};
 use rayspin_device::{Array, Device};
@@ -109,7 +111,7 @@ fn every_trajectory_gives_the_object_by_gridding_and_by_cg_sense() {
     ];
     for (options, gridding_bound, sense_bound) in cases {
         let simulation = scan(options.clone());
-        let maps = Some(simulation.maps.clone().into_dyn());
+        let maps = Some(Arc::new(simulation.maps.clone().into_dyn()));
         let gridding = ReconOptions {
             method: Method::Gridding,
             combine: Combine::Maps,
@@ -179,10 +181,11 @@ fn the_image_solves_the_normal_equations_of_the_exact_transform() {
         iterations: 400,
         cg_tolerance: 1e-6,
         nufft_tolerance: 1e-6,
-        maps: Some(maps.clone()),
+        maps: Some(Arc::new(maps.clone())),
         ..ReconOptions::default()
     };
-    let result = Reconstructor::new(&device, options).unwrap().frame(&frame, &Monitor::silent()).unwrap();
+    let mut reconstructor = Reconstructor::new(&device, options).unwrap();
+    let result = reconstructor.frame(frame.clone(), &Monitor::silent()).unwrap();
 
     let maps = Array::from_host(&device, &maps).unwrap();
     let exact = Nudft::<f32>::new(&[3], trajectory.clone(), &[20, 20]).unwrap();
@@ -278,9 +281,41 @@ fn what_does_not_suit_is_refused_by_name() {
         "epsilon"
     );
     assert_eq!(refused(&grid, Selection { slice: Some(7), ..first }, with(Method::Cartesian)), "slice");
-    let maps = Some(ArrayD::zeros(IxDyn(&[3, 16, 16])));
+    let maps = Some(Arc::new(ArrayD::zeros(IxDyn(&[3, 16, 16]))));
     assert_eq!(refused(&grid, first, ReconOptions { maps, ..ReconOptions::default() }), "sensitivity maps");
     let gaps = CartesianPattern::Uniform { acceleration: [2, 1], calibration: 0 };
     let no_centre = scan(slice(16, 2, Sampling::Cartesian(gaps)));
     assert_eq!(refused(&no_centre, first, with(Method::CgSense)), "calibration centre");
+}
+
+#[test]
+fn coils_taken_some_at_a_time_give_the_same_image() {
+    let grid = scan(slice(24, 5, FULL));
+    let spokes = scan(slice(24, 5, Sampling::Radial { spokes: 30, angles: SpokeAngles::Golden }));
+    for (simulation, methods) in [
+        (&grid, [Method::Cartesian, Method::LeastSquares, Method::CgSense]),
+        (&spokes, [Method::Gridding, Method::LeastSquares, Method::CgSense]),
+    ] {
+        for method in methods {
+            for combine in [Combine::RootSumOfSquares, Combine::Maps] {
+                let image = |coil_batch| {
+                    let options = ReconOptions {
+                        method,
+                        combine,
+                        coil_batch,
+                        iterations: 5,
+                        ..ReconOptions::default()
+                    };
+                    recon(simulation, options).image.data().clone()
+                };
+                let whole = image(None);
+                let largest = whole.iter().map(|v| v.norm()).fold(0.0, f32::max);
+                for batch in [1, 2] {
+                    for (a, b) in image(Some(batch)).iter().zip(&whole) {
+                        assert!((a - b).norm() <= 2e-5 * largest, "{method:?} {combine:?} {batch}: {a} {b}");
+                    }
+                }
+            }
+        }
+    }
 }

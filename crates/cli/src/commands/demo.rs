@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use std::sync::Arc;
 
 use anyhow::{Context as _, Result};
 use ndarray::{Array2, Array3, ArrayD, Axis};
@@ -118,7 +119,7 @@ fn case(context: &Context, case: &Case, out: &Path, pictures: &mut Vec<PathBuf>)
     io::ismrmrd::write(&scan_path, &simulation.scan)?;
     let truth_path = out.join(format!("{}-true.nii.gz", case.name));
     files::write_image(&truth_path, &simulation.truth)?;
-    let maps = simulation.maps.into_dyn();
+    let maps = Arc::new(simulation.maps.into_dyn());
 
     let gridding = ReconOptions {
         method: Method::Gridding,
@@ -173,10 +174,11 @@ fn reconstruct(
     reconstructor.observe(Box::new(move |_, image: &ArrayD<C32>| {
         seen.borrow_mut().extend(nrmse(image.view(), wanted.view()));
     }));
-    let result = reconstructor.frame(&frame, &monitor)?;
+    let geometry = frame.geometry;
+    let result = reconstructor.frame(frame, &monitor)?;
     files::record_stages(&mut recorder, &monitor);
     notes.extend(result.notes);
-    let image = Image::new(result.image, frame.geometry)?;
+    let image = Image::new(result.image, geometry)?;
 
     recorder.stage("write");
     let path = out.join(format!("{}-{name}.nii.gz", case.name));

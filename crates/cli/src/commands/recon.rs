@@ -44,7 +44,7 @@ pub(crate) fn run(context: &Context, args: &ReconMri) -> Result<()> {
     let source = monitor.stage("read", 0, || io::read_scan(&args.scan, &scan_options, &monitor))?;
     check_effect(args, &source, &selection(args))?;
     if let Some(path) = &args.maps {
-        options.maps = Some(read_maps(path)?);
+        options.maps = Some(std::sync::Arc::new(read_maps(path)?));
     }
     let reference =
         args.reference.as_deref().map(|p| io::read_image(p, &io::ReadOptions::default())).transpose()?;
@@ -195,10 +195,11 @@ fn reconstruct(
             Ok(reconstruct_scan(&context.device, &scan, selection, frame_options, options, monitor)?)
         }
         ScanFile::Frame(frame, mut notes) => {
-            let result = Reconstructor::new(&context.device, options.clone())?.frame(&frame, monitor)?;
+            let geometry = frame.geometry;
+            let result = Reconstructor::new(&context.device, options.clone())?.frame(*frame, monitor)?;
             notes.extend(result.notes);
             Ok(ScanImage {
-                image: Image::new(result.image, frame.geometry)?,
+                image: Image::new(result.image, geometry)?,
                 solves: result.solve.into_iter().collect(),
                 maps: result.maps,
                 notes,

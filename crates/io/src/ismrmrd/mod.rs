@@ -12,6 +12,7 @@ mod header_in;
 mod header_out;
 mod heap;
 mod images;
+mod images_in;
 mod layout;
 mod open;
 mod read;
@@ -21,6 +22,7 @@ mod write;
 mod xml;
 
 pub use images::{ImageKind, ImageOptions, write_images};
+pub use images_in::{image_series, parse_header, read_images};
 pub use read::{Contents, ReadOptions, contents, read, read_with};
 pub use summary::summarise;
 pub use write::write;

@@ -118,8 +118,14 @@ pub(super) fn find_group(file: &hdf5::File, path: &Path, wanted: Option<&str>) -
             Ok((name.clone(), group))
         }
         [] => Err(match found.partial.first() {
-            Some((name, missing)) => absent(path, name, missing),
-            None => Error::not_this_format(
+            Some((name, missing)) if found.series.is_empty() => absent(path, name, missing),
+            _ if !found.series.is_empty() => Error::not_this_format(
+                path,
+                "an ISMRMRD scan (a group with `xml` and `data`)",
+                format!("the images {}", listed(&found.series)),
+            )
+            .with_hint("rayspin convert and rayspin metrics read images"),
+            _ => Error::not_this_format(
                 path,
                 "an ISMRMRD scan (a group with `xml` and `data`)",
                 format!("HDF5 that holds {}", listed(&found.root)),
@@ -149,6 +155,13 @@ struct Found {
     partial: Vec<(String, &'static str)>,
     /// Names at the root.
     root: Vec<String>,
+    /// Image series: with `header` and `data`.
+    series: Vec<String>,
+}
+
+/// The image series of a file: groups with `header` and `data` that are no scans.
+pub(super) fn series_of(file: &hdf5::File) -> Vec<String> {
+    search(file).series
 }
 
 fn search(file: &hdf5::File) -> Found {
@@ -170,7 +183,9 @@ fn search(file: &hdf5::File) -> Found {
             break;
         }
         seen.push((info.fileno, info.token));
-        match (group.link_exists("xml"), group.link_exists("data")) {
+        let (xml, data) = (group.link_exists("xml"), group.link_exists("data"));
+        match (xml, data) {
+            (false, true) if group.link_exists("header") => found.series.push(name.clone()),
             (true, true) => found.whole.push(name.clone()),
             (false, true) => found.partial.push((name.clone(), "xml")),
             (true, false) => found.partial.push((name.clone(), "data")),

@@ -2,8 +2,8 @@ use num_complex::Complex;
 use rayspin_core::{C32, Error, Result, Trajectory};
 use rayspin_device::{Array, Backend, Device};
 
-use crate::nufft::Nufft;
 use crate::nufft::kernel::Kernel;
+use crate::nufft::{Needs, Nufft};
 
 /// Kernel width and upsampling of the convolution. The transform of φ∗φ falls to 1e-4 of its peak one field of view
 /// away, where the samples of a Cartesian scan repeat, so that the sum over such samples is the integral.
@@ -56,4 +56,10 @@ pub fn pipe_menon(
             Array::from_vec(device, &[samples], real.collect())
         }
     }
+}
+
+/// What the plan of [`pipe_menon`] takes; beside it stand two complex numbers a sample, and the weights. Errors: as there.
+pub fn pipe_menon_needs(trajectory: &Trajectory, matrix: &[usize]) -> Result<Needs> {
+    super::check_matrix(trajectory, matrix)?;
+    crate::nufft::needs_of::<f32>(trajectory, matrix, UPSAMPLING, &Kernel::new(WIDTH, UPSAMPLING))
 }

@@ -82,7 +82,7 @@ pub static VARIANTS: &[Variant<Problem, Launch>] = &[
 const TOLERANCE: f64 = 1e-6;
 
 /// Every element read and written once; 5 N log₂ N operations, the count that FFT rates are stated with.
-fn work(problem: &Problem) -> Work {
+pub(crate) fn work(problem: &Problem) -> Work {
     let n = problem.shape.iter().product::<usize>() as f64;
     let batch = problem.batch as f64;
     Work { bytes: batch * n * 2.0 * size_of::<C32>() as f64, flops: batch * 5.0 * n * n.max(2.0).log2() }

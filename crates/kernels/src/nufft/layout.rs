@@ -132,13 +132,12 @@ impl Layout {
         (first, extent)
     }
 
-    /// Cuts each slab's points into parts of about `size` points; every slab has at least one, maybe empty. `tile_start`:
-    /// first point of each tile, and the number of points.
-    pub(crate) fn parts(&self, tile_start: &[u32], size: usize) -> Vec<Part> {
+    /// Cuts each slab's points into parts of about `size` points; every slab has at least one, maybe empty. `slab_start`:
+    /// first point of each slab, and the number of points.
+    pub(crate) fn parts(&self, slab_start: &[u32], size: usize) -> Vec<Part> {
         let mut parts = Vec::new();
-        for slab in 0..self.slabs() {
-            let first = tile_start[slab * self.slab_tiles()] as usize;
-            let end = tile_start[(slab + 1) * self.slab_tiles()] as usize;
+        for (slab, bounds) in slab_start.windows(2).enumerate() {
+            let [first, end] = [bounds[0] as usize, bounds[1] as usize];
             let pieces = (end - first).div_ceil(size).max(1);
             for piece in 0..pieces {
                 let cut = |p: usize| first + (end - first) * p / pieces;

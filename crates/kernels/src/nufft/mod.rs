@@ -4,6 +4,7 @@ mod cpu;
 mod deconvolve;
 pub(crate) mod kernel;
 mod layout;
+mod memory;
 pub mod reference;
 #[cfg(test)]
 mod sweep;
@@ -25,6 +26,8 @@ use deconvolve::Deconvolution;
 use kernel::Kernel;
 use layout::Layout;
 
+pub use memory::Needs;
+pub(crate) use memory::needs_of;
 pub use variants::{Interp, Problem, Spread, interp_variants, spread_variants};
 
 /// How exact a transform is, and by how much its fine grid exceeds the matrix.

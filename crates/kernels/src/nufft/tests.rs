@@ -243,3 +243,23 @@ fn bad_input_is_named() {
     assert!(plan.forward(&Array::zeros(&other, &[8, 8]).unwrap(), &mut array(&[10])).is_err());
     assert!(plan.bytes() > 0);
 }
+
+#[test]
+fn what_a_plan_takes_is_known_before_it_is_made() {
+    let device = rayspin_device::Device::cpu_with_threads(2).unwrap();
+    let mut rng = ChaCha8Rng::seed_from_u64(9);
+    for (matrix, samples) in [(vec![90], 5000), (vec![48, 64], 70_000), (vec![24, 20, 33], 200_000)] {
+        // Most points near the centre, so that slabs differ.
+        let k = ndarray::Array2::from_shape_fn((samples, matrix.len()), |(_, d)| {
+            let n = matrix[matrix.len() - 1 - d] as f64;
+            n * (rng.random::<f64>() - 0.5).powi(3) * 4.0
+        });
+        let trajectory = rayspin_core::Trajectory::from_cycles_per_fov(k).unwrap();
+        for tolerance in [1e-2, 1e-4] {
+            let options = super::Options::tolerance(tolerance);
+            let needs = super::Nufft::<f32>::needs(&trajectory, &matrix, &options).unwrap();
+            let plan = super::Nufft::<f32>::new(&device, &trajectory, &matrix, &options).unwrap();
+            assert_eq!(needs.plan + needs.workspace, plan.bytes(), "{matrix:?} {tolerance}");
+        }
+    }
+}

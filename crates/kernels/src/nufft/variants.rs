@@ -42,7 +42,7 @@ pub type Interp<R> = fn(&Nufft<R>, &Array<Complex<R>>, &mut Array<Complex<R>>) -
 
 /// Each sample, place and argument is read once and the grid crosses memory once; every cell of a footprint takes a
 /// complex-by-real multiply-add, and every tap of an axis a polynomial.
-fn work(problem: &Problem) -> Work {
+pub(super) fn work(problem: &Problem) -> Work {
     let p = problem;
     let a_point = 2 * p.real_bytes + p.dims * p.real_bytes + 8;
     let cells = 4 * p.width.pow(p.dims as u32);

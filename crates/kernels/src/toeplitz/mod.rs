@@ -143,6 +143,11 @@ impl<R: Real> Toeplitz<R> {
         Ok(spectrum as u64 * size_of::<R>() as u64 + work as u64 * size_of::<Complex<R>>() as u64)
     }
 
+    /// Work of one image of `matrix`.
+    pub fn work(matrix: &[usize]) -> crate::variant::Work {
+        variants::work(&Problem { matrix: matrix.to_vec(), batch: 1 })
+    }
+
     fn check_devices(&self, arrays: &[&Array<Complex<R>>]) -> Result<()> {
         arrays.iter().try_for_each(|array| check_device("Toeplitz", &self.device, array.device()))
     }

@@ -62,7 +62,7 @@ pub static VARIANTS: &[Variant<Problem, Launch>] = &[
 const TOLERANCE: f64 = 2e-6;
 
 /// Images in and out and the real spectrum once; pruned transforms both ways, one multiplication a grid point.
-fn work(problem: &Problem) -> Work {
+pub(super) fn work(problem: &Problem) -> Work {
     let padded: Vec<f64> = problem.matrix.iter().map(|&n| padded_size(n) as f64).collect();
     let image: f64 = problem.matrix.iter().map(|&n| n as f64).product();
     let grid: f64 = padded.iter().product();

@@ -19,23 +19,41 @@ pub(super) fn rows(cpu: &Cpu, problem: &Problem, images: &[C32], maps: &mut [C32
         return;
     }
     let reference = cpu.run(|| whole_image_vector(coils, voxels, images));
-    // Rows are written coil-fastest by tasks that own them, then scattered to the coil-slowest layout.
-    let mut by_row = vec![C32::ZERO; coils * voxels];
+    // Rows are written coil-fastest by tasks that own them, then scattered to the coil-slowest layout, some at a time.
+    let together = rows_together(cpu.threads(), problem);
+    let mut by_row = vec![C32::ZERO; coils * nx * together];
     cpu.run(|| {
-        by_row.par_chunks_mut(nx * coils).enumerate().for_each_init(
-            || Window::new(coils, nx),
-            |window, (row, out)| {
-                let (z, y) = (row / ny, row % ny);
-                window.fill(problem, images, z, y);
-                window.solve(problem.radius, &reference, out);
-            },
-        );
-        maps.par_chunks_mut(voxels).enumerate().for_each(|(j, map)| {
-            for (voxel, value) in map.iter_mut().enumerate() {
-                *value = by_row[voxel * coils + j];
-            }
-        });
+        for first in (0..nz * ny).step_by(together) {
+            let rows = together.min(nz * ny - first);
+            by_row[..rows * nx * coils].par_chunks_mut(nx * coils).enumerate().for_each_init(
+                || Window::new(coils, nx),
+                |window, (row, out)| {
+                    let (z, y) = ((first + row) / ny, (first + row) % ny);
+                    window.fill(problem, images, z, y);
+                    window.solve(problem.radius, &reference, out);
+                },
+            );
+            maps.par_chunks_mut(voxels).enumerate().for_each(|(j, map)| {
+                for (voxel, value) in map[first * nx..][..rows * nx].iter_mut().enumerate() {
+                    *value = by_row[voxel * coils + j];
+                }
+            });
+        }
     });
+}
+
+/// Rows that are solved together: enough for the threads to share evenly.
+fn rows_together(threads: usize, problem: &Problem) -> usize {
+    let [nz, ny, _] = problem.shape_zyx;
+    (64 * threads).min(nz * ny)
+}
+
+/// Bytes that [`rows`] takes beside images and maps: the rows under way, and each thread's window.
+pub(super) fn scratch_bytes(threads: usize, problem: &Problem) -> u64 {
+    let (coils, nx) = (problem.coils, problem.shape_zyx[2]);
+    let pairs = coils * (coils + 1) / 2;
+    let window = pairs * (nx + 2) + coils * (coils + 2);
+    ((coils * nx * rows_together(threads, problem) + threads * window) * size_of::<C32>()) as u64
 }
 
 /// The dominant eigenvector of the covariance of the whole image.

@@ -85,6 +85,16 @@ pub fn maps(images: &Array<C32>, radius: usize) -> Result<Array<C32>> {
     Ok(out)
 }
 
+/// Bytes that [`maps`] takes beside the images and the maps, and its work, with the default radius on `threads` threads.
+pub fn needs(threads: usize, coils: usize, matrix: &[usize]) -> (u64, Work) {
+    let mut shape_zyx = [1; 3];
+    for (to, &n) in shape_zyx.iter_mut().rev().zip(matrix.iter().rev()) {
+        *to = n;
+    }
+    let problem = Problem { coils, shape_zyx, radius: DEFAULT_RADIUS };
+    (cpu::scratch_bytes(threads, &problem), work(&problem))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -3,9 +3,9 @@
 //! The centre of k-space, tapered, gives low-resolution coil images; their local principal components are the
 //! sensitivities ([`rayspin_kernels::walsh`]).
 
-use ndarray::{ArrayD, ArrayViewD};
+use ndarray::ArrayD;
 use rayspin_core::{C32, Error, Result, Trajectory};
-use rayspin_device::{Array, Device};
+use rayspin_device::Array;
 use rayspin_kernels::fft::{Fft, Norm};
 use rayspin_kernels::nufft::Nufft;
 use rayspin_kernels::{vector, walsh};
@@ -22,8 +22,7 @@ pub const MIN_WIDTH: usize = 4;
 ///
 /// Errors: the fully sampled centre is narrower than [`MIN_WIDTH`].
 pub fn from_grid(
-    device: &Device,
-    kspace: ArrayViewD<'_, C32>,
+    kspace: &Array<C32>,
     sampled: &ArrayD<bool>,
     width: Option<usize>,
 ) -> Result<(Array<C32>, usize)> {
@@ -36,6 +35,7 @@ pub fn from_grid(
             width,
         ));
     }
+    let device = kspace.device();
     let shape = sampled.shape();
     let half = width as f64 / 2.0;
     let mut window: Vec<f32> = vec![1.0; sampled.len()];
@@ -51,10 +51,9 @@ pub fn from_grid(
         }
     }
     let window = Array::from_vec(device, shape, window)?;
-    let samples = Array::from_host(device, kspace)?;
-    let mut images = Array::zeros(device, samples.shape())?;
-    vector::weight(&window, &samples, &mut images)?;
-    drop(samples);
+    let mut images = Array::zeros(device, kspace.shape())?;
+    vector::weight(&window, kspace, &mut images)?;
+    drop(window);
     Fft::new(device, shape, Norm::Unitary)?.inverse(&mut images)?;
     Ok((walsh::maps(&images, walsh::DEFAULT_RADIUS)?, width))
 }
@@ -75,9 +74,8 @@ pub fn from_samples(
     }
     let device = data.device();
     let half = width as f64 / 2.0;
-    let density = density.to_host()?;
     let window: Vec<f32> = (0..trajectory.samples())
-        .zip(density.iter())
+        .zip(density.cpu())
         .map(|(i, w)| {
             let k = trajectory.point(i).iter().map(|k| k * k).sum::<f64>().sqrt();
             w * hann(k / half) as f32
@@ -91,11 +89,22 @@ pub fn from_samples(
         ));
     }
     let window = Array::from_vec(device, &[trajectory.samples()], window)?;
-    let mut weighted = Array::zeros(device, data.shape())?;
-    vector::weight(&window, data, &mut weighted)?;
-    let coil_shape: Vec<usize> = std::iter::once(data.shape()[0]).chain(matrix.iter().copied()).collect();
-    let mut images = Array::zeros(device, &coil_shape)?;
-    nufft.adjoint(&weighted, &mut images)?;
+    let (coils, samples) = (data.shape()[0], trajectory.samples());
+    let mut images = Array::zeros(device, &[&[coils], matrix].concat())?;
+    {
+        // The transform goes coil by coil anyway: one coil's samples are all that need be weighted.
+        let mut one = Array::zeros(device, &[samples])?;
+        let mut weighted = Array::zeros(device, &[samples])?;
+        let mut image = Array::zeros(device, matrix)?;
+        let voxels = image.len();
+        for coil in 0..coils {
+            vector::copy_part(data, coil * samples, &mut one, 0, samples)?;
+            vector::weight(&window, &one, &mut weighted)?;
+            nufft.adjoint(&weighted, &mut image)?;
+            vector::copy_part(&image, 0, &mut images, coil * voxels, voxels)?;
+        }
+        drop(window);
+    }
     Ok((walsh::maps(&images, walsh::DEFAULT_RADIUS)?, width))
 }
 
@@ -130,6 +139,7 @@ fn sampled_centre(sampled: &ArrayD<bool>) -> usize {
 mod tests {
     use super::*;
     use ndarray::IxDyn;
+    use rayspin_device::Device;
 
     #[test]
     fn the_sampled_centre_is_measured_on_both_sides() {
@@ -157,6 +167,7 @@ mod tests {
         let device = Device::cpu_with_threads(1).unwrap();
         let sampled = ArrayD::from_shape_fn(IxDyn(&[8, 8]), |i| i[0] % 2 == 0);
         let kspace = ArrayD::from_elem(IxDyn(&[2, 8, 8]), C32::ONE);
-        assert!(from_grid(&device, kspace.view(), &sampled, None).is_err());
+        let kspace = Array::from_host(&device, &kspace).unwrap();
+        assert!(from_grid(&kspace, &sampled, None).is_err());
     }
 }

@@ -1,15 +1,16 @@
+use std::ops::Range;
 use std::sync::Arc;
 
 use ndarray::ArrayD;
 use rayspin_core::{C32, Error, Monitor, Result};
-use rayspin_device::Array;
+use rayspin_device::{Array, Device};
+use rayspin_kernels::fft::{Fft, Norm};
 use rayspin_kernels::{sensitivity, vector};
-use rayspin_linop::{
-    FiniteDifference, Fourier, Identity, LinearOp, Normal, Op, SamplingMask, Sense, SenseToeplitz,
-    ToeplitzNormal,
-};
+use rayspin_linop::{FiniteDifference, Identity, LinearOp, SenseToeplitz, ToeplitzNormal};
 use rayspin_solve::{CgOptions, LeastSquaresOptions, PowerOptions, least_squares_observed};
 
+use super::coils::{Combiner, batches};
+use super::grid::GridNormal;
 use super::plans::Plans;
 use super::{Method, Reconstructor, Regulariser, Solve};
 use crate::scan::Label;
@@ -18,56 +19,75 @@ use crate::scan::Label;
 /// (1/N) Σ d e^{+i2πk·x}.
 pub(super) fn on_grid(
     recon: &mut Reconstructor,
-    kspace: &ArrayD<C32>,
+    mut data: Array<C32>,
     sampled: &ArrayD<bool>,
-    maps: Option<&Array<C32>>,
+    maps: Option<Arc<Array<C32>>>,
     monitor: &Monitor<'_>,
 ) -> Result<(ArrayD<C32>, Solve)> {
     let device = recon.device.clone();
-    let grid = sampled.shape();
-    let coils = kspace.shape()[0];
-    let scale = 1.0 / (sampled.len() as f64).sqrt();
-    let mut data = Array::from_host(&device, kspace.view())?;
-    vector::scale(scale.into(), &mut data);
-    if let (Method::CgSense, Some(maps)) = (recon.options.method, maps) {
-        let encode = SamplingMask::new(&device, kspace.shape(), sampled.view())?
-            .compose(Fourier::new(&device, &[coils], grid)?)?
-            .compose(Sense::new(Arc::new(maps.try_clone()?))?)?;
-        let rhs = encode.adjoint(&data)?;
-        drop(data);
-        return one_image(recon, &encode.normal_op(), &rhs, monitor);
+    let (grid, coils, batch) = (sampled.shape(), data.shape()[0], recon.options.coil_batch);
+    vector::scale((1.0 / (sampled.len() as f64).sqrt()).into(), &mut data);
+    let fft = Fft::new(&device, grid, Norm::Unitary)?;
+    let mut whole = Some(data);
+    let mut images = |range: &Range<usize>| {
+        let mut images = super::take_part(&mut whole, range)?;
+        fft.inverse(&mut images)?;
+        Ok(images)
+    };
+    if let (Method::CgSense, Some(maps)) = (recon.options.method, &maps) {
+        let rhs = sense_rhs(&device, maps, batches(coils, batch), &mut images)?;
+        drop(whole);
+        let normal = GridNormal::new(&device, sampled, Some(maps.clone()), batch)?;
+        return one_image(recon, &normal, &rhs, monitor);
     }
-    let encode =
-        SamplingMask::new(&device, grid, sampled.view())?.compose(Fourier::new(&device, &[], grid)?)?;
-    let normal: Op<f32> = Arc::new(Normal::new(Arc::new(encode)));
-    let mut images = Array::zeros(&device, kspace.shape())?;
-    Fourier::new(&device, &[coils], grid)?.adjoint_into(&data, &mut images)?;
-    coil_by_coil(recon, &*normal, images, maps, monitor)
+    let normal = GridNormal::new(&device, sampled, None, None)?;
+    coil_by_coil(recon, &normal, coils, maps.as_deref(), &mut images, monitor)
 }
 
 /// Solves for an image from samples anywhere: FᴴF is the Toeplitz convolution.
 pub(super) fn on_trajectory(
     recon: &mut Reconstructor,
     plans: &Plans,
-    data: &Array<C32>,
-    maps: Option<&Array<C32>>,
+    data: Array<C32>,
+    maps: Option<Arc<Array<C32>>>,
     monitor: &Monitor<'_>,
 ) -> Result<(ArrayD<C32>, Solve)> {
-    let shape = [&data.shape()[..1], plans.matrix()].concat();
-    let images = monitor.stage("right-hand side", 0, || {
-        let mut images = Array::zeros(&recon.device, &shape)?;
-        plans.nufft().adjoint(data, &mut images)?;
-        Ok::<_, Error>(images)
-    })?;
-    if let (Method::CgSense, Some(maps)) = (recon.options.method, maps) {
-        let mut rhs = Array::zeros(&recon.device, plans.matrix())?;
-        sensitivity::combine(maps, &images, &mut rhs)?;
-        drop(images);
-        let normal = SenseToeplitz::new(Arc::new(maps.try_clone()?), plans.toeplitz()?.clone())?;
+    let device = recon.device.clone();
+    let (coils, batch) = (data.shape()[0], recon.options.coil_batch);
+    let mut whole = Some(data);
+    let mut images = |range: &Range<usize>| {
+        let samples = super::take_part(&mut whole, range)?;
+        let mut images = Array::zeros(&device, &[&[range.len()], plans.matrix()].concat())?;
+        plans.nufft().adjoint(&samples, &mut images)?;
+        Ok(images)
+    };
+    if let (Method::CgSense, Some(maps)) = (recon.options.method, &maps) {
+        let rhs = monitor
+            .stage("right-hand side", 0, || sense_rhs(&device, maps, batches(coils, batch), &mut images))?;
+        drop(whole);
+        let normal = SenseToeplitz::new(maps.clone(), plans.toeplitz()?.clone())?;
         return one_image(recon, &normal, &rhs, monitor);
     }
     let normal = ToeplitzNormal::new(&[], plans.toeplitz()?.clone());
-    coil_by_coil(recon, &normal, images, maps, monitor)
+    coil_by_coil(recon, &normal, coils, maps.as_deref(), &mut images, monitor)
+}
+
+/// The images `[coil, image…]` of a range of coils before they are solved for.
+type Images<'a> = &'a mut dyn FnMut(&Range<usize>) -> Result<Array<C32>>;
+
+/// Σ_j c̄_j y_j over the coils' images y.
+fn sense_rhs(
+    device: &Device,
+    maps: &Array<C32>,
+    batches: impl Iterator<Item = Range<usize>>,
+    images: Images<'_>,
+) -> Result<Array<C32>> {
+    let mut rhs = Array::zeros(device, &maps.shape()[1..])?;
+    for range in batches {
+        let images = images(&range)?;
+        sensitivity::combine_coils_add(maps, range, &images, &mut rhs)?;
+    }
+    Ok(rhs)
 }
 
 fn one_image(
@@ -88,30 +108,37 @@ fn one_image(
 fn coil_by_coil(
     recon: &mut Reconstructor,
     normal: &dyn LinearOp<f32>,
-    mut images: Array<C32>,
+    coils: usize,
     maps: Option<&Array<C32>>,
+    images: Images<'_>,
     monitor: &Monitor<'_>,
 ) -> Result<(ArrayD<C32>, Solve)> {
-    let coils = images.shape()[0];
-    let matrix = images.shape()[1..].to_vec();
+    let matrix = normal.domain().to_vec();
+    let device = recon.device.clone();
     let eigenvalue = largest(recon, normal, monitor)?;
     let mut histories = Vec::with_capacity(coils);
     let mut all_converged = true;
+    let mut combiner = Combiner::new(&device, coils, &matrix, maps);
     monitor.stage("conjugate gradients", coils * recon.options.iterations, || {
-        let mut rhs = Array::zeros(&recon.device, &matrix)?;
-        let len = rhs.len();
-        for coil in 0..coils {
-            vector::copy_part(&images, coil * len, &mut rhs, 0, len)?;
-            let (image, residuals, converged) = solve(recon, normal, &rhs, eigenvalue, monitor)?;
-            vector::copy_part(&image, 0, &mut images, coil * len, len)?;
-            all_converged &= converged;
-            histories.push(residuals);
+        for range in batches(coils, recon.options.coil_batch) {
+            let mut images = images(&range)?;
+            let mut rhs = Array::zeros(&device, &matrix)?;
+            let len = rhs.len();
+            for coil in 0..range.len() {
+                vector::copy_part(&images, coil * len, &mut rhs, 0, len)?;
+                let (image, residuals, converged) = solve(recon, normal, &rhs, eigenvalue, monitor)?;
+                vector::copy_part(&image, 0, &mut images, coil * len, len)?;
+                all_converged &= converged;
+                histories.push(residuals);
+            }
+            drop(rhs);
+            combiner.add(range, images)?;
         }
         Ok::<_, Error>(())
     })?;
     let solve =
         Solve { label: Label::default(), residuals: mean(&histories), eigenvalue, converged: all_converged };
-    Ok((recon.combine(images, maps)?, solve))
+    Ok((combiner.finish()?, solve))
 }
 
 fn largest(recon: &Reconstructor, normal: &dyn LinearOp<f32>, monitor: &Monitor<'_>) -> Result<f64> {

@@ -1,22 +1,27 @@
 //! Reconstruction: from the samples of a frame to its image.
 
+mod coils;
+mod grid;
 mod iterative;
 mod options;
 mod plans;
 mod series;
 
+use std::sync::Arc;
+
 use ndarray::ArrayD;
 use rayspin_core::{C32, Error, Monitor, Result, expect_shape};
 use rayspin_device::{Array, Device};
 use rayspin_kernels::fft::{Fft, Norm};
-use rayspin_kernels::{sensitivity, vector};
+use rayspin_kernels::vector;
 
 use crate::crop::centre_crop;
 use crate::maps;
 use crate::scan::{Frame, Label, Samples};
+use coils::{Combiner, batches, part};
 pub use options::{Combine, Density, Method, ReconOptions, Regulariser};
 use plans::Plans;
-pub use series::{ScanImage, Selection, reconstruct_scan};
+pub use series::{ScanImage, Selection, reconstruct_frames, reconstruct_scan};
 
 /// One frame's image and how it came about.
 #[derive(Debug, Clone)]
@@ -70,9 +75,10 @@ impl Reconstructor {
     /// Reconstructs one frame.
     ///
     /// Errors: a method that does not suit the frame, maps of another shape, no calibration centre, memory, interruption.
-    pub fn frame(&mut self, frame: &Frame, monitor: &Monitor<'_>) -> Result<FrameImage> {
-        match &frame.samples {
-            Samples::Cartesian { kspace, sampled } => self.cartesian(frame, kspace, sampled, monitor),
+    pub fn frame(&mut self, frame: Frame, monitor: &Monitor<'_>) -> Result<FrameImage> {
+        let matrix = frame.matrix;
+        match frame.samples {
+            Samples::Cartesian { kspace, sampled } => self.cartesian(&matrix, kspace, &sampled, monitor),
             Samples::NonCartesian { trajectory, data } => {
                 if self.options.method == Method::Cartesian {
                     return Err(Error::value(
@@ -85,12 +91,12 @@ impl Reconstructor {
                     self.plans.take(),
                     &self.device,
                     trajectory,
-                    &frame.matrix,
+                    &matrix,
                     &self.options,
                     monitor,
                 )?;
-                let data = Array::from_host(&self.device, data.view().into_dyn())?;
-                let result = self.non_cartesian(frame, &plans, &data, monitor);
+                let data = on_device(&self.device, data.into_dyn())?;
+                let result = self.non_cartesian(&matrix, &plans, data, monitor);
                 self.plans = Some(plans);
                 result
             }
@@ -99,8 +105,8 @@ impl Reconstructor {
 
     fn cartesian(
         &mut self,
-        frame: &Frame,
-        kspace: &ArrayD<C32>,
+        matrix: &[usize],
+        kspace: ArrayD<C32>,
         sampled: &ArrayD<bool>,
         monitor: &Monitor<'_>,
     ) -> Result<FrameImage> {
@@ -112,40 +118,48 @@ impl Reconstructor {
             ));
         }
         let grid = sampled.shape();
-        let needs_maps = self.options.method == Method::CgSense || self.options.combine == Combine::Maps;
+        let coils = kspace.shape()[0];
+        let kspace = on_device(&self.device, kspace)?;
         let mut notes = Vec::new();
-        let maps = match (&self.options.maps, needs_maps) {
-            (_, false) => None,
-            (Some(given), true) => Some(self.given_maps(given, kspace.shape()[0], &frame.matrix, grid)?),
-            (None, true) => {
+        let maps = match (self.options.needs_maps(), self.options.maps.take()) {
+            (false, _) => None,
+            (true, Some(given)) => Some(self.given_maps(given, coils, matrix, grid)?),
+            (true, None) => {
                 let (maps, width) = monitor.stage("coil sensitivities", 0, || {
-                    maps::from_grid(&self.device, kspace.view(), sampled, self.options.calibration)
+                    maps::from_grid(&kspace, sampled, self.options.calibration)
                 })?;
                 notes.push(format!("coil sensitivities from the central {width} lines of k-space"));
                 Some(maps)
             }
         };
+        let maps = maps.map(Arc::new);
         let (image, solve) = match self.options.method {
             Method::Cartesian | Method::Gridding => {
-                let images = monitor.stage("inverse FFT", 0, || {
-                    let mut images = Array::from_host(&self.device, kspace.view())?;
-                    Fft::new(&self.device, grid, Norm::Unitary)?.inverse(&mut images)?;
-                    self.rescale(&mut images, grid);
-                    Ok::<_, Error>(images)
+                let image = monitor.stage("inverse FFT", 0, || {
+                    let fft = Fft::new(&self.device, grid, Norm::Unitary)?;
+                    let mut combiner = Combiner::new(&self.device, coils, grid, maps.as_deref());
+                    let mut whole = Some(kspace);
+                    for range in batches(coils, self.options.coil_batch) {
+                        let mut images = take_part(&mut whole, &range)?;
+                        fft.inverse(&mut images)?;
+                        self.rescale(&mut images, grid);
+                        combiner.add(range, images)?;
+                    }
+                    drop(whole);
+                    combiner.finish()
                 })?;
-                (self.combine(images, maps.as_ref())?, None)
+                (image, None)
             }
             Method::LeastSquares | Method::CgSense => {
-                let (image, solve) = iterative::on_grid(self, kspace, sampled, maps.as_ref(), monitor)?;
+                let (image, solve) = iterative::on_grid(self, kspace, sampled, maps.clone(), monitor)?;
                 (image, Some(solve))
             }
         };
-        let image = centre_crop(image, &frame.matrix)?;
-        let maps = match maps {
+        let image = centre_crop(image, matrix)?;
+        let maps = match self.kept_maps(maps)? {
             Some(maps) => {
-                let shape: Vec<usize> =
-                    std::iter::once(frame.coils()).chain(frame.matrix.iter().copied()).collect();
-                Some(centre_crop(maps.into_host()?, &shape)?)
+                let shape: Vec<usize> = std::iter::once(coils).chain(matrix.iter().copied()).collect();
+                Some(centre_crop(maps, &shape)?)
             }
             None => None,
         };
@@ -154,26 +168,24 @@ impl Reconstructor {
 
     fn non_cartesian(
         &mut self,
-        frame: &Frame,
+        matrix: &[usize],
         plans: &Plans,
-        data: &Array<C32>,
+        data: Array<C32>,
         monitor: &Monitor<'_>,
     ) -> Result<FrameImage> {
-        let needs_maps = self.options.method == Method::CgSense || self.options.combine == Combine::Maps;
+        let coils = data.shape()[0];
         let mut notes = Vec::new();
-        let maps = match (&self.options.maps, needs_maps) {
-            (_, false) => None,
-            (Some(given), true) => {
-                Some(self.given_maps(given, frame.coils(), &frame.matrix, &frame.matrix)?)
-            }
-            (None, true) => {
+        let maps = match (self.options.needs_maps(), self.options.maps.take()) {
+            (false, _) => None,
+            (true, Some(given)) => Some(self.given_maps(given, coils, matrix, matrix)?),
+            (true, None) => {
                 let density = plans.density()?;
                 let (maps, width) = monitor.stage("coil sensitivities", 0, || {
                     maps::from_samples(
                         plans.nufft(),
                         plans.trajectory(),
-                        &frame.matrix,
-                        data,
+                        matrix,
+                        &data,
                         density,
                         self.options.calibration,
                     )
@@ -182,26 +194,32 @@ impl Reconstructor {
                 Some(maps)
             }
         };
+        let maps = maps.map(Arc::new);
         let (image, solve) = match self.options.method {
             Method::Cartesian | Method::Gridding => {
-                let images = monitor.stage("gridding", 0, || {
-                    let mut weighted = Array::zeros(&self.device, data.shape())?;
-                    vector::weight(plans.density()?, data, &mut weighted)?;
-                    let shape: Vec<usize> =
-                        std::iter::once(frame.coils()).chain(frame.matrix.iter().copied()).collect();
-                    let mut images = Array::zeros(&self.device, &shape)?;
-                    plans.nufft().adjoint(&weighted, &mut images)?;
-                    Ok::<_, Error>(images)
+                let image = monitor.stage("gridding", 0, || {
+                    let mut combiner = Combiner::new(&self.device, coils, matrix, maps.as_deref());
+                    let mut whole = Some(data);
+                    for range in batches(coils, self.options.coil_batch) {
+                        let samples = take_part(&mut whole, &range)?;
+                        let mut weighted = Array::zeros(&self.device, samples.shape())?;
+                        vector::weight(plans.density()?, &samples, &mut weighted)?;
+                        drop(samples);
+                        let mut images = Array::zeros(&self.device, &[&[range.len()], matrix].concat())?;
+                        plans.nufft().adjoint(&weighted, &mut images)?;
+                        drop(weighted);
+                        combiner.add(range, images)?;
+                    }
+                    combiner.finish()
                 })?;
-                (self.combine(images, maps.as_ref())?, None)
+                (image, None)
             }
             Method::LeastSquares | Method::CgSense => {
-                let (image, solve) = iterative::on_trajectory(self, plans, data, maps.as_ref(), monitor)?;
+                let (image, solve) = iterative::on_trajectory(self, plans, data, maps.clone(), monitor)?;
                 (image, Some(solve))
             }
         };
-        let maps = maps.map(Array::into_host).transpose()?;
-        Ok(FrameImage { image, solve, maps, notes })
+        Ok(FrameImage { image, solve, maps: self.kept_maps(maps)?, notes })
     }
 
     /// From the unitary inverse FFT to (1/N) Σ d e^{+i2πk·x}, N the voxels of the grid.
@@ -210,47 +228,70 @@ impl Reconstructor {
         vector::scale((1.0 / (voxels as f64).sqrt()).into(), images);
     }
 
-    /// Coil images `[coil, image…]` as one image, on the host.
-    fn combine(&self, images: Array<C32>, maps: Option<&Array<C32>>) -> Result<ArrayD<C32>> {
-        let shape = images.shape()[1..].to_vec();
-        match maps {
-            Some(maps) => {
-                let mut image = Array::zeros(&self.device, &shape)?;
-                sensitivity::combine(maps, &images, &mut image)?;
-                let weight = sensitivity::sum_of_squares(maps)?.into_host()?;
-                let mut image = image.into_host()?;
-                image.zip_mut_with(&weight, |v, &w| *v = if w > 0.0 { *v / w } else { C32::ZERO });
-                Ok(image)
-            }
-            // One coil has a phase worth keeping.
-            None if images.shape()[0] == 1 => images.reshape(&shape)?.into_host(),
-            None => Ok(sensitivity::root_sum_of_squares(&images)?.into_host()?.mapv(C32::from)),
+    /// The maps on the host, when they are wanted.
+    fn kept_maps(&self, maps: Option<Arc<Array<C32>>>) -> Result<Option<ArrayD<C32>>> {
+        let Some(maps) = maps.filter(|_| self.options.keep_maps) else {
+            return Ok(None);
+        };
+        match Arc::try_unwrap(maps) {
+            Ok(maps) => maps.into_host().map(Some),
+            Err(shared) => shared.to_host().map(Some),
         }
     }
 
     /// The maps that were given, `[coil, matrix…]` (a z of 1 may be missing or there), on the grid: beyond the matrix the
-    /// coils see nothing, which confines the image to it.
+    /// coils see nothing, which confines the image to it. They are given back to the options for the next frame.
     fn given_maps(
-        &self,
-        given: &ArrayD<C32>,
+        &mut self,
+        given: Arc<ArrayD<C32>>,
         coils: usize,
         matrix: &[usize],
         grid: &[usize],
     ) -> Result<Array<C32>> {
+        self.options.maps = Some(given.clone());
         let with_coils =
             |shape: &[usize]| -> Vec<usize> { std::iter::once(coils).chain(shape.iter().copied()).collect() };
-        let mut given = given.clone();
-        if given.ndim() == matrix.len() + 2 && given.shape()[1] == 1 {
-            given.index_axis_inplace(ndarray::Axis(1), 0);
+        let mut view = given.view();
+        if view.ndim() == matrix.len() + 2 && view.shape()[1] == 1 {
+            view.index_axis_inplace(ndarray::Axis(1), 0);
         }
-        if given.shape() != with_coils(grid) {
-            expect_shape("sensitivity maps", &with_coils(matrix), given.shape())?;
+        if view.shape() == with_coils(grid) {
+            return Array::from_host(&self.device, view);
         }
-        Array::from_host(&self.device, &centre_crop(given, &with_coils(grid))?)
+        expect_shape("sensitivity maps", &with_coils(matrix), view.shape())?;
+        on_device(&self.device, centre_crop(view.to_owned(), &with_coils(grid))?)
     }
 
     /// Takes other sensitivity maps from the next frame on.
     pub fn set_maps(&mut self, maps: Option<ArrayD<C32>>) {
-        self.options.maps = maps;
+        self.options.maps = maps.map(Arc::new);
+    }
+}
+
+/// A host array's values on the device, without a copy where the device is the host.
+fn on_device(device: &Device, array: ArrayD<C32>) -> Result<Array<C32>> {
+    if !array.is_standard_layout() {
+        return Array::from_host(device, &array);
+    }
+    let shape = array.shape().to_vec();
+    match array.into_raw_vec_and_offset() {
+        (values, None | Some(0)) => Array::from_vec(device, &shape, values),
+        (values, Some(offset)) => {
+            let len: usize = shape.iter().product();
+            Array::from_vec(device, &shape, values[offset..offset + len].to_vec())
+        }
+    }
+}
+
+/// The coils `range` of `whole`: itself, which is gone then, when they are all of them.
+fn take_part(whole: &mut Option<Array<C32>>, range: &std::ops::Range<usize>) -> Result<Array<C32>> {
+    match whole.take() {
+        Some(all) if all.shape()[0] == range.len() => Ok(all),
+        Some(all) => {
+            let taken = part(&all, range)?;
+            *whole = Some(all);
+            Ok(taken)
+        }
+        None => Err(Error::value("coils", "each coil once", format!("{range:?}"))),
     }
 }

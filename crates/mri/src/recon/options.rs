@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use ndarray::ArrayD;
 use rayspin_core::{C32, Error, Result};
 use serde::Serialize;
@@ -72,7 +74,11 @@ pub struct ReconOptions {
     /// Width of the calibration centre; the default is [`crate::maps::DEFAULT_WIDTH`].
     pub calibration: Option<usize>,
     /// Sensitivity maps `[coil, z, y, x]` or `[coil, y, x]` instead of estimated ones.
-    pub maps: Option<ArrayD<C32>>,
+    pub maps: Option<Arc<ArrayD<C32>>>,
+    /// Coils that are transformed together where they need not all be; all of them when absent. Fewer take less memory.
+    pub coil_batch: Option<usize>,
+    /// Whether the maps that were used are given back.
+    pub keep_maps: bool,
 }
 
 impl Default for ReconOptions {
@@ -89,6 +95,8 @@ impl Default for ReconOptions {
             density_iterations: 20,
             calibration: None,
             maps: None,
+            coil_batch: None,
+            keep_maps: true,
         }
     }
 }
@@ -111,6 +119,9 @@ impl ReconOptions {
         if !(1..=1000).contains(&self.density_iterations) {
             return Err(Error::value("density iterations", "1 to 1000", self.density_iterations));
         }
+        if self.coil_batch == Some(0) {
+            return Err(Error::value("coil batch", "at least 1", 0));
+        }
         if let Some(width) = self.calibration
             && width < crate::maps::MIN_WIDTH
         {
@@ -131,6 +142,16 @@ impl ReconOptions {
             });
         }
         Ok(())
+    }
+
+    /// Whether sensitivity maps are used.
+    pub fn needs_maps(&self) -> bool {
+        self.method == Method::CgSense || self.combine == Combine::Maps
+    }
+
+    /// Whether density weights are: to grid, or to estimate maps from samples.
+    pub(crate) fn needs_density(&self) -> bool {
+        self.method == Method::Gridding || (self.maps.is_none() && self.needs_maps())
     }
 
     /// Whether the method iterates.

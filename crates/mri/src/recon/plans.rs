@@ -6,7 +6,7 @@ use rayspin_kernels::density;
 use rayspin_kernels::nufft::{self, Nufft};
 use rayspin_kernels::toeplitz::Toeplitz;
 
-use super::{Density, Method, ReconOptions};
+use super::{Density, ReconOptions};
 
 /// What depends on the trajectory alone, made once and used for every frame, coil and iteration.
 pub(super) struct Plans {
@@ -23,29 +23,28 @@ impl Plans {
     pub(super) fn matching(
         previous: Option<Self>,
         device: &Device,
-        trajectory: &Trajectory,
+        trajectory: Trajectory,
         matrix: &[usize],
         options: &ReconOptions,
         monitor: &Monitor<'_>,
     ) -> Result<Self> {
         if let Some(plans) = previous
             && plans.matrix == matrix
-            && plans.trajectory == *trajectory
+            && plans.trajectory == trajectory
         {
             return Ok(plans);
         }
         let tolerance = nufft::Options { tolerance: options.nufft_tolerance, ..nufft::Options::default() };
-        let nufft = monitor.stage("NUFFT plan", 0, || Nufft::new(device, trajectory, matrix, &tolerance))?;
+        let nufft = monitor.stage("NUFFT plan", 0, || Nufft::new(device, &trajectory, matrix, &tolerance))?;
         let plans = Self {
-            trajectory: trajectory.clone(),
+            trajectory,
             matrix: matrix.to_vec(),
             nufft: Arc::new(nufft),
             density: OnceLock::new(),
             toeplitz: OnceLock::new(),
         };
-        let estimates_maps = options.maps.is_none()
-            && (options.method == Method::CgSense || options.combine == super::Combine::Maps);
-        if options.method == Method::Gridding || estimates_maps {
+        let trajectory = &plans.trajectory;
+        if options.needs_density() {
             let weights = monitor.stage("density", 0, || match options.density {
                 Density::PipeMenon => {
                     density::pipe_menon(device, trajectory, matrix, options.density_iterations)
@@ -58,8 +57,7 @@ impl Plans {
             let _ = plans.density.set(weights);
         }
         if options.iterates() {
-            let toeplitz =
-                monitor.stage("Toeplitz kernel", 0, || toeplitz(device, trajectory, matrix, &tolerance))?;
+            let toeplitz = monitor.stage("Toeplitz kernel", 0, || toeplitz(&plans.nufft, trajectory))?;
             let _ = plans.toeplitz.set(Arc::new(toeplitz));
         }
         Ok(plans)
@@ -90,21 +88,71 @@ fn missing(what: &str) -> Error {
     Error::Numerical { what: what.into(), detail: "not planned for this method".into() }
 }
 
-/// Q(x) = Σ_m e^{i2πk_m·x} at every displacement of the doubled grid, by one adjoint NUFFT: on a grid of 2n voxels at
-/// the same spacing the field of view is twice as large, and so is k in cycles per field of view.
-fn toeplitz(
-    device: &Device,
-    trajectory: &Trajectory,
-    matrix: &[usize],
-    options: &nufft::Options,
-) -> Result<Toeplitz<f32>> {
+/// Q(d) = Σ_m e^{i2πk_m·d} at every displacement d of the doubled grid, n voxels at a time along each axis: Q at the
+/// displacements around s is the adjoint transform of e^{i2πk_m·s}, so that the image's own plan does, without a doubled
+/// one. Displacements below 0 along the first axis follow from Q(−d) = conj Q(d).
+fn toeplitz(plan: &Nufft<f32>, trajectory: &Trajectory) -> Result<Toeplitz<f32>> {
+    let device = plan.device();
+    let matrix = plan.matrix();
+    let dims = matrix.len();
     let doubled: Vec<usize> = matrix.iter().map(|n| 2 * n).collect();
-    let twice = Trajectory::from_cycles_per_fov(trajectory.points().mapv(|k| 2.0 * k))?;
-    let plan = Nufft::<f32>::new(device, &twice, &doubled, options)?;
-    let mut ones = Array::zeros(device, &[trajectory.samples()])?;
-    ones.fill(rayspin_core::C32::ONE);
     let mut q = Array::zeros(device, &doubled)?;
-    plan.adjoint(&ones, &mut q)?;
-    drop(plan);
+    let mut phases = Array::zeros(device, &[trajectory.samples()])?;
+    let mut block = Array::zeros(device, matrix)?;
+    for corner in 0..1usize << (dims - 1) {
+        // First displacement of the block along each axis: 0 along the first, −n or 0 along the others.
+        let upper = |axis: usize| axis == 0 || corner >> (axis - 1) & 1 == 1;
+        let shift: Vec<f64> = (0..dims)
+            .map(|axis| {
+                let n = matrix[axis];
+                let first = if upper(axis) { 0.0 } else { -(n as f64) };
+                (first + (n / 2) as f64) / n as f64
+            })
+            .collect();
+        for (phase, k) in phases.cpu_mut().iter_mut().zip(trajectory.points().rows()) {
+            // Components are x, y, z and axes z, y, x.
+            let cycles: f64 = k.iter().rev().zip(&shift).map(|(k, s)| k * s).sum();
+            let (sin, cos) = (std::f64::consts::TAU * (cycles - cycles.round())).sin_cos();
+            *phase = rayspin_core::C32::new(cos as f32, sin as f32);
+        }
+        plan.adjoint(&phases, &mut block)?;
+        let row = matrix[dims - 1];
+        for (index, values) in block.cpu().chunks_exact(row).enumerate() {
+            let (mut rest, mut to, mut stride) = (index, 0, 2 * row);
+            for axis in (0..dims - 1).rev() {
+                let n = matrix[axis];
+                to += (rest % n + if upper(axis) { n } else { 0 }) * stride;
+                stride *= 2 * n;
+                rest /= n;
+            }
+            to += if upper(dims - 1) { row } else { 0 };
+            q.cpu_mut()[to..to + row].copy_from_slice(values);
+        }
+    }
+    drop((phases, block));
+    mirror(q.cpu_mut(), &doubled);
     Toeplitz::from_kernel(device, matrix, &q)
+}
+
+/// Fills the displacements −n < d < 0 of the first axis of a centred Hermitian kernel from those above 0.
+fn mirror(q: &mut [rayspin_core::C32], doubled: &[usize]) {
+    let plane: usize = doubled[1..].iter().product();
+    let n = doubled[0] / 2;
+    let (below, above) = q.split_at_mut(n * plane);
+    for d in 1..n {
+        let to = &mut below[(n - d) * plane..][..plane];
+        let from = &above[d * plane..][..plane];
+        for (index, value) in to.iter_mut().enumerate() {
+            let (mut rest, mut at, mut stride, mut paired) = (index, 0, 1, true);
+            for &size in doubled[1..].iter().rev() {
+                let i = rest % size;
+                paired &= i > 0;
+                at += (size - i) % size * stride;
+                stride *= size;
+                rest /= size;
+            }
+            // Displacement −n has no opposite in the grid, and occurs between no two voxels.
+            *value = if paired { from[at].conj() } else { rayspin_core::C32::ZERO };
+        }
+    }
 }

@@ -3,7 +3,7 @@ use rayspin_core::{C32, Error, Image, Monitor, Result};
 use rayspin_device::Device;
 
 use super::{ReconOptions, Reconstructor, Solve};
-use crate::scan::{self, FrameIndex, FrameOptions, Label, Scan};
+use crate::scan::{self, Frame, FrameIndex, FrameOptions, Label, Scan};
 
 /// Which images of a scan are reconstructed. Slices and repetitions are all taken unless one is named; of the other
 /// counters one value is taken, since an image file has no axes for them.
@@ -49,27 +49,51 @@ pub fn reconstruct_scan(
     options: &ReconOptions,
     monitor: &Monitor<'_>,
 ) -> Result<ScanImage> {
-    options.validate()?;
     let mut notes = scan.notes.clone();
     let index = scan.frames()?;
     let labels = selection.labels(&index, &mut notes)?;
-    let (repetitions, slices) = grid_of(&labels)?;
+    let slices: std::collections::BTreeSet<u16> = index.labels().map(|l| l.slice).collect();
+    let slices: Vec<u16> = slices.into_iter().collect();
+    let mut source = |label: Label, notes: &mut Vec<String>| index.assemble(label, frames, notes);
+    reconstruct_frames(device, &labels, &slices, &mut source, notes, options, monitor)
+}
+
+/// [`reconstruct_scan`] of frames that come from anywhere: `source` makes the frame of each of `labels`, in their order.
+/// `slices` are the slice counters of the whole scan, which given maps are for.
+///
+/// Errors: as [`reconstruct_scan`], and those of `source`.
+pub fn reconstruct_frames(
+    device: &Device,
+    labels: &[Label],
+    slices: &[u16],
+    source: &mut dyn FnMut(Label, &mut Vec<String>) -> Result<Frame>,
+    mut notes: Vec<String>,
+    options: &ReconOptions,
+    monitor: &Monitor<'_>,
+) -> Result<ScanImage> {
+    options.validate()?;
+    let (repetitions, taken) = grid_of(labels)?;
     let mut reconstructor = Reconstructor::new(device, options.clone())?;
-    let mut volumes = Vec::with_capacity(labels.len());
-    let mut places = Vec::with_capacity(slices);
+    let mut places = Vec::with_capacity(taken);
     let mut solves = Vec::new();
-    let slice_numbers: std::collections::BTreeSet<u16> = index.labels().map(|l| l.slice).collect();
+    let mut stacked = Stack::new(labels.len());
     let mut maps = Vec::new();
-    for label in &labels {
-        let frame = index.assemble(*label, frames, &mut notes)?;
-        if places.len() < slices {
+    for label in labels {
+        let frame = source(*label, &mut notes)?;
+        if places.len() < taken {
             places.push(frame.geometry);
         }
-        if let Some(given) = &options.maps {
-            let position = slice_numbers.iter().position(|&slice| slice == label.slice).unwrap_or(0);
-            reconstructor.set_maps(Some(maps_of_slice(given, &frame.matrix, position, slice_numbers.len())?));
+        if taken > 1 && frame.matrix.len() == 3 && frame.matrix[0] > 1 {
+            let expected = "one slab of a three-dimensional scan (choose with --slice)";
+            return Err(Error::value("slices", expected, taken));
         }
-        let result = reconstructor.frame(&frame, monitor)?;
+        if let Some(given) = &options.maps
+            && slices.len() > 1
+        {
+            let position = slices.iter().position(|&slice| slice == label.slice).unwrap_or(0);
+            reconstructor.set_maps(Some(maps_of_slice(given, &frame.matrix, position, slices.len())?));
+        }
+        let result = reconstructor.frame(frame, monitor)?;
         for text in result.notes {
             if !notes.contains(&text) {
                 notes.push(text);
@@ -79,34 +103,16 @@ pub fn reconstruct_scan(
             solve.label = *label;
             solves.push(solve);
         }
-        if maps.len() < slices {
+        if maps.len() < taken {
             maps.extend(result.maps.map(as_coil_volume).transpose()?);
         }
-        volumes.push(as_volume(result.image)?);
+        stacked.push(as_volume(result.image)?)?;
         monitor.check()?;
     }
-    let depth = volumes[0].shape()[0];
-    if slices > 1 && depth > 1 {
-        return Err(Error::value(
-            "slices",
-            "one slab of a three-dimensional scan (choose with --slice)",
-            slices,
-        ));
-    }
-    let geometry = if slices > 1 { scan::stack(&places, &mut notes).unwrap_or(places[0]) } else { places[0] };
-    let views: Vec<_> = volumes.iter().map(|v| v.view()).collect();
-    let stacked = ndarray::concatenate(ndarray::Axis(0), &views)
-        .map_err(|_| Error::value("slices", "one matrix throughout", "different matrices"))?;
-    let shape = stacked.shape().to_vec();
-    let data = if repetitions > 1 {
-        stacked
-            .into_shape_with_order(IxDyn(&[repetitions, slices * depth, shape[1], shape[2]]))
-            .map_err(|_| Error::value("repetitions", "the same slices in each", "different numbers"))?
-    } else {
-        stacked
-    };
-    let maps = if maps.is_empty() {
-        None
+    let geometry = if taken > 1 { scan::stack(&places, &mut notes).unwrap_or(places[0]) } else { places[0] };
+    let data = stacked.finish(repetitions)?;
+    let maps = if maps.len() < 2 {
+        maps.pop()
     } else {
         let views: Vec<_> = maps.iter().map(|m| m.view()).collect();
         let stacked = ndarray::concatenate(ndarray::Axis(1), &views);
@@ -116,6 +122,47 @@ pub fn reconstruct_scan(
         )
     };
     Ok(ScanImage { image: Image::new(data, geometry)?, solves, maps, notes })
+}
+
+/// Volumes `[z, y, x]` of one shape, one behind the other in one array from the first on.
+struct Stack {
+    count: usize,
+    filled: usize,
+    data: Option<ArrayD<C32>>,
+}
+
+impl Stack {
+    fn new(count: usize) -> Self {
+        Self { count, filled: 0, data: None }
+    }
+
+    fn push(&mut self, volume: ArrayD<C32>) -> Result<()> {
+        let shape = volume.shape().to_vec();
+        if self.count == 1 {
+            self.data = Some(volume);
+            return Ok(());
+        }
+        let all = [self.count * shape[0], shape[1], shape[2]];
+        let data = self.data.get_or_insert_with(|| ArrayD::zeros(IxDyn(&all)));
+        if data.shape() != all {
+            return Err(Error::value("slices", "one matrix throughout", "different matrices"));
+        }
+        let at = self.filled * shape[0];
+        data.slice_axis_mut(ndarray::Axis(0), (at..at + shape[0]).into()).assign(&volume);
+        self.filled += 1;
+        Ok(())
+    }
+
+    /// `[z, y, x]`, or `[repetition, z, y, x]` of several.
+    fn finish(self, repetitions: usize) -> Result<ArrayD<C32>> {
+        let data = self.data.ok_or_else(|| Error::value("frames", "at least one", 0))?;
+        let shape = data.shape().to_vec();
+        if repetitions == 1 {
+            return Ok(data);
+        }
+        data.into_shape_with_order(IxDyn(&[repetitions, shape[0] / repetitions, shape[1], shape[2]]))
+            .map_err(|_| Error::value("repetitions", "the same slices in each", "different numbers"))
+    }
 }
 
 impl Selection {
@@ -208,7 +255,7 @@ fn maps_of_slice(
     position: usize,
     slices: usize,
 ) -> Result<ArrayD<C32>> {
-    if matrix.len() != 2 || slices == 1 {
+    if matrix.len() != 2 {
         return Ok(given.clone());
     }
     if given.ndim() != 4 || given.shape()[1] != slices {

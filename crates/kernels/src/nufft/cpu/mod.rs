@@ -71,6 +71,17 @@ pub(crate) struct Gridding<R> {
     pub(crate) parts: Vec<Part>,
 }
 
+/// Elements of the buffers of all parts.
+pub(crate) fn halo_len(layout: &Layout, parts: &[Part]) -> usize {
+    parts.iter().map(|part| part_len(layout, part)).sum()
+}
+
+/// Layers of the outermost axis that a part keeps in its buffer: the halo, and the slab unless it is the first.
+fn part_len(layout: &Layout, part: &Part) -> usize {
+    let own = if part.first { 0 } else { layout.slab_height(part.slab) };
+    (own + layout.width - 1) * layout.inner()
+}
+
 /// Points of an interpolation task, about.
 const INTERP_POINTS: usize = 8192;
 /// Elements that one parallel task of a plain pass over memory should hold at least.
@@ -80,20 +91,23 @@ impl<R: Real> Gridding<R> {
     /// Parts of at most 1/32 of the points balance any trajectory over the cores of a workstation; below 2^15 points a
     /// part's own buffer costs more than it saves.
     pub(crate) fn new(layout: Layout, points: Points<R>, weights: Weights<R>) -> Self {
-        let size = points.order.len().div_ceil(32).max(1 << 15);
-        let parts = layout.parts(&points.tile_start, size);
+        let slab_start: Vec<u32> = points.tile_start.iter().step_by(layout.slab_tiles()).copied().collect();
+        let parts = layout.parts(&slab_start, Self::part_points(points.order.len()));
         Self { layout, points, weights, parts }
+    }
+
+    /// Points of a part, about.
+    pub(crate) fn part_points(points: usize) -> usize {
+        points.div_ceil(32).max(1 << 15)
     }
 
     /// Elements of the buffers that [`Gridding::spread`] needs besides the fine grid.
     pub(crate) fn halo_len(&self) -> usize {
-        self.parts.iter().map(|part| self.part_len(part)).sum()
+        halo_len(&self.layout, &self.parts)
     }
 
-    /// Layers of the outermost axis that a part keeps in its buffer: the halo, and the slab unless it is the first.
     fn part_len(&self, part: &Part) -> usize {
-        let own = if part.first { 0 } else { self.layout.slab_height(part.slab) };
-        (own + self.layout.width - 1) * self.layout.inner()
+        part_len(&self.layout, part)
     }
 
     fn tile_points(&self, share: std::ops::Range<usize>) -> TilePoints<'_, R> {

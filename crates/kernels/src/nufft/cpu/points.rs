@@ -148,6 +148,24 @@ fn sort<R: Real, const D: usize>(
     Points { offset, z, order, tile_start }
 }
 
+/// First point of each slab of tiles once sorted, and the number of points at the end.
+pub(crate) fn slab_starts(layout: &Layout, trajectory: &Trajectory, matrix: &[usize]) -> Vec<u32> {
+    let axis = Axis::new(layout, layout.outer(), matrix[0]);
+    let slab_tiles = layout.slab_tiles() as u32;
+    let mut starts = vec![0u32; layout.slabs() + 1];
+    for k in trajectory.points().column(layout.dims - 1) {
+        let cycles = k * axis.inverse;
+        let first = ((cycles - cycles.floor()) * axis.fine - axis.half).ceil();
+        let first = if first < 0.0 { first + axis.fine } else { first };
+        let tile = axis.cells.get(first as usize).map_or(0, |cell| cell.0);
+        starts[(tile / slab_tiles) as usize + 1] += 1;
+    }
+    for slab in 1..starts.len() {
+        starts[slab] += starts[slab - 1];
+    }
+    starts
+}
+
 /// How coordinates along one axis become cells.
 struct Axis {
     inverse: f64,

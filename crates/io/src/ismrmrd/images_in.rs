@@ -1,0 +1,190 @@
+//! Image series on the way in.
+
+use std::path::Path;
+
+use hdf5::types::TypeDescriptor;
+use hdf5::{Dataset, H5Type};
+use ndarray::{ArrayD, IxDyn};
+use rayspin_core::{C32, Geometry, Image, voxels};
+
+use super::header_in;
+use super::layout::{ReIm, RealImag, Ri};
+use super::open::{open, reading, series_of};
+use crate::error::{Error, Result};
+
+/// The largest factor by which HDF5's deflate shrinks data, with room for others.
+const LARGEST_RATIO: u64 = 1100;
+
+/// What Rayspin takes from an image's `header`, by name.
+#[derive(H5Type, Debug, Clone, Copy, Default)]
+#[repr(C)]
+struct ImageHead {
+    matrix_size: [u32; 3],
+    field_of_view: [f32; 3],
+    position: [f32; 3],
+    read_dir: [f32; 3],
+    phase_dir: [f32; 3],
+    slice_dir: [f32; 3],
+    repetition: u32,
+}
+
+/// The image series of `path`, as `group/series`: groups with a dataset `header` and a dataset `data` of five axes.
+///
+/// Errors: not HDF5, or cut short.
+pub fn image_series(path: impl AsRef<Path>) -> Result<Vec<String>> {
+    let path = path.as_ref();
+    Ok(series_of(&open(path)?))
+}
+
+/// Reads an ISMRMRD image series, `[image, 1, z, y, x]`, and what was assumed of it. Images are repetitions, or the slices
+/// of one volume where they have one slice each, lie one behind the other and share a repetition.
+///
+/// Errors: no series or several and no `series` named, more than one channel, arrays that contradict the headers, values
+/// that are not numbers.
+pub fn read_images(path: impl AsRef<Path>, series: Option<&str>) -> Result<(Image, Vec<String>)> {
+    let path = path.as_ref();
+    let file = open(path)?;
+    let found = series_of(&file);
+    let name = match (series, found.as_slice()) {
+        (Some(wanted), all) if all.iter().any(|n| n == wanted) => wanted.to_owned(),
+        (None, [one]) => one.clone(),
+        (wanted, all) => {
+            let field = Error::field(
+                path,
+                "image series",
+                wanted.map_or("one".to_owned(), |name| format!("one named {name}")),
+                all.len(),
+            );
+            return Err(field.with_hint(format!("series in the file: {}", all.join(", "))));
+        }
+    };
+    let fail = |e: hdf5::Error| reading(path, "the image series", &e);
+    let group = file.group(&name).map_err(fail)?;
+    let data = group.dataset("data").map_err(fail)?;
+    let shape = data.get_shape().map_err(fail)?;
+    let &[count, channels, nz, ny, nx] = shape.as_slice() else {
+        return Err(Error::field(path, "image data", "[image, channel, z, y, x]", format!("{shape:?}")));
+    };
+    if channels != 1 || shape.contains(&0) {
+        let expected = "one channel and no empty axis";
+        return Err(Error::field(path, "image data", expected, format!("shape {shape:?}")));
+    }
+    let heads = heads(path, &group.dataset("header").map_err(fail)?, count)?;
+    for (index, head) in heads.iter().enumerate() {
+        if head.matrix_size.map(|n| n as usize) != [nx, ny, nz] {
+            return Err(Error::field(
+                path,
+                format!("image {index}: matrix_size"),
+                format!("{:?}, as its data have", [nx, ny, nz]),
+                format!("{:?}", head.matrix_size),
+            ));
+        }
+    }
+    let mut notes = Vec::new();
+    let places: Vec<Geometry> = heads.iter().map(|head| geometry(head, &mut notes)).collect();
+    let values = values(path, &data, &shape)?;
+    let one_time = heads.iter().all(|head| head.repetition == heads[0].repetition);
+    let stacked =
+        (count > 1 && nz == 1 && one_time).then(|| rayspin_mri::scan::stack(&places, &mut notes)).flatten();
+    let (shape, place) = match (stacked, count) {
+        (Some(place), _) => (vec![count, ny, nx], place),
+        (None, 1) => (vec![nz, ny, nx], places[0]),
+        (None, _) => (vec![count, nz, ny, nx], places[0]),
+    };
+    let array = ArrayD::from_shape_vec(IxDyn(&shape), values)
+        .map_err(|e| Error::field(path, "image data", "a shape that fits the values", e))?;
+    let image = Image::new(array, place).map_err(|e| Error::core(path, e))?;
+    Ok((image, notes))
+}
+
+/// The XML header as the scan model has it, and what had to be assumed. `path` is for the errors.
+///
+/// Errors: no well-formed document, another root, no encoding, or values out of range.
+pub fn parse_header(
+    path: impl AsRef<Path>,
+    xml: &[u8],
+) -> Result<(rayspin_mri::scan::ScanHeader, Vec<String>)> {
+    let mut notes = Vec::new();
+    let text = header_in::text(xml, &mut notes);
+    let header = header_in::parse(path.as_ref(), text, &mut notes)?;
+    Ok((header, notes))
+}
+
+fn heads(path: &Path, dataset: &Dataset, count: usize) -> Result<Vec<ImageHead>> {
+    let fail = |e: hdf5::Error| reading(path, "the headers of the images", &e);
+    let shape = dataset.get_shape().map_err(fail)?;
+    if voxels(&shape).ok() != Some(count) || count as u64 > file_bytes(path)? {
+        let expected = format!("{count}, one an image");
+        return Err(Error::field(path, "image headers", expected, format!("shape {shape:?}")));
+    }
+    if !matches!(dataset.dtype().and_then(|t| t.to_descriptor()), Ok(TypeDescriptor::Compound(_))) {
+        return Err(Error::field(path, "image headers", "compounds", "another type"));
+    }
+    let mut heads = vec![ImageHead::default(); count];
+    dataset.as_reader().read_into_raw(&mut heads).map_err(fail)?;
+    Ok(heads)
+}
+
+fn file_bytes(path: &Path) -> Result<u64> {
+    Ok(std::fs::metadata(path).map_err(|e| Error::read(path, e))?.len())
+}
+
+fn geometry(head: &ImageHead, notes: &mut Vec<String>) -> Geometry {
+    let wide = |v: [f32; 3]| v.map(f64::from);
+    let spacing = std::array::from_fn(|axis| {
+        f64::from(head.field_of_view[axis]) / f64::from(head.matrix_size[axis].max(1))
+    });
+    let dirs = [head.read_dir, head.phase_dir, head.slice_dir].map(wide);
+    Geometry::new(spacing, wide(head.position), dirs[0], dirs[1], dirs[2]).unwrap_or_else(|_| {
+        let text = "the image headers state no usable geometry: voxels of 1 mm at the isocentre are assumed";
+        if !notes.iter().any(|n| n == text) {
+            notes.push(text.into());
+        }
+        Geometry::default()
+    })
+}
+
+fn values(path: &Path, dataset: &Dataset, shape: &[usize]) -> Result<Vec<C32>> {
+    let fail = |e: hdf5::Error| reading(path, "the image data", &e);
+    let descriptor = dataset.dtype().and_then(|t| t.to_descriptor()).map_err(fail)?;
+    let count = voxels(shape).map_err(|e| Error::core(path, e))?;
+    let promised = count as u128 * descriptor.size() as u128;
+    let most = u128::from(file_bytes(path)?) * u128::from(LARGEST_RATIO);
+    if promised > most {
+        let expected = format!("at most {most} bytes in a file of this size");
+        return Err(Error::field(path, "image data", expected, format!("shape {shape:?}")));
+    }
+    let values: Vec<C32> = match &descriptor {
+        TypeDescriptor::Integer(_) | TypeDescriptor::Unsigned(_) | TypeDescriptor::Float(_) => {
+            raw::<f32>(dataset, count).map_err(fail)?.into_iter().map(C32::from).collect()
+        }
+        TypeDescriptor::Compound(pair) => {
+            let mut names: Vec<&str> = pair.fields.iter().map(|f| f.name.as_str()).collect();
+            names.sort_unstable();
+            match names.as_slice() {
+                ["imag", "real"] => pairs(raw::<RealImag>(dataset, count), |z| C32::new(z.real, z.imag)),
+                ["im", "re"] => pairs(raw::<ReIm>(dataset, count), |z| C32::new(z.re, z.im)),
+                ["i", "r"] => pairs(raw::<Ri>(dataset, count), |z| C32::new(z.r, z.i)),
+                _ => {
+                    let expected = "numbers or complex numbers (real, imag)";
+                    return Err(Error::field(path, "image data", expected, names.join(", ")));
+                }
+            }
+            .map_err(fail)?
+        }
+        other => return Err(Error::field(path, "image data", "numbers or complex numbers", other)),
+    };
+    match values.iter().position(|z| !(z.re.is_finite() && z.im.is_finite())) {
+        Some(at) => Err(Error::field(path, format!("image value {at}"), "a finite number", values[at])),
+        None => Ok(values),
+    }
+}
+
+fn raw<T: H5Type + Clone>(dataset: &Dataset, count: usize) -> hdf5::Result<Vec<T>> {
+    let values = dataset.read_raw::<T>()?;
+    if values.len() == count { Ok(values) } else { Err("another number of values than the shape has".into()) }
+}
+
+fn pairs<T>(values: hdf5::Result<Vec<T>>, number: impl Fn(T) -> C32) -> hdf5::Result<Vec<C32>> {
+    Ok(values?.into_iter().map(number).collect())
+}

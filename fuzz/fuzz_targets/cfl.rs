@@ -1,0 +1,18 @@
+#![no_main]
+//! A BART pair: the header up to a zero byte, then the values.
+
+use libfuzzer_sys::fuzz_target;
+use rayspin_io::{ScanOptions, cfl, read_image, read_scan};
+
+fuzz_target!(|bytes: &[u8]| {
+    let end = bytes.iter().position(|&b| b == 0).unwrap_or(bytes.len());
+    rayspin_fuzz::file("a.hdr", &bytes[..end]);
+    let path = rayspin_fuzz::file("a.cfl", bytes.get(end + 1..).unwrap_or_default());
+    if let Err(error) = cfl::read(&path) {
+        rayspin_fuzz::check_error(&error);
+    }
+    let _ = read_image(&path, &Default::default());
+    let _ = read_scan(&path, &Default::default(), &rayspin_core::Monitor::silent());
+    let options = ScanOptions { trajectory: Some(path.clone()), ..ScanOptions::default() };
+    let _ = read_scan(&path, &options, &rayspin_core::Monitor::silent());
+});

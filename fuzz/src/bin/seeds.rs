@@ -1,0 +1,52 @@
+//! Writes small files of every format to `corpus/TARGET`, for the fuzzer to start from.
+
+use std::fs;
+use std::path::Path;
+
+use ndarray::{Array2, ArrayD, IxDyn};
+use rayspin_core::{C32, Geometry, Image, Monitor};
+use rayspin_io::{Values, WriteOptions, cfl, ismrmrd, npy, write_image};
+use rayspin_mri::simulate::trajectory::{CartesianPattern, Sampling};
+use rayspin_mri::simulate::{SimulateOptions, simulate};
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus");
+    let place = |target: &str, name: &str| -> std::io::Result<std::path::PathBuf> {
+        fs::create_dir_all(corpus.join(target))?;
+        Ok(corpus.join(target).join(name))
+    };
+    let array = ArrayD::from_shape_fn(IxDyn(&[2, 3, 4]), |i| C32::new(i[0] as f32 - 0.5, (i[1] * i[2]) as f32));
+    let image = Image::new(array.clone(), Geometry::default())?;
+    npy::write(place("npy", "complex.npy")?, array.view())?;
+    npy::write(place("npy", "real.npy")?, array.mapv(|v| v.re).view())?;
+    let points = Array2::from_shape_fn((24, 3), |(i, d)| (i * (d + 1)) as f32 % 7.0 - 3.0);
+    npy::write(place("npy", "points.npy")?, points.view().into_dyn())?;
+    for (name, values) in [("magnitude.nii", Values::Magnitude), ("complex.nii", Values::Complex)] {
+        let options = WriteOptions { values: Some(values), ..WriteOptions::default() };
+        write_image(place("nifti", name)?, &image, &options)?;
+    }
+    let pair = place("cfl", "pair.cfl")?;
+    cfl::write(&pair, array.clone().reversed_axes().view())?;
+    let joined = [fs::read(pair.with_extension("hdr"))?, vec![0], fs::read(&pair)?].concat();
+    fs::write(place("cfl", "joined")?, joined)?;
+    fs::remove_file(pair.with_extension("hdr"))?;
+    fs::remove_file(pair)?;
+    let options = WriteOptions { values: Some(Values::Complex), ..WriteOptions::default() };
+    write_image(place("ismrmrd", "images.h5")?, &image, &options)?;
+    for (name, sampling) in [
+        ("grid.h5", Sampling::Cartesian(CartesianPattern::Full)),
+        ("random.h5", Sampling::Random { shots: 2, samples: 9 }),
+    ] {
+        let options = SimulateOptions { matrix: [8, 4, 1], coils: 2, sampling, ..SimulateOptions::default() };
+        let scan = simulate(&options, &Monitor::silent())?.scan;
+        let path = place("ismrmrd", name)?;
+        ismrmrd::write(&path, &scan)?;
+        if let Some(xml) = ismrmrd::read(&path)?.header.xml {
+            fs::write(place("xml", name)?, xml)?;
+        }
+    }
+    for (name, units) in [("1", "cycles/fov"), ("2", "radians/voxel"), ("3", "cycles/m")] {
+        fs::write(place("units", name)?, units)?;
+    }
+    Ok(())
+}
