@@ -1,4 +1,5 @@
-//! Writes small files of every format to `corpus/TARGET`, for the fuzzer to start from.
+//! Writes small files of every format to `FOLDER/TARGET`, for the fuzzers of `fuzz/` to start from:
+//! `cargo run -p rayspin-io --example fuzz_seeds -- fuzz/corpus`.
 
 use std::fs;
 use std::path::Path;
@@ -10,12 +11,14 @@ use rayspin_mri::simulate::trajectory::{CartesianPattern, Sampling};
 use rayspin_mri::simulate::{SimulateOptions, simulate};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus");
+    let corpus = std::env::args().nth(1).ok_or("expected the folder to write to")?;
+    let corpus = Path::new(&corpus);
     let place = |target: &str, name: &str| -> std::io::Result<std::path::PathBuf> {
         fs::create_dir_all(corpus.join(target))?;
         Ok(corpus.join(target).join(name))
     };
-    let array = ArrayD::from_shape_fn(IxDyn(&[2, 3, 4]), |i| C32::new(i[0] as f32 - 0.5, (i[1] * i[2]) as f32));
+    let array =
+        ArrayD::from_shape_fn(IxDyn(&[2, 3, 4]), |i| C32::new(i[0] as f32 - 0.5, (i[1] * i[2]) as f32));
     let image = Image::new(array.clone(), Geometry::default())?;
     npy::write(place("npy", "complex.npy")?, array.view())?;
     npy::write(place("npy", "real.npy")?, array.mapv(|v| v.re).view())?;
