@@ -10,7 +10,9 @@ use rayspin_core::{C32, Monitor, Trajectory};
 use rayspin_device::{Array, Device};
 use rayspin_kernels::nufft;
 use rayspin_linop::{FiniteDifference, LinearOp, SenseNufft, SenseToeplitz, ToeplitzNormal};
-use rayspin_solve::{CgOptions, LeastSquaresOptions, PowerOptions, least_squares_observed, power_iteration};
+use rayspin_solve::{
+    CgOptions, LanczosOptions, LeastSquaresOptions, largest_eigenvalue, least_squares_observed,
+};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments: Vec<usize> = std::env::args().skip(1).map(|a| a.parse()).collect::<Result<_, _>>()?;
@@ -54,11 +56,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let best = seconds.collect::<Result<Vec<_>, _>>()?.into_iter().fold(f64::INFINITY, f64::min);
         println!("FᴴF by {name:<9} {:8.3} ms", best * 1e3);
     }
-    let long = PowerOptions { max_iterations: 3000, tolerance: 1e-12, seed: 0 };
-    let exact = power_iteration(&normal, &device, &long)?.value;
+    let long = LanczosOptions { max_iterations: 3000, tolerance: 1e-12, seed: 0 };
+    let exact = largest_eigenvalue(&normal, &device, &long)?.value;
     for tolerance in [1e-2, 1e-3, 1e-4] {
         let found =
-            power_iteration(&normal, &device, &PowerOptions { tolerance, ..PowerOptions::default() })?;
+            largest_eigenvalue(&normal, &device, &LanczosOptions { tolerance, ..LanczosOptions::default() })?;
         println!(
             "L to {tolerance:.0e}: {} iterations, {:+.2e} off, bound {:.2e}",
             found.iterations,

@@ -4,7 +4,7 @@ use rayspin_device::Array;
 use rayspin_kernels::vector;
 use rayspin_linop::{LinearOp, Scratch};
 
-use crate::{CgOptions, CgResult, CgStep, Eigenvalue, PowerOptions, cg_observed, power_iteration};
+use crate::{CgOptions, CgResult, CgStep, Eigenvalue, LanczosOptions, cg_observed, largest_eigenvalue};
 
 /// How [`least_squares`] solves.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -12,8 +12,8 @@ pub struct LeastSquaresOptions {
     /// The iteration.
     pub cg: CgOptions,
     /// The estimate of L. Its tolerance is the relative error that λ may have.
-    pub power: PowerOptions,
-    /// L where it is known already; [`power_iteration`] is then not run.
+    pub eigenvalue: LanczosOptions,
+    /// L where it is known already; [`largest_eigenvalue`] is then not run.
     pub largest_eigenvalue: Option<f64>,
 }
 
@@ -37,7 +37,7 @@ pub struct LeastSquaresResult<R: Real> {
 /// near 1, and ρ = u ‖Fᴴd‖ / L.
 ///
 /// Errors: a λ that is negative or not finite; shapes; an FᴴF that is 0; those of [`cg`](crate::cg) and
-/// [`power_iteration`].
+/// [`largest_eigenvalue`].
 pub fn least_squares<R: Real>(
     normal: &dyn LinearOp<R>,
     rhs: &Array<Complex<R>>,
@@ -83,7 +83,7 @@ fn run<R: Real>(
     vector::expect_finite("right-hand side of least squares", rhs)?;
     let largest_eigenvalue = match options.largest_eigenvalue {
         Some(value) => Eigenvalue { value, residual: 0.0, iterations: 0, converged: true },
-        None => power_iteration(normal, rhs.device(), &options.power)?,
+        None => largest_eigenvalue(normal, rhs.device(), &options.eigenvalue)?,
     };
     let scale = largest_eigenvalue.value;
     if !(scale.is_finite() && scale > 0.0) {

@@ -1,12 +1,12 @@
 #![doc = include_str!("../README.md")]
 
 mod cg;
+mod lanczos;
 mod least_squares;
-mod power;
 
 pub use cg::{CgOptions, CgResult, CgStep, cg, cg_observed};
+pub use lanczos::{Eigenvalue, LanczosOptions, largest_eigenvalue};
 pub use least_squares::{LeastSquaresOptions, LeastSquaresResult, least_squares, least_squares_observed};
-pub use power::{Eigenvalue, PowerOptions, power_iteration};
 
 use rayspin_core::{Real, Result, expect_shape};
 use rayspin_linop::LinearOp;

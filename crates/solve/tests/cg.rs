@@ -1,4 +1,4 @@
-//! Conjugate gradients and power iteration against dense algebra in f64.
+//! Conjugate gradients and the Lanczos process against dense algebra in f64.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests")]
 
 mod common;
@@ -10,7 +10,7 @@ use num_complex::Complex;
 use rayspin_core::{C64, Error, Monitor, Progress, Real, Silent};
 use rayspin_device::{Array, Device};
 use rayspin_linop::{Identity, LinearOp, random};
-use rayspin_solve::{CgOptions, PowerOptions, cg, cg_observed, power_iteration};
+use rayspin_solve::{CgOptions, LanczosOptions, cg, cg_observed, largest_eigenvalue};
 
 fn device() -> Device {
     Device::cpu_with_threads(1).unwrap()
@@ -211,8 +211,8 @@ fn largest_eigenvalues<R: Real>(allowed: f64) {
         for scale in [1e-6, 1.0, 1e6] {
             let eigenvalues: Vec<f64> = (0..n).map(|i| scale * 0.8f64.powi(i)).collect();
             let system = Dense::<R>::hermitian(&eigenvalues, seed as u64 + 1);
-            let options = PowerOptions { seed: 4, max_iterations: 200, tolerance: 1e-9 };
-            let found = power_iteration(&system, &device, &options).unwrap();
+            let options = LanczosOptions { seed: 4, max_iterations: 200, tolerance: 1e-9 };
+            let found = largest_eigenvalue(&system, &device, &options).unwrap();
             let error = found.value / scale - 1.0;
             assert!(error.abs() < allowed, "{} n = {n}: {error:.2e}", R::NAME);
             assert!(found.converged || R::NAME == "f32");
@@ -220,19 +220,19 @@ fn largest_eigenvalues<R: Real>(allowed: f64) {
         }
     }
     let nothing = Identity::<R>::new(&[5]).scaled(0.0);
-    let found = power_iteration(&nothing, &device, &PowerOptions::default()).unwrap();
+    let found = largest_eigenvalue(&nothing, &device, &LanczosOptions::default()).unwrap();
     assert_eq!((found.value, found.converged), (0.0, true));
     let one = Identity::<R>::new(&[5, 3]);
-    let found = power_iteration(&one, &device, &PowerOptions::default()).unwrap();
+    let found = largest_eigenvalue(&one, &device, &LanczosOptions::default()).unwrap();
     assert!((found.value - 1.0).abs() < 1e-6 && found.iterations <= 2);
     let endless = Identity::<R>::new(&[5]).scaled(f64::NAN);
-    assert!(power_iteration(&endless, &device, &PowerOptions::default()).is_err());
-    let none = PowerOptions { max_iterations: 0, ..PowerOptions::default() };
-    assert!(power_iteration(&one, &device, &none).is_err());
+    assert!(largest_eigenvalue(&endless, &device, &LanczosOptions::default()).is_err());
+    let none = LanczosOptions { max_iterations: 0, ..LanczosOptions::default() };
+    assert!(largest_eigenvalue(&one, &device, &none).is_err());
 }
 
 #[test]
-fn power_iteration_finds_the_largest_eigenvalue() {
+fn largest_eigenvalue_finds_the_largest_eigenvalue() {
     largest_eigenvalues::<f32>(1e-5);
     largest_eigenvalues::<f64>(1e-6);
 }
@@ -244,8 +244,8 @@ fn the_estimate_never_exceeds_the_largest_eigenvalue_and_its_bound_holds() {
     let system = Dense::<f64>::hermitian(&eigenvalues, 9);
     let mut last = 0.0;
     for max_iterations in [1, 2, 5, 10, 40] {
-        let options = PowerOptions { seed: 2, max_iterations, tolerance: 0.0 };
-        let found = power_iteration(&system, &device, &options).unwrap();
+        let options = LanczosOptions { seed: 2, max_iterations, tolerance: 0.0 };
+        let found = largest_eigenvalue(&system, &device, &options).unwrap();
         assert!(found.value <= 1.0 + 1e-12 && found.value > last);
         let nearest = eigenvalues.iter().map(|e| (e - found.value).abs()).fold(f64::INFINITY, f64::min);
         assert!(nearest <= found.residual + 1e-12);

@@ -11,12 +11,12 @@ use num_complex::Complex;
 use rayspin_core::{C64, Error, Monitor, Real};
 use rayspin_device::{Array, Device};
 use rayspin_linop::{FiniteDifference, Fourier, Identity, LinearOp, SamplingMask, Scaled, Sense, random};
-use rayspin_solve::{CgOptions, LeastSquaresOptions, PowerOptions, least_squares, least_squares_observed};
+use rayspin_solve::{CgOptions, LanczosOptions, LeastSquaresOptions, least_squares, least_squares_observed};
 
 fn tight() -> LeastSquaresOptions {
     LeastSquaresOptions {
         cg: CgOptions { max_iterations: 300, tolerance: 1e-11 },
-        power: PowerOptions { seed: 1, max_iterations: 2000, tolerance: 1e-12 },
+        eigenvalue: LanczosOptions { seed: 1, max_iterations: 2000, tolerance: 1e-12 },
         largest_eigenvalue: None,
     }
 }

@@ -7,7 +7,7 @@ use rayspin_device::{Array, Device};
 use rayspin_kernels::fft::{Fft, Norm};
 use rayspin_kernels::{sensitivity, vector};
 use rayspin_linop::{FiniteDifference, Identity, LinearOp, SenseToeplitz, ToeplitzNormal};
-use rayspin_solve::{CgOptions, LeastSquaresOptions, PowerOptions, least_squares_observed};
+use rayspin_solve::{CgOptions, LanczosOptions, LeastSquaresOptions, least_squares_observed};
 
 use super::coils::{Combiner, batches};
 use super::grid::GridNormal;
@@ -144,8 +144,8 @@ fn coil_by_coil(
 fn largest(recon: &Reconstructor, normal: &dyn LinearOp<f32>, monitor: &Monitor<'_>) -> Result<f64> {
     let found = monitor.stage("largest eigenvalue", 0, || {
         // λ need not be known better than this, and each iteration costs as much as one of conjugate gradients.
-        let options = PowerOptions { tolerance: 1e-2, ..PowerOptions::default() };
-        rayspin_solve::power_iteration(normal, &recon.device, &options)
+        let options = LanczosOptions { tolerance: 1e-2, ..LanczosOptions::default() };
+        rayspin_solve::largest_eigenvalue(normal, &recon.device, &options)
     })?;
     Ok(found.value)
 }
@@ -159,7 +159,7 @@ fn solve(
 ) -> Result<(Array<C32>, Vec<f64>, bool)> {
     let options = LeastSquaresOptions {
         cg: CgOptions { max_iterations: recon.options.iterations, tolerance: recon.options.cg_tolerance },
-        power: PowerOptions::default(),
+        eigenvalue: LanczosOptions::default(),
         largest_eigenvalue: Some(eigenvalue),
     };
     let penalty: Option<Box<dyn LinearOp<f32>>> = match recon.options.regulariser {

@@ -1,0 +1,178 @@
+use num_complex::Complex;
+use rayspin_core::{Error, Real, Result};
+use rayspin_device::{Array, Device};
+use rayspin_kernels::vector;
+use rayspin_linop::{LinearOp, random};
+
+/// How long [`largest_eigenvalue`] goes on.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct LanczosOptions {
+    /// Seed of the random start.
+    pub seed: u64,
+    /// The most iterations, each one application of the operator.
+    pub max_iterations: usize,
+    /// Stop when an iteration changes the estimate by less than this share of it.
+    pub tolerance: f64,
+}
+
+impl Default for LanczosOptions {
+    /// Seed 0, at most 50 iterations, to 1e-3.
+    fn default() -> Self {
+        Self { seed: 0, max_iterations: 50, tolerance: 1e-3 }
+    }
+}
+
+/// What [`largest_eigenvalue`] found.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Eigenvalue {
+    /// The estimate: a Rayleigh quotient, never above the largest eigenvalue (but for rounding).
+    pub value: f64,
+    /// ‖Ay − value·y‖ for the unit vector y behind the estimate: some eigenvalue lies within this distance of `value`.
+    pub residual: f64,
+    /// Iterations done.
+    pub iterations: usize,
+    /// Whether the tolerance was met.
+    pub converged: bool,
+}
+
+/// The largest eigenvalue of a Hermitian positive semidefinite operator, by the Lanczos process from a random start:
+/// β_{j+1} v_{j+1} = A v_j − α_j v_j − β_j v_{j−1}; the largest eigenvalue of the tridiagonal (α, β) is the estimate.
+///
+/// Of all vectors in the span of v, Av, … A^{k−1}v it takes the one with the largest Rayleigh quotient, where power
+/// iteration takes the last: √ as many iterations for the same error. The recurrence loses orthogonality with time,
+/// which repeats eigenvalues and moves none. Three vectors are held. The zero operator has eigenvalue 0.
+///
+/// Errors: an operator whose domain is not its range; a tolerance that is negative or not a number; no iterations;
+/// [`Error::Numerical`] when the operator's output is not finite.
+///
+/// Source: G. H. Golub & C. F. Van Loan, Matrix Computations, 4th ed., 10.1.
+pub fn largest_eigenvalue<R: Real>(
+    normal: &dyn LinearOp<R>,
+    device: &Device,
+    options: &LanczosOptions,
+) -> Result<Eigenvalue> {
+    crate::expect_square(normal)?;
+    if options.tolerance.is_nan() || options.tolerance < 0.0 {
+        return Err(Error::value("tolerance of the largest eigenvalue", "0 or more", options.tolerance));
+    }
+    if options.max_iterations == 0 {
+        return Err(Error::value("iterations of the largest eigenvalue", "at least 1", 0));
+    }
+    let mut vector = random(device, normal.domain(), options.seed)?;
+    vector::scale((1.0 / vector::norm_squared(&vector).sqrt()).into(), &mut vector);
+    let mut before = Array::zeros(device, normal.domain())?;
+    let mut image = Array::zeros(device, normal.domain())?;
+    let (mut diagonal, mut beside) = (Vec::<f64>::new(), Vec::<f64>::new());
+    let mut found = Eigenvalue { value: 0.0, residual: 0.0, iterations: 0, converged: false };
+    while found.iterations < options.max_iterations && !found.converged {
+        normal.forward_into(&vector, &mut image)?;
+        let alpha = vector::dot(&vector, &image)?.re;
+        vector::axpy(Complex::from(-alpha), &vector, &mut image)?;
+        if let Some(&beta) = beside.last() {
+            vector::axpy(Complex::from(-beta), &before, &mut image)?;
+        }
+        let beta = vector::norm_squared(&image).sqrt();
+        found.iterations += 1;
+        if !(alpha.is_finite() && beta.is_finite()) {
+            return Err(Error::Numerical {
+                what: format!("largest eigenvalue of {}", normal.name()),
+                detail: format!("⟨v, Av⟩ became {alpha} and ‖Av‖ {beta} at iteration {}", found.iterations),
+            });
+        }
+        diagonal.push(alpha);
+        let value = largest_of_tridiagonal(&diagonal, &beside);
+        found.residual = beta * last_component(&diagonal, &beside, value).abs();
+        // What is left of Av is rounding: the span holds its own images, and the estimate is an eigenvalue.
+        let exhausted = beta <= R::epsilon().to_f64() * value.abs();
+        let changed = (value - found.value).abs();
+        found.converged = exhausted || (found.iterations > 1 && changed <= options.tolerance * value.abs());
+        found.value = value;
+        beside.push(beta);
+        if !found.converged {
+            vector::scale((1.0 / beta).into(), &mut image);
+            // image, vector, before become vector, before, image.
+            std::mem::swap(&mut before, &mut vector);
+            std::mem::swap(&mut vector, &mut image);
+        }
+    }
+    Ok(found)
+}
+
+/// The largest eigenvalue of the symmetric tridiagonal matrix, by bisection on whether x − T is positive definite.
+fn largest_of_tridiagonal(diagonal: &[f64], beside: &[f64]) -> f64 {
+    let off = |i: usize| beside.get(i).filter(|_| i + 1 < diagonal.len()).map_or(0.0, |b| b.abs());
+    let disc = |i: usize| diagonal[i] + off(i) + i.checked_sub(1).map_or(0.0, off);
+    let mut above = (0..diagonal.len()).map(disc).fold(f64::NEG_INFINITY, f64::max);
+    let mut below = diagonal.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    for _ in 0..200 {
+        let middle = 0.5 * (below + above);
+        if middle <= below || middle >= above {
+            break;
+        }
+        let mut pivot = middle - diagonal[0];
+        let mut definite = pivot > 0.0;
+        for i in 1..diagonal.len() {
+            pivot = middle - diagonal[i] - off(i - 1).powi(2) / pivot;
+            definite &= pivot > 0.0;
+            if !definite {
+                break;
+            }
+        }
+        if definite {
+            above = middle;
+        } else {
+            below = middle;
+        }
+    }
+    below
+}
+
+/// The last component of the unit eigenvector for the largest eigenvalue, by two steps of inverse iteration on
+/// (value + δ) − T, which is positive definite, so that elimination needs no pivoting. T has positive numbers beside its
+/// diagonal and so an eigenvector of positive components, which the start cannot miss.
+fn last_component(diagonal: &[f64], beside: &[f64], value: f64) -> f64 {
+    let n = diagonal.len();
+    let scale = diagonal.iter().chain(&beside[..n - 1]).fold(0.0f64, |m, x| m.max(x.abs()));
+    if scale == 0.0 {
+        return 1.0;
+    }
+    let shift = value + 1e-13 * scale;
+    let mut x = vec![1.0; n];
+    for _ in 0..2 {
+        let mut pivots = vec![shift - diagonal[0]; n];
+        for i in 1..n {
+            let factor = beside[i - 1] / pivots[i - 1];
+            pivots[i] = shift - diagonal[i] - factor * beside[i - 1];
+            x[i] += factor * x[i - 1];
+        }
+        for i in (0..n).rev() {
+            let next = if i + 1 < n { beside[i] * x[i + 1] } else { 0.0 };
+            x[i] = (x[i] + next) / pivots[i];
+        }
+        let size = x.iter().map(|v| v * v).sum::<f64>().sqrt();
+        x.iter_mut().for_each(|v| *v /= size);
+    }
+    if x[n - 1].is_finite() { x[n - 1] } else { 1.0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tridiagonal_eigenpairs_are_known() {
+        // 2 on the diagonal, 1 beside it: eigenvalues 2 + 2 cos(jπ/(n+1)), components sin(i jπ/(n+1)).
+        for n in [1, 2, 3, 10, 41] {
+            let (diagonal, beside) = (vec![2.0; n], vec![1.0; n]);
+            let angle = std::f64::consts::PI / (n as f64 + 1.0);
+            let value = largest_of_tridiagonal(&diagonal, &beside);
+            assert!((value - 2.0 - 2.0 * angle.cos()).abs() < 1e-13, "{n}: {value}");
+            let size = (1..=n).map(|i| (i as f64 * angle).sin().powi(2)).sum::<f64>().sqrt();
+            let expected = (n as f64 * angle).sin() / size;
+            let found = last_component(&diagonal, &beside, value).abs();
+            assert!((found - expected).abs() < 1e-9, "{n}: {found} for {expected}");
+        }
+        assert_eq!(largest_of_tridiagonal(&[0.0], &[0.0]), 0.0);
+        assert_eq!(last_component(&[0.0], &[0.0], 0.0), 1.0);
+    }
+}
