@@ -109,15 +109,12 @@ fn largest_of_tridiagonal(diagonal: &[f64], beside: &[f64]) -> f64 {
         if middle <= below || middle >= above {
             break;
         }
-        let mut pivot = middle - diagonal[0];
-        let mut definite = pivot > 0.0;
-        for i in 1..diagonal.len() {
-            pivot = middle - diagonal[i] - off(i - 1).powi(2) / pivot;
-            definite &= pivot > 0.0;
-            if !definite {
-                break;
-            }
-        }
+        // The pivots of elimination: all are positive where middle − T is positive definite.
+        let mut pivot = f64::INFINITY;
+        let definite = diagonal.iter().enumerate().all(|(i, d)| {
+            pivot = middle - d - i.checked_sub(1).map_or(0.0, |i| off(i).powi(2)) / pivot;
+            pivot > 0.0
+        });
         if definite {
             above = middle;
         } else {
