@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use rayspin_core::{C32, Error};
 use rayspin_imaging::display::{
     ColourMap, Limits, Montage, Part, Window, error_map, evenly_spaced, montage, montage_filled, part,
-    to_colour, to_grey, upscale_bilinear, upscale_nearest,
+    square_pixels, to_colour, to_grey, upscale_bilinear, upscale_nearest,
 };
 
 #[test]
@@ -183,5 +183,24 @@ proptest! {
         prop_assert_eq!(slices.len(), count.min(n));
         prop_assert!(slices.windows(2).all(|p| p[0] < p[1]));
         prop_assert!(slices[slices.len() - 1] < n);
+    }
+}
+
+#[test]
+fn square_pixels_keep_the_extent_and_the_values_of_a_ramp() {
+    // A ramp along y: pixel centres of the finer axis are interpolated, the outer half pixels repeat the border.
+    let image = Array2::from_shape_fn((5, 7), |(y, _)| y as f32);
+    let square = square_pixels(image.view(), [3.0, 1.5], true).unwrap();
+    assert_eq!(square.dim(), (10, 7));
+    for ((y, _), &value) in square.indexed_iter() {
+        assert_eq!(value, ((y as f32 + 0.5) / 2.0 - 0.5).clamp(0.0, 4.0));
+    }
+    let nearest = square_pixels(image.view(), [3.0, 1.5], false).unwrap();
+    assert!(nearest.indexed_iter().all(|((y, _), &value)| value == (y / 2) as f32));
+    let across = square_pixels(image.t(), [1.0, 2.5], true).unwrap();
+    assert_eq!(across.dim(), (7, 13));
+    assert_eq!(square_pixels(image.view(), [1.0, 1.005], true).unwrap(), image);
+    for spacing in [[0.0, 1.0], [-1.0, 1.0], [f64::NAN, 1.0], [1.0, 100.0]] {
+        assert!(square_pixels(image.view(), spacing, true).is_err(), "{spacing:?}");
     }
 }

@@ -6,7 +6,9 @@ use std::path::Path;
 use ndarray::{ArrayD, ArrayView2, ArrayView3, Axis, Ix3};
 use png::{BitDepth, ColorType, Encoder, EncodingError};
 use rayspin_core::{ErrorKind, Image, format_shape};
-use rayspin_imaging::display::{Limits, Montage, Part, Window, montage, part, to_grey, upscale_nearest};
+use rayspin_imaging::display::{
+    Limits, Montage, Part, Window, montage, part, square_pixels, to_grey, upscale_nearest,
+};
 
 use crate::atomic::write_atomically;
 use crate::{Error, Result};
@@ -45,7 +47,7 @@ pub fn write_rgb(path: impl AsRef<Path>, picture: ArrayView3<'_, u8>) -> Result<
     encode(path.as_ref(), [height, width], ColorType::Rgb, &bytes)
 }
 
-/// Writes one repetition of an image as a grey montage of its slices. Errors: a repetition or slice that does not exist, a
+/// Writes one repetition of an image as a grey montage of its slices, on square pixels. Errors: a repetition or slice that does not exist, a
 /// window that makes no sense, and as [`write_grey`].
 pub fn write_image(path: impl AsRef<Path>, image: &Image, options: &PngOptions) -> Result<()> {
     let path = path.as_ref();
@@ -63,6 +65,14 @@ pub fn write_image(path: impl AsRef<Path>, image: &Image, options: &PngOptions) 
         (Part::Phase, Window::Percentile { .. }) => Limits::PHASE,
         (_, window) => window.limits(shown.view()).map_err(core)?,
     };
+    let [sx, sy, _] = image.geometry().spacing_mm;
+    let square = shown
+        .outer_iter()
+        .map(|slice| square_pixels(slice, [sy, sx], options.part != Part::Phase))
+        .collect::<rayspin_core::Result<Vec<_>>>()
+        .map_err(core)?;
+    let square: Vec<_> = square.iter().map(|slice| slice.view()).collect();
+    let shown = ndarray::stack(Axis(0), &square).map_err(|e| Error::field(path, "image", "slices", e))?;
     let picture = montage(to_grey(shown.view(), limits).view(), &options.montage).map_err(core)?;
     let picture = upscale_nearest(picture.view(), options.enlarge.max(1)).map_err(core)?;
     write_grey(path, picture.view())

@@ -87,24 +87,56 @@ pub fn upscale_nearest<T: Copy>(image: ArrayView2<'_, T>, factor: usize) -> Resu
 /// Bilinear enlargement by a whole `factor`: pixel centres keep their places, values beyond the outer centres are those
 /// of the border. Errors: factor 0, or a picture that exceeds the address space.
 pub fn upscale_bilinear(image: ArrayView2<'_, f32>, factor: usize) -> Result<Array2<f32>> {
+    let shape = upscaled(image.dim(), factor)?;
+    Ok(resample(image, shape, true))
+}
+
+/// The picture on square pixels, as large as the smaller side of `spacing` = \[y, x\]: the other axis is interpolated
+/// linearly, or by the nearest pixel where values between two make no sense (phase). Sides that differ by less than 1 %
+/// count as equal.
+///
+/// Errors: a spacing that is not positive; sides that differ more than 64-fold, which is no picture of anything.
+pub fn square_pixels(
+    image: ArrayView2<'_, f32>,
+    spacing: [f64; 2],
+    interpolate: bool,
+) -> Result<Array2<f32>> {
+    let smaller = spacing[0].min(spacing[1]);
+    let ratio = spacing.map(|s| s / smaller);
+    if !(smaller > 0.0 && ratio.iter().all(|r| *r <= 64.0)) {
+        let expected = "positive sides that differ at most 64-fold";
+        return Err(Error::value("pixel spacing", expected, format!("{spacing:?}")));
+    }
     let (ny, nx) = image.dim();
-    let shape = upscaled((ny, nx), factor)?;
-    let taps = |n: usize| -> Vec<(usize, usize, f32)> {
-        (0..n * factor)
+    let side =
+        |n: usize, ratio: f64| if ratio < 1.01 { n } else { ((n as f64 * ratio).round() as usize).max(1) };
+    Ok(resample(image, (side(ny, ratio[0]), side(nx, ratio[1])), interpolate))
+}
+
+/// The picture over the same extent on other pixels.
+fn resample(image: ArrayView2<'_, f32>, shape: (usize, usize), interpolate: bool) -> Array2<f32> {
+    let (ny, nx) = image.dim();
+    let taps = |from: usize, to: usize| -> Vec<(usize, usize, f32)> {
+        (0..to)
             .map(|i| {
-                let place = ((i as f64 + 0.5) / factor as f64 - 0.5).clamp(0.0, (n - 1) as f64);
-                let below = place as usize;
-                (below, (below + 1).min(n - 1), (place - below as f64) as f32)
+                let place = (i as f64 + 0.5) * from as f64 / to as f64 - 0.5;
+                let place = place.clamp(0.0, from.saturating_sub(1) as f64);
+                if interpolate {
+                    let below = place as usize;
+                    (below, (below + 1).min(from - 1), (place - below as f64) as f32)
+                } else {
+                    (place.round() as usize, place.round() as usize, 0.0)
+                }
             })
             .collect()
     };
-    let (rows, columns) = (taps(ny), taps(nx));
-    Ok(Array2::from_shape_fn(shape, |(y, x)| {
+    let (rows, columns) = (taps(ny, shape.0), taps(nx, shape.1));
+    Array2::from_shape_fn(shape, |(y, x)| {
         let (top, bottom, v) = rows[y];
         let (left, right, u) = columns[x];
         let across = |row: usize| blend(image[[row, left]], image[[row, right]], u);
         blend(across(top), across(bottom), v)
-    }))
+    })
 }
 
 /// (1 − w)·a + w·b; a value of weight 0 does not count, even when it is NaN.

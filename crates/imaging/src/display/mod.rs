@@ -25,7 +25,9 @@ use rayspin_core::{C32, Result, expect_shape};
 use serde::{Deserialize, Serialize};
 
 pub use colour::{ColourMap, to_colour};
-pub use layout::{Montage, evenly_spaced, montage, montage_filled, upscale_bilinear, upscale_nearest};
+pub use layout::{
+    Montage, evenly_spaced, montage, montage_filled, square_pixels, upscale_bilinear, upscale_nearest,
+};
 pub use window::{Limits, Window, to_grey};
 
 use crate::metrics::Sample;

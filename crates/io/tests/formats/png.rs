@@ -66,3 +66,18 @@ fn an_image_becomes_a_montage_of_its_window() {
         assert!(write_image(&path, &image, &bad).is_err(), "{bad:?}");
     }
 }
+
+#[test]
+fn images_of_oblong_voxels_are_shown_on_square_pixels() {
+    let folder = folder();
+    let path = folder.path().join("a.png");
+    let data =
+        ndarray::Array3::from_shape_fn((2, 6, 4), |(_, y, x)| C32::new((y + x) as f32, 0.0)).into_dyn();
+    let geometry = Geometry { spacing_mm: [3.0, 1.0, 5.0], ..Geometry::default() };
+    let image = Image::new(data, geometry).unwrap();
+    let options =
+        PngOptions { montage: Montage { columns: Some(2), ..Montage::default() }, ..PngOptions::default() };
+    write_image(&path, &image, &options).unwrap();
+    let (width, height, ..) = decode(&path);
+    assert_eq!((width, height), (2 * 12, 6));
+}
