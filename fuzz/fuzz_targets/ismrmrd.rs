@@ -5,7 +5,7 @@ use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
     let path = rayspin_fuzz::file("scan.h5", bytes);
-    let options = rayspin_io::ismrmrd::ReadOptions { group: None, memory_limit: Some(1 << 30) };
+    let options = rayspin_io::ismrmrd::ReadOptions { memory_limit: Some(1 << 30), ..Default::default() };
     match rayspin_io::ismrmrd::read_with(&path, &options, &rayspin_core::Monitor::silent()) {
         Ok(scan) => {
             drop(rayspin_io::ismrmrd::summarise(&scan));

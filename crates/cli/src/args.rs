@@ -144,8 +144,24 @@ pub(crate) struct ReconMri {
     #[arg(value_hint = ValueHint::FilePath)]
     pub(crate) scan: PathBuf,
     /// Image to write; repeat for several formats
-    #[arg(long = "output", short, value_name = "IMAGE", required = true, value_hint = ValueHint::FilePath)]
+    #[arg(long = "output", short, value_name = "IMAGE", required_unless_present = "dry_run", value_hint = ValueHint::FilePath)]
     pub(crate) outputs: Vec<PathBuf>,
+    /// State the memory and the work of each stage, and compute and write nothing
+    #[arg(long, conflicts_with_all = ["record", "no_record"])]
+    pub(crate) dry_run: bool,
+    /// Memory that the run may take (K, M, G: binary units): coils and images are taken some at a time to fit, or the run
+    /// is refused with the memory it needs
+    #[arg(long, value_name = "SIZE", value_parser = crate::commands::plan::size)]
+    pub(crate) memory: Option<u64>,
+    /// Compare N random outputs of each transform with the exact sums; the run fails where they miss their tolerance
+    #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "1000", conflicts_with = "dry_run")]
+    pub(crate) certify: Option<usize>,
+    /// Seed of the outputs that are drawn
+    #[arg(long, value_name = "SEED", requires = "certify")]
+    pub(crate) certify_seed: Option<u64>,
+    /// Folder that keeps the trajectory's Toeplitz kernel for the next run (ls, cg-sense)
+    #[arg(long, value_name = "FOLDER", value_hint = ValueHint::DirPath)]
+    pub(crate) cache: Option<PathBuf>,
     /// How the image is made [default: cartesian for a full grid, cg-sense for several coils, else ls]
     #[arg(long, short, value_enum)]
     pub(crate) method: Option<MethodArg>,

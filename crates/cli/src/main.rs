@@ -23,6 +23,7 @@ use rayspin::device::Device;
 use args::{Cli, Command, Recon, Simulate};
 
 fn main() -> ExitCode {
+    rayspin::device::cpu::return_freed_memory();
     let cli = Cli::parse();
     match run(cli) {
         Ok(()) => ExitCode::SUCCESS,

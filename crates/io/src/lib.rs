@@ -9,6 +9,7 @@ mod error;
 mod format;
 mod image_file;
 pub mod ismrmrd;
+pub mod kernel_cache;
 pub mod nifti;
 pub mod npy;
 pub mod png;

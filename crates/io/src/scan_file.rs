@@ -41,7 +41,8 @@ pub fn read_scan(path: impl AsRef<Path>, options: &ScanOptions, monitor: &Monito
     let format = detect(path)?;
     let array = match format {
         Format::Hdf5 => {
-            let read = ismrmrd::ReadOptions { group: options.name.clone(), memory_limit: None };
+            let read =
+                ismrmrd::ReadOptions { group: options.name.clone(), ..ismrmrd::ReadOptions::default() };
             return Ok(ScanFile::Scan(ismrmrd::read_with(path, &read, monitor)?));
         }
         Format::Cfl => cfl::read(path)?,

@@ -1,5 +1,6 @@
 //! MRI scans: simulation, coil sensitivities and reconstruction.
 
+pub mod budget;
 mod crop;
 pub mod maps;
 pub mod recon;

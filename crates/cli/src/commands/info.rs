@@ -57,7 +57,8 @@ fn file(path: &Path, dataset: Option<&str>) -> Result<Rows> {
     row(&mut rows, "format", format);
     match format {
         Format::Hdf5 => {
-            let options = ismrmrd::ReadOptions { group: dataset.map(str::to_owned), memory_limit: None };
+            let options =
+                ismrmrd::ReadOptions { group: dataset.map(str::to_owned), ..ismrmrd::ReadOptions::default() };
             let scan = ismrmrd::read_with(path, &options, &Monitor::silent())?;
             rows.extend(ismrmrd::summarise(&scan));
             let mut notes = scan.notes.clone();

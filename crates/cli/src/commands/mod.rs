@@ -5,5 +5,6 @@ pub(crate) mod demo;
 pub(crate) mod files;
 pub(crate) mod info;
 pub(crate) mod metrics;
+pub(crate) mod plan;
 pub(crate) mod recon;
 pub(crate) mod simulate;

@@ -5,15 +5,16 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result};
 use rayspin::core::{Image, Monitor, TrajectoryUnits};
 use rayspin::imaging::metrics::{CompareOptions, Quality, ScaleFit, compare};
-use rayspin::io::{self, ScanFile, ScanOptions};
+use rayspin::io::{self, ScanOptions};
 use rayspin::mri::recon::{
-    Combine, Density, Method, ReconOptions, Reconstructor, Regulariser, ScanImage, Selection,
-    reconstruct_scan,
+    Certificate, Certify, Combine, Density, Method, ReconOptions, Reconstructor, Regulariser, ScanImage, Selection,
+    reconstruct_frames,
 };
 use rayspin::mri::scan::{Frame, FrameOptions, Samples};
 use rayspin::report::RunRecorder;
+use rayspin::report::table::{Cell, Column, Table};
 
-use super::files;
+use super::{files, plan};
 use crate::Context;
 use crate::args::{CombineArg, DensityArg, MethodArg, ReconMri, RegulariserArg, numbers};
 use crate::failure::BadInput;
@@ -30,8 +31,8 @@ pub(crate) fn run(context: &Context, args: &ReconMri) -> Result<()> {
         files::check_writable(record)?;
     }
     let inputs = [Some(&args.scan), args.maps.as_ref(), args.reference.as_ref(), args.traj.as_ref()];
-    let record =
-        (!args.no_record).then(|| args.record.clone().unwrap_or_else(|| record_path(&args.outputs[0])));
+    let record = (!args.no_record && !args.dry_run)
+        .then(|| args.record.clone().unwrap_or_else(|| record_path(&args.outputs[0])));
     let outputs = args.outputs.iter().chain(&args.save_maps).chain(&record);
     files::check_distinct(inputs.into_iter().flatten(), outputs)?;
     let mut recorder = files::recorder(context);
@@ -41,11 +42,60 @@ pub(crate) fn run(context: &Context, args: &ReconMri) -> Result<()> {
     let scan_options = scan_options(args)?;
 
     recorder.stage("read");
-    let source = monitor.stage("read", 0, || io::read_scan(&args.scan, &scan_options, &monitor))?;
-    check_effect(args, &source, &selection(args))?;
+    let selection = selection(args);
+    let process = plan::process_bytes();
+    check_effect(args, io::detect(&args.scan)?, &selection)?;
     if let Some(path) = &args.maps {
         options.maps = Some(std::sync::Arc::new(read_maps(path)?));
     }
+    options.keep_maps = args.save_maps.is_some();
+    let read = |whole| {
+        monitor.stage("read", 0, || plan::read(args, &scan_options, &selection, process, whole, &monitor))
+    };
+    let (mut source, mut shape) = read(true)?;
+    let frame = shape.frame(&source).context("a frame")?;
+    if args.traj_units.is_some() && matches!(frame.samples, Samples::Cartesian { .. }) {
+        return refuse_option("--traj-units", "a trajectory", "a grid");
+    }
+    options.method = match args.method {
+        Some(method) => method_of(method),
+        None => {
+            let method = default_method(frame);
+            monitor.note(&format!("method: {} (--method chooses another)", method_name(method)));
+            method
+        }
+    };
+    let frame = shape.frame(&source).context("a frame")?;
+    let on_grid = matches!(frame.samples, Samples::Cartesian { .. });
+    if args.cache.is_some() && (on_grid || !options.iterates()) {
+        let expected = "a trajectory and --method ls or cg-sense";
+        return refuse_option("--cache", expected, if on_grid { "a grid" } else { method_name(options.method) });
+    }
+    let threads = context.threads();
+    let mut fitted = plan::fit(args, &source, &shape, process, &mut options, threads)?;
+    if fitted.is_err() && matches!(&source, plan::Source::Whole { labels, .. } if labels.len() > 1) {
+        drop((source, shape));
+        (source, shape) = read(false)?;
+        options.coil_batch = None;
+        fitted = plan::fit(args, &source, &shape, process, &mut options, threads)?;
+    }
+    let plan = match fitted {
+        Ok(plan) => plan,
+        Err(needed) => return plan::refuse(args.memory, needed, &args.scan),
+    };
+    if args.dry_run {
+        return files::print(&plan::table(args, &plan, &options));
+    }
+    drop(shape);
+    let cache = args.cache.as_ref().map(io::kernel_cache::KernelCache::new).transpose()?;
+    options.kernels = cache.clone().map(|cache| std::sync::Arc::new(cache) as _);
+    options.certify = args.certify.map(|outputs| Certify { outputs, seed: args.certify_seed.unwrap_or(1) });
+    options.validate()?;
+    recorder.parameter("memory limit", serde_json::json!(args.memory));
+    recorder.parameter("memory stated", plan.peak());
+    recorder.parameter("coils at a time", serde_json::json!(options.coil_batch));
+    recorder.parameter("read image by image", matches!(source, plan::Source::Parts { .. }));
+    recorder.parameter("budget", serde_json::to_value(&plan.budget)?);
     let reference =
         args.reference.as_deref().map(|p| io::read_image(p, &io::ReadOptions::default())).transpose()?;
     for input in inputs.into_iter().flatten() {
@@ -55,23 +105,24 @@ pub(crate) fn run(context: &Context, args: &ReconMri) -> Result<()> {
     }
 
     recorder.stage("reconstruct");
-    let selection = selection(args);
-    let frame_options = FrameOptions { units: scan_options.units, matrix: scan_options.matrix.clone() };
-    options.method = match args.method {
-        Some(method) => method_of(method),
-        None => {
-            let method = default_method(&source, &selection, &frame_options)
-                .with_context(|| args.scan.display().to_string())?;
-            monitor.note(&format!("method: {} (--method chooses another)", method_name(method)));
-            method
-        }
-    };
-    let result = reconstruct(context, source, &selection, &frame_options, &options, &monitor)
+    let result = reconstruct(context, args, source, &scan_options, &options, &monitor)
         .with_context(|| format!("{}", args.scan.display()))?;
     files::record_stages(&mut recorder, &monitor);
     for note in &result.notes {
         monitor.note(note);
         recorder.note(note.as_str());
+    }
+
+    if let Some(cache) = &cache {
+        let (count, bytes) = cache.size();
+        let bytes = rayspin::report::number::bytes(bytes);
+        monitor.note(&format!("--cache: {count} kernels, {bytes}; nothing in it is ever deleted"));
+    }
+    recorder.parameter("certify", serde_json::json!(options.certify));
+    recorder.parameter("certificates", serde_json::json!(result.certificates));
+    recorder.parameter("cache", serde_json::json!(args.cache));
+    if !result.certificates.is_empty() && !context.quiet {
+        files::print(&certificates(&result.certificates))?;
     }
 
     let maps_to_save = match (&args.save_maps, &result.maps) {
@@ -149,34 +200,62 @@ pub(crate) fn run(context: &Context, args: &ReconMri) -> Result<()> {
         let names: Vec<_> = listed.iter().map(|p| p.display().to_string()).collect();
         say!("{nx} x {ny} x {nz} image, {:.2} s: {}", finished.total_seconds, names.join(", "));
     }
+    if let Some(missed) = result.certificates.iter().find(|c| !c.met()) {
+        return Err(rayspin::core::Error::Numerical {
+            what: missed.transform.clone(),
+            detail: format!("relative error {:.2e} above the tolerance of {:.0e}", missed.error, missed.tolerance),
+        }
+        .into());
+    }
     mismatch
 }
 
+/// What was measured of the transforms, as a table.
+fn certificates(certificates: &[Certificate]) -> Table {
+    let share = certificates.first().map_or(0.0, |c| 100.0 * c.share);
+    let confidence = certificates.first().map_or(0.0, |c| 100.0 * c.confidence);
+    let mut table = Table::new(
+        format!("Outputs against exact sums (at {confidence} % confidence at most {share:.2} % of all exceed 'largest')"),
+        [
+            Column::text("Transform"),
+            Column::number("Outputs"),
+            Column::number("Relative error"),
+            Column::number("Largest"),
+            Column::number("Tolerance"),
+            Column::text(""),
+        ],
+    );
+    for c in certificates {
+        table.push([
+            Cell::Text(c.transform.clone()),
+            Cell::Number(c.outputs as f64),
+            Cell::Number(c.error),
+            Cell::Number(c.largest),
+            Cell::Number(c.tolerance),
+            Cell::Text(if c.met() { "met" } else { "missed" }.into()),
+        ]);
+    }
+    table
+}
+
+fn refuse_option(option: &str, expected: &str, found: &str) -> Result<()> {
+    Err(BadInput::new(format!("{option}: expected {expected}, found {found}"))
+        .hint(format!("leave {option} out"))
+        .into())
+}
+
 /// Refuses options that the file leaves without effect.
-fn check_effect(args: &ReconMri, source: &ScanFile, selection: &Selection) -> Result<()> {
-    let refuse = |option: &str, expected: &str, found: &str| {
-        Err(BadInput::new(format!("{option}: expected {expected}, found {found}"))
-            .hint(format!("leave {option} out"))
-            .into())
-    };
-    match source {
-        ScanFile::Scan(_) => {
-            let expected = "k-space without a header (.cfl, .npy)";
-            for (option, given) in [("--traj", args.traj.is_some()), ("--fov", args.fov.is_some())] {
-                if given {
-                    return refuse(option, expected, "an ISMRMRD scan, which states it");
-                }
+fn check_effect(args: &ReconMri, format: io::Format, selection: &Selection) -> Result<()> {
+    if format == io::Format::Hdf5 {
+        let expected = "k-space without a header (.cfl, .npy)";
+        for (option, given) in [("--traj", args.traj.is_some()), ("--fov", args.fov.is_some())] {
+            if given {
+                return refuse_option(option, expected, "an ISMRMRD scan, which states it");
             }
         }
-        ScanFile::Frame(..) if *selection != Selection::default() => {
-            let options = "--encoding, --slice, --repetition, --contrast, --phase or --set";
-            return refuse(options, "a scan with counters (ISMRMRD)", "the samples of one image");
-        }
-        ScanFile::Frame(frame, _) => {
-            if args.traj_units.is_some() && matches!(frame.samples, Samples::Cartesian { .. }) {
-                return refuse("--traj-units", "a trajectory", "a grid");
-            }
-        }
+    } else if *selection != Selection::default() {
+        let options = "--encoding, --slice, --repetition, --contrast, --phase or --set";
+        return refuse_option(options, "a scan with counters (ISMRMRD)", "the samples of one image");
     }
     Ok(())
 }
@@ -184,25 +263,60 @@ fn check_effect(args: &ReconMri, source: &ScanFile, selection: &Selection) -> Re
 /// Reconstructs whatever the file held.
 fn reconstruct(
     context: &Context,
-    source: ScanFile,
-    selection: &Selection,
-    frame_options: &FrameOptions,
+    args: &ReconMri,
+    source: plan::Source,
+    scan_options: &ScanOptions,
     options: &ReconOptions,
     monitor: &Monitor<'_>,
 ) -> Result<ScanImage> {
+    let frames = FrameOptions { units: scan_options.units, matrix: scan_options.matrix.clone() };
+    let device = &context.device;
     match source {
-        ScanFile::Scan(scan) => {
-            Ok(reconstruct_scan(&context.device, &scan, selection, frame_options, options, monitor)?)
+        plan::Source::Whole { mut scan, labels, slices, only } => {
+            let notes = std::mem::take(&mut scan.notes);
+            if let Some(frame) = only {
+                drop(scan);
+                let mut frame = Some(*frame);
+                let gone = || rayspin::core::Error::value("frame", "one", "none");
+                let mut take = |_, _: &mut Vec<String>| frame.take().ok_or_else(gone);
+                return Ok(reconstruct_frames(device, &labels, &slices, &mut take, notes, options, monitor)?);
+            }
+            let index = scan.frames()?;
+            let mut assemble = |label, notes: &mut Vec<String>| index.assemble(label, &frames, notes);
+            Ok(reconstruct_frames(device, &labels, &slices, &mut assemble, notes, options, monitor)?)
         }
-        ScanFile::Frame(frame, mut notes) => {
+        plan::Source::Parts { labels, slices, notes } => {
+            // An error in the file is told as such, and not as the reconstruction's.
+            let mut broken = None;
+            let mut read = |label, notes: &mut Vec<String>| match plan::read_part(
+                &args.scan,
+                scan_options,
+                label,
+                monitor,
+            ) {
+                Ok(scan) => scan.frames()?.assemble(label, &frames, notes),
+                Err(error) => {
+                    let text = error.to_string();
+                    broken = Some(error);
+                    Err(rayspin::core::Error::value("scan", "images that can be read", text))
+                }
+            };
+            let result = reconstruct_frames(device, &labels, &slices, &mut read, notes, options, monitor);
+            match broken {
+                Some(error) => Err(error),
+                None => Ok(result?),
+            }
+        }
+        plan::Source::Frame(frame, mut notes) => {
             let geometry = frame.geometry;
-            let result = Reconstructor::new(&context.device, options.clone())?.frame(*frame, monitor)?;
+            let result = Reconstructor::new(device, options.clone())?.frame(*frame, monitor)?;
             notes.extend(result.notes);
             Ok(ScanImage {
                 image: Image::new(result.image, geometry)?,
                 solves: result.solve.into_iter().collect(),
                 maps: result.maps,
                 notes,
+                certificates: result.certificates,
             })
         }
     }
@@ -264,19 +378,11 @@ fn selection(args: &ReconMri) -> Selection {
 }
 
 /// The method for a scan when none is asked for: the simplest that uses all there is.
-fn default_method(source: &ScanFile, selection: &Selection, options: &FrameOptions) -> Result<Method> {
-    let of_frame = |frame: &Frame| match &frame.samples {
+fn default_method(frame: &Frame) -> Method {
+    match &frame.samples {
         Samples::Cartesian { sampled, .. } if fills_a_box(sampled) => Method::Cartesian,
         _ if frame.coils() > 1 => Method::CgSense,
         _ => Method::LeastSquares,
-    };
-    match source {
-        ScanFile::Frame(frame, _) => Ok(of_frame(frame)),
-        ScanFile::Scan(scan) => {
-            let index = scan.frames()?;
-            let label = selection.labels(&index, &mut Vec::new())?[0];
-            Ok(of_frame(&index.assemble(label, options, &mut Vec::new())?))
-        }
     }
 }
 

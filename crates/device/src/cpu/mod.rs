@@ -94,7 +94,64 @@ pub fn memory() -> Option<(u64, u64)> {
 
 /// The most memory this process has held resident so far, in bytes, where the system says.
 pub fn peak_memory() -> Option<u64> {
+    own_memory("VmHWM:")
+}
+
+/// The memory that this process takes beside the arrays it is going to make, in bytes, where the system says: what it
+/// holds now, and the code of the program and its libraries, which comes into memory as it is run.
+pub fn process_memory() -> Option<u64> {
+    let maps = std::fs::read_to_string("/proc/self/maps").ok()?;
+    let code = maps.lines().filter_map(|line| {
+        let mut fields = line.split_whitespace();
+        let (range, rights, inode) = (fields.next()?, fields.next()?, fields.nth(2)?);
+        let (from, to) = range.split_once('-')?;
+        let bytes = u64::from_str_radix(to, 16).ok()?.checked_sub(u64::from_str_radix(from, 16).ok()?)?;
+        (rights.starts_with("r-x") && inode != "0").then_some(bytes)
+    });
+    Some(own_memory("RssAnon:")? + own_memory("RssFile:")?.max(code.sum()))
+}
+
+fn own_memory(field: &str) -> Option<u64> {
     let text = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = text.lines().find(|line| line.starts_with("VmHWM:"))?;
+    let line = text.lines().find(|line| line.starts_with(field))?;
     Some(line.split_whitespace().nth(1)?.parse::<u64>().ok()? * 1024)
+}
+
+/// Arrays from this size on are the system's own as soon as they are freed.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+const RETURNED_BYTES: std::ffi::c_int = 1 << 20;
+
+/// Gives back what small arrays have left behind: pages of the heap that nothing lies on. Worth while after many small
+/// arrays were freed between others that stay. Only the GNU allocator is told to.
+#[allow(unsafe_code)]
+pub fn trim_memory() {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    {
+        unsafe extern "C" {
+            fn malloc_trim(pad: usize) -> std::ffi::c_int;
+        }
+        // SAFETY: malloc_trim(3) may be called at any time, from any thread.
+        unsafe {
+            malloc_trim(0);
+        }
+    }
+}
+
+/// From now on memory of freed arrays goes back to the system at once. The GNU allocator otherwise keeps up to 64 MiB of
+/// it, more the larger the arrays were, and a process' peak depends on what it did before. Elsewhere this does nothing.
+#[allow(unsafe_code)]
+pub fn return_freed_memory() {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    {
+        const TRIM_THRESHOLD: std::ffi::c_int = -1;
+        const MMAP_THRESHOLD: std::ffi::c_int = -3;
+        unsafe extern "C" {
+            fn mallopt(parameter: std::ffi::c_int, value: std::ffi::c_int) -> std::ffi::c_int;
+        }
+        // SAFETY: mallopt(3) takes any integers and may be called at any time; these parameters exist since glibc 2.0.
+        unsafe {
+            mallopt(MMAP_THRESHOLD, RETURNED_BYTES);
+            mallopt(TRIM_THRESHOLD, RETURNED_BYTES);
+        }
+    }
 }

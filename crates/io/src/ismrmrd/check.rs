@@ -4,7 +4,7 @@ use std::path::Path;
 
 use ndarray::Array2;
 use rayspin_core::C32;
-use rayspin_mri::scan::{Acquisition, Counters, Flags, ScanHeader};
+use rayspin_mri::scan::{Acquisition, Counters, Flags, Label, ScanHeader};
 
 use super::layout::{Head, Index};
 use crate::error::{Error, Result};
@@ -89,6 +89,19 @@ impl Checked {
             dims: head.trajectory_dimensions as usize,
             discard,
             counters: counters(path, index, &head.idx)?,
+        })
+    }
+
+    /// The image that it is part of, if any.
+    pub(super) fn label(&self) -> Option<Label> {
+        let c = &self.counters;
+        self.image.then_some(Label {
+            encoding: self.encoding,
+            contrast: c.contrast,
+            phase: c.phase,
+            set: c.set,
+            repetition: c.repetition,
+            slice: c.slice,
         })
     }
 

@@ -1,9 +1,10 @@
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use hdf5::types::{FixedAscii, FixedUnicode, TypeDescriptor, VarLenAscii, VarLenUnicode};
 use hdf5::{Group, H5Type};
 use rayspin_core::Monitor;
-use rayspin_mri::scan::{Acquisition, Scan, ScanHeader};
+use rayspin_mri::scan::{Acquisition, Label, Scan, ScanHeader};
 
 use super::arrays::Acquisitions;
 use super::check::{Checked, Repairs};
@@ -14,10 +15,10 @@ use super::references;
 use crate::error::{Error, Result};
 
 /// Samples are read in blocks of at most this many bytes and acquisitions.
-const BLOCK_BYTES: u64 = 16 << 20;
+const BLOCK_BYTES: u64 = 4 << 20;
 const BLOCK_COUNT: usize = 256;
-/// What HDF5 keeps for itself: chunk and metadata caches, and the index of small chunks (25 MiB at most in 4000 chunks).
-const HDF5_BYTES: u64 = 32 << 20;
+/// What HDF5 keeps for itself unless it is told otherwise: 1 MiB of chunks and 2 MiB of metadata.
+const HDF5_BYTES: u64 = 3 << 20;
 
 /// Which scan to read and how much memory it may take.
 #[derive(Debug, Clone, Default)]
@@ -26,6 +27,8 @@ pub struct ReadOptions {
     pub group: Option<String>,
     /// Bytes that the scan may take in memory; any number when absent.
     pub memory_limit: Option<u64>,
+    /// Only the acquisitions of this image; all when absent.
+    pub only: Option<Label>,
 }
 
 /// What a file holds, known before its samples are read.
@@ -39,6 +42,8 @@ pub struct Contents {
     pub acquisitions: usize,
     /// Bytes that [`read`] needs at its peak: the scan itself, one block and HDF5's own.
     pub memory_bytes: u64,
+    /// The images and the bytes that the acquisitions of each take in memory, in label order.
+    pub images: BTreeMap<Label, u64>,
 }
 
 /// Reads the scan in `path`: every acquisition, in file order.
@@ -69,7 +74,7 @@ pub fn read_with(path: impl AsRef<Path>, options: &ReadOptions, monitor: &Monito
         let error = rayspin_core::Error::Memory { what, needed, available };
         return Err(Error::core(path, error));
     }
-    raw.read(path, monitor)
+    raw.read(path, options.only, monitor)
 }
 
 /// What `path` holds; `group` as in [`ReadOptions`]. Reads the header and the heads, not the samples.
@@ -78,6 +83,7 @@ pub fn read_with(path: impl AsRef<Path>, options: &ReadOptions, monitor: &Monito
 pub fn contents(path: impl AsRef<Path>, group: Option<&str>) -> Result<Contents> {
     let raw = Raw::open(path.as_ref(), group)?;
     Ok(Contents {
+        images: raw.images(path.as_ref())?,
         memory_bytes: raw.memory_bytes(),
         acquisitions: raw.heads.len(),
         group: raw.group,
@@ -114,31 +120,63 @@ impl<'a> Raw<'a> {
     }
 
     fn memory_bytes(&self) -> u64 {
-        let each = std::mem::size_of::<Acquisition>() + std::mem::size_of::<Head>();
-        let arrays = self.heads.iter().fold(0u64, |sum, h| {
-            let numbers = 8 * u64::from(h.active_channels) + 4 * u64::from(h.trajectory_dimensions);
-            sum.saturating_add(numbers.saturating_mul(u64::from(h.number_of_samples)))
-        });
-        let largest = self.heads.iter().map(|h| self.acquisitions.stored(h)).max();
-        let block = 2 * largest.unwrap_or(0).max(BLOCK_BYTES);
-        arrays.saturating_add((each * self.heads.len()) as u64 + block + HDF5_BYTES)
+        let arrays = self.heads.iter().fold(0u64, |sum, h| sum.saturating_add(Self::resident(h)));
+        let stored = self.heads.iter().map(|h| self.acquisitions.stored(h));
+        let (all, largest) = stored.fold((0u64, 0), |(sum, most), h| (sum.saturating_add(h), h.max(most)));
+        // A block is in memory twice: as HDF5 hands it out and as it converts it.
+        let block = 2 * all.min(largest.max(BLOCK_BYTES));
+        let heads = std::mem::size_of::<Head>() + std::mem::size_of::<Checked>();
+        arrays.saturating_add((heads * self.heads.len()) as u64 + block).saturating_add(HDF5_BYTES.min(all))
     }
 
-    fn read(self, path: &Path, monitor: &Monitor) -> Result<Scan> {
-        let Self { header, heads, acquisitions: file, mut notes, .. } = self;
-        let mut repairs = Repairs::default();
-        let mut checked = Vec::with_capacity(heads.len());
-        let mut coils: Option<(usize, u32)> = None;
-        for (index, head) in heads.iter().enumerate() {
-            checked.push(Checked::new(path, &header, index, head, &mut coils, &mut repairs)?);
+    /// Bytes that an acquisition takes in memory.
+    fn resident(head: &Head) -> u64 {
+        let numbers = 8 * u64::from(head.active_channels) + 4 * u64::from(head.trajectory_dimensions);
+        let each = std::mem::size_of::<Acquisition>() as u64;
+        numbers.saturating_mul(u64::from(head.number_of_samples)).saturating_add(each)
+    }
+
+    fn images(&self, path: &Path) -> Result<BTreeMap<Label, u64>> {
+        let mut images = BTreeMap::new();
+        for (head, checked) in
+            self.heads.iter().zip(self.checked(path, &mut Repairs::default(), &mut None)?)
+        {
+            if let Some(label) = checked.label() {
+                let bytes = images.entry(label).or_insert(0u64);
+                *bytes = bytes.saturating_add(Self::resident(head));
+            }
         }
-        let mut acquisitions = Vec::with_capacity(heads.len());
+        Ok(images)
+    }
+
+    fn checked(
+        &self,
+        path: &Path,
+        repairs: &mut Repairs,
+        coils: &mut Option<(usize, u32)>,
+    ) -> Result<Vec<Checked>> {
+        let heads = self.heads.iter().enumerate();
+        heads.map(|(index, head)| Checked::new(path, &self.header, index, head, coils, repairs)).collect()
+    }
+
+    fn read(self, path: &Path, only: Option<Label>, monitor: &Monitor) -> Result<Scan> {
+        let mut repairs = Repairs::default();
+        let mut coils: Option<(usize, u32)> = None;
+        let checked = self.checked(path, &mut repairs, &mut coils)?;
+        let Self { header, heads, acquisitions: file, mut notes, .. } = self;
+        let wanted = |index: usize| only.is_none() || checked[index].label() == only;
+        let count = (0..heads.len()).filter(|&index| wanted(index)).count();
+        let mut acquisitions = Vec::with_capacity(count);
         let mut start = 0;
         while start < heads.len() {
             monitor.check().map_err(|e| Error::core(path, e))?;
+            if !wanted(start) {
+                start += 1;
+                continue;
+            }
             let mut end = start;
             let mut bytes = 0;
-            while end < heads.len() && end - start < BLOCK_COUNT {
+            while end < heads.len() && end - start < BLOCK_COUNT && wanted(end) {
                 bytes += file.stored(&heads[end]);
                 if end > start && bytes > BLOCK_BYTES {
                     break;
@@ -159,6 +197,9 @@ impl<'a> Raw<'a> {
             })?;
             start = end;
         }
+        drop((file, heads, checked));
+        // HDF5's small buffers lie between the acquisitions, and are free now.
+        rayspin_device::cpu::trim_memory();
         repairs.say(&header, &acquisitions, coils.map(|(_, n)| n as usize), &mut notes);
         Ok(Scan { header, acquisitions, notes })
     }

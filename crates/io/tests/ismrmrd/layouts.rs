@@ -211,7 +211,7 @@ fn the_group_is_found_or_named() {
     }
     assert!(read(&path).is_ok());
     let named = |name: &str| {
-        let options = ReadOptions { group: Some(name.into()), memory_limit: None };
+        let options = ReadOptions { group: Some(name.into()), ..ReadOptions::default() };
         read_with(&path, &options, &Monitor::silent())
     };
     assert!(named("dataset").is_ok());

@@ -23,6 +23,13 @@ pub struct Problem {
     pub batch: usize,
 }
 
+impl Problem {
+    /// Every element read and written once; 5 N log₂ N operations, the count that FFT rates are stated with.
+    pub fn work(&self) -> Work {
+        work(self)
+    }
+}
+
 /// Entry point of a variant: plan, data (transformed in place, index 0 being position and frequency 0), direction.
 pub type Launch = fn(&Cpu, &FftNd<f32>, &mut [C32], Direction) -> Result<()>;
 

@@ -63,6 +63,32 @@ impl<R: Real> Toeplitz<R> {
         Ok(Self { device: device.clone(), matrix: matrix.to_vec(), convolution })
     }
 
+    /// The spectrum of the padded kernel in this library's own order, for [`Toeplitz::from_spectrum`].
+    pub fn spectrum(&self) -> &[R] {
+        self.convolution.spectrum()
+    }
+
+    /// Elements of [`Toeplitz::spectrum`] for images of `matrix`. Errors: as [`Toeplitz::from_kernel`].
+    pub fn spectrum_len(matrix: &[usize]) -> Result<usize> {
+        Ok(cpu::elements(matrix)?.0)
+    }
+
+    /// From the spectrum of another plan for the same matrix: the same operator, bit by bit.
+    ///
+    /// Errors: another number of elements, values that are not finite, a matrix as [`Toeplitz::from_kernel`] refuses it.
+    pub fn from_spectrum(device: &Device, matrix: &[usize], spectrum: Vec<R>) -> Result<Self> {
+        expect_shape("Toeplitz spectrum", &[Self::spectrum_len(matrix)?], &[spectrum.len()])?;
+        if let Some((index, value)) = spectrum.iter().enumerate().find(|(_, v)| !v.is_finite()) {
+            return Err(Error::NotFinite {
+                what: "Toeplitz spectrum".into(),
+                index,
+                found: value.to_string(),
+            });
+        }
+        let convolution = cpu::Convolution::with_spectrum(matrix, spectrum)?;
+        Ok(Self { device: device.clone(), matrix: matrix.to_vec(), convolution })
+    }
+
     /// y = FᴴWF x for every image of a batch; `x` and `y` are `[batch.., z, y, x]`.
     ///
     /// Errors: shapes that differ or whose last axes are not the matrix, arrays of another device, no memory for the

@@ -1,11 +1,13 @@
 //! Reconstruction: from the samples of a frame to its image.
 
+mod certify;
 mod coils;
 mod grid;
 mod iterative;
 mod options;
 mod plans;
 mod series;
+mod store;
 
 use std::sync::Arc;
 
@@ -18,10 +20,13 @@ use rayspin_kernels::vector;
 use crate::crop::centre_crop;
 use crate::maps;
 use crate::scan::{Frame, Label, Samples};
+pub use certify::{CONFIDENCE, Certificate, Certify, FFT_TOLERANCE};
 use coils::{Combiner, batches, part};
 pub use options::{Combine, Density, Method, ReconOptions, Regulariser};
 use plans::Plans;
 pub use series::{ScanImage, Selection, reconstruct_frames, reconstruct_scan};
+
+pub use store::KernelStore;
 
 /// One frame's image and how it came about.
 #[derive(Debug, Clone)]
@@ -34,6 +39,8 @@ pub struct FrameImage {
     pub maps: Option<ArrayD<C32>>,
     /// What was assumed.
     pub notes: Vec<String>,
+    /// What was measured of the transforms, with [`ReconOptions::certify`], of the first frame.
+    pub certificates: Vec<Certificate>,
 }
 
 /// How an iterative reconstruction went.
@@ -120,6 +127,10 @@ impl Reconstructor {
         let grid = sampled.shape();
         let coils = kspace.shape()[0];
         let kspace = on_device(&self.device, kspace)?;
+        let certificates = match self.options.certify.take() {
+            Some(certify) => monitor.stage("certify", 0, || certify::grid(&certify, &kspace))?,
+            None => Vec::new(),
+        };
         let mut notes = Vec::new();
         let maps = match (self.options.needs_maps(), self.options.maps.take()) {
             (false, _) => None,
@@ -163,7 +174,7 @@ impl Reconstructor {
             }
             None => None,
         };
-        Ok(FrameImage { image, solve, maps, notes })
+        Ok(FrameImage { image, solve, maps, notes, certificates })
     }
 
     fn non_cartesian(
@@ -174,7 +185,15 @@ impl Reconstructor {
         monitor: &Monitor<'_>,
     ) -> Result<FrameImage> {
         let coils = data.shape()[0];
-        let mut notes = Vec::new();
+        let mut notes = plans.notes().to_vec();
+        let certificates = match self.options.certify.take() {
+            Some(certify) => monitor.stage("certify", 0, || {
+                let weighted = self.options.method == Method::Gridding;
+                let tolerance = self.options.nufft_tolerance;
+                certify::trajectory(&certify, plans, &data, weighted, self.options.iterates(), tolerance)
+            })?,
+            None => Vec::new(),
+        };
         let maps = match (self.options.needs_maps(), self.options.maps.take()) {
             (false, _) => None,
             (true, Some(given)) => Some(self.given_maps(given, coils, matrix, matrix)?),
@@ -219,7 +238,7 @@ impl Reconstructor {
                 (image, Some(solve))
             }
         };
-        Ok(FrameImage { image, solve, maps: self.kept_maps(maps)?, notes })
+        Ok(FrameImage { image, solve, maps: self.kept_maps(maps)?, notes, certificates })
     }
 
     /// From the unitary inverse FFT to (1/N) Σ d e^{+i2πk·x}, N the voxels of the grid.

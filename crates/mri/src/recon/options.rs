@@ -4,6 +4,8 @@ use ndarray::ArrayD;
 use rayspin_core::{C32, Error, Result};
 use serde::Serialize;
 
+use super::{Certify, KernelStore};
+
 /// How an image is made of samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -79,6 +81,10 @@ pub struct ReconOptions {
     pub coil_batch: Option<usize>,
     /// Whether the maps that were used are given back.
     pub keep_maps: bool,
+    /// Checks of the first frame's transforms against exact sums.
+    pub certify: Option<Certify>,
+    /// Where Toeplitz kernels are kept from run to run.
+    pub kernels: Option<Arc<dyn KernelStore>>,
 }
 
 impl Default for ReconOptions {
@@ -97,6 +103,8 @@ impl Default for ReconOptions {
             maps: None,
             coil_batch: None,
             keep_maps: true,
+            certify: None,
+            kernels: None,
         }
     }
 }
@@ -118,6 +126,9 @@ impl ReconOptions {
         }
         if !(1..=1000).contains(&self.density_iterations) {
             return Err(Error::value("density iterations", "1 to 1000", self.density_iterations));
+        }
+        if let Some(certify) = &self.certify {
+            certify.validate()?;
         }
         if self.coil_batch == Some(0) {
             return Err(Error::value("coil batch", "at least 1", 0));

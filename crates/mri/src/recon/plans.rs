@@ -6,6 +6,7 @@ use rayspin_kernels::density;
 use rayspin_kernels::nufft::{self, Nufft};
 use rayspin_kernels::toeplitz::Toeplitz;
 
+use super::store::kept_or_made;
 use super::{Density, ReconOptions};
 
 /// What depends on the trajectory alone, made once and used for every frame, coil and iteration.
@@ -15,6 +16,7 @@ pub(super) struct Plans {
     nufft: Arc<Nufft<f32>>,
     density: OnceLock<Array<f32>>,
     toeplitz: OnceLock<Arc<Toeplitz<f32>>>,
+    notes: Vec<String>,
 }
 
 impl Plans {
@@ -36,12 +38,13 @@ impl Plans {
         }
         let tolerance = nufft::Options { tolerance: options.nufft_tolerance, ..nufft::Options::default() };
         let nufft = monitor.stage("NUFFT plan", 0, || Nufft::new(device, &trajectory, matrix, &tolerance))?;
-        let plans = Self {
+        let mut plans = Self {
             trajectory,
             matrix: matrix.to_vec(),
             nufft: Arc::new(nufft),
             density: OnceLock::new(),
             toeplitz: OnceLock::new(),
+            notes: Vec::new(),
         };
         let trajectory = &plans.trajectory;
         if options.needs_density() {
@@ -61,6 +64,10 @@ impl Plans {
             let _ = plans.toeplitz.set(Arc::new(toeplitz));
         }
         Ok(plans)
+    }
+
+    pub(super) fn notes(&self) -> &[String] {
+        &self.notes
     }
 
     pub(super) fn trajectory(&self) -> &Trajectory {
@@ -91,7 +98,7 @@ fn missing(what: &str) -> Error {
 /// Q(d) = Σ_m e^{i2πk_m·d} at every displacement d of the doubled grid, n voxels at a time along each axis: Q at the
 /// displacements around s is the adjoint transform of e^{i2πk_m·s}, so that the image's own plan does, without a doubled
 /// one. Displacements below 0 along the first axis follow from Q(−d) = conj Q(d).
-fn toeplitz(plan: &Nufft<f32>, trajectory: &Trajectory) -> Result<Toeplitz<f32>> {
+pub(super) fn toeplitz(plan: &Nufft<f32>, trajectory: &Trajectory) -> Result<Toeplitz<f32>> {
     let device = plan.device();
     let matrix = plan.matrix();
     let dims = matrix.len();

@@ -2,7 +2,7 @@ use ndarray::{ArrayD, IxDyn};
 use rayspin_core::{C32, Error, Image, Monitor, Result};
 use rayspin_device::Device;
 
-use super::{ReconOptions, Reconstructor, Solve};
+use super::{Certificate, ReconOptions, Reconstructor, Solve};
 use crate::scan::{self, Frame, FrameIndex, FrameOptions, Label, Scan};
 
 /// Which images of a scan are reconstructed. Slices and repetitions are all taken unless one is named; of the other
@@ -34,6 +34,8 @@ pub struct ScanImage {
     pub maps: Option<ArrayD<C32>>,
     /// What was assumed, for the user to see.
     pub notes: Vec<String>,
+    /// What was measured of the first frame's transforms.
+    pub certificates: Vec<Certificate>,
 }
 
 /// Reconstructs the selected slices and repetitions of a scan, one frame after another; plans are reused while the
@@ -78,6 +80,7 @@ pub fn reconstruct_frames(
     let mut solves = Vec::new();
     let mut stacked = Stack::new(labels.len());
     let mut maps = Vec::new();
+    let mut certificates = Vec::new();
     for label in labels {
         let frame = source(*label, &mut notes)?;
         if places.len() < taken {
@@ -99,6 +102,7 @@ pub fn reconstruct_frames(
                 notes.push(text);
             }
         }
+        certificates.extend(result.certificates);
         if let Some(mut solve) = result.solve {
             solve.label = *label;
             solves.push(solve);
@@ -121,7 +125,7 @@ pub fn reconstruct_frames(
                 .map_err(|_| Error::value("sensitivity maps", "one shape throughout", "different shapes"))?,
         )
     };
-    Ok(ScanImage { image: Image::new(data, geometry)?, solves, maps, notes })
+    Ok(ScanImage { image: Image::new(data, geometry)?, solves, maps, notes, certificates })
 }
 
 /// Volumes `[z, y, x]` of one shape, one behind the other in one array from the first on.
@@ -170,7 +174,12 @@ impl Selection {
     ///
     /// Errors: a counter that the scan does not hold, or counters that do not occur together.
     pub fn labels(&self, index: &FrameIndex<'_>, notes: &mut Vec<String>) -> Result<Vec<Label>> {
-        select(index.labels(), self, notes)
+        self.choose(index.labels(), notes)
+    }
+
+    /// [`Selection::labels`] of labels that are known without a scan.
+    pub fn choose(&self, labels: impl Iterator<Item = Label>, notes: &mut Vec<String>) -> Result<Vec<Label>> {
+        select(labels, self, notes)
     }
 }
 

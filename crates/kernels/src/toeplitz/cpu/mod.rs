@@ -128,15 +128,22 @@ fn one(range: Range<usize>) -> [Range<usize>; 1] {
 impl<R: Real> Convolution<R> {
     /// `q` is `matrix` doubled, centred.
     pub(super) fn new(cpu: &Cpu, matrix: &[usize], q: &[Complex<R>]) -> Result<Self> {
+        let mut this = Self::with_spectrum(matrix, Vec::new())?;
+        this.spectrum = this.transform_kernel(cpu, matrix.len(), q)?;
+        Ok(this)
+    }
+
+    pub(super) fn spectrum(&self) -> &[R] {
+        &self.spectrum
+    }
+
+    pub(super) fn with_spectrum(matrix: &[usize], spectrum: Vec<R>) -> Result<Self> {
         let sizes = three_axes(matrix)?;
         let padded = sizes.map(padded_size);
         let work = Pool::new(elements(matrix)?.1);
         let first = LaneFft::new(padded[0])
             .ok_or_else(|| Error::value("Toeplitz matrix size", "at most 2³¹ voxels an axis", sizes[0]))?;
-        let spectrum = Vec::new();
-        let mut this = Self { matrix: sizes, padded, engine: FftNd::new(&padded)?, first, spectrum, work };
-        this.spectrum = this.transform_kernel(cpu, matrix.len(), q)?;
-        Ok(this)
+        Ok(Self { matrix: sizes, padded, engine: FftNd::new(&padded)?, first, spectrum, work })
     }
 
     pub(super) fn apply(&self, cpu: &Cpu, x: &[Complex<R>], y: &mut [Complex<R>]) -> Result<()> {

@@ -1,0 +1,289 @@
+//! What a reconstruction will take, and how it is cut to fit: `--dry-run` and `--memory`.
+
+use std::path::Path;
+
+use anyhow::{Context as _, Result};
+use rayspin::core::Monitor;
+use rayspin::device::cpu;
+use rayspin::io::{self, Format, ScanFile, ScanOptions, ismrmrd};
+use rayspin::mri::budget::{self, Budget};
+use rayspin::mri::recon::{ReconOptions, Selection};
+use rayspin::mri::scan::{Frame, FrameOptions, Label, Scan};
+use rayspin::report::number;
+use rayspin::report::table::{Cell, Column, Table};
+
+use crate::args::ReconMri;
+use crate::failure::BadInput;
+
+/// Where the frames come from.
+pub(crate) enum Source {
+    /// A scan in memory; its one frame is assembled already where there is but one.
+    Whole { scan: Scan, labels: Vec<Label>, slices: Vec<u16>, only: Option<Box<Frame>> },
+    /// A scan on disk, read image by image; the notes are the first image's.
+    Parts { labels: Vec<Label>, slices: Vec<u16>, notes: Vec<String> },
+    /// The samples of one image.
+    Frame(Box<Frame>, Vec<String>),
+}
+
+/// A frame like all others, what is held beside it, and how often it comes.
+pub(crate) struct Shape {
+    frame: Option<Box<Frame>>,
+    held: u64,
+    frames: usize,
+    assembled: bool,
+    read: u64,
+}
+
+impl Shape {
+    /// The frame, to look at.
+    pub(crate) fn frame<'a>(&'a self, source: &'a Source) -> Option<&'a Frame> {
+        match source {
+            Source::Frame(frame, _) | Source::Whole { only: Some(frame), .. } => Some(frame),
+            _ => self.frame.as_deref(),
+        }
+    }
+}
+
+/// The budget of a run, and the process beneath it.
+pub(crate) struct Plan {
+    pub(crate) budget: Budget,
+    /// Bytes of the process itself.
+    pub(crate) process: u64,
+}
+
+impl Plan {
+    /// The most memory that the process is to hold.
+    pub(crate) fn peak(&self) -> u64 {
+        self.process + self.budget.peak()
+    }
+}
+
+/// Reads the scan, whole or, where `limit` asks for it, image by image.
+pub(crate) fn read(
+    args: &ReconMri,
+    options: &ScanOptions,
+    selection: &Selection,
+    process: u64,
+    whole: bool,
+    monitor: &Monitor<'_>,
+) -> Result<(Source, Shape)> {
+    let frame_options = FrameOptions { units: options.units, matrix: options.matrix.clone() };
+    let path = &args.scan;
+    if io::detect(path)? != Format::Hdf5 {
+        // The values as they are read, and as they are taken over.
+        let bytes =
+            super::files::parts(path).iter().filter_map(|p| p.metadata().ok()).map(|m| m.len()).sum::<u64>();
+        let read = 2 * bytes;
+        refuse(args.memory, process + read, path)?;
+        let ScanFile::Frame(frame, notes) = io::read_scan(path, options, monitor)? else {
+            return Err(BadInput::new(format!("{}: expected k-space", path.display())).into());
+        };
+        let shape = Shape { frame: None, held: 0, frames: 1, assembled: false, read };
+        return Ok((Source::Frame(frame, notes), shape));
+    }
+    let contents = ismrmrd::contents(path, options.name.as_deref())?;
+    let mut notes = Vec::new();
+    let labels = selection.choose(contents.images.keys().copied(), &mut notes)?;
+    let slices: std::collections::BTreeSet<u16> = contents.images.keys().map(|l| l.slice).collect();
+    let slices: Vec<u16> = slices.into_iter().collect();
+    let largest = *labels.iter().max_by_key(|label| contents.images[label]).unwrap_or(&labels[0]);
+    let fits = args.memory.is_none_or(|limit| process + contents.memory_bytes <= limit);
+    let assemble = |scan: &Scan, notes: &mut Vec<String>| -> Result<Box<Frame>> {
+        let frame = scan.frames()?.assemble(largest, &frame_options, notes);
+        Ok(Box::new(frame.with_context(|| path.display().to_string())?))
+    };
+    if whole && fits {
+        let read = ismrmrd::ReadOptions { group: options.name.clone(), ..ismrmrd::ReadOptions::default() };
+        let mut scan = ismrmrd::read_with(path, &read, monitor)?;
+        let mut assumed = Vec::new();
+        let frame = assemble(&scan, &mut assumed)?;
+        let single = labels.len() == 1;
+        let reading = contents.memory_bytes.max(scan.bytes() + budget::assembling(&frame));
+        let (held, only, frame) = if single {
+            scan.notes.extend(assumed);
+            scan.acquisitions = Vec::new();
+            cpu::trim_memory();
+            (0, Some(frame), None)
+        } else {
+            (scan.bytes(), None, Some(frame))
+        };
+        scan.notes.extend(notes);
+        let shape = Shape { frame, held, frames: labels.len(), assembled: !single, read: reading };
+        return Ok((Source::Whole { scan, labels, slices, only }, shape));
+    }
+    let bytes = contents.images[&largest];
+    // Reading one image takes what reading all takes, less the others.
+    let all: u64 = contents.images.values().sum();
+    let read = contents.memory_bytes.saturating_sub(all) + bytes;
+    refuse(args.memory, process + read, path)?;
+    let scan = read_part(path, options, largest, monitor)?;
+    let frame = assemble(&scan, &mut Vec::new())?;
+    notes.extend(scan.notes);
+    let shape = Shape { frame: Some(frame), held: bytes, frames: labels.len(), assembled: true, read };
+    Ok((Source::Parts { labels, slices, notes }, shape))
+}
+
+/// The acquisitions of one image.
+pub(crate) fn read_part(
+    path: &Path,
+    options: &ScanOptions,
+    label: Label,
+    monitor: &Monitor<'_>,
+) -> Result<Scan> {
+    let group = options.name.clone();
+    let read = ismrmrd::ReadOptions { group, only: Some(label), ..ismrmrd::ReadOptions::default() };
+    Ok(ismrmrd::read_with(path, &read, monitor)?)
+}
+
+/// What the run takes with these options.
+pub(crate) fn budget(
+    args: &ReconMri,
+    source: &Source,
+    shape: &Shape,
+    process: u64,
+    options: &ReconOptions,
+    threads: usize,
+) -> Result<Plan> {
+    let frame = shape.frame(source).context("a frame to plan for")?;
+    let image = frame.matrix.iter().product::<usize>() as u64;
+    let core = budget::of_frames(frame, shape.frames, shape.held, shape.assembled, options, threads)
+        .with_context(|| args.scan.display().to_string())?;
+    let mut budget = Budget { frames: core.frames, result: core.result, ..Budget::default() };
+    budget.push("read", shape.read);
+    budget.stages.extend(core.stages);
+    let (images, result) = (8 * image * shape.frames as u64, budget.result);
+    let writing = args.outputs.iter().map(|path| match Format::of_name(path) {
+        // A copy in BART's order of axes.
+        Some(Format::Cfl) => images,
+        // One repetition: its values, sorted for the window, and grey.
+        Some(Format::Png) => 9 * images / 8 / (shape.frames as u64).max(1),
+        _ => 0,
+    });
+    budget.push("write", result + writing.max().unwrap_or(0));
+    if args.reference.is_some() {
+        // Both images in double precision, beside the reference.
+        budget.push("metrics", result + images + 2 * images);
+        for stage in &mut budget.stages {
+            if stage.name != "metrics" && stage.name != "read" {
+                stage.bytes += images;
+            }
+        }
+    }
+    Ok(Plan { budget, process })
+}
+
+/// Finds the largest batch of coils that fits the limit; `None` where not even one coil does, with the bytes needed.
+pub(crate) fn fit(
+    args: &ReconMri,
+    source: &Source,
+    shape: &Shape,
+    process: u64,
+    options: &mut ReconOptions,
+    threads: usize,
+) -> Result<std::result::Result<Plan, u64>> {
+    let mut plan = budget(args, source, shape, process, options, threads)?;
+    let Some(limit) = args.memory else {
+        return Ok(Ok(plan));
+    };
+    let coils = shape.frame(source).map_or(1, Frame::coils);
+    let mut batch = coils;
+    while plan.peak() > limit && batch > 1 {
+        batch = batch.div_ceil(2);
+        options.coil_batch = Some(batch);
+        plan = budget(args, source, shape, process, options, threads)?;
+    }
+    Ok(if plan.peak() <= limit { Ok(plan) } else { Err(plan.peak()) })
+}
+
+/// Fails when `needed` exceeds the limit.
+pub(crate) fn refuse(limit: Option<u64>, needed: u64, scan: &Path) -> Result<()> {
+    let Some(limit) = limit.filter(|limit| needed > *limit) else {
+        return Ok(());
+    };
+    Err(BadInput::new(format!(
+        "--memory: expected at least {} for {}, found {}",
+        number::bytes(needed),
+        scan.display(),
+        number::bytes(limit)
+    ))
+    .hint("a smaller --matrix, a single --slice or --repetition, or another --method takes less")
+    .into())
+}
+
+/// Bytes of this process before it reads anything.
+pub(crate) fn process_bytes() -> u64 {
+    cpu::process_memory().unwrap_or(0)
+}
+
+/// The plan as a table.
+pub(crate) fn table(args: &ReconMri, plan: &Plan, options: &ReconOptions) -> Table {
+    let columns = [
+        Column::text("Stage"),
+        Column::number("Memory").bytes(),
+        Column::number("Transforms"),
+        Column::number("Iterations"),
+        Column::number("Work").unit("Gflop"),
+        Column::number("Traffic").unit("GB"),
+    ];
+    let split = options.coil_batch.map_or(String::new(), |batch| format!(", {batch} coils at a time"));
+    let images =
+        if plan.budget.frames == 1 { "1 image".into() } else { format!("{} images", plan.budget.frames) };
+    let mut table = Table::new(format!("{}: {images}{split}", args.scan.display()), columns);
+    table.push([Cell::Text("process".into()), Cell::Number(plan.process as f64)]);
+    for stage in &plan.budget.stages {
+        let number = |value: f64| if value > 0.0 { Cell::Number(value) } else { Cell::Text(String::new()) };
+        table.push([
+            Cell::Text(stage.name.clone()),
+            Cell::Number((plan.process + stage.bytes) as f64),
+            number(stage.transforms as f64),
+            number(stage.iterations as f64),
+            number(stage.flops / 1e9),
+            number(stage.traffic / 1e9),
+        ]);
+    }
+    let sum = |of: fn(&budget::Stage) -> f64| plan.budget.stages.iter().map(of).sum::<f64>();
+    table.push([
+        Cell::Text("peak, sum".into()),
+        Cell::Number(plan.peak() as f64),
+        Cell::Number(sum(|s| s.transforms as f64)),
+        Cell::Text(String::new()),
+        Cell::Number(sum(|s| s.flops) / 1e9),
+        Cell::Number(sum(|s| s.traffic) / 1e9),
+    ]);
+    table
+}
+
+/// Parses `2G`, `512M`, `100K` or bytes.
+pub(crate) fn size(text: &str) -> std::result::Result<u64, String> {
+    let text = text.trim();
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let unit: u64 =
+        match text[digits.len()..].to_ascii_lowercase().trim_end_matches("ib").trim_end_matches('b') {
+            "" => 1,
+            "k" => 1 << 10,
+            "m" => 1 << 20,
+            "g" => 1 << 30,
+            "t" => 1 << 40,
+            _ => return Err("expected a number with K, M, G or T".into()),
+        };
+    match digits.trim().parse::<f64>() {
+        Ok(number) if number > 0.0 && number * (unit as f64) < 9e18 => Ok((number * unit as f64) as u64),
+        _ => Err("expected a positive number with K, M, G or T".into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::size;
+
+    #[test]
+    fn sizes_are_binary() {
+        for (text, bytes) in [("2G", 2 << 30), ("1.5k", 1536), ("7", 7), ("3MiB", 3 << 20), ("1 gb", 1 << 30)]
+        {
+            assert_eq!(size(text), Ok(bytes), "{text}");
+        }
+        for text in ["", "G", "-1G", "2X", "nan", "1e30G"] {
+            assert!(size(text).is_err(), "{text}");
+        }
+    }
+}

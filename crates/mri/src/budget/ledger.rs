@@ -1,0 +1,138 @@
+//! A run replayed: what is held and what a stage adds to it.
+
+use rayspin_kernels::variant::Work;
+use serde::Serialize;
+
+use crate::recon::ReconOptions;
+
+/// Bytes of a complex number, and of a component of a trajectory.
+pub(super) const COMPLEX: u64 = 8;
+/// Bytes of a real number.
+pub(super) const REAL: u64 = 4;
+/// Bytes of an index.
+pub(super) const INDEX: u64 = 8;
+
+/// What a stage of a run takes.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Stage {
+    /// Its name, as the run reports it.
+    pub name: String,
+    /// The most memory held at one moment of it, everything from earlier stages included, bytes.
+    pub bytes: u64,
+    /// Transforms of one item: FFT, NUFFT or Toeplitz convolution.
+    pub transforms: u64,
+    /// Iterations at most.
+    pub iterations: u64,
+    /// Floating-point operations.
+    pub flops: f64,
+    /// Bytes to and from memory.
+    pub traffic: f64,
+    #[serde(skip)]
+    repeated: bool,
+}
+
+/// What a run takes.
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+pub struct Budget {
+    /// Its stages, over all frames.
+    pub stages: Vec<Stage>,
+    /// Frames, one after another.
+    pub frames: usize,
+    /// Bytes of the image, or of the images of all frames, and of the maps that are kept.
+    pub result: u64,
+}
+
+impl Budget {
+    /// The most bytes held at one moment.
+    pub fn peak(&self) -> u64 {
+        self.stages.iter().map(|stage| stage.bytes).max().unwrap_or(0)
+    }
+
+    /// Adds a stage that holds `bytes` and computes nothing.
+    pub fn push(&mut self, name: &str, bytes: u64) {
+        self.stages.push(Stage::new(name, bytes));
+    }
+}
+
+impl Stage {
+    fn new(name: &str, bytes: u64) -> Self {
+        let (transforms, iterations, flops, traffic) = (0, 0, 0.0, 0.0);
+        Self { name: name.into(), bytes, transforms, iterations, flops, traffic, repeated: true }
+    }
+
+    pub(super) fn transforms(&mut self, count: u64, each: Work) -> &mut Self {
+        self.transforms += count;
+        self.times(count, each)
+    }
+
+    pub(super) fn times(&mut self, count: u64, each: Work) -> &mut Self {
+        self.flops += count as f64 * each.flops;
+        self.traffic += count as f64 * each.bytes;
+        self
+    }
+
+    pub(super) fn iterations(&mut self, count: u64) -> &mut Self {
+        self.iterations = count;
+        self
+    }
+
+    pub(super) fn add(&mut self, work: Work) -> &mut Self {
+        self.times(1, work)
+    }
+
+    /// Done for the first frame, and kept for the others.
+    pub(super) fn once_in_all(&mut self) {
+        self.repeated = false;
+    }
+}
+
+pub(super) struct Ledger {
+    held: u64,
+    frames: u64,
+    result: u64,
+    stages: Vec<Stage>,
+}
+
+impl Ledger {
+    pub(super) fn new(held: u64, frames: usize) -> Self {
+        Self { held, frames: frames as u64, result: 0, stages: Vec::new() }
+    }
+
+    /// From here on `bytes` more are there.
+    pub(super) fn hold(&mut self, bytes: u64) {
+        self.held += bytes;
+    }
+
+    /// From here on `bytes` fewer are there.
+    pub(super) fn release(&mut self, bytes: u64) {
+        self.held = self.held.saturating_sub(bytes);
+    }
+
+    /// A stage that needs `bytes` for itself.
+    pub(super) fn stage(&mut self, name: &str, bytes: u64) -> &mut Stage {
+        let index = self.stages.len();
+        self.stages.push(Stage::new(name, self.held + bytes));
+        &mut self.stages[index]
+    }
+
+    /// A stage without arithmetic.
+    pub(super) fn once(&mut self, name: &str, bytes: u64) {
+        self.stage(name, bytes);
+    }
+
+    /// The frame's image, and the maps where they are kept.
+    pub(super) fn image(&mut self, voxels: u64, coils: u64, options: &ReconOptions) {
+        let maps = if options.keep_maps && options.needs_maps() { coils } else { 0 };
+        self.result = COMPLEX * voxels * (1 + maps) * self.frames;
+    }
+
+    pub(super) fn finish(mut self) -> Budget {
+        for stage in self.stages.iter_mut().filter(|stage| stage.repeated) {
+            stage.transforms *= self.frames;
+            stage.iterations *= self.frames;
+            stage.flops *= self.frames as f64;
+            stage.traffic *= self.frames as f64;
+        }
+        Budget { stages: self.stages, frames: self.frames as usize, result: self.result }
+    }
+}

@@ -1,0 +1,56 @@
+//! Toeplitz kernels that outlive a run.
+
+use rayspin_core::{Result, Trajectory};
+use rayspin_kernels::nufft::Nufft;
+use rayspin_kernels::toeplitz::Toeplitz;
+
+use super::plans::toeplitz;
+
+/// A place that keeps kernels by key. Whatever it gives back is taken for what was kept: it is to check its files.
+pub trait KernelStore: std::fmt::Debug + Send + Sync {
+    /// The `len` values kept under `key`, if they are there and sound; what is wrong with them goes to `notes`.
+    fn load(&self, key: &[u8; 32], len: usize, notes: &mut Vec<String>) -> Option<Vec<f32>>;
+    /// Keeps values. A failure is told in `notes` and harms nothing.
+    fn keep(&self, key: &[u8; 32], values: &[f32], notes: &mut Vec<String>);
+}
+
+/// What decides a kernel's bits besides the trajectory: the library's version, the instruction set, the order in memory.
+fn key(plan: &Nufft<f32>, trajectory: &Trajectory, tolerance: f64) -> [u8; 32] {
+    let mut hasher = blake3::Hasher::new();
+    let device = match plan.device().backend() {
+        rayspin_device::Backend::Cpu(cpu) => cpu.simd_name(),
+    };
+    let head = format!(
+        "Toeplitz spectrum 1, rayspin {}, {device}, {:?}, ",
+        env!("CARGO_PKG_VERSION"),
+        plan.matrix()
+    );
+    hasher.update(head.as_bytes()).update(&tolerance.to_le_bytes());
+    hasher.update(&(trajectory.dims() as u64).to_le_bytes());
+    for k in trajectory.points() {
+        hasher.update(&k.to_le_bytes());
+    }
+    *hasher.finalize().as_bytes()
+}
+
+/// The kernel from the store, or made and kept there.
+pub(super) fn kept_or_made(
+    store: &dyn KernelStore,
+    plan: &Nufft<f32>,
+    trajectory: &Trajectory,
+    tolerance: f64,
+    notes: &mut Vec<String>,
+) -> Result<Toeplitz<f32>> {
+    let key = key(plan, trajectory, tolerance);
+    let len = Toeplitz::<f32>::spectrum_len(plan.matrix())?;
+    if let Some(values) = store.load(&key, len, notes)
+        && let Ok(kernel) = Toeplitz::from_spectrum(plan.device(), plan.matrix(), values)
+    {
+        notes.push("Toeplitz kernel: cache hit".into());
+        return Ok(kernel);
+    }
+    let kernel = toeplitz(plan, trajectory)?;
+    notes.push("Toeplitz kernel: cache miss".into());
+    store.keep(&key, kernel.spectrum(), notes);
+    Ok(kernel)
+}
