@@ -36,7 +36,8 @@ impl KernelCache {
     pub fn size(&self) -> (usize, u64) {
         let files = fs::read_dir(&self.folder).into_iter().flatten().flatten();
         let kernels = files.filter(|file| file.path().extension().is_some_and(|e| e == ENDING));
-        kernels.fold((0, 0), |(count, bytes), file| (count + 1, bytes + file.metadata().map_or(0, |m| m.len())))
+        kernels
+            .fold((0, 0), |(count, bytes), file| (count + 1, bytes + file.metadata().map_or(0, |m| m.len())))
     }
 
     fn path(&self, key: &[u8; 32]) -> PathBuf {

@@ -18,7 +18,7 @@ use crate::failure::BadInput;
 /// Where the frames come from.
 pub(crate) enum Source {
     /// A scan in memory; its one frame is assembled already where there is but one.
-    Whole { scan: Scan, labels: Vec<Label>, slices: Vec<u16>, only: Option<Box<Frame>> },
+    Whole { scan: Box<Scan>, labels: Vec<Label>, slices: Vec<u16>, only: Option<Box<Frame>> },
     /// A scan on disk, read image by image; the notes are the first image's.
     Parts { labels: Vec<Label>, slices: Vec<u16>, notes: Vec<String> },
     /// The samples of one image.
@@ -83,13 +83,15 @@ pub(crate) fn read(
     }
     let contents = ismrmrd::contents(path, options.name.as_deref())?;
     let mut notes = Vec::new();
-    let labels = selection.choose(contents.images.keys().copied(), &mut notes)?;
+    let labels = selection
+        .choose(contents.images.keys().copied(), &mut notes)
+        .with_context(|| path.display().to_string())?;
     let slices: std::collections::BTreeSet<u16> = contents.images.keys().map(|l| l.slice).collect();
     let slices: Vec<u16> = slices.into_iter().collect();
     let largest = *labels.iter().max_by_key(|label| contents.images[label]).unwrap_or(&labels[0]);
     let fits = args.memory.is_none_or(|limit| process + contents.memory_bytes <= limit);
     let assemble = |scan: &Scan, notes: &mut Vec<String>| -> Result<Box<Frame>> {
-        let frame = scan.frames()?.assemble(largest, &frame_options, notes);
+        let frame = scan.frames().and_then(|index| index.assemble(largest, &frame_options, notes));
         Ok(Box::new(frame.with_context(|| path.display().to_string())?))
     };
     if whole && fits {
@@ -109,7 +111,7 @@ pub(crate) fn read(
         };
         scan.notes.extend(notes);
         let shape = Shape { frame, held, frames: labels.len(), assembled: !single, read: reading };
-        return Ok((Source::Whole { scan, labels, slices, only }, shape));
+        return Ok((Source::Whole { scan: Box::new(scan), labels, slices, only }, shape));
     }
     let bytes = contents.images[&largest];
     // Reading one image takes what reading all takes, less the others.
@@ -220,8 +222,8 @@ pub(crate) fn table(args: &ReconMri, plan: &Plan, options: &ReconOptions) -> Tab
     let columns = [
         Column::text("Stage"),
         Column::number("Memory").bytes(),
-        Column::number("Transforms"),
-        Column::number("Iterations"),
+        Column::number("Transforms").decimals(0),
+        Column::number("Iterations").decimals(0),
         Column::number("Work").unit("Gflop"),
         Column::number("Traffic").unit("GB"),
     ];

@@ -7,8 +7,8 @@ use rayspin::core::{Image, Monitor, TrajectoryUnits};
 use rayspin::imaging::metrics::{CompareOptions, Quality, ScaleFit, compare};
 use rayspin::io::{self, ScanOptions};
 use rayspin::mri::recon::{
-    Certificate, Certify, Combine, Density, Method, ReconOptions, Reconstructor, Regulariser, ScanImage, Selection,
-    reconstruct_frames,
+    Certificate, Certify, Combine, Density, Method, ReconOptions, Reconstructor, Regulariser, ScanImage,
+    Selection, reconstruct_frames,
 };
 use rayspin::mri::scan::{Frame, FrameOptions, Samples};
 use rayspin::report::RunRecorder;
@@ -69,7 +69,11 @@ pub(crate) fn run(context: &Context, args: &ReconMri) -> Result<()> {
     let on_grid = matches!(frame.samples, Samples::Cartesian { .. });
     if args.cache.is_some() && (on_grid || !options.iterates()) {
         let expected = "a trajectory and --method ls or cg-sense";
-        return refuse_option("--cache", expected, if on_grid { "a grid" } else { method_name(options.method) });
+        return refuse_option(
+            "--cache",
+            expected,
+            if on_grid { "a grid" } else { method_name(options.method) },
+        );
     }
     let threads = context.threads();
     let mut fitted = plan::fit(args, &source, &shape, process, &mut options, threads)?;
@@ -203,7 +207,10 @@ pub(crate) fn run(context: &Context, args: &ReconMri) -> Result<()> {
     if let Some(missed) = result.certificates.iter().find(|c| !c.met()) {
         return Err(rayspin::core::Error::Numerical {
             what: missed.transform.clone(),
-            detail: format!("relative error {:.2e} above the tolerance of {:.0e}", missed.error, missed.tolerance),
+            detail: format!(
+                "relative error {:.2e} above the tolerance of {:.0e}",
+                missed.error, missed.tolerance
+            ),
         }
         .into());
     }
@@ -215,14 +222,16 @@ fn certificates(certificates: &[Certificate]) -> Table {
     let share = certificates.first().map_or(0.0, |c| 100.0 * c.share);
     let confidence = certificates.first().map_or(0.0, |c| 100.0 * c.confidence);
     let mut table = Table::new(
-        format!("Outputs against exact sums (at {confidence} % confidence at most {share:.2} % of all exceed 'largest')"),
+        format!(
+            "Outputs against exact sums (at {confidence} % confidence at most {share:.2} % of all exceed 'largest')"
+        ),
         [
             Column::text("Transform"),
-            Column::number("Outputs"),
+            Column::number("Outputs").decimals(0),
             Column::number("Relative error"),
             Column::number("Largest"),
             Column::number("Tolerance"),
-            Column::text(""),
+            Column::text("Result"),
         ],
     );
     for c in certificates {

@@ -10,7 +10,7 @@ use rayspin_kernels::nufft::{self, Nufft};
 use rayspin_kernels::toeplitz::Toeplitz;
 use rayspin_kernels::variant::Work;
 use rayspin_kernels::{density, fft, walsh};
-use rayspin_solve::PowerOptions;
+use rayspin_solve::LanczosOptions;
 
 use crate::recon::{Combine, Density, Method, ReconOptions, Regulariser};
 use crate::scan::{Frame, Samples};
@@ -147,7 +147,7 @@ fn grid(
     let vectors = cg_arrays(options) * n;
     let mask = REAL * g;
     let iterations = options.iterations as u64;
-    let power = PowerOptions::default().max_iterations as u64;
+    let power = LanczosOptions::default().max_iterations as u64;
     let (solves, transforms, normal_scratch) =
         if sense { (1, 2 * coils, 2 * COMPLEX * batch * g) } else { (coils, 2, n) };
     if sense {
@@ -156,7 +156,7 @@ fn grid(
         ledger.hold(n);
     }
     ledger.hold(mask + normal_scratch);
-    ledger.stage("largest eigenvalue", 2 * n).iterations(power).transforms(transforms * power, transform);
+    ledger.stage("largest eigenvalue", 3 * n).iterations(power).transforms(transforms * power, transform);
     let images = if sense { 0 } else { part + n + combining(coils, g, options) };
     ledger
         .stage("conjugate gradients", vectors + images)
@@ -249,14 +249,14 @@ fn trajectory_solve(
     let sense = options.method == Method::CgSense;
     let (solves, each) = if sense { (1, coils) } else { (coils, 1) };
     let normal = Toeplitz::<f32>::work(matrix);
-    let power = PowerOptions::default().max_iterations as u64;
+    let power = LanczosOptions::default().max_iterations as u64;
     let iterations = options.iterations as u64;
     if sense {
         ledger.stage("right-hand side", n + part + images).transforms(coils, transform);
         ledger.release(data);
         ledger.hold(n);
     }
-    ledger.stage("largest eigenvalue", 2 * n).iterations(power).transforms(each * power, normal);
+    ledger.stage("largest eigenvalue", 3 * n).iterations(power).transforms(each * power, normal);
     let beside = if sense { 0 } else { n + combining(coils, voxels, options) };
     if !sense {
         ledger.stage("right-hand side", part + images).transforms(coils, transform);

@@ -9,7 +9,9 @@
 //!   distribution of errors. Nothing is said of how large the errors of that share are: no sample can.
 //!
 //! The adjoint (type 1) is that of one coil's samples, the forward transform (type 2) that of its image; the normal
-//! operator is applied to single voxels, whose images are columns of the kernel Q, summed exactly over the trajectory.
+//! operator is applied to a few single voxels drawn at random, whose images are displaced kernels Q, summed exactly over
+//! the trajectory. There the N outputs are those of these images, and equally many are drawn of each, which leaves the
+//! statement true: Π(1 − x_c)^(m/c) ≤ (1 − x)^m for shares x_c of mean x.
 
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -137,18 +139,19 @@ pub(super) fn trajectory(
     if iterates {
         let mut found = Vec::with_capacity(certify.outputs);
         let mut column = Array::zeros(device, matrix)?;
-        for part in 0..COLUMNS.min(certify.outputs) {
+        let columns = COLUMNS.min(certify.outputs);
+        for part in 0..columns {
             let from = rng.random_range(0..voxels);
             image.fill(C32::ZERO);
             image.cpu_mut()[from] = C32::ONE;
             plans.toeplitz()?.apply(&image, &mut column)?;
-            let share = (certify.outputs + part) / COLUMNS.min(certify.outputs);
+            let share = (certify.outputs + part) / columns;
             let indices = draws(&mut rng, share, voxels);
             let displaced: Vec<usize> = indices.iter().map(|&to| displacement(matrix, from, to)).collect();
             let exact = nudft::reference::q_at::<f32>(trajectory, matrix, None, &displaced)?;
             found.extend(errors(column.cpu(), &exact, &indices));
         }
-        all.push(Certificate::new("Toeplitz normal operator", voxels * voxels, &found, tolerance));
+        all.push(Certificate::new("Toeplitz normal operator", columns * voxels, &found, tolerance));
     }
     Ok(all)
 }

@@ -60,7 +60,14 @@ impl Plans {
             let _ = plans.density.set(weights);
         }
         if options.iterates() {
-            let toeplitz = monitor.stage("Toeplitz kernel", 0, || toeplitz(&plans.nufft, trajectory))?;
+            let mut notes = Vec::new();
+            let toeplitz = monitor.stage("Toeplitz kernel", 0, || match &options.kernels {
+                Some(store) => {
+                    kept_or_made(&**store, &plans.nufft, trajectory, options.nufft_tolerance, &mut notes)
+                }
+                None => toeplitz(&plans.nufft, trajectory),
+            })?;
+            plans.notes = notes;
             let _ = plans.toeplitz.set(Arc::new(toeplitz));
         }
         Ok(plans)
