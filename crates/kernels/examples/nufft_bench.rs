@@ -146,7 +146,7 @@ fn run<R: Real>(arguments: &Arguments) -> Result<()> {
         plan.upsampling(),
         plan.width(),
         plan.fine_shape(),
-        plan.bytes(),
+        plan.bytes(batch),
         type1.0,
         type1.1,
         type2.0,

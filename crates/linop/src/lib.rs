@@ -13,7 +13,7 @@ pub use algebra::{Adjoint, Compose, Normal, Op, Scaled, Stack, Sum};
 pub use basic::{Diagonal, FiniteDifference, Identity, SamplingMask};
 pub use fourier::Fourier;
 pub use laws::random;
-pub use nonuniform::{Nudft, Nufft, SenseNufft, SenseToeplitz, ToeplitzNormal};
+pub use nonuniform::{Nudft, Nufft, NufftType3, SenseNufft, SenseToeplitz, ToeplitzNormal};
 pub use op::LinearOp;
 pub use scratch::{Lease, Scratch};
 pub use sense::Sense;

@@ -60,6 +60,59 @@ impl<R: Real> LinearOp<R> for Nufft<R> {
     }
 }
 
+/// F: values at positions `[batch…, position]` → at frequencies `[batch…, frequency]`, s\[j\] = Σ_k f\[k\] e^{−i2πs_j·x_k}, not
+/// scaled, by the type 3 non-uniform fast Fourier transform to its plan's tolerance. Its adjoint is exact (to rounding)
+/// whatever the tolerance.
+pub struct NufftType3<R: Real> {
+    domain: Vec<usize>,
+    range: Vec<usize>,
+    plan: Arc<nufft::Type3<R>>,
+    scratch: Scratch<R>,
+}
+
+impl<R: Real> NufftType3<R> {
+    /// From a plan, over leading axes `batch`.
+    pub fn new(batch: &[usize], plan: impl Into<Arc<nufft::Type3<R>>>) -> Self {
+        let plan = plan.into();
+        Self {
+            domain: [batch, &[plan.positions()]].concat(),
+            range: [batch, &[plan.frequencies()]].concat(),
+            plan,
+            scratch: Scratch::default(),
+        }
+    }
+
+    /// The plan.
+    pub fn plan(&self) -> &Arc<nufft::Type3<R>> {
+        &self.plan
+    }
+}
+
+impl<R: Real> LinearOp<R> for NufftType3<R> {
+    fn name(&self) -> &str {
+        "type 3 NUFFT"
+    }
+    fn domain(&self) -> &[usize] {
+        &self.domain
+    }
+    fn range(&self) -> &[usize] {
+        &self.range
+    }
+    fn forward_into(&self, x: &Array<Complex<R>>, y: &mut Array<Complex<R>>) -> Result<()> {
+        self.check_forward(x, y)?;
+        self.plan.forward(x, y)
+    }
+    fn adjoint_into(&self, y: &Array<Complex<R>>, x: &mut Array<Complex<R>>) -> Result<()> {
+        self.check_adjoint(y, x)?;
+        self.plan.adjoint(y, x)
+    }
+    fn normal_into(&self, x: &Array<Complex<R>>, y: &mut Array<Complex<R>>) -> Result<()> {
+        let mut samples = self.scratch.take(x.device(), &self.range)?;
+        self.forward_into(x, &mut samples)?;
+        self.adjoint_into(&samples, y)
+    }
+}
+
 /// The exact F of [`Nufft`], term by term: for small problems, and to certify others.
 pub struct Nudft<R: Real> {
     domain: Vec<usize>,

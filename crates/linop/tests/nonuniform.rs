@@ -138,3 +138,28 @@ fn mismatches_are_named() {
     let w = Array::zeros(&device, &[19]).unwrap();
     assert!(ToeplitzNormal::<f32>::exact(&device, &[], &trajectory, Some(&w), &[6, 5]).is_err());
 }
+
+#[test]
+fn type_3_obeys_the_laws() {
+    fn transforms<R: Real>(tolerances: &[f64]) {
+        let device = Device::cpu_with_threads(2).unwrap();
+        for dims in 1..=3 {
+            let mut rng = ChaCha8Rng::seed_from_u64(dims as u64);
+            let mut points = |count: usize, far: f64| {
+                Array2::from_shape_fn((count, dims), |_| far + rng.random_range(-1.5..1.5))
+            };
+            for (positions, frequencies, batch) in [(1, 1, &[][..]), (40, 61, &[3]), (55, 30, &[2, 2])] {
+                let (x, s) = (points(positions, 4.0), points(frequencies, -60.0));
+                for &tolerance in tolerances {
+                    let options = nufft::Options::tolerance(tolerance);
+                    let plan = nufft::Type3::<R>::new(&device, x.view(), s.view(), &options).unwrap();
+                    let op = NufftType3::new(batch, plan);
+                    assert_eq!(op.domain(), [batch, &[positions]].concat());
+                    check(&op, &device, dims as u64).unwrap();
+                }
+            }
+        }
+    }
+    transforms::<f32>(&[1e-2, 1e-4]);
+    transforms::<f64>(&[1e-2, 1e-9]);
+}

@@ -97,6 +97,11 @@ impl Layout {
         self.tiles.iter().product::<usize>() / self.slabs()
     }
 
+    /// Number of fine-grid cells.
+    pub(crate) fn cells(&self) -> usize {
+        self.fine.iter().product()
+    }
+
     /// Fine-grid cells of one layer of the outermost axis.
     pub(crate) fn inner(&self) -> usize {
         self.fine.iter().product::<usize>() / self.fine[self.outer()]

@@ -3,6 +3,7 @@
 use num_complex::Complex;
 use rayspin_core::{Real, Result, Trajectory};
 
+use super::cpu::group::items;
 use super::cpu::points::slab_starts;
 use super::cpu::{Gridding, halo_len};
 use super::kernel::Kernel;
@@ -18,6 +19,8 @@ pub struct Needs {
     pub plan: u64,
     /// Bytes of the fine grid and the spreading buffers, held from the first transform on.
     pub workspace: u64,
+    /// Bytes more for the items of a batch that type 2 takes together, held from the first such batch on; 0 in 1-D and 3-D.
+    pub group: u64,
     /// Work of one transform of one item, either direction.
     pub transform: Work,
     /// Work of one spreading or one interpolation.
@@ -52,7 +55,8 @@ pub(crate) fn needs_of<R: Real>(
     let parts = layout.parts(&slab_starts(&layout, trajectory, matrix), Gridding::<R>::part_points(samples));
     let complex = size_of::<Complex<R>>() as u64;
     let points = samples as u64 * (8 + (layout.dims * size_of::<R>()) as u64) + 4 * (tiles as u64 + 1);
-    let factors: usize = matrix.iter().sum::<usize>() * size_of::<R>();
+    // Axes that a transform lacks have a factor, 1.
+    let factors = (matrix.iter().sum::<usize>() + layout.outer()) * size_of::<R>();
     let problem = Problem {
         points: samples,
         dims: layout.dims,
@@ -66,10 +70,20 @@ pub(crate) fn needs_of<R: Real>(
     Ok(Needs {
         plan: points + factors as u64,
         workspace: complex * (cells + halo_len(&layout, &parts)) as u64,
+        group: group_bytes::<R>(layout.dims, cells, samples),
         transform: Work {
             bytes: spreading.bytes + fft.bytes + (image as u64 * complex) as f64,
             flops: spreading.flops + fft.flops + 3.0 * image as f64,
         },
         spreading,
     })
+}
+
+/// Bytes that items taken together need beyond those of one: their fine grids, and their samples interleaved.
+pub(super) fn group_bytes<R: Real>(dims: usize, cells: usize, samples: usize) -> u64 {
+    let items = items::<R>(dims);
+    if items == 1 {
+        return 0;
+    }
+    (((items - 1) * cells + items * samples) * size_of::<Complex<R>>()) as u64
 }

@@ -10,24 +10,28 @@ pub mod reference;
 mod sweep;
 #[cfg(test)]
 mod tests;
+mod transform;
+pub mod type3;
 mod variants;
 
-use std::sync::{Mutex, TryLockError};
+use std::sync::Mutex;
 
 use num_complex::Complex;
 use rayspin_core::{Error, Real, Result, Trajectory, expect_shape, format_shape};
-use rayspin_device::{Array, Backend, Cpu, Device};
+use rayspin_device::{Array, Backend, Device};
 
 use crate::concrete::{other_type, same_mut, same_ref};
-use crate::fft::cpu::{Direction, FftNd, Options as FftOptions, Region};
+use crate::fft::cpu::{FftNd, Region};
 use cpu::points::Points;
-use cpu::{Gridding, InterpTile, SpreadTile, Weights};
+use cpu::{Gridding, Weights};
 use deconvolve::Deconvolution;
 use kernel::Kernel;
 use layout::Layout;
+use transform::Workspace;
 
 pub use memory::Needs;
 pub(crate) use memory::needs_of;
+pub use type3::Type3;
 pub use variants::{Interp, Problem, Spread, interp_variants, spread_variants};
 
 /// How exact a transform is, and by how much its fine grid exceeds the matrix.
@@ -77,13 +81,6 @@ pub struct Nufft<R: Real> {
     fft: FftNd<R>,
     modes: Region,
     workspace: Mutex<Option<Workspace<R>>>,
-}
-
-/// The fine grid and what spreading needs beside it.
-#[derive(Debug)]
-struct Workspace<R: Real> {
-    grid: Array<Complex<R>>,
-    halo: Array<Complex<R>>,
 }
 
 impl<R: Real> Nufft<R> {
@@ -155,18 +152,6 @@ impl<R: Real> Nufft<R> {
         }
     }
 
-    fn forward_items(&self, image: &Array<Complex<R>>, samples: &mut Array<Complex<R>>) -> Result<()> {
-        match self.device.backend() {
-            Backend::Cpu(cpu) => self.with_workspace(|work| {
-                let items = image.cpu().chunks_exact(self.voxels());
-                for (image, samples) in items.zip(samples.cpu_mut().chunks_exact_mut(self.samples)) {
-                    self.forward_cpu(cpu, image, samples, work, cpu::simd::interp)?;
-                }
-                Ok(())
-            }),
-        }
-    }
-
     /// Type 1, samples → image, the adjoint of [`Nufft::forward`]: `samples` is `[batch.., sample]`, `image`
     /// `[batch.., matrix..]`, overwritten.
     ///
@@ -183,50 +168,6 @@ impl<R: Real> Nufft<R> {
         } else {
             Err(other_type::<R>())
         }
-    }
-
-    fn adjoint_items(&self, samples: &Array<Complex<R>>, image: &mut Array<Complex<R>>) -> Result<()> {
-        match self.device.backend() {
-            Backend::Cpu(cpu) => self.with_workspace(|work| {
-                let items = image.cpu_mut().chunks_exact_mut(self.voxels());
-                for (image, samples) in items.zip(samples.cpu().chunks_exact(self.samples)) {
-                    self.adjoint_cpu(cpu, samples, image, work, cpu::simd::spread)?;
-                }
-                Ok(())
-            }),
-        }
-    }
-
-    fn forward_cpu(
-        &self,
-        cpu: &Cpu,
-        image: &[Complex<R>],
-        samples: &mut [Complex<R>],
-        work: &mut Workspace<R>,
-        tile_kernel: InterpTile<R>,
-    ) -> Result<()> {
-        let grid = work.grid.cpu_mut();
-        self.deconvolution.pad(cpu, image, grid);
-        let options = FftOptions { nonzero: Some(&self.modes), ..FftOptions::new(Direction::Forward) };
-        self.fft.process_with(cpu, grid, &options)?;
-        self.gridding.interp(cpu, grid, samples, tile_kernel);
-        Ok(())
-    }
-
-    fn adjoint_cpu(
-        &self,
-        cpu: &Cpu,
-        samples: &[Complex<R>],
-        image: &mut [Complex<R>],
-        work: &mut Workspace<R>,
-        tile_kernel: SpreadTile<R>,
-    ) -> Result<()> {
-        let grid = work.grid.cpu_mut();
-        self.gridding.spread(cpu, samples, grid, work.halo.cpu_mut(), tile_kernel);
-        let options = FftOptions { wanted: Some(&self.modes), ..FftOptions::new(Direction::Inverse) };
-        self.fft.process_with(cpu, grid, &options)?;
-        self.deconvolution.crop(cpu, grid, image);
-        Ok(())
     }
 
     /// The matrix, in C order.
@@ -259,11 +200,18 @@ impl<R: Real> Nufft<R> {
         self.fft.shape()
     }
 
-    /// Bytes that the plan and its workspace hold while a transform runs.
-    pub fn bytes(&self) -> u64 {
-        let complex = size_of::<Complex<R>>() as u64;
-        let grids = (self.fft.len() + self.gridding.halo_len()) as u64 * complex;
-        grids + self.gridding.points.bytes() + self.deconvolution.bytes()
+    /// Bytes that the plan and its workspace hold while a batch of that many items is transformed.
+    ///
+    /// In 2-D, type 2 takes whole fours (f32) or twos (f64) of a batch together, on as many fine grids; where memory for
+    /// these is short, one item after the other.
+    pub fn bytes(&self, batch: usize) -> u64 {
+        let group = if batch >= cpu::group::items::<R>(self.matrix.len()) {
+            memory::group_bytes::<R>(self.matrix.len(), self.fft.len(), self.samples)
+        } else {
+            0
+        };
+        let work = (self.fft.len() + self.gridding.halo_len()) * size_of::<Complex<R>>();
+        work as u64 + group + self.gridding.points.bytes() + self.deconvolution.bytes()
     }
 
     /// ∫φ over all axes, in fine-grid cells.
@@ -278,15 +226,7 @@ impl<R: Real> Nufft<R> {
         crate::fft::check_device("NUFFT", &self.device, out.device())?;
         expect_shape("NUFFT samples", &[self.samples], samples.shape())?;
         expect_shape("NUFFT samples", &[self.samples], out.shape())?;
-        match self.device.backend() {
-            Backend::Cpu(cpu) => self.with_workspace(|work| {
-                let grid = work.grid.cpu_mut();
-                let (samples, halo) = (samples.cpu(), work.halo.cpu_mut());
-                self.gridding.spread(cpu, samples, grid, halo, cpu::simd::spread);
-                self.gridding.interp(cpu, grid, out.cpu_mut(), cpu::simd::interp);
-                Ok(())
-            }),
-        }
+        self.convolve_item(samples, out)
     }
 
     fn voxels(&self) -> usize {
@@ -300,27 +240,6 @@ impl<R: Real> Nufft<R> {
         let mut expected = image.shape()[..image.shape().len() - self.matrix.len()].to_vec();
         expected.push(self.samples);
         expect_shape("NUFFT samples", &expected, samples.shape())
-    }
-
-    /// Runs `work` on the plan's own workspace, or, when another thread has it, on a fresh one.
-    fn with_workspace<T>(&self, work: impl FnOnce(&mut Workspace<R>) -> Result<T>) -> Result<T> {
-        let mut held = match self.workspace.try_lock() {
-            Ok(held) => held,
-            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            Err(TryLockError::WouldBlock) => return work(&mut self.new_workspace()?),
-        };
-        let workspace = match held.as_mut() {
-            Some(workspace) => workspace,
-            None => held.insert(self.new_workspace()?),
-        };
-        work(workspace)
-    }
-
-    fn new_workspace(&self) -> Result<Workspace<R>> {
-        Ok(Workspace {
-            grid: Array::zeros(&self.device, self.fft.shape())?,
-            halo: Array::zeros(&self.device, &[self.gridding.halo_len()])?,
-        })
     }
 }
 
@@ -361,11 +280,16 @@ fn tightest<R: Real>() -> f64 {
     if size_of::<R>() == 4 { 1e-6 } else { 1e-13 }
 }
 
+fn check_upsampling(upsampling: f64) -> Result<()> {
+    if (1.25..=2.0).contains(&upsampling) {
+        return Ok(());
+    }
+    Err(Error::value("NUFFT upsampling", "1.25 to 2", upsampling))
+}
+
 /// The narrowest kernel for a tolerance, or the error that names the accepted range.
 fn kernel_for<R: Real>(tolerance: f64, upsampling: f64, dims: usize) -> Result<Kernel> {
-    if !(1.25..=2.0).contains(&upsampling) {
-        return Err(Error::value("NUFFT upsampling", "1.25 to 2", upsampling));
-    }
+    check_upsampling(upsampling)?;
     let refused = |least: f64| {
         Error::value(
             format!("NUFFT tolerance in {} with upsampling {upsampling}", R::NAME),
@@ -380,22 +304,26 @@ fn kernel_for<R: Real>(tolerance: f64, upsampling: f64, dims: usize) -> Result<K
     Kernel::for_tolerance(tolerance, upsampling, dims, <R as Real>::EPSILON.to_f64()).map_err(refused)
 }
 
-/// The upsampling of least cost among 2, 1.5 and 1.25, and its kernel.
-///
-/// Cost, in nanoseconds of one core: 10 a point, half a one for each vector of its footprint, 3 for each 8 bytes of the
-/// fine grid (FFT, padding, adding tiles), as measured in this folder's README.md.
+/// The upsamplings to choose from, the one that reaches every tolerance first.
+const UPSAMPLINGS: [f64; 3] = [2.0, 1.5, 1.25];
+
+/// Nanoseconds of one core: 10 a point, half a one for each vector of its footprint, 3 for each 8 bytes of the fine grid
+/// (FFT, padding, adding tiles), as measured in this folder's README.md.
+fn cost<R: Real>(matrix: &[usize], upsampling: f64, width: usize, samples: usize) -> f64 {
+    let vectors = width.pow(matrix.len() as u32 - 1) * (2 * width).div_ceil(layout::lanes::<R>());
+    let cells: f64 = matrix.iter().map(|&n| (n as f64 * upsampling).max(2.0 * width as f64)).product();
+    samples as f64 * (10.0 + 0.5 * vectors as f64) + 3.0 * cells * size_of::<R>() as f64 / 4.0
+}
+
+/// The upsampling of least cost, and its kernel.
 fn choose<R: Real>(tolerance: f64, matrix: &[usize], samples: usize) -> Result<(f64, Kernel)> {
     let dims = matrix.len();
-    let cost = |upsampling: f64, kernel: &Kernel| {
-        let width = kernel.width;
-        let vectors = width.pow(dims as u32 - 1) * (2 * width).div_ceil(layout::lanes::<R>());
-        let cells: f64 = matrix.iter().map(|&n| (n as f64 * upsampling).max(2.0 * width as f64)).product();
-        samples as f64 * (10.0 + 0.5 * vectors as f64) + 3.0 * cells * size_of::<R>() as f64 / 4.0
-    };
-    let mut best = (2.0, kernel_for::<R>(tolerance, 2.0, dims)?);
-    for upsampling in [1.5, 1.25] {
+    let [first, others @ ..] = UPSAMPLINGS;
+    let mut best = (first, kernel_for::<R>(tolerance, first, dims)?);
+    let cost = |(upsampling, kernel): (f64, Kernel)| cost::<R>(matrix, upsampling, kernel.width, samples);
+    for upsampling in others {
         if let Ok(kernel) = kernel_for::<R>(tolerance, upsampling, dims)
-            && cost(upsampling, &kernel) < cost(best.0, &best.1)
+            && cost((upsampling, kernel)) < cost(best)
         {
             best = (upsampling, kernel);
         }
@@ -411,7 +339,10 @@ macro_rules! compiled_here {
             image: &Array<Complex<$real>>,
             samples: &mut Array<Complex<$real>>,
         ) -> Result<()> {
-            plan.forward_items(image, samples)
+            {
+                let Backend::Cpu(cpu) = plan.device.backend();
+                plan.forward_items(cpu, image.cpu(), samples.cpu_mut())
+            }
         }
 
         #[inline(never)]
@@ -420,7 +351,10 @@ macro_rules! compiled_here {
             samples: &Array<Complex<$real>>,
             image: &mut Array<Complex<$real>>,
         ) -> Result<()> {
-            plan.adjoint_items(samples, image)
+            {
+                let Backend::Cpu(cpu) = plan.device.backend();
+                plan.adjoint_items(cpu, samples.cpu(), image.cpu_mut())
+            }
         }
     };
 }

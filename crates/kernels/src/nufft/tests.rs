@@ -158,6 +158,49 @@ fn results_do_not_depend_on_the_number_of_threads() {
 }
 
 #[test]
+fn a_batch_is_its_items_whatever_the_number_of_threads() {
+    fn check<R: Real>(matrix: &[usize], tolerance: f64) {
+        const SAMPLES: usize = 9001;
+        let mut rng = ChaCha8Rng::seed_from_u64(29);
+        let trajectory = points(Set::Uniform, SAMPLES, matrix, &mut rng);
+        let voxels: usize = matrix.iter().product();
+        // A whole group and some.
+        let batch = cpu::group::items::<R>(2) + 1;
+        let (images, _) = narrow::<R>(&random(batch * voxels, &mut rng));
+        let (data, _) = narrow::<R>(&random(batch * SAMPLES, &mut rng));
+        let run = |threads: usize, together: usize| {
+            let device = Device::cpu_with_threads(threads).unwrap();
+            let plan = Nufft::<R>::new(&device, &trajectory, matrix, &Options::tolerance(tolerance)).unwrap();
+            let (mut forward, mut adjoint) = (Vec::new(), Vec::new());
+            for (images, data) in images.chunks(together * voxels).zip(data.chunks(together * SAMPLES)) {
+                let images =
+                    Array::from_vec(&device, &[&[together], matrix].concat(), images.to_vec()).unwrap();
+                let data = Array::from_vec(&device, &[together, SAMPLES], data.to_vec()).unwrap();
+                let (mut f, mut a) = (nan(&device, data.shape()), nan(&device, images.shape()));
+                plan.forward(&images, &mut f).unwrap();
+                plan.adjoint(&data, &mut a).unwrap();
+                forward.extend_from_slice(f.cpu());
+                adjoint.extend_from_slice(a.cpu());
+            }
+            [forward, adjoint]
+        };
+        let [one, two, three] = [1, 2, 3].map(|threads| run(threads, batch));
+        assert_eq!(one, two);
+        assert_eq!(one, three);
+        for (together, single) in one.iter().zip(&run(2, 1)) {
+            let bound = 10.0 * <R as Real>::EPSILON.to_f64();
+            assert!(distance(&widen(together), &widen(single)) < bound, "{}, {matrix:?}", R::NAME);
+        }
+    }
+    for matrix in [&[90][..], &[21, 30], &[9, 8, 13]] {
+        for tolerance in [1e-1, 1e-3, 1e-5] {
+            check::<f32>(matrix, tolerance);
+            check::<f64>(matrix, tolerance);
+        }
+    }
+}
+
+#[test]
 fn every_variant_agrees_with_the_first() {
     fn check<R: Real>() {
         let mut rng = ChaCha8Rng::seed_from_u64(17);
@@ -241,7 +284,7 @@ fn bad_input_is_named() {
     assert!(plan.adjoint(&array(&[10]), &mut array(&[8])).is_err());
     let other = Device::cpu_with_threads(1).unwrap();
     assert!(plan.forward(&Array::zeros(&other, &[8, 8]).unwrap(), &mut array(&[10])).is_err());
-    assert!(plan.bytes() > 0);
+    assert!(plan.bytes(1) > 0);
 }
 
 #[test]
@@ -259,7 +302,10 @@ fn what_a_plan_takes_is_known_before_it_is_made() {
             let options = super::Options::tolerance(tolerance);
             let needs = super::Nufft::<f32>::needs(&trajectory, &matrix, &options).unwrap();
             let plan = super::Nufft::<f32>::new(&device, &trajectory, &matrix, &options).unwrap();
-            assert_eq!(needs.plan + needs.workspace, plan.bytes(), "{matrix:?} {tolerance}");
+            let one = needs.plan + needs.workspace;
+            assert_eq!(one, plan.bytes(1), "{matrix:?} {tolerance}");
+            assert_eq!(one + needs.group, plan.bytes(4), "{matrix:?} {tolerance}");
+            assert_eq!(needs.group > 0, matrix.len() == 2);
         }
     }
 }

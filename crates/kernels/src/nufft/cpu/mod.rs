@@ -1,6 +1,7 @@
 //! Spreading and interpolation over all cores: slabs of tiles, each tile on a padded grid of its own.
 #![allow(unsafe_code)]
 
+pub(crate) mod group;
 pub(crate) mod points;
 pub(crate) mod scalar;
 mod scatter;
@@ -134,23 +135,7 @@ impl<R: Real> Gridding<R> {
         tile_kernel: SpreadTile<R>,
     ) {
         let layout = &self.layout;
-        let inner = layout.inner();
-        let mut tasks = Vec::with_capacity(self.parts.len());
-        let (mut rest, mut spare) = (&mut *grid, &mut *halo);
-        for part in &self.parts {
-            let (buffer, after) = spare.split_at_mut(self.part_len(part));
-            spare = after;
-            let height = layout.slab_height(part.slab);
-            let slab = if part.first {
-                let (own, after) = rest.split_at_mut(height * inner);
-                rest = after;
-                Slab { own, halo: buffer, inner }
-            } else {
-                let (own, halo) = buffer.split_at_mut(height * inner);
-                Slab { own, halo, inner }
-            };
-            tasks.push((part, slab));
-        }
+        let tasks: Vec<_> = self.parts.iter().zip(self.slabs(grid, halo)).collect();
         let level = cpu.level();
         cpu.run(|| {
             tasks.into_par_iter().with_max_len(1).for_each_init(
@@ -173,6 +158,26 @@ impl<R: Real> Gridding<R> {
             );
         });
         cpu.run(|| self.add_buffers(level, grid, halo));
+    }
+
+    /// What each part adds its tiles to.
+    fn slabs<'a>(&self, grid: &'a mut [Complex<R>], halo: &'a mut [Complex<R>]) -> Vec<Slab<'a, R>> {
+        let inner = self.layout.inner();
+        let (mut rest, mut spare) = (grid, halo);
+        let slab = |part: &Part| {
+            let (buffer, after) = std::mem::take(&mut spare).split_at_mut(self.part_len(part));
+            spare = after;
+            let own = self.layout.slab_height(part.slab) * inner;
+            if part.first {
+                let (own, after) = std::mem::take(&mut rest).split_at_mut(own);
+                rest = after;
+                Slab { own, halo: buffer, inner }
+            } else {
+                let (own, halo) = buffer.split_at_mut(own);
+                Slab { own, halo, inner }
+            }
+        };
+        self.parts.iter().map(slab).collect()
     }
 
     /// Adds what parts left in their buffers to the slabs that it belongs to.

@@ -15,7 +15,7 @@ use rayspin_device::cpu::simd::{Level, Simd};
 use super::{TilePoints, Weights, scalar};
 
 /// The reals that have vectors.
-trait Lanes: Real + fearless_simd::SimdFloatElement {
+pub(super) trait Lanes: Real + fearless_simd::SimdFloatElement {
     type Vector<S: Simd>: SimdFloat<S, Element = Self>;
 }
 
@@ -29,8 +29,10 @@ impl Lanes for f64 {
 
 /// Vectors that hold the widest footprint of interleaved f64.
 const MOST: usize = 8;
+/// The widest footprint.
+pub(super) const MOST_TAPS: usize = crate::nufft::kernel::MAX_WIDTH;
 
-type Vector<S, R> = <R as Lanes>::Vector<S>;
+pub(super) type Vector<S, R> = <R as Lanes>::Vector<S>;
 
 /// The `V::LEN` elements at `at`, without a bounds check.
 ///
@@ -38,7 +40,7 @@ type Vector<S, R> = <R as Lanes>::Vector<S>;
 ///
 /// `at + V::LEN ≤ slice.len()`.
 #[inline(always)]
-unsafe fn load<S: Simd, R: Lanes>(simd: S, slice: &[R], at: usize) -> Vector<S, R> {
+pub(super) unsafe fn load<S: Simd, R: Lanes>(simd: S, slice: &[R], at: usize) -> Vector<S, R> {
     let len = Vector::<S, R>::LEN;
     debug_assert!(at + len <= slice.len());
     // SAFETY: the caller promises the range.
@@ -70,11 +72,15 @@ fn horner<S: Simd, R: Lanes>(
 
 /// Kernel values along y or z as scalars.
 #[inline(always)]
-fn scalars<S: Simd, R: Lanes, const W: usize>(simd: S, weights: &Weights<R>, z: R) -> [R; 16] {
+pub(super) fn scalars<S: Simd, R: Lanes, const W: usize>(
+    simd: S,
+    weights: &Weights<R>,
+    z: R,
+) -> [R; MOST_TAPS] {
     let len = Vector::<S, R>::LEN;
     let count = W.div_ceil(len);
     let values = horner(simd, &weights.single, count, const { crate::nufft::kernel::terms(W) }, z);
-    let mut out = [R::zero(); 16];
+    let mut out = [R::zero(); MOST_TAPS];
     for (v, chunk) in values.iter().zip(out.chunks_exact_mut(len)).take(count) {
         v.store_slice(chunk);
     }
@@ -109,8 +115,8 @@ fn spread_points<S: Simd, R: Lanes, const D: usize, const W: usize>(
         let start = 2 * offset as usize;
         let window = &mut local[start..start + span];
         let kx = horner(simd, &weights.double, count, terms, z[0]);
-        let ky = if D > 1 { scalars::<S, R, W>(simd, weights, z[1]) } else { [R::one(); 16] };
-        let kz = if D > 2 { scalars::<S, R, W>(simd, weights, z[2]) } else { [R::one(); 16] };
+        let ky = if D > 1 { scalars::<S, R, W>(simd, weights, z[1]) } else { [R::one(); MOST_TAPS] };
+        let kz = if D > 2 { scalars::<S, R, W>(simd, weights, z[2]) } else { [R::one(); MOST_TAPS] };
         let value = Vector::<S, R>::splat(simd, value.re).zip_low(Vector::<S, R>::splat(simd, value.im));
         for dz in 0..if D > 2 { W } else { 1 } {
             let value = if D > 2 { value * kz[dz] } else { value };
@@ -147,8 +153,8 @@ fn interp_points<S: Simd, R: Lanes, const D: usize, const W: usize>(
         let start = 2 * offset as usize;
         let window = &local[start..start + span];
         let kx = horner(simd, &weights.double, count, terms, z[0]);
-        let ky = if D > 1 { scalars::<S, R, W>(simd, weights, z[1]) } else { [R::one(); 16] };
-        let kz = if D > 2 { scalars::<S, R, W>(simd, weights, z[2]) } else { [R::one(); 16] };
+        let ky = if D > 1 { scalars::<S, R, W>(simd, weights, z[1]) } else { [R::one(); MOST_TAPS] };
+        let kz = if D > 2 { scalars::<S, R, W>(simd, weights, z[2]) } else { [R::one(); MOST_TAPS] };
         let mut sums = [zero; MOST];
         for dz in 0..if D > 2 { W } else { 1 } {
             let mut rows = [zero; MOST];
@@ -243,17 +249,17 @@ tile_kernels!(spread_f32, interp_f32, f32, [2 3 4 5 6 7 8 9 10]);
 tile_kernels!(spread_f64, interp_f64, f64, [2 3 4 5 6 7 8 9 10 11 12 13 14 15 16]);
 
 #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
-fn token(level: Level) -> Option<fearless_simd::Avx2> {
+pub(super) fn token(level: Level) -> Option<fearless_simd::Avx2> {
     level.as_avx2()
 }
 
 #[cfg(target_arch = "aarch64")]
-fn token(level: Level) -> Option<fearless_simd::Neon> {
+pub(super) fn token(level: Level) -> Option<fearless_simd::Neon> {
     level.as_neon()
 }
 
 #[cfg(not(any(target_arch = "x86", target_arch = "x86_64", target_arch = "aarch64")))]
-fn token(_: Level) -> Option<fearless_simd::Fallback> {
+pub(super) fn token(_: Level) -> Option<fearless_simd::Fallback> {
     None
 }
 

@@ -1,0 +1,148 @@
+//! The steps of both directions, over a batch.
+
+use std::sync::TryLockError;
+
+use num_complex::Complex;
+use rayspin_core::{Real, Result};
+use rayspin_device::{Array, Backend, Cpu};
+
+use super::Nufft;
+use super::cpu::group::{self, Kernels, items};
+use super::cpu::simd;
+use crate::fft::cpu::{Direction, Options as FftOptions};
+
+/// What a transform of one item, or of several interpolated together, works in.
+#[derive(Debug)]
+pub(super) struct Workspace<R: Real> {
+    items: usize,
+    /// Fine grids, `[item, cell]`.
+    grids: Array<Complex<R>>,
+    /// What spreading needs beside a grid.
+    halo: Array<Complex<R>>,
+    /// Samples of several items, `[sample, item]`.
+    interleaved: Array<Complex<R>>,
+}
+
+impl<R: Real> Nufft<R> {
+    /// Type 2 of images `[item, voxel]` to `[item, sample]`.
+    pub(super) fn forward_items(
+        &self,
+        cpu: &Cpu,
+        images: &[Complex<R>],
+        samples: &mut [Complex<R>],
+    ) -> Result<()> {
+        let (kernels, together) = match self.group(cpu, images.len() / self.voxels()) {
+            Some(kernels) => (Some(kernels), items::<R>(self.matrix.len())),
+            None => (None, 1),
+        };
+        let samples = samples.chunks_mut(together * self.samples);
+        for (images, samples) in images.chunks(together * self.voxels()).zip(samples) {
+            let count = images.len() / self.voxels();
+            self.with_workspace(count, |work| {
+                let grids = &mut work.grids.cpu_mut()[..count * self.fft.len()];
+                let options =
+                    FftOptions { nonzero: Some(&self.modes), ..FftOptions::new(Direction::Forward) };
+                for (image, grid) in
+                    images.chunks_exact(self.voxels()).zip(grids.chunks_exact_mut(self.fft.len()))
+                {
+                    self.deconvolution.pad(cpu, image, grid);
+                    self.fft.process_with(cpu, grid, &options)?;
+                }
+                match &kernels {
+                    Some(kernels) if count == together => {
+                        let interleaved = work.interleaved.cpu_mut();
+                        self.gridding.interp_group(cpu, grids, samples, interleaved, kernels);
+                    }
+                    _ => {
+                        let grids = grids.chunks_exact(self.fft.len());
+                        for (grid, samples) in grids.zip(samples.chunks_exact_mut(self.samples)) {
+                            self.gridding.interp(cpu, grid, samples, simd::interp);
+                        }
+                    }
+                }
+                Ok(())
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Type 1 of `[item, sample]` to images `[item, voxel]`.
+    pub(super) fn adjoint_items(
+        &self,
+        cpu: &Cpu,
+        samples: &[Complex<R>],
+        images: &mut [Complex<R>],
+    ) -> Result<()> {
+        self.with_workspace(1, |work| {
+            let (grid, halo) = (&mut work.grids.cpu_mut()[..self.fft.len()], work.halo.cpu_mut());
+            let options = FftOptions { wanted: Some(&self.modes), ..FftOptions::new(Direction::Inverse) };
+            for (samples, image) in
+                samples.chunks_exact(self.samples).zip(images.chunks_exact_mut(self.voxels()))
+            {
+                self.gridding.spread(cpu, samples, grid, halo, simd::spread);
+                self.fft.process_with(cpu, grid, &options)?;
+                self.deconvolution.crop(cpu, grid, image);
+            }
+            Ok(())
+        })
+    }
+
+    /// Interpolation after spreading of one item, without transforms.
+    pub(super) fn convolve_item(
+        &self,
+        samples: &Array<Complex<R>>,
+        out: &mut Array<Complex<R>>,
+    ) -> Result<()> {
+        let Backend::Cpu(cpu) = self.device.backend();
+        self.with_workspace(1, |work| {
+            let (grid, halo) = (&mut work.grids.cpu_mut()[..self.fft.len()], work.halo.cpu_mut());
+            self.gridding.spread(cpu, samples.cpu(), grid, halo, simd::spread);
+            self.gridding.interp(cpu, grid, out.cpu_mut(), simd::interp);
+            Ok(())
+        })
+    }
+
+    /// What interpolates several of a batch's items together, where there are so many, there is code for the width and
+    /// level, and memory for their fine grids.
+    fn group(&self, cpu: &Cpu, batch: usize) -> Option<Kernels<R>> {
+        let items = items::<R>(self.matrix.len());
+        if items == 1 || batch < items {
+            return None;
+        }
+        let kernels = group::kernels(cpu.level(), &self.gridding.weights)?;
+        let held = match self.workspace.try_lock() {
+            Ok(held) => held.as_ref().map_or(0, |work| work.items),
+            Err(_) => 0,
+        };
+        let fits = held >= items
+            || rayspin_device::cpu::memory().is_none_or(|(_, available)| self.bytes(batch) <= available);
+        fits.then_some(kernels)
+    }
+
+    /// Runs `work` on the plan's own workspace, of `items` items or more, or, when another thread has it, on a fresh one.
+    fn with_workspace(&self, items: usize, work: impl FnOnce(&mut Workspace<R>) -> Result<()>) -> Result<()> {
+        let mut held = match self.workspace.try_lock() {
+            Ok(held) => held,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => return work(&mut self.new_workspace(items)?),
+        };
+        if held.as_ref().is_some_and(|held| held.items < items) {
+            *held = None;
+        }
+        let workspace = match held.as_mut() {
+            Some(workspace) => workspace,
+            None => held.insert(self.new_workspace(items)?),
+        };
+        work(workspace)
+    }
+
+    fn new_workspace(&self, items: usize) -> Result<Workspace<R>> {
+        let interleaved = if items > 1 { items * self.samples } else { 0 };
+        Ok(Workspace {
+            items,
+            grids: Array::zeros(&self.device, &[items, self.fft.len()])?,
+            halo: Array::zeros(&self.device, &[self.gridding.halo_len()])?,
+            interleaved: Array::zeros(&self.device, &[interleaved])?,
+        })
+    }
+}

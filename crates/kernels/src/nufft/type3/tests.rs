@@ -1,0 +1,180 @@
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+use super::super::tests::{cpu, distance, nan, narrow, random, widen};
+use super::*;
+
+/// Where positions or frequencies lie.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Set {
+    /// In a box about zero.
+    Uniform,
+    /// In a box far from zero.
+    Far,
+    /// In two clumps at the box's ends.
+    Ends,
+    /// All at one place, which is not zero.
+    Same,
+    /// One point.
+    One,
+}
+
+const SETS: [Set; 5] = [Set::Uniform, Set::Far, Set::Ends, Set::Same, Set::One];
+
+/// About `count` points in a box of half-widths `half`.
+fn points(set: Set, count: usize, half: &[f64], rng: &mut ChaCha8Rng) -> Array2<f64> {
+    let count = if set == Set::One { 1 } else { count };
+    let place = rng.random::<f64>();
+    Array2::from_shape_fn((count, half.len()), |(_, d)| {
+        let random = 2.0 * rng.random::<f64>() - 1.0;
+        half[d]
+            * match set {
+                Set::Uniform | Set::One => random,
+                Set::Far => 3.7e8 * (1.0 + d as f64) + random,
+                Set::Ends => random.signum() * (1.0 - 0.01 * random.abs()),
+                Set::Same => place + d as f64,
+            }
+    })
+}
+
+fn inner(a: &[C64], b: &[C64]) -> C64 {
+    a.iter().zip(b).map(|(a, b)| a.conj() * b).sum()
+}
+
+/// Half-widths of positions and frequencies: of other sizes along every axis, and in other units.
+const HALVES: [(&[f64], &[f64]); 3] =
+    [(&[0.4], &[30.0]), (&[2000.0, 3.0], &[0.002, 0.7]), (&[1.0, 0.1, 1e-3], &[1.5, 8.0, 1e3])];
+const BATCH: usize = 2;
+
+fn check<R: Real>(
+    device: &Device,
+    (x, s): (&Array2<f64>, &Array2<f64>),
+    (values, data): (&[C64], &[C64]),
+    (exact_forward, exact_adjoint): (&[C64], &[C64]),
+    tolerance: f64,
+    case: &str,
+) -> f64 {
+    let case = format!("{case}, {}, ε {tolerance:e}", R::NAME);
+    let plan = match Type3::<R>::new(device, x.view(), s.view(), &Options::tolerance(tolerance)) {
+        Ok(plan) => plan,
+        Err(error) => {
+            assert!(size_of::<R>() == 4 && tolerance < 1e-5 && x.ncols() > 1, "{case}: {error}");
+            return 0.0;
+        }
+    };
+    let values = Array::from_vec(device, &[BATCH, x.nrows()], narrow::<R>(values).0).unwrap();
+    let data = Array::from_vec(device, &[BATCH, s.nrows()], narrow::<R>(data).0).unwrap();
+    let (mut forward, mut adjoint) = (nan::<R>(device, data.shape()), nan::<R>(device, values.shape()));
+    plan.forward(&values, &mut forward).unwrap();
+    plan.adjoint(&data, &mut adjoint).unwrap();
+    let (forward, adjoint) = (widen(forward.cpu()), widen(adjoint.cpu()));
+    let ratios =
+        [(&forward, exact_forward), (&adjoint, exact_adjoint)].map(|(f, e)| distance(f, e) / tolerance);
+    let difference = (inner(&forward, &widen(data.cpu())) - inner(&widen(values.cpu()), &adjoint)).norm();
+    let norm = |a: &[C64]| inner(a, a).re.sqrt();
+    let allowed = 1e3 * <R as Real>::EPSILON.to_f64() * norm(&forward) * norm(&widen(data.cpu()));
+    assert!(difference <= allowed, "adjoint, {case}: {difference:e} above {allowed:e}");
+    ratios[0].max(ratios[1])
+}
+
+#[test]
+fn errors_stay_within_four_tolerances_and_directions_are_adjoint() {
+    let device = cpu();
+    let mut beyond = Vec::new();
+    let mut worst = [(0.0, String::new()), (0.0, String::new())];
+    for (x_half, s_half) in HALVES {
+        for (i, (x_set, s_set)) in SETS.iter().flat_map(|&x| SETS.map(|s| (x, s))).enumerate() {
+            let mut rng = ChaCha8Rng::seed_from_u64((x_half.len() * 100 + i) as u64);
+            let (x, s) = (points(x_set, 70, x_half, &mut rng), points(s_set, 80, s_half, &mut rng));
+            let (_, values) = narrow::<f32>(&random(BATCH * x.nrows(), &mut rng));
+            let (_, data) = narrow::<f32>(&random(BATCH * s.nrows(), &mut rng));
+            let items = values.chunks(x.nrows());
+            let forward: Vec<C64> = items.flat_map(|v| reference::forward(x.view(), s.view(), v)).collect();
+            let items = data.chunks(s.nrows());
+            let adjoint: Vec<C64> = items.flat_map(|v| reference::adjoint(x.view(), s.view(), v)).collect();
+            let case = format!("{} dimensions, {x_set:?} to {s_set:?}", x_half.len());
+            let (inputs, exact) = ((&values[..], &data[..]), (&forward[..], &adjoint[..]));
+            for power in 1..=12 {
+                let tolerance = 10f64.powi(-power);
+                let mut ratios = vec![check::<f64>(&device, (&x, &s), inputs, exact, tolerance, &case)];
+                if power <= 6 {
+                    let tolerance = tolerance.max(2e-6);
+                    ratios.push(check::<f32>(&device, (&x, &s), inputs, exact, tolerance, &case));
+                }
+                for (worst, ratio) in worst.iter_mut().zip(ratios) {
+                    if ratio > 4.0 {
+                        beyond.push(format!("{case}, ε {tolerance:e}: {ratio:.2} ε"));
+                    }
+                    if ratio > worst.0 {
+                        *worst = (ratio, format!("{case}, ε {tolerance:e}"));
+                    }
+                }
+            }
+        }
+    }
+    println!("worst: f64 {:.2} ε ({}), f32 {:.2} ε ({})", worst[0].0, worst[0].1, worst[1].0, worst[1].1);
+    assert!(beyond.is_empty(), "{beyond:#?}");
+}
+
+#[test]
+fn a_batch_is_its_items_and_threads_do_not_matter() {
+    let mut rng = ChaCha8Rng::seed_from_u64(3);
+    let (x, s) =
+        (points(Set::Uniform, 40_000, &[2.0, 2.0], &mut rng), points(Set::Far, 900, &[2.0, 2.0], &mut rng));
+    let (values, _) = narrow::<f32>(&random(5 * 40_000, &mut rng));
+    let (data, _) = narrow::<f32>(&random(5 * 900, &mut rng));
+    let run = |threads: usize| {
+        let device = Device::cpu_with_threads(threads).unwrap();
+        let plan = Type3::<f32>::new(&device, x.view(), s.view(), &Options::tolerance(1e-4)).unwrap();
+        assert!(plan.bytes(5) > 0);
+        let both = |values: &[Complex<f32>], data: &[Complex<f32>], batch: usize| {
+            let values = Array::from_vec(&device, &[batch, 40_000], values.to_vec()).unwrap();
+            let data = Array::from_vec(&device, &[batch, 900], data.to_vec()).unwrap();
+            let (mut forward, mut adjoint) = (nan(&device, data.shape()), nan(&device, values.shape()));
+            plan.forward(&values, &mut forward).unwrap();
+            plan.adjoint(&data, &mut adjoint).unwrap();
+            [forward.cpu().to_vec(), adjoint.cpu().to_vec()]
+        };
+        let single = values.chunks(40_000).zip(data.chunks(900)).map(|(v, d)| both(v, d, 1));
+        let single: Vec<_> = single.collect();
+        let single = [0, 1].map(|i| single.iter().flat_map(|item| item[i].clone()).collect::<Vec<_>>());
+        (both(&values, &data, 5), single)
+    };
+    let (together, single) = run(2);
+    assert_eq!(run(1).0, together);
+    assert_eq!(run(3).0, together);
+    for (together, single) in together.iter().zip(&single) {
+        assert!(distance(&widen(together), &widen(single)) < 1e-6);
+    }
+}
+
+#[test]
+fn bad_input_is_named() {
+    let device = cpu();
+    let mut rng = ChaCha8Rng::seed_from_u64(5);
+    let (x, s) =
+        (points(Set::Uniform, 9, &[1.0, 1.0], &mut rng), points(Set::Uniform, 7, &[1.0, 1.0], &mut rng));
+    let error = |x: &Array2<f64>, s: &Array2<f64>, tolerance: f64, upsampling: Option<f64>| {
+        let plan = Type3::<f32>::new(&device, x.view(), s.view(), &Options { tolerance, upsampling });
+        plan.err().map(|e| e.to_string()).unwrap_or_default()
+    };
+    assert_eq!(error(&x, &s, 1e-3, None), "");
+    assert!(error(&x, &Array2::zeros((7, 3)), 1e-3, None).contains("frequencies"));
+    assert!(error(&Array2::zeros((0, 2)), &s, 1e-3, None).contains("positions"));
+    assert!(error(&Array2::zeros((2, 4)), &s, 1e-3, None).contains("1 to 3"));
+    assert!(error(&x, &(&s * f64::NAN), 1e-3, None).contains("frequencies"));
+    assert!(error(&(&x * 1e6), &(&s * 1e4), 1e-3, None).contains("half-width"));
+    assert!(error(&(&x * 1e2), &(&s * 1e4), 1e-3, None).contains("memory"));
+    assert!(error(&(&x * 1e300), &(&s * 1e300), 1e-3, None).contains("half-width"));
+    assert!(error(&x, &s, 1e-9, None).contains("tolerance"));
+    assert!(error(&x, &s, f64::NAN, None).contains("tolerance"));
+    assert!(error(&x, &s, 1e-3, Some(3.0)).contains("upsampling"));
+    let plan = Type3::<f32>::new(&device, x.view(), s.view(), &Options::tolerance(1e-3)).unwrap();
+    let array = |shape: &[usize]| Array::<Complex<f32>>::zeros(&device, shape).unwrap();
+    assert!(plan.forward(&array(&[2, 9]), &mut array(&[2, 7])).is_ok());
+    assert!(plan.forward(&array(&[9]), &mut array(&[8])).is_err());
+    assert!(plan.adjoint(&array(&[2, 7]), &mut array(&[3, 9])).is_err());
+    assert!(plan.adjoint(&array(&[]), &mut array(&[9])).is_err());
+    let other = Device::cpu_with_threads(1).unwrap();
+    assert!(plan.forward(&Array::zeros(&other, &[9]).unwrap(), &mut array(&[7])).is_err());
+}
