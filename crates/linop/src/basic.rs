@@ -5,7 +5,7 @@ use rayspin_core::{Error, Real, Result, format_shape, voxels};
 use rayspin_device::{Array, Device};
 use rayspin_kernels::{difference, vector};
 
-use crate::{LinearOp, Scratch};
+use crate::{Compose, LinearOp, Scratch};
 
 /// x ↦ x.
 #[derive(Debug, Clone)]
@@ -215,4 +215,21 @@ impl<R: Real> LinearOp<R> for FiniteDifference<R> {
         self.check_normal(x, y)?;
         difference::normal(&self.axes, x, y)
     }
+}
+
+/// diag(w) D: differences along all axes, each with a weight of its own, `[axis, image…]`. Where w is 0 an edge costs
+/// nothing.
+///
+/// Errors: weights whose shape is not that of the differences.
+pub fn weighted_differences<R: Real>(weights: impl Into<Arc<Array<R>>>) -> Result<Compose<R>> {
+    let weights = weights.into();
+    let range = weights.shape().to_vec();
+    let Some((_, shape)) = range.split_first().filter(|(axes, shape)| **axes == shape.len()) else {
+        return Err(Error::Shape {
+            what: "weights of differences".into(),
+            expected: "[axis, image…], every axis of the image".into(),
+            found: format_shape(&range),
+        });
+    };
+    Diagonal::real(&range, weights)?.compose(FiniteDifference::new(shape)?)
 }

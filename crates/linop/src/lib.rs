@@ -8,12 +8,14 @@ mod nonuniform;
 mod op;
 mod scratch;
 mod sense;
+mod wavelet;
 
 pub use algebra::{Adjoint, Compose, Normal, Op, Scaled, Stack, Sum};
-pub use basic::{Diagonal, FiniteDifference, Identity, SamplingMask};
+pub use basic::{Diagonal, FiniteDifference, Identity, SamplingMask, weighted_differences};
 pub use fourier::Fourier;
 pub use laws::random;
 pub use nonuniform::{Nudft, Nufft, NufftType3, SenseNufft, SenseToeplitz, ToeplitzNormal};
 pub use op::LinearOp;
 pub use scratch::{Lease, Scratch};
 pub use sense::Sense;
+pub use wavelet::{Wavelet, WaveletFamily};

@@ -66,6 +66,33 @@ fn differences<R: Real>(device: &Device) {
 }
 both!(finite_differences, differences);
 
+fn weighted<R: Real>(device: &Device) {
+    for (seed, shape) in SHAPES.into_iter().enumerate() {
+        let weights = real_weights::<R>(device, &with_batch(shape.len(), shape), seed as u64);
+        let ones = weights.cpu().iter().map(|_| R::one()).collect();
+        check(&weighted_differences(weights).unwrap(), device, seed as u64).unwrap();
+        let plain = Array::from_vec(device, &with_batch(shape.len(), shape), ones).unwrap();
+        let x = random::<R>(device, shape, seed as u64).unwrap();
+        let expected = FiniteDifference::new(shape).unwrap().forward(&x).unwrap();
+        assert_eq!(weighted_differences(plain).unwrap().forward(&x).unwrap().cpu(), expected.cpu());
+    }
+    assert!(weighted_differences(real_weights::<R>(device, &[3, 4, 5], 1)).is_err());
+}
+both!(weighted_finite_differences, weighted);
+
+fn wavelets<R: Real>(device: &Device) {
+    for (seed, shape) in SHAPES.into_iter().chain([&[33, 50][..], &[17, 18, 16]]).enumerate() {
+        for family in [WaveletFamily::Haar, WaveletFamily::Daubechies2] {
+            let mut op = Wavelet::<R>::new(shape, family).unwrap();
+            check_unitary(&op, device, seed as u64, laws::tolerance::<R>()).unwrap();
+            op.set_shift(&shape.iter().map(|n| n / 2 + 1).collect::<Vec<_>>()).unwrap();
+            check_unitary(&op, device, seed as u64, laws::tolerance::<R>()).unwrap();
+        }
+    }
+    assert!(Wavelet::<R>::new(&[20], WaveletFamily::Haar).unwrap().set_shift(&[1, 2]).is_err());
+}
+both!(wavelets_are_unitary, wavelets);
+
 fn sense<R: Real>(device: &Device) {
     for (seed, shape) in SHAPES.into_iter().enumerate() {
         for coils in [1, 2, 8] {

@@ -2,7 +2,7 @@
 
 use num_complex::Complex;
 use rayspin_core::{C64, Real};
-use rayspin_kernels::{difference, sensitivity, vector};
+use rayspin_kernels::{difference, sensitivity, shrink, vector, wavelet};
 
 use super::{conform, cpu, device, narrow, poison, real, widen};
 
@@ -173,6 +173,74 @@ fn sensitivity() {
                     ]
                 }
             }
+        });
+    }
+    precision::<f32>();
+    precision::<f64>();
+}
+
+#[test]
+fn shrink() {
+    fn precision<R: Real>() {
+        let device = device();
+        use shrink::Operation::*;
+        let problem = |operation, components, len| shrink::Problem { operation, components, len };
+        let lens = [1, 17, 4099, 70_001].into_iter().filter(|&len| R::NAME == "f32" || len < 100);
+        let problems: Vec<_> = lens
+            .flat_map(|len| [problem(Soft, 1, len), problem(Clip, 3, len), problem(JointNorm, 2, len)])
+            .collect();
+        let rows = shrink::variants::<R>();
+        conform(&format!("shrink {}", R::NAME), &rows, &problems, |launch, p, numbers| {
+            let cpu = cpu(&device);
+            let x = numbers.complex(p.components * p.len);
+            let mut out = narrow::<R>(&x);
+            match p.operation {
+                Soft => {
+                    let w: Vec<f64> = numbers.reals(p.len).iter().map(|w| w.abs()).collect();
+                    let narrow: Vec<R> = w.iter().map(|&w| real(w)).collect();
+                    let norm = (launch.soft)(cpu, real(0.5), &narrow, &mut out);
+                    let (expected, sum) = shrink::reference::soft(0.5, &w, &x);
+                    vec![(widen(&out), expected), (vec![norm.into()], vec![sum.into()])]
+                }
+                Clip => {
+                    (launch.clip)(cpu, real(0.75), p.len, &mut out);
+                    vec![(widen(&out), shrink::reference::clip(0.75, p.len, &x))]
+                }
+                JointNorm => {
+                    let norm = (launch.joint_norm)(cpu, p.len, &out);
+                    vec![(vec![norm.into()], vec![shrink::reference::joint_norm(p.len, &x).into()])]
+                }
+            }
+        });
+    }
+    precision::<f32>();
+    precision::<f64>();
+}
+
+#[test]
+fn wavelet() {
+    fn precision<R: Real>() {
+        let device = device();
+        let shapes: [&[usize]; 7] =
+            [&[1], &[101], &[16, 40], &[33, 1], &[300, 257], &[18, 5, 17], &[35, 44, 50]];
+        let families = [wavelet::Family::Haar, wavelet::Family::Daubechies2];
+        let problems: Vec<_> = shapes
+            .iter()
+            .flat_map(|shape| families.map(|family| wavelet::Plan::new(shape, family).unwrap()))
+            .collect();
+        let rows = wavelet::variants::<R>();
+        conform(&format!("wavelet {}", R::NAME), &rows, &problems, |launch, plan, numbers| {
+            let len = plan.shape().iter().product();
+            let shift: Vec<usize> = plan.shape().iter().map(|n| n / 3 + 1).collect();
+            let (x, c) = (numbers.complex(len), numbers.complex(len));
+            let (mut found, mut back) = (poison::<R>(len), poison::<R>(len));
+            let mut work = poison(5);
+            (launch.forward)(cpu(&device), plan, &shift, &narrow(&x), &mut found, &mut work);
+            (launch.inverse)(cpu(&device), plan, &shift, &narrow(&c), &mut back, &mut work);
+            vec![
+                (widen(&found), wavelet::reference::forward(plan, &shift, &x)),
+                (widen(&back), wavelet::reference::inverse(plan, &shift, &c)),
+            ]
         });
     }
     precision::<f32>();

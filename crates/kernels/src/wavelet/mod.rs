@@ -1,0 +1,246 @@
+//! Orthogonal wavelet transform of images of any size, with the image shifted on a torus first.
+
+mod cpu;
+pub mod reference;
+
+use std::sync::{Mutex, PoisonError};
+
+use num_complex::Complex;
+use rayspin_core::{Error, Real, Result, expect_shape, format_shape, voxels};
+use rayspin_device::{Array, Backend, BackendKind, Cpu};
+
+use crate::variant::{Variant, Work, runs_all};
+use crate::vector::expect_device;
+
+/// An axis is halved as long as it has this many elements.
+pub const SPLIT_FROM: usize = 16;
+
+/// The filter.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub enum Family {
+    /// Sums and differences of neighbours.
+    Haar,
+    /// Daubechies' four coefficients, two vanishing moments (D4).
+    #[default]
+    Daubechies2,
+}
+
+impl Family {
+    /// h, the low-pass filter: Σ h = √2, Σ h² = 1.
+    pub fn low(self) -> Vec<f64> {
+        let root = 3f64.sqrt();
+        match self {
+            Self::Haar => vec![std::f64::consts::FRAC_1_SQRT_2; 2],
+            Self::Daubechies2 => [1.0 + root, 3.0 + root, 3.0 - root, 1.0 - root]
+                .map(|h| h / (4.0 * std::f64::consts::SQRT_2))
+                .to_vec(),
+        }
+    }
+
+    /// g_j = (−1)^j h_{T−1−j}, the high-pass filter.
+    pub fn high(self) -> Vec<f64> {
+        let sign = |j: usize| if j.is_multiple_of(2) { 1.0 } else { -1.0 };
+        self.low().into_iter().rev().enumerate().map(|(j, h)| sign(j) * h).collect()
+    }
+}
+
+/// One level: the box at the array's origin that it acts on, and the axes that it halves.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Level {
+    /// Elements of the box along each axis.
+    pub size: Vec<usize>,
+    /// Whether the axis is halved.
+    pub split: Vec<bool>,
+}
+
+/// What is transformed and how often.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Plan {
+    shape: Vec<usize>,
+    family: Family,
+    levels: Vec<Level>,
+}
+
+impl Plan {
+    /// For images of `shape`, 1 to 3 axes, with as many levels as [`SPLIT_FROM`] allows. Errors: another rank, an empty
+    /// axis.
+    pub fn new(shape: &[usize], family: Family) -> Result<Self> {
+        if !(1..=3).contains(&shape.len()) || voxels(shape)? == 0 {
+            return Err(Error::Shape {
+                what: "wavelet transform".into(),
+                expected: "1 to 3 axes, none empty".into(),
+                found: format_shape(shape),
+            });
+        }
+        let mut levels = Vec::new();
+        let mut size = shape.to_vec();
+        loop {
+            let split: Vec<bool> = size.iter().map(|&n| n >= SPLIT_FROM).collect();
+            if !split.contains(&true) {
+                break;
+            }
+            levels.push(Level { size: size.clone(), split: split.clone() });
+            for (n, split) in size.iter_mut().zip(split) {
+                *n /= if split { 2 } else { 1 };
+            }
+        }
+        Ok(Self { shape: shape.to_vec(), family, levels })
+    }
+
+    /// Of images and of coefficients.
+    pub fn shape(&self) -> &[usize] {
+        &self.shape
+    }
+
+    /// The filter.
+    pub fn family(&self) -> Family {
+        self.family
+    }
+
+    /// Finest first.
+    pub fn levels(&self) -> &[Level] {
+        &self.levels
+    }
+
+    /// 1 for every detail and 0 for what is low-pass (or left over) along every axis: what a threshold may touch.
+    pub fn details<R: Real>(&self) -> Vec<R> {
+        let stride = |a: usize| self.shape[a + 1..].iter().product::<usize>();
+        let mut out = vec![R::zero(); self.shape.iter().product()];
+        for level in &self.levels {
+            for (i, out) in out.iter_mut().enumerate() {
+                let index = |a: usize| i / stride(a) % self.shape[a];
+                if (0..self.shape.len()).all(|a| index(a) < level.size[a]) {
+                    let high = |a: usize| {
+                        let half = level.size[a] / 2;
+                        level.split[a] && (half..2 * half).contains(&index(a))
+                    };
+                    *out = if (0..self.shape.len()).any(high) { R::one() } else { R::zero() };
+                }
+            }
+        }
+        out
+    }
+}
+
+/// A plan and a direction, for the table of work.
+pub type Problem = Plan;
+
+/// (plan, shift, input, output, memory to work in); images and coefficients have the plan's shape.
+pub type Apply<R> = fn(&Cpu, &Plan, &[usize], &[Complex<R>], &mut [Complex<R>], &mut Vec<Complex<R>>);
+
+/// One implementation of both directions.
+pub struct Launch<R: Real> {
+    /// Image to coefficients.
+    pub forward: Apply<R>,
+    /// Coefficients to image.
+    pub inverse: Apply<R>,
+}
+
+/// Every variant, slowest first.
+pub fn variants<R: Real>() -> [Variant<Problem, Launch<R>>; 2] {
+    let tolerance = 32.0 * <R as Real>::EPSILON.to_f64();
+    [
+        Variant {
+            name: "plain",
+            backend: BackendKind::Cpu,
+            summary: "one thread, line by line, tap by tap",
+            launch: cpu::plain(),
+            refuses: runs_all,
+            work: work::<R>,
+            tolerance,
+            reproduces: None,
+        },
+        Variant {
+            name: "rows",
+            backend: BackendKind::Cpu,
+            summary: "all cores over rows of the result, each a sum of whole rows; even and odd elements apart along x",
+            launch: cpu::rows(),
+            refuses: runs_all,
+            work: work::<R>,
+            tolerance,
+            reproduces: None,
+        },
+    ]
+}
+
+fn work<R: Real>(plan: &Problem) -> Work {
+    let taps = plan.family.low().len() as f64;
+    let passes = |level: &Level| {
+        let axes = level.split.iter().filter(|&&s| s).count();
+        (axes * level.size.iter().product::<usize>()) as f64
+    };
+    let moved: f64 = plan.levels.iter().map(passes).sum();
+    let once = plan.shape.iter().product::<usize>() as f64;
+    let complex = size_of::<Complex<R>>() as f64;
+    Work { bytes: 2.0 * complex * moved.max(once), flops: 2.0 * (2.0 * taps - 1.0) * moved }
+}
+
+/// W: the orthogonal wavelet transform, WᴴW = WWᴴ = 1, for any size.
+///
+/// Along an axis of n elements, with m = 2⌊n/2⌋ and k < m/2, one level is
+///
+/// ```text
+/// low(k)  = Σ_j h_j x((2k + j) mod m)        high(k) = Σ_j g_j x((2k + j) mod m)
+/// ```
+///
+/// and for odd n the last element is set aside as it is. Levels go on with the low-pass box, at the array's origin,
+/// halving every axis of at least [`SPLIT_FROM`] elements. The image is shifted first, x(i + shift) on a torus, so that
+/// random shifts move the grid of the wavelets, its seams, and the elements set aside.
+///
+/// I. Daubechies, *Orthonormal bases of compactly supported wavelets*, Comm Pure Appl Math 41:909, 1988; S. G. Mallat,
+/// *A theory for multiresolution signal decomposition*, IEEE PAMI 11:674, 1989.
+pub struct Wavelet<R: Real> {
+    plan: Plan,
+    free: Mutex<Vec<Vec<Complex<R>>>>,
+}
+
+impl<R: Real> Wavelet<R> {
+    /// Plans the transform, as [`Plan::new`].
+    pub fn new(shape: &[usize], family: Family) -> Result<Self> {
+        Ok(Self { plan: Plan::new(shape, family)?, free: Mutex::new(Vec::new()) })
+    }
+
+    /// What it does.
+    pub fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// c ← W x(· + shift). Errors: other shapes, a shift of another rank, different devices.
+    pub fn forward(&self, shift: &[usize], x: &Array<Complex<R>>, c: &mut Array<Complex<R>>) -> Result<()> {
+        self.apply(cpu::rows().forward, shift, x, c)
+    }
+
+    /// x(· + shift) ← Wᴴc. Errors: as [`Wavelet::forward`].
+    pub fn inverse(&self, shift: &[usize], c: &Array<Complex<R>>, x: &mut Array<Complex<R>>) -> Result<()> {
+        self.apply(cpu::rows().inverse, shift, c, x)
+    }
+
+    fn apply(
+        &self,
+        launch: Apply<R>,
+        shift: &[usize],
+        from: &Array<Complex<R>>,
+        to: &mut Array<Complex<R>>,
+    ) -> Result<()> {
+        expect_shape("wavelet transform: input", &self.plan.shape, from.shape())?;
+        expect_shape("wavelet transform: output", &self.plan.shape, to.shape())?;
+        expect_device("wavelet transform", from.device(), to)?;
+        if shift.len() != self.plan.shape.len() {
+            return Err(Error::value(
+                "shift of a wavelet transform",
+                "one number an axis",
+                format!("{shift:?}"),
+            ));
+        }
+        let lock = || self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut work = lock().pop().unwrap_or_default();
+        match from.device().backend() {
+            Backend::Cpu(cpu) => launch(cpu, &self.plan, shift, from.cpu(), to.cpu_mut(), &mut work),
+        }
+        lock().push(work);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

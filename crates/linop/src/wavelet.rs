@@ -1,0 +1,65 @@
+use num_complex::Complex;
+use rayspin_core::{Error, Real, Result};
+use rayspin_device::{Array, Device};
+use rayspin_kernels::{vector, wavelet};
+
+use crate::LinearOp;
+
+/// The filter of a [`Wavelet`].
+pub use rayspin_kernels::wavelet::Family as WaveletFamily;
+
+/// W: the orthogonal wavelet transform of an image of 1 to 3 axes and any size, WᴴW = WWᴴ = 1; the image is shifted on a
+/// torus first. See [`rayspin_kernels::wavelet::Wavelet`].
+pub struct Wavelet<R: Real> {
+    kernel: wavelet::Wavelet<R>,
+    shift: Vec<usize>,
+}
+
+impl<R: Real> Wavelet<R> {
+    /// For images of `shape`, not shifted. Errors: another rank, an empty axis.
+    pub fn new(shape: &[usize], family: WaveletFamily) -> Result<Self> {
+        Ok(Self { kernel: wavelet::Wavelet::new(shape, family)?, shift: vec![0; shape.len()] })
+    }
+
+    /// From now on the transform of x(i + shift). Errors: another number of axes.
+    pub fn set_shift(&mut self, shift: &[usize]) -> Result<()> {
+        if shift.len() != self.shift.len() {
+            return Err(Error::value(
+                "shift of a wavelet transform",
+                format!("{} numbers", self.shift.len()),
+                format!("{shift:?}"),
+            ));
+        }
+        self.shift.copy_from_slice(shift);
+        Ok(())
+    }
+
+    /// 1 for details, 0 for what is low-pass along every axis, in the order of the coefficients: what a threshold may touch.
+    pub fn details(&self, device: &Device) -> Result<Array<R>> {
+        Array::from_vec(device, self.domain(), self.kernel.plan().details())
+    }
+}
+
+impl<R: Real> LinearOp<R> for Wavelet<R> {
+    fn name(&self) -> &str {
+        "wavelet"
+    }
+    fn domain(&self) -> &[usize] {
+        self.kernel.plan().shape()
+    }
+    fn range(&self) -> &[usize] {
+        self.kernel.plan().shape()
+    }
+    fn forward_into(&self, x: &Array<Complex<R>>, y: &mut Array<Complex<R>>) -> Result<()> {
+        self.check_forward(x, y)?;
+        self.kernel.forward(&self.shift, x, y)
+    }
+    fn adjoint_into(&self, y: &Array<Complex<R>>, x: &mut Array<Complex<R>>) -> Result<()> {
+        self.check_adjoint(y, x)?;
+        self.kernel.inverse(&self.shift, y, x)
+    }
+    fn normal_into(&self, x: &Array<Complex<R>>, y: &mut Array<Complex<R>>) -> Result<()> {
+        self.check_normal(x, y)?;
+        vector::copy_part(x, 0, y, 0, x.len())
+    }
+}
