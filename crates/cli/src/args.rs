@@ -96,6 +96,10 @@ pub(crate) enum MethodArg {
     Ls,
     /// Regularised least squares of one image seen by all coils
     CgSense,
+    /// One image seen by all coils with few wavelet coefficients (L1-wavelet, FISTA)
+    Wavelet,
+    /// One image seen by all coils with few edges (total variation, FISTA)
+    Tv,
 }
 
 /// How coils are combined.
@@ -137,6 +141,8 @@ Examples:
   rayspin recon mri scan.h5 -o image.nii.gz                      method by what the scan is
   rayspin recon mri scan.h5 -o image.png --method gridding
   rayspin recon mri scan.h5 -o image.nii.gz -o image.png --method cg-sense --lambda 1e-3 -W differences
+  rayspin recon mri scan.h5 -o image.nii.gz --method wavelet
+  rayspin recon mri scan.h5 -o image.nii.gz --method tv --anatomy t1.nii.gz
   rayspin recon mri kspace.cfl -o image.nii.gz --maps maps.cfl
   rayspin recon mri scan.h5 -o image.nii.gz --reference truth.nii.gz   quality in the run record")]
 pub(crate) struct ReconMri {
@@ -165,21 +171,25 @@ pub(crate) struct ReconMri {
     /// How the image is made [default: cartesian for a full grid, cg-sense for several coils, else ls]
     #[arg(long, short, value_enum)]
     pub(crate) method: Option<MethodArg>,
-    /// How coil images become one, for every method but cg-sense [default: maps with --maps, else rss]
+    /// How coil images become one, for methods that solve coil by coil [default: maps with --maps, else rss]
     #[arg(long, value_enum)]
     pub(crate) combine: Option<CombineArg>,
-    /// Weight of the penalty, relative to the largest eigenvalue of the normal operator
-    #[arg(long, short, default_value_t = 1e-3, allow_negative_numbers = true)]
-    pub(crate) lambda: f64,
-    /// What the penalty keeps small
-    #[arg(long, short = 'W', value_enum, default_value = "identity")]
-    pub(crate) regulariser: RegulariserArg,
-    /// Iterations of conjugate gradients at most
-    #[arg(long, short, default_value_t = 30)]
-    pub(crate) iterations: usize,
-    /// Relative residual at which they end
-    #[arg(long, default_value_t = 1e-5, allow_negative_numbers = true)]
-    pub(crate) tolerance: f64,
+    /// Weight of the penalty, relative to the largest eigenvalue of the normal operator; for wavelet and tv also to the
+    /// image's brightness [default: 1e-3; wavelet 3e-3, tv 2e-3]
+    #[arg(long, short, allow_negative_numbers = true)]
+    pub(crate) lambda: Option<f64>,
+    /// What the penalty of ls and cg-sense keeps small [default: identity]
+    #[arg(long, short = 'W', value_enum)]
+    pub(crate) regulariser: Option<RegulariserArg>,
+    /// Reference image of the same matrix, whose edges are not smoothed: with -W differences or --method tv
+    #[arg(long, value_name = "IMAGE", value_hint = ValueHint::FilePath)]
+    pub(crate) anatomy: Option<PathBuf>,
+    /// Iterations at most [default: 30; wavelet 50, tv 100]
+    #[arg(long, short)]
+    pub(crate) iterations: Option<usize>,
+    /// Relative residual at which they end [default: 1e-5; wavelet none, tv 3e-4]
+    #[arg(long, allow_negative_numbers = true)]
+    pub(crate) tolerance: Option<f64>,
     /// Relative error of the NUFFT
     #[arg(long, default_value_t = 1e-4, allow_negative_numbers = true)]
     pub(crate) epsilon: f64,

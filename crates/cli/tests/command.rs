@@ -144,7 +144,7 @@ fn every_simulated_trajectory_reconstructs() {
     ] {
         let simulate = format!("-q simulate mri -o s.h5 --coils 3 --snr 50 --trajectory {name} {options}");
         ok(&simulate.split_whitespace().collect::<Vec<_>>(), f);
-        ok(&["-q", "recon", "mri", "s.h5", "-o", "s.nii.gz", "--iterations", "5"], f);
+        ok(&["-q", "recon", "mri", "s.h5", "-o", "s.nii.gz"], f);
         let info = ok(&["info", "s.h5"], f);
         assert!(String::from_utf8_lossy(&info.stdout).contains("acquisitions"), "{name}");
         let info = ok(&["info", "s.nii.gz", "--json"], f);
@@ -373,6 +373,46 @@ fn an_interrupted_run_leaves_nothing_half_written() {
             }
         }
     }
+}
+
+#[test]
+fn sparse_images_and_anatomical_references() {
+    let folder = with_scan();
+    let f = folder.path();
+    let recon = |more: &str| -> serde_json::Value {
+        let arguments = format!("-q recon mri scan.h5 -o a.npy --maps maps.cfl {more}");
+        ok(&arguments.split_whitespace().collect::<Vec<_>>(), f);
+        serde_json::from_str(&std::fs::read_to_string(f.join("a.json")).unwrap()).unwrap()
+    };
+    let record = recon("-m wavelet --iterations 12");
+    assert_eq!(record["parameters"]["solver"], "FISTA");
+    assert_eq!(record["parameters"]["lambda"], 3e-3);
+    assert_eq!(record["convergence"][0]["residual"].as_array().unwrap().len(), 12);
+    let objective = &record["parameters"]["objective, slice 0 repetition 0"];
+    assert_eq!(objective.as_array().unwrap().len(), 12);
+    let first = std::fs::read(f.join("a.npy")).unwrap();
+    recon("-m wavelet --iterations 12");
+    assert_eq!(std::fs::read(f.join("a.npy")).unwrap(), first, "the shifts are the same every time");
+    let record = recon("-m tv -i 5 --anatomy truth.nii.gz");
+    assert_eq!(record["parameters"]["anatomy"], "truth.nii.gz");
+    let inputs = record["inputs"].to_string();
+    assert!(inputs.contains("truth.nii.gz"), "{inputs}");
+    recon("-m cg-sense -i 5 -W differences --anatomy truth.nii.gz");
+
+    let no = |more: &str, words: &[&str]| {
+        let arguments = format!("recon mri scan.h5 -o b.npy {more}");
+        refused(&arguments.split_whitespace().collect::<Vec<_>>(), f, words);
+    };
+    no("-m gridding --anatomy truth.nii.gz", &["--anatomy", "gridding"]);
+    no("-m wavelet --anatomy truth.nii.gz", &["--anatomy", "wavelet"]);
+    no("-m cg-sense --anatomy truth.nii.gz", &["--anatomy", "-W differences"]);
+    no("-m wavelet -W identity", &["-W", "wavelet"]);
+    no("-m tv -W differences", &["-W", "tv"]);
+    no("-m gridding -l 0.1", &["--lambda", "gridding"]);
+    no("-m tv --lambda -1", &["lambda"]);
+    ok(&["-q", "recon", "mri", "scan.h5", "-o", "small.nii.gz", "--matrix", "32,32", "--no-record"], f);
+    no("-m tv --anatomy small.nii.gz", &["anatomical reference", "[48, 48]", "32"]);
+    no("-m tv --anatomy nothing.nii.gz", &["nothing.nii.gz"]);
 }
 
 #[test]

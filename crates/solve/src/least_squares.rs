@@ -100,14 +100,7 @@ fn run<R: Real>(
     if size > 0.0 {
         vector::scale((1.0 / size).into(), &mut unit);
     }
-    let system = Regularised {
-        name: format!("regularised {}", normal.name()),
-        normal,
-        inverse_scale: 1.0 / scale,
-        lambda,
-        regularisers,
-        scratch: Scratch::default(),
-    };
+    let system = Regularised::new(normal, 1.0 / scale, lambda, regularisers);
     let back = size / scale;
     let mut shown: Option<Array<Complex<R>>> = None;
     let mut cg = cg_observed(&system, &unit, None, &options.cg, monitor, &mut |step| {
@@ -131,13 +124,25 @@ fn run<R: Real>(
 type Observer<'a, R> = &'a mut dyn FnMut(&CgStep<'_, R>) -> Result<()>;
 
 /// N/L + λ Σ W_iᴴW_i over borrowed operators.
-struct Regularised<'a, R: Real> {
+pub(crate) struct Regularised<'a, R: Real> {
     name: String,
     normal: &'a dyn LinearOp<R>,
     inverse_scale: f64,
     lambda: f64,
     regularisers: &'a [&'a dyn LinearOp<R>],
     scratch: Scratch<R>,
+}
+
+impl<'a, R: Real> Regularised<'a, R> {
+    pub(crate) fn new(
+        normal: &'a dyn LinearOp<R>,
+        inverse_scale: f64,
+        lambda: f64,
+        regularisers: &'a [&'a dyn LinearOp<R>],
+    ) -> Self {
+        let name = format!("regularised {}", normal.name());
+        Self { name, normal, inverse_scale, lambda, regularisers, scratch: Scratch::default() }
+    }
 }
 
 impl<R: Real> LinearOp<R> for Regularised<'_, R> {

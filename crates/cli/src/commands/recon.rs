@@ -30,7 +30,8 @@ pub(crate) fn run(context: &Context, args: &ReconMri) -> Result<()> {
     if let Some(record) = &args.record {
         files::check_writable(record)?;
     }
-    let inputs = [Some(&args.scan), args.maps.as_ref(), args.reference.as_ref(), args.traj.as_ref()];
+    let [maps, reference, traj] = [&args.maps, &args.reference, &args.traj].map(Option::as_ref);
+    let inputs = [Some(&args.scan), maps, args.anatomy.as_ref(), reference, traj];
     let record = (!args.no_record && !args.dry_run)
         .then(|| args.record.clone().unwrap_or_else(|| record_path(&args.outputs[0])));
     let outputs = args.outputs.iter().chain(&args.save_maps).chain(&record);
@@ -39,6 +40,7 @@ pub(crate) fn run(context: &Context, args: &ReconMri) -> Result<()> {
     let monitor = Monitor::new(&context.console, None);
     let mut options = options(args)?;
     options.validate()?;
+    check_penalty(args, args.method.map(method_of))?;
     let scan_options = scan_options(args)?;
 
     recorder.stage("read");
@@ -47,6 +49,14 @@ pub(crate) fn run(context: &Context, args: &ReconMri) -> Result<()> {
     check_effect(args, io::detect(&args.scan)?, &selection)?;
     if let Some(path) = &args.maps {
         options.maps = Some(std::sync::Arc::new(read_maps(path)?));
+    }
+    if let Some(path) = &args.anatomy {
+        let image = io::read_image(path, &io::ReadOptions::default())?.image;
+        if image.repetitions() > 1 {
+            let message = format!("{}: expected one image, found {}", path.display(), image.repetitions());
+            return Err(BadInput::new(message).hint("--anatomy takes a single volume or slice").into());
+        }
+        options.anatomy = Some(std::sync::Arc::new(image.magnitude()));
     }
     options.keep_maps = args.save_maps.is_some();
     let read = |whole| {
@@ -65,10 +75,15 @@ pub(crate) fn run(context: &Context, args: &ReconMri) -> Result<()> {
             method
         }
     };
+    check_penalty(args, Some(options.method))?;
+    let default = ReconOptions::of(options.method);
+    options.lambda = args.lambda.unwrap_or(default.lambda);
+    options.iterations = args.iterations.unwrap_or(default.iterations);
+    options.cg_tolerance = args.tolerance.unwrap_or(default.cg_tolerance);
     let frame = shape.frame(&source).context("a frame")?;
     let on_grid = matches!(frame.samples, Samples::Cartesian { .. });
     if args.cache.is_some() && (on_grid || !options.iterates()) {
-        let expected = "a trajectory and --method ls or cg-sense";
+        let expected = "a trajectory and --method ls, cg-sense, wavelet or tv";
         return refuse_option(
             "--cache",
             expected,
@@ -178,17 +193,20 @@ pub(crate) fn run(context: &Context, args: &ReconMri) -> Result<()> {
                 "slice {} repetition {}: stopped after {} iterations at a residual of {:.1e}, above the tolerance of {:.0e}",
                 label.slice,
                 label.repetition,
-                solve.residuals.len().saturating_sub(1),
+                solve.iterations(),
                 solve.residuals.last().copied().unwrap_or(1.0),
                 options.cg_tolerance
             );
             recorder.note(note);
         }
+        recorder.parameter("solver", solve.solver);
         recorder.parameter("largest eigenvalue", solve.eigenvalue);
-        recorder.converged(
-            format!("slice {} repetition {}", label.slice, label.repetition),
-            solve.residuals.clone(),
-        );
+        let name = format!("slice {} repetition {}", label.slice, label.repetition);
+        if let Some(scale) = solve.scale {
+            recorder.parameter("image scale", scale);
+            recorder.parameter(format!("objective, {name}"), serde_json::json!(solve.objective));
+        }
+        recorder.converged(name, solve.residuals.clone());
     }
     for file in &written {
         recorder.output(file).with_context(|| format!("hashing {}", file.display()))?;
@@ -251,6 +269,40 @@ fn refuse_option(option: &str, expected: &str, found: &str) -> Result<()> {
     Err(BadInput::new(format!("{option}: expected {expected}, found {found}"))
         .hint(format!("leave {option} out"))
         .into())
+}
+
+/// Refuses penalties that the method leaves without effect.
+fn check_penalty(args: &ReconMri, method: Option<Method>) -> Result<()> {
+    let Some(method) = method else {
+        return Ok(());
+    };
+    let refuse = |option: &str, expected: &str| {
+        Err(BadInput::new(format!("{option}: expected {expected}, found {}", method_name(method)))
+            .hint(format!("leave {option} out, or choose another --method"))
+            .into())
+    };
+    let quadratic = method.iterates() && !method.is_sparse();
+    if args.regulariser.is_some() && !quadratic {
+        return refuse("-W", "--method cg-sense or ls");
+    }
+    if args.anatomy.is_some() && method != Method::TotalVariation {
+        if !quadratic {
+            return refuse("--anatomy", "--method tv, or cg-sense or ls with -W differences");
+        }
+        if args.regulariser != Some(RegulariserArg::Differences) {
+            return Err(BadInput::new("--anatomy: expected -W differences or --method tv, found neither")
+                .hint("the reference weights differences: add -W differences")
+                .into());
+        }
+    }
+    let given = [("--lambda", args.lambda.is_some()), ("--iterations", args.iterations.is_some())];
+    let given = given.into_iter().chain([("--tolerance", args.tolerance.is_some())]);
+    if !method.iterates()
+        && let Some((option, _)) = given.into_iter().find(|(_, given)| *given)
+    {
+        return refuse(option, "a method that iterates (ls, cg-sense, wavelet, tv)");
+    }
+    Ok(())
 }
 
 /// Refuses options that the file leaves without effect.
@@ -332,10 +384,14 @@ fn reconstruct(
 }
 
 fn options(args: &ReconMri) -> Result<ReconOptions> {
+    let method = args.method.map_or(Method::CgSense, method_of);
+    let default = ReconOptions::of(method);
     Ok(ReconOptions {
-        method: args.method.map_or(Method::CgSense, method_of),
+        method,
         combine: match (args.combine, &args.maps) {
-            (Some(CombineArg::Rss), Some(_)) if args.method != Some(MethodArg::CgSense) => {
+            (Some(CombineArg::Rss), Some(_))
+                if !args.method.is_some_and(|m| method_of(m).sees_all_coils()) =>
+            {
                 return Err(BadInput::new(
                     "--combine rss: expected no --maps, which it does not use, found them",
                 )
@@ -344,14 +400,14 @@ fn options(args: &ReconMri) -> Result<ReconOptions> {
             (Some(CombineArg::Maps), _) | (None, Some(_)) => Combine::Maps,
             (Some(CombineArg::Rss), _) | (None, None) => Combine::RootSumOfSquares,
         },
-        lambda: args.lambda,
+        lambda: args.lambda.unwrap_or(default.lambda),
         regulariser: match args.regulariser {
-            RegulariserArg::None => Regulariser::None,
-            RegulariserArg::Identity => Regulariser::Identity,
-            RegulariserArg::Differences => Regulariser::Differences,
+            Some(RegulariserArg::None) => Regulariser::None,
+            Some(RegulariserArg::Identity) | None => Regulariser::Identity,
+            Some(RegulariserArg::Differences) => Regulariser::Differences,
         },
-        iterations: args.iterations,
-        cg_tolerance: args.tolerance,
+        iterations: args.iterations.unwrap_or(default.iterations),
+        cg_tolerance: args.tolerance.unwrap_or(default.cg_tolerance),
         nufft_tolerance: args.epsilon,
         density: match args.density {
             DensityArg::PipeMenon => Density::PipeMenon,
@@ -478,6 +534,7 @@ fn parameters(recorder: &mut RunRecorder, args: &ReconMri, options: &ReconOption
     recorder.parameter("combine", serde_json::json!(options.combine));
     recorder.parameter("lambda", options.lambda);
     recorder.parameter("regulariser", serde_json::json!(options.regulariser));
+    recorder.parameter("anatomy", serde_json::json!(args.anatomy));
     recorder.parameter("iterations", options.iterations);
     recorder.parameter("tolerance", options.cg_tolerance);
     recorder.parameter("epsilon", options.nufft_tolerance);
@@ -504,6 +561,8 @@ fn method_of(method: MethodArg) -> Method {
         MethodArg::Gridding => Method::Gridding,
         MethodArg::Ls => Method::LeastSquares,
         MethodArg::CgSense => Method::CgSense,
+        MethodArg::Wavelet => Method::Wavelet,
+        MethodArg::Tv => Method::TotalVariation,
     }
 }
 
@@ -513,6 +572,8 @@ fn method_name(method: Method) -> &'static str {
         Method::Gridding => "gridding",
         Method::LeastSquares => "ls",
         Method::CgSense => "cg-sense",
+        Method::Wavelet => "wavelet",
+        Method::TotalVariation => "tv",
     }
 }
 

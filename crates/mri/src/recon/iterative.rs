@@ -6,14 +6,13 @@ use rayspin_core::{C32, Error, Monitor, Result};
 use rayspin_device::{Array, Device};
 use rayspin_kernels::fft::{Fft, Norm};
 use rayspin_kernels::{sensitivity, vector};
-use rayspin_linop::{FiniteDifference, Identity, LinearOp, SenseToeplitz, ToeplitzNormal};
+use rayspin_linop::{Identity, LinearOp, Normal, SenseToeplitz, ToeplitzNormal};
 use rayspin_solve::{CgOptions, LanczosOptions, LeastSquaresOptions, least_squares_observed};
 
 use super::coils::{Combiner, batches};
 use super::grid::GridNormal;
 use super::plans::Plans;
-use super::{Method, Reconstructor, Regulariser, Solve};
-use crate::scan::Label;
+use super::{Reconstructor, Regulariser, Solve, sparse};
 
 /// Solves for an image on the grid: F = mask · unitary FFT · coils, with d/√N so that ρ keeps the scale of
 /// (1/N) Σ d e^{+i2πk·x}.
@@ -21,6 +20,7 @@ pub(super) fn on_grid(
     recon: &mut Reconstructor,
     mut data: Array<C32>,
     sampled: &ArrayD<bool>,
+    matrix: &[usize],
     maps: Option<Arc<Array<C32>>>,
     monitor: &Monitor<'_>,
 ) -> Result<(ArrayD<C32>, Solve)> {
@@ -34,14 +34,14 @@ pub(super) fn on_grid(
         fft.inverse(&mut images)?;
         Ok(images)
     };
-    if let (Method::CgSense, Some(maps)) = (recon.options.method, &maps) {
+    if let (true, Some(maps)) = (recon.options.method.sees_all_coils(), &maps) {
         let rhs = sense_rhs(&device, maps, batches(coils, batch), &mut images)?;
         drop(whole);
         let normal = GridNormal::new(&device, sampled, Some(maps.clone()), batch)?;
-        return one_image(recon, &normal, &rhs, monitor);
+        return one_image(recon, &normal, &rhs, matrix, monitor);
     }
     let normal = GridNormal::new(&device, sampled, None, None)?;
-    coil_by_coil(recon, &normal, coils, maps.as_deref(), &mut images, monitor)
+    coil_by_coil(recon, &normal, (coils, matrix), maps.as_deref(), &mut images, monitor)
 }
 
 /// Solves for an image from samples anywhere: FᴴF is the Toeplitz convolution.
@@ -61,15 +61,15 @@ pub(super) fn on_trajectory(
         plans.nufft().adjoint(&samples, &mut images)?;
         Ok(images)
     };
-    if let (Method::CgSense, Some(maps)) = (recon.options.method, &maps) {
+    if let (true, Some(maps)) = (recon.options.method.sees_all_coils(), &maps) {
         let rhs = monitor
             .stage("right-hand side", 0, || sense_rhs(&device, maps, batches(coils, batch), &mut images))?;
         drop(whole);
         let normal = SenseToeplitz::new(maps.clone(), plans.toeplitz()?.clone())?;
-        return one_image(recon, &normal, &rhs, monitor);
+        return one_image(recon, &normal, &rhs, plans.matrix(), monitor);
     }
     let normal = ToeplitzNormal::new(&[], plans.toeplitz()?.clone());
-    coil_by_coil(recon, &normal, coils, maps.as_deref(), &mut images, monitor)
+    coil_by_coil(recon, &normal, (coils, plans.matrix()), maps.as_deref(), &mut images, monitor)
 }
 
 /// The images `[coil, image…]` of a range of coils before they are solved for.
@@ -94,13 +94,19 @@ fn one_image(
     recon: &mut Reconstructor,
     normal: &dyn LinearOp<f32>,
     rhs: &Array<C32>,
+    matrix: &[usize],
     monitor: &Monitor<'_>,
 ) -> Result<(ArrayD<C32>, Solve)> {
     let eigenvalue = largest(recon, normal, monitor)?;
+    if recon.options.method.is_sparse() {
+        return sparse::one_image(recon, normal, rhs, eigenvalue, matrix, monitor);
+    }
+    let penalty = quadratic(recon, matrix, rhs.shape())?;
     let steps = recon.options.iterations;
-    let (image, residuals, converged) =
-        monitor.stage("conjugate gradients", steps, || solve(recon, normal, rhs, eigenvalue, monitor))?;
-    Ok((image.into_host()?, Solve { label: Label::default(), residuals, eigenvalue, converged }))
+    let (image, residuals, converged) = monitor.stage("conjugate gradients", steps, || {
+        solve(recon, normal, rhs, eigenvalue, penalty.as_deref(), monitor)
+    })?;
+    Ok((image.into_host()?, Solve { residuals, eigenvalue, converged, ..Solve::default() }))
 }
 
 /// The coils' systems share their operator and differ in the right-hand side only: one after another, in the memory of
@@ -108,11 +114,12 @@ fn one_image(
 fn coil_by_coil(
     recon: &mut Reconstructor,
     normal: &dyn LinearOp<f32>,
-    coils: usize,
+    (coils, matrix): (usize, &[usize]),
     maps: Option<&Array<C32>>,
     images: Images<'_>,
     monitor: &Monitor<'_>,
 ) -> Result<(ArrayD<C32>, Solve)> {
+    let penalty = quadratic(recon, matrix, normal.domain())?;
     let matrix = normal.domain().to_vec();
     let device = recon.device.clone();
     let eigenvalue = largest(recon, normal, monitor)?;
@@ -126,7 +133,8 @@ fn coil_by_coil(
             let len = rhs.len();
             for coil in 0..range.len() {
                 vector::copy_part(&images, coil * len, &mut rhs, 0, len)?;
-                let (image, residuals, converged) = solve(recon, normal, &rhs, eigenvalue, monitor)?;
+                let (image, residuals, converged) =
+                    solve(recon, normal, &rhs, eigenvalue, penalty.as_deref(), monitor)?;
                 vector::copy_part(&image, 0, &mut images, coil * len, len)?;
                 all_converged &= converged;
                 histories.push(residuals);
@@ -137,7 +145,7 @@ fn coil_by_coil(
         Ok::<_, Error>(())
     })?;
     let solve =
-        Solve { label: Label::default(), residuals: mean(&histories), eigenvalue, converged: all_converged };
+        Solve { residuals: mean(&histories), eigenvalue, converged: all_converged, ..Solve::default() };
     Ok((combiner.finish()?, solve))
 }
 
@@ -150,11 +158,29 @@ fn largest(recon: &Reconstructor, normal: &dyn LinearOp<f32>, monitor: &Monitor<
     Ok(found.value)
 }
 
+/// WᴴW of the quadratic penalty on images of `shape`, which may be larger than the `matrix`.
+fn quadratic(
+    recon: &Reconstructor,
+    matrix: &[usize],
+    shape: &[usize],
+) -> Result<Option<Box<dyn LinearOp<f32>>>> {
+    Ok(match recon.options.regulariser {
+        Regulariser::None => None,
+        Regulariser::Identity => Some(Box::new(Identity::new(shape))),
+        Regulariser::Differences => {
+            let anatomy = recon.options.anatomy.as_ref();
+            let differences = sparse::differences(&recon.device, anatomy, matrix, shape)?;
+            Some(Box::new(Normal::new(differences.into())))
+        }
+    })
+}
+
 fn solve(
     recon: &mut Reconstructor,
     normal: &dyn LinearOp<f32>,
     rhs: &Array<C32>,
     eigenvalue: f64,
+    penalty: Option<&dyn LinearOp<f32>>,
     monitor: &Monitor<'_>,
 ) -> Result<(Array<C32>, Vec<f64>, bool)> {
     let options = LeastSquaresOptions {
@@ -162,12 +188,7 @@ fn solve(
         eigenvalue: LanczosOptions::default(),
         largest_eigenvalue: Some(eigenvalue),
     };
-    let penalty: Option<Box<dyn LinearOp<f32>>> = match recon.options.regulariser {
-        Regulariser::None => None,
-        Regulariser::Identity => Some(Box::new(Identity::new(rhs.shape()))),
-        Regulariser::Differences => Some(Box::new(FiniteDifference::new(rhs.shape())?.normal_op())),
-    };
-    let penalties: Vec<&dyn LinearOp<f32>> = penalty.iter().map(AsRef::as_ref).collect();
+    let penalties: Vec<&dyn LinearOp<f32>> = penalty.into_iter().collect();
     let lambda = if penalties.is_empty() { 0.0 } else { recon.options.lambda };
     let observer = &mut recon.observer;
     let result = least_squares_observed(normal, rhs, lambda, &penalties, &options, monitor, &mut |step| {

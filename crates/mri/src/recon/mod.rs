@@ -7,6 +7,7 @@ mod iterative;
 mod options;
 mod plans;
 mod series;
+mod sparse;
 mod store;
 
 use std::sync::Arc;
@@ -25,6 +26,7 @@ use coils::{Combiner, batches, part};
 pub use options::{Combine, Density, Method, ReconOptions, Regulariser};
 use plans::Plans;
 pub use series::{ScanImage, Selection, reconstruct_frames, reconstruct_scan};
+pub use sparse::LAMBDA_MATRIX;
 
 pub use store::KernelStore;
 
@@ -44,16 +46,44 @@ pub struct FrameImage {
 }
 
 /// How an iterative reconstruction went.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Solve {
     /// The frame.
     pub label: Label,
-    /// Relative residual before the first iteration and after each; the mean over coils when they are solved one by one.
+    /// The solver's name.
+    pub solver: &'static str,
+    /// Relative residual before the first iteration and after each, the mean over coils when they are solved one by one.
+    /// Of FISTA: how far each iteration's proximal gradient step led, relative to the image.
     pub residuals: Vec<f64>,
+    /// Of FISTA: 1/(2L) ‖Fρ − d‖² + λs‖Ψρ‖₁, over s² and less its constant, after each iteration.
+    pub objective: Vec<f64>,
     /// The largest eigenvalue of FᴴF, which λ is relative to.
     pub eigenvalue: f64,
+    /// Of sparse methods: s, the brightness that λ is relative to.
+    pub scale: Option<f64>,
     /// Whether the residual met the tolerance (for every coil, when they are solved one by one).
     pub converged: bool,
+}
+
+impl Default for Solve {
+    fn default() -> Self {
+        Self {
+            label: Label::default(),
+            solver: "conjugate gradients",
+            residuals: Vec::new(),
+            objective: Vec::new(),
+            eigenvalue: 0.0,
+            scale: None,
+            converged: false,
+        }
+    }
+}
+
+impl Solve {
+    /// Iterations done.
+    pub fn iterations(&self) -> usize {
+        if self.objective.is_empty() { self.residuals.len().saturating_sub(1) } else { self.objective.len() }
+    }
 }
 
 /// Reconstructs frames one after another, keeping the plans of the last trajectory.
@@ -64,7 +94,7 @@ pub struct Reconstructor {
     observer: Option<Observer>,
 }
 
-/// Sees the image `[z, y, x]` or `[y, x]` after each iteration of [`Method::CgSense`].
+/// Sees the image `[z, y, x]` or `[y, x]` after each iteration of a method that solves for one image.
 pub type Observer = Box<dyn FnMut(usize, &ArrayD<C32>)>;
 
 impl Reconstructor {
@@ -90,7 +120,7 @@ impl Reconstructor {
                 if self.options.method == Method::Cartesian {
                     return Err(Error::value(
                         "method",
-                        "gridding, ls or cg-sense for a scan with a trajectory",
+                        "gridding, ls, cg-sense, wavelet or tv for a scan with a trajectory",
                         "cartesian",
                     ));
                 }
@@ -120,7 +150,7 @@ impl Reconstructor {
         if self.options.method == Method::Gridding {
             return Err(Error::value(
                 "method",
-                "cartesian, ls or cg-sense for a scan on the grid",
+                "cartesian, ls, cg-sense, wavelet or tv for a scan on the grid",
                 "gridding",
             ));
         }
@@ -135,6 +165,7 @@ impl Reconstructor {
         let maps = match (self.options.needs_maps(), self.options.maps.take()) {
             (false, _) => None,
             (true, Some(given)) => Some(self.given_maps(given, coils, matrix, grid)?),
+            (true, None) if coils == 1 && self.options.method.is_sparse() => Some(self.one_coil(grid)?),
             (true, None) => {
                 let (maps, width) = monitor.stage("coil sensitivities", 0, || {
                     maps::from_grid(&kspace, sampled, self.options.calibration)
@@ -161,8 +192,9 @@ impl Reconstructor {
                 })?;
                 (image, None)
             }
-            Method::LeastSquares | Method::CgSense => {
-                let (image, solve) = iterative::on_grid(self, kspace, sampled, maps.clone(), monitor)?;
+            _ => {
+                let (image, solve) =
+                    iterative::on_grid(self, kspace, sampled, matrix, maps.clone(), monitor)?;
                 (image, Some(solve))
             }
         };
@@ -197,6 +229,7 @@ impl Reconstructor {
         let maps = match (self.options.needs_maps(), self.options.maps.take()) {
             (false, _) => None,
             (true, Some(given)) => Some(self.given_maps(given, coils, matrix, matrix)?),
+            (true, None) if coils == 1 && self.options.method.is_sparse() => Some(self.one_coil(matrix)?),
             (true, None) => {
                 let density = plans.density()?;
                 let (maps, width) = monitor.stage("coil sensitivities", 0, || {
@@ -233,7 +266,7 @@ impl Reconstructor {
                 })?;
                 (image, None)
             }
-            Method::LeastSquares | Method::CgSense => {
+            _ => {
                 let (image, solve) = iterative::on_trajectory(self, plans, data, maps.clone(), monitor)?;
                 (image, Some(solve))
             }
@@ -279,6 +312,18 @@ impl Reconstructor {
         }
         expect_shape("sensitivity maps", &with_coils(matrix), view.shape())?;
         on_device(&self.device, centre_crop(view.to_owned(), &with_coils(grid))?)
+    }
+
+    /// The map of a coil that sees everything alike.
+    fn one_coil(&self, shape: &[usize]) -> Result<Array<C32>> {
+        let mut maps = Array::zeros(&self.device, &[&[1], shape].concat())?;
+        maps.fill(C32::ONE);
+        Ok(maps)
+    }
+
+    /// Takes another anatomical reference from the next frame on.
+    pub fn set_anatomy(&mut self, anatomy: Option<ArrayD<f32>>) {
+        self.options.anatomy = anatomy.map(Arc::new);
     }
 
     /// Takes other sensitivity maps from the next frame on.

@@ -96,6 +96,15 @@ pub fn reconstruct_frames(
             let position = slices.iter().position(|&slice| slice == label.slice).unwrap_or(0);
             reconstructor.set_maps(Some(maps_of_slice(given, &frame.matrix, position, slices.len())?));
         }
+        if let Some(given) = &options.anatomy
+            && slices.len() > 1
+        {
+            let position = slices.iter().position(|&slice| slice == label.slice).unwrap_or(0);
+            let shape = [&[slices.len()], &frame.matrix[..]].concat();
+            rayspin_core::expect_shape("anatomical reference", &shape, given.shape())?;
+            let slice = given.index_axis(ndarray::Axis(0), position).to_owned();
+            reconstructor.set_anatomy(Some(slice));
+        }
         let result = reconstructor.frame(frame, monitor)?;
         for text in result.notes {
             if !notes.contains(&text) {

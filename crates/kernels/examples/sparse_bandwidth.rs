@@ -1,0 +1,67 @@
+//! Bytes a second that each variant of the wavelet transform and of shrinking moves.
+//!
+//! `cargo run --release -p rayspin-kernels --example sparse_bandwidth [side of the square] [side of the cube]`
+
+use std::time::Instant;
+
+use rayspin_core::C32;
+use rayspin_device::{Backend, Device};
+use rayspin_kernels::{shrink, wavelet};
+
+fn best(mut work: impl FnMut()) -> f64 {
+    (0..9)
+        .map(|_| {
+            let start = Instant::now();
+            work();
+            start.elapsed().as_secs_f64()
+        })
+        .fold(f64::INFINITY, f64::min)
+}
+
+fn line(variant: &str, operation: &str, bytes: f64, seconds: f64) {
+    println!("{variant:<8} {operation:<22} {:6.1} GB/s {:8.3} ms", bytes * 1e-9 / seconds, seconds * 1e3);
+}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let arguments: Vec<usize> = std::env::args().skip(1).map(|a| a.parse()).collect::<Result<_, _>>()?;
+    let [square, cube] = [(0, 1024), (1, 128)].map(|(i, d)| arguments.get(i).copied().unwrap_or(d));
+    let device = Device::cpu()?;
+    let Backend::Cpu(cpu) = device.backend();
+    println!("{}, f32", device.describe());
+    let make = |len: usize| -> Vec<C32> {
+        (0..len).map(|i| C32::new((i % 97) as f32, (i % 89) as f32) * 1e-2).collect()
+    };
+    for shape in [vec![square; 2], vec![cube; 3]] {
+        let len = shape.iter().product();
+        let (x, mut c, mut work) = (make(len), make(len), Vec::new());
+        println!("{shape:?}");
+        for family in [wavelet::Family::Haar, wavelet::Family::Daubechies2] {
+            let plan = wavelet::Plan::new(&shape, family)?;
+            let shift: Vec<usize> = shape.iter().map(|n| n / 3).collect();
+            for v in wavelet::variants::<f32>() {
+                let bytes = (v.work)(&plan).bytes;
+                let seconds = best(|| (v.launch.forward)(cpu, &plan, &shift, &x, &mut c, &mut work));
+                line(v.name, &format!("{family:?} forward"), bytes, seconds);
+                let seconds = best(|| (v.launch.inverse)(cpu, &plan, &shift, &x, &mut c, &mut work));
+                line(v.name, &format!("{family:?} inverse"), bytes, seconds);
+            }
+        }
+        let weights = vec![1f32; len];
+        let mut d = make(3 * len);
+        for v in shrink::variants::<f32>() {
+            use shrink::{Operation, Problem};
+            let bytes = |operation, components| (v.work)(&Problem { operation, components, len }).bytes;
+            let seconds = best(|| {
+                (v.launch.soft)(cpu, 1e-6, &weights, &mut c);
+            });
+            line(v.name, "soft", bytes(Operation::Soft, 1), seconds);
+            let seconds = best(|| (v.launch.clip)(cpu, 1e3, len, &mut d));
+            line(v.name, "clip, 3 components", bytes(Operation::Clip, 3), seconds);
+            let seconds = best(|| {
+                (v.launch.joint_norm)(cpu, len, &d);
+            });
+            line(v.name, "norm, 3 components", bytes(Operation::JointNorm, 3), seconds);
+        }
+    }
+    Ok(())
+}

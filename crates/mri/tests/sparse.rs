@@ -1,0 +1,221 @@
+//! Sparse images and anatomical references on simulated scans, and what one λ means.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests")]
+
+use std::sync::Arc;
+
+use ndarray::{ArrayD, Axis, IxDyn, Slice};
+use rayspin_core::{C32, Error, Monitor};
+use rayspin_device::{Array, Device};
+use rayspin_kernels::fft::{Fft, Norm};
+use rayspin_mri::recon::{Method, ReconOptions, Regulariser, ScanImage, Selection, reconstruct_scan};
+use rayspin_mri::scan::{FrameOptions, Scan};
+use rayspin_mri::simulate::trajectory::{CartesianPattern, Sampling, SpokeAngles};
+use rayspin_mri::simulate::{SimulateOptions, Simulation, simulate};
+
+fn simulated(n: usize, coils: usize, sampling: Sampling, snr: Option<f64>) -> Simulation {
+    let options =
+        SimulateOptions { matrix: [n, n, 1], coils, sampling, snr, seed: 3, ..SimulateOptions::default() };
+    simulate(&options, &Monitor::silent()).unwrap()
+}
+
+fn try_recon(scan: &Scan, options: &ReconOptions) -> Result<ScanImage, Error> {
+    let device = Device::cpu_with_threads(2).unwrap();
+    let (selection, frames) = (Selection::default(), FrameOptions::default());
+    reconstruct_scan(&device, scan, &selection, &frames, options, &Monitor::silent())
+}
+
+fn recon(simulation: &Simulation, options: &ReconOptions) -> ArrayD<C32> {
+    try_recon(&simulation.scan, options).unwrap().image.data().index_axis(Axis(0), 0).to_owned()
+}
+
+fn with_maps(simulation: &Simulation, options: ReconOptions) -> ReconOptions {
+    ReconOptions { maps: Some(Arc::new(simulation.maps.clone().into_dyn())), ..options }
+}
+
+fn truth(simulation: &Simulation) -> ArrayD<C32> {
+    simulation.truth.data().index_axis(Axis(0), 0).to_owned()
+}
+
+/// √(Σ|a − b|² / Σ|b|²).
+fn error(a: &ArrayD<C32>, b: &ArrayD<C32>) -> f64 {
+    assert_eq!(a.shape(), b.shape());
+    let apart: f64 = a.iter().zip(b).map(|(a, b)| f64::from((a - b).norm_sqr())).sum();
+    (apart / b.iter().map(|b| f64::from(b.norm_sqr())).sum::<f64>()).sqrt()
+}
+
+/// The central frequencies of an image, at a scale that does not depend on its matrix.
+fn centre(image: &ArrayD<C32>, width: usize) -> ArrayD<C32> {
+    let device = Device::cpu_with_threads(1).unwrap();
+    let n = image.shape()[0];
+    let mut spectrum = Array::from_host(&device, image).unwrap();
+    Fft::new(&device, &[n, n], Norm::Unitary).unwrap().forward(&mut spectrum).unwrap();
+    let spectrum = spectrum.into_host().unwrap().mapv(|v| v / n as f32);
+    let from = n / 2 - width / 2;
+    spectrum.slice_each_axis(|_| Slice::from(from..from + width)).to_owned()
+}
+
+fn poisson(n: usize) -> Sampling {
+    Sampling::Cartesian(CartesianPattern::PoissonDisc { acceleration: 3.0, calibration: n / 4, slope: 1.0 })
+}
+
+fn spokes(n: usize) -> Sampling {
+    Sampling::Radial { spokes: n / 2, angles: SpokeAngles::Golden }
+}
+
+const METHODS: [(Method, f64); 3] =
+    [(Method::CgSense, 0.1), (Method::Wavelet, 0.05), (Method::TotalVariation, 0.05)];
+
+fn options(method: Method, lambda: f64) -> ReconOptions {
+    ReconOptions { lambda, iterations: 80, cg_tolerance: 1e-6, ..ReconOptions::of(method) }
+}
+
+#[test]
+fn one_lambda_means_the_same_at_any_scanner_gain() {
+    for sampling in [poisson(48), spokes(48)] {
+        let simulation = simulated(48, 4, sampling, Some(30.0));
+        for (method, lambda) in METHODS {
+            let chosen = ReconOptions { iterations: 25, ..with_maps(&simulation, options(method, lambda)) };
+            let plain = recon(&simulation, &chosen);
+            for gain in [1e-3, 1e4] {
+                let mut other = simulation.clone();
+                for acquisition in &mut other.scan.acquisitions {
+                    acquisition.data.mapv_inplace(|v| v * gain);
+                }
+                let back = recon(&other, &chosen).mapv(|v| v / gain);
+                let apart = error(&back, &plain);
+                assert!(apart < 1e-4, "{method:?}, gain {gain}: {apart:.1e}");
+            }
+        }
+    }
+}
+
+/// The same object at 48 and at 96 voxels: the frequencies that both resolve well agree within 8 %, λ changes them more,
+/// and a λ that did not follow the matrix would take them further apart.
+#[test]
+fn one_lambda_means_the_same_at_any_matrix_size() {
+    // Every other line of the same ones.
+    let thinned =
+        |_| Sampling::Cartesian(CartesianPattern::Uniform { acceleration: [2, 1], calibration: 12 });
+    for sampling in [thinned as fn(usize) -> Sampling, spokes] {
+        let scans = [48, 96].map(|n| simulated(n, 4, sampling(n), None));
+        for (method, lambda) in METHODS {
+            let run = |scan: &Simulation, lambda: f64| {
+                let chosen =
+                    ReconOptions { iterations: 40, ..with_maps(scan, options(method, 3.0 * lambda)) };
+                centre(&recon(scan, &chosen), 20)
+            };
+            let (small, large) = (run(&scans[0], lambda), run(&scans[1], lambda));
+            let free = centre(&truth(&scans[1]), 20);
+            let (apart, effect) = (error(&small, &large), error(&large, &free));
+            println!("{method:?}: {apart:.4} apart, {effect:.4} by λ");
+            assert!(apart < 0.08 && apart < 0.6 * effect, "{method:?}: {apart:.3} apart, {effect:.3} by λ");
+            if method == Method::TotalVariation {
+                let fixed = error(&small, &run(&scans[1], lambda / 2.0));
+                println!("{method:?}: {fixed:.4} with λ per voxel");
+                assert!(apart < 0.85 * fixed, "{apart:.3}, with λ per voxel {fixed:.3}");
+            }
+        }
+    }
+}
+
+#[test]
+fn sparse_images_are_nearer_to_the_truth_than_least_squares() {
+    for sampling in [poisson(64), Sampling::Radial { spokes: 20, angles: SpokeAngles::Golden }] {
+        let simulation = simulated(64, 4, sampling, Some(20.0));
+        let wanted = truth(&simulation);
+        let found = |method| {
+            let best = [3e-4, 1e-3, 3e-3, 1e-2, 3e-2].map(|lambda| {
+                let chosen = ReconOptions { lambda, ..ReconOptions::of(method) };
+                error(&recon(&simulation, &with_maps(&simulation, chosen)), &wanted)
+            });
+            best.into_iter().fold(f64::INFINITY, f64::min)
+        };
+        let [plain, wavelet, variation] =
+            [Method::CgSense, Method::Wavelet, Method::TotalVariation].map(found);
+        println!(
+            "at each one's best λ: CG-SENSE {plain:.3}, wavelet {wavelet:.3}, total variation {variation:.3}"
+        );
+        assert!(wavelet < 0.95 * plain && variation < 0.9 * plain, "{plain} {wavelet} {variation}");
+    }
+}
+
+#[test]
+fn one_coil_needs_no_maps() {
+    let simulation = simulated(48, 1, spokes(48), None);
+    for method in [Method::Wavelet, Method::TotalVariation] {
+        let result = try_recon(&simulation.scan, &ReconOptions::of(method)).unwrap();
+        let maps = result.maps.unwrap();
+        assert!(maps.iter().all(|&c| c == C32::ONE));
+        assert_eq!(result.solves[0].solver, "FISTA");
+        let objective = &result.solves[0].objective;
+        assert_eq!(objective.len(), result.solves[0].iterations());
+        assert!(objective.last() < objective.first());
+    }
+}
+
+/// Edges of the reference stay where a uniform penalty blurs them.
+#[test]
+fn an_anatomical_reference_keeps_its_edges() {
+    let simulation = simulated(64, 4, poisson(64), Some(10.0));
+    let wanted = truth(&simulation);
+    // Another contrast of the same anatomy.
+    let reference = Arc::new(simulation.truth.data().mapv(|v| (v.norm() * 7.0).sqrt()));
+    // Mean height of the strongest steps of the truth, relative to the truth's own.
+    let steps: Vec<_> = wanted
+        .indexed_iter()
+        .filter(|(i, _)| i[1] + 1 < 64)
+        .map(|(i, v)| (wanted[[i[0], i[1] + 1]] - v, i[0], i[1]))
+        .filter(|(d, _, _)| d.norm() > 0.5)
+        .collect();
+    assert!(steps.len() > 50);
+    let sharpness = |image: &ArrayD<C32>| {
+        let along = |&(d, y, x): &(C32, usize, usize)| {
+            let found = image[[y, x + 1]] - image[[y, x]];
+            f64::from((found * d.conj()).re / d.norm_sqr())
+        };
+        steps.iter().map(along).sum::<f64>() / steps.len() as f64
+    };
+    for (method, regulariser, lambda) in [
+        (Method::CgSense, Regulariser::Differences, 0.1),
+        (Method::TotalVariation, Regulariser::Identity, 0.1),
+    ] {
+        let run = |anatomy: Option<Arc<ArrayD<f32>>>| {
+            let chosen = ReconOptions { regulariser, lambda, anatomy, ..ReconOptions::of(method) };
+            recon(&simulation, &with_maps(&simulation, chosen))
+        };
+        let (plain, guided) = (run(None), run(Some(reference.clone())));
+        let errors = [&plain, &guided].map(|image| error(image, &wanted));
+        let edges = [&plain, &guided].map(sharpness);
+        println!("{method:?}: errors {errors:.3?}, edges {edges:.3?}");
+        assert!(errors[1] < 0.8 * errors[0], "{method:?}: {errors:?}");
+        assert!(edges[1] > edges[0] + 0.05 && edges[1] > 0.8, "{method:?}: {edges:?}");
+    }
+}
+
+#[test]
+fn references_that_do_not_fit_or_have_no_effect_are_refused() {
+    let simulation = simulated(16, 2, Sampling::Cartesian(CartesianPattern::Full), None);
+    let what = |method, regulariser, reference: ArrayD<f32>| {
+        let chosen =
+            ReconOptions { regulariser, anatomy: Some(Arc::new(reference)), ..ReconOptions::of(method) };
+        match try_recon(&simulation.scan, &chosen).unwrap_err() {
+            Error::Value { what, .. } | Error::Shape { what, .. } | Error::NotFinite { what, .. } => what,
+            other => panic!("{other}"),
+        }
+    };
+    let ones = |shape: &[usize]| ArrayD::from_elem(IxDyn(shape), 1.0f32);
+    let broken = ArrayD::from_elem(IxDyn(&[16, 16]), f32::NAN);
+    let named = "anatomical reference";
+    for (method, regulariser, reference) in [
+        (Method::Wavelet, Regulariser::Differences, ones(&[16, 16])),
+        (Method::Gridding, Regulariser::Differences, ones(&[16, 16])),
+        (Method::CgSense, Regulariser::Identity, ones(&[16, 16])),
+        (Method::TotalVariation, Regulariser::Identity, ones(&[16, 15])),
+        (Method::TotalVariation, Regulariser::Identity, ones(&[2, 16, 16])),
+        (Method::CgSense, Regulariser::Differences, ArrayD::zeros(IxDyn(&[16, 16]))),
+        (Method::TotalVariation, Regulariser::Identity, broken),
+    ] {
+        assert_eq!(what(method, regulariser, reference), named, "{method:?} {regulariser:?}");
+    }
+}

@@ -1,0 +1,159 @@
+use num_complex::Complex;
+use rayspin_core::{Error, Monitor, Real, Result, expect_shape};
+use rayspin_device::Array;
+use rayspin_kernels::vector;
+use rayspin_linop::LinearOp;
+
+use crate::Proximal;
+
+/// When [`fista`] stops.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct FistaOptions {
+    /// The most iterations, each one application of the operator and one proximal map.
+    pub max_iterations: usize,
+    /// Stop when a proximal gradient step moves the image by at most this share of its norm. With 0 only
+    /// `max_iterations` stops it.
+    pub tolerance: f64,
+}
+
+impl Default for FistaOptions {
+    /// 100 iterations, relative step 1e-4.
+    fn default() -> Self {
+        Self { max_iterations: 100, tolerance: 1e-4 }
+    }
+}
+
+/// What [`fista`] found.
+#[derive(Debug)]
+pub struct FistaResult<R: Real> {
+    /// x.
+    pub solution: Array<Complex<R>>,
+    /// ‖x − y‖ / ‖x‖ of every iteration, where x is the proximal gradient step from y: 0 at the minimum only.
+    pub residuals: Vec<f64>,
+    /// ½⟨x, Ax⟩ − Re⟨b, x⟩ + λg(x) after every iteration.
+    pub objective: Vec<f64>,
+    /// Whether the last residual met the tolerance.
+    pub converged: bool,
+}
+
+/// What the observer of [`fista`] is shown after each iteration.
+pub struct FistaStep<'a, R: Real> {
+    /// 1 after the first iteration.
+    pub iteration: usize,
+    /// ‖x − y‖ / ‖x‖.
+    pub residual: f64,
+    /// x so far.
+    pub solution: &'a Array<Complex<R>>,
+}
+
+/// Minimises ½⟨x, Ax⟩ − Re⟨b, x⟩ + λ g(x) by accelerated proximal gradient steps from 0.
+///
+/// ```text
+/// x⁺ = prox_{λg/Λ}(y − (Ay − b)/Λ)        y⁺ = x⁺ + ((t − 1)/t⁺)(x⁺ − x),  t⁺ = (1 + √(1 + 4t²))/2
+/// ```
+///
+/// `normal` is A, Hermitian positive semidefinite, typically FᴴF; `lipschitz` is Λ, its largest eigenvalue or an estimate:
+/// where a step meets a larger curvature, Λ grows to it. A is applied once an iteration (Ay follows from Ax by linearity,
+/// and so does the objective). t starts again from 1 where the momentum points uphill, ⟨y − x⁺, x⁺ − x⟩ > 0.
+///
+/// Errors: shapes; λ or a tolerance that is negative or not a number, Λ that is not positive; [`Error::NotFinite`] for
+/// b; [`Error::Numerical`] when the image leaves the range of the numbers; [`Error::Interrupted`]; those of the proximal
+/// map, the operator and `observe`.
+///
+/// A. Beck, M. Teboulle, *A fast iterative shrinkage-thresholding algorithm for linear inverse problems*, SIAM J Imaging
+/// Sci 2:183, 2009; B. O'Donoghue, E. Candès, *Adaptive restart for accelerated gradient schemes*, Found Comput Math
+/// 15:715, 2015.
+#[allow(
+    clippy::too_many_arguments,
+    reason = "the problem, the step and who watches: none belongs to another"
+)]
+pub fn fista<R: Real>(
+    normal: &dyn LinearOp<R>,
+    rhs: &Array<Complex<R>>,
+    lambda: f64,
+    penalty: &mut dyn Proximal<R>,
+    lipschitz: f64,
+    options: &FistaOptions,
+    monitor: &Monitor<'_>,
+    observe: &mut dyn FnMut(&FistaStep<'_, R>) -> Result<()>,
+) -> Result<FistaResult<R>> {
+    check(normal, rhs, lambda, lipschitz, options)?;
+    let zeros = || Array::zeros(rhs.device(), rhs.shape());
+    let (mut x, mut ax) = (zeros()?, zeros()?);
+    let (mut y, mut ay) = (zeros()?, zeros()?);
+    let (mut next, mut anext) = (zeros()?, zeros()?);
+    let mut result =
+        FistaResult { solution: zeros()?, residuals: vec![], objective: vec![], converged: false };
+    let (mut lipschitz, mut t) = (lipschitz, 1.0f64);
+    while result.residuals.len() < options.max_iterations && !result.converged {
+        next.copy_from(&y)?;
+        vector::axpy((-1.0 / lipschitz).into(), &ay, &mut next)?;
+        vector::axpy((1.0 / lipschitz).into(), rhs, &mut next)?;
+        let value = penalty.apply(lambda / lipschitz, &mut next)?;
+        normal.forward_into(&next, &mut anext)?;
+        let smooth = 0.5 * vector::dot(&next, &anext)?.re - vector::dot(rhs, &next)?.re;
+        // y ← x⁺ − y and x ← x⁺ − x, in place; the same for their images under A.
+        for (old, new) in [(&mut y, &next), (&mut ay, &anext), (&mut x, &next), (&mut ax, &anext)] {
+            vector::xpby(new, (-1.0).into(), old)?;
+        }
+        let moved = vector::norm_squared(&y);
+        let size = vector::norm_squared(&next).sqrt();
+        let residual = if moved == 0.0 { 0.0 } else { moved.sqrt() / size };
+        let objective = smooth + lambda * value;
+        if !(objective.is_finite() && size.is_finite() && !residual.is_nan()) {
+            return Err(Error::Numerical {
+                what: format!("FISTA on {}", normal.name()),
+                detail: format!(
+                    "the objective became {objective} at iteration {}",
+                    result.residuals.len() + 1
+                ),
+            });
+        }
+        result.residuals.push(residual);
+        result.objective.push(objective);
+        result.converged = residual <= options.tolerance;
+        let curvature = vector::dot(&y, &ay)?.re;
+        // Rounding of the differences of nearly equal images is no curvature.
+        let grown = moved > 1e-8 * size * size && curvature > 1.001 * lipschitz * moved;
+        if grown {
+            lipschitz = 1.02 * curvature / moved;
+        }
+        if grown || vector::dot(&y, &x)?.re < 0.0 {
+            t = 1.0;
+        }
+        let after = 0.5 * (1.0 + (1.0 + 4.0 * t * t).sqrt());
+        let beta = (t - 1.0) / after;
+        t = after;
+        for (place, step, new) in [(&mut y, &mut x, &mut next), (&mut ay, &mut ax, &mut anext)] {
+            place.copy_from(new)?;
+            vector::axpy(beta.into(), step, place)?;
+            std::mem::swap(step, new);
+        }
+        let iteration = result.residuals.len();
+        observe(&FistaStep { iteration, residual, solution: &x })?;
+        monitor.step(&format!("relative step {residual:.3e}"))?;
+    }
+    result.solution = x;
+    Ok(result)
+}
+
+fn check<R: Real>(
+    normal: &dyn LinearOp<R>,
+    rhs: &Array<Complex<R>>,
+    lambda: f64,
+    lipschitz: f64,
+    options: &FistaOptions,
+) -> Result<()> {
+    crate::expect_square(normal)?;
+    expect_shape(&format!("FISTA on {}: right-hand side", normal.name()), normal.domain(), rhs.shape())?;
+    vector::expect_finite("right-hand side of FISTA", rhs)?;
+    for (what, value) in [("λ of FISTA", lambda), ("tolerance of FISTA", options.tolerance)] {
+        if !(value >= 0.0 && value.is_finite()) {
+            return Err(Error::value(what, "0 or more", value));
+        }
+    }
+    if !(lipschitz > 0.0 && lipschitz.is_finite()) {
+        return Err(Error::value("largest eigenvalue for FISTA", "a positive number", lipschitz));
+    }
+    Ok(())
+}
