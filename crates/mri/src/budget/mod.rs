@@ -90,25 +90,42 @@ fn batch_of(coils: u64, options: &ReconOptions) -> u64 {
     options.coil_batch.map_or(coils, |b| (b as u64).clamp(1, coils.max(1)))
 }
 
-/// Arrays of the image's size in conjugate gradients: scaled right-hand side, solution, residual, product, direction, and
-/// a penalty's term.
-fn cg_arrays(options: &ReconOptions) -> u64 {
-    5 + u64::from(options.lambda > 0.0 && options.regulariser != Regulariser::None)
+/// Arrays of the image's size while the solver runs.
+///
+/// Conjugate gradients: scaled right-hand side, solution, residual, product, direction, and a penalty's term. FISTA: scaled
+/// right-hand side, the image shown, three images and what FᴴF makes of them, and what the penalty works in: coefficients,
+/// what may be shrunk, and two boxes for wavelets; the dual image thrice and one image for total variation.
+fn solver_arrays(options: &ReconOptions, axes: usize) -> u64 {
+    let axes = axes as u64;
+    // Weights are real; differences are weighted in an array of their own.
+    let weights = if options.anatomy.is_some() { axes.div_ceil(2) + axes } else { 0 };
+    match options.method {
+        Method::Wavelet => 8 + 4,
+        Method::TotalVariation => 8 + 3 * axes + 1 + weights,
+        _ if options.lambda == 0.0 || options.regulariser == Regulariser::None => 5,
+        _ if options.anatomy.is_some() => 6 + weights + 2 * axes,
+        _ => 6,
+    }
+}
+
+/// The solver's stage.
+fn solver(options: &ReconOptions) -> &'static str {
+    if options.method.is_sparse() { "FISTA" } else { "conjugate gradients" }
 }
 
 /// Bytes of combining coil images `n` voxels large: the sum, and the image made of it.
 fn combining(coils: u64, n: u64, options: &ReconOptions) -> u64 {
     match options.combine {
-        _ if options.method == Method::CgSense => 0,
+        _ if options.method.sees_all_coils() => 0,
         Combine::Maps => COMPLEX * n + REAL * n,
         Combine::RootSumOfSquares if coils == 1 => 0,
         Combine::RootSumOfSquares => REAL * n + COMPLEX * n,
     }
 }
 
-/// A vector operation or two on every array, each iteration.
-fn cg_work(n: u64, iterations: u64) -> Work {
-    let n = n as f64 * iterations as f64;
+/// A vector operation or two on every array, each iteration; sparse methods pass over the image some five times as often.
+fn solver_work(n: u64, iterations: u64, options: &ReconOptions) -> Work {
+    let n = n as f64 * iterations as f64 * if options.method.is_sparse() { 5.0 } else { 1.0 };
     Work { bytes: 11.0 * COMPLEX as f64 * n, flops: 40.0 * n }
 }
 
@@ -143,8 +160,8 @@ fn grid(
         return;
     }
     let n = COMPLEX * g;
-    let sense = options.method == Method::CgSense;
-    let vectors = cg_arrays(options) * n;
+    let sense = options.method.sees_all_coils();
+    let vectors = solver_arrays(options, grid.len()) * n;
     let mask = REAL * g;
     let iterations = options.iterations as u64;
     let power = LanczosOptions::default().max_iterations as u64;
@@ -159,10 +176,10 @@ fn grid(
     ledger.stage("largest eigenvalue", 3 * n).iterations(power).transforms(transforms * power, transform);
     let images = if sense { 0 } else { part + n + combining(coils, g, options) };
     ledger
-        .stage("conjugate gradients", vectors + images)
+        .stage(solver(options), vectors + images)
         .iterations(solves * iterations)
         .transforms(solves * transforms * iterations, transform)
-        .add(cg_work(g, solves * iterations));
+        .add(solver_work(g, solves * iterations, options));
     ledger.release(mask + normal_scratch);
     ledger.image(voxels(matrix), coils, options);
 }
@@ -246,7 +263,7 @@ fn trajectory_solve(
         ledger.image(voxels, coils, options);
         return Ok(());
     }
-    let sense = options.method == Method::CgSense;
+    let sense = options.method.sees_all_coils();
     let (solves, each) = if sense { (1, coils) } else { (coils, 1) };
     let normal = Toeplitz::<f32>::work(matrix);
     let power = LanczosOptions::default().max_iterations as u64;
@@ -264,10 +281,10 @@ fn trajectory_solve(
         ledger.release(if whole { data } else { 0 });
     }
     ledger
-        .stage("conjugate gradients", cg_arrays(options) * n + beside)
+        .stage(solver(options), solver_arrays(options, matrix.len()) * n + beside)
         .iterations(solves * iterations)
         .transforms(solves * each * iterations, normal)
-        .add(cg_work(voxels, solves * iterations));
+        .add(solver_work(voxels, solves * iterations, options));
     ledger.image(voxels, coils, options);
     Ok(())
 }

@@ -59,7 +59,7 @@ pub struct Solve {
     pub objective: Vec<f64>,
     /// The largest eigenvalue of FᴴF, which λ is relative to.
     pub eigenvalue: f64,
-    /// Of sparse methods: s, the brightness that λ is relative to.
+    /// Of sparse methods: s n/256, what λ is relative to besides L: the image's brightness and its matrix size.
     pub scale: Option<f64>,
     /// Whether the residual met the tolerance (for every coil, when they are solved one by one).
     pub converged: bool,

@@ -40,7 +40,8 @@ pub(super) fn one_image(
 ) -> Result<(ArrayD<C32>, Solve)> {
     let device = recon.device.clone();
     let shape = rhs.shape();
-    let lambda = recon.options.lambda * matrix_size(matrix) / LAMBDA_MATRIX;
+    let growth = matrix_size(matrix) / LAMBDA_MATRIX;
+    let lambda = recon.options.lambda * growth;
     let options =
         FistaOptions { max_iterations: recon.options.iterations, tolerance: recon.options.cg_tolerance };
     let differences = differences(&device, recon.options.anatomy.as_ref(), matrix, shape)?;
@@ -69,7 +70,7 @@ pub(super) fn one_image(
         residuals: found.fista.residuals,
         objective: found.fista.objective,
         eigenvalue,
-        scale: Some(found.scale),
+        scale: Some(found.scale * growth),
         converged: found.fista.converged,
         ..Solve::default()
     };
