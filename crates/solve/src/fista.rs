@@ -82,10 +82,9 @@ pub fn fista<R: Real>(
     let (mut x, mut ax) = (zeros()?, zeros()?);
     let (mut y, mut ay) = (zeros()?, zeros()?);
     let (mut next, mut anext) = (zeros()?, zeros()?);
-    let mut result =
-        FistaResult { solution: zeros()?, residuals: vec![], objective: vec![], converged: false };
+    let (mut residuals, mut objectives, mut converged) = (Vec::new(), Vec::new(), false);
     let (mut lipschitz, mut t) = (lipschitz, 1.0f64);
-    while result.residuals.len() < options.max_iterations && !result.converged {
+    while residuals.len() < options.max_iterations && !converged {
         next.copy_from(&y)?;
         vector::axpy((-1.0 / lipschitz).into(), &ay, &mut next)?;
         vector::axpy((1.0 / lipschitz).into(), rhs, &mut next)?;
@@ -103,15 +102,12 @@ pub fn fista<R: Real>(
         if !(objective.is_finite() && size.is_finite() && !residual.is_nan()) {
             return Err(Error::Numerical {
                 what: format!("FISTA on {}", normal.name()),
-                detail: format!(
-                    "the objective became {objective} at iteration {}",
-                    result.residuals.len() + 1
-                ),
+                detail: format!("the objective became {objective} at iteration {}", residuals.len() + 1),
             });
         }
-        result.residuals.push(residual);
-        result.objective.push(objective);
-        result.converged = residual <= options.tolerance;
+        residuals.push(residual);
+        objectives.push(objective);
+        converged = residual <= options.tolerance;
         let curvature = vector::dot(&y, &ay)?.re;
         // Rounding of the differences of nearly equal images is no curvature.
         let grown = moved > 1e-8 * size * size && curvature > 1.001 * lipschitz * moved;
@@ -129,12 +125,11 @@ pub fn fista<R: Real>(
             vector::axpy(beta.into(), step, place)?;
             std::mem::swap(step, new);
         }
-        let iteration = result.residuals.len();
+        let iteration = residuals.len();
         observe(&FistaStep { iteration, residual, solution: &x })?;
         monitor.step(&format!("relative step {residual:.3e}"))?;
     }
-    result.solution = x;
-    Ok(result)
+    Ok(FistaResult { solution: x, residuals, objective: objectives, converged })
 }
 
 fn check<R: Real>(
