@@ -71,6 +71,12 @@ fn run(cli: Cli) -> anyhow::Result<()> {
         Some(threads) => Device::cpu_with_threads(threads)?,
         None => Device::cpu()?,
     };
+    let cores = rayspin::device::cpu::available_threads();
+    if let Some(threads) = cli.common.threads.filter(|&threads| threads > cores)
+        && !cli.common.quiet
+    {
+        say!("note: {threads} threads share {cores} cores, which is slower than --threads {cores}");
+    }
     let context =
         Context { device, console: progress::Console::new(cli.common.quiet), quiet: cli.common.quiet };
     match cli.command {

@@ -31,6 +31,9 @@ struct State {
     detail: String,
     began: Instant,
     last_line: Instant,
+    /// How often each stage has ended, and the seconds in it.
+    ended: Vec<(String, usize, f64)>,
+    last_repeat: Instant,
 }
 
 impl Console {
@@ -50,6 +53,8 @@ impl Console {
             detail: String::new(),
             began: now,
             last_line: now,
+            ended: Vec::new(),
+            last_repeat: now,
         };
         Self { mode, state: Mutex::new(state) }
     }
@@ -110,7 +115,21 @@ impl Progress for Console {
             if let Some(bar) = s.bar.take() {
                 bar.finish_and_clear();
             }
-            if self.mode != Mode::Quiet {
+            let place = s.ended.iter().position(|(name, ..)| name == stage).unwrap_or_else(|| {
+                s.ended.push((stage.to_owned(), 0, 0.0));
+                s.ended.len() - 1
+            });
+            s.ended[place].1 += 1;
+            s.ended[place].2 += seconds;
+            let (_, times, total) = &s.ended[place];
+            if *times > 1 {
+                // A long series says where it is now and then, and not every stage of every image.
+                if self.mode != Mode::Quiet && s.last_repeat.elapsed() >= LINE_INTERVAL {
+                    say!("  {stage:22} {total:8.3} s in {times} images so far");
+                    s.last_repeat = Instant::now();
+                }
+            } else if self.mode != Mode::Quiet {
+                s.last_repeat = Instant::now();
                 let steps = if s.done > 1 { format!(", {} steps", s.done) } else { String::new() };
                 let detail = if s.detail.is_empty() { String::new() } else { format!(", {}", s.detail) };
                 say!("  {stage:22} {seconds:8.3} s{steps}{detail}");

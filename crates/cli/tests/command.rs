@@ -547,3 +547,110 @@ fn kept_kernels_give_the_same_image_and_broken_ones_are_made_anew() {
     let gridding = ["recon", "mri", "scan.h5", "-o", "d.npy", "--method", "gridding", "--cache", "kernels"];
     refused(&gridding, f, &["--cache", "gridding"]);
 }
+
+/// Runs the command and kills it after each of some times; `look` judges what is there after each.
+#[cfg(unix)]
+fn killed(arguments: &[&str], folder: &Path, rounds: u64, step_ms: f64, mut look: impl FnMut(u64)) {
+    for round in 0..rounds {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_rayspin"))
+            .args(arguments)
+            .current_dir(folder)
+            .stderr(std::process::Stdio::null())
+            .spawn()
+            .unwrap();
+        std::thread::sleep(std::time::Duration::from_secs_f64(1e-3 * step_ms * round as f64));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        look(round);
+    }
+}
+
+#[test]
+#[cfg(unix)]
+fn a_killed_run_leaves_the_old_file_or_the_new_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let f = folder.path();
+    simulated(f, "--matrix 160,160,8 --dims 2 --coils 2");
+    let recon =
+        ["recon", "mri", "scan.h5", "-q", "-o", "image.nii.gz", "-o", "image.npy", "--method", "cartesian"];
+    ok(&recon, f);
+    let whole: Vec<_> = ["image.nii.gz", "image.npy"].map(|n| std::fs::read(f.join(n)).unwrap()).into();
+    for (arguments, names) in [
+        (&recon[..], vec!["image.nii.gz", "image.npy", "image.json"]),
+        (&["convert", "image.npy", "other.nii.gz"][..], vec!["other.nii.gz"]),
+    ] {
+        let new: Vec<u8> = if names[0] == "image.nii.gz" {
+            whole[0].clone()
+        } else {
+            ok(arguments, f);
+            std::fs::read(f.join("other.nii.gz")).unwrap()
+        };
+        let (mut old, mut done) = (0, 0);
+        for name in &names {
+            std::fs::write(f.join(name), b"old").unwrap();
+        }
+        if names[0] == "other.nii.gz" {
+            std::fs::write(f.join("image.npy"), &whole[1]).unwrap();
+        }
+        killed(arguments, f, 12, 12.0, |_| {
+            let found = std::fs::read(f.join(names[0])).unwrap();
+            old += usize::from(found == b"old");
+            done += usize::from(found == new);
+            assert!(found == b"old" || found == new, "{} bytes of {}", found.len(), names[0]);
+            if let Some(record) = names.get(2) {
+                let text = std::fs::read(f.join(record)).unwrap();
+                assert!(text == b"old" || serde_json::from_slice::<serde_json::Value>(&text).is_ok());
+                let array = std::fs::read(f.join(names[1])).unwrap();
+                assert!(array == b"old" || array == whole[1]);
+            }
+            for file in files(f) {
+                let name = file.file_name().unwrap().to_str().unwrap().to_owned();
+                let known = ["scan.h5", "image.nii.gz", "image.npy", "image.json", "other.nii.gz"];
+                assert!(
+                    known.contains(&&*name) || (name.starts_with('.') && name.ends_with(".part")),
+                    "{name}"
+                );
+            }
+            std::fs::write(f.join(names[0]), b"old").unwrap();
+        });
+        // Killed at once nothing is written yet.
+        assert!(old > 0, "{old} old, {done} new");
+    }
+}
+
+#[test]
+fn images_in_hdf5_are_described_converted_and_compared() {
+    let folder = with_scan();
+    let f = folder.path();
+    ok(&["recon", "mri", "scan.h5", "-q", "-o", "image.h5", "-o", "image.nii", "--method", "gridding"], f);
+    ok(&["convert", "image.h5", "back.nii"], f);
+    assert_eq!(
+        std::fs::read(f.join("back.nii")).unwrap()[352..],
+        std::fs::read(f.join("image.nii")).unwrap()[352..]
+    );
+    let text = String::from_utf8(ok(&["info", "image.h5"], f).stdout).unwrap();
+    assert!(text.contains("[1, 48, 48]"), "{text}");
+    ok(&["metrics", "image.h5", "image.nii"], f);
+    refused(&["recon", "mri", "image.h5", "-o", "x.nii"], f, &["image.h5", "scan", "image"]);
+    refused(&["metrics", "scan.h5", "image.nii"], f, &["scan.h5", "an image"]);
+}
+
+#[test]
+fn images_of_another_gain_and_too_many_threads_are_pointed_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let f = folder.path();
+    simulated(f, "--matrix 24,24 --coils 1 --truth truth.npy");
+    let text = |arguments: &[&str]| String::from_utf8(ok(arguments, f).stderr).unwrap();
+    std::fs::copy(f.join("truth.npy"), f.join("louder.npy")).unwrap();
+    let mut bytes = std::fs::read(f.join("truth.npy")).unwrap();
+    // Times 2^k: the exponent of every number that is not 0.
+    for number in bytes[128..].as_chunks_mut::<4>().0 {
+        let value = f32::from_le_bytes(*number) * 64.0;
+        *number = value.to_le_bytes();
+    }
+    std::fs::write(f.join("louder.npy"), bytes).unwrap();
+    assert!(text(&["metrics", "louder.npy", "truth.npy"]).contains("--fit"));
+    assert!(!text(&["metrics", "louder.npy", "truth.npy", "--fit"]).contains("hint"));
+    assert!(!text(&["metrics", "truth.npy", "truth.npy"]).contains("hint"));
+    assert!(text(&["info", "--threads", "500"]).contains("500 threads"));
+}

@@ -123,16 +123,27 @@ mod tests {
         fn affine_round_trips(
             spacing in prop::array::uniform3(0.1f64..10.0),
             position in prop::array::uniform3(-300f64..300.0),
-            angle in -3.0f64..3.0,
+            angles in prop::array::uniform2(-3.0f64..3.0),
+            mirrored in any::<bool>(),
             shape in prop::array::uniform3(1usize..300),
         ) {
-            let (s, c) = angle.sin_cos();
-            let g = Geometry::new(spacing, position, [c, s, 0.0], [-s, c, 0.0], [0.0, 0.0, 1.0]).unwrap();
+            let ((s, c), (t, d)) = (angles[0].sin_cos(), angles[1].sin_cos());
+            let sign = if mirrored { -1.0 } else { 1.0 };
+            let slice = [s * t, -c * t, d].map(|v| sign * v);
+            let g = Geometry::new(spacing, position, [c, s, 0.0], [-s * d, c * d, t], slice).unwrap();
+            let (ras, lps) = (g.affine_ras(shape), g.affine_lps(shape));
+            for column in 0..4 {
+                prop_assert_eq!(ras[0][column], -lps[0][column]);
+                prop_assert_eq!(ras[1][column], -lps[1][column]);
+                prop_assert_eq!(ras[2][column], lps[2][column]);
+            }
             let back = Geometry::from_affine_ras(g.affine_ras(shape), shape).unwrap();
             for axis in 0..3 {
                 prop_assert!((back.spacing_mm[axis] - spacing[axis]).abs() < 1e-9);
                 prop_assert!((back.position_mm[axis] - position[axis]).abs() < 1e-6);
                 prop_assert!((back.read_dir[axis] - g.read_dir[axis]).abs() < 1e-9);
+                prop_assert!((back.phase_dir[axis] - g.phase_dir[axis]).abs() < 1e-9);
+                prop_assert!((back.slice_dir[axis] - g.slice_dir[axis]).abs() < 1e-9);
             }
         }
     }

@@ -24,10 +24,10 @@ pub fn remove_in_flight() -> usize {
     files.iter().filter(|file| fs::remove_file(file).is_ok()).count()
 }
 
-/// Writes `path` through a temporary file in the same folder: `write` fills the file at the path that it is given, which
+/// Writes `path` through a temporary file `.NAME.HOST-PROCESS.RANDOM.part` in the same folder: `write` fills the file at the path that it is given, which
 /// is then flushed to disk and renamed to `path`. When anything fails, `path` is as it was and the temporary file is gone.
 ///
-/// A link at `path` is followed. Errors: [`Error::Write`] when the folder does not exist or may not be written, or when
+/// What a killed process left of an earlier write to `path` is removed. A link at `path` is followed. Errors: [`Error::Write`] when the folder does not exist or may not be written, or when
 /// `path` is not a regular file; whatever `write` returns.
 pub fn write_atomically<T>(path: &Path, write: impl FnOnce(&Path) -> Result<T>) -> Result<T> {
     let fail = |source| Error::write(path, source);
@@ -51,6 +51,46 @@ pub fn write_stream_atomically<T>(
         file.flush().map_err(fail)?;
         Ok(value)
     })
+}
+
+/// How the names of temporary files end.
+const ENDING: &str = ".part";
+/// A temporary file that was not written to for this long, and whose process is gone, is left over.
+const STALE: std::time::Duration = std::time::Duration::from_secs(60);
+
+/// This machine and process, as names of temporary files have it: `host-process.`.
+fn owner() -> String {
+    format!("{}-{}.", host(), std::process::id())
+}
+
+/// The machine's name, at most 16 letters and digits of it; empty where the system does not say.
+fn host() -> String {
+    let name = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    name.chars().filter(char::is_ascii_alphanumeric).take(16).collect()
+}
+
+/// Removes what killed processes of this machine have left of earlier writes of the same file.
+fn remove_stale(folder: &Path, prefix: &str) {
+    let own = format!("{prefix}{}-", host());
+    let processes = Path::new("/proc");
+    if host().is_empty() || !processes.join("self").exists() {
+        return;
+    }
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let process = name
+            .to_str()
+            .and_then(|name| name.strip_prefix(&own)?.strip_suffix(ENDING)?.split_once('.'))
+            .and_then(|(process, _)| process.parse::<u32>().ok());
+        let old = || entry.metadata().and_then(|m| m.modified()).ok().and_then(|t| t.elapsed().ok());
+        if let Some(process) = process
+            && !processes.join(process.to_string()).exists()
+            && old().is_some_and(|age| age > STALE)
+        {
+            // Another process may have been first.
+            let _ = fs::remove_file(entry.path());
+        }
+    }
 }
 
 /// Where the file is to end up.
@@ -82,8 +122,10 @@ impl Target {
         // Names are at most 255 bytes on most systems; the random part and the ends take about 20 of them.
         let stem: String = name.to_string_lossy().chars().take(40).collect();
         let prefix = format!(".{stem}.");
+        remove_stale(parent_folder(&self.path), &prefix);
+        let prefix = format!("{prefix}{}", owner());
         let mut builder = tempfile::Builder::new();
-        builder.prefix(&prefix).suffix(".part");
+        builder.prefix(&prefix).suffix(ENDING);
         #[cfg(unix)]
         {
             use std::os::unix::fs::PermissionsExt;

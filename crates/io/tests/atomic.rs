@@ -80,3 +80,32 @@ fn links_are_followed_permissions_kept_and_devices_refused() {
     assert_eq!(fs::metadata(&real).unwrap().permissions().mode() & 0o777, 0o640);
     assert!(write_stream_atomically(Path::new("/dev/null"), |_| Ok(())).is_err());
 }
+
+#[test]
+#[cfg(target_os = "linux")]
+fn what_killed_processes_left_is_removed() {
+    use std::time::{Duration, SystemTime};
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.bin");
+    let host: String = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap();
+    let host: String = host.chars().filter(char::is_ascii_alphanumeric).take(16).collect();
+    let old = SystemTime::now() - Duration::from_secs(600);
+    let leave = |name: String, when: SystemTime| {
+        let file = std::fs::File::create(folder.path().join(&name)).unwrap();
+        file.set_modified(when).unwrap();
+        folder.path().join(name)
+    };
+    // No process has a number beyond 2^22.
+    let stale = leave(format!(".a.bin.{host}-4194999.x1.part"), old);
+    let kept = [
+        leave(format!(".a.bin.{host}-4194999.x2.part"), SystemTime::now()),
+        leave(format!(".a.bin.{host}-{}.x3.part", std::process::id()), old),
+        leave(".a.bin.elsewhere-4194999.x4.part".into(), old),
+        leave(format!(".b.bin.{host}-4194999.x5.part"), old),
+        leave(".a.bin.part".into(), old),
+    ];
+    rayspin_io::atomic::write_stream_atomically(&path, |file| std::io::Write::write_all(file, b"new"))
+        .unwrap();
+    assert!(!stale.exists());
+    assert!(kept.iter().all(|file| file.exists()), "{kept:?}");
+}

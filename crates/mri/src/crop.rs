@@ -28,7 +28,25 @@ pub(crate) fn centre_crop<T: Clone + Default>(array: ArrayD<T>, shape: &[usize])
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
     use rayspin_core::C32;
+
+    proptest! {
+        #[test]
+        fn padding_and_cropping_back_changes_nothing(
+            small in prop::collection::vec(1usize..9, 1..4),
+            more in prop::array::uniform3(0usize..9),
+        ) {
+            let large: Vec<usize> = small.iter().zip(more).map(|(n, m)| n + m).collect();
+            let mut next = 0.0;
+            let array = ArrayD::from_shape_simple_fn(IxDyn(&small), || { next += 1.0; next });
+            let padded = centre_crop(array.clone(), &large).unwrap();
+            prop_assert_eq!(padded.sum(), array.sum());
+            let centre = |shape: &[usize]| shape.iter().map(|n| n / 2).collect::<Vec<_>>();
+            prop_assert_eq!(padded[&centre(&large)[..]], array[&centre(&small)[..]]);
+            prop_assert_eq!(centre_crop(padded, &small).unwrap(), array);
+        }
+    }
 
     #[test]
     fn cropping_and_padding_keep_the_centre() {

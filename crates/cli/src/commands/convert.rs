@@ -15,7 +15,7 @@ pub(crate) fn run(context: &Context, args: &Convert) -> Result<()> {
     files::check_output(&args.to, &files::IMAGE_FORMATS)?;
     let monitor = Monitor::new(&context.console, None);
     let to = Format::of_name(&args.to);
-    if io::detect(&args.from)? == Format::Hdf5 {
+    if io::detect(&args.from)? == Format::Hdf5 && ismrmrd::image_series(&args.from)?.is_empty() {
         if to != Some(Format::Hdf5) {
             return Err(BadInput::new(format!(
                 "{}: expected an image, found a raw scan",

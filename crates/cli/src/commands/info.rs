@@ -55,8 +55,14 @@ fn file(path: &Path, dataset: Option<&str>) -> Result<Rows> {
     row(&mut rows, "file", path.display());
     let format = io::detect(path)?;
     row(&mut rows, "format", format);
+    let series = if format == Format::Hdf5 { ismrmrd::image_series(path)? } else { Vec::new() };
     match format {
-        Format::Hdf5 => {
+        Format::Hdf5 if series.len() > 1 && dataset.is_none() => {
+            for name in series {
+                row(&mut rows, "image series", name);
+            }
+        }
+        Format::Hdf5 if series.is_empty() => {
             let options =
                 ismrmrd::ReadOptions { group: dataset.map(str::to_owned), ..ismrmrd::ReadOptions::default() };
             let scan = ismrmrd::read_with(path, &options, &Monitor::silent())?;
@@ -93,7 +99,7 @@ fn file(path: &Path, dataset: Option<&str>) -> Result<Rows> {
             }
         }
         _ => {
-            let file = io::read_image(path, &io::ReadOptions::default())?;
+            let file = io::read_image(path, &io::ReadOptions { array: dataset.map(str::to_owned) })?;
             let image = &file.image;
             let g = image.geometry();
             row(

@@ -22,6 +22,20 @@ pub(crate) fn run(_: &Context, args: &Metrics) -> Result<()> {
     let compare_options = CompareOptions { fit, magnitude: args.magnitude, mask: None };
     let quality = compare(image.image.data().view(), reference.image.data().view(), &compare_options)
         .with_context(|| format!("{} against {}", args.image.display(), args.reference.display()))?;
+    if !args.fit {
+        let fit = if args.magnitude { ScaleFit::Real } else { ScaleFit::Complex };
+        let fitted = CompareOptions { fit, ..compare_options };
+        if let Ok(fitted) = compare(image.image.data().view(), reference.image.data().view(), &fitted) {
+            let scale = fitted.scale[0].hypot(fitted.scale[1]);
+            // A better fit at another scale: more likely two gains than a bad image.
+            if !(0.8..1.25).contains(&scale) && fitted.nrmse < 0.5 * quality.nrmse {
+                say!(
+                    "hint: the images differ in scale: times {scale:.4} the error is {:.3} %; --fit takes that out",
+                    fitted.error_percent
+                );
+            }
+        }
+    }
     if args.json {
         files::print(&serde_json::to_string_pretty(&quality)?)?;
     } else {

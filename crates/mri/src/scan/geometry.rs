@@ -77,7 +77,45 @@ pub fn stack(slices: &[Geometry], notes: &mut Vec<String>) -> Option<Geometry> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(128))]
+        #[test]
+        fn every_stacked_slice_lies_where_it_was(
+            angles in prop::array::uniform2(-3.0f64..3.0),
+            start in prop::array::uniform3(-200.0f64..200.0),
+            spacing in prop::array::uniform3(0.2f64..9.0),
+            gap in 0.3f64..20.0,
+            up in any::<bool>(),
+            count in 1usize..9,
+            nx in 1usize..40,
+            ny in 1usize..40,
+        ) {
+            let ((s, c), (t, d)) = (angles[0].sin_cos(), angles[1].sin_cos());
+            let (read, phase, slice) = ([c, s, 0.0], [-s * d, c * d, t], [s * t, -c * t, d]);
+            let step = if up { gap } else { -gap };
+            let places: Vec<Geometry> = (0..count)
+                .map(|i| {
+                    let position = std::array::from_fn(|a| start[a] + i as f64 * step * slice[a]);
+                    Geometry::new(spacing, position, read, phase, slice).unwrap()
+                })
+                .collect();
+            let mut notes = Vec::new();
+            let volume = stack(&places, &mut notes).unwrap();
+            prop_assert!(notes.is_empty());
+            let affine = volume.affine_lps([count, ny, nx]);
+            for (i, place) in places.iter().enumerate() {
+                let voxel = [(nx / 2) as f64, (ny / 2) as f64, i as f64];
+                for (row, wanted) in affine.iter().zip(place.position_mm) {
+                    let found = row[3] + (0..3).map(|a| row[a] * voxel[a]).sum::<f64>();
+                    prop_assert!((found - wanted).abs() < 1e-8, "slice {}: {} {}", i, found, wanted);
+                }
+            }
+        }
+    }
 
     fn at(z: f64) -> Geometry {
         Geometry { position_mm: [1.0, 2.0, z], spacing_mm: [2.0, 2.0, 3.0], ..Geometry::default() }
