@@ -90,7 +90,7 @@ class Rayspin:
         with tempfile.TemporaryDirectory() as folder:
             image, record = f"{folder}/image.npy", f"{folder}/record.json"
             command = [RAYSPIN, "recon", "mri", scan.file, "-o", image, "--record", record, "--quiet"]
-            command += ["--tolerance", "0", "--threads", str(THREADS), *words]
+            command += ["--threads", str(THREADS), *words]
             if len(scan.data) > 1:
                 command += ["--save-maps", f"{folder}/maps.npy"] if maps is None else []
             if maps is not None:
@@ -171,12 +171,12 @@ CASES = [
         "Head, Poisson disc, 12.4 %, 8 coils",
         brain,
         "cg-sense",
-        ["--iterations", "30"],
+        ["--iterations", "30", "--tolerance", "0"],
         {"SigPy": 30, "BART": 30},
     ),
     ("Head, Poisson disc, 12.4 %, 8 coils", brain, "wavelet", [], {"SigPy": 150, "BART": 150}),
     ("Head, Poisson disc, 12.4 %, 8 coils", brain, "tv", [], {"SigPy": 300, "BART": 100}),
-    ("Head, 15 spirals, 1 coil", spiral, "cg-sense", ["--iterations", "20"], {"SigPy": 20, "BART": 20}),
+    ("Head, 15 spirals, 1 coil", spiral, "cg-sense", ["--iterations", "20", "--tolerance", "0"], {"SigPy": 20, "BART": 20}),
 ]
 
 
@@ -246,7 +246,7 @@ def main():
             figures.append((peer, picture(own, white)))
             if peer != "Rayspin":
                 figures.append((f"{peer} − Rayspin, ×10", picture(np.abs(own - reference), white / 10)))
-        print(f"\n{title}: {method}")
+        print(f"\n{title}: {name}")
         for row in [columns, *rows]:
             print("".join(f"{cell:>18}" for cell in row), flush=True)
         cells = "".join(f"<tr>{''.join(f'<td>{html.escape(c)}</td>' for c in row)}</tr>" for row in rows)
@@ -256,7 +256,7 @@ def main():
             for n, p in figures
         )
         body.append(
-            f'<h2>{title}: {method}</h2><div class="row">{shown}</div>'
+            f'<h2>{title}: {name}</h2><div class="row">{shown}</div>'
             f'<div class="wide"><table><tr>{heads}</tr>{cells}</table></div>'
         )
     intro = html.escape(__doc__.split("\n\n")[2].replace("\n", " "))
