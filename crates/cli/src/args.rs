@@ -90,6 +90,8 @@ pub(crate) enum Recon {
 pub(crate) enum MethodArg {
     /// Inverse FFT of the grid, coil by coil
     Cartesian,
+    /// Missing lines of a regularly undersampled grid from their neighbours, then inverse FFT
+    Grappa,
     /// Density-compensated adjoint NUFFT, coil by coil
     Gridding,
     /// Regularised least squares by conjugate gradients, coil by coil
@@ -131,6 +133,35 @@ pub(crate) enum DensityArg {
     Radial,
 }
 
+/// What becomes of a side of k-space that was not measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum PartialFourierArg {
+    /// Projection in turn onto the phase of the centre and onto the samples
+    Pocs,
+    /// The measured side twice, real part after the phase is taken off
+    Homodyne,
+    /// It stays zero
+    None,
+}
+
+/// How virtual coils are found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum CompressionArg {
+    /// Principal components of all samples
+    Svd,
+    /// Principal components at each position along the readout, aligned (Cartesian, fully sampled readouts)
+    Geometric,
+}
+
+/// How coil sensitivities are estimated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SensitivitiesArg {
+    /// Local principal components of low-resolution coil images
+    Walsh,
+    /// Eigenvectors of the reproducing operator of the k-space centre
+    Espirit,
+}
+
 /// `rayspin recon mri`
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -144,6 +175,10 @@ Examples:
   rayspin recon mri scan.h5 -o image.nii.gz --method wavelet
   rayspin recon mri scan.h5 -o image.nii.gz --method tv --anatomy t1.nii.gz
   rayspin recon mri kspace.cfl -o image.nii.gz --maps maps.cfl
+  rayspin recon mri scan.h5 -o image.nii.gz --method cg-sense --sensitivities espirit --map-sets 2
+  rayspin recon mri scan.h5 -o image.nii.gz --method grappa --partial-fourier homodyne
+  rayspin recon mri scan.h5 -o image.nii.gz --coils 8                  compressed to 8 virtual coils
+  rayspin recon mri scan.h5 -o image.nii.gz --coils 0.99 --compression geometric
   rayspin recon mri scan.h5 -o image.nii.gz --reference truth.nii.gz   quality in the run record")]
 pub(crate) struct ReconMri {
     /// The raw scan
@@ -205,6 +240,30 @@ pub(crate) struct ReconMri {
     /// Width of the k-space centre that maps are estimated from [default: 24]
     #[arg(long, value_name = "LINES")]
     pub(crate) calibration: Option<usize>,
+    /// What becomes of a side of k-space that was not measured (cartesian, grappa) [default: pocs]
+    #[arg(long, value_enum)]
+    pub(crate) partial_fourier: Option<PartialFourierArg>,
+    /// Do not whiten coils by the scan's noise readouts
+    #[arg(long, conflicts_with = "noise_covariance")]
+    pub(crate) no_prewhiten: bool,
+    /// Covariance of the coils' noise [coil, coil] (.npy, .cfl) to whiten by, instead of the scan's noise readouts
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) noise_covariance: Option<PathBuf>,
+    /// Compress to N virtual coils, or, below 1, to as many as hold this part of the energy
+    #[arg(long, value_name = "N|PART")]
+    pub(crate) coils: Option<String>,
+    /// How coils are compressed
+    #[arg(long, value_enum, default_value = "svd", requires = "coils")]
+    pub(crate) compression: CompressionArg,
+    /// How sensitivity maps are estimated [default: espirit on the grid, walsh with a trajectory]
+    #[arg(long, value_enum, conflicts_with = "maps")]
+    pub(crate) sensitivities: Option<SensitivitiesArg>,
+    /// Sets of ESPIRiT maps; 2 where the object is larger than the field of view (cg-sense)
+    #[arg(long, value_name = "N", conflicts_with = "maps")]
+    pub(crate) map_sets: Option<usize>,
+    /// Eigenvalue below which ESPIRiT maps are 0 [default: 0.8]
+    #[arg(long, value_name = "VALUE", conflicts_with = "maps")]
+    pub(crate) map_crop: Option<f64>,
     /// Trajectory of a .cfl or .npy scan: BART [3, readout, spoke], or .npy [sample, dim]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) traj: Option<PathBuf>,
@@ -230,15 +289,15 @@ pub(crate) struct ReconMri {
     /// Only this repetition
     #[arg(long, value_name = "N")]
     pub(crate) repetition: Option<u16>,
-    /// Contrast (echo) to reconstruct
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    pub(crate) contrast: u16,
-    /// Cardiac phase to reconstruct
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    pub(crate) phase: u16,
-    /// Set to reconstruct
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    pub(crate) set: u16,
+    /// Contrast (echo) to reconstruct [default: the first]
+    #[arg(long, value_name = "N")]
+    pub(crate) contrast: Option<u16>,
+    /// Cardiac phase to reconstruct [default: the first]
+    #[arg(long, value_name = "N")]
+    pub(crate) phase: Option<u16>,
+    /// Set to reconstruct [default: the first]
+    #[arg(long, value_name = "N")]
+    pub(crate) set: Option<u16>,
     /// Image to compare with: quality goes to the run record and the screen
     #[arg(long, value_name = "IMAGE", value_hint = ValueHint::FilePath)]
     pub(crate) reference: Option<PathBuf>,

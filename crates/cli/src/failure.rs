@@ -103,6 +103,12 @@ fn core_hint(error: &rayspin::core::Error) -> Option<String> {
         E::Value { what, .. } if what == "calibration centre" => {
             "give sensitivity maps with --maps, or a narrower centre with --calibration"
         }
+        E::Value { what, .. } if what == "sampling for grappa" || what == "calibration lines for grappa" => {
+            "--method cg-sense takes any pattern, and maps from --maps"
+        }
+        E::Value { what, .. } if what == "partial Fourier" => "leave --partial-fourier out",
+        E::Value { what, .. } if what == "geometric compression" => "--compression svd suits every scan",
+        E::Shape { what, .. } if what == "noise covariance" => "it is [coil, coil], of the scan's own coils",
         E::Value { what, .. } if what.starts_with("acquisition") => {
             "rayspin info FILE lists what the scan holds"
         }

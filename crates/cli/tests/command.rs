@@ -654,3 +654,46 @@ fn images_of_another_gain_and_too_many_threads_are_pointed_out() {
     assert!(!text(&["metrics", "truth.npy", "truth.npy"]).contains("hint"));
     assert!(text(&["info", "--threads", "500"]).contains("500 threads"));
 }
+
+#[test]
+fn coils_are_prepared_and_missing_lines_found() {
+    let folder = tempfile::tempdir().unwrap();
+    let f = folder.path();
+    simulated(
+        f,
+        "--matrix 64,64 --coils 6 --acceleration 2 --snr 50 --noise-readouts 4 --truth truth.nii.gz",
+    );
+    let run = |options: &str| {
+        let all = format!("recon mri -q scan.h5 {options}");
+        let output = ok(&all.split_whitespace().collect::<Vec<_>>(), f);
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    run("-o grappa.nii.gz --method grappa --coils 4");
+    let record = std::fs::read_to_string(f.join("grappa.json")).unwrap();
+    for words in [
+        "coils are whitened by 1024 noise samples",
+        "6 coils compressed to 4",
+        "GRAPPA: acceleration 2 along y",
+    ] {
+        assert!(record.contains(words), "{words}: {record}");
+    }
+    // Maps are those of the scan's own coils, and serve another run that prepares coils differently.
+    run("-o a.npy --method cg-sense --coils 5 --save-maps maps.npy");
+    run("-o b.npy --method cg-sense --no-prewhiten --maps maps.npy");
+    run("-o c.npy --method cg-sense --sensitivities espirit --map-sets 2");
+    let wrong = |options: &str, words: &[&str]| {
+        let all = format!("recon mri scan.h5 -o x.npy {options}");
+        refused(&all.split_whitespace().collect::<Vec<_>>(), f, words);
+    };
+    wrong("--method cg-sense --coils 6", &["virtual coils", "fewer than the scan's 6"]);
+    wrong("--method cartesian --sensitivities espirit", &["--sensitivities", "cartesian"]);
+    wrong("--method cg-sense --map-sets 2", &["--map-sets", "espirit"]);
+    wrong("--method grappa --partial-fourier pocs", &["partial Fourier"]);
+    simulated(f, "--matrix 32,32 --coils 3");
+    let full = |options: &str, words: &[&str]| {
+        let all = format!("recon mri scan.h5 -o x.npy {options}");
+        refused(&all.split_whitespace().collect::<Vec<_>>(), f, words);
+    };
+    full("--method grappa", &["method", "without gaps"]);
+    full("--no-prewhiten", &["--no-prewhiten", "noise readouts"]);
+}

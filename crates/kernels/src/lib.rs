@@ -7,7 +7,9 @@
 mod concrete;
 pub mod density;
 pub mod difference;
+pub mod espirit;
 pub mod fft;
+pub mod grappa;
 pub mod nudft;
 pub mod nufft;
 pub mod sensitivity;

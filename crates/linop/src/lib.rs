@@ -17,5 +17,5 @@ pub use laws::random;
 pub use nonuniform::{Nudft, Nufft, NufftType3, SenseNufft, SenseToeplitz, ToeplitzNormal};
 pub use op::LinearOp;
 pub use scratch::{Lease, Scratch};
-pub use sense::Sense;
+pub use sense::{Sense, SoftSense};
 pub use wavelet::{Wavelet, WaveletFamily};

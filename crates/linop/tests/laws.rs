@@ -105,6 +105,29 @@ fn sense<R: Real>(device: &Device) {
 }
 both!(coil_sensitivities, sense);
 
+fn soft_sense<R: Real>(device: &Device) {
+    for (seed, shape) in SHAPES.into_iter().enumerate() {
+        for (sets, coils) in [(1, 3), (2, 1), (2, 5)] {
+            let maps =
+                random::<R>(device, &with_batch(sets, &with_batch(coils, shape)), seed as u64).unwrap();
+            let op = SoftSense::new(&maps).unwrap();
+            assert_eq!(op.domain(), with_batch(sets, shape));
+            assert_eq!(op.range(), with_batch(coils, shape));
+            check(&op, device, seed as u64).unwrap();
+            if sets == 1 {
+                let plain = Sense::new(maps.reshape(&with_batch(coils, shape)).unwrap()).unwrap();
+                let image = random::<R>(device, shape, 7).unwrap();
+                let wanted = plain.forward(&image).unwrap();
+                let found = op.forward(&image.reshape(&with_batch(1, shape)).unwrap()).unwrap();
+                assert_eq!(found.cpu(), wanted.cpu());
+            }
+        }
+    }
+    assert!(SoftSense::<R>::new(&random(device, &[3], 1).unwrap()).is_err());
+    assert!(SoftSense::<R>::new(&random(device, &[0, 2, 3], 1).unwrap()).is_err());
+}
+both!(sets_of_coil_sensitivities, soft_sense);
+
 fn fourier<R: Real>(device: &Device) {
     for (seed, shape) in SHAPES.into_iter().enumerate() {
         for batch in [&[][..], &[3], &[2, 2]] {

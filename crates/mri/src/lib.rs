@@ -1,8 +1,13 @@
 //! MRI scans: simulation, coil sensitivities and reconstruction.
 
 pub mod budget;
+mod cholesky;
 mod crop;
+mod dense;
+pub mod grappa;
 pub mod maps;
+pub mod partial;
+pub mod prepare;
 pub mod recon;
 pub mod scan;
 pub mod simulate;

@@ -7,6 +7,7 @@ use rayspin::core::Monitor;
 use rayspin::device::cpu;
 use rayspin::io::{self, Format, ScanFile, ScanOptions, ismrmrd};
 use rayspin::mri::budget::{self, Budget};
+use rayspin::mri::prepare::{Noise, measure};
 use rayspin::mri::recon::{ReconOptions, Selection};
 use rayspin::mri::scan::{Frame, FrameOptions, Label, Scan};
 use rayspin::report::number;
@@ -32,6 +33,8 @@ pub(crate) struct Shape {
     frames: usize,
     assembled: bool,
     read: u64,
+    /// What the scan says of its coils' noise.
+    pub(crate) noise: Option<Noise>,
 }
 
 impl Shape {
@@ -78,7 +81,7 @@ pub(crate) fn read(
         let ScanFile::Frame(frame, notes) = io::read_scan(path, options, monitor)? else {
             return Err(BadInput::new(format!("{}: expected k-space", path.display())).into());
         };
-        let shape = Shape { frame: None, held: 0, frames: 1, assembled: false, read };
+        let shape = Shape { frame: None, held: 0, frames: 1, assembled: false, read, noise: None };
         return Ok((Source::Frame(frame, notes), shape));
     }
     let contents = ismrmrd::contents(path, options.name.as_deref())?;
@@ -100,6 +103,7 @@ pub(crate) fn read(
         let mut assumed = Vec::new();
         let frame = assemble(&scan, &mut assumed)?;
         let single = labels.len() == 1;
+        let noise = Some(measure(&scan));
         let reading = contents.memory_bytes.max(scan.bytes() + budget::assembling(&frame));
         let (held, only, frame) = if single {
             scan.notes.extend(assumed);
@@ -110,7 +114,7 @@ pub(crate) fn read(
             (scan.bytes(), None, Some(frame))
         };
         scan.notes.extend(notes);
-        let shape = Shape { frame, held, frames: labels.len(), assembled: !single, read: reading };
+        let shape = Shape { frame, held, frames: labels.len(), assembled: !single, read: reading, noise };
         return Ok((Source::Whole { scan: Box::new(scan), labels, slices, only }, shape));
     }
     let bytes = contents.images[&largest];
@@ -120,8 +124,9 @@ pub(crate) fn read(
     refuse(args.memory, process + read, path)?;
     let scan = read_part(path, options, largest, monitor)?;
     let frame = assemble(&scan, &mut Vec::new())?;
+    let noise = Some(measure(&scan));
     notes.extend(scan.notes);
-    let shape = Shape { frame: Some(frame), held: bytes, frames: labels.len(), assembled: true, read };
+    let shape = Shape { frame: Some(frame), held: bytes, frames: labels.len(), assembled: true, read, noise };
     Ok((Source::Parts { labels, slices, notes }, shape))
 }
 

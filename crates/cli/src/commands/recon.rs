@@ -3,12 +3,15 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
-use rayspin::core::{Image, Monitor, TrajectoryUnits};
+use rayspin::core::{C64, Image, Monitor, TrajectoryUnits};
 use rayspin::imaging::metrics::{CompareOptions, Quality, ScaleFit, compare};
 use rayspin::io::{self, ScanOptions};
+use rayspin::mri::maps::{EspiritOptions, Sensitivities};
+use rayspin::mri::partial::PartialFourier;
+use rayspin::mri::prepare::{Compression, CompressionKind, Noise, PrepareOptions, VirtualCoils};
 use rayspin::mri::recon::{
-    Certificate, Certify, Combine, Density, Method, ReconOptions, Reconstructor, Regulariser, ScanImage,
-    Selection, reconstruct_frames,
+    Certificate, Certify, Combine, Density, Method, ReconOptions, Regulariser, ScanImage, Selection,
+    reconstruct_frame, reconstruct_frames,
 };
 use rayspin::mri::scan::{Frame, FrameOptions, Samples};
 use rayspin::report::RunRecorder;
@@ -16,7 +19,10 @@ use rayspin::report::table::{Cell, Column, Table};
 
 use super::{files, plan};
 use crate::Context;
-use crate::args::{CombineArg, DensityArg, MethodArg, ReconMri, RegulariserArg, numbers};
+use crate::args::{
+    CombineArg, CompressionArg, DensityArg, MethodArg, PartialFourierArg, ReconMri, RegulariserArg,
+    SensitivitiesArg, numbers,
+};
 use crate::failure::BadInput;
 
 /// Reconstructs a scan, writes the images and the run record.
@@ -31,7 +37,8 @@ pub(crate) fn run(context: &Context, args: &ReconMri) -> Result<()> {
         files::check_writable(record)?;
     }
     let [maps, reference, traj] = [&args.maps, &args.reference, &args.traj].map(Option::as_ref);
-    let inputs = [Some(&args.scan), maps, args.anatomy.as_ref(), reference, traj];
+    let [anatomy, covariance] = [&args.anatomy, &args.noise_covariance].map(Option::as_ref);
+    let inputs = [Some(&args.scan), maps, anatomy, reference, traj, covariance];
     let record = (!args.no_record && !args.dry_run)
         .then(|| args.record.clone().unwrap_or_else(|| record_path(&args.outputs[0])));
     let outputs = args.outputs.iter().chain(&args.save_maps).chain(&record);
@@ -67,6 +74,10 @@ pub(crate) fn run(context: &Context, args: &ReconMri) -> Result<()> {
     if args.traj_units.is_some() && matches!(frame.samples, Samples::Cartesian { .. }) {
         return refuse_option("--traj-units", "a trajectory", "a grid");
     }
+    if args.no_prewhiten && matches!(shape.noise, None | Some(Noise::None)) {
+        return refuse_option("--no-prewhiten", "a scan with noise readouts", "one without");
+    }
+    options.prepare.noise = shape.noise.clone();
     options.method = match args.method {
         Some(method) => method_of(method),
         None => {
@@ -80,6 +91,10 @@ pub(crate) fn run(context: &Context, args: &ReconMri) -> Result<()> {
     options.lambda = args.lambda.unwrap_or(default.lambda);
     options.iterations = args.iterations.unwrap_or(default.iterations);
     options.cg_tolerance = args.tolerance.unwrap_or(default.cg_tolerance);
+    if args.sensitivities.is_some() && !options.needs_maps() {
+        let expected = "a method that uses sensitivity maps (cg-sense, wavelet, tv, or --combine maps)";
+        return refuse_option("--sensitivities", expected, method_name(options.method));
+    }
     let frame = shape.frame(&source).context("a frame")?;
     let on_grid = matches!(frame.samples, Samples::Cartesian { .. });
     if args.cache.is_some() && (on_grid || !options.iterates()) {
@@ -368,18 +383,7 @@ fn reconstruct(
                 None => Ok(result?),
             }
         }
-        plan::Source::Frame(frame, mut notes) => {
-            let geometry = frame.geometry;
-            let result = Reconstructor::new(device, options.clone())?.frame(*frame, monitor)?;
-            notes.extend(result.notes);
-            Ok(ScanImage {
-                image: Image::new(result.image, geometry)?,
-                solves: result.solve.into_iter().collect(),
-                maps: result.maps,
-                notes,
-                certificates: result.certificates,
-            })
-        }
+        plan::Source::Frame(frame, notes) => Ok(reconstruct_frame(device, *frame, notes, options, monitor)?),
     }
 }
 
@@ -414,8 +418,93 @@ fn options(args: &ReconMri) -> Result<ReconOptions> {
             DensityArg::Radial => Density::Radial,
         },
         calibration: args.calibration,
+        sensitivities: sensitivities(args)?,
+        prepare: prepare(args)?,
+        partial_fourier: args.partial_fourier.map(|how| match how {
+            PartialFourierArg::Pocs => PartialFourier::Pocs,
+            PartialFourierArg::Homodyne => PartialFourier::Homodyne,
+            PartialFourierArg::None => PartialFourier::None,
+        }),
         ..ReconOptions::default()
     })
+}
+
+fn prepare(args: &ReconMri) -> Result<PrepareOptions> {
+    let kind = match args.compression {
+        CompressionArg::Svd => CompressionKind::Svd,
+        CompressionArg::Geometric => CompressionKind::Geometric,
+    };
+    let coils = match args.coils.as_deref() {
+        None => None,
+        Some(text) => Some(match (text.trim().parse::<usize>(), text.trim().parse::<f64>()) {
+            (Ok(count), _) => VirtualCoils::Count(count),
+            (_, Ok(part)) => VirtualCoils::Energy(part),
+            _ => {
+                return Err(BadInput::new(format!(
+                    "--coils: expected a number of virtual coils or a part of the energy below 1, found '{text}'"
+                ))
+                .into());
+            }
+        }),
+    };
+    let noise_covariance = args.noise_covariance.as_deref().map(read_covariance).transpose()?;
+    Ok(PrepareOptions {
+        prewhiten: !args.no_prewhiten,
+        noise: None,
+        noise_covariance,
+        compression: coils.map(|coils| Compression { coils, kind }),
+    })
+}
+
+/// `[coil, coil]` from `.npy` or `.cfl`.
+fn read_covariance(path: &Path) -> Result<ndarray::Array2<C64>> {
+    let array = match io::detect(path)? {
+        io::Format::Cfl => io::cfl::read(path)?,
+        io::Format::Npy => io::npy::read_complex(path)?,
+        other => {
+            return Err(BadInput::new(format!(
+                "{}: expected a noise covariance as .npy or .cfl, found {other}",
+                path.display()
+            ))
+            .into());
+        }
+    };
+    let shape: Vec<usize> = array.shape().iter().copied().filter(|&n| n != 1).collect();
+    let (n, m) = match shape[..] {
+        [n, m] => (n, m),
+        [] => (1, 1),
+        _ => (0, 1),
+    };
+    if n != m {
+        return Err(BadInput::new(format!(
+            "{}: expected a noise covariance [coil, coil], found {:?}",
+            path.display(),
+            array.shape()
+        ))
+        .into());
+    }
+    let mut values = array.iter().map(|v| C64::new(v.re.into(), v.im.into()));
+    Ok(ndarray::Array2::from_shape_simple_fn((n, n), || values.next().unwrap_or_default()))
+}
+
+fn sensitivities(args: &ReconMri) -> Result<Option<Sensitivities>> {
+    if args.sensitivities == Some(SensitivitiesArg::Espirit) {
+        let default = EspiritOptions::default();
+        return Ok(Some(Sensitivities::Espirit(EspiritOptions {
+            sets: args.map_sets.unwrap_or(default.sets),
+            crop: args.map_crop.unwrap_or(default.crop),
+            ..default
+        })));
+    }
+    for (option, given) in [("--map-sets", args.map_sets.is_some()), ("--map-crop", args.map_crop.is_some())]
+    {
+        if given {
+            return Err(BadInput::new(format!("{option}: expected --sensitivities espirit, found none"))
+                .hint(format!("add --sensitivities espirit, or leave {option} out"))
+                .into());
+        }
+    }
+    Ok(args.sensitivities.map(|_| Sensitivities::Walsh))
 }
 
 fn scan_options(args: &ReconMri) -> Result<ScanOptions> {
@@ -539,6 +628,11 @@ fn parameters(recorder: &mut RunRecorder, args: &ReconMri, options: &ReconOption
     recorder.parameter("tolerance", options.cg_tolerance);
     recorder.parameter("epsilon", options.nufft_tolerance);
     recorder.parameter("density", serde_json::json!(options.density));
+    recorder.parameter("partial Fourier", serde_json::json!(options.partial_fourier));
+    recorder.parameter("prewhiten", options.prepare.prewhiten);
+    recorder.parameter("noise covariance", serde_json::json!(args.noise_covariance));
+    recorder.parameter("compression", serde_json::json!(options.prepare.compression));
+    recorder.parameter("sensitivities", serde_json::json!(options.sensitivities));
     recorder.parameter("calibration", serde_json::json!(options.calibration));
     recorder.parameter("maps", serde_json::json!(args.maps));
     recorder.parameter("trajectory", serde_json::json!(args.traj));
@@ -558,6 +652,7 @@ fn display(path: Option<&Path>) -> String {
 fn method_of(method: MethodArg) -> Method {
     match method {
         MethodArg::Cartesian => Method::Cartesian,
+        MethodArg::Grappa => Method::Grappa,
         MethodArg::Gridding => Method::Gridding,
         MethodArg::Ls => Method::LeastSquares,
         MethodArg::CgSense => Method::CgSense,
@@ -569,6 +664,7 @@ fn method_of(method: MethodArg) -> Method {
 fn method_name(method: Method) -> &'static str {
     match method {
         Method::Cartesian => "cartesian",
+        Method::Grappa => "grappa",
         Method::Gridding => "gridding",
         Method::LeastSquares => "ls",
         Method::CgSense => "cg-sense",

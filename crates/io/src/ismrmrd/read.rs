@@ -4,7 +4,7 @@ use std::path::Path;
 use hdf5::types::{FixedAscii, FixedUnicode, TypeDescriptor, VarLenAscii, VarLenUnicode};
 use hdf5::{Group, H5Type};
 use rayspin_core::Monitor;
-use rayspin_mri::scan::{Acquisition, Label, Scan, ScanHeader};
+use rayspin_mri::scan::{Acquisition, Flags, Label, Scan, ScanHeader};
 
 use super::arrays::Acquisitions;
 use super::check::{Checked, Repairs};
@@ -164,7 +164,9 @@ impl<'a> Raw<'a> {
         let mut coils: Option<(usize, u32)> = None;
         let checked = self.checked(path, &mut repairs, &mut coils)?;
         let Self { header, heads, acquisitions: file, mut notes, .. } = self;
-        let wanted = |index: usize| only.is_none() || checked[index].label() == only;
+        // Noise and calibration belong to every image.
+        let common = |index: usize| Flags(heads[index].flags).contains(Flags::NOISE.with(Flags::CALIBRATION));
+        let wanted = |index: usize| only.is_none() || checked[index].label() == only || common(index);
         let count = (0..heads.len()).filter(|&index| wanted(index)).count();
         let mut acquisitions = Vec::with_capacity(count);
         let mut start = 0;

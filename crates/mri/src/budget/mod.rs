@@ -51,8 +51,12 @@ pub fn of_frames(
             grid(&mut ledger, sampled.shape(), &frame.matrix, coils, options, threads);
         }
         Samples::NonCartesian { trajectory, .. } => {
-            if options.method == Method::Cartesian {
-                return Err(Error::value("method", "gridding, ls or cg-sense", "cartesian"));
+            match options.method {
+                Method::Cartesian => {
+                    return Err(Error::value("method", "gridding, ls or cg-sense", "cartesian"));
+                }
+                Method::Grappa => return Err(Error::value("method", "gridding, ls or cg-sense", "grappa")),
+                _ => {}
             }
             let s = trajectory.samples() as u64;
             let d = trajectory.dims() as u64;

@@ -1,18 +1,21 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use ndarray::ArrayD;
+use ndarray::{ArrayD, Axis};
 use rayspin_core::{C32, Error, Monitor, Result};
 use rayspin_device::{Array, Device};
 use rayspin_kernels::fft::{Fft, Norm};
 use rayspin_kernels::{sensitivity, vector};
-use rayspin_linop::{Identity, LinearOp, Normal, SenseToeplitz, ToeplitzNormal};
+use rayspin_linop::{
+    Adjoint, FiniteDifference, Fourier, Identity, LinearOp, Normal, SamplingMask, SenseToeplitz, SoftSense,
+    ToeplitzNormal,
+};
 use rayspin_solve::{CgOptions, LanczosOptions, LeastSquaresOptions, least_squares_observed};
 
 use super::coils::{Combiner, batches};
 use super::grid::GridNormal;
 use super::plans::Plans;
-use super::{Reconstructor, Regulariser, Solve, sparse};
+use super::{Method, Reconstructor, Regulariser, Solve, sparse};
 
 /// Solves for an image on the grid: F = mask · unitary FFT · coils, with d/√N so that ρ keeps the scale of
 /// (1/N) Σ d e^{+i2πk·x}.
@@ -34,6 +37,17 @@ pub(super) fn on_grid(
         fft.inverse(&mut images)?;
         Ok(images)
     };
+    if let (Method::CgSense, Some(maps)) = (recon.options.method, &maps)
+        && in_sets(maps, grid)
+    {
+        let sense = Arc::new(SoftSense::new(maps)?);
+        let rhs = sense.adjoint(&images(&(0..coils))?)?;
+        drop(whole);
+        let encode = SamplingMask::new(&device, sense.range(), sampled.view())?
+            .compose(Fourier::new(&device, &[coils], grid)?)?
+            .compose(sense)?;
+        return one_image(recon, &encode.normal_op(), &rhs, matrix, monitor);
+    }
     if let (true, Some(maps)) = (recon.options.method.sees_all_coils(), &maps) {
         let rhs = sense_rhs(&device, maps, batches(coils, batch), &mut images)?;
         drop(whole);
@@ -61,6 +75,16 @@ pub(super) fn on_trajectory(
         plans.nufft().adjoint(&samples, &mut images)?;
         Ok(images)
     };
+    if let (Method::CgSense, Some(maps)) = (recon.options.method, &maps)
+        && in_sets(maps, plans.matrix())
+    {
+        let sense = Arc::new(SoftSense::new(maps)?);
+        let rhs = monitor.stage("right-hand side", 0, || sense.adjoint(&images(&(0..coils))?))?;
+        drop(whole);
+        let toeplitz = ToeplitzNormal::new(&[coils], plans.toeplitz()?.clone());
+        let normal = Adjoint::new(sense.clone()).compose(toeplitz)?.compose(sense)?;
+        return one_image(recon, &normal, &rhs, plans.matrix(), monitor);
+    }
     if let (true, Some(maps)) = (recon.options.method.sees_all_coils(), &maps) {
         let rhs = monitor
             .stage("right-hand side", 0, || sense_rhs(&device, maps, batches(coils, batch), &mut images))?;
@@ -104,9 +128,27 @@ fn one_image(
     let penalty = quadratic(recon, matrix, rhs.shape())?;
     let steps = recon.options.iterations;
     let (image, residuals, converged) = monitor.stage("conjugate gradients", steps, || {
-        solve(recon, normal, rhs, eigenvalue, penalty.as_deref(), monitor)
+        solve(recon, normal, rhs, matrix.len(), eigenvalue, penalty.as_deref(), monitor)
     })?;
-    Ok((image.into_host()?, Solve { residuals, eigenvalue, converged, ..Solve::default() }))
+    let image = without_sets(image.into_host()?, matrix.len());
+    Ok((image, Solve { residuals, eigenvalue, converged, ..Solve::default() }))
+}
+
+/// Whether maps are `[set, coil, matrix…]` rather than `[coil, matrix…]`.
+fn in_sets(maps: &Array<C32>, matrix: &[usize]) -> bool {
+    maps.shape().len() == matrix.len() + 2
+}
+
+/// Images `[set, matrix…]` as one, √Σ_s |ρ_s|² with the first one's phase; one image as it is.
+fn without_sets(image: ArrayD<C32>, dims: usize) -> ArrayD<C32> {
+    if image.ndim() == dims {
+        return image;
+    }
+    image.map_axis(Axis(0), |sets| {
+        let size = sets.iter().map(|v| v.norm_sqr()).sum::<f32>().sqrt();
+        let first = sets[0].norm();
+        if first > 0.0 { sets[0] * (size / first) } else { C32::from(size) }
+    })
 }
 
 /// The coils' systems share their operator and differ in the right-hand side only: one after another, in the memory of
@@ -134,7 +176,7 @@ fn coil_by_coil(
             for coil in 0..range.len() {
                 vector::copy_part(&images, coil * len, &mut rhs, 0, len)?;
                 let (image, residuals, converged) =
-                    solve(recon, normal, &rhs, eigenvalue, penalty.as_deref(), monitor)?;
+                    solve(recon, normal, &rhs, matrix.len(), eigenvalue, penalty.as_deref(), monitor)?;
                 vector::copy_part(&image, 0, &mut images, coil * len, len)?;
                 all_converged &= converged;
                 histories.push(residuals);
@@ -169,6 +211,14 @@ fn quadratic(
         Regulariser::Identity => Some(Box::new(Identity::new(shape))),
         Regulariser::Differences => {
             let anatomy = recon.options.anatomy.as_ref();
+            if shape.len() > matrix.len() {
+                // Sets of maps have an image each, and are no axis of it.
+                if anatomy.is_some() {
+                    return Err(Error::value("sets of maps", "1 with an anatomical reference", shape[0]));
+                }
+                let axes: Vec<usize> = (shape.len() - matrix.len()..shape.len()).collect();
+                return Ok(Some(Box::new(FiniteDifference::along(shape, &axes)?.normal_op())));
+            }
             let differences = sparse::differences(&recon.device, anatomy, matrix, shape)?;
             Some(Box::new(Normal::new(differences.into())))
         }
@@ -179,6 +229,7 @@ fn solve(
     recon: &mut Reconstructor,
     normal: &dyn LinearOp<f32>,
     rhs: &Array<C32>,
+    dims: usize,
     eigenvalue: f64,
     penalty: Option<&dyn LinearOp<f32>>,
     monitor: &Monitor<'_>,
@@ -193,7 +244,7 @@ fn solve(
     let observer = &mut recon.observer;
     let result = least_squares_observed(normal, rhs, lambda, &penalties, &options, monitor, &mut |step| {
         if let Some(observer) = observer {
-            observer(step.iteration, &step.solution.to_host()?);
+            observer(step.iteration, &without_sets(step.solution.to_host()?, dims));
         }
         Ok(())
     })?;

@@ -19,13 +19,15 @@ use rayspin_kernels::fft::{Fft, Norm};
 use rayspin_kernels::vector;
 
 use crate::crop::centre_crop;
+use crate::grappa::grappa;
 use crate::maps;
-use crate::scan::{Frame, Label, Samples};
+use crate::partial::{PartialFourier, PartialImages, uneven_axes};
+use crate::scan::{CalibrationLines, Frame, Label, Samples};
 pub use certify::{CONFIDENCE, Certificate, Certify, FFT_TOLERANCE};
 use coils::{Combiner, batches, part};
 pub use options::{Combine, Density, Method, ReconOptions, Regulariser};
 use plans::Plans;
-pub use series::{ScanImage, Selection, reconstruct_frames, reconstruct_scan};
+pub use series::{ScanImage, Selection, reconstruct_frame, reconstruct_frames, reconstruct_scan};
 pub use sparse::LAMBDA_MATRIX;
 
 pub use store::KernelStore;
@@ -37,7 +39,7 @@ pub struct FrameImage {
     pub image: ArrayD<C32>,
     /// How the iterations went, for methods that iterate.
     pub solve: Option<Solve>,
-    /// Sensitivity maps `[coil, ...matrix]`, when the method used any.
+    /// Sensitivity maps `[coil, ...matrix]`, or `[set, coil, ...matrix]`, when the method used any.
     pub maps: Option<ArrayD<C32>>,
     /// What was assumed.
     pub notes: Vec<String>,
@@ -115,15 +117,17 @@ impl Reconstructor {
     pub fn frame(&mut self, frame: Frame, monitor: &Monitor<'_>) -> Result<FrameImage> {
         let matrix = frame.matrix;
         match frame.samples {
-            Samples::Cartesian { kspace, sampled } => self.cartesian(&matrix, kspace, &sampled, monitor),
+            Samples::Cartesian { kspace, sampled } => {
+                self.cartesian(&matrix, kspace, &sampled, frame.calibration, monitor)
+            }
             Samples::NonCartesian { trajectory, data } => {
-                if self.options.method == Method::Cartesian {
-                    return Err(Error::value(
-                        "method",
-                        "gridding, ls, cg-sense, wavelet or tv for a scan with a trajectory",
-                        "cartesian",
-                    ));
+                let expected = "gridding, ls, cg-sense, wavelet or tv for a scan with a trajectory";
+                match self.options.method {
+                    Method::Cartesian => return Err(Error::value("method", expected, "cartesian")),
+                    Method::Grappa => return Err(Error::value("method", expected, "grappa")),
+                    _ => {}
                 }
+                self.expect_no_partial_fourier("a scan with a trajectory")?;
                 let plans = Plans::matching(
                     self.plans.take(),
                     &self.device,
@@ -145,6 +149,7 @@ impl Reconstructor {
         matrix: &[usize],
         kspace: ArrayD<C32>,
         sampled: &ArrayD<bool>,
+        calibration: Option<CalibrationLines>,
         monitor: &Monitor<'_>,
     ) -> Result<FrameImage> {
         if self.options.method == Method::Gridding {
@@ -167,23 +172,52 @@ impl Reconstructor {
             (true, Some(given)) => Some(self.given_maps(given, coils, matrix, grid)?),
             (true, None) if coils == 1 && self.options.method.is_sparse() => Some(self.one_coil(grid)?),
             (true, None) => {
-                let (maps, width) = monitor.stage("coil sensitivities", 0, || {
-                    maps::from_grid(&kspace, sampled, self.options.calibration)
+                let (width, how) = (self.options.calibration, self.options.sensitivities);
+                let (maps, centre) = monitor.stage("coil sensitivities", 0, || match &calibration {
+                    Some(lines) => maps::from_grid(
+                        &Array::from_host(&self.device, &lines.kspace)?,
+                        &lines.sampled,
+                        width,
+                        how,
+                    ),
+                    None => maps::from_grid(&kspace, sampled, width, how),
                 })?;
-                notes.push(format!("coil sensitivities from the central {width} lines of k-space"));
+                notes.push(format!(
+                    "coil sensitivities from the central {} lines of {} ({})",
+                    centre.width,
+                    if calibration.is_some() { "the calibration readouts" } else { "k-space" },
+                    centre.how.name()
+                ));
                 Some(maps)
             }
         };
         let maps = maps.map(Arc::new);
         let (image, solve) = match self.options.method {
-            Method::Cartesian | Method::Gridding => {
+            Method::Cartesian | Method::Gridding | Method::Grappa => {
+                let filled;
+                let (kspace, sampled) = if self.options.method == Method::Grappa {
+                    let found = monitor
+                        .stage("GRAPPA", 0, || grappa(&self.device, kspace, sampled, calibration.as_ref()))?;
+                    notes.push(format!(
+                        "GRAPPA: acceleration {} along y and {} along z, weights from {} calibration lines",
+                        found.acceleration[1], found.acceleration[0], found.calibration
+                    ));
+                    filled = found.sampled;
+                    (found.kspace, &filled)
+                } else {
+                    (kspace, sampled)
+                };
+                let partial = self.partial_fourier(sampled, &mut notes)?;
                 let image = monitor.stage("inverse FFT", 0, || {
                     let fft = Fft::new(&self.device, grid, Norm::Unitary)?;
                     let mut combiner = Combiner::new(&self.device, coils, grid, maps.as_deref());
                     let mut whole = Some(kspace);
                     for range in batches(coils, self.options.coil_batch) {
                         let mut images = take_part(&mut whole, &range)?;
-                        fft.inverse(&mut images)?;
+                        match &partial {
+                            Some(partial) => images = partial.images(images)?,
+                            None => fft.inverse(&mut images)?,
+                        }
                         self.rescale(&mut images, grid);
                         combiner.add(range, images)?;
                     }
@@ -193,6 +227,7 @@ impl Reconstructor {
                 (image, None)
             }
             _ => {
+                self.expect_no_partial_fourier("a method that solves for the image")?;
                 let (image, solve) =
                     iterative::on_grid(self, kspace, sampled, matrix, maps.clone(), monitor)?;
                 (image, Some(solve))
@@ -201,8 +236,8 @@ impl Reconstructor {
         let image = centre_crop(image, matrix)?;
         let maps = match self.kept_maps(maps)? {
             Some(maps) => {
-                let shape: Vec<usize> = std::iter::once(coils).chain(matrix.iter().copied()).collect();
-                Some(centre_crop(maps, &shape)?)
+                let leading = maps.shape()[..maps.ndim() - grid.len()].to_vec();
+                Some(centre_crop(maps, &[&leading, matrix].concat())?)
             }
             None => None,
         };
@@ -232,7 +267,7 @@ impl Reconstructor {
             (true, None) if coils == 1 && self.options.method.is_sparse() => Some(self.one_coil(matrix)?),
             (true, None) => {
                 let density = plans.density()?;
-                let (maps, width) = monitor.stage("coil sensitivities", 0, || {
+                let (maps, centre) = monitor.stage("coil sensitivities", 0, || {
                     maps::from_samples(
                         plans.nufft(),
                         plans.trajectory(),
@@ -240,15 +275,20 @@ impl Reconstructor {
                         &data,
                         density,
                         self.options.calibration,
+                        self.options.sensitivities,
                     )
                 })?;
-                notes.push(format!("coil sensitivities from the central {width} cycles per field of view"));
+                notes.push(format!(
+                    "coil sensitivities from the central {} cycles per field of view ({})",
+                    centre.width,
+                    centre.how.name()
+                ));
                 Some(maps)
             }
         };
         let maps = maps.map(Arc::new);
         let (image, solve) = match self.options.method {
-            Method::Cartesian | Method::Gridding => {
+            Method::Cartesian | Method::Gridding | Method::Grappa => {
                 let image = monitor.stage("gridding", 0, || {
                     let mut combiner = Combiner::new(&self.device, coils, matrix, maps.as_deref());
                     let mut whole = Some(data);
@@ -272,6 +312,45 @@ impl Reconstructor {
             }
         };
         Ok(FrameImage { image, solve, maps: self.kept_maps(maps)?, notes, certificates })
+    }
+
+    /// How the unmeasured side of k-space is filled, where there is one.
+    fn partial_fourier(
+        &self,
+        sampled: &ArrayD<bool>,
+        notes: &mut Vec<String>,
+    ) -> Result<Option<PartialImages>> {
+        let axes = uneven_axes(sampled);
+        let Some(first) = axes.first() else {
+            self.expect_no_partial_fourier("k-space that is covered evenly, or not in a full box")?;
+            return Ok(None);
+        };
+        let how = self.options.partial_fourier.unwrap_or(PartialFourier::Pocs);
+        let n = sampled.shape()[first.axis];
+        let lines = first.measured[1] + 1 - first.measured[0];
+        let name = ["x", "y", "z"][sampled.ndim() - 1 - first.axis];
+        if how == PartialFourier::None {
+            notes.push(format!("{lines} of {n} lines along {name} are measured: the others are left zero"));
+            return Ok(None);
+        }
+        notes.push(format!(
+            "{lines} of {n} lines along {name} are measured: partial Fourier by {}, phase from {} lines around the \
+             centre",
+            if how == PartialFourier::Pocs { "POCS" } else { "homodyne detection" },
+            2 * first.half + 1
+        ));
+        PartialImages::new(&self.device, sampled, &axes, how).map(Some)
+    }
+
+    fn expect_no_partial_fourier(&self, found: &str) -> Result<()> {
+        match self.options.partial_fourier {
+            None => Ok(()),
+            Some(_) => Err(Error::value(
+                "partial Fourier",
+                "method cartesian or grappa, and k-space measured farther on one side of its centre",
+                found,
+            )),
+        }
     }
 
     /// From the unitary inverse FFT to (1/N) Σ d e^{+i2πk·x}, N the voxels of the grid.

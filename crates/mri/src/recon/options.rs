@@ -5,6 +5,9 @@ use rayspin_core::{C32, Error, Result};
 use serde::Serialize;
 
 use super::{Certify, KernelStore};
+use crate::maps::Sensitivities;
+use crate::partial::PartialFourier;
+use crate::prepare::PrepareOptions;
 
 /// How an image is made of samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -12,6 +15,8 @@ use super::{Certify, KernelStore};
 pub enum Method {
     /// Inverse FFT of the grid, coil by coil, then combined.
     Cartesian,
+    /// Missing lines of a regularly undersampled grid from their neighbours ([`crate::grappa`]), then inverse FFT.
+    Grappa,
     /// Density-compensated adjoint transform, coil by coil, then combined.
     Gridding,
     /// Regularised least squares, coil by coil, then combined.
@@ -130,6 +135,13 @@ pub struct ReconOptions {
     pub density_iterations: usize,
     /// Width of the calibration centre; the default is [`crate::maps::DEFAULT_WIDTH`].
     pub calibration: Option<usize>,
+    /// What becomes of a side of k-space that was not measured, for methods that transform a grid; [`PartialFourier::Pocs`]
+    /// where coverage is uneven when absent.
+    pub partial_fourier: Option<PartialFourier>,
+    /// What is done to coils first.
+    pub prepare: PrepareOptions,
+    /// How sensitivities are estimated; by what the scan is when absent (see [`Sensitivities::for_grid`]).
+    pub sensitivities: Option<Sensitivities>,
     /// Sensitivity maps `[coil, z, y, x]` or `[coil, y, x]` instead of estimated ones.
     pub maps: Option<Arc<ArrayD<C32>>>,
     /// Coils that are transformed together where they need not all be; all of them when absent. Fewer take less memory.
@@ -156,6 +168,9 @@ impl Default for ReconOptions {
             density: Density::PipeMenon,
             density_iterations: 20,
             calibration: None,
+            partial_fourier: None,
+            prepare: PrepareOptions::default(),
+            sensitivities: None,
             maps: None,
             coil_batch: None,
             keep_maps: true,
@@ -224,6 +239,17 @@ impl ReconOptions {
                 format!("a width of at least {}", crate::maps::MIN_WIDTH),
                 width,
             ));
+        }
+        self.prepare.validate()?;
+        if let Some(Sensitivities::Espirit(espirit)) = &self.sensitivities {
+            espirit.validate()?;
+            if espirit.sets > 1 && self.method != Method::CgSense {
+                return Err(Error::value(
+                    "sets of maps",
+                    "1 for every method but cg-sense, which solves for an image a set",
+                    espirit.sets,
+                ));
+            }
         }
         if let Some(maps) = &self.maps
             && let Some((index, value)) =

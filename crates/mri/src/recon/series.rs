@@ -3,6 +3,7 @@ use rayspin_core::{C32, Error, Image, Monitor, Result};
 use rayspin_device::Device;
 
 use super::{Certificate, ReconOptions, Reconstructor, Solve};
+use crate::prepare::{self, Preparation};
 use crate::scan::{self, Frame, FrameIndex, FrameOptions, Label, Scan};
 
 /// Which images of a scan are reconstructed. Slices and repetitions are all taken unless one is named; of the other
@@ -15,12 +16,12 @@ pub struct Selection {
     pub slice: Option<u16>,
     /// Only this repetition.
     pub repetition: Option<u16>,
-    /// Contrast (echo).
-    pub contrast: u16,
-    /// Cardiac phase.
-    pub phase: u16,
-    /// Set.
-    pub set: u16,
+    /// Contrast (echo); the first that the scan holds when absent.
+    pub contrast: Option<u16>,
+    /// Cardiac phase; the first that the scan holds when absent.
+    pub phase: Option<u16>,
+    /// Set; the first that the scan holds when absent.
+    pub set: Option<u16>,
 }
 
 /// The images of a scan and how they came about.
@@ -30,7 +31,8 @@ pub struct ScanImage {
     pub image: Image,
     /// One entry a frame that was solved for iteratively.
     pub solves: Vec<Solve>,
-    /// Sensitivity maps `[coil, z, y, x]` of the first repetition, when the method used any.
+    /// Sensitivity maps `[coil, z, y, x]`, or `[set, coil, z, y, x]`, of the first repetition, when the method used any;
+    /// of the scan's own coils, whatever was done to them.
     pub maps: Option<ArrayD<C32>>,
     /// What was assumed, for the user to see.
     pub notes: Vec<String>,
@@ -57,7 +59,11 @@ pub fn reconstruct_scan(
     let slices: std::collections::BTreeSet<u16> = index.labels().map(|l| l.slice).collect();
     let slices: Vec<u16> = slices.into_iter().collect();
     let mut source = |label: Label, notes: &mut Vec<String>| index.assemble(label, frames, notes);
-    reconstruct_frames(device, &labels, &slices, &mut source, notes, options, monitor)
+    let mut options = options.clone();
+    if options.prepare.noise.is_none() {
+        options.prepare.noise = Some(prepare::measure(scan));
+    }
+    reconstruct_frames(device, &labels, &slices, &mut source, notes, &options, monitor)
 }
 
 /// [`reconstruct_scan`] of frames that come from anywhere: `source` makes the frame of each of `labels`, in their order.
@@ -74,6 +80,7 @@ pub fn reconstruct_frames(
     monitor: &Monitor<'_>,
 ) -> Result<ScanImage> {
     options.validate()?;
+    let mut preparation = Preparation::new(device, &options.prepare, &mut notes)?;
     let (repetitions, taken) = grid_of(labels)?;
     let mut reconstructor = Reconstructor::new(device, options.clone())?;
     let mut places = Vec::with_capacity(taken);
@@ -82,7 +89,9 @@ pub fn reconstruct_frames(
     let mut maps = Vec::new();
     let mut certificates = Vec::new();
     for label in labels {
-        let frame = source(*label, &mut notes)?;
+        let mut frame = source(*label, &mut notes)?;
+        let dims = frame.matrix.len();
+        monitor.stage("coils", 0, || preparation.apply(&mut frame, &mut notes))?;
         if places.len() < taken {
             places.push(frame.geometry);
         }
@@ -91,10 +100,11 @@ pub fn reconstruct_frames(
             return Err(Error::value("slices", expected, taken));
         }
         if let Some(given) = &options.maps
-            && slices.len() > 1
+            && (slices.len() > 1 || preparation.changes_coils())
         {
             let position = slices.iter().position(|&slice| slice == label.slice).unwrap_or(0);
-            reconstructor.set_maps(Some(maps_of_slice(given, &frame.matrix, position, slices.len())?));
+            let given = maps_of_slice(given, &frame.matrix, position, slices.len())?;
+            reconstructor.set_maps(Some(preparation.maps_of_prepared(label, given)?));
         }
         if let Some(given) = &options.anatomy
             && slices.len() > 1
@@ -117,7 +127,8 @@ pub fn reconstruct_frames(
             solves.push(solve);
         }
         if maps.len() < taken {
-            maps.extend(result.maps.map(as_coil_volume).transpose()?);
+            let of_scan = result.maps.map(|maps| preparation.maps_of_scan(label, maps, dims)).transpose()?;
+            maps.extend(of_scan.map(|maps| as_coil_volume(maps, dims)));
         }
         stacked.push(as_volume(result.image)?)?;
         monitor.check()?;
@@ -128,13 +139,43 @@ pub fn reconstruct_frames(
         maps.pop()
     } else {
         let views: Vec<_> = maps.iter().map(|m| m.view()).collect();
-        let stacked = ndarray::concatenate(ndarray::Axis(1), &views);
+        let stacked = ndarray::concatenate(ndarray::Axis(views[0].ndim() - 3), &views);
         Some(
             stacked
                 .map_err(|_| Error::value("sensitivity maps", "one shape throughout", "different shapes"))?,
         )
     };
     Ok(ScanImage { image: Image::new(data, geometry)?, solves, maps, notes, certificates })
+}
+
+/// Reconstructs one frame, `[z, y, x]` or `[y, x]` as it is; `notes` are what its reader assumed.
+///
+/// Errors: as [`reconstruct_scan`].
+pub fn reconstruct_frame(
+    device: &Device,
+    mut frame: Frame,
+    mut notes: Vec<String>,
+    options: &ReconOptions,
+    monitor: &Monitor<'_>,
+) -> Result<ScanImage> {
+    let mut reconstructor = Reconstructor::new(device, options.clone())?;
+    let mut preparation = Preparation::new(device, &options.prepare, &mut notes)?;
+    let (label, geometry, dims) = (frame.label, frame.geometry, frame.matrix.len());
+    monitor.stage("coils", 0, || preparation.apply(&mut frame, &mut notes))?;
+    if let Some(given) = &options.maps
+        && preparation.changes_coils()
+    {
+        reconstructor.set_maps(Some(preparation.maps_of_prepared(&label, given.as_ref().clone())?));
+    }
+    let result = reconstructor.frame(frame, monitor)?;
+    notes.extend(result.notes);
+    Ok(ScanImage {
+        image: Image::new(result.image, geometry)?,
+        solves: result.solve.into_iter().collect(),
+        maps: result.maps.map(|maps| preparation.maps_of_scan(&label, maps, dims)).transpose()?,
+        notes,
+        certificates: result.certificates,
+    })
 }
 
 /// Volumes `[z, y, x]` of one shape, one behind the other in one array from the first on.
@@ -198,14 +239,27 @@ fn select(
     notes: &mut Vec<String>,
 ) -> Result<Vec<Label>> {
     let all: Vec<Label> = labels.collect();
+    let in_encoding = || all.iter().filter(|l| l.encoding == wanted.encoding);
+    let first = |of: fn(&Label) -> u16| in_encoding().map(of).min().unwrap_or_default();
+    let contrast = wanted.contrast.unwrap_or_else(|| first(|l| l.contrast));
+    let phase = wanted.phase.unwrap_or_else(|| first(|l| l.phase));
+    let set = wanted.set.unwrap_or_else(|| first(|l| l.set));
+    for (name, given, taken) in
+        [("contrast", wanted.contrast, contrast), ("phase", wanted.phase, phase), ("set", wanted.set, set)]
+    {
+        let text = format!("the scan holds no {name} 0: {taken} is reconstructed");
+        if given.is_none() && taken != 0 && !notes.contains(&text) {
+            notes.push(text);
+        }
+    }
     let chosen: Vec<Label> = all
         .iter()
         .copied()
         .filter(|l| {
             l.encoding == wanted.encoding
-                && l.contrast == wanted.contrast
-                && l.phase == wanted.phase
-                && l.set == wanted.set
+                && l.contrast == contrast
+                && l.phase == phase
+                && l.set == set
                 && wanted.slice.is_none_or(|s| s == l.slice)
                 && wanted.repetition.is_none_or(|r| r == l.repetition)
         })
@@ -213,9 +267,9 @@ fn select(
     type Counter = (&'static str, usize, fn(&Label) -> usize);
     let axes: [Counter; 6] = [
         ("encoding", wanted.encoding, |l| l.encoding),
-        ("contrast", wanted.contrast.into(), |l| l.contrast.into()),
-        ("phase", wanted.phase.into(), |l| l.phase.into()),
-        ("set", wanted.set.into(), |l| l.set.into()),
+        ("contrast", contrast.into(), |l| l.contrast.into()),
+        ("phase", phase.into(), |l| l.phase.into()),
+        ("set", set.into(), |l| l.set.into()),
         ("slice", wanted.slice.unwrap_or_default().into(), |l| l.slice.into()),
         ("repetition", wanted.repetition.unwrap_or_default().into(), |l| l.repetition.into()),
     ];
@@ -289,15 +343,10 @@ fn maps_of_slice(
     Ok(given.index_axis(ndarray::Axis(1), position).to_owned())
 }
 
-/// `[coil, z, y, x]` from `[coil, y, x]`.
-fn as_coil_volume(maps: ArrayD<C32>) -> Result<ArrayD<C32>> {
-    let shape = maps.shape().to_vec();
-    match shape[..] {
-        [coils, y, x] => maps
-            .into_shape_with_order(IxDyn(&[coils, 1, y, x]))
-            .map_err(|_| Error::shape("sensitivity maps", &[coils, 1, y, x], &shape)),
-        _ => Ok(maps),
-    }
+/// `[.., z, y, x]` from `[.., y, x]`.
+fn as_coil_volume(maps: ArrayD<C32>, dims: usize) -> ArrayD<C32> {
+    let axis = maps.ndim() - dims;
+    if dims == 2 { maps.insert_axis(ndarray::Axis(axis)) } else { maps }
 }
 
 fn as_volume(image: ArrayD<C32>) -> Result<ArrayD<C32>> {

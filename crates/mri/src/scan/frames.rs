@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use ndarray::{Array2, ArrayD};
 use rayspin_core::{C32, Error, Geometry, Result, Trajectory, TrajectoryUnits};
 
-use super::{Scan, cartesian, geometry, noncartesian};
+use super::{Acquisition, Encoding, Flags, Scan, cartesian, geometry, noncartesian};
 use crate::crop::centre_crop;
 
 /// What one image is made of: the counters that its readouts share.
@@ -34,6 +34,17 @@ pub struct Frame {
     pub geometry: Geometry,
     /// The measured values.
     pub samples: Samples,
+    /// Calibration lines that are no part of the image (flag 20), on the same grid.
+    pub calibration: Option<CalibrationLines>,
+}
+
+/// Lines measured for calibration alone.
+#[derive(Debug, Clone)]
+pub struct CalibrationLines {
+    /// `[coil, z, y, x]` or `[coil, y, x]`, zero where nothing was measured.
+    pub kspace: ArrayD<C32>,
+    /// Where it was measured, `[z, y, x]` or `[y, x]`.
+    pub sampled: ArrayD<bool>,
 }
 
 /// Measured values, on the grid or with a trajectory.
@@ -101,6 +112,7 @@ impl Frame {
             matrix,
             geometry,
             samples: Samples::Cartesian { kspace, sampled },
+            calibration: None,
         })
     }
 
@@ -120,6 +132,10 @@ impl Frame {
                 std::iter::once(kspace.shape()[0]).chain(matrix.iter().copied()).collect();
             *kspace = centre_crop(std::mem::take(kspace), &shape)?;
             *sampled = centre_crop(std::mem::take(sampled), matrix)?;
+            if let Some(lines) = &mut self.calibration {
+                lines.kspace = centre_crop(std::mem::take(&mut lines.kspace), &shape)?;
+                lines.sampled = centre_crop(std::mem::take(&mut lines.sampled), matrix)?;
+            }
         }
         for (axis, (&old, &new)) in self.matrix.iter().rev().zip(matrix.iter().rev()).enumerate() {
             self.geometry.spacing_mm[axis] *= old as f64 / new as f64;
@@ -155,6 +171,7 @@ impl Frame {
             matrix,
             geometry,
             samples: Samples::NonCartesian { trajectory, data },
+            calibration: None,
         })
     }
 }
@@ -253,7 +270,63 @@ impl FrameIndex<'_> {
                 format!("{with_trajectory} of {}", readouts.len()),
             ));
         };
-        Ok(Frame { label, matrix, geometry: place, samples })
+        let calibration = match &samples {
+            Samples::Cartesian { sampled, .. } => {
+                self.calibration(label, coils, &encoding, sampled.shape(), notes)?
+            }
+            Samples::NonCartesian { .. } => None,
+        };
+        Ok(Frame { label, matrix, geometry: place, samples, calibration })
+    }
+}
+
+impl FrameIndex<'_> {
+    /// The calibration lines of an image: those of its encoding and slice without a trajectory, of its own repetition,
+    /// contrast, phase and set where these have any.
+    fn calibration(
+        &self,
+        label: Label,
+        coils: usize,
+        encoding: &Encoding,
+        grid: &[usize],
+        notes: &mut Vec<String>,
+    ) -> Result<Option<CalibrationLines>> {
+        let all: Vec<(usize, &Acquisition)> = self
+            .scan
+            .acquisitions
+            .iter()
+            .enumerate()
+            .filter(|(_, a)| {
+                let other = Flags(a.flags.0 & !Flags::CALIBRATION.0);
+                a.flags.contains(Flags::CALIBRATION)
+                    && other.is_image()
+                    && (a.encoding, a.counters.slice) == (label.encoding, label.slice)
+                    && a.trajectory.is_none()
+            })
+            .collect();
+        let own = |a: &Acquisition| {
+            let c = &a.counters;
+            (c.repetition, c.contrast, c.phase, c.set)
+                == (label.repetition, label.contrast, label.phase, label.set)
+        };
+        let mine: Vec<_> = all.iter().copied().filter(|(_, a)| own(a)).collect();
+        let readouts = if mine.is_empty() { all } else { mine };
+        let Some((first, _)) = readouts.first() else { return Ok(None) };
+        if readouts.iter().any(|(_, a)| a.data.nrows() != coils) {
+            note(notes, "calibration readouts have other coils than the images and are left out");
+            return Ok(None);
+        }
+        for (index, readout) in &readouts {
+            check_finite(&format!("acquisition {index} samples"), readout.data.iter())?;
+        }
+        match cartesian::assemble(&readouts, encoding, notes)? {
+            (_, Samples::Cartesian { kspace, sampled }) if sampled.shape() == grid => {
+                let text = "calibration readouts apart from the images tell the coils' sensitivities";
+                note(notes, text);
+                Ok(Some(CalibrationLines { kspace, sampled }))
+            }
+            _ => Err(Error::value(format!("acquisition {first}"), "calibration on the grid", "another grid")),
+        }
     }
 }
 

@@ -44,10 +44,13 @@ pub(super) fn of_readout(readout: &Acquisition, encoding: &Encoding, notes: &mut
     }
 }
 
+/// Gaps that differ by more than this part of the mean distance are uneven rather than rounded.
+const UNEVEN: f64 = 0.01;
+
 /// The geometry of slices stacked along z, from each slice's own, in stacking order.
 ///
 /// The distance of the slices is taken from the first and last position along the slice direction; where positions do
-/// not differ, from the voxel's z size.
+/// not differ, from the voxel's z size. Slices that are not evenly spaced are noted: an image has one distance.
 pub fn stack(slices: &[Geometry], notes: &mut Vec<String>) -> Option<Geometry> {
     let first = slices.first()?;
     let mut volume = *first;
@@ -60,6 +63,21 @@ pub fn stack(slices: &[Geometry], notes: &mut Vec<String>) -> Option<Geometry> {
         let along: f64 = step.iter().zip(&first.slice_dir).map(|(a, b)| a * b).sum();
         if length > 1e-6 && along.abs() > 0.999 * length {
             volume.spacing_mm[2] = length;
+            let gaps = slices.windows(2).map(|pair| {
+                let gap = (0..3).map(|i| (pair[1].position_mm[i] - pair[0].position_mm[i]) * step[i]);
+                gap.sum::<f64>() / length
+            });
+            let (least, most) =
+                gaps.fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), gap| (a.min(gap), b.max(gap)));
+            if most - least > UNEVEN * length {
+                note(
+                    notes,
+                    format!(
+                        "slices are {least:.3} to {most:.3} mm apart: their mean distance of {length:.3} mm is stated \
+                         for all of them"
+                    ),
+                );
+            }
             if along < 0.0 {
                 volume.slice_dir = first.slice_dir.map(|v| -v);
             }
@@ -132,5 +150,8 @@ mod tests {
         let same = stack(&[at(7.0), at(7.0)], &mut notes).unwrap();
         assert_eq!((same.spacing_mm[2], notes.len()), (3.0, 1));
         assert!(stack(&[], &mut notes).is_none());
+        let uneven = stack(&[at(0.0), at(2.0), at(10.0)], &mut notes).unwrap();
+        assert_eq!((uneven.spacing_mm[2], notes.len()), (5.0, 2));
+        assert!(notes[1].contains("2.000 to 8.000"), "{}", notes[1]);
     }
 }

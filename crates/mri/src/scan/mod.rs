@@ -11,7 +11,7 @@ mod tests;
 mod units;
 
 pub use acquisition::{Acquisition, Counters, Flags};
-pub use frames::{Frame, FrameIndex, FrameOptions, Label, MAX_MATRIX, Samples};
+pub use frames::{CalibrationLines, Frame, FrameIndex, FrameOptions, Label, MAX_MATRIX, Samples};
 pub use geometry::stack;
 pub use header::{EncodedSpace, Encoding, Limits, ScanHeader, TrajectoryKind};
 pub use units::detect_units;

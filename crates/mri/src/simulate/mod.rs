@@ -22,7 +22,6 @@
 //! # Ok::<(), rayspin_core::Error>(())
 //! ```
 
-mod cholesky;
 mod coils;
 mod noise;
 mod options;

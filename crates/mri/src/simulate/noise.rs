@@ -1,12 +1,12 @@
 //! Complex Gaussian receiver noise of a stated signal-to-noise ratio and coil covariance.
 
-use ndarray::{Array2, ArrayView2, ArrayViewMut2};
+use ndarray::{Array2, ArrayViewMut2};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rand_distr::StandardNormal;
 use rayspin_core::{C32, C64, Error, Result};
 
-use super::cholesky::cholesky;
+use crate::cholesky::unit_covariance_factor;
 
 /// η = σ L w with E[η ηᴴ] = 2σ² Ψ, L Lᴴ = Ψ and w of independent complex numbers whose real and imaginary parts are
 /// standard normal.
@@ -61,28 +61,6 @@ pub fn neighbour_covariance(coils: usize, correlation: f64) -> Result<Array2<C64
         ));
     }
     Ok(Array2::from_shape_fn((coils, coils), |(i, j)| C64::from(correlation.powi(i.abs_diff(j) as i32))))
-}
-
-fn unit_covariance_factor(matrix: ArrayView2<'_, C64>, coils: usize) -> Result<Array2<C64>> {
-    let what = "noise covariance";
-    rayspin_core::expect_shape(what, &[coils, coils], matrix.shape())?;
-    if let Some((index, bad)) = matrix.iter().enumerate().find(|(_, v)| !v.is_finite()) {
-        return Err(Error::NotFinite { what: what.into(), index, found: bad.to_string() });
-    }
-    let mean = (0..coils).map(|i| matrix[[i, i]].re).sum::<f64>() / coils as f64;
-    for ((i, j), value) in matrix.indexed_iter() {
-        if (value - matrix[[j, i]].conj()).norm() > 1e-6 * mean.abs() {
-            return Err(Error::value(
-                what,
-                "a Hermitian matrix",
-                format!("{value} at [{i}, {j}] and {} at [{j}, {i}]", matrix[[j, i]]),
-            ));
-        }
-    }
-    if mean <= 0.0 {
-        return Err(Error::value(what, "a positive definite matrix", format!("mean diagonal {mean}")));
-    }
-    cholesky(what, matrix.mapv(|v| v / mean).view())
 }
 
 #[cfg(test)]

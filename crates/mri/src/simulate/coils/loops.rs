@@ -7,7 +7,7 @@ use rayon::prelude::*;
 use rayspin_core::{C64, Result};
 
 use super::wave;
-use crate::simulate::cholesky::{cholesky, solve};
+use crate::cholesky::{cholesky, solve};
 
 /// Distance of the loops' centres from the axis, in fields of view: just outside the field's corners.
 const ARRAY_RADIUS: f64 = 0.72;

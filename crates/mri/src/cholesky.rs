@@ -6,7 +6,7 @@ use rayspin_core::{C64, Error, Result};
 /// The lower triangular L with A = L Lᴴ and a positive diagonal; reads the lower triangle of A only.
 ///
 /// Errors: A is not square, or not positive definite.
-pub(super) fn cholesky(what: &str, a: ArrayView2<'_, C64>) -> Result<Array2<C64>> {
+pub(crate) fn cholesky(what: &str, a: ArrayView2<'_, C64>) -> Result<Array2<C64>> {
     let (n, columns) = a.dim();
     if n != columns {
         return Err(Error::Shape {
@@ -35,8 +35,47 @@ pub(super) fn cholesky(what: &str, a: ArrayView2<'_, C64>) -> Result<Array2<C64>
     Ok(l)
 }
 
+/// L⁻¹ of a lower triangular L with a positive diagonal.
+pub(crate) fn inverse(l: ArrayView2<'_, C64>) -> Array2<C64> {
+    let n = l.nrows();
+    let mut out = Array2::<C64>::zeros((n, n));
+    for column in 0..n {
+        for i in column..n {
+            let sum: C64 = (column..i).map(|k| l[[i, k]] * out[[k, column]]).sum();
+            let one = if i == column { C64::ONE } else { C64::ZERO };
+            out[[i, column]] = (one - sum) / l[[i, i]];
+        }
+    }
+    out
+}
+
+/// L with L Lᴴ = Ψ/m, m being the mean diagonal of a noise covariance Ψ.
+///
+/// Errors: Ψ is not `[coils, coils]`, finite, Hermitian and positive definite.
+pub(crate) fn unit_covariance_factor(matrix: ArrayView2<'_, C64>, coils: usize) -> Result<Array2<C64>> {
+    let what = "noise covariance";
+    rayspin_core::expect_shape(what, &[coils, coils], matrix.shape())?;
+    if let Some((index, bad)) = matrix.iter().enumerate().find(|(_, v)| !v.is_finite()) {
+        return Err(Error::NotFinite { what: what.into(), index, found: bad.to_string() });
+    }
+    let mean = (0..coils).map(|i| matrix[[i, i]].re).sum::<f64>() / coils as f64;
+    for ((i, j), value) in matrix.indexed_iter() {
+        if (value - matrix[[j, i]].conj()).norm() > 1e-6 * mean.abs() {
+            return Err(Error::value(
+                what,
+                "a Hermitian matrix",
+                format!("{value} at [{i}, {j}] and {} at [{j}, {i}]", matrix[[j, i]]),
+            ));
+        }
+    }
+    if mean <= 0.0 {
+        return Err(Error::value(what, "a positive definite matrix", format!("mean diagonal {mean}")));
+    }
+    cholesky(what, matrix.mapv(|v| v / mean).view())
+}
+
 /// Solves L Lᴴ x = b in place.
-pub(super) fn solve(l: ArrayView2<'_, C64>, b: &mut [C64]) {
+pub(crate) fn solve(l: ArrayView2<'_, C64>, b: &mut [C64]) {
     let n = b.len();
     for i in 0..n {
         let sum: C64 = (0..i).map(|k| l[[i, k]] * b[k]).sum();
@@ -66,6 +105,8 @@ mod tests {
             let mut b: Vec<C64> = (0..n).map(|i| (0..n).map(|j| a[[i, j]] * x[j]).sum()).collect();
             let l = cholesky("matrix", a.view()).unwrap();
             solve(l.view(), &mut b);
+            let identity = inverse(l.view()).dot(&l) - Array2::<C64>::eye(n);
+            assert!(identity.iter().all(|v| v.norm() < 1e-12), "{n}");
             for (found, expected) in b.iter().zip(&x) {
                 assert!((found - expected).norm() < 1e-9, "{n}: {found} {expected}");
             }

@@ -1,0 +1,117 @@
+//! Coil sensitivities as eigenvectors of the reproducing operator of a calibration region (Uecker, Lai, Murphy, Virtue,
+//! Elad, Pauly, Vasanawala, Lustig, *ESPIRiT — an eigenvalue approach to autocalibrating parallel MRI: where SENSE meets
+//! GRAPPA*, Magn Reson Med 71:990, 2014): the part of it that is done for every voxel.
+
+mod cpu;
+mod reference;
+#[cfg(test)]
+mod tests;
+
+use rayspin_core::{C32, Error, Result, format_shape};
+use rayspin_device::{Array, Backend, BackendKind, Cpu};
+
+use crate::variant::{Variant, Work, runs_all};
+
+pub use reference::maps as reference_maps;
+
+/// Most eigenvectors a voxel.
+pub const MAX_SETS: usize = 4;
+
+/// What a variant is given.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Problem {
+    /// Number of coils.
+    pub coils: usize,
+    /// Lags −h..=h along z, y, x.
+    pub reach_zyx: [usize; 3],
+    /// Image shape.
+    pub shape_zyx: [usize; 3],
+    /// Eigenvectors wanted.
+    pub sets: usize,
+    /// Eigenvalue below which a map is 0.
+    pub crop: f32,
+}
+
+impl Problem {
+    /// Lags along all axes.
+    fn lags(&self) -> usize {
+        self.reach_zyx.iter().map(|h| 2 * h + 1).product()
+    }
+}
+
+/// Entry point of a variant: problem, correlation `[coil, coil, lag z, lag y, lag x]`, vector that fixes the phase
+/// `[coil]`, maps `[set, coil, z, y, x]` (written).
+pub type Launch = fn(&Cpu, &Problem, &[C32], &[C32], &mut [C32]);
+
+/// Every variant, slowest first.
+pub static VARIANTS: &[Variant<Problem, Launch>] = &[Variant {
+    name: "rows",
+    backend: BackendKind::Cpu,
+    summary: "lags summed axis by axis, subspace iteration that starts from the neighbouring voxel, one row a task",
+    launch: cpu::rows,
+    refuses: runs_all,
+    work,
+    tolerance: 5e-3,
+    reproduces: None,
+}];
+
+fn work(p: &Problem) -> Work {
+    let voxels = p.shape_zyx.iter().product::<usize>() as f64;
+    let coils = p.coils as f64;
+    let pairs = coils * (coils + 1.0) / 2.0;
+    let lags_x = (2 * p.reach_zyx[2] + 1) as f64;
+    let block = (p.sets + 1) as f64;
+    Work {
+        bytes: 8.0 * voxels * coils * p.sets as f64,
+        flops: voxels * 8.0 * (pairs * lags_x + 5.0 * block * coils * coils),
+    }
+}
+
+/// Maps c_s(x), the eigenvectors of the `sets` largest eigenvalues λ_s of the Hermitian
+/// G_{ij}(x) = Σ_δ Q_{ij}\[δ\] e^{−i2πδ·x}, times a weight that says how much of a signal there is to be described.
+///
+/// `correlation` is Q `[coil, coil, lag z, lag y, lag x]`, lags −h..=h (odd sizes), with Q_{ji}\[−δ\] = conj Q_{ij}\[δ\];
+/// x = (index − ⌊n/2⌋)/n along each axis of `shape_zyx`. The result is `[set, coil, z, y, x]`. Σ_j |c_j|² = w(λ)², with w
+/// = 0 for λ ≤ `crop`, 1 from λ = (1 + `crop`)/2 on, and cos² between: where G leaves signals nearly unchanged (λ ≈ 1) they
+/// are what the coils see of an object, elsewhere there is none. An eigenvector's phase is free: here its component along
+/// `phase` is real and positive.
+///
+/// Errors: shapes that do not fit, no coils, more than [`MAX_SETS`] sets or more than coils, or a crop beyond 0..1.
+pub fn maps(
+    correlation: &Array<C32>,
+    phase: &Array<C32>,
+    shape_zyx: [usize; 3],
+    sets: usize,
+    crop: f64,
+) -> Result<Array<C32>> {
+    let (coils, lags) = match *correlation.shape() {
+        [a, b, z, y, x] if a == b && a > 0 && [z, y, x].iter().all(|n| n % 2 == 1) => (a, [z, y, x]),
+        ref found => {
+            return Err(Error::Shape {
+                what: "correlation of coils".into(),
+                expected: "[coil, coil, lag z, lag y, lag x] with odd numbers of lags".into(),
+                found: format_shape(found),
+            });
+        }
+    };
+    rayspin_core::expect_shape("phase of coils", &[coils], phase.shape())?;
+    if sets == 0 || sets > MAX_SETS.min(coils) {
+        return Err(Error::value("sets of maps", format!("1 to {}", MAX_SETS.min(coils)), sets));
+    }
+    if !(0.0..1.0).contains(&crop) {
+        return Err(Error::value("crop of maps", "0 <= crop < 1", crop));
+    }
+    let [z, y, x] = shape_zyx;
+    let problem = Problem { coils, reach_zyx: lags.map(|n| n / 2), shape_zyx, sets, crop: crop as f32 };
+    let mut out = Array::zeros(correlation.device(), &[sets, coils, z, y, x])?;
+    match correlation.device().backend() {
+        Backend::Cpu(cpu) => cpu::rows(cpu, &problem, correlation.cpu(), phase.cpu(), out.cpu_mut()),
+    }
+    Ok(out)
+}
+
+/// w(λ) of [`maps`].
+fn weight(eigenvalue: f64, crop: f64) -> f64 {
+    let t = ((eigenvalue - crop) / (0.5 * (1.0 - crop))).clamp(0.0, 1.0);
+    (std::f64::consts::FRAC_PI_2 * t).sin().powi(2)
+}

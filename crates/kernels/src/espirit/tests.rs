@@ -1,0 +1,93 @@
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use rayspin_device::Device;
+
+use super::*;
+
+/// Q of a random Hermitian operator: (A + Aᴴ)/2 with a strong part along one smooth vector per set, so that its largest
+/// eigenvalues stand apart.
+fn correlation(problem: &Problem, seed: u64) -> Vec<C32> {
+    let mut rng = ChaCha8Rng::seed_from_u64(seed);
+    let mut random = || C32::new(rng.random_range(-1.0..1.0), rng.random_range(-1.0..1.0));
+    let (coils, lags) = (problem.coils, problem.lags());
+    let raw: Vec<C32> = (0..coils * coils * lags).map(|_| random()).collect();
+    let vectors: Vec<Vec<C32>> = (0..problem.sets).map(|_| (0..coils).map(|_| random()).collect()).collect();
+    (0..raw.len())
+        .map(|at| {
+            let (i, j, lag) = (at / lags / coils, at / lags % coils, at % lags);
+            let mirrored = raw[(j * coils + i) * lags + lags - 1 - lag].conj();
+            let mut value = (raw[at] + mirrored) * (0.05 / (coils * lags) as f32);
+            if lag == lags / 2 {
+                for (set, v) in vectors.iter().enumerate() {
+                    let norm: f32 = v.iter().map(|v| v.norm_sqr()).sum();
+                    value += v[i] * v[j].conj() * ((0.9 - 0.2 * set as f32) / norm);
+                }
+            }
+            value
+        })
+        .collect()
+}
+
+fn phase(coils: usize) -> Vec<C32> {
+    (0..coils).map(|j| C32::from_polar(1.0, j as f32)).collect()
+}
+
+fn problems() -> Vec<Problem> {
+    let problem =
+        |coils, reach_zyx, shape_zyx, sets| Problem { coils, reach_zyx, shape_zyx, sets, crop: 0.3 };
+    vec![
+        problem(1, [0, 0, 0], [1, 1, 1], 1),
+        problem(2, [0, 1, 2], [1, 5, 7], 2),
+        problem(3, [0, 5, 5], [1, 16, 13], 1),
+        problem(8, [0, 2, 3], [1, 9, 20], 2),
+        problem(5, [2, 1, 2], [5, 6, 11], 1),
+    ]
+}
+
+#[test]
+fn every_variant_agrees_with_the_oracle() {
+    let device = Device::cpu_with_threads(2).unwrap();
+    let Backend::Cpu(cpu) = device.backend();
+    for (seed, problem) in problems().iter().enumerate() {
+        let (q, phase) = (correlation(problem, seed as u64), phase(problem.coils));
+        let wanted = reference_maps(problem, &q, &phase);
+        for variant in VARIANTS {
+            let mut found = vec![C32::new(f32::NAN, f32::NAN); wanted.len()];
+            (variant.launch)(cpu, problem, &q, &phase, &mut found);
+            let norm: f64 = wanted.iter().map(|v| v.norm_sqr()).sum();
+            let error: f64 = wanted
+                .iter()
+                .zip(&found)
+                .map(|(w, f)| (w - rayspin_core::C64::new(f.re.into(), f.im.into())).norm_sqr())
+                .sum();
+            let relative = (error / norm).sqrt();
+            println!("{} {problem:?}: {relative:.1e}", variant.name);
+            assert!(relative <= variant.tolerance, "{} {problem:?}: {relative:e}", variant.name);
+        }
+    }
+}
+
+#[test]
+fn weights_rise_from_nothing_at_the_crop_to_one() {
+    assert_eq!((weight(0.5, 0.8), weight(0.8, 0.8), weight(1.02, 0.8)), (0.0, 0.0, 1.0));
+    assert!((weight(0.85, 0.8) - 0.5).abs() < 1e-12);
+    let device = Device::cpu_with_threads(1).unwrap();
+    let nothing = Array::<C32>::zeros(&device, &[3, 3, 1, 3, 3]).unwrap();
+    let along = Array::from_vec(&device, &[3], phase(3)).unwrap();
+    let silent = maps(&nothing, &along, [1, 4, 4], 2, 0.8).unwrap();
+    assert!(silent.cpu().iter().all(|v| v.norm() == 0.0));
+}
+
+#[test]
+fn what_does_not_fit_is_refused() {
+    let device = Device::cpu_with_threads(1).unwrap();
+    let along = Array::from_vec(&device, &[2], phase(2)).unwrap();
+    let array = |shape: &[usize]| Array::<C32>::zeros(&device, shape).unwrap();
+    assert!(maps(&array(&[2, 2, 1, 4, 3]), &along, [1, 4, 4], 1, 0.8).is_err());
+    assert!(maps(&array(&[2, 3, 1, 3, 3]), &along, [1, 4, 4], 1, 0.8).is_err());
+    assert!(maps(&array(&[3, 3, 1, 3, 3]), &along, [1, 4, 4], 1, 0.8).is_err());
+    assert!(maps(&array(&[2, 2, 1, 3, 3]), &along, [1, 4, 4], 3, 0.8).is_err());
+    assert!(maps(&array(&[2, 2, 1, 3, 3]), &along, [1, 4, 4], 1, 1.0).is_err());
+}

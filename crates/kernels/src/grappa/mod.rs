@@ -1,0 +1,167 @@
+//! Missing lines of k-space as weighted sums of measured ones (Griswold et al., *Generalized autocalibrating partially
+//! parallel acquisitions (GRAPPA)*, Magn Reson Med 47:1202, 2002).
+
+mod cpu;
+mod reference;
+
+use rayspin_core::{C32, Error, Result, format_shape};
+use rayspin_device::{Array, Backend, BackendKind, Cpu};
+
+use crate::variant::{Variant, Work, runs_all};
+
+pub use reference::fill as reference_fill;
+
+/// Lines that are filled in with the same weights.
+#[derive(Debug, Clone, Default)]
+pub struct Interpolation {
+    /// Where the sources lie from the target: steps along z, y, x.
+    pub sources: Vec<[isize; 3]>,
+    /// `[target coil, source, source coil]`.
+    pub weights: Vec<C32>,
+    /// The lines, as z and y.
+    pub lines: Vec<[usize; 2]>,
+}
+
+/// What a variant is given: k-space of this many coils and this shape.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Problem {
+    /// Number of coils.
+    pub coils: usize,
+    /// Shape of k-space.
+    pub shape_zyx: [usize; 3],
+}
+
+/// Entry point of a variant: problem, interpolation, k-space `[coil, z, y, x]`, lines `[line, coil, x]` (written).
+pub type Launch = fn(&Cpu, &Problem, &Interpolation, &[C32], &mut [C32]);
+
+/// Every variant, slowest first.
+pub static VARIANTS: &[Variant<Problem, Launch>] = &[Variant {
+    name: "lines",
+    backend: BackendKind::Cpu,
+    summary: "one line a task; a weight times a shifted source line added to the target line, in SIMD",
+    launch: cpu::lines,
+    refuses: runs_all,
+    work,
+    tolerance: 1e-5,
+    reproduces: None,
+}];
+
+/// For one line of 20 sources a coil, as two-dimensional kernels have.
+fn work(p: &Problem) -> Work {
+    let (coils, nx) = (p.coils as f64, p.shape_zyx[2] as f64);
+    Work { bytes: 8.0 * nx * coils * 21.0, flops: 8.0 * nx * coils * coils * 20.0 }
+}
+
+/// s_i(k) = Σ_{r,j} w_{i,r,j} s_j(k + r) on the lines of `interpolation`, in place, for every position along x; what lies
+/// beyond the grid counts as 0. `kspace` is `[coil, z, y, x]` or `[coil, y, x]`. Lines are computed from what `kspace`
+/// held before.
+///
+/// Errors: another rank, weights that do not fit the sources, or lines beyond the grid.
+pub fn fill(kspace: &mut Array<C32>, interpolation: &Interpolation) -> Result<()> {
+    let (coils, shape_zyx) = match *kspace.shape() {
+        [coils, y, x] => (coils, [1, y, x]),
+        [coils, z, y, x] => (coils, [z, y, x]),
+        ref found => {
+            return Err(Error::Shape {
+                what: "k-space".into(),
+                expected: "[coil, y, x] or [coil, z, y, x]".into(),
+                found: format_shape(found),
+            });
+        }
+    };
+    let [nz, ny, nx] = shape_zyx;
+    let wanted = coils * coils * interpolation.sources.len();
+    rayspin_core::expect_shape("GRAPPA weights", &[wanted], &[interpolation.weights.len()])?;
+    if let Some([z, y]) = interpolation.lines.iter().find(|[z, y]| *z >= nz || *y >= ny) {
+        return Err(Error::value("GRAPPA lines", format!("within {nz} x {ny}"), format!("{z}, {y}")));
+    }
+    let problem = Problem { coils, shape_zyx };
+    let device = kspace.device().clone();
+    let Backend::Cpu(cpu) = device.backend();
+    // So many lines at a time that their copies stay small beside k-space.
+    let batch = (1 << 22) / (coils * nx).max(1) + 1;
+    let before = (interpolation.lines.len() > batch).then(|| kspace.try_clone()).transpose()?;
+    for lines in interpolation.lines.chunks(batch) {
+        let part = Interpolation { lines: lines.to_vec(), ..interpolation.clone() };
+        let mut out = vec![C32::ZERO; lines.len() * coils * nx];
+        let source = before.as_ref().unwrap_or(kspace).cpu();
+        cpu::lines(cpu, &problem, &part, source, &mut out);
+        let values = kspace.cpu_mut();
+        for ([z, y], line) in lines.iter().zip(out.chunks_exact(coils * nx)) {
+            for (coil, line) in line.chunks_exact(nx).enumerate() {
+                values[((coil * nz + z) * ny + y) * nx..][..nx].copy_from_slice(line);
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
+    use rand::{RngExt, SeedableRng};
+    use rand_chacha::ChaCha8Rng;
+    use rayspin_core::C64;
+    use rayspin_device::Device;
+
+    use super::*;
+
+    fn random(len: usize, seed: u64) -> Vec<C32> {
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        (0..len).map(|_| C32::new(rng.random_range(-1.0..1.0), rng.random_range(-1.0..1.0))).collect()
+    }
+
+    fn problems() -> Vec<(Problem, Interpolation)> {
+        let make = |coils, shape_zyx, sources: Vec<[isize; 3]>, lines: Vec<[usize; 2]>| {
+            let weights = random(coils * coils * sources.len(), 9);
+            (Problem { coils, shape_zyx }, Interpolation { sources, weights, lines })
+        };
+        vec![
+            make(1, [1, 1, 1], vec![[0, 0, 0]], vec![[0, 0]]),
+            make(3, [1, 7, 13], vec![[0, -1, -2], [0, 1, 0], [0, 1, 2]], vec![[0, 0], [0, 3], [0, 6]]),
+            make(2, [4, 5, 3], vec![[-1, 2, 5], [1, 0, -1], [0, -1, 1]], vec![[3, 4], [0, 0], [2, 2]]),
+            make(8, [1, 6, 40], vec![[0, -1, -9], [0, 1, 9]], vec![[0, 2]]),
+        ]
+    }
+
+    #[test]
+    fn every_variant_agrees_with_the_oracle_and_fill_writes_its_lines_alone() {
+        let device = Device::cpu_with_threads(2).unwrap();
+        let Backend::Cpu(cpu) = device.backend();
+        for (seed, (problem, interpolation)) in problems().iter().enumerate() {
+            let [nz, ny, nx] = problem.shape_zyx;
+            let kspace = random(problem.coils * nz * ny * nx, seed as u64);
+            let wanted = reference_fill(problem, interpolation, &kspace);
+            for variant in VARIANTS {
+                let mut found = vec![C32::new(f32::NAN, f32::NAN); wanted.len()];
+                (variant.launch)(cpu, problem, interpolation, &kspace, &mut found);
+                let norm: f64 = wanted.iter().map(|v| v.norm_sqr()).sum();
+                let error: f64 = wanted
+                    .iter()
+                    .zip(&found)
+                    .map(|(w, f)| (w - C64::new(f.re.into(), f.im.into())).norm_sqr())
+                    .sum();
+                assert!(error.sqrt() <= variant.tolerance * norm.sqrt().max(1e-30), "{problem:?}: {error:e}");
+            }
+            let mut array = Array::from_vec(&device, &[problem.coils, nz, ny, nx], kspace.clone()).unwrap();
+            fill(&mut array, interpolation).unwrap();
+            for (at, (after, before)) in array.cpu().iter().zip(&kspace).enumerate() {
+                let (x, line) = (at % nx, [at / nx / ny % nz, at / nx % ny]);
+                match interpolation.lines.iter().position(|l| *l == line) {
+                    None => assert_eq!(after, before),
+                    Some(index) => {
+                        let coil = at / (nx * ny * nz);
+                        let w = wanted[(index * problem.coils + coil) * nx + x];
+                        assert!((w - C64::new(after.re.into(), after.im.into())).norm() < 1e-4);
+                    }
+                }
+            }
+        }
+        let mut small = Array::zeros(&device, &[2, 3, 4]).unwrap();
+        let wrong = Interpolation { lines: vec![[0, 3]], ..Interpolation::default() };
+        assert!(fill(&mut small, &wrong).is_err());
+        let wrong = Interpolation { sources: vec![[0; 3]], weights: vec![C32::ONE], lines: vec![] };
+        assert!(fill(&mut small, &wrong).is_err());
+    }
+}

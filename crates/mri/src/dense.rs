@@ -1,0 +1,140 @@
+//! Small dense linear algebra in double precision, by `faer`, on a device's own threads.
+
+use faer::{Mat, MatRef, Side};
+use rayspin_core::{C32, C64, Error, Result};
+use rayspin_device::{Backend, Device};
+
+/// A dense complex matrix.
+pub(crate) type Matrix = Mat<C64>;
+
+/// Runs `work` on the device's threads: `faer` takes the pool that it is called in.
+fn on_threads<T: Send>(device: &Device, work: impl FnOnce() -> T + Send) -> T {
+    match device.backend() {
+        Backend::Cpu(cpu) => cpu.run(work),
+    }
+}
+
+/// AᴴA of a tall A given row by row, a block of rows at a time, so that A is never in memory as a whole.
+pub(crate) struct Gram {
+    sum: Matrix,
+    block: Vec<C64>,
+    device: Device,
+}
+
+/// Numbers of a block of rows (8 MiB).
+const BLOCK: usize = 1 << 19;
+
+impl Gram {
+    /// Of rows with `columns` entries.
+    pub(crate) fn new(device: &Device, columns: usize) -> Self {
+        Self { sum: Mat::zeros(columns, columns), block: Vec::new(), device: device.clone() }
+    }
+
+    /// Adds a row.
+    pub(crate) fn push(&mut self, row: impl Iterator<Item = C32>) {
+        self.block.extend(row.map(|v| C64::new(v.re.into(), v.im.into())));
+        if self.block.len() >= BLOCK {
+            self.flush();
+        }
+    }
+
+    fn flush(&mut self) {
+        let columns = self.sum.ncols();
+        let rows = self.block.len() / columns.max(1);
+        let (block, sum) = (&self.block, &mut self.sum);
+        on_threads(&self.device, || {
+            let a = MatRef::from_row_major_slice(&block[..rows * columns], rows, columns);
+            *sum += a.adjoint() * a;
+        });
+        self.block.clear();
+    }
+
+    /// The matrix.
+    pub(crate) fn finish(mut self) -> Matrix {
+        if !self.block.is_empty() {
+            self.flush();
+        }
+        self.sum
+    }
+}
+
+/// Eigenvalues of a Hermitian matrix, largest first, and their unit eigenvectors as columns.
+pub(crate) fn eigen(device: &Device, a: &Matrix) -> Result<(Vec<f64>, Matrix)> {
+    let found = on_threads(device, || a.self_adjoint_eigen(Side::Lower));
+    let found = found.map_err(|_| broke("eigenvalues", "the iteration does not converge"))?;
+    let n = a.ncols();
+    let values = (0..n).rev().map(|i| found.S().column_vector()[i].re).collect();
+    Ok((values, Mat::from_fn(n, n, |i, j| found.U()[(i, n - 1 - j)])))
+}
+
+/// X of (A + μ I) X = B for a Hermitian A, μ being `ridge` times the mean diagonal of A.
+///
+/// Errors: the sum is not positive definite.
+pub(crate) fn solve(device: &Device, mut a: Matrix, ridge: f64, b: &Matrix) -> Result<Matrix> {
+    let n = a.ncols();
+    let mean = (0..n).map(|i| a[(i, i)].re).sum::<f64>() / n.max(1) as f64;
+    for i in 0..n {
+        a[(i, i)] += ridge * mean;
+    }
+    on_threads(device, || {
+        use faer::linalg::solvers::Solve;
+        let factor = a.llt(Side::Lower).map_err(|_| broke("least squares", "the matrix is singular"))?;
+        Ok(factor.solve(b))
+    })
+}
+
+/// The unitary matrix nearest to A: U Vᴴ of A = U Σ Vᴴ.
+pub(crate) fn nearest_unitary(a: &Matrix) -> Result<Matrix> {
+    let svd = a.thin_svd().map_err(|_| broke("singular values", "the iteration does not converge"))?;
+    Ok(svd.U() * svd.V().adjoint())
+}
+
+fn broke(what: &str, detail: &str) -> Error {
+    Error::Numerical { what: what.into(), detail: detail.into() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rand::{RngExt, SeedableRng};
+    use rand_chacha::ChaCha8Rng;
+
+    fn random(rows: usize, columns: usize, seed: u64) -> Matrix {
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        Mat::from_fn(rows, columns, |_, _| C64::new(rng.random_range(-1.0..1.0), rng.random_range(-1.0..1.0)))
+    }
+
+    fn difference(a: &Matrix, b: &Matrix) -> f64 {
+        (a - b).norm_max()
+    }
+
+    #[test]
+    fn grams_eigenvectors_and_solutions_fit_their_equations() {
+        let device = Device::cpu_with_threads(2).unwrap();
+        for (rows, columns, seed) in [(1, 1, 1), (9, 4, 2), (40, 13, 3)] {
+            let a = random(rows, columns, seed);
+            let mut gram = Gram::new(&device, columns);
+            for i in 0..rows {
+                gram.push((0..columns).map(|j| C32::new(a[(i, j)].re as f32, a[(i, j)].im as f32)));
+            }
+            let gram = gram.finish();
+            assert!(difference(&gram, &(a.adjoint() * &a)) < 1e-5);
+            let (values, vectors) = eigen(&device, &gram).unwrap();
+            assert!(values.windows(2).all(|pair| pair[0] >= pair[1]), "{values:?}");
+            let scaled = Mat::from_fn(columns, columns, |i, j| vectors[(i, j)] * values[j]);
+            assert!(difference(&(&gram * &vectors), &scaled) < 1e-9);
+            let b = random(columns, 3, seed + 10);
+            let x = solve(&device, gram.clone(), 0.5, &b).unwrap();
+            let mean = (0..columns).map(|i| gram[(i, i)].re).sum::<f64>() / columns as f64;
+            let back = &gram * &x + Mat::from_fn(columns, 3, |i, j| x[(i, j)] * (0.5 * mean));
+            assert!(difference(&back, &b) < 1e-9);
+            let square = random(columns, columns, seed + 20);
+            let unitary = nearest_unitary(&square).unwrap();
+            let identity = Mat::from_fn(columns, columns, |i, j| C64::from(f64::from(u8::from(i == j))));
+            assert!(difference(&(unitary.adjoint() * &unitary), &identity) < 1e-12);
+            // Of all unitary matrices Q it is the one for which QᴴA is positive semidefinite.
+            let (values, _) = eigen(&device, &(unitary.adjoint() * &square)).unwrap();
+            assert!(values.iter().all(|&v| v > -1e-12), "{values:?}");
+        }
+    }
+}

@@ -1,0 +1,269 @@
+use ndarray::ArrayD;
+use rayspin_core::{C32, C64, Error, Result};
+use rayspin_device::{Array, Device};
+use rayspin_kernels::espirit;
+use serde::Serialize;
+
+use crate::dense::{Gram, Matrix, eigen};
+
+/// How ESPIRiT maps are made.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct EspiritOptions {
+    /// Width of the k-space neighbourhood; less where the calibration region is narrow, and in three dimensions where it
+    /// would make matrices of more than [`LARGEST_MATRIX`] rows.
+    pub kernel: usize,
+    /// Singular values of the calibration matrix above this part of the largest span the signals.
+    pub threshold: f64,
+    /// Eigenvalue below which a map is 0.
+    pub crop: f64,
+    /// Sets of maps: 2 where an object larger than the field of view folds over itself.
+    pub sets: usize,
+}
+
+impl Default for EspiritOptions {
+    fn default() -> Self {
+        Self { kernel: 6, threshold: 0.01, crop: 0.8, sets: 1 }
+    }
+}
+
+impl EspiritOptions {
+    /// Checks every range. Errors: the first value out of range, named.
+    pub fn validate(&self) -> Result<()> {
+        if !(2..=16).contains(&self.kernel) {
+            return Err(Error::value("kernel of ESPIRiT", "2 to 16", self.kernel));
+        }
+        if !(self.threshold > 0.0 && self.threshold < 1.0) {
+            return Err(Error::value("threshold of ESPIRiT", "0 < threshold < 1", self.threshold));
+        }
+        if !(0.0..1.0).contains(&self.crop) {
+            return Err(Error::value("crop of maps", "0 <= crop < 1", self.crop));
+        }
+        if !(1..=2).contains(&self.sets) {
+            return Err(Error::value("sets of maps", "1 or 2", self.sets));
+        }
+        Ok(())
+    }
+}
+
+/// Rows of the matrix that is decomposed, at most: a decomposition takes time with their cube.
+pub const LARGEST_MATRIX: usize = 1024;
+
+/// Maps `[coil, z, y, x]` (or without z; `[set, coil, …]` for several sets) on a grid of `shape` from a fully sampled
+/// centre of k-space `[coil, z, y, x]`.
+///
+/// The neighbourhoods of a coil array's k-space span a small space, with projector P; averaged over a neighbourhood of m
+/// points, s_i(k) = Σ_{j,δ} Q_{ij}\[δ\] s_j(k + δ) with Q_{ij}\[δ\] = (1/m) Σ_r P_{(i,r),(j,r+δ)}. In the image this is
+/// G(x) c(x) = c(x), which [`rayspin_kernels::espirit`] solves for every voxel.
+pub(super) fn maps(
+    device: &Device,
+    centre: ArrayD<C32>,
+    shape: &[usize],
+    options: &EspiritOptions,
+) -> Result<Array<C32>> {
+    let coils = centre.shape()[0];
+    let flat = shape.len() == 2;
+    let zyx = |shape: &[usize]| if flat { [1, shape[0], shape[1]] } else { [shape[0], shape[1], shape[2]] };
+    let region = zyx(&centre.shape()[1..]);
+    let values: Vec<C32> = centre.iter().copied().collect();
+    let kernel = kernel(options.kernel, region, coils);
+    let points: usize = kernel.iter().product();
+    let columns = coils * points;
+
+    let at = |coil: usize, z: usize, y: usize, x: usize| {
+        values[((coil * region[0] + z) * region[1] + y) * region[2] + x]
+    };
+    let place = |r: usize| [r / (kernel[1] * kernel[2]), r / kernel[2] % kernel[1], r % kernel[2]];
+    let mut neighbourhoods = Gram::new(device, columns);
+    for z in 0..=region[0] - kernel[0] {
+        for y in 0..=region[1] - kernel[1] {
+            for x in 0..=region[2] - kernel[2] {
+                neighbourhoods.push((0..columns).map(|column| {
+                    let [rz, ry, rx] = place(column % points);
+                    at(column / points, z + rz, y + ry, x + rx).conj()
+                }));
+            }
+        }
+    }
+    let (values, vectors) = eigen(device, &neighbourhoods.finish())?;
+    let largest = values.first().copied().unwrap_or(0.0);
+    if largest.is_nan() || largest <= 0.0 {
+        return Err(Error::value("calibration centre", "samples that are not all zero", "zeros"));
+    }
+    let rank = values.iter().take_while(|&&v| v > options.threshold.powi(2) * largest).count();
+    let signals = vectors.subcols(0, rank).to_owned();
+    let projector = &signals * signals.adjoint();
+    let correlation = Array::from_vec(
+        device,
+        &[coils, coils, 2 * kernel[0] - 1, 2 * kernel[1] - 1, 2 * kernel[2] - 1],
+        correlation(&projector, coils, kernel),
+    )?;
+    let phase = Array::from_vec(device, &[coils], principal(device, &centre)?)?;
+    let sets = options.sets.min(coils);
+    let maps = espirit::maps(&correlation, &phase, zyx(shape), sets, options.crop)?;
+    let mut of = vec![coils];
+    of.extend_from_slice(shape);
+    if options.sets > 1 {
+        of.insert(0, sets);
+    }
+    maps.reshape(&of)
+}
+
+/// Q `[coil, coil, lag z, lag y, lag x]`.
+fn correlation(projector: &Matrix, coils: usize, kernel: [usize; 3]) -> Vec<C32> {
+    let points: usize = kernel.iter().product();
+    let lags = kernel.map(|k| 2 * k - 1);
+    let place = |r: usize| [r / (kernel[1] * kernel[2]), r / kernel[2] % kernel[1], r % kernel[2]];
+    let mut q = vec![C64::ZERO; coils * coils * lags.iter().product::<usize>()];
+    for i in 0..coils {
+        for j in 0..coils {
+            for r in 0..points {
+                for s in 0..points {
+                    let (a, b) = (place(r), place(s));
+                    let [z, y, x] = [0, 1, 2].map(|axis| b[axis] + kernel[axis] - 1 - a[axis]);
+                    let lag = (((i * coils + j) * lags[0] + z) * lags[1] + y) * lags[2] + x;
+                    q[lag] += projector[(i * points + r, j * points + s)];
+                }
+            }
+        }
+    }
+    q.iter().map(|v| C32::new((v.re / points as f64) as f32, (v.im / points as f64) as f32)).collect()
+}
+
+/// Width of the neighbourhood along z, y, x: as wished, at most half of the region, and smaller while the matrix is too
+/// large.
+fn kernel(wished: usize, region: [usize; 3], coils: usize) -> [usize; 3] {
+    let of = |width: usize| region.map(|n| if n == 1 { 1 } else { width.min(n.div_ceil(2)) });
+    let fits = |k: [usize; 3]| coils * k.iter().product::<usize>() <= LARGEST_MATRIX;
+    (2..=wished).rev().map(of).find(|&k| fits(k)).unwrap_or(of(2))
+}
+
+/// The dominant eigenvector of the covariance of coils.
+fn principal(device: &Device, centre: &ArrayD<C32>) -> Result<Vec<C32>> {
+    let coils = centre.shape()[0];
+    let points = centre.len() / coils;
+    let values: Vec<C32> = centre.iter().copied().collect();
+    let mut covariance = Gram::new(device, coils);
+    for sample in 0..points {
+        covariance.push((0..coils).map(|coil| values[coil * points + sample].conj()));
+    }
+    let (_, vectors) = eigen(device, &covariance.finish())?;
+    Ok((0..coils).map(|j| C32::new(vectors[(j, 0)].re as f32, vectors[(j, 0)].im as f32)).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use ndarray::IxDyn;
+
+    use super::*;
+    use crate::maps::{Sensitivities, from_grid};
+    use crate::scan::{FrameOptions, Label, Samples};
+    use crate::simulate::trajectory::{CartesianPattern, Sampling};
+    use crate::simulate::{SimulateOptions, simulate};
+
+    /// Mean over the voxels with signal of 1 − |⟨c, c'⟩|/(‖c‖‖c'‖), and the share of voxels without signal whose map is 0.
+    fn compare(found: &[C32], truth: &[C32], image: &[C32], coils: usize) -> (f64, f64) {
+        let voxels = image.len();
+        let (mut sum, mut inside, mut silent, mut outside) = (0.0, 0, 0, 0);
+        for voxel in 0..voxels {
+            let at = |maps: &[C32], j: usize| maps[j * voxels + voxel];
+            let norm = |maps: &[C32]| (0..coils).map(|j| at(maps, j).norm_sqr()).sum::<f32>().sqrt();
+            if image[voxel].norm() > 0.0 {
+                let overlap: C32 = (0..coils).map(|j| at(found, j).conj() * at(truth, j)).sum();
+                sum += 1.0 - f64::from(overlap.norm() / (norm(found) * norm(truth)).max(1e-9));
+                inside += 1;
+            } else {
+                outside += 1;
+                silent += usize::from(norm(found) == 0.0);
+            }
+        }
+        (sum / f64::from(inside), silent as f64 / outside.max(1) as f64)
+    }
+
+    #[test]
+    fn the_maps_of_a_simulated_scan_are_recovered() {
+        let device = Device::cpu_with_threads(2).unwrap();
+        let plane = SimulateOptions { matrix: [64, 56, 1], coils: 6, snr: Some(60.0), ..Default::default() };
+        let volume = SimulateOptions {
+            dims: 3,
+            matrix: [20, 18, 16],
+            fov_mm: [220.0; 3],
+            coils: 4,
+            sampling: Sampling::Cartesian(CartesianPattern::Full),
+            ..Default::default()
+        };
+        for (options, width) in [(plane, None), (volume, Some(12))] {
+            let simulation = simulate(&options, &rayspin_core::Monitor::silent()).unwrap();
+            let index = simulation.scan.frames().unwrap();
+            let frame = index.assemble(Label::default(), &FrameOptions::default(), &mut vec![]).unwrap();
+            let Samples::Cartesian { kspace, sampled } = &frame.samples else { panic!("expected a grid") };
+            let kspace = Array::from_host(&device, kspace).unwrap();
+            let how = Sensitivities::Espirit(EspiritOptions::default());
+            let (maps, _) = from_grid(&kspace, sampled, width, Some(how)).unwrap();
+            let truth: Vec<C32> = simulation.maps.iter().copied().collect();
+            let image: Vec<C32> = simulation.truth.data().iter().copied().collect();
+            let (error, silent) = compare(maps.cpu(), &truth, &image, options.coils);
+            println!("{:?}: {error:.1e}, silent {silent:.2}", options.matrix);
+            assert!(error < 4e-3, "{:?}: {error:e}", options.matrix);
+            assert!(options.dims == 3 || silent > 0.3, "{silent}");
+        }
+    }
+
+    #[test]
+    fn an_object_that_folds_over_itself_needs_two_sets() {
+        // Half of the field of view: every second line of k-space alone, as a grid of its own.
+        let device = Device::cpu_with_threads(2).unwrap();
+        let options = SimulateOptions { matrix: [48, 96, 1], coils: 6, ..Default::default() };
+        let simulation = simulate(&options, &rayspin_core::Monitor::silent()).unwrap();
+        let index = simulation.scan.frames().unwrap();
+        let frame = index.assemble(Label::default(), &FrameOptions::default(), &mut vec![]).unwrap();
+        let Samples::Cartesian { kspace, .. } = &frame.samples else { panic!("expected a grid") };
+        let kspace = kspace.slice_axis(ndarray::Axis(1), ndarray::Slice::new(0, None, 2)).to_owned();
+        let kspace = Array::from_host(&device, &kspace).unwrap();
+        let sampled = ArrayD::from_elem(IxDyn(&[48, 48]), true);
+        let how =
+            Sensitivities::Espirit(EspiritOptions { sets: 2, threshold: 0.005, ..EspiritOptions::default() });
+        let (maps, _) = from_grid(&kspace, &sampled, None, Some(how)).unwrap();
+        assert_eq!(maps.shape(), [2, 6, 48, 48]);
+        // The second set is there where the object folds, and is as strong there as the first.
+        let second: f32 = maps.cpu()[6 * 48 * 48..].iter().map(|v| v.norm_sqr()).sum();
+        let first: f32 = maps.cpu()[..6 * 48 * 48].iter().map(|v| v.norm_sqr()).sum();
+        assert!(second > 0.15 * first && second < 0.95 * first, "{first} {second}");
+        // Both layers lie in what the two maps span, and not in what one does.
+        let voxels = 48 * 48;
+        let truth = |j: usize, y: usize, x: usize| simulation.maps[[j, 0, y, x]];
+        let (mut one, mut both, mut folded) = (0.0, 0.0, 0);
+        for y in 0..48 {
+            for x in 0..48 {
+                let layers = [(y + 24) % 96, (y + 72) % 96];
+                if layers.iter().any(|&y| simulation.truth.data()[[0, y, x]].norm() == 0.0) {
+                    continue;
+                }
+                folded += 1;
+                for layer in layers {
+                    let norm: f32 = (0..6).map(|j| truth(j, layer, x).norm_sqr()).sum();
+                    let part = |set: usize| -> f32 {
+                        let overlap: C32 = (0..6)
+                            .map(|j| {
+                                maps.cpu()[(set * 6 + j) * voxels + y * 48 + x].conj() * truth(j, layer, x)
+                            })
+                            .sum();
+                        overlap.norm_sqr() / norm
+                    };
+                    one += part(0) / 2.0;
+                    both += (part(0) + part(1)) / 2.0;
+                }
+            }
+        }
+        let (one, both) = (one / folded as f32, both / folded as f32);
+        println!("{folded} voxels: {one} of the layers by one set, {both} by two");
+        assert!(folded > 100 && both > 0.97 && one < 0.9, "{folded} {one} {both}");
+    }
+
+    #[test]
+    fn neighbourhoods_shrink_to_what_fits() {
+        assert_eq!(kernel(6, [1, 24, 24], 8), [1, 6, 6]);
+        assert_eq!(kernel(6, [1, 24, 24], 32), [1, 5, 5]);
+        assert_eq!(kernel(6, [24, 24, 24], 8), [5, 5, 5]);
+        assert_eq!(kernel(6, [1, 5, 24], 4), [1, 3, 6]);
+    }
+}

@@ -1,0 +1,259 @@
+use ndarray::{Array2, ArrayD, ArrayView2, Axis, s};
+use rayspin_core::{C32, C64, Error, Result};
+use rayspin_device::{Array, Device};
+use rayspin_kernels::fft::{Fft, Norm};
+
+use super::{Compression, CompressionKind, VirtualCoils, mix, mix_frame};
+use crate::dense::{Gram, Matrix, eigen, nearest_unitary};
+use crate::scan::{Frame, Samples};
+
+/// Positions on either side whose samples a position's components are taken from too, as Zhang et al. do: they make
+/// neighbours alike.
+const WINDOW: usize = 2;
+
+/// Orthonormal rows: the virtual coils in terms of the coils.
+#[derive(Debug)]
+pub(super) struct Basis {
+    rows: Rows,
+    /// Part of the energy that they hold.
+    pub(super) energy: f64,
+}
+
+#[derive(Debug)]
+enum Rows {
+    /// `[virtual coil, coil]`.
+    Same(Array2<C32>),
+    /// One for each position along the readout.
+    Along(Vec<Array2<C32>>),
+}
+
+impl Basis {
+    /// From a frame's samples; `kept` virtual coils where an earlier slice has decided.
+    pub(super) fn of_frame(
+        device: &Device,
+        frame: &Frame,
+        compression: Compression,
+        kept: Option<usize>,
+    ) -> Result<Self> {
+        let coils = frame.coils();
+        if let VirtualCoils::Count(count) = compression.coils
+            && count >= coils
+        {
+            return Err(Error::value("virtual coils", format!("fewer than the scan's {coils} coils"), count));
+        }
+        let count = |energies: &[f64]| match (kept, compression.coils) {
+            (Some(kept), _) => kept,
+            (None, VirtualCoils::Count(count)) => count,
+            (None, VirtualCoils::Energy(part)) => reach(energies, part),
+        };
+        match compression.kind {
+            CompressionKind::Svd => {
+                let gram = match &frame.samples {
+                    Samples::Cartesian { kspace, .. } => {
+                        let flat = kspace.as_standard_layout();
+                        let points = kspace.len() / coils;
+                        let flat = flat
+                            .view()
+                            .into_shape_with_order((coils, points))
+                            .map_err(|_| Error::shape("k-space", &[coils, points], kspace.shape()))?;
+                        covariance(device, flat)
+                    }
+                    Samples::NonCartesian { data, .. } => covariance(device, data.view()),
+                };
+                let (values, vectors) = eigen(device, &gram)?;
+                let count = count(&values);
+                let rows = rows(&vectors, count);
+                Ok(Self { rows: Rows::Same(narrow(&rows)), energy: part(&values, count) })
+            }
+            CompressionKind::Geometric => {
+                let Samples::Cartesian { kspace, sampled } = &frame.samples else {
+                    return Err(unsuited("a scan with a trajectory"));
+                };
+                let full = sampled
+                    .lanes(Axis(sampled.ndim() - 1))
+                    .into_iter()
+                    .all(|line| line.iter().all(|&s| s) || line.iter().all(|&s| !s));
+                if !full {
+                    return Err(unsuited("readouts that are sampled in part"));
+                }
+                let hybrid = along_readout(device, kspace.clone(), true)?;
+                let nx = sampled.shape()[sampled.ndim() - 1];
+                let mut single = Vec::with_capacity(nx);
+                for x in 0..nx {
+                    let plane = hybrid.index_axis(Axis(hybrid.ndim() - 1), x);
+                    let values: Vec<C32> = plane.iter().copied().collect();
+                    let plane = Array2::from_shape_vec((coils, values.len() / coils), values)
+                        .map_err(|_| Error::shape("k-space", &[coils, nx], hybrid.shape()))?;
+                    single.push(covariance(device, plane.view()));
+                }
+                let mut energies = vec![0.0; coils];
+                let mut vectors = Vec::with_capacity(nx);
+                for x in 0..nx {
+                    let mut sum = Matrix::zeros(coils, coils);
+                    for near in &single[x.saturating_sub(WINDOW)..(x + WINDOW + 1).min(nx)] {
+                        sum += near;
+                    }
+                    let (values, found) = eigen(device, &sum)?;
+                    energies.iter_mut().zip(&values).for_each(|(e, v)| *e += v);
+                    vectors.push(found);
+                }
+                let count = count(&energies);
+                let mut aligned: Vec<Matrix> = vectors.iter().map(|v| rows(v, count)).collect();
+                // From the middle outwards: there the object is, beyond it noise alone may decide.
+                let middle = nx / 2;
+                for x in middle + 1..nx {
+                    aligned[x] = align(&aligned[x], &aligned[x - 1])?;
+                }
+                for x in (0..middle).rev() {
+                    aligned[x] = align(&aligned[x], &aligned[x + 1])?;
+                }
+                let energy = part(&energies, count);
+                Ok(Self { rows: Rows::Along(aligned.iter().map(narrow).collect()), energy })
+            }
+        }
+    }
+
+    /// Virtual coils.
+    pub(super) fn kept(&self) -> usize {
+        match &self.rows {
+            Rows::Same(rows) => rows.nrows(),
+            Rows::Along(all) => all.first().map_or(0, Array2::nrows),
+        }
+    }
+
+    /// Compresses a frame.
+    pub(super) fn apply(&self, device: &Device, frame: &mut Frame) -> Result<()> {
+        match &self.rows {
+            Rows::Same(rows) => mix_frame(frame, |data| rows.dot(&data)),
+            Rows::Along(all) => {
+                if let Samples::Cartesian { kspace, .. } = &mut frame.samples {
+                    *kspace = self.grid(device, std::mem::take(kspace), all)?;
+                }
+                if let Some(calibration) = &mut frame.calibration {
+                    calibration.kspace = self.grid(device, std::mem::take(&mut calibration.kspace), all)?;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn grid(&self, device: &Device, kspace: ArrayD<C32>, all: &[Array2<C32>]) -> Result<ArrayD<C32>> {
+        let hybrid = along_readout(device, kspace, true)?;
+        along_readout(device, at_positions(hybrid, all, false)?, false)
+    }
+
+    /// Maps `[coil, matrix…]` of the coils as those of virtual coils, or back.
+    pub(super) fn maps(&self, maps: ArrayD<C32>, back: bool) -> Result<ArrayD<C32>> {
+        let expected = match &self.rows {
+            Rows::Same(rows) => rows.dim(),
+            Rows::Along(all) => all[0].dim(),
+        };
+        let expected = if back { expected.0 } else { expected.1 };
+        if maps.shape()[0] != expected {
+            let wanted = [&[expected], &maps.shape()[1..]].concat();
+            return Err(Error::shape("sensitivity maps", &wanted, maps.shape()));
+        }
+        match &self.rows {
+            Rows::Same(rows) if back => mix(maps, |data| adjoint(rows).dot(&data)),
+            Rows::Same(rows) => mix(maps, |data| rows.dot(&data)),
+            Rows::Along(all) => {
+                // The matrix is the centre of the grid, on which the positions are counted.
+                let n = maps.shape()[maps.ndim() - 1];
+                let first = (all.len() / 2).saturating_sub(n / 2);
+                match all.get(first..first + n) {
+                    Some(part) => at_positions(maps, part, back),
+                    None => Err(Error::value(
+                        "sensitivity maps",
+                        format!("at most {} voxels along x", all.len()),
+                        n,
+                    )),
+                }
+            }
+        }
+    }
+}
+
+fn unsuited(found: &str) -> Error {
+    Error::value("geometric compression", "a Cartesian scan with fully sampled readouts", found)
+}
+
+/// Another matrix of coils for every position along the last axis.
+fn at_positions(array: ArrayD<C32>, all: &[Array2<C32>], back: bool) -> Result<ArrayD<C32>> {
+    let shape = array.shape().to_vec();
+    let nx = shape[shape.len() - 1];
+    let lines = array.len() / (shape[0] * nx).max(1);
+    let wrong = || Error::shape("coils", &[shape[0], lines, nx], &shape);
+    let flat = array.as_standard_layout().into_owned();
+    let flat = flat.into_shape_with_order((shape[0], lines, nx)).map_err(|_| wrong())?;
+    let coils = all.first().map_or(0, |rows| if back { rows.ncols() } else { rows.nrows() });
+    let mut out = ndarray::Array3::<C32>::zeros((coils, lines, nx));
+    for (x, rows) in all.iter().enumerate() {
+        let from = flat.slice(s![.., .., x]);
+        let mixed = if back { adjoint(rows).dot(&from) } else { rows.dot(&from) };
+        out.slice_mut(s![.., .., x]).assign(&mixed);
+    }
+    let out_shape = [&[coils], &shape[1..]].concat();
+    out.into_dyn().into_shape_with_order(out_shape).map_err(|_| wrong())
+}
+
+/// To position along the readout, or back to frequency.
+fn along_readout(device: &Device, kspace: ArrayD<C32>, to_position: bool) -> Result<ArrayD<C32>> {
+    let nx = kspace.shape()[kspace.ndim() - 1];
+    let mut array = Array::from_host(device, kspace.view())?;
+    drop(kspace);
+    let fft = Fft::new(device, &[nx], Norm::Unitary)?;
+    if to_position {
+        fft.inverse(&mut array)?;
+    } else {
+        fft.forward(&mut array)?;
+    }
+    array.into_host()
+}
+
+/// Σ y yᴴ over samples `[coil, sample]`.
+fn covariance(device: &Device, samples: ArrayView2<'_, C32>) -> Matrix {
+    let mut gram = Gram::new(device, samples.nrows());
+    for sample in samples.columns() {
+        if sample.iter().any(|v| *v != C32::ZERO) {
+            gram.push(sample.iter().map(|v| v.conj()));
+        }
+    }
+    gram.finish()
+}
+
+/// Vᴴ of the first `count` columns.
+fn rows(vectors: &Matrix, count: usize) -> Matrix {
+    vectors.subcols(0, count).adjoint().to_owned()
+}
+
+/// T A with the unitary T that brings it closest to the neighbour's.
+fn align(rows: &Matrix, neighbour: &Matrix) -> Result<Matrix> {
+    Ok(nearest_unitary(&(neighbour * rows.adjoint()))? * rows)
+}
+
+fn narrow(rows: &Matrix) -> Array2<C32> {
+    Array2::from_shape_fn((rows.nrows(), rows.ncols()), |(i, j)| {
+        let v: C64 = rows[(i, j)];
+        C32::new(v.re as f32, v.im as f32)
+    })
+}
+
+fn adjoint(rows: &Array2<C32>) -> Array2<C32> {
+    rows.t().mapv(|v| v.conj())
+}
+
+/// How many of the energies, largest first, make up a part of their sum.
+fn reach(energies: &[f64], part: f64) -> usize {
+    let total: f64 = energies.iter().sum();
+    let mut sum = 0.0;
+    let below = energies.iter().take_while(|&&energy| {
+        sum += energy;
+        sum < part * total
+    });
+    (below.count() + 1).min(energies.len())
+}
+
+fn part(energies: &[f64], count: usize) -> f64 {
+    let total: f64 = energies.iter().sum();
+    if total > 0.0 { energies[..count].iter().sum::<f64>() / total } else { 1.0 }
+}

@@ -1,0 +1,250 @@
+//! What is done to coils before anything else: their noise is whitened, and they are compressed to fewer.
+//!
+//! Both are linear maps of the coils, y' = C L⁻¹ y for every sample, so they commute with everything that treats coils
+//! alike: averages, gridding, Fourier transforms.
+
+mod compress;
+mod noise;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+
+use ndarray::{Array2, ArrayD, ArrayView2, Axis, IxDyn};
+use rayspin_core::{C32, C64, Error, Result};
+use rayspin_device::Device;
+use serde::Serialize;
+
+use crate::cholesky;
+use crate::scan::{Frame, Label, Samples};
+use compress::Basis;
+pub use noise::{Noise, NoiseMeasurement, measure};
+
+/// What is done to coils first.
+#[derive(Debug, Clone)]
+pub struct PrepareOptions {
+    /// Whether noise is whitened when its covariance is known.
+    pub prewhiten: bool,
+    /// What the scan's noise readouts say; measured by [`reconstruct_scan`](crate::recon::reconstruct_scan) when absent.
+    pub noise: Option<Noise>,
+    /// Covariance Ψ of the coils' noise `[coil, coil]`, of any scale, instead of the scan's own noise readouts.
+    pub noise_covariance: Option<Array2<C64>>,
+    /// Compression to fewer coils.
+    pub compression: Option<Compression>,
+}
+
+impl Default for PrepareOptions {
+    fn default() -> Self {
+        Self { prewhiten: true, noise: None, noise_covariance: None, compression: None }
+    }
+}
+
+/// Compression of coils.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Compression {
+    /// How many are kept.
+    pub coils: VirtualCoils,
+    /// How they are found.
+    pub kind: CompressionKind,
+}
+
+/// How many virtual coils are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum VirtualCoils {
+    /// This many.
+    Count(usize),
+    /// As many as hold this part of the signal's energy.
+    Energy(f64),
+}
+
+/// How virtual coils are found.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CompressionKind {
+    /// The principal components of all samples (Huang, Vijayakumar, Li, Hertel, Duensing, Magn Reson Imaging 26:133, 2008;
+    /// Buehrer et al., Magn Reson Med 57:1131, 2007).
+    #[default]
+    Svd,
+    /// The principal components at each position along the readout, aligned from one position to the next (Zhang, Pauly,
+    /// Vasanawala, Lustig, Magn Reson Med 69:571, 2013): on the grid, with the readout fully sampled.
+    Geometric,
+}
+
+impl PrepareOptions {
+    /// Checks every range. Errors: the first value out of range, named.
+    pub fn validate(&self) -> Result<()> {
+        if let Some(covariance) = &self.noise_covariance {
+            cholesky::unit_covariance_factor(covariance.view(), covariance.nrows())?;
+        }
+        match self.compression {
+            Some(Compression { coils: VirtualCoils::Count(0), .. }) => {
+                Err(Error::value("virtual coils", "at least 1", 0))
+            }
+            Some(Compression { coils: VirtualCoils::Energy(part), .. }) if !(part > 0.0 && part < 1.0) => {
+                Err(Error::value("virtual coils", "a part of the energy between 0 and 1", part))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Whitening and compression of one scan: the same for all frames of a slice.
+#[derive(Debug)]
+pub struct Preparation {
+    device: Device,
+    compression: Option<Compression>,
+    whitening: Option<Whitening>,
+    kept: Option<usize>,
+    bases: BTreeMap<(usize, u16), Basis>,
+}
+
+/// L⁻¹ and L of Ψ = L Lᴴ, Ψ being scaled to a mean variance of 1 so that images keep their brightness.
+#[derive(Debug)]
+struct Whitening {
+    whiten: Array2<C32>,
+    colour: Array2<C32>,
+}
+
+impl Preparation {
+    /// From the noise that options hold, unless they say otherwise; what was found goes to `notes`. Too few noise samples, or noise of other coils, are no error: then nothing is whitened, and that is said.
+    ///
+    /// Errors: options out of range.
+    pub fn new(device: &Device, options: &PrepareOptions, notes: &mut Vec<String>) -> Result<Self> {
+        options.validate()?;
+        let whitening = match (&options.noise_covariance, &options.noise) {
+            _ if !options.prewhiten => None,
+            (Some(covariance), _) => {
+                notes.push("coils are whitened by the noise covariance that was given".into());
+                Some(Whitening::new(covariance.view())?)
+            }
+            (None, Some(noise)) => noise::whitening(noise, notes),
+            (None, None) => None,
+        };
+        Ok(Self {
+            device: device.clone(),
+            compression: options.compression,
+            whitening,
+            kept: None,
+            bases: BTreeMap::new(),
+        })
+    }
+
+    /// Whitens and compresses the coils of a frame; the first frame of a slice decides the slice's compression.
+    ///
+    /// Errors: noise of another number of coils; no fewer virtual coils than there are; geometric compression of what has
+    /// no fully sampled readout.
+    pub fn apply(&mut self, frame: &mut Frame, notes: &mut Vec<String>) -> Result<()> {
+        if let Some(whitening) = &self.whitening {
+            expect_coils(whitening.whiten.nrows(), frame.coils())?;
+            mix_frame(frame, |data| whitening.whiten.dot(&data))?;
+        }
+        let Some(compression) = self.compression else { return Ok(()) };
+        let key = slice(&frame.label);
+        if !self.bases.contains_key(&key) {
+            let basis = Basis::of_frame(&self.device, frame, compression, self.kept)?;
+            if self.kept.is_none() {
+                self.kept = Some(basis.kept());
+                notes.push(format!(
+                    "{} coils compressed to {}, which hold {:.2} % of the energy{}",
+                    frame.coils(),
+                    basis.kept(),
+                    100.0 * basis.energy,
+                    if compression.kind == CompressionKind::Geometric { " (geometric)" } else { "" }
+                ));
+            }
+            self.bases.insert(key, basis);
+        }
+        match self.bases.get(&key) {
+            Some(basis) => basis.apply(&self.device, frame),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether prepared coils are not the scan's own.
+    pub fn changes_coils(&self) -> bool {
+        self.whitening.is_some() || self.compression.is_some()
+    }
+
+    /// Maps of the scan's own coils `[coil, matrix…]` as those of the prepared ones.
+    pub fn maps_of_prepared(&self, label: &Label, maps: ArrayD<C32>) -> Result<ArrayD<C32>> {
+        let maps = match &self.whitening {
+            Some(whitening) => {
+                expect_coils(whitening.whiten.nrows(), maps.shape().first().copied().unwrap_or(0))?;
+                mix(maps, |data| whitening.whiten.dot(&data))?
+            }
+            None => maps,
+        };
+        match self.bases.get(&slice(label)) {
+            Some(basis) => basis.maps(maps, false),
+            None => Ok(maps),
+        }
+    }
+
+    /// Maps of the prepared coils as those of the scan's own: what compression left out stays out.
+    /// `[.., coil, matrix…]` with `dims` axes of the matrix.
+    pub fn maps_of_scan(&self, label: &Label, maps: ArrayD<C32>, dims: usize) -> Result<ArrayD<C32>> {
+        if maps.ndim() == dims + 2 {
+            let sets: Vec<ArrayD<C32>> = maps
+                .outer_iter()
+                .map(|set| self.maps_of_scan(label, set.to_owned(), dims))
+                .collect::<Result<_>>()?;
+            let views: Vec<_> = sets.iter().map(|set| set.view()).collect();
+            return ndarray::stack(Axis(0), &views)
+                .map_err(|_| Error::value("sensitivity maps", "one shape throughout", "different shapes"));
+        }
+        let maps = match self.bases.get(&slice(label)) {
+            Some(basis) => basis.maps(maps, true)?,
+            None => maps,
+        };
+        match &self.whitening {
+            Some(whitening) => mix(maps, |data| whitening.colour.dot(&data)),
+            None => Ok(maps),
+        }
+    }
+}
+
+impl Whitening {
+    fn new(covariance: ArrayView2<'_, C64>) -> Result<Self> {
+        let colour = cholesky::unit_covariance_factor(covariance, covariance.nrows())?;
+        let whiten = cholesky::inverse(colour.view());
+        let narrow = |a: &Array2<C64>| a.mapv(|v| C32::new(v.re as f32, v.im as f32));
+        Ok(Self { whiten: narrow(&whiten), colour: narrow(&colour) })
+    }
+}
+
+fn slice(label: &Label) -> (usize, u16) {
+    (label.encoding, label.slice)
+}
+
+fn expect_coils(noise: usize, coils: usize) -> Result<()> {
+    if noise == coils {
+        return Ok(());
+    }
+    Err(Error::shape("noise covariance", &[coils, coils], &[noise, noise]))
+}
+
+/// y ← M y over the first axis.
+fn mix(array: ArrayD<C32>, by: impl FnOnce(ArrayView2<'_, C32>) -> Array2<C32>) -> Result<ArrayD<C32>> {
+    let shape = array.shape().to_vec();
+    let coils = shape[0];
+    let points = array.len() / coils.max(1);
+    let wrong = |found: &[usize]| Error::shape("coils", &[coils, points], found);
+    let values = array.as_standard_layout();
+    let flat = values.view().into_shape_with_order((coils, points)).map_err(|_| wrong(&shape))?;
+    let mixed = by(flat);
+    let out = [&[mixed.nrows()], &shape[1..]].concat();
+    mixed.into_dyn().into_shape_with_order(IxDyn(&out)).map_err(|_| wrong(&out))
+}
+
+/// Applies a map of coils to all samples of a frame, calibration included.
+fn mix_frame(frame: &mut Frame, by: impl Fn(ArrayView2<'_, C32>) -> Array2<C32>) -> Result<()> {
+    match &mut frame.samples {
+        Samples::Cartesian { kspace, .. } => *kspace = mix(std::mem::take(kspace), &by)?,
+        Samples::NonCartesian { data, .. } => *data = by(data.view()),
+    }
+    if let Some(calibration) = &mut frame.calibration {
+        calibration.kspace = mix(std::mem::take(&mut calibration.kspace), &by)?;
+    }
+    Ok(())
+}

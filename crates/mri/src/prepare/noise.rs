@@ -1,0 +1,118 @@
+use ndarray::Array2;
+use rayspin_core::C64;
+
+use super::Whitening;
+use crate::scan::{Flags, Scan};
+
+/// Fewer noise samples than this many times the coils leave a covariance that is itself mostly noise.
+const SAMPLES_PER_COIL: usize = 8;
+
+/// What a scan's noise readouts say.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NoiseMeasurement {
+    /// Ψ = Σ η ηᴴ / samples, `[coil, coil]`.
+    pub covariance: Array2<C64>,
+    /// Samples it is the mean of.
+    pub samples: usize,
+    /// Readouts they came from.
+    pub readouts: usize,
+    /// Standard deviation of the real part of an image sample, mean over coils: the noise readouts' own times
+    /// √(t_noise/t_image), for the variance of a sample goes with the bandwidth, the inverse of the dwell time t.
+    pub sample_std: f64,
+    /// t_noise/t_image, where both are stated.
+    pub dwell_ratio: Option<f64>,
+}
+
+/// What was found of noise in a scan.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Noise {
+    /// No noise readouts.
+    None,
+    /// Noise readouts of other coils than the images', or that hold no finite numbers.
+    Unusable,
+    /// Noise readouts of the images' coils.
+    Measured(NoiseMeasurement),
+}
+
+/// The noise readouts of a scan: those with as many coils as its image readouts.
+pub fn measure(scan: &Scan) -> Noise {
+    match of_images(scan) {
+        Some(measurement) => Noise::Measured(measurement),
+        None if scan.acquisitions.iter().any(|a| a.flags.contains(Flags::NOISE)) => Noise::Unusable,
+        None => Noise::None,
+    }
+}
+
+fn of_images(scan: &Scan) -> Option<NoiseMeasurement> {
+    let image = scan.acquisitions.iter().find(|a| a.flags.is_image())?;
+    let coils = image.data.nrows();
+    let readouts: Vec<_> = scan
+        .acquisitions
+        .iter()
+        .filter(|a| a.flags.contains(Flags::NOISE) && a.data.nrows() == coils)
+        .filter(|a| a.data.iter().all(|v| v.re.is_finite() && v.im.is_finite()))
+        .collect();
+    let first = readouts.first()?;
+    let mut covariance = Array2::<C64>::zeros((coils, coils));
+    let mut samples = 0;
+    for readout in &readouts {
+        let end = readout.data.ncols().saturating_sub(readout.discard_post);
+        for sample in readout.discard_pre..end {
+            let column = readout.data.column(sample).mapv(|v| C64::new(v.re.into(), v.im.into()));
+            for i in 0..coils {
+                for j in 0..coils {
+                    covariance[[i, j]] += column[i] * column[j].conj();
+                }
+            }
+            samples += 1;
+        }
+    }
+    covariance.mapv_inplace(|v| v / samples.max(1) as f64);
+    let known = |dwell: f32| dwell.is_finite() && dwell > 0.0;
+    let dwell_ratio = (known(first.sample_time_us) && known(image.sample_time_us))
+        .then(|| f64::from(first.sample_time_us) / f64::from(image.sample_time_us));
+    let variance = (0..coils).map(|i| covariance[[i, i]].re).sum::<f64>() / coils.max(1) as f64;
+    let sample_std = (variance / 2.0 * dwell_ratio.unwrap_or(1.0)).sqrt();
+    Some(NoiseMeasurement { covariance, samples, readouts: readouts.len(), sample_std, dwell_ratio })
+}
+
+/// Whitening by the scan's own noise; what stands against it is said.
+pub(super) fn whitening(noise: &Noise, notes: &mut Vec<String>) -> Option<Whitening> {
+    let noise = match noise {
+        Noise::None => return None,
+        Noise::Unusable => {
+            notes.push("noise readouts have other coils than the images: coils are not whitened".into());
+            return None;
+        }
+        Noise::Measured(noise) => noise,
+    };
+    let coils = noise.covariance.nrows();
+    if noise.samples < SAMPLES_PER_COIL * coils {
+        notes.push(format!(
+            "{} noise samples are too few for {coils} coils: coils are not whitened",
+            noise.samples
+        ));
+        return None;
+    }
+    match Whitening::new(noise.covariance.view()) {
+        Ok(whitening) => {
+            let dwell = match noise.dwell_ratio {
+                Some(ratio) if (ratio - 1.0).abs() > 1e-3 => {
+                    format!(", their dwell time being {ratio:.3} of the images'")
+                }
+                Some(_) => String::new(),
+                None => ", dwell times not being stated".into(),
+            };
+            notes.push(format!(
+                "coils are whitened by {} noise samples: standard deviation {:.4e} per real and imaginary part of an \
+                 image sample{dwell}",
+                noise.samples, noise.sample_std
+            ));
+            Some(whitening)
+        }
+        Err(error) => {
+            notes.push(format!("coils are not whitened: {error}"));
+            None
+        }
+    }
+}
