@@ -23,6 +23,8 @@ pub(crate) struct Gram {
 
 /// Numbers of a block of rows (8 MiB).
 const BLOCK: usize = 1 << 19;
+/// Its bytes.
+pub(crate) const BLOCK_BYTES: u64 = (BLOCK * size_of::<C64>()) as u64;
 
 impl Gram {
     /// Of rows with `columns` entries.

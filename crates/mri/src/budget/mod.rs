@@ -5,6 +5,7 @@
 
 mod ledger;
 
+use ndarray::ArrayD;
 use rayspin_core::{Error, Result};
 use rayspin_kernels::nufft::{self, Nufft};
 use rayspin_kernels::toeplitz::Toeplitz;
@@ -12,6 +13,7 @@ use rayspin_kernels::variant::Work;
 use rayspin_kernels::{density, fft, walsh};
 use rayspin_solve::LanczosOptions;
 
+use crate::maps;
 use crate::recon::{Combine, Density, Method, ReconOptions, Regulariser};
 use crate::scan::{Frame, Samples};
 pub use ledger::{Budget, Stage};
@@ -48,7 +50,7 @@ pub fn of_frames(
             if assembled {
                 ledger.once("samples", assembling(frame));
             }
-            grid(&mut ledger, sampled.shape(), &frame.matrix, coils, options, threads);
+            grid(&mut ledger, sampled, &frame.matrix, coils, options, threads);
         }
         Samples::NonCartesian { trajectory, .. } => {
             match options.method {
@@ -135,12 +137,13 @@ fn solver_work(n: u64, iterations: u64, options: &ReconOptions) -> Work {
 
 fn grid(
     ledger: &mut Ledger,
-    grid: &[usize],
+    sampled: &ArrayD<bool>,
     matrix: &[usize],
     coils: u64,
     options: &ReconOptions,
     threads: usize,
 ) {
+    let grid = sampled.shape();
     let g = voxels(grid);
     let all = COMPLEX * coils * g;
     let batch = batch_of(coils, options);
@@ -149,9 +152,17 @@ fn grid(
     let transform = fft::Problem { shape: grid.to_vec(), batch: 1 }.work();
     if options.needs_maps() {
         if options.maps.is_none() {
-            let (scratch, solve) = walsh::needs(threads, coils as usize, grid);
-            let stage = ledger.stage("coil sensitivities", (all + REAL * g).max(2 * all + scratch));
-            stage.transforms(coils, transform).add(solve);
+            let (width, how) = (options.calibration, options.sensitivities);
+            match maps::espirit_on_grid(sampled, width, how, coils as usize) {
+                Some((scratch, _)) => {
+                    ledger.stage("coil sensitivities", all.max(scratch));
+                }
+                None => {
+                    let (scratch, solve) = walsh::needs(threads, coils as usize, grid);
+                    let stage = ledger.stage("coil sensitivities", (all + REAL * g).max(2 * all + scratch));
+                    stage.transforms(coils, transform).add(solve);
+                }
+            }
         }
         ledger.hold(all);
     }
@@ -249,7 +260,12 @@ fn trajectory_solve(
     let transform = nufft_needs(trajectory, matrix, options)?.transform;
     if options.needs_maps() {
         if options.maps.is_none() {
-            let (scratch, solve) = walsh::needs(threads, coils as usize, matrix);
+            let (mut scratch, solve) = walsh::needs(threads, coils as usize, matrix);
+            let width = options.calibration.unwrap_or(maps::DEFAULT_WIDTH);
+            let how = options.sensitivities.unwrap_or(maps::Sensitivities::Walsh);
+            if let Some((needed, _)) = maps::espirit_needs(how, width, coils as usize, matrix) {
+                scratch = needed;
+            }
             let gridding = all + REAL * s + 2 * COMPLEX * s + n;
             let stage = ledger.stage("coil sensitivities", gridding.max(2 * all + scratch));
             stage.transforms(coils, transform).add(solve);

@@ -129,6 +129,22 @@ fn correlation(projector: &Matrix, coils: usize, kernel: [usize; 3]) -> Vec<C32>
     q.iter().map(|v| C32::new((v.re / points as f64) as f32, (v.im / points as f64) as f32)).collect()
 }
 
+/// Bytes that [`maps`] takes beside the maps themselves: the matrix of the neighbourhoods, the copy of it that is reduced,
+/// the eigenvectors as they are found and in order, and as much again to work in; or the matrix and two blocks of rows.
+pub(crate) fn needs(options: &EspiritOptions, width: usize, coils: usize, shape: &[usize]) -> u64 {
+    let region = shape.iter().map(|&n| n.min(width));
+    let mut zyx = [1; 3];
+    for (to, n) in zyx[3 - shape.len().min(3)..].iter_mut().zip(region) {
+        *to = n;
+    }
+    let kernel = kernel(options.kernel, zyx, coils);
+    let rows: usize = zyx.iter().zip(kernel).map(|(n, k)| n + 1 - k).product();
+    let columns = coils * kernel.iter().product::<usize>();
+    let matrix = (size_of::<C64>() * columns * columns) as u64;
+    let block = ((size_of::<C64>() * rows * columns) as u64).min(crate::dense::BLOCK_BYTES);
+    (5 * matrix).max(matrix + 2 * block)
+}
+
 /// Width of the neighbourhood along z, y, x: as wished, at most half of the region, and smaller while the matrix is too
 /// large.
 fn kernel(wished: usize, region: [usize; 3], coils: usize) -> [usize; 3] {

@@ -118,6 +118,32 @@ pub fn from_grid(
     Ok((walsh::maps(&images, walsh::DEFAULT_RADIUS)?, Centre { width, how }))
 }
 
+/// Bytes that [`from_grid`] takes for ESPIRiT besides the maps, and the number of sets; none where Walsh's method is used.
+pub(crate) fn espirit_on_grid(
+    sampled: &ArrayD<bool>,
+    width: Option<usize>,
+    how: Option<Sensitivities>,
+    coils: usize,
+) -> Option<(u64, usize)> {
+    let width = sampled_centre(sampled).min(width.unwrap_or(DEFAULT_WIDTH));
+    espirit_needs(how.unwrap_or_else(|| Sensitivities::for_grid(width)), width, coils, sampled.shape())
+}
+
+/// Bytes that ESPIRiT takes besides the maps, and the number of sets; none for Walsh's method.
+pub(crate) fn espirit_needs(
+    how: Sensitivities,
+    width: usize,
+    coils: usize,
+    shape: &[usize],
+) -> Option<(u64, usize)> {
+    match how {
+        Sensitivities::Walsh => None,
+        Sensitivities::Espirit(options) => {
+            Some((espirit::needs(&options, width, coils, shape), options.sets.min(coils)))
+        }
+    }
+}
+
 /// Maps from non-Cartesian samples `[coil, sample]` with density weights `[sample]`: by the adjoint NUFFT of the samples
 /// within the centre, tapered by a radial Hann window; for ESPIRiT, of all samples, brought to the grid by an FFT.
 pub fn from_samples(
