@@ -6,6 +6,7 @@ All programs get Rayspin's sensitivity maps and minimise the same objective with
 the transforms and the solvers. For each image: NRMSE and correlation of magnitudes with Rayspin's after one complex scale
 factor, the relative residual |F S x - d| / |d| evaluated with FINUFFT in double precision, and the mean magnitude outside the
 body over that inside ("streaks"), the body being where a smoothed image of all programs exceeds a tenth of its maximum.
+
 Prints the table, and writes it with the pictures side by side to FOLDER/index.html (default out/peers).
 """
 

@@ -1,9 +1,10 @@
 use maud::{Markup, html};
 use serde_json::Value;
 
+use super::chart::{Axis, LineChart, Series};
 use super::render::table;
 use crate::number::{bytes, seconds, short, typeset};
-use crate::record::{FileEntry, RunRecord, Stage};
+use crate::record::{FileEntry, History, RunRecord, Stage};
 use crate::table::{Column, Table};
 
 /// A run record: the facts and the time in each stage in the open, the rest folded away.
@@ -26,6 +27,7 @@ pub(super) fn record(record: &RunRecord) -> Markup {
                 }
             }
             (stages(&record.stages, record.total_seconds))
+            @for chart in histories(&record.history) { (chart.render()) }
             @if !(record.inputs.is_empty() && record.outputs.is_empty()) {
                 details {
                     summary { "Files" }
@@ -52,6 +54,40 @@ pub(super) fn record(record: &RunRecord) -> Markup {
             }
         }
     }
+}
+
+/// Solves drawn in one chart at most; more lines can no longer be told apart.
+const LINES: usize = 6;
+
+/// A chart for each quantity that was followed, a line for each solve.
+fn histories(history: &[History]) -> Vec<LineChart> {
+    let mut charts: Vec<(LineChart, usize)> = Vec::new();
+    for one in history {
+        let index = charts.iter().position(|(chart, _)| chart.y.label == one.quantity).unwrap_or_else(|| {
+            let chart = LineChart::new(
+                capitalised(&one.quantity),
+                Axis::linear("Iteration", ""),
+                Axis::linear(one.quantity.clone(), ""),
+            );
+            charts.push((chart, 0));
+            charts.len() - 1
+        });
+        let (chart, count) = &mut charts[index];
+        *count += 1;
+        if *count <= LINES {
+            let points = one.values.iter().enumerate().map(|(i, value)| ((i + 1) as f64, *value));
+            chart.series.push(Series::new(one.name.clone(), points));
+        }
+    }
+    let said = |(chart, count): (LineChart, usize)| {
+        if count > LINES { chart.caption(format!("The first {LINES} of {count} solves.")) } else { chart }
+    };
+    charts.into_iter().map(said).collect()
+}
+
+fn capitalised(text: &str) -> String {
+    let mut rest = text.chars();
+    rest.next().map_or_else(String::new, |first| first.to_uppercase().chain(rest).collect())
 }
 
 /// A bar for each stage, as long as its share of the time.
@@ -156,6 +192,25 @@ mod tests {
         let text = stages(&[stage("a", 1.0), stage("b", 3.0)], 4.0).into_string();
         assert!(text.contains("width:25.00%") && text.contains("width:75.00%"));
         assert_eq!(stages(&[], 1.0).into_string(), "");
+    }
+
+    #[test]
+    fn a_quantity_has_one_chart_with_a_line_a_solve() {
+        let of = |solve: usize, quantity: &str| History {
+            name: format!("slice {solve}"),
+            quantity: quantity.to_owned(),
+            values: vec![2.0, 1.0],
+        };
+        let mut all: Vec<History> = (0..8).map(|solve| of(solve, "objective")).collect();
+        all.push(of(0, "step"));
+        let charts = histories(&all);
+        assert_eq!(charts.len(), 2);
+        assert_eq!((charts[0].series.len(), charts[1].series.len()), (LINES, 1));
+        assert_eq!(charts[0].series[2].points, [(1.0, 2.0), (2.0, 1.0)]);
+        assert_eq!(charts[0].caption, "The first 6 of 8 solves.");
+        let mut run = RunRecorder::start("rayspin", "0.1.0", ["rayspin"], "one core", 1);
+        run.followed("slice 0", "objective", [2.0, 1.0]);
+        assert!(record(&run.finish(None)).into_string().contains("Objective</strong>"));
     }
 
     #[test]

@@ -60,6 +60,9 @@ pub struct RunRecord {
     /// How iterations converged, one entry a solve.
     #[serde(default)]
     pub convergence: Vec<Convergence>,
+    /// Other quantities that were followed from iteration to iteration, such as an objective.
+    #[serde(default)]
+    pub history: Vec<History>,
     /// How near each image came to its reference, where there is one.
     #[serde(default)]
     pub quality: Vec<Quality>,
@@ -97,6 +100,18 @@ pub struct Convergence {
     /// The residual before the first iteration and after each, relative to the solver's own scale.
     #[serde(with = "lossless_list")]
     pub residual: Vec<f64>,
+}
+
+/// A quantity of one iterative solve, iteration by iteration.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct History {
+    /// What was solved.
+    pub name: String,
+    /// The quantity.
+    pub quantity: String,
+    /// Its value after each iteration.
+    #[serde(with = "lossless_list")]
+    pub values: Vec<f64>,
 }
 
 /// An image measured against a reference.

@@ -5,7 +5,7 @@ use indexmap::IndexMap;
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::{Convergence, FileEntry, Quality, RecordError, RunRecord, SCHEMA, Stage};
+use super::{Convergence, FileEntry, History, Quality, RecordError, RunRecord, SCHEMA, Stage};
 
 /// Collects a [`RunRecord`] while the run goes on.
 ///
@@ -68,6 +68,7 @@ impl RunRecorder {
                 total_seconds: 0.0,
                 peak_memory_bytes: None,
                 convergence: Vec::new(),
+                history: Vec::new(),
                 quality: Vec::new(),
                 notes: Vec::new(),
             },
@@ -156,6 +157,17 @@ impl RunRecorder {
         self.record
             .convergence
             .push(Convergence { name: name.into(), residual: residual.into_iter().collect() });
+    }
+
+    /// Notes a quantity of a solve after each iteration.
+    pub fn followed(
+        &mut self,
+        name: impl Into<String>,
+        quantity: impl Into<String>,
+        values: impl IntoIterator<Item = f64>,
+    ) {
+        let values = values.into_iter().collect();
+        self.record.history.push(History { name: name.into(), quantity: quantity.into(), values });
     }
 
     /// Notes how near `image` came to `reference`.

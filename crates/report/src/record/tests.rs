@@ -18,6 +18,7 @@ fn record() -> RunRecord {
     run.version("hdf5", "1.14.6");
     run.stage("solve");
     run.converged("frame 0", [1.0, 0.25, f64::NAN]);
+    run.followed("frame 0", "objective", [0.5, 0.125]);
     run.stage("write");
     run.output_entry(FileEntry::of("image.nii", &[0; 352]));
     run.quality("image.nii", "true.nii", [("nrmse", 0.12), ("psnr_db", f64::INFINITY)]);

@@ -1,0 +1,82 @@
+//! Arrays beside the scan: sensitivity maps, noise covariances.
+
+use std::path::Path;
+
+use anyhow::{Context as _, Result};
+use rayspin::core::C64;
+use rayspin::io;
+
+use crate::failure::BadInput;
+
+/// `[coil, coil]` from `.npy` or `.cfl`.
+pub(super) fn read_covariance(path: &Path) -> Result<ndarray::Array2<C64>> {
+    let array = match io::detect(path)? {
+        io::Format::Cfl => io::cfl::read(path)?,
+        io::Format::Npy => io::npy::read_complex(path)?,
+        other => {
+            return Err(BadInput::new(format!(
+                "{}: expected a noise covariance as .npy or .cfl, found {other}",
+                path.display()
+            ))
+            .into());
+        }
+    };
+    let shape: Vec<usize> = array.shape().iter().copied().filter(|&n| n != 1).collect();
+    let (n, m) = match shape[..] {
+        [n, m] => (n, m),
+        [] => (1, 1),
+        _ => (0, 1),
+    };
+    if n != m {
+        return Err(BadInput::new(format!(
+            "{}: expected a noise covariance [coil, coil], found {:?}",
+            path.display(),
+            array.shape()
+        ))
+        .into());
+    }
+    let mut values = array.iter().map(|v| C64::new(v.re.into(), v.im.into()));
+    Ok(ndarray::Array2::from_shape_simple_fn((n, n), || values.next().unwrap_or_default()))
+}
+
+/// Maps `[coil, z, y, x]` from `.cfl`, `.npy` or `.npz`.
+pub(super) fn read_maps(path: &Path) -> Result<ndarray::ArrayD<rayspin::core::C32>> {
+    let array = match io::detect(path)? {
+        io::Format::Cfl => {
+            let array = io::cfl::read(path)?;
+            let cartesian =
+                io::cfl::Cartesian::from_bart(array.view()).with_context(|| path.display().to_string())?;
+            cartesian.single().with_context(|| path.display().to_string())?.into_dyn()
+        }
+        io::Format::Npy => io::npy::read_complex(path)?,
+        io::Format::Npz => io::npy::read_npz_complex(path, None)?,
+        other => {
+            return Err(BadInput::new(format!(
+                "{}: expected maps as .cfl, .npy or .npz, found {other}",
+                path.display()
+            ))
+            .into());
+        }
+    };
+    Ok(array)
+}
+
+/// Writes `[coil, z, y, x]` or `[coil, y, x]` as `.cfl` or `.npy`.
+pub(crate) fn write_coil_array(path: &Path, maps: &ndarray::ArrayD<rayspin::core::C32>) -> Result<()> {
+    match io::Format::of_name(path) {
+        Some(io::Format::Npy) => Ok(io::npy::write(path, maps.view())?),
+        Some(io::Format::Cfl) => {
+            let mut volume = maps.view();
+            if volume.ndim() == 3 {
+                volume.insert_axis_inplace(ndarray::Axis(1));
+            }
+            // [coil, z, y, x] backwards is BART's READ, PHS1, PHS2, COIL.
+            Ok(io::cfl::write(path, volume.reversed_axes())?)
+        }
+        _ => Err(BadInput::new(format!(
+            "{}: name of the output: expected the ending .cfl or .npy, found another",
+            path.display()
+        ))
+        .into()),
+    }
+}

@@ -1,0 +1,323 @@
+//! `rayspin recon mri`
+
+mod arrays;
+mod check;
+mod options;
+mod record;
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result};
+use rayspin::core::Monitor;
+use rayspin::io::{self, ScanOptions};
+use rayspin::mri::prepare::Noise;
+use rayspin::mri::recon::{Certify, ReconOptions, ScanImage, reconstruct_frame, reconstruct_frames};
+use rayspin::mri::scan::{FrameOptions, Samples};
+
+use super::{files, plan};
+use crate::Context;
+use crate::args::ReconMri;
+use crate::failure::BadInput;
+pub(crate) use arrays::write_coil_array;
+use check::{check_effect, check_penalty, refuse_option};
+use options::{default_method, method_name, method_of};
+pub(crate) use record::record_quality;
+
+/// Reconstructs a scan, writes the images and the run record.
+pub(crate) fn run(context: &Context, args: &ReconMri) -> Result<()> {
+    for output in &args.outputs {
+        files::check_output(output, &files::IMAGE_FORMATS)?;
+    }
+    if let Some(maps) = &args.save_maps {
+        files::check_output(maps, &[io::Format::Cfl, io::Format::Npy])?;
+    }
+    if let Some(record) = &args.record {
+        files::check_writable(record)?;
+    }
+    let [maps, reference, traj] = [&args.maps, &args.reference, &args.traj].map(Option::as_ref);
+    let [anatomy, covariance] = [&args.anatomy, &args.noise_covariance].map(Option::as_ref);
+    let inputs = [Some(&args.scan), maps, anatomy, reference, traj, covariance];
+    let record = (!args.no_record && !args.dry_run)
+        .then(|| args.record.clone().unwrap_or_else(|| record_path(&args.outputs[0])));
+    let outputs = args.outputs.iter().chain(&args.save_maps).chain(&record);
+    files::check_distinct(inputs.into_iter().flatten(), outputs)?;
+    let mut recorder = files::recorder(context);
+    let monitor = Monitor::new(&context.console, None);
+    let mut options = options::options(args)?;
+    options.validate()?;
+    check_penalty(args, args.method.map(method_of))?;
+    let scan_options = options::scan_options(args)?;
+
+    recorder.stage("read");
+    let selection = options::selection(args);
+    let process = plan::process_bytes();
+    check_effect(args, io::detect(&args.scan)?, &selection)?;
+    if let Some(path) = &args.maps {
+        options.maps = Some(std::sync::Arc::new(arrays::read_maps(path)?));
+    }
+    if let Some(path) = &args.anatomy {
+        let image = io::read_image(path, &io::ReadOptions::default())?.image;
+        if image.repetitions() > 1 {
+            let message = format!("{}: expected one image, found {}", path.display(), image.repetitions());
+            return Err(BadInput::new(message).hint("--anatomy takes a single volume or slice").into());
+        }
+        options.anatomy = Some(std::sync::Arc::new(image.magnitude()));
+    }
+    options.keep_maps = args.save_maps.is_some();
+    let read = |whole| {
+        monitor.stage("read", 0, || plan::read(args, &scan_options, &selection, process, whole, &monitor))
+    };
+    let (mut source, mut shape) = read(true)?;
+    let frame = shape.frame(&source).context("a frame")?;
+    if args.traj_units.is_some() && matches!(frame.samples, Samples::Cartesian { .. }) {
+        return refuse_option("--traj-units", "a trajectory", "a grid");
+    }
+    if args.no_prewhiten && matches!(shape.noise, None | Some(Noise::None)) {
+        return refuse_option("--no-prewhiten", "a scan with noise readouts", "one without");
+    }
+    options.prepare.noise = shape.noise.clone();
+    options.method = match args.method {
+        Some(method) => method_of(method),
+        None => {
+            let method = default_method(frame);
+            monitor.note(&format!("method: {} (--method chooses another)", method_name(method)));
+            method
+        }
+    };
+    check_penalty(args, Some(options.method))?;
+    let default = ReconOptions::of(options.method);
+    options.lambda = args.lambda.unwrap_or(default.lambda);
+    options.iterations = args.iterations.unwrap_or(default.iterations);
+    options.cg_tolerance = args.tolerance.unwrap_or(default.cg_tolerance);
+    if args.sensitivities.is_some() && !options.needs_maps() {
+        let expected = "a method that uses sensitivity maps (cg-sense, wavelet, tv, or --combine maps)";
+        return refuse_option("--sensitivities", expected, method_name(options.method));
+    }
+    let frame = shape.frame(&source).context("a frame")?;
+    let on_grid = matches!(frame.samples, Samples::Cartesian { .. });
+    if args.cache.is_some() && (on_grid || !options.iterates()) {
+        let expected = "a trajectory and --method ls, cg-sense, wavelet or tv";
+        return refuse_option(
+            "--cache",
+            expected,
+            if on_grid { "a grid" } else { method_name(options.method) },
+        );
+    }
+    let threads = context.threads();
+    let mut fitted = plan::fit(args, &source, &shape, process, &mut options, threads)?;
+    if fitted.is_err() && matches!(&source, plan::Source::Whole { labels, .. } if labels.len() > 1) {
+        drop((source, shape));
+        (source, shape) = read(false)?;
+        options.coil_batch = None;
+        fitted = plan::fit(args, &source, &shape, process, &mut options, threads)?;
+    }
+    let plan = match fitted {
+        Ok(plan) => plan,
+        Err(needed) => return plan::refuse(args.memory, needed, &args.scan),
+    };
+    if args.dry_run {
+        return files::print(&plan::table(args, &plan, &options));
+    }
+    drop(shape);
+    let cache = args.cache.as_ref().map(io::kernel_cache::KernelCache::new).transpose()?;
+    options.kernels = cache.clone().map(|cache| std::sync::Arc::new(cache) as _);
+    options.certify = args.certify.map(|outputs| Certify { outputs, seed: args.certify_seed.unwrap_or(1) });
+    options.validate()?;
+    recorder.parameter("memory limit", serde_json::json!(args.memory));
+    recorder.parameter("memory stated", plan.peak());
+    recorder.parameter("coils at a time", serde_json::json!(options.coil_batch));
+    recorder.parameter("read image by image", matches!(source, plan::Source::Parts { .. }));
+    recorder.parameter("budget", serde_json::to_value(&plan.budget)?);
+    let reference =
+        args.reference.as_deref().map(|p| io::read_image(p, &io::ReadOptions::default())).transpose()?;
+    for input in inputs.into_iter().flatten() {
+        for file in files::parts(input) {
+            recorder.input(&file).with_context(|| format!("hashing {}", file.display()))?;
+        }
+    }
+
+    recorder.stage("reconstruct");
+    let result = reconstruct(context, args, source, &scan_options, &options, &monitor)
+        .with_context(|| format!("{}", args.scan.display()))?;
+    files::record_stages(&mut recorder, &monitor);
+    for note in &result.notes {
+        monitor.note(note);
+        recorder.note(note.as_str());
+    }
+
+    if let Some(cache) = &cache {
+        let (count, bytes) = cache.size();
+        let bytes = rayspin::report::number::bytes(bytes);
+        monitor.note(&format!("--cache: {count} kernels, {bytes}; nothing in it is ever deleted"));
+    }
+    recorder.parameter("certify", serde_json::json!(options.certify));
+    recorder.parameter("certificates", serde_json::json!(result.certificates));
+    recorder.parameter("cache", serde_json::json!(args.cache));
+    if !result.certificates.is_empty() && !context.quiet {
+        files::print(&record::certificates(&result.certificates))?;
+    }
+
+    let maps_to_save = match (&args.save_maps, &result.maps) {
+        (None, _) => None,
+        (Some(path), Some(maps)) => Some((path, maps)),
+        (Some(_), None) => {
+            return Err(BadInput::new(
+                "--save-maps: expected a method that uses sensitivity maps, found none used",
+            )
+            .hint("--method cg-sense or --combine maps")
+            .into());
+        }
+    };
+
+    recorder.stage("write");
+    let mut written = Vec::new();
+    for output in &args.outputs {
+        for note in files::write_image(output, &result.image)? {
+            let note = format!("{}: {note}", output.display());
+            monitor.note(&note);
+            recorder.note(note);
+        }
+        written.extend(files::parts(output));
+    }
+    if let Some((path, maps)) = maps_to_save {
+        write_coil_array(path, maps)?;
+        written.extend(files::parts(path));
+    }
+    let mut mismatch = Ok(());
+    if let Some(reference) = &reference {
+        recorder.stage("metrics");
+        let names = (args.outputs[0].display().to_string(), display(args.reference.as_deref()));
+        match record::judge(&result.image, &reference.image) {
+            Ok(quality) => {
+                record_quality(&mut recorder, &names.0, &names.1, &quality);
+                files::print(&super::metrics::table(&names.0, &names.1, &quality))?;
+            }
+            Err(error) => {
+                recorder.note(format!("not compared with {}: {error}", names.1));
+                mismatch = Err(error.context(format!("the image is written; comparing with {}", names.1)));
+            }
+        }
+    }
+    record::parameters(&mut recorder, args, &options);
+    for solve in &result.solves {
+        let label = solve.label;
+        if !solve.converged && options.cg_tolerance > 0.0 {
+            let note = format!(
+                "slice {} repetition {}: stopped after {} iterations at a residual of {:.1e}, above the tolerance of {:.0e}",
+                label.slice,
+                label.repetition,
+                solve.iterations(),
+                solve.residuals.last().copied().unwrap_or(1.0),
+                options.cg_tolerance
+            );
+            recorder.note(note);
+        }
+        recorder.parameter("solver", solve.solver);
+        recorder.parameter("largest eigenvalue", solve.eigenvalue);
+        let name = format!("slice {} repetition {}", label.slice, label.repetition);
+        if let Some(scale) = solve.scale {
+            recorder.parameter("image scale", scale);
+            recorder.followed(name.clone(), "objective", solve.objective.iter().copied());
+        }
+        recorder.converged(name, solve.residuals.clone());
+    }
+    for file in &written {
+        recorder.output(file).with_context(|| format!("hashing {}", file.display()))?;
+    }
+    let finished = recorder.finish(rayspin::device::cpu::peak_memory());
+    let mut listed: Vec<PathBuf> = args.outputs.clone();
+    if let Some(path) = record {
+        files::write_record(&path, &finished)?;
+        listed.push(path);
+    }
+    if !context.quiet {
+        let [nz, ny, nx] = result.image.shape_zyx();
+        let names: Vec<_> = listed.iter().map(|p| p.display().to_string()).collect();
+        say!("{nx} x {ny} x {nz} image, {:.2} s: {}", finished.total_seconds, names.join(", "));
+    }
+    if let Some(missed) = result.certificates.iter().find(|c| !c.met()) {
+        return Err(rayspin::core::Error::Numerical {
+            what: missed.transform.clone(),
+            detail: format!(
+                "relative error {:.2e} above the tolerance of {:.0e}",
+                missed.error, missed.tolerance
+            ),
+        }
+        .into());
+    }
+    mismatch
+}
+
+/// Reconstructs whatever the file held.
+fn reconstruct(
+    context: &Context,
+    args: &ReconMri,
+    source: plan::Source,
+    scan_options: &ScanOptions,
+    options: &ReconOptions,
+    monitor: &Monitor<'_>,
+) -> Result<ScanImage> {
+    let frames = FrameOptions { units: scan_options.units, matrix: scan_options.matrix.clone() };
+    let device = &context.device;
+    match source {
+        plan::Source::Whole { mut scan, labels, slices, only } => {
+            let notes = std::mem::take(&mut scan.notes);
+            if let Some(frame) = only {
+                drop(scan);
+                let mut frame = Some(*frame);
+                let gone = || rayspin::core::Error::value("frame", "one", "none");
+                let mut take = |_, _: &mut Vec<String>| frame.take().ok_or_else(gone);
+                return Ok(reconstruct_frames(device, &labels, &slices, &mut take, notes, options, monitor)?);
+            }
+            let index = scan.frames()?;
+            let mut assemble = |label, notes: &mut Vec<String>| index.assemble(label, &frames, notes);
+            Ok(reconstruct_frames(device, &labels, &slices, &mut assemble, notes, options, monitor)?)
+        }
+        plan::Source::Parts { labels, slices, notes } => {
+            // An error in the file is told as such, and not as the reconstruction's.
+            let mut broken = None;
+            let mut read = |label, notes: &mut Vec<String>| match plan::read_part(
+                &args.scan,
+                scan_options,
+                label,
+                monitor,
+            ) {
+                Ok(scan) => scan.frames()?.assemble(label, &frames, notes),
+                Err(error) => {
+                    let text = error.to_string();
+                    broken = Some(error);
+                    Err(rayspin::core::Error::value("scan", "images that can be read", text))
+                }
+            };
+            let result = reconstruct_frames(device, &labels, &slices, &mut read, notes, options, monitor);
+            match broken {
+                Some(error) => Err(error),
+                None => Ok(result?),
+            }
+        }
+        plan::Source::Frame(frame, notes) => Ok(reconstruct_frame(device, *frame, notes, options, monitor)?),
+    }
+}
+
+fn display(path: Option<&Path>) -> String {
+    path.map_or_else(String::new, |p| p.display().to_string())
+}
+
+/// image.nii.gz → image.json
+fn record_path(image: &Path) -> PathBuf {
+    let name = image.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
+    let stem = name.strip_suffix(".gz").unwrap_or(&name);
+    let stem = stem.rsplit_once('.').map_or(stem, |(stem, _)| stem);
+    image.with_file_name(format!("{stem}.json"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_are_named_after_the_image() {
+        assert_eq!(record_path(Path::new("a/b.nii.gz")), Path::new("a/b.json"));
+        assert_eq!(record_path(Path::new("b.v2.png")), Path::new("b.v2.json"));
+    }
+}

@@ -1,0 +1,179 @@
+//! The command line as the library's options.
+
+use anyhow::Result;
+use rayspin::core::TrajectoryUnits;
+use rayspin::io::ScanOptions;
+use rayspin::mri::maps::{EspiritOptions, Sensitivities};
+use rayspin::mri::partial::PartialFourier;
+use rayspin::mri::prepare::{Compression, CompressionKind, PrepareOptions, VirtualCoils};
+use rayspin::mri::recon::{Combine, Density, Method, ReconOptions, Regulariser, Selection};
+use rayspin::mri::scan::{Frame, Samples};
+
+use super::arrays::read_covariance;
+use crate::args::{
+    CombineArg, CompressionArg, DensityArg, MethodArg, PartialFourierArg, ReconMri, RegulariserArg,
+    SensitivitiesArg, numbers,
+};
+use crate::failure::BadInput;
+
+/// What decides the image. The method may be none yet, and follows from the scan then.
+pub(super) fn options(args: &ReconMri) -> Result<ReconOptions> {
+    let method = args.method.map_or(Method::CgSense, method_of);
+    let default = ReconOptions::of(method);
+    Ok(ReconOptions {
+        method,
+        combine: match (args.combine, &args.maps) {
+            (Some(CombineArg::Rss), Some(_))
+                if !args.method.is_some_and(|m| method_of(m).sees_all_coils()) =>
+            {
+                return Err(BadInput::new(
+                    "--combine rss: expected no --maps, which it does not use, found them",
+                )
+                .into());
+            }
+            (Some(CombineArg::Maps), _) | (None, Some(_)) => Combine::Maps,
+            (Some(CombineArg::Rss), _) | (None, None) => Combine::RootSumOfSquares,
+        },
+        lambda: args.lambda.unwrap_or(default.lambda),
+        regulariser: match args.regulariser {
+            Some(RegulariserArg::None) => Regulariser::None,
+            Some(RegulariserArg::Identity) | None => Regulariser::Identity,
+            Some(RegulariserArg::Differences) => Regulariser::Differences,
+        },
+        iterations: args.iterations.unwrap_or(default.iterations),
+        cg_tolerance: args.tolerance.unwrap_or(default.cg_tolerance),
+        nufft_tolerance: args.epsilon,
+        density: match args.density {
+            DensityArg::PipeMenon => Density::PipeMenon,
+            DensityArg::Radial => Density::Radial,
+        },
+        calibration: args.calibration,
+        sensitivities: sensitivities(args)?,
+        prepare: prepare(args)?,
+        partial_fourier: args.partial_fourier.map(|how| match how {
+            PartialFourierArg::Pocs => PartialFourier::Pocs,
+            PartialFourierArg::Homodyne => PartialFourier::Homodyne,
+            PartialFourierArg::None => PartialFourier::None,
+        }),
+        ..ReconOptions::default()
+    })
+}
+
+fn prepare(args: &ReconMri) -> Result<PrepareOptions> {
+    let kind = match args.compression {
+        CompressionArg::Svd => CompressionKind::Svd,
+        CompressionArg::Geometric => CompressionKind::Geometric,
+    };
+    let coils = match args.coils.as_deref() {
+        None => None,
+        Some(text) => Some(match (text.trim().parse::<usize>(), text.trim().parse::<f64>()) {
+            (Ok(count), _) => VirtualCoils::Count(count),
+            (_, Ok(part)) => VirtualCoils::Energy(part),
+            _ => {
+                return Err(BadInput::new(format!(
+                    "--coils: expected a number of virtual coils or a part of the energy below 1, found '{text}'"
+                ))
+                .into());
+            }
+        }),
+    };
+    let noise_covariance = args.noise_covariance.as_deref().map(read_covariance).transpose()?;
+    Ok(PrepareOptions {
+        prewhiten: !args.no_prewhiten,
+        noise: None,
+        noise_covariance,
+        compression: coils.map(|coils| Compression { coils, kind }),
+    })
+}
+
+fn sensitivities(args: &ReconMri) -> Result<Option<Sensitivities>> {
+    if args.sensitivities == Some(SensitivitiesArg::Espirit) {
+        let default = EspiritOptions::default();
+        return Ok(Some(Sensitivities::Espirit(EspiritOptions {
+            sets: args.map_sets.unwrap_or(default.sets),
+            crop: args.map_crop.unwrap_or(default.crop),
+            ..default
+        })));
+    }
+    for (option, given) in [("--map-sets", args.map_sets.is_some()), ("--map-crop", args.map_crop.is_some())]
+    {
+        if given {
+            return Err(BadInput::new(format!("{option}: expected --sensitivities espirit, found none"))
+                .hint(format!("add --sensitivities espirit, or leave {option} out"))
+                .into());
+        }
+    }
+    Ok(args.sensitivities.map(|_| Sensitivities::Walsh))
+}
+
+pub(super) fn scan_options(args: &ReconMri) -> Result<ScanOptions> {
+    let units = args.traj_units.as_deref().map(str::parse::<TrajectoryUnits>).transpose()?;
+    let matrix =
+        args.matrix.as_deref().map(|text| numbers::<usize>("--matrix", text, &[2, 3])).transpose()?;
+    let fov_mm = args.fov.as_deref().map(|text| numbers::<f64>("--fov", text, &[2, 3])).transpose()?;
+    if let Some(fov) = &fov_mm
+        && fov.iter().any(|&f| !(f > 0.0 && f.is_finite()))
+    {
+        return Err(BadInput::new(format!("--fov: expected positive lengths in mm, found {fov:?}")).into());
+    }
+    Ok(ScanOptions { name: args.dataset.clone(), trajectory: args.traj.clone(), units, matrix, fov_mm })
+}
+
+pub(super) fn selection(args: &ReconMri) -> Selection {
+    Selection {
+        encoding: args.encoding,
+        slice: args.slice,
+        repetition: args.repetition,
+        contrast: args.contrast,
+        phase: args.phase,
+        set: args.set,
+    }
+}
+
+/// The method for a scan when none is asked for: the simplest that uses all there is.
+pub(super) fn default_method(frame: &Frame) -> Method {
+    match &frame.samples {
+        Samples::Cartesian { sampled, .. } if fills_a_box(sampled) => Method::Cartesian,
+        _ if frame.coils() > 1 => Method::CgSense,
+        _ => Method::LeastSquares,
+    }
+}
+
+/// Whether the measured positions are a whole box of the grid, as for a full scan whose grid was enlarged.
+fn fills_a_box(sampled: &ndarray::ArrayD<bool>) -> bool {
+    let mut low = vec![usize::MAX; sampled.ndim()];
+    let mut high = vec![0; sampled.ndim()];
+    let mut count = 0;
+    for (index, _) in sampled.indexed_iter().filter(|(_, known)| **known) {
+        count += 1;
+        for axis in 0..low.len() {
+            low[axis] = low[axis].min(index[axis]);
+            high[axis] = high[axis].max(index[axis]);
+        }
+    }
+    count > 0 && count == low.iter().zip(&high).map(|(l, h)| h - l + 1).product::<usize>()
+}
+
+pub(super) fn method_of(method: MethodArg) -> Method {
+    match method {
+        MethodArg::Cartesian => Method::Cartesian,
+        MethodArg::Grappa => Method::Grappa,
+        MethodArg::Gridding => Method::Gridding,
+        MethodArg::Ls => Method::LeastSquares,
+        MethodArg::CgSense => Method::CgSense,
+        MethodArg::Wavelet => Method::Wavelet,
+        MethodArg::Tv => Method::TotalVariation,
+    }
+}
+
+pub(super) fn method_name(method: Method) -> &'static str {
+    match method {
+        Method::Cartesian => "cartesian",
+        Method::Grappa => "grappa",
+        Method::Gridding => "gridding",
+        Method::LeastSquares => "ls",
+        Method::CgSense => "cg-sense",
+        Method::Wavelet => "wavelet",
+        Method::TotalVariation => "tv",
+    }
+}

@@ -1,0 +1,90 @@
+//! What the run record and the screen say of a reconstruction.
+
+use anyhow::Result;
+use rayspin::core::Image;
+use rayspin::imaging::metrics::{CompareOptions, Quality, ScaleFit, compare};
+use rayspin::mri::recon::{Certificate, ReconOptions};
+use rayspin::report::RunRecorder;
+use rayspin::report::table::{Cell, Column, Table};
+
+use super::options::method_name;
+use crate::args::ReconMri;
+
+/// What was measured of the transforms, as a table.
+pub(super) fn certificates(certificates: &[Certificate]) -> Table {
+    let share = certificates.first().map_or(0.0, |c| 100.0 * c.share);
+    let confidence = certificates.first().map_or(0.0, |c| 100.0 * c.confidence);
+    let mut table = Table::new(
+        format!(
+            "Outputs against exact sums (at {confidence} % confidence at most {share:.2} % of all exceed 'largest')"
+        ),
+        [
+            Column::text("Transform"),
+            Column::number("Outputs").decimals(0),
+            Column::number("Relative error"),
+            Column::number("Largest"),
+            Column::number("Tolerance"),
+            Column::text("Result"),
+        ],
+    );
+    for c in certificates {
+        table.push([
+            Cell::Text(c.transform.clone()),
+            Cell::Number(c.outputs as f64),
+            Cell::Number(c.error),
+            Cell::Number(c.largest),
+            Cell::Number(c.tolerance),
+            Cell::Text(if c.met() { "met" } else { "missed" }.into()),
+        ]);
+    }
+    table
+}
+
+/// Magnitudes against the reference's, after fitting one real factor: scanners have arbitrary gain.
+pub(super) fn judge(image: &Image, reference: &Image) -> Result<Quality> {
+    let options = CompareOptions { fit: ScaleFit::Real, magnitude: true, mask: None };
+    // One reference stands for every repetition.
+    let repeated = reference.data().broadcast(image.data().raw_dim());
+    let reference = repeated.unwrap_or_else(|| reference.data().view());
+    Ok(compare(image.data().view(), reference, &options)?)
+}
+
+/// The metrics of one comparison, by name.
+pub(crate) fn record_quality(recorder: &mut RunRecorder, image: &str, reference: &str, quality: &Quality) {
+    let mut metrics = vec![
+        ("nrmse", quality.nrmse),
+        ("mse", quality.mse),
+        ("psnr_db", quality.psnr_db),
+        ("snr_db", quality.snr_db),
+        ("scale", quality.scale[0]),
+    ];
+    metrics.extend(quality.ssim.map(|ssim| ("ssim", ssim)));
+    recorder.quality(image, reference, metrics);
+}
+
+pub(super) fn parameters(recorder: &mut RunRecorder, args: &ReconMri, options: &ReconOptions) {
+    recorder.parameter("method", method_name(options.method));
+    recorder.parameter("combine", serde_json::json!(options.combine));
+    recorder.parameter("lambda", options.lambda);
+    recorder.parameter("regulariser", serde_json::json!(options.regulariser));
+    recorder.parameter("anatomy", serde_json::json!(args.anatomy));
+    recorder.parameter("iterations", options.iterations);
+    recorder.parameter("tolerance", options.cg_tolerance);
+    recorder.parameter("epsilon", options.nufft_tolerance);
+    recorder.parameter("density", serde_json::json!(options.density));
+    recorder.parameter("partial Fourier", serde_json::json!(options.partial_fourier));
+    recorder.parameter("prewhiten", options.prepare.prewhiten);
+    recorder.parameter("noise covariance", serde_json::json!(args.noise_covariance));
+    recorder.parameter("compression", serde_json::json!(options.prepare.compression));
+    recorder.parameter("sensitivities", serde_json::json!(options.sensitivities));
+    recorder.parameter("calibration", serde_json::json!(options.calibration));
+    recorder.parameter("maps", serde_json::json!(args.maps));
+    recorder.parameter("trajectory", serde_json::json!(args.traj));
+    recorder.parameter("field of view", serde_json::json!(args.fov));
+    recorder.parameter("dataset", serde_json::json!(args.dataset));
+    recorder.parameter("encoding", args.encoding);
+    recorder.parameter("slice", serde_json::json!(args.slice));
+    recorder.parameter("repetition", serde_json::json!(args.repetition));
+    recorder.parameter("trajectory units", serde_json::json!(args.traj_units));
+    recorder.parameter("matrix", serde_json::json!(args.matrix));
+}

@@ -1,0 +1,163 @@
+//! Runs that end early: readers that leave, folders that are locked, interruptions, kills.
+
+use std::path::Path;
+use std::process::Command;
+
+use crate::{files, ok, rayspin, simulated, with_scan};
+
+#[cfg(unix)]
+#[test]
+fn a_reader_that_leaves_early_is_no_error() {
+    let folder = with_scan();
+    let command = env!("CARGO_BIN_EXE_rayspin");
+    for line in ["completions bash", "metrics truth.nii.gz truth.nii.gz", "info scan.h5"] {
+        let script = format!("({command} {line}; echo $? >code) 2>stderr | true");
+        assert!(
+            Command::new("sh").args(["-c", &script]).current_dir(folder.path()).status().unwrap().success()
+        );
+        let text = std::fs::read_to_string(folder.path().join("stderr")).unwrap();
+        assert!(!text.contains("panicked"), "{line}: {text}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_folder_that_may_not_be_written_is_a_failure_and_keeps_the_old_file() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = with_scan();
+    let locked = folder.path().join("locked");
+    std::fs::create_dir(&locked).unwrap();
+    std::fs::write(locked.join("x.npy"), "old").unwrap();
+    std::fs::set_permissions(&locked, std::fs::Permissions::from_mode(0o555)).unwrap();
+    // Root writes everywhere: there is nothing to see then.
+    if std::fs::write(locked.join("probe"), "").is_err() {
+        let output = rayspin(&["recon", "mri", "scan.h5", "-o", "locked/x.npy"], folder.path());
+        assert_eq!(output.status.code(), Some(1), "{}", String::from_utf8_lossy(&output.stderr));
+        assert_eq!(std::fs::read(locked.join("x.npy")).unwrap(), b"old");
+    }
+    std::fs::set_permissions(&locked, std::fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+#[cfg(unix)]
+#[test]
+fn an_interrupted_run_leaves_nothing_half_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let f = folder.path();
+    ok(
+        &[
+            "-q",
+            "simulate",
+            "mri",
+            "-o",
+            "scan.h5",
+            "--matrix",
+            "96,96",
+            "--coils",
+            "6",
+            "-t",
+            "radial",
+            "--no-record",
+        ],
+        f,
+    );
+    // At different moments: while starting, reading, iterating, writing.
+    for milliseconds in [1, 60, 200, 500] {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_rayspin"))
+            .args(["recon", "mri", "scan.h5", "-o", "x.nii.gz", "-o", "x.png", "--method", "ls"])
+            .args(["--iterations", "200", "--tolerance", "0", "-W", "differences"])
+            .current_dir(f)
+            .stderr(std::process::Stdio::null())
+            .spawn()
+            .unwrap();
+        std::thread::sleep(std::time::Duration::from_millis(milliseconds));
+        let pid = child.id().to_string();
+        assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
+        let status = child.wait().unwrap();
+        // Before the handler is installed the signal itself ends the process; a fast machine may have finished.
+        assert!(
+            status.code().is_none_or(|code| code == 130 || code == 0),
+            "after {milliseconds} ms: {status:?}"
+        );
+        for file in files(f) {
+            let name = file.file_name().unwrap().to_string_lossy().into_owned();
+            assert!(
+                ["scan.h5", "x.nii.gz", "x.png", "x.json"].contains(&&*name),
+                "after {milliseconds} ms: {name}"
+            );
+            // What is there is whole.
+            if name != "x.json" && name != "x.png" {
+                ok(&["info", &name], f);
+            }
+        }
+    }
+}
+
+/// Runs the command and kills it after each of some times; `look` judges what is there after each.
+#[cfg(unix)]
+fn killed(arguments: &[&str], folder: &Path, rounds: u64, step_ms: f64, mut look: impl FnMut(u64)) {
+    for round in 0..rounds {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_rayspin"))
+            .args(arguments)
+            .current_dir(folder)
+            .stderr(std::process::Stdio::null())
+            .spawn()
+            .unwrap();
+        std::thread::sleep(std::time::Duration::from_secs_f64(1e-3 * step_ms * round as f64));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        look(round);
+    }
+}
+
+#[test]
+#[cfg(unix)]
+fn a_killed_run_leaves_the_old_file_or_the_new_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let f = folder.path();
+    simulated(f, "--matrix 160,160,8 --dims 2 --coils 2");
+    let recon =
+        ["recon", "mri", "scan.h5", "-q", "-o", "image.nii.gz", "-o", "image.npy", "--method", "cartesian"];
+    ok(&recon, f);
+    let whole: Vec<_> = ["image.nii.gz", "image.npy"].map(|n| std::fs::read(f.join(n)).unwrap()).into();
+    for (arguments, names) in [
+        (&recon[..], vec!["image.nii.gz", "image.npy", "image.json"]),
+        (&["convert", "image.npy", "other.nii.gz"][..], vec!["other.nii.gz"]),
+    ] {
+        let new: Vec<u8> = if names[0] == "image.nii.gz" {
+            whole[0].clone()
+        } else {
+            ok(arguments, f);
+            std::fs::read(f.join("other.nii.gz")).unwrap()
+        };
+        let (mut old, mut done) = (0, 0);
+        for name in &names {
+            std::fs::write(f.join(name), b"old").unwrap();
+        }
+        if names[0] == "other.nii.gz" {
+            std::fs::write(f.join("image.npy"), &whole[1]).unwrap();
+        }
+        killed(arguments, f, 12, 12.0, |_| {
+            let found = std::fs::read(f.join(names[0])).unwrap();
+            old += usize::from(found == b"old");
+            done += usize::from(found == new);
+            assert!(found == b"old" || found == new, "{} bytes of {}", found.len(), names[0]);
+            if let Some(record) = names.get(2) {
+                let text = std::fs::read(f.join(record)).unwrap();
+                assert!(text == b"old" || serde_json::from_slice::<serde_json::Value>(&text).is_ok());
+                let array = std::fs::read(f.join(names[1])).unwrap();
+                assert!(array == b"old" || array == whole[1]);
+            }
+            for file in files(f) {
+                let name = file.file_name().unwrap().to_str().unwrap().to_owned();
+                let known = ["scan.h5", "image.nii.gz", "image.npy", "image.json", "other.nii.gz"];
+                assert!(
+                    known.contains(&&*name) || (name.starts_with('.') && name.ends_with(".part")),
+                    "{name}"
+                );
+            }
+            std::fs::write(f.join(names[0]), b"old").unwrap();
+        });
+        // Killed at once nothing is written yet.
+        assert!(old > 0, "{old} old, {done} new");
+    }
+}

@@ -1,0 +1,56 @@
+//! Files described, converted and compared; help.
+
+use crate::{ok, refused, simulated, with_scan};
+
+#[test]
+fn help_completions_and_info_answer() {
+    let folder = tempfile::tempdir().unwrap();
+    let f = folder.path();
+    for command in
+        [&["--help"][..], &["recon", "mri", "--help"], &["simulate", "mri", "--help"], &["convert", "-h"]]
+    {
+        let help = ok(command, f);
+        assert!(String::from_utf8_lossy(&help.stdout).contains("Example"), "{command:?}");
+    }
+    for shell in ["bash", "zsh", "fish"] {
+        assert!(String::from_utf8_lossy(&ok(&["completions", shell], f).stdout).contains("recon"));
+    }
+    assert!(String::from_utf8_lossy(&ok(&["info"], f).stdout).contains("threads"));
+}
+
+#[test]
+fn images_in_hdf5_are_described_converted_and_compared() {
+    let folder = with_scan();
+    let f = folder.path();
+    ok(&["recon", "mri", "scan.h5", "-q", "-o", "image.h5", "-o", "image.nii", "--method", "gridding"], f);
+    ok(&["convert", "image.h5", "back.nii"], f);
+    assert_eq!(
+        std::fs::read(f.join("back.nii")).unwrap()[352..],
+        std::fs::read(f.join("image.nii")).unwrap()[352..]
+    );
+    let text = String::from_utf8(ok(&["info", "image.h5"], f).stdout).unwrap();
+    assert!(text.contains("[1, 48, 48]"), "{text}");
+    ok(&["metrics", "image.h5", "image.nii"], f);
+    refused(&["recon", "mri", "image.h5", "-o", "x.nii"], f, &["image.h5", "scan", "image"]);
+    refused(&["metrics", "scan.h5", "image.nii"], f, &["scan.h5", "an image"]);
+}
+
+#[test]
+fn images_of_another_gain_and_too_many_threads_are_pointed_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let f = folder.path();
+    simulated(f, "--matrix 24,24 --coils 1 --truth truth.npy");
+    let text = |arguments: &[&str]| String::from_utf8(ok(arguments, f).stderr).unwrap();
+    std::fs::copy(f.join("truth.npy"), f.join("louder.npy")).unwrap();
+    let mut bytes = std::fs::read(f.join("truth.npy")).unwrap();
+    // Times 2^k: the exponent of every number that is not 0.
+    for number in bytes[128..].as_chunks_mut::<4>().0 {
+        let value = f32::from_le_bytes(*number) * 64.0;
+        *number = value.to_le_bytes();
+    }
+    std::fs::write(f.join("louder.npy"), bytes).unwrap();
+    assert!(text(&["metrics", "louder.npy", "truth.npy"]).contains("--fit"));
+    assert!(!text(&["metrics", "louder.npy", "truth.npy", "--fit"]).contains("hint"));
+    assert!(!text(&["metrics", "truth.npy", "truth.npy"]).contains("hint"));
+    assert!(text(&["info", "--threads", "500"]).contains("500 threads"));
+}

@@ -1,0 +1,249 @@
+//! Images, and what they are made with.
+
+use crate::{ok, parameters, refused, simulated, with_scan};
+
+#[test]
+fn a_scan_becomes_images_a_record_and_a_quality_table() {
+    let folder = with_scan();
+    let f = folder.path();
+    let output = ok(
+        &[
+            "recon",
+            "mri",
+            "scan.h5",
+            "-o",
+            "a.nii.gz",
+            "-o",
+            "a.png",
+            "-o",
+            "a.cfl",
+            "-o",
+            "a.npy",
+            "-o",
+            "a.h5",
+            "--maps",
+            "maps.cfl",
+            "--reference",
+            "truth.nii.gz",
+        ],
+        f,
+    );
+    assert!(String::from_utf8_lossy(&output.stdout).contains("NRMSE"));
+    for name in ["a.nii.gz", "a.png", "a.cfl", "a.hdr", "a.npy", "a.h5"] {
+        assert!(f.join(name).metadata().unwrap().len() > 0, "{name}");
+    }
+    let record: serde_json::Value =
+        serde_json::from_slice(&std::fs::read(f.join("a.json")).unwrap()).unwrap();
+    assert_eq!(record["parameters"]["method"], "cg-sense");
+    assert_eq!(record["inputs"][0]["path"], "scan.h5");
+    assert_eq!(record["outputs"].as_array().unwrap().len(), 6);
+    let error = record["quality"][0]["metrics"]["nrmse"].as_f64().unwrap();
+    assert!(error < 0.2, "{error}");
+    assert!(record["convergence"][0]["residual"].as_array().unwrap().len() > 3);
+
+    let json = ok(&["metrics", "a.npy", "truth.nii.gz", "--json", "--magnitude", "--fit"], f);
+    let quality: serde_json::Value = serde_json::from_slice(&json.stdout).unwrap();
+    assert!((quality["nrmse"].as_f64().unwrap() - error).abs() < 1e-6);
+    // What was written in one format is the same in another.
+    let same = ok(&["metrics", "a.npy", "a.cfl", "--json"], f);
+    let quality: serde_json::Value = serde_json::from_slice(&same.stdout).unwrap();
+    assert_eq!(quality["nrmse"], 0.0);
+}
+
+#[test]
+fn quiet_means_no_word_and_lines_replace_the_bar_without_a_terminal() {
+    let folder = with_scan();
+    let quiet = ok(&["-q", "recon", "mri", "scan.h5", "-o", "q.npy", "--no-record"], folder.path());
+    assert!(quiet.stderr.is_empty() && quiet.stdout.is_empty());
+    assert!(!folder.path().join("q.json").exists());
+    let lines = ok(&["recon", "mri", "scan.h5", "-o", "l.npy"], folder.path());
+    let text = String::from_utf8_lossy(&lines.stderr).into_owned();
+    assert!(
+        text.contains("conjugate gradients") && text.contains("residual") && !text.contains('\x1b'),
+        "{text}"
+    );
+}
+
+#[test]
+fn the_number_of_threads_does_not_change_the_image() {
+    let folder = with_scan();
+    for (threads, name) in [("1", "one.npy"), ("2", "two.npy")] {
+        ok(&["-q", "--threads", threads, "recon", "mri", "scan.h5", "-o", name], folder.path());
+    }
+    let same = ok(&["metrics", "one.npy", "two.npy", "--json"], folder.path());
+    let quality: serde_json::Value = serde_json::from_slice(&same.stdout).unwrap();
+    assert!(quality["nrmse"].as_f64().unwrap() < 1e-5, "{quality}");
+}
+
+#[test]
+fn every_simulated_trajectory_reconstructs() {
+    let folder = tempfile::tempdir().unwrap();
+    let f = folder.path();
+    for (name, options) in [
+        ("cartesian", "--matrix 32,32"),
+        ("cartesian", "--matrix 32,32,3 --repetitions 2 --acceleration 2 --calibration 12"),
+        (
+            "poisson",
+            "--matrix 48,48 --acceleration 2 --calibration 12 --noise-readouts 4 --noise-correlation 0.2",
+        ),
+        ("radial", "--matrix 32,32 --angles golden"),
+        ("spiral", "--matrix 32,32"),
+        ("epi", "--matrix 32,32"),
+        ("kooshball", "--matrix 16,16,16"),
+        ("stack-of-stars", "--matrix 16,16,8"),
+        ("stack-of-spirals", "--matrix 16,16,8"),
+        ("random", "--matrix 32,32"),
+    ] {
+        let simulate = format!("-q simulate mri -o s.h5 --coils 3 --snr 50 --trajectory {name} {options}");
+        ok(&simulate.split_whitespace().collect::<Vec<_>>(), f);
+        ok(&["-q", "recon", "mri", "s.h5", "-o", "s.nii.gz"], f);
+        let info = ok(&["info", "s.h5"], f);
+        assert!(String::from_utf8_lossy(&info.stdout).contains("acquisitions"), "{name}");
+        let info = ok(&["info", "s.nii.gz", "--json"], f);
+        assert!(serde_json::from_slice::<serde_json::Value>(&info.stdout).unwrap()["shape"].is_string());
+    }
+}
+
+#[test]
+fn maps_go_out_and_come_back_for_slices_and_oversampled_readouts() {
+    let folder = tempfile::tempdir().unwrap();
+    let f = folder.path();
+    for options in ["--matrix 32,32,3 --acceleration 2 --calibration 12", "--matrix 32,32 --oversampling 2"] {
+        let simulate = format!("-q simulate mri -o s.h5 --coils 4 --maps true.cfl {options}");
+        ok(&simulate.split_whitespace().collect::<Vec<_>>(), f);
+        ok(&["-q", "recon", "mri", "s.h5", "-o", "a.npy", "-m", "cg-sense", "--save-maps", "m.cfl"], f);
+        ok(&["-q", "recon", "mri", "s.h5", "-o", "b.npy", "-m", "cg-sense", "--maps", "m.cfl"], f);
+        ok(&["-q", "recon", "mri", "s.h5", "-o", "c.npy", "-m", "cg-sense", "--maps", "true.cfl"], f);
+        let same = ok(&["metrics", "b.npy", "a.npy", "--json"], f);
+        let quality: serde_json::Value = serde_json::from_slice(&same.stdout).unwrap();
+        // Oversampled: the image outside the field of view is no longer explained by anything.
+        assert!(quality["nrmse"].as_f64().unwrap() < 0.1, "{options}: {quality}");
+    }
+}
+
+#[test]
+fn a_coarser_matrix_shows_the_same_object_without_folding() {
+    let folder = tempfile::tempdir().unwrap();
+    let f = folder.path();
+    for trajectory in ["radial", "cartesian"] {
+        let spokes = "-q simulate mri --coils 1 --truth truth.npy --maps m.cfl -t";
+        let fine = format!("{spokes} {trajectory} --matrix 96,96 -o fine.h5");
+        let coarse = format!("{spokes} {trajectory} --matrix 48,48 -o coarse.h5");
+        ok(&fine.split_whitespace().collect::<Vec<_>>(), f);
+        ok(&coarse.split_whitespace().collect::<Vec<_>>(), f);
+        ok(&["-q", "recon", "mri", "fine.h5", "-o", "fine.npy", "--matrix", "48,48"], f);
+        ok(&["-q", "recon", "mri", "coarse.h5", "-o", "coarse.npy"], f);
+        let of = |name: &str| {
+            let output = ok(&["metrics", name, "truth.npy", "--json", "--fit", "--magnitude"], f);
+            serde_json::from_slice::<serde_json::Value>(&output.stdout).unwrap()["nrmse"].as_f64().unwrap()
+        };
+        let (fine, coarse) = (of("fine.npy"), of("coarse.npy"));
+        assert!(fine < 1.1 * coarse, "{trajectory}: {fine} against {coarse}");
+    }
+}
+
+#[test]
+fn sparse_images_and_anatomical_references() {
+    let folder = with_scan();
+    let f = folder.path();
+    let recon = |more: &str| -> serde_json::Value {
+        let arguments = format!("-q recon mri scan.h5 -o a.npy --maps maps.cfl {more}");
+        ok(&arguments.split_whitespace().collect::<Vec<_>>(), f);
+        serde_json::from_str(&std::fs::read_to_string(f.join("a.json")).unwrap()).unwrap()
+    };
+    let record = recon("-m wavelet --iterations 12");
+    assert_eq!(record["parameters"]["solver"], "FISTA");
+    assert_eq!(record["parameters"]["lambda"], 3e-3);
+    assert_eq!(record["convergence"][0]["residual"].as_array().unwrap().len(), 12);
+    let history = &record["history"][0];
+    assert_eq!(
+        (&history["name"], &history["quantity"]),
+        (&"slice 0 repetition 0".into(), &"objective".into())
+    );
+    assert_eq!(history["values"].as_array().unwrap().len(), 12);
+    assert!(!record["parameters"].to_string().contains("objective"));
+    let first = std::fs::read(f.join("a.npy")).unwrap();
+    recon("-m wavelet --iterations 12");
+    assert_eq!(std::fs::read(f.join("a.npy")).unwrap(), first, "the shifts are the same every time");
+    let record = recon("-m tv -i 5 --anatomy truth.nii.gz");
+    assert_eq!(record["parameters"]["anatomy"], "truth.nii.gz");
+    let inputs = record["inputs"].to_string();
+    assert!(inputs.contains("truth.nii.gz"), "{inputs}");
+    recon("-m cg-sense -i 5 -W differences --anatomy truth.nii.gz");
+
+    let no = |more: &str, words: &[&str]| {
+        let arguments = format!("recon mri scan.h5 -o b.npy {more}");
+        refused(&arguments.split_whitespace().collect::<Vec<_>>(), f, words);
+    };
+    no("-m gridding --anatomy truth.nii.gz", &["--anatomy", "gridding"]);
+    no("-m wavelet --anatomy truth.nii.gz", &["--anatomy", "wavelet"]);
+    no("-m cg-sense --anatomy truth.nii.gz", &["--anatomy", "-W differences"]);
+    no("-m wavelet -W identity", &["-W", "wavelet"]);
+    no("-m tv -W differences", &["-W", "tv"]);
+    no("-m gridding -l 0.1", &["--lambda", "gridding"]);
+    no("-m tv --lambda -1", &["lambda"]);
+    ok(&["-q", "recon", "mri", "scan.h5", "-o", "small.nii.gz", "--matrix", "32,32", "--no-record"], f);
+    no("-m tv --anatomy small.nii.gz", &["anatomical reference", "[48, 48]", "32"]);
+    no("-m tv --anatomy nothing.nii.gz", &["nothing.nii.gz"]);
+}
+
+#[test]
+fn a_run_certifies_its_transforms() {
+    let folder = with_scan();
+    let f = folder.path();
+    let output =
+        ok(&["recon", "mri", "scan.h5", "-o", "a.npy", "--method", "cg-sense", "--certify", "200"], f);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("NUFFT adjoint") && text.contains("99 % confidence"), "{text}");
+    let (parameters, _) = parameters(&f.join("a.json"));
+    let certificates = parameters["certificates"].as_array().unwrap();
+    assert_eq!(certificates.len(), 3);
+    for certificate in certificates {
+        assert!(certificate["error"].as_f64().unwrap() <= 1e-4 && certificate["outputs"] == 200);
+    }
+    assert_eq!(parameters["certify"]["seed"], 1);
+    refused(&["recon", "mri", "scan.h5", "-o", "a.npy", "--certify", "0"], f, &["certify", "1 to"]);
+}
+
+#[test]
+fn coils_are_prepared_and_missing_lines_found() {
+    let folder = tempfile::tempdir().unwrap();
+    let f = folder.path();
+    simulated(
+        f,
+        "--matrix 64,64 --coils 6 --acceleration 2 --snr 50 --noise-readouts 4 --truth truth.nii.gz",
+    );
+    let run = |options: &str| {
+        let all = format!("recon mri -q scan.h5 {options}");
+        let output = ok(&all.split_whitespace().collect::<Vec<_>>(), f);
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    run("-o grappa.nii.gz --method grappa --coils 4");
+    let record = std::fs::read_to_string(f.join("grappa.json")).unwrap();
+    for words in [
+        "coils are whitened by 1024 noise samples",
+        "6 coils compressed to 4",
+        "GRAPPA: acceleration 2 along y",
+    ] {
+        assert!(record.contains(words), "{words}: {record}");
+    }
+    // Maps are those of the scan's own coils, and serve another run that prepares coils differently.
+    run("-o a.npy --method cg-sense --coils 5 --save-maps maps.npy");
+    run("-o b.npy --method cg-sense --no-prewhiten --maps maps.npy");
+    run("-o c.npy --method cg-sense --sensitivities espirit --map-sets 2");
+    let wrong = |options: &str, words: &[&str]| {
+        let all = format!("recon mri scan.h5 -o x.npy {options}");
+        refused(&all.split_whitespace().collect::<Vec<_>>(), f, words);
+    };
+    wrong("--method cg-sense --coils 6", &["virtual coils", "fewer than the scan's 6"]);
+    wrong("--method cartesian --sensitivities espirit", &["--sensitivities", "cartesian"]);
+    wrong("--method cg-sense --map-sets 2", &["--map-sets", "espirit"]);
+    wrong("--method grappa --partial-fourier pocs", &["partial Fourier"]);
+    simulated(f, "--matrix 32,32 --coils 3");
+    let full = |options: &str, words: &[&str]| {
+        let all = format!("recon mri scan.h5 -o x.npy {options}");
+        refused(&all.split_whitespace().collect::<Vec<_>>(), f, words);
+    };
+    full("--method grappa", &["method", "without gaps"]);
+    full("--no-prewhiten", &["--no-prewhiten", "noise readouts"]);
+}
