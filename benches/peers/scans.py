@@ -107,7 +107,9 @@ class Rayspin:
         self.seconds = self.record["total_seconds"]
         parameters = self.record["parameters"]
         self.eigenvalue = parameters["largest eigenvalue"]
-        self.weight = parameters["lambda"] * self.eigenvalue * parameters.get("image scale", 1.0)
+        # Rayspin's image is N times the one that solves F rho = d.
+        brightness = parameters.get("image scale", float(np.prod(scan.shape))) / float(np.prod(scan.shape))
+        self.weight = parameters["lambda"] * self.eigenvalue * brightness
 
 
 def in_peers_units(scan, weight, power):

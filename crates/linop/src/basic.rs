@@ -165,12 +165,13 @@ impl<R: Real> LinearOp<R> for SamplingMask<R> {
     }
 }
 
-/// D: forward differences along chosen axes, image → `[axis, image…]`, in units of one voxel, 0 at the far edge
-/// (Neumann) and along axes of size 1. DᴴD runs in one pass and needs no memory of its own.
+/// D: forward differences along chosen axes, image → `[axis, image…]`, in units of one voxel unless they are
+/// [`weighted`](FiniteDifference::weighted), 0 at the far edge (Neumann) and along axes of size 1. DᴴD runs in one pass and needs no memory of its own.
 #[derive(Debug, Clone)]
 pub struct FiniteDifference<R> {
     shape: Vec<usize>,
     axes: Vec<usize>,
+    weights: Vec<f64>,
     range: Vec<usize>,
     real: std::marker::PhantomData<R>,
 }
@@ -187,9 +188,31 @@ impl<R: Real> FiniteDifference<R> {
         Ok(Self {
             range: difference::range(shape, axes)?,
             shape: shape.to_vec(),
+            weights: vec![1.0; axes.len()],
             axes: axes.to_vec(),
             real: std::marker::PhantomData,
         })
+    }
+
+    /// The same differences times w_a along the axis a, one weight an axis that differences are taken along: 1/h_a for voxels of
+    /// size h_a.
+    ///
+    /// Errors: another number of weights, one that is not positive.
+    pub fn weighted(mut self, weights: &[f64]) -> Result<Self> {
+        if weights.len() != self.axes.len() || weights.iter().any(|w| !(*w > 0.0 && w.is_finite())) {
+            return Err(Error::value(
+                "weights of differences",
+                format!("{} positive numbers, one an axis", self.axes.len()),
+                format!("{weights:?}"),
+            ));
+        }
+        self.weights = weights.to_vec();
+        Ok(self)
+    }
+
+    /// No less than the largest eigenvalue of DᴴD: 4 Σ w_a².
+    pub fn bound(&self) -> f64 {
+        4.0 * self.weights.iter().map(|w| w * w).sum::<f64>()
     }
 }
 
@@ -205,15 +228,15 @@ impl<R: Real> LinearOp<R> for FiniteDifference<R> {
     }
     fn forward_into(&self, x: &Array<Complex<R>>, y: &mut Array<Complex<R>>) -> Result<()> {
         self.check_forward(x, y)?;
-        difference::forward(&self.axes, x, y)
+        difference::forward(&self.axes, &self.weights, x, y)
     }
     fn adjoint_into(&self, y: &Array<Complex<R>>, x: &mut Array<Complex<R>>) -> Result<()> {
         self.check_adjoint(y, x)?;
-        difference::adjoint(&self.axes, y, x)
+        difference::adjoint(&self.axes, &self.weights, y, x)
     }
     fn normal_into(&self, x: &Array<Complex<R>>, y: &mut Array<Complex<R>>) -> Result<()> {
         self.check_normal(x, y)?;
-        difference::normal(&self.axes, x, y)
+        difference::normal(&self.axes, &self.weights, x, y)
     }
 }
 

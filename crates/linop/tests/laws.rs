@@ -5,6 +5,7 @@ use ndarray::{ArrayD, IxDyn};
 use num_complex::Complex;
 use rayspin_core::{Error, Real, Result};
 use rayspin_device::{Array, Device};
+use rayspin_kernels::vector;
 use rayspin_linop::laws::{self, Broken, check, check_positive, check_unitary};
 use rayspin_linop::*;
 
@@ -57,6 +58,13 @@ both!(identity_diagonal_and_mask, elementary);
 fn differences<R: Real>(device: &Device) {
     for (seed, shape) in SHAPES.into_iter().enumerate() {
         check(&FiniteDifference::<R>::new(shape).unwrap(), device, seed as u64).unwrap();
+        let weights: Vec<f64> = (0..shape.len()).map(|axis| 0.3 + axis as f64).collect();
+        let anisotropic = FiniteDifference::<R>::new(shape).unwrap().weighted(&weights).unwrap();
+        check(&anisotropic, device, seed as u64).unwrap();
+        let x = random::<R>(device, shape, seed as u64).unwrap();
+        let d = anisotropic.forward(&x).unwrap();
+        let (size, most) = (vector::norm_squared(&d), anisotropic.bound() * vector::norm_squared(&x));
+        assert!(size <= most * (1.0 + 1e-5), "{size} {most}");
         for axis in 0..shape.len() {
             let one = FiniteDifference::<R>::along(shape, &[axis]).unwrap();
             assert_eq!(one.range(), with_batch(1, shape));
@@ -283,6 +291,9 @@ fn mismatches_name_the_operator() {
     assert!(Diagonal::complex(&[4, 5], random::<f32>(&device, &[4], 1).unwrap()).is_err());
     assert!(SamplingMask::<f32>::new(&device, &[4, 5], checker(&[5, 4]).view()).is_err());
     assert!(FiniteDifference::<f32>::along(&[4, 5], &[2]).is_err());
+    for weights in [&[1.0][..], &[1.0, 0.0], &[1.0, f64::INFINITY]] {
+        assert!(FiniteDifference::<f32>::new(&[4, 5]).unwrap().weighted(weights).is_err());
+    }
     let mask = SamplingMask::<f32>::new(&device, &[4, 5], checker(&[4, 5]).view()).unwrap();
     assert_eq!(mask.fraction(), 0.5);
 }

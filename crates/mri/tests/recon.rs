@@ -173,7 +173,7 @@ fn the_image_solves_the_normal_equations_of_the_exact_transform() {
     let frame = index.assemble(Label::default(), &FrameOptions::default(), &mut vec![]).unwrap();
     let Samples::NonCartesian { trajectory, data } = &frame.samples else { panic!("expected a trajectory") };
     let maps = simulation.maps.clone().into_shape_with_order(IxDyn(&[3, 20, 20])).unwrap();
-    let lambda = 0.01;
+    let lambda = 1.6;
     let options = ReconOptions {
         method: Method::CgSense,
         regulariser: Regulariser::Differences,
@@ -191,11 +191,15 @@ fn the_image_solves_the_normal_equations_of_the_exact_transform() {
     let exact = Nudft::<f32>::new(&[3], trajectory.clone(), &[20, 20]).unwrap();
     let encode = exact.compose(Sense::new(maps.try_clone().unwrap()).unwrap()).unwrap();
     let image = Array::from_host(&device, &result.image).unwrap();
-    let rhs = encode.adjoint(&Array::from_host(&device, data.view().into_dyn()).unwrap()).unwrap();
+    // Fρ = N d, as ρ is a density.
+    let scaled = data.mapv(|d| d * 400.0).into_dyn();
+    let rhs = encode.adjoint(&Array::from_host(&device, &scaled).unwrap()).unwrap();
     let mut left = encode.normal(&image).unwrap();
     let penalty = FiniteDifference::new(&[20, 20]).unwrap().normal(&image).unwrap();
     let eigenvalue = result.solve.unwrap().eigenvalue;
-    vector::axpy((lambda * eigenvalue).into(), &penalty, &mut left).unwrap();
+    // The gradient is counted in 256ths of the field of view.
+    let factor = (20.0f64 / 256.0).powi(2);
+    vector::axpy((lambda * factor * eigenvalue).into(), &penalty, &mut left).unwrap();
     vector::axpy((-1.0).into(), &rhs, &mut left).unwrap();
     let relative = (vector::norm_squared(&left) / vector::norm_squared(&rhs)).sqrt();
     assert!(relative < 2e-5, "{relative:e}");
@@ -211,7 +215,7 @@ fn one_lambda_means_the_same_at_any_gain() {
         acquisition.data.mapv_inplace(|v| v * 1e6);
     }
     let options =
-        || ReconOptions { regulariser: Regulariser::Differences, lambda: 0.05, ..ReconOptions::default() };
+        || ReconOptions { regulariser: Regulariser::Differences, lambda: 1.5, ..ReconOptions::default() };
     let quiet = recon(&simulation, options());
     let loud = recon(&loud, options());
     let back = loud.image.data().mapv(|v| v / 1e6);

@@ -1,13 +1,12 @@
-//! Sparse images and anatomical references on simulated scans, and what one λ means.
+//! Sparse images and anatomical references on simulated scans, and one λ at any scanner gain.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests")]
 
 use std::sync::Arc;
 
-use ndarray::{ArrayD, Axis, IxDyn, Slice};
+use ndarray::{ArrayD, Axis, IxDyn};
 use rayspin_core::{C32, Error, Monitor};
-use rayspin_device::{Array, Device};
-use rayspin_kernels::fft::{Fft, Norm};
+use rayspin_device::Device;
 use rayspin_mri::recon::{Method, ReconOptions, Regulariser, ScanImage, Selection, reconstruct_scan};
 use rayspin_mri::scan::{FrameOptions, Scan};
 use rayspin_mri::simulate::trajectory::{CartesianPattern, Sampling, SpokeAngles};
@@ -44,17 +43,6 @@ fn error(a: &ArrayD<C32>, b: &ArrayD<C32>) -> f64 {
     (apart / b.iter().map(|b| f64::from(b.norm_sqr())).sum::<f64>()).sqrt()
 }
 
-/// The central frequencies of an image, at a scale that does not depend on its matrix.
-fn centre(image: &ArrayD<C32>, width: usize) -> ArrayD<C32> {
-    let device = Device::cpu_with_threads(1).unwrap();
-    let n = image.shape()[0];
-    let mut spectrum = Array::from_host(&device, image).unwrap();
-    Fft::new(&device, &[n, n], Norm::Unitary).unwrap().forward(&mut spectrum).unwrap();
-    let spectrum = spectrum.into_host().unwrap().mapv(|v| v / n as f32);
-    let from = n / 2 - width / 2;
-    spectrum.slice_each_axis(|_| Slice::from(from..from + width)).to_owned()
-}
-
 fn poisson(n: usize) -> Sampling {
     Sampling::Cartesian(CartesianPattern::PoissonDisc { acceleration: 3.0, calibration: n / 4, slope: 1.0 })
 }
@@ -85,35 +73,6 @@ fn one_lambda_means_the_same_at_any_scanner_gain() {
                 let back = recon(&other, &chosen).mapv(|v| v / gain);
                 let apart = error(&back, &plain);
                 assert!(apart < 1e-4, "{method:?}, gain {gain}: {apart:.1e}");
-            }
-        }
-    }
-}
-
-/// The same object at 48 and at 96 voxels: the frequencies that both resolve well agree within 8 %, λ changes them more,
-/// and a λ that did not follow the matrix would take them further apart.
-#[test]
-fn one_lambda_means_the_same_at_any_matrix_size() {
-    // Every other line of the same ones.
-    let thinned =
-        |_| Sampling::Cartesian(CartesianPattern::Uniform { acceleration: [2, 1], calibration: 12 });
-    for sampling in [thinned as fn(usize) -> Sampling, spokes] {
-        let scans = [48, 96].map(|n| simulated(n, 4, sampling(n), None));
-        for (method, lambda) in METHODS {
-            let run = |scan: &Simulation, lambda: f64| {
-                let chosen =
-                    ReconOptions { iterations: 40, ..with_maps(scan, options(method, 3.0 * lambda)) };
-                centre(&recon(scan, &chosen), 20)
-            };
-            let (small, large) = (run(&scans[0], lambda), run(&scans[1], lambda));
-            let free = centre(&truth(&scans[1]), 20);
-            let (apart, effect) = (error(&small, &large), error(&large, &free));
-            println!("{method:?}: {apart:.4} apart, {effect:.4} by λ");
-            assert!(apart < 0.08 && apart < 0.6 * effect, "{method:?}: {apart:.3} apart, {effect:.3} by λ");
-            if method == Method::TotalVariation {
-                let fixed = error(&small, &run(&scans[1], lambda / 2.0));
-                println!("{method:?}: {fixed:.4} with λ per voxel");
-                assert!(apart < 0.85 * fixed, "{apart:.3}, with λ per voxel {fixed:.3}");
             }
         }
     }
@@ -177,7 +136,7 @@ fn an_anatomical_reference_keeps_its_edges() {
         steps.iter().map(along).sum::<f64>() / steps.len() as f64
     };
     for (method, regulariser, lambda) in [
-        (Method::CgSense, Regulariser::Differences, 0.1),
+        (Method::CgSense, Regulariser::Differences, 1.6),
         (Method::TotalVariation, Regulariser::Identity, 0.1),
     ] {
         let run = |anatomy: Option<Arc<ArrayD<f32>>>| {

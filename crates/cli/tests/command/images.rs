@@ -134,7 +134,7 @@ fn a_coarser_matrix_shows_the_same_object_without_folding() {
         ok(&["-q", "recon", "mri", "fine.h5", "-o", "fine.npy", "--matrix", "48,48"], f);
         ok(&["-q", "recon", "mri", "coarse.h5", "-o", "coarse.npy"], f);
         let of = |name: &str| {
-            let output = ok(&["metrics", name, "truth.npy", "--json", "--fit", "--magnitude"], f);
+            let output = ok(&["metrics", name, "truth.npy", "--json", "--magnitude"], f);
             serde_json::from_slice::<serde_json::Value>(&output.stdout).unwrap()["nrmse"].as_f64().unwrap()
         };
         let (fine, coarse) = (of("fine.npy"), of("coarse.npy"));

@@ -14,7 +14,7 @@ const CHUNK: usize = 4096;
 /// whether it is an edge, does not change; `from..to` counts from `start`.
 #[inline(always)]
 fn stretches(axis: Axis, start: usize, len: usize, mut body: impl FnMut(usize, usize, Place)) {
-    let Axis { size, step } = axis;
+    let Axis { size, step, .. } = axis;
     let mut done = 0;
     while done < len {
         let at = start + done;
@@ -45,51 +45,53 @@ enum Place {
 }
 
 #[inline(always)]
-fn subtract<R: Real>(a: &[R], b: &[R], out: &mut [R]) {
+fn subtract<R: Real>(weight: R, a: &[R], b: &[R], out: &mut [R]) {
     for ((out, &a), &b) in out.iter_mut().zip(a).zip(b) {
-        *out = a - b;
+        *out = weight * (a - b);
     }
 }
 
 #[inline(always)]
-fn add_difference<R: Real>(a: &[R], b: &[R], out: &mut [R]) {
+fn add_difference<R: Real>(weight: R, a: &[R], b: &[R], out: &mut [R]) {
     for ((out, &a), &b) in out.iter_mut().zip(a).zip(b) {
-        *out += a - b;
+        *out += weight * (a - b);
     }
 }
 
 #[inline(always)]
-fn add_curvature<R: Real>(before: &[R], here: &[R], after: &[R], out: &mut [R]) {
+fn add_curvature<R: Real>(weight: R, before: &[R], here: &[R], after: &[R], out: &mut [R]) {
     for (((out, &a), &b), &c) in out.iter_mut().zip(before).zip(here).zip(after) {
-        *out += (b - a) + (b - c);
+        *out += weight * ((b - a) + (b - c));
     }
 }
 
 #[inline(always)]
 fn forward_chunk<R: Real>(axis: Axis, x: &[R], start: usize, out: &mut [R]) {
+    let weight = <R as Real>::from_f64(axis.weight);
     stretches(axis, start, out.len(), |from, to, place| {
         let (at, out) = (start + from, &mut out[from..to]);
         match place {
             Place::Last | Place::Only => out.fill(R::zero()),
-            Place::First | Place::Middle => subtract(&x[at + axis.step..], &x[at..], out),
+            Place::First | Place::Middle => subtract(weight, &x[at + axis.step..], &x[at..], out),
         }
     });
 }
 
 #[inline(always)]
 fn adjoint_chunk<R: Real>(axis: Axis, d: &[R], start: usize, out: &mut [R]) {
+    let weight = <R as Real>::from_f64(axis.weight);
     stretches(axis, start, out.len(), |from, to, place| {
         let (at, out) = (start + from, &mut out[from..to]);
         match place {
             Place::First => {
                 for (out, &d) in out.iter_mut().zip(&d[at..]) {
-                    *out -= d;
+                    *out -= weight * d;
                 }
             }
-            Place::Middle => add_difference(&d[at - axis.step..], &d[at..], out),
+            Place::Middle => add_difference(weight, &d[at - axis.step..], &d[at..], out),
             Place::Last => {
                 for (out, &d) in out.iter_mut().zip(&d[at - axis.step..]) {
-                    *out += d;
+                    *out += weight * d;
                 }
             }
             Place::Only => {}
@@ -99,12 +101,13 @@ fn adjoint_chunk<R: Real>(axis: Axis, d: &[R], start: usize, out: &mut [R]) {
 
 #[inline(always)]
 fn normal_chunk<R: Real>(axis: Axis, x: &[R], start: usize, out: &mut [R]) {
+    let weight = <R as Real>::from_f64(axis.weight * axis.weight);
     stretches(axis, start, out.len(), |from, to, place| {
         let (at, out) = (start + from, &mut out[from..to]);
         match place {
-            Place::First => add_difference(&x[at..], &x[at + axis.step..], out),
-            Place::Middle => add_curvature(&x[at - axis.step..], &x[at..], &x[at + axis.step..], out),
-            Place::Last => add_difference(&x[at..], &x[at - axis.step..], out),
+            Place::First => add_difference(weight, &x[at..], &x[at + axis.step..], out),
+            Place::Middle => add_curvature(weight, &x[at - axis.step..], &x[at..], &x[at + axis.step..], out),
+            Place::Last => add_difference(weight, &x[at..], &x[at - axis.step..], out),
             Place::Only => {}
         }
     });
@@ -150,19 +153,21 @@ fn normal<R: Real>(cpu: &Cpu, axes: &[Axis], x: &[Complex<R>], out: &mut [Comple
 pub(super) fn plain<R: Real>() -> Launch<R> {
     fn forward<R: Real>(_: &Cpu, axes: &[Axis], x: &[Complex<R>], out: &mut [Complex<R>]) {
         for (axis, out) in axes.iter().zip(out.chunks_mut(x.len())) {
+            let weight = <R as Real>::from_f64(axis.weight);
             for i in 0..x.len() {
                 let last = (i / axis.step) % axis.size == axis.size - 1;
-                out[i] = if last { Complex::default() } else { x[i + axis.step] - x[i] };
+                out[i] = if last { Complex::default() } else { (x[i + axis.step] - x[i]) * weight };
             }
         }
     }
     fn adjoint<R: Real>(_: &Cpu, axes: &[Axis], d: &[Complex<R>], out: &mut [Complex<R>]) {
         out.fill(Complex::default());
         for (axis, d) in axes.iter().zip(d.chunks(out.len())) {
+            let weight = <R as Real>::from_f64(axis.weight);
             for (i, &d) in d.iter().enumerate() {
                 if (i / axis.step) % axis.size < axis.size - 1 {
-                    out[i + axis.step] += d;
-                    out[i] -= d;
+                    out[i + axis.step] += d * weight;
+                    out[i] -= d * weight;
                 }
             }
         }

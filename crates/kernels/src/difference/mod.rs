@@ -12,12 +12,14 @@ use crate::variant::{Variant, Work, runs_all};
 use crate::vector::expect_device;
 
 /// An axis to take differences along.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Axis {
     /// Elements along it.
     pub size: usize,
     /// Distance between neighbours in memory.
     pub step: usize,
+    /// w, what the differences along it are multiplied by.
+    pub weight: f64,
 }
 
 /// What is computed, for the table of work.
@@ -86,16 +88,23 @@ fn work<R: Real>(p: &Problem) -> Work {
     let complex = size_of::<Complex<R>>() as f64;
     let (axes, len) = (p.axes as f64, p.len as f64);
     let (streams, flops) = match p.operation {
-        Operation::Forward => (axes + 1.0, 2.0),
-        Operation::Adjoint => (axes + 1.0, 4.0),
-        Operation::Normal => (2.0, 6.0),
+        Operation::Forward => (axes + 1.0, 4.0),
+        Operation::Adjoint => (axes + 1.0, 6.0),
+        Operation::Normal => (2.0, 8.0),
     };
     Work { bytes: streams * complex * len, flops: flops * axes * len }
 }
 
 /// The shape `[axes, image…]` of the differences, and the axes in memory. Errors: an axis that the image lacks or that
-/// is named twice.
-fn layout(shape: &[usize], axes: &[usize]) -> Result<(Vec<usize>, Vec<Axis>)> {
+/// is named twice, other weights than axes, a weight that is not finite.
+fn layout(shape: &[usize], axes: &[usize], weights: &[f64]) -> Result<(Vec<usize>, Vec<Axis>)> {
+    if weights.len() != axes.len() || weights.iter().any(|w| !w.is_finite()) {
+        return Err(Error::value(
+            "weights of finite differences",
+            format!("{} finite numbers, one an axis", axes.len()),
+            format!("{weights:?}"),
+        ));
+    }
     let mut out = vec![axes.len()];
     out.extend_from_slice(shape);
     let mut list = Vec::new();
@@ -107,7 +116,7 @@ fn layout(shape: &[usize], axes: &[usize]) -> Result<(Vec<usize>, Vec<Axis>)> {
                 format!("{axes:?}"),
             ));
         }
-        list.push(Axis { size: shape[axis], step: shape[axis + 1..].iter().product() });
+        list.push(Axis { size: shape[axis], step: shape[axis + 1..].iter().product(), weight: weights[i] });
     }
     Ok((out, list))
 }
@@ -116,17 +125,23 @@ fn layout(shape: &[usize], axes: &[usize]) -> Result<(Vec<usize>, Vec<Axis>)> {
 ///
 /// Errors: an axis that the image lacks or that is named twice.
 pub fn range(shape: &[usize], axes: &[usize]) -> Result<Vec<usize>> {
-    layout(shape, axes).map(|(out, _)| out)
+    layout(shape, axes, &vec![1.0; axes.len()]).map(|(out, _)| out)
 }
 
-/// d_a(i) = x(i + e_a) − x(i) for every axis a of `axes`, 0 at the last element of the axis; `out` is
+/// d_a(i) = w_a (x(i + e_a) − x(i)) for every axis a of `axes` with its weight w of `weights`, 0 at the last element of the axis; `out` is
 /// `[axes, image…]`, component by component in the order of `axes`.
 ///
 /// An axis of size 1 has only a last element: its component is 0, so that component a always belongs to axis a.
 ///
-/// Errors: an axis that the image lacks or that is named twice, shapes that do not fit, different devices.
-pub fn forward<R: Real>(axes: &[usize], x: &Array<Complex<R>>, out: &mut Array<Complex<R>>) -> Result<()> {
-    let (wanted, axes) = layout(x.shape(), axes)?;
+/// Errors: an axis that the image lacks or that is named twice, weights that are not one finite number an axis, shapes that
+/// do not fit, different devices.
+pub fn forward<R: Real>(
+    axes: &[usize],
+    weights: &[f64],
+    x: &Array<Complex<R>>,
+    out: &mut Array<Complex<R>>,
+) -> Result<()> {
+    let (wanted, axes) = layout(x.shape(), axes, weights)?;
     expect_shape("finite differences", &wanted, out.shape())?;
     expect_device("finite differences", x.device(), out)?;
     if !out.is_empty() {
@@ -137,11 +152,16 @@ pub fn forward<R: Real>(axes: &[usize], x: &Array<Complex<R>>, out: &mut Array<C
     Ok(())
 }
 
-/// x(i) = Σ_a d_a(i − e_a) − d_a(i), terms beyond an edge left out: the adjoint of [`forward`], minus the divergence.
+/// x(i) = Σ_a w_a (d_a(i − e_a) − d_a(i)), terms beyond an edge left out: the adjoint of [`forward`], minus the divergence.
 ///
 /// Errors: as [`forward`].
-pub fn adjoint<R: Real>(axes: &[usize], d: &Array<Complex<R>>, out: &mut Array<Complex<R>>) -> Result<()> {
-    let (wanted, axes) = layout(out.shape(), axes)?;
+pub fn adjoint<R: Real>(
+    axes: &[usize],
+    weights: &[f64],
+    d: &Array<Complex<R>>,
+    out: &mut Array<Complex<R>>,
+) -> Result<()> {
+    let (wanted, axes) = layout(out.shape(), axes, weights)?;
     expect_shape("finite differences", &wanted, d.shape())?;
     expect_device("finite differences", d.device(), out)?;
     if !out.is_empty() {
@@ -152,11 +172,16 @@ pub fn adjoint<R: Real>(axes: &[usize], d: &Array<Complex<R>>, out: &mut Array<C
     Ok(())
 }
 
-/// DᴴDx in one pass: Σ_a (x(i) − x(i − e_a)) + (x(i) − x(i + e_a)), terms beyond an edge left out.
+/// DᴴDx in one pass: Σ_a w_a² ((x(i) − x(i − e_a)) + (x(i) − x(i + e_a))), terms beyond an edge left out.
 ///
 /// Errors: as [`forward`]; `out` has the shape of `x`.
-pub fn normal<R: Real>(axes: &[usize], x: &Array<Complex<R>>, out: &mut Array<Complex<R>>) -> Result<()> {
-    let (_, axes) = layout(x.shape(), axes)?;
+pub fn normal<R: Real>(
+    axes: &[usize],
+    weights: &[f64],
+    x: &Array<Complex<R>>,
+    out: &mut Array<Complex<R>>,
+) -> Result<()> {
+    let (_, axes) = layout(x.shape(), axes, weights)?;
     expect_shape("finite differences", x.shape(), out.shape())?;
     expect_device("finite differences", x.device(), out)?;
     if !out.is_empty() {

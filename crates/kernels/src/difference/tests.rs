@@ -47,23 +47,24 @@ fn variants_match_the_reference<R: Real>() {
         for (shape, axes) in CASES {
             let what = format!("{} {} {shape:?} {axes:?}", variant.name, R::NAME);
             let (f, tol) = (&variant.launch, variant.tolerance);
-            let (range, list) = layout(shape, axes).unwrap();
+            let weights: Vec<f64> = axes.iter().map(|_| rng.random_range(0.2..3.0)).collect();
+            let (range, list) = layout(shape, axes, &weights).unwrap();
             let len: usize = shape.iter().product();
             let x = random::<R>(len, &mut rng);
             let d = random::<R>(range.iter().product(), &mut rng);
 
             let mut out = vec![nan; d.len()];
             (f.forward)(cpu, &list, &x, &mut out);
-            let expected = reference::forward(shape, axes, &wide(&x));
+            let expected = reference::forward(shape, axes, &weights, &wide(&x));
             assert_near(&out, &expected, tol, &what);
 
             let mut out = vec![nan; len];
             (f.adjoint)(cpu, &list, &d, &mut out);
-            assert_near(&out, &reference::adjoint(shape, axes, &wide(&d)), tol, &what);
+            assert_near(&out, &reference::adjoint(shape, axes, &weights, &wide(&d)), tol, &what);
 
             let mut out = vec![nan; len];
             (f.normal)(cpu, &list, &x, &mut out);
-            assert_near(&out, &reference::adjoint(shape, axes, &expected), tol, &what);
+            assert_near(&out, &reference::adjoint(shape, axes, &weights, &expected), tol, &what);
         }
     }
 }
@@ -80,17 +81,17 @@ fn a_ramp_has_constant_differences_and_no_curvature_inside() {
     let ramp: Vec<_> = (0..6 * 5).map(|i| Complex::new((3 * (i / 5) + i % 5) as f64, 0.0)).collect();
     let x = Array::from_vec(&device, &[6, 5], ramp).unwrap();
     let mut d = Array::zeros(&device, &range(&[6, 5], &[0, 1]).unwrap()).unwrap();
-    forward(&[0, 1], &x, &mut d).unwrap();
+    forward(&[0, 1], &[1.0; 2], &x, &mut d).unwrap();
     assert_eq!(d.cpu()[2 * 5 + 2].re, 3.0);
     assert_eq!(d.cpu()[5 * 5 + 2].re, 0.0);
     assert_eq!(d.cpu()[30 + 2 * 5 + 2].re, 1.0);
     assert_eq!(d.cpu()[30 + 2 * 5 + 4].re, 0.0);
     let mut out = Array::zeros(&device, &[6, 5]).unwrap();
-    normal(&[0, 1], &x, &mut out).unwrap();
+    normal(&[0, 1], &[1.0; 2], &x, &mut out).unwrap();
     assert_eq!(out.cpu()[2 * 5 + 2].re, 0.0);
     assert_eq!(out.cpu()[0].re, -4.0);
     let mut back = Array::zeros(&device, &[6, 5]).unwrap();
-    adjoint(&[0, 1], &d, &mut back).unwrap();
+    adjoint(&[0, 1], &[1.0; 2], &d, &mut back).unwrap();
     assert_eq!(back.cpu(), out.cpu());
 }
 
@@ -99,10 +100,12 @@ fn mismatches_are_named() {
     let device = Device::cpu_with_threads(1).unwrap();
     let x = Array::<Complex<f32>>::zeros(&device, &[4, 6]).unwrap();
     let mut d = Array::zeros(&device, &[2, 4, 6]).unwrap();
-    assert!(forward(&[0, 1], &x, &mut d).is_ok());
-    assert!(matches!(forward(&[0, 2], &x, &mut d), Err(Error::Value { .. })));
-    assert!(matches!(forward(&[1, 1], &x, &mut d), Err(Error::Value { .. })));
-    assert!(matches!(forward(&[1], &x, &mut d), Err(Error::Shape { .. })));
+    assert!(forward(&[0, 1], &[1.0; 2], &x, &mut d).is_ok());
+    assert!(matches!(forward(&[0, 2], &[1.0; 2], &x, &mut d), Err(Error::Value { .. })));
+    assert!(matches!(forward(&[1, 1], &[1.0; 2], &x, &mut d), Err(Error::Value { .. })));
+    assert!(matches!(forward(&[1], &[1.0], &x, &mut d), Err(Error::Shape { .. })));
     let mut empty = Array::zeros(&device, &[4, 0]).unwrap();
-    normal(&[0, 1], &Array::<Complex<f32>>::zeros(&device, &[4, 0]).unwrap(), &mut empty).unwrap();
+    assert!(matches!(forward(&[0, 1], &[1.0], &x, &mut d), Err(Error::Value { .. })));
+    assert!(matches!(forward(&[0, 1], &[1.0, f64::NAN], &x, &mut d), Err(Error::Value { .. })));
+    normal(&[0, 1], &[1.0; 2], &Array::<Complex<f32>>::zeros(&device, &[4, 0]).unwrap(), &mut empty).unwrap();
 }

@@ -100,10 +100,15 @@ fn difference() {
             let shape = shapes.iter().find(|s| problem(s, p.operation) == *p).unwrap();
             let all: Vec<usize> = (0..shape.len()).collect();
             let step = |axis: usize| shape[axis + 1..].iter().product();
-            let axes = all.iter().map(|&axis| difference::Axis { size: shape[axis], step: step(axis) });
+            let weights: Vec<f64> = all.iter().map(|&axis| 0.5 + axis as f64).collect();
+            let axes = all.iter().map(|&axis| difference::Axis {
+                size: shape[axis],
+                step: step(axis),
+                weight: weights[axis],
+            });
             let axes: Vec<_> = axes.collect();
-            let forward = |x: &[C64]| difference::reference::forward(shape, &all, x);
-            let adjoint = |d: &[C64]| difference::reference::adjoint(shape, &all, d);
+            let forward = |x: &[C64]| difference::reference::forward(shape, &all, &weights, x);
+            let adjoint = |d: &[C64]| difference::reference::adjoint(shape, &all, &weights, d);
             let differences = p.len * p.axes;
             let (input, output) = match p.operation {
                 difference::Operation::Forward => (p.len, differences),

@@ -15,21 +15,22 @@ use rayspin_solve::{CgOptions, LanczosOptions, LeastSquaresOptions, least_square
 use super::coils::{Combiner, batches};
 use super::grid::GridNormal;
 use super::plans::Plans;
+use super::voxels::{Voxels, voxels};
 use super::{Method, Reconstructor, Regulariser, Solve, sparse};
 
-/// Solves for an image on the grid: F = mask · unitary FFT · coils, with d/√N so that ρ keeps the scale of
-/// (1/N) Σ d e^{+i2πk·x}.
+/// Solves for an image on the grid: F = mask · unitary FFT · coils, with d N/√M for the N voxels of the image and the M of the
+/// grid, so that ρ is a density.
 pub(super) fn on_grid(
     recon: &mut Reconstructor,
     mut data: Array<C32>,
     sampled: &ArrayD<bool>,
-    matrix: &[usize],
+    image: &Voxels,
     maps: Option<Arc<Array<C32>>>,
     monitor: &Monitor<'_>,
 ) -> Result<(ArrayD<C32>, Solve)> {
     let device = recon.device.clone();
     let (grid, coils, batch) = (sampled.shape(), data.shape()[0], recon.options.coil_batch);
-    vector::scale((1.0 / (sampled.len() as f64).sqrt()).into(), &mut data);
+    vector::scale((image.count() / voxels(grid).sqrt()).into(), &mut data);
     let fft = Fft::new(&device, grid, Norm::Unitary)?;
     let mut whole = Some(data);
     let mut images = |range: &Range<usize>| {
@@ -46,16 +47,16 @@ pub(super) fn on_grid(
         let encode = SamplingMask::new(&device, sense.range(), sampled.view())?
             .compose(Fourier::new(&device, &[coils], grid)?)?
             .compose(sense)?;
-        return one_image(recon, &encode.normal_op(), &rhs, matrix, monitor);
+        return one_image(recon, &encode.normal_op(), &rhs, image, monitor);
     }
     if let (true, Some(maps)) = (recon.options.method.sees_all_coils(), &maps) {
         let rhs = sense_rhs(&device, maps, batches(coils, batch), &mut images)?;
         drop(whole);
         let normal = GridNormal::new(&device, sampled, Some(maps.clone()), batch)?;
-        return one_image(recon, &normal, &rhs, matrix, monitor);
+        return one_image(recon, &normal, &rhs, image, monitor);
     }
     let normal = GridNormal::new(&device, sampled, None, None)?;
-    coil_by_coil(recon, &normal, (coils, matrix), maps.as_deref(), &mut images, monitor)
+    coil_by_coil(recon, &normal, (coils, image), maps.as_deref(), &mut images, monitor)
 }
 
 /// Solves for an image from samples anywhere: FᴴF is the Toeplitz convolution.
@@ -63,6 +64,7 @@ pub(super) fn on_trajectory(
     recon: &mut Reconstructor,
     plans: &Plans,
     data: Array<C32>,
+    image: &Voxels,
     maps: Option<Arc<Array<C32>>>,
     monitor: &Monitor<'_>,
 ) -> Result<(ArrayD<C32>, Solve)> {
@@ -83,17 +85,17 @@ pub(super) fn on_trajectory(
         drop(whole);
         let toeplitz = ToeplitzNormal::new(&[coils], plans.toeplitz()?.clone());
         let normal = Adjoint::new(sense.clone()).compose(toeplitz)?.compose(sense)?;
-        return one_image(recon, &normal, &rhs, plans.matrix(), monitor);
+        return one_image(recon, &normal, &rhs, image, monitor);
     }
     if let (true, Some(maps)) = (recon.options.method.sees_all_coils(), &maps) {
         let rhs = monitor
             .stage("right-hand side", 0, || sense_rhs(&device, maps, batches(coils, batch), &mut images))?;
         drop(whole);
         let normal = SenseToeplitz::new(maps.clone(), plans.toeplitz()?.clone())?;
-        return one_image(recon, &normal, &rhs, plans.matrix(), monitor);
+        return one_image(recon, &normal, &rhs, image, monitor);
     }
     let normal = ToeplitzNormal::new(&[], plans.toeplitz()?.clone());
-    coil_by_coil(recon, &normal, (coils, plans.matrix()), maps.as_deref(), &mut images, monitor)
+    coil_by_coil(recon, &normal, (coils, image), maps.as_deref(), &mut images, monitor)
 }
 
 /// The images `[coil, image…]` of a range of coils before they are solved for.
@@ -118,19 +120,20 @@ fn one_image(
     recon: &mut Reconstructor,
     normal: &dyn LinearOp<f32>,
     rhs: &Array<C32>,
-    matrix: &[usize],
+    voxels: &Voxels,
     monitor: &Monitor<'_>,
 ) -> Result<(ArrayD<C32>, Solve)> {
     let eigenvalue = largest(recon, normal, monitor)?;
     if recon.options.method.is_sparse() {
-        return sparse::one_image(recon, normal, rhs, eigenvalue, matrix, monitor);
+        return sparse::one_image(recon, normal, rhs, eigenvalue, voxels, monitor);
     }
-    let penalty = quadratic(recon, matrix, rhs.shape())?;
+    let penalty = quadratic(recon, voxels, rhs.shape())?;
+    let dims = voxels.matrix().len();
     let steps = recon.options.iterations;
     let (image, residuals, converged) = monitor.stage("conjugate gradients", steps, || {
-        solve(recon, normal, rhs, matrix.len(), eigenvalue, penalty.as_deref(), monitor)
+        solve(recon, normal, rhs, dims, eigenvalue, penalty.as_ref(), monitor)
     })?;
-    let image = without_sets(image.into_host()?, matrix.len());
+    let image = without_sets(image.into_host()?, dims);
     Ok((image, Solve { residuals, eigenvalue, converged, ..Solve::default() }))
 }
 
@@ -156,12 +159,12 @@ fn without_sets(image: ArrayD<C32>, dims: usize) -> ArrayD<C32> {
 fn coil_by_coil(
     recon: &mut Reconstructor,
     normal: &dyn LinearOp<f32>,
-    (coils, matrix): (usize, &[usize]),
+    (coils, voxels): (usize, &Voxels),
     maps: Option<&Array<C32>>,
     images: Images<'_>,
     monitor: &Monitor<'_>,
 ) -> Result<(ArrayD<C32>, Solve)> {
-    let penalty = quadratic(recon, matrix, normal.domain())?;
+    let penalty = quadratic(recon, voxels, normal.domain())?;
     let matrix = normal.domain().to_vec();
     let device = recon.device.clone();
     let eigenvalue = largest(recon, normal, monitor)?;
@@ -176,7 +179,7 @@ fn coil_by_coil(
             for coil in 0..range.len() {
                 vector::copy_part(&images, coil * len, &mut rhs, 0, len)?;
                 let (image, residuals, converged) =
-                    solve(recon, normal, &rhs, matrix.len(), eigenvalue, penalty.as_deref(), monitor)?;
+                    solve(recon, normal, &rhs, matrix.len(), eigenvalue, penalty.as_ref(), monitor)?;
                 vector::copy_part(&image, 0, &mut images, coil * len, len)?;
                 all_converged &= converged;
                 histories.push(residuals);
@@ -200,27 +203,32 @@ fn largest(recon: &Reconstructor, normal: &dyn LinearOp<f32>, monitor: &Monitor<
     Ok(found.value)
 }
 
-/// WᴴW of the quadratic penalty on images of `shape`, which may be larger than the `matrix`.
-fn quadratic(
-    recon: &Reconstructor,
-    matrix: &[usize],
-    shape: &[usize],
-) -> Result<Option<Box<dyn LinearOp<f32>>>> {
+/// A quadratic penalty: WᴴW, and what λ is multiplied by.
+struct Quadratic {
+    op: Box<dyn LinearOp<f32>>,
+    factor: f64,
+}
+
+/// The quadratic penalty on images of `shape`, which may be larger than the `voxels`' matrix.
+fn quadratic(recon: &Reconstructor, voxels: &Voxels, shape: &[usize]) -> Result<Option<Quadratic>> {
+    let dims = voxels.matrix().len();
     Ok(match recon.options.regulariser {
         Regulariser::None => None,
-        Regulariser::Identity => Some(Box::new(Identity::new(shape))),
+        Regulariser::Identity => Some(Quadratic { op: Box::new(Identity::new(shape)), factor: 1.0 }),
         Regulariser::Differences => {
+            let factor = voxels.gradient().powi(2);
             let anatomy = recon.options.anatomy.as_ref();
-            if shape.len() > matrix.len() {
+            if shape.len() > dims {
                 // Sets of maps have an image each, and are no axis of it.
                 if anatomy.is_some() {
                     return Err(Error::value("sets of maps", "1 with an anatomical reference", shape[0]));
                 }
-                let axes: Vec<usize> = (shape.len() - matrix.len()..shape.len()).collect();
-                return Ok(Some(Box::new(FiniteDifference::along(shape, &axes)?.normal_op())));
+                let axes: Vec<usize> = (shape.len() - dims..shape.len()).collect();
+                let differences = FiniteDifference::along(shape, &axes)?.weighted(voxels.slopes())?;
+                return Ok(Some(Quadratic { op: Box::new(differences.normal_op()), factor }));
             }
-            let differences = sparse::differences(&recon.device, anatomy, matrix, shape)?;
-            Some(Box::new(Normal::new(differences.into())))
+            let differences = sparse::differences(&recon.device, anatomy, voxels, shape)?;
+            Some(Quadratic { op: Box::new(Normal::new(differences.into())), factor })
         }
     })
 }
@@ -231,7 +239,7 @@ fn solve(
     rhs: &Array<C32>,
     dims: usize,
     eigenvalue: f64,
-    penalty: Option<&dyn LinearOp<f32>>,
+    penalty: Option<&Quadratic>,
     monitor: &Monitor<'_>,
 ) -> Result<(Array<C32>, Vec<f64>, bool)> {
     let options = LeastSquaresOptions {
@@ -239,8 +247,8 @@ fn solve(
         eigenvalue: LanczosOptions::default(),
         largest_eigenvalue: Some(eigenvalue),
     };
-    let penalties: Vec<&dyn LinearOp<f32>> = penalty.into_iter().collect();
-    let lambda = if penalties.is_empty() { 0.0 } else { recon.options.lambda };
+    let penalties: Vec<&dyn LinearOp<f32>> = penalty.iter().map(|p| &*p.op).collect();
+    let lambda = penalty.map_or(0.0, |p| p.factor * recon.options.lambda);
     let observer = &mut recon.observer;
     let result = least_squares_observed(normal, rhs, lambda, &penalties, &options, monitor, &mut |step| {
         if let Some(observer) = observer {

@@ -9,6 +9,7 @@ mod plans;
 mod series;
 mod sparse;
 mod store;
+mod voxels;
 
 use std::sync::Arc;
 
@@ -28,14 +29,16 @@ use coils::{Combiner, batches, part};
 pub use options::{Combine, Density, Method, ReconOptions, Regulariser};
 use plans::Plans;
 pub use series::{ScanImage, Selection, reconstruct_frame, reconstruct_frames, reconstruct_scan};
-pub use sparse::LAMBDA_MATRIX;
-
 pub use store::KernelStore;
+pub use voxels::LAMBDA_MATRIX;
+use voxels::{Voxels, voxels};
 
 /// One frame's image and how it came about.
 #[derive(Debug, Clone)]
 pub struct FrameImage {
-    /// The image, of the frame's matrix.
+    /// The image ρ, of the frame's matrix: signal per field of view, d(k) = ∫ c(x) ρ(x) e^{−i2πk·x} dx with x in fields of
+    /// view of the image, or (1/N) Σ over its N voxels. The sample at the centre of k-space is the mean of the image, at any
+    /// matrix. A full grid gives Σ d e^{+i2πk·x}, times the image's part of the encoded field of view where that is larger.
     pub image: ArrayD<C32>,
     /// How the iterations went, for methods that iterate.
     pub solve: Option<Solve>,
@@ -61,7 +64,8 @@ pub struct Solve {
     pub objective: Vec<f64>,
     /// The largest eigenvalue of FᴴF, which λ is relative to.
     pub eigenvalue: f64,
-    /// Of sparse methods: s n/256, what λ is relative to besides L: the image's brightness and its matrix size.
+    /// Of sparse methods: s n/256, or s (n/256)^{d/2} for wavelets of d axes, what λ is relative to besides L: the image's
+    /// brightness and its matrix size.
     pub scale: Option<f64>,
     /// Whether the residual met the tolerance (for every coil, when they are solved one by one).
     pub converged: bool,
@@ -115,10 +119,10 @@ impl Reconstructor {
     ///
     /// Errors: a method that does not suit the frame, maps of another shape, no calibration centre, memory, interruption.
     pub fn frame(&mut self, frame: Frame, monitor: &Monitor<'_>) -> Result<FrameImage> {
-        let matrix = frame.matrix;
+        let voxels = Voxels::new(&frame.matrix, &frame.geometry.spacing_mm);
         match frame.samples {
             Samples::Cartesian { kspace, sampled } => {
-                self.cartesian(&matrix, kspace, &sampled, frame.calibration, monitor)
+                self.cartesian(&voxels, kspace, &sampled, frame.calibration, monitor)
             }
             Samples::NonCartesian { trajectory, data } => {
                 let expected = "gridding, ls, cg-sense, wavelet or tv for a scan with a trajectory";
@@ -132,12 +136,14 @@ impl Reconstructor {
                     self.plans.take(),
                     &self.device,
                     trajectory,
-                    &matrix,
+                    voxels.matrix(),
                     &self.options,
                     monitor,
                 )?;
-                let data = on_device(&self.device, data.into_dyn())?;
-                let result = self.non_cartesian(&matrix, &plans, data, monitor);
+                let mut data = on_device(&self.device, data.into_dyn())?;
+                // Fρ = N d: the same ρ whatever N is.
+                vector::scale(voxels.count().into(), &mut data);
+                let result = self.non_cartesian(&voxels, &plans, data, monitor);
                 self.plans = Some(plans);
                 result
             }
@@ -146,12 +152,13 @@ impl Reconstructor {
 
     fn cartesian(
         &mut self,
-        matrix: &[usize],
+        image: &Voxels,
         kspace: ArrayD<C32>,
         sampled: &ArrayD<bool>,
         calibration: Option<CalibrationLines>,
         monitor: &Monitor<'_>,
     ) -> Result<FrameImage> {
+        let matrix = image.matrix();
         if self.options.method == Method::Gridding {
             return Err(Error::value(
                 "method",
@@ -208,6 +215,8 @@ impl Reconstructor {
                     (kspace, sampled)
                 };
                 let partial = self.partial_fourier(sampled, &mut notes)?;
+                // From the unitary inverse FFT to a density.
+                let density = image.count() / voxels(grid).sqrt();
                 let image = monitor.stage("inverse FFT", 0, || {
                     let fft = Fft::new(&self.device, grid, Norm::Unitary)?;
                     let mut combiner = Combiner::new(&self.device, coils, grid, maps.as_deref());
@@ -218,7 +227,7 @@ impl Reconstructor {
                             Some(partial) => images = partial.images(images)?,
                             None => fft.inverse(&mut images)?,
                         }
-                        self.rescale(&mut images, grid);
+                        vector::scale(density.into(), &mut images);
                         combiner.add(range, images)?;
                     }
                     drop(whole);
@@ -228,8 +237,7 @@ impl Reconstructor {
             }
             _ => {
                 self.expect_no_partial_fourier("a method that solves for the image")?;
-                let (image, solve) =
-                    iterative::on_grid(self, kspace, sampled, matrix, maps.clone(), monitor)?;
+                let (image, solve) = iterative::on_grid(self, kspace, sampled, image, maps.clone(), monitor)?;
                 (image, Some(solve))
             }
         };
@@ -246,11 +254,12 @@ impl Reconstructor {
 
     fn non_cartesian(
         &mut self,
-        matrix: &[usize],
+        image: &Voxels,
         plans: &Plans,
         data: Array<C32>,
         monitor: &Monitor<'_>,
     ) -> Result<FrameImage> {
+        let matrix = image.matrix();
         let coils = data.shape()[0];
         let mut notes = plans.notes().to_vec();
         let certificates = match self.options.certify.take() {
@@ -307,7 +316,8 @@ impl Reconstructor {
                 (image, None)
             }
             _ => {
-                let (image, solve) = iterative::on_trajectory(self, plans, data, maps.clone(), monitor)?;
+                let (image, solve) =
+                    iterative::on_trajectory(self, plans, data, image, maps.clone(), monitor)?;
                 (image, Some(solve))
             }
         };
@@ -351,12 +361,6 @@ impl Reconstructor {
                 found,
             )),
         }
-    }
-
-    /// From the unitary inverse FFT to (1/N) Σ d e^{+i2πk·x}, N the voxels of the grid.
-    fn rescale(&self, images: &mut Array<C32>, grid: &[usize]) {
-        let voxels: usize = grid.iter().product();
-        vector::scale((1.0 / (voxels as f64).sqrt()).into(), images);
     }
 
     /// The maps on the host, when they are wanted.

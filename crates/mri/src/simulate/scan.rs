@@ -35,14 +35,14 @@ const NOISE_READOUT_STREAMS: u64 = 1 << 40;
 /// Readouts between two looks at the monitor.
 const BATCH: usize = 64;
 
-/// Simulates a scan: d_n(k) = N ∫ c_n(x) ρ(x) e^{−i2πk·x} dx + η_n, x in fields of view.
+/// Simulates a scan: d_n(k) = ∫ c_n(x) ρ(x) e^{−i2πk·x} dx + η_n, x in fields of view.
 ///
-/// N is the number of voxels (of a slice in 2-D), so that d matches the discrete transform Σ_voxels c ρ e^{−i2πk·x}, and
-/// (1/N) Σ_k d(k) e^{+i2πk·x} over the full grid shows the object's own intensities.
+/// A sample does not know the matrix: d matches the mean (1/N) Σ_voxels c ρ e^{−i2πk·x} over the N voxels of any matrix, and
+/// Σ_k d(k) e^{+i2πk·x} over the full grid shows the object's own intensities.
 ///
 /// **Noise.** SNR = mean of |ρ|·√Σ_n|c_n|² over the voxels inside the object's outline, divided by the standard deviation
 /// of the real part of the noise, in the optimally combined image of a fully sampled Cartesian scan of the same matrix and
-/// oversampling o, for white noise: σ = √(o N) · mean / SNR per sample. Other samplings get the same σ, as they would on
+/// oversampling o, for white noise: σ = √(o/N) · mean / SNR per sample, N the voxels (of a slice in 2-D). Other samplings get the same σ, as they would on
 /// the same scanner; a covariance keeps the mean variance over coils.
 ///
 /// **Files.** Trajectory points are rounded to the f32 that files hold *before* the samples are computed. Cartesian
@@ -99,7 +99,7 @@ pub fn simulate(options: &SimulateOptions, monitor: &Monitor) -> Result<Simulati
     if let Some(snr) = options.snr {
         let signal = parts.mean_signal(&truth, &maps);
         let density = if options.sampling.oversamples() { options.oversampling } else { 1 };
-        noise_std = (options.encoded_voxels() * density as f64).sqrt() * signal / snr;
+        noise_std = (density as f64 / options.encoded_voxels()).sqrt() * signal / snr;
         let covariance = options.noise_covariance.as_ref();
         let noise = Noise::new(noise_std, options.coils, covariance, options.seed)?;
         monitor.stage("noise", 0, || {
@@ -204,7 +204,6 @@ impl Objects {
         layout: &Layout,
         monitor: &Monitor,
     ) -> Result<Vec<Acquisition>> {
-        let scale = options.encoded_voxels();
         let reach = layout.reach();
         let slices = self.pairs.len();
         let mut readouts = Vec::with_capacity(layout.shots.len() * slices);
@@ -218,7 +217,7 @@ impl Objects {
                     .map(|shot| {
                         let trajectory = shot.points.mapv(|k| k as f32);
                         let points = trajectory.mapv(f64::from);
-                        let data = sampler.sample(points.view(), scale)?;
+                        let data = sampler.sample(points.view())?;
                         let mut readout = blank(options, narrow(&data), shot.centre_sample);
                         readout.flags = shot.flags;
                         readout.counters = Counters { slice: slice as u16, ..shot.counters };

@@ -165,11 +165,11 @@ impl CoilSensitivities {
         maps
     }
 
-    /// Samples `[coil, sample]` of ∫ c_n ρ e^{−i2πk·x} dx times `scale`, at `points` `[sample, dim]` in cycles per field
+    /// Samples `[coil, sample]` of ∫ c_n ρ e^{−i2πk·x} dx at `points` `[sample, dim]` in cycles per field
     /// of view. Errors: the phantom or the points have other dimensions than the coils.
-    pub fn sample(&self, phantom: &Phantom, points: ArrayView2<'_, f64>, scale: f64) -> Result<Array2<C64>> {
+    pub fn sample(&self, phantom: &Phantom, points: ArrayView2<'_, f64>) -> Result<Array2<C64>> {
         let reach = points.rows().into_iter().map(|k| k.dot(&k)).fold(0.0, f64::max);
-        self.sampler(phantom, reach.sqrt())?.sample(points, scale)
+        self.sampler(phantom, reach.sqrt())?.sample(points)
     }
 
     /// Everything that many calls to [`Sampler::sample`] share; fastest for |k| up to `reach`.
@@ -215,7 +215,7 @@ pub(super) struct Sampler<'a> {
 
 impl Sampler<'_> {
     /// As [`CoilSensitivities::sample`].
-    pub(super) fn sample(&self, points: ArrayView2<'_, f64>, scale: f64) -> Result<Array2<C64>> {
+    pub(super) fn sample(&self, points: ArrayView2<'_, f64>) -> Result<Array2<C64>> {
         let dims = self.coils.dims;
         if points.ncols() != dims {
             return Err(Error::shape(
@@ -236,7 +236,7 @@ impl Sampler<'_> {
                 self.evaluator.evaluate(k, shifted);
                 for (value, row) in values.iter_mut().zip(self.coils.weights.rows()) {
                     let sum: C64 = row.iter().zip(shifted.iter()).map(|(w, s)| w * s).sum();
-                    *value = sum * scale;
+                    *value = sum;
                 }
             },
         );
