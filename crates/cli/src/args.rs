@@ -213,7 +213,8 @@ pub(crate) struct ReconMri {
     /// image's brightness [default: 1e-3; wavelet 3e-3, tv 2e-3]
     #[arg(long, short, allow_negative_numbers = true)]
     pub(crate) lambda: Option<f64>,
-    /// What the penalty of ls and cg-sense keeps small [default: identity]
+    /// What the penalty of ls and cg-sense keeps small; differences are counted in 256ths of the field of view [default:
+    /// identity]
     #[arg(long, short = 'W', value_enum)]
     pub(crate) regulariser: Option<RegulariserArg>,
     /// Reference image of the same matrix, whose edges are not smoothed: with -W differences or --method tv

@@ -46,7 +46,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let seconds = best(|| (v.launch.sum_of_squares)(cpu, &images, &mut root, true));
         line(v.name, "root of squares", bytes(Operation::SumOfSquares), seconds);
     }
-    let axes = [side * side, side, 1].map(|step| difference::Axis { size: side, step });
+    let axes = [side * side, side, 1].map(|step| difference::Axis { size: side, step, weight: 1.0 });
     let mut out = make(voxels, 4);
     let mut d = make(3 * voxels, 5);
     for v in difference::variants::<f32>() {
