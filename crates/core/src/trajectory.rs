@@ -92,7 +92,11 @@ impl Trajectory {
         if let Some((index, value)) = points.iter().enumerate().find(|(_, value)| !value.is_finite()) {
             return Err(Error::NotFinite { what: "trajectory".into(), index, found: value.to_string() });
         }
-        Ok(Self { points: points.as_standard_layout().into_owned() })
+        let points = match points.is_standard_layout() {
+            true => points,
+            false => points.as_standard_layout().into_owned(),
+        };
+        Ok(Self { points })
     }
 
     /// A trajectory from points in `units`; `matrix` and `fov_mm` are in the order x, y, z, one entry a dimension.

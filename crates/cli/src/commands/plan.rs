@@ -4,10 +4,10 @@ use std::path::Path;
 
 use anyhow::{Context as _, Result};
 use rayspin::core::Monitor;
-use rayspin::device::cpu;
+use rayspin::device::{Device, cpu};
 use rayspin::io::{self, Format, ScanFile, ScanOptions, ismrmrd};
 use rayspin::mri::budget::{self, Budget};
-use rayspin::mri::prepare::{Noise, measure};
+use rayspin::mri::prepare::{Noise, coils_kept, measure};
 use rayspin::mri::recon::{ReconOptions, Selection};
 use rayspin::mri::scan::{Frame, FrameOptions, Label, Scan};
 use rayspin::report::number;
@@ -15,6 +15,11 @@ use rayspin::report::table::{Cell, Column, Table};
 
 use crate::args::ReconMri;
 use crate::failure::BadInput;
+
+/// Small arrays and tables of a run that no stage counts.
+const RUNNING_BYTES: u64 = 1 << 18;
+/// Those of each thread: its stack, and what transforms work in.
+const THREAD_BYTES: u64 = 1 << 19;
 
 /// Where the frames come from.
 pub(crate) enum Source {
@@ -33,6 +38,10 @@ pub(crate) struct Shape {
     frames: usize,
     assembled: bool,
     read: u64,
+    /// Bytes that the reader keeps after it is done.
+    kept: u64,
+    /// Coils that a frame has once it is prepared.
+    coils: usize,
     /// What the scan says of its coils' noise.
     pub(crate) noise: Option<Noise>,
 }
@@ -73,15 +82,21 @@ pub(crate) fn read(
     let frame_options = FrameOptions { units: options.units, matrix: options.matrix.clone() };
     let path = &args.scan;
     if io::detect(path)? != Format::Hdf5 {
-        // The values as they are read, and as they are taken over.
+        // The values as they are read, and as they are taken over; BART's also as they are sorted.
         let bytes =
             super::files::parts(path).iter().filter_map(|p| p.metadata().ok()).map(|m| m.len()).sum::<u64>();
-        let read = 2 * bytes;
+        let copies = match io::detect(path)? {
+            Format::Cfl => 3,
+            Format::Npy if options.trajectory.is_none() => 1,
+            _ => 2,
+        };
+        let read = copies * bytes;
         refuse(args.memory, process + read, path)?;
         let ScanFile::Frame(frame, notes) = io::read_scan(path, options, monitor)? else {
             return Err(BadInput::new(format!("{}: expected k-space", path.display())).into());
         };
-        let shape = Shape { frame: None, held: 0, frames: 1, assembled: false, read, noise: None };
+        let (held, kept, coils) = (0, 0, frame.coils());
+        let shape = Shape { frame: None, held, frames: 1, assembled: false, read, kept, coils, noise: None };
         return Ok((Source::Frame(frame, notes), shape));
     }
     let contents = ismrmrd::contents(path, options.name.as_deref())?;
@@ -104,7 +119,9 @@ pub(crate) fn read(
         let frame = assemble(&scan, &mut assumed)?;
         let single = labels.len() == 1;
         let noise = Some(measure(&scan));
-        let reading = contents.memory_bytes.max(scan.bytes() + budget::assembling(&frame));
+        let kept = contents.library_bytes;
+        let reading = contents.memory_bytes.max(kept + scan.bytes() + budget::assembling(&frame)) - kept;
+        let coils = frame.coils();
         let (held, only, frame) = if single {
             scan.notes.extend(assumed);
             scan.acquisitions = Vec::new();
@@ -114,7 +131,16 @@ pub(crate) fn read(
             (scan.bytes(), None, Some(frame))
         };
         scan.notes.extend(notes);
-        let shape = Shape { frame, held, frames: labels.len(), assembled: !single, read: reading, noise };
+        let shape = Shape {
+            frame,
+            held,
+            frames: labels.len(),
+            assembled: !single,
+            read: reading,
+            kept,
+            coils,
+            noise,
+        };
         return Ok((Source::Whole { scan: Box::new(scan), labels, slices, only }, shape));
     }
     let bytes = contents.images[&largest];
@@ -126,7 +152,10 @@ pub(crate) fn read(
     let frame = assemble(&scan, &mut Vec::new())?;
     let noise = Some(measure(&scan));
     notes.extend(scan.notes);
-    let shape = Shape { frame: Some(frame), held: bytes, frames: labels.len(), assembled: true, read, noise };
+    let (frames, kept, coils) = (labels.len(), contents.library_bytes, frame.coils());
+    let read = read.saturating_sub(kept);
+    let frame = Some(frame);
+    let shape = Shape { frame, held: bytes, frames, assembled: true, read, kept, coils, noise };
     Ok((Source::Parts { labels, slices, notes }, shape))
 }
 
@@ -142,6 +171,16 @@ pub(crate) fn read_part(
     Ok(ismrmrd::read_with(path, &read, monitor)?)
 }
 
+impl Shape {
+    /// Finds out how many coils a frame has once it is prepared.
+    pub(crate) fn prepare(&mut self, device: &Device, source: &Source, options: &ReconOptions) -> Result<()> {
+        if let Some(frame) = self.frame(source) {
+            self.coils = coils_kept(device, &options.prepare, frame)?;
+        }
+        Ok(())
+    }
+}
+
 /// What the run takes with these options.
 pub(crate) fn budget(
     args: &ReconMri,
@@ -153,7 +192,13 @@ pub(crate) fn budget(
 ) -> Result<Plan> {
     let frame = shape.frame(source).context("a frame to plan for")?;
     let image = frame.matrix.iter().product::<usize>() as u64;
-    let core = budget::of_frames(frame, shape.frames, shape.held, shape.assembled, options, threads)
+    let frames = budget::Frames {
+        count: shape.frames,
+        held: shape.held,
+        assembled: shape.assembled,
+        coils: shape.coils,
+    };
+    let core = budget::of_frames(frame, &frames, options, threads)
         .with_context(|| args.scan.display().to_string())?;
     let mut budget = Budget { frames: core.frames, result: core.result, ..Budget::default() };
     budget.push("read", shape.read);
@@ -176,7 +221,7 @@ pub(crate) fn budget(
             }
         }
     }
-    Ok(Plan { budget, process })
+    Ok(Plan { budget, process: process + shape.kept + RUNNING_BYTES + threads as u64 * THREAD_BYTES })
 }
 
 /// Finds the largest batch of coils that fits the limit; `None` where not even one coil does, with the bytes needed.
@@ -192,8 +237,7 @@ pub(crate) fn fit(
     let Some(limit) = args.memory else {
         return Ok(Ok(plan));
     };
-    let coils = shape.frame(source).map_or(1, Frame::coils);
-    let mut batch = coils;
+    let mut batch = shape.coils;
     while plan.peak() > limit && batch > 1 {
         batch = batch.div_ceil(2);
         options.coil_batch = Some(batch);

@@ -17,8 +17,10 @@ use crate::error::{Error, Result};
 /// Samples are read in blocks of at most this many bytes and acquisitions.
 const BLOCK_BYTES: u64 = 4 << 20;
 const BLOCK_COUNT: usize = 256;
-/// What HDF5 keeps for itself unless it is told otherwise: 1 MiB of chunks and 2 MiB of metadata.
-const HDF5_BYTES: u64 = 3 << 20;
+/// HDF5's own tables.
+const HDF5_BYTES: u64 = 3 << 18;
+/// What HDF5 keeps of a file in its caches and free lists, which is twice what a small file holds.
+const CACHED_BYTES: u64 = 5 << 19;
 
 /// Which scan to read and how much memory it may take.
 #[derive(Debug, Clone, Default)]
@@ -42,6 +44,8 @@ pub struct Contents {
     pub acquisitions: usize,
     /// Bytes that [`read`] needs at its peak: the scan itself, one block and HDF5's own.
     pub memory_bytes: u64,
+    /// Of these, bytes that the HDF5 library keeps once the scan is read.
+    pub library_bytes: u64,
     /// The images and the bytes that the acquisitions of each take in memory, in label order.
     pub images: BTreeMap<Label, u64>,
 }
@@ -85,6 +89,7 @@ pub fn contents(path: impl AsRef<Path>, group: Option<&str>) -> Result<Contents>
     Ok(Contents {
         images: raw.images(path.as_ref())?,
         memory_bytes: raw.memory_bytes(),
+        library_bytes: raw.library_bytes(),
         acquisitions: raw.heads.len(),
         group: raw.group,
         header: raw.header,
@@ -126,7 +131,12 @@ impl<'a> Raw<'a> {
         // A block is in memory twice: as HDF5 hands it out and as it converts it.
         let block = 2 * all.min(largest.max(BLOCK_BYTES));
         let heads = std::mem::size_of::<Head>() + std::mem::size_of::<Checked>();
-        arrays.saturating_add((heads * self.heads.len()) as u64 + block).saturating_add(HDF5_BYTES.min(all))
+        arrays.saturating_add((heads * self.heads.len()) as u64 + block).saturating_add(self.library_bytes())
+    }
+
+    fn library_bytes(&self) -> u64 {
+        let all = self.heads.iter().fold(0u64, |sum, h| sum.saturating_add(self.acquisitions.stored(h)));
+        HDF5_BYTES + all.saturating_mul(2).min(CACHED_BYTES)
     }
 
     /// Bytes that an acquisition takes in memory.

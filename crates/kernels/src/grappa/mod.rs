@@ -52,6 +52,19 @@ fn work(p: &Problem) -> Work {
     Work { bytes: 8.0 * nx * coils * 21.0, flops: 8.0 * nx * coils * coils * 20.0 }
 }
 
+/// Lines that [`fill`] computes before it writes them: so many that their copies stay small beside k-space.
+fn lines_at_once(coils: usize, nx: usize) -> usize {
+    (1 << 22) / (coils * nx).max(1) + 1
+}
+
+/// Bytes that [`fill`] takes for `lines` lines of k-space of `shape` with so many coils.
+pub fn fill_bytes(coils: usize, shape: &[usize], lines: usize) -> u64 {
+    let (nx, batch) =
+        (shape.last().copied().unwrap_or(1), lines_at_once(coils, shape.last().copied().unwrap_or(1)));
+    let before = if lines > batch { coils * shape.iter().product::<usize>() } else { 0 };
+    ((before + lines.min(batch) * coils * nx) * size_of::<C32>()) as u64
+}
+
 /// s_i(k) = Σ_{r,j} w_{i,r,j} s_j(k + r) on the lines of `interpolation`, in place, for every position along x; what lies
 /// beyond the grid counts as 0. `kspace` is `[coil, z, y, x]` or `[coil, y, x]`. Lines are computed from what `kspace`
 /// held before.
@@ -78,8 +91,7 @@ pub fn fill(kspace: &mut Array<C32>, interpolation: &Interpolation) -> Result<()
     let problem = Problem { coils, shape_zyx };
     let device = kspace.device().clone();
     let Backend::Cpu(cpu) = device.backend();
-    // So many lines at a time that their copies stay small beside k-space.
-    let batch = (1 << 22) / (coils * nx).max(1) + 1;
+    let batch = lines_at_once(coils, nx);
     let before = (interpolation.lines.len() > batch).then(|| kspace.try_clone()).transpose()?;
     for lines in interpolation.lines.chunks(batch) {
         let part = Interpolation { lines: lines.to_vec(), ..interpolation.clone() };

@@ -12,7 +12,7 @@ use rayspin_core::{C32, Error, Result};
 use rayspin_device::{Array, Device};
 use rayspin_kernels::grappa::{Interpolation, fill};
 
-use crate::dense::{Gram, Matrix, solve};
+use crate::dense::{BLOCK_BYTES, Gram, Matrix, panels, solve};
 use crate::scan::CalibrationLines;
 use lattice::Lattice;
 
@@ -37,6 +37,85 @@ pub struct Filled {
     pub calibration: usize,
 }
 
+/// What [`grappa`] takes, before it is done.
+#[derive(Debug)]
+pub struct Needs {
+    /// Bytes beside k-space and the calibration lines.
+    pub bytes: u64,
+    /// Where k-space will be known.
+    pub sampled: ArrayD<bool>,
+}
+
+/// What [`grappa`] takes with this sampling, that of calibration lines, and so many coils; none where it refuses.
+pub fn needs(sampled: &ArrayD<bool>, calibration: Option<&ArrayD<bool>>, coils: usize) -> Option<Needs> {
+    let flat = sampled.ndim() == 2;
+    let (lines, readout) = lines_of(sampled).ok()?;
+    let lattice = Lattice::of(lines.view()).ok()?;
+    let missing = missing(&lines, &lattice);
+    let there = match calibration {
+        Some(calibration) => lines_of(calibration).ok()?.0,
+        None => lines.clone(),
+    };
+    let positions = readout.iter().filter(|s| **s).count().saturating_sub(2 * READOUT as usize);
+    let (mut learning, mut filling, mut weights) = (0, 0, 0);
+    let mut filled = lines;
+    for (class, targets) in &missing {
+        let steps = lattice.sources(*class, flat);
+        let columns = steps.len() * (2 * READOUT + 1) as usize * coils;
+        let all = columns + coils;
+        let lines = trained(&there, &steps).len();
+        let rows = lines * (EQUATIONS * columns).div_ceil(lines.max(1)).min(positions);
+        let double = size_of::<rayspin_core::C64>() as u64;
+        let block = (double * (rows * all) as u64).min(BLOCK_BYTES);
+        // The sum and a product; then the sum, its part, and what the factors are found in.
+        let matrices = 3 * double * (all * all) as u64;
+        learning = learning.max(block + matrices + panels(all));
+        filling = filling.max(rayspin_kernels::grappa::fill_bytes(coils, sampled.shape(), targets.len()));
+        weights += (size_of::<C32>() * coils * columns) as u64;
+        for &[z, y] in targets {
+            filled[[z, y]] = true;
+        }
+    }
+    Some(Needs { bytes: weights + learning.max(filling), sampled: filled_mask(sampled, &readout, &filled) })
+}
+
+/// Lines of the box of what is sampled, and up to R − 1 around it, that are not, by class.
+fn missing(lines: &Array2<bool>, lattice: &Lattice) -> BTreeMap<[usize; 2], Vec<[usize; 2]>> {
+    let mut missing: BTreeMap<[usize; 2], Vec<[usize; 2]>> = BTreeMap::new();
+    let reach = |axis: usize| {
+        let all: Vec<usize> =
+            lines.indexed_iter().filter(|(_, s)| **s).map(|(at, _)| [at.0, at.1][axis]).collect();
+        let (low, high) = (all.iter().min().copied().unwrap_or(0), all.iter().max().copied().unwrap_or(0));
+        let margin = lattice.step[axis] - 1;
+        low.saturating_sub(margin)..(high + margin + 1).min([lines.nrows(), lines.ncols()][axis])
+    };
+    for z in reach(0) {
+        for y in reach(1) {
+            if !lines[[z, y]] {
+                missing.entry(lattice.class(z, y)).or_default().push([z, y]);
+            }
+        }
+    }
+    missing
+}
+
+/// Lines that are measured, and with them the sources at these steps.
+fn trained(there: &Array2<bool>, steps: &[[isize; 2]]) -> Vec<[usize; 2]> {
+    let (nz, ny) = there.dim();
+    let shifted = |i: usize, d: isize, n: usize| i.checked_add_signed(d).filter(|&i| i < n);
+    let source = |[z, y]: [usize; 2], [dz, dy]: [isize; 2]| matches!((shifted(z, dz, nz), shifted(y, dy, ny)), (Some(z), Some(y)) if there[[z, y]]);
+    let measured = there.indexed_iter().filter(|(_, s)| **s).map(|((z, y), _)| [z, y]);
+    measured.filter(|&line| steps.iter().all(|&step| source(line, step))).collect()
+}
+
+/// Sampling of the grid from that of its lines and its readouts.
+fn filled_mask(sampled: &ArrayD<bool>, readout: &[bool], lines: &Array2<bool>) -> ArrayD<bool> {
+    let n = sampled.ndim();
+    ArrayD::from_shape_fn(sampled.raw_dim(), |index| {
+        readout[index[n - 1]] && lines[[if n == 2 { 0 } else { index[0] }, index[n - 2]]]
+    })
+}
+
 /// Fills in the lines that a regular pattern leaves out, in the box of what is sampled and up to R − 1 lines around it.
 ///
 /// Weights minimise Σ |Σ_{r,j} w_{i,r,j} s_j(k + r) − s_i(k)|² + μ‖w‖² over all k where target and sources are measured:
@@ -57,21 +136,7 @@ pub fn grappa(
     let lattice = Lattice::of(lines.view())?;
     let (nz, ny) = lines.dim();
     let nx = readout.len();
-    let mut missing: BTreeMap<[usize; 2], Vec<[usize; 2]>> = BTreeMap::new();
-    let reach = |axis: usize| {
-        let all: Vec<usize> =
-            lines.indexed_iter().filter(|(_, s)| **s).map(|(at, _)| [at.0, at.1][axis]).collect();
-        let (low, high) = (all.iter().min().copied().unwrap_or(0), all.iter().max().copied().unwrap_or(0));
-        let margin = lattice.step[axis] - 1;
-        low.saturating_sub(margin)..(high + margin + 1).min([nz, ny][axis])
-    };
-    for z in reach(0) {
-        for y in reach(1) {
-            if !lines[[z, y]] {
-                missing.entry(lattice.class(z, y)).or_default().push([z, y]);
-            }
-        }
-    }
+    let missing = missing(&lines, &lattice);
 
     let (known, own);
     let (values, there) = match calibration {
@@ -97,16 +162,7 @@ pub fn grappa(
     let mut used = 0;
     for (class, targets) in missing {
         let steps = lattice.sources(class, flat);
-        let shifted = |i: usize, d: isize, n: usize| i.checked_add_signed(d).filter(|&i| i < n);
-        let trained: Vec<[usize; 2]> = there
-            .indexed_iter()
-            .filter(|((z, y), s)| {
-                **s && steps.iter().all(|[dz, dy]| {
-                    matches!((shifted(*z, *dz, nz), shifted(*y, *dy, ny)), (Some(z), Some(y)) if there[[z, y]])
-                })
-            })
-            .map(|((z, y), _)| [z, y])
-            .collect();
+        let trained = trained(there, &steps);
         let columns = steps.len() * (2 * READOUT + 1) as usize * coils;
         let positions = (last + 1).saturating_sub(first + 2 * READOUT as usize);
         if trained.is_empty() || trained.len() * positions < columns {
@@ -156,10 +212,7 @@ pub fn grappa(
             filled[[z, y]] = true;
         }
     }
-    let sampled = ArrayD::from_shape_fn(sampled.raw_dim(), |index| {
-        let n = sampled.ndim();
-        readout[index[n - 1]] && filled[[if flat { 0 } else { index[0] }, index[n - 2]]]
-    });
+    let sampled = filled_mask(sampled, &readout, &filled);
     Ok(Filled { kspace, sampled, acceleration: lattice.step, calibration: used })
 }
 

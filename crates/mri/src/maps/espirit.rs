@@ -4,7 +4,7 @@ use rayspin_device::{Array, Device};
 use rayspin_kernels::espirit;
 use serde::Serialize;
 
-use crate::dense::{Gram, Matrix, eigen};
+use crate::dense::{Gram, Matrix, eigen, projector};
 
 /// How ESPIRiT maps are made.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -91,7 +91,7 @@ pub(super) fn maps(
     }
     let rank = values.iter().take_while(|&&v| v > options.threshold.powi(2) * largest).count();
     let signals = vectors.subcols(0, rank).to_owned();
-    let projector = &signals * signals.adjoint();
+    let projector = projector(device, &signals);
     let correlation = Array::from_vec(
         device,
         &[coils, coils, 2 * kernel[0] - 1, 2 * kernel[1] - 1, 2 * kernel[2] - 1],
@@ -142,7 +142,7 @@ pub(crate) fn needs(options: &EspiritOptions, width: usize, coils: usize, shape:
     let columns = coils * kernel.iter().product::<usize>();
     let matrix = (size_of::<C64>() * columns * columns) as u64;
     let block = ((size_of::<C64>() * rows * columns) as u64).min(crate::dense::BLOCK_BYTES);
-    (5 * matrix).max(matrix + 2 * block)
+    (4 * matrix).max(matrix + 2 * block) + crate::dense::panels(columns)
 }
 
 /// Width of the neighbourhood along z, y, x: as wished, at most half of the region, and smaller while the matrix is too

@@ -127,6 +127,12 @@ impl PartialImages {
         })
     }
 
+    /// Bytes that a plan and its work take, besides k-space, for images of `shape`.
+    pub(crate) fn bytes_needed(shape: &[usize]) -> u64 {
+        let (weights, images) = (3 * size_of::<f32>(), 3 * size_of::<C32>());
+        ((weights + images) * shape.iter().product::<usize>()) as u64
+    }
+
     /// Images `[coil, image…]` of k-space `[coil, image…]`, unitary, one coil after another.
     pub fn images(&self, mut kspace: Array<C32>) -> Result<Array<C32>> {
         let device = kspace.device().clone();

@@ -28,13 +28,26 @@ enum Rows {
 }
 
 impl Basis {
-    /// From a frame's samples; `kept` virtual coils where an earlier slice has decided.
+    /// From a frame's samples, as `whiten` would make them; `kept` virtual coils where an earlier slice has decided.
     pub(super) fn of_frame(
         device: &Device,
         frame: &Frame,
         compression: Compression,
         kept: Option<usize>,
+        whiten: Option<ArrayView2<'_, C32>>,
     ) -> Result<Self> {
+        let covariance = |device: &Device, samples: ArrayView2<'_, C32>| {
+            let gram = covariance(device, samples);
+            match whiten {
+                None => gram,
+                Some(w) => {
+                    let w = Matrix::from_fn(w.nrows(), w.ncols(), |i, j| {
+                        C64::new(w[[i, j]].re.into(), w[[i, j]].im.into())
+                    });
+                    &w * &gram * w.adjoint()
+                }
+            }
+        };
         let coils = frame.coils();
         if let VirtualCoils::Count(count) = compression.coils
             && count >= coils

@@ -89,6 +89,33 @@ impl PrepareOptions {
     }
 }
 
+impl PrepareOptions {
+    /// Whether noise is whitened, as far as that can be told before it is tried.
+    pub(crate) fn whitens(&self) -> bool {
+        let known = matches!(self.noise, Some(Noise::Measured(_))) || self.noise_covariance.is_some();
+        self.prewhiten && known
+    }
+
+    /// Whether prepared coils are not the scan's own.
+    pub(crate) fn changes_coils(&self) -> bool {
+        self.compression.is_some() || self.whitens()
+    }
+}
+
+/// Coils that a frame has once it is prepared as [`Preparation`] does with the first one.
+///
+/// Errors: as [`Preparation::apply`].
+pub fn coils_kept(device: &Device, options: &PrepareOptions, frame: &Frame) -> Result<usize> {
+    match options.compression {
+        None => Ok(frame.coils()),
+        Some(Compression { coils: VirtualCoils::Count(count), .. }) => Ok(count.min(frame.coils())),
+        Some(compression) => {
+            let preparation = Preparation::new(device, options, &mut Vec::new())?;
+            Ok(Basis::of_frame(device, frame, compression, None, preparation.whiten())?.kept())
+        }
+    }
+}
+
 /// Whitening and compression of one scan: the same for all frames of a slice.
 #[derive(Debug)]
 pub struct Preparation {
@@ -142,7 +169,7 @@ impl Preparation {
         let Some(compression) = self.compression else { return Ok(()) };
         let key = slice(&frame.label);
         if !self.bases.contains_key(&key) {
-            let basis = Basis::of_frame(&self.device, frame, compression, self.kept)?;
+            let basis = Basis::of_frame(&self.device, frame, compression, self.kept, None)?;
             if self.kept.is_none() {
                 self.kept = Some(basis.kept());
                 notes.push(format!(
@@ -159,6 +186,10 @@ impl Preparation {
             Some(basis) => basis.apply(&self.device, frame),
             None => Ok(()),
         }
+    }
+
+    fn whiten(&self) -> Option<ArrayView2<'_, C32>> {
+        self.whitening.as_ref().map(|whitening| whitening.whiten.view())
     }
 
     /// Whether prepared coils are not the scan's own.

@@ -104,11 +104,13 @@ pub(crate) fn run(context: &Context, args: &ReconMri) -> Result<()> {
         );
     }
     let threads = context.threads();
+    shape.prepare(&context.device, &source, &options).with_context(|| args.scan.display().to_string())?;
     let mut fitted = plan::fit(args, &source, &shape, process, &mut options, threads)?;
     if fitted.is_err() && matches!(&source, plan::Source::Whole { labels, .. } if labels.len() > 1) {
         drop((source, shape));
         (source, shape) = read(false)?;
         options.coil_batch = None;
+        shape.prepare(&context.device, &source, &options)?;
         fitted = plan::fit(args, &source, &shape, process, &mut options, threads)?;
     }
     let plan = match fitted {

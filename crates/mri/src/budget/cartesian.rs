@@ -1,0 +1,105 @@
+//! Reconstruction on the grid.
+
+use ndarray::ArrayD;
+use rayspin_kernels::{fft, walsh};
+use rayspin_solve::LanczosOptions;
+
+use super::ledger::{COMPLEX, Ledger, REAL};
+use super::{batch_of, combining, solver, solver_arrays, solver_work, voxels};
+use crate::grappa;
+use crate::maps;
+use crate::partial::{PartialFourier, PartialImages, uneven_axes};
+use crate::recon::{Method, ReconOptions};
+use crate::scan::Frame;
+
+/// Coil images between the operators of several sets of maps.
+const SOFT_ARRAYS: u64 = 5;
+
+pub(super) fn grid(
+    ledger: &mut Ledger,
+    frame: &Frame,
+    sampled: &ArrayD<bool>,
+    coils: u64,
+    options: &ReconOptions,
+    threads: usize,
+) {
+    let (grid, matrix) = (sampled.shape(), &frame.matrix[..]);
+    let g = voxels(grid);
+    let all = COMPLEX * coils * g;
+    let batch = batch_of(coils, options);
+    let whole = batch == coils;
+    ledger.hold(all + g);
+    let transform = fft::Problem { shape: grid.to_vec(), batch: 1 }.work();
+    let calibrated = match &frame.calibration {
+        Some(lines) => COMPLEX * coils * voxels(lines.sampled.shape()),
+        None => 0,
+    };
+    let mut sets = 1;
+    if options.needs_maps() {
+        if options.maps.is_none() {
+            let sampled = frame.calibration.as_ref().map_or(sampled, |lines| &lines.sampled);
+            let (width, how) = (options.calibration, options.sensitivities);
+            match maps::espirit_on_grid(sampled, width, how, coils as usize) {
+                Some((scratch, of_sets)) => {
+                    sets = of_sets as u64;
+                    ledger.stage("coil sensitivities", calibrated + (sets * all).max(scratch));
+                }
+                None => {
+                    let (scratch, solve) = walsh::needs(threads, coils as usize, grid);
+                    let stage = ledger
+                        .stage("coil sensitivities", calibrated + (all + REAL * g).max(2 * all + scratch));
+                    stage.transforms(coils, transform).add(solve);
+                }
+            }
+        }
+        ledger.hold(sets * all);
+    }
+    let part = if whole { 0 } else { COMPLEX * batch * g };
+    if !options.iterates() {
+        let mut filled = None;
+        if options.method == Method::Grappa
+            && let Some(needs) =
+                grappa::needs(sampled, frame.calibration.as_ref().map(|c| &c.sampled), coils as usize)
+        {
+            ledger.stage("GRAPPA", calibrated + needs.bytes);
+            filled = Some(needs.sampled);
+        }
+        let uneven = match options.partial_fourier {
+            Some(PartialFourier::None) => 0,
+            _ if uneven_axes(filled.as_ref().unwrap_or(sampled)).is_empty() => 0,
+            _ => PartialImages::bytes_needed(grid),
+        };
+        // The grid itself is transformed when all coils are taken at once.
+        let stage = ledger.stage("inverse FFT", part + uneven.max(combining(coils, g, options)));
+        stage.transforms(coils, transform);
+        ledger.image(voxels(matrix), coils, options);
+        return;
+    }
+    let n = COMPLEX * g * sets;
+    let sense = options.method.sees_all_coils();
+    let vectors = solver_arrays(options, grid.len()) * n;
+    let mask = REAL * g;
+    let iterations = options.iterations as u64;
+    let power = LanczosOptions::default().max_iterations as u64;
+    let (solves, transforms, normal_scratch) = match sense {
+        // Maps by set, and what each operator hands to the next.
+        true if sets > 1 => (1, 2 * coils, sets * all + SOFT_ARRAYS * all),
+        true => (1, 2 * coils, 2 * COMPLEX * batch * g),
+        false => (coils, 2, n),
+    };
+    if sense {
+        ledger.stage("right-hand side", n + part).transforms(coils, transform);
+        ledger.release(all);
+        ledger.hold(n);
+    }
+    ledger.hold(mask + normal_scratch);
+    ledger.stage("largest eigenvalue", 3 * n).iterations(power).transforms(transforms * power, transform);
+    let images = if sense { 0 } else { part + n + combining(coils, g, options) };
+    ledger
+        .stage(solver(options), vectors + images)
+        .iterations(solves * iterations)
+        .transforms(solves * transforms * iterations, transform)
+        .add(solver_work(g, solves * iterations, options));
+    ledger.release(mask + normal_scratch);
+    ledger.image(voxels(matrix), coils, options);
+}
