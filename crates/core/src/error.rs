@@ -54,6 +54,14 @@ pub enum Error {
         /// What broke down, and where.
         detail: String,
     },
+    /// A processor, its driver or its compiler failed.
+    #[error("{what}: {detail}")]
+    Device {
+        /// The call or the kernel, with its launch.
+        what: String,
+        /// What the driver said, or which limit was passed.
+        detail: String,
+    },
     /// The user asked to stop.
     #[error("interrupted")]
     Interrupted,
@@ -90,7 +98,9 @@ impl Error {
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::Shape { .. } | Self::Value { .. } | Self::NotFinite { .. } => ErrorKind::Input,
-            Self::Memory { .. } | Self::Numerical { .. } | Self::Interrupted => ErrorKind::Failure,
+            Self::Memory { .. } | Self::Numerical { .. } | Self::Device { .. } | Self::Interrupted => {
+                ErrorKind::Failure
+            }
         }
     }
 }

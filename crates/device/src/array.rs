@@ -2,6 +2,7 @@ use bytemuck::Pod;
 use ndarray::{ArrayD, ArrayViewD, IxDyn};
 use rayspin_core::{Error, Result, expect_shape, voxels};
 
+use crate::cuda::{Buffer, View, ViewMut};
 use crate::{Backend, Device};
 
 /// What arrays hold: plain numbers, real or complex.
@@ -12,18 +13,20 @@ impl<T: Pod + Send + Sync + std::fmt::Debug> Element for T {}
 pub struct Array<T: Element> {
     device: Device,
     shape: Vec<usize>,
+    len: usize,
     storage: Storage<T>,
 }
 
 enum Storage<T> {
     Host(Vec<T>),
+    Cuda(Buffer),
 }
 
 impl<T: Element> Array<T> {
     /// All bytes zero. Errors: [`Error::Memory`] when the allocation is refused.
     pub fn zeros(device: &Device, shape: &[usize]) -> Result<Self> {
         let len = voxels(shape)?;
-        match device.backend() {
+        let storage = match device.backend() {
             Backend::Cpu(_) => {
                 let bytes = len.checked_mul(size_of::<T>()).filter(|&b| b <= isize::MAX as usize);
                 let refused = || Error::Memory {
@@ -33,10 +36,16 @@ impl<T: Element> Array<T> {
                 };
                 bytes.ok_or_else(refused)?;
                 // A zeroed allocation comes as untouched pages, unlike reserve and fill.
-                let host = bytemuck::allocation::try_zeroed_vec(len).map_err(|()| refused())?;
-                Ok(Self { device: device.clone(), shape: shape.to_vec(), storage: Storage::Host(host) })
+                Storage::Host(bytemuck::allocation::try_zeroed_vec(len).map_err(|()| refused())?)
             }
-        }
+            Backend::Cuda(cuda) => {
+                let mut buffer =
+                    cuda.allocate(device_bytes::<T>(shape, len)?, &format!("array {shape:?}"))?;
+                buffer.set_zero()?;
+                Storage::Cuda(buffer)
+            }
+        };
+        Ok(Self { device: device.clone(), shape: shape.to_vec(), len, storage })
     }
 
     /// Takes over host values in C order. Errors: the length does not match the shape.
@@ -45,8 +54,34 @@ impl<T: Element> Array<T> {
             return Err(Error::shape("array values", &[voxels(shape)?], &[values.len()]));
         }
         match device.backend() {
-            Backend::Cpu(_) => {
-                Ok(Self { device: device.clone(), shape: shape.to_vec(), storage: Storage::Host(values) })
+            Backend::Cpu(_) => Ok(Self {
+                device: device.clone(),
+                shape: shape.to_vec(),
+                len: values.len(),
+                storage: Storage::Host(values),
+            }),
+            Backend::Cuda(_) => Self::from_slice(device, shape, &values),
+        }
+    }
+
+    /// Copies host values in C order. Errors: the length does not match the shape.
+    pub fn from_slice(device: &Device, shape: &[usize], values: &[T]) -> Result<Self> {
+        match device.backend() {
+            Backend::Cpu(_) => Self::from_vec(device, shape, values.to_vec()),
+            Backend::Cuda(cuda) => {
+                let len = voxels(shape)?;
+                if len != values.len() {
+                    return Err(Error::shape("array values", &[len], &[values.len()]));
+                }
+                let mut buffer =
+                    cuda.allocate(device_bytes::<T>(shape, len)?, &format!("array {shape:?}"))?;
+                buffer.upload(0, values)?;
+                Ok(Self {
+                    device: device.clone(),
+                    shape: shape.to_vec(),
+                    len,
+                    storage: Storage::Cuda(buffer),
+                })
             }
         }
     }
@@ -55,24 +90,50 @@ impl<T: Element> Array<T> {
     pub fn from_host<'a>(device: &Device, values: impl Into<ArrayViewD<'a, T>>) -> Result<Self> {
         let values = values.into();
         let shape = values.shape().to_vec();
-        let values = match values.as_slice() {
-            Some(slice) => slice.to_vec(),
-            None => values.iter().copied().collect(),
-        };
-        Self::from_vec(device, &shape, values)
+        match values.as_slice() {
+            Some(slice) => Self::from_slice(device, &shape, slice),
+            None => Self::from_vec(device, &shape, values.iter().copied().collect()),
+        }
+    }
+
+    /// The values in C order, on the host. Of a GPU this waits for its work.
+    pub fn to_vec(&self) -> Result<Vec<T>> {
+        match &self.storage {
+            Storage::Host(values) => Ok(values.clone()),
+            Storage::Cuda(buffer) => {
+                let mut values =
+                    bytemuck::allocation::try_zeroed_vec(self.len).map_err(|()| Error::Memory {
+                        what: format!("host copy of array {:?}", self.shape),
+                        needed: (self.len * size_of::<T>()) as u64,
+                        available: crate::cpu::memory().map_or(0, |(_, available)| available),
+                    })?;
+                buffer.download(0, &mut values)?;
+                Ok(values)
+            }
+        }
     }
 
     /// Copies the values to the host.
     pub fn to_host(&self) -> Result<ArrayD<T>> {
-        match &self.storage {
-            Storage::Host(values) => into_ndarray(&self.shape, values.clone()),
-        }
+        into_ndarray(&self.shape, self.to_vec()?)
     }
 
     /// Moves the values to the host; on the CPU nothing is copied.
     pub fn into_host(self) -> Result<ArrayD<T>> {
         match self.storage {
             Storage::Host(values) => into_ndarray(&self.shape, values),
+            Storage::Cuda(_) => self.to_host(),
+        }
+    }
+
+    /// The same values on another device; between a GPU and the CPU they are copied.
+    pub fn to_device(&self, device: &Device) -> Result<Self> {
+        if device.same_as(&self.device) {
+            return self.try_clone();
+        }
+        match &self.storage {
+            Storage::Host(values) => Self::from_slice(device, &self.shape, values),
+            Storage::Cuda(_) => Self::from_vec(device, &self.shape, self.to_vec()?),
         }
     }
 
@@ -88,9 +149,7 @@ impl<T: Element> Array<T> {
 
     /// Number of elements.
     pub fn len(&self) -> usize {
-        match &self.storage {
-            Storage::Host(values) => values.len(),
-        }
+        self.len
     }
 
     /// Whether it has no elements.
@@ -107,42 +166,150 @@ impl<T: Element> Array<T> {
         Ok(self)
     }
 
-    /// Copies all values of `other`, which has the same shape.
+    /// Copies all values of `other`, which has the same shape and lives on the same device or on the host beside it.
     pub fn copy_from(&mut self, other: &Self) -> Result<()> {
         expect_shape("copy", &self.shape, &other.shape)?;
+        let bytes = (self.len * size_of::<T>()) as u64;
         match (&mut self.storage, &other.storage) {
             (Storage::Host(to), Storage::Host(from)) => to.copy_from_slice(from),
+            (Storage::Cuda(to), Storage::Host(from)) => to.upload(0, from)?,
+            (Storage::Host(to), Storage::Cuda(from)) => from.download(0, to)?,
+            (Storage::Cuda(to), Storage::Cuda(from)) if self.device.same_as(&other.device) => {
+                to.copy_from(0, from, 0, bytes)?;
+            }
+            (Storage::Cuda(to), Storage::Cuda(_)) => to.upload(0, &other.to_vec()?)?,
         }
         Ok(())
+    }
+
+    /// Copies `len` elements (C order) of `other`, on the same device, from `from` on to `to` on.
+    ///
+    /// Errors: a range outside its array, different devices.
+    pub fn copy_range(&mut self, to: usize, other: &Self, from: usize, len: usize) -> Result<()> {
+        let outside = |what: &str, at: usize, size: usize| {
+            Error::value(
+                format!("copy of a part: {what}"),
+                format!("{len} of {size} elements"),
+                format!("start {at}"),
+            )
+        };
+        let inside = |at: usize, size: usize| at.checked_add(len).is_some_and(|end| end <= size);
+        if !inside(from, other.len) {
+            return Err(outside("source", from, other.len));
+        }
+        if !inside(to, self.len) {
+            return Err(outside("target", to, self.len));
+        }
+        let element = size_of::<T>() as u64;
+        match (&mut self.storage, &other.storage) {
+            (Storage::Host(target), Storage::Host(source)) => {
+                target[to..to + len].copy_from_slice(&source[from..from + len]);
+                Ok(())
+            }
+            (Storage::Cuda(target), Storage::Cuda(source)) if self.device.same_as(&other.device) => {
+                target.copy_from(to as u64 * element, source, from as u64 * element, len as u64 * element)
+            }
+            _ => Err(Error::value("copy of a part", self.device.describe(), other.device.describe())),
+        }
     }
 
     /// A copy on the same device.
     pub fn try_clone(&self) -> Result<Self> {
         match &self.storage {
             Storage::Host(values) => Self::from_vec(&self.device, &self.shape, values.clone()),
+            Storage::Cuda(from) => {
+                let Backend::Cuda(cuda) = self.device.backend() else { return Err(self.stray("a GPU")) };
+                let bytes = device_bytes::<T>(&self.shape, self.len)?;
+                let mut buffer = cuda.allocate(bytes, &format!("array {:?}", self.shape))?;
+                buffer.copy_from(0, from, 0, bytes)?;
+                Ok(Self {
+                    device: self.device.clone(),
+                    shape: self.shape.clone(),
+                    len: self.len,
+                    storage: Storage::Cuda(buffer),
+                })
+            }
         }
     }
 
-    /// Sets every element.
-    pub fn fill(&mut self, value: T) {
+    /// Sets every element. Errors: of the device.
+    pub fn fill(&mut self, value: T) -> Result<()> {
         match &mut self.storage {
             Storage::Host(values) => values.fill(value),
+            Storage::Cuda(buffer) => buffer.fill(value)?,
         }
+        Ok(())
     }
 
     /// The elements, for CPU kernels.
+    ///
+    /// # Panics
+    /// When the array lives on a GPU: kernels reach this after matching on the backend.
     pub fn cpu(&self) -> &[T] {
         match &self.storage {
             Storage::Host(values) => values,
+            Storage::Cuda(_) => self.elsewhere("the CPU"),
         }
     }
 
     /// The elements, for CPU kernels that write.
+    ///
+    /// # Panics
+    /// As [`Array::cpu`].
     pub fn cpu_mut(&mut self) -> &mut [T] {
+        if let Storage::Cuda(_) = self.storage {
+            self.elsewhere("the CPU")
+        }
         match &mut self.storage {
             Storage::Host(values) => values,
+            Storage::Cuda(_) => &mut [],
         }
     }
+
+    /// The elements, for CUDA kernels.
+    ///
+    /// # Panics
+    /// When the array lives on the CPU: kernels reach this after matching on the backend.
+    pub fn cuda(&self) -> View<'_, T> {
+        match &self.storage {
+            Storage::Host(_) => self.elsewhere("a GPU"),
+            Storage::Cuda(buffer) => buffer.view(),
+        }
+    }
+
+    /// The elements, for CUDA kernels that write.
+    ///
+    /// # Panics
+    /// As [`Array::cuda`].
+    pub fn cuda_mut(&mut self) -> ViewMut<'_, T> {
+        if let Storage::Host(_) = self.storage {
+            self.elsewhere("a GPU")
+        }
+        match &mut self.storage {
+            Storage::Cuda(buffer) => buffer.view_mut(),
+            Storage::Host(_) => ViewMut::none(),
+        }
+    }
+
+    fn stray(&self, wanted: &str) -> Error {
+        Error::value("array", format!("one on {wanted}"), format!("one on {}", self.device.describe()))
+    }
+
+    #[expect(
+        clippy::panic,
+        reason = "no input leads here: a kernel's entry point has matched on the backend"
+    )]
+    fn elsewhere(&self, wanted: &str) -> ! {
+        panic!("{}", self.stray(wanted))
+    }
+}
+
+fn device_bytes<T>(shape: &[usize], len: usize) -> Result<u64> {
+    (len as u64).checked_mul(size_of::<T>() as u64).ok_or_else(|| Error::Memory {
+        what: format!("array {shape:?} on the GPU"),
+        needed: u64::MAX,
+        available: 0,
+    })
 }
 
 fn into_ndarray<T: Element>(shape: &[usize], values: Vec<T>) -> Result<ArrayD<T>> {

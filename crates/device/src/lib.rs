@@ -1,13 +1,15 @@
-//! Processors and memory: [`Device`], [`Array`], the CPU thread pool and its SIMD.
+//! Processors and memory: [`Device`], [`Array`], the CPU thread pool and its SIMD, GPUs.
 //!
 //! Everything above this crate is written once over `Device` and `Array`; a kernel's entry point matches on
 //! [`Device::backend`] to reach the processor's own implementation. This crate names no algorithm.
 
 mod array;
 pub mod cpu;
+pub mod cuda;
 
 pub use array::{Array, Element};
 pub use cpu::Cpu;
+pub use cuda::Cuda;
 
 use std::sync::Arc;
 
@@ -24,6 +26,8 @@ pub struct Device {
 pub enum Backend {
     /// The cores of this machine.
     Cpu(Cpu),
+    /// An NVIDIA GPU.
+    Cuda(Cuda),
 }
 
 /// Names the kind of processor a variant runs on, without holding one.
@@ -31,6 +35,8 @@ pub enum Backend {
 pub enum BackendKind {
     /// The cores of this machine.
     Cpu,
+    /// An NVIDIA GPU.
+    Cuda,
 }
 
 impl Device {
@@ -50,6 +56,45 @@ impl Device {
         Ok(Self { backend: Arc::new(Backend::Cpu(Cpu::new(threads, level)?)) })
     }
 
+    /// The GPU with this number, counted from 0. Errors: no driver, no such GPU, one that is too old.
+    pub fn cuda(ordinal: usize) -> Result<Self> {
+        let host = Self::cpu()?;
+        Ok(Self { backend: Arc::new(Backend::Cuda(Cuda::open(ordinal, host)?)) })
+    }
+
+    /// A GPU behind a driver of one's own: how the emulator runs all that a GPU runs. `host` does what is not worth a
+    /// kernel.
+    pub fn with_driver(driver: Arc<dyn cuda::Driver>, host: Device) -> Self {
+        Self { backend: Arc::new(Backend::Cuda(Cuda::with_driver(driver, host))) }
+    }
+
+    /// The first GPU when there is one that works, else the CPU; with the reason where it is the CPU.
+    pub fn auto() -> Result<(Self, Option<String>)> {
+        match cuda::count() {
+            Err(absent) => Ok((Self::cpu()?, Some(absent.to_string()))),
+            Ok(_) => match Self::cuda(0) {
+                Ok(device) => Ok((device, None)),
+                Err(error) => Ok((Self::cpu()?, Some(error.to_string()))),
+            },
+        }
+    }
+
+    /// The CPU's side of this device: itself, or of a GPU the CPU beside it.
+    pub fn host(&self) -> Device {
+        match self.backend() {
+            Backend::Cpu(_) => self.clone(),
+            Backend::Cuda(cuda) => cuda.host().clone(),
+        }
+    }
+
+    /// Waits until all work asked for is done. Errors: whatever failed of it. The CPU's is done when a call returns.
+    pub fn synchronize(&self) -> Result<()> {
+        match self.backend() {
+            Backend::Cpu(_) => Ok(()),
+            Backend::Cuda(cuda) => cuda.synchronize(),
+        }
+    }
+
     /// The processor behind this device.
     pub fn backend(&self) -> &Backend {
         &self.backend
@@ -59,6 +104,7 @@ impl Device {
     pub fn kind(&self) -> BackendKind {
         match self.backend() {
             Backend::Cpu(_) => BackendKind::Cpu,
+            Backend::Cuda(_) => BackendKind::Cuda,
         }
     }
 
@@ -67,6 +113,17 @@ impl Device {
         match self.backend() {
             Backend::Cpu(cpu) => {
                 format!("{}, {} threads, {}", cpu::model_name(), cpu.threads(), cpu.simd_name())
+            }
+            Backend::Cuda(cuda) => {
+                let p = cuda.properties();
+                format!(
+                    "{}, {} multiprocessors, {:.1} GiB, CUDA {}.{}",
+                    p.name,
+                    p.multiprocessors,
+                    p.memory as f64 / (1u64 << 30) as f64,
+                    p.driver.0,
+                    p.driver.1
+                )
             }
         }
     }

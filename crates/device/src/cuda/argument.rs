@@ -1,0 +1,288 @@
+//! Launches whose arguments are checked against the kernel's own declaration.
+
+use std::any::TypeId;
+use std::ffi::c_void;
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use num_complex::Complex;
+use rayspin_core::{Error, Result};
+
+use super::driver::{Function, Launch, Properties, Resources};
+use super::program::Parameter;
+use crate::Element;
+
+/// Elements in device memory that a kernel reads.
+#[derive(Debug, Clone, Copy)]
+pub struct View<'a, T> {
+    pub(super) address: u64,
+    pub(super) len: usize,
+    pub(super) life: PhantomData<&'a [T]>,
+}
+
+/// Elements in device memory that a kernel writes.
+#[derive(Debug)]
+pub struct ViewMut<'a, T> {
+    pub(super) address: u64,
+    pub(super) len: usize,
+    pub(super) life: PhantomData<&'a mut [T]>,
+}
+
+impl<'a, T: Element> View<'a, T> {
+    /// Number of elements.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// `len` elements from `from` on, or `None` when they are not all there.
+    pub fn part(&self, from: usize, len: usize) -> Option<View<'a, T>> {
+        (from.checked_add(len)? <= self.len).then_some(View {
+            address: self.address + (from * size_of::<T>()) as u64,
+            len,
+            life: PhantomData,
+        })
+    }
+}
+
+impl<'a, T: Element> ViewMut<'a, T> {
+    /// No elements.
+    pub(crate) fn none() -> Self {
+        ViewMut { address: 0, len: 0, life: PhantomData }
+    }
+
+    /// Number of elements.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// `len` elements from `from` on, or `None` when they are not all there.
+    pub fn part(&mut self, from: usize, len: usize) -> Option<ViewMut<'_, T>> {
+        (from.checked_add(len)? <= self.len).then_some(ViewMut {
+            address: self.address + (from * size_of::<T>()) as u64,
+            len,
+            life: PhantomData,
+        })
+    }
+
+    /// The same elements, for another kernel.
+    pub fn again(&mut self) -> ViewMut<'_, T> {
+        ViewMut { address: self.address, len: self.len, life: PhantomData }
+    }
+
+    /// The same elements, for a kernel that reads them.
+    pub fn view(&self) -> View<'_, T> {
+        View { address: self.address, len: self.len, life: PhantomData }
+    }
+}
+
+/// A value given to a kernel, with the C type that its parameter must have.
+#[derive(Debug, Clone, Copy)]
+pub struct Argument<'a> {
+    /// Large enough for every scalar and an address.
+    bits: [u64; 2],
+    element: &'static str,
+    pointer: bool,
+    writes: bool,
+    life: PhantomData<&'a ()>,
+}
+
+impl<'a> Argument<'a> {
+    fn scalar<T: bytemuck::Pod>(value: T, element: &'static str) -> Self {
+        let mut bits = [0u64; 2];
+        bytemuck::bytes_of_mut(&mut bits)[..size_of::<T>()].copy_from_slice(bytemuck::bytes_of(&value));
+        Self { bits, element, pointer: false, writes: false, life: PhantomData }
+    }
+
+    /// A real number in the program's own precision.
+    pub fn real<R: rayspin_core::Real>(value: R) -> Self {
+        Self::scalar(value, c_name::<R>())
+    }
+
+    /// A complex number in the program's own precision.
+    pub fn complex<R: rayspin_core::Real>(value: Complex<R>) -> Self {
+        Self::scalar(value, c_name::<Complex<R>>())
+    }
+
+    /// A count or an index as `unsigned`. Errors: more than 32 bits.
+    pub fn count(value: usize) -> Result<Self> {
+        u32::try_from(value)
+            .map(Self::from)
+            .map_err(|_| Error::value("kernel argument", "a count of at most 32 bits", value))
+    }
+}
+
+impl<'a, T: Element> From<View<'a, T>> for Argument<'a> {
+    fn from(view: View<'a, T>) -> Self {
+        Self { pointer: true, ..Self::scalar(view.address, c_name::<T>()) }
+    }
+}
+
+impl<'a, T: Element> From<ViewMut<'a, T>> for Argument<'a> {
+    fn from(view: ViewMut<'a, T>) -> Self {
+        Self { pointer: true, writes: true, ..Self::scalar(view.address, c_name::<T>()) }
+    }
+}
+
+macro_rules! scalars {
+    ($($rust:ty => $c:literal),*) => {
+        $(impl From<$rust> for Argument<'_> {
+            fn from(value: $rust) -> Self {
+                Self::scalar(value, $c)
+            }
+        })*
+        /// The C type of `T`, or `""` where there is none: such elements only a kernel that declares bytes can take.
+        fn c_name<T: 'static>() -> &'static str {
+            let id = TypeId::of::<T>();
+            $(if id == TypeId::of::<$rust>() {
+                return $c;
+            })*
+            if id == TypeId::of::<u8>() { "unsigned char" }
+            else if id == TypeId::of::<u16>() { "unsigned short" }
+            else if id == TypeId::of::<[f32; 4]>() { "float4" }
+            else if id == TypeId::of::<[f32; 2]>() { "float2" }
+            else if id == TypeId::of::<[f64; 2]>() { "double2" }
+            else if id == TypeId::of::<[u32; 2]>() { "uint2" }
+            else if id == TypeId::of::<[u32; 4]>() { "uint4" }
+            else if id == TypeId::of::<[i32; 4]>() { "int4" }
+            else { "" }
+        }
+    };
+}
+scalars!(
+    i32 => "int", u32 => "unsigned int", i64 => "long long", u64 => "unsigned long long",
+    f32 => "float", f64 => "double", Complex<f32> => "float2", Complex<f64> => "double2"
+);
+
+/// A compiled kernel on one device.
+#[derive(Clone)]
+pub struct Kernel {
+    pub(super) name: String,
+    pub(super) function: Arc<dyn Function>,
+    pub(super) parameters: Arc<Vec<Parameter>>,
+    pub(super) limits: Properties,
+    /// Whether to wait after each launch, so that an error names its kernel.
+    pub(super) wait: Option<Arc<dyn super::Driver>>,
+}
+
+impl Kernel {
+    /// What it takes of a multiprocessor.
+    pub fn resources(&self) -> Resources {
+        self.function.resources()
+    }
+
+    /// Blocks of `threads` threads and `shared` bytes that one multiprocessor holds at once.
+    pub fn occupancy(&self, threads: u32, shared: u32) -> Result<u32> {
+        self.function.occupancy(threads, shared)
+    }
+
+    /// Queues the kernel. Errors: arguments of other types than the kernel declares, a launch beyond what the device can
+    /// hold (naming the limit), or an error of the device.
+    ///
+    /// Views are borrowed until the call returns; the device works in order, so that later work sees what this one wrote.
+    #[allow(unsafe_code)]
+    pub fn launch(&self, launch: Launch, arguments: &mut [Argument<'_>]) -> Result<()> {
+        self.check_arguments(arguments)?;
+        self.check_launch(launch)?;
+        if launch.blocks.contains(&0) {
+            return Ok(());
+        }
+        let mut pointers: Vec<*mut c_void> =
+            arguments.iter_mut().map(|a| a.bits.as_mut_ptr().cast::<c_void>()).collect();
+        // SAFETY: number and types of the arguments were compared with the kernel's declaration; that the kernel stays
+        // inside its arrays is what its tests and compute-sanitizer check.
+        unsafe { self.function.launch(launch, &mut pointers) }
+            .map_err(|e| self.named(launch, e.to_string()))?;
+        match &self.wait {
+            Some(driver) => driver.synchronize().map_err(|e| self.named(launch, e.to_string())),
+            None => Ok(()),
+        }
+    }
+
+    fn named(&self, launch: Launch, detail: String) -> Error {
+        let [x, y, z] = launch.blocks;
+        let [a, b, c] = launch.threads;
+        Error::Device {
+            what: format!("kernel {} of {x}×{y}×{z} blocks of {a}×{b}×{c} threads", self.name),
+            detail,
+        }
+    }
+
+    fn check_arguments(&self, arguments: &[Argument<'_>]) -> Result<()> {
+        let what = |i: usize| format!("kernel {}: argument {}", self.name, i + 1);
+        if arguments.len() != self.parameters.len() {
+            return Err(Error::value(
+                format!("kernel {}", self.name),
+                format!("{} arguments", self.parameters.len()),
+                arguments.len(),
+            ));
+        }
+        for (i, (parameter, argument)) in self.parameters.iter().zip(arguments).enumerate() {
+            let fits = parameter.element == argument.element
+                && parameter.pointer == argument.pointer
+                && (!parameter.writes || argument.writes);
+            if !fits {
+                return Err(Error::value(what(i), parameter.to_string(), argument.to_string()));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_launch(&self, launch: Launch) -> Result<()> {
+        let resources = self.resources();
+        let threads = launch.threads.iter().try_fold(1u32, |n, &t| n.checked_mul(t)).unwrap_or(u32::MAX);
+        let allowed = resources.threads.min(self.limits.threads_per_block);
+        let beyond = |limit: &str, most: u64, asked: u64| Error::Device {
+            what: format!("kernel {}", self.name),
+            detail: format!(
+                "{limit}: at most {most} here, {asked} asked for ({} registers a thread, {} bytes of shared memory of \
+                 its own; a multiprocessor has {} registers, {} bytes and room for {} threads)",
+                resources.registers,
+                resources.shared,
+                self.limits.registers_per_multiprocessor,
+                self.limits.shared_per_multiprocessor,
+                self.limits.threads_per_multiprocessor
+            ),
+        };
+        if threads == 0 || threads > allowed {
+            return Err(beyond("threads of a block", allowed.into(), threads.into()));
+        }
+        if launch.threads[2] > 64 {
+            return Err(beyond("threads of a block along z", 64, launch.threads[2].into()));
+        }
+        let shared = u64::from(launch.shared) + u64::from(resources.shared);
+        if shared > u64::from(self.limits.shared_per_block) {
+            return Err(beyond("bytes of shared memory", self.limits.shared_per_block.into(), shared));
+        }
+        for (axis, most) in [(0, i32::MAX as u32), (1, 65535), (2, 65535)] {
+            if launch.blocks[axis] > most {
+                return Err(beyond("blocks along an axis", most.into(), launch.blocks[axis].into()));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl std::fmt::Display for Parameter {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let constant = if self.pointer && !self.writes { "const " } else { "" };
+        write!(f, "{constant}{}{} {}", self.element, if self.pointer { "*" } else { "" }, self.name)
+    }
+}
+
+impl std::fmt::Display for Argument<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let constant = if self.pointer && !self.writes { "const " } else { "" };
+        let element = if self.element.is_empty() { "a type without a C name" } else { self.element };
+        write!(f, "{constant}{element}{}", if self.pointer { "*" } else { "" })
+    }
+}

@@ -1,0 +1,142 @@
+use std::marker::PhantomData;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use rayspin_core::{Error, Result};
+
+use super::{Driver, Memory, View, ViewMut};
+use crate::Element;
+
+/// A piece of device memory, given back when it is dropped.
+pub(crate) struct Buffer {
+    driver: Arc<dyn Driver>,
+    memory: Arc<Memory>,
+    address: u64,
+    bytes: u64,
+}
+
+#[allow(unsafe_code)]
+impl Buffer {
+    pub(super) fn new(
+        driver: &Arc<dyn Driver>,
+        memory: &Arc<Memory>,
+        bytes: u64,
+        what: &str,
+    ) -> Result<Self> {
+        let used = memory.used.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
+        let give_back = || memory.used.fetch_sub(bytes, Ordering::Relaxed);
+        let limit = memory.limit.load(Ordering::Relaxed);
+        if limit != 0 && used > limit {
+            give_back();
+            return Err(Error::Memory {
+                what: format!("{what} on the GPU"),
+                needed: bytes,
+                available: limit.saturating_sub(used - bytes),
+            });
+        }
+        // An allocation of nothing has no address on every driver.
+        let address = driver.allocate(bytes.max(1)).map_err(|e| {
+            give_back();
+            match e {
+                Error::Memory { available, .. } => {
+                    Error::Memory { what: format!("{what} on the GPU"), needed: bytes, available }
+                }
+                other => other,
+            }
+        })?;
+        memory.peak.fetch_max(used, Ordering::Relaxed);
+        Ok(Self { driver: driver.clone(), memory: memory.clone(), address, bytes })
+    }
+
+    pub(crate) fn view<T: Element>(&self) -> View<'_, T> {
+        View { address: self.address, len: self.bytes as usize / size_of::<T>(), life: PhantomData }
+    }
+
+    pub(crate) fn view_mut<T: Element>(&mut self) -> ViewMut<'_, T> {
+        ViewMut { address: self.address, len: self.bytes as usize / size_of::<T>(), life: PhantomData }
+    }
+
+    pub(crate) fn set_zero(&mut self) -> Result<()> {
+        if self.bytes == 0 {
+            return Ok(());
+        }
+        // SAFETY: all bytes are this buffer's own.
+        unsafe { self.driver.set_bytes(self.address, 0, self.bytes) }
+    }
+
+    pub(crate) fn upload<T: Element>(&mut self, at: usize, values: &[T]) -> Result<()> {
+        let offset = (at * size_of::<T>()) as u64;
+        let bytes: &[u8] = bytemuck::cast_slice(values);
+        self.expect_inside("upload", offset, bytes.len() as u64)?;
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        // SAFETY: the range was just found to lie inside the buffer.
+        unsafe { self.driver.upload(self.address + offset, bytes) }
+    }
+
+    pub(crate) fn download<T: Element>(&self, at: usize, values: &mut [T]) -> Result<()> {
+        let offset = (at * size_of::<T>()) as u64;
+        let bytes: &mut [u8] = bytemuck::cast_slice_mut(values);
+        self.expect_inside("download", offset, bytes.len() as u64)?;
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        // SAFETY: the range was just found to lie inside the buffer.
+        unsafe { self.driver.download(self.address + offset, bytes) }
+    }
+
+    /// Copies `bytes` from byte `from_at` of `from` to byte `at`.
+    pub(crate) fn copy_from(&mut self, at: u64, from: &Buffer, from_at: u64, bytes: u64) -> Result<()> {
+        self.expect_inside("copy to", at, bytes)?;
+        from.expect_inside("copy from", from_at, bytes)?;
+        if bytes == 0 {
+            return Ok(());
+        }
+        // SAFETY: both ranges were just found to lie inside their buffers, which are two.
+        unsafe { self.driver.copy(from.address + from_at, self.address + at, bytes) }
+    }
+
+    /// Repeats `value` all over: log2(n) copies, each of all that is there already.
+    pub(crate) fn fill<T: Element>(&mut self, value: T) -> Result<()> {
+        if self.bytes == 0 {
+            return Ok(());
+        }
+        let first = bytemuck::bytes_of(&value);
+        if let [byte, rest @ ..] = first
+            && rest.iter().all(|b| b == byte)
+        {
+            // SAFETY: all bytes are this buffer's own.
+            return unsafe { self.driver.set_bytes(self.address, *byte, self.bytes) };
+        }
+        let mut done = (first.len() as u64).min(self.bytes);
+        self.upload(0, &first[..done as usize])?;
+        while done < self.bytes && done > 0 {
+            let next = done.min(self.bytes - done);
+            // SAFETY: the target begins where the source ends, and both lie inside the buffer.
+            unsafe { self.driver.copy(self.address, self.address + done, next)? };
+            done += next;
+        }
+        Ok(())
+    }
+
+    fn expect_inside(&self, what: &str, at: u64, bytes: u64) -> Result<()> {
+        if at.checked_add(bytes).is_some_and(|end| end <= self.bytes) {
+            return Ok(());
+        }
+        Err(Error::value(
+            format!("{what} device memory"),
+            format!("a range inside {} bytes", self.bytes),
+            format!("{bytes} bytes at {at}"),
+        ))
+    }
+}
+
+impl Drop for Buffer {
+    #[allow(unsafe_code)]
+    fn drop(&mut self) {
+        // SAFETY: the address is this buffer's own and goes with it.
+        unsafe { self.driver.free(self.address, self.bytes.max(1)) };
+        self.memory.used.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,183 @@
+//! What a CUDA processor is asked for: implemented by the driver of the machine ([`super::machine`]) and, so that the same
+//! kernels and the same host code run in tests without a GPU, by the emulator.
+
+// Addresses of another processor's memory can only be trusted, not checked: see each `Safety`.
+#![allow(unsafe_code)]
+
+use std::any::Any;
+use std::ffi::c_void;
+use std::sync::Arc;
+
+use rayspin_core::Result;
+
+use super::Program;
+
+/// What the processor is and what a launch may ask of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Properties {
+    /// The name that the driver states.
+    pub name: String,
+    /// Compute capability, as (9, 0).
+    pub capability: (u32, u32),
+    /// Streaming multiprocessors.
+    pub multiprocessors: u32,
+    /// Bytes of device memory.
+    pub memory: u64,
+    /// Bytes of second-level cache.
+    pub cache: u64,
+    /// Threads of one block at most.
+    pub threads_per_block: u32,
+    /// Threads that one multiprocessor holds at once.
+    pub threads_per_multiprocessor: u32,
+    /// Bytes of shared memory that one block may ask for.
+    pub shared_per_block: u32,
+    /// Bytes of shared memory of a multiprocessor.
+    pub shared_per_multiprocessor: u32,
+    /// 32-bit registers of a multiprocessor.
+    pub registers_per_multiprocessor: u32,
+    /// Version of the driver's interface, as (13, 0).
+    pub driver: (u32, u32),
+}
+
+/// What a compiled kernel takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Resources {
+    /// 32-bit registers a thread.
+    pub registers: u32,
+    /// Bytes of shared memory that the kernel declares itself.
+    pub shared: u32,
+    /// Bytes of local memory a thread: spilled registers and arrays that are indexed at run time.
+    pub local: u32,
+    /// Threads of one block at most, as compiled.
+    pub threads: u32,
+}
+
+/// Blocks, threads of a block, and bytes of dynamic shared memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Launch {
+    /// Blocks along x, y and z.
+    pub blocks: [u32; 3],
+    /// Threads of a block along x, y and z.
+    pub threads: [u32; 3],
+    /// Bytes of shared memory beside what the kernel declares.
+    pub shared: u32,
+}
+
+impl Launch {
+    /// `blocks` by `threads`, both one-dimensional.
+    pub fn linear(blocks: u32, threads: u32) -> Self {
+        Self { blocks: [blocks, 1, 1], threads: [threads, 1, 1], shared: 0 }
+    }
+
+    /// As many blocks of `threads` threads as give each of `items` a thread; at least one block.
+    pub fn covering(items: usize, threads: u32) -> Self {
+        Self::linear(items.div_ceil(threads as usize).clamp(1, i32::MAX as usize) as u32, threads)
+    }
+
+    /// The same with `bytes` of dynamic shared memory.
+    pub fn with_shared(mut self, bytes: usize) -> Self {
+        self.shared = u32::try_from(bytes).unwrap_or(u32::MAX);
+        self
+    }
+}
+
+/// One complex Fourier transform of many lines, planes or volumes, in the layout of cuFFT's "many" plans.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct FftPlan {
+    /// Lengths of the axes that are transformed, the slowest first; one to three of them.
+    pub axes: Vec<usize>,
+    /// Distance between neighbours along the last axis, in elements; outer axes are packed.
+    pub stride: usize,
+    /// Distance between the first elements of neighbouring transforms, in elements.
+    pub distance: usize,
+    /// Number of transforms.
+    pub batch: usize,
+    /// Whether elements are pairs of `f64`.
+    pub double: bool,
+}
+
+/// A place in the order of the device's work, to be timed.
+pub trait Event: Send + Sync {
+    /// For the driver that made it.
+    fn as_any(&self) -> &dyn Any;
+}
+
+/// Recorded work that is launched again as one.
+pub trait Graph: Send + Sync {
+    /// Queues all of it once more.
+    fn launch(&self) -> Result<()>;
+}
+
+/// A processor with memory of its own. Addresses are of its memory; all work is done in the order in which it is asked
+/// for. Errors name the call; a failure of a kernel may come up at a later call.
+pub trait Driver: Send + Sync + std::fmt::Debug {
+    /// What it is.
+    fn properties(&self) -> &Properties;
+    /// Bytes of memory not in use now, by anyone.
+    fn free_memory(&self) -> Result<u64>;
+    /// `bytes` of memory, not initialised. Errors: [`rayspin_core::Error::Memory`].
+    fn allocate(&self, bytes: u64) -> Result<u64>;
+    /// Gives memory back when the work queued so far is done.
+    ///
+    /// # Safety
+    /// `address` comes from [`Driver::allocate`] and is not used again.
+    unsafe fn free(&self, address: u64, bytes: u64);
+    /// Copies to the device; `from` may change as soon as this returns.
+    ///
+    /// # Safety
+    /// `to` begins as many allocated bytes as `from` has.
+    unsafe fn upload(&self, to: u64, from: &[u8]) -> Result<()>;
+    /// Waits for all work and copies to the host.
+    ///
+    /// # Safety
+    /// `from` begins as many allocated bytes as `to` has.
+    unsafe fn download(&self, from: u64, to: &mut [u8]) -> Result<()>;
+    /// Copies within the device; the ranges do not overlap.
+    ///
+    /// # Safety
+    /// Both begin at least `bytes` allocated bytes.
+    unsafe fn copy(&self, from: u64, to: u64, bytes: u64) -> Result<()>;
+    /// Sets every byte.
+    ///
+    /// # Safety
+    /// `at` begins at least `bytes` allocated bytes.
+    unsafe fn set_bytes(&self, at: u64, byte: u8, bytes: u64) -> Result<()>;
+    /// Compiles a program, or finds it compiled, and loads it.
+    fn load(&self, program: &Program) -> Result<Arc<dyn Module>>;
+    /// Transforms, not scaled; `sign` is that of the exponent.
+    ///
+    /// # Safety
+    /// `from` and `to`, which may be the same, begin the elements that the plan describes.
+    unsafe fn fft(&self, plan: &FftPlan, sign: i32, from: u64, to: u64) -> Result<()>;
+    /// Marks this place in the order of work.
+    fn mark(&self) -> Result<Box<dyn Event>>;
+    /// Seconds that the device took between two marks; waits for the second.
+    fn seconds(&self, from: &dyn Event, to: &dyn Event) -> Result<f64>;
+    /// Work asked for from now on is recorded instead of done.
+    fn begin_recording(&self) -> Result<()>;
+    /// Ends the recording.
+    fn end_recording(&self) -> Result<Box<dyn Graph>>;
+    /// Waits until all work is done. Errors: whatever failed since the last time.
+    fn synchronize(&self) -> Result<()>;
+}
+
+/// A loaded program.
+pub trait Module: Send + Sync {
+    /// One of its kernels. Errors: there is none of this name.
+    fn function(&self, name: &str) -> Result<Arc<dyn Function>>;
+    /// Address and bytes of one of its `__constant__` or `__device__` variables.
+    fn variable(&self, name: &str) -> Result<(u64, u64)>;
+}
+
+/// A kernel of a loaded program.
+pub trait Function: Send + Sync {
+    /// What it takes.
+    fn resources(&self) -> Resources;
+    /// Blocks that one multiprocessor holds at once.
+    fn occupancy(&self, threads: u32, shared: u32) -> Result<u32>;
+    /// Queues it; `arguments` point to the values in the order of its parameters.
+    ///
+    /// # Safety
+    /// The arguments are of the types of the parameters, and the kernel stays within the memory that they name.
+    unsafe fn launch(&self, launch: Launch, arguments: &mut [*mut c_void]) -> Result<()>;
+}

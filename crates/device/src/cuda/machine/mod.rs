@@ -1,0 +1,419 @@
+//! The GPUs of this machine, through the CUDA driver.
+
+#![allow(unsafe_code)]
+
+mod fft;
+pub(super) mod library;
+mod module;
+mod staging;
+
+use std::any::Any;
+use std::sync::{Arc, Mutex};
+
+use cudarc::driver::{DriverError, result as cu, sys};
+use rayspin_core::{Error, Result};
+
+use super::driver::{Driver, Event, FftPlan, Graph, Module, Properties};
+use super::{Program, lock};
+
+/// The oldest interface of the driver that the bindings' symbols all exist in.
+const OLDEST_DRIVER: (u32, u32) = (12, 8);
+/// The oldest processor that kernels are written for.
+const OLDEST_CAPABILITY: (u32, u32) = (7, 0);
+
+/// Why there is no GPU to use.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Absent {
+    /// No driver is installed.
+    NoDriver,
+    /// The driver is there and does not start, or is too old: its words.
+    Driver(String),
+    /// The driver knows no GPU.
+    NoDevice,
+}
+
+impl std::fmt::Display for Absent {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::NoDriver => f.write_str("no CUDA driver (libcuda.so) is installed"),
+            Self::Driver(words) => write!(f, "the CUDA driver does not start: {words}"),
+            Self::NoDevice => f.write_str("the CUDA driver finds no GPU"),
+        }
+    }
+}
+
+/// Number of GPUs, at least one. Never panics.
+pub fn count() -> std::result::Result<usize, Absent> {
+    // SAFETY: loading the driver has no requirements.
+    if !unsafe { sys::is_culib_present() } {
+        return Err(Absent::NoDriver);
+    }
+    cu::init().map_err(|e| match e.0 {
+        sys::CUresult::CUDA_ERROR_NO_DEVICE => Absent::NoDevice,
+        _ => Absent::Driver(words(e)),
+    })?;
+    let version = driver_version();
+    if version < OLDEST_DRIVER {
+        return Err(Absent::Driver(format!(
+            "it offers CUDA {}.{}, at least {}.{} is needed",
+            version.0, version.1, OLDEST_DRIVER.0, OLDEST_DRIVER.1
+        )));
+    }
+    match cu::device::get_count() {
+        Ok(n) if n > 0 => Ok(n as usize),
+        Ok(_) => Err(Absent::NoDevice),
+        Err(e) => Err(Absent::Driver(words(e))),
+    }
+}
+
+fn driver_version() -> (u32, u32) {
+    let mut version = 0;
+    // SAFETY: a number to write to.
+    match unsafe { sys::cuDriverGetVersion(&mut version) }.result() {
+        Ok(()) => ((version / 1000) as u32, (version % 1000 / 10) as u32),
+        Err(_) => (0, 0),
+    }
+}
+
+/// The driver's name for an error and what it says of it.
+fn words(error: DriverError) -> String {
+    let text = |found: std::result::Result<&std::ffi::CStr, DriverError>| {
+        found.map_or_else(|_| format!("{:?}", error.0), |s| s.to_string_lossy().into_owned())
+    };
+    format!("{} ({})", text(error.error_string()), text(error.error_name()))
+}
+
+fn failed(what: &str) -> impl FnOnce(DriverError) -> Error + '_ {
+    move |error| Error::Device { what: what.to_owned(), detail: words(error) }
+}
+
+pub(super) fn open(ordinal: usize) -> Result<Arc<dyn Driver>> {
+    let count = count().map_err(|absent| Error::value("device", "a CUDA GPU", absent))?;
+    if ordinal >= count {
+        return Err(Error::value(
+            "device",
+            format!("cuda:0 to cuda:{}", count - 1),
+            format!("cuda:{ordinal}"),
+        ));
+    }
+    Ok(Arc::new(Machine::open(ordinal)?))
+}
+
+struct Machine {
+    device: sys::CUdevice,
+    shared: Arc<Shared>,
+    properties: Properties,
+    pool: Option<sys::CUmemoryPool>,
+    staging: Mutex<staging::Staging>,
+    plans: Mutex<fft::Plans>,
+}
+
+/// What everything that lives on the device needs: the context to make current and the stream.
+struct Shared {
+    context: sys::CUcontext,
+    stream: sys::CUstream,
+}
+
+// SAFETY: contexts and streams may be used from any thread, which makes the context current first (`enter`).
+unsafe impl Send for Shared {}
+unsafe impl Sync for Shared {}
+// SAFETY: as above; the memory pool is a handle that the driver itself guards.
+unsafe impl Send for Machine {}
+unsafe impl Sync for Machine {}
+
+impl Shared {
+    fn enter(&self) -> Result<()> {
+        // SAFETY: the context is retained as long as the machine lives.
+        unsafe { cu::ctx::set_current(self.context) }.map_err(failed("making the GPU current"))
+    }
+}
+
+impl Machine {
+    fn open(ordinal: usize) -> Result<Self> {
+        let device = cu::device::get(ordinal as i32).map_err(failed("finding the GPU"))?;
+        let properties = properties(device)?;
+        if properties.capability < OLDEST_CAPABILITY {
+            return Err(Error::value(
+                format!("device cuda:{ordinal}, {}", properties.name),
+                format!("compute capability {}.{} or newer", OLDEST_CAPABILITY.0, OLDEST_CAPABILITY.1),
+                format!("{}.{}", properties.capability.0, properties.capability.1),
+            ));
+        }
+        // SAFETY: the device was just found; its primary context stays retained for the life of the process, so that
+        // arrays may be dropped in any order.
+        let context = unsafe { cu::primary_ctx::retain(device) }.map_err(failed("opening the GPU"))?;
+        unsafe { cu::ctx::set_current(context) }.map_err(failed("making the GPU current"))?;
+        let stream =
+            cu::stream::create(cu::stream::StreamKind::NonBlocking).map_err(failed("making a stream"))?;
+        let pool = attribute(device, sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED)
+            .ok()
+            .filter(|&yes| yes != 0)
+            .and_then(|_| {
+                // SAFETY: the device supports pools; the attribute is a 64-bit number. Freed memory stays in the pool, so
+                // that the next allocation of its size is free of cost.
+                unsafe {
+                    let pool = cu::device::get_default_mem_pool(device).ok()?;
+                    let mut keep = u64::MAX;
+                    cu::mem_pool::set_attribute(
+                        pool,
+                        sys::CUmemPool_attribute::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD,
+                        (&raw mut keep).cast(),
+                    )
+                    .ok()?;
+                    Some(pool)
+                }
+            });
+        let shared = Arc::new(Shared { context, stream });
+        Ok(Self {
+            device,
+            properties,
+            pool,
+            staging: Mutex::new(staging::Staging::new(shared.clone())),
+            plans: Mutex::new(fft::Plans::new(shared.clone())),
+            shared,
+        })
+    }
+
+    fn try_allocate(&self, bytes: u64) -> std::result::Result<u64, DriverError> {
+        // SAFETY: the context is current and the pool, if any, is the device's own.
+        unsafe {
+            match self.pool {
+                Some(pool) => cu::mem_pool::alloc_async(pool, bytes as usize, self.shared.stream),
+                None => cu::malloc_sync(bytes as usize),
+            }
+        }
+    }
+}
+
+fn attribute(device: sys::CUdevice, which: sys::CUdevice_attribute) -> Result<u32> {
+    // SAFETY: the device was found before.
+    let value =
+        unsafe { cu::device::get_attribute(device, which) }.map_err(failed("reading the GPU's limits"))?;
+    Ok(u32::try_from(value).unwrap_or(0))
+}
+
+fn properties(device: sys::CUdevice) -> Result<Properties> {
+    use sys::CUdevice_attribute as A;
+    let of = |which| attribute(device, which);
+    Ok(Properties {
+        name: cu::device::get_name(device).map_err(failed("reading the GPU's name"))?,
+        capability: (
+            of(A::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?,
+            of(A::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?,
+        ),
+        multiprocessors: of(A::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?,
+        // SAFETY: the device was found before.
+        memory: unsafe { cu::device::total_mem(device) }.map_err(failed("reading the GPU's memory"))? as u64,
+        cache: of(A::CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE)?.into(),
+        threads_per_block: of(A::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK)?,
+        threads_per_multiprocessor: of(A::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR)?,
+        shared_per_block: of(A::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)?,
+        shared_per_multiprocessor: of(A::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR)?,
+        registers_per_multiprocessor: of(A::CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR)?,
+        driver: driver_version(),
+    })
+}
+
+impl std::fmt::Debug for Machine {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Machine({}, {})", self.device, self.properties.name)
+    }
+}
+
+impl Driver for Machine {
+    fn properties(&self) -> &Properties {
+        &self.properties
+    }
+
+    fn free_memory(&self) -> Result<u64> {
+        self.shared.enter()?;
+        let (free, _) = cu::mem_get_info().map_err(failed("reading the GPU's free memory"))?;
+        let Some(pool) = self.pool else { return Ok(free as u64) };
+        let read = |which| {
+            let mut bytes = 0u64;
+            // SAFETY: both attributes are 64-bit numbers.
+            unsafe { cu::mem_pool::get_attribute(pool, which, (&raw mut bytes).cast()) }.map(|()| bytes)
+        };
+        // What the pool holds and nobody uses is free to us.
+        let reserved = read(sys::CUmemPool_attribute::CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT);
+        let used = read(sys::CUmemPool_attribute::CU_MEMPOOL_ATTR_USED_MEM_CURRENT);
+        Ok(free as u64 + reserved.unwrap_or(0).saturating_sub(used.unwrap_or(0)))
+    }
+
+    fn allocate(&self, bytes: u64) -> Result<u64> {
+        self.shared.enter()?;
+        let refused = match self.try_allocate(bytes) {
+            Ok(address) => return Ok(address),
+            Err(e) if e.0 == sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY => e,
+            Err(e) => return Err(failed("allocating GPU memory")(e)),
+        };
+        // Memory that was freed may still be waiting for queued work, or lie in the pool in pieces.
+        self.synchronize()?;
+        if let Some(pool) = self.pool {
+            // SAFETY: the pool is the device's own.
+            unsafe { cu::mem_pool::trim_to(pool, 0) }.map_err(failed("trimming the memory pool"))?;
+        }
+        self.try_allocate(bytes).map_err(|e| match e.0 == refused.0 {
+            true => Error::Memory {
+                what: "GPU memory".to_owned(),
+                needed: bytes,
+                available: self.free_memory().unwrap_or(0),
+            },
+            false => failed("allocating GPU memory")(e),
+        })
+    }
+
+    unsafe fn free(&self, address: u64, _bytes: u64) {
+        // A context that an earlier error has ended has no memory to give back.
+        if self.shared.enter().is_ok() {
+            // SAFETY: as the caller promises.
+            let _ = unsafe {
+                match self.pool {
+                    Some(_) => cu::free_async(address, self.shared.stream),
+                    None => cu::free_sync(address),
+                }
+            };
+        }
+    }
+
+    unsafe fn upload(&self, to: u64, from: &[u8]) -> Result<()> {
+        self.shared.enter()?;
+        // SAFETY: as the caller promises.
+        unsafe { lock(&self.staging).upload(to, from) }.map_err(failed("copying to the GPU"))
+    }
+
+    unsafe fn download(&self, from: u64, to: &mut [u8]) -> Result<()> {
+        self.shared.enter()?;
+        // SAFETY: as the caller promises.
+        unsafe { lock(&self.staging).download(from, to) }.map_err(failed("copying from the GPU"))
+    }
+
+    unsafe fn copy(&self, from: u64, to: u64, bytes: u64) -> Result<()> {
+        self.shared.enter()?;
+        // SAFETY: as the caller promises.
+        unsafe { cu::memcpy_dtod_async(to, from, bytes as usize, self.shared.stream) }
+            .map_err(failed("copying on the GPU"))
+    }
+
+    unsafe fn set_bytes(&self, at: u64, byte: u8, bytes: u64) -> Result<()> {
+        self.shared.enter()?;
+        // SAFETY: as the caller promises.
+        unsafe { cu::memset_d8_async(at, byte, bytes as usize, self.shared.stream) }
+            .map_err(failed("filling GPU memory"))
+    }
+
+    fn load(&self, program: &Program) -> Result<Arc<dyn Module>> {
+        self.shared.enter()?;
+        Ok(Arc::new(module::Loaded::load(program, &self.properties, self.shared.clone())?))
+    }
+
+    unsafe fn fft(&self, plan: &FftPlan, sign: i32, from: u64, to: u64) -> Result<()> {
+        self.shared.enter()?;
+        // SAFETY: as the caller promises.
+        unsafe { lock(&self.plans).run(plan, sign, from, to) }
+    }
+
+    fn mark(&self) -> Result<Box<dyn Event>> {
+        self.shared.enter()?;
+        let event =
+            cu::event::create(sys::CUevent_flags::CU_EVENT_DEFAULT).map_err(failed("making an event"))?;
+        let mark = Mark { event, shared: self.shared.clone() };
+        // SAFETY: both handles were made in this context.
+        unsafe { cu::event::record(event, self.shared.stream) }.map_err(failed("recording an event"))?;
+        Ok(Box::new(mark))
+    }
+
+    fn seconds(&self, from: &dyn Event, to: &dyn Event) -> Result<f64> {
+        self.shared.enter()?;
+        let of = |event: &dyn Event| event.as_any().downcast_ref::<Mark>().map(|mark| mark.event);
+        let (Some(from), Some(to)) = (of(from), of(to)) else {
+            return Err(Error::value("event", "one of this device", "another device's"));
+        };
+        // SAFETY: both events live and were recorded.
+        unsafe {
+            cu::event::synchronize(to).map_err(failed("waiting for the GPU"))?;
+            cu::event::elapsed(from, to).map(|ms| f64::from(ms) * 1e-3).map_err(failed("timing the GPU"))
+        }
+    }
+
+    fn begin_recording(&self) -> Result<()> {
+        self.shared.enter()?;
+        // SAFETY: the stream is our own.
+        unsafe {
+            cu::stream::begin_capture(
+                self.shared.stream,
+                sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL,
+            )
+        }
+        .map_err(failed("recording a graph"))
+    }
+
+    fn end_recording(&self) -> Result<Box<dyn Graph>> {
+        self.shared.enter()?;
+        // SAFETY: the stream is our own and was recording; the graph is used once, to make the executable one.
+        unsafe {
+            let graph = cu::stream::end_capture(self.shared.stream).map_err(failed("recording a graph"))?;
+            let mut ready = std::mem::MaybeUninit::uninit();
+            let made = sys::cuGraphInstantiateWithFlags(ready.as_mut_ptr(), graph, 0).result();
+            let _ = cu::graph::destroy(graph);
+            made.map_err(failed("making a graph"))?;
+            Ok(Box::new(Recorded { graph: ready.assume_init(), shared: self.shared.clone() }))
+        }
+    }
+
+    fn synchronize(&self) -> Result<()> {
+        self.shared.enter()?;
+        // SAFETY: the stream is our own.
+        unsafe { cu::stream::synchronize(self.shared.stream) }.map_err(failed("work on the GPU"))
+    }
+}
+
+struct Mark {
+    event: sys::CUevent,
+    shared: Arc<Shared>,
+}
+
+// SAFETY: events may be used from any thread.
+unsafe impl Send for Mark {}
+unsafe impl Sync for Mark {}
+
+impl Event for Mark {
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+impl Drop for Mark {
+    fn drop(&mut self) {
+        if self.shared.enter().is_ok() {
+            // SAFETY: the event is this mark's own.
+            let _ = unsafe { cu::event::destroy(self.event) };
+        }
+    }
+}
+
+struct Recorded {
+    graph: sys::CUgraphExec,
+    shared: Arc<Shared>,
+}
+
+// SAFETY: an executable graph may be launched from any thread; launches of one graph are ordered by the stream.
+unsafe impl Send for Recorded {}
+unsafe impl Sync for Recorded {}
+
+impl Graph for Recorded {
+    fn launch(&self) -> Result<()> {
+        self.shared.enter()?;
+        // SAFETY: both handles live.
+        unsafe { cu::graph::launch(self.graph, self.shared.stream) }.map_err(failed("launching a graph"))
+    }
+}
+
+impl Drop for Recorded {
+    fn drop(&mut self) {
+        if self.shared.enter().is_ok() {
+            // SAFETY: the graph is this recording's own.
+            let _ = unsafe { cu::graph::exec_destroy(self.graph) };
+        }
+    }
+}

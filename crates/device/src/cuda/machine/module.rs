@@ -1,0 +1,166 @@
+use std::ffi::{CString, c_void};
+use std::sync::Arc;
+
+use cudarc::driver::{result as cu, sys};
+use rayspin_core::{Error, Result};
+
+use super::{Shared, failed};
+use crate::cuda::driver::{Function, Launch, Module, Properties, Resources};
+use crate::cuda::{Program, cache, compile};
+
+/// Dynamic shared memory that a kernel may have without asking.
+const SHARED_WITHOUT_ASKING: u32 = 48 << 10;
+
+pub(super) struct Loaded {
+    module: sys::CUmodule,
+    name: &'static str,
+    shared: Arc<Shared>,
+}
+
+// SAFETY: modules and functions may be used from any thread that makes the context current.
+unsafe impl Send for Loaded {}
+unsafe impl Sync for Loaded {}
+
+impl Loaded {
+    pub(super) fn load(program: &Program, properties: &Properties, shared: Arc<Shared>) -> Result<Self> {
+        let (major, minor) = properties.capability;
+        // The `a` opens the instructions of one generation only: machine code is made for the processor at hand anyway.
+        let feature = if major >= 9 { "a" } else { "" };
+        let architecture = format!("sm_{major}{minor}{feature}");
+        let compiler = compile::compiler_version();
+        let options = program.options().join(" ");
+        let version = format!("{compiler:?}");
+        let key = cache::key(&[&program.text, &options, &architecture, &version]);
+        let folder = cache::folder();
+        if let Some(image) = folder.as_deref().and_then(|folder| cache::read(folder, &key))
+            && let Ok(module) = Self::from_image(program, &image, &shared)
+        {
+            return Ok(module);
+        }
+        let image = compile::compile(program, &architecture, false)?.image;
+        let module = Self::from_image(program, &image, &shared)?;
+        if let Some(folder) = folder {
+            // Compiling again at the next start is all that it costs.
+            let _ = cache::write(&folder, &key, &image);
+        }
+        Ok(module)
+    }
+
+    fn from_image(program: &Program, image: &[u8], shared: &Arc<Shared>) -> Result<Self> {
+        // SAFETY: the image is machine code whose hash was compared, or what the compiler just gave.
+        let module = unsafe { cu::module::load_data(image.as_ptr().cast()) }
+            .map_err(failed(&format!("loading {}", program.name)))?;
+        Ok(Self { module, name: program.name, shared: shared.clone() })
+    }
+}
+
+impl Module for Loaded {
+    fn function(&self, name: &str) -> Result<Arc<dyn Function>> {
+        self.shared.enter()?;
+        let symbol = CString::new(name).map_err(|_| Error::value("kernel", "a name", name))?;
+        // SAFETY: the module is loaded, for good.
+        let function = unsafe { cu::module::get_function(self.module, symbol) }
+            .map_err(failed(&format!("finding {}::{name}", self.name)))?;
+        Ok(Arc::new(Entry::new(function, self.shared.clone())?))
+    }
+
+    fn variable(&self, name: &str) -> Result<(u64, u64)> {
+        self.shared.enter()?;
+        let symbol = CString::new(name).map_err(|_| Error::value("variable", "a name", name))?;
+        // SAFETY: the module is loaded, for good.
+        let (address, bytes) = unsafe { cu::module::get_global(self.module, symbol) }
+            .map_err(failed(&format!("finding {} of {}", name, self.name)))?;
+        Ok((address, bytes as u64))
+    }
+}
+
+struct Entry {
+    function: sys::CUfunction,
+    resources: Resources,
+    shared: Arc<Shared>,
+}
+
+// SAFETY: as for modules.
+unsafe impl Send for Entry {}
+unsafe impl Sync for Entry {}
+
+impl Entry {
+    fn new(function: sys::CUfunction, shared: Arc<Shared>) -> Result<Self> {
+        use sys::CUfunction_attribute as A;
+        let of = |which| {
+            // SAFETY: the function belongs to a loaded module.
+            unsafe { cu::function::get_function_attribute(function, which) }
+                .map(|value| u32::try_from(value).unwrap_or(0))
+                .map_err(failed("reading a kernel's needs"))
+        };
+        let resources = Resources {
+            registers: of(A::CU_FUNC_ATTRIBUTE_NUM_REGS)?,
+            shared: of(A::CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES)?,
+            local: of(A::CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES)?,
+            threads: of(A::CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK)?,
+        };
+        let most = attribute_of_current(
+            sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN,
+        )?;
+        if most > SHARED_WITHOUT_ASKING {
+            // SAFETY: the function belongs to a loaded module.
+            unsafe {
+                cu::function::set_function_attribute(
+                    function,
+                    A::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                    most.saturating_sub(resources.shared) as i32,
+                )
+            }
+            .map_err(failed("asking for shared memory"))?;
+        }
+        Ok(Self { function, resources, shared })
+    }
+}
+
+fn attribute_of_current(which: sys::CUdevice_attribute) -> Result<u32> {
+    let mut device = 0;
+    // SAFETY: a number to write to.
+    unsafe { sys::cuCtxGetDevice(&mut device) }.result().map_err(failed("finding the GPU"))?;
+    super::attribute(device, which)
+}
+
+impl Function for Entry {
+    fn resources(&self) -> Resources {
+        self.resources
+    }
+
+    fn occupancy(&self, threads: u32, shared: u32) -> Result<u32> {
+        self.shared.enter()?;
+        let mut blocks = 0;
+        // SAFETY: a number to write to; the function belongs to a loaded module.
+        unsafe {
+            sys::cuOccupancyMaxActiveBlocksPerMultiprocessor(
+                &mut blocks,
+                self.function,
+                threads as i32,
+                shared as usize,
+            )
+        }
+        .result()
+        .map_err(failed("reading a kernel's occupancy"))?;
+        Ok(u32::try_from(blocks).unwrap_or(0))
+    }
+
+    unsafe fn launch(&self, launch: Launch, arguments: &mut [*mut c_void]) -> Result<()> {
+        self.shared.enter()?;
+        let [x, y, z] = launch.blocks;
+        let [a, b, c] = launch.threads;
+        // SAFETY: as the caller promises.
+        unsafe {
+            cu::launch_kernel(
+                self.function,
+                (x, y, z),
+                (a, b, c),
+                launch.shared,
+                self.shared.stream,
+                arguments,
+            )
+        }
+        .map_err(failed("launch"))
+    }
+}

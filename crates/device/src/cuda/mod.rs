@@ -1,0 +1,224 @@
+//! NVIDIA GPUs: memory, compiled kernels, launches. The one place that knows CUDA bindings.
+//!
+//! Work is queued in order on one stream; a call that gives values to the host waits for it. Kernels are CUDA C++,
+//! compiled at run time for the processor at hand and kept on disk. Nothing here needs a GPU or a toolkit to build.
+
+mod argument;
+mod buffer;
+mod cache;
+mod compile;
+mod driver;
+mod machine;
+mod program;
+
+pub use argument::{Argument, Kernel, View, ViewMut};
+pub(crate) use buffer::Buffer;
+pub use compile::{Compiled, compile, compiler_version};
+pub use driver::{Driver, Event, FftPlan, Function, Graph, Launch, Module, Properties, Resources};
+pub use machine::{Absent, count};
+pub use program::{Define, Parameter, Program, Source};
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rayspin_core::{Error, Result};
+
+use crate::Device;
+
+/// A GPU with its memory and its compiled kernels.
+pub struct Cuda {
+    driver: Arc<dyn Driver>,
+    memory: Arc<Memory>,
+    modules: Mutex<HashMap<(usize, Vec<Define>), Arc<Loaded>>>,
+    host: Device,
+    wait: bool,
+}
+
+/// What arrays of a device take, and may take.
+#[derive(Debug, Default)]
+pub(crate) struct Memory {
+    used: AtomicU64,
+    peak: AtomicU64,
+    /// 0 where only the device's own memory is the limit.
+    limit: AtomicU64,
+}
+
+struct Loaded {
+    module: Arc<dyn Module>,
+    signatures: HashMap<String, Arc<Vec<Parameter>>>,
+    kernels: Mutex<HashMap<String, Kernel>>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Cuda {
+    /// The GPU of this machine with this number.
+    pub(crate) fn open(ordinal: usize, host: Device) -> Result<Self> {
+        Ok(Self::with_driver(machine::open(ordinal)?, host))
+    }
+
+    pub(crate) fn with_driver(driver: Arc<dyn Driver>, host: Device) -> Self {
+        let wait = std::env::var_os("RAYSPIN_CUDA_WAIT").is_some_and(|v| v != "0");
+        Self { driver, memory: Arc::default(), modules: Mutex::default(), host, wait }
+    }
+
+    /// What it is.
+    pub fn properties(&self) -> &Properties {
+        self.driver.properties()
+    }
+
+    /// The CPU that does what is not worth a kernel: set-up of small problems.
+    pub fn host(&self) -> &Device {
+        &self.host
+    }
+
+    /// Bytes that arrays take now, and the most that they took since [`Cuda::reset_peak`].
+    pub fn memory_used(&self) -> (u64, u64) {
+        (self.memory.used.load(Ordering::Relaxed), self.memory.peak.load(Ordering::Relaxed))
+    }
+
+    /// Begins a new measurement of the peak.
+    pub fn reset_peak(&self) {
+        self.memory.peak.store(self.memory.used.load(Ordering::Relaxed), Ordering::Relaxed);
+    }
+
+    /// Lets arrays take at most `bytes` in all; `None` takes the limit away.
+    pub fn limit_memory(&self, bytes: Option<u64>) {
+        self.memory.limit.store(bytes.unwrap_or(0), Ordering::Relaxed);
+    }
+
+    /// Bytes that arrays may still take: what is free on the device, or what the limit leaves.
+    pub fn memory_left(&self) -> Result<u64> {
+        let free = self.driver.free_memory()?;
+        let used = self.memory.used.load(Ordering::Relaxed);
+        Ok(match self.memory.limit.load(Ordering::Relaxed) {
+            0 => free,
+            limit => free.min(limit.saturating_sub(used)),
+        })
+    }
+
+    pub(crate) fn allocate(&self, bytes: u64, what: &str) -> Result<Buffer> {
+        Buffer::new(&self.driver, &self.memory, bytes, what)
+    }
+
+    /// The kernel `name` of `source` compiled with `defines`, compiled at most once.
+    ///
+    /// Errors: [`Error::Device`] with the compiler's words where it does not compile; no such kernel.
+    pub fn kernel(&self, source: &'static Source, defines: &[Define], name: &str) -> Result<Kernel> {
+        let loaded = self.load(source, defines)?;
+        let mut kernels = lock(&loaded.kernels);
+        if let Some(kernel) = kernels.get(name) {
+            return Ok(kernel.clone());
+        }
+        let parameters = loaded.signatures.get(name).ok_or_else(|| {
+            Error::value("kernel", format!("one of {}", list(loaded.signatures.keys())), name)
+        })?;
+        let kernel = Kernel {
+            name: format!("{}::{name}", source.name),
+            function: loaded.module.function(name)?,
+            parameters: parameters.clone(),
+            limits: self.properties().clone(),
+            wait: self.wait.then(|| self.driver.clone()),
+        };
+        kernels.insert(name.to_owned(), kernel.clone());
+        Ok(kernel)
+    }
+
+    fn load(&self, source: &'static Source, defines: &[Define]) -> Result<Arc<Loaded>> {
+        let key = (std::ptr::from_ref(source).addr(), defines.to_vec());
+        if let Some(loaded) = lock(&self.modules).get(&key) {
+            return Ok(loaded.clone());
+        }
+        let program = Program::new(source, defines);
+        let signatures =
+            program.signatures()?.into_iter().map(|(name, list)| (name, Arc::new(list))).collect();
+        let module = self.driver.load(&program)?;
+        let loaded = Arc::new(Loaded { module, signatures, kernels: Mutex::default() });
+        Ok(lock(&self.modules).entry(key).or_insert(loaded).clone())
+    }
+
+    /// Writes a `__constant__` variable of a program. Errors: no such variable, or more bytes than it has.
+    #[allow(unsafe_code)]
+    pub fn set_variable(
+        &self,
+        source: &'static Source,
+        defines: &[Define],
+        name: &str,
+        bytes: &[u8],
+    ) -> Result<()> {
+        let (address, size) = self.load(source, defines)?.module.variable(name)?;
+        if bytes.len() as u64 > size {
+            return Err(Error::value(
+                format!("variable {name} of {}", source.name),
+                format!("at most {size} bytes"),
+                bytes.len(),
+            ));
+        }
+        // SAFETY: the variable has at least as many bytes.
+        unsafe { self.driver.upload(address, bytes) }
+    }
+
+    /// Σ over lines, planes or volumes: a complex Fourier transform by the vendor's library, not scaled, in place.
+    ///
+    /// Errors: the plan does not lie inside `values`, or no library is there.
+    #[allow(unsafe_code)]
+    pub fn fft<T: crate::Element>(&self, plan: &FftPlan, sign: i32, values: ViewMut<'_, T>) -> Result<()> {
+        let element = if plan.double { 16 } else { 8 };
+        let last = plan
+            .axes
+            .iter()
+            .try_fold(1usize, |n, &a| n.checked_mul(a))
+            .and_then(|n| n.checked_sub(1)?.checked_mul(plan.stride))
+            .and_then(|n| n.checked_add(plan.batch.checked_sub(1)?.checked_mul(plan.distance)?));
+        match last {
+            Some(last) if size_of::<T>() == element && last < values.len() => {}
+            _ => {
+                return Err(Error::value(
+                    "Fourier transform",
+                    format!("a plan inside {} elements of {element} bytes", values.len()),
+                    format!("{plan:?} on elements of {} bytes", size_of::<T>()),
+                ));
+            }
+        }
+        // SAFETY: the last element that the plan touches was just found to lie inside the view.
+        unsafe { self.driver.fft(plan, sign, values.address, values.address) }
+    }
+
+    /// Seconds that the device takes for `work`, without the host's share.
+    pub fn seconds(&self, work: impl FnOnce() -> Result<()>) -> Result<f64> {
+        let from = self.driver.mark()?;
+        work()?;
+        let to = self.driver.mark()?;
+        self.driver.seconds(from.as_ref(), to.as_ref())
+    }
+
+    /// Records the launches of `work`, which are not done now: [`Graph::launch`] does them all, as often as it is called.
+    /// `work` may not allocate, nor give values to the host.
+    pub fn record(&self, work: impl FnOnce() -> Result<()>) -> Result<Box<dyn Graph>> {
+        self.driver.begin_recording()?;
+        let done = work();
+        let graph = self.driver.end_recording();
+        done?;
+        graph
+    }
+
+    /// Waits until all work is done. Errors: whatever failed since the last time.
+    pub fn synchronize(&self) -> Result<()> {
+        self.driver.synchronize()
+    }
+}
+
+fn list<'a>(names: impl Iterator<Item = &'a String>) -> String {
+    let mut names: Vec<_> = names.map(String::as_str).collect();
+    names.sort_unstable();
+    names.join(", ")
+}
+
+impl std::fmt::Debug for Cuda {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Cuda({})", self.properties().name)
+    }
+}

@@ -1,0 +1,216 @@
+//! Kernel sources, what a compilation fixes of them, and the parameters that their kernels declare.
+
+use std::collections::HashMap;
+
+use rayspin_core::{Error, Result};
+
+/// CUDA C++ of one or more kernels: files in the order in which they are read.
+#[derive(Debug)]
+pub struct Source {
+    /// For messages and the cache: the algorithm's name.
+    pub name: &'static str,
+    /// File names and contents.
+    pub files: &'static [(&'static str, &'static str)],
+}
+
+/// A macro that a compilation fixes: `-DNAME=VALUE`.
+pub type Define = (&'static str, String);
+
+/// Types that every kernel may use: `real` and `cplx` are the number type that the program is compiled for.
+const PRELUDE: &str = include_str!("prelude.cuh");
+
+/// A source with everything that its compilation depends on, except the processor.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Program {
+    /// The source's name.
+    pub name: &'static str,
+    /// The whole text.
+    pub text: String,
+    /// Macros, in order.
+    pub defines: Vec<Define>,
+}
+
+impl Program {
+    /// `source` with `defines`.
+    pub fn new(source: &Source, defines: &[Define]) -> Self {
+        let mut text = format!("#line 1 \"prelude.cuh\"\n{PRELUDE}");
+        for (file, content) in source.files {
+            text.push_str(&format!("\n#line 1 \"{file}\"\n{content}"));
+        }
+        Self { name: source.name, text, defines: defines.to_vec() }
+    }
+
+    /// Options as a compiler takes them.
+    pub fn options(&self) -> Vec<String> {
+        self.defines.iter().map(|(name, value)| format!("-D{name}={value}")).collect()
+    }
+
+    /// Names and parameters of its kernels. Errors: a declaration that cannot be read.
+    pub fn signatures(&self) -> Result<HashMap<String, Vec<Parameter>>> {
+        let double = self.defines.iter().any(|(name, value)| *name == "DOUBLE" && value != "0");
+        signatures(self.name, &self.text, double)
+    }
+}
+
+/// One parameter of a kernel.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Parameter {
+    /// Its name.
+    pub name: String,
+    /// The type without qualifiers, `real` and `cplx` resolved: `float2`, `int`.
+    pub element: String,
+    /// Whether it is a pointer.
+    pub pointer: bool,
+    /// Whether the kernel may write through it.
+    pub writes: bool,
+}
+
+/// Every `extern "C" __global__` function of `text`.
+fn signatures(program: &str, text: &str, double: bool) -> Result<HashMap<String, Vec<Parameter>>> {
+    let text = without_comments(text);
+    let mut found = HashMap::new();
+    let mut rest = text.as_str();
+    while let Some(at) = rest.find("__global__") {
+        rest = &rest[at + "__global__".len()..];
+        let unreadable = || {
+            Error::value(
+                format!("kernels of {program}"),
+                "extern \"C\" __global__ void name(type name, ...)",
+                rest.lines().next().unwrap_or_default(),
+            )
+        };
+        let mut head = rest.trim_start();
+        if let Some(bounds) = head.strip_prefix("__launch_bounds__") {
+            head = after_group(bounds).ok_or_else(unreadable)?.trim_start();
+        }
+        head = head.strip_prefix("void").ok_or_else(unreadable)?.trim_start();
+        if let Some(bounds) = head.strip_prefix("__launch_bounds__") {
+            head = after_group(bounds).ok_or_else(unreadable)?.trim_start();
+        }
+        let open = head.find('(').ok_or_else(unreadable)?;
+        let close = head.find(')').filter(|&close| close > open).ok_or_else(unreadable)?;
+        let name = head[..open].trim().to_owned();
+        let list = head[open + 1..close].trim();
+        let parameters = if list.is_empty() {
+            Vec::new()
+        } else {
+            list.split(',')
+                .map(|p| parameter(p, double).ok_or_else(unreadable))
+                .collect::<Result<Vec<_>>>()?
+        };
+        found.insert(name, parameters);
+        rest = &head[close..];
+    }
+    Ok(found)
+}
+
+/// What follows the bracketed group that `text` begins with.
+fn after_group(text: &str) -> Option<&str> {
+    let mut depth = 0usize;
+    for (at, letter) in text.char_indices() {
+        match letter {
+            '(' => depth += 1,
+            ')' => {
+                depth = depth.checked_sub(1)?;
+                if depth == 0 {
+                    return Some(&text[at + 1..]);
+                }
+            }
+            _ => {}
+        }
+    }
+    None
+}
+
+fn parameter(text: &str, double: bool) -> Option<Parameter> {
+    let pointer = text.contains('*');
+    let spaced = text.replace('*', " ");
+    let mut words: Vec<&str> = spaced.split_whitespace().collect();
+    let name = words.pop()?.to_owned();
+    let constant = words.contains(&"const");
+    words.retain(|w| !matches!(*w, "const" | "__restrict__" | "__grid_constant__" | "volatile"));
+    let element = match words.join(" ").as_str() {
+        "" => return None,
+        "real" => if double { "double" } else { "float" }.to_owned(),
+        "cplx" => if double { "double2" } else { "float2" }.to_owned(),
+        "unsigned" | "unsigned int" | "uint32_t" => "unsigned int".to_owned(),
+        "int64_t" => "long long".to_owned(),
+        "uint64_t" | "size_t" => "unsigned long long".to_owned(),
+        "uint8_t" => "unsigned char".to_owned(),
+        other => other.to_owned(),
+    };
+    Some(Parameter { name, element, pointer, writes: pointer && !constant })
+}
+
+fn without_comments(text: &str) -> String {
+    let mut kept = String::with_capacity(text.len());
+    let mut rest = text;
+    loop {
+        let line = rest.find("//");
+        let block = rest.find("/*");
+        let (at, end) = match (line, block) {
+            (Some(line), block) if block.is_none_or(|block| line < block) => (line, "\n"),
+            (_, Some(block)) => (block, "*/"),
+            _ => {
+                kept.push_str(rest);
+                return kept;
+            }
+        };
+        kept.push_str(&rest[..at]);
+        rest = &rest[at + 2..];
+        match rest.find(end) {
+            Some(stop) => {
+                kept.push(' ');
+                rest = &rest[if end == "\n" { stop } else { stop + 2 }..];
+            }
+            None => return kept,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parameters_are_read_from_the_source() {
+        let source = Source {
+            name: "test",
+            files: &[(
+                "test.cu",
+                r#"
+                /* a __global__ in a comment( */
+                // __global__ void no(int x)
+                extern "C" __global__ void __launch_bounds__(128, (2)) scale(const real alpha,
+                    const cplx* __restrict__ x, // the input
+                    cplx* y, unsigned n, const long long stride) { }
+                extern "C" __global__ __launch_bounds__(32) void none() {}
+                "#,
+            )],
+        };
+        for (double, real, cplx) in [("0", "float", "float2"), ("1", "double", "double2")] {
+            let found = Program::new(&source, &[("DOUBLE", double.to_owned())]).signatures().unwrap();
+            assert_eq!(found.len(), 2);
+            assert!(found["none"].is_empty());
+            let scale = &found["scale"];
+            let kinds: Vec<_> =
+                scale.iter().map(|p| (p.name.as_str(), p.element.as_str(), p.pointer, p.writes)).collect();
+            assert_eq!(
+                kinds,
+                [
+                    ("alpha", real, false, false),
+                    ("x", cplx, true, false),
+                    ("y", cplx, true, true),
+                    ("n", "unsigned int", false, false),
+                    ("stride", "long long", false, false)
+                ]
+            );
+        }
+    }
+
+    #[test]
+    fn an_unreadable_kernel_is_an_error() {
+        let source = Source { name: "test", files: &[("test.cu", "__global__ int bad(int x) {}")] };
+        assert!(Program::new(&source, &[]).signatures().is_err());
+    }
+}
