@@ -232,6 +232,18 @@ impl<T: Element> Array<T> {
         }
     }
 
+    /// Copies `values`, in C order, from the host. Errors: another number of them.
+    pub fn set(&mut self, values: &[T]) -> Result<()> {
+        if values.len() != self.len {
+            return Err(Error::shape("array values", &[self.len], &[values.len()]));
+        }
+        match &mut self.storage {
+            Storage::Host(own) => own.copy_from_slice(values),
+            Storage::Cuda(buffer) => buffer.upload(0, values)?,
+        }
+        Ok(())
+    }
+
     /// Sets every element. Errors: of the device.
     pub fn fill(&mut self, value: T) -> Result<()> {
         match &mut self.storage {

@@ -87,6 +87,14 @@ impl Device {
         }
     }
 
+    /// The cores of [`Device::host`].
+    pub fn cpu_side(&self) -> &Cpu {
+        match self.backend() {
+            Backend::Cpu(cpu) => cpu,
+            Backend::Cuda(cuda) => cuda.host().cpu_side(),
+        }
+    }
+
     /// Waits until all work asked for is done. Errors: whatever failed of it. The CPU's is done when a call returns.
     pub fn synchronize(&self) -> Result<()> {
         match self.backend() {

@@ -5,11 +5,13 @@
 //! measured table). The public functions run the best variant; [`variant::Variant`] describes the others.
 
 mod concrete;
+mod cuda;
 pub mod density;
 pub mod difference;
 pub mod espirit;
 pub mod fft;
 pub mod grappa;
+mod host;
 pub mod nudft;
 pub mod nufft;
 pub mod sensitivity;
@@ -19,3 +21,5 @@ pub mod variant;
 pub mod vector;
 pub mod walsh;
 pub mod wavelet;
+
+pub use cuda::{Build, programs};

@@ -1,6 +1,8 @@
 use num_complex::Complex;
 use rayspin_core::{C32, Error, Result, Trajectory};
-use rayspin_device::{Array, Backend, Device};
+use rayspin_device::{Array, Device};
+
+use crate::host;
 
 use crate::nufft::kernel::Kernel;
 use crate::nufft::{Needs, Nufft};
@@ -33,29 +35,24 @@ pub fn pipe_menon(
         Nufft::<f32>::with_kernel(device, trajectory, matrix, UPSAMPLING, Kernel::new(WIDTH, UPSAMPLING))?;
     let samples = trajectory.samples();
     let mut weights = Array::<C32>::zeros(device, &[samples])?;
-    weights.fill(Complex::new(1.0, 0.0));
+    weights.fill(Complex::new(1.0, 0.0))?;
     let mut smoothed = Array::<C32>::zeros(device, &[samples])?;
     for _ in 0..iterations {
         plan.convolve(&weights, &mut smoothed)?;
-        match device.backend() {
-            Backend::Cpu(_) => {
-                for (w, s) in weights.cpu_mut().iter_mut().zip(smoothed.cpu()) {
-                    // C's diagonal is positive, so s exceeds a multiple of w.
-                    w.re /= s.re;
-                    w.im = 0.0;
-                }
+        let smoothed = host::reading(&smoothed)?;
+        host::writing(&mut weights, |weights| {
+            for (w, s) in weights.iter_mut().zip(smoothed.iter()) {
+                // C's diagonal is positive, so s exceeds a multiple of w.
+                w.re /= s.re;
+                w.im = 0.0;
             }
-        }
+        })?;
     }
     // ∫ψ over k is (∫φ)² fine-grid cells, each of N / cells in k; and the weights are volumes over N.
     let cells: f64 = plan.fine_shape().iter().map(|&n| n as f64).product();
     let scale = plan.kernel_integral().powi(2) / cells;
-    match device.backend() {
-        Backend::Cpu(_) => {
-            let real = weights.cpu().iter().map(|w| (f64::from(w.re) * scale) as f32);
-            Array::from_vec(device, &[samples], real.collect())
-        }
-    }
+    let real = host::reading(&weights)?.iter().map(|w| (f64::from(w.re) * scale) as f32).collect();
+    Array::from_vec(device, &[samples], real)
 }
 
 /// What the plan of [`pipe_menon`] takes; beside it stand two complex numbers a sample, and the weights. Errors: as there.

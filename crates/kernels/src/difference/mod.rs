@@ -2,7 +2,10 @@
 //! smoothness penalties.
 
 mod cpu;
+mod cuda;
 pub mod reference;
+
+pub(crate) use cuda::SOURCE;
 
 use num_complex::Complex;
 use rayspin_core::{Error, Real, Result, expect_shape, format_shape};
@@ -147,6 +150,7 @@ pub fn forward<R: Real>(
     if !out.is_empty() {
         match x.device().backend() {
             Backend::Cpu(cpu) => (cpu::stretched().forward)(cpu, &axes, x.cpu(), out.cpu_mut()),
+            Backend::Cuda(cuda) => cuda::run(cuda, "forward", &axes, x.len(), x, out)?,
         }
     }
     Ok(())
@@ -167,6 +171,7 @@ pub fn adjoint<R: Real>(
     if !out.is_empty() {
         match d.device().backend() {
             Backend::Cpu(cpu) => (cpu::stretched().adjoint)(cpu, &axes, d.cpu(), out.cpu_mut()),
+            Backend::Cuda(cuda) => cuda::run(cuda, "adjoint", &axes, out.len(), d, out)?,
         }
     }
     Ok(())
@@ -187,6 +192,7 @@ pub fn normal<R: Real>(
     if !out.is_empty() {
         match x.device().backend() {
             Backend::Cpu(cpu) => (cpu::stretched().normal)(cpu, &axes, x.cpu(), out.cpu_mut()),
+            Backend::Cuda(cuda) => cuda::run(cuda, "normal", &axes, x.len(), x, out)?,
         }
     }
     Ok(())

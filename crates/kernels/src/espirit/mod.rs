@@ -8,7 +8,9 @@ mod reference;
 mod tests;
 
 use rayspin_core::{C32, Error, Result, format_shape};
-use rayspin_device::{Array, Backend, BackendKind, Cpu};
+use rayspin_device::{Array, BackendKind, Cpu};
+
+use crate::host;
 
 use crate::variant::{Variant, Work, runs_all};
 
@@ -104,9 +106,9 @@ pub fn maps(
     let [z, y, x] = shape_zyx;
     let problem = Problem { coils, reach_zyx: lags.map(|n| n / 2), shape_zyx, sets, crop: crop as f32 };
     let mut out = Array::zeros(correlation.device(), &[sets, coils, z, y, x])?;
-    match correlation.device().backend() {
-        Backend::Cpu(cpu) => cpu::rows(cpu, &problem, correlation.cpu(), phase.cpu(), out.cpu_mut()),
-    }
+    let cpu = correlation.device().cpu_side();
+    let (correlation, phase) = (host::reading(correlation)?, host::reading(phase)?);
+    host::writing(&mut out, |out| cpu::rows(cpu, &problem, &correlation, &phase, out))?;
     Ok(out)
 }
 

@@ -7,7 +7,9 @@ mod tests;
 
 use num_complex::Complex;
 use rayspin_core::{C32, Error, Real, Result, expect_shape, format_shape};
-use rayspin_device::{Array, Backend, BackendKind, Cpu, Device};
+use rayspin_device::{Array, BackendKind, Cpu, Device};
+
+use crate::host;
 
 pub use cpu::Direction;
 use cpu::{FftNd, Options, Strategy};
@@ -148,9 +150,8 @@ impl<R: Real> Fft<R> {
         check_device("FFT", &self.device, data.device())?;
         check_trailing("FFT", self.shape(), data.shape())?;
         let options = Options { scale: self.scale, centred: true, ..Options::new(direction) };
-        match self.device.backend() {
-            Backend::Cpu(cpu) => self.engine.process_with(cpu, data.cpu_mut(), &options),
-        }
+        let cpu = self.device.cpu_side();
+        host::writing(data, |data| self.engine.process_with(cpu, data, &options))?
     }
 }
 

@@ -5,7 +5,9 @@ mod cpu;
 mod reference;
 
 use rayspin_core::{C32, Error, Result, format_shape};
-use rayspin_device::{Array, Backend, BackendKind, Cpu};
+use rayspin_device::{Array, BackendKind, Cpu};
+
+use crate::host;
 
 use crate::variant::{Variant, Work, runs_all};
 
@@ -90,22 +92,21 @@ pub fn fill(kspace: &mut Array<C32>, interpolation: &Interpolation) -> Result<()
     }
     let problem = Problem { coils, shape_zyx };
     let device = kspace.device().clone();
-    let Backend::Cpu(cpu) = device.backend();
+    let cpu = device.cpu_side();
     let batch = lines_at_once(coils, nx);
-    let before = (interpolation.lines.len() > batch).then(|| kspace.try_clone()).transpose()?;
-    for lines in interpolation.lines.chunks(batch) {
-        let part = Interpolation { lines: lines.to_vec(), ..interpolation.clone() };
-        let mut out = vec![C32::ZERO; lines.len() * coils * nx];
-        let source = before.as_ref().unwrap_or(kspace).cpu();
-        cpu::lines(cpu, &problem, &part, source, &mut out);
-        let values = kspace.cpu_mut();
-        for ([z, y], line) in lines.iter().zip(out.chunks_exact(coils * nx)) {
-            for (coil, line) in line.chunks_exact(nx).enumerate() {
-                values[((coil * nz + z) * ny + y) * nx..][..nx].copy_from_slice(line);
+    host::writing(kspace, |values| {
+        let before = (interpolation.lines.len() > batch).then(|| values.to_vec());
+        for lines in interpolation.lines.chunks(batch) {
+            let part = Interpolation { lines: lines.to_vec(), ..interpolation.clone() };
+            let mut out = vec![C32::ZERO; lines.len() * coils * nx];
+            cpu::lines(cpu, &problem, &part, before.as_deref().unwrap_or(values), &mut out);
+            for ([z, y], line) in lines.iter().zip(out.chunks_exact(coils * nx)) {
+                for (coil, line) in line.chunks_exact(nx).enumerate() {
+                    values[((coil * nz + z) * ny + y) * nx..][..nx].copy_from_slice(line);
+                }
             }
         }
-    }
-    Ok(())
+    })
 }
 
 #[cfg(test)]
@@ -140,7 +141,7 @@ mod tests {
     #[test]
     fn every_variant_agrees_with_the_oracle_and_fill_writes_its_lines_alone() {
         let device = Device::cpu_with_threads(2).unwrap();
-        let Backend::Cpu(cpu) = device.backend();
+        let cpu = device.cpu_side();
         for (seed, (problem, interpolation)) in problems().iter().enumerate() {
             let [nz, ny, nx] = problem.shape_zyx;
             let kspace = random(problem.coils * nz * ny * nx, seed as u64);

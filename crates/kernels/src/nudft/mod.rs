@@ -18,7 +18,9 @@ use std::any::TypeId;
 use num_complex::Complex;
 use rayspin_core::{Error, Real, Result, Trajectory, expect_shape, format_shape, voxels};
 use rayspin_device::cpu::simd::SimdReal;
-use rayspin_device::{Array, Backend, BackendKind, Cpu, Element};
+
+use crate::host;
+use rayspin_device::{Array, BackendKind, Cpu, Element};
 
 use crate::variant::{Variant, Work, runs_all};
 use grid::Grid;
@@ -246,15 +248,15 @@ fn run_forward<R: Real, T: SimdReal>(
 ) -> Result<()> {
     expect_device("NUDFT samples", image, samples)?;
     let (grid, batch) = check("NUDFT image", trajectory, image.shape(), samples.shape())?;
-    match image.device().backend() {
-        Backend::Cpu(cpu) => {
-            let (image, samples) = (cast(image.cpu())?, cast_mut(samples.cpu_mut())?);
-            if !(image.is_empty() || samples.is_empty()) {
-                (launch.forward)(cpu, trajectory, &grid, batch, image, samples);
-            }
+    let cpu = image.device().cpu_side();
+    let image = host::reading(image)?;
+    host::writing(samples, |samples| {
+        let (image, samples) = (cast(&image)?, cast_mut(samples)?);
+        if !(image.is_empty() || samples.is_empty()) {
+            (launch.forward)(cpu, trajectory, &grid, batch, image, samples);
         }
-    }
-    Ok(())
+        Ok(())
+    })?
 }
 
 fn run_adjoint<R: Real, T: SimdReal>(
@@ -265,15 +267,15 @@ fn run_adjoint<R: Real, T: SimdReal>(
 ) -> Result<()> {
     expect_device("NUDFT image", samples, image)?;
     let (grid, batch) = check("NUDFT image", trajectory, image.shape(), samples.shape())?;
-    match samples.device().backend() {
-        Backend::Cpu(cpu) => {
-            let (samples, image) = (cast(samples.cpu())?, cast_mut(image.cpu_mut())?);
-            if !(image.is_empty() || samples.is_empty()) {
-                (launch.adjoint)(cpu, trajectory, &grid, batch, samples, image);
-            }
+    let cpu = samples.device().cpu_side();
+    let samples = host::reading(samples)?;
+    host::writing(image, |image| {
+        let (samples, image) = (cast(&samples)?, cast_mut(image)?);
+        if !(image.is_empty() || samples.is_empty()) {
+            (launch.adjoint)(cpu, trajectory, &grid, batch, samples, image);
         }
-    }
-    Ok(())
+        Ok(())
+    })?
 }
 
 fn run_q<R: Real, T: SimdReal>(
@@ -291,19 +293,17 @@ fn run_q<R: Real, T: SimdReal>(
         expect_shape("Q weights", &[trajectory.samples()], weights.shape())?;
     }
     let device = out.device().clone();
-    match device.backend() {
-        Backend::Cpu(cpu) => {
-            let ones;
-            let weights = match weights {
-                Some(weights) => cast(weights.cpu())?,
-                None => {
-                    ones = vec![T::one(); trajectory.samples()];
-                    &ones
-                }
-            };
-            (launch.q)(cpu, trajectory, matrix, weights, cast_mut(out.cpu_mut())?)
+    let cpu = device.cpu_side();
+    let given = weights.map(host::reading).transpose()?;
+    let ones;
+    let weights = match &given {
+        Some(weights) => cast(weights)?,
+        None => {
+            ones = vec![T::one(); trajectory.samples()];
+            &ones
         }
-    }
+    };
+    host::writing(out, |out| (launch.q)(cpu, trajectory, matrix, weights, cast_mut(out)?))?
 }
 
 /// The grid and the batch of an image `[batch.., matrix..]` and samples `[batch.., sample]`.

@@ -18,7 +18,9 @@ use std::sync::Mutex;
 
 use num_complex::Complex;
 use rayspin_core::{Error, Real, Result, Trajectory, expect_shape, format_shape};
-use rayspin_device::{Array, Backend, Device};
+use rayspin_device::{Array, Device};
+
+use crate::host;
 
 use crate::concrete::{other_type, same_mut, same_ref};
 use crate::fft::cpu::{FftNd, Region};
@@ -118,9 +120,8 @@ impl<R: Real> Nufft<R> {
         let modes = Region::wrapped(shape, matrix)?;
         let deconvolution = Deconvolution::new(matrix, &layout, &kernel);
         let weights = Weights::new(matrix.len(), &kernel.polynomials());
-        let points = match device.backend() {
-            Backend::Cpu(cpu) => cpu.run(|| Points::sort(cpu.level(), &layout, trajectory, matrix))?,
-        };
+        let cpu = device.cpu_side();
+        let points = cpu.run(|| Points::sort(cpu.level(), &layout, trajectory, matrix))?;
         Ok(Self {
             device: device.clone(),
             matrix: matrix.to_vec(),
@@ -339,10 +340,8 @@ macro_rules! compiled_here {
             image: &Array<Complex<$real>>,
             samples: &mut Array<Complex<$real>>,
         ) -> Result<()> {
-            {
-                let Backend::Cpu(cpu) = plan.device.backend();
-                plan.forward_items(cpu, image.cpu(), samples.cpu_mut())
-            }
+            let image = host::reading(image)?;
+            host::writing(samples, |samples| plan.forward_items(plan.device.cpu_side(), &image, samples))?
         }
 
         #[inline(never)]
@@ -351,10 +350,8 @@ macro_rules! compiled_here {
             samples: &Array<Complex<$real>>,
             image: &mut Array<Complex<$real>>,
         ) -> Result<()> {
-            {
-                let Backend::Cpu(cpu) = plan.device.backend();
-                plan.adjoint_items(cpu, samples.cpu(), image.cpu_mut())
-            }
+            let samples = host::reading(samples)?;
+            host::writing(image, |image| plan.adjoint_items(plan.device.cpu_side(), &samples, image))?
         }
     };
 }

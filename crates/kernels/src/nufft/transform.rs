@@ -4,7 +4,9 @@ use std::sync::TryLockError;
 
 use num_complex::Complex;
 use rayspin_core::{Real, Result};
-use rayspin_device::{Array, Backend, Cpu};
+use rayspin_device::{Array, Cpu};
+
+use crate::host;
 
 use super::Nufft;
 use super::cpu::group::{self, Kernels, items};
@@ -93,12 +95,12 @@ impl<R: Real> Nufft<R> {
         samples: &Array<Complex<R>>,
         out: &mut Array<Complex<R>>,
     ) -> Result<()> {
-        let Backend::Cpu(cpu) = self.device.backend();
+        let cpu = self.device.cpu_side();
+        let samples = host::reading(samples)?;
         self.with_workspace(1, |work| {
             let (grid, halo) = (&mut work.grids.cpu_mut()[..self.fft.len()], work.halo.cpu_mut());
-            self.gridding.spread(cpu, samples.cpu(), grid, halo, simd::spread);
-            self.gridding.interp(cpu, grid, out.cpu_mut(), simd::interp);
-            Ok(())
+            self.gridding.spread(cpu, &samples, grid, halo, simd::spread);
+            host::writing(out, |out| self.gridding.interp(cpu, grid, out, simd::interp))
         })
     }
 
@@ -138,11 +140,12 @@ impl<R: Real> Nufft<R> {
 
     fn new_workspace(&self, items: usize) -> Result<Workspace<R>> {
         let interleaved = if items > 1 { items * self.samples } else { 0 };
+        let host = self.device.host();
         Ok(Workspace {
             items,
-            grids: Array::zeros(&self.device, &[items, self.fft.len()])?,
-            halo: Array::zeros(&self.device, &[self.gridding.halo_len()])?,
-            interleaved: Array::zeros(&self.device, &[interleaved])?,
+            grids: Array::zeros(&host, &[items, self.fft.len()])?,
+            halo: Array::zeros(&host, &[self.gridding.halo_len()])?,
+            interleaved: Array::zeros(&host, &[interleaved])?,
         })
     }
 }

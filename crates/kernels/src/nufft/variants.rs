@@ -2,7 +2,9 @@
 
 use num_complex::Complex;
 use rayspin_core::{Real, Result};
-use rayspin_device::{Array, Backend, BackendKind};
+use rayspin_device::{Array, BackendKind};
+
+use crate::host;
 
 use super::{Nufft, cpu};
 use crate::variant::{Variant, Work, runs_all};
@@ -65,13 +67,11 @@ fn spread_with<R: Real>(
 ) -> Result<()> {
     rayspin_core::expect_shape("samples", &[plan.samples], samples.shape())?;
     rayspin_core::expect_shape("fine grid", plan.fine_shape(), grid.shape())?;
-    let mut halo = Array::zeros(&plan.device, &[plan.gridding.halo_len()])?;
-    match plan.device.backend() {
-        Backend::Cpu(cpu) => {
-            plan.gridding.spread(cpu, samples.cpu(), grid.cpu_mut(), halo.cpu_mut(), kernel);
-        }
-    }
-    Ok(())
+    let mut halo = Array::zeros(&plan.device.host(), &[plan.gridding.halo_len()])?;
+    let samples = host::reading(samples)?;
+    host::writing(grid, |grid| {
+        plan.gridding.spread(plan.device.cpu_side(), &samples, grid, halo.cpu_mut(), kernel);
+    })
 }
 
 fn interp_with<R: Real>(
@@ -82,10 +82,8 @@ fn interp_with<R: Real>(
 ) -> Result<()> {
     rayspin_core::expect_shape("samples", &[plan.samples], samples.shape())?;
     rayspin_core::expect_shape("fine grid", plan.fine_shape(), grid.shape())?;
-    match plan.device.backend() {
-        Backend::Cpu(cpu) => plan.gridding.interp(cpu, grid.cpu(), samples.cpu_mut(), kernel),
-    }
-    Ok(())
+    let grid = host::reading(grid)?;
+    host::writing(samples, |samples| plan.gridding.interp(plan.device.cpu_side(), &grid, samples, kernel))
 }
 
 /// Every way of spreading, plain first, best last.

@@ -4,7 +4,10 @@
 //! Roemer et al., *The NMR phased array*, Magn Reson Med 16:192, 1990 (root sum of squares).
 
 mod cpu;
+mod cuda;
 pub mod reference;
+
+pub(crate) use cuda::SOURCE;
 
 use std::ops::Range;
 
@@ -152,6 +155,7 @@ pub fn expand_coils<R: Real>(
     }
     match maps.device().backend() {
         Backend::Cpu(cpu) => (cpu::blocks().expand)(cpu, &maps.cpu()[taken], image.cpu(), out.cpu_mut()),
+        Backend::Cuda(cuda) => cuda::expand(cuda, maps, taken, image, out)?,
     }
     Ok(())
 }
@@ -192,6 +196,7 @@ fn combine_inner<R: Real>(
         Backend::Cpu(cpu) => {
             (cpu::blocks().combine)(cpu, &maps.cpu()[taken], images.cpu(), out.cpu_mut(), add);
         }
+        Backend::Cuda(cuda) => cuda::combine(cuda, maps, taken, images, out, add)?,
     }
     Ok(())
 }
@@ -216,6 +221,7 @@ fn squares<R: Real>(images: &Array<Complex<R>>, root: bool) -> Result<Array<R>> 
     if !out.is_empty() {
         match images.device().backend() {
             Backend::Cpu(cpu) => (cpu::blocks().sum_of_squares)(cpu, images.cpu(), out.cpu_mut(), root),
+            Backend::Cuda(cuda) => cuda::sum_of_squares(cuda, images, &mut out, root)?,
         }
     }
     Ok(out)

@@ -1,7 +1,10 @@
 //! Soft thresholds and projections of complex numbers: the proximal maps of sums of magnitudes.
 
 mod cpu;
+mod cuda;
 pub mod reference;
+
+pub(crate) use cuda::SOURCE;
 
 use num_complex::Complex;
 use rayspin_core::{Error, Real, Result, expect_shape, format_shape};
@@ -98,6 +101,8 @@ pub fn soft<R: Real>(threshold: f64, weights: &Array<R>, x: &mut Array<Complex<R
         Backend::Cpu(cpu) => {
             Ok((cpu::chunks().soft)(cpu, <R as Real>::from_f64(threshold), weights.cpu(), x.cpu_mut()))
         }
+        Backend::Cuda(_) if x.is_empty() => Ok(0.0),
+        Backend::Cuda(cuda) => cuda::soft(cuda, <R as Real>::from_f64(threshold), weights, x),
     }
 }
 
@@ -112,6 +117,7 @@ pub fn clip<R: Real>(radius: f64, x: &mut Array<Complex<R>>) -> Result<()> {
     if len > 0 {
         match device.backend() {
             Backend::Cpu(cpu) => (cpu::chunks().clip)(cpu, <R as Real>::from_f64(radius), len, x.cpu_mut()),
+            Backend::Cuda(cuda) => cuda::clip(cuda, <R as Real>::from_f64(radius), len, x)?,
         }
     }
     Ok(())
@@ -123,6 +129,7 @@ pub fn joint_norm<R: Real>(x: &Array<Complex<R>>) -> Result<f64> {
     match x.device().backend() {
         _ if len == 0 => Ok(0.0),
         Backend::Cpu(cpu) => Ok((cpu::chunks().joint_norm)(cpu, len, x.cpu())),
+        Backend::Cuda(cuda) => cuda::joint_norm(cuda, len, x),
     }
 }
 

@@ -8,7 +8,9 @@ mod variants;
 
 use num_complex::Complex;
 use rayspin_core::{Error, Real, Result, expect_shape, format_shape};
-use rayspin_device::{Array, Backend, Cpu, Device};
+use rayspin_device::{Array, Cpu, Device};
+
+use crate::host;
 
 use crate::concrete::{other_type, same, same_mut, same_ref};
 
@@ -50,15 +52,12 @@ impl<R: Real> Toeplitz<R> {
             Error::value("Toeplitz matrix size", "sizes that can be doubled", format_shape(matrix))
         })?;
         expect_shape("Toeplitz kernel", &doubled, q.shape())?;
-        let convolution = match device.backend() {
-            Backend::Cpu(cpu) => {
-                if let Some(q) = same_ref(q) {
-                    same(new_f32(cpu, matrix, q)?).ok_or_else(other_type::<R>)?
-                } else {
-                    let q = same_ref(q).ok_or_else(other_type::<R>)?;
-                    same(new_f64(cpu, matrix, q)?).ok_or_else(other_type::<R>)?
-                }
-            }
+        let cpu = device.cpu_side();
+        let convolution = if let Some(q) = same_ref(q) {
+            same(new_f32(cpu, matrix, q)?).ok_or_else(other_type::<R>)?
+        } else {
+            let q = same_ref(q).ok_or_else(other_type::<R>)?;
+            same(new_f64(cpu, matrix, q)?).ok_or_else(other_type::<R>)?
         };
         Ok(Self { device: device.clone(), matrix: matrix.to_vec(), convolution })
     }
@@ -97,19 +96,13 @@ impl<R: Real> Toeplitz<R> {
         check_trailing("Toeplitz input", &self.matrix, x.shape())?;
         expect_shape("Toeplitz output", x.shape(), y.shape())?;
         self.check_devices(&[x, y])?;
-        match self.device.backend() {
-            Backend::Cpu(cpu) => {
-                if let (Some(to), Some(x), Some(y)) = (same_ref(&self.convolution), same_ref(x), same_mut(y))
-                {
-                    apply_f32(to, cpu, x, y)
-                } else if let (Some(to), Some(x), Some(y)) =
-                    (same_ref(&self.convolution), same_ref(x), same_mut(y))
-                {
-                    apply_f64(to, cpu, x, y)
-                } else {
-                    Err(other_type::<R>())
-                }
-            }
+        let cpu = self.device.cpu_side();
+        if let (Some(to), Some(x), Some(y)) = (same_ref(&self.convolution), same_ref(x), same_mut(y)) {
+            apply_f32(to, cpu, x, y)
+        } else if let (Some(to), Some(x), Some(y)) = (same_ref(&self.convolution), same_ref(x), same_mut(y)) {
+            apply_f64(to, cpu, x, y)
+        } else {
+            Err(other_type::<R>())
         }
     }
 
@@ -134,21 +127,18 @@ impl<R: Real> Toeplitz<R> {
             });
         }
         self.check_devices(&[x, maps, y])?;
-        match self.device.backend() {
-            Backend::Cpu(cpu) => {
-                let (to, from) = (&self.convolution, x);
-                if let (Some(to), Some(x), Some(maps), Some(y)) =
-                    (same_ref(to), same_ref(from), same_ref(maps), same_mut(y))
-                {
-                    sense_f32(to, cpu, x, maps, y)
-                } else if let (Some(to), Some(x), Some(maps), Some(y)) =
-                    (same_ref(to), same_ref(from), same_ref(maps), same_mut(y))
-                {
-                    sense_f64(to, cpu, x, maps, y)
-                } else {
-                    Err(other_type::<R>())
-                }
-            }
+        let cpu = self.device.cpu_side();
+        let (to, from) = (&self.convolution, x);
+        if let (Some(to), Some(x), Some(maps), Some(y)) =
+            (same_ref(to), same_ref(from), same_ref(maps), same_mut(y))
+        {
+            sense_f32(to, cpu, x, maps, y)
+        } else if let (Some(to), Some(x), Some(maps), Some(y)) =
+            (same_ref(to), same_ref(from), same_ref(maps), same_mut(y))
+        {
+            sense_f64(to, cpu, x, maps, y)
+        } else {
+            Err(other_type::<R>())
         }
     }
 
@@ -183,7 +173,7 @@ macro_rules! compiled_here {
     ($real:ty, $new:ident, $apply:ident, $sense:ident) => {
         #[inline(never)]
         fn $new(cpu: &Cpu, matrix: &[usize], q: &Array<Complex<$real>>) -> Result<cpu::Convolution<$real>> {
-            cpu::Convolution::new(cpu, matrix, q.cpu())
+            cpu::Convolution::new(cpu, matrix, &host::reading(q)?)
         }
 
         #[inline(never)]
@@ -193,7 +183,8 @@ macro_rules! compiled_here {
             x: &Array<Complex<$real>>,
             y: &mut Array<Complex<$real>>,
         ) -> Result<()> {
-            convolution.apply(cpu, x.cpu(), y.cpu_mut())
+            let x = host::reading(x)?;
+            host::writing(y, |y| convolution.apply(cpu, &x, y))?
         }
 
         #[inline(never)]
@@ -204,7 +195,8 @@ macro_rules! compiled_here {
             maps: &Array<Complex<$real>>,
             y: &mut Array<Complex<$real>>,
         ) -> Result<()> {
-            convolution.apply_sense(cpu, x.cpu(), maps.cpu(), y.cpu_mut())
+            let (x, maps) = (host::reading(x)?, host::reading(maps)?);
+            host::writing(y, |y| convolution.apply_sense(cpu, &x, &maps, y))?
         }
     };
 }

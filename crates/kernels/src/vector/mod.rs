@@ -2,9 +2,11 @@
 //! operator. Everything here is bound by memory bandwidth.
 
 mod cpu;
+mod cuda;
 pub mod reference;
 
 pub(crate) use cpu::{SERIAL, for_chunks};
+pub(crate) use cuda::SOURCE;
 
 use num_complex::Complex;
 use rayspin_core::{Error, Real, Result, expect_shape, format_shape};
@@ -154,13 +156,15 @@ pub fn dot<R: Real>(x: &Array<Complex<R>>, y: &Array<Complex<R>>) -> Result<Comp
     expect_alike("dot", x, y)?;
     match x.device().backend() {
         Backend::Cpu(cpu) => Ok(cpu::dot(cpu, x.cpu(), y.cpu())),
+        Backend::Cuda(cuda) => cuda::dot(cuda, x, y),
     }
 }
 
-/// ‖x‖² = Σ |x_i|², summed in f64 as in [`dot`].
-pub fn norm_squared<R: Real>(x: &Array<Complex<R>>) -> f64 {
+/// ‖x‖² = Σ |x_i|², summed in f64 as in [`dot`]. Errors: of the device.
+pub fn norm_squared<R: Real>(x: &Array<Complex<R>>) -> Result<f64> {
     match x.device().backend() {
-        Backend::Cpu(cpu) => cpu::norm_squared(cpu, x.cpu()),
+        Backend::Cpu(cpu) => Ok(cpu::norm_squared(cpu, x.cpu())),
+        Backend::Cuda(cuda) => cuda::norm_squared(cuda, x),
     }
 }
 
@@ -169,6 +173,7 @@ pub fn axpy<R: Real>(alpha: Complex<f64>, x: &Array<Complex<R>>, y: &mut Array<C
     expect_alike("axpy", x, y)?;
     match x.device().backend() {
         Backend::Cpu(cpu) => cpu::axpy(cpu, narrow(alpha), x.cpu(), y.cpu_mut()),
+        Backend::Cuda(cuda) => cuda::axpy(cuda, narrow(alpha), x, y)?,
     }
     Ok(())
 }
@@ -178,16 +183,19 @@ pub fn xpby<R: Real>(x: &Array<Complex<R>>, beta: Complex<f64>, y: &mut Array<Co
     expect_alike("xpby", x, y)?;
     match x.device().backend() {
         Backend::Cpu(cpu) => cpu::xpby(cpu, x.cpu(), narrow(beta), y.cpu_mut()),
+        Backend::Cuda(cuda) => cuda::xpby(cuda, x, narrow(beta), y)?,
     }
     Ok(())
 }
 
-/// x ← αx.
-pub fn scale<R: Real>(alpha: Complex<f64>, x: &mut Array<Complex<R>>) {
+/// x ← αx. Errors: of the device.
+pub fn scale<R: Real>(alpha: Complex<f64>, x: &mut Array<Complex<R>>) -> Result<()> {
     let device = x.device().clone();
     match device.backend() {
         Backend::Cpu(cpu) => cpu::scale(cpu, narrow(alpha), x.cpu_mut()),
+        Backend::Cuda(cuda) => cuda::scale(cuda, narrow(alpha), x)?,
     }
+    Ok(())
 }
 
 /// y ← d ⊙ x, where d has the trailing axes of x and is repeated along the leading ones.
@@ -202,6 +210,7 @@ pub fn multiply<R: Real>(
     expect_trailing("multiply", d, x)?;
     match x.device().backend() {
         Backend::Cpu(cpu) => cpu::multiply(cpu, d.cpu(), x.cpu(), y.cpu_mut()),
+        Backend::Cuda(cuda) => cuda::multiply(cuda, d, x, y, false)?,
     }
     Ok(())
 }
@@ -216,6 +225,7 @@ pub fn multiply_conj<R: Real>(
     expect_trailing("multiply_conj", d, x)?;
     match x.device().backend() {
         Backend::Cpu(cpu) => cpu::multiply_conj(cpu, d.cpu(), x.cpu(), y.cpu_mut()),
+        Backend::Cuda(cuda) => cuda::multiply(cuda, d, x, y, true)?,
     }
     Ok(())
 }
@@ -226,6 +236,7 @@ pub fn weight<R: Real>(w: &Array<R>, x: &Array<Complex<R>>, y: &mut Array<Comple
     expect_trailing("weight", w, x)?;
     match x.device().backend() {
         Backend::Cpu(cpu) => cpu::weight(cpu, w.cpu(), x.cpu(), y.cpu_mut()),
+        Backend::Cuda(cuda) => cuda::weight(cuda, w, x, y)?,
     }
     Ok(())
 }
@@ -247,6 +258,7 @@ pub fn cg_update<R: Real>(
         Backend::Cpu(cpu) => {
             Ok(cpu::cg_update(cpu, <R as Real>::from_f64(alpha), p.cpu(), q.cpu(), x.cpu_mut(), r.cpu_mut()))
         }
+        Backend::Cuda(cuda) => cuda::cg_update(cuda, <R as Real>::from_f64(alpha), p, q, x, r),
     }
 }
 
@@ -277,20 +289,21 @@ pub fn copy_part<T: Element>(
                 .ok_or_else(|| outside("target", to_at, size))?;
             cpu::copy(cpu, source, target);
         }
+        Backend::Cuda(_) => to.copy_range(to_at, from, from_at, len)?,
     }
     Ok(())
 }
 
 /// Fails with [`Error::NotFinite`] at the first NaN or infinity of `x`, which is called `what`.
 pub fn expect_finite<R: Real>(what: &str, x: &Array<Complex<R>>) -> Result<()> {
-    match x.device().backend() {
-        Backend::Cpu(cpu) => match cpu::first_not_finite(cpu, x.cpu()) {
-            None => Ok(()),
-            Some(index) => {
-                Err(Error::NotFinite { what: what.to_owned(), index, found: x.cpu()[index].to_string() })
-            }
-        },
-    }
+    let first = match x.device().backend() {
+        Backend::Cpu(cpu) => cpu::first_not_finite(cpu, x.cpu()),
+        Backend::Cuda(cuda) => cuda::first_not_finite(cuda, x)?,
+    };
+    let Some(index) = first else { return Ok(()) };
+    let mut found = Array::zeros(x.device(), &[1])?;
+    found.copy_range(0, x, index, 1)?;
+    Err(Error::NotFinite { what: what.to_owned(), index, found: found.to_vec()?[0].to_string() })
 }
 
 #[cfg(test)]

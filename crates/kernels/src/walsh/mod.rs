@@ -5,7 +5,9 @@ mod cpu;
 mod reference;
 
 use rayspin_core::{C32, Error, Result, format_shape};
-use rayspin_device::{Array, Backend, BackendKind, Cpu};
+use rayspin_device::{Array, BackendKind, Cpu};
+
+use crate::host;
 
 use crate::variant::{Variant, Work, runs_all};
 
@@ -79,9 +81,9 @@ pub fn maps(images: &Array<C32>, radius: usize) -> Result<Array<C32>> {
     }
     let mut out = Array::zeros(images.device(), shape)?;
     let problem = Problem { coils, shape_zyx, radius };
-    match images.device().backend() {
-        Backend::Cpu(cpu) => cpu::rows(cpu, &problem, images.cpu(), out.cpu_mut()),
-    }
+    let cpu = images.device().cpu_side();
+    let images = host::reading(images)?;
+    host::writing(&mut out, |out| cpu::rows(cpu, &problem, &images, out))?;
     Ok(out)
 }
 

@@ -7,7 +7,9 @@ use std::sync::{Mutex, PoisonError};
 
 use num_complex::Complex;
 use rayspin_core::{Error, Real, Result, expect_shape, format_shape, voxels};
-use rayspin_device::{Array, Backend, BackendKind, Cpu};
+use rayspin_device::{Array, BackendKind, Cpu};
+
+use crate::host;
 
 use crate::variant::{Variant, Work, runs_all};
 use crate::vector::expect_device;
@@ -234,9 +236,9 @@ impl<R: Real> Wavelet<R> {
         }
         let lock = || self.free.lock().unwrap_or_else(PoisonError::into_inner);
         let mut work = lock().pop().unwrap_or_default();
-        match from.device().backend() {
-            Backend::Cpu(cpu) => launch(cpu, &self.plan, shift, from.cpu(), to.cpu_mut(), &mut work),
-        }
+        let cpu = from.device().cpu_side();
+        let from = host::reading(from)?;
+        host::writing(to, |to| launch(cpu, &self.plan, shift, &from, to, &mut work))?;
         lock().push(work);
         Ok(())
     }

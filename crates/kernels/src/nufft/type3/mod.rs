@@ -10,7 +10,9 @@ use ndarray::{Array2, ArrayView2};
 use num_complex::Complex;
 use rayon::prelude::*;
 use rayspin_core::{C64, Error, Real, Result, Trajectory, expect_shape};
-use rayspin_device::{Array, Backend, Cpu, Device};
+use rayspin_device::{Array, Cpu, Device};
+
+use crate::host;
 
 use super::cpu::group::{self, Kernels, items};
 use super::cpu::points::Points;
@@ -104,9 +106,9 @@ impl<R: Real> Type3<R> {
         });
         let (cells, cycles) =
             (Trajectory::from_cycles_per_fov(cells)?, Trajectory::from_cycles_per_fov(cycles)?);
-        let transform = Nufft::with_kernel(device, &cycles, matrix, stages.inner_upsampling, stages.inner)?;
+        let transform = Nufft::with_kernel(&device.host(), &cycles, matrix, stages.inner_upsampling, stages.inner)?;
         let weights = Weights::new(x.len(), &kernel.polynomials());
-        let Backend::Cpu(cpu) = device.backend();
+        let cpu = device.cpu_side();
         let points = cpu.run(|| Points::sort(cpu.level(), &layout, &cells, matrix))?;
         let phase = |turns: f64, scale: f64| {
             let value = C64::cis(-std::f64::consts::TAU * turns) * scale;
@@ -228,7 +230,7 @@ impl<R: Real> Type3<R> {
     }
 
     fn forward_items(&self, values: &[Complex<R>], out: &mut [Complex<R>]) -> Result<()> {
-        let Backend::Cpu(cpu) = self.device.backend();
+        let cpu = self.device.cpu_side();
         let together = self.together();
         let groups = out.chunks_mut(together * self.frequencies);
         for (values, out) in values.chunks(together * self.positions).zip(groups) {
@@ -250,7 +252,7 @@ impl<R: Real> Type3<R> {
     }
 
     fn adjoint_items(&self, values: &[Complex<R>], out: &mut [Complex<R>]) -> Result<()> {
-        let Backend::Cpu(cpu) = self.device.backend();
+        let cpu = self.device.cpu_side();
         let kernels = group::kernels(cpu.level(), &self.gridding.weights);
         let together = self.together();
         let groups = out.chunks_mut(together * self.positions);
@@ -309,12 +311,13 @@ impl<R: Real> Type3<R> {
 
     fn new_workspace(&self, items: usize) -> Result<Workspace<R>> {
         let values = self.positions.max(self.frequencies);
+        let host = self.device.host();
         Ok(Workspace {
             items,
-            grids: Array::zeros(&self.device, &[items, self.gridding.layout.cells()])?,
-            halo: Array::zeros(&self.device, &[self.gridding.halo_len()])?,
-            values: Array::zeros(&self.device, &[items, values])?,
-            interleaved: Array::zeros(&self.device, &[if items > 1 { items * self.positions } else { 0 }])?,
+            grids: Array::zeros(&host, &[items, self.gridding.layout.cells()])?,
+            halo: Array::zeros(&host, &[self.gridding.halo_len()])?,
+            values: Array::zeros(&host, &[items, values])?,
+            interleaved: Array::zeros(&host, &[if items > 1 { items * self.positions } else { 0 }])?,
         })
     }
 }
@@ -472,7 +475,8 @@ macro_rules! compiled_here {
             values: &Array<Complex<$real>>,
             out: &mut Array<Complex<$real>>,
         ) -> Result<()> {
-            plan.forward_items(values.cpu(), out.cpu_mut())
+            let values = host::reading(values)?;
+            host::writing(out, |out| plan.forward_items(&values, out))?
         }
 
         #[inline(never)]
@@ -481,7 +485,8 @@ macro_rules! compiled_here {
             values: &Array<Complex<$real>>,
             out: &mut Array<Complex<$real>>,
         ) -> Result<()> {
-            plan.adjoint_items(values.cpu(), out.cpu_mut())
+            let values = host::reading(values)?;
+            host::writing(out, |out| plan.adjoint_items(&values, out))?
         }
     };
 }

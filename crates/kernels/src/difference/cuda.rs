@@ -1,0 +1,37 @@
+use num_complex::Complex;
+use rayspin_core::{Error, Real, Result};
+use rayspin_device::cuda::{Argument, Launch, Source};
+use rayspin_device::{Array, Cuda};
+
+use super::Axis;
+use crate::cuda::define;
+
+pub(crate) static SOURCE: Source =
+    Source { name: "difference", files: &[("difference.cu", include_str!("cuda/difference.cu"))] };
+
+const THREADS: u32 = 256;
+
+/// The kernel `name` over an image of `len` elements, from `from` to `to`.
+pub(super) fn run<R: Real>(
+    cuda: &Cuda,
+    name: &str,
+    axes: &[Axis],
+    len: usize,
+    from: &Array<Complex<R>>,
+    to: &mut Array<Complex<R>>,
+) -> Result<()> {
+    if axes.len() > 3 {
+        return Err(Error::value("axes of finite differences on a GPU", "at most 3", axes.len()));
+    }
+    let mut arguments: Vec<Argument<'_>> = vec![
+        from.cuda().into(),
+        to.cuda_mut().into(),
+        (len as u64).into(),
+        Argument::count(axes.len())?,
+    ];
+    for i in 0..3 {
+        let axis = axes.get(i).copied().unwrap_or(Axis { size: 1, step: 1 });
+        arguments.extend([Argument::from(axis.size as u64), Argument::from(axis.step as u64)]);
+    }
+    cuda.kernel(&SOURCE, &[define::<R>()], name)?.launch(Launch::covering(len, THREADS), &mut arguments)
+}

@@ -1,0 +1,85 @@
+use std::ops::Range;
+
+use num_complex::Complex;
+use rayspin_core::{Error, Real, Result};
+use rayspin_device::cuda::{Argument, Kernel, Launch, Source, View};
+use rayspin_device::{Array, Cuda};
+
+use crate::cuda::define;
+
+pub(crate) static SOURCE: Source =
+    Source { name: "sensitivity", files: &[("sensitivity.cu", include_str!("cuda/sensitivity.cu"))] };
+
+const THREADS: u32 = 256;
+
+fn kernel<R: Real>(cuda: &Cuda, name: &str) -> Result<Kernel> {
+    cuda.kernel(&SOURCE, &[define::<R>()], name)
+}
+
+/// The stretch of the maps that some coils take.
+fn stretch<'a, R: Real>(maps: &'a Array<Complex<R>>, taken: &Range<usize>) -> Result<View<'a, Complex<R>>> {
+    maps.cuda().part(taken.start, taken.len()).ok_or_else(|| {
+        Error::value("maps of coils", format!("a range within 0..{}", maps.len()), format!("{taken:?}"))
+    })
+}
+
+pub(super) fn expand<R: Real>(
+    cuda: &Cuda,
+    maps: &Array<Complex<R>>,
+    taken: Range<usize>,
+    image: &Array<Complex<R>>,
+    out: &mut Array<Complex<R>>,
+) -> Result<()> {
+    let voxels = image.len();
+    kernel::<R>(cuda, "expand")?.launch(
+        Launch::covering(voxels, THREADS),
+        &mut [
+            stretch(maps, &taken)?.into(),
+            image.cuda().into(),
+            out.cuda_mut().into(),
+            (voxels as u64).into(),
+            Argument::count(taken.len() / voxels)?,
+        ],
+    )
+}
+
+pub(super) fn combine<R: Real>(
+    cuda: &Cuda,
+    maps: &Array<Complex<R>>,
+    taken: Range<usize>,
+    images: &Array<Complex<R>>,
+    out: &mut Array<Complex<R>>,
+    add: bool,
+) -> Result<()> {
+    let voxels = out.len();
+    kernel::<R>(cuda, "combine")?.launch(
+        Launch::covering(voxels, THREADS),
+        &mut [
+            stretch(maps, &taken)?.into(),
+            images.cuda().into(),
+            out.cuda_mut().into(),
+            (voxels as u64).into(),
+            Argument::count(taken.len() / voxels)?,
+            u32::from(add).into(),
+        ],
+    )
+}
+
+pub(super) fn sum_of_squares<R: Real>(
+    cuda: &Cuda,
+    images: &Array<Complex<R>>,
+    out: &mut Array<R>,
+    root: bool,
+) -> Result<()> {
+    let voxels = out.len();
+    kernel::<R>(cuda, "sum_of_squares")?.launch(
+        Launch::covering(voxels, THREADS),
+        &mut [
+            images.cuda().into(),
+            out.cuda_mut().into(),
+            (voxels as u64).into(),
+            Argument::count(images.len() / voxels)?,
+            u32::from(root).into(),
+        ],
+    )
+}

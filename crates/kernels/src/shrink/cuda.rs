@@ -1,0 +1,63 @@
+use num_complex::Complex;
+use rayspin_core::{Real, Result};
+use rayspin_device::cuda::{Argument, Kernel, Launch, Source};
+use rayspin_device::{Array, Cuda, Device};
+
+use crate::cuda::define;
+
+pub(crate) static SOURCE: Source =
+    Source { name: "shrink", files: &[("shrink.cu", include_str!("cuda/shrink.cu"))] };
+
+const THREADS: u32 = 256;
+/// Blocks of a sum at most; with the length they fix its bits.
+const BLOCKS: usize = 2048;
+
+fn kernel<R: Real>(cuda: &Cuda, name: &str) -> Result<Kernel> {
+    cuda.kernel(&SOURCE, &[define::<R>()], name)
+}
+
+/// Runs a kernel that ends with a place for partial sums, and adds these.
+fn summed<R: Real>(
+    cuda: &Cuda,
+    device: &Device,
+    name: &str,
+    len: usize,
+    arguments: Vec<Argument<'_>>,
+) -> Result<f64> {
+    let count = len.div_ceil(THREADS as usize).clamp(1, BLOCKS);
+    let mut partial = Array::<f64>::zeros(device, &[count])?;
+    let mut total = Array::<f64>::zeros(device, &[1])?;
+    let mut all: Vec<Argument<'_>> = arguments;
+    all.push(partial.cuda_mut().into());
+    kernel::<R>(cuda, name)?.launch(Launch::linear(count as u32, THREADS), &mut all)?;
+    kernel::<R>(cuda, "finish")?.launch(
+        Launch::linear(1, THREADS),
+        &mut [partial.cuda().into(), Argument::count(count)?, total.cuda_mut().into()],
+    )?;
+    Ok(total.to_vec()?[0])
+}
+
+pub(super) fn soft<R: Real>(
+    cuda: &Cuda,
+    threshold: R,
+    weights: &Array<R>,
+    x: &mut Array<Complex<R>>,
+) -> Result<f64> {
+    let (device, len) = (x.device().clone(), x.len());
+    let arguments =
+        vec![Argument::real(threshold), weights.cuda().into(), x.cuda_mut().into(), (len as u64).into()];
+    summed::<R>(cuda, &device, "soft", len, arguments)
+}
+
+pub(super) fn clip<R: Real>(cuda: &Cuda, radius: R, len: usize, x: &mut Array<Complex<R>>) -> Result<()> {
+    let components = Argument::count(x.len() / len)?;
+    kernel::<R>(cuda, "clip")?.launch(
+        Launch::covering(len, THREADS),
+        &mut [Argument::real(radius), x.cuda_mut().into(), (len as u64).into(), components],
+    )
+}
+
+pub(super) fn joint_norm<R: Real>(cuda: &Cuda, len: usize, x: &Array<Complex<R>>) -> Result<f64> {
+    let arguments = vec![x.cuda().into(), (len as u64).into(), Argument::count(x.len() / len)?];
+    summed::<R>(cuda, x.device(), "joint_norm", len, arguments)
+}

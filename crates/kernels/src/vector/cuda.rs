@@ -1,0 +1,160 @@
+use num_complex::Complex;
+use rayspin_core::{C64, Real, Result};
+use rayspin_device::cuda::{Argument, Kernel, Launch, Source};
+use rayspin_device::{Array, Cuda, Device};
+
+use crate::cuda::define;
+
+pub(crate) static SOURCE: Source =
+    Source { name: "vector", files: &[("vector.cu", include_str!("cuda/vector.cu"))] };
+
+const THREADS: u32 = 256;
+
+/// Blocks of a sum: enough for the largest GPU, few enough that adding them takes no time. Together with the length this
+/// fixes every bit of a sum.
+const BLOCKS: usize = 2048;
+
+fn kernel<R: Real>(cuda: &Cuda, name: &str) -> Result<Kernel> {
+    cuda.kernel(&SOURCE, &[define::<R>()], name)
+}
+
+fn blocks(len: usize) -> u32 {
+    len.div_ceil(THREADS as usize).clamp(1, BLOCKS) as u32
+}
+
+fn over(len: usize) -> Launch {
+    // Four elements a thread keep enough loads under way.
+    Launch::covering(len.div_ceil(4), THREADS)
+}
+
+/// Runs the kernel `name` with `arguments`, the length and a place for partial sums, and adds these.
+fn sum<R: Real>(cuda: &Cuda, device: &Device, name: &str, len: usize, arguments: Vec<Argument<'_>>) -> Result<C64> {
+    if len == 0 {
+        return Ok(C64::default());
+    }
+    let count = blocks(len);
+    let mut partial = Array::<C64>::zeros(device, &[count as usize])?;
+    let mut total = Array::<C64>::zeros(device, &[1])?;
+    let mut all: Vec<Argument<'_>> = arguments;
+    all.push((len as u64).into());
+    all.push(partial.cuda_mut().into());
+    kernel::<R>(cuda, name)?.launch(Launch::linear(count, THREADS), &mut all)?;
+    kernel::<R>(cuda, "finish")?.launch(
+        Launch::linear(1, THREADS),
+        &mut [partial.cuda().into(), count.into(), total.cuda_mut().into()],
+    )?;
+    Ok(total.to_vec()?[0])
+}
+
+pub(super) fn dot<R: Real>(cuda: &Cuda, x: &Array<Complex<R>>, y: &Array<Complex<R>>) -> Result<C64> {
+    sum::<R>(cuda, x.device(), "dot", x.len(), vec![x.cuda().into(), y.cuda().into()])
+}
+
+pub(super) fn norm_squared<R: Real>(cuda: &Cuda, x: &Array<Complex<R>>) -> Result<f64> {
+    Ok(sum::<R>(cuda, x.device(), "norm_squared", x.len(), vec![x.cuda().into()])?.re)
+}
+
+pub(super) fn cg_update<R: Real>(
+    cuda: &Cuda,
+    alpha: R,
+    p: &Array<Complex<R>>,
+    q: &Array<Complex<R>>,
+    x: &mut Array<Complex<R>>,
+    r: &mut Array<Complex<R>>,
+) -> Result<f64> {
+    let arguments = vec![
+        Argument::real(alpha),
+        p.cuda().into(),
+        q.cuda().into(),
+        x.cuda_mut().into(),
+        r.cuda_mut().into(),
+    ];
+    Ok(sum::<R>(cuda, p.device(), "cg_update", p.len(), arguments)?.re)
+}
+
+pub(super) fn axpy<R: Real>(
+    cuda: &Cuda,
+    alpha: Complex<R>,
+    x: &Array<Complex<R>>,
+    y: &mut Array<Complex<R>>,
+) -> Result<()> {
+    let len = x.len();
+    kernel::<R>(cuda, "axpy")?.launch(
+        over(len),
+        &mut [Argument::complex(alpha), x.cuda().into(), y.cuda_mut().into(), (len as u64).into()],
+    )
+}
+
+pub(super) fn xpby<R: Real>(
+    cuda: &Cuda,
+    x: &Array<Complex<R>>,
+    beta: Complex<R>,
+    y: &mut Array<Complex<R>>,
+) -> Result<()> {
+    let len = x.len();
+    kernel::<R>(cuda, "xpby")?.launch(
+        over(len),
+        &mut [x.cuda().into(), Argument::complex(beta), y.cuda_mut().into(), (len as u64).into()],
+    )
+}
+
+pub(super) fn scale<R: Real>(cuda: &Cuda, alpha: Complex<R>, x: &mut Array<Complex<R>>) -> Result<()> {
+    let len = x.len();
+    kernel::<R>(cuda, "scale")?
+        .launch(over(len), &mut [Argument::complex(alpha), x.cuda_mut().into(), (len as u64).into()])
+}
+
+pub(super) fn multiply<R: Real>(
+    cuda: &Cuda,
+    d: &Array<Complex<R>>,
+    x: &Array<Complex<R>>,
+    y: &mut Array<Complex<R>>,
+    conjugate: bool,
+) -> Result<()> {
+    if x.is_empty() {
+        return Ok(());
+    }
+    kernel::<R>(cuda, "multiply")?.launch(
+        over(x.len()),
+        &mut [
+            d.cuda().into(),
+            (d.len() as u64).into(),
+            x.cuda().into(),
+            y.cuda_mut().into(),
+            (x.len() as u64).into(),
+            u32::from(conjugate).into(),
+        ],
+    )
+}
+
+pub(super) fn weight<R: Real>(
+    cuda: &Cuda,
+    w: &Array<R>,
+    x: &Array<Complex<R>>,
+    y: &mut Array<Complex<R>>,
+) -> Result<()> {
+    if x.is_empty() {
+        return Ok(());
+    }
+    kernel::<R>(cuda, "weight")?.launch(
+        over(x.len()),
+        &mut [
+            w.cuda().into(),
+            (w.len() as u64).into(),
+            x.cuda().into(),
+            y.cuda_mut().into(),
+            (x.len() as u64).into(),
+        ],
+    )
+}
+
+pub(super) fn first_not_finite<R: Real>(cuda: &Cuda, x: &Array<Complex<R>>) -> Result<Option<usize>> {
+    if x.is_empty() {
+        return Ok(None);
+    }
+    let mut first = Array::from_slice(x.device(), &[1], &[u64::MAX])?;
+    kernel::<R>(cuda, "first_not_finite")?
+        .launch(over(x.len()), &mut [x.cuda().into(), (x.len() as u64).into(), first.cuda_mut().into()])?;
+    let first = first.to_vec()?[0];
+    Ok((first != u64::MAX).then_some(first as usize))
+}

@@ -1,0 +1,118 @@
+// Sums and updates of complex vectors: each element is read once and written once. Sums are formed in f64 by a number of
+// blocks that depends on the length alone, then added in their order: the same bits on every GPU.
+
+#define THREADS 256
+#define WARPS (THREADS / 32)
+
+// Σ over the block's threads, in thread 0.
+static __device__ double2 block_sum(double2 sum) {
+    __shared__ double2 parts[WARPS];
+    for (int step = 16; step > 0; step /= 2) {
+        sum.x += __shfl_down_sync(0xffffffffu, sum.x, step);
+        sum.y += __shfl_down_sync(0xffffffffu, sum.y, step);
+    }
+    if (threadIdx.x % 32 == 0) parts[threadIdx.x / 32] = sum;
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        for (int i = 1; i < WARPS; i++) {
+            sum.x += parts[i].x;
+            sum.y += parts[i].y;
+        }
+    }
+    return sum;
+}
+
+#define EACH(i, n) \
+    for (unsigned long long i = blockIdx.x * (unsigned long long)THREADS + threadIdx.x; i < (n); \
+         i += gridDim.x * (unsigned long long)THREADS)
+
+extern "C" __global__ void __launch_bounds__(THREADS)
+dot(const cplx* __restrict__ x, const cplx* __restrict__ y, unsigned long long n, double2* __restrict__ partial) {
+    double2 sum = make_double2(0.0, 0.0);
+    EACH(i, n) {
+        double xr = x[i].x, xi = x[i].y, yr = y[i].x, yi = y[i].y;
+        sum.x += xr * yr + xi * yi;
+        sum.y += xr * yi - xi * yr;
+    }
+    sum = block_sum(sum);
+    if (threadIdx.x == 0) partial[blockIdx.x] = sum;
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS)
+norm_squared(const cplx* __restrict__ x, unsigned long long n, double2* __restrict__ partial) {
+    double2 sum = make_double2(0.0, 0.0);
+    EACH(i, n) {
+        double re = x[i].x, im = x[i].y;
+        sum.x += re * re + im * im;
+    }
+    sum = block_sum(sum);
+    if (threadIdx.x == 0) partial[blockIdx.x] = sum;
+}
+
+// x ← x + αp, r ← r − αq, and the parts of ‖r‖².
+extern "C" __global__ void __launch_bounds__(THREADS)
+cg_update(const real alpha, const cplx* __restrict__ p, const cplx* __restrict__ q, cplx* __restrict__ x,
+          cplx* __restrict__ r, unsigned long long n, double2* __restrict__ partial) {
+    double2 sum = make_double2(0.0, 0.0);
+    EACH(i, n) {
+        x[i] = x[i] + alpha * p[i];
+        cplx left = r[i] - alpha * q[i];
+        r[i] = left;
+        sum.x += (double)left.x * left.x + (double)left.y * left.y;
+    }
+    sum = block_sum(sum);
+    if (threadIdx.x == 0) partial[blockIdx.x] = sum;
+}
+
+// One block adds the parts.
+extern "C" __global__ void __launch_bounds__(THREADS)
+finish(const double2* __restrict__ partial, unsigned count, double2* __restrict__ out) {
+    double2 sum = make_double2(0.0, 0.0);
+    for (unsigned i = threadIdx.x; i < count; i += THREADS) {
+        sum.x += partial[i].x;
+        sum.y += partial[i].y;
+    }
+    sum = block_sum(sum);
+    if (threadIdx.x == 0) *out = sum;
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS)
+axpy(const cplx alpha, const cplx* __restrict__ x, cplx* __restrict__ y, unsigned long long n) {
+    EACH(i, n) y[i] = fma(alpha, x[i], y[i]);
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS)
+xpby(const cplx* __restrict__ x, const cplx beta, cplx* __restrict__ y, unsigned long long n) {
+    EACH(i, n) y[i] = fma(beta, y[i], x[i]);
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS)
+scale(const cplx alpha, cplx* __restrict__ x, unsigned long long n) {
+    EACH(i, n) x[i] = mul(alpha, x[i]);
+}
+
+// y ← d ⊙ x, or conj(d) ⊙ x; d is repeated along x.
+extern "C" __global__ void __launch_bounds__(THREADS)
+multiply(const cplx* __restrict__ d, unsigned long long period, const cplx* __restrict__ x, cplx* __restrict__ y,
+         unsigned long long n, unsigned conjugate) {
+    EACH(i, n) {
+        cplx factor = d[i % period];
+        y[i] = conjugate ? mul_conj(factor, x[i]) : mul(factor, x[i]);
+    }
+}
+
+// y ← w ⊙ x with real w.
+extern "C" __global__ void __launch_bounds__(THREADS)
+weight(const real* __restrict__ w, unsigned long long period, const cplx* __restrict__ x, cplx* __restrict__ y,
+       unsigned long long n) {
+    EACH(i, n) y[i] = w[i % period] * x[i];
+}
+
+// The lowest index of an element that is not finite.
+extern "C" __global__ void __launch_bounds__(THREADS)
+first_not_finite(const cplx* __restrict__ x, unsigned long long n, unsigned long long* __restrict__ first) {
+    EACH(i, n) {
+        // x − x is 0 for finite numbers only; the compiler is not told that all are.
+        if (!(x[i].x - x[i].x == 0 && x[i].y - x[i].y == 0)) atomicMin(first, i);
+    }
+}
