@@ -34,6 +34,40 @@ pub(crate) struct Common {
     /// Threads to compute with [default: every core]
     #[arg(long, global = true, value_name = "N")]
     pub(crate) threads: Option<usize>,
+    /// Processor to compute on: auto (the first GPU that works, else the CPU), cpu, cuda, cuda:N
+    #[arg(long, global = true, value_name = "DEVICE", default_value = "auto")]
+    pub(crate) device: DeviceArg,
+    /// GPU memory that arrays may take [default: all that is free]
+    #[arg(long, global = true, value_name = "SIZE", value_parser = crate::commands::plan::size)]
+    pub(crate) gpu_memory: Option<u64>,
+}
+
+/// `--device`
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum DeviceArg {
+    /// The first GPU that works, else the CPU.
+    Auto,
+    /// The cores of this machine.
+    Cpu,
+    /// The GPU with this number.
+    Cuda(usize),
+}
+
+impl std::str::FromStr for DeviceArg {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "auto" => Ok(Self::Auto),
+            "cpu" => Ok(Self::Cpu),
+            "cuda" => Ok(Self::Cuda(0)),
+            _ => text
+                .strip_prefix("cuda:")
+                .and_then(|number| number.parse().ok())
+                .map(Self::Cuda)
+                .ok_or_else(|| "expected auto, cpu, cuda or cuda:N".to_owned()),
+        }
+    }
 }
 
 /// What to do.

@@ -20,7 +20,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser};
 use rayspin::device::Device;
 
-use args::{Cli, Command, Recon, Simulate};
+use args::{Cli, Command, DeviceArg, Recon, Simulate};
 
 fn main() -> ExitCode {
     rayspin::device::cpu::return_freed_memory();
@@ -40,9 +40,7 @@ struct Context {
 
 impl Context {
     fn cpu(&self) -> &rayspin::device::Cpu {
-        match self.device.backend() {
-            rayspin::device::Backend::Cpu(cpu) => cpu,
-        }
+        self.device.cpu_side()
     }
 
     fn threads(&self) -> usize {
@@ -67,10 +65,32 @@ fn run(cli: Cli) -> anyhow::Result<()> {
         return Ok(std::io::Write::write_all(&mut std::io::stdout(), &script)?);
     }
     interrupt::install()?;
-    let device = match cli.common.threads {
+    let host = match cli.common.threads {
         Some(threads) => Device::cpu_with_threads(threads)?,
         None => Device::cpu()?,
     };
+    let device = match cli.common.device {
+        DeviceArg::Cpu => host,
+        DeviceArg::Cuda(ordinal) => Device::cuda(ordinal, host)?,
+        DeviceArg::Auto => match Device::auto(host) {
+            (device, Some(reason)) if rayspin::device::cuda::Absent::NoDriver.to_string() != reason => {
+                // Without a driver nobody expects a GPU; one that does not work is worth a word.
+                if !cli.common.quiet {
+                    say!("note: computing on the CPU: {reason}");
+                }
+                device
+            }
+            (device, _) => device,
+        },
+    };
+    match (device.backend(), cli.common.gpu_memory) {
+        (rayspin::device::Backend::Cuda(cuda), limit) => cuda.limit_memory(limit),
+        (_, Some(_)) => {
+            let what = "an array on a GPU";
+            Err(rayspin::core::Error::value("--gpu-memory", what, "the CPU as the device"))?;
+        }
+        _ => {}
+    }
     let cores = rayspin::device::cpu::available_threads();
     if let Some(threads) = cli.common.threads.filter(|&threads| threads > cores)
         && !cli.common.quiet

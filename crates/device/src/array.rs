@@ -1,3 +1,5 @@
+use std::borrow::Cow;
+
 use bytemuck::Pod;
 use ndarray::{ArrayD, ArrayViewD, IxDyn};
 use rayspin_core::{Error, Result, expect_shape, voxels};
@@ -113,6 +115,28 @@ impl<T: Element> Array<T> {
         }
     }
 
+    /// The values on the host: its own on the CPU, a copy from a GPU.
+    pub fn read(&self) -> Result<Cow<'_, [T]>> {
+        match &self.storage {
+            Storage::Host(values) => Ok(Cow::Borrowed(values)),
+            Storage::Cuda(_) => Ok(Cow::Owned(self.to_vec()?)),
+        }
+    }
+
+    /// `work` on the values, on the host; from and to a GPU they are copied. For what is set up once and not worth a
+    /// kernel.
+    pub fn update<O>(&mut self, work: impl FnOnce(&mut [T]) -> O) -> Result<O> {
+        match &mut self.storage {
+            Storage::Host(values) => Ok(work(values)),
+            Storage::Cuda(_) => {
+                let mut values = self.to_vec()?;
+                let done = work(&mut values);
+                self.set(&values)?;
+                Ok(done)
+            }
+        }
+    }
+
     /// Copies the values to the host.
     pub fn to_host(&self) -> Result<ArrayD<T>> {
         into_ndarray(&self.shape, self.to_vec()?)
@@ -134,6 +158,17 @@ impl<T: Element> Array<T> {
         match &self.storage {
             Storage::Host(values) => Self::from_slice(device, &self.shape, values),
             Storage::Cuda(_) => Self::from_vec(device, &self.shape, self.to_vec()?),
+        }
+    }
+
+    /// The same values on another device; where it lives there already nothing is copied.
+    pub fn into_device(self, device: &Device) -> Result<Self> {
+        if device.same_as(&self.device) {
+            return Ok(self);
+        }
+        match self.storage {
+            Storage::Host(values) => Self::from_vec(device, &self.shape, values),
+            Storage::Cuda(_) => self.to_device(device),
         }
     }
 

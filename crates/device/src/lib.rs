@@ -56,25 +56,25 @@ impl Device {
         Ok(Self { backend: Arc::new(Backend::Cpu(Cpu::new(threads, level)?)) })
     }
 
-    /// The GPU with this number, counted from 0. Errors: no driver, no such GPU, one that is too old.
-    pub fn cuda(ordinal: usize) -> Result<Self> {
-        let host = Self::cpu()?;
+    /// The GPU with this number, counted from 0; `host` does what is not worth a kernel.
+    ///
+    /// Errors: no driver, no such GPU, one that is too old.
+    pub fn cuda(ordinal: usize, host: Device) -> Result<Self> {
         Ok(Self { backend: Arc::new(Backend::Cuda(Cuda::open(ordinal, host)?)) })
     }
 
-    /// A GPU behind a driver of one's own: how the emulator runs all that a GPU runs. `host` does what is not worth a
-    /// kernel.
+    /// A GPU behind a driver of one's own: how the emulator runs all that a GPU runs.
     pub fn with_driver(driver: Arc<dyn cuda::Driver>, host: Device) -> Self {
         Self { backend: Arc::new(Backend::Cuda(Cuda::with_driver(driver, host))) }
     }
 
-    /// The first GPU when there is one that works, else the CPU; with the reason where it is the CPU.
-    pub fn auto() -> Result<(Self, Option<String>)> {
+    /// The first GPU when there is one that works, else `host`; with the reason where it is that.
+    pub fn auto(host: Device) -> (Self, Option<String>) {
         match cuda::count() {
-            Err(absent) => Ok((Self::cpu()?, Some(absent.to_string()))),
-            Ok(_) => match Self::cuda(0) {
-                Ok(device) => Ok((device, None)),
-                Err(error) => Ok((Self::cpu()?, Some(error.to_string()))),
+            Err(absent) => (host, Some(absent.to_string())),
+            Ok(_) => match Self::cuda(0, host.clone()) {
+                Ok(device) => (device, None),
+                Err(error) => (host, Some(error.to_string())),
             },
         }
     }

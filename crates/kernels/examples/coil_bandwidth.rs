@@ -5,7 +5,7 @@
 use std::time::Instant;
 
 use rayspin_core::C32;
-use rayspin_device::{Backend, Device};
+use rayspin_device::Device;
 use rayspin_kernels::{difference, sensitivity};
 
 fn best(mut work: impl FnMut()) -> f64 {
@@ -27,7 +27,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let [coils, side] = [(0, 8), (1, 128)].map(|(i, d)| arguments.get(i).copied().unwrap_or(d));
     let voxels = side * side * side;
     let device = Device::cpu()?;
-    let Backend::Cpu(cpu) = device.backend();
+    let cpu = device.cpu_side();
     println!("{}, {coils} coils, {side}³ voxels, f32", device.describe());
     let make = |len: usize, k: usize| -> Vec<C32> {
         (0..len).map(|i| C32::new((i % 97) as f32, ((i + k) % 89) as f32) * 1e-2).collect()

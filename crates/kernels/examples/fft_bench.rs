@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use num_complex::Complex32;
 use rayspin_core::Result;
-use rayspin_device::{Array, Backend, Device};
+use rayspin_device::{Array, Device};
 use rayspin_kernels::fft::cpu::{Direction, FftNd, Options, Region};
 use rayspin_kernels::fft::{self, Fft, Norm};
 use rayspin_kernels::toeplitz;
@@ -34,7 +34,7 @@ fn main() -> Result<()> {
         let values: Vec<Complex32> =
             (0..len).map(|i| Complex32::new((i % 7) as f32, (i % 5) as f32)).collect();
         let mut data = Array::from_vec(&device, &full, values)?;
-        let Backend::Cpu(cpu) = device.backend();
+        let cpu = device.cpu_side();
         let engine = FftNd::<f32>::new(shape)?;
         let centred = Fft::<f32>::new(&device, shape, Norm::Unitary)?;
         let half: Vec<usize> = shape.iter().map(|n| n / 2).collect();
@@ -61,7 +61,7 @@ fn main() -> Result<()> {
             report("centred", batch, shape, repetitions, || centred.forward(&mut data))?;
         }
         // Variants do not scale: zeros stay finite, and take the same time.
-        data.fill(Complex32::new(0.0, 0.0));
+        data.fill(Complex32::new(0.0, 0.0))?;
         for variant in fft::VARIANTS.iter().filter(|_| chosen("variant")) {
             report(variant.name, batch, shape, repetitions, || {
                 (variant.launch)(cpu, &engine, data.cpu_mut(), Direction::Forward)
@@ -78,7 +78,7 @@ const TOEPLITZ: &[(usize, &[usize])] = &[(1, &[128, 128, 128]), (12, &[256, 256]
 
 /// A point spread function's kernel: its values do not matter to the time, its symmetry does.
 fn toeplitz_forms(device: &Device, batch: usize, matrix: &[usize], repetitions: usize) -> Result<()> {
-    let Backend::Cpu(cpu) = device.backend();
+    let cpu = device.cpu_side();
     let doubled: Vec<usize> = matrix.iter().map(|n| 2 * n).collect();
     let centre = doubled.iter().fold(0, |flat, n| flat * n + n / 2);
     let mut q = vec![Complex32::new(0.0, 0.0); doubled.iter().product()];

@@ -13,7 +13,7 @@ use rand_chacha::ChaCha8Rng;
 use rayspin_core::{Real, Result, Trajectory};
 use rayspin_device::cpu::simd::prelude::*;
 use rayspin_device::cpu::simd::{Lanes, Simd, SimdReal, dispatch};
-use rayspin_device::{Array, Backend, Device};
+use rayspin_device::{Array, Device};
 use rayspin_kernels::nudft::{Launch, Operation, Problem, adjoint_with, forward_with, q_with, variants};
 use rayspin_kernels::variant::Variant;
 
@@ -117,7 +117,7 @@ fn multiply_adds<T: SimdReal>(device: &Device, seconds: f64) -> f64 {
         std::hint::black_box(sums);
         Lanes::<S, T>::LEN
     }
-    let Backend::Cpu(cpu) = device.backend();
+    let cpu = device.cpu_side();
     let (start, mut best) = (Instant::now(), 0.0f64);
     while start.elapsed().as_secs_f64() < seconds {
         let run = Instant::now();

@@ -5,7 +5,7 @@
 use std::time::Instant;
 
 use rayspin_core::C32;
-use rayspin_device::{Backend, Device};
+use rayspin_device::Device;
 use rayspin_kernels::{shrink, wavelet};
 
 fn best(mut work: impl FnMut()) -> f64 {
@@ -26,7 +26,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments: Vec<usize> = std::env::args().skip(1).map(|a| a.parse()).collect::<Result<_, _>>()?;
     let [square, cube] = [(0, 1024), (1, 128)].map(|(i, d)| arguments.get(i).copied().unwrap_or(d));
     let device = Device::cpu()?;
-    let Backend::Cpu(cpu) = device.backend();
+    let cpu = device.cpu_side();
     println!("{}, f32", device.describe());
     let make = |len: usize| -> Vec<C32> {
         (0..len).map(|i| C32::new((i % 97) as f32, (i % 89) as f32) * 1e-2).collect()

@@ -5,7 +5,7 @@
 use std::time::Instant;
 
 use rayspin_core::C32;
-use rayspin_device::{Backend, Device};
+use rayspin_device::Device;
 use rayspin_kernels::vector::{Operation, Problem, variants};
 
 fn best(mut work: impl FnMut()) -> f64 {
@@ -22,7 +22,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let millions: f64 = std::env::args().nth(1).map_or(Ok(16.0), |a| a.parse())?;
     let len = (millions * 1e6) as usize;
     let device = Device::cpu()?;
-    let Backend::Cpu(cpu) = device.backend();
+    let cpu = device.cpu_side();
     println!("{}, {len} complex f32", device.describe());
     let make = |k: usize| -> Vec<C32> {
         (0..len).map(|i| C32::new((i % 97) as f32, ((i + k) % 89) as f32) * 1e-2).collect()

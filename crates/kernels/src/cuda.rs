@@ -21,12 +21,19 @@ pub struct Build {
 /// Every program in every form that matters to its resources: what continuous integration compiles without a GPU.
 pub fn programs() -> Vec<Build> {
     let both = |source: &'static Source| {
-        ["0", "1"].map(|double| Build { source, defines: vec![("DOUBLE", double.to_owned())], spill_bytes: 0 })
+        ["0", "1"].map(|double| Build {
+            source,
+            defines: vec![("DOUBLE", double.to_owned())],
+            spill_bytes: 0,
+        })
     };
     let mut all = Vec::new();
-    for source in
-        [&crate::vector::SOURCE, &crate::sensitivity::SOURCE, &crate::difference::SOURCE, &crate::shrink::SOURCE]
-    {
+    for source in [
+        &crate::vector::SOURCE,
+        &crate::sensitivity::SOURCE,
+        &crate::difference::SOURCE,
+        &crate::shrink::SOURCE,
+    ] {
         all.extend(both(source));
     }
     all

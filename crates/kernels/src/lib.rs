@@ -11,7 +11,6 @@ pub mod difference;
 pub mod espirit;
 pub mod fft;
 pub mod grappa;
-mod host;
 pub mod nudft;
 pub mod nufft;
 pub mod sensitivity;

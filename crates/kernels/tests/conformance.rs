@@ -17,7 +17,7 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rayspin_core::{C64, Real, Trajectory};
 use rayspin_device::cpu::simd::SimdReal;
-use rayspin_device::{Array, Backend, Cpu, Device};
+use rayspin_device::{Array, Cpu, Device};
 use rayspin_kernels::variant::Variant;
 use rayspin_kernels::{fft, nudft, nufft, toeplitz};
 
@@ -119,8 +119,7 @@ fn poison<R: Real>(len: usize) -> Vec<Complex<R>> {
 }
 
 fn cpu(device: &Device) -> &Cpu {
-    let Backend::Cpu(cpu) = device.backend();
-    cpu
+    device.cpu_side()
 }
 
 fn device() -> Device {

@@ -88,17 +88,17 @@ impl<R: Real> LinearOp<R> for Scaled<R> {
     }
     fn forward_into(&self, x: &Array<Complex<R>>, y: &mut Array<Complex<R>>) -> Result<()> {
         self.op.forward_into(x, y)?;
-        vector::scale(self.alpha, y);
+        vector::scale(self.alpha, y)?;
         Ok(())
     }
     fn adjoint_into(&self, y: &Array<Complex<R>>, x: &mut Array<Complex<R>>) -> Result<()> {
         self.op.adjoint_into(y, x)?;
-        vector::scale(self.alpha.conj(), x);
+        vector::scale(self.alpha.conj(), x)?;
         Ok(())
     }
     fn normal_into(&self, x: &Array<Complex<R>>, y: &mut Array<Complex<R>>) -> Result<()> {
         self.op.normal_into(x, y)?;
-        vector::scale(self.alpha.norm_sqr().into(), y);
+        vector::scale(self.alpha.norm_sqr().into(), y)?;
         Ok(())
     }
 }
@@ -137,7 +137,7 @@ impl<R: Real> Sum<R> {
         };
         apply(first.as_ref(), out)?;
         if *alpha != Complex::new(1.0, 0.0) {
-            vector::scale(factor(*alpha), out);
+            vector::scale(factor(*alpha), out)?;
         }
         for (alpha, op) in rest {
             let mut term = self.scratch.take(out.device(), out.shape())?;

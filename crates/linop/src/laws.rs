@@ -137,20 +137,20 @@ fn ratio(a: f64, b: f64) -> f64 {
     if a == 0.0 && b == 0.0 { 0.0 } else { a / b }
 }
 
-fn norm<R: Real>(x: &Array<Complex<R>>) -> f64 {
-    vector::norm_squared(x).sqrt()
+fn norm<R: Real>(x: &Array<Complex<R>>) -> Result<f64> {
+    Ok(vector::norm_squared(x)?.sqrt())
 }
 
 /// ‖a − b‖.
 fn distance<R: Real>(a: &Array<Complex<R>>, b: &Array<Complex<R>>) -> Result<f64> {
     let mut apart = a.try_clone()?;
     vector::axpy((-1.0).into(), b, &mut apart)?;
-    Ok(norm(&apart))
+    norm(&apart)
 }
 
 fn poisoned<R: Real>(device: &Device, shape: &[usize]) -> Result<Array<Complex<R>>> {
     let mut array = Array::zeros(device, shape)?;
-    array.fill(Complex::new(R::nan(), R::nan()));
+    array.fill(Complex::new(R::nan(), R::nan()))?;
     Ok(array)
 }
 
@@ -175,21 +175,21 @@ fn measure<R: Real>(op: &dyn LinearOp<R>, device: &Device, seed: u64, unitary: b
     let mut apart = forward(&mixed)?;
     vector::axpy(-alpha, &ax, &mut apart)?;
     vector::axpy((-1.0).into(), &az, &mut apart)?;
-    let linearity = ratio(norm(&apart), alpha.norm() * norm(&ax) + norm(&az));
+    let linearity = ratio(norm(&apart)?, alpha.norm() * norm(&ax)? + norm(&az)?);
 
     let ahy = adjoint(&y)?;
     let gap = (vector::dot(&ax, &y)? - vector::dot(&x, &ahy)?).norm();
-    let at_random = ratio(gap, norm(&ax) * norm(&y));
+    let at_random = ratio(gap, norm(&ax)? * norm(&y)?);
     let ahax = adjoint(&ax)?;
     let gap = (vector::dot(&ax, &ax)? - vector::dot(&x, &ahax)?).norm();
-    let aligned = ratio(gap, norm(&ax) * norm(&ax));
+    let aligned = ratio(gap, norm(&ax)? * norm(&ax)?);
     // A NaN must win: f64::max would drop it.
     let adjointness = if at_random > aligned || at_random.is_nan() { at_random } else { aligned };
 
     let mut own = poisoned(device, domain)?;
     op.normal_into(&x, &mut own)?;
-    let normal = ratio(distance(&own, &ahax)?, norm(&ahax));
-    let unitarity = if unitary { Some(ratio(distance(&ahax, &x)?, norm(&x))) } else { None };
+    let normal = ratio(distance(&own, &ahax)?, norm(&ahax)?);
+    let unitarity = if unitary { Some(ratio(distance(&ahax, &x)?, norm(&x)?)) } else { None };
     Ok(Report { linearity, adjointness, normal, unitarity })
 }
 
@@ -198,8 +198,8 @@ fn measure_positive<R: Real>(op: &dyn LinearOp<R>, device: &Device, seed: u64) -
     let x = random(device, op.domain(), seed)?;
     let ax = op.forward(&x)?;
     let ahx = op.adjoint(&x)?;
-    let hermitian = ratio(distance(&ax, &ahx)?, norm(&ax));
+    let hermitian = ratio(distance(&ax, &ahx)?, norm(&ax)?);
     let form = vector::dot(&x, &ax)?;
-    let scale = norm(&x) * norm(&ax);
+    let scale = norm(&x)? * norm(&ax)?;
     Ok((hermitian, ratio((-form.re).max(0.0), scale)))
 }

@@ -338,7 +338,7 @@ impl<R: Real> LinearOp<R> for SenseNufft<R> {
     }
     fn adjoint_into(&self, y: &Array<Complex<R>>, x: &mut Array<Complex<R>>) -> Result<()> {
         self.check_adjoint(y, x)?;
-        x.fill(Complex::default());
+        x.fill(Complex::default())?;
         self.for_coils(y.device(), |coil, image, samples| {
             vector::copy_part(y, coil * self.range[1], samples, 0, self.range[1])?;
             self.plan.adjoint(samples, image)?;
@@ -347,7 +347,7 @@ impl<R: Real> LinearOp<R> for SenseNufft<R> {
     }
     fn normal_into(&self, x: &Array<Complex<R>>, y: &mut Array<Complex<R>>) -> Result<()> {
         self.check_normal(x, y)?;
-        y.fill(Complex::default());
+        y.fill(Complex::default())?;
         self.for_coils(x.device(), |coil, image, samples| {
             sensitivity::expand_coils(&self.maps, coil..coil + 1, x, image)?;
             self.plan.forward(image, samples)?;

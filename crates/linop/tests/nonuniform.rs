@@ -35,7 +35,7 @@ fn plan<R: Real>(
 fn apart<R: Real>(a: &Array<Complex<R>>, b: &Array<Complex<R>>) -> f64 {
     let mut d = a.try_clone().unwrap();
     vector::axpy((-1.0).into(), b, &mut d).unwrap();
-    (vector::norm_squared(&d) / vector::norm_squared(b)).sqrt()
+    (vector::norm_squared(&d).unwrap() / vector::norm_squared(b).unwrap()).sqrt()
 }
 
 fn transforms<R: Real>(finest: f64) {

@@ -2,7 +2,7 @@
 
 use faer::{Mat, MatRef, Side};
 use rayspin_core::{C32, C64, Error, Result};
-use rayspin_device::{Backend, Device};
+use rayspin_device::Device;
 
 /// A dense complex matrix.
 pub(crate) type Matrix = Mat<C64>;
@@ -10,9 +10,7 @@ pub(crate) type Matrix = Mat<C64>;
 /// Runs `work` on as many threads as the device has: `faer` takes the pool that it is called in. What it keeps for each
 /// thread is gone afterwards.
 fn on_threads<T: Send>(device: &Device, work: impl FnOnce() -> T + Send) -> T {
-    match device.backend() {
-        Backend::Cpu(cpu) => cpu.run_apart(work),
-    }
+    device.cpu_side().run_apart(work)
 }
 
 /// AᴴA of a tall A given row by row, a block of rows at a time, so that A is never in memory as a whole.

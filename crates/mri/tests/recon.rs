@@ -201,7 +201,7 @@ fn the_image_solves_the_normal_equations_of_the_exact_transform() {
     let factor = (20.0f64 / 256.0).powi(2);
     vector::axpy((lambda * factor * eigenvalue).into(), &penalty, &mut left).unwrap();
     vector::axpy((-1.0).into(), &rhs, &mut left).unwrap();
-    let relative = (vector::norm_squared(&left) / vector::norm_squared(&rhs)).sqrt();
+    let relative = (vector::norm_squared(&left).unwrap() / vector::norm_squared(&rhs).unwrap()).sqrt();
     assert!(relative < 2e-5, "{relative:e}");
     // The equation is not met by nothing: the right-hand side alone is far from 0.
     assert!(sensitivity::sum_of_squares(&maps).unwrap().cpu().iter().any(|&w| w > 0.1));

@@ -81,7 +81,7 @@ pub fn cg_observed<R: Real>(
 ) -> Result<CgResult<R>> {
     check(normal, rhs, start, options)?;
     let mut solution = Array::zeros(rhs.device(), rhs.shape())?;
-    let size = vector::norm_squared(rhs).sqrt();
+    let size = vector::norm_squared(rhs)?.sqrt();
     if size == 0.0 {
         return Ok(CgResult { solution, residuals: vec![0.0], iterations: 0, converged: true });
     }
@@ -95,7 +95,7 @@ pub fn cg_observed<R: Real>(
         state.renew(&solution)?;
     }
     let mut direction = state.residual.try_clone()?;
-    let mut rho = vector::norm_squared(&state.residual);
+    let mut rho = vector::norm_squared(&state.residual)?;
     let mut residuals = vec![rho.sqrt() / size];
     let mut curvature = Curvature::new(rho);
     let mut iterations = 0;
@@ -157,7 +157,7 @@ impl<R: Real> State<'_, R> {
         self.normal.forward_into(solution, &mut self.product)?;
         self.residual.copy_from(self.rhs)?;
         vector::axpy((-1.0).into(), &self.product, &mut self.residual)?;
-        Ok(vector::norm_squared(&self.residual))
+        vector::norm_squared(&self.residual)
     }
 }
 
@@ -234,7 +234,7 @@ impl Curvature {
             return Ok(Some(rho / form.re));
         }
         // Only now, as it takes a pass: ‖Ap‖ / ‖p‖ also bounds the largest eigenvalue from below.
-        let largest = self.largest.max((vector::norm_squared(product) / self.length).sqrt());
+        let largest = self.largest.max((vector::norm_squared(product)? / self.length).sqrt());
         let detail = if form.im.abs() > limit(INDEFINITE, largest) {
             format!("the operator is not Hermitian: ⟨p, Ap⟩ = {form:.6e} at iteration {iteration}")
         } else if form.re < -limit(INDEFINITE, largest) {

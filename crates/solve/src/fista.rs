@@ -95,8 +95,8 @@ pub fn fista<R: Real>(
         for (old, new) in [(&mut y, &next), (&mut ay, &anext), (&mut x, &next), (&mut ax, &anext)] {
             vector::xpby(new, (-1.0).into(), old)?;
         }
-        let moved = vector::norm_squared(&y);
-        let size = vector::norm_squared(&next).sqrt();
+        let moved = vector::norm_squared(&y)?;
+        let size = vector::norm_squared(&next)?.sqrt();
         let residual = if moved == 0.0 { 0.0 } else { moved.sqrt() / size };
         let objective = smooth + lambda * value;
         if !(objective.is_finite() && size.is_finite() && !residual.is_nan()) {

@@ -59,7 +59,7 @@ pub fn largest_eigenvalue<R: Real>(
         return Err(Error::value("iterations of the largest eigenvalue", "at least 1", 0));
     }
     let mut vector = random(device, normal.domain(), options.seed)?;
-    vector::scale((1.0 / vector::norm_squared(&vector).sqrt()).into(), &mut vector);
+    vector::scale((1.0 / vector::norm_squared(&vector)?.sqrt()).into(), &mut vector)?;
     let mut before = Array::zeros(device, normal.domain())?;
     let mut image = Array::zeros(device, normal.domain())?;
     let (mut diagonal, mut beside) = (Vec::<f64>::new(), Vec::<f64>::new());
@@ -71,7 +71,7 @@ pub fn largest_eigenvalue<R: Real>(
         if let Some(&beta) = beside.last() {
             vector::axpy(Complex::from(-beta), &before, &mut image)?;
         }
-        let beta = vector::norm_squared(&image).sqrt();
+        let beta = vector::norm_squared(&image)?.sqrt();
         found.iterations += 1;
         if !(alpha.is_finite() && beta.is_finite()) {
             return Err(Error::Numerical {
@@ -89,7 +89,7 @@ pub fn largest_eigenvalue<R: Real>(
         found.value = value;
         beside.push(beta);
         if !found.converged {
-            vector::scale((1.0 / beta).into(), &mut image);
+            vector::scale((1.0 / beta).into(), &mut image)?;
             // image, vector, before become vector, before, image.
             std::mem::swap(&mut before, &mut vector);
             std::mem::swap(&mut vector, &mut image);

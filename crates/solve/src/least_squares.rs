@@ -89,7 +89,7 @@ fn run<R: Real>(
     if !(scale.is_finite() && scale > 0.0) {
         return Err(Error::value(what("largest eigenvalue"), "a positive number", scale));
     }
-    let size = vector::norm_squared(rhs).sqrt();
+    let size = vector::norm_squared(rhs)?.sqrt();
     if !size.is_finite() {
         return Err(Error::Numerical {
             what: what("right-hand side"),
@@ -98,7 +98,7 @@ fn run<R: Real>(
     }
     let mut unit = rhs.try_clone()?;
     if size > 0.0 {
-        vector::scale((1.0 / size).into(), &mut unit);
+        vector::scale((1.0 / size).into(), &mut unit)?;
     }
     let system = Regularised::new(normal, 1.0 / scale, lambda, regularisers);
     let back = size / scale;
@@ -114,10 +114,10 @@ fn run<R: Real>(
             }
             None => shown.insert(step.solution.try_clone()?),
         };
-        vector::scale(back.into(), image);
+        vector::scale(back.into(), image)?;
         observe(&CgStep { iteration: step.iteration, residual: step.residual, solution: image })
     })?;
-    vector::scale(back.into(), &mut cg.solution);
+    vector::scale(back.into(), &mut cg.solution)?;
     Ok(LeastSquaresResult { cg, largest_eigenvalue })
 }
 
@@ -157,7 +157,7 @@ impl<R: Real> LinearOp<R> for Regularised<'_, R> {
     }
     fn forward_into(&self, x: &Array<Complex<R>>, y: &mut Array<Complex<R>>) -> Result<()> {
         self.normal.forward_into(x, y)?;
-        vector::scale(self.inverse_scale.into(), y);
+        vector::scale(self.inverse_scale.into(), y)?;
         if self.lambda == 0.0 {
             return Ok(());
         }

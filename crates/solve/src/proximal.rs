@@ -123,7 +123,7 @@ impl<R: Real> Proximal<R> for TotalVariation<'_, R> {
             momentum = after;
             // place is p⁺: dual ← p⁺ and place ← p⁺ + β(p⁺ − p).
             std::mem::swap(&mut self.place, &mut self.dual);
-            vector::scale((-beta).into(), &mut self.place);
+            vector::scale((-beta).into(), &mut self.place)?;
             vector::axpy((1.0 + beta).into(), &self.dual, &mut self.place)?;
         }
         self.residual(x, true)?;

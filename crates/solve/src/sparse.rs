@@ -48,16 +48,16 @@ pub fn sparse_least_squares<R: Real>(
     // Nothing to see: any scale gives the image 0.
     let unit = if scale > 0.0 { scale } else { 1.0 };
     let mut small = rhs.try_clone()?;
-    vector::scale((1.0 / (largest_eigenvalue * unit)).into(), &mut small);
+    vector::scale((1.0 / (largest_eigenvalue * unit)).into(), &mut small)?;
     let scaled = Regularised::new(normal, 1.0 / largest_eigenvalue, 0.0, &[]);
     let mut shown = Array::zeros(rhs.device(), rhs.shape())?;
     let mut back = |step: &FistaStep<'_, R>| {
         shown.copy_from(step.solution)?;
-        vector::scale(unit.into(), &mut shown);
+        vector::scale(unit.into(), &mut shown)?;
         observe(&FistaStep { iteration: step.iteration, residual: step.residual, solution: &shown })
     };
     let mut fista = fista(&scaled, &small, lambda, penalty, 1.0, options, monitor, &mut back)?;
-    vector::scale(unit.into(), &mut fista.solution);
+    vector::scale(unit.into(), &mut fista.solution)?;
     Ok(SparseResult { fista, scale: unit })
 }
 

@@ -76,7 +76,7 @@ fn gains<R: Real>(allowed: f64) {
     let solve = |transform: f64, data_gain: f64| -> Vec<C64> {
         let op = scan::<R>(&device, n, transform);
         let mut data = data.try_clone().unwrap();
-        rayspin_kernels::vector::scale(data_gain.into(), &mut data);
+        rayspin_kernels::vector::scale(data_gain.into(), &mut data).unwrap();
         let rhs = op.adjoint(&data).unwrap();
         let options = LeastSquaresOptions {
             cg: CgOptions { max_iterations: 25, tolerance: 0.0 },

@@ -95,7 +95,7 @@ fn denoising_by_total_variation_closes_the_duality_gap() {
         let mut x = b.try_clone().unwrap();
         let value = penalty.apply(lambda, &mut x).unwrap();
         // The dual value ½‖b‖² − ½‖x‖² equals the primal one only at the minimum.
-        let half = |v: &Array<Complex<f64>>| 0.5 * vector::norm_squared(v);
+        let half = |v: &Array<Complex<f64>>| 0.5 * vector::norm_squared(v).unwrap();
         let mut apart = x.try_clone().unwrap();
         vector::axpy((-1.0).into(), &b, &mut apart).unwrap();
         let (primal, dual) = (half(&apart) + lambda * value, half(&b) - half(&x));
@@ -151,7 +151,7 @@ fn one_lambda_means_the_same_at_any_gain_of_transform_and_data() {
         let solve = |transform: f64, gain: f64| -> Vec<C64> {
             let op = scan(&device, n, transform);
             let mut data = data.try_clone().unwrap();
-            vector::scale(gain.into(), &mut data);
+            vector::scale(gain.into(), &mut data).unwrap();
             let rhs = op.adjoint(&data).unwrap();
             let wavelet = Wavelet::new(&[n, n], WaveletFamily::Haar).unwrap();
             let mut wavelet = WaveletSparsity::new(&device, wavelet, Some(7)).unwrap();

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::Result;
 use rayspin::core::Monitor;
-use rayspin::device::cpu;
+use rayspin::device::{Backend, Device, cpu, cuda};
 use rayspin::io::{self, Format, ismrmrd};
 use rayspin::report::number;
 
@@ -46,8 +46,54 @@ fn machine(context: &Context) -> Rows {
     if let Some((total, available)) = cpu::memory() {
         row(&mut rows, "memory", format!("{}, {} available", number::bytes(total), number::bytes(available)));
     }
+    gpus(context, &mut rows);
     row(&mut rows, "system", format!("{} {}", std::env::consts::OS, std::env::consts::ARCH));
     rows
+}
+
+/// The GPUs of this machine, or why there is none to use.
+fn gpus(context: &Context, rows: &mut Rows) {
+    let count = match cuda::count() {
+        Ok(count) => count,
+        Err(absent) => return row(rows, "GPU", format!("none: {absent}")),
+    };
+    for ordinal in 0..count {
+        let name = format!("GPU cuda:{ordinal}");
+        let device = match Device::cuda(ordinal, context.device.host()) {
+            Ok(device) => device,
+            Err(error) => {
+                row(rows, &name, format!("not usable: {error}"));
+                continue;
+            }
+        };
+        row(rows, &name, device.describe());
+        let Backend::Cuda(gpu) = device.backend() else { continue };
+        let properties = gpu.properties();
+        let (major, minor) = properties.capability;
+        row(rows, "  compute capability", format!("{major}.{minor}"));
+        if let Ok(free) = gpu.memory_left() {
+            let (total, free) = (number::bytes(properties.memory), number::bytes(free));
+            row(rows, "  memory", format!("{total}, {free} available"));
+        }
+        match cuda::copy_bandwidth(&device) {
+            Ok(bandwidth) => {
+                row(
+                    rows,
+                    "  copy bandwidth",
+                    format!("{:.2} TB/s read and written, measured", bandwidth / 1e12),
+                );
+            }
+            Err(error) => row(rows, "  copy bandwidth", error),
+        }
+    }
+    match cuda::compiler_version() {
+        Some((major, minor)) => row(rows, "kernel compiler", format!("NVRTC {major}.{minor}")),
+        None => row(rows, "kernel compiler", "none: NVRTC (libnvrtc.so) was not found"),
+    }
+    match cuda::cache_folder() {
+        Some(folder) => row(rows, "kernel cache", folder.display()),
+        None => row(rows, "kernel cache", "off"),
+    }
 }
 
 fn file(path: &Path, dataset: Option<&str>) -> Result<Rows> {

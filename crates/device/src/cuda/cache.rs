@@ -10,7 +10,7 @@ const HASH: usize = 32;
 
 /// The folder: `RAYSPIN_KERNEL_CACHE`, else `rayspin/kernels` in the user's cache folder. `None` where it is set to nothing, or
 /// where there is no home.
-pub(super) fn folder() -> Option<PathBuf> {
+pub fn folder() -> Option<PathBuf> {
     if let Some(set) = std::env::var_os("RAYSPIN_KERNEL_CACHE") {
         return (!set.is_empty()).then(|| PathBuf::from(set));
     }

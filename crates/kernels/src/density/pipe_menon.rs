@@ -2,8 +2,6 @@ use num_complex::Complex;
 use rayspin_core::{C32, Error, Result, Trajectory};
 use rayspin_device::{Array, Device};
 
-use crate::host;
-
 use crate::nufft::kernel::Kernel;
 use crate::nufft::{Needs, Nufft};
 
@@ -39,8 +37,8 @@ pub fn pipe_menon(
     let mut smoothed = Array::<C32>::zeros(device, &[samples])?;
     for _ in 0..iterations {
         plan.convolve(&weights, &mut smoothed)?;
-        let smoothed = host::reading(&smoothed)?;
-        host::writing(&mut weights, |weights| {
+        let smoothed = smoothed.read()?;
+        weights.update(|weights| {
             for (w, s) in weights.iter_mut().zip(smoothed.iter()) {
                 // C's diagonal is positive, so s exceeds a multiple of w.
                 w.re /= s.re;
@@ -51,7 +49,7 @@ pub fn pipe_menon(
     // ∫ψ over k is (∫φ)² fine-grid cells, each of N / cells in k; and the weights are volumes over N.
     let cells: f64 = plan.fine_shape().iter().map(|&n| n as f64).product();
     let scale = plan.kernel_integral().powi(2) / cells;
-    let real = host::reading(&weights)?.iter().map(|w| (f64::from(w.re) * scale) as f32).collect();
+    let real = weights.read()?.iter().map(|w| (f64::from(w.re) * scale) as f32).collect();
     Array::from_vec(device, &[samples], real)
 }
 

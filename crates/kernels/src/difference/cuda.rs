@@ -23,15 +23,15 @@ pub(super) fn run<R: Real>(
     if axes.len() > 3 {
         return Err(Error::value("axes of finite differences on a GPU", "at most 3", axes.len()));
     }
-    let mut arguments: Vec<Argument<'_>> = vec![
-        from.cuda().into(),
-        to.cuda_mut().into(),
-        (len as u64).into(),
-        Argument::count(axes.len())?,
-    ];
+    let mut arguments: Vec<Argument<'_>> =
+        vec![from.cuda().into(), to.cuda_mut().into(), (len as u64).into(), Argument::count(axes.len())?];
     for i in 0..3 {
-        let axis = axes.get(i).copied().unwrap_or(Axis { size: 1, step: 1 });
-        arguments.extend([Argument::from(axis.size as u64), Argument::from(axis.step as u64)]);
+        let axis = axes.get(i).copied().unwrap_or(Axis { size: 1, step: 1, weight: 0.0 });
+        arguments.extend([
+            Argument::from(axis.size as u64),
+            Argument::from(axis.step as u64),
+            Argument::real(<R as Real>::from_f64(axis.weight)),
+        ]);
     }
     cuda.kernel(&SOURCE, &[define::<R>()], name)?.launch(Launch::covering(len, THREADS), &mut arguments)
 }

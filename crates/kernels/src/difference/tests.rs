@@ -40,7 +40,7 @@ fn assert_near<R: Real>(found: &[Complex<R>], expected: &[C64], tolerance: f64, 
 
 fn variants_match_the_reference<R: Real>() {
     let device = Device::cpu_with_threads(2).unwrap();
-    let Backend::Cpu(cpu) = device.backend();
+    let cpu = device.cpu_side();
     let mut rng = ChaCha8Rng::seed_from_u64(6);
     let nan = Complex::new(R::nan(), R::nan());
     for variant in variants::<R>() {

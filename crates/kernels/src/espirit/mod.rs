@@ -10,8 +10,6 @@ mod tests;
 use rayspin_core::{C32, Error, Result, format_shape};
 use rayspin_device::{Array, BackendKind, Cpu};
 
-use crate::host;
-
 use crate::variant::{Variant, Work, runs_all};
 
 pub use reference::maps as reference_maps;
@@ -107,8 +105,8 @@ pub fn maps(
     let problem = Problem { coils, reach_zyx: lags.map(|n| n / 2), shape_zyx, sets, crop: crop as f32 };
     let mut out = Array::zeros(correlation.device(), &[sets, coils, z, y, x])?;
     let cpu = correlation.device().cpu_side();
-    let (correlation, phase) = (host::reading(correlation)?, host::reading(phase)?);
-    host::writing(&mut out, |out| cpu::rows(cpu, &problem, &correlation, &phase, out))?;
+    let (correlation, phase) = (correlation.read()?, phase.read()?);
+    out.update(|out| cpu::rows(cpu, &problem, &correlation, &phase, out))?;
     Ok(out)
 }
 

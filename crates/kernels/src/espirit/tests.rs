@@ -49,7 +49,7 @@ fn problems() -> Vec<Problem> {
 #[test]
 fn every_variant_agrees_with_the_oracle() {
     let device = Device::cpu_with_threads(2).unwrap();
-    let Backend::Cpu(cpu) = device.backend();
+    let cpu = device.cpu_side();
     for (seed, problem) in problems().iter().enumerate() {
         let (q, phase) = (correlation(problem, seed as u64), phase(problem.coils));
         let wanted = reference_maps(problem, &q, &phase);

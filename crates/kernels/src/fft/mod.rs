@@ -9,8 +9,6 @@ use num_complex::Complex;
 use rayspin_core::{C32, Error, Real, Result, expect_shape, format_shape};
 use rayspin_device::{Array, BackendKind, Cpu, Device};
 
-use crate::host;
-
 pub use cpu::Direction;
 use cpu::{FftNd, Options, Strategy};
 
@@ -151,7 +149,7 @@ impl<R: Real> Fft<R> {
         check_trailing("FFT", self.shape(), data.shape())?;
         let options = Options { scale: self.scale, centred: true, ..Options::new(direction) };
         let cpu = self.device.cpu_side();
-        host::writing(data, |data| self.engine.process_with(cpu, data, &options))?
+        data.update(|data| self.engine.process_with(cpu, data, &options))?
     }
 }
 

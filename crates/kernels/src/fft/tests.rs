@@ -3,7 +3,7 @@ use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 use rayspin_core::Real;
-use rayspin_device::{Array, Backend, Cpu, Device};
+use rayspin_device::{Array, Cpu, Device};
 
 use super::cpu::{Direction, FftNd, Options, Region};
 use super::{Fft, Norm, Problem, VARIANTS, reference};
@@ -45,9 +45,7 @@ fn relative_error<R: Real>(found: &[Complex<R>], expected: &[Complex64]) -> f64 
 }
 
 fn cpu(device: &Device) -> &Cpu {
-    match device.backend() {
-        Backend::Cpu(cpu) => cpu,
-    }
+    device.cpu_side()
 }
 
 /// Serial, parallel over chunks, and (with more threads than planes) parallel over columns.

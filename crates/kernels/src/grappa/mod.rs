@@ -7,8 +7,6 @@ mod reference;
 use rayspin_core::{C32, Error, Result, format_shape};
 use rayspin_device::{Array, BackendKind, Cpu};
 
-use crate::host;
-
 use crate::variant::{Variant, Work, runs_all};
 
 pub use reference::fill as reference_fill;
@@ -94,7 +92,7 @@ pub fn fill(kspace: &mut Array<C32>, interpolation: &Interpolation) -> Result<()
     let device = kspace.device().clone();
     let cpu = device.cpu_side();
     let batch = lines_at_once(coils, nx);
-    host::writing(kspace, |values| {
+    kspace.update(|values| {
         let before = (interpolation.lines.len() > batch).then(|| values.to_vec());
         for lines in interpolation.lines.chunks(batch) {
             let part = Interpolation { lines: lines.to_vec(), ..interpolation.clone() };

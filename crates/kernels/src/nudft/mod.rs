@@ -19,7 +19,6 @@ use num_complex::Complex;
 use rayspin_core::{Error, Real, Result, Trajectory, expect_shape, format_shape, voxels};
 use rayspin_device::cpu::simd::SimdReal;
 
-use crate::host;
 use rayspin_device::{Array, BackendKind, Cpu, Element};
 
 use crate::variant::{Variant, Work, runs_all};
@@ -249,8 +248,8 @@ fn run_forward<R: Real, T: SimdReal>(
     expect_device("NUDFT samples", image, samples)?;
     let (grid, batch) = check("NUDFT image", trajectory, image.shape(), samples.shape())?;
     let cpu = image.device().cpu_side();
-    let image = host::reading(image)?;
-    host::writing(samples, |samples| {
+    let image = image.read()?;
+    samples.update(|samples| {
         let (image, samples) = (cast(&image)?, cast_mut(samples)?);
         if !(image.is_empty() || samples.is_empty()) {
             (launch.forward)(cpu, trajectory, &grid, batch, image, samples);
@@ -268,8 +267,8 @@ fn run_adjoint<R: Real, T: SimdReal>(
     expect_device("NUDFT image", samples, image)?;
     let (grid, batch) = check("NUDFT image", trajectory, image.shape(), samples.shape())?;
     let cpu = samples.device().cpu_side();
-    let samples = host::reading(samples)?;
-    host::writing(image, |image| {
+    let samples = samples.read()?;
+    image.update(|image| {
         let (samples, image) = (cast(&samples)?, cast_mut(image)?);
         if !(image.is_empty() || samples.is_empty()) {
             (launch.adjoint)(cpu, trajectory, &grid, batch, samples, image);
@@ -294,7 +293,7 @@ fn run_q<R: Real, T: SimdReal>(
     }
     let device = out.device().clone();
     let cpu = device.cpu_side();
-    let given = weights.map(host::reading).transpose()?;
+    let given = weights.map(Array::read).transpose()?;
     let ones;
     let weights = match &given {
         Some(weights) => cast(weights)?,
@@ -303,7 +302,7 @@ fn run_q<R: Real, T: SimdReal>(
             &ones
         }
     };
-    host::writing(out, |out| (launch.q)(cpu, trajectory, matrix, weights, cast_mut(out)?))?
+    out.update(|out| (launch.q)(cpu, trajectory, matrix, weights, cast_mut(out)?))?
 }
 
 /// The grid and the batch of an image `[batch.., matrix..]` and samples `[batch.., sample]`.

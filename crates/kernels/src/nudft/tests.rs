@@ -59,7 +59,7 @@ impl Case {
 
     fn poisoned<T: Real>(&self, shape: &[usize]) -> Array<Complex<T>> {
         let mut array = Array::zeros(&self.device, shape).unwrap();
-        array.fill(Complex::new(T::nan(), T::nan()));
+        array.fill(Complex::new(T::nan(), T::nan())).unwrap();
         array
     }
 

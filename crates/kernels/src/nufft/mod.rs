@@ -20,8 +20,6 @@ use num_complex::Complex;
 use rayspin_core::{Error, Real, Result, Trajectory, expect_shape, format_shape};
 use rayspin_device::{Array, Device};
 
-use crate::host;
-
 use crate::concrete::{other_type, same_mut, same_ref};
 use crate::fft::cpu::{FftNd, Region};
 use cpu::points::Points;
@@ -340,8 +338,8 @@ macro_rules! compiled_here {
             image: &Array<Complex<$real>>,
             samples: &mut Array<Complex<$real>>,
         ) -> Result<()> {
-            let image = host::reading(image)?;
-            host::writing(samples, |samples| plan.forward_items(plan.device.cpu_side(), &image, samples))?
+            let image = image.read()?;
+            samples.update(|samples| plan.forward_items(plan.device.cpu_side(), &image, samples))?
         }
 
         #[inline(never)]
@@ -350,8 +348,8 @@ macro_rules! compiled_here {
             samples: &Array<Complex<$real>>,
             image: &mut Array<Complex<$real>>,
         ) -> Result<()> {
-            let samples = host::reading(samples)?;
-            host::writing(image, |image| plan.adjoint_items(plan.device.cpu_side(), &samples, image))?
+            let samples = samples.read()?;
+            image.update(|image| plan.adjoint_items(plan.device.cpu_side(), &samples, image))?
         }
     };
 }

@@ -78,7 +78,7 @@ pub(super) fn distance(found: &[C64], expected: &[C64]) -> f64 {
 
 pub(super) fn nan<R: Real>(device: &Device, shape: &[usize]) -> Array<Complex<R>> {
     let mut array = Array::zeros(device, shape).unwrap();
-    array.fill(Complex::new(R::nan(), R::nan()));
+    array.fill(Complex::new(R::nan(), R::nan())).unwrap();
     array
 }
 

@@ -6,8 +6,6 @@ use num_complex::Complex;
 use rayspin_core::{Real, Result};
 use rayspin_device::{Array, Cpu};
 
-use crate::host;
-
 use super::Nufft;
 use super::cpu::group::{self, Kernels, items};
 use super::cpu::simd;
@@ -96,11 +94,11 @@ impl<R: Real> Nufft<R> {
         out: &mut Array<Complex<R>>,
     ) -> Result<()> {
         let cpu = self.device.cpu_side();
-        let samples = host::reading(samples)?;
+        let samples = samples.read()?;
         self.with_workspace(1, |work| {
             let (grid, halo) = (&mut work.grids.cpu_mut()[..self.fft.len()], work.halo.cpu_mut());
             self.gridding.spread(cpu, &samples, grid, halo, simd::spread);
-            host::writing(out, |out| self.gridding.interp(cpu, grid, out, simd::interp))
+            out.update(|out| self.gridding.interp(cpu, grid, out, simd::interp))
         })
     }
 

@@ -4,8 +4,6 @@ use num_complex::Complex;
 use rayspin_core::{Real, Result};
 use rayspin_device::{Array, BackendKind};
 
-use crate::host;
-
 use super::{Nufft, cpu};
 use crate::variant::{Variant, Work, runs_all};
 
@@ -68,8 +66,8 @@ fn spread_with<R: Real>(
     rayspin_core::expect_shape("samples", &[plan.samples], samples.shape())?;
     rayspin_core::expect_shape("fine grid", plan.fine_shape(), grid.shape())?;
     let mut halo = Array::zeros(&plan.device.host(), &[plan.gridding.halo_len()])?;
-    let samples = host::reading(samples)?;
-    host::writing(grid, |grid| {
+    let samples = samples.read()?;
+    grid.update(|grid| {
         plan.gridding.spread(plan.device.cpu_side(), &samples, grid, halo.cpu_mut(), kernel);
     })
 }
@@ -82,8 +80,8 @@ fn interp_with<R: Real>(
 ) -> Result<()> {
     rayspin_core::expect_shape("samples", &[plan.samples], samples.shape())?;
     rayspin_core::expect_shape("fine grid", plan.fine_shape(), grid.shape())?;
-    let grid = host::reading(grid)?;
-    host::writing(samples, |samples| plan.gridding.interp(plan.device.cpu_side(), &grid, samples, kernel))
+    let grid = grid.read()?;
+    samples.update(|samples| plan.gridding.interp(plan.device.cpu_side(), &grid, samples, kernel))
 }
 
 /// Every way of spreading, plain first, best last.

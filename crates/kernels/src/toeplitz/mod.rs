@@ -10,8 +10,6 @@ use num_complex::Complex;
 use rayspin_core::{Error, Real, Result, expect_shape, format_shape};
 use rayspin_device::{Array, Cpu, Device};
 
-use crate::host;
-
 use crate::concrete::{other_type, same, same_mut, same_ref};
 
 pub use variants::{Apply, Launch, Problem, VARIANTS};
@@ -173,7 +171,7 @@ macro_rules! compiled_here {
     ($real:ty, $new:ident, $apply:ident, $sense:ident) => {
         #[inline(never)]
         fn $new(cpu: &Cpu, matrix: &[usize], q: &Array<Complex<$real>>) -> Result<cpu::Convolution<$real>> {
-            cpu::Convolution::new(cpu, matrix, &host::reading(q)?)
+            cpu::Convolution::new(cpu, matrix, &q.read()?)
         }
 
         #[inline(never)]
@@ -183,8 +181,8 @@ macro_rules! compiled_here {
             x: &Array<Complex<$real>>,
             y: &mut Array<Complex<$real>>,
         ) -> Result<()> {
-            let x = host::reading(x)?;
-            host::writing(y, |y| convolution.apply(cpu, &x, y))?
+            let x = x.read()?;
+            y.update(|y| convolution.apply(cpu, &x, y))?
         }
 
         #[inline(never)]
@@ -195,8 +193,8 @@ macro_rules! compiled_here {
             maps: &Array<Complex<$real>>,
             y: &mut Array<Complex<$real>>,
         ) -> Result<()> {
-            let (x, maps) = (host::reading(x)?, host::reading(maps)?);
-            host::writing(y, |y| convolution.apply_sense(cpu, &x, &maps, y))?
+            let (x, maps) = (x.read()?, maps.read()?);
+            y.update(|y| convolution.apply_sense(cpu, &x, &maps, y))?
         }
     };
 }

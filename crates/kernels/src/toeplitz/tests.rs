@@ -3,7 +3,7 @@ use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 use rayspin_core::{Real, Trajectory};
-use rayspin_device::{Array, Backend, Device};
+use rayspin_device::{Array, Device};
 
 use super::{Problem, Toeplitz, VARIANTS, reference};
 
@@ -61,7 +61,7 @@ fn array<R: Real>(device: &Device, shape: &[usize], values: &[Complex64]) -> Arr
 
 fn poisoned<R: Real>(device: &Device, shape: &[usize]) -> Array<Complex<R>> {
     let mut array = Array::zeros(device, shape).unwrap();
-    array.fill(Complex::new(R::nan(), R::nan()));
+    array.fill(Complex::new(R::nan(), R::nan())).unwrap();
     array
 }
 
@@ -117,7 +117,7 @@ fn double_precision_matches_the_direct_sum() {
 #[test]
 fn every_variant_matches_the_direct_sum() {
     let device = Device::cpu_with_threads(2).unwrap();
-    let Backend::Cpu(cpu) = device.backend();
+    let cpu = device.cpu_side();
     for variant in VARIANTS {
         for (index, &matrix) in MATRICES.iter().enumerate() {
             let mut case = case(matrix, 400 + index as u64);
@@ -223,7 +223,7 @@ fn unsuitable_kernels_are_named() {
     let device = Device::cpu_with_threads(1).unwrap();
     let kernel = |shape: &[usize], value: Complex64| {
         let mut q = Array::<Complex64>::zeros(&device, shape).unwrap();
-        q.fill(value);
+        q.fill(value).unwrap();
         q
     };
     let new = |matrix: &[usize], q: &Array<Complex64>| Toeplitz::from_kernel(&device, matrix, q).map(|_| ());

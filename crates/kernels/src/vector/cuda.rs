@@ -28,7 +28,13 @@ fn over(len: usize) -> Launch {
 }
 
 /// Runs the kernel `name` with `arguments`, the length and a place for partial sums, and adds these.
-fn sum<R: Real>(cuda: &Cuda, device: &Device, name: &str, len: usize, arguments: Vec<Argument<'_>>) -> Result<C64> {
+fn sum<R: Real>(
+    cuda: &Cuda,
+    device: &Device,
+    name: &str,
+    len: usize,
+    arguments: Vec<Argument<'_>>,
+) -> Result<C64> {
     if len == 0 {
         return Ok(C64::default());
     }

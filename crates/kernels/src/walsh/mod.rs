@@ -7,8 +7,6 @@ mod reference;
 use rayspin_core::{C32, Error, Result, format_shape};
 use rayspin_device::{Array, BackendKind, Cpu};
 
-use crate::host;
-
 use crate::variant::{Variant, Work, runs_all};
 
 pub use reference::maps as reference_maps;
@@ -82,8 +80,8 @@ pub fn maps(images: &Array<C32>, radius: usize) -> Result<Array<C32>> {
     let mut out = Array::zeros(images.device(), shape)?;
     let problem = Problem { coils, shape_zyx, radius };
     let cpu = images.device().cpu_side();
-    let images = host::reading(images)?;
-    host::writing(&mut out, |out| cpu::rows(cpu, &problem, &images, out))?;
+    let images = images.read()?;
+    out.update(|out| cpu::rows(cpu, &problem, &images, out))?;
     Ok(out)
 }
 
@@ -127,7 +125,7 @@ mod tests {
     #[test]
     fn every_variant_agrees_with_the_oracle() {
         let device = Device::cpu_with_threads(2).unwrap();
-        let Backend::Cpu(cpu) = device.backend();
+        let cpu = device.cpu_side();
         for (seed, (coils, shape)) in
             [(1, [1, 1, 1]), (3, [1, 7, 1]), (4, [1, 16, 13]), (2, [5, 6, 11]), (8, [1, 9, 20])]
                 .into_iter()

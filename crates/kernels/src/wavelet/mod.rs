@@ -9,8 +9,6 @@ use num_complex::Complex;
 use rayspin_core::{Error, Real, Result, expect_shape, format_shape, voxels};
 use rayspin_device::{Array, BackendKind, Cpu};
 
-use crate::host;
-
 use crate::variant::{Variant, Work, runs_all};
 use crate::vector::expect_device;
 
@@ -237,8 +235,8 @@ impl<R: Real> Wavelet<R> {
         let lock = || self.free.lock().unwrap_or_else(PoisonError::into_inner);
         let mut work = lock().pop().unwrap_or_default();
         let cpu = from.device().cpu_side();
-        let from = host::reading(from)?;
-        host::writing(to, |to| launch(cpu, &self.plan, shift, &from, to, &mut work))?;
+        let from = from.read()?;
+        to.update(|to| launch(cpu, &self.plan, shift, &from, to, &mut work))?;
         lock().push(work);
         Ok(())
     }

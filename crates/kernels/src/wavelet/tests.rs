@@ -22,7 +22,7 @@ fn apart(a: &[C64], b: &[C64]) -> f64 {
 #[test]
 fn every_variant_matches_the_matrices_and_its_inverse_is_the_transpose() {
     let device = Device::cpu_with_threads(2).unwrap();
-    let Backend::Cpu(cpu) = device.backend();
+    let cpu = device.cpu_side();
     for (seed, shape) in SHAPES.into_iter().enumerate() {
         for family in [Family::Haar, Family::Daubechies2] {
             let plan = Plan::new(shape, family).unwrap();

@@ -151,9 +151,9 @@ pub fn grappa(
                 ));
             }
             known = lines;
-            (own.cpu(), &known)
+            (own.read()?, &known)
         }
-        None => (kspace.cpu(), &lines),
+        None => (kspace.read()?, &lines),
     };
     let at = |coil: usize, z: usize, y: usize, x: usize| values[((coil * nz + z) * ny + y) * nx + x];
     let first = readout.iter().position(|&s| s).unwrap_or(0);

@@ -170,7 +170,7 @@ pub fn from_samples(
     }
     let half = width as f64 / 2.0;
     let window: Vec<f32> = (0..trajectory.samples())
-        .zip(density.cpu())
+        .zip(density.read()?.iter())
         .map(|(i, w)| {
             let k = trajectory.point(i).iter().map(|k| k * k).sum::<f64>().sqrt();
             w * hann(k / half) as f32
@@ -213,7 +213,8 @@ fn weighted_images(
 
 /// The centred box of `width` (less along short axes) of `[coil, z, y, x]`.
 fn centre(kspace: &Array<C32>, width: usize) -> Result<ArrayD<C32>> {
-    let mut region = ArrayViewD::from_shape(IxDyn(kspace.shape()), kspace.cpu())
+    let values = kspace.read()?;
+    let mut region = ArrayViewD::from_shape(IxDyn(kspace.shape()), &values)
         .map_err(|_| Error::shape("k-space", kspace.shape(), &[kspace.len()]))?;
     for axis in 1..region.ndim() {
         let n = region.shape()[axis];

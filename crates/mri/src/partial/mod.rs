@@ -8,7 +8,7 @@ use std::f64::consts::FRAC_PI_2;
 use ndarray::ArrayD;
 use rayon::prelude::*;
 use rayspin_core::{C32, Error, Result};
-use rayspin_device::{Array, Backend, Device};
+use rayspin_device::{Array, Device};
 use rayspin_kernels::fft::{Fft, Norm};
 use rayspin_kernels::vector;
 use serde::Serialize;
@@ -149,16 +149,16 @@ impl PartialImages {
                 PartialFourier::Homodyne => {
                     vector::weight(&self.ramp, &measured, &mut image)?;
                     self.fft.inverse(&mut image)?;
-                    take_phase(&phase, &mut image);
+                    take_phase(&phase, &mut image)?;
                 }
                 PartialFourier::Pocs | PartialFourier::None => {
                     image.copy_from(&measured)?;
                     self.fft.inverse(&mut image)?;
                     let rounds = if self.how == PartialFourier::Pocs { ITERATIONS } else { 0 };
                     for _ in 0..rounds {
-                        take_phase(&phase, &mut image);
+                        take_phase(&phase, &mut image)?;
                         self.fft.forward(&mut image)?;
-                        restore(&self.mask, &measured, &mut image);
+                        restore(&self.mask, &measured, &mut image)?;
                         self.fft.inverse(&mut image)?;
                     }
                 }
@@ -170,30 +170,32 @@ impl PartialImages {
 }
 
 /// x ← u Re(ū x) with u = p/|p|: the nearest image of that phase.
-fn take_phase(phase: &Array<C32>, image: &mut Array<C32>) {
+fn take_phase(phase: &Array<C32>, image: &mut Array<C32>) -> Result<()> {
     let device = image.device().clone();
-    let Backend::Cpu(cpu) = device.backend();
-    let (phase, image) = (phase.cpu(), image.cpu_mut());
-    cpu.run(|| {
-        image.par_iter_mut().zip(phase).with_min_len(4096).for_each(|(x, p)| {
-            let size = p.norm_sqr();
-            *x = if size > 0.0 { p * ((p.re * x.re + p.im * x.im) / size) } else { C32::ZERO };
+    let phase = phase.read()?;
+    image.update(|image| {
+        device.cpu_side().run(|| {
+            image.par_iter_mut().zip(&*phase).with_min_len(4096).for_each(|(x, p)| {
+                let size = p.norm_sqr();
+                *x = if size > 0.0 { p * ((p.re * x.re + p.im * x.im) / size) } else { C32::ZERO };
+            });
         });
-    });
+    })
 }
 
 /// k ← d where the mask is 1.
-fn restore(mask: &Array<f32>, measured: &Array<C32>, kspace: &mut Array<C32>) {
+fn restore(mask: &Array<f32>, measured: &Array<C32>, kspace: &mut Array<C32>) -> Result<()> {
     let device = kspace.device().clone();
-    let Backend::Cpu(cpu) = device.backend();
-    let (mask, measured, kspace) = (mask.cpu(), measured.cpu(), kspace.cpu_mut());
-    cpu.run(|| {
-        kspace.par_iter_mut().zip(measured).zip(mask).with_min_len(4096).for_each(|((k, d), m)| {
-            if *m != 0.0 {
-                *k = *d;
-            }
+    let (mask, measured) = (mask.read()?, measured.read()?);
+    kspace.update(|kspace| {
+        device.cpu_side().run(|| {
+            kspace.par_iter_mut().zip(&*measured).zip(&*mask).with_min_len(4096).for_each(|((k, d), m)| {
+                if *m != 0.0 {
+                    *k = *d;
+                }
+            });
         });
-    });
+    })
 }
 
 #[cfg(test)]

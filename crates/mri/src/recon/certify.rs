@@ -127,14 +127,14 @@ pub(super) fn trajectory(
     let mut image = Array::zeros(device, matrix)?;
     plans.nufft().adjoint(&samples, &mut image)?;
     let indices = draws(&mut rng, certify.outputs, voxels);
-    let exact = nudft::reference::adjoint_at(trajectory, matrix, samples.cpu(), &indices)?;
-    let found = errors(image.cpu(), &exact, &indices);
+    let exact = nudft::reference::adjoint_at(trajectory, matrix, &samples.read()?, &indices)?;
+    let found = errors(&image.read()?, &exact, &indices);
     let mut all = vec![Certificate::new("NUFFT adjoint", voxels, &found, tolerance)];
 
     plans.nufft().forward(&image, &mut samples)?;
     let indices = draws(&mut rng, certify.outputs, trajectory.samples());
-    let exact = nudft::reference::forward_at(trajectory, matrix, image.cpu(), &indices)?;
-    let found = errors(samples.cpu(), &exact, &indices);
+    let exact = nudft::reference::forward_at(trajectory, matrix, &image.read()?, &indices)?;
+    let found = errors(&samples.read()?, &exact, &indices);
     all.push(Certificate::new("NUFFT forward", trajectory.samples(), &found, tolerance));
 
     if iterates {
@@ -143,14 +143,14 @@ pub(super) fn trajectory(
         let columns = COLUMNS.min(certify.outputs);
         for part in 0..columns {
             let from = rng.random_range(0..voxels);
-            image.fill(C32::ZERO);
-            image.cpu_mut()[from] = C32::ONE;
+            image.fill(C32::ZERO)?;
+            image.update(|image| image[from] = C32::ONE)?;
             plans.toeplitz()?.apply(&image, &mut column)?;
             let share = (certify.outputs + part) / columns;
             let indices = draws(&mut rng, share, voxels);
             let displaced: Vec<usize> = indices.iter().map(|&to| displacement(matrix, from, to)).collect();
             let exact = nudft::reference::q_at::<f32>(trajectory, matrix, None, &displaced)?;
-            found.extend(errors(column.cpu(), &exact, &indices));
+            found.extend(errors(&column.read()?, &exact, &indices));
         }
         all.push(Certificate::new("Toeplitz normal operator", columns * voxels, &found, 2.0 * tolerance));
     }
@@ -175,7 +175,7 @@ pub(super) fn grid(certify: &Certify, kspace: &Array<C32>) -> Result<Vec<Certifi
     let shape = &kspace.shape()[1..];
     let coil = rng.random_range(0..kspace.shape()[0]);
     let mut image = super::coils::part(kspace, &(coil..coil + 1))?.reshape(shape)?;
-    let conjugate: Vec<C32> = image.cpu().iter().map(|v| v.conj()).collect();
+    let conjugate: Vec<C32> = image.read()?.iter().map(|v| v.conj()).collect();
     Fft::new(kspace.device(), shape, Norm::Unitary)?.inverse(&mut image)?;
     let indices = draws(&mut rng, certify.outputs, image.len());
     // Σ d e^{+i2πk·x} at voxel x is the conjugate of the sum of conj d at the place k = x·n of a trajectory.
@@ -192,7 +192,7 @@ pub(super) fn grid(certify: &Certify, kspace: &Array<C32>) -> Result<Vec<Certifi
         .into_iter()
         .map(|sum| sum.conj() * scale)
         .collect();
-    let found = errors(image.cpu(), &exact, &indices);
+    let found = errors(&image.read()?, &exact, &indices);
     Ok(vec![Certificate::new("inverse FFT", image.len(), &found, FFT_TOLERANCE)])
 }
 

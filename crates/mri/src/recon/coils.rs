@@ -65,9 +65,8 @@ impl<'a> Combiner<'a> {
             (before, None) => {
                 let mut squares = sensitivity::sum_of_squares(&images)?;
                 if let Sum::Squares(sum) = before {
-                    for (a, b) in squares.cpu_mut().iter_mut().zip(sum.cpu()) {
-                        *a += b;
-                    }
+                    let sum = sum.read()?;
+                    squares.update(|squares| squares.iter_mut().zip(&*sum).for_each(|(a, b)| *a += b))?;
                 }
                 Sum::Squares(squares)
             }

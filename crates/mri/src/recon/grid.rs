@@ -63,7 +63,7 @@ impl LinearOp<f32> for GridNormal {
             images.copy_from(x)?;
             return self.project(&mut images, y);
         };
-        y.fill(C32::ZERO);
+        y.fill(C32::ZERO)?;
         for coils in batches(maps.shape()[0], self.batch) {
             let shape = [&[coils.len()], x.shape()].concat();
             let mut images = self.scratch.take(x.device(), &shape)?;
@@ -112,10 +112,13 @@ mod tests {
             for batch in [None, Some(1), Some(2), Some(9)] {
                 let normal = GridNormal::new(&device, &sampled, Some(maps.clone()), batch).unwrap();
                 let found = normal.forward(&x).unwrap();
-                let scale = vector::norm_squared(&wanted).sqrt();
+                let scale = vector::norm_squared(&wanted).unwrap().sqrt();
                 let mut difference = found;
                 vector::axpy((-1.0).into(), &wanted, &mut difference).unwrap();
-                assert!(vector::norm_squared(&difference).sqrt() < 1e-6 * scale, "{shape:?} {batch:?}");
+                assert!(
+                    vector::norm_squared(&difference).unwrap().sqrt() < 1e-6 * scale,
+                    "{shape:?} {batch:?}"
+                );
             }
         }
     }

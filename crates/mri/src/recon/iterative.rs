@@ -30,7 +30,7 @@ pub(super) fn on_grid(
 ) -> Result<(ArrayD<C32>, Solve)> {
     let device = recon.device.clone();
     let (grid, coils, batch) = (sampled.shape(), data.shape()[0], recon.options.coil_batch);
-    vector::scale((image.count() / voxels(grid).sqrt()).into(), &mut data);
+    vector::scale((image.count() / voxels(grid).sqrt()).into(), &mut data)?;
     let fft = Fft::new(&device, grid, Norm::Unitary)?;
     let mut whole = Some(data);
     let mut images = |range: &Range<usize>| {

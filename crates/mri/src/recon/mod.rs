@@ -142,7 +142,7 @@ impl Reconstructor {
                 )?;
                 let mut data = on_device(&self.device, data.into_dyn())?;
                 // Fρ = N d: the same ρ whatever N is.
-                vector::scale(voxels.count().into(), &mut data);
+                vector::scale(voxels.count().into(), &mut data)?;
                 let result = self.non_cartesian(&voxels, &plans, data, monitor);
                 self.plans = Some(plans);
                 result
@@ -227,7 +227,7 @@ impl Reconstructor {
                             Some(partial) => images = partial.images(images)?,
                             None => fft.inverse(&mut images)?,
                         }
-                        vector::scale(density.into(), &mut images);
+                        vector::scale(density.into(), &mut images)?;
                         combiner.add(range, images)?;
                     }
                     drop(whole);
@@ -400,7 +400,7 @@ impl Reconstructor {
     /// The map of a coil that sees everything alike.
     fn one_coil(&self, shape: &[usize]) -> Result<Array<C32>> {
         let mut maps = Array::zeros(&self.device, &[&[1], shape].concat())?;
-        maps.fill(C32::ONE);
+        maps.fill(C32::ONE)?;
         Ok(maps)
     }
 

@@ -110,7 +110,7 @@ pub(super) fn toeplitz(plan: &Nufft<f32>, trajectory: &Trajectory) -> Result<Toe
     let matrix = plan.matrix();
     let dims = matrix.len();
     let doubled: Vec<usize> = matrix.iter().map(|n| 2 * n).collect();
-    let mut q = Array::zeros(device, &doubled)?;
+    let mut q = Array::zeros(&device.host(), &doubled)?;
     let mut phases = Array::zeros(device, &[trajectory.samples()])?;
     let mut block = Array::zeros(device, matrix)?;
     for corner in 0..1usize << (dims - 1) {
@@ -123,15 +123,17 @@ pub(super) fn toeplitz(plan: &Nufft<f32>, trajectory: &Trajectory) -> Result<Toe
                 (first + (n / 2) as f64) / n as f64
             })
             .collect();
-        for (phase, k) in phases.cpu_mut().iter_mut().zip(trajectory.points().rows()) {
-            // Components are x, y, z and axes z, y, x.
-            let cycles: f64 = k.iter().rev().zip(&shift).map(|(k, s)| k * s).sum();
-            let (sin, cos) = (std::f64::consts::TAU * (cycles - cycles.round())).sin_cos();
-            *phase = rayspin_core::C32::new(cos as f32, sin as f32);
-        }
+        phases.update(|phases| {
+            for (phase, k) in phases.iter_mut().zip(trajectory.points().rows()) {
+                // Components are x, y, z and axes z, y, x.
+                let cycles: f64 = k.iter().rev().zip(&shift).map(|(k, s)| k * s).sum();
+                let (sin, cos) = (std::f64::consts::TAU * (cycles - cycles.round())).sin_cos();
+                *phase = rayspin_core::C32::new(cos as f32, sin as f32);
+            }
+        })?;
         plan.adjoint(&phases, &mut block)?;
         let row = matrix[dims - 1];
-        for (index, values) in block.cpu().chunks_exact(row).enumerate() {
+        for (index, values) in block.read()?.chunks_exact(row).enumerate() {
             let (mut rest, mut to, mut stride) = (index, 0, 2 * row);
             for axis in (0..dims - 1).rev() {
                 let n = matrix[axis];
@@ -145,7 +147,7 @@ pub(super) fn toeplitz(plan: &Nufft<f32>, trajectory: &Trajectory) -> Result<Toe
     }
     drop((phases, block));
     mirror(q.cpu_mut(), &doubled);
-    Toeplitz::from_kernel(device, matrix, &q)
+    Toeplitz::from_kernel(device, matrix, &q.into_device(device)?)
 }
 
 /// Fills the displacements −n < d < 0 of the first axis of a centred Hermitian kernel from those above 0.

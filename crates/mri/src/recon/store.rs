@@ -19,6 +19,7 @@ fn key(plan: &Nufft<f32>, trajectory: &Trajectory, tolerance: f64) -> [u8; 32] {
     let mut hasher = blake3::Hasher::new();
     let device = match plan.device().backend() {
         rayspin_device::Backend::Cpu(cpu) => cpu.simd_name(),
+        rayspin_device::Backend::Cuda(cuda) => &cuda.properties().name,
     };
     let head = format!(
         "Toeplitz spectrum 1, rayspin {}, {device}, {:?}, ",

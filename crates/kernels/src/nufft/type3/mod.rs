@@ -12,8 +12,6 @@ use rayon::prelude::*;
 use rayspin_core::{C64, Error, Real, Result, Trajectory, expect_shape};
 use rayspin_device::{Array, Cpu, Device};
 
-use crate::host;
-
 use super::cpu::group::{self, Kernels, items};
 use super::cpu::points::Points;
 use super::cpu::{Gridding, Weights, simd};
@@ -106,7 +104,8 @@ impl<R: Real> Type3<R> {
         });
         let (cells, cycles) =
             (Trajectory::from_cycles_per_fov(cells)?, Trajectory::from_cycles_per_fov(cycles)?);
-        let transform = Nufft::with_kernel(&device.host(), &cycles, matrix, stages.inner_upsampling, stages.inner)?;
+        let transform =
+            Nufft::with_kernel(&device.host(), &cycles, matrix, stages.inner_upsampling, stages.inner)?;
         let weights = Weights::new(x.len(), &kernel.polynomials());
         let cpu = device.cpu_side();
         let points = cpu.run(|| Points::sort(cpu.level(), &layout, &cells, matrix))?;
@@ -475,8 +474,8 @@ macro_rules! compiled_here {
             values: &Array<Complex<$real>>,
             out: &mut Array<Complex<$real>>,
         ) -> Result<()> {
-            let values = host::reading(values)?;
-            host::writing(out, |out| plan.forward_items(&values, out))?
+            let values = values.read()?;
+            out.update(|out| plan.forward_items(&values, out))?
         }
 
         #[inline(never)]
@@ -485,8 +484,8 @@ macro_rules! compiled_here {
             values: &Array<Complex<$real>>,
             out: &mut Array<Complex<$real>>,
         ) -> Result<()> {
-            let values = host::reading(values)?;
-            host::writing(out, |out| plan.adjoint_items(&values, out))?
+            let values = values.read()?;
+            out.update(|out| plan.adjoint_items(&values, out))?
         }
     };
 }
