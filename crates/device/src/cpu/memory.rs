@@ -106,3 +106,35 @@ pub fn return_freed_memory() {
         }
     }
 }
+
+/// Asks for large pages (2 MiB rather than 4 KiB) under memory that is going to be written for the first time, in no
+/// particular order: fewer page faults, and fewer misses of the address translation. Memory of a few MiB or less is left
+/// as it is, and so is all but Linux'.
+#[allow(unsafe_code)]
+pub fn prefer_huge_pages<T>(memory: &mut [std::mem::MaybeUninit<T>]) {
+    #[cfg(target_os = "linux")]
+    {
+        const LEAST_BYTES: usize = 4 << 20;
+        const PAGE: usize = 4096;
+        const MADV_HUGEPAGE: std::ffi::c_int = 14;
+        unsafe extern "C" {
+            fn madvise(
+                address: *mut std::ffi::c_void,
+                len: usize,
+                advice: std::ffi::c_int,
+            ) -> std::ffi::c_int;
+        }
+        let bytes = size_of_val(memory);
+        let start = memory.as_mut_ptr().cast::<u8>();
+        let before = start.align_offset(PAGE);
+        if bytes >= LEAST_BYTES && before < bytes {
+            // SAFETY: the range lies within `memory`. The advice changes no contents, and a system without large pages, or
+            // with larger small ones, refuses it.
+            unsafe {
+                madvise(start.add(before).cast(), bytes - before, MADV_HUGEPAGE);
+            }
+        }
+    }
+    #[cfg(not(target_os = "linux"))]
+    let _ = memory;
+}

@@ -5,7 +5,7 @@ use rayspin_core::{Real, Result, Trajectory};
 
 use super::cpu::group::items;
 use super::cpu::points::slab_starts;
-use super::cpu::{Gridding, halo_len};
+use super::cpu::{Gridding, halo_len, records};
 use super::kernel::Kernel;
 use super::layout::Layout;
 use super::{Nufft, Options, Problem, check_matrix, choose, kernel_for};
@@ -54,7 +54,7 @@ pub(crate) fn needs_of<R: Real>(
     let tiles: usize = layout.tiles.iter().product();
     let parts = layout.parts(&slab_starts(&layout, trajectory, matrix), Gridding::<R>::part_points(samples));
     let complex = size_of::<Complex<R>>() as u64;
-    let points = samples as u64 * (8 + (layout.dims * size_of::<R>()) as u64) + 4 * (tiles as u64 + 1);
+    let points = records::bytes::<R>(samples, layout.dims) + 4 * (tiles as u64 + 1);
     // Axes that a transform lacks have a factor, 1.
     let factors = (matrix.iter().sum::<usize>() + layout.outer()) * size_of::<R>();
     let problem = Problem {

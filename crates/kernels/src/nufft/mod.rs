@@ -249,7 +249,7 @@ fn check_memory<R: Real>(layout: &Layout, samples: usize) -> Result<()> {
     };
     let cells: f64 = layout.fine.iter().map(|&n| n as f64).product();
     let axes: f64 = layout.fine.iter().map(|&n| n as f64).sum();
-    let point = 12 + layout.dims * size_of::<R>();
+    let point = 8 + layout.dims * size_of::<R>();
     let needed = cells * size_of::<Complex<R>>() as f64
         + axes * (8 + size_of::<R>()) as f64
         + (samples * point) as f64;
@@ -306,12 +306,14 @@ fn kernel_for<R: Real>(tolerance: f64, upsampling: f64, dims: usize) -> Result<K
 /// The upsamplings to choose from, the one that reaches every tolerance first.
 const UPSAMPLINGS: [f64; 3] = [2.0, 1.5, 1.25];
 
-/// Nanoseconds of one core: 10 a point, half a one for each vector of its footprint, 3 for each 8 bytes of the fine grid
-/// (FFT, padding, adding tiles), as measured in this folder's README.md.
+/// Nanoseconds of one core: 9 a point, 0.6 for each vector of its footprint, and for each 8 bytes of the fine grid (FFT,
+/// padding, adding tiles) 4, in 3-D 8.5, where it leaves the cache. Fitted to the measurements of
+/// benches/results/2026-11-21-xeon-16/nufft_upsampling.txt.
 fn cost<R: Real>(matrix: &[usize], upsampling: f64, width: usize, samples: usize) -> f64 {
     let vectors = width.pow(matrix.len() as u32 - 1) * (2 * width).div_ceil(layout::lanes::<R>());
     let cells: f64 = matrix.iter().map(|&n| (n as f64 * upsampling).max(2.0 * width as f64)).product();
-    samples as f64 * (10.0 + 0.5 * vectors as f64) + 3.0 * cells * size_of::<R>() as f64 / 4.0
+    let cell = if matrix.len() == 3 { 8.5 } else { 4.0 };
+    samples as f64 * (9.0 + 0.6 * vectors as f64) + cell * cells * size_of::<R>() as f64 / 4.0
 }
 
 /// The upsampling of least cost, and its kernel.

@@ -309,3 +309,35 @@ fn what_a_plan_takes_is_known_before_it_is_made() {
         }
     }
 }
+
+/// In each problem that was measured at every upsampling, the one that is chosen takes at most a tenth longer than the
+/// fastest.
+#[test]
+fn the_upsampling_chosen_is_near_the_fastest() {
+    let measured = include_str!("../../../../benches/results/2026-11-21-xeon-16/nufft_upsampling.txt");
+    let mut problems = 0;
+    for row in measured.lines().filter(|row| !row.starts_with('#')) {
+        let mut fields = row.split_whitespace();
+        let mut field = || fields.next().unwrap();
+        let points: usize = field().parse().unwrap();
+        let matrix: Vec<usize> = field().split(',').map(|n| n.parse().unwrap()).collect();
+        let (precision, tolerance) = (field(), field().parse().unwrap());
+        let (upsampling, kernel) = match precision {
+            "f32" => super::choose::<f32>(tolerance, &matrix, points),
+            _ => super::choose::<f64>(tolerance, &matrix, points),
+        }
+        .unwrap();
+        let times: Vec<[f64; 3]> = fields
+            .map(|entry| {
+                let mut numbers = entry.split('/').map(|number| number.parse().unwrap());
+                std::array::from_fn(|_| numbers.next().unwrap())
+            })
+            .collect();
+        let fastest = times.iter().map(|time| time[2]).fold(f64::INFINITY, f64::min);
+        let [_, width, chosen] = times.iter().find(|time| time[0] == upsampling).unwrap();
+        assert_eq!(kernel.width as f64, *width, "{row}");
+        assert!(*chosen <= 1.1 * fastest, "{row}: chose {upsampling}");
+        problems += 1;
+    }
+    assert_eq!(problems, 25);
+}

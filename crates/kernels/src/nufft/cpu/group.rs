@@ -128,9 +128,8 @@ fn interp_points<S: Simd, R: Lanes, const W: usize>(
     // Reals that the rows of a footprint span.
     let span = len * ((W - 1) * pitch[0] + W);
     let values: &mut [R] = bytemuck::cast_slice_mut(values);
-    let places = points.offset.iter().zip(values.chunks_exact_mut(len)).zip(points.z.chunks_exact(2));
-    for ((&offset, value), z) in places {
-        let start = len * offset as usize;
+    for (point, value) in points.of::<2>().iter().zip(values.chunks_exact_mut(len)) {
+        let (start, z) = (len * point.cell as usize, point.z);
         let window = &local[start..start + span];
         let kx = scalars::<S, R, W>(simd, weights, z[0]);
         let ky = scalars::<S, R, W>(simd, weights, z[1]);
@@ -256,7 +255,7 @@ impl<R: Real> Gridding<R> {
         kernels: &Kernels<R>,
     ) {
         let (layout, level, items) = (&self.layout, cpu.level(), items::<R>(self.layout.dims));
-        let total = self.points.order.len();
+        let total = self.points.records.len();
         assert_eq!(samples.len(), items * total);
         let grids: Vec<&[Complex<R>]> = grids.chunks_exact(layout.cells()).collect();
         let scatter = Scatter::new(&mut *interleaved);
@@ -270,15 +269,13 @@ impl<R: Real> Gridding<R> {
                         read_tile(level, kernels, layout, tile, &grids, bytemuck::cast_slice_mut(local));
                         values.clear();
                         values.resize(items * share.len(), zero());
-                        let points = self.tile_points(share.clone());
+                        let points = self.tile_points(share);
                         (kernels.interp)(level, &self.weights, points, local, values, self.pitch());
-                        for (&index, values) in
-                            self.points.order[share].iter().zip(values.chunks_exact(items))
-                        {
+                        for (sample, values) in points.samples().zip(values.chunks_exact(items)) {
                             for (item, &value) in values.iter().enumerate() {
-                                // SAFETY: `order` is a permutation by construction ([`super::points::Points`]), tasks'
-                                // runs of points are disjoint, and so are items.
-                                unsafe { scatter.write(items * index as usize + item, value) };
+                                // SAFETY: each sample is a point once by construction ([`super::points::Points`]),
+                                // tasks' runs of points are disjoint, and so are items.
+                                unsafe { scatter.write(items * sample + item, value) };
                             }
                         }
                     }

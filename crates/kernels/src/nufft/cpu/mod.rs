@@ -3,6 +3,7 @@
 
 pub(crate) mod group;
 pub(crate) mod points;
+pub(crate) mod records;
 pub(crate) mod scalar;
 mod scatter;
 pub(crate) mod simd;
@@ -16,14 +17,8 @@ use rayspin_device::cpu::simd::{Level, Simd, dispatch};
 
 use super::layout::{Layout, Part};
 use points::Points;
+pub(crate) use records::TilePoints;
 use scatter::Scatter;
-
-/// A tile's share of the points.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct TilePoints<'a, R> {
-    pub(crate) offset: &'a [u32],
-    pub(crate) z: &'a [R],
-}
 
 /// The kernel's polynomials as the tile kernels read them, `[term][lane]` each, highest power first.
 #[derive(Debug)]
@@ -93,7 +88,7 @@ impl<R: Real> Gridding<R> {
     /// part's own buffer costs more than it saves.
     pub(crate) fn new(layout: Layout, points: Points<R>, weights: Weights<R>) -> Self {
         let slab_start: Vec<u32> = points.tile_start.iter().step_by(layout.slab_tiles()).copied().collect();
-        let parts = layout.parts(&slab_start, Self::part_points(points.order.len()));
+        let parts = layout.parts(&slab_start, Self::part_points(points.records.len()));
         Self { layout, points, weights, parts }
     }
 
@@ -112,10 +107,7 @@ impl<R: Real> Gridding<R> {
     }
 
     fn tile_points(&self, share: std::ops::Range<usize>) -> TilePoints<'_, R> {
-        TilePoints {
-            offset: &self.points.offset[share.clone()],
-            z: &self.points.z[share.start * self.layout.dims..share.end * self.layout.dims],
-        }
+        self.points.records.get(share)
     }
 
     fn pitch(&self) -> [usize; 2] {
@@ -147,10 +139,9 @@ impl<R: Real> Gridding<R> {
                         // Gathered apart from spreading: the processor overlaps the cache misses of many loads in a
                         // row, but not across the long work on a footprint.
                         values.clear();
-                        let order = &self.points.order[share.clone()];
-                        values.extend(order.iter().map(|&i| samples[i as usize]));
-                        local.fill(R::zero());
                         let points = self.tile_points(share);
+                        values.extend(points.samples().map(|sample| samples[sample]));
+                        local.fill(R::zero());
                         tile_kernel(level, &self.weights, points, values, local, self.pitch());
                         dispatch!(level, simd => add_tile(simd, &mut slab, layout, tile, bytemuck::cast_slice(local)));
                     }
@@ -222,7 +213,7 @@ impl<R: Real> Gridding<R> {
     ) {
         let layout = &self.layout;
         let level = cpu.level();
-        let total = self.points.order.len();
+        let total = self.points.records.len();
         assert_eq!(samples.len(), total);
         let scatter = Scatter::new(samples);
         cpu.run(|| {
@@ -234,12 +225,12 @@ impl<R: Real> Gridding<R> {
                         read_tile(layout, tile, grid, bytemuck::cast_slice_mut(local));
                         values.clear();
                         values.resize(share.len(), zero());
-                        let points = self.tile_points(share.clone());
+                        let points = self.tile_points(share);
                         tile_kernel(level, &self.weights, points, local, values, self.pitch());
-                        for (&index, &value) in self.points.order[share].iter().zip(values.iter()) {
-                            // SAFETY: `order` is a permutation by construction ([`Points`]) and tasks' runs of points
+                        for (sample, &value) in points.samples().zip(values.iter()) {
+                            // SAFETY: each sample is a point once by construction ([`Points`]) and tasks' runs of points
                             // are disjoint.
-                            unsafe { scatter.write(index as usize, value) };
+                            unsafe { scatter.write(sample, value) };
                         }
                     }
                 },

@@ -1,29 +1,29 @@
 //! The points sorted by tile, and where their footprints lie: what is computed once a trajectory.
 #![allow(unsafe_code)]
 
+use std::mem::MaybeUninit;
+
 use rayon::prelude::*;
 use rayspin_core::{Error, Real, Result, Trajectory};
 use rayspin_device::cpu::simd::prelude::*;
 use rayspin_device::cpu::simd::{Level, Simd, dispatch};
 
+use super::records::{Point, Records};
 use super::scatter::Scatter;
 use crate::nufft::layout::Layout;
 
 /// Points sorted by tile; within a tile in the order of the trajectory.
 #[derive(Debug)]
 pub(crate) struct Points<R> {
-    /// First cell of each footprint in its tile's local grid.
-    pub(crate) offset: Vec<u32>,
-    /// Arguments of the kernel's polynomials, `[point][x, y, z]`.
-    pub(crate) z: Vec<R>,
-    /// Which sample of the trajectory each is.
-    pub(crate) order: Vec<u32>,
+    pub(crate) records: Records<R>,
     /// First point of each tile, and the number of points at the end.
     pub(crate) tile_start: Vec<u32>,
 }
 
-/// Points that one step of sorting takes together: their coordinates, cells and arguments fit the second-level cache.
-const GROUP: usize = 1024;
+/// Points that one step of sorting takes together: what is known of them fits the first-level cache.
+const GROUP: usize = 256;
+/// Blocks of the trajectory a thread: the cores of a machine are seldom equally fast.
+const BLOCKS: usize = 4;
 
 impl<R: Real> Points<R> {
     /// Sorts a trajectory's points by tile, on the cores of the pool that it is called in.
@@ -52,7 +52,7 @@ impl<R: Real> Points<R> {
     }
 }
 
-impl<R> Points<R> {
+impl<R: Real> Points<R> {
     /// The tiles that a run of points lies in, each with its share of the run.
     pub(crate) fn tiles_of(
         &self,
@@ -71,13 +71,12 @@ impl<R> Points<R> {
 
     /// Bytes held.
     pub(crate) fn bytes(&self) -> u64 {
-        (4 * (self.offset.len() + self.order.len() + self.tile_start.len()) + size_of::<R>() * self.z.len())
-            as u64
+        self.records.bytes() + size_of_val(self.tile_start.as_slice()) as u64
     }
 }
 
-/// A counting sort in three passes: every point's tile, and how many points of each block of the trajectory fall in each
-/// tile; the points' places, block by block; and their offsets and arguments, in the new order.
+/// A counting sort in two passes over the trajectory: how many points of each of its blocks fall in each tile; and each
+/// point's record, to its place. Footprints are computed in both, which takes less than keeping them in memory.
 fn sort<R: Real, const D: usize>(
     level: Level,
     layout: &Layout,
@@ -88,64 +87,73 @@ fn sort<R: Real, const D: usize>(
     let axes: [Axis; D] = std::array::from_fn(|d| Axis::new(layout, 2 - d, matrix[D - 1 - d]));
     let tiles: usize = layout.tiles.iter().product();
     // Blocks cost a count of every tile each.
-    let blocks = rayon::current_num_threads().min(points.len() / tiles.max(GROUP)).max(1);
+    let blocks = (BLOCKS * rayon::current_num_threads()).min(points.len() / tiles.max(GROUP)).max(1);
     let block = points.len().div_ceil(blocks).max(1);
-    let mut tile_of = vec![0u32; points.len()];
-    let mut counts = vec![0u32; blocks * tiles];
-    points
-        .par_chunks(block)
-        .zip(tile_of.par_chunks_mut(block))
-        .zip(counts.par_chunks_mut(tiles))
-        .with_max_len(1)
-        .for_each_init(Footprints::new, |footprints, ((points, tile_of), counts)| {
-            for (points, tile_of) in points.chunks(GROUP).zip(tile_of.chunks_mut(GROUP)) {
-                footprints.locate(level, &axes, points.iter());
-                for (tile, cells) in tile_of.iter_mut().zip(footprints.cells()) {
-                    *tile = (0..D).map(|d| axes[d].cells[cells[d]].0).sum();
-                    counts[*tile as usize] += 1;
+    let mut counts = vec![0u32; points.len().div_ceil(block) * tiles];
+    points.par_chunks(block).zip(counts.par_chunks_mut(tiles)).with_max_len(1).for_each_init(
+        Footprints::new,
+        |footprints, (points, counts)| {
+            for points in points.chunks(GROUP) {
+                footprints.locate::<false>(level, &axes, points);
+                for cells in footprints.cells().take(points.len()) {
+                    let tile: u32 = (0..D).map(|d| axes[d].cells[cells[d]].0).sum();
+                    counts[tile as usize] += 1;
                 }
             }
-        });
+        },
+    );
     // From counts to the first place of every tile's points of every block.
     let mut tile_start = Vec::with_capacity(tiles + 1);
     let mut start = 0;
     for tile in 0..tiles {
         tile_start.push(start);
-        for block in 0..blocks {
-            let count = &mut counts[block * tiles + tile];
+        for count in counts.iter_mut().skip(tile).step_by(tiles) {
             start += std::mem::replace(count, start);
         }
     }
     tile_start.push(start);
-    let mut order = vec![0u32; points.len()];
-    let scatter = Scatter::new(&mut order);
-    tile_of.par_chunks(block).zip(counts.par_chunks_mut(tiles)).enumerate().with_max_len(1).for_each(
-        |(b, (tile_of, next))| {
-            for (i, &tile) in tile_of.iter().enumerate() {
-                let place = &mut next[tile as usize];
-                // SAFETY: places are distinct: each block's points in a tile have a run of places of their own.
-                unsafe { scatter.write(*place as usize, (b * block + i) as u32) };
-                *place += 1;
-            }
-        },
-    );
-    let mut offset = tile_of;
-    let mut z = vec![R::zero(); points.len() * D];
-    order
-        .par_chunks(GROUP)
-        .zip(offset.par_chunks_mut(GROUP))
-        .zip(z.par_chunks_mut(GROUP * D))
-        .with_min_len(4)
-        .for_each_init(Footprints::new, |footprints, ((order, offset), z)| {
-            footprints.locate(level, &axes, order.iter().map(|&i| &points[i as usize]));
-            for (offset, cells) in offset.iter_mut().zip(footprints.cells()) {
-                *offset = (0..D).map(|d| axes[d].cells[cells[d]].1).sum();
-            }
-            for (z, &argument) in z.iter_mut().zip(&footprints.arguments) {
-                *z = <R as Real>::from_f64(argument);
+    let write = |records: &mut [MaybeUninit<Point<R, D>>]| {
+        let scatter = Scatter::new(records);
+        let blocks = points.par_chunks(block).zip(counts.par_chunks_mut(tiles)).enumerate();
+        blocks.with_max_len(1).for_each_init(Footprints::new, |footprints, (b, (points, next))| {
+            for (group, points) in points.chunks(GROUP).enumerate() {
+                let sample = (b * block + group * GROUP) as u32;
+                write_group(level, &axes, sample, points, footprints, next, &scatter);
             }
         });
-    Points { offset, z, order, tile_start }
+    };
+    // SAFETY: the counts of all blocks and tiles divide all places between them, and each point takes one of its own.
+    let records = unsafe { Records::written(points.len(), write) };
+    Points { records, tile_start }
+}
+
+/// Writes the records of a group of points, the first of which is `sample`, to the `next` places of their tiles.
+fn write_group<R: Real, const D: usize>(
+    level: Level,
+    axes: &[Axis; D],
+    sample: u32,
+    points: &[[f64; D]],
+    footprints: &mut Footprints<D>,
+    next: &mut [u32],
+    records: &Scatter<'_, MaybeUninit<Point<R, D>>>,
+) {
+    footprints.locate::<true>(level, axes, points);
+    let mut places = [(0, 0); GROUP];
+    let places = &mut places[..points.len()];
+    for ((place, cell), cells) in places.iter_mut().zip(footprints.cells()) {
+        let of_axis: [(u32, u32); D] = std::array::from_fn(|d| axes[d].cells[cells[d]]);
+        let tile: u32 = of_axis.iter().map(|cell| cell.0).sum();
+        *cell = of_axis.iter().map(|cell| cell.1).sum();
+        *place = next[tile as usize];
+        next[tile as usize] += 1;
+        records.prefetch(*place as usize);
+    }
+    let arguments = footprints.arguments.as_chunks::<D>().0;
+    for ((sample, &(place, cell)), arguments) in (sample..).zip(&*places).zip(arguments) {
+        let record = Point { sample, cell, z: arguments.map(<R as Real>::from_f64) };
+        // SAFETY: places are distinct: each block's points in a tile have a run of places of their own.
+        unsafe { records.write(place as usize, MaybeUninit::new(record)) };
+    }
 }
 
 /// First point of each slab of tiles once sorted, and the number of points at the end.
@@ -198,33 +206,34 @@ const BIAS: f64 = (1u64 << 52) as f64;
 
 /// Where the footprints of a group of points lie; `[point][x, y, z]`, padded to whole vectors.
 struct Footprints<const D: usize> {
-    coordinates: Vec<[f64; D]>,
     /// First cell, folded into the grid, plus [`BIAS`].
     biased: Vec<f64>,
     /// z = 2(⌈u − W/2⌉ − u + W/2) − 1 ∈ \[−1, 1).
     arguments: Vec<f64>,
 }
 
+/// As many points are whole vectors at every level.
+const WHOLE: usize = 8;
+
 impl<const D: usize> Footprints<D> {
     fn new() -> Self {
-        Self { coordinates: Vec::with_capacity(GROUP), biased: Vec::new(), arguments: Vec::new() }
+        Self { biased: vec![0.0; D * GROUP], arguments: vec![0.0; D * GROUP] }
     }
 
-    fn locate<'a>(
-        &mut self,
-        level: Level,
-        axes: &[Axis; D],
-        points: impl ExactSizeIterator<Item = &'a [f64; D]>,
-    ) {
-        // Copied before any work on them, so that the cache misses of many points overlap.
-        self.coordinates.clear();
-        self.coordinates.extend(points);
-        // A multiple of 8 points is whole vectors at every level.
-        self.coordinates.resize(self.coordinates.len().next_multiple_of(8), [0.0; D]);
-        let coordinates = self.coordinates.as_flattened();
-        self.biased.resize(coordinates.len(), 0.0);
-        self.arguments.resize(coordinates.len(), 0.0);
-        dispatch!(level, simd => locate(simd, axes, coordinates, &mut self.biased, &mut self.arguments));
+    /// Locates at most [`GROUP`] points; of their arguments only if asked for.
+    fn locate<const ARGUMENTS: bool>(&mut self, level: Level, axes: &[Axis; D], points: &[[f64; D]]) {
+        let (whole, rest) = points.as_chunks::<WHOLE>();
+        let (biased, biased_rest) = self.biased.split_at_mut(D * WHOLE * whole.len());
+        let (arguments, arguments_rest) = self.arguments.split_at_mut(D * WHOLE * whole.len());
+        let coordinates = whole.as_flattened().as_flattened();
+        dispatch!(level, simd => locate::<_, D, ARGUMENTS>(simd, axes, coordinates, biased, arguments));
+        if !rest.is_empty() {
+            let mut padded = [[0.0; D]; WHOLE];
+            padded[..rest.len()].copy_from_slice(rest);
+            let (coordinates, to) = (padded.as_flattened(), ..D * WHOLE);
+            let (biased, arguments) = (&mut biased_rest[to], &mut arguments_rest[to]);
+            dispatch!(level, simd => locate::<_, D, ARGUMENTS>(simd, axes, coordinates, biased, arguments));
+        }
     }
 
     /// First cells of each point's footprint; longer than the points by the padding.
@@ -234,7 +243,7 @@ impl<const D: usize> Footprints<D> {
 }
 
 #[inline(always)]
-fn locate<S: Simd, const D: usize>(
+fn locate<S: Simd, const D: usize, const ARGUMENTS: bool>(
     simd: S,
     axes: &[Axis; D],
     coordinates: &[f64],
@@ -269,11 +278,13 @@ fn locate<S: Simd, const D: usize>(
             let cycles = S::f64s::from_slice(simd, &k[at.clone()]) * inverse[v];
             let u = (cycles - cycles.floor()) * fine[v];
             let first = (u - half[v]).ceil();
-            let z = two * (first - u + half[v]) - one;
             // u ≤ the grid's length, so only the left border folds.
             let folded = first.simd_lt(zero).select(first + fine[v], first);
             (folded + bias).store_slice(&mut biased[at.clone()]);
-            z.store_slice(&mut arguments[at]);
+            if ARGUMENTS {
+                let z = two * (first - u + half[v]) - one;
+                z.store_slice(&mut arguments[at]);
+            }
         }
     }
 }
@@ -309,11 +320,10 @@ mod tests {
         for (tile, places) in points.tile_start.windows(2).enumerate() {
             let (first, extent) = layout.tile_box(tile);
             let places = places[0] as usize..places[1] as usize;
-            assert!(points.order[places.clone()].is_sorted(), "order within a tile");
-            for place in places {
-                let sample = points.order[place] as usize;
+            let tile_points = points.records.get(places);
+            assert!(tile_points.samples().is_sorted(), "order within a tile");
+            for (sample, (offset, z)) in tile_points.samples().zip(tile_points.footprints()) {
                 assert!(!std::mem::replace(&mut seen[sample], true), "sample {sample} twice");
-                let offset = points.offset[place] as usize;
                 let local = [
                     offset / (layout.local[1] * layout.local[2]),
                     offset / layout.local[2] % layout.local[1],
@@ -322,7 +332,7 @@ mod tests {
                 for d in 0..dims {
                     let axis = 2 - d;
                     assert!(local[axis] + width <= extent[axis], "footprint beyond the tile's halo");
-                    let z = points.z[place * dims + d];
+                    let z = z[d];
                     assert!((-1.0..=1.0).contains(&z), "z = {z}");
                     // z = 2(first − u + W/2) − 1, so u = first + W/2 − (z + 1)/2.
                     let u = (first[axis] + local[axis]) as f64 + 0.5 * width as f64 - 0.5 * (z + 1.0);

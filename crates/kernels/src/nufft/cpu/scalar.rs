@@ -36,11 +36,11 @@ pub(crate) fn spread<R: Real>(
     local: &mut [R],
     pitch: [usize; 2],
 ) {
-    for ((j, z), &value) in points.z.chunks_exact(weights.dims).enumerate().zip(values) {
+    for ((first, z), &value) in points.footprints().zip(values) {
         let ([kx, ky, kz], [wx, wy, wz]) = footprint(weights, z);
         for (dz, &kz) in kz[..wz].iter().enumerate() {
             for (dy, &ky) in ky[..wy].iter().enumerate() {
-                let start = points.offset[j] as usize + dz * pitch[1] + dy * pitch[0];
+                let start = first + dz * pitch[1] + dy * pitch[0];
                 let value = value * (kz * ky);
                 for (cell, &kx) in local[2 * start..2 * (start + wx)].chunks_exact_mut(2).zip(&kx) {
                     cell[0] += value.re * kx;
@@ -59,12 +59,12 @@ pub(crate) fn interp<R: Real>(
     values: &mut [Complex<R>],
     pitch: [usize; 2],
 ) {
-    for ((j, z), value) in points.z.chunks_exact(weights.dims).enumerate().zip(values) {
+    for ((first, z), value) in points.footprints().zip(values) {
         let ([kx, ky, kz], [wx, wy, wz]) = footprint(weights, z);
         let mut sum = Complex::new(R::zero(), R::zero());
         for (dz, &kz) in kz[..wz].iter().enumerate() {
             for (dy, &ky) in ky[..wy].iter().enumerate() {
-                let start = points.offset[j] as usize + dz * pitch[1] + dy * pitch[0];
+                let start = first + dz * pitch[1] + dy * pitch[0];
                 let mut row = Complex::new(R::zero(), R::zero());
                 for (cell, &kx) in local[2 * start..2 * (start + wx)].chunks_exact(2).zip(&kx) {
                     row.re += cell[0] * kx;

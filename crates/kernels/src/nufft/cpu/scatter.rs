@@ -19,6 +19,26 @@ impl<'a, T: Copy> Scatter<'a, T> {
         Self { to: to.as_mut_ptr(), len: to.len(), lifetime: PhantomData }
     }
 
+    /// Asks for the cache lines of an element that is soon to be written: stores wait for theirs one after the other,
+    /// requests do not.
+    #[inline]
+    pub(super) fn prefetch(&self, index: usize) {
+        #[cfg(target_arch = "x86_64")]
+        {
+            use std::arch::x86_64::{_MM_HINT_ET0, _mm_prefetch};
+            let first = self.to.wrapping_add(index).cast::<i8>();
+            // SAFETY: a prefetch is a hint: it neither reads nor writes, and any address will do.
+            unsafe {
+                _mm_prefetch::<_MM_HINT_ET0>(first);
+                if !size_of::<T>().is_power_of_two() {
+                    _mm_prefetch::<_MM_HINT_ET0>(first.wrapping_add(size_of::<T>() - 1));
+                }
+            }
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        let _ = index;
+    }
+
     /// Writes one element.
     ///
     /// # Safety

@@ -111,8 +111,8 @@ fn spread_points<S: Simd, R: Lanes, const D: usize, const W: usize>(
     let count = (2 * W).div_ceil(len);
     let terms = const { crate::nufft::kernel::terms(W) };
     let span = span::<S, R, D, W>(pitch);
-    for ((&offset, value), z) in points.offset.iter().zip(values).zip(points.z.chunks_exact(D)) {
-        let start = 2 * offset as usize;
+    for (point, value) in points.of::<D>().iter().zip(values) {
+        let (start, z) = (2 * point.cell as usize, point.z);
         let window = &mut local[start..start + span];
         let kx = horner(simd, &weights.double, count, terms, z[0]);
         let ky = if D > 1 { scalars::<S, R, W>(simd, weights, z[1]) } else { [R::one(); MOST_TAPS] };
@@ -149,8 +149,8 @@ fn interp_points<S: Simd, R: Lanes, const D: usize, const W: usize>(
     let terms = const { crate::nufft::kernel::terms(W) };
     let span = span::<S, R, D, W>(pitch);
     let zero = Vector::<S, R>::splat(simd, R::zero());
-    for ((&offset, value), z) in points.offset.iter().zip(values).zip(points.z.chunks_exact(D)) {
-        let start = 2 * offset as usize;
+    for (point, value) in points.of::<D>().iter().zip(values) {
+        let (start, z) = (2 * point.cell as usize, point.z);
         let window = &local[start..start + span];
         let kx = horner(simd, &weights.double, count, terms, z[0]);
         let ky = if D > 1 { scalars::<S, R, W>(simd, weights, z[1]) } else { [R::one(); MOST_TAPS] };
@@ -266,13 +266,6 @@ pub(super) fn token(_: Level) -> Option<fearless_simd::Fallback> {
 /// `weights` under the name of its own type.
 fn same_type<R: Real, T: Real>(weights: &Weights<R>) -> Option<&Weights<T>> {
     (weights as &dyn std::any::Any).downcast_ref()
-}
-
-impl<'a, R: Real> TilePoints<'a, R> {
-    /// Under the name of its own type.
-    fn cast<T: Real>(self) -> TilePoints<'a, T> {
-        TilePoints { offset: self.offset, z: bytemuck::cast_slice(self.z) }
-    }
 }
 
 /// Spreads with vectors where there is code for the level, type and width, else plainly.
