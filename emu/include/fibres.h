@@ -1,0 +1,641 @@
+// Threads of a block as fibres of one thread of the host: how barriers and the exchanges of a warp are honoured.
+//
+// A fibre runs one thread of the block after another. Where a thread has to wait, its fibre waits with it and another takes
+// the next thread; a kernel in which nobody waits is therefore a loop on a single fibre.
+
+#include <math.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#if defined(__x86_64__)
+// Keeps what a call must keep on the old stack, and takes it back from the new one.
+asm(R"(
+    .text
+    .p2align 4
+    .type emu_switch_stack, @function
+emu_switch_stack:
+    pushq %rbp
+    pushq %rbx
+    pushq %r12
+    pushq %r13
+    pushq %r14
+    pushq %r15
+    movq %rsp, (%rdi)
+    movq %rsi, %rsp
+    popq %r15
+    popq %r14
+    popq %r13
+    popq %r12
+    popq %rbx
+    popq %rbp
+    ret
+    .size emu_switch_stack, . - emu_switch_stack
+)");
+#define EMU_SAVED 6
+#define EMU_RETURN 6
+#define EMU_FRAME 8
+#elif defined(__aarch64__)
+asm(R"(
+    .text
+    .p2align 4
+    .type emu_switch_stack, %function
+emu_switch_stack:
+    sub sp, sp, #160
+    stp x19, x20, [sp, #0]
+    stp x21, x22, [sp, #16]
+    stp x23, x24, [sp, #32]
+    stp x25, x26, [sp, #48]
+    stp x27, x28, [sp, #64]
+    stp x29, x30, [sp, #80]
+    stp d8, d9, [sp, #96]
+    stp d10, d11, [sp, #112]
+    stp d12, d13, [sp, #128]
+    stp d14, d15, [sp, #144]
+    mov x9, sp
+    str x9, [x0]
+    mov sp, x1
+    ldp x19, x20, [sp, #0]
+    ldp x21, x22, [sp, #16]
+    ldp x23, x24, [sp, #32]
+    ldp x25, x26, [sp, #48]
+    ldp x27, x28, [sp, #64]
+    ldp x29, x30, [sp, #80]
+    ldp d8, d9, [sp, #96]
+    ldp d10, d11, [sp, #112]
+    ldp d12, d13, [sp, #128]
+    ldp d14, d15, [sp, #144]
+    add sp, sp, #160
+    ret
+    .size emu_switch_stack, . - emu_switch_stack
+)");
+#define EMU_RETURN 11
+#define EMU_FRAME 20
+#else
+#include <ucontext.h>
+#define EMU_UCONTEXT 1
+#endif
+
+namespace emu {
+
+struct Index {
+    unsigned x, y, z;
+};
+
+// As in Rust.
+struct Launch {
+    uint32_t blocks[3], threads[3], shared;
+};
+
+enum : unsigned {
+    MOST_THREADS = 1024,
+    MOST_ARRAYS = 32,
+    STACK = 128 << 10,
+    FENCE = 128,
+    SHARED = 232448,
+    ARENA = SHARED + (MOST_ARRAYS + 2) * (FENCE + 128),
+    MESSAGE = 600,
+};
+// A NaN as a number of either precision, and none that programs write.
+constexpr uint32_t FENCE_MARK = 0xfffff1a5;
+constexpr uint64_t STACK_MARK = 0x5afe57ac4b077043;
+
+enum State : uint8_t { NEW, RUNNING, AT_BARRIER, IN_WARP, READY, DONE };
+
+struct Fibre {
+    // Null where it is to be begun anew.
+    void* pointer;
+    unsigned char* stack;
+    int thread;
+#ifdef EMU_UCONTEXT
+    ucontext_t context;
+#endif
+};
+
+struct Thread {
+    Index index;
+    Fibre* fibre;
+    State state;
+    uint8_t kind;
+    int line;
+    uint32_t mask;
+    uint32_t source;
+    uint64_t operand, result;
+};
+
+struct Array {
+    unsigned char* begin;
+    size_t bytes;
+    const char* name;
+};
+
+enum Barrier : uint8_t { PLAIN, COUNT, AND, OR };
+enum Exchange : uint8_t { SYNC, LANE, BALLOT, MATCH, ADD, MIN, MAX, MIN_SIGNED, MAX_SIGNED, BIT_AND, BIT_OR, BIT_XOR };
+
+// What one thread of the host needs to run blocks; kept from launch to launch.
+struct Workspace {
+    unsigned char* arena;
+    Fibre fibres[MOST_THREADS];
+    unsigned made;
+    Thread threads[MOST_THREADS];
+    uint16_t idle[MOST_THREADS];
+    unsigned idle_count;
+    uint16_t ready[MOST_THREADS];
+    unsigned ready_head, ready_count;
+    Array arrays[MOST_ARRAYS];
+    unsigned array_count;
+    size_t arena_used, shared_used;
+    uint64_t serial;
+
+    Launch launch;
+    Index block, grid_dim, block_dim;
+    unsigned count, begun, alive;
+    bool backwards, failed;
+    unsigned at_barrier;
+    int barrier_line;
+    Barrier barrier_kind;
+    int running;
+    void* scheduler;
+#ifdef EMU_UCONTEXT
+    ucontext_t scheduler_context;
+#endif
+    void (*call)(void**);
+    void** arguments;
+    char message[MESSAGE];
+};
+
+static thread_local Workspace* self;
+
+// Which thread a fibre runs changes under the compiler's eyes only here.
+#ifdef EMU_UCONTEXT
+static void to_scheduler(Fibre* fibre) { swapcontext(&fibre->context, &self->scheduler_context); }
+static void run_fibre();
+static void to_fibre(Fibre* fibre) {
+    if (!fibre->pointer) {
+        getcontext(&fibre->context);
+        fibre->context.uc_stack.ss_sp = fibre->stack + 16;
+        fibre->context.uc_stack.ss_size = STACK - 16;
+        fibre->context.uc_link = nullptr;
+        makecontext(&fibre->context, run_fibre, 0);
+        fibre->pointer = fibre;
+    }
+    swapcontext(&self->scheduler_context, &fibre->context);
+}
+#else
+extern "C" __attribute__((visibility("hidden"))) void switch_stack(void** from, void* to) asm("emu_switch_stack");
+static void run_fibre();
+static void to_scheduler(Fibre* fibre) { switch_stack(&fibre->pointer, self->scheduler); }
+static void to_fibre(Fibre* fibre) {
+    if (!fibre->pointer) {
+        // As if run_fibre had been called: on x86-64 the return address lies just below a multiple of 16.
+        void** top = (void**)(((uintptr_t)fibre->stack + STACK - 64) & ~(uintptr_t)15);
+        void** frame = top - EMU_FRAME;
+        for (int i = 0; i < EMU_FRAME; i++) frame[i] = nullptr;
+        frame[EMU_RETURN] = (void*)run_fibre;
+        fibre->pointer = frame;
+    }
+    switch_stack(&self->scheduler, fibre->pointer);
+}
+#endif
+
+static unsigned lane_of(unsigned thread) { return thread % 32; }
+
+static void write_message(Workspace* w, const char* text, int thread) {
+    Index b = w->block;
+    int n = snprintf(w->message, MESSAGE, "block (%u, %u, %u)", b.x, b.y, b.z);
+    if (thread >= 0 && n < (int)MESSAGE) {
+        Index t = w->threads[thread].index;
+        n += snprintf(w->message + n, MESSAGE - n, ", thread (%u, %u, %u)", t.x, t.y, t.z);
+    }
+    if (n < (int)MESSAGE) snprintf(w->message + n, MESSAGE - n, ": %s", text);
+    w->failed = true;
+}
+
+// Ends the block: its fibres are left where they are.
+[[noreturn]] static __attribute__((noinline)) void fail(const char* text) {
+    Workspace* w = self;
+    if (!w->failed) write_message(w, text, w->running);
+    to_scheduler(w->threads[w->running].fibre);
+    __builtin_unreachable();
+}
+
+static void make_ready(Workspace* w, unsigned thread) {
+    w->threads[thread].state = READY;
+    w->ready[(w->ready_head + w->ready_count++) % MOST_THREADS] = (uint16_t)thread;
+}
+
+// Waits until another makes this thread ready.
+static void wait(Workspace* w, State state) {
+    Thread* t = &w->threads[w->running];
+    t->state = state;
+    to_scheduler(t->fibre);
+}
+
+// Lets all who wait at the barrier go on, except `but`.
+static void release_barrier(Workspace* w, int but) {
+    uint64_t sum = 0;
+    unsigned seen = 0;
+    for (unsigned i = 0; i < w->count; i++) {
+        if ((int)i == but || w->threads[i].state == AT_BARRIER) {
+            sum += w->threads[i].operand != 0;
+            seen++;
+        }
+    }
+    uint64_t result = w->barrier_kind == AND ? sum == seen : w->barrier_kind == OR ? sum != 0 : sum;
+    for (unsigned k = 0; k < w->count; k++) {
+        unsigned i = w->backwards ? w->count - 1 - k : k;
+        Thread* t = &w->threads[i];
+        if ((int)i == but || t->state == AT_BARRIER) t->result = result;
+        if (t->state == AT_BARRIER) make_ready(w, i);
+    }
+    w->at_barrier = 0;
+}
+
+static __attribute__((noinline)) int barrier(Barrier kind, int line, bool value) {
+    Workspace* w = self;
+    Thread* t = &w->threads[w->running];
+    if (w->at_barrier == 0) {
+        w->barrier_line = line;
+        w->barrier_kind = kind;
+    } else if (w->barrier_line != line || w->barrier_kind != kind) {
+        char text[200];
+        snprintf(text, sizeof text,
+                 "reached the barrier of line %d while other threads of the block wait at the one of line %d", line,
+                 w->barrier_line);
+        fail(text);
+    }
+    t->operand = value;
+    t->line = line;
+    w->at_barrier++;
+    if (w->at_barrier == w->alive) {
+        release_barrier(w, w->running);
+    } else {
+        wait(w, AT_BARRIER);
+    }
+    return (int)t->result;
+}
+
+// Completes the exchange that `thread` waits in, when all its living lanes have come.
+static bool complete_exchange(Workspace* w, unsigned thread, int but) {
+    unsigned first = thread - lane_of(thread);
+    Thread* lanes = w->threads + first;
+    Thread* me = &w->threads[thread];
+    uint32_t here = 0;
+    for (unsigned l = 0; l < 32 && first + l < w->count; l++) {
+        if (!(me->mask >> l & 1) || lanes[l].state == DONE) continue;
+        bool came = (lanes[l].state == IN_WARP || (int)(first + l) == but) && lanes[l].kind == me->kind &&
+                    lanes[l].mask == me->mask;
+        if (!came) return false;
+        here |= 1u << l;
+    }
+    uint64_t all = 0;
+    uint8_t kind = me->kind;
+    bool begun = false;
+    for (unsigned l = 0; l < 32; l++) {
+        if (!(here >> l & 1)) continue;
+        uint64_t v = lanes[l].operand;
+        if (kind == BALLOT) {
+            all |= (uint64_t)(v != 0) << l;
+        } else if (!begun) {
+            all = v;
+        } else {
+            switch (kind) {
+                case ADD: all = (uint32_t)(all + v); break;
+                case MIN: all = (uint32_t)v < (uint32_t)all ? v : all; break;
+                case MAX: all = (uint32_t)v > (uint32_t)all ? v : all; break;
+                case MIN_SIGNED: all = (int32_t)v < (int32_t)all ? v : all; break;
+                case MAX_SIGNED: all = (int32_t)v > (int32_t)all ? v : all; break;
+                case BIT_AND: all &= v; break;
+                case BIT_OR: all |= v; break;
+                case BIT_XOR: all ^= v; break;
+            }
+        }
+        begun = true;
+    }
+    for (unsigned k = 0; k < 32; k++) {
+        unsigned l = w->backwards ? 31 - k : k;
+        if (!(here >> l & 1)) continue;
+        if (kind == LANE) {
+            // What a lane that takes no part holds is not defined: all bits set, NaN as a number.
+            lanes[l].result = here >> lanes[l].source & 1 ? lanes[lanes[l].source].operand : ~(uint64_t)0;
+        } else if (kind == MATCH) {
+            uint32_t same = 0;
+            for (unsigned m = 0; m < 32; m++) {
+                if (here >> m & 1 && lanes[m].operand == lanes[l].operand) same |= 1u << m;
+            }
+            lanes[l].result = same;
+        } else {
+            lanes[l].result = all;
+        }
+        if ((int)(first + l) != but) make_ready(w, first + l);
+    }
+    return true;
+}
+
+static __attribute__((noinline)) uint64_t exchange(Exchange kind, int line, uint32_t mask, uint64_t operand,
+                                                   uint32_t source) {
+    Workspace* w = self;
+    unsigned thread = (unsigned)w->running;
+    Thread* t = &w->threads[thread];
+    t->kind = kind;
+    t->line = line;
+    t->mask = mask;
+    t->operand = operand;
+    t->source = source;
+    if (!(mask >> lane_of(thread) & 1)) {
+        char text[160];
+        snprintf(text, sizeof text, "line %d: lane %u is not in the mask 0x%08x that it gives itself", line,
+                 lane_of(thread), mask);
+        fail(text);
+    }
+    if (!complete_exchange(w, thread, (int)thread)) wait(w, IN_WARP);
+    return t->result;
+}
+
+// Gives the others a turn: for threads that wait for another's write.
+static __attribute__((noinline)) void yield() {
+    Workspace* w = self;
+    Thread* t = &w->threads[w->running];
+    make_ready(w, (unsigned)w->running);
+    to_scheduler(t->fibre);
+}
+
+// A thread that has ended is no longer waited for.
+static void end_thread(Workspace* w, unsigned thread) {
+    w->threads[thread].state = DONE;
+    w->alive--;
+    if (w->at_barrier > 0 && w->at_barrier == w->alive) release_barrier(w, -1);
+    unsigned first = thread - lane_of(thread);
+    for (unsigned i = first; i < first + 32 && i < w->count; i++) {
+        if (w->threads[i].state == IN_WARP) complete_exchange(w, i, -1);
+    }
+}
+
+static void run_fibre() {
+    for (;;) {
+        Workspace* w = self;
+        Fibre* fibre = w->threads[w->running].fibre;
+        while (true) {
+            w->call(w->arguments);
+            w = self;
+            end_thread(w, (unsigned)w->running);
+            if (w->begun == w->count || w->failed) break;
+            unsigned next = w->backwards ? w->count - 1 - w->begun : w->begun;
+            w->begun++;
+            w->running = (int)next;
+            w->threads[next].fibre = fibre;
+            w->threads[next].state = RUNNING;
+            fibre->thread = (int)next;
+        }
+        w->idle[w->idle_count++] = (uint16_t)(fibre - w->fibres);
+        to_scheduler(fibre);
+    }
+}
+
+static bool make_fibre(Workspace* w) {
+    Fibre* fibre = &w->fibres[w->made];
+    fibre->stack = (unsigned char*)malloc(STACK);
+    if (!fibre->stack) {
+        write_message(w, "no memory for the stack of another thread", -1);
+        return false;
+    }
+    ((uint64_t*)fibre->stack)[0] = ((uint64_t*)fibre->stack)[1] = STACK_MARK;
+    fibre->pointer = nullptr;
+    w->idle[w->idle_count++] = (uint16_t)w->made++;
+    return true;
+}
+
+static void resume(Workspace* w, unsigned thread) {
+    Thread* t = &w->threads[thread];
+    t->state = RUNNING;
+    w->running = (int)thread;
+    Fibre* fibre = t->fibre;
+    to_fibre(fibre);
+    const uint64_t* mark = (const uint64_t*)fibre->stack;
+    if (mark[0] != STACK_MARK || mark[1] != STACK_MARK) {
+        // Memory beside the stack may be damaged as well.
+        fprintf(stderr, "emulated kernel: a thread's local memory exceeds %u bytes\n", (unsigned)STACK);
+        abort();
+    }
+}
+
+// Those who can never go on, by where they wait.
+static void report_deadlock(Workspace* w) {
+    char text[MESSAGE - 100];
+    int n = snprintf(text, sizeof text, "no thread can go on:");
+    for (unsigned from = 0, groups = 0; from < w->count && groups < 4; from++) {
+        const Thread* t = &w->threads[from];
+        if (t->state == DONE) continue;
+        bool told = false;
+        unsigned same = 0;
+        for (unsigned i = 0; i < w->count; i++) {
+            const Thread* o = &w->threads[i];
+            bool alike = o->state == t->state && o->line == t->line && (t->state == AT_BARRIER || o->mask == t->mask);
+            told = told || (alike && i < from);
+            same += alike;
+        }
+        if (told) continue;
+        if (n < (int)sizeof text) {
+            n += snprintf(text + n, sizeof text - n, t->state == AT_BARRIER ? "%s %u wait at the barrier of line %d"
+                                                                            : "%s %u wait in line %d for the lanes 0x%08x",
+                          groups ? "," : "", same, t->line, t->mask);
+        }
+        groups++;
+    }
+    write_message(w, text, -1);
+}
+
+static bool intact(const unsigned char* fence) {
+    for (unsigned i = 0; i < FENCE; i += 4) {
+        if (__builtin_memcmp(fence + i, &FENCE_MARK, 4) != 0) return false;
+    }
+    return true;
+}
+
+static unsigned char* take_shared(Workspace* w, size_t bytes, const char* name) {
+    size_t from = (w->arena_used + 127) / 128 * 128;
+    w->shared_used += bytes;
+    if (w->shared_used > SHARED || from + bytes + FENCE > ARENA || w->array_count == MOST_ARRAYS) return nullptr;
+    unsigned char* begin = w->arena + from;
+    // Nothing is written to shared memory before a kernel writes it: NaN as a number.
+    __builtin_memset(begin, 0xFF, bytes);
+    for (unsigned i = 0; i < FENCE; i += 4) __builtin_memcpy(begin + bytes + i, &FENCE_MARK, 4);
+    w->arrays[w->array_count++] = Array{begin, bytes, name};
+    w->arena_used = from + bytes + FENCE;
+    return begin;
+}
+
+// Where a `__shared__` array of the program lies in the present block.
+struct Slot {
+    uint64_t serial;
+    void* at;
+};
+
+static void* shared_array(Slot& slot, size_t bytes, const char* name) {
+    Workspace* w = self;
+    if (slot.serial != w->serial) {
+        slot.at = take_shared(w, bytes, name);
+        if (!slot.at) fail("more shared memory than a block may have");
+        slot.serial = w->serial;
+    }
+    return slot.at;
+}
+
+static void* dynamic_shared() { return self->arena; }
+
+static void run_block(Workspace* w, uint64_t number) {
+    const uint32_t* blocks = w->launch.blocks;
+    w->block = Index{(unsigned)(number % blocks[0]), (unsigned)(number / blocks[0] % blocks[1]),
+                     (unsigned)(number / blocks[0] / blocks[1])};
+    // Who comes first is not defined: every second block begins with its last thread.
+    w->backwards = number & 1;
+    w->begun = 0;
+    w->alive = w->count;
+    w->at_barrier = 0;
+    w->ready_count = w->ready_head = 0;
+    w->array_count = 0;
+    w->arena_used = w->shared_used = 0;
+    for (unsigned i = 0; i < w->count; i++) {
+        Thread* t = &w->threads[i];
+        t->state = NEW;
+        t->mask = 0;
+        t->line = 0;
+    }
+    take_shared(w, w->launch.shared, "dynamic shared memory");
+    while (!w->failed && w->alive > 0) {
+        if (w->begun < w->count) {
+            if (w->idle_count == 0 && !make_fibre(w)) return;
+            Fibre* fibre = &w->fibres[w->idle[--w->idle_count]];
+            unsigned next = w->backwards ? w->count - 1 - w->begun : w->begun;
+            w->begun++;
+            w->threads[next].fibre = fibre;
+            resume(w, next);
+        } else if (w->ready_count > 0) {
+            unsigned next = w->ready[w->ready_head];
+            w->ready_head = (w->ready_head + 1) % MOST_THREADS;
+            w->ready_count--;
+            resume(w, next);
+        } else {
+            report_deadlock(w);
+        }
+    }
+    for (unsigned i = 0; i < w->array_count && !w->failed; i++) {
+        const Array* a = &w->arrays[i];
+        if (!intact(a->begin + a->bytes)) {
+            char text[200];
+            snprintf(text, sizeof text, "a write past the %zu bytes of shared array %s", a->bytes, a->name);
+            write_message(w, text, -1);
+        }
+    }
+}
+
+// Runs blocks, whose numbers it takes from `next`, until none is left or `stop` is set. Returns 0, or 1 with a message.
+static int run_blocks(Workspace* w, void (*call)(void**), void** arguments, const Launch* launch, uint64_t* next,
+                      int* stop, char* message) {
+    static uint64_t serials;
+    self = w;
+    w->launch = *launch;
+    w->call = call;
+    w->arguments = arguments;
+    w->failed = false;
+    w->grid_dim = Index{launch->blocks[0], launch->blocks[1], launch->blocks[2]};
+    w->block_dim = Index{launch->threads[0], launch->threads[1], launch->threads[2]};
+    const uint32_t* t = launch->threads;
+    w->count = t[0] * t[1] * t[2];
+    for (unsigned i = 0; i < w->count; i++) {
+        w->threads[i].index = Index{i % t[0], i / t[0] % t[1], i / t[0] / t[1]};
+    }
+    // Fibres of another program would go on in its code.
+    w->idle_count = 0;
+    for (unsigned i = 0; i < w->made; i++) {
+        w->fibres[i].pointer = nullptr;
+        w->idle[w->idle_count++] = (uint16_t)(w->made - 1 - i);
+    }
+    uint64_t total = (uint64_t)launch->blocks[0] * launch->blocks[1] * launch->blocks[2];
+    while (!__atomic_load_n(stop, __ATOMIC_RELAXED)) {
+        uint64_t number = __atomic_fetch_add(next, 1, __ATOMIC_RELAXED);
+        if (number >= total) break;
+        w->serial = 1 + __atomic_fetch_add(&serials, 1, __ATOMIC_RELAXED);
+        run_block(w, number);
+        if (w->failed) {
+            __atomic_store_n(stop, 1, __ATOMIC_RELAXED);
+            __builtin_memcpy(message, w->message, MESSAGE);
+            return 1;
+        }
+    }
+    return 0;
+}
+
+static Workspace* new_workspace() {
+    Workspace* w = (Workspace*)calloc(1, sizeof(Workspace));
+    if (!w) return nullptr;
+    w->arena = (unsigned char*)aligned_alloc(1024, (ARENA + 1023) / 1024 * 1024);
+    if (!w->arena) {
+        free(w);
+        return nullptr;
+    }
+    return w;
+}
+
+static void delete_workspace(Workspace* w) {
+    for (unsigned i = 0; i < w->made; i++) free(w->fibres[i].stack);
+    free(w->arena);
+    free(w);
+}
+
+// A kernel from a list of pointers to its arguments.
+template <unsigned... I>
+struct Numbers {};
+template <unsigned N, unsigned... I>
+struct Count : Count<N - 1, N - 1, I...> {};
+template <unsigned... I>
+struct Count<0, I...> {
+    typedef Numbers<I...> type;
+};
+template <class... A, unsigned... I>
+static void call_numbered(void (*kernel)(A...), void** arguments, Numbers<I...>) {
+    kernel(*(A*)arguments[I]...);
+}
+template <class... A>
+static void call_kernel(void (*kernel)(A...), void** arguments) {
+    call_numbered(kernel, arguments, typename Count<sizeof...(A)>::type());
+}
+template <class... A>
+struct Sizes {
+    static constexpr unsigned of[sizeof...(A) + 1] = {(unsigned)sizeof(A)..., 0};
+};
+template <class... A>
+static constexpr const unsigned* sizes_of(void (*)(A...)) {
+    return Sizes<A...>::of;
+}
+template <class... A>
+static constexpr unsigned count_of(void (*)(A...)) {
+    return sizeof...(A);
+}
+static constexpr unsigned first_of(unsigned threads = MOST_THREADS, unsigned = 0, unsigned = 0) { return threads; }
+
+// As in Rust.
+struct Kernel {
+    const char* name;
+    void (*call)(void**);
+    uint32_t arguments;
+    const uint32_t* sizes;
+    uint32_t threads;
+    const uint32_t *shared_begin, *shared_end;
+};
+struct Variable {
+    const char* name;
+    void* at;
+    uint64_t bytes;
+};
+struct Program {
+    const Kernel* kernels;
+    uint32_t kernel_count;
+    const Variable* variables;
+    uint32_t variable_count;
+    Workspace* (*make)();
+    void (*destroy)(Workspace*);
+    int (*run)(Workspace*, void (*)(void**), void**, const Launch*, uint64_t*, int*, char*);
+};
+
+}  // namespace emu

@@ -1,0 +1,136 @@
+//! From a program to a library of the host: the host's C++ compiler, and a folder of what it made.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
+
+use rayspin_core::{Error, Result};
+use rayspin_device::cuda::Program;
+
+use crate::lock;
+use crate::translate::translate;
+
+/// The host's C++ compiler.
+#[derive(Debug, Clone)]
+pub(crate) struct Compiler {
+    path: PathBuf,
+    version: String,
+    flags: Vec<&'static str>,
+}
+
+impl Compiler {
+    /// `$CXX`, else g++, c++ or clang++. Errors: none of them answers.
+    pub(crate) fn find() -> Result<Self> {
+        static FOUND: OnceLock<Option<Compiler>> = OnceLock::new();
+        FOUND
+            .get_or_init(|| {
+                let set = std::env::var_os("CXX").filter(|v| !v.is_empty()).map(PathBuf::from);
+                set.into_iter().chain(["g++", "c++", "clang++"].map(PathBuf::from)).find_map(Self::ask)
+            })
+            .clone()
+            .ok_or_else(|| Error::Device {
+                what: "emulator".to_owned(),
+                detail: "no C++ compiler was found: install g++ or name one with CXX".to_owned(),
+            })
+    }
+
+    fn ask(path: PathBuf) -> Option<Self> {
+        let told = Command::new(&path).arg("--version").output().ok().filter(|o| o.status.success())?;
+        let version = String::from_utf8_lossy(&told.stdout).lines().next()?.to_owned();
+        // Strict aliasing would forbid the casts between number types that kernels read vectors with; NaN and infinity must
+        // be kept.
+        let mut flags = vec![
+            "-x",
+            "c++",
+            "-std=c++17",
+            "-O2",
+            "-shared",
+            "-fPIC",
+            "-w",
+            "-fvisibility=hidden",
+            "-fno-exceptions",
+            "-fno-rtti",
+            "-fno-strict-aliasing",
+            "-fno-math-errno",
+            "-fno-trapping-math",
+            "-ffp-contract=fast",
+            "-fno-stack-protector",
+        ];
+        if !version.contains("clang") {
+            flags.push("-fno-gnu-unique");
+        }
+        #[cfg(target_arch = "x86_64")]
+        if std::arch::is_x86_feature_detected!("avx2") && std::arch::is_x86_feature_detected!("fma") {
+            flags.extend(["-mavx2", "-mfma", "-fcf-protection=none"]);
+        } else {
+            flags.push("-fcf-protection=none");
+        }
+        Some(Self { path, version, flags })
+    }
+
+    /// The library made of `program`, which is compiled unless it was before.
+    ///
+    /// Errors: the compiler's words.
+    pub(crate) fn library(&self, program: &Program) -> Result<PathBuf> {
+        static BUSY: OnceLock<Mutex<HashMap<String, Arc<Mutex<()>>>>> = OnceLock::new();
+        let text = translate(program)?;
+        let mut hasher = blake3::Hasher::new();
+        for part in [text.as_str(), &self.version, &self.flags.join(" ")] {
+            hasher.update(&(part.len() as u64).to_le_bytes());
+            hasher.update(part.as_bytes());
+        }
+        let key = hasher.finalize().to_hex()[..32].to_string();
+        let busy = lock(BUSY.get_or_init(Mutex::default)).entry(key.clone()).or_default().clone();
+        let _alone = lock(&busy);
+        let folder = folder();
+        let path = folder.join(format!("{}-{key}.so", program.name));
+        if !path.exists() {
+            self.compile(program, &text, &folder, &path)?;
+        }
+        Ok(path)
+    }
+
+    fn compile(&self, program: &Program, text: &str, folder: &Path, path: &Path) -> Result<()> {
+        let failed = |detail: String| Error::Device {
+            what: format!("compiling {} for the emulator", program.name),
+            detail,
+        };
+        let io = |what: &str, at: &Path| {
+            let at = at.display().to_string();
+            let what = what.to_owned();
+            move |e: std::io::Error| failed(format!("{what} {at}: {e}"))
+        };
+        std::fs::create_dir_all(folder).map_err(io("making", folder))?;
+        let (source, part) = (temporary(folder, "cc"), temporary(folder, "so"));
+        std::fs::write(&source, text).map_err(io("writing", &source))?;
+        let told =
+            Command::new(&self.path).args(&self.flags).arg("-o").arg(&part).arg(&source).arg("-lm").output();
+        let told = told.map_err(io("running", &self.path))?;
+        if !told.status.success() {
+            let _ = std::fs::remove_file(&part);
+            let words = String::from_utf8_lossy(&told.stderr);
+            return Err(failed(format!("{}\n{words}", source.display())));
+        }
+        let _ = std::fs::remove_file(&source);
+        // Whole or not at all: another process may look for it.
+        std::fs::rename(&part, path).map_err(io("renaming to", path))
+    }
+}
+
+/// `RAYSPIN_EMULATOR_CACHE`, else a folder among Cargo's outputs, else one of the system's temporary ones.
+fn folder() -> PathBuf {
+    if let Some(set) = std::env::var_os("RAYSPIN_EMULATOR_CACHE").filter(|v| !v.is_empty()) {
+        return PathBuf::from(set);
+    }
+    let target = Path::new(env!("CARGO_MANIFEST_DIR")).with_file_name("target");
+    if target.is_dir() { target.join("emulator") } else { std::env::temp_dir().join("rayspin-emulator") }
+}
+
+/// A name that no other process and no other thread uses.
+pub(crate) fn temporary(folder: &Path, extension: &str) -> PathBuf {
+    static COUNTER: AtomicU64 = AtomicU64::new(0);
+    let unique = COUNTER.fetch_add(1, Ordering::Relaxed);
+    folder.join(format!(".{}.{unique}.{extension}", std::process::id()))
+}

@@ -1,0 +1,82 @@
+//! Complex Fourier transforms in the layout of cuFFT's plans.
+
+#![allow(unsafe_code)]
+
+use num_complex::Complex;
+use rayspin_core::{Error, Result};
+use rayspin_device::cuda::FftPlan;
+use rustfft::{FftDirection, FftNum, FftPlanner};
+
+/// Elements from the first to the last that the plan touches, and one beyond. `None` for an impossible plan.
+pub(crate) fn extent(plan: &FftPlan) -> Option<usize> {
+    let transform = plan.axes.iter().try_fold(1usize, |n, &a| n.checked_mul(a))?;
+    let last = transform
+        .checked_sub(1)?
+        .checked_mul(plan.stride)?
+        .checked_add(plan.batch.checked_sub(1)?.checked_mul(plan.distance)?)?;
+    (matches!(plan.axes.len(), 1..=3) && plan.stride > 0).then(|| last.checked_add(1))?
+}
+
+/// x̂[k] = Σ x[j] e^{±2πi jk/n} along each axis of the plan, not scaled.
+///
+/// # Safety
+/// `from` and `to`, which may be the same, begin as many elements as [`extent`] says.
+pub(crate) unsafe fn run(plan: &FftPlan, sign: i32, from: u64, to: u64) -> Result<()> {
+    if plan.double {
+        // SAFETY: as the caller promises.
+        unsafe { transform::<f64>(plan, sign, from as usize as *const _, to as usize as *mut _) }
+    } else {
+        // SAFETY: as the caller promises.
+        unsafe { transform::<f32>(plan, sign, from as usize as *const _, to as usize as *mut _) }
+    }
+}
+
+unsafe fn transform<T: FftNum>(
+    plan: &FftPlan,
+    sign: i32,
+    from: *const Complex<T>,
+    to: *mut Complex<T>,
+) -> Result<()> {
+    if extent(plan).is_none() || !matches!(sign, -1 | 1) {
+        return Err(Error::value(
+            "Fourier transform",
+            "one to three axes and a sign of ±1",
+            format!("{plan:?}, {sign}"),
+        ));
+    }
+    let direction = if sign < 0 { FftDirection::Forward } else { FftDirection::Inverse };
+    let mut planner = FftPlanner::new();
+    let size: usize = plan.axes.iter().product();
+    let mut values = vec![Complex::new(T::zero(), T::zero()); size];
+    let mut line = Vec::new();
+    for batch in 0..plan.batch {
+        let offset = |i: usize| batch * plan.distance + i * plan.stride;
+        for (i, value) in values.iter_mut().enumerate() {
+            // SAFETY: inside what the plan describes.
+            *value = unsafe { *from.add(offset(i)) };
+        }
+        let mut inner = 1;
+        for &n in plan.axes.iter().rev() {
+            let fft = planner.plan_fft(n, direction);
+            line.resize(n, Complex::new(T::zero(), T::zero()));
+            for outer in 0..size / (n * inner) {
+                for i in 0..inner {
+                    let at = |k: usize| (outer * n + k) * inner + i;
+                    for (k, value) in line.iter_mut().enumerate() {
+                        *value = values[at(k)];
+                    }
+                    fft.process(&mut line);
+                    for (k, value) in line.iter().enumerate() {
+                        values[at(k)] = *value;
+                    }
+                }
+            }
+            inner *= n;
+        }
+        for (i, value) in values.iter().enumerate() {
+            // SAFETY: inside what the plan describes.
+            unsafe { *to.add(offset(i)) = *value };
+        }
+    }
+    Ok(())
+}

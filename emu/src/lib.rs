@@ -1,0 +1,321 @@
+//! The emulator: a [`Driver`] that runs CUDA C++ kernels on the CPU, so that tests without a GPU run every kernel and all of
+//! the host code around it. See the crate's README for what it honours and what it does not.
+
+mod compile;
+mod fft;
+mod memory;
+mod module;
+mod translate;
+
+use std::any::Any;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use rayspin_core::{Error, Result};
+use rayspin_device::Device;
+use rayspin_device::cuda::{Driver, Event, FftPlan, Graph, Launch, Module, Program, Properties};
+
+use compile::Compiler;
+use memory::Heap;
+
+/// Bytes of shared memory that a block may ask for, as of an H100.
+const SHARED_PER_BLOCK: u32 = 232_448;
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A CUDA processor made of the host's cores. Its limits are those of an H100, except for its memory.
+#[derive(Debug)]
+pub struct Emulator {
+    compiler: Compiler,
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    properties: Properties,
+    pool: rayon::ThreadPool,
+    heap: Mutex<Heap>,
+    workspaces: module::Workspaces,
+    /// Addresses and bytes of the loaded programs' variables.
+    variables: Mutex<Vec<(u64, u64)>>,
+    /// Held while work is done: one thing after the other.
+    order: Mutex<Order>,
+}
+
+#[derive(Default)]
+struct Order {
+    recording: Option<Vec<Work>>,
+    /// The first failure that no call has told yet.
+    failure: Option<Error>,
+}
+
+enum Work {
+    Launch { kernel: Arc<module::Callable>, launch: Launch, arguments: Vec<Vec<u128>> },
+    Upload { to: u64, bytes: Vec<u8> },
+    Copy { from: u64, to: u64, bytes: u64 },
+    Set { at: u64, byte: u8, bytes: u64 },
+    Fft { plan: FftPlan, sign: i32, from: u64, to: u64 },
+}
+
+impl Emulator {
+    /// One with 8 GiB of memory, on all cores. Errors: no C++ compiler.
+    pub fn new() -> Result<Self> {
+        Self::with_memory(8 << 30)
+    }
+
+    /// One with `bytes` of memory. Errors: as [`Emulator::new`].
+    pub fn with_memory(bytes: u64) -> Result<Self> {
+        let threads = rayspin_device::cpu::available_threads();
+        let pool = rayon::ThreadPoolBuilder::new()
+            .num_threads(threads)
+            .thread_name(|i| format!("emulator-{i}"))
+            .build()
+            .map_err(|e| Error::Device { what: "emulator".to_owned(), detail: e.to_string() })?;
+        let properties = Properties {
+            name: "Emulated GPU".to_owned(),
+            capability: (9, 0),
+            multiprocessors: 132,
+            memory: bytes,
+            cache: 50 << 20,
+            threads_per_block: 1024,
+            threads_per_multiprocessor: 2048,
+            shared_per_block: SHARED_PER_BLOCK,
+            shared_per_multiprocessor: 228 << 10,
+            registers_per_multiprocessor: 65_536,
+            driver: (13, 0),
+        };
+        Ok(Self {
+            compiler: Compiler::find()?,
+            inner: Arc::new(Inner {
+                properties,
+                pool,
+                heap: Mutex::new(Heap::new(bytes)),
+                workspaces: module::Workspaces::default(),
+                variables: Mutex::default(),
+                order: Mutex::default(),
+            }),
+        })
+    }
+
+    /// A device on a new emulator, with the CPU beside it. Errors: as [`Emulator::new`].
+    pub fn device() -> Result<Device> {
+        Ok(Device::with_driver(Arc::new(Self::new()?), Device::cpu()?))
+    }
+}
+
+impl Inner {
+    /// Does the work, or records it.
+    fn ask(&self, work: Work) -> Result<()> {
+        let mut order = lock(&self.order);
+        match &mut order.recording {
+            Some(list) => {
+                list.push(work);
+                Ok(())
+            }
+            None => self.perform(&work),
+        }
+    }
+
+    fn perform(&self, work: &Work) -> Result<()> {
+        match work {
+            Work::Launch { kernel, launch, arguments } => {
+                // SAFETY: who launched it promised that the arguments are right; a write outside an array's guard zones is
+                // what the emulator cannot survive.
+                #[allow(unsafe_code)]
+                let done = unsafe { kernel.run(self, *launch, arguments) };
+                // Damage comes first: it may be why the kernel failed.
+                let damage = lock(&self.heap).damage();
+                damage.map_or(done, |detail| {
+                    Err(Error::Device { what: format!("kernel {}", kernel.name), detail })
+                })
+            }
+            Work::Upload { to, bytes } => self.write(*to, bytes),
+            Work::Copy { from, to, bytes } => {
+                self.expect(*from, *bytes)?;
+                self.expect(*to, *bytes)?;
+                if from.abs_diff(*to) < *bytes {
+                    return Err(Error::value(
+                        "copy on the emulated GPU",
+                        "ranges apart",
+                        "ranges that overlap",
+                    ));
+                }
+                // SAFETY: both ranges were just found to be allocated, and they are apart.
+                #[allow(unsafe_code)]
+                unsafe {
+                    std::ptr::copy_nonoverlapping(
+                        *from as usize as *const u8,
+                        *to as usize as *mut u8,
+                        *bytes as usize,
+                    );
+                }
+                Ok(())
+            }
+            Work::Set { at, byte, bytes } => {
+                self.expect(*at, *bytes)?;
+                // SAFETY: the range was just found to be allocated.
+                #[allow(unsafe_code)]
+                unsafe {
+                    (*at as usize as *mut u8).write_bytes(*byte, *bytes as usize);
+                }
+                Ok(())
+            }
+            Work::Fft { plan, sign, from, to } => {
+                let bytes = fft::extent(plan)
+                    .and_then(|n| (n as u64).checked_mul(if plan.double { 16 } else { 8 }))
+                    .ok_or_else(|| Error::value("Fourier transform", "a plan", format!("{plan:?}")))?;
+                self.expect(*from, bytes)?;
+                self.expect(*to, bytes)?;
+                // SAFETY: both ranges were just found to be allocated.
+                #[allow(unsafe_code)]
+                unsafe {
+                    fft::run(plan, *sign, *from, *to)
+                }
+            }
+        }
+    }
+
+    /// Errors: the range is not allocated.
+    fn expect(&self, at: u64, bytes: u64) -> Result<()> {
+        let inside = |&(from, size): &(u64, u64)| {
+            at >= from && at.checked_add(bytes).is_some_and(|end| end <= from + size)
+        };
+        if lock(&self.heap).holds(at, bytes) || lock(&self.variables).iter().any(inside) {
+            return Ok(());
+        }
+        Err(Error::value("emulated GPU memory", "an allocated range", format!("{bytes} bytes at {at:#x}")))
+    }
+
+    fn write(&self, to: u64, bytes: &[u8]) -> Result<()> {
+        self.expect(to, bytes.len() as u64)?;
+        // SAFETY: the range was just found to be allocated; host slices are elsewhere.
+        #[allow(unsafe_code)]
+        unsafe {
+            std::ptr::copy_nonoverlapping(bytes.as_ptr(), to as usize as *mut u8, bytes.len());
+        }
+        Ok(())
+    }
+
+    /// For calls that a recording does not allow.
+    fn not_recording(&self, what: &str) -> Result<MutexGuard<'_, Order>> {
+        let order = lock(&self.order);
+        if order.recording.is_some() {
+            return Err(Error::Device {
+                what: what.to_owned(),
+                detail: "not possible while work is recorded".to_owned(),
+            });
+        }
+        Ok(order)
+    }
+}
+
+impl std::fmt::Debug for Inner {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}", self.properties.name)
+    }
+}
+
+#[allow(unsafe_code)]
+impl Driver for Emulator {
+    fn properties(&self) -> &Properties {
+        &self.inner.properties
+    }
+
+    fn free_memory(&self) -> Result<u64> {
+        Ok(lock(&self.inner.heap).left())
+    }
+
+    fn allocate(&self, bytes: u64) -> Result<u64> {
+        let _order = self.inner.not_recording("allocating emulated GPU memory")?;
+        lock(&self.inner.heap).allocate(bytes)
+    }
+
+    unsafe fn free(&self, address: u64, _bytes: u64) {
+        let mut order = lock(&self.inner.order);
+        if let Err(error) = lock(&self.inner.heap).free(address) {
+            order.failure.get_or_insert(error);
+        }
+    }
+
+    unsafe fn upload(&self, to: u64, from: &[u8]) -> Result<()> {
+        self.inner.ask(Work::Upload { to, bytes: from.to_vec() })
+    }
+
+    unsafe fn download(&self, from: u64, to: &mut [u8]) -> Result<()> {
+        let _order = self.inner.not_recording("copying from the emulated GPU")?;
+        self.inner.expect(from, to.len() as u64)?;
+        // SAFETY: the range was just found to be allocated; host slices are elsewhere.
+        unsafe { std::ptr::copy_nonoverlapping(from as usize as *const u8, to.as_mut_ptr(), to.len()) };
+        Ok(())
+    }
+
+    unsafe fn copy(&self, from: u64, to: u64, bytes: u64) -> Result<()> {
+        self.inner.ask(Work::Copy { from, to, bytes })
+    }
+
+    unsafe fn set_bytes(&self, at: u64, byte: u8, bytes: u64) -> Result<()> {
+        self.inner.ask(Work::Set { at, byte, bytes })
+    }
+
+    fn load(&self, program: &Program) -> Result<Arc<dyn Module>> {
+        Ok(Arc::new(module::Loaded::load(program, &self.compiler, self.inner.clone())?))
+    }
+
+    unsafe fn fft(&self, plan: &FftPlan, sign: i32, from: u64, to: u64) -> Result<()> {
+        self.inner.ask(Work::Fft { plan: plan.clone(), sign, from, to })
+    }
+
+    fn mark(&self) -> Result<Box<dyn Event>> {
+        let _order = self.inner.not_recording("marking a time")?;
+        Ok(Box::new(Mark(Instant::now())))
+    }
+
+    fn seconds(&self, from: &dyn Event, to: &dyn Event) -> Result<f64> {
+        match (from.as_any().downcast_ref::<Mark>(), to.as_any().downcast_ref::<Mark>()) {
+            (Some(from), Some(to)) => Ok(to.0.saturating_duration_since(from.0).as_secs_f64()),
+            _ => Err(Error::value("event", "one of this device", "another device's")),
+        }
+    }
+
+    fn begin_recording(&self) -> Result<()> {
+        self.inner.not_recording("recording")?.recording = Some(Vec::new());
+        Ok(())
+    }
+
+    fn end_recording(&self) -> Result<Box<dyn Graph>> {
+        let work = lock(&self.inner.order).recording.take().ok_or_else(|| Error::Device {
+            what: "recording".to_owned(),
+            detail: "none was begun".to_owned(),
+        })?;
+        Ok(Box::new(Recorded { work, inner: self.inner.clone() }))
+    }
+
+    fn synchronize(&self) -> Result<()> {
+        let mut order = self.inner.not_recording("waiting for the emulated GPU")?;
+        match order.failure.take() {
+            Some(error) => Err(error),
+            None => Ok(()),
+        }
+    }
+}
+
+struct Mark(Instant);
+
+impl Event for Mark {
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+struct Recorded {
+    work: Vec<Work>,
+    inner: Arc<Inner>,
+}
+
+impl Graph for Recorded {
+    fn launch(&self) -> Result<()> {
+        let _order = self.inner.not_recording("launching a graph")?;
+        self.work.iter().try_for_each(|work| self.inner.perform(work))
+    }
+}

@@ -1,0 +1,159 @@
+//! Device memory: pieces of the host's, each between two guard zones.
+
+#![allow(unsafe_code)]
+
+use std::alloc::{Layout, alloc, dealloc};
+use std::collections::BTreeMap;
+
+use rayspin_core::{Error, Result};
+
+/// Bytes of a guard zone; also what pieces are aligned to.
+const GUARD: usize = 1024;
+/// What a guard zone repeats: a NaN as a number of either precision, and none that programs write.
+const PATTERN: [u8; 4] = 0xFFFF_F1A5u32.to_le_bytes();
+/// Of every number type a NaN; −1 as an integer.
+const POISON: u8 = 0xFF;
+
+#[derive(Debug)]
+pub(crate) struct Heap {
+    pieces: BTreeMap<u64, usize>,
+    used: u64,
+    capacity: u64,
+}
+
+impl Heap {
+    pub(crate) fn new(capacity: u64) -> Self {
+        Self { pieces: BTreeMap::new(), used: 0, capacity }
+    }
+
+    pub(crate) fn left(&self) -> u64 {
+        self.capacity - self.used
+    }
+
+    pub(crate) fn allocate(&mut self, bytes: u64) -> Result<u64> {
+        let refused =
+            |available| Error::Memory { what: "emulated GPU memory".to_owned(), needed: bytes, available };
+        if bytes > self.left() {
+            return Err(refused(self.left()));
+        }
+        let size = usize::try_from(bytes).map_err(|_| refused(self.left()))?;
+        let layout = layout(size).ok_or_else(|| refused(self.left()))?;
+        // SAFETY: the layout is not empty; both guards and the piece between them lie inside the allocation.
+        unsafe {
+            let base = alloc(layout);
+            if base.is_null() {
+                return Err(refused(0));
+            }
+            base.add(GUARD).write_bytes(POISON, size);
+            for at in 0..GUARD {
+                base.add(at).write(PATTERN[at % 4]);
+                base.add(GUARD + size + at).write(PATTERN[at % 4]);
+            }
+            let address = base.add(GUARD) as u64;
+            self.pieces.insert(address, size);
+            self.used += bytes;
+            Ok(address)
+        }
+    }
+
+    /// Gives a piece back. Errors: there is none at this address, or its guards are damaged.
+    pub(crate) fn free(&mut self, address: u64) -> Result<()> {
+        let damage = self.damage();
+        let Some(size) = self.pieces.remove(&address) else {
+            return Err(Error::value("emulated GPU memory", "an allocated address", format!("{address:#x}")));
+        };
+        self.used -= size as u64;
+        release(address, size);
+        damage.map_or(Ok(()), |detail| Err(Error::Device { what: "emulated GPU memory".to_owned(), detail }))
+    }
+
+    /// Whether `bytes` bytes at `address` lie in one piece.
+    pub(crate) fn holds(&self, address: u64, bytes: u64) -> bool {
+        self.pieces
+            .range(..=address)
+            .next_back()
+            .is_some_and(|(&at, &size)| address.checked_add(bytes).is_some_and(|end| end <= at + size as u64))
+    }
+
+    /// What was written outside a piece since the last call; the guards are made whole again.
+    pub(crate) fn damage(&self) -> Option<String> {
+        let mut found = None;
+        for (&address, &size) in &self.pieces {
+            // SAFETY: both guards belong to the piece's allocation; nothing else refers to them.
+            let (before, after) = unsafe {
+                (
+                    std::slice::from_raw_parts_mut((address as usize - GUARD) as *mut u8, GUARD),
+                    std::slice::from_raw_parts_mut((address as usize + size) as *mut u8, GUARD),
+                )
+            };
+            let place = match (damaged(after), damaged(before)) {
+                (Some(at), _) => Some(format!("{at} bytes past the end")),
+                (None, Some(at)) => Some(format!("{} bytes before the beginning", GUARD - at)),
+                (None, None) => None,
+            };
+            if let Some(place) = place {
+                found.get_or_insert_with(|| format!("a write {place} of an array of {size} bytes"));
+                for zone in [before, after] {
+                    zone.iter_mut().zip(PATTERN.iter().cycle()).for_each(|(b, &p)| *b = p);
+                }
+            }
+        }
+        found
+    }
+}
+
+/// The first byte of a guard zone that is not as it was.
+fn damaged(zone: &[u8]) -> Option<usize> {
+    if zone.chunks_exact(4).all(|four| four == PATTERN) {
+        return None;
+    }
+    zone.iter().zip(PATTERN.iter().cycle()).position(|(b, p)| b != p)
+}
+
+impl Drop for Heap {
+    fn drop(&mut self) {
+        for (&address, &size) in &self.pieces {
+            release(address, size);
+        }
+    }
+}
+
+fn layout(size: usize) -> Option<Layout> {
+    Layout::from_size_align(size.checked_add(2 * GUARD)?, GUARD).ok()
+}
+
+fn release(address: u64, size: usize) {
+    if let Some(layout) = layout(size) {
+        // SAFETY: `allocate` made it with the same layout.
+        unsafe { dealloc((address as usize - GUARD) as *mut u8, layout) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn writes_outside_are_seen_and_inside_are_not() {
+        let mut heap = Heap::new(1 << 20);
+        let address = heap.allocate(100).unwrap();
+        let byte = |offset: isize| (address as isize + offset) as *mut u8;
+        assert!(heap.holds(address, 100) && heap.holds(address + 40, 60) && !heap.holds(address + 41, 60));
+        assert!(!heap.holds(address - 1, 1) && !heap.holds(address, u64::MAX));
+        // SAFETY: the piece and its guards belong to one allocation.
+        unsafe {
+            assert_eq!(*byte(0), POISON);
+            byte(0).write(1);
+            byte(99).write(1);
+            assert_eq!(heap.damage(), None);
+            byte(103).write(1);
+            assert!(heap.damage().unwrap().contains("3 bytes past the end of an array of 100 bytes"));
+            assert_eq!(heap.damage(), None);
+            byte(-4).write(0);
+        }
+        assert!(heap.free(address).unwrap_err().to_string().contains("4 bytes before the beginning"));
+        assert!(heap.free(address).is_err());
+        assert_eq!(heap.left(), 1 << 20);
+        assert!(matches!(heap.allocate(2 << 20), Err(Error::Memory { .. })));
+    }
+}
