@@ -25,6 +25,28 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Every device to test on: the CPU, the emulated GPU, and the GPUs of this machine.
+///
+/// `RAYSPIN_TEST_DEVICES` (`cpu`, `emulated`, `cuda`, separated by commas) chooses among them.
+pub fn devices() -> Result<Vec<Device>> {
+    let chosen = std::env::var("RAYSPIN_TEST_DEVICES").ok();
+    let wanted = |kind: &str| chosen.as_deref().is_none_or(|list| list.split(',').any(|word| word == kind));
+    let host = Device::cpu_with_threads(2)?;
+    let mut all = Vec::new();
+    if wanted("cpu") {
+        all.push(host.clone());
+    }
+    if wanted("emulated") {
+        all.push(Device::with_driver(Arc::new(Emulator::new()?), host.clone()));
+    }
+    if wanted("cuda") {
+        for ordinal in 0..rayspin_device::cuda::count().unwrap_or(0) {
+            all.push(Device::cuda(ordinal, host.clone())?);
+        }
+    }
+    Ok(all)
+}
+
 /// A CUDA processor made of the host's cores. Its limits are those of an H100, except for its memory.
 #[derive(Debug)]
 pub struct Emulator {

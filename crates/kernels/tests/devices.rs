@@ -1,0 +1,262 @@
+//! One suite for every device: this machine's CPU, the emulated GPU, and its GPU where there is one. What a public function
+//! gives is compared with the f64 formulas on random input; outputs are poisoned before.
+
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use num_complex::Complex;
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use rayspin_core::{C64, Error, Real};
+use rayspin_device::{Array, Device};
+use rayspin_kernels::{difference, sensitivity, shrink, vector};
+
+const SIZES: [usize; 7] = [1, 2, 31, 255, 257, 4099, 70_001];
+
+struct Random(ChaCha8Rng);
+
+impl Random {
+    fn new(seed: u64) -> Self {
+        Self(ChaCha8Rng::seed_from_u64(seed))
+    }
+    fn real<R: Real>(&mut self, len: usize) -> Vec<R> {
+        (0..len).map(|_| <R as Real>::from_f64(self.0.random_range(0.0..1.0))).collect()
+    }
+    fn complex<R: Real>(&mut self, len: usize) -> Vec<Complex<R>> {
+        let mut one = || <R as Real>::from_f64(self.0.random_range(-1.0..1.0));
+        (0..len).map(|_| Complex::new(one(), one())).collect()
+    }
+}
+
+fn wide<R: Real>(x: &[Complex<R>]) -> Vec<C64> {
+    x.iter().map(|v| C64::new(Real::to_f64(v.re), Real::to_f64(v.im))).collect()
+}
+
+fn on<R: Real>(device: &Device, shape: &[usize], values: &[Complex<R>]) -> Array<Complex<R>> {
+    Array::from_slice(device, shape, values).unwrap()
+}
+
+fn poisoned<R: Real>(device: &Device, shape: &[usize]) -> Array<Complex<R>> {
+    let mut array = Array::zeros(device, shape).unwrap();
+    array.fill(Complex::new(R::nan(), R::nan())).unwrap();
+    array
+}
+
+#[track_caller]
+fn near<R: Real>(found: &Array<Complex<R>>, expected: &[C64], what: &str) {
+    let found = found.to_vec().unwrap();
+    assert_eq!(found.len(), expected.len(), "{what}");
+    let size: f64 = expected.iter().map(C64::norm_sqr).sum();
+    let apart: f64 = wide(&found).iter().zip(expected).map(|(a, b)| (a - b).norm_sqr()).sum();
+    let tolerance = 8.0 * <R as Real>::EPSILON.to_f64();
+    assert!(apart.sqrt() <= tolerance * size.sqrt(), "{what}: {} of {}", apart.sqrt(), size.sqrt());
+}
+
+#[track_caller]
+fn near_number<R: Real>(found: f64, expected: f64, what: &str) {
+    // The second term is what the plain f64 sums of the formulas may lose.
+    let tolerance = 8.0 * <R as Real>::EPSILON.to_f64() + 1e-13;
+    assert!((found - expected).abs() <= tolerance * expected.abs(), "{what}: {found}, not {expected}");
+}
+
+fn everywhere(test: impl Fn(&Device)) {
+    for device in rayspin_emu::devices().unwrap() {
+        test(&device);
+    }
+}
+
+fn vectors<R: Real>(device: &Device) {
+    use vector::reference as exact;
+    let mut random = Random::new(1);
+    for len in SIZES {
+        let what = format!("{}, {} numbers of {}", device.describe(), len, R::NAME);
+        let [x, y, p, q] = std::array::from_fn(|_| random.complex::<R>(len));
+        let [wx, wy, wp, wq] = [&x, &y, &p, &q].map(|v| wide(v));
+        let shape = [len];
+        let [x, y, p, q] = [&x, &y, &p, &q].map(|v| on(device, &shape, v));
+        // Of a sum that nearly cancels the size of the terms counts.
+        let size = (exact::norm_squared(&wx) * exact::norm_squared(&wy)).sqrt();
+        let apart = (vector::dot(&x, &y).unwrap() - exact::dot(&wx, &wy)).norm();
+        assert!(apart <= 8.0 * <R as Real>::EPSILON.to_f64() * size, "{what}: dot {apart}");
+        near_number::<R>(vector::norm_squared(&x).unwrap(), exact::norm_squared(&wx), &what);
+        let factor = C64::new(-0.25, 1.25);
+        let mut out = y.try_clone().unwrap();
+        vector::axpy(factor, &x, &mut out).unwrap();
+        near(&out, &exact::axpy(factor, &wx, &wy), &what);
+        let mut out = y.try_clone().unwrap();
+        vector::xpby(&x, factor, &mut out).unwrap();
+        near(&out, &exact::xpby(&wx, factor, &wy), &what);
+        let mut out = y.try_clone().unwrap();
+        vector::scale(factor, &mut out).unwrap();
+        near(&out, &exact::axpy(factor, &wy, &vec![C64::default(); len]), &what);
+        let (mut new_x, mut new_r) = (x.try_clone().unwrap(), y.try_clone().unwrap());
+        let norm = vector::cg_update(0.375, &p, &q, &mut new_x, &mut new_r).unwrap();
+        let (ex, er, en) = exact::cg_update(0.375, &wp, &wq, &wx, &wy);
+        near(&new_x, &ex, &what);
+        near(&new_r, &er, &what);
+        near_number::<R>(norm, en, &what);
+        // The same bits each time.
+        assert_eq!(vector::norm_squared(&x).unwrap().to_bits(), vector::norm_squared(&x).unwrap().to_bits());
+
+        let repeats = 3;
+        let long = random.complex::<R>(repeats * len);
+        let weights = random.real::<R>(len);
+        let wide_weights: Vec<C64> = weights.iter().map(|w| C64::from(Real::to_f64(*w))).collect();
+        let batch = on(device, &[repeats, len], &long);
+        let mut out = poisoned(device, &[repeats, len]);
+        vector::multiply(&x, &batch, &mut out).unwrap();
+        near(&out, &exact::multiply(&wx, &wide(&long)), &what);
+        let mut out = poisoned(device, &[repeats, len]);
+        vector::multiply_conj(&x, &batch, &mut out).unwrap();
+        near(&out, &exact::multiply_conj(&wx, &wide(&long)), &what);
+        let mut out = poisoned(device, &[repeats, len]);
+        let weights = Array::from_slice(device, &[len], &weights).unwrap();
+        vector::weight(&weights, &batch, &mut out).unwrap();
+        near(&out, &exact::multiply(&wide_weights, &wide(&long)), &what);
+
+        let mut part = poisoned::<R>(device, &[len + 2]);
+        vector::copy_part(&x, 0, &mut part, 1, len).unwrap();
+        let part = part.to_vec().unwrap();
+        assert!(part[0].re.is_nan() && part[len + 1].re.is_nan());
+        assert_eq!(part[1..=len], x.to_vec().unwrap());
+        assert!(vector::copy_part(&x, 1, &mut poisoned(device, &[len]), 0, len).is_err());
+    }
+    let none = Array::<Complex<R>>::zeros(device, &[0]).unwrap();
+    assert_eq!(vector::norm_squared(&none).unwrap(), 0.0);
+    assert_eq!(vector::dot(&none, &none).unwrap(), C64::default());
+}
+
+#[test]
+fn vectors_are_those_of_the_formulas() {
+    everywhere(vectors::<f32>);
+    everywhere(vectors::<f64>);
+}
+
+#[test]
+fn the_first_number_that_is_not_finite_is_named() {
+    everywhere(|device| {
+        for (len, bad) in [(1, 0), (5000, 4999), (5000, 17)] {
+            let mut values = Random::new(2).complex::<f32>(len);
+            vector::expect_finite("x", &on(device, &[len], &values)).unwrap();
+            values[len - 1].im = f32::INFINITY;
+            values[bad].re = f32::NAN;
+            match vector::expect_finite("x", &on(device, &[len], &values)) {
+                Err(Error::NotFinite { index, .. }) => assert_eq!(index, bad),
+                other => panic!("{other:?}"),
+            }
+        }
+    });
+}
+
+fn sensitivities<R: Real>(device: &Device) {
+    use sensitivity::reference as exact;
+    let mut random = Random::new(3);
+    for (coils, voxels) in [(1, 1), (3, 257), (8, 1000), (5, 4099)] {
+        let what = format!("{}, {coils} coils of {voxels}", device.describe());
+        let [maps, images] = std::array::from_fn(|_| random.complex::<R>(coils * voxels));
+        let image = random.complex::<R>(voxels);
+        let (shape, all) = ([voxels], [coils, voxels]);
+        let (m, y, x) = (on(device, &all, &maps), on(device, &all, &images), on(device, &shape, &image));
+        let mut out = poisoned(device, &all);
+        sensitivity::expand(&m, &x, &mut out).unwrap();
+        near(&out, &exact::expand(&wide(&maps), &wide(&image)), &what);
+        let mut out = poisoned(device, &shape);
+        sensitivity::combine(&m, &y, &mut out).unwrap();
+        let combined = exact::combine(&wide(&maps), &wide(&images), voxels);
+        near(&out, &combined, &what);
+        // Coil by coil, added to what is there.
+        let mut out = x.try_clone().unwrap();
+        for coil in 0..coils {
+            let own = on(device, &[1, voxels], &images[coil * voxels..(coil + 1) * voxels]);
+            sensitivity::combine_coils_add(&m, coil..coil + 1, &own, &mut out).unwrap();
+        }
+        let sum: Vec<C64> = combined.iter().zip(wide(&image)).map(|(a, b)| a + b).collect();
+        near(&out, &sum, &what);
+        let squares = exact::sum_of_squares(&wide(&images), voxels);
+        let found = sensitivity::sum_of_squares(&y).unwrap().to_vec().unwrap();
+        let roots = sensitivity::root_sum_of_squares(&y).unwrap().to_vec().unwrap();
+        for ((found, root), exact) in found.iter().zip(&roots).zip(&squares) {
+            near_number::<R>(Real::to_f64(*found), *exact, &what);
+            near_number::<R>(Real::to_f64(*root), exact.sqrt(), &what);
+        }
+    }
+}
+
+#[test]
+fn coil_images_are_those_of_the_formulas() {
+    everywhere(sensitivities::<f32>);
+    everywhere(sensitivities::<f64>);
+}
+
+fn differences<R: Real>(device: &Device) {
+    let mut random = Random::new(4);
+    let cases: [(&[usize], &[usize]); 6] = [
+        (&[1], &[0]),
+        (&[300], &[0]),
+        (&[1, 7], &[0, 1]),
+        (&[17, 31], &[1]),
+        (&[5, 6, 7], &[0, 1, 2]),
+        (&[4, 1, 9], &[2, 0]),
+    ];
+    for (shape, axes) in cases {
+        let what = format!("{}, {shape:?} along {axes:?}", device.describe());
+        let len: usize = shape.iter().product();
+        let weights: Vec<f64> = (0..axes.len()).map(|a| 0.5 + a as f64).collect();
+        let all = difference::range(shape, axes).unwrap();
+        let (x, d) = (random.complex::<R>(len), random.complex::<R>(axes.len() * len));
+        let (ax, ad) = (on(device, shape, &x), on(device, &all, &d));
+        use difference::reference as exact;
+        let forward = exact::forward(shape, axes, &weights, &wide(&x));
+        let mut out = poisoned(device, &all);
+        difference::forward(axes, &weights, &ax, &mut out).unwrap();
+        near(&out, &forward, &what);
+        let mut out = poisoned(device, shape);
+        difference::adjoint(axes, &weights, &ad, &mut out).unwrap();
+        near(&out, &exact::adjoint(shape, axes, &weights, &wide(&d)), &what);
+        let mut out = poisoned(device, shape);
+        difference::normal(axes, &weights, &ax, &mut out).unwrap();
+        near(&out, &exact::adjoint(shape, axes, &weights, &forward), &what);
+    }
+}
+
+#[test]
+fn differences_are_those_of_the_formulas() {
+    everywhere(differences::<f32>);
+    everywhere(differences::<f64>);
+}
+
+fn shrinkage<R: Real>(device: &Device) {
+    use shrink::reference as exact;
+    let mut random = Random::new(5);
+    for len in SIZES {
+        let what = format!("{}, {len} of {}", device.describe(), R::NAME);
+        let (x, weights) = (random.complex::<R>(len), random.real::<R>(len));
+        let wide_weights: Vec<f64> = weights.iter().map(|w| Real::to_f64(*w)).collect();
+        let (shrunk, norm) = exact::soft(0.5, &wide_weights, &wide(&x));
+        let mut out = on(device, &[len], &x);
+        let weights = Array::from_slice(device, &[len], &weights).unwrap();
+        let found = shrink::soft(0.5, &weights, &mut out).unwrap();
+        // Lengths are differences of near numbers where little is left: compared with what there was.
+        let size: f64 = wide(&x).iter().map(|v| v.norm_sqr()).sum::<f64>().sqrt();
+        let apart: f64 =
+            wide(&out.to_vec().unwrap()).iter().zip(&shrunk).map(|(a, b)| (a - b).norm_sqr()).sum();
+        let tolerance = 8.0 * <R as Real>::EPSILON.to_f64();
+        assert!(apart.sqrt() <= tolerance * size, "{what}: soft {}", apart.sqrt());
+        assert!(
+            (found - norm).abs() <= tolerance * size * (len as f64).sqrt(),
+            "{what}: {found}, not {norm}"
+        );
+
+        let components = 3;
+        let groups = random.complex::<R>(components * len);
+        let mut out = on(device, &[components, len], &groups);
+        near_number::<R>(shrink::joint_norm(&out).unwrap(), exact::joint_norm(len, &wide(&groups)), &what);
+        shrink::clip(0.5, &mut out).unwrap();
+        near(&out, &exact::clip(0.5, len, &wide(&groups)), &what);
+    }
+}
+
+#[test]
+fn proximal_maps_are_those_of_the_formulas() {
+    everywhere(shrinkage::<f32>);
+    everywhere(shrinkage::<f64>);
+}
