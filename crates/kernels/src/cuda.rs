@@ -33,6 +33,7 @@ pub fn programs() -> Vec<Build> {
         &crate::sensitivity::SOURCE,
         &crate::difference::SOURCE,
         &crate::shrink::SOURCE,
+        &crate::wavelet::SOURCE,
     ] {
         all.extend(both(source));
     }

@@ -8,7 +8,7 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rayspin_core::{C64, Error, Real};
 use rayspin_device::{Array, Device};
-use rayspin_kernels::{difference, sensitivity, shrink, vector};
+use rayspin_kernels::{difference, sensitivity, shrink, vector, wavelet};
 
 const SIZES: [usize; 7] = [1, 2, 31, 255, 257, 4099, 70_001];
 
@@ -259,4 +259,34 @@ fn shrinkage<R: Real>(device: &Device) {
 fn proximal_maps_are_those_of_the_formulas() {
     everywhere(shrinkage::<f32>);
     everywhere(shrinkage::<f64>);
+}
+
+fn wavelets<R: Real>(device: &Device) {
+    use wavelet::{Family, Wavelet, reference as exact};
+    let shapes: [&[usize]; 8] =
+        [&[1], &[97], &[15, 64], &[33, 47], &[1, 37], &[64, 1], &[17, 4, 19], &[16, 33, 70]];
+    let mut random = Random::new(6);
+    for shape in shapes {
+        for family in [Family::Haar, Family::Daubechies2] {
+            let transform = Wavelet::<R>::new(shape, family).unwrap();
+            let values = random.complex::<R>(shape.iter().product());
+            let x = on(device, shape, &values);
+            for shift in [vec![0; shape.len()], shape.iter().map(|n| (n * 5).div_ceil(8) + 1).collect()] {
+                let what = format!("{}, {shape:?} {family:?} {shift:?}", device.describe());
+                let mut c = poisoned(device, shape);
+                transform.forward(&shift, &x, &mut c).unwrap();
+                near(&c, &exact::forward(transform.plan(), &shift, &wide(&values)), &what);
+                let mut back = poisoned(device, shape);
+                transform.inverse(&shift, &c, &mut back).unwrap();
+                near(&back, &wide(&values), &what);
+                near(&x, &wide(&values), &what);
+            }
+        }
+    }
+}
+
+#[test]
+fn wavelet_transforms_are_those_of_the_matrices() {
+    everywhere(wavelets::<f32>);
+    everywhere(wavelets::<f64>);
 }

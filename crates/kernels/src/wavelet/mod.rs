@@ -1,13 +1,16 @@
 //! Orthogonal wavelet transform of images of any size, with the image shifted on a torus first.
 
 mod cpu;
+mod cuda;
 pub mod reference;
+
+pub(crate) use cuda::SOURCE;
 
 use std::sync::{Mutex, PoisonError};
 
 use num_complex::Complex;
 use rayspin_core::{Error, Real, Result, expect_shape, format_shape, voxels};
-use rayspin_device::{Array, BackendKind, Cpu};
+use rayspin_device::{Array, Backend, BackendKind, Cpu};
 
 use crate::variant::{Variant, Work, runs_all};
 use crate::vector::expect_device;
@@ -207,17 +210,17 @@ impl<R: Real> Wavelet<R> {
 
     /// c ← W x(· + shift). Errors: other shapes, a shift of another rank, different devices.
     pub fn forward(&self, shift: &[usize], x: &Array<Complex<R>>, c: &mut Array<Complex<R>>) -> Result<()> {
-        self.apply(cpu::rows().forward, shift, x, c)
+        self.apply(false, shift, x, c)
     }
 
     /// x(· + shift) ← Wᴴc. Errors: as [`Wavelet::forward`].
     pub fn inverse(&self, shift: &[usize], c: &Array<Complex<R>>, x: &mut Array<Complex<R>>) -> Result<()> {
-        self.apply(cpu::rows().inverse, shift, c, x)
+        self.apply(true, shift, c, x)
     }
 
     fn apply(
         &self,
-        launch: Apply<R>,
+        inverse: bool,
         shift: &[usize],
         from: &Array<Complex<R>>,
         to: &mut Array<Complex<R>>,
@@ -232,13 +235,18 @@ impl<R: Real> Wavelet<R> {
                 format!("{shift:?}"),
             ));
         }
-        let lock = || self.free.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut work = lock().pop().unwrap_or_default();
-        let cpu = from.device().cpu_side();
-        let from = from.read()?;
-        to.update(|to| launch(cpu, &self.plan, shift, &from, to, &mut work))?;
-        lock().push(work);
-        Ok(())
+        match from.device().backend() {
+            Backend::Cpu(cpu) => {
+                let rows = cpu::rows();
+                let launch = if inverse { rows.inverse } else { rows.forward };
+                let lock = || self.free.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut work = lock().pop().unwrap_or_default();
+                launch(cpu, &self.plan, shift, from.cpu(), to.cpu_mut(), &mut work);
+                lock().push(work);
+                Ok(())
+            }
+            Backend::Cuda(cuda) => cuda::transform(cuda, &self.plan, inverse, shift, from, to),
+        }
     }
 }
 
