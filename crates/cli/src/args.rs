@@ -158,6 +158,15 @@ pub(crate) enum RegulariserArg {
     Differences,
 }
 
+/// The filter of wavelets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum WaveletArg {
+    /// Sums and differences of neighbours
+    Haar,
+    /// Daubechies' four coefficients
+    Db2,
+}
+
 /// Density compensation of gridding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum DensityArg {
@@ -207,6 +216,7 @@ Examples:
   rayspin recon mri scan.h5 -o image.png --method gridding
   rayspin recon mri scan.h5 -o image.nii.gz -o image.png --method cg-sense --lambda 1e-3 -W differences
   rayspin recon mri scan.h5 -o image.nii.gz --method wavelet
+  rayspin recon mri scan.h5 -o image.nii.gz --method wavelet --wavelet haar --wavelet-levels 3
   rayspin recon mri scan.h5 -o image.nii.gz --method tv --anatomy t1.nii.gz
   rayspin recon mri kspace.cfl -o image.nii.gz --maps maps.cfl
   rayspin recon mri scan.h5 -o image.nii.gz --method cg-sense --sensitivities espirit --map-sets 2
@@ -254,6 +264,18 @@ pub(crate) struct ReconMri {
     /// Reference image of the same matrix, whose edges are not smoothed: with -W differences or --method tv
     #[arg(long, value_name = "IMAGE", value_hint = ValueHint::FilePath)]
     pub(crate) anatomy: Option<PathBuf>,
+    /// Difference in the reference image, as a part of its brightness, from which on it counts as an edge [default: 0.05]
+    #[arg(long, value_name = "PART", requires = "anatomy", allow_negative_numbers = true)]
+    pub(crate) anatomy_edge: Option<f64>,
+    /// Filter of --method wavelet [default: db2]
+    #[arg(long, value_enum)]
+    pub(crate) wavelet: Option<WaveletArg>,
+    /// Times that --method wavelet halves an axis at most [default: while it has 16 voxels or more]
+    #[arg(long, value_name = "N")]
+    pub(crate) wavelet_levels: Option<usize>,
+    /// Seed of the shifts of --method wavelet [default: 1]
+    #[arg(long, value_name = "SEED")]
+    pub(crate) wavelet_seed: Option<u64>,
     /// Iterations at most [default: 30; wavelet 50, tv 100]
     #[arg(long, short)]
     pub(crate) iterations: Option<usize>,

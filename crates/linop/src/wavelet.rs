@@ -18,7 +18,12 @@ pub struct Wavelet<R: Real> {
 impl<R: Real> Wavelet<R> {
     /// For images of `shape`, not shifted. Errors: another rank, an empty axis.
     pub fn new(shape: &[usize], family: WaveletFamily) -> Result<Self> {
-        Ok(Self { kernel: wavelet::Wavelet::new(shape, family)?, shift: vec![0; shape.len()] })
+        Self::with_levels(shape, family, None)
+    }
+
+    /// With so many levels instead of as many as the shape allows. Errors: as [`Wavelet::new`]; no level, or more than that.
+    pub fn with_levels(shape: &[usize], family: WaveletFamily, levels: Option<usize>) -> Result<Self> {
+        Ok(Self { kernel: wavelet::Wavelet::new(shape, family, levels)?, shift: vec![0; shape.len()] })
     }
 
     /// From now on the transform of x(i + shift). Errors: another number of axes.

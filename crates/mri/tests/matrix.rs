@@ -109,7 +109,7 @@ fn one_lambda_means_the_same_at_any_matrix() {
         (SPOKES, of(Method::LeastSquares, 0.1)),
         (SPOKES, smooth(3.0)),
         (SPOKES, of(Method::TotalVariation, 0.03)),
-        (SPOKES, of(Method::Wavelet, 0.01)),
+        (SPOKES, of(Method::Wavelet, 0.02)),
     ];
     for (sampling, options) in cases {
         let scan = simulated([96, 96], sampling);

@@ -14,12 +14,15 @@ pub struct FistaOptions {
     /// Stop when a proximal gradient step moves the image by at most this share of its norm. With 0 only
     /// `max_iterations` stops it.
     pub tolerance: f64,
+    /// The solution is the mean of the last so many iterates, where `max_iterations` are done: for penalties that are a little
+    /// different each time. At 0 and 1 it is the last one, and so it is where the tolerance is met.
+    pub average: usize,
 }
 
 impl Default for FistaOptions {
     /// 100 iterations, relative step 1e-4.
     fn default() -> Self {
-        Self { max_iterations: 100, tolerance: 1e-4 }
+        Self { max_iterations: 100, tolerance: 1e-4, average: 1 }
     }
 }
 
@@ -42,11 +45,11 @@ pub struct FistaStep<'a, R: Real> {
     pub iteration: usize,
     /// ‖x − y‖ / ‖x‖.
     pub residual: f64,
-    /// x so far.
+    /// x so far, or its mean since averaging began.
     pub solution: &'a Array<Complex<R>>,
 }
 
-/// Minimises ½⟨x, Ax⟩ − Re⟨b, x⟩ + λ g(x) by accelerated proximal gradient steps from 0.
+/// Minimises ½⟨x, Ax⟩ − Re⟨b, x⟩ + λ g(x) by accelerated proximal gradient steps from `start` or from 0.
 ///
 /// ```text
 /// x⁺ = prox_{λg/Λ}(y − (Ay − b)/Λ)        y⁺ = x⁺ + ((t − 1)/t⁺)(x⁺ − x),  t⁺ = (1 + √(1 + 4t²))/2
@@ -57,7 +60,7 @@ pub struct FistaStep<'a, R: Real> {
 /// and so does the objective). t starts again from 1 where the momentum points uphill, ⟨y − x⁺, x⁺ − x⟩ > 0.
 ///
 /// Errors: shapes; λ or a tolerance that is negative or not a number, Λ that is not positive; [`Error::NotFinite`] for
-/// b; [`Error::Numerical`] when the image leaves the range of the numbers; [`Error::Interrupted`]; those of the proximal
+/// b or `start`; [`Error::Numerical`] when the image leaves the range of the numbers; [`Error::Interrupted`]; those of the proximal
 /// map, the operator and `observe`.
 ///
 /// A. Beck, M. Teboulle, *A fast iterative shrinkage-thresholding algorithm for linear inverse problems*, SIAM J Imaging
@@ -70,6 +73,7 @@ pub struct FistaStep<'a, R: Real> {
 pub fn fista<R: Real>(
     normal: &dyn LinearOp<R>,
     rhs: &Array<Complex<R>>,
+    start: Option<&Array<Complex<R>>>,
     lambda: f64,
     penalty: &mut dyn Proximal<R>,
     lipschitz: f64,
@@ -77,11 +81,19 @@ pub fn fista<R: Real>(
     monitor: &Monitor<'_>,
     observe: &mut dyn FnMut(&FistaStep<'_, R>) -> Result<()>,
 ) -> Result<FistaResult<R>> {
-    check(normal, rhs, lambda, lipschitz, options)?;
+    check(normal, rhs, start, lambda, lipschitz, options)?;
     let zeros = || Array::zeros(rhs.device(), rhs.shape());
     let (mut x, mut ax) = (zeros()?, zeros()?);
     let (mut y, mut ay) = (zeros()?, zeros()?);
     let (mut next, mut anext) = (zeros()?, zeros()?);
+    if let Some(start) = start {
+        x.copy_from(start)?;
+        y.copy_from(start)?;
+        normal.forward_into(&x, &mut ax)?;
+        ay.copy_from(&ax)?;
+    }
+    let mut mean: Option<Array<Complex<R>>> = None;
+    let averaged_from = options.max_iterations.saturating_sub(options.average.max(1));
     let (mut residuals, mut objectives, mut converged) = (Vec::new(), Vec::new(), false);
     let (mut lipschitz, mut t) = (lipschitz, 1.0f64);
     while residuals.len() < options.max_iterations && !converged {
@@ -126,15 +138,27 @@ pub fn fista<R: Real>(
             std::mem::swap(step, new);
         }
         let iteration = residuals.len();
-        observe(&FistaStep { iteration, residual, solution: &x })?;
+        match &mut mean {
+            _ if iteration <= averaged_from || options.average < 2 => {}
+            None => mean = Some(x.try_clone()?),
+            Some(mean) => {
+                // m ← m + (x − m)/k
+                let share = 1.0 / (iteration - averaged_from) as f64;
+                vector::scale((1.0 - share).into(), mean)?;
+                vector::axpy(share.into(), &x, mean)?;
+            }
+        }
+        observe(&FistaStep { iteration, residual, solution: mean.as_ref().unwrap_or(&x) })?;
         monitor.step(&format!("relative step {residual:.3e}"))?;
     }
-    Ok(FistaResult { solution: x, residuals, objective: objectives, converged })
+    let solution = mean.filter(|_| !converged).unwrap_or(x);
+    Ok(FistaResult { solution, residuals, objective: objectives, converged })
 }
 
 fn check<R: Real>(
     normal: &dyn LinearOp<R>,
     rhs: &Array<Complex<R>>,
+    start: Option<&Array<Complex<R>>>,
     lambda: f64,
     lipschitz: f64,
     options: &FistaOptions,
@@ -142,6 +166,10 @@ fn check<R: Real>(
     crate::expect_square(normal)?;
     expect_shape(&format!("FISTA on {}: right-hand side", normal.name()), normal.domain(), rhs.shape())?;
     vector::expect_finite("right-hand side of FISTA", rhs)?;
+    if let Some(start) = start {
+        expect_shape(&format!("FISTA on {}: start", normal.name()), normal.domain(), start.shape())?;
+        vector::expect_finite("start of FISTA", start)?;
+    }
     for (what, value) in [("λ of FISTA", lambda), ("tolerance of FISTA", options.tolerance)] {
         if !(value >= 0.0 && value.is_finite()) {
             return Err(Error::value(what, "0 or more", value));

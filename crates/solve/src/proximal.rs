@@ -14,14 +14,44 @@ pub trait Proximal<R: Real> {
 
 /// g(x) = Σ |(Wx)_i| over the details of an orthogonal wavelet transform; what is low-pass along every axis is free.
 ///
-/// The map is exact: W, a soft threshold, Wᴴ. With a seed, every application first shifts the image on a torus by a random
-/// number of voxels, so that the grid of the wavelets leaves no mark (A. K. Fletcher, K. Ramchandran, V. K. Goyal,
-/// *Wavelet denoising by recursive cycle spinning*, ICIP 2002); g then differs a little between applications.
+/// The map is exact: W, a soft threshold, Wᴴ. With a seed, every application first shifts the image on a torus, so that the
+/// grid of the wavelets leaves no mark (A. K. Fletcher, K. Ramchandran, V. K. Goyal, *Wavelet denoising by recursive cycle
+/// spinning*, ICIP 2002); g then differs a little between applications. Shifts are fractions of the image's sides, from a random
+/// first one along an additive recurrence that fills the torus evenly, so that a few applications in a row have seen shifts from
+/// all over it (M. Roberts, *The unreasonable effectiveness of quasirandom sequences*, 2018).
 pub struct WaveletSparsity<R: Real> {
     wavelet: Wavelet<R>,
     details: Array<R>,
     coefficients: Array<Complex<R>>,
-    shifts: Option<ChaCha8Rng>,
+    shifts: Option<Shifts>,
+}
+
+/// Points u_k = u_0 + kα mod 1, α_a = φ^{−a} with φ^{d+1} = φ + 1.
+struct Shifts {
+    at: Vec<f64>,
+    step: Vec<f64>,
+}
+
+impl Shifts {
+    fn new(axes: usize, seed: u64) -> Self {
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        let mut phi = 1.5f64;
+        for _ in 0..64 {
+            phi = (1.0 + phi).powf(1.0 / (axes as f64 + 1.0));
+        }
+        Self {
+            at: (0..axes).map(|_| rng.random_range(0.0..1.0)).collect(),
+            step: (1..=axes).map(|a| phi.powf(-(a as f64))).collect(),
+        }
+    }
+
+    /// The next shift of an image of `shape`, in voxels.
+    fn next(&mut self, shape: &[usize]) -> Vec<usize> {
+        for (at, step) in self.at.iter_mut().zip(&self.step) {
+            *at = (*at + step).fract();
+        }
+        self.at.iter().zip(shape).map(|(at, &n)| ((at * n as f64) as usize).min(n - 1)).collect()
+    }
 }
 
 impl<R: Real> WaveletSparsity<R> {
@@ -30,17 +60,16 @@ impl<R: Real> WaveletSparsity<R> {
         Ok(Self {
             details: wavelet.details(device)?,
             coefficients: Array::zeros(device, wavelet.range())?,
+            shifts: seed.map(|seed| Shifts::new(wavelet.domain().len(), seed)),
             wavelet,
-            shifts: seed.map(ChaCha8Rng::seed_from_u64),
         })
     }
 }
 
 impl<R: Real> Proximal<R> for WaveletSparsity<R> {
     fn apply(&mut self, t: f64, x: &mut Array<Complex<R>>) -> Result<f64> {
-        if let Some(rng) = &mut self.shifts {
-            let shift: Vec<usize> = x.shape().iter().map(|&n| rng.random_range(0..n)).collect();
-            self.wavelet.set_shift(&shift)?;
+        if let Some(shifts) = &mut self.shifts {
+            self.wavelet.set_shift(&shifts.next(x.shape()))?;
         }
         self.wavelet.forward_into(x, &mut self.coefficients)?;
         let value = shrink::soft(t, &self.details, &mut self.coefficients)?;

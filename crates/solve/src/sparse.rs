@@ -24,13 +24,15 @@ pub const SCALE_PERCENTILE: f64 = 0.99;
 /// magnitudes of Fᴴd / L.
 ///
 /// `normal` is FᴴF, `rhs` is Fᴴd, `penalty` is g with g(αρ) = |α| g(ρ). λ has no unit: L takes away the scaling of F, and s,
-/// which is near the image's own brightness, that of the data. What is iterated is u = ρ/s, whose numbers are near 1.
+/// which is near the image's own brightness, that of the data. What is iterated is u = ρ/s, whose numbers are near 1, from `start`
+/// (a ρ) or from 0.
 ///
 /// Errors: a λ that is negative or not finite, an L that is not positive, shapes; those of [`fista`].
 #[allow(clippy::too_many_arguments, reason = "as fista")]
 pub fn sparse_least_squares<R: Real>(
     normal: &dyn LinearOp<R>,
     rhs: &Array<Complex<R>>,
+    start: Option<&Array<Complex<R>>>,
     lambda: f64,
     penalty: &mut dyn Proximal<R>,
     largest_eigenvalue: f64,
@@ -56,7 +58,16 @@ pub fn sparse_least_squares<R: Real>(
         vector::scale(unit.into(), &mut shown)?;
         observe(&FistaStep { iteration: step.iteration, residual: step.residual, solution: &shown })
     };
-    let mut fista = fista(&scaled, &small, lambda, penalty, 1.0, options, monitor, &mut back)?;
+    let start = match start {
+        Some(start) => {
+            let mut start = start.try_clone()?;
+            vector::scale((1.0 / unit).into(), &mut start)?;
+            Some(start)
+        }
+        None => None,
+    };
+    let mut fista =
+        fista(&scaled, &small, start.as_ref(), lambda, penalty, 1.0, options, monitor, &mut back)?;
     vector::scale(unit.into(), &mut fista.solution)?;
     Ok(SparseResult { fista, scale: unit })
 }

@@ -14,7 +14,8 @@ use rayspin_linop::{
     random, weighted_differences,
 };
 use rayspin_solve::{
-    FistaOptions, FistaResult, Proximal, TotalVariation, WaveletSparsity, fista, sparse_least_squares,
+    FistaOptions, FistaResult, FistaStep, Proximal, TotalVariation, WaveletSparsity, fista,
+    sparse_least_squares,
 };
 
 fn device() -> Device {
@@ -29,8 +30,9 @@ fn run(
     lipschitz: f64,
     iterations: usize,
 ) -> FistaResult<f64> {
-    let options = FistaOptions { max_iterations: iterations, tolerance: 1e-13 };
-    fista(normal, rhs, lambda, penalty, lipschitz, &options, &Monitor::silent(), &mut |_| Ok(())).unwrap()
+    let options = FistaOptions { max_iterations: iterations, tolerance: 1e-13, average: 1 };
+    fista(normal, rhs, None, lambda, penalty, lipschitz, &options, &Monitor::silent(), &mut |_| Ok(()))
+        .unwrap()
 }
 
 /// g = 0.
@@ -157,13 +159,20 @@ fn one_lambda_means_the_same_at_any_gain_of_transform_and_data() {
             let mut wavelet = WaveletSparsity::new(&device, wavelet, Some(7)).unwrap();
             let mut variation = TotalVariation::new(&device, &differences, 8.0, 4).unwrap();
             let penalty: &mut dyn Proximal<f64> = if sparse { &mut wavelet } else { &mut variation };
-            let options = FistaOptions { max_iterations: 30, tolerance: 0.0 };
+            let options = FistaOptions { max_iterations: 30, tolerance: 0.0, average: 1 };
             let largest = eigenvalue * transform * transform;
             let (normal, silent) = (op.normal_op(), Monitor::silent());
-            let found =
-                sparse_least_squares(&normal, &rhs, 0.05, penalty, largest, &options, &silent, &mut |_| {
-                    Ok(())
-                });
+            let found = sparse_least_squares(
+                &normal,
+                &rhs,
+                None,
+                0.05,
+                penalty,
+                largest,
+                &options,
+                &silent,
+                &mut |_| Ok(()),
+            );
             let back = transform / gain;
             wide(&found.unwrap().fista.solution).into_iter().map(|v| v * back).collect()
         };
@@ -183,7 +192,7 @@ fn nonsense_is_refused_and_nothing_gives_nothing() {
     let options = FistaOptions::default();
     let go = |b: &Array<Complex<f64>>, lambda: f64, largest: f64, options: &FistaOptions| {
         let silent = Monitor::silent();
-        sparse_least_squares(&one, b, lambda, &mut Free, largest, options, &silent, &mut |_| Ok(()))
+        sparse_least_squares(&one, b, None, lambda, &mut Free, largest, options, &silent, &mut |_| Ok(()))
     };
     for (lambda, largest) in [(-1.0, 1.0), (f64::NAN, 1.0), (0.1, 0.0), (0.1, f64::INFINITY)] {
         assert!(matches!(go(&b, lambda, largest, &options), Err(Error::Value { .. })));
@@ -199,4 +208,58 @@ fn nonsense_is_refused_and_nothing_gives_nothing() {
     assert!(TotalVariation::new(&device, &differences, 0.0, 5).is_err());
     assert!(TotalVariation::new(&device, &differences, 8.0, 0).is_err());
     assert!(TotalVariation::new(&device, &one, 8.0, 5).is_err());
+}
+
+#[test]
+fn a_start_at_the_minimum_stays_there_and_one_elsewhere_gets_there() {
+    let device = device();
+    let eigenvalues: Vec<f64> = (0..9).map(|i| 2.0 * 0.6f64.powi(i)).collect();
+    let normal = Dense::<f64>::hermitian(&eigenvalues, 5);
+    let b = random(&device, &[9], 6).unwrap();
+    let silent = Monitor::silent();
+    let options = FistaOptions { max_iterations: 2000, tolerance: 1e-12, average: 1 };
+    let from = |start: Option<&Array<Complex<f64>>>| {
+        fista(&normal, &b, start, 0.1, &mut Free, 2.0, &options, &silent, &mut |_| Ok(())).unwrap()
+    };
+    let best = from(None);
+    let again = from(Some(&best.solution));
+    assert!(again.converged && again.residuals.len() <= 2, "{}", again.residuals.len());
+    let elsewhere = from(Some(&random(&device, &[9], 7).unwrap()));
+    assert!(relative(&wide(&elsewhere.solution), &wide(&best.solution)) < 1e-9);
+    assert!(elsewhere.residuals.len() > 2);
+    let bad = random(&device, &[8], 7).unwrap();
+    assert!(fista(&normal, &b, Some(&bad), 0.1, &mut Free, 2.0, &options, &silent, &mut |_| Ok(())).is_err());
+}
+
+/// With shifts that differ each time, the mean of a few iterates hardly depends on where the shifts began.
+#[test]
+fn means_of_iterates_hold_still_under_changing_shifts() {
+    let device = device();
+    let shape = [40, 36];
+    let b = random::<f64>(&device, &shape, 1).unwrap();
+    let silent = Monitor::silent();
+    let solve = |seed: u64, average: usize, seen: &mut dyn FnMut(&Array<Complex<f64>>)| {
+        let wavelet = Wavelet::<f64>::new(&shape, WaveletFamily::Daubechies2).unwrap();
+        let mut penalty = WaveletSparsity::new(&device, wavelet, Some(seed)).unwrap();
+        let options = FistaOptions { max_iterations: 24, tolerance: 0.0, average };
+        let identity = Identity::new(&shape);
+        let mut observe = |step: &FistaStep<'_, f64>| {
+            seen(step.solution);
+            Ok(())
+        };
+        let found = fista(&identity, &b, None, 0.3, &mut penalty, 1.0, &options, &silent, &mut observe);
+        wide(&found.unwrap().solution)
+    };
+    let apart = |average| relative(&solve(1, average, &mut |_| {}), &solve(2, average, &mut |_| {}));
+    let (last, mean) = (apart(1), apart(16));
+    println!("{last:.1e} {mean:.1e}");
+    assert!(mean < 0.3 * last, "{mean:.1e} of {last:.1e}");
+    // The mean is that of the last iterates.
+    let mut iterates = Vec::new();
+    solve(1, 1, &mut |x| iterates.push(wide(x)));
+    let mut expected = vec![C64::default(); b.len()];
+    for iterate in &iterates[8..] {
+        expected.iter_mut().zip(iterate).for_each(|(m, x)| *m += x / 16.0);
+    }
+    assert!(relative(&solve(1, 16, &mut |_| {}), &expected) < 1e-12);
 }

@@ -165,7 +165,15 @@ fn sparse_images_and_anatomical_references() {
     let first = std::fs::read(f.join("a.npy")).unwrap();
     recon("-m wavelet --iterations 12");
     assert_eq!(std::fs::read(f.join("a.npy")).unwrap(), first, "the shifts are the same every time");
+    for other in ["--wavelet haar", "--wavelet-levels 1", "--wavelet-seed 2"] {
+        let record = recon(&format!("-m wavelet --iterations 12 {other}"));
+        assert_ne!(std::fs::read(f.join("a.npy")).unwrap(), first, "{other}");
+        assert!(record["parameters"]["wavelet"].is_object(), "{record}");
+    }
     let record = recon("-m tv -i 5 --anatomy truth.nii.gz");
+    let sharp = std::fs::read(f.join("a.npy")).unwrap();
+    recon("-m tv -i 5 --anatomy truth.nii.gz --anatomy-edge 0.5");
+    assert_ne!(std::fs::read(f.join("a.npy")).unwrap(), sharp);
     assert_eq!(record["parameters"]["anatomy"], "truth.nii.gz");
     let inputs = record["inputs"].to_string();
     assert!(inputs.contains("truth.nii.gz"), "{inputs}");
@@ -179,6 +187,14 @@ fn sparse_images_and_anatomical_references() {
     no("-m wavelet --anatomy truth.nii.gz", &["--anatomy", "wavelet"]);
     no("-m cg-sense --anatomy truth.nii.gz", &["--anatomy", "-W differences"]);
     no("-m wavelet -W identity", &["-W", "wavelet"]);
+    no("-m tv --wavelet haar", &["--wavelet", "expected --method wavelet", "tv"]);
+    no("--wavelet-levels 2", &["--wavelet-levels", "expected --method wavelet"]);
+    no("-m gridding --wavelet-seed 2", &["--wavelet-seed", "gridding"]);
+    no("-m wavelet --wavelet-levels 0", &["levels of wavelets", "at least 1"]);
+    no("-m wavelet --wavelet-levels 9", &["levels of wavelets", "1 to 2", "found 9"]);
+    no("-m wavelet --wavelet coif", &["--wavelet", "haar", "db2"]);
+    no("-m tv --anatomy-edge 0.1", &["--anatomy"]);
+    no("-m tv --anatomy truth.nii.gz --anatomy-edge -1", &["edge of the anatomical reference"]);
     no("-m tv -W differences", &["-W", "tv"]);
     no("-m gridding -l 0.1", &["--lambda", "gridding"]);
     no("-m tv --lambda -1", &["lambda"]);

@@ -17,15 +17,16 @@ use rayspin_core::Real;
 
 /// Every instruction set that this machine runs and kernels are compiled for, the baseline first, the best last.
 pub fn levels() -> Vec<Level> {
-    let mut levels = vec![Level::baseline()];
+    let levels = [Level::baseline()].into_iter();
     #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
-    {
+    let levels = {
         let best = Level::new();
-        levels.extend(best.as_sse4_2().map(|simd| simd.level()));
-        levels.extend(best.as_avx2().map(|simd| simd.level()));
-        levels.extend(best.as_avx512().map(|simd| simd.level()));
-    }
-    levels
+        levels
+            .chain(best.as_sse4_2().map(|simd| simd.level()))
+            .chain(best.as_avx2().map(|simd| simd.level()))
+            .chain(best.as_avx512().map(|simd| simd.level()))
+    };
+    levels.collect()
 }
 
 /// The native vector of `T` on the instruction set `S`.

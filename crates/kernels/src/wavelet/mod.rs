@@ -68,6 +68,11 @@ impl Plan {
     /// For images of `shape`, 1 to 3 axes, with as many levels as [`SPLIT_FROM`] allows. Errors: another rank, an empty
     /// axis.
     pub fn new(shape: &[usize], family: Family) -> Result<Self> {
+        Self::with_levels(shape, family, None)
+    }
+
+    /// [`Plan::new`] with so many levels. Errors: no level, or more than that.
+    pub fn with_levels(shape: &[usize], family: Family, wanted: Option<usize>) -> Result<Self> {
         if !(1..=3).contains(&shape.len()) || voxels(shape)? == 0 {
             return Err(Error::Shape {
                 what: "wavelet transform".into(),
@@ -86,6 +91,13 @@ impl Plan {
             for (n, split) in size.iter_mut().zip(split) {
                 *n /= if split { 2 } else { 1 };
             }
+        }
+        if let Some(wanted) = wanted {
+            if wanted == 0 || wanted > levels.len() {
+                let most = format!("1 to {} for a matrix of {}", levels.len(), format_shape(shape));
+                return Err(Error::value("levels of wavelets", most, wanted));
+            }
+            levels.truncate(wanted);
         }
         Ok(Self { shape: shape.to_vec(), family, levels })
     }
@@ -198,9 +210,9 @@ pub struct Wavelet<R: Real> {
 }
 
 impl<R: Real> Wavelet<R> {
-    /// Plans the transform, as [`Plan::new`].
-    pub fn new(shape: &[usize], family: Family) -> Result<Self> {
-        Ok(Self { plan: Plan::new(shape, family)?, free: Mutex::new(Vec::new()) })
+    /// Plans the transform, as [`Plan::with_levels`].
+    pub fn new(shape: &[usize], family: Family, levels: Option<usize>) -> Result<Self> {
+        Ok(Self { plan: Plan::with_levels(shape, family, levels)?, free: Mutex::new(Vec::new()) })
     }
 
     /// What it does.

@@ -50,7 +50,7 @@ fn every_variant_matches_the_matrices_and_its_inverse_is_the_transpose() {
 fn a_ramp_has_no_details_but_at_the_seam() {
     let device = Device::cpu_with_threads(1).unwrap();
     let n = 64;
-    let wavelet = Wavelet::<f64>::new(&[n], Family::Daubechies2).unwrap();
+    let wavelet = Wavelet::<f64>::new(&[n], Family::Daubechies2, None).unwrap();
     let ramp: Vec<_> = (0..n).map(|i| C64::new(i as f64, 1.0)).collect();
     let x = Array::from_vec(&device, &[n], ramp).unwrap();
     let mut c = Array::zeros(&device, &[n]).unwrap();
@@ -75,11 +75,17 @@ fn what_is_low_pass_along_every_axis_is_no_detail() {
 
 #[test]
 fn mismatches_are_named() {
+    let chosen = |levels| Plan::with_levels(&[64, 20], Family::Haar, Some(levels));
+    let all = Plan::new(&[64, 20], Family::Haar).unwrap();
+    assert_eq!(all.levels().len(), 3);
+    assert_eq!(chosen(2).unwrap().levels(), &all.levels()[..2]);
+    assert_eq!(chosen(3).unwrap(), all);
+    assert!(chosen(0).is_err() && chosen(4).is_err());
     assert!(Plan::new(&[], Family::Haar).is_err());
     assert!(Plan::new(&[2, 2, 2, 2], Family::Haar).is_err());
     assert!(Plan::new(&[4, 0], Family::Haar).is_err());
     let device = Device::cpu_with_threads(1).unwrap();
-    let wavelet = Wavelet::<f32>::new(&[16, 16], Family::Haar).unwrap();
+    let wavelet = Wavelet::<f32>::new(&[16, 16], Family::Haar, None).unwrap();
     let x = Array::zeros(&device, &[16, 16]).unwrap();
     let mut c = Array::zeros(&device, &[16, 16]).unwrap();
     assert!(wavelet.forward(&[3], &x, &mut c).is_err());

@@ -120,13 +120,13 @@ fn batch_of(coils: u64, options: &ReconOptions) -> u64 {
 ///
 /// Conjugate gradients: scaled right-hand side, solution, residual, product, direction, and a penalty's term. FISTA: scaled
 /// right-hand side, the image shown, three images and what FᴴF makes of them, and what the penalty works in: coefficients,
-/// what may be shrunk, and two boxes for wavelets; the dual image thrice and one image for total variation.
+/// what may be shrunk, two boxes and the mean of iterates for wavelets; the dual image thrice and one image for total variation.
 fn solver_arrays(options: &ReconOptions, axes: usize) -> u64 {
     let axes = axes as u64;
     // Weights are real; differences are weighted in an array of their own.
     let weights = if options.anatomy.is_some() { axes.div_ceil(2) + axes } else { 0 };
     match options.method {
-        Method::Wavelet => 8 + 4,
+        Method::Wavelet => 8 + 1 + 4,
         Method::TotalVariation => 8 + 3 * axes + 1 + weights,
         _ if options.lambda == 0.0 || options.regulariser == Regulariser::None => 5,
         _ if options.anatomy.is_some() => 6 + weights + 2 * axes,

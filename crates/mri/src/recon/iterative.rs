@@ -217,17 +217,16 @@ fn quadratic(recon: &Reconstructor, voxels: &Voxels, shape: &[usize]) -> Result<
         Regulariser::Identity => Some(Quadratic { op: Box::new(Identity::new(shape)), factor: 1.0 }),
         Regulariser::Differences => {
             let factor = voxels.gradient().powi(2);
-            let anatomy = recon.options.anatomy.as_ref();
             if shape.len() > dims {
                 // Sets of maps have an image each, and are no axis of it.
-                if anatomy.is_some() {
+                if recon.options.anatomy.is_some() {
                     return Err(Error::value("sets of maps", "1 with an anatomical reference", shape[0]));
                 }
                 let axes: Vec<usize> = (shape.len() - dims..shape.len()).collect();
                 let differences = FiniteDifference::along(shape, &axes)?.weighted(voxels.slopes())?;
                 return Ok(Some(Quadratic { op: Box::new(differences.normal_op()), factor }));
             }
-            let differences = sparse::differences(&recon.device, anatomy, voxels, shape)?;
+            let differences = sparse::differences(&recon.device, &recon.options, voxels, shape)?;
             Some(Quadratic { op: Box::new(Normal::new(differences.into())), factor })
         }
     })

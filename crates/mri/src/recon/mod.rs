@@ -26,7 +26,7 @@ use crate::partial::{PartialFourier, PartialImages, uneven_axes};
 use crate::scan::{CalibrationLines, Frame, Label, Samples};
 pub use certify::{CONFIDENCE, Certificate, Certify, FFT_TOLERANCE};
 use coils::{Combiner, batches, part};
-pub use options::{Combine, Density, Method, ReconOptions, Regulariser};
+pub use options::{Combine, Density, Method, ReconOptions, Regulariser, WaveletFilter, WaveletOptions};
 use plans::Plans;
 pub use series::{ScanImage, Selection, reconstruct_frame, reconstruct_frames, reconstruct_scan};
 pub use store::KernelStore;

@@ -2,6 +2,7 @@ use std::sync::Arc;
 
 use ndarray::ArrayD;
 use rayspin_core::{C32, Error, Result};
+use rayspin_linop::WaveletFamily;
 use serde::Serialize;
 
 use super::{Certify, KernelStore};
@@ -108,6 +109,43 @@ pub enum Density {
     Radial,
 }
 
+/// The filter of wavelets.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum WaveletFilter {
+    /// Sums and differences of neighbours.
+    Haar,
+    /// Daubechies' four coefficients, two vanishing moments.
+    #[default]
+    Db2,
+}
+
+impl WaveletFilter {
+    pub(super) fn filter(self) -> WaveletFamily {
+        match self {
+            Self::Haar => WaveletFamily::Haar,
+            Self::Db2 => WaveletFamily::Daubechies2,
+        }
+    }
+}
+
+/// The wavelets of [`Method::Wavelet`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct WaveletOptions {
+    /// The filter.
+    pub family: WaveletFilter,
+    /// Times that an axis is halved at most; as often as it has 16 voxels or more when absent.
+    pub levels: Option<usize>,
+    /// Where the shifts of the image begin; the same seed gives the same image.
+    pub seed: u64,
+}
+
+impl Default for WaveletOptions {
+    fn default() -> Self {
+        Self { family: WaveletFilter::default(), levels: None, seed: 1 }
+    }
+}
+
 /// Everything that decides an image besides the scan.
 #[derive(Debug, Clone)]
 pub struct ReconOptions {
@@ -123,6 +161,11 @@ pub struct ReconOptions {
     /// Reference image `[z, y, x]` or `[y, x]` of the matrix, whose edges the penalty leaves alone: for
     /// [`Regulariser::Differences`] and [`Method::TotalVariation`].
     pub anatomy: Option<Arc<ArrayD<f32>>>,
+    /// Difference in the reference image, as a part of its brightness (99th percentile), at which the weight of a squared
+    /// difference is ½.
+    pub anatomy_edge: f64,
+    /// The wavelets of [`Method::Wavelet`].
+    pub wavelet: WaveletOptions,
     /// Iterations at most.
     pub iterations: usize,
     /// Relative residual at which they end.
@@ -162,6 +205,8 @@ impl Default for ReconOptions {
             lambda: 1e-3,
             regulariser: Regulariser::Identity,
             anatomy: None,
+            anatomy_edge: 0.05,
+            wavelet: WaveletOptions::default(),
             iterations: 30,
             cg_tolerance: 1e-5,
             nufft_tolerance: 1e-4,
@@ -227,6 +272,16 @@ impl ReconOptions {
                 let what = "anatomical reference".into();
                 return Err(Error::NotFinite { what, index, found: value.to_string() });
             }
+        }
+        if !(self.anatomy_edge > 0.0 && self.anatomy_edge.is_finite()) {
+            return Err(Error::value(
+                "edge of the anatomical reference",
+                "a positive number",
+                self.anatomy_edge,
+            ));
+        }
+        if self.wavelet.levels == Some(0) {
+            return Err(Error::value("levels of wavelets", "at least 1", 0));
         }
         if self.coil_batch == Some(0) {
             return Err(Error::value("coil batch", "at least 1", 0));

@@ -1,23 +1,19 @@
 //! Images that are sparse: few wavelet coefficients, or few edges.
 
-use std::sync::Arc;
-
 use ndarray::ArrayD;
 use rayspin_core::{C32, Error, Monitor, Result, expect_shape};
 use rayspin_device::{Array, Device};
-use rayspin_linop::{Compose, FiniteDifference, LinearOp, Wavelet, WaveletFamily, weighted_differences};
+use rayspin_linop::{Compose, FiniteDifference, LinearOp, Wavelet, weighted_differences};
 use rayspin_solve::{FistaOptions, Proximal, TotalVariation, WaveletSparsity, sparse_least_squares};
 
 use super::voxels::Voxels;
-use super::{Method, Reconstructor, Solve};
+use super::{Method, ReconOptions, Reconstructor, Solve};
 use crate::crop::centre_crop;
 
 /// Steps of the inner problem of total variation in each iteration.
 const VARIATION_STEPS: usize = 8;
-/// Seed of the wavelets' random shifts: the same scan gives the same image.
-const SHIFT_SEED: u64 = 1;
-/// Difference in the reference image, as a share of its brightness, at which a weight of the squared difference is ½.
-const EDGE: f64 = 0.05;
+/// Iterates that the image of wavelets is the mean of: each has seen other shifts.
+const AVERAGED: usize = 8;
 
 /// One image seen by all coils, with the penalty of the method; `voxels` are the image's, of which the grid may have more.
 pub(super) fn one_image(
@@ -35,13 +31,21 @@ pub(super) fn one_image(
         _ => voxels.gradient(),
     };
     let lambda = recon.options.lambda * growth;
-    let options =
-        FistaOptions { max_iterations: recon.options.iterations, tolerance: recon.options.cg_tolerance };
-    let differences = differences(&device, recon.options.anatomy.as_ref(), voxels, shape)?;
+    let average = match recon.options.method {
+        Method::Wavelet => AVERAGED,
+        _ => 1,
+    };
+    let options = FistaOptions {
+        max_iterations: recon.options.iterations,
+        tolerance: recon.options.cg_tolerance,
+        average: average.min(recon.options.iterations.div_ceil(4)),
+    };
+    let differences = differences(&device, &recon.options, voxels, shape)?;
     let mut penalty: Box<dyn Proximal<f32> + '_> = match recon.options.method {
         Method::Wavelet => {
-            let wavelet = Wavelet::new(shape, WaveletFamily::default())?;
-            Box::new(WaveletSparsity::new(&device, wavelet, Some(SHIFT_SEED))?)
+            let chosen = recon.options.wavelet;
+            let wavelet = Wavelet::with_levels(shape, chosen.family.filter(), chosen.levels)?;
+            Box::new(WaveletSparsity::new(&device, wavelet, Some(chosen.seed))?)
         }
         // An anatomy's weights are at most 1.
         _ => {
@@ -51,12 +55,22 @@ pub(super) fn one_image(
     };
     let observer = &mut recon.observer;
     let found = monitor.stage("FISTA", options.max_iterations, || {
-        sparse_least_squares(normal, rhs, lambda, &mut *penalty, eigenvalue, &options, monitor, &mut |step| {
-            if let Some(observer) = observer {
-                observer(step.iteration, &step.solution.to_host()?);
-            }
-            Ok(())
-        })
+        sparse_least_squares(
+            normal,
+            rhs,
+            None,
+            lambda,
+            &mut *penalty,
+            eigenvalue,
+            &options,
+            monitor,
+            &mut |step| {
+                if let Some(observer) = observer {
+                    observer(step.iteration, &step.solution.to_host()?);
+                }
+                Ok(())
+            },
+        )
     })?;
     let solve = Solve {
         solver: "FISTA",
@@ -74,17 +88,17 @@ pub(super) fn one_image(
 /// voxels' matrix, which is the reference's.
 pub(super) fn differences(
     device: &Device,
-    reference: Option<&Arc<ArrayD<f32>>>,
+    options: &ReconOptions,
     voxels: &Voxels,
     shape: &[usize],
 ) -> Result<Box<dyn LinearOp<f32>>> {
-    match reference {
+    match &options.anatomy {
         None => Ok(Box::new(FiniteDifference::new(shape)?.weighted(voxels.slopes())?)),
-        Some(reference) => Ok(Box::new(anatomical(device, reference, voxels, shape)?)),
+        Some(reference) => Ok(Box::new(anatomical(device, reference, options.anatomy_edge, voxels, shape)?)),
     }
 }
 
-/// diag(w) D with w_a(i) = r_a/√(1 + (|v(i + e_a) − v(i)| / η)²) and the slopes r from a reference image v, η being a twentieth of the 99th
+/// diag(w) D with w_a(i) = r_a/√(1 + (|v(i + e_a) − v(i)| / η)²) and the slopes r from a reference image v, η being `edge` times the 99th
 /// percentile of |v|: differences across edges of the reference cost little, so that these edges stay.
 ///
 /// The squares of these weights are those of a quadratic penalty (J. P. Haldar et al., *Anatomically constrained
@@ -94,6 +108,7 @@ pub(super) fn differences(
 fn anatomical(
     device: &Device,
     reference: &ArrayD<f32>,
+    edge: f64,
     voxels: &Voxels,
     shape: &[usize],
 ) -> Result<Compose<f32>> {
@@ -109,7 +124,7 @@ fn anatomical(
     if bright <= 0.0 {
         return Err(Error::value("anatomical reference", "an image that is not almost all 0", bright));
     }
-    let eta = (EDGE * f64::from(bright)) as f32;
+    let eta = (edge * f64::from(bright)) as f32;
     let grid = centre_crop(view.mapv(|v| C32::from(v.abs())), shape)?;
     let edges = FiniteDifference::new(shape)?.forward(&Array::from_host(device, &grid)?)?;
     let mut weights = edges.into_host()?.mapv(|d| (1.0 + (d.norm() / eta).powi(2)).sqrt().recip());
@@ -129,7 +144,7 @@ mod tests {
         let device = Device::cpu_with_threads(1).unwrap();
         let reference = ArrayD::from_shape_fn(IxDyn(&[4, 6]), |i| if i[1] < 3 { 1.0f32 } else { -9.0 });
         let cubes = Voxels::new(&[4, 6], &[1.0; 3]);
-        let op = anatomical(&device, &reference, &cubes, &[4, 6]).unwrap();
+        let op = anatomical(&device, &reference, 0.05, &cubes, &[4, 6]).unwrap();
         let ramp =
             Array::from_host(&device, &ArrayD::from_shape_fn(IxDyn(&[4, 6]), |i| C32::new(i[1] as f32, 0.0)));
         let d = op.forward(&ramp.unwrap()).unwrap().into_host().unwrap();
@@ -139,7 +154,7 @@ mod tests {
         assert!((d[[1, 2, 2]].re - wanted).abs() < 1e-6);
         assert_eq!(d[[0, 2, 2]], C32::ZERO);
         let turned = Voxels::new(&[6, 4], &[1.0; 3]);
-        assert!(anatomical(&device, &reference, &turned, &[6, 4]).is_err());
-        assert!(anatomical(&device, &ArrayD::zeros(IxDyn(&[4, 6])), &cubes, &[4, 6]).is_err());
+        assert!(anatomical(&device, &reference, 0.05, &turned, &[6, 4]).is_err());
+        assert!(anatomical(&device, &ArrayD::zeros(IxDyn(&[4, 6])), 0.05, &cubes, &[4, 6]).is_err());
     }
 }

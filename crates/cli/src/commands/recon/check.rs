@@ -39,6 +39,16 @@ pub(super) fn check_penalty(args: &ReconMri, method: Option<Method>) -> Result<(
                 .into());
         }
     }
+    let wavelets = [
+        ("--wavelet", args.wavelet.is_some()),
+        ("--wavelet-levels", args.wavelet_levels.is_some()),
+        ("--wavelet-seed", args.wavelet_seed.is_some()),
+    ];
+    if method != Method::Wavelet
+        && let Some((option, _)) = wavelets.into_iter().find(|(_, given)| *given)
+    {
+        return refuse(option, "--method wavelet");
+    }
     let given = [("--lambda", args.lambda.is_some()), ("--iterations", args.iterations.is_some())];
     let given = given.into_iter().chain([("--tolerance", args.tolerance.is_some())]);
     if !method.iterates()

@@ -6,13 +6,15 @@ use rayspin::io::ScanOptions;
 use rayspin::mri::maps::{EspiritOptions, Sensitivities};
 use rayspin::mri::partial::PartialFourier;
 use rayspin::mri::prepare::{Compression, CompressionKind, PrepareOptions, VirtualCoils};
-use rayspin::mri::recon::{Combine, Density, Method, ReconOptions, Regulariser, Selection};
+use rayspin::mri::recon::{
+    Combine, Density, Method, ReconOptions, Regulariser, Selection, WaveletFilter, WaveletOptions,
+};
 use rayspin::mri::scan::{Frame, Samples};
 
 use super::arrays::read_covariance;
 use crate::args::{
     CombineArg, CompressionArg, DensityArg, MethodArg, PartialFourierArg, ReconMri, RegulariserArg,
-    SensitivitiesArg, numbers,
+    SensitivitiesArg, WaveletArg, numbers,
 };
 use crate::failure::BadInput;
 
@@ -39,6 +41,16 @@ pub(super) fn options(args: &ReconMri) -> Result<ReconOptions> {
             Some(RegulariserArg::None) => Regulariser::None,
             Some(RegulariserArg::Identity) | None => Regulariser::Identity,
             Some(RegulariserArg::Differences) => Regulariser::Differences,
+        },
+        anatomy_edge: args.anatomy_edge.unwrap_or(default.anatomy_edge),
+        wavelet: WaveletOptions {
+            family: match args.wavelet {
+                Some(WaveletArg::Haar) => WaveletFilter::Haar,
+                Some(WaveletArg::Db2) => WaveletFilter::Db2,
+                None => default.wavelet.family,
+            },
+            levels: args.wavelet_levels,
+            seed: args.wavelet_seed.unwrap_or(default.wavelet.seed),
         },
         iterations: args.iterations.unwrap_or(default.iterations),
         cg_tolerance: args.tolerance.unwrap_or(default.cg_tolerance),

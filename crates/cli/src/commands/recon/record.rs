@@ -3,7 +3,7 @@
 use anyhow::Result;
 use rayspin::core::Image;
 use rayspin::imaging::metrics::{CompareOptions, Quality, ScaleFit, compare};
-use rayspin::mri::recon::{Certificate, ReconOptions};
+use rayspin::mri::recon::{Certificate, Method, ReconOptions};
 use rayspin::report::RunRecorder;
 use rayspin::report::table::{Cell, Column, Table};
 
@@ -68,6 +68,12 @@ pub(super) fn parameters(recorder: &mut RunRecorder, args: &ReconMri, options: &
     recorder.parameter("lambda", options.lambda);
     recorder.parameter("regulariser", serde_json::json!(options.regulariser));
     recorder.parameter("anatomy", serde_json::json!(args.anatomy));
+    if args.anatomy.is_some() {
+        recorder.parameter("anatomy edge", options.anatomy_edge);
+    }
+    if options.method == Method::Wavelet {
+        recorder.parameter("wavelet", serde_json::json!(options.wavelet));
+    }
     recorder.parameter("iterations", options.iterations);
     recorder.parameter("tolerance", options.cg_tolerance);
     recorder.parameter("epsilon", options.nufft_tolerance);
