@@ -192,8 +192,6 @@ fn sparse_images_and_anatomical_references() {
     no("-m gridding --wavelet-seed 2", &["--wavelet-seed", "gridding"]);
     no("-m wavelet --wavelet-levels 0", &["levels of wavelets", "at least 1"]);
     no("-m wavelet --wavelet-levels 9", &["levels of wavelets", "1 to 2", "found 9"]);
-    no("-m wavelet --wavelet coif", &["--wavelet", "coif"]);
-    no("-m tv --anatomy-edge 0.1", &["--anatomy"]);
     no("-m tv --anatomy truth.nii.gz --anatomy-edge -1", &["edge of the anatomical reference"]);
     no("-m tv -W differences", &["-W", "tv"]);
     no("-m gridding -l 0.1", &["--lambda", "gridding"]);
