@@ -268,7 +268,7 @@ fn wavelets<R: Real>(device: &Device) {
     let mut random = Random::new(6);
     for shape in shapes {
         for family in [Family::Haar, Family::Daubechies2] {
-            let transform = Wavelet::<R>::new(shape, family).unwrap();
+            let transform = Wavelet::<R>::new(shape, family, None).unwrap();
             let values = random.complex::<R>(shape.iter().product());
             let x = on(device, shape, &values);
             for shift in [vec![0; shape.len()], shape.iter().map(|n| (n * 5).div_ceil(8) + 1).collect()] {
