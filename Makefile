@@ -16,7 +16,8 @@ demo: build
 	target/release/rayspin demo --out $(DEMO_DIR)
 
 test: tools python lint
-	RAYSPIN_PYTHON=$(CURDIR)/.tools/venv/bin/python $(CARGO) test --workspace --locked
+	RAYSPIN_PYTHON=$(CURDIR)/.tools/venv/bin/python RAYSPIN_NVRTC_REQUIRED=1 \
+		RAYSPIN_CUDA_PATH="$$(scripts/nvrtc.sh):$$RAYSPIN_CUDA_PATH" $(CARGO) test --workspace --locked
 
 lint: tools
 	$(CARGO) fmt --all --check
@@ -27,7 +28,7 @@ lint: tools
 tools:
 	@scripts/cmake.sh
 
-# Other programs' readers and writers, for the interoperability tests.
+# Other programs' readers and writers, for the interoperability tests, and the compiler of CUDA kernels.
 python:
 	@scripts/python.sh
 

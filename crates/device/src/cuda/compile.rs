@@ -30,8 +30,19 @@ pub fn compiler_version() -> Option<(u32, u32)> {
     Some((u32::try_from(major).ok()?, u32::try_from(minor).ok()?))
 }
 
+/// What a program is compiled for to run on a processor of this capability: `sm_80`, `sm_90a`.
+pub fn architecture((major, minor): (u32, u32)) -> String {
+    // The `a` opens the instructions of one generation only: machine code is made for the processor at hand anyway.
+    format!("sm_{major}{minor}{}", if major >= 9 { "a" } else { "" })
+}
+
 pub(super) fn present() -> bool {
-    library::find("nvrtc");
+    static LOADED: std::sync::Once = std::sync::Once::new();
+    LOADED.call_once(|| {
+        // The compiler asks the loader for these by name, which a package's own folder is not part of.
+        library::find("nvrtc-builtins");
+        library::find("nvrtc");
+    });
     // SAFETY: loading NVRTC has no requirements.
     unsafe { sys::is_culib_present() }
 }

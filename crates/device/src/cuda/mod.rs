@@ -14,7 +14,7 @@ mod program;
 pub use argument::{Argument, Kernel, View, ViewMut};
 pub(crate) use buffer::Buffer;
 pub use cache::folder as cache_folder;
-pub use compile::{Compiled, compile, compiler_version};
+pub use compile::{Compiled, architecture, compile, compiler_version};
 pub use driver::{Driver, Event, FftPlan, Function, Graph, Launch, Module, Properties, Resources};
 pub use machine::{Absent, count};
 pub use program::{Define, Parameter, Program, Source};

@@ -23,10 +23,7 @@ unsafe impl Sync for Loaded {}
 
 impl Loaded {
     pub(super) fn load(program: &Program, properties: &Properties, shared: Arc<Shared>) -> Result<Self> {
-        let (major, minor) = properties.capability;
-        // The `a` opens the instructions of one generation only: machine code is made for the processor at hand anyway.
-        let feature = if major >= 9 { "a" } else { "" };
-        let architecture = format!("sm_{major}{minor}{feature}");
+        let architecture = compile::architecture(properties.capability);
         let compiler = compile::compiler_version();
         let options = program.options().join(" ");
         let version = format!("{compiler:?}");

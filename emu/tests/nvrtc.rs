@@ -1,0 +1,173 @@
+//! Every CUDA program through the vendor's compiler, which needs no GPU: that it compiles for three generations of processors,
+//! and what its kernels take. Run with `--nocapture` for the table.
+//!
+//! `make test` installs the compiler and sets `RAYSPIN_NVRTC_REQUIRED`; without that, and without a compiler, there is nothing
+//! to see here.
+
+use rayon::prelude::*;
+use rayspin_device::cuda::{Compiled, Program, Source, architecture, compile, compiler_version};
+use rayspin_kernels::{Build, programs};
+
+/// A100, H100, RTX 50.
+const CAPABILITIES: [(u32, u32); 3] = [(8, 0), (9, 0), (12, 0)];
+
+/// What one kernel takes, as the assembler says.
+#[derive(Debug, Default, PartialEq)]
+struct Usage {
+    kernel: String,
+    registers: u32,
+    shared: u32,
+    stack: u32,
+    spill_stores: u32,
+    spill_loads: u32,
+}
+
+/// The number before `unit` in `text`.
+fn number_before(text: &str, unit: &str) -> Option<u32> {
+    text[..text.find(unit)?].split_whitespace().next_back()?.parse().ok()
+}
+
+fn usages(log: &str) -> Vec<Usage> {
+    let mut found: Vec<Usage> = Vec::new();
+    for line in log.lines() {
+        if let Some(at) = line.find("Compiling entry function '") {
+            let kernel = line[at..].split('\'').nth(1).unwrap_or_default().to_owned();
+            found.push(Usage { kernel, ..Usage::default() });
+        }
+        let Some(last) = found.last_mut() else { continue };
+        if let Some(stack) = number_before(line, "bytes stack frame") {
+            last.stack = stack;
+            last.spill_stores = number_before(line, "bytes spill stores").unwrap_or(u32::MAX);
+            last.spill_loads = number_before(line, "bytes spill loads").unwrap_or(u32::MAX);
+        }
+        if let Some(registers) = number_before(line, "registers") {
+            last.registers = registers;
+            last.shared = number_before(line, "bytes smem").unwrap_or(0);
+        }
+    }
+    found
+}
+
+/// What is wrong with a program on one processor; its rows of the table are added to `table`.
+fn examine(build: &Build, capability: (u32, u32), table: &mut String) -> Vec<String> {
+    let architecture = architecture(capability);
+    let program = Program::new(build.source, &build.defines);
+    let form: Vec<String> = build.defines.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    let title = format!("{} {} {architecture}", build.source.name, form.join(" "));
+    let Compiled { image, log } = match compile(&program, &architecture, true) {
+        Ok(compiled) => compiled,
+        Err(error) => return vec![format!("{title}: {error}")],
+    };
+    let mut wrong = Vec::new();
+    if image.len() < 4 || image[1..4] != *b"ELF" {
+        wrong.push(format!("{title}: no machine code"));
+    }
+    let usages = usages(&log);
+    let declared = program.signatures().map(|s| s.len()).unwrap_or(0);
+    if declared == 0 || usages.len() != declared {
+        wrong.push(format!("{title}: {declared} kernels, {} were assembled:\n{log}", usages.len()));
+    }
+    for u in usages {
+        table.push_str(&format!(
+            "{title:<40} {:<24} {:>4} {:>7} {:>6} {:>6} {:>6}\n",
+            u.kernel, u.registers, u.shared, u.stack, u.spill_stores, u.spill_loads
+        ));
+        if u.registers == 0 || u.registers > 255 {
+            wrong.push(format!("{title}: {} takes {} registers", u.kernel, u.registers));
+        }
+        let spilled = u.spill_stores.max(u.spill_loads);
+        if spilled > build.spill_bytes {
+            wrong.push(format!(
+                "{title}: {} spills {spilled} bytes of registers, its row allows {}",
+                u.kernel, build.spill_bytes
+            ));
+        }
+    }
+    wrong
+}
+
+/// NVRTC's version; `None` where it is neither there nor required.
+fn compiler() -> Option<(u32, u32)> {
+    let version = compiler_version();
+    if version.is_none() {
+        let required = std::env::var_os("RAYSPIN_NVRTC_REQUIRED").is_some_and(|v| v != "0");
+        assert!(
+            !required,
+            "NVRTC is required and not there: is RAYSPIN_CUDA_PATH the folder of libnvrtc.so?"
+        );
+        println!("passed over: NVRTC is not installed");
+    }
+    version
+}
+
+#[test]
+fn every_program_compiles_and_keeps_to_its_registers() {
+    let Some(version) = compiler() else { return };
+    let all = programs();
+    assert!(!all.is_empty());
+    let work: Vec<_> = all.iter().flat_map(|build| CAPABILITIES.map(|c| (build, c))).collect();
+    let (tables, wrong): (Vec<String>, Vec<Vec<String>>) = work
+        .into_par_iter()
+        .map(|(build, capability)| {
+            let mut table = String::new();
+            let wrong = examine(build, capability, &mut table);
+            (table, wrong)
+        })
+        .unzip();
+    println!("NVRTC {}.{}", version.0, version.1);
+    println!("{:<40} {:<24} regs  shared  stack stores  loads", "program", "kernel");
+    print!("{}", tables.concat());
+    let wrong = wrong.concat();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn a_kernel_that_spills_is_refused_unless_its_row_allows_it() {
+    static GREEDY: Source = Source {
+        name: "greedy",
+        files: &[(
+            "greedy.cu",
+            r#"extern "C" __global__ void __launch_bounds__(1024, 2) greedy(const float* x, float* y, int n) {
+                float v[96];
+                #pragma unroll
+                for (int i = 0; i < 96; i++) v[i] = x[i * n + threadIdx.x];
+                __syncthreads();
+                #pragma unroll
+                for (int i = 0; i < 96; i++) y[i * n + threadIdx.x] = v[95 - i] * v[i];
+            }"#,
+        )],
+    };
+    if compiler().is_none() {
+        return;
+    }
+    let build = |spill_bytes| Build { source: &GREEDY, defines: Vec::new(), spill_bytes };
+    let mut table = String::new();
+    let wrong = examine(&build(0), (9, 0), &mut table);
+    assert!(wrong.len() == 1 && wrong[0].contains("greedy spills"), "{wrong:?}\n{table}");
+    assert_eq!(examine(&build(4096), (9, 0), &mut table), Vec::<String>::new());
+}
+
+#[test]
+fn the_assembler_s_words_are_read() {
+    let log = "ptxas info    : 0 bytes gmem, 16 bytes cmem[3]\n\
+        ptxas info    : Compiling entry function 'spread' for 'sm_90'\n\
+        ptxas info    : Function properties for spread\n    \
+            40 bytes stack frame, 24 bytes spill stores, 36 bytes spill loads\n\
+        ptxas info    : Used 168 registers, used 1 barriers, 40 bytes cumulative stack size, 2112 bytes smem\n\
+        ptxas info    : Compiling entry function 'scale' for 'sm_90'\n\
+        ptxas info    : Function properties for scale\n    \
+            0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads\n\
+        ptxas info    : Used 10 registers, used 0 barriers\n";
+    let wanted = [
+        Usage {
+            kernel: "spread".to_owned(),
+            registers: 168,
+            shared: 2112,
+            stack: 40,
+            spill_stores: 24,
+            spill_loads: 36,
+        },
+        Usage { kernel: "scale".to_owned(), registers: 10, ..Usage::default() },
+    ];
+    assert_eq!(usages(log), wanted);
+}
