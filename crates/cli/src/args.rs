@@ -234,11 +234,12 @@ pub(crate) struct ReconMri {
     /// State the memory and the work of each stage, and compute and write nothing
     #[arg(long, conflicts_with_all = ["record", "no_record"])]
     pub(crate) dry_run: bool,
-    /// Memory that the run may take (K, M, G: binary units): coils and images are taken some at a time to fit, or the run
-    /// is refused with the memory it needs
+    /// Memory that the run may take (K, M, G: binary units): coils, images and points of a trajectory are taken some at a
+    /// time to fit, or the run is refused with the memory it needs
     #[arg(long, value_name = "SIZE", value_parser = crate::commands::plan::size)]
     pub(crate) memory: Option<u64>,
-    /// Compare N random outputs of each transform with the exact sums; the run fails where they miss their tolerance
+    /// Compare N random outputs of each transform, of every trajectory or grid, with the exact sums; the run fails (exit
+    /// code 1, images written) where they miss their tolerance
     #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "1000", conflicts_with = "dry_run")]
     pub(crate) certify: Option<usize>,
     /// Seed of the outputs that are drawn

@@ -9,7 +9,7 @@ use rayspin::io::{self, Format, ScanFile, ScanOptions, ismrmrd};
 use rayspin::mri::budget::{self, Budget};
 use rayspin::mri::prepare::{Noise, coils_kept, measure};
 use rayspin::mri::recon::{ReconOptions, Selection};
-use rayspin::mri::scan::{Frame, FrameOptions, Label, Scan};
+use rayspin::mri::scan::{Frame, FrameOptions, Label, Samples, Scan};
 use rayspin::report::number;
 use rayspin::report::table::{Cell, Column, Table};
 
@@ -224,7 +224,10 @@ pub(crate) fn budget(
     Ok(Plan { budget, process: process + shape.kept + RUNNING_BYTES + threads as u64 * THREAD_BYTES })
 }
 
-/// Finds the largest batch of coils that fits the limit; `None` where not even one coil does, with the bytes needed.
+/// Fewer points at a time save nothing beside the fine grid of their plan.
+const LEAST_POINTS: usize = 1 << 14;
+
+/// Finds the largest batch of coils, and with one coil of points, that fits the limit; the bytes needed where none does.
 pub(crate) fn fit(
     args: &ReconMri,
     source: &Source,
@@ -243,7 +246,19 @@ pub(crate) fn fit(
         options.coil_batch = Some(batch);
         plan = budget(args, source, shape, process, options, threads)?;
     }
-    Ok(if plan.peak() <= limit { Ok(plan) } else { Err(plan.peak()) })
+    // Then points of a trajectory, as long as fewer of them take less.
+    let mut points = match shape.frame(source).map(|frame| &frame.samples) {
+        Some(Samples::NonCartesian { trajectory, .. }) => trajectory.samples(),
+        _ => 0,
+    };
+    let mut least = plan.peak();
+    while plan.peak() > limit && points > LEAST_POINTS {
+        points = points.div_ceil(2);
+        options.point_batch = Some(points);
+        plan = budget(args, source, shape, process, options, threads)?;
+        least = least.min(plan.peak());
+    }
+    Ok(if plan.peak() <= limit { Ok(plan) } else { Err(least) })
 }
 
 /// Fails when `needed` exceeds the limit.
@@ -276,7 +291,8 @@ pub(crate) fn table(args: &ReconMri, plan: &Plan, options: &ReconOptions) -> Tab
         Column::number("Work").unit("Gflop"),
         Column::number("Traffic").unit("GB"),
     ];
-    let split = options.coil_batch.map_or(String::new(), |batch| format!(", {batch} coils at a time"));
+    let mut split = options.coil_batch.map_or(String::new(), |batch| format!(", {batch} coils at a time"));
+    split.extend(options.point_batch.map(|points| format!(", {points} points at a time")));
     let images =
         if plan.budget.frames == 1 { "1 image".into() } else { format!("{} images", plan.budget.frames) };
     let mut table = Table::new(format!("{}: {images}{split}", args.scan.display()), columns);

@@ -1,6 +1,6 @@
 //! Images, and what they are made with.
 
-use crate::{ok, parameters, refused, simulated, with_scan};
+use crate::{ok, refused, simulated, with_scan};
 
 #[test]
 fn a_scan_becomes_images_a_record_and_a_quality_table() {
@@ -199,24 +199,6 @@ fn sparse_images_and_anatomical_references() {
     ok(&["-q", "recon", "mri", "scan.h5", "-o", "small.nii.gz", "--matrix", "32,32", "--no-record"], f);
     no("-m tv --anatomy small.nii.gz", &["anatomical reference", "[48, 48]", "32"]);
     no("-m tv --anatomy nothing.nii.gz", &["nothing.nii.gz"]);
-}
-
-#[test]
-fn a_run_certifies_its_transforms() {
-    let folder = with_scan();
-    let f = folder.path();
-    let output =
-        ok(&["recon", "mri", "scan.h5", "-o", "a.npy", "--method", "cg-sense", "--certify", "200"], f);
-    let text = String::from_utf8(output.stdout).unwrap();
-    assert!(text.contains("NUFFT adjoint") && text.contains("99 % confidence"), "{text}");
-    let (parameters, _) = parameters(&f.join("a.json"));
-    let certificates = parameters["certificates"].as_array().unwrap();
-    assert_eq!(certificates.len(), 3);
-    for certificate in certificates {
-        assert!(certificate["error"].as_f64().unwrap() <= 1e-4 && certificate["outputs"] == 200);
-    }
-    assert_eq!(parameters["certify"]["seed"], 1);
-    refused(&["recon", "mri", "scan.h5", "-o", "a.npy", "--certify", "0"], f, &["certify", "1 to"]);
 }
 
 #[test]

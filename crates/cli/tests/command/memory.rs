@@ -114,6 +114,25 @@ fn a_run_fits_its_memory_or_is_refused_with_the_number() {
 }
 
 #[test]
+fn points_are_planned_some_at_a_time_where_memory_is_short() {
+    let folder = tempfile::tempdir().unwrap();
+    let f = folder.path();
+    simulated(f, "-t radial --matrix 48,48 --coils 1 --shots 8000");
+    let line = "--method gridding --combine rss";
+    let (parameters, whole_peak, _) = reconstructed(f, line);
+    assert!(parameters["points at a time"].is_null());
+    let needed = parameters["memory stated"].as_f64().unwrap();
+    std::fs::copy(f.join("image.npy"), f.join("whole.npy")).unwrap();
+    let limit = (0.92 * needed) as u64;
+    let (parameters, peak, _) = reconstructed(f, &format!("{line} --memory {limit}"));
+    assert!(parameters["points at a time"].as_u64().is_some(), "{parameters}");
+    assert!(peak <= limit as f64 && whole_peak > limit as f64, "{peak} and {whole_peak} of {limit}");
+    let same = ok(&["metrics", "image.npy", "whole.npy", "--json"], f);
+    let quality: serde_json::Value = serde_json::from_slice(&same.stdout).unwrap();
+    assert!(quality["nrmse"].as_f64().unwrap() < 1e-5, "{quality}");
+}
+
+#[test]
 fn kept_kernels_give_the_same_image_and_broken_ones_are_made_anew() {
     let folder = with_scan();
     let f = folder.path();

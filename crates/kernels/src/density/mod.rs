@@ -12,7 +12,7 @@ pub mod reference;
 #[cfg(test)]
 mod tests;
 
-pub use pipe_menon::{pipe_menon, pipe_menon_needs};
+pub use pipe_menon::{pipe_menon, pipe_menon_by_blocks, pipe_menon_needs};
 pub use radial::radial;
 
 use rayspin_core::{Error, Result, Trajectory, format_shape};

@@ -1,3 +1,4 @@
+use ndarray::s;
 use num_complex::Complex;
 use rayspin_core::{C32, Error, Result, Trajectory};
 use rayspin_device::{Array, Device};
@@ -25,10 +26,7 @@ pub fn pipe_menon(
     matrix: &[usize],
     iterations: usize,
 ) -> Result<Array<f32>> {
-    super::check_matrix(trajectory, matrix)?;
-    if iterations == 0 {
-        return Err(Error::value("Pipe–Menon iterations", "at least 1", 0));
-    }
+    check(trajectory, matrix, iterations)?;
     let plan =
         Nufft::<f32>::with_kernel(device, trajectory, matrix, UPSAMPLING, Kernel::new(WIDTH, UPSAMPLING))?;
     let samples = trajectory.samples();
@@ -38,19 +36,76 @@ pub fn pipe_menon(
     for _ in 0..iterations {
         plan.convolve(&weights, &mut smoothed)?;
         let smoothed = smoothed.read()?;
-        weights.update(|weights| {
-            for (w, s) in weights.iter_mut().zip(smoothed.iter()) {
-                // C's diagonal is positive, so s exceeds a multiple of w.
-                w.re /= s.re;
-                w.im = 0.0;
-            }
-        })?;
+        weights.update(|weights| update(weights, &smoothed))?;
     }
+    scaled(device, &plan, &weights.read()?)
+}
+
+/// [`pipe_menon`] with at most `points` points planned at once: the same up to rounding, in less memory, for the time that it
+/// takes to sort the points twice in each iteration.
+///
+/// Errors: as [`pipe_menon`]; no points at once.
+pub fn pipe_menon_by_blocks(
+    device: &Device,
+    trajectory: &Trajectory,
+    matrix: &[usize],
+    iterations: usize,
+    points: usize,
+) -> Result<Array<f32>> {
+    check(trajectory, matrix, iterations)?;
+    if points == 0 {
+        return Err(Error::value("points at once", "at least 1", 0));
+    }
+    let samples = trajectory.samples();
+    let plan = |first: usize| {
+        let part = trajectory.points().slice(s![first..(first + points).min(samples), ..]).to_owned();
+        let part = Trajectory::from_cycles_per_fov(part)?;
+        Nufft::<f32>::with_kernel(device, &part, matrix, UPSAMPLING, Kernel::new(WIDTH, UPSAMPLING))
+    };
+    let one = Complex::new(1.0, 0.0);
+    let mut weights = vec![one; samples];
+    let cells = plan(0)?.fine_shape().iter().product();
+    let mut grid = vec![C32::ZERO; cells];
+    let mut smoothed = vec![C32::ZERO; points.min(samples)];
+    for _ in 0..iterations {
+        grid.fill(C32::ZERO);
+        for first in (0..samples).step_by(points) {
+            let last = (first + points).min(samples);
+            plan(first)?.spread_onto(&weights[first..last], &mut grid);
+        }
+        for first in (0..samples).step_by(points) {
+            let last = (first + points).min(samples);
+            let smoothed = &mut smoothed[..last - first];
+            plan(first)?.interp_from(&grid, smoothed);
+            update(&mut weights[first..last], smoothed);
+        }
+    }
+    drop((grid, smoothed));
+    scaled(device, &plan(0)?, &weights)
+}
+
+fn check(trajectory: &Trajectory, matrix: &[usize], iterations: usize) -> Result<()> {
+    super::check_matrix(trajectory, matrix)?;
+    if iterations == 0 {
+        return Err(Error::value("Pipe–Menon iterations", "at least 1", 0));
+    }
+    Ok(())
+}
+
+fn update(weights: &mut [C32], smoothed: &[C32]) {
+    for (w, s) in weights.iter_mut().zip(smoothed) {
+        // C's diagonal is positive, so s exceeds a multiple of w.
+        w.re /= s.re;
+        w.im = 0.0;
+    }
+}
+
+fn scaled(device: &Device, plan: &Nufft<f32>, weights: &[C32]) -> Result<Array<f32>> {
     // ∫ψ over k is (∫φ)² fine-grid cells, each of N / cells in k; and the weights are volumes over N.
     let cells: f64 = plan.fine_shape().iter().map(|&n| n as f64).product();
     let scale = plan.kernel_integral().powi(2) / cells;
-    let real = weights.read()?.iter().map(|w| (f64::from(w.re) * scale) as f32).collect();
-    Array::from_vec(device, &[samples], real)
+    let real = weights.iter().map(|w| (f64::from(w.re) * scale) as f32).collect();
+    Array::from_vec(device, &[weights.len()], real)
 }
 
 /// What the plan of [`pipe_menon`] takes; beside it stand two complex numbers a sample, and the weights. Errors: as there.

@@ -232,3 +232,20 @@ fn bad_input_is_named() {
     assert!(radial(&trajectory(vec![vec![0.0, 0.0]]), &[8, 8]).is_err());
     assert!(radial(&trajectory(vec![vec![0.0, 0.0]; 4]), &[8, 8]).is_err());
 }
+
+#[test]
+fn density_by_blocks_is_that_of_the_whole() {
+    let device = cpu();
+    for (trajectory, matrix) in
+        [(spokes_2d(24.0, 30, 48, 0.0), vec![24, 24]), (spokes_3d(10.0, 60, 20, false), vec![10, 10, 10])]
+    {
+        let whole = pipe_menon(&device, &trajectory, &matrix, 6).unwrap();
+        for points in [100, 517, trajectory.samples(), 1 << 20] {
+            let blocks = pipe_menon_by_blocks(&device, &trajectory, &matrix, 6, points).unwrap();
+            for (a, b) in blocks.cpu().iter().zip(whole.cpu()) {
+                assert!((a - b).abs() <= 1e-4 * b, "{points}: {a} {b}");
+            }
+        }
+        assert!(pipe_menon_by_blocks(&device, &trajectory, &matrix, 6, 0).is_err());
+    }
+}

@@ -102,6 +102,13 @@ impl<R: Real> Nufft<R> {
         Self::with_kernel(device, trajectory, matrix, upsampling, kernel)
     }
 
+    /// The upsampling that [`Nufft::new`] chooses for so many samples.
+    ///
+    /// Errors: a tolerance out of range.
+    pub fn upsampling_for(tolerance: f64, matrix: &[usize], samples: usize) -> Result<f64> {
+        Ok(choose::<R>(tolerance, matrix, samples)?.0)
+    }
+
     /// Plans with a kernel of the caller's choice.
     pub(crate) fn with_kernel(
         device: &Device,

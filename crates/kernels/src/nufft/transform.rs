@@ -102,6 +102,17 @@ impl<R: Real> Nufft<R> {
         })
     }
 
+    /// Adds what spreading one item makes to a fine grid on the host.
+    pub(crate) fn spread_onto(&self, samples: &[Complex<R>], grid: &mut [Complex<R>]) {
+        let mut halo = vec![Complex::new(R::zero(), R::zero()); self.gridding.halo_len()];
+        self.gridding.spread_onto(self.device.cpu_side(), samples, grid, &mut halo, simd::spread);
+    }
+
+    /// One item's values from a fine grid on the host.
+    pub(crate) fn interp_from(&self, grid: &[Complex<R>], samples: &mut [Complex<R>]) {
+        self.gridding.interp(self.device.cpu_side(), grid, samples, simd::interp);
+    }
+
     /// What interpolates several of a batch's items together, where there are so many, there is code for the width and
     /// level, and memory for their fine grids.
     fn group(&self, cpu: &Cpu, batch: usize) -> Option<Kernels<R>> {

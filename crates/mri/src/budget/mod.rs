@@ -17,7 +17,7 @@ use cartesian::grid;
 pub use ledger::{Budget, Stage};
 use ledger::{COMPLEX, INDEX, Ledger, REAL};
 use prepare::prepare;
-use trajectory::{trajectory_plans, trajectory_solve};
+use trajectory::{Points, trajectory_plans, trajectory_solve};
 
 /// The frames of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -83,8 +83,9 @@ pub fn of_frames(
             ledger.hold(COMPLEX * d * s);
             prepare(&mut ledger, frame, coils, options);
             ledger.hold(COMPLEX * coils * s);
-            trajectory_plans(&mut ledger, trajectory, &frame.matrix, options)?;
-            trajectory_solve(&mut ledger, trajectory, &frame.matrix, coils, options, threads)?;
+            let needs = Points::new(trajectory, &frame.matrix, options)?;
+            trajectory_plans(&mut ledger, trajectory, &frame.matrix, &needs, options)?;
+            trajectory_solve(&mut ledger, trajectory, &frame.matrix, &needs, coils, options, threads)?;
         }
     }
     Ok(ledger.finish())

@@ -12,7 +12,6 @@ use ndarray::{ArrayD, ArrayViewD, Axis, IxDyn, Slice};
 use rayspin_core::{C32, Error, Result, Trajectory};
 use rayspin_device::Array;
 use rayspin_kernels::fft::{Fft, Norm};
-use rayspin_kernels::nufft::Nufft;
 use rayspin_kernels::{vector, walsh};
 use serde::Serialize;
 
@@ -144,10 +143,13 @@ pub(crate) fn espirit_needs(
     }
 }
 
+/// Fᴴ of `[sample]` to `[matrix..]`.
+pub type Adjoint<'a> = &'a mut dyn FnMut(&Array<C32>, &mut Array<C32>) -> Result<()>;
+
 /// Maps from non-Cartesian samples `[coil, sample]` with density weights `[sample]`: by the adjoint NUFFT of the samples
 /// within the centre, tapered by a radial Hann window; for ESPIRiT, of all samples, brought to the grid by an FFT.
 pub fn from_samples(
-    nufft: &Nufft<f32>,
+    adjoint: Adjoint<'_>,
     trajectory: &Trajectory,
     matrix: &[usize],
     data: &Array<C32>,
@@ -162,7 +164,7 @@ pub fn from_samples(
     }
     let device = data.device();
     if let Sensitivities::Espirit(options) = &how {
-        let mut images = weighted_images(nufft, matrix, data, density)?;
+        let mut images = weighted_images(adjoint, matrix, data, density)?;
         Fft::new(device, matrix, Norm::Unitary)?.forward(&mut images)?;
         let width = width.min(matrix.iter().copied().max().unwrap_or(width));
         let maps = espirit::maps(device, centre(&images, width)?, matrix, options)?;
@@ -184,14 +186,14 @@ pub fn from_samples(
         ));
     }
     let window = Array::from_vec(device, &[trajectory.samples()], window)?;
-    let images = weighted_images(nufft, matrix, data, &window)?;
+    let images = weighted_images(adjoint, matrix, data, &window)?;
     drop(window);
     Ok((walsh::maps(&images, walsh::DEFAULT_RADIUS)?, Centre { width, how }))
 }
 
 /// Fᴴ W d of every coil. The transform goes coil by coil anyway: one coil's samples are all that need be weighted.
 fn weighted_images(
-    nufft: &Nufft<f32>,
+    adjoint: Adjoint<'_>,
     matrix: &[usize],
     data: &Array<C32>,
     weights: &Array<f32>,
@@ -205,7 +207,7 @@ fn weighted_images(
     for coil in 0..coils {
         vector::copy_part(data, coil * samples, &mut one, 0, samples)?;
         vector::weight(weights, &one, &mut weighted)?;
-        nufft.adjoint(&weighted, &mut image)?;
+        adjoint(&weighted, &mut image)?;
         vector::copy_part(&image, 0, &mut images, coil * voxels, voxels)?;
     }
     Ok(images)

@@ -23,6 +23,7 @@ use rayspin_kernels::{nudft, vector};
 use serde::Serialize;
 
 use super::plans::Plans;
+use crate::scan::Label;
 
 /// δ: the statement on the share of larger errors is wrong in at most one of this many runs.
 pub const CONFIDENCE: f64 = 0.99;
@@ -45,6 +46,8 @@ pub struct Certify {
 pub struct Certificate {
     /// The transform.
     pub transform: String,
+    /// The first image that its plan makes.
+    pub first: Label,
     /// Outputs evaluated exactly.
     pub outputs: usize,
     /// Outputs that there are.
@@ -72,6 +75,7 @@ impl Certificate {
         let outputs = errors.len();
         Self {
             transform: transform.into(),
+            first: Label::default(),
             outputs,
             population,
             error: (errors.iter().map(|e| e * e).sum::<f64>() / outputs as f64).sqrt(),
@@ -125,13 +129,13 @@ pub(super) fn trajectory(
     }
     let voxels: usize = matrix.iter().product();
     let mut image = Array::zeros(device, matrix)?;
-    plans.nufft().adjoint(&samples, &mut image)?;
+    plans.adjoint(&samples, &mut image)?;
     let indices = draws(&mut rng, certify.outputs, voxels);
     let exact = nudft::reference::adjoint_at(trajectory, matrix, &samples.read()?, &indices)?;
     let found = errors(&image.read()?, &exact, &indices);
     let mut all = vec![Certificate::new("NUFFT adjoint", voxels, &found, tolerance)];
 
-    plans.nufft().forward(&image, &mut samples)?;
+    plans.forward(&image, &mut samples)?;
     let indices = draws(&mut rng, certify.outputs, trajectory.samples());
     let exact = nudft::reference::forward_at(trajectory, matrix, &image.read()?, &indices)?;
     let found = errors(&samples.read()?, &exact, &indices);

@@ -74,7 +74,7 @@ pub(super) fn on_trajectory(
     let mut images = |range: &Range<usize>| {
         let samples = super::take_part(&mut whole, range)?;
         let mut images = Array::zeros(&device, &[&[range.len()], plans.matrix()].concat())?;
-        plans.nufft().adjoint(&samples, &mut images)?;
+        plans.adjoint(&samples, &mut images)?;
         Ok(images)
     };
     if let (Method::CgSense, Some(maps)) = (recon.options.method, &maps)

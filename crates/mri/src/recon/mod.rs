@@ -1,5 +1,6 @@
 //! Reconstruction: from the samples of a frame to its image.
 
+mod blocks;
 mod certify;
 mod coils;
 mod grid;
@@ -24,6 +25,7 @@ use crate::grappa::grappa;
 use crate::maps;
 use crate::partial::{PartialFourier, PartialImages, uneven_axes};
 use crate::scan::{CalibrationLines, Frame, Label, Samples};
+pub(crate) use blocks::{blocks, needs as block_needs, points as block_points, settled as block_options};
 pub use certify::{CONFIDENCE, Certificate, Certify, FFT_TOLERANCE};
 use coils::{Combiner, batches, part};
 pub use options::{Combine, Density, Method, ReconOptions, Regulariser, WaveletFilter, WaveletOptions};
@@ -46,7 +48,7 @@ pub struct FrameImage {
     pub maps: Option<ArrayD<C32>>,
     /// What was assumed.
     pub notes: Vec<String>,
-    /// What was measured of the transforms, with [`ReconOptions::certify`], of the first frame.
+    /// What was measured of the transforms, with [`ReconOptions::certify`], where this frame is the first that they make.
     pub certificates: Vec<Certificate>,
 }
 
@@ -97,6 +99,8 @@ pub struct Reconstructor {
     device: Device,
     options: ReconOptions,
     plans: Option<Plans>,
+    /// The grid whose FFT was certified last.
+    certified_grid: Option<Vec<usize>>,
     observer: Option<Observer>,
 }
 
@@ -107,7 +111,7 @@ impl Reconstructor {
     /// A reconstructor with checked options.
     pub fn new(device: &Device, options: ReconOptions) -> Result<Self> {
         options.validate()?;
-        Ok(Self { device: device.clone(), options, plans: None, observer: None })
+        Ok(Self { device: device.clone(), options, plans: None, certified_grid: None, observer: None })
     }
 
     /// Calls `observer` with the image after each iteration (it is copied to the host for that, which takes time).
@@ -169,9 +173,12 @@ impl Reconstructor {
         let grid = sampled.shape();
         let coils = kspace.shape()[0];
         let kspace = on_device(&self.device, kspace)?;
-        let certificates = match self.options.certify.take() {
-            Some(certify) => monitor.stage("certify", 0, || certify::grid(&certify, &kspace))?,
-            None => Vec::new(),
+        let certificates = match self.options.certify {
+            Some(certify) if self.certified_grid.as_deref() != Some(grid) => {
+                self.certified_grid = Some(grid.to_vec());
+                monitor.stage("certify", 0, || certify::grid(&certify, &kspace))?
+            }
+            _ => Vec::new(),
         };
         let mut notes = Vec::new();
         let maps = match (self.options.needs_maps(), self.options.maps.take()) {
@@ -262,13 +269,13 @@ impl Reconstructor {
         let matrix = image.matrix();
         let coils = data.shape()[0];
         let mut notes = plans.notes().to_vec();
-        let certificates = match self.options.certify.take() {
-            Some(certify) => monitor.stage("certify", 0, || {
+        let certificates = match self.options.certify {
+            Some(certify) if plans.certify_once() => monitor.stage("certify", 0, || {
                 let weighted = self.options.method == Method::Gridding;
                 let tolerance = self.options.nufft_tolerance;
                 certify::trajectory(&certify, plans, &data, weighted, self.options.iterates(), tolerance)
             })?,
-            None => Vec::new(),
+            _ => Vec::new(),
         };
         let maps = match (self.options.needs_maps(), self.options.maps.take()) {
             (false, _) => None,
@@ -278,7 +285,7 @@ impl Reconstructor {
                 let density = plans.density()?;
                 let (maps, centre) = monitor.stage("coil sensitivities", 0, || {
                     maps::from_samples(
-                        plans.nufft(),
+                        &mut |samples, images| plans.adjoint(samples, images),
                         plans.trajectory(),
                         matrix,
                         &data,
@@ -307,7 +314,7 @@ impl Reconstructor {
                         vector::weight(plans.density()?, &samples, &mut weighted)?;
                         drop(samples);
                         let mut images = Array::zeros(&self.device, &[&[range.len()], matrix].concat())?;
-                        plans.nufft().adjoint(&weighted, &mut images)?;
+                        plans.adjoint(&weighted, &mut images)?;
                         drop(weighted);
                         combiner.add(range, images)?;
                     }

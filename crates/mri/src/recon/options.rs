@@ -176,6 +176,8 @@ pub struct ReconOptions {
     pub density: Density,
     /// Iterations of [`Density::PipeMenon`].
     pub density_iterations: usize,
+    /// Points of a trajectory planned at once; `None`: all. Fewer take less memory and more time.
+    pub point_batch: Option<usize>,
     /// Width of the calibration centre; the default is [`crate::maps::DEFAULT_WIDTH`].
     pub calibration: Option<usize>,
     /// What becomes of a side of k-space that was not measured, for methods that transform a grid; [`PartialFourier::Pocs`]
@@ -218,6 +220,7 @@ impl Default for ReconOptions {
             sensitivities: None,
             maps: None,
             coil_batch: None,
+            point_batch: None,
             keep_maps: true,
             certify: None,
             kernels: None,
@@ -285,6 +288,9 @@ impl ReconOptions {
         }
         if self.coil_batch == Some(0) {
             return Err(Error::value("coil batch", "at least 1", 0));
+        }
+        if self.point_batch == Some(0) {
+            return Err(Error::value("point batch", "at least 1", 0));
         }
         if let Some(width) = self.calibration
             && width < crate::maps::MIN_WIDTH

@@ -1,11 +1,11 @@
 use std::sync::{Arc, OnceLock};
 
-use rayspin_core::{Error, Monitor, Result, Trajectory};
+use rayspin_core::{C32, Error, Monitor, Result, Trajectory};
 use rayspin_device::{Array, Device};
 use rayspin_kernels::density;
-use rayspin_kernels::nufft::{self, Nufft};
 use rayspin_kernels::toeplitz::Toeplitz;
 
+use super::blocks::Transforms;
 use super::store::kept_or_made;
 use super::{Density, ReconOptions};
 
@@ -13,10 +13,11 @@ use super::{Density, ReconOptions};
 pub(super) struct Plans {
     trajectory: Trajectory,
     matrix: Vec<usize>,
-    nufft: Arc<Nufft<f32>>,
+    nufft: Transforms,
     density: OnceLock<Array<f32>>,
     toeplitz: OnceLock<Arc<Toeplitz<f32>>>,
     notes: Vec<String>,
+    certified: OnceLock<()>,
 }
 
 impl Plans {
@@ -36,21 +37,29 @@ impl Plans {
         {
             return Ok(plans);
         }
-        let tolerance = nufft::Options { tolerance: options.nufft_tolerance, ..nufft::Options::default() };
-        let nufft = monitor.stage("NUFFT plan", 0, || Nufft::new(device, &trajectory, matrix, &tolerance))?;
+        let (tolerance, points) = (options.nufft_tolerance, options.point_batch);
+        let nufft = monitor
+            .stage("NUFFT plan", 0, || Transforms::new(device, &trajectory, matrix, tolerance, points))?;
         let mut plans = Self {
             trajectory,
             matrix: matrix.to_vec(),
-            nufft: Arc::new(nufft),
+            nufft,
             density: OnceLock::new(),
             toeplitz: OnceLock::new(),
             notes: Vec::new(),
+            certified: OnceLock::new(),
         };
         let trajectory = &plans.trajectory;
         if options.needs_density() {
             let weights = monitor.stage("density", 0, || match options.density {
                 Density::PipeMenon => {
-                    density::pipe_menon(device, trajectory, matrix, options.density_iterations)
+                    let iterations = options.density_iterations;
+                    match points.filter(|&points| points < trajectory.samples()) {
+                        None => density::pipe_menon(device, trajectory, matrix, iterations),
+                        Some(points) => {
+                            density::pipe_menon_by_blocks(device, trajectory, matrix, iterations, points)
+                        }
+                    }
                 }
                 Density::Radial => {
                     let weights = density::radial(trajectory, matrix)?;
@@ -85,8 +94,19 @@ impl Plans {
         &self.matrix
     }
 
-    pub(super) fn nufft(&self) -> &Arc<Nufft<f32>> {
-        &self.nufft
+    /// Fᴴ of `[batch.., sample]` to `[batch.., matrix..]`.
+    pub(super) fn adjoint(&self, samples: &Array<C32>, images: &mut Array<C32>) -> Result<()> {
+        self.nufft.adjoint(&self.trajectory, samples, images)
+    }
+
+    /// F of `[batch.., matrix..]` to `[batch.., sample]`.
+    pub(super) fn forward(&self, images: &Array<C32>, samples: &mut Array<C32>) -> Result<()> {
+        self.nufft.forward(&self.trajectory, images, samples)
+    }
+
+    /// Whether these plans are certified from now on for the first time.
+    pub(super) fn certify_once(&self) -> bool {
+        self.certified.set(()).is_ok()
     }
 
     pub(super) fn density(&self) -> Result<&Array<f32>> {
@@ -105,7 +125,7 @@ fn missing(what: &str) -> Error {
 /// Q(d) = Σ_m e^{i2πk_m·d} at every displacement d of the doubled grid, n voxels at a time along each axis: Q at the
 /// displacements around s is the adjoint transform of e^{i2πk_m·s}, so that the image's own plan does, without a doubled
 /// one. Displacements below 0 along the first axis follow from Q(−d) = conj Q(d).
-pub(super) fn toeplitz(plan: &Nufft<f32>, trajectory: &Trajectory) -> Result<Toeplitz<f32>> {
+pub(super) fn toeplitz(plan: &Transforms, trajectory: &Trajectory) -> Result<Toeplitz<f32>> {
     let device = plan.device();
     let matrix = plan.matrix();
     let dims = matrix.len();
@@ -131,7 +151,7 @@ pub(super) fn toeplitz(plan: &Nufft<f32>, trajectory: &Trajectory) -> Result<Toe
                 *phase = rayspin_core::C32::new(cos as f32, sin as f32);
             }
         })?;
-        plan.adjoint(&phases, &mut block)?;
+        plan.adjoint(trajectory, &phases, &mut block)?;
         let row = matrix[dims - 1];
         for (index, values) in block.read()?.chunks_exact(row).enumerate() {
             let (mut rest, mut to, mut stride) = (index, 0, 2 * row);

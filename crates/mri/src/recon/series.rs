@@ -36,7 +36,7 @@ pub struct ScanImage {
     pub maps: Option<ArrayD<C32>>,
     /// What was assumed, for the user to see.
     pub notes: Vec<String>,
-    /// What was measured of the first frame's transforms.
+    /// What was measured of the transforms, once for each plan: of every trajectory, or grid, that the images have.
     pub certificates: Vec<Certificate>,
 }
 
@@ -121,7 +121,7 @@ pub fn reconstruct_frames(
                 notes.push(text);
             }
         }
-        certificates.extend(result.certificates);
+        certificates.extend(result.certificates.into_iter().map(|c| Certificate { first: *label, ..c }));
         if let Some(mut solve) = result.solve {
             solve.label = *label;
             solves.push(solve);
@@ -174,7 +174,7 @@ pub fn reconstruct_frame(
         solves: result.solve.into_iter().collect(),
         maps: result.maps.map(|maps| preparation.maps_of_scan(&label, maps, dims)).transpose()?,
         notes,
-        certificates: result.certificates,
+        certificates: result.certificates.into_iter().map(|c| Certificate { first: label, ..c }).collect(),
     })
 }
 

@@ -1,9 +1,9 @@
 //! Toeplitz kernels that outlive a run.
 
 use rayspin_core::{Result, Trajectory};
-use rayspin_kernels::nufft::Nufft;
 use rayspin_kernels::toeplitz::Toeplitz;
 
+use super::blocks::Transforms;
 use super::plans::toeplitz;
 
 /// A place that keeps kernels by key. Whatever it gives back is taken for what was kept: it is to check its files.
@@ -15,7 +15,7 @@ pub trait KernelStore: std::fmt::Debug + Send + Sync {
 }
 
 /// What decides a kernel's bits besides the trajectory: the library's version, the instruction set, the order in memory.
-fn key(plan: &Nufft<f32>, trajectory: &Trajectory, tolerance: f64) -> [u8; 32] {
+fn key(plan: &Transforms, trajectory: &Trajectory, tolerance: f64) -> [u8; 32] {
     let mut hasher = blake3::Hasher::new();
     let device = match plan.device().backend() {
         rayspin_device::Backend::Cpu(cpu) => cpu.simd_name(),
@@ -37,7 +37,7 @@ fn key(plan: &Nufft<f32>, trajectory: &Trajectory, tolerance: f64) -> [u8; 32] {
 /// The kernel from the store, or made and kept there.
 pub(super) fn kept_or_made(
     store: &dyn KernelStore,
-    plan: &Nufft<f32>,
+    plan: &Transforms,
     trajectory: &Trajectory,
     tolerance: f64,
     notes: &mut Vec<String>,

@@ -7,7 +7,7 @@ use super::{Acquisition, Encoding, Flags, Scan, cartesian, geometry, noncartesia
 use crate::crop::centre_crop;
 
 /// What one image is made of: the counters that its readouts share.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize)]
 pub struct Label {
     /// Encoding index.
     pub encoding: usize,

@@ -110,6 +110,7 @@ pub(crate) fn run(context: &Context, args: &ReconMri) -> Result<()> {
         drop((source, shape));
         (source, shape) = read(false)?;
         options.coil_batch = None;
+        options.point_batch = None;
         shape.prepare(&context.device, &source, &options)?;
         fitted = plan::fit(args, &source, &shape, process, &mut options, threads)?;
     }
@@ -128,6 +129,7 @@ pub(crate) fn run(context: &Context, args: &ReconMri) -> Result<()> {
     recorder.parameter("memory limit", serde_json::json!(args.memory));
     recorder.parameter("memory stated", plan.peak());
     recorder.parameter("coils at a time", serde_json::json!(options.coil_batch));
+    recorder.parameter("points at a time", serde_json::json!(options.point_batch));
     recorder.parameter("read image by image", matches!(source, plan::Source::Parts { .. }));
     recorder.parameter("budget", serde_json::to_value(&plan.budget)?);
     let reference =
@@ -238,14 +240,7 @@ pub(crate) fn run(context: &Context, args: &ReconMri) -> Result<()> {
         say!("{nx} x {ny} x {nz} image, {:.2} s: {}", finished.total_seconds, names.join(", "));
     }
     if let Some(missed) = result.certificates.iter().find(|c| !c.met()) {
-        return Err(rayspin::core::Error::Numerical {
-            what: missed.transform.clone(),
-            detail: format!(
-                "relative error {:.2e} above the tolerance of {:.0e}",
-                missed.error, missed.tolerance
-            ),
-        }
-        .into());
+        return Err(record::missed(missed, &result.certificates).into());
     }
     mismatch
 }

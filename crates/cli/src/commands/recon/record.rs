@@ -29,7 +29,7 @@ pub(super) fn certificates(certificates: &[Certificate]) -> Table {
     );
     for c in certificates {
         table.push([
-            Cell::Text(c.transform.clone()),
+            Cell::Text(name_of(c, certificates)),
             Cell::Number(c.outputs as f64),
             Cell::Number(c.error),
             Cell::Number(c.largest),
@@ -38,6 +38,26 @@ pub(super) fn certificates(certificates: &[Certificate]) -> Table {
         ]);
     }
     table
+}
+
+/// The transform, and where there are several plans of it the first image that this one makes.
+fn name_of(certificate: &Certificate, all: &[Certificate]) -> String {
+    let name = &certificate.transform;
+    if all.iter().all(|other| other.first == certificate.first) {
+        return name.clone();
+    }
+    format!("{name}, slice {} repetition {}", certificate.first.slice, certificate.first.repetition)
+}
+
+/// The failure of a run whose transform misses its tolerance.
+pub(super) fn missed(certificate: &Certificate, all: &[Certificate]) -> rayspin::core::Error {
+    rayspin::core::Error::Numerical {
+        what: name_of(certificate, all),
+        detail: format!(
+            "relative error {:.2e} above the tolerance of {:.0e}",
+            certificate.error, certificate.tolerance
+        ),
+    }
 }
 
 /// Magnitudes against the reference's, after fitting one real factor: scanners have arbitrary gain.

@@ -126,6 +126,30 @@ impl<R: Real> Gridding<R> {
         halo: &mut [Complex<R>],
         tile_kernel: SpreadTile<R>,
     ) {
+        self.spread_tiles(cpu, samples, grid, halo, tile_kernel, false);
+    }
+
+    /// [`Gridding::spread`] that adds to what `grid` holds.
+    pub(crate) fn spread_onto(
+        &self,
+        cpu: &Cpu,
+        samples: &[Complex<R>],
+        grid: &mut [Complex<R>],
+        halo: &mut [Complex<R>],
+        tile_kernel: SpreadTile<R>,
+    ) {
+        self.spread_tiles(cpu, samples, grid, halo, tile_kernel, true);
+    }
+
+    fn spread_tiles(
+        &self,
+        cpu: &Cpu,
+        samples: &[Complex<R>],
+        grid: &mut [Complex<R>],
+        halo: &mut [Complex<R>],
+        tile_kernel: SpreadTile<R>,
+        add: bool,
+    ) {
         let layout = &self.layout;
         let tasks: Vec<_> = self.parts.iter().zip(self.slabs(grid, halo)).collect();
         let level = cpu.level();
@@ -133,7 +157,9 @@ impl<R: Real> Gridding<R> {
             tasks.into_par_iter().with_max_len(1).for_each_init(
                 || (vec![R::zero(); 2 * layout.local_len()], Vec::new()),
                 |(local, values), (part, mut slab)| {
-                    slab.own.fill(zero());
+                    if !(add && part.first) {
+                        slab.own.fill(zero());
+                    }
                     slab.halo.fill(zero());
                     for (tile, share) in self.points.tiles_of(part.points.clone()) {
                         // Gathered apart from spreading: the processor overlaps the cache misses of many loads in a
