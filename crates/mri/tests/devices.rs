@@ -1,0 +1,74 @@
+//! The same images on every device: the CPU's against those of the emulated GPU, and of this machine's GPU where there is one.
+
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use rayspin_core::{C32, Monitor};
+use rayspin_device::Device;
+use rayspin_mri::recon::{Method, ReconOptions, Selection, reconstruct_scan};
+use rayspin_mri::scan::FrameOptions;
+use rayspin_mri::simulate::trajectory::{CartesianPattern, Sampling, SphereOrder, SpokeAngles};
+use rayspin_mri::simulate::{SimulateOptions, Simulation, simulate};
+
+fn image(device: &Device, simulation: &Simulation, options: &ReconOptions) -> Vec<C32> {
+    let scan = reconstruct_scan(
+        device,
+        &simulation.scan,
+        &Selection::default(),
+        &FrameOptions::default(),
+        options,
+        &Monitor::silent(),
+    );
+    scan.unwrap().image.data().iter().copied().collect()
+}
+
+/// The largest difference between two images, in parts of the brightest voxel.
+fn apart(a: &[C32], b: &[C32]) -> f32 {
+    let brightest = b.iter().map(|v| v.norm()).fold(0.0, f32::max);
+    a.iter().zip(b).map(|(a, b)| (a - b).norm()).fold(0.0, f32::max) / brightest
+}
+
+/// Images agree to 1e-3 of their brightest voxel: transforms are exact to 1e-5 each, and iterations carry that on.
+fn agree(sampling: Sampling, matrix: [usize; 3], methods: &[Method]) {
+    let dims = if matrix[2] > 1 { 3 } else { 2 };
+    let options = SimulateOptions {
+        dims,
+        matrix,
+        fov_mm: [220.0, 220.0, if dims == 3 { 220.0 } else { 5.0 }],
+        coils: 4,
+        sampling,
+        ..SimulateOptions::default()
+    };
+    let simulation = simulate(&options, &Monitor::silent()).unwrap();
+    let cpu = Device::cpu_with_threads(2).unwrap();
+    let devices = rayspin_emu::devices().unwrap();
+    for &method in methods {
+        let options = ReconOptions { method, iterations: 6, ..ReconOptions::default() };
+        let expected = image(&cpu, &simulation, &options);
+        for device in &devices {
+            let found = image(device, &simulation, &options);
+            let apart = apart(&found, &expected);
+            assert!(apart < 1e-3, "{method:?} on {}: {apart}", device.describe());
+        }
+    }
+}
+
+const ITERATIVE: [Method; 4] =
+    [Method::LeastSquares, Method::CgSense, Method::Wavelet, Method::TotalVariation];
+
+#[test]
+fn radial_images_are_the_same_on_every_device() {
+    let sampling = Sampling::Radial { spokes: 24, angles: SpokeAngles::Golden };
+    agree(sampling, [32, 32, 1], &[&[Method::Gridding][..], &ITERATIVE].concat());
+}
+
+#[test]
+fn kooshball_images_are_the_same_on_every_device() {
+    let sampling = Sampling::Kooshball { spokes: 60, order: SphereOrder::Spiral };
+    agree(sampling, [10, 10, 10], &[Method::Gridding, Method::CgSense]);
+}
+
+#[test]
+fn images_from_grids_are_the_same_on_every_device() {
+    let full = Sampling::Cartesian(CartesianPattern::Full);
+    agree(full, [36, 30, 1], &[&[Method::Cartesian][..], &ITERATIVE].concat());
+}
