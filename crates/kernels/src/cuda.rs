@@ -1,7 +1,7 @@
 //! What all CUDA kernels have in common, and the list of them all.
 
 use rayspin_core::Real;
-use rayspin_device::cuda::{Define, Source};
+use rayspin_device::cuda::{Define, Properties, Source};
 
 /// The macro that makes a program's `real` and `cplx` those of `R`.
 pub(crate) fn define<R: Real>() -> Define {
@@ -37,5 +37,38 @@ pub fn programs() -> Vec<Build> {
     ] {
         all.extend(both(source));
     }
+    all.extend(crate::fft::cuda::builds::<f32>());
+    all.extend(crate::fft::cuda::builds::<f64>());
+    all.extend(crate::toeplitz::builds::<f32>());
+    all.extend(crate::toeplitz::builds::<f64>());
     all
+}
+
+/// What blocks may take of a current GPU, for programs whose form depends on it.
+pub(crate) fn limits() -> Properties {
+    Properties {
+        name: String::new(),
+        capability: (9, 0),
+        multiprocessors: 132,
+        memory: 80 << 30,
+        cache: 50 << 20,
+        threads_per_block: 1024,
+        threads_per_multiprocessor: 2048,
+        shared_per_block: 227 << 10,
+        shared_per_multiprocessor: 228 << 10,
+        registers_per_multiprocessor: 65536,
+        driver: (13, 0),
+    }
+}
+
+/// The devices that run CUDA kernels here: the emulator, and the GPU where there is one.
+#[cfg(test)]
+pub(crate) fn gpus() -> &'static [rayspin_device::Device] {
+    use rayspin_device::{Device, cuda};
+    static GPUS: std::sync::OnceLock<Vec<Device>> = std::sync::OnceLock::new();
+    GPUS.get_or_init(|| {
+        let mut gpus = vec![rayspin_emu::Emulator::device().unwrap()];
+        gpus.extend(cuda::count().is_ok().then(|| Device::cuda(0, Device::cpu().unwrap()).unwrap()));
+        gpus
+    })
 }

@@ -1,13 +1,14 @@
 //! Centred N-dimensional complex FFT of any size, over the last axes of an array.
 
 pub mod cpu;
+pub(crate) mod cuda;
 pub mod reference;
 #[cfg(test)]
 mod tests;
 
 use num_complex::Complex;
 use rayspin_core::{C32, Error, Real, Result, expect_shape, format_shape};
-use rayspin_device::{Array, BackendKind, Cpu, Device};
+use rayspin_device::{Array, Backend, BackendKind, Cpu, Device};
 
 pub use cpu::Direction;
 use cpu::{FftNd, Options, Strategy};
@@ -111,8 +112,16 @@ pub enum Norm {
 #[derive(Debug)]
 pub struct Fft<R: Real> {
     device: Device,
-    engine: FftNd<R>,
+    shape: Vec<usize>,
+    engine: Engine<R>,
     scale: R,
+}
+
+#[derive(Debug)]
+enum Engine<R: Real> {
+    /// The CPU's; a GPU's data visit the host for lengths that its kernels do not take.
+    Host(FftNd<R>),
+    Gpu(cuda::GpuFft<R>),
 }
 
 impl<R: Real> Fft<R> {
@@ -120,17 +129,25 @@ impl<R: Real> Fft<R> {
     ///
     /// Errors: another rank, an empty axis, or a size beyond the address space.
     pub fn new(device: &Device, shape: &[usize], norm: Norm) -> Result<Self> {
-        let engine = FftNd::new(shape)?;
+        cpu::check_shape(shape)?;
+        let gpu = match device.backend() {
+            Backend::Cpu(_) => None,
+            Backend::Cuda(_) => cuda::GpuFft::new(device, shape)?,
+        };
+        let engine = match gpu {
+            Some(gpu) => Engine::Gpu(gpu),
+            None => Engine::Host(FftNd::new(shape)?),
+        };
         let scale = match norm {
             Norm::None => R::one(),
-            Norm::Unitary => <R as Real>::from_f64(1.0 / (engine.len() as f64).sqrt()),
+            Norm::Unitary => <R as Real>::from_f64(1.0 / (shape.iter().product::<usize>() as f64).sqrt()),
         };
-        Ok(Self { device: device.clone(), engine, scale })
+        Ok(Self { device: device.clone(), shape: shape.to_vec(), engine, scale })
     }
 
     /// The shape of one transform.
     pub fn shape(&self) -> &[usize] {
-        self.engine.shape()
+        &self.shape
     }
 
     /// Image → k-space, e^{−i2πk·x}, in place. Errors: `data` is not `[batch.., shape..]`, or lives on another device.
@@ -147,9 +164,14 @@ impl<R: Real> Fft<R> {
     fn run(&self, data: &mut Array<Complex<R>>, direction: Direction) -> Result<()> {
         check_device("FFT", &self.device, data.device())?;
         check_trailing("FFT", self.shape(), data.shape())?;
-        let options = Options { scale: self.scale, centred: true, ..Options::new(direction) };
-        let cpu = self.device.cpu_side();
-        data.update(|data| self.engine.process_with(cpu, data, &options))?
+        match &self.engine {
+            Engine::Gpu(gpu) => gpu.run(data.cuda_mut(), direction == Direction::Inverse, self.scale, true),
+            Engine::Host(engine) => {
+                let options = Options { scale: self.scale, centred: true, ..Options::new(direction) };
+                let cpu = self.device.cpu_side();
+                data.update(|data| engine.process_with(cpu, data, &options))?
+            }
+        }
     }
 }
 

@@ -263,3 +263,121 @@ fn unsuitable_shapes_are_named() {
     assert!(Region::new(&[5], overlapping).is_err());
     assert!(Region::wrapped(&[5], &[6]).is_err());
 }
+
+/// Lengths of one stage and of several, of every radix, and with large prime factors, as rows and as columns.
+fn gpus_match<R: Real>(shapes: &[&[usize]], tolerance: f64) {
+    for device in crate::cuda::gpus() {
+        for (case, &shape) in shapes.iter().enumerate() {
+            let len: usize = shape.iter().product();
+            for batch in [1, 3] {
+                let input = random::<R>(batch * len, 60 + case as u64);
+                let fft = Fft::<R>::new(device, shape, Norm::Unitary).unwrap();
+                let shape = [&[batch][..], shape].concat();
+                for direction in [Direction::Forward, Direction::Inverse] {
+                    let mut data = Array::from_slice(device, &shape, &input).unwrap();
+                    match direction {
+                        Direction::Forward => fft.forward(&mut data).unwrap(),
+                        Direction::Inverse => fft.inverse(&mut data).unwrap(),
+                    }
+                    let mut expected = reference::dft(&widen(&input), fft.shape(), direction, true);
+                    let scale = 1.0 / (len as f64).sqrt();
+                    expected.iter_mut().for_each(|value| *value *= scale);
+                    let error = relative_error(&data.to_vec().unwrap(), &expected);
+                    assert!(
+                        error < tolerance,
+                        "{shape:?} {direction:?} on {}: {error:.1e}",
+                        device.describe()
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn single_precision_on_gpus_matches_the_formula() {
+    gpus_match::<f32>(
+        &[&[1], &[7], &[97], &[360], &[1, 5], &[31, 33], &[64, 48], &[256, 3], &[2, 3, 5], &[16, 20, 24]],
+        1e-6,
+    );
+}
+
+#[test]
+fn double_precision_on_gpus_matches_the_formula() {
+    gpus_match::<f64>(&[&[210], &[13, 16], &[6, 1, 9]], 1e-14);
+}
+
+#[test]
+fn lengths_beyond_a_gpus_kernels_are_transformed_on_the_host() {
+    for device in crate::cuda::gpus() {
+        let fft = Fft::<f32>::new(device, &[9000], Norm::Unitary).unwrap();
+        assert!(matches!(fft.engine, super::Engine::Host(_)));
+        let input = random::<f32>(9000, 3);
+        let mut data = Array::from_slice(device, &[9000], &input).unwrap();
+        fft.forward(&mut data).unwrap();
+        fft.inverse(&mut data).unwrap();
+        assert!(relative_error(&data.to_vec().unwrap(), &widen(&input)) < 1e-6);
+    }
+}
+
+/// Padding is not read, weights are applied, and the way back is the adjoint.
+#[test]
+fn padded_transforms_on_gpus_match_the_formula() {
+    use super::cuda::PaddedFft;
+    let cases: &[(&[usize], &[usize])] =
+        &[(&[7], &[16]), (&[5, 8], &[12, 16]), (&[4, 3, 6], &[8, 9, 15]), (&[1, 6, 6], &[1, 12, 12])];
+    for device in crate::cuda::gpus() {
+        for (case, &(matrix, grid)) in cases.iter().enumerate() {
+            let batch = 2;
+            let mut rng = ChaCha8Rng::seed_from_u64(case as u64);
+            let factors: Vec<Vec<f64>> =
+                matrix.iter().map(|&n| (0..n).map(|_| rng.random_range(0.5..2.0)).collect()).collect();
+            let plan = PaddedFft::<f64>::new(device, matrix, grid, &factors).unwrap().unwrap();
+            let image = random::<f64>(batch * plan.image_len(), 80 + case as u64);
+            // Image index and grid index of every voxel.
+            let places: Vec<(f64, usize)> = (0..plan.image_len())
+                .map(|flat| {
+                    let (mut rest, mut at, mut stride, mut weight) = (flat, 0, 1, 1.0);
+                    for axis in (0..matrix.len()).rev() {
+                        let (n, l) = (matrix[axis], grid[axis]);
+                        let i = rest % n;
+                        rest /= n;
+                        at += (i + l - n / 2) % l * stride;
+                        stride *= l;
+                        weight *= factors[axis][i];
+                    }
+                    (weight, at)
+                })
+                .collect();
+            let mut padded = vec![Complex64::ZERO; batch * plan.grid_len()];
+            for (index, value) in image.iter().enumerate() {
+                let (weight, at) = places[index % plan.image_len()];
+                padded[index / plan.image_len() * plan.grid_len() + at] = value * weight;
+            }
+            let expected = reference::dft(&padded, grid, Direction::Forward, false);
+            let nan = Complex::new(f64::NAN, f64::NAN);
+            let shape = [&[batch][..], grid].concat();
+            let mut found = Array::from_vec(device, &shape, vec![nan; padded.len()]).unwrap();
+            let from = Array::from_slice(device, &[image.len()], &image).unwrap();
+            plan.forward_padded(from.cuda(), found.cuda_mut(), batch).unwrap();
+            let error = relative_error(&found.to_vec().unwrap(), &expected);
+            assert!(error < 1e-14, "{matrix:?} in {grid:?}: {error:.1e}");
+
+            let samples = random::<f64>(padded.len(), 90 + case as u64);
+            let whole = reference::dft(&samples, grid, Direction::Inverse, false);
+            let expected: Vec<_> = (0..image.len())
+                .map(|index| {
+                    let (weight, at) = places[index % plan.image_len()];
+                    whole[index / plan.image_len() * plan.grid_len() + at] * weight
+                })
+                .collect();
+            let mut grids = Array::from_vec(device, &shape, samples).unwrap();
+            let mut found = Array::from_vec(device, &[image.len()], vec![nan; image.len()]).unwrap();
+            plan.inverse_cropped(grids.cuda_mut(), found.cuda_mut(), batch).unwrap();
+            let error = relative_error(&found.to_vec().unwrap(), &expected);
+            assert!(error < 1e-14, "{grid:?} to {matrix:?}: {error:.1e}");
+        }
+        assert!(PaddedFft::<f32>::new(device, &[4], &[11], &[vec![1.0; 4]]).unwrap().is_none());
+        assert!(PaddedFft::<f32>::new(device, &[4], &[8], &[vec![1.0; 5]]).is_err());
+    }
+}

@@ -1,17 +1,21 @@
 //! The normal operator FᴴWF of a non-uniform Fourier transform as a convolution on a doubled grid.
 
 mod cpu;
+mod cuda;
 pub mod reference;
 #[cfg(test)]
 mod tests;
 mod variants;
 
+use std::borrow::Cow;
+
 use num_complex::Complex;
 use rayspin_core::{Error, Real, Result, expect_shape, format_shape};
-use rayspin_device::{Array, Cpu, Device};
+use rayspin_device::{Array, Backend, Cpu, Device};
 
 use crate::concrete::{other_type, same, same_mut, same_ref};
 
+pub(crate) use cuda::builds;
 pub use variants::{Apply, Launch, Problem, VARIANTS};
 
 use crate::fft::{check_device, check_trailing};
@@ -25,7 +29,40 @@ use crate::fft::{check_device, check_trailing};
 pub struct Toeplitz<R: Real> {
     device: Device,
     matrix: Vec<usize>,
-    convolution: cpu::Convolution<R>,
+    engine: Engine<R>,
+}
+
+#[derive(Debug)]
+enum Engine<R: Real> {
+    /// The CPU's; a GPU's data visit the host for sizes that its kernels do not take.
+    Host(Box<cpu::Convolution<R>>),
+    Gpu(Box<cuda::Convolution<R>>),
+}
+
+/// Largest anti-Hermitian share of a kernel that passes for rounding.
+const HERMITIAN_TOLERANCE: f64 = 0.1;
+
+/// Fails unless the values whose anti-Hermitian part has the squared norm `odd`, of `all`, are a kernel.
+fn check_hermitian<'a, R: Real>(
+    odd: f64,
+    all: f64,
+    values: impl FnOnce() -> Result<Cow<'a, [Complex<R>]>>,
+) -> Result<()> {
+    if !all.is_finite() {
+        let values = values()?;
+        let infinite = |v: &Complex<R>| !(v.re.is_finite() && v.im.is_finite());
+        let zero = Complex::new(R::zero(), R::zero());
+        let (index, value) = values.iter().enumerate().find(|(_, v)| infinite(v)).unwrap_or((0, &zero));
+        return Err(Error::NotFinite { what: "Toeplitz kernel".into(), index, found: value.to_string() });
+    }
+    if odd > HERMITIAN_TOLERANCE * HERMITIAN_TOLERANCE * all {
+        return Err(Error::value(
+            "Toeplitz kernel",
+            "Q(−d) = conj Q(d), as real weights give, centred at index n",
+            format!("an anti-Hermitian part of relative norm {:.2}", (odd / all).sqrt()),
+        ));
+    }
+    Ok(())
 }
 
 impl<R: Real> Toeplitz<R> {
@@ -50,6 +87,10 @@ impl<R: Real> Toeplitz<R> {
             Error::value("Toeplitz matrix size", "sizes that can be doubled", format_shape(matrix))
         })?;
         expect_shape("Toeplitz kernel", &doubled, q.shape())?;
+        if on_gpu(device, matrix)? {
+            let engine = Engine::Gpu(Box::new(cuda::Convolution::new(device, matrix, q)?));
+            return Ok(Self { device: device.clone(), matrix: matrix.to_vec(), engine });
+        }
         let cpu = device.cpu_side();
         let convolution = if let Some(q) = same_ref(q) {
             same(new_f32(cpu, matrix, q)?).ok_or_else(other_type::<R>)?
@@ -57,12 +98,20 @@ impl<R: Real> Toeplitz<R> {
             let q = same_ref(q).ok_or_else(other_type::<R>)?;
             same(new_f64(cpu, matrix, q)?).ok_or_else(other_type::<R>)?
         };
-        Ok(Self { device: device.clone(), matrix: matrix.to_vec(), convolution })
+        Ok(Self {
+            device: device.clone(),
+            matrix: matrix.to_vec(),
+            engine: Engine::Host(Box::new(convolution)),
+        })
     }
 
-    /// The spectrum of the padded kernel in this library's own order, for [`Toeplitz::from_spectrum`].
-    pub fn spectrum(&self) -> &[R] {
-        self.convolution.spectrum()
+    /// The spectrum of the padded kernel in this library's own order, that of every device, for
+    /// [`Toeplitz::from_spectrum`].
+    pub fn spectrum(&self) -> Result<Cow<'_, [R]>> {
+        match &self.engine {
+            Engine::Host(convolution) => Ok(convolution.spectrum().into()),
+            Engine::Gpu(convolution) => Ok(convolution.spectrum()?.into()),
+        }
     }
 
     /// Elements of [`Toeplitz::spectrum`] for images of `matrix`. Errors: as [`Toeplitz::from_kernel`].
@@ -82,8 +131,12 @@ impl<R: Real> Toeplitz<R> {
                 found: value.to_string(),
             });
         }
-        let convolution = cpu::Convolution::with_spectrum(matrix, spectrum)?;
-        Ok(Self { device: device.clone(), matrix: matrix.to_vec(), convolution })
+        let engine = if on_gpu(device, matrix)? {
+            Engine::Gpu(Box::new(cuda::Convolution::with_spectrum(device, matrix, &spectrum)?))
+        } else {
+            Engine::Host(Box::new(cpu::Convolution::with_spectrum(matrix, spectrum)?))
+        };
+        Ok(Self { device: device.clone(), matrix: matrix.to_vec(), engine })
     }
 
     /// y = FᴴWF x for every image of a batch; `x` and `y` are `[batch.., z, y, x]`.
@@ -94,10 +147,14 @@ impl<R: Real> Toeplitz<R> {
         check_trailing("Toeplitz input", &self.matrix, x.shape())?;
         expect_shape("Toeplitz output", x.shape(), y.shape())?;
         self.check_devices(&[x, y])?;
+        let convolution = match &self.engine {
+            Engine::Gpu(convolution) => return convolution.apply(x.cuda(), y.cuda_mut()),
+            Engine::Host(convolution) => convolution.as_ref(),
+        };
         let cpu = self.device.cpu_side();
-        if let (Some(to), Some(x), Some(y)) = (same_ref(&self.convolution), same_ref(x), same_mut(y)) {
+        if let (Some(to), Some(x), Some(y)) = (same_ref(convolution), same_ref(x), same_mut(y)) {
             apply_f32(to, cpu, x, y)
-        } else if let (Some(to), Some(x), Some(y)) = (same_ref(&self.convolution), same_ref(x), same_mut(y)) {
+        } else if let (Some(to), Some(x), Some(y)) = (same_ref(convolution), same_ref(x), same_mut(y)) {
             apply_f64(to, cpu, x, y)
         } else {
             Err(other_type::<R>())
@@ -125,8 +182,15 @@ impl<R: Real> Toeplitz<R> {
             });
         }
         self.check_devices(&[x, maps, y])?;
+        if maps.is_empty() {
+            return y.fill(Complex::new(R::zero(), R::zero()));
+        }
+        let to = match &self.engine {
+            Engine::Gpu(convolution) => return convolution.apply_sense(x.cuda(), maps.cuda(), y.cuda_mut()),
+            Engine::Host(convolution) => convolution.as_ref(),
+        };
         let cpu = self.device.cpu_side();
-        let (to, from) = (&self.convolution, x);
+        let from = x;
         if let (Some(to), Some(x), Some(maps), Some(y)) =
             (same_ref(to), same_ref(from), same_ref(maps), same_mut(y))
         {
@@ -147,7 +211,10 @@ impl<R: Real> Toeplitz<R> {
 
     /// Bytes it holds between calls: the spectrum and the work buffers allocated so far.
     pub fn bytes(&self) -> u64 {
-        self.convolution.bytes()
+        match &self.engine {
+            Engine::Host(convolution) => convolution.bytes(),
+            Engine::Gpu(convolution) => convolution.bytes(),
+        }
     }
 
     /// Bytes that a plan for images of `matrix` holds with one work buffer, before it is made: the real spectrum of the
@@ -155,6 +222,15 @@ impl<R: Real> Toeplitz<R> {
     pub fn bytes_needed(matrix: &[usize]) -> Result<u64> {
         let (spectrum, work) = cpu::elements(matrix)?;
         Ok(spectrum as u64 * size_of::<R>() as u64 + work as u64 * size_of::<Complex<R>>() as u64)
+    }
+
+    /// Bytes that a plan on `device` holds once it was applied to `coils` coils or images: on a GPU, of its memory, the real
+    /// spectrum and the buffers of the coils that it transforms together; on the CPU, [`Toeplitz::bytes_needed`].
+    pub fn bytes_needed_on(device: &Device, matrix: &[usize], coils: usize) -> Result<u64> {
+        match on_gpu(device, matrix)? {
+            true => cuda::bytes_needed::<R>(matrix, coils),
+            false => Self::bytes_needed(matrix),
+        }
     }
 
     /// Work of one image of `matrix`.
@@ -165,6 +241,11 @@ impl<R: Real> Toeplitz<R> {
     fn check_devices(&self, arrays: &[&Array<Complex<R>>]) -> Result<()> {
         arrays.iter().try_for_each(|array| check_device("Toeplitz", &self.device, array.device()))
     }
+}
+
+/// Whether a GPU's own kernels serve images of `matrix`.
+fn on_gpu(device: &Device, matrix: &[usize]) -> Result<bool> {
+    Ok(matches!(device.backend(), Backend::Cuda(_)) && cuda::takes(matrix)?)
 }
 
 macro_rules! compiled_here {

@@ -246,3 +246,126 @@ fn unsuitable_kernels_are_named() {
     toeplitz.apply_sense(&image, &kernel(&[0, 4, 4], Complex64::ONE), &mut y).unwrap();
     assert!(y.cpu().iter().all(|v| *v == Complex64::ZERO));
 }
+
+/// Sizes whose padded axes have a lower half and such that have none, one row and many.
+fn gpus_match<R: Real>(matrices: &[&[usize]], tolerance: f64) {
+    for device in crate::cuda::gpus() {
+        for (index, &matrix) in matrices.iter().enumerate() {
+            let mut case = case(matrix, 500 + index as u64);
+            let len: usize = matrix.iter().product();
+            let toeplitz = plan::<R>(device, matrix, &case.q);
+            assert!(matches!(toeplitz.engine, super::Engine::Gpu(_)));
+            for batch in [1, 3] {
+                let x = random(&mut case.rng, batch * len);
+                let expected: Vec<_> = x
+                    .chunks_exact(len)
+                    .flat_map(|x| reference::normal(x, matrix, &case.trajectory, &case.weights))
+                    .collect();
+                let shape = [&[batch][..], matrix].concat();
+                let mut y = poisoned::<R>(device, &shape);
+                toeplitz.apply(&array(device, &shape, &x), &mut y).unwrap();
+                let error = relative_error(&y.to_vec().unwrap(), &expected);
+                assert!(error < tolerance, "{matrix:?} × {batch} on {}: {error:.1e}", device.describe());
+
+                // With sensitivities: the sum of what the same images give when they are coil images of one.
+                let (image, maps) = (random(&mut case.rng, len), x);
+                let mut expected = vec![Complex64::ZERO; len];
+                for map in maps.chunks_exact(len) {
+                    let coil: Vec<_> = map.iter().zip(&image).map(|(s, x)| s * x).collect();
+                    let normal = reference::normal(&coil, matrix, &case.trajectory, &case.weights);
+                    for ((sum, value), s) in expected.iter_mut().zip(normal).zip(map) {
+                        *sum += s.conj() * value;
+                    }
+                }
+                let mut y = poisoned::<R>(device, matrix);
+                let (image, maps) = (array(device, matrix, &image), array(device, &shape, &maps));
+                toeplitz.apply_sense(&image, &maps, &mut y).unwrap();
+                let error = relative_error(&y.to_vec().unwrap(), &expected);
+                assert!(error < tolerance, "{matrix:?}, {batch} coils on {}: {error:.1e}", device.describe());
+            }
+            let expected = Toeplitz::<R>::bytes_needed_on(device, matrix, 3).unwrap();
+            assert_eq!(toeplitz.bytes(), expected, "{matrix:?}");
+        }
+    }
+}
+
+#[test]
+fn single_precision_on_gpus_matches_the_direct_sum() {
+    gpus_match::<f32>(&[&[1], &[7], &[40], &[1, 6], &[13, 11], &[17, 20], &[2, 1, 3], &[10, 9, 12]], 2e-6);
+}
+
+#[test]
+fn double_precision_on_gpus_matches_the_direct_sum() {
+    gpus_match::<f64>(&[&[6, 9], &[5, 4, 6]], 1e-13);
+}
+
+#[test]
+fn gpus_and_the_cpu_exchange_spectra() {
+    let cpu = Device::cpu_with_threads(2).unwrap();
+    for device in crate::cuda::gpus() {
+        for matrix in [&[7, 6][..], &[5, 4, 6]] {
+            let mut case = case(matrix, 3);
+            let x = random(&mut case.rng, matrix.iter().product());
+            let ours = plan::<f64>(device, matrix, &case.q);
+            let spectrum = ours.spectrum().unwrap().into_owned();
+            let theirs = plan::<f64>(&cpu, matrix, &case.q);
+            let scale = theirs.spectrum().unwrap().iter().fold(0.0f64, |most, v| most.max(v.abs()));
+            assert_eq!(spectrum.len(), theirs.spectrum().unwrap().len());
+            for (a, b) in spectrum.iter().zip(theirs.spectrum().unwrap().iter()) {
+                assert!((a - b).abs() < 1e-13 * scale, "{matrix:?}: {a} against {b}");
+            }
+            let again = Toeplitz::from_spectrum(device, matrix, spectrum).unwrap();
+            let image = array::<f64>(device, matrix, &x);
+            let (mut y, mut z) = (poisoned::<f64>(device, matrix), poisoned::<f64>(device, matrix));
+            ours.apply(&image, &mut y).unwrap();
+            again.apply(&image, &mut z).unwrap();
+            assert_eq!(y.to_vec().unwrap(), z.to_vec().unwrap());
+        }
+    }
+}
+
+/// Slabs narrower than the padded axis, fewer coils at a time than there are, sums of coils across them.
+#[test]
+fn however_a_gpus_work_is_cut_the_result_is_the_same() {
+    use super::cuda::{Convolution, Cut};
+    let matrix = [5, 4, 20];
+    let mut case = case(&matrix, 9);
+    let (len, coils) = (400, 5);
+    let (x, maps) = (random(&mut case.rng, len), random(&mut case.rng, coils * len));
+    for device in crate::cuda::gpus() {
+        let q = array::<f64>(device, &[10, 8, 40], &case.q);
+        let (x, maps) = (array::<f64>(device, &matrix, &x), array::<f64>(device, &[coils, 5, 4, 20], &maps));
+        let apply = |cut: Option<Cut>| {
+            let plan = Convolution::cut(device, &matrix, &q, cut).unwrap();
+            let mut y = poisoned::<f64>(device, &matrix);
+            plan.apply_sense(x.cuda(), maps.cuda(), y.cuda_mut()).unwrap();
+            let mut z = poisoned::<f64>(device, &[coils, 5, 4, 20]);
+            plan.apply(maps.cuda(), z.cuda_mut()).unwrap();
+            [y.to_vec().unwrap(), z.to_vec().unwrap()].concat()
+        };
+        let expected = apply(None);
+        for cut in [Cut { coils: 2, width: 16 }, Cut { coils: 5, width: 32 }, Cut { coils: 1, width: 40 }] {
+            assert!(relative_error(&apply(Some(cut)), &expected) < 1e-14, "{cut:?}");
+        }
+    }
+}
+
+#[test]
+fn unsuitable_kernels_are_named_on_gpus() {
+    for device in crate::cuda::gpus() {
+        let kernel = |value: Complex64| {
+            let mut q = Array::<Complex64>::zeros(device, &[8, 8]).unwrap();
+            q.fill(value).unwrap();
+            q
+        };
+        let new = |q: &Array<Complex64>| Toeplitz::from_kernel(device, &[4, 4], q).map(|_| ());
+        assert!(new(&kernel(Complex64::I)).unwrap_err().to_string().contains("Hermitian"));
+        let error = new(&kernel(Complex64::new(f64::NAN, 0.0))).unwrap_err();
+        assert!(matches!(error, rayspin_core::Error::NotFinite { .. }));
+        let toeplitz = Toeplitz::from_kernel(device, &[4, 4], &kernel(Complex64::ONE)).unwrap();
+        let image = Array::<Complex64>::zeros(device, &[4, 4]).unwrap();
+        let mut y = poisoned::<f64>(device, &[4, 4]);
+        toeplitz.apply_sense(&image, &Array::zeros(device, &[0, 4, 4]).unwrap(), &mut y).unwrap();
+        assert!(y.to_vec().unwrap().iter().all(|v| *v == Complex64::ZERO));
+    }
+}

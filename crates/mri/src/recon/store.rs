@@ -52,6 +52,6 @@ pub(super) fn kept_or_made(
     }
     let kernel = toeplitz(plan, trajectory)?;
     notes.push("Toeplitz kernel: cache miss".into());
-    store.keep(&key, kernel.spectrum(), notes);
+    store.keep(&key, &kernel.spectrum()?, notes);
     Ok(kernel)
 }

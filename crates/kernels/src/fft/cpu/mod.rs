@@ -85,18 +85,23 @@ pub struct FftNd<R: Real> {
     lanes: Vec<Option<Arc<LaneFft<R>>>>,
 }
 
+/// Fails unless transforms of `shape` are possible.
+pub(super) fn check_shape(shape: &[usize]) -> Result<()> {
+    if !(1..=3).contains(&shape.len()) || shape.contains(&0) {
+        return Err(Error::Shape {
+            what: "FFT".into(),
+            expected: "1 to 3 axes, none empty".into(),
+            found: format_shape(shape),
+        });
+    }
+    voxels(shape).map(|_| ())
+}
+
 impl<R: Real> FftNd<R> {
     /// Plans transforms of `shape`, 1 to 3 axes. Errors: another rank, an empty axis, or a size beyond the address
     /// space.
     pub fn new(shape: &[usize]) -> Result<Self> {
-        if !(1..=3).contains(&shape.len()) || shape.contains(&0) {
-            return Err(Error::Shape {
-                what: "FFT".into(),
-                expected: "1 to 3 axes, none empty".into(),
-                found: format_shape(shape),
-            });
-        }
-        voxels(shape)?;
+        check_shape(shape)?;
         let [forward, inverse] = match same(lines_f32(shape)) {
             Some(lines) => lines,
             None => same(lines_f64(shape)).ok_or_else(other_type::<R>)?,

@@ -48,7 +48,7 @@ pub(super) fn padded_size(n: usize) -> usize {
 }
 
 /// The matrix as `[first, middle, last]`, where a missing axis has size 1.
-fn three_axes(matrix: &[usize]) -> Result<[usize; 3]> {
+pub(super) fn three_axes(matrix: &[usize]) -> Result<[usize; 3]> {
     match *matrix {
         [x] => Ok([1, 1, x]),
         [y, x] => Ok([y, 1, x]),

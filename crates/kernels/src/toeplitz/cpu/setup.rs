@@ -2,18 +2,16 @@
 
 use num_complex::Complex;
 use rayon::prelude::*;
-use rayspin_core::{Error, Real, Result};
+use rayspin_core::{Real, Result};
 use rayspin_device::Cpu;
 
+use super::super::check_hermitian;
 use super::pool::zeroed;
 use super::{Convolution, TASK_ELEMENTS};
 use crate::fft::Direction;
 use crate::fft::cpu::FftNd;
 use crate::fft::cpu::lanes::{Decimation, split};
 use crate::fft::cpu::line::COLUMNS;
-
-/// Largest anti-Hermitian share of a kernel that passes for rounding.
-const HERMITIAN_TOLERANCE: f64 = 0.1;
 
 impl<R: Real> Convolution<R> {
     /// The spectrum of Q from its planes of first displacement ≥ 0: the others are their conjugate mirrors, so that the
@@ -64,18 +62,7 @@ impl<R: Real> Convolution<R> {
             odd += o;
             all += a;
         }
-        if !all.is_finite() {
-            let infinite = |v: &Complex<R>| !(v.re.is_finite() && v.im.is_finite());
-            let (index, value) = q.iter().enumerate().find(|(_, v)| infinite(v)).unwrap_or((0, &zero));
-            return Err(Error::NotFinite { what: "Toeplitz kernel".into(), index, found: value.to_string() });
-        }
-        if odd > HERMITIAN_TOLERANCE * HERMITIAN_TOLERANCE * all {
-            return Err(Error::value(
-                "Toeplitz kernel",
-                "Q(−d) = conj Q(d), as real weights give, centred at index n",
-                format!("an anti-Hermitian part of relative norm {:.2}", (odd / all).sqrt()),
-            ));
-        }
+        check_hermitian(odd, all, || Ok(q.into()))?;
         FftNd::new(&[p1, p2])?.process(cpu, &mut lease, Direction::Forward)?;
 
         let plane = p1 * p2;

@@ -1,0 +1,600 @@
+//! Transforms on a GPU by kernels of our own: a line of up to [`line::LONGEST`] elements is read once and written once an axis.
+//!
+//! [`PaddedFft`] and [`LinePass`] are what other algorithms build on.
+
+pub(crate) mod line;
+
+use num_complex::Complex;
+use rayspin_core::{Error, Real, Result};
+use rayspin_device::cuda::{Argument, Kernel, Launch, Source, View, ViewMut};
+use rayspin_device::{Array, Backend, Cuda, Device};
+
+use crate::cuda::{Build, limits};
+use line::{Block, HEAVY, LIGHT, Line, even_length, unit};
+
+pub(crate) const LINE: (&str, &str) = ("line.cuh", include_str!("cuda/line.cuh"));
+pub(crate) static PASS: Source =
+    Source { name: "fft", files: &[LINE, ("pass.cu", include_str!("cuda/pass.cu"))] };
+pub(crate) static CHIRP: Source =
+    Source { name: "fft of any length", files: &[LINE, ("chirp.cu", include_str!("cuda/chirp.cu"))] };
+
+/// The GPU of a device that has one.
+pub(crate) fn gpu(device: &Device) -> Result<&Cuda> {
+    match device.backend() {
+        Backend::Cuda(cuda) => Ok(cuda),
+        Backend::Cpu(_) => Err(Error::value("device", "a GPU", device.describe())),
+    }
+}
+
+/// Which way the lines of an axis lie.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Lie {
+    /// Each without gaps; this many of them.
+    Rows(usize),
+    /// This many begin at neighbouring elements.
+    Columns(usize),
+}
+
+impl Lie {
+    /// Lines of an axis after which `inner` elements of faster axes follow.
+    fn of(outer: usize, inner: usize) -> Self {
+        if inner == 1 { Self::Rows(outer) } else { Self::Columns(inner) }
+    }
+
+    pub(crate) fn block<R: Real>(self, line: &Line, cuda: &Cuda) -> Result<Block> {
+        let found = match self {
+            Self::Rows(rows) => line.rows::<R>(rows, cuda.properties()),
+            Self::Columns(inner) => line.columns::<R>(inner, cuda.properties()),
+        };
+        found.ok_or_else(|| Error::Device {
+            what: format!("Fourier transform of {} points", line.n),
+            detail: "more shared memory than a block of this GPU may have".to_owned(),
+        })
+    }
+}
+
+/// Where an axis begins and what of it there is: element i of `count` is position (i − shift) mod N.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Span {
+    pub(crate) shift: usize,
+    pub(crate) count: usize,
+    /// Whether an element lies at its position, rather than at its index.
+    pub(crate) whole: bool,
+}
+
+#[cfg_attr(
+    not(test),
+    allow(dead_code, reason = "the uniform side of non-uniform transforms, which take it up next")
+)]
+impl Span {
+    /// All n positions in order.
+    pub(crate) fn full(n: usize) -> Self {
+        Self { shift: 0, count: n, whole: false }
+    }
+
+    /// `count` elements, ⌊count/2⌋ being position 0.
+    pub(crate) fn centred(count: usize) -> Self {
+        Self { shift: count / 2, count, whole: false }
+    }
+
+    /// The first `count` positions.
+    pub(crate) fn lower(count: usize) -> Self {
+        Self { shift: 0, count, whole: false }
+    }
+
+    /// The same where each element lies at its position.
+    pub(crate) fn in_place(self) -> Self {
+        Self { whole: true, ..self }
+    }
+}
+
+/// An axis beside the one that is transformed: index i lies at ((i − shift) mod length) · stride.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Beside {
+    pub(crate) stride: usize,
+    pub(crate) shift: usize,
+    pub(crate) length: usize,
+}
+
+impl Beside {
+    /// In order, `stride` apart.
+    pub(crate) fn packed(stride: usize) -> Self {
+        Self { stride, shift: 0, length: 1 }
+    }
+}
+
+/// How one side of a pass lies in memory: `[batch][a][b][line]`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Side {
+    pub(crate) batch: usize,
+    pub(crate) a: Beside,
+    pub(crate) b: Beside,
+    /// Distance of neighbours along the line.
+    pub(crate) stride: usize,
+    pub(crate) span: Span,
+}
+
+impl Side {
+    fn push(&self, arguments: &mut Vec<Argument<'_>>) -> Result<()> {
+        arguments.extend(
+            [self.batch, self.a.stride, self.b.stride, self.stride].map(|v| Argument::from(v as i64)),
+        );
+        for value in [
+            self.a.shift,
+            self.a.length,
+            self.b.shift,
+            self.b.length,
+            self.span.shift,
+            self.span.count,
+            usize::from(self.span.whole),
+        ] {
+            arguments.push(Argument::count(value)?);
+        }
+        Ok(())
+    }
+}
+
+/// What is transformed in a pass: lines `[batch][a][b]`, and how many neighbouring columns each stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Extent {
+    pub(crate) batch: usize,
+    pub(crate) a: usize,
+    pub(crate) b: usize,
+    pub(crate) inner: usize,
+}
+
+/// What a pass does to the elements beside transforming lines.
+#[derive(Debug)]
+pub(crate) struct Touch<'a, R: Real> {
+    pub(crate) inverse: bool,
+    pub(crate) scale: R,
+    pub(crate) weigh: Weigh<'a, R>,
+}
+
+/// Real factors of the elements of every line.
+#[cfg_attr(
+    not(test),
+    allow(dead_code, reason = "the uniform side of non-uniform transforms, which take it up next")
+)]
+#[derive(Debug)]
+pub(crate) enum Weigh<'a, R> {
+    Not,
+    /// As they are read.
+    Read(View<'a, R>),
+    /// As they are written.
+    Write(View<'a, R>),
+}
+
+/// The transform of one axis: a kernel compiled for its length.
+pub(crate) struct LinePass<R: Real> {
+    kernel: Kernel,
+    block: Block,
+    table: Array<Complex<R>>,
+    none: Array<R>,
+}
+
+impl<R: Real> std::fmt::Debug for LinePass<R> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "LinePass({:?})", self.block)
+    }
+}
+
+impl<R: Real> LinePass<R> {
+    /// Lines of `line` that lie as said. `from` and `to` elements from the first position on are what is read and written:
+    /// where they are a half or less, the other is known to be 0 or not wanted.
+    pub(crate) fn new(
+        device: &Device,
+        line: &Line,
+        lie: Lie,
+        from: Option<usize>,
+        to: Option<usize>,
+    ) -> Result<Self> {
+        let cuda = gpu(device)?;
+        let lower = |count: Option<usize>| count.is_some_and(|count| line.halves(count));
+        // The radix at the end that is halved must be even.
+        let line = if lower(to) && !lower(from) { line.reversed() } else { line.clone() };
+        let block = lie.block::<R>(&line, cuda)?;
+        let mut defines = line.defines::<R>(&block, 1, LIGHT);
+        let flag = |yes: bool| u32::from(yes).to_string();
+        let to_lower = lower(to) && !lower(from);
+        defines.extend([("FROM_LOWER", flag(lower(from))), ("TO_LOWER", flag(to_lower))]);
+        Ok(Self {
+            kernel: cuda.kernel(&PASS, &defines, "pass")?,
+            block,
+            table: Array::from_vec(device, &[line.table::<R>().len()], line.table())?,
+            none: Array::zeros(device, &[1])?,
+        })
+    }
+
+    /// Transforms lines of `from`, or of `to` itself, into `to`. What spans say lies inside the arrays is the caller's
+    /// business.
+    pub(crate) fn run(
+        &self,
+        from: Option<View<'_, Complex<R>>>,
+        mut to: ViewMut<'_, Complex<R>>,
+        extent: Extent,
+        sides: [Side; 2],
+        touch: &Touch<'_, R>,
+    ) -> Result<()> {
+        let lines = extent.batch * extent.a * extent.b;
+        if lines == 0 || extent.inner == 0 {
+            return Ok(());
+        }
+        let (weigh, factors) = match touch.weigh {
+            Weigh::Not => (0u32, self.none.cuda()),
+            Weigh::Read(factors) => (1, factors),
+            Weigh::Write(factors) => (2, factors),
+        };
+        let mut arguments = vec![
+            from.unwrap_or(self.table.cuda()).into(),
+            to.again().into(),
+            u32::from(from.is_none()).into(),
+            self.table.cuda().into(),
+            factors.into(),
+            weigh.into(),
+            u32::from(touch.inverse).into(),
+            Argument::real(touch.scale),
+            Argument::count(lines)?,
+            Argument::count(extent.inner)?,
+            Argument::count(extent.a)?,
+            Argument::count(extent.b)?,
+        ];
+        for side in &sides {
+            side.push(&mut arguments)?;
+        }
+        self.kernel.launch(launch(&self.block, lines, extent.inner)?, &mut arguments)
+    }
+}
+
+/// As many blocks as cover `lines` rows, or `lines` times `inner` columns.
+pub(crate) fn launch(block: &Block, lines: usize, inner: usize) -> Result<Launch> {
+    let blocks = match block.columns {
+        0 => lines.div_ceil(block.lines),
+        columns => lines * inner.div_ceil(columns),
+    };
+    let blocks = u32::try_from(blocks)
+        .map_err(|_| Error::value("Fourier transform", "2^32 blocks of lines", blocks))?;
+    Ok(Launch::linear(blocks, block.threads).with_shared(block.shared))
+}
+
+/// Bytes that kernels held to 40 registers (f64: 80) a thread may spill: a few cost less than fewer threads would.
+pub(crate) const LIGHT_SPILL: u32 = 32;
+
+/// Every program in some of its forms, for [`crate::cuda::programs`].
+pub(crate) fn builds<R: Real>() -> Vec<Build> {
+    let limits = limits();
+    let mut all = Vec::new();
+    let mut push = |n: usize, rows: bool, lower: [u32; 2]| {
+        let Some(line) = Line::new(n) else { return };
+        let line = if lower[1] == 1 { line.reversed() } else { line };
+        let block = if rows { line.rows::<R>(1 << 16, &limits) } else { line.columns::<R>(1 << 16, &limits) };
+        let Some(block) = block else { return };
+        let mut defines = line.defines::<R>(&block, 1, LIGHT);
+        defines.extend([("FROM_LOWER", lower[0].to_string()), ("TO_LOWER", lower[1].to_string())]);
+        all.push(Build { source: &PASS, defines, spill_bytes: LIGHT_SPILL });
+    };
+    push(256, true, [0, 0]);
+    push(512, false, [1, 0]);
+    push(512, false, [0, 1]);
+    if size_of::<R>() == 4 {
+        push(256, false, [0, 0]);
+        push(320, false, [0, 0]);
+    }
+    if let Some(line) = even_length(2 * 97).and_then(Line::new)
+        && let Some(block) = line.columns::<R>(1 << 16, &limits)
+    {
+        all.push(Build { source: &CHIRP, defines: line.defines::<R>(&block, 1, HEAVY), spill_bytes: 0 });
+    }
+    all
+}
+
+/// One axis of [`GpuFft`].
+#[derive(Debug)]
+enum Axis<R: Real> {
+    /// A single element is its own transform.
+    Trivial,
+    Line(LinePass<R>),
+    Chirp(Chirp<R>),
+}
+
+/// N-D transforms of whole arrays, in place.
+#[derive(Debug)]
+pub(super) struct GpuFft<R: Real> {
+    shape: Vec<usize>,
+    axes: Vec<Axis<R>>,
+}
+
+impl<R: Real> GpuFft<R> {
+    /// `None` where a length is beyond the kernels: above [`line::LONGEST`], or half of it with prime factors above 7.
+    pub(super) fn new(device: &Device, shape: &[usize]) -> Result<Option<Self>> {
+        let mut axes = Vec::new();
+        for (axis, &n) in shape.iter().enumerate() {
+            let lie = Lie::of(usize::MAX >> 1, shape[axis + 1..].iter().product());
+            axes.push(match (n, Line::new(n)) {
+                (1, _) => Axis::Trivial,
+                (_, Some(line)) => Axis::Line(LinePass::new(device, &line, lie, None, None)?),
+                (_, None) => match Chirp::new(device, n, lie)? {
+                    Some(chirp) => Axis::Chirp(chirp),
+                    None => return Ok(None),
+                },
+            });
+        }
+        Ok(Some(Self { shape: shape.to_vec(), axes }))
+    }
+
+    /// X\[k\] = scale · Σ_j x\[j\] e^{∓i2πjk/n} along every axis, for a batch of arrays; with `centred`, index ⌊n/2⌋ is
+    /// position and frequency 0.
+    pub(super) fn run(
+        &self,
+        mut data: ViewMut<'_, Complex<R>>,
+        inverse: bool,
+        scale: R,
+        centred: bool,
+    ) -> Result<()> {
+        let mut scale = scale;
+        let len = data.len();
+        for (axis, &n) in self.shape.iter().enumerate().rev() {
+            let inner: usize = self.shape[axis + 1..].iter().product();
+            let lines = len / (n * inner);
+            let shift = if centred { n / 2 } else { 0 };
+            match &self.axes[axis] {
+                Axis::Trivial => continue,
+                Axis::Line(pass) => {
+                    let side = Side {
+                        batch: 0,
+                        a: Beside::packed(0),
+                        b: Beside::packed(n * inner),
+                        stride: inner,
+                        span: Span { shift, count: n, whole: false },
+                    };
+                    let extent = Extent { batch: 1, a: 1, b: lines, inner };
+                    let touch = Touch { inverse, scale, weigh: Weigh::Not };
+                    pass.run(None, data.again(), extent, [side, side], &touch)?;
+                }
+                Axis::Chirp(chirp) => chirp.run(data.again(), inverse, scale, lines, inner, shift)?,
+            }
+            scale = R::one();
+        }
+        Ok(())
+    }
+}
+
+/// Lines of a length with large prime factors, by Bluestein's convolution, in one kernel.
+struct Chirp<R: Real> {
+    n: usize,
+    kernel: Kernel,
+    block: Block,
+    tables: [Array<Complex<R>>; 2],
+    /// e^{−iπj²/n}.
+    factors: Array<Complex<R>>,
+    spectrum: Array<Complex<R>>,
+}
+
+impl<R: Real> std::fmt::Debug for Chirp<R> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Chirp({}, {:?})", self.n, self.block)
+    }
+}
+
+impl<R: Real> Chirp<R> {
+    fn new(device: &Device, n: usize, lie: Lie) -> Result<Option<Self>> {
+        let cuda = gpu(device)?;
+        let Some(line) = even_length(2 * n).and_then(Line::new) else { return Ok(None) };
+        let block = lie.block::<R>(&line, cuda)?;
+        // j² modulo 2n, in integers.
+        let chirp = |j: usize| unit::<f64>(j * j % (2 * n), 2 * n);
+        let mut spectrum = vec![Complex::new(0.0, 0.0); line.n];
+        for j in 0..n {
+            let value = chirp(j).conj() / line.n as f64;
+            spectrum[j] = value;
+            if j > 0 {
+                spectrum[line.n - j] = value;
+            }
+        }
+        rustfft::FftPlanner::<f64>::new().plan_fft_forward(line.n).process(&mut spectrum);
+        let narrow = |v: Complex<f64>| Complex::new(<R as Real>::from_f64(v.re), <R as Real>::from_f64(v.im));
+        let upload = |values: Vec<Complex<R>>| Array::from_vec(device, &[values.len()], values);
+        Ok(Some(Self {
+            n,
+            kernel: cuda.kernel(&CHIRP, &line.defines::<R>(&block, 1, HEAVY), "chirp")?,
+            block,
+            tables: [upload(line.table())?, upload(line.reversed().table())?],
+            factors: upload((0..n).map(|j| narrow(chirp(j))).collect())?,
+            spectrum: upload(spectrum.into_iter().map(narrow).collect())?,
+        }))
+    }
+
+    fn run(
+        &self,
+        data: ViewMut<'_, Complex<R>>,
+        inverse: bool,
+        scale: R,
+        lines: usize,
+        inner: usize,
+        shift: usize,
+    ) -> Result<()> {
+        if lines == 0 {
+            return Ok(());
+        }
+        let [table, reversed] = &self.tables;
+        self.kernel.launch(
+            launch(&self.block, lines, inner)?,
+            &mut [
+                data.into(),
+                table.cuda().into(),
+                reversed.cuda().into(),
+                self.factors.cuda().into(),
+                self.spectrum.cuda().into(),
+                u32::from(inverse).into(),
+                Argument::real(scale),
+                Argument::count(lines)?,
+                Argument::count(inner)?,
+                Argument::from((self.n * inner) as i64),
+                Argument::from(inner as i64),
+                Argument::count(self.n)?,
+                Argument::count(shift)?,
+            ],
+        )
+    }
+}
+
+/// Between a centred image and the low modes of a finer grid, weighted: what a non-uniform transform needs on its uniform side.
+///
+/// grid\[l\] = Σ_i (Π_a f_a\[i_a\]) image\[i\] e^{−i2π Σ_a (i_a − ⌊n_a/2⌋) l_a / N_a} and its adjoint, not scaled. Image rows that
+/// are absent from the grid are neither transformed nor read as padding; everything happens in the grid's own memory.
+#[cfg_attr(
+    not(test),
+    allow(dead_code, reason = "the uniform side of non-uniform transforms, which take it up next")
+)]
+#[derive(Debug)]
+pub(crate) struct PaddedFft<R: Real> {
+    /// Image and grid, as z, y, x; a missing axis has size 1.
+    image: [usize; 3],
+    grid: [usize; 3],
+    factors: [Array<R>; 3],
+    passes: [Option<LinePass<R>>; 3],
+}
+
+#[cfg_attr(
+    not(test),
+    allow(dead_code, reason = "the uniform side of non-uniform transforms, which take it up next")
+)]
+impl<R: Real> PaddedFft<R> {
+    /// Images of `matrix` in grids of `grid`, no smaller along any axis, 1 to 3 axes; `factors[a]` weighs the indices of axis
+    /// a. `None` where an axis of the grid is above [`line::LONGEST`] or has prime factors above 7.
+    ///
+    /// Errors: factors of another length, a GPU that cannot run the kernels.
+    pub(crate) fn new(
+        device: &Device,
+        matrix: &[usize],
+        grid: &[usize],
+        factors: &[Vec<R>],
+    ) -> Result<Option<Self>> {
+        let missing = 3usize.saturating_sub(matrix.len());
+        let three = |shape: &[usize]| -> [usize; 3] {
+            std::array::from_fn(|axis| if axis < missing { 1 } else { shape[axis - missing] })
+        };
+        if grid.len() != matrix.len()
+            || factors.len() != matrix.len()
+            || missing + matrix.len() != 3
+            || matrix.iter().zip(grid).any(|(n, l)| n > l)
+            || matrix.iter().zip(factors).any(|(n, f)| *n != f.len())
+        {
+            return Err(Error::value(
+                "padded Fourier transform",
+                "a grid no smaller than the image, a factor for each index",
+                format!("image {matrix:?}, grid {grid:?}, {} lists of factors", factors.len()),
+            ));
+        }
+        let (image, grid) = (three(matrix), three(grid));
+        let mut passes = [None, None, None];
+        for axis in missing..3 {
+            let Some(line) = Line::new(grid[axis]) else { return Ok(None) };
+            let inner = grid[axis + 1..].iter().product();
+            passes[axis] = Some(LinePass::new(device, &line, Lie::of(usize::MAX >> 1, inner), None, None)?);
+        }
+        let list = |axis: usize| match axis.checked_sub(missing) {
+            Some(axis) => factors[axis].clone(),
+            None => vec![R::one()],
+        };
+        let upload = |axis: usize| Array::from_vec(device, &[image[axis]], list(axis));
+        Ok(Some(Self { image, grid, factors: [upload(0)?, upload(1)?, upload(2)?], passes }))
+    }
+
+    /// Elements of one grid.
+    pub(crate) fn grid_len(&self) -> usize {
+        self.grid.iter().product()
+    }
+
+    /// Elements of one image.
+    pub(crate) fn image_len(&self) -> usize {
+        self.image.iter().product()
+    }
+
+    /// The passes of `axis`: sides in the grid and, for the last, in the image; and what lies beside its lines.
+    fn sides(&self, axis: usize, batch: usize) -> (Extent, Side, Side) {
+        let [_, iy, ix] = self.image;
+        let [gz, gy, gx] = self.grid;
+        let wrapped = |axis: usize, stride: usize| Beside {
+            stride,
+            shift: self.image[axis] / 2,
+            length: self.grid[axis],
+        };
+        let low = Span::centred(self.image[axis]);
+        let none = Beside::packed(0);
+        let side = |a, b, stride, span| Side { batch: gz * gy * gx, a, b, stride, span };
+        match axis {
+            0 => {
+                let extent = Extent { batch, a: 1, b: 1, inner: gy * gx };
+                (extent, side(none, none, gy * gx, low.in_place()), side(none, none, gy * gx, Span::full(gz)))
+            }
+            1 => {
+                let extent = Extent { batch, a: 1, b: self.image[0], inner: gx };
+                let planes = wrapped(0, gy * gx);
+                (extent, side(none, planes, gx, low.in_place()), side(none, planes, gx, Span::full(gy)))
+            }
+            _ => {
+                let extent = Extent { batch, a: self.image[0], b: iy, inner: 1 };
+                let image = Side {
+                    batch: self.image_len(),
+                    a: Beside::packed(iy * ix),
+                    b: Beside::packed(ix),
+                    stride: 1,
+                    span: low,
+                };
+                (extent, image, side(wrapped(0, gy * gx), wrapped(1, gx), 1, Span::full(gx)))
+            }
+        }
+    }
+
+    fn check(&self, image: usize, grid: usize, batch: usize) -> Result<()> {
+        if image == batch * self.image_len() && grid == batch * self.grid_len() {
+            return Ok(());
+        }
+        Err(Error::value(
+            "padded Fourier transform",
+            format!("{batch} images of {:?} and as many grids of {:?}", self.image, self.grid),
+            format!("{image} and {grid} elements"),
+        ))
+    }
+
+    /// Images `[batch, matrix..]` to grids `[batch, grid..]`, e^{−i…}. Every element of the grids is written.
+    pub(crate) fn forward_padded(
+        &self,
+        image: View<'_, Complex<R>>,
+        mut grid: ViewMut<'_, Complex<R>>,
+        batch: usize,
+    ) -> Result<()> {
+        self.check(image.len(), grid.len(), batch)?;
+        for axis in [2, 1, 0] {
+            let Some(pass) = &self.passes[axis] else { continue };
+            let (extent, low, full) = self.sides(axis, batch);
+            let weigh = Weigh::Read(self.factors[axis].cuda());
+            let touch = Touch { inverse: false, scale: R::one(), weigh };
+            pass.run((axis == 2).then_some(image), grid.again(), extent, [low, full], &touch)?;
+        }
+        Ok(())
+    }
+
+    /// Grids to images, e^{+i…}: the adjoint of [`PaddedFft::forward_padded`]. The grids are worked in.
+    pub(crate) fn inverse_cropped(
+        &self,
+        mut grid: ViewMut<'_, Complex<R>>,
+        mut image: ViewMut<'_, Complex<R>>,
+        batch: usize,
+    ) -> Result<()> {
+        self.check(image.len(), grid.len(), batch)?;
+        for axis in [0, 1, 2] {
+            let Some(pass) = &self.passes[axis] else { continue };
+            let (extent, low, full) = self.sides(axis, batch);
+            let weigh = Weigh::Write(self.factors[axis].cuda());
+            let touch = Touch { inverse: true, scale: R::one(), weigh };
+            if axis == 2 {
+                pass.run(Some(grid.view()), image.again(), extent, [full, low], &touch)?;
+            } else {
+                pass.run(None, grid.again(), extent, [full, low], &touch)?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,43 @@
+// Lines of a length n with large prime factors, as convolutions (Bluestein): with w[j] = e^{−iπj²/n},
+//   X[k] = w[k] Σ_j (x[j] w[j]) conj(w[k − j])
+// by transforms of LENGTH ≥ 2n − 1 points that stay on the chip. `spectrum` is that of conj(w), divided by LENGTH. Element i of a line is
+// position and frequency (i − shift) mod n. In place; strides as in pass.cu.
+
+extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT)
+chirp(cplx* data, const cplx* __restrict__ table, const cplx* __restrict__ reversed, const cplx* __restrict__ w,
+      const cplx* __restrict__ spectrum, const unsigned inverse, const real scale, const unsigned lines,
+      const unsigned inner, const long long outer, const long long stride, const unsigned n, const unsigned shift) {
+    extern __shared__ __align__(16) unsigned char memory[];
+    const Place place = my_place((cplx*)memory);
+#if COLUMNS
+    const unsigned blocks = (inner + COLUMNS - 1) / COLUMNS;
+    const unsigned line = blockIdx.x / blocks;
+    const unsigned column = blockIdx.x % blocks * COLUMNS + place.line;
+    const bool live = column < inner;
+#else
+    const unsigned line = blockIdx.x * LINES + place.line;
+    const unsigned column = 0;
+    const bool live = line < lines;
+#endif
+    cplx* at = data + line * outer + column;
+    auto element = [&](int j) { return j + shift >= n ? j + shift - n : j + shift; };
+
+    cplx v[ELEMENTS];
+    each<FIRST_RADIX, true>(place.t, [&](int j, int own) {
+        v[own] = make_cplx(0, 0);
+        if (live && j < n) {
+            v[own] = at[element(j) * stride];
+            v[own] = mul(w[j], inverse ? swapped(v[own]) : v[own]);
+        }
+    });
+    transform<true>(v, place.shared, table, place.t);
+    each<LAST_RADIX, false>(place.t, [&](int j, int own) { v[own] = swapped(mul(spectrum[j], v[own])); });
+    meet();
+    transform_reversed<false>(v, place.shared, reversed, place.t);
+    each<FIRST_RADIX, true>(place.t, [&](int j, int own) {
+        if (live && j < n) {
+            cplx value = scale * mul(w[j], swapped(v[own]));
+            at[element(j) * stride] = inverse ? swapped(value) : value;
+        }
+    });
+}

@@ -1,0 +1,608 @@
+//! Zero-pad → FFT → multiply → inverse FFT → crop on a GPU. The padded grid is never formed: the first axis is padded,
+//! transformed, multiplied and cropped on the chip, and between the passes along the middle axis and along the first one only
+//! a slab of the last axis' frequencies lies in the second-level cache.
+
+use std::sync::{Mutex, PoisonError};
+
+use num_complex::Complex;
+use rayon::prelude::*;
+use rayspin_core::{Error, Real, Result, voxels};
+use rayspin_device::cuda::{Argument, Define, Kernel, Launch, Source, View, ViewMut};
+use rayspin_device::{Array, Cuda, Device};
+
+use super::cpu::{padded_size, three_axes};
+use crate::cuda::{Build, define, limits};
+use crate::fft::cpu::lanes::LaneFft;
+use crate::fft::cpu::line::COLUMNS;
+use crate::fft::cuda::line::{Block, HEAVY, LIGHT, Line};
+use crate::fft::cuda::{
+    Beside, Extent, LIGHT_SPILL, LINE, Lie, LinePass, Side, Span, Touch, Weigh, gpu, launch,
+};
+
+pub(crate) static ENTER: Source =
+    Source { name: "toeplitz", files: &[LINE, ("enter.cu", include_str!("cuda/enter.cu"))] };
+pub(crate) static FUSED: Source =
+    Source { name: "toeplitz", files: &[LINE, ("fused.cu", include_str!("cuda/fused.cu"))] };
+pub(crate) static LEAVE: Source =
+    Source { name: "toeplitz", files: &[LINE, ("leave.cu", include_str!("cuda/leave.cu"))] };
+pub(crate) static KERNEL: Source =
+    Source { name: "toeplitz kernel", files: &[("kernel.cu", include_str!("cuda/kernel.cu"))] };
+pub(crate) static SPECTRUM: Source =
+    Source { name: "toeplitz spectrum", files: &[LINE, ("spectrum.cu", include_str!("cuda/spectrum.cu"))] };
+
+/// Blocks of the kernel that finds the Hermitian part.
+const HERMITIAN_BLOCKS: usize = 1024;
+
+/// How a problem is cut, from its sizes alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Cut {
+    /// Coils or images at a time.
+    pub(super) coils: usize,
+    /// Frequencies of the last axis in a slab.
+    pub(super) width: usize,
+}
+
+impl Cut {
+    /// Bytes of the slabs of all coils that are transformed together. Whole volumes are 2 % faster still, slabs that fit in the
+    /// second-level cache 7 to 13 % slower: they are too small to fill the GPU (benches/results/2026-11-21-h100).
+    const SLAB_BYTES: usize = 512 << 20;
+    /// Bytes of the work buffer of the coils that are transformed together.
+    const WORK_BYTES: usize = 1 << 30;
+    /// A slab is a multiple of this: whole cache lines.
+    const LEAST_WIDTH: usize = 16;
+
+    /// Coils at a time at most.
+    const COILS: usize = 32;
+
+    fn new<R: Real>(matrix: [usize; 3], padded: [usize; 3]) -> Self {
+        let element = size_of::<Complex<R>>();
+        let bytes =
+            |sizes: [usize; 3]| sizes.iter().fold(element, |bytes, n| bytes.saturating_mul(*n)).max(1);
+        let coils = (Self::WORK_BYTES / bytes([matrix[0], matrix[1], padded[2]])).clamp(1, Self::COILS);
+        let column = bytes([matrix[0], padded[1], coils]);
+        let width = match Self::SLAB_BYTES / column / Self::LEAST_WIDTH * Self::LEAST_WIDTH {
+            _ if padded[1] == 1 => padded[2],
+            width => width.max(Self::LEAST_WIDTH).min(padded[2]),
+        };
+        Self { coils, width }
+    }
+
+    /// Of `coils` coils, how many at a time: as even as may be.
+    fn together(&self, coils: usize) -> usize {
+        let coils = coils.max(1);
+        coils.div_ceil(coils.div_ceil(self.coils.max(1)))
+    }
+
+    /// Complex elements of one coil: after the last axis, and of a slab.
+    fn coil_len(&self, matrix: [usize; 3], padded: [usize; 3]) -> Result<(usize, usize)> {
+        let slab = if padded[1] == 1 { 0 } else { voxels(&[matrix[0], padded[1], self.width])? };
+        Ok((voxels(&[matrix[0], matrix[1], padded[2]])?, slab))
+    }
+}
+
+/// Images as `[first, middle, last]`, transforms as the same axes padded; a missing axis has size 1.
+pub(super) struct Convolution<R: Real> {
+    device: Device,
+    matrix: [usize; 3],
+    padded: [usize; 3],
+    cut: Cut,
+    /// `[slab][first][middle][slab of the last]`, with the inverse transforms' 1/N.
+    spectrum: Array<R>,
+    tables: [[Array<Complex<R>>; 2]; 2],
+    last: Line,
+    enter: [Kernel; 2],
+    fused: (Kernel, Block),
+    leave: Kernel,
+    rows: Block,
+    middle: Option<[LinePass<R>; 2]>,
+    work: Mutex<Option<Work<R>>>,
+}
+
+/// Buffers of some coils; kept for the next call.
+struct Work<R: Real> {
+    coils: usize,
+    rows: Array<Complex<R>>,
+    slab: Array<Complex<R>>,
+}
+
+impl<R: Real> std::fmt::Debug for Convolution<R> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Convolution({:?} in {:?}, {:?})", self.matrix, self.padded, self.cut)
+    }
+}
+
+/// Whether the kernels take images of `matrix`.
+pub(super) fn takes(matrix: &[usize]) -> Result<bool> {
+    Ok(three_axes(matrix)?.iter().all(|&n| Line::new(padded_size(n)).is_some()))
+}
+
+/// Bytes of the spectrum and of the buffers of one coil.
+pub(super) fn bytes_needed<R: Real>(matrix: &[usize], coils: usize) -> Result<u64> {
+    let sizes = three_axes(matrix)?;
+    let padded = sizes.map(padded_size);
+    let cut = Cut::new::<R>(sizes, padded);
+    let (rows, slab) = cut.coil_len(sizes, padded)?;
+    let coils = cut.together(coils);
+    Ok((voxels(&padded)? * size_of::<R>() + coils * (rows + slab) * size_of::<Complex<R>>()) as u64)
+}
+
+fn flag(yes: bool) -> String {
+    u32::from(yes).to_string()
+}
+
+impl<R: Real> Convolution<R> {
+    /// `q` is `matrix` doubled, centred.
+    pub(super) fn new(device: &Device, matrix: &[usize], q: &Array<Complex<R>>) -> Result<Self> {
+        Self::cut(device, matrix, q, None)
+    }
+
+    /// The same, cut otherwise than for speed.
+    pub(super) fn cut(
+        device: &Device,
+        matrix: &[usize],
+        q: &Array<Complex<R>>,
+        cut: Option<Cut>,
+    ) -> Result<Self> {
+        let mut this = Self::plan(device, matrix, cut)?;
+        this.transform_kernel(matrix.len(), q)?;
+        Ok(this)
+    }
+
+    /// `spectrum` is in the order of [`super::cpu::Convolution::spectrum`].
+    pub(super) fn with_spectrum(device: &Device, matrix: &[usize], spectrum: &[R]) -> Result<Self> {
+        let mut this = Self::plan(device, matrix, None)?;
+        let ours = this.reordered(spectrum)?;
+        this.spectrum = Array::from_vec(device, &[ours.len()], ours)?;
+        Ok(this)
+    }
+
+    fn plan(device: &Device, matrix: &[usize], cut: Option<Cut>) -> Result<Self> {
+        let cuda = gpu(device)?;
+        let sizes = three_axes(matrix)?;
+        let padded = sizes.map(padded_size);
+        let cut = cut.unwrap_or_else(|| Cut::new::<R>(sizes, padded));
+        let line = |axis: usize| {
+            Line::new(padded[axis]).ok_or_else(|| {
+                Error::value(
+                    "Toeplitz matrix size",
+                    "a padded size that the GPU's kernels take",
+                    padded[axis],
+                )
+            })
+        };
+        let (first, middle, last) = (line(0)?, line(1)?, line(2)?);
+        let rows = Lie::Rows(sizes[0] * sizes[1]).block::<R>(&last, cuda)?;
+        let enter = |sense: bool| {
+            let mut defines = last.defines::<R>(&rows, 1, LIGHT);
+            defines.extend([("LOWER", flag(last.halves(sizes[2]))), ("SENSE", flag(sense))]);
+            cuda.kernel(&ENTER, &defines, "enter")
+        };
+        let columns = Lie::Columns(padded[1] * cut.width).block::<R>(&first, cuda)?;
+        let mut defines = first.defines::<R>(&columns, 1, HEAVY);
+        defines.push(("LOWER", flag(first.halves(sizes[0]))));
+        let fused = cuda.kernel(&FUSED, &defines, "fused")?;
+        let passes = if padded[1] == 1 {
+            None
+        } else {
+            let lie = Lie::Columns(cut.width);
+            let n = Some(sizes[1]);
+            Some([
+                LinePass::new(device, &middle, lie, n, None)?,
+                LinePass::new(device, &middle, lie, None, n)?,
+            ])
+        };
+        let upload = |table: Vec<Complex<R>>| Array::from_vec(device, &[table.len()], table);
+        let both = |line: &Line| Ok([upload(line.table())?, upload(line.reversed().table())?]);
+        Ok(Self {
+            device: device.clone(),
+            matrix: sizes,
+            padded,
+            cut,
+            spectrum: Array::zeros(device, &[0])?,
+            tables: [both(&first)?, both(&last)?],
+            enter: [enter(false)?, enter(true)?],
+            fused: (fused, columns),
+            leave: leave::<R>(cuda, &last, &rows, sizes[2], None)?,
+            rows,
+            last,
+            middle: passes,
+            work: Mutex::default(),
+        })
+    }
+
+    pub(super) fn apply(&self, x: View<'_, Complex<R>>, mut y: ViewMut<'_, Complex<R>>) -> Result<()> {
+        let image: usize = self.matrix.iter().product();
+        let batch = x.len() / image;
+        self.with_work(batch, |work| {
+            for first in (0..batch).step_by(work.coils) {
+                let count = work.coils.min(batch - first);
+                let part = (first * image, count * image);
+                let (Some(x), Some(y)) = (x.part(part.0, part.1), y.part(part.0, part.1)) else {
+                    return Err(Error::shape("Toeplitz images", &[batch * image], &[x.len()]));
+                };
+                self.enter(&self.enter[0], x, x, work, count)?;
+                self.inside(work, count)?;
+                let rows = count * self.matrix[0] * self.matrix[1];
+                let launch = Launch { shared: self.rows.shared as u32, ..launch(&self.rows, rows, 1)? };
+                let view = work.rows.cuda();
+                self.leave(&self.leave, launch, view, view, y, [1, rows], false)?;
+            }
+            Ok(())
+        })
+    }
+
+    pub(super) fn apply_sense(
+        &self,
+        x: View<'_, Complex<R>>,
+        maps: View<'_, Complex<R>>,
+        mut y: ViewMut<'_, Complex<R>>,
+    ) -> Result<()> {
+        let cuda = gpu(&self.device)?;
+        let image: usize = self.matrix.iter().product();
+        let batch = maps.len() / image;
+        let rows = self.matrix[0] * self.matrix[1];
+        self.with_work(batch, |work| {
+            for first in (0..batch).step_by(work.coils) {
+                let count = work.coils.min(batch - first);
+                let Some(maps) = maps.part(first * image, count * image) else {
+                    return Err(Error::shape("coil sensitivities", &[batch * image], &[maps.len()]));
+                };
+                self.enter(&self.enter[1], x, maps, work, count)?;
+                self.inside(work, count)?;
+                let (block, groups) = self.groups(cuda, rows, count)?;
+                let kernel = leave::<R>(cuda, &self.last, &block, self.matrix[2], Some(groups))?;
+                let sums =
+                    (groups - 1) * self.last.elements() * block.threads as usize * size_of::<Complex<R>>();
+                let mut launch = launch(&block, rows, 1)?.with_shared((groups * block.shared).max(sums));
+                launch.threads[1] = groups as u32;
+                self.leave(&kernel, launch, work.rows.cuda(), maps, y.again(), [count, rows], first > 0)?;
+            }
+            Ok(())
+        })
+    }
+
+    /// How many coils' rows a block adds up side by side: more where there are too few rows to fill the GPU.
+    fn groups(&self, cuda: &Cuda, rows: usize, coils: usize) -> Result<(Block, usize)> {
+        let limits = cuda.properties();
+        let wanted = limits.multiprocessors as usize * 1024;
+        let team = self.rows.threads as usize / self.rows.lines;
+        if rows * team >= wanted || coils == 1 {
+            return Ok((self.rows, 1));
+        }
+        let block = Lie::Rows((32usize.div_ceil(team)).next_power_of_two()).block::<R>(&self.last, cuda)?;
+        let threads = block.threads as usize;
+        let element = size_of::<Complex<R>>();
+        let fits = |groups: usize| {
+            threads * groups <= (512 * 8 * 8 / (self.last.elements().max(8) * element)).clamp(threads, 1024)
+                && groups * block.shared.max(self.last.elements() * threads * element)
+                    <= limits.shared_per_block as usize
+        };
+        let most = (1..=coils).rev().find(|&groups| fits(groups)).unwrap_or(1);
+        // As even as may be.
+        let groups = coils.div_ceil(coils.div_ceil(most));
+        Ok(if groups == 1 { (self.rows, 1) } else { (block, groups) })
+    }
+
+    fn enter(
+        &self,
+        kernel: &Kernel,
+        x: View<'_, Complex<R>>,
+        maps: View<'_, Complex<R>>,
+        work: &mut Work<R>,
+        coils: usize,
+    ) -> Result<()> {
+        let rows = self.matrix[0] * self.matrix[1];
+        let mut launch = launch(&self.rows, rows, 1)?;
+        launch.blocks[0] = u32::try_from(launch.blocks[0] as usize * coils)
+            .map_err(|_| Error::value("Toeplitz", "2^32 blocks of rows", coils))?;
+        kernel.launch(
+            launch,
+            &mut [
+                x.into(),
+                maps.into(),
+                work.rows.cuda_mut().into(),
+                self.tables[1][0].cuda().into(),
+                Argument::count(coils)?,
+                Argument::count(rows)?,
+                Argument::count(self.matrix[2])?,
+            ],
+        )
+    }
+
+    /// The middle and the first axis, slab by slab.
+    fn inside(&self, work: &mut Work<R>, coils: usize) -> Result<()> {
+        let [n0, n1, _] = self.matrix;
+        let [p0, p1, p2] = self.padded;
+        for first in (0..p2).step_by(self.cut.width) {
+            let width = self.cut.width.min(p2 - first);
+            let spectrum = self.spectrum.cuda().part(p0 * p1 * first, p0 * p1 * width);
+            let (Some(spectrum), Some([enter, leave])) = (spectrum, &self.middle) else {
+                // Nothing lies between the first axis and the last.
+                return self.fused(work.rows.cuda_mut(), self.spectrum.cuda(), coils, n0 * p2, p2);
+            };
+            let rows = Side {
+                batch: n0 * n1 * p2,
+                a: Beside::packed(0),
+                b: Beside::packed(n1 * p2),
+                stride: p2,
+                span: Span::lower(n1),
+            };
+            let slab = Side {
+                batch: n0 * p1 * width,
+                b: Beside::packed(p1 * width),
+                stride: width,
+                span: Span::full(p1),
+                ..rows
+            };
+            let extent = Extent { batch: coils, a: 1, b: n0, inner: width };
+            let outside =
+                || Error::shape("Toeplitz work buffer", &[coils * n0 * n1 * p2], &[work.rows.len()]);
+            let len = work.rows.len() - first;
+            let touch = |inverse| Touch { inverse, scale: R::one(), weigh: Weigh::Not };
+            let from = work.rows.cuda().part(first, len).ok_or_else(outside)?;
+            enter.run(Some(from), work.slab.cuda_mut(), extent, [rows, slab], &touch(false))?;
+            self.fused(work.slab.cuda_mut(), spectrum, coils, n0 * p1 * width, p1 * width)?;
+            let outside = Error::shape("Toeplitz work buffer", &[coils * n0 * n1 * p2], &[len + first]);
+            let mut all = work.rows.cuda_mut();
+            let to = all.part(first, len).ok_or(outside)?;
+            leave.run(Some(work.slab.cuda()), to, extent, [slab, rows], &touch(true))?;
+        }
+        Ok(())
+    }
+
+    fn fused(
+        &self,
+        data: ViewMut<'_, Complex<R>>,
+        spectrum: View<'_, R>,
+        coils: usize,
+        coil: usize,
+        columns: usize,
+    ) -> Result<()> {
+        let (kernel, block) = &self.fused;
+        let mut launch = launch(block, 1, columns)?;
+        // Each part of the coils reads the spectrum once: more than one only where that many blocks are at work at once.
+        let held = kernel.occupancy(block.threads, launch.shared)?.max(1)
+            * gpu(&self.device)?.properties().multiprocessors;
+        let parts = (held / launch.blocks[0]).clamp(1, 65535) as usize;
+        let parts = parts.min(coils);
+        launch.blocks[1] = coils.div_ceil(coils.div_ceil(parts)) as u32;
+        kernel.launch(
+            launch,
+            &mut [
+                data.into(),
+                spectrum.into(),
+                self.tables[0][0].cuda().into(),
+                self.tables[0][1].cuda().into(),
+                Argument::count(coils)?,
+                Argument::from(coil as i64),
+                Argument::count(columns)?,
+                Argument::count(self.matrix[0])?,
+            ],
+        )
+    }
+
+    #[allow(clippy::too_many_arguments)]
+    fn leave(
+        &self,
+        kernel: &Kernel,
+        launch: Launch,
+        work: View<'_, Complex<R>>,
+        maps: View<'_, Complex<R>>,
+        y: ViewMut<'_, Complex<R>>,
+        [coils, rows]: [usize; 2],
+        add: bool,
+    ) -> Result<()> {
+        kernel.launch(
+            launch,
+            &mut [
+                work.into(),
+                maps.into(),
+                y.into(),
+                self.tables[1][1].cuda().into(),
+                Argument::count(coils)?,
+                Argument::count(rows)?,
+                Argument::count(self.matrix[2])?,
+                u32::from(add).into(),
+            ],
+        )
+    }
+
+    /// Runs `run` on the plan's buffers, of as many of `coils` coils as are transformed together, or, when another thread has
+    /// them, on fresh ones.
+    fn with_work(&self, coils: usize, run: impl FnOnce(&mut Work<R>) -> Result<()>) -> Result<()> {
+        if coils == 0 {
+            return Ok(());
+        }
+        let coils = self.cut.together(coils);
+        let mut held = match self.work.try_lock() {
+            Ok(held) => held,
+            Err(std::sync::TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(std::sync::TryLockError::WouldBlock) => return run(&mut self.new_work(coils)?),
+        };
+        if held.as_ref().is_some_and(|work| work.coils < coils) {
+            *held = None;
+        }
+        let work = match held.as_mut() {
+            Some(work) => work,
+            None => held.insert(self.new_work(coils)?),
+        };
+        run(work)
+    }
+
+    fn new_work(&self, coils: usize) -> Result<Work<R>> {
+        let (rows, slab) = self.cut.coil_len(self.matrix, self.padded)?;
+        Ok(Work {
+            coils,
+            rows: Array::zeros(&self.device, &[coils, rows])?,
+            slab: Array::zeros(&self.device, &[coils, slab])?,
+        })
+    }
+
+    pub(super) fn bytes(&self) -> u64 {
+        let held = self.work.lock().unwrap_or_else(PoisonError::into_inner);
+        let work =
+            held.as_ref().map_or(0, |work| (work.rows.len() + work.slab.len()) * size_of::<Complex<R>>());
+        (self.spectrum.len() * size_of::<R>() + work) as u64
+    }
+
+    /// The spectrum of Q from its planes of first displacement ≥ 0.
+    fn transform_kernel(&mut self, rank: usize, q: &Array<Complex<R>>) -> Result<()> {
+        let device = self.device.clone();
+        let cuda = gpu(&device)?;
+        let [n0, n1, n2] = self.matrix;
+        let [p0, p1, p2] = self.padded;
+        // A missing axis is not doubled: its only displacement is at index 0.
+        let doubled = |axis: usize, n: usize| match (rank, axis) {
+            (1, 0 | 1) | (2, 1) => (1, 0),
+            _ => (2 * n, n),
+        };
+        let ((_, c0), (m1, c1), (m2, c2)) = (doubled(0, n0), doubled(1, n1), doubled(2, n2));
+        let mut half = Array::<Complex<R>>::zeros(&device, &[n0, p1, p2])?;
+        let mut sums = Array::<Complex<f64>>::zeros(&device, &[HERMITIAN_BLOCKS])?;
+        let mut arguments = vec![q.cuda().into(), half.cuda_mut().into(), sums.cuda_mut().into()];
+        for size in [n0, n1, n2, p1, p2, m1, m2, c0, c1, c2] {
+            let size = i32::try_from(size)
+                .map_err(|_| Error::value("Toeplitz matrix size", "at most 2³¹ voxels an axis", size))?;
+            arguments.push(size.into());
+        }
+        cuda.kernel(&KERNEL, &[define::<R>()], "hermitian")?
+            .launch(Launch::linear(HERMITIAN_BLOCKS as u32, 256), &mut arguments)?;
+        let total: Complex<f64> = sums.to_vec()?.into_iter().sum();
+        super::check_hermitian(total.re, total.im, || q.read())?;
+
+        let middle = Line::new(p1);
+        for (axis, line, inner) in [(1, middle, p2), (2, Some(self.last.clone()), 1)] {
+            let Some(line) = line.filter(|line| line.n > 1) else { continue };
+            let lines = n0 * p1 * p2 / (line.n * inner);
+            let lie = if axis == 2 { Lie::Rows(lines) } else { Lie::Columns(inner) };
+            let side = Side {
+                batch: 0,
+                a: Beside::packed(0),
+                b: Beside::packed(line.n * inner),
+                stride: inner,
+                span: Span::full(line.n),
+            };
+            let extent = Extent { batch: 1, a: 1, b: lines, inner };
+            let touch = Touch { inverse: false, scale: R::one(), weigh: Weigh::Not };
+            let pass = LinePass::new(&device, &line, lie, None, None)?;
+            pass.run(None, half.cuda_mut(), extent, [side, side], &touch)?;
+        }
+
+        let Some(line) = Line::new(p0) else {
+            return Err(Error::value(
+                "Toeplitz matrix size",
+                "a padded size that the GPU's kernels take",
+                p0,
+            ));
+        };
+        let block = Lie::Columns(p1 * p2).block::<R>(&line, cuda)?;
+        self.spectrum = Array::zeros(&device, &[p0 * p1 * p2])?;
+        cuda.kernel(&SPECTRUM, &line.defines::<R>(&block, 1, LIGHT), "spectrum")?.launch(
+            launch(&block, 1, p1 * p2)?,
+            &mut [
+                half.cuda().into(),
+                self.spectrum.cuda_mut().into(),
+                self.tables[0][0].cuda().into(),
+                Argument::count(n0)?,
+                Argument::count(p1)?,
+                Argument::count(p2)?,
+                Argument::count(self.cut.width)?,
+                Argument::real(R::one() / <R as Real>::from_f64((p0 * p1 * p2) as f64)),
+            ],
+        )
+    }
+
+    /// Where our spectrum holds frequency (k0, column), column = k1 · p2 + k2.
+    fn place(&self, k0: usize, column: usize) -> usize {
+        let [p0, p1, p2] = self.padded;
+        let (k1, k2) = (column / p2, column % p2);
+        let first = k2 / self.cut.width * self.cut.width;
+        let width = self.cut.width.min(p2 - first);
+        first * p0 * p1 + (k0 * p1 + k1) * width + k2 - first
+    }
+
+    /// The spectrum in the order of [`super::cpu::Convolution::spectrum`], which is that of every device.
+    pub(super) fn spectrum(&self) -> Result<Vec<R>> {
+        let [p0, p1, p2] = self.padded;
+        let ours = self.spectrum.to_vec()?;
+        let rows = self.digit_reversed()?;
+        let mut common = vec![R::zero(); (p1 * p2).div_ceil(COLUMNS) * COLUMNS * p0];
+        let cpu = self.device.cpu_side();
+        cpu.run(|| {
+            common.par_chunks_exact_mut(p0 * COLUMNS).enumerate().for_each(|(block, common)| {
+                for (k0, &row) in rows.iter().enumerate() {
+                    for (c, value) in common[row * COLUMNS..][..COLUMNS].iter_mut().enumerate() {
+                        let column = block * COLUMNS + c;
+                        if column < p1 * p2 {
+                            *value = ours[self.place(k0, column)];
+                        }
+                    }
+                }
+            });
+        });
+        Ok(common)
+    }
+
+    fn reordered(&self, common: &[R]) -> Result<Vec<R>> {
+        let [p0, p1, p2] = self.padded;
+        let rows = self.digit_reversed()?;
+        let mut ours = vec![R::zero(); p0 * p1 * p2];
+        for (k0, &row) in rows.iter().enumerate() {
+            for column in 0..p1 * p2 {
+                ours[self.place(k0, column)] =
+                    common[(column / COLUMNS * p0 + row) * COLUMNS + column % COLUMNS];
+            }
+        }
+        Ok(ours)
+    }
+
+    fn digit_reversed(&self) -> Result<Vec<usize>> {
+        let fft = LaneFft::<R>::new(self.padded[0]);
+        let rows = fft.map(|fft| fft.row_of().to_vec());
+        rows.ok_or_else(|| Error::value("Toeplitz matrix size", "a smooth padded size", self.padded[0]))
+    }
+}
+
+/// Every program in the forms that images of 256 voxels an axis take, for [`crate::cuda::programs`].
+pub(crate) fn builds<R: Real>() -> Vec<Build> {
+    let limits = limits();
+    let mut all = vec![Build { source: &KERNEL, defines: vec![define::<R>()], spill_bytes: 0 }];
+    let Some(line) = Line::new(padded_size(256)) else { return all };
+    let (rows, columns) = (line.rows::<R>(1 << 16, &limits), line.columns::<R>(1 << 16, &limits));
+    let (Some(rows), Some(columns)) = (rows, columns) else { return all };
+    let lower = ("LOWER", flag(true));
+    let mut push =
+        |source: &'static Source, mut defines: Vec<Define>, more: Vec<Define>, spill_bytes: u32| {
+            defines.extend(more);
+            all.push(Build { source, defines, spill_bytes });
+        };
+    let sense = |yes: bool| ("SENSE", flag(yes));
+    push(&ENTER, line.defines::<R>(&rows, 1, LIGHT), vec![lower.clone(), sense(true)], LIGHT_SPILL);
+    let one = ("GROUPS", "1".to_owned());
+    push(&LEAVE, line.defines::<R>(&rows, 1, HEAVY), vec![lower.clone(), sense(false), one], 0);
+    if let Some(row) = line.rows::<R>(1, &limits) {
+        let four = ("GROUPS", "4".to_owned());
+        push(&LEAVE, line.defines::<R>(&row, 4, HEAVY), vec![lower.clone(), sense(true), four], 0);
+    }
+    push(&FUSED, line.defines::<R>(&columns, 1, HEAVY), vec![lower], 0);
+    push(&SPECTRUM, line.defines::<R>(&columns, 1, LIGHT), vec![], LIGHT_SPILL);
+    all
+}
+
+/// The kernel of the last axis on the way out; with `groups`, of coils that are added up.
+fn leave<R: Real>(
+    cuda: &Cuda,
+    last: &Line,
+    block: &Block,
+    n: usize,
+    groups: Option<usize>,
+) -> Result<Kernel> {
+    let count = groups.unwrap_or(1);
+    let mut defines = last.defines::<R>(block, count, HEAVY);
+    defines.extend([
+        ("LOWER", flag(last.halves(n))),
+        ("SENSE", flag(groups.is_some())),
+        ("GROUPS", count.to_string()),
+    ]);
+    cuda.kernel(&LEAVE, &defines, "leave")
+}
