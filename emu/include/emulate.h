@@ -318,9 +318,9 @@ static inline double __ll2double_rn(long long v) { return (double)v; }
 static inline double __ull2double_rn(unsigned long long v) { return (double)v; }
 static inline float __double2float_rn(double v) { return (float)v; }
 
-// Arithmetic with a stated rounding; the compiler may not join these with others.
+// Arithmetic with a stated rounding; out of line, so that the compiler joins none with another.
 #define EMU_ROUNDED(NAME, T, EXPRESSION)                                                                              \
-    static inline __attribute__((noinline, optimize("fp-contract=off"))) T NAME(T a, T b) { return EXPRESSION; }
+    static __attribute__((noinline)) T NAME(T a, T b) { return EXPRESSION; }
 EMU_ROUNDED(__fadd_rn, float, a + b)
 EMU_ROUNDED(__fsub_rn, float, a - b)
 EMU_ROUNDED(__fmul_rn, float, a * b)

@@ -228,7 +228,7 @@ impl<'a> Reader<'a> {
             ));
             if let Some((kernel, _)) = &self.inside {
                 made.push_str(&format!(
-                    "static const unsigned emu_size_{name} __attribute__((section(\"emu_shared_{kernel}\"), used)) = \
+                    "static const unsigned emu_size_{name} __attribute__((section(\"emu_shared_{kernel}\"), used, retain)) = \
                      sizeof(emu_type_{name}); "
                 ));
             }

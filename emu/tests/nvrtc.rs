@@ -148,6 +148,17 @@ fn a_kernel_that_spills_is_refused_unless_its_row_allows_it() {
 }
 
 #[test]
+fn what_the_emulator_s_tests_run_is_cuda() {
+    static SOURCE: Source = Source { name: "kernels", files: &[("kernels.cu", include_str!("kernels.cu"))] };
+    if compiler().is_none() {
+        return;
+    }
+    let defines = vec![("DOUBLE", "0".to_owned())];
+    let build = Build { source: &SOURCE, defines, spill_bytes: 0 };
+    assert_eq!(examine(&build, (9, 0), &mut String::new()), Vec::<String>::new());
+}
+
+#[test]
 fn the_assembler_s_words_are_read() {
     let log = "ptxas info    : 0 bytes gmem, 16 bytes cmem[3]\n\
         ptxas info    : Compiling entry function 'spread' for 'sm_90'\n\
