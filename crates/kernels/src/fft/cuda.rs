@@ -283,7 +283,8 @@ pub(crate) fn builds<R: Real>() -> Vec<Build> {
     if let Some(line) = even_length(2 * 97).and_then(Line::new)
         && let Some(block) = line.columns::<R>(1 << 16, &limits)
     {
-        all.push(Build { source: &CHIRP, defines: line.defines::<R>(&block, 1, HEAVY), spill_bytes: 0 });
+        // For sm_80 two registers too many, of 72.
+        all.push(Build { source: &CHIRP, defines: line.defines::<R>(&block, 1, HEAVY), spill_bytes: 8 });
     }
     all
 }
