@@ -177,3 +177,11 @@ extern "C" __global__ void unwritten(float* out) {
 }
 
 extern "C" __global__ void outside(float* x, int at) { x[at] = 1.0f; }
+
+extern "C" __global__ void forgotten_barrier(const float* x, float* out, int from) {
+    __shared__ float values[64];
+    int i = threadIdx.x;
+    values[i] = x[i];
+    // Here a barrier is missing.
+    out[blockIdx.x * 64 + i] = values[(i + from) % 64];
+}

@@ -328,6 +328,21 @@ fn memory_that_nothing_was_written_to_is_not_a_number() {
 }
 
 #[test]
+fn a_forgotten_barrier_gives_what_was_never_written() {
+    let device = device();
+    let x = upload(&device, &[1.0f32; 64]);
+    for from in [1, 63] {
+        let mut out = Array::<f32>::zeros(&device, &[2, 64]).unwrap();
+        let mut arguments = [x.cuda().into(), out.cuda_mut().into(), Argument::from(from)];
+        kernel(&device, "forgotten_barrier").launch(Launch::linear(2, 64), &mut arguments).unwrap();
+        let out = out.to_vec().unwrap();
+        // Blocks differ in the order of their threads: a mistake that one order hides shows in the other.
+        let wrong = [0, 1].map(|b| out[b * 64..(b + 1) * 64].iter().filter(|v| v.is_nan()).count());
+        assert_eq!(wrong, if from == 1 { [63, 1] } else { [1, 63] });
+    }
+}
+
+#[test]
 fn a_barrier_that_cannot_be_passed_is_reported() {
     let device = device();
     let mut out = Array::<i32>::zeros(&device, &[64]).unwrap();
