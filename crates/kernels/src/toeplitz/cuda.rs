@@ -100,6 +100,8 @@ pub(super) struct Convolution<R: Real> {
 
 /// Buffers of some coils; kept for the next call.
 struct Work<R: Real> {
+    /// Coils that it was made for, and how many of them it holds.
+    wanted: usize,
     coils: usize,
     rows: Array<Complex<R>>,
     slab: Array<Complex<R>>,
@@ -419,7 +421,8 @@ impl<R: Real> Convolution<R> {
             Err(std::sync::TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
             Err(std::sync::TryLockError::WouldBlock) => return run(&mut self.new_work(coils)?),
         };
-        if held.as_ref().is_some_and(|work| work.coils < coils) {
+        // Fewer than are wanted may be all that there was memory for: what is asked for decides, not what is held.
+        if held.as_ref().is_some_and(|work| work.wanted < coils) {
             *held = None;
         }
         let work = match held.as_mut() {
@@ -429,13 +432,18 @@ impl<R: Real> Convolution<R> {
         run(work)
     }
 
+    /// Buffers of `coils` coils, or of fewer where the memory left does not hold so many.
     fn new_work(&self, coils: usize) -> Result<Work<R>> {
         let (rows, slab) = self.cut.coil_len(self.matrix, self.padded)?;
-        Ok(Work {
-            coils,
-            rows: Array::zeros(&self.device, &[coils, rows])?,
-            slab: Array::zeros(&self.device, &[coils, slab])?,
-        })
+        let (wanted, mut coils) = (coils, coils);
+        loop {
+            let rows = Array::zeros(&self.device, &[coils, rows]);
+            match rows.and_then(|rows| Ok((rows, Array::zeros(&self.device, &[coils, slab])?))) {
+                Ok((rows, slab)) => return Ok(Work { wanted, coils, rows, slab }),
+                Err(Error::Memory { .. }) if coils > 1 => coils = coils.div_ceil(2),
+                Err(error) => return Err(error),
+            }
+        }
     }
 
     pub(super) fn bytes(&self) -> u64 {

@@ -3,7 +3,7 @@ use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 use rayspin_core::{Real, Trajectory};
-use rayspin_device::{Array, Device};
+use rayspin_device::{Array, Backend, Device};
 
 use super::{Problem, Toeplitz, VARIANTS, reference};
 
@@ -348,6 +348,33 @@ fn however_a_gpus_work_is_cut_the_result_is_the_same() {
             assert!(relative_error(&apply(Some(cut)), &expected) < 1e-14, "{cut:?}");
         }
     }
+}
+
+#[test]
+fn fewer_coils_at_a_time_where_memory_is_short() {
+    let device = rayspin_emu::Emulator::device().unwrap();
+    let Backend::Cuda(cuda) = device.backend() else { panic!("not a GPU") };
+    let matrix = [9, 20];
+    let mut case = case(&matrix, 4);
+    let plan = plan::<f64>(&device, &matrix, &case.q);
+    let images = random(&mut case.rng, 5 * 180);
+    let x = array::<f64>(&device, &[5, 9, 20], &images);
+    let mut expected = poisoned::<f64>(&device, &[5, 9, 20]);
+    plan.apply(&x, &mut expected).unwrap();
+    let [all, one] = [5, 1].map(|coils| Toeplitz::<f64>::bytes_needed_on(&device, &matrix, coils).unwrap());
+    assert_eq!(plan.bytes(), all);
+    let short = Toeplitz::from_spectrum(&device, &matrix, plan.spectrum().unwrap().into_owned()).unwrap();
+    let work = one - short.bytes();
+    let mut found = poisoned::<f64>(&device, &[5, 9, 20]);
+    cuda.limit_memory(Some(cuda.memory_used().0 + 4 * work));
+    short.apply(&x, &mut found).unwrap();
+    assert_eq!(short.bytes(), one + 2 * work, "three of five");
+    assert_eq!(found.to_vec().unwrap(), expected.to_vec().unwrap());
+    cuda.limit_memory(None);
+    let none = Toeplitz::from_spectrum(&device, &matrix, plan.spectrum().unwrap().into_owned()).unwrap();
+    cuda.limit_memory(Some(cuda.memory_used().0));
+    let error = none.apply(&x, &mut found).unwrap_err();
+    assert!(matches!(error, rayspin_core::Error::Memory { .. }), "{error}");
 }
 
 #[test]
