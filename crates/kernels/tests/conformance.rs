@@ -261,7 +261,8 @@ fn nufft() {
         let problems: Vec<_> = plans.iter().map(nufft::Problem::of).collect();
         let plan_of = |p: &nufft::Problem| &plans[problems.iter().position(|other| other == p).unwrap()];
         let array = |shape: &[usize], values| Array::from_vec(&device, shape, values).unwrap();
-        let rows = nufft::spread_variants::<R>();
+        let mut rows = Vec::from(nufft::spread_variants::<R>());
+        rows.retain(|row| row.backend == device.kind());
         conform(&format!("spread {}", R::NAME), &rows, &problems, |launch, p, numbers| {
             let plan = plan_of(p);
             let samples = array(&[plan.samples()], narrow::<R>(&numbers.complex(plan.samples())));
@@ -272,7 +273,8 @@ fn nufft() {
             };
             vec![(spread(launch), spread(&rows[0].launch))]
         });
-        let rows = nufft::interp_variants::<R>();
+        let mut rows = Vec::from(nufft::interp_variants::<R>());
+        rows.retain(|row| row.backend == device.kind());
         conform(&format!("interp {}", R::NAME), &rows, &problems, |launch, p, numbers| {
             let plan = plan_of(p);
             let cells = plan.fine_shape().iter().product();

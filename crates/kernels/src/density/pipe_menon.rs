@@ -42,7 +42,7 @@ pub fn pipe_menon(
 }
 
 /// [`pipe_menon`] with at most `points` points planned at once: the same up to rounding, in less memory, for the time that it
-/// takes to sort the points twice in each iteration.
+/// takes to sort the points twice in each iteration. Of a GPU its host does the work.
 ///
 /// Errors: as [`pipe_menon`]; no points at once.
 pub fn pipe_menon_by_blocks(
@@ -57,10 +57,11 @@ pub fn pipe_menon_by_blocks(
         return Err(Error::value("points at once", "at least 1", 0));
     }
     let samples = trajectory.samples();
+    let host = device.host();
     let plan = |first: usize| {
         let part = trajectory.points().slice(s![first..(first + points).min(samples), ..]).to_owned();
         let part = Trajectory::from_cycles_per_fov(part)?;
-        Nufft::<f32>::with_kernel(device, &part, matrix, UPSAMPLING, Kernel::new(WIDTH, UPSAMPLING))
+        Nufft::<f32>::with_kernel(&host, &part, matrix, UPSAMPLING, Kernel::new(WIDTH, UPSAMPLING))
     };
     let one = Complex::new(1.0, 0.0);
     let mut weights = vec![one; samples];
@@ -71,12 +72,12 @@ pub fn pipe_menon_by_blocks(
         grid.fill(C32::ZERO);
         for first in (0..samples).step_by(points) {
             let last = (first + points).min(samples);
-            plan(first)?.spread_onto(&weights[first..last], &mut grid);
+            plan(first)?.spread_onto(&weights[first..last], &mut grid)?;
         }
         for first in (0..samples).step_by(points) {
             let last = (first + points).min(samples);
             let smoothed = &mut smoothed[..last - first];
-            plan(first)?.interp_from(&grid, smoothed);
+            plan(first)?.interp_from(&grid, smoothed)?;
             update(&mut weights[first..last], smoothed);
         }
     }

@@ -100,6 +100,16 @@ impl<R: Real> Deconvolution<R> {
         });
     }
 
+    /// Along z, y, x.
+    pub(crate) fn factors(&self) -> &[Vec<R>; 3] {
+        &self.factors
+    }
+
+    /// Number of image elements.
+    pub(crate) fn voxels(&self) -> usize {
+        self.matrix.iter().product()
+    }
+
     pub(crate) fn bytes(&self) -> u64 {
         self.factors.iter().map(|f| (f.len() * size_of::<R>()) as u64).sum()
     }

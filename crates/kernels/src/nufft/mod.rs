@@ -1,6 +1,7 @@
 //! Non-uniform fast Fourier transform: type 2 (image → samples) and type 1 (samples → image), to a stated tolerance.
 
 mod cpu;
+pub(crate) mod cuda;
 mod deconvolve;
 pub(crate) mod kernel;
 mod layout;
@@ -10,24 +11,16 @@ pub mod reference;
 mod sweep;
 #[cfg(test)]
 mod tests;
-mod transform;
 pub mod type3;
 mod variants;
 
-use std::sync::Mutex;
-
 use num_complex::Complex;
 use rayspin_core::{Error, Real, Result, Trajectory, expect_shape, format_shape};
-use rayspin_device::{Array, Device};
+use rayspin_device::{Array, Backend, Device};
 
 use crate::concrete::{other_type, same_mut, same_ref};
-use crate::fft::cpu::{FftNd, Region};
-use cpu::points::Points;
-use cpu::{Gridding, Weights};
-use deconvolve::Deconvolution;
 use kernel::Kernel;
 use layout::Layout;
-use transform::Workspace;
 
 pub use memory::Needs;
 pub(crate) use memory::needs_of;
@@ -76,11 +69,16 @@ pub struct Nufft<R: Real> {
     samples: usize,
     upsampling: f64,
     kernel: Kernel,
-    gridding: Gridding<R>,
-    deconvolution: Deconvolution<R>,
-    fft: FftNd<R>,
-    modes: Region,
-    workspace: Mutex<Option<Workspace<R>>>,
+    /// Shape of the fine grid.
+    fine: Vec<usize>,
+    engine: Engine<R>,
+}
+
+/// What a processor needs of its own.
+#[derive(Debug)]
+enum Engine<R: Real> {
+    Cpu(Box<cpu::Engine<R>>),
+    Cuda(Box<cuda::Engine<R>>),
 }
 
 impl<R: Real> Nufft<R> {
@@ -97,7 +95,12 @@ impl<R: Real> Nufft<R> {
         check_matrix(trajectory, matrix)?;
         let (upsampling, kernel) = match options.upsampling {
             Some(upsampling) => (upsampling, kernel_for::<R>(options.tolerance, upsampling, matrix.len())?),
-            None => choose::<R>(options.tolerance, matrix, trajectory.samples())?,
+            None => match device.backend() {
+                Backend::Cpu(_) => choose::<R>(options.tolerance, matrix, trajectory.samples())?,
+                Backend::Cuda(_) => {
+                    choose_by::<R>(options.tolerance, matrix, trajectory.samples(), cuda::cost::<R>)?
+                }
+            },
         };
         Self::with_kernel(device, trajectory, matrix, upsampling, kernel)
     }
@@ -119,25 +122,24 @@ impl<R: Real> Nufft<R> {
     ) -> Result<Self> {
         check_matrix(trajectory, matrix)?;
         let layout = Layout::new::<R>(matrix, upsampling, &kernel)?;
-        check_memory::<R>(&layout, trajectory.samples())?;
-        let shape = &layout.fine[layout.outer()..];
-        let fft = FftNd::new(shape)?;
-        let modes = Region::wrapped(shape, matrix)?;
-        let deconvolution = Deconvolution::new(matrix, &layout, &kernel);
-        let weights = Weights::new(matrix.len(), &kernel.polynomials());
-        let cpu = device.cpu_side();
-        let points = cpu.run(|| Points::sort(cpu.level(), &layout, trajectory, matrix))?;
+        let fine = layout.fine[layout.outer()..].to_vec();
+        let engine = match device.backend() {
+            Backend::Cpu(_) => {
+                check_memory::<R>(&layout, trajectory.samples())?;
+                Engine::Cpu(Box::new(cpu::Engine::new(device, trajectory, matrix, layout, &kernel)?))
+            }
+            Backend::Cuda(_) => {
+                Engine::Cuda(Box::new(cuda::Engine::new(device, trajectory, matrix, &layout, &kernel)?))
+            }
+        };
         Ok(Self {
             device: device.clone(),
             matrix: matrix.to_vec(),
             samples: trajectory.samples(),
             upsampling,
             kernel,
-            gridding: Gridding::new(layout, points, weights),
-            deconvolution,
-            fft,
-            modes,
-            workspace: Mutex::new(None),
+            fine,
+            engine,
         })
     }
 
@@ -203,21 +205,18 @@ impl<R: Real> Nufft<R> {
 
     /// Shape of the fine grid, in C order.
     pub fn fine_shape(&self) -> &[usize] {
-        self.fft.shape()
+        &self.fine
     }
 
     /// Bytes that the plan and its workspace hold while a batch of that many items is transformed.
     ///
-    /// In 2-D, type 2 takes whole fours (f32) or twos (f64) of a batch together, on as many fine grids; where memory for
+    /// On the CPU in 2-D, type 2 takes whole fours (f32) or twos (f64) of a batch together, on as many fine grids; where memory for
     /// these is short, one item after the other.
     pub fn bytes(&self, batch: usize) -> u64 {
-        let group = if batch >= cpu::group::items::<R>(self.matrix.len()) {
-            memory::group_bytes::<R>(self.matrix.len(), self.fft.len(), self.samples)
-        } else {
-            0
-        };
-        let work = (self.fft.len() + self.gridding.halo_len()) * size_of::<Complex<R>>();
-        work as u64 + group + self.gridding.points.bytes() + self.deconvolution.bytes()
+        match &self.engine {
+            Engine::Cpu(engine) => engine.bytes(batch),
+            Engine::Cuda(engine) => engine.bytes(batch),
+        }
     }
 
     /// ∫φ over all axes, in fine-grid cells.
@@ -232,11 +231,38 @@ impl<R: Real> Nufft<R> {
         crate::fft::check_device("NUFFT", &self.device, out.device())?;
         expect_shape("NUFFT samples", &[self.samples], samples.shape())?;
         expect_shape("NUFFT samples", &[self.samples], out.shape())?;
-        self.convolve_item(samples, out)
+        match &self.engine {
+            Engine::Cpu(engine) => engine.convolve(self.device.cpu_side(), samples.cpu(), out.cpu_mut()),
+            Engine::Cuda(engine) => engine.convolve(samples, out),
+        }
     }
 
-    fn voxels(&self) -> usize {
-        self.matrix.iter().product()
+    /// Adds what spreading one item makes to a fine grid on the host. Errors: planned for a GPU.
+    pub(crate) fn spread_onto(&self, samples: &[Complex<R>], grid: &mut [Complex<R>]) -> Result<()> {
+        self.on_cpu()?.spread_onto(self.device.cpu_side(), samples, grid);
+        Ok(())
+    }
+
+    /// One item's values from a fine grid on the host. Errors: planned for a GPU.
+    pub(crate) fn interp_from(&self, grid: &[Complex<R>], samples: &mut [Complex<R>]) -> Result<()> {
+        self.on_cpu()?.interp_from(self.device.cpu_side(), grid, samples);
+        Ok(())
+    }
+
+    /// The CPU's engine. Errors: planned for another processor.
+    fn on_cpu(&self) -> Result<&cpu::Engine<R>> {
+        match &self.engine {
+            Engine::Cpu(engine) => Ok(engine),
+            Engine::Cuda(_) => Err(Error::value("NUFFT plan", "one for the CPU", self.device.describe())),
+        }
+    }
+
+    /// The GPU's engine. Errors: planned for another processor.
+    fn on_gpu(&self) -> Result<&cuda::Engine<R>> {
+        match &self.engine {
+            Engine::Cuda(engine) => Ok(engine),
+            Engine::Cpu(_) => Err(Error::value("NUFFT plan", "one for a GPU", self.device.describe())),
+        }
     }
 
     fn check(&self, image: &Array<Complex<R>>, samples: &Array<Complex<R>>) -> Result<()> {
@@ -323,12 +349,22 @@ fn cost<R: Real>(matrix: &[usize], upsampling: f64, width: usize, samples: usize
     samples as f64 * (9.0 + 0.6 * vectors as f64) + cell * cells * size_of::<R>() as f64 / 4.0
 }
 
-/// The upsampling of least cost, and its kernel.
+/// The upsampling of least cost on the CPU, and its kernel.
 fn choose<R: Real>(tolerance: f64, matrix: &[usize], samples: usize) -> Result<(f64, Kernel)> {
+    choose_by::<R>(tolerance, matrix, samples, cost::<R>)
+}
+
+/// The upsampling of least cost, and its kernel. `cost`: of a matrix, an upsampling, a width and a number of samples.
+fn choose_by<R: Real>(
+    tolerance: f64,
+    matrix: &[usize],
+    samples: usize,
+    cost: impl Fn(&[usize], f64, usize, usize) -> f64,
+) -> Result<(f64, Kernel)> {
     let dims = matrix.len();
     let [first, others @ ..] = UPSAMPLINGS;
     let mut best = (first, kernel_for::<R>(tolerance, first, dims)?);
-    let cost = |(upsampling, kernel): (f64, Kernel)| cost::<R>(matrix, upsampling, kernel.width, samples);
+    let cost = |(upsampling, kernel): (f64, Kernel)| cost(matrix, upsampling, kernel.width, samples);
     for upsampling in others {
         if let Ok(kernel) = kernel_for::<R>(tolerance, upsampling, dims)
             && cost((upsampling, kernel)) < cost(best)
@@ -347,8 +383,12 @@ macro_rules! compiled_here {
             image: &Array<Complex<$real>>,
             samples: &mut Array<Complex<$real>>,
         ) -> Result<()> {
-            let image = image.read()?;
-            samples.update(|samples| plan.forward_items(plan.device.cpu_side(), &image, samples))?
+            match &plan.engine {
+                Engine::Cpu(engine) => {
+                    engine.forward_items(plan.device.cpu_side(), image.cpu(), samples.cpu_mut())
+                }
+                Engine::Cuda(engine) => engine.forward(image, samples),
+            }
         }
 
         #[inline(never)]
@@ -357,8 +397,12 @@ macro_rules! compiled_here {
             samples: &Array<Complex<$real>>,
             image: &mut Array<Complex<$real>>,
         ) -> Result<()> {
-            let samples = samples.read()?;
-            image.update(|image| plan.adjoint_items(plan.device.cpu_side(), &samples, image))?
+            match &plan.engine {
+                Engine::Cpu(engine) => {
+                    engine.adjoint_items(plan.device.cpu_side(), samples.cpu(), image.cpu_mut())
+                }
+                Engine::Cuda(engine) => engine.adjoint(samples, image),
+            }
         }
     };
 }

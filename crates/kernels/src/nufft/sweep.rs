@@ -98,7 +98,7 @@ fn check<R: Real>(
     let (mut forward, mut adjoint) = (nan::<R>(device, data.shape()), nan::<R>(device, image.shape()));
     plan.forward(&image, &mut forward).unwrap();
     plan.adjoint(&data, &mut adjoint).unwrap();
-    let (forward, adjoint) = (widen(forward.cpu()), widen(adjoint.cpu()));
+    let (forward, adjoint) = (widen(&forward.to_vec().unwrap()), widen(&adjoint.to_vec().unwrap()));
     for (kind, found, expected) in [(2, &forward, &exact.forward), (1, &adjoint, &exact.adjoint)] {
         let ratio = distance(found, expected) / tolerance;
         assert!(ratio <= 4.0, "type {kind}, {case}: {ratio:.2} ε");
@@ -110,6 +110,35 @@ fn check<R: Real>(
     let rounding = plan.kernel.rounding(plan.upsampling, dims, unit);
     let allowed = 4.0 * rounding * norm(&forward) * norm(&exact.data);
     assert!(difference <= allowed, "adjoint, {case}: {difference:e} above {allowed:e}");
+}
+
+#[test]
+fn errors_stay_within_four_tolerances_on_a_gpu() {
+    for device in crate::cuda::gpus() {
+        // Each kernel is compiled: fewer of them, and the emulator takes fewer problems.
+        let emulated = device.describe().starts_with("Emulated");
+        let mut worst = Worst::default();
+        for (m, matrix) in MATRICES.into_iter().enumerate() {
+            for (s, set) in SETS.into_iter().enumerate() {
+                if emulated && (m % 4 == 0 || ![Set::Uniform, Set::OnePoint, Set::Lattice].contains(&set)) {
+                    continue;
+                }
+                let exact = Exact::new(matrix, set, (100 * m + s) as u64);
+                check::<f32>(device, &exact, 1e-3, Some(2.0), &mut worst);
+                check::<f64>(device, &exact, 1e-6, Some(1.25), &mut worst);
+                if emulated {
+                    continue;
+                }
+                for (tolerance, upsampling) in [(1e-1, None), (1e-2, Some(1.25)), (1e-6, Some(2.0))] {
+                    check::<f32>(device, &exact, tolerance, upsampling, &mut worst);
+                }
+                for (tolerance, upsampling) in [(1e-2, Some(2.0)), (1e-9, None), (1e-13, Some(2.0))] {
+                    check::<f64>(device, &exact, tolerance, upsampling, &mut worst);
+                }
+            }
+        }
+        println!("{:.2} ε: {}; {} refused", worst.ratio, worst.case, worst.refused);
+    }
 }
 
 #[test]

@@ -29,7 +29,7 @@ impl Problem {
             points: plan.samples(),
             dims: plan.matrix().len(),
             width: plan.width(),
-            cells: plan.fft.len(),
+            cells: plan.fine.iter().product(),
             real_bytes: size_of::<R>(),
         }
     }
@@ -57,19 +57,23 @@ fn tolerance<R: Real>() -> f64 {
     10.0 * <R as Real>::EPSILON.to_f64()
 }
 
+fn check<R: Real>(plan: &Nufft<R>, samples: &Array<Complex<R>>, grid: &Array<Complex<R>>) -> Result<()> {
+    rayspin_core::expect_shape("samples", &[plan.samples], samples.shape())?;
+    rayspin_core::expect_shape("fine grid", plan.fine_shape(), grid.shape())
+}
+
 fn spread_with<R: Real>(
     plan: &Nufft<R>,
     samples: &Array<Complex<R>>,
     grid: &mut Array<Complex<R>>,
     kernel: cpu::SpreadTile<R>,
 ) -> Result<()> {
-    rayspin_core::expect_shape("samples", &[plan.samples], samples.shape())?;
-    rayspin_core::expect_shape("fine grid", plan.fine_shape(), grid.shape())?;
-    let mut halo = Array::zeros(&plan.device.host(), &[plan.gridding.halo_len()])?;
-    let samples = samples.read()?;
-    grid.update(|grid| {
-        plan.gridding.spread(plan.device.cpu_side(), &samples, grid, halo.cpu_mut(), kernel);
-    })
+    check(plan, samples, grid)?;
+    let engine = plan.on_cpu()?;
+    let mut halo = Array::zeros(&plan.device, &[engine.gridding.halo_len()])?;
+    let cpu = plan.device.cpu_side();
+    engine.gridding.spread(cpu, samples.cpu(), grid.cpu_mut(), halo.cpu_mut(), kernel);
+    Ok(())
 }
 
 fn interp_with<R: Real>(
@@ -78,14 +82,34 @@ fn interp_with<R: Real>(
     samples: &mut Array<Complex<R>>,
     kernel: cpu::InterpTile<R>,
 ) -> Result<()> {
-    rayspin_core::expect_shape("samples", &[plan.samples], samples.shape())?;
-    rayspin_core::expect_shape("fine grid", plan.fine_shape(), grid.shape())?;
-    let grid = grid.read()?;
-    samples.update(|samples| plan.gridding.interp(plan.device.cpu_side(), &grid, samples, kernel))
+    check(plan, samples, grid)?;
+    let engine = plan.on_cpu()?;
+    engine.gridding.interp(plan.device.cpu_side(), grid.cpu(), samples.cpu_mut(), kernel);
+    Ok(())
+}
+
+fn spread_on_gpu<R: Real>(
+    plan: &Nufft<R>,
+    samples: &Array<Complex<R>>,
+    grid: &mut Array<Complex<R>>,
+) -> Result<()> {
+    check(plan, samples, grid)?;
+    let engine = plan.on_gpu()?;
+    engine.spread_to(samples, grid)
+}
+
+fn interp_on_gpu<R: Real>(
+    plan: &Nufft<R>,
+    grid: &Array<Complex<R>>,
+    samples: &mut Array<Complex<R>>,
+) -> Result<()> {
+    check(plan, samples, grid)?;
+    let engine = plan.on_gpu()?;
+    engine.interp_from(grid, samples)
 }
 
 /// Every way of spreading, plain first, best last.
-pub fn spread_variants<R: Real>() -> [Variant<Problem, Spread<R>>; 2] {
+pub fn spread_variants<R: Real>() -> [Variant<Problem, Spread<R>>; 3] {
     [
         Variant {
             name: "scalar",
@@ -107,11 +131,21 @@ pub fn spread_variants<R: Real>() -> [Variant<Problem, Spread<R>>; 2] {
             tolerance: tolerance::<R>(),
             reproduces: None,
         },
+        Variant {
+            name: "tiles",
+            backend: BackendKind::Cuda,
+            summary: "padded tiles in shared memory, lanes sweep one footprint after the other, tiles added in one order",
+            launch: |plan, samples, grid| spread_on_gpu(plan, samples, grid),
+            refuses: runs_all,
+            work,
+            tolerance: tolerance::<R>(),
+            reproduces: None,
+        },
     ]
 }
 
 /// Every way of interpolating, plain first, best last.
-pub fn interp_variants<R: Real>() -> [Variant<Problem, Interp<R>>; 2] {
+pub fn interp_variants<R: Real>() -> [Variant<Problem, Interp<R>>; 3] {
     [
         Variant {
             name: "scalar",
@@ -128,6 +162,16 @@ pub fn interp_variants<R: Real>() -> [Variant<Problem, Interp<R>>; 2] {
             backend: BackendKind::Cpu,
             summary: "256-bit rows of the footprint, the width a constant",
             launch: |plan, grid, samples| interp_with(plan, grid, samples, cpu::simd::interp),
+            refuses: runs_all,
+            work,
+            tolerance: tolerance::<R>(),
+            reproduces: None,
+        },
+        Variant {
+            name: "tiles",
+            backend: BackendKind::Cuda,
+            summary: "padded tiles in shared memory, a thread a point",
+            launch: |plan, grid, samples| interp_on_gpu(plan, grid, samples),
             refuses: runs_all,
             work,
             tolerance: tolerance::<R>(),

@@ -7,6 +7,7 @@ pub(crate) mod records;
 pub(crate) mod scalar;
 mod scatter;
 pub(crate) mod simd;
+mod transform;
 
 use fearless_simd_macros::simd;
 use num_complex::Complex;
@@ -20,6 +21,7 @@ use points::Points;
 pub(crate) use records::TilePoints;
 use scatter::Scatter;
 
+pub(crate) use transform::Engine;
 /// The kernel's polynomials as the tile kernels read them, `[term][lane]` each, highest power first.
 #[derive(Debug)]
 pub(crate) struct Weights<R> {

@@ -242,7 +242,7 @@ impl<R: Real> Type3<R> {
                     self.gridding.spread(cpu, values, grid, halo, simd::spread);
                 }
                 let cells = self.gridding.layout.cells() * (values.len() / self.positions);
-                self.transform.forward_items(cpu, &grids[..cells], out)?;
+                self.transform.on_cpu()?.forward_items(cpu, &grids[..cells], out)?;
                 multiply(cpu, out, None, &self.after, |factor| factor);
                 Ok(())
             })?;
@@ -261,7 +261,7 @@ impl<R: Real> Type3<R> {
                 multiply(cpu, weighted, Some(values), &self.after, |factor| factor.conj());
                 let cells = self.gridding.layout.cells() * (values.len() / self.frequencies);
                 let grids = &mut work.grids.cpu_mut()[..cells];
-                self.transform.adjoint_items(cpu, weighted, grids)?;
+                self.transform.on_cpu()?.adjoint_items(cpu, weighted, grids)?;
                 self.interp(cpu, grids, out, work.interleaved.cpu_mut(), kernels.as_ref());
                 multiply(cpu, out, None, &self.before, |factor| factor.conj());
                 Ok(())

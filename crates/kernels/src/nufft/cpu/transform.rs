@@ -1,19 +1,35 @@
 //! The steps of both directions, over a batch.
 
-use std::sync::TryLockError;
+use std::sync::{Mutex, TryLockError};
 
 use num_complex::Complex;
-use rayspin_core::{Real, Result};
-use rayspin_device::{Array, Cpu};
+use rayspin_core::{Real, Result, Trajectory};
+use rayspin_device::{Array, Cpu, Device};
 
-use super::Nufft;
-use super::cpu::group::{self, Kernels, items};
-use super::cpu::simd;
-use crate::fft::cpu::{Direction, Options as FftOptions};
+use super::group::{self, Kernels, items};
+use super::points::Points;
+use super::{Gridding, Weights, simd};
+use crate::fft::cpu::{Direction, FftNd, Options as FftOptions, Region};
+use crate::nufft::deconvolve::Deconvolution;
+use crate::nufft::kernel::Kernel;
+use crate::nufft::layout::Layout;
+use crate::nufft::memory;
+
+/// What a transform needs on the CPU.
+#[derive(Debug)]
+pub(crate) struct Engine<R: Real> {
+    host: Device,
+    samples: usize,
+    pub(crate) gridding: Gridding<R>,
+    deconvolution: Deconvolution<R>,
+    fft: FftNd<R>,
+    modes: Region,
+    workspace: Mutex<Option<Workspace<R>>>,
+}
 
 /// What a transform of one item, or of several interpolated together, works in.
 #[derive(Debug)]
-pub(super) struct Workspace<R: Real> {
+struct Workspace<R: Real> {
     items: usize,
     /// Fine grids, `[item, cell]`.
     grids: Array<Complex<R>>,
@@ -23,16 +39,61 @@ pub(super) struct Workspace<R: Real> {
     interleaved: Array<Complex<R>>,
 }
 
-impl<R: Real> Nufft<R> {
+impl<R: Real> Engine<R> {
+    /// Plans for the points of a trajectory; `host` is the CPU.
+    pub(crate) fn new(
+        host: &Device,
+        trajectory: &Trajectory,
+        matrix: &[usize],
+        layout: Layout,
+        kernel: &Kernel,
+    ) -> Result<Self> {
+        let shape = &layout.fine[layout.outer()..];
+        let fft = FftNd::new(shape)?;
+        let modes = Region::wrapped(shape, matrix)?;
+        let deconvolution = Deconvolution::new(matrix, &layout, kernel);
+        let weights = Weights::new(matrix.len(), &kernel.polynomials());
+        let cpu = host.cpu_side();
+        let points = cpu.run(|| Points::sort(cpu.level(), &layout, trajectory, matrix))?;
+        Ok(Self {
+            host: host.clone(),
+            samples: trajectory.samples(),
+            gridding: Gridding::new(layout, points, weights),
+            deconvolution,
+            fft,
+            modes,
+            workspace: Mutex::new(None),
+        })
+    }
+
+    /// Bytes that the plan and its workspace hold while a batch of that many items is transformed.
+    pub(crate) fn bytes(&self, batch: usize) -> u64 {
+        let group = if batch >= items::<R>(self.dims()) {
+            memory::group_bytes::<R>(self.dims(), self.fft.len(), self.samples)
+        } else {
+            0
+        };
+        let work = (self.fft.len() + self.gridding.halo_len()) * size_of::<Complex<R>>();
+        work as u64 + group + self.gridding.points.bytes() + self.deconvolution.bytes()
+    }
+
+    fn dims(&self) -> usize {
+        self.gridding.layout.dims
+    }
+
+    fn voxels(&self) -> usize {
+        self.deconvolution.voxels()
+    }
+
     /// Type 2 of images `[item, voxel]` to `[item, sample]`.
-    pub(super) fn forward_items(
+    pub(crate) fn forward_items(
         &self,
         cpu: &Cpu,
         images: &[Complex<R>],
         samples: &mut [Complex<R>],
     ) -> Result<()> {
         let (kernels, together) = match self.group(cpu, images.len() / self.voxels()) {
-            Some(kernels) => (Some(kernels), items::<R>(self.matrix.len())),
+            Some(kernels) => (Some(kernels), items::<R>(self.dims())),
             None => (None, 1),
         };
         let samples = samples.chunks_mut(together * self.samples);
@@ -67,7 +128,7 @@ impl<R: Real> Nufft<R> {
     }
 
     /// Type 1 of `[item, sample]` to images `[item, voxel]`.
-    pub(super) fn adjoint_items(
+    pub(crate) fn adjoint_items(
         &self,
         cpu: &Cpu,
         samples: &[Complex<R>],
@@ -88,35 +149,30 @@ impl<R: Real> Nufft<R> {
     }
 
     /// Interpolation after spreading of one item, without transforms.
-    pub(super) fn convolve_item(
-        &self,
-        samples: &Array<Complex<R>>,
-        out: &mut Array<Complex<R>>,
-    ) -> Result<()> {
-        let cpu = self.device.cpu_side();
-        let samples = samples.read()?;
+    pub(crate) fn convolve(&self, cpu: &Cpu, samples: &[Complex<R>], out: &mut [Complex<R>]) -> Result<()> {
         self.with_workspace(1, |work| {
             let (grid, halo) = (&mut work.grids.cpu_mut()[..self.fft.len()], work.halo.cpu_mut());
-            self.gridding.spread(cpu, &samples, grid, halo, simd::spread);
-            out.update(|out| self.gridding.interp(cpu, grid, out, simd::interp))
+            self.gridding.spread(cpu, samples, grid, halo, simd::spread);
+            self.gridding.interp(cpu, grid, out, simd::interp);
+            Ok(())
         })
     }
 
-    /// Adds what spreading one item makes to a fine grid on the host.
-    pub(crate) fn spread_onto(&self, samples: &[Complex<R>], grid: &mut [Complex<R>]) {
+    /// Adds what spreading one item makes to a fine grid.
+    pub(crate) fn spread_onto(&self, cpu: &Cpu, samples: &[Complex<R>], grid: &mut [Complex<R>]) {
         let mut halo = vec![Complex::new(R::zero(), R::zero()); self.gridding.halo_len()];
-        self.gridding.spread_onto(self.device.cpu_side(), samples, grid, &mut halo, simd::spread);
+        self.gridding.spread_onto(cpu, samples, grid, &mut halo, simd::spread);
     }
 
-    /// One item's values from a fine grid on the host.
-    pub(crate) fn interp_from(&self, grid: &[Complex<R>], samples: &mut [Complex<R>]) {
-        self.gridding.interp(self.device.cpu_side(), grid, samples, simd::interp);
+    /// One item's values from a fine grid.
+    pub(crate) fn interp_from(&self, cpu: &Cpu, grid: &[Complex<R>], samples: &mut [Complex<R>]) {
+        self.gridding.interp(cpu, grid, samples, simd::interp);
     }
 
     /// What interpolates several of a batch's items together, where there are so many, there is code for the width and
     /// level, and memory for their fine grids.
     fn group(&self, cpu: &Cpu, batch: usize) -> Option<Kernels<R>> {
-        let items = items::<R>(self.matrix.len());
+        let items = items::<R>(self.dims());
         if items == 1 || batch < items {
             return None;
         }
@@ -149,12 +205,11 @@ impl<R: Real> Nufft<R> {
 
     fn new_workspace(&self, items: usize) -> Result<Workspace<R>> {
         let interleaved = if items > 1 { items * self.samples } else { 0 };
-        let host = self.device.host();
         Ok(Workspace {
             items,
-            grids: Array::zeros(&host, &[items, self.fft.len()])?,
-            halo: Array::zeros(&host, &[self.gridding.halo_len()])?,
-            interleaved: Array::zeros(&host, &[interleaved])?,
+            grids: Array::zeros(&self.host, &[items, self.fft.len()])?,
+            halo: Array::zeros(&self.host, &[self.gridding.halo_len()])?,
+            interleaved: Array::zeros(&self.host, &[interleaved])?,
         })
     }
 }

@@ -1,0 +1,460 @@
+//! The transforms on a GPU: points sorted once, padded tiles in shared memory, several items of a batch at once.
+
+mod points;
+#[cfg(test)]
+mod tests;
+mod tiles;
+
+use std::sync::{Mutex, TryLockError};
+
+use num_complex::Complex;
+use rayspin_core::{Error, Real, Result, Trajectory};
+use rayspin_device::cuda::{Argument, Define, FftPlan, Kernel, Launch, Source, View, ViewMut};
+use rayspin_device::{Array, Cuda, Device};
+
+use super::deconvolve::Deconvolution;
+use super::kernel::{Kernel as Window, terms};
+use super::layout::Layout;
+use crate::cuda::Build;
+use points::Points;
+use tiles::{Slots, Tiles};
+
+static SPREAD: Source = Source {
+    name: "nufft_spread",
+    files: &[("tile.cuh", include_str!("tile.cuh")), ("spread.cu", include_str!("spread.cu"))],
+};
+static INTERP: Source = Source {
+    name: "nufft_interp",
+    files: &[("tile.cuh", include_str!("tile.cuh")), ("interp.cu", include_str!("interp.cu"))],
+};
+static MODES: Source = Source { name: "nufft_modes", files: &[("modes.cu", include_str!("modes.cu"))] };
+
+/// Points whose kernel values are computed together, in `spread.cu`.
+const BATCH: usize = 32;
+/// Shared memory of a block of type 1 at most, so that a multiprocessor holds two.
+const SPREAD_SHARED: usize = 100 << 10;
+/// Bytes of fine grids and padded tiles at most, unless one item needs more.
+const WORKSPACE: u64 = 6 << 30;
+/// Items of a batch that are transformed at once at most.
+const MOST_ITEMS: usize = 64;
+
+/// What a transform needs on a GPU.
+#[derive(Debug)]
+pub(super) struct Engine<R: Real> {
+    device: Device,
+    matrix: [usize; 3],
+    samples: usize,
+    tiles: Tiles,
+    /// The macros that fix tiles and kernel.
+    program: Vec<Define>,
+    points: Points<R>,
+    slots: Array<[u32; 4]>,
+    runs: Array<[u32; 2]>,
+    slot_of: Array<u32>,
+    /// 1/φ̂ along z, y, x.
+    factors: Array<R>,
+    workspace: Mutex<Option<Workspace<R>>>,
+}
+
+/// What a transform of several items works in.
+#[derive(Debug)]
+struct Workspace<R: Real> {
+    items: usize,
+    /// Fine grids, `[item, cell]`.
+    grids: Array<Complex<R>>,
+    /// Padded tiles, `[item, slot, cell]`: for type 1 only.
+    padded: Option<Array<Complex<R>>>,
+}
+
+/// How type 1 or 2 is launched: items a block, its other macro, its threads and its shared memory.
+struct Form {
+    coils: usize,
+    define: Define,
+    threads: u32,
+    shared: usize,
+}
+
+/// The polynomials as they stand in a program.
+fn coefficients(window: &Window) -> String {
+    let rows = window.polynomials();
+    rows.iter().flatten().map(|c| format!("{c:.17e}")).collect::<Vec<_>>().join(",")
+}
+
+fn program<R: Real>(tiles: &Tiles, window: &Window) -> Vec<Define> {
+    let mut defines = points::defines::<R>(tiles.dims);
+    let [z, y, x] = tiles.largest;
+    defines.extend([
+        ("WIDTH", window.width.to_string()),
+        ("TERMS", terms(window.width).to_string()),
+        ("COEFFICIENTS", coefficients(window)),
+        ("TILE_Z", z.to_string()),
+        ("TILE_Y", y.to_string()),
+        ("TILE_X", x.to_string()),
+    ]);
+    defines
+}
+
+/// Programs for narrow and wide kernels, one item and several.
+pub(crate) fn builds() -> Vec<Build> {
+    fn of<R: Real>(all: &mut Vec<Build>) {
+        let row = |source, defines| Build { source, defines, spill_bytes: 0 };
+        all.push(row(&MODES, vec![crate::cuda::define::<R>()]));
+        for dims in 1..=3 {
+            all.push(row(&points::SOURCE, points::defines::<R>(dims)));
+            for (width, coils) in [(3, 1), (6, 4), (16, 1)] {
+                let tiles = Tiles { dims, width, fine: [64; 3], tiles: [8; 3], largest: tiles::cells(dims) };
+                let mut defines = program::<R>(&tiles, &Window::new(width, 2.0));
+                defines.push(("COILS", coils.to_string()));
+                let with = |define| [&defines[..], &[define]].concat();
+                all.push(row(&SPREAD, with(("WARPS", tiles.warps::<R>().to_string()))));
+                all.push(row(&INTERP, with(("THREADS", "256".to_owned()))));
+            }
+        }
+    }
+    let mut all = Vec::new();
+    of::<f32>(&mut all);
+    of::<f64>(&mut all);
+    all
+}
+
+/// Nanoseconds of a type 1 and a type 2 together: 0.0028 for each cell of a point's footprint in 3-D, otherwise 0.06 a point
+/// and 0.0018 for each cell; for a fine-grid cell 0.08 and 0.06; twice that in f64. Fitted to the measurements of
+/// benches/results/2026-11-21-h100/nufft_upsampling.txt.
+pub(super) fn cost<R: Real>(matrix: &[usize], upsampling: f64, width: usize, samples: usize) -> f64 {
+    let footprint = width.pow(matrix.len() as u32) as f64;
+    let cells: f64 = matrix.iter().map(|&n| (n as f64 * upsampling).max(2.0 * width as f64)).product();
+    let (point, tap, cell) = if matrix.len() == 3 { (0.0, 0.0028, 0.08) } else { (0.06, 0.0018, 0.06) };
+    (samples as f64 * (point + tap * footprint) + cell * cells) * size_of::<R>() as f64 / 4.0
+}
+
+/// Points of a slot at most: many enough that a tile is worth its memory, few enough that the largest GPU has blocks to choose
+/// from.
+fn slot_points(samples: usize) -> u32 {
+    (samples / 8192).next_multiple_of(BATCH).clamp(256, 2048) as u32
+}
+
+fn narrow(values: [usize; 3]) -> Result<[i32; 3]> {
+    let mut out = [0; 3];
+    for (to, &value) in out.iter_mut().zip(&values) {
+        *to = i32::try_from(value).map_err(|_| Error::value("NUFFT fine grid", "axes below 2^31", value))?;
+    }
+    Ok(out)
+}
+
+fn cuda(device: &Device) -> Result<&Cuda> {
+    match device.backend() {
+        rayspin_device::Backend::Cuda(cuda) => Ok(cuda),
+        rayspin_device::Backend::Cpu(_) => Err(Error::value("device", "a GPU", device.describe())),
+    }
+}
+
+fn missing() -> Error {
+    Error::value("NUFFT batch", "arrays as long as their shapes say", "shorter ones")
+}
+
+impl<R: Real> Engine<R> {
+    pub(super) fn new(
+        device: &Device,
+        trajectory: &Trajectory,
+        matrix: &[usize],
+        layout: &Layout,
+        window: &Window,
+    ) -> Result<Self> {
+        let cuda = cuda(device)?;
+        let tiles = Tiles::new::<R>(matrix.len(), layout.fine, window.width, cuda.properties());
+        if tiles.cells() > u32::MAX as usize {
+            return Err(Error::value("NUFFT fine grid", "fewer than 2^32 cells", tiles.cells()));
+        }
+        let (points, starts) = Points::sort(cuda, device, &tiles, trajectory, matrix)?;
+        let Slots { slots, runs, slot_of } = Slots::new(&starts, slot_points(trajectory.samples()));
+        let factors = Deconvolution::<R>::new(matrix, layout, window).factors().concat();
+        let mut sizes = [1; 3];
+        sizes[3 - matrix.len()..].copy_from_slice(matrix);
+        Ok(Self {
+            device: device.clone(),
+            matrix: sizes,
+            samples: trajectory.samples(),
+            program: program::<R>(&tiles, window),
+            points,
+            slots: Array::from_vec(device, &[slots.len()], slots)?,
+            runs: Array::from_vec(device, &[runs.len()], runs)?,
+            slot_of: Array::from_vec(device, &[slot_of.len()], slot_of)?,
+            factors: Array::from_vec(device, &[factors.len()], factors)?,
+            tiles,
+            workspace: Mutex::new(None),
+        })
+    }
+
+    /// Type 2 of images `[item, voxel]` to `[item, sample]`.
+    pub(super) fn forward(&self, images: &Array<Complex<R>>, samples: &mut Array<Complex<R>>) -> Result<()> {
+        let voxels = self.voxels();
+        self.in_groups(images.len() / voxels, false, |work, first, count| {
+            let images = images.cuda().part(first * voxels, count * voxels).ok_or_else(missing)?;
+            self.modes("pad", images.into(), work.grids.cuda_mut().into(), self.tiles.cells(), count)?;
+            self.transform(-1, work.grids.cuda_mut(), count)?;
+            let mut samples = samples.cuda_mut();
+            let samples = samples.part(first * self.samples, count * self.samples).ok_or_else(missing)?;
+            self.interp(work.grids.cuda(), samples, count)
+        })
+    }
+
+    /// Type 1 of `[item, sample]` to images `[item, voxel]`.
+    pub(super) fn adjoint(&self, samples: &Array<Complex<R>>, images: &mut Array<Complex<R>>) -> Result<()> {
+        let voxels = self.voxels();
+        self.in_groups(images.len() / voxels, true, |work, first, count| {
+            let samples =
+                samples.cuda().part(first * self.samples, count * self.samples).ok_or_else(missing)?;
+            let padded = work.padded.as_mut().ok_or_else(missing)?;
+            self.spread(samples, padded, work.grids.cuda_mut(), count)?;
+            self.transform(1, work.grids.cuda_mut(), count)?;
+            let mut images = images.cuda_mut();
+            let images = images.part(first * voxels, count * voxels).ok_or_else(missing)?;
+            self.modes("crop", work.grids.cuda().into(), images.into(), voxels, count)
+        })
+    }
+
+    /// Interpolation after spreading of one item, without transforms.
+    pub(super) fn convolve(&self, samples: &Array<Complex<R>>, out: &mut Array<Complex<R>>) -> Result<()> {
+        self.in_groups(1, true, |work, _, _| {
+            let padded = work.padded.as_mut().ok_or_else(missing)?;
+            self.spread(samples.cuda(), padded, work.grids.cuda_mut(), 1)?;
+            self.interp(work.grids.cuda(), out.cuda_mut(), 1)
+        })
+    }
+
+    /// Spreads one item to a fine grid.
+    pub(super) fn spread_to(&self, samples: &Array<Complex<R>>, grid: &mut Array<Complex<R>>) -> Result<()> {
+        let mut padded = Array::zeros(&self.device, &[self.padded_len()])?;
+        self.spread(samples.cuda(), &mut padded, grid.cuda_mut(), 1)
+    }
+
+    /// Interpolates one item's fine grid.
+    pub(super) fn interp_from(
+        &self,
+        grid: &Array<Complex<R>>,
+        samples: &mut Array<Complex<R>>,
+    ) -> Result<()> {
+        self.interp(grid.cuda(), samples.cuda_mut(), 1)
+    }
+
+    /// Bytes that the plan holds, and with its workspace while a batch of that many items is transformed.
+    pub(super) fn bytes(&self, batch: usize) -> u64 {
+        let tables = 16 * self.slots.len() + 8 * self.runs.len() + 4 * self.slot_of.len();
+        let factors = self.factors.len() * size_of::<R>();
+        let work = self.group(batch) as u64 * self.item_bytes(true);
+        self.points.bytes() + (tables + factors) as u64 + work
+    }
+
+    fn voxels(&self) -> usize {
+        self.matrix.iter().product()
+    }
+
+    /// Cells of all padded tiles of an item.
+    fn padded_len(&self) -> usize {
+        self.slots.len() * self.tiles.padded::<R>()
+    }
+
+    fn item_bytes(&self, padded: bool) -> u64 {
+        let cells = self.tiles.cells() + if padded { self.padded_len() } else { 0 };
+        (cells * size_of::<Complex<R>>()) as u64
+    }
+
+    /// Items of a batch that are transformed at once.
+    fn group(&self, batch: usize) -> usize {
+        let fit = (WORKSPACE / self.item_bytes(true).max(1)).clamp(1, MOST_ITEMS as u64) as usize;
+        // Groups of about one size.
+        batch.div_ceil(batch.div_ceil(fit).max(1)).max(1)
+    }
+
+    /// Calls `work(workspace, first item, items)` for a batch's groups, on the plan's own workspace or, when another thread
+    /// has it, on a fresh one.
+    fn in_groups(
+        &self,
+        batch: usize,
+        padded: bool,
+        mut work: impl FnMut(&mut Workspace<R>, usize, usize) -> Result<()>,
+    ) -> Result<()> {
+        let group = self.group(batch);
+        let mut run = |space: &mut Workspace<R>| {
+            (0..batch).step_by(group).try_for_each(|first| work(space, first, group.min(batch - first)))
+        };
+        let mut held = match self.workspace.try_lock() {
+            Ok(held) => held,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => return run(&mut self.new_workspace(group, padded)?),
+        };
+        if held.as_ref().is_some_and(|held| held.items < group) {
+            *held = None;
+        }
+        let space = match held.as_mut() {
+            Some(space) => space,
+            None => held.insert(self.new_workspace(group, padded)?),
+        };
+        if padded && space.padded.is_none() {
+            space.padded = Some(Array::zeros(&self.device, &[space.items, self.padded_len()])?);
+        }
+        run(space)
+    }
+
+    fn new_workspace(&self, items: usize, padded: bool) -> Result<Workspace<R>> {
+        let tiles = || Array::zeros(&self.device, &[items, self.padded_len()]);
+        Ok(Workspace {
+            items,
+            grids: Array::zeros(&self.device, &[items, self.tiles.cells()])?,
+            padded: padded.then(tiles).transpose()?,
+        })
+    }
+
+    fn kernel(&self, source: &'static Source, form: &Form, name: &str) -> Result<Kernel> {
+        let mut defines = self.program.clone();
+        defines.extend([("COILS", form.coils.to_string()), form.define.clone()]);
+        cuda(&self.device)?.kernel(source, &defines, name)
+    }
+
+    /// Fine grids of `items` items from images, or images from fine grids; `places` are written of each.
+    fn modes(
+        &self,
+        name: &str,
+        from: Argument<'_>,
+        to: Argument<'_>,
+        places: usize,
+        items: usize,
+    ) -> Result<()> {
+        let mut arguments = vec![from, self.factors.cuda().into(), to];
+        for &n in self.matrix.iter().chain(&self.tiles.fine) {
+            arguments.push(Argument::count(n)?);
+        }
+        let mut launch = Launch::covering(places, 256);
+        launch.blocks[1] = items as u32;
+        cuda(&self.device)?
+            .kernel(&MODES, &[crate::cuda::define::<R>()], name)?
+            .launch(launch, &mut arguments)
+    }
+
+    fn transform(&self, sign: i32, grids: ViewMut<'_, Complex<R>>, items: usize) -> Result<()> {
+        let plan = FftPlan {
+            axes: self.tiles.fine[3 - self.tiles.dims..].to_vec(),
+            stride: 1,
+            distance: self.tiles.cells(),
+            batch: items,
+            double: size_of::<R>() == 8,
+        };
+        cuda(&self.device)?.fft(&plan, sign, grids)
+    }
+
+    fn spread_form(&self, items: usize) -> Form {
+        let (real, tile) = (size_of::<R>(), self.tiles.padded::<R>() * size_of::<Complex<R>>());
+        let Tiles { dims, width, .. } = self.tiles;
+        let warps = self.tiles.warps::<R>();
+        let planes = dims == 3 && width > 8;
+        let rows = if planes { 0 } else { width.pow(dims as u32 - 1) | 1 };
+        let shared = |coils: usize| {
+            coils * (tile + BATCH * 2 * real) + BATCH * (real * (((dims * width) | 1) + rows) + 4)
+        };
+        let wanted = items.next_power_of_two().min(4);
+        let coils = [4, 2, 1].into_iter().find(|&c| c <= wanted && (c == 1 || shared(c) <= SPREAD_SHARED));
+        let coils = coils.unwrap_or(1);
+        Form {
+            coils,
+            define: ("WARPS", warps.to_string()),
+            threads: (32 * coils * warps) as u32,
+            shared: shared(coils),
+        }
+    }
+
+    fn interp_form(&self, items: usize) -> Result<Form> {
+        let tile = self.tiles.padded_even() * size_of::<Complex<R>>();
+        let most = cuda(&self.device)?.properties().shared_per_block as usize;
+        let wanted = items.next_power_of_two().min(8);
+        let coils = [8, 4, 2, 1].into_iter().find(|&c| c <= wanted && (c == 1 || c * tile <= most));
+        let coils = coils.unwrap_or(1);
+        // As many threads as there are points of a slot to give them.
+        let lanes = if size_of::<R>() == 4 { coils.div_ceil(2) } else { coils };
+        let threads = (128 * lanes).min(512);
+        Ok(Form {
+            coils,
+            define: ("THREADS", threads.to_string()),
+            threads: threads as u32,
+            shared: coils * tile,
+        })
+    }
+
+    /// grids\[item\]\[l\] = Σ_j samples\[item\]\[j\] φ(l − u_j), periodic: overwrites `grids`.
+    fn spread(
+        &self,
+        samples: View<'_, Complex<R>>,
+        padded: &mut Array<Complex<R>>,
+        grids: ViewMut<'_, Complex<R>>,
+        items: usize,
+    ) -> Result<()> {
+        let form = self.spread_form(items);
+        let slots = Argument::count(self.slots.len())?;
+        self.kernel(&SPREAD, &form, "spread")?.launch(
+            Launch {
+                blocks: [self.slots.len() as u32, items.div_ceil(form.coils) as u32, 1],
+                threads: [form.threads, 1, 1],
+                shared: form.shared as u32,
+            },
+            &mut [
+                samples.into(),
+                self.points.order.cuda().into(),
+                self.points.places.cuda().into(),
+                self.points.arguments.cuda().into(),
+                Argument::count(self.samples)?,
+                self.slots.cuda().into(),
+                padded.cuda_mut().into(),
+                Argument::count(items)?,
+            ],
+        )?;
+        let tile_blocks = self.tiles.padded::<R>().div_ceil(128) as u32;
+        self.kernel(&SPREAD, &form, "fold")?.launch(
+            Launch { blocks: [self.runs.len() as u32, tile_blocks, items as u32], ..Launch::linear(1, 128) },
+            &mut [padded.cuda_mut().into(), self.runs.cuda().into(), slots],
+        )?;
+        let mut arguments = vec![padded.cuda().into(), self.slot_of.cuda().into(), slots, grids.into()];
+        arguments.push(Argument::count(items)?);
+        arguments.extend(self.geometry()?);
+        self.kernel(&SPREAD, &form, "merge")?.launch(
+            Launch {
+                blocks: [self.tiles.count() as u32, items.div_ceil(form.coils) as u32, 1],
+                ..Launch::linear(1, 256)
+            },
+            &mut arguments,
+        )
+    }
+
+    /// samples\[item\]\[j\] = Σ_l grids\[item\]\[l\] φ(l − u_j), periodic: the transpose of [`Engine::spread`].
+    fn interp(
+        &self,
+        grids: View<'_, Complex<R>>,
+        samples: ViewMut<'_, Complex<R>>,
+        items: usize,
+    ) -> Result<()> {
+        let form = self.interp_form(items)?;
+        let mut arguments = vec![
+            grids.into(),
+            self.points.order.cuda().into(),
+            self.points.places.cuda().into(),
+            self.points.arguments.cuda().into(),
+            Argument::count(self.samples)?,
+            self.slots.cuda().into(),
+            samples.into(),
+            Argument::count(items)?,
+        ];
+        arguments.extend(self.geometry()?);
+        self.kernel(&INTERP, &form, "interp")?.launch(
+            Launch {
+                blocks: [self.slots.len() as u32, items.div_ceil(form.coils) as u32, 1],
+                threads: [form.threads, 1, 1],
+                shared: form.shared as u32,
+            },
+            &mut arguments,
+        )
+    }
+
+    /// Fine grid and tiles along z, y, x.
+    fn geometry(&self) -> Result<[Argument<'static>; 6]> {
+        let ([fz, fy, fx], [tz, ty, tx]) = (narrow(self.tiles.fine)?, narrow(self.tiles.tiles)?);
+        Ok([fz, fy, fx, tz, ty, tx].map(Argument::from))
+    }
+}

@@ -1,0 +1,189 @@
+// Points sorted by tile, once a trajectory: a stable radix sort whose result depends on the points alone.
+// DIMS: axes of the transform. Axes of arguments are x, y, z.
+
+#define THREADS 256
+#define WARPS (THREADS / 32)
+// Keys of a thread; consecutive keys belong to a warp.
+#define ITEMS 16
+#define DIGITS 256
+
+// First cell of the footprint of a point at k, and the polynomials' argument z = 2(first − u + W/2) − 1 in [−1, 1).
+// Every product that could be fused with a sum is, so that two kernels that ask get the same answer.
+static __device__ __forceinline__ int footprint(double k, double inverse, double fine, double half, double* z) {
+    double turns = fma(k, inverse, -floor(k * inverse));
+    double first = ceil(fma(turns, fine, -half));
+    *z = 2.0 * fma(-turns, fine, first + half) - 1.0;
+    // u < the grid's length, so only the left border folds.
+    if (first < 0.0) first += fine;
+    return (int)first;
+}
+
+// Tile t begins at cell ⌈t · fine / tiles⌉. Quotients of such integers are never rounded to the next one.
+static __device__ __forceinline__ unsigned tile_of(int cell, double fine, double tiles) {
+    return (unsigned)floor((double)cell * tiles / fine);
+}
+static __device__ __forceinline__ int first_of(unsigned tile, double fine, double tiles) {
+    return (int)ceil((double)tile * fine / tiles);
+}
+
+#define AXES                                                                                                          \
+    double inverse[3] = {inverse_x, inverse_y, inverse_z}, fine[3] = {fine_x, fine_y, fine_z},                        \
+           tiles[3] = {tiles_x, tiles_y, tiles_z};
+
+// keys[j] = tile of point j, order[j] = j.
+extern "C" __global__ void __launch_bounds__(THREADS)
+locate(const double* __restrict__ points, unsigned n, double half, double inverse_x, double inverse_y, double inverse_z,
+       double fine_x, double fine_y, double fine_z, double tiles_x, double tiles_y, double tiles_z,
+       unsigned* __restrict__ keys, unsigned* __restrict__ order) {
+    AXES
+    unsigned j = blockIdx.x * THREADS + threadIdx.x;
+    if (j >= n) return;
+    unsigned key = 0;
+#pragma unroll
+    for (int d = DIMS - 1; d >= 0; d--) {
+        double z;
+        int first = footprint(points[(unsigned long long)j * DIMS + d], inverse[d], fine[d], half, &z);
+        key = key * (unsigned)tiles[d] + tile_of(first, fine[d], tiles[d]);
+    }
+    keys[j] = key;
+    order[j] = j;
+}
+
+// counts[digit][block]: how many keys of each block have each digit.
+extern "C" __global__ void __launch_bounds__(THREADS)
+count(const unsigned* __restrict__ keys, unsigned n, unsigned shift, unsigned digits, unsigned* __restrict__ counts) {
+    __shared__ unsigned found[DIGITS];
+    found[threadIdx.x] = 0;
+    __syncthreads();
+    unsigned first = blockIdx.x * (THREADS * ITEMS) + threadIdx.x;
+#pragma unroll
+    for (int i = 0; i < ITEMS; i++) {
+        unsigned at = first + i * THREADS;
+        if (at < n) atomicAdd(&found[(keys[at] >> shift) & (digits - 1)], 1u);
+    }
+    __syncthreads();
+    if (threadIdx.x < digits) counts[threadIdx.x * gridDim.x + blockIdx.x] = found[threadIdx.x];
+}
+
+// Σ of the values of the threads before this one, and of all.
+static __device__ __forceinline__ unsigned sum_before(unsigned value, unsigned* all) {
+    __shared__ unsigned sums[WARPS];
+    unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32, sum = value;
+#pragma unroll
+    for (int step = 1; step < 32; step *= 2) {
+        unsigned other = __shfl_up_sync(0xffffffffu, sum, step);
+        if (lane >= (unsigned)step) sum += other;
+    }
+    if (lane == 31) sums[warp] = sum;
+    __syncthreads();
+    unsigned before = sum - value;
+    *all = 0;
+#pragma unroll
+    for (unsigned w = 0; w < WARPS; w++) {
+        if (w < warp) before += sums[w];
+        *all += sums[w];
+    }
+    __syncthreads();
+    return before;
+}
+
+// A block a digit: its counts become the sums of those before, and totals[digit] that of all.
+extern "C" __global__ void __launch_bounds__(THREADS)
+add_counts(unsigned* __restrict__ counts, unsigned blocks, unsigned* __restrict__ totals) {
+    unsigned* row = counts + blockIdx.x * blocks;
+    unsigned carry = 0;
+    for (unsigned first = 0; first < blocks; first += THREADS) {
+        unsigned at = first + threadIdx.x, all;
+        unsigned value = at < blocks ? row[at] : 0;
+        unsigned before = sum_before(value, &all);
+        if (at < blocks) row[at] = carry + before;
+        carry += all;
+    }
+    if (threadIdx.x == 0) totals[blockIdx.x] = carry;
+}
+
+// One stable pass: keys of equal digits keep their order.
+extern "C" __global__ void __launch_bounds__(THREADS)
+move_keys(const unsigned* __restrict__ keys, const unsigned* __restrict__ order, unsigned n, unsigned shift,
+          unsigned digits, const unsigned* __restrict__ counts, const unsigned* __restrict__ totals,
+          unsigned* __restrict__ keys_out, unsigned* __restrict__ order_out) {
+    __shared__ unsigned places[WARPS][DIGITS];
+    unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    for (int w = 0; w < WARPS; w++) places[w][threadIdx.x] = 0;
+    __syncthreads();
+    unsigned first = blockIdx.x * (THREADS * ITEMS) + warp * (32 * ITEMS) + lane;
+    unsigned key[ITEMS], rank[ITEMS];
+#pragma unroll
+    for (int i = 0; i < ITEMS; i++) {
+        unsigned at = first + i * 32;
+        bool inside = at < n;
+        key[i] = inside ? keys[at] : 0;
+        unsigned digit = (key[i] >> shift) & (digits - 1);
+        unsigned alike = __ballot_sync(0xffffffffu, inside);
+        for (unsigned bit = 1; bit < digits; bit *= 2) {
+            unsigned set = __ballot_sync(0xffffffffu, (digit & bit) != 0);
+            alike &= digit & bit ? set : ~set;
+        }
+        unsigned before = __popc(alike & ((1u << lane) - 1));
+        rank[i] = places[warp][digit] + before;
+        __syncwarp();
+        if (inside && before == 0) places[warp][digit] += __popc(alike);
+        __syncwarp();
+    }
+    __syncthreads();
+    unsigned all, digit = threadIdx.x;
+    unsigned start = sum_before(digit < digits ? totals[digit] : 0, &all);
+    if (digit < digits) {
+        start += counts[digit * gridDim.x + blockIdx.x];
+        for (int w = 0; w < WARPS; w++) {
+            unsigned count = places[w][digit];
+            places[w][digit] = start;
+            start += count;
+        }
+    }
+    __syncthreads();
+#pragma unroll
+    for (int i = 0; i < ITEMS; i++) {
+        unsigned at = first + i * 32;
+        if (at < n) {
+            unsigned to = places[warp][(key[i] >> shift) & (digits - 1)] + rank[i];
+            keys_out[to] = key[i];
+            order_out[to] = order[at];
+        }
+    }
+}
+
+// starts[tile] = number of sorted keys below tile, for 0 … tiles.
+extern "C" __global__ void __launch_bounds__(THREADS)
+find_starts(const unsigned* __restrict__ keys, unsigned n, unsigned tiles, unsigned* __restrict__ starts) {
+    unsigned tile = blockIdx.x * THREADS + threadIdx.x;
+    if (tile > tiles) return;
+    unsigned low = 0, high = n;
+    while (low < high) {
+        unsigned middle = low + (high - low) / 2;
+        if (keys[middle] < tile) low = middle + 1;
+        else high = middle;
+    }
+    starts[tile] = low;
+}
+
+// Of every sorted point: the first cell of its footprint in its tile, x + 2^10 y + 2^20 z, and the polynomials' arguments
+// [axis][point].
+extern "C" __global__ void __launch_bounds__(THREADS)
+place(const double* __restrict__ points, const unsigned* __restrict__ order, unsigned n, double half, double inverse_x,
+      double inverse_y, double inverse_z, double fine_x, double fine_y, double fine_z, double tiles_x, double tiles_y,
+      double tiles_z, unsigned* __restrict__ places, real* __restrict__ arguments) {
+    AXES
+    unsigned p = blockIdx.x * THREADS + threadIdx.x;
+    if (p >= n) return;
+    unsigned j = order[p], packed = 0;
+#pragma unroll
+    for (int d = 0; d < DIMS; d++) {
+        double z;
+        int first = footprint(points[(unsigned long long)j * DIMS + d], inverse[d], fine[d], half, &z);
+        int local = first - first_of(tile_of(first, fine[d], tiles[d]), fine[d], tiles[d]);
+        packed |= (unsigned)local << (10 * d);
+        arguments[(unsigned long long)d * n + p] = (real)z;
+    }
+    places[p] = packed;
+}

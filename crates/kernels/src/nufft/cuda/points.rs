@@ -1,0 +1,149 @@
+//! Points sorted by tile on a GPU.
+
+use rayspin_core::{Error, Real, Result, Trajectory};
+use rayspin_device::cuda::{Argument, Define, Kernel, Launch, Source};
+use rayspin_device::{Array, Cuda, Device};
+
+use super::tiles::Tiles;
+
+pub(super) static SOURCE: Source =
+    Source { name: "nufft_points", files: &[("points.cu", include_str!("points.cu"))] };
+
+const THREADS: u32 = 256;
+/// Keys that a block sorts at a time.
+const BLOCK_KEYS: usize = 256 * 16;
+/// Bits of a sorting pass at most.
+const DIGIT_BITS: u32 = 8;
+
+/// Points sorted by tile; within a tile in the order of the trajectory.
+#[derive(Debug)]
+pub(super) struct Points<R: Real> {
+    /// Which sample of the trajectory each is.
+    pub(super) order: Array<u32>,
+    /// First cell of each footprint in its tile, x + 2¹⁰y + 2²⁰z.
+    pub(super) places: Array<u32>,
+    /// Arguments of the kernel's polynomials, `[axis][point]`, axes x, y, z.
+    pub(super) arguments: Array<R>,
+}
+
+impl<R: Real> Points<R> {
+    /// Sorts a trajectory's points. With the first point of every tile, and the number of points.
+    ///
+    /// Errors: more points than 2³² − 1, or no memory.
+    pub(super) fn sort(
+        cuda: &Cuda,
+        device: &Device,
+        tiles: &Tiles,
+        trajectory: &Trajectory,
+        matrix: &[usize],
+    ) -> Result<(Self, Vec<u32>)> {
+        let (samples, dims) = trajectory.points().dim();
+        let n = u32::try_from(samples)
+            .ok()
+            .filter(|&n| n < u32::MAX - BLOCK_KEYS as u32)
+            .ok_or_else(|| Error::value("trajectory", "fewer than 2^32 − 4096 samples", samples))?;
+        let points = trajectory.points();
+        let points = points.as_slice().unwrap_or_default();
+        let points = Array::from_slice(device, &[samples, dims], points)?;
+        let kernel = |name: &str| cuda.kernel(&SOURCE, &defines::<R>(dims), name);
+        let zeros = |len: usize| Array::<u32>::zeros(device, &[len]);
+        let axes = axes(tiles, matrix);
+
+        let (mut keys, mut order) = (zeros(samples)?, zeros(samples)?);
+        let mut arguments: Vec<Argument<'_>> = vec![points.cuda().into(), n.into()];
+        arguments.extend(axes);
+        arguments.extend([Argument::from(keys.cuda_mut()), order.cuda_mut().into()]);
+        kernel("locate")?.launch(Launch::covering(samples, THREADS), &mut arguments)?;
+        (keys, order) = sort_keys(device, &kernel, keys, order, tiles.count())?;
+
+        let mut starts = zeros(tiles.count() + 1)?;
+        let count = Argument::count(tiles.count())?;
+        kernel("find_starts")?.launch(
+            Launch::covering(tiles.count() + 1, THREADS),
+            &mut [keys.cuda().into(), n.into(), count, starts.cuda_mut().into()],
+        )?;
+        // The keys' memory holds the places from now on.
+        let mut places = keys;
+        let mut z = Array::<R>::zeros(device, &[dims, samples])?;
+        let mut arguments: Vec<Argument<'_>> = vec![points.cuda().into(), order.cuda().into(), n.into()];
+        arguments.extend(axes);
+        arguments.extend([Argument::from(places.cuda_mut()), z.cuda_mut().into()]);
+        kernel("place")?.launch(Launch::covering(samples, THREADS), &mut arguments)?;
+        Ok((Self { order, places, arguments: z }, starts.to_vec()?))
+    }
+
+    /// Bytes held.
+    pub(super) fn bytes(&self) -> u64 {
+        (4 * (self.order.len() + self.places.len()) + size_of::<R>() * self.arguments.len()) as u64
+    }
+}
+
+pub(super) fn defines<R: Real>(dims: usize) -> Vec<Define> {
+    vec![crate::cuda::define::<R>(), ("DIMS", dims.to_string())]
+}
+
+/// W/2, then along x, y, z the inverse matrix, the fine grid and the tiles.
+fn axes(tiles: &Tiles, matrix: &[usize]) -> [Argument<'static>; 10] {
+    let mut values = [1.0; 10];
+    values[0] = 0.5 * tiles.width as f64;
+    for axis in 0..3 {
+        if let Some(&n) = matrix.iter().rev().nth(axis) {
+            values[1 + axis] = 1.0 / n as f64;
+        }
+        values[4 + axis] = tiles.fine[2 - axis] as f64;
+        values[7 + axis] = tiles.tiles[2 - axis] as f64;
+    }
+    values.map(Argument::from)
+}
+
+/// Stable passes over the digits of keys below `bound`, the lowest digit first.
+fn sort_keys(
+    device: &Device,
+    kernel: &impl Fn(&str) -> Result<Kernel>,
+    mut keys: Array<u32>,
+    mut order: Array<u32>,
+    bound: usize,
+) -> Result<(Array<u32>, Array<u32>)> {
+    let bits = usize::BITS - bound.saturating_sub(1).leading_zeros();
+    if bits == 0 {
+        return Ok((keys, order));
+    }
+    let samples = keys.len();
+    let n = Argument::count(samples)?;
+    let passes = bits.div_ceil(DIGIT_BITS);
+    let digit_bits = bits.div_ceil(passes);
+    let digits = 1u32 << digit_bits;
+    let blocks = samples.div_ceil(BLOCK_KEYS).max(1);
+    let launch = Launch::linear(blocks as u32, THREADS);
+    let mut counts = Array::<u32>::zeros(device, &[digits as usize * blocks])?;
+    let mut totals = Array::<u32>::zeros(device, &[digits as usize])?;
+    let mut next = (Array::<u32>::zeros(device, &[samples])?, Array::<u32>::zeros(device, &[samples])?);
+    for pass in 0..passes {
+        let shift = pass * digit_bits;
+        kernel("count")?.launch(
+            launch,
+            &mut [keys.cuda().into(), n, shift.into(), digits.into(), counts.cuda_mut().into()],
+        )?;
+        kernel("add_counts")?.launch(
+            Launch::linear(digits, THREADS),
+            &mut [counts.cuda_mut().into(), Argument::count(blocks)?, totals.cuda_mut().into()],
+        )?;
+        kernel("move_keys")?.launch(
+            launch,
+            &mut [
+                keys.cuda().into(),
+                order.cuda().into(),
+                n,
+                shift.into(),
+                digits.into(),
+                counts.cuda().into(),
+                totals.cuda().into(),
+                next.0.cuda_mut().into(),
+                next.1.cuda_mut().into(),
+            ],
+        )?;
+        std::mem::swap(&mut keys, &mut next.0);
+        std::mem::swap(&mut order, &mut next.1);
+    }
+    Ok((keys, order))
+}

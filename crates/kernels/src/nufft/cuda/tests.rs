@@ -1,0 +1,165 @@
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use rayspin_core::C64;
+
+use super::*;
+use crate::cuda::gpus;
+use crate::nufft::tests::{Set, cpu, distance, nan, narrow, points, random, widen};
+use crate::nufft::{Nufft, Options, interp_variants, spread_variants};
+use rayspin_device::BackendKind;
+
+/// The same few kernels in all tests: each is compiled. f32 spreads whole footprints by one warp, f64 in 3-D planes by several.
+fn options<R: Real>() -> Options {
+    let (tolerance, upsampling) = if size_of::<R>() == 4 { (1e-3, 2.0) } else { (1e-6, 1.25) };
+    Options { tolerance, upsampling: Some(upsampling) }
+}
+
+#[test]
+fn upsampling_is_the_one_measured_to_be_fastest() {
+    // benches/results/2026-11-21-h100/nufft_upsampling.txt
+    let chosen = |matrix: &[usize], tolerance, samples| {
+        crate::nufft::choose_by::<f32>(tolerance, matrix, samples, cost::<f32>).unwrap().0
+    };
+    assert_eq!(chosen(&[128, 128, 128], 1e-3, 1_000_000), 1.5);
+    assert_eq!(chosen(&[128, 128, 128], 1e-3, 10_000_000), 2.0);
+    assert_eq!(chosen(&[256, 256, 256], 1e-3, 20_000_000), 1.5);
+    assert_eq!(chosen(&[256, 256, 256], 1e-5, 20_000_000), 2.0);
+    assert_eq!(chosen(&[512, 512], 1e-4, 5_000_000), 2.0);
+}
+
+#[test]
+fn a_batch_is_its_items() {
+    fn check<R: Real>(device: &Device, matrix: &[usize]) {
+        const SAMPLES: usize = 300;
+        let mut rng = ChaCha8Rng::seed_from_u64(29);
+        let trajectory = points(Set::Uniform, SAMPLES, matrix, &mut rng);
+        let voxels: usize = matrix.iter().product();
+        let plan = Nufft::<R>::new(device, &trajectory, matrix, &options::<R>()).unwrap();
+        for batch in [3, 9] {
+            let (images, _) = narrow::<R>(&random(batch * voxels, &mut rng));
+            let (data, _) = narrow::<R>(&random(batch * SAMPLES, &mut rng));
+            let run = |together: usize| {
+                let (mut forward, mut adjoint) = (Vec::new(), Vec::new());
+                for (images, data) in images.chunks(together * voxels).zip(data.chunks(together * SAMPLES)) {
+                    let images = Array::from_slice(device, &[&[together], matrix].concat(), images).unwrap();
+                    let data = Array::from_slice(device, &[together, SAMPLES], data).unwrap();
+                    let (mut f, mut a) = (nan(device, data.shape()), nan(device, images.shape()));
+                    plan.forward(&images, &mut f).unwrap();
+                    plan.adjoint(&data, &mut a).unwrap();
+                    forward.extend(f.to_vec().unwrap());
+                    adjoint.extend(a.to_vec().unwrap());
+                }
+                [forward, adjoint]
+            };
+            let unit = <R as Real>::EPSILON.to_f64();
+            let bound = 10.0 * plan.kernel.rounding(plan.upsampling, matrix.len(), unit);
+            for (together, single) in run(batch).iter().zip(&run(1)) {
+                assert!(
+                    distance(&widen(together), &widen(single)) < bound,
+                    "{}, {matrix:?} {batch}",
+                    R::NAME
+                );
+            }
+        }
+    }
+    for device in gpus() {
+        check::<f32>(device, &[90]);
+        check::<f32>(device, &[21, 30]);
+        check::<f32>(device, &[9, 8, 13]);
+        check::<f64>(device, &[21, 30]);
+    }
+}
+
+#[test]
+fn crowded_tiles_are_cut_and_results_repeat_bit_for_bit() {
+    let mut rng = ChaCha8Rng::seed_from_u64(7);
+    for device in gpus() {
+        for matrix in [vec![40], vec![24, 24], vec![8, 10, 12]] {
+            let (dims, samples) = (matrix.len(), 1200);
+            let trajectory =
+                Trajectory::from_cycles_per_fov(ndarray::Array2::from_shape_fn((samples, dims), |(i, d)| {
+                    let n = matrix[dims - 1 - d] as f64;
+                    let scale = if i % 4 == 0 { 1.0 } else { 0.01 };
+                    scale * n * (rng.random::<f64>() - 0.5)
+                }))
+                .unwrap();
+            let image = |seed: &[C64]| {
+                let plan = Nufft::<f64>::new(device, &trajectory, &matrix, &options::<f64>()).unwrap();
+                assert!(!plan.on_gpu().unwrap().runs.is_empty());
+                let mut image = nan(device, &matrix);
+                plan.adjoint(&Array::from_slice(device, &[samples], seed).unwrap(), &mut image).unwrap();
+                image.to_vec().unwrap()
+            };
+            let data = random(samples, &mut rng);
+            let found = image(&data);
+            let expected = crate::nufft::reference::adjoint(&trajectory, &matrix, &data);
+            assert!(distance(&found, &expected) < 4e-6, "{matrix:?}");
+            assert_eq!(found, image(&data), "{matrix:?}");
+        }
+    }
+}
+
+#[test]
+fn gridding_is_that_of_the_cpu() {
+    fn check<R: Real>(device: &Device) {
+        let mut rng = ChaCha8Rng::seed_from_u64(17);
+        let host = cpu();
+        for matrix in [vec![37], vec![20, 23], vec![9, 12, 10]] {
+            let trajectory = points(Set::Radial, 500, &matrix, &mut rng);
+            let plan =
+                |device: &Device| Nufft::<R>::new(device, &trajectory, &matrix, &options::<R>()).unwrap();
+            let (gpu, cpu) = (plan(device), plan(&host));
+            let (data, _) = narrow::<R>(&random(500, &mut rng));
+            let (cells, _) = narrow::<R>(&random(gpu.fine_shape().iter().product(), &mut rng));
+            let run = |plan: &Nufft<R>, name: &str| {
+                let device = plan.device();
+                let row = |names: &str, kind| names == name && kind == device.kind();
+                let spread = spread_variants::<R>().into_iter().find(|v| row(v.name, v.backend)).unwrap();
+                let interp = interp_variants::<R>().into_iter().find(|v| row(v.name, v.backend)).unwrap();
+                let data = Array::from_slice(device, &[500], &data).unwrap();
+                let cells = Array::from_slice(device, plan.fine_shape(), &cells).unwrap();
+                let (mut grid, mut values) = (nan(device, plan.fine_shape()), nan(device, &[500]));
+                (spread.launch)(plan, &data, &mut grid).unwrap();
+                (interp.launch)(plan, &cells, &mut values).unwrap();
+                let mut smooth = nan(device, &[500]);
+                plan.convolve(&data, &mut smooth).unwrap();
+                [grid, values, smooth].map(|a| widen(&a.to_vec().unwrap()))
+            };
+            let bound = 10.0 * <R as Real>::EPSILON.to_f64();
+            for (found, expected) in run(&gpu, "tiles").iter().zip(&run(&cpu, "scalar")) {
+                assert!(distance(found, expected) < bound, "{} {matrix:?}", R::NAME);
+            }
+            assert!(
+                (spread_variants::<R>()[2].launch)(
+                    &cpu,
+                    &Array::zeros(&host, &[500]).unwrap(),
+                    &mut Array::zeros(&host, cpu.fine_shape()).unwrap()
+                )
+                .is_err()
+            );
+            assert_eq!(spread_variants::<R>()[2].backend, BackendKind::Cuda);
+        }
+    }
+    for device in gpus() {
+        check::<f32>(device);
+        check::<f64>(device);
+    }
+}
+
+#[test]
+fn memory_is_as_stated() {
+    for device in gpus() {
+        let rayspin_device::Backend::Cuda(cuda) = device.backend() else { panic!("not a GPU") };
+        let mut rng = ChaCha8Rng::seed_from_u64(3);
+        for matrix in [vec![300], vec![30, 40], vec![10, 9, 12]] {
+            let trajectory = points(Set::Uniform, 2000, &matrix, &mut rng);
+            let before = cuda.memory_used().0;
+            let plan = Nufft::<f32>::new(device, &trajectory, &matrix, &options::<f32>()).unwrap();
+            let data = Array::zeros(device, &[3, 2000]).unwrap();
+            let mut image = Array::zeros(device, &[&[3], &matrix[..]].concat()).unwrap();
+            let arrays = ((data.len() + image.len()) * 8) as u64;
+            plan.adjoint(&data, &mut image).unwrap();
+            assert_eq!(cuda.memory_used().0 - before - arrays, plan.bytes(3), "{matrix:?}");
+        }
+    }
+}
