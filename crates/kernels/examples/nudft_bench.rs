@@ -13,7 +13,7 @@ use rand_chacha::ChaCha8Rng;
 use rayspin_core::{Real, Result, Trajectory};
 use rayspin_device::cpu::simd::prelude::*;
 use rayspin_device::cpu::simd::{Lanes, Simd, SimdReal, dispatch};
-use rayspin_device::{Array, Device};
+use rayspin_device::{Array, BackendKind, Device};
 use rayspin_kernels::nudft::{Launch, Operation, Problem, adjoint_with, forward_with, q_with, variants};
 use rayspin_kernels::variant::Variant;
 
@@ -34,7 +34,7 @@ fn main() -> Result<()> {
 }
 
 fn table<T: SimdReal>(devices: [&Device; 2], matrix: &[usize], seconds: f64) -> Result<()> {
-    for row in variants::<T>() {
+    for row in variants::<T>().iter().filter(|row| row.backend == BackendKind::Cpu) {
         print!("| {} | {} ", T::NAME, row.name);
         for operation in [Operation::Adjoint, Operation::Forward, Operation::Q] {
             for device in devices {
@@ -43,11 +43,11 @@ fn table<T: SimdReal>(devices: [&Device; 2], matrix: &[usize], seconds: f64) -> 
                 let points = pairs(operation, matrix, 1);
                 let mut samples = 16;
                 for _ in 0..3 {
-                    let rate = rate(&row, device, operation, matrix, samples, 0.0)?;
+                    let rate = rate(row, device, operation, matrix, samples, 0.0)?;
                     samples = ((rate * 0.01 / points).max((rate * 0.2 / points).min(2048.0)) as usize)
                         .clamp(16, 1 << 16);
                 }
-                print!("| {:.2e} ", rate(&row, device, operation, matrix, samples, seconds)?);
+                print!("| {:.2e} ", rate(row, device, operation, matrix, samples, seconds)?);
             }
         }
         println!("|");

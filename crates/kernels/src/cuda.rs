@@ -42,6 +42,7 @@ pub fn programs() -> Vec<Build> {
     all.extend(crate::toeplitz::builds::<f32>());
     all.extend(crate::toeplitz::builds::<f64>());
     all.extend(crate::nufft::cuda::builds());
+    all.extend(crate::nudft::programs());
     all
 }
 

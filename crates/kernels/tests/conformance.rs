@@ -150,7 +150,8 @@ fn nudft() {
                 })
             })
             .collect();
-        let rows = nudft::variants::<T>();
+        let mut rows = nudft::variants::<T>();
+        rows.retain(|row| row.backend == device.kind());
         let by_name =
             |launch: *const nudft::Launch<T>| rows.iter().find(|row| std::ptr::eq(&row.launch, launch));
         conform(&format!("nudft {}", T::NAME), &rows, &problems, |launch, p, numbers| {

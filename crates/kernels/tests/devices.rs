@@ -6,9 +6,10 @@
 use num_complex::Complex;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
-use rayspin_core::{C64, Error, Real};
+use rayspin_core::{C64, Error, Real, Trajectory};
+use rayspin_device::cpu::simd::SimdReal;
 use rayspin_device::{Array, Device};
-use rayspin_kernels::{difference, sensitivity, shrink, vector, wavelet};
+use rayspin_kernels::{difference, nudft, sensitivity, shrink, vector, wavelet};
 
 const SIZES: [usize; 7] = [1, 2, 31, 255, 257, 4099, 70_001];
 
@@ -289,4 +290,105 @@ fn wavelets<R: Real>(device: &Device) {
 fn wavelet_transforms_are_those_of_the_matrices() {
     everywhere(wavelets::<f32>);
     everywhere(wavelets::<f64>);
+}
+
+/// ‖found − expected‖/‖expected‖; infinite where anything is not finite.
+fn error<R: Real>(found: &Array<Complex<R>>, expected: &[C64]) -> f64 {
+    let found = wide(&found.to_vec().unwrap());
+    assert_eq!(found.len(), expected.len());
+    let size: f64 = expected.iter().map(C64::norm_sqr).sum();
+    let apart: f64 = found.iter().zip(expected).map(|(a, b)| (a - b).norm_sqr()).sum();
+    let error = (apart / size).sqrt();
+    if error.is_finite() { error } else { f64::INFINITY }
+}
+
+fn trajectory(random: &mut Random, matrix: &[usize], samples: usize) -> Trajectory {
+    let dims = matrix.len();
+    let points = ndarray::Array2::from_shape_fn((samples, dims), |(_, c)| {
+        let half = 0.5 * matrix[dims - 1 - c] as f64;
+        random.0.random_range(-half..=half)
+    });
+    Trajectory::from_cycles_per_fov(points).unwrap()
+}
+
+fn exact_transforms<R: SimdReal>(device: &Device) {
+    let mut random = Random::new(7);
+    // One point, fewer points than a tile, more than one tile of rows and of columns, odd axes, more than a stage of samples.
+    let cases: [(&[usize], usize, usize); 9] = [
+        (&[1], 1, 1),
+        (&[2], 3, 2),
+        (&[530], 40, 1),
+        (&[1, 12], 33, 1),
+        (&[13, 1], 40, 2),
+        (&[19, 67], 65, 2),
+        (&[1, 1, 1], 2, 1),
+        (&[4, 1, 9], 17, 1),
+        (&[9, 5, 6], 100, 2),
+    ];
+    for (matrix, samples, batch) in cases {
+        let t = trajectory(&mut random, matrix, samples);
+        let voxels: usize = matrix.iter().product();
+        let image = random.complex::<R>(batch * voxels);
+        // One value far larger than the others, as at the centre of k-space.
+        let mut data = random.complex::<R>(batch * samples);
+        data[0] = data[0] * <R as Real>::from_f64(1e3);
+        let weights = random.real::<R>(samples);
+        let wide_weights: Vec<f64> = weights.iter().map(|w| Real::to_f64(*w)).collect();
+        let forward = nudft::reference::forward(&t, matrix, &wide(&image)).unwrap();
+        let adjoint = nudft::reference::adjoint(&t, matrix, &wide(&data)).unwrap();
+        let q = nudft::reference::q(&t, matrix, &wide_weights).unwrap();
+        let shape = [&[batch], matrix].concat();
+        let doubled: Vec<usize> = matrix.iter().map(|n| 2 * n).collect();
+        let on_device = (on(device, &shape, &image), on(device, &[batch, samples], &data));
+        let weights = Array::from_slice(device, &[samples], &weights).unwrap();
+        let near = |what: &str, found: &Array<Complex<R>>, expected: &[C64], tolerance: f64| {
+            let apart = error(found, expected);
+            assert!(
+                apart <= tolerance,
+                "{}, {} {what} of {matrix:?}, {samples} samples, batch {batch}: {apart:.1e}",
+                device.describe(),
+                R::NAME
+            );
+        };
+        for row in nudft::variants::<R>().iter().filter(|row| row.backend == device.kind()) {
+            let problem = |operation| nudft::Problem { operation, matrix: matrix.to_vec(), samples, batch };
+            let (mut a, mut b, mut c) =
+                (poisoned(device, &[batch, samples]), poisoned(device, &shape), poisoned(device, &doubled));
+            let ran = nudft::forward_with(row, &t, &on_device.0, &mut a);
+            if (row.refuses)(&problem(nudft::Operation::Forward)).is_some() {
+                assert!(ran.is_err(), "{} refuses and runs", row.name);
+            } else {
+                ran.unwrap();
+                near(&format!("{} forward", row.name), &a, &forward, row.tolerance);
+            }
+            nudft::adjoint_with(row, &t, &on_device.1, &mut b).unwrap();
+            near(&format!("{} adjoint", row.name), &b, &adjoint, row.tolerance);
+            nudft::q_with(row, &t, Some(&weights), matrix, &mut c).unwrap();
+            near(&format!("{} Q", row.name), &c, &q, row.tolerance);
+        }
+        let tolerance = if size_of::<R>() == 4 { 1e-6 } else { 1e-12 };
+        let mut out = poisoned(device, &[batch, samples]);
+        nudft::forward(&t, &on_device.0, &mut out).unwrap();
+        near("forward", &out, &forward, tolerance);
+        let mut out = poisoned(device, &shape);
+        nudft::adjoint(&t, &on_device.1, &mut out).unwrap();
+        near("adjoint", &out, &adjoint, tolerance);
+        let mut out = poisoned(device, &doubled);
+        nudft::q(&t, None, matrix, &mut out).unwrap();
+        let ones = nudft::reference::q(&t, matrix, &vec![1.0; samples]).unwrap();
+        near("Q without weights", &out, &ones, tolerance);
+    }
+    // Nothing in, nothing out; and no weight at all.
+    let t = trajectory(&mut random, &[6, 5], 20);
+    let none = Array::<Complex<R>>::zeros(device, &[0, 20]).unwrap();
+    nudft::adjoint(&t, &none, &mut Array::zeros(device, &[0, 6, 5]).unwrap()).unwrap();
+    let mut out = poisoned::<R>(device, &[12, 10]);
+    nudft::q(&t, Some(&Array::zeros(device, &[20]).unwrap()), &[6, 5], &mut out).unwrap();
+    assert!(out.to_vec().unwrap().iter().all(|v| *v == Complex::default()));
+}
+
+#[test]
+fn exact_transforms_are_those_of_the_formulas() {
+    everywhere(exact_transforms::<f32>);
+    everywhere(exact_transforms::<f64>);
 }

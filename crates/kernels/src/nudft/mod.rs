@@ -8,6 +8,7 @@
 //! to certify a faster transform's result.
 
 mod cpu;
+mod cuda;
 pub mod grid;
 pub mod reference;
 #[cfg(test)]
@@ -19,9 +20,11 @@ use num_complex::Complex;
 use rayspin_core::{Error, Real, Result, Trajectory, expect_shape, format_shape, voxels};
 use rayspin_device::cpu::simd::SimdReal;
 
-use rayspin_device::{Array, BackendKind, Cpu, Element};
+use rayspin_device::{Array, Backend, BackendKind, Cpu, Cuda, Element};
 
 use crate::variant::{Variant, Work, runs_all};
+pub use cuda::Rung;
+pub(crate) use cuda::programs;
 use grid::Grid;
 use reference::grid_of;
 pub use reference::{adjoint_at, forward_at, q_at};
@@ -69,63 +72,141 @@ type Transform<T> = fn(&Cpu, &Trajectory, &Grid, usize, &[Complex<T>], &mut [Com
 type Kernel<T> = fn(&Cpu, &Trajectory, &[usize], &[T], &mut [Complex<T>]) -> Result<()>;
 
 /// One implementation of the three transforms.
-pub struct Launch<T: SimdReal> {
+pub enum Launch<T: SimdReal> {
+    /// On a CPU, that beside a GPU included.
+    Cpu(CpuLaunch<T>),
+    /// On a GPU.
+    Cuda(Rung),
+}
+
+/// One implementation on a CPU.
+pub struct CpuLaunch<T: SimdReal> {
     forward: Transform<T>,
     adjoint: Transform<T>,
     q: Kernel<T>,
 }
 
-/// Every variant, slowest first; the last is the one that [`forward`], [`adjoint`] and [`q`] run.
-pub fn variants<T: SimdReal>() -> [Variant<Problem, Launch<T>>; 5] {
+/// Every variant, those of the CPU first, slowest first each; [`forward`], [`adjoint`] and [`q`] run the last of the CPU, and on a
+/// GPU what the README says.
+pub fn variants<T: SimdReal>() -> Vec<Variant<Problem, Launch<T>>> {
     let double = TypeId::of::<T>() == TypeId::of::<f64>();
-    let row = |name, summary, launch, single, reproduces| Variant {
+    let row = |name, backend, summary, launch, single, reproduces| Variant {
         name,
-        backend: BackendKind::Cpu,
+        backend,
         summary,
         launch,
-        refuses: runs_all,
+        refuses: match backend {
+            BackendKind::Cuda if name != "gpu-naive" => samples_to_image_only,
+            _ => runs_all,
+        },
         work: work::<T>,
         tolerance: if double { 1e-12 } else { single },
         reproduces,
     };
+    let cpu = |name, summary, launch, single, reproduces| {
+        row(name, BackendKind::Cpu, summary, Launch::Cpu(launch), single, reproduces)
+    };
+    let gpu = |name, summary, rung, single, reproduces| {
+        row(name, BackendKind::Cuda, summary, Launch::Cuda(rung), single, reproduces)
+    };
     let published = if double { "CPU double" } else { "CPU single" };
-    [
-        row(
+    let mut rows = vec![
+        cpu(
             "naive",
             "one thread scatters each input over all outputs; library sine and cosine",
             cpu::naive(),
             1e-5,
             Some(published),
         ),
-        row(
+        cpu(
             "interchanged",
             "loops interchanged: one output at a time in registers, on all cores; library sine and cosine",
             cpu::interchanged(),
             1e-5,
             None,
         ),
-        row(
+        cpu(
             "simd",
             "voxels in the lanes, polynomial sine and cosine, tiled over samples, on all cores",
             cpu::simd(),
             1e-6,
             None,
         ),
-        row(
+        cpu(
             "separable",
             "phases of each axis once, then a register-blocked matrix product: 4 multiply-adds a pair",
             cpu::separable::plain(),
             1e-6,
             None,
         ),
-        row(
+        cpu(
             "mirrored",
             "the same with mirrored voxels sharing products: 2 multiply-adds a pair, 1 for Q",
             cpu::separable::mirrored(),
             1e-6,
             None,
         ),
-    ]
+        gpu(
+            "gpu-naive",
+            "one output a thread, f64 phases, library sine and cosine",
+            Rung::Naive,
+            1e-5,
+            Some("GPU naive"),
+        ),
+        gpu(
+            "gpu-constant",
+            "pieces of the samples in constant memory",
+            Rung::Constant,
+            1e-5,
+            Some("GPU constant memory"),
+        ),
+    ];
+    if !double {
+        rows.extend([
+            gpu(
+                "gpu-sfu",
+                "32-bit fixed-point phases, sine and cosine by the special-function units",
+                Rung::Sfu,
+                1e-5,
+                Some("GPU + SFU"),
+            ),
+            gpu(
+                "gpu-tuned",
+                "the same, 8 voxels of a row a thread, unrolled",
+                Rung::Tuned,
+                1e-5,
+                Some("GPU + tuning"),
+            ),
+            gpu(
+                "gpu-separable",
+                "matrix product of separable phases, f32 multiply-adds: 2 a pair, 1 for Q",
+                Rung::Separable,
+                3e-6,
+                None,
+            ),
+        ]);
+    }
+    rows.push(gpu(
+        "gpu-double",
+        "the same product on the FP64 tensor cores (the emulator sums their operands by plain loops)",
+        Rung::Double,
+        1e-6,
+        None,
+    ));
+    if !double {
+        rows.push(gpu(
+            "gpu-tensor",
+            "the same on the FP16 tensor cores, numbers in two halves (the emulator sums their operands by plain loops)",
+            Rung::Tensor,
+            1e-6,
+            None,
+        ));
+    }
+    rows
+}
+
+fn samples_to_image_only(problem: &Problem) -> Option<String> {
+    (problem.operation == Operation::Forward).then(|| "made for samples to image only".to_owned())
 }
 
 /// 12 flops a pair: ten of phase and complex multiply-add, two for sine and cosine, as the sources count.
@@ -152,6 +233,9 @@ pub fn forward<R: Real>(
     image: &Array<Complex<R>>,
     samples: &mut Array<Complex<R>>,
 ) -> Result<()> {
+    if let Backend::Cuda(_) = image.device().backend() {
+        return run_forward(&Launch::<f32>::Cuda(Rung::Naive), trajectory, image, samples);
+    }
     if is_single::<R>() {
         run_forward(&best_f32(), trajectory, image, samples)
     } else {
@@ -167,6 +251,9 @@ pub fn adjoint<R: Real>(
     samples: &Array<Complex<R>>,
     image: &mut Array<Complex<R>>,
 ) -> Result<()> {
+    if let Backend::Cuda(cuda) = samples.device().backend() {
+        return run_adjoint(&Launch::<f32>::Cuda(best_gpu::<R>(cuda)), trajectory, samples, image);
+    }
     if is_single::<R>() {
         run_adjoint(&best_f32(), trajectory, samples, image)
     } else {
@@ -184,6 +271,10 @@ pub fn q<R: Real>(
     matrix: &[usize],
     out: &mut Array<Complex<R>>,
 ) -> Result<()> {
+    if let Backend::Cuda(cuda) = out.device().backend() {
+        let launch = Launch::<f32>::Cuda(best_gpu::<R>(cuda));
+        return run_q(&launch, trajectory, weights, matrix, out);
+    }
     if is_single::<R>() {
         run_q(&best_f32(), trajectory, weights, matrix, out)
     } else {
@@ -225,12 +316,21 @@ pub fn q_with<T: SimdReal>(
 // Not generic, so that callers do not compile the kernels anew.
 #[inline(never)]
 fn best_f32() -> Launch<f32> {
-    cpu::separable::mirrored()
+    Launch::Cpu(cpu::separable::mirrored())
 }
 
 #[inline(never)]
 fn best_f64() -> Launch<f64> {
-    cpu::separable::mirrored()
+    Launch::Cpu(cpu::separable::mirrored())
+}
+
+/// The most exact of the fast rungs that the GPU has instructions for.
+fn best_gpu<R: Real>(cuda: &Cuda) -> Rung {
+    match (cuda.properties().capability.0 >= 8, is_single::<R>()) {
+        (true, true) => Rung::Tensor,
+        (true, false) => Rung::Double,
+        (false, _) => Rung::Naive,
+    }
 }
 
 fn is_single<R: Real>() -> bool {
@@ -247,7 +347,25 @@ fn run_forward<R: Real, T: SimdReal>(
 ) -> Result<()> {
     expect_device("NUDFT samples", image, samples)?;
     let (grid, batch) = check("NUDFT image", trajectory, image.shape(), samples.shape())?;
-    let cpu = image.device().cpu_side();
+    let device = image.device().clone();
+    let launch = match (launch, device.backend()) {
+        (Launch::Cpu(launch), _) => launch,
+        (Launch::Cuda(Rung::Naive), Backend::Cuda(cuda)) => {
+            if image.is_empty() || samples.is_empty() {
+                return Ok(());
+            }
+            return cuda::forward(cuda, trajectory, &grid, batch, image, samples);
+        }
+        (Launch::Cuda(_), Backend::Cuda(_)) => {
+            return Err(Error::value(
+                "NUDFT variant",
+                "one for image to samples",
+                "one for samples to image",
+            ));
+        }
+        (Launch::Cuda(_), Backend::Cpu(_)) => return Err(needs_gpu()),
+    };
+    let cpu = device.cpu_side();
     let image = image.read()?;
     samples.update(|samples| {
         let (image, samples) = (cast(&image)?, cast_mut(samples)?);
@@ -266,7 +384,18 @@ fn run_adjoint<R: Real, T: SimdReal>(
 ) -> Result<()> {
     expect_device("NUDFT image", samples, image)?;
     let (grid, batch) = check("NUDFT image", trajectory, image.shape(), samples.shape())?;
-    let cpu = samples.device().cpu_side();
+    let device = samples.device().clone();
+    let launch = match (launch, device.backend()) {
+        (Launch::Cpu(launch), _) => launch,
+        (Launch::Cuda(rung), Backend::Cuda(cuda)) => {
+            if image.is_empty() || samples.is_empty() {
+                return Ok(());
+            }
+            return cuda::adjoint(cuda, *rung, trajectory, &grid, batch, samples, image);
+        }
+        (Launch::Cuda(_), Backend::Cpu(_)) => return Err(needs_gpu()),
+    };
+    let cpu = device.cpu_side();
     let samples = samples.read()?;
     image.update(|image| {
         let (samples, image) = (cast(&samples)?, cast_mut(image)?);
@@ -292,6 +421,13 @@ fn run_q<R: Real, T: SimdReal>(
         expect_shape("Q weights", &[trajectory.samples()], weights.shape())?;
     }
     let device = out.device().clone();
+    let launch = match (launch, device.backend()) {
+        (Launch::Cpu(launch), _) => launch,
+        (Launch::Cuda(rung), Backend::Cuda(cuda)) => {
+            return cuda::q(cuda, *rung, trajectory, matrix, weights.map(Array::cuda), out);
+        }
+        (Launch::Cuda(_), Backend::Cpu(_)) => return Err(needs_gpu()),
+    };
     let cpu = device.cpu_side();
     let given = weights.map(Array::read).transpose()?;
     let ones;
@@ -303,6 +439,10 @@ fn run_q<R: Real, T: SimdReal>(
         }
     };
     out.update(|out| (launch.q)(cpu, trajectory, matrix, weights, cast_mut(out)?))?
+}
+
+fn needs_gpu() -> Error {
+    Error::value("NUDFT variant", "one for the CPU", "one for a GPU")
 }
 
 /// The grid and the batch of an image `[batch.., matrix..]` and samples `[batch.., sample]`.

@@ -14,7 +14,7 @@ use rayspin_device::Cpu;
 use rayspin_device::cpu::simd::SimdReal;
 
 use super::grid::Grid;
-use super::{Launch, Transform};
+use super::{CpuLaunch, Transform};
 
 /// Q by an adjoint transform of the weights on the grid of displacements, for variants that make nothing of the weights
 /// being real.
@@ -55,7 +55,7 @@ fn cis<T: Real>(turns: f64) -> Complex<T> {
 /// A launch whose Q is [`q_by_adjoint`].
 macro_rules! launch {
     ($module:ident) => {
-        $crate::nudft::Launch {
+        $crate::nudft::CpuLaunch {
             forward: $module::forward,
             adjoint: $module::adjoint,
             q: |cpu, trajectory, matrix, weights, out| {
@@ -65,14 +65,14 @@ macro_rules! launch {
     };
 }
 
-pub(super) fn naive<T: SimdReal>() -> Launch<T> {
+pub(super) fn naive<T: SimdReal>() -> CpuLaunch<T> {
     launch!(naive)
 }
 
-pub(super) fn interchanged<T: SimdReal>() -> Launch<T> {
+pub(super) fn interchanged<T: SimdReal>() -> CpuLaunch<T> {
     launch!(interchanged)
 }
 
-pub(super) fn simd<T: SimdReal>() -> Launch<T> {
+pub(super) fn simd<T: SimdReal>() -> CpuLaunch<T> {
     launch!(simd)
 }

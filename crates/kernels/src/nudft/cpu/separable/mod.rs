@@ -17,12 +17,12 @@ use rayspin_device::cpu::simd::{Lanes, Simd, SimdReal};
 
 use super::phases::{Fold, by_sample};
 use super::q_by_adjoint;
-use crate::nudft::Launch;
+use crate::nudft::CpuLaunch;
 use crate::nudft::grid::{Axis, Grid};
 
 /// Phases of x as complex numbers: 4 real multiply-adds a pair.
-pub(crate) fn plain<T: SimdReal>() -> Launch<T> {
-    Launch {
+pub(crate) fn plain<T: SimdReal>() -> CpuLaunch<T> {
+    CpuLaunch {
         forward: |cpu, t, grid, batch, image, samples| {
             forward::forward(cpu, t, grid, batch, image, samples, Fold::Plain);
         },
@@ -43,8 +43,8 @@ fn adjoint_plain<T: SimdReal>(
 }
 
 /// Mirrored points of x share their products: 2 real multiply-adds a pair, 1 for Q.
-pub(crate) fn mirrored<T: SimdReal>() -> Launch<T> {
-    Launch {
+pub(crate) fn mirrored<T: SimdReal>() -> CpuLaunch<T> {
+    CpuLaunch {
         forward: |cpu, t, grid, batch, image, samples| {
             forward::forward(cpu, t, grid, batch, image, samples, Fold::Mirrored);
         },

@@ -1,0 +1,436 @@
+//! The GPU variants: launches, and how a grid becomes rows and columns of a product.
+
+use num_complex::Complex;
+use rayspin_core::{C64, Error, Real, Result, Trajectory};
+use rayspin_device::cuda::{Argument, Define, Launch, Source, View};
+use rayspin_device::{Array, Cuda, Device};
+
+use super::grid::Grid;
+use crate::cuda::{Build, define};
+
+mod target;
+
+use target::{List, Target, faces};
+
+static NAIVE: Source = source("nudft_naive", &[PHASE, ("01_naive.cu", include_str!("cuda/01_naive.cu"))]);
+static CONSTANT: Source =
+    source("nudft_constant", &[("02_constant.cu", include_str!("cuda/02_constant.cu"))]);
+static SFU: Source = source("nudft_sfu", &[("03_sfu.cu", include_str!("cuda/03_sfu.cu"))]);
+static TUNED: Source = source("nudft_tuned", &[("04_tuned.cu", include_str!("cuda/04_tuned.cu"))]);
+static TABLES: Source =
+    source("nudft_tables", &[PHASE, MATRIX, ("tables.cu", include_str!("cuda/tables.cu"))]);
+static SEPARABLE: Source =
+    source("nudft_separable", &[MATRIX, TILE, ("05_separable.cu", include_str!("cuda/05_separable.cu"))]);
+static DOUBLE: Source =
+    source("nudft_double", &[MATRIX, TILE, ("06_double.cu", include_str!("cuda/06_double.cu"))]);
+static TENSOR: Source =
+    source("nudft_tensor", &[MATRIX, TILE, ("07_tensor.cu", include_str!("cuda/07_tensor.cu"))]);
+
+const PHASE: (&str, &str) = ("phase.cuh", include_str!("cuda/phase.cuh"));
+const MATRIX: (&str, &str) = ("matrix.cuh", include_str!("cuda/matrix.cuh"));
+const TILE: (&str, &str) = ("tile.cuh", include_str!("cuda/tile.cuh"));
+
+const fn source(name: &'static str, files: &'static [(&'static str, &'static str)]) -> Source {
+    Source { name, files }
+}
+
+/// Every program in every form, for the checks that need no GPU.
+pub(crate) fn programs() -> Vec<Build> {
+    let build = |source, double: &str, more: &[Define]| {
+        let mut defines = vec![("DOUBLE", double.to_owned())];
+        defines.extend_from_slice(more);
+        Build { source, defines, spill_bytes: 0 }
+    };
+    let mut all = Vec::new();
+    for source in [&NAIVE, &CONSTANT, &TABLES, &DOUBLE] {
+        all.extend(["0", "1"].map(|double| build(source, double, &[])));
+    }
+    all.extend([&SFU, &TUNED, &SEPARABLE].map(|source| build(source, "0", &[])));
+    all.extend(TENSOR_TILES.map(|tiles| build(&TENSOR, "0", &[("TILES", tiles.to_string())])));
+    all
+}
+
+/// One of the ladder's steps on a GPU.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rung {
+    /// `01_naive.cu`.
+    Naive,
+    /// `02_constant.cu`.
+    Constant,
+    /// `03_sfu.cu`.
+    Sfu,
+    /// `04_tuned.cu`.
+    Tuned,
+    /// `05_separable.cu`.
+    Separable,
+    /// `06_double.cu`.
+    Double,
+    /// `07_tensor.cu`.
+    Tensor,
+}
+
+const THREADS: usize = 128;
+/// Samples of a table: all tables of a 128³ image's Q stay in the second-level cache.
+const CHUNK: usize = 8192;
+/// Bytes of the table that grows with the batch.
+const WEIGHTED_BYTES: usize = 64 << 20;
+/// Points of the rows of a tile: `TILE_U`, `TILE_V` of `tile.cuh`.
+const TILE_U: usize = 16;
+const TILE_V: usize = 8;
+/// Column tiles of 8 that the tensor rung is compiled with, the smaller where 64 columns are enough.
+const TENSOR_TILES: [usize; 2] = [8, 16];
+
+/// What all launches of one transform share.
+struct Work<'a> {
+    cuda: &'a Cuda,
+    device: &'a Device,
+    k: Array<f64>,
+    dims: usize,
+    samples: usize,
+}
+
+impl<'a> Work<'a> {
+    fn new(cuda: &'a Cuda, device: &'a Device, trajectory: &Trajectory) -> Result<Self> {
+        let (dims, samples) = (trajectory.dims(), trajectory.samples());
+        let k: Vec<f64> = (0..samples).flat_map(|m| trajectory.point(m).iter().copied()).collect();
+        i32::try_from(samples)
+            .map_err(|_| Error::value("samples", format!("at most {}", i32::MAX), samples))?;
+        Ok(Self { cuda, device, k: Array::from_vec(device, &[samples * dims], k)?, dims, samples })
+    }
+
+    fn naive<R: Real>(
+        &self,
+        name: &str,
+        grid: &Grid,
+        batch: usize,
+        threads: usize,
+        from: &Array<Complex<R>>,
+        to: &mut Array<Complex<R>>,
+    ) -> Result<()> {
+        let mut arguments = vec![
+            self.k.cuda().into(),
+            int(self.dims)?,
+            int(self.samples)?,
+            from.cuda().into(),
+            to.cuda_mut().into(),
+        ];
+        arguments.extend(grid.axes.map(|axis| Argument::from(axis.count as i32)));
+        arguments.extend(grid.axes.map(|axis| Argument::from(axis.first as i32)));
+        arguments.extend(grid.axes.map(|axis| Argument::from(axis.n as i32)));
+        self.cuda.kernel(&NAIVE, &[define::<R>()], name)?.launch(over(threads, batch, 1)?, &mut arguments)
+    }
+
+    /// The rungs whose samples go through constant memory.
+    fn pieces<R: Real>(
+        &self,
+        rung: Rung,
+        trajectory: &Trajectory,
+        grid: &Grid,
+        samples: &Array<Complex<R>>,
+        image: &mut Array<Complex<R>>,
+    ) -> Result<()> {
+        let (source, piece, run) = match rung {
+            Rung::Constant => (&CONSTANT, 1024, 1),
+            Rung::Sfu => (&SFU, 2048, 1),
+            _ => (&TUNED, 2048, 8),
+        };
+        let defines = [define::<R>()];
+        let kernel = self.cuda.kernel(source, &defines, "adjoint")?;
+        let [cz, cy, cx] = grid.axes.map(|axis| axis.count);
+        let launch = over(cz * cy * cx.div_ceil(run), 1, 1)?;
+        let values = samples.read()?;
+        for (b, values) in values.chunks_exact(self.samples).enumerate() {
+            for (first, values) in (0..).step_by(piece).zip(values.chunks(piece)) {
+                let mut bytes = Vec::new();
+                for (i, value) in values.iter().enumerate() {
+                    let k = grid.k(trajectory, first + i);
+                    if rung == Rung::Constant {
+                        for k in [k[2], k[1], k[0]] {
+                            bytes.extend_from_slice(&k.to_ne_bytes());
+                        }
+                        bytes.resize(bytes.len().next_multiple_of(size_of::<Complex<R>>()), 0);
+                    } else {
+                        for axis in [2, 1, 0] {
+                            bytes.extend_from_slice(
+                                &fraction(k[axis] / grid.axes[axis].n as f64).to_ne_bytes(),
+                            );
+                        }
+                        bytes.extend_from_slice(&[0; 4]);
+                    }
+                    bytes.extend_from_slice(bytemuck::bytes_of(value));
+                }
+                self.cuda.set_variable(source, &defines, "piece", &bytes)?;
+                let points = grid.points();
+                let mut whole = image.cuda_mut();
+                let own = whole
+                    .part(b * points, points)
+                    .ok_or_else(|| Error::value("NUDFT image", "an image a batch entry", b))?;
+                let mut arguments: Vec<Argument<'_>> =
+                    vec![int(values.len())?, i32::from(first > 0).into(), own.into()];
+                arguments.extend(grid.axes.map(|axis| Argument::from(axis.count as i32)));
+                arguments.extend(grid.axes.map(|axis| Argument::from(axis.first as i32)));
+                if rung == Rung::Constant {
+                    arguments.extend(grid.axes.map(|axis| Argument::from(axis.n as i32)));
+                }
+                kernel.launch(launch, &mut arguments)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A table of phases: the kernel `name` with what all of them take, then `more`.
+    fn table<R: Real>(
+        &self,
+        name: &str,
+        (first, width): (usize, usize),
+        launch: Launch,
+        list: &List,
+        more: Vec<Argument<'_>>,
+    ) -> Result<()> {
+        let mut arguments =
+            vec![self.k.cuda().into(), int(self.dims)?, int(first)?, int(self.samples)?, int(width)?];
+        arguments.extend(list.a.iter().chain(&list.b).map(|&v| Argument::from(v)));
+        arguments.extend(more);
+        self.cuda.kernel(&TABLES, &[define::<R>()], name)?.launch(launch, &mut arguments)
+    }
+
+    /// Sums of all samples over the outputs of `target`, each `whole` values of a batch entry of `out`.
+    fn product<R: Real>(
+        &self,
+        rung: Rung,
+        target: &Target,
+        batch: usize,
+        d: &Array<Complex<R>>,
+        out: &mut Array<Complex<R>>,
+        whole: usize,
+    ) -> Result<()> {
+        let shape = target.rows();
+        let (depth, element) = match rung {
+            Rung::Tensor => (32, 8),
+            Rung::Double => (16, 16),
+            _ => (16, 8),
+        };
+        let tiles = match rung {
+            Rung::Tensor => TENSOR_TILES[usize::from(shape.columns > 64)],
+            Rung::Double => 8,
+            _ => 16,
+        };
+        let room = (WEIGHTED_BYTES / (batch * shape.nu * element)).max(512) / depth * depth;
+        let width = self.samples.next_multiple_of(depth).min(CHUNK).min(room);
+        let column_tiles = shape.columns.next_multiple_of(2).div_ceil(8 * tiles);
+        let pairs = int(shape.columns.div_ceil(2))?;
+        let mut tables = Tables::new(rung, self.device, &shape, batch, width, column_tiles * tiles)?;
+        let mut largest = Array::<u32>::zeros(self.device, &[1])?;
+        if rung == Rung::Tensor {
+            self.cuda.kernel(&TABLES, &[define::<R>()], "largest")?.launch(
+                Launch::linear(d.len().div_ceil(THREADS).min(1024) as u32, THREADS as u32),
+                &mut [d.cuda().into(), (d.len() as u64).into(), largest.cuda_mut().into()],
+            )?;
+        }
+        let blocks = shape.nu.div_ceil(TILE_U) * shape.nv.div_ceil(TILE_V) * column_tiles;
+        let u32_of =
+            |n: usize| u32::try_from(n).map_err(|_| Error::value("NUDFT blocks", "at most 32 bits", n));
+        let launch = Launch {
+            blocks: [u32_of(blocks)?, u32_of(batch)?, 1],
+            threads: [256, 1, 1],
+            shared: match rung {
+                Rung::Separable => 3 * (24 * 128 + 16 * 512),
+                _ => 3 * (24 * 272 + tiles as u32 * 1024),
+            },
+        };
+        let (source, defines) = match rung {
+            Rung::Separable => (&SEPARABLE, vec![define::<R>()]),
+            Rung::Double => (&DOUBLE, vec![define::<R>()]),
+            _ => (&TENSOR, vec![define::<R>(), ("TILES", tiles.to_string())]),
+        };
+        let kernel = self.cuda.kernel(source, &defines, "adjoint")?;
+        for first in (0..self.samples).step_by(width) {
+            let part = (first, width);
+            let rows = over(width, shape.nu, batch)?;
+            let values = d.cuda().into();
+            match &mut tables {
+                Tables::Single { p, .. } | Tables::Fp16 { p, .. } if rung == Rung::Tensor => {
+                    let more = vec![values, largest.cuda().into(), p.cuda_mut().into()];
+                    self.table::<R>("weighted_scaled", part, rows, &shape.u, more)?;
+                }
+                Tables::Single { p, .. } | Tables::Fp16 { p, .. } => {
+                    let more = vec![values, p.cuda_mut().into()];
+                    self.table::<R>("weighted_single", part, rows, &shape.u, more)?;
+                }
+                Tables::Double { p, .. } => {
+                    let more = vec![values, p.cuda_mut().into()];
+                    self.table::<R>("weighted_double", part, rows, &shape.u, more)?;
+                }
+            }
+            let rows = over(width, shape.nv, 1)?;
+            let strips = column_tiles * tiles;
+            let arguments: [Argument<'_>; 3] = match &mut tables {
+                Tables::Single { p, y, b } => {
+                    self.table::<R>("phases_single", part, rows, &shape.v, vec![y.cuda_mut().into()])?;
+                    let launch = Launch {
+                        blocks: [width as u32, column_tiles as u32, 1],
+                        threads: [THREADS as u32, 1, 1],
+                        shared: 0,
+                    };
+                    let more = vec![pairs, b.cuda_mut().into()];
+                    self.table::<R>("columns_single", part, launch, &shape.x, more)?;
+                    [p.cuda().into(), y.cuda().into(), b.cuda().into()]
+                }
+                Tables::Double { p, y, b } => {
+                    self.table::<R>("phases_double", part, rows, &shape.v, vec![y.cuda_mut().into()])?;
+                    let more = vec![pairs, b.cuda_mut().into()];
+                    self.table::<R>("columns_double", part, over(width * 4, strips, 1)?, &shape.x, more)?;
+                    [p.cuda().into(), y.cuda().into(), b.cuda().into()]
+                }
+                Tables::Fp16 { p, y, b } => {
+                    self.table::<R>("phases_single", part, rows, &shape.v, vec![y.cuda_mut().into()])?;
+                    let more = vec![pairs, b.cuda_mut().into()];
+                    self.table::<R>("columns_fp16", part, over(width * 2, strips, 1)?, &shape.x, more)?;
+                    [p.cuda().into(), y.cuda().into(), b.cuda().into()]
+                }
+            };
+            let mut arguments = arguments.to_vec();
+            arguments.push(int(width / depth)?);
+            if rung == Rung::Tensor {
+                arguments.push(largest.cuda().into());
+            }
+            arguments.push(out.cuda_mut().into());
+            for n in [shape.columns, shape.nu, shape.nv, shape.limit, shape.wu, shape.wv, shape.wx] {
+                arguments.push(int(n)?);
+            }
+            for n in [target.base, shape.su, shape.sv, shape.sx, whole] {
+                arguments.push((n as i64).into());
+            }
+            arguments.push(i32::from(first > 0).into());
+            kernel.launch(launch, &mut arguments)?;
+        }
+        Ok(())
+    }
+}
+
+/// P and Y `[point][sample]` and the columns, as a rung reads them.
+enum Tables {
+    Single { p: Array<Complex<f32>>, y: Array<Complex<f32>>, b: Array<f32> },
+    Double { p: Array<C64>, y: Array<C64>, b: Array<C64> },
+    Fp16 { p: Array<Complex<f32>>, y: Array<Complex<f32>>, b: Array<[u32; 4]> },
+}
+
+impl Tables {
+    fn new(
+        rung: Rung,
+        device: &Device,
+        shape: &target::Rows,
+        batch: usize,
+        width: usize,
+        strips: usize,
+    ) -> Result<Self> {
+        let (p, y) = ([batch, shape.nu, width], [shape.nv, width]);
+        Ok(match rung {
+            Rung::Tensor => Self::Fp16 {
+                p: Array::zeros(device, &p)?,
+                y: Array::zeros(device, &y)?,
+                b: Array::zeros(device, &[strips, width * 2])?,
+            },
+            Rung::Double => Self::Double {
+                p: Array::zeros(device, &p)?,
+                y: Array::zeros(device, &y)?,
+                b: Array::zeros(device, &[strips, width * 4])?,
+            },
+            _ => Self::Single {
+                p: Array::zeros(device, &p)?,
+                y: Array::zeros(device, &y)?,
+                b: Array::zeros(device, &[strips, width * 8])?,
+            },
+        })
+    }
+}
+
+/// ρ ← Fᴴ d.
+pub(super) fn adjoint<R: Real>(
+    cuda: &Cuda,
+    rung: Rung,
+    trajectory: &Trajectory,
+    grid: &Grid,
+    batch: usize,
+    samples: &Array<Complex<R>>,
+    image: &mut Array<Complex<R>>,
+) -> Result<()> {
+    let device = samples.device().clone();
+    let work = Work::new(cuda, &device, trajectory)?;
+    match rung {
+        Rung::Naive => work.naive("adjoint", grid, batch, grid.points(), samples, image),
+        Rung::Constant | Rung::Sfu | Rung::Tuned => work.pieces(rung, trajectory, grid, samples, image),
+        Rung::Separable | Rung::Double | Rung::Tensor => {
+            work.product(rung, &Target::of(grid), batch, samples, image, grid.points())
+        }
+    }
+}
+
+/// d ← F ρ: from the formula.
+pub(super) fn forward<R: Real>(
+    cuda: &Cuda,
+    trajectory: &Trajectory,
+    grid: &Grid,
+    batch: usize,
+    image: &Array<Complex<R>>,
+    samples: &mut Array<Complex<R>>,
+) -> Result<()> {
+    let device = image.device().clone();
+    let work = Work::new(cuda, &device, trajectory)?;
+    work.naive("forward", grid, batch, work.samples, image, samples)
+}
+
+/// Q of `matrix`; without weights all are 1.
+pub(super) fn q<R: Real>(
+    cuda: &Cuda,
+    rung: Rung,
+    trajectory: &Trajectory,
+    matrix: &[usize],
+    weights: Option<View<'_, R>>,
+    out: &mut Array<Complex<R>>,
+) -> Result<()> {
+    let device = out.device().clone();
+    let count = trajectory.samples();
+    let mut d = Array::<Complex<R>>::zeros(&device, &[count])?;
+    match weights {
+        Some(weights) => cuda
+            .kernel(&TABLES, &[define::<R>()], "widen")?
+            .launch(over(count, 1, 1)?, &mut [weights.into(), (count as u64).into(), d.cuda_mut().into()])?,
+        None => d.fill(Complex::from(R::one()))?,
+    }
+    let grid = Grid::displacements(matrix)?;
+    if !matches!(rung, Rung::Separable | Rung::Double | Rung::Tensor) {
+        return adjoint(cuda, rung, trajectory, &grid, 1, &d, out);
+    }
+    let work = Work::new(cuda, &device, trajectory)?;
+    for target in faces(&grid) {
+        work.product(rung, &target, 1, &d, out, grid.points())?;
+    }
+    let lead = 3 - matrix.len();
+    let mut arguments = vec![out.cuda_mut().into()];
+    for axis in 0..3 {
+        arguments.push(int(if axis < lead { 0 } else { grid.axes[axis].n })?);
+    }
+    arguments.push(int(lead)?);
+    cuda.kernel(&TABLES, &[define::<R>()], "mirror")?.launch(over(grid.points(), 1, 1)?, &mut arguments)
+}
+
+/// As a 32-bit fraction of a turn.
+fn fraction(turns: f64) -> u32 {
+    ((turns - turns.floor()) * 4_294_967_296.0).round() as u64 as u32
+}
+
+fn int(n: usize) -> Result<Argument<'static>> {
+    i32::try_from(n)
+        .map(Argument::from)
+        .map_err(|_| Error::value("NUDFT size", format!("at most {}", i32::MAX), n))
+}
+
+/// A thread for each of `items`, and further axes of blocks.
+fn over(items: usize, y: usize, z: usize) -> Result<Launch> {
+    let blocks = [items.div_ceil(THREADS), y, z].map(u32::try_from);
+    match blocks {
+        [Ok(x), Ok(y), Ok(z)] => Ok(Launch { blocks: [x, y, z], threads: [THREADS as u32, 1, 1], shared: 0 }),
+        _ => Err(Error::value("NUDFT size", "a number of blocks of at most 32 bits", items)),
+    }
+}
