@@ -331,7 +331,7 @@ fn exact_transforms<R: SimdReal>(device: &Device) {
         let image = random.complex::<R>(batch * voxels);
         // One value far larger than the others, as at the centre of k-space.
         let mut data = random.complex::<R>(batch * samples);
-        data[0] = data[0] * <R as Real>::from_f64(1e3);
+        data[0] *= <R as Real>::from_f64(1e3);
         let weights = random.real::<R>(samples);
         let wide_weights: Vec<f64> = weights.iter().map(|w| Real::to_f64(*w)).collect();
         let forward = nudft::reference::forward(&t, matrix, &wide(&image)).unwrap();

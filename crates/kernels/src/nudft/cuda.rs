@@ -39,14 +39,19 @@ pub(crate) fn programs() -> Vec<Build> {
     let build = |source, double: &str, more: &[Define]| {
         let mut defines = vec![("DOUBLE", double.to_owned())];
         defines.extend_from_slice(more);
-        Build { source, defines, spill_bytes: 0 }
+        // The tensor rung's form of two blocks a multiprocessor has 128 registers a thread for 64 sums and the operands of as
+        // many products as hide each other's latency: a few bytes are kept elsewhere over the loop.
+        let spill_bytes = if more.contains(&("BLOCKS", "2".to_owned())) { 64 } else { 0 };
+        Build { source, defines, spill_bytes }
     };
     let mut all = Vec::new();
     for source in [&NAIVE, &CONSTANT, &TABLES, &DOUBLE] {
         all.extend(["0", "1"].map(|double| build(source, double, &[])));
     }
     all.extend([&SFU, &TUNED, &SEPARABLE].map(|source| build(source, "0", &[])));
-    all.extend(TENSOR_TILES.map(|tiles| build(&TENSOR, "0", &[("TILES", tiles.to_string())])));
+    all.extend(TENSOR_TILES.map(|tiles| {
+        build(&TENSOR, "0", &[("TILES", tiles.to_string()), ("BLOCKS", (16 / tiles).to_string())])
+    }));
     all
 }
 
@@ -220,6 +225,15 @@ impl<'a> Work<'a> {
         let column_tiles = shape.columns.next_multiple_of(2).div_ceil(8 * tiles);
         let pairs = int(shape.columns.div_ceil(2))?;
         let mut tables = Tables::new(rung, self.device, &shape, batch, width, column_tiles * tiles)?;
+        let blocks = shape.nu.div_ceil(TILE_U) * shape.nv.div_ceil(TILE_V) * column_tiles;
+        // Few outputs: parts of the samples apart, so that every multiprocessor has work, and summed at the end.
+        let wanted = 2 * self.cuda.properties().multiprocessors as usize;
+        let parts = (wanted / (blocks * batch)).min(width / (8 * depth)).max(1);
+        let compact = (parts > 1).then(|| target.compact());
+        let (place, stride) = compact.as_ref().map_or((target, whole), |c| (c, c.points()));
+        let shape = place.rows();
+        let mut sums =
+            Array::<Complex<R>>::zeros(self.device, &[if parts > 1 { parts } else { 0 }, batch, stride])?;
         let mut largest = Array::<u32>::zeros(self.device, &[1])?;
         if rung == Rung::Tensor {
             self.cuda.kernel(&TABLES, &[define::<R>()], "largest")?.launch(
@@ -227,21 +241,23 @@ impl<'a> Work<'a> {
                 &mut [d.cuda().into(), (d.len() as u64).into(), largest.cuda_mut().into()],
             )?;
         }
-        let blocks = shape.nu.div_ceil(TILE_U) * shape.nv.div_ceil(TILE_V) * column_tiles;
         let u32_of =
             |n: usize| u32::try_from(n).map_err(|_| Error::value("NUDFT blocks", "at most 32 bits", n));
         let launch = Launch {
-            blocks: [u32_of(blocks)?, u32_of(batch)?, 1],
+            blocks: [u32_of(blocks)?, u32_of(batch)?, u32_of(parts)?],
             threads: [256, 1, 1],
             shared: match rung {
-                Rung::Separable => 3 * (24 * 128 + 16 * 512),
-                _ => 3 * (24 * 272 + tiles as u32 * 1024),
+                Rung::Separable => 3 * (24 * 144 + 16 * 512),
+                _ => 3 * (24 * 320 + tiles as u32 * 1024),
             },
         };
         let (source, defines) = match rung {
             Rung::Separable => (&SEPARABLE, vec![define::<R>()]),
             Rung::Double => (&DOUBLE, vec![define::<R>()]),
-            _ => (&TENSOR, vec![define::<R>(), ("TILES", tiles.to_string())]),
+            _ => (
+                &TENSOR,
+                vec![define::<R>(), ("TILES", tiles.to_string()), ("BLOCKS", (16 / tiles).to_string())],
+            ),
         };
         let kernel = self.cuda.kernel(source, &defines, "adjoint")?;
         for first in (0..self.samples).step_by(width) {
@@ -294,17 +310,30 @@ impl<'a> Work<'a> {
             if rung == Rung::Tensor {
                 arguments.push(largest.cuda().into());
             }
-            arguments.push(out.cuda_mut().into());
+            arguments.push(if parts > 1 { sums.cuda_mut() } else { out.cuda_mut() }.into());
             for n in [shape.columns, shape.nu, shape.nv, shape.limit, shape.wu, shape.wv, shape.wx] {
                 arguments.push(int(n)?);
             }
-            for n in [target.base, shape.su, shape.sv, shape.sx, whole] {
+            for n in [place.base, shape.su, shape.sv, shape.sx, stride] {
                 arguments.push((n as i64).into());
             }
             arguments.push(i32::from(first > 0).into());
             kernel.launch(launch, &mut arguments)?;
         }
-        Ok(())
+        if parts == 1 {
+            return Ok(());
+        }
+        let mut arguments: Vec<Argument<'_>> = vec![sums.cuda().into(), int(parts)?];
+        for n in target.counts() {
+            arguments.push(int(n)?);
+        }
+        arguments.push(out.cuda_mut().into());
+        arguments.push((target.base as i64).into());
+        for n in target.strides() {
+            arguments.push((n as i64).into());
+        }
+        arguments.push((whole as i64).into());
+        self.cuda.kernel(&TABLES, &[define::<R>()], "gather")?.launch(over(stride, batch, 1)?, &mut arguments)
     }
 }
 

@@ -225,7 +225,8 @@ fn work<T: SimdReal>(problem: &Problem) -> Work {
 /// d\[.., m\] = Σ_x ρ\[.., x\] e^{−i2πk_m·x}: image `[batch.., matrix..]` → samples `[batch.., sample]`.
 ///
 /// x = (index − n/2)/n along each axis, k in cycles per field of view; the matrix has as many axes as the trajectory has
-/// dimensions. Relative error 1e-6 for f32, 1e-12 for f64. Takes as much memory again as the image.
+/// dimensions. Relative error 1e-6 for f32, 1e-12 for f64. Takes as much memory again as the image. Of arrays on a GPU the CPU
+/// beside it does the work.
 ///
 /// Errors: shapes that do not match, arrays on different devices.
 pub fn forward<R: Real>(
@@ -233,9 +234,6 @@ pub fn forward<R: Real>(
     image: &Array<Complex<R>>,
     samples: &mut Array<Complex<R>>,
 ) -> Result<()> {
-    if let Backend::Cuda(_) = image.device().backend() {
-        return run_forward(&Launch::<f32>::Cuda(Rung::Naive), trajectory, image, samples);
-    }
     if is_single::<R>() {
         run_forward(&best_f32(), trajectory, image, samples)
     } else {

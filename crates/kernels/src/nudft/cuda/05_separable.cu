@@ -4,7 +4,8 @@
 #define DEPTH 16
 #define COLUMNS 128
 #define STAGES 3
-#define PIECE_BYTES (DEPTH * 8)
+// 16 bytes more than there are, so that reads of four rows meet different banks.
+#define PIECE_BYTES (DEPTH * 8 + 16)
 #define STAGE_BYTES ((TILE_U + TILE_V) * PIECE_BYTES + DEPTH * COLUMNS * 4)
 
 static __device__ __forceinline__ void load_stage(unsigned char* stage, const float2* p, const float2* y,
@@ -13,7 +14,7 @@ static __device__ __forceinline__ void load_stage(unsigned char* stage, const fl
     for (int i = threadIdx.x; i < (TILE_U + TILE_V) * 8; i += THREADS) {
         int r = i / 8;
         const float2* from = r < TILE_U ? p + min(at.u + r, nu - 1) * width : y + min(at.v + r - TILE_U, nv - 1) * width;
-        copy_async(stage + i * 16, from + s * DEPTH + i % 8 * 2);
+        copy_async(stage + r * PIECE_BYTES + i % 8 * 16, from + s * DEPTH + i % 8 * 2);
     }
     const float* columns = b + (at.columns * width + s * DEPTH) * COLUMNS;
     for (int i = threadIdx.x; i < DEPTH * COLUMNS / 4; i += THREADS)
@@ -40,16 +41,18 @@ adjoint(const float2* __restrict__ p, const float2* __restrict__ y, const float*
 #pragma unroll
             for (int c = 0; c < 16; c++) sum[i][j][0][c] = sum[i][j][1][c] = 0;
 
+    int from, to;
+    own_stages(stages, from, to);
 #pragma unroll
     for (int s = 0; s < STAGES - 1; s++) {
-        if (s < stages) load_stage(shared + s * STAGE_BYTES, p, y, b, s, stages, at, nu, nv);
+        if (from + s < to) load_stage(shared + s * STAGE_BYTES, p, y, b, from + s, stages, at, nu, nv);
         commit_copies();
     }
     int slot = 0, next = STAGES - 1;
-    for (int s = 0; s < stages; s++) {
+    for (int s = from; s < to; s++) {
         wait_copies<STAGES - 2>();
         __syncthreads();
-        if (s + STAGES - 1 < stages)
+        if (s + STAGES - 1 < to)
             load_stage(shared + next * STAGE_BYTES, p, y, b, s + STAGES - 1, stages, at, nu, nv);
         commit_copies();
         const unsigned char* stage = shared + slot * STAGE_BYTES;
@@ -89,7 +92,7 @@ adjoint(const float2* __restrict__ p, const float2* __restrict__ y, const float*
         }
     }
     wait_copies<0>();
-    Output o{out + blockIdx.y * whole + base, columns, nu, nv, limit, wu, wv, wx, su, sv, sx, add};
+    Output o{out + (blockIdx.z * (long long)gridDim.y + blockIdx.y) * whole + base, columns, nu, nv, limit, wu, wv, wx, su, sv, sx, add};
 #pragma unroll
     for (int i = 0; i < 2; i++)
 #pragma unroll

@@ -25,16 +25,18 @@ adjoint(const double2* __restrict__ p, const double2* __restrict__ y, const doub
 #pragma unroll
             for (int j = 0; j < 4; j++) sum[i][n][j] = 0;
 
+    int from, to;
+    own_stages(stages, from, to);
 #pragma unroll
     for (int s = 0; s < STAGES - 1; s++) {
-        if (s < stages) load<TILES>(shared + s * STAGE_BYTES, p, y, b, s, stages, at, nu, nv);
+        if (from + s < to) load<TILES>(shared + s * STAGE_BYTES, p, y, b, from + s, stages, at, nu, nv);
         commit_copies();
     }
     int slot = 0, next = STAGES - 1;
-    for (int s = 0; s < stages; s++) {
+    for (int s = from; s < to; s++) {
         wait_copies<STAGES - 2>();
         __syncthreads();
-        if (s + STAGES - 1 < stages)
+        if (s + STAGES - 1 < to)
             load<TILES>(shared + next * STAGE_BYTES, p, y, b, s + STAGES - 1, stages, at, nu, nv);
         commit_copies();
         const unsigned char* stage = shared + slot * STAGE_BYTES;
@@ -46,7 +48,8 @@ adjoint(const double2* __restrict__ p, const double2* __restrict__ y, const doub
         const unsigned char* own = stage + t * 16;
 #pragma unroll
         for (int half = 0; half < 2; half++) {
-            double re[2][2], im[2][2];
+            // Of each u two samples' real and imaginary parts.
+            double left[2][4];
 #pragma unroll
             for (int k = 0; k < 2; k++) {
                 int piece = (half * 2 + k) * 64;
@@ -54,31 +57,21 @@ adjoint(const double2* __restrict__ p, const double2* __restrict__ y, const doub
 #pragma unroll
                 for (int i = 0; i < 2; i++) {
                     double2 p0 = *(const double2*)(own + (2 * warp + i) * ROW_BYTES + piece);
-                    re[k][i] = p0.x * y0.x - p0.y * y0.y;
-                    im[k][i] = p0.x * y0.y + p0.y * y0.x;
+                    left[i][2 * k] = p0.x * y0.x - p0.y * y0.y;
+                    left[i][2 * k + 1] = p0.x * y0.y + p0.y * y0.x;
                 }
             }
 #pragma unroll
             for (int n = 0; n < TILES; n++) {
                 double2 f = right[n * 64 + half * 32];
 #pragma unroll
-                for (int i = 0; i < 2; i++) {
-                    double* c = sum[i][n];
-                    multiply_doubles(c[0], c[1], re[0][i], f.x);
-                    multiply_doubles(c[2], c[3], im[0][i], f.x);
-                }
-#pragma unroll
-                for (int i = 0; i < 2; i++) {
-                    double* c = sum[i][n];
-                    multiply_doubles(c[0], c[1], re[1][i], f.y);
-                    multiply_doubles(c[2], c[3], im[1][i], f.y);
-                }
+                for (int i = 0; i < 2; i++) multiply_doubles(sum[i][n], left[i], f.x, f.y);
             }
         }
     }
     wait_copies<0>();
     if (!busy) return;
-    Output o{out + blockIdx.y * whole + base, columns, nu, nv, limit, wu, wv, wx, su, sv, sx, add};
+    Output o{out + (blockIdx.z * (long long)gridDim.y + blockIdx.y) * whole + base, columns, nu, nv, limit, wu, wv, wx, su, sv, sx, add};
 #pragma unroll
     for (int i = 0; i < 2; i++)
 #pragma unroll

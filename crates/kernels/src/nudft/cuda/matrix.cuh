@@ -46,17 +46,20 @@ static __device__ void multiply_halves(float (&c)[4], const unsigned (&a)[4], un
     }
     __syncwarp();
 }
-// C += A B of 8×4 and 4×8 doubles.
-static __device__ void multiply_doubles(double& c0, double& c1, double a, double b) {
-    __shared__ double left[8][8][4], right[8][4][8];
+static __device__ void multiply_halves_anew(float (&c)[4], const unsigned (&a)[4], unsigned b0, unsigned b1) {
+    for (int i = 0; i < 4; i++) c[i] = 0;
+    multiply_halves(c, a, b0, b1);
+}
+// C += A B of 16×8 and 8×8 doubles.
+static __device__ void multiply_doubles(double (&c)[4], const double (&a)[4], double b0, double b1) {
+    __shared__ double left[8][16][8], right[8][8][8];
     int w = threadIdx.x / 32, g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
-    left[w][g][t] = a;
-    right[w][t][g] = b;
+    for (int r = 0; r < 4; r++) left[w][g + r % 2 * 8][t + r / 2 * 4] = a[r];
+    right[w][t][g] = b0;
+    right[w][t + 4][g] = b1;
     __syncwarp();
-    for (int k = 0; k < 4; k++) {
-        c0 += left[w][g][k] * right[w][k][2 * t];
-        c1 += left[w][g][k] * right[w][k][2 * t + 1];
-    }
+    for (int i = 0; i < 4; i++)
+        for (int k = 0; k < 8; k++) c[i] += left[w][g + i / 2 * 8][k] * right[w][k][2 * t + i % 2];
     __syncwarp();
 }
 #else
@@ -85,10 +88,25 @@ static __device__ __forceinline__ void multiply_halves(float (&c)[4], const unsi
         : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
-static __device__ __forceinline__ void multiply_doubles(double& c0, double& c1, double a, double b) {
-    asm("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0, %1}, {%2}, {%3}, {%0, %1};"
-        : "+d"(c0), "+d"(c1)
-        : "d"(a), "d"(b));
+// C = A B: no register need be set to 0 first.
+static __device__ __forceinline__ void multiply_halves_anew(float (&c)[4], const unsigned (&a)[4], unsigned b0,
+                                                            unsigned b1) {
+    asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%10, %10, %10, %10};"
+        : "=f"(c[0]), "=f"(c[1]), "=f"(c[2]), "=f"(c[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1), "f"(0.0f));
+}
+static __device__ __forceinline__ void multiply_doubles(double (&c)[4], const double (&a)[4], double b0, double b1) {
+#if __CUDA_ARCH__ >= 900
+    asm("mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+        : "+d"(c[0]), "+d"(c[1]), "+d"(c[2]), "+d"(c[3])
+        : "d"(a[0]), "d"(a[1]), "d"(a[2]), "d"(a[3]), "d"(b0), "d"(b1));
+#else
+#pragma unroll
+    for (int i = 0; i < 4; i++)
+        asm("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0, %1}, {%2}, {%3}, {%0, %1};"
+            : "+d"(c[i % 2 * 2]), "+d"(c[i % 2 * 2 + 1])
+            : "d"(a[i]), "d"(i < 2 ? b0 : b1));
+#endif
 }
 #endif
 

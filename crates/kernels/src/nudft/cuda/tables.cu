@@ -162,3 +162,19 @@ mirror(cplx* __restrict__ q, int nz, int ny, int nx, int lead) {
     int mz = nz ? 2 * nz - z : 0, my = ny ? 2 * ny - y : 0, mx = 2 * nx - x;
     q[i] = conj(q[((long long)mz * cy + my) * cx + mx]);
 }
+
+// The outputs of a target, c2 runs of c1 runs of c0 elements, as sums over `parts` arrays [part][batch][c2][c1][c0]; element
+// (i2, i1, i0) goes to base + i2 s2 + i1 s1 + i0 s0 of batch entry blockIdx.y.
+extern "C" __global__ void __launch_bounds__(THREADS)
+gather(const cplx* __restrict__ sums, int parts, int c2, int c1, int c0, cplx* __restrict__ out, long long base,
+       long long s2, long long s1, long long s0, long long whole) {
+    long long count = (long long)c2 * c1 * c0, i = blockIdx.x * (long long)THREADS + threadIdx.x;
+    if (i >= count) return;
+    double2 sum = make_double2(0, 0);
+    for (int p = 0; p < parts; p++) {
+        cplx value = sums[(p * (long long)gridDim.y + blockIdx.y) * count + i];
+        sum.x += value.x;
+        sum.y += value.y;
+    }
+    out[blockIdx.y * whole + base + i / c0 / c1 * s2 + i / c0 % c1 * s1 + i % c0 * s0] = make_cplx(sum.x, sum.y);
+}

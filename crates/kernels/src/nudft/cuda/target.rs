@@ -72,6 +72,39 @@ impl Target {
         Self { lines: lines(grid), fixed: [0.0; 3], base: 0 }
     }
 
+    pub(super) fn points(&self) -> usize {
+        self.lines.iter().map(|line| line.count).product()
+    }
+
+    /// The same outputs side by side.
+    pub(super) fn compact(&self) -> Self {
+        let mut compact = Self { base: 0, ..self.clone() };
+        let mut stride = 1;
+        for line in compact.lines.iter_mut().rev() {
+            line.stride = stride;
+            stride *= line.count;
+        }
+        compact
+    }
+
+    /// Number of points along its axes, 1 for those that it does not have.
+    pub(super) fn counts(&self) -> [usize; 3] {
+        self.padded(1, |line| line.count)
+    }
+
+    /// How far apart they are.
+    pub(super) fn strides(&self) -> [usize; 3] {
+        self.padded(0, |line| line.stride)
+    }
+
+    fn padded(&self, absent: usize, of: impl Fn(&Line) -> usize) -> [usize; 3] {
+        let mut out = [absent; 3];
+        for (out, line) in out.iter_mut().rev().zip(self.lines.iter().rev()) {
+            *out = of(line);
+        }
+        out
+    }
+
     /// An axis of rows is split into eights where there is no second one, the columns' axis into runs of 64 where there
     /// is no other.
     pub(super) fn rows(&self) -> Rows {

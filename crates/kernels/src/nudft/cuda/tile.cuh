@@ -8,6 +8,13 @@
 #define TILE_U 16
 #define TILE_V 8
 
+// The stages that this block sums: blockIdx.z is one of gridDim.z parts of them, each with an output of its own.
+static __device__ __forceinline__ void own_stages(int stages, int& from, int& to) {
+    int each = (stages + gridDim.z - 1) / gridDim.z;
+    from = min((int)blockIdx.z * each, stages);
+    to = min(from + each, stages);
+}
+
 // Where a tile's outputs lie.
 struct Place {
     int u, v, columns;
@@ -42,9 +49,9 @@ static __device__ __forceinline__ void store(const Output& o, int u, int v, int 
     }
 }
 
-// Shared memory of a stage: 256 bytes of every row of P and Y, which lie 272 bytes apart so that a warp's reads of 8 rows
-// meet all banks, then the columns.
-#define ROW_BYTES 272
+// Shared memory of a stage: 256 bytes of every row of P and Y, which lie 320 bytes apart so that reads of 64 bytes
+// of two rows meet all banks, then the columns.
+#define ROW_BYTES 320
 #define ROWS_BYTES ((TILE_U + TILE_V) * ROW_BYTES)
 
 // Queues the copies of stage `s`: rows of P from `u`, of Y from `v` on (past the last one that one again), and `N` pieces
