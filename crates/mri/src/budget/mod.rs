@@ -1,6 +1,6 @@
 //! What a reconstruction takes, stage by stage, before it begins: memory as the code allocates it, and work.
 //!
-//! The sizes come from the plans' own accounts ([`Nufft::needs`], [`Toeplitz::bytes_needed`], …) and from the arrays that
+//! The sizes come from the plans' own accounts ([`needs`](rayspin_kernels::nufft::Nufft::needs), [`bytes_needed`](rayspin_kernels::toeplitz::Toeplitz::bytes_needed), …) and from the arrays that
 //! [`crate::recon`] holds at each moment. Iterations are counted as if none converged early.
 
 mod cartesian;
