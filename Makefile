@@ -7,7 +7,7 @@ export PATH := $(CURDIR)/.tools/bin:$(PATH)
 CARGO ?= cargo
 DEMO_DIR ?= rayspin-demo
 
-.PHONY: build demo test lint bench tools python clean
+.PHONY: build demo test lint bench tools python gpu-pack gpu-test gpu-bench clean
 
 build: tools
 	$(CARGO) build --release --locked --package rayspin-cli
@@ -35,6 +35,19 @@ python:
 bench: tools python
 	benches/peers/run.sh
 
+# What a machine with a GPU needs, built here; the folder dist/gpu travels, and holds both scripts.
+gpu-pack: tools
+	scripts/gpu-pack.sh
+
+# On a machine with a GPU; from dist/gpu where that is there.
+gpu-test:
+	@[ -d dist/gpu/tests ] || $(MAKE) gpu-pack
+	scripts/gpu-test.sh
+
+gpu-bench:
+	@[ -d dist/gpu/bin ] || $(MAKE) gpu-pack
+	scripts/gpu-bench.sh
+
 clean:
 	$(CARGO) clean
-	rm -rf .tools $(DEMO_DIR)
+	rm -rf .tools dist $(DEMO_DIR)

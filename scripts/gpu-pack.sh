@@ -1,26 +1,30 @@
 #!/bin/sh
-# Builds what a machine with a GPU and without Rust needs into dist/gpu: the test programs that run over every device, the
+# Builds what a machine with a GPU and without Rust needs into dist/gpu: the test programs that go over every device, the
 # benchmarks, and the command itself. The folder travels alone; gpu-test.sh and gpu-bench.sh in it run everything.
 set -eu
 cd "$(dirname "$0")/.."
 out=dist/gpu
+cargo=${CARGO:-cargo}
 rm -rf $out
 mkdir -p $out/tests $out/bin
-cargo=${CARGO:-cargo}
-# Test programs print their paths in cargo's messages.
-$cargo test --release --locked --no-run --message-format=json -p rayspin-kernels -p rayspin-mri --lib --test devices |
-    sed -n 's/.*"executable":"\([^"]*\)".*/\1/p' | sort -u | while read -r program; do
-    name=$(basename "$program")
-    strip -o "$out/tests/${name%-*}" "$program"
-done
-$cargo build --release --locked -p rayspin-cli
-strip -o $out/bin/rayspin target/release/rayspin
-for example in crates/kernels/examples/*.rs; do
-    name=$(basename "$example" .rs)
-    case $name in *gpu*)
-        $cargo build --release --locked -p rayspin-kernels --example "$name"
-        strip -o $out/bin/"$name" target/release/examples/"$name" ;;
-    esac
+# Cargo's messages name what it built: tests by their crate and name, the command and the benchmarks by their names.
+built() { # folder, name prefix, cargo's arguments
+    folder=$1 prefix=$2
+    shift 2
+    $cargo "$@" --locked --message-format=json | sed -n 's/.*"executable":"\([^"]*\)".*/\1/p' | sort -u |
+        while read -r program; do
+            name=$(basename "$program")
+            [ "$folder" = bin ] || name=${name%-*}
+            strip -o "$out/$folder/$prefix$name" "$program"
+        done
+}
+built tests "" test --release --no-run -p rayspin-kernels --lib
+built tests kernels_ test --release --no-run -p rayspin-kernels --test devices
+built tests mri_ test --release --no-run -p rayspin-mri --test devices
+built tests emu_ test --release --no-run -p rayspin-emu --test kernels
+built bin "" build --release -p rayspin-cli
+for example in crates/kernels/examples/*gpu*.rs; do
+    built bin "" build --release -p rayspin-kernels --example "$(basename "$example" .rs)"
 done
 cp scripts/gpu-test.sh scripts/gpu-bench.sh $out/
 du -sh $out

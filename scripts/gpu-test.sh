@@ -14,7 +14,7 @@ done
 if [ "${SANITIZE:-0}" = 1 ]; then
     for tool in memcheck racecheck; do
         echo "== compute-sanitizer --tool $tool"
-        compute-sanitizer --tool $tool --error-exitcode 1 "$here/tests/devices" --quiet --test-threads 1 || failed=1
+        compute-sanitizer --tool $tool --error-exitcode 1 "$here/tests/kernels_devices" --quiet --test-threads 1 || failed=1
     done
 fi
 exit $failed
