@@ -1,5 +1,6 @@
 use std::sync::{Arc, OnceLock};
 
+use rayon::prelude::*;
 use rayspin_core::{C32, Error, Monitor, Result, Trajectory};
 use rayspin_device::{Array, Device};
 use rayspin_kernels::density;
@@ -144,12 +145,16 @@ pub(super) fn toeplitz(plan: &Transforms, trajectory: &Trajectory) -> Result<Toe
             })
             .collect();
         phases.update(|phases| {
-            for (phase, k) in phases.iter_mut().zip(trajectory.points().rows()) {
-                // Components are x, y, z and axes z, y, x.
-                let cycles: f64 = k.iter().rev().zip(&shift).map(|(k, s)| k * s).sum();
-                let (sin, cos) = (std::f64::consts::TAU * (cycles - cycles.round())).sin_cos();
-                *phase = rayspin_core::C32::new(cos as f32, sin as f32);
-            }
+            device.cpu_side().run(|| {
+                phases.par_iter_mut().enumerate().with_min_len(4096).for_each(|(m, phase)| {
+                    // Components are x, y, z and axes z, y, x.
+                    let point = trajectory.points();
+                    let k = point.row(m);
+                    let cycles: f64 = k.iter().rev().zip(&shift).map(|(k, s)| k * s).sum();
+                    let (sin, cos) = (std::f64::consts::TAU * (cycles - cycles.round())).sin_cos();
+                    *phase = C32::new(cos as f32, sin as f32);
+                });
+            });
         })?;
         plan.adjoint(trajectory, &phases, &mut block)?;
         let row = matrix[dims - 1];
@@ -166,18 +171,17 @@ pub(super) fn toeplitz(plan: &Transforms, trajectory: &Trajectory) -> Result<Toe
         }
     }
     drop((phases, block));
-    mirror(q.cpu_mut(), &doubled);
+    device.cpu_side().run(|| mirror(q.cpu_mut(), &doubled));
     Toeplitz::from_kernel(device, matrix, &q.into_device(device)?)
 }
 
 /// Fills the displacements −n < d < 0 of the first axis of a centred Hermitian kernel from those above 0.
-fn mirror(q: &mut [rayspin_core::C32], doubled: &[usize]) {
+fn mirror(q: &mut [C32], doubled: &[usize]) {
     let plane: usize = doubled[1..].iter().product();
     let n = doubled[0] / 2;
     let (below, above) = q.split_at_mut(n * plane);
-    for d in 1..n {
-        let to = &mut below[(n - d) * plane..][..plane];
-        let from = &above[d * plane..][..plane];
+    below.par_chunks_mut(plane).enumerate().skip(1).for_each(|(at, to)| {
+        let from = &above[(n - at) * plane..][..plane];
         for (index, value) in to.iter_mut().enumerate() {
             let (mut rest, mut at, mut stride, mut paired) = (index, 0, 1, true);
             for &size in doubled[1..].iter().rev() {
@@ -188,7 +192,7 @@ fn mirror(q: &mut [rayspin_core::C32], doubled: &[usize]) {
                 rest /= size;
             }
             // Displacement −n has no opposite in the grid, and occurs between no two voxels.
-            *value = if paired { from[at].conj() } else { rayspin_core::C32::ZERO };
+            *value = if paired { from[at].conj() } else { C32::ZERO };
         }
-    }
+    });
 }
