@@ -52,7 +52,12 @@ fn usages(log: &str) -> Vec<Usage> {
 fn examine(build: &Build, capability: (u32, u32), table: &mut String) -> Vec<String> {
     let architecture = architecture(capability);
     let program = Program::new(build.source, &build.defines);
-    let form: Vec<String> = build.defines.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    let form: Vec<String> = build
+        .defines
+        .iter()
+        .map(|(name, value)| format!("{name}={value}"))
+        .filter(|d| d.len() < 40)
+        .collect();
     let title = format!("{} {} {architecture}", build.source.name, form.join(" "));
     let Compiled { image, log } = match compile(&program, &architecture, true) {
         Ok(compiled) => compiled,
