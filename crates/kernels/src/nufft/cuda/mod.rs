@@ -9,13 +9,14 @@ use std::sync::{Mutex, TryLockError};
 
 use num_complex::Complex;
 use rayspin_core::{Error, Real, Result, Trajectory};
-use rayspin_device::cuda::{Argument, Define, FftPlan, Kernel, Launch, Source, View, ViewMut};
+use rayspin_device::cuda::{Argument, Define, Kernel, Launch, Source, View, ViewMut};
 use rayspin_device::{Array, Cuda, Device};
 
 use super::deconvolve::Deconvolution;
 use super::kernel::{Kernel as Window, terms};
 use super::layout::Layout;
 use crate::cuda::Build;
+use crate::fft::cuda::PaddedFft;
 use points::Points;
 use tiles::{Slots, Tiles};
 
@@ -27,7 +28,6 @@ static INTERP: Source = Source {
     name: "nufft_interp",
     files: &[("tile.cuh", include_str!("tile.cuh")), ("interp.cu", include_str!("interp.cu"))],
 };
-static MODES: Source = Source { name: "nufft_modes", files: &[("modes.cu", include_str!("modes.cu"))] };
 
 /// Points whose kernel values are computed together, in `spread.cu`.
 const BATCH: usize = 32;
@@ -42,7 +42,6 @@ const MOST_ITEMS: usize = 64;
 #[derive(Debug)]
 pub(super) struct Engine<R: Real> {
     device: Device,
-    matrix: [usize; 3],
     samples: usize,
     tiles: Tiles,
     /// The macros that fix tiles and kernel.
@@ -51,8 +50,8 @@ pub(super) struct Engine<R: Real> {
     slots: Array<[u32; 4]>,
     runs: Array<[u32; 2]>,
     slot_of: Array<u32>,
-    /// 1/φ̂ along z, y, x.
-    factors: Array<R>,
+    /// Between images and the low modes of fine grids, times 1/φ̂.
+    fft: PaddedFft<R>,
     workspace: Mutex<Option<Workspace<R>>>,
 }
 
@@ -98,7 +97,6 @@ fn program<R: Real>(tiles: &Tiles, window: &Window) -> Vec<Define> {
 pub(crate) fn builds() -> Vec<Build> {
     fn of<R: Real>(all: &mut Vec<Build>) {
         let row = |source, defines| Build { source, defines, spill_bytes: 0 };
-        all.push(row(&MODES, vec![crate::cuda::define::<R>()]));
         for dims in 1..=3 {
             all.push(row(&points::SOURCE, points::defines::<R>(dims)));
             for (width, coils) in [(3, 1), (6, 4), (16, 1)] {
@@ -170,19 +168,18 @@ impl<R: Real> Engine<R> {
         }
         let (points, starts) = Points::sort(cuda, device, &tiles, trajectory, matrix)?;
         let Slots { slots, runs, slot_of } = Slots::new(&starts, slot_points(trajectory.samples()));
-        let factors = Deconvolution::<R>::new(matrix, layout, window).factors().concat();
-        let mut sizes = [1; 3];
-        sizes[3 - matrix.len()..].copy_from_slice(matrix);
+        let outer = 3 - matrix.len();
+        let deconvolution = Deconvolution::<R>::new(matrix, layout, window);
+        let fft = PaddedFft::new(device, matrix, &layout.fine[outer..], &deconvolution.factors()[outer..])?;
         Ok(Self {
             device: device.clone(),
-            matrix: sizes,
+            fft,
             samples: trajectory.samples(),
             program: program::<R>(&tiles, window),
             points,
             slots: Array::from_vec(device, &[slots.len()], slots)?,
             runs: Array::from_vec(device, &[runs.len()], runs)?,
             slot_of: Array::from_vec(device, &[slot_of.len()], slot_of)?,
-            factors: Array::from_vec(device, &[factors.len()], factors)?,
             tiles,
             workspace: Mutex::new(None),
         })
@@ -193,8 +190,9 @@ impl<R: Real> Engine<R> {
         let voxels = self.voxels();
         self.in_groups(images.len() / voxels, false, |work, first, count| {
             let images = images.cuda().part(first * voxels, count * voxels).ok_or_else(missing)?;
-            self.modes("pad", images.into(), work.grids.cuda_mut().into(), self.tiles.cells(), count)?;
-            self.transform(-1, work.grids.cuda_mut(), count)?;
+            let mut grids = work.grids.cuda_mut();
+            let grids = grids.part(0, count * self.tiles.cells()).ok_or_else(missing)?;
+            self.fft.forward_padded(images, grids, count)?;
             let mut samples = samples.cuda_mut();
             let samples = samples.part(first * self.samples, count * self.samples).ok_or_else(missing)?;
             self.interp(work.grids.cuda(), samples, count)
@@ -209,10 +207,10 @@ impl<R: Real> Engine<R> {
                 samples.cuda().part(first * self.samples, count * self.samples).ok_or_else(missing)?;
             let padded = work.padded.as_mut().ok_or_else(missing)?;
             self.spread(samples, padded, work.grids.cuda_mut(), count)?;
-            self.transform(1, work.grids.cuda_mut(), count)?;
-            let mut images = images.cuda_mut();
+            let (mut grids, mut images) = (work.grids.cuda_mut(), images.cuda_mut());
+            let grids = grids.part(0, count * self.tiles.cells()).ok_or_else(missing)?;
             let images = images.part(first * voxels, count * voxels).ok_or_else(missing)?;
-            self.modes("crop", work.grids.cuda().into(), images.into(), voxels, count)
+            self.fft.inverse_cropped(grids, images, count)
         })
     }
 
@@ -243,13 +241,12 @@ impl<R: Real> Engine<R> {
     /// Bytes that the plan holds, and with its workspace while a batch of that many items is transformed.
     pub(super) fn bytes(&self, batch: usize) -> u64 {
         let tables = 16 * self.slots.len() + 8 * self.runs.len() + 4 * self.slot_of.len();
-        let factors = self.factors.len() * size_of::<R>();
         let work = self.group(batch) as u64 * self.item_bytes(true);
-        self.points.bytes() + (tables + factors) as u64 + work
+        self.points.bytes() + tables as u64 + self.fft.bytes() + work
     }
 
     fn voxels(&self) -> usize {
-        self.matrix.iter().product()
+        self.fft.image_len()
     }
 
     /// Cells of all padded tiles of an item.
@@ -312,37 +309,6 @@ impl<R: Real> Engine<R> {
         let mut defines = self.program.clone();
         defines.extend([("COILS", form.coils.to_string()), form.define.clone()]);
         cuda(&self.device)?.kernel(source, &defines, name)
-    }
-
-    /// Fine grids of `items` items from images, or images from fine grids; `places` are written of each.
-    fn modes(
-        &self,
-        name: &str,
-        from: Argument<'_>,
-        to: Argument<'_>,
-        places: usize,
-        items: usize,
-    ) -> Result<()> {
-        let mut arguments = vec![from, self.factors.cuda().into(), to];
-        for &n in self.matrix.iter().chain(&self.tiles.fine) {
-            arguments.push(Argument::count(n)?);
-        }
-        let mut launch = Launch::covering(places, 256);
-        launch.blocks[1] = items as u32;
-        cuda(&self.device)?
-            .kernel(&MODES, &[crate::cuda::define::<R>()], name)?
-            .launch(launch, &mut arguments)
-    }
-
-    fn transform(&self, sign: i32, grids: ViewMut<'_, Complex<R>>, items: usize) -> Result<()> {
-        let plan = FftPlan {
-            axes: self.tiles.fine[3 - self.tiles.dims..].to_vec(),
-            stride: 1,
-            distance: self.tiles.cells(),
-            batch: items,
-            double: size_of::<R>() == 8,
-        };
-        cuda(&self.device)?.fft(&plan, sign, grids)
     }
 
     fn spread_form(&self, items: usize) -> Form {
