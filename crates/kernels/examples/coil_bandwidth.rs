@@ -2,25 +2,13 @@
 //!
 //! `cargo run --release -p rayspin-kernels --example coil_bandwidth [coils] [side]`
 
-use std::time::Instant;
+mod common;
 
 use rayspin_core::C32;
 use rayspin_device::Device;
 use rayspin_kernels::{difference, sensitivity};
 
-fn best(mut work: impl FnMut()) -> f64 {
-    (0..9)
-        .map(|_| {
-            let start = Instant::now();
-            work();
-            start.elapsed().as_secs_f64()
-        })
-        .fold(f64::INFINITY, f64::min)
-}
-
-fn line(variant: &str, operation: &str, bytes: f64, seconds: f64) {
-    println!("{variant:<10} {operation:<14} {:6.1} GB/s {:8.2} ms", bytes * 1e-9 / seconds, seconds * 1e3);
-}
+use common::{best, line};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments: Vec<usize> = std::env::args().skip(1).map(|a| a.parse()).collect::<Result<_, _>>()?;

@@ -6,7 +6,8 @@
 //!     [--batch 1] [--plans 5] [--runs 5] [--threads 2] [--check 50] [--variants]
 //! ```
 
-use std::collections::HashMap;
+mod common;
+
 use std::time::Instant;
 
 use ndarray::Array2;
@@ -17,17 +18,7 @@ use rayspin_core::{C64, Real, Result, Trajectory};
 use rayspin_device::{Array, Device};
 use rayspin_kernels::nufft::{Nufft, Options, interp_variants, reference, spread_variants};
 
-struct Arguments(HashMap<String, String>);
-
-impl Arguments {
-    fn text(&self, name: &str, default: &str) -> String {
-        self.0.get(name).cloned().unwrap_or_else(|| default.to_owned())
-    }
-
-    fn number(&self, name: &str, default: f64) -> f64 {
-        self.0.get(name).and_then(|text| text.parse().ok()).unwrap_or(default)
-    }
-}
+use common::Arguments;
 
 fn trajectory(set: &str, points: usize, matrix: &[usize], rng: &mut ChaCha8Rng) -> Result<Trajectory> {
     let dims = matrix.len();
@@ -85,10 +76,8 @@ fn run<R: Real>(arguments: &Arguments) -> Result<()> {
     let plans = arguments.number("plans", 5.0) as usize;
     let check = arguments.number("check", 50.0) as usize;
     let threads = arguments.number("threads", rayspin_device::cpu::available_threads() as f64) as usize;
-    let options = Options {
-        tolerance: arguments.number("tolerance", 1e-3),
-        upsampling: arguments.0.get("upsampling").and_then(|text| text.parse().ok()),
-    };
+    let options =
+        Options { tolerance: arguments.number("tolerance", 1e-3), upsampling: arguments.given("upsampling") };
     let mut rng = ChaCha8Rng::seed_from_u64(1);
     let device = Device::cpu_with_threads(threads)?;
     let trajectory = trajectory(&arguments.text("set", "uniform"), points, &matrix, &mut rng)?;
@@ -123,7 +112,7 @@ fn run<R: Real>(arguments: &Arguments) -> Result<()> {
         errors[0] = distance(found, &expected);
     }
     let mut stages = String::new();
-    if arguments.0.contains_key("variants") {
+    if arguments.has("variants") {
         let item = Array::from_vec(&device, &[points], data.cpu()[..points].to_vec())?;
         let mut grid = Array::zeros(&device, plan.fine_shape())?;
         let mut values = Array::zeros(&device, &[points])?;
@@ -158,15 +147,6 @@ fn run<R: Real>(arguments: &Arguments) -> Result<()> {
 }
 
 fn main() -> Result<()> {
-    let mut arguments = HashMap::new();
-    let mut words = std::env::args().skip(1).peekable();
-    while let Some(word) = words.next() {
-        let value = match words.peek() {
-            Some(next) if !next.starts_with("--") => words.next().unwrap_or_default(),
-            _ => String::new(),
-        };
-        arguments.insert(word.trim_start_matches('-').to_owned(), value);
-    }
-    let arguments = Arguments(arguments);
+    let arguments = Arguments::read();
     if arguments.text("precision", "f32") == "f64" { run::<f64>(&arguments) } else { run::<f32>(&arguments) }
 }

@@ -8,7 +8,8 @@
 //!
 //! Positions are uniform in ±1/2, frequencies in ±extent/2, along x, y, z.
 
-use std::collections::HashMap;
+mod common;
+
 use std::time::Instant;
 
 use ndarray::{Array2, Axis};
@@ -19,17 +20,7 @@ use rayspin_core::{C64, Real, Result};
 use rayspin_device::{Array, Device};
 use rayspin_kernels::nufft::{Options, Type3, type3::reference};
 
-struct Arguments(HashMap<String, String>);
-
-impl Arguments {
-    fn text(&self, name: &str, default: &str) -> String {
-        self.0.get(name).cloned().unwrap_or_else(|| default.to_owned())
-    }
-
-    fn number(&self, name: &str, default: f64) -> f64 {
-        self.0.get(name).and_then(|text| text.parse().ok()).unwrap_or(default)
-    }
-}
+use common::Arguments;
 
 /// The least of `runs` calls, in milliseconds.
 fn least(runs: usize, mut call: impl FnMut() -> Result<()>) -> Result<f64> {
@@ -89,9 +80,6 @@ fn run<R: Real>(arguments: &Arguments) -> Result<()> {
 }
 
 fn main() -> Result<()> {
-    let words: Vec<String> = std::env::args().skip(1).collect();
-    let pairs = words.as_chunks::<2>().0.iter();
-    let arguments = pairs.map(|[name, value]| (name.trim_start_matches('-').to_owned(), value.clone()));
-    let arguments = Arguments(arguments.collect());
+    let arguments = Arguments::read();
     if arguments.text("precision", "f32") == "f64" { run::<f64>(&arguments) } else { run::<f32>(&arguments) }
 }

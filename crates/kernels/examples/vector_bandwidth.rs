@@ -2,21 +2,13 @@
 //!
 //! `cargo run --release -p rayspin-kernels --example vector_bandwidth [complex numbers, in millions]`
 
-use std::time::Instant;
+mod common;
 
 use rayspin_core::C32;
 use rayspin_device::Device;
 use rayspin_kernels::vector::{Operation, Problem, variants};
 
-fn best(mut work: impl FnMut()) -> f64 {
-    (0..9)
-        .map(|_| {
-            let start = Instant::now();
-            work();
-            start.elapsed().as_secs_f64()
-        })
-        .fold(f64::INFINITY, f64::min)
-}
+use common::best;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let millions: f64 = std::env::args().nth(1).map_or(Ok(16.0), |a| a.parse())?;

@@ -11,6 +11,7 @@ pub mod difference;
 pub mod espirit;
 pub mod fft;
 pub mod grappa;
+mod kept;
 pub mod nudft;
 pub mod nufft;
 pub mod sensitivity;

@@ -9,16 +9,9 @@ chirp(cplx* data, const cplx* __restrict__ table, const cplx* __restrict__ rever
       const unsigned inner, const long long outer, const long long stride, const unsigned n, const unsigned shift) {
     extern __shared__ __align__(16) unsigned char memory[];
     const Place place = my_place((cplx*)memory);
-#if COLUMNS
-    const unsigned blocks = (inner + COLUMNS - 1) / COLUMNS;
-    const unsigned line = blockIdx.x / blocks;
-    const unsigned column = blockIdx.x % blocks * COLUMNS + place.line;
-    const bool live = column < inner;
-#else
-    const unsigned line = blockIdx.x * LINES + place.line;
-    const unsigned column = 0;
-    const bool live = line < lines;
-#endif
+    const Which mine = my_line(place, lines, inner);
+    const unsigned line = mine.line, column = mine.column;
+    const bool live = mine.live;
     cplx* at = data + line * outer + column;
     auto element = [&](int j) { return j + shift >= n ? j + shift - n : j + shift; };
 

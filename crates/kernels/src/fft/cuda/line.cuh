@@ -270,6 +270,24 @@ static __device__ __forceinline__ Place my_place(cplx* shared) {
 #endif
 }
 
+// Which line of a pass, which of its columns, and whether there is one.
+struct Which {
+    unsigned line, column;
+    bool live;
+};
+
+// Of `lines` rows, or of the columns that begin at `inner` neighbouring elements.
+static __device__ __forceinline__ Which my_line(const Place& place, unsigned lines, unsigned inner) {
+#if COLUMNS
+    const unsigned blocks = (inner + COLUMNS - 1) / COLUMNS;
+    const unsigned column = blockIdx.x % blocks * COLUMNS + place.line;
+    return {blockIdx.x / blocks, column, column < inner};
+#else
+    const unsigned line = blockIdx.x * LINES + place.line;
+    return {line, 0u, line < lines};
+#endif
+}
+
 // `work(j, i)` for each element of a stage of radix R that is the first or the last: element j of the line is the thread's own
 // i. HALF: for those below LENGTH/2 only.
 template <int R, bool HALF, typename Work>

@@ -1,4 +1,4 @@
-// One axis of an LENGTH-D transform: every line read once and written once, wherever it lies.
+// One axis of an N-D transform: every line read once and written once, wherever it lies.
 //
 //   FROM_LOWER  1: a line's elements from LENGTH/2 on are 0 and not read
 //   TO_LOWER    1: a line's elements from LENGTH/2 on are not written
@@ -30,16 +30,9 @@ pass(const cplx* from, cplx* to, const unsigned in_place, const cplx* __restrict
      const unsigned to_shift, const unsigned to_count, const unsigned to_whole) {
     extern __shared__ __align__(16) unsigned char memory[];
     const Place place = my_place((cplx*)memory);
-#if COLUMNS
-    const unsigned blocks = (inner + COLUMNS - 1) / COLUMNS;
-    const unsigned line = blockIdx.x / blocks;
-    const unsigned column = blockIdx.x % blocks * COLUMNS + place.line;
-    const bool live = column < inner;
-#else
-    const unsigned line = blockIdx.x * LINES + place.line;
-    const unsigned column = 0;
-    const bool live = line < lines;
-#endif
+    const Which mine = my_line(place, lines, inner);
+    const unsigned line = mine.line, column = mine.column;
+    const bool live = mine.live;
     const unsigned b = line % b_count, a = line / b_count % a_count, batch = line / b_count / a_count;
     const cplx* source = (in_place ? to : from) + batch * from_batch + wrapped(a, from_a_shift, from_a_length) * from_a +
                          wrapped(b, from_b_shift, from_b_length) * from_b + column;

@@ -1,7 +1,5 @@
 //! The steps of both directions, over a batch.
 
-use std::sync::{Mutex, TryLockError};
-
 use num_complex::Complex;
 use rayspin_core::{Real, Result, Trajectory};
 use rayspin_device::{Array, Cpu, Device};
@@ -10,6 +8,7 @@ use super::group::{self, Kernels, items};
 use super::points::Points;
 use super::{Gridding, Weights, simd};
 use crate::fft::cpu::{Direction, FftNd, Options as FftOptions, Region};
+use crate::kept::Kept;
 use crate::nufft::deconvolve::Deconvolution;
 use crate::nufft::kernel::Kernel;
 use crate::nufft::layout::Layout;
@@ -24,7 +23,7 @@ pub(crate) struct Engine<R: Real> {
     deconvolution: Deconvolution<R>,
     fft: FftNd<R>,
     modes: Region,
-    workspace: Mutex<Option<Workspace<R>>>,
+    workspace: Kept<Workspace<R>>,
 }
 
 /// What a transform of one item, or of several interpolated together, works in.
@@ -62,7 +61,7 @@ impl<R: Real> Engine<R> {
             deconvolution,
             fft,
             modes,
-            workspace: Mutex::new(None),
+            workspace: Kept::default(),
         })
     }
 
@@ -177,10 +176,7 @@ impl<R: Real> Engine<R> {
             return None;
         }
         let kernels = group::kernels(cpu.level(), &self.gridding.weights)?;
-        let held = match self.workspace.try_lock() {
-            Ok(held) => held.as_ref().map_or(0, |work| work.items),
-            Err(_) => 0,
-        };
+        let held = self.workspace.peek(|work| work.items).unwrap_or(0);
         let fits = held >= items
             || rayspin_device::cpu::memory().is_none_or(|(_, available)| self.bytes(batch) <= available);
         fits.then_some(kernels)
@@ -188,19 +184,7 @@ impl<R: Real> Engine<R> {
 
     /// Runs `work` on the plan's own workspace, of `items` items or more, or, when another thread has it, on a fresh one.
     fn with_workspace(&self, items: usize, work: impl FnOnce(&mut Workspace<R>) -> Result<()>) -> Result<()> {
-        let mut held = match self.workspace.try_lock() {
-            Ok(held) => held,
-            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            Err(TryLockError::WouldBlock) => return work(&mut self.new_workspace(items)?),
-        };
-        if held.as_ref().is_some_and(|held| held.items < items) {
-            *held = None;
-        }
-        let workspace = match held.as_mut() {
-            Some(workspace) => workspace,
-            None => held.insert(self.new_workspace(items)?),
-        };
-        work(workspace)
+        self.workspace.with(|held| held.items >= items, || self.new_workspace(items), work)
     }
 
     fn new_workspace(&self, items: usize) -> Result<Workspace<R>> {

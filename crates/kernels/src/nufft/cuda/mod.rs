@@ -5,8 +5,6 @@ mod points;
 mod tests;
 mod tiles;
 
-use std::sync::{Mutex, TryLockError};
-
 use num_complex::Complex;
 use rayspin_core::{Error, Real, Result, Trajectory};
 use rayspin_device::cuda::{Argument, Define, Kernel, Launch, Source, View, ViewMut};
@@ -17,6 +15,7 @@ use super::kernel::{Kernel as Window, terms};
 use super::layout::Layout;
 use crate::cuda::Build;
 use crate::fft::cuda::PaddedFft;
+use crate::kept::Kept;
 use points::Points;
 use tiles::{Slots, Tiles};
 
@@ -52,7 +51,7 @@ pub(super) struct Engine<R: Real> {
     slot_of: Array<u32>,
     /// Between images and the low modes of fine grids, times 1/φ̂.
     fft: PaddedFft<R>,
-    workspace: Mutex<Option<Workspace<R>>>,
+    workspace: Kept<Workspace<R>>,
 }
 
 /// What a transform of several items works in.
@@ -181,7 +180,7 @@ impl<R: Real> Engine<R> {
             runs: Array::from_vec(device, &[runs.len()], runs)?,
             slot_of: Array::from_vec(device, &[slot_of.len()], slot_of)?,
             tiles,
-            workspace: Mutex::new(None),
+            workspace: Kept::default(),
         })
     }
 
@@ -275,25 +274,17 @@ impl<R: Real> Engine<R> {
         mut work: impl FnMut(&mut Workspace<R>, usize, usize) -> Result<()>,
     ) -> Result<()> {
         let group = self.group(batch);
-        let mut run = |space: &mut Workspace<R>| {
-            (0..batch).step_by(group).try_for_each(|first| work(space, first, group.min(batch - first)))
-        };
-        let mut held = match self.workspace.try_lock() {
-            Ok(held) => held,
-            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            Err(TryLockError::WouldBlock) => return run(&mut self.new_workspace(group, padded)?),
-        };
-        if held.as_ref().is_some_and(|held| held.items < group) {
-            *held = None;
-        }
-        let space = match held.as_mut() {
-            Some(space) => space,
-            None => held.insert(self.new_workspace(group, padded)?),
-        };
-        if padded && space.padded.is_none() {
-            space.padded = Some(Array::zeros(&self.device, &[space.items, self.padded_len()])?);
-        }
-        run(space)
+        let new = || self.new_workspace(group, padded);
+        self.workspace.with(
+            |held| held.items >= group,
+            new,
+            |space| {
+                if padded && space.padded.is_none() {
+                    space.padded = Some(Array::zeros(&self.device, &[space.items, self.padded_len()])?);
+                }
+                (0..batch).step_by(group).try_for_each(|first| work(space, first, group.min(batch - first)))
+            },
+        )
     }
 
     fn new_workspace(&self, items: usize, padded: bool) -> Result<Workspace<R>> {

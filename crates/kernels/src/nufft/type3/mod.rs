@@ -4,8 +4,6 @@ pub mod reference;
 #[cfg(test)]
 mod tests;
 
-use std::sync::{Mutex, TryLockError};
-
 use ndarray::{Array2, ArrayView2};
 use num_complex::Complex;
 use rayon::prelude::*;
@@ -19,6 +17,7 @@ use super::kernel::Kernel;
 use super::layout::{Layout, smooth_size};
 use super::{Nufft, Options, UPSAMPLINGS, check_memory, check_upsampling, cost, tightest};
 use crate::concrete::{other_type, same_mut, same_ref};
+use crate::kept::Kept;
 
 /// Forward: s\[j\] = Σ_k f\[k\] e^{−i2πs_j·x_k}; adjoint: f\[k\] = Σ_j s\[j\] e^{+i2πs_j·x_k}; positions x_k and
 /// frequencies s_j anywhere, 1 to 3 dimensions, their units each other's inverse. Neither is scaled.
@@ -43,7 +42,7 @@ pub struct Type3<R: Real> {
     /// e^{−i2π(s_j − s_c)·(x_c − hδ)} / φ̂(h(s_j − s_c)), x_c the centre of the positions, h the grid's spacing, δ the
     /// place of the centre from the grid's middle, in cells.
     after: Vec<Complex<R>>,
-    workspace: Mutex<Option<Workspace<R>>>,
+    workspace: Kept<Workspace<R>>,
 }
 
 /// The grids of a few items, what spreading needs beside one, and the values that enter.
@@ -141,7 +140,7 @@ impl<R: Real> Type3<R> {
             transform,
             before,
             after,
-            workspace: Mutex::new(None),
+            workspace: Kept::default(),
         })
     }
 
@@ -293,19 +292,7 @@ impl<R: Real> Type3<R> {
 
     /// Runs `work` on the plan's own workspace, of `items` items or more, or, when another thread has it, on a fresh one.
     fn with_workspace(&self, items: usize, work: impl FnOnce(&mut Workspace<R>) -> Result<()>) -> Result<()> {
-        let mut held = match self.workspace.try_lock() {
-            Ok(held) => held,
-            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            Err(TryLockError::WouldBlock) => return work(&mut self.new_workspace(items)?),
-        };
-        if held.as_ref().is_some_and(|held| held.items < items) {
-            *held = None;
-        }
-        let workspace = match held.as_mut() {
-            Some(workspace) => workspace,
-            None => held.insert(self.new_workspace(items)?),
-        };
-        work(workspace)
+        self.workspace.with(|held| held.items >= items, || self.new_workspace(items), work)
     }
 
     fn new_workspace(&self, items: usize) -> Result<Workspace<R>> {
