@@ -2,6 +2,7 @@
 //! the host code around it. See the crate's README for what it honours and what it does not.
 
 mod compile;
+mod faulty;
 mod fft;
 mod memory;
 mod module;
@@ -16,6 +17,7 @@ use rayspin_device::Device;
 use rayspin_device::cuda::{Driver, Event, FftPlan, Graph, Launch, Module, Program, Properties};
 
 use compile::Compiler;
+pub use faulty::{Fault, Faulty};
 use memory::Heap;
 
 /// Bytes of shared memory that a block may ask for, as of an H100.

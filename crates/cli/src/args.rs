@@ -34,7 +34,8 @@ pub(crate) struct Common {
     /// Threads to compute with [default: every core]
     #[arg(long, global = true, value_name = "N")]
     pub(crate) threads: Option<usize>,
-    /// Processor to compute on: auto (the first GPU that works, else the CPU), cpu, cuda, cuda:N
+    /// Processor to compute on: auto (the first GPU that works, else the CPU, which also takes over from a GPU that
+    /// fails), cpu, cuda, cuda:N
     #[arg(long, global = true, value_name = "DEVICE", default_value = "auto")]
     pub(crate) device: DeviceArg,
     /// GPU memory that arrays may take [default: all that is free]
@@ -51,6 +52,13 @@ pub(crate) enum DeviceArg {
     Cpu,
     /// The GPU with this number.
     Cuda(usize),
+}
+
+impl DeviceArg {
+    /// Whether a GPU was not asked for by name, so that the CPU may take its place, from the start or where it fails.
+    pub(crate) fn leaves_the_choice(self) -> bool {
+        self == Self::Auto
+    }
 }
 
 impl std::str::FromStr for DeviceArg {
@@ -465,5 +473,18 @@ pub(crate) fn numbers<T: std::str::FromStr>(
             ))
             .into())
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::DeviceArg;
+
+    #[test]
+    fn only_auto_lets_the_cpu_take_over() {
+        for (text, leaves) in [("auto", true), ("cpu", false), ("cuda", false), ("cuda:1", false)] {
+            assert_eq!(text.parse::<DeviceArg>().map(DeviceArg::leaves_the_choice), Ok(leaves), "{text}");
+        }
+        assert!("cuda:x".parse::<DeviceArg>().is_err());
     }
 }

@@ -113,6 +113,9 @@ fn core_hint(error: &rayspin::core::Error) -> Option<String> {
             "rayspin info FILE lists what the scan holds"
         }
         E::NotFinite { .. } => "the file holds NaN or infinite values: was it written completely?",
+        E::Device { .. } => {
+            "--device cpu computes without the GPU; with RAYSPIN_CUDA_WAIT=1 an error names its kernel"
+        }
         E::Memory { .. } => "reconstruct a smaller --matrix, fewer slices or a single --repetition",
         E::Shape { what, .. } if what.contains("maps") => "maps are [coil, z, y, x] on the scan's own matrix",
         _ => return None,

@@ -34,6 +34,8 @@ fn main() -> ExitCode {
 /// What every command gets: the processor, and where progress goes.
 struct Context {
     device: Device,
+    /// Whether the CPU may take over what a GPU fails at.
+    finish_on_cpu: bool,
     console: progress::Console,
     quiet: bool,
 }
@@ -97,8 +99,12 @@ fn run(cli: Cli) -> anyhow::Result<()> {
     {
         say!("note: {threads} threads share {cores} cores, which is slower than --threads {cores}");
     }
-    let context =
-        Context { device, console: progress::Console::new(cli.common.quiet), quiet: cli.common.quiet };
+    let context = Context {
+        device,
+        finish_on_cpu: cli.common.device.leaves_the_choice(),
+        console: progress::Console::new(cli.common.quiet),
+        quiet: cli.common.quiet,
+    };
     match cli.command {
         Command::Demo(args) => commands::demo::run(&context, &args),
         Command::Simulate(Simulate::Mri(args)) => commands::simulate::run(&context, &args),

@@ -26,8 +26,10 @@ impl Buffer {
         let used = memory.used.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
         let give_back = || memory.used.fetch_sub(bytes, Ordering::Relaxed);
         let limit = memory.limit.load(Ordering::Relaxed);
+        let refused = || memory.refused.fetch_add(1, Ordering::Relaxed);
         if limit != 0 && used > limit {
             give_back();
+            refused();
             return Err(Error::Memory {
                 what: format!("{what} on the GPU"),
                 needed: bytes,
@@ -39,6 +41,7 @@ impl Buffer {
             give_back();
             match e {
                 Error::Memory { available, .. } => {
+                    refused();
                     Error::Memory { what: format!("{what} on the GPU"), needed: bytes, available }
                 }
                 other => other,

@@ -46,6 +46,7 @@ pub(crate) struct Memory {
     peak: AtomicU64,
     /// 0 where only the device's own memory is the limit.
     limit: AtomicU64,
+    refused: AtomicU64,
 }
 
 struct Loaded {
@@ -82,6 +83,11 @@ impl Cuda {
     /// Bytes that arrays take now, and the most that they took since [`Cuda::reset_peak`].
     pub fn memory_used(&self) -> (u64, u64) {
         (self.memory.used.load(Ordering::Relaxed), self.memory.peak.load(Ordering::Relaxed))
+    }
+
+    /// How often memory was refused so far: what tells a GPU's [`Error::Memory`] from the host's.
+    pub fn refusals(&self) -> u64 {
+        self.memory.refused.load(Ordering::Relaxed)
     }
 
     /// Begins a new measurement of the peak.

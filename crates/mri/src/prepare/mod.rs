@@ -111,7 +111,7 @@ pub fn coils_kept(device: &Device, options: &PrepareOptions, frame: &Frame) -> R
         Some(Compression { coils: VirtualCoils::Count(count), .. }) => Ok(count.min(frame.coils())),
         Some(compression) => {
             let preparation = Preparation::new(device, options, &mut Vec::new())?;
-            Ok(Basis::of_frame(device, frame, compression, None, preparation.whiten())?.kept())
+            Ok(Basis::of_frame(&preparation.device, frame, compression, None, preparation.whiten())?.kept())
         }
     }
 }
@@ -134,7 +134,7 @@ struct Whitening {
 }
 
 impl Preparation {
-    /// From the noise that options hold, unless they say otherwise; what was found goes to `notes`. Too few noise samples, or noise of other coils, are no error: then nothing is whitened, and that is said.
+    /// On the CPU of `device`, from the noise that options hold, unless they say otherwise; what was found goes to `notes`. Too few noise samples, or noise of other coils, are no error: then nothing is whitened, and that is said.
     ///
     /// Errors: options out of range.
     pub fn new(device: &Device, options: &PrepareOptions, notes: &mut Vec<String>) -> Result<Self> {
@@ -149,7 +149,7 @@ impl Preparation {
             (None, None) => None,
         };
         Ok(Self {
-            device: device.clone(),
+            device: device.host(),
             compression: options.compression,
             whitening,
             kept: None,

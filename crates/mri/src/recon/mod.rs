@@ -7,15 +7,17 @@ mod grid;
 mod iterative;
 mod options;
 mod plans;
+mod recovery;
 mod series;
 mod sparse;
 mod store;
 mod voxels;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
-use ndarray::ArrayD;
-use rayspin_core::{C32, Error, Monitor, Result, expect_shape};
+use ndarray::{Array2, ArrayD, Dimension};
+use rayspin_core::{C32, Error, Monitor, Result, Trajectory, expect_shape};
 use rayspin_device::{Array, Device};
 use rayspin_kernels::fft::{Fft, Norm};
 use rayspin_kernels::vector;
@@ -30,6 +32,7 @@ pub use certify::{CONFIDENCE, Certificate, Certify, FFT_TOLERANCE};
 use coils::{Combiner, batches, part};
 pub use options::{Combine, Density, Method, ReconOptions, Regulariser, WaveletFilter, WaveletOptions};
 use plans::Plans;
+pub use recovery::LEAST_POINTS;
 pub use series::{ScanImage, Selection, reconstruct_frame, reconstruct_frames, reconstruct_scan};
 pub use store::KernelStore;
 pub use voxels::LAMBDA_MATRIX;
@@ -119,47 +122,65 @@ impl Reconstructor {
         self.observer = Some(observer);
     }
 
-    /// Reconstructs one frame.
-    ///
-    /// Errors: a method that does not suit the frame, maps of another shape, no calibration centre, memory, interruption.
-    pub fn frame(&mut self, frame: Frame, monitor: &Monitor<'_>) -> Result<FrameImage> {
+    /// Reconstructs one frame as the options say. What it owns is given up as soon as it is on the device.
+    fn attempt(&mut self, frame: Cow<'_, Frame>, monitor: &Monitor<'_>) -> Result<FrameImage> {
         let voxels = Voxels::new(&frame.matrix, &frame.geometry.spacing_mm);
-        match frame.samples {
-            Samples::Cartesian { kspace, sampled } => {
-                self.cartesian(&voxels, kspace, &sampled, frame.calibration, monitor)
-            }
-            Samples::NonCartesian { trajectory, data } => {
-                let expected = "gridding, ls, cg-sense, wavelet or tv for a scan with a trajectory";
-                match self.options.method {
-                    Method::Cartesian => return Err(Error::value("method", expected, "cartesian")),
-                    Method::Grappa => return Err(Error::value("method", expected, "grappa")),
-                    _ => {}
+        match frame {
+            Cow::Owned(Frame { samples, calibration, .. }) => match samples {
+                Samples::Cartesian { kspace, sampled } => {
+                    self.cartesian(&voxels, Cow::Owned(kspace), &sampled, calibration.as_ref(), monitor)
                 }
-                self.expect_no_partial_fourier("a scan with a trajectory")?;
-                let plans = Plans::matching(
-                    self.plans.take(),
-                    &self.device,
-                    trajectory,
-                    voxels.matrix(),
-                    &self.options,
-                    monitor,
-                )?;
-                let mut data = on_device(&self.device, data.into_dyn())?;
-                // Fρ = N d: the same ρ whatever N is.
-                vector::scale(voxels.count().into(), &mut data)?;
-                let result = self.non_cartesian(&voxels, &plans, data, monitor);
-                self.plans = Some(plans);
-                result
-            }
+                Samples::NonCartesian { trajectory, data } => {
+                    self.anywhere(&voxels, Cow::Owned(trajectory), Cow::Owned(data), monitor)
+                }
+            },
+            Cow::Borrowed(Frame { samples, calibration, .. }) => match samples {
+                Samples::Cartesian { kspace, sampled } => {
+                    self.cartesian(&voxels, Cow::Borrowed(kspace), sampled, calibration.as_ref(), monitor)
+                }
+                Samples::NonCartesian { trajectory, data } => {
+                    self.anywhere(&voxels, Cow::Borrowed(trajectory), Cow::Borrowed(data), monitor)
+                }
+            },
         }
+    }
+
+    fn anywhere(
+        &mut self,
+        voxels: &Voxels,
+        trajectory: Cow<'_, Trajectory>,
+        data: Cow<'_, Array2<C32>>,
+        monitor: &Monitor<'_>,
+    ) -> Result<FrameImage> {
+        let expected = "gridding, ls, cg-sense, wavelet or tv for a scan with a trajectory";
+        match self.options.method {
+            Method::Cartesian => return Err(Error::value("method", expected, "cartesian")),
+            Method::Grappa => return Err(Error::value("method", expected, "grappa")),
+            _ => {}
+        }
+        self.expect_no_partial_fourier("a scan with a trajectory")?;
+        let plans = Plans::matching(
+            self.plans.take(),
+            &self.device,
+            trajectory,
+            voxels.matrix(),
+            &self.options,
+            monitor,
+        )?;
+        let mut data = on_device(&self.device, data)?;
+        // Fρ = N d: the same ρ whatever N is.
+        vector::scale(voxels.count().into(), &mut data)?;
+        let result = self.non_cartesian(voxels, &plans, data, monitor);
+        self.plans = Some(plans);
+        result
     }
 
     fn cartesian(
         &mut self,
         image: &Voxels,
-        kspace: ArrayD<C32>,
+        kspace: Cow<'_, ArrayD<C32>>,
         sampled: &ArrayD<bool>,
-        calibration: Option<CalibrationLines>,
+        calibration: Option<&CalibrationLines>,
         monitor: &Monitor<'_>,
     ) -> Result<FrameImage> {
         let matrix = image.matrix();
@@ -187,7 +208,7 @@ impl Reconstructor {
             (true, None) if coils == 1 && self.options.method.is_sparse() => Some(self.one_coil(grid)?),
             (true, None) => {
                 let (width, how) = (self.options.calibration, self.options.sensitivities);
-                let (maps, centre) = monitor.stage("coil sensitivities", 0, || match &calibration {
+                let (maps, centre) = monitor.stage("coil sensitivities", 0, || match calibration {
                     Some(lines) => maps::from_grid(
                         &Array::from_host(&self.device, &lines.kspace)?,
                         &lines.sampled,
@@ -210,8 +231,8 @@ impl Reconstructor {
             Method::Cartesian | Method::Gridding | Method::Grappa => {
                 let filled;
                 let (kspace, sampled) = if self.options.method == Method::Grappa {
-                    let found = monitor
-                        .stage("GRAPPA", 0, || grappa(&self.device, kspace, sampled, calibration.as_ref()))?;
+                    let found =
+                        monitor.stage("GRAPPA", 0, || grappa(&self.device, kspace, sampled, calibration))?;
                     notes.push(format!(
                         "GRAPPA: acceleration {} along y and {} along z, weights from {} calibration lines",
                         found.acceleration[1], found.acceleration[0], found.calibration
@@ -401,7 +422,7 @@ impl Reconstructor {
             return Array::from_host(&self.device, view);
         }
         expect_shape("sensitivity maps", &with_coils(matrix), view.shape())?;
-        on_device(&self.device, centre_crop(view.to_owned(), &with_coils(grid))?)
+        on_device(&self.device, Cow::Owned(centre_crop(view.to_owned(), &with_coils(grid))?))
     }
 
     /// The map of a coil that sees everything alike.
@@ -422,11 +443,12 @@ impl Reconstructor {
     }
 }
 
-/// A host array's values on the device, without a copy where the device is the host.
-fn on_device(device: &Device, array: ArrayD<C32>) -> Result<Array<C32>> {
-    if !array.is_standard_layout() {
-        return Array::from_host(device, &array);
-    }
+/// A host array's values on the device; one that is given up is not copied where the device is the host.
+fn on_device<D: Dimension>(device: &Device, array: Cow<'_, ndarray::Array<C32, D>>) -> Result<Array<C32>> {
+    let array = match array {
+        Cow::Owned(array) if array.is_standard_layout() => array,
+        other => return Array::from_host(device, other.view().into_dyn()),
+    };
     let shape = array.shape().to_vec();
     match array.into_raw_vec_and_offset() {
         (values, None | Some(0)) => Array::from_vec(device, &shape, values),

@@ -191,6 +191,8 @@ pub struct ReconOptions {
     pub maps: Option<Arc<ArrayD<C32>>>,
     /// Coils that are transformed together where they need not all be; all of them when absent. Fewer take less memory.
     pub coil_batch: Option<usize>,
+    /// Whether the CPU beside a GPU does what the GPU fails at, and all that follows: said in the notes.
+    pub finish_on_cpu: bool,
     /// Whether the maps that were used are given back.
     pub keep_maps: bool,
     /// Checks of the first frame's transforms against exact sums.
@@ -221,6 +223,7 @@ impl Default for ReconOptions {
             maps: None,
             coil_batch: None,
             point_batch: None,
+            finish_on_cpu: false,
             keep_maps: true,
             certify: None,
             kernels: None,

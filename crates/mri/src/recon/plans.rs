@@ -1,3 +1,4 @@
+use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
 
 use rayon::prelude::*;
@@ -27,14 +28,14 @@ impl Plans {
     pub(super) fn matching(
         previous: Option<Self>,
         device: &Device,
-        trajectory: Trajectory,
+        trajectory: Cow<'_, Trajectory>,
         matrix: &[usize],
         options: &ReconOptions,
         monitor: &Monitor<'_>,
     ) -> Result<Self> {
         if let Some(plans) = previous
             && plans.matrix == matrix
-            && plans.trajectory == trajectory
+            && plans.trajectory == *trajectory
         {
             return Ok(plans);
         }
@@ -42,7 +43,7 @@ impl Plans {
         let nufft = monitor
             .stage("NUFFT plan", 0, || Transforms::new(device, &trajectory, matrix, tolerance, points))?;
         let mut plans = Self {
-            trajectory,
+            trajectory: trajectory.into_owned(),
             matrix: matrix.to_vec(),
             nufft,
             density: OnceLock::new(),

@@ -64,6 +64,7 @@ pub(crate) fn run(context: &Context, args: &ReconMri) -> Result<()> {
         options.anatomy = Some(std::sync::Arc::new(image.magnitude()));
     }
     options.keep_maps = args.save_maps.is_some();
+    options.finish_on_cpu = context.finish_on_cpu;
     let read = |whole| {
         monitor.stage("read", 0, || plan::read(args, &scan_options, &selection, process, whole, &monitor))
     };

@@ -1,0 +1,245 @@
+//! A driver that fails where a test asks it to.
+
+#![allow(unsafe_code)]
+
+use std::ffi::c_void;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rayspin_core::{Error, Result};
+use rayspin_device::cuda::{
+    Driver, Event, FftPlan, Function, Graph, Launch, Module, Program, Properties, Resources,
+};
+
+/// What goes wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// Nothing.
+    Never,
+    /// The call with this number, counted from 0, fails; with `sticky` every later call too, as after an error that ends a
+    /// CUDA context.
+    Call {
+        /// Which call.
+        number: u64,
+        /// Whether the device is lost.
+        sticky: bool,
+    },
+    /// From call `after` on, allocations that would take the device's use above `bytes` are refused, as where another process
+    /// took the rest.
+    Memory {
+        /// The first such call.
+        after: u64,
+        /// Bytes that may be in use.
+        bytes: u64,
+    },
+}
+
+/// Another driver, whose calls are counted, and fail as told. Giving memory back never fails and is not counted.
+#[derive(Debug)]
+pub struct Faulty {
+    inner: Arc<dyn Driver>,
+    state: Arc<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    fault: Mutex<Fault>,
+    calls: AtomicU64,
+    used: AtomicU64,
+    failed: Mutex<Vec<&'static str>>,
+}
+
+impl Faulty {
+    /// `inner`, without a fault so far.
+    pub fn new(inner: Arc<dyn Driver>) -> Self {
+        let state = State {
+            fault: Mutex::new(Fault::Never),
+            calls: AtomicU64::new(0),
+            used: AtomicU64::new(0),
+            failed: Mutex::default(),
+        };
+        Self { inner, state: Arc::new(state) }
+    }
+
+    /// From now on, counting calls from 0, this goes wrong.
+    pub fn set(&self, fault: Fault) {
+        *self.state.fault.lock().unwrap_or_else(PoisonError::into_inner) = fault;
+        self.state.calls.store(0, Ordering::Relaxed);
+        self.state.failed.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
+    /// Calls since [`Faulty::set`].
+    pub fn calls(&self) -> u64 {
+        self.state.calls.load(Ordering::Relaxed)
+    }
+
+    /// Names of the calls that failed since [`Faulty::set`].
+    pub fn failed(&self) -> Vec<&'static str> {
+        self.state.failed.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Bytes in use.
+    pub fn used(&self) -> u64 {
+        self.state.used.load(Ordering::Relaxed)
+    }
+}
+
+impl State {
+    fn fail(&self, name: &'static str) {
+        self.failed.lock().unwrap_or_else(PoisonError::into_inner).push(name);
+    }
+
+    /// Counts a call, which may be the one that fails.
+    fn call(&self, name: &'static str) -> Result<()> {
+        let number = self.calls.fetch_add(1, Ordering::Relaxed);
+        match *self.fault.lock().unwrap_or_else(PoisonError::into_inner) {
+            Fault::Call { number: at, sticky } if number == at || (sticky && number > at) => {
+                self.fail(name);
+                let what = format!("{name} on the faulty GPU");
+                Err(Error::Device { what, detail: format!("call {number} fails as asked") })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn expect_room(&self, bytes: u64) -> Result<()> {
+        let used = self.used.load(Ordering::Relaxed);
+        match *self.fault.lock().unwrap_or_else(PoisonError::into_inner) {
+            Fault::Memory { after, bytes: most } if self.calls.load(Ordering::Relaxed) > after => {
+                if used.saturating_add(bytes) > most {
+                    self.fail("allocate");
+                    let available = most.saturating_sub(used);
+                    let what = "memory of the faulty GPU".to_owned();
+                    return Err(Error::Memory { what, needed: bytes, available });
+                }
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Driver for Faulty {
+    fn properties(&self) -> &Properties {
+        self.inner.properties()
+    }
+
+    fn free_memory(&self) -> Result<u64> {
+        self.state.call("free_memory")?;
+        self.inner.free_memory()
+    }
+
+    fn allocate(&self, bytes: u64) -> Result<u64> {
+        self.state.call("allocate")?;
+        self.state.expect_room(bytes)?;
+        let address = self.inner.allocate(bytes)?;
+        self.state.used.fetch_add(bytes, Ordering::Relaxed);
+        Ok(address)
+    }
+
+    unsafe fn free(&self, address: u64, bytes: u64) {
+        self.state.used.fetch_sub(bytes, Ordering::Relaxed);
+        // SAFETY: as the caller promises.
+        unsafe { self.inner.free(address, bytes) }
+    }
+
+    unsafe fn upload(&self, to: u64, from: &[u8]) -> Result<()> {
+        self.state.call("upload")?;
+        // SAFETY: as the caller promises.
+        unsafe { self.inner.upload(to, from) }
+    }
+
+    unsafe fn download(&self, from: u64, to: &mut [u8]) -> Result<()> {
+        self.state.call("download")?;
+        // SAFETY: as the caller promises.
+        unsafe { self.inner.download(from, to) }
+    }
+
+    unsafe fn copy(&self, from: u64, to: u64, bytes: u64) -> Result<()> {
+        self.state.call("copy")?;
+        // SAFETY: as the caller promises.
+        unsafe { self.inner.copy(from, to, bytes) }
+    }
+
+    unsafe fn set_bytes(&self, at: u64, byte: u8, bytes: u64) -> Result<()> {
+        self.state.call("set_bytes")?;
+        // SAFETY: as the caller promises.
+        unsafe { self.inner.set_bytes(at, byte, bytes) }
+    }
+
+    fn load(&self, program: &Program) -> Result<Arc<dyn Module>> {
+        self.state.call("load")?;
+        Ok(Arc::new(FaultyModule { inner: self.inner.load(program)?, state: self.state.clone() }))
+    }
+
+    unsafe fn fft(&self, plan: &FftPlan, sign: i32, from: u64, to: u64) -> Result<()> {
+        self.state.call("fft")?;
+        // SAFETY: as the caller promises.
+        unsafe { self.inner.fft(plan, sign, from, to) }
+    }
+
+    fn mark(&self) -> Result<Box<dyn Event>> {
+        self.state.call("mark")?;
+        self.inner.mark()
+    }
+
+    fn seconds(&self, from: &dyn Event, to: &dyn Event) -> Result<f64> {
+        self.state.call("seconds")?;
+        self.inner.seconds(from, to)
+    }
+
+    fn begin_recording(&self) -> Result<()> {
+        self.state.call("begin_recording")?;
+        self.inner.begin_recording()
+    }
+
+    fn end_recording(&self) -> Result<Box<dyn Graph>> {
+        let graph = self.inner.end_recording();
+        self.state.call("end_recording")?;
+        graph
+    }
+
+    fn synchronize(&self) -> Result<()> {
+        self.state.call("synchronize")?;
+        self.inner.synchronize()
+    }
+}
+
+struct FaultyModule {
+    inner: Arc<dyn Module>,
+    state: Arc<State>,
+}
+
+impl Module for FaultyModule {
+    fn function(&self, name: &str) -> Result<Arc<dyn Function>> {
+        self.state.call("function")?;
+        Ok(Arc::new(FaultyFunction { inner: self.inner.function(name)?, state: self.state.clone() }))
+    }
+
+    fn variable(&self, name: &str) -> Result<(u64, u64)> {
+        self.state.call("variable")?;
+        self.inner.variable(name)
+    }
+}
+
+struct FaultyFunction {
+    inner: Arc<dyn Function>,
+    state: Arc<State>,
+}
+
+impl Function for FaultyFunction {
+    fn resources(&self) -> Resources {
+        self.inner.resources()
+    }
+
+    fn occupancy(&self, threads: u32, shared: u32) -> Result<u32> {
+        self.state.call("occupancy")?;
+        self.inner.occupancy(threads, shared)
+    }
+
+    unsafe fn launch(&self, launch: Launch, arguments: &mut [*mut c_void]) -> Result<()> {
+        self.state.call("launch")?;
+        // SAFETY: as the caller promises.
+        unsafe { self.inner.launch(launch, arguments) }
+    }
+}
