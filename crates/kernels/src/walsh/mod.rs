@@ -2,10 +2,15 @@
 //! *Adaptive reconstruction of phased array MR imagery*, Magn Reson Med 43:682, 2000).
 
 mod cpu;
+mod cuda;
 mod reference;
+#[cfg(test)]
+mod tests;
 
 use rayspin_core::{C32, Error, Result, format_shape};
-use rayspin_device::{Array, BackendKind, Cpu};
+use rayspin_device::{Array, Backend, BackendKind, Device};
+
+pub(crate) use cuda::SOURCE;
 
 use crate::variant::{Variant, Work, runs_all};
 
@@ -26,19 +31,50 @@ pub struct Problem {
 }
 
 /// Entry point of a variant: problem, coil images, maps (written).
-pub type Launch = fn(&Cpu, &Problem, &[C32], &mut [C32]);
+pub type Launch = fn(&Problem, &Array<C32>, &mut Array<C32>) -> Result<()>;
 
-/// Every variant, slowest first.
-pub static VARIANTS: &[Variant<Problem, Launch>] = &[Variant {
-    name: "rows",
-    backend: BackendKind::Cpu,
-    summary: "running window sums of the covariance along x, power iteration per voxel, one row a task",
-    launch: cpu::rows,
-    refuses: runs_all,
-    work,
-    tolerance: 2e-3,
-    reproduces: None,
-}];
+/// Every variant: the CPU's, which also serves what a GPU's refuses, and the GPU's.
+pub static VARIANTS: &[Variant<Problem, Launch>] = &[
+    Variant {
+        name: "rows",
+        backend: BackendKind::Cpu,
+        summary: "running window sums of the covariance along x, power iteration per voxel, one row a task",
+        launch: on_host,
+        refuses: runs_all,
+        work,
+        tolerance: 2e-3,
+        reproduces: None,
+    },
+    Variant {
+        name: "gpu-tiles",
+        backend: BackendKind::Cuda,
+        summary: "window sums of some planes at a time in memory, then a team of up to 32 lanes iterates for each voxel",
+        launch: on_gpu,
+        refuses: cuda::refuses,
+        work,
+        tolerance: 2e-3,
+        reproduces: None,
+    },
+];
+
+fn on_host(problem: &Problem, images: &Array<C32>, maps: &mut Array<C32>) -> Result<()> {
+    let device = images.device().clone();
+    let images = images.read()?;
+    maps.update(|maps| cpu::rows(device.cpu_side(), problem, &images, maps))
+}
+
+fn on_gpu(problem: &Problem, images: &Array<C32>, maps: &mut Array<C32>) -> Result<()> {
+    match images.device().backend() {
+        Backend::Cuda(cuda) => cuda::maps(cuda, problem, images, maps),
+        Backend::Cpu(_) => Err(Error::value("device", "a GPU", images.device().describe())),
+    }
+}
+
+/// What serves a problem on a device.
+fn best(device: &Device, problem: &Problem) -> Launch {
+    let served = matches!(device.backend(), Backend::Cuda(_)) && cuda::refuses(problem).is_none();
+    if served { on_gpu } else { on_host }
+}
 
 fn work(p: &Problem) -> Work {
     let voxels = p.shape_zyx.iter().product::<usize>() as f64;
@@ -79,101 +115,31 @@ pub fn maps(images: &Array<C32>, radius: usize) -> Result<Array<C32>> {
     }
     let mut out = Array::zeros(images.device(), shape)?;
     let problem = Problem { coils, shape_zyx, radius };
-    let cpu = images.device().cpu_side();
-    let images = images.read()?;
-    out.update(|out| cpu::rows(cpu, &problem, &images, out))?;
+    best(images.device(), &problem)(&problem, images, &mut out)?;
     Ok(out)
 }
 
 /// Bytes that [`maps`] takes beside the images and the maps, and its work, with the default radius on `threads` threads.
 pub fn needs(threads: usize, coils: usize, matrix: &[usize]) -> (u64, Work) {
+    let problem = default_problem(coils, matrix);
+    (cpu::scratch_bytes(threads, &problem), work(&problem))
+}
+
+/// [`needs`] on a device: of a GPU, bytes of its memory; of a problem that its kernels refuse, those of the CPU beside it.
+pub fn needs_on(device: &Device, coils: usize, matrix: &[usize]) -> (u64, Work) {
+    let problem = default_problem(coils, matrix);
+    match device.backend() {
+        Backend::Cuda(_) if cuda::refuses(&problem).is_none() => {
+            (cuda::scratch_bytes(&problem), work(&problem))
+        }
+        _ => needs(device.cpu_side().threads(), coils, matrix),
+    }
+}
+
+fn default_problem(coils: usize, matrix: &[usize]) -> Problem {
     let mut shape_zyx = [1; 3];
     for (to, &n) in shape_zyx.iter_mut().rev().zip(matrix.iter().rev()) {
         *to = n;
     }
-    let problem = Problem { coils, shape_zyx, radius: DEFAULT_RADIUS };
-    (cpu::scratch_bytes(threads, &problem), work(&problem))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use rand::{RngExt, SeedableRng};
-    use rand_chacha::ChaCha8Rng;
-    use rayspin_device::Device;
-
-    fn random(len: usize, seed: u64) -> Vec<C32> {
-        let mut rng = ChaCha8Rng::seed_from_u64(seed);
-        (0..len).map(|_| C32::new(rng.random_range(-1.0..1.0), rng.random_range(-1.0..1.0))).collect()
-    }
-
-    /// Smooth coils times a positive image: a clear dominant component, as in real calibration data.
-    fn coil_images(coils: usize, shape: [usize; 3], noise: f32, seed: u64) -> Vec<C32> {
-        let voxels: usize = shape.iter().product();
-        let mut values = random(coils * voxels, seed);
-        for (i, v) in values.iter_mut().enumerate() {
-            let (j, at) = (i / voxels, i % voxels);
-            let x = (at % shape[2]) as f32 / shape[2] as f32;
-            let y = (at / shape[2] % shape[1]) as f32 / shape[1] as f32;
-            let angle = j as f32 * 0.9 + 1.5 * x - 0.7 * y;
-            let gain = 1.0 + 0.6 * (j as f32 + 2.0 * x + y).cos();
-            *v = C32::from_polar(gain, angle) + *v * noise;
-        }
-        values
-    }
-
-    #[test]
-    fn every_variant_agrees_with_the_oracle() {
-        let device = Device::cpu_with_threads(2).unwrap();
-        let cpu = device.cpu_side();
-        for (seed, (coils, shape)) in
-            [(1, [1, 1, 1]), (3, [1, 7, 1]), (4, [1, 16, 13]), (2, [5, 6, 11]), (8, [1, 9, 20])]
-                .into_iter()
-                .enumerate()
-        {
-            let images = coil_images(coils, shape, 0.1, seed as u64);
-            for radius in [0, 1, 3] {
-                let problem = Problem { coils, shape_zyx: shape, radius };
-                let wanted = reference_maps(coils, shape, radius, &images);
-                for variant in VARIANTS {
-                    let mut found = vec![C32::new(f32::NAN, f32::NAN); images.len()];
-                    (variant.launch)(cpu, &problem, &images, &mut found);
-                    let norm: f64 = wanted.iter().map(|v| v.norm_sqr()).sum();
-                    let error: f64 = wanted
-                        .iter()
-                        .zip(&found)
-                        .map(|(w, f)| (w - rayspin_core::C64::new(f.re.into(), f.im.into())).norm_sqr())
-                        .sum();
-                    let relative = (error / norm).sqrt();
-                    assert!(
-                        relative <= variant.tolerance,
-                        "{} on {coils} coils {shape:?} radius {radius}: {relative:e}",
-                        variant.name
-                    );
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn true_sensitivities_are_recovered_up_to_the_common_phase() {
-        let device = Device::cpu_with_threads(1).unwrap();
-        let shape = [1, 24, 24];
-        let images = coil_images(4, shape, 0.0, 1);
-        let array = Array::from_vec(&device, &[4, 24, 24], images.clone()).unwrap();
-        let found = maps(&array, 1).unwrap();
-        for at in 0..24 * 24 {
-            let norm = (0..4).map(|j| images[j * 576 + at].norm_sqr()).sum::<f32>().sqrt();
-            let overlap: C32 = (0..4).map(|j| found.cpu()[j * 576 + at].conj() * images[j * 576 + at]).sum();
-            assert!((overlap.norm() / norm - 1.0).abs() < 0.01, "voxel {at}: {overlap} of {norm}");
-        }
-    }
-
-    #[test]
-    fn silence_gives_zero_maps_and_bad_shapes_are_named() {
-        let device = Device::cpu_with_threads(1).unwrap();
-        let silent = Array::<C32>::zeros(&device, &[2, 4, 4]).unwrap();
-        assert!(maps(&silent, 3).unwrap().cpu().iter().all(|v| v.norm() == 0.0));
-        assert!(maps(&Array::zeros(&device, &[4, 4]).unwrap(), 3).is_err());
-    }
+    Problem { coils, shape_zyx, radius: DEFAULT_RADIUS }
 }

@@ -9,8 +9,9 @@ mod espirit;
 pub use espirit::{EspiritOptions, LARGEST_MATRIX};
 
 use ndarray::{ArrayD, ArrayViewD, Axis, IxDyn, Slice};
+use rayon::prelude::*;
 use rayspin_core::{C32, Error, Result, Trajectory};
-use rayspin_device::Array;
+use rayspin_device::{Array, Device};
 use rayspin_kernels::fft::{Fft, Norm};
 use rayspin_kernels::{vector, walsh};
 use serde::Serialize;
@@ -96,19 +97,7 @@ pub fn from_grid(
         let maps = espirit::maps(device, centre(kspace, width)?, shape, options)?;
         return Ok((maps, Centre { width, how }));
     }
-    let half = width as f64 / 2.0;
-    let mut window: Vec<f32> = vec![1.0; sampled.len()];
-    let mut stride = sampled.len();
-    for &n in shape {
-        stride /= n;
-        if n <= width {
-            continue;
-        }
-        for (i, value) in window.iter_mut().enumerate() {
-            let k = ((i / stride) % n) as f64 - (n / 2) as f64;
-            *value *= hann(k / half) as f32;
-        }
-    }
+    let window = grid_window(device, shape, width);
     let window = Array::from_vec(device, shape, window)?;
     let mut images = Array::zeros(device, kspace.shape())?;
     vector::weight(&window, kspace, &mut images)?;
@@ -171,13 +160,16 @@ pub fn from_samples(
         return Ok((maps, Centre { width, how }));
     }
     let half = width as f64 / 2.0;
-    let window: Vec<f32> = (0..trajectory.samples())
-        .zip(density.read()?.iter())
-        .map(|(i, w)| {
-            let k = trajectory.point(i).iter().map(|k| k * k).sum::<f64>().sqrt();
-            w * hann(k / half) as f32
-        })
-        .collect();
+    let density = density.read()?;
+    let window: Vec<f32> = device.cpu_side().run(|| {
+        let samples = density.par_iter().enumerate().with_min_len(4096);
+        samples
+            .map(|(i, w)| {
+                let k = trajectory.point(i).iter().map(|k| k * k).sum::<f64>().sqrt();
+                w * hann(k / half) as f32
+            })
+            .collect()
+    });
     if window.iter().all(|&w| w == 0.0) {
         return Err(Error::value(
             "calibration centre",
@@ -226,6 +218,33 @@ fn centre(kspace: &Array<C32>, width: usize) -> Result<ArrayD<C32>> {
     Ok(region.to_owned())
 }
 
+/// A Hann window of `width` along every axis that is longer, on a grid of `shape`.
+fn grid_window(device: &Device, shape: &[usize], width: usize) -> Vec<f32> {
+    let axes: Vec<Vec<f32>> = shape
+        .iter()
+        .map(|&n| {
+            let at = |i: usize| (i as f64 - (n / 2) as f64) / (width as f64 / 2.0);
+            (0..n).map(|i| if n <= width { 1.0 } else { hann(at(i)) as f32 }).collect()
+        })
+        .collect();
+    let Some((last, outer)) = axes.split_last() else { return vec![1.0] };
+    let mut window = vec![1.0; shape.iter().product()];
+    if last.is_empty() {
+        return window;
+    }
+    device.cpu_side().run(|| {
+        window.par_chunks_exact_mut(last.len()).enumerate().with_min_len(16).for_each(|(row, values)| {
+            let (mut rest, mut factor) = (row, 1.0);
+            for axis in outer.iter().rev() {
+                factor *= axis[rest % axis.len()];
+                rest /= axis.len();
+            }
+            values.iter_mut().zip(last).for_each(|(value, own)| *value = factor * own);
+        });
+    });
+    window
+}
+
 /// cos²(πt/2) for |t| < 1, else 0.
 fn hann(t: f64) -> f64 {
     if t.abs() < 1.0 { (std::f64::consts::FRAC_PI_2 * t).cos().powi(2) } else { 0.0 }
@@ -255,9 +274,10 @@ fn sampled_centre(sampled: &ArrayD<bool>) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use std::f64::consts::PI;
+
     use super::*;
     use ndarray::IxDyn;
-    use rayspin_device::Device;
 
     #[test]
     fn the_sampled_centre_is_measured_on_both_sides() {
@@ -278,6 +298,32 @@ mod tests {
         let mut hole = ArrayD::from_elem(IxDyn(&[8, 8]), true);
         hole[[4, 4]] = false;
         assert_eq!(sampled_centre(&hole), 0);
+    }
+
+    #[test]
+    fn the_window_of_a_grid_is_a_product_over_its_axes() {
+        let device = Device::cpu_with_threads(2).unwrap();
+        for (shape, width) in [(vec![7, 12], 6), (vec![5, 8, 9], 6), (vec![1, 1], 4), (vec![40], 24)] {
+            let found = grid_window(&device, &shape, width);
+            let found = ArrayD::from_shape_vec(IxDyn(&shape), found).unwrap();
+            for (index, &value) in found.indexed_iter() {
+                let expected: f64 = (0..shape.len())
+                    .filter(|&axis| shape[axis] > width)
+                    .map(|axis| index[axis] as f64 - (shape[axis] / 2) as f64)
+                    .map(|k| {
+                        if k.abs() < width as f64 / 2.0 {
+                            (1.0 + (k / width as f64 * 2.0 * PI).cos()) / 2.0
+                        } else {
+                            0.0
+                        }
+                    })
+                    .product();
+                assert!(
+                    (f64::from(value) - expected).abs() < 1e-6,
+                    "{shape:?} {index:?}: {value}, not {expected}"
+                );
+            }
+        }
     }
 
     #[test]

@@ -1,0 +1,113 @@
+//! Times what prepares a reconstruction on a GPU by its own clock; one line a problem.
+//!
+//! ```text
+//! cargo run --release -p rayspin-kernels --example setup_gpu -- [NAME...] [--runs 10] [--small]
+//! ```
+//!
+//! `NAME`: problems whose names begin so; all without one. `--small` shrinks every axis, to try it on the emulator.
+//! Milliseconds are medians over runs of the whole call, arrays on the GPU; GB/s are those of the floor's bytes, what any
+//! implementation must read and write once.
+
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use rayspin_core::{C32, Result};
+use rayspin_device::{Array, Backend, Cuda, Device};
+use rayspin_kernels::walsh;
+
+struct Bench {
+    device: Device,
+    names: Vec<String>,
+    runs: usize,
+    small: bool,
+}
+
+impl Bench {
+    fn wanted(&self, name: &str) -> bool {
+        self.names.is_empty() || self.names.iter().any(|wanted| name.starts_with(wanted.as_str()))
+    }
+
+    fn shape(&self, shape: &[usize]) -> Vec<usize> {
+        shape.iter().map(|&n| if self.small { n.div_ceil(16) } else { n }).collect()
+    }
+
+    fn cuda(&self) -> Result<&Cuda> {
+        match self.device.backend() {
+            Backend::Cuda(cuda) => Ok(cuda),
+            Backend::Cpu(_) => Err(rayspin_core::Error::value("device", "a GPU", self.device.describe())),
+        }
+    }
+
+    /// Times `call`; `bytes` and `flops` are the floor's.
+    fn line(&self, name: &str, bytes: f64, flops: f64, mut call: impl FnMut() -> Result<()>) -> Result<()> {
+        let cuda = self.cuda()?;
+        call()?;
+        let mut times = (0..self.runs).map(|_| cuda.seconds(&mut call)).collect::<Result<Vec<_>>>()?;
+        times.sort_by(f64::total_cmp);
+        let seconds = times[self.runs / 2];
+        println!(
+            "{name:<34} {:>10.3} ms {:>9.1} GB/s {:>9.1} GFlop/s",
+            seconds * 1e3,
+            bytes / seconds * 1e-9,
+            flops / seconds * 1e-9
+        );
+        Ok(())
+    }
+}
+
+fn random(device: &Device, shape: &[usize], seed: u64) -> Result<Array<C32>> {
+    let mut rng = ChaCha8Rng::seed_from_u64(seed);
+    let len = shape.iter().product();
+    let values = (0..len).map(|_| C32::new(rng.random_range(-1.0..1.0), rng.random_range(-1.0..1.0)));
+    Array::from_vec(device, shape, values.collect())
+}
+
+fn walsh_maps(bench: &Bench) -> Result<()> {
+    for (coils, shape) in [
+        (8, &[128, 128, 128][..]),
+        (12, &[128, 128, 128]),
+        (32, &[128, 128, 128]),
+        (8, &[256, 256, 256]),
+        (12, &[256, 256]),
+        (32, &[512, 512]),
+    ] {
+        let shape = bench.shape(shape);
+        let name = format!("walsh {coils} coils {shape:?}");
+        if !bench.wanted(&name) {
+            continue;
+        }
+        // Nearly of rank one, as coil images are.
+        let mut images = random(&bench.device, &[&[coils], &shape[..]].concat(), 1)?;
+        images.update(|values| {
+            let voxels = values.len() / coils;
+            for (i, v) in values.iter_mut().enumerate() {
+                *v = C32::from_polar(1.0 + 0.1 * v.re, (i / voxels) as f32 + 0.1 * v.im);
+            }
+        })?;
+        let (_, work) = walsh::needs_on(&bench.device, coils, &shape);
+        bench
+            .line(&name, work.bytes, work.flops, || walsh::maps(&images, walsh::DEFAULT_RADIUS).map(drop))?;
+    }
+    Ok(())
+}
+
+fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
+    let mut bench = Bench { device: Device::cpu()?, names: Vec::new(), runs: 10, small: false };
+    let mut arguments = std::env::args().skip(1);
+    while let Some(argument) = arguments.next() {
+        match argument.as_str() {
+            "--runs" => bench.runs = arguments.next().ok_or("--runs without a number")?.parse()?,
+            "--small" => bench.small = true,
+            name => bench.names.push(name.to_owned()),
+        }
+    }
+    let (device, why) = Device::auto(bench.device.clone());
+    if let Some(why) = why {
+        println!("no GPU ({why}): the emulator, whose times say nothing of a GPU");
+        bench.device = rayspin_emu::Emulator::device()?;
+    } else {
+        bench.device = device;
+    }
+    println!("{}", bench.device.describe());
+    walsh_maps(&bench)?;
+    Ok(())
+}

@@ -1,0 +1,250 @@
+use rayspin_core::{C32, C64, Error, Result};
+use rayspin_device::cuda::{Argument, Launch, Source};
+use rayspin_device::{Array, Cuda};
+
+use super::Problem;
+use crate::cuda::define;
+
+pub(crate) static SOURCE: Source =
+    Source { name: "walsh", files: &[("walsh.cu", include_str!("cuda/walsh.cu"))] };
+
+const THREADS: usize = 128;
+/// `STRIP` and `TILE` of the source.
+const STRIP: usize = 16;
+const TILE: usize = 32;
+/// Blocks of the sum over the whole image at most; with the number of voxels they fix its bits.
+const BLOCKS: usize = 256;
+/// Bytes of the windows' sums that are in memory at once, where the halo of a chunk leaves the choice.
+const CHUNK_BYTES: usize = 256 << 20;
+/// Bytes of shared memory that a tile of voxels takes, where there is a choice.
+const TILE_BYTES: usize = 48 << 10;
+/// Bytes of shared memory that every GPU of compute capability 8 and later gives a block.
+const SHARED: usize = 99 << 10;
+
+/// Covariances of all pairs of coils and two vectors.
+fn entries(coils: usize) -> usize {
+    coils * (coils + 1) / 2 + 2 * coils
+}
+
+/// Why the kernels cannot run a problem.
+pub(super) fn refuses(problem: &Problem) -> Option<String> {
+    let [nz, ny, nx] = problem.shape_zyx;
+    if entries(problem.coils) * size_of::<C32>() > SHARED {
+        return Some("more coils than a block's shared memory has room for".to_owned());
+    }
+    if (2 * reach(problem) + 1) * THREADS * size_of::<C32>() > SHARED {
+        return Some("a window longer than a block's shared memory has room for".to_owned());
+    }
+    // Strips, tiles and rows are counted in 32 bits.
+    let most = i32::MAX as usize / 2;
+    (ny.saturating_mul(nx) > most || nz > most).then(|| "more than 2³⁰ voxels a plane".to_owned())
+}
+
+/// The window's half-width: beyond the image there is nothing.
+fn reach(problem: &Problem) -> usize {
+    problem.radius.min(problem.shape_zyx.into_iter().max().unwrap_or(1))
+}
+
+/// How much of the windows' sums is in memory at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Chunk {
+    /// Planes that are solved.
+    planes: usize,
+    /// Planes with those that their windows reach.
+    stored: usize,
+    rows: usize,
+}
+
+impl Chunk {
+    fn new(problem: &Problem) -> Self {
+        let [nz, ny, _] = problem.shape_zyx;
+        let (row, halo) = (row_bytes(problem), 2 * reach(problem));
+        let fit = CHUNK_BYTES / (row * ny).max(1);
+        if fit >= nz {
+            return Self { planes: nz, stored: nz, rows: ny };
+        }
+        // At most as many planes for the windows' sake as are solved.
+        let stored = fit.max(2 * halo + 1).min(nz).min(1 << 15);
+        let planes = if stored == nz { nz } else { (stored - halo.min(stored - 1)).max(1) };
+        let rows = (CHUNK_BYTES / (row * stored)).clamp(1, ny);
+        let rows = if rows > STRIP && rows < ny { rows / STRIP * STRIP } else { rows };
+        Self { planes, stored, rows }
+    }
+
+    fn bytes(&self, problem: &Problem) -> usize {
+        row_bytes(problem) * self.rows * self.stored
+    }
+}
+
+/// Bytes of the sums of a row of voxels.
+fn row_bytes(problem: &Problem) -> usize {
+    problem.coils * (problem.coils + 1) / 2 * problem.shape_zyx[2] * size_of::<C32>()
+}
+
+fn blocks(voxels: usize) -> usize {
+    voxels.div_ceil(8 * TILE).clamp(1, BLOCKS)
+}
+
+/// Bytes that [`maps`] takes beside images and maps.
+pub(super) fn scratch_bytes(problem: &Problem) -> u64 {
+    let voxels = problem.shape_zyx.iter().product::<usize>();
+    let pairs = problem.coils * (problem.coils + 1) / 2;
+    let whole = blocks(voxels) * pairs * size_of::<C64>() + problem.coils * size_of::<C32>();
+    let chunk = if voxels == 0 { 0 } else { Chunk::new(problem).bytes(problem) };
+    (whole + chunk) as u64
+}
+
+/// Sums of products over the windows' rows and columns of some planes at a time, then a team of lanes for each voxel.
+pub(super) fn maps(cuda: &Cuda, problem: &Problem, images: &Array<C32>, maps: &mut Array<C32>) -> Result<()> {
+    maps_by(cuda, problem, images, maps, Chunk::new(problem))
+}
+
+fn maps_by(
+    cuda: &Cuda,
+    problem: &Problem,
+    images: &Array<C32>,
+    maps: &mut Array<C32>,
+    chunk: Chunk,
+) -> Result<()> {
+    if let Some(reason) = refuses(problem) {
+        return Err(Error::value("coil images", "a problem that the GPU's kernels take", reason));
+    }
+    let [nz, ny, nx] = problem.shape_zyx;
+    let (coils, voxels) = (problem.coils, nz * ny * nx);
+    if voxels == 0 {
+        return Ok(());
+    }
+    let device = images.device();
+    let defines = [define::<f32>()];
+    let kernel = |name: &str| cuda.kernel(&SOURCE, &defines, name);
+    let (pairs, count) = (coils * (coils + 1) / 2, Argument::count(coils)?);
+
+    let mut reference = Array::<C32>::zeros(device, &[coils])?;
+    let blocks = blocks(voxels);
+    let mut partial = Array::<C64>::zeros(device, &[blocks, pairs])?;
+    let tile = coils * (TILE + 1) * size_of::<C32>();
+    kernel("whole")?.launch(
+        Launch::linear(blocks as u32, THREADS as u32).with_shared(tile),
+        &mut [images.cuda().into(), count, (voxels as u64).into(), partial.cuda_mut().into()],
+    )?;
+    kernel("principal")?.launch(
+        Launch::linear(1, THREADS as u32).with_shared(entries(coils) * size_of::<C32>()),
+        &mut [partial.cuda().into(), Argument::count(blocks)?, count, reference.cuda_mut().into()],
+    )?;
+    drop(partial);
+
+    let radius = reach(problem);
+    let int = |value: usize| Argument::from(value as i32);
+    let mut sums = Array::<C32>::zeros(device, &[pairs, chunk.stored, chunk.rows, nx])?;
+    let (tile, team) = tile_and_team(coils);
+    let shared = entries(coils) * (tile | 1) * size_of::<C32>();
+    let ring = (2 * radius + 1) * THREADS * size_of::<C32>();
+    for z in (0..nz).step_by(chunk.planes) {
+        let planes = chunk.planes.min(nz - z);
+        let first = z.saturating_sub(radius);
+        let stored = (z + planes + radius).min(nz) - first;
+        for y in (0..ny).step_by(chunk.rows) {
+            let rows = chunk.rows.min(ny - y);
+            let items = nx * rows.div_ceil(STRIP);
+            kernel("windows")?.launch(
+                Launch {
+                    blocks: [items.div_ceil(THREADS) as u32, pairs as u32, stored as u32],
+                    ..Launch::linear(1, THREADS as u32).with_shared(ring)
+                },
+                &mut [
+                    images.cuda().into(),
+                    (voxels as u64).into(),
+                    int(ny),
+                    int(nx),
+                    int(radius),
+                    int(first),
+                    int(stored),
+                    int(y),
+                    int(rows),
+                    sums.cuda_mut().into(),
+                ],
+            )?;
+            kernel("solve")?.launch(
+                Launch {
+                    blocks: [(rows * nx).div_ceil(tile) as u32, planes as u32, 1],
+                    ..Launch::linear(1, THREADS as u32).with_shared(shared)
+                },
+                &mut [
+                    sums.cuda().into(),
+                    reference.cuda().into(),
+                    maps.cuda_mut().into(),
+                    count,
+                    (voxels as u64).into(),
+                    int(nz),
+                    int(radius),
+                    int(first),
+                    int(stored),
+                    int(z),
+                    Argument::count(rows * nx)?,
+                    ((y * nx) as u64).into(),
+                    ((ny * nx) as u64).into(),
+                    Argument::count(tile)?,
+                    Argument::count(team)?,
+                ],
+            )?;
+        }
+    }
+    Ok(())
+}
+
+/// Voxels of a block, and lanes that a voxel has.
+fn tile_and_team(coils: usize) -> (usize, usize) {
+    let bytes = |tile: usize| entries(coils) * (tile | 1) * size_of::<C32>();
+    let tile = [32, 16, 8, 4, 2].into_iter().find(|&tile| bytes(tile) <= TILE_BYTES).unwrap_or(1);
+    (tile, coils.next_power_of_two().min(32))
+}
+
+#[cfg(test)]
+mod tests {
+    use rayspin_device::Backend;
+
+    use super::*;
+    use crate::walsh::tests::coil_images;
+
+    #[test]
+    fn chunks_fit_and_cover_the_window() {
+        for (coils, shape_zyx, radius) in [
+            (8, [128, 128, 128], 3),
+            (32, [256, 256, 256], 3),
+            (128, [64, 300, 320], 3),
+            (12, [1, 512, 512], 3),
+            (156, [5, 4000, 4000], 6),
+            (4, [3, 2, 2], 50),
+        ] {
+            let problem = Problem { coils, shape_zyx, radius };
+            assert_eq!(refuses(&problem), None);
+            let chunk = Chunk::new(&problem);
+            let [nz, ny, _] = shape_zyx;
+            assert!(chunk.planes >= 1 && chunk.rows >= 1 && chunk.rows <= ny && chunk.stored <= nz);
+            assert!(chunk.stored == nz || chunk.planes + 2 * reach(&problem) <= chunk.stored);
+            assert!(chunk.bytes(&problem) <= CHUNK_BYTES || chunk.rows == 1, "{problem:?}: {chunk:?}");
+        }
+        let many = Problem { coils: 157, shape_zyx: [1, 8, 8], radius: 3 };
+        let long = Problem { coils: 2, shape_zyx: [1, 8, 900], radius: 70 };
+        assert!(refuses(&many).is_some() && refuses(&long).is_some());
+    }
+
+    #[test]
+    fn however_the_volume_is_cut_the_bits_are_the_same() {
+        let problem = Problem { coils: 3, shape_zyx: [9, 21, 5], radius: 2 };
+        let images = coil_images(problem.coils, problem.shape_zyx, 0.3, 7);
+        for device in crate::cuda::gpus() {
+            let Backend::Cuda(cuda) = device.backend() else { panic!("expected a GPU") };
+            let images = Array::from_slice(device, &[3, 9, 21, 5], &images).unwrap();
+            let by = |planes: usize, stored: usize, rows: usize| {
+                let mut found = Array::zeros(device, images.shape()).unwrap();
+                found.fill(C32::new(f32::NAN, f32::NAN)).unwrap();
+                let chunk = Chunk { planes, stored, rows };
+                maps_by(cuda, &problem, &images, &mut found, chunk).unwrap();
+                found.to_vec().unwrap()
+            };
+            let whole = by(9, 9, 21);
+            assert!(whole == by(1, 5, 1) && whole == by(4, 8, 17) && whole == by(9, 9, 20));
+        }
+    }
+}

@@ -1,0 +1,229 @@
+// Local principal components of coil images. A pair of coils (i, j ≤ i) has the number i(i+1)/2 + j.
+
+#define THREADS 128
+// Rows that a thread goes down.
+#define STRIP 16
+// Voxels of a tile of the sum over the whole image.
+#define TILE 32
+#define MAX_ITERATIONS 40
+// Squared change of the unit vector at which power iteration ends.
+#define CONVERGED ((real)1e-8)
+// The smallest normal f32: below it a window holds nothing but rounding.
+#define NOTHING ((real)1.17549435e-38)
+#define ALL 0xffffffffu
+
+static __device__ __forceinline__ unsigned first_of(unsigned pair) {
+    unsigned i = (unsigned)((sqrtf(8.0f * (float)pair + 1.0f) - 1.0f) * 0.5f);
+    while (i * (i + 1) / 2 > pair) i--;
+    while ((i + 1) * (i + 2) / 2 <= pair) i++;
+    return i;
+}
+
+// Σ m_i conj(m_j) over the window's columns and rows: sums[pair][plane][row][x] of some planes and rows of the image. A thread
+// goes down a strip of one column and keeps the sums of the window's rows: [row of the window][thread] of shared memory.
+extern "C" __global__ void __launch_bounds__(THREADS)
+windows(const cplx* __restrict__ images, unsigned long long voxels, int ny, int nx, int radius, int first_plane,
+        int planes, int first_row, int rows, cplx* __restrict__ sums) {
+    extern __shared__ cplx ring[];
+    unsigned item = blockIdx.x * THREADS + threadIdx.x;
+    int x = item % nx, begin = item / nx * STRIP;
+    if (begin >= rows) return;
+    int end = min(begin + STRIP, rows);
+    unsigned pair = blockIdx.y, i = first_of(pair), j = pair - i * (i + 1) / 2;
+    unsigned long long plane = (unsigned long long)(first_plane + blockIdx.z) * ny * nx;
+    const cplx* a = images + i * voxels + plane;
+    const cplx* b = images + j * voxels + plane;
+    cplx* out = sums + (((unsigned long long)pair * planes + blockIdx.z) * rows + begin) * nx + x;
+    int from = max(x - radius, 0), columns = min(x + radius, nx - 1) - from + 1;
+    int side = 2 * radius + 1, slot = 0;
+    for (int row = begin - radius; row < end + radius; row++) {
+        cplx sum = make_cplx(0, 0);
+        int y = first_row + row;
+        if (y >= 0 && y < ny) {
+            int at = y * nx + from;
+            for (int k = 0; k < columns; k++) sum = sum + mul_conj(b[at + k], a[at + k]);
+        }
+        ring[slot * THREADS + threadIdx.x] = sum;
+        slot = slot + 1 == side ? 0 : slot + 1;
+        if (row < begin + radius) continue;
+        // From the oldest row on, so that the bits do not depend on where a strip begins.
+        cplx total = make_cplx(0, 0);
+        for (int k = slot; k < side; k++) total = total + ring[k * THREADS + threadIdx.x];
+        for (int k = 0; k < slot; k++) total = total + ring[k * THREADS + threadIdx.x];
+        *out = total;
+        out += nx;
+    }
+}
+
+static __device__ __forceinline__ real team_sum(real value, unsigned team) {
+    for (unsigned step = team / 2; step > 0; step /= 2) value += __shfl_xor_sync(ALL, value, step);
+    return value;
+}
+
+// Unit dominant eigenvector v of the Hermitian matrix whose lower triangle is r, by a team of 1 to 32 neighbouring lanes; zeros
+// where there is nothing. All lanes of a warp come here together; those of a team that is not `active` only keep up.
+static __device__ void dominant(const cplx* r, unsigned stride, unsigned n, cplx* v, cplx* next, unsigned lane,
+                                unsigned team, bool active) {
+    real top = -1;
+    unsigned strongest = 0;
+    if (active) {
+        for (unsigned j = lane; j < n; j += team) {
+            real power = r[(j * (j + 1) / 2 + j) * stride].x;
+            if (power > top) {
+                top = power;
+                strongest = j;
+            }
+        }
+    }
+    for (unsigned step = team / 2; step > 0; step /= 2) {
+        real power = __shfl_xor_sync(ALL, top, step);
+        unsigned other = __shfl_xor_sync(ALL, strongest, step);
+        if (power > top || (power == top && other < strongest)) {
+            top = power;
+            strongest = other;
+        }
+    }
+    bool going = active && top > NOTHING;
+    real size = 0;
+    for (unsigned i = lane; active && i < n; i += team) {
+        cplx value = make_cplx(0, 0);
+        if (going) {
+            unsigned high = max(i, strongest), low = min(i, strongest);
+            cplx m = r[(high * (high + 1) / 2 + low) * stride];
+            value = make_cplx(m.x / top, (i < strongest ? -m.y : m.y) / top);
+        }
+        v[i * stride] = value;
+        size += norm_sqr(value);
+    }
+    size = sqrt(team_sum(size, team));
+    for (unsigned i = lane; going && i < n; i += team) v[i * stride] = make_cplx(v[i * stride].x / size, v[i * stride].y / size);
+    __syncwarp();
+    for (unsigned iteration = 0; iteration < MAX_ITERATIONS && __any_sync(ALL, going); iteration++) {
+        size = 0;
+        for (unsigned i = lane; going && i < n; i += team) {
+            cplx sum = make_cplx(0, 0);
+            for (unsigned j = 0; j < n; j++) {
+                unsigned high = max(i, j), low = min(i, j);
+                cplx m = r[(high * (high + 1) / 2 + low) * stride];
+                if (i < j) m.y = -m.y;
+                sum = fma(m, v[j * stride], sum);
+            }
+            sum = make_cplx(sum.x / top, sum.y / top);
+            next[i * stride] = sum;
+            size += norm_sqr(sum);
+        }
+        // No lane changes v before all have read it: the sum over the team waits for them.
+        size = sqrt(team_sum(size, team));
+        going = going && size > 0;
+        real change = 0;
+        for (unsigned i = lane; going && i < n; i += team) {
+            cplx value = make_cplx(next[i * stride].x / size, next[i * stride].y / size);
+            change += norm_sqr(value - v[i * stride]);
+            v[i * stride] = value;
+        }
+        change = team_sum(change, team);
+        going = going && !(change < CONVERGED);
+        __syncwarp();
+    }
+}
+
+// Maps of the voxels first_voxel … of plane z0 + blockIdx.y, `tile` of them a block, from the planes of `sums`, the first of
+// which is plane `first_plane` of the image. Shared memory: the tile's covariances, then two vectors, each [..][tile | 1].
+extern "C" __global__ void __launch_bounds__(THREADS)
+solve(const cplx* __restrict__ sums, const cplx* __restrict__ reference, cplx* __restrict__ maps, unsigned coils,
+      unsigned long long voxels, int nz, int radius, int first_plane, int planes, int z0, unsigned inner,
+      unsigned long long first_voxel, unsigned long long plane_voxels, unsigned tile, unsigned team) {
+    extern __shared__ cplx shared[];
+    unsigned stride = tile | 1, pairs = coils * (coils + 1) / 2;
+    cplx* vectors = shared + pairs * stride;
+    cplx* next = vectors + coils * stride;
+    int z = z0 + blockIdx.y;
+    int from = max(z - radius, 0) - first_plane, to = min(z + radius, nz - 1) - first_plane;
+    unsigned begin = blockIdx.x * tile;
+    unsigned count = min(tile, inner - begin);
+    for (unsigned t = threadIdx.x; t < pairs * tile; t += THREADS) {
+        unsigned voxel = t % tile, pair = t / tile;
+        if (voxel >= count) continue;
+        cplx sum = make_cplx(0, 0);
+        for (int plane = from; plane <= to; plane++)
+            sum = sum + sums[((unsigned long long)pair * planes + plane) * inner + begin + voxel];
+        shared[pair * stride + voxel] = sum;
+    }
+    __syncthreads();
+    unsigned lane = threadIdx.x % team, teams = THREADS / team;
+    for (unsigned base = 0; base < tile; base += teams) {
+        unsigned voxel = base + threadIdx.x / team;
+        bool active = voxel < count;
+        cplx* v = vectors + (active ? voxel : 0);
+        dominant(shared + (active ? voxel : 0), stride, coils, v, next + (active ? voxel : 0), lane, team, active);
+        // Turned so that its component along the reference is real and positive.
+        real re = 0, im = 0;
+        for (unsigned i = lane; active && i < coils; i += team) {
+            cplx part = mul_conj(reference[i], v[i * stride]);
+            re += part.x;
+            im += part.y;
+        }
+        re = team_sum(re, team);
+        im = team_sum(im, team);
+        real size = sqrt(re * re + im * im);
+        cplx turn = size > 0 ? make_cplx(re / size, -im / size) : make_cplx(1, 0);
+        for (unsigned i = lane; active && i < coils; i += team) v[i * stride] = mul(v[i * stride], turn);
+        __syncwarp();
+    }
+    __syncthreads();
+    for (unsigned t = threadIdx.x; t < coils * tile; t += THREADS) {
+        unsigned voxel = t % tile, coil = t / tile;
+        if (voxel < count)
+            maps[coil * voxels + z * plane_voxels + first_voxel + begin + voxel] = vectors[coil * stride + voxel];
+    }
+}
+
+// Each block's share of Σ m_i conj(m_j) over all voxels: partial[block][pair]. Shared memory: a tile of all coils.
+extern "C" __global__ void __launch_bounds__(THREADS)
+whole(const cplx* __restrict__ images, unsigned coils, unsigned long long voxels, double2* __restrict__ partial) {
+    extern __shared__ cplx tile[];
+    unsigned pairs = coils * (coils + 1) / 2;
+    double2* own = partial + (unsigned long long)blockIdx.x * pairs;
+    bool first = true;
+    for (unsigned long long begin = (unsigned long long)blockIdx.x * TILE; first || begin < voxels;
+         begin += (unsigned long long)gridDim.x * TILE) {
+        for (unsigned t = threadIdx.x; t < coils * TILE; t += THREADS) {
+            unsigned voxel = t % TILE, coil = t / TILE;
+            tile[coil * (TILE + 1) + voxel] =
+                begin + voxel < voxels ? images[coil * voxels + begin + voxel] : make_cplx(0, 0);
+        }
+        __syncthreads();
+        for (unsigned pair = threadIdx.x; pair < pairs; pair += THREADS) {
+            unsigned i = first_of(pair), j = pair - i * (i + 1) / 2;
+            cplx sum = make_cplx(0, 0);
+            for (unsigned voxel = 0; voxel < TILE; voxel++)
+                sum = sum + mul_conj(tile[j * (TILE + 1) + voxel], tile[i * (TILE + 1) + voxel]);
+            double2 before = first ? make_double2(0.0, 0.0) : own[pair];
+            own[pair] = make_double2(before.x + sum.x, before.y + sum.y);
+        }
+        first = false;
+        __syncthreads();
+    }
+}
+
+// The dominant eigenvector of the whole image's covariance, by one block. Shared memory: the covariance and two vectors.
+extern "C" __global__ void __launch_bounds__(THREADS)
+principal(const double2* __restrict__ partial, unsigned blocks, unsigned coils, cplx* __restrict__ reference) {
+    extern __shared__ cplx shared[];
+    unsigned pairs = coils * (coils + 1) / 2;
+    cplx* vector = shared + pairs;
+    for (unsigned pair = threadIdx.x; pair < pairs; pair += THREADS) {
+        double2 sum = make_double2(0.0, 0.0);
+        for (unsigned block = 0; block < blocks; block++) {
+            double2 part = partial[(unsigned long long)block * pairs + pair];
+            sum.x += part.x;
+            sum.y += part.y;
+        }
+        shared[pair] = make_cplx((real)sum.x, (real)sum.y);
+    }
+    __syncthreads();
+    if (threadIdx.x < 32) {
+        dominant(shared, 1, coils, vector, vector + coils, threadIdx.x, 32, true);
+        for (unsigned i = threadIdx.x; i < coils; i += 32) reference[i] = vector[i];
+    }
+}

@@ -1,0 +1,124 @@
+#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests")]
+
+use super::*;
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use rayspin_core::C64;
+use rayspin_device::Device;
+
+fn random(len: usize, seed: u64) -> Vec<C32> {
+    let mut rng = ChaCha8Rng::seed_from_u64(seed);
+    (0..len).map(|_| C32::new(rng.random_range(-1.0..1.0), rng.random_range(-1.0..1.0))).collect()
+}
+
+/// Smooth coils times a positive image: a clear dominant component, as in real calibration data.
+pub(super) fn coil_images(coils: usize, shape: [usize; 3], noise: f32, seed: u64) -> Vec<C32> {
+    let voxels: usize = shape.iter().product();
+    let mut values = random(coils * voxels, seed);
+    for (i, v) in values.iter_mut().enumerate() {
+        let (j, at) = (i / voxels, i % voxels);
+        let x = (at % shape[2]) as f32 / shape[2] as f32;
+        let y = (at / shape[2] % shape[1]) as f32 / shape[1] as f32;
+        let angle = j as f32 * 0.9 + 1.5 * x - 0.7 * y;
+        let gain = 1.0 + 0.6 * (j as f32 + 2.0 * x + y).cos();
+        *v = C32::from_polar(gain, angle) + *v * noise;
+    }
+    values
+}
+
+fn distance(wanted: &[C64], found: &[C32]) -> f64 {
+    let norm: f64 = wanted.iter().map(|v| v.norm_sqr()).sum();
+    let wide = |v: &C32| C64::new(v.re.into(), v.im.into());
+    let error: f64 = wanted.iter().zip(found).map(|(w, f)| (w - wide(f)).norm_sqr()).sum();
+    (error / norm).sqrt()
+}
+
+#[test]
+fn every_variant_agrees_with_the_oracle() {
+    let devices = rayspin_emu::devices().unwrap();
+    let cases = [
+        (1, [1, 1, 1]),
+        (3, [1, 7, 1]),
+        (4, [1, 16, 13]),
+        (2, [5, 6, 11]),
+        (8, [1, 9, 20]),
+        (33, [1, 3, 5]),
+        (7, [2, 1, 37]),
+    ];
+    for (seed, (coils, shape)) in cases.into_iter().enumerate() {
+        let images = coil_images(coils, shape, 0.1, seed as u64);
+        let of: Vec<usize> = [&[coils], &shape[..]].concat();
+        for radius in [0, 1, 3] {
+            let problem = Problem { coils, shape_zyx: shape, radius };
+            let wanted = reference_maps(coils, shape, radius, &images);
+            for device in &devices {
+                let images = Array::from_slice(device, &of, &images).unwrap();
+                for variant in VARIANTS.iter().filter(|v| v.backend == device.kind()) {
+                    let mut found = Array::zeros(device, &of).unwrap();
+                    found.fill(C32::new(f32::NAN, f32::NAN)).unwrap();
+                    (variant.launch)(&problem, &images, &mut found).unwrap();
+                    let relative = distance(&wanted, &found.to_vec().unwrap());
+                    assert!(
+                        relative <= variant.tolerance,
+                        "{} on {coils} coils {shape:?} radius {radius}: {relative:e}",
+                        variant.name
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn devices_agree_and_repeat_their_bits() {
+    let (coils, shape) = (6, [4, 19, 23]);
+    let images = coil_images(coils, shape, 0.2, 3);
+    let wanted = reference_maps(coils, shape, DEFAULT_RADIUS, &images);
+    for device in rayspin_emu::devices().unwrap() {
+        let images = Array::from_slice(&device, &[6, 4, 19, 23], &images).unwrap();
+        let found = maps(&images, DEFAULT_RADIUS).unwrap().to_vec().unwrap();
+        let relative = distance(&wanted, &found);
+        assert!(relative < 2e-4, "{}: {relative:e}", device.describe());
+        assert_eq!(found, maps(&images, DEFAULT_RADIUS).unwrap().to_vec().unwrap());
+    }
+}
+
+#[test]
+fn scratch_memory_is_stated_beforehand() {
+    let (coils, matrix) = (5, [12, 20, 18]);
+    let images = coil_images(coils, matrix, 0.2, 4);
+    for device in crate::cuda::gpus() {
+        let Backend::Cuda(cuda) = device.backend() else { panic!("expected a GPU") };
+        let images = Array::from_slice(device, &[5, 12, 20, 18], &images).unwrap();
+        cuda.reset_peak();
+        let before = cuda.memory_used().0;
+        let _maps = maps(&images, DEFAULT_RADIUS).unwrap();
+        let taken = cuda.memory_used().1 - before - (images.len() * size_of::<C32>()) as u64;
+        let (stated, _) = needs_on(device, coils, &matrix);
+        assert!(taken <= stated && 2 * taken > stated, "{taken} of {stated}");
+    }
+}
+
+#[test]
+fn true_sensitivities_are_recovered_up_to_the_common_phase() {
+    let device = Device::cpu_with_threads(1).unwrap();
+    let shape = [1, 24, 24];
+    let images = coil_images(4, shape, 0.0, 1);
+    let array = Array::from_vec(&device, &[4, 24, 24], images.clone()).unwrap();
+    let found = maps(&array, 1).unwrap();
+    for at in 0..24 * 24 {
+        let norm = (0..4).map(|j| images[j * 576 + at].norm_sqr()).sum::<f32>().sqrt();
+        let overlap: C32 = (0..4).map(|j| found.cpu()[j * 576 + at].conj() * images[j * 576 + at]).sum();
+        assert!((overlap.norm() / norm - 1.0).abs() < 0.01, "voxel {at}: {overlap} of {norm}");
+    }
+}
+
+#[test]
+fn silence_gives_zero_maps_and_bad_shapes_are_named() {
+    for device in rayspin_emu::devices().unwrap() {
+        let silent = Array::<C32>::zeros(&device, &[2, 4, 4]).unwrap();
+        assert!(maps(&silent, 3).unwrap().to_vec().unwrap().iter().all(|v| v.norm() == 0.0));
+        assert!(maps(&Array::zeros(&device, &[4, 4]).unwrap(), 3).is_err());
+        assert!(maps(&Array::zeros(&device, &[3, 0, 4]).unwrap(), 3).unwrap().is_empty());
+    }
+}
