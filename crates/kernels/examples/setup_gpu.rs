@@ -12,7 +12,7 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rayspin_core::{C32, Result};
 use rayspin_device::{Array, Backend, Cuda, Device};
-use rayspin_kernels::walsh;
+use rayspin_kernels::{espirit, walsh};
 
 struct Bench {
     device: Device,
@@ -90,6 +90,45 @@ fn walsh_maps(bench: &Bench) -> Result<()> {
     Ok(())
 }
 
+fn espirit_maps(bench: &Bench) -> Result<()> {
+    for (coils, reach, shape, sets) in [
+        (8, [4, 4, 4], [128, 128, 128], 1),
+        (8, [4, 4, 4], [128, 128, 128], 2),
+        (32, [2, 2, 2], [128, 128, 128], 1),
+        (12, [0, 5, 5], [1, 256, 256], 1),
+        (32, [0, 4, 4], [1, 512, 512], 1),
+    ] {
+        let shape: [usize; 3] = std::array::from_fn(|axis| bench.shape(&shape)[axis]);
+        let name = format!("espirit {coils} coils {shape:?}, {sets} sets");
+        if !bench.wanted(&name) {
+            continue;
+        }
+        let lags = reach.map(|h: usize| 2 * h + 1);
+        let mut q = random(&bench.device, &[&[coils, coils], &lags[..]].concat(), 2)?;
+        // Hermitian, with one strong vector whose phase turns over the image, and a weaker one.
+        let count: usize = lags.iter().product();
+        q.update(|q| {
+            let raw = q.to_vec();
+            for (at, value) in q.iter_mut().enumerate() {
+                let (i, j, lag) = (at / count / coils, at / count % coils, at % count);
+                let mirrored = raw[(j * coils + i) * count + count - 1 - lag].conj();
+                *value = (raw[at] + mirrored) * (0.05 / (coils * count) as f32);
+                if lag == count / 2 {
+                    let turn = i as f32 - j as f32;
+                    *value += (C32::cis(turn) * 0.95 + C32::cis(-2.0 * turn) * 0.5) / coils as f32;
+                }
+            }
+        })?;
+        let mut phase = Array::zeros(&bench.device, &[coils])?;
+        phase.fill(C32::ONE)?;
+        let problem = espirit::Problem { coils, reach_zyx: reach, shape_zyx: shape, sets, crop: 0.8 };
+        let work = problem.work();
+        bench
+            .line(&name, work.bytes, work.flops, || espirit::maps(&q, &phase, shape, sets, 0.8).map(drop))?;
+    }
+    Ok(())
+}
+
 fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
     let mut bench = Bench { device: Device::cpu()?, names: Vec::new(), runs: 10, small: false };
     let mut arguments = std::env::args().skip(1);
@@ -109,5 +148,6 @@ fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
     }
     println!("{}", bench.device.describe());
     walsh_maps(&bench)?;
+    espirit_maps(&bench)?;
     Ok(())
 }

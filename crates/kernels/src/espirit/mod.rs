@@ -3,15 +3,17 @@
 //! GRAPPA*, Magn Reson Med 71:990, 2014): the part of it that is done for every voxel.
 
 mod cpu;
+mod cuda;
 mod reference;
 #[cfg(test)]
 mod tests;
 
 use rayspin_core::{C32, Error, Result, format_shape};
-use rayspin_device::{Array, BackendKind, Cpu};
+use rayspin_device::{Array, Backend, BackendKind, Device};
 
 use crate::variant::{Variant, Work, runs_all};
 
+pub(crate) use cuda::builds;
 pub use reference::maps as reference_maps;
 
 /// Most eigenvectors a voxel.
@@ -37,23 +39,68 @@ impl Problem {
     fn lags(&self) -> usize {
         self.reach_zyx.iter().map(|h| 2 * h + 1).product()
     }
+
+    /// Work of it.
+    pub fn work(&self) -> Work {
+        work(self)
+    }
 }
 
 /// Entry point of a variant: problem, correlation `[coil, coil, lag z, lag y, lag x]`, vector that fixes the phase
 /// `[coil]`, maps `[set, coil, z, y, x]` (written).
-pub type Launch = fn(&Cpu, &Problem, &[C32], &[C32], &mut [C32]);
+pub type Launch = fn(&Problem, &Array<C32>, &Array<C32>, &mut Array<C32>) -> Result<()>;
 
-/// Every variant, slowest first.
-pub static VARIANTS: &[Variant<Problem, Launch>] = &[Variant {
-    name: "rows",
-    backend: BackendKind::Cpu,
-    summary: "lags summed axis by axis, subspace iteration that starts from the neighbouring voxel, one row a task",
-    launch: cpu::rows,
-    refuses: runs_all,
-    work,
-    tolerance: 5e-3,
-    reproduces: None,
-}];
+/// Every variant: the CPU's, which also serves what a GPU's refuses, and the GPU's.
+pub static VARIANTS: &[Variant<Problem, Launch>] = &[
+    Variant {
+        name: "rows",
+        backend: BackendKind::Cpu,
+        summary: "lags summed axis by axis, subspace iteration that starts from the neighbouring voxel, one row a task",
+        launch: on_host,
+        refuses: runs_all,
+        work,
+        tolerance: 5e-3,
+        reproduces: None,
+    },
+    Variant {
+        name: "gpu-tiles",
+        backend: BackendKind::Cuda,
+        summary: "lags summed axis by axis, matrices of a tile of voxels on the chip, a team of up to 32 lanes a voxel",
+        launch: on_gpu,
+        refuses: cuda::refuses,
+        work,
+        tolerance: 5e-3,
+        reproduces: None,
+    },
+];
+
+fn on_host(
+    problem: &Problem,
+    correlation: &Array<C32>,
+    phase: &Array<C32>,
+    maps: &mut Array<C32>,
+) -> Result<()> {
+    let device = correlation.device().clone();
+    let (correlation, phase) = (correlation.read()?, phase.read()?);
+    maps.update(|maps| cpu::rows(device.cpu_side(), problem, &correlation, &phase, maps))
+}
+
+fn on_gpu(
+    problem: &Problem,
+    correlation: &Array<C32>,
+    phase: &Array<C32>,
+    maps: &mut Array<C32>,
+) -> Result<()> {
+    match correlation.device().backend() {
+        Backend::Cuda(cuda) => cuda::maps(cuda, problem, correlation, phase, maps),
+        Backend::Cpu(_) => Err(Error::value("device", "a GPU", correlation.device().describe())),
+    }
+}
+
+/// Whether the device's own kernels serve a problem.
+fn served_on_gpu(device: &Device, problem: &Problem) -> bool {
+    matches!(device.backend(), Backend::Cuda(_)) && cuda::refuses(problem).is_none()
+}
 
 fn work(p: &Problem) -> Work {
     let voxels = p.shape_zyx.iter().product::<usize>() as f64;
@@ -95,6 +142,7 @@ pub fn maps(
         }
     };
     rayspin_core::expect_shape("phase of coils", &[coils], phase.shape())?;
+    crate::fft::check_device("phase of coils", correlation.device(), phase.device())?;
     if sets == 0 || sets > MAX_SETS.min(coils) {
         return Err(Error::value("sets of maps", format!("1 to {}", MAX_SETS.min(coils)), sets));
     }
@@ -104,10 +152,22 @@ pub fn maps(
     let [z, y, x] = shape_zyx;
     let problem = Problem { coils, reach_zyx: lags.map(|n| n / 2), shape_zyx, sets, crop: crop as f32 };
     let mut out = Array::zeros(correlation.device(), &[sets, coils, z, y, x])?;
-    let cpu = correlation.device().cpu_side();
-    let (correlation, phase) = (correlation.read()?, phase.read()?);
-    out.update(|out| cpu::rows(cpu, &problem, &correlation, &phase, out))?;
+    let launch = if served_on_gpu(correlation.device(), &problem) { on_gpu } else { on_host };
+    launch(&problem, correlation, phase, &mut out)?;
     Ok(out)
+}
+
+/// Bytes of a GPU's memory that [`maps`] takes beside correlation and maps, for lags −h..=h along z, y, x; 0 on a CPU, and
+/// where the CPU beside the GPU does the work.
+pub fn needs_on(
+    device: &Device,
+    coils: usize,
+    reach_zyx: [usize; 3],
+    shape_zyx: [usize; 3],
+    sets: usize,
+) -> u64 {
+    let problem = Problem { coils, reach_zyx, shape_zyx, sets, crop: 0.0 };
+    if served_on_gpu(device, &problem) { cuda::scratch_bytes(&problem) } else { 0 }
 }
 
 /// w(λ) of [`maps`].

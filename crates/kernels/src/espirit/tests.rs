@@ -1,4 +1,4 @@
-#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests")]
 
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -8,7 +8,7 @@ use super::*;
 
 /// Q of a random Hermitian operator: (A + Aᴴ)/2 with a strong part along one smooth vector per set, so that its largest
 /// eigenvalues stand apart.
-fn correlation(problem: &Problem, seed: u64) -> Vec<C32> {
+pub(super) fn correlation(problem: &Problem, seed: u64) -> Vec<C32> {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     let mut random = || C32::new(rng.random_range(-1.0..1.0), rng.random_range(-1.0..1.0));
     let (coils, lags) = (problem.coils, problem.lags());
@@ -30,11 +30,11 @@ fn correlation(problem: &Problem, seed: u64) -> Vec<C32> {
         .collect()
 }
 
-fn phase(coils: usize) -> Vec<C32> {
+pub(super) fn phase(coils: usize) -> Vec<C32> {
     (0..coils).map(|j| C32::from_polar(1.0, j as f32)).collect()
 }
 
-fn problems() -> Vec<Problem> {
+pub(super) fn problems() -> Vec<Problem> {
     let problem =
         |coils, reach_zyx, shape_zyx, sets| Problem { coils, reach_zyx, shape_zyx, sets, crop: 0.3 };
     vec![
@@ -43,28 +43,37 @@ fn problems() -> Vec<Problem> {
         problem(3, [0, 5, 5], [1, 16, 13], 1),
         problem(8, [0, 2, 3], [1, 9, 20], 2),
         problem(5, [2, 1, 2], [5, 6, 11], 1),
+        problem(33, [0, 1, 1], [1, 3, 4], 1),
+        problem(4, [0, 1, 1], [1, 5, 3], 4),
     ]
 }
 
 #[test]
 fn every_variant_agrees_with_the_oracle() {
-    let device = Device::cpu_with_threads(2).unwrap();
-    let cpu = device.cpu_side();
+    let devices = rayspin_emu::devices().unwrap();
     for (seed, problem) in problems().iter().enumerate() {
-        let (q, phase) = (correlation(problem, seed as u64), phase(problem.coils));
+        let coils = problem.coils;
+        let (q, phase) = (correlation(problem, seed as u64), phase(coils));
         let wanted = reference_maps(problem, &q, &phase);
-        for variant in VARIANTS {
-            let mut found = vec![C32::new(f32::NAN, f32::NAN); wanted.len()];
-            (variant.launch)(cpu, problem, &q, &phase, &mut found);
-            let norm: f64 = wanted.iter().map(|v| v.norm_sqr()).sum();
-            let error: f64 = wanted
-                .iter()
-                .zip(&found)
-                .map(|(w, f)| (w - rayspin_core::C64::new(f.re.into(), f.im.into())).norm_sqr())
-                .sum();
-            let relative = (error / norm).sqrt();
-            println!("{} {problem:?}: {relative:.1e}", variant.name);
-            assert!(relative <= variant.tolerance, "{} {problem:?}: {relative:e}", variant.name);
+        let [lz, ly, lx] = problem.reach_zyx.map(|h| 2 * h + 1);
+        for device in &devices {
+            let q = Array::from_slice(device, &[coils, coils, lz, ly, lx], &q).unwrap();
+            let phase = Array::from_slice(device, &[coils], &phase).unwrap();
+            let shape = [&[problem.sets, coils], &problem.shape_zyx[..]].concat();
+            for variant in VARIANTS.iter().filter(|v| v.backend == device.kind()) {
+                let mut found = Array::zeros(device, &shape).unwrap();
+                found.fill(C32::new(f32::NAN, f32::NAN)).unwrap();
+                (variant.launch)(problem, &q, &phase, &mut found).unwrap();
+                let norm: f64 = wanted.iter().map(|v| v.norm_sqr()).sum();
+                let error: f64 = wanted
+                    .iter()
+                    .zip(found.to_vec().unwrap())
+                    .map(|(w, f)| (w - rayspin_core::C64::new(f.re.into(), f.im.into())).norm_sqr())
+                    .sum();
+                let relative = (error / norm).sqrt();
+                println!("{} {problem:?}: {relative:.1e}", variant.name);
+                assert!(relative <= variant.tolerance, "{} {problem:?}: {relative:e}", variant.name);
+            }
         }
     }
 }
@@ -73,11 +82,13 @@ fn every_variant_agrees_with_the_oracle() {
 fn weights_rise_from_nothing_at_the_crop_to_one() {
     assert_eq!((weight(0.5, 0.8), weight(0.8, 0.8), weight(1.02, 0.8)), (0.0, 0.0, 1.0));
     assert!((weight(0.85, 0.8) - 0.5).abs() < 1e-12);
-    let device = Device::cpu_with_threads(1).unwrap();
-    let nothing = Array::<C32>::zeros(&device, &[3, 3, 1, 3, 3]).unwrap();
-    let along = Array::from_vec(&device, &[3], phase(3)).unwrap();
-    let silent = maps(&nothing, &along, [1, 4, 4], 2, 0.8).unwrap();
-    assert!(silent.cpu().iter().all(|v| v.norm() == 0.0));
+    for device in rayspin_emu::devices().unwrap() {
+        let nothing = Array::<C32>::zeros(&device, &[3, 3, 1, 3, 3]).unwrap();
+        let along = Array::from_vec(&device, &[3], phase(3)).unwrap();
+        let silent = maps(&nothing, &along, [1, 4, 4], 2, 0.8).unwrap();
+        assert!(silent.to_vec().unwrap().iter().all(|v| v.norm() == 0.0));
+        assert!(maps(&nothing, &along, [1, 0, 4], 2, 0.8).unwrap().is_empty());
+    }
 }
 
 #[test]
