@@ -7,7 +7,7 @@ export PATH := $(CURDIR)/.tools/bin:$(PATH)
 CARGO ?= cargo
 DEMO_DIR ?= rayspin-demo
 
-.PHONY: build demo test lint bench tools python gpu-pack gpu-test gpu-bench clean
+.PHONY: build demo test lint bench tools python ptx gpu-pack gpu-test gpu-bench clean
 
 build: tools
 	$(CARGO) build --release --locked --package rayspin-cli
@@ -31,6 +31,10 @@ tools:
 # Other programs' readers and writers, for the interoperability tests, and the compiler of CUDA kernels.
 python:
 	@scripts/python.sh
+
+# Every kernel compiled to PTX, for machines with a driver and no NVRTC: target/ptx/rayspin.ptx.
+ptx: tools python
+	RAYSPIN_CUDA_PATH="$$(scripts/nvrtc.sh):$$RAYSPIN_CUDA_PATH" $(CARGO) xtask ptx
 
 bench: tools python
 	benches/peers/run.sh

@@ -4,6 +4,7 @@
 mod compile;
 mod faulty;
 mod fft;
+mod hollow;
 mod memory;
 mod module;
 mod translate;
@@ -15,6 +16,8 @@ use std::time::Instant;
 use rayspin_core::{Error, Result};
 use rayspin_device::Device;
 use rayspin_device::cuda::{Driver, Event, FftPlan, Graph, Launch, Module, Program, Properties};
+
+pub use hollow::Hollow;
 
 use compile::Compiler;
 pub use faulty::{Fault, Faulty};
@@ -53,6 +56,8 @@ pub fn devices() -> Result<Vec<Device>> {
 #[derive(Debug)]
 pub struct Emulator {
     compiler: Compiler,
+    /// Where there is no compiler, the programs that were compiled beforehand.
+    programs: Option<Vec<Program>>,
     inner: Arc<Inner>,
 }
 
@@ -90,31 +95,28 @@ impl Emulator {
 
     /// One with `bytes` of memory. Errors: as [`Emulator::new`].
     pub fn with_memory(bytes: u64) -> Result<Self> {
+        Self::with_properties(properties(bytes))
+    }
+
+    /// One whose blocks may have so many bytes of shared memory: 99 KiB on GPUs of desktops. Errors: as [`Emulator::new`].
+    pub fn with_shared(bytes: u32) -> Result<Self> {
+        Self::with_properties(Properties { shared_per_block: bytes, ..properties(8 << 30) })
+    }
+
+    fn with_properties(properties: Properties) -> Result<Self> {
         let threads = rayspin_device::cpu::available_threads();
         let pool = rayon::ThreadPoolBuilder::new()
             .num_threads(threads)
             .thread_name(|i| format!("emulator-{i}"))
             .build()
             .map_err(|e| Error::Device { what: "emulator".to_owned(), detail: e.to_string() })?;
-        let properties = Properties {
-            name: "Emulated GPU".to_owned(),
-            capability: (9, 0),
-            multiprocessors: 132,
-            memory: bytes,
-            cache: 50 << 20,
-            threads_per_block: 1024,
-            threads_per_multiprocessor: 2048,
-            shared_per_block: SHARED_PER_BLOCK,
-            shared_per_multiprocessor: 228 << 10,
-            registers_per_multiprocessor: 65_536,
-            driver: (13, 0),
-        };
         Ok(Self {
             compiler: Compiler::find()?,
+            programs: None,
             inner: Arc::new(Inner {
+                heap: Mutex::new(Heap::new(properties.memory)),
                 properties,
                 pool,
-                heap: Mutex::new(Heap::new(bytes)),
                 workspaces: module::Workspaces::default(),
                 variables: Mutex::default(),
                 order: Mutex::default(),
@@ -122,9 +124,31 @@ impl Emulator {
         })
     }
 
+    /// The same as a machine without a compiler: it has these programs and no others.
+    pub fn without_compiler(self, programs: Vec<Program>) -> Self {
+        Self { programs: Some(programs), ..self }
+    }
+
     /// A device on a new emulator, with the CPU beside it. Errors: as [`Emulator::new`].
     pub fn device() -> Result<Device> {
         Ok(Device::with_driver(Arc::new(Self::new()?), Device::cpu()?))
+    }
+}
+
+/// Those of an H100, except for its memory.
+fn properties(memory: u64) -> Properties {
+    Properties {
+        name: "Emulated GPU".to_owned(),
+        capability: (9, 0),
+        multiprocessors: 132,
+        memory,
+        cache: 50 << 20,
+        threads_per_block: 1024,
+        threads_per_multiprocessor: 2048,
+        shared_per_block: SHARED_PER_BLOCK,
+        shared_per_multiprocessor: 228 << 10,
+        registers_per_multiprocessor: 65_536,
+        driver: (13, 0),
     }
 }
 
@@ -282,7 +306,17 @@ impl Driver for Emulator {
         self.inner.ask(Work::Set { at, byte, bytes })
     }
 
+    fn compiles(&self) -> bool {
+        self.programs.is_none()
+    }
+
     fn load(&self, program: &Program) -> Result<Arc<dyn Module>> {
+        if self.programs.as_ref().is_some_and(|list| !list.contains(program)) {
+            return Err(Error::Device {
+                what: format!("loading {}", program.name),
+                detail: format!("not among the precompiled programs: {:?}", program.defines),
+            });
+        }
         Ok(Arc::new(module::Loaded::load(program, &self.compiler, self.inner.clone())?))
     }
 

@@ -270,7 +270,7 @@ impl Callable {
         let failed = |detail: String| Error::Device { what: format!("kernel {}", self.name), detail };
         let blocks = launch.blocks.iter().map(|&b| u64::from(b)).product::<u64>();
         let threads = launch.threads.iter().map(|&t| u64::from(t)).product::<u64>();
-        if !(1..=1024).contains(&threads) || launch.shared > crate::SHARED_PER_BLOCK {
+        if !(1..=1024).contains(&threads) || launch.shared > inner.properties.shared_per_block {
             return Err(failed(format!("{launch:?} is more than a block may be")));
         }
         let raw = RawLaunch { blocks: launch.blocks, threads: launch.threads, shared: launch.shared };

@@ -6,7 +6,7 @@
 
 use rayon::prelude::*;
 use rayspin_device::cuda::{Compiled, Program, Source, architecture, compile, compiler_version};
-use rayspin_kernels::{Build, programs};
+use rayspin_kernels::{Build, precompiled, programs};
 
 /// A100, H100, RTX 50.
 const CAPABILITIES: [(u32, u32); 3] = [(8, 0), (9, 0), (12, 0)];
@@ -124,6 +124,23 @@ fn every_program_compiles_and_keeps_to_its_registers() {
     print!("{}", tables.concat());
     let wrong = wrong.concat();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn programs_for_machines_without_a_compiler_are_text_for_the_oldest_processor() {
+    if compiler().is_none() {
+        return;
+    }
+    let all = precompiled(usize::MAX);
+    // Every form would take minutes: a few of them, spread over the list, and the shared sources are those of `programs`.
+    all.iter().step_by(all.len() / 13 + 1).for_each(|build| {
+        let program = Program::new(build.source, &build.defines);
+        let text = String::from_utf8(compile(&program, "compute_80", false).unwrap().image).unwrap();
+        assert!(text.contains(".target sm_80"), "{}", program.name);
+        for kernel in program.signatures().unwrap().keys() {
+            assert!(text.contains(&format!(".entry {kernel}(")), "{}: {kernel}", program.name);
+        }
+    });
 }
 
 #[test]

@@ -50,6 +50,30 @@ pub fn programs() -> Vec<Build> {
     all
 }
 
+/// Bytes of shared memory that a block may have: capabilities 8.6, 8.9 and 12; 8.0 and 8.7; 9, 10 and 11.
+const SHARED: [u32; 3] = [99 << 10, 163 << 10, 227 << 10];
+
+/// Every program that a GPU without a compiler is asked for ([`rayspin_device::Cuda::compiles`]), with Fourier transforms of
+/// up to `longest` points: `usize::MAX` for all that there are kernels for.
+pub fn precompiled(longest: usize) -> Vec<Build> {
+    let mut all = programs();
+    for shared in SHARED {
+        all.extend(of_type::<f32>(longest, shared));
+        all.extend(of_type::<f64>(longest, shared));
+    }
+    let mut seen = std::collections::HashSet::new();
+    all.retain(|build| seen.insert((std::ptr::from_ref(build.source).addr(), build.defines.clone())));
+    all
+}
+
+fn of_type<R: Real>(longest: usize, shared: u32) -> Vec<Build> {
+    let longest = longest.min(crate::fft::cuda::line::LONGEST);
+    let mut all = crate::fft::cuda::precompiled::<R>(longest, shared);
+    all.extend(crate::toeplitz::precompiled::<R>(longest, shared));
+    all.extend(crate::nufft::cuda::precompiled::<R>(shared));
+    all
+}
+
 /// What blocks may take of a current GPU, for programs whose form depends on it.
 pub(crate) fn limits() -> Properties {
     Properties {

@@ -22,4 +22,4 @@ pub mod vector;
 pub mod walsh;
 pub mod wavelet;
 
-pub use cuda::{Build, programs};
+pub use cuda::{Build, precompiled, programs};

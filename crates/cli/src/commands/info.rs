@@ -71,6 +71,7 @@ fn gpus(context: &Context, rows: &mut Rows) {
         let properties = gpu.properties();
         let (major, minor) = properties.capability;
         row(rows, "  compute capability", format!("{major}.{minor}"));
+        row(rows, "  driver", format!("CUDA {}.{}", properties.driver.0, properties.driver.1));
         if let Ok(free) = gpu.memory_left() {
             let (total, free) = (number::bytes(properties.memory), number::bytes(free));
             row(rows, "  memory", format!("{total}, {free} available"));
@@ -89,6 +90,19 @@ fn gpus(context: &Context, rows: &mut Rows) {
     match cuda::compiler_version() {
         Some((major, minor)) => row(rows, "kernel compiler", format!("NVRTC {major}.{minor}")),
         None => row(rows, "kernel compiler", "none: NVRTC (libnvrtc.so) was not found"),
+    }
+    match cuda::archive() {
+        Ok(Some(archive)) => {
+            let ((major, minor), count) = (archive.compiler(), archive.len());
+            let words = format!("{count} programs, PTX of CUDA {major}.{minor}, {}", archive.origin());
+            row(rows, "precompiled kernels", words);
+        }
+        Ok(None) => row(rows, "precompiled kernels", "none"),
+        Err(error) => row(rows, "precompiled kernels", error),
+    }
+    match cuda::fft_version() {
+        Some((major, minor)) => row(rows, "cuFFT", format!("{major}.{minor}, for benchmarks")),
+        None => row(rows, "cuFFT", "none; only benchmarks use it"),
     }
     match cuda::cache_folder() {
         Some(folder) => row(rows, "kernel cache", folder.display()),

@@ -142,6 +142,10 @@ pub trait Driver: Send + Sync + std::fmt::Debug {
     /// # Safety
     /// `at` begins at least `bytes` allocated bytes.
     unsafe fn set_bytes(&self, at: u64, byte: u8, bytes: u64) -> Result<()>;
+    /// Whether programs can be compiled, rather than found among those that were compiled beforehand.
+    fn compiles(&self) -> bool {
+        true
+    }
     /// Compiles a program, or finds it compiled, and loads it.
     fn load(&self, program: &Program) -> Result<Arc<dyn Module>>;
     /// Transforms, not scaled; `sign` is that of the exponent.

@@ -9,6 +9,7 @@ mod cache;
 mod compile;
 mod driver;
 mod machine;
+mod precompiled;
 mod program;
 
 pub use argument::{Argument, Kernel, View, ViewMut};
@@ -16,7 +17,8 @@ pub(crate) use buffer::Buffer;
 pub use cache::folder as cache_folder;
 pub use compile::{Compiled, architecture, compile, compiler_version};
 pub use driver::{Driver, Event, FftPlan, Function, Graph, Launch, Module, Properties, Resources};
-pub use machine::{Absent, count};
+pub use machine::{Absent, count, fft_version};
+pub use precompiled::{Packed, Precompiled, archive, pack};
 pub use program::{Define, Parameter, Program, Source};
 
 use std::collections::HashMap;
@@ -73,6 +75,12 @@ impl Cuda {
     /// What it is.
     pub fn properties(&self) -> &Properties {
         self.driver.properties()
+    }
+
+    /// Whether a program of any form can be had. Where not, those of [`Precompiled`] are all that there are: algorithms whose
+    /// forms depend on the problem then take the general ones that are listed.
+    pub fn compiles(&self) -> bool {
+        self.driver.compiles()
     }
 
     /// The CPU that does what is not worth a kernel: set-up of small problems.

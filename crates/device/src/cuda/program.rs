@@ -45,6 +45,14 @@ impl Program {
         self.defines.iter().map(|(name, value)| format!("-D{name}={value}")).collect()
     }
 
+    /// Its macros for people, without long lists.
+    pub(super) fn describe(&self) -> String {
+        let short = |value: &str| if value.len() > 24 { "…".to_owned() } else { value.to_owned() };
+        let list: Vec<_> =
+            self.defines.iter().map(|(name, value)| format!("{name} = {}", short(value))).collect();
+        list.join(", ")
+    }
+
     /// Names and parameters of its kernels. Errors: a declaration that cannot be read.
     pub fn signatures(&self) -> Result<HashMap<String, Vec<Parameter>>> {
         let double = self.defines.iter().any(|(name, value)| *name == "DOUBLE" && value != "0");

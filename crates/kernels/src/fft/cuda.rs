@@ -9,7 +9,7 @@ pub(crate) use padded::PaddedFft;
 
 use num_complex::Complex;
 use rayspin_core::{Error, Real, Result};
-use rayspin_device::cuda::{Argument, Kernel, Launch, Source, View, ViewMut};
+use rayspin_device::cuda::{Argument, Define, Kernel, Launch, Properties, Source, View, ViewMut};
 use rayspin_device::{Array, Backend, Cuda, Device};
 
 use crate::cuda::{Build, limits};
@@ -44,12 +44,23 @@ impl Lie {
         if inner == 1 { Self::Rows(outer) } else { Self::Columns(inner) }
     }
 
+    /// Rows and columns enough for whole blocks: all that there is without a compiler.
+    const GENERAL: [Self; 2] = [Self::Rows(1 << 16), Self::Columns(1 << 16)];
+
+    fn fit<R: Real>(self, line: &Line, limits: &Properties) -> Option<Block> {
+        match self {
+            Self::Rows(rows) => line.rows::<R>(rows, limits),
+            Self::Columns(inner) => line.columns::<R>(inner, limits),
+        }
+    }
+
     pub(crate) fn block<R: Real>(self, line: &Line, cuda: &Cuda) -> Result<Block> {
-        let found = match self {
-            Self::Rows(rows) => line.rows::<R>(rows, cuda.properties()),
-            Self::Columns(inner) => line.columns::<R>(inner, cuda.properties()),
+        let lie = match self {
+            _ if cuda.compiles() => self,
+            Self::Rows(_) => Self::GENERAL[0],
+            Self::Columns(_) => Self::GENERAL[1],
         };
-        found.ok_or_else(|| Error::Device {
+        lie.fit::<R>(line, cuda.properties()).ok_or_else(|| Error::Device {
             what: format!("Fourier transform of {} points", line.n),
             detail: "more shared memory than a block of this GPU may have".to_owned(),
         })
@@ -190,14 +201,11 @@ impl<R: Real> LinePass<R> {
         to: Option<usize>,
     ) -> Result<Self> {
         let cuda = gpu(device)?;
-        let lower = |count: Option<usize>| count.is_some_and(|count| line.halves(count));
+        let lower = |count: Option<usize>| cuda.compiles() && count.is_some_and(|count| line.halves(count));
         // The radix at the end that is halved must be even.
         let line = if lower(to) && !lower(from) { line.reversed() } else { line.clone() };
         let block = lie.block::<R>(&line, cuda)?;
-        let mut defines = line.defines::<R>(&block, 1, LIGHT);
-        let flag = |yes: bool| u32::from(yes).to_string();
-        let to_lower = lower(to) && !lower(from);
-        defines.extend([("FROM_LOWER", flag(lower(from))), ("TO_LOWER", flag(to_lower))]);
+        let defines = pass::<R>(&line, &block, lower(from), lower(to) && !lower(from));
         Ok(Self {
             kernel: cuda.kernel(&PASS, &defines, "pass")?,
             block,
@@ -259,6 +267,38 @@ pub(crate) fn launch(block: &Block, lines: usize, inner: usize) -> Result<Launch
 
 /// Bytes that kernels held to 40 registers (f64: 80) a thread may spill: a few cost less than fewer threads would.
 pub(crate) const LIGHT_SPILL: u32 = 32;
+
+/// What a pass is compiled with.
+fn pass<R: Real>(line: &Line, block: &Block, from_lower: bool, to_lower: bool) -> Vec<Define> {
+    let flag = |yes: bool| u32::from(yes).to_string();
+    let mut defines = line.defines::<R>(block, 1, LIGHT);
+    defines.extend([("FROM_LOWER", flag(from_lower)), ("TO_LOWER", flag(to_lower))]);
+    defines
+}
+
+/// What rows and columns of `line` are compiled with where nothing is known of the problem, given the bytes of shared memory
+/// that a block may have.
+pub(crate) fn general<R: Real>(line: &Line, shared: u32) -> [Option<Block>; 2] {
+    let limits = Properties { shared_per_block: shared, ..limits() };
+    Lie::GENERAL.map(|lie| lie.fit::<R>(line, &limits))
+}
+
+/// The programs of transforms for machines without a compiler: every length up to `longest`.
+pub(crate) fn precompiled<R: Real>(longest: usize, shared: u32) -> Vec<Build> {
+    let mut all = Vec::new();
+    for line in (1..=longest).filter_map(Line::new) {
+        for block in general::<R>(&line, shared).into_iter().flatten() {
+            let plain = pass::<R>(&line, &block, false, false);
+            all.push(Build { source: &PASS, defines: plain, spill_bytes: 0 });
+            // Lengths of convolutions are multiples of 4.
+            if line.n.is_multiple_of(4) {
+                let defines = line.defines::<R>(&block, 1, HEAVY);
+                all.push(Build { source: &CHIRP, defines, spill_bytes: 0 });
+            }
+        }
+    }
+    all
+}
 
 /// Every program in some of its forms, for [`crate::cuda::programs`].
 pub(crate) fn builds<R: Real>() -> Vec<Build> {

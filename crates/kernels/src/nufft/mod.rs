@@ -339,6 +339,23 @@ fn kernel_for<R: Real>(tolerance: f64, upsampling: f64, dims: usize) -> Result<K
 /// The upsamplings to choose from, the one that reaches every tolerance first.
 const UPSAMPLINGS: [f64; 3] = [2.0, 1.5, 1.25];
 
+/// Every kernel that a tolerance leads to with an upsampling that is chosen.
+fn windows<R: Real>(dims: usize) -> Vec<Kernel> {
+    let mut all = Vec::new();
+    for upsampling in UPSAMPLINGS {
+        // Tolerances that a factor of 1.05 apart lie, between which no width is passed over: each is worth a factor of 5.
+        let mut tolerance = LOOSEST;
+        let mut widths = Vec::new();
+        while let Ok(kernel) = kernel_for::<R>(tolerance, upsampling, dims) {
+            widths.push(kernel);
+            tolerance /= 1.05;
+        }
+        widths.dedup_by_key(|kernel| kernel.width);
+        all.extend(widths);
+    }
+    all
+}
+
 /// Nanoseconds of one core: 9 a point, 0.6 for each vector of its footprint, and for each 8 bytes of the fine grid (FFT,
 /// padding, adding tiles) 4, in 3-D 8.5, where it leaves the cache. Fitted to the measurements of
 /// benches/results/2026-11-21-xeon-16/nufft_upsampling.txt.

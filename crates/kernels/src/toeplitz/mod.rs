@@ -15,7 +15,7 @@ use rayspin_device::{Array, Backend, Cpu, Device};
 
 use crate::concrete::{other_type, same, same_mut, same_ref};
 
-pub(crate) use cuda::builds;
+pub(crate) use cuda::{builds, precompiled};
 pub use variants::{Apply, Launch, Problem, VARIANTS};
 
 use crate::fft::{check_device, check_trailing};

@@ -10,6 +10,19 @@ use rayspin_core::{Error, Result};
 use super::{Shared, failed, library};
 use crate::cuda::FftPlan;
 
+fn present() -> bool {
+    static LOADED: std::sync::Once = std::sync::Once::new();
+    LOADED.call_once(|| library::find("cufft"));
+    // SAFETY: loading the library has no requirements.
+    unsafe { sys::is_culib_present() }
+}
+
+/// cuFFT's version, as (12, 0), where it is there.
+pub fn fft_version() -> Option<(u32, u32)> {
+    let version = u32::try_from(present().then(cufft::get_version)?.ok()?).ok()?;
+    Some((version / 1000, version % 1000 / 100))
+}
+
 pub(super) struct Plans {
     shared: Arc<Shared>,
     made: HashMap<FftPlan, sys::cufftHandle>,
@@ -47,9 +60,7 @@ impl Plans {
     }
 
     fn make(&mut self, plan: &FftPlan) -> Result<sys::cufftHandle> {
-        library::find("cufft");
-        // SAFETY: loading the library has no requirements.
-        if !unsafe { sys::is_culib_present() } {
+        if !present() {
             return Err(Error::Device {
                 what: format!("a Fourier transform of {:?}", plan.axes),
                 detail: "cuFFT (libcufft.so) was not found; it comes with the CUDA toolkit or `pip install nvidia-cufft`, \

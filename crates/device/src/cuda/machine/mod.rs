@@ -7,6 +7,8 @@ pub(super) mod library;
 mod module;
 mod staging;
 
+pub use fft::fft_version;
+
 use std::any::Any;
 use std::sync::{Arc, Mutex};
 
@@ -14,12 +16,12 @@ use cudarc::driver::{DriverError, result as cu, sys};
 use rayspin_core::{Error, Result};
 
 use super::driver::{Driver, Event, FftPlan, Graph, Module, Properties};
-use super::{Program, lock};
+use super::{Program, compile, lock};
 
 /// The oldest interface of the driver that the bindings' symbols all exist in.
 const OLDEST_DRIVER: (u32, u32) = (12, 8);
-/// The oldest processor that kernels are written for.
-const OLDEST_CAPABILITY: (u32, u32) = (7, 0);
+/// The oldest processor that kernels are compiled for in tests, and that has the FP64 and FP16 tensor instructions they use.
+const OLDEST_CAPABILITY: (u32, u32) = (8, 0);
 
 /// Why there is no GPU to use.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,18 +54,33 @@ pub fn count() -> std::result::Result<usize, Absent> {
         sys::CUresult::CUDA_ERROR_NO_DEVICE => Absent::NoDevice,
         _ => Absent::Driver(words(e)),
     })?;
-    let version = driver_version();
-    if version < OLDEST_DRIVER {
-        return Err(Absent::Driver(format!(
-            "it offers CUDA {}.{}, at least {}.{} is needed",
-            version.0, version.1, OLDEST_DRIVER.0, OLDEST_DRIVER.1
-        )));
-    }
+    driver_new_enough(driver_version())?;
     match cu::device::get_count() {
         Ok(n) if n > 0 => Ok(n as usize),
         Ok(_) => Err(Absent::NoDevice),
         Err(e) => Err(Absent::Driver(words(e))),
     }
+}
+
+fn driver_new_enough(version: (u32, u32)) -> std::result::Result<(), Absent> {
+    if version >= OLDEST_DRIVER {
+        return Ok(());
+    }
+    Err(Absent::Driver(format!(
+        "it offers CUDA {}.{}, at least {}.{} is needed",
+        version.0, version.1, OLDEST_DRIVER.0, OLDEST_DRIVER.1
+    )))
+}
+
+fn new_enough(ordinal: usize, properties: &Properties) -> Result<()> {
+    if properties.capability >= OLDEST_CAPABILITY {
+        return Ok(());
+    }
+    Err(Error::value(
+        format!("device cuda:{ordinal}, {}", properties.name),
+        format!("compute capability {}.{} or newer", OLDEST_CAPABILITY.0, OLDEST_CAPABILITY.1),
+        format!("{}.{}", properties.capability.0, properties.capability.1),
+    ))
 }
 
 fn driver_version() -> (u32, u32) {
@@ -132,13 +149,7 @@ impl Machine {
     fn open(ordinal: usize) -> Result<Self> {
         let device = cu::device::get(ordinal as i32).map_err(failed("finding the GPU"))?;
         let properties = properties(device)?;
-        if properties.capability < OLDEST_CAPABILITY {
-            return Err(Error::value(
-                format!("device cuda:{ordinal}, {}", properties.name),
-                format!("compute capability {}.{} or newer", OLDEST_CAPABILITY.0, OLDEST_CAPABILITY.1),
-                format!("{}.{}", properties.capability.0, properties.capability.1),
-            ));
-        }
+        new_enough(ordinal, &properties)?;
         // SAFETY: the device was just found; its primary context stays retained for the life of the process, so that
         // arrays may be dropped in any order.
         let context = unsafe { cu::primary_ctx::retain(device) }.map_err(failed("opening the GPU"))?;
@@ -302,6 +313,10 @@ impl Driver for Machine {
             .map_err(failed("filling GPU memory"))
     }
 
+    fn compiles(&self) -> bool {
+        compile::present()
+    }
+
     fn load(&self, program: &Program) -> Result<Arc<dyn Module>> {
         self.shared.enter()?;
         Ok(Arc::new(module::Loaded::load(program, &self.properties, self.shared.clone())?))
@@ -415,5 +430,37 @@ impl Drop for Recorded {
             // SAFETY: the graph is this recording's own.
             let _ = unsafe { cu::graph::exec_destroy(self.graph) };
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn processors_and_drivers_that_are_too_old_are_named() {
+        let of = |capability| Properties {
+            name: "Old GPU".to_owned(),
+            capability,
+            multiprocessors: 1,
+            memory: 0,
+            cache: 0,
+            threads_per_block: 1024,
+            threads_per_multiprocessor: 2048,
+            shared_per_block: 0,
+            shared_per_multiprocessor: 0,
+            registers_per_multiprocessor: 0,
+            driver: (13, 0),
+        };
+        new_enough(0, &of((8, 0))).unwrap();
+        new_enough(0, &of((12, 1))).unwrap();
+        let words = new_enough(1, &of((7, 5))).unwrap_err().to_string();
+        for part in ["cuda:1", "Old GPU", "8.0 or newer", "7.5"] {
+            assert!(words.contains(part), "{words}");
+        }
+        driver_new_enough((12, 8)).unwrap();
+        driver_new_enough((13, 0)).unwrap();
+        let words = driver_new_enough((12, 6)).unwrap_err().to_string();
+        assert!(words.contains("offers CUDA 12.6, at least 12.8"), "{words}");
     }
 }

@@ -1,4 +1,4 @@
-use std::ffi::{CString, c_void};
+use std::ffi::{CStr, CString, c_void};
 use std::sync::Arc;
 
 use cudarc::driver::{result as cu, sys};
@@ -6,7 +6,7 @@ use rayspin_core::{Error, Result};
 
 use super::{Shared, failed};
 use crate::cuda::driver::{Function, Launch, Module, Properties, Resources};
-use crate::cuda::{Program, cache, compile};
+use crate::cuda::{Program, cache, compile, precompiled};
 
 /// Dynamic shared memory that a kernel may have without asking.
 const SHARED_WITHOUT_ASKING: u32 = 48 << 10;
@@ -24,21 +24,60 @@ unsafe impl Sync for Loaded {}
 impl Loaded {
     pub(super) fn load(program: &Program, properties: &Properties, shared: Arc<Shared>) -> Result<Self> {
         let architecture = compile::architecture(properties.capability);
-        let compiler = compile::compiler_version();
+        let refused =
+            |words: String| Error::Device { what: format!("loading {}", program.name), detail: words };
+        let Some(compiler) = compile::compiler_version() else {
+            return Self::from_precompiled(program, properties, &architecture, &shared);
+        };
+        if let Some(words) = compile::newer_than_driver(compiler, properties.driver, false) {
+            return Err(refused(words));
+        }
         let options = program.options().join(" ");
-        let version = format!("{compiler:?}");
+        let version = format!("{:?}", Some(compiler));
         let key = cache::key(&[&program.text, &options, &architecture, &version]);
+        Self::cached(program, &key, &shared, || Ok(compile::compile(program, &architecture, false)?.image))
+    }
+
+    /// From PTX made beforehand, which the driver itself makes machine code of.
+    fn from_precompiled(
+        program: &Program,
+        properties: &Properties,
+        architecture: &str,
+        shared: &Arc<Shared>,
+    ) -> Result<Self> {
+        let refused =
+            |words: String| Error::Device { what: format!("loading {}", program.name), detail: words };
+        let archive = precompiled::archive()?.ok_or_else(|| {
+            let none =
+                "no precompiled kernels are there either: RAYSPIN_PTX names a file of `cargo xtask ptx`";
+            refused(format!("{}; {none}", compile::missing()))
+        })?;
+        if let Some(words) = compile::newer_than_driver(archive.compiler(), properties.driver, true) {
+            return Err(refused(format!("{words} ({})", archive.origin())));
+        }
+        let ptx = archive.find(program, properties.capability)?;
+        let key = precompiled::cache_key(program, &ptx, architecture, properties.driver);
+        Self::cached(program, &key, shared, || link(program, &ptx))
+    }
+
+    /// From the machine code that was kept under `key`, else from what `make` makes, which is kept.
+    fn cached(
+        program: &Program,
+        key: &str,
+        shared: &Arc<Shared>,
+        make: impl FnOnce() -> Result<Vec<u8>>,
+    ) -> Result<Self> {
         let folder = cache::folder();
-        if let Some(image) = folder.as_deref().and_then(|folder| cache::read(folder, &key))
-            && let Ok(module) = Self::from_image(program, &image, &shared)
+        if let Some(image) = folder.as_deref().and_then(|folder| cache::read(folder, key))
+            && let Ok(module) = Self::from_image(program, &image, shared)
         {
             return Ok(module);
         }
-        let image = compile::compile(program, &architecture, false)?.image;
-        let module = Self::from_image(program, &image, &shared)?;
+        let image = make()?;
+        let module = Self::from_image(program, &image, shared)?;
         if let Some(folder) = folder {
             // Compiling again at the next start is all that it costs.
-            let _ = cache::write(&folder, &key, &image);
+            let _ = cache::write(&folder, key, &image);
         }
         Ok(module)
     }
@@ -49,6 +88,48 @@ impl Loaded {
             .map_err(failed(&format!("loading {}", program.name)))?;
         Ok(Self { module, name: program.name, shared: shared.clone() })
     }
+}
+
+/// Machine code for the current context's GPU of `ptx`, which ends in a zero byte. Errors: the assembler's words.
+fn link(program: &Program, ptx: &[u8]) -> Result<Vec<u8>> {
+    const LOG: usize = 4096;
+    let mut log = [0u8; LOG];
+    let name = CString::new(program.name).unwrap_or_default();
+    let mut options =
+        [sys::CUjit_option::CU_JIT_ERROR_LOG_BUFFER, sys::CUjit_option::CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES];
+    let mut values = [log.as_mut_ptr().cast::<c_void>(), LOG as *mut c_void];
+    let mut state = std::ptr::null_mut();
+    let (mut image, mut bytes) = (std::ptr::null_mut(), 0usize);
+    // SAFETY: options and log outlive the linker's state, which is destroyed below; the PTX is only read, and the image is
+    // copied before its owner goes.
+    let made = unsafe {
+        sys::cuLinkCreate_v2(2, options.as_mut_ptr(), values.as_mut_ptr(), &mut state).result().and_then(
+            |()| {
+                let made = sys::cuLinkAddData_v2(
+                    state,
+                    sys::CUjitInputType::CU_JIT_INPUT_PTX,
+                    ptx.as_ptr().cast_mut().cast(),
+                    ptx.len(),
+                    name.as_ptr(),
+                    0,
+                    std::ptr::null_mut(),
+                    std::ptr::null_mut(),
+                )
+                .result()
+                .and_then(|()| sys::cuLinkComplete(state, &mut image, &mut bytes).result())
+                .map(|()| std::slice::from_raw_parts(image.cast::<u8>(), bytes).to_vec());
+                let _ = sys::cuLinkDestroy(state);
+                made
+            },
+        )
+    };
+    made.map_err(|error| {
+        let text = CStr::from_bytes_until_nul(&log).map(CStr::to_string_lossy).unwrap_or_default();
+        Error::Device {
+            what: format!("assembling {} ({})", program.name, program.describe()),
+            detail: format!("{}\n{}", super::words(error), text.trim_end()),
+        }
+    })
 }
 
 impl Module for Loaded {

@@ -7,13 +7,13 @@ mod tiles;
 
 use num_complex::Complex;
 use rayspin_core::{Error, Real, Result, Trajectory};
-use rayspin_device::cuda::{Argument, Define, Kernel, Launch, Source, View, ViewMut};
+use rayspin_device::cuda::{Argument, Define, Kernel, Launch, Properties, Source, View, ViewMut};
 use rayspin_device::{Array, Cuda, Device};
 
 use super::deconvolve::Deconvolution;
 use super::kernel::{Kernel as Window, terms};
 use super::layout::Layout;
-use crate::cuda::Build;
+use crate::cuda::{Build, limits};
 use crate::fft::cuda::PaddedFft;
 use crate::kept::Kept;
 use points::Points;
@@ -115,6 +115,66 @@ pub(crate) fn builds() -> Vec<Build> {
     of::<f32>(&mut all);
     of::<f64>(&mut all);
     all
+}
+
+/// The programs for machines without a compiler: every tolerance, with the upsamplings that are chosen from.
+pub(crate) fn precompiled<R: Real>(shared: u32) -> Vec<Build> {
+    let properties = Properties { shared_per_block: shared, ..limits() };
+    let row = |source, defines| Build { source, defines, spill_bytes: 0 };
+    let mut all = Vec::new();
+    for dims in 1..=3 {
+        all.push(row(&points::SOURCE, points::defines::<R>(dims)));
+        for window in super::windows::<R>(dims) {
+            // The largest tile does not depend on the grid.
+            let tiles = Tiles::new::<R>(dims, [1; 3], window.width, &properties);
+            let plain = program::<R>(&tiles, &window);
+            for items in [1, MOST_ITEMS] {
+                let forms = [
+                    (&SPREAD, spread_form::<R>(&tiles, items)),
+                    (&INTERP, interp_form::<R>(&tiles, items, shared)),
+                ];
+                all.extend(forms.map(|(source, form)| row(source, form.defines(&plain))));
+            }
+        }
+    }
+    all
+}
+
+impl Form {
+    fn defines(&self, program: &[Define]) -> Vec<Define> {
+        [program, &[("COILS", self.coils.to_string()), self.define.clone()]].concat()
+    }
+}
+
+fn spread_form<R: Real>(tiles: &Tiles, items: usize) -> Form {
+    let (real, tile) = (size_of::<R>(), tiles.padded::<R>() * size_of::<Complex<R>>());
+    let Tiles { dims, width, .. } = *tiles;
+    let warps = tiles.warps::<R>();
+    let planes = dims == 3 && width > 8;
+    let rows = if planes { 0 } else { width.pow(dims as u32 - 1) | 1 };
+    let shared =
+        |coils: usize| coils * (tile + BATCH * 2 * real) + BATCH * (real * (((dims * width) | 1) + rows) + 4);
+    let wanted = items.next_power_of_two().min(4);
+    let coils = [4, 2, 1].into_iter().find(|&c| c <= wanted && (c == 1 || shared(c) <= SPREAD_SHARED));
+    let coils = coils.unwrap_or(1);
+    Form {
+        coils,
+        define: ("WARPS", warps.to_string()),
+        threads: (32 * coils * warps) as u32,
+        shared: shared(coils),
+    }
+}
+
+/// `most`: bytes of shared memory that a block may have.
+fn interp_form<R: Real>(tiles: &Tiles, items: usize, most: u32) -> Form {
+    let tile = tiles.padded_even() * size_of::<Complex<R>>();
+    let wanted = items.next_power_of_two().min(8);
+    let coils = [8, 4, 2, 1].into_iter().find(|&c| c <= wanted && (c == 1 || c * tile <= most as usize));
+    let coils = coils.unwrap_or(1);
+    // As many threads as there are points of a slot to give them.
+    let lanes = if size_of::<R>() == 4 { coils.div_ceil(2) } else { coils };
+    let threads = (128 * lanes).min(512);
+    Form { coils, define: ("THREADS", threads.to_string()), threads: threads as u32, shared: coils * tile }
 }
 
 /// Nanoseconds of a type 1 and a type 2 together: 0.0028 for each cell of a point's footprint in 3-D, otherwise 0.06 a point
@@ -297,46 +357,12 @@ impl<R: Real> Engine<R> {
     }
 
     fn kernel(&self, source: &'static Source, form: &Form, name: &str) -> Result<Kernel> {
-        let mut defines = self.program.clone();
-        defines.extend([("COILS", form.coils.to_string()), form.define.clone()]);
-        cuda(&self.device)?.kernel(source, &defines, name)
+        cuda(&self.device)?.kernel(source, &form.defines(&self.program), name)
     }
 
-    fn spread_form(&self, items: usize) -> Form {
-        let (real, tile) = (size_of::<R>(), self.tiles.padded::<R>() * size_of::<Complex<R>>());
-        let Tiles { dims, width, .. } = self.tiles;
-        let warps = self.tiles.warps::<R>();
-        let planes = dims == 3 && width > 8;
-        let rows = if planes { 0 } else { width.pow(dims as u32 - 1) | 1 };
-        let shared = |coils: usize| {
-            coils * (tile + BATCH * 2 * real) + BATCH * (real * (((dims * width) | 1) + rows) + 4)
-        };
-        let wanted = items.next_power_of_two().min(4);
-        let coils = [4, 2, 1].into_iter().find(|&c| c <= wanted && (c == 1 || shared(c) <= SPREAD_SHARED));
-        let coils = coils.unwrap_or(1);
-        Form {
-            coils,
-            define: ("WARPS", warps.to_string()),
-            threads: (32 * coils * warps) as u32,
-            shared: shared(coils),
-        }
-    }
-
-    fn interp_form(&self, items: usize) -> Result<Form> {
-        let tile = self.tiles.padded_even() * size_of::<Complex<R>>();
-        let most = cuda(&self.device)?.properties().shared_per_block as usize;
-        let wanted = items.next_power_of_two().min(8);
-        let coils = [8, 4, 2, 1].into_iter().find(|&c| c <= wanted && (c == 1 || c * tile <= most));
-        let coils = coils.unwrap_or(1);
-        // As many threads as there are points of a slot to give them.
-        let lanes = if size_of::<R>() == 4 { coils.div_ceil(2) } else { coils };
-        let threads = (128 * lanes).min(512);
-        Ok(Form {
-            coils,
-            define: ("THREADS", threads.to_string()),
-            threads: threads as u32,
-            shared: coils * tile,
-        })
+    /// How many items of a batch a block should take. Without a compiler there are forms for one and for many.
+    fn wanted(&self, items: usize) -> Result<usize> {
+        Ok(if items == 1 || cuda(&self.device)?.compiles() { items } else { MOST_ITEMS })
     }
 
     /// grids\[item\]\[l\] = Σ_j samples\[item\]\[j\] φ(l − u_j), periodic: overwrites `grids`.
@@ -347,7 +373,7 @@ impl<R: Real> Engine<R> {
         grids: ViewMut<'_, Complex<R>>,
         items: usize,
     ) -> Result<()> {
-        let form = self.spread_form(items);
+        let form = spread_form::<R>(&self.tiles, self.wanted(items)?);
         let slots = Argument::count(self.slots.len())?;
         self.kernel(&SPREAD, &form, "spread")?.launch(
             Launch {
@@ -390,7 +416,8 @@ impl<R: Real> Engine<R> {
         samples: ViewMut<'_, Complex<R>>,
         items: usize,
     ) -> Result<()> {
-        let form = self.interp_form(items)?;
+        let properties = cuda(&self.device)?.properties();
+        let form = interp_form::<R>(&self.tiles, self.wanted(items)?, properties.shared_per_block);
         let mut arguments = vec![
             grids.into(),
             self.points.order.cuda().into(),

@@ -153,8 +153,8 @@ fold(cplx* __restrict__ padded, const uint2* __restrict__ runs, unsigned slots) 
     *at = sum;
 }
 
-// Tiles along an axis that reach into one: itself and those before it.
-#define REACH 8
+// Tiles along an axis that reach into one at most: itself and those before it, of one cell or more.
+#define REACH (WIDTH + 1)
 
 // A block a tile of TEAMS items: each of its cells ← the sum over the padded tiles that hold it, in one order. `slot_of`: a tile's first
 // slot, or none (all bits set).

@@ -38,7 +38,7 @@ impl Tiles {
             let tiles = std::array::from_fn(|axis| fine[axis].div_ceil(largest[axis]));
             let cut = Self { dims, width, fine, tiles, largest };
             let longest = (0..3).max_by_key(|&axis| largest[axis]).unwrap_or(2);
-            if cut.padded_even().max(cut.padded::<R>()) <= most || largest[longest] <= 4 {
+            if cut.padded_even().max(cut.padded::<R>()) <= most || largest[longest] == 1 {
                 return cut;
             }
             largest[longest] /= 2;

@@ -18,7 +18,7 @@ use super::cpu::{padded_size, three_axes};
 use crate::cuda::{Build, define, limits};
 use crate::fft::cuda::line::{Block, HEAVY, LIGHT, Line};
 use crate::fft::cuda::{
-    Beside, Extent, LIGHT_SPILL, LINE, Lie, LinePass, Side, Span, Touch, Weigh, gpu, launch,
+    Beside, Extent, LIGHT_SPILL, LINE, Lie, LinePass, Side, Span, Touch, Weigh, general, gpu, launch,
 };
 
 pub(crate) static ENTER: Source =
@@ -128,12 +128,12 @@ impl<R: Real> Convolution<R> {
         let rows = Lie::Rows(sizes[0] * sizes[1]).block::<R>(&last, cuda)?;
         let enter = |sense: bool| {
             let mut defines = last.defines::<R>(&rows, 1, LIGHT);
-            defines.extend([("LOWER", flag(last.halves(sizes[2]))), ("SENSE", flag(sense))]);
+            defines.extend([("LOWER", lower(cuda, &last, sizes[2])), ("SENSE", flag(sense))]);
             cuda.kernel(&ENTER, &defines, "enter")
         };
         let columns = Lie::Columns(padded[1] * cut.width).block::<R>(&first, cuda)?;
         let mut defines = first.defines::<R>(&columns, 1, HEAVY);
-        defines.push(("LOWER", flag(first.halves(sizes[0]))));
+        defines.push(("LOWER", lower(cuda, &first, sizes[0])));
         let fused = cuda.kernel(&FUSED, &defines, "fused")?;
         let passes = if padded[1] == 1 {
             None
@@ -220,7 +220,7 @@ impl<R: Real> Convolution<R> {
         let limits = cuda.properties();
         let wanted = limits.multiprocessors as usize * 1024;
         let team = self.rows.threads as usize / self.rows.lines;
-        if rows * team >= wanted || coils == 1 {
+        if rows * team >= wanted || coils == 1 || !cuda.compiles() {
             return Ok((self.rows, 1));
         }
         let block = Lie::Rows((32usize.div_ceil(team)).next_power_of_two()).block::<R>(&self.last, cuda)?;
@@ -406,6 +406,38 @@ impl<R: Real> Convolution<R> {
     }
 }
 
+/// The programs for machines without a compiler: every image whose padded axes are no longer than `longest`.
+pub(crate) fn precompiled<R: Real>(longest: usize, shared: u32) -> Vec<Build> {
+    let mut all = vec![Build { source: &KERNEL, defines: vec![define::<R>()], spill_bytes: 0 }];
+    let mut push = |source: &'static Source, mut defines: Vec<Define>, more: &[Define]| {
+        defines.extend_from_slice(more);
+        all.push(Build { source, defines, spill_bytes: 0 });
+    };
+    let mut lengths: Vec<usize> = (1..=longest).map(padded_size).filter(|&n| n <= longest).collect();
+    lengths.dedup();
+    let whole = ("LOWER", flag(false));
+    for line in lengths.into_iter().filter_map(Line::new) {
+        let [rows, columns] = general::<R>(&line, shared);
+        if let Some(rows) = rows {
+            for sense in [false, true].map(|sense| ("SENSE", flag(sense))) {
+                let one = ("GROUPS", "1".to_owned());
+                push(&ENTER, line.defines::<R>(&rows, 1, LIGHT), &[whole.clone(), sense.clone()]);
+                push(&LEAVE, line.defines::<R>(&rows, 1, HEAVY), &[whole.clone(), sense, one]);
+            }
+        }
+        if let Some(columns) = columns {
+            push(&FUSED, line.defines::<R>(&columns, 1, HEAVY), std::slice::from_ref(&whole));
+            push(&SPECTRUM, line.defines::<R>(&columns, 1, LIGHT), &[]);
+        }
+    }
+    all
+}
+
+/// Whether the kernels leave out half of a line that holds `n` elements.
+fn lower(cuda: &Cuda, line: &Line, n: usize) -> String {
+    flag(cuda.compiles() && line.halves(n))
+}
+
 /// Every program in the forms that images of 256 voxels an axis take, for [`crate::cuda::programs`].
 pub(crate) fn builds<R: Real>() -> Vec<Build> {
     let limits = limits();
@@ -443,7 +475,7 @@ fn leave<R: Real>(
     let count = groups.unwrap_or(1);
     let mut defines = last.defines::<R>(block, count, HEAVY);
     defines.extend([
-        ("LOWER", flag(last.halves(n))),
+        ("LOWER", lower(cuda, last, n)),
         ("SENSE", flag(groups.is_some())),
         ("GROUPS", count.to_string()),
     ]);

@@ -1,0 +1,206 @@
+//! Machines with a driver and no compiler: every program that the host asks for there is one of `precompiled`, whatever the
+//! problem, and gives what it gives elsewhere.
+
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use ndarray::Array2;
+use num_complex::Complex;
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use rayspin_core::{C64, Real, Trajectory};
+use rayspin_device::cpu::simd::SimdReal;
+use rayspin_device::cuda::Program;
+use rayspin_device::{Array, Device};
+use rayspin_emu::{Emulator, Hollow};
+use rayspin_kernels::fft::{Fft, Norm};
+use rayspin_kernels::nufft::{Nufft, Options};
+use rayspin_kernels::toeplitz::Toeplitz;
+use rayspin_kernels::{difference, nudft, precompiled, sensitivity, shrink, vector, wavelet};
+
+fn random<R: Real>(rng: &mut ChaCha8Rng, len: usize) -> Vec<Complex<R>> {
+    let mut one = || <R as Real>::from_f64(rng.random_range(-1.0..1.0));
+    (0..len).map(|_| Complex::new(one(), one())).collect()
+}
+
+fn array<R: Real>(device: &Device, shape: &[usize]) -> Array<Complex<R>> {
+    Array::zeros(device, shape).unwrap()
+}
+
+fn trajectory(rng: &mut ChaCha8Rng, matrix: &[usize], samples: usize) -> Trajectory {
+    Trajectory::from_cycles_per_fov(Array2::from_shape_fn((samples, matrix.len()), |(_, d)| {
+        matrix[matrix.len() - 1 - d] as f64 * rng.random_range(-0.5..0.5)
+    }))
+    .unwrap()
+}
+
+/// Everything that kernels do, on problems of many sizes.
+fn ask<R: SimdReal>(device: &Device, rng: &mut ChaCha8Rng) {
+    for _ in 0..60 {
+        let dims = rng.random_range(1..=3);
+        let most = [0, 9000, 300, 40][dims];
+        let shape: Vec<usize> = (0..dims).map(|_| rng.random_range(1..most)).collect();
+        // Lengths beyond the kernels, and too large for this GPU's shared memory, are refused at planning.
+        if let Ok(fft) = Fft::<R>::new(device, &shape, Norm::None) {
+            let batch = [&[rng.random_range(1..4)], &shape[..]].concat();
+            fft.forward(&mut array(device, &batch)).unwrap();
+        }
+        let shape: Vec<usize> = shape.iter().map(|n| n.div_ceil(1 + dims % 2)).collect();
+        let coils = rng.random_range(1..20);
+        let doubled: Vec<usize> = shape.iter().map(|n| 2 * n).collect();
+        if let Ok(toeplitz) = Toeplitz::<R>::from_kernel(device, &shape, &array(device, &doubled)) {
+            let all = [&[coils], &shape[..]].concat();
+            toeplitz.apply(&array(device, &all), &mut array(device, &all)).unwrap();
+            toeplitz
+                .apply_sense(&array(device, &shape), &array(device, &all), &mut array(device, &shape))
+                .unwrap();
+        }
+    }
+    for _ in 0..40 {
+        let dims = rng.random_range(1..=3);
+        let most = [0, 3000, 200, 30][dims];
+        let matrix: Vec<usize> = (0..dims).map(|_| rng.random_range(1..most)).collect();
+        let tolerance = 10f64.powf(rng.random_range(-13.0..-0.5));
+        let upsampling = [None, Some(2.0), Some(1.5), Some(1.25)][rng.random_range(0..4)];
+        let samples = rng.random_range(1..3000);
+        let t = trajectory(rng, &matrix, samples);
+        let Ok(plan) = Nufft::<R>::new(device, &t, &matrix, &Options { tolerance, upsampling }) else {
+            continue;
+        };
+        for items in [1, rng.random_range(2..20)] {
+            let (images, data) = ([&[items], &matrix[..]].concat(), [items, samples]);
+            plan.forward(&array(device, &images), &mut array(device, &data)).unwrap();
+            plan.adjoint(&array(device, &data), &mut array(device, &images)).unwrap();
+        }
+    }
+    for matrix in [&[70][..], &[33, 9], &[200, 300], &[5, 6, 7], &[40, 40, 40]] {
+        let t = trajectory(rng, matrix, 50);
+        let (image, data) = ([&[2], matrix].concat(), [2, 50]);
+        let doubled: Vec<usize> = matrix.iter().map(|n| 2 * n).collect();
+        for row in nudft::variants::<R>().iter().filter(|row| row.backend == device.kind()) {
+            let _ = nudft::forward_with(row, &t, &array(device, &image), &mut array(device, &data));
+            let _ = nudft::adjoint_with(row, &t, &array(device, &data), &mut array(device, &image));
+            let _ = nudft::q_with(row, &t, None, matrix, &mut array(device, &doubled));
+        }
+        nudft::forward(&t, &array::<R>(device, &image), &mut array(device, &data)).unwrap();
+        nudft::adjoint(&t, &array::<R>(device, &data), &mut array(device, &image)).unwrap();
+        nudft::q(&t, None, matrix, &mut array::<R>(device, &doubled)).unwrap();
+    }
+    let (x, mut y) = (array::<R>(device, &[2, 9, 7]), array::<R>(device, &[2, 9, 7]));
+    vector::axpy(C64::new(1.0, 0.0), &x, &mut y).unwrap();
+    shrink::clip(1.0, &mut y).unwrap();
+    sensitivity::sum_of_squares(&x).unwrap();
+    difference::forward(
+        &[1, 2],
+        &[1.0, 1.0],
+        &x,
+        &mut array(device, &difference::range(&[2, 9, 7], &[1, 2]).unwrap()),
+    )
+    .unwrap();
+    let transform = wavelet::Wavelet::<R>::new(&[9, 7], wavelet::Family::Haar, None).unwrap();
+    transform.forward(&[0, 0], &array(device, &[9, 7]), &mut array(device, &[9, 7])).unwrap();
+}
+
+#[test]
+fn nothing_else_is_asked_for_without_a_compiler() {
+    let listed: HashSet<_> =
+        precompiled(usize::MAX).iter().map(|b| (b.source.name, b.defines.clone())).collect();
+    let mut rng = ChaCha8Rng::seed_from_u64(11);
+    let mut asked = 0;
+    for (capability, shared) in [((8, 0), 163), ((8, 9), 99), ((9, 0), 227), ((12, 0), 99)] {
+        let hollow = Arc::new(Hollow::new(capability, shared << 10, false));
+        let device = Device::with_driver(hollow.clone(), Device::cpu_with_threads(2).unwrap());
+        ask::<f32>(&device, &mut rng);
+        ask::<f64>(&device, &mut rng);
+        for program in hollow.take_programs() {
+            asked += 1;
+            let known = listed.contains(&(program.name, program.defines.clone()));
+            assert!(known, "{capability:?}: {} {:?} is not precompiled", program.name, program.defines);
+        }
+    }
+    assert!(asked > 500, "{asked} programs");
+    // With a compiler there are other forms: the list is not simply everything.
+    let hollow = Arc::new(Hollow::new((9, 0), 227 << 10, true));
+    let device = Device::with_driver(hollow.clone(), Device::cpu_with_threads(2).unwrap());
+    ask::<f32>(&device, &mut rng);
+    assert!(hollow.take_programs().iter().any(|p| !listed.contains(&(p.name, p.defines.clone()))));
+}
+
+fn apart<R: Real>(a: &Array<Complex<R>>, b: &Array<Complex<R>>) -> f64 {
+    let (a, b) = (a.to_vec().unwrap(), b.to_vec().unwrap());
+    let wide = |v: &Complex<R>| C64::new(v.re.to_f64(), v.im.to_f64());
+    let norm: f64 = b.iter().map(|v| wide(v).norm_sqr()).sum();
+    let apart: f64 = a.iter().zip(&b).map(|(a, b)| (wide(a) - wide(b)).norm_sqr()).sum();
+    assert!(norm > 0.0);
+    (apart / norm).sqrt()
+}
+
+#[test]
+fn general_programs_give_what_the_cpu_gives() {
+    let cpu = Device::cpu_with_threads(2).unwrap();
+    let all = precompiled(64).iter().map(|b| Program::new(b.source, &b.defines)).collect();
+    let emulator = Emulator::new().unwrap().without_compiler(all);
+    let gpu = Device::with_driver(Arc::new(emulator), cpu.clone());
+    let mut rng = ChaCha8Rng::seed_from_u64(12);
+    // Rows shorter and longer than a block's, fewer columns than a block's, and more.
+    for shape in [&[12, 10][..], &[10, 3]] {
+        let data = random::<f32>(&mut rng, shape.iter().product());
+        let [there, here] = [&gpu, &cpu].map(|device| {
+            let mut data = Array::from_slice(device, shape, &data).unwrap();
+            Fft::<f32>::new(device, shape, Norm::None).unwrap().forward(&mut data).unwrap();
+            data
+        });
+        assert!(apart(&there, &here) < 1e-6, "{shape:?}");
+    }
+    let (matrix, coils, samples) = ([6, 5], 3, 60);
+    let t = trajectory(&mut rng, &matrix, samples);
+    let image = random::<f32>(&mut rng, 30);
+    let maps = random::<f32>(&mut rng, coils * 30);
+    let [there, here] = [&gpu, &cpu].map(|device| {
+        let on = |shape: &[usize], values: &[_]| Array::from_slice(device, shape, values).unwrap();
+        let mut q = array(device, &[12, 10]);
+        nudft::q(&t, None, &matrix, &mut q).unwrap();
+        let toeplitz = Toeplitz::from_kernel(device, &matrix, &q).unwrap();
+        let (image, maps) = (on(&matrix, &image), on(&[coils, 6, 5], &maps));
+        let (mut normal, mut sense) = (array(device, &[coils, 6, 5]), array(device, &matrix));
+        toeplitz.apply(&maps, &mut normal).unwrap();
+        toeplitz.apply_sense(&image, &maps, &mut sense).unwrap();
+        let plan = Nufft::<f32>::new(device, &t, &matrix, &Options::tolerance(1e-4)).unwrap();
+        let (mut data, mut back) = (array(device, &[coils, samples]), array(device, &[coils, 6, 5]));
+        plan.forward(&maps, &mut data).unwrap();
+        plan.adjoint(&data, &mut back).unwrap();
+        [normal, sense, data, back]
+    });
+    for (there, here) in there.iter().zip(&here) {
+        assert!(apart(there, here) < 5e-4);
+    }
+    // What is not among them is named, not compiled.
+    let error = Fft::<f32>::new(&gpu, &[4, 250], Norm::None).unwrap_err().to_string();
+    assert!(error.contains("not among the precompiled programs") && error.contains("250"), "{error}");
+}
+
+#[test]
+fn the_widest_kernels_fit_the_shared_memory_of_desktop_gpus() {
+    let cpu = Device::cpu_with_threads(2).unwrap();
+    let gpu = Device::with_driver(Arc::new(Emulator::with_shared(99 << 10).unwrap()), cpu.clone());
+    let mut rng = ChaCha8Rng::seed_from_u64(13);
+    let (matrix, samples) = ([4, 9, 5], 50);
+    let t = trajectory(&mut rng, &matrix, samples);
+    let data = random::<f64>(&mut rng, samples);
+    let [there, here] = [&gpu, &cpu].map(|device| {
+        let data = Array::from_slice(device, &[1, samples], &data).unwrap();
+        let options = Options { tolerance: 7e-10, upsampling: Some(1.25) };
+        let plan = Nufft::<f64>::new(device, &t, &matrix, &options).unwrap();
+        assert_eq!(plan.width(), 16);
+        let (mut image, mut again) = (array(device, &[1, 4, 9, 5]), array(device, &[1, samples]));
+        plan.adjoint(&data, &mut image).unwrap();
+        plan.forward(&image, &mut again).unwrap();
+        [image, again]
+    });
+    for (there, here) in there.iter().zip(&here) {
+        let far = apart(there, here);
+        assert!(far < 1e-11, "{far}");
+    }
+}
