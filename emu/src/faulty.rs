@@ -167,6 +167,10 @@ impl Driver for Faulty {
         unsafe { self.inner.set_bytes(at, byte, bytes) }
     }
 
+    fn compiles(&self) -> bool {
+        self.inner.compiles()
+    }
+
     fn load(&self, program: &Program) -> Result<Arc<dyn Module>> {
         self.state.call("load")?;
         Ok(Arc::new(FaultyModule { inner: self.inner.load(program)?, state: self.state.clone() }))
