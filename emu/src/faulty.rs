@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use rayspin_core::{Error, Result};
 use rayspin_device::cuda::{
-    Driver, Event, FftPlan, Function, Graph, Launch, Module, Program, Properties, Resources,
+    Driver, Event, FftPlan, Function, Graph, Launch, Module, Program, Properties, Resources, Ticket,
 };
 
 /// What goes wrong.
@@ -153,6 +153,28 @@ impl Driver for Faulty {
         self.state.call("download")?;
         // SAFETY: as the caller promises.
         unsafe { self.inner.download(from, to) }
+    }
+
+    fn pin(&self, bytes: u64) -> Result<*mut u8> {
+        self.state.call("pin")?;
+        self.inner.pin(bytes)
+    }
+
+    unsafe fn unpin(&self, at: *mut u8, bytes: u64) {
+        // SAFETY: as the caller promises.
+        unsafe { self.inner.unpin(at, bytes) }
+    }
+
+    unsafe fn upload_beside(&self, to: u64, from: *const u8, bytes: u64) -> Result<Arc<dyn Ticket>> {
+        self.state.call("upload_beside")?;
+        // SAFETY: as the caller promises.
+        unsafe { self.inner.upload_beside(to, from, bytes) }
+    }
+
+    unsafe fn download_beside(&self, from: u64, to: *mut u8, bytes: u64) -> Result<Arc<dyn Ticket>> {
+        self.state.call("download_beside")?;
+        // SAFETY: as the caller promises.
+        unsafe { self.inner.download_beside(from, to, bytes) }
     }
 
     unsafe fn copy(&self, from: u64, to: u64, bytes: u64) -> Result<()> {

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 
 use rayspin_core::{Error, Result};
 use rayspin_device::cuda::{
-    Driver, Event, FftPlan, Function, Graph, Launch, Module, Program, Properties, Resources,
+    Driver, Event, FftPlan, Function, Graph, Launch, Module, Program, Properties, Resources, Ticket,
 };
 
 use crate::lock;
@@ -66,6 +66,16 @@ impl Event for Now {
     }
 }
 
+impl Ticket for Now {
+    fn join(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn wait(&self) -> Result<()> {
+        Ok(())
+    }
+}
+
 impl Graph for Now {
     fn launch(&self) -> Result<()> {
         Ok(())
@@ -104,6 +114,29 @@ impl Driver for Hollow {
         // SAFETY: the range was just found to be allocated.
         unsafe { from.copy_to_nonoverlapping(to.as_mut_ptr(), to.len()) };
         Ok(())
+    }
+
+    fn pin(&self, bytes: u64) -> Result<*mut u8> {
+        crate::beside::pin(bytes)
+    }
+
+    unsafe fn unpin(&self, at: *mut u8, bytes: u64) {
+        // SAFETY: as the caller promises.
+        unsafe { crate::beside::unpin(at, bytes) }
+    }
+
+    unsafe fn upload_beside(&self, to: u64, from: *const u8, bytes: u64) -> Result<Arc<dyn Ticket>> {
+        let to = self.at(to, bytes)?;
+        // SAFETY: the range was just found to be allocated; the rest as the caller promises.
+        unsafe { to.copy_from_nonoverlapping(from, bytes as usize) };
+        Ok(Arc::new(Now))
+    }
+
+    unsafe fn download_beside(&self, from: u64, to: *mut u8, bytes: u64) -> Result<Arc<dyn Ticket>> {
+        let from = self.at(from, bytes)?;
+        // SAFETY: as above.
+        unsafe { from.copy_to_nonoverlapping(to, bytes as usize) };
+        Ok(Arc::new(Now))
     }
 
     unsafe fn copy(&self, from: u64, to: u64, bytes: u64) -> Result<()> {

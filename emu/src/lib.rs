@@ -1,6 +1,7 @@
 //! The emulator: a [`Driver`] that runs CUDA C++ kernels on the CPU, so that tests without a GPU run every kernel and all of
 //! the host code around it. See the crate's README for what it honours and what it does not.
 
+mod beside;
 mod compile;
 mod faulty;
 mod fft;
@@ -15,7 +16,7 @@ use std::time::Instant;
 
 use rayspin_core::{Error, Result};
 use rayspin_device::Device;
-use rayspin_device::cuda::{Driver, Event, FftPlan, Graph, Launch, Module, Program, Properties};
+use rayspin_device::cuda::{Driver, Event, FftPlan, Graph, Launch, Module, Program, Properties, Ticket};
 
 pub use hollow::Hollow;
 
@@ -296,6 +297,27 @@ impl Driver for Emulator {
         // SAFETY: the range was just found to be allocated; host slices are elsewhere.
         unsafe { std::ptr::copy_nonoverlapping(from as usize as *const u8, to.as_mut_ptr(), to.len()) };
         Ok(())
+    }
+
+    fn pin(&self, bytes: u64) -> Result<*mut u8> {
+        beside::pin(bytes)
+    }
+
+    unsafe fn unpin(&self, at: *mut u8, bytes: u64) {
+        // SAFETY: as the caller promises.
+        unsafe { beside::unpin(at, bytes) }
+    }
+
+    unsafe fn upload_beside(&self, to: u64, from: *const u8, bytes: u64) -> Result<Arc<dyn Ticket>> {
+        self.inner.expect(to, bytes)?;
+        // SAFETY: the range was just found to be allocated; the rest as the caller promises.
+        unsafe { beside::Late::begin(&self.inner, from, to as usize as *mut u8, bytes) }
+    }
+
+    unsafe fn download_beside(&self, from: u64, to: *mut u8, bytes: u64) -> Result<Arc<dyn Ticket>> {
+        self.inner.expect(from, bytes)?;
+        // SAFETY: as above.
+        unsafe { beside::Late::begin(&self.inner, from as usize as *const u8, to, bytes) }
     }
 
     unsafe fn copy(&self, from: u64, to: u64, bytes: u64) -> Result<()> {

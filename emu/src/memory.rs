@@ -12,7 +12,7 @@ const GUARD: usize = 1024;
 /// What a guard zone repeats: a NaN as a number of either precision, and none that programs write.
 const PATTERN: [u8; 4] = 0xFFFF_F1A5u32.to_le_bytes();
 /// Of every number type a NaN; −1 as an integer.
-const POISON: u8 = 0xFF;
+pub(crate) const POISON: u8 = 0xFF;
 
 #[derive(Debug)]
 pub(crate) struct Heap {

@@ -6,10 +6,12 @@
 mod array;
 pub mod cpu;
 pub mod cuda;
+mod transfer;
 
 pub use array::{Array, Element};
 pub use cpu::Cpu;
 pub use cuda::Cuda;
+pub use transfer::{Pinned, Transfer};
 
 use std::sync::Arc;
 

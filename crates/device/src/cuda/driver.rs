@@ -102,6 +102,14 @@ pub trait Event: Send + Sync {
     fn as_any(&self) -> &dyn Any;
 }
 
+/// A copy that goes on beside the device's other work.
+pub trait Ticket: Send + Sync {
+    /// Work asked for from now on waits for it.
+    fn join(&self) -> Result<()>;
+    /// Waits for it, on the host.
+    fn wait(&self) -> Result<()>;
+}
+
 /// Recorded work that is launched again as one.
 pub trait Graph: Send + Sync {
     /// Queues all of it once more.
@@ -132,6 +140,25 @@ pub trait Driver: Send + Sync + std::fmt::Debug {
     /// # Safety
     /// `from` begins as many allocated bytes as `to` has.
     unsafe fn download(&self, from: u64, to: &mut [u8]) -> Result<()>;
+    /// Host memory for copies beside the device's work, all bytes 0, aligned to 256 bytes.
+    fn pin(&self, bytes: u64) -> Result<*mut u8>;
+    /// Gives it back.
+    ///
+    /// # Safety
+    /// `at` and `bytes` are those of [`Driver::pin`]; nothing uses the memory any more.
+    unsafe fn unpin(&self, at: *mut u8, bytes: u64);
+    /// Begins a copy to the device when all work asked for so far is done.
+    ///
+    /// # Safety
+    /// `to` begins so many allocated bytes, which nothing uses before the ticket is joined; `from` so many pinned ones, which
+    /// nothing changes before it is waited for.
+    unsafe fn upload_beside(&self, to: u64, from: *const u8, bytes: u64) -> Result<Arc<dyn Ticket>>;
+    /// Begins a copy to the host when all work asked for so far is done.
+    ///
+    /// # Safety
+    /// `from` begins so many allocated bytes, which nothing changes before the ticket is joined; `to` so many pinned ones,
+    /// which nothing uses before it is waited for.
+    unsafe fn download_beside(&self, from: u64, to: *mut u8, bytes: u64) -> Result<Arc<dyn Ticket>>;
     /// Copies within the device; the ranges do not overlap.
     ///
     /// # Safety

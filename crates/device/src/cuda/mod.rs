@@ -9,6 +9,7 @@ mod cache;
 mod compile;
 mod driver;
 mod machine;
+mod pinned;
 mod precompiled;
 mod program;
 
@@ -16,8 +17,9 @@ pub use argument::{Argument, Kernel, View, ViewMut};
 pub(crate) use buffer::Buffer;
 pub use cache::folder as cache_folder;
 pub use compile::{Compiled, architecture, compile, compiler_version};
-pub use driver::{Driver, Event, FftPlan, Function, Graph, Launch, Module, Properties, Resources};
+pub use driver::{Driver, Event, FftPlan, Function, Graph, Launch, Module, Properties, Resources, Ticket};
 pub use machine::{Absent, count, fft_version};
+pub(crate) use pinned::PinnedBytes;
 pub use precompiled::{Packed, Precompiled, archive, pack};
 pub use program::{Define, Parameter, Program, Source};
 

@@ -2,6 +2,7 @@
 
 #![allow(unsafe_code)]
 
+mod beside;
 mod fft;
 pub(super) mod library;
 mod module;
@@ -15,7 +16,7 @@ use std::sync::{Arc, Mutex};
 use cudarc::driver::{DriverError, result as cu, sys};
 use rayspin_core::{Error, Result};
 
-use super::driver::{Driver, Event, FftPlan, Graph, Module, Properties};
+use super::driver::{Driver, Event, FftPlan, Graph, Module, Properties, Ticket};
 use super::{Program, compile, lock};
 
 /// The oldest interface of the driver that the bindings' symbols all exist in.
@@ -123,6 +124,7 @@ struct Machine {
     pool: Option<sys::CUmemoryPool>,
     staging: Mutex<staging::Staging>,
     plans: Mutex<fft::Plans>,
+    beside: beside::Beside,
 }
 
 /// What everything that lives on the device needs: the context to make current and the stream.
@@ -181,6 +183,7 @@ impl Machine {
             pool,
             staging: Mutex::new(staging::Staging::new(shared.clone())),
             plans: Mutex::new(fft::Plans::new(shared.clone())),
+            beside: beside::Beside::new(shared.clone()),
             shared,
         })
     }
@@ -297,6 +300,49 @@ impl Driver for Machine {
         self.shared.enter()?;
         // SAFETY: as the caller promises.
         unsafe { lock(&self.staging).download(from, to) }.map_err(failed("copying from the GPU"))
+    }
+
+    fn pin(&self, bytes: u64) -> Result<*mut u8> {
+        self.shared.enter()?;
+        let size = usize::try_from(bytes).unwrap_or(usize::MAX);
+        // SAFETY: the context is current; all of the new memory is set.
+        unsafe {
+            let at = cu::malloc_host(size, 0).map_err(|e| match e.0 {
+                sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY => Error::Memory {
+                    what: "pinned host memory".to_owned(),
+                    needed: bytes,
+                    available: crate::cpu::memory().map_or(0, |(_, available)| available),
+                },
+                _ => failed("pinning host memory")(e),
+            })?;
+            at.cast::<u8>().write_bytes(0, size);
+            Ok(at.cast())
+        }
+    }
+
+    unsafe fn unpin(&self, at: *mut u8, _bytes: u64) {
+        if self.shared.enter().is_ok() {
+            // SAFETY: as the caller promises.
+            let _ = unsafe { cu::free_host(at.cast()) };
+        }
+    }
+
+    unsafe fn upload_beside(&self, to: u64, from: *const u8, bytes: u64) -> Result<Arc<dyn Ticket>> {
+        self.shared.enter()?;
+        // SAFETY: as the caller promises.
+        unsafe {
+            let from = std::slice::from_raw_parts(from, bytes as usize);
+            self.beside.begin(0, |stream| cu::memcpy_htod_async(to, from, stream))
+        }
+    }
+
+    unsafe fn download_beside(&self, from: u64, to: *mut u8, bytes: u64) -> Result<Arc<dyn Ticket>> {
+        self.shared.enter()?;
+        // SAFETY: as the caller promises.
+        unsafe {
+            let to = std::slice::from_raw_parts_mut(to, bytes as usize);
+            self.beside.begin(1, |stream| cu::memcpy_dtoh_async(to, from, stream))
+        }
     }
 
     unsafe fn copy(&self, from: u64, to: u64, bytes: u64) -> Result<()> {

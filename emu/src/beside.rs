@@ -1,0 +1,89 @@
+//! Copies beside the device's work: done as late as may be, and their targets are spoilt until then, so that what does not wait
+//! for them is seen.
+
+#![allow(unsafe_code)]
+
+use std::alloc::{Layout, alloc_zeroed, dealloc};
+use std::sync::{Arc, Mutex};
+
+use rayspin_core::{Error, Result};
+use rayspin_device::cuda::Ticket;
+
+use crate::memory::POISON;
+use crate::{Inner, lock};
+
+/// What pinned memory is aligned to.
+const ALIGN: usize = 256;
+
+pub(crate) fn pin(bytes: u64) -> Result<*mut u8> {
+    let refused = || Error::Memory { what: "pinned host memory".to_owned(), needed: bytes, available: 0 };
+    let layout = layout(bytes).ok_or_else(refused)?;
+    // SAFETY: the layout is not empty.
+    let at = unsafe { alloc_zeroed(layout) };
+    if at.is_null() { Err(refused()) } else { Ok(at) }
+}
+
+/// # Safety
+/// `at` comes from [`pin`] with the same size, and is not used again.
+pub(crate) unsafe fn unpin(at: *mut u8, bytes: u64) {
+    if let Some(layout) = layout(bytes) {
+        // SAFETY: as the caller promises.
+        unsafe { dealloc(at, layout) };
+    }
+}
+
+fn layout(bytes: u64) -> Option<Layout> {
+    Layout::from_size_align(usize::try_from(bytes).ok()?.max(1), ALIGN).ok()
+}
+
+/// A copy that has not been done.
+struct Copy {
+    from: *const u8,
+    to: *mut u8,
+    bytes: usize,
+}
+
+pub(crate) struct Late {
+    inner: Arc<Inner>,
+    copy: Mutex<Option<Copy>>,
+}
+
+// SAFETY: the addresses are used by the one that takes the copy.
+unsafe impl Send for Late {}
+unsafe impl Sync for Late {}
+
+impl Late {
+    /// # Safety
+    /// Both addresses begin so many bytes until the copy is joined or waited for; nothing uses `to` before.
+    pub(crate) unsafe fn begin(
+        inner: &Arc<Inner>,
+        from: *const u8,
+        to: *mut u8,
+        bytes: u64,
+    ) -> Result<Arc<dyn Ticket>> {
+        let _order = inner.not_recording("copying beside the emulated GPU's work")?;
+        let bytes = bytes as usize;
+        // SAFETY: as the caller promises.
+        unsafe { to.write_bytes(POISON, bytes) };
+        Ok(Arc::new(Self { inner: inner.clone(), copy: Mutex::new(Some(Copy { from, to, bytes })) }))
+    }
+
+    fn finish(&self) -> Result<()> {
+        let _order = self.inner.not_recording("waiting for a copy")?;
+        if let Some(copy) = lock(&self.copy).take() {
+            // SAFETY: as who began it promised.
+            unsafe { copy.to.copy_from_nonoverlapping(copy.from, copy.bytes) };
+        }
+        Ok(())
+    }
+}
+
+impl Ticket for Late {
+    fn join(&self) -> Result<()> {
+        self.finish()
+    }
+
+    fn wait(&self) -> Result<()> {
+        self.finish()
+    }
+}
