@@ -8,11 +8,14 @@
 //! Milliseconds are medians over runs of the whole call, arrays on the GPU; GB/s are those of the floor's bytes, what any
 //! implementation must read and write once.
 
+use ndarray::Array2;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
-use rayspin_core::{C32, Result};
+use rayspin_core::{C32, Result, Trajectory};
 use rayspin_device::{Array, Backend, Cuda, Device};
-use rayspin_kernels::{espirit, walsh};
+use rayspin_kernels::nufft::{Nufft, Options};
+use rayspin_kernels::toeplitz::Toeplitz;
+use rayspin_kernels::{density, espirit, walsh};
 
 struct Bench {
     device: Device,
@@ -129,6 +132,55 @@ fn espirit_maps(bench: &Bench) -> Result<()> {
     Ok(())
 }
 
+/// Spokes of 256 samples through the centre of 128³, golden means.
+fn kooshball(bench: &Bench) -> Result<(Trajectory, Vec<usize>)> {
+    let matrix = bench.shape(&[128, 128, 128]);
+    let (n, spokes, readout) = (matrix[0] as f64, 96_000 / (2048 / matrix[0]), 2 * matrix[0]);
+    let points = Array2::from_shape_fn((spokes * readout, 3), |(i, d)| {
+        let (spoke, radius) = (i / readout, (i % readout) as f64 / readout as f64 - 0.5);
+        let angle = spoke as f64 * std::f64::consts::PI * (5f64.sqrt() - 1.0);
+        let up = (spoke as f64 + 0.5) / spokes as f64;
+        let flat = (1.0 - up * up).sqrt();
+        n * radius * [angle.cos() * flat, angle.sin() * flat, up][d]
+    });
+    Ok((Trajectory::from_cycles_per_fov(points)?, matrix))
+}
+
+/// Ten iterations; the floor is that of the divisions alone.
+fn pipe_menon(bench: &Bench) -> Result<()> {
+    if !bench.wanted("density") {
+        return Ok(());
+    }
+    let (trajectory, matrix) = kooshball(bench)?;
+    let samples = trajectory.samples() as f64;
+    let name = format!("density {matrix:?}, {samples} samples, 10 times");
+    bench.line(&name, 240.0 * samples, 10.0 * samples, || {
+        density::pipe_menon(&bench.device, &trajectory, &matrix, 10).map(drop)
+    })
+}
+
+/// The floor is that of all but the transforms.
+fn toeplitz(bench: &Bench) -> Result<()> {
+    if !bench.wanted("toeplitz") {
+        return Ok(());
+    }
+    let (trajectory, matrix) = kooshball(bench)?;
+    let plan = Nufft::<f32>::new(&bench.device, &trajectory, &matrix, &Options::tolerance(1e-4))?;
+    let (samples, voxels) = (trajectory.samples() as f64, matrix.iter().product::<usize>() as f64);
+    bench.line(
+        &format!("toeplitz {matrix:?}, {samples} samples"),
+        128.0 * samples + 128.0 * voxels,
+        0.0,
+        || {
+            let adjoint = &mut |phases: &Array<C32>, block: &mut Array<C32>| plan.adjoint(phases, block);
+            Toeplitz::from_adjoint(&bench.device, &trajectory, &matrix, adjoint).map(drop)
+        },
+    )?;
+    let phases = random(&bench.device, &[trajectory.samples()], 3)?;
+    let mut block = Array::zeros(&bench.device, &matrix)?;
+    bench.line("toeplitz: one of its transforms", 0.0, 0.0, || plan.adjoint(&phases, &mut block))
+}
+
 fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
     let mut bench = Bench { device: Device::cpu()?, names: Vec::new(), runs: 10, small: false };
     let mut arguments = std::env::args().skip(1);
@@ -149,5 +201,7 @@ fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
     println!("{}", bench.device.describe());
     walsh_maps(&bench)?;
     espirit_maps(&bench)?;
+    pipe_menon(&bench)?;
+    toeplitz(&bench)?;
     Ok(())
 }

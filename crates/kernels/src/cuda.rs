@@ -39,7 +39,7 @@ pub fn programs() -> Vec<Build> {
     }
     let single =
         |source: &'static Source| Build { source, defines: vec![("DOUBLE", "0".to_owned())], spill_bytes: 0 };
-    all.push(single(&crate::walsh::SOURCE));
+    all.extend([&crate::walsh::SOURCE, &crate::density::SOURCE].map(single));
     all.extend(crate::espirit::builds());
     all.extend(crate::fft::cuda::builds::<f32>());
     all.extend(crate::fft::cuda::builds::<f64>());

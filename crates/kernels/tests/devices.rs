@@ -65,6 +65,39 @@ fn everywhere(test: impl Fn(&Device)) {
     }
 }
 
+fn boxes<R: Real>(device: &Device) {
+    let mut random = Random::new(5);
+    type Case = (&'static [usize], &'static [usize], &'static [usize], &'static [usize], &'static [usize]);
+    let cases: [Case; 6] = [
+        (&[7], &[2], &[9], &[4], &[5]),
+        (&[4, 6], &[1, 0], &[3, 300], &[0, 290], &[3, 6]),
+        (&[3, 5, 2], &[0, 4, 1], &[1, 1, 1], &[0, 0, 0], &[1, 1, 1]),
+        (&[2, 9, 8, 17], &[0, 3, 2, 5], &[3, 5, 9, 11], &[1, 2, 0, 3], &[2, 3, 6, 7]),
+        (&[2, 3], &[2, 1], &[2, 3], &[0, 0], &[0, 2]),
+        (&[1, 1, 40, 31], &[0, 0, 0, 0], &[1, 1, 40, 31], &[0, 0, 0, 0], &[1, 1, 40, 31]),
+    ];
+    for (shape, start, other, at, extent) in cases {
+        let values = random.complex::<R>(shape.iter().product());
+        let from = on(device, shape, &values);
+        let mut to = poisoned::<R>(device, other);
+        vector::copy_box(&from, start, &mut to, at, extent).unwrap();
+        let host = from.to_host().unwrap();
+        for (index, value) in to.to_host().unwrap().indexed_iter() {
+            let inside: Option<Vec<usize>> = (0..shape.len())
+                .map(|a| index[a].checked_sub(at[a]).filter(|&i| i < extent[a]).map(|i| i + start[a]))
+                .collect();
+            match inside {
+                Some(place) => assert_eq!(*value, host[&place[..]], "{shape:?} {index:?}"),
+                None => assert!(value.re.is_nan(), "{shape:?} {index:?}"),
+            }
+        }
+        let mut beyond = extent.to_vec();
+        beyond[0] = shape[0] + 1;
+        assert!(vector::copy_box(&from, start, &mut to, at, &beyond).is_err());
+        assert!(vector::copy_box(&from, start, &mut to, &at[1..], extent).is_err());
+    }
+}
+
 fn vectors<R: Real>(device: &Device) {
     use vector::reference as exact;
     let mut random = Random::new(1);
@@ -114,6 +147,13 @@ fn vectors<R: Real>(device: &Device) {
         vector::weight(&weights, &batch, &mut out).unwrap();
         near(&out, &exact::multiply(&wide_weights, &wide(&long)), &what);
 
+        let mut out = batch.try_clone().unwrap();
+        vector::add_part(&x, &mut out, len).unwrap();
+        let mut expected = wide(&long);
+        expected[len..2 * len].iter_mut().zip(&wx).for_each(|(sum, x)| *sum += x);
+        near(&out, &expected, &what);
+        assert!(vector::add_part(&x, &mut out, 2 * len + 1).is_err());
+
         let mut part = poisoned::<R>(device, &[len + 2]);
         vector::copy_part(&x, 0, &mut part, 1, len).unwrap();
         let part = part.to_vec().unwrap();
@@ -130,6 +170,8 @@ fn vectors<R: Real>(device: &Device) {
 fn vectors_are_those_of_the_formulas() {
     everywhere(vectors::<f32>);
     everywhere(vectors::<f64>);
+    everywhere(boxes::<f32>);
+    everywhere(boxes::<f64>);
 }
 
 #[test]

@@ -6,12 +6,14 @@
 //! sampled box; the peak of the point-spread function is Σ w, and an object without detail beyond the covered region
 //! keeps its values.
 
+mod cuda;
 mod pipe_menon;
 mod radial;
 pub mod reference;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use cuda::SOURCE;
 pub use pipe_menon::{pipe_menon, pipe_menon_by_blocks, pipe_menon_needs};
 pub use radial::radial;
 

@@ -1,10 +1,12 @@
 use ndarray::s;
 use num_complex::Complex;
 use rayspin_core::{C32, Error, Result, Trajectory};
-use rayspin_device::{Array, Device};
+use rayspin_device::{Array, Backend, Device};
 
+use super::cuda;
 use crate::nufft::kernel::Kernel;
 use crate::nufft::{Needs, Nufft};
+use crate::vector::for_chunks;
 
 /// Kernel width and upsampling of the convolution. The transform of φ∗φ falls to 1e-4 of its peak one field of view
 /// away, where the samples of a Cartesian scan repeat, so that the sum over such samples is the integral.
@@ -35,10 +37,21 @@ pub fn pipe_menon(
     let mut smoothed = Array::<C32>::zeros(device, &[samples])?;
     for _ in 0..iterations {
         plan.convolve(&weights, &mut smoothed)?;
-        let smoothed = smoothed.read()?;
-        weights.update(|weights| update(weights, &smoothed))?;
+        match device.backend() {
+            Backend::Cpu(cpu) => {
+                let smoothed = smoothed.cpu();
+                for_chunks(cpu, 1 << 14, weights.cpu_mut(), |start, weights| {
+                    update(weights, &smoothed[start..start + weights.len()]);
+                });
+            }
+            Backend::Cuda(cuda) => cuda::divide(cuda, &mut weights, &smoothed)?,
+        }
     }
-    scaled(device, &plan, &weights.read()?)
+    drop(smoothed);
+    match device.backend() {
+        Backend::Cpu(_) => scaled(device, &plan, weights.cpu()),
+        Backend::Cuda(cuda) => cuda::scaled(cuda, &weights, scale(&plan)),
+    }
 }
 
 /// [`pipe_menon`] with at most `points` points planned at once: the same up to rounding, in less memory, for the time that it
@@ -101,10 +114,14 @@ fn update(weights: &mut [C32], smoothed: &[C32]) {
     }
 }
 
-fn scaled(device: &Device, plan: &Nufft<f32>, weights: &[C32]) -> Result<Array<f32>> {
-    // ∫ψ over k is (∫φ)² fine-grid cells, each of N / cells in k; and the weights are volumes over N.
+/// ∫ψ over k is (∫φ)² fine-grid cells, each of N / cells in k; and the weights are volumes over N.
+fn scale(plan: &Nufft<f32>) -> f64 {
     let cells: f64 = plan.fine_shape().iter().map(|&n| n as f64).product();
-    let scale = plan.kernel_integral().powi(2) / cells;
+    plan.kernel_integral().powi(2) / cells
+}
+
+fn scaled(device: &Device, plan: &Nufft<f32>, weights: &[C32]) -> Result<Array<f32>> {
+    let scale = scale(plan);
     let real = weights.iter().map(|w| (f64::from(w.re) * scale) as f32).collect();
     Array::from_vec(device, &[weights.len()], real)
 }

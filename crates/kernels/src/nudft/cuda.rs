@@ -26,7 +26,7 @@ static DOUBLE: Source =
 static TENSOR: Source =
     source("nudft_tensor", &[MATRIX, TILE, ("07_tensor.cu", include_str!("cuda/07_tensor.cu"))]);
 
-const PHASE: (&str, &str) = ("phase.cuh", include_str!("cuda/phase.cuh"));
+pub(crate) const PHASE: (&str, &str) = ("phase.cuh", include_str!("cuda/phase.cuh"));
 const MATRIX: (&str, &str) = ("matrix.cuh", include_str!("cuda/matrix.cuh"));
 const TILE: (&str, &str) = ("tile.cuh", include_str!("cuda/tile.cuh"));
 

@@ -24,7 +24,7 @@ use rayspin_device::{Array, Backend, BackendKind, Cpu, Cuda, Element};
 
 use crate::variant::{Variant, Work, runs_all};
 pub use cuda::Rung;
-pub(crate) use cuda::programs;
+pub(crate) use cuda::{PHASE, programs};
 use grid::Grid;
 use reference::grid_of;
 pub use reference::{adjoint_at, forward_at, q_at};

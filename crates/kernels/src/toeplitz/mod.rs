@@ -2,6 +2,7 @@
 
 mod cpu;
 mod cuda;
+mod make;
 pub mod reference;
 #[cfg(test)]
 mod tests;
@@ -16,6 +17,7 @@ use rayspin_device::{Array, Backend, Cpu, Device};
 use crate::concrete::{other_type, same, same_mut, same_ref};
 
 pub(crate) use cuda::{builds, precompiled};
+pub use make::Adjoint;
 pub use variants::{Apply, Launch, Problem, VARIANTS};
 
 use crate::fft::{check_device, check_trailing};

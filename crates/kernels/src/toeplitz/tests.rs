@@ -2,7 +2,7 @@ use num_complex::{Complex, Complex64};
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
-use rayspin_core::{Real, Trajectory};
+use rayspin_core::{C64, Real, Trajectory};
 use rayspin_device::{Array, Backend, Device};
 
 use super::{Problem, Toeplitz, VARIANTS, reference};
@@ -394,5 +394,52 @@ fn unsuitable_kernels_are_named_on_gpus() {
         let mut y = poisoned::<f64>(device, &[4, 4]);
         toeplitz.apply_sense(&image, &Array::zeros(device, &[0, 4, 4]).unwrap(), &mut y).unwrap();
         assert!(y.to_vec().unwrap().iter().all(|v| *v == Complex64::ZERO));
+    }
+}
+
+#[test]
+fn the_kernel_from_adjoint_transforms_is_the_direct_sum() {
+    let mut rng = ChaCha8Rng::seed_from_u64(77);
+    for matrix in [vec![1], vec![7], vec![6, 5], vec![1, 8], vec![4, 3, 5], vec![3, 1, 2]] {
+        let dims = matrix.len();
+        let points = ndarray::Array2::from_shape_fn((40, dims), |(_, d)| {
+            let n = matrix[dims - 1 - d] as f64;
+            rng.random_range(-n..n)
+        });
+        let trajectory = rayspin_core::Trajectory::from_cycles_per_fov(points).unwrap();
+        let doubled: Vec<usize> = matrix.iter().map(|n| 2 * n).collect();
+        let host = Device::cpu_with_threads(1).unwrap();
+        let mut direct = Array::<C64>::zeros(&host, &doubled).unwrap();
+        crate::nudft::q(&trajectory, None, &matrix, &mut direct).unwrap();
+        for device in rayspin_emu::devices().unwrap() {
+            let mut adjoint = |samples: &Array<C64>, image: &mut Array<C64>| {
+                image.fill(C64::new(f64::NAN, f64::NAN))?;
+                crate::nudft::adjoint(&trajectory, samples, image)
+            };
+            let found = super::make::kernel(&device, &trajectory, &matrix, &mut adjoint).unwrap();
+            for (index, (f, d)) in found.to_vec().unwrap().iter().zip(direct.cpu()).enumerate() {
+                // Displacements −n occur between no two voxels; some are there, some 0.
+                let mut rest = index;
+                let mut occurs = true;
+                for &size in doubled.iter().rev() {
+                    occurs &= rest % size > 0;
+                    rest /= size;
+                }
+                let what = format!("{}, {matrix:?} at {index}: {f}, not {d}", device.describe());
+                assert!((f - d).norm() < 1e-9 * 40.0 || !occurs && f.norm() <= 40.0 + 1e-9, "{what}");
+            }
+            if let Backend::Cuda(cuda) = device.backend() {
+                let before = cuda.memory_used().0;
+                let mut most = 0;
+                let mut nothing = |_: &Array<C64>, _: &mut Array<C64>| {
+                    most = most.max(cuda.memory_used().0 - before);
+                    Ok(())
+                };
+                drop(super::make::kernel(&device, &trajectory, &matrix, &mut nothing).unwrap());
+                assert_eq!(most, Toeplitz::<f64>::from_adjoint_needs(&device, 40, &matrix).unwrap());
+            }
+            super::Toeplitz::from_adjoint(&device, &trajectory, &matrix, &mut adjoint).unwrap();
+            assert!(super::make::kernel(&device, &trajectory, &[2, 2, 2, 2], &mut adjoint).is_err());
+        }
     }
 }

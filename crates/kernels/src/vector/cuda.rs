@@ -1,8 +1,9 @@
 use num_complex::Complex;
 use rayspin_core::{C64, Real, Result};
-use rayspin_device::cuda::{Argument, Kernel, Launch, Source};
+use rayspin_device::cuda::{Argument, Kernel, Launch, Source, ViewMut};
 use rayspin_device::{Array, Cuda, Device};
 
+use super::Side;
 use crate::cuda::define;
 
 pub(crate) static SOURCE: Source =
@@ -82,13 +83,11 @@ pub(super) fn axpy<R: Real>(
     cuda: &Cuda,
     alpha: Complex<R>,
     x: &Array<Complex<R>>,
-    y: &mut Array<Complex<R>>,
+    y: ViewMut<'_, Complex<R>>,
 ) -> Result<()> {
     let len = x.len();
-    kernel::<R>(cuda, "axpy")?.launch(
-        over(len),
-        &mut [Argument::complex(alpha), x.cuda().into(), y.cuda_mut().into(), (len as u64).into()],
-    )
+    kernel::<R>(cuda, "axpy")?
+        .launch(over(len), &mut [Argument::complex(alpha), x.cuda().into(), y.into(), (len as u64).into()])
 }
 
 pub(super) fn xpby<R: Real>(
@@ -152,6 +151,23 @@ pub(super) fn weight<R: Real>(
             (x.len() as u64).into(),
         ],
     )
+}
+
+/// A box of `extent` along four axes.
+pub(super) fn copy_box<R: Real>(
+    cuda: &Cuda,
+    from: &Array<Complex<R>>,
+    source: Side,
+    to: &mut Array<Complex<R>>,
+    target: Side,
+    extent: [usize; 4],
+) -> Result<()> {
+    let mut arguments: Vec<Argument<'_>> = vec![from.cuda().into(), to.cuda_mut().into()];
+    for Side { first, strides: [a, b, c] } in [source, target] {
+        arguments.extend([first, a, b, c].map(|value| Argument::from(value as u64)));
+    }
+    arguments.extend(extent.map(|value| Argument::from(value as u64)));
+    kernel::<R>(cuda, "copy_box")?.launch(over(extent.iter().product()), &mut arguments)
 }
 
 pub(super) fn first_not_finite<R: Real>(cuda: &Cuda, x: &Array<Complex<R>>) -> Result<Option<usize>> {

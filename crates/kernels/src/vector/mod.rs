@@ -173,9 +173,25 @@ pub fn axpy<R: Real>(alpha: Complex<f64>, x: &Array<Complex<R>>, y: &mut Array<C
     expect_alike("axpy", x, y)?;
     match x.device().backend() {
         Backend::Cpu(cpu) => cpu::axpy(cpu, narrow(alpha), x.cpu(), y.cpu_mut()),
-        Backend::Cuda(cuda) => cuda::axpy(cuda, narrow(alpha), x, y)?,
+        Backend::Cuda(cuda) => cuda::axpy(cuda, narrow(alpha), x, y.cuda_mut())?,
     }
     Ok(())
+}
+
+/// y\[at + i\] ← y\[at + i\] + x\[i\], in C order. Errors: `x` reaches beyond `y`, different devices.
+pub fn add_part<R: Real>(x: &Array<Complex<R>>, y: &mut Array<Complex<R>>, at: usize) -> Result<()> {
+    expect_device("add_part", x.device(), y)?;
+    let (len, size) = (x.len(), y.len());
+    let outside = || Error::value("add_part", format!("{len} of {size} elements"), format!("start {at}"));
+    let one = Complex::new(R::one(), R::zero());
+    match x.device().backend() {
+        Backend::Cpu(cpu) => {
+            let end = at.checked_add(len).ok_or_else(outside)?;
+            cpu::axpy(cpu, one, x.cpu(), y.cpu_mut().get_mut(at..end).ok_or_else(outside)?);
+            Ok(())
+        }
+        Backend::Cuda(cuda) => cuda::axpy(cuda, one, x, y.cuda_mut().part(at, len).ok_or_else(outside)?),
+    }
 }
 
 /// y ← x + βy. Errors: different shapes or devices.
@@ -292,6 +308,71 @@ pub fn copy_part<T: Element>(
         Backend::Cuda(_) => to.copy_range(to_at, from, from_at, len)?,
     }
     Ok(())
+}
+
+/// Copies a box of `extent` from `from_start` on in `from` to `to_start` on in `to`; arrays of 1 to 4 axes.
+///
+/// Errors: other ranks, a box outside its array, different devices.
+pub fn copy_box<R: Real>(
+    from: &Array<Complex<R>>,
+    from_start: &[usize],
+    to: &mut Array<Complex<R>>,
+    to_start: &[usize],
+    extent: &[usize],
+) -> Result<()> {
+    expect_device("copy of a box", from.device(), to)?;
+    let source = Side::new(from.shape(), from_start, extent)?;
+    let target = Side::new(to.shape(), to_start, extent)?;
+    let mut of = [1; 4];
+    of[4 - extent.len()..].copy_from_slice(extent);
+    if of.contains(&0) {
+        return Ok(());
+    }
+    match from.device().backend() {
+        Backend::Cpu(_) => {
+            let (values, out) = (from.cpu(), to.cpu_mut());
+            for row in 0..of[0] * of[1] * of[2] {
+                let index = [row / (of[1] * of[2]), row / of[2] % of[1], row % of[2]];
+                out[target.at(index)..][..of[3]].copy_from_slice(&values[source.at(index)..][..of[3]]);
+            }
+            Ok(())
+        }
+        Backend::Cuda(cuda) => cuda::copy_box(cuda, from, source, to, target, of),
+    }
+}
+
+/// Where a box lies in an array.
+#[derive(Debug, Clone, Copy)]
+struct Side {
+    first: usize,
+    /// Of all axes but the last, which is packed.
+    strides: [usize; 3],
+}
+
+impl Side {
+    fn new(shape: &[usize], start: &[usize], extent: &[usize]) -> Result<Self> {
+        let rank = extent.len();
+        let inside =
+            |axis: usize| start[axis].checked_add(extent[axis]).is_some_and(|end| end <= shape[axis]);
+        if !(1..=4).contains(&rank) || shape.len() != rank || start.len() != rank || !(0..rank).all(inside) {
+            return Err(Error::Shape {
+                what: "copy of a box".into(),
+                expected: format!("room for {} from {} on", format_shape(extent), format_shape(start)),
+                found: format_shape(shape),
+            });
+        }
+        let (mut first, mut stride, mut strides) = (0, 1, [0; 4]);
+        for axis in (0..rank).rev() {
+            strides[4 - rank + axis] = stride;
+            first += start[axis] * stride;
+            stride *= shape[axis];
+        }
+        Ok(Self { first, strides: [strides[0], strides[1], strides[2]] })
+    }
+
+    fn at(&self, index: [usize; 3]) -> usize {
+        self.first + index.iter().zip(self.strides).map(|(i, stride)| i * stride).sum::<usize>()
+    }
 }
 
 /// Fails with [`Error::NotFinite`] at the first NaN or infinity of `x`, which is called `what`.

@@ -8,7 +8,7 @@ mod espirit;
 
 pub use espirit::{EspiritOptions, LARGEST_MATRIX};
 
-use ndarray::{ArrayD, ArrayViewD, Axis, IxDyn, Slice};
+use ndarray::ArrayD;
 use rayon::prelude::*;
 use rayspin_core::{C32, Error, Result, Trajectory};
 use rayspin_device::{Array, Device};
@@ -205,17 +205,18 @@ fn weighted_images(
     Ok(images)
 }
 
-/// The centred box of `width` (less along short axes) of `[coil, z, y, x]`.
+/// The centred box of `width` (less along short axes) of `[coil, z, y, x]`, on the host.
 fn centre(kspace: &Array<C32>, width: usize) -> Result<ArrayD<C32>> {
-    let values = kspace.read()?;
-    let mut region = ArrayViewD::from_shape(IxDyn(kspace.shape()), &values)
-        .map_err(|_| Error::shape("k-space", kspace.shape(), &[kspace.len()]))?;
-    for axis in 1..region.ndim() {
-        let n = region.shape()[axis];
-        let width = width.min(n);
-        region.slice_axis_inplace(Axis(axis), Slice::from(n / 2 - width / 2..n / 2 - width / 2 + width));
+    let shape = kspace.shape();
+    let (mut start, mut extent) = (vec![0; shape.len()], shape.to_vec());
+    for axis in 1..shape.len() {
+        let n = shape[axis];
+        extent[axis] = width.min(n);
+        start[axis] = n / 2 - extent[axis] / 2;
     }
-    Ok(region.to_owned())
+    let mut region = Array::zeros(kspace.device(), &extent)?;
+    vector::copy_box(kspace, &start, &mut region, &vec![0; shape.len()], &extent)?;
+    region.into_host()
 }
 
 /// A Hann window of `width` along every axis that is longer, on a grid of `shape`.

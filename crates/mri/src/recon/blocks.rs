@@ -100,11 +100,7 @@ impl Transforms {
             for item in 0..samples.len() / count {
                 vector::copy_part(samples, item * count + range.start, &mut block, 0, range.len())?;
                 plan.adjoint(&block, &mut image)?;
-                let image = image.read()?;
-                images.update(|images| {
-                    let sum = &mut images[item * voxels..(item + 1) * voxels];
-                    sum.iter_mut().zip(image.iter()).for_each(|(sum, value)| *sum += value);
-                })?;
+                vector::add_part(&image, images, item * voxels)?;
             }
         }
         Ok(())

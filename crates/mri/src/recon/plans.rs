@@ -1,7 +1,6 @@
 use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
 
-use rayon::prelude::*;
 use rayspin_core::{C32, Error, Monitor, Result, Trajectory};
 use rayspin_device::{Array, Device};
 use rayspin_kernels::density;
@@ -124,76 +123,8 @@ fn missing(what: &str) -> Error {
     Error::Numerical { what: what.into(), detail: "not planned for this method".into() }
 }
 
-/// Q(d) = Σ_m e^{i2πk_m·d} at every displacement d of the doubled grid, n voxels at a time along each axis: Q at the
-/// displacements around s is the adjoint transform of e^{i2πk_m·s}, so that the image's own plan does, without a doubled
-/// one. Displacements below 0 along the first axis follow from Q(−d) = conj Q(d).
+/// FᴴF by the plan's own adjoint transform.
 pub(super) fn toeplitz(plan: &Transforms, trajectory: &Trajectory) -> Result<Toeplitz<f32>> {
-    let device = plan.device();
-    let matrix = plan.matrix();
-    let dims = matrix.len();
-    let doubled: Vec<usize> = matrix.iter().map(|n| 2 * n).collect();
-    let mut q = Array::zeros(&device.host(), &doubled)?;
-    let mut phases = Array::zeros(device, &[trajectory.samples()])?;
-    let mut block = Array::zeros(device, matrix)?;
-    for corner in 0..1usize << (dims - 1) {
-        // First displacement of the block along each axis: 0 along the first, −n or 0 along the others.
-        let upper = |axis: usize| axis == 0 || corner >> (axis - 1) & 1 == 1;
-        let shift: Vec<f64> = (0..dims)
-            .map(|axis| {
-                let n = matrix[axis];
-                let first = if upper(axis) { 0.0 } else { -(n as f64) };
-                (first + (n / 2) as f64) / n as f64
-            })
-            .collect();
-        phases.update(|phases| {
-            device.cpu_side().run(|| {
-                phases.par_iter_mut().enumerate().with_min_len(4096).for_each(|(m, phase)| {
-                    // Components are x, y, z and axes z, y, x.
-                    let point = trajectory.points();
-                    let k = point.row(m);
-                    let cycles: f64 = k.iter().rev().zip(&shift).map(|(k, s)| k * s).sum();
-                    let (sin, cos) = (std::f64::consts::TAU * (cycles - cycles.round())).sin_cos();
-                    *phase = C32::new(cos as f32, sin as f32);
-                });
-            });
-        })?;
-        plan.adjoint(trajectory, &phases, &mut block)?;
-        let row = matrix[dims - 1];
-        for (index, values) in block.read()?.chunks_exact(row).enumerate() {
-            let (mut rest, mut to, mut stride) = (index, 0, 2 * row);
-            for axis in (0..dims - 1).rev() {
-                let n = matrix[axis];
-                to += (rest % n + if upper(axis) { n } else { 0 }) * stride;
-                stride *= 2 * n;
-                rest /= n;
-            }
-            to += if upper(dims - 1) { row } else { 0 };
-            q.cpu_mut()[to..to + row].copy_from_slice(values);
-        }
-    }
-    drop((phases, block));
-    device.cpu_side().run(|| mirror(q.cpu_mut(), &doubled));
-    Toeplitz::from_kernel(device, matrix, &q.into_device(device)?)
-}
-
-/// Fills the displacements −n < d < 0 of the first axis of a centred Hermitian kernel from those above 0.
-fn mirror(q: &mut [C32], doubled: &[usize]) {
-    let plane: usize = doubled[1..].iter().product();
-    let n = doubled[0] / 2;
-    let (below, above) = q.split_at_mut(n * plane);
-    below.par_chunks_mut(plane).enumerate().skip(1).for_each(|(at, to)| {
-        let from = &above[(n - at) * plane..][..plane];
-        for (index, value) in to.iter_mut().enumerate() {
-            let (mut rest, mut at, mut stride, mut paired) = (index, 0, 1, true);
-            for &size in doubled[1..].iter().rev() {
-                let i = rest % size;
-                paired &= i > 0;
-                at += (size - i) % size * stride;
-                stride *= size;
-                rest /= size;
-            }
-            // Displacement −n has no opposite in the grid, and occurs between no two voxels.
-            *value = if paired { from[at].conj() } else { C32::ZERO };
-        }
-    });
+    let adjoint = &mut |phases: &Array<C32>, block: &mut Array<C32>| plan.adjoint(trajectory, phases, block);
+    Toeplitz::from_adjoint(plan.device(), trajectory, plan.matrix(), adjoint)
 }

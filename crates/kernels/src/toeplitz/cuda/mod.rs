@@ -3,6 +3,7 @@
 //! a slab of the last axis' frequencies is held.
 
 mod cut;
+mod make;
 mod spectrum;
 
 use std::sync::{Mutex, PoisonError};
@@ -13,6 +14,7 @@ use rayspin_device::cuda::{Argument, Define, Kernel, Launch, Source, View, ViewM
 use rayspin_device::{Array, Cuda, Device};
 
 pub(super) use cut::Cut;
+pub(super) use make::{Points, mirror};
 
 use super::cpu::{padded_size, three_axes};
 use crate::cuda::{Build, define, limits};
@@ -441,7 +443,9 @@ fn lower(cuda: &Cuda, line: &Line, n: usize) -> String {
 /// Every program in the forms that images of 256 voxels an axis take, for [`crate::cuda::programs`].
 pub(crate) fn builds<R: Real>() -> Vec<Build> {
     let limits = limits();
-    let mut all = vec![Build { source: &KERNEL, defines: vec![define::<R>()], spill_bytes: 0 }];
+    let mut all: Vec<Build> = [&KERNEL, &make::SOURCE]
+        .map(|source| Build { source, defines: vec![define::<R>()], spill_bytes: 0 })
+        .into();
     let Some(line) = Line::new(padded_size(256)) else { return all };
     let (rows, columns) = (line.rows::<R>(1 << 16, &limits), line.columns::<R>(1 << 16, &limits));
     let (Some(rows), Some(columns)) = (rows, columns) else { return all };

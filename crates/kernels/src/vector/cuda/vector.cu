@@ -108,6 +108,18 @@ weight(const real* __restrict__ w, unsigned long long period, const cplx* __rest
     EACH(i, n) y[i] = w[i % period] * x[i];
 }
 
+// A box of e0 × e1 × e2 × e3 elements; of each side its first element and the strides of all axes but the last, which is packed.
+extern "C" __global__ void __launch_bounds__(THREADS)
+copy_box(const cplx* __restrict__ x, cplx* __restrict__ y, unsigned long long x_first, unsigned long long x0,
+         unsigned long long x1, unsigned long long x2, unsigned long long y_first, unsigned long long y0,
+         unsigned long long y1, unsigned long long y2, unsigned long long e0, unsigned long long e1,
+         unsigned long long e2, unsigned long long e3) {
+    EACH(i, e0 * e1 * e2 * e3) {
+        unsigned long long row = i / e3, i3 = i % e3, i2 = row % e2, i1 = row / e2 % e1, i0 = row / (e2 * e1);
+        y[y_first + i0 * y0 + i1 * y1 + i2 * y2 + i3] = x[x_first + i0 * x0 + i1 * x1 + i2 * x2 + i3];
+    }
+}
+
 // The lowest index of an element that is not finite.
 extern "C" __global__ void __launch_bounds__(THREADS)
 first_not_finite(const cplx* __restrict__ x, unsigned long long n, unsigned long long* __restrict__ first) {
