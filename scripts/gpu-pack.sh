@@ -21,7 +21,7 @@ built() { # folder, name prefix, cargo's arguments
 built tests "" test --release --no-run -p rayspin-kernels --lib
 built tests kernels_ test --release --no-run -p rayspin-kernels --test devices
 built tests mri_ test --release --no-run -p rayspin-mri --test devices
-built tests emu_ test --release --no-run -p rayspin-emu --test kernels
+built tests emu_ test --release --no-run -p rayspin-emu --test kernels --test transfers --test textures
 built bin "" build --release -p rayspin-cli
 for example in crates/kernels/examples/*gpu*.rs; do
     built bin "" build --release -p rayspin-kernels --example "$(basename "$example" .rs)"

@@ -8,7 +8,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use rayspin_core::{Error, Result};
 use rayspin_device::cuda::{
-    Driver, Event, FftPlan, Function, Graph, Launch, Module, Program, Properties, Resources, Ticket,
+    Driver, Event, FftPlan, Function, Graph, Launch, Module, Program, Properties, Resources, TextureLayout,
+    TextureMemory, Ticket,
 };
 
 /// What goes wrong.
@@ -187,6 +188,11 @@ impl Driver for Faulty {
         self.state.call("set_bytes")?;
         // SAFETY: as the caller promises.
         unsafe { self.inner.set_bytes(at, byte, bytes) }
+    }
+
+    fn texture(&self, layout: &TextureLayout) -> Result<Arc<dyn TextureMemory>> {
+        self.state.call("texture")?;
+        self.inner.texture(layout)
     }
 
     fn compiles(&self) -> bool {

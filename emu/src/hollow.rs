@@ -9,7 +9,8 @@ use std::sync::{Arc, Mutex};
 
 use rayspin_core::{Error, Result};
 use rayspin_device::cuda::{
-    Driver, Event, FftPlan, Function, Graph, Launch, Module, Program, Properties, Resources, Ticket,
+    Driver, Event, FftPlan, Function, Graph, Launch, Module, Program, Properties, Resources, TextureLayout,
+    TextureMemory, Ticket,
 };
 
 use crate::lock;
@@ -72,6 +73,16 @@ impl Ticket for Now {
     }
 
     fn wait(&self) -> Result<()> {
+        Ok(())
+    }
+}
+
+impl TextureMemory for Now {
+    fn handle(&self) -> u64 {
+        1
+    }
+
+    unsafe fn fill(&self, _from: u64) -> Result<()> {
         Ok(())
     }
 }
@@ -151,6 +162,10 @@ impl Driver for Hollow {
         // SAFETY: the range was just found to be allocated.
         unsafe { at.write_bytes(byte, bytes as usize) };
         Ok(())
+    }
+
+    fn texture(&self, _layout: &TextureLayout) -> Result<Arc<dyn TextureMemory>> {
+        Ok(Arc::new(Now))
     }
 
     fn compiles(&self) -> bool {

@@ -8,6 +8,7 @@ mod fft;
 mod hollow;
 mod memory;
 mod module;
+mod texture;
 mod translate;
 
 use std::any::Any;
@@ -16,7 +17,9 @@ use std::time::Instant;
 
 use rayspin_core::{Error, Result};
 use rayspin_device::Device;
-use rayspin_device::cuda::{Driver, Event, FftPlan, Graph, Launch, Module, Program, Properties, Ticket};
+use rayspin_device::cuda::{
+    Driver, Event, FftPlan, Graph, Launch, Module, Program, Properties, TextureLayout, TextureMemory, Ticket,
+};
 
 pub use hollow::Hollow;
 
@@ -326,6 +329,11 @@ impl Driver for Emulator {
 
     unsafe fn set_bytes(&self, at: u64, byte: u8, bytes: u64) -> Result<()> {
         self.inner.ask(Work::Set { at, byte, bytes })
+    }
+
+    fn texture(&self, layout: &TextureLayout) -> Result<Arc<dyn TextureMemory>> {
+        let _order = self.inner.not_recording("making an emulated texture")?;
+        Ok(Arc::new(texture::Surface::new(layout, self.inner.clone())?))
     }
 
     fn compiles(&self) -> bool {

@@ -5,6 +5,7 @@ use rayspin_device::cuda::Program;
 
 const FIBRES: &str = include_str!("../include/fibres.h");
 const HEADER: &str = include_str!("../include/emulate.h");
+const TEXTURE: &str = include_str!("../include/texture.h");
 
 /// The whole text for the host's compiler.
 ///
@@ -23,6 +24,10 @@ pub(crate) fn translate(program: &Program) -> Result<String> {
     text.push_str(FIBRES);
     text.push_str("#line 1 \"emulate.h\"\n");
     text.push_str(HEADER);
+    if has_word(&program.text, "cudaTextureObject_t") {
+        text.push_str("#line 1 \"texture.h\"\n");
+        text.push_str(TEXTURE);
+    }
     text.push_str(&reader.out);
     text.push('\n');
     text.push_str(&reader.table());

@@ -178,6 +178,10 @@ fn what_the_emulator_s_tests_run_is_cuda() {
     let defines = vec![("DOUBLE", "0".to_owned())];
     let build = Build { source: &SOURCE, defines, spill_bytes: 0 };
     assert_eq!(examine(&build, (9, 0), &mut String::new()), Vec::<String>::new());
+    static TEXTURES: Source =
+        Source { name: "textures", files: &[("textures.cu", include_str!("textures.cu"))] };
+    let build = Build { source: &TEXTURES, defines: Vec::new(), ..build };
+    assert_eq!(examine(&build, (9, 0), &mut String::new()), Vec::<String>::new());
 }
 
 #[test]

@@ -97,7 +97,7 @@ pub struct Argument<'a> {
 }
 
 impl<'a> Argument<'a> {
-    fn scalar<T: bytemuck::Pod>(value: T, element: &'static str) -> Self {
+    pub(super) fn scalar<T: bytemuck::Pod>(value: T, element: &'static str) -> Self {
         let mut bits = [0u64; 2];
         bytemuck::bytes_of_mut(&mut bits)[..size_of::<T>()].copy_from_slice(bytemuck::bytes_of(&value));
         Self { bits, element, pointer: false, writes: false, life: PhantomData }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use rayspin_core::Result;
 
-use super::Program;
+use super::{Program, TextureLayout};
 
 /// What the processor is and what a launch may ask of it.
 #[derive(Debug, Clone, PartialEq)]
@@ -110,6 +110,17 @@ pub trait Ticket: Send + Sync {
     fn wait(&self) -> Result<()>;
 }
 
+/// The memory of a texture.
+pub trait TextureMemory: Send + Sync {
+    /// What kernels get.
+    fn handle(&self) -> u64;
+    /// Copies all texels, in the order of the device's work.
+    ///
+    /// # Safety
+    /// `from` begins as many texels, x fastest.
+    unsafe fn fill(&self, from: u64) -> Result<()>;
+}
+
 /// Recorded work that is launched again as one.
 pub trait Graph: Send + Sync {
     /// Queues all of it once more.
@@ -169,6 +180,8 @@ pub trait Driver: Send + Sync + std::fmt::Debug {
     /// # Safety
     /// `at` begins at least `bytes` allocated bytes.
     unsafe fn set_bytes(&self, at: u64, byte: u8, bytes: u64) -> Result<()>;
+    /// Memory for a texture, not initialised. Errors: no memory.
+    fn texture(&self, layout: &TextureLayout) -> Result<Arc<dyn TextureMemory>>;
     /// Whether programs can be compiled, rather than found among those that were compiled beforehand.
     fn compiles(&self) -> bool {
         true

@@ -12,16 +12,20 @@ mod machine;
 mod pinned;
 mod precompiled;
 mod program;
+mod texture;
 
 pub use argument::{Argument, Kernel, View, ViewMut};
 pub(crate) use buffer::Buffer;
 pub use cache::folder as cache_folder;
 pub use compile::{Compiled, architecture, compile, compiler_version};
-pub use driver::{Driver, Event, FftPlan, Function, Graph, Launch, Module, Properties, Resources, Ticket};
+pub use driver::{
+    Driver, Event, FftPlan, Function, Graph, Launch, Module, Properties, Resources, TextureMemory, Ticket,
+};
 pub use machine::{Absent, count, fft_version};
 pub(crate) use pinned::PinnedBytes;
 pub use precompiled::{Packed, Precompiled, archive, pack};
 pub use program::{Define, Parameter, Program, Source};
+pub use texture::{Filter, Outside, Sampling, Texel, TexelKind, Texture, TextureLayout};
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -4,11 +4,15 @@
 
 mod beside;
 mod fft;
+mod found;
 pub(super) mod library;
 mod module;
 mod staging;
+mod texture;
 
 pub use fft::fft_version;
+pub use found::{Absent, count};
+use found::{attribute, new_enough, properties};
 
 use std::any::Any;
 use std::sync::{Arc, Mutex};
@@ -16,82 +20,8 @@ use std::sync::{Arc, Mutex};
 use cudarc::driver::{DriverError, result as cu, sys};
 use rayspin_core::{Error, Result};
 
-use super::driver::{Driver, Event, FftPlan, Graph, Module, Properties, Ticket};
-use super::{Program, compile, lock};
-
-/// The oldest interface of the driver that the bindings' symbols all exist in.
-const OLDEST_DRIVER: (u32, u32) = (12, 8);
-/// The oldest processor that kernels are compiled for in tests, and that has the FP64 and FP16 tensor instructions they use.
-const OLDEST_CAPABILITY: (u32, u32) = (8, 0);
-
-/// Why there is no GPU to use.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Absent {
-    /// No driver is installed.
-    NoDriver,
-    /// The driver is there and does not start, or is too old: its words.
-    Driver(String),
-    /// The driver knows no GPU.
-    NoDevice,
-}
-
-impl std::fmt::Display for Absent {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::NoDriver => f.write_str("no CUDA driver (libcuda.so) is installed"),
-            Self::Driver(words) => write!(f, "the CUDA driver does not start: {words}"),
-            Self::NoDevice => f.write_str("the CUDA driver finds no GPU"),
-        }
-    }
-}
-
-/// Number of GPUs, at least one. Never panics.
-pub fn count() -> std::result::Result<usize, Absent> {
-    // SAFETY: loading the driver has no requirements.
-    if !unsafe { sys::is_culib_present() } {
-        return Err(Absent::NoDriver);
-    }
-    cu::init().map_err(|e| match e.0 {
-        sys::CUresult::CUDA_ERROR_NO_DEVICE => Absent::NoDevice,
-        _ => Absent::Driver(words(e)),
-    })?;
-    driver_new_enough(driver_version())?;
-    match cu::device::get_count() {
-        Ok(n) if n > 0 => Ok(n as usize),
-        Ok(_) => Err(Absent::NoDevice),
-        Err(e) => Err(Absent::Driver(words(e))),
-    }
-}
-
-fn driver_new_enough(version: (u32, u32)) -> std::result::Result<(), Absent> {
-    if version >= OLDEST_DRIVER {
-        return Ok(());
-    }
-    Err(Absent::Driver(format!(
-        "it offers CUDA {}.{}, at least {}.{} is needed",
-        version.0, version.1, OLDEST_DRIVER.0, OLDEST_DRIVER.1
-    )))
-}
-
-fn new_enough(ordinal: usize, properties: &Properties) -> Result<()> {
-    if properties.capability >= OLDEST_CAPABILITY {
-        return Ok(());
-    }
-    Err(Error::value(
-        format!("device cuda:{ordinal}, {}", properties.name),
-        format!("compute capability {}.{} or newer", OLDEST_CAPABILITY.0, OLDEST_CAPABILITY.1),
-        format!("{}.{}", properties.capability.0, properties.capability.1),
-    ))
-}
-
-fn driver_version() -> (u32, u32) {
-    let mut version = 0;
-    // SAFETY: a number to write to.
-    match unsafe { sys::cuDriverGetVersion(&mut version) }.result() {
-        Ok(()) => ((version / 1000) as u32, (version % 1000 / 10) as u32),
-        Err(_) => (0, 0),
-    }
-}
+use super::driver::{Driver, Event, FftPlan, Graph, Module, Properties, TextureMemory, Ticket};
+use super::{Program, TextureLayout, compile, lock};
 
 /// The driver's name for an error and what it says of it.
 fn words(error: DriverError) -> String {
@@ -197,35 +127,6 @@ impl Machine {
             }
         }
     }
-}
-
-fn attribute(device: sys::CUdevice, which: sys::CUdevice_attribute) -> Result<u32> {
-    // SAFETY: the device was found before.
-    let value =
-        unsafe { cu::device::get_attribute(device, which) }.map_err(failed("reading the GPU's limits"))?;
-    Ok(u32::try_from(value).unwrap_or(0))
-}
-
-fn properties(device: sys::CUdevice) -> Result<Properties> {
-    use sys::CUdevice_attribute as A;
-    let of = |which| attribute(device, which);
-    Ok(Properties {
-        name: cu::device::get_name(device).map_err(failed("reading the GPU's name"))?,
-        capability: (
-            of(A::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?,
-            of(A::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?,
-        ),
-        multiprocessors: of(A::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?,
-        // SAFETY: the device was found before.
-        memory: unsafe { cu::device::total_mem(device) }.map_err(failed("reading the GPU's memory"))? as u64,
-        cache: of(A::CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE)?.into(),
-        threads_per_block: of(A::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK)?,
-        threads_per_multiprocessor: of(A::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR)?,
-        shared_per_block: of(A::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)?,
-        shared_per_multiprocessor: of(A::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR)?,
-        registers_per_multiprocessor: of(A::CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR)?,
-        driver: driver_version(),
-    })
 }
 
 impl std::fmt::Debug for Machine {
@@ -359,6 +260,11 @@ impl Driver for Machine {
             .map_err(failed("filling GPU memory"))
     }
 
+    fn texture(&self, layout: &TextureLayout) -> Result<Arc<dyn TextureMemory>> {
+        self.shared.enter()?;
+        Ok(Arc::new(texture::Surface::new(layout, self.shared.clone())?))
+    }
+
     fn compiles(&self) -> bool {
         compile::present()
     }
@@ -476,37 +382,5 @@ impl Drop for Recorded {
             // SAFETY: the graph is this recording's own.
             let _ = unsafe { cu::graph::exec_destroy(self.graph) };
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn processors_and_drivers_that_are_too_old_are_named() {
-        let of = |capability| Properties {
-            name: "Old GPU".to_owned(),
-            capability,
-            multiprocessors: 1,
-            memory: 0,
-            cache: 0,
-            threads_per_block: 1024,
-            threads_per_multiprocessor: 2048,
-            shared_per_block: 0,
-            shared_per_multiprocessor: 0,
-            registers_per_multiprocessor: 0,
-            driver: (13, 0),
-        };
-        new_enough(0, &of((8, 0))).unwrap();
-        new_enough(0, &of((12, 1))).unwrap();
-        let words = new_enough(1, &of((7, 5))).unwrap_err().to_string();
-        for part in ["cuda:1", "Old GPU", "8.0 or newer", "7.5"] {
-            assert!(words.contains(part), "{words}");
-        }
-        driver_new_enough((12, 8)).unwrap();
-        driver_new_enough((13, 0)).unwrap();
-        let words = driver_new_enough((12, 6)).unwrap_err().to_string();
-        assert!(words.contains("offers CUDA 12.6, at least 12.8"), "{words}");
     }
 }

@@ -1,0 +1,229 @@
+//! Textures: values that kernels read at any coordinate, interpolated by the hardware.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use num_complex::Complex;
+use rayspin_core::{Error, Result};
+
+use super::{Argument, Cuda, Driver, Memory, TextureMemory};
+use crate::{Array, Element};
+
+/// The numbers of a texel as the hardware keeps them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TexelKind {
+    /// `tex2D<float>` gives the number.
+    F32,
+    /// `tex2D<float2>` gives both.
+    F32x2,
+    /// `tex2D<float>` gives the number divided by 255.
+    U8,
+}
+
+impl TexelKind {
+    /// Bytes of a texel.
+    pub fn bytes(self) -> usize {
+        match self {
+            Self::F32 => 4,
+            Self::F32x2 => 8,
+            Self::U8 => 1,
+        }
+    }
+}
+
+/// Elements that a texture can hold.
+pub trait Texel: Element {
+    /// How the hardware keeps them.
+    const KIND: TexelKind;
+}
+impl Texel for f32 {
+    const KIND: TexelKind = TexelKind::F32;
+}
+impl Texel for Complex<f32> {
+    const KIND: TexelKind = TexelKind::F32x2;
+}
+impl Texel for u8 {
+    const KIND: TexelKind = TexelKind::U8;
+}
+
+/// What a coordinate between texels gives. Texel i lies at i + ½.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Filter {
+    /// The texel that the coordinate lies in.
+    Point,
+    /// (1 − α) T\[i\] + α T\[i + 1\] along every axis, i = ⌊x − ½⌋, α = x − ½ − i rounded to 1/256.
+    Linear,
+}
+
+/// What a coordinate outside gives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outside {
+    /// The nearest texel.
+    Clamp,
+    /// 0.
+    Border,
+    /// The texture repeats; for normalised coordinates only.
+    Wrap,
+    /// The texture repeats, every other time reversed; for normalised coordinates only.
+    Mirror,
+}
+
+/// How a texture is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sampling {
+    /// Between texels.
+    pub filter: Filter,
+    /// Beyond them, along every axis.
+    pub outside: Outside,
+    /// Whether coordinates go from 0 to 1 rather than from 0 to the number of texels.
+    pub normalized: bool,
+}
+
+impl Sampling {
+    /// Linear, 0 outside, coordinates in texels.
+    pub const LINEAR: Self = Self { filter: Filter::Linear, outside: Outside::Border, normalized: false };
+}
+
+/// A texture as a driver makes it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TextureLayout {
+    /// Texels along x, y and z; of missing axes 0. Of layers the number is that of z.
+    pub size: [usize; 3],
+    /// Whether z counts layers, between which nothing is interpolated.
+    pub layered: bool,
+    /// The texels.
+    pub kind: TexelKind,
+    /// How they are read.
+    pub sampling: Sampling,
+}
+
+impl TextureLayout {
+    /// Number of texels.
+    pub fn texels(&self) -> usize {
+        self.size.iter().map(|&n| n.max(1)).product()
+    }
+
+    /// Number of axes, layers included.
+    pub fn axes(&self) -> usize {
+        self.size.iter().filter(|&&n| n > 0).count()
+    }
+}
+
+/// Most texels along x, y, z for 1, 2 and 3 axes, on every processor since capability 8.0, and of layers.
+const MOST: [[usize; 3]; 3] = [[131_072, 0, 0], [131_072, 65_536, 0], [16_384; 3]];
+const MOST_LAYERED: [usize; 3] = [32_768, 32_768, 2048];
+
+/// A copy of an array that kernels read through `tex1D`, `tex2D`, `tex3D` or `tex2DLayered`: a parameter
+/// `cudaTextureObject_t`.
+pub struct Texture {
+    inner: Arc<dyn TextureMemory>,
+    driver: Arc<dyn Driver>,
+    memory: Arc<Memory>,
+    layout: TextureLayout,
+    shape: Vec<usize>,
+}
+
+impl Cuda {
+    /// A texture of `values`, `[x]`, `[y, x]` or `[z, y, x]`.
+    ///
+    /// Errors: another number of axes, one that is empty or too long for the hardware, repeated textures with coordinates in
+    /// texels, no memory.
+    pub fn texture<T: Texel>(&self, values: &Array<T>, sampling: Sampling) -> Result<Texture> {
+        self.new_texture(values, sampling, false)
+    }
+
+    /// A texture of images `[layer, y, x]`, for `tex2DLayered`. Errors: as [`Cuda::texture`].
+    pub fn layered_texture<T: Texel>(&self, values: &Array<T>, sampling: Sampling) -> Result<Texture> {
+        self.new_texture(values, sampling, true)
+    }
+
+    fn new_texture<T: Texel>(&self, values: &Array<T>, sampling: Sampling, layered: bool) -> Result<Texture> {
+        let shape = values.shape();
+        let wanted = if layered { 3..=3 } else { 1..=3 };
+        if !wanted.contains(&shape.len()) || values.is_empty() {
+            let axes = if layered { "[layer, y, x]" } else { "one to three axes" };
+            return Err(Error::value("texture", format!("{axes} with texels"), format!("{shape:?}")));
+        }
+        let mut size = [0; 3];
+        size.iter_mut().zip(shape.iter().rev()).for_each(|(size, &n)| *size = n);
+        let most = if layered { MOST_LAYERED } else { MOST[shape.len() - 1] };
+        if size.iter().zip(most).any(|(&n, most)| n > most) {
+            let most: Vec<_> = most[..shape.len()].iter().rev().collect();
+            return Err(Error::value("texture", format!("at most {most:?} texels"), format!("{shape:?}")));
+        }
+        if matches!(sampling.outside, Outside::Wrap | Outside::Mirror) && !sampling.normalized {
+            let wanted = "normalised coordinates, without which the hardware repeats nothing";
+            return Err(Error::value("texture", wanted, format!("{sampling:?}")));
+        }
+        let layout = TextureLayout { size, layered, kind: T::KIND, sampling };
+        let bytes = (layout.texels() * T::KIND.bytes()) as u64;
+        self.memory.take(bytes, "texture")?;
+        let inner = self.driver.texture(&layout).inspect_err(|_| self.memory.give_back(bytes))?;
+        let (driver, memory) = (self.driver.clone(), self.memory.clone());
+        let mut texture = Texture { inner, driver, memory, layout, shape: shape.to_vec() };
+        texture.set(values)?;
+        Ok(texture)
+    }
+}
+
+impl Memory {
+    fn take(&self, bytes: u64, what: &str) -> Result<()> {
+        let used = self.used.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
+        let limit = self.limit.load(Ordering::Relaxed);
+        if limit != 0 && used > limit {
+            self.give_back(bytes);
+            self.refused.fetch_add(1, Ordering::Relaxed);
+            let available = limit.saturating_sub(used - bytes);
+            return Err(Error::Memory { what: format!("{what} on the GPU"), needed: bytes, available });
+        }
+        self.peak.fetch_max(used, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn give_back(&self, bytes: u64) {
+        self.used.fetch_sub(bytes, Ordering::Relaxed);
+    }
+}
+
+impl Texture {
+    /// Copies other values of the same shape, in the order of the device's work.
+    ///
+    /// Errors: another shape, kind of texel or device.
+    #[allow(unsafe_code)]
+    pub fn set<T: Texel>(&mut self, values: &Array<T>) -> Result<()> {
+        rayspin_core::expect_shape("texture", &self.shape, values.shape())?;
+        let own = |cuda: &Cuda| Arc::ptr_eq(&cuda.driver, &self.driver);
+        let here = matches!(values.device().backend(), crate::Backend::Cuda(cuda) if own(cuda));
+        if !here || T::KIND != self.layout.kind {
+            let found = format!("{:?} on {}", T::KIND, values.device().describe());
+            return Err(Error::value("texture", format!("{:?} on its own GPU", self.layout.kind), found));
+        }
+        // SAFETY: the array holds as many texels as the texture.
+        unsafe { self.inner.fill(values.cuda().address) }
+    }
+
+    /// Axes of the array that it was made of.
+    pub fn shape(&self) -> &[usize] {
+        &self.shape
+    }
+}
+
+impl<'a> From<&'a Texture> for Argument<'a> {
+    fn from(texture: &'a Texture) -> Self {
+        Self::scalar(texture.inner.handle(), "cudaTextureObject_t")
+    }
+}
+
+impl Drop for Texture {
+    fn drop(&mut self) {
+        // Kernels that were asked for may still read it.
+        let _ = self.driver.synchronize();
+        self.memory.give_back((self.layout.texels() * self.layout.kind.bytes()) as u64);
+    }
+}
+
+impl std::fmt::Debug for Texture {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Texture({:?}, {:?})", self.shape, self.layout.sampling)
+    }
+}

@@ -1,0 +1,274 @@
+//! Textures against their formula in f64, on the emulator and on the GPUs of this machine: all axes, filters, coordinates beyond
+//! the edges, kinds of texels.
+
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use num_complex::Complex32;
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use rayspin_device::cuda::{Argument, Filter, Launch, Outside, Sampling, Source, Texel, TexelKind, Texture};
+use rayspin_device::{Array, Backend, BackendKind, Cuda, Device};
+use rayspin_emu::devices;
+
+static SOURCE: Source = Source { name: "textures", files: &[("textures.cu", include_str!("textures.cu"))] };
+
+const OUTSIDES: [Outside; 4] = [Outside::Clamp, Outside::Border, Outside::Wrap, Outside::Mirror];
+
+fn cuda(device: &Device) -> &Cuda {
+    match device.backend() {
+        Backend::Cuda(cuda) => cuda,
+        Backend::Cpu(_) => unreachable!("chosen by kind"),
+    }
+}
+
+fn gpus() -> impl Iterator<Item = Device> {
+    devices().unwrap().into_iter().filter(|device| device.kind() == BackendKind::Cuda)
+}
+
+/// The texel that stands for index i of n.
+fn texel(i: i64, n: usize, outside: Outside) -> Option<usize> {
+    let n = n as i64;
+    let inside = (0..n).contains(&i);
+    Some(match outside {
+        Outside::Clamp => i.clamp(0, n - 1),
+        Outside::Border => inside.then_some(i)?,
+        Outside::Wrap => i.rem_euclid(n),
+        Outside::Mirror => {
+            let i = i.rem_euclid(2 * n);
+            if i < n { i } else { 2 * n - 1 - i }
+        }
+    } as usize)
+}
+
+/// The value at `x` (x, y, z, in texels) of `[z, y, x]`, z a layer where there are layers.
+fn formula(values: &[f64], shape: &[usize], x: &[f64], sampling: Sampling, layered: bool) -> f64 {
+    let axes = shape.len();
+    let mut sum = 0.0;
+    for corner in 0..1usize << axes {
+        let (mut weight, mut place) = (1.0, Some(0));
+        for (axis, &n) in shape.iter().enumerate() {
+            let (d, far) = (axes - 1 - axis, corner >> axis & 1);
+            let linear = sampling.filter == Filter::Linear && !(layered && d == 2);
+            let (first, part) = match linear {
+                true => ((x[d] - 0.5).floor(), (x[d] - 0.5) - (x[d] - 0.5).floor()),
+                false => (x[d].floor(), 0.0),
+            };
+            weight *= if far == 1 { part } else { 1.0 - part };
+            place = place.and_then(|p| Some(p * n + texel(first as i64 + far as i64, n, sampling.outside)?));
+        }
+        sum += weight * place.map_or(0.0, |p| values[p]);
+    }
+    sum
+}
+
+/// What a kernel reads at these coordinates, `[point][3]`.
+fn look<const CHANNELS: usize>(
+    device: &Device,
+    name: &str,
+    texture: &Texture,
+    at: &[[f32; 3]],
+) -> Vec<[f32; CHANNELS]> {
+    let flat: Vec<f32> = at.iter().flatten().copied().collect();
+    let at_there = Array::from_slice(device, &[flat.len()], &flat).unwrap();
+    let mut out = Array::<f32>::zeros(device, &[at.len() * CHANNELS]).unwrap();
+    out.fill(f32::NAN).unwrap();
+    let n = at.len();
+    let arguments =
+        &mut [texture.into(), at_there.cuda().into(), out.cuda_mut().into(), Argument::count(n).unwrap()];
+    cuda(device).kernel(&SOURCE, &[], name).unwrap().launch(Launch::covering(n, 128), arguments).unwrap();
+    out.to_vec().unwrap().as_chunks().0.to_vec()
+}
+
+/// Coordinates in texels, within and around, at 1/256 of a texel so that the hardware's weights are exact; for points away
+/// from the edges of texels.
+fn coordinates(rng: &mut ChaCha8Rng, shape: &[usize], filter: Filter, count: usize) -> Vec<[f64; 3]> {
+    (0..count)
+        .map(|_| {
+            std::array::from_fn(|d| {
+                let n = shape.len().checked_sub(1 + d).map_or(1, |axis| shape[axis]) as i64;
+                let whole = rng.random_range(-2 * n - 2..3 * n + 2) as f64;
+                whole
+                    + f64::from(if filter == Filter::Point {
+                        rng.random_range(16..240)
+                    } else {
+                        rng.random_range(0..256)
+                    }) / 256.0
+            })
+        })
+        .collect()
+}
+
+fn samplings() -> impl Iterator<Item = Sampling> {
+    [Filter::Point, Filter::Linear].into_iter().flat_map(|filter| {
+        [false, true].into_iter().flat_map(move |normalized| {
+            OUTSIDES
+                .into_iter()
+                .filter(move |outside| normalized || matches!(outside, Outside::Clamp | Outside::Border))
+                .map(move |outside| Sampling { filter, outside, normalized })
+        })
+    })
+}
+
+/// Coordinates as the kernel gets them, and what they are in texels.
+fn given(points: &[[f64; 3]], shape: &[usize], sampling: Sampling) -> Vec<([f32; 3], [f64; 3])> {
+    let n = |d: usize| shape.len().checked_sub(1 + d).map_or(1, |axis| shape[axis]) as f64;
+    let scale = |d: usize| if sampling.normalized { n(d) } else { 1.0 };
+    points
+        .iter()
+        .map(|point| {
+            let sent: [f32; 3] = std::array::from_fn(|d| (point[d] / scale(d)) as f32);
+            (sent, std::array::from_fn(|d| f64::from(sent[d]) * scale(d)))
+        })
+        .collect()
+}
+
+fn check<T: Texel, const CHANNELS: usize>(
+    device: &Device,
+    shape: &[usize],
+    values: &[T],
+    wide: &dyn Fn(&T, usize) -> f64,
+    sampling: Sampling,
+    layered: bool,
+    rng: &mut ChaCha8Rng,
+) {
+    let array = Array::from_slice(device, shape, values).unwrap();
+    let texture = if layered {
+        cuda(device).layered_texture(&array, sampling).unwrap()
+    } else {
+        cuda(device).texture(&array, sampling).unwrap()
+    };
+    let mut points = coordinates(rng, shape, sampling.filter, 400);
+    if layered {
+        // A layer is a whole number; beyond the last, or before the first, it is that one.
+        points.iter_mut().for_each(|p| p[2] = rng.random_range(0..shape[0]) as f64);
+    }
+    let mut sent = given(&points, shape, sampling);
+    if layered {
+        sent.iter_mut().zip(&points).for_each(|((sent, meant), p)| (sent[2], meant[2]) = (p[2] as f32, p[2]));
+    }
+    let kernel =
+        format!("{}{}", if layered { "layered" } else { ["", "one", "two", "three"][shape.len()] }, CHANNELS);
+    let at: Vec<_> = sent.iter().map(|(sent, _)| *sent).collect();
+    let found = look::<CHANNELS>(device, &kernel, &texture, &at);
+    // In texels the weights are those of the formula. Otherwise they are rounded to 1/256 along every axis, from coordinates
+    // that were rounded before.
+    let exact = !sampling.normalized || sampling.filter == Filter::Point;
+    let axes = shape.len() - usize::from(layered);
+    // How many bits the hardware keeps of bytes between texels is not documented.
+    let bytes = T::KIND == TexelKind::U8 && !device.describe().contains("Emulated");
+    let bound = if bytes && sampling.filter == Filter::Linear && exact {
+        0.25 / 255.0
+    } else if exact {
+        2e-6
+    } else {
+        0.6 / 256.0 * 2.0 * axes as f64 + 1e-5
+    };
+    for channel in 0..CHANNELS {
+        let values: Vec<f64> = values.iter().map(|v| wide(v, channel)).collect();
+        for ((_, meant), found) in sent.iter().zip(&found) {
+            let expected = formula(&values, shape, meant, sampling, layered);
+            let far = (f64::from(found[channel]) - expected).abs();
+            assert!(
+                far <= bound,
+                "{}, {shape:?} {sampling:?} at {meant:?}: {} for {expected}",
+                device.describe(),
+                found[channel]
+            );
+        }
+    }
+}
+
+#[test]
+fn every_kind_of_texture_is_that_of_the_formula() {
+    for device in gpus() {
+        let mut rng = ChaCha8Rng::seed_from_u64(21);
+        for shape in [&[1][..], &[7], &[64], &[1, 1], &[5, 9], &[33, 17], &[1, 1, 1], &[4, 3, 6], &[9, 16, 5]]
+        {
+            let len = shape.iter().product::<usize>();
+            for sampling in samplings() {
+                let real: Vec<f32> = (0..len).map(|_| rng.random_range(-1.0..1.0)).collect();
+                check::<f32, 1>(&device, shape, &real, &|v, _| f64::from(*v), sampling, false, &mut rng);
+                let pairs: Vec<_> = real.iter().map(|&v| Complex32::new(v, 0.5 - v)).collect();
+                let part = |v: &Complex32, c: usize| f64::from([v.re, v.im][c]);
+                check::<Complex32, 2>(&device, shape, &pairs, &part, sampling, false, &mut rng);
+                let bytes: Vec<u8> = (0..len).map(|_| rng.random()).collect();
+                let share = |v: &u8, _: usize| f64::from(*v) / 255.0;
+                check::<u8, 1>(&device, shape, &bytes, &share, sampling, false, &mut rng);
+                if shape.len() == 3 {
+                    check::<f32, 1>(&device, shape, &real, &|v, _| f64::from(*v), sampling, true, &mut rng);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn weights_have_eight_bits_behind_the_point() {
+    for device in gpus() {
+        let values: Vec<f32> = vec![0.0, 1.0, 0.0];
+        let array = Array::from_slice(&device, &[3], &values).unwrap();
+        let texture = cuda(&device).texture(&array, Sampling::LINEAR).unwrap();
+        let at: Vec<[f32; 3]> = (0..1000).map(|i| [0.5 + i as f32 / 1000.0, 0.0, 0.0]).collect();
+        for ([x, ..], [found]) in at.iter().zip(look::<1>(&device, "one1", &texture, &at)) {
+            let steps = found * 256.0;
+            assert_eq!(steps, steps.round(), "{}, at {x}: {found}", device.describe());
+            assert!((found - (x - 0.5)).abs() <= 1.01 / 256.0, "{}, at {x}: {found}", device.describe());
+        }
+    }
+}
+
+#[test]
+fn new_values_reach_later_launches_only() {
+    for device in gpus() {
+        let array = |value: f32| Array::from_slice(&device, &[4, 4], &[value; 16]).unwrap();
+        let mut texture = cuda(&device).texture(&array(1.0), Sampling::LINEAR).unwrap();
+        let mut found = Vec::new();
+        for value in [2.0, 3.0, 4.0] {
+            found.push(look::<1>(&device, "two1", &texture, &[[2.0, 2.0, 0.0]])[0][0]);
+            texture.set(&array(value)).unwrap();
+        }
+        found.push(look::<1>(&device, "two1", &texture, &[[2.0, 2.0, 0.0]])[0][0]);
+        assert_eq!(found, [1.0, 2.0, 3.0, 4.0]);
+        let wrong = Array::from_slice(&device, &[2, 8], &[0f32; 16]).unwrap();
+        assert!(texture.set(&wrong).is_err());
+        let bytes = Array::from_slice(&device, &[4, 4], &[0u8; 16]).unwrap();
+        assert!(texture.set(&bytes).is_err());
+        let elsewhere = Array::from_slice(&device.host(), &[4, 4], &[0f32; 16]).unwrap();
+        assert!(texture.set(&elsewhere).is_err());
+        let before = cuda(&device).memory_used().0;
+        drop(texture);
+        assert_eq!(before - cuda(&device).memory_used().0, 64);
+    }
+}
+
+#[test]
+fn what_the_hardware_cannot_hold_or_do_is_refused() {
+    for device in gpus() {
+        let cuda = cuda(&device);
+        let texture = |shape: &[usize], sampling| {
+            let made = cuda.texture(&Array::<u8>::zeros(&device, shape).unwrap(), sampling);
+            made.err().map_or(String::new(), |error| error.to_string())
+        };
+        assert_eq!(texture(&[131_072], Sampling::LINEAR), "");
+        assert!(texture(&[131_073], Sampling::LINEAR).contains("131072"));
+        assert!(texture(&[2, 2, 16_385], Sampling::LINEAR).contains("16384"));
+        assert!(texture(&[1, 1, 2, 2], Sampling::LINEAR).contains("one to three axes"));
+        assert!(texture(&[3, 0], Sampling::LINEAR).contains("texels"));
+        let wrap = Sampling { outside: Outside::Wrap, ..Sampling::LINEAR };
+        assert!(texture(&[4], wrap).contains("normalised"));
+        let image = Array::<f32>::zeros(&device, &[4, 4]).unwrap();
+        assert!(cuda.layered_texture(&image, Sampling::LINEAR).is_err());
+        // A kernel takes a texture for what it declares as one, and nothing else.
+        let texture = cuda.texture(&image, Sampling::LINEAR).unwrap();
+        let kernel = cuda.kernel(&SOURCE, &[], "two1").unwrap();
+        let (at, mut out) =
+            (Array::<f32>::zeros(&device, &[3]).unwrap(), Array::<f32>::zeros(&device, &[1]).unwrap());
+        let one = Launch::linear(1, 1);
+        let refused =
+            kernel.launch(one, &mut [7u64.into(), at.cuda().into(), out.cuda_mut().into(), 1u32.into()]);
+        assert!(refused.unwrap_err().to_string().contains("cudaTextureObject_t"));
+        let refused = kernel
+            .launch(one, &mut [(&texture).into(), (&texture).into(), out.cuda_mut().into(), 1u32.into()]);
+        assert!(refused.is_err());
+    }
+}
