@@ -35,7 +35,7 @@ fn table<T: SimdReal>(device: &Device, matrix: &[usize], samples: usize, only: O
             continue;
         }
         // The slow ones would take minutes.
-        let few = !["gpu-separable", "gpu-double", "gpu-tensor"].contains(&row.name);
+        let few = !["gpu-separable", "gpu-double", "gpu-tensor", "gpu-wgmma"].contains(&row.name);
         for operation in [Operation::Q, Operation::Adjoint, Operation::Forward] {
             let samples = if few { samples.min(2048) } else { samples };
             let problem = Problem { operation, matrix: matrix.to_vec(), samples, batch: 1 };

@@ -25,6 +25,8 @@ static DOUBLE: Source =
     source("nudft_double", &[MATRIX, TILE, ("06_double.cu", include_str!("cuda/06_double.cu"))]);
 static TENSOR: Source =
     source("nudft_tensor", &[MATRIX, TILE, ("07_tensor.cu", include_str!("cuda/07_tensor.cu"))]);
+static WGMMA: Source =
+    source("nudft_wgmma", &[MATRIX, TILE, ("08_wgmma.cu", include_str!("cuda/08_wgmma.cu"))]);
 
 pub(crate) const PHASE: (&str, &str) = ("phase.cuh", include_str!("cuda/phase.cuh"));
 const MATRIX: (&str, &str) = ("matrix.cuh", include_str!("cuda/matrix.cuh"));
@@ -46,13 +48,15 @@ pub(crate) fn programs() -> Vec<Build> {
         Build { source, defines, spill_bytes }
     };
     let mut all = Vec::new();
-    for source in [&NAIVE, &CONSTANT, &TABLES, &DOUBLE] {
-        all.extend(["0", "1"].map(|double| build(source, double, &[])));
+    for double in ["0", "1"] {
+        all.extend([&NAIVE, &CONSTANT, &TABLES].map(|source| build(source, double, &[])));
+        all.push(build(&DOUBLE, double, &double_defines()));
     }
     all.extend([&SFU, &TUNED, &SEPARABLE].map(|source| build(source, "0", &[])));
-    all.extend(TENSOR_TILES.map(|tiles| {
-        build(&TENSOR, "0", &[("TILES", tiles.to_string()), ("BLOCKS", (16 / tiles).to_string())])
-    }));
+    for tiles in TENSOR_TILES {
+        all.push(build(&TENSOR, "0", &tensor_defines(tiles)));
+        all.push(build(&WGMMA, "0", &wgmma_defines(tiles)));
+    }
     all
 }
 
@@ -73,18 +77,81 @@ pub enum Rung {
     Double,
     /// `07_tensor.cu`.
     Tensor,
+    /// `08_wgmma.cu`.
+    Wgmma,
+}
+
+/// How a rung of the product is cut.
+struct Tiling {
+    /// Samples of a stage.
+    depth: usize,
+    /// Points u of a tile.
+    u: usize,
+    /// Eights of columns of a tile.
+    columns: usize,
+    threads: u32,
+    /// Bytes of shared memory.
+    shared: usize,
+    /// Blocks that a multiprocessor holds.
+    blocks: usize,
+}
+
+impl Tiling {
+    fn new(rung: Rung, columns: usize) -> Self {
+        let tensor = TENSOR_TILES[usize::from(columns > 64)];
+        let plain = Self { depth: 16, u: 16, columns: 16, threads: 256, shared: 0, blocks: 2 };
+        match rung {
+            Rung::Double => Self {
+                u: DOUBLE_U,
+                columns: 8,
+                threads: DOUBLE_THREADS,
+                shared: 3 * (16 * 320 + 8 * 1024),
+                ..plain
+            },
+            Rung::Tensor => {
+                Self { depth: 32, columns: tensor, shared: 3 * (24 * 320 + tensor * 1024), ..plain }
+            }
+            Rung::Wgmma => Self {
+                depth: 64,
+                u: WGMMA_U,
+                columns: tensor,
+                threads: WGMMA_THREADS,
+                shared: 4 * (16 * 576 + tensor * 2048),
+                blocks: 1,
+            },
+            _ => Self { shared: 3 * (24 * 144 + 16 * 512), ..plain },
+        }
+    }
 }
 
 const THREADS: usize = 128;
 /// Samples of a table: all tables of a 128³ image's Q stay in the second-level cache.
 const CHUNK: usize = 8192;
+const LONG_CHUNK: usize = 65536;
 /// Bytes of the table that grows with the batch.
 const WEIGHTED_BYTES: usize = 64 << 20;
-/// Points of the rows of a tile: `TILE_U`, `TILE_V` of `tile.cuh`.
-const TILE_U: usize = 16;
+/// Points v of the rows of a tile: `TILE_V` of `tile.cuh`.
 const TILE_V: usize = 8;
 /// Column tiles of 8 that the tensor rung is compiled with, the smaller where 64 columns are enough.
 const TENSOR_TILES: [usize; 2] = [8, 16];
+/// Two blocks a multiprocessor, which wait apart: with one of twice the threads the units rest 38 % of the time.
+const DOUBLE_U: usize = 8;
+const DOUBLE_THREADS: u32 = 128;
+const WGMMA_U: usize = 8;
+/// Two groups of four warps, and one that queues copies.
+const WGMMA_THREADS: u32 = 384;
+
+fn double_defines() -> [Define; 2] {
+    [("TILE_U", DOUBLE_U.to_string()), ("THREADS", DOUBLE_THREADS.to_string())]
+}
+
+fn tensor_defines(tiles: usize) -> [Define; 2] {
+    [("TILES", tiles.to_string()), ("BLOCKS", (16 / tiles).to_string())]
+}
+
+fn wgmma_defines(tiles: usize) -> [Define; 3] {
+    [("TILES", tiles.to_string()), ("TILE_U", WGMMA_U.to_string()), ("THREADS", WGMMA_THREADS.to_string())]
+}
 
 /// What all launches of one transform share.
 struct Work<'a> {
@@ -211,32 +278,28 @@ impl<'a> Work<'a> {
         whole: usize,
     ) -> Result<()> {
         let shape = target.rows();
-        let (depth, element) = match rung {
-            Rung::Tensor => (32, 8),
-            Rung::Double => (16, 16),
-            _ => (16, 8),
-        };
-        let tiles = match rung {
-            Rung::Tensor => TENSOR_TILES[usize::from(shape.columns > 64)],
-            Rung::Double => 8,
-            _ => 16,
-        };
-        let room = (WEIGHTED_BYTES / (batch * shape.nu * element)).max(512) / depth * depth;
-        let width = self.samples.next_multiple_of(depth).min(CHUNK).min(room);
+        let tiling = Tiling::new(rung, shape.columns);
+        let (depth, tiles) = (tiling.depth, tiling.columns);
+        let element = if rung == Rung::Double { 16 } else { 8 };
         let column_tiles = shape.columns.next_multiple_of(2).div_ceil(8 * tiles);
+        let blocks = shape.nu.div_ceil(tiling.u) * shape.nv.div_ceil(TILE_V) * column_tiles;
+        // Few outputs: parts of the samples apart, so that every multiprocessor has work, and summed at the end. Their tables
+        // are read once and need not stay in the cache. No sum is of more samples than one of few parts.
+        let wanted = (tiling.blocks * self.cuda.properties().multiprocessors as usize) / (blocks * batch);
+        let chunk = (wanted.max(1) * CHUNK).min(LONG_CHUNK);
+        let room = (WEIGHTED_BYTES / (batch * shape.nu * element)).max(512) / depth * depth;
+        let width = self.samples.next_multiple_of(depth).min(chunk).min(room);
+        let parts = wanted.min(width / (8 * depth)).max(1);
         let pairs = int(shape.columns.div_ceil(2))?;
         let mut tables = Tables::new(rung, self.device, &shape, batch, width, column_tiles * tiles)?;
-        let blocks = shape.nu.div_ceil(TILE_U) * shape.nv.div_ceil(TILE_V) * column_tiles;
-        // Few outputs: parts of the samples apart, so that every multiprocessor has work, and summed at the end.
-        let wanted = 2 * self.cuda.properties().multiprocessors as usize;
-        let parts = (wanted / (blocks * batch)).min(width / (8 * depth)).max(1);
         let compact = (parts > 1).then(|| target.compact());
         let (place, stride) = compact.as_ref().map_or((target, whole), |c| (c, c.points()));
         let shape = place.rows();
         let mut sums =
             Array::<Complex<R>>::zeros(self.device, &[if parts > 1 { parts } else { 0 }, batch, stride])?;
         let mut largest = Array::<u32>::zeros(self.device, &[1])?;
-        if rung == Rung::Tensor {
+        let halves = matches!(rung, Rung::Tensor | Rung::Wgmma);
+        if halves {
             self.cuda.kernel(&TABLES, &[define::<R>()], "largest")?.launch(
                 Launch::linear(d.len().div_ceil(THREADS).min(1024) as u32, THREADS as u32),
                 &mut [d.cuda().into(), (d.len() as u64).into(), largest.cuda_mut().into()],
@@ -246,19 +309,24 @@ impl<'a> Work<'a> {
             |n: usize| u32::try_from(n).map_err(|_| Error::value("NUDFT blocks", "at most 32 bits", n));
         let launch = Launch {
             blocks: [u32_of(blocks)?, u32_of(batch)?, u32_of(parts)?],
-            threads: [256, 1, 1],
-            shared: match rung {
-                Rung::Separable => 3 * (24 * 144 + 16 * 512),
-                _ => 3 * (24 * 320 + tiles as u32 * 1024),
-            },
+            threads: [tiling.threads, 1, 1],
+            shared: u32_of(tiling.shared)?,
         };
-        let (source, defines) = match rung {
-            Rung::Separable => (&SEPARABLE, vec![define::<R>()]),
-            Rung::Double => (&DOUBLE, vec![define::<R>()]),
-            _ => (
-                &TENSOR,
-                vec![define::<R>(), ("TILES", tiles.to_string()), ("BLOCKS", (16 / tiles).to_string())],
-            ),
+        let mut defines = vec![define::<R>()];
+        let source = match rung {
+            Rung::Separable => &SEPARABLE,
+            Rung::Double => {
+                defines.extend(double_defines());
+                &DOUBLE
+            }
+            Rung::Wgmma => {
+                defines.extend(wgmma_defines(tiles));
+                &WGMMA
+            }
+            _ => {
+                defines.extend(tensor_defines(tiles));
+                &TENSOR
+            }
         };
         let kernel = self.cuda.kernel(source, &defines, "adjoint")?;
         for first in (0..self.samples).step_by(width) {
@@ -266,7 +334,7 @@ impl<'a> Work<'a> {
             let rows = over(width, shape.nu, batch)?;
             let values = d.cuda().into();
             match &mut tables {
-                Tables::Single { p, .. } | Tables::Fp16 { p, .. } if rung == Rung::Tensor => {
+                Tables::Single { p, .. } | Tables::Fp16 { p, .. } if halves => {
                     let more = vec![values, largest.cuda().into(), p.cuda_mut().into()];
                     self.table::<R>("weighted_scaled", part, rows, &shape.u, more)?;
                 }
@@ -301,14 +369,20 @@ impl<'a> Work<'a> {
                 }
                 Tables::Fp16 { p, y, b } => {
                     self.table::<R>("phases_single", part, rows, &shape.v, vec![y.cuda_mut().into()])?;
-                    let more = vec![pairs, b.cuda_mut().into()];
-                    self.table::<R>("columns_fp16", part, over(width * 2, strips, 1)?, &shape.x, more)?;
+                    if rung == Rung::Wgmma {
+                        let more = vec![pairs, int(8 * tiles)?, b.cuda_mut().into()];
+                        let launch = over(width * tiles, column_tiles, 1)?;
+                        self.table::<R>("columns_wgmma", part, launch, &shape.x, more)?;
+                    } else {
+                        let more = vec![pairs, b.cuda_mut().into()];
+                        self.table::<R>("columns_fp16", part, over(width * 2, strips, 1)?, &shape.x, more)?;
+                    }
                     [p.cuda().into(), y.cuda().into(), b.cuda().into()]
                 }
             };
             let mut arguments = arguments.to_vec();
             arguments.push(int(width / depth)?);
-            if rung == Rung::Tensor {
+            if halves {
                 arguments.push(largest.cuda().into());
             }
             arguments.push(if parts > 1 { sums.cuda_mut() } else { out.cuda_mut() }.into());
@@ -356,7 +430,7 @@ impl Tables {
     ) -> Result<Self> {
         let (p, y) = ([batch, shape.nu, width], [shape.nv, width]);
         Ok(match rung {
-            Rung::Tensor => Self::Fp16 {
+            Rung::Tensor | Rung::Wgmma => Self::Fp16 {
                 p: Array::zeros(device, &p)?,
                 y: Array::zeros(device, &y)?,
                 b: Array::zeros(device, &[strips, width * 2])?,
@@ -390,7 +464,7 @@ pub(super) fn adjoint<R: Real>(
     match rung {
         Rung::Naive => work.naive("adjoint", grid, batch, grid.points(), samples, image),
         Rung::Constant | Rung::Sfu | Rung::Tuned => work.pieces(rung, trajectory, grid, samples, image),
-        Rung::Separable | Rung::Double | Rung::Tensor => {
+        Rung::Separable | Rung::Double | Rung::Tensor | Rung::Wgmma => {
             work.product(rung, &Target::of(grid), batch, samples, image, grid.points())
         }
     }
@@ -429,7 +503,7 @@ pub(super) fn q<R: Real>(
         None => d.fill(Complex::from(R::one()))?,
     }
     let grid = Grid::displacements(matrix)?;
-    if !matches!(rung, Rung::Separable | Rung::Double | Rung::Tensor) {
+    if !matches!(rung, Rung::Separable | Rung::Double | Rung::Tensor | Rung::Wgmma) {
         return adjoint(cuda, rung, trajectory, &grid, 1, &d, out);
     }
     let work = Work::new(cuda, &device, trajectory)?;

@@ -201,6 +201,13 @@ pub fn variants<T: SimdReal>() -> Vec<Variant<Problem, Launch<T>>> {
             1e-6,
             None,
         ));
+        rows.push(gpu(
+            "gpu-wgmma",
+            "the same by groups of four warps, columns read from shared memory (the emulator sums them by plain loops)",
+            Rung::Wgmma,
+            1e-6,
+            None,
+        ));
     }
     rows
 }
@@ -324,10 +331,11 @@ fn best_f64() -> Launch<f64> {
 
 /// The most exact of the fast rungs that the GPU has instructions for.
 fn best_gpu<R: Real>(cuda: &Cuda) -> Rung {
-    match (cuda.properties().capability.0 >= 8, is_single::<R>()) {
-        (true, true) => Rung::Tensor,
-        (true, false) => Rung::Double,
-        (false, _) => Rung::Naive,
+    match (cuda.properties().capability, is_single::<R>()) {
+        ((9, _), true) => Rung::Wgmma,
+        ((8.., _), true) => Rung::Tensor,
+        ((8.., _), false) => Rung::Double,
+        _ => Rung::Naive,
     }
 }
 

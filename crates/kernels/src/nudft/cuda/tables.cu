@@ -142,6 +142,26 @@ columns_fp16(const double* __restrict__ k, int dims, int first, int samples, int
     table[(long long)blockIdx.y * (width * 2) + i] = out;
 }
 
+// As shared memory holds the right operand of wgmma: [tile of `strip` columns][64 samples][first halves, what they leave]
+// [8 samples][column][sample].
+extern "C" __global__ void __launch_bounds__(THREADS)
+columns_wgmma(const double* __restrict__ k, int dims, int first, int samples, int width, double ax, double ay,
+              double az, double bx, double by, double bz, int pairs, int strip, uint4* __restrict__ table) {
+    int i = blockIdx.x * THREADS + threadIdx.x, c = i % strip, eight = i / strip;
+    if (eight >= width / 8) return;
+    List list{ax, ay, az, bx, by, bz};
+    unsigned high[4], low[4];
+    for (int j = 0; j < 4; j++) {
+        int m = eight * 8 + 2 * j;
+        split((float)(FP16_SCALE * column(k, dims, first, samples, m, blockIdx.y * strip + c, pairs, list)),
+              (float)(FP16_SCALE * column(k, dims, first, samples, m + 1, blockIdx.y * strip + c, pairs, list)), high[j],
+              low[j]);
+    }
+    uint4* stage = table + ((long long)blockIdx.y * (width / 64) + eight / 8) * (strip * 16) + eight % 8 * strip + c;
+    stage[0] = make_uint4(high[0], high[1], high[2], high[3]);
+    stage[8 * strip] = make_uint4(low[0], low[1], low[2], low[3]);
+}
+
 // Real weights as complex numbers.
 extern "C" __global__ void __launch_bounds__(THREADS)
 widen(const real* __restrict__ from, unsigned long long count, cplx* __restrict__ to) {

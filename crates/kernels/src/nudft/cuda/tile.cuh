@@ -3,9 +3,11 @@
 // out(u, v, x) = Σ_m P_m(u) Y_m(v) X_m(x): complex rows (u, v) of a real matrix, real columns cos and sin of X. A thread's sums
 // of a row's real and imaginary part (c0, c2 with the cosine, c1, c3 with the sine) give two mirrored points.
 
+#ifndef THREADS
 #define THREADS 256
 // Points u and v of a tile; a warp has two of u.
 #define TILE_U 16
+#endif
 #define TILE_V 8
 
 // The stages that this block sums: blockIdx.z is one of gridDim.z parts of them, each with an output of its own.
