@@ -12,7 +12,7 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rayspin_core::{C64, Real, Result, Trajectory};
 use rayspin_device::cpu::simd::SimdReal;
-use rayspin_device::{Array, BackendKind, Device};
+use rayspin_device::{Array, Backend, BackendKind, Device};
 use rayspin_kernels::nudft::{self, Operation, Problem};
 
 fn main() -> Result<()> {
@@ -31,6 +31,11 @@ fn main() -> Result<()> {
 
 fn table<T: SimdReal>(device: &Device, matrix: &[usize], samples: usize, only: Option<&str>) -> Result<()> {
     for row in nudft::variants::<T>() {
+        if let (nudft::Launch::Cuda(rung), Backend::Cuda(cuda)) = (&row.launch, device.backend())
+            && !rung.runs_on(cuda)
+        {
+            continue;
+        }
         if row.backend != BackendKind::Cuda || only.is_some_and(|only| only != row.name) {
             continue;
         }

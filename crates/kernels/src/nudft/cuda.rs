@@ -2,127 +2,19 @@
 
 use num_complex::Complex;
 use rayspin_core::{C64, Error, Real, Result, Trajectory};
-use rayspin_device::cuda::{Argument, Define, Launch, Source, View};
+use rayspin_device::cuda::{Argument, Launch, View};
 use rayspin_device::{Array, Cuda, Device};
 
 use super::grid::Grid;
-use crate::cuda::{Build, define};
+use crate::cuda::define;
 
+mod rungs;
 mod target;
 
+pub use rungs::Rung;
+use rungs::{CONSTANT, NAIVE, SFU, TABLES, TILE_V, TUNED, Tiling};
+pub(crate) use rungs::{PHASE, programs};
 use target::{List, Target, faces};
-
-static NAIVE: Source = source("nudft_naive", &[PHASE, ("01_naive.cu", include_str!("cuda/01_naive.cu"))]);
-static CONSTANT: Source =
-    source("nudft_constant", &[("02_constant.cu", include_str!("cuda/02_constant.cu"))]);
-static SFU: Source = source("nudft_sfu", &[("03_sfu.cu", include_str!("cuda/03_sfu.cu"))]);
-static TUNED: Source = source("nudft_tuned", &[("04_tuned.cu", include_str!("cuda/04_tuned.cu"))]);
-static TABLES: Source =
-    source("nudft_tables", &[PHASE, MATRIX, ("tables.cu", include_str!("cuda/tables.cu"))]);
-static SEPARABLE: Source =
-    source("nudft_separable", &[MATRIX, TILE, ("05_separable.cu", include_str!("cuda/05_separable.cu"))]);
-static DOUBLE: Source =
-    source("nudft_double", &[MATRIX, TILE, ("06_double.cu", include_str!("cuda/06_double.cu"))]);
-static TENSOR: Source =
-    source("nudft_tensor", &[MATRIX, TILE, ("07_tensor.cu", include_str!("cuda/07_tensor.cu"))]);
-static WGMMA: Source =
-    source("nudft_wgmma", &[MATRIX, TILE, ("08_wgmma.cu", include_str!("cuda/08_wgmma.cu"))]);
-
-pub(crate) const PHASE: (&str, &str) = ("phase.cuh", include_str!("cuda/phase.cuh"));
-const MATRIX: (&str, &str) = ("matrix.cuh", include_str!("cuda/matrix.cuh"));
-const TILE: (&str, &str) = ("tile.cuh", include_str!("cuda/tile.cuh"));
-
-const fn source(name: &'static str, files: &'static [(&'static str, &'static str)]) -> Source {
-    Source { name, files }
-}
-
-/// Every program in every form, for the checks that need no GPU.
-pub(crate) fn programs() -> Vec<Build> {
-    let build = |source: &'static Source, double: &str, more: &[Define]| {
-        let mut defines = vec![("DOUBLE", double.to_owned())];
-        defines.extend_from_slice(more);
-        // The tensor rung holds as many sums and operands as there are registers: a few bytes are kept elsewhere over the loop.
-        // The plain rung is not written for registers.
-        let name = source.name;
-        let spill_bytes = if name == TENSOR.name || name == NAIVE.name { 64 } else { 0 };
-        Build { source, defines, spill_bytes }
-    };
-    let mut all = Vec::new();
-    for double in ["0", "1"] {
-        all.extend([&NAIVE, &CONSTANT, &TABLES].map(|source| build(source, double, &[])));
-        all.push(build(&DOUBLE, double, &double_defines()));
-    }
-    all.extend([&SFU, &TUNED, &SEPARABLE].map(|source| build(source, "0", &[])));
-    for tiles in TENSOR_TILES {
-        all.push(build(&TENSOR, "0", &tensor_defines(tiles)));
-        all.push(build(&WGMMA, "0", &wgmma_defines(tiles)));
-    }
-    all
-}
-
-/// One of the ladder's steps on a GPU.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Rung {
-    /// `01_naive.cu`.
-    Naive,
-    /// `02_constant.cu`.
-    Constant,
-    /// `03_sfu.cu`.
-    Sfu,
-    /// `04_tuned.cu`.
-    Tuned,
-    /// `05_separable.cu`.
-    Separable,
-    /// `06_double.cu`.
-    Double,
-    /// `07_tensor.cu`.
-    Tensor,
-    /// `08_wgmma.cu`.
-    Wgmma,
-}
-
-/// How a rung of the product is cut.
-struct Tiling {
-    /// Samples of a stage.
-    depth: usize,
-    /// Points u of a tile.
-    u: usize,
-    /// Eights of columns of a tile.
-    columns: usize,
-    threads: u32,
-    /// Bytes of shared memory.
-    shared: usize,
-    /// Blocks that a multiprocessor holds.
-    blocks: usize,
-}
-
-impl Tiling {
-    fn new(rung: Rung, columns: usize) -> Self {
-        let tensor = TENSOR_TILES[usize::from(columns > 64)];
-        let plain = Self { depth: 16, u: 16, columns: 16, threads: 256, shared: 0, blocks: 2 };
-        match rung {
-            Rung::Double => Self {
-                u: DOUBLE_U,
-                columns: 8,
-                threads: DOUBLE_THREADS,
-                shared: 3 * (16 * 320 + 8 * 1024),
-                ..plain
-            },
-            Rung::Tensor => {
-                Self { depth: 32, columns: tensor, shared: 3 * (24 * 320 + tensor * 1024), ..plain }
-            }
-            Rung::Wgmma => Self {
-                depth: 64,
-                u: WGMMA_U,
-                columns: tensor,
-                threads: WGMMA_THREADS,
-                shared: 4 * (16 * 576 + tensor * 2048),
-                blocks: 1,
-            },
-            _ => Self { shared: 3 * (24 * 144 + 16 * 512), ..plain },
-        }
-    }
-}
 
 const THREADS: usize = 128;
 /// Samples of a table: all tables of a 128³ image's Q stay in the second-level cache.
@@ -130,28 +22,6 @@ const CHUNK: usize = 8192;
 const LONG_CHUNK: usize = 65536;
 /// Bytes of the table that grows with the batch.
 const WEIGHTED_BYTES: usize = 64 << 20;
-/// Points v of the rows of a tile: `TILE_V` of `tile.cuh`.
-const TILE_V: usize = 8;
-/// Column tiles of 8 that the tensor rung is compiled with, the smaller where 64 columns are enough.
-const TENSOR_TILES: [usize; 2] = [8, 16];
-/// Two blocks a multiprocessor, which wait apart: with one of twice the threads the units rest 38 % of the time.
-const DOUBLE_U: usize = 8;
-const DOUBLE_THREADS: u32 = 128;
-const WGMMA_U: usize = 8;
-/// Two groups of four warps, and one that queues copies.
-const WGMMA_THREADS: u32 = 384;
-
-fn double_defines() -> [Define; 2] {
-    [("TILE_U", DOUBLE_U.to_string()), ("THREADS", DOUBLE_THREADS.to_string())]
-}
-
-fn tensor_defines(tiles: usize) -> [Define; 2] {
-    [("TILES", tiles.to_string()), ("BLOCKS", (16 / tiles).to_string())]
-}
-
-fn wgmma_defines(tiles: usize) -> [Define; 3] {
-    [("TILES", tiles.to_string()), ("TILE_U", WGMMA_U.to_string()), ("THREADS", WGMMA_THREADS.to_string())]
-}
 
 /// What all launches of one transform share.
 struct Work<'a> {
@@ -277,6 +147,7 @@ impl<'a> Work<'a> {
         out: &mut Array<Complex<R>>,
         whole: usize,
     ) -> Result<()> {
+        rung.expect_on(self.cuda)?;
         let shape = target.rows();
         let tiling = Tiling::new(rung, shape.columns);
         let (depth, tiles) = (tiling.depth, tiling.columns);
@@ -312,22 +183,9 @@ impl<'a> Work<'a> {
             threads: [tiling.threads, 1, 1],
             shared: u32_of(tiling.shared)?,
         };
+        let (source, more) = rung.product(tiles);
         let mut defines = vec![define::<R>()];
-        let source = match rung {
-            Rung::Separable => &SEPARABLE,
-            Rung::Double => {
-                defines.extend(double_defines());
-                &DOUBLE
-            }
-            Rung::Wgmma => {
-                defines.extend(wgmma_defines(tiles));
-                &WGMMA
-            }
-            _ => {
-                defines.extend(tensor_defines(tiles));
-                &TENSOR
-            }
-        };
+        defines.extend(more);
         let kernel = self.cuda.kernel(source, &defines, "adjoint")?;
         for first in (0..self.samples).step_by(width) {
             let part = (first, width);

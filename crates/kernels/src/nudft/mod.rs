@@ -20,7 +20,7 @@ use num_complex::Complex;
 use rayspin_core::{Error, Real, Result, Trajectory, expect_shape, format_shape, voxels};
 use rayspin_device::cpu::simd::SimdReal;
 
-use rayspin_device::{Array, Backend, BackendKind, Cpu, Cuda, Element};
+use rayspin_device::{Array, Backend, BackendKind, Cpu, Element};
 
 use crate::variant::{Variant, Work, runs_all};
 pub use cuda::Rung;
@@ -257,7 +257,7 @@ pub fn adjoint<R: Real>(
     image: &mut Array<Complex<R>>,
 ) -> Result<()> {
     if let Backend::Cuda(cuda) = samples.device().backend() {
-        return run_adjoint(&Launch::<f32>::Cuda(best_gpu::<R>(cuda)), trajectory, samples, image);
+        return run_adjoint(&Launch::<f32>::Cuda(Rung::best::<R>(cuda)), trajectory, samples, image);
     }
     if is_single::<R>() {
         run_adjoint(&best_f32(), trajectory, samples, image)
@@ -277,7 +277,7 @@ pub fn q<R: Real>(
     out: &mut Array<Complex<R>>,
 ) -> Result<()> {
     if let Backend::Cuda(cuda) = out.device().backend() {
-        let launch = Launch::<f32>::Cuda(best_gpu::<R>(cuda));
+        let launch = Launch::<f32>::Cuda(Rung::best::<R>(cuda));
         return run_q(&launch, trajectory, weights, matrix, out);
     }
     if is_single::<R>() {
@@ -327,16 +327,6 @@ fn best_f32() -> Launch<f32> {
 #[inline(never)]
 fn best_f64() -> Launch<f64> {
     Launch::Cpu(cpu::separable::mirrored())
-}
-
-/// The most exact of the fast rungs that the GPU has instructions for.
-fn best_gpu<R: Real>(cuda: &Cuda) -> Rung {
-    match (cuda.properties().capability, is_single::<R>()) {
-        ((9, _), true) => Rung::Wgmma,
-        ((8.., _), true) => Rung::Tensor,
-        ((8.., _), false) => Rung::Double,
-        _ => Rung::Naive,
-    }
 }
 
 fn is_single<R: Real>() -> bool {

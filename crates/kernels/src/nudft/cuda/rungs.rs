@@ -1,0 +1,182 @@
+//! The programs of the rungs, and how those of the product are cut.
+
+use rayspin_core::{Error, Real, Result};
+use rayspin_device::Cuda;
+use rayspin_device::cuda::{Define, Source};
+
+use crate::cuda::Build;
+
+pub(super) static NAIVE: Source =
+    source("nudft_naive", &[PHASE, ("01_naive.cu", include_str!("01_naive.cu"))]);
+pub(super) static CONSTANT: Source =
+    source("nudft_constant", &[("02_constant.cu", include_str!("02_constant.cu"))]);
+pub(super) static SFU: Source = source("nudft_sfu", &[("03_sfu.cu", include_str!("03_sfu.cu"))]);
+pub(super) static TUNED: Source = source("nudft_tuned", &[("04_tuned.cu", include_str!("04_tuned.cu"))]);
+pub(super) static TABLES: Source =
+    source("nudft_tables", &[PHASE, MATRIX, ("tables.cu", include_str!("tables.cu"))]);
+static SEPARABLE: Source =
+    source("nudft_separable", &[MATRIX, TILE, ("05_separable.cu", include_str!("05_separable.cu"))]);
+static DOUBLE: Source =
+    source("nudft_double", &[MATRIX, TILE, ("06_double.cu", include_str!("06_double.cu"))]);
+static TENSOR: Source =
+    source("nudft_tensor", &[MATRIX, TILE, ("07_tensor.cu", include_str!("07_tensor.cu"))]);
+static WGMMA: Source = source("nudft_wgmma", &[MATRIX, TILE, ("08_wgmma.cu", include_str!("08_wgmma.cu"))]);
+
+pub(crate) const PHASE: (&str, &str) = ("phase.cuh", include_str!("phase.cuh"));
+const MATRIX: (&str, &str) = ("matrix.cuh", include_str!("matrix.cuh"));
+const TILE: (&str, &str) = ("tile.cuh", include_str!("tile.cuh"));
+
+const fn source(name: &'static str, files: &'static [(&'static str, &'static str)]) -> Source {
+    Source { name, files }
+}
+
+/// Every program in every form, for the checks that need no GPU.
+pub(crate) fn programs() -> Vec<Build> {
+    let build = |source: &'static Source, double: &str, more: &[Define]| {
+        let mut defines = vec![("DOUBLE", double.to_owned())];
+        defines.extend_from_slice(more);
+        // The tensor rung holds as many sums and operands as there are registers: a few bytes are kept elsewhere over the loop.
+        // The plain rung is not written for registers.
+        let name = source.name;
+        let spill_bytes = if name == TENSOR.name || name == NAIVE.name { 64 } else { 0 };
+        Build { source, defines, spill_bytes }
+    };
+    let mut all = Vec::new();
+    for double in ["0", "1"] {
+        all.extend([&NAIVE, &CONSTANT, &TABLES].map(|source| build(source, double, &[])));
+        all.push(build(&DOUBLE, double, &double_defines()));
+    }
+    all.extend([&SFU, &TUNED, &SEPARABLE].map(|source| build(source, "0", &[])));
+    for tiles in TENSOR_TILES {
+        all.push(build(&TENSOR, "0", &tensor_defines(tiles)));
+        all.push(build(&WGMMA, "0", &wgmma_defines(tiles)));
+    }
+    all
+}
+
+/// One of the ladder's steps on a GPU.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rung {
+    /// `01_naive.cu`.
+    Naive,
+    /// `02_constant.cu`.
+    Constant,
+    /// `03_sfu.cu`.
+    Sfu,
+    /// `04_tuned.cu`.
+    Tuned,
+    /// `05_separable.cu`.
+    Separable,
+    /// `06_double.cu`.
+    Double,
+    /// `07_tensor.cu`.
+    Tensor,
+    /// `08_wgmma.cu`.
+    Wgmma,
+}
+
+impl Rung {
+    /// The program of a rung of the product, and the macros of its form with `tiles` eights of columns.
+    pub(super) fn product(self, tiles: usize) -> (&'static Source, Vec<Define>) {
+        match self {
+            Self::Double => (&DOUBLE, double_defines().into()),
+            Self::Tensor => (&TENSOR, tensor_defines(tiles).into()),
+            Self::Wgmma => (&WGMMA, wgmma_defines(tiles).into()),
+            _ => (&SEPARABLE, Vec::new()),
+        }
+    }
+
+    /// Whether the GPU has the rung's instructions.
+    pub fn runs_on(self, cuda: &Cuda) -> bool {
+        self.expect_on(cuda).is_ok()
+    }
+
+    /// Errors: the GPU has not the rung's instructions.
+    pub(super) fn expect_on(self, cuda: &Cuda) -> Result<()> {
+        let (found, lowest) = (cuda.properties().capability, (8, 0));
+        let expected = match self {
+            Self::Wgmma if found != HOPPER => "9.0, whose instructions it is made of",
+            Self::Tensor | Self::Double if found < lowest => "8.0 at least",
+            _ => return Ok(()),
+        };
+        Err(Error::value(
+            format!("compute capability for {self:?}"),
+            expected,
+            format!("{}.{}", found.0, found.1),
+        ))
+    }
+
+    /// The most exact of the fast rungs that the GPU has instructions for.
+    pub(in crate::nudft) fn best<R: Real>(cuda: &Cuda) -> Self {
+        let rungs = if size_of::<R>() == 4 { [Self::Wgmma, Self::Tensor] } else { [Self::Double; 2] };
+        rungs.into_iter().find(|rung| rung.runs_on(cuda)).unwrap_or(Self::Naive)
+    }
+}
+
+/// How a rung of the product is cut.
+pub(super) struct Tiling {
+    /// Samples of a stage.
+    pub(super) depth: usize,
+    /// Points u of a tile.
+    pub(super) u: usize,
+    /// Eights of columns of a tile.
+    pub(super) columns: usize,
+    pub(super) threads: u32,
+    /// Bytes of shared memory.
+    pub(super) shared: usize,
+    /// Blocks that a multiprocessor holds.
+    pub(super) blocks: usize,
+}
+
+impl Tiling {
+    pub(super) fn new(rung: Rung, columns: usize) -> Self {
+        let tensor = TENSOR_TILES[usize::from(columns > 64)];
+        let plain = Self { depth: 16, u: 16, columns: 16, threads: 256, shared: 0, blocks: 2 };
+        match rung {
+            Rung::Double => Self {
+                u: DOUBLE_U,
+                columns: 8,
+                threads: DOUBLE_THREADS,
+                shared: 3 * (16 * 320 + 8 * 1024),
+                ..plain
+            },
+            Rung::Tensor => {
+                Self { depth: 32, columns: tensor, shared: 3 * (24 * 320 + tensor * 1024), ..plain }
+            }
+            Rung::Wgmma => Self {
+                depth: 64,
+                u: WGMMA_U,
+                columns: tensor,
+                threads: WGMMA_THREADS,
+                shared: 4 * (16 * 576 + tensor * 2048),
+                blocks: 1,
+            },
+            _ => Self { shared: 3 * (24 * 144 + 16 * 512), ..plain },
+        }
+    }
+}
+
+/// Points v of the rows of a tile: `TILE_V` of `tile.cuh`.
+pub(super) const TILE_V: usize = 8;
+/// Column tiles of 8 that the tensor rung is compiled with, the smaller where 64 columns are enough.
+const TENSOR_TILES: [usize; 2] = [8, 16];
+/// Two blocks a multiprocessor, which wait apart: with one of twice the threads the units rest 38 % of the time.
+const DOUBLE_U: usize = 8;
+const DOUBLE_THREADS: u32 = 128;
+/// The one processor that has `wgmma`.
+const HOPPER: (u32, u32) = (9, 0);
+const WGMMA_U: usize = 8;
+/// Two groups of four warps, and one that queues copies.
+const WGMMA_THREADS: u32 = 384;
+
+fn double_defines() -> [Define; 2] {
+    [("TILE_U", DOUBLE_U.to_string()), ("THREADS", DOUBLE_THREADS.to_string())]
+}
+
+fn tensor_defines(tiles: usize) -> [Define; 2] {
+    [("TILES", tiles.to_string()), ("BLOCKS", (16 / tiles).to_string())]
+}
+
+fn wgmma_defines(tiles: usize) -> [Define; 3] {
+    [("TILES", tiles.to_string()), ("TILE_U", WGMMA_U.to_string()), ("THREADS", WGMMA_THREADS.to_string())]
+}
