@@ -34,6 +34,7 @@ pub fn programs() -> Vec<Build> {
         &crate::difference::SOURCE,
         &crate::shrink::SOURCE,
         &crate::wavelet::SOURCE,
+        &crate::off_resonance::SOURCE,
     ] {
         all.extend(both(source));
     }

@@ -14,6 +14,7 @@ pub mod grappa;
 mod kept;
 pub mod nudft;
 pub mod nufft;
+pub mod off_resonance;
 pub mod sensitivity;
 pub mod shrink;
 pub mod toeplitz;

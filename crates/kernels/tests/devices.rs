@@ -3,13 +3,14 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+use ndarray::Array2;
 use num_complex::Complex;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rayspin_core::{C64, Error, Real, Trajectory};
 use rayspin_device::cpu::simd::SimdReal;
 use rayspin_device::{Array, Backend, Device};
-use rayspin_kernels::{difference, nudft, sensitivity, shrink, vector, wavelet};
+use rayspin_kernels::{difference, nudft, off_resonance, sensitivity, shrink, vector, wavelet};
 
 const SIZES: [usize; 7] = [1, 2, 31, 255, 257, 4099, 70_001];
 
@@ -228,6 +229,91 @@ fn sensitivities<R: Real>(device: &Device) {
 fn coil_images_are_those_of_the_formulas() {
     everywhere(sensitivities::<f32>);
     everywhere(sensitivities::<f64>);
+}
+
+fn off_resonances<R: SimdReal>(device: &Device) {
+    use off_resonance::{Interpolator, Segments, reference as exact};
+    let mut random = Random::new(8);
+    for (batch, voxels) in [(1, 1), (3, 257), (2, 4099), (5, 1000)] {
+        let what = format!("{}, {batch} images of {voxels}", device.describe());
+        let field: Vec<R> = random.complex::<R>(voxels).iter().map(|v| v.re * real::<R>(300.0)).collect();
+        let wide_field: Vec<f64> = field.iter().map(|f| Real::to_f64(*f)).collect();
+        let field = Array::from_slice(device, &[voxels], &field).unwrap();
+        let (shape, tau) = ([batch, voxels], -0.0173);
+        let [x, y] = std::array::from_fn(|_| random.complex::<R>(batch * voxels));
+        let turned = exact::modulate(&wide_field, tau, &wide(&x));
+        let (x, mut out) = (on(device, &shape, &x), poisoned(device, &shape));
+        off_resonance::modulate(&field, tau, &x, &mut out, false).unwrap();
+        near(&out, &turned, &what);
+        let mut out = on(device, &shape, &y);
+        off_resonance::modulate(&field, tau, &x, &mut out, true).unwrap();
+        near(&out, &turned.iter().zip(wide(&y)).map(|(a, b)| a + b).collect::<Vec<_>>(), &what);
+    }
+
+    // All segments with the exact Fourier transform in the middle, against the exact encoding.
+    for (matrix, samples, batch) in [(&[9][..], 40, 1), (&[7, 6], 90, 3), (&[3, 4, 5], 75, 2)] {
+        let points = Array2::from_shape_fn((samples, matrix.len()), |(_, d)| {
+            let n = matrix[matrix.len() - 1 - d] as f64;
+            random.0.random_range(-n / 2.0..n / 2.0)
+        });
+        let trajectory = Trajectory::from_cycles_per_fov(points).unwrap();
+        // Times of two readouts, the second cut short.
+        let times: Vec<f64> = (0..samples).map(|m| (m % 31) as f64 * 4e-4 - 2e-3).collect();
+        let voxels: usize = matrix.iter().product();
+        let field: Vec<f64> = (0..voxels).map(|_| random.0.random_range(-90.0..150.0)).collect();
+        let on_device: Vec<R> = field.iter().map(|&f| real(f)).collect();
+        let field: Vec<f64> = on_device.iter().map(|f| Real::to_f64(*f)).collect();
+        let on_device = Array::from_slice(device, matrix, &on_device).unwrap();
+        let [images, there] = [&[&[batch], matrix].concat()[..], &[batch, samples]].map(<[usize]>::to_vec);
+        let x = random.complex::<R>(batch * voxels);
+        let d = random.complex::<R>(batch * samples);
+        let expected = exact::forward(&trajectory, &times, matrix, &field, &wide(&x)).unwrap();
+        let back = exact::adjoint(&trajectory, &times, matrix, &field, &wide(&d)).unwrap();
+        let mut last = 0;
+        for tolerance in [1e-2, 1e-3, 1e-4, 1e-5] {
+            let range = [-90.0, 150.0];
+            let interpolator = Interpolator::new(range, [-2e-3, 1e-2], tolerance).unwrap();
+            let segments = Segments::<R>::new(device, &interpolator, &times).unwrap();
+            assert!(segments.segments() > last && segments.samples() == samples);
+            last = segments.segments();
+            let (x, d) = (on(device, &images, &x), on(device, &there, &d));
+            let (mut image, mut work) = (poisoned(device, &images), poisoned(device, &there));
+            let mut found = poisoned(device, &there);
+            let work_in = (&mut image, &mut work);
+            let mut transform = |x: &Array<_>, y: &mut Array<_>| nudft::forward(&trajectory, x, y);
+            segments.forward(&on_device, &x, &mut found, work_in, &mut transform).unwrap();
+            // Residuals of random sign, and what rounding leaves of f32.
+            let allowed = 2.0 * tolerance + 40.0 * <R as Real>::EPSILON.to_f64();
+            within(&found, &expected, allowed);
+            let mut adjoint = poisoned(device, &images);
+            let work_in = (&mut image, &mut work);
+            let mut transform = |y: &Array<_>, x: &mut Array<_>| nudft::adjoint(&trajectory, y, x);
+            segments.adjoint(&on_device, &d, &mut adjoint, work_in, &mut transform).unwrap();
+            within(&adjoint, &back, allowed);
+            // ⟨Ex, d⟩ = ⟨x, Eᴴd⟩ whatever the tolerance.
+            let gap = (vector::dot(&found, &d).unwrap() - vector::dot(&x, &adjoint).unwrap()).norm();
+            let size = (vector::norm_squared(&found).unwrap() * vector::norm_squared(&d).unwrap()).sqrt();
+            assert!(gap <= 300.0 * <R as Real>::EPSILON.to_f64() * size, "{gap} of {size}");
+        }
+    }
+}
+
+#[track_caller]
+fn within<R: Real>(found: &Array<Complex<R>>, expected: &[C64], allowed: f64) {
+    let found = wide(&found.to_vec().unwrap());
+    let size: f64 = expected.iter().map(C64::norm_sqr).sum();
+    let apart: f64 = found.iter().zip(expected).map(|(a, b)| (a - b).norm_sqr()).sum();
+    assert!(apart.sqrt() <= allowed * size.sqrt(), "{:.2e}, allowed {allowed:.0e}", (apart / size).sqrt());
+}
+
+fn real<R: Real>(value: f64) -> R {
+    <R as Real>::from_f64(value)
+}
+
+#[test]
+fn segments_are_the_encoding_in_an_uneven_field() {
+    everywhere(off_resonances::<f32>);
+    everywhere(off_resonances::<f64>);
 }
 
 fn differences<R: Real>(device: &Device) {

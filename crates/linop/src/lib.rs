@@ -5,6 +5,7 @@ mod basic;
 mod fourier;
 pub mod laws;
 mod nonuniform;
+mod off_resonance;
 mod op;
 mod scratch;
 mod sense;
@@ -15,6 +16,7 @@ pub use basic::{Diagonal, FiniteDifference, Identity, SamplingMask, weighted_dif
 pub use fourier::Fourier;
 pub use laws::random;
 pub use nonuniform::{Nudft, Nufft, NufftType3, SenseNufft, SenseToeplitz, ToeplitzNormal};
+pub use off_resonance::{OffResonanceNufft, OffResonanceToeplitz};
 pub use op::LinearOp;
 pub use scratch::{Lease, Scratch};
 pub use sense::{Sense, SoftSense};

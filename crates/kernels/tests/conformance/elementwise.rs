@@ -2,7 +2,7 @@
 
 use num_complex::Complex;
 use rayspin_core::{C64, Real};
-use rayspin_kernels::{difference, sensitivity, shrink, vector, wavelet};
+use rayspin_kernels::{difference, off_resonance, sensitivity, shrink, vector, wavelet};
 
 use super::{conform, cpu, device, narrow, poison, real, widen};
 
@@ -178,6 +178,48 @@ fn sensitivity() {
                     ]
                 }
             }
+        });
+    }
+    precision::<f32>();
+    precision::<f64>();
+}
+
+#[test]
+fn off_resonance() {
+    fn precision<R: Real>() {
+        let device = device();
+        use off_resonance::Operation::*;
+        let problems: Vec<_> = [(1, 1), (3, 17), (2, 4099), (1, 70_001)]
+            .into_iter()
+            .flat_map(|(batch, len)| {
+                [Modulate, Weigh].map(|operation| off_resonance::Problem { operation, batch, len })
+            })
+            .collect();
+        let rows = off_resonance::variants::<R>();
+        conform(&format!("off-resonance {}", R::NAME), &rows, &problems, |launch, p, numbers| {
+            let cpu = cpu(&device);
+            let (x, y) = (numbers.complex(p.batch * p.len), numbers.complex(p.batch * p.len));
+            let (mut out, mut added) = (poison::<R>(x.len()), narrow::<R>(&y));
+            let expected = match p.operation {
+                Modulate => {
+                    let field: Vec<f64> = numbers.reals(p.len).iter().map(|f| 256.0 * f).collect();
+                    let narrow_field: Vec<R> = field.iter().map(|&f| real(f)).collect();
+                    let tau = 0.0371;
+                    (launch.modulate)(cpu, &narrow_field, tau, &narrow(&x), &mut out, false);
+                    (launch.modulate)(cpu, &narrow_field, tau, &narrow(&x), &mut added, true);
+                    off_resonance::reference::modulate(&field, tau, &x)
+                }
+                Weigh => {
+                    let weights = numbers.complex(7);
+                    let index: Vec<u32> = (0..p.len).map(|m| (m * m % 7) as u32).collect();
+                    let narrow_weights = narrow::<R>(&weights);
+                    (launch.weigh)(cpu, &narrow_weights, &index, &narrow(&x), &mut out, (true, false));
+                    (launch.weigh)(cpu, &narrow_weights, &index, &narrow(&x), &mut added, (true, true));
+                    off_resonance::reference::weigh(&weights, &index, &x, true)
+                }
+            };
+            let sum = expected.iter().zip(&y).map(|(a, b)| a + b).collect();
+            vec![(widen(&out), expected), (widen(&added), sum)]
         });
     }
     precision::<f32>();

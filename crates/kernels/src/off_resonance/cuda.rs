@@ -1,0 +1,61 @@
+use num_complex::Complex;
+use rayspin_core::{Error, Real, Result};
+use rayspin_device::cuda::{Argument, Launch, Source};
+use rayspin_device::{Array, Cuda};
+
+use crate::cuda::define;
+
+pub(crate) static SOURCE: Source =
+    Source { name: "off_resonance", files: &[("off_resonance.cu", include_str!("cuda/off_resonance.cu"))] };
+
+const THREADS: u32 = 256;
+
+pub(super) fn modulate<R: Real>(
+    cuda: &Cuda,
+    field: &Array<R>,
+    tau: f64,
+    x: &Array<Complex<R>>,
+    y: &mut Array<Complex<R>>,
+    add: bool,
+) -> Result<()> {
+    let voxels = field.len();
+    cuda.kernel(&SOURCE, &[define::<R>()], "modulate")?.launch(
+        Launch::covering(voxels, THREADS),
+        &mut [
+            field.cuda().into(),
+            tau.into(),
+            x.cuda().into(),
+            y.cuda_mut().into(),
+            (voxels as u64).into(),
+            Argument::count(x.len() / voxels)?,
+            u32::from(add).into(),
+        ],
+    )
+}
+
+pub(super) fn weigh<R: Real>(
+    cuda: &Cuda,
+    (table, segment): (&Array<Complex<R>>, usize),
+    index: &Array<u32>,
+    x: &Array<Complex<R>>,
+    y: &mut Array<Complex<R>>,
+    (conjugate, add): (bool, bool),
+) -> Result<()> {
+    let (samples, times) = (index.len(), table.shape()[1]);
+    let row = table.cuda().part(segment * times, times).ok_or_else(|| {
+        Error::value("segment of an off-resonance transform", format!("below {}", table.shape()[0]), segment)
+    })?;
+    cuda.kernel(&SOURCE, &[define::<R>()], "weigh")?.launch(
+        Launch::covering(samples, THREADS),
+        &mut [
+            row.into(),
+            index.cuda().into(),
+            x.cuda().into(),
+            y.cuda_mut().into(),
+            (samples as u64).into(),
+            Argument::count(x.len() / samples)?,
+            u32::from(conjugate).into(),
+            u32::from(add).into(),
+        ],
+    )
+}

@@ -1,0 +1,92 @@
+use num_complex::Complex;
+use rayspin_core::{C64, Real, Result, expect_shape};
+use rayspin_device::{Array, Device};
+
+use super::interpolator::distinct;
+use super::{Interpolator, modulate, weigh};
+
+/// E ρ = Σ_l B_l F D_l ρ, the encoding while the field is f: D_l = diag(e^{−i2πf(x)τ_l}), F a Fourier transform along the
+/// trajectory, B_l = diag(b_l(t_m)), with the interpolators of an [`Interpolator`]. Eᴴ = Σ_l D_lᴴ Fᴴ B_lᴴ exactly.
+///
+/// Weights are kept once for each time that occurs, and not once for each sample.
+#[derive(Debug)]
+pub struct Segments<R: Real> {
+    taus: Vec<f64>,
+    /// `[segment, time]`.
+    table: Array<Complex<R>>,
+    /// The time of each sample, as an index.
+    index: Array<u32>,
+}
+
+/// A transform of images `[batch.., matrix…]` and samples `[batch.., sample]`, into its second argument.
+pub type Transform<'a, R> = &'a mut dyn FnMut(&Array<Complex<R>>, &mut Array<Complex<R>>) -> Result<()>;
+
+impl<R: Real> Segments<R> {
+    /// For samples at `times` (s), in the order of the trajectory. Errors: as [`Interpolator::table`], memory.
+    pub fn new(device: &Device, interpolator: &Interpolator, times: &[f64]) -> Result<Self> {
+        let known = interpolator.table(times)?;
+        let (segments, count) = (interpolator.segments(), known.times());
+        let narrow = |b: &C64| Complex::new(<R as Real>::from_f64(b.re), <R as Real>::from_f64(b.im));
+        let table = (0..segments).flat_map(|l| known.segment(l).iter().map(narrow)).collect();
+        Ok(Self {
+            taus: interpolator.times(),
+            table: Array::from_vec(device, &[segments, count], table)?,
+            index: Array::from_slice(device, &[times.len()], known.index())?,
+        })
+    }
+
+    /// Bytes that it holds for samples at `times` and so many segments.
+    pub fn bytes_needed(times: &[f64], segments: usize) -> u64 {
+        let table = (segments * distinct(times).len() * size_of::<Complex<R>>()) as u64;
+        table + (times.len() * size_of::<u32>()) as u64
+    }
+
+    /// Number of segments.
+    pub fn segments(&self) -> usize {
+        self.taus.len()
+    }
+
+    /// Number of samples.
+    pub fn samples(&self) -> usize {
+        self.index.len()
+    }
+
+    /// y ← E x: `field` `[matrix…]` in Hz, `x` `[batch.., matrix…]`, `y` `[batch.., sample]`; `image` and `samples` are
+    /// worked in and have the shapes of `x` and `y`, `transform` is F.
+    ///
+    /// Errors: shapes that do not fit, different devices, those of `transform`.
+    pub fn forward(
+        &self,
+        field: &Array<R>,
+        x: &Array<Complex<R>>,
+        y: &mut Array<Complex<R>>,
+        (image, samples): (&mut Array<Complex<R>>, &mut Array<Complex<R>>),
+        transform: Transform<'_, R>,
+    ) -> Result<()> {
+        expect_shape("off-resonance: image to work in", x.shape(), image.shape())?;
+        for (l, &tau) in self.taus.iter().enumerate() {
+            modulate(field, -tau, x, image, false)?;
+            transform(image, samples)?;
+            weigh((&self.table, l), &self.index, samples, y, (false, l > 0))?;
+        }
+        Ok(())
+    }
+
+    /// x ← Eᴴ y, with the arguments of [`Segments::forward`]; `transform` is Fᴴ.
+    pub fn adjoint(
+        &self,
+        field: &Array<R>,
+        y: &Array<Complex<R>>,
+        x: &mut Array<Complex<R>>,
+        (image, samples): (&mut Array<Complex<R>>, &mut Array<Complex<R>>),
+        transform: Transform<'_, R>,
+    ) -> Result<()> {
+        expect_shape("off-resonance: image to work in", x.shape(), image.shape())?;
+        for (l, &tau) in self.taus.iter().enumerate() {
+            weigh((&self.table, l), &self.index, y, samples, (true, false))?;
+            transform(samples, image)?;
+            modulate(field, tau, image, x, l > 0)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,199 @@
+use std::sync::Arc;
+
+use num_complex::Complex;
+use rayspin_core::{Error, Real, Result, Trajectory, expect_shape};
+use rayspin_device::{Array, Device};
+use rayspin_kernels::off_resonance::{Interpolator, Segments, modulate};
+use rayspin_kernels::{nudft, nufft, toeplitz};
+
+use crate::sense::expect_maps;
+use crate::{LinearOp, Scratch};
+
+/// E: images `[batch…, matrix…]` → samples `[batch…, sample]` while the field is uneven,
+///
+/// ```text
+/// s[m] = Σ_x ρ[x] e^{−i2πf(x)t_m} e^{−i2πk_m·x} ≈ Σ_l b_l(t_m) Σ_x e^{−i2πk_m·x} e^{−i2πf(x)τ_l} ρ[x]
+/// ```
+///
+/// not scaled, f in Hz and t in s: one NUFFT a segment. Its adjoint is exact (to rounding) whatever the tolerances.
+///
+/// Sutton, Noll, Fessler, IEEE Trans Med Imaging 22:178, 2003.
+pub struct OffResonanceNufft<R: Real> {
+    domain: Vec<usize>,
+    range: Vec<usize>,
+    plan: Arc<nufft::Nufft<R>>,
+    segments: Arc<Segments<R>>,
+    field: Arc<Array<R>>,
+    images: Scratch<R>,
+    samples: Scratch<R>,
+}
+
+impl<R: Real> OffResonanceNufft<R> {
+    /// Over leading axes `batch` (coils), with the field map `[matrix…]` in Hz.
+    ///
+    /// Errors: segments of other samples than the plan's, a map of another matrix.
+    pub fn new(
+        batch: &[usize],
+        plan: impl Into<Arc<nufft::Nufft<R>>>,
+        segments: impl Into<Arc<Segments<R>>>,
+        field: impl Into<Arc<Array<R>>>,
+    ) -> Result<Self> {
+        let (plan, segments, field) = (plan.into(), segments.into(), field.into());
+        expect_shape("field map", plan.matrix(), field.shape())?;
+        expect_shape("times of the samples", &[plan.samples()], &[segments.samples()])?;
+        Ok(Self {
+            domain: [batch, plan.matrix()].concat(),
+            range: [batch, &[plan.samples()]].concat(),
+            plan,
+            segments,
+            field,
+            images: Scratch::default(),
+            samples: Scratch::default(),
+        })
+    }
+}
+
+impl<R: Real> LinearOp<R> for OffResonanceNufft<R> {
+    fn name(&self) -> &str {
+        "off-resonance NUFFT"
+    }
+    fn domain(&self) -> &[usize] {
+        &self.domain
+    }
+    fn range(&self) -> &[usize] {
+        &self.range
+    }
+    fn forward_into(&self, x: &Array<Complex<R>>, y: &mut Array<Complex<R>>) -> Result<()> {
+        self.check_forward(x, y)?;
+        let mut image = self.images.take(x.device(), &self.domain)?;
+        let mut samples = self.samples.take(x.device(), &self.range)?;
+        let mut transform = |x: &Array<_>, y: &mut Array<_>| self.plan.forward(x, y);
+        self.segments.forward(&self.field, x, y, (&mut image, &mut samples), &mut transform)
+    }
+    fn adjoint_into(&self, y: &Array<Complex<R>>, x: &mut Array<Complex<R>>) -> Result<()> {
+        self.check_adjoint(y, x)?;
+        let mut image = self.images.take(y.device(), &self.domain)?;
+        let mut samples = self.samples.take(y.device(), &self.range)?;
+        let mut transform = |y: &Array<_>, x: &mut Array<_>| self.plan.adjoint(y, x);
+        self.segments.adjoint(&self.field, y, x, (&mut image, &mut samples), &mut transform)
+    }
+    fn normal_into(&self, x: &Array<Complex<R>>, y: &mut Array<Complex<R>>) -> Result<()> {
+        let mut samples = self.samples.take(x.device(), &self.range)?;
+        self.forward_into(x, &mut samples)?;
+        self.adjoint_into(&samples, y)
+    }
+}
+
+/// EᴴE of an uneven field by convolutions, Hermitian, its own adjoint; with sensitivities Σ_j c̄_j EᴴE (c_j x) of one image.
+///
+/// ```text
+/// (EᴴE)[i, j] = Σ_m e^{i2πk_m·(x_i − x_j)} e^{i2π(f_i − f_j)t_m} ≈ Σ_l e^{i2πf_iτ_l} T_l[i, j] e^{−i2πf_jτ_l}
+/// ```
+///
+/// with e^{i2πΔt} ≈ Σ_l h_l(t) e^{i2πΔτ_l} for *differences* Δ of frequencies: a range twice that of the field, symmetric
+/// about 0, so that the h_l are real and the T_l = Fᴴ diag(h_l(t_m)) F are Hermitian convolutions. What the residual of
+/// the interpolation leaves may make it indefinite by as much.
+///
+/// Fessler, Lee, Olafsson, Shi, Noll, IEEE Trans Signal Process 53:3393, 2005.
+pub struct OffResonanceToeplitz<R: Real> {
+    shape: Vec<usize>,
+    segments: Arc<Vec<(f64, toeplitz::Toeplitz<R>)>>,
+    field: Arc<Array<R>>,
+    maps: Option<Arc<Array<Complex<R>>>>,
+    scratch: Scratch<R>,
+}
+
+impl<R: Real> OffResonanceToeplitz<R> {
+    /// Over leading axes `batch`: the moments τ_l (s) with their T_l, and the field map `[matrix…]` in Hz.
+    ///
+    /// Errors: no segment, convolutions or a map of another matrix.
+    pub fn new(
+        batch: &[usize],
+        segments: impl Into<Arc<Vec<(f64, toeplitz::Toeplitz<R>)>>>,
+        field: impl Into<Arc<Array<R>>>,
+    ) -> Result<Self> {
+        let (segments, field) = (segments.into(), field.into());
+        if segments.is_empty() {
+            return Err(Error::value("segments of an off-resonance operator", "at least one", 0));
+        }
+        for (_, toeplitz) in segments.iter() {
+            expect_shape("field map", toeplitz.matrix(), field.shape())?;
+        }
+        let shape = [batch, field.shape()].concat();
+        Ok(Self { shape, segments, field, maps: None, scratch: Scratch::default() })
+    }
+
+    /// For one image that coils with the sensitivities `[coil, matrix…]` see. Errors: as [`OffResonanceToeplitz::new`],
+    /// and maps of another matrix.
+    pub fn sense(
+        maps: impl Into<Arc<Array<Complex<R>>>>,
+        segments: impl Into<Arc<Vec<(f64, toeplitz::Toeplitz<R>)>>>,
+        field: impl Into<Arc<Array<R>>>,
+    ) -> Result<Self> {
+        let maps = maps.into();
+        let own = Self::new(&[], segments, field)?;
+        expect_maps(&maps)?;
+        expect_shape("coil sensitivities, [coil, matrix…]: matrix", &own.shape, &maps.shape()[1..])?;
+        Ok(Self { maps: Some(maps), ..own })
+    }
+
+    /// The segments for samples at `times` (s) along `trajectory`, by the exact transform; `interpolator` is one of
+    /// frequency differences, symmetric about 0.
+    ///
+    /// Errors: other times than samples, a matrix of another rank, memory.
+    pub fn exact_segments(
+        device: &Device,
+        trajectory: &Trajectory,
+        times: &[f64],
+        interpolator: &Interpolator,
+        matrix: &[usize],
+    ) -> Result<Vec<(f64, toeplitz::Toeplitz<R>)>> {
+        expect_shape("times of the samples", &[trajectory.samples()], &[times.len()])?;
+        let doubled: Vec<usize> = matrix.iter().map(|n| n.saturating_mul(2)).collect();
+        let mut q = Array::zeros(device, &doubled)?;
+        let table = interpolator.table(times)?;
+        let taus = interpolator.times().into_iter().enumerate();
+        taus.map(|(l, tau)| {
+            let weights = table.real(l).map(<R as Real>::from_f64).collect();
+            let weights = Array::from_vec(device, &[times.len()], weights)?;
+            nudft::q(trajectory, Some(&weights), matrix, &mut q)?;
+            Ok((tau, toeplitz::Toeplitz::from_kernel(device, matrix, &q)?))
+        })
+        .collect()
+    }
+}
+
+impl<R: Real> LinearOp<R> for OffResonanceToeplitz<R> {
+    fn name(&self) -> &str {
+        "off-resonance Toeplitz"
+    }
+    fn domain(&self) -> &[usize] {
+        &self.shape
+    }
+    fn range(&self) -> &[usize] {
+        &self.shape
+    }
+    fn forward_into(&self, x: &Array<Complex<R>>, y: &mut Array<Complex<R>>) -> Result<()> {
+        self.check_forward(x, y)?;
+        let mut turned = self.scratch.take(x.device(), &self.shape)?;
+        let mut convolved = self.scratch.take(x.device(), &self.shape)?;
+        for (l, (tau, toeplitz)) in self.segments.iter().enumerate() {
+            modulate(&self.field, -tau, x, &mut turned, false)?;
+            match &self.maps {
+                Some(maps) => toeplitz.apply_sense(&turned, maps, &mut convolved)?,
+                None => toeplitz.apply(&turned, &mut convolved)?,
+            }
+            modulate(&self.field, *tau, &convolved, y, l > 0)?;
+        }
+        Ok(())
+    }
+    fn adjoint_into(&self, y: &Array<Complex<R>>, x: &mut Array<Complex<R>>) -> Result<()> {
+        self.check_adjoint(y, x)?;
+        self.forward_into(y, x)
+    }
+    fn normal_into(&self, x: &Array<Complex<R>>, y: &mut Array<Complex<R>>) -> Result<()> {
+        let mut between = self.scratch.take(x.device(), &self.shape)?;
+        self.forward_into(x, &mut between)?;
+        self.forward_into(&between, y)
+    }
+}
