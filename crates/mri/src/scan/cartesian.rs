@@ -2,7 +2,7 @@ use ndarray::{ArrayD, IxDyn};
 use rayspin_core::{C32, Error, Result};
 
 use super::frames::{Samples, note};
-use super::{Acquisition, Encoding, Flags, Limits};
+use super::{Acquisition, Encoding, Flags, Limits, times};
 
 /// Places the readouts of one image on the grid.
 ///
@@ -11,8 +11,9 @@ use super::{Acquisition, Encoding, Flags, Limits};
 pub(super) fn assemble(
     readouts: &[(usize, &Acquisition)],
     encoding: &Encoding,
+    timed: bool,
     notes: &mut Vec<String>,
-) -> Result<(Vec<usize>, Samples)> {
+) -> Result<(Vec<usize>, Samples, Option<Vec<f64>>)> {
     let grid: [usize; 3] = std::array::from_fn(|axis| grid_size(encoding, axis));
     let encoded = encoding.encoded.matrix;
     let [nx, ny, nz] = grid;
@@ -20,6 +21,7 @@ pub(super) fn assemble(
     let lines = ny * nz;
     let mut kspace = vec![C32::ZERO; coils * lines * nx];
     let mut counts = vec![0u32; lines * nx];
+    let mut times = timed.then(|| vec![0.0; lines * nx]);
     let centre_1 = centre(encoding.step_1, encoded[1], "phase encoding", notes);
     let centre_2 = centre(encoding.step_2, encoded[2], "second phase encoding", notes);
     let mut left_out = 0;
@@ -53,6 +55,7 @@ pub(super) fn assemble(
         };
         let reversed = readout.flags.contains(Flags::REVERSE);
         let centre = centre_sample(readout, encoded[0], notes);
+        let own = if timed { times::of_readout(*index, readout, encoding, centre)? } else { Vec::new() };
         for sample in start..end {
             let position = if reversed { samples - 1 - sample } else { sample };
             let Some(x) = place(position, centre, nx) else {
@@ -60,6 +63,9 @@ pub(super) fn assemble(
             };
             let at = (z * ny + y) * nx + x;
             counts[at] += 1;
+            if let Some(times) = &mut times {
+                times[at] += own[sample];
+            }
             for coil in 0..coils {
                 kspace[coil * lines * nx + at] += readout.data[[coil, sample]];
             }
@@ -78,6 +84,9 @@ pub(super) fn assemble(
             }
         }
     }
+    for (time, &count) in times.iter_mut().flatten().zip(&counts) {
+        *time /= f64::from(count.max(1));
+    }
     if counts.iter().all(|&c| c == 0) {
         return Err(Error::value("acquisitions", "samples that fall on the matrix", "none"));
     }
@@ -91,7 +100,7 @@ pub(super) fn assemble(
     };
     let sampled = ArrayD::from_shape_vec(IxDyn(&shape), counts.iter().map(|&c| c > 0).collect())
         .map_err(|e| Error::value("k-space", "a full grid", e))?;
-    Ok((matrix, Samples::Cartesian { kspace: array(&with_coils, kspace)?, sampled }))
+    Ok((matrix, Samples::Cartesian { kspace: array(&with_coils, kspace)?, sampled }, times))
 }
 
 /// Voxels over the encoded field of view at the reconstruction's voxel size.

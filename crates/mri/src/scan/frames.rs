@@ -34,6 +34,10 @@ pub struct Frame {
     pub geometry: Geometry,
     /// The measured values.
     pub samples: Samples,
+    /// When they were taken, in s, where that was asked for: one for each sample of a trajectory, or for each place of the
+    /// grid in C order (of places measured more than once the mean). 0 is the centre of each readout; a constant shift turns
+    /// the phase of an image in an uneven field and nothing else.
+    pub times: Option<Vec<f64>>,
     /// Calibration lines that are no part of the image (flag 20), on the same grid.
     pub calibration: Option<CalibrationLines>,
 }
@@ -74,6 +78,8 @@ pub struct FrameOptions {
     pub units: Option<TrajectoryUnits>,
     /// Matrix to reconstruct instead of the header's over the same field of view: x, y and, where z is to change, z.
     pub matrix: Option<Vec<usize>>,
+    /// Whether [`Frame::times`] are wanted.
+    pub times: bool,
 }
 
 impl Frame {
@@ -112,6 +118,7 @@ impl Frame {
             matrix,
             geometry,
             samples: Samples::Cartesian { kspace, sampled },
+            times: None,
             calibration: None,
         })
     }
@@ -128,6 +135,8 @@ impl Frame {
         all[3 - matrix.len()..].copy_from_slice(matrix);
         check_matrix(all)?;
         if let Samples::Cartesian { kspace, sampled } = &mut self.samples {
+            // Times belong to places of the grid that was.
+            self.times = None;
             let shape: Vec<usize> =
                 std::iter::once(kspace.shape()[0]).chain(matrix.iter().copied()).collect();
             *kspace = centre_crop(std::mem::take(kspace), &shape)?;
@@ -171,6 +180,7 @@ impl Frame {
             matrix,
             geometry,
             samples: Samples::NonCartesian { trajectory, data },
+            times: None,
             calibration: None,
         })
     }
@@ -258,11 +268,11 @@ impl FrameIndex<'_> {
         }
         let place = geometry::of_readout(readouts[0].1, &encoding, notes);
         let with_trajectory = readouts.iter().filter(|(_, r)| r.trajectory.is_some()).count();
-        let (matrix, samples) = if with_trajectory == 0 {
-            cartesian::assemble(&readouts, &encoding, notes)?
+        let (matrix, samples, times) = if with_trajectory == 0 {
+            cartesian::assemble(&readouts, &encoding, options.times, notes)?
         } else if with_trajectory == readouts.len() {
             let units = options.units.or(self.scan.stated_trajectory_units());
-            noncartesian::assemble(&readouts, &encoding, units, notes)?
+            noncartesian::assemble(&readouts, &encoding, units, options.times, notes)?
         } else {
             return Err(Error::value(
                 "trajectory",
@@ -276,7 +286,7 @@ impl FrameIndex<'_> {
             }
             Samples::NonCartesian { .. } => None,
         };
-        Ok(Frame { label, matrix, geometry: place, samples, calibration })
+        Ok(Frame { label, matrix, geometry: place, samples, times, calibration })
     }
 }
 
@@ -319,8 +329,8 @@ impl FrameIndex<'_> {
         for (index, readout) in &readouts {
             check_finite(&format!("acquisition {index} samples"), readout.data.iter())?;
         }
-        match cartesian::assemble(&readouts, encoding, notes)? {
-            (_, Samples::Cartesian { kspace, sampled }) if sampled.shape() == grid => {
+        match cartesian::assemble(&readouts, encoding, false, notes)? {
+            (_, Samples::Cartesian { kspace, sampled }, _) if sampled.shape() == grid => {
                 let text = "calibration readouts apart from the images tell the coils' sensitivities";
                 note(notes, text);
                 Ok(Some(CalibrationLines { kspace, sampled }))

@@ -8,6 +8,7 @@ mod header;
 mod noncartesian;
 #[cfg(test)]
 mod tests;
+mod times;
 mod units;
 
 pub use acquisition::{Acquisition, Counters, Flags};

@@ -1,17 +1,18 @@
 use ndarray::{Array2, Axis, s};
-use rayspin_core::{C32, Error, Result, Trajectory, TrajectoryUnits};
+use rayspin_core::{Error, Result, Trajectory, TrajectoryUnits};
 
 use super::frames::{Samples, note};
 use super::units::detect_units;
-use super::{Acquisition, Encoding};
+use super::{Acquisition, Encoding, times};
 
 /// Joins the readouts of one image: trajectories to cycles per field of view, samples to `[coil, sample]`.
 pub(super) fn assemble(
     readouts: &[(usize, &Acquisition)],
     encoding: &Encoding,
     units: Option<TrajectoryUnits>,
+    timed: bool,
     notes: &mut Vec<String>,
-) -> Result<(Vec<usize>, Samples)> {
+) -> Result<(Vec<usize>, Samples, Option<Vec<f64>>)> {
     let (mut points, rows) = join_trajectories(readouts, encoding, notes)?;
     let matrix = encoding.recon.matrix;
     let dims = points.ncols();
@@ -45,31 +46,41 @@ pub(super) fn assemble(
     let coils = readouts[0].1.data.nrows();
     let mut data = Array2::zeros((coils, points.nrows()));
     let mut at = 0;
-    for (_, readout) in readouts {
+    let mut times = timed.then(Vec::new);
+    for (index, readout) in readouts {
         let kept = kept(readout);
         let n = kept.len();
+        if let Some(times) = &mut times {
+            let own = times::of_readout(*index, readout, encoding, times::stated_centre(readout))?;
+            times.extend_from_slice(&own[kept.clone()]);
+        }
         data.slice_mut(s![.., at..at + n]).assign(&readout.data.slice(s![.., kept]));
         at += n;
     }
-    let (points, data) = within_matrix(points, data, &matrix, notes)?;
+    let (points, data) = match within_matrix(&points, &matrix, notes)? {
+        None => (points, data),
+        Some(keep) => {
+            times = times.map(|times| keep.iter().map(|&i| times[i]).collect());
+            (points.select(Axis(0), &keep), data.select(Axis(1), &keep))
+        }
+    };
     let trajectory = Trajectory::from_cycles_per_fov(points)?;
     let matrix = if dims == 3 { vec![matrix[2], matrix[1], matrix[0]] } else { vec![matrix[1], matrix[0]] };
-    Ok((matrix, Samples::NonCartesian { trajectory, data }))
+    Ok((matrix, Samples::NonCartesian { trajectory, data }, times))
 }
 
 /// Beyond n/2 by this many cycles a sample still belongs to the matrix: files round their trajectories.
 const EDGE: f64 = 0.51;
 
-/// Leaves out samples beyond the matrix's own k-space: on n voxels k and k − n are the same, so they would fold into the
-/// image.
+/// The samples within the matrix's own k-space, where not all are: on n voxels k and k − n are the same, so the others
+/// would fold into the image.
 ///
 /// Errors: fewer than a twentieth of the samples lie within, as with a trajectory in another unit.
 fn within_matrix(
-    points: Array2<f64>,
-    data: Array2<C32>,
+    points: &Array2<f64>,
     matrix: &[usize; 3],
     notes: &mut Vec<String>,
-) -> Result<(Array2<f64>, Array2<C32>)> {
+) -> Result<Option<Vec<usize>>> {
     let inside = |row: &[usize; 3], k: &ndarray::ArrayView1<'_, f64>| {
         k.iter().zip(row).all(|(k, &n)| k.abs() <= n as f64 / 2.0 + EDGE)
     };
@@ -77,7 +88,7 @@ fn within_matrix(
         points.rows().into_iter().enumerate().filter(|(_, k)| inside(matrix, k)).map(|(i, _)| i).collect();
     let total = points.nrows();
     if keep.len() == total {
-        return Ok((points, data));
+        return Ok(None);
     }
     if keep.len() * 20 < total {
         let largest = points.iter().fold(0.0f64, |m, k| m.max(k.abs()));
@@ -91,7 +102,7 @@ fn within_matrix(
         notes,
         format!("{} of {total} samples lie beyond the matrix's k-space and are left out", total - keep.len()),
     );
-    Ok((points.select(Axis(0), &keep), data.select(Axis(1), &keep)))
+    Ok(Some(keep))
 }
 
 /// How many leading columns of the joined trajectory came from the file rather than from counters.
