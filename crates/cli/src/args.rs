@@ -81,7 +81,7 @@ impl std::str::FromStr for DeviceArg {
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Simulate two scans, reconstruct them, and show the images on a page
+    /// Simulate three scans, reconstruct them, and show the images on a page
     Demo(Demo),
     /// Make scans whose truth is known
     #[command(subcommand)]
@@ -226,6 +226,7 @@ Examples:
   rayspin recon mri scan.h5 -o image.nii.gz --method wavelet
   rayspin recon mri scan.h5 -o image.nii.gz --method wavelet --wavelet haar --wavelet-levels 3
   rayspin recon mri scan.h5 -o image.nii.gz --method tv --anatomy t1.nii.gz
+  rayspin recon mri spiral.h5 -o image.nii.gz --field-map field.nii.gz   off-resonance corrected
   rayspin recon mri kspace.cfl -o image.nii.gz --maps maps.cfl
   rayspin recon mri scan.h5 -o image.nii.gz --method cg-sense --sensitivities espirit --map-sets 2
   rayspin recon mri scan.h5 -o image.nii.gz --method grappa --partial-fourier homodyne
@@ -276,6 +277,14 @@ pub(crate) struct ReconMri {
     /// Difference in the reference image, as a part of its brightness, from which on it counts as an edge [default: 0.05]
     #[arg(long, value_name = "PART", requires = "anatomy", allow_negative_numbers = true)]
     pub(crate) anatomy_edge: Option<f64>,
+    /// Map [z, y, x] of how far the field is from the receiver's frequency, in Hz (.nii, .nii.gz, .npy, .cfl), of the image's
+    /// matrix: corrects shifts and blurring of long readouts (gridding, ls, cg-sense, wavelet, tv; ISMRMRD scans that state their
+    /// dwell time). Samples at the centre of each readout are taken at time 0
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) field_map: Option<PathBuf>,
+    /// Largest error of the field's phases, which decides the number of time segments [default: 1e-4]
+    #[arg(long, value_name = "ERROR", requires = "field_map", allow_negative_numbers = true)]
+    pub(crate) field_tolerance: Option<f64>,
     /// Filter of --method wavelet [default: db2]
     #[arg(long, value_enum)]
     pub(crate) wavelet: Option<WaveletArg>,

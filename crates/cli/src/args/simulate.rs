@@ -45,6 +45,17 @@ pub(crate) enum ContrastArg {
     Modified,
 }
 
+/// How an uneven field runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum FieldShapeArg {
+    /// From side to side
+    Linear,
+    /// From the centre to the corners
+    Quadratic,
+    /// A peak at the front of the head over a linear and a quadratic field
+    Smooth,
+}
+
 /// `rayspin simulate mri`
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -55,6 +66,7 @@ Examples:
   rayspin simulate mri -o scan.h5 --truth truth.nii.gz
   rayspin simulate mri -o spiral.h5 --trajectory spiral --shots 16 --coils 8 --snr 50 --truth truth.nii.gz
   rayspin simulate mri -o under.h5 --trajectory poisson --acceleration 6 --calibration 24 --noise-readouts 8 --snr 30
+  rayspin simulate mri -o uneven.h5 --trajectory spiral --shots 8 --field-map-hz 120 --save-field-map field.nii.gz
   rayspin simulate mri -o ball.h5 --dims 3 --matrix 64,64,64 --trajectory kooshball --shots 4000 --coils 4")]
 pub(crate) struct Mri {
     /// Scan to write (ISMRMRD .h5)
@@ -107,6 +119,16 @@ pub(crate) struct Mri {
     /// Correlation of the noise of neighbouring coils
     #[arg(long, value_name = "R", requires = "snr", allow_negative_numbers = true)]
     pub(crate) noise_correlation: Option<f64>,
+    /// Largest deviation of the field in Hz, of either sign: samples are those of an object in an uneven field, with times from
+    /// the centre of each readout and --dwell (no echo-planar trains; of volumes only --field-shape linear)
+    #[arg(long, value_name = "HZ", allow_negative_numbers = true)]
+    pub(crate) field_map_hz: Option<f64>,
+    /// How the field runs
+    #[arg(long, value_enum, default_value = "smooth", requires = "field_map_hz")]
+    pub(crate) field_shape: FieldShapeArg,
+    /// Write the field at the voxel centres in Hz (.nii.gz, .npy, .cfl)
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "field_map_hz")]
+    pub(crate) save_field_map: Option<PathBuf>,
     /// Readouts of noise alone before the scan
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) noise_readouts: usize,

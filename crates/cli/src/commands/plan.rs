@@ -79,7 +79,11 @@ pub(crate) fn read(
     whole: bool,
     monitor: &Monitor<'_>,
 ) -> Result<(Source, Shape)> {
-    let frame_options = FrameOptions { units: options.units, matrix: options.matrix.clone() };
+    let frame_options = FrameOptions {
+        units: options.units,
+        matrix: options.matrix.clone(),
+        times: args.field_map.is_some(),
+    };
     let path = &args.scan;
     if io::detect(path)? != Format::Hdf5 {
         // The values as they are read, and as they are taken over; BART's also as they are sorted.

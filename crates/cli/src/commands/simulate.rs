@@ -4,13 +4,15 @@ use anyhow::{Context as _, Result};
 use rayspin::core::Monitor;
 use rayspin::io::{self, Format};
 use rayspin::mri::simulate::trajectory::{CartesianPattern, Hardware, Sampling, SphereOrder, SpokeAngles};
-use rayspin::mri::simulate::{Contrast, SimulateOptions, neighbour_covariance, simulate};
+use rayspin::mri::simulate::{
+    Contrast, FieldMap, FieldShape, SimulateOptions, neighbour_covariance, simulate,
+};
 
 use super::files;
 use super::recon::write_coil_array;
 use crate::Context;
 use crate::args::numbers;
-use crate::args::simulate::{AnglesArg, ContrastArg, Mri, TrajectoryArg};
+use crate::args::simulate::{AnglesArg, ContrastArg, FieldShapeArg, Mri, TrajectoryArg};
 use crate::failure::BadInput;
 
 /// Simulates a scan and writes it, its truth, its coil maps and the run record.
@@ -22,13 +24,17 @@ pub(crate) fn run(context: &Context, args: &Mri) -> Result<()> {
     if let Some(maps) = &args.maps {
         files::check_output(maps, &[Format::Cfl, Format::Npy])?;
     }
+    if let Some(field) = &args.save_field_map {
+        files::check_output(field, &[Format::Nifti, Format::Npy, Format::Cfl])?;
+    }
     if let Some(record) = &args.record {
         files::check_writable(record)?;
     }
     let record =
         (!args.no_record).then(|| args.record.clone().unwrap_or_else(|| args.output.with_extension("json")));
-    let outputs = std::iter::once(&args.output).chain(&args.truth).chain(&args.maps).chain(&record);
-    files::check_distinct(std::iter::empty(), outputs)?;
+    let outputs =
+        std::iter::once(&args.output).chain(&args.truth).chain(&args.maps).chain(&args.save_field_map);
+    files::check_distinct(std::iter::empty(), outputs.chain(&record))?;
     let options = options(args)?;
     let mut recorder = files::recorder(context);
     let monitor = Monitor::new(&context.console, None);
@@ -52,6 +58,15 @@ pub(crate) fn run(context: &Context, args: &Mri) -> Result<()> {
     if let Some(maps) = &args.maps {
         write_coil_array(maps, &simulation.maps.into_dyn())?;
         written.extend(files::parts(maps));
+    }
+    if let (Some(path), Some(field)) = (&args.save_field_map, &simulation.field) {
+        // Of a complex file's numbers the real parts, of either sign.
+        io::write_image(
+            path,
+            field,
+            &io::WriteOptions { values: Some(io::Values::Real), ..Default::default() },
+        )?;
+        written.extend(files::parts(path));
     }
     for file in &written {
         recorder.output(file).with_context(|| format!("hashing {}", file.display()))?;
@@ -119,6 +134,14 @@ fn options(args: &Mri) -> Result<SimulateOptions> {
         repetitions: args.repetitions,
         snr: args.snr,
         noise_covariance,
+        field: args.field_map_hz.map(|peak_hz| FieldMap {
+            shape: match args.field_shape {
+                FieldShapeArg::Linear => FieldShape::Linear,
+                FieldShapeArg::Quadratic => FieldShape::Quadratic,
+                FieldShapeArg::Smooth => FieldShape::Smooth,
+            },
+            peak_hz,
+        }),
         noise_readouts: args.noise_readouts,
         seed: args.seed,
     })

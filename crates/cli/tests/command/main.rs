@@ -7,6 +7,7 @@ mod ends;
 mod files;
 mod images;
 mod memory;
+mod off_resonance;
 mod refusals;
 
 use std::path::{Path, PathBuf};

@@ -120,7 +120,7 @@ pub fn modulate<R: Real>(
     Ok(())
 }
 
-/// y[m] = w[segment, index[m]] x[m], or that added to y: `table` is `[segment, time]`, `index` `[sample]`, `x` and `y`
+/// `y[m] = w[segment, index[m]] x[m]`, or that added to y: `table` is `[segment, time]`, `index` `[sample]`, `x` and `y`
 /// `[batch.., sample]`.
 ///
 /// Every entry of `index` must be below the table's times, which [`Segments`] sees to.

@@ -9,14 +9,14 @@ pub fn modulate(field: &[f64], tau: f64, x: &[C64]) -> Vec<C64> {
     x.iter().enumerate().map(|(i, x)| turned(tau * field[i % field.len()]) * x).collect()
 }
 
-/// w[index[m]] x[m], or with the weights' conjugates, for every row of a batch.
+/// `w[index[m]] x[m]`, or with the weights' conjugates, for every row of a batch.
 pub fn weigh(weights: &[C64], index: &[u32], x: &[C64], conjugate: bool) -> Vec<C64> {
     let weight = |m: usize| weights[index[m % index.len()] as usize];
     let of = |m: usize| if conjugate { weight(m).conj() } else { weight(m) };
     x.iter().enumerate().map(|(m, x)| of(m) * x).collect()
 }
 
-/// d[b, m] = Σ_x ρ[b, x] e^{−i2π(k_m·x + f(x) t_m)}: `image` is `[batch, matrix..]` flat, the result `[batch, sample]`.
+/// d\[b, m\] = Σ_x ρ\[b, x\] e^{−i2π(k_m·x + f(x) t_m)}: `image` is `[batch, matrix..]` flat, the result `[batch, sample]`.
 ///
 /// Errors: a matrix that is not the trajectory's rank, other voxels than the field has, other times than samples.
 pub fn forward(
@@ -30,7 +30,7 @@ pub fn forward(
     forward_at(trajectory, times, matrix, field, image, &all)
 }
 
-/// ρ[b, x] = Σ_m d[b, m] e^{+i2π(k_m·x + f(x) t_m)}, the adjoint of [`forward`].
+/// ρ\[b, x\] = Σ_m d\[b, m\] e^{+i2π(k_m·x + f(x) t_m)}, the adjoint of [`forward`].
 pub fn adjoint(
     trajectory: &Trajectory,
     times: &[f64],
@@ -82,6 +82,20 @@ pub fn adjoint_at<R: Real>(
         terms.map(|(m, d)| double(*d) * phase(trajectory, times, matrix, field, m, i)).sum()
     };
     Ok(indices.iter().map(one).collect())
+}
+
+/// Samples of an image that is 1 at the voxel `from` and else 0.
+pub fn column(
+    trajectory: &Trajectory,
+    times: &[f64],
+    matrix: &[usize],
+    field: &[f64],
+    from: usize,
+) -> Result<Vec<C64>> {
+    check(trajectory, times, matrix, field)?;
+    check_indices(&[from], field.len())?;
+    let one = |m: usize| phase(trajectory, times, matrix, field, m, from).conj();
+    Ok((0..trajectory.samples()).map(one).collect())
 }
 
 /// e^{+i2π(k_m·x_i + f_i t_m)}.

@@ -8,16 +8,21 @@ mod ledger;
 mod prepare;
 mod trajectory;
 
-use rayspin_core::{Error, Result};
-use rayspin_kernels::variant::Work;
+use std::sync::Arc;
 
-use crate::recon::{Combine, Method, ReconOptions, Regulariser};
+use ndarray::ArrayD;
+use rayspin_core::{Error, Result, Trajectory};
+use rayspin_kernels::variant::Work;
+use rayspin_kernels::walsh;
+
+use crate::maps;
+use crate::recon::{Combine, Method, ReconOptions, Regulariser, expect_times, places_of_grid};
 use crate::scan::{Frame, Samples};
 use cartesian::grid;
 pub use ledger::{Budget, Stage};
 use ledger::{COMPLEX, INDEX, Ledger, REAL};
 use prepare::prepare;
-use trajectory::{Points, trajectory_plans, trajectory_solve};
+use trajectory::{Points, Segmented, trajectory_plans, trajectory_solve};
 
 /// The frames of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,7 +61,21 @@ pub fn of_frames(
             ledger.hold(COMPLEX * coils * image);
         }
     }
+    if let Some(map) = &options.field_map {
+        ledger.hold(REAL * map.len() as u64);
+    }
     match &frame.samples {
+        Samples::Cartesian { sampled, .. } if options.field_map.is_some() => {
+            expect_times(frame, sampled.len())?;
+            if assembled {
+                ledger.once("samples", assembling(frame));
+            }
+            prepare(&mut ledger, frame, coils, options);
+            let (trajectory, times, mapped) =
+                grid_in_field(&mut ledger, frame, sampled, coils, options, threads)?;
+            let samples = Anywhere { trajectory: &trajectory, times: &times };
+            anywhere(&mut ledger, frame, &samples, (coils, threads), &mapped)?;
+        }
         Samples::Cartesian { sampled, .. } => {
             if options.method == Method::Gridding {
                 return Err(Error::value("method", "cartesian, ls or cg-sense", "gridding"));
@@ -83,30 +102,93 @@ pub fn of_frames(
             ledger.hold(COMPLEX * d * s);
             prepare(&mut ledger, frame, coils, options);
             ledger.hold(COMPLEX * coils * s);
-            let needs = Points::new(trajectory, &frame.matrix, options)?;
-            trajectory_plans(&mut ledger, trajectory, &frame.matrix, &needs, options)?;
-            trajectory_solve(&mut ledger, trajectory, &frame.matrix, &needs, coils, options, threads)?;
+            if options.field_map.is_some() {
+                expect_times(frame, trajectory.samples())?;
+            }
+            let samples = Anywhere { trajectory, times: frame.times.as_deref().unwrap_or_default() };
+            anywhere(&mut ledger, frame, &samples, (coils, threads), options)?;
         }
     }
     Ok(ledger.finish())
 }
 
+/// Samples anywhere, with their times where the field is uneven.
+struct Anywhere<'a> {
+    trajectory: &'a Trajectory,
+    times: &'a [f64],
+}
+
+fn anywhere(
+    ledger: &mut Ledger,
+    frame: &Frame,
+    &Anywhere { trajectory, times }: &Anywhere<'_>,
+    of: (u64, usize),
+    options: &ReconOptions,
+) -> Result<()> {
+    let needs = Points::new(trajectory, &frame.matrix, options)?;
+    let segmented = Segmented::new(times, &frame.matrix, options)?;
+    trajectory_plans(ledger, trajectory, &frame.matrix, &needs, segmented.as_ref(), options)?;
+    trajectory_solve(ledger, trajectory, &frame.matrix, &needs, segmented.as_ref(), of, options)
+}
+
+/// A grid becomes a trajectory where the field is uneven; maps are estimated on the grid before.
+fn grid_in_field(
+    ledger: &mut Ledger,
+    frame: &Frame,
+    sampled: &ArrayD<bool>,
+    coils: u64,
+    options: &ReconOptions,
+    threads: usize,
+) -> Result<(Trajectory, Vec<f64>, ReconOptions)> {
+    let g = voxels(sampled.shape());
+    let grid = (COMPLEX * coils + COMPLEX + 1) * g;
+    ledger.hold(grid);
+    let mut mapped = options.clone();
+    if options.needs_maps() && options.maps.is_none() {
+        let all = COMPLEX * coils * g;
+        let own = frame.calibration.as_ref().map_or(sampled, |lines| &lines.sampled);
+        let (width, how) = (options.calibration, options.sensitivities);
+        let scratch = match maps::espirit_on_grid(own, width, how, coils as usize) {
+            Some((scratch, _)) => all.max(scratch),
+            None => {
+                let (scratch, _) = walsh::needs(threads, coils as usize, sampled.shape());
+                (all + REAL * g).max(2 * all + scratch)
+            }
+        };
+        // The grid on the device, beside the frame's own.
+        ledger.once("coil sensitivities", COMPLEX * coils * voxels(own.shape()) + scratch);
+        ledger.hold(COMPLEX * coils * voxels(&frame.matrix));
+        // They are given from here on, and counted.
+        mapped.maps = Some(Arc::default());
+    }
+    let (places, trajectory) = places_of_grid(sampled, &frame.matrix)?;
+    let (s, d) = (places.len() as u64, trajectory.dims() as u64);
+    ledger.once("trajectory of the grid", (COMPLEX * (d + coils) + INDEX) * s);
+    ledger.release(grid);
+    ledger.hold(COMPLEX * (d + coils) * s);
+    let times = frame.times.as_deref().unwrap_or_default();
+    let taken = places.iter().map(|&place| times.get(place).copied().unwrap_or_default()).collect();
+    Ok((trajectory, taken, mapped))
+}
+
 /// Bytes of making a frame of its acquisitions, beside these: the frame itself, and what it takes to make it.
 pub fn assembling(frame: &Frame) -> u64 {
     let coils = frame.coils() as u64;
-    match &frame.samples {
-        // How often each place was measured.
-        Samples::Cartesian { sampled, .. } => {
-            let grid = (COMPLEX * coils + INDEX / 2 + 1) * voxels(sampled.shape());
-            grid + frame.calibration.as_ref().map_or(0, |_| grid)
+    let times = COMPLEX * frame.times.as_ref().map_or(0, Vec::len) as u64;
+    times
+        + match &frame.samples {
+            // How often each place was measured.
+            Samples::Cartesian { sampled, .. } => {
+                let grid = (COMPLEX * coils + INDEX / 2 + 1) * voxels(sampled.shape());
+                grid + frame.calibration.as_ref().map_or(0, |_| grid)
+            }
+            Samples::NonCartesian { trajectory, .. } => {
+                let (s, d) = (trajectory.samples() as u64, trajectory.dims() as u64);
+                // Rows of three components, joined; then the samples, and the indices of those that are kept.
+                let joined = (3 + d) * COMPLEX * s;
+                joined.max((d + coils) * COMPLEX * s + INDEX * s)
+            }
         }
-        Samples::NonCartesian { trajectory, .. } => {
-            let (s, d) = (trajectory.samples() as u64, trajectory.dims() as u64);
-            // Rows of three components, joined; then the samples, and the indices of those that are kept.
-            let joined = (3 + d) * COMPLEX * s;
-            joined.max((d + coils) * COMPLEX * s + INDEX * s)
-        }
-    }
 }
 
 fn voxels(shape: &[usize]) -> u64 {

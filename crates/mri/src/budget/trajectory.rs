@@ -2,6 +2,7 @@
 
 use rayspin_core::{Result, Trajectory};
 use rayspin_kernels::nufft::{Needs, Nufft};
+use rayspin_kernels::off_resonance::Segments;
 use rayspin_kernels::toeplitz::Toeplitz;
 use rayspin_kernels::variant::Work;
 use rayspin_kernels::{density, walsh};
@@ -10,7 +11,10 @@ use rayspin_solve::LanczosOptions;
 use super::ledger::{COMPLEX, Ledger, REAL};
 use super::{batch_of, combining, solver, solver_arrays, solver_work, voxels};
 use crate::maps;
-use crate::recon::{Density, Method, ReconOptions, block_needs, block_options, block_points, blocks};
+use crate::recon::{
+    Density, Interpolators, Method, ReconOptions, block_needs, block_options, block_points, blocks,
+    field_range,
+};
 
 /// Coil images between the operators of several sets of maps.
 const SOFT_ARRAYS: u64 = 3;
@@ -41,6 +45,33 @@ impl Points {
     }
 }
 
+/// What time segments take where the field is uneven.
+pub(super) struct Segmented {
+    /// Of the field, the times and the weights, held.
+    held: u64,
+    /// Of the weights while the normal operator is made.
+    making: u64,
+    encoding: u64,
+    normal: u64,
+}
+
+impl Segmented {
+    pub(super) fn new(times: &[f64], matrix: &[usize], options: &ReconOptions) -> Result<Option<Self>> {
+        let Some(map) = &options.field_map else { return Ok(None) };
+        let found = Interpolators::new(field_range(map), times, options.field_tolerance)?;
+        let (encoding, normal) = (found.encoding.segments(), found.normal.segments());
+        let s = times.len() as u64;
+        let table = Segments::<f32>::bytes_needed(times, encoding);
+        Ok(Some(Self {
+            held: REAL * voxels(matrix) + COMPLEX * s + table,
+            // Complex weights in double precision and an index a sample; a segment's own, twice, and the weighted phases.
+            making: 2 * Segments::<f32>::bytes_needed(times, normal) + (2 * REAL + COMPLEX) * s,
+            encoding: encoding as u64,
+            normal: normal as u64,
+        }))
+    }
+}
+
 fn split(trajectory: &Trajectory, options: &ReconOptions) -> Option<usize> {
     options.point_batch.filter(|&points| points < trajectory.samples())
 }
@@ -67,10 +98,15 @@ pub(super) fn trajectory_plans(
     trajectory: &Trajectory,
     matrix: &[usize],
     needs: &Points,
+    segmented: Option<&Segmented>,
     options: &ReconOptions,
 ) -> Result<()> {
     let s = trajectory.samples() as u64;
     let n = COMPLEX * voxels(matrix);
+    if let Some(segmented) = segmented {
+        ledger.stage("time segments", 2 * segmented.held).once_in_all();
+        ledger.hold(segmented.held);
+    }
     ledger.stage("NUFFT plan", needs.plan).once_in_all();
     ledger.hold(needs.plan);
     if options.needs_density() {
@@ -90,9 +126,13 @@ pub(super) fn trajectory_plans(
         let blocks = 1u64 << (matrix.len() - 1);
         let q = 2 * blocks * n;
         let kernel = Toeplitz::<f32>::bytes_needed(matrix)?;
-        let stage = ledger.stage("Toeplitz kernel", (q + COMPLEX * s + n + needs.passing).max(q + kernel));
-        stage.transforms(blocks, needs.transform).once_in_all();
-        ledger.hold(kernel);
+        let making = (q + COMPLEX * s + n + needs.passing).max(q + kernel);
+        let (kernels, weights) = segmented.map_or((1, 0), |segmented| (segmented.normal, segmented.making));
+        // Kernels made before have no work buffer yet.
+        let before = (kernels - 1) * REAL * Toeplitz::<f32>::spectrum_len(matrix)? as u64;
+        let stage = ledger.stage("Toeplitz kernel", making + before + weights);
+        stage.transforms(blocks * kernels, needs.transform).once_in_all();
+        ledger.hold(kernels * kernel);
     }
     Ok(())
 }
@@ -102,9 +142,9 @@ pub(super) fn trajectory_solve(
     trajectory: &Trajectory,
     matrix: &[usize],
     needs: &Points,
-    coils: u64,
+    segmented: Option<&Segmented>,
+    (coils, threads): (u64, usize),
     options: &ReconOptions,
-    threads: usize,
 ) -> Result<()> {
     let s = trajectory.samples() as u64;
     let voxels = voxels(matrix);
@@ -114,6 +154,9 @@ pub(super) fn trajectory_solve(
     let batch = batch_of(coils, options);
     let whole = batch == coils;
     let Points { transform, passing, .. } = *needs;
+    // An uneven field's segments are transformed one by one, images and samples in arrays of their own.
+    let passing_of = |coils: u64| passing + if segmented.is_some() { coils * (n + COMPLEX * s) } else { 0 };
+    let (encodings, convolutions) = segmented.map_or((1, 1), |of| (of.encoding, of.normal));
     let mut sets = 1;
     if options.needs_maps() {
         if options.maps.is_none() {
@@ -124,9 +167,9 @@ pub(super) fn trajectory_solve(
                 scratch = needed;
                 sets = of_sets as u64;
             }
-            let gridding = all + REAL * s + 2 * COMPLEX * s + n + passing;
+            let gridding = all + REAL * s + 2 * COMPLEX * s + n + passing_of(1);
             let stage = ledger.stage("coil sensitivities", gridding.max(2 * all + scratch));
-            stage.transforms(coils, transform).add(solve);
+            stage.transforms(coils * encodings, transform).add(solve);
         }
         ledger.hold(sets * all);
     }
@@ -135,9 +178,9 @@ pub(super) fn trajectory_solve(
     if options.method == Method::Gridding {
         let weighted = COMPLEX * batch * s;
         // Taken whole, the samples are gone once they are weighted.
-        let gridded = (weighted + images + passing).max(images + combining(coils, voxels, options));
+        let gridded = (weighted + images + passing_of(batch)).max(images + combining(coils, voxels, options));
         let gridded = if whole { gridded.saturating_sub(data) } else { gridded };
-        ledger.stage("gridding", (part + weighted).max(gridded)).transforms(coils, transform);
+        ledger.stage("gridding", (part + weighted).max(gridded)).transforms(coils * encodings, transform);
         ledger.image(voxels, coils, options);
         return Ok(());
     }
@@ -150,7 +193,8 @@ pub(super) fn trajectory_solve(
         // Maps by set, and the images of all coils as they were and as they become.
         let soft = if sets > 1 { sets * all } else { 0 };
         ledger.hold(soft);
-        ledger.stage("right-hand side", n + part + images + passing).transforms(coils, transform);
+        let bytes = n + part + images + passing_of(batch);
+        ledger.stage("right-hand side", bytes).transforms(coils * encodings, transform);
         ledger.release(data);
         ledger.hold(n);
         if sets > 1 {
@@ -158,10 +202,16 @@ pub(super) fn trajectory_solve(
         }
     }
     let n = sets * n;
+    if segmented.is_some() {
+        // What is turned, and what becomes of it: of all coils where several sets of maps see them.
+        ledger.hold(2 * if sets > 1 { all } else { n });
+    }
+    let each = each * convolutions;
     ledger.stage("largest eigenvalue", 3 * n).iterations(power).transforms(each * power, normal);
     let beside = if sense { 0 } else { n + combining(coils, voxels, options) };
     if !sense {
-        ledger.stage("right-hand side", part + images + passing).transforms(coils, transform);
+        let bytes = part + images + passing_of(batch);
+        ledger.stage("right-hand side", bytes).transforms(coils * encodings, transform);
         ledger.hold(images);
         ledger.release(if whole { data } else { 0 });
     }

@@ -12,7 +12,8 @@
 //! operator is applied to a few single voxels drawn at random, whose images are displaced kernels Q, summed exactly over
 //! the trajectory. There the N outputs are those of these images, and equally many are drawn of each, which leaves the
 //! statement true: Π(1 − x_c)^(m/c) ≤ (1 − x)^m for shares x_c of mean x. It stands for a forward and an adjoint
-//! transform, each of which may be off by ε, so it is to meet 2ε.
+//! transform, each of which may be off by ε, so it is to meet 2ε. In an uneven field the sums are those of the encoding with its
+//! phases e^{−i2πft}, and ε is the NUFFT's tolerance and the time segments' together.
 
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -20,6 +21,7 @@ use rayspin_core::{C32, C64, Error, Result, Trajectory};
 use rayspin_device::Array;
 use rayspin_kernels::fft::{Fft, Norm};
 use rayspin_kernels::{nudft, vector};
+use rayspin_linop::LinearOp as _;
 use serde::Serialize;
 
 use super::plans::Plans;
@@ -131,29 +133,43 @@ pub(super) fn trajectory(
     let mut image = Array::zeros(device, matrix)?;
     plans.adjoint(&samples, &mut image)?;
     let indices = draws(&mut rng, certify.outputs, voxels);
-    let exact = nudft::reference::adjoint_at(trajectory, matrix, &samples.read()?, &indices)?;
+    let uneven = plans.uneven()?;
+    let exact = match &uneven {
+        Some(uneven) => uneven.adjoint(trajectory, matrix, &samples.read()?, &indices)?,
+        None => nudft::reference::adjoint_at(trajectory, matrix, &samples.read()?, &indices)?,
+    };
     let found = errors(&image.read()?, &exact, &indices);
     let mut all = vec![Certificate::new("NUFFT adjoint", voxels, &found, tolerance)];
 
     plans.forward(&image, &mut samples)?;
     let indices = draws(&mut rng, certify.outputs, trajectory.samples());
-    let exact = nudft::reference::forward_at(trajectory, matrix, &image.read()?, &indices)?;
+    let exact = match &uneven {
+        Some(uneven) => uneven.forward(trajectory, matrix, &image.read()?, &indices)?,
+        None => nudft::reference::forward_at(trajectory, matrix, &image.read()?, &indices)?,
+    };
     let found = errors(&samples.read()?, &exact, &indices);
     all.push(Certificate::new("NUFFT forward", trajectory.samples(), &found, tolerance));
 
     if iterates {
         let mut found = Vec::with_capacity(certify.outputs);
         let mut column = Array::zeros(device, matrix)?;
+        let normal = plans.normal(&[])?;
         let columns = COLUMNS.min(certify.outputs);
         for part in 0..columns {
             let from = rng.random_range(0..voxels);
             image.fill(C32::ZERO)?;
             image.update(|image| image[from] = C32::ONE)?;
-            plans.toeplitz()?.apply(&image, &mut column)?;
+            normal.forward_into(&image, &mut column)?;
             let share = (certify.outputs + part) / columns;
             let indices = draws(&mut rng, share, voxels);
-            let displaced: Vec<usize> = indices.iter().map(|&to| displacement(matrix, from, to)).collect();
-            let exact = nudft::reference::q_at::<f32>(trajectory, matrix, None, &displaced)?;
+            let exact = match &uneven {
+                Some(uneven) => uneven.column(trajectory, matrix, from, &indices)?,
+                None => {
+                    let displaced: Vec<usize> =
+                        indices.iter().map(|&to| displacement(matrix, from, to)).collect();
+                    nudft::reference::q_at::<f32>(trajectory, matrix, None, &displaced)?
+                }
+            };
             found.extend(errors(&column.read()?, &exact, &indices));
         }
         all.push(Certificate::new("Toeplitz normal operator", columns * voxels, &found, 2.0 * tolerance));

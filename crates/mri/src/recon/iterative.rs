@@ -7,8 +7,7 @@ use rayspin_device::{Array, Device};
 use rayspin_kernels::fft::{Fft, Norm};
 use rayspin_kernels::{sensitivity, vector};
 use rayspin_linop::{
-    Adjoint, FiniteDifference, Fourier, Identity, LinearOp, Normal, SamplingMask, SenseToeplitz, SoftSense,
-    ToeplitzNormal,
+    Adjoint, FiniteDifference, Fourier, Identity, LinearOp, Normal, SamplingMask, SoftSense,
 };
 use rayspin_solve::{CgOptions, LanczosOptions, LeastSquaresOptions, least_squares_observed};
 
@@ -83,7 +82,7 @@ pub(super) fn on_trajectory(
         let sense = Arc::new(SoftSense::new(maps)?);
         let rhs = monitor.stage("right-hand side", 0, || sense.adjoint(&images(&(0..coils))?))?;
         drop(whole);
-        let toeplitz = ToeplitzNormal::new(&[coils], plans.toeplitz()?.clone());
+        let toeplitz = plans.normal(&[coils])?;
         let normal = Adjoint::new(sense.clone()).compose(toeplitz)?.compose(sense)?;
         return one_image(recon, &normal, &rhs, image, monitor);
     }
@@ -91,10 +90,10 @@ pub(super) fn on_trajectory(
         let rhs = monitor
             .stage("right-hand side", 0, || sense_rhs(&device, maps, batches(coils, batch), &mut images))?;
         drop(whole);
-        let normal = SenseToeplitz::new(maps.clone(), plans.toeplitz()?.clone())?;
+        let normal = plans.sense_normal(maps.clone())?;
         return one_image(recon, &normal, &rhs, image, monitor);
     }
-    let normal = ToeplitzNormal::new(&[], plans.toeplitz()?.clone());
+    let normal = plans.normal(&[])?;
     coil_by_coil(recon, &normal, (coils, image), maps.as_deref(), &mut images, monitor)
 }
 

@@ -5,6 +5,7 @@ mod certify;
 mod coils;
 mod grid;
 mod iterative;
+mod off_resonance;
 mod options;
 mod plans;
 mod recovery;
@@ -30,6 +31,8 @@ use crate::scan::{CalibrationLines, Frame, Label, Samples};
 pub(crate) use blocks::{blocks, needs as block_needs, points as block_points, settled as block_options};
 pub use certify::{CONFIDENCE, Certificate, Certify, FFT_TOLERANCE};
 use coils::{Combiner, batches, part};
+use off_resonance::Uneven;
+pub(crate) use off_resonance::{Interpolators, expect_times, places_of_grid, range_of as field_range};
 pub use options::{Combine, Density, Method, ReconOptions, Regulariser, WaveletFilter, WaveletOptions};
 use plans::Plans;
 pub use recovery::LEAST_POINTS;
@@ -105,6 +108,8 @@ pub struct Reconstructor {
     /// The grid whose FFT was certified last.
     certified_grid: Option<Vec<usize>>,
     observer: Option<Observer>,
+    /// Of the field map of all frames.
+    field_range: Option<[f64; 2]>,
 }
 
 /// Sees the image `[z, y, x]` or `[y, x]` after each iteration of a method that solves for one image.
@@ -114,7 +119,15 @@ impl Reconstructor {
     /// A reconstructor with checked options.
     pub fn new(device: &Device, options: ReconOptions) -> Result<Self> {
         options.validate()?;
-        Ok(Self { device: device.clone(), options, plans: None, certified_grid: None, observer: None })
+        let field_range = options.field_map.as_deref().map(off_resonance::range_of);
+        Ok(Self {
+            device: device.clone(),
+            options,
+            plans: None,
+            certified_grid: None,
+            observer: None,
+            field_range,
+        })
     }
 
     /// Calls `observer` with the image after each iteration (it is copied to the host for that, which takes time).
@@ -124,6 +137,9 @@ impl Reconstructor {
 
     /// Reconstructs one frame as the options say. What it owns is given up as soon as it is on the device.
     fn attempt(&mut self, frame: Cow<'_, Frame>, monitor: &Monitor<'_>) -> Result<FrameImage> {
+        if let Some(map) = self.options.field_map.clone() {
+            return self.in_uneven_field(frame, &map, monitor);
+        }
         let voxels = Voxels::new(&frame.matrix, &frame.geometry.spacing_mm);
         match frame {
             Cow::Owned(Frame { samples, calibration, .. }) => match samples {
@@ -131,7 +147,7 @@ impl Reconstructor {
                     self.cartesian(&voxels, Cow::Owned(kspace), &sampled, calibration.as_ref(), monitor)
                 }
                 Samples::NonCartesian { trajectory, data } => {
-                    self.anywhere(&voxels, Cow::Owned(trajectory), Cow::Owned(data), monitor)
+                    self.anywhere(&voxels, Cow::Owned(trajectory), Cow::Owned(data), None, monitor)
                 }
             },
             Cow::Borrowed(Frame { samples, calibration, .. }) => match samples {
@@ -139,7 +155,7 @@ impl Reconstructor {
                     self.cartesian(&voxels, Cow::Borrowed(kspace), sampled, calibration.as_ref(), monitor)
                 }
                 Samples::NonCartesian { trajectory, data } => {
-                    self.anywhere(&voxels, Cow::Borrowed(trajectory), Cow::Borrowed(data), monitor)
+                    self.anywhere(&voxels, Cow::Borrowed(trajectory), Cow::Borrowed(data), None, monitor)
                 }
             },
         }
@@ -150,6 +166,7 @@ impl Reconstructor {
         voxels: &Voxels,
         trajectory: Cow<'_, Trajectory>,
         data: Cow<'_, Array2<C32>>,
+        uneven: Option<Uneven>,
         monitor: &Monitor<'_>,
     ) -> Result<FrameImage> {
         let expected = "gridding, ls, cg-sense, wavelet or tv for a scan with a trajectory";
@@ -164,6 +181,7 @@ impl Reconstructor {
             &self.device,
             trajectory,
             voxels.matrix(),
+            uneven,
             &self.options,
             monitor,
         )?;
@@ -293,7 +311,10 @@ impl Reconstructor {
         let certificates = match self.options.certify {
             Some(certify) if plans.certify_once() => monitor.stage("certify", 0, || {
                 let weighted = self.options.method == Method::Gridding;
-                let tolerance = self.options.nufft_tolerance;
+                let mut tolerance = self.options.nufft_tolerance;
+                if self.options.field_map.is_some() {
+                    tolerance += self.options.field_tolerance;
+                }
                 certify::trajectory(&certify, plans, &data, weighted, self.options.iterates(), tolerance)
             })?,
             _ => Vec::new(),
@@ -435,6 +456,11 @@ impl Reconstructor {
     /// Takes another anatomical reference from the next frame on.
     pub fn set_anatomy(&mut self, anatomy: Option<ArrayD<f32>>) {
         self.options.anatomy = anatomy.map(Arc::new);
+    }
+
+    /// Takes another field map from the next frame on, within the range of the first one.
+    pub fn set_field_map(&mut self, map: Option<ArrayD<f32>>) {
+        self.options.field_map = map.map(Arc::new);
     }
 
     /// Takes other sensitivity maps from the next frame on.

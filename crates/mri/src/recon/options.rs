@@ -164,6 +164,12 @@ pub struct ReconOptions {
     /// Difference in the reference image, as a part of its brightness (99th percentile), at which the weight of a squared
     /// difference is ½.
     pub anatomy_edge: f64,
+    /// Map `[z, y, x]` or `[y, x]` of the matrix of how far the field is from the receiver's frequency, in Hz: samples are then
+    /// those of ∫ c ρ e^{−i2πf(x)t} e^{−i2πk·x} dx with the frame's [times](crate::scan::Frame::times), for every method but
+    /// [`Method::Cartesian`] and [`Method::Grappa`].
+    pub field_map: Option<Arc<ArrayD<f32>>>,
+    /// Largest error of the phases e^{−i2πf(x)t} that time segments stand for.
+    pub field_tolerance: f64,
     /// The wavelets of [`Method::Wavelet`].
     pub wavelet: WaveletOptions,
     /// Iterations at most.
@@ -210,6 +216,8 @@ impl Default for ReconOptions {
             regulariser: Regulariser::Identity,
             anatomy: None,
             anatomy_edge: 0.05,
+            field_map: None,
+            field_tolerance: 1e-4,
             wavelet: WaveletOptions::default(),
             iterations: 30,
             cg_tolerance: 1e-5,
@@ -285,6 +293,21 @@ impl ReconOptions {
                 "a positive number",
                 self.anatomy_edge,
             ));
+        }
+        if !(1e-6..=0.5).contains(&self.field_tolerance) {
+            return Err(Error::value(
+                "tolerance of the field map's segments",
+                "1e-6 to 0.5",
+                self.field_tolerance,
+            ));
+        }
+        if let Some(map) = &self.field_map {
+            if let Some((index, value)) = map.iter().enumerate().find(|(_, f)| !f.is_finite()) {
+                return Err(Error::NotFinite { what: "field map".into(), index, found: value.to_string() });
+            }
+            if map.is_empty() {
+                return Err(Error::value("field map", "at least one voxel", 0));
+            }
         }
         if self.wavelet.levels == Some(0) {
             return Err(Error::value("levels of wavelets", "at least 1", 0));

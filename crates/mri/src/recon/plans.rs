@@ -3,10 +3,12 @@ use std::sync::{Arc, OnceLock};
 
 use rayspin_core::{C32, Error, Monitor, Result, Trajectory};
 use rayspin_device::{Array, Device};
-use rayspin_kernels::density;
 use rayspin_kernels::toeplitz::Toeplitz;
+use rayspin_kernels::{density, vector};
+use rayspin_linop::{LinearOp, SenseToeplitz, ToeplitzNormal};
 
 use super::blocks::Transforms;
+use super::off_resonance::{Exact, OffResonance, Uneven};
 use super::store::kept_or_made;
 use super::{Density, ReconOptions};
 
@@ -17,6 +19,7 @@ pub(super) struct Plans {
     nufft: Transforms,
     density: OnceLock<Array<f32>>,
     toeplitz: OnceLock<Arc<Toeplitz<f32>>>,
+    off_resonance: Option<OffResonance>,
     notes: Vec<String>,
     certified: OnceLock<()>,
 }
@@ -29,15 +32,29 @@ impl Plans {
         device: &Device,
         trajectory: Cow<'_, Trajectory>,
         matrix: &[usize],
+        uneven: Option<Uneven>,
         options: &ReconOptions,
         monitor: &Monitor<'_>,
     ) -> Result<Self> {
-        if let Some(plans) = previous
+        if let Some(mut plans) = previous
             && plans.matrix == matrix
             && plans.trajectory == *trajectory
         {
-            return Ok(plans);
+            match (&mut plans.off_resonance, &uneven) {
+                (None, None) => return Ok(plans),
+                (Some(planned), Some(now)) if planned.fits(now) => {
+                    uneven.into_iter().for_each(|uneven| planned.take_field(uneven));
+                    return Ok(plans);
+                }
+                _ => {}
+            }
         }
+        let off_resonance = match uneven {
+            None => None,
+            Some(uneven) => {
+                Some(monitor.stage("time segments", 0, || OffResonance::new(device, uneven, options))?)
+            }
+        };
         let (tolerance, points) = (options.nufft_tolerance, options.point_batch);
         let nufft = monitor
             .stage("NUFFT plan", 0, || Transforms::new(device, &trajectory, matrix, tolerance, points))?;
@@ -47,7 +64,8 @@ impl Plans {
             nufft,
             density: OnceLock::new(),
             toeplitz: OnceLock::new(),
-            notes: Vec::new(),
+            notes: off_resonance.iter().map(|o| o.note().to_owned()).collect(),
+            off_resonance,
             certified: OnceLock::new(),
         };
         let trajectory = &plans.trajectory;
@@ -71,14 +89,21 @@ impl Plans {
         }
         if options.iterates() {
             let mut notes = Vec::new();
-            let toeplitz = monitor.stage("Toeplitz kernel", 0, || match &options.kernels {
+            let mut make = |weights: Option<&[f32]>| match &options.kernels {
                 Some(store) => {
-                    kept_or_made(&**store, &plans.nufft, trajectory, options.nufft_tolerance, &mut notes)
+                    let tolerance = options.nufft_tolerance;
+                    kept_or_made(&**store, &plans.nufft, trajectory, weights, tolerance, &mut notes)
                 }
-                None => toeplitz(&plans.nufft, trajectory),
+                None => toeplitz(&plans.nufft, trajectory, weights),
+            };
+            monitor.stage("Toeplitz kernel", 0, || match &plans.off_resonance {
+                Some(uneven) => uneven.plan_normal(|weights| make(Some(weights))),
+                None => make(None).map(|kernel| {
+                    let _ = plans.toeplitz.set(Arc::new(kernel));
+                }),
             })?;
-            plans.notes = notes;
-            let _ = plans.toeplitz.set(Arc::new(toeplitz));
+            notes.dedup();
+            plans.notes.extend(notes);
         }
         Ok(plans)
     }
@@ -97,12 +122,18 @@ impl Plans {
 
     /// Fᴴ of `[batch.., sample]` to `[batch.., matrix..]`.
     pub(super) fn adjoint(&self, samples: &Array<C32>, images: &mut Array<C32>) -> Result<()> {
-        self.nufft.adjoint(&self.trajectory, samples, images)
+        match &self.off_resonance {
+            Some(uneven) => uneven.adjoint(&self.nufft, &self.trajectory, samples, images),
+            None => self.nufft.adjoint(&self.trajectory, samples, images),
+        }
     }
 
     /// F of `[batch.., matrix..]` to `[batch.., sample]`.
     pub(super) fn forward(&self, images: &Array<C32>, samples: &mut Array<C32>) -> Result<()> {
-        self.nufft.forward(&self.trajectory, images, samples)
+        match &self.off_resonance {
+            Some(uneven) => uneven.forward(&self.nufft, &self.trajectory, images, samples),
+            None => self.nufft.forward(&self.trajectory, images, samples),
+        }
     }
 
     /// Whether these plans are certified from now on for the first time.
@@ -114,7 +145,28 @@ impl Plans {
         self.density.get().ok_or_else(|| missing("density weights"))
     }
 
-    pub(super) fn toeplitz(&self) -> Result<&Arc<Toeplitz<f32>>> {
+    /// FᴴF over leading axes `batch`.
+    pub(super) fn normal(&self, batch: &[usize]) -> Result<Arc<dyn LinearOp<f32>>> {
+        match &self.off_resonance {
+            Some(uneven) => uneven.normal(batch),
+            None => Ok(Arc::new(ToeplitzNormal::new(batch, self.toeplitz()?.clone()))),
+        }
+    }
+
+    /// Σ_j c̄_j FᴴF c_j.
+    pub(super) fn sense_normal(&self, maps: Arc<Array<C32>>) -> Result<Arc<dyn LinearOp<f32>>> {
+        match &self.off_resonance {
+            Some(uneven) => uneven.sense_normal(maps),
+            None => Ok(Arc::new(SenseToeplitz::new(maps, self.toeplitz()?.clone())?)),
+        }
+    }
+
+    /// Where the field is uneven, its exact encoding.
+    pub(super) fn uneven(&self) -> Result<Option<Exact<'_>>> {
+        self.off_resonance.as_ref().map(OffResonance::exact).transpose()
+    }
+
+    fn toeplitz(&self) -> Result<&Arc<Toeplitz<f32>>> {
         self.toeplitz.get().ok_or_else(|| missing("Toeplitz kernel"))
     }
 }
@@ -123,8 +175,23 @@ fn missing(what: &str) -> Error {
     Error::Numerical { what: what.into(), detail: "not planned for this method".into() }
 }
 
-/// FᴴF by the plan's own adjoint transform.
-pub(super) fn toeplitz(plan: &Transforms, trajectory: &Trajectory) -> Result<Toeplitz<f32>> {
-    let adjoint = &mut |phases: &Array<C32>, block: &mut Array<C32>| plan.adjoint(trajectory, phases, block);
-    Toeplitz::from_adjoint(plan.device(), trajectory, plan.matrix(), adjoint)
+/// FᴴWF by the plan's own adjoint transform, with real weights W of the samples or 1.
+pub(super) fn toeplitz(
+    plan: &Transforms,
+    trajectory: &Trajectory,
+    weights: Option<&[f32]>,
+) -> Result<Toeplitz<f32>> {
+    let device = plan.device();
+    let mut weighing = match weights {
+        None => None,
+        Some(of) => Some((Array::from_slice(device, &[of.len()], of)?, Array::zeros(device, &[of.len()])?)),
+    };
+    let adjoint = &mut |phases: &Array<C32>, block: &mut Array<C32>| match &mut weighing {
+        None => plan.adjoint(trajectory, phases, block),
+        Some((weights, weighted)) => {
+            vector::weight(weights, phases, weighted)?;
+            plan.adjoint(trajectory, weighted, block)
+        }
+    };
+    Toeplitz::from_adjoint(device, trajectory, plan.matrix(), adjoint)
 }

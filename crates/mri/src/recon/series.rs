@@ -115,6 +115,14 @@ pub fn reconstruct_frames(
             let slice = given.index_axis(ndarray::Axis(0), position).to_owned();
             reconstructor.set_anatomy(Some(slice));
         }
+        if let Some(given) = &options.field_map
+            && slices.len() > 1
+        {
+            let position = slices.iter().position(|&slice| slice == label.slice).unwrap_or(0);
+            let shape = [&[slices.len()], &frame.matrix[..]].concat();
+            rayspin_core::expect_shape("field map", &shape, given.shape())?;
+            reconstructor.set_field_map(Some(given.index_axis(ndarray::Axis(0), position).to_owned()));
+        }
         let result = reconstructor.frame(frame, monitor)?;
         for text in result.notes {
             if !notes.contains(&text) {

@@ -14,8 +14,8 @@ pub trait KernelStore: std::fmt::Debug + Send + Sync {
     fn keep(&self, key: &[u8; 32], values: &[f32], notes: &mut Vec<String>);
 }
 
-/// What decides a kernel's bits besides the trajectory: the library's version, the instruction set, the order in memory.
-fn key(plan: &Transforms, trajectory: &Trajectory, tolerance: f64) -> [u8; 32] {
+/// What decides a kernel's bits besides the trajectory and its weights: the library's version, the instruction set, the order in memory.
+fn key(plan: &Transforms, trajectory: &Trajectory, weights: Option<&[f32]>, tolerance: f64) -> [u8; 32] {
     let mut hasher = blake3::Hasher::new();
     let device = match plan.device().backend() {
         rayspin_device::Backend::Cpu(cpu) => cpu.simd_name(),
@@ -31,6 +31,9 @@ fn key(plan: &Transforms, trajectory: &Trajectory, tolerance: f64) -> [u8; 32] {
     for k in trajectory.points() {
         hasher.update(&k.to_le_bytes());
     }
+    for w in weights.into_iter().flatten() {
+        hasher.update(&w.to_le_bytes());
+    }
     *hasher.finalize().as_bytes()
 }
 
@@ -39,10 +42,11 @@ pub(super) fn kept_or_made(
     store: &dyn KernelStore,
     plan: &Transforms,
     trajectory: &Trajectory,
+    weights: Option<&[f32]>,
     tolerance: f64,
     notes: &mut Vec<String>,
 ) -> Result<Toeplitz<f32>> {
-    let key = key(plan, trajectory, tolerance);
+    let key = key(plan, trajectory, weights, tolerance);
     let len = Toeplitz::<f32>::spectrum_len(plan.matrix())?;
     if let Some(values) = store.load(&key, len, notes)
         && let Ok(kernel) = Toeplitz::from_spectrum(plan.device(), plan.matrix(), values)
@@ -50,7 +54,7 @@ pub(super) fn kept_or_made(
         notes.push("Toeplitz kernel: cache hit".into());
         return Ok(kernel);
     }
-    let kernel = toeplitz(plan, trajectory)?;
+    let kernel = toeplitz(plan, trajectory, weights)?;
     notes.push("Toeplitz kernel: cache miss".into());
     store.keep(&key, &kernel.spectrum()?, notes);
     Ok(kernel)

@@ -150,7 +150,7 @@ fn units_are_found_stated_or_overridden() {
     assert!(notes.iter().any(|n| n.contains("cycles/voxel")), "{notes:?}");
     scan.header.trajectory_units = Some(TrajectoryUnits::CyclesPerFov);
     assert_eq!(largest(&only_frame(&scan).unwrap().0), (2, 0.5));
-    let options = FrameOptions { units: Some(TrajectoryUnits::RadiansPerVoxel), matrix: None };
+    let options = FrameOptions { units: Some(TrajectoryUnits::RadiansPerVoxel), ..FrameOptions::default() };
     let index = scan.frames().unwrap();
     let frame = index.assemble(Label::default(), &options, &mut vec![]).unwrap();
     assert!((largest(&frame).1 - 4.0 / std::f64::consts::PI).abs() < 1e-6);

@@ -23,6 +23,7 @@
 //! ```
 
 mod coils;
+mod field;
 mod noise;
 mod options;
 mod phantom;
@@ -32,6 +33,7 @@ mod tests;
 pub mod trajectory;
 
 pub use coils::CoilSensitivities;
+pub use field::{FieldMap, FieldShape};
 pub use noise::neighbour_covariance;
 pub use options::SimulateOptions;
 pub use phantom::{Contrast, Ellipsoid, Phantom};

@@ -1,6 +1,7 @@
 use ndarray::Array2;
 use rayspin_core::{C64, Error, Geometry, Result, voxels};
 
+use super::field::FieldMap;
 use super::phantom::Contrast;
 use super::trajectory::{CartesianPattern, Grid, Hardware, Sampling};
 
@@ -35,6 +36,9 @@ pub struct SimulateOptions {
     pub snr: Option<f64>,
     /// Noise covariance Ψ between coils `[coil, coil]`, of any scale; white when absent.
     pub noise_covariance: Option<Array2<C64>>,
+    /// The field, where it is uneven: samples are those of ∫ c ρ e^{−i2πf(x)t} e^{−i2πk·x} dx with t from the centre sample of
+    /// each readout, as [`Frame::times`](crate::scan::Frame::times) has it.
+    pub field: Option<FieldMap>,
     /// Readouts of noise alone at the start of the scan, 256 samples each.
     pub noise_readouts: usize,
     /// Seed of noise and random patterns.
@@ -56,6 +60,7 @@ impl Default for SimulateOptions {
             repetitions: 1,
             snr: None,
             noise_covariance: None,
+            field: None,
             noise_readouts: 0,
             seed: 0,
         }
@@ -66,6 +71,11 @@ impl SimulateOptions {
     /// Slices in 2-D, 1 in 3-D.
     pub(super) fn slices(&self) -> usize {
         if self.dims == 2 { self.matrix[2] } else { 1 }
+    }
+
+    /// Axes that the field runs along.
+    pub(super) fn field_dims(&self) -> usize {
+        if self.dims == 3 || self.matrix[2] > 1 { 3 } else { 2 }
     }
 
     /// `[z, y, x]`.
@@ -111,6 +121,16 @@ impl SimulateOptions {
                     format!("field of view along {name}"),
                     "a positive length in mm",
                     self.fov_mm[axis],
+                ));
+            }
+        }
+        if let Some(field) = &self.field {
+            field.check(self.dims)?;
+            if matches!(self.sampling, Sampling::Epi { .. }) {
+                return Err(Error::value(
+                    "sampling in an uneven field",
+                    "readouts that each follow an excitation of their own",
+                    "echo-planar trains, of whose lines a file does not state the times",
                 ));
             }
         }

@@ -3,6 +3,7 @@ use rayon::prelude::*;
 use rayspin_core::{C32, C64, Error, Image, Monitor, Result, TrajectoryUnits};
 
 use super::coils::CoilSensitivities;
+use super::field::FieldSampler;
 use super::noise::Noise;
 use super::options::{LARGEST_DATA, SimulateOptions};
 use super::phantom::Phantom;
@@ -20,6 +21,8 @@ pub struct Simulation {
     pub truth: Image,
     /// The sensitivities at the voxel centres, `[coil, z, y, x]`.
     pub maps: Array4<C32>,
+    /// The field at the voxel centres in Hz, where it is uneven.
+    pub field: Option<Image>,
     /// Largest relative distance of a sensitivity from the loop field it was fitted to.
     pub coil_fit_error: f64,
     /// Standard deviation of the real part (and of the imaginary part) of the noise of a sample; 0 without noise.
@@ -116,10 +119,20 @@ pub fn simulate(options: &SimulateOptions, monitor: &Monitor) -> Result<Simulati
         ));
     }
 
+    let field = match &options.field {
+        None => None,
+        Some(field) => {
+            let map = field.map(shape, options.field_dims());
+            let (low, high) = map.iter().fold((f64::MAX, f64::MIN), |(l, h), f| (l.min(*f), h.max(*f)));
+            notes.push(format!("field map: {low:.1} to {high:.1} Hz"));
+            Some(Image::new(map.mapv(|f| C32::new(f as f32, 0.0)).into_dyn(), geometry)?)
+        }
+    };
     Ok(Simulation {
         scan: Scan { header: header(options, &layout), acquisitions, notes: Vec::new() },
         truth: Image::new(truth.mapv(|v| C32::new(v as f32, 0.0)).into_dyn(), geometry)?,
         maps,
+        field,
         coil_fit_error: parts.fit_error,
         noise_std,
         notes,
@@ -210,14 +223,37 @@ impl Objects {
         for (slice, (phantom, coils)) in self.pairs.iter().enumerate() {
             let offset = (slice as f64 - (slices / 2) as f64) / slices as f64;
             let position = [0.0, 0.0, (offset * options.fov_mm[2]) as f32];
-            let sampler = coils.sampler(phantom, reach)?;
+            let field = options.field.map(|field| {
+                let longest = layout.shots.iter().flat_map(|shot| shot.times(&options.hardware));
+                let longest = longest.fold(0.0f64, |most, t| most.max(t.abs()));
+                let place = (offset, options.field_dims());
+                FieldSampler::new(&field, (phantom, coils), place, reach, longest)
+            });
+            let mut curved = match &field {
+                Some(field) => in_field(field, layout, options)?,
+                None => None,
+            };
+            // A linear field moves points beyond the trajectory's own.
+            let sampler = coils.sampler(phantom, if field.is_some() { 0.0 } else { reach })?;
             for batch in layout.shots.chunks(BATCH) {
+                let mut computed: Vec<_> = batch.iter().map(|_| None).collect();
+                if let Some(all) = &mut curved {
+                    computed.iter_mut().for_each(|data| *data = all.next());
+                }
                 let done: Result<Vec<Acquisition>> = batch
                     .par_iter()
-                    .map(|shot| {
+                    .zip(computed)
+                    .map(|(shot, computed)| {
                         let trajectory = shot.points.mapv(|k| k as f32);
-                        let points = trajectory.mapv(f64::from);
-                        let data = sampler.sample(points.view())?;
+                        let mut points = trajectory.mapv(f64::from);
+                        if let Some(field) = &field {
+                            let times: Vec<f64> = shot.times(&options.hardware).collect();
+                            points = field.shifted(&points, &times).unwrap_or(points);
+                        }
+                        let data = match computed {
+                            Some(data) => data,
+                            None => sampler.sample(points.view())?,
+                        };
                         let mut readout = blank(options, narrow(&data), shot.centre_sample);
                         readout.flags = shot.flags;
                         readout.counters = Counters { slice: slice as u16, ..shot.counters };
@@ -238,6 +274,28 @@ impl Objects {
         }
         Ok(readouts)
     }
+}
+
+/// The samples `[coil, sample]` of each shot in turn, in a field that is not linear.
+fn in_field(
+    field: &FieldSampler,
+    layout: &Layout,
+    options: &SimulateOptions,
+) -> Result<Option<impl Iterator<Item = Array2<C64>> + use<>>> {
+    let views: Vec<_> = layout.shots.iter().map(|shot| shot.points.view()).collect();
+    let points = ndarray::concatenate(Axis(0), &views)
+        .map_err(|_| Error::value("readouts", "points of one number of dimensions", "several"))?;
+    // As files hold them.
+    let points = points.mapv(|k| f64::from(k as f32));
+    let times: Vec<f64> = layout.shots.iter().flat_map(|shot| shot.times(&options.hardware)).collect();
+    let Some(all) = field.samples(points.view(), &times)? else { return Ok(None) };
+    let lengths: Vec<usize> = layout.shots.iter().map(|shot| shot.points.nrows()).collect();
+    let mut first = 0;
+    Ok(Some(lengths.into_iter().map(move |len| {
+        let own = all.slice(s![.., first..first + len]).to_owned();
+        first += len;
+        own
+    })))
 }
 
 fn narrow(data: &Array2<C64>) -> Array2<C32> {

@@ -61,6 +61,23 @@ pub(super) fn read_maps(path: &Path) -> Result<ndarray::ArrayD<rayspin::core::C3
     Ok(array)
 }
 
+/// A field map `[z, y, x]` in Hz, of either sign.
+pub(super) fn read_field_map(path: &Path) -> Result<ndarray::ArrayD<f32>> {
+    let image = io::read_image(path, &io::ReadOptions::default())?.image;
+    let refuse = |expected: &str, found: String| -> Result<_> {
+        Err(BadInput::new(format!("{}: expected {expected}, found {found}", path.display()))
+            .hint("--field-map takes one real map in Hz")
+            .into())
+    };
+    if image.repetitions() > 1 {
+        return refuse("one field map", format!("{} repetitions", image.repetitions()));
+    }
+    if let Some(value) = image.data().iter().find(|v| v.im != 0.0) {
+        return refuse("a real field map in Hz", format!("the complex number {value}"));
+    }
+    Ok(image.data().mapv(|v| v.re))
+}
+
 /// Writes `[coil, z, y, x]` or `[coil, y, x]` as `.cfl` or `.npy`.
 pub(crate) fn write_coil_array(path: &Path, maps: &ndarray::ArrayD<rayspin::core::C32>) -> Result<()> {
     match io::Format::of_name(path) {

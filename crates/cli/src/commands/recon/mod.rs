@@ -36,7 +36,8 @@ pub(crate) fn run(context: &Context, args: &ReconMri) -> Result<()> {
     }
     let [maps, reference, traj] = [&args.maps, &args.reference, &args.traj].map(Option::as_ref);
     let [anatomy, covariance] = [&args.anatomy, &args.noise_covariance].map(Option::as_ref);
-    let inputs = [Some(&args.scan), maps, anatomy, reference, traj, covariance];
+    let field = args.field_map.as_ref();
+    let inputs = [Some(&args.scan), maps, anatomy, field, reference, traj, covariance];
     let record = (!args.no_record && !args.dry_run)
         .then(|| args.record.clone().unwrap_or_else(|| record_path(&args.outputs[0])));
     let outputs = args.outputs.iter().chain(&args.save_maps).chain(&record);
@@ -63,6 +64,10 @@ pub(crate) fn run(context: &Context, args: &ReconMri) -> Result<()> {
         }
         options.anatomy = Some(std::sync::Arc::new(image.magnitude()));
     }
+    if let Some(path) = &args.field_map {
+        options.field_map = Some(std::sync::Arc::new(arrays::read_field_map(path)?));
+        options.validate().with_context(|| path.display().to_string())?;
+    }
     options.keep_maps = args.save_maps.is_some();
     options.finish_on_cpu = context.finish_on_cpu;
     let read = |whole| {
@@ -80,7 +85,7 @@ pub(crate) fn run(context: &Context, args: &ReconMri) -> Result<()> {
     options.method = match args.method {
         Some(method) => method_of(method),
         None => {
-            let method = default_method(frame);
+            let method = default_method(frame, args.field_map.is_some());
             monitor.note(&format!("method: {} (--method chooses another)", method_name(method)));
             method
         }
@@ -255,7 +260,11 @@ fn reconstruct(
     options: &ReconOptions,
     monitor: &Monitor<'_>,
 ) -> Result<ScanImage> {
-    let frames = FrameOptions { units: scan_options.units, matrix: scan_options.matrix.clone() };
+    let frames = FrameOptions {
+        units: scan_options.units,
+        matrix: scan_options.matrix.clone(),
+        times: args.field_map.is_some(),
+    };
     let device = &context.device;
     match source {
         plan::Source::Whole { mut scan, labels, slices, only } => {

@@ -42,6 +42,7 @@ pub(super) fn options(args: &ReconMri) -> Result<ReconOptions> {
             Some(RegulariserArg::Identity) | None => Regulariser::Identity,
             Some(RegulariserArg::Differences) => Regulariser::Differences,
         },
+        field_tolerance: args.field_tolerance.unwrap_or(default.field_tolerance),
         anatomy_edge: args.anatomy_edge.unwrap_or(default.anatomy_edge),
         wavelet: WaveletOptions {
             family: match args.wavelet {
@@ -143,9 +144,9 @@ pub(super) fn selection(args: &ReconMri) -> Selection {
 }
 
 /// The method for a scan when none is asked for: the simplest that uses all there is.
-pub(super) fn default_method(frame: &Frame) -> Method {
+pub(super) fn default_method(frame: &Frame, uneven: bool) -> Method {
     match &frame.samples {
-        Samples::Cartesian { sampled, .. } if fills_a_box(sampled) => Method::Cartesian,
+        Samples::Cartesian { sampled, .. } if !uneven && fills_a_box(sampled) => Method::Cartesian,
         _ if frame.coils() > 1 => Method::CgSense,
         _ => Method::LeastSquares,
     }

@@ -91,6 +91,10 @@ pub(super) fn parameters(recorder: &mut RunRecorder, args: &ReconMri, options: &
     if args.anatomy.is_some() {
         recorder.parameter("anatomy edge", options.anatomy_edge);
     }
+    recorder.parameter("field map", serde_json::json!(args.field_map));
+    if args.field_map.is_some() {
+        recorder.parameter("field tolerance", options.field_tolerance);
+    }
     if options.method == Method::Wavelet {
         recorder.parameter("wavelet", serde_json::json!(options.wavelet));
     }

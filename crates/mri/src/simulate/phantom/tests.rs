@@ -1,31 +1,8 @@
 use super::*;
+use crate::simulate::field::gauss_legendre;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use std::f64::consts::{PI, TAU};
-
-/// Gauss–Legendre nodes and weights on [0, 1] by Newton's iteration on the Legendre recurrence.
-pub(crate) fn gauss_legendre(n: usize) -> Vec<(f64, f64)> {
-    (0..n)
-        .map(|i| {
-            let mut x = (PI * (i as f64 + 0.75) / (n as f64 + 0.5)).cos();
-            let mut slope = 0.0;
-            for _ in 0..100 {
-                let (mut p0, mut p1) = (1.0, x);
-                for k in 2..=n {
-                    let m = k as f64;
-                    (p0, p1) = (p1, ((2.0 * m - 1.0) * x * p1 - (m - 1.0) * p0) / m);
-                }
-                slope = n as f64 * (x * p1 - p0) / (x * x - 1.0);
-                let step = p1 / slope;
-                x -= step;
-                if step.abs() < 1e-15 {
-                    break;
-                }
-            }
-            (0.5 * (1.0 - x), 1.0 / ((1.0 - x * x) * slope * slope))
-        })
-        .collect()
-}
 
 /// ∫ f(x) over every ellipsoid of the phantom times its intensity, by Gauss–Legendre rules and, round the circle, the
 /// trapezoid rule: both converge exponentially for smooth f.

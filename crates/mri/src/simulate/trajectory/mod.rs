@@ -194,6 +194,14 @@ impl Sampling {
     }
 }
 
+impl Shot {
+    /// Times of its samples in s, 0 at the centre sample, with the dwell time as files hold it.
+    pub(super) fn times(&self, hardware: &Hardware) -> impl Iterator<Item = f64> + use<> {
+        let (dwell, centre) = (f64::from(hardware.dwell_us as f32) * 1e-6, self.centre_sample);
+        (0..self.points.nrows()).map(move |sample| (sample as f64 - centre as f64) * dwell)
+    }
+}
+
 impl Layout {
     /// The largest |k| of any point.
     pub fn reach(&self) -> f64 {

@@ -1,0 +1,369 @@
+//! Reconstruction while the field is uneven: plans of time segments, and grids as trajectories with times.
+
+use std::borrow::Cow;
+use std::sync::{Arc, OnceLock};
+
+use ndarray::{Array2, ArrayD, Axis};
+use rayspin_core::{C32, C64, Error, Monitor, Result, Trajectory, expect_shape};
+use rayspin_device::{Array, Device};
+use rayspin_kernels::off_resonance::{Interpolator, Segments, reference};
+use rayspin_kernels::toeplitz::Toeplitz;
+use rayspin_linop::{LinearOp, OffResonanceToeplitz};
+
+use super::blocks::Transforms;
+use super::{FrameImage, Method, ReconOptions, Reconstructor, Voxels};
+use crate::crop::centre_crop;
+use crate::maps;
+use crate::scan::{CalibrationLines, Frame, Samples};
+
+/// The field of one frame, and when its samples are taken.
+pub(super) struct Uneven {
+    pub(super) times: Vec<f64>,
+    /// The lowest and the highest frequency of all frames.
+    pub(super) range: [f64; 2],
+    pub(super) field: Array<f32>,
+}
+
+/// The interpolators that an uneven field takes: of the encoding, and of its normal operator.
+pub(crate) struct Interpolators {
+    pub(crate) encoding: Interpolator,
+    pub(crate) normal: Interpolator,
+    duration: f64,
+    range: [f64; 2],
+}
+
+impl Interpolators {
+    /// For frequencies in `range` (Hz) and samples at `times` (s). Errors: as [`Interpolator::new`].
+    pub(crate) fn new(range: [f64; 2], times: &[f64], tolerance: f64) -> Result<Self> {
+        let first = times.iter().copied().fold(f64::INFINITY, f64::min);
+        let last = times.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let width = range[1] - range[0];
+        Ok(Self {
+            encoding: Interpolator::new(range, [first, last], tolerance)?,
+            normal: Interpolator::new([-width, width], [first, last], tolerance)?,
+            duration: last - first,
+            range,
+        })
+    }
+
+    /// What a run says of them.
+    fn note(&self, tolerance: f64, iterates: bool) -> String {
+        let of = |i: &Interpolator| {
+            format!(
+                "{} time segments (largest residual {:.1e} of {tolerance:.0e} allowed)",
+                i.segments(),
+                i.error()
+            )
+        };
+        let normal =
+            if iterates { format!("; its normal operator {}", of(&self.normal)) } else { String::new() };
+        format!(
+            "off-resonance: field map from {:.1} to {:.1} Hz, samples over {:.2} ms; encoding by {}{normal}",
+            self.range[0],
+            self.range[1],
+            1e3 * self.duration,
+            of(&self.encoding)
+        )
+    }
+}
+
+/// What a plan of a trajectory has besides where the field is uneven.
+pub(super) struct OffResonance {
+    times: Vec<f64>,
+    range: [f64; 2],
+    interpolators: Interpolators,
+    segments: Segments<f32>,
+    field: Arc<Array<f32>>,
+    toeplitz: OnceLock<Arc<Vec<(f64, Toeplitz<f32>)>>>,
+    note: String,
+}
+
+impl OffResonance {
+    pub(super) fn new(device: &Device, uneven: Uneven, options: &ReconOptions) -> Result<Self> {
+        let Uneven { times, range, field } = uneven;
+        let tolerance = options.field_tolerance;
+        let interpolators = Interpolators::new(range, &times, tolerance)?;
+        let segments = Segments::new(device, &interpolators.encoding, &times)?;
+        let note = interpolators.note(tolerance, options.iterates());
+        let field = Arc::new(field);
+        Ok(Self { times, range, interpolators, segments, field, toeplitz: OnceLock::new(), note })
+    }
+
+    /// Whether these are the plans of samples at the same times in fields of the same range.
+    pub(super) fn fits(&self, uneven: &Uneven) -> bool {
+        self.times == uneven.times && self.range == uneven.range
+    }
+
+    /// Takes the field of the next frame.
+    pub(super) fn take_field(&mut self, uneven: Uneven) {
+        self.field = Arc::new(uneven.field);
+    }
+
+    pub(super) fn note(&self) -> &str {
+        &self.note
+    }
+
+    /// Makes the convolutions T_l, each by `make` from its weights.
+    pub(super) fn plan_normal(&self, mut make: impl FnMut(&[f32]) -> Result<Toeplitz<f32>>) -> Result<()> {
+        let normal = &self.interpolators.normal;
+        let table = normal.table(&self.times)?;
+        let each = |(l, tau)| {
+            let weights: Vec<f32> = table.real(l).map(|w| w as f32).collect();
+            Ok((tau, make(&weights)?))
+        };
+        let made = normal.times().into_iter().enumerate().map(each).collect::<Result<_>>()?;
+        let _ = self.toeplitz.set(Arc::new(made));
+        Ok(())
+    }
+
+    pub(super) fn adjoint(
+        &self,
+        nufft: &Transforms,
+        trajectory: &Trajectory,
+        samples: &Array<C32>,
+        images: &mut Array<C32>,
+    ) -> Result<()> {
+        let mut image = Array::zeros(samples.device(), images.shape())?;
+        let mut weighted = Array::zeros(samples.device(), samples.shape())?;
+        let mut transform = |d: &Array<C32>, x: &mut Array<C32>| nufft.adjoint(trajectory, d, x);
+        let work = (&mut image, &mut weighted);
+        self.segments.adjoint(&self.field, samples, images, work, &mut transform)
+    }
+
+    pub(super) fn forward(
+        &self,
+        nufft: &Transforms,
+        trajectory: &Trajectory,
+        images: &Array<C32>,
+        samples: &mut Array<C32>,
+    ) -> Result<()> {
+        let mut image = Array::zeros(images.device(), images.shape())?;
+        let mut weighted = Array::zeros(images.device(), samples.shape())?;
+        let mut transform = |x: &Array<C32>, d: &mut Array<C32>| nufft.forward(trajectory, x, d);
+        let work = (&mut image, &mut weighted);
+        self.segments.forward(&self.field, images, samples, work, &mut transform)
+    }
+
+    /// EᴴE over leading axes `batch`.
+    pub(super) fn normal(&self, batch: &[usize]) -> Result<Arc<dyn LinearOp<f32>>> {
+        Ok(Arc::new(OffResonanceToeplitz::new(batch, self.convolutions()?, self.field.clone())?))
+    }
+
+    /// Σ_j c̄_j EᴴE c_j.
+    pub(super) fn sense_normal(&self, maps: Arc<Array<C32>>) -> Result<Arc<dyn LinearOp<f32>>> {
+        Ok(Arc::new(OffResonanceToeplitz::sense(maps, self.convolutions()?, self.field.clone())?))
+    }
+
+    fn convolutions(&self) -> Result<Arc<Vec<(f64, Toeplitz<f32>)>>> {
+        let missing = || Error::Numerical {
+            what: "Toeplitz kernels of an uneven field".into(),
+            detail: "not planned for this method".into(),
+        };
+        self.toeplitz.get().cloned().ok_or_else(missing)
+    }
+
+    /// Exact sums of the adjoint, of the encoding and of one column of its normal operator, for certificates.
+    pub(super) fn exact(&self) -> Result<Exact<'_>> {
+        let field = self.field.read()?.iter().map(|&f| f64::from(f)).collect();
+        Ok(Exact { times: &self.times, field })
+    }
+}
+
+/// The exact encoding in an uneven field.
+pub(super) struct Exact<'a> {
+    times: &'a [f64],
+    field: Vec<f64>,
+}
+
+impl Exact<'_> {
+    pub(super) fn adjoint(
+        &self,
+        trajectory: &Trajectory,
+        matrix: &[usize],
+        samples: &[C32],
+        at: &[usize],
+    ) -> Result<Vec<C64>> {
+        reference::adjoint_at(trajectory, self.times, matrix, &self.field, samples, at)
+    }
+
+    pub(super) fn forward(
+        &self,
+        trajectory: &Trajectory,
+        matrix: &[usize],
+        image: &[C32],
+        at: &[usize],
+    ) -> Result<Vec<C64>> {
+        reference::forward_at(trajectory, self.times, matrix, &self.field, image, at)
+    }
+
+    pub(super) fn column(
+        &self,
+        trajectory: &Trajectory,
+        matrix: &[usize],
+        from: usize,
+        at: &[usize],
+    ) -> Result<Vec<C64>> {
+        let samples = reference::column(trajectory, self.times, matrix, &self.field, from)?;
+        reference::adjoint_at(trajectory, self.times, matrix, &self.field, &samples, at)
+    }
+}
+
+/// The lowest and the highest value of a field map.
+pub(crate) fn range_of(map: &ArrayD<f32>) -> [f64; 2] {
+    let low = map.iter().copied().fold(f32::INFINITY, f32::min);
+    let high = map.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    [f64::from(low), f64::from(high)]
+}
+
+/// `[z, y, x]` or `[y, x]` as the matrix has it: leading axes of one voxel may be missing or there.
+fn of_matrix<'a>(map: &'a ArrayD<f32>, matrix: &[usize]) -> Result<ndarray::ArrayViewD<'a, f32>> {
+    let mut view = map.view();
+    while view.ndim() > matrix.len() && view.shape()[0] == 1 {
+        view.index_axis_inplace(Axis(0), 0);
+    }
+    while view.ndim() < matrix.len() && matrix[matrix.len() - view.ndim() - 1] == 1 {
+        view.insert_axis_inplace(Axis(0));
+    }
+    expect_shape("field map", matrix, view.shape())?;
+    Ok(view)
+}
+
+impl Reconstructor {
+    /// Reconstructs one frame in the field of [`ReconOptions::field_map`]. What it owns is given up as soon as it is on the
+    /// device.
+    pub(super) fn in_uneven_field(
+        &mut self,
+        frame: Cow<'_, Frame>,
+        map: &ArrayD<f32>,
+        monitor: &Monitor<'_>,
+    ) -> Result<FrameImage> {
+        let voxels = Voxels::new(&frame.matrix, &frame.geometry.spacing_mm);
+        let matrix = voxels.matrix().to_vec();
+        if matches!(self.options.method, Method::Cartesian | Method::Grappa) {
+            let expected = "gridding, ls, cg-sense, wavelet or tv with a field map";
+            return Err(Error::value(
+                "method",
+                expected,
+                format!("{:?}", self.options.method).to_lowercase(),
+            ));
+        }
+        let places = match &frame.samples {
+            Samples::Cartesian { sampled, .. } => sampled.len(),
+            Samples::NonCartesian { trajectory, .. } => trajectory.samples(),
+        };
+        expect_times(&frame, places)?;
+        let field = Array::from_host(&self.device, of_matrix(map, &matrix)?)?;
+        let range = self.field_range.unwrap_or_else(|| range_of(map));
+        let uneven = |times| Some(Uneven { times, range, field });
+        let (samples, times, calibration) = match frame {
+            Cow::Owned(frame) => (Cow::Owned(frame.samples), frame.times, Cow::Owned(frame.calibration)),
+            Cow::Borrowed(frame) => {
+                let calibration = Cow::Borrowed(&frame.calibration);
+                (Cow::Borrowed(&frame.samples), frame.times.clone(), calibration)
+            }
+        };
+        let times = times.unwrap_or_default();
+        let (kspace, sampled) = match samples {
+            Cow::Owned(Samples::NonCartesian { trajectory, data }) => {
+                let (trajectory, data) = (Cow::Owned(trajectory), Cow::Owned(data));
+                return self.anywhere(&voxels, trajectory, data, uneven(times), monitor);
+            }
+            Cow::Borrowed(Samples::NonCartesian { trajectory, data }) => {
+                let (trajectory, data) = (Cow::Borrowed(trajectory), Cow::Borrowed(data));
+                return self.anywhere(&voxels, trajectory, data, uneven(times), monitor);
+            }
+            Cow::Owned(Samples::Cartesian { kspace, sampled }) => (Cow::Owned(kspace), Cow::Owned(sampled)),
+            Cow::Borrowed(Samples::Cartesian { kspace, sampled }) => {
+                (Cow::Borrowed(kspace), Cow::Borrowed(sampled))
+            }
+        };
+        let (own, note) =
+            self.maps_of_grid(&kspace, &sampled, calibration.as_ref().as_ref(), &matrix, monitor)?;
+        let given = self.options.maps.clone();
+        self.options.maps = own.or(given.clone());
+        let (places, trajectory) = places_of_grid(&sampled, &matrix)?;
+        let data = values_at(&kspace, &places);
+        drop(kspace);
+        let taken = places.iter().map(|&place| times[place]).collect();
+        let (trajectory, data) = (Cow::Owned(trajectory), Cow::Owned(data));
+        let done = self.anywhere(&voxels, trajectory, data, uneven(taken), monitor);
+        self.options.maps = given;
+        let mut done = done?;
+        done.notes.extend(note);
+        Ok(done)
+    }
+
+    /// Sensitivities from the grid, where they are to be estimated.
+    fn maps_of_grid(
+        &self,
+        kspace: &ArrayD<C32>,
+        sampled: &ArrayD<bool>,
+        lines: Option<&CalibrationLines>,
+        matrix: &[usize],
+        monitor: &Monitor<'_>,
+    ) -> Result<(Option<Arc<ArrayD<C32>>>, Option<String>)> {
+        let coils = kspace.shape()[0];
+        let alone = coils == 1 && self.options.method.is_sparse();
+        if !self.options.needs_maps() || self.options.maps.is_some() || alone {
+            return Ok((None, None));
+        }
+        let (kspace, sampled) = lines.map_or((kspace, sampled), |lines| (&lines.kspace, &lines.sampled));
+        let (found, centre) = monitor.stage("coil sensitivities", 0, || {
+            let kspace = Array::from_host(&self.device, kspace)?;
+            maps::from_grid(&kspace, sampled, self.options.calibration, self.options.sensitivities)
+        })?;
+        let found = found.into_host()?;
+        if found.ndim() != matrix.len() + 1 {
+            return Err(Error::value("sets of maps", "1 for a grid with a field map", found.shape()[0]));
+        }
+        let found = centre_crop(found, &[&[coils], matrix].concat())?;
+        let note = format!(
+            "coil sensitivities from the central {} lines of {} ({})",
+            centre.width,
+            if lines.is_some() { "the calibration readouts" } else { "k-space" },
+            centre.how.name()
+        );
+        Ok((Some(Arc::new(found)), Some(note)))
+    }
+}
+
+/// Fails unless the frame says when its samples, at so many places, are taken.
+pub(crate) fn expect_times(frame: &Frame, places: usize) -> Result<()> {
+    let times = frame.times.as_ref().ok_or_else(|| {
+        let expected = "those of a scan that states its dwell time (ISMRMRD)";
+        Error::value("times of the samples, which a field map needs", expected, "none")
+    })?;
+    expect_shape("times of the samples", &[places], &[times.len()])
+}
+
+/// What was measured of a grid as a trajectory, and where it lies in the grid: in an uneven field no FFT is the encoding.
+///
+/// The grid has the image's voxels over a field of view that may be larger, so that its places are matrix/grid cycles per field
+/// of view of the image apart.
+pub(crate) fn places_of_grid(sampled: &ArrayD<bool>, matrix: &[usize]) -> Result<(Vec<usize>, Trajectory)> {
+    let grid = sampled.shape();
+    let places: Vec<usize> =
+        sampled.iter().enumerate().filter(|(_, known)| **known).map(|(place, _)| place).collect();
+    let points = Array2::from_shape_fn((places.len(), grid.len()), |(row, component)| {
+        // Components are x, y, z and axes z, y, x.
+        let axis = grid.len() - 1 - component;
+        let below: usize = grid[axis + 1..].iter().product();
+        let index = places[row] / below % grid[axis];
+        (index as f64 - (grid[axis] / 2) as f64) * matrix[axis] as f64 / grid[axis] as f64
+    });
+    Ok((places, Trajectory::from_cycles_per_fov(points)?))
+}
+
+/// The samples `[coil, place]` of a grid.
+fn values_at(kspace: &ArrayD<C32>, places: &[usize]) -> Array2<C32> {
+    let coils = kspace.shape()[0];
+    let mut data = Array2::zeros((coils, places.len()));
+    for (mut row, coil) in data.rows_mut().into_iter().zip(kspace.outer_iter()) {
+        let coil = coil.as_standard_layout();
+        let flat = coil.as_slice().unwrap_or_default();
+        for (to, &place) in row.iter_mut().zip(places) {
+            *to = flat[place];
+        }
+    }
+    data
+}
