@@ -16,6 +16,11 @@ use crate::crop::centre_crop;
 use crate::maps;
 use crate::scan::{CalibrationLines, Frame, Samples};
 
+/// The moments τ_l with their T_l.
+type Convolutions = Arc<Vec<(f64, Toeplitz<f32>)>>;
+/// Sensitivities `[coil, matrix…]` on the host.
+type Maps = Arc<ArrayD<C32>>;
+
 /// The field of one frame, and when its samples are taken.
 pub(super) struct Uneven {
     pub(super) times: Vec<f64>,
@@ -74,7 +79,7 @@ pub(super) struct OffResonance {
     interpolators: Interpolators,
     segments: Segments<f32>,
     field: Arc<Array<f32>>,
-    toeplitz: OnceLock<Arc<Vec<(f64, Toeplitz<f32>)>>>,
+    toeplitz: OnceLock<Convolutions>,
     note: String,
 }
 
@@ -154,7 +159,7 @@ impl OffResonance {
         Ok(Arc::new(OffResonanceToeplitz::sense(maps, self.convolutions()?, self.field.clone())?))
     }
 
-    fn convolutions(&self) -> Result<Arc<Vec<(f64, Toeplitz<f32>)>>> {
+    fn convolutions(&self) -> Result<Convolutions> {
         let missing = || Error::Numerical {
             what: "Toeplitz kernels of an uneven field".into(),
             detail: "not planned for this method".into(),
@@ -301,7 +306,7 @@ impl Reconstructor {
         lines: Option<&CalibrationLines>,
         matrix: &[usize],
         monitor: &Monitor<'_>,
-    ) -> Result<(Option<Arc<ArrayD<C32>>>, Option<String>)> {
+    ) -> Result<(Option<Maps>, Option<String>)> {
         let coils = kspace.shape()[0];
         let alone = coils == 1 && self.options.method.is_sparse();
         if !self.options.needs_maps() || self.options.maps.is_some() || alone {

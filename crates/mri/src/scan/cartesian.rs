@@ -64,7 +64,7 @@ pub(super) fn assemble(
             let at = (z * ny + y) * nx + x;
             counts[at] += 1;
             if let Some(times) = &mut times {
-                times[at] += own[sample];
+                times[at] += own.get(sample).copied().unwrap_or_default();
             }
             for coil in 0..coils {
                 kspace[coil * lines * nx + at] += readout.data[[coil, sample]];
