@@ -6,12 +6,12 @@ fn run(line: &str, folder: &std::path::Path) {
     ok(&line.split_whitespace().collect::<Vec<_>>(), folder);
 }
 
-/// A spiral scan of 6 ms in a field of up to 150 Hz, its maps, truth and field.
+/// A spiral scan of 6 ms in a field of up to 300 Hz, its maps, truth and field.
 fn uneven() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     run(
         "simulate mri -q -o scan.h5 --truth truth.nii.gz --maps maps.cfl --matrix 48,48 -t spiral --shots 3 --coils 3 \
-         --dwell 10 --field-map-hz 150 --save-field-map field.nii.gz --no-record",
+         --dwell 10 --field-map-hz 300 --save-field-map field.nii.gz --no-record",
         folder.path(),
     );
     folder
@@ -30,13 +30,13 @@ fn a_field_map_corrects_and_the_record_states_segments_and_error() {
     run(&format!("{line} -o plain.nii.gz"), f);
     run(&format!("{line} -o fixed.nii.gz --field-map field.nii.gz --field-tolerance 1e-3"), f);
     let ((plain, _), (fixed, record)) = (error("plain.json"), error("fixed.json"));
-    assert!(fixed < 0.75 * plain, "{plain} {fixed} {}", record["quality"]);
+    assert!(fixed < 0.6 * plain, "{plain} {fixed} {}", record["quality"]);
     let notes = record["notes"].to_string();
     assert!(notes.contains("time segments (largest residual") && notes.contains("Hz"), "{notes}");
     assert_eq!(record["parameters"]["field tolerance"], 1e-3);
     // The same map as numbers without geometry gives the same image.
     run(
-        "simulate mri -q -o same.h5 --matrix 48,48 -t spiral --shots 3 --coils 3 --dwell 10 --field-map-hz 150 --save-field-map own.npy --no-record",
+        "simulate mri -q -o same.h5 --matrix 48,48 -t spiral --shots 3 --coils 3 --dwell 10 --field-map-hz 300 --save-field-map own.npy --no-record",
         f,
     );
     run(&format!("{line} -o own.nii.gz --field-map own.npy --field-tolerance 1e-3"), f);
