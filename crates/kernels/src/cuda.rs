@@ -71,7 +71,7 @@ fn of_type<R: Real>(longest: usize, shared: u32) -> Vec<Build> {
     let longest = longest.min(crate::fft::cuda::line::LONGEST);
     let mut all = crate::fft::cuda::precompiled::<R>(longest, shared);
     all.extend(crate::toeplitz::precompiled::<R>(longest, shared));
-    all.extend(crate::nufft::cuda::precompiled::<R>(shared));
+    all.extend(crate::nufft::cuda::precompiled::<R>(shared, &[crate::density::window()]));
     all
 }
 

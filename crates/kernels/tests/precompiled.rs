@@ -18,7 +18,7 @@ use rayspin_emu::{Emulator, Hollow};
 use rayspin_kernels::fft::{Fft, Norm};
 use rayspin_kernels::nufft::{Nufft, Options};
 use rayspin_kernels::toeplitz::Toeplitz;
-use rayspin_kernels::{difference, nudft, precompiled, sensitivity, shrink, vector, walsh, wavelet};
+use rayspin_kernels::{density, difference, nudft, precompiled, sensitivity, shrink, vector, walsh, wavelet};
 
 fn random<R: Real>(rng: &mut ChaCha8Rng, len: usize) -> Vec<Complex<R>> {
     let mut one = || <R as Real>::from_f64(rng.random_range(-1.0..1.0));
@@ -58,6 +58,7 @@ fn ask<R: SimdReal>(device: &Device, rng: &mut ChaCha8Rng) {
                 .unwrap();
         }
     }
+    let mut asked_for_weights = 0;
     for _ in 0..40 {
         let dims = rng.random_range(1..=3);
         let most = [0, 3000, 200, 30][dims];
@@ -69,6 +70,9 @@ fn ask<R: SimdReal>(device: &Device, rng: &mut ChaCha8Rng) {
         let Ok(plan) = Nufft::<R>::new(device, &t, &matrix, &Options { tolerance, upsampling }) else {
             continue;
         };
+        if asked_for_weights < 6 && density::pipe_menon(device, &t, &matrix, 1).is_ok() {
+            asked_for_weights += 1;
+        }
         for items in [1, rng.random_range(2..20)] {
             let (images, data) = ([&[items], &matrix[..]].concat(), [items, samples]);
             plan.forward(&array(device, &images), &mut array(device, &data)).unwrap();

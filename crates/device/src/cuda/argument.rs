@@ -211,10 +211,32 @@ impl Kernel {
     fn named(&self, launch: Launch, detail: String) -> Error {
         let [x, y, z] = launch.blocks;
         let [a, b, c] = launch.threads;
+        let detail = format!("{detail} ({})", self.report(launch));
         Error::Device {
             what: format!("kernel {} of {x}×{y}×{z} blocks of {a}×{b}×{c} threads", self.name),
             detail,
         }
+    }
+
+    /// What a block takes, and how many a multiprocessor holds.
+    fn report(&self, launch: Launch) -> String {
+        let Resources { registers, shared, local, threads: compiled } = self.resources();
+        let threads = launch.threads.iter().try_fold(1u32, |n, &t| n.checked_mul(t)).unwrap_or(u32::MAX);
+        let most = self.limits.threads_per_multiprocessor;
+        let fits = (1..=compiled.min(self.limits.threads_per_block)).contains(&threads);
+        let held = fits.then(|| self.occupancy(threads, launch.shared).ok()).flatten().map(|held| {
+            let share = (100 * u64::from(held) * u64::from(threads)) / u64::from(most.max(1));
+            format!(", and holds {held} such blocks, {share}% of its threads")
+        });
+        format!(
+            "a thread takes {registers} registers and {local} bytes of local memory, a block of at most {compiled} threads \
+             {shared} bytes of shared memory of its own and {} asked for; a multiprocessor has {} registers, {} bytes of \
+             shared memory and room for {most} threads{}",
+            launch.shared,
+            self.limits.registers_per_multiprocessor,
+            self.limits.shared_per_multiprocessor,
+            held.unwrap_or_default()
+        )
     }
 
     fn check_arguments(&self, arguments: &[Argument<'_>]) -> Result<()> {
@@ -241,18 +263,14 @@ impl Kernel {
         let resources = self.resources();
         let threads = launch.threads.iter().try_fold(1u32, |n, &t| n.checked_mul(t)).unwrap_or(u32::MAX);
         let allowed = resources.threads.min(self.limits.threads_per_block);
-        let beyond = |limit: &str, most: u64, asked: u64| Error::Device {
-            what: format!("kernel {}", self.name),
-            detail: format!(
-                "{limit}: at most {most} here, {asked} asked for ({} registers a thread, {} bytes of shared memory of \
-                 its own; a multiprocessor has {} registers, {} bytes and room for {} threads)",
-                resources.registers,
-                resources.shared,
-                self.limits.registers_per_multiprocessor,
-                self.limits.shared_per_multiprocessor,
-                self.limits.threads_per_multiprocessor
-            ),
+        let beyond = |limit: &str, most: u64, asked: u64| {
+            self.named(launch, format!("{limit}: at most {most} here, {asked} asked for"))
         };
+        let registers = u64::from(resources.registers) * u64::from(threads);
+        if (1..=allowed).contains(&threads) && registers > self.limits.registers_per_multiprocessor.into() {
+            let most = self.limits.registers_per_multiprocessor;
+            return Err(beyond("registers of a block", most.into(), registers));
+        }
         if threads == 0 || threads > allowed {
             return Err(beyond("threads of a block", allowed.into(), threads.into()));
         }
@@ -284,5 +302,79 @@ impl std::fmt::Display for Argument<'_> {
         let constant = if self.pointer && !self.writes { "const " } else { "" };
         let element = if self.element.is_empty() { "a type without a C name" } else { self.element };
         write!(f, "{constant}{element}{}", if self.pointer { "*" } else { "" })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Fake(Resources);
+
+    impl Function for Fake {
+        fn resources(&self) -> Resources {
+            self.0
+        }
+        fn occupancy(&self, threads: u32, _shared: u32) -> Result<u32> {
+            Ok(65_536 / (self.0.registers * threads))
+        }
+        #[allow(unsafe_code)]
+        unsafe fn launch(&self, _launch: Launch, _arguments: &mut [*mut c_void]) -> Result<()> {
+            Err(Error::value("launch", "luck", "none"))
+        }
+    }
+
+    #[test]
+    fn a_refused_or_failing_launch_says_what_blocks_take_and_what_there_is() {
+        let kernel = Kernel {
+            name: "test::kernel".to_owned(),
+            function: Arc::new(Fake(Resources { registers: 100, shared: 2048, local: 16, threads: 1024 })),
+            parameters: Arc::default(),
+            limits: Properties {
+                name: String::new(),
+                capability: (9, 0),
+                multiprocessors: 1,
+                memory: 0,
+                cache: 0,
+                threads_per_block: 1024,
+                threads_per_multiprocessor: 2048,
+                shared_per_block: 200_000,
+                shared_per_multiprocessor: 230_000,
+                registers_per_multiprocessor: 65_536,
+                driver: (13, 0),
+            },
+            wait: None,
+        };
+        let says = |launch: Launch, words: &[&str]| {
+            let text = kernel.launch(launch, &mut []).unwrap_err().to_string();
+            for word in words {
+                assert!(text.contains(word), "{word}: {text}");
+            }
+        };
+        let launch = |blocks: [u32; 3], threads: [u32; 3], shared| Launch { blocks, threads, shared };
+        says(
+            launch([7, 1, 1], [32, 32, 1], 5),
+            &[
+                "test::kernel of 7×1×1 blocks of 32×32×1 threads",
+                "registers of a block: at most 65536 here, 102400",
+            ],
+        );
+        says(launch([7, 1, 1], [32, 33, 1], 5), &["threads of a block: at most 1024 here, 1056 asked for"]);
+        says(
+            launch([7, 2, 1], [256, 1, 1], 199_000),
+            &[
+                "bytes of shared memory: at most 200000 here, 201048",
+                "2048 bytes of shared memory of its own and 199000",
+            ],
+        );
+        says(launch([1, 1, 65_536], [1; 3], 0), &["blocks along an axis: at most 65535 here, 65536"]);
+        says(
+            launch([7, 1, 1], [256, 1, 1], 0),
+            &[
+                "luck",
+                "100 registers and 16 bytes of local memory",
+                "holds 2 such blocks, 25% of its threads",
+            ],
+        );
     }
 }

@@ -14,6 +14,7 @@ pub mod reference;
 mod tests;
 
 pub(crate) use cuda::SOURCE;
+pub(crate) use pipe_menon::window;
 pub use pipe_menon::{pipe_menon, pipe_menon_by_blocks, pipe_menon_needs};
 pub use radial::radial;
 

@@ -13,6 +13,11 @@ use crate::vector::for_chunks;
 const WIDTH: usize = 8;
 const UPSAMPLING: f64 = 2.0;
 
+/// The kernel of the convolution.
+pub(crate) fn window() -> Kernel {
+    Kernel::new(WIDTH, UPSAMPLING)
+}
+
 /// w ← w / (C w), repeated: weights whose density, smoothed by C, is 1 at every sample. \[sample\].
 ///
 /// C w at sample i is Σ_j ψ(k_i − k_j) w_j with ψ = φ∗φ the NUFFT's kernel convolved with itself, ∫ψ = 1 in
@@ -29,8 +34,7 @@ pub fn pipe_menon(
     iterations: usize,
 ) -> Result<Array<f32>> {
     check(trajectory, matrix, iterations)?;
-    let plan =
-        Nufft::<f32>::with_kernel(device, trajectory, matrix, UPSAMPLING, Kernel::new(WIDTH, UPSAMPLING))?;
+    let plan = Nufft::<f32>::with_kernel(device, trajectory, matrix, UPSAMPLING, window())?;
     let samples = trajectory.samples();
     let mut weights = Array::<C32>::zeros(device, &[samples])?;
     weights.fill(Complex::new(1.0, 0.0))?;
@@ -74,7 +78,7 @@ pub fn pipe_menon_by_blocks(
     let plan = |first: usize| {
         let part = trajectory.points().slice(s![first..(first + points).min(samples), ..]).to_owned();
         let part = Trajectory::from_cycles_per_fov(part)?;
-        Nufft::<f32>::with_kernel(&host, &part, matrix, UPSAMPLING, Kernel::new(WIDTH, UPSAMPLING))
+        Nufft::<f32>::with_kernel(&host, &part, matrix, UPSAMPLING, window())
     };
     let one = Complex::new(1.0, 0.0);
     let mut weights = vec![one; samples];

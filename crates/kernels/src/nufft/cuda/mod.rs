@@ -117,17 +117,18 @@ pub(crate) fn builds() -> Vec<Build> {
     all
 }
 
-/// The programs for machines without a compiler: every tolerance, with the upsamplings that are chosen from.
-pub(crate) fn precompiled<R: Real>(shared: u32) -> Vec<Build> {
+/// The programs for machines without a compiler: every tolerance, with the upsamplings that are chosen from, and what others
+/// interpolate with.
+pub(crate) fn precompiled<R: Real>(shared: u32, more: &[Window]) -> Vec<Build> {
     let properties = Properties { shared_per_block: shared, ..limits() };
     let row = |source, defines| Build { source, defines, spill_bytes: 0 };
     let mut all = Vec::new();
     for dims in 1..=3 {
         all.push(row(&points::SOURCE, points::defines::<R>(dims)));
-        for window in super::windows::<R>(dims) {
+        for window in super::windows::<R>(dims).iter().chain(more) {
             // The largest tile does not depend on the grid.
             let tiles = Tiles::new::<R>(dims, [1; 3], window.width, &properties);
-            let plain = program::<R>(&tiles, &window);
+            let plain = program::<R>(&tiles, window);
             for items in [1, MOST_ITEMS] {
                 let forms = [
                     (&SPREAD, spread_form::<R>(&tiles, items)),
