@@ -15,7 +15,7 @@ use rayspin_core::{C32, Result, Trajectory};
 use rayspin_device::{Array, Backend, Cuda, Device};
 use rayspin_kernels::nufft::{Nufft, Options};
 use rayspin_kernels::toeplitz::Toeplitz;
-use rayspin_kernels::{density, espirit, walsh};
+use rayspin_kernels::{density, espirit, grappa, pocs, walsh};
 
 struct Bench {
     device: Device,
@@ -181,6 +181,49 @@ fn toeplitz(bench: &Bench) -> Result<()> {
     bench.line("toeplitz: one of its transforms", 0.0, 0.0, || plan.adjoint(&phases, &mut block))
 }
 
+/// Two lines of three are missing.
+fn grappa_lines(bench: &Bench) -> Result<()> {
+    for (coils, shape) in [(12, [1, 256, 256]), (32, [64, 128, 256])] {
+        let shape: [usize; 3] = std::array::from_fn(|axis| bench.shape(&shape)[axis]);
+        let [nz, ny, nx] = shape;
+        let name = format!("grappa {coils} coils {shape:?}");
+        if !bench.wanted(&name) {
+            continue;
+        }
+        let mut kspace = random(&bench.device, &[coils, nz, ny, nx], 4)?;
+        let sources: Vec<[isize; 3]> =
+            [-4, -1, 2, 5].iter().flat_map(|&y| (-2..=2).map(move |x| [0, y, x])).collect();
+        let weights = random(&Device::cpu()?, &[coils * coils * sources.len()], 5)?.to_vec()?;
+        let weights = weights.iter().map(|w| w * 0.01).collect();
+        let lines: Vec<[usize; 2]> =
+            (0..nz * ny).map(|at| [at / ny, at % ny]).filter(|[_, y]| y % 3 != 0).collect();
+        let (count, all) = (lines.len() as f64, (coils * nz * ny * nx) as f64);
+        let flops = 8.0 * (coils * coils * sources.len() * nx) as f64 * count;
+        let bytes = 8.0 * (all + count * (coils * nx) as f64);
+        let by = grappa::Interpolation { sources, weights, lines };
+        bench.line(&name, bytes, flops, || grappa::fill(&mut kspace, &by))?;
+    }
+    Ok(())
+}
+
+fn projections(bench: &Bench) -> Result<()> {
+    let shape = bench.shape(&[256, 256, 256]);
+    let voxels = shape.iter().product::<usize>() as f64;
+    if !bench.wanted("pocs") {
+        return Ok(());
+    }
+    let phase = random(&bench.device, &shape, 6)?;
+    let mut image = random(&bench.device, &shape, 7)?;
+    bench.line(&format!("pocs take_phase {shape:?}"), 24.0 * voxels, 10.0 * voxels, || {
+        pocs::take_phase(&phase, &mut image)
+    })?;
+    let mut mask = Array::zeros(&bench.device, &shape)?;
+    mask.fill(1.0f32)?;
+    bench.line(&format!("pocs restore {shape:?}"), 20.0 * voxels, 0.0, || {
+        pocs::restore(&mask, &phase, &mut image)
+    })
+}
+
 fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
     let mut bench = Bench { device: Device::cpu()?, names: Vec::new(), runs: 10, small: false };
     let mut arguments = std::env::args().skip(1);
@@ -203,5 +246,7 @@ fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
     espirit_maps(&bench)?;
     pipe_menon(&bench)?;
     toeplitz(&bench)?;
+    grappa_lines(&bench)?;
+    projections(&bench)?;
     Ok(())
 }

@@ -40,7 +40,11 @@ pub fn programs() -> Vec<Build> {
     }
     let single =
         |source: &'static Source| Build { source, defines: vec![("DOUBLE", "0".to_owned())], spill_bytes: 0 };
-    all.extend([&crate::walsh::SOURCE, &crate::density::SOURCE].map(single));
+    for source in
+        [&crate::walsh::SOURCE, &crate::density::SOURCE, &crate::pocs::SOURCE, &crate::grappa::SOURCE]
+    {
+        all.push(single(source));
+    }
     all.extend(crate::espirit::builds());
     all.extend(crate::fft::cuda::builds::<f32>());
     all.extend(crate::fft::cuda::builds::<f64>());

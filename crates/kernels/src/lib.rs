@@ -15,6 +15,7 @@ mod kept;
 pub mod nudft;
 pub mod nufft;
 pub mod off_resonance;
+pub mod pocs;
 pub mod sensitivity;
 pub mod shrink;
 pub mod toeplitz;

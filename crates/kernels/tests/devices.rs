@@ -10,7 +10,7 @@ use rand_chacha::ChaCha8Rng;
 use rayspin_core::{C64, Error, Real, Trajectory};
 use rayspin_device::cpu::simd::SimdReal;
 use rayspin_device::{Array, Backend, Device};
-use rayspin_kernels::{difference, nudft, off_resonance, sensitivity, shrink, vector, wavelet};
+use rayspin_kernels::{difference, nudft, off_resonance, pocs, sensitivity, shrink, vector, wavelet};
 
 const SIZES: [usize; 7] = [1, 2, 31, 255, 257, 4099, 70_001];
 
@@ -64,6 +64,32 @@ fn everywhere(test: impl Fn(&Device)) {
     for device in rayspin_emu::devices().unwrap() {
         test(&device);
     }
+}
+
+fn projections(device: &Device) {
+    let mut random = Random::new(8);
+    for len in SIZES {
+        let what = format!("{}, {len} numbers", device.describe());
+        let (mut p, x, d) = (random.complex::<f32>(len), random.complex(len), random.complex(len));
+        p[len / 2] = Complex::default();
+        let mask: Vec<f32> = random.real::<f32>(len).iter().map(|v| f32::from(u8::from(*v > 0.5))).collect();
+        let [phase, measured] = [&p, &d].map(|v| on(device, &[len], v));
+        let mut image = on(device, &[len], &x);
+        pocs::take_phase(&phase, &mut image).unwrap();
+        near(&image, &pocs::reference::take_phase(&wide(&p), &wide(&x)), &what);
+        let mut kspace = on(device, &[len], &x);
+        let on_device = Array::from_slice(device, &[len], &mask).unwrap();
+        pocs::restore(&on_device, &measured, &mut kspace).unwrap();
+        near(&kspace, &pocs::reference::restore(&mask, &wide(&d), &wide(&x)), &what);
+        let mut other = poisoned::<f32>(device, &[len + 1]);
+        assert!(pocs::take_phase(&phase, &mut other).is_err());
+        assert!(pocs::restore(&on_device, &measured, &mut other).is_err());
+    }
+}
+
+#[test]
+fn projections_of_partial_fourier_imaging_are_those_of_the_formulas() {
+    everywhere(projections);
 }
 
 fn boxes<R: Real>(device: &Device) {

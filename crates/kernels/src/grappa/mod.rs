@@ -2,13 +2,15 @@
 //! parallel acquisitions (GRAPPA)*, Magn Reson Med 47:1202, 2002).
 
 mod cpu;
+mod cuda;
 mod reference;
 
 use rayspin_core::{C32, Error, Result, format_shape};
-use rayspin_device::{Array, BackendKind, Cpu};
+use rayspin_device::{Array, Backend, BackendKind};
 
 use crate::variant::{Variant, Work, runs_all};
 
+pub(crate) use cuda::SOURCE;
 pub use reference::fill as reference_fill;
 
 /// Lines that are filled in with the same weights.
@@ -32,19 +34,44 @@ pub struct Problem {
 }
 
 /// Entry point of a variant: problem, interpolation, k-space `[coil, z, y, x]`, lines `[line, coil, x]` (written).
-pub type Launch = fn(&Cpu, &Problem, &Interpolation, &[C32], &mut [C32]);
+pub type Launch = fn(&Problem, &Interpolation, &Array<C32>, &mut Array<C32>) -> Result<()>;
 
-/// Every variant, slowest first.
-pub static VARIANTS: &[Variant<Problem, Launch>] = &[Variant {
-    name: "lines",
-    backend: BackendKind::Cpu,
-    summary: "one line a task; a weight times a shifted source line added to the target line, in SIMD",
-    launch: cpu::lines,
-    refuses: runs_all,
-    work,
-    tolerance: 1e-5,
-    reproduces: None,
-}];
+/// Every variant: the CPU's and the GPU's.
+pub static VARIANTS: &[Variant<Problem, Launch>] = &[
+    Variant {
+        name: "lines",
+        backend: BackendKind::Cpu,
+        summary: "one line a task; a weight times a shifted source line added to the target line, in SIMD",
+        launch: on_host,
+        refuses: runs_all,
+        work,
+        tolerance: 1e-5,
+        reproduces: None,
+    },
+    Variant {
+        name: "gpu-lines",
+        backend: BackendKind::Cuda,
+        summary: "one line of four coils a block, a thread a position along it",
+        launch: on_gpu,
+        refuses: runs_all,
+        work,
+        tolerance: 1e-5,
+        reproduces: None,
+    },
+];
+
+fn on_host(problem: &Problem, by: &Interpolation, kspace: &Array<C32>, out: &mut Array<C32>) -> Result<()> {
+    let device = kspace.device().clone();
+    let kspace = kspace.read()?;
+    out.update(|out| cpu::lines(device.cpu_side(), problem, by, &kspace, out))
+}
+
+fn on_gpu(problem: &Problem, by: &Interpolation, kspace: &Array<C32>, out: &mut Array<C32>) -> Result<()> {
+    match kspace.device().backend() {
+        Backend::Cuda(cuda) => cuda::lines(cuda, problem, by, kspace, out),
+        Backend::Cpu(_) => Err(Error::value("device", "a GPU", kspace.device().describe())),
+    }
+}
 
 /// For one line of 20 sources a coil, as two-dimensional kernels have.
 fn work(p: &Problem) -> Work {
@@ -89,22 +116,30 @@ pub fn fill(kspace: &mut Array<C32>, interpolation: &Interpolation) -> Result<()
         return Err(Error::value("GRAPPA lines", format!("within {nz} x {ny}"), format!("{z}, {y}")));
     }
     let problem = Problem { coils, shape_zyx };
-    let device = kspace.device().clone();
-    let cpu = device.cpu_side();
     let batch = lines_at_once(coils, nx);
-    kspace.update(|values| {
-        let before = (interpolation.lines.len() > batch).then(|| values.to_vec());
-        for lines in interpolation.lines.chunks(batch) {
-            let part = Interpolation { lines: lines.to_vec(), ..interpolation.clone() };
-            let mut out = vec![C32::ZERO; lines.len() * coils * nx];
-            cpu::lines(cpu, &problem, &part, before.as_deref().unwrap_or(values), &mut out);
-            for ([z, y], line) in lines.iter().zip(out.chunks_exact(coils * nx)) {
-                for (coil, line) in line.chunks_exact(nx).enumerate() {
-                    values[((coil * nz + z) * ny + y) * nx..][..nx].copy_from_slice(line);
+    let device = kspace.device().clone();
+    let before = if interpolation.lines.len() > batch { Some(kspace.try_clone()?) } else { None };
+    for lines in interpolation.lines.chunks(batch) {
+        let part = Interpolation { lines: lines.to_vec(), ..interpolation.clone() };
+        let mut out = Array::zeros(&device, &[lines.len(), coils, nx])?;
+        let from = before.as_ref().unwrap_or(kspace);
+        match device.backend() {
+            Backend::Cpu(_) => {
+                on_host(&problem, &part, from, &mut out)?;
+                let values = kspace.cpu_mut();
+                for ([z, y], line) in lines.iter().zip(out.cpu().chunks_exact((coils * nx).max(1))) {
+                    for (coil, line) in line.chunks_exact(nx).enumerate() {
+                        values[((coil * nz + z) * ny + y) * nx..][..nx].copy_from_slice(line);
+                    }
                 }
             }
+            Backend::Cuda(cuda) => {
+                cuda::lines(cuda, &problem, &part, from, &mut out)?;
+                cuda::place(cuda, &problem, &part, &out, kspace)?;
+            }
         }
-    })
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -133,42 +168,50 @@ mod tests {
             make(3, [1, 7, 13], vec![[0, -1, -2], [0, 1, 0], [0, 1, 2]], vec![[0, 0], [0, 3], [0, 6]]),
             make(2, [4, 5, 3], vec![[-1, 2, 5], [1, 0, -1], [0, -1, 1]], vec![[3, 4], [0, 0], [2, 2]]),
             make(8, [1, 6, 40], vec![[0, -1, -9], [0, 1, 9]], vec![[0, 2]]),
+            make(5, [2, 3, 131], vec![[0, -1, -140], [1, 0, 1], [0, 1, 0]], vec![[0, 1], [1, 2]]),
         ]
+    }
+
+    fn agrees(device: &Device, problem: &Problem, interpolation: &Interpolation, seed: u64) {
+        let [nz, ny, nx] = problem.shape_zyx;
+        let kspace = random(problem.coils * nz * ny * nx, seed);
+        let wanted = reference_fill(problem, interpolation, &kspace);
+        let mut array = Array::from_slice(device, &[problem.coils, nz, ny, nx], &kspace).unwrap();
+        for variant in VARIANTS.iter().filter(|v| v.backend == device.kind()) {
+            let mut found = Array::zeros(device, &[interpolation.lines.len(), problem.coils, nx]).unwrap();
+            found.fill(C32::new(f32::NAN, f32::NAN)).unwrap();
+            (variant.launch)(problem, interpolation, &array, &mut found).unwrap();
+            let norm: f64 = wanted.iter().map(|v| v.norm_sqr()).sum();
+            let error: f64 = wanted
+                .iter()
+                .zip(found.to_vec().unwrap())
+                .map(|(w, f)| (w - C64::new(f.re.into(), f.im.into())).norm_sqr())
+                .sum();
+            let limit = variant.tolerance * norm.sqrt().max(1e-30);
+            assert!(error.sqrt() <= limit, "{} {problem:?}: {error:e}", variant.name);
+        }
+        fill(&mut array, interpolation).unwrap();
+        for (at, (after, before)) in array.to_vec().unwrap().iter().zip(&kspace).enumerate() {
+            let (x, line) = (at % nx, [at / nx / ny % nz, at / nx % ny]);
+            match interpolation.lines.iter().position(|l| *l == line) {
+                None => assert_eq!(after, before),
+                Some(index) => {
+                    let coil = at / (nx * ny * nz);
+                    let w = wanted[(index * problem.coils + coil) * nx + x];
+                    assert!((w - C64::new(after.re.into(), after.im.into())).norm() < 1e-4);
+                }
+            }
+        }
     }
 
     #[test]
     fn every_variant_agrees_with_the_oracle_and_fill_writes_its_lines_alone() {
-        let device = Device::cpu_with_threads(2).unwrap();
-        let cpu = device.cpu_side();
-        for (seed, (problem, interpolation)) in problems().iter().enumerate() {
-            let [nz, ny, nx] = problem.shape_zyx;
-            let kspace = random(problem.coils * nz * ny * nx, seed as u64);
-            let wanted = reference_fill(problem, interpolation, &kspace);
-            for variant in VARIANTS {
-                let mut found = vec![C32::new(f32::NAN, f32::NAN); wanted.len()];
-                (variant.launch)(cpu, problem, interpolation, &kspace, &mut found);
-                let norm: f64 = wanted.iter().map(|v| v.norm_sqr()).sum();
-                let error: f64 = wanted
-                    .iter()
-                    .zip(&found)
-                    .map(|(w, f)| (w - C64::new(f.re.into(), f.im.into())).norm_sqr())
-                    .sum();
-                assert!(error.sqrt() <= variant.tolerance * norm.sqrt().max(1e-30), "{problem:?}: {error:e}");
-            }
-            let mut array = Array::from_vec(&device, &[problem.coils, nz, ny, nx], kspace.clone()).unwrap();
-            fill(&mut array, interpolation).unwrap();
-            for (at, (after, before)) in array.cpu().iter().zip(&kspace).enumerate() {
-                let (x, line) = (at % nx, [at / nx / ny % nz, at / nx % ny]);
-                match interpolation.lines.iter().position(|l| *l == line) {
-                    None => assert_eq!(after, before),
-                    Some(index) => {
-                        let coil = at / (nx * ny * nz);
-                        let w = wanted[(index * problem.coils + coil) * nx + x];
-                        assert!((w - C64::new(after.re.into(), after.im.into())).norm() < 1e-4);
-                    }
-                }
+        for device in rayspin_emu::devices().unwrap() {
+            for (seed, (problem, interpolation)) in problems().iter().enumerate() {
+                agrees(&device, problem, interpolation, seed as u64);
             }
         }
+        let device = Device::cpu_with_threads(1).unwrap();
         let mut small = Array::zeros(&device, &[2, 3, 4]).unwrap();
         let wrong = Interpolation { lines: vec![[0, 3]], ..Interpolation::default() };
         assert!(fill(&mut small, &wrong).is_err());

@@ -6,11 +6,10 @@
 use std::f64::consts::FRAC_PI_2;
 
 use ndarray::ArrayD;
-use rayon::prelude::*;
 use rayspin_core::{C32, Error, Result};
 use rayspin_device::{Array, Device};
 use rayspin_kernels::fft::{Fft, Norm};
-use rayspin_kernels::vector;
+use rayspin_kernels::{pocs, vector};
 use serde::Serialize;
 
 /// What becomes of the side that was not measured.
@@ -149,16 +148,16 @@ impl PartialImages {
                 PartialFourier::Homodyne => {
                     vector::weight(&self.ramp, &measured, &mut image)?;
                     self.fft.inverse(&mut image)?;
-                    take_phase(&phase, &mut image)?;
+                    pocs::take_phase(&phase, &mut image)?;
                 }
                 PartialFourier::Pocs | PartialFourier::None => {
                     image.copy_from(&measured)?;
                     self.fft.inverse(&mut image)?;
                     let rounds = if self.how == PartialFourier::Pocs { ITERATIONS } else { 0 };
                     for _ in 0..rounds {
-                        take_phase(&phase, &mut image)?;
+                        pocs::take_phase(&phase, &mut image)?;
                         self.fft.forward(&mut image)?;
-                        restore(&self.mask, &measured, &mut image)?;
+                        pocs::restore(&self.mask, &measured, &mut image)?;
                         self.fft.inverse(&mut image)?;
                     }
                 }
@@ -169,37 +168,10 @@ impl PartialImages {
     }
 }
 
-/// x ← u Re(ū x) with u = p/|p|: the nearest image of that phase.
-fn take_phase(phase: &Array<C32>, image: &mut Array<C32>) -> Result<()> {
-    let device = image.device().clone();
-    let phase = phase.read()?;
-    image.update(|image| {
-        device.cpu_side().run(|| {
-            image.par_iter_mut().zip(&*phase).with_min_len(4096).for_each(|(x, p)| {
-                let size = p.norm_sqr();
-                *x = if size > 0.0 { p * ((p.re * x.re + p.im * x.im) / size) } else { C32::ZERO };
-            });
-        });
-    })
-}
-
-/// k ← d where the mask is 1.
-fn restore(mask: &Array<f32>, measured: &Array<C32>, kspace: &mut Array<C32>) -> Result<()> {
-    let device = kspace.device().clone();
-    let (mask, measured) = (mask.read()?, measured.read()?);
-    kspace.update(|kspace| {
-        device.cpu_side().run(|| {
-            kspace.par_iter_mut().zip(&*measured).zip(&*mask).with_min_len(4096).for_each(|((k, d), m)| {
-                if *m != 0.0 {
-                    *k = *d;
-                }
-            });
-        });
-    })
-}
-
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
     use ndarray::IxDyn;
 
     use super::*;
@@ -265,6 +237,24 @@ mod tests {
                     assert!(cuts.len() == 1 && homodyne < 0.6 * zero, "{cuts:?}: {homodyne} {zero}");
                 }
                 Err(_) => assert_eq!(cuts.len(), 2),
+            }
+        }
+    }
+
+    #[test]
+    fn images_are_the_same_on_every_device() {
+        let shape = [24, 20];
+        let sampled = ArrayD::from_shape_fn(IxDyn(&shape), |i| i[0] >= 7);
+        let axes = uneven_axes(&sampled);
+        let kspace = smooth(&shape).into_shape_with_order(vec![1, 24, 20]).unwrap();
+        for how in [PartialFourier::Pocs, PartialFourier::Homodyne] {
+            let on = |device: &Device| {
+                let images = PartialImages::new(device, &sampled, &axes, how).unwrap();
+                images.images(Array::from_host(device, &kspace).unwrap()).unwrap().to_vec().unwrap()
+            };
+            let expected = on(&Device::cpu_with_threads(1).unwrap());
+            for device in rayspin_emu::devices().unwrap() {
+                assert!(error(&on(&device), &expected) < 1e-5, "{how:?} on {}", device.describe());
             }
         }
     }

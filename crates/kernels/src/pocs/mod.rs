@@ -1,0 +1,57 @@
+//! The two projections of partial Fourier imaging: onto images of a known phase, onto k-space with the measured samples.
+
+mod cuda;
+pub mod reference;
+
+pub(crate) use cuda::SOURCE;
+
+use rayon::prelude::*;
+use rayspin_core::{C32, Result, expect_shape};
+use rayspin_device::{Array, Backend};
+
+use crate::vector::expect_device;
+
+/// x ← u Re(ū x) with u = p/|p|, the nearest image that has the phase of p; 0 where p is.
+///
+/// Errors: different shapes or devices.
+pub fn take_phase(phase: &Array<C32>, image: &mut Array<C32>) -> Result<()> {
+    expect_shape("phase of an image", image.shape(), phase.shape())?;
+    expect_device("phase of an image", image.device(), phase)?;
+    match phase.device().backend() {
+        Backend::Cpu(cpu) => {
+            let phase = phase.cpu();
+            cpu.run(|| {
+                image.cpu_mut().par_iter_mut().zip(phase).with_min_len(4096).for_each(|(x, p)| {
+                    let size = p.norm_sqr();
+                    *x = if size > 0.0 { p * ((p.re * x.re + p.im * x.im) / size) } else { C32::ZERO };
+                });
+            });
+            Ok(())
+        }
+        Backend::Cuda(cuda) => cuda::take_phase(cuda, phase, image),
+    }
+}
+
+/// k ← d where the mask is not 0.
+///
+/// Errors: different shapes or devices.
+pub fn restore(mask: &Array<f32>, measured: &Array<C32>, kspace: &mut Array<C32>) -> Result<()> {
+    expect_shape("measured k-space", kspace.shape(), measured.shape())?;
+    expect_shape("mask of k-space", kspace.shape(), mask.shape())?;
+    expect_device("measured k-space", kspace.device(), measured)?;
+    expect_device("mask of k-space", kspace.device(), mask)?;
+    match measured.device().backend() {
+        Backend::Cpu(cpu) => {
+            let samples = measured.cpu().par_iter().zip(mask.cpu());
+            cpu.run(|| {
+                kspace.cpu_mut().par_iter_mut().zip(samples).with_min_len(4096).for_each(|(k, (d, m))| {
+                    if *m != 0.0 {
+                        *k = *d;
+                    }
+                });
+            });
+            Ok(())
+        }
+        Backend::Cuda(cuda) => cuda::restore(cuda, mask, measured, kspace),
+    }
+}
