@@ -34,11 +34,11 @@ pub(crate) struct Common {
     /// Threads to compute with [default: every core]
     #[arg(long, global = true, value_name = "N")]
     pub(crate) threads: Option<usize>,
-    /// Processor to compute on: auto (the first GPU that works, else the CPU, which also takes over from a GPU that
-    /// fails), cpu, cuda, cuda:N
+    /// Processor to compute on: auto (the first GPU that works, unless the CPU is quicker than a GPU starts; the CPU also
+    /// takes what does not fit a GPU or fails there), cpu, cuda, cuda:N
     #[arg(long, global = true, value_name = "DEVICE", default_value = "auto")]
     pub(crate) device: DeviceArg,
-    /// GPU memory that arrays may take [default: all that is free]
+    /// GPU memory that arrays may take; a reconstruction is cut to fit [default: all that is free]
     #[arg(long, global = true, value_name = "SIZE", value_parser = crate::commands::plan::size)]
     pub(crate) gpu_memory: Option<u64>,
 }

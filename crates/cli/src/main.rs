@@ -36,6 +36,10 @@ struct Context {
     device: Device,
     /// Whether the CPU may take over what a GPU fails at.
     finish_on_cpu: bool,
+    /// Whether a GPU is yet to be looked for: by commands that know first how much there is to compute.
+    undecided: bool,
+    /// `--gpu-memory`
+    gpu_memory: Option<u64>,
     console: progress::Console,
     quiet: bool,
 }
@@ -59,6 +63,20 @@ impl Context {
     }
 }
 
+/// The first GPU that works, else the host.
+fn first_gpu(host: Device, quiet: bool) -> Device {
+    match Device::auto(host) {
+        (device, Some(reason)) if rayspin::device::cuda::Absent::NoDriver.to_string() != reason => {
+            // Without a driver nobody expects a GPU; one that does not work is worth a word.
+            if !quiet {
+                say!("note: computing on the CPU: {reason}");
+            }
+            device
+        }
+        (device, _) => device,
+    }
+}
+
 fn run(cli: Cli) -> anyhow::Result<()> {
     if let Command::Completions(args) = &cli.command {
         let mut command = Cli::command();
@@ -71,19 +89,15 @@ fn run(cli: Cli) -> anyhow::Result<()> {
         Some(threads) => Device::cpu_with_threads(threads)?,
         None => Device::cpu()?,
     };
+    // Who limits the memory of a GPU wants one.
+    let undecided = cli.common.device.leaves_the_choice()
+        && cli.common.gpu_memory.is_none()
+        && matches!(cli.command, Command::Recon(_));
     let device = match cli.common.device {
         DeviceArg::Cpu => host,
         DeviceArg::Cuda(ordinal) => Device::cuda(ordinal, host)?,
-        DeviceArg::Auto => match Device::auto(host) {
-            (device, Some(reason)) if rayspin::device::cuda::Absent::NoDriver.to_string() != reason => {
-                // Without a driver nobody expects a GPU; one that does not work is worth a word.
-                if !cli.common.quiet {
-                    say!("note: computing on the CPU: {reason}");
-                }
-                device
-            }
-            (device, _) => device,
-        },
+        DeviceArg::Auto if undecided => host,
+        DeviceArg::Auto => first_gpu(host, cli.common.quiet),
     };
     match (device.backend(), cli.common.gpu_memory) {
         (rayspin::device::Backend::Cuda(cuda), limit) => cuda.limit_memory(limit),
@@ -102,6 +116,8 @@ fn run(cli: Cli) -> anyhow::Result<()> {
     let context = Context {
         device,
         finish_on_cpu: cli.common.device.leaves_the_choice(),
+        undecided,
+        gpu_memory: cli.common.gpu_memory,
         console: progress::Console::new(cli.common.quiet),
         quiet: cli.common.quiet,
     };

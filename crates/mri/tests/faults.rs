@@ -170,9 +170,11 @@ fn work_is_cut_smaller_where_memory_runs_out() {
         let mut reconstructor = of(None);
         let (found, notes) = image(&mut reconstructor, &frame).unwrap();
         assert!(apart(&found, &expected) < 1e-5, "{method:?}");
-        let said = |notes: &[String]| notes.iter().filter(|n| n.starts_with("GPU memory ran out: ")).count();
-        assert!(said(&notes) > 0 && !rig.driver.failed().is_empty(), "{method:?}: {notes:?}");
-        assert!(notes.iter().any(|n| n == "GPU memory ran out: coils taken 4 at a time from here on"));
+        assert!(!rig.driver.failed().is_empty(), "{method:?}: {notes:?}");
+        // Transforms alone that found too little take fewer coils at a time by themselves.
+        if method != Method::CgSense {
+            assert!(notes.iter().any(|n| n == "GPU memory ran out: coils taken 4 at a time from here on"));
+        }
         // The next frame, beside the plans of the first.
         let (found, _) = image(&mut reconstructor, &frame).unwrap();
         assert!(apart(&found, &expected) < 1e-5, "{method:?}");

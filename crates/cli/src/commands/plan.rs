@@ -4,11 +4,11 @@ use std::path::Path;
 
 use anyhow::{Context as _, Result};
 use rayspin::core::Monitor;
-use rayspin::device::{Device, cpu};
+use rayspin::device::{Backend, Device, cpu};
 use rayspin::io::{self, Format, ScanFile, ScanOptions, ismrmrd};
 use rayspin::mri::budget::{self, Budget};
 use rayspin::mri::prepare::{Noise, coils_kept, measure};
-use rayspin::mri::recon::{ReconOptions, Selection};
+use rayspin::mri::recon::{LEAST_POINTS, ReconOptions, Selection};
 use rayspin::mri::scan::{Frame, FrameOptions, Label, Samples, Scan};
 use rayspin::report::number;
 use rayspin::report::table::{Cell, Column, Table};
@@ -20,6 +20,8 @@ use crate::failure::BadInput;
 const RUNNING_BYTES: u64 = 1 << 18;
 /// Those of each thread: its stack, and what transforms work in.
 const THREAD_BYTES: u64 = 1 << 19;
+/// Those that copies to and from a GPU go through.
+const STAGING_BYTES: u64 = 16 << 20;
 
 /// Where the frames come from.
 pub(crate) enum Source {
@@ -67,6 +69,101 @@ impl Plan {
     /// The most memory that the process is to hold.
     pub(crate) fn peak(&self) -> u64 {
         self.process + self.budget.peak()
+    }
+
+    /// Says so where the CPU is done before a GPU has started.
+    pub(crate) fn quicker_than_a_gpu_starts(&self, cpu: &Device) -> Option<String> {
+        let seconds = cpu_seconds(&self.budget, cpu.cpu_side().threads());
+        (seconds < GPU_START).then(|| {
+            format!(
+                "done in less than {GPU_START} s, which a GPU takes to start (--device cuda takes it anyway)"
+            )
+        })
+    }
+
+    /// By how much the limits are passed, in the larger share of one.
+    fn excess(&self, limits: &Limits) -> f64 {
+        let of = |peak: u64, limit: Option<u64>| limit.map_or(0.0, |limit| peak as f64 / limit.max(1) as f64);
+        of(self.peak(), limits.memory).max(of(self.budget.gpu_peak(), limits.gpu))
+    }
+}
+
+/// Undoes what [`fit`] did to options.
+pub(crate) fn whole(options: &mut ReconOptions) {
+    options.coil_batch = None;
+    options.point_batch = None;
+}
+
+/// What a run may take.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Limits {
+    /// `--memory`.
+    pub(crate) memory: Option<u64>,
+    /// What arrays may take of a GPU's memory: `--gpu-memory`, or what is free but for [`GPU_RESERVE`].
+    pub(crate) gpu: Option<u64>,
+}
+
+/// What is left to kernels, the driver, and gaps between arrays.
+const GPU_RESERVE: u64 = 256 << 20;
+
+impl Limits {
+    /// Of a run on this device. Errors: a GPU that does not tell.
+    pub(crate) fn of(args: &ReconMri, device: &Device, gpu_memory: Option<u64>) -> Result<Self> {
+        let Backend::Cuda(cuda) = device.backend() else {
+            return Ok(Self { memory: args.memory, gpu: None });
+        };
+        cuda.limit_memory(None);
+        let free = cuda.memory_left()?.saturating_sub(GPU_RESERVE);
+        cuda.limit_memory(gpu_memory);
+        Ok(Self { memory: args.memory, gpu: Some(gpu_memory.map_or(free, |limit| limit.min(free))) })
+    }
+}
+
+/// Seconds until a GPU has started, its kernels being compiled already: the wall time less the work of
+/// benches/results/2026-11-21-h100/recon.txt.
+const GPU_START: f64 = 0.3;
+/// Operations and bytes of a thread in a second, and threads that help a small scan: with these every scan that is counted as done
+/// before a GPU has started took less than a third of that on two busy threads (benches/results/2026-11-21-cpu/estimate.txt).
+const THREAD_RATE: f64 = 4e9;
+const HELPING_THREADS: usize = 16;
+
+/// Seconds that the CPU takes at most for what is planned.
+fn cpu_seconds(budget: &Budget, threads: usize) -> f64 {
+    let sum = |of: fn(&budget::Stage) -> f64| budget.stages.iter().map(of).sum::<f64>();
+    (sum(|s| s.flops) + sum(|s| s.traffic)) / (THREAD_RATE * threads.min(HELPING_THREADS) as f64)
+}
+
+/// What the least that a run can be cut to takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Short {
+    /// Bytes of the process.
+    pub(crate) memory: u64,
+    /// Bytes of a GPU's arrays.
+    pub(crate) gpu: u64,
+}
+
+impl Short {
+    /// Says so where the GPU's memory is what is short.
+    pub(crate) fn of_gpu(&self, limits: &Limits) -> Option<String> {
+        let limit = limits.gpu.filter(|&limit| self.gpu > limit)?;
+        let (needed, limit) = (number::bytes(self.gpu), number::bytes(limit));
+        Some(format!("it takes at least {needed} of the GPU's memory, of which arrays may take {limit}"))
+    }
+
+    /// Fails with the number that is too large.
+    pub(crate) fn refuse(&self, limits: &Limits, scan: &Path) -> Result<()> {
+        refuse(limits.memory, self.memory, scan)?;
+        match limits.gpu.filter(|limit| self.gpu > *limit) {
+            Some(limit) => Err(BadInput::new(format!(
+                "GPU memory: expected at least {} for {}, found {}",
+                number::bytes(self.gpu),
+                scan.display(),
+                number::bytes(limit)
+            ))
+            .hint("--device cpu takes the host's memory; a larger --gpu-memory, a smaller --matrix or another --method may do")
+            .into()),
+            None => Ok(()),
+        }
     }
 }
 
@@ -192,8 +289,9 @@ pub(crate) fn budget(
     shape: &Shape,
     process: u64,
     options: &ReconOptions,
-    threads: usize,
+    device: &Device,
 ) -> Result<Plan> {
+    let threads = device.cpu_side().threads();
     let frame = shape.frame(source).context("a frame to plan for")?;
     let image = frame.matrix.iter().product::<usize>() as u64;
     let frames = budget::Frames {
@@ -202,7 +300,7 @@ pub(crate) fn budget(
         assembled: shape.assembled,
         coils: shape.coils,
     };
-    let core = budget::of_frames(frame, &frames, options, threads)
+    let core = budget::of_frames(frame, &frames, options, device)
         .with_context(|| args.scan.display().to_string())?;
     let mut budget = Budget { frames: core.frames, result: core.result, ..Budget::default() };
     budget.push("read", shape.read);
@@ -225,44 +323,44 @@ pub(crate) fn budget(
             }
         }
     }
-    Ok(Plan { budget, process: process + shape.kept + RUNNING_BYTES + threads as u64 * THREAD_BYTES })
+    let staging = if matches!(device.backend(), Backend::Cuda(_)) { STAGING_BYTES } else { 0 };
+    let running = RUNNING_BYTES + threads as u64 * THREAD_BYTES + staging;
+    Ok(Plan { budget, process: process + shape.kept + running })
 }
 
-/// Fewer points at a time save nothing beside the fine grid of their plan.
-const LEAST_POINTS: usize = 1 << 14;
-
-/// Finds the largest batch of coils, and with one coil of points, that fits the limit; the bytes needed where none does.
+/// Finds the largest batch of coils, and with one coil of points, that fits the limits; what the least takes where none does.
 pub(crate) fn fit(
     args: &ReconMri,
     source: &Source,
     shape: &Shape,
     process: u64,
     options: &mut ReconOptions,
-    threads: usize,
-) -> Result<std::result::Result<Plan, u64>> {
-    let mut plan = budget(args, source, shape, process, options, threads)?;
-    let Some(limit) = args.memory else {
-        return Ok(Ok(plan));
-    };
+    device: &Device,
+    limits: &Limits,
+) -> Result<std::result::Result<Plan, Short>> {
+    let mut plan = budget(args, source, shape, process, options, device)?;
     let mut batch = shape.coils;
-    while plan.peak() > limit && batch > 1 {
+    while plan.excess(limits) > 1.0 && batch > 1 {
         batch = batch.div_ceil(2);
         options.coil_batch = Some(batch);
-        plan = budget(args, source, shape, process, options, threads)?;
+        plan = budget(args, source, shape, process, options, device)?;
     }
     // Then points of a trajectory, as long as fewer of them take less.
     let mut points = match shape.frame(source).map(|frame| &frame.samples) {
         Some(Samples::NonCartesian { trajectory, .. }) => trajectory.samples(),
         _ => 0,
     };
-    let mut least = plan.peak();
-    while plan.peak() > limit && points > LEAST_POINTS {
+    let of = |plan: &Plan| Short { memory: plan.peak(), gpu: plan.budget.gpu_peak() };
+    let (mut least, mut excess) = (of(&plan), plan.excess(limits));
+    while plan.excess(limits) > 1.0 && points > LEAST_POINTS {
         points = points.div_ceil(2);
         options.point_batch = Some(points);
-        plan = budget(args, source, shape, process, options, threads)?;
-        least = least.min(plan.peak());
+        plan = budget(args, source, shape, process, options, device)?;
+        if plan.excess(limits) < excess {
+            (least, excess) = (of(&plan), plan.excess(limits));
+        }
     }
-    Ok(if plan.peak() <= limit { Ok(plan) } else { Err(least) })
+    Ok(if plan.excess(limits) <= 1.0 { Ok(plan) } else { Err(least) })
 }
 
 /// Fails when `needed` exceeds the limit.
@@ -287,14 +385,22 @@ pub(crate) fn process_bytes() -> u64 {
 
 /// The plan as a table.
 pub(crate) fn table(args: &ReconMri, plan: &Plan, options: &ReconOptions) -> Table {
-    let columns = [
-        Column::text("Stage"),
-        Column::number("Memory").bytes(),
+    let gpu = plan.budget.gpu_peak() > 0;
+    let mut columns = vec![Column::text("Stage"), Column::number("Memory").bytes()];
+    columns.extend(gpu.then(|| Column::number("GPU memory").bytes()));
+    columns.extend([
         Column::number("Transforms").decimals(0),
         Column::number("Iterations").decimals(0),
         Column::number("Work").unit("Gflop"),
         Column::number("Traffic").unit("GB"),
-    ];
+    ]);
+    let empty = || Cell::Text(String::new());
+    let with_gpu = |mut cells: Vec<Cell>, bytes: u64| {
+        if gpu && cells.len() > 2 {
+            cells.insert(2, if bytes > 0 { Cell::Number(bytes as f64) } else { empty() });
+        }
+        cells
+    };
     let mut split = options.coil_batch.map_or(String::new(), |batch| format!(", {batch} coils at a time"));
     split.extend(options.point_batch.map(|points| format!(", {points} points at a time")));
     let images =
@@ -302,25 +408,27 @@ pub(crate) fn table(args: &ReconMri, plan: &Plan, options: &ReconOptions) -> Tab
     let mut table = Table::new(format!("{}: {images}{split}", args.scan.display()), columns);
     table.push([Cell::Text("process".into()), Cell::Number(plan.process as f64)]);
     for stage in &plan.budget.stages {
-        let number = |value: f64| if value > 0.0 { Cell::Number(value) } else { Cell::Text(String::new()) };
-        table.push([
+        let number = |value: f64| if value > 0.0 { Cell::Number(value) } else { empty() };
+        let cells = vec![
             Cell::Text(stage.name.clone()),
             Cell::Number((plan.process + stage.bytes) as f64),
             number(stage.transforms as f64),
             number(stage.iterations as f64),
             number(stage.flops / 1e9),
             number(stage.traffic / 1e9),
-        ]);
+        ];
+        table.push(with_gpu(cells, stage.gpu_bytes));
     }
     let sum = |of: fn(&budget::Stage) -> f64| plan.budget.stages.iter().map(of).sum::<f64>();
-    table.push([
+    let cells = vec![
         Cell::Text("peak, sum".into()),
         Cell::Number(plan.peak() as f64),
         Cell::Number(sum(|s| s.transforms as f64)),
-        Cell::Text(String::new()),
+        empty(),
         Cell::Number(sum(|s| s.flops) / 1e9),
         Cell::Number(sum(|s| s.traffic) / 1e9),
-    ]);
+    ];
+    table.push(with_gpu(cells, plan.budget.gpu_peak()));
     table
 }
 

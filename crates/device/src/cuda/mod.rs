@@ -21,7 +21,7 @@ pub use compile::{Compiled, architecture, compile, compiler_version};
 pub use driver::{
     Driver, Event, FftPlan, Function, Graph, Launch, Module, Properties, Resources, TextureMemory, Ticket,
 };
-pub use machine::{Absent, count, fft_version};
+pub use machine::{Absent, count, driver_installed, fft_version};
 pub(crate) use pinned::PinnedBytes;
 pub use precompiled::{Packed, Precompiled, archive, pack};
 pub use program::{Define, Parameter, Program, Source};

@@ -131,7 +131,7 @@ fn scaled(device: &Device, plan: &Nufft<f32>, weights: &[C32]) -> Result<Array<f
 }
 
 /// What the plan of [`pipe_menon`] takes; beside it stand two complex numbers a sample, and the weights. Errors: as there.
-pub fn pipe_menon_needs(trajectory: &Trajectory, matrix: &[usize]) -> Result<Needs> {
+pub fn pipe_menon_needs(device: &Device, trajectory: &Trajectory, matrix: &[usize]) -> Result<Needs> {
     super::check_matrix(trajectory, matrix)?;
-    crate::nufft::needs_of::<f32>(trajectory, matrix, UPSAMPLING, &Kernel::new(WIDTH, UPSAMPLING))
+    crate::nufft::needs_of::<f32>(device, trajectory, matrix, UPSAMPLING, &Kernel::new(WIDTH, UPSAMPLING))
 }

@@ -191,6 +191,13 @@ impl<R: Real> LinePass<R> {
         (self.table.len() * size_of::<Complex<R>>() + self.none.len() * size_of::<R>()) as u64
     }
 
+    /// [`LinePass::bytes`] of lines of `n`, before they are made; 0 where the kernels do not take them.
+    pub(crate) fn bytes_needed(n: usize) -> u64 {
+        let table =
+            Line::new(n).map_or(0, |line| line.table::<R>().len() * size_of::<Complex<R>>() + size_of::<R>());
+        table as u64
+    }
+
     /// Lines of `line` that lie as said. `from` and `to` elements from the first position on are what is read and written:
     /// where they are a half or less, the other is known to be 0 or not wanted.
     pub(crate) fn new(

@@ -48,6 +48,17 @@ impl Options {
     pub fn tolerance(tolerance: f64) -> Self {
         Self { tolerance, ..Self::default() }
     }
+
+    /// The upsampling, chosen by what transforms cost on this device unless it is given, and its kernel.
+    fn settle<R: Real>(&self, device: &Device, matrix: &[usize], samples: usize) -> Result<(f64, Kernel)> {
+        match (self.upsampling, device.backend()) {
+            (Some(upsampling), _) => {
+                Ok((upsampling, kernel_for::<R>(self.tolerance, upsampling, matrix.len())?))
+            }
+            (None, Backend::Cpu(_)) => choose::<R>(self.tolerance, matrix, samples),
+            (None, Backend::Cuda(_)) => choose_by::<R>(self.tolerance, matrix, samples, cuda::cost::<R>),
+        }
+    }
 }
 
 /// The largest tolerance accepted.
@@ -93,23 +104,15 @@ impl<R: Real> Nufft<R> {
         options: &Options,
     ) -> Result<Self> {
         check_matrix(trajectory, matrix)?;
-        let (upsampling, kernel) = match options.upsampling {
-            Some(upsampling) => (upsampling, kernel_for::<R>(options.tolerance, upsampling, matrix.len())?),
-            None => match device.backend() {
-                Backend::Cpu(_) => choose::<R>(options.tolerance, matrix, trajectory.samples())?,
-                Backend::Cuda(_) => {
-                    choose_by::<R>(options.tolerance, matrix, trajectory.samples(), cuda::cost::<R>)?
-                }
-            },
-        };
+        let (upsampling, kernel) = options.settle::<R>(device, matrix, trajectory.samples())?;
         Self::with_kernel(device, trajectory, matrix, upsampling, kernel)
     }
 
-    /// The upsampling that [`Nufft::new`] chooses for so many samples.
+    /// The upsampling that [`Nufft::new`] chooses on this device for so many samples.
     ///
     /// Errors: a tolerance out of range.
-    pub fn upsampling_for(tolerance: f64, matrix: &[usize], samples: usize) -> Result<f64> {
-        Ok(choose::<R>(tolerance, matrix, samples)?.0)
+    pub fn upsampling_for(device: &Device, tolerance: f64, matrix: &[usize], samples: usize) -> Result<f64> {
+        Ok(Options { tolerance, upsampling: None }.settle::<R>(device, matrix, samples)?.0)
     }
 
     /// Plans with a kernel of the caller's choice.

@@ -302,7 +302,7 @@ fn what_a_plan_takes_is_known_before_it_is_made() {
         let trajectory = rayspin_core::Trajectory::from_cycles_per_fov(k).unwrap();
         for tolerance in [1e-2, 1e-4] {
             let options = super::Options::tolerance(tolerance);
-            let needs = super::Nufft::<f32>::needs(&trajectory, &matrix, &options).unwrap();
+            let needs = super::Nufft::<f32>::needs(&device, &trajectory, &matrix, &options).unwrap();
             let plan = super::Nufft::<f32>::new(&device, &trajectory, &matrix, &options).unwrap();
             let one = needs.plan + needs.workspace;
             assert_eq!(one, plan.bytes(1), "{matrix:?} {tolerance}");

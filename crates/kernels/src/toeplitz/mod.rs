@@ -230,8 +230,32 @@ impl<R: Real> Toeplitz<R> {
     /// spectrum and the buffers of the coils that it transforms together; on the CPU, [`Toeplitz::bytes_needed`].
     pub fn bytes_needed_on(device: &Device, matrix: &[usize], coils: usize) -> Result<u64> {
         match on_gpu(device, matrix)? {
-            true => cuda::bytes_needed::<R>(matrix, coils),
+            true => cuda::bytes_needed::<R>(matrix, coils).map(|(spectrum, work)| spectrum + work),
             false => Self::bytes_needed(matrix),
+        }
+    }
+
+    /// Those of [`Toeplitz::bytes_needed_on`] that the first application brings: a GPU's buffers.
+    pub fn bytes_of_work(device: &Device, matrix: &[usize], coils: usize) -> Result<u64> {
+        match on_gpu(device, matrix)? {
+            true => cuda::bytes_needed::<R>(matrix, coils).map(|(_, work)| work),
+            false => Ok(0),
+        }
+    }
+
+    /// Bytes of a device's memory at one moment while [`Toeplitz::from_kernel`] makes a plan, those of Q included.
+    pub fn bytes_of_making(device: &Device, matrix: &[usize]) -> Result<u64> {
+        if on_gpu(device, matrix)? {
+            return cuda::bytes_of_making::<R>(matrix);
+        }
+        let doubled = matrix.iter().map(|&n| 2 * n as u64).product::<u64>();
+        Ok(doubled * size_of::<Complex<R>>() as u64 + Self::bytes_needed(matrix)?)
+    }
+
+    /// Takes at most `coils` coils or images of a batch at a time, where a GPU would take more.
+    pub fn hold_to(&mut self, coils: usize) {
+        if let Engine::Gpu(convolution) = &mut self.engine {
+            convolution.hold_to(coils);
         }
     }
 

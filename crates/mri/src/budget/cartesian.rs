@@ -1,11 +1,12 @@
 //! Reconstruction on the grid.
 
 use ndarray::ArrayD;
+use rayspin_device::Device;
 use rayspin_kernels::{fft, walsh};
 use rayspin_solve::LanczosOptions;
 
 use super::ledger::{COMPLEX, Ledger, REAL};
-use super::{batch_of, combining, solver, solver_arrays, solver_work, voxels};
+use super::{batch_of, combining, solver, solver_arrays, solver_work, to_host, voxels};
 use crate::grappa;
 use crate::maps;
 use crate::partial::{PartialFourier, PartialImages, uneven_axes};
@@ -21,14 +22,16 @@ pub(super) fn grid(
     sampled: &ArrayD<bool>,
     coils: u64,
     options: &ReconOptions,
-    threads: usize,
+    device: &Device,
 ) {
     let (grid, matrix) = (sampled.shape(), &frame.matrix[..]);
     let g = voxels(grid);
     let all = COMPLEX * coils * g;
     let batch = batch_of(coils, options);
     let whole = batch == coils;
-    ledger.hold(all + g);
+    ledger.hold(all);
+    // A GPU has a copy: the frame stays on the host until it is done.
+    ledger.hold_on_host(if ledger.on_gpu() { all + g } else { g });
     let transform = fft::Problem { shape: grid.to_vec(), batch: 1 }.work();
     let calibrated = match &frame.calibration {
         Some(lines) => COMPLEX * coils * voxels(lines.sampled.shape()),
@@ -39,15 +42,26 @@ pub(super) fn grid(
         if options.maps.is_none() {
             let sampled = frame.calibration.as_ref().map_or(sampled, |lines| &lines.sampled);
             let (width, how) = (options.calibration, options.sensitivities);
-            match maps::espirit_on_grid(sampled, width, how, coils as usize) {
-                Some((scratch, of_sets)) => {
-                    sets = of_sets as u64;
-                    ledger.stage("coil sensitivities", calibrated + (sets * all).max(scratch));
+            match maps::espirit_on_grid(device, sampled, width, how, coils as usize) {
+                Some(needs) => {
+                    sets = needs.sets;
+                    let of_sets = sets * all;
+                    let stage = if ledger.on_gpu() {
+                        let beside = if calibrated > 0 { calibrated } else { all } + needs.host;
+                        let arrays = calibrated + of_sets + needs.gpu;
+                        ledger.stage_beside("coil sensitivities", arrays, beside)
+                    } else {
+                        ledger.stage("coil sensitivities", calibrated + of_sets.max(needs.host))
+                    };
+                    stage.add(needs.work);
                 }
                 None => {
-                    let (scratch, solve) = walsh::needs(threads, coils as usize, grid);
-                    let stage = ledger
-                        .stage("coil sensitivities", calibrated + (all + REAL * g).max(2 * all + scratch));
+                    let (scratch, solve) = walsh::needs_on(device, coils as usize, grid);
+                    let stage = ledger.stage_beside(
+                        "coil sensitivities",
+                        calibrated + (all + REAL * g).max(2 * all + scratch),
+                        REAL * g,
+                    );
                     stage.transforms(coils, transform).add(solve);
                 }
             }
@@ -61,7 +75,10 @@ pub(super) fn grid(
             && let Some(needs) =
                 grappa::needs(sampled, frame.calibration.as_ref().map(|c| &c.sampled), coils as usize)
         {
-            ledger.stage("GRAPPA", calibrated + needs.bytes);
+            match ledger.on_gpu() {
+                true => ledger.stage_beside("GRAPPA", calibrated, all.max(calibrated) + needs.bytes),
+                false => ledger.stage("GRAPPA", calibrated + needs.bytes),
+            };
             filled = Some(needs.sampled);
         }
         let uneven = match options.partial_fourier {
@@ -70,14 +87,15 @@ pub(super) fn grid(
             _ => PartialImages::bytes_needed(grid),
         };
         // The grid itself is transformed when all coils are taken at once.
-        let stage = ledger.stage("inverse FFT", part + uneven.max(combining(coils, g, options)));
+        let bytes = part + uneven.max(combining(ledger, coils, g, options));
+        let stage = ledger.stage_beside("inverse FFT", bytes, to_host(g).max(uneven));
         stage.transforms(coils, transform);
         ledger.image(voxels(matrix), coils, options);
         return;
     }
     let n = COMPLEX * g * sets;
     let sense = options.method.sees_all_coils();
-    let vectors = solver_arrays(options, grid.len()) * n;
+    let vectors = solver_arrays(ledger, options, grid.len()) * n;
     let mask = REAL * g;
     let iterations = options.iterations as u64;
     let power = LanczosOptions::default().max_iterations as u64;
@@ -94,9 +112,9 @@ pub(super) fn grid(
     }
     ledger.hold(mask + normal_scratch);
     ledger.stage("largest eigenvalue", 3 * n).iterations(power).transforms(transforms * power, transform);
-    let images = if sense { 0 } else { part + n + combining(coils, g, options) };
+    let images = if sense { 0 } else { part + n + combining(ledger, coils, g, options) };
     ledger
-        .stage(solver(options), vectors + images)
+        .stage_beside(solver(options), vectors + images, to_host(g * sets))
         .iterations(solves * iterations)
         .transforms(solves * transforms * iterations, transform)
         .add(solver_work(g, solves * iterations, options));

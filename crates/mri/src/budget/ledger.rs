@@ -1,5 +1,6 @@
 //! A run replayed: what is held and what a stage adds to it.
 
+use rayspin_device::{BackendKind, Device};
 use rayspin_kernels::variant::Work;
 use serde::Serialize;
 
@@ -17,8 +18,10 @@ pub(super) const INDEX: u64 = 8;
 pub struct Stage {
     /// Its name, as the run reports it.
     pub name: String,
-    /// The most memory held at one moment of it, everything from earlier stages included, bytes.
+    /// The most memory of the host held at one moment of it, everything from earlier stages included, bytes.
     pub bytes: u64,
+    /// The same of a GPU's memory; 0 where the CPU computes.
+    pub gpu_bytes: u64,
     /// Transforms of one item: FFT, NUFFT or Toeplitz convolution.
     pub transforms: u64,
     /// Iterations at most.
@@ -43,9 +46,14 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// The most bytes held at one moment.
+    /// The most bytes of the host held at one moment.
     pub fn peak(&self) -> u64 {
         self.stages.iter().map(|stage| stage.bytes).max().unwrap_or(0)
+    }
+
+    /// The most bytes of a GPU held at one moment.
+    pub fn gpu_peak(&self) -> u64 {
+        self.stages.iter().map(|stage| stage.gpu_bytes).max().unwrap_or(0)
     }
 
     /// Adds a stage that holds `bytes` and computes nothing.
@@ -57,7 +65,16 @@ impl Budget {
 impl Stage {
     fn new(name: &str, bytes: u64) -> Self {
         let (transforms, iterations, flops, traffic) = (0, 0, 0.0, 0.0);
-        Self { name: name.into(), bytes, transforms, iterations, flops, traffic, repeated: true }
+        Self {
+            name: name.into(),
+            bytes,
+            gpu_bytes: 0,
+            transforms,
+            iterations,
+            flops,
+            traffic,
+            repeated: true,
+        }
     }
 
     pub(super) fn transforms(&mut self, count: u64, each: Work) -> &mut Self {
@@ -86,38 +103,73 @@ impl Stage {
     }
 }
 
+/// Bytes of the host and of a GPU.
+#[derive(Debug, Clone, Copy, Default)]
+struct Held {
+    host: u64,
+    gpu: u64,
+}
+
 pub(super) struct Ledger {
-    held: u64,
+    held: Held,
+    /// Whether arrays live on a GPU.
+    gpu: bool,
     frames: u64,
     result: u64,
     stages: Vec<Stage>,
 }
 
 impl Ledger {
-    pub(super) fn new(held: u64, frames: usize) -> Self {
-        Self { held, frames: frames as u64, result: 0, stages: Vec::new() }
+    pub(super) fn new(device: &Device, held: u64, frames: usize) -> Self {
+        let gpu = device.kind() == BackendKind::Cuda;
+        Self { held: Held { host: held, gpu: 0 }, gpu, frames: frames as u64, result: 0, stages: Vec::new() }
     }
 
-    /// From here on `bytes` more are there.
+    /// Whether arrays live on a GPU.
+    pub(super) fn on_gpu(&self) -> bool {
+        self.gpu
+    }
+
+    fn arrays(&mut self) -> &mut u64 {
+        if self.gpu { &mut self.held.gpu } else { &mut self.held.host }
+    }
+
+    /// From here on arrays of `bytes` more are there.
     pub(super) fn hold(&mut self, bytes: u64) {
-        self.held += bytes;
+        *self.arrays() += bytes;
     }
 
-    /// From here on `bytes` fewer are there.
+    /// From here on arrays of `bytes` fewer are there.
     pub(super) fn release(&mut self, bytes: u64) {
-        self.held = self.held.saturating_sub(bytes);
+        let held = self.arrays();
+        *held = held.saturating_sub(bytes);
     }
 
-    /// A stage that needs `bytes` for itself.
+    /// From here on the host holds `bytes` more, whatever computes.
+    pub(super) fn hold_on_host(&mut self, bytes: u64) {
+        self.held.host += bytes;
+    }
+
+    /// A stage that needs arrays of `bytes` for itself.
     pub(super) fn stage(&mut self, name: &str, bytes: u64) -> &mut Stage {
+        self.stage_beside(name, bytes, 0)
+    }
+
+    /// A stage that needs arrays of `bytes` for itself, and with a GPU `beside` on the host.
+    pub(super) fn stage_beside(&mut self, name: &str, bytes: u64, beside: u64) -> &mut Stage {
         let index = self.stages.len();
-        self.stages.push(Stage::new(name, self.held + bytes));
+        let Held { host, gpu } = self.held;
+        let mut stage = Stage::new(name, host + if self.gpu { beside } else { bytes });
+        stage.gpu_bytes = if self.gpu { gpu + bytes } else { 0 };
+        self.stages.push(stage);
         &mut self.stages[index]
     }
 
-    /// A stage without arithmetic.
+    /// A stage of the host without arithmetic.
     pub(super) fn once(&mut self, name: &str, bytes: u64) {
-        self.stage(name, bytes);
+        let mut stage = Stage::new(name, self.held.host + bytes);
+        stage.gpu_bytes = self.held.gpu;
+        self.stages.push(stage);
     }
 
     /// The frame's image, and the maps where they are kept.

@@ -1,4 +1,5 @@
-//! What a reconstruction takes, stage by stage, before it begins: memory as the code allocates it, and work.
+//! What a reconstruction takes, stage by stage, before it begins: memory of the host and of a GPU as the code allocates it, and
+//! work.
 //!
 //! The sizes come from the plans' own accounts ([`needs`](rayspin_kernels::nufft::Nufft::needs), [`bytes_needed`](rayspin_kernels::toeplitz::Toeplitz::bytes_needed), …) and from the arrays that
 //! [`crate::recon`] holds at each moment. Iterations are counted as if none converged early.
@@ -12,6 +13,7 @@ use std::sync::Arc;
 
 use ndarray::ArrayD;
 use rayspin_core::{Error, Result, Trajectory};
+use rayspin_device::Device;
 use rayspin_kernels::variant::Work;
 use rayspin_kernels::walsh;
 
@@ -44,25 +46,25 @@ pub fn of_frames(
     frame: &Frame,
     &Frames { count: frames, held, assembled, coils }: &Frames,
     options: &ReconOptions,
-    threads: usize,
+    device: &Device,
 ) -> Result<Budget> {
     let image: u64 = voxels(&frame.matrix);
     let (own, coils) = (frame.coils() as u64, coils as u64);
-    let mut ledger = Ledger::new(held, frames);
+    let mut ledger = Ledger::new(device, held, frames);
     if frames > 1 {
-        ledger.hold(COMPLEX * image * frames as u64);
+        ledger.hold_on_host(COMPLEX * image * frames as u64);
         if options.keep_maps && options.needs_maps() {
-            ledger.hold(COMPLEX * own * image * (frames as u64 - 1));
+            ledger.hold_on_host(COMPLEX * own * image * (frames as u64 - 1));
         }
     }
     if let Some(maps) = &options.maps {
-        ledger.hold(COMPLEX * maps.len() as u64);
+        ledger.hold_on_host(COMPLEX * maps.len() as u64);
         if options.prepare.changes_coils() {
-            ledger.hold(COMPLEX * coils * image);
+            ledger.hold_on_host(COMPLEX * coils * image);
         }
     }
     if let Some(map) = &options.field_map {
-        ledger.hold(REAL * map.len() as u64);
+        ledger.hold_on_host(REAL * map.len() as u64);
     }
     match &frame.samples {
         Samples::Cartesian { sampled, .. } if options.field_map.is_some() => {
@@ -72,9 +74,9 @@ pub fn of_frames(
             }
             prepare(&mut ledger, frame, coils, options);
             let (trajectory, times, mapped) =
-                grid_in_field(&mut ledger, frame, sampled, coils, options, threads)?;
+                grid_in_field(&mut ledger, frame, sampled, coils, options, device)?;
             let samples = Anywhere { trajectory: &trajectory, times: &times };
-            anywhere(&mut ledger, frame, &samples, (coils, threads), &mapped)?;
+            anywhere(&mut ledger, frame, &samples, (coils, device), &mapped)?;
         }
         Samples::Cartesian { sampled, .. } => {
             if options.method == Method::Gridding {
@@ -84,7 +86,7 @@ pub fn of_frames(
                 ledger.once("samples", assembling(frame));
             }
             prepare(&mut ledger, frame, coils, options);
-            grid(&mut ledger, frame, sampled, coils, options, threads);
+            grid(&mut ledger, frame, sampled, coils, options, device);
         }
         Samples::NonCartesian { trajectory, .. } => {
             match options.method {
@@ -99,14 +101,17 @@ pub fn of_frames(
             if assembled {
                 ledger.once("samples", assembling(frame));
             }
-            ledger.hold(COMPLEX * d * s);
+            ledger.hold_on_host(COMPLEX * d * s);
             prepare(&mut ledger, frame, coils, options);
-            ledger.hold(COMPLEX * coils * s);
+            if ledger.on_gpu() {
+                // The frame stays on the host until it is done, and the plans have a trajectory of their own.
+                ledger.hold_on_host(COMPLEX * (coils + d) * s);
+            }
             if options.field_map.is_some() {
                 expect_times(frame, trajectory.samples())?;
             }
             let samples = Anywhere { trajectory, times: frame.times.as_deref().unwrap_or_default() };
-            anywhere(&mut ledger, frame, &samples, (coils, threads), options)?;
+            anywhere(&mut ledger, frame, &samples, (coils, device), options)?;
         }
     }
     Ok(ledger.finish())
@@ -122,13 +127,19 @@ fn anywhere(
     ledger: &mut Ledger,
     frame: &Frame,
     &Anywhere { trajectory, times }: &Anywhere<'_>,
-    of: (u64, usize),
+    (coils, device): (u64, &Device),
     options: &ReconOptions,
 ) -> Result<()> {
-    let needs = Points::new(trajectory, &frame.matrix, options)?;
-    let segmented = Segmented::new(times, &frame.matrix, options)?;
-    trajectory_plans(ledger, trajectory, &frame.matrix, &needs, segmented.as_ref(), options)?;
-    trajectory_solve(ledger, trajectory, &frame.matrix, &needs, segmented.as_ref(), of, options)
+    let matrix = &frame.matrix[..];
+    let needs = Points::new(device, trajectory, matrix, coils, options)?;
+    let segmented = Segmented::new(times, matrix, options)?;
+    // The samples come to a GPU once there are plans; on the CPU they are there.
+    let data = COMPLEX * coils * trajectory.samples() as u64;
+    let after = if ledger.on_gpu() { data } else { 0 };
+    ledger.hold(data - after);
+    trajectory_plans(ledger, trajectory, matrix, &needs, segmented.as_ref(), options, device)?;
+    ledger.hold(after);
+    trajectory_solve(ledger, trajectory, matrix, &needs, segmented.as_ref(), (coils, device), options)
 }
 
 /// A grid becomes a trajectory where the field is uneven; maps are estimated on the grid before.
@@ -138,34 +149,41 @@ fn grid_in_field(
     sampled: &ArrayD<bool>,
     coils: u64,
     options: &ReconOptions,
-    threads: usize,
+    device: &Device,
 ) -> Result<(Trajectory, Vec<f64>, ReconOptions)> {
     let g = voxels(sampled.shape());
     let grid = (COMPLEX * coils + COMPLEX + 1) * g;
-    ledger.hold(grid);
+    ledger.hold_on_host(grid);
     let mut mapped = options.clone();
     if options.needs_maps() && options.maps.is_none() {
         let all = COMPLEX * coils * g;
         let own = frame.calibration.as_ref().map_or(sampled, |lines| &lines.sampled);
         let (width, how) = (options.calibration, options.sensitivities);
-        let scratch = match maps::espirit_on_grid(own, width, how, coils as usize) {
-            Some((scratch, _)) => all.max(scratch),
+        let (arrays, beside) = match maps::espirit_on_grid(device, own, width, how, coils as usize) {
+            Some(needs) if ledger.on_gpu() => (all + needs.gpu, all + needs.host),
+            Some(needs) => (all.max(needs.host), 0),
             None => {
-                let (scratch, _) = walsh::needs(threads, coils as usize, sampled.shape());
-                (all + REAL * g).max(2 * all + scratch)
+                let (scratch, _) = walsh::needs_on(device, coils as usize, sampled.shape());
+                ((all + REAL * g).max(2 * all + scratch), REAL * g + all)
             }
         };
         // The grid on the device, beside the frame's own.
-        ledger.once("coil sensitivities", COMPLEX * coils * voxels(own.shape()) + scratch);
-        ledger.hold(COMPLEX * coils * voxels(&frame.matrix));
+        let on_device = COMPLEX * coils * voxels(own.shape());
+        ledger.stage_beside("coil sensitivities", on_device + arrays, beside);
+        ledger.hold_on_host(COMPLEX * coils * voxels(&frame.matrix));
         // They are given from here on, and counted.
         mapped.maps = Some(Arc::default());
     }
     let (places, trajectory) = places_of_grid(sampled, &frame.matrix)?;
     let (s, d) = (places.len() as u64, trajectory.dims() as u64);
     ledger.once("trajectory of the grid", (COMPLEX * (d + coils) + INDEX) * s);
-    ledger.release(grid);
-    ledger.hold(COMPLEX * (d + coils) * s);
+    if ledger.on_gpu() {
+        // The grid stays until the frame is done.
+        ledger.hold_on_host(COMPLEX * (2 * d + coils) * s);
+    } else {
+        ledger.release(grid);
+        ledger.hold(COMPLEX * d * s);
+    }
     let times = frame.times.as_deref().unwrap_or_default();
     let taken = places.iter().map(|&place| times.get(place).copied().unwrap_or_default()).collect();
     Ok((trajectory, taken, mapped))
@@ -199,17 +217,23 @@ fn batch_of(coils: u64, options: &ReconOptions) -> u64 {
     options.coil_batch.map_or(coils, |b| (b as u64).clamp(1, coils.max(1)))
 }
 
+/// Coils of which a Toeplitz convolution holds buffers at once at most: batches of about one size.
+fn together(coils: u64, options: &ReconOptions) -> u64 {
+    coils.div_ceil(coils.div_ceil(batch_of(coils, options)))
+}
+
 /// Arrays of the image's size while the solver runs.
 ///
 /// Conjugate gradients: scaled right-hand side, solution, residual, product, direction, and a penalty's term. FISTA: scaled
 /// right-hand side, the image shown, three images and what FᴴF makes of them, and what the penalty works in: coefficients,
 /// what may be shrunk, two boxes and the mean of iterates for wavelets; the dual image thrice and one image for total variation.
-fn solver_arrays(options: &ReconOptions, axes: usize) -> u64 {
+fn solver_arrays(ledger: &Ledger, options: &ReconOptions, axes: usize) -> u64 {
     let axes = axes as u64;
     // Weights are real; differences are weighted in an array of their own.
     let weights = if options.anatomy.is_some() { axes.div_ceil(2) + axes } else { 0 };
     match options.method {
-        Method::Wavelet => 8 + 1 + 4,
+        // A GPU's boxes are the coefficients anew, and a quarter of an image or less.
+        Method::Wavelet => 8 + 1 + if ledger.on_gpu() { 3 } else { 4 },
         Method::TotalVariation => 8 + 3 * axes + 1 + weights,
         _ if options.lambda == 0.0 || options.regulariser == Regulariser::None => 5,
         _ if options.anatomy.is_some() => 6 + weights + 2 * axes,
@@ -222,14 +246,22 @@ fn solver(options: &ReconOptions) -> &'static str {
     if options.method.is_sparse() { "FISTA" } else { "conjugate gradients" }
 }
 
-/// Bytes of combining coil images `n` voxels large: the sum, and the image made of it.
-fn combining(coils: u64, n: u64, options: &ReconOptions) -> u64 {
+/// Bytes of combining coil images `n` voxels large: the sum, and the image made of it, which a GPU leaves to the host.
+fn combining(ledger: &Ledger, coils: u64, n: u64, options: &ReconOptions) -> u64 {
     match options.combine {
         _ if options.method.sees_all_coils() => 0,
+        Combine::Maps if ledger.on_gpu() => COMPLEX * n,
         Combine::Maps => COMPLEX * n + REAL * n,
         Combine::RootSumOfSquares if coils == 1 => 0,
+        Combine::RootSumOfSquares if ledger.on_gpu() && batch_of(coils, options) == coils => REAL * n,
+        Combine::RootSumOfSquares if ledger.on_gpu() => 2 * REAL * n,
         Combine::RootSumOfSquares => REAL * n + COMPLEX * n,
     }
+}
+
+/// Bytes on the host while a GPU's image of `n` voxels becomes the frame's: itself, and weights or a sum.
+fn to_host(n: u64) -> u64 {
+    (COMPLEX + REAL) * n
 }
 
 /// A vector operation or two on every array, each iteration; sparse methods pass over the image some five times as often.

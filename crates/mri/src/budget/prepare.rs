@@ -38,5 +38,5 @@ pub(super) fn prepare(ledger: &mut Ledger, frame: &Frame, coils: u64, options: &
         ledger.once("coils", before + scratch);
     }
     // What becomes of the samples themselves is counted where they are used.
-    ledger.hold(COMPLEX * coils * calibration);
+    ledger.hold_on_host(COMPLEX * coils * calibration);
 }

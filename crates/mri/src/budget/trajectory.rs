@@ -1,6 +1,7 @@
 //! Reconstruction from samples anywhere.
 
 use rayspin_core::{Result, Trajectory};
+use rayspin_device::{BackendKind, Device};
 use rayspin_kernels::nufft::{Needs, Nufft};
 use rayspin_kernels::off_resonance::Segments;
 use rayspin_kernels::toeplitz::Toeplitz;
@@ -9,10 +10,10 @@ use rayspin_kernels::{density, walsh};
 use rayspin_solve::LanczosOptions;
 
 use super::ledger::{COMPLEX, Ledger, REAL};
-use super::{batch_of, combining, solver, solver_arrays, solver_work, voxels};
+use super::{batch_of, combining, solver, solver_arrays, solver_work, to_host, together, voxels};
 use crate::maps;
 use crate::recon::{
-    Density, Interpolators, Method, ReconOptions, block_needs, block_options, block_points, blocks,
+    Combine, Density, Interpolators, Method, ReconOptions, block_needs, block_options, block_points, blocks,
     field_range,
 };
 
@@ -23,23 +24,38 @@ const SOFT_ARRAYS: u64 = 3;
 pub(super) struct Points {
     /// Of the plan, held.
     plan: u64,
+    /// While it is made.
+    planning: u64,
     /// Its fine grid and buffers, held from the first transform on.
     workspace: u64,
-    /// While transforms are done by blocks.
+    /// Further ones, held from the first transform of several coils on.
+    further: u64,
+    /// While transforms are done by blocks; and on the host beside a GPU.
     passing: u64,
+    beside: u64,
     /// One transform of one item.
     transform: Work,
 }
 
 impl Points {
-    pub(super) fn new(trajectory: &Trajectory, matrix: &[usize], options: &ReconOptions) -> Result<Self> {
-        let of = block_options(options.nufft_tolerance, matrix, trajectory.samples())?;
-        let Needs { plan, workspace, transform, .. } = Nufft::<f32>::needs(trajectory, matrix, &of)?;
+    pub(super) fn new(
+        device: &Device,
+        trajectory: &Trajectory,
+        matrix: &[usize],
+        coils: u64,
+        options: &ReconOptions,
+    ) -> Result<Self> {
+        let of = block_options(device, options.nufft_tolerance, matrix, trajectory.samples())?;
+        let needs = Nufft::<f32>::needs(device, trajectory, matrix, &of)?;
+        let Needs { plan, planning, workspace, transform, .. } = needs;
         Ok(match split(trajectory, options) {
-            None => Self { plan, workspace, passing: 0, transform },
+            None => {
+                let further = needs.batch(batch_of(coils, options) as usize) - workspace;
+                Self { plan, planning, workspace, further, passing: 0, beside: 0, transform }
+            }
             Some(points) => {
-                let passing = block_needs(trajectory, matrix, &of, points)?;
-                Self { plan: 0, workspace: 0, passing, transform }
+                let (passing, beside) = block_needs(device, trajectory, matrix, &of, points)?;
+                Self { plan: 0, planning: 0, workspace: 0, further: 0, passing, beside, transform }
             }
         })
     }
@@ -76,21 +92,32 @@ fn split(trajectory: &Trajectory, options: &ReconOptions) -> Option<usize> {
     options.point_batch.filter(|&points| points < trajectory.samples())
 }
 
-/// Bytes of the density iteration, and work of one spreading.
-fn density_needs(trajectory: &Trajectory, matrix: &[usize], options: &ReconOptions) -> Result<(u64, Work)> {
+/// Bytes of the density iteration, on the host beside a GPU, and work of one spreading.
+fn density_needs(
+    device: &Device,
+    trajectory: &Trajectory,
+    matrix: &[usize],
+    options: &ReconOptions,
+) -> Result<(u64, u64, Work)> {
     let s = trajectory.samples() as u64;
-    let whole = density::pipe_menon_needs(trajectory, matrix)?;
+    let whole = density::pipe_menon_needs(device, trajectory, matrix)?;
     let Some(points) = split(trajectory, options) else {
-        return Ok((whole.plan + whole.workspace + 2 * COMPLEX * s + REAL * s, whole.spreading));
+        let running = whole.plan + whole.workspace + 2 * COMPLEX * s;
+        return Ok((whole.planning.max(running), 0, whole.spreading));
     };
+    // The host does it, of a GPU too.
     let mut most = 0;
     for range in blocks(trajectory.samples(), Some(points)) {
         let count = range.len() as u64;
-        let own = density::pipe_menon_needs(&block_points(trajectory, range)?, matrix)?;
+        let own = density::pipe_menon_needs(&device.host(), &block_points(trajectory, range)?, matrix)?;
         // The block's own trajectory, and its smoothed weights.
         most = most.max(own.plan + own.workspace + (trajectory.dims() as u64 + 1) * COMPLEX * count);
     }
-    Ok(((most + COMPLEX * s).max((COMPLEX + REAL) * s), whole.spreading))
+    let bytes = (most + COMPLEX * s).max((COMPLEX + REAL) * s);
+    Ok(match device.kind() {
+        BackendKind::Cpu => (bytes, 0, whole.spreading),
+        BackendKind::Cuda => (REAL * s, bytes, whole.spreading),
+    })
 }
 
 pub(super) fn trajectory_plans(
@@ -100,23 +127,23 @@ pub(super) fn trajectory_plans(
     needs: &Points,
     segmented: Option<&Segmented>,
     options: &ReconOptions,
+    device: &Device,
 ) -> Result<()> {
     let s = trajectory.samples() as u64;
-    let n = COMPLEX * voxels(matrix);
     if let Some(segmented) = segmented {
         ledger.stage("time segments", 2 * segmented.held).once_in_all();
         ledger.hold(segmented.held);
     }
-    ledger.stage("NUFFT plan", needs.plan).once_in_all();
+    ledger.stage("NUFFT plan", needs.planning).once_in_all();
     ledger.hold(needs.plan);
     if options.needs_density() {
         if options.density == Density::PipeMenon {
-            let (bytes, spreading) = density_needs(trajectory, matrix, options)?;
+            let (bytes, beside, spreading) = density_needs(device, trajectory, matrix, options)?;
             let rounds = 2 * options.density_iterations as u64;
-            let stage = ledger.stage("density", bytes);
+            let stage = ledger.stage_beside("density", bytes, beside);
             stage.iterations(rounds / 2).times(rounds, spreading).once_in_all();
         } else {
-            ledger.stage("density", REAL * s).once_in_all();
+            ledger.stage_beside("density", REAL * s, REAL * s).once_in_all();
         }
         ledger.hold(REAL * s);
     }
@@ -124,15 +151,16 @@ pub(super) fn trajectory_plans(
     ledger.hold(needs.workspace);
     if options.iterates() {
         let blocks = 1u64 << (matrix.len() - 1);
-        let q = 2 * blocks * n;
-        let kernel = Toeplitz::<f32>::bytes_needed(matrix)?;
-        let making = (q + COMPLEX * s + n + needs.passing).max(q + kernel);
+        let one = Toeplitz::<f32>::bytes_needed_on(device, matrix, 1)?;
+        let making = Toeplitz::<f32>::bytes_of_making(device, matrix)?;
+        let filling = Toeplitz::<f32>::from_adjoint_needs(device, trajectory.samples(), matrix)?;
         let (kernels, weights) = segmented.map_or((1, 0), |segmented| (segmented.normal, segmented.making));
         // Kernels made before have no work buffer yet.
         let before = (kernels - 1) * REAL * Toeplitz::<f32>::spectrum_len(matrix)? as u64;
-        let stage = ledger.stage("Toeplitz kernel", making + before + weights);
+        let bytes = (filling + needs.passing).max(making) + before + weights;
+        let stage = ledger.stage_beside("Toeplitz kernel", bytes, needs.beside + weights);
         stage.transforms(blocks * kernels, needs.transform).once_in_all();
-        ledger.hold(kernels * kernel);
+        ledger.hold(kernels * (one - Toeplitz::<f32>::bytes_of_work(device, matrix, 1)?));
     }
     Ok(())
 }
@@ -143,7 +171,7 @@ pub(super) fn trajectory_solve(
     matrix: &[usize],
     needs: &Points,
     segmented: Option<&Segmented>,
-    (coils, threads): (u64, usize),
+    (coils, device): (u64, &Device),
     options: &ReconOptions,
 ) -> Result<()> {
     let s = trajectory.samples() as u64;
@@ -153,22 +181,28 @@ pub(super) fn trajectory_solve(
     let data = COMPLEX * coils * s;
     let batch = batch_of(coils, options);
     let whole = batch == coils;
-    let Points { transform, passing, .. } = *needs;
+    let Points { transform, passing, further, beside, .. } = *needs;
     // An uneven field's segments are transformed one by one, images and samples in arrays of their own.
     let passing_of = |coils: u64| passing + if segmented.is_some() { coils * (n + COMPLEX * s) } else { 0 };
     let (encodings, convolutions) = segmented.map_or((1, 1), |of| (of.encoding, of.normal));
     let mut sets = 1;
     if options.needs_maps() {
         if options.maps.is_none() {
-            let (mut scratch, solve) = walsh::needs(threads, coils as usize, matrix);
+            let (mut scratch, mut solve) = walsh::needs_on(device, coils as usize, matrix);
+            let mut on_host = 2 * REAL * s + beside;
             let width = options.calibration.unwrap_or(maps::DEFAULT_WIDTH);
             let how = options.sensitivities.unwrap_or(maps::Sensitivities::Walsh);
-            if let Some((needed, of_sets)) = maps::espirit_needs(how, width, coils as usize, matrix) {
-                scratch = needed;
-                sets = of_sets as u64;
+            if let Some(needs) = maps::espirit_needs(device, how, width, coils as usize, matrix) {
+                scratch = needs.host;
+                (sets, solve) = (needs.sets, needs.work);
+                if ledger.on_gpu() {
+                    on_host = on_host.max(all + needs.host);
+                    scratch = (sets - 1) * all + needs.gpu;
+                }
             }
             let gridding = all + REAL * s + 2 * COMPLEX * s + n + passing_of(1);
-            let stage = ledger.stage("coil sensitivities", gridding.max(2 * all + scratch));
+            let estimating = gridding.max(2 * all + scratch);
+            let stage = ledger.stage_beside("coil sensitivities", estimating, on_host);
             stage.transforms(coils * encodings, transform).add(solve);
         }
         ledger.hold(sets * all);
@@ -176,11 +210,20 @@ pub(super) fn trajectory_solve(
     let part = if whole { 0 } else { COMPLEX * batch * s };
     let images = batch * n;
     if options.method == Method::Gridding {
+        ledger.hold(further);
         let weighted = COMPLEX * batch * s;
         // Taken whole, the samples are gone once they are weighted.
-        let gridded = (weighted + images + passing_of(batch)).max(images + combining(coils, voxels, options));
+        // The sum of the coils before.
+        let sum = match options.combine {
+            _ if whole => 0,
+            Combine::Maps => n,
+            Combine::RootSumOfSquares => REAL * voxels,
+        };
+        let gridded = (weighted + images + passing_of(batch) + sum)
+            .max(images + combining(ledger, coils, voxels, options));
         let gridded = if whole { gridded.saturating_sub(data) } else { gridded };
-        ledger.stage("gridding", (part + weighted).max(gridded)).transforms(coils * encodings, transform);
+        let stage = ledger.stage_beside("gridding", (part + weighted).max(gridded), to_host(voxels) + beside);
+        stage.transforms(coils * encodings, transform);
         ledger.image(voxels, coils, options);
         return Ok(());
     }
@@ -193,10 +236,11 @@ pub(super) fn trajectory_solve(
         // Maps by set, and the images of all coils as they were and as they become.
         let soft = if sets > 1 { sets * all } else { 0 };
         ledger.hold(soft);
-        let bytes = n + part + images + passing_of(batch);
-        ledger.stage("right-hand side", bytes).transforms(coils * encodings, transform);
+        ledger.hold(further);
+        let stage = ledger.stage_beside("right-hand side", n + part + images + passing_of(batch), beside);
+        stage.transforms(coils * encodings, transform);
         ledger.release(data);
-        ledger.hold(n);
+        ledger.hold(sets * n);
         if sets > 1 {
             ledger.hold(SOFT_ARRAYS * all);
         }
@@ -207,16 +251,21 @@ pub(super) fn trajectory_solve(
         ledger.hold(2 * if sets > 1 { all } else { n });
     }
     let each = each * convolutions;
+    // With several sets of maps all coils are images at once.
+    let together = if sense { together(coils, options) } else { 1 };
+    ledger.hold(convolutions * Toeplitz::<f32>::bytes_of_work(device, matrix, together as usize)?);
     ledger.stage("largest eigenvalue", 3 * n).iterations(power).transforms(each * power, normal);
-    let beside = if sense { 0 } else { n + combining(coils, voxels, options) };
+    let combined = if sense { 0 } else { n + combining(ledger, coils, voxels, options) };
     if !sense {
-        let bytes = part + images + passing_of(batch);
-        ledger.stage("right-hand side", bytes).transforms(coils * encodings, transform);
+        ledger.hold(further);
+        let stage = ledger.stage_beside("right-hand side", part + images + passing_of(batch), beside);
+        stage.transforms(coils * encodings, transform);
         ledger.hold(images);
         ledger.release(if whole { data } else { 0 });
     }
+    let vectors = solver_arrays(ledger, options, matrix.len()) * n;
     ledger
-        .stage(solver(options), solver_arrays(options, matrix.len()) * n + beside)
+        .stage_beside(solver(options), vectors + combined, to_host(n / COMPLEX))
         .iterations(solves * iterations)
         .transforms(solves * each * iterations, normal)
         .add(solver_work(voxels, solves * iterations, options));

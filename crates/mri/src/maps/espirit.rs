@@ -1,7 +1,8 @@
 use ndarray::ArrayD;
 use rayspin_core::{C32, C64, Error, Result};
-use rayspin_device::{Array, Device};
+use rayspin_device::{Array, BackendKind, Device};
 use rayspin_kernels::espirit;
+use rayspin_kernels::variant::Work;
 use serde::Serialize;
 
 use crate::dense::{Gram, Matrix, eigen, projector};
@@ -131,18 +132,36 @@ fn correlation(projector: &Matrix, coils: usize, kernel: [usize; 3]) -> Vec<C32>
 
 /// Bytes that [`maps`] takes beside the maps themselves: the matrix of the neighbourhoods, the copy of it that is reduced,
 /// the eigenvectors as they are found and in order, and as much again to work in; or the matrix and two blocks of rows.
-pub(crate) fn needs(options: &EspiritOptions, width: usize, coils: usize, shape: &[usize]) -> u64 {
-    let region = shape.iter().map(|&n| n.min(width));
-    let mut zyx = [1; 3];
-    for (to, n) in zyx[3 - shape.len().min(3)..].iter_mut().zip(region) {
-        *to = n;
-    }
+///
+/// With them, of a GPU, the bytes of its memory, Q and what the maps are found in; and the work of all voxels.
+pub(crate) fn needs(
+    device: &Device,
+    options: &EspiritOptions,
+    width: usize,
+    coils: usize,
+    shape: &[usize],
+) -> (u64, u64, Work) {
+    let zyx = |limit: usize| -> [usize; 3] {
+        let missing = 3 - shape.len().min(3);
+        std::array::from_fn(|axis| axis.checked_sub(missing).map_or(1, |axis| shape[axis].min(limit)))
+    };
+    let (whole, zyx) = (zyx(usize::MAX), zyx(width));
     let kernel = kernel(options.kernel, zyx, coils);
+    let (reach_zyx, sets) = (kernel.map(|k| k - 1), options.sets.min(coils));
+    let on_gpu = match device.kind() {
+        BackendKind::Cpu => 0,
+        BackendKind::Cuda => {
+            let lags: usize = kernel.iter().map(|k| 2 * k - 1).product();
+            let q = size_of::<C32>() * (coils * coils * lags + coils);
+            q as u64 + espirit::needs_on(device, coils, reach_zyx, whole, sets)
+        }
+    };
+    let work = espirit::Problem { coils, reach_zyx, shape_zyx: whole, sets, crop: 0.0 }.work();
     let rows: usize = zyx.iter().zip(kernel).map(|(n, k)| n + 1 - k).product();
     let columns = coils * kernel.iter().product::<usize>();
     let matrix = (size_of::<C64>() * columns * columns) as u64;
     let block = ((size_of::<C64>() * rows * columns) as u64).min(crate::dense::BLOCK_BYTES);
-    (4 * matrix).max(matrix + 2 * block) + crate::dense::panels(columns)
+    ((4 * matrix).max(matrix + 2 * block) + crate::dense::panels(columns), on_gpu, work)
 }
 
 /// Width of the neighbourhood along z, y, x: as wished, at most half of the region, and smaller while the matrix is too

@@ -13,6 +13,7 @@ use rayon::prelude::*;
 use rayspin_core::{C32, Error, Result, Trajectory};
 use rayspin_device::{Array, Device};
 use rayspin_kernels::fft::{Fft, Norm};
+use rayspin_kernels::variant::Work;
 use rayspin_kernels::{vector, walsh};
 use serde::Serialize;
 
@@ -106,28 +107,44 @@ pub fn from_grid(
     Ok((walsh::maps(&images, walsh::DEFAULT_RADIUS)?, Centre { width, how }))
 }
 
-/// Bytes that [`from_grid`] takes for ESPIRiT besides the maps, and the number of sets; none where Walsh's method is used.
+/// What ESPIRiT takes besides the maps.
+pub(crate) struct EspiritNeeds {
+    /// Bytes of the host.
+    pub(crate) host: u64,
+    /// Bytes of a GPU.
+    pub(crate) gpu: u64,
+    /// Sets of maps.
+    pub(crate) sets: u64,
+    /// Work of all voxels; that of the decomposition, which is the host's on any device, is not counted.
+    pub(crate) work: Work,
+}
+
+/// What [`from_grid`] takes for ESPIRiT; none where Walsh's method is used.
 pub(crate) fn espirit_on_grid(
+    device: &Device,
     sampled: &ArrayD<bool>,
     width: Option<usize>,
     how: Option<Sensitivities>,
     coils: usize,
-) -> Option<(u64, usize)> {
+) -> Option<EspiritNeeds> {
     let width = sampled_centre(sampled).min(width.unwrap_or(DEFAULT_WIDTH));
-    espirit_needs(how.unwrap_or_else(|| Sensitivities::for_grid(width)), width, coils, sampled.shape())
+    let how = how.unwrap_or_else(|| Sensitivities::for_grid(width));
+    espirit_needs(device, how, width, coils, sampled.shape())
 }
 
-/// Bytes that ESPIRiT takes besides the maps, and the number of sets; none for Walsh's method.
+/// What ESPIRiT takes; none for Walsh's method.
 pub(crate) fn espirit_needs(
+    device: &Device,
     how: Sensitivities,
     width: usize,
     coils: usize,
     shape: &[usize],
-) -> Option<(u64, usize)> {
+) -> Option<EspiritNeeds> {
     match how {
         Sensitivities::Walsh => None,
         Sensitivities::Espirit(options) => {
-            Some((espirit::needs(&options, width, coils, shape), options.sets.min(coils)))
+            let (host, gpu, work) = espirit::needs(device, &options, width, coils, shape);
+            Some(EspiritNeeds { host, gpu, sets: options.sets.min(coils) as u64, work })
         }
     }
 }

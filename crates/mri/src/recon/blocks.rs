@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use ndarray::s;
 use rayspin_core::{C32, Result, Trajectory};
-use rayspin_device::{Array, Device};
+use rayspin_device::{Array, BackendKind, Device};
 use rayspin_kernels::nufft::{Needs, Nufft, Options};
 use rayspin_kernels::vector;
 
@@ -20,29 +20,37 @@ pub(crate) fn points(trajectory: &Trajectory, range: Range<usize>) -> Result<Tra
 }
 
 /// Options that a plan of the whole trajectory would choose, for blocks of it: the same kernel on the same fine grid.
-pub(crate) fn settled(tolerance: f64, matrix: &[usize], samples: usize) -> Result<Options> {
-    let upsampling = Some(Nufft::<f32>::upsampling_for(tolerance, matrix, samples)?);
+pub(crate) fn settled(device: &Device, tolerance: f64, matrix: &[usize], samples: usize) -> Result<Options> {
+    let upsampling = Some(Nufft::<f32>::upsampling_for(device, tolerance, matrix, samples)?);
     Ok(Options { tolerance, upsampling })
 }
 
-/// What transforming by blocks takes at one moment besides samples and images.
+/// What transforming by blocks takes of the device's memory at one moment besides samples and images, and of the host's where
+/// that is another.
 pub(crate) fn needs(
+    device: &Device,
     trajectory: &Trajectory,
     matrix: &[usize],
     options: &Options,
     points_at_once: usize,
-) -> Result<u64> {
+) -> Result<(u64, u64)> {
     let complex = size_of::<C32>() as u64;
-    let image: usize = matrix.iter().product();
-    let mut most = 0;
+    let image = complex * matrix.iter().product::<usize>() as u64;
+    let (mut most, mut host) = (0, 0);
     for range in blocks(trajectory.samples(), Some(points_at_once)) {
         let count = range.len() as u64;
-        let Needs { plan, workspace, .. } =
-            Nufft::<f32>::needs(&points(trajectory, range)?, matrix, options)?;
-        let copies = count * (8 * trajectory.dims() as u64 + complex);
-        most = most.max(plan + workspace + copies + complex * image as u64);
+        let Needs { plan, planning, workspace, .. } =
+            Nufft::<f32>::needs(device, &points(trajectory, range)?, matrix, options)?;
+        let (own, block) = (8 * trajectory.dims() as u64 * count, complex * count);
+        match device.kind() {
+            BackendKind::Cpu => most = most.max(plan + workspace + own + block + image),
+            BackendKind::Cuda => {
+                most = most.max(image + planning.max(plan + workspace + block));
+                host = host.max(own);
+            }
+        }
     }
-    Ok(most)
+    Ok((most, host))
 }
 
 /// Both directions of the NUFFT of one trajectory, which is given to each call.
@@ -66,7 +74,7 @@ impl Transforms {
         points: Option<usize>,
     ) -> Result<Self> {
         let samples = trajectory.samples();
-        let options = settled(tolerance, matrix, samples)?;
+        let options = settled(device, tolerance, matrix, samples)?;
         let split = points.is_some_and(|points| points < samples);
         let whole = if split { None } else { Some(Nufft::new(device, trajectory, matrix, &options)?) };
         let points = points.unwrap_or(samples).max(1);

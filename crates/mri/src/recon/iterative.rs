@@ -9,7 +9,7 @@ use rayspin_kernels::{sensitivity, vector};
 use rayspin_linop::{
     Adjoint, FiniteDifference, Fourier, Identity, LinearOp, Normal, SamplingMask, SoftSense,
 };
-use rayspin_solve::{CgOptions, LanczosOptions, LeastSquaresOptions, least_squares_observed};
+use rayspin_solve::{CgOptions, LanczosOptions, LeastSquaresOptions, least_squares, least_squares_observed};
 
 use super::coils::{Combiner, batches};
 use super::grid::GridNormal;
@@ -247,13 +247,16 @@ fn solve(
     };
     let penalties: Vec<&dyn LinearOp<f32>> = penalty.iter().map(|p| &*p.op).collect();
     let lambda = penalty.map_or(0.0, |p| p.factor * recon.options.lambda);
-    let observer = &mut recon.observer;
-    let result = least_squares_observed(normal, rhs, lambda, &penalties, &options, monitor, &mut |step| {
-        if let Some(observer) = observer {
-            observer(step.iteration, &without_sets(step.solution.to_host()?, dims));
+    // Showing iterates takes an image more, and two passes over it in each iteration.
+    let result = match &mut recon.observer {
+        None => least_squares(normal, rhs, lambda, &penalties, &options, monitor)?,
+        Some(observer) => {
+            least_squares_observed(normal, rhs, lambda, &penalties, &options, monitor, &mut |step| {
+                observer(step.iteration, &without_sets(step.solution.to_host()?, dims));
+                Ok(())
+            })?
         }
-        Ok(())
-    })?;
+    };
     Ok((result.cg.solution, result.cg.residuals, result.cg.converged))
 }
 

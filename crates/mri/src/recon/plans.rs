@@ -89,12 +89,18 @@ impl Plans {
         }
         if options.iterates() {
             let mut notes = Vec::new();
-            let mut make = |weights: Option<&[f32]>| match &options.kernels {
-                Some(store) => {
-                    let tolerance = options.nufft_tolerance;
-                    kept_or_made(&**store, &plans.nufft, trajectory, weights, tolerance, &mut notes)
+            let mut make = |weights: Option<&[f32]>| {
+                let mut kernel = match &options.kernels {
+                    Some(store) => {
+                        let tolerance = options.nufft_tolerance;
+                        kept_or_made(&**store, &plans.nufft, trajectory, weights, tolerance, &mut notes)?
+                    }
+                    None => toeplitz(&plans.nufft, trajectory, weights)?,
+                };
+                if let Some(coils) = options.coil_batch {
+                    kernel.hold_to(coils);
                 }
-                None => toeplitz(&plans.nufft, trajectory, weights),
+                Ok(kernel)
             };
             monitor.stage("Toeplitz kernel", 0, || match &plans.off_resonance {
                 Some(uneven) => uneven.plan_normal(|weights| make(Some(weights))),

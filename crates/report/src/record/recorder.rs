@@ -90,6 +90,11 @@ impl RunRecorder {
         Self::start(program, version, command, device, threads)
     }
 
+    /// Names the device where it was chosen after the start.
+    pub fn device(&mut self, device: impl Into<String>) {
+        self.record.device = device.into();
+    }
+
     /// Enters a stage; the one before ends here. A name that was used before goes on collecting.
     ///
     /// Time before the first call counts as `start` where it reaches a millisecond, and to the first stage otherwise.

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
 use rayspin::core::Monitor;
+use rayspin::device::{Backend, Device};
 use rayspin::io::{self, ScanOptions};
 use rayspin::mri::prepare::Noise;
 use rayspin::mri::recon::{Certify, ReconOptions, ScanImage, reconstruct_frame, reconstruct_frames};
@@ -109,21 +110,56 @@ pub(crate) fn run(context: &Context, args: &ReconMri) -> Result<()> {
             if on_grid { "a grid" } else { method_name(options.method) },
         );
     }
-    let threads = context.threads();
-    shape.prepare(&context.device, &source, &options).with_context(|| args.scan.display().to_string())?;
-    let mut fitted = plan::fit(args, &source, &shape, process, &mut options, threads)?;
-    if fitted.is_err() && matches!(&source, plan::Source::Whole { labels, .. } if labels.len() > 1) {
+    let mut device = context.device.clone();
+    let mut notes = Vec::new();
+    shape.prepare(&device, &source, &options).with_context(|| args.scan.display().to_string())?;
+    let mut process = process;
+    if context.undecided {
+        let plan = plan::budget(args, &source, &shape, process, &options, &device)?;
+        match plan.quicker_than_a_gpu_starts(&device) {
+            Some(why) if rayspin::device::cuda::driver_installed() => {
+                notes.push(format!("computing on the CPU: {why}"));
+            }
+            Some(_) => {}
+            None => {
+                let before = plan::process_bytes();
+                device = crate::first_gpu(device, context.quiet);
+                process += plan::process_bytes().saturating_sub(before);
+                recorder.device(device.describe());
+            }
+        }
+    }
+    let mut limits = plan::Limits::of(args, &device, context.gpu_memory)?;
+    let mut fitted = plan::fit(args, &source, &shape, process, &mut options, &device, &limits)?;
+    let host_is_short = |short: &plan::Short| args.memory.is_some_and(|limit| short.memory > limit);
+    if fitted.as_ref().is_err_and(host_is_short)
+        && matches!(&source, plan::Source::Whole { labels, .. } if labels.len() > 1)
+    {
         drop((source, shape));
         (source, shape) = read(false)?;
-        options.coil_batch = None;
-        options.point_batch = None;
-        shape.prepare(&context.device, &source, &options)?;
-        fitted = plan::fit(args, &source, &shape, process, &mut options, threads)?;
+        plan::whole(&mut options);
+        shape.prepare(&device, &source, &options)?;
+        fitted = plan::fit(args, &source, &shape, process, &mut options, &device, &limits)?;
+    }
+    if let Err(short) = &fitted
+        && context.finish_on_cpu
+        && let Some(why) = short.of_gpu(&limits)
+    {
+        notes.push(format!("computing on the CPU: {why}"));
+        device = device.host();
+        recorder.device(device.describe());
+        limits = plan::Limits::of(args, &device, None)?;
+        plan::whole(&mut options);
+        fitted = plan::fit(args, &source, &shape, process, &mut options, &device, &limits)?;
     }
     let plan = match fitted {
         Ok(plan) => plan,
-        Err(needed) => return plan::refuse(args.memory, needed, &args.scan),
+        Err(short) => return short.refuse(&limits, &args.scan),
     };
+    for note in &notes {
+        monitor.note(note);
+        recorder.note(note.as_str());
+    }
     if args.dry_run {
         return files::print(&plan::table(args, &plan, &options));
     }
@@ -134,6 +170,8 @@ pub(crate) fn run(context: &Context, args: &ReconMri) -> Result<()> {
     options.validate()?;
     recorder.parameter("memory limit", serde_json::json!(args.memory));
     recorder.parameter("memory stated", plan.peak());
+    recorder.parameter("GPU memory limit", serde_json::json!(limits.gpu));
+    recorder.parameter("GPU memory stated", plan.budget.gpu_peak());
     recorder.parameter("coils at a time", serde_json::json!(options.coil_batch));
     recorder.parameter("points at a time", serde_json::json!(options.point_batch));
     recorder.parameter("read image by image", matches!(source, plan::Source::Parts { .. }));
@@ -147,7 +185,7 @@ pub(crate) fn run(context: &Context, args: &ReconMri) -> Result<()> {
     }
 
     recorder.stage("reconstruct");
-    let result = reconstruct(context, args, source, &scan_options, &options, &monitor)
+    let result = reconstruct(&device, args, source, &scan_options, &options, &monitor)
         .with_context(|| format!("{}", args.scan.display()))?;
     files::record_stages(&mut recorder, &monitor);
     for note in &result.notes {
@@ -234,6 +272,9 @@ pub(crate) fn run(context: &Context, args: &ReconMri) -> Result<()> {
     for file in &written {
         recorder.output(file).with_context(|| format!("hashing {}", file.display()))?;
     }
+    if let Backend::Cuda(cuda) = device.backend() {
+        recorder.parameter("GPU memory peak", cuda.memory_used().1);
+    }
     let finished = recorder.finish(rayspin::device::cpu::peak_memory());
     let mut listed: Vec<PathBuf> = args.outputs.clone();
     if let Some(path) = record {
@@ -253,7 +294,7 @@ pub(crate) fn run(context: &Context, args: &ReconMri) -> Result<()> {
 
 /// Reconstructs whatever the file held.
 fn reconstruct(
-    context: &Context,
+    device: &Device,
     args: &ReconMri,
     source: plan::Source,
     scan_options: &ScanOptions,
@@ -265,7 +306,6 @@ fn reconstruct(
         matrix: scan_options.matrix.clone(),
         times: args.field_map.is_some(),
     };
-    let device = &context.device;
     match source {
         plan::Source::Whole { mut scan, labels, slices, only } => {
             let notes = std::mem::take(&mut scan.notes);

@@ -32,6 +32,12 @@ impl std::fmt::Display for Absent {
     }
 }
 
+/// Whether a driver is installed, which says nothing of a GPU; it is not started, which takes a third of a second.
+pub fn driver_installed() -> bool {
+    // SAFETY: loading the driver has no requirements.
+    unsafe { sys::is_culib_present() }
+}
+
 /// Number of GPUs, at least one. Never panics.
 pub fn count() -> std::result::Result<usize, Absent> {
     // SAFETY: loading the driver has no requirements.

@@ -11,7 +11,7 @@ mod staging;
 mod texture;
 
 pub use fft::fft_version;
-pub use found::{Absent, count};
+pub use found::{Absent, count, driver_installed};
 use found::{attribute, new_enough, properties};
 
 use std::any::Any;

@@ -77,6 +77,12 @@ impl<R: Real> PaddedFft<R> {
         (factors * size_of::<R>()) as u64 + tables
     }
 
+    /// [`PaddedFft::bytes`] of a transform that is yet to be made.
+    pub(crate) fn bytes_needed(matrix: &[usize], grid: &[usize]) -> u64 {
+        let factors = (matrix.iter().sum::<usize>() + 3usize.saturating_sub(matrix.len())) * size_of::<R>();
+        factors as u64 + grid.iter().map(|&n| LinePass::<R>::bytes_needed(n)).sum::<u64>()
+    }
+
     /// The passes of `axis`: sides in the grid and, for the last, in the image; and what lies beside its lines.
     fn sides(&self, axis: usize, batch: usize) -> (Extent, Side, Side) {
         let [_, iy, ix] = self.image;

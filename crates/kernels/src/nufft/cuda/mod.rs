@@ -1,5 +1,6 @@
 //! The transforms on a GPU: points sorted once, padded tiles in shared memory, several items of a batch at once.
 
+mod needs;
 mod points;
 #[cfg(test)]
 mod tests;
@@ -16,6 +17,7 @@ use super::layout::Layout;
 use crate::cuda::{Build, limits};
 use crate::fft::cuda::PaddedFft;
 use crate::kept::Kept;
+pub(super) use needs::Needs;
 use points::Points;
 use tiles::{Slots, Tiles};
 
@@ -57,6 +59,8 @@ pub(super) struct Engine<R: Real> {
 /// What a transform of several items works in.
 #[derive(Debug)]
 struct Workspace<R: Real> {
+    /// Items that it was made for, and how many of them it holds.
+    wanted: usize,
     items: usize,
     /// Fine grids, `[item, cell]`.
     grids: Array<Complex<R>>,
@@ -194,6 +198,11 @@ fn slot_points(samples: usize) -> u32 {
     (samples / 8192).next_multiple_of(BATCH).clamp(256, 2048) as u32
 }
 
+/// Items of `item` bytes that are transformed at once at most.
+fn most_items(item: u64) -> usize {
+    (WORKSPACE / item.max(1)).clamp(1, MOST_ITEMS as u64) as usize
+}
+
 fn narrow(values: [usize; 3]) -> Result<[i32; 3]> {
     let mut out = [0; 3];
     for (to, &value) in out.iter_mut().zip(&values) {
@@ -319,11 +328,10 @@ impl<R: Real> Engine<R> {
         (cells * size_of::<Complex<R>>()) as u64
     }
 
-    /// Items of a batch that are transformed at once.
+    /// Items of a batch that are transformed at once, where there is memory for them.
     fn group(&self, batch: usize) -> usize {
-        let fit = (WORKSPACE / self.item_bytes(true).max(1)).clamp(1, MOST_ITEMS as u64) as usize;
         // Groups of about one size.
-        batch.div_ceil(batch.div_ceil(fit).max(1)).max(1)
+        batch.div_ceil(batch.div_ceil(most_items(self.item_bytes(true))).max(1)).max(1)
     }
 
     /// Calls `work(workspace, first item, items)` for a batch's groups, on the plan's own workspace or, when another thread
@@ -335,26 +343,49 @@ impl<R: Real> Engine<R> {
         mut work: impl FnMut(&mut Workspace<R>, usize, usize) -> Result<()>,
     ) -> Result<()> {
         let group = self.group(batch);
-        let new = || self.new_workspace(group, padded);
         self.workspace.with(
-            |held| held.items >= group,
-            new,
+            // Fewer than are wanted may be all that there was memory for: what is asked for decides, not what is held.
+            |held| held.wanted >= group,
+            || self.new_workspace(group, group, padded),
             |space| {
                 if padded && space.padded.is_none() {
-                    space.padded = Some(Array::zeros(&self.device, &[space.items, self.padded_len()])?);
+                    self.add_padded(space)?;
                 }
+                let group = group.min(space.items);
                 (0..batch).step_by(group).try_for_each(|first| work(space, first, group.min(batch - first)))
             },
         )
     }
 
-    fn new_workspace(&self, items: usize, padded: bool) -> Result<Workspace<R>> {
-        let tiles = || Array::zeros(&self.device, &[items, self.padded_len()]);
-        Ok(Workspace {
-            items,
-            grids: Array::zeros(&self.device, &[items, self.tiles.cells()])?,
-            padded: padded.then(tiles).transpose()?,
-        })
+    /// Buffers of `items` items, or of fewer where the memory left does not hold so many.
+    fn new_workspace(&self, wanted: usize, mut items: usize, padded: bool) -> Result<Workspace<R>> {
+        loop {
+            let grids = Array::zeros(&self.device, &[items, self.tiles.cells()]);
+            let both = grids.and_then(|grids| {
+                let padded = padded.then(|| self.padded_tiles(items)).transpose()?;
+                Ok(Workspace { wanted, items, grids, padded })
+            });
+            match both {
+                Err(Error::Memory { .. }) if items > 1 => items = items.div_ceil(2),
+                other => return other,
+            }
+        }
+    }
+
+    fn padded_tiles(&self, items: usize) -> Result<Array<Complex<R>>> {
+        Array::zeros(&self.device, &[items, self.padded_len()])
+    }
+
+    fn add_padded(&self, space: &mut Workspace<R>) -> Result<()> {
+        match self.padded_tiles(space.items) {
+            Ok(tiles) => space.padded = Some(tiles),
+            Err(Error::Memory { .. }) if space.items > 1 => {
+                space.grids = Array::zeros(&self.device, &[0])?;
+                *space = self.new_workspace(space.wanted, space.items.div_ceil(2), true)?;
+            }
+            Err(error) => return Err(error),
+        }
+        Ok(())
     }
 
     fn kernel(&self, source: &'static Source, form: &Form, name: &str) -> Result<Kernel> {

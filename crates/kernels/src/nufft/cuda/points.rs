@@ -78,6 +78,25 @@ impl<R: Real> Points<R> {
     }
 }
 
+/// Bytes of [`Points::sort`] at one moment: the trajectory, keys and order twice, and counts of digits; or the trajectory,
+/// what is kept, and the first point of every tile.
+pub(super) fn sorting_bytes<R: Real>(samples: usize, dims: usize, tiles: usize) -> u64 {
+    let points = 8 * dims * samples;
+    let (passes, digit_bits) = passes(tiles);
+    let digits = if passes == 0 { 0 } else { 1usize << digit_bits };
+    let counts = 4 * digits * (samples.div_ceil(BLOCK_KEYS).max(1) + 1);
+    let next = if passes == 0 { 0 } else { 8 * samples };
+    let kept = (8 + dims * size_of::<R>()) * samples;
+    (points + (8 * samples + next + counts).max(kept + 4 * (tiles + 1))) as u64
+}
+
+/// Passes over keys below `bound`, and the bits of each.
+fn passes(bound: usize) -> (u32, u32) {
+    let bits = usize::BITS - bound.saturating_sub(1).leading_zeros();
+    let passes = bits.div_ceil(DIGIT_BITS);
+    (passes, bits.div_ceil(passes.max(1)))
+}
+
 pub(super) fn defines<R: Real>(dims: usize) -> Vec<Define> {
     vec![crate::cuda::define::<R>(), ("DIMS", dims.to_string())]
 }
@@ -104,14 +123,12 @@ fn sort_keys(
     mut order: Array<u32>,
     bound: usize,
 ) -> Result<(Array<u32>, Array<u32>)> {
-    let bits = usize::BITS - bound.saturating_sub(1).leading_zeros();
-    if bits == 0 {
+    let (passes, digit_bits) = passes(bound);
+    if passes == 0 {
         return Ok((keys, order));
     }
     let samples = keys.len();
     let n = Argument::count(samples)?;
-    let passes = bits.div_ceil(DIGIT_BITS);
-    let digit_bits = bits.div_ceil(passes);
     let digits = 1u32 << digit_bits;
     let blocks = samples.div_ceil(BLOCK_KEYS).max(1);
     let launch = Launch::linear(blocks as u32, THREADS);

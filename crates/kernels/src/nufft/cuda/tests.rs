@@ -166,3 +166,48 @@ fn memory_is_as_stated() {
         }
     }
 }
+
+/// What is stated is what a plan and its batches take; where memory is short, batches are transformed in smaller parts, to
+/// the same values.
+#[test]
+fn memory_is_as_stated_and_short_memory_makes_smaller_parts() {
+    // Nobody else's arrays are there.
+    let device = rayspin_emu::Emulator::device().unwrap();
+    let cuda = cuda(&device).unwrap();
+    let mut rng = ChaCha8Rng::seed_from_u64(31);
+    for (matrix, samples) in [(vec![40, 37], 9000), (vec![14, 12, 10], 5000)] {
+        let trajectory = points(Set::Radial, samples, &matrix, &mut rng);
+        let samples = trajectory.samples();
+        let options = options::<f32>();
+        let needs = Nufft::<f32>::needs(&device, &trajectory, &matrix, &options).unwrap();
+        let (before, _) = cuda.memory_used();
+        cuda.reset_peak();
+        let plan = Nufft::<f32>::new(&device, &trajectory, &matrix, &options).unwrap();
+        let (held, peak) = cuda.memory_used();
+        assert_eq!(held - before, needs.plan, "{matrix:?}");
+        assert_eq!(peak - before, needs.planning, "{matrix:?}");
+        for batch in [1, 5, 70] {
+            assert_eq!(plan.bytes(batch), needs.plan + needs.batch(batch), "{matrix:?} {batch}");
+        }
+        let (data, _) = narrow::<f32>(&random(5 * samples, &mut rng));
+        let data = Array::from_slice(&device, &[5, samples], &data).unwrap();
+        let mut images = nan::<f32>(&device, &[&[5], &matrix[..]].concat());
+        let mut back = nan::<f32>(&device, data.shape());
+        let mut run = |plan: &Nufft<f32>| {
+            plan.adjoint(&data, &mut images).unwrap();
+            plan.forward(&images, &mut back).unwrap();
+            (images.to_vec().unwrap(), back.to_vec().unwrap())
+        };
+        let expected = run(&plan);
+        drop(plan);
+        let plan = Nufft::<f32>::new(&device, &trajectory, &matrix, &options).unwrap();
+        let (held, _) = cuda.memory_used();
+        cuda.limit_memory(Some(held + 2 * needs.workspace - 1));
+        let unit = f64::from(f32::EPSILON);
+        let bound = 10.0 * plan.kernel.rounding(plan.upsampling, matrix.len(), unit);
+        let found = run(&plan);
+        cuda.limit_memory(None);
+        assert!(distance(&widen(&found.0), &widen(&expected.0)) < bound, "{matrix:?}");
+        assert!(distance(&widen(&found.1), &widen(&expected.1)) < bound, "{matrix:?}");
+    }
+}

@@ -35,6 +35,11 @@ impl Cut {
         Self { coils, width }
     }
 
+    /// At most `coils` coils at a time.
+    pub(super) fn hold_to(&mut self, coils: usize) {
+        self.coils = self.coils.min(coils).max(1);
+    }
+
     /// Of `coils` coils, how many at a time: as even as may be.
     pub(super) fn together(&self, coils: usize) -> usize {
         let coils = coils.max(1);

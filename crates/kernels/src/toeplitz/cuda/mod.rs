@@ -72,14 +72,26 @@ pub(super) fn takes(matrix: &[usize]) -> Result<bool> {
     Ok(three_axes(matrix)?.iter().all(|&n| Line::new(padded_size(n)).is_some()))
 }
 
-/// Bytes of the spectrum and of the buffers of one coil.
-pub(super) fn bytes_needed<R: Real>(matrix: &[usize], coils: usize) -> Result<u64> {
+/// Bytes of the spectrum, and of the buffers of the coils that are transformed together.
+pub(super) fn bytes_needed<R: Real>(matrix: &[usize], coils: usize) -> Result<(u64, u64)> {
     let sizes = three_axes(matrix)?;
     let padded = sizes.map(padded_size);
     let cut = Cut::new::<R>(sizes, padded);
     let (rows, slab) = cut.coil_len(sizes, padded)?;
-    let coils = cut.together(coils);
-    Ok((voxels(&padded)? * size_of::<R>() + coils * (rows + slab) * size_of::<Complex<R>>()) as u64)
+    let work = cut.together(coils) * (rows + slab) * size_of::<Complex<R>>();
+    Ok(((voxels(&padded)? * size_of::<R>()) as u64, work as u64))
+}
+
+/// Bytes at one moment while a plan is made of the kernel Q on the doubled grid, which it includes: its half, and the
+/// spectrum.
+pub(super) fn bytes_of_making<R: Real>(matrix: &[usize]) -> Result<u64> {
+    let sizes = three_axes(matrix)?;
+    let padded = sizes.map(padded_size);
+    let doubled: Vec<usize> = matrix.iter().map(|n| n.saturating_mul(2)).collect();
+    let half = voxels(&[sizes[0], padded[1], padded[2]])?;
+    let sums = spectrum::HERMITIAN_BLOCKS * size_of::<Complex<f64>>();
+    let complex = (voxels(&doubled)? + half) * size_of::<Complex<R>>();
+    Ok((complex + sums + voxels(&padded)? * size_of::<R>()) as u64)
 }
 
 fn flag(yes: bool) -> String {
@@ -398,6 +410,11 @@ impl<R: Real> Convolution<R> {
                 Err(error) => return Err(error),
             }
         }
+    }
+
+    /// Takes at most `coils` coils at a time.
+    pub(super) fn hold_to(&mut self, coils: usize) {
+        self.cut.hold_to(coils);
     }
 
     pub(super) fn bytes(&self) -> u64 {

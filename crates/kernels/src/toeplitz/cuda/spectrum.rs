@@ -14,7 +14,7 @@ use crate::fft::cuda::line::{LIGHT, Line};
 use crate::fft::cuda::{Beside, Extent, Lie, LinePass, Side, Span, Touch, Weigh, gpu, launch};
 
 /// Blocks of the kernel that finds the Hermitian part.
-const HERMITIAN_BLOCKS: usize = 1024;
+pub(super) const HERMITIAN_BLOCKS: usize = 1024;
 
 impl<R: Real> Convolution<R> {
     /// The spectrum of Q from its planes of first displacement ≥ 0.

@@ -1,0 +1,115 @@
+//! Memory of a GPU: what the budget states against what reconstructions take, on the emulator, which counts every array.
+
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use rayspin_core::Monitor;
+use rayspin_device::{Backend, Cuda, Device};
+use rayspin_emu::Emulator;
+use rayspin_mri::budget::{self, Budget, Frames};
+use rayspin_mri::maps::{EspiritOptions, Sensitivities};
+use rayspin_mri::recon::{Combine, Density, Method, ReconOptions, Reconstructor};
+use rayspin_mri::scan::{Frame, FrameOptions};
+use rayspin_mri::simulate::trajectory::{CartesianPattern, Sampling, SphereOrder, SpokeAngles};
+use rayspin_mri::simulate::{SimulateOptions, simulate};
+
+fn cuda(device: &Device) -> &Cuda {
+    match device.backend() {
+        Backend::Cuda(cuda) => cuda,
+        Backend::Cpu(_) => unreachable!("the emulator is a CUDA device"),
+    }
+}
+
+fn frame(sampling: Sampling, matrix: [usize; 3], coils: usize) -> Frame {
+    let dims = if matrix[2] > 1 { 3 } else { 2 };
+    let fov_mm = [220.0, 220.0, if dims == 3 { 220.0 } else { 5.0 }];
+    let options = SimulateOptions { dims, matrix, fov_mm, coils, sampling, ..SimulateOptions::default() };
+    let scan = simulate(&options, &Monitor::silent()).unwrap().scan;
+    let index = scan.frames().unwrap();
+    let label = index.labels().next().unwrap();
+    index.assemble(label, &FrameOptions::default(), &mut Vec::new()).unwrap()
+}
+
+fn stated(device: &Device, frame: &Frame, options: &ReconOptions) -> Budget {
+    let frames = Frames { count: 1, held: 0, assembled: false, coils: frame.coils() };
+    budget::of_frames(frame, &frames, options, device).unwrap()
+}
+
+/// The stated peak is the measured one.
+fn check(frame: &Frame, list: &[ReconOptions]) {
+    let device = Emulator::device().unwrap();
+    let cuda = cuda(&device);
+    for options in list {
+        assert_eq!(cuda.memory_used().0, 0);
+        cuda.reset_peak();
+        let stated = stated(&device, frame, options).gpu_peak();
+        let mut reconstructor = Reconstructor::new(&device, options.clone()).unwrap();
+        reconstructor.frame(frame.clone(), &Monitor::silent()).unwrap();
+        let (_, measured) = cuda.memory_used();
+        let ratio = stated as f64 / measured as f64;
+        let (coils, points) = (options.coil_batch, options.point_batch);
+        assert!(
+            (0.97..1.06).contains(&ratio),
+            "{:?}, {:?} of {:?} coils and {points:?} points at a time: stated {stated}, measured {measured}",
+            options.method,
+            coils,
+            frame.coils()
+        );
+    }
+}
+
+fn of(method: Method) -> ReconOptions {
+    ReconOptions {
+        iterations: if method == Method::Wavelet { 8 } else { 1 },
+        density_iterations: 1,
+        ..ReconOptions::of(method)
+    }
+}
+
+fn batched(method: Method, coils: usize) -> ReconOptions {
+    ReconOptions { coil_batch: Some(coils), ..of(method) }
+}
+
+#[test]
+fn from_trajectories() {
+    let radial = frame(Sampling::Radial { spokes: 30, angles: SpokeAngles::Golden }, [48, 44, 1], 4);
+    let espirit = Some(Sensitivities::Espirit(EspiritOptions { sets: 2, ..EspiritOptions::default() }));
+    check(
+        &radial,
+        &[
+            of(Method::Gridding),
+            batched(Method::Gridding, 2),
+            ReconOptions { density: Density::Radial, combine: Combine::Maps, ..of(Method::Gridding) },
+            of(Method::LeastSquares),
+            batched(Method::LeastSquares, 1),
+            of(Method::CgSense),
+            batched(Method::CgSense, 1),
+            ReconOptions { point_batch: Some(1000), ..batched(Method::CgSense, 1) },
+            ReconOptions { point_batch: Some(1000), ..batched(Method::Gridding, 1) },
+            ReconOptions { sensitivities: espirit, ..of(Method::CgSense) },
+            of(Method::Wavelet),
+            of(Method::TotalVariation),
+        ],
+    );
+    let ball = frame(Sampling::Kooshball { spokes: 100, order: SphereOrder::Spiral }, [12, 10, 8], 3);
+    check(&ball, &[of(Method::Gridding), of(Method::CgSense), batched(Method::CgSense, 1)]);
+}
+
+#[test]
+fn from_grids() {
+    let full = Sampling::Cartesian(CartesianPattern::Full);
+    let plane = frame(full.clone(), [64, 60, 1], 4);
+    check(
+        &plane,
+        &[
+            of(Method::Cartesian),
+            batched(Method::Cartesian, 2),
+            ReconOptions { combine: Combine::Maps, ..of(Method::Cartesian) },
+            of(Method::LeastSquares),
+            of(Method::CgSense),
+            batched(Method::CgSense, 1),
+            ReconOptions { sensitivities: Some(Sensitivities::Walsh), ..of(Method::CgSense) },
+            of(Method::Wavelet),
+            of(Method::TotalVariation),
+        ],
+    );
+}
