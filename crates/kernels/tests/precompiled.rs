@@ -18,7 +18,9 @@ use rayspin_emu::{Emulator, Hollow};
 use rayspin_kernels::fft::{Fft, Norm};
 use rayspin_kernels::nufft::{Nufft, Options};
 use rayspin_kernels::toeplitz::Toeplitz;
-use rayspin_kernels::{density, difference, nudft, precompiled, sensitivity, shrink, vector, walsh, wavelet};
+use rayspin_kernels::{
+    density, difference, nudft, off_resonance, precompiled, sensitivity, shrink, vector, walsh, wavelet,
+};
 
 fn random<R: Real>(rng: &mut ChaCha8Rng, len: usize) -> Vec<Complex<R>> {
     let mut one = || <R as Real>::from_f64(rng.random_range(-1.0..1.0));
@@ -103,6 +105,7 @@ fn ask<R: SimdReal>(device: &Device, rng: &mut ChaCha8Rng) {
         &mut array(device, &difference::range(&[2, 9, 7], &[1, 2]).unwrap()),
     )
     .unwrap();
+    off_resonance::modulate(&Array::zeros(device, &[9, 7]).unwrap(), 0.1, &x, &mut y, true).unwrap();
     walsh::maps(&Array::zeros(device, &[3, 9, 7]).unwrap(), 2).unwrap();
     let transform = wavelet::Wavelet::<R>::new(&[9, 7], wavelet::Family::Haar, None).unwrap();
     transform.forward(&[0, 0], &array(device, &[9, 7]), &mut array(device, &[9, 7])).unwrap();

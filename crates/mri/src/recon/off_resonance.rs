@@ -284,9 +284,9 @@ impl Reconstructor {
         };
         let (own, note) =
             self.maps_of_grid(&kspace, &sampled, calibration.as_ref().as_ref(), &matrix, monitor)?;
+        let (places, trajectory) = places_of_grid(&sampled, &matrix)?;
         let given = self.options.maps.clone();
         self.options.maps = own.or(given.clone());
-        let (places, trajectory) = places_of_grid(&sampled, &matrix)?;
         let data = values_at(&kspace, &places);
         drop(kspace);
         let taken = places.iter().map(|&place| times[place]).collect();
