@@ -30,7 +30,6 @@ static EMBEDDED: &[u8] = include_bytes!(env!(
 ));
 
 /// Compiled programs by their hash.
-#[derive(Debug)]
 pub struct Precompiled {
     origin: String,
     compiler: (u32, u32),
@@ -209,6 +208,12 @@ impl Precompiled {
     }
 }
 
+impl std::fmt::Debug for Precompiled {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Precompiled({} programs, {})", self.count, self.origin)
+    }
+}
+
 /// The archive of this process: the file that `RAYSPIN_PTX` names, else the executable's own, else `rayspin.ptx` beside it.
 ///
 /// Errors: a file that is none.
@@ -297,5 +302,11 @@ mod tests {
         }
         let refused = Precompiled::parse("here", b"something else".to_vec()).unwrap_err().to_string();
         assert!(refused.contains("here") && refused.contains("cargo xtask ptx"), "{refused}");
+    }
+    #[cfg(feature = "precompiled")]
+    #[test]
+    fn an_executable_carries_its_own() {
+        let own = super::archive().unwrap().unwrap();
+        assert!(own.origin() == "this executable" && !own.is_empty(), "{own:?}");
     }
 }
