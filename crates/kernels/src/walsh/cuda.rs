@@ -16,6 +16,8 @@ const TILE: usize = 32;
 const BLOCKS: usize = 256;
 /// Bytes of the windows' sums that are in memory at once, where the halo of a chunk leaves the choice.
 const CHUNK_BYTES: usize = 256 << 20;
+/// Planes of a chunk at most: blocks along an axis of a launch.
+const MOST_PLANES: usize = 1 << 15;
 /// Bytes of shared memory that a tile of voxels takes, where there is a choice.
 const TILE_BYTES: usize = 48 << 10;
 /// Bytes of shared memory that every GPU of compute capability 8 and later gives a block.
@@ -60,11 +62,11 @@ impl Chunk {
         let [nz, ny, _] = problem.shape_zyx;
         let (row, halo) = (row_bytes(problem), 2 * reach(problem));
         let fit = CHUNK_BYTES / (row * ny).max(1);
-        if fit >= nz {
+        if fit >= nz && nz <= MOST_PLANES {
             return Self { planes: nz, stored: nz, rows: ny };
         }
         // At most as many planes for the windows' sake as are solved.
-        let stored = fit.max(2 * halo + 1).min(nz).min(1 << 15);
+        let stored = fit.max(2 * halo + 1).min(nz).min(MOST_PLANES);
         let planes = if stored == nz { nz } else { (stored - halo.min(stored - 1)).max(1) };
         let rows = (CHUNK_BYTES / (row * stored)).clamp(1, ny);
         let rows = if rows > STRIP && rows < ny { rows / STRIP * STRIP } else { rows };
@@ -214,13 +216,15 @@ mod tests {
             (128, [64, 300, 320], 3),
             (12, [1, 512, 512], 3),
             (156, [5, 4000, 4000], 6),
-            (4, [3, 2, 2], 50),
+            (4, [3, 2, 2], 40),
+            (2, [70_000, 1, 1], 3),
         ] {
             let problem = Problem { coils, shape_zyx, radius };
             assert_eq!(refuses(&problem), None);
             let chunk = Chunk::new(&problem);
             let [nz, ny, _] = shape_zyx;
             assert!(chunk.planes >= 1 && chunk.rows >= 1 && chunk.rows <= ny && chunk.stored <= nz);
+            assert!(chunk.stored <= MOST_PLANES);
             assert!(chunk.stored == nz || chunk.planes + 2 * reach(&problem) <= chunk.stored);
             assert!(chunk.bytes(&problem) <= CHUNK_BYTES || chunk.rows == 1, "{problem:?}: {chunk:?}");
         }

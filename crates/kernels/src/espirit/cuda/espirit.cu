@@ -84,19 +84,19 @@ struct Voxel {
             bool open = going;
             for (unsigned attempt = 0; attempt <= coils && __any_sync(ALL, open); attempt++) {
                 real full = 0;
-                for (unsigned i = lane; i < coils; i += team) full += norm_sqr(v(k, i));
+                for (unsigned i = lane; open && i < coils; i += team) full += norm_sqr(v(k, i));
                 full = sqrt(team_sum(full, team));
                 // Twice is enough to be orthogonal in the precision of the numbers.
                 for (unsigned again = 0; again < 2; again++) {
                     for (unsigned m = 0; m < k; m++) {
                         cplx overlap = make_cplx(0, 0);
-                        for (unsigned i = lane; i < coils; i += team) overlap = overlap + mul_conj(v(m, i), v(k, i));
+                        for (unsigned i = lane; open && i < coils; i += team) overlap = overlap + mul_conj(v(m, i), v(k, i));
                         overlap = team_sum(overlap, team);
                         for (unsigned i = lane; open && i < coils; i += team) v(k, i) = v(k, i) - mul(v(m, i), overlap);
                     }
                 }
                 real left = 0;
-                for (unsigned i = lane; i < coils; i += team) left += norm_sqr(v(k, i));
+                for (unsigned i = lane; open && i < coils; i += team) left += norm_sqr(v(k, i));
                 left = sqrt(team_sum(left, team));
                 bool good = left > (real)1e-5 * full && left > NOTHING;
                 for (unsigned i = lane; open && i < coils; i += team) {
@@ -140,7 +140,7 @@ struct Voxel {
                 u[a][b] = make_cplx(a == b ? 1 : 0, 0);
                 if (b < a) continue;
                 cplx sum = make_cplx(0, 0);
-                for (unsigned i = lane; i < coils; i += team) sum = sum + mul_conj(v(a, i), g(b, i));
+                for (unsigned i = lane; going && i < coils; i += team) sum = sum + mul_conj(v(a, i), g(b, i));
                 sum = team_sum(sum, team);
                 if (a == b) sum.y = 0;
                 h[a][b] = sum;
@@ -260,7 +260,6 @@ solve(const cplx* __restrict__ sums, const cplx* __restrict__ phase, cplx* __res
         unsigned at = base + threadIdx.x / team;
         bool active = at < count, going = active;
         unsigned here = active ? at : 0;
-        // Teams without a voxel read the first one's and write nothing.
         Voxel voxel = {shared + here, vectors + here, images + here, stride, coils, lane, team};
         for (unsigned i = lane; active && i < coils; i += team) {
             for (unsigned k = 0; k < BLOCK; k++) {
@@ -280,7 +279,7 @@ solve(const cplx* __restrict__ sums, const cplx* __restrict__ phase, cplx* __res
 #pragma unroll
             for (unsigned k = 0; k < BLOCK; k++) {
                 real part = 0;
-                for (unsigned i = lane; i < coils; i += team)
+                for (unsigned i = lane; going && i < coils; i += team)
                     part += norm_sqr(voxel.g(k, i) - values[k] * voxel.v(k, i));
                 part = team_sum(part, team);
                 if (k < sets && !(part <= residual)) residual = part;
@@ -293,7 +292,8 @@ solve(const cplx* __restrict__ sums, const cplx* __restrict__ phase, cplx* __res
 #pragma unroll
         for (unsigned k = 0; k < BLOCK; k++) {
             cplx overlap = make_cplx(0, 0);
-            for (unsigned i = lane; i < coils; i += team) overlap = overlap + mul_conj(phase[i], voxel.v(k, i));
+            for (unsigned i = lane; active && i < coils; i += team)
+                overlap = overlap + mul_conj(phase[i], voxel.v(k, i));
             overlap = team_sum(overlap, team);
             real size = sqrt(norm_sqr(overlap));
             // 0 at the crop, 1 from halfway to 1 on, cos² between.

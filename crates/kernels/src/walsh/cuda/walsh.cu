@@ -112,8 +112,9 @@ static __device__ void dominant(const cplx* r, unsigned stride, unsigned n, cplx
             next[i * stride] = sum;
             size += norm_sqr(sum);
         }
-        // No lane changes v before all have read it: the sum over the team waits for them.
         size = sqrt(team_sum(size, team));
+        // No lane changes v before all have read it.
+        __syncwarp();
         going = going && size > 0;
         real change = 0;
         for (unsigned i = lane; going && i < n; i += team) {
