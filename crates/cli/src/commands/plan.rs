@@ -122,8 +122,8 @@ impl Limits {
 /// Seconds until a GPU has started, its kernels being compiled already: the wall time less the work of
 /// benches/results/2026-11-21-h100/recon.txt.
 const GPU_START: f64 = 0.3;
-/// Operations and bytes of a thread in a second, and threads that help a small scan: with these every scan that is counted as done
-/// before a GPU has started took less than a third of that on two busy threads (benches/results/2026-11-21-cpu/estimate.txt).
+/// Operations and bytes of a thread in a second, and threads that help a small scan: every scan that is counted as done before a
+/// GPU has started was, on two threads beside other work (benches/results/2026-11-21-cpu/estimate.txt).
 const THREAD_RATE: f64 = 4e9;
 const HELPING_THREADS: usize = 16;
 
