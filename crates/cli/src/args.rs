@@ -232,7 +232,11 @@ Examples:
   rayspin recon mri scan.h5 -o image.nii.gz --method grappa --partial-fourier homodyne
   rayspin recon mri scan.h5 -o image.nii.gz --coils 8                  compressed to 8 virtual coils
   rayspin recon mri scan.h5 -o image.nii.gz --coils 0.99 --compression geometric
-  rayspin recon mri scan.h5 -o image.nii.gz --reference truth.nii.gz   quality in the run record")]
+  rayspin recon mri golden.h5 -o frames.nii.gz -o frames.png --window 21 --stride 8     a sliding window over spokes
+  rayspin recon mri scan.h5 -o image.nii.gz --reference truth.nii.gz   quality in the run record
+
+Repetitions and windows are read, reconstructed and written as a stream. What is complete when a run ends early is kept
+as image.partial.nii.gz. The picture of a series is a montage of up to 16 of its images, each by its middle slice.")]
 pub(crate) struct ReconMri {
     /// The raw scan
     #[arg(value_hint = ValueHint::FilePath)]
@@ -373,6 +377,20 @@ pub(crate) struct ReconMri {
     /// Set to reconstruct [default: the first]
     #[arg(long, value_name = "N")]
     pub(crate) set: Option<u16>,
+    /// An image of every N readouts in the order of acquisition, repetitions joined: a sliding window over golden-angle
+    /// spokes, for example. One of the file's images each otherwise
+    #[arg(long, value_name = "N")]
+    pub(crate) window: Option<usize>,
+    /// Readouts from one window to the next [default: the window: no readout is in two images]
+    #[arg(long, value_name = "N", requires = "window")]
+    pub(crate) stride: Option<usize>,
+    /// Only the first N windows
+    #[arg(long, value_name = "N", requires = "window")]
+    pub(crate) frames: Option<usize>,
+    /// Estimate coil sensitivities, and the eigenvalue that λ is relative to, anew in each repetition or window, instead of
+    /// once for all
+    #[arg(long)]
+    pub(crate) independent: bool,
     /// Image to compare with: quality goes to the run record and the screen
     #[arg(long, value_name = "IMAGE", value_hint = ValueHint::FilePath)]
     pub(crate) reference: Option<PathBuf>,

@@ -60,7 +60,7 @@ fn code(error: &anyhow::Error) -> u8 {
         if cause.is::<BadInput>() {
             return 2;
         }
-        if let Some(rayspin::core::Error::Interrupted) = cause.downcast_ref() {
+        if interrupted(cause) {
             return 130;
         }
         let kind = cause
@@ -72,6 +72,12 @@ fn code(error: &anyhow::Error) -> u8 {
         }
     }
     1
+}
+
+fn interrupted(cause: &(dyn std::error::Error + 'static)) -> bool {
+    use rayspin::core::Error::Interrupted;
+    matches!(cause.downcast_ref(), Some(Interrupted))
+        || matches!(cause.downcast_ref(), Some(rayspin::io::Error::Core { source: Interrupted, .. }))
 }
 
 /// What to do about it: the error's own advice, else where to look, for whatever the user can mend.

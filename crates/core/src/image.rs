@@ -37,6 +37,11 @@ impl Image {
         &self.data
     }
 
+    /// The values, for another use.
+    pub fn into_data(self) -> ArrayD<C32> {
+        self.data
+    }
+
     /// Where it lies.
     pub fn geometry(&self) -> &Geometry {
         &self.geometry

@@ -32,12 +32,14 @@ pub struct Monitor<'a> {
     progress: &'a dyn Progress,
     stop: Option<&'a AtomicBool>,
     stages: std::sync::Mutex<Vec<(String, f64)>>,
+    /// Whether a series goes on, whose stages are timed and not reported one by one.
+    in_series: AtomicBool,
 }
 
 impl<'a> Monitor<'a> {
     /// A monitor that reports to `progress` and stops when `stop` becomes true.
     pub fn new(progress: &'a dyn Progress, stop: Option<&'a AtomicBool>) -> Self {
-        Self { progress, stop, stages: std::sync::Mutex::new(Vec::new()) }
+        Self { progress, stop, stages: std::sync::Mutex::new(Vec::new()), in_series: AtomicBool::new(false) }
     }
 
     /// Nobody watches and nothing stops.
@@ -52,11 +54,16 @@ impl<'a> Monitor<'a> {
         steps: usize,
         work: impl FnOnce() -> std::result::Result<T, E>,
     ) -> std::result::Result<T, E> {
-        self.progress.begin(name, steps);
+        let reported = !self.in_series.load(Ordering::Relaxed);
+        if reported {
+            self.progress.begin(name, steps);
+        }
         let start = std::time::Instant::now();
         let result = work();
         let seconds = start.elapsed().as_secs_f64();
-        self.progress.end(name, seconds);
+        if reported {
+            self.progress.end(name, seconds);
+        }
         let mut stages = self.stages.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         match stages.iter_mut().find(|(stage, _)| stage == name) {
             Some((_, total)) => *total += seconds,
@@ -65,9 +72,34 @@ impl<'a> Monitor<'a> {
         result
     }
 
+    /// Runs `work`, which makes `count` things alike one after another, each with stages of its own: these are timed and
+    /// not reported, and `count` calls of [`Monitor::advance`] say how far it is.
+    pub fn series<T, E>(
+        &self,
+        name: &str,
+        count: usize,
+        work: impl FnOnce() -> std::result::Result<T, E>,
+    ) -> std::result::Result<T, E> {
+        self.progress.begin(name, count);
+        let start = std::time::Instant::now();
+        self.in_series.store(true, Ordering::Relaxed);
+        let result = work();
+        self.in_series.store(false, Ordering::Relaxed);
+        self.progress.end(name, start.elapsed().as_secs_f64());
+        result
+    }
+
+    /// One thing of the current series is done. Fails with [`Error::Interrupted`] when the user asked to stop.
+    pub fn advance(&self, detail: &str) -> Result<()> {
+        self.progress.step(detail);
+        self.check()
+    }
+
     /// One step of the current stage ended. Fails with [`Error::Interrupted`] when the user asked to stop.
     pub fn step(&self, detail: &str) -> Result<()> {
-        self.progress.step(detail);
+        if !self.in_series.load(Ordering::Relaxed) {
+            self.progress.step(detail);
+        }
         self.check()
     }
 
@@ -102,6 +134,45 @@ mod tests {
         }
         let names: Vec<_> = monitor.stages().into_iter().map(|(name, _)| name).collect();
         assert_eq!(names, ["read", "solve"]);
+    }
+
+    #[test]
+    fn stages_of_a_series_are_timed_and_not_reported() {
+        #[derive(Default)]
+        struct Heard(std::sync::Mutex<Vec<String>>);
+        impl Heard {
+            fn push(&self, text: String) {
+                self.0.lock().unwrap().push(text);
+            }
+        }
+        impl Progress for Heard {
+            fn begin(&self, stage: &str, steps: usize) {
+                self.push(format!("{stage} of {steps}"));
+            }
+            fn step(&self, detail: &str) {
+                self.push(detail.into());
+            }
+            fn end(&self, stage: &str, _: f64) {
+                self.push(format!("end of {stage}"));
+            }
+            fn note(&self, _: &str) {}
+        }
+        let heard = Heard::default();
+        let monitor = Monitor::new(&heard, None);
+        monitor
+            .series("frames", 2, || {
+                for frame in ["a", "b"] {
+                    monitor.stage("solve", 1, || monitor.step("inner"))?;
+                    monitor.advance(frame)?;
+                }
+                Ok::<_, Error>(())
+            })
+            .unwrap();
+        monitor.stage("after", 0, || Ok::<_, Error>(())).unwrap();
+        let names: Vec<_> = monitor.stages().into_iter().map(|(name, _)| name).collect();
+        assert_eq!(names, ["solve", "after"]);
+        let heard = heard.0.into_inner().unwrap();
+        assert_eq!(heard, ["frames of 2", "a", "b", "end of frames", "after of 0", "end of after"]);
     }
 
     #[test]

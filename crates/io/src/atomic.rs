@@ -38,6 +38,53 @@ pub fn write_atomically<T>(path: &Path, write: impl FnOnce(&Path) -> Result<T>) 
     Ok(value)
 }
 
+/// A file in the making: a temporary one as of [`write_atomically`], which is filled over a longer time. It is gone when this is
+/// dropped unfinished.
+pub(crate) struct Pending {
+    wanted: PathBuf,
+    target: Target,
+    temporary: Temporary,
+}
+
+impl Pending {
+    /// A temporary file for `path`. Errors: as [`write_atomically`].
+    pub(crate) fn create(path: &Path) -> Result<Self> {
+        let fail = |source| Error::write(path, source);
+        let target = Target::of(path).map_err(fail)?;
+        let temporary = target.temporary().map_err(fail)?;
+        Ok(Self { wanted: path.to_owned(), target, temporary })
+    }
+
+    /// Where the file is to end up.
+    pub(crate) fn wanted(&self) -> &Path {
+        &self.wanted
+    }
+
+    /// The file to fill.
+    pub(crate) fn path(&self) -> &Path {
+        self.temporary.path()
+    }
+
+    /// The file to fill, open for reading and writing.
+    pub(crate) fn open(&self) -> Result<File> {
+        let options = File::options().read(true).write(true).truncate(true).open(self.path());
+        options.map_err(|source| Error::write(&self.wanted, source))
+    }
+
+    /// Flushes the file to disk and renames it.
+    pub(crate) fn finish(self) -> Result<()> {
+        let Self { wanted, target, temporary } = self;
+        temporary.finish(&target).map_err(|source| Error::write(&wanted, source))
+    }
+
+    /// [`Pending::finish`] under another name in the same folder.
+    pub(crate) fn finish_as(self, path: &Path) -> Result<()> {
+        let fail = |source| Error::write(path, source);
+        let target = Target::of(path).map_err(fail)?;
+        self.temporary.finish(&target).map_err(fail)
+    }
+}
+
 /// [`write_atomically`] for a writer that takes a stream: `write` gets a buffered file, errors become [`Error::Write`].
 pub fn write_stream_atomically<T>(
     path: &Path,

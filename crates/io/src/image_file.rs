@@ -159,24 +159,13 @@ pub fn write_image(path: impl AsRef<Path>, image: &Image, options: &WriteOptions
             let kind = match values {
                 Values::Magnitude => ImageKind::Magnitude,
                 Values::Complex => ImageKind::Complex,
-                Values::Real => {
-                    return Err(Error::unsupported(path, "an ISMRMRD image of real parts")
-                        .with_hint("write magnitudes or complex values"));
-                }
+                Values::Real => return Err(crate::series_file::no_real_parts(path)),
             };
             let options = ImageOptions { kind, ..ImageOptions::default() };
             ismrmrd::write_images(path, image, &options)?;
             note_lost(image, values, &mut notes);
         }
-        _ => {
-            let found = path.file_name().unwrap_or_default().to_string_lossy();
-            return Err(Error::field(
-                path,
-                "name of the output",
-                "the ending .nii, .nii.gz, .npy, .cfl, .h5 or .png",
-                found,
-            ));
-        }
+        _ => return Err(no_ending(path)),
     }
     Ok(notes)
 }
@@ -194,20 +183,39 @@ fn to_bart(data: ArrayD<C32>) -> ArrayD<C32> {
 }
 
 fn note_geometry(image: &Image, notes: &mut Vec<String>) {
-    if *image.geometry() != Geometry::default() {
-        let shape = format_shape(image.data().shape());
-        notes.push(format!("the format holds no geometry: only the values {shape} are written"));
-    }
+    notes.extend(geometry_note(image.geometry(), image.data().shape()));
+}
+
+/// What a format without geometry leaves out of an image of `shape`.
+pub(crate) fn geometry_note(geometry: &Geometry, shape: &[usize]) -> Option<String> {
+    (*geometry != Geometry::default()).then(|| {
+        let shape = format_shape(shape);
+        format!("the format holds no geometry: only the values {shape} are written")
+    })
 }
 
 fn note_lost(image: &Image, values: Values, notes: &mut Vec<String>) {
-    let lost = match values {
-        Values::Complex => false,
-        Values::Magnitude => image.data().iter().any(|v| v.im != 0.0 || v.re < 0.0),
-        Values::Real => image.data().iter().any(|v| v.im != 0.0),
-    };
-    if lost {
-        let part = if values == Values::Magnitude { "magnitude" } else { "real part" };
-        notes.push(format!("only the {part} of the complex image is written"));
+    if lost_part(image.data().iter(), values) {
+        notes.push(lost_note(values));
     }
+}
+
+/// Whether `values` tell less than the numbers.
+pub(crate) fn lost_part<'a>(mut numbers: impl Iterator<Item = &'a C32>, values: Values) -> bool {
+    match values {
+        Values::Complex => false,
+        Values::Magnitude => numbers.any(|v| v.im != 0.0 || v.re < 0.0),
+        Values::Real => numbers.any(|v| v.im != 0.0),
+    }
+}
+
+pub(crate) fn lost_note(values: Values) -> String {
+    let part = if values == Values::Magnitude { "magnitude" } else { "real part" };
+    format!("only the {part} of the complex image is written")
+}
+
+/// A name whose ending stands for no format of images.
+pub(crate) fn no_ending(path: &Path) -> Error {
+    let found = path.file_name().unwrap_or_default().to_string_lossy();
+    Error::field(path, "name of the output", "the ending .nii, .nii.gz, .npy, .cfl, .h5 or .png", found)
 }

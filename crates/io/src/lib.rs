@@ -14,8 +14,10 @@ pub mod nifti;
 pub mod npy;
 pub mod png;
 mod scan_file;
+mod series_file;
 
 pub use error::{Error, Result};
 pub use format::{Format, detect};
 pub use image_file::{ImageFile, ReadOptions, Values, WriteOptions, read_image, write_image};
 pub use scan_file::{ScanFile, ScanOptions, read_scan};
+pub use series_file::{SeriesShape, SeriesWriter};

@@ -3,11 +3,11 @@
 use std::io;
 use std::path::Path;
 
-use ndarray::{ArrayD, ArrayView2, ArrayView3, Axis, Ix3};
+use ndarray::{ArrayD, ArrayView2, ArrayView3, ArrayViewD, Axis, Ix3};
 use png::{BitDepth, ColorType, Encoder, EncodingError};
-use rayspin_core::{ErrorKind, Image, format_shape};
+use rayspin_core::{C32, ErrorKind, Geometry, Image, format_shape};
 use rayspin_imaging::display::{
-    Limits, Montage, Part, Window, montage, part, square_pixels, to_grey, upscale_nearest,
+    Limits, Montage, Part, Window, evenly_spaced, montage, part, square_pixels, to_grey, upscale_nearest,
 };
 
 use crate::atomic::write_atomically;
@@ -23,8 +23,9 @@ pub struct PngOptions {
     pub window: Window,
     /// Slices and their layout.
     pub montage: Montage,
-    /// The repetition shown, the first by default.
-    pub repetition: usize,
+    /// The repetition of a series that is shown. When absent: up to 16 repetitions, spread over the series, each by its middle
+    /// slice, or by the only one that the montage names.
+    pub repetition: Option<usize>,
     /// Each pixel becomes a block of this many, squared; 0 counts as 1.
     pub enlarge: usize,
 }
@@ -47,17 +48,82 @@ pub fn write_rgb(path: impl AsRef<Path>, picture: ArrayView3<'_, u8>) -> Result<
     encode(path.as_ref(), [height, width], ColorType::Rgb, &bytes)
 }
 
-/// Writes one repetition of an image as a grey montage of its slices, on square pixels. Errors: a repetition or slice that does not exist, a
-/// window that makes no sense, and as [`write_grey`].
+/// Tiles of a series: more get too small to see.
+const SERIES_TILES: usize = 16;
+
+/// Writes an image as a grey montage on square pixels: the slices of a volume, or one slice of each of some repetitions of a
+/// series. Errors: a repetition or slice that does not exist, a window that makes no sense, and as [`write_grey`].
 pub fn write_image(path: impl AsRef<Path>, image: &Image, options: &PngOptions) -> Result<()> {
     let path = path.as_ref();
-    let core = |e| Error::core(path, e);
     let series = series(image);
-    if options.repetition >= image.repetitions() {
-        let expected = format!("0 to {}", image.repetitions() - 1);
-        return Err(Error::field(path, "repetition", expected, options.repetition));
+    let repetitions = image.repetitions();
+    if let Some(found) = options.repetition.filter(|&found| found >= repetitions) {
+        let expected = format!("0 to {}", repetitions - 1);
+        return Err(Error::field(path, "repetition", expected, found));
     }
-    let volume = series.index_axis(Axis(0), options.repetition);
+    if options.repetition.is_none() && repetitions > 1 {
+        let mut tiles = SeriesTiles::new(repetitions, image.geometry(), options);
+        series.outer_iter().enumerate().try_for_each(|(index, volume)| tiles.push(path, index, volume))?;
+        return tiles.write(path);
+    }
+    let volume = series.index_axis(Axis(0), options.repetition.unwrap_or(0));
+    write_tiles(path, volume, image.geometry(), options)
+}
+
+/// One slice of some of a series' volumes, as they come; all slices of a single volume.
+pub(crate) struct SeriesTiles {
+    frames: usize,
+    chosen: Vec<usize>,
+    tiles: Vec<ArrayD<C32>>,
+    geometry: Geometry,
+    options: PngOptions,
+}
+
+impl SeriesTiles {
+    /// Tiles spread over `frames` volumes.
+    pub(crate) fn new(frames: usize, geometry: &Geometry, options: &PngOptions) -> Self {
+        let (chosen, options) = (evenly_spaced(frames, SERIES_TILES), options.clone());
+        Self { frames, chosen, tiles: Vec::new(), geometry: *geometry, options }
+    }
+
+    /// Takes volume `index` `[z, y, x]`, where it is shown. Errors: a slice that does not exist.
+    pub(crate) fn push(&mut self, path: &Path, index: usize, volume: ArrayViewD<'_, C32>) -> Result<()> {
+        if self.frames == 1 {
+            self.tiles.push(volume.to_owned());
+        } else if self.chosen.contains(&index) {
+            let slices = volume.shape()[0];
+            let slice = match self.options.montage.slices.as_deref() {
+                Some(&[only]) => only,
+                _ => slices / 2,
+            };
+            if slice >= slices {
+                return Err(Error::field(path, "slice", format!("0 to {}", slices - 1), slice));
+            }
+            self.tiles.push(volume.index_axis(Axis(0), slice).to_owned());
+        }
+        Ok(())
+    }
+
+    pub(crate) fn write(self, path: &Path) -> Result<()> {
+        if let (1, [volume]) = (self.frames, &self.tiles[..]) {
+            return write_tiles(path, volume.view(), &self.geometry, &self.options);
+        }
+        let tiles: Vec<_> = self.tiles.iter().map(|tile| tile.view()).collect();
+        let stacked =
+            ndarray::stack(Axis(0), &tiles).map_err(|e| Error::field(path, "image", "frames", e))?;
+        let montage = Montage { slices: None, ..self.options.montage.clone() };
+        let options = PngOptions { montage, ..self.options };
+        write_tiles(path, stacked.view(), &self.geometry, &options)
+    }
+}
+
+fn write_tiles(
+    path: &Path,
+    volume: ArrayViewD<'_, C32>,
+    geometry: &Geometry,
+    options: &PngOptions,
+) -> Result<()> {
+    let core = |e| Error::core(path, e);
     let volume =
         volume.into_dimensionality::<Ix3>().map_err(|e| Error::field(path, "image", "shape [z, y, x]", e))?;
     let shown = part(volume, options.part);
@@ -65,7 +131,7 @@ pub fn write_image(path: impl AsRef<Path>, image: &Image, options: &PngOptions) 
         (Part::Phase, Window::Percentile { .. }) => Limits::PHASE,
         (_, window) => window.limits(shown.view()).map_err(core)?,
     };
-    let [sx, sy, _] = image.geometry().spacing_mm;
+    let [sx, sy, _] = geometry.spacing_mm;
     let square = shown
         .outer_iter()
         .map(|slice| square_pixels(slice, [sy, sx], options.part != Part::Phase))
@@ -79,7 +145,7 @@ pub fn write_image(path: impl AsRef<Path>, image: &Image, options: &PngOptions) 
 }
 
 /// The values as `[repetition, z, y, x]`.
-fn series(image: &Image) -> ndarray::ArrayViewD<'_, rayspin_core::C32> {
+fn series(image: &Image) -> ArrayViewD<'_, C32> {
     let data: &ArrayD<_> = image.data();
     let mut view = data.view();
     if view.ndim() == 3 {

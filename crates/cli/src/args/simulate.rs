@@ -36,6 +36,15 @@ pub(crate) enum AnglesArg {
     Golden,
 }
 
+/// How the phantom changes with time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum DynamicsArg {
+    /// Two ellipses grow and shrink by 30 %
+    Beat,
+    /// One ellipse brightens as if contrast agent arrived
+    Enhance,
+}
+
 /// Intensities of the phantom.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ContrastArg {
@@ -67,6 +76,7 @@ Examples:
   rayspin simulate mri -o spiral.h5 --trajectory spiral --shots 16 --coils 8 --snr 50 --truth truth.nii.gz
   rayspin simulate mri -o under.h5 --trajectory poisson --acceleration 6 --calibration 24 --noise-readouts 8 --snr 30
   rayspin simulate mri -o uneven.h5 --trajectory spiral --shots 8 --field-map-hz 120 --save-field-map field.nii.gz
+  rayspin simulate mri -o beat.h5 -t radial --angles golden --shots 400 --dynamics beat --truth beat.nii.gz --window 21 --stride 8
   rayspin simulate mri -o ball.h5 --dims 3 --matrix 64,64,64 --trajectory kooshball --shots 4000 --coils 4")]
 pub(crate) struct Mri {
     /// Scan to write (ISMRMRD .h5)
@@ -135,6 +145,22 @@ pub(crate) struct Mri {
     /// Repetitions in time
     #[arg(long, default_value_t = 1)]
     pub(crate) repetitions: usize,
+    /// How the object changes with time
+    #[arg(long, value_enum)]
+    pub(crate) dynamics: Option<DynamicsArg>,
+    /// Seconds of a beat, or in which 63 % of the enhancement come
+    #[arg(long, value_name = "S", default_value_t = 1.0, requires = "dynamics")]
+    pub(crate) period: f64,
+    /// Time from one readout to the next in ms, for time stamps [default: 5 with --dynamics]
+    #[arg(long, value_name = "MS")]
+    pub(crate) tr: Option<f64>,
+    /// The truth of a changing object at the middle of every N readouts, as recon mri --window takes them, instead of each
+    /// repetition
+    #[arg(long, value_name = "N", requires = "dynamics", requires = "truth")]
+    pub(crate) window: Option<usize>,
+    /// Readouts from one window to the next [default: the window]
+    #[arg(long, value_name = "N", requires = "window")]
+    pub(crate) stride: Option<usize>,
     /// Samples per cycle per field of view along lines and spokes
     #[arg(long, default_value_t = 1)]
     pub(crate) oversampling: usize,

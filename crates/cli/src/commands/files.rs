@@ -114,7 +114,11 @@ pub(crate) fn write_image(path: &Path, image: &Image) -> Result<Vec<String>> {
 
 /// A picture from black at 0, all slices of a small volume or some of a large one.
 pub(crate) fn picture(image: &Image) -> PngOptions {
-    let slices = image.shape_zyx()[0];
+    picture_of(image.shape_zyx()[0])
+}
+
+/// [`picture`] of a volume of so many slices.
+pub(crate) fn picture_of(slices: usize) -> PngOptions {
     PngOptions {
         window: Window::Percentile { low: 0.0, high: 99.5 },
         montage: Montage { slices: Some(evenly_spaced(slices, PICTURE_SLICES)), ..Montage::default() },

@@ -13,6 +13,7 @@ use rayspin::mri::scan::{Frame, FrameOptions, Label, Samples, Scan};
 use rayspin::report::number;
 use rayspin::report::table::{Cell, Column, Table};
 
+use super::recon::stream::{self, Stream};
 use crate::args::ReconMri;
 use crate::failure::BadInput;
 
@@ -31,6 +32,8 @@ pub(crate) enum Source {
     Parts { labels: Vec<Label>, slices: Vec<u16>, notes: Vec<String> },
     /// The samples of one image.
     Frame(Box<Frame>, Vec<String>),
+    /// Repetitions or windows, read as they are needed.
+    Stream(Box<Stream>),
 }
 
 /// A frame like all others, what is held beside it, and how often it comes.
@@ -56,6 +59,13 @@ impl Shape {
             _ => self.frame.as_deref(),
         }
     }
+
+    /// A frame as a stream has it, which is nowhere else.
+    pub(super) fn of_stream(frame: Frame, read: u64, kept: u64, frames: usize, noise: Noise) -> Self {
+        let coils = frame.coils();
+        let frame = Some(Box::new(frame));
+        Self { frame, held: 0, frames, assembled: true, read, kept, coils, noise: Some(noise) }
+    }
 }
 
 /// The budget of a run, and the process beneath it.
@@ -66,6 +76,13 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
+    /// With what every run takes besides.
+    pub(super) fn of(budget: Budget, process: u64, device: &Device) -> Self {
+        let threads = device.cpu_side().threads() as u64;
+        let staging = if matches!(device.backend(), Backend::Cuda(_)) { STAGING_BYTES } else { 0 };
+        Self { budget, process: process + RUNNING_BYTES + threads * THREAD_BYTES + staging }
+    }
+
     /// The most memory that the process is to hold.
     pub(crate) fn peak(&self) -> u64 {
         self.process + self.budget.peak()
@@ -200,6 +217,9 @@ pub(crate) fn read(
         let shape = Shape { frame: None, held, frames: 1, assembled: false, read, kept, coils, noise: None };
         return Ok((Source::Frame(frame, notes), shape));
     }
+    if let Some((stream, shape)) = stream::open(args, options, selection, monitor)? {
+        return Ok((Source::Stream(Box::new(stream)), shape));
+    }
     let contents = ismrmrd::contents(path, options.name.as_deref())?;
     let mut notes = Vec::new();
     let labels = selection
@@ -291,7 +311,6 @@ pub(crate) fn budget(
     options: &ReconOptions,
     device: &Device,
 ) -> Result<Plan> {
-    let threads = device.cpu_side().threads();
     let frame = shape.frame(source).context("a frame to plan for")?;
     let image = frame.matrix.iter().product::<usize>() as u64;
     let frames = budget::Frames {
@@ -300,12 +319,18 @@ pub(crate) fn budget(
         assembled: shape.assembled,
         coils: shape.coils,
     };
-    let core = budget::of_frames(frame, &frames, options, device)
-        .with_context(|| args.scan.display().to_string())?;
+    let core = match source {
+        Source::Stream(stream) => stream.budget(frame, shape.coils, options, device),
+        _ => budget::of_frames(frame, &frames, options, device),
+    };
+    let core = core.with_context(|| args.scan.display().to_string())?;
     let mut budget = Budget { frames: core.frames, result: core.result, ..Budget::default() };
     budget.push("read", shape.read);
     budget.stages.extend(core.stages);
     let (images, result) = (8 * image * shape.frames as u64, budget.result);
+    if matches!(source, Source::Stream(_)) {
+        return Ok(stream::with_writing(args, budget, images, process + shape.kept, device));
+    }
     let writing = args.outputs.iter().map(|path| match Format::of_name(path) {
         // A copy in BART's order of axes.
         Some(Format::Cfl) => images,
@@ -323,9 +348,7 @@ pub(crate) fn budget(
             }
         }
     }
-    let staging = if matches!(device.backend(), Backend::Cuda(_)) { STAGING_BYTES } else { 0 };
-    let running = RUNNING_BYTES + threads as u64 * THREAD_BYTES + staging;
-    Ok(Plan { budget, process: process + shape.kept + running })
+    Ok(Plan::of(budget, process + shape.kept, device))
 }
 
 /// Finds the largest batch of coils, and with one coil of points, that fits the limits; what the least takes where none does.

@@ -5,14 +5,14 @@ use rayspin::core::Monitor;
 use rayspin::io::{self, Format};
 use rayspin::mri::simulate::trajectory::{CartesianPattern, Hardware, Sampling, SphereOrder, SpokeAngles};
 use rayspin::mri::simulate::{
-    Contrast, FieldMap, FieldShape, SimulateOptions, neighbour_covariance, simulate,
+    Contrast, Dynamics, FieldMap, FieldShape, SimulateOptions, TruthWindow, neighbour_covariance, simulate,
 };
 
 use super::files;
 use super::recon::write_coil_array;
 use crate::Context;
 use crate::args::numbers;
-use crate::args::simulate::{AnglesArg, ContrastArg, FieldShapeArg, Mri, TrajectoryArg};
+use crate::args::simulate::{AnglesArg, ContrastArg, DynamicsArg, FieldShapeArg, Mri, TrajectoryArg};
 use crate::failure::BadInput;
 
 /// Simulates a scan and writes it, its truth, its coil maps and the run record.
@@ -132,6 +132,14 @@ fn options(args: &Mri) -> Result<SimulateOptions> {
         hardware: Hardware { gradient_mt_m: args.gradient, slew_t_m_s: args.slew, dwell_us: args.dwell },
         oversampling: args.oversampling,
         repetitions: args.repetitions,
+        dynamics: args.dynamics.map(|kind| match kind {
+            DynamicsArg::Beat => Dynamics::Beat { period_s: args.period },
+            DynamicsArg::Enhance => Dynamics::Enhance { time_s: args.period },
+        }),
+        readout_interval_ms: args.tr.or(args.dynamics.map(|_| 5.0)),
+        truth_window: args
+            .window
+            .map(|readouts| TruthWindow { readouts, stride: args.stride.unwrap_or(readouts) }),
         snr: args.snr,
         noise_covariance,
         field: args.field_map_hz.map(|peak_hz| FieldMap {

@@ -9,6 +9,7 @@ mod images;
 mod memory;
 mod off_resonance;
 mod refusals;
+mod stream;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};

@@ -1,6 +1,6 @@
 //! The `data` dataset: its type, its heads, and its samples in blocks.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use hdf5::types::TypeDescriptor;
 use hdf5::{Dataset, H5Type};
@@ -20,8 +20,8 @@ enum SampleType {
 }
 
 /// The acquisitions of a file, not yet read.
-pub(super) struct Acquisitions<'a> {
-    path: &'a Path,
+pub(super) struct Acquisitions {
+    path: PathBuf,
     dataset: Dataset,
     samples: SampleType,
     trajectory: bool,
@@ -39,9 +39,9 @@ pub(super) struct Acquisitions<'a> {
     file_bytes: u64,
 }
 
-impl<'a> Acquisitions<'a> {
+impl Acquisitions {
     /// Looks at the type and the shape of `dataset`; reads nothing.
-    pub(super) fn new(path: &'a Path, dataset: Dataset) -> Result<Self> {
+    pub(super) fn new(path: &Path, dataset: Dataset) -> Result<Self> {
         let fail = |e: hdf5::Error| reading(path, "the type of the acquisitions", &e);
         let shape = dataset.get_shape().map_err(fail)?;
         let &[count] = shape.as_slice() else {
@@ -94,7 +94,7 @@ impl<'a> Acquisitions<'a> {
             }
         };
         Ok(Self {
-            path,
+            path: path.to_owned(),
             dataset,
             samples,
             trajectory: component_bytes > 0,
@@ -113,11 +113,11 @@ impl<'a> Acquisitions<'a> {
         self.dataset
             .as_reader()
             .read_into_raw(&mut heads)
-            .map_err(|e| reading(self.path, "the heads of the acquisitions", &e))?;
+            .map_err(|e| reading(&self.path, "the heads of the acquisitions", &e))?;
         let promised: u128 = heads.iter().map(|h| u128::from(self.stored(&h.head))).sum();
         if promised > u128::from(self.file_bytes) {
             return Err(Error::truncated(
-                self.path,
+                &self.path,
                 format!("the data of {} acquisitions", self.count),
                 format!("{promised} bytes"),
                 format!("a file of {} bytes", self.file_bytes),
@@ -134,7 +134,7 @@ impl<'a> Acquisitions<'a> {
         let components = if self.samples == SampleType::Interleaved { 2 } else { 1 };
         // Without a trajectory its place is that of the data, and any length will do.
         let places = [traj.unwrap_or(data), data];
-        references::lengths(self.path, &self.dataset, places, |index, [points, numbers]| {
+        references::lengths(&self.path, &self.dataset, places, |index, [points, numbers]| {
             let Some(head) = usize::try_from(index).ok().and_then(|i| heads.get(i)) else {
                 return Ok(());
             };
@@ -142,12 +142,12 @@ impl<'a> Acquisitions<'a> {
             let most = samples.saturating_mul(u64::from(head.trajectory_dimensions));
             if traj.is_some() && u64::from(points) > most {
                 let field = format!("acquisition {index}: traj");
-                return Err(Error::field(self.path, field, format!("at most {most} numbers"), points));
+                return Err(Error::field(&self.path, field, format!("at most {most} numbers"), points));
             }
             let most = samples.saturating_mul(u64::from(head.active_channels)).saturating_mul(components);
             if u64::from(numbers) > most {
                 let field = format!("acquisition {index}: data");
-                return Err(Error::field(self.path, field, format!("at most {most} numbers"), numbers));
+                return Err(Error::field(&self.path, field, format!("at most {most} numbers"), numbers));
             }
             Ok(())
         })
@@ -193,7 +193,7 @@ impl<'a> Acquisitions<'a> {
 
     fn slice<T: H5Type>(&self, range: std::ops::Range<usize>) -> Result<Vec<T>> {
         let what = format!("acquisitions {} to {}", range.start, range.end - 1);
-        let values = self.dataset.read_slice_1d::<T, _>(range).map_err(|e| reading(self.path, &what, &e))?;
+        let values = self.dataset.read_slice_1d::<T, _>(range).map_err(|e| reading(&self.path, &what, &e))?;
         Ok(values.into_raw_vec_and_offset().0)
     }
 }

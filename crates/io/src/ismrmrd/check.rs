@@ -4,7 +4,7 @@ use std::path::Path;
 
 use ndarray::Array2;
 use rayspin_core::C32;
-use rayspin_mri::scan::{Acquisition, Counters, Flags, Label, ScanHeader};
+use rayspin_mri::scan::{Acquisition, Counters, Flags, Label, Place, ScanHeader};
 
 use super::layout::{Head, Index};
 use crate::error::{Error, Result};
@@ -103,6 +103,19 @@ impl Checked {
             repetition: c.repetition,
             slice: c.slice,
         })
+    }
+
+    /// Where the acquisition stands.
+    pub(super) fn place(&self, head: &Head, bytes: u64) -> Place {
+        Place {
+            flags: Flags(head.flags),
+            counters: self.counters,
+            encoding: self.encoding,
+            time_stamp: head.acquisition_time_stamp,
+            trajectory: self.dims > 0,
+            samples: self.samples,
+            bytes,
+        }
     }
 
     /// The acquisition, its arrays checked against the head.

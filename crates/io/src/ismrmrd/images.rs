@@ -1,14 +1,14 @@
 use std::path::Path;
 
-use hdf5::{Group, H5Type};
-use ndarray::Axis;
-use rayspin_core::Image;
+use hdf5::{Dataset, Group, H5Type};
+use ndarray::ArrayViewD;
+use rayspin_core::{C32, Geometry, Image};
 
 use super::header_out::{Xml, ascii};
 use super::layout::{ImageHeaderOut, RealImag};
 use super::open::writing;
 use super::write::{create, group, string, write_xml};
-use crate::atomic::write_atomically;
+use crate::atomic::Pending;
 use crate::error::{Error, Result};
 
 /// What to store of a complex image.
@@ -55,79 +55,149 @@ impl Default for ImageOptions {
 ///
 /// Errors: a matrix beyond the format's 16 bits, [`Error::Write`]. The file appears whole or not at all.
 pub fn write_images(path: impl AsRef<Path>, image: &Image, options: &ImageOptions) -> Result<()> {
-    let path = path.as_ref();
-    for name in [&options.group, &options.series] {
-        if name.is_empty() || name.contains('\0') {
-            return Err(Error::field(path, "group name", "a name", format!("{name:?}")));
-        }
+    let mut series = ImageSeries::create(
+        path.as_ref(),
+        image.repetitions(),
+        image.shape_zyx(),
+        image.geometry(),
+        options,
+    )?;
+    match image.data().ndim() {
+        4 => image.data().outer_iter().try_for_each(|volume| series.push(volume))?,
+        _ => series.push(image.data().view())?,
     }
-    let attributes = attributes(&options.attributes);
-    let headers = headers(path, image, options.kind, attributes.len())?;
-    write_atomically(path, |temporary| {
+    series.finish()
+}
+
+/// An image series in the making, volume by volume.
+pub(crate) struct ImageSeries {
+    // The order of fields is that in which they are closed.
+    data: Dataset,
+    headers: Dataset,
+    attributes: Dataset,
+    file: hdf5::File,
+    pending: Pending,
+    kind: ImageKind,
+    shape: [usize; 3],
+    pushed: usize,
+}
+
+impl ImageSeries {
+    /// For `frames` volumes `[z, y, x]`.
+    pub(crate) fn create(
+        path: &Path,
+        frames: usize,
+        shape: [usize; 3],
+        geometry: &Geometry,
+        options: &ImageOptions,
+    ) -> Result<Self> {
+        for name in [&options.group, &options.series] {
+            if name.is_empty() || name.contains('\0') {
+                return Err(Error::field(path, "group name", "a name", format!("{name:?}")));
+            }
+        }
+        let text = attributes(&options.attributes);
+        let headers = headers(path, frames, shape, geometry, options.kind, text.len())?;
+        let pending = Pending::create(path)?;
         let fail = |e: hdf5::Error| writing(path, &e);
-        let file = create(temporary).map_err(fail)?;
+        let file = create(pending.path()).map_err(fail)?;
         let parent = group(&file, &options.group).map_err(fail)?;
         if let Some(xml) = &options.header_xml {
             write_xml(path, &parent, xml)?;
         }
         let series = group(&parent, &options.series).map_err(fail)?;
-        let count = headers.len();
-        series
+        let heads = series
             .new_dataset_builder()
             .packed(true)
-            .chunk(count.min(64))
+            .chunk(frames.min(64))
             .empty::<ImageHeaderOut>()
-            .shape((count..,))
+            .shape((frames..,))
             .create("header")
-            .and_then(|d| d.write(&headers))
             .map_err(fail)?;
-        let text = string(path, "attributes", &attributes)?;
-        series
+        heads.write(&headers).map_err(fail)?;
+        let text = string(path, "attributes", &text)?;
+        let attributes = series
             .new_dataset_builder()
-            .chunk(count.min(64))
+            .chunk(frames.min(64))
             .empty::<hdf5::types::VarLenAscii>()
-            .shape((count..,))
+            .shape((frames..,))
             .create("attributes")
-            .and_then(|d| d.write(&vec![text; count]))
             .map_err(fail)?;
-        match options.kind {
-            ImageKind::Magnitude => write_values(&series, image, |z| z.norm()),
-            ImageKind::Complex => write_values(&series, image, |z| RealImag { real: z.re, imag: z.im }),
-        }
-        .map_err(fail)?;
-        drop((series, parent));
-        file.flush().map_err(fail)?;
-        file.close().map_err(fail)
-    })
+        attributes.write(&vec![text; frames]).map_err(fail)?;
+        let data = match options.kind {
+            ImageKind::Magnitude => values::<f32>(&series, frames, shape),
+            ImageKind::Complex => values::<RealImag>(&series, frames, shape),
+        };
+        let data = data.map_err(fail)?;
+        let kind = options.kind;
+        Ok(Self { data, headers: heads, attributes, file, pending, kind, shape, pushed: 0 })
+    }
+
+    /// Writes the next volume, one slice at a time, so that the copy in another type stays small.
+    pub(crate) fn push(&mut self, volume: ArrayViewD<'_, C32>) -> Result<()> {
+        let [_, ny, nx] = self.shape;
+        let write = |z: usize, plane: ArrayViewD<'_, C32>| -> hdf5::Result<()> {
+            match self.kind {
+                ImageKind::Magnitude => {
+                    let values = plane.iter().map(|v| v.norm()).collect();
+                    let plane = ndarray::Array2::from_shape_vec((ny, nx), values)?;
+                    self.data.write_slice(&plane, (self.pushed, 0, z, .., ..))
+                }
+                ImageKind::Complex => {
+                    let values = plane.iter().map(|v| RealImag { real: v.re, imag: v.im }).collect();
+                    let plane = ndarray::Array2::from_shape_vec((ny, nx), values)?;
+                    self.data.write_slice(&plane, (self.pushed, 0, z, .., ..))
+                }
+            }
+        };
+        let mut planes = volume.outer_iter().enumerate();
+        planes.try_for_each(|(z, plane)| write(z, plane)).map_err(|e| writing(self.pending.wanted(), &e))?;
+        self.pushed += 1;
+        Ok(())
+    }
+
+    pub(crate) fn finish(self) -> Result<()> {
+        self.close()?.finish()
+    }
+
+    /// Ends the file after the volumes that were pushed, fewer than were announced, under another name.
+    pub(crate) fn finish_as(self, path: &Path) -> Result<()> {
+        let [nz, ny, nx] = self.shape;
+        let resized = self
+            .data
+            .resize((self.pushed, 1, nz, ny, nx))
+            .and_then(|()| self.headers.resize(self.pushed))
+            .and_then(|()| self.attributes.resize(self.pushed));
+        resized.map_err(|e| writing(path, &e))?;
+        self.close()?.finish_as(path)
+    }
+
+    fn close(self) -> Result<Pending> {
+        let Self { data, headers, attributes, file, pending, .. } = self;
+        drop((data, headers, attributes));
+        let closed = file.flush().and_then(|()| file.close());
+        closed.map_err(|e| writing(pending.wanted(), &e))?;
+        Ok(pending)
+    }
 }
 
-/// Writes one slice at a time, so that the copy in another type stays small.
-fn write_values<T: H5Type>(
-    series: &Group,
-    image: &Image,
-    convert: impl Fn(&rayspin_core::C32) -> T,
-) -> hdf5::Result<()> {
-    let [nz, ny, nx] = image.shape_zyx();
-    let repetitions = image.repetitions();
-    let data = series
+fn values<T: H5Type>(series: &Group, frames: usize, [nz, ny, nx]: [usize; 3]) -> hdf5::Result<Dataset> {
+    series
         .new_dataset_builder()
         .chunk((1, 1, 1, ny, nx))
         .empty::<T>()
-        .shape((repetitions.., 1, nz, ny, nx))
-        .create("data")?;
-    let planes = (0..repetitions).flat_map(|r| (0..nz).map(move |z| (r, z)));
-    for (repetition, z) in planes {
-        let values = image.data();
-        let volume = if values.ndim() == 4 { values.index_axis(Axis(0), repetition) } else { values.view() };
-        let plane: Vec<T> = volume.index_axis(Axis(0), z).iter().map(&convert).collect();
-        let plane = ndarray::Array2::from_shape_vec((ny, nx), plane)?;
-        data.write_slice(&plane, (repetition, 0, z, .., ..))?;
-    }
-    Ok(())
+        .shape((frames.., 1, nz, ny, nx))
+        .create("data")
 }
 
-fn headers(path: &Path, image: &Image, kind: ImageKind, attributes: usize) -> Result<Vec<ImageHeaderOut>> {
-    let [nz, ny, nx] = image.shape_zyx();
+fn headers(
+    path: &Path,
+    frames: usize,
+    [nz, ny, nx]: [usize; 3],
+    geometry: &Geometry,
+    kind: ImageKind,
+    attributes: usize,
+) -> Result<Vec<ImageHeaderOut>> {
     let matrix = [nx, ny, nz];
     let short =
         |what: &str, n: usize| u16::try_from(n).map_err(|_| Error::field(path, what, "at most 65535", n));
@@ -135,7 +205,6 @@ fn headers(path: &Path, image: &Image, kind: ImageKind, attributes: usize) -> Re
     for (out, n) in matrix_size.iter_mut().zip(matrix) {
         *out = short("image matrix", n)?;
     }
-    let geometry = image.geometry();
     let single = |v: [f64; 3]| v.map(|x| x as f32);
     let fov = std::array::from_fn(|axis| geometry.spacing_mm[axis] * matrix[axis] as f64);
     // The standard's codes: data types 5 (float) and 7 (complex float), image types 1 (magnitude) and 5 (complex).
@@ -143,8 +212,8 @@ fn headers(path: &Path, image: &Image, kind: ImageKind, attributes: usize) -> Re
         ImageKind::Magnitude => (5, 1),
         ImageKind::Complex => (7, 5),
     };
-    short("image repetitions", image.repetitions())?;
-    (0..image.repetitions())
+    short("image repetitions", frames)?;
+    (0..frames)
         .map(|repetition| {
             let number = short("image repetitions", repetition)?;
             Ok(ImageHeaderOut {

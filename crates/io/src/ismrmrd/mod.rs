@@ -17,12 +17,15 @@ mod layout;
 mod open;
 mod read;
 mod references;
+mod series;
 mod summary;
 mod write;
 mod xml;
 
+pub(crate) use images::ImageSeries;
 pub use images::{ImageKind, ImageOptions, write_images};
 pub use images_in::{image_series, parse_header, read_images};
-pub use read::{Contents, ReadOptions, contents, read, read_with};
+pub use read::{Contents, ReadOptions, Reader, contents, read, read_with};
+pub use series::SeriesSource;
 pub use summary::summarise;
 pub use write::write;

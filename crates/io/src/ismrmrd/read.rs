@@ -1,10 +1,10 @@
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use hdf5::types::{FixedAscii, FixedUnicode, TypeDescriptor, VarLenAscii, VarLenUnicode};
 use hdf5::{Group, H5Type};
 use rayspin_core::Monitor;
-use rayspin_mri::scan::{Acquisition, Flags, Label, Scan, ScanHeader};
+use rayspin_mri::scan::{Acquisition, Flags, Label, Place, Scan, ScanHeader};
 
 use super::arrays::Acquisitions;
 use super::check::{Checked, Repairs};
@@ -97,16 +97,16 @@ pub fn contents(path: impl AsRef<Path>, group: Option<&str>) -> Result<Contents>
 }
 
 /// A scan whose header and heads are read and whose samples are not.
-struct Raw<'a> {
+struct Raw {
     group: String,
     header: ScanHeader,
     heads: Vec<Head>,
-    acquisitions: Acquisitions<'a>,
+    acquisitions: Acquisitions,
     notes: Vec<String>,
 }
 
-impl<'a> Raw<'a> {
-    fn open(path: &'a Path, wanted: Option<&str>) -> Result<Self> {
+impl Raw {
+    fn open(path: &Path, wanted: Option<&str>) -> Result<Self> {
         let file = open(path)?;
         let (group, scan) = find_group(&file, path, wanted)?;
         let mut notes = Vec::new();
@@ -173,47 +173,126 @@ impl<'a> Raw<'a> {
         let mut repairs = Repairs::default();
         let mut coils: Option<(usize, u32)> = None;
         let checked = self.checked(path, &mut repairs, &mut coils)?;
-        let Self { header, heads, acquisitions: file, mut notes, .. } = self;
         // Noise and calibration belong to every image.
-        let common = |index: usize| Flags(heads[index].flags).contains(Flags::NOISE.with(Flags::CALIBRATION));
+        let common =
+            |index: usize| Flags(self.heads[index].flags).contains(Flags::NOISE.with(Flags::CALIBRATION));
         let wanted = |index: usize| only.is_none() || checked[index].label() == only || common(index);
-        let count = (0..heads.len()).filter(|&index| wanted(index)).count();
+        let count = (0..self.heads.len()).filter(|&index| wanted(index)).count();
         let mut acquisitions = Vec::with_capacity(count);
-        let mut start = 0;
-        while start < heads.len() {
-            monitor.check().map_err(|e| Error::core(path, e))?;
-            if !wanted(start) {
-                start += 1;
-                continue;
-            }
-            let mut end = start;
-            let mut bytes = 0;
-            while end < heads.len() && end - start < BLOCK_COUNT && wanted(end) {
-                bytes += file.stored(&heads[end]);
-                if end > start && bytes > BLOCK_BYTES {
-                    break;
-                }
-                end += 1;
-            }
-            file.block(start..end, |index, points, samples| {
-                let head = &heads[index];
-                acquisitions.push(checked[index].acquisition(
-                    path,
-                    &header,
-                    head,
-                    points,
-                    samples,
-                    &mut repairs,
-                )?);
-                Ok(())
-            })?;
-            start = end;
-        }
+        let wanted = (0..self.heads.len()).filter(|&index| wanted(index));
+        self.acquisitions_of(path, &checked, wanted, &mut repairs, monitor, &mut |_, acquisition| {
+            acquisitions.push(acquisition);
+        })?;
+        let Self { header, heads, acquisitions: file, mut notes, .. } = self;
         drop((file, heads, checked));
         // HDF5's small buffers lie between the acquisitions, and are free now.
         rayspin_device::cpu::trim_memory();
         repairs.say(&header, &acquisitions, coils.map(|(_, n)| n as usize), &mut notes);
         Ok(Scan { header, acquisitions, notes })
+    }
+
+    /// Reads the acquisitions `wanted`, in rising order, in blocks of neighbours.
+    fn acquisitions_of(
+        &self,
+        path: &Path,
+        checked: &[Checked],
+        wanted: impl Iterator<Item = usize>,
+        repairs: &mut Repairs,
+        monitor: &Monitor,
+        take: &mut dyn FnMut(usize, Acquisition),
+    ) -> Result<()> {
+        let mut wanted = wanted.peekable();
+        while let Some(start) = wanted.next() {
+            monitor.check().map_err(|e| Error::core(path, e))?;
+            let mut end = start + 1;
+            let mut bytes = self.acquisitions.stored(&self.heads[start]);
+            while end - start < BLOCK_COUNT && wanted.peek() == Some(&end) {
+                bytes += self.acquisitions.stored(&self.heads[end]);
+                if bytes > BLOCK_BYTES {
+                    break;
+                }
+                wanted.next();
+                end += 1;
+            }
+            self.acquisitions.block(start..end, |index, points, samples| {
+                let head = &self.heads[index];
+                take(index, checked[index].acquisition(path, &self.header, head, points, samples, repairs)?);
+                Ok(())
+            })?;
+        }
+        Ok(())
+    }
+}
+
+/// A scan that stays open, whose acquisitions are read when they are asked for.
+///
+/// HDF5 works for one thread at a time: a reader on a thread of its own waits while another thread writes a file of that
+/// format.
+pub struct Reader {
+    path: PathBuf,
+    raw: Raw,
+    checked: Vec<Checked>,
+    repairs: Repairs,
+    coils: Option<usize>,
+}
+
+impl Reader {
+    /// Opens `path`, reads the header and the heads of all acquisitions, and checks these; `group` as in [`ReadOptions`].
+    ///
+    /// Errors: as [`read`], as far as they concern these.
+    pub fn open(path: impl AsRef<Path>, group: Option<&str>) -> Result<Self> {
+        let path = path.as_ref();
+        let raw = Raw::open(path, group)?;
+        let (mut repairs, mut coils) = (Repairs::default(), None);
+        let checked = raw.checked(path, &mut repairs, &mut coils)?;
+        Ok(Self { path: path.to_owned(), raw, checked, repairs, coils: coils.map(|(_, n)| n as usize) })
+    }
+
+    /// The file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The header of the scan.
+    pub fn header(&self) -> &ScanHeader {
+        &self.raw.header
+    }
+
+    /// The place of every acquisition, in file order.
+    pub fn places(&self) -> Vec<Place> {
+        let places = self.raw.heads.iter().zip(&self.checked);
+        places.map(|(head, checked)| checked.place(head, Raw::resident(head))).collect()
+    }
+
+    /// Bytes that reading takes besides the acquisitions that are asked for: their heads, and what HDF5 keeps.
+    pub fn memory_bytes(&self) -> u64 {
+        let all: u64 = self.raw.heads.iter().map(Raw::resident).sum();
+        self.raw.memory_bytes().saturating_sub(all)
+    }
+
+    /// Of these, what the HDF5 library keeps once the reader is gone.
+    pub fn library_bytes(&self) -> u64 {
+        self.raw.library_bytes()
+    }
+
+    /// Reads acquisitions by their numbers in the file, which rise; `take` gets each with its number.
+    ///
+    /// Errors: as [`read`], as far as they concern these acquisitions; [`rayspin_core::Error::Interrupted`].
+    pub fn read(
+        &mut self,
+        wanted: impl Iterator<Item = usize>,
+        monitor: &Monitor,
+        take: &mut dyn FnMut(usize, Acquisition),
+    ) -> Result<()> {
+        let Self { path, raw, checked, repairs, .. } = self;
+        raw.acquisitions_of(path, checked, wanted, repairs, monitor, take)
+    }
+
+    /// What had to be assumed or repaired, one sentence each, by the acquisitions read so far; `seen` are some of them.
+    pub fn notes(&self, seen: &[Acquisition]) -> Vec<String> {
+        let mut notes = self.raw.notes.clone();
+        self.repairs.say(&self.raw.header, seen, self.coils, &mut notes);
+        notes
     }
 }
 

@@ -4,7 +4,7 @@ use std::io::Read;
 use std::path::Path;
 
 use nifti::{Endianness, NiftiHeader, NiftiType};
-use rayspin_core::{C64, Image};
+use rayspin_core::{C64, Geometry};
 
 use super::{NiftiOptions, affine};
 use crate::element::{self, ByteOrder, Element};
@@ -155,12 +155,17 @@ fn scale(path: &Path, raw: &NiftiHeader) -> Result<Option<(f64, f64)>> {
     Ok(Some((slope, intercept)))
 }
 
-/// Header and extension flag for `image`.
-pub(super) fn bytes(path: &Path, image: &Image, options: &NiftiOptions) -> Result<Vec<u8>> {
-    let [nz, ny, nx] = image.shape_zyx();
-    let sizes = [nx, ny, nz, image.repetitions()];
+/// Header and extension flag for `repetitions` images `[z, y, x]`, in four axes where they are a series.
+pub(super) fn bytes(
+    path: &Path,
+    [nz, ny, nx]: [usize; 3],
+    repetitions: Option<usize>,
+    geometry: &Geometry,
+    options: &NiftiOptions,
+) -> Result<Vec<u8>> {
+    let sizes = [nx, ny, nz, repetitions.unwrap_or(1)];
     let mut dim = [1i16; 8];
-    dim[0] = image.data().ndim() as i16;
+    dim[0] = if repetitions.is_some() { 4 } else { 3 };
     for (to, &size) in dim[1..].iter_mut().zip(&sizes) {
         *to = i16::try_from(size)
             .map_err(|_| Error::field(path, "dim", format!("axes of at most {LONGEST_AXIS}"), size))?;
@@ -169,7 +174,6 @@ pub(super) fn bytes(path: &Path, image: &Image, options: &NiftiOptions) -> Resul
         Values::Magnitude | Values::Real => (NiftiType::Float32, 32i16),
         Values::Complex => (NiftiType::Complex64, 64),
     };
-    let geometry = image.geometry();
     let affine = geometry.affine_ras([nz, ny, nx]);
     let (quaternion, qfac) = affine::quaternion(affine, geometry.spacing_mm);
     let mut pixdim = [1f32; 8];

@@ -6,6 +6,7 @@
 
 mod affine;
 mod header;
+mod series;
 
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
@@ -14,12 +15,14 @@ use std::path::Path;
 use flate2::Compression;
 use flate2::bufread::MultiGzDecoder;
 use flate2::write::GzEncoder;
-use ndarray::{ArrayD, IxDyn};
+use ndarray::{ArrayD, ArrayViewD, IxDyn};
 use rayspin_core::{C32, Image};
 
 use crate::atomic::write_stream_atomically;
 use crate::element::{self, Stop};
 use crate::{Error, Result, Values};
+
+pub(crate) use series::NiftiSeries;
 
 /// An image read from a file, and what had to be assumed or repaired, one sentence each.
 #[derive(Debug, Clone, PartialEq)]
@@ -134,23 +137,28 @@ fn stream_error(path: &Path, error: io::Error) -> Error {
 /// Errors: an axis longer than 32767, or a file that cannot be written.
 pub fn write(path: impl AsRef<Path>, image: &Image, options: &NiftiOptions) -> Result<()> {
     let path = path.as_ref();
-    let header = header::bytes(path, image, options)?;
-    let compressed = path.extension().is_some_and(|e| e.eq_ignore_ascii_case("gz"));
+    let repetitions = (image.data().ndim() == 4).then(|| image.repetitions());
+    let header = header::bytes(path, image.shape_zyx(), repetitions, image.geometry(), options)?;
     write_stream_atomically(path, |file| {
-        if compressed {
+        if is_compressed(path) {
             let mut stream = GzEncoder::new(file, Compression::fast());
-            write_values(&mut stream, &header, image, options.values)?;
+            stream.write_all(&header)?;
+            write_values(&mut stream, image.data().view(), options.values)?;
             stream.finish().map(drop)
         } else {
-            write_values(file, &header, image, options.values)
+            file.write_all(&header)?;
+            write_values(file, image.data().view(), options.values)
         }
     })
 }
 
-fn write_values(stream: &mut dyn Write, header: &[u8], image: &Image, values: Values) -> io::Result<()> {
-    stream.write_all(header)?;
+fn is_compressed(path: &Path) -> bool {
+    path.extension().is_some_and(|e| e.eq_ignore_ascii_case("gz"))
+}
+
+fn write_values(stream: &mut dyn Write, data: ArrayViewD<'_, C32>, values: Values) -> io::Result<()> {
     let mut buffer = Vec::with_capacity(1 << 16);
-    for value in image.data() {
+    for value in data {
         match values {
             Values::Magnitude => buffer.extend_from_slice(&value.norm().to_le_bytes()),
             Values::Real => buffer.extend_from_slice(&value.re.to_le_bytes()),

@@ -7,4 +7,5 @@ mod hostile;
 mod nifti;
 mod npy;
 mod png;
+mod series;
 mod support;

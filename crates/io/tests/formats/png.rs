@@ -39,7 +39,7 @@ fn an_image_becomes_a_montage_of_its_window() {
     let image = Image::new(data, Geometry::default()).unwrap();
     let options = PngOptions {
         window: Window::Range { low: 10.0, high: 13.0 },
-        repetition: 1,
+        repetition: Some(1),
         enlarge: 2,
         ..PngOptions::default()
     };
@@ -50,12 +50,12 @@ fn an_image_becomes_a_montage_of_its_window() {
     let at = |y: usize, x: usize| bytes[y * width + x];
     assert_eq!([at(0, 0), at(0, 19), at(11, 0), at(11, 19)], [0, 85, 170, 255]);
 
-    let phase = PngOptions { part: Part::Phase, ..PngOptions::default() };
+    let phase = PngOptions { part: Part::Phase, repetition: Some(0), ..PngOptions::default() };
     write_image(&path, &image, &phase).unwrap();
     // arg(i) = π/2 is three quarters of the way from −π to π; arg(0) is half.
     assert_eq!(decode(&path).3.iter().filter(|v| **v == 191).count(), 3 * 15);
     for bad in [
-        PngOptions { repetition: 2, ..PngOptions::default() },
+        PngOptions { repetition: Some(2), ..PngOptions::default() },
         PngOptions {
             montage: Montage { slices: Some(vec![4]), ..Montage::default() },
             ..PngOptions::default()
@@ -65,6 +65,34 @@ fn an_image_becomes_a_montage_of_its_window() {
     ] {
         assert!(write_image(&path, &image, &bad).is_err(), "{bad:?}");
     }
+}
+
+#[test]
+fn a_series_becomes_a_montage_of_one_slice_over_time() {
+    let folder = folder();
+    let path = folder.path().join("a.png");
+    let data = ArrayD::from_shape_fn(IxDyn(&[40, 3, 2, 2]), |i| C32::new((100 * i[1] + i[0]) as f32, 0.0));
+    let image = Image::new(data, Geometry::default()).unwrap();
+    for (slices, slice) in [(None, 1), (Some(vec![2]), 2), (Some(vec![0, 1]), 1)] {
+        let low = 100.0 * slice as f32;
+        let options = PngOptions {
+            window: Window::Range { low, high: low + 39.0 },
+            montage: Montage { slices, ..Montage::default() },
+            ..PngOptions::default()
+        };
+        write_image(&path, &image, &options).unwrap();
+        let (width, height, _, bytes) = decode(&path);
+        // Sixteen tiles, four by four, from the first to the last.
+        assert_eq!((width, height), (8, 8));
+        let tiles: Vec<u8> = (0..16).map(|tile| bytes[tile / 4 * 2 * width + tile % 4 * 2]).collect();
+        assert!(tiles[0] < 10 && tiles[15] > 245, "{tiles:?}");
+        assert!(tiles.windows(2).all(|pair| pair[1] > pair[0]), "{tiles:?}");
+    }
+    let beyond = PngOptions {
+        montage: Montage { slices: Some(vec![3]), ..Montage::default() },
+        ..PngOptions::default()
+    };
+    assert!(write_image(&path, &image, &beyond).is_err());
 }
 
 #[test]

@@ -39,7 +39,7 @@ pub(super) fn grid(
     };
     let mut sets = 1;
     if options.needs_maps() {
-        if options.maps.is_none() {
+        if options.maps.is_none() && !ledger.maps_known {
             let sampled = frame.calibration.as_ref().map_or(sampled, |lines| &lines.sampled);
             let (width, how) = (options.calibration, options.sensitivities);
             match maps::espirit_on_grid(device, sampled, width, how, coils as usize) {

@@ -117,12 +117,18 @@ pub(super) struct Ledger {
     frames: u64,
     result: u64,
     stages: Vec<Stage>,
+    /// Whether maps come from elsewhere, and are neither given nor estimated from the frame.
+    pub(super) maps_known: bool,
+    /// Whether each frame has a trajectory of its own.
+    pub(super) plans_each: bool,
 }
 
 impl Ledger {
     pub(super) fn new(device: &Device, held: u64, frames: usize) -> Self {
         let gpu = device.kind() == BackendKind::Cuda;
-        Self { held: Held { host: held, gpu: 0 }, gpu, frames: frames as u64, result: 0, stages: Vec::new() }
+        let (maps_known, plans_each) = (false, false);
+        let held = Held { host: held, gpu: 0 };
+        Self { held, gpu, frames: frames as u64, result: 0, stages: Vec::new(), maps_known, plans_each }
     }
 
     /// Whether arrays live on a GPU.
@@ -179,7 +185,8 @@ impl Ledger {
     }
 
     pub(super) fn finish(mut self) -> Budget {
-        for stage in self.stages.iter_mut().filter(|stage| stage.repeated) {
+        let each = self.plans_each;
+        for stage in self.stages.iter_mut().filter(|stage| stage.repeated || each) {
             stage.transforms *= self.frames;
             stage.iterations *= self.frames;
             stage.flops *= self.frames as f64;

@@ -7,6 +7,7 @@
 mod cartesian;
 mod ledger;
 mod prepare;
+mod stream;
 mod trajectory;
 
 use std::sync::Arc;
@@ -24,6 +25,7 @@ use cartesian::grid;
 pub use ledger::{Budget, Stage};
 use ledger::{COMPLEX, INDEX, Ledger, REAL};
 use prepare::prepare;
+pub use stream::{Streaming, of_stream};
 use trajectory::{Points, Segmented, trajectory_plans, trajectory_solve};
 
 /// The frames of a run.
@@ -49,7 +51,7 @@ pub fn of_frames(
     device: &Device,
 ) -> Result<Budget> {
     let image: u64 = voxels(&frame.matrix);
-    let (own, coils) = (frame.coils() as u64, coils as u64);
+    let own = frame.coils() as u64;
     let mut ledger = Ledger::new(device, held, frames);
     if frames > 1 {
         ledger.hold_on_host(COMPLEX * image * frames as u64);
@@ -57,36 +59,47 @@ pub fn of_frames(
             ledger.hold_on_host(COMPLEX * own * image * (frames as u64 - 1));
         }
     }
+    hold_given(&mut ledger, frame, coils as u64, options);
+    if assembled {
+        ledger.once("samples", assembling(frame));
+    }
+    one_frame(&mut ledger, frame, coils as u64, options, device)?;
+    Ok(ledger.finish())
+}
+
+fn hold_given(ledger: &mut Ledger, frame: &Frame, coils: u64, options: &ReconOptions) {
     if let Some(maps) = &options.maps {
         ledger.hold_on_host(COMPLEX * maps.len() as u64);
         if options.prepare.changes_coils() {
-            ledger.hold_on_host(COMPLEX * coils * image);
+            ledger.hold_on_host(COMPLEX * coils * voxels(&frame.matrix));
         }
     }
     if let Some(map) = &options.field_map {
         ledger.hold_on_host(REAL * map.len() as u64);
     }
+}
+
+fn one_frame(
+    ledger: &mut Ledger,
+    frame: &Frame,
+    coils: u64,
+    options: &ReconOptions,
+    device: &Device,
+) -> Result<()> {
     match &frame.samples {
         Samples::Cartesian { sampled, .. } if options.field_map.is_some() => {
             expect_times(frame, sampled.len())?;
-            if assembled {
-                ledger.once("samples", assembling(frame));
-            }
-            prepare(&mut ledger, frame, coils, options);
-            let (trajectory, times, mapped) =
-                grid_in_field(&mut ledger, frame, sampled, coils, options, device)?;
+            prepare(ledger, frame, coils, options);
+            let (trajectory, times, mapped) = grid_in_field(ledger, frame, sampled, coils, options, device)?;
             let samples = Anywhere { trajectory: &trajectory, times: &times };
-            anywhere(&mut ledger, frame, &samples, (coils, device), &mapped)?;
+            anywhere(ledger, frame, &samples, (coils, device), &mapped)?;
         }
         Samples::Cartesian { sampled, .. } => {
             if options.method == Method::Gridding {
                 return Err(Error::value("method", "cartesian, ls or cg-sense", "gridding"));
             }
-            if assembled {
-                ledger.once("samples", assembling(frame));
-            }
-            prepare(&mut ledger, frame, coils, options);
-            grid(&mut ledger, frame, sampled, coils, options, device);
+            prepare(ledger, frame, coils, options);
+            grid(ledger, frame, sampled, coils, options, device);
         }
         Samples::NonCartesian { trajectory, .. } => {
             match options.method {
@@ -98,11 +111,8 @@ pub fn of_frames(
             }
             let s = trajectory.samples() as u64;
             let d = trajectory.dims() as u64;
-            if assembled {
-                ledger.once("samples", assembling(frame));
-            }
             ledger.hold_on_host(COMPLEX * d * s);
-            prepare(&mut ledger, frame, coils, options);
+            prepare(ledger, frame, coils, options);
             if ledger.on_gpu() {
                 // The frame stays on the host until it is done, and the plans have a trajectory of their own.
                 ledger.hold_on_host(COMPLEX * (coils + d) * s);
@@ -111,10 +121,10 @@ pub fn of_frames(
                 expect_times(frame, trajectory.samples())?;
             }
             let samples = Anywhere { trajectory, times: frame.times.as_deref().unwrap_or_default() };
-            anywhere(&mut ledger, frame, &samples, (coils, device), options)?;
+            anywhere(ledger, frame, &samples, (coils, device), options)?;
         }
     }
-    Ok(ledger.finish())
+    Ok(())
 }
 
 /// Samples anywhere, with their times where the field is uneven.

@@ -136,7 +136,7 @@ pub(super) fn trajectory_plans(
     }
     ledger.stage("NUFFT plan", needs.planning).once_in_all();
     ledger.hold(needs.plan);
-    if options.needs_density() {
+    if options.method == Method::Gridding || (options.needs_density() && !ledger.maps_known) {
         if options.density == Density::PipeMenon {
             let (bytes, beside, spreading) = density_needs(device, trajectory, matrix, options)?;
             let rounds = 2 * options.density_iterations as u64;
@@ -163,6 +163,22 @@ pub(super) fn trajectory_plans(
         ledger.hold(kernels * (one - Toeplitz::<f32>::bytes_of_work(device, matrix, 1)?));
     }
     Ok(())
+}
+
+/// The maps of samples anywhere, from the plan on.
+pub(super) fn trajectory_maps(
+    ledger: &mut Ledger,
+    trajectory: &Trajectory,
+    matrix: &[usize],
+    coils: u64,
+    options: &ReconOptions,
+    device: &Device,
+) -> Result<()> {
+    let needs = Points::new(device, trajectory, matrix, coils, options)?;
+    // Neither solver nor combination: only what both need first.
+    let gridding = ReconOptions { method: Method::Gridding, combine: Combine::Maps, ..options.clone() };
+    trajectory_plans(ledger, trajectory, matrix, &needs, None, &gridding, device)?;
+    trajectory_solve(ledger, trajectory, matrix, &needs, None, (coils, device), &gridding)
 }
 
 pub(super) fn trajectory_solve(
@@ -200,10 +216,12 @@ pub(super) fn trajectory_solve(
                     scratch = (sets - 1) * all + needs.gpu;
                 }
             }
-            let gridding = all + REAL * s + 2 * COMPLEX * s + n + passing_of(1);
-            let estimating = gridding.max(2 * all + scratch);
-            let stage = ledger.stage_beside("coil sensitivities", estimating, on_host);
-            stage.transforms(coils * encodings, transform).add(solve);
+            if !ledger.maps_known {
+                let gridding = all + REAL * s + 2 * COMPLEX * s + n + passing_of(1);
+                let estimating = gridding.max(2 * all + scratch);
+                let stage = ledger.stage_beside("coil sensitivities", estimating, on_host);
+                stage.transforms(coils * encodings, transform).add(solve);
+            }
         }
         ledger.hold(sets * all);
     }

@@ -72,6 +72,11 @@ impl Certificate {
         self.error <= self.tolerance
     }
 
+    /// With the image that it is the first of.
+    pub(super) fn first(label: Label) -> impl Fn(Self) -> Self {
+        move |certificate| Self { first: label, ..certificate }
+    }
+
     /// From errors relative to the root mean square of all outputs.
     fn new(transform: &str, population: usize, errors: &[f64], tolerance: f64) -> Self {
         let outputs = errors.len();

@@ -194,6 +194,10 @@ fn coil_by_coil(
 }
 
 fn largest(recon: &Reconstructor, normal: &dyn LinearOp<f32>, monitor: &Monitor<'_>) -> Result<f64> {
+    // The steps of sparse methods must not exceed what their own frame allows.
+    if let Some(eigenvalue) = recon.eigenvalue.filter(|_| !recon.options.method.is_sparse()) {
+        return Ok(eigenvalue);
+    }
     let found = monitor.stage("largest eigenvalue", 0, || {
         // λ need not be known better than this, and each iteration costs as much as one of conjugate gradients.
         let options = LanczosOptions { tolerance: 1e-2, ..LanczosOptions::default() };

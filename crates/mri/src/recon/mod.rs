@@ -3,41 +3,48 @@
 mod blocks;
 mod certify;
 mod coils;
+mod frame_maps;
 mod grid;
 mod iterative;
 mod off_resonance;
 mod options;
 mod plans;
 mod recovery;
+mod run;
 mod series;
 mod sparse;
 mod store;
+mod stream;
 mod voxels;
 
 use std::borrow::Cow;
 use std::sync::Arc;
 
 use ndarray::{Array2, ArrayD, Dimension};
-use rayspin_core::{C32, Error, Monitor, Result, Trajectory, expect_shape};
+use rayspin_core::{C32, Error, Monitor, Result, Trajectory};
 use rayspin_device::{Array, Device};
 use rayspin_kernels::fft::{Fft, Norm};
 use rayspin_kernels::vector;
 
 use crate::crop::centre_crop;
 use crate::grappa::grappa;
-use crate::maps;
 use crate::partial::{PartialFourier, PartialImages, uneven_axes};
 use crate::scan::{CalibrationLines, Frame, Label, Samples};
 pub(crate) use blocks::{blocks, needs as block_needs, points as block_points, settled as block_options};
 pub use certify::{CONFIDENCE, Certificate, Certify, FFT_TOLERANCE};
 use coils::{Combiner, batches, part};
+use frame_maps::{Maps, SharedMaps};
 use off_resonance::Uneven;
 pub(crate) use off_resonance::{Interpolators, expect_times, places_of_grid, range_of as field_range};
 pub use options::{Combine, Density, Method, ReconOptions, Regulariser, WaveletFilter, WaveletOptions};
-use plans::Plans;
+use plans::{Needs, Plans};
 pub use recovery::LEAST_POINTS;
 pub use series::{ScanImage, Selection, reconstruct_frame, reconstruct_frames, reconstruct_scan};
 pub use store::KernelStore;
+pub use stream::{
+    FRAMES_AHEAD, Sink, Source, StreamEnd, StreamItem, StreamTimes, VOLUMES_BEHIND, Volume,
+    reconstruct_stream,
+};
 pub use voxels::LAMBDA_MATRIX;
 use voxels::{Voxels, voxels};
 
@@ -110,6 +117,13 @@ pub struct Reconstructor {
     observer: Option<Observer>,
     /// Of the field map of all frames.
     field_range: Option<[f64; 2]>,
+    /// Maps of the frames to come.
+    shared: Option<SharedMaps>,
+    /// Whether the maps of a frame are to be had after it, and these.
+    remember: bool,
+    used: Option<Arc<Array<C32>>>,
+    /// The eigenvalue that λ is relative to, of the frames to come.
+    eigenvalue: Option<f64>,
 }
 
 /// Sees the image `[z, y, x]` or `[y, x]` after each iteration of a method that solves for one image.
@@ -127,6 +141,10 @@ impl Reconstructor {
             certified_grid: None,
             observer: None,
             field_range,
+            shared: None,
+            remember: false,
+            used: None,
+            eigenvalue: None,
         })
     }
 
@@ -176,11 +194,17 @@ impl Reconstructor {
             _ => {}
         }
         self.expect_no_partial_fourier("a scan with a trajectory")?;
+        let needs = Needs {
+            density: self.options.method == Method::Gridding
+                || (self.options.needs_density() && self.shared.is_none()),
+            toeplitz: self.options.iterates(),
+        };
         let plans = Plans::matching(
             self.plans.take(),
             &self.device,
             trajectory,
             voxels.matrix(),
+            needs,
             uneven,
             &self.options,
             monitor,
@@ -220,31 +244,15 @@ impl Reconstructor {
             _ => Vec::new(),
         };
         let mut notes = Vec::new();
-        let maps = match (self.options.needs_maps(), self.options.maps.take()) {
-            (false, _) => None,
-            (true, Some(given)) => Some(self.given_maps(given, coils, matrix, grid)?),
-            (true, None) if coils == 1 && self.options.method.is_sparse() => Some(self.one_coil(grid)?),
-            (true, None) => {
-                let (width, how) = (self.options.calibration, self.options.sensitivities);
-                let (maps, centre) = monitor.stage("coil sensitivities", 0, || match calibration {
-                    Some(lines) => maps::from_grid(
-                        &Array::from_host(&self.device, &lines.kspace)?,
-                        &lines.sampled,
-                        width,
-                        how,
-                    ),
-                    None => maps::from_grid(&kspace, sampled, width, how),
-                })?;
-                notes.push(format!(
-                    "coil sensitivities from the central {} lines of {} ({})",
-                    centre.width,
-                    if calibration.is_some() { "the calibration readouts" } else { "k-space" },
-                    centre.how.name()
-                ));
-                Some(maps)
+        let maps = match self.known_maps(coils, matrix, grid)? {
+            Maps::Unused => None,
+            Maps::Known(maps) => Some(maps),
+            Maps::Unknown => {
+                let maps = self.grid_maps(&kspace, sampled, calibration, &mut notes, monitor)?;
+                Some(Arc::new(maps))
             }
         };
-        let maps = maps.map(Arc::new);
+        self.used = maps.clone().filter(|_| self.remember);
         let (image, solve) = match self.options.method {
             Method::Cartesian | Method::Gridding | Method::Grappa => {
                 let filled;
@@ -319,32 +327,12 @@ impl Reconstructor {
             })?,
             _ => Vec::new(),
         };
-        let maps = match (self.options.needs_maps(), self.options.maps.take()) {
-            (false, _) => None,
-            (true, Some(given)) => Some(self.given_maps(given, coils, matrix, matrix)?),
-            (true, None) if coils == 1 && self.options.method.is_sparse() => Some(self.one_coil(matrix)?),
-            (true, None) => {
-                let density = plans.density()?;
-                let (maps, centre) = monitor.stage("coil sensitivities", 0, || {
-                    maps::from_samples(
-                        &mut |samples, images| plans.adjoint(samples, images),
-                        plans.trajectory(),
-                        matrix,
-                        &data,
-                        density,
-                        self.options.calibration,
-                        self.options.sensitivities,
-                    )
-                })?;
-                notes.push(format!(
-                    "coil sensitivities from the central {} cycles per field of view ({})",
-                    centre.width,
-                    centre.how.name()
-                ));
-                Some(maps)
-            }
+        let maps = match self.known_maps(coils, matrix, matrix)? {
+            Maps::Unused => None,
+            Maps::Known(maps) => Some(maps),
+            Maps::Unknown => Some(Arc::new(self.maps_of_samples(plans, &data, &mut notes, monitor)?)),
         };
-        let maps = maps.map(Arc::new);
+        self.used = maps.clone().filter(|_| self.remember);
         let (image, solve) = match self.options.method {
             Method::Cartesian | Method::Gridding | Method::Grappa => {
                 let image = monitor.stage("gridding", 0, || {
@@ -412,47 +400,6 @@ impl Reconstructor {
         }
     }
 
-    /// The maps on the host, when they are wanted.
-    fn kept_maps(&self, maps: Option<Arc<Array<C32>>>) -> Result<Option<ArrayD<C32>>> {
-        let Some(maps) = maps.filter(|_| self.options.keep_maps) else {
-            return Ok(None);
-        };
-        match Arc::try_unwrap(maps) {
-            Ok(maps) => maps.into_host().map(Some),
-            Err(shared) => shared.to_host().map(Some),
-        }
-    }
-
-    /// The maps that were given, `[coil, matrix…]` (a z of 1 may be missing or there), on the grid: beyond the matrix the
-    /// coils see nothing, which confines the image to it. They are given back to the options for the next frame.
-    fn given_maps(
-        &mut self,
-        given: Arc<ArrayD<C32>>,
-        coils: usize,
-        matrix: &[usize],
-        grid: &[usize],
-    ) -> Result<Array<C32>> {
-        self.options.maps = Some(given.clone());
-        let with_coils =
-            |shape: &[usize]| -> Vec<usize> { std::iter::once(coils).chain(shape.iter().copied()).collect() };
-        let mut view = given.view();
-        if view.ndim() == matrix.len() + 2 && view.shape()[1] == 1 {
-            view.index_axis_inplace(ndarray::Axis(1), 0);
-        }
-        if view.shape() == with_coils(grid) {
-            return Array::from_host(&self.device, view);
-        }
-        expect_shape("sensitivity maps", &with_coils(matrix), view.shape())?;
-        on_device(&self.device, Cow::Owned(centre_crop(view.to_owned(), &with_coils(grid))?))
-    }
-
-    /// The map of a coil that sees everything alike.
-    fn one_coil(&self, shape: &[usize]) -> Result<Array<C32>> {
-        let mut maps = Array::zeros(&self.device, &[&[1], shape].concat())?;
-        maps.fill(C32::ONE)?;
-        Ok(maps)
-    }
-
     /// Takes another anatomical reference from the next frame on.
     pub fn set_anatomy(&mut self, anatomy: Option<ArrayD<f32>>) {
         self.options.anatomy = anatomy.map(Arc::new);
@@ -466,6 +413,7 @@ impl Reconstructor {
     /// Takes other sensitivity maps from the next frame on.
     pub fn set_maps(&mut self, maps: Option<ArrayD<C32>>) {
         self.options.maps = maps.map(Arc::new);
+        self.shared = None;
     }
 }
 

@@ -309,7 +309,8 @@ impl Reconstructor {
     ) -> Result<(Option<Maps>, Option<String>)> {
         let coils = kspace.shape()[0];
         let alone = coils == 1 && self.options.method.is_sparse();
-        if !self.options.needs_maps() || self.options.maps.is_some() || alone {
+        let known = self.options.maps.is_some() || self.shared.is_some();
+        if !self.options.needs_maps() || known || alone {
             return Ok((None, None));
         }
         let (kspace, sampled) = lines.map_or((kspace, sampled), |lines| (&lines.kspace, &lines.sampled));

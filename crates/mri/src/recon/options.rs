@@ -195,6 +195,9 @@ pub struct ReconOptions {
     pub sensitivities: Option<Sensitivities>,
     /// Sensitivity maps `[coil, z, y, x]` or `[coil, y, x]` instead of estimated ones.
     pub maps: Option<Arc<ArrayD<C32>>>,
+    /// Whether each repetition of a slice has sensitivity maps of its own, and a λ relative to the largest eigenvalue of its
+    /// own FᴴF. Otherwise those of the first hold for all: the coils do not move, and a λ that changes with time flickers.
+    pub independent: bool,
     /// Coils that are transformed together where they need not all be; all of them when absent. Fewer take less memory.
     pub coil_batch: Option<usize>,
     /// Whether the CPU beside a GPU does what the GPU fails at, and all that follows: said in the notes.
@@ -229,6 +232,7 @@ impl Default for ReconOptions {
             prepare: PrepareOptions::default(),
             sensitivities: None,
             maps: None,
+            independent: false,
             coil_batch: None,
             point_batch: None,
             finish_on_cpu: false,

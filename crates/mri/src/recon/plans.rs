@@ -24,6 +24,13 @@ pub(super) struct Plans {
     certified: OnceLock<()>,
 }
 
+/// What a plan is to have besides the NUFFT.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Needs {
+    pub(super) density: bool,
+    pub(super) toeplitz: bool,
+}
+
 impl Plans {
     /// `previous` when it was made for the same trajectory and matrix, else new plans: the NUFFT, then what the method
     /// needs (density weights, Toeplitz kernel).
@@ -32,11 +39,13 @@ impl Plans {
         device: &Device,
         trajectory: Cow<'_, Trajectory>,
         matrix: &[usize],
+        needs: Needs,
         uneven: Option<Uneven>,
         options: &ReconOptions,
         monitor: &Monitor<'_>,
     ) -> Result<Self> {
         if let Some(mut plans) = previous
+            && plans.has(needs)
             && plans.matrix == matrix
             && plans.trajectory == *trajectory
         {
@@ -69,7 +78,7 @@ impl Plans {
             certified: OnceLock::new(),
         };
         let trajectory = &plans.trajectory;
-        if options.needs_density() {
+        if needs.density {
             let weights = monitor.stage("density", 0, || match options.density {
                 Density::PipeMenon => {
                     let iterations = options.density_iterations;
@@ -87,7 +96,7 @@ impl Plans {
             })?;
             let _ = plans.density.set(weights);
         }
-        if options.iterates() {
+        if needs.toeplitz {
             let mut notes = Vec::new();
             let mut make = |weights: Option<&[f32]>| {
                 let mut kernel = match &options.kernels {
@@ -112,6 +121,11 @@ impl Plans {
             plans.notes.extend(notes);
         }
         Ok(plans)
+    }
+
+    fn has(&self, needs: Needs) -> bool {
+        let normal = self.toeplitz.get().is_some() || self.off_resonance.is_some();
+        (!needs.density || self.density.get().is_some()) && (!needs.toeplitz || normal)
     }
 
     pub(super) fn notes(&self) -> &[String] {

@@ -23,13 +23,22 @@ impl Reconstructor {
     /// interruption.
     pub fn frame(&mut self, frame: Frame, monitor: &Monitor<'_>) -> Result<FrameImage> {
         let mut notes = Vec::new();
+        let mut done = self.recovering(frame, &mut notes, |recon, frame| recon.attempt(frame, monitor))?;
+        done.notes.append(&mut notes);
+        Ok(done)
+    }
+
+    /// Attempts what a frame is for until it is done, smaller or on the CPU where a GPU does not finish.
+    pub(super) fn recovering<T>(
+        &mut self,
+        frame: Frame,
+        notes: &mut Vec<String>,
+        attempt: impl Fn(&mut Self, Cow<'_, Frame>) -> Result<T>,
+    ) -> Result<T> {
         while let Some(refusals) = refusals(&self.device) {
             let certified = self.certified_grid.clone();
-            let error = match self.attempt(Cow::Borrowed(&frame), monitor) {
-                Ok(mut done) => {
-                    done.notes.append(&mut notes);
-                    return Ok(done);
-                }
+            let error = match attempt(self, Cow::Borrowed(&frame)) {
+                Ok(done) => return Ok(done),
                 Err(error) => error,
             };
             // Every array of the plans is given back; whatever was certified is so again with the plans that come.
@@ -46,9 +55,7 @@ impl Reconstructor {
                 return Err(error);
             }
         }
-        let mut done = self.attempt(Cow::Owned(frame), monitor)?;
-        done.notes.append(&mut notes);
-        Ok(done)
+        attempt(self, Cow::Owned(frame))
     }
 
     /// Halves what is done at once; says what that is, or nothing where it can be no less.

@@ -2,9 +2,10 @@ use ndarray::{ArrayD, IxDyn};
 use rayspin_core::{C32, Error, Image, Monitor, Result};
 use rayspin_device::Device;
 
+use super::run::{Run, RunEnd, grid_of};
 use super::{Certificate, ReconOptions, Reconstructor, Solve};
 use crate::prepare::{self, Preparation};
-use crate::scan::{self, Frame, FrameIndex, FrameOptions, Label, Scan};
+use crate::scan::{Frame, FrameIndex, FrameOptions, Label, Scan};
 
 /// Which images of a scan are reconstructed. Slices and repetitions are all taken unless one is named; of the other
 /// counters one value is taken, since an image file has no axes for them.
@@ -79,80 +80,17 @@ pub fn reconstruct_frames(
     options: &ReconOptions,
     monitor: &Monitor<'_>,
 ) -> Result<ScanImage> {
-    options.validate()?;
-    let mut preparation = Preparation::new(device, &options.prepare, &mut notes)?;
-    let (repetitions, taken) = grid_of(labels)?;
-    let mut reconstructor = Reconstructor::new(device, options.clone())?;
-    let mut places = Vec::with_capacity(taken);
-    let mut solves = Vec::new();
+    let (repetitions, _) = grid_of(labels)?;
+    let mut run = Run::new(device, labels, slices, options, std::mem::take(&mut notes))?;
     let mut stacked = Stack::new(labels.len());
-    let mut maps = Vec::new();
-    let mut certificates = Vec::new();
     for label in labels {
-        let mut frame = source(*label, &mut notes)?;
-        let dims = frame.matrix.len();
-        monitor.stage("coils", 0, || preparation.apply(&mut frame, &mut notes))?;
-        if places.len() < taken {
-            places.push(frame.geometry);
-        }
-        if taken > 1 && frame.matrix.len() == 3 && frame.matrix[0] > 1 {
-            let expected = "one slab of a three-dimensional scan (choose with --slice)";
-            return Err(Error::value("slices", expected, taken));
-        }
-        if let Some(given) = &options.maps
-            && (slices.len() > 1 || preparation.changes_coils())
-        {
-            let position = slices.iter().position(|&slice| slice == label.slice).unwrap_or(0);
-            let given = maps_of_slice(given, &frame.matrix, position, slices.len())?;
-            reconstructor.set_maps(Some(preparation.maps_of_prepared(label, given)?));
-        }
-        if let Some(given) = &options.anatomy
-            && slices.len() > 1
-        {
-            let position = slices.iter().position(|&slice| slice == label.slice).unwrap_or(0);
-            let shape = [&[slices.len()], &frame.matrix[..]].concat();
-            rayspin_core::expect_shape("anatomical reference", &shape, given.shape())?;
-            let slice = given.index_axis(ndarray::Axis(0), position).to_owned();
-            reconstructor.set_anatomy(Some(slice));
-        }
-        if let Some(given) = &options.field_map
-            && slices.len() > 1
-        {
-            let position = slices.iter().position(|&slice| slice == label.slice).unwrap_or(0);
-            let shape = [&[slices.len()], &frame.matrix[..]].concat();
-            rayspin_core::expect_shape("field map", &shape, given.shape())?;
-            reconstructor.set_field_map(Some(given.index_axis(ndarray::Axis(0), position).to_owned()));
-        }
-        let result = reconstructor.frame(frame, monitor)?;
-        for text in result.notes {
-            if !notes.contains(&text) {
-                notes.push(text);
-            }
-        }
-        certificates.extend(result.certificates.into_iter().map(|c| Certificate { first: *label, ..c }));
-        if let Some(mut solve) = result.solve {
-            solve.label = *label;
-            solves.push(solve);
-        }
-        if maps.len() < taken {
-            let of_scan = result.maps.map(|maps| preparation.maps_of_scan(label, maps, dims)).transpose()?;
-            maps.extend(of_scan.map(|maps| as_coil_volume(maps, dims)));
-        }
-        stacked.push(as_volume(result.image)?)?;
+        let frame = source(*label, &mut run.notes)?;
+        stacked.push(run.image(*label, frame, monitor)?)?;
         monitor.check()?;
     }
-    let geometry = if taken > 1 { scan::stack(&places, &mut notes).unwrap_or(places[0]) } else { places[0] };
+    let (end, geometry) = run.finish()?;
     let data = stacked.finish(repetitions)?;
-    let maps = if maps.len() < 2 {
-        maps.pop()
-    } else {
-        let views: Vec<_> = maps.iter().map(|m| m.view()).collect();
-        let stacked = ndarray::concatenate(ndarray::Axis(views[0].ndim() - 3), &views);
-        Some(
-            stacked
-                .map_err(|_| Error::value("sensitivity maps", "one shape throughout", "different shapes"))?,
-        )
-    };
+    let RunEnd { solves, maps, notes, certificates } = end;
     Ok(ScanImage { image: Image::new(data, geometry)?, solves, maps, notes, certificates })
 }
 
@@ -308,61 +246,4 @@ fn select(
         ));
     }
     Ok(chosen)
-}
-
-/// Repetitions and slices of labels in label order (repetition slowest), which must form a full grid.
-fn grid_of(labels: &[Label]) -> Result<(usize, usize)> {
-    let first = labels[0].repetition;
-    let slices = labels.iter().take_while(|l| l.repetition == first).count();
-    let full = labels.len().is_multiple_of(slices)
-        && labels.chunks(slices).all(|chunk| {
-            chunk.iter().zip(labels).all(|(a, b)| a.slice == b.slice && a.repetition == chunk[0].repetition)
-        });
-    if !full {
-        return Err(Error::value(
-            "repetitions",
-            "the same slices in each (choose with --slice or --repetition)",
-            "different slices",
-        ));
-    }
-    Ok((labels.len() / slices, slices))
-}
-
-/// The maps of one slice of a two-dimensional scan, from `[coil, slice, y, x]`; others as they are.
-fn maps_of_slice(
-    given: &ArrayD<C32>,
-    matrix: &[usize],
-    position: usize,
-    slices: usize,
-) -> Result<ArrayD<C32>> {
-    if matrix.len() != 2 {
-        return Ok(given.clone());
-    }
-    if given.ndim() != 4 || given.shape()[1] != slices {
-        return Err(Error::Shape {
-            what: "sensitivity maps".into(),
-            expected: format!(
-                "[coil, {slices}, {}, {}], as the scan has {slices} slices",
-                matrix[0], matrix[1]
-            ),
-            found: rayspin_core::format_shape(given.shape()),
-        });
-    }
-    Ok(given.index_axis(ndarray::Axis(1), position).to_owned())
-}
-
-/// `[.., z, y, x]` from `[.., y, x]`.
-fn as_coil_volume(maps: ArrayD<C32>, dims: usize) -> ArrayD<C32> {
-    let axis = maps.ndim() - dims;
-    if dims == 2 { maps.insert_axis(ndarray::Axis(axis)) } else { maps }
-}
-
-fn as_volume(image: ArrayD<C32>) -> Result<ArrayD<C32>> {
-    let shape = image.shape().to_vec();
-    match shape[..] {
-        [y, x] => image
-            .into_shape_with_order(IxDyn(&[1, y, x]))
-            .map_err(|_| Error::shape("image", &[1, y, x], &shape)),
-        _ => Ok(image),
-    }
 }

@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use ndarray::{Array2, ArrayD};
 use rayspin_core::{C32, Error, Geometry, Result, Trajectory, TrajectoryUnits};
 
-use super::{Acquisition, Encoding, Flags, Scan, cartesian, geometry, noncartesian};
+use super::{Acquisition, Encoding, Scan, ScanHeader, cartesian, geometry, noncartesian};
 use crate::crop::centre_crop;
 
 /// What one image is made of: the counters that its readouts share.
@@ -239,77 +239,21 @@ impl FrameIndex<'_> {
             .frames
             .get(&label)
             .ok_or_else(|| Error::value("frame", "one that the scan holds", format!("{label:?}")))?;
-        let encoding = self.scan.header.encodings.get(label.encoding).ok_or_else(|| {
-            Error::value(
-                "encoding_space_ref",
-                format!("below {} (the header's encodings)", self.scan.header.encodings.len()),
-                label.encoding,
-            )
-        })?;
-        let mut encoding = encoding.clone();
-        if let Some(matrix) = &options.matrix {
-            for (axis, &n) in matrix.iter().enumerate().take(3) {
-                encoding.recon.matrix[axis] = n;
-            }
-        }
-        check_matrix(encoding.encoded.matrix)?;
-        check_matrix(encoding.recon.matrix)?;
         let readouts: Vec<_> = readouts.iter().map(|&i| (i, &self.scan.acquisitions[i])).collect();
-        let coils = readouts[0].1.data.nrows();
-        for (index, readout) in &readouts {
-            if readout.data.nrows() != coils || coils == 0 {
-                return Err(Error::value(
-                    format!("acquisition {index} coils"),
-                    format!("{} as in acquisition {}", coils.max(1), readouts[0].0),
-                    readout.data.nrows(),
-                ));
-            }
-            check_finite(&format!("acquisition {index} samples"), readout.data.iter())?;
-        }
-        let place = geometry::of_readout(readouts[0].1, &encoding, notes);
-        let with_trajectory = readouts.iter().filter(|(_, r)| r.trajectory.is_some()).count();
-        let (matrix, samples, times) = if with_trajectory == 0 {
-            cartesian::assemble(&readouts, &encoding, options.times, notes)?
-        } else if with_trajectory == readouts.len() {
-            let units = options.units.or(self.scan.stated_trajectory_units());
-            noncartesian::assemble(&readouts, &encoding, units, options.times, notes)?
-        } else {
-            return Err(Error::value(
-                "trajectory",
-                "one for every readout of an image, or none",
-                format!("{with_trajectory} of {}", readouts.len()),
-            ));
-        };
-        let calibration = match &samples {
-            Samples::Cartesian { sampled, .. } => {
-                self.calibration(label, coils, &encoding, sampled.shape(), notes)?
-            }
-            Samples::NonCartesian { .. } => None,
-        };
-        Ok(Frame { label, matrix, geometry: place, samples, times, calibration })
+        let calibration = self.calibration(label);
+        assemble(&self.scan.header, label, &readouts, &calibration, options, notes)
     }
-}
 
-impl FrameIndex<'_> {
     /// The calibration lines of an image: those of its encoding and slice without a trajectory, of its own repetition,
     /// contrast, phase and set where these have any.
-    fn calibration(
-        &self,
-        label: Label,
-        coils: usize,
-        encoding: &Encoding,
-        grid: &[usize],
-        notes: &mut Vec<String>,
-    ) -> Result<Option<CalibrationLines>> {
+    fn calibration(&self, label: Label) -> Vec<(usize, &Acquisition)> {
         let all: Vec<(usize, &Acquisition)> = self
             .scan
             .acquisitions
             .iter()
             .enumerate()
             .filter(|(_, a)| {
-                let other = Flags(a.flags.0 & !Flags::CALIBRATION.0);
-                a.flags.contains(Flags::CALIBRATION)
-                    && other.is_image()
+                a.flags.is_calibration_line()
                     && (a.encoding, a.counters.slice) == (label.encoding, label.slice)
                     && a.trajectory.is_none()
             })
@@ -320,23 +264,96 @@ impl FrameIndex<'_> {
                 == (label.repetition, label.contrast, label.phase, label.set)
         };
         let mine: Vec<_> = all.iter().copied().filter(|(_, a)| own(a)).collect();
-        let readouts = if mine.is_empty() { all } else { mine };
-        let Some((first, _)) = readouts.first() else { return Ok(None) };
-        if readouts.iter().any(|(_, a)| a.data.nrows() != coils) {
-            note(notes, "calibration readouts have other coils than the images and are left out");
-            return Ok(None);
+        if mine.is_empty() { all } else { mine }
+    }
+}
+
+/// One image's samples from its readouts, each with its number in the file, and the calibration lines that go with it (of a
+/// scan on the grid); what had to be assumed goes to `notes` (once each).
+///
+/// Errors: no readout, an encoding that the header lacks, or samples that contradict the header, each named.
+pub fn assemble(
+    header: &ScanHeader,
+    label: Label,
+    readouts: &[(usize, &Acquisition)],
+    calibration: &[(usize, &Acquisition)],
+    options: &FrameOptions,
+    notes: &mut Vec<String>,
+) -> Result<Frame> {
+    let Some(first) = readouts.first() else {
+        return Err(Error::value("readouts of an image", "at least one", 0));
+    };
+    let encoding = header.encodings.get(label.encoding).ok_or_else(|| {
+        Error::value(
+            "encoding_space_ref",
+            format!("below {} (the header's encodings)", header.encodings.len()),
+            label.encoding,
+        )
+    })?;
+    let mut encoding = encoding.clone();
+    if let Some(matrix) = &options.matrix {
+        for (axis, &n) in matrix.iter().enumerate().take(3) {
+            encoding.recon.matrix[axis] = n;
         }
-        for (index, readout) in &readouts {
-            check_finite(&format!("acquisition {index} samples"), readout.data.iter())?;
+    }
+    check_matrix(encoding.encoded.matrix)?;
+    check_matrix(encoding.recon.matrix)?;
+    let coils = first.1.data.nrows();
+    for (index, readout) in readouts {
+        if readout.data.nrows() != coils || coils == 0 {
+            return Err(Error::value(
+                format!("acquisition {index} coils"),
+                format!("{} as in acquisition {}", coils.max(1), first.0),
+                readout.data.nrows(),
+            ));
         }
-        match cartesian::assemble(&readouts, encoding, false, notes)? {
-            (_, Samples::Cartesian { kspace, sampled }, _) if sampled.shape() == grid => {
-                let text = "calibration readouts apart from the images tell the coils' sensitivities";
-                note(notes, text);
-                Ok(Some(CalibrationLines { kspace, sampled }))
-            }
-            _ => Err(Error::value(format!("acquisition {first}"), "calibration on the grid", "another grid")),
+        check_finite(&format!("acquisition {index} samples"), readout.data.iter())?;
+    }
+    let place = geometry::of_readout(first.1, &encoding, notes);
+    let with_trajectory = readouts.iter().filter(|(_, r)| r.trajectory.is_some()).count();
+    let (matrix, samples, times) = if with_trajectory == 0 {
+        cartesian::assemble(readouts, &encoding, options.times, notes)?
+    } else if with_trajectory == readouts.len() {
+        let units = options.units.or(header.trajectory_units);
+        noncartesian::assemble(readouts, &encoding, units, options.times, notes)?
+    } else {
+        return Err(Error::value(
+            "trajectory",
+            "one for every readout of an image, or none",
+            format!("{with_trajectory} of {}", readouts.len()),
+        ));
+    };
+    let calibration = match &samples {
+        Samples::Cartesian { sampled, .. } => {
+            calibration_lines(calibration, coils, &encoding, sampled.shape(), notes)?
         }
+        Samples::NonCartesian { .. } => None,
+    };
+    Ok(Frame { label, matrix, geometry: place, samples, times, calibration })
+}
+
+fn calibration_lines(
+    readouts: &[(usize, &Acquisition)],
+    coils: usize,
+    encoding: &Encoding,
+    grid: &[usize],
+    notes: &mut Vec<String>,
+) -> Result<Option<CalibrationLines>> {
+    let Some((first, _)) = readouts.first() else { return Ok(None) };
+    if readouts.iter().any(|(_, a)| a.data.nrows() != coils) {
+        note(notes, "calibration readouts have other coils than the images and are left out");
+        return Ok(None);
+    }
+    for (index, readout) in readouts {
+        check_finite(&format!("acquisition {index} samples"), readout.data.iter())?;
+    }
+    match cartesian::assemble(readouts, encoding, false, notes)? {
+        (_, Samples::Cartesian { kspace, sampled }, _) if sampled.shape() == grid => {
+            let text = "calibration readouts apart from the images tell the coils' sensitivities";
+            note(notes, text);
+            Ok(Some(CalibrationLines { kspace, sampled }))
+        }
+        _ => Err(Error::value(format!("acquisition {first}"), "calibration on the grid", "another grid")),
     }
 }
 

@@ -6,15 +6,17 @@ mod frames;
 mod geometry;
 mod header;
 mod noncartesian;
+mod series;
 #[cfg(test)]
 mod tests;
 mod times;
 mod units;
 
 pub use acquisition::{Acquisition, Counters, Flags};
-pub use frames::{CalibrationLines, Frame, FrameIndex, FrameOptions, Label, MAX_MATRIX, Samples};
+pub use frames::{CalibrationLines, Frame, FrameIndex, FrameOptions, Label, MAX_MATRIX, Samples, assemble};
 pub use geometry::stack;
 pub use header::{EncodedSpace, Encoding, Limits, ScanHeader, TrajectoryKind};
+pub use series::{Place, Series, Window};
 pub use units::detect_units;
 
 use rayspin_core::TrajectoryUnits;

@@ -23,6 +23,7 @@
 //! ```
 
 mod coils;
+mod dynamics;
 mod field;
 mod noise;
 mod options;
@@ -33,6 +34,7 @@ mod tests;
 pub mod trajectory;
 
 pub use coils::CoilSensitivities;
+pub use dynamics::{Dynamics, TruthWindow};
 pub use field::{FieldMap, FieldShape};
 pub use noise::neighbour_covariance;
 pub use options::SimulateOptions;

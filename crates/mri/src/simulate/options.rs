@@ -1,6 +1,7 @@
 use ndarray::Array2;
 use rayspin_core::{C64, Error, Geometry, Result, voxels};
 
+use super::dynamics::{Dynamics, TruthWindow};
 use super::field::FieldMap;
 use super::phantom::Contrast;
 use super::trajectory::{CartesianPattern, Grid, Hardware, Sampling};
@@ -32,6 +33,12 @@ pub struct SimulateOptions {
     pub oversampling: usize,
     /// Repetitions in time of the same object.
     pub repetitions: usize,
+    /// How the object changes with time; it stands still when absent.
+    pub dynamics: Option<Dynamics>,
+    /// Time from one readout to the next in ms: readouts carry time stamps then, in ticks of 2.5 ms. What changes needs it.
+    pub readout_interval_ms: Option<f64>,
+    /// What the truth of a changing object is given for; each repetition when absent.
+    pub truth_window: Option<TruthWindow>,
     /// Signal-to-noise ratio of the image; no noise when absent. See [`simulate`](super::simulate) for the definition.
     pub snr: Option<f64>,
     /// Noise covariance Ψ between coils `[coil, coil]`, of any scale; white when absent.
@@ -58,6 +65,9 @@ impl Default for SimulateOptions {
             hardware: Hardware::default(),
             oversampling: 1,
             repetitions: 1,
+            dynamics: None,
+            readout_interval_ms: None,
+            truth_window: None,
             snr: None,
             noise_covariance: None,
             field: None,
@@ -144,6 +154,32 @@ impl SimulateOptions {
                 format!("at most {LARGEST_DATA} voxels over all coils"),
                 format!("{} coils of {nx} × {ny} × {nz}", self.coils),
             ));
+        }
+        if let Some(dynamics) = &self.dynamics {
+            dynamics.check()?;
+        }
+        match (self.dynamics, self.readout_interval_ms) {
+            (_, Some(interval)) if !(interval > 0.0 && interval.is_finite()) => {
+                return Err(Error::value("time between readouts in ms", "a positive number", interval));
+            }
+            (Some(_), None) => {
+                return Err(Error::value("time between readouts", "a number, as the object changes", "none"));
+            }
+            _ => {}
+        }
+        if self.dynamics.is_some() && self.field.is_some() {
+            return Err(Error::value("object that changes", "an even field", "an uneven one"));
+        }
+        if let Some(window) = self.truth_window {
+            if self.dynamics.is_none() {
+                return Err(Error::value(
+                    "window of the truth",
+                    "an object that changes",
+                    "one that does not",
+                ));
+            }
+            count("window of the truth", window.readouts, usize::MAX)?;
+            count("stride of the truth", window.stride, usize::MAX)?;
         }
         match self.snr {
             Some(snr) if !(snr > 0.0 && snr.is_finite()) => {

@@ -1,8 +1,9 @@
-use ndarray::{Array2, Array3, Array4, Axis, s};
+use ndarray::{Array2, Array3, Array4, ArrayD, Axis, s};
 use rayon::prelude::*;
 use rayspin_core::{C32, C64, Error, Image, Monitor, Result, TrajectoryUnits};
 
 use super::coils::CoilSensitivities;
+use super::dynamics::{Dynamics, TruthWindow};
 use super::field::FieldSampler;
 use super::noise::Noise;
 use super::options::{LARGEST_DATA, SimulateOptions};
@@ -17,7 +18,8 @@ use crate::scan::{
 pub struct Simulation {
     /// The scan, as a file would hold it.
     pub scan: Scan,
-    /// The object `[z, y, x]`: its mean over each voxel (see [`Phantom::voxel_means`]), without coil sensitivities.
+    /// The object `[z, y, x]`: its mean over each voxel (see [`Phantom::voxel_means`]), without coil sensitivities. Of a changing
+    /// object `[image, z, y, x]`: at the mean time of each repetition, or window.
     pub truth: Image,
     /// The sensitivities at the voxel centres, `[coil, z, y, x]`.
     pub maps: Array4<C32>,
@@ -35,6 +37,8 @@ pub struct Simulation {
 const NOISE_SAMPLES: usize = 256;
 /// Streams of the random generator from here on belong to noise readouts.
 const NOISE_READOUT_STREAMS: u64 = 1 << 40;
+/// A tick of time stamps, as the converters of Siemens' files write them.
+const TICK_MS: f64 = 2.5;
 /// Readouts between two looks at the monitor.
 const BATCH: usize = 64;
 
@@ -75,17 +79,22 @@ pub fn simulate(options: &SimulateOptions, monitor: &Monitor) -> Result<Simulati
         let layout = monitor.stage("trajectory", 0, || {
             options.sampling.layout(&options.grid(), &options.hardware, options.seed, repetition)
         })?;
-        // The object does not move: only another trajectory makes other samples.
+        // Of an object that does not move only another trajectory makes other samples.
         let readouts = match last.take() {
-            Some((before, readouts)) if before == layout => readouts,
+            Some((before, readouts)) if before == layout && options.dynamics.is_none() => readouts,
             _ => {
                 expect_samples(&layout, options)?;
                 let steps = (layout.shots.len() * options.slices()).div_ceil(BATCH);
-                monitor.stage("samples", steps, || parts.acquire(options, &layout, monitor))?
+                let first = repetition * layout.shots.len() * options.slices();
+                monitor.stage("samples", steps, || parts.acquire(options, &layout, first, monitor))?
             }
         };
-        acquisitions.extend(readouts.iter().cloned().map(|mut readout| {
+        let first = acquisitions.len();
+        acquisitions.extend(readouts.iter().cloned().enumerate().map(|(index, mut readout)| {
             readout.counters.repetition = repetition as u16;
+            if let Some(interval) = options.readout_interval_ms {
+                readout.time_stamp = ((first + index) as f64 * interval / TICK_MS).round() as u32;
+            }
             readout
         }));
         last = Some((layout, readouts));
@@ -128,15 +137,53 @@ pub fn simulate(options: &SimulateOptions, monitor: &Monitor) -> Result<Simulati
             Some(Image::new(map.mapv(|f| C32::new(f as f32, 0.0)).into_dyn(), geometry)?)
         }
     };
+    let narrow = |truth: Array3<f64>| truth.mapv(|v| C32::new(v as f32, 0.0)).into_dyn();
+    let seen = match &options.dynamics {
+        None => narrow(truth),
+        Some(dynamics) => monitor.stage("truth", 0, || {
+            let times = truth_times(options, layout.shots.len())?;
+            let mut series = ArrayD::zeros([&[times.len()], &shape[..]].concat());
+            for (times, mut at) in times.iter().zip(series.outer_iter_mut()) {
+                at.assign(&narrow(parts.changed_truth(options, dynamics, times, shape)?));
+            }
+            Ok::<_, Error>(series)
+        })?,
+    };
     Ok(Simulation {
         scan: Scan { header: header(options, &layout), acquisitions, notes: Vec::new() },
-        truth: Image::new(truth.mapv(|v| C32::new(v as f32, 0.0)).into_dyn(), geometry)?,
+        truth: Image::new(seen, geometry)?,
         maps,
         field,
         coil_fit_error: parts.fit_error,
         noise_std,
         notes,
     })
+}
+
+/// Seconds at which the truth of a changing object is given, for each image and slice.
+fn truth_times(options: &SimulateOptions, shots: usize) -> Result<Vec<Vec<f64>>> {
+    let (slices, all) = (options.slices(), shots * options.repetitions);
+    let window = options.truth_window.unwrap_or(TruthWindow { readouts: shots, stride: shots });
+    if window.readouts > all {
+        let expected = format!("at most the {all} readouts of a slice");
+        return Err(Error::value("window of the truth", expected, window.readouts));
+    }
+    let interval = options.readout_interval_ms.unwrap_or(0.0) / 1e3;
+    // Repetitions are slowest, then slices.
+    let time = |slice: usize, readout: usize| {
+        let order = (readout / shots * slices + slice) * shots + readout % shots;
+        order as f64 * interval
+    };
+    let images = (all - window.readouts) / window.stride + 1;
+    if images.checked_mul(options.matrix.iter().product()).is_none_or(|n| n > LARGEST_DATA) {
+        return Err(Error::value("truth", format!("at most {LARGEST_DATA} voxels in all images"), images));
+    }
+    let mean = |slice: usize, first: usize| {
+        (first..first + window.readouts).map(|readout| time(slice, readout)).sum::<f64>()
+            / window.readouts as f64
+    };
+    let of_image = |image| (0..slices).map(|slice| mean(slice, image * window.stride)).collect();
+    Ok((0..images).map(of_image).collect())
 }
 
 /// The object and the coils: one pair for a volume or for each slice.
@@ -166,6 +213,41 @@ impl Objects {
                 .collect::<Result<_>>()?
         };
         Ok(Self { pairs, harmonics, fit_error })
+    }
+
+    /// The phantom of a slice, or of the volume, at time `t`.
+    fn changed(
+        &self,
+        options: &SimulateOptions,
+        dynamics: &Dynamics,
+        slice: usize,
+        t: f64,
+    ) -> Result<Phantom> {
+        if self.pairs.len() == 1 {
+            return dynamics.at(&self.pairs[0].0, t);
+        }
+        let whole = dynamics.at(&Phantom::shepp_logan_3d(options.contrast), t)?;
+        let slices = self.pairs.len();
+        whole.slice((slice as f64 - (slices / 2) as f64) / slices as f64)
+    }
+
+    /// The truth of slices at times of their own.
+    fn changed_truth(
+        &self,
+        options: &SimulateOptions,
+        dynamics: &Dynamics,
+        times: &[f64],
+        shape: [usize; 3],
+    ) -> Result<Array3<f64>> {
+        if self.pairs.len() == 1 {
+            return Ok(self.changed(options, dynamics, 0, times[0])?.voxel_means(shape));
+        }
+        let mut truth = Array3::zeros(shape);
+        for ((slice, mut plane), &t) in truth.axis_iter_mut(Axis(0)).enumerate().zip(times) {
+            let phantom = self.changed(options, dynamics, slice, t)?;
+            plane.assign(&phantom.voxel_means([1, shape[1], shape[2]]).index_axis(Axis(0), 0));
+        }
+        Ok(truth)
     }
 
     fn truth(&self, shape: [usize; 3]) -> Array3<f64> {
@@ -210,11 +292,12 @@ impl Objects {
         sum / count.max(1) as f64
     }
 
-    /// The readouts of one repetition, slice after slice.
+    /// The readouts of one repetition, slice after slice; `first` were before it.
     fn acquire(
         &self,
         options: &SimulateOptions,
         layout: &Layout,
+        first: usize,
         monitor: &Monitor,
     ) -> Result<Vec<Acquisition>> {
         let reach = layout.reach();
@@ -236,6 +319,7 @@ impl Objects {
             // A linear field moves points beyond the trajectory's own.
             let sampler = coils.sampler(phantom, if field.is_some() { 0.0 } else { reach })?;
             for batch in layout.shots.chunks(BATCH) {
+                let before = first + readouts.len();
                 let mut computed: Vec<_> = batch.iter().map(|_| None).collect();
                 if let Some(all) = &mut curved {
                     computed.iter_mut().for_each(|data| *data = all.next());
@@ -243,16 +327,22 @@ impl Objects {
                 let done: Result<Vec<Acquisition>> = batch
                     .par_iter()
                     .zip(computed)
-                    .map(|(shot, computed)| {
+                    .enumerate()
+                    .map(|(index, (shot, computed))| {
                         let trajectory = shot.points.mapv(|k| k as f32);
                         let mut points = trajectory.mapv(f64::from);
                         if let Some(field) = &field {
                             let times: Vec<f64> = shot.times(&options.hardware).collect();
                             points = field.shifted(&points, &times).unwrap_or(points);
                         }
-                        let data = match computed {
-                            Some(data) => data,
-                            None => sampler.sample(points.view())?,
+                        let data = match (computed, &options.dynamics, options.readout_interval_ms) {
+                            (Some(data), ..) => data,
+                            (None, Some(dynamics), Some(interval)) => {
+                                let t = (before + index) as f64 * interval / 1e3;
+                                let phantom = self.changed(options, dynamics, slice, t)?;
+                                coils.sampler(&phantom, reach)?.sample(points.view())?
+                            }
+                            _ => sampler.sample(points.view())?,
                         };
                         let mut readout = blank(options, narrow(&data), shot.centre_sample);
                         readout.flags = shot.flags;

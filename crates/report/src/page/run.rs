@@ -18,6 +18,9 @@ pub(super) fn record(record: &RunRecord) -> Markup {
                 dt { "Device" } dd { (record.device) }
                 dt { "Threads" } dd { (record.threads) }
                 dt { "Total time" } dd { (seconds(record.total_seconds)) }
+                @if let Some(rate) = record.parameters.get("images per second").and_then(Value::as_f64) {
+                    dt { "Images per second" } dd { (format!("{rate:.1}")) }
+                }
                 @if let Some(peak) = record.peak_memory_bytes { dt { "Peak memory" } dd { (bytes(peak)) } }
             }
             @if !record.notes.is_empty() {

@@ -68,6 +68,12 @@ pub(super) fn check_effect(args: &ReconMri, format: io::Format, selection: &Sele
                 return refuse_option(option, expected, "an ISMRMRD scan, which states it");
             }
         }
+    } else if args.window.is_some() {
+        return refuse_option(
+            "--window",
+            "a scan with readouts in the order of acquisition (ISMRMRD)",
+            "another",
+        );
     } else if *selection != Selection::default() {
         let options = "--encoding, --slice, --repetition, --contrast, --phase or --set";
         return refuse_option(options, "a scan with counters (ISMRMRD)", "the samples of one image");

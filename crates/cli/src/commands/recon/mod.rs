@@ -4,15 +4,18 @@ mod arrays;
 mod check;
 mod options;
 mod record;
+pub(crate) mod stream;
 
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
-use rayspin::core::Monitor;
+use rayspin::core::{C32, Image, Monitor};
 use rayspin::device::{Backend, Device};
 use rayspin::io::{self, ScanOptions};
 use rayspin::mri::prepare::Noise;
-use rayspin::mri::recon::{Certify, ReconOptions, ScanImage, reconstruct_frame, reconstruct_frames};
+use rayspin::mri::recon::{
+    Certificate, Certify, ReconOptions, ScanImage, Solve, StreamTimes, reconstruct_frame, reconstruct_frames,
+};
 use rayspin::mri::scan::{FrameOptions, Samples};
 
 use super::{files, plan};
@@ -44,7 +47,7 @@ pub(crate) fn run(context: &Context, args: &ReconMri) -> Result<()> {
     let outputs = args.outputs.iter().chain(&args.save_maps).chain(&record);
     files::check_distinct(inputs.into_iter().flatten(), outputs)?;
     let mut recorder = files::recorder(context);
-    let monitor = Monitor::new(&context.console, None);
+    let monitor = Monitor::new(&context.console, Some(&crate::interrupt::STOP));
     let mut options = options::options(args)?;
     options.validate()?;
     check_penalty(args, args.method.map(method_of))?;
@@ -99,6 +102,9 @@ pub(crate) fn run(context: &Context, args: &ReconMri) -> Result<()> {
     if args.sensitivities.is_some() && !options.needs_maps() {
         let expected = "a method that uses sensitivity maps (cg-sense, wavelet, tv, or --combine maps)";
         return refuse_option("--sensitivities", expected, method_name(options.method));
+    }
+    if let plan::Source::Stream(stream) = &mut source {
+        monitor.stage("read", 0, || stream.learn_maps(&options, &monitor))?;
     }
     let frame = shape.frame(&source).context("a frame")?;
     let on_grid = matches!(frame.samples, Samples::Cartesian { .. });
@@ -185,8 +191,13 @@ pub(crate) fn run(context: &Context, args: &ReconMri) -> Result<()> {
     }
 
     recorder.stage("reconstruct");
-    let result = reconstruct(&device, args, source, &scan_options, &options, &monitor)
-        .with_context(|| format!("{}", args.scan.display()))?;
+    let result = match source {
+        plan::Source::Stream(stream) => {
+            stream::run(&device, context.quiet, args, *stream, &options, &monitor)
+        }
+        other => reconstruct(&device, args, other, &scan_options, &options, &monitor).map(Done::of),
+    };
+    let result = result.with_context(|| format!("{}", args.scan.display()))?;
     files::record_stages(&mut recorder, &monitor);
     for note in &result.notes {
         monitor.note(note);
@@ -201,6 +212,10 @@ pub(crate) fn run(context: &Context, args: &ReconMri) -> Result<()> {
     recorder.parameter("certify", serde_json::json!(options.certify));
     recorder.parameter("certificates", serde_json::json!(result.certificates));
     recorder.parameter("cache", serde_json::json!(args.cache));
+    if let Some(times) = &result.times {
+        recorder.parameter("images per second", result.repetitions as f64 / times.wall);
+        recorder.parameter("seconds of the stream", serde_json::to_value(times)?);
+    }
     if !result.certificates.is_empty() && !context.quiet {
         files::print(&record::certificates(&result.certificates))?;
     }
@@ -220,10 +235,12 @@ pub(crate) fn run(context: &Context, args: &ReconMri) -> Result<()> {
     recorder.stage("write");
     let mut written = Vec::new();
     for output in &args.outputs {
-        for note in files::write_image(output, &result.image)? {
-            let note = format!("{}: {note}", output.display());
-            monitor.note(&note);
-            recorder.note(note);
+        if let (None, Some(image)) = (&result.times, &result.image) {
+            for note in files::write_image(output, image)? {
+                let note = format!("{}: {note}", output.display());
+                monitor.note(&note);
+                recorder.note(note);
+            }
         }
         written.extend(files::parts(output));
     }
@@ -232,10 +249,10 @@ pub(crate) fn run(context: &Context, args: &ReconMri) -> Result<()> {
         written.extend(files::parts(path));
     }
     let mut mismatch = Ok(());
-    if let Some(reference) = &reference {
+    if let (Some(reference), Some(image)) = (&reference, &result.image) {
         recorder.stage("metrics");
         let names = (args.outputs[0].display().to_string(), display(args.reference.as_deref()));
-        match record::judge(&result.image, &reference.image) {
+        match record::judge(image, &reference.image) {
             Ok(quality) => {
                 record_quality(&mut recorder, &names.0, &names.1, &quality);
                 files::print(&super::metrics::table(&names.0, &names.1, &quality))?;
@@ -282,14 +299,40 @@ pub(crate) fn run(context: &Context, args: &ReconMri) -> Result<()> {
         listed.push(path);
     }
     if !context.quiet {
-        let [nz, ny, nx] = result.image.shape_zyx();
+        let [nz, ny, nx] = result.shape;
         let names: Vec<_> = listed.iter().map(|p| p.display().to_string()).collect();
-        say!("{nx} x {ny} x {nz} image, {:.2} s: {}", finished.total_seconds, names.join(", "));
+        let what = match &result.times {
+            Some(times) => stream::rate(result.repetitions, times),
+            None => "image".into(),
+        };
+        say!("{nx} x {ny} x {nz} {what}, {:.2} s: {}", finished.total_seconds, names.join(", "));
     }
     if let Some(missed) = result.certificates.iter().find(|c| !c.met()) {
         return Err(record::missed(missed, &result.certificates).into());
     }
     mismatch
+}
+
+/// What is to be recorded of a reconstruction.
+struct Done {
+    /// The image, unless a stream wrote it and nobody compares it.
+    image: Option<Image>,
+    shape: [usize; 3],
+    repetitions: usize,
+    solves: Vec<Solve>,
+    maps: Option<ndarray::ArrayD<C32>>,
+    notes: Vec<String>,
+    certificates: Vec<Certificate>,
+    /// Of a stream, whose images are written.
+    times: Option<StreamTimes>,
+}
+
+impl Done {
+    fn of(scan: ScanImage) -> Self {
+        let ScanImage { image, solves, maps, notes, certificates } = scan;
+        let (shape, repetitions) = (image.shape_zyx(), image.repetitions());
+        Self { image: Some(image), shape, repetitions, solves, maps, notes, certificates, times: None }
+    }
 }
 
 /// Reconstructs whatever the file held.
@@ -343,6 +386,7 @@ fn reconstruct(
             }
         }
         plan::Source::Frame(frame, notes) => Ok(reconstruct_frame(device, *frame, notes, options, monitor)?),
+        plan::Source::Stream(_) => Err(anyhow::anyhow!("a stream is not reconstructed as a whole")),
     }
 }
 

@@ -62,6 +62,7 @@ pub(super) fn options(args: &ReconMri) -> Result<ReconOptions> {
         },
         calibration: args.calibration,
         sensitivities: sensitivities(args)?,
+        independent: args.independent,
         prepare: prepare(args)?,
         partial_fourier: args.partial_fourier.map(|how| match how {
             PartialFourierArg::Pocs => PartialFourier::Pocs,

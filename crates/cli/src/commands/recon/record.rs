@@ -115,6 +115,9 @@ pub(super) fn parameters(recorder: &mut RunRecorder, args: &ReconMri, options: &
     recorder.parameter("encoding", args.encoding);
     recorder.parameter("slice", serde_json::json!(args.slice));
     recorder.parameter("repetition", serde_json::json!(args.repetition));
+    recorder.parameter("window", serde_json::json!(args.window));
+    recorder.parameter("stride", serde_json::json!(args.stride.or(args.window)));
+    recorder.parameter("independent", args.independent);
     recorder.parameter("trajectory units", serde_json::json!(args.traj_units));
     recorder.parameter("matrix", serde_json::json!(args.matrix));
 }

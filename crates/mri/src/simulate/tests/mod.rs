@@ -274,3 +274,72 @@ fn every_sampling_gives_the_closed_form_at_the_points_the_file_holds() {
         }
     }
 }
+
+#[test]
+fn a_changing_object_is_seen_as_it_is_at_each_readout() {
+    let spokes = Sampling::Radial { spokes: 7, angles: SpokeAngles::Golden };
+    for (dynamics, slices) in [
+        (Dynamics::Beat { period_s: 0.31 }, 1),
+        (Dynamics::Enhance { time_s: 0.2 }, 1),
+        (Dynamics::Beat { period_s: 0.31 }, 3),
+    ] {
+        let interval = 7.5;
+        let options = SimulateOptions {
+            matrix: [24, 24, slices],
+            coils: 1,
+            sampling: spokes.clone(),
+            repetitions: 4,
+            dynamics: Some(dynamics),
+            readout_interval_ms: Some(interval),
+            truth_window: Some(TruthWindow { readouts: 9, stride: 5 }),
+            ..Default::default()
+        };
+        let simulation = run(&options);
+        let phantom_at = |slice: usize, t: f64| match slices {
+            1 => dynamics.at(&Phantom::shepp_logan_2d(Contrast::Modified), t).unwrap(),
+            _ => {
+                let whole = dynamics.at(&Phantom::shepp_logan_3d(Contrast::Modified), t).unwrap();
+                whole.slice((slice as f64 - (slices / 2) as f64) / slices as f64).unwrap()
+            }
+        };
+        let mut times = vec![Vec::new(); slices];
+        for (index, readout) in simulation.scan.acquisitions.iter().enumerate() {
+            let t = index as f64 * interval / 1e3;
+            assert_eq!(readout.time_stamp, (t * 1e3 / 2.5).round() as u32);
+            let slice = usize::from(readout.counters.slice);
+            times[slice].push(t);
+            let phantom = phantom_at(slice, t);
+            for (k, d) in points(&simulation, readout).iter().zip(readout.data.row(0)).step_by(5) {
+                let expected = phantom.transform(&k[..2]);
+                assert!((C64::new(d.re.into(), d.im.into()) - expected).norm() < 1e-6, "{dynamics:?}");
+            }
+        }
+        // Windows 0, 5, 10 and 15 of 28 readouts of each slice.
+        assert_eq!(simulation.truth.data().shape(), [4, slices, 24, 24]);
+        for image in 0..4 {
+            for (slice, times) in times.iter().enumerate() {
+                let mean = times[5 * image..5 * image + 9].iter().sum::<f64>() / 9.0;
+                let expected = phantom_at(slice, mean).voxel_means([1, 24, 24]);
+                let found = simulation.truth.data().index_axis(ndarray::Axis(0), image);
+                let found = found.index_axis(ndarray::Axis(0), slice);
+                let pairs = found.iter().zip(expected.iter());
+                assert!(pairs.map(|(a, b)| (f64::from(a.re) - b).abs()).fold(0.0, f64::max) < 1e-6);
+            }
+        }
+        let still = run(&SimulateOptions { dynamics: None, truth_window: None, ..options.clone() });
+        let differ = simulation.scan.acquisitions.iter().zip(&still.scan.acquisitions);
+        assert!(differ.filter(|(a, b)| a.data != b.data).count() > 4, "{dynamics:?} changes nothing");
+        for wrong in [
+            SimulateOptions { readout_interval_ms: None, ..options.clone() },
+            SimulateOptions { readout_interval_ms: Some(0.0), ..options.clone() },
+            SimulateOptions { dynamics: Some(Dynamics::Beat { period_s: -1.0 }), ..options.clone() },
+            SimulateOptions { dynamics: None, ..options.clone() },
+            SimulateOptions {
+                truth_window: Some(TruthWindow { readouts: 29, stride: 1 }),
+                ..options.clone()
+            },
+        ] {
+            assert!(simulate(&wrong, &Monitor::silent()).is_err());
+        }
+    }
+}

@@ -1,0 +1,285 @@
+//! Dynamic scans: repetitions and sliding windows, read, reconstructed and written at the same time.
+
+use std::path::PathBuf;
+
+use anyhow::{Context as _, Result};
+use ndarray::{ArrayD, IxDyn};
+use rayspin::core::{C32, Image, Monitor};
+use rayspin::device::Device;
+use rayspin::io::ismrmrd::{Reader, SeriesSource};
+use rayspin::io::{Format, ScanOptions, SeriesShape, SeriesWriter, WriteOptions};
+use rayspin::mri::budget::{self, Budget, Streaming};
+use rayspin::mri::prepare::measure;
+use rayspin::mri::recon::{
+    ReconOptions, Selection, StreamEnd, StreamItem, StreamTimes, Volume, reconstruct_stream,
+};
+use rayspin::mri::scan::{Frame, FrameOptions, Label, Place, Series, Window};
+
+use super::Done;
+use crate::args::ReconMri;
+use crate::commands::files;
+use crate::commands::plan::{Plan, Shape};
+use crate::interrupt;
+
+/// A tick of the time stamps of Siemens' scanners, which other converters keep to, s.
+const TICK_S: f64 = 2.5e-3;
+/// Images on the picture of a series.
+const TILES: u64 = 16;
+
+/// An open scan whose images are read as they are needed.
+pub(crate) struct Stream {
+    source: SeriesSource,
+    /// Slice counters of the whole scan.
+    slices: Vec<u16>,
+    notes: Vec<String>,
+    /// The samples that maps are learned from, to plan for.
+    maps: Option<Box<Frame>>,
+    windows: bool,
+}
+
+/// Opens the scan as a stream where it is to be one: with a window, or where it holds several repetitions.
+pub(crate) fn open(
+    args: &ReconMri,
+    options: &ScanOptions,
+    selection: &Selection,
+    monitor: &Monitor<'_>,
+) -> Result<Option<(Stream, Shape)>> {
+    let path = &args.scan;
+    let reader = Reader::open(path, options.name.as_deref())?;
+    let places = reader.places();
+    let all: std::collections::BTreeSet<Label> = places.iter().filter_map(Place::label).collect();
+    if all.is_empty() {
+        return Ok(None);
+    }
+    let mut notes = Vec::new();
+    let mut choose = || selection.choose(all.iter().copied(), &mut notes);
+    let labels = choose().with_context(|| path.display().to_string())?;
+    let several = labels.iter().any(|label| label.repetition != labels[0].repetition);
+    let series = match args.window {
+        Some(readouts) => {
+            let stride = args.stride.unwrap_or(readouts);
+            Series::of_windows(places, &labels, &Window { readouts, stride, frames: args.frames })
+        }
+        None if several => Series::of_repetitions(places, &labels),
+        None => return Ok(None),
+    };
+    let series = series.with_context(|| path.display().to_string())?;
+    let slices: std::collections::BTreeSet<u16> = all.iter().map(|label| label.slice).collect();
+    let (kept, beside) = (reader.library_bytes(), reader.memory_bytes());
+    let frames = FrameOptions {
+        units: options.units,
+        matrix: options.matrix.clone(),
+        times: args.field_map.is_some(),
+    };
+    let mut source = SeriesSource::new(reader, series, frames);
+    let noise = measure(&source.noise(monitor)?);
+    let count = source.series().repetitions();
+    let frame = source.image(0, &mut Vec::new(), monitor)?;
+    notes.extend(source.notes());
+    let shape = Shape::of_stream(frame, beside.saturating_sub(kept), kept, count, noise);
+    let (slices, windows) = (slices.into_iter().collect(), args.window.is_some());
+    Ok(Some((Stream { source, slices, notes, maps: None, windows }, shape)))
+}
+
+impl Stream {
+    /// Reads the samples that all images' maps are learned from, where the method needs maps and has none. In an uneven field
+    /// maps are those of the first image, which is encoded with the field.
+    pub(super) fn learn_maps(&mut self, options: &ReconOptions, monitor: &Monitor<'_>) -> Result<()> {
+        let given = options.maps.is_some() || options.field_map.is_some();
+        if options.needs_maps() && !given && !options.independent {
+            let found = self.source.learn_maps(&mut self.notes, monitor)?;
+            self.maps = found.cloned().map(Box::new);
+        }
+        Ok(())
+    }
+
+    /// What the images take besides what the reader holds.
+    pub(crate) fn budget(
+        &self,
+        frame: &Frame,
+        coils: usize,
+        options: &ReconOptions,
+        device: &Device,
+    ) -> rayspin::core::Result<Budget> {
+        let reader = self.source.reader();
+        let stream = Streaming {
+            frames: self.source.series().repetitions(),
+            slices: self.source.series().slices(),
+            held: self.source.held_bytes() + reader.memory_bytes().saturating_sub(reader.library_bytes()),
+            coils,
+            maps: self.maps.as_deref(),
+            plans_each: self.windows,
+        };
+        budget::of_stream(frame, &stream, options, device)
+    }
+
+    /// Time between images in s, where the time stamps tell it.
+    fn step_s(&self) -> Option<f64> {
+        self.source.series().ticks().map(|ticks| ticks * TICK_S)
+    }
+}
+
+/// A stream's budget with what its writers hold.
+pub(crate) fn with_writing(
+    args: &ReconMri,
+    mut budget: Budget,
+    images: u64,
+    process: u64,
+    device: &Device,
+) -> Plan {
+    let image = images / (budget.frames as u64).max(1);
+    let held: u64 = args
+        .outputs
+        .iter()
+        .map(|path| match Format::of_name(path) {
+            Some(Format::Png) => TILES.min(budget.frames as u64) * image,
+            Some(Format::Hdf5) => image,
+            _ => 1 << 20,
+        })
+        .sum();
+    // A reference is compared with all images at once.
+    let compared = if args.reference.is_some() { 2 * images } else { 0 };
+    for stage in &mut budget.stages {
+        stage.bytes += held + compared;
+    }
+    if args.reference.is_some() {
+        budget.push("metrics", budget.result + compared + 2 * images);
+    }
+    Plan::of(budget, process, device)
+}
+
+/// Reconstructs the stream into its files. Those that are complete when it ends early are kept.
+pub(super) fn run(
+    device: &Device,
+    quiet: bool,
+    args: &ReconMri,
+    stream: Stream,
+    options: &ReconOptions,
+    monitor: &Monitor<'_>,
+) -> Result<Done> {
+    let step_s = stream.step_s();
+    let Stream { mut source, slices, mut notes, maps, .. } = stream;
+    drop(maps);
+    let labels: Vec<Label> = source.series().labels().collect();
+    let frames = source.series().repetitions();
+    if let Some(step) = step_s {
+        notes.push(format!("{step:.4} s from image to image, time stamps taken as ticks of 2.5 ms"));
+    }
+    let mut files = Files { args, frames, step_s, writers: Vec::new(), collected: None };
+    let mut shape = [0; 3];
+    let mut sink = |volume: Volume| -> Result<()> {
+        files.push(&volume)?;
+        shape.copy_from_slice(volume.data.shape());
+        Ok(())
+    };
+    let mut next =
+        |notes: &mut Vec<String>| -> Result<Option<StreamItem>> { Ok(source.next(notes, monitor)?) };
+    let ended = interrupt::stoppable(|| {
+        monitor.series("images", frames, || {
+            reconstruct_stream(device, &labels, &slices, &mut next, &mut sink, notes, options, monitor)
+        })
+    });
+    let end = match ended {
+        Ok(end) => end,
+        Err(error) => {
+            files.keep_partial(frames);
+            return Err(error);
+        }
+    };
+    if !quiet {
+        for (stage, seconds) in monitor.stages().iter().filter(|(stage, _)| stage != "read") {
+            say!("    {stage:20} {seconds:8.3} s");
+        }
+    }
+    let StreamEnd { solves, maps, mut notes, certificates, mut times } = end;
+    let begun = std::time::Instant::now();
+    let image = files.finish(&mut notes)?;
+    let closing = begun.elapsed().as_secs_f64();
+    times.write += closing;
+    times.wall += closing;
+    let times = Some(times);
+    Ok(Done { image, shape, repetitions: frames, solves, maps, notes, certificates, times })
+}
+
+/// `100 images, 12.3 a second`, and how much of it was done at the same time.
+pub(super) fn rate(images: usize, times: &StreamTimes) -> String {
+    let StreamTimes { read, reconstruct, write, wall } = times;
+    format!(
+        "images, {images}, {:.1} a second (read {read:.2} s, reconstruct {reconstruct:.2} s, write {write:.2} s, \
+         together {wall:.2} s)",
+        images as f64 / wall
+    )
+}
+
+/// The outputs in the making.
+struct Files<'a> {
+    args: &'a ReconMri,
+    frames: usize,
+    step_s: Option<f64>,
+    writers: Vec<SeriesWriter>,
+    /// All images, where they are compared with a reference.
+    collected: Option<Image>,
+}
+
+impl Files<'_> {
+    fn push(&mut self, volume: &Volume) -> Result<()> {
+        let shape = volume.data.shape();
+        let zyx = [shape[0], shape[1], shape[2]];
+        if self.writers.is_empty() {
+            let shape = SeriesShape { frames: self.frames, volume: zyx, geometry: volume.geometry };
+            let options = WriteOptions {
+                repetition_time_s: self.step_s,
+                png: files::picture_of(zyx[0]),
+                ..WriteOptions::default()
+            };
+            for output in &self.args.outputs {
+                self.writers.push(SeriesWriter::create(output, &shape, &options)?);
+            }
+        }
+        for writer in &mut self.writers {
+            writer.push(volume.data.view())?;
+        }
+        if self.args.reference.is_some() {
+            let all = io_shape(self.frames, zyx);
+            let mut data = match self.collected.take() {
+                Some(image) => image.into_data(),
+                None => ArrayD::<C32>::zeros(IxDyn(&all)),
+            };
+            match all.len() {
+                4 => data.index_axis_mut(ndarray::Axis(0), volume.index).assign(&volume.data),
+                _ => data.assign(&volume.data),
+            }
+            self.collected = Some(Image::new(data, volume.geometry)?);
+        }
+        Ok(())
+    }
+
+    fn finish(self, notes: &mut Vec<String>) -> Result<Option<Image>> {
+        for writer in self.writers {
+            let path = writer.path().display().to_string();
+            let left_out = writer.finish()?;
+            notes.extend(left_out.into_iter().map(|note| format!("{path}: {note}")));
+        }
+        Ok(self.collected)
+    }
+
+    /// Keeps what is complete, and says what that is.
+    fn keep_partial(self, frames: usize) {
+        for writer in self.writers {
+            let (done, name) = (writer.pushed(), writer.path().display().to_string());
+            match writer.keep_partial() {
+                Ok(Some(path)) => {
+                    let kept: PathBuf = path;
+                    say!("kept: {} ({done} of {frames} images)", kept.display());
+                }
+                Ok(None) => {}
+                Err(error) => say!("{name}: the {done} images that were complete are lost: {error}"),
+            }
+        }
+    }
+}
+
+/// `[frame, z, y, x]`, or `[z, y, x]` of a single frame.
+fn io_shape(frames: usize, zyx: [usize; 3]) -> Vec<usize> {
+    if frames == 1 { zyx.to_vec() } else { [&[frames], &zyx[..]].concat() }
+}

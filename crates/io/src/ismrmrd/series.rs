@@ -1,0 +1,185 @@
+//! The frames of a dynamic scan, read as they are needed.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use rayspin_core::Monitor;
+use rayspin_mri::recon::StreamItem;
+use rayspin_mri::scan::{Acquisition, Flags, Frame, FrameOptions, Label, Scan, Series, assemble};
+
+use super::Reader;
+use crate::error::{Error, Result};
+
+/// Samples that tell the sensitivities, as a multiple of the encoded matrix: fully sampled spokes have π/2 of it.
+const MAPS_SAMPLES: f64 = 1.5;
+
+/// A source for [`reconstruct_stream`](rayspin_mri::recon::reconstruct_stream): an open file, the images to make of it, and the
+/// acquisitions that the current image and the next have in common. No others are in memory.
+pub struct SeriesSource {
+    reader: Reader,
+    series: Series,
+    options: FrameOptions,
+    held: BTreeMap<usize, Acquisition>,
+    /// Slices whose maps were given.
+    maps: usize,
+    /// The first slice's, read before they were asked for.
+    first_maps: Option<Frame>,
+    /// The next image.
+    next: usize,
+}
+
+impl SeriesSource {
+    /// The images of `series`, whose places are those of `reader`.
+    pub fn new(reader: Reader, series: Series, options: FrameOptions) -> Self {
+        let maps = series.slices();
+        Self { reader, series, options, held: BTreeMap::new(), maps, first_maps: None, next: 0 }
+    }
+
+    /// From here on the samples that tell a slice's sensitivities come before the images, where a single image has fewer than
+    /// tell them well: the first of its readouts, enough for one and a half of the encoded matrix. Gives those of the first
+    /// slice, to look at, if so.
+    ///
+    /// Errors: as [`SeriesSource::next`].
+    pub fn learn_maps(&mut self, notes: &mut Vec<String>, monitor: &Monitor) -> Result<Option<&Frame>> {
+        if self.series.samples(0) < self.maps_samples() {
+            self.maps = 0;
+            self.first_maps = Some(self.maps_frame(0, notes, monitor)?);
+            let count = self.series.first_readouts(0, self.maps_samples()).len();
+            notes.push(format!(
+                "coil sensitivities are estimated from the first {count} readouts of a slice, for all images"
+            ));
+        }
+        Ok(self.first_maps.as_ref())
+    }
+
+    /// The images.
+    pub fn series(&self) -> &Series {
+        &self.series
+    }
+
+    /// The open file.
+    pub fn reader(&self) -> &Reader {
+        &self.reader
+    }
+
+    /// Bytes of the acquisitions that are in memory at once: those of one point in time, and what the next adds.
+    pub fn held_bytes(&self) -> u64 {
+        let of = |all: &BTreeSet<usize>| -> u64 {
+            all.iter().map(|&index| self.series.places()[index].bytes).sum()
+        };
+        let first = self.series.needed(0);
+        let images = match self.series.repetitions() {
+            1 => of(&first),
+            _ => of(&first.union(&self.series.needed(1)).copied().collect()),
+        };
+        let maps = if self.maps < self.series.slices() {
+            of(&self.series.first_readouts(0, self.maps_samples()))
+        } else {
+            0
+        };
+        images.max(maps)
+    }
+
+    fn maps_samples(&self) -> usize {
+        let label = self.series.labels().next().unwrap_or_default();
+        let encoding = self.reader.header().encodings.get(label.encoding);
+        let voxels = encoding.map_or(0.0, |e| e.encoded.matrix.iter().map(|&n| n as f64).product());
+        (MAPS_SAMPLES * voxels).min(1e15) as usize
+    }
+
+    /// What was assumed of the acquisitions so far.
+    pub fn notes(&self) -> Vec<String> {
+        let seen: Vec<Acquisition> = self.held.values().cloned().collect();
+        self.reader.notes(&seen)
+    }
+
+    /// Reads the scan's noise readouts, and one of an image's: what [`measure`](rayspin_mri::prepare::measure) looks at.
+    ///
+    /// Errors: as [`SeriesSource::next`].
+    pub fn noise(&mut self, monitor: &Monitor) -> Result<Scan> {
+        let places = self.series.places().iter().enumerate();
+        let noise = places.filter(|(_, place)| place.flags.contains(Flags::NOISE)).map(|(index, _)| index);
+        let wanted: BTreeSet<usize> = noise.chain(self.series.readouts(0).first().copied()).collect();
+        let mut acquisitions = Vec::with_capacity(wanted.len());
+        self.reader
+            .read(wanted.into_iter(), monitor, &mut |_, acquisition| acquisitions.push(acquisition))?;
+        Ok(Scan { header: self.reader.header().clone(), acquisitions, notes: Vec::new() })
+    }
+
+    /// Image `frame`, without going on to it.
+    ///
+    /// Errors: as [`SeriesSource::next`].
+    pub fn image(&mut self, frame: usize, notes: &mut Vec<String>, monitor: &Monitor) -> Result<Frame> {
+        let wanted: BTreeSet<usize> =
+            self.series.readouts(frame).iter().copied().chain(self.series.calibration(frame)).collect();
+        self.fetch(&wanted, monitor)?;
+        let label = self.label(frame);
+        self.frame(label, self.series.readouts(frame), &self.series.calibration(frame), notes)
+    }
+
+    fn maps_frame(&mut self, slice: usize, notes: &mut Vec<String>, monitor: &Monitor) -> Result<Frame> {
+        let mut wanted = self.series.first_readouts(slice, self.maps_samples());
+        let readouts: Vec<usize> = wanted.iter().copied().collect();
+        let calibration = self.series.calibration(slice);
+        wanted.extend(&calibration);
+        self.fetch(&wanted, monitor)?;
+        let frame = self.frame(self.label(slice), &readouts, &calibration, notes);
+        self.held.clear();
+        frame
+    }
+
+    /// The next of the stream, none after the last image.
+    ///
+    /// Errors: those of reading the file, and of making a frame of what it holds.
+    pub fn next(&mut self, notes: &mut Vec<String>, monitor: &Monitor) -> Result<Option<StreamItem>> {
+        if self.maps < self.series.slices() {
+            let slice = self.maps;
+            let frame = match self.first_maps.take() {
+                Some(frame) => frame,
+                None => self.maps_frame(slice, notes, monitor)?,
+            };
+            self.maps += 1;
+            return Ok(Some(StreamItem::Maps(self.label(slice), frame)));
+        }
+        let frame = self.next;
+        if frame == self.series.labels().len() {
+            return Ok(None);
+        }
+        let slices = self.series.slices();
+        if frame.is_multiple_of(slices) {
+            let needed = self.series.needed(frame / slices);
+            self.held.retain(|index, _| needed.contains(index));
+            self.fetch(&needed, monitor)?;
+        }
+        let label = self.label(frame);
+        let image = self.frame(label, self.series.readouts(frame), &self.series.calibration(frame), notes)?;
+        self.next += 1;
+        Ok(Some(StreamItem::Image(label, image)))
+    }
+
+    fn label(&self, frame: usize) -> Label {
+        self.series.labels().nth(frame).unwrap_or_default()
+    }
+
+    fn fetch(&mut self, wanted: &BTreeSet<usize>, monitor: &Monitor) -> Result<()> {
+        let held = &mut self.held;
+        let missing: Vec<usize> = wanted.iter().copied().filter(|index| !held.contains_key(index)).collect();
+        self.reader.read(missing.into_iter(), monitor, &mut |index, acquisition| {
+            held.insert(index, acquisition);
+        })
+    }
+
+    fn frame(
+        &self,
+        label: Label,
+        readouts: &[usize],
+        calibration: &[usize],
+        notes: &mut Vec<String>,
+    ) -> Result<Frame> {
+        let of = |all: &[usize]| -> Vec<(usize, &Acquisition)> {
+            all.iter().filter_map(|index| Some((*index, self.held.get(index)?))).collect()
+        };
+        let header = self.reader.header();
+        assemble(header, label, &of(readouts), &of(calibration), &self.options, notes)
+            .map_err(|e| Error::core(self.reader.path(), e))
+    }
+}

@@ -1,0 +1,274 @@
+//! The frames of a series, one after another: what is kept from one to the next.
+
+use std::collections::BTreeMap;
+
+use ndarray::{ArrayD, IxDyn};
+use rayspin_core::{C32, Error, Geometry, Monitor, Result};
+use rayspin_device::Device;
+
+use super::frame_maps::SharedMaps;
+use super::{Certificate, ReconOptions, Reconstructor, Solve};
+use crate::prepare::Preparation;
+use crate::scan::{self, Frame, Label};
+
+/// A run over the frames of a series.
+pub(super) struct Run {
+    preparation: Preparation,
+    reconstructor: Reconstructor,
+    options: ReconOptions,
+    /// Slice counters of the whole scan, which given maps are for.
+    scan_slices: Vec<u16>,
+    /// Slices of each repetition.
+    taken: usize,
+    /// What the first repetition's slice leaves for the others.
+    kept: BTreeMap<u16, Kept>,
+    repeated: bool,
+    places: Vec<Geometry>,
+    maps: Vec<ArrayD<C32>>,
+    solves: Vec<Solve>,
+    certificates: Vec<Certificate>,
+    pub(super) notes: Vec<String>,
+}
+
+/// What is the same for all repetitions of a slice.
+#[derive(Default)]
+struct Kept {
+    maps: Option<SharedMaps>,
+    eigenvalue: Option<f64>,
+}
+
+/// What a run leaves besides its images.
+#[derive(Debug, Default)]
+pub(super) struct RunEnd {
+    pub(super) solves: Vec<Solve>,
+    pub(super) maps: Option<ArrayD<C32>>,
+    pub(super) notes: Vec<String>,
+    pub(super) certificates: Vec<Certificate>,
+}
+
+impl Run {
+    pub(super) fn new(
+        device: &Device,
+        labels: &[Label],
+        slices: &[u16],
+        options: &ReconOptions,
+        mut notes: Vec<String>,
+    ) -> Result<Self> {
+        options.validate()?;
+        let preparation = Preparation::new(device, &options.prepare, &mut notes)?;
+        let (repetitions, taken) = grid_of(labels)?;
+        let mut reconstructor = Reconstructor::new(device, options.clone())?;
+        let repeated = repetitions > 1 && !options.independent;
+        reconstructor.remember = repeated;
+        Ok(Self {
+            preparation,
+            reconstructor,
+            options: options.clone(),
+            scan_slices: slices.to_vec(),
+            taken,
+            kept: BTreeMap::new(),
+            repeated,
+            places: Vec::with_capacity(taken),
+            maps: Vec::new(),
+            solves: Vec::new(),
+            certificates: Vec::new(),
+            notes,
+        })
+    }
+
+    /// Slices of each repetition.
+    pub(super) fn slices(&self) -> usize {
+        self.taken
+    }
+
+    /// Estimates the maps of a slice from a frame that is no image of the series, for all its images.
+    pub(super) fn learn_maps(&mut self, label: Label, mut frame: Frame, monitor: &Monitor<'_>) -> Result<()> {
+        monitor.stage("coils", 0, || self.preparation.apply(&mut frame, &mut self.notes))?;
+        let dims = frame.matrix.len();
+        let mut notes = Vec::new();
+        let maps = self.reconstructor.estimate(frame, &mut notes, monitor)?;
+        self.note(notes);
+        if self.options.keep_maps {
+            self.keep_maps(&label, maps.to_host()?, dims)?;
+        }
+        self.kept.entry(label.slice).or_default().maps = Some(maps);
+        Ok(())
+    }
+
+    /// The image `[z, y, x]` of a frame.
+    pub(super) fn image(
+        &mut self,
+        label: Label,
+        mut frame: Frame,
+        monitor: &Monitor<'_>,
+    ) -> Result<ArrayD<C32>> {
+        let dims = frame.matrix.len();
+        monitor.stage("coils", 0, || self.preparation.apply(&mut frame, &mut self.notes))?;
+        if self.places.len() < self.taken {
+            self.places.push(frame.geometry);
+        }
+        if self.taken > 1 && frame.matrix.len() == 3 && frame.matrix[0] > 1 {
+            let expected = "one slab of a three-dimensional scan (choose with --slice)";
+            return Err(Error::value("slices", expected, self.taken));
+        }
+        self.choose(&label, &frame)?;
+        // Maps of later repetitions are not asked for.
+        self.reconstructor.options.keep_maps = self.options.keep_maps && self.maps.len() < self.taken;
+        let result = self.reconstructor.frame(frame, monitor)?;
+        self.note(result.notes);
+        let first = Certificate::first(label);
+        self.certificates.extend(result.certificates.into_iter().map(first));
+        if self.repeated {
+            let kept = self.kept.entry(label.slice).or_default();
+            // They may have come to another device.
+            kept.maps = self.reconstructor.shared.clone().or(kept.maps.take());
+            if let Some(used) = self.reconstructor.used.take().filter(|_| kept.maps.is_none()) {
+                kept.maps = Some(SharedMaps::new(used, self.options.finish_on_cpu)?);
+            }
+            let eigenvalue = result.solve.as_ref().map(|solve| solve.eigenvalue);
+            kept.eigenvalue = kept.eigenvalue.or(eigenvalue);
+        }
+        if let Some(mut solve) = result.solve {
+            solve.label = label;
+            self.solves.push(solve);
+        }
+        if let Some(maps) = result.maps {
+            self.keep_maps(&label, maps, dims)?;
+        }
+        as_volume(result.image)
+    }
+
+    /// Maps and reference image of the label's slice, for the reconstructor.
+    fn choose(&mut self, label: &Label, frame: &Frame) -> Result<()> {
+        let kept = self.kept.get(&label.slice);
+        self.reconstructor.eigenvalue = kept.and_then(|kept| kept.eigenvalue);
+        let position = self.scan_slices.iter().position(|&slice| slice == label.slice).unwrap_or(0);
+        let several = self.scan_slices.len() > 1;
+        if let Some(maps) = kept.and_then(|kept| kept.maps.clone()) {
+            self.reconstructor.share(Some(maps));
+        } else if let Some(given) = &self.options.maps
+            && (several || self.preparation.changes_coils())
+        {
+            let given = maps_of_slice(given, &frame.matrix, position, self.scan_slices.len())?;
+            let prepared = self.preparation.maps_of_prepared(label, given)?;
+            self.reconstructor.set_maps(Some(prepared));
+        } else {
+            self.reconstructor.share(None);
+        }
+        if let Some(given) = &self.options.anatomy
+            && several
+        {
+            let shape = [&[self.scan_slices.len()], &frame.matrix[..]].concat();
+            rayspin_core::expect_shape("anatomical reference", &shape, given.shape())?;
+            let slice = given.index_axis(ndarray::Axis(0), position).to_owned();
+            self.reconstructor.set_anatomy(Some(slice));
+        }
+        if let Some(given) = &self.options.field_map
+            && several
+        {
+            let shape = [&[self.scan_slices.len()], &frame.matrix[..]].concat();
+            rayspin_core::expect_shape("field map", &shape, given.shape())?;
+            let slice = given.index_axis(ndarray::Axis(0), position).to_owned();
+            self.reconstructor.set_field_map(Some(slice));
+        }
+        Ok(())
+    }
+
+    fn keep_maps(&mut self, label: &Label, maps: ArrayD<C32>, dims: usize) -> Result<()> {
+        if self.maps.len() < self.taken {
+            let of_scan = self.preparation.maps_of_scan(label, maps, dims)?;
+            self.maps.push(as_coil_volume(of_scan, dims));
+        }
+        Ok(())
+    }
+
+    fn note(&mut self, notes: Vec<String>) {
+        for text in notes {
+            if !self.notes.contains(&text) {
+                self.notes.push(text);
+            }
+        }
+    }
+
+    /// Where a volume lies; known once each slice was seen.
+    pub(super) fn geometry(&mut self) -> Result<Geometry> {
+        let first = *self.places.first().ok_or_else(|| Error::value("frames", "at least one", 0))?;
+        if self.taken == 1 {
+            return Ok(first);
+        }
+        Ok(scan::stack(&self.places, &mut self.notes).unwrap_or(first))
+    }
+
+    pub(super) fn finish(mut self) -> Result<(RunEnd, Geometry)> {
+        let geometry = self.geometry()?;
+        let maps =
+            if self.maps.len() < 2 {
+                self.maps.pop()
+            } else {
+                let views: Vec<_> = self.maps.iter().map(|m| m.view()).collect();
+                let stacked = ndarray::concatenate(ndarray::Axis(views[0].ndim() - 3), &views);
+                Some(stacked.map_err(|_| {
+                    Error::value("sensitivity maps", "one shape throughout", "different shapes")
+                })?)
+            };
+        let Self { solves, notes, certificates, .. } = self;
+        Ok((RunEnd { solves, maps, notes, certificates }, geometry))
+    }
+}
+
+/// Repetitions and slices of labels in label order (repetition slowest), which must form a full grid.
+pub(super) fn grid_of(labels: &[Label]) -> Result<(usize, usize)> {
+    let first = labels[0].repetition;
+    let slices = labels.iter().take_while(|l| l.repetition == first).count();
+    let full = labels.len().is_multiple_of(slices)
+        && labels.chunks(slices).all(|chunk| {
+            chunk.iter().zip(labels).all(|(a, b)| a.slice == b.slice && a.repetition == chunk[0].repetition)
+        });
+    if !full {
+        return Err(Error::value(
+            "repetitions",
+            "the same slices in each (choose with --slice or --repetition)",
+            "different slices",
+        ));
+    }
+    Ok((labels.len() / slices, slices))
+}
+
+/// The maps of one slice of a two-dimensional scan, from `[coil, slice, y, x]`; others as they are.
+fn maps_of_slice(
+    given: &ArrayD<C32>,
+    matrix: &[usize],
+    position: usize,
+    slices: usize,
+) -> Result<ArrayD<C32>> {
+    if matrix.len() != 2 {
+        return Ok(given.clone());
+    }
+    if given.ndim() != 4 || given.shape()[1] != slices {
+        return Err(Error::Shape {
+            what: "sensitivity maps".into(),
+            expected: format!(
+                "[coil, {slices}, {}, {}], as the scan has {slices} slices",
+                matrix[0], matrix[1]
+            ),
+            found: rayspin_core::format_shape(given.shape()),
+        });
+    }
+    Ok(given.index_axis(ndarray::Axis(1), position).to_owned())
+}
+
+/// `[.., z, y, x]` from `[.., y, x]`.
+fn as_coil_volume(maps: ArrayD<C32>, dims: usize) -> ArrayD<C32> {
+    let axis = maps.ndim() - dims;
+    if dims == 2 { maps.insert_axis(ndarray::Axis(axis)) } else { maps }
+}
+
+fn as_volume(image: ArrayD<C32>) -> Result<ArrayD<C32>> {
+    let shape = image.shape().to_vec();
+    match shape[..] {
+        [y, x] => image
+            .into_shape_with_order(IxDyn(&[1, y, x]))
+            .map_err(|_| Error::shape("image", &[1, y, x], &shape)),
+        _ => Ok(image),
+    }
+}

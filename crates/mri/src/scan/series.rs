@@ -1,0 +1,313 @@
+//! Which readouts each image of a dynamic scan is made of, known from their heads.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+
+use rayspin_core::{Error, Result};
+
+use super::{Counters, Flags, Label};
+
+/// What the head of a readout says of its place in the experiment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Place {
+    /// What the readout is for.
+    pub flags: Flags,
+    /// Its counters.
+    pub counters: Counters,
+    /// Its encoding.
+    pub encoding: usize,
+    /// Time stamp, in the vendor's ticks.
+    pub time_stamp: u32,
+    /// Whether it has a trajectory.
+    pub trajectory: bool,
+    /// Samples of one coil.
+    pub samples: usize,
+    /// Bytes that the readout takes in memory.
+    pub bytes: u64,
+}
+
+impl Place {
+    /// The image that the readout is part of, if any.
+    pub fn label(&self) -> Option<Label> {
+        let c = &self.counters;
+        self.flags.is_image().then_some(Label {
+            encoding: self.encoding,
+            contrast: c.contrast,
+            phase: c.phase,
+            set: c.set,
+            repetition: c.repetition,
+            slice: c.slice,
+        })
+    }
+}
+
+/// A window over the readouts of each slice in the order in which they were acquired, one image at each of its steps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Window {
+    /// Readouts of an image.
+    pub readouts: usize,
+    /// Readouts from one image to the next.
+    pub stride: usize,
+    /// Images at most; as many as the scan has readouts for when absent.
+    pub frames: Option<usize>,
+}
+
+/// The images of a dynamic scan in time order, all slices of one after all of the one before.
+///
+/// Image i of a window of W readouts and stride S holds readouts iS … iS + W − 1 of each slice; the label's repetition counts
+/// the images then.
+#[derive(Debug, Clone)]
+pub struct Series {
+    places: Vec<Place>,
+    /// Readouts in acquisition order: one sequence for each image, or with a window for each slice.
+    sequences: Vec<Vec<usize>>,
+    frames: Vec<(Label, usize, Range<usize>)>,
+    /// Readouts for calibration alone.
+    lines: Vec<usize>,
+    slices: usize,
+}
+
+impl Series {
+    /// The images of `labels`, as the counters sort them.
+    ///
+    /// Errors: no label; repetitions with different slices.
+    pub fn of_repetitions(places: Vec<Place>, labels: &[Label]) -> Result<Self> {
+        let mut sequences: BTreeMap<Label, Vec<usize>> = labels.iter().map(|&l| (l, Vec::new())).collect();
+        for (index, place) in places.iter().enumerate() {
+            if let Some(readouts) = place.label().and_then(|label| sequences.get_mut(&label)) {
+                readouts.push(index);
+            }
+        }
+        let frames =
+            sequences.iter().enumerate().map(|(at, (&label, all))| (label, at, 0..all.len())).collect();
+        Self::new(places, sequences.into_values().collect(), frames)
+    }
+
+    /// Windows over the readouts of all of `labels`, whose repetitions are joined.
+    ///
+    /// Errors: a window or stride of 0; fewer readouts than the window has; more images than a file can count (65 535).
+    pub fn of_windows(places: Vec<Place>, labels: &[Label], window: &Window) -> Result<Self> {
+        for (what, value) in [("window", window.readouts), ("stride", window.stride)] {
+            if value == 0 {
+                return Err(Error::value(what, "at least 1 readout", 0));
+            }
+        }
+        let wanted: BTreeSet<Label> = labels.iter().copied().collect();
+        let mut slices: BTreeMap<Label, Vec<usize>> = BTreeMap::new();
+        for (index, place) in places.iter().enumerate() {
+            if let Some(label) = place.label().filter(|label| wanted.contains(label)) {
+                slices.entry(Label { repetition: 0, ..label }).or_default().push(index);
+            }
+        }
+        let shortest = slices.values().map(Vec::len).min().unwrap_or(0);
+        if shortest < window.readouts {
+            let expected = format!("at most the {shortest} readouts of a slice");
+            return Err(Error::value("window", expected, window.readouts));
+        }
+        let fitting = (shortest - window.readouts) / window.stride + 1;
+        let count = match window.frames {
+            Some(0) => return Err(Error::value("frames", "at least 1", 0)),
+            Some(frames) if frames > fitting => {
+                let expected = format!("at most the {fitting} that {shortest} readouts give");
+                return Err(Error::value("frames", expected, frames));
+            }
+            asked => asked.unwrap_or(fitting),
+        };
+        if count > usize::from(u16::MAX) {
+            let expected = format!("at most {} (take a longer stride)", u16::MAX);
+            return Err(Error::value("frames", expected, count));
+        }
+        let labels: Vec<Label> = slices.keys().copied().collect();
+        let frames = (0..count).flat_map(|frame| {
+            let range = frame * window.stride..frame * window.stride + window.readouts;
+            labels.iter().enumerate().map(move |(slice, &label)| {
+                (Label { repetition: frame as u16, ..label }, slice, range.clone())
+            })
+        });
+        let frames = frames.collect();
+        Self::new(places, slices.into_values().collect(), frames)
+    }
+
+    fn new(
+        places: Vec<Place>,
+        sequences: Vec<Vec<usize>>,
+        frames: Vec<(Label, usize, Range<usize>)>,
+    ) -> Result<Self> {
+        let Some((first, ..)) = frames.first() else {
+            return Err(Error::value("images of the series", "at least one", 0));
+        };
+        let slices = frames.iter().take_while(|(l, ..)| l.repetition == first.repetition).count();
+        let alike = frames.len().is_multiple_of(slices)
+            && frames.chunks(slices).all(|volume| {
+                volume.iter().zip(&frames).all(|((a, ..), (b, ..))| a.slice == b.slice)
+                    && volume.iter().all(|(a, ..)| a.repetition == volume[0].0.repetition)
+            });
+        if !alike {
+            let expected = "the same slices in each (choose with --slice or --repetition)";
+            return Err(Error::value("repetitions", expected, "different slices"));
+        }
+        let line = |place: &Place| place.flags.is_calibration_line() && !place.trajectory;
+        let lines = places.iter().enumerate().filter(|(_, place)| line(place)).map(|(index, _)| index);
+        Ok(Self { lines: lines.collect(), places, sequences, frames, slices })
+    }
+
+    /// The images, one for each slice and point in time.
+    pub fn labels(&self) -> impl ExactSizeIterator<Item = Label> + '_ {
+        self.frames.iter().map(|(label, ..)| *label)
+    }
+
+    /// Points in time.
+    pub fn repetitions(&self) -> usize {
+        self.frames.len() / self.slices
+    }
+
+    /// Slices of each point in time.
+    pub fn slices(&self) -> usize {
+        self.slices
+    }
+
+    /// The places of all readouts of the scan.
+    pub fn places(&self) -> &[Place] {
+        &self.places
+    }
+
+    /// The readouts of image `frame`, in acquisition order.
+    pub fn readouts(&self, frame: usize) -> &[usize] {
+        let (_, sequence, range) = &self.frames[frame];
+        &self.sequences[*sequence][range.clone()]
+    }
+
+    /// The first readouts of the images of slice `slice` (by position) that hold at least `samples` samples of a coil, or all
+    /// there are, in file order.
+    pub fn first_readouts(&self, slice: usize, samples: usize) -> BTreeSet<usize> {
+        let mut taken = BTreeSet::new();
+        let mut sum = 0;
+        for frame in (slice..self.frames.len()).step_by(self.slices) {
+            for &index in self.readouts(frame) {
+                if sum >= samples {
+                    return taken;
+                }
+                if taken.insert(index) {
+                    sum += self.places[index].samples;
+                }
+            }
+        }
+        taken
+    }
+
+    /// Samples of one coil of image `frame`.
+    pub fn samples(&self, frame: usize) -> usize {
+        self.readouts(frame).iter().map(|&index| self.places[index].samples).sum()
+    }
+
+    /// Calibration lines that go with the image, as [`FrameIndex`](super::FrameIndex) takes them.
+    pub fn calibration(&self, frame: usize) -> Vec<usize> {
+        let label = self.frames[frame].0;
+        let of_slice =
+            |place: &Place| (place.encoding, place.counters.slice) == (label.encoding, label.slice);
+        let own = |place: &Place| {
+            let c = &place.counters;
+            (c.repetition, c.contrast, c.phase, c.set)
+                == (label.repetition, label.contrast, label.phase, label.set)
+        };
+        let all: Vec<usize> =
+            self.lines.iter().copied().filter(|&index| of_slice(&self.places[index])).collect();
+        let mine: Vec<usize> = all.iter().copied().filter(|&index| own(&self.places[index])).collect();
+        if mine.is_empty() { all } else { mine }
+    }
+
+    /// Every readout that the images of one point in time need, calibration included, in file order.
+    pub fn needed(&self, repetition: usize) -> BTreeSet<usize> {
+        let frames = repetition * self.slices..(repetition + 1) * self.slices;
+        frames.flat_map(|frame| [self.readouts(frame).to_vec(), self.calibration(frame)].concat()).collect()
+    }
+
+    /// Mean distance in time of two images, in the ticks of the time stamps; none where these do not rise.
+    pub fn ticks(&self) -> Option<f64> {
+        let steps = self.repetitions().checked_sub(1).filter(|&steps| steps > 0)?;
+        let stamp = |frame: usize| self.readouts(frame).first().map(|&index| self.places[index].time_stamp);
+        let (first, last) = (stamp(0)?, stamp(steps * self.slices)?);
+        (last > first).then(|| f64::from(last - first) / steps as f64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Readouts `[repetition, shot, slice]` with the slice fastest, a noise readout first.
+    fn places(repetitions: u16, shots: u16, slices: u16) -> Vec<Place> {
+        let place = |flags, counters, time_stamp| Place {
+            flags,
+            counters,
+            encoding: 0,
+            time_stamp,
+            trajectory: true,
+            samples: 10,
+            bytes: 80,
+        };
+        let mut all = vec![place(Flags::NOISE, Counters::default(), 0)];
+        for repetition in 0..repetitions {
+            for step_1 in 0..shots {
+                for slice in 0..slices {
+                    let counters = Counters { step_1, slice, repetition, ..Counters::default() };
+                    all.push(place(Flags::default(), counters, 100 + 4 * all.len() as u32));
+                }
+            }
+        }
+        all
+    }
+
+    fn labels(places: &[Place]) -> Vec<Label> {
+        let all: BTreeSet<Label> = places.iter().filter_map(Place::label).collect();
+        all.into_iter().collect()
+    }
+
+    #[test]
+    fn windows_run_over_repetitions_slice_by_slice() {
+        for (slices, window, stride) in [(1, 5, 3), (2, 4, 1), (3, 7, 7), (2, 21, 1), (1, 1, 2)] {
+            let places = places(3, 7, slices);
+            let window = Window { readouts: window, stride, frames: None };
+            let series = Series::of_windows(places.clone(), &labels(&places), &window).unwrap();
+            let frames = (21 - window.readouts) / stride + 1;
+            assert_eq!((series.repetitions(), series.slices()), (frames, slices.into()));
+            for (at, label) in series.labels().enumerate() {
+                let (frame, slice) = (at / usize::from(slices), at % usize::from(slices));
+                assert_eq!((usize::from(label.repetition), usize::from(label.slice)), (frame, slice));
+                let expected: Vec<usize> = (0..window.readouts)
+                    .map(|i| 1 + (frame * stride + i) * usize::from(slices) + slice)
+                    .collect();
+                assert_eq!(series.readouts(at), expected);
+                assert!(series.readouts(at).iter().all(|&i| places[i].counters.slice == label.slice));
+            }
+            let per_readout = 4.0 * f64::from(slices);
+            let expected = (frames > 1).then_some(stride as f64 * per_readout);
+            assert_eq!(series.ticks(), expected);
+        }
+    }
+
+    #[test]
+    fn repetitions_are_taken_as_they_are_counted() {
+        let places = places(4, 3, 2);
+        let series = Series::of_repetitions(places.clone(), &labels(&places)).unwrap();
+        assert_eq!((series.repetitions(), series.slices()), (4, 2));
+        assert_eq!(series.readouts(3), [8, 10, 12]);
+        assert_eq!(series.needed(1), (7..13).collect());
+        assert_eq!(series.first_readouts(1, 45), BTreeSet::from([2, 4, 6, 8, 10]));
+        assert_eq!(series.first_readouts(0, 1000).len(), 12);
+        let uneven: Vec<Label> = labels(&places).into_iter().skip(1).collect();
+        assert!(Series::of_repetitions(places, &uneven).is_err());
+    }
+
+    #[test]
+    fn windows_that_cannot_be_are_refused() {
+        let places = places(1, 9, 1);
+        let of = |readouts, stride, frames| {
+            Series::of_windows(places.clone(), &labels(&places), &Window { readouts, stride, frames })
+        };
+        for (readouts, stride, frames) in [(0, 1, None), (3, 0, None), (10, 1, None), (3, 2, Some(5))] {
+            assert!(of(readouts, stride, frames).is_err(), "{readouts} {stride} {frames:?}");
+        }
+        assert_eq!(of(3, 2, Some(3)).unwrap().repetitions(), 3);
+    }
+}

@@ -1,0 +1,64 @@
+//! An object that changes while it is scanned.
+
+use std::f64::consts::TAU;
+
+use rayspin_core::{Error, Result};
+
+use super::phantom::{Ellipsoid, Phantom};
+
+/// What changes with time t. Within a readout the object stands still: each readout sees it as it is at its own time.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Dynamics {
+    /// The two dark ellipses (the phantom's third and fourth part) grow and shrink: their semi-axes are 1 + 0.3 sin(2πt/T)
+    /// times those of the phantom.
+    Beat {
+        /// T, s.
+        period_s: f64,
+    },
+    /// Contrast agent arrives in the phantom's fifth part: its intensity rises by 0.6 (1 − e^{−t/τ}).
+    Enhance {
+        /// τ, s.
+        time_s: f64,
+    },
+}
+
+/// Of the semi-axes.
+const BEAT: f64 = 0.3;
+/// Of the outline's intensity in the modified phantom.
+const ENHANCEMENT: f64 = 0.6;
+
+impl Dynamics {
+    pub(super) fn check(&self) -> Result<()> {
+        let (Self::Beat { period_s: time } | Self::Enhance { time_s: time }) = self;
+        if *time > 0.0 && time.is_finite() {
+            return Ok(());
+        }
+        Err(Error::value("time in which the object changes", "a positive number of seconds", time))
+    }
+
+    /// The phantom at time `t` in s.
+    pub(super) fn at(&self, phantom: &Phantom, t: f64) -> Result<Phantom> {
+        let change = |(index, part): (usize, &Ellipsoid)| match (self, index) {
+            (Self::Beat { period_s }, 2 | 3) => {
+                let factor = 1.0 + BEAT * (TAU * t / period_s).sin();
+                Ellipsoid { semi_axes: part.semi_axes.map(|a| a * factor), ..*part }
+            }
+            (Self::Enhance { time_s }, 4) => {
+                let added = ENHANCEMENT * (1.0 - (-t / time_s).exp());
+                Ellipsoid { intensity: part.intensity + added, ..*part }
+            }
+            _ => *part,
+        };
+        Phantom::new(phantom.dims(), phantom.parts().iter().enumerate().map(change).collect())
+    }
+}
+
+/// The windows of readouts that the truth is given for, as a sliding window takes them: image i is the object at the mean
+/// time of the readouts iS … iS + W − 1 of a slice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TruthWindow {
+    /// W.
+    pub readouts: usize,
+    /// S.
+    pub stride: usize,
+}
