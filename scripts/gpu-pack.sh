@@ -26,6 +26,7 @@ built bin "" build --release -p rayspin-cli
 for example in crates/kernels/examples/*gpu*.rs; do
     built bin "" build --release -p rayspin-kernels --example "$(basename "$example" .rs)"
 done
+built bin "" build --release -p rayspin-solve --example direct_gpu
 # Where `make ptx` has made them, the command needs no NVRTC; tests take them with RAYSPIN_PTX and RAYSPIN_PRECOMPILED_ONLY=1.
 if [ -f target/ptx/rayspin.ptx ]; then cp target/ptx/rayspin.ptx $out/bin/; fi
 cp scripts/gpu-test.sh scripts/gpu-bench.sh $out/
