@@ -54,7 +54,7 @@ static T sample(cudaTextureObject_t object, int axes, const float* where, int la
         double far = 1e9;
         x = x != x ? 0 : x > far ? far : x < -far ? -far : x;
         if (t.linear) {
-            double steps = __builtin_rint((x - 0.5) * 256), whole = __builtin_floor(steps / 256);
+            double steps = __builtin_floor((x - 0.5) * 256 + 0.5), whole = __builtin_floor(steps / 256);
             first[a] = (long long)whole;
             part[a] = steps / 256 - whole;
         } else {

@@ -51,7 +51,8 @@ impl Texel for u8 {
 pub enum Filter {
     /// The texel that the coordinate lies in.
     Point,
-    /// (1 − α) T\[i\] + α T\[i + 1\] along every axis, i = ⌊x − ½⌋, α = x − ½ − i rounded to 1/256.
+    /// (1 − α) T\[i\] + α T\[i + 1\] along every axis, i = ⌊x − ½⌋, α = x − ½ − i rounded to 1/256; along several axes hardware
+    /// rounds each texel's product of weights to 1/256 too (seen on an H100).
     Linear,
 }
 

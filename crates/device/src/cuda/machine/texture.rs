@@ -62,7 +62,11 @@ impl Surface {
             resource.resType = sys::CUresourcetype::CU_RESOURCE_TYPE_ARRAY;
             resource.res.array.hArray = array;
             let mut texture: sys::CUDA_TEXTURE_DESC = std::mem::zeroed();
-            texture.addressMode = [outside; 3];
+            // An axis that the array does not have is read at 0, half a texel from the border: an H100 halves what a one-dimensional
+            // texture with a border gives.
+            texture.addressMode = layout
+                .size
+                .map(|n| if n == 0 { sys::CUaddress_mode::CU_TR_ADDRESS_MODE_CLAMP } else { outside });
             texture.filterMode = filter;
             texture.flags = if layout.sampling.normalized { sys::CU_TRSF_NORMALIZED_COORDINATES } else { 0 };
             sys::cuTexObjectCreate(&mut surface.object, &resource, &texture, std::ptr::null())
