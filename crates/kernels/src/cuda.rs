@@ -3,6 +3,9 @@
 use rayspin_core::Real;
 use rayspin_device::cuda::{Define, Properties, Source};
 
+/// Pairs of coils and teams of lanes, for kernels that take one voxel's small matrix together.
+pub(crate) const TEAM: (&str, &str) = ("team.cuh", include_str!("team.cuh"));
+
 /// The macro that makes a program's `real` and `cplx` those of `R`.
 pub(crate) fn define<R: Real>() -> Define {
     ("DOUBLE", u32::from(size_of::<R>() == 8).to_string())

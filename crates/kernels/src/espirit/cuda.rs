@@ -6,7 +6,7 @@ use super::{MAX_SETS, Problem};
 use crate::cuda::{Build, define};
 
 pub(crate) static SOURCE: Source =
-    Source { name: "espirit", files: &[("espirit.cu", include_str!("cuda/espirit.cu"))] };
+    Source { name: "espirit", files: &[crate::cuda::TEAM, ("espirit.cu", include_str!("cuda/espirit.cu"))] };
 
 const THREADS: usize = 128;
 /// Bytes of the rows' sums that are in memory at once, where that is more than a row.

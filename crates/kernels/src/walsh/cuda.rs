@@ -6,7 +6,7 @@ use super::Problem;
 use crate::cuda::define;
 
 pub(crate) static SOURCE: Source =
-    Source { name: "walsh", files: &[("walsh.cu", include_str!("cuda/walsh.cu"))] };
+    Source { name: "walsh", files: &[crate::cuda::TEAM, ("walsh.cu", include_str!("cuda/walsh.cu"))] };
 
 const THREADS: usize = 128;
 /// `STRIP` and `TILE` of the source.

@@ -1,4 +1,4 @@
-// Eigenvectors of G_ij(x) = Σ_δ Q_ij[δ] e^{−i2πδ·x}. A pair of coils (i, j ≤ i) has the number i(i+1)/2 + j.
+// Eigenvectors of G_ij(x) = Σ_δ Q_ij[δ] e^{−i2πδ·x}.
 // BLOCK: vectors that are iterated.
 
 #define THREADS 128
@@ -7,15 +7,6 @@
 #define MAX_ITERATIONS 40
 // Residual ‖Gv − λv‖ of unit vectors at which iteration ends.
 #define CONVERGED ((real)1e-4)
-#define NOTHING ((real)1.17549435e-38)
-#define ALL 0xffffffffu
-
-static __device__ __forceinline__ unsigned first_of(unsigned pair) {
-    unsigned i = (unsigned)((sqrtf(8.0f * (float)pair + 1.0f) - 1.0f) * 0.5f);
-    while (i * (i + 1) / 2 > pair) i--;
-    while ((i + 1) * (i + 2) / 2 <= pair) i++;
-    return i;
-}
 
 // e^{−i2πδx} of lag number `lag` of `lags` (odd, the middle one 0) at index i of an axis of n.
 static __device__ __forceinline__ cplx phase_at(int lag, int lags, int i, int n) {
@@ -56,11 +47,6 @@ rows(const cplx* __restrict__ planes, int ly, unsigned items, int ny, unsigned f
         for (int d = 0; d < ly; d++) sum = fma(own[(unsigned long long)d * items + item], phases[d], sum);
         out[(unsigned long long)blockIdx.x * items + item] = sum;
     }
-}
-
-static __device__ __forceinline__ real team_sum(real value, unsigned team) {
-    for (unsigned step = team / 2; step > 0; step /= 2) value += __shfl_xor_sync(ALL, value, step);
-    return value;
 }
 
 static __device__ __forceinline__ cplx team_sum(cplx value, unsigned team) {

@@ -1,4 +1,4 @@
-// Local principal components of coil images. A pair of coils (i, j ≤ i) has the number i(i+1)/2 + j.
+// Local principal components of coil images.
 
 #define THREADS 128
 // Rows that a thread goes down.
@@ -8,16 +8,6 @@
 #define MAX_ITERATIONS 40
 // Squared change of the unit vector at which power iteration ends.
 #define CONVERGED ((real)1e-8)
-// The smallest normal f32: below it a window holds nothing but rounding.
-#define NOTHING ((real)1.17549435e-38)
-#define ALL 0xffffffffu
-
-static __device__ __forceinline__ unsigned first_of(unsigned pair) {
-    unsigned i = (unsigned)((sqrtf(8.0f * (float)pair + 1.0f) - 1.0f) * 0.5f);
-    while (i * (i + 1) / 2 > pair) i--;
-    while ((i + 1) * (i + 2) / 2 <= pair) i++;
-    return i;
-}
 
 // Σ m_i conj(m_j) over the window's columns and rows: sums[pair][plane][row][x] of some planes and rows of the image. A thread
 // goes down a strip of one column and keeps the sums of the window's rows: [row of the window][thread] of shared memory.
@@ -53,11 +43,6 @@ windows(const cplx* __restrict__ images, unsigned long long voxels, int ny, int 
         *out = total;
         out += nx;
     }
-}
-
-static __device__ __forceinline__ real team_sum(real value, unsigned team) {
-    for (unsigned step = team / 2; step > 0; step /= 2) value += __shfl_xor_sync(ALL, value, step);
-    return value;
 }
 
 // Unit dominant eigenvector v of the Hermitian matrix whose lower triangle is r, by a team of 1 to 32 neighbouring lanes; zeros
