@@ -6,8 +6,6 @@ mod cut;
 mod make;
 mod spectrum;
 
-use std::sync::{Mutex, PoisonError};
-
 use num_complex::Complex;
 use rayspin_core::{Error, Real, Result, voxels};
 use rayspin_device::cuda::{Argument, Define, Kernel, Launch, Source, View, ViewMut};
@@ -22,6 +20,7 @@ use crate::fft::cuda::line::{Block, HEAVY, LIGHT, Line};
 use crate::fft::cuda::{
     Beside, Extent, LIGHT_SPILL, LINE, Lie, LinePass, Side, Span, Touch, Weigh, general, gpu, launch,
 };
+use crate::kept::Kept;
 
 pub(crate) static ENTER: Source =
     Source { name: "toeplitz", files: &[LINE, ("enter.cu", include_str!("enter.cu"))] };
@@ -49,7 +48,7 @@ pub(super) struct Convolution<R: Real> {
     leave: Kernel,
     rows: Block,
     middle: Option<[LinePass<R>; 2]>,
-    work: Mutex<Option<Work<R>>>,
+    work: Kept<Work<R>>,
 }
 
 /// Buffers of some coils; kept for the next call.
@@ -174,7 +173,7 @@ impl<R: Real> Convolution<R> {
             rows,
             last,
             middle: passes,
-            work: Mutex::default(),
+            work: Kept::default(),
         })
     }
 
@@ -382,20 +381,8 @@ impl<R: Real> Convolution<R> {
             return Ok(());
         }
         let coils = self.cut.together(coils);
-        let mut held = match self.work.try_lock() {
-            Ok(held) => held,
-            Err(std::sync::TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            Err(std::sync::TryLockError::WouldBlock) => return run(&mut self.new_work(coils)?),
-        };
         // Fewer than are wanted may be all that there was memory for: what is asked for decides, not what is held.
-        if held.as_ref().is_some_and(|work| work.wanted < coils) {
-            *held = None;
-        }
-        let work = match held.as_mut() {
-            Some(work) => work,
-            None => held.insert(self.new_work(coils)?),
-        };
-        run(work)
+        self.work.with(|work| work.wanted >= coils, || self.new_work(coils), run)
     }
 
     /// Buffers of `coils` coils, or of fewer where the memory left does not hold so many.
@@ -418,10 +405,8 @@ impl<R: Real> Convolution<R> {
     }
 
     pub(super) fn bytes(&self) -> u64 {
-        let held = self.work.lock().unwrap_or_else(PoisonError::into_inner);
-        let work =
-            held.as_ref().map_or(0, |work| (work.rows.len() + work.slab.len()) * size_of::<Complex<R>>());
-        (self.spectrum.len() * size_of::<R>() + work) as u64
+        let work = self.work.peek(|work| (work.rows.len() + work.slab.len()) * size_of::<Complex<R>>());
+        (self.spectrum.len() * size_of::<R>() + work.unwrap_or(0)) as u64
     }
 }
 
