@@ -93,23 +93,21 @@ impl Rung {
 
     /// Errors: the GPU has not the rung's instructions.
     pub(super) fn expect_on(self, cuda: &Cuda) -> Result<()> {
-        let (found, lowest) = (cuda.properties().capability, (8, 0));
-        let expected = match self {
-            Self::Wgmma if found != HOPPER => "9.0, whose instructions it is made of",
-            Self::Tensor | Self::Double if found < lowest => "8.0 at least",
-            _ => return Ok(()),
-        };
-        Err(Error::value(
-            format!("compute capability for {self:?}"),
-            expected,
-            format!("{}.{}", found.0, found.1),
-        ))
+        let found = cuda.properties().capability;
+        if self != Self::Wgmma || found == HOPPER {
+            return Ok(());
+        }
+        let found = format!("{}.{}", found.0, found.1);
+        Err(Error::value("compute capability for wgmma", "9.0, whose instructions it is made of", found))
     }
 
-    /// The most exact of the fast rungs that the GPU has instructions for.
+    /// The fastest that keeps the public functions' accuracy.
     pub(in crate::nudft) fn best<R: Real>(cuda: &Cuda) -> Self {
-        let rungs = if size_of::<R>() == 4 { [Self::Wgmma, Self::Tensor] } else { [Self::Double; 2] };
-        rungs.into_iter().find(|rung| rung.runs_on(cuda)).unwrap_or(Self::Naive)
+        match size_of::<R>() {
+            4 if Self::Wgmma.runs_on(cuda) => Self::Wgmma,
+            4 => Self::Tensor,
+            _ => Self::Double,
+        }
     }
 }
 
