@@ -1,7 +1,6 @@
 //! What several examples measure and read alike.
 
-// Each example compiles this file for itself and takes what it needs.
-#![allow(dead_code)]
+#![allow(dead_code, reason = "each example compiles this file for itself and takes what it needs")]
 
 use std::collections::HashMap;
 use std::time::Instant;
