@@ -6,7 +6,7 @@
 
 use rayon::prelude::*;
 use rayspin_device::cuda::{Compiled, Program, Source, architecture, compile, compiler_version};
-use rayspin_kernels::{Build, precompiled, programs};
+use rayspin_kernels::{Build, precompiled};
 
 /// A100, H100, RTX 50.
 const CAPABILITIES: [(u32, u32); 3] = [(8, 0), (9, 0), (12, 0)];
@@ -20,6 +20,13 @@ struct Usage {
     stack: u32,
     spill_stores: u32,
     spill_loads: u32,
+}
+
+/// Every program of Rayspin.
+fn programs() -> Vec<Build> {
+    let mut all = rayspin_kernels::programs();
+    all.extend(rayspin_primitives::programs());
+    all
 }
 
 /// The number before `unit` in `text`.

@@ -7,7 +7,9 @@ use rayspin_emu::Emulator;
 #[test]
 fn every_program_loads_with_all_its_kernels() {
     let emulator = Emulator::new().unwrap();
-    rayspin_kernels::programs().par_iter().for_each(|build| {
+    let mut programs = rayspin_kernels::programs();
+    programs.extend(rayspin_primitives::programs());
+    programs.par_iter().for_each(|build| {
         let program = Program::new(build.source, &build.defines);
         let module = emulator.load(&program).unwrap();
         for name in program.signatures().unwrap().keys() {

@@ -2,6 +2,7 @@
 
 use rayspin_core::Real;
 use rayspin_device::cuda::{Define, Properties, Source};
+use rayspin_tune::Build;
 
 /// Pairs of coils and teams of lanes, for kernels that take one voxel's small matrix together.
 pub(crate) const TEAM: (&str, &str) = ("team.cuh", include_str!("team.cuh"));
@@ -9,16 +10,6 @@ pub(crate) const TEAM: (&str, &str) = ("team.cuh", include_str!("team.cuh"));
 /// The macro that makes a program's `real` and `cplx` those of `R`.
 pub(crate) fn define<R: Real>() -> Define {
     ("DOUBLE", u32::from(size_of::<R>() == 8).to_string())
-}
-
-/// A program as it is compiled for use.
-pub struct Build {
-    /// Its source.
-    pub source: &'static Source,
-    /// The macros that fix one of its forms.
-    pub defines: Vec<Define>,
-    /// Bytes of registers that its kernels may spill, with the reason beside the row.
-    pub spill_bytes: u32,
 }
 
 /// Every program in every form that matters to its resources: what continuous integration compiles without a GPU.

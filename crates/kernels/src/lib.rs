@@ -19,9 +19,9 @@ pub mod pocs;
 pub mod sensitivity;
 pub mod shrink;
 pub mod toeplitz;
-pub mod variant;
 pub mod vector;
 pub mod walsh;
 pub mod wavelet;
 
-pub use cuda::{Build, precompiled, programs};
+pub use cuda::{precompiled, programs};
+pub use rayspin_tune::{Build, variant};

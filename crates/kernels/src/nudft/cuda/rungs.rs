@@ -4,7 +4,7 @@ use rayspin_core::{Error, Real, Result};
 use rayspin_device::Cuda;
 use rayspin_device::cuda::{Define, Source};
 
-use crate::cuda::Build;
+use rayspin_tune::Build;
 
 pub(super) static NAIVE: Source =
     source("nudft_naive", &[PHASE, ("01_naive.cu", include_str!("01_naive.cu"))]);

@@ -1,0 +1,21 @@
+//! What every GPU programmer meets, one folder each, with every variant from naive to best.
+//!
+//! [`ladders`] lists them all. The public function of a folder runs its best variant.
+
+pub mod matrix_add;
+
+use rayspin_tune::{Build, Ladder};
+
+/// Every algorithm here, by name.
+pub fn ladders() -> Vec<Box<dyn Ladder>> {
+    let mut all: Vec<Box<dyn Ladder>> = vec![Box::new(matrix_add::MatrixAdd)];
+    all.sort_by_key(|ladder| ladder.about().name);
+    all
+}
+
+/// Every program in every form that matters to its resources: what continuous integration compiles without a GPU.
+pub fn programs() -> Vec<Build> {
+    let mut all = Vec::new();
+    all.extend(matrix_add::programs());
+    all
+}

@@ -1,0 +1,122 @@
+//! Every variant of every algorithm on every trial and device, against the oracle, and some configurations of each on the last
+//! trial.
+
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use std::sync::OnceLock;
+
+use rayspin_core::Result;
+use rayspin_device::Device;
+use rayspin_primitives::ladders;
+use rayspin_tune::{Config, Session, Which};
+
+/// What is wrong with one rung, if anything.
+fn verdict(session: &mut dyn Session, rung: usize, config: &Config) -> Option<String> {
+    let row = session.rungs()[rung].clone();
+    let problem = session.problem();
+    let found: Result<f64> = session.verify(rung, config);
+    match found {
+        Ok(error) if error <= row.tolerance => None,
+        Ok(error) => {
+            Some(format!("{} {config} on {problem}: error {error:.3e} > {:.0e}", row.name, row.tolerance))
+        }
+        Err(error) => Some(format!("{} {config} on {problem}: {error}", row.name)),
+    }
+}
+
+fn devices() -> &'static [Device] {
+    static DEVICES: OnceLock<Vec<Device>> = OnceLock::new();
+    DEVICES.get_or_init(|| rayspin_emu::devices().unwrap())
+}
+
+/// Every rung that does not refuse, with its default configuration; on the last trial with up to 12 others of its space.
+fn check(name: &str) {
+    let all = ladders();
+    let ladder = all.iter().find(|l| l.about().name == name).unwrap();
+    let mut wrong = Vec::new();
+    let mut ran = 0;
+    for device in devices() {
+        for trial in 0..ladder.trials() {
+            let mut session = ladder.open(Which::Trial(trial), device, 7 + trial as u64).unwrap();
+            for at in 0..session.rungs().len() {
+                let rung = session.rungs()[at].clone();
+                if rung.backend != device.kind() || rung.refuses.is_some() {
+                    continue;
+                }
+                let mut configs = vec![rung.space.default_config()];
+                assert!(rung.space.contains(&configs[0]), "{}: its default is not in its space", rung.name);
+                if trial + 1 == ladder.trials() {
+                    let others = rung.space.configs();
+                    let step = others.len().div_ceil(12).max(1);
+                    configs.extend(others.into_iter().step_by(step));
+                }
+                for config in configs {
+                    ran += 1;
+                    wrong.extend(verdict(session.as_mut(), at, &config));
+                }
+            }
+        }
+    }
+    assert!(ran > 0, "{name}: nothing ran");
+    assert!(wrong.is_empty(), "{name}:\n{}", wrong.join("\n"));
+}
+
+/// A test for each algorithm, and one that none is left out.
+macro_rules! conformance {
+    ($($test:ident: $name:literal),* $(,)?) => {
+        $(#[test]
+        fn $test() {
+            check($name);
+        })*
+
+        #[test]
+        fn every_algorithm_is_tested() {
+            let mut tested = vec![$($name),*];
+            tested.sort_unstable();
+            let all: Vec<_> = ladders().iter().map(|l| l.about().name).collect();
+            assert_eq!(tested, all);
+        }
+    };
+}
+
+conformance! {
+    matrix_add: "matrix-add",
+}
+
+#[test]
+fn rows_are_named_once_and_explain_themselves() {
+    for ladder in ladders() {
+        let about = ladder.about();
+        assert!(about.readme.starts_with("# ") && about.readme.len() > 300, "{}: README", about.name);
+        let cpu = &devices()[0];
+        let session = ladder.open(Which::Trial(0), cpu, 1).unwrap();
+        let mut names: Vec<_> = session.rungs().iter().map(|r| r.name).collect();
+        for name in &names {
+            assert!(about.readme.contains(name), "{}: its README does not name {name}", about.name);
+        }
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), session.rungs().len(), "{}: names are not unique", about.name);
+        for rung in session.rungs() {
+            let known = rung.reproduces.is_none_or(|row| ladder.published().iter().any(|p| p.row == row));
+            assert!(known, "{}: {} reproduces an unknown row", about.name, rung.name);
+        }
+    }
+}
+
+#[test]
+fn unknown_cases_and_sizes_are_refused() {
+    for ladder in ladders() {
+        let cpu = &devices()[0];
+        for which in [
+            Which::Case(Some("no such case"), None),
+            Which::Case(None, Some(&[])),
+            Which::Case(None, Some(&[0, 0, 0, 0, 0, 0, 0])),
+            Which::Trial(usize::MAX),
+        ] {
+            let error = ladder.open(which, cpu, 1).err();
+            let kind = error.map(|e| e.kind());
+            assert_eq!(kind, Some(rayspin_core::ErrorKind::Input), "{} {which:?}", ladder.about().name);
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! What an algorithm says of itself to be a ladder.
+
+use std::fmt::Display;
+
+use rayspin_core::Result;
+use rayspin_device::Device;
+use serde::{Deserialize, Serialize};
+
+use crate::space::{Config, Space};
+use crate::variant::Variant;
+
+/// An algorithm's names and texts.
+#[derive(Debug, Clone, Copy)]
+pub struct About {
+    /// As the command line has it: `transpose`.
+    pub name: &'static str,
+    /// One line: `Transpose of a matrix`.
+    pub title: &'static str,
+    /// The folder's README: the maths, the floor, why each rung is as it is.
+    pub readme: &'static str,
+    /// What its rate counts.
+    pub unit: Unit,
+}
+
+/// What a rate counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub enum Unit {
+    /// Bytes to and from memory: GB/s.
+    Bytes,
+    /// Operations, as [`crate::variant::Work::flops`] counts them: GFLOP/s.
+    Flops,
+    /// [`Algorithm::items`]: pairs, samples, points.
+    Items(&'static str),
+}
+
+/// Which of the machine's rates bounds the operations that [`crate::variant::Work::flops`] counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Peak {
+    /// f32 multiply-adds, two operations each.
+    F32,
+    /// f64 multiply-adds, two operations each.
+    F64,
+    /// 32-bit integer multiply-adds, two operations each.
+    I32,
+}
+
+/// A problem that people ask for by name.
+#[derive(Debug, Clone)]
+pub struct Case<P> {
+    /// As the command line has it: `2^22-i32`.
+    pub name: &'static str,
+    /// What it is and whose table it reproduces.
+    pub summary: &'static str,
+    /// The problem.
+    pub problem: P,
+}
+
+/// A row of a table in the literature: what stands beside the variant that names it in
+/// [`reproduces`](crate::variant::Variant::reproduces).
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Published {
+    /// The row's label: `K3`.
+    pub row: &'static str,
+    /// Seconds, where stated.
+    pub seconds: Option<f64>,
+    /// The table's own rate, in the algorithm's [`Unit`] a second, where stated.
+    pub rate: Option<f64>,
+}
+
+/// An algorithm with its problems, its variants and its oracle.
+///
+/// Conformance tests run every variant on every trial; ladders run every variant of a case; the tuner searches the spaces.
+pub trait Algorithm: Send + Sync + 'static {
+    /// Sizes, types and kind of input.
+    type Problem: Clone + Display + Send + Sync + 'static;
+    /// What a row's entry point is.
+    type Launch: 'static;
+    /// Inputs and outputs on a device, with all memory that a run takes: [`Algorithm::run`] allocates nothing.
+    type Data: 'static;
+
+    /// Names and texts.
+    fn about(&self) -> About;
+
+    /// Problems by name: the first is the one that is run where none is asked for.
+    fn cases(&self) -> Vec<Case<Self::Problem>>;
+
+    /// Small problems for tests: odd, prime, of size 1, longer than a tile, of every type and kind of input.
+    fn trials(&self) -> Vec<Self::Problem>;
+
+    /// `problem` in another size. Errors: too many or too few numbers, a size that is not possible.
+    fn sized(&self, problem: &Self::Problem, size: &[usize]) -> Result<Self::Problem>;
+
+    /// The rows for a problem, the CPU's first, slowest first each.
+    fn variants(&self, problem: &Self::Problem) -> Vec<Variant<Self::Problem, Self::Launch>>;
+
+    /// The parameters that the variant of this name leaves open.
+    fn space(&self, _problem: &Self::Problem, _variant: &str) -> Space {
+        Space::none()
+    }
+
+    /// What bounds the operations.
+    fn peak(&self, _problem: &Self::Problem) -> Peak {
+        Peak::F32
+    }
+
+    /// What [`Unit::Items`] counts.
+    fn items(&self, _problem: &Self::Problem) -> f64 {
+        0.0
+    }
+
+    /// The rows of the literature.
+    fn published(&self) -> &'static [Published] {
+        &[]
+    }
+
+    /// Inputs of a problem, random where they are, by `seed`, and room for outputs.
+    fn data(&self, problem: &Self::Problem, device: &Device, seed: u64) -> Result<Self::Data>;
+
+    /// Runs a variant: outputs from inputs, which stay as they are.
+    fn run(
+        &self,
+        variant: &Variant<Self::Problem, Self::Launch>,
+        config: &Config,
+        data: &mut Self::Data,
+    ) -> Result<()>;
+
+    /// Writes into all outputs what no variant would: NaN, or all bits set.
+    fn poison(&self, data: &mut Self::Data) -> Result<()>;
+
+    /// How far the outputs are from the f64 oracle: the relative error that [`tolerance`](crate::variant::Variant::tolerance)
+    /// bounds, infinite for NaN; of large problems at random outputs. For exact variants 0 or the share of wrong outputs.
+    fn error(&self, problem: &Self::Problem, data: &Self::Data) -> Result<f64>;
+}

@@ -1,0 +1,146 @@
+//! A climb: the rungs of one problem on one device, verified, then timed.
+
+use rayspin_core::Result;
+use rayspin_device::{Backend, Device};
+use serde::{Deserialize, Serialize};
+
+use crate::ladder::Session;
+use crate::measure::{Protocol, Timing, measure};
+use crate::space::Config;
+
+/// What became of a rung.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// It met its tolerance and was timed.
+    Timed(Timed),
+    /// It was not run: why.
+    Refused(String),
+    /// It ran and was wrong, or failed: what was found.
+    Failed(String),
+}
+
+/// Times and rates of a rung.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Timed {
+    /// Seconds.
+    pub timing: Timing,
+    /// What the algorithm's rate counts, a second.
+    pub rate: f64,
+    /// The error against the oracle.
+    pub error: f64,
+    /// How much faster than the last rung that was timed on this device.
+    pub step: f64,
+    /// How much faster than the first rung that was timed on this device.
+    pub cumulative: f64,
+}
+
+/// One rung of a climb.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Step {
+    /// The variant.
+    pub name: String,
+    /// What distinguishes it.
+    pub summary: String,
+    /// Its parameters.
+    pub config: Config,
+    /// Bytes that it must move.
+    pub bytes: f64,
+    /// Operations that it must make.
+    pub flops: f64,
+    /// The error that it may have.
+    pub tolerance: f64,
+    /// The published row.
+    pub reproduces: Option<String>,
+    /// What became of it.
+    pub outcome: Outcome,
+}
+
+/// All rungs of a problem on a device.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Climb {
+    /// The device, in words.
+    pub device: String,
+    /// The problem, in words.
+    pub problem: String,
+    /// Sets of buffers that runs rotated over.
+    pub sets: usize,
+    /// The rungs, slowest first.
+    pub steps: Vec<Step>,
+}
+
+/// Runs those rungs of `session` that are made for the device's kind of processor and that `wants` takes, with the configuration
+/// that it gives, each against the oracle before it is timed.
+///
+/// A rung that refuses the problem, that fails or that misses its tolerance is a step with that outcome; none stops the climb.
+/// Errors: the sets of data cannot be made; the user interrupts.
+pub fn climb(
+    session: &mut dyn Session,
+    device: &Device,
+    protocol: &Protocol,
+    wants: &mut dyn FnMut(&crate::Rung) -> Result<Option<Config>>,
+) -> Result<Climb> {
+    let rungs: Vec<_> = session.rungs().to_vec();
+    let bytes = rungs.iter().map(|r| r.work.bytes).fold(0.0, f64::max);
+    let sets = session.rotate(sets(device, bytes))?;
+    let (mut steps, mut first, mut last) = (Vec::new(), None, None);
+    for (at, rung) in rungs.iter().enumerate().filter(|(_, r)| r.backend == device.kind()) {
+        let Some(config) = wants(rung)? else { continue };
+        let outcome = match &rung.refuses {
+            Some(why) => Outcome::Refused(why.clone()),
+            None => match timed(session, device, protocol, at, &config) {
+                Err(rayspin_core::Error::Interrupted) => return Err(rayspin_core::Error::Interrupted),
+                Err(error) => Outcome::Failed(error.to_string()),
+                Ok(Err(error)) => {
+                    Outcome::Failed(format!("error {error:.2e}, at most {:.0e} is allowed", rung.tolerance))
+                }
+                Ok(Ok((error, timing))) => {
+                    let seconds = timing.median;
+                    let step = last.unwrap_or(seconds) / seconds;
+                    let cumulative = first.unwrap_or(seconds) / seconds;
+                    (first, last) = (Some(first.unwrap_or(seconds)), Some(seconds));
+                    let rate = session.amount(at) / seconds;
+                    Outcome::Timed(Timed { timing, rate, error, step, cumulative })
+                }
+            },
+        };
+        steps.push(Step {
+            name: rung.name.to_owned(),
+            summary: rung.summary.to_owned(),
+            config,
+            bytes: rung.work.bytes,
+            flops: rung.work.flops,
+            tolerance: rung.tolerance,
+            reproduces: rung.reproduces.map(str::to_owned),
+            outcome,
+        });
+    }
+    Ok(Climb { device: device.describe(), problem: session.problem(), sets, steps })
+}
+
+/// The error and the time of a rung, or the error alone where it is too large.
+fn timed(
+    session: &mut dyn Session,
+    device: &Device,
+    protocol: &Protocol,
+    rung: usize,
+    config: &Config,
+) -> Result<std::result::Result<(f64, Timing), f64>> {
+    let error = session.verify(rung, config)?;
+    let tolerance = session.rungs().get(rung).map_or(0.0, |r| r.tolerance);
+    // Not `error > tolerance`: NaN is wrong too.
+    if !matches!(error.partial_cmp(&tolerance), Some(std::cmp::Ordering::Less | std::cmp::Ordering::Equal)) {
+        return Ok(Err(error));
+    }
+    Ok(Ok((error, measure(device, protocol, |turn| session.run(rung, config, turn))?)))
+}
+
+/// Sets of data that together are three times the last-level cache, so that no run finds its input there.
+fn sets(device: &Device, bytes: f64) -> usize {
+    let cache = match device.backend() {
+        Backend::Cuda(cuda) => cuda.properties().cache as f64,
+        // Servers' last-level caches reach hundreds of megabytes, shared by many cores; 64 MB is what a few of them see.
+        Backend::Cpu(_) => 64e6,
+    };
+    (3.0 * cache / bytes.max(1.0)).ceil().clamp(1.0, 64.0) as usize
+}

@@ -1,0 +1,219 @@
+//! Algorithms whatever their types: what the command line, the tuner and the conformance tests go over.
+
+use rayspin_core::{Error, Result};
+use rayspin_device::{BackendKind, Device};
+
+use crate::algorithm::{About, Algorithm, Peak, Published};
+use crate::space::{Config, Space};
+use crate::variant::{Variant, Work};
+
+/// Which of a ladder's problems.
+#[derive(Debug, Clone, Copy)]
+pub enum Which<'a> {
+    /// A case by its name, the first where there is none, in another size where one is given.
+    Case(Option<&'a str>, Option<&'a [usize]>),
+    /// A trial by its number.
+    Trial(usize),
+}
+
+/// An [`Algorithm`] without its types.
+pub trait Ladder: Send + Sync {
+    /// Names and texts.
+    fn about(&self) -> About;
+    /// Names, summaries and problems of the cases.
+    fn cases(&self) -> Vec<(&'static str, &'static str, String)>;
+    /// How many trials there are.
+    fn trials(&self) -> usize;
+    /// The rows of the literature.
+    fn published(&self) -> &'static [Published];
+    /// A problem with its data on a device. Errors: an unknown case (the nearest is named), an impossible size, memory.
+    fn open(&self, which: Which<'_>, device: &Device, seed: u64) -> Result<Box<dyn Session>>;
+}
+
+/// A variant of an opened problem.
+#[derive(Debug, Clone)]
+pub struct Rung {
+    /// The variant's name.
+    pub name: &'static str,
+    /// The kind of processor it runs on.
+    pub backend: BackendKind,
+    /// What distinguishes it.
+    pub summary: &'static str,
+    /// Why it cannot run this problem on this device.
+    pub refuses: Option<String>,
+    /// What it must move and compute.
+    pub work: Work,
+    /// The error that it may have.
+    pub tolerance: f64,
+    /// The published row that it reproduces.
+    pub reproduces: Option<&'static str>,
+    /// Its parameters.
+    pub space: Space,
+}
+
+/// A problem on a device, with as many sets of inputs and outputs as were asked for.
+pub trait Session {
+    /// The problem, in words.
+    fn problem(&self) -> String;
+    /// What bounds its operations.
+    fn peak(&self) -> Peak;
+    /// What its rate counts, of one run, by variant.
+    fn amount(&self, rung: usize) -> f64;
+    /// Its variants, those of other kinds of processor too.
+    fn rungs(&self) -> &[Rung];
+    /// Makes as many sets of data as memory allows, up to `sets`; gives how many there are.
+    fn rotate(&mut self, sets: usize) -> Result<usize>;
+    /// Poisons the outputs of the first set, runs a variant and gives its error against the oracle.
+    fn verify(&mut self, rung: usize, config: &Config) -> Result<f64>;
+    /// Runs a variant on the set `turn`, counted round.
+    fn run(&mut self, rung: usize, config: &Config, turn: usize) -> Result<()>;
+}
+
+impl<A: Algorithm + Clone> Ladder for A {
+    fn about(&self) -> About {
+        Algorithm::about(self)
+    }
+
+    fn cases(&self) -> Vec<(&'static str, &'static str, String)> {
+        Algorithm::cases(self).into_iter().map(|c| (c.name, c.summary, c.problem.to_string())).collect()
+    }
+
+    fn trials(&self) -> usize {
+        Algorithm::trials(self).len()
+    }
+
+    fn published(&self) -> &'static [Published] {
+        Algorithm::published(self)
+    }
+
+    fn open(&self, which: Which<'_>, device: &Device, seed: u64) -> Result<Box<dyn Session>> {
+        let problem = find(self, which)?;
+        let variants = self.variants(&problem);
+        let rungs = variants
+            .iter()
+            .map(|v| Rung {
+                name: v.name,
+                backend: v.backend,
+                summary: v.summary,
+                refuses: (v.refuses)(&problem),
+                work: (v.work)(&problem),
+                tolerance: v.tolerance,
+                reproduces: v.reproduces,
+                space: self.space(&problem, v.name),
+            })
+            .collect();
+        let data = vec![self.data(&problem, device, seed)?];
+        Ok(Box::new(Opened {
+            algorithm: self.clone(),
+            problem,
+            variants,
+            rungs,
+            device: device.clone(),
+            seed,
+            data,
+        }))
+    }
+}
+
+fn find<A: Algorithm>(algorithm: &A, which: Which<'_>) -> Result<A::Problem> {
+    match which {
+        Which::Trial(at) => {
+            let trials = algorithm.trials();
+            let count = trials.len();
+            trials
+                .into_iter()
+                .nth(at)
+                .ok_or_else(|| Error::value("trial", format!("a number below {count}"), at))
+        }
+        Which::Case(name, size) => {
+            let cases = algorithm.cases();
+            let case = match name {
+                None => cases.first(),
+                Some(name) => cases.iter().find(|case| case.name == name),
+            };
+            let case = case.ok_or_else(|| {
+                let names: Vec<_> = cases.iter().map(|case| case.name).collect();
+                Error::value(
+                    format!("case of {}", algorithm.about().name),
+                    format!("one of {}", names.join(", ")),
+                    name.unwrap_or("none"),
+                )
+            })?;
+            match size {
+                None => Ok(case.problem.clone()),
+                Some(size) => algorithm.sized(&case.problem, size),
+            }
+        }
+    }
+}
+
+struct Opened<A: Algorithm> {
+    algorithm: A,
+    problem: A::Problem,
+    variants: Vec<Variant<A::Problem, A::Launch>>,
+    rungs: Vec<Rung>,
+    device: Device,
+    seed: u64,
+    data: Vec<A::Data>,
+}
+
+impl<A: Algorithm> Opened<A> {
+    fn run_on(&mut self, rung: usize, config: &Config, set: usize) -> Result<()> {
+        let variant = self
+            .variants
+            .get(rung)
+            .ok_or_else(|| Error::value("rung", format!("a number below {}", self.variants.len()), rung))?;
+        if variant.backend != self.device.kind() {
+            let kind = format!("a {:?}", variant.backend);
+            return Err(Error::value(format!("device of {}", variant.name), kind, self.device.describe()));
+        }
+        let count = self.data.len();
+        self.algorithm.run(variant, config, &mut self.data[set % count])
+    }
+}
+
+impl<A: Algorithm> Session for Opened<A> {
+    fn problem(&self) -> String {
+        self.problem.to_string()
+    }
+
+    fn peak(&self) -> Peak {
+        self.algorithm.peak(&self.problem)
+    }
+
+    fn amount(&self, rung: usize) -> f64 {
+        let work = self.rungs.get(rung).map(|r| r.work);
+        match self.algorithm.about().unit {
+            crate::Unit::Bytes => work.map_or(0.0, |w| w.bytes),
+            crate::Unit::Flops => work.map_or(0.0, |w| w.flops),
+            crate::Unit::Items(_) => self.algorithm.items(&self.problem),
+        }
+    }
+
+    fn rungs(&self) -> &[Rung] {
+        &self.rungs
+    }
+
+    fn rotate(&mut self, sets: usize) -> Result<usize> {
+        while self.data.len() < sets {
+            let seed = self.seed.wrapping_add(self.data.len() as u64);
+            match self.algorithm.data(&self.problem, &self.device, seed) {
+                Ok(data) => self.data.push(data),
+                Err(Error::Memory { .. }) => break,
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(self.data.len())
+    }
+
+    fn verify(&mut self, rung: usize, config: &Config) -> Result<f64> {
+        self.algorithm.poison(&mut self.data[0])?;
+        self.run_on(rung, config, 0)?;
+        self.device.synchronize()?;
+        self.algorithm.error(&self.problem, &self.data[0])
+    }
+
+    fn run(&mut self, rung: usize, config: &Config, turn: usize) -> Result<()> {
+        self.run_on(rung, config, turn)
+    }
+}

@@ -1,0 +1,33 @@
+//! Ladders: an algorithm's variants from naive to best, how each is verified, timed and compared with the machine's limits.
+//!
+//! [`variant::Variant`] is the table row that every variant is. An algorithm that implements [`Algorithm`] is a [`Ladder`]: its
+//! problems, its rows, their tuning [`Space`]s and its f64 oracle, whatever its types. [`climb`] runs the rungs that a device can
+//! run, each against the oracle before it is timed, and gives the [`Climb`] that tables and pages are made of.
+
+use rayspin_core::{Error, Result};
+use rayspin_device::{Backend, Cuda, Device};
+
+mod algorithm;
+mod build;
+mod climb;
+pub mod input;
+mod ladder;
+mod measure;
+mod space;
+pub mod variant;
+
+pub use algorithm::{About, Algorithm, Case, Peak, Published, Unit};
+pub use build::Build;
+pub use climb::{Climb, Outcome, Step, Timed, climb};
+pub use input::uniform;
+pub use ladder::{Ladder, Rung, Session, Which};
+pub use measure::{Protocol, Timing, measure};
+pub use space::{Axis, Config, Space};
+
+/// The GPU behind a device. Errors: it is a CPU.
+pub fn gpu(device: &Device) -> Result<&Cuda> {
+    match device.backend() {
+        Backend::Cuda(cuda) => Ok(cuda),
+        Backend::Cpu(_) => Err(Error::value("device", "a GPU", device.describe())),
+    }
+}
