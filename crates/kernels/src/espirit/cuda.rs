@@ -3,7 +3,9 @@ use rayspin_device::cuda::{Argument, Define, Launch, Source};
 use rayspin_device::{Array, Cuda};
 
 use super::{MAX_SETS, Problem};
-use crate::cuda::{Build, define};
+use rayspin_tune::Build;
+
+use crate::cuda::define;
 
 pub(crate) static SOURCE: Source =
     Source { name: "espirit", files: &[crate::cuda::TEAM, ("espirit.cu", include_str!("cuda/espirit.cu"))] };

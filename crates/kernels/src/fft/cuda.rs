@@ -12,7 +12,9 @@ use rayspin_core::{Error, Real, Result};
 use rayspin_device::cuda::{Argument, Define, Kernel, Launch, Properties, Source, View, ViewMut};
 use rayspin_device::{Array, Backend, Cuda, Device};
 
-use crate::cuda::{Build, limits};
+use rayspin_tune::Build;
+
+use crate::cuda::limits;
 use line::{Block, HEAVY, LIGHT, Line, even_length, unit};
 
 pub(crate) const LINE: (&str, &str) = ("line.cuh", include_str!("cuda/line.cuh"));

@@ -14,7 +14,9 @@ use rayspin_device::{Array, Cuda, Device};
 use super::deconvolve::Deconvolution;
 use super::kernel::{Kernel as Window, terms};
 use super::layout::Layout;
-use crate::cuda::{Build, limits};
+use rayspin_tune::Build;
+
+use crate::cuda::limits;
 use crate::fft::cuda::PaddedFft;
 use crate::kept::Kept;
 pub(super) use needs::Needs;

@@ -15,7 +15,9 @@ pub(super) use cut::Cut;
 pub(super) use make::{Points, mirror};
 
 use super::cpu::{padded_size, three_axes};
-use crate::cuda::{Build, define, limits};
+use rayspin_tune::Build;
+
+use crate::cuda::{define, limits};
 use crate::fft::cuda::line::{Block, HEAVY, LIGHT, Line};
 use crate::fft::cuda::{
     Beside, Extent, LIGHT_SPILL, LINE, Lie, LinePass, Side, Span, Touch, Weigh, general, gpu, launch,
