@@ -3,12 +3,14 @@
 //! [`ladders`] lists them all. The public function of a folder runs its best variant.
 
 pub mod matrix_add;
+pub mod matrix_product;
 
 use rayspin_tune::{Build, Ladder};
 
 /// Every algorithm here, by name.
 pub fn ladders() -> Vec<Box<dyn Ladder>> {
-    let mut all: Vec<Box<dyn Ladder>> = vec![Box::new(matrix_add::MatrixAdd)];
+    let mut all: Vec<Box<dyn Ladder>> =
+        vec![Box::new(matrix_add::MatrixAdd), Box::new(matrix_product::MatrixProduct)];
     all.sort_by_key(|ladder| ladder.about().name);
     all
 }
@@ -17,5 +19,6 @@ pub fn ladders() -> Vec<Box<dyn Ladder>> {
 pub fn programs() -> Vec<Build> {
     let mut all = Vec::new();
     all.extend(matrix_add::programs());
+    all.extend(matrix_product::programs());
     all
 }

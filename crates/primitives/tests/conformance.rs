@@ -81,6 +81,7 @@ macro_rules! conformance {
 
 conformance! {
     matrix_add: "matrix-add",
+    matrix_product: "matrix-product",
 }
 
 #[test]

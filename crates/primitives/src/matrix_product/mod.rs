@@ -1,0 +1,238 @@
+//! Product of two matrices: C\[i, j\] = Σ_k A\[i, k\] B\[k, j\].
+
+mod cpu;
+mod cuda;
+pub mod reference;
+mod table;
+
+use std::fmt;
+
+use rayon::prelude::*;
+use rayspin_core::{Error, Result, expect_shape};
+use rayspin_device::{Array, Backend, Device};
+use rayspin_tune::variant::{Variant, Work};
+use rayspin_tune::{About, Algorithm, Case, Config, Published, Space, Unit, input, uniform};
+
+pub(crate) use cuda::programs;
+
+/// C = A B, with A `[m, k]`, B `[k, n]` and C `[m, n]` of one device. Sums are f32.
+///
+/// Errors: shapes that do not fit, arrays on different devices, memory for packed panels (CPU), sides beyond 2³¹ − 1 (GPU).
+pub fn multiply(a: &Array<f32>, b: &Array<f32>, c: &mut Array<f32>) -> Result<()> {
+    let (&[m, k], &[inner, n]) = (a.shape(), b.shape()) else {
+        return Err(Error::shape(
+            "factors of a matrix product",
+            &[2, 2],
+            &[a.shape().len(), b.shape().len()],
+        ));
+    };
+    expect_shape("second factor of a matrix product", &[k, n], &[inner, n])?;
+    expect_shape("matrix product", &[m, n], c.shape())?;
+    for other in [b.device(), c.device()] {
+        if !other.same_as(a.device()) {
+            return Err(Error::value("matrix product", "arrays on one device", other.describe()));
+        }
+    }
+    if m == 0 || n == 0 || k == 0 {
+        return c.fill(0.0);
+    }
+    let problem = Problem { m, n, k };
+    match a.device().backend() {
+        Backend::Cpu(cpu) => {
+            let cut = cpu::Cut::default();
+            let mut room = cpu::Packed::new(problem, cut.inner)?;
+            cpu::packed((cpu.level(), Some(cpu)), cut, &mut room, a.cpu(), b.cpu(), c.cpu_mut(), problem);
+            Ok(())
+        }
+        Backend::Cuda(cuda) => {
+            let config = cuda::stages_space(&problem).default_config();
+            cuda::stages(cuda, &config, [a, b], c, &problem)
+        }
+    }
+}
+
+/// Sizes: A is m × k, B k × n, C m × n.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Problem {
+    /// Rows of A and C.
+    pub m: usize,
+    /// Columns of B and C.
+    pub n: usize,
+    /// Columns of A and rows of B.
+    pub k: usize,
+}
+
+impl Problem {
+    /// Whether rows of A, and those of B and C, begin at multiples of 16 bytes.
+    fn wide(&self) -> [bool; 2] {
+        [self.k.is_multiple_of(4), self.n.is_multiple_of(4)]
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} x {} x {} f32", self.m, self.n, self.k)
+    }
+}
+
+/// The matrices of one problem, and room for packed panels on the CPU.
+pub struct Data {
+    problem: Problem,
+    a: Array<f32>,
+    b: Array<f32>,
+    c: Array<f32>,
+    room: Option<cpu::Packed>,
+    seed: u64,
+}
+
+/// What a row runs.
+pub type Launch = fn(&Config, &mut Data) -> Result<()>;
+
+/// The ladder.
+#[derive(Debug, Clone, Copy)]
+pub struct MatrixProduct;
+
+/// Products of more multiplications than this are checked at random outputs.
+const WHOLE: usize = 1 << 22;
+/// How many of them.
+const CHECKED: u64 = 4096;
+/// The most numbers of A's rows that the CPU rungs pack at once.
+const SLAB: usize = 512;
+
+impl Algorithm for MatrixProduct {
+    type Problem = Problem;
+    type Launch = Launch;
+    type Data = Data;
+
+    fn about(&self) -> About {
+        About {
+            name: "matrix-product",
+            title: "Product of two matrices",
+            readme: include_str!("README.md"),
+            unit: Unit::Flops,
+        }
+    }
+
+    fn cases(&self) -> Vec<Case<Problem>> {
+        let case = |name, summary, m, n, k| Case { name, summary, problem: Problem { m, n, k } };
+        vec![
+            case("4096", "square, as in the published tables", 4096, 4096, 4096),
+            case("1024", "square, a quarter of a large GPU's multiprocessors", 1024, 1024, 1024),
+            case(
+                "1999x2003x1997",
+                "primes: no side fills a tile, no row begins at 16 bytes",
+                1999,
+                2003,
+                1997,
+            ),
+            case("tall", "a few columns: 65536 x 64 x 64", 65_536, 64, 64),
+        ]
+    }
+
+    fn trials(&self) -> Vec<Problem> {
+        [(1, 1, 1), (3, 7, 2), (1, 100, 33), (65, 1, 64), (129, 63, 31), (70, 68, 36)]
+            .map(|(m, n, k)| Problem { m, n, k })
+            .to_vec()
+    }
+
+    fn sized(&self, _: &Problem, size: &[usize]) -> Result<Problem> {
+        let fits = |problem: Problem| {
+            let Problem { m, n, k } = problem;
+            let all = [(m, n), (m, k), (k, n)];
+            all.iter().all(|&(a, b)| a.checked_mul(b).is_some_and(|n| n > 0)).then_some(problem)
+        };
+        let found = match *size {
+            [n] => fits(Problem { m: n, n, k: n }),
+            [m, n, k] => fits(Problem { m, n, k }),
+            _ => None,
+        };
+        found.ok_or_else(|| {
+            Error::value("size of matrix-product", "N or MxNxK, each at least 1", format!("{size:?}"))
+        })
+    }
+
+    fn variants(&self, _: &Problem) -> Vec<Variant<Problem, Launch>> {
+        table::variants()
+    }
+
+    fn space(&self, problem: &Problem, variant: &str) -> Space {
+        table::space(problem, variant)
+    }
+
+    fn published(&self) -> &'static [Published] {
+        table::PUBLISHED
+    }
+
+    fn data(&self, problem: &Problem, device: &Device, seed: u64) -> Result<Data> {
+        let Problem { m, n, k } = *problem;
+        let room = match device.backend() {
+            Backend::Cpu(_) => Some(cpu::Packed::new(*problem, SLAB)?),
+            Backend::Cuda(_) => None,
+        };
+        Ok(Data {
+            problem: *problem,
+            a: Array::from_vec(device, &[m, k], uniform(seed, m * k))?,
+            b: Array::from_vec(device, &[k, n], uniform(seed ^ 0x5555, k * n))?,
+            c: Array::zeros(device, &[m, n])?,
+            room,
+            seed,
+        })
+    }
+
+    fn run(&self, variant: &Variant<Problem, Launch>, config: &Config, data: &mut Data) -> Result<()> {
+        (variant.launch)(config, data)
+    }
+
+    fn poison(&self, data: &mut Data) -> Result<()> {
+        data.c.fill(f32::NAN)
+    }
+
+    /// The largest |error| over ‖row of A‖ ‖column of B‖.
+    fn error(&self, problem: &Problem, data: &Data) -> Result<f64> {
+        let (a, b, c) = (data.a.read()?, data.b.read()?, data.c.read()?);
+        let Problem { m, n, k } = *problem;
+        let whole = m.saturating_mul(n).saturating_mul(k) <= WHOLE;
+        let count = if whole { (m * n) as u64 } else { CHECKED };
+        let at = |turn: u64| match whole {
+            true => turn as usize,
+            // The last output too: where tiles are cut off.
+            false if turn == 0 => m * n - 1,
+            false => (input::bits(data.seed ^ 0xc4ec, turn) % (m * n) as u64) as usize,
+        };
+        let error = |turn: u64| {
+            let at = at(turn);
+            let (want, scale) = reference::product(&a, &b, [n, k], [at / n, at % n]);
+            let error = (f64::from(c[at]) - want).abs();
+            if error.is_nan() { f64::INFINITY } else { error / scale.max(f64::MIN_POSITIVE) }
+        };
+        Ok((0..count).into_par_iter().map(error).reduce(|| 0.0, f64::max))
+    }
+}
+
+/// Each matrix once; a multiplication and an addition a triple.
+fn work(p: &Problem) -> Work {
+    let [m, n, k] = [p.m, p.n, p.k].map(|n| n as f64);
+    Work { bytes: 4.0 * (m * k + k * n + m * n), flops: 2.0 * m * n * k }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use super::*;
+
+    #[test]
+    fn the_product_of_known_matrices_and_refusals() {
+        for device in rayspin_emu::devices().unwrap() {
+            let array = |shape: &[usize], values: &[f32]| Array::from_slice(&device, shape, values).unwrap();
+            let a = array(&[2, 3], &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
+            let b = array(&[3, 1], &[1.0, -1.0, 2.0]);
+            let mut c = array(&[2, 1], &[f32::NAN; 2]);
+            multiply(&a, &b, &mut c).unwrap();
+            assert_eq!(c.to_vec().unwrap(), [5.0, 11.0]);
+            assert!(multiply(&b, &a, &mut c).is_err());
+            assert!(multiply(&a, &b, &mut array(&[1, 2], &[0.0; 2])).is_err());
+            assert!(multiply(&a, &array(&[3], &[0.0; 3]), &mut c).is_err());
+        }
+    }
+}
