@@ -1,4 +1,4 @@
-use rayspin_core::{C32, Result};
+use rayspin_core::{C32, Error, Result};
 use rayspin_device::cuda::{Launch, Source};
 use rayspin_device::{Array, Cuda};
 
@@ -9,12 +9,21 @@ pub(crate) static SOURCE: Source =
 
 const THREADS: u32 = 256;
 
-/// w ← w / s, of the real parts.
-pub(super) fn divide(cuda: &Cuda, weights: &mut Array<C32>, smoothed: &Array<C32>) -> Result<()> {
-    let len = weights.len();
+/// w ← w / s, of the real parts, for the weights from `first` on.
+pub(super) fn divide(
+    cuda: &Cuda,
+    weights: &mut Array<C32>,
+    first: usize,
+    smoothed: &Array<C32>,
+) -> Result<()> {
+    let len = smoothed.len();
+    let (all, mut weights) = (weights.len(), weights.cuda_mut());
+    let weights = weights
+        .part(first, len)
+        .ok_or_else(|| Error::value("smoothed weights", format!("at most {all}"), first + len))?;
     cuda.kernel(&SOURCE, &[define::<f32>()], "divide")?.launch(
         Launch::covering(len, THREADS),
-        &mut [weights.cuda_mut().into(), smoothed.cuda().into(), (len as u64).into()],
+        &mut [weights.into(), smoothed.cuda().into(), (len as u64).into()],
     )
 }
 

@@ -15,7 +15,7 @@ mod tests;
 
 pub(crate) use cuda::SOURCE;
 pub(crate) use pipe_menon::window;
-pub use pipe_menon::{pipe_menon, pipe_menon_by_blocks, pipe_menon_needs};
+pub use pipe_menon::{pipe_menon, pipe_menon_by_blocks, pipe_menon_by_blocks_needs, pipe_menon_needs};
 pub use radial::radial;
 
 use rayspin_core::{Error, Result, Trajectory, format_shape};

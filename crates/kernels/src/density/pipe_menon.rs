@@ -1,10 +1,10 @@
 use ndarray::s;
-use num_complex::Complex;
 use rayspin_core::{C32, Error, Result, Trajectory};
-use rayspin_device::{Array, Backend, Device};
+use rayspin_device::{Array, Backend, BackendKind, Device};
 
 use super::cuda;
 use crate::nufft::kernel::Kernel;
+use crate::nufft::layout::Layout;
 use crate::nufft::{Needs, Nufft};
 use crate::vector::for_chunks;
 
@@ -36,30 +36,19 @@ pub fn pipe_menon(
     check(trajectory, matrix, iterations)?;
     let plan = Nufft::<f32>::with_kernel(device, trajectory, matrix, UPSAMPLING, window())?;
     let samples = trajectory.samples();
-    let mut weights = Array::<C32>::zeros(device, &[samples])?;
-    weights.fill(Complex::new(1.0, 0.0))?;
-    let mut smoothed = Array::<C32>::zeros(device, &[samples])?;
+    let mut weights = Array::zeros(device, &[samples])?;
+    weights.fill(C32::ONE)?;
+    let mut smoothed = Array::zeros(device, &[samples])?;
     for _ in 0..iterations {
         plan.convolve(&weights, &mut smoothed)?;
-        match device.backend() {
-            Backend::Cpu(cpu) => {
-                let smoothed = smoothed.cpu();
-                for_chunks(cpu, 1 << 14, weights.cpu_mut(), |start, weights| {
-                    update(weights, &smoothed[start..start + weights.len()]);
-                });
-            }
-            Backend::Cuda(cuda) => cuda::divide(cuda, &mut weights, &smoothed)?,
-        }
+        update(&mut weights, 0, &smoothed)?;
     }
     drop(smoothed);
-    match device.backend() {
-        Backend::Cpu(_) => scaled(device, &plan, weights.cpu()),
-        Backend::Cuda(cuda) => cuda::scaled(cuda, &weights, scale(&plan)),
-    }
+    scaled(&plan, &weights)
 }
 
 /// [`pipe_menon`] with at most `points` points planned at once: the same up to rounding, in less memory, for the time that it
-/// takes to sort the points twice in each iteration. Of a GPU its host does the work.
+/// takes to sort the points twice in each iteration.
 ///
 /// Errors: as [`pipe_menon`]; no points at once.
 pub fn pipe_menon_by_blocks(
@@ -70,36 +59,66 @@ pub fn pipe_menon_by_blocks(
     points: usize,
 ) -> Result<Array<f32>> {
     check(trajectory, matrix, iterations)?;
+    let firsts: Vec<usize> = firsts(trajectory, points)?.collect();
+    let mut weights = Array::zeros(device, &[trajectory.samples()])?;
+    weights.fill(C32::ONE)?;
+    let mut plans = Blocks { device, trajectory, matrix, points, last: None };
+    let fine = plans.of(0)?.fine_shape().to_vec();
+    let mut grid = Array::zeros(device, &fine)?;
+    for _ in 0..iterations {
+        grid.fill(C32::ZERO)?;
+        for &first in &firsts {
+            plans.of(first)?.spread_onto(&weights, first, &mut grid)?;
+        }
+        // Backwards: the last block is planned, and in the next iteration the first one will be.
+        for &first in firsts.iter().rev() {
+            let plan = plans.of(first)?;
+            let mut smoothed = Array::zeros(device, &[plan.samples()])?;
+            plan.interp_from(&grid, &mut smoothed)?;
+            update(&mut weights, first, &smoothed)?;
+        }
+    }
+    drop(grid);
+    scaled(plans.of(0)?, &weights)
+}
+
+/// Blocks of points, planned when their turn comes; no more than one at a time.
+struct Blocks<'a> {
+    device: &'a Device,
+    trajectory: &'a Trajectory,
+    matrix: &'a [usize],
+    points: usize,
+    last: Option<(usize, Nufft<f32>)>,
+}
+
+impl Blocks<'_> {
+    /// The plan of the block that begins with the point `first`.
+    fn of(&mut self, first: usize) -> Result<&Nufft<f32>> {
+        let kept = self.last.take().filter(|(of, _)| *of == first);
+        let (_, plan) = self.last.insert(match kept {
+            Some(kept) => kept,
+            None => {
+                let block = block(self.trajectory, first, self.points)?;
+                let plan = Nufft::with_kernel(self.device, &block, self.matrix, UPSAMPLING, window())?;
+                (first, plan)
+            }
+        });
+        Ok(plan)
+    }
+}
+
+/// The first points of all blocks. Errors: no points at once.
+fn firsts(trajectory: &Trajectory, points: usize) -> Result<impl Iterator<Item = usize>> {
     if points == 0 {
         return Err(Error::value("points at once", "at least 1", 0));
     }
-    let samples = trajectory.samples();
-    let host = device.host();
-    let plan = |first: usize| {
-        let part = trajectory.points().slice(s![first..(first + points).min(samples), ..]).to_owned();
-        let part = Trajectory::from_cycles_per_fov(part)?;
-        Nufft::<f32>::with_kernel(&host, &part, matrix, UPSAMPLING, window())
-    };
-    let one = Complex::new(1.0, 0.0);
-    let mut weights = vec![one; samples];
-    let cells = plan(0)?.fine_shape().iter().product();
-    let mut grid = vec![C32::ZERO; cells];
-    let mut smoothed = vec![C32::ZERO; points.min(samples)];
-    for _ in 0..iterations {
-        grid.fill(C32::ZERO);
-        for first in (0..samples).step_by(points) {
-            let last = (first + points).min(samples);
-            plan(first)?.spread_onto(&weights[first..last], &mut grid)?;
-        }
-        for first in (0..samples).step_by(points) {
-            let last = (first + points).min(samples);
-            let smoothed = &mut smoothed[..last - first];
-            plan(first)?.interp_from(&grid, smoothed)?;
-            update(&mut weights[first..last], smoothed);
-        }
-    }
-    drop((grid, smoothed));
-    scaled(device, &plan(0)?, &weights)
+    Ok((0..trajectory.samples()).step_by(points))
+}
+
+/// At most `points` points from `first` on.
+fn block(trajectory: &Trajectory, first: usize, points: usize) -> Result<Trajectory> {
+    let end = first.saturating_add(points).min(trajectory.samples());
+    Trajectory::from_cycles_per_fov(trajectory.points().slice(s![first..end, ..]).to_owned())
 }
 
 fn check(trajectory: &Trajectory, matrix: &[usize], iterations: usize) -> Result<()> {
@@ -110,28 +129,70 @@ fn check(trajectory: &Trajectory, matrix: &[usize], iterations: usize) -> Result
     Ok(())
 }
 
-fn update(weights: &mut [C32], smoothed: &[C32]) {
-    for (w, s) in weights.iter_mut().zip(smoothed) {
-        // C's diagonal is positive, so s exceeds a multiple of w.
-        w.re /= s.re;
-        w.im = 0.0;
+/// w ← w / s, of the real parts, for the weights from `first` on.
+fn update(weights: &mut Array<C32>, first: usize, smoothed: &Array<C32>) -> Result<()> {
+    let device = smoothed.device();
+    match device.backend() {
+        Backend::Cpu(cpu) => {
+            let smoothed = smoothed.cpu();
+            let weights = &mut weights.cpu_mut()[first..first + smoothed.len()];
+            for_chunks(cpu, 1 << 14, weights, |start, weights| {
+                // C's diagonal is positive, so s exceeds a multiple of w.
+                for (w, s) in weights.iter_mut().zip(&smoothed[start..]) {
+                    *w = (w.re / s.re).into();
+                }
+            });
+            Ok(())
+        }
+        Backend::Cuda(cuda) => cuda::divide(cuda, weights, first, smoothed),
     }
 }
 
 /// ∫ψ over k is (∫φ)² fine-grid cells, each of N / cells in k; and the weights are volumes over N.
-fn scale(plan: &Nufft<f32>) -> f64 {
+fn scaled(plan: &Nufft<f32>, weights: &Array<C32>) -> Result<Array<f32>> {
     let cells: f64 = plan.fine_shape().iter().map(|&n| n as f64).product();
-    plan.kernel_integral().powi(2) / cells
-}
-
-fn scaled(device: &Device, plan: &Nufft<f32>, weights: &[C32]) -> Result<Array<f32>> {
-    let scale = scale(plan);
-    let real = weights.iter().map(|w| (f64::from(w.re) * scale) as f32).collect();
-    Array::from_vec(device, &[weights.len()], real)
+    let scale = plan.kernel_integral().powi(2) / cells;
+    let device = weights.device();
+    match device.backend() {
+        Backend::Cpu(_) => {
+            let real = weights.cpu().iter().map(|w| (f64::from(w.re) * scale) as f32).collect();
+            Array::from_vec(device, &[weights.len()], real)
+        }
+        Backend::Cuda(cuda) => cuda::scaled(cuda, weights, scale),
+    }
 }
 
 /// What the plan of [`pipe_menon`] takes; beside it stand two complex numbers a sample, and the weights. Errors: as there.
 pub fn pipe_menon_needs(device: &Device, trajectory: &Trajectory, matrix: &[usize]) -> Result<Needs> {
     super::check_matrix(trajectory, matrix)?;
-    crate::nufft::needs_of::<f32>(device, trajectory, matrix, UPSAMPLING, &Kernel::new(WIDTH, UPSAMPLING))
+    crate::nufft::needs_of::<f32>(device, trajectory, matrix, UPSAMPLING, &window())
+}
+
+/// Bytes of the device's memory that [`pipe_menon_by_blocks`] takes at one moment, the weights included; and of the host's where
+/// that is another. Errors: as there.
+pub fn pipe_menon_by_blocks_needs(
+    device: &Device,
+    trajectory: &Trajectory,
+    matrix: &[usize],
+    points: usize,
+) -> Result<(u64, u64)> {
+    let complex = size_of::<C32>() as u64;
+    let samples = trajectory.samples() as u64;
+    let layout = Layout::new::<f32>(matrix, UPSAMPLING, &window())?;
+    let grid = complex * layout.fine.iter().map(|&n| n as u64).product::<u64>();
+    let (mut most, mut beside) = (0, 0);
+    for first in firsts(trajectory, points)? {
+        let block = block(trajectory, first, points)?;
+        let Needs { plan, planning, workspace, .. } = pipe_menon_needs(device, &block, matrix)?;
+        let own = block.points().len() as u64 * size_of::<f64>() as u64;
+        let smoothed = complex * block.samples() as u64;
+        let running = plan + workspace.max(grid + smoothed);
+        most = most.max(match device.kind() {
+            BackendKind::Cpu => running.max(grid + planning + own),
+            BackendKind::Cuda => running.max(grid + planning),
+        });
+        beside = beside.max(own);
+    }
+    let bytes = (complex * samples + most).max((complex + size_of::<f32>() as u64) * samples);
+    Ok((bytes, if device.kind() == BackendKind::Cpu { 0 } else { beside }))
 }

@@ -236,17 +236,19 @@ fn bad_input_is_named() {
 
 #[test]
 fn density_by_blocks_is_that_of_the_whole() {
-    let device = cpu();
-    for (trajectory, matrix) in
-        [(spokes_2d(24.0, 30, 48, 0.0), vec![24, 24]), (spokes_3d(10.0, 60, 20, false), vec![10, 10, 10])]
-    {
-        let whole = pipe_menon(&device, &trajectory, &matrix, 6).unwrap();
-        for points in [100, 517, trajectory.samples(), 1 << 20] {
-            let blocks = pipe_menon_by_blocks(&device, &trajectory, &matrix, 6, points).unwrap();
-            for (a, b) in blocks.cpu().iter().zip(whole.cpu()) {
-                assert!((a - b).abs() <= 1e-4 * b, "{points}: {a} {b}");
+    for device in rayspin_emu::devices().unwrap() {
+        for (trajectory, matrix, blocks) in [
+            (spokes_2d(24.0, 30, 48, 0.0), vec![24, 24], [300, 517]),
+            (spokes_3d(10.0, 60, 20, false), vec![10, 10, 10], [500, 1199]),
+        ] {
+            let whole = pipe_menon(&cpu(), &trajectory, &matrix, 6).unwrap();
+            for points in [blocks[0], blocks[1], trajectory.samples(), 1 << 20] {
+                let found = pipe_menon_by_blocks(&device, &trajectory, &matrix, 6, points).unwrap();
+                for (a, b) in found.to_vec().unwrap().iter().zip(whole.cpu()) {
+                    assert!((a - b).abs() <= 1e-4 * b, "{}, {points}: {a} {b}", device.describe());
+                }
             }
+            assert!(pipe_menon_by_blocks(&device, &trajectory, &matrix, 6, 0).is_err());
         }
-        assert!(pipe_menon_by_blocks(&device, &trajectory, &matrix, 6, 0).is_err());
     }
 }

@@ -4,7 +4,7 @@ mod cpu;
 pub(crate) mod cuda;
 mod deconvolve;
 pub(crate) mod kernel;
-mod layout;
+pub(crate) mod layout;
 mod memory;
 pub mod reference;
 #[cfg(test)]
@@ -240,16 +240,45 @@ impl<R: Real> Nufft<R> {
         }
     }
 
-    /// Adds what spreading one item makes to a fine grid on the host. Errors: planned for a GPU.
-    pub(crate) fn spread_onto(&self, samples: &[Complex<R>], grid: &mut [Complex<R>]) -> Result<()> {
-        self.on_cpu()?.spread_onto(self.device.cpu_side(), samples, grid);
+    /// Adds to a fine grid what spreading one item makes, whose samples are those of `samples` from `first` on.
+    pub(crate) fn spread_onto(
+        &self,
+        samples: &Array<Complex<R>>,
+        first: usize,
+        grid: &mut Array<Complex<R>>,
+    ) -> Result<()> {
+        crate::fft::check_device("NUFFT", &self.device, samples.device())?;
+        expect_shape("NUFFT fine grid", &self.fine, grid.shape())?;
+        let short = || expect_shape("NUFFT samples", &[first + self.samples], samples.shape());
+        match &self.engine {
+            Engine::Cpu(engine) => match samples.cpu().get(first..first + self.samples) {
+                Some(samples) => engine.spread_onto(self.device.cpu_side(), samples, grid.cpu_mut()),
+                None => short()?,
+            },
+            Engine::Cuda(engine) => match samples.cuda().part(first, self.samples) {
+                Some(samples) => engine.spread_to(samples, grid, true)?,
+                None => short()?,
+            },
+        }
         Ok(())
     }
 
-    /// One item's values from a fine grid on the host. Errors: planned for a GPU.
-    pub(crate) fn interp_from(&self, grid: &[Complex<R>], samples: &mut [Complex<R>]) -> Result<()> {
-        self.on_cpu()?.interp_from(self.device.cpu_side(), grid, samples);
-        Ok(())
+    /// One item's `[sample]` from a fine grid.
+    pub(crate) fn interp_from(
+        &self,
+        grid: &Array<Complex<R>>,
+        samples: &mut Array<Complex<R>>,
+    ) -> Result<()> {
+        crate::fft::check_device("NUFFT", &self.device, grid.device())?;
+        expect_shape("NUFFT fine grid", &self.fine, grid.shape())?;
+        expect_shape("NUFFT samples", &[self.samples], samples.shape())?;
+        match &self.engine {
+            Engine::Cpu(engine) => {
+                engine.interp_from(self.device.cpu_side(), grid.cpu(), samples.cpu_mut());
+                Ok(())
+            }
+            Engine::Cuda(engine) => engine.interp_from(grid, samples),
+        }
     }
 
     /// The CPU's engine. Errors: planned for another processor.

@@ -95,7 +95,7 @@ fn spread_on_gpu<R: Real>(
 ) -> Result<()> {
     check(plan, samples, grid)?;
     let engine = plan.on_gpu()?;
-    engine.spread_to(samples, grid)
+    engine.spread_to(samples.cuda(), grid, false)
 }
 
 fn interp_on_gpu<R: Real>(

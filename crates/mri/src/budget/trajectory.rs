@@ -1,7 +1,7 @@
 //! Reconstruction from samples anywhere.
 
 use rayspin_core::{Result, Trajectory};
-use rayspin_device::{BackendKind, Device};
+use rayspin_device::Device;
 use rayspin_kernels::nufft::{Needs, Nufft};
 use rayspin_kernels::off_resonance::Segments;
 use rayspin_kernels::toeplitz::Toeplitz;
@@ -13,8 +13,7 @@ use super::ledger::{COMPLEX, Ledger, REAL};
 use super::{batch_of, combining, solver, solver_arrays, solver_work, to_host, together, voxels};
 use crate::maps;
 use crate::recon::{
-    Combine, Density, Interpolators, Method, ReconOptions, block_needs, block_options, block_points, blocks,
-    field_range,
+    Combine, Density, Interpolators, Method, ReconOptions, block_needs, block_options, field_range,
 };
 
 /// Coil images between the operators of several sets of maps.
@@ -105,19 +104,8 @@ fn density_needs(
         let running = whole.plan + whole.workspace + 2 * COMPLEX * s;
         return Ok((whole.planning.max(running), 0, whole.spreading));
     };
-    // The host does it, of a GPU too.
-    let mut most = 0;
-    for range in blocks(trajectory.samples(), Some(points)) {
-        let count = range.len() as u64;
-        let own = density::pipe_menon_needs(&device.host(), &block_points(trajectory, range)?, matrix)?;
-        // The block's own trajectory, and its smoothed weights.
-        most = most.max(own.plan + own.workspace + (trajectory.dims() as u64 + 1) * COMPLEX * count);
-    }
-    let bytes = (most + COMPLEX * s).max((COMPLEX + REAL) * s);
-    Ok(match device.kind() {
-        BackendKind::Cpu => (bytes, 0, whole.spreading),
-        BackendKind::Cuda => (REAL * s, bytes, whole.spreading),
-    })
+    let (bytes, beside) = density::pipe_menon_by_blocks_needs(device, trajectory, matrix, points)?;
+    Ok((bytes, beside, whole.spreading))
 }
 
 pub(super) fn trajectory_plans(

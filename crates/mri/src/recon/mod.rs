@@ -30,7 +30,7 @@ use crate::crop::centre_crop;
 use crate::grappa::grappa;
 use crate::partial::{PartialFourier, PartialImages, uneven_axes};
 use crate::scan::{CalibrationLines, Frame, Label, Samples};
-pub(crate) use blocks::{blocks, needs as block_needs, points as block_points, settled as block_options};
+pub(crate) use blocks::{needs as block_needs, settled as block_options};
 pub use certify::{CONFIDENCE, Certificate, Certify, FFT_TOLERANCE};
 use coils::{Combiner, batches, part};
 use frame_maps::{Maps, SharedMaps};

@@ -277,7 +277,7 @@ impl<R: Real> Engine<R> {
             let samples =
                 samples.cuda().part(first * self.samples, count * self.samples).ok_or_else(missing)?;
             let padded = work.padded.as_mut().ok_or_else(missing)?;
-            self.spread(samples, padded, work.grids.cuda_mut(), count)?;
+            self.spread(samples, padded, work.grids.cuda_mut(), count, false)?;
             let (mut grids, mut images) = (work.grids.cuda_mut(), images.cuda_mut());
             let grids = grids.part(0, count * self.tiles.cells()).ok_or_else(missing)?;
             let images = images.part(first * voxels, count * voxels).ok_or_else(missing)?;
@@ -289,15 +289,20 @@ impl<R: Real> Engine<R> {
     pub(super) fn convolve(&self, samples: &Array<Complex<R>>, out: &mut Array<Complex<R>>) -> Result<()> {
         self.in_groups(1, true, |work, _, _| {
             let padded = work.padded.as_mut().ok_or_else(missing)?;
-            self.spread(samples.cuda(), padded, work.grids.cuda_mut(), 1)?;
+            self.spread(samples.cuda(), padded, work.grids.cuda_mut(), 1, false)?;
             self.interp(work.grids.cuda(), out.cuda_mut(), 1)
         })
     }
 
-    /// Spreads one item to a fine grid.
-    pub(super) fn spread_to(&self, samples: &Array<Complex<R>>, grid: &mut Array<Complex<R>>) -> Result<()> {
+    /// Spreads one item to a fine grid, or adds to what is there.
+    pub(super) fn spread_to(
+        &self,
+        samples: View<'_, Complex<R>>,
+        grid: &mut Array<Complex<R>>,
+        add: bool,
+    ) -> Result<()> {
         let mut padded = Array::zeros(&self.device, &[self.padded_len()])?;
-        self.spread(samples.cuda(), &mut padded, grid.cuda_mut(), 1)
+        self.spread(samples, &mut padded, grid.cuda_mut(), 1, add)
     }
 
     /// Interpolates one item's fine grid.
@@ -399,13 +404,14 @@ impl<R: Real> Engine<R> {
         Ok(if items == 1 || cuda(&self.device)?.compiles() { items } else { MOST_ITEMS })
     }
 
-    /// grids\[item\]\[l\] = Σ_j samples\[item\]\[j\] φ(l − u_j), periodic: overwrites `grids`.
+    /// grids\[item\]\[l\] = Σ_j samples\[item\]\[j\] φ(l − u_j), periodic: overwrites `grids`, or adds to them.
     fn spread(
         &self,
         samples: View<'_, Complex<R>>,
         padded: &mut Array<Complex<R>>,
         grids: ViewMut<'_, Complex<R>>,
         items: usize,
+        add: bool,
     ) -> Result<()> {
         let form = spread_form::<R>(&self.tiles, self.wanted(items)?);
         let slots = Argument::count(self.slots.len())?;
@@ -432,7 +438,7 @@ impl<R: Real> Engine<R> {
             &mut [padded.cuda_mut().into(), self.runs.cuda().into(), slots],
         )?;
         let mut arguments = vec![padded.cuda().into(), self.slot_of.cuda().into(), slots, grids.into()];
-        arguments.push(Argument::count(items)?);
+        arguments.extend([Argument::count(items)?, i32::from(add).into()]);
         arguments.extend(self.geometry()?);
         self.kernel(&SPREAD, &form, "merge")?.launch(
             Launch {

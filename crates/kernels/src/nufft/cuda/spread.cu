@@ -156,11 +156,11 @@ fold(cplx* __restrict__ padded, const uint2* __restrict__ runs, unsigned slots) 
 // Tiles along an axis that reach into one at most: itself and those before it, of one cell or more.
 #define REACH (WIDTH + 1)
 
-// A block a tile of TEAMS items: each of its cells ← the sum over the padded tiles that hold it, in one order. `slot_of`: a tile's first
-// slot, or none (all bits set).
+// A block a tile of TEAMS items: each of its cells ← the sum over the padded tiles that hold it, in one order, and of one item what it was
+// where `add`. `slot_of`: a tile's first slot, or none (all bits set).
 extern "C" __global__ void __launch_bounds__(256, 4)
 merge(const cplx* __restrict__ padded, const unsigned* __restrict__ slot_of, unsigned slots, cplx* __restrict__ grid,
-      unsigned items, int fine_z, int fine_y, int fine_x, int tiles_z, int tiles_y, int tiles_x) {
+      unsigned items, int add, int fine_z, int fine_y, int fine_x, int tiles_z, int tiles_y, int tiles_x) {
     __shared__ int at[3][REACH], shift[3][REACH], extent[3][REACH], count[3];
     int fine[3] = {fine_z, fine_y, fine_x}, tiles[3] = {tiles_z, tiles_y, tiles_x}, first[3], size[3];
     box_of(blockIdx.x, fine, tiles, first, size);
@@ -218,6 +218,6 @@ merge(const cplx* __restrict__ padded, const unsigned* __restrict__ slot_of, uns
         unsigned long long place = ((unsigned long long)(first[0] + z) * fine_y + first[1] + y) * fine_x + first[2] + x;
 #pragma unroll
         for (int c = 0; c < TEAMS; c++)
-            if (item + c < items) to[c * cells + place] = sum[c];
+            if (item + c < items) to[c * cells + place] = TEAMS == 1 && add ? to[place] + sum[c] : sum[c];
     }
 }
