@@ -40,6 +40,7 @@ pub fn programs() -> Vec<Build> {
         all.push(single(source));
     }
     all.extend(crate::espirit::builds());
+    all.extend(crate::gram::builds());
     all.extend(crate::fft::cuda::builds::<f32>());
     all.extend(crate::fft::cuda::builds::<f64>());
     all.extend(crate::toeplitz::builds::<f32>());

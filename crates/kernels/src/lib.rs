@@ -10,6 +10,7 @@ pub mod density;
 pub mod difference;
 pub mod espirit;
 pub mod fft;
+pub mod gram;
 pub mod grappa;
 mod kept;
 pub mod nudft;

@@ -1,0 +1,119 @@
+//! Gram matrices AᴴA whose rows are gathered from an array: normal equations of calibration regions, covariances of coils.
+
+mod cuda;
+mod reference;
+#[cfg(test)]
+mod tests;
+
+use rayspin_core::{C32, C64, Error, Result, expect_shape};
+use rayspin_device::{Array, Backend, BackendKind};
+
+use crate::variant::{Variant, Work, runs_all};
+
+pub(crate) use cuda::builds;
+pub use reference::gram as reference_gram;
+
+/// Where rows begin among the values.
+#[derive(Debug, Clone, Copy)]
+pub enum Rows<'a> {
+    /// At 0, 1, 2 and so on, so many of them.
+    First(usize),
+    /// At these places.
+    Listed(&'a [u32]),
+}
+
+impl Rows<'_> {
+    /// How many.
+    pub fn len(&self) -> usize {
+        match self {
+            Rows::First(count) => *count,
+            Rows::Listed(rows) => rows.len(),
+        }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    fn last(&self) -> usize {
+        match self {
+            Rows::First(count) => count.saturating_sub(1),
+            Rows::Listed(rows) => rows.iter().max().map_or(0, |&row| row as usize),
+        }
+    }
+}
+
+/// What a variant is given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Problem {
+    /// Rows of A.
+    pub rows: usize,
+    /// Columns of A.
+    pub columns: usize,
+}
+
+/// Entry point of a variant: values, rows, columns, the matrix, and whether it is added to.
+pub type Launch = fn(&Array<C32>, Rows<'_>, &[u32], &mut Array<C64>, bool) -> Result<()>;
+
+/// Every variant: the GPU's. On a CPU a matrix product of the linear algebra library serves, a block of rows at a time.
+pub static VARIANTS: &[Variant<Problem, Launch>] = &[Variant {
+    name: "gpu-tiles",
+    backend: BackendKind::Cuda,
+    summary: "tiles of up to 64 × 64 in registers, rows gathered to shared memory in double precision, parts of them added in one order",
+    launch: on_gpu,
+    refuses: runs_all,
+    work,
+    tolerance: 1e-12,
+    reproduces: None,
+}];
+
+fn on_gpu(
+    values: &Array<C32>,
+    rows: Rows<'_>,
+    columns: &[u32],
+    gram: &mut Array<C64>,
+    add: bool,
+) -> Result<()> {
+    match values.device().backend() {
+        Backend::Cuda(cuda) => cuda::products(cuda, values.device(), values, rows, columns, gram, add),
+        Backend::Cpu(_) => Err(Error::value("device", "a GPU", values.device().describe())),
+    }
+}
+
+/// Each value is read once at least, half of the matrix computed.
+fn work(p: &Problem) -> Work {
+    let (rows, n) = (p.rows as f64, p.columns as f64);
+    Work { bytes: 8.0 * rows * n + 16.0 * n * n, flops: 4.0 * rows * n * (n + 1.0) }
+}
+
+impl Problem {
+    /// What it must move and compute, were nothing shared between rows.
+    pub fn work(&self) -> Work {
+        work(self)
+    }
+}
+
+/// G\[a, b\] = Σ_r conj(v\[r + c_a\]) v\[r + c_b\], or what `gram` holds plus that: v the values of an array on a GPU, r `rows`, c
+/// `columns`, G `[column, column]`. Sums are in double precision and the same from run to run.
+///
+/// Errors: an array of a CPU, rows and columns beyond the values, a matrix of another shape.
+pub fn gram(
+    values: &Array<C32>,
+    rows: Rows<'_>,
+    columns: &[u32],
+    gram: &mut Array<C64>,
+    add: bool,
+) -> Result<()> {
+    expect_shape("Gram matrix", &[columns.len(), columns.len()], gram.shape())?;
+    let last = rows.last() + columns.iter().max().map_or(0, |&column| column as usize);
+    if !rows.is_empty() && !columns.is_empty() && last >= values.len() {
+        return Err(Error::value("rows of a Gram matrix", format!("within {} values", values.len()), last));
+    }
+    on_gpu(values, rows, columns, gram, add)
+}
+
+/// Bytes of a GPU's memory that [`gram`] takes beside the values, the matrix included.
+pub fn needs(rows: Rows<'_>, columns: usize) -> u64 {
+    cuda::needs(&Problem { rows: rows.len(), columns }, matches!(rows, Rows::Listed(_)))
+}
