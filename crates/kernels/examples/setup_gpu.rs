@@ -11,8 +11,9 @@
 use ndarray::Array2;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
-use rayspin_core::{C32, Result, Trajectory};
+use rayspin_core::{C32, C64, Result, Trajectory};
 use rayspin_device::{Array, Backend, Cuda, Device};
+use rayspin_kernels::gram::{self, Rows};
 use rayspin_kernels::nufft::{Nufft, Options};
 use rayspin_kernels::toeplitz::Toeplitz;
 use rayspin_kernels::{density, espirit, grappa, pocs, walsh};
@@ -156,7 +157,54 @@ fn pipe_menon(bench: &Bench) -> Result<()> {
     let name = format!("density {matrix:?}, {samples} samples, 10 times");
     bench.line(&name, 240.0 * samples, 10.0 * samples, || {
         density::pipe_menon(&bench.device, &trajectory, &matrix, 10).map(drop)
-    })
+    })?;
+    for parts in [2, 8] {
+        let points = trajectory.samples().div_ceil(parts);
+        bench.line(&format!("density, {parts} blocks of points"), 240.0 * samples, 10.0 * samples, || {
+            density::pipe_menon_by_blocks(&bench.device, &trajectory, &matrix, 10, points).map(drop)
+        })?;
+    }
+    Ok(())
+}
+
+/// Neighbourhoods of calibration regions; samples of all coils.
+fn grams(bench: &Bench) -> Result<()> {
+    for (coils, region, kernel) in [(8, [24, 24, 24], 5), (32, [24, 24, 24], 3), (12, [1, 24, 24], 6)] {
+        let region: [usize; 3] = if bench.small { region.map(|n: usize| n.min(9)) } else { region };
+        let kernel = region.map(|n| n.min(kernel));
+        let name = format!("gram {coils} coils of {region:?}, neighbourhoods {kernel:?}");
+        if !bench.wanted(&name) {
+            continue;
+        }
+        let values = random(&bench.device, &[&[coils], &region[..]].concat(), 8)?;
+        let all = |n: [usize; 3]| {
+            let at = move |i: usize| [i / (n[1] * n[2]), i / n[2] % n[1], i % n[2]];
+            (0..n.iter().product()).map(at).map(move |[z, y, x]| (z * region[1] + y) * region[2] + x)
+        };
+        let volume: usize = region.iter().product();
+        let rows: Vec<u32> = all([0, 1, 2].map(|a| region[a] + 1 - kernel[a])).map(|i| i as u32).collect();
+        let columns: Vec<u32> =
+            (0..coils).flat_map(|coil| all(kernel).map(move |i| (coil * volume + i) as u32)).collect();
+        one_gram(bench, &name, &values, Rows::Listed(&rows), &columns)?;
+    }
+    for (coils, samples) in [(8usize, 1_536_000usize), (32, 1_536_000)] {
+        let samples = if bench.small { samples / 4096 } else { samples };
+        let name = format!("gram {coils} coils of {samples} samples");
+        if !bench.wanted(&name) {
+            continue;
+        }
+        let values = random(&bench.device, &[coils, samples], 9)?;
+        let columns: Vec<u32> = (0..coils).map(|coil| (coil * samples) as u32).collect();
+        one_gram(bench, &name, &values, Rows::First(samples), &columns)?;
+    }
+    Ok(())
+}
+
+fn one_gram(bench: &Bench, name: &str, values: &Array<C32>, rows: Rows<'_>, columns: &[u32]) -> Result<()> {
+    let n = columns.len();
+    let mut matrix = Array::<C64>::zeros(&bench.device, &[n, n])?;
+    let work = gram::Problem { rows: rows.len(), columns: n }.work();
+    bench.line(name, work.bytes, work.flops, || gram::gram(values, rows, columns, &mut matrix, false))
 }
 
 /// The floor is that of all but the transforms.
@@ -245,6 +293,7 @@ fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
     walsh_maps(&bench)?;
     espirit_maps(&bench)?;
     pipe_menon(&bench)?;
+    grams(&bench)?;
     toeplitz(&bench)?;
     grappa_lines(&bench)?;
     projections(&bench)?;

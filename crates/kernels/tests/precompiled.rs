@@ -19,7 +19,7 @@ use rayspin_kernels::fft::{Fft, Norm};
 use rayspin_kernels::nufft::{Nufft, Options};
 use rayspin_kernels::toeplitz::Toeplitz;
 use rayspin_kernels::{
-    density, difference, nudft, off_resonance, precompiled, sensitivity, shrink, vector, walsh, wavelet,
+    density, difference, gram, nudft, off_resonance, precompiled, sensitivity, shrink, vector, walsh, wavelet,
 };
 
 fn random<R: Real>(rng: &mut ChaCha8Rng, len: usize) -> Vec<Complex<R>> {
@@ -107,6 +107,12 @@ fn ask<R: SimdReal>(device: &Device, rng: &mut ChaCha8Rng) {
     .unwrap();
     off_resonance::modulate(&Array::zeros(device, &[9, 7]).unwrap(), 0.1, &x, &mut y, true).unwrap();
     walsh::maps(&Array::zeros(device, &[3, 9, 7]).unwrap(), 2).unwrap();
+    for n in [1, 17, 40] {
+        let values = Array::zeros(device, &[50]).unwrap();
+        let columns: Vec<u32> = (0..n).collect();
+        let mut matrix = Array::zeros(device, &[n as usize, n as usize]).unwrap();
+        gram::gram(&values, gram::Rows::First(10), &columns, &mut matrix, false).unwrap();
+    }
     let transform = wavelet::Wavelet::<R>::new(&[9, 7], wavelet::Family::Haar, None).unwrap();
     transform.forward(&[0, 0], &array(device, &[9, 7]), &mut array(device, &[9, 7])).unwrap();
 }

@@ -2,7 +2,8 @@
 
 use faer::{Mat, MatRef, Side};
 use rayspin_core::{C32, C64, Error, Result};
-use rayspin_device::Device;
+use rayspin_device::{Array, Backend, Device};
+use rayspin_kernels::gram::{self, Rows};
 
 /// A dense complex matrix.
 pub(crate) type Matrix = Mat<C64>;
@@ -56,6 +57,36 @@ impl Gram {
             self.flush();
         }
         self.sum
+    }
+}
+
+/// Σ_r y yᴴ with y_a = v\[r + c_a\] over the rows r: v the values of an array, c its `columns`. A GPU sums what is on it.
+pub(crate) fn covariance(values: &Array<C32>, rows: Rows<'_>, columns: &[u32]) -> Result<Matrix> {
+    let (device, n) = (values.device(), columns.len());
+    if let Backend::Cuda(_) = device.backend() {
+        let mut sum = Array::zeros(device, &[n, n])?;
+        gram::gram(values, rows, columns, &mut sum, false)?;
+        let sum = sum.to_vec()?;
+        return Ok(Mat::from_fn(n, n, |a, b| sum[b * n + a]));
+    }
+    let values = values.cpu();
+    let mut sum = Gram::new(device, n);
+    for r in 0..rows.len() {
+        let row = rows.at(r);
+        sum.push(columns.iter().map(|&column| values[row + column as usize].conj()));
+    }
+    Ok(sum.finish())
+}
+
+/// Bytes that [`covariance`] takes beside the values: of the host, and of a GPU.
+pub(crate) fn covariance_needs(device: &Device, rows: Rows<'_>, columns: usize) -> (u64, u64) {
+    let matrix = (size_of::<C64>() * columns * columns) as u64;
+    match device.backend() {
+        Backend::Cuda(_) => (2 * matrix, gram::needs(rows, columns)),
+        Backend::Cpu(_) => {
+            let block = (size_of::<C64>() * rows.len() * columns) as u64;
+            (matrix + 2 * block.min(BLOCK_BYTES) + panels(columns), 0)
+        }
     }
 }
 

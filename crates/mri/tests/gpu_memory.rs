@@ -97,6 +97,9 @@ fn from_trajectories() {
 #[test]
 fn from_grids() {
     let full = Sampling::Cartesian(CartesianPattern::Full);
+    let thinned = CartesianPattern::Uniform { acceleration: [2, 1], calibration: 20 };
+    let thinned = frame(Sampling::Cartesian(thinned), [64, 60, 1], 4);
+    check(&thinned, &[of(Method::Grappa)]);
     let plane = frame(full.clone(), [64, 60, 1], 4);
     check(
         &plane,

@@ -1,9 +1,10 @@
 use rayspin_core::{C32, C64, Error, Result};
 use rayspin_device::cuda::{Argument, Launch, Source};
 use rayspin_device::{Array, Cuda, Device};
+use rayspin_tune::Build;
 
 use super::{Problem, Rows};
-use crate::cuda::{Build, define};
+use crate::cuda::define;
 
 pub(crate) static SOURCE: Source =
     Source { name: "gram", files: &[("gram.cu", include_str!("cuda/gram.cu"))] };

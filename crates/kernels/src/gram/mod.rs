@@ -36,6 +36,14 @@ impl Rows<'_> {
         self.len() == 0
     }
 
+    /// Where a row begins. Panics: beyond a list.
+    pub fn at(&self, row: usize) -> usize {
+        match self {
+            Rows::First(_) => row,
+            Rows::Listed(rows) => rows[row] as usize,
+        }
+    }
+
     fn last(&self) -> usize {
         match self {
             Rows::First(count) => count.saturating_sub(1),

@@ -47,9 +47,8 @@ pub(super) fn grid(
                     sets = needs.sets;
                     let of_sets = sets * all;
                     let stage = if ledger.on_gpu() {
-                        let beside = if calibrated > 0 { calibrated } else { all } + needs.host;
                         let arrays = calibrated + of_sets + needs.gpu;
-                        ledger.stage_beside("coil sensitivities", arrays, beside)
+                        ledger.stage_beside("coil sensitivities", arrays, needs.host)
                     } else {
                         ledger.stage("coil sensitivities", calibrated + of_sets.max(needs.host))
                     };
@@ -73,11 +72,11 @@ pub(super) fn grid(
         let mut filled = None;
         if options.method == Method::Grappa
             && let Some(needs) =
-                grappa::needs(sampled, frame.calibration.as_ref().map(|c| &c.sampled), coils as usize)
+                grappa::needs(device, sampled, frame.calibration.as_ref().map(|c| &c.sampled), coils as usize)
         {
             match ledger.on_gpu() {
-                true => ledger.stage_beside("GRAPPA", calibrated, all.max(calibrated) + needs.bytes),
-                false => ledger.stage("GRAPPA", calibrated + needs.bytes),
+                true => ledger.stage_beside("GRAPPA", calibrated + needs.gpu, needs.host),
+                false => ledger.stage("GRAPPA", calibrated + needs.host),
             };
             filled = Some(needs.sampled);
         }

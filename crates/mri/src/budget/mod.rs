@@ -170,7 +170,7 @@ fn grid_in_field(
         let own = frame.calibration.as_ref().map_or(sampled, |lines| &lines.sampled);
         let (width, how) = (options.calibration, options.sensitivities);
         let (arrays, beside) = match maps::espirit_on_grid(device, own, width, how, coils as usize) {
-            Some(needs) if ledger.on_gpu() => (all + needs.gpu, all + needs.host),
+            Some(needs) if ledger.on_gpu() => (needs.sets * all + needs.gpu, all + needs.host),
             Some(needs) => (all.max(needs.host), 0),
             None => {
                 let (scratch, _) = walsh::needs_on(device, coils as usize, sampled.shape());

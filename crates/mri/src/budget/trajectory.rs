@@ -192,21 +192,19 @@ pub(super) fn trajectory_solve(
     let mut sets = 1;
     if options.needs_maps() {
         if options.maps.is_none() {
-            let (mut scratch, mut solve) = walsh::needs_on(device, coils as usize, matrix);
+            let (scratch, mut solve) = walsh::needs_on(device, coils as usize, matrix);
+            let mut solving = 2 * all + scratch;
             let mut on_host = 2 * REAL * s + beside;
             let width = options.calibration.unwrap_or(maps::DEFAULT_WIDTH);
             let how = options.sensitivities.unwrap_or(maps::Sensitivities::Walsh);
             if let Some(needs) = maps::espirit_needs(device, how, width, coils as usize, matrix) {
-                scratch = needs.host;
                 (sets, solve) = (needs.sets, needs.work);
-                if ledger.on_gpu() {
-                    on_host = on_host.max(all + needs.host);
-                    scratch = (sets - 1) * all + needs.gpu;
-                }
+                solving = sets * all + if ledger.on_gpu() { needs.gpu } else { needs.host };
+                on_host = on_host.max(needs.host);
             }
             if !ledger.maps_known {
                 let gridding = all + REAL * s + 2 * COMPLEX * s + n + passing_of(1);
-                let estimating = gridding.max(2 * all + scratch);
+                let estimating = gridding.max(solving);
                 let stage = ledger.stage_beside("coil sensitivities", estimating, on_host);
                 stage.transforms(coils * encodings, transform).add(solve);
             }

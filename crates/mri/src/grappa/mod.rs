@@ -9,10 +9,11 @@ use std::collections::BTreeMap;
 
 use ndarray::{Array2, ArrayD, Axis};
 use rayspin_core::{C32, Error, Result};
-use rayspin_device::{Array, Device};
+use rayspin_device::{Array, BackendKind, Device};
+use rayspin_kernels::gram::Rows;
 use rayspin_kernels::grappa::{Interpolation, fill};
 
-use crate::dense::{BLOCK_BYTES, Gram, Matrix, panels, solve};
+use crate::dense::{Matrix, covariance, covariance_needs, panels, solve};
 use crate::scan::CalibrationLines;
 use lattice::Lattice;
 
@@ -40,14 +41,21 @@ pub struct Filled {
 /// What [`grappa`] takes, before it is done.
 #[derive(Debug)]
 pub struct Needs {
-    /// Bytes beside k-space and the calibration lines.
-    pub bytes: u64,
+    /// Bytes of the host beside k-space and the calibration lines.
+    pub host: u64,
+    /// The same of a GPU.
+    pub gpu: u64,
     /// Where k-space will be known.
     pub sampled: ArrayD<bool>,
 }
 
 /// What [`grappa`] takes with this sampling, that of calibration lines, and so many coils; none where it refuses.
-pub fn needs(sampled: &ArrayD<bool>, calibration: Option<&ArrayD<bool>>, coils: usize) -> Option<Needs> {
+pub fn needs(
+    device: &Device,
+    sampled: &ArrayD<bool>,
+    calibration: Option<&ArrayD<bool>>,
+    coils: usize,
+) -> Option<Needs> {
     let flat = sampled.ndim() == 2;
     let (lines, readout) = lines_of(sampled).ok()?;
     let lattice = Lattice::of(lines.view()).ok()?;
@@ -57,7 +65,7 @@ pub fn needs(sampled: &ArrayD<bool>, calibration: Option<&ArrayD<bool>>, coils: 
         None => lines.clone(),
     };
     let positions = readout.iter().filter(|s| **s).count().saturating_sub(2 * READOUT as usize);
-    let (mut learning, mut filling, mut weights) = (0, 0, 0);
+    let (mut learning, mut on_gpu, mut filling, mut weights) = (0, 0, 0, 0);
     let mut filled = lines;
     for (class, targets) in &missing {
         let steps = lattice.sources(*class, flat);
@@ -65,18 +73,22 @@ pub fn needs(sampled: &ArrayD<bool>, calibration: Option<&ArrayD<bool>>, coils: 
         let all = columns + coils;
         let lines = trained(&there, &steps).len();
         let rows = lines * (EQUATIONS * columns).div_ceil(lines.max(1)).min(positions);
-        let double = size_of::<rayspin_core::C64>() as u64;
-        let block = (double * (rows * all) as u64).min(BLOCK_BYTES);
-        // The sum and a product; then the sum, its part, and what the factors are found in.
-        let matrices = 3 * double * (all * all) as u64;
-        learning = learning.max(block + matrices + panels(all));
+        let (summing, gpu) = covariance_needs(device, Rows::Listed(&vec![0; rows]), all);
+        // The sum, its part, and what the factors are found in.
+        let matrices = 3 * (size_of::<rayspin_core::C64>() * all * all) as u64;
+        learning = learning.max(summing.max(matrices + panels(all)) + (size_of::<u32>() * rows) as u64);
+        on_gpu = on_gpu.max(gpu);
         filling = filling.max(rayspin_kernels::grappa::fill_bytes(coils, sampled.shape(), targets.len()));
         weights += (size_of::<C32>() * coils * columns) as u64;
         for &[z, y] in targets {
             filled[[z, y]] = true;
         }
     }
-    Some(Needs { bytes: weights + learning.max(filling), sampled: filled_mask(sampled, &readout, &filled) })
+    let sampled = filled_mask(sampled, &readout, &filled);
+    Some(match device.kind() {
+        BackendKind::Cpu => Needs { host: weights + learning.max(filling), gpu: 0, sampled },
+        BackendKind::Cuda => Needs { host: weights + learning, gpu: on_gpu.max(weights + filling), sampled },
+    })
 }
 
 /// Lines of the box of what is sampled, and up to R − 1 around it, that are not, by class.
@@ -151,11 +163,13 @@ pub fn grappa(
                 ));
             }
             known = lines;
-            (own.read()?, &known)
+            (Some(&own), &known)
         }
-        None => (kspace.read()?, &lines),
+        None => (None, &lines),
     };
-    let at = |coil: usize, z: usize, y: usize, x: usize| values[((coil * nz + z) * ny + y) * nx + x];
+    if u32::try_from(coils * nz * ny * nx).is_err() {
+        return Err(Error::value("k-space for grappa", "fewer than 2³² values", coils * nz * ny * nx));
+    }
     let first = readout.iter().position(|&s| s).unwrap_or(0);
     let last = readout.iter().rposition(|&s| s).unwrap_or(0);
     let mut interpolations = Vec::with_capacity(missing.len());
@@ -178,26 +192,27 @@ pub fn grappa(
         let from = middle.saturating_sub(wanted / 2).max(first + READOUT as usize);
         let to = (from + wanted).min(last + 1 - READOUT as usize);
         // Targets ride along as further columns: AᴴA and AᴴB come from one product.
-        let mut gram = Gram::new(device, columns + coils);
-        for &[z, y] in &trained {
-            for x in from..to {
-                let sources = steps.iter().flat_map(|[dz, dy]| {
-                    let (z, y) = ((z as isize + dz) as usize, (y as isize + dy) as usize);
-                    (-READOUT..=READOUT).flat_map(move |dx| {
-                        (0..coils).map(move |coil| at(coil, z, y, (x as isize + dx) as usize))
-                    })
-                });
-                gram.push(sources.chain((0..coils).map(|coil| at(coil, z, y, x))));
-            }
-        }
-        let all = gram.finish();
+        let low = [0, 1].map(|axis| steps.iter().map(|step| step[axis]).min().unwrap_or(0).min(0));
+        let place = |z: isize, y: isize, x: isize| ((z * ny as isize + y) * nx as isize + x) as u32;
+        let coil = |coil: usize| (coil * nz * ny * nx) as u32;
+        let rows: Vec<u32> = trained
+            .iter()
+            .map(|&[z, y]| place(z as isize + low[0], y as isize + low[1], 0))
+            .flat_map(|line| (from..to).map(move |x| line + x as u32 - READOUT as u32))
+            .collect();
+        let at = |[z, y]: [isize; 2], x: isize| place(z - low[0], y - low[1], x + READOUT);
+        let sources = steps.iter().flat_map(|&step| (-READOUT..=READOUT).map(move |x| at(step, x)));
+        let both = sources.chain([at([0, 0], 0)]).flat_map(|place| (0..coils).map(move |j| coil(j) + place));
+        let both: Vec<u32> = both.collect();
+        let all = covariance(values.unwrap_or(&kspace), Rows::Listed(&rows), &both)?;
         let normal = all.submatrix(0, 0, columns, columns).to_owned();
         let rhs: Matrix = all.submatrix(0, columns, columns, coils).to_owned();
         let found = solve(device, normal, RIDGE, &rhs)?;
         let weights = (0..coils)
             .flat_map(|target| (0..columns).map(move |column| (column, target)))
             .map(|(column, target)| {
-                let w = found[(column, target)];
+                // The covariance is the conjugate of AᴴA.
+                let w = found[(column, target)].conj();
                 C32::new(w.re as f32, w.im as f32)
             })
             .collect();

@@ -1,11 +1,11 @@
-use ndarray::ArrayD;
 use rayspin_core::{C32, C64, Error, Result};
 use rayspin_device::{Array, BackendKind, Device};
 use rayspin_kernels::espirit;
+use rayspin_kernels::gram::Rows;
 use rayspin_kernels::variant::Work;
 use serde::Serialize;
 
-use crate::dense::{Gram, Matrix, eigen, projector};
+use crate::dense::{Matrix, covariance, covariance_needs, eigen, projector};
 
 /// How ESPIRiT maps are made.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -57,7 +57,7 @@ pub const LARGEST_MATRIX: usize = 1024;
 /// G(x) c(x) = c(x), which [`rayspin_kernels::espirit`] solves for every voxel.
 pub(super) fn maps(
     device: &Device,
-    centre: ArrayD<C32>,
+    centre: Array<C32>,
     shape: &[usize],
     options: &EspiritOptions,
 ) -> Result<Array<C32>> {
@@ -65,27 +65,14 @@ pub(super) fn maps(
     let flat = shape.len() == 2;
     let zyx = |shape: &[usize]| if flat { [1, shape[0], shape[1]] } else { [shape[0], shape[1], shape[2]] };
     let region = zyx(&centre.shape()[1..]);
-    let values: Vec<C32> = centre.iter().copied().collect();
     let kernel = kernel(options.kernel, region, coils);
-    let points: usize = kernel.iter().product();
-    let columns = coils * points;
 
-    let at = |coil: usize, z: usize, y: usize, x: usize| {
-        values[((coil * region[0] + z) * region[1] + y) * region[2] + x]
-    };
-    let place = |r: usize| [r / (kernel[1] * kernel[2]), r / kernel[2] % kernel[1], r % kernel[2]];
-    let mut neighbourhoods = Gram::new(device, columns);
-    for z in 0..=region[0] - kernel[0] {
-        for y in 0..=region[1] - kernel[1] {
-            for x in 0..=region[2] - kernel[2] {
-                neighbourhoods.push((0..columns).map(|column| {
-                    let [rz, ry, rx] = place(column % points);
-                    at(column / points, z + rz, y + ry, x + rx).conj()
-                }));
-            }
-        }
-    }
-    let (values, vectors) = eigen(device, &neighbourhoods.finish())?;
+    let (rows, columns) = neighbourhoods(coils, region, kernel);
+    let neighbourhoods = covariance(&centre, Rows::Listed(&rows), &columns)?;
+    let phase = principal(&centre)?;
+    drop(centre);
+    let (values, vectors) = eigen(device, &neighbourhoods)?;
+    drop(neighbourhoods);
     let largest = values.first().copied().unwrap_or(0.0);
     if largest.is_nan() || largest <= 0.0 {
         return Err(Error::value("calibration centre", "samples that are not all zero", "zeros"));
@@ -98,7 +85,7 @@ pub(super) fn maps(
         &[coils, coils, 2 * kernel[0] - 1, 2 * kernel[1] - 1, 2 * kernel[2] - 1],
         correlation(&projector, coils, kernel),
     )?;
-    let phase = Array::from_vec(device, &[coils], principal(device, &centre)?)?;
+    let phase = Array::from_vec(device, &[coils], phase)?;
     let sets = options.sets.min(coils);
     let maps = espirit::maps(&correlation, &phase, zyx(shape), sets, options.crop)?;
     let mut of = vec![coils];
@@ -107,6 +94,17 @@ pub(super) fn maps(
         of.insert(0, sets);
     }
     maps.reshape(&of)
+}
+
+/// Where neighbourhoods begin in a region `[coil, z, y, x]`, and their points from there, `[coil, z, y, x]`.
+fn neighbourhoods(coils: usize, region: [usize; 3], kernel: [usize; 3]) -> (Vec<u32>, Vec<u32>) {
+    let place = |[z, y, x]: [usize; 3]| ((z * region[1] + y) * region[2] + x) as u32;
+    let all = |n: [usize; 3]| {
+        (0..n[0]).flat_map(move |z| (0..n[1]).flat_map(move |y| (0..n[2]).map(move |x| place([z, y, x]))))
+    };
+    let volume = region.iter().product::<usize>() as u32;
+    let columns = (0..coils as u32).flat_map(|coil| all(kernel).map(move |at| coil * volume + at));
+    (all([0, 1, 2].map(|axis| region[axis] + 1 - kernel[axis])).collect(), columns.collect())
 }
 
 /// Q `[coil, coil, lag z, lag y, lag x]`.
@@ -148,20 +146,24 @@ pub(crate) fn needs(
     let (whole, zyx) = (zyx(usize::MAX), zyx(width));
     let kernel = kernel(options.kernel, zyx, coils);
     let (reach_zyx, sets) = (kernel.map(|k| k - 1), options.sets.min(coils));
+    let (rows, columns) = neighbourhoods(coils, zyx, kernel);
+    let (host, on_gpu) = covariance_needs(device, Rows::Listed(&rows), columns.len());
     let on_gpu = match device.kind() {
         BackendKind::Cpu => 0,
         BackendKind::Cuda => {
             let lags: usize = kernel.iter().map(|k| 2 * k - 1).product();
             let q = size_of::<C32>() * (coils * coils * lags + coils);
-            q as u64 + espirit::needs_on(device, coils, reach_zyx, whole, sets)
+            let region = size_of::<C32>() * coils * zyx.iter().product::<usize>();
+            // There are no maps yet.
+            let maps = size_of::<C32>() * sets * coils * whole.iter().product::<usize>();
+            (region as u64 + on_gpu)
+                .saturating_sub(maps as u64)
+                .max(q as u64 + espirit::needs_on(device, coils, reach_zyx, whole, sets))
         }
     };
     let work = espirit::Problem { coils, reach_zyx, shape_zyx: whole, sets, crop: 0.0 }.work();
-    let rows: usize = zyx.iter().zip(kernel).map(|(n, k)| n + 1 - k).product();
-    let columns = coils * kernel.iter().product::<usize>();
-    let matrix = (size_of::<C64>() * columns * columns) as u64;
-    let block = ((size_of::<C64>() * rows * columns) as u64).min(crate::dense::BLOCK_BYTES);
-    ((4 * matrix).max(matrix + 2 * block) + crate::dense::panels(columns), on_gpu, work)
+    let matrix = (size_of::<C64>() * columns.len().pow(2)) as u64;
+    ((4 * matrix + crate::dense::panels(columns.len())).max(host), on_gpu, work)
 }
 
 /// Width of the neighbourhood along z, y, x: as wished, at most half of the region, and smaller while the matrix is too
@@ -173,21 +175,17 @@ fn kernel(wished: usize, region: [usize; 3], coils: usize) -> [usize; 3] {
 }
 
 /// The dominant eigenvector of the covariance of coils.
-fn principal(device: &Device, centre: &ArrayD<C32>) -> Result<Vec<C32>> {
+fn principal(centre: &Array<C32>) -> Result<Vec<C32>> {
     let coils = centre.shape()[0];
     let points = centre.len() / coils;
-    let values: Vec<C32> = centre.iter().copied().collect();
-    let mut covariance = Gram::new(device, coils);
-    for sample in 0..points {
-        covariance.push((0..coils).map(|coil| values[coil * points + sample].conj()));
-    }
-    let (_, vectors) = eigen(device, &covariance.finish())?;
+    let columns: Vec<u32> = (0..coils).map(|coil| (coil * points) as u32).collect();
+    let (_, vectors) = eigen(centre.device(), &covariance(centre, Rows::First(points), &columns)?)?;
     Ok((0..coils).map(|j| C32::new(vectors[(j, 0)].re as f32, vectors[(j, 0)].im as f32)).collect())
 }
 
 #[cfg(test)]
 mod tests {
-    use ndarray::IxDyn;
+    use ndarray::{ArrayD, IxDyn};
 
     use super::*;
     use crate::maps::{Sensitivities, from_grid};

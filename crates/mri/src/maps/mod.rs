@@ -173,7 +173,9 @@ pub fn from_samples(
         let mut images = weighted_images(adjoint, matrix, data, density)?;
         Fft::new(device, matrix, Norm::Unitary)?.forward(&mut images)?;
         let width = width.min(matrix.iter().copied().max().unwrap_or(width));
-        let maps = espirit::maps(device, centre(&images, width)?, matrix, options)?;
+        let region = centre(&images, width)?;
+        drop(images);
+        let maps = espirit::maps(device, region, matrix, options)?;
         return Ok((maps, Centre { width, how }));
     }
     let half = width as f64 / 2.0;
@@ -222,8 +224,8 @@ fn weighted_images(
     Ok(images)
 }
 
-/// The centred box of `width` (less along short axes) of `[coil, z, y, x]`, on the host.
-fn centre(kspace: &Array<C32>, width: usize) -> Result<ArrayD<C32>> {
+/// The centred box of `width` (less along short axes) of `[coil, z, y, x]`.
+fn centre(kspace: &Array<C32>, width: usize) -> Result<Array<C32>> {
     let shape = kspace.shape();
     let (mut start, mut extent) = (vec![0; shape.len()], shape.to_vec());
     for axis in 1..shape.len() {
@@ -233,7 +235,7 @@ fn centre(kspace: &Array<C32>, width: usize) -> Result<ArrayD<C32>> {
     }
     let mut region = Array::zeros(kspace.device(), &extent)?;
     vector::copy_box(kspace, &start, &mut region, &vec![0; shape.len()], &extent)?;
-    region.into_host()
+    Ok(region)
 }
 
 /// A Hann window of `width` along every axis that is longer, on a grid of `shape`.
