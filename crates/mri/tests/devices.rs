@@ -71,4 +71,6 @@ fn kooshball_images_are_the_same_on_every_device() {
 fn images_from_grids_are_the_same_on_every_device() {
     let full = Sampling::Cartesian(CartesianPattern::Full);
     agree(full, [36, 30, 1], &[&[Method::Cartesian][..], &ITERATIVE].concat());
+    let thinned = CartesianPattern::Uniform { acceleration: [2, 1], calibration: 16 };
+    agree(Sampling::Cartesian(thinned), [36, 30, 1], &[Method::Grappa]);
 }
