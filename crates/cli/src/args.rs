@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 
+pub(crate) mod ladder;
 pub(crate) mod simulate;
 
 /// Raw MRI scans into images, on every core of this machine.
@@ -16,6 +17,7 @@ Examples:
   rayspin recon mri scan.h5 -o image.nii.gz -o image.png --method cg-sense
   rayspin metrics image.nii.gz truth.nii.gz --fit
   rayspin info scan.h5
+  rayspin ladder matrix-add                                 an algorithm's variants, checked and timed
 
 Exit codes: 0 done, 1 the run failed, 2 the input or an option is wrong, 130 interrupted.")]
 pub(crate) struct Cli {
@@ -35,7 +37,7 @@ pub(crate) struct Common {
     #[arg(long, global = true, value_name = "N")]
     pub(crate) threads: Option<usize>,
     /// Processor to compute on: auto (the first GPU that works, unless the CPU is quicker than a GPU starts; the CPU also
-    /// takes what does not fit a GPU or fails there), cpu, cuda, cuda:N
+    /// takes what does not fit a GPU or fails there; a ladder is climbed on both), cpu, cuda, cuda:N, both (ladders only)
     #[arg(long, global = true, value_name = "DEVICE", default_value = "auto")]
     pub(crate) device: DeviceArg,
     /// GPU memory that arrays may take; a reconstruction is cut to fit [default: all that is free]
@@ -52,6 +54,8 @@ pub(crate) enum DeviceArg {
     Cpu,
     /// The GPU with this number.
     Cuda(usize),
+    /// The cores of this machine, then its first GPU: for ladders.
+    Both,
 }
 
 impl DeviceArg {
@@ -69,11 +73,12 @@ impl std::str::FromStr for DeviceArg {
             "auto" => Ok(Self::Auto),
             "cpu" => Ok(Self::Cpu),
             "cuda" => Ok(Self::Cuda(0)),
+            "both" => Ok(Self::Both),
             _ => text
                 .strip_prefix("cuda:")
                 .and_then(|number| number.parse().ok())
                 .map(Self::Cuda)
-                .ok_or_else(|| "expected auto, cpu, cuda or cuda:N".to_owned()),
+                .ok_or_else(|| "expected auto, cpu, cuda, cuda:N or both".to_owned()),
         }
     }
 }
@@ -95,6 +100,8 @@ pub(crate) enum Command {
     Convert(Convert),
     /// Describe this machine, or a file
     Info(Info),
+    /// Check and time every variant of an algorithm, from naive to best
+    Ladder(Box<ladder::Ladder>),
     /// Print a completion script for a shell
     Completions(Completions),
 }

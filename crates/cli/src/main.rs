@@ -38,6 +38,8 @@ struct Context {
     finish_on_cpu: bool,
     /// Whether a GPU is yet to be looked for: by commands that know first how much there is to compute.
     undecided: bool,
+    /// Whether what compares processors goes over the CPU beside a GPU.
+    both: bool,
     /// `--gpu-memory`
     gpu_memory: Option<u64>,
     console: progress::Console,
@@ -82,6 +84,16 @@ fn run(cli: Cli) -> anyhow::Result<()> {
         let mut command = Cli::command();
         let mut script = Vec::new();
         clap_complete::generate(args.shell, &mut command, "rayspin", &mut script);
+        if args.shell == clap_complete::Shell::Fish {
+            // The generator leaves out what arguments without a name may be.
+            for ladder in rayspin::ladders() {
+                let (name, title) = (ladder.about().name, ladder.about().title);
+                let line = format!(
+                    "complete -c rayspin -n \"__fish_rayspin_using_subcommand ladder\" -f -a {name} -d '{title}'\n"
+                );
+                script.extend(line.into_bytes());
+            }
+        }
         return Ok(std::io::Write::write_all(&mut std::io::stdout(), &script)?);
     }
     interrupt::install()?;
@@ -96,6 +108,11 @@ fn run(cli: Cli) -> anyhow::Result<()> {
     let device = match cli.common.device {
         DeviceArg::Cpu => host,
         DeviceArg::Cuda(ordinal) => Device::cuda(ordinal, host)?,
+        DeviceArg::Both if !matches!(cli.command, Command::Ladder(_)) => {
+            let message = "--device: expected auto, cpu, cuda or cuda:N, found both, which is for ladders";
+            return Err(failure::BadInput::new(message).into());
+        }
+        DeviceArg::Both => Device::cuda(0, host)?,
         DeviceArg::Auto if undecided => host,
         DeviceArg::Auto => first_gpu(host, cli.common.quiet),
     };
@@ -117,6 +134,7 @@ fn run(cli: Cli) -> anyhow::Result<()> {
         device,
         finish_on_cpu: cli.common.device.leaves_the_choice(),
         undecided,
+        both: matches!(cli.common.device, DeviceArg::Auto | DeviceArg::Both),
         gpu_memory: cli.common.gpu_memory,
         console: progress::Console::new(cli.common.quiet),
         quiet: cli.common.quiet,
@@ -128,6 +146,7 @@ fn run(cli: Cli) -> anyhow::Result<()> {
         Command::Metrics(args) => commands::metrics::run(&context, &args),
         Command::Convert(args) => commands::convert::run(&context, &args),
         Command::Info(args) => commands::info::run(&context, &args),
+        Command::Ladder(args) => commands::ladder::run(&context, &args),
         Command::Completions(_) => Ok(()),
     }
 }

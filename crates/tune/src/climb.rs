@@ -35,6 +35,21 @@ pub struct Timed {
     pub cumulative: f64,
 }
 
+impl Step {
+    /// Times and rates, where it was timed.
+    pub fn timed(&self) -> Option<&Timed> {
+        match &self.outcome {
+            Outcome::Timed(timed) => Some(timed),
+            _ => None,
+        }
+    }
+
+    /// The share of the machine's limit that it reaches: its floor over its median.
+    pub fn share(&self) -> Option<f64> {
+        Some(self.floor? / self.timed()?.timing.median)
+    }
+}
+
 /// One rung of a climb.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Step {
@@ -48,6 +63,8 @@ pub struct Step {
     pub bytes: f64,
     /// Operations that it must make.
     pub flops: f64,
+    /// Seconds that the limits of the machine allow at least, where they are known.
+    pub floor: Option<f64>,
     /// The error that it may have.
     pub tolerance: f64,
     /// The published row.
@@ -110,6 +127,7 @@ pub fn climb(
             config,
             bytes: rung.work.bytes,
             flops: rung.work.flops,
+            floor: None,
             tolerance: rung.tolerance,
             reproduces: rung.reproduces.map(str::to_owned),
             outcome,

@@ -26,6 +26,8 @@ pub trait Ladder: Send + Sync {
     fn trials(&self) -> usize;
     /// The rows of the literature.
     fn published(&self) -> &'static [Published];
+    /// A problem and its variants without their data. Errors: an unknown case, an impossible size.
+    fn outline(&self, which: Which<'_>) -> Result<Outline>;
     /// A problem with its data on a device. Errors: an unknown case (the nearest is named), an impossible size, memory.
     fn open(&self, which: Which<'_>, device: &Device, seed: u64) -> Result<Box<dyn Session>>;
 }
@@ -49,6 +51,17 @@ pub struct Rung {
     pub reproduces: Option<&'static str>,
     /// Its parameters.
     pub space: Space,
+}
+
+/// A problem before it is opened on a device.
+#[derive(Debug, Clone)]
+pub struct Outline {
+    /// The problem, in words.
+    pub problem: String,
+    /// What bounds its operations.
+    pub peak: Peak,
+    /// Its variants, those of every kind of processor.
+    pub rungs: Vec<Rung>,
 }
 
 /// A problem on a device, with as many sets of inputs and outputs as were asked for.
@@ -86,22 +99,16 @@ impl<A: Algorithm + Clone> Ladder for A {
         Algorithm::published(self)
     }
 
+    fn outline(&self, which: Which<'_>) -> Result<Outline> {
+        let problem = find(self, which)?;
+        let rungs = rungs(self, &problem, &self.variants(&problem));
+        Ok(Outline { problem: problem.to_string(), peak: self.peak(&problem), rungs })
+    }
+
     fn open(&self, which: Which<'_>, device: &Device, seed: u64) -> Result<Box<dyn Session>> {
         let problem = find(self, which)?;
         let variants = self.variants(&problem);
-        let rungs = variants
-            .iter()
-            .map(|v| Rung {
-                name: v.name,
-                backend: v.backend,
-                summary: v.summary,
-                refuses: (v.refuses)(&problem),
-                work: (v.work)(&problem),
-                tolerance: v.tolerance,
-                reproduces: v.reproduces,
-                space: self.space(&problem, v.name),
-            })
-            .collect();
+        let rungs = rungs(self, &problem, &variants);
         let data = vec![self.data(&problem, device, seed)?];
         Ok(Box::new(Opened {
             algorithm: self.clone(),
@@ -113,6 +120,24 @@ impl<A: Algorithm + Clone> Ladder for A {
             data,
         }))
     }
+}
+
+fn rungs<A: Algorithm>(
+    algorithm: &A,
+    problem: &A::Problem,
+    variants: &[Variant<A::Problem, A::Launch>],
+) -> Vec<Rung> {
+    let rung = |v: &Variant<A::Problem, A::Launch>| Rung {
+        name: v.name,
+        backend: v.backend,
+        summary: v.summary,
+        refuses: (v.refuses)(problem),
+        work: (v.work)(problem),
+        tolerance: v.tolerance,
+        reproduces: v.reproduces,
+        space: algorithm.space(problem, v.name),
+    };
+    variants.iter().map(rung).collect()
 }
 
 fn find<A: Algorithm>(algorithm: &A, which: Which<'_>) -> Result<A::Problem> {

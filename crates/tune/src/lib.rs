@@ -13,6 +13,7 @@ mod climb;
 pub mod input;
 mod ladder;
 mod measure;
+pub mod record;
 mod space;
 pub mod variant;
 
@@ -20,7 +21,7 @@ pub use algorithm::{About, Algorithm, Case, Peak, Published, Unit};
 pub use build::Build;
 pub use climb::{Climb, Outcome, Step, Timed, climb};
 pub use input::uniform;
-pub use ladder::{Ladder, Rung, Session, Which};
+pub use ladder::{Ladder, Outline, Rung, Session, Which};
 pub use measure::{Protocol, Timing, measure};
 pub use space::{Axis, Config, Space};
 

@@ -138,6 +138,15 @@ impl Config {
             .map_err(|_| Error::value(format!("parameter {name}"), "a number from 0 to 4294967295", value))
     }
 
+    /// The same with another value of `name`. A name that it lacks is added.
+    pub fn with(mut self, name: &str, value: i64) -> Self {
+        match self.0.iter_mut().find(|(n, _)| n == name) {
+            Some((_, old)) => *old = value,
+            None => self.0.push((name.to_owned(), value)),
+        }
+        self
+    }
+
     /// Names and values, in the order of the axes.
     pub fn values(&self) -> impl Iterator<Item = (&str, i64)> {
         self.0.iter().map(|(name, value)| (name.as_str(), *value))

@@ -4,6 +4,7 @@ pub(crate) mod convert;
 pub(crate) mod demo;
 pub(crate) mod files;
 pub(crate) mod info;
+pub(crate) mod ladder;
 pub(crate) mod metrics;
 pub(crate) mod plan;
 pub(crate) mod recon;

@@ -6,6 +6,7 @@ mod certify;
 mod ends;
 mod files;
 mod images;
+mod ladder;
 mod memory;
 mod off_resonance;
 mod refusals;

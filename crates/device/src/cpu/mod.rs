@@ -93,3 +93,16 @@ pub fn model_name() -> String {
     });
     stated.unwrap_or_else(|| std::env::consts::ARCH.to_owned())
 }
+
+/// The clock in MHz at which the fastest core runs at this moment, where the system tells.
+pub fn clock_mhz() -> Option<f64> {
+    let governed = (0..available_threads()).filter_map(|core| {
+        let path = format!("/sys/devices/system/cpu/cpu{core}/cpufreq/scaling_cur_freq");
+        Some(std::fs::read_to_string(path).ok()?.trim().parse::<f64>().ok()? / 1e3)
+    });
+    governed.reduce(f64::max).or_else(|| {
+        let text = std::fs::read_to_string("/proc/cpuinfo").ok()?;
+        let lines = text.lines().filter(|line| line.starts_with("cpu MHz"));
+        lines.filter_map(|line| line.split(':').nth(1)?.trim().parse().ok()).reduce(f64::max)
+    })
+}

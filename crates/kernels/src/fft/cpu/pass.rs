@@ -229,7 +229,7 @@ impl<R: Real> Plan<R> {
                 level: cpu.level(),
                 n,
                 inner: size(axis + 1),
-                every_outer: outer.len() == shape[root..axis].iter().product(),
+                every_outer: outer.len() == shape[root..axis].iter().product::<usize>(),
                 outer,
                 blocks: blocks(&region(false).flat(axis + 1..rank)),
                 map: LineMap::new(n, shift, nonzero.axis(axis), wanted.axis(axis)),

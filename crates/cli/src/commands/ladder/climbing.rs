@@ -1,0 +1,354 @@
+//! `rayspin ladder run`
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use anyhow::Result;
+use rayspin::core::{Error, Progress};
+use rayspin::device::{Backend, BackendKind, Device, cpu};
+use rayspin::tune::record::{Entry, Record};
+use rayspin::tune::{Config, Ladder, Outcome, Protocol, Rung, Session, Step, Which, climb};
+
+use super::super::files;
+use super::{csv, named, show, unknown};
+use crate::Context;
+use crate::args::ladder::LadderRun;
+use crate::failure::BadInput;
+use crate::interrupt::{STOP, stoppable};
+
+/// What was asked for, checked.
+struct Plan {
+    ladders: Vec<Box<dyn Ladder>>,
+    devices: Vec<Device>,
+    size: Option<Vec<usize>>,
+    config: Option<Config>,
+    protocol: Protocol,
+}
+
+/// Climbs ladders, prints their tables and writes files.
+pub(super) fn run(context: &Context, args: &LadderRun) -> Result<()> {
+    let outputs = outputs(args)?;
+    let plan = plan(context, args)?;
+    let mut record =
+        Record::new(env!("CARGO_PKG_VERSION"), jiff::Timestamp::now().strftime("%FT%TZ").to_string());
+    let tables = ![&args.json, &args.csv].into_iter().flatten().any(|path| is_stdout(path));
+    let climbed = stoppable(|| -> Result<()> {
+        for ladder in &plan.ladders {
+            for device in &plan.devices {
+                if STOP.load(Ordering::SeqCst) {
+                    return Ok(());
+                }
+                let Some(entry) = entry(context, args, &plan, ladder.as_ref(), device)? else { continue };
+                if tables {
+                    files::print(&show::climb(&entry))?;
+                }
+                record.climbs.push(entry);
+            }
+        }
+        Ok(())
+    });
+    // What was climbed before a failure is worth keeping, too.
+    for (path, kind) in outputs {
+        let text = match kind {
+            Kind::Json => record.to_json()?,
+            Kind::Csv => csv::lines(&record),
+        };
+        if is_stdout(path) {
+            std::io::Write::write_all(&mut std::io::stdout().lock(), text.as_bytes())?;
+        } else {
+            files::write_text(path, &text)?;
+        }
+    }
+    climbed?;
+    if STOP.load(Ordering::SeqCst) {
+        return Err(Error::Interrupted.into());
+    }
+    let failed = failures(&record);
+    if !failed.is_empty() {
+        anyhow::bail!("failed or wrong: {}", failed.join(", "));
+    }
+    Ok(())
+}
+
+/// The rungs that were wrong or that failed.
+fn failures(record: &Record) -> Vec<String> {
+    let failed = |entry: &Entry| -> Vec<String> {
+        let steps = entry.climb.steps.iter().filter(|step| matches!(step.outcome, Outcome::Failed(_)));
+        steps.map(|step| format!("{} of {}", step.name, entry.ladder)).collect()
+    };
+    record.climbs.iter().flat_map(failed).collect()
+}
+
+#[derive(Clone, Copy)]
+enum Kind {
+    Json,
+    Csv,
+}
+
+fn is_stdout(path: &Path) -> bool {
+    path.as_os_str() == "-"
+}
+
+/// The files to write. Errors: two of them are the same, a folder that does not exist.
+fn outputs(args: &LadderRun) -> Result<Vec<(&PathBuf, Kind)>> {
+    let asked = [(&args.json, Kind::Json), (&args.csv, Kind::Csv)];
+    let asked: Vec<_> = asked.into_iter().filter_map(|(path, kind)| Some((path.as_ref()?, kind))).collect();
+    for (path, _) in asked.iter().filter(|(path, _)| !is_stdout(path)) {
+        files::check_writable(path)?;
+    }
+    files::check_distinct(std::iter::empty(), asked.iter().map(|(path, _)| *path))?;
+    Ok(asked)
+}
+
+fn plan(context: &Context, args: &LadderRun) -> Result<Plan> {
+    let ladders = if args.all { rayspin::ladders() } else { named(&args.names)? };
+    let devices = match context.device.backend() {
+        Backend::Cuda(_) if context.both => vec![context.device.host(), context.device.clone()],
+        _ => vec![context.device.clone()],
+    };
+    if args.rounds == 0 {
+        return Err(BadInput::new("--rounds: expected at least 1, found 0").into());
+    }
+    if !(args.budget.is_finite() && args.budget > 0.0) {
+        let message = format!("--budget: expected seconds above 0, found {}", args.budget);
+        return Err(BadInput::new(message).into());
+    }
+    let plan = Plan {
+        ladders,
+        devices,
+        size: args.size.as_deref().map(size).transpose()?,
+        config: args.config.as_deref().map(str::parse).transpose()?,
+        protocol: Protocol { rounds: args.rounds, budget: args.budget, ..Protocol::default() },
+    };
+    check(args, &plan)?;
+    Ok(plan)
+}
+
+/// Everything that can be judged before a buffer is filled.
+fn check(args: &LadderRun, plan: &Plan) -> Result<()> {
+    let mut all: Vec<Rung> = Vec::new();
+    for ladder in &plan.ladders {
+        if let Some(case) = &args.case {
+            let cases: Vec<_> = ladder.cases().iter().map(|case| case.0).collect();
+            if !cases.contains(&case.as_str()) {
+                let name = ladder.about().name;
+                let otherwise = format!("rayspin ladder list {name} tells more of them");
+                return Err(unknown(&format!("case of {name}"), case, &cases, &otherwise).into());
+            }
+        }
+        all.extend(ladder.outline(plan.which(args))?.rungs);
+    }
+    let names: Vec<_> = all.iter().map(|rung| rung.name).collect();
+    for name in &args.rung {
+        if !names.contains(&name.as_str()) {
+            return Err(unknown("rung", name, &names, "rayspin ladder list NAME lists them").into());
+        }
+    }
+    let wanted: Vec<_> = all
+        .iter()
+        .filter(|rung| args.rung.is_empty() || args.rung.iter().any(|name| name == rung.name))
+        .collect();
+    let kinds: Vec<_> = plan.devices.iter().map(Device::kind).collect();
+    if !wanted.iter().any(|rung| kinds.contains(&rung.backend)) {
+        let found = plan.devices.iter().map(Device::describe).collect::<Vec<_>>().join(", ");
+        let kind = match wanted.first().map(|rung| rung.backend) {
+            Some(BackendKind::Cuda) => "a GPU",
+            _ => "the CPU",
+        };
+        return Err(BadInput::new(format!(
+            "device of {}: expected {kind}, found {found}",
+            args.rung.join(", ")
+        ))
+        .hint("--device chooses the processor")
+        .into());
+    }
+    if let Some(config) = &plan.config {
+        let [rung] = wanted.as_slice() else {
+            let message = format!("--config: expected one rung, named with --rung, found {}", wanted.len());
+            return Err(BadInput::new(message).into());
+        };
+        let space = &rung.space;
+        let merged = merged(rung, Some(config));
+        if !space.contains(&merged) {
+            let message = format!("--config of {}: expected values of its space, found {config}", rung.name);
+            return Err(BadInput::new(message).hint("rayspin ladder list NAME lists the values").into());
+        }
+    }
+    if let Some(axis) = &args.sweep {
+        let mut axes: Vec<_> =
+            wanted.iter().flat_map(|rung| rung.space.axes()).map(|axis| axis.name).collect();
+        axes.sort_unstable();
+        axes.dedup();
+        if axes.is_empty() {
+            return Err(BadInput::new(format!(
+                "--sweep: expected a rung with parameters, found none for {axis}"
+            ))
+            .hint("rayspin ladder list NAME lists parameters")
+            .into());
+        }
+        if !axes.contains(&axis.as_str()) {
+            return Err(unknown("--sweep", axis, &axes, "rayspin ladder list NAME lists parameters").into());
+        }
+    }
+    Ok(())
+}
+
+impl Plan {
+    fn which<'a>(&'a self, args: &'a LadderRun) -> Which<'a> {
+        Which::Case(args.case.as_deref(), self.size.as_deref())
+    }
+}
+
+/// The defaults of a rung, with these values in their place.
+fn merged(rung: &Rung, config: Option<&Config>) -> Config {
+    let default = rung.space.default_config();
+    config
+        .into_iter()
+        .flat_map(Config::values)
+        .fold(default, |config, (name, value)| config.with(name, value))
+}
+
+/// `8192x8192`, `4194304`, `2^22`, or several of them with a comma or an x between.
+fn size(text: &str) -> Result<Vec<usize>> {
+    let number = |part: &str| -> Option<usize> {
+        match part.trim().split_once('^') {
+            Some((base, power)) => base.parse::<usize>().ok()?.checked_pow(power.parse().ok()?),
+            None => part.trim().parse().ok(),
+        }
+    };
+    let parts: Option<Vec<_>> = text.split(['x', ',', '×']).map(number).collect();
+    parts.ok_or_else(|| {
+        BadInput::new(format!("--size: expected numbers as in 8192x8192 or 2^22, found '{text}'")).into()
+    })
+}
+
+/// The climb of one ladder on one device; none where it has no rung there that is wanted.
+fn entry(
+    context: &Context,
+    args: &LadderRun,
+    plan: &Plan,
+    ladder: &dyn Ladder,
+    device: &Device,
+) -> Result<Option<Entry>> {
+    let wanted = |rung: &Rung| {
+        rung.backend == device.kind()
+            && (args.rung.is_empty() || args.rung.iter().any(|name| name == rung.name))
+            && args.sweep.as_ref().is_none_or(|sweep| rung.space.axes().iter().any(|axis| axis.name == sweep))
+    };
+    let outline = ladder.outline(plan.which(args))?;
+    let count = outline.rungs.iter().filter(|rung| wanted(rung)).count();
+    if count == 0 {
+        return Ok(None);
+    }
+    let about = ladder.about();
+    let kind = match device.kind() {
+        BackendKind::Cpu => "CPU",
+        BackendKind::Cuda => "GPU",
+    };
+    let stage = format!("{} on {kind}", about.name);
+    context.console.begin(&stage, count);
+    let began = Instant::now();
+    let climbed = ladder.open(plan.which(args), device, args.seed).and_then(|mut session| {
+        let mut climber = Climber { context, plan, device, session: session.as_mut(), begun: 0 };
+        match &args.sweep {
+            None => climber.rungs(&wanted),
+            Some(axis) => climber.sweep(&wanted, axis),
+        }
+    });
+    context.console.end(&stage, began.elapsed().as_secs_f64());
+    let climb = climbed?;
+    let mut entry = Entry::new(&about, ladder.published(), outline.peak, climb);
+    entry.case = args.case.clone();
+    entry.seed = args.seed;
+    entry.sweep = args.sweep.clone();
+    entry.clock_mhz = match device.kind() {
+        BackendKind::Cpu => cpu::clock_mhz(),
+        BackendKind::Cuda => None,
+    };
+    Ok(Some(entry))
+}
+
+struct Climber<'a> {
+    context: &'a Context,
+    plan: &'a Plan,
+    device: &'a Device,
+    session: &'a mut dyn Session,
+    begun: usize,
+}
+
+impl Climber<'_> {
+    fn rungs(&mut self, wanted: &dyn Fn(&Rung) -> bool) -> rayspin::core::Result<rayspin::tune::Climb> {
+        let (context, plan, begun) = (self.context, self.plan, &mut self.begun);
+        climb(self.session, self.device, &plan.protocol, &mut |rung| {
+            // A rung that began is finished: the rest is left out.
+            if !wanted(rung) || STOP.load(Ordering::SeqCst) {
+                return Ok(None);
+            }
+            if *begun > 0 {
+                context.console.step("");
+            }
+            *begun += 1;
+            Ok(Some(merged(rung, plan.config.as_ref())))
+        })
+    }
+
+    /// Every value of an axis, rung by rung. Steps are told from the configuration before, and all from the first.
+    fn sweep(
+        &mut self,
+        wanted: &dyn Fn(&Rung) -> bool,
+        axis: &str,
+    ) -> rayspin::core::Result<rayspin::tune::Climb> {
+        let mut whole: Option<rayspin::tune::Climb> = None;
+        for rung in self.session.rungs().to_vec().iter().filter(|rung| wanted(rung)) {
+            let values = rung.space.axes().iter().find(|a| a.name == axis).map(|a| a.values.clone());
+            let base = merged(rung, self.plan.config.as_ref());
+            let configs: Vec<_> = values
+                .into_iter()
+                .flatten()
+                .map(|value| base.clone().with(axis, value))
+                .filter(|config| rung.space.contains(config))
+                .collect();
+            let (mut first, mut last) = (None, None);
+            for config in configs {
+                if STOP.load(Ordering::SeqCst) {
+                    break;
+                }
+                let mut one = climb(self.session, self.device, &self.plan.protocol, &mut |other| {
+                    Ok((other.name == rung.name && other.backend == rung.backend).then(|| config.clone()))
+                })?;
+                one.steps.iter_mut().for_each(|step| relate(step, &mut first, &mut last));
+                match &mut whole {
+                    Some(whole) => whole.steps.append(&mut one.steps),
+                    None => whole = Some(one),
+                }
+            }
+            self.context.console.step(rung.name);
+        }
+        whole.ok_or(Error::Interrupted)
+    }
+}
+
+fn relate(step: &mut Step, first: &mut Option<f64>, last: &mut Option<f64>) {
+    if let Outcome::Timed(timed) = &mut step.outcome {
+        let seconds = timed.timing.median;
+        timed.step = last.unwrap_or(seconds) / seconds;
+        timed.cumulative = first.unwrap_or(seconds) / seconds;
+        (*first, *last) = (Some(first.unwrap_or(seconds)), Some(seconds));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::size;
+
+    #[test]
+    fn sizes_are_read_in_every_spelling() {
+        assert_eq!(size("8192x4096").unwrap(), [8192, 4096]);
+        assert_eq!(size("3, 5,7").unwrap(), [3, 5, 7]);
+        assert_eq!(size("2^22").unwrap(), [1 << 22]);
+        for wrong in ["", "x", "8x", "-1", "2^", "2^64", "1.5", "a×b", "99999999999999999999999"] {
+            assert!(size(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,215 @@
+//! `rayspin ladder compare`
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use anyhow::Result;
+use rayspin::report::table::{Cell, Column, Table};
+use rayspin::tune::record::{Entry, Record};
+use rayspin::tune::{Outcome, Step, Timing};
+
+use super::super::files;
+use crate::args::ladder::LadderCompare;
+use crate::failure::BadInput;
+
+/// What two runs say of a rung.
+#[derive(Debug, PartialEq)]
+struct Pair<'a> {
+    entry: &'a Entry,
+    step: &'a Step,
+    before: Timing,
+    after: Timing,
+}
+
+impl Pair<'_> {
+    /// How much faster it became.
+    fn ratio(&self) -> f64 {
+        self.before.median / self.after.median
+    }
+
+    /// Faster, slower, or neither where the middle halves of the rounds overlap.
+    fn verdict(&self) -> &'static str {
+        if self.after.high < self.before.low {
+            "faster"
+        } else if self.after.low > self.before.high {
+            "slower"
+        } else {
+            "no difference beyond noise"
+        }
+    }
+}
+
+/// Compares two records and prints a table for each climb.
+pub(super) fn run(args: &LadderCompare) -> Result<()> {
+    let (before, after) = (read(&args.before)?, read(&args.after)?);
+    let (pairs, alone) = matched(&before, &after);
+    if pairs.is_empty() {
+        return Err(BadInput::new(format!(
+            "{}: expected rungs of the same ladders, problems and processors as {}, found none",
+            args.after.display(),
+            args.before.display()
+        ))
+        .hint("rungs are matched by ladder, problem, device, name and parameters")
+        .into());
+    }
+    if args.json {
+        return files::print(&serde_json::to_string_pretty(&json(&pairs, &alone))?);
+    }
+    let mut text = String::new();
+    for entry in pairs.iter().map(|pair| pair.entry).fold(Vec::<&Entry>::new(), |mut seen, entry| {
+        if !seen.iter().any(|other| std::ptr::eq(*other, entry)) {
+            seen.push(entry);
+        }
+        seen
+    }) {
+        let of_entry: Vec<_> = pairs.iter().filter(|pair| std::ptr::eq(pair.entry, entry)).collect();
+        let _ = writeln!(text, "{}", table(entry, &of_entry));
+    }
+    for line in alone {
+        let _ = writeln!(text, "{line}");
+    }
+    files::print(&text.trim_end())
+}
+
+fn read(path: &Path) -> Result<Record> {
+    use anyhow::Context as _;
+    let text = std::fs::read_to_string(path)
+        .map_err(|e| BadInput::new(format!("{}: cannot read: {e}", path.display())).hint("is it there?"))?;
+    Record::from_json(&text).with_context(|| path.display().to_string())
+}
+
+/// Rungs that both have, and a line for each that only one has timed.
+fn matched<'a>(before: &Record, after: &'a Record) -> (Vec<Pair<'a>>, Vec<String>) {
+    let key = |entry: &Entry, step: &Step| {
+        (
+            entry.ladder.clone(),
+            entry.climb.problem.clone(),
+            entry.climb.device.clone(),
+            step.name.clone(),
+            step.config.clone(),
+        )
+    };
+    let all = |record: &'_ Record| -> Vec<_> {
+        let steps = record
+            .climbs
+            .iter()
+            .flat_map(|entry| entry.climb.steps.iter().map(move |step| (entry.clone(), step.clone())));
+        steps.collect::<Vec<(Entry, Step)>>()
+    };
+    let mut old = all(before);
+    let (mut pairs, mut alone) = (Vec::new(), Vec::new());
+    for entry in &after.climbs {
+        for step in &entry.climb.steps {
+            let found = old.iter().position(|(e, s)| key(e, s) == key(entry, step));
+            let was = found.map(|at| old.swap_remove(at).1);
+            match (was, step.timed()) {
+                (Some(was), Some(now)) if was.timed().is_some() => {
+                    if let Some(then) = was.timed() {
+                        pairs.push(Pair { entry, step, before: then.timing, after: now.timing });
+                    }
+                }
+                (was, _) => alone.extend(changed(entry, step, was.as_ref())),
+            }
+        }
+    }
+    let gone = old.iter().filter(|(_, step)| step.timed().is_some());
+    alone.extend(gone.map(|(entry, step)| format!("only before: {} of {}", step.name, entry.ladder)));
+    (pairs, alone)
+}
+
+/// What to say of a rung that is not timed in both.
+fn changed(entry: &Entry, step: &Step, was: Option<&Step>) -> Option<String> {
+    let name = format!("{} of {}", step.name, entry.ladder);
+    match (&step.outcome, was) {
+        (Outcome::Failed(why), Some(was)) if was.timed().is_some() => {
+            Some(format!("FAILS now: {name}: {why}"))
+        }
+        (Outcome::Refused(why), Some(was)) if was.timed().is_some() => {
+            Some(format!("not run now: {name}: {why}"))
+        }
+        (Outcome::Timed(_), Some(_)) => Some(format!("runs now, did not before: {name}")),
+        (Outcome::Timed(_), None) => Some(format!("only after: {name}")),
+        _ => None,
+    }
+}
+
+fn table(entry: &Entry, pairs: &[&Pair<'_>]) -> Table {
+    let parameters = pairs.iter().any(|pair| pair.step.config.values().next().is_some());
+    let mut columns = vec![Column::text("Rung")];
+    if parameters {
+        columns.push(Column::text("Parameters"));
+    }
+    columns.extend([
+        Column::number("Before").seconds(),
+        Column::number("After").seconds(),
+        Column::number("Faster ×").decimals(3),
+        Column::text("Verdict"),
+    ]);
+    let caption = format!("{}: {}, {}", entry.ladder, entry.climb.problem, entry.climb.device);
+    let mut table = Table::new(caption, columns);
+    for pair in pairs {
+        let mut row: Vec<Cell> = vec![pair.step.name.as_str().into()];
+        if parameters {
+            row.push(pair.step.config.to_string().into());
+        }
+        row.extend([
+            pair.before.median.into(),
+            pair.after.median.into(),
+            pair.ratio().into(),
+            pair.verdict().into(),
+        ]);
+        table.push(row);
+    }
+    table
+}
+
+fn json(pairs: &[Pair<'_>], alone: &[String]) -> serde_json::Value {
+    let rungs: Vec<_> = pairs
+        .iter()
+        .map(|pair| {
+            serde_json::json!({
+                "ladder": pair.entry.ladder,
+                "problem": pair.entry.climb.problem,
+                "device": pair.entry.climb.device,
+                "rung": pair.step.name,
+                "parameters": pair.step.config.to_string(),
+                "before_seconds": pair.before.median,
+                "after_seconds": pair.after.median,
+                "ratio": pair.ratio(),
+                "verdict": pair.verdict(),
+            })
+        })
+        .collect();
+    serde_json::json!({ "rungs": rungs, "notes": alone })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rayspin::tune::{About, Climb, Config, Peak, Unit};
+
+    #[test]
+    fn overlapping_quartiles_are_no_verdict() {
+        let about = About { name: "n", title: "t", readme: "", unit: Unit::Bytes };
+        let step = Step {
+            name: "a".into(),
+            summary: String::new(),
+            config: Config::default(),
+            bytes: 1.0,
+            flops: 1.0,
+            floor: None,
+            tolerance: 0.0,
+            reproduces: None,
+            outcome: Outcome::Refused("not run".into()),
+        };
+        let climb = Climb { device: "d".into(), problem: "p".into(), sets: 1, steps: vec![] };
+        let (entry, step) = (&Entry::new(&about, &[], Peak::F32, climb), &step);
+        let timing = |low, median, high| Timing { median, low, high, rounds: 9, runs: 1, graph: false };
+        let verdict = |before, after| Pair { entry, step, before, after }.verdict();
+        let base = timing(0.9, 1.0, 1.1);
+        assert_eq!(verdict(base, timing(0.7, 0.75, 0.8)), "faster");
+        assert_eq!(verdict(base, timing(1.2, 1.3, 1.4)), "slower");
+        assert_eq!(verdict(base, timing(0.8, 0.85, 0.95)), "no difference beyond noise");
+        assert_eq!(Pair { entry, step, before: base, after: timing(0.4, 0.5, 0.6) }.ratio(), 2.0);
+    }
+}

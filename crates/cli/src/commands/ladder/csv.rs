@@ -1,0 +1,70 @@
+//! A record as comma-separated values, a line for each rung.
+
+use rayspin::tune::Outcome;
+use rayspin::tune::record::Record;
+
+const HEAD: &str = "ladder,case,problem,device,clock_mhz,rung,parameters,outcome,seconds,seconds_low,seconds_high,rate,unit,\
+                    step,cumulative,floor_seconds,of_limit,error,tolerance,published_row,published_seconds,published_rate,why";
+
+/// All rungs of a record.
+pub(super) fn lines(record: &Record) -> String {
+    let mut text = format!("{HEAD}\n");
+    for entry in &record.climbs {
+        for step in &entry.climb.steps {
+            let timed = step.timed();
+            let (outcome, why) = match &step.outcome {
+                Outcome::Timed(_) => ("timed", ""),
+                Outcome::Refused(why) => ("refused", why.as_str()),
+                Outcome::Failed(why) => ("failed", why.as_str()),
+            };
+            let theirs = entry.published_row(step.reproduces.as_deref());
+            let number = |value: Option<f64>| value.map(|value| value.to_string()).unwrap_or_default();
+            let fields = [
+                entry.ladder.clone(),
+                entry.case.clone().unwrap_or_default(),
+                entry.climb.problem.clone(),
+                entry.climb.device.clone(),
+                number(entry.clock_mhz),
+                step.name.clone(),
+                step.config.to_string(),
+                outcome.to_owned(),
+                number(timed.map(|t| t.timing.median)),
+                number(timed.map(|t| t.timing.low)),
+                number(timed.map(|t| t.timing.high)),
+                number(timed.map(|t| t.rate)),
+                format!("{}/s", entry.unit),
+                number(timed.map(|t| t.step)),
+                number(timed.map(|t| t.cumulative)),
+                number(step.floor),
+                number(step.share()),
+                number(timed.map(|t| t.error)),
+                step.tolerance.to_string(),
+                theirs.map(|p| p.row.clone()).unwrap_or_default(),
+                number(theirs.and_then(|p| p.seconds)),
+                number(theirs.and_then(|p| p.rate)),
+                why.to_owned(),
+            ];
+            text.push_str(&fields.map(|field| quoted(&field)).join(","));
+            text.push('\n');
+        }
+    }
+    text
+}
+
+/// A field as RFC 4180 has it.
+fn quoted(field: &str) -> String {
+    if field.contains([',', '"', '\n', '\r']) {
+        format!("\"{}\"", field.replace('"', "\"\""))
+    } else {
+        field.to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn fields_with_commas_and_quotes_are_quoted() {
+        assert_eq!(super::quoted("a b"), "a b");
+        assert_eq!(super::quoted("a, \"b\""), "\"a, \"\"b\"\"\"");
+    }
+}

@@ -1,0 +1,84 @@
+//! `rayspin ladder`
+
+mod climbing;
+mod compare;
+mod csv;
+mod explain;
+mod list;
+mod show;
+
+use anyhow::Result;
+use rayspin::tune::Ladder;
+
+use crate::Context;
+use crate::args::ladder::{Ladder as Arguments, LadderCommand};
+use crate::failure::BadInput;
+
+/// Does what was asked for with ladders.
+pub(crate) fn run(context: &Context, args: &Arguments) -> Result<()> {
+    match &args.command {
+        None => climbing::run(context, &args.run),
+        Some(LadderCommand::Run(args)) => climbing::run(context, args),
+        Some(LadderCommand::List(args)) => list::run(args),
+        Some(LadderCommand::Explain(args)) => explain::run(args),
+        Some(LadderCommand::Compare(args)) => compare::run(args),
+    }
+}
+
+/// The ladders of these names, each once, in this order. Errors: an unknown name, with the nearest.
+fn named(names: &[String]) -> Result<Vec<Box<dyn Ladder>>> {
+    let mut all = rayspin::ladders();
+    let mut chosen: Vec<Box<dyn Ladder>> = Vec::new();
+    for name in names {
+        match all.iter().position(|ladder| ladder.about().name == name) {
+            Some(at) => chosen.push(all.swap_remove(at)),
+            None if chosen.iter().any(|ladder| ladder.about().name == name) => {}
+            None => {
+                let known: Vec<_> = all.iter().map(|ladder| ladder.about().name).collect();
+                return Err(unknown("ladder", name, &known, "rayspin ladder list lists them").into());
+            }
+        }
+    }
+    Ok(chosen)
+}
+
+/// What to say of a name that there is not.
+fn unknown(what: &str, name: &str, known: &[&str], otherwise: &str) -> BadInput {
+    let hint = match nearest(name, known) {
+        Some(near) => format!("did you mean {near}?"),
+        None => otherwise.to_owned(),
+    };
+    BadInput::new(format!("{what}: expected one of {}, found {name}", known.join(", "))).hint(hint)
+}
+
+/// The name that a slip of the keyboard turned into this one, if there is any.
+fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
+    let name = name.to_ascii_lowercase();
+    let distance = |other: &str| strsim::damerau_levenshtein(&name, other);
+    let near = known.iter().min_by_key(|other| distance(other))?;
+    let begins = || (name.len() > 2).then(|| known.iter().find(|other| other.contains(&name))).flatten();
+    let close = distance(near) <= 1 + name.chars().count().min(near.chars().count()) / 4;
+    if close { Some(near) } else { begins().copied() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::nearest;
+
+    #[test]
+    fn slips_are_recognised_and_other_words_are_not() {
+        let known = ["matrix-add", "matrix-product", "sum", "transpose", "sad"];
+        for (name, near) in [
+            ("matrix-ad", Some("matrix-add")),
+            ("Transpose", Some("transpose")),
+            ("trasnpose", Some("transpose")),
+            ("product", Some("matrix-product")),
+            ("smu", Some("sum")),
+            ("fourier", None),
+            ("", None),
+        ] {
+            assert_eq!(nearest(name, &known), near, "{name}");
+        }
+        assert_eq!(nearest("x", &[]), None);
+    }
+}

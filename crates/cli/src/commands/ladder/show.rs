@@ -1,0 +1,102 @@
+//! A climb as the sources' table.
+
+use std::fmt::Write as _;
+
+use rayspin::report::number;
+use rayspin::report::table::{Cell, Column, Table};
+use rayspin::tune::Outcome;
+use rayspin::tune::record::Entry;
+
+/// The table of a climb, and under it what was not run or was wrong.
+pub(super) fn climb(entry: &Entry) -> String {
+    let mut text = table(entry).to_string();
+    for step in &entry.climb.steps {
+        let _ = match &step.outcome {
+            Outcome::Timed(_) => Ok(()),
+            Outcome::Refused(why) => writeln!(text, "not run: {}: {why}", step.name),
+            Outcome::Failed(why) => writeln!(text, "FAILED: {} {}: {why}", step.name, step.config),
+        };
+    }
+    text
+}
+
+/// What stands above the table.
+pub(super) fn caption(entry: &Entry) -> String {
+    let climb = &entry.climb;
+    let mut text = format!("{}: {}, {}", entry.ladder, climb.problem, climb.device);
+    if let Some(clock) = entry.clock_mhz {
+        let _ = write!(text, " at {} GHz", number::significant(clock / 1e3, 3));
+    }
+    if let Some(axis) = &entry.sweep {
+        let _ = write!(text, ", by {axis}");
+    }
+    text
+}
+
+/// The sources' table.
+pub(super) fn table(entry: &Entry) -> Table {
+    let steps = &entry.climb.steps;
+    let parameters = steps.iter().any(|step| step.config.values().next().is_some());
+    let limits = steps.iter().any(|step| step.share().is_some());
+    let published = steps.iter().any(|step| step.reproduces.is_some());
+    let mut columns = vec![Column::text("Rung")];
+    if parameters {
+        columns.push(Column::text("Parameters"));
+    }
+    columns.extend([
+        Column::number("Time").seconds(),
+        Column::number("Spread").unit("%").significant(2),
+        Column::number("Rate").unit(entry.giga()).significant(4),
+        Column::number("Step ×").decimals(2),
+        Column::number("In all ×").decimals(2),
+    ]);
+    if limits {
+        columns.push(Column::number("Of limit").unit("%").decimals(1));
+    }
+    columns.push(Column::number("Error").significant(2));
+    if published {
+        columns.push(Column::text("Published"));
+        columns.push(Column::number("their time").seconds());
+        columns.push(Column::number("their rate").unit(entry.giga()).significant(4));
+    }
+    let mut table = Table::new(caption(entry), columns);
+    for step in steps {
+        let mut row: Vec<Cell> = vec![step.name.as_str().into()];
+        if parameters {
+            let config = step.config.to_string();
+            row.push(if config.is_empty() { Cell::Empty } else { config.into() });
+        }
+        match &step.outcome {
+            Outcome::Timed(timed) => {
+                let timing = &timed.timing;
+                row.extend([
+                    timing.median.into(),
+                    (100.0 * (timing.high - timing.low) / timing.median).into(),
+                    (timed.rate / 1e9).into(),
+                    timed.step.into(),
+                    timed.cumulative.into(),
+                ]);
+            }
+            Outcome::Refused(_) => {
+                row.push("not run".into());
+                row.extend(std::iter::repeat_n(Cell::Empty, 4));
+            }
+            Outcome::Failed(_) => {
+                row.push("FAILED".into());
+                row.extend(std::iter::repeat_n(Cell::Empty, 4));
+            }
+        }
+        if limits {
+            row.push(step.share().map(|share| 100.0 * share).into());
+        }
+        row.push(step.timed().map(|timed| timed.error).into());
+        if published {
+            let theirs = entry.published_row(step.reproduces.as_deref());
+            row.push(theirs.map_or(Cell::Empty, |p| p.row.as_str().into()));
+            row.push(theirs.and_then(|p| p.seconds).into());
+            row.push(theirs.and_then(|p| p.rate).map(|rate| rate / 1e9).into());
+        }
+        table.push(row);
+    }
+    table
+}

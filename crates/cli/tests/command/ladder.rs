@@ -1,0 +1,131 @@
+//! Ladders: what is listed, climbed, written, compared and refused.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use crate::{ok, rayspin, refused};
+
+fn text(arguments: &[&str], folder: &Path) -> String {
+    String::from_utf8(ok(arguments, folder).stdout).unwrap()
+}
+
+#[test]
+fn ladders_are_listed_and_explained() {
+    let folder = tempfile::tempdir().unwrap();
+    let f = folder.path();
+    let list = text(&["ladder", "list"], f);
+    assert!(list.contains("matrix-add") && list.contains("Sum of two matrices"), "{list}");
+    let rungs = text(&["ladder", "list", "matrix-add"], f);
+    for word in ["8192x8192", "threads", "gpu-wide", "threads=64,128,[256],512,1024"] {
+        assert!(rungs.contains(word), "{word}: {rungs}");
+    }
+    let explained = text(&["ladder", "explain", "matrix-add"], f);
+    assert!(explained.contains("gpu-one-block") && !explained.contains('`'), "{explained}");
+    assert!(text(&["ladder", "--help"], f).contains("Examples"));
+    for shell in ["bash", "zsh", "fish"] {
+        assert!(text(&["completions", shell], f).contains("matrix-add"), "{shell} completes names");
+    }
+}
+
+#[test]
+fn a_climb_is_a_table_and_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let f = folder.path();
+    let run = "ladder matrix-add --size 31x7 --device cpu --rounds 3 --budget 0.05 --seed 9";
+    let run: Vec<_> = run.split(' ').collect();
+    let with = |more: &[&'static str]| [run.as_slice(), more].concat();
+    let table = text(&with(&["--json", "a.json", "--csv", "a.csv"]), f);
+    for word in ["31 x 7 f32", "Rung", "GB/s", "scalar", "simd", "threads"] {
+        assert!(table.contains(word), "{word}: {table}");
+    }
+    let json: serde_json::Value = serde_json::from_slice(&std::fs::read(f.join("a.json")).unwrap()).unwrap();
+    insta::assert_json_snapshot!(json, {
+        ".began" => "[time]",
+        ".limits" => "[limits]",
+        ".climbs[].device" => "[device]",
+        ".climbs[].clock_mhz" => "[clock]",
+        ".climbs[].steps[].floor" => "[seconds]",
+        ".climbs[].steps[].outcome.timed.cumulative" => "[ratio]",
+        ".climbs[].steps[].outcome.timed.step" => "[ratio]",
+        ".climbs[].steps[].outcome.timed.rate" => "[rate]",
+        ".climbs[].steps[].outcome.timed.timing.high" => "[seconds]",
+        ".climbs[].steps[].outcome.timed.timing.low" => "[seconds]",
+        ".climbs[].steps[].outcome.timed.timing.median" => "[seconds]",
+        ".climbs[].steps[].outcome.timed.timing.rounds" => "[rounds]",
+        ".climbs[].steps[].outcome.timed.timing.runs" => "[runs]",
+    });
+    let csv = std::fs::read_to_string(f.join("a.csv")).unwrap();
+    let fields: Vec<_> = csv.lines().map(|line| line.matches(',').count()).collect();
+    assert_eq!(fields.len(), 4, "{csv}");
+
+    let only = text(&with(&["--rung", "simd", "--json", "-"]), f);
+    let only: serde_json::Value = serde_json::from_str(&only).unwrap();
+    assert_eq!(only["climbs"][0]["steps"].as_array().unwrap().len(), 1);
+    std::fs::write(f.join("b.json"), only.to_string()).unwrap();
+
+    let same = text(&["ladder", "compare", "a.json", "a.json"], f);
+    assert_eq!(same.matches("no difference beyond noise").count(), 3, "{same}");
+    let less = text(&["ladder", "compare", "a.json", "b.json"], f);
+    assert!(less.contains("only before: scalar of matrix-add") && less.contains("simd"), "{less}");
+    let json: serde_json::Value =
+        serde_json::from_str(&text(&["ladder", "compare", "a.json", "b.json", "--json"], f)).unwrap();
+    assert_eq!(json["rungs"].as_array().unwrap().len(), 1);
+    assert!(json["rungs"][0]["ratio"].as_f64().unwrap() > 0.0);
+
+    std::fs::write(f.join("foreign.json"), "{\"format\": \"something\"}").unwrap();
+    refused(&["ladder", "compare", "a.json", "foreign.json"], f, &["foreign.json", "rayspin-ladder"]);
+    refused(&["ladder", "compare", "missing.json", "a.json"], f, &["missing.json"]);
+}
+
+#[test]
+fn what_there_is_not_is_refused_with_the_nearest() {
+    let folder = tempfile::tempdir().unwrap();
+    let f = folder.path();
+    let climb = |more: &[&'static str], words: &[&str]| {
+        refused(&[&["ladder", "matrix-add", "--device", "cpu"], more].concat(), f, words);
+    };
+    refused(&["ladder", "matrix-ad"], f, &["matrix-ad"]);
+    let near = rayspin(&["ladder", "run", "matrix-ad"], f);
+    assert!(String::from_utf8_lossy(&near.stderr).contains("did you mean matrix-add?"));
+    climb(&["--case", "1000x100"], &["case", "1000x100"]);
+    climb(&["--rung", "scaler"], &["rung", "scaler"]);
+    climb(&["--rung", "gpu-wide"], &["gpu-wide", "a GPU"]);
+    climb(&["--size", "x"], &["--size", "'x'"]);
+    climb(&["--size", "3"], &["size of matrix-add", "[3]"]);
+    climb(&["--size", "0x7"], &["size of matrix-add"]);
+    climb(&["--size", "4294967296x4294967296"], &["size of matrix-add"]);
+    climb(&["--rounds", "0"], &["--rounds"]);
+    climb(&["--budget", "-1"], &["--budget"]);
+    climb(&["--config", "threads=64"], &["--config", "one rung"]);
+    climb(&["--rung", "simd", "--config", "threads=64"], &["--config of simd", "threads=64"]);
+    climb(&["--rung", "simd", "--config", "threads"], &["configuration"]);
+    climb(&["--sweep", "thread"], &["--sweep", "thread"]);
+    climb(&["--json", "x.json", "--csv", "x.json"], &["x.json"]);
+    climb(&["--json", "no/folder.json"], &["no/folder.json"]);
+    refused(&["info", "--device", "both"], f, &["--device", "both"]);
+    assert_eq!(rayspin(&["ladder"], f).status.code(), Some(2));
+    assert_eq!(rayspin(&["ladder", "--all", "matrix-add"], f).status.code(), Some(2));
+}
+
+#[cfg(unix)]
+#[test]
+fn an_interrupted_climb_shows_what_is_complete() {
+    let folder = tempfile::tempdir().unwrap();
+    let f = folder.path();
+    let arguments = "ladder matrix-add --size 64x64 --device cpu --rounds 1000000 --budget 0.8 --json a.json";
+    let child = Command::new(env!("CARGO_BIN_EXE_rayspin"))
+        .args(arguments.split(' '))
+        .current_dir(f)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(400));
+    assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130), "{}", String::from_utf8_lossy(&output.stderr));
+    let table = String::from_utf8(output.stdout).unwrap();
+    assert!(table.contains("scalar") && !table.contains("threads "), "{table}");
+    let json: serde_json::Value = serde_json::from_slice(&std::fs::read(f.join("a.json")).unwrap()).unwrap();
+    assert_eq!(json["climbs"][0]["steps"].as_array().unwrap().len(), 1);
+}

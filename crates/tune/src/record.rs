@@ -1,0 +1,182 @@
+//! What climbs leave on disk: everything that a table, a page or a comparison is made of.
+
+use rayspin_core::{Error, Result};
+use serde::{Deserialize, Serialize};
+
+use crate::{About, Climb, Peak, Published, Unit};
+
+/// What files say that they are.
+const FORMAT: &str = "rayspin-ladder";
+/// Grows when what a field means changes.
+const VERSION: u32 = 1;
+
+/// The climbs of one run of the command.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Record {
+    format: String,
+    version: u32,
+    /// The version of Rayspin.
+    pub rayspin: String,
+    /// When it began, in UTC: `2026-05-04T12:00:00Z`.
+    pub began: String,
+    /// The climbs, in the order in which they were made.
+    pub climbs: Vec<Entry>,
+}
+
+/// A climb and what its numbers mean.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Entry {
+    /// The ladder's name.
+    pub ladder: String,
+    /// Its title.
+    pub title: String,
+    /// The case, where it was asked for by name.
+    pub case: Option<String>,
+    /// The seed of the inputs.
+    pub seed: u64,
+    /// What rates count a second: `B`, `flop`, or the items' name.
+    pub unit: String,
+    /// What bounds the operations.
+    pub peak: Peak,
+    /// The axis along which the configurations of its steps run, where it is a sweep.
+    pub sweep: Option<String>,
+    /// The processor's clock in MHz just after the last rung, where the system tells.
+    pub clock_mhz: Option<f64>,
+    /// The rows of the literature.
+    pub published: Vec<Row>,
+    /// The rungs.
+    #[serde(flatten)]
+    pub climb: Climb,
+}
+
+/// A [`Published`] row.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Row {
+    /// The row's label.
+    pub row: String,
+    /// Seconds, where stated.
+    pub seconds: Option<f64>,
+    /// The rate in the unit of the climb a second, where stated.
+    pub rate: Option<f64>,
+}
+
+impl Record {
+    /// A record without climbs.
+    pub fn new(rayspin: impl Into<String>, began: impl Into<String>) -> Self {
+        Self {
+            format: FORMAT.to_owned(),
+            version: VERSION,
+            rayspin: rayspin.into(),
+            began: began.into(),
+            climbs: Vec::new(),
+        }
+    }
+
+    /// As JSON, with a line feed at its end.
+    pub fn to_json(&self) -> Result<String> {
+        let text = serde_json::to_string_pretty(self);
+        text.map(|text| text + "\n").map_err(|e| Error::value("ladder record", "finite numbers", e))
+    }
+
+    /// From what [`Record::to_json`] gave. Errors: another format or version.
+    pub fn from_json(text: &str) -> Result<Self> {
+        let expected = || format!("{FORMAT} of version {VERSION}, as rayspin ladder --json writes it");
+        let record: Self =
+            serde_json::from_str(text).map_err(|e| Error::value("ladder record", expected(), e))?;
+        if record.format != FORMAT || record.version != VERSION {
+            let found = format!("{} of version {}", record.format, record.version);
+            return Err(Error::value("ladder record", expected(), found));
+        }
+        Ok(record)
+    }
+}
+
+impl Entry {
+    /// The climb of a ladder.
+    pub fn new(about: &About, published: &[Published], peak: Peak, climb: Climb) -> Self {
+        Self {
+            ladder: about.name.to_owned(),
+            title: about.title.to_owned(),
+            case: None,
+            seed: 0,
+            unit: match about.unit {
+                Unit::Bytes => "B",
+                Unit::Flops => "flop",
+                Unit::Items(name) => name,
+            }
+            .to_owned(),
+            peak,
+            sweep: None,
+            clock_mhz: None,
+            published: published
+                .iter()
+                .map(|p| Row { row: p.row.to_owned(), seconds: p.seconds, rate: p.rate })
+                .collect(),
+            climb,
+        }
+    }
+
+    /// The rate's unit with its prefix for 10⁹, as tables head their column: `GB/s`.
+    pub fn giga(&self) -> String {
+        match self.unit.as_str() {
+            "B" => "GB/s".to_owned(),
+            "flop" => "GFLOP/s".to_owned(),
+            items => format!("10⁹ {items}/s"),
+        }
+    }
+
+    /// The published row that a step reproduces.
+    pub fn published_row(&self, reproduces: Option<&str>) -> Option<&Row> {
+        self.published.iter().find(|row| Some(row.row.as_str()) == reproduces)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Config, Outcome, Step, Timed, Timing};
+
+    #[test]
+    fn a_record_comes_back_and_others_are_refused() {
+        let timing = Timing { median: 1e-3, low: 0.9e-3, high: 1.2e-3, rounds: 15, runs: 2, graph: false };
+        let outcomes = [
+            Outcome::Timed(Timed { timing, rate: 3e9, error: 0.0, step: 1.0, cumulative: 1.0 }),
+            Outcome::Refused("too large".into()),
+            Outcome::Failed("error 1".into()),
+        ];
+        let step = |outcome| Step {
+            name: "a".into(),
+            summary: "b".into(),
+            config: Config::of(&[("threads", 64)]),
+            bytes: 3e6,
+            flops: 1.0,
+            floor: Some(5e-4),
+            tolerance: 0.0,
+            reproduces: Some("K1".into()),
+            outcome,
+        };
+        let climb = Climb {
+            device: "d".into(),
+            problem: "p".into(),
+            sets: 2,
+            steps: outcomes.into_iter().map(step).collect(),
+        };
+        assert_eq!(climb.steps[0].share(), Some(0.5));
+        assert_eq!(climb.steps[1].share(), None);
+        let about = About { name: "n", title: "t", readme: "", unit: Unit::Items("pairs") };
+        let published = [Published { row: "K1", seconds: Some(8e-3), rate: None }];
+        let mut record = Record::new("0.1.0", "2026-05-04T12:00:00Z");
+        record.climbs.push(Entry::new(&about, &published, Peak::F32, climb));
+        let text = record.to_json().unwrap();
+        assert_eq!(Record::from_json(&text).unwrap(), record);
+        for other in [
+            text.replace("rayspin-ladder", "another"),
+            text.replace("\"version\": 1", "\"version\": 2"),
+            text[..text.len() / 2].to_owned(),
+            "{}".into(),
+            String::new(),
+        ] {
+            assert_eq!(Record::from_json(&other).unwrap_err().kind(), rayspin_core::ErrorKind::Input);
+        }
+    }
+}
