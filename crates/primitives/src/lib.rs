@@ -2,6 +2,7 @@
 //!
 //! [`ladders`] lists them all. The public function of a folder runs its best variant.
 
+pub mod histogram;
 pub mod matrix_add;
 pub mod matrix_product;
 
@@ -9,8 +10,11 @@ use rayspin_tune::{Build, Ladder};
 
 /// Every algorithm here, by name.
 pub fn ladders() -> Vec<Box<dyn Ladder>> {
-    let mut all: Vec<Box<dyn Ladder>> =
-        vec![Box::new(matrix_add::MatrixAdd), Box::new(matrix_product::MatrixProduct)];
+    let mut all: Vec<Box<dyn Ladder>> = vec![
+        Box::new(histogram::Histogram),
+        Box::new(matrix_add::MatrixAdd),
+        Box::new(matrix_product::MatrixProduct),
+    ];
     all.sort_by_key(|ladder| ladder.about().name);
     all
 }
@@ -18,6 +22,7 @@ pub fn ladders() -> Vec<Box<dyn Ladder>> {
 /// Every program in every form that matters to its resources: what continuous integration compiles without a GPU.
 pub fn programs() -> Vec<Build> {
     let mut all = Vec::new();
+    all.extend(histogram::programs());
     all.extend(matrix_add::programs());
     all.extend(matrix_product::programs());
     all

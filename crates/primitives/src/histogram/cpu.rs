@@ -1,0 +1,81 @@
+use rayon::prelude::*;
+use rayspin_device::Cpu;
+
+/// Tables that a thread may count in.
+pub(super) const MOST_TABLES: usize = 8;
+
+/// Words that `threads` threads count `bins` bins in.
+pub(super) fn words(threads: usize, bins: usize) -> usize {
+    threads * MOST_TABLES * bins
+}
+
+/// `table[b] += `samples of value b, one after the other.
+pub(super) fn scalar(samples: &[u32], table: &mut [u32]) {
+    for &v in samples {
+        if let Some(count) = table.get_mut(v as usize) {
+            *count += 1;
+        }
+    }
+}
+
+/// Neighbours count in tables of their own: an addition to a word that was just written waits for that write.
+fn interleaved<const TABLES: usize>(samples: &[u32], tables: &mut [u32], bins: usize) {
+    // Tables as slices of known length: one comparison a sample, and that is the one with the last bin.
+    let mut rest = tables;
+    let mut each: [&mut [u32]; TABLES] = std::array::from_fn(|_| {
+        let (first, others) = std::mem::take(&mut rest).split_at_mut(bins);
+        rest = others;
+        first
+    });
+    let groups = samples.chunks_exact(TABLES);
+    scalar(groups.remainder(), each[0]);
+    for group in groups {
+        for (&v, table) in group.iter().zip(&mut each) {
+            if let Some(count) = table.get_mut(v as usize) {
+                *count += 1;
+            }
+        }
+    }
+    let (first, others) = each.split_at_mut(1);
+    for other in others {
+        for (sum, &count) in first[0].iter_mut().zip(other.iter()) {
+            *sum += count;
+        }
+    }
+}
+
+/// Counts of `samples` in the first `bins` words of `memory`, which has room for `tables` tables.
+pub(super) fn tables(samples: &[u32], tables: usize, memory: &mut [u32], bins: usize) {
+    let memory = &mut memory[..tables.next_power_of_two().min(MOST_TABLES) * bins];
+    memory.fill(0);
+    match tables {
+        0 | 1 => scalar(samples, memory),
+        2 => interleaved::<2>(samples, memory, bins),
+        3 | 4 => interleaved::<4>(samples, memory, bins),
+        _ => interleaved::<8>(samples, memory, bins),
+    }
+}
+
+/// The same on all threads, a part of the samples each.
+pub(super) fn threads(cpu: &Cpu, samples: &[u32], count: usize, memory: &mut [u32], bins: usize) {
+    let threads = cpu.threads();
+    let share = samples.len().div_ceil(threads).max(1);
+    // What a thread has to do for a task pays from some thousands of samples on.
+    let share = share.max(1 << 13).max(bins);
+    cpu.run(|| {
+        memory
+            .par_chunks_mut(MOST_TABLES * bins)
+            .zip(samples.par_chunks(share))
+            .for_each(|(memory, samples)| tables(samples, count, memory, bins));
+    });
+    let parts = samples.len().div_ceil(share);
+    if parts == 0 {
+        memory[..bins].fill(0);
+    }
+    let (first, others) = memory.split_at_mut(MOST_TABLES * bins);
+    for other in others.chunks(MOST_TABLES * bins).take(parts.saturating_sub(1)) {
+        for (sum, &more) in first[..bins].iter_mut().zip(other) {
+            *sum += more;
+        }
+    }
+}

@@ -1,0 +1,212 @@
+use rayspin_core::Result;
+use rayspin_device::cuda::{Argument, Launch, Source};
+use rayspin_device::{Array, Cuda};
+use rayspin_tune::{Build, Config, gpu};
+
+use super::{Data, Form, Problem};
+
+static SOURCES: Source =
+    Source { name: "histogram", files: &[("sources.cu", include_str!("cuda/sources.cu"))] };
+static MODERN: Source =
+    Source { name: "histogram_one_pass", files: &[("modern.cu", include_str!("cuda/modern.cu"))] };
+
+/// 16-byte loads at once that a program is made for.
+pub(super) const UNROLL: [i64; 3] = [1, 2, 4];
+/// Blocks that have a row for the second pass.
+pub(super) const MOST_BLOCKS: u32 = 1056;
+
+pub(crate) fn programs() -> Vec<Build> {
+    let one_pass = UNROLL.map(|unroll| Build {
+        source: &MODERN,
+        defines: vec![("UNROLL", unroll.to_string())],
+        // Blocks of 1024 threads leave 64 registers each, which 32 samples on their way fill on compute capability 12.
+        spill_bytes: if unroll == 4 { 16 } else { 0 },
+    });
+    [Build { source: &SOURCES, defines: vec![], spill_bytes: 0 }].into_iter().chain(one_pass).collect()
+}
+
+/// Arrays that every kernel may take, apart so that each is borrowed by itself.
+pub(super) struct Arrays<'a> {
+    pub samples: &'a Array<u32>,
+    pub bins: usize,
+    pub wide: &'a mut Array<u32>,
+    pub bytes: &'a mut Array<u8>,
+    pub words: &'a mut Array<u32>,
+}
+
+impl Arrays<'_> {
+    fn n(&self) -> Argument<'static> {
+        (self.samples.len() as u64).into()
+    }
+
+    fn bins(&self) -> Argument<'static> {
+        (self.bins as u32).into()
+    }
+}
+
+/// Words of `wide`: a count for each bin and the blocks that have ended.
+pub(super) fn wide_len(bins: usize) -> usize {
+    bins + 1
+}
+
+/// Rungs of one block, with the counts in the device's memory or in shared memory.
+pub(super) fn single(name: &'static str, threads: u32, shared: bool, data: &mut Data) -> Result<()> {
+    let limit = data.problem.form.limit();
+    let bytes = if shared { 4 * data.problem.bins } else { 0 };
+    let device = data.samples.device().clone();
+    let kernel = gpu(&device)?.kernel(&SOURCES, &[], name)?;
+    let a = data.arrays();
+    let mut arguments = vec![a.samples.cuda().into(), a.n(), a.bins(), limit.into()];
+    if !shared {
+        arguments.push(a.wide.cuda_mut().into());
+    }
+    arguments.extend::<[Argument<'_>; 2]>([a.bytes.cuda_mut().into(), a.words.cuda_mut().into()]);
+    kernel.launch(Launch::linear(1, threads).with_shared(bytes), &mut arguments)?;
+    // The rungs of one pass find their counts at zero.
+    if shared { Ok(()) } else { clear(data) }
+}
+
+fn clear(data: &mut Data) -> Result<()> {
+    let device = data.samples.device().clone();
+    let kernel = gpu(&device)?.kernel(&SOURCES, &[], "clear")?;
+    let a = data.arrays();
+    let launch = Launch::covering(a.bins, 256);
+    kernel.launch(launch, &mut [a.bins(), a.wide.cuda_mut().into()])
+}
+
+/// Rungs of many blocks that add to the counts of all: counted, clamped, cleared.
+pub(super) fn added(
+    name: &'static str,
+    limited: bool,
+    clamp: &'static str,
+    config: &Config,
+    data: &mut Data,
+) -> Result<()> {
+    let limit = data.problem.form.limit();
+    let device = data.samples.device().clone();
+    let cuda = gpu(&device)?;
+    let (count, clamp) = (cuda.kernel(&SOURCES, &[], name)?, cuda.kernel(&SOURCES, &[], clamp)?);
+    let a = data.arrays();
+    let mut arguments = vec![a.samples.cuda().into(), a.n(), a.bins()];
+    if limited {
+        arguments.push(limit.into());
+    }
+    arguments.push(a.wide.cuda_mut().into());
+    count.launch(grid(config, a.bins)?, &mut arguments)?;
+    let mut arguments =
+        [a.bins(), limit.into(), a.wide.cuda().into(), a.bytes.cuda_mut().into(), a.words.cuda_mut().into()];
+    clamp.launch(Launch::covering(a.bins, 256), &mut arguments)?;
+    clear(data)
+}
+
+fn grid(config: &Config, bins: usize) -> Result<Launch> {
+    let blocks = config.get("blocks")?.min(MOST_BLOCKS);
+    Ok(Launch::linear(blocks, config.get("threads")?).with_shared(4 * bins))
+}
+
+/// Rungs of many blocks that store a row each, added by a second kernel.
+pub(super) fn second_pass(name: &'static str, config: &Config, data: &mut Data) -> Result<()> {
+    let limit = data.problem.form.limit();
+    let device = data.samples.device().clone();
+    let cuda = gpu(&device)?;
+    let (count, add) = (cuda.kernel(&SOURCES, &[], name)?, cuda.kernel(&SOURCES, &[], "second_pass")?);
+    let launch = grid(config, data.problem.bins)?;
+    let (a, parts) = data.arrays_and_parts();
+    let mut arguments = [a.samples.cuda().into(), a.n(), a.bins(), limit.into(), parts.cuda_mut().into()];
+    count.launch(launch, &mut arguments)?;
+    let mut arguments = [
+        launch.blocks[0].into(),
+        a.bins(),
+        limit.into(),
+        parts.cuda().into(),
+        a.bytes.cuda_mut().into(),
+        a.words.cuda_mut().into(),
+    ];
+    add.launch(Launch::covering(a.bins, 64), &mut arguments)
+}
+
+/// Parameters of the rungs of one pass.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct OnePass {
+    pub threads: u32,
+    /// Blocks for each multiprocessor.
+    pub blocks: u32,
+    pub copies: u32,
+    pub unroll: u32,
+}
+
+impl OnePass {
+    pub(super) fn of(config: &Config) -> Result<Self> {
+        Ok(Self {
+            threads: config.get("threads")?,
+            blocks: config.get("blocks")?,
+            copies: config.find("copies").map_or(Ok(1), |_| config.get("copies"))?,
+            unroll: config.get("unroll")?,
+        })
+    }
+}
+
+/// Words of shared memory, one row of copies for each bin or pair of bins.
+fn words(name: &str, copies: u32, bins: usize) -> usize {
+    copies as usize
+        * match name {
+            "packed" => bins.div_ceil(2),
+            "everywhere" => 0,
+            _ => bins,
+        }
+}
+
+/// Whether shared memory holds the counts of a block.
+pub(super) fn fits(cuda: &Cuda, copies: u32, bins: usize) -> bool {
+    // A kernel has a word of its own.
+    4 * words("each", copies, bins) + 64 <= cuda.properties().shared_per_block as usize
+}
+
+pub(super) fn one_pass(
+    cuda: &Cuda,
+    name: &'static str,
+    pass: OnePass,
+    limit: u32,
+    a: &mut Arrays<'_>,
+) -> Result<()> {
+    let defines = [("UNROLL", pass.unroll.to_string())];
+    let kernel = cuda.kernel(&MODERN, &defines, name)?;
+    let quads = a.samples.len().div_ceil(4).max(1);
+    let useful = quads.div_ceil(pass.threads as usize);
+    let mut blocks = (cuda.properties().multiprocessors * pass.blocks) as usize;
+    if name == "packed" {
+        // A word that all of a row's samples went to must stay below 65536: the threads of a copy, each with its quads and one of
+        // the last three samples.
+        let sharing = (pass.threads / pass.copies).max(1) as usize;
+        let quads_of_a_thread = (65_535 / sharing).saturating_sub(1) / 4;
+        let threads = quads.div_ceil(quads_of_a_thread.max(1));
+        blocks = blocks.max(threads.div_ceil(pass.threads as usize));
+    }
+    let launch = Launch::linear(blocks.min(useful) as u32, pass.threads)
+        .with_shared(4 * words(name, pass.copies, a.bins));
+    let mut arguments = vec![a.samples.cuda().into(), a.n(), a.bins()];
+    if name != "everywhere" {
+        arguments.push(pass.copies.trailing_zeros().into());
+    }
+    if name != "tested_one_pass" {
+        arguments.push(limit.into());
+    }
+    arguments.extend::<[Argument<'_>; 3]>([
+        a.wide.cuda_mut().into(),
+        a.bytes.cuda_mut().into(),
+        a.words.cuda_mut().into(),
+    ]);
+    kernel.launch(launch, &mut arguments)
+}
+
+/// More bins than a block may count in shared memory of 48 KiB, which every launch has.
+pub(super) fn shared_refuses(problem: &Problem) -> Option<String> {
+    (4 * problem.bins > 48 << 10)
+        .then(|| format!("{problem}: a block without asking has 48 KiB of shared memory, 12288 bins"))
+}
+
+/// What compares or clamps, where nothing is to be clamped.
+pub(super) fn saturating_only(problem: &Problem) -> Option<String> {
+    let plain = problem.form == Form::Counts;
+    plain.then(|| "plain counts have no limit to test".to_owned()).or_else(|| shared_refuses(problem))
+}

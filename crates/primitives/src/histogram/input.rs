@@ -1,0 +1,110 @@
+//! What is counted.
+
+use std::fmt;
+
+use rayon::prelude::*;
+use rayspin_tune::input::bits;
+
+/// Kinds of samples: how alike neighbours are decides what a histogram costs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Input {
+    /// The lab journal's: from the middle bin in steps of trunc(16 (u − ½)(v − ½)), u and v uniform; reflected at both ends.
+    Walk,
+    /// Every bin alike, neighbours independent.
+    Uniform,
+    /// One value: every update goes to one bin.
+    Constant,
+    /// A slice of a body: air, soft tissue, bone, with noise; most samples in a tenth of the bins.
+    Tomogram,
+    /// Uniform over twice as many values as there are bins: half are not counted.
+    Beyond,
+}
+
+impl fmt::Display for Input {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Walk => "walk",
+            Self::Uniform => "uniform",
+            Self::Constant => "constant",
+            Self::Tomogram => "tomogram",
+            Self::Beyond => "half beyond the last bin",
+        })
+    }
+}
+
+/// A number below `below`, from 32 bits.
+fn scaled(bits: u32, below: usize) -> u32 {
+    ((u64::from(bits) * below as u64) >> 32) as u32
+}
+
+/// `n` samples for `bins` bins.
+pub(super) fn samples(kind: Input, n: usize, bins: usize, seed: u64) -> Vec<u32> {
+    let each = |value: &(dyn Fn(usize, u64) -> u32 + Sync)| -> Vec<u32> {
+        (0..n).into_par_iter().with_min_len(1 << 14).map(|at| value(at, bits(seed, at as u64))).collect()
+    };
+    match kind {
+        Input::Walk => walk(n, bins, seed),
+        Input::Uniform => each(&|_, bits| scaled(bits as u32, bins)),
+        Input::Beyond => each(&|_, bits| scaled(bits as u32, 2 * bins)),
+        Input::Constant => vec![(bins / 2) as u32; n],
+        Input::Tomogram => {
+            let side = (n as f64).sqrt().max(1.0);
+            each(&|at, bits| {
+                let (x, y) = ((at as f64 % side) / side - 0.5, (at as f64 / side).floor() / side - 0.5);
+                // Shares of the bins: air, tissue, bone as −1000, 40 and 700 on a scale from −1024 to 3071.
+                let tissue = match (x / 0.42).powi(2) + (y / 0.32).powi(2) {
+                    r if r > 1.0 => 0.006,
+                    r if r < 0.03 => 0.42,
+                    _ => 0.26,
+                };
+                // The sum of four uniform numbers is nearly normal.
+                let sum: u64 = (0..4).map(|k| bits >> (16 * k) & 0xffff).sum();
+                let noise = (sum as f64 / 65536.0 - 2.0) * 0.01;
+                ((tissue + noise).max(0.0) * bins as f64).min(bins as f64 - 1.0) as u32
+            })
+        }
+    }
+}
+
+fn walk(n: usize, bins: usize, seed: u64) -> Vec<u32> {
+    let (mut at, last) = ((bins / 2) as i64, bins as i64 - 1);
+    (0..n as u64)
+        .map(|i| {
+            let here = at as u32;
+            let bits = bits(seed, i);
+            let uniform = |bits: u64| (bits & 0xffff_ffff) as f64 / 4_294_967_296.0 - 0.5;
+            at += (16.0 * uniform(bits) * uniform(bits >> 32)).trunc() as i64;
+            at = if at < 0 {
+                -at
+            } else if at > last {
+                2 * last - at
+            } else {
+                at
+            }
+            .clamp(0, last);
+            here
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_walk_stays_and_half_of_beyond_is_beyond() {
+        let walk = samples(Input::Walk, 100_000, 1024, 1);
+        assert_eq!(walk[0], 512);
+        let still = walk.windows(2).filter(|w| w[0] == w[1]).count() as f64 / 1e5;
+        // P(|xy| < 1/16), x and y uniform on ±1/2: (1 + ln 4) / 4; five standard errors.
+        assert!((still - (1.0 + 4f64.ln()) / 4.0).abs() < 5.0 * (0.25f64 / 1e5).sqrt(), "{still}");
+        assert!(walk.windows(2).all(|w| w[0].abs_diff(w[1]) <= 4));
+        for kind in [Input::Walk, Input::Uniform, Input::Constant, Input::Tomogram] {
+            for bins in [1, 2, 7, 1024] {
+                assert!(samples(kind, 1000, bins, 2).iter().all(|&v| (v as usize) < bins), "{kind} {bins}");
+            }
+        }
+        let beyond = samples(Input::Beyond, 10_000, 16, 3).iter().filter(|&&v| v >= 16).count();
+        assert!(beyond.abs_diff(5000) < 250);
+    }
+}

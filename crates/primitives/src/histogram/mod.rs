@@ -1,0 +1,95 @@
+//! Histogram: h\[b\] = number of samples of value b, 0 ≤ b < bins. Values of `bins` and more are not counted.
+
+mod cpu;
+mod cuda;
+pub mod input;
+mod ladder;
+pub mod reference;
+
+use rayspin_core::{Error, Result};
+use rayspin_device::{Array, Backend, Device};
+
+pub use ladder::{Data, Form, Histogram, Launch, Problem};
+
+pub(crate) use cuda::programs;
+
+/// h\[b\] = number of samples of value b: as many bins as `counts` has elements, samples of larger values are not counted.
+///
+/// Errors: no bins, more than 2³² − 1 samples (a count would not hold them), arrays on different devices.
+pub fn counts(samples: &Array<u32>, counts: &mut Array<u32>) -> Result<()> {
+    check(samples, counts.len(), counts.device())?;
+    let bins = counts.len();
+    match samples.device().backend() {
+        Backend::Cpu(cpu) => {
+            let tables = on_cpu(cpu, samples.cpu(), bins);
+            counts.cpu_mut().copy_from_slice(&tables[..bins]);
+            Ok(())
+        }
+        Backend::Cuda(_) => {
+            let mut bytes = Array::zeros(samples.device(), &[1])?;
+            on_gpu(samples, bins, "runs", Form::Counts, &mut bytes, counts)
+        }
+    }
+}
+
+/// min(h\[b\], 255) of [`counts`].
+///
+/// Errors: as of [`counts`].
+pub fn saturating(samples: &Array<u32>, counts: &mut Array<u8>) -> Result<()> {
+    check(samples, counts.len(), counts.device())?;
+    let bins = counts.len();
+    match samples.device().backend() {
+        Backend::Cpu(cpu) => {
+            saturate(&on_cpu(cpu, samples.cpu(), bins), counts.cpu_mut());
+            Ok(())
+        }
+        Backend::Cuda(_) => {
+            let mut words = Array::zeros(samples.device(), &[1])?;
+            on_gpu(samples, bins, "tested_one_pass", Form::Saturating, counts, &mut words)
+        }
+    }
+}
+
+fn check(samples: &Array<u32>, bins: usize, device: &Device) -> Result<()> {
+    if bins == 0 || bins >= u32::MAX as usize {
+        return Err(Error::value("bins of a histogram", "1 to 4294967294", bins));
+    }
+    if samples.len() > u32::MAX as usize {
+        return Err(Error::value("samples of a histogram", "at most 4294967295", samples.len()));
+    }
+    if !device.same_as(samples.device()) {
+        return Err(Error::value("histogram", "samples and counts on one device", device.describe()));
+    }
+    Ok(())
+}
+
+fn on_cpu(cpu: &rayspin_device::Cpu, samples: &[u32], bins: usize) -> Vec<u32> {
+    let mut tables = vec![0; cpu::words(cpu.threads(), bins)];
+    cpu::threads(cpu, samples, 4, &mut tables, bins);
+    tables
+}
+
+fn saturate(wide: &[u32], counts: &mut [u8]) {
+    for (count, &wide) in counts.iter_mut().zip(wide) {
+        *count = wide.min(255) as u8;
+    }
+}
+
+fn on_gpu(
+    samples: &Array<u32>,
+    bins: usize,
+    name: &'static str,
+    form: Form,
+    bytes: &mut Array<u8>,
+    words: &mut Array<u32>,
+) -> Result<()> {
+    let device = samples.device();
+    let cuda = rayspin_tune::gpu(device)?;
+    let mut wide = Array::zeros(device, &[cuda::wide_len(bins)])?;
+    let copies = ladder::copies(bins).into_iter().rev().find(|&c| cuda::fits(cuda, c as u32, bins));
+    let (name, copies) = copies.map_or(("everywhere", 1), |copies| (name, copies as u32));
+    let mut arrays = cuda::Arrays { samples, bins, wide: &mut wide, bytes, words };
+    let pass =
+        cuda::OnePass { threads: 1024, blocks: if name == "everywhere" { 2 } else { 1 }, copies, unroll: 2 };
+    cuda::one_pass(cuda, name, pass, form.limit(), &mut arrays)
+}
