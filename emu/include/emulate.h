@@ -224,6 +224,14 @@ static inline unsigned __funnelshift_l(unsigned lo, unsigned hi, unsigned by) {
 static inline unsigned __funnelshift_r(unsigned lo, unsigned hi, unsigned by) {
     return (unsigned)(((unsigned long long)hi << 32 | lo) >> (by & 31));
 }
+#define EMU_PAIRS(NAME, PICK)                                                                                         \
+    static inline unsigned NAME(unsigned a, unsigned b) {                                                             \
+        unsigned al = a & 0xffff, bl = b & 0xffff, ah = a >> 16, bh = b >> 16;                                        \
+        return (al PICK bl ? al : bl) | (ah PICK bh ? ah : bh) << 16;                                                 \
+    }
+EMU_PAIRS(__vmaxu2, >)
+EMU_PAIRS(__vminu2, <)
+#undef EMU_PAIRS
 static inline unsigned __byte_perm(unsigned a, unsigned b, unsigned which) {
     unsigned long long bytes = (unsigned long long)b << 32 | a;
     unsigned result = 0;

@@ -5,6 +5,8 @@
 pub mod histogram;
 pub mod matrix_add;
 pub mod matrix_product;
+mod plane;
+pub mod sobel;
 
 use rayspin_tune::{Build, Ladder};
 
@@ -14,6 +16,7 @@ pub fn ladders() -> Vec<Box<dyn Ladder>> {
         Box::new(histogram::Histogram),
         Box::new(matrix_add::MatrixAdd),
         Box::new(matrix_product::MatrixProduct),
+        Box::new(sobel::Sobel),
     ];
     all.sort_by_key(|ladder| ladder.about().name);
     all
@@ -25,5 +28,6 @@ pub fn programs() -> Vec<Build> {
     all.extend(histogram::programs());
     all.extend(matrix_add::programs());
     all.extend(matrix_product::programs());
+    all.extend(sobel::programs());
     all
 }

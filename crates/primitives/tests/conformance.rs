@@ -83,6 +83,7 @@ conformance! {
     histogram: "histogram",
     matrix_add: "matrix-add",
     matrix_product: "matrix-product",
+    sobel: "sobel",
 }
 
 #[test]

@@ -1,0 +1,186 @@
+use rayspin_core::{Error, Result};
+use rayspin_device::cuda::{Define, Filter, Launch, Outside, Sampling, Source, Texture};
+use rayspin_device::{Array, Cuda};
+use rayspin_tune::{Build, Config, gpu};
+
+use super::{Data, Problem};
+
+static PUBLISHED: Source = Source {
+    name: "sobel_published",
+    files: &[
+        ("common.cu", include_str!("cuda/common.cu")),
+        ("01_published.cu", include_str!("cuda/01_published.cu")),
+    ],
+};
+static SLIDING: Source = Source {
+    name: "sobel",
+    files: &[
+        ("common.cu", include_str!("cuda/common.cu")),
+        ("02_sliding.cu", include_str!("cuda/02_sliding.cu")),
+    ],
+};
+
+/// Loads and stores that a strip may be made of, widest first.
+const ALIGNS: [i64; 4] = [16, 8, 4, 1];
+
+pub(crate) fn programs() -> Vec<Build> {
+    let mut all = vec![Build { source: &PUBLISHED, defines: vec![], spill_bytes: 0 }];
+    for halves in [false, true] {
+        for (align, one) in [(16, true), (16, false), (8, true), (4, true), (1, false)] {
+            let form = Form { align, one, halves, ..Form::default() };
+            all.push(Build { source: &SLIDING, defines: form.defines(), spill_bytes: 0 });
+        }
+    }
+    all
+}
+
+pub(super) const CLAMPED: Sampling =
+    Sampling { filter: Filter::Point, outside: Outside::Clamp, normalized: false };
+
+/// Rows that a grid has along y in blocks of `height`.
+fn grid_refuses(problem: &Problem, height: usize) -> Option<String> {
+    (problem.rows.div_ceil(height) > 65535)
+        .then(|| format!("{problem}: a grid has at most 65535 blocks along y"))
+}
+
+pub(super) fn per_pixel_refuses(problem: &Problem) -> Option<String> {
+    grid_refuses(problem, 1)
+}
+
+pub(super) fn texture_refuses(problem: &Problem) -> Option<String> {
+    (problem.columns > 131_072 || problem.rows > 65_536)
+        .then(|| format!("{problem}: a texture has at most 65536 x 131072 texels"))
+}
+
+fn per_pixel(name: &str, config: &Config, data: &mut Data) -> Result<()> {
+    let (x, y) = (config.get("x")?, config.get("y")?);
+    let device = data.image.device().clone();
+    let kernel = gpu(&device)?.kernel(&PUBLISHED, &[], name)?;
+    let (rows, columns) = (data.problem.rows as i32, data.problem.columns as i32);
+    let blocks = [(columns as u32).div_ceil(x), (rows as u32).div_ceil(y), 1];
+    let scale = data.problem.scale;
+    kernel.launch(
+        Launch { blocks, threads: [x, y, 1], shared: 0 },
+        &mut [
+            data.image.cuda().into(),
+            data.out.cuda_mut().into(),
+            rows.into(),
+            columns.into(),
+            scale.into(),
+        ],
+    )
+}
+
+pub(super) fn twelve_reads(config: &Config, data: &mut Data) -> Result<()> {
+    per_pixel("twelve_reads", config, data)
+}
+
+pub(super) fn eight_reads(config: &Config, data: &mut Data) -> Result<()> {
+    per_pixel("eight_reads", config, data)
+}
+
+pub(super) fn texture(config: &Config, data: &mut Data) -> Result<()> {
+    let device = data.image.device().clone();
+    let kernel = gpu(&device)?.kernel(&PUBLISHED, &[], "texture_rows")?;
+    let missing = || Error::value("Sobel through textures", "an image that a texture holds", data.problem);
+    let image: &Texture = data.texture.as_ref().ok_or_else(missing)?;
+    let (rows, columns) = (data.problem.rows as i32, data.problem.columns as i32);
+    let scale = data.problem.scale;
+    kernel.launch(
+        Launch::linear(rows as u32, config.get("threads")?),
+        &mut [image.into(), data.out.cuda_mut().into(), rows.into(), columns.into(), scale.into()],
+    )
+}
+
+pub(super) fn shared_tile(config: &Config, data: &mut Data) -> Result<()> {
+    let (x, y, each) = (config.get("x")?, config.get("y")?, config.get("rows")?);
+    let device = data.image.device().clone();
+    let kernel = gpu(&device)?.kernel(&PUBLISHED, &[], "shared_tile")?;
+    let (rows, columns) = (data.problem.rows as i32, data.problem.columns as i32);
+    let blocks = [(columns as u32).div_ceil(4 * x), (rows as u32).div_ceil(y * each), 1];
+    let launch = Launch { blocks, threads: [x, y, 1], shared: (4 * x + 4) * (y * each + 2) };
+    let scale = data.problem.scale;
+    kernel.launch(
+        launch,
+        &mut [
+            data.image.cuda().into(),
+            data.out.cuda_mut().into(),
+            rows.into(),
+            columns.into(),
+            (each as i32).into(),
+            scale.into(),
+        ],
+    )
+}
+
+/// Widths of the loads that rows of an image allow, narrowest first.
+pub(super) fn aligns(columns: usize) -> Vec<i64> {
+    ALIGNS.into_iter().rev().filter(|&align| columns.is_multiple_of(align as usize)).collect()
+}
+
+/// What a strip is.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Form {
+    pub threads: u32,
+    /// Bytes of a load, and pixels of a strip (4 where it is 1).
+    pub align: u32,
+    pub rows: u32,
+    /// Whether the scale is 1.
+    pub one: bool,
+    pub halves: bool,
+}
+
+impl Default for Form {
+    fn default() -> Self {
+        Self { threads: 128, align: 16, rows: 18, one: true, halves: true }
+    }
+}
+
+impl Form {
+    /// The form for an image without tuning.
+    pub(super) fn of(columns: usize, scale: f32) -> Self {
+        let align = aligns(columns).last().map_or(1, |&align| align as u32);
+        Self { align, one: scale == 1.0, ..Self::default() }
+    }
+
+    pub(super) fn from_config(config: &Config, scale: f32, halves: bool) -> Result<Self> {
+        let [threads, align, rows] = ["threads", "align", "rows"].map(|name| config.get(name));
+        Ok(Self { threads: threads?, align: align?, rows: rows?, one: scale == 1.0, halves })
+    }
+
+    fn defines(&self) -> Vec<Define> {
+        vec![
+            ("ALIGN", self.align.to_string()),
+            ("ONE", u32::from(self.one).to_string()),
+            ("HALVES", u32::from(self.halves).to_string()),
+        ]
+    }
+}
+
+pub(super) fn sliding(
+    cuda: &Cuda,
+    form: Form,
+    image: &Array<u8>,
+    (rows, columns): (usize, usize),
+    scale: f32,
+    out: &mut Array<u8>,
+) -> Result<()> {
+    let kernel = cuda.kernel(&SLIDING, &form.defines(), "sliding")?;
+    let across = columns.div_ceil(form.align.max(4) as usize).div_ceil(form.threads as usize);
+    let blocks = across.saturating_mul(rows.div_ceil(form.rows as usize));
+    let blocks = u32::try_from(blocks).ok().filter(|&n| n <= i32::MAX as u32).ok_or_else(|| {
+        Error::value("Sobel", "an image of at most 2^31 blocks of pixels", format!("{rows} x {columns}"))
+    })?;
+    kernel.launch(
+        Launch::linear(blocks, form.threads),
+        &mut [
+            image.cuda().into(),
+            out.cuda_mut().into(),
+            (rows as i32).into(),
+            (columns as i32).into(),
+            (across as i32).into(),
+            (form.rows as i32).into(),
+            scale.into(),
+        ],
+    )
+}
