@@ -90,6 +90,20 @@ pub trait Algorithm: Send + Sync + 'static {
     /// `problem` in another size. Errors: too many or too few numbers, a size that is not possible.
     fn sized(&self, problem: &Self::Problem, size: &[usize]) -> Result<Self::Problem>;
 
+    /// What tuning results of a problem belong to: its kind and its sizes. As it stands, the words and the whole numbers of its
+    /// text, with `x` between numbers left out: `8192 x 100 f32` is `f32` and 8192, 100.
+    fn key(&self, problem: &Self::Problem) -> (String, Vec<usize>) {
+        let text = problem.to_string();
+        let (mut kind, mut sizes) = (Vec::new(), Vec::new());
+        for word in text.split([' ', ',']).filter(|word| !word.is_empty() && !matches!(*word, "x" | "×")) {
+            match word.parse() {
+                Ok(size) => sizes.push(size),
+                Err(_) => kind.push(word),
+            }
+        }
+        (kind.join(" "), sizes)
+    }
+
     /// The rows for a problem, the CPU's first, slowest first each.
     fn variants(&self, problem: &Self::Problem) -> Vec<Variant<Self::Problem, Self::Launch>>;
 

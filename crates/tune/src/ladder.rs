@@ -68,6 +68,8 @@ pub struct Outline {
 pub trait Session {
     /// The problem, in words.
     fn problem(&self) -> String;
+    /// What tuning results of it belong to.
+    fn key(&self) -> (String, Vec<usize>);
     /// What bounds its operations.
     fn peak(&self) -> Peak;
     /// What its rate counts, of one run, by variant.
@@ -200,6 +202,10 @@ impl<A: Algorithm> Opened<A> {
 impl<A: Algorithm> Session for Opened<A> {
     fn problem(&self) -> String {
         self.problem.to_string()
+    }
+
+    fn key(&self) -> (String, Vec<usize>) {
+        self.algorithm.key(&self.problem)
     }
 
     fn peak(&self) -> Peak {

@@ -10,20 +10,28 @@ use rayspin_device::{Backend, Cuda, Device};
 mod algorithm;
 mod build;
 mod climb;
+mod foresee;
 pub mod input;
 mod ladder;
 mod measure;
+pub mod ptx;
 pub mod record;
+mod search;
 mod space;
+mod tuned;
 pub mod variant;
+pub mod wisdom;
 
 pub use algorithm::{About, Algorithm, Case, Peak, Published, Unit};
 pub use build::Build;
 pub use climb::{Climb, Outcome, Step, Timed, climb};
+pub use foresee::{Bounds, Foreseen, Foresight, pareto};
 pub use input::uniform;
 pub use ladder::{Ladder, Outline, Rung, Session, Which};
 pub use measure::{Protocol, Timing, measure};
+pub use search::{Evaluate, Found, Options, Progress, Pruned, Replay, Trial, Tried, search};
 pub use space::{Axis, Config, Space};
+pub use tuned::{OnDevice, source_of, tuned};
 
 /// The GPU behind a device. Errors: it is a CPU.
 pub fn gpu(device: &Device) -> Result<&Cuda> {

@@ -172,6 +172,8 @@ pub struct Kernel {
     pub(super) limits: Properties,
     /// Whether to wait after each launch, so that an error names its kernel.
     pub(super) wait: Option<Arc<dyn super::Driver>>,
+    pub(super) program: Arc<super::Program>,
+    pub(super) trace: Arc<super::Trace>,
 }
 
 impl Kernel {
@@ -202,6 +204,7 @@ impl Kernel {
         // inside its arrays is what its tests and compute-sanitizer check.
         unsafe { self.function.launch(launch, &mut pointers) }
             .map_err(|e| self.named(launch, e.to_string()))?;
+        self.trace.add(self, launch);
         match &self.wait {
             Some(driver) => driver.synchronize().map_err(|e| self.named(launch, e.to_string())),
             None => Ok(()),
@@ -330,6 +333,12 @@ mod tests {
             name: "test::kernel".to_owned(),
             function: Arc::new(Fake(Resources { registers: 100, shared: 2048, local: 16, threads: 1024 })),
             parameters: Arc::default(),
+            program: Arc::new(crate::cuda::Program {
+                name: "test",
+                text: String::new(),
+                defines: Vec::new(),
+            }),
+            trace: Arc::default(),
             limits: Properties {
                 name: String::new(),
                 capability: (9, 0),

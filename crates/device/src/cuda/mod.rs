@@ -8,6 +8,7 @@ mod buffer;
 mod cache;
 mod compile;
 mod driver;
+mod launched;
 mod machine;
 mod pinned;
 mod precompiled;
@@ -21,6 +22,8 @@ pub use compile::{Compiled, architecture, compile, compiler_version};
 pub use driver::{
     Driver, Event, FftPlan, Function, Graph, Launch, Module, Properties, Resources, TextureMemory, Ticket,
 };
+pub use launched::Launched;
+use launched::Trace;
 pub use machine::{Absent, count, driver_installed, fft_version};
 pub(crate) use pinned::PinnedBytes;
 pub use precompiled::{Packed, Precompiled, archive, pack};
@@ -42,6 +45,7 @@ pub struct Cuda {
     modules: Mutex<Modules>,
     host: Device,
     wait: bool,
+    trace: Arc<Trace>,
 }
 
 /// Programs by the address of their source and their macros.
@@ -58,6 +62,7 @@ pub(crate) struct Memory {
 }
 
 struct Loaded {
+    program: Arc<Program>,
     module: Arc<dyn Module>,
     signatures: HashMap<String, Arc<Vec<Parameter>>>,
     kernels: Mutex<HashMap<String, Kernel>>,
@@ -75,7 +80,7 @@ impl Cuda {
 
     pub(crate) fn with_driver(driver: Arc<dyn Driver>, host: Device) -> Self {
         let wait = std::env::var_os("RAYSPIN_CUDA_WAIT").is_some_and(|v| v != "0");
-        Self { driver, memory: Arc::default(), modules: Mutex::default(), host, wait }
+        Self { driver, memory: Arc::default(), modules: Mutex::default(), host, wait, trace: Arc::default() }
     }
 
     /// What it is.
@@ -146,6 +151,8 @@ impl Cuda {
             parameters: parameters.clone(),
             limits: self.properties().clone(),
             wait: self.wait.then(|| self.driver.clone()),
+            program: loaded.program.clone(),
+            trace: self.trace.clone(),
         };
         kernels.insert(name.to_owned(), kernel.clone());
         Ok(kernel)
@@ -160,7 +167,8 @@ impl Cuda {
         let signatures =
             program.signatures()?.into_iter().map(|(name, list)| (name, Arc::new(list))).collect();
         let module = self.driver.load(&program)?;
-        let loaded = Arc::new(Loaded { module, signatures, kernels: Mutex::default() });
+        let loaded =
+            Arc::new(Loaded { program: Arc::new(program), module, signatures, kernels: Mutex::default() });
         Ok(lock(&self.modules).entry(key).or_insert(loaded).clone())
     }
 
@@ -218,6 +226,15 @@ impl Cuda {
         work()?;
         let to = self.driver.mark()?;
         self.driver.seconds(from.as_ref(), to.as_ref())
+    }
+
+    /// The kernels that `work` launches, in order, with what they take: what a tuner knows of a variant without its source. Launches
+    /// that other threads ask for meanwhile are among them.
+    pub fn launches(&self, work: impl FnOnce() -> Result<()>) -> Result<Vec<Launched>> {
+        self.trace.begin();
+        let done = work();
+        let launched = self.trace.end();
+        done.map(|()| launched)
     }
 
     /// Records the launches of `work`, which are not done now: [`Graph::launch`] does them all, as often as it is called.

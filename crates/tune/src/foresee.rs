@@ -1,0 +1,121 @@
+//! What is known of a configuration before it is timed.
+//!
+//! Ryoo et al., "Program optimization space pruning for a multithreaded GPU" (CGO 2008): efficiency = 1 / (instructions · threads),
+//! utilisation = (instructions / regions) · ((W − 1) / 2 + (B − 1) · W) with W warps of a block and B blocks of a multiprocessor;
+//! regions lie between the places where a warp waits. Configurations that another exceeds in both are not tried.
+
+use rayspin_core::Result;
+use rayspin_device::cuda::{Launched, compile};
+use rayspin_device::{Backend, Device};
+use serde::{Deserialize, Serialize};
+
+use crate::ptx::{self, Mix};
+use crate::variant::Work;
+
+/// Rates that bound a run.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Bounds {
+    /// Bytes a second to and from memory.
+    pub bandwidth: f64,
+    /// Operations a second.
+    pub flops: f64,
+    /// Instructions of a warp that all multiprocessors issue, a second; infinite where unknown.
+    pub issue: f64,
+}
+
+impl Bounds {
+    /// The least time for work of any form.
+    pub fn floor(&self, work: &Work) -> f64 {
+        (work.bytes / self.bandwidth).max(work.flops / self.flops)
+    }
+}
+
+/// Metrics of a configuration.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Foreseen {
+    /// 1 / (instructions a thread · threads).
+    pub efficiency: f64,
+    /// How much independent work covers a wait.
+    pub utilisation: f64,
+    /// Seconds that it takes at least: the work's floor, or issuing its instructions.
+    pub least: f64,
+}
+
+/// Mixes of the programs seen, so that configurations of one compiled form compile it once.
+#[derive(Default)]
+pub struct Foresight {
+    mixes: std::collections::HashMap<(String, String), Option<Mix>>,
+}
+
+impl Foresight {
+    /// Metrics of a run that launched `launched` and does `work`; `None` where PTX is not to be had.
+    pub fn of(
+        &mut self,
+        device: &Device,
+        launched: &[Launched],
+        work: &Work,
+        bounds: &Bounds,
+    ) -> Result<Option<Foreseen>> {
+        let Backend::Cuda(cuda) = device.backend() else { return Ok(None) };
+        let (major, minor) = cuda.properties().capability;
+        let target = format!("compute_{major}{minor}{}", if major >= 9 { "a" } else { "" });
+        let threads = |l: &Launched| {
+            l.launch.blocks.iter().chain(&l.launch.threads).map(|&n| f64::from(n)).product::<f64>()
+        };
+        let all: f64 = launched.iter().map(threads).sum();
+        if all == 0.0 {
+            return Ok(None);
+        }
+        // Each thread does the same share of the work.
+        let (flops, bytes) = (work.flops / all, work.bytes / all);
+        let mut issued = 0.0;
+        let mut heaviest: Option<(f64, f64)> = None;
+        for launch in launched {
+            let Some(mix) = self.mix(launch, &target) else { return Ok(None) };
+            let counts = mix.of_thread(flops, bytes);
+            let instructions = counts.instructions * threads(launch);
+            issued += instructions;
+            let warps = (launch.launch.threads.iter().map(|&n| f64::from(n)).product::<f64>() / 32.0).ceil();
+            let others = (warps - 1.0) / 2.0 + (f64::from(launch.held) - 1.0).max(0.0) * warps;
+            let utilisation = counts.instructions / counts.waits.max(1.0) * others;
+            if heaviest.is_none_or(|(most, _)| instructions > most) {
+                heaviest = Some((instructions, utilisation));
+            }
+        }
+        let least = bounds.floor(work).max(issued / 32.0 / bounds.issue);
+        let utilisation = heaviest.map_or(0.0, |(_, utilisation)| utilisation);
+        Ok(Some(Foreseen { efficiency: 1.0 / issued, utilisation, least }))
+    }
+
+    fn mix(&mut self, launch: &Launched, target: &str) -> Option<Mix> {
+        let form = format!("{}\0{}", launch.program.text, launch.program.options().join(" "));
+        let entry = self.mixes.entry((form, launch.kernel.clone())).or_insert_with(|| {
+            let compiled = compile(&launch.program, target, false).ok()?;
+            ptx::mix(&String::from_utf8_lossy(&compiled.image), &launch.kernel)
+        });
+        *entry
+    }
+}
+
+/// Which of these no other exceeds in both metrics.
+pub fn pareto(all: &[Foreseen]) -> Vec<bool> {
+    let dominates = |a: &Foreseen, b: &Foreseen| {
+        a.efficiency >= b.efficiency
+            && a.utilisation >= b.utilisation
+            && (a.efficiency > b.efficiency || a.utilisation > b.utilisation)
+    };
+    all.iter().map(|one| !all.iter().any(|other| dominates(other, one))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_pareto_set_has_what_nothing_exceeds() {
+        let at = |efficiency, utilisation| Foreseen { efficiency, utilisation, least: 0.0 };
+        let all = [at(1.0, 5.0), at(2.0, 4.0), at(2.0, 3.0), at(3.0, 1.0), at(0.5, 5.0), at(3.0, 1.0)];
+        assert_eq!(pareto(&all), [true, true, false, true, false, true]);
+        assert!(pareto(&[]).is_empty());
+    }
+}

@@ -1,0 +1,192 @@
+//! What a kernel's PTX says of the work of one thread.
+
+/// Instructions of one thread by kind.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Counts {
+    /// All.
+    pub instructions: f64,
+    /// Floating-point operations, a multiply-add as two.
+    pub flops: f64,
+    /// Bytes to and from global memory.
+    pub bytes: f64,
+    /// Places where a warp waits for something slow: barriers, and groups of loads from global memory.
+    pub waits: f64,
+}
+
+/// A kernel as a main loop and everything else.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Mix {
+    /// Outside of the main loop, once.
+    pub outside: Counts,
+    /// One turn of the main loop: the one with the most operations, or where none has any, with the most bytes.
+    pub inside: Counts,
+}
+
+impl Mix {
+    /// What a thread does that makes `flops` operations, or where the loop has none moves `bytes` bytes: the turns of the main
+    /// loop follow from that.
+    pub fn of_thread(&self, flops: f64, bytes: f64) -> Counts {
+        let turns = if self.inside.flops > 0.0 {
+            (flops - self.outside.flops) / self.inside.flops
+        } else if self.inside.bytes > 0.0 {
+            (bytes - self.outside.bytes) / self.inside.bytes
+        } else {
+            0.0
+        };
+        let turns = if self.inside.instructions > 0.0 { turns.max(1.0) } else { 0.0 };
+        let join = |outside: f64, inside: f64| outside + turns * inside;
+        Counts {
+            instructions: join(self.outside.instructions, self.inside.instructions),
+            flops: join(self.outside.flops, self.inside.flops),
+            bytes: join(self.outside.bytes, self.inside.bytes),
+            waits: join(self.outside.waits, self.inside.waits),
+        }
+    }
+}
+
+enum Line<'a> {
+    Label(&'a str),
+    Instruction { opcode: &'a str, operands: &'a str },
+}
+
+/// Labels and instructions of the entry `kernel`.
+fn lines<'a>(ptx: &'a str, kernel: &str) -> Option<Vec<Line<'a>>> {
+    let head = [format!(".entry {kernel}("), format!(".entry {kernel}\n")];
+    let at = head.iter().find_map(|head| ptx.find(head.as_str()))?;
+    let body = &ptx[at..];
+    let body = &body[body.find("\n{")? + 2..];
+    let body = &body[..body.find("\n}")?];
+    let mut all = Vec::new();
+    for line in body.lines() {
+        let line = line.split("//").next().unwrap_or_default().trim();
+        if let Some(label) = line.strip_suffix(':') {
+            all.push(Line::Label(label));
+            continue;
+        }
+        // A predicate stands before the opcode.
+        let line = match line.strip_prefix('@') {
+            Some(rest) => rest.split_once(char::is_whitespace).map_or("", |(_, rest)| rest.trim_start()),
+            None => line,
+        };
+        let (opcode, operands) =
+            line.split_once(char::is_whitespace).unwrap_or((line.trim_end_matches(';'), ""));
+        if opcode.starts_with(|c: char| c.is_ascii_lowercase()) {
+            all.push(Line::Instruction { opcode, operands: operands.trim().trim_end_matches(';') });
+        }
+    }
+    Some(all)
+}
+
+/// Bytes of an access: `ld.global.nc.v4.f32` has 16.
+fn width(opcode: &str) -> f64 {
+    let mut bytes = 0.0;
+    let mut lanes = 1.0;
+    for part in opcode.split('.') {
+        match part {
+            "v2" => lanes = 2.0,
+            "v4" => lanes = 4.0,
+            "v8" => lanes = 8.0,
+            _ => {
+                let digits = part.trim_start_matches(|c: char| c.is_ascii_lowercase());
+                let letters = &part[..part.len() - digits.len()];
+                if matches!(letters, "b" | "u" | "s" | "f") {
+                    bytes = digits.parse::<f64>().map_or(bytes, |bits| bits / 8.0);
+                }
+            }
+        }
+    }
+    bytes * lanes
+}
+
+fn count(lines: &[Line<'_>]) -> Counts {
+    let mut counts = Counts::default();
+    let mut loading = false;
+    for line in lines {
+        let Line::Instruction { opcode, .. } = line else { continue };
+        counts.instructions += 1.0;
+        let kind = opcode.split('.').next().unwrap_or_default();
+        let float = [".f32", ".f64", ".f16", ".f32x2"].iter().any(|t| opcode.ends_with(t));
+        counts.flops += match kind {
+            "fma" | "mad" if float => 2.0,
+            "add" | "sub" | "mul" | "div" | "sqrt" | "rsqrt" | "rcp" | "sin" | "cos" | "ex2" | "lg2"
+            | "max" | "min"
+                if float =>
+            {
+                1.0
+            }
+            _ => 0.0,
+        };
+        let global = opcode.contains(".global");
+        let load = kind == "ld" && global || kind == "tex" || kind == "tld4";
+        if global && matches!(kind, "ld" | "st") {
+            counts.bytes += width(opcode);
+        }
+        // Loads that follow one another wait together; arithmetic on addresses between them does not end the group.
+        let address =
+            matches!(kind, "add" | "mul" | "mad" | "cvta" | "shl" | "cvt" | "mov" | "setp") && !float;
+        if kind == "bar" || kind == "barrier" || (load && !loading) {
+            counts.waits += 1.0;
+        }
+        loading = load || (loading && address);
+    }
+    counts
+}
+
+/// The mix of the entry `kernel` of a PTX text; `None` where there is no such entry.
+pub fn mix(ptx: &str, kernel: &str) -> Option<Mix> {
+    let lines = lines(ptx, kernel)?;
+    let label = |name: &str| lines.iter().position(|l| matches!(l, Line::Label(label) if *label == name));
+    let mut loops: Vec<(usize, usize, Counts)> = Vec::new();
+    for (end, line) in lines.iter().enumerate() {
+        let Line::Instruction { opcode, operands } = line else { continue };
+        // A branch to a label above closes a loop.
+        let begin = opcode.starts_with("bra").then(|| label(operands)).flatten();
+        if let Some(begin) = begin.filter(|&begin| begin < end) {
+            loops.push((begin, end, count(&lines[begin..=end])));
+        }
+    }
+    // Of nested loops the inner one: the outer one's turns are many of its own.
+    let heaviest = |of: fn(&Counts) -> f64| {
+        let works: Vec<_> = loops.iter().filter(|(_, _, counts)| of(counts) > 0.0).collect();
+        let inner = works.iter().filter(|(from, to, _)| {
+            !works.iter().any(|(b, e, _)| (from, to) != (b, e) && from <= b && e <= to)
+        });
+        inner.map(|(_, _, counts)| *counts).max_by(|a, b| of(a).total_cmp(&of(b)))
+    };
+    let main = heaviest(|counts| counts.flops).or_else(|| heaviest(|counts| counts.bytes));
+    let all = count(&lines);
+    let inside = main.unwrap_or_default();
+    let outside = Counts {
+        instructions: all.instructions - inside.instructions,
+        flops: all.flops - inside.flops,
+        bytes: all.bytes - inside.bytes,
+        waits: (all.waits - inside.waits).max(0.0),
+    };
+    Some(Mix { outside, inside })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PTX: &str = "\
+.version 9.0\n.visible .entry other(\n\t.param .u64 a\n)\n{\n\tret;\n}\n
+.visible .entry sum(\n\t.param .u64 p0,\n\t.param .u32 p1\n)\n.maxntid 128, 1, 1\n{\n\t.reg .pred %p<4>;\n
+\tld.param.u64 \t%rd1, [p0];\n\tld.global.nc.v4.f32 \t{%f1, %f2, %f3, %f4}, [%rd1];\n\tadd.s64 %rd2, %rd1, 16;
+\tld.global.f32 %f5, [%rd2];\n\tbar.sync 0;\n
+$L__BB1_2:\n\tfma.rn.f32 \t%f1, %f2, %f3, %f1;\n\tfma.rn.f32 %f4, %f2, %f3, %f4;
+\tadd.s32 %r1, %r1, 1;\n\tsetp.lt.s32 %p1, %r1, %r2;\n\t@%p1 bra \t$L__BB1_2;\n
+$L__BB1_3:\n\tadd.s32 %r3, %r3, 1;\n\t@%p2 bra $L__BB1_3;\n\tst.global.f64 [%rd1], %fd1;\n\tret;\n\n}\n";
+
+    #[test]
+    fn the_loop_with_the_operations_is_found() {
+        let mix = mix(PTX, "sum").unwrap();
+        assert_eq!(mix.inside, Counts { instructions: 5.0, flops: 4.0, bytes: 0.0, waits: 0.0 });
+        // Two loads from neighbouring addresses wait once, the barrier once.
+        assert_eq!(mix.outside, Counts { instructions: 9.0, flops: 0.0, bytes: 28.0, waits: 2.0 });
+        let thread = mix.of_thread(400.0, 0.0);
+        assert_eq!((thread.instructions, thread.flops, thread.waits), (509.0, 400.0, 2.0));
+        assert!(super::mix(PTX, "none").is_none());
+        assert_eq!(super::mix(PTX, "other").unwrap().of_thread(5.0, 5.0).instructions, 1.0);
+    }
+}

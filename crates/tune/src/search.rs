@@ -1,0 +1,360 @@
+//! The search for the fastest configuration of a space.
+
+use std::collections::HashMap;
+use std::time::Instant;
+
+use rayspin_core::{Error, Result};
+use serde::{Deserialize, Serialize};
+
+use crate::foresee::{Foreseen, pareto};
+use crate::input::bits;
+use crate::space::{Config, Space};
+use crate::wisdom::Record;
+
+/// What became of a configuration.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Trial {
+    /// It met its tolerance, and takes so long.
+    Timed {
+        /// The median.
+        seconds: f64,
+        /// The error against the oracle.
+        error: f64,
+    },
+    /// A few rounds showed that it is slower than the best: how long those took.
+    Slow {
+        /// The fastest of them.
+        seconds: f64,
+    },
+    /// It did not compile, not launch, or was wrong: why.
+    Failed(String),
+}
+
+impl Trial {
+    /// Seconds of a whole measurement.
+    pub fn seconds(&self) -> Option<f64> {
+        match self {
+            Self::Timed { seconds, .. } => Some(*seconds),
+            Self::Slow { .. } | Self::Failed(_) => None,
+        }
+    }
+}
+
+/// A way to find out about configurations: a device, or a replay of results.
+pub trait Evaluate {
+    /// Metrics before timing. `Err(Failed)` where the configuration cannot be launched; `Ok(None)` where nothing can be known.
+    fn foresee(&mut self, config: &Config) -> Result<std::result::Result<Option<Foreseen>, String>>;
+    /// Verifies and times; may stop early where it is slower than `best` seconds.
+    fn evaluate(&mut self, config: &Config, best: Option<f64>) -> Result<Trial>;
+}
+
+/// How a space is searched.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Options {
+    /// Seconds, as long as the default was timed.
+    pub budget: f64,
+    /// Times every configuration, to see what pruning would have lost.
+    pub exhaustive: bool,
+    /// Configurations up to which all that pruning leaves are timed; larger sets are searched from neighbour to neighbour.
+    pub brute: usize,
+    /// Of the random starts.
+    pub seed: u64,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { budget: 60.0, exhaustive: false, brute: 64, seed: 1 }
+    }
+}
+
+/// Why a configuration was not timed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Pruned {
+    /// Another is better in efficiency and utilisation.
+    Dominated,
+    /// It cannot be faster than the best that was measured.
+    Bound,
+    /// Time was up.
+    Budget,
+}
+
+/// One configuration of a finished search.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Tried {
+    /// The configuration.
+    pub config: Config,
+    /// Metrics.
+    pub foreseen: Option<Foreseen>,
+    /// What became of it, where it was timed or failed.
+    pub trial: Option<Trial>,
+    /// Why it was not timed; of an exhaustive search, why it would not have been.
+    pub pruned: Option<Pruned>,
+}
+
+/// What a search found.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Found {
+    /// The fastest.
+    pub best: Config,
+    /// Its seconds.
+    pub seconds: f64,
+    /// Seconds of the default, where it works.
+    pub default_seconds: Option<f64>,
+    /// Every configuration of the space.
+    pub tried: Vec<Tried>,
+}
+
+impl Found {
+    /// The share of the space that pruning left out.
+    pub fn pruned(&self) -> f64 {
+        let left_out = |t: &&Tried| matches!(t.pruned, Some(Pruned::Dominated | Pruned::Bound));
+        self.tried.iter().filter(left_out).count() as f64 / self.tried.len().max(1) as f64
+    }
+
+    /// The fastest of those that pruning keeps, over the fastest of all: what an exhaustive search shows; 1 where nothing is lost.
+    pub fn kept(&self) -> Option<f64> {
+        let kept = self.tried.iter().filter(|t| t.pruned.is_none());
+        let best = kept.filter_map(|t| t.trial.as_ref()?.seconds()).min_by(f64::total_cmp)?;
+        Some(best / self.seconds)
+    }
+}
+
+/// Called after each configuration, with the search so far; a stop is an error that it returns.
+pub type Progress<'a> = &'a mut dyn FnMut(&Config, &Trial, Option<Foreseen>) -> Result<()>;
+
+struct Search<'a> {
+    evaluate: &'a mut dyn Evaluate,
+    progress: Progress<'a>,
+    known: HashMap<Config, Trial>,
+    foreseen: HashMap<Config, Foreseen>,
+    best: Option<(Config, f64)>,
+    began: Instant,
+    budget: f64,
+}
+
+impl Search<'_> {
+    fn out_of_time(&self) -> bool {
+        self.began.elapsed().as_secs_f64() > self.budget
+    }
+
+    fn keep(&mut self, config: &Config, trial: Trial) {
+        if let Some(seconds) = trial.seconds() {
+            if self.best.as_ref().is_none_or(|(_, best)| seconds < *best) {
+                self.best = Some((config.clone(), seconds));
+            }
+        }
+        self.known.insert(config.clone(), trial);
+    }
+
+    fn time(&mut self, config: &Config, race: bool) -> Result<&Trial> {
+        if !self.known.contains_key(config) {
+            let best = self.best.as_ref().filter(|_| race).map(|(_, seconds)| *seconds);
+            let trial = self.evaluate.evaluate(config, best)?;
+            (self.progress)(config, &trial, self.foreseen.get(config).copied())?;
+            self.keep(config, trial);
+        }
+        Ok(&self.known[config])
+    }
+
+    fn cannot_win(&self, config: &Config) -> bool {
+        let least = self.foreseen.get(config).map_or(0.0, |f| f.least);
+        self.best.as_ref().is_some_and(|(_, best)| least >= *best)
+    }
+}
+
+/// Finds the fastest configuration of `space`.
+///
+/// `known` are results of earlier searches, which are not repeated. The default is timed first. Of what can be foreseen, the
+/// configurations that another exceeds in both of Ryoo's metrics and those whose bound is above the best time are left out. What
+/// remains is timed whole where it is no more than [`Options::brute`], else by steps to better neighbours from random starts,
+/// until time is up. Errors: `evaluate` fails for a reason that is not the configuration's; no configuration works.
+pub fn search(
+    space: &Space,
+    known: HashMap<Config, Trial>,
+    evaluate: &mut dyn Evaluate,
+    options: &Options,
+    progress: Progress<'_>,
+) -> Result<Found> {
+    let all = space.configs();
+    let mut s = Search {
+        evaluate,
+        progress,
+        known: HashMap::new(),
+        foreseen: HashMap::new(),
+        best: None,
+        began: Instant::now(),
+        budget: options.budget,
+    };
+    for (config, trial) in known.into_iter().filter(|(config, _)| space.contains(config)) {
+        s.keep(&config, trial);
+    }
+    let default = space.default_config();
+    s.time(&default, false)?;
+    for config in &all {
+        if s.out_of_time() && !options.exhaustive {
+            break;
+        }
+        if matches!(s.known.get(config), Some(Trial::Failed(_))) {
+            continue;
+        }
+        match s.evaluate.foresee(config)? {
+            Ok(Some(foreseen)) => {
+                s.foreseen.insert(config.clone(), foreseen);
+            }
+            Ok(None) => {}
+            Err(why) => {
+                let trial = Trial::Failed(why);
+                if !s.known.contains_key(config) {
+                    (s.progress)(config, &trial, None)?;
+                }
+                s.keep(config, trial);
+            }
+        }
+    }
+    let mut pruned = dominated(&all, &s.foreseen);
+    let candidates: Vec<Config> = all.iter().filter(|c| !pruned.contains_key(*c)).cloned().collect();
+    if options.exhaustive {
+        for config in &all {
+            // A bound that would have saved the time is noted with the best that was known at that moment.
+            if s.cannot_win(config) {
+                pruned.entry(config.clone()).or_insert(Pruned::Bound);
+            }
+            s.time(config, false)?;
+        }
+    } else if candidates.len() <= options.brute {
+        let mut order = candidates.clone();
+        order.sort_by(|a, b| {
+            let least = |c: &Config| s.foreseen.get(c).map_or(0.0, |f| f.least);
+            least(a).total_cmp(&least(b))
+        });
+        for config in &order {
+            if s.cannot_win(config) && !s.known.contains_key(config) {
+                pruned.insert(config.clone(), Pruned::Bound);
+            } else if !s.out_of_time() {
+                s.time(config, true)?;
+            }
+        }
+    } else {
+        descend(space, &candidates, &mut s, &mut pruned, options.seed)?;
+    }
+    let (best, seconds) = s.best.clone().ok_or_else(|| {
+        let why = match s.known.get(&default) {
+            Some(Trial::Failed(why)) => why.clone(),
+            _ => "nothing could be timed".to_owned(),
+        };
+        Error::Device { what: format!("tuning: none of {} configurations works", all.len()), detail: why }
+    })?;
+    let default_seconds = s.known.get(&default).and_then(Trial::seconds);
+    let tried = all
+        .into_iter()
+        .map(|config| {
+            let trial = s.known.get(&config).cloned();
+            let missing = trial.is_none().then_some(Pruned::Budget);
+            let timed = trial.as_ref().is_some_and(|t| t.seconds().is_some()) && !options.exhaustive;
+            Tried {
+                foreseen: s.foreseen.get(&config).copied(),
+                pruned: pruned.get(&config).copied().filter(|_| !timed).or(missing),
+                trial,
+                config,
+            }
+        })
+        .collect();
+    Ok(Found { best, seconds, default_seconds, tried })
+}
+
+fn dominated(all: &[Config], foreseen: &HashMap<Config, Foreseen>) -> HashMap<Config, Pruned> {
+    let (configs, metrics): (Vec<_>, Vec<_>) =
+        all.iter().filter_map(|c| Some((c, *foreseen.get(c)?))).unzip();
+    let keep = pareto(&metrics);
+    let out = configs.into_iter().zip(keep).filter(|(_, keep)| !keep);
+    out.map(|(config, _)| (config.clone(), Pruned::Dominated)).collect()
+}
+
+/// Steps to the best neighbour from the best so far, then from random starts, until time is up or all candidates are known.
+fn descend(
+    space: &Space,
+    candidates: &[Config],
+    s: &mut Search<'_>,
+    pruned: &mut HashMap<Config, Pruned>,
+    seed: u64,
+) -> Result<()> {
+    let mut start = s.best.as_ref().map(|(config, _)| config.clone());
+    let mut draws = 0;
+    loop {
+        if let Some(mut here) = start.take() {
+            loop {
+                let mut better = None;
+                let mut at = s.known.get(&here).and_then(Trial::seconds).unwrap_or(f64::INFINITY);
+                for next in space.neighbours(&here) {
+                    if s.out_of_time() {
+                        return Ok(());
+                    }
+                    if s.cannot_win(&next) && !s.known.contains_key(&next) {
+                        pruned.insert(next, Pruned::Bound);
+                        continue;
+                    }
+                    if pruned.contains_key(&next) {
+                        continue;
+                    }
+                    if let Some(seconds) = s.time(&next, true)?.seconds().filter(|&t| t < at) {
+                        (better, at) = (Some(next), seconds);
+                    }
+                }
+                match better {
+                    Some(next) => here = next,
+                    None => break,
+                }
+            }
+        }
+        let unknown: Vec<_> =
+            candidates.iter().filter(|c| !s.known.contains_key(*c) && !pruned.contains_key(*c)).collect();
+        if unknown.is_empty() || s.out_of_time() {
+            return Ok(());
+        }
+        let next = unknown[(bits(seed, draws) % unknown.len() as u64) as usize].clone();
+        draws += 1;
+        if s.cannot_win(&next) {
+            pruned.insert(next, Pruned::Bound);
+            continue;
+        }
+        s.time(&next, true)?;
+        start = Some(next);
+    }
+}
+
+/// Results of an earlier search in the place of a device: how the search is tested, and repeated, without one.
+#[derive(Debug, Default)]
+pub struct Replay {
+    records: HashMap<Config, Record>,
+    /// Configurations that were asked for, in order.
+    pub asked: Vec<Config>,
+}
+
+impl Replay {
+    /// The last of these results for each configuration.
+    pub fn new<'a>(records: impl IntoIterator<Item = &'a Record>) -> Self {
+        let records = records.into_iter().map(|r| (r.config.clone(), r.clone())).collect();
+        Self { records, asked: Vec::new() }
+    }
+}
+
+impl Evaluate for Replay {
+    fn foresee(&mut self, config: &Config) -> Result<std::result::Result<Option<Foreseen>, String>> {
+        Ok(match self.records.get(config).map(|r| (&r.trial, r.foreseen)) {
+            Some((Trial::Failed(why), None)) => Err(why.clone()),
+            Some((_, foreseen)) => Ok(foreseen),
+            None => Ok(None),
+        })
+    }
+
+    fn evaluate(&mut self, config: &Config, _: Option<f64>) -> Result<Trial> {
+        self.asked.push(config.clone());
+        let missing = || Trial::Failed("not among the recorded results".to_owned());
+        Ok(self.records.get(config).map_or_else(missing, |record| record.trial.clone()))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,100 @@
+use super::*;
+use crate::wisdom::Key;
+
+fn space() -> Space {
+    let threads: Vec<i64> = (1..=12).map(|i| 32 * i).collect();
+    Space::none().axis("threads", &threads, 96).axis("unroll", &[1, 2, 4, 8, 16], 1)
+}
+
+/// A bowl with its least at 256 threads, unroll 4; configurations above 2048 in all do not launch.
+fn machine(metrics: bool) -> Replay {
+    let key = Key {
+        ladder: String::new(),
+        rung: String::new(),
+        source: String::new(),
+        device: String::new(),
+        driver: String::new(),
+        kind: String::new(),
+        sizes: vec![],
+    };
+    let records: Vec<Record> = space()
+        .configs()
+        .into_iter()
+        .map(|config| {
+            let (threads, unroll) =
+                (f64::from(config.get("threads").unwrap()), f64::from(config.get("unroll").unwrap()));
+            let seconds = 1.0 + ((threads - 256.0) / 100.0).powi(2) + (unroll.log2() - 2.0).powi(2);
+            let (trial, foreseen) = if threads * unroll > 2048.0 {
+                (Trial::Failed("too large".to_owned()), None)
+            } else {
+                let foreseen =
+                    Foreseen { efficiency: 1.0 / seconds, utilisation: threads, least: 0.8 * seconds };
+                (Trial::Timed { seconds, error: 0.0 }, metrics.then_some(foreseen))
+            };
+            Record::new(key.clone(), config, trial, foreseen)
+        })
+        .collect();
+    Replay::new(&records)
+}
+
+fn run(replay: &mut Replay, options: &Options) -> Found {
+    search(&space(), HashMap::new(), replay, options, &mut |_, _, _| Ok(())).unwrap()
+}
+
+fn best() -> Config {
+    Config::of(&[("threads", 256), ("unroll", 4)])
+}
+
+#[test]
+fn pruning_keeps_the_optimum_of_a_bowl_and_times_a_part() {
+    let mut replay = machine(true);
+    let found = run(&mut replay, &Options::default());
+    assert_eq!((found.best.clone(), found.seconds), (best(), 1.0));
+    assert!(replay.asked.len() < space().configs().len() / 3, "{} were timed", replay.asked.len());
+    assert!(found.pruned() > 0.5 && found.default_seconds > Some(1.0));
+    let all = run(&mut machine(true), &Options { exhaustive: true, ..Options::default() });
+    assert_eq!((all.best.clone(), all.kept()), (best(), Some(1.0)));
+    let timed = all.tried.iter().filter(|t| t.trial.is_some()).count();
+    assert_eq!(timed, space().configs().len());
+}
+
+#[test]
+fn without_metrics_steps_to_neighbours_find_the_bowl_s_bottom() {
+    let mut replay = machine(false);
+    let found = run(&mut replay, &Options { brute: 8, ..Options::default() });
+    assert_eq!(found.best, best());
+    let mut asked = replay.asked.clone();
+    asked.sort();
+    asked.dedup();
+    assert_eq!(asked.len(), replay.asked.len(), "nothing is timed twice");
+}
+
+#[test]
+fn without_time_the_default_is_what_there_is() {
+    let mut replay = machine(false);
+    let found = run(&mut replay, &Options { budget: 0.0, brute: 8, ..Options::default() });
+    assert_eq!(found.best, space().default_config());
+    assert!(found.tried.iter().filter(|t| t.pruned == Some(Pruned::Budget)).count() > 50);
+}
+
+#[test]
+fn earlier_results_are_not_repeated_and_a_stop_loses_nothing() {
+    let mut kept = HashMap::new();
+    let stop = search(&space(), HashMap::new(), &mut machine(false), &Options::default(), &mut |c, t, _| {
+        kept.insert(c.clone(), t.clone());
+        if kept.len() == 20 { Err(Error::Interrupted) } else { Ok(()) }
+    });
+    assert!(matches!(stop, Err(Error::Interrupted)));
+    let mut replay = machine(false);
+    let found =
+        search(&space(), kept.clone(), &mut replay, &Options::default(), &mut |_, _, _| Ok(())).unwrap();
+    assert_eq!(found.best, best());
+    assert!(replay.asked.iter().all(|config| !kept.contains_key(config)));
+}
+
+#[test]
+fn a_space_where_nothing_works_is_an_error_that_says_why() {
+    let mut nothing = Replay::default();
+    let error = search(&space(), HashMap::new(), &mut nothing, &Options::default(), &mut |_, _, _| Ok(()));
+    assert!(error.unwrap_err().to_string().contains("not among the recorded results"));
+}

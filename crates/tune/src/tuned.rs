@@ -1,0 +1,158 @@
+//! Tuning on a device, and the configurations that the library takes without being asked.
+
+use std::collections::HashMap;
+use std::sync::{LazyLock, Mutex, PoisonError};
+
+use rayspin_core::{Error, Result};
+use rayspin_device::cuda::{Program, Source};
+use rayspin_device::{Backend, Device};
+
+use crate::foresee::{Bounds, Foreseen, Foresight};
+use crate::ladder::Session;
+use crate::measure::{Protocol, measure};
+use crate::search::{Evaluate, Trial};
+use crate::space::{Config, Space};
+use crate::wisdom::{self, Key, Wisdom};
+
+/// How much slower than the best the fastest of a few rounds may be before a configuration is given up.
+const RACE: f64 = 1.15;
+
+/// One rung of a session, to be searched.
+pub struct OnDevice<'a> {
+    session: &'a mut dyn Session,
+    device: &'a Device,
+    rung: usize,
+    bounds: Bounds,
+    protocol: Protocol,
+    foresight: Foresight,
+}
+
+impl<'a> OnDevice<'a> {
+    /// The rung with this number.
+    pub fn new(session: &'a mut dyn Session, device: &'a Device, rung: usize, bounds: Bounds) -> Self {
+        let protocol = Protocol { rounds: 9, budget: 0.5, ..Protocol::default() };
+        Self { session, device, rung, bounds, protocol, foresight: Foresight::default() }
+    }
+
+    /// The hash of the sources that the default configuration launches, or on a CPU of the version of Rayspin.
+    pub fn source(&mut self) -> Result<String> {
+        let Backend::Cuda(cuda) = self.device.backend() else { return Ok(source_of(&[])) };
+        let config =
+            self.session.rungs().get(self.rung).map(|r| r.space.default_config()).unwrap_or_default();
+        let launched = cuda.launches(|| self.session.run(self.rung, &config, 0))?;
+        let mut texts: Vec<&str> = launched.iter().map(|l| l.program.text.as_str()).collect();
+        texts.sort_unstable();
+        texts.dedup();
+        Ok(hash(&texts))
+    }
+}
+
+/// What belongs to a configuration, not to the machine: a launch or a compilation that is refused.
+fn is_of_config(error: &Error) -> bool {
+    !matches!(error, Error::Interrupted)
+}
+
+impl Evaluate for OnDevice<'_> {
+    fn foresee(&mut self, config: &Config) -> Result<std::result::Result<Option<Foreseen>, String>> {
+        let Backend::Cuda(cuda) = self.device.backend() else { return Ok(Ok(None)) };
+        let launched = cuda.launches(|| self.session.run(self.rung, config, 0));
+        match launched.and_then(|launched| self.device.synchronize().map(|()| launched)) {
+            Ok(launched) => {
+                let work = self.session.rungs().get(self.rung).map(|r| r.work);
+                let Some(work) = work else { return Ok(Ok(None)) };
+                self.foresight.of(self.device, &launched, &work, &self.bounds).map(Ok)
+            }
+            Err(error) if is_of_config(&error) => Ok(Err(error.to_string())),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn evaluate(&mut self, config: &Config, best: Option<f64>) -> Result<Trial> {
+        let tolerance = self.session.rungs().get(self.rung).map_or(0.0, |r| r.tolerance);
+        let rung = self.rung;
+        let mut run = || -> Result<Trial> {
+            let error = self.session.verify(rung, config)?;
+            if error.is_nan() || error > tolerance {
+                return Ok(Trial::Failed(format!("error {error:.2e}, at most {tolerance:.0e} is allowed")));
+            }
+            if let Some(best) = best {
+                let few = Protocol { rounds: 3, budget: 0.1, ..self.protocol };
+                let quick = measure(self.device, &few, |turn| self.session.run(rung, config, turn))?;
+                if quick.low > RACE * best {
+                    return Ok(Trial::Slow { seconds: quick.low });
+                }
+            }
+            let timing = measure(self.device, &self.protocol, |turn| self.session.run(rung, config, turn))?;
+            Ok(Trial::Timed { seconds: timing.median, error })
+        };
+        match run() {
+            Err(error) if is_of_config(&error) => Ok(Trial::Failed(error.to_string())),
+            other => other,
+        }
+    }
+}
+
+fn hash(texts: &[&str]) -> String {
+    let mut hasher = blake3::Hasher::new();
+    for text in texts {
+        hasher.update(&(text.len() as u64).to_le_bytes());
+        hasher.update(text.as_bytes());
+    }
+    hasher.finalize().to_hex()[..16].to_owned()
+}
+
+/// The hash that results belong to, of the programs that a variant launches; without any, of this version of Rayspin.
+pub fn source_of(sources: &[&'static Source]) -> String {
+    if sources.is_empty() {
+        return format!("rayspin {}", env!("CARGO_PKG_VERSION"));
+    }
+    let mut texts: Vec<String> = sources.iter().map(|source| Program::new(source, &[]).text).collect();
+    texts.sort_unstable();
+    texts.dedup();
+    hash(&texts.iter().map(String::as_str).collect::<Vec<_>>())
+}
+
+static WISDOM: LazyLock<Wisdom> =
+    LazyLock::new(|| wisdom::file().and_then(|path| Wisdom::open(&path).ok()).unwrap_or_default());
+
+/// Configurations by all that they depend on; sources by their address.
+type Chosen = HashMap<(String, &'static str, &'static str, usize, &'static str, Vec<u32>), Config>;
+
+/// The configuration of `rung` for a problem of this kind and these sizes: the best of what `rayspin tune` measured on this
+/// device, else the default of `space`.
+///
+/// The file of results is read once a process. `sources` are those of the kernels that the variant launches.
+pub fn tuned(
+    device: &Device,
+    ladder: &'static str,
+    rung: &'static str,
+    sources: &[&'static Source],
+    kind: &'static str,
+    sizes: &[usize],
+    space: &Space,
+) -> Config {
+    static CHOSEN: LazyLock<Mutex<Chosen>> = LazyLock::new(Mutex::default);
+    if WISDOM.records().is_empty() {
+        return space.default_config();
+    }
+    let (name, driver) = wisdom::identity(device);
+    let powers = sizes.iter().map(|&size| (size.max(1) as f64).log2().round() as u32).collect();
+    let address = sources.first().map_or(0, |source| std::ptr::from_ref(*source).addr());
+    let entry = (name.clone(), ladder, rung, address, kind, powers);
+    let mut chosen = CHOSEN.lock().unwrap_or_else(PoisonError::into_inner);
+    chosen
+        .entry(entry)
+        .or_insert_with(|| {
+            let key = Key {
+                ladder: ladder.to_owned(),
+                rung: rung.to_owned(),
+                source: source_of(sources),
+                device: name,
+                driver,
+                kind: kind.to_owned(),
+                sizes: sizes.to_vec(),
+            };
+            WISDOM.best(&key, space).0
+        })
+        .clone()
+}
