@@ -140,10 +140,9 @@ impl Search<'_> {
     }
 
     fn keep(&mut self, config: &Config, trial: Trial) {
-        if let Some(seconds) = trial.seconds() {
-            if self.best.as_ref().is_none_or(|(_, best)| seconds < *best) {
-                self.best = Some((config.clone(), seconds));
-            }
+        let faster = |&seconds: &f64| self.best.as_ref().is_none_or(|(_, best)| seconds < *best);
+        if let Some(seconds) = trial.seconds().filter(faster) {
+            self.best = Some((config.clone(), seconds));
         }
         self.known.insert(config.clone(), trial);
     }
