@@ -80,6 +80,7 @@ macro_rules! conformance {
 }
 
 conformance! {
+    coulomb: "coulomb",
     histogram: "histogram",
     matrix_add: "matrix-add",
     matrix_product: "matrix-product",

@@ -61,11 +61,10 @@ fn count(blocks: usize) -> Result<u32> {
 
 /// The numbers of a tile as an axis of a space, each at most what the matrix fills.
 fn tiles(problem: &Problem) -> (Vec<i64>, Vec<i64>, [i64; 2]) {
-    let within = |n: usize| {
-        let most = n.next_multiple_of(64).max(64) as i64;
-        let all = [64, 128, 256].into_iter().filter(|&b| b <= most).collect::<Vec<_>>();
-        let usual = if n >= 1024 { 128 } else { 64 };
-        (all, usual)
+    let within = |n: usize| match n {
+        1024.. => (vec![64, 128, 256], 128),
+        256..1024 => (vec![64, 128, 256], 64),
+        _ => (vec![64], 64),
     };
     let ((bm, m), (bn, n)) = (within(problem.m), within(problem.n));
     (bm, bn, [m, n])
@@ -79,7 +78,7 @@ fn warp_tiles(problem: &Problem, bk: i64, rows: i64) -> Space {
     Space::none()
         .axis("bm", &bm, m)
         .axis("bn", &bn, n)
-        .axis("bk", if large { &[8, 16, 32] } else { &[8, 16] }, bk)
+        .axis("bk", if large { &[8, 16, 32] } else { &[] }, bk)
         .axis("tm", sides, if m == 128 { rows } else { 8 })
         .axis("tn", sides, 8)
         .axis("blocks", if large { &[1, 2, 3, 4] } else { &[1] }, if large { 2 } else { 1 })

@@ -110,7 +110,7 @@ pub(super) fn space(problem: &Problem, variant: &str) -> Space {
                 |c| matches!(c.find("x").zip(c.find("y")), Some((x, y)) if (64..=1024).contains(&(x * y))),
             )
         }
-        "gpu-tiled" => Space::none().axis("tile", &[8, 16, 32], 16),
+        "gpu-tiled" => Space::none().axis("tile", if problem.m < 256 { &[8, 16] } else { &[8, 16, 32] }, 16),
         "gpu-registers" => cuda::registers_space(problem),
         "gpu-wide" => cuda::wide_space(problem),
         "gpu-async" => cuda::stages_space(problem),

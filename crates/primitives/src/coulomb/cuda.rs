@@ -1,0 +1,128 @@
+use rayspin_core::{Error, Result};
+use rayspin_device::cuda::{Argument, Define, Launch, Source};
+use rayspin_device::{Array, Cuda};
+use rayspin_tune::{Build, Config, Space, gpu};
+
+use super::{Data, Grid};
+
+static SOURCE: Source = Source { name: "coulomb", files: &[("coulomb.cu", include_str!("cuda/coulomb.cu"))] };
+
+/// Atoms that constant memory holds.
+const PIECE: usize = 4096;
+
+pub(crate) fn programs() -> Vec<Build> {
+    let form = |threads: u32, points: u32, unroll: u32, soft: u32| Build {
+        source: &SOURCE,
+        defines: defines([threads, points, unroll, soft]),
+        spill_bytes: 0,
+    };
+    vec![Build { source: &SOURCE, defines: vec![], spill_bytes: 0 }, form(64, 4, 8, 0), form(256, 8, 2, 3)]
+}
+
+fn defines([threads, points, unroll, soft]: [u32; 4]) -> Vec<Define> {
+    [("THREADS", threads), ("POINTS", points), ("UNROLL", unroll), ("SOFT", soft)]
+        .map(|(name, value)| (name, value.to_string()))
+        .to_vec()
+}
+
+pub(super) fn points_space(grid: &Grid) -> Space {
+    let row = grid.shape[2];
+    // Points beyond the end of a row are work for nothing; small problems need no large space.
+    let most = row.next_multiple_of(32).max(64) as i64;
+    let within = |all: &[i64]| all.iter().copied().filter(|&n| n <= most).collect::<Vec<_>>();
+    let (threads, points) = match row {
+        512.. => (64, 8),
+        256..512 => (64, 4),
+        _ => (32, 2),
+    };
+    Space::none()
+        .axis("threads", &within(&[32, 64, 128, 256, 512]), threads)
+        .axis("points", &within(if row < 256 { &[2] } else { &[1, 2, 4, 8, 16] }), points)
+        .axis("unroll", if row < 256 { &[4] } else { &[1, 2, 4, 8] }, 4)
+        .axis("soft", if row < 256 { &[0, 1] } else { &[0, 1, 2, 3, 4] }, if points == 8 { 2 } else { 1 })
+        .where_(|c| c.find("soft").unwrap_or(0) < c.find("points").unwrap_or(1).max(2))
+}
+
+fn place(grid: &Grid) -> Result<[Argument<'static>; 7]> {
+    let [nz, ny, nx] = grid.shape;
+    let size = |n: usize| i32::try_from(n).map_err(|_| Error::value("side of a grid", "at most 2³¹ − 1", n));
+    let [ox, oy, oz] = grid.origin;
+    Ok([
+        size(nx)?.into(),
+        size(ny)?.into(),
+        size(nz)?.into(),
+        ox.into(),
+        oy.into(),
+        oz.into(),
+        grid.spacing.into(),
+    ])
+}
+
+fn atom_count(atoms: &Array<[f32; 4]>) -> Result<i32> {
+    let n = atoms.shape()[0];
+    i32::try_from(n).map_err(|_| Error::value("number of atoms", "at most 2³¹ − 1", n))
+}
+
+/// A kernel of all atoms at once.
+fn all_atoms(
+    cuda: &Cuda,
+    (name, defines): (&str, &[Define]),
+    shape: Launch,
+    atoms: &Array<[f32; 4]>,
+    grid: &Grid,
+    v: &mut Array<f32>,
+) -> Result<()> {
+    let kernel = cuda.kernel(&SOURCE, defines, name)?;
+    let mut arguments = vec![atoms.cuda().into(), atom_count(atoms)?.into(), v.cuda_mut().into()];
+    arguments.extend(place(grid)?);
+    kernel.launch(shape, &mut arguments)
+}
+
+pub(super) fn scatter(config: &Config, data: &mut Data) -> Result<()> {
+    let device = data.v.device().clone();
+    let (cuda, threads) = (gpu(&device)?, config.get("threads")?);
+    let zero = cuda.kernel(&SOURCE, &[], "zero")?;
+    let points = data.v.len();
+    zero.launch(Launch::covering(points, 256), &mut [data.v.cuda_mut().into(), (points as u64).into()])?;
+    let shape = Launch::covering(data.atoms.len(), threads);
+    all_atoms(cuda, ("scatter", &[]), shape, &data.atoms, &data.grid, &mut data.v)
+}
+
+pub(super) fn gather(config: &Config, data: &mut Data) -> Result<()> {
+    let device = data.v.device().clone();
+    let shape = Launch::covering(data.v.len(), config.get("threads")?);
+    all_atoms(gpu(&device)?, ("gather", &[]), shape, &data.atoms, &data.grid, &mut data.v)
+}
+
+/// The kernels that read atoms from constant memory, where the host puts them.
+pub(super) fn pieces(name: &str, config: &Config, data: &mut Data) -> Result<()> {
+    let device = data.v.device().clone();
+    let cuda = gpu(&device)?;
+    let kernel = cuda.kernel(&SOURCE, &[], name)?;
+    let shape = Launch::covering(data.v.len(), config.get("threads")?);
+    for (at, piece) in data.host.chunks(PIECE).enumerate() {
+        cuda.set_variable(&SOURCE, &[], "piece", bytemuck::cast_slice(piece))?;
+        let mut arguments =
+            vec![(piece.len() as i32).into(), i32::from(at > 0).into(), data.v.cuda_mut().into()];
+        arguments.extend(place(&data.grid)?);
+        kernel.launch(shape, &mut arguments)?;
+    }
+    Ok(())
+}
+
+pub(super) fn points(
+    cuda: &Cuda,
+    config: &Config,
+    atoms: &Array<[f32; 4]>,
+    grid: &Grid,
+    v: &mut Array<f32>,
+) -> Result<()> {
+    let [threads, points, unroll, soft] =
+        [config.get("threads")?, config.get("points")?, config.get("unroll")?, config.get("soft")?];
+    let [nz, ny, nx] = grid.shape;
+    let blocks = nx.div_ceil((threads * points) as usize) * ny * nz;
+    let blocks = u32::try_from(blocks)
+        .map_err(|_| Error::value("blocks of a grid of points", "at most 2147483647", blocks))?;
+    let shape = Launch { blocks: [blocks, 1, 1], threads: [threads, 1, 1], shared: 0 };
+    all_atoms(cuda, ("points", &defines([threads, points, unroll, soft])), shape, atoms, grid, v)
+}

@@ -1,0 +1,248 @@
+//! Potential of point charges on a grid: V(r) = Σ_i q_i / |r − r_i|.
+
+mod cpu;
+mod cuda;
+pub mod reference;
+mod table;
+
+use std::fmt;
+
+use rayon::prelude::*;
+use rayspin_core::{Error, Result, expect_shape, voxels};
+use rayspin_device::{Array, Backend, Device};
+use rayspin_tune::variant::{Variant, Work};
+use rayspin_tune::{About, Algorithm, Case, Config, Published, Space, Unit, input};
+
+pub(crate) use cuda::programs;
+
+/// Where the points are: point i of an axis at origin + i · spacing, rounded once to f32.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Grid {
+    /// Points along z, y, x.
+    pub shape: [usize; 3],
+    /// The first point: x, y, z.
+    pub origin: [f32; 3],
+    /// Between neighbours, along every axis.
+    pub spacing: f32,
+}
+
+impl Grid {
+    /// Coordinate of point `at` along an axis: 0 for x, 1 for y, 2 for z.
+    fn place(&self, axis: usize, at: usize) -> f32 {
+        (at as f32).mul_add(self.spacing, self.origin[axis])
+    }
+}
+
+/// V\[z, y, x\] = Σ_i q_i / |r − r_i| for atoms (x, y, z, q) `[n]`. Unit: that of charge over that of length; no other factor.
+///
+/// At a point where an atom is the potential is ±∞, and NaN where charges of both signs, or none, are; distances below
+/// 10⁻¹⁸ count as 0. Sums are f32, in any order.
+///
+/// Errors: V of another shape than the grid's, arrays on different devices, a spacing or origin that is not finite.
+pub fn potential(atoms: &Array<[f32; 4]>, grid: &Grid, v: &mut Array<f32>) -> Result<()> {
+    expect_shape("potential", &grid.shape, v.shape())?;
+    expect_shape("atoms", &[atoms.len()], atoms.shape())?;
+    if !atoms.device().same_as(v.device()) {
+        return Err(Error::value("potential", "arrays on one device", v.device().describe()));
+    }
+    if !(grid.spacing.is_finite() && grid.origin.iter().all(|x| x.is_finite())) {
+        return Err(Error::value("grid of a potential", "finite coordinates", format!("{grid:?}")));
+    }
+    if v.is_empty() || atoms.is_empty() {
+        return v.fill(0.0);
+    }
+    match v.device().clone().backend() {
+        Backend::Cpu(cpu) => {
+            cpu::threads(cpu, atoms.cpu(), grid, v.cpu_mut());
+            Ok(())
+        }
+        Backend::Cuda(cuda) => {
+            let config = cuda::points_space(grid).default_config();
+            cuda::points(cuda, &config, atoms, grid, v)
+        }
+    }
+}
+
+/// How many of each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Problem {
+    /// Atoms.
+    pub atoms: usize,
+    /// Points along z, y, x.
+    pub shape: [usize; 3],
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [nz, ny, nx] = self.shape;
+        write!(f, "{} atoms, {nz} x {ny} x {nx} points", self.atoms)
+    }
+}
+
+/// The atoms and the potential of one problem.
+pub struct Data {
+    grid: Grid,
+    atoms: Array<[f32; 4]>,
+    /// The same for the rungs that read them from constant memory.
+    host: Vec<[f32; 4]>,
+    v: Array<f32>,
+    seed: u64,
+}
+
+/// What a row runs.
+pub type Launch = fn(&Config, &mut Data) -> Result<()>;
+
+/// The ladder.
+#[derive(Debug, Clone, Copy)]
+pub struct Coulomb;
+
+/// Problems of more pairs than this are checked at random points.
+const WHOLE: usize = 1 << 22;
+
+impl Algorithm for Coulomb {
+    type Problem = Problem;
+    type Launch = Launch;
+    type Data = Data;
+
+    fn about(&self) -> About {
+        About {
+            name: "coulomb",
+            title: "Potential of point charges on a grid",
+            readme: include_str!("README.md"),
+            unit: Unit::Items("pairs"),
+        }
+    }
+
+    fn cases(&self) -> Vec<Case<Problem>> {
+        let case = |name, summary, atoms, shape| Case { name, summary, problem: Problem { atoms, shape } };
+        vec![
+            case("slice", "a slice of 512 x 512 points, 40000 atoms", 40_000, [1, 512, 512]),
+            case("volume", "128 x 128 x 128 points, 4096 atoms", 4096, [128, 128, 128]),
+        ]
+    }
+
+    fn trials(&self) -> Vec<Problem> {
+        [(1, [1, 1, 1]), (2, [1, 3, 7]), (33, [5, 1, 65]), (70, [1, 1, 1100]), (300, [2, 5, 131])]
+            .map(|(atoms, shape)| Problem { atoms, shape })
+            .to_vec()
+    }
+
+    fn sized(&self, _: &Problem, size: &[usize]) -> Result<Problem> {
+        match *size {
+            [atoms, nz, ny, nx] if atoms > 0 && voxels(&[nz, ny, nx]).is_ok_and(|n| n > 0) => {
+                Ok(Problem { atoms, shape: [nz, ny, nx] })
+            }
+            _ => Err(Error::value("size of coulomb", "ATOMSxNZxNYxNX, each at least 1", format!("{size:?}"))),
+        }
+    }
+
+    fn variants(&self, _: &Problem) -> Vec<Variant<Problem, Launch>> {
+        table::variants()
+    }
+
+    fn space(&self, problem: &Problem, variant: &str) -> Space {
+        table::space(problem, variant)
+    }
+
+    fn items(&self, problem: &Problem) -> f64 {
+        pairs(problem)
+    }
+
+    fn published(&self) -> &'static [Published] {
+        table::PUBLISHED
+    }
+
+    fn data(&self, problem: &Problem, device: &Device, seed: u64) -> Result<Data> {
+        let grid = Grid { shape: problem.shape, origin: [-3.0, 0.25, 0.0], spacing: 0.5 };
+        let [nz, ny, nx] = problem.shape;
+        let unit = |at: u64| (input::bits(seed, at) >> 40) as f32 / (1 << 24) as f32;
+        let mut host: Vec<[f32; 4]> = (0..problem.atoms as u64)
+            .map(|i| {
+                let along = |axis: u64, n: usize| unit(4 * i + axis) * n as f32 * grid.spacing;
+                // Atoms of a slice are in front of it and behind, too.
+                let z = along(2, nz.max(64)) - 8.0;
+                [along(0, nx) + grid.origin[0], along(1, ny) + grid.origin[1], z, 2.0 * unit(4 * i + 3) - 1.0]
+            })
+            .collect();
+        // One is at a point.
+        host[0] = [grid.place(0, nx / 2), grid.place(1, ny / 2), grid.place(2, nz / 2), -1.5];
+        Ok(Data {
+            grid,
+            atoms: Array::from_slice(device, &[problem.atoms], &host)?,
+            host,
+            v: Array::zeros(device, &problem.shape)?,
+            seed,
+        })
+    }
+
+    fn run(&self, variant: &Variant<Problem, Launch>, config: &Config, data: &mut Data) -> Result<()> {
+        (variant.launch)(config, data)
+    }
+
+    fn poison(&self, data: &mut Data) -> Result<()> {
+        data.v.fill(f32::NAN)
+    }
+
+    /// The largest |error| over Σ |q_i| / |r − r_i|.
+    fn error(&self, problem: &Problem, data: &Data) -> Result<f64> {
+        let v = data.v.read()?;
+        let [nz, ny, nx] = problem.shape;
+        let points = v.len();
+        let whole = points.saturating_mul(problem.atoms) <= WHOLE;
+        let count = if whole { points } else { (WHOLE * 4 / problem.atoms).clamp(64, points) };
+        let error = |turn: usize| {
+            let at = match turn {
+                _ if whole => turn,
+                // Where the atom is, and the last.
+                0 => (nz / 2 * ny + ny / 2) * nx + nx / 2,
+                1 => points - 1,
+                _ => (input::bits(data.seed ^ 0xa70, turn as u64) % points as u64) as usize,
+            };
+            let place = [at / nx / ny, at / nx % ny, at % nx];
+            let (want, size) = reference::potential(&data.host, &data.grid, place);
+            let found = f64::from(v[at]);
+            match (want.is_finite(), found.is_nan()) {
+                (_, true) => f64::INFINITY,
+                (false, _) if found == want => 0.0,
+                (false, _) => f64::INFINITY,
+                _ => (found - want).abs() / size.max(f64::MIN_POSITIVE),
+            }
+        };
+        Ok((0..count).into_par_iter().map(error).reduce(|| 0.0, f64::max))
+    }
+}
+
+fn pairs(problem: &Problem) -> f64 {
+    problem.shape.iter().map(|&n| n as f64).product::<f64>() * problem.atoms as f64
+}
+
+/// Atoms read, points written; of a pair three differences, three squares in two sums, a root, a quotient, a sum.
+fn work(problem: &Problem) -> Work {
+    let points: f64 = problem.shape.iter().map(|&n| n as f64).product();
+    Work { bytes: 16.0 * problem.atoms as f64 + 4.0 * points, flops: 11.0 * pairs(problem) }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use super::*;
+
+    #[test]
+    fn a_known_potential_and_refusals() {
+        for device in rayspin_emu::devices().unwrap() {
+            let atoms = [[0.0, 0.0, 0.0, 2.0], [3.0, 0.0, 0.0, -1.0]];
+            let atoms = Array::from_slice(&device, &[2], &atoms).unwrap();
+            let grid = Grid { shape: [1, 1, 4], origin: [0.0; 3], spacing: 1.0 };
+            let mut v = Array::zeros(&device, &grid.shape).unwrap();
+            potential(&atoms, &grid, &mut v).unwrap();
+            let found = v.to_vec().unwrap();
+            let want = [f32::INFINITY, 1.5, 0.0, f32::NEG_INFINITY];
+            assert!(found.iter().zip(want).all(|(f, w)| f == &w || (f - w).abs() < 1e-5), "{found:?}");
+            let mut other = Array::zeros(&device, &[4]).unwrap();
+            assert!(potential(&atoms, &grid, &mut other).is_err());
+            let bad = Grid { spacing: f32::NAN, ..grid };
+            assert!(potential(&atoms, &bad, &mut v).is_err());
+        }
+    }
+}
