@@ -2,6 +2,7 @@
 //!
 //! [`ladders`] lists them all. The public function of a folder runs its best variant.
 
+pub mod box_filter;
 pub mod coulomb;
 pub mod histogram;
 pub mod matrix_add;
@@ -14,6 +15,7 @@ use rayspin_tune::{Build, Ladder};
 /// Every algorithm here, by name.
 pub fn ladders() -> Vec<Box<dyn Ladder>> {
     let mut all: Vec<Box<dyn Ladder>> = vec![
+        Box::new(box_filter::BoxFilter),
         Box::new(coulomb::Coulomb),
         Box::new(histogram::Histogram),
         Box::new(matrix_add::MatrixAdd),
@@ -27,6 +29,7 @@ pub fn ladders() -> Vec<Box<dyn Ladder>> {
 /// Every program in every form that matters to its resources: what continuous integration compiles without a GPU.
 pub fn programs() -> Vec<Build> {
     let mut all = Vec::new();
+    all.extend(box_filter::programs());
     all.extend(coulomb::programs());
     all.extend(histogram::programs());
     all.extend(matrix_add::programs());

@@ -62,7 +62,6 @@ pub(crate) fn bytes(seed: u64, len: usize) -> Vec<u8> {
 }
 
 /// `len` numbers from −1 to 1.
-#[allow(dead_code)]
 pub(crate) fn numbers(seed: u64, len: usize) -> Vec<f32> {
     use rayon::prelude::*;
     let mut numbers = vec![0.0; len];

@@ -80,6 +80,7 @@ macro_rules! conformance {
 }
 
 conformance! {
+    box_filter: "box-filter",
     coulomb: "coulomb",
     histogram: "histogram",
     matrix_add: "matrix-add",

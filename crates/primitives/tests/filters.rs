@@ -4,7 +4,7 @@
 
 use rayspin_core::ErrorKind;
 use rayspin_device::{Array, Device};
-use rayspin_primitives::sobel;
+use rayspin_primitives::{box_filter, sobel};
 use rayspin_tune::input::bits;
 
 fn devices() -> Vec<Device> {
@@ -44,5 +44,24 @@ fn edges_of_what_is_no_image_are_refused() {
     ] {
         let error = sobel::sobel(&image, scale, &mut out).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Input, "{error}");
+    }
+}
+
+#[test]
+fn means_are_those_of_the_oracle_whatever_the_radius() {
+    for device in devices() {
+        for (rows, columns, radius) in [(1, 1, 5), (7, 33, 2), (4, 264, 100), (3, 2, 1500), (2, 2, 2100)] {
+            let pixels = bytes(2, rows * columns);
+            let image = Array::from_slice(&device, &[rows, columns], &pixels).unwrap();
+            let mut out = Array::zeros(&device, &[rows, columns]).unwrap();
+            box_filter::box_mean(&image, radius, &mut out).unwrap();
+            let mean =
+                box_filter::reference::pixel(&pixels, (rows, columns), radius, (rows - 1, columns / 2));
+            let found = out.to_vec().unwrap()[(rows - 1) * columns + columns / 2];
+            assert_eq!(f64::from(found), (mean + 0.5).floor(), "{} radius {radius}", device.describe());
+        }
+        let image = Array::<f32>::zeros(&device, &[2, 2]).unwrap();
+        let mut out = Array::zeros(&device, &[2, 2]).unwrap();
+        assert!(box_filter::box_mean(&image, box_filter::MOST + 1, &mut out).is_err());
     }
 }

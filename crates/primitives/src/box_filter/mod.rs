@@ -1,0 +1,485 @@
+//! Box filter: means over squares.
+
+mod cpu;
+mod cuda;
+pub mod reference;
+
+use std::fmt;
+
+use rayspin_core::{Error, Result};
+use rayspin_device::{Array, Backend, BackendKind, Cuda, Device, Element};
+use rayspin_tune::variant::{Variant, Work};
+use rayspin_tune::{About, Algorithm, Case, Config, Space, Unit, gpu};
+
+use crate::plane;
+use cpu::Class;
+pub(crate) use cuda::programs;
+
+/// The largest radius.
+pub const MOST: usize = 65_535;
+
+/// out\[y, x\] = (2r+1)⁻² Σ_{|j|,|i| ≤ r} p\[y+j, x+i\], with p the image and r the radius, which may exceed the image.
+///
+/// Images `[rows, columns]` of bytes or of f32. Beyond an edge the nearest pixel counts. Means of bytes are exact before they are rounded
+/// to the nearest byte (there are no ties: the area is odd). The work does not depend on the radius, or on a CPU as its logarithm: sums
+/// run, so that a number that is not finite spoils others in its row and column too.
+///
+/// Errors: a radius above [`MOST`], images that differ in shape or device, without pixels, or with 2³⁰ rows or columns; memory.
+pub fn box_mean<T: Pixel>(image: &Array<T>, radius: usize, out: &mut Array<T>) -> Result<()> {
+    let (rows, columns) = plane::same("box filter", image, out)?;
+    let (rows, columns) = plane::asked("box filter", &[rows, columns])?;
+    check_radius(radius)?;
+    match image.device().backend() {
+        Backend::Cpu(cpu) => {
+            cpu::Job { image: image.cpu(), rows, columns, radius }.threads(cpu, out.cpu_mut());
+            Ok(())
+        }
+        Backend::Cuda(cuda) => {
+            let each = (8 * radius).max(64);
+            let v = 8;
+            if cuda::fused_refuses(radius, v).is_none() {
+                return cuda::Job { cuda, image, out, rows, columns, radius }.fused(v, 128, each);
+            }
+            let mut sums = Array::zeros(image.device(), &[rows, columns])?;
+            cuda::Job { cuda, image, out, rows, columns, radius }.scanned(256, each, &mut sums)
+        }
+    }
+}
+
+fn check_radius(radius: usize) -> Result<()> {
+    if radius <= MOST {
+        return Ok(());
+    }
+    Err(Error::value("radius of the box filter", format!("at most {MOST}"), radius))
+}
+
+/// What pixels may be: `u8` or `f32`.
+pub trait Pixel: Element + Copy + Into<f64> {
+    /// In the names of kernels.
+    #[doc(hidden)]
+    const NAME: &'static str;
+    /// Sums along y on a CPU.
+    #[doc(hidden)]
+    type Sum: Copy + Default + Send + Sync;
+    /// The same on a GPU.
+    #[doc(hidden)]
+    type OnGpu: Element;
+    #[doc(hidden)]
+    fn add(sum: Self::Sum, pixel: Self) -> Self::Sum;
+    #[doc(hidden)]
+    fn sub(sum: Self::Sum, pixel: Self) -> Self::Sum;
+    #[doc(hidden)]
+    fn sum_i32(sum: Self::Sum) -> i32;
+    #[doc(hidden)]
+    fn sum_f32(sum: Self::Sum) -> f32;
+    #[doc(hidden)]
+    fn sum_f64(sum: Self::Sum) -> f64;
+    /// A mean, rounded.
+    #[doc(hidden)]
+    fn of_f32(mean: f32) -> Self;
+    #[doc(hidden)]
+    fn of_f64(mean: f64) -> Self;
+    #[doc(hidden)]
+    fn class(radius: usize) -> Class;
+}
+
+impl Pixel for u8 {
+    const NAME: &'static str = "u8";
+    type Sum = i32;
+    type OnGpu = u32;
+    #[inline(always)]
+    fn add(sum: i32, pixel: u8) -> i32 {
+        sum + i32::from(pixel)
+    }
+    #[inline(always)]
+    fn sub(sum: i32, pixel: u8) -> i32 {
+        sum - i32::from(pixel)
+    }
+    #[inline(always)]
+    fn sum_i32(sum: i32) -> i32 {
+        sum
+    }
+    #[inline(always)]
+    fn sum_f32(sum: i32) -> f32 {
+        sum as f32
+    }
+    #[inline(always)]
+    fn sum_f64(sum: i32) -> f64 {
+        f64::from(sum)
+    }
+    #[inline(always)]
+    fn of_f32(mean: f32) -> u8 {
+        (mean + 0.5) as i32 as u8
+    }
+    #[inline(always)]
+    fn of_f64(mean: f64) -> u8 {
+        (mean + 0.5) as i32 as u8
+    }
+    fn class(radius: usize) -> Class {
+        match radius {
+            // 81² · 255: the f32 mean errs by less than the 1 / (2 area) that keeps it off a half.
+            0..=40 => Class::Small,
+            // 2901² · 255 < 2³¹.
+            41..=1450 => Class::Medium,
+            _ => Class::Large,
+        }
+    }
+}
+
+impl Pixel for f32 {
+    const NAME: &'static str = "f32";
+    type Sum = f64;
+    type OnGpu = f32;
+    #[inline(always)]
+    fn add(sum: f64, pixel: f32) -> f64 {
+        sum + f64::from(pixel)
+    }
+    #[inline(always)]
+    fn sub(sum: f64, pixel: f32) -> f64 {
+        sum - f64::from(pixel)
+    }
+    #[inline(always)]
+    fn sum_i32(sum: f64) -> i32 {
+        sum as i32
+    }
+    #[inline(always)]
+    fn sum_f32(sum: f64) -> f32 {
+        sum as f32
+    }
+    #[inline(always)]
+    fn sum_f64(sum: f64) -> f64 {
+        sum
+    }
+    #[inline(always)]
+    fn of_f32(mean: f32) -> f32 {
+        mean
+    }
+    #[inline(always)]
+    fn of_f64(mean: f64) -> f32 {
+        mean as f32
+    }
+    fn class(_: usize) -> Class {
+        Class::Real
+    }
+}
+
+/// An image's size, its pixels and the radius.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Problem {
+    /// Rows.
+    pub rows: usize,
+    /// Columns.
+    pub columns: usize,
+    /// Pixels to either side of the middle.
+    pub radius: usize,
+    /// Whether pixels are bytes; f32 otherwise.
+    pub bytes: bool,
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let pixels = if self.bytes { "u8" } else { "f32" };
+        write!(f, "{} x {} {pixels}, radius {}", self.rows, self.columns, self.radius)
+    }
+}
+
+/// The images of one problem.
+pub struct Data {
+    problem: Problem,
+    images: Images,
+}
+
+enum Images {
+    Bytes(Set<u8>),
+    Floats(Set<f32>),
+}
+
+struct Set<T: Pixel> {
+    image: Array<T>,
+    out: Array<T>,
+    /// Sums along y, of a GPU.
+    sums: Array<T::OnGpu>,
+}
+
+/// What a row runs.
+#[derive(Debug, Clone, Copy)]
+pub enum Rung {
+    /// All pixels of a window.
+    Naive,
+    /// Sums along y, then along x.
+    Separable,
+    /// Running sums.
+    Running,
+    /// Vectors, one thread.
+    Simd,
+    /// Vectors, all cores.
+    Threads,
+    /// Running sums along y in segments, scans along x.
+    Scanned,
+    /// Both passes in one.
+    Fused,
+}
+
+/// The ladder.
+#[derive(Debug, Clone, Copy)]
+pub struct BoxFilter;
+
+impl Algorithm for BoxFilter {
+    type Problem = Problem;
+    type Launch = Rung;
+    type Data = Data;
+
+    fn about(&self) -> About {
+        About {
+            name: "box-filter",
+            title: "Box filter: means over squares",
+            readme: include_str!("README.md"),
+            unit: Unit::Bytes,
+        }
+    }
+
+    fn cases(&self) -> Vec<Case<Problem>> {
+        let case = |name, summary, bytes, radius| Case {
+            name,
+            summary,
+            problem: Problem { rows: 4096, columns: 4096, radius, bytes },
+        };
+        vec![
+            case("u8-r8", "bytes, 17 x 17", true, 8),
+            case("u8-r64", "bytes, 129 x 129", true, 64),
+            case("f32-r8", "f32, 17 x 17", false, 8),
+            case("f32-r64", "f32, 129 x 129", false, 64),
+        ]
+    }
+
+    fn trials(&self) -> Vec<Problem> {
+        [
+            (1, 1, 0, true),
+            (1, 1, 3, false),
+            (3, 2, 7, true),
+            (2, 50, 60, true),
+            (17, 5, 1, false),
+            (9, 300, 2, true),
+            (13, 67, 41, false),
+            (11, 264, 5, false),
+            (9, 512, 3, true),
+        ]
+        .map(|(rows, columns, radius, bytes)| Problem { rows, columns, radius, bytes })
+        .to_vec()
+    }
+
+    fn sized(&self, problem: &Problem, size: &[usize]) -> Result<Problem> {
+        let (size, radius) = match *size {
+            [rows, columns, radius] => ([rows, columns], radius),
+            [rows, columns] => ([rows, columns], problem.radius),
+            _ => {
+                return Err(Error::value(
+                    "size of box-filter",
+                    "ROWSxCOLUMNS or ROWSxCOLUMNSxRADIUS",
+                    format!("{size:?}"),
+                ));
+            }
+        };
+        let (rows, columns) = plane::asked("box-filter", &size)?;
+        check_radius(radius)?;
+        Ok(Problem { rows, columns, radius, ..*problem })
+    }
+
+    fn variants(&self, _: &Problem) -> Vec<Variant<Problem, Rung>> {
+        let row = |name, backend, launch, summary, refuses: fn(&Problem) -> Option<String>| Variant {
+            name,
+            backend,
+            summary,
+            launch,
+            refuses,
+            work,
+            tolerance: 1e-5,
+            reproduces: None,
+        };
+        let (cpu, cuda) = (BackendKind::Cpu, BackendKind::Cuda);
+        vec![
+            row("naive", cpu, Rung::Naive, "all pixels of each window, one thread", too_long),
+            row("separable", cpu, Rung::Separable, "sums along y, then along x", never),
+            row("running", cpu, Rung::Running, "what enters a sum less what leaves it", never),
+            row("simd", cpu, Rung::Simd, "running sums along y, doubling windows along x, as vectors", never),
+            row("threads", cpu, Rung::Threads, "the same on all cores, in bands", never),
+            row("gpu-naive", cuda, Rung::Naive, "all pixels of each window", grid),
+            row("gpu-separable", cuda, Rung::Separable, "sums along y, then along x", grid),
+            row(
+                "gpu-running",
+                cuda,
+                Rung::Running,
+                "running sums, a thread a column, then a thread a row",
+                never,
+            ),
+            row(
+                "gpu-scanned",
+                cuda,
+                Rung::Scanned,
+                "running sums in segments; along rows scans of a block",
+                never,
+            ),
+            row("gpu-fused", cuda, Rung::Fused, "both at once in strips of a warp", too_wide),
+        ]
+    }
+
+    fn space(&self, problem: &Problem, variant: &str) -> Space {
+        let each = [32, 64, 128, 256, 512, 1024];
+        match variant {
+            "gpu-naive" | "gpu-separable" => Space::none()
+                .axis("x", &[32, 64, 128, 256], 32)
+                .axis("y", &[1, 2, 4, 8], 8)
+                .where_(|c| c.find("x").zip(c.find("y")).is_some_and(|(x, y)| x * y <= 1024)),
+            "gpu-running" => Space::none().axis("threads", &[32, 64, 128, 256], 64),
+            "gpu-scanned" => Space::none().axis("threads", &[64, 128, 256, 512, 1024], 256).axis(
+                "each",
+                &each,
+                (8 * problem.radius as i64).clamp(64, 512) / 64 * 64,
+            ),
+            "gpu-fused" => {
+                let fits = |v: &i64| cuda::fused_refuses(problem.radius, *v as u32).is_none();
+                let widths: Vec<i64> = [4, 8].into_iter().filter(fits).collect();
+                Space::none().axis("v", &widths, 8).axis("threads", &[32, 64, 128, 256], 128).axis(
+                    "each",
+                    &each,
+                    (8 * problem.radius as i64).clamp(64, 512) / 64 * 64,
+                )
+            }
+            _ => Space::none(),
+        }
+    }
+
+    fn data(&self, problem: &Problem, device: &Device, seed: u64) -> Result<Data> {
+        check_radius(problem.radius)?;
+        let Problem { rows, columns, .. } = *problem;
+        let shape = [rows, columns];
+        let sums = if device.kind() == BackendKind::Cuda { shape } else { [0, 0] };
+        let images = if problem.bytes {
+            Images::Bytes(Set {
+                image: Array::from_vec(device, &shape, plane::bytes(seed, rows * columns))?,
+                out: Array::zeros(device, &shape)?,
+                sums: Array::zeros(device, &sums)?,
+            })
+        } else {
+            Images::Floats(Set {
+                image: Array::from_vec(device, &shape, plane::numbers(seed, rows * columns))?,
+                out: Array::zeros(device, &shape)?,
+                sums: Array::zeros(device, &sums)?,
+            })
+        };
+        Ok(Data { problem: *problem, images })
+    }
+
+    fn run(&self, variant: &Variant<Problem, Rung>, config: &Config, data: &mut Data) -> Result<()> {
+        let problem = data.problem;
+        match &mut data.images {
+            Images::Bytes(set) => run(&problem, variant, config, set),
+            Images::Floats(set) => run(&problem, variant, config, set),
+        }
+    }
+
+    fn poison(&self, data: &mut Data) -> Result<()> {
+        match &mut data.images {
+            Images::Bytes(set) => {
+                let wrong: Vec<u8> = set.image.read()?.iter().map(|p| p ^ 0x80).collect();
+                set.out.set(&wrong)
+            }
+            Images::Floats(set) => set.out.fill(f32::NAN),
+        }
+    }
+
+    fn error(&self, problem: &Problem, data: &Data) -> Result<f64> {
+        match &data.images {
+            // Bytes are the rounded mean or wrong.
+            Images::Bytes(set) => error(problem, set, |found, want| f64::from(found) != (want + 0.5).floor()),
+            Images::Floats(set) => error(problem, set, |found, _| !found.is_finite()),
+        }
+    }
+}
+
+fn run<T: Pixel>(
+    problem: &Problem,
+    variant: &Variant<Problem, Rung>,
+    config: &Config,
+    set: &mut Set<T>,
+) -> Result<()> {
+    let Problem { rows, columns, radius, .. } = *problem;
+    let device = set.image.device().clone();
+    if variant.backend == BackendKind::Cuda {
+        return run_on_gpu(gpu(&device)?, problem, variant.launch, config, set);
+    }
+    let cpu = device.cpu_side();
+    let (job, out) = (cpu::Job { image: set.image.cpu(), rows, columns, radius }, set.out.cpu_mut());
+    match variant.launch {
+        Rung::Naive => job.naive(out),
+        Rung::Separable => job.separable(out),
+        Rung::Running => job.running(out),
+        Rung::Simd => job.vectors(cpu.level(), 0, out),
+        Rung::Threads | Rung::Scanned | Rung::Fused => job.threads(cpu, out),
+    }
+    Ok(())
+}
+
+fn run_on_gpu<T: Pixel>(
+    cuda: &Cuda,
+    &Problem { rows, columns, radius, .. }: &Problem,
+    rung: Rung,
+    config: &Config,
+    set: &mut Set<T>,
+) -> Result<()> {
+    let Set { image, out, sums } = set;
+    let mut job = cuda::Job { cuda, image, out, rows, columns, radius };
+    let of = |name: &str| config.get(name);
+    match rung {
+        Rung::Naive => job.naive(of("x")?, of("y")?),
+        Rung::Separable => job.separable(of("x")?, of("y")?, sums),
+        Rung::Running => job.running(of("threads")?, sums),
+        Rung::Scanned => job.scanned(of("threads")?, of("each")? as usize, sums),
+        Rung::Fused | Rung::Simd | Rung::Threads => job.fused(of("v")?, of("threads")?, of("each")? as usize),
+    }
+}
+
+/// Relative l2 error at pixels of all parts of the image; infinite where `wrong` says so.
+fn error<T: Pixel>(problem: &Problem, set: &Set<T>, wrong: impl Fn(T, f64) -> bool) -> Result<f64> {
+    let Problem { rows, columns, radius, bytes } = *problem;
+    let (image, out) = (set.image.read()?, set.out.read()?);
+    let n = rows * columns;
+    // 3e7 pixels of windows take a second at most; a step that shares no factor with the width visits all columns.
+    let some = (30_000_000 / (2 * radius + 1).pow(2)).clamp(16, n.max(16));
+    let (mut off, mut norm) = (0.0, f64::MIN_POSITIVE);
+    for i in 0..some.min(n) {
+        let at = if some >= n { i } else { rayspin_tune::input::bits(9, i as u64) as usize % n };
+        let want = reference::pixel(&image, (rows, columns), radius, (at / columns, at % columns));
+        if wrong(out[at], want) {
+            return Ok(f64::INFINITY);
+        }
+        if !bytes {
+            off += (out[at].into() - want).powi(2);
+            norm += want * want;
+        }
+    }
+    Ok((off / norm).sqrt())
+}
+
+/// A pixel read and one written; what enters and what leaves along two axes, and a product.
+fn work(problem: &Problem) -> Work {
+    let n = problem.rows as f64 * problem.columns as f64;
+    Work { bytes: if problem.bytes { 2.0 } else { 8.0 } * n, flops: 5.0 * n }
+}
+
+fn never(_: &Problem) -> Option<String> {
+    None
+}
+
+fn too_long(problem: &Problem) -> Option<String> {
+    let reads = problem.rows as f64 * problem.columns as f64 * (2.0 * problem.radius as f64 + 1.0).powi(2);
+    (reads > 1e10).then(|| format!("{problem}: {reads:.0e} reads on one thread"))
+}
+
+fn grid(problem: &Problem) -> Option<String> {
+    (problem.rows > 65535).then(|| format!("{problem}: a grid has at most 65535 blocks along y"))
+}
+
+fn too_wide(problem: &Problem) -> Option<String> {
+    cuda::fused_refuses(problem.radius, 8)
+}
