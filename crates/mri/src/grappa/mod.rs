@@ -13,7 +13,7 @@ use rayspin_device::{Array, BackendKind, Device};
 use rayspin_kernels::gram::Rows;
 use rayspin_kernels::grappa::{Interpolation, fill};
 
-use crate::dense::{Matrix, covariance, covariance_needs, panels, solve};
+use crate::dense::{BLOCK_BYTES, Matrix, covariance, covariance_needs, panels, solve};
 use crate::scan::CalibrationLines;
 use lattice::Lattice;
 
@@ -73,10 +73,16 @@ pub fn needs(
         let all = columns + coils;
         let lines = trained(&there, &steps).len();
         let rows = lines * (EQUATIONS * columns).div_ceil(lines.max(1)).min(positions);
-        let (summing, gpu) = covariance_needs(device, Rows::Listed(&vec![0; rows]), all);
-        // The sum, its part, and what the factors are found in.
-        let matrices = 3 * (size_of::<rayspin_core::C64>() * all * all) as u64;
-        learning = learning.max(summing.max(matrices + panels(all)) + (size_of::<u32>() * rows) as u64);
+        let (_, gpu) = covariance_needs(device, Rows::Listed(&vec![0; rows]), all);
+        let double = size_of::<rayspin_core::C64>();
+        // On the CPU rows of equations, some at a time.
+        let block = match device.kind() {
+            BackendKind::Cpu => ((double * rows * all) as u64).min(BLOCK_BYTES),
+            BackendKind::Cuda => 0,
+        };
+        // The sum and a product; then the sum, its part, and what the factors are found in.
+        let matrices = 3 * (double * all * all) as u64;
+        learning = learning.max(block + matrices + panels(all) + (size_of::<u32>() * rows) as u64);
         on_gpu = on_gpu.max(gpu);
         filling = filling.max(rayspin_kernels::grappa::fill_bytes(coils, sampled.shape(), targets.len()));
         weights += (size_of::<C32>() * coils * columns) as u64;
