@@ -232,6 +232,19 @@ static inline unsigned __funnelshift_r(unsigned lo, unsigned hi, unsigned by) {
 EMU_PAIRS(__vmaxu2, >)
 EMU_PAIRS(__vminu2, <)
 #undef EMU_PAIRS
+static inline unsigned __sad(int a, int b, unsigned c) { return c + (a < b ? (unsigned)b - (unsigned)a : (unsigned)a - (unsigned)b); }
+static inline unsigned __usad(unsigned a, unsigned b, unsigned c) { return c + (a < b ? b - a : a - b); }
+// Four bytes at once.
+static inline unsigned __vabsdiffu4(unsigned a, unsigned b) {
+    unsigned result = 0;
+    for (int i = 0; i < 32; i += 8) result |= __usad(a >> i & 0xff, b >> i & 0xff, 0) << i;
+    return result;
+}
+static inline unsigned __vsadu4(unsigned a, unsigned b) {
+    unsigned result = 0;
+    for (int i = 0; i < 32; i += 8) result = __usad(a >> i & 0xff, b >> i & 0xff, result);
+    return result;
+}
 static inline unsigned __byte_perm(unsigned a, unsigned b, unsigned which) {
     unsigned long long bytes = (unsigned long long)b << 32 | a;
     unsigned result = 0;

@@ -8,6 +8,7 @@ pub mod histogram;
 pub mod matrix_add;
 pub mod matrix_product;
 mod plane;
+pub mod sad;
 pub mod sobel;
 
 use rayspin_tune::{Build, Ladder};
@@ -20,6 +21,7 @@ pub fn ladders() -> Vec<Box<dyn Ladder>> {
         Box::new(histogram::Histogram),
         Box::new(matrix_add::MatrixAdd),
         Box::new(matrix_product::MatrixProduct),
+        Box::new(sad::Sad),
         Box::new(sobel::Sobel),
     ];
     all.sort_by_key(|ladder| ladder.about().name);
@@ -34,6 +36,7 @@ pub fn programs() -> Vec<Build> {
     all.extend(histogram::programs());
     all.extend(matrix_add::programs());
     all.extend(matrix_product::programs());
+    all.extend(sad::programs());
     all.extend(sobel::programs());
     all
 }

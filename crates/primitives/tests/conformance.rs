@@ -85,6 +85,7 @@ conformance! {
     histogram: "histogram",
     matrix_add: "matrix-add",
     matrix_product: "matrix-product",
+    sad: "sad",
     sobel: "sobel",
 }
 
