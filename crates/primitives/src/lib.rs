@@ -3,6 +3,7 @@
 //! [`ladders`] lists them all. The public function of a folder runs its best variant.
 
 pub mod box_filter;
+pub mod convolution;
 pub mod coulomb;
 pub mod histogram;
 pub mod matrix_add;
@@ -17,6 +18,7 @@ use rayspin_tune::{Build, Ladder};
 pub fn ladders() -> Vec<Box<dyn Ladder>> {
     let mut all: Vec<Box<dyn Ladder>> = vec![
         Box::new(box_filter::BoxFilter),
+        Box::new(convolution::Convolution),
         Box::new(coulomb::Coulomb),
         Box::new(histogram::Histogram),
         Box::new(matrix_add::MatrixAdd),
@@ -32,6 +34,7 @@ pub fn ladders() -> Vec<Box<dyn Ladder>> {
 pub fn programs() -> Vec<Build> {
     let mut all = Vec::new();
     all.extend(box_filter::programs());
+    all.extend(convolution::programs());
     all.extend(coulomb::programs());
     all.extend(histogram::programs());
     all.extend(matrix_add::programs());

@@ -81,6 +81,7 @@ macro_rules! conformance {
 
 conformance! {
     box_filter: "box-filter",
+    convolution: "convolution",
     coulomb: "coulomb",
     histogram: "histogram",
     matrix_add: "matrix-add",

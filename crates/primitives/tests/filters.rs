@@ -4,7 +4,7 @@
 
 use rayspin_core::ErrorKind;
 use rayspin_device::{Array, Device};
-use rayspin_primitives::{box_filter, sobel};
+use rayspin_primitives::{box_filter, convolution, sobel};
 use rayspin_tune::input::bits;
 
 fn devices() -> Vec<Device> {
@@ -63,5 +63,44 @@ fn means_are_those_of_the_oracle_whatever_the_radius() {
         let image = Array::<f32>::zeros(&device, &[2, 2]).unwrap();
         let mut out = Array::zeros(&device, &[2, 2]).unwrap();
         assert!(box_filter::box_mean(&image, box_filter::MOST + 1, &mut out).is_err());
+    }
+}
+
+#[test]
+fn a_gaussian_of_a_point_is_its_taps_and_a_line_is_convolved() {
+    let taps = convolution::gaussian_taps(1.2).unwrap();
+    assert!((taps.iter().map(|&t| f64::from(t)).sum::<f64>() - 1.0).abs() < 1e-6);
+    for device in devices() {
+        let (rows, columns) = (23, 21);
+        let mut point = vec![0.0f32; rows * columns];
+        point[11 * columns + 10] = 1.0;
+        let image = Array::from_vec(&device, &[rows, columns], point).unwrap();
+        let mut out = Array::zeros(&device, &[rows, columns]).unwrap();
+        convolution::gaussian(&image, 1.2, &mut out).unwrap();
+        let found = out.to_vec().unwrap();
+        for (j, a) in taps.iter().enumerate() {
+            for (i, b) in taps.iter().enumerate() {
+                let at = (11 + j - taps.len() / 2) * columns + 10 + i - taps.len() / 2;
+                assert!((found[at] - a * b).abs() < 1e-7, "{}", device.describe());
+            }
+        }
+        // Not symmetric, and longer than what registers hold: w[i] = i counted from the middle.
+        let taps: Vec<f32> = (-15..=15).map(|i| i as f32).collect();
+        let mut signal = vec![0.0f32; 50];
+        signal[20] = 2.0;
+        let signal = Array::from_vec(&device, &[50], signal).unwrap();
+        let mut out = Array::zeros(&device, &[50]).unwrap();
+        convolution::line(&signal, &taps, &mut out).unwrap();
+        let found = out.to_vec().unwrap();
+        assert_eq!(
+            (found[20], found[35], found[5], found[36]),
+            (0.0, 30.0, -30.0, 0.0),
+            "{}",
+            device.describe()
+        );
+        assert!(convolution::line(&signal, &taps[..4], &mut out).is_err());
+        assert!(
+            convolution::gaussian(&image, f64::NAN, &mut Array::zeros(&device, &[23, 21]).unwrap()).is_err()
+        );
     }
 }

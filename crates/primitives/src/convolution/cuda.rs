@@ -1,0 +1,186 @@
+use std::fmt::Write;
+
+use rayspin_core::{Error, Result};
+use rayspin_device::cuda::{Define, Launch, Source};
+use rayspin_device::{Array, Cuda};
+use rayspin_tune::Build;
+
+static PLAIN: Source =
+    Source { name: "convolution_plain", files: &[("01_plain.cu", include_str!("cuda/01_plain.cu"))] };
+static CONSTANT: Source = Source {
+    name: "convolution_constant",
+    files: &[("02_constant.cu", include_str!("cuda/02_constant.cu"))],
+};
+static SHARED: Source =
+    Source { name: "convolution_shared", files: &[("03_shared.cu", include_str!("cuda/03_shared.cu"))] };
+static SLIDING: Source =
+    Source { name: "convolution", files: &[("04_sliding.cu", include_str!("cuda/04_sliding.cu"))] };
+
+/// The largest radius of which taps fit the 64 KB of constant memory as text that a compiler takes well.
+pub(super) const CONSTANT_MOST: usize = 128;
+/// The largest radii of which a thread's sums fit its registers.
+pub(super) const SLIDING_MOST: usize = 12;
+/// What a block may take without asking.
+const SHARED_MOST: usize = 48 << 10;
+
+pub(crate) fn programs() -> Vec<Build> {
+    let plain = |source| Build { source, defines: vec![], spill_bytes: 0 };
+    let mut all = vec![plain(&PLAIN), plain(&CONSTANT), plain(&SHARED)];
+    for radii in [(0, 0), (1, 1), (4, 4), (8, 8), (8, 0), (12, 12)] {
+        all.push(Build { source: &SLIDING, defines: radius_defines(radii), spill_bytes: 0 });
+    }
+    all
+}
+
+fn radius_defines((rx, ry): (usize, usize)) -> Vec<Define> {
+    vec![("RX", rx.to_string()), ("RY", ry.to_string())]
+}
+
+/// An image, its taps (those along x, then those along y) and where the result goes.
+pub(super) struct Job<'a> {
+    pub cuda: &'a Cuda,
+    pub image: &'a Array<f32>,
+    pub taps: &'a Array<f32>,
+    pub out: &'a mut Array<f32>,
+    pub rows: usize,
+    pub columns: usize,
+    pub rx: usize,
+    pub ry: usize,
+    /// Whether nothing is done along y.
+    pub line: bool,
+}
+
+impl Job<'_> {
+    fn grid(&self, x: u32, y: u32) -> Launch {
+        let blocks = [(self.columns as u32).div_ceil(x), (self.rows as u32).div_ceil(y), 1];
+        Launch { blocks, threads: [x, y, 1], shared: 0 }
+    }
+
+    pub(super) fn naive(&mut self, x: u32, y: u32) -> Result<()> {
+        let launch = self.grid(x, y);
+        self.cuda.kernel(&PLAIN, &[], "naive")?.launch(
+            launch,
+            &mut [
+                self.image.cuda().into(),
+                self.taps.cuda().into(),
+                self.out.cuda_mut().into(),
+                (self.rows as i32).into(),
+                (self.columns as i32).into(),
+                (self.rx as i32).into(),
+                (self.ry as i32).into(),
+            ],
+        )
+    }
+
+    /// Two passes; `between` holds an image unless this is a line.
+    pub(super) fn separable(&mut self, x: u32, y: u32, between: &mut Array<f32>) -> Result<()> {
+        let launch = self.grid(x, y);
+        let pass = |name: &str, from: &Array<f32>, to: &mut Array<f32>| {
+            self.cuda.kernel(&PLAIN, &[], name)?.launch(
+                launch,
+                &mut [
+                    from.cuda().into(),
+                    self.taps.cuda().into(),
+                    to.cuda_mut().into(),
+                    (self.rows as i32).into(),
+                    (self.columns as i32).into(),
+                    (self.rx as i32).into(),
+                    (self.ry as i32).into(),
+                ],
+            )
+        };
+        if self.line {
+            return pass("along_rows", self.image, self.out);
+        }
+        pass("along_rows", self.image, between)?;
+        pass("along_columns", between, self.out)
+    }
+
+    /// The same with the taps `values` in constant memory.
+    pub(super) fn constant(
+        &mut self,
+        (x, y): (u32, u32),
+        unrolled: bool,
+        values: &[f32],
+        between: &mut Array<f32>,
+    ) -> Result<()> {
+        let launch = self.grid(x, y);
+        let mut text = String::new();
+        for (at, value) in values.iter().enumerate() {
+            // Nine digits name every f32.
+            let _ = write!(text, "{}{value:.9e}f", if at > 0 { "," } else { "" });
+        }
+        let mut defines = radius_defines((self.rx, self.ry));
+        defines.push(("TAPS", text));
+        let names =
+            if unrolled { ["rows_unrolled", "columns_unrolled"] } else { ["rows_looped", "columns_looped"] };
+        let pass = |name: &str, from: &Array<f32>, to: &mut Array<f32>| {
+            self.cuda.kernel(&CONSTANT, &defines, name)?.launch(
+                launch,
+                &mut [
+                    from.cuda().into(),
+                    to.cuda_mut().into(),
+                    (self.rows as i32).into(),
+                    (self.columns as i32).into(),
+                ],
+            )
+        };
+        if self.line {
+            return pass(names[0], self.image, self.out);
+        }
+        pass(names[0], self.image, between)?;
+        pass(names[1], between, self.out)
+    }
+
+    pub(super) fn shared(&mut self, x: u32, y: u32, height: usize) -> Result<()> {
+        let launch = Launch {
+            blocks: [(self.columns as u32).div_ceil(x), self.rows.div_ceil(height) as u32, 1],
+            threads: [x, y, 1],
+            shared: shared_bytes(x as usize, height, self.rx, self.ry) as u32,
+        };
+        self.cuda.kernel(&SHARED, &[], "tile")?.launch(
+            launch,
+            &mut [
+                self.image.cuda().into(),
+                self.taps.cuda().into(),
+                self.out.cuda_mut().into(),
+                (self.rows as i32).into(),
+                (self.columns as i32).into(),
+                (self.rx as i32).into(),
+                (self.ry as i32).into(),
+                (height as i32).into(),
+            ],
+        )
+    }
+
+    pub(super) fn sliding(&mut self, threads: u32, each: usize) -> Result<()> {
+        let across = self.columns.div_ceil(4).div_ceil(threads as usize);
+        let blocks = across.checked_mul(self.rows.div_ceil(each)).filter(|&n| n <= i32::MAX as usize);
+        let blocks = blocks.ok_or_else(|| {
+            Error::value("convolution", "at most 2147483647 blocks", format!("{} rows", self.rows))
+        })?;
+        let kernel = self.cuda.kernel(&SLIDING, &radius_defines((self.rx, self.ry)), "sliding")?;
+        kernel.launch(
+            Launch::linear(blocks as u32, threads),
+            &mut [
+                self.image.cuda().into(),
+                self.taps.cuda().into(),
+                self.out.cuda_mut().into(),
+                (self.rows as i32).into(),
+                (self.columns as i32).into(),
+                (each as i32).into(),
+                (across as i32).into(),
+            ],
+        )
+    }
+}
+
+fn shared_bytes(width: usize, height: usize, rx: usize, ry: usize) -> usize {
+    let high = height + 2 * ry;
+    4 * (2 * (rx + ry + 1) + high * (width + 2 * rx) + high * width)
+}
+
+/// Whether a tile fits a block's shared memory.
+pub(super) fn fits(width: usize, height: usize, rx: usize, ry: usize) -> bool {
+    shared_bytes(width, height, rx, ry) <= SHARED_MOST
+}

@@ -1,0 +1,413 @@
+//! Convolution with separable taps: Gaussian and any other, of images and of lines.
+
+mod cpu;
+mod cuda;
+pub mod reference;
+
+use std::fmt;
+
+use rayspin_core::{Error, Result, expect_shape};
+use rayspin_device::{Array, Backend, BackendKind, Cuda, Device};
+use rayspin_tune::variant::{Variant, Work};
+use rayspin_tune::{About, Algorithm, Case, Config, Published, Space, Unit, gpu, uniform};
+
+use crate::plane;
+pub(crate) use cuda::programs;
+
+/// The largest radius of taps.
+pub const MOST: usize = 16_383;
+
+/// out\[y, x\] = Σ_j Σ_i down\[j\] across\[i\] image\[y − j, x − i\], with taps counted from the middle of their slices, −r … r.
+///
+/// Images `[rows, columns]`; beyond an edge the nearest pixel counts. Sums are of f32.
+///
+/// Errors: an even number of taps, or a radius above [`MOST`]; images that differ in shape or device, without pixels, or with 2³⁰ rows or
+/// columns; memory.
+pub fn separable(image: &Array<f32>, across: &[f32], down: &[f32], out: &mut Array<f32>) -> Result<()> {
+    let (rows, columns) = plane::same("convolution", image, out)?;
+    plane::asked("convolution", &[rows, columns])?;
+    run(image, (rows, columns), across, down, out)
+}
+
+/// out\[x\] = Σ_i taps\[i\] signal\[x − i\] of a signal `[n]`, else as [`separable`].
+pub fn line(signal: &Array<f32>, taps: &[f32], out: &mut Array<f32>) -> Result<()> {
+    let n = match *signal.shape() {
+        [n] if n > 0 => n,
+        _ => return Err(Error::value("convolution", "a signal [n]", format!("{:?}", signal.shape()))),
+    };
+    expect_shape("output of a convolution", signal.shape(), out.shape())?;
+    plane::together("convolution", signal, out)?;
+    plane::asked("convolution", &[1, n])?;
+    run(signal, (1, n), taps, &[1.0], out)
+}
+
+/// [`separable`] with the taps of [`gaussian_taps`] along both axes. Errors: as there and as [`gaussian_taps`].
+pub fn gaussian(image: &Array<f32>, sigma: f64, out: &mut Array<f32>) -> Result<()> {
+    let taps = gaussian_taps(sigma)?;
+    separable(image, &taps, &taps, out)
+}
+
+/// w_i = e^{−i²/2σ²} / Σ_j e^{−j²/2σ²}, |i| ≤ ⌈4σ⌉. Errors: σ (in pixels) that is not positive, or too large for [`MOST`].
+pub fn gaussian_taps(sigma: f64) -> Result<Vec<f32>> {
+    if !(sigma > 0.0 && 4.0 * sigma <= MOST as f64) {
+        let expected = format!("a number above 0, at most {}", MOST / 4);
+        return Err(Error::value("sigma of a Gaussian in pixels", expected, sigma));
+    }
+    let radius = (4.0 * sigma).ceil() as i64;
+    let weights: Vec<f64> = (-radius..=radius).map(|i| (-0.5 * (i as f64 / sigma).powi(2)).exp()).collect();
+    let sum: f64 = weights.iter().sum();
+    Ok(weights.iter().map(|w| (w / sum) as f32).collect())
+}
+
+fn check_taps(taps: &[f32]) -> Result<()> {
+    if taps.len() % 2 == 1 && taps.len() / 2 <= MOST {
+        return Ok(());
+    }
+    Err(Error::value("taps of a convolution", format!("an odd number up to {}", 2 * MOST + 1), taps.len()))
+}
+
+fn run(
+    image: &Array<f32>,
+    (rows, columns): (usize, usize),
+    across: &[f32],
+    down: &[f32],
+    out: &mut Array<f32>,
+) -> Result<()> {
+    check_taps(across)?;
+    check_taps(down)?;
+    match image.device().backend() {
+        Backend::Cpu(cpu) => {
+            cpu::Job { image: image.cpu(), rows, columns, across, down }.threads(cpu, out.cpu_mut());
+            Ok(())
+        }
+        Backend::Cuda(cuda) => {
+            let device = image.device();
+            let taps: Vec<f32> = across.iter().chain(down).copied().collect();
+            let taps = Array::from_vec(device, &[taps.len()], taps)?;
+            let (rx, ry, line) = (across.len() / 2, down.len() / 2, down == [1.0]);
+            let mut job = cuda::Job { cuda, image, taps: &taps, out, rows, columns, rx, ry, line };
+            if rx.max(ry) <= cuda::SLIDING_MOST {
+                return job.sliding(128, SEGMENT);
+            }
+            if rows > 65535 {
+                return Err(Error::value(
+                    "rows of a convolution on a GPU",
+                    "at most 65535 with a radius above 12",
+                    rows,
+                ));
+            }
+            let mut between = Array::zeros(device, if line { &[0] } else { image.shape() })?;
+            job.separable(64, if line { 1 } else { 4 }, &mut between)
+        }
+    }
+}
+
+/// Rows that a thread slides down.
+const SEGMENT: usize = 64;
+
+/// An image's size and its taps' radii.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Problem {
+    /// Rows.
+    pub rows: usize,
+    /// Columns.
+    pub columns: usize,
+    /// Taps to either side of the middle along x.
+    pub rx: usize,
+    /// The same along y; of lines 0.
+    pub ry: usize,
+    /// Whether this is a line, with nothing to do along y.
+    pub line: bool,
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (nx, ny) = (2 * self.rx + 1, 2 * self.ry + 1);
+        if self.line {
+            return write!(f, "{} f32, {nx} taps", self.columns);
+        }
+        write!(f, "{} x {} f32, {ny} x {nx} taps", self.rows, self.columns)
+    }
+}
+
+/// Image, taps and result of one problem.
+pub struct Data {
+    problem: Problem,
+    across: Vec<f32>,
+    down: Vec<f32>,
+    image: Array<f32>,
+    /// Those along x, then those along y.
+    taps: Array<f32>,
+    between: Array<f32>,
+    out: Array<f32>,
+}
+
+/// What a row runs.
+#[derive(Debug, Clone, Copy)]
+pub enum Rung {
+    /// All products of taps.
+    Naive,
+    /// Along rows, then along columns.
+    Separable,
+    /// Vectors, one thread.
+    Simd,
+    /// Vectors, all cores.
+    Threads,
+    /// Taps in constant memory.
+    Constant,
+    /// The same, loops written out.
+    Unrolled,
+    /// Both passes in a shared tile.
+    Shared,
+    /// Both passes in registers.
+    Sliding,
+}
+
+/// The ladder.
+#[derive(Debug, Clone, Copy)]
+pub struct Convolution;
+
+impl Algorithm for Convolution {
+    type Problem = Problem;
+    type Launch = Rung;
+    type Data = Data;
+
+    fn about(&self) -> About {
+        About {
+            name: "convolution",
+            title: "Convolution with separable taps",
+            readme: include_str!("README.md"),
+            unit: Unit::Bytes,
+        }
+    }
+
+    fn cases(&self) -> Vec<Case<Problem>> {
+        let case = |name, summary, [rows, columns, rx, ry]: [usize; 4], line| Case {
+            name,
+            summary,
+            problem: Problem { rows, columns, rx, ry, line },
+        };
+        vec![
+            case("4096x4096-r8", "17 x 17 taps", [4096, 4096, 8, 8], false),
+            case("4096x4096-r2", "5 x 5 taps", [4096, 4096, 2, 2], false),
+            case("4096x4096-r32", "65 x 65 taps", [4096, 4096, 32, 32], false),
+            case("line-r8", "a line of 2^24, 17 taps", [1, 1 << 24, 8, 0], true),
+        ]
+    }
+
+    fn trials(&self) -> Vec<Problem> {
+        [
+            ([1, 1, 0, 0], false),
+            ([1, 1, 3, 2], false),
+            ([3, 2, 5, 8], false),
+            ([1, 301, 8, 0], true),
+            ([19, 67, 17, 3], false),
+            ([70, 136, 2, 2], false),
+        ]
+        .map(|([rows, columns, rx, ry], line)| Problem { rows, columns, rx, ry, line })
+        .to_vec()
+    }
+
+    fn sized(&self, problem: &Problem, size: &[usize]) -> Result<Problem> {
+        let (shape, radius) = match *size {
+            [rows, columns, radius] => ([rows, columns], Some(radius)),
+            [rows, columns] => ([rows, columns], None),
+            _ => {
+                let expected = "ROWSxCOLUMNS or ROWSxCOLUMNSxRADIUS";
+                return Err(Error::value("size of convolution", expected, format!("{size:?}")));
+            }
+        };
+        let (rows, columns) = plane::asked("convolution", &shape)?;
+        if radius.is_some_and(|r| r > MOST) {
+            return Err(Error::value(
+                "radius of a convolution",
+                format!("at most {MOST}"),
+                format!("{radius:?}"),
+            ));
+        }
+        let line = problem.line && rows == 1;
+        let ry = if line { 0 } else { radius.unwrap_or(problem.rx) };
+        Ok(Problem { rows, columns, rx: radius.unwrap_or(problem.rx), ry, line })
+    }
+
+    fn variants(&self, _: &Problem) -> Vec<Variant<Problem, Rung>> {
+        let row = |name, backend, launch, summary, refuses: fn(&Problem) -> Option<String>, reproduces| {
+            Variant { name, backend, summary, launch, refuses, work, tolerance: 3e-6, reproduces }
+        };
+        let (cpu, cuda) = (BackendKind::Cpu, BackendKind::Cuda);
+        vec![
+            row("naive", cpu, Rung::Naive, "all products of taps, one thread", too_long, None),
+            row("separable", cpu, Rung::Separable, "along rows, then along columns", |_| None, None),
+            row("simd", cpu, Rung::Simd, "vectors; filtered rows stay in the cache", |_| None, None),
+            row("threads", cpu, Rung::Threads, "the same on all cores, in bands", |_| None, None),
+            row("gpu-naive", cuda, Rung::Naive, "all products of taps", grid, None),
+            row("gpu-separable", cuda, Rung::Separable, "two passes, taps in global memory", grid, None),
+            row("gpu-constant", cuda, Rung::Constant, "taps in constant memory", constant, Some("loop")),
+            row(
+                "gpu-unrolled",
+                cuda,
+                Rung::Unrolled,
+                "loops over taps written out",
+                constant,
+                Some("unrolled"),
+            ),
+            row("gpu-shared", cuda, Rung::Shared, "both passes from a shared tile", shared, None),
+            row(
+                "gpu-sliding",
+                cuda,
+                Rung::Sliding,
+                "both passes in registers, four columns a thread",
+                sliding,
+                None,
+            ),
+        ]
+    }
+
+    fn space(&self, problem: &Problem, variant: &str) -> Space {
+        let plane = |line: bool| {
+            Space::none()
+                .axis("x", &[32, 64, 128, 256], if line { 128 } else { 64 })
+                .axis("y", if line { &[1] } else { &[1, 2, 4, 8] }, if line { 1 } else { 4 })
+                .where_(|c| c.find("x").zip(c.find("y")).is_some_and(|(x, y)| x * y <= 1024))
+        };
+        match variant {
+            "gpu-naive" | "gpu-separable" | "gpu-constant" | "gpu-unrolled" => plane(problem.line),
+            "gpu-shared" => {
+                let fits = |h: &i64| cuda::fits(32, *h as usize, problem.rx, problem.ry);
+                let heights: Vec<i64> = [8, 16, 32, 64].into_iter().filter(fits).collect();
+                Space::none().axis("x", &[32], 32).axis("y", &[4, 8, 16, 32], 8).axis(
+                    "height",
+                    &heights,
+                    heights.last().copied().unwrap_or(8),
+                )
+            }
+            "gpu-sliding" => Space::none().axis("threads", &[32, 64, 128, 256], 128).axis(
+                "each",
+                &[16, 32, 64, 128, 256, 512],
+                SEGMENT as i64,
+            ),
+            _ => Space::none(),
+        }
+    }
+
+    fn published(&self) -> &'static [Published] {
+        const fn row(row: &'static str) -> Published {
+            Published { row, seconds: None, rate: None }
+        }
+        &const { [row("loop"), row("unrolled")] }
+    }
+
+    fn data(&self, problem: &Problem, device: &Device, seed: u64) -> Result<Data> {
+        let Problem { rows, columns, rx, ry, line } = *problem;
+        // None is below a half, so that sums of equal pixels do not cancel.
+        let random = |seed, len| uniform(seed, len).iter().map(|u| u + 1.5).collect::<Vec<_>>();
+        let across = random(seed ^ 1, 2 * rx + 1);
+        let down = if line { vec![1.0] } else { random(seed ^ 2, 2 * ry + 1) };
+        check_taps(&across)?;
+        check_taps(&down)?;
+        let shape = [rows, columns];
+        let taps: Vec<f32> = across.iter().chain(&down).copied().collect();
+        Ok(Data {
+            problem: *problem,
+            image: Array::from_vec(device, &shape, plane::numbers(seed, rows * columns))?,
+            taps: Array::from_vec(device, &[taps.len()], taps)?,
+            between: Array::zeros(device, &shape)?,
+            out: Array::zeros(device, &shape)?,
+            across,
+            down,
+        })
+    }
+
+    fn run(&self, variant: &Variant<Problem, Rung>, config: &Config, data: &mut Data) -> Result<()> {
+        let Problem { rows, columns, .. } = data.problem;
+        let device = data.image.device().clone();
+        if variant.backend == BackendKind::Cuda {
+            return run_on_gpu(gpu(&device)?, variant.launch, config, data);
+        }
+        let cpu = device.cpu_side();
+        let Data { image, across, down, between, out, .. } = data;
+        let (job, out) = (cpu::Job { image: image.cpu(), rows, columns, across, down }, out.cpu_mut());
+        match variant.launch {
+            Rung::Naive => job.naive(out),
+            Rung::Separable => job.separable(between.cpu_mut(), out),
+            Rung::Simd => job.vectors(cpu.level(), 0, out),
+            _ => job.threads(cpu, out),
+        }
+        Ok(())
+    }
+
+    fn poison(&self, data: &mut Data) -> Result<()> {
+        data.between.fill(f32::NAN)?;
+        data.out.fill(f32::NAN)
+    }
+
+    fn error(&self, problem: &Problem, data: &Data) -> Result<f64> {
+        let Problem { rows, columns, rx, ry, .. } = *problem;
+        let (image, out) = (data.image.read()?, data.out.read()?);
+        let n = rows * columns;
+        let some = (30_000_000 / ((2 * rx + 1) * (2 * ry + 1))).max(16);
+        let (mut off, mut norm) = (0.0, f64::MIN_POSITIVE);
+        for i in 0..some.min(n) {
+            let at = if some >= n { i } else { rayspin_tune::input::bits(9, i as u64) as usize % n };
+            let place = (at / columns, at % columns);
+            let want = reference::pixel(&image, (rows, columns), &data.across, &data.down, place);
+            let found = f64::from(out[at]);
+            if !found.is_finite() {
+                return Ok(f64::INFINITY);
+            }
+            off += (found - want).powi(2);
+            norm += want * want;
+        }
+        Ok((off / norm).sqrt())
+    }
+}
+
+fn run_on_gpu(cuda: &Cuda, rung: Rung, config: &Config, data: &mut Data) -> Result<()> {
+    let Data { problem, across, down, image, taps, between, out } = data;
+    let Problem { rows, columns, rx, ry, line } = *problem;
+    let mut job = cuda::Job { cuda, image, taps, out, rows, columns, rx, ry, line };
+    let of = |name: &str| config.get(name);
+    match rung {
+        Rung::Naive => job.naive(of("x")?, of("y")?),
+        Rung::Separable => job.separable(of("x")?, of("y")?, between),
+        Rung::Constant | Rung::Unrolled => {
+            let values: Vec<f32> = across.iter().chain(down.iter()).copied().collect();
+            job.constant((of("x")?, of("y")?), matches!(rung, Rung::Unrolled), &values, between)
+        }
+        Rung::Shared => job.shared(of("x")?, of("y")?, of("height")? as usize),
+        _ => job.sliding(of("threads")?, of("each")? as usize),
+    }
+}
+
+/// A pixel read and one written; a multiply-add a tap.
+fn work(problem: &Problem) -> Work {
+    let n = problem.rows as f64 * problem.columns as f64;
+    let taps = 2 * problem.rx + 1 + if problem.line { 0 } else { 2 * problem.ry + 1 };
+    Work { bytes: 8.0 * n, flops: 2.0 * n * taps as f64 }
+}
+
+fn too_long(p: &Problem) -> Option<String> {
+    let products = p.rows as f64 * p.columns as f64 * (2 * p.rx + 1) as f64 * (2 * p.ry + 1) as f64;
+    (products > 1e10).then(|| format!("{p}: {products:.0e} products on one thread"))
+}
+
+fn grid(problem: &Problem) -> Option<String> {
+    (problem.rows > 65535).then(|| format!("{problem}: a grid has at most 65535 blocks along y"))
+}
+
+fn constant(problem: &Problem) -> Option<String> {
+    let most = cuda::CONSTANT_MOST;
+    (problem.rx.max(problem.ry) > most)
+        .then(|| format!("{problem}: radii of at most {most}"))
+        .or_else(|| grid(problem))
+}
+
+fn shared(problem: &Problem) -> Option<String> {
+    let fits = cuda::fits(32, 8, problem.rx, problem.ry);
+    (!fits).then(|| format!("{problem}: a tile with its apron exceeds 48 KB")).or_else(|| grid(problem))
+}
+
+fn sliding(problem: &Problem) -> Option<String> {
+    let most = cuda::SLIDING_MOST;
+    (problem.rx.max(problem.ry) > most).then(|| format!("{problem}: radii of at most {most}"))
+}
