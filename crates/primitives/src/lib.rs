@@ -10,6 +10,7 @@ pub mod matrix_add;
 pub mod matrix_product;
 mod plane;
 pub mod sad;
+pub mod reduction;
 pub mod sobel;
 
 use rayspin_tune::{Build, Ladder};
@@ -25,6 +26,7 @@ pub fn ladders() -> Vec<Box<dyn Ladder>> {
         Box::new(matrix_product::MatrixProduct),
         Box::new(sad::Sad),
         Box::new(sobel::Sobel),
+        Box::new(reduction::Reduction),
     ];
     all.sort_by_key(|ladder| ladder.about().name);
     all
@@ -41,5 +43,6 @@ pub fn programs() -> Vec<Build> {
     all.extend(matrix_product::programs());
     all.extend(sad::programs());
     all.extend(sobel::programs());
+    all.extend(reduction::programs());
     all
 }

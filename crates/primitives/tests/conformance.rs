@@ -88,6 +88,7 @@ conformance! {
     matrix_product: "matrix-product",
     sad: "sad",
     sobel: "sobel",
+    reduction: "reduction",
 }
 
 #[test]

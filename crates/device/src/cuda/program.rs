@@ -53,10 +53,10 @@ impl Program {
         list.join(", ")
     }
 
-    /// Names and parameters of its kernels. Errors: a declaration that cannot be read.
+    /// Names and parameters of its kernels; a type that is a macro is what the macro says. Errors: a declaration that cannot be
+    /// read.
     pub fn signatures(&self) -> Result<HashMap<String, Vec<Parameter>>> {
-        let double = self.defines.iter().any(|(name, value)| *name == "DOUBLE" && value != "0");
-        signatures(self.name, &self.text, double)
+        signatures(self.name, &self.text, &self.defines)
     }
 }
 
@@ -74,7 +74,7 @@ pub struct Parameter {
 }
 
 /// Every `extern "C" __global__` function of `text`.
-fn signatures(program: &str, text: &str, double: bool) -> Result<HashMap<String, Vec<Parameter>>> {
+fn signatures(program: &str, text: &str, defines: &[Define]) -> Result<HashMap<String, Vec<Parameter>>> {
     let text = without_comments(text);
     let mut found = HashMap::new();
     let mut rest = text.as_str();
@@ -103,7 +103,7 @@ fn signatures(program: &str, text: &str, double: bool) -> Result<HashMap<String,
             Vec::new()
         } else {
             list.split(',')
-                .map(|p| parameter(p, double).ok_or_else(unreadable))
+                .map(|p| parameter(p, defines).ok_or_else(unreadable))
                 .collect::<Result<Vec<_>>>()?
         };
         found.insert(name, parameters);
@@ -130,14 +130,17 @@ fn after_group(text: &str) -> Option<&str> {
     None
 }
 
-fn parameter(text: &str, double: bool) -> Option<Parameter> {
+fn parameter(text: &str, defines: &[Define]) -> Option<Parameter> {
+    let defined = |name: &str| defines.iter().find(|(n, _)| *n == name).map(|(_, value)| value.as_str());
+    let double = defined("DOUBLE").is_some_and(|value| value != "0");
     let pointer = text.contains('*');
     let spaced = text.replace('*', " ");
     let mut words: Vec<&str> = spaced.split_whitespace().collect();
     let name = words.pop()?.to_owned();
     let constant = words.contains(&"const");
     words.retain(|w| !matches!(*w, "const" | "__restrict__" | "__grid_constant__" | "volatile"));
-    let element = match words.join(" ").as_str() {
+    let declared = words.join(" ");
+    let element = match defined(&declared).unwrap_or(&declared) {
         "" => return None,
         "real" => if double { "double" } else { "float" }.to_owned(),
         "cplx" => if double { "double2" } else { "float2" }.to_owned(),
@@ -214,6 +217,19 @@ mod tests {
                 ]
             );
         }
+    }
+
+    #[test]
+    fn a_type_that_is_a_macro_is_what_the_macro_says() {
+        let text =
+            "extern \"C\" __global__ void copy(const ELEMENT* __restrict__ a, ELEMENT* b, unsigned n) { }";
+        let defines: [Define; 1] = [("ELEMENT", "unsigned char".to_owned())];
+        let found = &signatures("test", text, &defines).unwrap()["copy"];
+        let kinds: Vec<_> = found.iter().map(|p| (p.element.as_str(), p.pointer, p.writes)).collect();
+        assert_eq!(
+            kinds,
+            [("unsigned char", true, false), ("unsigned char", true, true), ("unsigned int", false, false)]
+        );
     }
 
     #[test]

@@ -1,0 +1,82 @@
+//! One number of many: Σ a, min a, max a, (1/n) Σ (a − b)².
+
+mod cpu;
+mod cuda;
+mod ladder;
+mod number;
+pub mod reference;
+
+use rayspin_core::{Error, Result, expect_shape};
+use rayspin_device::{Array, Backend};
+
+pub(crate) use cuda::programs;
+pub use ladder::{Kind, Launch, Problem, Reduction, Run, Type};
+pub use number::Number;
+use number::{Operation, Plain};
+
+/// Σ a, of an array of any shape; 0 of none.
+///
+/// `i32` are added in `i64`, which is exact for fewer than 2³² elements; `f32` and `f64` in `f64`, in an order that depends on the
+/// processor and on nothing else: the same bits in every run and for any number of threads.
+///
+/// Errors: of the device.
+pub fn sum<T: Number>(a: &Array<T>) -> Result<T::Sum> {
+    number::sealed::Reduce::sum(a)
+}
+
+/// min a, of an array of any shape. NaN where an element is NaN; of −0 and +0 either.
+///
+/// Errors: no elements; of the device.
+pub fn min<T: Number>(a: &Array<T>) -> Result<T> {
+    at_least_one("minimum", a.len())?;
+    T::min(a)
+}
+
+/// max a, of an array of any shape. NaN where an element is NaN; of −0 and +0 either.
+///
+/// Errors: no elements; of the device.
+pub fn max<T: Number>(a: &Array<T>) -> Result<T> {
+    at_least_one("maximum", a.len())?;
+    T::max(a)
+}
+
+/// (1/n) Σ (a − b)², of two arrays of one shape and n elements; differences and sum in f64.
+///
+/// Errors: shapes that differ, no elements, arrays on different devices; of the device.
+pub fn mean_square_error<T: Number>(a: &Array<T>, b: &Array<T>) -> Result<f64> {
+    expect_shape("second array of the mean square error", a.shape(), b.shape())?;
+    at_least_one("mean square error", a.len())?;
+    if !b.device().same_as(a.device()) {
+        return Err(Error::value("mean square error", "arrays on one device", b.device().describe()));
+    }
+    T::mean_square_error(a, b)
+}
+
+fn at_least_one(what: &str, found: usize) -> Result<()> {
+    if found == 0 { Err(Error::value(what, "at least one element", 0)) } else { Ok(()) }
+}
+
+/// The best variant, with the memory that it takes.
+fn reduce<T: Plain, O: Operation<T>>(a: &Array<T>, b: Option<&Array<T>>) -> Result<O::Acc> {
+    let b = b.unwrap_or(a);
+    match a.device().backend() {
+        Backend::Cpu(cpu) => {
+            let mut parts = vec![O::identity(); a.len().div_ceil(cpu::PIECE)];
+            Ok(cpu::threads::<T, O>(cpu, cpu::PIECE, a.cpu(), b.cpu(), &mut parts))
+        }
+        Backend::Cuda(gpu) => {
+            if a.is_empty() {
+                return Ok(O::identity());
+            }
+            let shape = cuda::Shape::usual::<T, O>();
+            let mut parts = Array::zeros(a.device(), &[shape.blocks::<T>(gpu, a.len())])?;
+            let mut ticket = Array::zeros(a.device(), &[1])?;
+            let mut out = Array::zeros(a.device(), &[1])?;
+            cuda::one_pass::<T, O>(gpu, shape, a, b, &mut parts, &mut ticket, &mut out)?;
+            Ok(out.read()?.first().copied().unwrap_or_else(O::identity))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
