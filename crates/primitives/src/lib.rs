@@ -9,9 +9,10 @@ pub mod histogram;
 pub mod matrix_add;
 pub mod matrix_product;
 mod plane;
-pub mod sad;
 pub mod reduction;
+pub mod sad;
 pub mod sobel;
+pub mod transpose;
 
 use rayspin_tune::{Build, Ladder};
 
@@ -27,6 +28,7 @@ pub fn ladders() -> Vec<Box<dyn Ladder>> {
         Box::new(sad::Sad),
         Box::new(sobel::Sobel),
         Box::new(reduction::Reduction),
+        Box::new(transpose::Transpose),
     ];
     all.sort_by_key(|ladder| ladder.about().name);
     all
@@ -44,5 +46,6 @@ pub fn programs() -> Vec<Build> {
     all.extend(sad::programs());
     all.extend(sobel::programs());
     all.extend(reduction::programs());
+    all.extend(transpose::programs());
     all
 }

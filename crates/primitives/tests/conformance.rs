@@ -89,6 +89,7 @@ conformance! {
     sad: "sad",
     sobel: "sobel",
     reduction: "reduction",
+    transpose: "transpose",
 }
 
 #[test]

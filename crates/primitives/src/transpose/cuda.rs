@@ -1,0 +1,150 @@
+use rayspin_core::Result;
+use rayspin_device::cuda::{Define, Launch, Source};
+use rayspin_device::{Array, Cuda};
+use rayspin_tune::{Build, Config};
+
+use super::Entry;
+
+static SOURCE: Source =
+    Source { name: "transpose", files: &[("transpose.cu", include_str!("cuda/transpose.cu"))] };
+
+/// The side of the lectures' tiles.
+const SIDE: u32 = 32;
+
+pub(crate) fn programs() -> Vec<Build> {
+    fn build<T: Entry>(v: u32, tile: u32, tall: u32, stream: u32) -> Build {
+        Build { source: &SOURCE, defines: Form { v, tile, tall, stream }.defines::<T>(), spill_bytes: 0 }
+    }
+    vec![
+        build::<f32>(1, 32, 8, 0),
+        build::<f32>(1, 32, 16, 0),
+        build::<f32>(2, 64, 8, 0),
+        build::<f32>(4, 64, 16, 0),
+        build::<f32>(4, 64, 8, 1),
+        build::<f32>(4, 32, 8, 0),
+        build::<u8>(1, 32, 8, 0),
+        build::<u8>(4, 128, 8, 0),
+        build::<u8>(2, 64, 8, 0),
+        build::<u16>(4, 64, 16, 0),
+        build::<f64>(1, 32, 8, 0),
+        build::<f64>(2, 32, 16, 0),
+        build::<rayspin_core::C32>(2, 32, 16, 0),
+        build::<rayspin_core::C64>(1, 32, 8, 0),
+    ]
+}
+
+/// What a program fixes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Form {
+    /// Elements a load: rows and columns are multiples of it.
+    pub(super) v: u32,
+    /// The side of a tile.
+    pub(super) tile: u32,
+    /// Threads of a block along y.
+    pub(super) tall: u32,
+    /// Whether caches are asked to forget.
+    pub(super) stream: u32,
+}
+
+impl Form {
+    /// What is not tuned: one element a load, the lectures' tile.
+    pub(super) const PLAIN: Self = Self { v: 1, tile: SIDE, tall: 8, stream: 0 };
+
+    /// 16 bytes a load where the sides allow it, and as many threads as give each one block of a tile.
+    pub(super) fn usual<T: Entry>(rows: usize, columns: usize) -> Self {
+        let v = widest::<T>(rows, columns);
+        let tile = match (size_of::<T>(), v) {
+            (_, 1) | (8.., _) => SIDE,
+            (1, _) => 128,
+            _ => 64,
+        };
+        // 256 threads, each with one block of the tile or a few.
+        Self { v, tile, tall: 256 * v / tile, stream: 0 }
+    }
+
+    pub(super) fn of(config: &Config) -> Result<Self> {
+        Ok(Self {
+            v: config.get("v")?,
+            tile: config.get("tile")?,
+            tall: config.get("tall")?,
+            stream: config.get("stream")?,
+        })
+    }
+
+    fn defines<T: Entry>(self) -> Vec<Define> {
+        vec![
+            ("ELEMENT", T::C.to_owned()),
+            ("V", self.v.to_string()),
+            ("TILE", self.tile.to_string()),
+            ("TALL", self.tall.to_string()),
+            ("STREAM", self.stream.to_string()),
+        ]
+    }
+}
+
+/// Elements that one load may move: 16 bytes at most, 4 elements at most since bytes are turned one by one, and as many as both
+/// sides are multiples of.
+pub(super) fn widest<T: Entry>(rows: usize, columns: usize) -> u32 {
+    let divides = |v: u32| rows.is_multiple_of(v as usize) && columns.is_multiple_of(v as usize);
+    [4, 2].into_iter().find(|&v| v as usize * size_of::<T>() <= 16 && divides(v)).unwrap_or(1)
+}
+
+fn tiles(rows: usize, columns: usize, side: u32) -> u32 {
+    let side = side as usize;
+    u32::try_from(rows.div_ceil(side) as u64 * columns.div_ceil(side) as u64).unwrap_or(u32::MAX)
+}
+
+fn launch<T: Entry>(
+    cuda: &Cuda,
+    (kernel, form): (&str, Form),
+    launch: Launch,
+    [rows, columns]: [usize; 2],
+    a: &Array<T>,
+    b: &mut Array<T>,
+) -> Result<()> {
+    let mut arguments = [a.cuda().into(), b.cuda_mut().into(), (rows as u64).into(), (columns as u64).into()];
+    cuda.kernel(&SOURCE, &form.defines::<T>(), kernel)?.launch(launch, &mut arguments)
+}
+
+/// A kernel of the lectures' tiles.
+pub(super) fn of_tiles<T: Entry>(
+    cuda: &Cuda,
+    kernel: &str,
+    tall: u32,
+    size: [usize; 2],
+    a: &Array<T>,
+    b: &mut Array<T>,
+) -> Result<()> {
+    let form = Form { tall, ..Form::PLAIN };
+    let grid = Launch { blocks: [tiles(size[0], size[1], SIDE), 1, 1], threads: [SIDE, tall, 1], shared: 0 };
+    launch(cuda, (kernel, form), grid, size, a, b)
+}
+
+/// Blocks of v×v elements, `x` by `y` of them a block of threads.
+pub(super) fn registers<T: Entry>(
+    cuda: &Cuda,
+    form: Form,
+    [x, y]: [u32; 2],
+    size: [usize; 2],
+    a: &Array<T>,
+    b: &mut Array<T>,
+) -> Result<()> {
+    let [rows, columns] = size;
+    let v = form.v as usize;
+    let blocks = (rows / v).div_ceil(y as usize) as u64 * (columns / v).div_ceil(x as usize) as u64;
+    let blocks = [u32::try_from(blocks).unwrap_or(u32::MAX), 1, 1];
+    launch(cuda, ("registers", form), Launch { blocks, threads: [x, y, 1], shared: 0 }, size, a, b)
+}
+
+/// Tiles through shared memory, `form.v` elements an access.
+pub(super) fn wide<T: Entry>(
+    cuda: &Cuda,
+    form: Form,
+    size: [usize; 2],
+    a: &Array<T>,
+    b: &mut Array<T>,
+) -> Result<()> {
+    let blocks = [tiles(size[0], size[1], form.tile), 1, 1];
+    let threads = [form.tile / form.v, form.tall, 1];
+    launch(cuda, ("wide", form), Launch { blocks, threads, shared: 0 }, size, a, b)
+}
