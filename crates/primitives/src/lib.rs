@@ -9,6 +9,7 @@ pub mod histogram;
 pub mod matrix_add;
 pub mod matrix_product;
 mod plane;
+pub mod random;
 pub mod reduction;
 pub mod sad;
 pub mod sobel;
@@ -29,6 +30,7 @@ pub fn ladders() -> Vec<Box<dyn Ladder>> {
         Box::new(sobel::Sobel),
         Box::new(reduction::Reduction),
         Box::new(transpose::Transpose),
+        Box::new(random::RandomNumbers),
     ];
     all.sort_by_key(|ladder| ladder.about().name);
     all
@@ -47,5 +49,6 @@ pub fn programs() -> Vec<Build> {
     all.extend(sobel::programs());
     all.extend(reduction::programs());
     all.extend(transpose::programs());
+    all.extend(random::programs());
     all
 }

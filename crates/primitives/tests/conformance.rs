@@ -90,6 +90,7 @@ conformance! {
     sobel: "sobel",
     reduction: "reduction",
     transpose: "transpose",
+    random: "random",
 }
 
 #[test]

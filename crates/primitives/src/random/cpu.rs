@@ -1,0 +1,48 @@
+use rayon::prelude::*;
+use rayspin_device::Cpu;
+use rayspin_device::cpu::simd::{Level, Simd, dispatch};
+
+use super::Stream;
+use super::draw::{Draw, blocks};
+
+/// Blocks side by side: two vectors of 32-bit words on AVX2, one on AVX-512.
+const WIDE: usize = 16;
+/// Numbers of a task: within a core's second-level cache, a multiple of what a step makes.
+const CHUNK: usize = 1 << 14;
+
+/// Numbers of a stream from block `block` on, W blocks at a time.
+#[inline(always)]
+fn fill<D: Draw, const W: usize>(draw: &D, stream: Stream, mut block: u64, out: &mut [D::Out]) {
+    let mut steps = out.chunks_exact_mut(W * D::EACH);
+    for step in &mut steps {
+        draw.draw::<W>(&blocks::<W>(block, stream.number, stream.seed), step);
+        block += W as u64;
+    }
+    for rest in steps.into_remainder().chunks_mut(D::EACH) {
+        let mut last = [D::Out::default(); 4];
+        draw.draw::<1>(&blocks::<1>(block, stream.number, stream.seed), &mut last[..D::EACH]);
+        rest.copy_from_slice(&last[..rest.len()]);
+        block += 1;
+    }
+}
+
+pub(super) fn scalar<D: Draw>(draw: &D, stream: Stream, block: u64, out: &mut [D::Out]) {
+    fill::<D, 1>(draw, stream, block, out);
+}
+
+pub(super) fn simd<D: Draw>(level: Level, draw: &D, stream: Stream, block: u64, out: &mut [D::Out]) {
+    #[inline(always)]
+    fn body<S: Simd, D: Draw>(_: S, draw: &D, stream: Stream, block: u64, out: &mut [D::Out]) {
+        fill::<D, WIDE>(draw, stream, block, out);
+    }
+    dispatch!(level, simd => body(simd, draw, stream, block, out));
+}
+
+pub(super) fn threads<D: Draw>(cpu: &Cpu, draw: &D, stream: Stream, out: &mut [D::Out]) {
+    let level = cpu.level();
+    cpu.run(|| {
+        out.par_chunks_mut(CHUNK).enumerate().for_each(|(at, out)| {
+            simd(level, draw, stream, (at * (CHUNK / D::EACH)) as u64, out);
+        });
+    });
+}

@@ -1,0 +1,362 @@
+//! Philox4x32-10 (Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3", 2011) and what is made of its words,
+//! for W blocks side by side. Every operation is rounded as written, so that a GPU's numbers are the same bits: the functions of
+//! `cuda/philox.cuh` and `cuda/reals.cu`, line by line.
+
+use super::poisson::Table;
+
+/// Words of W blocks: word i of block l is `[i][l]`.
+pub type Words<const W: usize> = [[u32; W]; 4];
+
+/// One round of both multiplications; keys as after `round` rounds.
+#[inline(always)]
+fn rounds<const W: usize>(counter: Words<W>, key: [u32; 2]) -> Words<W> {
+    let [mut c0, mut c1, mut c2, mut c3] = counter;
+    let [mut k0, mut k1] = key;
+    for _ in 0..10 {
+        for l in 0..W {
+            let a = 0xD251_1F53u64 * u64::from(c0[l]);
+            let b = 0xCD9E_8D57u64 * u64::from(c2[l]);
+            c0[l] = (b >> 32) as u32 ^ c1[l] ^ k0;
+            c2[l] = (a >> 32) as u32 ^ c3[l] ^ k1;
+            c1[l] = b as u32;
+            c3[l] = a as u32;
+        }
+        k0 = k0.wrapping_add(0x9E37_79B9);
+        k1 = k1.wrapping_add(0xBB67_AE85);
+    }
+    [c0, c1, c2, c3]
+}
+
+/// The four words of one counter under a key.
+pub fn philox(counter: [u32; 4], key: [u32; 2]) -> [u32; 4] {
+    rounds(counter.map(|c| [c]), key).map(|[c]| c)
+}
+
+/// W blocks from `block` on of a stream.
+#[inline(always)]
+#[allow(clippy::needless_range_loop, reason = "lanes, of several arrays at once")]
+pub(crate) fn blocks<const W: usize>(block: u64, stream: u64, seed: u64) -> Words<W> {
+    let mut counter = [[0; W], [0; W], [stream as u32; W], [(stream >> 32) as u32; W]];
+    for l in 0..W {
+        let at = block.wrapping_add(l as u64);
+        counter[0][l] = at as u32;
+        counter[1][l] = (at >> 32) as u32;
+    }
+    rounds(counter, [seed as u32, (seed >> 32) as u32])
+}
+
+/// A distribution: how words become numbers.
+pub trait Draw: Sync {
+    /// A number.
+    type Out: Copy + Default + Send + Sync;
+    /// Numbers of a block.
+    const EACH: usize;
+    /// `EACH` numbers of each of W blocks, in order.
+    fn draw<const W: usize>(&self, words: &Words<W>, out: &mut [Self::Out]);
+}
+
+/// The words.
+#[derive(Debug, Clone, Copy)]
+pub struct Bits;
+
+impl Draw for Bits {
+    type Out = u32;
+    const EACH: usize = 4;
+    #[inline(always)]
+    fn draw<const W: usize>(&self, words: &Words<W>, out: &mut [u32]) {
+        interleave(words, out);
+    }
+}
+
+#[inline(always)]
+fn interleave<T: Copy, const N: usize, const W: usize>(values: &[[T; W]; N], out: &mut [T]) {
+    for (l, out) in out.chunks_exact_mut(N).enumerate().take(W) {
+        for i in 0..N {
+            out[i] = values[i][l];
+        }
+    }
+}
+
+/// Poisson numbers by inversion.
+impl Draw for Table {
+    type Out = u32;
+    const EACH: usize = 2;
+    #[inline(always)]
+    fn draw<const W: usize>(&self, words: &Words<W>, out: &mut [u32]) {
+        for (l, out) in out.chunks_exact_mut(2).enumerate().take(W) {
+            out[0] = self.number(wide(words[0][l], words[1][l]));
+            out[1] = self.number(wide(words[2][l], words[3][l]));
+        }
+    }
+}
+
+#[inline(always)]
+fn wide(low: u32, high: u32) -> u64 {
+    u64::from(high) << 32 | u64::from(low)
+}
+
+/// What a normal number becomes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Shape<T> {
+    /// Uniform on [0, 1), from bits alone.
+    Uniform,
+    /// location + scale · z.
+    Normal(T, T),
+    /// e^(location + scale · z).
+    LogNormal(T, T),
+}
+
+macro_rules! shaped {
+    ($t:ty, $shape:expr, $values:expr, $n:expr, $w:expr) => {{
+        if let Shape::Normal(location, scale) | Shape::LogNormal(location, scale) = $shape {
+            for i in 0..$n {
+                for l in 0..$w {
+                    $values[i][l] = scale.mul_add($values[i][l], location);
+                }
+            }
+        }
+        if let Shape::LogNormal(..) = $shape {
+            for i in 0..$n {
+                for l in 0..$w {
+                    $values[i][l] = <$t as Exact>::exponential($values[i][l]);
+                }
+            }
+        }
+    }};
+}
+
+impl Draw for Shape<f32> {
+    type Out = f32;
+    const EACH: usize = 4;
+    #[inline(always)]
+    fn draw<const W: usize>(&self, words: &Words<W>, out: &mut [f32]) {
+        let mut values = [[0.0; W]; 4];
+        if let Shape::Uniform = self {
+            for i in 0..4 {
+                for l in 0..W {
+                    values[i][l] = (words[i][l] >> 8) as f32 / (1 << 24) as f32;
+                }
+            }
+        } else {
+            for pair in [0, 2] {
+                for l in 0..W {
+                    let [a, b] = normals_f32(words[pair][l], words[pair + 1][l]);
+                    values[pair][l] = a;
+                    values[pair + 1][l] = b;
+                }
+            }
+        }
+        shaped!(f32, *self, values, 4, W);
+        interleave(&values, out);
+    }
+}
+
+impl Draw for Shape<f64> {
+    type Out = f64;
+    const EACH: usize = 2;
+    #[inline(always)]
+    fn draw<const W: usize>(&self, words: &Words<W>, out: &mut [f64]) {
+        let mut values = [[0.0; W]; 2];
+        for l in 0..W {
+            let (a, b) = (wide(words[0][l], words[1][l]), wide(words[2][l], words[3][l]));
+            if let Shape::Uniform = self {
+                values[0][l] = (a >> 11) as i64 as f64 / (1u64 << 53) as f64;
+                values[1][l] = (b >> 11) as i64 as f64 / (1u64 << 53) as f64;
+            } else {
+                let [x, y] = normals_f64(a, b);
+                values[0][l] = x;
+                values[1][l] = y;
+            }
+        }
+        shaped!(f64, *self, values, 2, W);
+        interleave(&values, out);
+    }
+}
+
+/// Box and Muller's √(−2 ln u) (cos, sin)(2π v).
+#[inline(always)]
+fn normals_f32(w0: u32, w1: u32) -> [f32; 2] {
+    let u = (w0 as f32).mul_add(1.0 / (1u64 << 32) as f32, 1.0 / (1u64 << 33) as f32);
+    let r = (-2.0 * f32::logarithm(u)).sqrt();
+    let [s, c] = sine_cosine_f32(w1);
+    [r * c, r * s]
+}
+
+#[inline(always)]
+fn normals_f64(w0: u64, w1: u64) -> [f64; 2] {
+    let u = ((w0 >> 11) + 1) as i64 as f64 / (1u64 << 53) as f64;
+    let r = (-2.0 * f64::logarithm(u)).sqrt();
+    let [s, c] = sine_cosine_f64(w1);
+    [r * c, r * s]
+}
+
+/// Σ c_j x^j by Horner's rule, the highest first.
+macro_rules! horner {
+    ($x:expr, $first:expr $(, $next:expr)*) => {{
+        let p = $first;
+        $(let p = p.mul_add($x, $next);)*
+        p
+    }};
+}
+
+/// Functions whose bits are the same on every processor.
+pub(crate) trait Exact: Sized {
+    /// ln u for normal u > 0.
+    fn logarithm(u: Self) -> Self;
+    /// e^x.
+    fn exponential(x: Self) -> Self;
+}
+
+// Coefficients of Moshier's Cephes library (f32) and of Sun's fdlibm (f64).
+impl Exact for f32 {
+    #[inline(always)]
+    #[allow(clippy::excessive_precision, reason = "as published")]
+    fn logarithm(u: f32) -> f32 {
+        let i = u.to_bits().wrapping_sub(0x3f35_04f3) as i32;
+        let e = (i >> 23) as f32;
+        let f = f32::from_bits(((i & 0x7f_ffff) + 0x3f35_04f3) as u32) - 1.0;
+        let f2 = f * f;
+        let p = horner!(
+            f,
+            7.0376836292e-2f32,
+            -1.1514610310e-1,
+            1.1676998740e-1,
+            -1.2420140846e-1,
+            1.4249322787e-1,
+            -1.6668057665e-1,
+            2.0000714765e-1,
+            -2.4999993993e-1,
+            3.3333331174e-1
+        );
+        let y = f * f2 * p;
+        let y = e.mul_add(-2.12194440e-4, y);
+        let y = (-0.5f32).mul_add(f2, y);
+        e.mul_add(0.693359375, f + y)
+    }
+
+    #[inline(always)]
+    #[allow(clippy::excessive_precision, reason = "as published")]
+    fn exponential(x: f32) -> f32 {
+        let x = x.clamp(-110.0, 100.0);
+        let n = x.mul_add(std::f32::consts::LOG2_E, 12_582_912.0) - 12_582_912.0;
+        let r = n.mul_add(2.12194440e-4, n.mul_add(-0.693359375, x));
+        let p = horner!(
+            r,
+            1.9875691500e-4f32,
+            1.3981999507e-3,
+            8.3334519073e-3,
+            4.1665795894e-2,
+            1.6666665459e-1,
+            5.0000001201e-1
+        );
+        let y = p.mul_add(r * r, r) + 1.0;
+        let whole = n as i32;
+        let half = whole >> 1;
+        y * f32::from_bits(((half + 127) << 23) as u32) * f32::from_bits(((whole - half + 127) << 23) as u32)
+    }
+}
+
+impl Exact for f64 {
+    #[inline(always)]
+    #[allow(clippy::excessive_precision, reason = "as published")]
+    fn logarithm(u: f64) -> f64 {
+        let i = u.to_bits().wrapping_sub(0x3fe6_a09e_667f_3bcd) as i64;
+        let e = f64::from((i >> 52) as i32);
+        let f = f64::from_bits(((i & 0xf_ffff_ffff_ffff) + 0x3fe6_a09e_667f_3bcd) as u64) - 1.0;
+        let s = f / (2.0 + f);
+        let z = s * s;
+        let half = 0.5 * (f * f);
+        let p = horner!(
+            z,
+            1.479819860511658591e-1f64,
+            1.531383769920937332e-1,
+            1.818357216161805012e-1,
+            2.222219843214978396e-1,
+            2.857142874366239149e-1,
+            3.999999999940941908e-1,
+            6.666666666666735130e-1
+        );
+        let low = s.mul_add(p.mul_add(z, half), e * 1.90821492927058770002e-10);
+        e.mul_add(6.93147180369123816490e-1, f + (low + -half))
+    }
+
+    #[inline(always)]
+    #[allow(clippy::excessive_precision, reason = "as published")]
+    fn exponential(x: f64) -> f64 {
+        let x = x.clamp(-760.0, 720.0);
+        let n = x.mul_add(std::f64::consts::LOG2_E, 6_755_399_441_055_744.0) - 6_755_399_441_055_744.0;
+        let r = n.mul_add(-1.90821492927058770002e-10, n.mul_add(-6.93147180369123816490e-1, x));
+        let p = horner!(
+            r,
+            1.6059043836821613e-10f64,
+            2.08767569878681e-9,
+            2.505210838544172e-8,
+            2.755731922398589e-7,
+            2.7557319223985893e-6,
+            2.48015873015873e-5,
+            1.984126984126984e-4,
+            1.388888888888889e-3,
+            8.333333333333333e-3,
+            4.1666666666666664e-2,
+            1.6666666666666666e-1,
+            0.5
+        );
+        let y = p.mul_add(r * r, r) + 1.0;
+        let whole = n as i32;
+        let half = whole >> 1;
+        y * f64::from_bits((i64::from(half + 1023) << 52) as u64)
+            * f64::from_bits((i64::from(whole - half + 1023) << 52) as u64)
+    }
+}
+
+/// sin and cos of w / 2³² turns.
+#[inline(always)]
+#[allow(clippy::excessive_precision, reason = "as published")]
+fn sine_cosine_f32(w: u32) -> [f32; 2] {
+    let quadrant = w.wrapping_add(0x2000_0000) >> 30;
+    let t = w.wrapping_sub(quadrant << 30) as i32 as f32 * 1.4629180792671596e-9;
+    let z = t * t;
+    let s = horner!(z, -1.9515295891e-4f32, 8.3321608736e-3, -1.6666654611e-1);
+    let s = (s * z).mul_add(t, t);
+    let c = horner!(z, 2.443315711809948e-5f32, -1.388731625493765e-3, 4.166664568298827e-2);
+    let c = c.mul_add(z * z, (-0.5f32).mul_add(z, 1.0));
+    let (a, b) = if quadrant & 1 == 1 { (c, s) } else { (s, c) };
+    [
+        f32::from_bits(a.to_bits() ^ (quadrant & 2) << 30),
+        f32::from_bits(b.to_bits() ^ ((quadrant + 1) & 2) << 30),
+    ]
+}
+
+/// sin and cos of w / 2⁶⁴ turns.
+#[inline(always)]
+#[allow(clippy::excessive_precision, reason = "as published")]
+fn sine_cosine_f64(w: u64) -> [f64; 2] {
+    let quadrant = w.wrapping_add(0x2000_0000_0000_0000) >> 62;
+    let t = w.wrapping_sub(quadrant << 62) as i64 as f64 * 3.4061215800865545e-19;
+    let z = t * t;
+    let s = horner!(
+        z,
+        1.58969099521155010221e-10f64,
+        -2.50507602534068634195e-8,
+        2.75573137070700676789e-6,
+        -1.98412698298579493134e-4,
+        8.33333333332248946124e-3,
+        -1.66666666666666324348e-1
+    );
+    let s = (s * z).mul_add(t, t);
+    let c = horner!(
+        z,
+        -1.13596475577881948265e-11f64,
+        2.08757232129817482790e-9,
+        -2.75573143513906633035e-7,
+        2.48015872894767294178e-5,
+        -1.38888888888741095749e-3,
+        4.16666666666666019037e-2
+    );
+    let c = c.mul_add(z * z, (-0.5f64).mul_add(z, 1.0));
+    let (a, b) = if quadrant & 1 == 1 { (c, s) } else { (s, c) };
+    [
+        f64::from_bits(a.to_bits() ^ (quadrant & 2) << 62),
+        f64::from_bits(b.to_bits() ^ ((quadrant + 1) & 2) << 62),
+    ]
+}

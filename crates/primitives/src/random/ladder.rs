@@ -1,0 +1,349 @@
+//! Problems and rungs.
+
+use std::fmt;
+
+use rayspin_core::{Error, Result};
+use rayspin_device::{Array, BackendKind, Device};
+use rayspin_tune::variant::{Variant, Work, runs_all};
+use rayspin_tune::{About, Algorithm, Case, Config, Space, Unit, gpu};
+
+use super::cuda::Way;
+use super::draw::{Bits, Draw, Shape};
+use super::poisson::Table;
+use super::{Stream, cpu, cuda, reference};
+
+/// What is drawn.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Kind {
+    /// Words of 32 bits.
+    Bits,
+    /// Uniform, f32.
+    UniformF32,
+    /// Uniform, f64.
+    UniformF64,
+    /// Normal of mean 0 and deviation 1, f32.
+    NormalF32,
+    /// The same, f64.
+    NormalF64,
+    /// e to the 0.5 + z / 4, f32.
+    LogNormalF32,
+    /// The same, f64.
+    LogNormalF64,
+    /// Numbers of events with this mean.
+    Poisson(f64),
+}
+
+/// How many numbers of which kind.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Problem {
+    /// Numbers.
+    pub numbers: usize,
+    /// What is drawn.
+    pub kind: Kind,
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kind = match self.kind {
+            Kind::Bits => "words of 32 bits".to_owned(),
+            Kind::UniformF32 => "uniform f32".to_owned(),
+            Kind::UniformF64 => "uniform f64".to_owned(),
+            Kind::NormalF32 => "normal f32".to_owned(),
+            Kind::NormalF64 => "normal f64".to_owned(),
+            Kind::LogNormalF32 => "log-normal f32".to_owned(),
+            Kind::LogNormalF64 => "log-normal f64".to_owned(),
+            Kind::Poisson(lambda) => format!("Poisson numbers of mean {lambda}"),
+        };
+        write!(f, "{} {kind}", self.numbers)
+    }
+}
+
+impl Problem {
+    fn bytes(&self) -> usize {
+        if matches!(self.kind, Kind::UniformF64 | Kind::NormalF64 | Kind::LogNormalF64) { 8 } else { 4 }
+    }
+}
+
+/// The numbers, and what they are drawn by.
+pub struct Data {
+    stream: Stream,
+    out: Output,
+    /// Of the threads of the widest launch, on a GPU.
+    states: Array<[u32; 4]>,
+}
+
+enum Output {
+    /// With a table of one threshold that nothing looks at.
+    Words(Array<u32>, Array<u64>),
+    Events(Array<u32>, Table, Array<u64>),
+    Single(Array<f32>, Shape<f32>),
+    Double(Array<f64>, Shape<f64>),
+}
+
+impl Data {
+    fn on_cpu(&mut self, way: CpuWay) {
+        let stream = self.stream;
+        match &mut self.out {
+            Output::Words(out, _) => way.fill(&Bits, stream, out),
+            Output::Events(out, table, _) => way.fill(table, stream, out),
+            Output::Single(out, shape) => way.fill(shape, stream, out),
+            Output::Double(out, shape) => way.fill(shape, stream, out),
+        }
+    }
+
+    fn on_gpu(&mut self, config: &Config, way: GpuWay) -> Result<()> {
+        let device = self.states.device().clone();
+        let cuda = gpu(&device)?;
+        let threads = config.get("threads")?;
+        let blocks = || Ok(config.get("blocks")? * cuda.properties().multiprocessors);
+        let way = match way {
+            GpuWay::Once => Way::Fill { threads, blocks: None },
+            GpuWay::Grid => Way::Fill { threads, blocks: Some(blocks()?) },
+            GpuWay::States => Way::States { threads, blocks: blocks()?, states: &mut self.states },
+        };
+        match &mut self.out {
+            Output::Words(out, none) => cuda::integers(cuda, way, self.stream, None, none, out),
+            Output::Events(out, table, thresholds) => {
+                cuda::integers(cuda, way, self.stream, Some(table.first), thresholds, out)
+            }
+            Output::Single(out, shape) => cuda::reals(cuda, way, self.stream, *shape, out),
+            Output::Double(out, shape) => cuda::reals(cuda, way, self.stream, *shape, out),
+        }
+    }
+}
+
+enum CpuWay {
+    Scalar,
+    Simd,
+    Threads,
+}
+
+impl CpuWay {
+    fn fill<D: Draw<Out: rayspin_device::Element>>(&self, draw: &D, stream: Stream, out: &mut Array<D::Out>) {
+        let device = out.device().clone();
+        let side = device.cpu_side();
+        match self {
+            Self::Scalar => cpu::scalar(draw, stream, 0, out.cpu_mut()),
+            Self::Simd => cpu::simd(side.level(), draw, stream, 0, out.cpu_mut()),
+            Self::Threads => cpu::threads(side, draw, stream, out.cpu_mut()),
+        }
+    }
+}
+
+enum GpuWay {
+    Once,
+    Grid,
+    States,
+}
+
+/// What a row runs.
+pub type Launch = fn(&Config, &mut Data) -> Result<()>;
+
+/// The ladder.
+#[derive(Debug, Clone, Copy)]
+pub struct RandomNumbers;
+
+const KINDS: [(&str, &str, Kind); 9] = [
+    ("uniform-f32", "24 bits on [0, 1)", Kind::UniformF32),
+    ("bits", "the generator alone", Kind::Bits),
+    ("uniform-f64", "53 bits on [0, 1)", Kind::UniformF64),
+    ("normal-f32", "Box and Muller's", Kind::NormalF32),
+    ("normal-f64", "Box and Muller's in double precision", Kind::NormalF64),
+    ("log-normal-f32", "e to the normal", Kind::LogNormalF32),
+    ("log-normal-f64", "e to the normal in double precision", Kind::LogNormalF64),
+    ("poisson-4", "numbers of events, mean 4", Kind::Poisson(4.0)),
+    ("poisson-1000", "numbers of events, mean 1000", Kind::Poisson(1000.0)),
+];
+
+impl Algorithm for RandomNumbers {
+    type Problem = Problem;
+    type Launch = Launch;
+    type Data = Data;
+
+    fn about(&self) -> About {
+        About {
+            name: "random",
+            title: "Random numbers from counters",
+            readme: include_str!("README.md"),
+            unit: Unit::Bytes,
+        }
+    }
+
+    fn cases(&self) -> Vec<Case<Problem>> {
+        KINDS
+            .iter()
+            .map(|&(name, summary, kind)| {
+                // A quarter of a gigabyte, whatever the type: beyond any cache.
+                let numbers = (1 << 28) / Problem { numbers: 0, kind }.bytes();
+                Case { name, summary, problem: Problem { numbers, kind } }
+            })
+            .collect()
+    }
+
+    fn trials(&self) -> Vec<Problem> {
+        let sizes = [1, 2, 3, 5, 1021, 4097, 63, 6000, 1001];
+        let mut trials: Vec<_> =
+            KINDS.iter().zip(sizes).map(|(&(_, _, kind), numbers)| Problem { numbers, kind }).collect();
+        trials.push(Problem { numbers: 7, kind: Kind::Poisson(0.0) });
+        trials.push(Problem { numbers: 5003, kind: Kind::NormalF32 });
+        trials
+    }
+
+    fn sized(&self, problem: &Problem, size: &[usize]) -> Result<Problem> {
+        match *size {
+            [numbers] if numbers > 0 => Ok(Problem { numbers, ..*problem }),
+            _ => Err(Error::value("size of random", "NUMBERS, at least 1", format!("{size:?}"))),
+        }
+    }
+
+    fn variants(&self, problem: &Problem) -> Vec<Variant<Problem, Launch>> {
+        let tolerance = match problem.kind {
+            Kind::Bits | Kind::UniformF32 | Kind::UniformF64 | Kind::Poisson(_) => 0.0,
+            Kind::NormalF32 | Kind::LogNormalF32 => 1e-6,
+            Kind::NormalF64 | Kind::LogNormalF64 => 1e-14,
+        };
+        let row = |name, backend, summary, launch: Launch| Variant {
+            name,
+            backend,
+            summary,
+            launch,
+            refuses: runs_all,
+            work,
+            tolerance,
+            reproduces: None,
+        };
+        use BackendKind::{Cpu, Cuda};
+        vec![
+            row("scalar", Cpu, "one thread, a block at a time", |_, d| {
+                d.on_cpu(CpuWay::Scalar);
+                Ok(())
+            }),
+            row("simd", Cpu, "one thread, 16 blocks side by side", |_, d| {
+                d.on_cpu(CpuWay::Simd);
+                Ok(())
+            }),
+            row("threads", Cpu, "the same on all cores", |_, d| {
+                d.on_cpu(CpuWay::Threads);
+                Ok(())
+            }),
+            row("gpu-states", Cuda, "a state for each thread: initialised, loaded, stored", |c, d| {
+                d.on_gpu(c, GpuWay::States)
+            }),
+            row("gpu-once", Cuda, "one kernel, one block of the stream a thread", |c, d| {
+                d.on_gpu(c, GpuWay::Once)
+            }),
+            row("gpu-grid", Cuda, "one kernel, as many threads as run at once", |c, d| {
+                d.on_gpu(c, GpuWay::Grid)
+            }),
+        ]
+    }
+
+    fn space(&self, _: &Problem, variant: &str) -> Space {
+        let threads = Space::none().axis("threads", &[128, 256, 512, 1024], 256);
+        match variant {
+            "gpu-states" | "gpu-grid" => threads.axis("blocks", &[1, 2, 4, 8, 16, 32], 16),
+            "gpu-once" => threads,
+            _ => Space::none(),
+        }
+    }
+
+    fn data(&self, problem: &Problem, device: &Device, seed: u64) -> Result<Data> {
+        let n = problem.numbers;
+        let single = |shape| Ok::<_, Error>(Output::Single(Array::zeros(device, &[n])?, shape));
+        let double = |shape| Ok::<_, Error>(Output::Double(Array::zeros(device, &[n])?, shape));
+        let out = match problem.kind {
+            Kind::Bits => Output::Words(Array::zeros(device, &[n])?, Array::zeros(device, &[1])?),
+            Kind::UniformF32 => single(Shape::Uniform)?,
+            Kind::NormalF32 => single(Shape::Normal(0.0, 1.0))?,
+            Kind::LogNormalF32 => single(Shape::LogNormal(0.5, 0.25))?,
+            Kind::UniformF64 => double(Shape::Uniform)?,
+            Kind::NormalF64 => double(Shape::Normal(0.0, 1.0))?,
+            Kind::LogNormalF64 => double(Shape::LogNormal(0.5, 0.25))?,
+            Kind::Poisson(lambda) => {
+                let table = Table::new(lambda)?;
+                let thresholds = Array::from_slice(device, &[table.thresholds.len()], &table.thresholds)?;
+                Output::Events(Array::zeros(device, &[n])?, table, thresholds)
+            }
+        };
+        let states = match device.kind() {
+            BackendKind::Cpu => 0,
+            BackendKind::Cuda => 1024 * 32 * gpu(device)?.properties().multiprocessors as usize,
+        };
+        let stream = Stream { seed, number: 3 ^ seed << 33 };
+        Ok(Data { stream, out, states: Array::zeros(device, &[states])? })
+    }
+
+    fn run(&self, variant: &Variant<Problem, Launch>, config: &Config, data: &mut Data) -> Result<()> {
+        (variant.launch)(config, data)
+    }
+
+    fn poison(&self, data: &mut Data) -> Result<()> {
+        match &mut data.out {
+            Output::Words(out, _) | Output::Events(out, ..) => out.fill(u32::MAX),
+            Output::Single(out, _) => out.fill(f32::NAN),
+            Output::Double(out, _) => out.fill(f64::NAN),
+        }
+    }
+
+    fn error(&self, problem: &Problem, data: &Data) -> Result<f64> {
+        let n = problem.numbers;
+        // All blocks of small problems; else some, and always the last.
+        let step = (n / 100_000).max(1);
+        let at = (0..n).step_by(step).chain([n - 1]);
+        let words = |block: usize| reference::words(block as u64, data.stream.number, data.stream.seed);
+        let pair = |w: [u32; 4], k: usize| u64::from(w[2 * k + 1]) << 32 | u64::from(w[2 * k]);
+        let (mut worst, mut wrong) = (0f64, 0usize);
+        let mut close = |found: f64, want: f64| {
+            let error = (found - want).abs() / (1.0 + want.abs());
+            worst = if error.is_nan() { f64::INFINITY } else { worst.max(error) };
+        };
+        match &data.out {
+            Output::Words(out, _) => {
+                let out = out.read()?;
+                wrong = at.filter(|&i| out[i] != words(i / 4)[i % 4]).count();
+            }
+            Output::Events(out, table, _) => {
+                let out = out.read()?;
+                let number = |w: u64| table.thresholds.iter().filter(|&&t| t <= w).count() as u32;
+                wrong = at.filter(|&i| out[i] != table.first + number(pair(words(i / 2), i % 2))).count();
+            }
+            Output::Single(out, shape) => {
+                let out = out.read()?;
+                for i in at {
+                    let w = words(i / 4);
+                    let z = || reference::normals_f32(w[(i % 4) & 2], w[(i % 4) | 1])[i % 2];
+                    let found = f64::from(out[i]);
+                    match *shape {
+                        Shape::Uniform => {
+                            wrong += usize::from(found != f64::from(w[i % 4] >> 8) / 2f64.powi(24));
+                        }
+                        Shape::Normal(mean, scale) => close(found, f64::from(mean) + f64::from(scale) * z()),
+                        Shape::LogNormal(mean, scale) => {
+                            close(found, (f64::from(mean) + f64::from(scale) * z()).exp());
+                        }
+                    }
+                }
+            }
+            Output::Double(out, shape) => {
+                let out = out.read()?;
+                for i in at {
+                    let w = words(i / 2);
+                    let z = || reference::normals_f64(w)[i % 2];
+                    match *shape {
+                        Shape::Uniform => {
+                            wrong += usize::from(out[i] != (pair(w, i % 2) >> 11) as f64 / 2f64.powi(53));
+                        }
+                        Shape::Normal(mean, scale) => close(out[i], mean + scale * z()),
+                        Shape::LogNormal(mean, scale) => close(out[i], (mean + scale * z()).exp()),
+                    }
+                }
+            }
+        }
+        Ok(if wrong > 0 { wrong as f64 } else { worst })
+    }
+}
+
+/// Nothing is read; every number is written once.
+fn work(problem: &Problem) -> Work {
+    Work { bytes: (problem.numbers * problem.bytes()) as f64, flops: 0.0 }
+}

@@ -1,0 +1,45 @@
+//! The oracle: the generator from its definition, and the formulas in f64 with the library's functions.
+
+/// Philox4x32-10 as its paper states it: ten rounds of S-boxes and permutations, keys by Weyl sequences.
+pub fn philox(counter: [u32; 4], key: [u32; 2]) -> [u32; 4] {
+    let mut c = counter;
+    for round in 0..10u32 {
+        let k = [
+            key[0].wrapping_add(round.wrapping_mul(0x9E37_79B9)),
+            key[1].wrapping_add(round.wrapping_mul(0xBB67_AE85)),
+        ];
+        let (p, q) = (u128::from(c[0]) * 0xD251_1F53, u128::from(c[2]) * 0xCD9E_8D57);
+        let halves = |p: u128| ((p >> 32) as u32, (p & 0xffff_ffff) as u32);
+        let ((high0, low0), (high2, low2)) = (halves(p), halves(q));
+        c = [high2 ^ c[1] ^ k[0], low2, high0 ^ c[3] ^ k[1], low0];
+    }
+    c
+}
+
+/// Word pairs of block `block` of a stream.
+pub fn words(block: u64, stream: u64, seed: u64) -> [u32; 4] {
+    let parts = |v: u64| [v as u32, (v >> 32) as u32];
+    let ([a, b], [c, d]) = (parts(block), parts(stream));
+    philox([a, b, c, d], parts(seed))
+}
+
+/// Two normal numbers from u in (0, 1] and v in turns, by Box and Muller.
+pub fn normals(u: f64, v: f64) -> [f64; 2] {
+    let r = (-2.0 * u.ln()).sqrt();
+    let angle = std::f64::consts::TAU * v;
+    [r * angle.cos(), r * angle.sin()]
+}
+
+/// The two normal numbers of words 0 and 1, or of 2 and 3, in single precision.
+pub fn normals_f32(w0: u32, w1: u32) -> [f64; 2] {
+    // As a rounded number, which is what u is of.
+    let u = f64::from((f64::from(w0 as f32) / 2f64.powi(32) + 2f64.powi(-33)) as f32);
+    normals(u, f64::from(w1) / 2f64.powi(32))
+}
+
+/// The two normal numbers of a block in double precision.
+pub fn normals_f64(w: [u32; 4]) -> [f64; 2] {
+    let pair = |low: u32, high: u32| u64::from(high) << 32 | u64::from(low);
+    let u = ((pair(w[0], w[1]) >> 11) + 1) as f64 / 2f64.powi(53);
+    normals(u, pair(w[2], w[3]) as i64 as f64 / 2f64.powi(64))
+}
