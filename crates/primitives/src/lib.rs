@@ -8,6 +8,7 @@ pub mod coulomb;
 pub mod histogram;
 pub mod matrix_add;
 pub mod matrix_product;
+pub mod pi;
 mod plane;
 pub mod random;
 pub mod reduction;
@@ -30,6 +31,7 @@ pub fn ladders() -> Vec<Box<dyn Ladder>> {
         Box::new(sobel::Sobel),
         Box::new(reduction::Reduction),
         Box::new(transpose::Transpose),
+        Box::new(pi::Pi),
         Box::new(random::RandomNumbers),
     ];
     all.sort_by_key(|ladder| ladder.about().name);
@@ -49,6 +51,7 @@ pub fn programs() -> Vec<Build> {
     all.extend(sobel::programs());
     all.extend(reduction::programs());
     all.extend(transpose::programs());
+    all.extend(pi::programs());
     all.extend(random::programs());
     all
 }

@@ -90,6 +90,7 @@ conformance! {
     sobel: "sobel",
     reduction: "reduction",
     transpose: "transpose",
+    pi: "pi",
     random: "random",
 }
 
