@@ -80,6 +80,7 @@ macro_rules! conformance {
 }
 
 conformance! {
+    bicubic: "bicubic",
     box_filter: "box-filter",
     convolution: "convolution",
     coulomb: "coulomb",

@@ -4,7 +4,7 @@
 
 use rayspin_core::ErrorKind;
 use rayspin_device::{Array, Device};
-use rayspin_primitives::{box_filter, convolution, sobel};
+use rayspin_primitives::{bicubic, box_filter, convolution, sobel};
 use rayspin_tune::input::bits;
 
 fn devices() -> Vec<Device> {
@@ -102,5 +102,29 @@ fn a_gaussian_of_a_point_is_its_taps_and_a_line_is_convolved() {
         assert!(
             convolution::gaussian(&image, f64::NAN, &mut Array::zeros(&device, &[23, 21]).unwrap()).is_err()
         );
+    }
+}
+
+#[test]
+fn an_image_is_resampled_to_any_size_and_to_its_own_it_stays() {
+    let kernel = bicubic::Kernel::Keys(-0.75);
+    for device in devices() {
+        let (rows, columns) = (9, 14);
+        let pixels = bytes(5, rows * columns);
+        let image = Array::from_slice(&device, &[rows, columns], &pixels).unwrap();
+        let mut same = Array::zeros(&device, &[rows, columns]).unwrap();
+        bicubic::resize(&image, kernel, &mut same).unwrap();
+        assert_eq!(same.to_vec().unwrap(), pixels, "{}", device.describe());
+        for to in [[1, 1], [4, 31], [40, 9]] {
+            let mut out = Array::<u8>::zeros(&device, &to).unwrap();
+            bicubic::resize(&image, kernel, &mut out).unwrap();
+            for (at, &found) in out.to_vec().unwrap().iter().enumerate() {
+                let want =
+                    bicubic::reference::pixel(&pixels, [rows, columns], to, kernel, (at / to[1], at % to[1]));
+                assert!((f64::from(found) - want.clamp(0.0, 255.0)).abs() < 0.501, "{}", device.describe());
+            }
+        }
+        let wrong = bicubic::resize(&image, bicubic::Kernel::Keys(f32::NAN), &mut same);
+        assert_eq!(wrong.unwrap_err().kind(), ErrorKind::Input);
     }
 }

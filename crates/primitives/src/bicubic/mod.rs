@@ -1,0 +1,459 @@
+//! Bicubic resampling of images to any size.
+
+mod cpu;
+mod cuda;
+pub mod reference;
+
+use std::fmt;
+
+use rayspin_core::{Error, Result};
+use rayspin_device::cuda::{Texel, Texture};
+use rayspin_device::{Array, Backend, BackendKind, Cuda, Device};
+use rayspin_tune::variant::{Variant, Work};
+use rayspin_tune::{About, Algorithm, Case, Config, Space, Unit, gpu};
+
+use crate::plane;
+pub(crate) use cuda::programs;
+
+/// How pixels are weighed by their distance t.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Kernel {
+    /// Keys' interpolation (IEEE Trans ASSP 29:1153, 1981) with its parameter a, from −3 to 0: (a+2) t³ − (a+3) t² + 1 up to 1,
+    /// a (t³ − 5t² + 8t − 4) up to 2. −1/2 is exact for parabolas, −3/4 is OpenCV's.
+    Keys(f32),
+    /// The cubic B-spline, which smooths: all weights are positive.
+    Spline,
+}
+
+impl fmt::Display for Kernel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Keys(a) => write!(f, "a = {a}"),
+            Self::Spline => f.write_str("B-spline"),
+        }
+    }
+}
+
+/// out\[y, x\] = Σ_j Σ_i k(v − j) k(u − i) image\[j, i\], with u = (x + ½) n / m − ½ where n pixels along x become m, and v the same
+/// along y: the images' edges coincide.
+///
+/// `[rows, columns]` of bytes or of f32 to those of `out`; beyond an edge the nearest pixel counts. Bytes are rounded to the nearest and held
+/// to 0 … 255. Four pixels are weighed along each axis however much the image shrinks: one that shrinks by more than 2 should be smoothed
+/// before.
+///
+/// Errors: Keys' parameter out of its range, images on different devices, without pixels, or with 2³⁰ rows or columns; memory.
+pub fn resize<T: Pixel>(image: &Array<T>, kernel: Kernel, out: &mut Array<T>) -> Result<()> {
+    let (rows, columns) = plane::size("bicubic resampling", image)?;
+    let (high, wide) = plane::size("output of bicubic resampling", out)?;
+    plane::together("bicubic resampling", image, out)?;
+    plane::asked("bicubic resampling", &[rows, columns])?;
+    plane::asked("output of bicubic resampling", &[high, wide])?;
+    check_kernel(kernel)?;
+    let (from, to) = ([rows, columns], [high, wide]);
+    let tables = Tables::new(from, to, kernel);
+    match image.device().backend() {
+        Backend::Cpu(cpu) => {
+            cpu::Job { image: image.cpu(), from, to, tables: &tables }.threads(cpu, out.cpu_mut());
+            Ok(())
+        }
+        Backend::Cuda(cuda) => {
+            let tables = tables.on(image.device())?;
+            cuda::Job { cuda, image, out, tables: &tables, from, to }.sliding(128, SEGMENT)
+        }
+    }
+}
+
+/// Rows of output that a thread slides down.
+const SEGMENT: usize = 32;
+
+fn check_kernel(kernel: Kernel) -> Result<()> {
+    match kernel {
+        Kernel::Keys(a) if !(-3.0..=0.0).contains(&a) => {
+            Err(Error::value("parameter of bicubic resampling", "a number from -3 to 0", a))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// What pixels may be: `u8` or `f32`.
+pub trait Pixel: Texel + Into<f64> {
+    /// In the names of kernels.
+    #[doc(hidden)]
+    const NAME: &'static str;
+    /// What a texture's value is multiplied by.
+    #[doc(hidden)]
+    const UNIT: f32;
+    #[doc(hidden)]
+    fn single(self) -> f32;
+    /// A value, rounded.
+    #[doc(hidden)]
+    fn of(value: f32) -> Self;
+}
+
+impl Pixel for u8 {
+    const NAME: &'static str = "u8";
+    const UNIT: f32 = 255.0;
+    #[inline(always)]
+    fn single(self) -> f32 {
+        f32::from(self)
+    }
+    #[inline(always)]
+    fn of(value: f32) -> u8 {
+        (value.clamp(0.0, 255.0) + 0.5) as i32 as u8
+    }
+}
+
+impl Pixel for f32 {
+    const NAME: &'static str = "f32";
+    const UNIT: f32 = 1.0;
+    #[inline(always)]
+    fn single(self) -> f32 {
+        self
+    }
+    #[inline(always)]
+    fn of(value: f32) -> f32 {
+        value
+    }
+}
+
+/// Of each row, then of each column of the output: the pixel before it and the weights of that, its neighbour before and two after.
+struct Tables {
+    places: Vec<i32>,
+    weights: Vec<[f32; 4]>,
+}
+
+impl Tables {
+    fn new(from: [usize; 2], to: [usize; 2], kernel: Kernel) -> Self {
+        let (mut places, mut weights) = (Vec::new(), Vec::new());
+        for axis in [0, 1] {
+            for at in 0..to[axis] {
+                let (before, part) = reference::place(at, from[axis], to[axis]);
+                places.push(before as i32);
+                weights.push([1.0, 0.0, -1.0, -2.0].map(|i| reference::weight(kernel, part + i) as f32));
+            }
+        }
+        Self { places, weights }
+    }
+
+    /// Rows' and columns' places, then their weights.
+    fn split(&self, high: usize) -> ([&[i32]; 2], [&[[f32; 4]]; 2]) {
+        let (ys, xs) = self.places.split_at(high);
+        let (down, across) = self.weights.split_at(high);
+        ([ys, xs], [down, across])
+    }
+
+    fn on(&self, device: &Device) -> Result<cuda::Tables> {
+        Ok(cuda::Tables {
+            places: Array::from_slice(device, &[self.places.len()], &self.places)?,
+            weights: Array::from_slice(device, &[self.weights.len()], &self.weights)?,
+        })
+    }
+}
+
+/// Sizes, kernel and pixels.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Problem {
+    /// Rows and columns of the image.
+    pub from: [usize; 2],
+    /// Rows and columns of the output.
+    pub to: [usize; 2],
+    /// The weights.
+    pub kernel: Kernel,
+    /// Whether pixels are bytes; f32 otherwise.
+    pub bytes: bool,
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ([rows, columns], [high, wide]) = (self.from, self.to);
+        let pixels = if self.bytes { "u8" } else { "f32" };
+        write!(f, "{rows} x {columns} to {high} x {wide} {pixels}, {}", self.kernel)
+    }
+}
+
+/// The images and tables of one problem.
+pub struct Data {
+    problem: Problem,
+    tables: Tables,
+    on_gpu: Option<cuda::Tables>,
+    /// The image read at points, and read between them.
+    textures: Option<[Texture; 2]>,
+    images: Images,
+}
+
+enum Images {
+    Bytes(Array<u8>, Array<u8>),
+    Floats(Array<f32>, Array<f32>),
+}
+
+/// What a row runs.
+#[derive(Debug, Clone, Copy)]
+pub enum Rung {
+    /// Sixteen pixels, weights anew.
+    Sixteen,
+    /// Places and weights from tables.
+    Tabled,
+    /// Vectors, one thread.
+    Simd,
+    /// Vectors, all cores.
+    Threads,
+    /// Sixteen fetches of a texture.
+    Points,
+    /// Four fetches between texels.
+    Four,
+    /// Rows kept in registers.
+    Sliding,
+}
+
+/// The ladder.
+#[derive(Debug, Clone, Copy)]
+pub struct Bicubic;
+
+impl Algorithm for Bicubic {
+    type Problem = Problem;
+    type Launch = Rung;
+    type Data = Data;
+
+    fn about(&self) -> About {
+        About {
+            name: "bicubic",
+            title: "Bicubic resampling",
+            readme: include_str!("README.md"),
+            unit: Unit::Bytes,
+        }
+    }
+
+    fn cases(&self) -> Vec<Case<Problem>> {
+        let case = |name, summary, from, to, kernel, bytes| Case {
+            name,
+            summary,
+            problem: Problem { from: [from; 2], to: [to; 2], kernel, bytes },
+        };
+        let keys = Kernel::Keys(-0.75);
+        vec![
+            case("f32-x2", "twice as large, f32", 2048, 4096, keys, false),
+            case("u8-x2", "twice as large, bytes", 2048, 4096, keys, true),
+            case("f32-x0.7", "smaller, f32", 4096, 2867, keys, false),
+            case(
+                "f32-x2-spline",
+                "B-spline, of which four fetches of a texture are enough",
+                2048,
+                4096,
+                Kernel::Spline,
+                false,
+            ),
+        ]
+    }
+
+    fn trials(&self) -> Vec<Problem> {
+        let keys = Kernel::Keys(-0.5);
+        [
+            ([1, 1], [1, 1], keys, true),
+            ([1, 1], [5, 9], Kernel::Spline, false),
+            ([7, 3], [1, 1], keys, false),
+            ([9, 50], [31, 17], Kernel::Keys(-0.75), true),
+            ([40, 33], [6, 70], keys, false),
+            ([16, 16], [33, 65], Kernel::Spline, true),
+            ([20, 24], [40, 131], Kernel::Spline, false),
+        ]
+        .map(|(from, to, kernel, bytes)| Problem { from, to, kernel, bytes })
+        .to_vec()
+    }
+
+    fn sized(&self, problem: &Problem, size: &[usize]) -> Result<Problem> {
+        let ask = |size: &[usize]| plane::asked("bicubic", size).map(|(rows, columns)| [rows, columns]);
+        let (from, to) = match *size {
+            [rows, columns] => ([rows, columns], [2 * rows, 2 * columns]),
+            [rows, columns, high, wide] => ([rows, columns], [high, wide]),
+            _ => {
+                let expected = "ROWSxCOLUMNS, to be doubled, or ROWSxCOLUMNSxHIGHxWIDE";
+                return Err(Error::value("size of bicubic", expected, format!("{size:?}")));
+            }
+        };
+        Ok(Problem { from: ask(&from)?, to: ask(&to)?, ..*problem })
+    }
+
+    fn variants(&self, _: &Problem) -> Vec<Variant<Problem, Rung>> {
+        let row = |name, backend, launch, summary, refuses: fn(&Problem) -> Option<String>| Variant {
+            name,
+            backend,
+            summary,
+            launch,
+            refuses,
+            work,
+            // The texture unit rounds weights to 8 bits.
+            tolerance: if matches!(launch, Rung::Four) { 2e-2 } else { 1e-5 },
+            reproduces: None,
+        };
+        let (cpu, cuda) = (BackendKind::Cpu, BackendKind::Cuda);
+        vec![
+            row("sixteen", cpu, Rung::Sixteen, "sixteen pixels and their weights, one thread", |_| None),
+            row("tabled", cpu, Rung::Tabled, "places and weights from tables", |_| None),
+            row("simd", cpu, Rung::Simd, "along x four pixels an instruction, along y vectors", |_| None),
+            row("threads", cpu, Rung::Threads, "the same on all cores, in bands", |_| None),
+            row("gpu-sixteen", cuda, Rung::Sixteen, "sixteen reads and their weights", grid),
+            row("gpu-tabled", cuda, Rung::Tabled, "places and weights from tables", grid),
+            row("gpu-points", cuda, Rung::Points, "sixteen fetches of the texture unit", texture),
+            row("gpu-four", cuda, Rung::Four, "four fetches that the unit interpolates", four),
+            row("gpu-sliding", cuda, Rung::Sliding, "rows filtered along x stay in registers", |_| None),
+        ]
+    }
+
+    fn space(&self, _: &Problem, variant: &str) -> Space {
+        match variant {
+            "gpu-sixteen" | "gpu-tabled" | "gpu-points" | "gpu-four" => {
+                Space::none().axis("x", &[16, 32, 64, 128, 256], 32).axis("y", &[1, 2, 4, 8, 16], 8).where_(
+                    |c| c.find("x").zip(c.find("y")).is_some_and(|(x, y)| (32..=1024).contains(&(x * y))),
+                )
+            }
+            "gpu-sliding" => Space::none().axis("threads", &[32, 64, 128, 256], 128).axis(
+                "each",
+                &[8, 16, 32, 64, 128, 256],
+                SEGMENT as i64,
+            ),
+            _ => Space::none(),
+        }
+    }
+
+    fn data(&self, problem: &Problem, device: &Device, seed: u64) -> Result<Data> {
+        check_kernel(problem.kernel)?;
+        let n = problem.from[0] * problem.from[1];
+        let tables = Tables::new(problem.from, problem.to, problem.kernel);
+        let images = if problem.bytes {
+            let image = Array::from_vec(device, &problem.from, plane::bytes(seed, n))?;
+            Images::Bytes(image, Array::zeros(device, &problem.to)?)
+        } else {
+            // Not around zero, where relative errors would say little.
+            let values = plane::numbers(seed, n).iter().map(|v| v + 2.0).collect();
+            Images::Floats(
+                Array::from_vec(device, &problem.from, values)?,
+                Array::zeros(device, &problem.to)?,
+            )
+        };
+        let (mut on_gpu, mut textures) = (None, None);
+        if let Backend::Cuda(cuda) = device.backend() {
+            on_gpu = Some(tables.on(device)?);
+            if texture(problem).is_none() {
+                textures = Some(match &images {
+                    Images::Bytes(image, _) => both_textures(cuda, image)?,
+                    Images::Floats(image, _) => both_textures(cuda, image)?,
+                });
+            }
+        }
+        Ok(Data { problem: *problem, tables, on_gpu, textures, images })
+    }
+
+    fn run(&self, variant: &Variant<Problem, Rung>, config: &Config, data: &mut Data) -> Result<()> {
+        let Data { problem, tables, on_gpu, textures, images } = data;
+        let ready = Ready { problem, tables, on_gpu: on_gpu.as_ref(), textures: textures.as_ref() };
+        match images {
+            Images::Bytes(image, out) => run(variant, config, &ready, image, out),
+            Images::Floats(image, out) => run(variant, config, &ready, image, out),
+        }
+    }
+
+    fn poison(&self, data: &mut Data) -> Result<()> {
+        match &mut data.images {
+            // Far from what any output may be: neighbours of 0 are not 255 everywhere.
+            Images::Bytes(image, out) => {
+                let wrong = if image.read()?.first().is_some_and(|&p| p < 128) { 255 } else { 0 };
+                out.fill(wrong)
+            }
+            Images::Floats(_, out) => out.fill(f32::NAN),
+        }
+    }
+
+    fn error(&self, problem: &Problem, data: &Data) -> Result<f64> {
+        match &data.images {
+            Images::Bytes(image, out) => error(problem, image, out),
+            Images::Floats(image, out) => error(problem, image, out),
+        }
+    }
+}
+
+/// What a run takes besides the images.
+struct Ready<'a> {
+    problem: &'a Problem,
+    tables: &'a Tables,
+    on_gpu: Option<&'a cuda::Tables>,
+    textures: Option<&'a [Texture; 2]>,
+}
+
+fn run<T: Pixel>(
+    variant: &Variant<Problem, Rung>,
+    config: &Config,
+    ready: &Ready<'_>,
+    image: &Array<T>,
+    out: &mut Array<T>,
+) -> Result<()> {
+    let Problem { from, to, kernel, .. } = *ready.problem;
+    let device = image.device().clone();
+    let Some(tables) = ready.on_gpu else {
+        let cpu = device.cpu_side();
+        let (job, out) = (cpu::Job { image: image.cpu(), from, to, tables: ready.tables }, out.cpu_mut());
+        match variant.launch {
+            Rung::Sixteen => job.scalar(kernel, out),
+            Rung::Tabled => job.tabled(out),
+            Rung::Simd => job.vectors(cpu.level(), 0, out),
+            _ => job.threads(cpu, out),
+        }
+        return Ok(());
+    };
+    let of = |name: &str| config.get(name);
+    let mut job = cuda::Job { cuda: gpu(&device)?, image, out, tables, from, to };
+    match variant.launch {
+        Rung::Sixteen => job.sixteen(of("x")?, of("y")?, kernel),
+        Rung::Tabled => job.tabled(of("x")?, of("y")?),
+        Rung::Points => job.textured("points", of("x")?, of("y")?, ready.textures.map(|t| &t[0])),
+        Rung::Four => job.textured("four", of("x")?, of("y")?, ready.textures.map(|t| &t[1])),
+        _ => job.sliding(of("threads")?, of("each")? as usize),
+    }
+}
+
+fn both_textures<T: Texel>(cuda: &Cuda, image: &Array<T>) -> Result<[Texture; 2]> {
+    Ok([cuda.texture(image, cuda::POINTS)?, cuda.texture(image, cuda::LINEAR)?])
+}
+
+/// Of f32 the relative l2 error; of bytes the largest error beyond that of rounding, of 255.
+fn error<T: Pixel>(problem: &Problem, image: &Array<T>, out: &Array<T>) -> Result<f64> {
+    let Problem { from, to, kernel, bytes } = *problem;
+    let (image, out) = (image.read()?, out.read()?);
+    let n = to[0] * to[1];
+    let some = n.min(500_000);
+    let (mut off, mut norm, mut most) = (0.0, f64::MIN_POSITIVE, 0.0f64);
+    for i in 0..some {
+        let at = if some == n { i } else { rayspin_tune::input::bits(9, i as u64) as usize % n };
+        let want = reference::pixel(&image, from, to, kernel, (at / to[1], at % to[1]));
+        let found: f64 = out[at].into();
+        if !found.is_finite() {
+            return Ok(f64::INFINITY);
+        }
+        off += (found - want).powi(2);
+        norm += want * want;
+        most = most.max(((found - want.clamp(0.0, 255.0)).abs() - 0.5) / 255.0);
+    }
+    Ok(if bytes { most } else { (off / norm).sqrt() })
+}
+
+/// Each pixel of both images once; five products of four weights an output where rows are not resampled twice.
+fn work(problem: &Problem) -> Work {
+    let [from, to] = [problem.from, problem.to].map(|[rows, columns]| rows as f64 * columns as f64);
+    let along = problem.from[0].min(4 * problem.to[0]) as f64 * problem.to[1] as f64;
+    Work { bytes: if problem.bytes { 1.0 } else { 4.0 } * (from + to), flops: 8.0 * (to + along) }
+}
+
+fn grid(problem: &Problem) -> Option<String> {
+    (problem.to[0] > 65535).then(|| format!("{problem}: a grid has at most 65535 blocks along y"))
+}
+
+fn texture(problem: &Problem) -> Option<String> {
+    (problem.from[1] > 131_072 || problem.from[0] > 65_536)
+        .then(|| format!("{problem}: a texture has at most 65536 x 131072 texels"))
+        .or_else(|| grid(problem))
+}
+
+fn four(problem: &Problem) -> Option<String> {
+    matches!(problem.kernel, Kernel::Keys(_))
+        .then(|| format!("{problem}: weights of both signs; a fetch between two texels needs one sign"))
+        .or_else(|| texture(problem))
+}
