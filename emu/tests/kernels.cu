@@ -168,6 +168,9 @@ extern "C" __global__ void functions(const float* x, int n, float* out, int* who
     whole[6 * n + i] = __ffs(i);
     whole[7 * n + i] = __umulhi(__float_as_uint(v), 0x12345678u);
     whole[8 * n + i] = __float2int_rz(fabsf(v) * 1e30f + 1e20f);
+    whole[9 * n + i] = __vabsdiffu4(__float_as_uint(v), 0x12fe8001u);
+    whole[10 * n + i] = __vsadu4(__float_as_uint(v), 0x12fe8001u);
+    whole[11 * n + i] = __sad(__float_as_int(v), 100, 3) + __usad(__float_as_uint(v), 100, 4);
 }
 
 extern "C" __global__ void unwritten(float* out) {

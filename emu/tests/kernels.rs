@@ -273,7 +273,7 @@ fn functions_agree_with_those_of_the_host() {
         let values: Vec<f32> = (-40..40).map(|i| i as f32 * 0.37).collect();
         let x = upload(device, &values);
         let mut out = Array::<f32>::zeros(device, &[8, values.len()]).unwrap();
-        let mut whole = Array::<i32>::zeros(device, &[9, values.len()]).unwrap();
+        let mut whole = Array::<i32>::zeros(device, &[12, values.len()]).unwrap();
         kernel(device, "functions")
             .launch(
                 Launch::linear(1, 80),
@@ -299,6 +299,9 @@ fn functions_agree_with_those_of_the_host() {
             near(6, w.clamp(-1.0, 1.0));
             near(7, w.abs().exp());
             let bits = v.to_bits();
+            let bytes = bits.to_ne_bytes().into_iter().zip(0x12fe_8001u32.to_ne_bytes());
+            let differences: Vec<u8> = bytes.map(|(a, b)| a.abs_diff(b)).collect();
+            let differ = (bits as i32).abs_diff(100).wrapping_add(bits.abs_diff(100)).wrapping_add(7);
             let wanted = [
                 v.round_ties_even() as i32,
                 v.floor() as i32,
@@ -309,6 +312,9 @@ fn functions_agree_with_those_of_the_host() {
                 if i == 0 { 0 } else { i.trailing_zeros() as i32 + 1 },
                 ((u64::from(bits) * 0x1234_5678) >> 32) as i32,
                 i32::MAX,
+                i32::from_ne_bytes([differences[0], differences[1], differences[2], differences[3]]),
+                differences.iter().map(|&d| i32::from(d)).sum(),
+                differ as i32,
             ];
             for (row, wanted) in wanted.into_iter().enumerate() {
                 assert_eq!(whole[row * 80 + i], wanted, "row {row} of {v}");

@@ -2,6 +2,7 @@
 //!
 //! [`ladders`] lists them all. The public function of a folder runs its best variant.
 
+pub mod access;
 pub mod bicubic;
 pub mod box_filter;
 pub mod convolution;
@@ -22,6 +23,7 @@ use rayspin_tune::{Build, Ladder};
 /// Every algorithm here, by name.
 pub fn ladders() -> Vec<Box<dyn Ladder>> {
     let mut all: Vec<Box<dyn Ladder>> = vec![
+        Box::new(access::Access),
         Box::new(bicubic::Bicubic),
         Box::new(box_filter::BoxFilter),
         Box::new(convolution::Convolution),
@@ -43,6 +45,7 @@ pub fn ladders() -> Vec<Box<dyn Ladder>> {
 /// Every program in every form that matters to its resources: what continuous integration compiles without a GPU.
 pub fn programs() -> Vec<Build> {
     let mut all = Vec::new();
+    all.extend(access::programs());
     all.extend(bicubic::programs());
     all.extend(box_filter::programs());
     all.extend(convolution::programs());

@@ -80,6 +80,7 @@ macro_rules! conformance {
 }
 
 conformance! {
+    access: "access",
     bicubic: "bicubic",
     box_filter: "box-filter",
     convolution: "convolution",

@@ -1,0 +1,141 @@
+use rayspin_core::{Error, Result};
+use rayspin_device::cuda::{Argument, Filter, Launch, Outside, Sampling, Source, Texture};
+use rayspin_device::{Array, Cuda};
+use rayspin_tune::{Build, Config, gpu};
+
+use super::Data;
+use super::reference::{Pattern, READS, WORDS, word};
+
+static SOURCE: Source = Source { name: "access", files: &[("access.cu", include_str!("cuda/access.cu"))] };
+
+/// Threads of a block.
+const THREADS: u32 = 256;
+
+pub(crate) fn programs() -> Vec<Build> {
+    vec![Build { source: &SOURCE, defines: vec![], spill_bytes: 0 }]
+}
+
+/// Puts the table into constant memory, where it stays.
+pub(super) fn set_table(cuda: &Cuda) -> Result<()> {
+    let table: Vec<u32> = (0..WORDS + READS).map(word).collect();
+    cuda.set_variable(&SOURCE, &[], "constants", bytemuck::cast_slice(&table))
+}
+
+pub(super) fn texture(cuda: &Cuda, image: &Array<f32>) -> Result<Texture> {
+    let sampling = Sampling { filter: Filter::Point, outside: Outside::Clamp, normalized: false };
+    cuda.texture(image, sampling)
+}
+
+/// A copy with `stride` words between neighbours.
+pub(super) fn strided(stride: u32, data: &mut Data) -> Result<()> {
+    data.ran = Some(Pattern::Stride(stride as usize));
+    let n = data.out.len();
+    let lines = n / stride as usize;
+    let device = data.out.device().clone();
+    let kernel = gpu(&device)?.kernel(&SOURCE, &[], "stride")?;
+    // A row of blocks for each place within a line, and one for what does not fill a line.
+    let across = lines.max(n % stride as usize).div_ceil(THREADS as usize);
+    let across = u32::try_from(across).map_err(|_| Error::value("words of a copy", "at most 2³² − 1", n))?;
+    let shape = Launch { blocks: [across, stride + 1, 1], threads: [THREADS, 1, 1], shared: 0 };
+    let mut arguments = [
+        data.inputs[0].cuda().into(),
+        data.out.cuda_mut().into(),
+        (n as u64).into(),
+        (lines as u64).into(),
+        u64::from(stride).into(),
+    ];
+    kernel.launch(shape, &mut arguments)
+}
+
+/// A copy by one of the kernels that take one number.
+pub(super) fn copy(name: &str, by: u32, pattern: Pattern, data: &mut Data) -> Result<()> {
+    data.ran = Some(pattern);
+    let n = data.out.len();
+    let device = data.out.device().clone();
+    let kernel = gpu(&device)?.kernel(&SOURCE, &[], name)?;
+    let mut arguments =
+        [data.inputs[0].cuda().into(), data.out.cuda_mut().into(), (n as u64).into(), u64::from(by).into()];
+    kernel.launch(Launch::covering(n, THREADS), &mut arguments)
+}
+
+pub(super) fn random(data: &mut Data) -> Result<()> {
+    data.ran = Some(Pattern::Random);
+    let n = data.out.len();
+    let device = data.out.device().clone();
+    let kernel = gpu(&device)?.kernel(&SOURCE, &[], "indexed")?;
+    let mut arguments = [
+        data.inputs[0].cuda().into(),
+        data.inputs[1].cuda().into(),
+        data.out.cuda_mut().into(),
+        (n as u64).into(),
+    ];
+    kernel.launch(Launch::covering(n, THREADS), &mut arguments)
+}
+
+/// Sums of the first `fields` fields of the records of input `which`.
+pub(super) fn records(
+    which: usize,
+    [record, next]: [usize; 2],
+    fields: usize,
+    data: &mut Data,
+) -> Result<()> {
+    data.ran = Some(Pattern::Records(fields));
+    let n = data.out.len();
+    let device = data.out.device().clone();
+    let kernel = gpu(&device)?.kernel(&SOURCE, &[], "records")?;
+    let mut arguments = [
+        data.inputs[which].cuda().into(),
+        data.out.cuda_mut().into(),
+        (n as u64).into(),
+        (record as u64).into(),
+        (next as u64).into(),
+        (fields as i32).into(),
+    ];
+    kernel.launch(Launch::covering(n, THREADS), &mut arguments)
+}
+
+/// Reads of elements of `width` bytes from a block's shared memory.
+pub(super) fn banks(width: usize, config: &Config, data: &mut Data) -> Result<()> {
+    let stride = config.get("stride")?;
+    data.ran = Some(Pattern::Table { width, stride: stride as usize });
+    let n = data.out.len();
+    let device = data.out.device().clone();
+    let kernel = gpu(&device)?.kernel(&SOURCE, &[], "banks")?;
+    let mut arguments = [data.out.cuda_mut().into(), (n as u64).into(), stride.into(), (width as i32).into()];
+    kernel.launch(Launch::covering(n, THREADS), &mut arguments)
+}
+
+/// Reads of a table in constant or in global memory.
+pub(super) fn table(constant: bool, config: &Config, data: &mut Data) -> Result<()> {
+    let stride = config.get("stride")?;
+    data.ran = Some(Pattern::Table { width: 4, stride: stride as usize });
+    let n = data.out.len();
+    let device = data.out.device().clone();
+    let name = if constant { "constant_memory" } else { "global_memory" };
+    let kernel = gpu(&device)?.kernel(&SOURCE, &[], name)?;
+    let mut arguments: Vec<Argument<'_>> = if constant { vec![] } else { vec![data.inputs[0].cuda().into()] };
+    arguments.extend::<[Argument<'_>; 3]>([data.out.cuda_mut().into(), (n as u64).into(), stride.into()]);
+    kernel.launch(Launch::covering(n, THREADS), &mut arguments)
+}
+
+/// An image read by blocks of `x` by 256 / `x` threads, through a texture or not.
+pub(super) fn image(textured: bool, config: &Config, data: &mut Data) -> Result<()> {
+    let x = config.get("x")?;
+    data.ran = Some(Pattern::Image);
+    let side = data.problem.n;
+    let (image, texture) = data
+        .image
+        .as_ref()
+        .ok_or_else(|| Error::value("access pattern", "an image", "none on this device"))?;
+    let y = THREADS / x;
+    let blocks = side.div_ceil(x as usize) * side.div_ceil(y as usize);
+    let blocks = u32::try_from(blocks)
+        .map_err(|_| Error::value("blocks of an image", "at most 2147483647", blocks))?;
+    let shape = Launch { blocks: [blocks, 1, 1], threads: [x, y, 1], shared: 0 };
+    let device = data.out.device().clone();
+    let name = if textured { "image_texture" } else { "image_global" };
+    let kernel = gpu(&device)?.kernel(&SOURCE, &[], name)?;
+    let size = i32::try_from(side).map_err(|_| Error::value("side of an image", "at most 2³¹ − 1", side))?;
+    let first: Argument<'_> = if textured { texture.into() } else { image.cuda().into() };
+    kernel.launch(shape, &mut [first, data.out.cuda_mut().into(), size.into(), size.into()])
+}

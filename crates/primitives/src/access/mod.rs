@@ -1,0 +1,212 @@
+//! Access patterns: what bandwidth is left of memories when they are not read in order.
+
+mod cpu;
+mod cuda;
+pub mod reference;
+mod table;
+
+use std::fmt;
+
+use rayspin_core::{Error, Result};
+use rayspin_device::cuda::Texture;
+use rayspin_device::{Array, Backend, Device};
+use rayspin_tune::variant::Variant;
+use rayspin_tune::{About, Algorithm, Case, Config, Space, Unit, input};
+
+pub(crate) use cuda::programs;
+use reference::{FIELDS, Pattern};
+
+/// Which memory and question.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Topic {
+    /// A copy in main memory, in different orders.
+    Order,
+    /// Records by rows, by columns, with padded rows.
+    Records,
+    /// Shared memory's banks.
+    Banks,
+    /// A table in constant memory and in global memory.
+    Constant,
+    /// An image through a texture and without.
+    Texture,
+}
+
+/// A topic and its size.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Problem {
+    /// What is measured.
+    pub topic: Topic,
+    /// Words, records, threads, or texels along a side of an image.
+    pub n: usize,
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let n = self.n;
+        match self.topic {
+            Topic::Order => write!(f, "copy of {n} u32"),
+            Topic::Records => write!(f, "{n} records of {FIELDS} u32"),
+            Topic::Banks => write!(f, "{n} threads, shared memory"),
+            Topic::Constant => write!(f, "{n} threads, table of 4096 u32"),
+            Topic::Texture => write!(f, "{n} x {n} f32"),
+        }
+    }
+}
+
+/// Inputs and outputs of one problem.
+pub struct Data {
+    problem: Problem,
+    inputs: Vec<Array<u32>>,
+    image: Option<(Array<f32>, Texture)>,
+    out: Array<u32>,
+    /// What was run last, which says what must have come out.
+    ran: Option<Pattern>,
+    seed: u64,
+}
+
+/// What a row runs.
+pub type Launch = fn(&Config, &mut Data) -> Result<()>;
+
+/// The ladder.
+#[derive(Debug, Clone, Copy)]
+pub struct Access;
+
+/// More outputs than this are checked at random.
+const WHOLE: usize = 1 << 18;
+
+impl Algorithm for Access {
+    type Problem = Problem;
+    type Launch = Launch;
+    type Data = Data;
+
+    fn about(&self) -> About {
+        About {
+            name: "access",
+            title: "Access patterns of memories",
+            readme: include_str!("README.md"),
+            unit: Unit::Bytes,
+        }
+    }
+
+    fn cases(&self) -> Vec<Case<Problem>> {
+        let case = |name, summary, topic, n| Case { name, summary, problem: Problem { topic, n } };
+        vec![
+            case("order", "a copy: in order, misaligned, permuted, strided, random", Topic::Order, 1 << 26),
+            case("records", "30 words a record, by rows, by columns, padded", Topic::Records, 1 << 21),
+            case("banks", "bank conflicts by stride and width", Topic::Banks, 1 << 20),
+            case("constant", "constant against global memory", Topic::Constant, 1 << 20),
+            case("texture", "texture against global memory", Topic::Texture, 8192),
+        ]
+    }
+
+    fn trials(&self) -> Vec<Problem> {
+        let trial = |(topic, n)| Problem { topic, n };
+        [
+            (Topic::Order, 1),
+            (Topic::Order, 1000),
+            (Topic::Records, 1),
+            (Topic::Records, 301),
+            (Topic::Banks, 300),
+            (Topic::Constant, 257),
+            (Topic::Texture, 1),
+            (Topic::Texture, 67),
+            (Topic::Order, 8191),
+        ]
+        .map(trial)
+        .to_vec()
+    }
+
+    fn sized(&self, problem: &Problem, size: &[usize]) -> Result<Problem> {
+        match *size {
+            [n] if (1..1 << 32).contains(&n) => Ok(Problem { topic: problem.topic, n }),
+            _ => Err(Error::value("size of access", "one number from 1 to 2³² − 1", format!("{size:?}"))),
+        }
+    }
+
+    fn variants(&self, problem: &Problem) -> Vec<Variant<Problem, Launch>> {
+        table::variants(problem)
+    }
+
+    fn space(&self, _: &Problem, variant: &str) -> Space {
+        table::space(variant)
+    }
+
+    fn data(&self, problem: &Problem, device: &Device, seed: u64) -> Result<Data> {
+        let n = problem.n;
+        let words = |values: Vec<u32>| Array::from_vec(device, &[values.len()], values);
+        let (mut inputs, mut image, mut out) = (Vec::new(), None, n);
+        match problem.topic {
+            Topic::Order => {
+                inputs.push(words((0..n as u64).map(|i| input::bits(seed, i) as u32).collect())?);
+                inputs.push(words(reference::permutation(seed, n))?);
+            }
+            Topic::Records => {
+                let all = |stride: usize| (0..n * stride).map(move |at| (at / stride, at % stride));
+                let value =
+                    |(i, f): (usize, usize)| if f < FIELDS { reference::field(i, f) } else { u32::MAX };
+                inputs.push(words(all(FIELDS).map(value).collect())?);
+                inputs.push(words((0..n * FIELDS).map(|at| value((at % n, at / n))).collect())?);
+                inputs.push(words(all(FIELDS + 2).map(value).collect())?);
+            }
+            Topic::Banks => {}
+            Topic::Constant => {
+                inputs.push(words((0..reference::WORDS + reference::READS).map(reference::word).collect())?);
+                if let Backend::Cuda(cuda) = device.backend() {
+                    cuda::set_table(cuda)?;
+                }
+            }
+            Topic::Texture => {
+                out = n * n;
+                if let Backend::Cuda(cuda) = device.backend() {
+                    let texels: Vec<f32> = (0..out).map(texel).collect();
+                    let values = Array::from_vec(device, &[n, n], texels)?;
+                    let texture = cuda::texture(cuda, &values)?;
+                    image = Some((values, texture));
+                }
+            }
+        }
+        Ok(Data { problem: *problem, inputs, image, out: Array::zeros(device, &[out])?, ran: None, seed })
+    }
+
+    fn run(&self, variant: &Variant<Problem, Launch>, config: &Config, data: &mut Data) -> Result<()> {
+        (variant.launch)(config, data)
+    }
+
+    fn poison(&self, data: &mut Data) -> Result<()> {
+        data.ran = None;
+        data.out.fill(u32::MAX)
+    }
+
+    /// The share of wrong words.
+    fn error(&self, _: &Problem, data: &Data) -> Result<f64> {
+        let out = data.out.read()?;
+        let Some(ran) = data.ran else { return Ok(1.0) };
+        let empty = || Ok(std::borrow::Cow::Borrowed(&[][..]));
+        let order = data.problem.topic == Topic::Order;
+        let input = if order { data.inputs[0].read() } else { empty() }?;
+        let index = if order { data.inputs[1].read() } else { empty() }?;
+        let want = |i: usize| match ran {
+            Pattern::Records(fields) => {
+                (0..fields).fold(0, |sum: u32, f| sum.wrapping_add(reference::field(i, f)))
+            }
+            Pattern::Table { width, stride } => reference::reads(i % 256, width, stride),
+            Pattern::Image => texel(i).to_bits(),
+            copy => input[reference::source(copy, &index, out.len(), i)],
+        };
+        let count = out.len().min(WHOLE);
+        let wrong = (0..count).filter(|&turn| {
+            let i = match turn {
+                turn if count == out.len() => turn,
+                0 => out.len() - 1,
+                turn => (input::bits(data.seed ^ 0xacc, turn as u64) % out.len() as u64) as usize,
+            };
+            out[i] != want(i)
+        });
+        Ok(wrong.count() as f64 / count as f64)
+    }
+}
+
+/// A texel: whole numbers, which f32 has exactly.
+fn texel(at: usize) -> f32 {
+    (input::bits(77, at as u64) >> 40) as f32
+}
