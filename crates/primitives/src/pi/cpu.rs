@@ -6,7 +6,7 @@ use crate::random::Stream;
 use crate::random::draw::blocks;
 
 /// Blocks of the stream side by side.
-const WIDE: usize = 16;
+const WIDE: usize = 32;
 /// Blocks of a task.
 const TASK: u64 = 1 << 16;
 

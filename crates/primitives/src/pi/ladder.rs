@@ -125,7 +125,7 @@ impl Algorithm for Pi {
             row("scalar", Cpu, "one thread, a block of the stream at a time", |_, d| {
                 d.on_cpu(cpu::scalar(d.stream, d.points))
             }),
-            row("simd", Cpu, "one thread, 16 blocks side by side", |_, d| {
+            row("simd", Cpu, "one thread, 32 blocks side by side", |_, d| {
                 let device = d.device();
                 d.on_cpu(cpu::simd(device.cpu_side().level(), d.stream, d.points))
             }),

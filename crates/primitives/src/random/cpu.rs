@@ -5,8 +5,8 @@ use rayspin_device::cpu::simd::{Level, Simd, dispatch};
 use super::Stream;
 use super::draw::{Draw, blocks};
 
-/// Blocks side by side: two vectors of 32-bit words on AVX2, one on AVX-512.
-const WIDE: usize = 16;
+/// Blocks side by side: a few vectors.
+const WIDE: usize = 32;
 /// Numbers of a task: within a core's second-level cache, a multiple of what a step makes.
 const CHUNK: usize = 1 << 14;
 

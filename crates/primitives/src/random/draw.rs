@@ -7,20 +7,18 @@ use super::poisson::Table;
 /// Words of W blocks: word i of block l is `[i][l]`.
 pub type Words<const W: usize> = [[u32; W]; 4];
 
-/// One round of both multiplications; keys as after `round` rounds.
+/// The four words of one counter under a key.
 #[inline(always)]
-fn rounds<const W: usize>(counter: Words<W>, key: [u32; 2]) -> Words<W> {
+fn words(counter: [u32; 4], key: [u32; 2]) -> [u32; 4] {
     let [mut c0, mut c1, mut c2, mut c3] = counter;
     let [mut k0, mut k1] = key;
     for _ in 0..10 {
-        for l in 0..W {
-            let a = 0xD251_1F53u64 * u64::from(c0[l]);
-            let b = 0xCD9E_8D57u64 * u64::from(c2[l]);
-            c0[l] = (b >> 32) as u32 ^ c1[l] ^ k0;
-            c2[l] = (a >> 32) as u32 ^ c3[l] ^ k1;
-            c1[l] = b as u32;
-            c3[l] = a as u32;
-        }
+        let a = 0xD251_1F53u64 * u64::from(c0);
+        let b = 0xCD9E_8D57u64 * u64::from(c2);
+        c0 = (b >> 32) as u32 ^ c1 ^ k0;
+        c2 = (a >> 32) as u32 ^ c3 ^ k1;
+        c1 = b as u32;
+        c3 = a as u32;
         k0 = k0.wrapping_add(0x9E37_79B9);
         k1 = k1.wrapping_add(0xBB67_AE85);
     }
@@ -29,20 +27,25 @@ fn rounds<const W: usize>(counter: Words<W>, key: [u32; 2]) -> Words<W> {
 
 /// The four words of one counter under a key.
 pub fn philox(counter: [u32; 4], key: [u32; 2]) -> [u32; 4] {
-    rounds(counter.map(|c| [c]), key).map(|[c]| c)
+    words(counter, key)
 }
 
 /// W blocks from `block` on of a stream.
 #[inline(always)]
 #[allow(clippy::needless_range_loop, reason = "lanes, of several arrays at once")]
 pub(crate) fn blocks<const W: usize>(block: u64, stream: u64, seed: u64) -> Words<W> {
-    let mut counter = [[0; W], [0; W], [stream as u32; W], [(stream >> 32) as u32; W]];
+    let (stream, key) = ([stream as u32, (stream >> 32) as u32], [seed as u32, (seed >> 32) as u32]);
+    let mut made = [[0; W]; 4];
+    // All rounds of a block in one turn of the loop: the compiler makes vectors of its turns. The other way round it would keep
+    // the words of all blocks in registers, which there are too few of.
     for l in 0..W {
         let at = block.wrapping_add(l as u64);
-        counter[0][l] = at as u32;
-        counter[1][l] = (at >> 32) as u32;
+        let block = words([at as u32, (at >> 32) as u32, stream[0], stream[1]], key);
+        for i in 0..4 {
+            made[i][l] = block[i];
+        }
     }
-    rounds(counter, [seed as u32, (seed >> 32) as u32])
+    made
 }
 
 /// A distribution: how words become numbers.

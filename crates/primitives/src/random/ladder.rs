@@ -218,7 +218,7 @@ impl Algorithm for RandomNumbers {
                 d.on_cpu(CpuWay::Scalar);
                 Ok(())
             }),
-            row("simd", Cpu, "one thread, 16 blocks side by side", |_, d| {
+            row("simd", Cpu, "one thread, 32 blocks side by side", |_, d| {
                 d.on_cpu(CpuWay::Simd);
                 Ok(())
             }),
