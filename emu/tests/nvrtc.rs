@@ -26,6 +26,7 @@ struct Usage {
 fn programs() -> Vec<Build> {
     let mut all = rayspin_kernels::programs();
     all.extend(rayspin_primitives::programs());
+    all.extend(rayspin_tune::limits::programs());
     all
 }
 

@@ -13,6 +13,7 @@ mod climb;
 mod foresee;
 pub mod input;
 mod ladder;
+pub mod limits;
 mod measure;
 pub mod ptx;
 pub mod record;

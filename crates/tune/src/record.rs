@@ -3,6 +3,7 @@
 use rayspin_core::{Error, Result};
 use serde::{Deserialize, Serialize};
 
+use crate::limits::Limits;
 use crate::{About, Climb, Peak, Published, Unit};
 
 /// What files say that they are.
@@ -19,6 +20,9 @@ pub struct Record {
     pub rayspin: String,
     /// When it began, in UTC: `2026-05-04T12:00:00Z`.
     pub began: String,
+    /// The measured limits of the processors.
+    #[serde(default)]
+    pub limits: Vec<Limits>,
     /// The climbs, in the order in which they were made.
     pub climbs: Vec<Entry>,
 }
@@ -68,6 +72,7 @@ impl Record {
             version: VERSION,
             rayspin: rayspin.into(),
             began: began.into(),
+            limits: Vec::new(),
             climbs: Vec::new(),
         }
     }

@@ -82,6 +82,15 @@ pub(crate) struct LadderRun {
     /// Write a line for each rung (-: instead of the tables)
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) csv: Option<PathBuf>,
+    /// Write a page of tables, bar charts, rooflines and curves
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) html: Option<PathBuf>,
+    /// Measure the limits of the machine anew; they are otherwise measured once and kept
+    #[arg(long)]
+    pub(crate) remeasure: bool,
+    /// Leave the limits of the machine out
+    #[arg(long, conflicts_with = "remeasure")]
+    pub(crate) no_limits: bool,
 }
 
 /// `rayspin ladder list`

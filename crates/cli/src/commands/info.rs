@@ -7,6 +7,7 @@ use rayspin::core::Monitor;
 use rayspin::device::{Backend, Device, cpu, cuda};
 use rayspin::io::{self, Format, ismrmrd};
 use rayspin::report::number;
+use rayspin::tune::limits::{Kept, kept};
 
 use super::files;
 use crate::Context;
@@ -46,9 +47,19 @@ fn machine(context: &Context) -> Rows {
     if let Some((total, available)) = cpu::memory() {
         row(&mut rows, "memory", format!("{}, {} available", number::bytes(total), number::bytes(available)));
     }
+    limits(&context.device.host(), &mut rows);
     gpus(context, &mut rows);
     row(&mut rows, "system", format!("{} {}", std::env::consts::OS, std::env::consts::ARCH));
     rows
+}
+
+/// What rayspin ladder has measured of a processor before.
+fn limits(device: &Device, rows: &mut Rows) {
+    let Kept::Found(limits) = kept(cuda::cache_folder().as_deref(), device) else { return };
+    for (name, rate, unit) in limits.rates.rows() {
+        let rate = number::significant(rate / 1e9, 4);
+        row(rows, &format!("  {name}"), format!("{rate} ×10⁹ {unit}, measured by rayspin ladder"));
+    }
 }
 
 /// The GPUs of this machine, or why there is none to use.
@@ -86,6 +97,7 @@ fn gpus(context: &Context, rows: &mut Rows) {
             }
             Err(error) => row(rows, "  copy bandwidth", error),
         }
+        limits(&device, rows);
     }
     match cuda::compiler_version() {
         Some((major, minor)) => row(rows, "kernel compiler", format!("NVRTC {major}.{minor}")),

@@ -31,7 +31,7 @@ fn ladders_are_listed_and_explained() {
 fn a_climb_is_a_table_and_files() {
     let folder = tempfile::tempdir().unwrap();
     let f = folder.path();
-    let run = "ladder matrix-add --size 31x7 --device cpu --rounds 3 --budget 0.05 --seed 9";
+    let run = "ladder matrix-add --size 31x7 --device cpu --rounds 3 --budget 0.05 --seed 9 --no-limits";
     let run: Vec<_> = run.split(' ').collect();
     let with = |more: &[&'static str]| [run.as_slice(), more].concat();
     let table = text(&with(&["--json", "a.json", "--csv", "a.csv"]), f);
@@ -107,12 +107,56 @@ fn what_there_is_not_is_refused_with_the_nearest() {
     assert_eq!(rayspin(&["ladder", "--all", "matrix-add"], f).status.code(), Some(2));
 }
 
+#[test]
+fn limits_are_measured_once_and_kept_and_pages_stand_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let f = folder.path();
+    let run = |arguments: &str| {
+        let output = Command::new(env!("CARGO_BIN_EXE_rayspin"))
+            .args(arguments.split(' '))
+            .env("RAYSPIN_KERNEL_CACHE", f.join("cache"))
+            .current_dir(f)
+            .output()
+            .unwrap();
+        let (out, err) =
+            (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
+        assert!(output.status.success(), "{arguments}: {err}");
+        (out, err)
+    };
+    let climb =
+        "ladder matrix-add --size 100x33 --device cpu --rounds 3 --budget 0.01 --json a.json --html a.html";
+    let (table, _) = run(climb);
+    assert!(table.contains("Of limit (%)"), "{table}");
+    let limits = || -> serde_json::Value {
+        let json = std::fs::read(f.join("a.json")).unwrap();
+        serde_json::from_slice::<serde_json::Value>(&json).unwrap()["limits"].clone()
+    };
+    let first = limits();
+    assert!(first[0]["copy"].as_f64().unwrap() > 1e6 && first[0]["f32"].as_f64().unwrap() > 1e6, "{first}");
+    run(climb);
+    assert_eq!(limits(), first, "measured once");
+    assert!(run("info --device cpu").0.contains("f32 multiply-add"));
+
+    let page = std::fs::read_to_string(f.join("a.html")).unwrap();
+    for word in ["Sum of two matrices", "Roofline", "Time of a run", "Limits", "scalar"] {
+        assert!(page.contains(word), "{word}");
+    }
+    assert!(!page.contains("http://") && !page.contains("src=\"http"), "it loads nothing");
+
+    let kept = std::fs::read_dir(f.join("cache")).unwrap().next().unwrap().unwrap().path();
+    std::fs::write(&kept, "damaged").unwrap();
+    let (_, told) = run(climb);
+    assert!(told.contains("limits are measured anew"), "{told}");
+    assert!(std::fs::read_to_string(&kept).unwrap().contains("probe"), "and kept again");
+}
+
 #[cfg(unix)]
 #[test]
 fn an_interrupted_climb_shows_what_is_complete() {
     let folder = tempfile::tempdir().unwrap();
     let f = folder.path();
-    let arguments = "ladder matrix-add --size 64x64 --device cpu --rounds 1000000 --budget 0.8 --json a.json";
+    let arguments =
+        "ladder matrix-add --size 64x64 --device cpu --rounds 1000000 --budget 0.8 --no-limits --json a.json";
     let child = Command::new(env!("CARGO_BIN_EXE_rayspin"))
         .args(arguments.split(' '))
         .current_dir(f)

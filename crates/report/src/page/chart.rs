@@ -41,6 +41,8 @@ pub struct Series {
     pub name: String,
     /// The points, x and y, in the order in which they are joined.
     pub points: Vec<(f64, f64)>,
+    /// Names that stand beside the points, which are then not joined; empty for a line.
+    pub names: Vec<String>,
 }
 
 impl Axis {
@@ -62,7 +64,13 @@ impl Axis {
 impl Series {
     /// A line through points.
     pub fn new(name: impl Into<String>, points: impl IntoIterator<Item = (f64, f64)>) -> Self {
-        Self { name: name.into(), points: points.into_iter().collect() }
+        Self { name: name.into(), points: points.into_iter().collect(), names: Vec::new() }
+    }
+
+    /// Points with a name each, which are not joined.
+    pub fn named(name: impl Into<String>, points: impl IntoIterator<Item = (String, (f64, f64))>) -> Self {
+        let (names, points) = points.into_iter().unzip();
+        Self { name: name.into(), points, names }
     }
 
     /// A line through values at 0, 1, 2, …, as residuals by iteration.
@@ -128,7 +136,11 @@ impl LineChart {
                     @for (index, series) in self.series.iter().enumerate() {
                         li {
                             svg.swatch viewBox="0 0 28 10" width="28" height="10" aria-hidden="true" {
-                                path class={ "line " (style_of(index)) } d="M1 5H27" {}
+                                @if series.names.is_empty() {
+                                    path class={ "line " (style_of(index)) } d="M1 5H27" {}
+                                } @else {
+                                    path class={ "dots " (style_of(index)) } d="M14 5h0" {}
+                                }
                             }
                             (series.name)
                         }
@@ -159,6 +171,16 @@ impl LineChart {
                     path.grid d=(grid(x, y, &across, &down)) {}
                     @for (index, series) in self.series.iter().enumerate() {
                         (draw(series, index, &across, &down))
+                    }
+                }
+                @let labels = labels(&self.series, &across, &down);
+                @if !labels.is_empty() {
+                    div.point-names aria-hidden="true" {
+                        @for (name, x, y) in labels {
+                            span.left[x > 0.7 * WIDTH] style={ "left:" (percent(Some(x), WIDTH)) ";top:" (percent(Some(y), HEIGHT)) } {
+                                (name)
+                            }
+                        }
                     }
                 }
                 div.x-ticks aria-hidden="true" {
@@ -202,7 +224,7 @@ impl LineChart {
         let columns: Vec<Vec<(f64, f64)>> = self.series.iter().map(|series| sorted(&series.points)).collect();
         let shown = |value: f64| typeset(&significant(value, 4));
         html! {
-            @if count > 0 && count <= MOST_LISTED {
+            @if count > 0 && count <= MOST_LISTED && self.series.iter().all(|series| series.names.is_empty()) {
                 details {
                     summary { "Numbers" }
                     div.scroll tabindex="0" role="region" aria-label={ "Numbers of " (self.title) } {
@@ -245,6 +267,8 @@ const MOST_DOTS: usize = 50;
 /// A line with more points than this is thinned to its extremes.
 const MOST_DRAWN: usize = 4000;
 const MOST_LISTED: usize = 600;
+/// The height of a point's name on the smallest screen.
+const LABEL: f64 = 32.0;
 
 /// Colour and dash of the series, both of which tell them apart.
 fn style_of(index: usize) -> String {
@@ -281,11 +305,12 @@ fn draw(series: &Series, index: usize, across: Place<'_>, down: Place<'_>) -> Ma
             continue;
         };
         let next = places.get(i + 1).is_some_and(Option::is_some);
+        let next = next && series.names.is_empty();
         // A point between two gaps has no line to show it.
-        if places.len() <= MOST_DOTS || (!pen_down && !next) {
+        if places.len() <= MOST_DOTS || !series.names.is_empty() || (!pen_down && !next) {
             dots.push((*x, *y));
         }
-        if pen_down {
+        if pen_down && series.names.is_empty() {
             let _ = write!(line, "L{x:.2} {y:.2}");
         } else if next {
             let _ = write!(line, "M{x:.2} {y:.2}");
@@ -305,6 +330,26 @@ fn draw(series: &Series, index: usize, across: Place<'_>, down: Place<'_>) -> Ma
             @if !dots.is_empty() { path class={ "dots " (style) } d=(dots) {} }
         }
     }
+}
+
+/// Names of points with their places, moved up and down so that none covers another.
+fn labels(series: &[Series], across: Place<'_>, down: Place<'_>) -> Vec<(String, f64, f64)> {
+    let mut all: Vec<(String, f64, f64)> = Vec::new();
+    for series in series {
+        let named = series.names.iter().zip(&series.points);
+        all.extend(named.filter_map(|(name, &(x, y))| Some((name.clone(), across(x)?, down(y)?))));
+    }
+    all.sort_by(|a, b| a.2.total_cmp(&b.2));
+    let gap = LABEL.min(HEIGHT / all.len().max(1) as f64);
+    for i in 1..all.len() {
+        all[i].2 = all[i].2.max(all[i - 1].2 + gap);
+    }
+    let mut lowest = HEIGHT;
+    for label in all.iter_mut().rev() {
+        label.2 = label.2.min(lowest);
+        lowest = label.2 - gap;
+    }
+    all
 }
 
 /// A long line by the lowest and the highest place of each stretch, gaps kept.
@@ -371,6 +416,20 @@ mod tests {
         assert!(!long.contains("<details>"));
         let top = format!("L{:.2} 0.00", 1000.0 * spike as f64 / 999_999.0);
         assert!(long.contains(&top), "no {top}");
+    }
+
+    #[test]
+    fn names_of_points_do_not_cover_each_other() {
+        let points = [("a", 1.0), ("b", 1.01), ("c", 1.02), ("d", 100.0)];
+        let named = Series::named("rungs", points.map(|(name, y)| (name.to_owned(), (2.0, y))));
+        let roof = Series::new("roof", [(1.0, 10.0), (3.0, 10.0)]);
+        let places = labels(&[named.clone(), roof.clone()], &|x| Some(100.0 * x), &|y| Some(500.0 - 4.0 * y));
+        assert_eq!(places.iter().map(|p| p.0.as_str()).collect::<Vec<_>>(), ["d", "c", "b", "a"]);
+        assert!(places.windows(2).all(|p| p[1].2 - p[0].2 >= LABEL - 1e-9) && places[3].2 <= HEIGHT);
+        let text = chart(vec![named, roof]);
+        assert_eq!(text.matches("class=\"line").count(), 2, "the roof and its swatch: {text}");
+        assert_eq!(text.matches("h0").count(), 4 + 2 + 1);
+        assert!(!text.contains("<details>") && text.contains(">c</span>"));
     }
 
     #[test]

@@ -13,6 +13,7 @@
 //! assert!(page.render().starts_with("<!DOCTYPE html>"));
 //! ```
 
+mod bars;
 mod chart;
 mod colour;
 mod picture;
@@ -20,6 +21,7 @@ mod render;
 mod run;
 mod scale;
 
+pub use bars::{Bar, BarChart};
 pub use chart::{Axis, LineChart, Series};
 pub use colour::{ColourScale, Colours};
 pub use picture::Picture;
@@ -62,6 +64,8 @@ pub enum Block {
     Table(Table),
     /// A line chart.
     Chart(LineChart),
+    /// A bar chart.
+    Bars(BarChart),
     /// A run record.
     Record(Box<RunRecord>),
 }
@@ -143,6 +147,11 @@ impl Section {
     /// Adds a chart.
     pub fn chart(self, chart: LineChart) -> Self {
         self.block(Block::Chart(chart))
+    }
+
+    /// Adds a bar chart.
+    pub fn bars(self, chart: BarChart) -> Self {
+        self.block(Block::Bars(chart))
     }
 
     /// Adds a run record.

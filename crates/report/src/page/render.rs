@@ -74,6 +74,7 @@ fn render_block(block: &Block) -> Markup {
         Block::Figures(row) => figures(row),
         Block::Table(shown) => table(shown),
         Block::Chart(chart) => chart.render(),
+        Block::Bars(chart) => chart.render(),
         Block::Record(record) => run::record(record),
     }
 }

@@ -6,12 +6,13 @@ use std::time::Instant;
 
 use anyhow::Result;
 use rayspin::core::{Error, Progress};
-use rayspin::device::{Backend, BackendKind, Device, cpu};
+use rayspin::device::{Backend, BackendKind, Device, cpu, cuda};
+use rayspin::tune::limits::{self, Effort, Kept, Limits};
 use rayspin::tune::record::{Entry, Record};
 use rayspin::tune::{Config, Ladder, Outcome, Protocol, Rung, Session, Step, Which, climb};
 
 use super::super::files;
-use super::{csv, named, show, unknown};
+use super::{csv, named, page, show, unknown};
 use crate::Context;
 use crate::args::ladder::LadderRun;
 use crate::failure::BadInput;
@@ -33,13 +34,18 @@ pub(super) fn run(context: &Context, args: &LadderRun) -> Result<()> {
     let mut record =
         Record::new(env!("CARGO_PKG_VERSION"), jiff::Timestamp::now().strftime("%FT%TZ").to_string());
     let tables = ![&args.json, &args.csv].into_iter().flatten().any(|path| is_stdout(path));
+    let mut limits = MachineLimits::default();
     let climbed = stoppable(|| -> Result<()> {
         for ladder in &plan.ladders {
             for device in &plan.devices {
                 if STOP.load(Ordering::SeqCst) {
                     return Ok(());
                 }
-                let Some(entry) = entry(context, args, &plan, ladder.as_ref(), device)? else { continue };
+                let Some(mut entry) = entry(context, args, &plan, ladder.as_ref(), device)? else { continue };
+                if !args.no_limits {
+                    let limits = limits.of(context, device, args.remeasure)?;
+                    limits.apply(&mut entry.climb, entry.peak);
+                }
                 if tables {
                     files::print(&show::climb(&entry))?;
                 }
@@ -48,11 +54,13 @@ pub(super) fn run(context: &Context, args: &LadderRun) -> Result<()> {
         }
         Ok(())
     });
+    record.limits = limits.0.into_iter().map(|(_, limits)| limits).collect();
     // What was climbed before a failure is worth keeping, too.
     for (path, kind) in outputs {
         let text = match kind {
             Kind::Json => record.to_json()?,
             Kind::Csv => csv::lines(&record),
+            Kind::Html => page::page(&record).render(),
         };
         if is_stdout(path) {
             std::io::Write::write_all(&mut std::io::stdout().lock(), text.as_bytes())?;
@@ -84,6 +92,41 @@ fn failures(record: &Record) -> Vec<String> {
 enum Kind {
     Json,
     Csv,
+    Html,
+}
+
+/// The limits of the processors that were climbed on.
+#[derive(Default)]
+struct MachineLimits(Vec<(Device, Limits)>);
+
+impl MachineLimits {
+    /// Those of a device: of this run, kept from another, or measured now and kept.
+    fn of(&mut self, context: &Context, device: &Device, anew: bool) -> Result<&Limits> {
+        if let Some(at) = self.0.iter().position(|(other, _)| other.same_as(device)) {
+            return Ok(&self.0[at].1);
+        }
+        let folder = cuda::cache_folder();
+        let found = match limits::kept(folder.as_deref(), device) {
+            Kept::Found(limits) if !anew => Some(limits),
+            Kept::Ignored(why) => {
+                context.console.note(&format!("limits are measured anew: {why}"));
+                None
+            }
+            _ => None,
+        };
+        let limits = match found {
+            Some(limits) => limits,
+            None => {
+                let limits = limits::measure(device, &Effort::default())?;
+                if let Some(Err(error)) = folder.map(|folder| limits::keep(&folder, &limits)) {
+                    context.console.note(&format!("limits are not kept: {error}"));
+                }
+                limits
+            }
+        };
+        self.0.push((device.clone(), limits));
+        Ok(&self.0[self.0.len() - 1].1)
+    }
 }
 
 fn is_stdout(path: &Path) -> bool {
@@ -92,7 +135,10 @@ fn is_stdout(path: &Path) -> bool {
 
 /// The files to write. Errors: two of them are the same, a folder that does not exist.
 fn outputs(args: &LadderRun) -> Result<Vec<(&PathBuf, Kind)>> {
-    let asked = [(&args.json, Kind::Json), (&args.csv, Kind::Csv)];
+    if args.html.as_deref().is_some_and(is_stdout) {
+        return Err(BadInput::new("--html: expected a file, found -").into());
+    }
+    let asked = [(&args.json, Kind::Json), (&args.csv, Kind::Csv), (&args.html, Kind::Html)];
     let asked: Vec<_> = asked.into_iter().filter_map(|(path, kind)| Some((path.as_ref()?, kind))).collect();
     for (path, _) in asked.iter().filter(|(path, _)| !is_stdout(path)) {
         files::check_writable(path)?;

@@ -5,6 +5,7 @@ mod compare;
 mod csv;
 mod explain;
 mod list;
+mod page;
 mod show;
 
 use anyhow::Result;

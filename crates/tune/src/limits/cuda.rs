@@ -1,0 +1,129 @@
+use rayspin_core::Result;
+use rayspin_device::cuda::{Argument, Filter, Launch, Outside, Sampling, Source};
+use rayspin_device::{Array, Cuda, Device};
+
+use super::{Effort, Rates};
+use crate::{Build, gpu};
+
+static SOURCE: Source = Source { name: "limits", files: &[("limits.cu", include_str!("cuda/limits.cu"))] };
+
+/// The probes' program.
+pub(super) fn programs() -> Vec<Build> {
+    vec![Build { source: &SOURCE, defines: vec![], spill_bytes: 0 }]
+}
+
+const THREADS: u32 = 256;
+/// Texels along each axis: 4 KB, which the cache of every multiprocessor holds.
+const TEXELS: usize = 32;
+
+pub(super) fn measure(device: &Device, effort: &Effort) -> Result<Rates> {
+    let cuda = gpu(device)?;
+    let properties = cuda.properties();
+    let resident = (properties.threads_per_multiprocessor / THREADS).max(1);
+    let full = Launch::linear(properties.multiprocessors * resident, THREADS);
+    let threads = f64::from(full.blocks[0]) * f64::from(THREADS);
+
+    let bytes = (cuda.memory_left()? / 4).min(effort.bytes as u64 * 4) as usize / 16 * 16;
+    let mut memory = Array::<f32>::zeros(device, &[bytes / 4])?;
+    let quads = (bytes / 16) as u64;
+    let (mut out, mut wide, mut whole) = (
+        Array::<f32>::zeros(device, &[1])?,
+        Array::<f64>::zeros(device, &[1])?,
+        Array::<i32>::zeros(device, &[1])?,
+    );
+    let read = best(
+        cuda,
+        effort,
+        "read_only",
+        full,
+        &mut [memory.cuda().into(), out.cuda_mut().into(), quads.into()],
+    )?;
+    let write =
+        best(cuda, effort, "write_only", full, &mut [memory.cuda_mut().into(), 1f32.into(), quads.into()])?;
+    let from = Array::<f32>::zeros(device, &[bytes / 4])?;
+    let mut copied = f64::INFINITY;
+    for _ in 0..=effort.repeats {
+        copied = copied.min(cuda.seconds(|| memory.copy_from(&from))?);
+    }
+    drop((memory, from));
+
+    let rate = |name: &str, arguments: &mut dyn FnMut(i32, &mut Calls<'_>) -> Result<f64>| -> Result<f64> {
+        let mut calls = Calls { cuda, effort, name, launch: full };
+        let mut rounds = 16;
+        let mut seconds = arguments(rounds, &mut calls)?;
+        // Long enough that the start of a kernel does not show.
+        while seconds < effort.seconds / 5.0 && rounds < effort.rounds {
+            rounds *= 4;
+            seconds = arguments(rounds, &mut calls)?;
+        }
+        Ok(threads * f64::from(rounds) / seconds)
+    };
+    let f32 = 256.0
+        * rate("fma_f32", &mut |rounds, calls| {
+            calls.best(&mut [out.cuda_mut().into(), 0.999f32.into(), 0.5f32.into(), rounds.into()])
+        })?;
+    let f64 = 256.0
+        * rate("fma_f64", &mut |rounds, calls| {
+            calls.best(&mut [wide.cuda_mut().into(), 0.999f64.into(), 0.5f64.into(), rounds.into()])
+        })?;
+    let i32 = 256.0
+        * rate("fma_i32", &mut |rounds, calls| {
+            calls.best(&mut [whole.cuda_mut().into(), 3i32.into(), 5i32.into(), rounds.into()])
+        })?;
+    let special = 32.0
+        * rate("special", &mut |rounds, calls| {
+            calls.best(&mut [out.cuda_mut().into(), 0.5f32.into(), rounds.into()])
+        })?;
+    let shared = 128.0
+        * rate("shared_reads", &mut |rounds, calls| {
+            calls.best(&mut [out.cuda_mut().into(), 0.5f32.into(), rounds.into()])
+        })?;
+    let texels = Array::from_vec(device, &[TEXELS, TEXELS], vec![0.5f32; TEXELS * TEXELS])?;
+    let sampling = Sampling { filter: Filter::Point, outside: Outside::Clamp, normalized: false };
+    let texture = cuda.texture(&texels, sampling)?;
+    let fetches = 8.0
+        * rate("texture_reads", &mut |rounds, calls| {
+            calls.best(&mut [(&texture).into(), out.cuda_mut().into(), rounds.into()])
+        })?;
+    Ok(Rates {
+        copy: 2.0 * bytes as f64 / copied.max(1e-9),
+        read: bytes as f64 / read,
+        write: bytes as f64 / write,
+        f32,
+        f64,
+        i32,
+        special: Some(special),
+        shared: Some(shared),
+        texture: Some(fetches),
+    })
+}
+
+struct Calls<'a> {
+    cuda: &'a Cuda,
+    effort: &'a Effort,
+    name: &'a str,
+    launch: Launch,
+}
+
+impl Calls<'_> {
+    fn best(&mut self, arguments: &mut [Argument<'_>]) -> Result<f64> {
+        best(self.cuda, self.effort, self.name, self.launch, arguments)
+    }
+}
+
+/// Seconds of the fastest launch of several, after one to warm up.
+fn best(
+    cuda: &Cuda,
+    effort: &Effort,
+    name: &str,
+    launch: Launch,
+    arguments: &mut [Argument<'_>],
+) -> Result<f64> {
+    let kernel = cuda.kernel(&SOURCE, &[], name)?;
+    kernel.launch(launch, arguments)?;
+    let mut best = f64::INFINITY;
+    for _ in 0..effort.repeats {
+        best = best.min(cuda.seconds(|| kernel.launch(launch, arguments))?);
+    }
+    Ok(best.max(1e-9))
+}

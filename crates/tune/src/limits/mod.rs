@@ -1,0 +1,180 @@
+//! What a processor can do at most, measured: the floors that rungs are compared with.
+
+mod cpu;
+mod cuda;
+mod kept;
+
+use rayspin_core::Result;
+use rayspin_device::{Backend, Device};
+use serde::{Deserialize, Serialize};
+
+use crate::{Build, Climb, Peak};
+
+pub use kept::{Kept, keep, kept};
+
+/// Grows when the probes change what they measure.
+pub const PROBE: u32 = 1;
+
+/// The measured rates of a processor.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Limits {
+    /// The processor with its driver, and the version of the probes: what the rates are of.
+    pub of: String,
+    /// The rates.
+    #[serde(flatten)]
+    pub rates: Rates,
+}
+
+/// Rates, all a second.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Rates {
+    /// Bytes that a copy in memory reads and writes together.
+    pub copy: f64,
+    /// Bytes read.
+    pub read: f64,
+    /// Bytes written.
+    pub write: f64,
+    /// Operations of f32 multiply-adds, two each.
+    pub f32: f64,
+    /// Operations of f64 multiply-adds, two each.
+    pub f64: f64,
+    /// Operations of 32-bit integer multiply-adds, two each.
+    pub i32: f64,
+    /// Sines by special-function units; GPUs only.
+    pub special: Option<f64>,
+    /// Bytes read from shared memory without conflicts; GPUs only.
+    pub shared: Option<f64>,
+    /// Texels fetched from a texture that the cache holds; GPUs only.
+    pub texture: Option<f64>,
+}
+
+/// What a measurement may take.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Effort {
+    /// Bytes of the arrays in memory of the CPU, a quarter of those of a GPU: several times the caches.
+    pub bytes: usize,
+    /// Runs that the best is of.
+    pub repeats: usize,
+    /// Seconds that a run of arithmetic aims at, five times over.
+    pub seconds: f64,
+    /// Rounds of arithmetic in a run at most.
+    pub rounds: i32,
+}
+
+impl Default for Effort {
+    fn default() -> Self {
+        Self { bytes: 256 << 20, repeats: 5, seconds: 0.02, rounds: 1 << 24 }
+    }
+}
+
+/// The probes' CUDA program, for continuous integration.
+pub fn programs() -> Vec<Build> {
+    cuda::programs()
+}
+
+/// Measures a processor. Errors: memory, a device that fails.
+pub fn measure(device: &Device, effort: &Effort) -> Result<Limits> {
+    let rates = match device.backend() {
+        Backend::Cpu(cpu) => cpu::measure(cpu, effort)?,
+        Backend::Cuda(_) => cuda::measure(device, effort)?,
+    };
+    Ok(Limits { of: key(device), rates })
+}
+
+/// What rates are of.
+fn key(device: &Device) -> String {
+    let name = device.describe();
+    match device.backend() {
+        Backend::Cpu(_) => format!("{name}, probe {PROBE}"),
+        Backend::Cuda(cuda) => {
+            let (major, minor) = cuda.properties().driver;
+            format!("{name}, driver CUDA {major}.{minor}, probe {PROBE}")
+        }
+    }
+}
+
+impl Limits {
+    /// The roof over operations.
+    pub fn peak(&self, peak: Peak) -> f64 {
+        match peak {
+            Peak::F32 => self.rates.f32,
+            Peak::F64 => self.rates.f64,
+            Peak::I32 => self.rates.i32,
+        }
+    }
+
+    /// The seconds that work takes at least: the larger of bytes over copy bandwidth and operations over their peak.
+    pub fn floor(&self, bytes: f64, flops: f64, peak: Peak) -> f64 {
+        (bytes / self.rates.copy).max(flops / self.peak(peak))
+    }
+
+    /// Writes the floors into a climb's steps.
+    pub fn apply(&self, climb: &mut Climb, peak: Peak) {
+        for step in &mut climb.steps {
+            step.floor = Some(self.floor(step.bytes, step.flops, peak)).filter(|&floor| floor > 0.0);
+        }
+    }
+}
+
+impl Rates {
+    /// Names, values and units.
+    pub fn rows(&self) -> Vec<(&'static str, f64, &'static str)> {
+        let always = [
+            ("copy", self.copy, "B/s"),
+            ("read", self.read, "B/s"),
+            ("write", self.write, "B/s"),
+            ("f32 multiply-add", self.f32, "flop/s"),
+            ("f64 multiply-add", self.f64, "flop/s"),
+            ("i32 multiply-add", self.i32, "op/s"),
+        ];
+        let of_gpus = [
+            ("special functions", self.special, "results/s"),
+            ("shared memory", self.shared, "B/s"),
+            ("texture", self.texture, "texels/s"),
+        ];
+        let of_gpus = of_gpus.into_iter().filter_map(|(name, rate, unit)| Some((name, rate?, unit)));
+        always.into_iter().chain(of_gpus).collect()
+    }
+
+    fn sound(&self) -> bool {
+        self.rows().iter().all(|(_, rate, _)| rate.is_finite() && *rate > 0.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The least that gives every rate.
+    const LITTLE: Effort = Effort { bytes: 1 << 16, repeats: 1, seconds: 1e-4, rounds: 16 };
+
+    #[test]
+    fn every_device_has_limits() {
+        for device in rayspin_emu::devices().unwrap() {
+            let limits = measure(&device, &LITTLE).unwrap();
+            assert!(limits.rates.sound(), "{limits:?}");
+            assert_eq!(limits.rates.special.is_some(), device.kind() == rayspin_device::BackendKind::Cuda);
+            assert!(limits.of.ends_with("probe 1"));
+        }
+    }
+
+    #[test]
+    fn the_floor_is_the_larger_of_two() {
+        let rates = Rates {
+            copy: 10.0,
+            read: 1.0,
+            write: 1.0,
+            f32: 100.0,
+            f64: 50.0,
+            i32: 25.0,
+            special: None,
+            shared: None,
+            texture: None,
+        };
+        let limits = Limits { of: String::new(), rates };
+        assert_eq!(limits.floor(20.0, 100.0, Peak::F32), 2.0);
+        assert_eq!(limits.floor(20.0, 300.0, Peak::F32), 3.0);
+        assert_eq!(limits.floor(20.0, 300.0, Peak::F64), 6.0);
+        assert_eq!(limits.floor(0.0, 300.0, Peak::I32), 12.0);
+    }
+}
