@@ -63,7 +63,7 @@ pub struct Effort {
 
 impl Default for Effort {
     fn default() -> Self {
-        Self { bytes: 256 << 20, repeats: 5, seconds: 0.02, rounds: 1 << 24 }
+        Self { bytes: 256 << 20, repeats: 10, seconds: 0.02, rounds: 1 << 24 }
     }
 }
 
