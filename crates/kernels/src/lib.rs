@@ -26,3 +26,15 @@ pub mod wavelet;
 
 pub use cuda::{precompiled, programs};
 pub use rayspin_tune::{Build, variant};
+
+/// The algorithms here that are ladders: the transforms of every reconstruction.
+pub fn ladders() -> Vec<Box<dyn rayspin_tune::Ladder>> {
+    vec![
+        Box::new(nudft::Direct::<f32>::adjoint()),
+        Box::new(nudft::Direct::<f64>::adjoint()),
+        Box::new(nudft::Direct::<f32>::q()),
+        Box::new(nudft::Direct::<f64>::q()),
+        Box::new(nufft::Fast::type1()),
+        Box::new(nufft::Fast::type2()),
+    ]
+}

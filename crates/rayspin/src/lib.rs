@@ -17,6 +17,7 @@ pub use rayspin_tune as tune;
 /// Every ladder: the algorithms of [`primitives`] and of [`kernels`], by name.
 pub fn ladders() -> Vec<Box<dyn tune::Ladder>> {
     let mut all = primitives::ladders();
+    all.extend(kernels::ladders());
     all.sort_by_key(|ladder| ladder.about().name);
     all
 }

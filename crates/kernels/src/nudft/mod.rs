@@ -10,6 +10,7 @@
 mod cpu;
 mod cuda;
 pub mod grid;
+mod ladder;
 pub mod reference;
 #[cfg(test)]
 mod tests;
@@ -26,6 +27,7 @@ use crate::variant::{Variant, Work, runs_all};
 pub use cuda::Rung;
 pub(crate) use cuda::{PHASE, programs};
 use grid::Grid;
+pub use ladder::Direct;
 use reference::grid_of;
 pub use reference::{adjoint_at, forward_at, q_at};
 

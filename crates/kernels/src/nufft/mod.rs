@@ -4,6 +4,7 @@ mod cpu;
 pub(crate) mod cuda;
 mod deconvolve;
 pub(crate) mod kernel;
+mod ladder;
 pub(crate) mod layout;
 mod memory;
 pub mod reference;
@@ -22,6 +23,7 @@ use crate::concrete::{other_type, same_mut, same_ref};
 use kernel::Kernel;
 use layout::Layout;
 
+pub use ladder::Fast;
 pub use memory::Needs;
 pub(crate) use memory::needs_of;
 pub use type3::Type3;

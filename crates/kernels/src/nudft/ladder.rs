@@ -1,0 +1,262 @@
+//! The transforms as ladders: Fᴴd and Q by every variant, beside the published chain.
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use ndarray::Array2;
+use num_complex::Complex;
+use rayspin_core::{C64, Error, Real, Result, Trajectory};
+use rayspin_device::cpu::simd::SimdReal;
+use rayspin_device::{Array, BackendKind, Device};
+use rayspin_tune::input::bits;
+use rayspin_tune::{About, Algorithm, Case, Config, Peak, Published, Unit};
+
+use super::{Launch, Operation, adjoint_at, q_at, reference, run_adjoint, run_q, variants};
+use crate::variant::Variant;
+
+/// Samples → image or Q, in one precision.
+#[derive(Debug, Clone, Copy)]
+pub struct Direct<T> {
+    operation: Operation,
+    real: PhantomData<T>,
+}
+
+impl<T> Direct<T> {
+    /// Fᴴd: samples → image.
+    pub fn adjoint() -> Self {
+        Self { operation: Operation::Adjoint, real: PhantomData }
+    }
+
+    /// Q: weights → displacements.
+    pub fn q() -> Self {
+        Self { operation: Operation::Q, real: PhantomData }
+    }
+}
+
+/// The size of a transform, as [`super::Problem`], with words for it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Problem(super::Problem);
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let matrix: Vec<_> = self.0.matrix.iter().map(ToString::to_string).collect();
+        write!(f, "{} voxels, {} samples, {:.2e} pairs", matrix.join(" x "), self.0.samples, self.0.pairs())
+    }
+}
+
+/// Inputs and output of one transform.
+pub struct Data<T: SimdReal> {
+    trajectory: Trajectory,
+    problem: super::Problem,
+    samples: Array<Complex<T>>,
+    weights: Array<T>,
+    out: Array<Complex<T>>,
+}
+
+/// Pairs that one thread's rungs take on: a few seconds of them.
+const MOST_OF_ONE_THREAD: f64 = 2e9;
+/// Pairs of the whole oracle; of larger problems at random outputs.
+const WHOLE: f64 = 2e7;
+/// Outputs of a large problem that are compared.
+const COMPARED: usize = 24;
+
+const PUBLISHED_ADJOINT: [Published; 6] = [
+    row("CPU double", 518.0, 0.4),
+    row("CPU single", 342.3, 0.7),
+    row("GPU naive", 41.0, 5.4),
+    row("GPU constant memory", 9.8, 22.8),
+    row("GPU + SFU", 2.4, 92.2),
+    row("GPU + tuning", 1.5, 144.5),
+];
+
+const PUBLISHED_Q: [Published; 6] = [
+    row("CPU double", 4009.0, 0.3),
+    row("CPU single", 2678.7, 0.5),
+    row("GPU naive", 260.2, 5.1),
+    row("GPU constant memory", 72.0, 18.6),
+    row("GPU + SFU", 13.6, 98.2),
+    row("GPU + tuning", 7.5, 178.9),
+];
+
+/// Minutes and 10⁹ operations a second, as published.
+const fn row(row: &'static str, minutes: f64, gflops: f64) -> Published {
+    Published { row, seconds: Some(60.0 * minutes), rate: Some(1e9 * gflops) }
+}
+
+impl<T: SimdReal> Direct<T> {
+    fn double() -> bool {
+        size_of::<T>() == 8
+    }
+
+    fn problem(&self, matrix: &[usize], samples: usize) -> Problem {
+        Problem(super::Problem { operation: self.operation, matrix: matrix.to_vec(), samples, batch: 1 })
+    }
+}
+
+impl<T: SimdReal> Algorithm for Direct<T> {
+    type Problem = Problem;
+    type Launch = Launch<T>;
+    type Data = Data<T>;
+
+    fn about(&self) -> About {
+        let (name, title) = match (self.operation, Self::double()) {
+            (Operation::Q, false) => ("nudft-q", "Kernel Q of the exact normal operator, f32"),
+            (Operation::Q, true) => ("nudft-q-f64", "Kernel Q of the exact normal operator, f64"),
+            (_, false) => {
+                ("nudft-adjoint", "Exact non-uniform Fourier transform of samples to an image, f32")
+            }
+            (_, true) => {
+                ("nudft-adjoint-f64", "Exact non-uniform Fourier transform of samples to an image, f64")
+            }
+        };
+        About { name, title, readme: include_str!("README.md"), unit: Unit::Flops }
+    }
+
+    fn cases(&self) -> Vec<Case<Problem>> {
+        // Q has eight displacements a voxel in three dimensions, four in two.
+        let share = if self.operation == Operation::Q { 4 } else { 1 };
+        vec![
+            Case {
+                name: "128x128",
+                summary: "small enough for one thread",
+                problem: self.problem(&[128, 128], 8192 / share),
+            },
+            Case {
+                name: "64x64x64",
+                summary: "a volume: long enough for a GPU's launch not to matter",
+                problem: self.problem(&[64, 64, 64], 131_072 / (2 * share)),
+            },
+        ]
+    }
+
+    fn trials(&self) -> Vec<Problem> {
+        [(&[7][..], 1), (&[1], 5), (&[5, 8], 31), (&[16, 13], 70), (&[3, 4, 5], 33), (&[6, 9, 17], 40)]
+            .map(|(matrix, samples)| self.problem(matrix, samples))
+            .to_vec()
+    }
+
+    fn sized(&self, _: &Problem, size: &[usize]) -> Result<Problem> {
+        let fits =
+            |size: &&[usize]| size.iter().try_fold(8usize, |n, &a| n.checked_mul(a)).is_some_and(|n| n > 0);
+        match size.split_last().filter(|_| fits(&size)) {
+            Some((&samples, matrix)) if (1..=3).contains(&matrix.len()) => Ok(self.problem(matrix, samples)),
+            _ => Err(Error::value(
+                format!("size of {}", self.about().name),
+                "one to three axes and the number of samples, as in 64x64x64x100000, each at least 1",
+                format!("{size:?}"),
+            )),
+        }
+    }
+
+    fn variants(&self, _: &Problem) -> Vec<Variant<Problem, Launch<T>>> {
+        let rungs = variants::<T>().into_iter().map(|v| Variant {
+            name: v.name,
+            backend: v.backend,
+            summary: v.summary,
+            launch: v.launch,
+            refuses: match (v.backend, v.name) {
+                (BackendKind::Cpu, "naive" | "interchanged") => too_long,
+                _ => |_: &Problem| None,
+            },
+            work: |p: &Problem| super::work::<T>(&p.0),
+            tolerance: v.tolerance,
+            reproduces: v.reproduces,
+        });
+        rungs.collect()
+    }
+
+    fn peak(&self, _: &Problem) -> Peak {
+        if Self::double() { Peak::F64 } else { Peak::F32 }
+    }
+
+    fn items(&self, problem: &Problem) -> f64 {
+        problem.0.pairs()
+    }
+
+    fn published(&self) -> &'static [Published] {
+        if self.operation == Operation::Q { &PUBLISHED_Q } else { &PUBLISHED_ADJOINT }
+    }
+
+    fn data(&self, problem: &Problem, device: &Device, seed: u64) -> Result<Data<T>> {
+        let (samples, matrix) = (problem.0.samples, &problem.0.matrix);
+        let number =
+            |stream: u64, at: usize| (bits(seed ^ stream, at as u64) >> 40) as f64 / f64::from(1 << 23) - 1.0;
+        // Component 0 is x, the last axis; f32 holds the values, so that one oracle serves both precisions.
+        let points = Array2::from_shape_fn((samples, matrix.len()), |(m, dim)| {
+            let n = matrix[matrix.len() - 1 - dim];
+            0.5 * n as f64 * number(1, m * 3 + dim)
+        });
+        let real = <T as Real>::from_f64;
+        let d = (0..samples).map(|m| Complex::new(real(number(2, m)), real(number(3, m))));
+        let weights = (0..samples).map(|m| real(1.0 + 0.5 * number(4, m)));
+        let shape: Vec<usize> = match self.operation {
+            Operation::Q => matrix.iter().map(|n| 2 * n).collect(),
+            Operation::Forward | Operation::Adjoint => matrix.clone(),
+        };
+        Ok(Data {
+            trajectory: Trajectory::from_cycles_per_fov(points)?,
+            problem: problem.0.clone(),
+            samples: Array::from_vec(device, &[samples], d.collect())?,
+            weights: Array::from_vec(device, &[samples], weights.collect())?,
+            out: Array::zeros(device, &shape)?,
+        })
+    }
+
+    fn run(&self, variant: &Variant<Problem, Launch<T>>, _: &Config, data: &mut Data<T>) -> Result<()> {
+        let matrix = &data.problem.matrix;
+        match self.operation {
+            Operation::Q => {
+                run_q(&variant.launch, &data.trajectory, Some(&data.weights), matrix, &mut data.out)
+            }
+            _ => run_adjoint(&variant.launch, &data.trajectory, &data.samples, &mut data.out),
+        }
+    }
+
+    fn poison(&self, data: &mut Data<T>) -> Result<()> {
+        let nan = <T as Real>::from_f64(f64::NAN);
+        data.out.fill(Complex::new(nan, nan))
+    }
+
+    fn error(&self, problem: &Problem, data: &Data<T>) -> Result<f64> {
+        let found = data.out.read()?;
+        let found = |at: usize| C64::new(Real::to_f64(found[at].re), Real::to_f64(found[at].im));
+        let (trajectory, matrix) = (&data.trajectory, &problem.0.matrix);
+        let len = data.out.len();
+        if problem.0.pairs() <= WHOLE {
+            let expected = match self.operation {
+                Operation::Q => {
+                    let weights: Vec<f64> = data.weights.read()?.iter().map(|&w| Real::to_f64(w)).collect();
+                    reference::q(trajectory, matrix, &weights)?
+                }
+                _ => {
+                    let samples = data.samples.read()?;
+                    let samples: Vec<_> =
+                        samples.iter().map(|d| C64::new(Real::to_f64(d.re), Real::to_f64(d.im))).collect();
+                    reference::adjoint(trajectory, matrix, &samples)?
+                }
+            };
+            return Ok(relative(&expected, (0..len).map(found)));
+        }
+        let indices: Vec<usize> = (0..COMPARED as u64).map(|i| (bits(5, i) % len as u64) as usize).collect();
+        let expected = match self.operation {
+            Operation::Q => q_at(trajectory, matrix, Some(&data.weights.read()?), &indices)?,
+            _ => adjoint_at(trajectory, matrix, &data.samples.read()?, &indices)?,
+        };
+        Ok(relative(&expected, indices.iter().map(|&at| found(at))))
+    }
+}
+
+/// ‖found − expected‖ / ‖expected‖, infinite for NaN.
+fn relative(expected: &[C64], found: impl Iterator<Item = C64>) -> f64 {
+    let wrong: f64 = expected.iter().zip(found).map(|(e, f)| (e - f).norm_sqr()).sum();
+    let whole: f64 = expected.iter().map(|e| e.norm_sqr()).sum();
+    let error = (wrong / whole).sqrt();
+    if error.is_nan() { f64::INFINITY } else { error }
+}
+
+fn too_long(problem: &Problem) -> Option<String> {
+    let pairs = problem.0.pairs();
+    (pairs > MOST_OF_ONE_THREAD).then(|| {
+        format!("{pairs:.1e} pairs take too long without vectors: at most {MOST_OF_ONE_THREAD:.0e}, as in case 128x128")
+    })
+}

@@ -1,0 +1,303 @@
+//! Types 1 and 2 as ladders: the exact sum, the fast transform coil by coil, and all coils at once.
+
+use std::fmt;
+
+use ndarray::Array2;
+use num_complex::Complex32;
+use rayspin_core::{C64, Error, Result, Trajectory};
+use rayspin_device::{Array, BackendKind, Device};
+use rayspin_tune::input::bits;
+use rayspin_tune::{About, Algorithm, Case, Config, Unit};
+
+use super::{Nufft, Options};
+use crate::nudft;
+use crate::variant::{Variant, Work, runs_all};
+
+/// ε of the plans.
+const EPSILON: f64 = 1e-5;
+/// What a rung may differ by from the exact transform: what the sweep of all kinds of points allows a plan.
+const TOLERANCE: f64 = 4.0 * EPSILON;
+/// Pairs of sample and voxel that the exact rungs take on: a second of a few cores, and of a GPU.
+const MOST_PAIRS: [f64; 2] = [2e10, 1e12];
+/// Outputs that are compared, of all coils together.
+const COMPARED: usize = 24;
+
+/// Samples → images or images → samples of several coils in f32, to ε = 1e-5.
+#[derive(Debug, Clone, Copy)]
+pub struct Fast {
+    to_image: bool,
+}
+
+impl Fast {
+    /// Type 1: samples → images.
+    pub fn type1() -> Self {
+        Self { to_image: true }
+    }
+
+    /// Type 2: images → samples.
+    pub fn type2() -> Self {
+        Self { to_image: false }
+    }
+}
+
+/// Sizes of a transform.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Size {
+    /// Image shape without coils.
+    pub matrix: Vec<usize>,
+    /// Samples of a coil.
+    pub samples: usize,
+    /// Coils.
+    pub coils: usize,
+}
+
+impl fmt::Display for Size {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let matrix: Vec<_> = self.matrix.iter().map(ToString::to_string).collect();
+        write!(f, "{} voxels, {} samples, {} coils", matrix.join(" x "), self.samples, self.coils)
+    }
+}
+
+impl Size {
+    fn voxels(&self) -> f64 {
+        self.matrix.iter().map(|&n| n as f64).product()
+    }
+
+    fn pairs(&self) -> f64 {
+        self.voxels() * self.samples as f64 * self.coils as f64
+    }
+}
+
+/// The plan, and images and samples of all coils together and of each alone.
+pub struct Data {
+    trajectory: Trajectory,
+    plan: Nufft<f32>,
+    images: Array<Complex32>,
+    samples: Array<Complex32>,
+    alone: Vec<(Array<Complex32>, Array<Complex32>)>,
+    /// Where the last run left its outputs.
+    apart: bool,
+}
+
+/// What a row runs: whether samples become images, on these data.
+type Launch = fn(bool, &mut Data) -> Result<()>;
+
+fn exact(to_image: bool, data: &mut Data) -> Result<()> {
+    data.apart = false;
+    match to_image {
+        true => nudft::adjoint(&data.trajectory, &data.samples, &mut data.images),
+        false => nudft::forward(&data.trajectory, &data.images, &mut data.samples),
+    }
+}
+
+fn one_by_one(to_image: bool, data: &mut Data) -> Result<()> {
+    data.apart = true;
+    data.alone.iter_mut().try_for_each(|(image, samples)| match to_image {
+        true => data.plan.adjoint(samples, image),
+        false => data.plan.forward(image, samples),
+    })
+}
+
+fn batched(to_image: bool, data: &mut Data) -> Result<()> {
+    data.apart = false;
+    match to_image {
+        true => data.plan.adjoint(&data.samples, &mut data.images),
+        false => data.plan.forward(&data.images, &mut data.samples),
+    }
+}
+
+impl Algorithm for Fast {
+    type Problem = Size;
+    type Launch = Launch;
+    type Data = Data;
+
+    fn about(&self) -> About {
+        let (name, title) = match self.to_image {
+            true => ("nufft-type1", "Non-uniform FFT of samples to images, ε = 1e-5, f32"),
+            false => ("nufft-type2", "Non-uniform FFT of images to samples, ε = 1e-5, f32"),
+        };
+        About { name, title, readme: include_str!("README.md"), unit: Unit::Items("samples") }
+    }
+
+    fn cases(&self) -> Vec<Case<Size>> {
+        vec![
+            Case {
+                name: "128x128x8",
+                summary: "small enough for the exact sum on a few cores",
+                problem: Size { matrix: vec![128, 128], samples: 1 << 15, coils: 8 },
+            },
+            Case {
+                name: "256x256x8",
+                summary: "a slice of eight coils",
+                problem: Size { matrix: vec![256, 256], samples: 1 << 17, coils: 8 },
+            },
+            Case {
+                name: "128x128x128x4",
+                summary: "a volume of four coils",
+                problem: Size { matrix: vec![128; 3], samples: 1 << 21, coils: 4 },
+            },
+        ]
+    }
+
+    fn trials(&self) -> Vec<Size> {
+        [(&[9][..], 1, 1), (&[16], 40, 3), (&[13, 16], 70, 2), (&[6, 9, 12], 90, 2)]
+            .map(|(matrix, samples, coils)| Size { matrix: matrix.to_vec(), samples, coils })
+            .to_vec()
+    }
+
+    fn sized(&self, _: &Size, size: &[usize]) -> Result<Size> {
+        let whole = size.iter().try_fold(1usize, |n, &a| n.checked_mul(a)).is_some_and(|n| n > 0);
+        match *size {
+            [ref matrix @ .., samples, coils] if whole && (1..=3).contains(&matrix.len()) => {
+                Ok(Size { matrix: matrix.to_vec(), samples, coils })
+            }
+            _ => Err(Error::value(
+                format!("size of {}", self.about().name),
+                "one to three axes, samples and coils, as in 256x256x100000x8, each at least 1",
+                format!("{size:?}"),
+            )),
+        }
+    }
+
+    fn variants(&self, _: &Size) -> Vec<Variant<Size, Launch>> {
+        let row = |name, backend, summary, launch: Launch, exact: bool| Variant {
+            name,
+            backend,
+            summary,
+            launch,
+            refuses: match (exact, backend) {
+                (false, _) => runs_all,
+                (true, BackendKind::Cpu) => |p: &Size| too_long(p, MOST_PAIRS[0]),
+                (true, BackendKind::Cuda) => |p: &Size| too_long(p, MOST_PAIRS[1]),
+            },
+            work: if exact { work_of_sum } else { work_of_fft },
+            tolerance: TOLERANCE,
+            reproduces: None,
+        };
+        let (cpu, gpu) = (BackendKind::Cpu, BackendKind::Cuda);
+        let mut rows = vec![
+            row("exact", cpu, "the exact sum by its best variant", exact as Launch, true),
+            row("one-by-one", cpu, "one coil after another", one_by_one, false),
+            row("batched", cpu, "all coils at once", batched, false),
+        ];
+        // Of images to samples the exact sum is left to the CPU beside the GPU.
+        if self.to_image {
+            rows.push(row("gpu-exact", gpu, "the exact sum by its best variant", exact, true));
+        }
+        rows.push(row("gpu-one-by-one", gpu, "one coil after another", one_by_one, false));
+        rows.push(row("gpu-batched", gpu, "all coils at once", batched, false));
+        rows
+    }
+
+    fn items(&self, problem: &Size) -> f64 {
+        problem.samples as f64 * problem.coils as f64
+    }
+
+    fn data(&self, problem: &Size, device: &Device, seed: u64) -> Result<Data> {
+        let Size { matrix, samples, coils } = problem;
+        let (samples, coils) = (*samples, *coils);
+        let number =
+            |stream: u64, at: usize| ((bits(seed ^ stream, at as u64) >> 40) as f32) / (1 << 23) as f32 - 1.0;
+        // Component 0 is x, the last axis.
+        let points = Array2::from_shape_fn((samples, matrix.len()), |(m, dim)| {
+            let n = matrix[matrix.len() - 1 - dim];
+            0.5 * n as f64 * f64::from(number(1, m * 3 + dim))
+        });
+        let trajectory = Trajectory::from_cycles_per_fov(points)?;
+        let voxels: usize = matrix.iter().product();
+        let values = |stream: u64, coil: usize, len: usize| -> Vec<Complex32> {
+            let first = coil * len;
+            (first..first + len).map(|i| Complex32::new(number(stream, i), number(stream + 1, i))).collect()
+        };
+        let alone = (0..coils).map(|coil| {
+            Ok((
+                Array::from_vec(device, matrix, values(10, coil, voxels))?,
+                Array::from_vec(device, &[samples], values(20, coil, samples))?,
+            ))
+        });
+        let all = |stream: u64, len: usize| (0..coils).flat_map(|coil| values(stream, coil, len)).collect();
+        let shape = [&[coils], matrix.as_slice()].concat();
+        Ok(Data {
+            plan: Nufft::new(device, &trajectory, matrix, &Options::tolerance(EPSILON))?,
+            images: Array::from_vec(device, &shape, all(10, voxels))?,
+            samples: Array::from_vec(device, &[coils, samples], all(20, samples))?,
+            alone: alone.collect::<Result<_>>()?,
+            trajectory,
+            apart: false,
+        })
+    }
+
+    fn run(&self, variant: &Variant<Size, Launch>, _: &Config, data: &mut Data) -> Result<()> {
+        (variant.launch)(self.to_image, data)
+    }
+
+    fn poison(&self, data: &mut Data) -> Result<()> {
+        let nan = Complex32::new(f32::NAN, f32::NAN);
+        let outputs = if self.to_image { &mut data.images } else { &mut data.samples };
+        outputs.fill(nan)?;
+        data.alone
+            .iter_mut()
+            .try_for_each(|(image, samples)| if self.to_image { image } else { samples }.fill(nan))
+    }
+
+    fn error(&self, problem: &Size, data: &Data) -> Result<f64> {
+        let (matrix, coils) = (&problem.matrix, problem.coils);
+        let (inputs, outputs) =
+            if self.to_image { (&data.samples, &data.images) } else { (&data.images, &data.samples) };
+        let found: Vec<Complex32> = match data.apart {
+            false => outputs.read()?.into_owned(),
+            true => {
+                let mut all = Vec::with_capacity(outputs.len());
+                for (image, samples) in &data.alone {
+                    all.extend_from_slice(&if self.to_image { image } else { samples }.read()?);
+                }
+                all
+            }
+        };
+        let len = outputs.len();
+        let indices: Vec<usize> = match len <= 8 * COMPARED {
+            true => (0..len).collect(),
+            // At least one of each of the first coils.
+            false => (0..COMPARED)
+                .map(|i| {
+                    let coil = i % coils;
+                    let one = len / coils;
+                    coil * one + (bits(7, i as u64) % one as u64) as usize
+                })
+                .collect(),
+        };
+        let inputs = inputs.read()?;
+        let expected = match self.to_image {
+            true => nudft::adjoint_at(&data.trajectory, matrix, &inputs, &indices)?,
+            false => nudft::forward_at(&data.trajectory, matrix, &inputs, &indices)?,
+        };
+        let double = |c: Complex32| C64::new(c.re.into(), c.im.into());
+        let wrong: f64 =
+            expected.iter().zip(&indices).map(|(e, &at)| (e - double(found[at])).norm_sqr()).sum();
+        let whole: f64 = expected.iter().map(|e| e.norm_sqr()).sum();
+        let error = (wrong / whole).sqrt();
+        Ok(if error.is_nan() { f64::INFINITY } else { error })
+    }
+}
+
+/// 12 operations a pair; images, samples and trajectory once.
+fn work_of_sum(p: &Size) -> Work {
+    Work { bytes: crossing(p), flops: 12.0 * p.pairs() }
+}
+
+/// The least that any fast transform does: images, samples and trajectory once, 5 n log₂ n operations of an FFT of each image.
+fn work_of_fft(p: &Size) -> Work {
+    Work { bytes: crossing(p), flops: p.coils as f64 * 5.0 * p.voxels() * p.voxels().max(2.0).log2() }
+}
+
+fn crossing(p: &Size) -> f64 {
+    let (samples, coils) = (p.samples as f64, p.coils as f64);
+    8.0 * coils * (p.voxels() + samples) + 8.0 * p.matrix.len() as f64 * samples
+}
+
+fn too_long(p: &Size, most: f64) -> Option<String> {
+    let pairs = p.pairs();
+    (pairs > most).then(|| {
+        format!("{pairs:.1e} pairs of sample and voxel, and the exact sum is for at most {most:.0e}")
+    })
+}
