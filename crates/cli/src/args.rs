@@ -6,6 +6,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 
 pub(crate) mod ladder;
 pub(crate) mod simulate;
+pub(crate) mod tune;
 
 /// Raw MRI scans into images, on every core of this machine.
 #[derive(Debug, Parser)]
@@ -102,6 +103,8 @@ pub(crate) enum Command {
     Info(Info),
     /// Check and time every variant of an algorithm, from naive to best
     Ladder(Box<ladder::Ladder>),
+    /// Find the fastest parameters of an algorithm's variants on this machine
+    Tune(Box<tune::Tune>),
     /// Print a completion script for a shell
     Completions(Completions),
 }

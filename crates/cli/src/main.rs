@@ -147,6 +147,7 @@ fn run(cli: Cli) -> anyhow::Result<()> {
         Command::Convert(args) => commands::convert::run(&context, &args),
         Command::Info(args) => commands::info::run(&context, &args),
         Command::Ladder(args) => commands::ladder::run(&context, &args),
+        Command::Tune(args) => commands::tune::run(&context, &args),
         Command::Completions(_) => Ok(()),
     }
 }

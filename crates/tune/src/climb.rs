@@ -98,8 +98,7 @@ pub fn climb(
     wants: &mut dyn FnMut(&crate::Rung) -> Result<Option<Config>>,
 ) -> Result<Climb> {
     let rungs: Vec<_> = session.rungs().to_vec();
-    let bytes = rungs.iter().map(|r| r.work.bytes).fold(0.0, f64::max);
-    let sets = session.rotate(sets(device, bytes))?;
+    let sets = session.rotate(sets(device, session))?;
     let (mut steps, mut first, mut last) = (Vec::new(), None, None);
     for (at, rung) in rungs.iter().enumerate().filter(|(_, r)| r.backend == device.kind()) {
         let Some(config) = wants(rung)? else { continue };
@@ -154,11 +153,12 @@ fn timed(
 }
 
 /// Sets of data that together are three times the last-level cache, so that no run finds its input there.
-fn sets(device: &Device, bytes: f64) -> usize {
+pub fn sets(device: &Device, session: &dyn Session) -> usize {
+    let bytes = session.rungs().iter().map(|r| r.work.bytes).fold(1.0, f64::max);
     let cache = match device.backend() {
         Backend::Cuda(cuda) => cuda.properties().cache as f64,
         // Servers' last-level caches reach hundreds of megabytes, shared by many cores; 64 MB is what a few of them see.
         Backend::Cpu(_) => 64e6,
     };
-    (3.0 * cache / bytes.max(1.0)).ceil().clamp(1.0, 64.0) as usize
+    (3.0 * cache / bytes).ceil().clamp(1.0, 64.0) as usize
 }

@@ -30,6 +30,29 @@ impl Bounds {
     }
 }
 
+/// What a device can do, for bounds.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Rates {
+    /// Bytes a second that a copy reads and writes.
+    pub bandwidth: f64,
+}
+
+/// The rates of a device that bounds are made of.
+pub fn bounds(device: &Device) -> Result<Rates> {
+    let bandwidth = match device.backend() {
+        Backend::Cuda(_) => rayspin_device::cuda::copy_bandwidth(device)?,
+        Backend::Cpu(_) => f64::INFINITY,
+    };
+    Ok(Rates { bandwidth })
+}
+
+impl Rates {
+    /// The bounds where `peak` bounds the operations.
+    pub fn of(&self, _: crate::Peak) -> Bounds {
+        Bounds { bandwidth: self.bandwidth, flops: f64::INFINITY, issue: f64::INFINITY }
+    }
+}
+
 /// Metrics of a configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Foreseen {

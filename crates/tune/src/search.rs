@@ -121,6 +121,9 @@ impl Found {
     }
 }
 
+/// Configurations up to which all are foreseen before any is timed.
+const FORESEEN: usize = 256;
+
 /// Called after each configuration, with the search so far; a stop is an error that it returns.
 pub type Progress<'a> = &'a mut dyn FnMut(&Config, &Trial, Option<Foreseen>) -> Result<()>;
 
@@ -157,6 +160,27 @@ impl Search<'_> {
         Ok(&self.known[config])
     }
 
+    /// Metrics of a configuration, once. One that cannot be launched is a failure.
+    fn foresee(&mut self, config: &Config) -> Result<()> {
+        if self.foreseen.contains_key(config) || matches!(self.known.get(config), Some(Trial::Failed(_))) {
+            return Ok(());
+        }
+        match self.evaluate.foresee(config)? {
+            Ok(Some(foreseen)) => {
+                self.foreseen.insert(config.clone(), foreseen);
+            }
+            Ok(None) => {}
+            Err(why) => {
+                let trial = Trial::Failed(why);
+                if !self.known.contains_key(config) {
+                    (self.progress)(config, &trial, None)?;
+                }
+                self.keep(config, trial);
+            }
+        }
+        Ok(())
+    }
+
     fn cannot_win(&self, config: &Config) -> bool {
         let least = self.foreseen.get(config).map_or(0.0, |f| f.least);
         self.best.as_ref().is_some_and(|(_, best)| least >= *best)
@@ -166,7 +190,8 @@ impl Search<'_> {
 /// Finds the fastest configuration of `space`.
 ///
 /// `known` are results of earlier searches, which are not repeated. The default is timed first. Of what can be foreseen, the
-/// configurations that another exceeds in both of Ryoo's metrics and those whose bound is above the best time are left out. What
+/// configurations that another exceeds in both of Ryoo's metrics (of spaces that are foreseen whole) and those whose bound is above
+/// the best time are left out. What
 /// remains is timed whole where it is no more than [`Options::brute`], else by steps to better neighbours from random starts,
 /// until time is up. Errors: `evaluate` fails for a reason that is not the configuration's; no configuration works.
 pub fn search(
@@ -191,29 +216,17 @@ pub fn search(
     }
     let default = space.default_config();
     s.time(&default, false)?;
-    for config in &all {
-        if s.out_of_time() && !options.exhaustive {
+    // Of a large space only what the steps come by is foreseen: compiling a program takes longer than most of them run.
+    let whole = options.exhaustive || all.len() <= FORESEEN;
+    for config in all.iter().filter(|_| whole) {
+        if !options.exhaustive && s.began.elapsed().as_secs_f64() > 0.5 * s.budget {
             break;
         }
-        if matches!(s.known.get(config), Some(Trial::Failed(_))) {
-            continue;
-        }
-        match s.evaluate.foresee(config)? {
-            Ok(Some(foreseen)) => {
-                s.foreseen.insert(config.clone(), foreseen);
-            }
-            Ok(None) => {}
-            Err(why) => {
-                let trial = Trial::Failed(why);
-                if !s.known.contains_key(config) {
-                    (s.progress)(config, &trial, None)?;
-                }
-                s.keep(config, trial);
-            }
-        }
+        s.foresee(config)?;
     }
     let mut pruned = dominated(&all, &s.foreseen);
     let candidates: Vec<Config> = all.iter().filter(|c| !pruned.contains_key(*c)).cloned().collect();
+    let every = whole && candidates.len() <= options.brute;
     if options.exhaustive {
         for config in &all {
             // A bound that would have saved the time is noted with the best that was known at that moment.
@@ -222,7 +235,7 @@ pub fn search(
             }
             s.time(config, false)?;
         }
-    } else if candidates.len() <= options.brute {
+    } else if every {
         let mut order = candidates.clone();
         order.sort_by(|a, b| {
             let least = |c: &Config| s.foreseen.get(c).map_or(0.0, |f| f.least);
@@ -290,11 +303,14 @@ fn descend(
                     if s.out_of_time() {
                         return Ok(());
                     }
-                    if s.cannot_win(&next) && !s.known.contains_key(&next) {
-                        pruned.insert(next, Pruned::Bound);
+                    if pruned.contains_key(&next) {
                         continue;
                     }
-                    if pruned.contains_key(&next) {
+                    if !s.known.contains_key(&next) {
+                        s.foresee(&next)?;
+                    }
+                    if s.cannot_win(&next) && !s.known.contains_key(&next) {
+                        pruned.insert(next, Pruned::Bound);
                         continue;
                     }
                     if let Some(seconds) = s.time(&next, true)?.seconds().filter(|&t| t < at) {
@@ -314,6 +330,9 @@ fn descend(
         }
         let next = unknown[(bits(seed, draws) % unknown.len() as u64) as usize].clone();
         draws += 1;
+        if !s.known.contains_key(&next) {
+            s.foresee(&next)?;
+        }
         if s.cannot_win(&next) {
             pruned.insert(next, Pruned::Bound);
             continue;

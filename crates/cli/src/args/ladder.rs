@@ -125,7 +125,7 @@ pub(crate) struct LadderCompare {
 
 /// Takes any text, which the command judges with the nearest name at hand, and tells shells the names there are.
 #[derive(Debug, Clone)]
-struct LadderName;
+pub(crate) struct LadderName;
 
 impl TypedValueParser for LadderName {
     type Value = String;

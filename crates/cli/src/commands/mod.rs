@@ -9,3 +9,4 @@ pub(crate) mod metrics;
 pub(crate) mod plan;
 pub(crate) mod recon;
 pub(crate) mod simulate;
+pub(crate) mod tune;

@@ -70,6 +70,34 @@ fn without_metrics_steps_to_neighbours_find_the_bowl_s_bottom() {
 }
 
 #[test]
+fn of_a_large_space_only_neighbours_are_foreseen() {
+    struct Counting(Replay, usize);
+    impl Evaluate for Counting {
+        fn foresee(&mut self, config: &Config) -> Result<std::result::Result<Option<Foreseen>, String>> {
+            self.1 += 1;
+            self.0.foresee(config)
+        }
+        fn evaluate(&mut self, config: &Config, _: Option<f64>) -> Result<Trial> {
+            let at = |name: &str| config.find(name).unwrap() as f64;
+            let seconds = 1.0 + (at("a") - 20.0).powi(2) + (at("b") - 3.0).powi(2);
+            self.0.asked.push(config.clone());
+            Ok(Trial::Timed { seconds, error: 0.0 })
+        }
+    }
+    let values: Vec<i64> = (0..40).collect();
+    let space = Space::none().axis("a", &values, 15).axis("b", &values, 1);
+    let mut machine = Counting(Replay::default(), 0);
+    let mut asked = 0;
+    let stop = search(&space, HashMap::new(), &mut machine, &Options::default(), &mut |_, _, _| {
+        asked += 1;
+        if asked == 60 { Err(Error::Interrupted) } else { Ok(()) }
+    });
+    assert!(stop.is_err() && machine.1 <= 60, "{} were foreseen", machine.1);
+    let best = Config::of(&[("a", 20), ("b", 3)]);
+    assert!(machine.0.asked.contains(&best), "steps lead to the bottom");
+}
+
+#[test]
 fn without_time_the_default_is_what_there_is() {
     let mut replay = machine(false);
     let found = run(&mut replay, &Options { budget: 0.0, brute: 8, ..Options::default() });

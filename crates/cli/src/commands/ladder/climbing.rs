@@ -256,7 +256,7 @@ fn merged(rung: &Rung, config: Option<&Config>) -> Config {
 }
 
 /// `8192x8192`, `4194304`, `2^22`, or several of them with a comma or an x between.
-fn size(text: &str) -> Result<Vec<usize>> {
+pub(crate) fn size(text: &str) -> Result<Vec<usize>> {
     let number = |part: &str| -> Option<usize> {
         match part.trim().split_once('^') {
             Some((base, power)) => base.parse::<usize>().ok()?.checked_pow(power.parse().ok()?),

@@ -8,6 +8,8 @@ mod list;
 mod page;
 mod show;
 
+pub(crate) use climbing::size;
+
 use anyhow::Result;
 use rayspin::tune::Ladder;
 
@@ -27,7 +29,7 @@ pub(crate) fn run(context: &Context, args: &Arguments) -> Result<()> {
 }
 
 /// The ladders of these names, each once, in this order. Errors: an unknown name, with the nearest.
-fn named(names: &[String]) -> Result<Vec<Box<dyn Ladder>>> {
+pub(crate) fn named(names: &[String]) -> Result<Vec<Box<dyn Ladder>>> {
     let mut all = rayspin::ladders();
     let mut chosen: Vec<Box<dyn Ladder>> = Vec::new();
     for name in names {
@@ -44,7 +46,7 @@ fn named(names: &[String]) -> Result<Vec<Box<dyn Ladder>>> {
 }
 
 /// What to say of a name that there is not.
-fn unknown(what: &str, name: &str, known: &[&str], otherwise: &str) -> BadInput {
+pub(crate) fn unknown(what: &str, name: &str, known: &[&str], otherwise: &str) -> BadInput {
     let hint = match nearest(name, known) {
         Some(near) => format!("did you mean {near}?"),
         None => otherwise.to_owned(),

@@ -1,0 +1,55 @@
+//! `rayspin tune`
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueHint};
+
+use super::ladder::LadderName;
+
+/// `rayspin tune`
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  rayspin tune transpose                               every rung with parameters that this machine can run
+  rayspin tune --all --budget 20
+  rayspin tune matrix-product --rung gpu-warps --size 1000x1000x1000
+  rayspin tune nudft --rung gpu-space --exhaustive     every configuration: what pruning would have lost
+  rayspin tune transpose --replay results.jsonl        the search again, on results instead of a device
+
+Every configuration is checked against a plain oracle before it is timed, and every result is kept, failures too; a search
+that was interrupted goes on from there. The library takes the fastest for the nearest size; RAYSPIN_WISDOM names another file.")]
+pub(crate) struct Tune {
+    /// Algorithms
+    #[arg(value_name = "NAME", value_parser = LadderName, hide_possible_values = true, required_unless_present = "all")]
+    pub(crate) names: Vec<String>,
+    /// Every algorithm
+    #[arg(long, conflicts_with = "names")]
+    pub(crate) all: bool,
+    /// These rungs only
+    #[arg(long, value_name = "NAME", num_args = 1.., value_delimiter = ',')]
+    pub(crate) rung: Vec<String>,
+    /// Problem by name: rayspin ladder list NAME lists them [default: the first]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) case: Option<String>,
+    /// The problem in another size: 8192x8192, 4194304, 2^22
+    #[arg(long, value_name = "AxB")]
+    pub(crate) size: Option<String>,
+    /// Seconds for each rung
+    #[arg(long, value_name = "S", default_value_t = 60.0, allow_negative_numbers = true)]
+    pub(crate) budget: f64,
+    /// Time every configuration, however long it takes, and say what pruning would have lost
+    #[arg(long)]
+    pub(crate) exhaustive: bool,
+    /// Measure again what was measured before
+    #[arg(long)]
+    pub(crate) again: bool,
+    /// Take these results for what a device would have done; nothing is kept
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) replay: Option<PathBuf>,
+    /// Seed of the inputs and of the search
+    #[arg(long, default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Write everything as JSON (-: instead of the table)
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) json: Option<PathBuf>,
+}

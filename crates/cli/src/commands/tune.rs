@@ -1,0 +1,281 @@
+//! `rayspin tune`
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::atomic::Ordering;
+
+use anyhow::Result;
+use rayspin::core::Error;
+use rayspin::device::Device;
+use rayspin::report::number;
+use rayspin::report::table::{Cell, Column, Table};
+use rayspin::tune::wisdom::{self, Key, Record, Wisdom};
+use rayspin::tune::{Config, Found, Ladder, OnDevice, Options, Outline, Replay, Rung, Trial, Which, search};
+use serde::Serialize;
+
+use super::files;
+use super::ladder::{named, size, unknown};
+use crate::Context;
+use crate::args::tune::Tune;
+use crate::failure::BadInput;
+use crate::interrupt::{STOP, stoppable};
+
+/// The search of one rung, as it is written.
+#[derive(Serialize)]
+struct Tuned {
+    ladder: &'static str,
+    rung: &'static str,
+    problem: String,
+    device: String,
+    #[serde(flatten)]
+    found: Found,
+    pruned_share: f64,
+    /// The fastest that pruning keeps, in times of the fastest of all: of exhaustive searches.
+    kept: Option<f64>,
+}
+
+/// Searches spaces, keeps what was measured, prints what was found.
+pub(crate) fn run(context: &Context, args: &Tune) -> Result<()> {
+    if !(args.budget.is_finite() && args.budget >= 0.0) {
+        return Err(BadInput::new(format!("--budget: expected seconds, found {}", args.budget)).into());
+    }
+    let json = args.json.as_deref();
+    let stdout = json.is_some_and(|path| path.as_os_str() == "-");
+    if let Some(path) = json.filter(|_| !stdout) {
+        files::check_writable(path)?;
+    }
+    let size = args.size.as_deref().map(size).transpose()?;
+    let which = Which::Case(args.case.as_deref(), size.as_deref());
+    let work = chosen(context, args, which)?;
+    let mut all = Vec::new();
+    let searched = stoppable(|| match &args.replay {
+        Some(file) => replayed(args, &work, file, &mut all),
+        None => measured(context, args, which, &work, &mut all),
+    });
+    // What was found before a failure is worth showing, too.
+    if let Some(path) = json {
+        let text = serde_json::to_string_pretty(&all)? + "\n";
+        if stdout {
+            std::io::Write::write_all(&mut std::io::stdout().lock(), text.as_bytes())?;
+        } else {
+            files::write_text(path, &text)?;
+        }
+    }
+    if !stdout && !all.is_empty() {
+        files::print(&table(&all))?;
+        for one in &all {
+            if let Some(kept) = one.kept {
+                files::print(&lost(one, kept))?;
+            }
+        }
+    }
+    searched
+}
+
+/// The ladders with the rungs to tune, by their numbers.
+type Work = Vec<(Box<dyn Ladder>, Outline, Vec<usize>)>;
+
+fn chosen(context: &Context, args: &Tune, which: Which<'_>) -> Result<Work> {
+    let ladders = if args.all { rayspin::ladders() } else { named(&args.names)? };
+    let mut work = Work::new();
+    let mut names = Vec::new();
+    for ladder in ladders {
+        let outline = ladder.outline(which)?;
+        names.extend(outline.rungs.iter().map(|rung| rung.name));
+        let fits = |rung: &Rung| {
+            let named = args.rung.is_empty() || args.rung.iter().any(|name| name == rung.name);
+            let here = args.replay.is_some() || rung.backend == context.device.kind();
+            named && here && rung.refuses.is_none() && !rung.space.is_empty()
+        };
+        let rungs: Vec<_> = (0..outline.rungs.len()).filter(|&at| fits(&outline.rungs[at])).collect();
+        work.push((ladder, outline, rungs));
+    }
+    for name in &args.rung {
+        if !names.contains(&name.as_str()) {
+            return Err(unknown("rung", name, &names, "rayspin ladder list NAME lists them").into());
+        }
+    }
+    if work.iter().all(|(_, _, rungs)| rungs.is_empty()) {
+        let found = context.device.describe();
+        let message = format!("nothing to tune: expected a rung with parameters for {found}, found none");
+        return Err(BadInput::new(message).hint("rayspin ladder list NAME lists parameters").into());
+    }
+    Ok(work)
+}
+
+fn options(args: &Tune) -> Options {
+    Options { budget: args.budget, exhaustive: args.exhaustive, seed: args.seed, ..Options::default() }
+}
+
+fn stop() -> rayspin::core::Result<()> {
+    if STOP.load(Ordering::SeqCst) { Err(Error::Interrupted) } else { Ok(()) }
+}
+
+fn measured(
+    context: &Context,
+    args: &Tune,
+    which: Which<'_>,
+    work: &Work,
+    all: &mut Vec<Tuned>,
+) -> Result<()> {
+    let device = &context.device;
+    let bounds = rayspin::tune::bounds(device)?;
+    let mut wisdom = match wisdom::file() {
+        Some(path) => Wisdom::open(&path)?,
+        None => Wisdom::in_memory(),
+    };
+    if wisdom.passed_over() > 0 && !context.quiet {
+        say!(
+            "note: {} lines of earlier results were not understood and are passed over",
+            wisdom.passed_over()
+        );
+    }
+    for (ladder, outline, rungs) in work {
+        if rungs.is_empty() {
+            continue;
+        }
+        let mut session = ladder.open(which, device, args.seed)?;
+        session.rotate(rayspin::tune::sets(device, session.as_ref()))?;
+        for &at in rungs {
+            stop()?;
+            let rung = &outline.rungs[at];
+            let (kind, sizes) = session.key();
+            let mut evaluate = OnDevice::new(session.as_mut(), device, at, bounds.of(outline.peak));
+            let (name, driver) = wisdom::identity(device);
+            let key = Key {
+                ladder: ladder.about().name.to_owned(),
+                rung: rung.name.to_owned(),
+                source: evaluate.source()?,
+                device: name,
+                driver,
+                kind,
+                sizes,
+            };
+            let known: HashMap<Config, Trial> = match args.again {
+                true => HashMap::new(),
+                false => wisdom.of(&key).iter().map(|r| (r.config.clone(), r.trial.clone())).collect(),
+            };
+            let title = format!("{} {}", key.ladder, key.rung);
+            if !context.quiet {
+                say!("{title}: {} configurations, {} known", rung.space.configs().len(), known.len());
+            }
+            let mut best = f64::INFINITY;
+            let found =
+                search(&rung.space, known, &mut evaluate, &options(args), &mut |config, trial, foreseen| {
+                    wisdom.add(Record::new(key.clone(), config.clone(), trial.clone(), foreseen))?;
+                    if let Some(seconds) = trial.seconds().filter(|&seconds| seconds < best) {
+                        best = seconds;
+                        if !context.quiet {
+                            say!("  {} {config}", number::seconds(seconds));
+                        }
+                    }
+                    stop()
+                })?;
+            all.push(tuned(ladder.as_ref(), outline, rung, device, found));
+        }
+    }
+    Ok(())
+}
+
+fn tuned(ladder: &dyn Ladder, outline: &Outline, rung: &Rung, device: &Device, found: Found) -> Tuned {
+    Tuned {
+        ladder: ladder.about().name,
+        rung: rung.name,
+        problem: outline.problem.clone(),
+        device: device.describe(),
+        pruned_share: found.pruned(),
+        kept: found.tried.iter().all(|t| t.trial.is_some()).then(|| found.kept()).flatten(),
+        found,
+    }
+}
+
+/// Every search that the results in `file` were of, again.
+fn replayed(args: &Tune, work: &Work, file: &Path, all: &mut Vec<Tuned>) -> Result<()> {
+    if !file.exists() {
+        return Err(BadInput::new(format!("{}: cannot open: no such file", file.display())).into());
+    }
+    let wisdom = Wisdom::open(file)?;
+    for (ladder, outline, rungs) in work {
+        for &at in rungs {
+            let rung = &outline.rungs[at];
+            let mut keys: Vec<&Key> = Vec::new();
+            for record in wisdom.records() {
+                let key = &record.key;
+                if key.ladder == ladder.about().name && key.rung == rung.name && !keys.contains(&key) {
+                    keys.push(key);
+                }
+            }
+            for key in keys {
+                let mut machine = Replay::new(wisdom.of(key));
+                let found =
+                    search(&rung.space, HashMap::new(), &mut machine, &options(args), &mut |_, _, _| stop())?;
+                let sizes: Vec<_> = key.sizes.iter().map(ToString::to_string).collect();
+                all.push(Tuned {
+                    ladder: ladder.about().name,
+                    rung: rung.name,
+                    problem: format!("{} {}", sizes.join(" x "), key.kind),
+                    device: key.device.clone(),
+                    pruned_share: found.pruned(),
+                    kept: found.tried.iter().all(|t| t.trial.is_some()).then(|| found.kept()).flatten(),
+                    found,
+                });
+            }
+        }
+    }
+    if all.is_empty() {
+        let message = format!("{}: expected results of these rungs, found none", file.display());
+        return Err(BadInput::new(message).into());
+    }
+    Ok(())
+}
+
+fn table(all: &[Tuned]) -> Table {
+    let columns = [
+        Column::text("Rung"),
+        Column::text("Problem"),
+        Column::number("Space"),
+        Column::number("Pruned").unit("%").decimals(0),
+        Column::number("Timed"),
+        Column::number("Failed"),
+        Column::number("Default").seconds(),
+        Column::number("Best").seconds(),
+        Column::number("Gain ×").decimals(2),
+        Column::text("Parameters"),
+    ];
+    let device = all.first().map_or("", |one| &one.device);
+    let mut table = Table::new(format!("Tuned on {device}"), columns);
+    for one in all {
+        let count = |of: fn(&Trial) -> bool| {
+            one.found.tried.iter().filter(|t| t.trial.as_ref().is_some_and(of)).count() as f64
+        };
+        let default = one.found.default_seconds;
+        table.push([
+            Cell::from(format!("{} {}", one.ladder, one.rung)),
+            Cell::from(one.problem.clone()),
+            Cell::from(one.found.tried.len() as f64),
+            Cell::from(100.0 * one.pruned_share),
+            Cell::from(count(|t| !matches!(t, Trial::Failed(_)))),
+            Cell::from(count(|t| matches!(t, Trial::Failed(_)))),
+            default.map_or_else(|| Cell::from("fails"), Cell::from),
+            Cell::from(one.found.seconds),
+            default.map_or_else(|| Cell::from(""), |default| Cell::from(default / one.found.seconds)),
+            Cell::from(one.found.best.to_string()),
+        ]);
+    }
+    table
+}
+
+/// What an exhaustive search says of pruning.
+fn lost(one: &Tuned, kept: f64) -> String {
+    let share = number::significant(100.0 * one.pruned_share, 3);
+    let loss = match 100.0 * (kept - 1.0) {
+        loss if loss < 0.05 => "and keeps the fastest".to_owned(),
+        loss => format!("and the best that it keeps is {} % slower", number::significant(loss, 2)),
+    };
+    format!(
+        "{} {}: pruning leaves out {share} % of {} configurations, {loss}",
+        one.ladder,
+        one.rung,
+        one.found.tried.len()
+    )
+}
