@@ -9,6 +9,8 @@ use rayspin_device::cuda::{Launched, compile};
 use rayspin_device::{Backend, Device};
 use serde::{Deserialize, Serialize};
 
+use crate::algorithm::Peak;
+use crate::limits::Limits;
 use crate::ptx::{self, Mix};
 use crate::variant::Work;
 
@@ -24,32 +26,27 @@ pub struct Bounds {
 }
 
 impl Bounds {
+    /// Nothing is impossible.
+    pub const NONE: Self = Self { bandwidth: f64::INFINITY, flops: f64::INFINITY, issue: f64::INFINITY };
+
+    /// Those of measured limits, with 5 % for what the measurement of them missed.
+    pub fn of(limits: &Limits, peak: Peak, device: &Device) -> Self {
+        const SLACK: f64 = 1.05;
+        // A multiprocessor issues 4 instructions of a warp a clock, and 128 multiply-adds are 4 of them.
+        let issue = match device.backend() {
+            Backend::Cuda(_) => limits.rates.f32 / 64.0,
+            Backend::Cpu(_) => f64::INFINITY,
+        };
+        Self {
+            bandwidth: SLACK * limits.rates.copy.max(limits.rates.read),
+            flops: SLACK * limits.peak(peak),
+            issue: SLACK * issue,
+        }
+    }
+
     /// The least time for work of any form.
     pub fn floor(&self, work: &Work) -> f64 {
         (work.bytes / self.bandwidth).max(work.flops / self.flops)
-    }
-}
-
-/// What a device can do, for bounds.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Rates {
-    /// Bytes a second that a copy reads and writes.
-    pub bandwidth: f64,
-}
-
-/// The rates of a device that bounds are made of.
-pub fn bounds(device: &Device) -> Result<Rates> {
-    let bandwidth = match device.backend() {
-        Backend::Cuda(_) => rayspin_device::cuda::copy_bandwidth(device)?,
-        Backend::Cpu(_) => f64::INFINITY,
-    };
-    Ok(Rates { bandwidth })
-}
-
-impl Rates {
-    /// The bounds where `peak` bounds the operations.
-    pub fn of(&self, _: crate::Peak) -> Bounds {
-        Bounds { bandwidth: self.bandwidth, flops: f64::INFINITY, issue: f64::INFINITY }
     }
 }
 

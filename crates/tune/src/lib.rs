@@ -26,7 +26,7 @@ pub mod wisdom;
 pub use algorithm::{About, Algorithm, Case, Peak, Published, Unit};
 pub use build::Build;
 pub use climb::{Climb, Outcome, Step, Timed, climb, sets};
-pub use foresee::{Bounds, Foreseen, Foresight, Rates, bounds, pareto};
+pub use foresee::{Bounds, Foreseen, Foresight, pareto};
 pub use input::uniform;
 pub use ladder::{Ladder, Outline, Rung, Session, Which};
 pub use measure::{Protocol, Timing, measure};

@@ -34,8 +34,16 @@ impl<'a> OnDevice<'a> {
         Self { session, device, rung, bounds, protocol, foresight: Foresight::default() }
     }
 
+    /// What results belong to. `ladder` is the algorithm's name. Errors: those of a run with the default configuration.
+    pub fn key(&mut self, ladder: &str) -> Result<Key> {
+        let (kind, sizes) = self.session.key();
+        let (device, driver) = wisdom::identity(self.device);
+        let rung = self.session.rungs().get(self.rung).map(|r| r.name).unwrap_or_default().to_owned();
+        Ok(Key { ladder: ladder.to_owned(), rung, source: self.source()?, device, driver, kind, sizes })
+    }
+
     /// The hash of the sources that the default configuration launches, or on a CPU of the version of Rayspin.
-    pub fn source(&mut self) -> Result<String> {
+    fn source(&mut self) -> Result<String> {
         let Backend::Cuda(cuda) = self.device.backend() else { return Ok(source_of(&[])) };
         let config =
             self.session.rungs().get(self.rung).map(|r| r.space.default_config()).unwrap_or_default();

@@ -6,15 +6,17 @@ use std::sync::atomic::Ordering;
 
 use anyhow::Result;
 use rayspin::core::Error;
-use rayspin::device::Device;
+use rayspin::device::{Backend, Device};
 use rayspin::report::number;
 use rayspin::report::table::{Cell, Column, Table};
 use rayspin::tune::wisdom::{self, Key, Record, Wisdom};
-use rayspin::tune::{Config, Found, Ladder, OnDevice, Options, Outline, Replay, Rung, Trial, Which, search};
+use rayspin::tune::{
+    Bounds, Config, Found, Ladder, OnDevice, Options, Outline, Replay, Rung, Trial, Which, search,
+};
 use serde::Serialize;
 
 use super::files;
-use super::ladder::{named, size, unknown};
+use super::ladder::{MachineLimits, named, size, unknown};
 use crate::Context;
 use crate::args::tune::Tune;
 use crate::failure::BadInput;
@@ -37,7 +39,8 @@ struct Tuned {
 /// Searches spaces, keeps what was measured, prints what was found.
 pub(crate) fn run(context: &Context, args: &Tune) -> Result<()> {
     if !(args.budget.is_finite() && args.budget >= 0.0) {
-        return Err(BadInput::new(format!("--budget: expected seconds, found {}", args.budget)).into());
+        let message = format!("--budget: expected seconds, found {}", args.budget);
+        return Err(BadInput::new(message).hint("the default is 60 for each rung").into());
     }
     let json = args.json.as_deref();
     let stdout = json.is_some_and(|path| path.as_os_str() == "-");
@@ -119,7 +122,11 @@ fn measured(
     all: &mut Vec<Tuned>,
 ) -> Result<()> {
     let device = &context.device;
-    let bounds = rayspin::tune::bounds(device)?;
+    // Nothing is foreseen of what a CPU runs.
+    let limits = match device.backend() {
+        Backend::Cuda(_) => Some(MachineLimits::default().of(context, device, false)?.clone()),
+        Backend::Cpu(_) => None,
+    };
     let mut wisdom = match wisdom::file() {
         Some(path) => Wisdom::open(&path)?,
         None => Wisdom::in_memory(),
@@ -139,18 +146,9 @@ fn measured(
         for &at in rungs {
             stop()?;
             let rung = &outline.rungs[at];
-            let (kind, sizes) = session.key();
-            let mut evaluate = OnDevice::new(session.as_mut(), device, at, bounds.of(outline.peak));
-            let (name, driver) = wisdom::identity(device);
-            let key = Key {
-                ladder: ladder.about().name.to_owned(),
-                rung: rung.name.to_owned(),
-                source: evaluate.source()?,
-                device: name,
-                driver,
-                kind,
-                sizes,
-            };
+            let bounds = limits.as_ref().map_or(Bounds::NONE, |l| Bounds::of(l, outline.peak, device));
+            let mut evaluate = OnDevice::new(session.as_mut(), device, at, bounds);
+            let key = evaluate.key(ladder.about().name)?;
             let known: HashMap<Config, Trial> = match args.again {
                 true => HashMap::new(),
                 false => wisdom.of(&key).iter().map(|r| (r.config.clone(), r.trial.clone())).collect(),
@@ -171,20 +169,27 @@ fn measured(
                     }
                     stop()
                 })?;
-            all.push(tuned(ladder.as_ref(), outline, rung, device, found));
+            all.push(tuned(args, ladder.as_ref(), outline, rung, device, found));
         }
     }
     Ok(())
 }
 
-fn tuned(ladder: &dyn Ladder, outline: &Outline, rung: &Rung, device: &Device, found: Found) -> Tuned {
+fn tuned(
+    args: &Tune,
+    ladder: &dyn Ladder,
+    outline: &Outline,
+    rung: &Rung,
+    device: &Device,
+    found: Found,
+) -> Tuned {
     Tuned {
         ladder: ladder.about().name,
         rung: rung.name,
         problem: outline.problem.clone(),
         device: device.describe(),
         pruned_share: found.pruned(),
-        kept: found.tried.iter().all(|t| t.trial.is_some()).then(|| found.kept()).flatten(),
+        kept: args.exhaustive.then(|| found.kept()).flatten(),
         found,
     }
 }
@@ -192,7 +197,8 @@ fn tuned(ladder: &dyn Ladder, outline: &Outline, rung: &Rung, device: &Device, f
 /// Every search that the results in `file` were of, again.
 fn replayed(args: &Tune, work: &Work, file: &Path, all: &mut Vec<Tuned>) -> Result<()> {
     if !file.exists() {
-        return Err(BadInput::new(format!("{}: cannot open: no such file", file.display())).into());
+        let message = format!("{}: cannot open: no such file", file.display());
+        return Err(BadInput::new(message).hint("check the path and its spelling").into());
     }
     let wisdom = Wisdom::open(file)?;
     for (ladder, outline, rungs) in work {
@@ -216,7 +222,7 @@ fn replayed(args: &Tune, work: &Work, file: &Path, all: &mut Vec<Tuned>) -> Resu
                     problem: format!("{} {}", sizes.join(" x "), key.kind),
                     device: key.device.clone(),
                     pruned_share: found.pruned(),
-                    kept: found.tried.iter().all(|t| t.trial.is_some()).then(|| found.kept()).flatten(),
+                    kept: args.exhaustive.then(|| found.kept()).flatten(),
                     found,
                 });
             }
@@ -224,7 +230,8 @@ fn replayed(args: &Tune, work: &Work, file: &Path, all: &mut Vec<Tuned>) -> Resu
     }
     if all.is_empty() {
         let message = format!("{}: expected results of these rungs, found none", file.display());
-        return Err(BadInput::new(message).into());
+        let hint = "rayspin tune keeps its results in wisdom.jsonl beside the compiled kernels, or where RAYSPIN_WISDOM says";
+        return Err(BadInput::new(message).hint(hint).into());
     }
     Ok(())
 }
@@ -233,10 +240,10 @@ fn table(all: &[Tuned]) -> Table {
     let columns = [
         Column::text("Rung"),
         Column::text("Problem"),
-        Column::number("Space"),
+        Column::number("Space").decimals(0),
         Column::number("Pruned").unit("%").decimals(0),
-        Column::number("Timed"),
-        Column::number("Failed"),
+        Column::number("Timed").decimals(0),
+        Column::number("Failed").decimals(0),
         Column::number("Default").seconds(),
         Column::number("Best").seconds(),
         Column::number("Gain ×").decimals(2),

@@ -11,6 +11,7 @@ mod memory;
 mod off_resonance;
 mod refusals;
 mod stream;
+mod tune;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};

@@ -6,12 +6,13 @@ use std::time::Instant;
 
 use anyhow::Result;
 use rayspin::core::{Error, Progress};
-use rayspin::device::{Backend, BackendKind, Device, cpu, cuda};
-use rayspin::tune::limits::{self, Effort, Kept, Limits};
+use rayspin::device::{Backend, BackendKind, Device, cpu};
 use rayspin::tune::record::{Entry, Record};
-use rayspin::tune::{Config, Ladder, Outcome, Protocol, Rung, Session, Step, Which, climb};
+use rayspin::tune::wisdom::{self, Basis, Wisdom};
+use rayspin::tune::{Bounds, Config, Ladder, OnDevice, Outcome, Protocol, Rung, Session, Step, Which, climb};
 
 use super::super::files;
+use super::limits::MachineLimits;
 use super::{csv, named, page, show, unknown};
 use crate::Context;
 use crate::args::ladder::LadderRun;
@@ -93,40 +94,6 @@ enum Kind {
     Json,
     Csv,
     Html,
-}
-
-/// The limits of the processors that were climbed on.
-#[derive(Default)]
-struct MachineLimits(Vec<(Device, Limits)>);
-
-impl MachineLimits {
-    /// Those of a device: of this run, kept from another, or measured now and kept.
-    fn of(&mut self, context: &Context, device: &Device, anew: bool) -> Result<&Limits> {
-        if let Some(at) = self.0.iter().position(|(other, _)| other.same_as(device)) {
-            return Ok(&self.0[at].1);
-        }
-        let folder = cuda::cache_folder();
-        let found = match limits::kept(folder.as_deref(), device) {
-            Kept::Found(limits) if !anew => Some(limits),
-            Kept::Ignored(why) => {
-                context.console.note(&format!("limits are measured anew: {why}"));
-                None
-            }
-            _ => None,
-        };
-        let limits = match found {
-            Some(limits) => limits,
-            None => {
-                let limits = limits::measure(device, &Effort::default())?;
-                if let Some(Err(error)) = folder.map(|folder| limits::keep(&folder, &limits)) {
-                    context.console.note(&format!("limits are not kept: {error}"));
-                }
-                limits
-            }
-        };
-        self.0.push((device.clone(), limits));
-        Ok(&self.0[self.0.len() - 1].1)
-    }
 }
 
 fn is_stdout(path: &Path) -> bool {
@@ -296,7 +263,8 @@ fn entry(
     context.console.begin(&stage, count);
     let began = Instant::now();
     let climbed = ladder.open(plan.which(args), device, args.seed).and_then(|mut session| {
-        let mut climber = Climber { context, plan, device, session: session.as_mut(), begun: 0 };
+        let mut climber =
+            Climber { context, plan, device, session: session.as_mut(), name: about.name, begun: 0 };
         match &args.sweep {
             None => climber.rungs(&wanted),
             Some(axis) => climber.sweep(&wanted, axis),
@@ -320,11 +288,13 @@ struct Climber<'a> {
     plan: &'a Plan,
     device: &'a Device,
     session: &'a mut dyn Session,
+    name: &'static str,
     begun: usize,
 }
 
 impl Climber<'_> {
     fn rungs(&mut self, wanted: &dyn Fn(&Rung) -> bool) -> rayspin::core::Result<rayspin::tune::Climb> {
+        let tuned = self.tuned(wanted)?;
         let (context, plan, begun) = (self.context, self.plan, &mut self.begun);
         climb(self.session, self.device, &plan.protocol, &mut |rung| {
             // A rung that began is finished: the rest is left out.
@@ -335,8 +305,32 @@ impl Climber<'_> {
                 context.console.step("");
             }
             *begun += 1;
-            Ok(Some(merged(rung, plan.config.as_ref())))
+            let kept = tuned.iter().find(|(name, _)| *name == rung.name).map(|(_, config)| config);
+            Ok(Some(merged(rung, plan.config.as_ref().or(kept))))
         })
+    }
+
+    /// What `rayspin tune` found for these rungs, where it has been asked.
+    fn tuned(
+        &mut self,
+        wanted: &dyn Fn(&Rung) -> bool,
+    ) -> rayspin::core::Result<Vec<(&'static str, Config)>> {
+        let Some(wisdom) = wisdom::file().filter(|_| self.plan.config.is_none()) else {
+            return Ok(Vec::new());
+        };
+        let wisdom = Wisdom::open(&wisdom)?;
+        let mut found = Vec::new();
+        for (at, rung) in self.session.rungs().to_vec().into_iter().enumerate() {
+            let known = wisdom.records().iter().any(|r| r.key.ladder == self.name && r.key.rung == rung.name);
+            if !known || !wanted(&rung) || rung.refuses.is_some() {
+                continue;
+            }
+            let key = OnDevice::new(self.session, self.device, at, Bounds::NONE).key(self.name)?;
+            if let (config, Basis::Measured | Basis::Nearest) = wisdom.best(&key, &rung.space) {
+                found.push((rung.name, config));
+            }
+        }
+        Ok(found)
     }
 
     /// Every value of an axis, rung by rung. Steps are told from the configuration before, and all from the first.

@@ -4,11 +4,13 @@ mod climbing;
 mod compare;
 mod csv;
 mod explain;
+mod limits;
 mod list;
 mod page;
 mod show;
 
 pub(crate) use climbing::size;
+pub(crate) use limits::MachineLimits;
 
 use anyhow::Result;
 use rayspin::tune::Ladder;
