@@ -87,3 +87,47 @@ impl Ticket for Late {
         self.finish()
     }
 }
+
+/// A copy in the order of the device's work: its values are taken at once, and told late.
+pub(crate) struct InOrder {
+    inner: Arc<Inner>,
+    told: Mutex<Option<(Vec<u8>, *mut u8)>>,
+}
+
+// SAFETY: the address is used by the one that takes the copy.
+unsafe impl Send for InOrder {}
+unsafe impl Sync for InOrder {}
+
+impl InOrder {
+    /// # Safety
+    /// `from` begins so many bytes, and `to` does until the copy is waited for; nothing uses `to` before.
+    pub(crate) unsafe fn begin(
+        inner: &Arc<Inner>,
+        from: *const u8,
+        to: *mut u8,
+        bytes: u64,
+    ) -> Result<Arc<dyn Ticket>> {
+        let _order = inner.not_recording("copying from the emulated GPU")?;
+        // SAFETY: as the caller promises.
+        let values = unsafe {
+            to.write_bytes(POISON, bytes as usize);
+            std::slice::from_raw_parts(from, bytes as usize).to_vec()
+        };
+        Ok(Arc::new(Self { inner: inner.clone(), told: Mutex::new(Some((values, to))) }))
+    }
+}
+
+impl Ticket for InOrder {
+    fn join(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn wait(&self) -> Result<()> {
+        let _order = self.inner.not_recording("waiting for a copy")?;
+        if let Some((values, to)) = lock(&self.told).take() {
+            // SAFETY: as who began it promised.
+            unsafe { to.copy_from_nonoverlapping(values.as_ptr(), values.len()) };
+        }
+        Ok(())
+    }
+}

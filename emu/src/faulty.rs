@@ -2,6 +2,7 @@
 
 #![allow(unsafe_code)]
 
+use std::collections::BTreeMap;
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -46,6 +47,7 @@ pub struct Faulty {
 struct State {
     fault: Mutex<Fault>,
     calls: AtomicU64,
+    counts: Mutex<BTreeMap<&'static str, u64>>,
     used: AtomicU64,
     failed: Mutex<Vec<&'static str>>,
 }
@@ -56,6 +58,7 @@ impl Faulty {
         let state = State {
             fault: Mutex::new(Fault::Never),
             calls: AtomicU64::new(0),
+            counts: Mutex::default(),
             used: AtomicU64::new(0),
             failed: Mutex::default(),
         };
@@ -66,12 +69,19 @@ impl Faulty {
     pub fn set(&self, fault: Fault) {
         *self.state.fault.lock().unwrap_or_else(PoisonError::into_inner) = fault;
         self.state.calls.store(0, Ordering::Relaxed);
+        self.state.counts.lock().unwrap_or_else(PoisonError::into_inner).clear();
         self.state.failed.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
     /// Calls since [`Faulty::set`].
     pub fn calls(&self) -> u64 {
         self.state.calls.load(Ordering::Relaxed)
+    }
+
+    /// Calls since [`Faulty::set`] by their names: those of [`Driver`], and `launch`, `launch_graph`, `function`, `variable`,
+    /// `occupancy`.
+    pub fn counts(&self) -> BTreeMap<&'static str, u64> {
+        self.state.counts.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Names of the calls that failed since [`Faulty::set`].
@@ -93,6 +103,7 @@ impl State {
     /// Counts a call, which may be the one that fails.
     fn call(&self, name: &'static str) -> Result<()> {
         let number = self.calls.fetch_add(1, Ordering::Relaxed);
+        *self.counts.lock().unwrap_or_else(PoisonError::into_inner).entry(name).or_default() += 1;
         match *self.fault.lock().unwrap_or_else(PoisonError::into_inner) {
             Fault::Call { number: at, sticky } if number == at || (sticky && number > at) => {
                 self.fail(name);
@@ -178,6 +189,12 @@ impl Driver for Faulty {
         unsafe { self.inner.download_beside(from, to, bytes) }
     }
 
+    unsafe fn download_in_order(&self, from: u64, to: *mut u8, bytes: u64) -> Result<Arc<dyn Ticket>> {
+        self.state.call("download_in_order")?;
+        // SAFETY: as the caller promises.
+        unsafe { self.inner.download_in_order(from, to, bytes) }
+    }
+
     unsafe fn copy(&self, from: u64, to: u64, bytes: u64) -> Result<()> {
         self.state.call("copy")?;
         // SAFETY: as the caller promises.
@@ -225,15 +242,28 @@ impl Driver for Faulty {
         self.inner.begin_recording()
     }
 
-    fn end_recording(&self) -> Result<Box<dyn Graph>> {
+    fn end_recording(&self) -> Result<Option<Box<dyn Graph>>> {
         let graph = self.inner.end_recording();
         self.state.call("end_recording")?;
-        graph
+        let state = self.state.clone();
+        Ok(graph?.map(|inner| Box::new(FaultyGraph { inner, state }) as Box<dyn Graph>))
     }
 
     fn synchronize(&self) -> Result<()> {
         self.state.call("synchronize")?;
         self.inner.synchronize()
+    }
+}
+
+struct FaultyGraph {
+    inner: Box<dyn Graph>,
+    state: Arc<State>,
+}
+
+impl Graph for FaultyGraph {
+    fn launch(&self) -> Result<()> {
+        self.state.call("launch_graph")?;
+        self.inner.launch()
     }
 }
 

@@ -323,6 +323,12 @@ impl Driver for Emulator {
         unsafe { beside::Late::begin(&self.inner, from as usize as *const u8, to, bytes) }
     }
 
+    unsafe fn download_in_order(&self, from: u64, to: *mut u8, bytes: u64) -> Result<Arc<dyn Ticket>> {
+        self.inner.expect(from, bytes)?;
+        // SAFETY: the range was just found to be allocated; the rest as the caller promises.
+        unsafe { beside::InOrder::begin(&self.inner, from as usize as *const u8, to, bytes) }
+    }
+
     unsafe fn copy(&self, from: u64, to: u64, bytes: u64) -> Result<()> {
         self.inner.ask(Work::Copy { from, to, bytes })
     }
@@ -371,12 +377,12 @@ impl Driver for Emulator {
         Ok(())
     }
 
-    fn end_recording(&self) -> Result<Box<dyn Graph>> {
+    fn end_recording(&self) -> Result<Option<Box<dyn Graph>>> {
         let work = lock(&self.inner.order).recording.take().ok_or_else(|| Error::Device {
             what: "recording".to_owned(),
             detail: "none was begun".to_owned(),
         })?;
-        Ok(Box::new(Recorded { work, inner: self.inner.clone() }))
+        Ok(Some(Box::new(Recorded { work, inner: self.inner.clone() })))
     }
 
     fn synchronize(&self) -> Result<()> {

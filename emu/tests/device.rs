@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use bytemuck::Zeroable;
 use rayspin_core::{C32, C64, Error};
-use rayspin_device::cuda::{Argument, Define, Kernel, Launch, Program, Source};
-use rayspin_device::{Array, Backend, BackendKind, Cuda, Device, Element};
+use rayspin_device::cuda::{Argument, Define, Kernel, Launch, Program, Recording, Source};
+use rayspin_device::{Array, Backend, BackendKind, Cuda, Device, Element, Pinned};
 use rayspin_emu::Emulator;
 
 static SOURCE: Source = Source {
@@ -296,6 +296,95 @@ fn recorded_work_is_done_when_it_is_launched() {
     assert_eq!(x.to_vec().unwrap(), [210], "a recording that failed is over");
     refused(cuda.record(|| cuda.record(|| Ok(())).map(|_| ())).map(|_| ()), &["recorded"]);
     assert_eq!(x.to_vec().unwrap(), [210]);
+}
+
+#[test]
+fn a_recording_holds_only_while_memory_stays_where_it_is() {
+    let device = gpu();
+    let cuda = cuda(&device);
+    let add = kernel(&device, "add");
+    let mut x = Array::<i32>::zeros(&device, &[1]).unwrap();
+    let other = Array::<i32>::zeros(&device, &[1]).unwrap();
+    let launch = |x: &mut Array<i32>, by: i32| {
+        add.launch(Launch::linear(1, 1), &mut [x.cuda_mut().into(), Argument::from(by)])
+    };
+    let graph = cuda.record(|| launch(&mut x, 3)).unwrap();
+    graph.launch().unwrap();
+    let more = Array::<i32>::zeros(&device, &[1]).unwrap();
+    assert!(graph.current(), "new memory takes none of the old");
+    graph.launch().unwrap();
+    drop(more);
+    assert!(!graph.current());
+    refused(graph.launch(), &["memory was given back"]);
+    assert_eq!(x.to_vec().unwrap(), [6]);
+    // Memory that goes while it is recorded may be named by the recording.
+    refused(
+        cuda.record(|| {
+            let mut own = other;
+            launch(&mut own, 1)
+        })
+        .map(|_| ()),
+        &["recording"],
+    );
+    let (used, _) = cuda.memory_used();
+    assert_eq!(used, 4, "it is given back all the same");
+    // Work that fails otherwise is an error and no refusal.
+    let failed = cuda.try_record(|| Err(Error::value("work", "some", "none")));
+    assert_eq!(failed.unwrap_err(), Error::value("work", "some", "none"));
+    assert!(matches!(cuda.try_record(|| x.to_vec().map(drop)), Ok(Recording::Refused(_))));
+    x.set(&[1]).unwrap();
+    assert_eq!(x.to_vec().unwrap(), [1]);
+}
+
+/// What another thread asks for meanwhile is done, and is no part of the recording.
+#[test]
+fn a_recording_is_one_thread_s() {
+    let device = gpu();
+    let cuda = cuda(&device);
+    let add = kernel(&device, "add");
+    let mut x = Array::from_slice(&device, &[1], &[1]).unwrap();
+    let mut y = x.try_clone().unwrap();
+    let graph = std::thread::scope(|scope| {
+        let (begun, wait) = std::sync::mpsc::channel();
+        let (device, add, y) = (&device, &add, &mut y);
+        let other = scope.spawn(move || {
+            wait.recv().unwrap();
+            add.launch(Launch::linear(1, 1), &mut [y.cuda_mut().into(), Argument::from(5)]).unwrap();
+            let more = Array::from_slice(device, &[2], &[3, 4]).unwrap();
+            (y.to_vec().unwrap(), more.to_vec().unwrap())
+        });
+        let graph = cuda.record(|| {
+            begun.send(()).unwrap();
+            std::thread::sleep(std::time::Duration::from_millis(20));
+            add.launch(Launch::linear(1, 1), &mut [x.cuda_mut().into(), Argument::from(1)])
+        });
+        assert_eq!(other.join().unwrap(), (vec![6], vec![3, 4]));
+        graph.unwrap()
+    });
+    // The other thread gave its own memory back.
+    assert!(!graph.current());
+    assert_eq!((x.to_vec().unwrap(), y.to_vec().unwrap()), (vec![1], vec![6]));
+    let graph = cuda
+        .record(|| add.launch(Launch::linear(1, 1), &mut [x.cuda_mut().into(), Argument::from(1)]))
+        .unwrap();
+    graph.launch().unwrap();
+    assert_eq!((x.to_vec().unwrap(), y.to_vec().unwrap()), (vec![2], vec![6]));
+}
+
+#[test]
+fn values_are_sent_in_the_order_of_the_work() {
+    for device in rayspin_emu::devices().unwrap() {
+        let mut x = Array::from_slice(&device, &[3], &[1.0f64, 2.0, 3.0]).unwrap();
+        let mut first = x.send(Pinned::new(&device, 3).unwrap()).unwrap();
+        x.set(&[4.0, 5.0, 6.0]).unwrap();
+        let mut second = x.send(Pinned::new(&device, 3).unwrap()).unwrap();
+        drop(x);
+        assert_eq!(first.values().unwrap(), [1.0, 2.0, 3.0], "{}", device.describe());
+        assert_eq!(second.values().unwrap(), [4.0, 5.0, 6.0], "{}", device.describe());
+        let x = Array::from_slice(&device, &[2], &[7.0f64, 8.0]).unwrap();
+        assert!(x.send(Pinned::new(&device, 3).unwrap()).is_err());
+        assert_eq!(x.send(Pinned::new(&device, 2).unwrap()).unwrap().values().unwrap(), [7.0, 8.0]);
+    }
 }
 
 #[test]

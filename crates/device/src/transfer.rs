@@ -138,6 +138,20 @@ impl<T: Element> Array<T> {
         Ok(Transfer { ends: Some((self, to)), ticket: Joined(ticket) })
     }
 
+    /// Asks for a copy of this array into `to`, in the order of the device's work, and does not wait for it: the values are those
+    /// that the work asked for so far leaves, whatever is asked for afterwards. [`Pinned::values`] of what is returned waits.
+    ///
+    /// Errors: another number of values, another device.
+    pub fn send(&self, mut to: Pinned<T>) -> Result<Pinned<T>> {
+        self.expect_end(&to)?;
+        match (self.device().backend(), &mut to.place) {
+            (Backend::Cuda(cuda), Place::Pinned(bytes)) => cuda.download_in_order(self.cuda(), bytes)?,
+            (Backend::Cpu(_), Place::Host(values)) => values.copy_from_slice(self.cpu()),
+            _ => return Err(self.mixed()),
+        }
+        Ok(to)
+    }
+
     fn expect_end(&self, end: &Pinned<T>) -> Result<()> {
         expect_shape("host values of a copy", &[self.len()], &[end.len])?;
         if self.device().same_as(&end.device) { Ok(()) } else { Err(self.mixed()) }

@@ -1,8 +1,12 @@
+use std::collections::VecDeque;
+
 use num_complex::Complex;
 use rayspin_core::{Error, Monitor, Real, Result, expect_shape};
-use rayspin_device::Array;
-use rayspin_kernels::vector;
+use rayspin_device::{Array, Backend, Pinned};
+use rayspin_kernels::vector::{self, CgHalt, CgLimits, CgScalars, CgState};
 use rayspin_linop::LinearOp;
+
+use crate::repeat::Repeat;
 
 /// When [`cg`] stops.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -31,6 +35,9 @@ pub struct CgResult<R: Real> {
     pub iterations: usize,
     /// Whether ‖b − Ax‖, computed anew from the solution, met the tolerance within a tenth.
     pub converged: bool,
+    /// Iterations that a GPU was asked for as one, having recorded the first of them; of these up to one may have come after
+    /// the last.
+    pub replayed: usize,
 }
 
 /// What the observer of [`cg_observed`] is shown after each iteration.
@@ -50,6 +57,10 @@ pub struct CgStep<'a, R: Real> {
 /// one by rounding: where it meets the tolerance, b − Ax is computed anew, and iteration goes on from there if it does
 /// not meet it, for as long as that helps.
 ///
+/// On a GPU nothing waits for a scalar: iterations are asked for one ahead, and where A can be [recorded](rayspin_device::Cuda::record)
+/// they are repeated as one CUDA graph ([`CgResult::replayed`]). Neither changes a bit of the result. A may be applied once more than
+/// there are iterations, and progress is told one iteration late.
+///
 /// A singular A is no obstacle as long as b lies in its range, as b = Fᴴd does: the solution of least norm is found.
 /// Otherwise there is no solution, and the run stops, not converged, along a direction on which A vanishes (or is negative by less than a thousandth of the
 /// largest curvature met, as approximations of FᴴF may be). It also stops where the precision of the numbers is spent.
@@ -67,7 +78,7 @@ pub fn cg<R: Real>(
     options: &CgOptions,
     monitor: &Monitor<'_>,
 ) -> Result<CgResult<R>> {
-    cg_observed(normal, rhs, start, options, monitor, &mut |_| Ok(()))
+    run(normal, rhs, start, options, monitor, None)
 }
 
 /// [`cg`], showing every iterate to `observe`, whose error ends the run.
@@ -79,37 +90,73 @@ pub fn cg_observed<R: Real>(
     monitor: &Monitor<'_>,
     observe: &mut dyn FnMut(&CgStep<'_, R>) -> Result<()>,
 ) -> Result<CgResult<R>> {
+    run(normal, rhs, start, options, monitor, Some(observe))
+}
+
+pub(crate) type Observer<'a, R> = &'a mut dyn FnMut(&CgStep<'_, R>) -> Result<()>;
+
+/// [`cg_observed`], or [`cg`] where nobody looks: a GPU is then asked for an iteration more before the last one's residual is
+/// looked at. Should that one have been the last, [`vector::CgScalars`] have halted, and the one more changed nothing.
+pub(crate) fn run<R: Real>(
+    normal: &dyn LinearOp<R>,
+    rhs: &Array<Complex<R>>,
+    start: Option<&Array<Complex<R>>>,
+    options: &CgOptions,
+    monitor: &Monitor<'_>,
+    observe: Option<Observer<'_, R>>,
+) -> Result<CgResult<R>> {
     check(normal, rhs, start, options)?;
     let mut solution = Array::zeros(rhs.device(), rhs.shape())?;
     let size = vector::norm_squared(rhs)?.sqrt();
     if size == 0.0 {
-        return Ok(CgResult { solution, residuals: vec![0.0], iterations: 0, converged: true });
+        let residuals = vec![0.0];
+        return Ok(CgResult { solution, residuals, iterations: 0, converged: true, replayed: 0 });
     }
     if !size.is_finite() {
         return Err(breakdown(0, "the norm of the right-hand side", size));
     }
-    let mut state =
-        State { normal, rhs, residual: rhs.try_clone()?, product: Array::zeros(rhs.device(), rhs.shape())? };
+    let mut residual = rhs.try_clone()?;
+    let mut product = Array::zeros(rhs.device(), rhs.shape())?;
     if let Some(start) = start {
         solution.copy_from(start)?;
-        state.renew(&solution)?;
+        renew(normal, rhs, &solution, &mut product, &mut residual)?;
     }
-    let mut direction = state.residual.try_clone()?;
-    let mut rho = vector::norm_squared(&state.residual)?;
-    let mut residuals = vec![rho.sqrt() / size];
-    let mut curvature = Curvature::new(rho);
-    let mut iterations = 0;
+    let precision = <R as Real>::EPSILON.to_f64();
+    let limits = CgLimits {
+        size,
+        enough: options.tolerance.max(precision),
+        vanishing: 2.0 * precision,
+        indefinite: INDEFINITE,
+    };
+    let direction = residual.try_clone()?;
+    let scalars = CgScalars::new(rhs.device(), rhs.len(), limits)?;
+    let ahead = usize::from(observe.is_none() && matches!(rhs.device().backend(), Backend::Cuda(_)));
+    let places = (0..=ahead).map(|_| scalars.place()).collect::<Result<Vec<_>>>()?;
+    let mut rho = vector::norm_squared(&residual)?;
+    let mut state = State {
+        normal,
+        solution,
+        residual,
+        direction,
+        product,
+        scalars,
+        places,
+        repeat: Repeat::new(rhs.device()),
+        done: Done { size, residuals: vec![rho.sqrt() / size], monitor, observe },
+    };
+    let (mut length, mut largest) = (rho, 0.0);
     // The residual last computed from b − Ax, and not by the recurrence.
     let mut verified = f64::INFINITY;
     let mut converged = false;
-    let precision = <R as Real>::EPSILON.to_f64();
     loop {
+        let iterations = state.done.iterations();
         let relative = rho.sqrt() / size;
         if !relative.is_finite() {
             return Err(breakdown(iterations, "the residual", relative));
         }
-        if relative <= options.tolerance.max(precision) {
-            rho = state.renew(&solution)?;
+        if relative <= limits.enough {
+            let State { solution, product, residual, direction, .. } = &mut state;
+            rho = renew(normal, rhs, solution, product, residual)?;
             let renewed = rho.sqrt() / size;
             converged = renewed <= 1.1 * options.tolerance;
             // Rounding is all that is left when computing the residual anew no longer finds it halved.
@@ -117,47 +164,131 @@ pub fn cg_observed<R: Real>(
                 break;
             }
             verified = renewed;
-            direction.copy_from(&state.residual)?;
-            curvature.restart(rho);
+            direction.copy_from(residual)?;
+            length = rho;
         }
-        if iterations == options.max_iterations {
+        if iterations >= options.max_iterations {
             break;
         }
-        normal.forward_into(&direction, &mut state.product)?;
-        let Some(alpha) = curvature.step(normal.name(), iterations, rho, &direction, &state.product)? else {
+        state.scalars.set(rho, length, largest)?;
+        let Some(end) = state.iterate(options.max_iterations)? else {
             break;
         };
-        let next = vector::cg_update(alpha, &direction, &state.product, &mut solution, &mut state.residual)?;
-        iterations += 1;
-        let residual = next.sqrt() / size;
-        if !residual.is_finite() {
-            return Err(breakdown(iterations, "the residual", residual));
+        (rho, length, largest) = (end.rho, end.length, end.largest);
+        if end.halt == Some(CgHalt::Curvature) {
+            let Some(alpha) =
+                curvature(normal.name(), state.done.iterations(), &end, &limits, &state.product)?
+            else {
+                break;
+            };
+            rho = state.finish_step(alpha)?;
+            let beta = if end.rho > 0.0 { rho / end.rho } else { 0.0 };
+            vector::xpby(&state.residual, beta.into(), &mut state.direction)?;
+            length = rho + beta * beta * end.length;
         }
-        residuals.push(residual);
-        observe(&CgStep { iteration: iterations, residual, solution: &solution })?;
-        monitor.step(&format!("residual {residual:.3e}"))?;
-        let beta = if rho > 0.0 { next / rho } else { 0.0 };
-        vector::xpby(&state.residual, beta.into(), &mut direction)?;
-        curvature.turn(next, beta);
-        rho = next;
     }
-    Ok(CgResult { solution, residuals, iterations, converged })
+    let State { solution, repeat, done, .. } = state;
+    let (iterations, replayed) = (done.iterations(), repeat.replayed);
+    Ok(CgResult { solution, residuals: done.residuals, iterations, converged, replayed })
 }
 
-struct State<'a, R: Real> {
+/// r ← b − Ax; returns ‖r‖².
+fn renew<R: Real>(
+    normal: &dyn LinearOp<R>,
+    rhs: &Array<Complex<R>>,
+    solution: &Array<Complex<R>>,
+    product: &mut Array<Complex<R>>,
+    residual: &mut Array<Complex<R>>,
+) -> Result<f64> {
+    normal.forward_into(solution, product)?;
+    residual.copy_from(rhs)?;
+    vector::axpy((-1.0).into(), product, residual)?;
+    vector::norm_squared(residual)
+}
+
+struct State<'a, 'o, R: Real> {
     normal: &'a dyn LinearOp<R>,
-    rhs: &'a Array<Complex<R>>,
+    solution: Array<Complex<R>>,
     residual: Array<Complex<R>>,
+    direction: Array<Complex<R>>,
     product: Array<Complex<R>>,
+    scalars: CgScalars<R>,
+    /// Where scalars are sent to; one more than iterations are asked for ahead.
+    places: Vec<Pinned<f64>>,
+    repeat: Repeat,
+    done: Done<'a, 'o, R>,
 }
 
-impl<R: Real> State<'_, R> {
-    /// r ← b − Ax; returns ‖r‖².
-    fn renew(&mut self, solution: &Array<Complex<R>>) -> Result<f64> {
-        self.normal.forward_into(solution, &mut self.product)?;
-        self.residual.copy_from(self.rhs)?;
-        vector::axpy((-1.0).into(), &self.product, &mut self.residual)?;
-        vector::norm_squared(&self.residual)
+/// The iterations that are known of.
+struct Done<'a, 'o, R: Real> {
+    size: f64,
+    residuals: Vec<f64>,
+    monitor: &'a Monitor<'a>,
+    observe: Option<Observer<'o, R>>,
+}
+
+impl<R: Real> Done<'_, '_, R> {
+    fn iterations(&self) -> usize {
+        self.residuals.len() - 1
+    }
+
+    /// An iteration ended with ‖r‖² = `rho`.
+    fn step(&mut self, rho: f64, solution: &Array<Complex<R>>) -> Result<()> {
+        let iteration = self.iterations() + 1;
+        let residual = rho.sqrt() / self.size;
+        if !residual.is_finite() {
+            return Err(breakdown(iteration, "the residual", residual));
+        }
+        self.residuals.push(residual);
+        if let Some(observe) = &mut self.observe {
+            observe(&CgStep { iteration, residual, solution })?;
+        }
+        self.monitor.step(&format!("residual {residual:.3e}"))
+    }
+}
+
+impl<R: Real> State<'_, '_, R> {
+    /// Iterations up to `most` in all, or until the scalars halt; what they then are. `None`: none was left to do.
+    fn iterate(&mut self, most: usize) -> Result<Option<CgState>> {
+        let mut asked = self.done.iterations();
+        let mut flying = VecDeque::new();
+        let mut last = None;
+        loop {
+            while asked < most
+                && let Some(place) = self.places.pop()
+            {
+                let Self { normal, solution, residual, direction, product, scalars, repeat, .. } = self;
+                repeat.again(most - asked, &mut || {
+                    normal.forward_into(direction, product)?;
+                    scalars.step_length(direction, product)?;
+                    scalars.update(direction, product, solution, residual)?;
+                    scalars.turn(residual, direction)
+                })?;
+                flying.push_back(self.scalars.send(place)?);
+                asked += 1;
+            }
+            let Some(mut place) = flying.pop_front() else { break };
+            let state = CgState::read(&mut place)?;
+            self.places.push(place);
+            if state.halt != Some(CgHalt::Curvature) {
+                self.done.step(state.rho, &self.solution)?;
+            }
+            last = Some(state);
+            if state.halt.is_some() {
+                break;
+            }
+        }
+        // Those that were asked for in vain.
+        self.places.extend(flying);
+        Ok(last)
+    }
+
+    /// The rest of an iteration that halted at its curvature, which was found good after all; returns ‖r‖².
+    fn finish_step(&mut self, alpha: f64) -> Result<f64> {
+        let Self { direction, product, solution, residual, .. } = self;
+        let rho = vector::cg_update(alpha, direction, product, solution, residual)?;
+        self.done.step(rho, &self.solution)?;
+        Ok(rho)
     }
 }
 
@@ -188,65 +319,35 @@ fn breakdown(iteration: usize, quantity: &str, value: f64) -> Error {
     }
 }
 
-/// Curvature ⟨p, Ap⟩ / ‖p‖² along the search directions, judged against the largest seen, which soon is near the largest
-/// eigenvalue.
-struct Curvature {
-    /// ‖p‖², by the recurrence ‖r + βp‖² = ‖r‖² + β²‖p‖² of orthogonal r and p.
-    length: f64,
-    largest: f64,
-}
-
 /// Share of the largest curvature beyond which an operator is called indefinite or not Hermitian. Within it lies what
 /// approximate transforms do to the null space of an undersampled scan: reason to stop, not to fail.
 const INDEFINITE: f64 = 1e-3;
 
-impl Curvature {
-    fn new(length: f64) -> Self {
-        Self { length, largest: 0.0 }
+/// The length of the step, ρ / ⟨p, Ap⟩, along a direction whose curvature ⟨p, Ap⟩ / ‖p‖² the scalars halted at, judged against
+/// the largest seen, which soon is near the largest eigenvalue; `None` where A vanishes along it.
+fn curvature<R: Real>(
+    name: &str,
+    iteration: usize,
+    state: &CgState,
+    limits: &CgLimits,
+    product: &Array<Complex<R>>,
+) -> Result<Option<f64>> {
+    let form = state.form;
+    if !(form.re.is_finite() && form.im.is_finite()) {
+        return Err(breakdown(iteration, "⟨p, Ap⟩", form.re));
     }
-
-    fn restart(&mut self, length: f64) {
-        self.length = length;
-    }
-
-    /// The direction became r + βp.
-    fn turn(&mut self, residual: f64, beta: f64) {
-        self.length = residual + beta * beta * self.length;
-    }
-
-    /// The length of the step along `direction`, ρ / ⟨p, Ap⟩; `None` where A vanishes along it.
-    fn step<R: Real>(
-        &mut self,
-        name: &str,
-        iteration: usize,
-        rho: f64,
-        direction: &Array<Complex<R>>,
-        product: &Array<Complex<R>>,
-    ) -> Result<Option<f64>> {
-        let form = vector::dot(direction, product)?;
-        if !(form.re.is_finite() && form.im.is_finite()) {
-            return Err(breakdown(iteration, "⟨p, Ap⟩", form.re));
-        }
-        self.largest = self.largest.max(form.re / self.length);
-        let vanishing = 2.0 * <R as Real>::EPSILON.to_f64();
-        let limit = |share: f64, largest: f64| share * largest * self.length;
-        if form.re > limit(vanishing, self.largest) && form.im.abs() <= INDEFINITE * form.re {
-            return Ok(Some(rho / form.re));
-        }
-        // Only now, as it takes a pass: ‖Ap‖ / ‖p‖ also bounds the largest eigenvalue from below.
-        let largest = self.largest.max((vector::norm_squared(product)? / self.length).sqrt());
-        let detail = if form.im.abs() > limit(INDEFINITE, largest) {
-            format!("the operator is not Hermitian: ⟨p, Ap⟩ = {form:.6e} at iteration {iteration}")
-        } else if form.re < -limit(INDEFINITE, largest) {
-            let found = form.re;
-            format!(
-                "the operator is not positive semidefinite: ⟨p, Ap⟩ = {found:.6e} at iteration {iteration}"
-            )
-        } else if form.re > limit(vanishing, largest) {
-            return Ok(Some(rho / form.re));
-        } else {
-            return Ok(None);
-        };
-        Err(Error::Numerical { what: format!("conjugate gradients on {name}"), detail })
-    }
+    // Only now, as it takes a pass: ‖Ap‖ / ‖p‖ also bounds the largest eigenvalue from below.
+    let largest = state.largest.max((vector::norm_squared(product)? / state.length).sqrt());
+    let limit = |share: f64| share * largest * state.length;
+    let detail = if form.im.abs() > limit(INDEFINITE) {
+        format!("the operator is not Hermitian: ⟨p, Ap⟩ = {form:.6e} at iteration {iteration}")
+    } else if form.re < -limit(INDEFINITE) {
+        let found = form.re;
+        format!("the operator is not positive semidefinite: ⟨p, Ap⟩ = {found:.6e} at iteration {iteration}")
+    } else if form.re > limit(limits.vanishing) {
+        return Ok(Some(state.rho / form.re));
+    } else {
+        return Ok(None);
+    };
+    Err(Error::Numerical { what: format!("conjugate gradients on {name}"), detail })
 }

@@ -4,7 +4,8 @@ use rayspin_device::Array;
 use rayspin_kernels::vector;
 use rayspin_linop::{LinearOp, Scratch};
 
-use crate::{CgOptions, CgResult, CgStep, Eigenvalue, LanczosOptions, cg_observed, largest_eigenvalue};
+use crate::cg::Observer;
+use crate::{CgOptions, CgResult, CgStep, Eigenvalue, LanczosOptions, largest_eigenvalue};
 
 /// How [`least_squares`] solves.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -69,7 +70,7 @@ fn run<R: Real>(
     regularisers: &[&dyn LinearOp<R>],
     options: &LeastSquaresOptions,
     monitor: &Monitor<'_>,
-    mut observe: Option<Observer<'_, R>>,
+    observe: Option<Observer<'_, R>>,
 ) -> Result<LeastSquaresResult<R>> {
     if !(lambda.is_finite() && lambda >= 0.0) {
         return Err(Error::value("λ of least squares", "0 or more", lambda));
@@ -103,25 +104,24 @@ fn run<R: Real>(
     let system = Regularised::new(normal, 1.0 / scale, lambda, regularisers);
     let back = size / scale;
     let mut shown: Option<Array<Complex<R>>> = None;
-    let mut cg = cg_observed(&system, &unit, None, &options.cg, monitor, &mut |step| {
-        let Some(observe) = &mut observe else {
-            return Ok(());
-        };
-        let image = match &mut shown {
-            Some(image) => {
-                image.copy_from(step.solution)?;
-                image
-            }
-            None => shown.insert(step.solution.try_clone()?),
-        };
-        vector::scale(back.into(), image)?;
-        observe(&CgStep { iteration: step.iteration, residual: step.residual, solution: image })
-    })?;
+    let mut show = observe.map(|observe| {
+        move |step: &CgStep<'_, R>| {
+            let image = match &mut shown {
+                Some(image) => {
+                    image.copy_from(step.solution)?;
+                    image
+                }
+                None => shown.insert(step.solution.try_clone()?),
+            };
+            vector::scale(back.into(), image)?;
+            observe(&CgStep { iteration: step.iteration, residual: step.residual, solution: image })
+        }
+    });
+    let show = show.as_mut().map(|show| show as Observer<'_, R>);
+    let mut cg = crate::cg::run(&system, &unit, None, &options.cg, monitor, show)?;
     vector::scale(back.into(), &mut cg.solution)?;
     Ok(LeastSquaresResult { cg, largest_eigenvalue })
 }
-
-type Observer<'a, R> = &'a mut dyn FnMut(&CgStep<'_, R>) -> Result<()>;
 
 /// N/L + λ Σ W_iᴴW_i over borrowed operators.
 pub(crate) struct Regularised<'a, R: Real> {

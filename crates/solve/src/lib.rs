@@ -5,6 +5,7 @@ mod fista;
 mod lanczos;
 mod least_squares;
 mod proximal;
+mod repeat;
 mod sparse;
 
 pub use cg::{CgOptions, CgResult, CgStep, cg, cg_observed};

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use num_complex::Complex;
 use rayspin_core::{Error, Result};
 
+use super::Memory;
 use super::driver::{Function, Launch, Properties, Resources};
 use super::program::Parameter;
 use crate::Element;
@@ -174,6 +175,7 @@ pub struct Kernel {
     pub(super) wait: Option<Arc<dyn super::Driver>>,
     pub(super) program: Arc<super::Program>,
     pub(super) trace: Arc<super::Trace>,
+    pub(super) memory: Arc<Memory>,
 }
 
 impl Kernel {
@@ -200,10 +202,12 @@ impl Kernel {
         }
         let mut pointers: Vec<*mut c_void> =
             arguments.iter_mut().map(|a| a.bits.as_mut_ptr().cast::<c_void>()).collect();
+        let pass = self.memory.gate.pass();
         // SAFETY: number and types of the arguments were compared with the kernel's declaration; that the kernel stays
         // inside its arrays is what its tests and compute-sanitizer check.
         unsafe { self.function.launch(launch, &mut pointers) }
             .map_err(|e| self.named(launch, e.to_string()))?;
+        drop(pass);
         self.trace.add(self, launch);
         match &self.wait {
             Some(driver) => driver.synchronize().map_err(|e| self.named(launch, e.to_string())),
@@ -353,6 +357,7 @@ mod tests {
                 driver: (13, 0),
             },
             wait: None,
+            memory: Arc::default(),
         };
         let says = |launch: Launch, words: &[&str]| {
             let text = kernel.launch(launch, &mut []).unwrap_err().to_string();

@@ -23,6 +23,7 @@ impl Buffer {
         bytes: u64,
         what: &str,
     ) -> Result<Self> {
+        let _pass = memory.gate.pass_now(&format!("allocating {what} on the GPU"))?;
         let used = memory.used.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
         let give_back = || memory.used.fetch_sub(bytes, Ordering::Relaxed);
         let limit = memory.limit.load(Ordering::Relaxed);
@@ -63,6 +64,7 @@ impl Buffer {
         if self.bytes == 0 {
             return Ok(());
         }
+        let _pass = self.memory.gate.pass();
         // SAFETY: all bytes are this buffer's own.
         unsafe { self.driver.set_bytes(self.address, 0, self.bytes) }
     }
@@ -74,6 +76,7 @@ impl Buffer {
         if bytes.is_empty() {
             return Ok(());
         }
+        let _pass = self.memory.gate.pass_now("copying to the GPU")?;
         // SAFETY: the range was just found to lie inside the buffer.
         unsafe { self.driver.upload(self.address + offset, bytes) }
     }
@@ -85,6 +88,7 @@ impl Buffer {
         if bytes.is_empty() {
             return Ok(());
         }
+        let _pass = self.memory.gate.pass_now("copying from the GPU")?;
         // SAFETY: the range was just found to lie inside the buffer.
         unsafe { self.driver.download(self.address + offset, bytes) }
     }
@@ -96,6 +100,7 @@ impl Buffer {
         if bytes == 0 {
             return Ok(());
         }
+        let _pass = self.memory.gate.pass();
         // SAFETY: both ranges were just found to lie inside their buffers, which are two.
         unsafe { self.driver.copy(from.address + from_at, self.address + at, bytes) }
     }
@@ -109,6 +114,7 @@ impl Buffer {
         if let [byte, rest @ ..] = first
             && rest.iter().all(|b| b == byte)
         {
+            let _pass = self.memory.gate.pass();
             // SAFETY: all bytes are this buffer's own.
             return unsafe { self.driver.set_bytes(self.address, *byte, self.bytes) };
         }
@@ -116,6 +122,7 @@ impl Buffer {
         self.upload(0, &first[..done as usize])?;
         while done < self.bytes && done > 0 {
             let next = done.min(self.bytes - done);
+            let _pass = self.memory.gate.pass();
             // SAFETY: the target begins where the source ends, and both lie inside the buffer.
             unsafe { self.driver.copy(self.address, self.address + done, next)? };
             done += next;
@@ -138,8 +145,11 @@ impl Buffer {
 impl Drop for Buffer {
     #[allow(unsafe_code)]
     fn drop(&mut self) {
-        // SAFETY: the address is this buffer's own and goes with it.
-        unsafe { self.driver.free(self.address, self.bytes.max(1)) };
+        let _pass = self.memory.gate.pass();
+        if self.memory.gate.may_free(self.address, self.bytes.max(1)) {
+            // SAFETY: the address is this buffer's own and goes with it.
+            unsafe { self.driver.free(self.address, self.bytes.max(1)) };
+        }
         self.memory.used.fetch_sub(self.bytes, Ordering::Relaxed);
     }
 }

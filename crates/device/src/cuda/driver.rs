@@ -170,6 +170,11 @@ pub trait Driver: Send + Sync + std::fmt::Debug {
     /// `from` begins so many allocated bytes, which nothing changes before the ticket is joined; `to` so many pinned ones,
     /// which nothing uses before it is waited for.
     unsafe fn download_beside(&self, from: u64, to: *mut u8, bytes: u64) -> Result<Arc<dyn Ticket>>;
+    /// Asks for a copy to the host in the order of the device's work, and does not wait for it.
+    ///
+    /// # Safety
+    /// `from` begins so many allocated bytes; `to` so many pinned ones, which nothing uses before the ticket is waited for.
+    unsafe fn download_in_order(&self, from: u64, to: *mut u8, bytes: u64) -> Result<Arc<dyn Ticket>>;
     /// Copies within the device; the ranges do not overlap.
     ///
     /// # Safety
@@ -199,8 +204,8 @@ pub trait Driver: Send + Sync + std::fmt::Debug {
     fn seconds(&self, from: &dyn Event, to: &dyn Event) -> Result<f64>;
     /// Work asked for from now on is recorded instead of done.
     fn begin_recording(&self) -> Result<()>;
-    /// Ends the recording.
-    fn end_recording(&self) -> Result<Box<dyn Graph>>;
+    /// Ends the recording; `None` where something was asked for that the driver cannot record.
+    fn end_recording(&self) -> Result<Option<Box<dyn Graph>>>;
     /// Waits until all work is done. Errors: whatever failed since the last time.
     fn synchronize(&self) -> Result<()>;
 }

@@ -13,6 +13,7 @@ mod machine;
 mod pinned;
 mod precompiled;
 mod program;
+mod record;
 mod texture;
 
 pub use argument::{Argument, Kernel, View, ViewMut};
@@ -28,10 +29,11 @@ pub use machine::{Absent, count, driver_installed, fft_version};
 pub(crate) use pinned::PinnedBytes;
 pub use precompiled::{Packed, Precompiled, archive, pack};
 pub use program::{Define, Parameter, Program, Source};
+pub use record::{Recorded, Recording};
 pub use texture::{Filter, Outside, Sampling, Texel, TexelKind, Texture, TextureLayout};
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rayspin_core::{Error, Result};
@@ -46,6 +48,7 @@ pub struct Cuda {
     host: Device,
     wait: bool,
     trace: Arc<Trace>,
+    graphs: AtomicBool,
 }
 
 /// Programs by the address of their source and their macros.
@@ -59,6 +62,7 @@ pub(crate) struct Memory {
     /// 0 where only the device's own memory is the limit.
     limit: AtomicU64,
     refused: AtomicU64,
+    gate: record::Gate,
 }
 
 struct Loaded {
@@ -80,7 +84,17 @@ impl Cuda {
 
     pub(crate) fn with_driver(driver: Arc<dyn Driver>, host: Device) -> Self {
         let wait = std::env::var_os("RAYSPIN_CUDA_WAIT").is_some_and(|v| v != "0");
-        Self { driver, memory: Arc::default(), modules: Mutex::default(), host, wait, trace: Arc::default() }
+        let graphs = !wait && std::env::var_os("RAYSPIN_CUDA_GRAPHS").is_none_or(|v| v != "0");
+        let graphs = AtomicBool::new(graphs);
+        Self {
+            driver,
+            memory: Arc::default(),
+            modules: Mutex::default(),
+            host,
+            wait,
+            graphs,
+            trace: Arc::default(),
+        }
     }
 
     /// What it is.
@@ -153,6 +167,7 @@ impl Cuda {
             wait: self.wait.then(|| self.driver.clone()),
             program: loaded.program.clone(),
             trace: self.trace.clone(),
+            memory: self.memory.clone(),
         };
         kernels.insert(name.to_owned(), kernel.clone());
         Ok(kernel)
@@ -166,7 +181,9 @@ impl Cuda {
         let program = Program::new(source, defines);
         let signatures =
             program.signatures()?.into_iter().map(|(name, list)| (name, Arc::new(list))).collect();
+        let pass = self.memory.gate.pass_now(&format!("loading {}", program.name))?;
         let module = self.driver.load(&program)?;
+        drop(pass);
         let loaded =
             Arc::new(Loaded { program: Arc::new(program), module, signatures, kernels: Mutex::default() });
         Ok(lock(&self.modules).entry(key).or_insert(loaded).clone())
@@ -189,6 +206,7 @@ impl Cuda {
                 bytes.len(),
             ));
         }
+        let _pass = self.memory.gate.pass_now("copying to a program's variable")?;
         // SAFETY: the variable has at least as many bytes.
         unsafe { self.driver.upload(address, bytes) }
     }
@@ -216,15 +234,20 @@ impl Cuda {
                 ));
             }
         }
+        let _pass = self.memory.gate.pass();
         // SAFETY: the last element that the plan touches was just found to lie inside the view.
         unsafe { self.driver.fft(plan, sign, values.address, values.address) }
     }
 
     /// Seconds that the device takes for `work`, without the host's share.
     pub fn seconds(&self, work: impl FnOnce() -> Result<()>) -> Result<f64> {
-        let from = self.driver.mark()?;
+        let mark = || {
+            let _pass = self.memory.gate.pass_now("timing work")?;
+            self.driver.mark()
+        };
+        let from = mark()?;
         work()?;
-        let to = self.driver.mark()?;
+        let to = mark()?;
         self.driver.seconds(from.as_ref(), to.as_ref())
     }
 
@@ -237,18 +260,9 @@ impl Cuda {
         done.map(|()| launched)
     }
 
-    /// Records the launches of `work`, which are not done now: [`Graph::launch`] does them all, as often as it is called.
-    /// `work` may not allocate, nor give values to the host.
-    pub fn record(&self, work: impl FnOnce() -> Result<()>) -> Result<Box<dyn Graph>> {
-        self.driver.begin_recording()?;
-        let done = work();
-        let graph = self.driver.end_recording();
-        done?;
-        graph
-    }
-
     /// Waits until all work is done. Errors: whatever failed since the last time.
     pub fn synchronize(&self) -> Result<()> {
+        let _pass = self.memory.gate.pass_now("waiting for the GPU")?;
         self.driver.synchronize()
     }
 }

@@ -68,6 +68,7 @@ impl Cuda {
         if bytes == 0 {
             return Ok(None);
         }
+        let _pass = self.memory.gate.pass_now("copying to the GPU")?;
         // SAFETY: both have so many bytes; `from` is not touched before the ticket is waited for.
         let ticket = unsafe { self.driver.upload_beside(to.address, from.at, bytes) }?;
         from.busy = Some(ticket.clone());
@@ -85,10 +86,29 @@ impl Cuda {
         if bytes == 0 {
             return Ok(None);
         }
+        let _pass = self.memory.gate.pass_now("copying from the GPU")?;
         // SAFETY: as above.
         let ticket = unsafe { self.driver.download_beside(from.address, to.at, bytes) }?;
         to.busy = Some(ticket.clone());
         Ok(Some(ticket))
+    }
+
+    /// Asks for a copy of all values in the order of the device's work.
+    pub(crate) fn download_in_order<T: Element>(
+        &self,
+        from: View<'_, T>,
+        to: &mut PinnedBytes,
+    ) -> Result<()> {
+        to.settle()?;
+        let bytes = same::<T>(from.len(), to.bytes)?;
+        if bytes == 0 {
+            return Ok(());
+        }
+        let _pass = self.memory.gate.pass_now("copying from the GPU")?;
+        // SAFETY: both have so many bytes; what changes or frees `from` comes later in the order of work, and `to` is not touched
+        // before the ticket is waited for.
+        to.busy = Some(unsafe { self.driver.download_in_order(from.address, to.at, bytes) }?);
+        Ok(())
     }
 }
 

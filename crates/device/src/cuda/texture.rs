@@ -158,8 +158,10 @@ impl Cuda {
         }
         let layout = TextureLayout { size, layered, kind: T::KIND, sampling };
         let bytes = (layout.texels() * T::KIND.bytes()) as u64;
+        let pass = self.memory.gate.pass_now("making a texture")?;
         self.memory.take(bytes, "texture")?;
         let inner = self.driver.texture(&layout).inspect_err(|_| self.memory.give_back(bytes))?;
+        drop(pass);
         let (driver, memory) = (self.driver.clone(), self.memory.clone());
         let mut texture = Texture { inner, driver, memory, layout, shape: shape.to_vec() };
         texture.set(values)?;
@@ -199,6 +201,7 @@ impl Texture {
             let found = format!("{:?} on {}", T::KIND, values.device().describe());
             return Err(Error::value("texture", format!("{:?} on its own GPU", self.layout.kind), found));
         }
+        let _pass = self.memory.gate.pass();
         // SAFETY: the array holds as many texels as the texture.
         unsafe { self.inner.fill(values.cuda().address) }
     }
@@ -217,6 +220,7 @@ impl<'a> From<&'a Texture> for Argument<'a> {
 
 impl Drop for Texture {
     fn drop(&mut self) {
+        self.memory.gate.texture_goes();
         // Kernels that were asked for may still read it.
         let _ = self.driver.synchronize();
         self.memory.give_back((self.layout.texels() * self.layout.kind.bytes()) as u64);

@@ -9,21 +9,21 @@ use crate::cuda::define;
 pub(crate) static SOURCE: Source =
     Source { name: "vector", files: &[("vector.cu", include_str!("cuda/vector.cu"))] };
 
-const THREADS: u32 = 256;
+pub(super) const THREADS: u32 = 256;
 
 /// Blocks of a sum: enough for the largest GPU, few enough that adding them takes no time. Together with the length this
 /// fixes every bit of a sum.
 const BLOCKS: usize = 2048;
 
-fn kernel<R: Real>(cuda: &Cuda, name: &str) -> Result<Kernel> {
+pub(super) fn kernel<R: Real>(cuda: &Cuda, name: &str) -> Result<Kernel> {
     cuda.kernel(&SOURCE, &[define::<R>()], name)
 }
 
-fn blocks(len: usize) -> u32 {
+pub(super) fn blocks(len: usize) -> u32 {
     len.div_ceil(THREADS as usize).clamp(1, BLOCKS) as u32
 }
 
-fn over(len: usize) -> Launch {
+pub(super) fn over(len: usize) -> Launch {
     // Four elements a thread keep enough loads under way.
     Launch::covering(len.div_ceil(4), THREADS)
 }

@@ -1,10 +1,12 @@
 //! Sums and updates of complex vectors: what iterative solvers spend their time on between two applications of an
 //! operator. Everything here is bound by memory bandwidth.
 
+mod conjugate;
 mod cpu;
 mod cuda;
 pub mod reference;
 
+pub use conjugate::{CgHalt, CgLimits, CgScalars, CgState};
 pub(crate) use cpu::{SERIAL, for_chunks};
 pub(crate) use cuda::SOURCE;
 

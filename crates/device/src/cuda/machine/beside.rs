@@ -73,6 +73,23 @@ impl Beside {
     }
 }
 
+/// Queues what `copy` asks of the stream that all work is on.
+///
+/// # Safety
+/// The context is current; `copy` queues a copy on the stream that it gets.
+pub(super) unsafe fn in_order(
+    shared: &Arc<Shared>,
+    copy: impl FnOnce(sys::CUstream) -> std::result::Result<(), DriverError>,
+) -> Result<Arc<dyn Ticket>> {
+    let what = "copying from the GPU";
+    let event = cu::event::create(sys::CUevent_flags::CU_EVENT_DISABLE_TIMING).map_err(failed(what))?;
+    let after = Copied { event, shared: shared.clone() };
+    copy(shared.stream).map_err(failed(what))?;
+    // SAFETY: event and stream are of this context and live.
+    unsafe { cu::event::record(after.event, shared.stream) }.map_err(failed(what))?;
+    Ok(Arc::new(after))
+}
+
 /// # Safety
 /// Both are of the current context and live.
 unsafe fn wait_event(stream: sys::CUstream, event: sys::CUevent) -> Result<()> {

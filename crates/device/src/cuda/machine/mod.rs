@@ -246,6 +246,15 @@ impl Driver for Machine {
         }
     }
 
+    unsafe fn download_in_order(&self, from: u64, to: *mut u8, bytes: u64) -> Result<Arc<dyn Ticket>> {
+        self.shared.enter()?;
+        // SAFETY: as the caller promises.
+        unsafe {
+            let to = std::slice::from_raw_parts_mut(to, bytes as usize);
+            beside::in_order(&self.shared, |stream| cu::memcpy_dtoh_async(to, from, stream))
+        }
+    }
+
     unsafe fn copy(&self, from: u64, to: u64, bytes: u64) -> Result<()> {
         self.shared.enter()?;
         // SAFETY: as the caller promises.
@@ -315,16 +324,20 @@ impl Driver for Machine {
         .map_err(failed("recording a graph"))
     }
 
-    fn end_recording(&self) -> Result<Box<dyn Graph>> {
+    fn end_recording(&self) -> Result<Option<Box<dyn Graph>>> {
         self.shared.enter()?;
         // SAFETY: the stream is our own and was recording; the graph is used once, to make the executable one.
         unsafe {
-            let graph = cu::stream::end_capture(self.shared.stream).map_err(failed("recording a graph"))?;
+            let graph = match cu::stream::end_capture(self.shared.stream) {
+                Ok(graph) => graph,
+                Err(error) if not_recordable(error) => return Ok(None),
+                Err(error) => return Err(failed("recording a graph")(error)),
+            };
             let mut ready = std::mem::MaybeUninit::uninit();
             let made = sys::cuGraphInstantiateWithFlags(ready.as_mut_ptr(), graph, 0).result();
             let _ = cu::graph::destroy(graph);
             made.map_err(failed("making a graph"))?;
-            Ok(Box::new(Recorded { graph: ready.assume_init(), shared: self.shared.clone() }))
+            Ok(Some(Box::new(Recorded { graph: ready.assume_init(), shared: self.shared.clone() })))
         }
     }
 
@@ -333,6 +346,11 @@ impl Driver for Machine {
         // SAFETY: the stream is our own.
         unsafe { cu::stream::synchronize(self.shared.stream) }.map_err(failed("work on the GPU"))
     }
+}
+
+/// Whether a recording ended because of what was asked for meanwhile: `CUDA_ERROR_STREAM_CAPTURE_…`.
+fn not_recordable(error: DriverError) -> bool {
+    (900..=908).contains(&(error.0 as u32))
 }
 
 struct Mark {

@@ -64,16 +64,78 @@ cg_update(const real alpha, const cplx* __restrict__ p, const cplx* __restrict__
     if (threadIdx.x == 0) partial[blockIdx.x] = sum;
 }
 
-// One block adds the parts.
-extern "C" __global__ void __launch_bounds__(THREADS)
-finish(const double2* __restrict__ partial, unsigned count, double2* __restrict__ out) {
+// One block adds the parts; the sum is in thread 0.
+static __device__ double2 sum_of_parts(const double2* __restrict__ partial, unsigned count) {
     double2 sum = make_double2(0.0, 0.0);
     for (unsigned i = threadIdx.x; i < count; i += THREADS) {
         sum.x += partial[i].x;
         sum.y += partial[i].y;
     }
-    sum = block_sum(sum);
+    return block_sum(sum);
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS)
+finish(const double2* __restrict__ partial, unsigned count, double2* __restrict__ out) {
+    double2 sum = sum_of_parts(partial, count);
     if (threadIdx.x == 0) *out = sum;
+}
+
+// Scalars of conjugate gradients, as conjugate.rs has them. Once HALT is not 0 nothing changes any more.
+enum { HALT, RHO, LENGTH, LARGEST, FORM_RE, FORM_IM, ALPHA, BETA };
+
+// <p, Ap> from its parts, and the step along p, unless the curvature is one to look at.
+extern "C" __global__ void __launch_bounds__(THREADS)
+cg_alpha(const double2* __restrict__ partial, unsigned count, double vanishing, double indefinite,
+         double* __restrict__ state) {
+    double2 form = sum_of_parts(partial, count);
+    if (threadIdx.x != 0 || state[HALT] != 0.0) return;
+    state[FORM_RE] = form.x;
+    state[FORM_IM] = form.y;
+    // v - v is 0 for finite numbers only.
+    bool finite = form.x - form.x == 0.0 && form.y - form.y == 0.0;
+    if (finite) state[LARGEST] = fmax(state[LARGEST], form.x / state[LENGTH]);
+    double least = vanishing * state[LARGEST] * state[LENGTH];
+    if (finite && form.x > least && fabs(form.y) <= indefinite * form.x) state[ALPHA] = state[RHO] / form.x;
+    else state[HALT] = 1.0;
+}
+
+// cg_update with the step that cg_alpha found.
+extern "C" __global__ void __launch_bounds__(THREADS)
+cg_step(const double* __restrict__ state, const cplx* __restrict__ p, const cplx* __restrict__ q, cplx* __restrict__ x,
+        cplx* __restrict__ r, unsigned long long n, double2* __restrict__ partial) {
+    if (state[HALT] != 0.0) return;
+    const real alpha = (real)state[ALPHA];
+    double2 sum = make_double2(0.0, 0.0);
+    EACH(i, n) {
+        x[i] = x[i] + alpha * p[i];
+        cplx left = r[i] - alpha * q[i];
+        r[i] = left;
+        sum.x += (double)left.x * left.x + (double)left.y * left.y;
+    }
+    sum = block_sum(sum);
+    if (threadIdx.x == 0) partial[blockIdx.x] = sum;
+}
+
+// |r|^2 from its parts, and how much of p stays in the next direction.
+extern "C" __global__ void __launch_bounds__(THREADS)
+cg_beta(const double2* __restrict__ partial, unsigned count, double size, double enough, double* __restrict__ state) {
+    double next = sum_of_parts(partial, count).x;
+    if (threadIdx.x != 0 || state[HALT] != 0.0) return;
+    double beta = state[RHO] > 0.0 ? next / state[RHO] : 0.0;
+    double relative = sqrt(next) / size;
+    state[RHO] = next;
+    // Rounded as on the CPU: nothing contracted.
+    state[LENGTH] = __dadd_rn(next, __dmul_rn(__dmul_rn(beta, beta), state[LENGTH]));
+    state[BETA] = beta;
+    if (!(relative > enough) || relative - relative != 0.0) state[HALT] = 2.0;
+}
+
+// p <- r + beta p.
+extern "C" __global__ void __launch_bounds__(THREADS)
+cg_turn(const double* __restrict__ state, const cplx* __restrict__ r, cplx* __restrict__ p, unsigned long long n) {
+    if (state[HALT] != 0.0) return;
+    const cplx beta = make_cplx((real)state[BETA], 0);
+    EACH(i, n) p[i] = fma(beta, p[i], r[i]);
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS)

@@ -1,0 +1,175 @@
+//! Recorded work: who may ask for what meanwhile, and how long a recording may be repeated.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
+
+use rayspin_core::{Error, Result};
+
+use super::driver::Graph;
+use super::{Cuda, Memory, lock};
+
+/// What every call to the driver passes. While one thread records, others wait: what they ask for is not part of the recording.
+#[derive(Debug, Default)]
+pub(crate) struct Gate {
+    turn: RwLock<()>,
+    /// The thread that records, or 0.
+    recorder: AtomicU64,
+    /// Whether it asked for something that cannot be recorded.
+    refused: AtomicBool,
+    /// Memory that it gave back: address and bytes.
+    kept: Mutex<Vec<(u64, u64)>>,
+    /// How often memory was given back so far.
+    given_back: AtomicU64,
+}
+
+/// A number that no other thread has.
+fn this_thread() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    thread_local!(static OWN: u64 = NEXT.fetch_add(1, Ordering::Relaxed));
+    OWN.with(|own| *own)
+}
+
+impl Gate {
+    fn records(&self) -> bool {
+        self.recorder.load(Ordering::Relaxed) == this_thread()
+    }
+
+    /// For one call whose work can be recorded. The pass is given back before the next call is made.
+    pub(crate) fn pass(&self) -> Option<RwLockReadGuard<'_, ()>> {
+        (!self.records()).then(|| self.turn.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// For one call that cannot be recorded. Errors: this thread records.
+    pub(crate) fn pass_now(&self, what: &str) -> Result<Option<RwLockReadGuard<'_, ()>>> {
+        if self.records() {
+            self.refused.store(true, Ordering::Relaxed);
+            let detail = "not possible while work is recorded".to_owned();
+            return Err(Error::Device { what: what.to_owned(), detail });
+        }
+        Ok(self.pass())
+    }
+
+    /// Whether memory that goes now may be given back now. Where not, the recording's end does so: work that was recorded
+    /// may name it.
+    pub(crate) fn may_free(&self, address: u64, bytes: u64) -> bool {
+        self.given_back.fetch_add(1, Ordering::Relaxed);
+        if self.records() {
+            self.refused.store(true, Ordering::Relaxed);
+            lock(&self.kept).push((address, bytes));
+            return false;
+        }
+        true
+    }
+}
+
+impl Gate {
+    /// A texture is given back, at once: what was recorded may name it.
+    pub(crate) fn texture_goes(&self) {
+        self.given_back.fetch_add(1, Ordering::Relaxed);
+        if self.records() {
+            self.refused.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
+/// What [`Cuda::try_record`] gives.
+#[derive(Debug)]
+pub enum Recording {
+    /// All of the work.
+    Ready(Recorded),
+    /// The work asks for something that cannot be recorded, which the error names; nothing was done.
+    Refused(Error),
+}
+
+/// Recorded work, to be done as often as it is launched.
+///
+/// It names arrays by their addresses. Where memory of the device was given back since, an array of the work's may be gone:
+/// it is then no longer [current](Recorded::current), and refuses to be launched.
+pub struct Recorded {
+    graph: Box<dyn Graph>,
+    memory: Arc<Memory>,
+    given_back: u64,
+}
+
+impl Recorded {
+    /// Whether no memory of the device was given back since.
+    pub fn current(&self) -> bool {
+        self.memory.gate.given_back.load(Ordering::Relaxed) == self.given_back
+    }
+
+    /// Asks for all of it once more. Errors: it is not current; an error of the device.
+    pub fn launch(&self) -> Result<()> {
+        let _pass = self.memory.gate.pass_now("launching recorded work")?;
+        if !self.current() {
+            let found = "a recording from before memory was given back";
+            return Err(Error::value("recorded work", "a current recording", found));
+        }
+        self.graph.launch()
+    }
+}
+
+impl std::fmt::Debug for Recorded {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Recorded(current: {})", self.current())
+    }
+}
+
+impl Cuda {
+    /// Whether loops may record their work and repeat it: `RAYSPIN_CUDA_GRAPHS=0` and `RAYSPIN_CUDA_WAIT=1` forbid it. It
+    /// changes no result.
+    pub fn graphs(&self) -> bool {
+        self.graphs.load(Ordering::Relaxed)
+    }
+
+    /// Allows or forbids that loops record their work, from now on.
+    pub fn allow_graphs(&self, yes: bool) {
+        self.graphs.store(yes && !self.wait, Ordering::Relaxed);
+    }
+
+    /// Records the launches of `work`, which are not done now. `work` may not allocate, give memory back, load programs, nor
+    /// copy from or to the host.
+    ///
+    /// Errors: those of `work`, among them that it asked for what cannot be recorded. However it ends, nothing is being
+    /// recorded afterwards.
+    pub fn record(&self, work: impl FnOnce() -> Result<()>) -> Result<Recorded> {
+        match self.try_record(work)? {
+            Recording::Ready(recorded) => Ok(recorded),
+            Recording::Refused(error) => Err(error),
+        }
+    }
+
+    /// [`Cuda::record`], where work that cannot be recorded is no error.
+    #[allow(unsafe_code)]
+    pub fn try_record(&self, work: impl FnOnce() -> Result<()>) -> Result<Recording> {
+        let gate = &self.memory.gate;
+        drop(gate.pass_now("recording")?);
+        let _turn = gate.turn.write().unwrap_or_else(PoisonError::into_inner);
+        self.driver.begin_recording()?;
+        gate.refused.store(false, Ordering::Relaxed);
+        gate.recorder.store(this_thread(), Ordering::Relaxed);
+        // Whatever happens, the recording ends.
+        let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
+        gate.recorder.store(0, Ordering::Relaxed);
+        let ended = self.driver.end_recording();
+        for (address, bytes) in lock(&gate.kept).drain(..) {
+            // SAFETY: the buffer that owned it is gone, and the recording that may name it is not kept.
+            unsafe { self.driver.free(address, bytes) };
+        }
+        let done = done.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        let refused = gate.refused.swap(false, Ordering::Relaxed);
+        let given_back = gate.given_back.load(Ordering::Relaxed);
+        match (done, ended) {
+            (Err(error), Err(_)) => Err(error),
+            (Ok(()), Err(error)) => Err(error),
+            (Ok(()), Ok(Some(graph))) if !refused => {
+                Ok(Recording::Ready(Recorded { graph, memory: self.memory.clone(), given_back }))
+            }
+            (Err(error), Ok(Some(_))) if !refused => Err(error),
+            (Err(error), Ok(_)) => Ok(Recording::Refused(error)),
+            (Ok(()), Ok(_)) => {
+                let detail = "the work asks for what cannot be recorded".to_owned();
+                Ok(Recording::Refused(Error::Device { what: "recording".to_owned(), detail }))
+            }
+        }
+    }
+}

@@ -1,0 +1,234 @@
+//! The scalars of conjugate gradients where the vectors are: an iteration is asked for without waiting for any of them.
+
+use std::marker::PhantomData;
+
+use num_complex::Complex;
+use rayspin_core::{C64, Real, Result};
+use rayspin_device::cuda::{Argument, Launch};
+use rayspin_device::{Array, Backend, Cuda, Device, Pinned};
+
+use super::{cpu, cuda, expect_alike, narrow};
+
+/// Numbers of a state, in the order that vector.cu has as well.
+const HALT: usize = 0;
+const RHO: usize = 1;
+const LENGTH: usize = 2;
+const LARGEST: usize = 3;
+const FORM_RE: usize = 4;
+const FORM_IM: usize = 5;
+const ALPHA: usize = 6;
+const BETA: usize = 7;
+const STATE: usize = 8;
+
+/// When [`CgScalars`] halt.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct CgLimits {
+    /// ‖b‖.
+    pub size: f64,
+    /// Share of ‖b‖ that ‖r‖ must exceed.
+    pub enough: f64,
+    /// Share of the largest curvature ⟨p, Ap⟩ / ‖p‖² met that a direction's must exceed.
+    pub vanishing: f64,
+    /// The most that |Im ⟨p, Ap⟩| may be of Re ⟨p, Ap⟩.
+    pub indefinite: f64,
+}
+
+/// Why nothing changes any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CgHalt {
+    /// ⟨p, Ap⟩ is not finite, too small, or not real: x and r are those of the step before.
+    Curvature,
+    /// ‖r‖ is small enough, or not finite: x and r are those after the step, and p has not been turned.
+    Residual,
+}
+
+/// The scalars after some iterations.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct CgState {
+    /// Whether they have halted.
+    pub halt: Option<CgHalt>,
+    /// ‖r‖².
+    pub rho: f64,
+    /// ‖p‖², by the recurrence ‖r + βp‖² = ‖r‖² + β²‖p‖² of orthogonal r and p.
+    pub length: f64,
+    /// The largest ⟨p, Ap⟩ / ‖p‖² so far.
+    pub largest: f64,
+    /// ⟨p, Ap⟩ of the last direction.
+    pub form: C64,
+}
+
+/// ρ, α and β of conjugate gradients in the device's memory, f64, and what their sums are formed in.
+///
+/// ```text
+/// α = ρ / ⟨p, Ap⟩      x ← x + αp,  r ← r − αAp      ρ⁺ = ‖r‖²,  β = ρ⁺/ρ      p ← r + βp
+/// ```
+///
+/// [`step_length`](Self::step_length), [`update`](Self::update) and [`turn`](Self::turn) allocate nothing and wait for
+/// nothing, so that a GPU can be asked for many iterations, or record one. Once a limit is met they [halt](CgHalt): x, r, p and the
+/// scalars then stay as they are, however many iterations were asked for. Sums are those of [`dot`](super::dot) and
+/// [`cg_update`](super::cg_update), bit for bit.
+pub struct CgScalars<R: Real> {
+    limits: CgLimits,
+    state: Array<f64>,
+    partial: Array<C64>,
+    real: PhantomData<R>,
+}
+
+impl<R: Real> CgScalars<R> {
+    /// For vectors of `len` numbers; [`CgScalars::set`] begins. Errors: no memory.
+    pub fn new(device: &Device, len: usize, limits: CgLimits) -> Result<Self> {
+        let parts = match device.backend() {
+            Backend::Cpu(_) => 0,
+            Backend::Cuda(_) => cuda::blocks(len) as usize,
+        };
+        let (state, partial) = (Array::zeros(device, &[STATE])?, Array::zeros(device, &[parts])?);
+        Ok(Self { limits, state, partial, real: PhantomData })
+    }
+
+    /// Begins, not halted, with ρ = ‖r‖², ‖p‖² and the largest curvature met so far.
+    pub fn set(&mut self, rho: f64, length: f64, largest: f64) -> Result<()> {
+        let mut state = [0.0; STATE];
+        (state[RHO], state[LENGTH], state[LARGEST]) = (rho, length, largest);
+        self.state.set(&state)
+    }
+
+    /// ⟨p, Ap⟩, and α of it. Errors: shapes; of the device.
+    pub fn step_length(&mut self, p: &Array<Complex<R>>, q: &Array<Complex<R>>) -> Result<()> {
+        expect_alike("conjugate gradients", p, q)?;
+        match p.device().clone().backend() {
+            Backend::Cpu(cpu) => bend(self.state.cpu_mut(), cpu::dot(cpu, p.cpu(), q.cpu()), &self.limits),
+            Backend::Cuda(cuda) => {
+                let len = (p.len() as u64).into();
+                let sum = &mut [p.cuda().into(), q.cuda().into(), len, self.partial.cuda_mut().into()];
+                sums::<R>(cuda, p.len(), "dot", sum)?;
+                let limits = [self.limits.vanishing, self.limits.indefinite];
+                self.finish(cuda, "cg_alpha", limits)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// x ← x + αp, r ← r − αq; ‖r‖², and β of it. Errors: shapes; of the device.
+    pub fn update(
+        &mut self,
+        p: &Array<Complex<R>>,
+        q: &Array<Complex<R>>,
+        x: &mut Array<Complex<R>>,
+        r: &mut Array<Complex<R>>,
+    ) -> Result<()> {
+        expect_alike("conjugate gradients", p, q)?;
+        expect_alike("conjugate gradients", p, x)?;
+        expect_alike("conjugate gradients", p, r)?;
+        match p.device().clone().backend() {
+            Backend::Cpu(cpu) => {
+                let state = self.state.cpu_mut();
+                if state[HALT] == 0.0 {
+                    let alpha = <R as Real>::from_f64(state[ALPHA]);
+                    let next = cpu::cg_update(cpu, alpha, p.cpu(), q.cpu(), x.cpu_mut(), r.cpu_mut());
+                    settle(state, next, &self.limits);
+                }
+            }
+            Backend::Cuda(cuda) => {
+                let arguments = &mut [
+                    self.state.cuda().into(),
+                    p.cuda().into(),
+                    q.cuda().into(),
+                    x.cuda_mut().into(),
+                    r.cuda_mut().into(),
+                    (p.len() as u64).into(),
+                    self.partial.cuda_mut().into(),
+                ];
+                sums::<R>(cuda, p.len(), "cg_step", arguments)?;
+                self.finish(cuda, "cg_beta", [self.limits.size, self.limits.enough])?;
+            }
+        }
+        Ok(())
+    }
+
+    /// p ← r + βp. Errors: shapes; of the device.
+    pub fn turn(&mut self, r: &Array<Complex<R>>, p: &mut Array<Complex<R>>) -> Result<()> {
+        expect_alike("conjugate gradients", r, p)?;
+        match r.device().clone().backend() {
+            Backend::Cpu(cpu) => {
+                let state = self.state.cpu();
+                if state[HALT] == 0.0 {
+                    cpu::xpby(cpu, r.cpu(), narrow(state[BETA].into()), p.cpu_mut());
+                }
+                Ok(())
+            }
+            Backend::Cuda(cuda) => {
+                let len = p.len();
+                let state = self.state.cuda();
+                let arguments =
+                    &mut [state.into(), r.cuda().into(), p.cuda_mut().into(), (len as u64).into()];
+                cuda::kernel::<R>(cuda, "cg_turn")?.launch(cuda::over(len), arguments)
+            }
+        }
+    }
+
+    /// A place for [`CgScalars::send`].
+    pub fn place(&self) -> Result<Pinned<f64>> {
+        Pinned::new(self.state.device(), STATE)
+    }
+
+    /// Asks for the scalars as the work asked for so far leaves them, and does not wait. [`CgState::read`] does.
+    pub fn send(&self, to: Pinned<f64>) -> Result<Pinned<f64>> {
+        self.state.send(to)
+    }
+
+    fn finish(&mut self, cuda: &Cuda, name: &str, limits: [f64; 2]) -> Result<()> {
+        let count = self.partial.len() as u32;
+        let [a, b] = limits;
+        let arguments =
+            &mut [self.partial.cuda().into(), count.into(), a.into(), b.into(), self.state.cuda_mut().into()];
+        cuda::kernel::<R>(cuda, name)?.launch(Launch::linear(1, cuda::THREADS), arguments)
+    }
+}
+
+fn sums<R: Real>(cuda: &Cuda, len: usize, name: &str, arguments: &mut [Argument<'_>]) -> Result<()> {
+    cuda::kernel::<R>(cuda, name)?.launch(Launch::linear(cuda::blocks(len), cuda::THREADS), arguments)
+}
+
+impl CgState {
+    /// What [`CgScalars::send`] sent. Errors: of the device.
+    pub fn read(from: &mut Pinned<f64>) -> Result<Self> {
+        let state = from.values()?;
+        let halt = match state[HALT] {
+            0.0 => None,
+            1.0 => Some(CgHalt::Curvature),
+            _ => Some(CgHalt::Residual),
+        };
+        let form = C64::new(state[FORM_RE], state[FORM_IM]);
+        Ok(Self { halt, rho: state[RHO], length: state[LENGTH], largest: state[LARGEST], form })
+    }
+}
+
+/// What the kernel `cg_alpha` does.
+fn bend(state: &mut [f64], form: C64, limits: &CgLimits) {
+    if state[HALT] != 0.0 {
+        return;
+    }
+    (state[FORM_RE], state[FORM_IM]) = (form.re, form.im);
+    let finite = form.re.is_finite() && form.im.is_finite();
+    if finite {
+        state[LARGEST] = state[LARGEST].max(form.re / state[LENGTH]);
+    }
+    let least = limits.vanishing * state[LARGEST] * state[LENGTH];
+    if finite && form.re > least && form.im.abs() <= limits.indefinite * form.re {
+        state[ALPHA] = state[RHO] / form.re;
+    } else {
+        state[HALT] = 1.0;
+    }
+}
+
+/// What the kernel `cg_beta` does.
+fn settle(state: &mut [f64], next: f64, limits: &CgLimits) {
+    let beta = if state[RHO] > 0.0 { next / state[RHO] } else { 0.0 };
+    let relative = next.sqrt() / limits.size;
+    state[RHO] = next;
+    state[LENGTH] = next + beta * beta * state[LENGTH];
+    state[BETA] = beta;
+    if relative.is_nan() || relative <= limits.enough || relative.is_infinite() {
+        state[HALT] = 2.0;
+    }
+}
