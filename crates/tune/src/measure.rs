@@ -69,7 +69,8 @@ pub fn measure(
             device.synchronize()?;
         }
     }
-    let mut round = || match &graph {
+    // Memory that another thread gives back ends a recording: rounds are then plain ones.
+    let mut round = || match graph.as_ref().filter(|graph| graph.current()) {
         Some(graph) => seconds(device, &mut || graph.launch()),
         None => seconds(device, &mut || (0..runs).try_for_each(|_| once())),
     };
@@ -93,7 +94,7 @@ pub fn measure(
         high: at(0.75),
         rounds: times.len(),
         runs,
-        graph: graph.is_some(),
+        graph: graph.is_some_and(|graph| graph.current()),
     })
 }
 

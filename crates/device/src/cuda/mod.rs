@@ -252,7 +252,8 @@ impl Cuda {
     }
 
     /// The kernels that `work` launches, in order, with what they take: what a tuner knows of a variant without its source. Launches
-    /// that other threads ask for meanwhile are among them.
+    /// that other threads ask for meanwhile are among them; those of a [recording](Cuda::record) are where they are recorded, and not
+    /// again where it is launched.
     pub fn launches(&self, work: impl FnOnce() -> Result<()>) -> Result<Vec<Launched>> {
         self.trace.begin();
         let done = work();
