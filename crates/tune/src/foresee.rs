@@ -59,6 +59,8 @@ pub struct Foreseen {
     pub utilisation: f64,
     /// Seconds that it takes at least: the work's floor, or issuing its instructions.
     pub least: f64,
+    /// Whether memory, not instructions, sets that bound: the metrics say nothing of such a kernel, as their authors state.
+    pub by_memory: bool,
 }
 
 /// Mixes of the programs seen, so that configurations of one compiled form compile it once.
@@ -102,9 +104,10 @@ impl Foresight {
                 heaviest = Some((instructions, utilisation));
             }
         }
-        let least = bounds.floor(work).max(issued / 32.0 / bounds.issue);
+        let (memory, issue) = (work.bytes / bounds.bandwidth, issued / 32.0 / bounds.issue);
+        let least = bounds.floor(work).max(issue);
         let utilisation = heaviest.map_or(0.0, |(_, utilisation)| utilisation);
-        Ok(Some(Foreseen { efficiency: 1.0 / issued, utilisation, least }))
+        Ok(Some(Foreseen { efficiency: 1.0 / issued, utilisation, least, by_memory: memory > issue }))
     }
 
     fn mix(&mut self, launch: &Launched, target: &str) -> Option<Mix> {
@@ -117,14 +120,14 @@ impl Foresight {
     }
 }
 
-/// Which of these no other exceeds in both metrics.
+/// Which of these no other exceeds in both metrics, or memory bounds.
 pub fn pareto(all: &[Foreseen]) -> Vec<bool> {
     let dominates = |a: &Foreseen, b: &Foreseen| {
         a.efficiency >= b.efficiency
             && a.utilisation >= b.utilisation
             && (a.efficiency > b.efficiency || a.utilisation > b.utilisation)
     };
-    all.iter().map(|one| !all.iter().any(|other| dominates(other, one))).collect()
+    all.iter().map(|one| one.by_memory || !all.iter().any(|other| dominates(other, one))).collect()
 }
 
 #[cfg(test)]
@@ -133,9 +136,11 @@ mod tests {
 
     #[test]
     fn the_pareto_set_has_what_nothing_exceeds() {
-        let at = |efficiency, utilisation| Foreseen { efficiency, utilisation, least: 0.0 };
+        let at = |efficiency, utilisation| Foreseen { efficiency, utilisation, least: 0.0, by_memory: false };
         let all = [at(1.0, 5.0), at(2.0, 4.0), at(2.0, 3.0), at(3.0, 1.0), at(0.5, 5.0), at(3.0, 1.0)];
         assert_eq!(pareto(&all), [true, true, false, true, false, true]);
         assert!(pareto(&[]).is_empty());
+        let memory = Foreseen { by_memory: true, ..at(0.1, 0.1) };
+        assert_eq!(pareto(&[at(1.0, 1.0), memory, at(0.5, 0.5)]), [true, true, false]);
     }
 }

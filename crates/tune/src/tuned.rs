@@ -7,11 +7,12 @@ use rayspin_core::{Error, Result};
 use rayspin_device::cuda::{Program, Source};
 use rayspin_device::{Backend, Device};
 
+use crate::algorithm::Algorithm;
 use crate::foresee::{Bounds, Foreseen, Foresight};
 use crate::ladder::Session;
 use crate::measure::{Protocol, measure};
 use crate::search::{Evaluate, Trial};
-use crate::space::{Config, Space};
+use crate::space::Config;
 use crate::wisdom::{self, Key, Wisdom};
 
 /// How much slower than the best the fastest of a few rounds may be before a configuration is given up.
@@ -123,44 +124,35 @@ pub fn source_of(sources: &[&'static Source]) -> String {
 static WISDOM: LazyLock<Wisdom> =
     LazyLock::new(|| wisdom::file().and_then(|path| Wisdom::open(&path).ok()).unwrap_or_default());
 
-/// Configurations by all that they depend on; sources by their address.
-type Chosen = HashMap<(String, &'static str, &'static str, usize, &'static str, Vec<u32>), Config>;
+/// Configurations by device, algorithm, variant and problem.
+type Chosen = HashMap<(String, &'static str, &'static str, String), Config>;
 
-/// The configuration of `rung` for a problem of this kind and these sizes: the best of what `rayspin tune` measured on this
-/// device, else the default of `space`.
+/// The configuration of the variant `rung` of an algorithm for a problem: the best of what `rayspin tune` measured on this
+/// device, else the default of its space.
 ///
-/// The file of results is read once a process. `sources` are those of the kernels that the variant launches.
-pub fn tuned(
-    device: &Device,
-    ladder: &'static str,
+/// The file of results is read once a process. `sources` are those of the kernels that the variant launches, none on a CPU.
+pub fn tuned<A: Algorithm>(
+    algorithm: &A,
+    problem: &A::Problem,
     rung: &'static str,
+    device: &Device,
     sources: &[&'static Source],
-    kind: &'static str,
-    sizes: &[usize],
-    space: &Space,
 ) -> Config {
     static CHOSEN: LazyLock<Mutex<Chosen>> = LazyLock::new(Mutex::default);
-    if WISDOM.records().is_empty() {
-        return space.default_config();
+    let default = || algorithm.space(problem, rung).default_config();
+    let ladder = algorithm.about().name;
+    if !WISDOM.records().iter().any(|r| r.key.ladder == ladder && r.key.rung == rung) {
+        return default();
     }
     let (name, driver) = wisdom::identity(device);
-    let powers = sizes.iter().map(|&size| (size.max(1) as f64).log2().round() as u32).collect();
-    let address = sources.first().map_or(0, |source| std::ptr::from_ref(*source).addr());
-    let entry = (name.clone(), ladder, rung, address, kind, powers);
-    let mut chosen = CHOSEN.lock().unwrap_or_else(PoisonError::into_inner);
-    chosen
-        .entry(entry)
-        .or_insert_with(|| {
-            let key = Key {
-                ladder: ladder.to_owned(),
-                rung: rung.to_owned(),
-                source: source_of(sources),
-                device: name,
-                driver,
-                kind: kind.to_owned(),
-                sizes: sizes.to_vec(),
-            };
-            WISDOM.best(&key, space).0
-        })
-        .clone()
+    let (kind, sizes) = algorithm.key(problem);
+    let entry = (name.clone(), ladder, rung, format!("{kind} {sizes:?}"));
+    if let Some(config) = CHOSEN.lock().unwrap_or_else(PoisonError::into_inner).get(&entry) {
+        return config.clone();
+    }
+    let (ladder, rung) = (ladder.to_owned(), rung.to_owned());
+    let key = Key { ladder, source: source_of(sources), device: name, driver, kind, sizes, rung };
+    let (config, _) = WISDOM.best(&key, &algorithm.space(problem, &key.rung));
+    CHOSEN.lock().unwrap_or_else(PoisonError::into_inner).insert(entry, config.clone());
+    config
 }

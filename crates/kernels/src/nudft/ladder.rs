@@ -126,6 +126,11 @@ impl<T: SimdReal> Algorithm for Direct<T> {
                 summary: "a volume: long enough for a GPU's launch not to matter",
                 problem: self.problem(&[64, 64, 64], 131_072 / (2 * share)),
             },
+            Case {
+                name: "128x128x128",
+                summary: "the published volume, part of its samples: what the fastest rungs are made for",
+                problem: self.problem(&[128, 128, 128], 65_536 / (2 * share)),
+            },
         ]
     }
 

@@ -38,8 +38,8 @@ pub(super) fn points_space(grid: &Grid) -> Space {
     Space::none()
         .axis("threads", &within(&[32, 64, 128, 256, 512]), threads)
         .axis("points", &within(if row < 256 { &[2] } else { &[1, 2, 4, 8, 16] }), points)
-        .axis("unroll", if row < 256 { &[4] } else { &[1, 2, 4, 8] }, 4)
-        .axis("soft", if row < 256 { &[0, 1] } else { &[0, 1, 2, 3, 4] }, if points == 8 { 2 } else { 1 })
+        .axis("unroll", if row < 256 { &[4] } else { &[1, 2, 4, 8] }, if row < 256 { 4 } else { 8 })
+        .axis("soft", if row < 256 { &[0, 1] } else { &[0, 1, 2, 3, 4] }, 1)
         .where_(|c| c.find("soft").unwrap_or(0) < c.find("points").unwrap_or(1).max(2))
 }
 

@@ -27,7 +27,7 @@ pub fn counts(samples: &Array<u32>, counts: &mut Array<u32>) -> Result<()> {
         }
         Backend::Cuda(_) => {
             let mut bytes = Array::zeros(samples.device(), &[1])?;
-            on_gpu(samples, bins, "runs", Form::Counts, &mut bytes, counts)
+            on_gpu(samples, bins, "each", Form::Counts, &mut bytes, counts)
         }
     }
 }
@@ -45,7 +45,7 @@ pub fn saturating(samples: &Array<u32>, counts: &mut Array<u8>) -> Result<()> {
         }
         Backend::Cuda(_) => {
             let mut words = Array::zeros(samples.device(), &[1])?;
-            on_gpu(samples, bins, "tested_one_pass", Form::Saturating, counts, &mut words)
+            on_gpu(samples, bins, "each", Form::Saturating, counts, &mut words)
         }
     }
 }

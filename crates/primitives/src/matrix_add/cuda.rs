@@ -5,7 +5,7 @@ use rayspin_tune::{Build, Config, gpu};
 
 use super::{Data, Problem};
 
-static SOURCE: Source =
+pub(super) static SOURCE: Source =
     Source { name: "matrix_add", files: &[("matrix_add.cu", include_str!("cuda/matrix_add.cu"))] };
 
 pub(crate) fn programs() -> Vec<Build> {

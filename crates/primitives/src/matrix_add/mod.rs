@@ -9,7 +9,7 @@ use std::fmt;
 use rayspin_core::{Error, Result, expect_shape};
 use rayspin_device::{Array, Backend, BackendKind, Device};
 use rayspin_tune::variant::{Variant, Work, runs_all};
-use rayspin_tune::{About, Algorithm, Case, Config, Space, Unit, gpu, uniform};
+use rayspin_tune::{About, Algorithm, Case, Config, Space, Unit, gpu, tuned, uniform};
 
 pub(crate) use cuda::programs;
 
@@ -29,7 +29,12 @@ pub fn add(a: &Array<f32>, b: &Array<f32>, c: &mut Array<f32>) -> Result<()> {
             cpu::threads(cpu, a.cpu(), b.cpu(), c.cpu_mut());
             Ok(())
         }
-        Backend::Cuda(cuda) => cuda::wide(cuda, 256, a, b, c),
+        Backend::Cuda(cuda) => {
+            let columns = a.shape().last().copied().unwrap_or(1);
+            let problem = Problem { rows: a.len() / columns.max(1), columns };
+            let config = tuned(&MatrixAdd, &problem, "gpu-wide", a.device(), &[&cuda::SOURCE]);
+            cuda::wide(cuda, config.get("threads")?, a, b, c)
+        }
     }
 }
 

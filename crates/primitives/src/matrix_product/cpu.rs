@@ -86,6 +86,13 @@ pub(super) struct Cut {
     pub(super) rows: usize,
 }
 
+impl Cut {
+    /// The cut of a configuration.
+    pub(super) fn of(config: &rayspin_tune::Config) -> rayspin_core::Result<Self> {
+        Ok(Self { inner: config.get("inner")? as usize, rows: config.get("rows")? as usize })
+    }
+}
+
 impl Default for Cut {
     fn default() -> Self {
         Self { inner: 256, rows: 96 }

@@ -12,7 +12,7 @@ static TILED: Source =
 static REGISTERS: Source =
     Source { name: "matrix_product", files: &[("03_registers.cu", include_str!("cuda/03_registers.cu"))] };
 const TILE: (&str, &str) = ("tile.cu", include_str!("cuda/tile.cu"));
-static WIDE: Source =
+pub(super) static WIDE: Source =
     Source { name: "matrix_product", files: &[TILE, ("04_wide.cu", include_str!("cuda/04_wide.cu"))] };
 static STAGES: Source =
     Source { name: "matrix_product", files: &[TILE, ("05_async.cu", include_str!("cuda/05_async.cu"))] };
@@ -217,12 +217,17 @@ pub(super) fn registers(config: &Config, data: &mut Data) -> Result<()> {
     run(data, (&REGISTERS, &tile.defines(), "registers"), shape)
 }
 
-pub(super) fn wide(config: &Config, data: &mut Data) -> Result<()> {
+pub(super) fn wide(
+    cuda: &Cuda,
+    config: &Config,
+    [a, b]: [&Array<f32>; 2],
+    c: &mut Array<f32>,
+    problem: &Problem,
+) -> Result<()> {
     let tile = Tile::of(config)?;
-    let mut defines = warp_defines(&tile, config.get("blocks")?, data.problem.wide());
+    let mut defines = warp_defines(&tile, config.get("blocks")?, problem.wide());
     defines.push(("BUFFERS", config.get("buffers")?.to_string()));
-    let shape = tile.launch(&data.problem, 0)?;
-    run(data, (&WIDE, &defines, "wide"), shape)
+    launch(cuda, (&WIDE, &defines, "wide"), tile.launch(problem, 0)?, [a, b], c, problem)
 }
 
 pub(super) fn stages(

@@ -11,7 +11,7 @@ use rayon::prelude::*;
 use rayspin_core::{Error, Result, expect_shape};
 use rayspin_device::{Array, Backend, Device};
 use rayspin_tune::variant::{Variant, Work};
-use rayspin_tune::{About, Algorithm, Case, Config, Published, Space, Unit, input, uniform};
+use rayspin_tune::{About, Algorithm, Case, Config, Published, Space, Unit, input, tuned, uniform};
 
 pub(crate) use cuda::programs;
 
@@ -39,14 +39,14 @@ pub fn multiply(a: &Array<f32>, b: &Array<f32>, c: &mut Array<f32>) -> Result<()
     let problem = Problem { m, n, k };
     match a.device().backend() {
         Backend::Cpu(cpu) => {
-            let cut = cpu::Cut::default();
+            let cut = cpu::Cut::of(&tuned(&MatrixProduct, &problem, "threads", a.device(), &[]))?;
             let mut room = cpu::Packed::new(problem, cut.inner)?;
             cpu::packed((cpu.level(), Some(cpu)), cut, &mut room, a.cpu(), b.cpu(), c.cpu_mut(), problem);
             Ok(())
         }
         Backend::Cuda(cuda) => {
-            let config = cuda::stages_space(&problem).default_config();
-            cuda::stages(cuda, &config, [a, b], c, &problem)
+            let config = tuned(&MatrixProduct, &problem, "gpu-wide", a.device(), &[&cuda::WIDE]);
+            cuda::wide(cuda, &config, [a, b], c, &problem)
         }
     }
 }

@@ -90,7 +90,10 @@ pub(super) fn variants() -> Vec<Variant<Problem, Launch>> {
             Some("CUDA on a GPU"),
         ),
         on_gpu("gpu-registers", "several outputs a thread, from registers", cuda::registers),
-        on_gpu("gpu-wide", "16-byte loads, tiles of warps, the next tile under way", cuda::wide),
+        on_gpu("gpu-wide", "16-byte loads, tiles of warps, the next tile under way", |config, d| {
+            let device = d.a.device().clone();
+            cuda::wide(gpu(&device)?, config, [&d.a, &d.b], &mut d.c, &d.problem)
+        }),
         on_gpu("gpu-async", "several tiles under way that pass no register", |config, d| {
             let device = d.a.device().clone();
             cuda::stages(gpu(&device)?, config, [&d.a, &d.b], &mut d.c, &d.problem)
@@ -123,7 +126,7 @@ fn packed<'a>(
     data: &'a mut Data,
     on: impl FnOnce(&'a Cpu) -> (Level, Option<&'a Cpu>),
 ) -> Result<()> {
-    let cut = cpu::Cut { inner: config.get("inner")? as usize, rows: config.get("rows")? as usize };
+    let cut = cpu::Cut::of(config)?;
     let Data { a, b, c, room, problem, .. } = data;
     let room = room
         .as_mut()

@@ -132,7 +132,7 @@ pub(super) struct Form {
 
 impl Default for Form {
     fn default() -> Self {
-        Self { threads: 128, align: 16, rows: 18, one: true, halves: true }
+        Self { threads: 64, align: 16, rows: 6, one: true, halves: true }
     }
 }
 

@@ -218,8 +218,8 @@ impl Algorithm for Sobel {
                 let aligns = cuda::aligns(problem.columns);
                 Space::none()
                     .axis("align", &aligns, aligns.last().copied().unwrap_or(1))
-                    .axis("threads", &[32, 64, 128, 256], 128)
-                    .axis("rows", &[3, 6, 9, 12, 16, 18, 24, 32, 48, 64], 18)
+                    .axis("threads", &[32, 64, 128, 256], 64)
+                    .axis("rows", &[3, 6, 9, 12, 16, 18, 24, 32, 48, 64], 6)
             }
             _ => Space::none(),
         }

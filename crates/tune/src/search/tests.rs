@@ -27,8 +27,12 @@ fn machine(metrics: bool) -> Replay {
             let (trial, foreseen) = if threads * unroll > 2048.0 {
                 (Trial::Failed("too large".to_owned()), None)
             } else {
-                let foreseen =
-                    Foreseen { efficiency: 1.0 / seconds, utilisation: threads, least: 0.8 * seconds };
+                let foreseen = Foreseen {
+                    efficiency: 1.0 / seconds,
+                    utilisation: threads,
+                    least: 0.8 * seconds,
+                    by_memory: false,
+                };
                 (Trial::Timed { seconds, error: 0.0 }, metrics.then_some(foreseen))
             };
             Record::new(key.clone(), config, trial, foreseen)
