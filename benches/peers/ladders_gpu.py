@@ -169,7 +169,7 @@ def monte_carlo(device):
         time = statistics.median(times) * points / (each * threads * blocks)
         print(f"{'pi, 1e8 points, curand_uniform4 in the kernel':<44} {time * 1e6:10.2f} us       {points / time / 1e9:.1f} Gpoints/s, f32, pi {pi:.5f}")
     except Exception as error:
-        print("pi with cuRAND in the kernel:", type(error).__name__, str(error).splitlines()[0][:160])
+        print("pi with cuRAND in the kernel:", type(error).__name__, str(error)[:1200])
 
 
 main()

@@ -98,7 +98,7 @@ pub fn climb(
     wants: &mut dyn FnMut(&crate::Rung) -> Result<Option<Config>>,
 ) -> Result<Climb> {
     let rungs: Vec<_> = session.rungs().to_vec();
-    let sets = session.rotate(sets(device, session))?;
+    let sets = session.rotate(if protocol.rotate { sets(device, session) } else { 1 })?;
     let (mut steps, mut first, mut last) = (Vec::new(), None, None);
     for (at, rung) in rungs.iter().enumerate().filter(|(_, r)| r.backend == device.kind()) {
         let Some(config) = wants(rung)? else { continue };

@@ -15,11 +15,13 @@ pub struct Protocol {
     pub round: f64,
     /// Seconds of all rounds at most, as long as three were made (one where a round alone takes longer).
     pub budget: f64,
+    /// Whether runs take buffers in rotation, so that no cache holds them. Where not, small problems are those of the cache.
+    pub rotate: bool,
 }
 
 impl Default for Protocol {
     fn default() -> Self {
-        Self { rounds: 15, round: 2e-3, budget: 2.0 }
+        Self { rounds: 15, round: 2e-3, budget: 2.0, rotate: true }
     }
 }
 

@@ -76,6 +76,9 @@ pub(crate) struct LadderRun {
     /// Seconds that the rounds of a rung may take; at least three are made
     #[arg(long, value_name = "S", default_value_t = 2.0, allow_negative_numbers = true)]
     pub(crate) budget: f64,
+    /// Run on the same buffers again and again: what fits a cache is found there, as many published figures have it
+    #[arg(long)]
+    pub(crate) one_buffer: bool,
     /// Write everything as JSON (-: instead of the tables)
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) json: Option<PathBuf>,

@@ -132,7 +132,12 @@ fn plan(context: &Context, args: &LadderRun) -> Result<Plan> {
         devices,
         size: args.size.as_deref().map(size).transpose()?,
         config: args.config.as_deref().map(str::parse).transpose()?,
-        protocol: Protocol { rounds: args.rounds, budget: args.budget, ..Protocol::default() },
+        protocol: Protocol {
+            rounds: args.rounds,
+            budget: args.budget,
+            rotate: !args.one_buffer,
+            ..Protocol::default()
+        },
     };
     check(args, &plan)?;
     Ok(plan)
