@@ -17,10 +17,18 @@
 #define __builtin_assume(x) ((void)0)
 #define __assume(x) ((void)0)
 
+#ifdef EMU_LOOPS
+// A function that uses one of them is given it.
+#define threadIdx (emu_place.thread)
+#define blockIdx (emu_place.block)
+#define blockDim (emu_place.block_dim)
+#define gridDim (emu_place.grid_dim)
+#else
 #define threadIdx (emu::self->threads[emu::self->running].index)
 #define blockIdx (emu::self->block)
 #define blockDim (emu::self->block_dim)
 #define gridDim (emu::self->grid_dim)
+#endif
 constexpr int warpSize = 32;
 
 #define __syncthreads() ((void)emu::barrier(emu::PLAIN, __LINE__, false))

@@ -160,8 +160,15 @@ struct Workspace {
     ucontext_t scheduler_context;
 #endif
     void (*call)(void**);
+    // All threads of a block, where they need nothing of each other.
+    void (*whole)(void**);
     void** arguments;
     char message[MESSAGE];
+};
+
+// Where a thread is.
+struct Place {
+    Index thread, block, block_dim, grid_dim;
 };
 
 static thread_local Workspace* self;
@@ -502,6 +509,12 @@ static void run_block(Workspace* w, uint64_t number) {
         t->line = 0;
     }
     take_shared(w, w->launch.shared, "dynamic shared memory");
+    if (w->whole) {
+        w->running = 0;
+        w->whole(w->arguments);
+        w->alive = 0;
+        w->begun = w->count;
+    }
     while (!w->failed && w->alive > 0) {
         if (w->begun < w->count) {
             if (w->idle_count == 0 && !make_fibre(w)) return;
@@ -530,12 +543,13 @@ static void run_block(Workspace* w, uint64_t number) {
 }
 
 // Runs blocks, whose numbers it takes from `next`, until none is left or `stop` is set. Returns 0, or 1 with a message.
-static int run_blocks(Workspace* w, void (*call)(void**), void** arguments, const Launch* launch, uint64_t* next,
-                      int* stop, char* message) {
+static int run_blocks(Workspace* w, void (*call)(void**), void (*whole)(void**), void** arguments, const Launch* launch,
+                      uint64_t* next, int* stop, char* message) {
     static uint64_t serials;
     self = w;
     w->launch = *launch;
     w->call = call;
+    w->whole = whole;
     w->arguments = arguments;
     w->failed = false;
     w->grid_dim = Index{launch->blocks[0], launch->blocks[1], launch->blocks[2]};
@@ -600,10 +614,89 @@ template <class... A>
 static void call_kernel(void (*kernel)(A...), void** arguments) {
     call_numbered(kernel, arguments, typename Count<sizeof...(A)>::type());
 }
+// The same where the kernel is given its place.
+static inline Place here() {
+    Workspace* w = self;
+    return Place{w->threads[w->running].index, w->block, w->block_dim, w->grid_dim};
+}
+template <class... A, unsigned... I>
+static void call_numbered(void (*kernel)(const Place, A...), void** arguments, Numbers<I...>) {
+    kernel(here(), *(A*)arguments[I]...);
+}
+template <class... A>
+static void call_kernel(void (*kernel)(const Place, A...), void** arguments) {
+    call_numbered(kernel, arguments, typename Count<sizeof...(A)>::type());
+}
+// Threads as a loop. What one writes another may not read without a barrier, and there is none: no iteration needs another.
+template <auto KERNEL, class... A>
+static inline __attribute__((always_inline)) void loop_places(const Place block, A... arguments) {
+    const Index count = block.block_dim;
+    for (unsigned z = 0; z < count.z; z++)
+        for (unsigned y = 0; y < count.y; y++)
+#pragma GCC ivdep
+            for (unsigned x = 0; x < count.x; x++)
+                KERNEL(Place{Index{x, y, z}, block.block, count, block.grid_dim}, arguments...);
+}
+template <auto KERNEL, class... A>
+static inline __attribute__((always_inline)) void loop_alike(A... arguments) {
+    for (unsigned i = 0; i < self->count; i++) KERNEL(arguments...);
+}
+template <auto KERNEL, class... A, unsigned... I>
+static inline void loop_numbered(void (*)(const Place, A...), void** arguments, Numbers<I...>) {
+    loop_places<KERNEL, A...>(here(), *(A*)arguments[I]...);
+}
+template <auto KERNEL, class... A>
+static inline void loop_plain(void (*kernel)(const Place, A...), void** arguments) {
+    loop_numbered<KERNEL>(kernel, arguments, typename Count<sizeof...(A)>::type());
+}
+template <auto KERNEL, class... A, unsigned... I>
+static inline void loop_numbered(void (*)(A...), void** arguments, Numbers<I...>) {
+    loop_alike<KERNEL, A...>(*(A*)arguments[I]...);
+}
+template <auto KERNEL, class... A>
+static inline void loop_plain(void (*kernel)(A...), void** arguments) {
+    loop_numbered<KERNEL>(kernel, arguments, typename Count<sizeof...(A)>::type());
+}
+// A row of threads that all have something to do runs without asking each.
+template <auto BUSY, auto WHOLE, class... A>
+static inline __attribute__((always_inline)) void loop_rows(void (*kernel)(const Place, A...), const Place block,
+                                                            A... arguments) {
+    const Index count = block.block_dim;
+    for (unsigned z = 0; z < count.z; z++)
+        for (unsigned y = 0; y < count.y; y++) {
+            unsigned busy = 0;
+            for (unsigned x = 0; x < count.x; x++)
+                busy += BUSY(Place{Index{x, y, z}, block.block, count, block.grid_dim}, arguments...);
+            if (busy == count.x) {
+#pragma GCC ivdep
+                for (unsigned x = 0; x < count.x; x++)
+                    WHOLE(Place{Index{x, y, z}, block.block, count, block.grid_dim}, arguments...);
+            } else {
+                for (unsigned x = 0; x < count.x; x++)
+                    kernel(Place{Index{x, y, z}, block.block, count, block.grid_dim}, arguments...);
+            }
+        }
+}
+template <auto BUSY, auto WHOLE, class... A, unsigned... I>
+static inline void loop_busy_numbered(void (*kernel)(const Place, A...), void** arguments, Numbers<I...>) {
+    loop_rows<BUSY, WHOLE, A...>(kernel, here(), *(A*)arguments[I]...);
+}
+template <auto BUSY, auto WHOLE, class... A>
+static inline void loop_busy(void (*kernel)(const Place, A...), void** arguments) {
+    loop_busy_numbered<BUSY, WHOLE>(kernel, arguments, typename Count<sizeof...(A)>::type());
+}
 template <class... A>
 struct Sizes {
     static constexpr unsigned of[sizeof...(A) + 1] = {(unsigned)sizeof(A)..., 0};
 };
+template <class... A>
+static constexpr const unsigned* sizes_of(void (*)(const Place, A...)) {
+    return Sizes<A...>::of;
+}
+template <class... A>
+static constexpr unsigned count_of(void (*)(const Place, A...)) {
+    return sizeof...(A);
+}
 template <class... A>
 static constexpr const unsigned* sizes_of(void (*)(A...)) {
     return Sizes<A...>::of;
@@ -618,6 +711,7 @@ static constexpr unsigned first_of(unsigned threads = MOST_THREADS, unsigned = 0
 struct Kernel {
     const char* name;
     void (*call)(void**);
+    void (*whole)(void**);
     uint32_t arguments;
     const uint32_t* sizes;
     uint32_t threads;
@@ -635,7 +729,7 @@ struct Program {
     uint32_t variable_count;
     Workspace* (*make)();
     void (*destroy)(Workspace*);
-    int (*run)(Workspace*, void (*)(void**), void**, const Launch*, uint64_t*, int*, char*);
+    int (*run)(Workspace*, void (*)(void**), void (*)(void**), void**, const Launch*, uint64_t*, int*, char*);
 };
 
 }  // namespace emu

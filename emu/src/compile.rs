@@ -10,6 +10,7 @@ use rayspin_core::{Error, Result};
 use rayspin_device::cuda::Program;
 
 use crate::lock;
+use crate::loops::Loops;
 use crate::translate::translate;
 
 /// The host's C++ compiler.
@@ -18,6 +19,8 @@ pub(crate) struct Compiler {
     path: PathBuf,
     version: String,
     flags: Vec<&'static str>,
+    loops: bool,
+    cache: PathBuf,
 }
 
 impl Compiler {
@@ -67,7 +70,28 @@ impl Compiler {
         } else {
             flags.push("-fcf-protection=none");
         }
-        Some(Self { path, version, flags })
+        Some(Self { path, version, flags, loops: false, cache: folder() })
+    }
+
+    /// The same that keeps what it made in another folder.
+    pub(crate) fn keeping(self, cache: PathBuf) -> Self {
+        Self { cache, ..self }
+    }
+
+    /// The same for kernels as loops over threads, which it makes vectors of where it can.
+    pub(crate) fn with_loops(mut self) -> Self {
+        self.loops = true;
+        self.flags.retain(|&flag| flag != "-O2");
+        self.flags.extend(["-O3", "-fno-semantic-interposition"]);
+        #[cfg(target_arch = "x86_64")]
+        if std::arch::is_x86_feature_detected!("avx512f")
+            && std::arch::is_x86_feature_detected!("avx512dq")
+            && std::arch::is_x86_feature_detected!("avx512bw")
+            && std::arch::is_x86_feature_detected!("avx512vl")
+        {
+            self.flags.extend(["-mavx512f", "-mavx512dq", "-mavx512bw", "-mavx512vl"]);
+        }
+        self
     }
 
     /// The library made of `program`, which is compiled unless it was before.
@@ -75,7 +99,7 @@ impl Compiler {
     /// Errors: the compiler's words.
     pub(crate) fn library(&self, program: &Program) -> Result<PathBuf> {
         static BUSY: OnceLock<Mutex<HashMap<String, Arc<Mutex<()>>>>> = OnceLock::new();
-        let text = translate(program)?;
+        let text = translate(program, self.loops.then(|| Loops::of(&program.text)).flatten())?;
         let mut hasher = blake3::Hasher::new();
         for part in [text.as_str(), &self.version, &self.flags.join(" ")] {
             hasher.update(&(part.len() as u64).to_le_bytes());
@@ -84,10 +108,10 @@ impl Compiler {
         let key = hasher.finalize().to_hex()[..32].to_string();
         let busy = lock(BUSY.get_or_init(Mutex::default)).entry(key.clone()).or_default().clone();
         let _alone = lock(&busy);
-        let folder = folder();
+        let folder = &self.cache;
         let path = folder.join(format!("{}-{key}.so", program.name));
         if !path.exists() {
-            self.compile(program, &text, &folder, &path)?;
+            self.compile(program, &text, folder, &path)?;
         }
         Ok(path)
     }
@@ -119,13 +143,18 @@ impl Compiler {
     }
 }
 
-/// `RAYSPIN_EMULATOR_CACHE`, else a folder among Cargo's outputs, else one of the system's temporary ones.
+/// `RAYSPIN_EMULATOR_CACHE`, else a folder among Cargo's outputs where tests are run, else one of the system's temporary ones.
 fn folder() -> PathBuf {
     if let Some(set) = std::env::var_os("RAYSPIN_EMULATOR_CACHE").filter(|v| !v.is_empty()) {
         return PathBuf::from(set);
     }
-    let target = Path::new(env!("CARGO_MANIFEST_DIR")).with_file_name("target");
-    if target.is_dir() { target.join("emulator") } else { std::env::temp_dir().join("rayspin-emulator") }
+    if cfg!(debug_assertions) {
+        let target = Path::new(env!("CARGO_MANIFEST_DIR")).with_file_name("target");
+        if target.is_dir() {
+            return target.join("emulator");
+        }
+    }
+    std::env::temp_dir().join("rayspin-emulator")
 }
 
 /// A name that no other process and no other thread uses.

@@ -6,12 +6,16 @@ mod compile;
 mod faulty;
 mod fft;
 mod hollow;
+mod loops;
 mod memory;
 mod module;
 mod texture;
 mod translate;
+mod words;
 
 use std::any::Any;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
@@ -70,6 +74,8 @@ struct Inner {
     pool: rayon::ThreadPool,
     heap: Mutex<Heap>,
     workspaces: module::Workspaces,
+    /// Of each kernel that ran, whether its threads were a loop.
+    ran: Mutex<BTreeMap<String, bool>>,
     /// Addresses and bytes of the loaded programs' variables.
     variables: Mutex<Vec<(u64, u64)>>,
     /// Held while work is done: one thing after the other.
@@ -108,12 +114,7 @@ impl Emulator {
     }
 
     fn with_properties(properties: Properties) -> Result<Self> {
-        let threads = rayspin_device::cpu::available_threads();
-        let pool = rayon::ThreadPoolBuilder::new()
-            .num_threads(threads)
-            .thread_name(|i| format!("emulator-{i}"))
-            .build()
-            .map_err(|e| Error::Device { what: "emulator".to_owned(), detail: e.to_string() })?;
+        let pool = pool(rayspin_device::cpu::available_threads())?;
         Ok(Self {
             compiler: Compiler::find()?,
             programs: None,
@@ -122,10 +123,39 @@ impl Emulator {
                 properties,
                 pool,
                 workspaces: module::Workspaces::default(),
+                ran: Mutex::default(),
                 variables: Mutex::default(),
                 order: Mutex::default(),
             }),
         })
+    }
+
+    /// The same for measurements: on so many threads, keeping what was compiled in this folder. With `loops` a kernel whose
+    /// threads need nothing of each other is a loop over the threads of a block, for the compiler to make vectors of (MCUDA).
+    /// Errors: no pool of so many threads.
+    pub fn measuring(self, threads: usize, cache: Option<PathBuf>, loops: bool) -> Result<Self> {
+        let mut compiler = self.compiler;
+        if let Some(cache) = cache {
+            compiler = compiler.keeping(cache);
+        }
+        if loops {
+            compiler = compiler.with_loops();
+        }
+        let inner = Inner {
+            heap: Mutex::new(Heap::new(self.inner.properties.memory)),
+            properties: self.inner.properties.clone(),
+            pool: pool(threads)?,
+            workspaces: module::Workspaces::default(),
+            ran: Mutex::default(),
+            variables: Mutex::default(),
+            order: Mutex::default(),
+        };
+        Ok(Self { compiler, programs: self.programs, inner: Arc::new(inner) })
+    }
+
+    /// The kernels that ran since this was last asked; of each whether its threads were a loop.
+    pub fn take_ran(&self) -> BTreeMap<String, bool> {
+        std::mem::take(&mut lock(&self.inner.ran))
     }
 
     /// The same as a machine without a compiler: it has these programs and no others.
@@ -137,6 +167,14 @@ impl Emulator {
     pub fn device() -> Result<Device> {
         Ok(Device::with_driver(Arc::new(Self::new()?), Device::cpu()?))
     }
+}
+
+fn pool(threads: usize) -> Result<rayon::ThreadPool> {
+    rayon::ThreadPoolBuilder::new()
+        .num_threads(threads)
+        .thread_name(|i| format!("emulator-{i}"))
+        .build()
+        .map_err(|e| Error::Device { what: "emulator".to_owned(), detail: e.to_string() })
 }
 
 /// Those of an H100, except for its memory.

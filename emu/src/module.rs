@@ -22,6 +22,7 @@ const STATIC_SHARED: u32 = 48 << 10;
 struct RawKernel {
     name: *const c_char,
     call: Option<unsafe extern "C" fn(*mut *mut c_void)>,
+    whole: Option<unsafe extern "C" fn(*mut *mut c_void)>,
     arguments: u32,
     sizes: *const u32,
     threads: u32,
@@ -56,6 +57,7 @@ struct RawProgram {
     run: unsafe extern "C" fn(
         *mut Workspace,
         unsafe extern "C" fn(*mut *mut c_void),
+        Option<unsafe extern "C" fn(*mut *mut c_void)>,
         *mut *mut c_void,
         *const RawLaunch,
         *mut u64,
@@ -212,6 +214,7 @@ impl Module for Loaded {
                 name: format!("{}::{name}", self.name),
                 code: self.code.clone(),
                 call: kernel.call.ok_or_else(missing)?,
+                whole: kernel.whole,
                 sizes: sizes.iter().map(|&s| s as usize).collect(),
             }),
             resources: Resources { registers: 0, shared, local: 0, threads: kernel.threads.min(1024) },
@@ -234,6 +237,8 @@ pub(crate) struct Callable {
     pub(crate) name: String,
     code: Arc<Code>,
     call: unsafe extern "C" fn(*mut *mut c_void),
+    /// All threads of a block as a loop.
+    whole: Option<unsafe extern "C" fn(*mut *mut c_void)>,
     sizes: Vec<usize>,
 }
 
@@ -273,6 +278,7 @@ impl Callable {
         if !(1..=1024).contains(&threads) || launch.shared > inner.properties.shared_per_block {
             return Err(failed(format!("{launch:?} is more than a block may be")));
         }
+        lock(&inner.ran).insert(self.name.clone(), self.whole.is_some());
         let raw = RawLaunch { blocks: launch.blocks, threads: launch.threads, shared: launch.shared };
         let (mut next, mut stop): (u64, c_int) = (0, 0);
         let shared = Shared { next: &raw mut next, stop: &raw mut stop, raw: &raw };
@@ -288,6 +294,7 @@ impl Callable {
                 (self.code.program().run)(
                     workspace.at,
                     self.call,
+                    self.whole,
                     pointers.as_mut_ptr(),
                     shared.raw,
                     shared.next,

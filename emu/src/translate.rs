@@ -3,6 +3,11 @@
 use rayspin_core::{Error, Result};
 use rayspin_device::cuda::Program;
 
+use crate::loops::{Loops, opening, parted};
+use crate::words::{
+    blank, declarators, group, has_word, last_word, lead, skipped, statement_end, without_comments, word,
+};
+
 const FIBRES: &str = include_str!("../include/fibres.h");
 const HEADER: &str = include_str!("../include/emulate.h");
 const TEXTURE: &str = include_str!("../include/texture.h");
@@ -10,15 +15,20 @@ const TEXTURE: &str = include_str!("../include/texture.h");
 /// The whole text for the host's compiler.
 ///
 /// `__shared__` arrays become references into the block's memory, which is filled with NaN before each block and has fences
-/// behind each array; `extern __shared__` arrays become pointers to the block's dynamic memory. Lines keep their numbers.
-pub(crate) fn translate(program: &Program) -> Result<String> {
+/// behind each array; `extern __shared__` arrays become pointers to the block's dynamic memory. Lines keep their numbers. With
+/// `loops` a thread's place is a parameter, and kernels whose threads need nothing of each other get a loop over them as well.
+pub(crate) fn translate(program: &Program, loops: Option<Loops>) -> Result<String> {
     let mut reader = Reader::new(&program.text);
+    reader.loops = loops;
     reader.read().map_err(|(expected, found)| {
         Error::value(format!("emulation of {}", program.name), expected, found)
     })?;
     let mut text = String::new();
     for (name, value) in &program.defines {
         text.push_str(&format!("#define {name} {value}\n"));
+    }
+    if reader.loops.is_some() {
+        text.push_str("#define EMU_LOOPS 1\n");
     }
     text.push_str("#line 1 \"fibres.h\"\n");
     text.push_str(FIBRES);
@@ -55,6 +65,13 @@ struct Reader<'a> {
     outer_dynamic: Vec<String>,
     /// Where in `out` the present statement began.
     statement: usize,
+    loops: Option<Loops>,
+    /// Where in `out` the parameters and the body of the present kernel begin.
+    parameters: usize,
+    body: usize,
+    /// The parts of kernels that have been taken apart, and their names.
+    parts: String,
+    parted: Vec<String>,
 }
 
 type Refusal = (&'static str, String);
@@ -72,6 +89,11 @@ impl<'a> Reader<'a> {
             variables: Vec::new(),
             outer_dynamic: Vec::new(),
             statement: 0,
+            loops: None,
+            parameters: 0,
+            body: 0,
+            parts: String::new(),
+            parted: Vec::new(),
         }
     }
 
@@ -101,16 +123,18 @@ impl<'a> Reader<'a> {
                     self.braces.push(groups);
                     if let Some(name) = self.coming.take() {
                         self.inside = Some((name, self.braces.len()));
+                        self.body = self.out.len();
                     }
                     self.copy(1);
                     self.statement = self.out.len();
                 }
                 '}' => {
-                    if self.inside.as_ref().is_some_and(|(_, depth)| *depth == self.braces.len()) {
-                        self.inside = None;
-                    }
+                    let ended = self.inside.take_if(|(_, depth)| *depth == self.braces.len());
                     self.braces.pop();
                     self.copy(1);
+                    if let Some((name, _)) = ended {
+                        self.part(&name);
+                    }
                     self.statement = self.out.len();
                 }
                 ';' => {
@@ -126,7 +150,14 @@ impl<'a> Reader<'a> {
                         "__shared__" => self.shared()?,
                         "__constant__" => self.variable(),
                         "__device__" if self.outermost() => self.variable(),
-                        _ => self.copy(word.len()),
+                        _ => {
+                            let open =
+                                self.placed(word).then(|| opening(&self.rest()[word.len()..])).flatten();
+                            self.copy(word.len() + open.unwrap_or(0));
+                            if open.is_some() {
+                                self.place();
+                            }
+                        }
                     }
                 }
                 c if c.is_ascii_digit() => {
@@ -140,6 +171,31 @@ impl<'a> Reader<'a> {
             }
         }
         Ok(())
+    }
+
+    /// Whether a function is given its thread's place.
+    fn placed(&self, function: &str) -> bool {
+        self.loops.as_ref().is_some_and(|loops| loops.placed.contains(function))
+    }
+
+    /// The place as the first of the parameters or arguments that come.
+    fn place(&mut self) {
+        self.out.push_str(if self.outermost() { "const emu::Place emu_place" } else { "emu_place" });
+        if !self.rest()[blank(self.rest())..].starts_with(')') {
+            self.out.push_str(", ");
+        }
+    }
+
+    /// Takes the kernel apart whose body has just ended.
+    fn part(&mut self, name: &str) {
+        let runs = self.loops.as_ref().is_some_and(|loops| loops.placed.contains(name) && loops.runs(name));
+        let parameters = self.out[self.parameters..self.body].trim_end();
+        let pure = |text: &str| self.loops.as_ref().is_some_and(|loops| loops.pure(text));
+        let parts = runs.then(|| parted(name, parameters, &self.out[self.body..], pure)).flatten();
+        if let Some(parts) = parts {
+            self.parts.push_str(&parts);
+            self.parted.push(name.to_owned());
+        }
     }
 
     /// Notes a kernel's name and the number of its threads.
@@ -177,6 +233,11 @@ impl<'a> Reader<'a> {
             self.kernels.push(Kernel { name: name.to_owned(), bounds });
         }
         self.copy(open);
+        self.parameters = self.out.len();
+        if self.placed(name) {
+            self.copy(1);
+            self.place();
+        }
         Ok(())
     }
 
@@ -247,17 +308,31 @@ impl<'a> Reader<'a> {
 
     fn table(&self) -> String {
         let mut text = String::from("#line 1 \"table\"\n");
+        text.push_str(&self.parts);
         for Kernel { name, .. } in &self.kernels {
             text.push_str(&format!(
                 "extern \"C\" __attribute__((weak, visibility(\"hidden\"))) const uint32_t __start_emu_shared_{name}[], \
                  __stop_emu_shared_{name}[];\n\
                  static void emu_call_{name}(void** arguments) {{ emu::call_kernel({name}, arguments); }}\n"
             ));
+            if !self.loops.as_ref().is_some_and(|loops| loops.runs(name)) {
+                continue;
+            }
+            let body = if self.parted.iter().any(|parted| parted == name) {
+                format!("emu::loop_busy<emu_busy_{name}, emu_whole_{name}>({name}, arguments)")
+            } else {
+                format!("emu::loop_plain<{name}>({name}, arguments)")
+            };
+            text.push_str(&format!(
+                "static __attribute__((flatten)) void emu_loop_{name}(void** arguments) {{ {body}; }}\n"
+            ));
         }
         text.push_str("static const emu::Kernel emu_kernels[] = {\n");
         for Kernel { name, bounds } in &self.kernels {
+            let runs = self.loops.as_ref().is_some_and(|loops| loops.runs(name));
+            let whole = if runs { format!("emu_loop_{name}") } else { "nullptr".to_owned() };
             text.push_str(&format!(
-                "{{\"{name}\", emu_call_{name}, emu::count_of({name}), emu::sizes_of({name}), emu::first_of{bounds}, \
+                "{{\"{name}\", emu_call_{name}, {whole}, emu::count_of({name}), emu::sizes_of({name}), emu::first_of{bounds}, \
                  __start_emu_shared_{name}, __stop_emu_shared_{name}}},\n"
             ));
         }
@@ -266,14 +341,14 @@ impl<'a> Reader<'a> {
             text.push_str(&format!("{{\"{name}\", (void*)&{name}, sizeof({name})}},\n"));
         }
         text.push_str(
-            "{}};\nstatic int emu_run(emu::Workspace* w, void (*call)(void**), void** arguments, const emu::Launch* launch, \
-             uint64_t* next, int* stop, char* message) {\n",
+            "{}};\nstatic int emu_run(emu::Workspace* w, void (*call)(void**), void (*whole)(void**), void** arguments, \
+             const emu::Launch* launch, uint64_t* next, int* stop, char* message) {\n",
         );
         for name in &self.outer_dynamic {
             text.push_str(&format!("{name} = (decltype({name}))w->arena;\n"));
         }
         text.push_str(&format!(
-            "return emu::run_blocks(w, call, arguments, launch, next, stop, message);\n}}\n\
+            "return emu::run_blocks(w, call, whole, arguments, launch, next, stop, message);\n}}\n\
              extern \"C\" __attribute__((visibility(\"default\"))) const emu::Program emu_program = {{emu_kernels, {}, \
              emu_variables, {}, emu::new_workspace, emu::delete_workspace, emu_run}};\n",
             self.kernels.len(),
@@ -281,194 +356,6 @@ impl<'a> Reader<'a> {
         ));
         text
     }
-}
-
-/// Length of the comment, string, or line for the preprocessor that `text` begins with.
-fn skipped(text: &str, before: Option<char>) -> Option<usize> {
-    let quoted = |quote: char| {
-        let mut escaped = false;
-        for (at, c) in text.char_indices().skip(1) {
-            match c {
-                _ if escaped => escaped = false,
-                '\\' => escaped = true,
-                c if c == quote => return at + 1,
-                _ => {}
-            }
-        }
-        text.len()
-    };
-    if text.starts_with("//") {
-        Some(text.find('\n').unwrap_or(text.len()))
-    } else if let Some(comment) = text.strip_prefix("/*") {
-        Some(comment.find("*/").map_or(text.len(), |at| at + 4))
-    } else if text.starts_with('"') {
-        Some(quoted('"'))
-    } else if text.starts_with('\'') {
-        Some(quoted('\''))
-    } else if text.starts_with('#') && before.is_none_or(|c| c.is_whitespace()) {
-        let mut at = 0;
-        loop {
-            let line = text[at..].find('\n').map_or(text.len(), |n| at + n);
-            if !text[..line].ends_with('\\') || line == text.len() {
-                return Some(line);
-            }
-            at = line + 1;
-        }
-    } else {
-        None
-    }
-}
-
-fn without_comments(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    let mut at = 0;
-    while let Some(c) = text[at..].chars().next() {
-        let bytes = match skipped(&text[at..], out.chars().next_back()) {
-            Some(bytes) => {
-                if c == '/' {
-                    out.push(' ');
-                } else {
-                    out.push_str(&text[at..at + bytes]);
-                }
-                bytes
-            }
-            None => {
-                out.push(c);
-                c.len_utf8()
-            }
-        };
-        at += bytes;
-    }
-    out
-}
-
-fn word(text: &str) -> &str {
-    let end = text.find(|c: char| c != '_' && !c.is_ascii_alphanumeric()).unwrap_or(text.len());
-    &text[..end]
-}
-
-fn last_word(text: &str) -> &str {
-    let text = text.trim_end();
-    let from = text.rfind(|c: char| c != '_' && !c.is_ascii_alphanumeric()).map_or(0, |at| at + 1);
-    &text[from..]
-}
-
-fn has_word(text: &str, wanted: &str) -> bool {
-    text.split(|c: char| c != '_' && !c.is_ascii_alphanumeric()).any(|word| word == wanted)
-}
-
-/// Bytes of white space and comments that `text` begins with.
-fn blank(text: &str) -> usize {
-    let mut at = 0;
-    loop {
-        let rest = &text[at..];
-        let spaces = rest.len() - rest.trim_start().len();
-        if spaces > 0 {
-            at += spaces;
-        } else if rest.starts_with("//") || rest.starts_with("/*") {
-            at += skipped(rest, None).unwrap_or(rest.len());
-        } else {
-            return at;
-        }
-    }
-}
-
-/// Bytes up to the end of the bracketed group that `text` begins with, after white space.
-fn group(text: &str) -> Option<usize> {
-    let mut depth = 0usize;
-    let mut at = blank(text);
-    while let Some(c) = text[at..].chars().next() {
-        match c {
-            '(' => depth += 1,
-            ')' => {
-                depth = depth.checked_sub(1)?;
-                if depth == 0 {
-                    return Some(at + 1);
-                }
-            }
-            _ if depth == 0 => return None,
-            _ => {}
-        }
-        at += c.len_utf8();
-    }
-    None
-}
-
-/// Where the statement that `text` begins with has its semicolon.
-fn statement_end(text: &str) -> Option<usize> {
-    let mut depth = 0i32;
-    let mut at = 0;
-    while let Some(c) = text[at..].chars().next() {
-        if let Some(bytes) = skipped(&text[at..], Some('x')) {
-            at += bytes;
-            continue;
-        }
-        match c {
-            '{' | '(' | '[' => depth += 1,
-            '}' | ')' | ']' => depth -= 1,
-            ';' if depth == 0 => return Some(at),
-            _ => {}
-        }
-        at += c.len_utf8();
-    }
-    None
-}
-
-/// Bytes of white space, comments and directives that a statement begins with.
-fn lead(text: &str) -> usize {
-    let mut at = 0;
-    loop {
-        at += blank(&text[at..]);
-        if !text[at..].starts_with('#') {
-            return at;
-        }
-        at += skipped(&text[at..], None).unwrap_or(0);
-    }
-}
-
-/// `float a[2], b` as the type and (name, lengths) of each. Wishes for alignment are dropped: every array is aligned to 128
-/// bytes.
-fn declarators(text: &str) -> Option<(String, Vec<(String, String)>)> {
-    let mut text = text.replace('\n', " ");
-    for wish in ["__align__", "alignas"] {
-        while let Some(at) = text.find(wish) {
-            let end = at + wish.len() + group(&text[at + wish.len()..])?;
-            text.replace_range(at..end, " ");
-        }
-    }
-    let mut parts = vec![String::new()];
-    let (mut depth, mut angles) = (0i32, 0i32);
-    for c in text.chars() {
-        match c {
-            '{' | '(' | '[' => depth += 1,
-            '}' | ')' | ']' => depth -= 1,
-            '<' if depth == 0 => angles += 1,
-            '>' if depth == 0 => angles -= 1,
-            ',' if depth == 0 && angles == 0 => {
-                parts.push(String::new());
-                continue;
-            }
-            _ => {}
-        }
-        parts.last_mut()?.push(c);
-    }
-    let first = parts.first()?.clone();
-    // The first name stands before the first length that is not part of the type.
-    let type_end = first.rfind(['>', '}']).map_or(0, |at| at + 1);
-    let lengths_at = first[type_end..].find('[').map_or(first.len(), |at| at + type_end);
-    let name = last_word(&first[..lengths_at]);
-    let kind = first[..lengths_at].trim_end().strip_suffix(name)?.trim().to_owned();
-    if name.is_empty() || kind.is_empty() {
-        return None;
-    }
-    let mut names = vec![(name.to_owned(), first[lengths_at..].trim().to_owned())];
-    for part in &parts[1..] {
-        let at = part.find('[').unwrap_or(part.len());
-        let name = part[..at].trim();
-        (!name.is_empty() && word(name) == name).then_some(())?;
-        names.push((name.to_owned(), part[at..].trim().to_owned()));
-    }
-    Some((kind, names))
 }
 
 #[cfg(test)]

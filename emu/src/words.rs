@@ -1,0 +1,189 @@
+//! C++ as text: words, comments, groups, statements.
+
+/// Length of the comment, string, or line for the preprocessor that `text` begins with.
+pub(crate) fn skipped(text: &str, before: Option<char>) -> Option<usize> {
+    let quoted = |quote: char| {
+        let mut escaped = false;
+        for (at, c) in text.char_indices().skip(1) {
+            match c {
+                _ if escaped => escaped = false,
+                '\\' => escaped = true,
+                c if c == quote => return at + 1,
+                _ => {}
+            }
+        }
+        text.len()
+    };
+    if text.starts_with("//") {
+        Some(text.find('\n').unwrap_or(text.len()))
+    } else if let Some(comment) = text.strip_prefix("/*") {
+        Some(comment.find("*/").map_or(text.len(), |at| at + 4))
+    } else if text.starts_with('"') {
+        Some(quoted('"'))
+    } else if text.starts_with('\'') {
+        Some(quoted('\''))
+    } else if text.starts_with('#') && before.is_none_or(|c| c.is_whitespace()) {
+        let mut at = 0;
+        loop {
+            let line = text[at..].find('\n').map_or(text.len(), |n| at + n);
+            if !text[..line].ends_with('\\') || line == text.len() {
+                return Some(line);
+            }
+            at = line + 1;
+        }
+    } else {
+        None
+    }
+}
+
+pub(crate) fn without_comments(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut at = 0;
+    while let Some(c) = text[at..].chars().next() {
+        let bytes = match skipped(&text[at..], out.chars().next_back()) {
+            Some(bytes) => {
+                if c == '/' {
+                    out.push(' ');
+                } else {
+                    out.push_str(&text[at..at + bytes]);
+                }
+                bytes
+            }
+            None => {
+                out.push(c);
+                c.len_utf8()
+            }
+        };
+        at += bytes;
+    }
+    out
+}
+
+pub(crate) fn word(text: &str) -> &str {
+    let end = text.find(|c: char| c != '_' && !c.is_ascii_alphanumeric()).unwrap_or(text.len());
+    &text[..end]
+}
+
+pub(crate) fn last_word(text: &str) -> &str {
+    let text = text.trim_end();
+    let from = text.rfind(|c: char| c != '_' && !c.is_ascii_alphanumeric()).map_or(0, |at| at + 1);
+    &text[from..]
+}
+
+pub(crate) fn has_word(text: &str, wanted: &str) -> bool {
+    text.split(|c: char| c != '_' && !c.is_ascii_alphanumeric()).any(|word| word == wanted)
+}
+
+/// Bytes of white space and comments that `text` begins with.
+pub(crate) fn blank(text: &str) -> usize {
+    let mut at = 0;
+    loop {
+        let rest = &text[at..];
+        let spaces = rest.len() - rest.trim_start().len();
+        if spaces > 0 {
+            at += spaces;
+        } else if rest.starts_with("//") || rest.starts_with("/*") {
+            at += skipped(rest, None).unwrap_or(rest.len());
+        } else {
+            return at;
+        }
+    }
+}
+
+/// Bytes up to the end of the bracketed group that `text` begins with, after white space.
+pub(crate) fn group(text: &str) -> Option<usize> {
+    let mut depth = 0usize;
+    let mut at = blank(text);
+    while let Some(c) = text[at..].chars().next() {
+        match c {
+            '(' => depth += 1,
+            ')' => {
+                depth = depth.checked_sub(1)?;
+                if depth == 0 {
+                    return Some(at + 1);
+                }
+            }
+            _ if depth == 0 => return None,
+            _ => {}
+        }
+        at += c.len_utf8();
+    }
+    None
+}
+
+/// Where the statement that `text` begins with has its semicolon.
+pub(crate) fn statement_end(text: &str) -> Option<usize> {
+    let mut depth = 0i32;
+    let mut at = 0;
+    while let Some(c) = text[at..].chars().next() {
+        if let Some(bytes) = skipped(&text[at..], Some('x')) {
+            at += bytes;
+            continue;
+        }
+        match c {
+            '{' | '(' | '[' => depth += 1,
+            '}' | ')' | ']' => depth -= 1,
+            ';' if depth == 0 => return Some(at),
+            _ => {}
+        }
+        at += c.len_utf8();
+    }
+    None
+}
+
+/// Bytes of white space, comments and directives that a statement begins with.
+pub(crate) fn lead(text: &str) -> usize {
+    let mut at = 0;
+    loop {
+        at += blank(&text[at..]);
+        if !text[at..].starts_with('#') {
+            return at;
+        }
+        at += skipped(&text[at..], None).unwrap_or(0);
+    }
+}
+
+/// `float a[2], b` as the type and (name, lengths) of each. Wishes for alignment are dropped: every array is aligned to 128
+/// bytes.
+pub(crate) fn declarators(text: &str) -> Option<(String, Vec<(String, String)>)> {
+    let mut text = text.replace('\n', " ");
+    for wish in ["__align__", "alignas"] {
+        while let Some(at) = text.find(wish) {
+            let end = at + wish.len() + group(&text[at + wish.len()..])?;
+            text.replace_range(at..end, " ");
+        }
+    }
+    let mut parts = vec![String::new()];
+    let (mut depth, mut angles) = (0i32, 0i32);
+    for c in text.chars() {
+        match c {
+            '{' | '(' | '[' => depth += 1,
+            '}' | ')' | ']' => depth -= 1,
+            '<' if depth == 0 => angles += 1,
+            '>' if depth == 0 => angles -= 1,
+            ',' if depth == 0 && angles == 0 => {
+                parts.push(String::new());
+                continue;
+            }
+            _ => {}
+        }
+        parts.last_mut()?.push(c);
+    }
+    let first = parts.first()?.clone();
+    // The first name stands before the first length that is not part of the type.
+    let type_end = first.rfind(['>', '}']).map_or(0, |at| at + 1);
+    let lengths_at = first[type_end..].find('[').map_or(first.len(), |at| at + type_end);
+    let name = last_word(&first[..lengths_at]);
+    let kind = first[..lengths_at].trim_end().strip_suffix(name)?.trim().to_owned();
+    if name.is_empty() || kind.is_empty() {
+        return None;
+    }
+    let mut names = vec![(name.to_owned(), first[lengths_at..].trim().to_owned())];
+    for part in &parts[1..] {
+        let at = part.find('[').unwrap_or(part.len());
+        let name = part[..at].trim();
+        (!name.is_empty() && word(name) == name).then_some(())?;
+        names.push((name.to_owned(), part[at..].trim().to_owned()));
+    }
+    Some((kind, names))
+}
