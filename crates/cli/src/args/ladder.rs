@@ -19,6 +19,7 @@ Examples:
   rayspin ladder --all --json all.json --html all.html
   rayspin ladder transpose --rung gpu-padded --config \"rows=8\"
   rayspin ladder matrix-add --device cuda --rung gpu-wide --sweep threads
+  rayspin ladder nudft-adjoint coulomb sad matrix-product --emulate
   rayspin ladder compare before.json after.json
 
 Each rung is checked against a plain oracle before it is timed; one that misses its tolerance makes the exit code 1.
@@ -67,6 +68,10 @@ pub(crate) struct LadderRun {
     /// Every value of this parameter, for each rung that has it
     #[arg(long, value_name = "PARAMETER")]
     pub(crate) sweep: Option<String>,
+    /// The CUDA sources on the CPU instead: as written (threads as fibres) and as loops over threads (MCUDA), beside the rungs in
+    /// Rust and the GPU, if there is one; in small sizes unless --case or --size says otherwise. Needs a C++ compiler
+    #[arg(long, conflicts_with_all = ["config", "sweep", "json", "csv", "html", "remeasure", "no_limits"])]
+    pub(crate) emulate: bool,
     /// Seed of the inputs
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,

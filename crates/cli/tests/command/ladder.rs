@@ -173,3 +173,42 @@ fn an_interrupted_climb_shows_what_is_complete() {
     let json: serde_json::Value = serde_json::from_slice(&std::fs::read(f.join("a.json")).unwrap()).unwrap();
     assert_eq!(json["climbs"][0]["steps"].as_array().unwrap().len(), 1);
 }
+
+#[test]
+fn one_source_runs_on_two_processors() {
+    let folder = tempfile::tempdir().unwrap();
+    let f = folder.path();
+    let run = "ladder coulomb --emulate --size 5x1x3x40 --device cpu --rounds 3 --budget 0.05 --rung gpu-gather,gpu-points";
+    let run: Vec<_> = run.split(' ').collect();
+    let command = |run: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_rayspin"));
+        command.args(run).current_dir(f).env("RAYSPIN_KERNEL_CACHE", f.join("kept"));
+        command
+    };
+    let none = command(&run).env("PATH", f).env_remove("CXX").output().unwrap();
+    let told = String::from_utf8_lossy(&none.stderr).into_owned();
+    assert_eq!(none.status.code(), Some(1), "{told}");
+    assert!(told.contains("no C++ compiler was found: install g++") && !told.contains("panicked"), "{told}");
+
+    refused(&["ladder", "sad", "--emulate", "--size", "5"], f, &["HEIGHTxWIDTHxRADIUS"]);
+    refused(&["ladder", "sad", "--emulate", "--rung", "gpu-nave"], f, &["gpu-nave", "gpu-naive"]);
+    refused(&["ladder", "sad", "--emulate", "--case", "qcfi"], f, &["qcfi", "qcif"]);
+    let both = rayspin(&["ladder", "sad", "--emulate", "--json", "a.json"], f);
+    assert_eq!(both.status.code(), Some(2));
+
+    let done = command(&run).output().unwrap();
+    let told = String::from_utf8_lossy(&done.stderr).into_owned();
+    if told.contains("no C++ compiler") {
+        println!("passed over: this machine has no C++ compiler");
+        return;
+    }
+    assert!(done.status.success(), "{told}");
+    let tables = String::from_utf8(done.stdout).unwrap();
+    let row = |name: &str| {
+        tables.lines().find(|line| line.starts_with(name)).unwrap_or_else(|| panic!("{name}: {tables}"))
+    };
+    assert!(row("gpu-gather").contains("  all  "), "{tables}");
+    assert!(row("gpu-points").contains("as written only"), "{tables}");
+    assert!(row("coulomb  ").contains("45.0 s") && row("coulomb: ").contains("3 x 40 points"), "{tables}");
+    assert!(!tables.contains("gpu-scatter") && f.join("kept/emulator").is_dir(), "{tables}");
+}

@@ -13,7 +13,7 @@ use rayspin::tune::{Bounds, Config, Ladder, OnDevice, Outcome, Protocol, Rung, S
 
 use super::super::files;
 use super::limits::MachineLimits;
-use super::{csv, named, page, show, unknown};
+use super::{csv, emulate, named, page, show, unknown};
 use crate::Context;
 use crate::args::ladder::LadderRun;
 use crate::failure::BadInput;
@@ -30,6 +30,9 @@ struct Plan {
 
 /// Climbs ladders, prints their tables and writes files.
 pub(super) fn run(context: &Context, args: &LadderRun) -> Result<()> {
+    if args.emulate {
+        return emulate::run(context, args);
+    }
     let outputs = outputs(args)?;
     let plan = plan(context, args)?;
     let mut record =
@@ -120,6 +123,19 @@ fn plan(context: &Context, args: &LadderRun) -> Result<Plan> {
         Backend::Cuda(_) if context.both => vec![context.device.host(), context.device.clone()],
         _ => vec![context.device.clone()],
     };
+    let plan = Plan {
+        ladders,
+        devices,
+        size: args.size.as_deref().map(size).transpose()?,
+        config: args.config.as_deref().map(str::parse).transpose()?,
+        protocol: budget(args)?,
+    };
+    check(args, &plan)?;
+    Ok(plan)
+}
+
+/// How rungs are timed. Errors: no rounds, no time.
+pub(super) fn budget(args: &LadderRun) -> Result<Protocol> {
     if args.rounds == 0 {
         return Err(BadInput::new("--rounds: expected at least 1, found 0").into());
     }
@@ -127,20 +143,7 @@ fn plan(context: &Context, args: &LadderRun) -> Result<Plan> {
         let message = format!("--budget: expected seconds above 0, found {}", args.budget);
         return Err(BadInput::new(message).into());
     }
-    let plan = Plan {
-        ladders,
-        devices,
-        size: args.size.as_deref().map(size).transpose()?,
-        config: args.config.as_deref().map(str::parse).transpose()?,
-        protocol: Protocol {
-            rounds: args.rounds,
-            budget: args.budget,
-            rotate: !args.one_buffer,
-            ..Protocol::default()
-        },
-    };
-    check(args, &plan)?;
-    Ok(plan)
+    Ok(Protocol { rounds: args.rounds, budget: args.budget, rotate: !args.one_buffer, ..Protocol::default() })
 }
 
 /// Everything that can be judged before a buffer is filled.

@@ -3,6 +3,7 @@
 mod climbing;
 mod compare;
 mod csv;
+mod emulate;
 mod explain;
 mod limits;
 mod list;
