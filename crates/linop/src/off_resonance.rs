@@ -97,47 +97,49 @@ impl<R: Real> LinearOp<R> for OffResonanceNufft<R> {
 /// Fessler, Lee, Olafsson, Shi, Noll, IEEE Trans Signal Process 53:3393, 2005.
 pub struct OffResonanceToeplitz<R: Real> {
     shape: Vec<usize>,
-    segments: Arc<Vec<(f64, toeplitz::Toeplitz<R>)>>,
+    moments: Vec<f64>,
+    kernels: Arc<toeplitz::Series<R>>,
     field: Arc<Array<R>>,
     maps: Option<Arc<Array<Complex<R>>>>,
     scratch: Scratch<R>,
 }
 
 impl<R: Real> OffResonanceToeplitz<R> {
-    /// Over leading axes `batch`: the moments τ_l (s) with their T_l, and the field map `[matrix…]` in Hz.
+    /// Over leading axes `batch`: the moments τ_l (s), their T_l, and the field map `[matrix…]` in Hz.
     ///
-    /// Errors: no segment, convolutions or a map of another matrix.
+    /// Errors: no segment, other convolutions than moments, convolutions or a map of another matrix.
     pub fn new(
         batch: &[usize],
-        segments: impl Into<Arc<Vec<(f64, toeplitz::Toeplitz<R>)>>>,
+        moments: &[f64],
+        kernels: impl Into<Arc<toeplitz::Series<R>>>,
         field: impl Into<Arc<Array<R>>>,
     ) -> Result<Self> {
-        let (segments, field) = (segments.into(), field.into());
-        if segments.is_empty() {
+        let (kernels, field) = (kernels.into(), field.into());
+        if kernels.is_empty() {
             return Err(Error::value("segments of an off-resonance operator", "at least one", 0));
         }
-        for (_, toeplitz) in segments.iter() {
-            expect_shape("field map", toeplitz.matrix(), field.shape())?;
-        }
-        let shape = [batch, field.shape()].concat();
-        Ok(Self { shape, segments, field, maps: None, scratch: Scratch::default() })
+        expect_shape("moments of an off-resonance operator", &[kernels.len()], &[moments.len()])?;
+        expect_shape("field map", kernels.matrix(), field.shape())?;
+        let (shape, moments) = ([batch, field.shape()].concat(), moments.to_vec());
+        Ok(Self { shape, moments, kernels, field, maps: None, scratch: Scratch::default() })
     }
 
     /// For one image that coils with the sensitivities `[coil, matrix…]` see. Errors: as [`OffResonanceToeplitz::new`],
     /// and maps of another matrix.
     pub fn sense(
         maps: impl Into<Arc<Array<Complex<R>>>>,
-        segments: impl Into<Arc<Vec<(f64, toeplitz::Toeplitz<R>)>>>,
+        moments: &[f64],
+        kernels: impl Into<Arc<toeplitz::Series<R>>>,
         field: impl Into<Arc<Array<R>>>,
     ) -> Result<Self> {
         let maps = maps.into();
-        let own = Self::new(&[], segments, field)?;
+        let own = Self::new(&[], moments, kernels, field)?;
         expect_maps(&maps)?;
         expect_shape("coil sensitivities, [coil, matrix…]: matrix", &own.shape, &maps.shape()[1..])?;
         Ok(Self { maps: Some(maps), ..own })
     }
 
-    /// The segments for samples at `times` (s) along `trajectory`, by the exact transform; `interpolator` is one of
+    /// The moments (s) and the convolutions for samples at `times` (s) along `trajectory`, by the exact transform; `interpolator` is one of
     /// frequency differences, symmetric about 0.
     ///
     /// Errors: other times than samples, a matrix of another rank, memory.
@@ -147,19 +149,19 @@ impl<R: Real> OffResonanceToeplitz<R> {
         times: &[f64],
         interpolator: &Interpolator,
         matrix: &[usize],
-    ) -> Result<Vec<(f64, toeplitz::Toeplitz<R>)>> {
+    ) -> Result<(Vec<f64>, toeplitz::Series<R>)> {
         expect_shape("times of the samples", &[trajectory.samples()], &[times.len()])?;
         let doubled: Vec<usize> = matrix.iter().map(|n| n.saturating_mul(2)).collect();
         let mut q = Array::zeros(device, &doubled)?;
         let table = interpolator.table(times)?;
-        let taus = interpolator.times().into_iter().enumerate();
-        taus.map(|(l, tau)| {
-            let weights = table.real(l).map(<R as Real>::from_f64).collect();
+        let mut kernels = toeplitz::Series::new(device, matrix, interpolator.segments(), None)?;
+        for segment in 0..interpolator.segments() {
+            let weights = table.real(segment).map(<R as Real>::from_f64).collect();
             let weights = Array::from_vec(device, &[times.len()], weights)?;
             nudft::q(trajectory, Some(&weights), matrix, &mut q)?;
-            Ok((tau, toeplitz::Toeplitz::from_kernel(device, matrix, &q)?))
-        })
-        .collect()
+            kernels.push(toeplitz::Toeplitz::from_kernel(device, matrix, &q)?)?;
+        }
+        Ok((interpolator.times(), kernels))
     }
 }
 
@@ -177,15 +179,15 @@ impl<R: Real> LinearOp<R> for OffResonanceToeplitz<R> {
         self.check_forward(x, y)?;
         let mut turned = self.scratch.take(x.device(), &self.shape)?;
         let mut convolved = self.scratch.take(x.device(), &self.shape)?;
-        for (l, (tau, toeplitz)) in self.segments.iter().enumerate() {
+        self.kernels.each(|segment, toeplitz| {
+            let tau = self.moments[segment];
             modulate(&self.field, -tau, x, &mut turned, false)?;
             match &self.maps {
                 Some(maps) => toeplitz.apply_sense(&turned, maps, &mut convolved)?,
                 None => toeplitz.apply(&turned, &mut convolved)?,
             }
-            modulate(&self.field, *tau, &convolved, y, l > 0)?;
-        }
-        Ok(())
+            modulate(&self.field, tau, &convolved, y, segment > 0)
+        })
     }
     fn adjoint_into(&self, y: &Array<Complex<R>>, x: &mut Array<Complex<R>>) -> Result<()> {
         self.check_adjoint(y, x)?;

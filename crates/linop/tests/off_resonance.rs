@@ -8,6 +8,7 @@ use rand_chacha::ChaCha8Rng;
 use rayspin_core::{C64, Real, Trajectory};
 use rayspin_device::{Array, Device};
 use rayspin_kernels::off_resonance::{Interpolator, Segments, reference};
+use rayspin_kernels::toeplitz::Series;
 use rayspin_kernels::{nufft, vector};
 use rayspin_linop::laws::{check, check_within, tolerance};
 use rayspin_linop::*;
@@ -74,8 +75,9 @@ fn operators<R: Real>(device: &Device, cases: &[(&[usize], usize)], tolerances: 
             assert!(differences.segments() > interpolator.segments());
             let toeplitz =
                 OffResonanceToeplitz::<R>::exact_segments(device, &trajectory, &times, &differences, &matrix);
-            let toeplitz = std::sync::Arc::new(toeplitz.unwrap());
-            let normal = OffResonanceToeplitz::new(&[2], toeplitz.clone(), map.clone()).unwrap();
+            let (moments, toeplitz) = toeplitz.unwrap();
+            let toeplitz = std::sync::Arc::new(toeplitz);
+            let normal = OffResonanceToeplitz::new(&[2], &moments, toeplitz.clone(), map.clone()).unwrap();
             check_within(&normal, device, seed, 4.0 * tolerance::<R>()).unwrap();
             let error = apart(&normal.forward(&x).unwrap(), &exact);
             assert!(error < 2.0 * epsilon + 4e-6, "{matrix:?} {epsilon:e}: {error:.2e}");
@@ -83,7 +85,7 @@ fn operators<R: Real>(device: &Device, cases: &[(&[usize], usize)], tolerances: 
             // With coils: the same as coil by coil.
             let maps = std::sync::Arc::new(random::<R>(device, &coils, seed + 9).unwrap());
             let sense = Sense::new(maps.clone()).unwrap();
-            let whole = OffResonanceToeplitz::sense(maps.clone(), toeplitz, map.clone()).unwrap();
+            let whole = OffResonanceToeplitz::sense(maps.clone(), &moments, toeplitz, map.clone()).unwrap();
             check_within(&whole, device, seed, 4.0 * tolerance::<R>()).unwrap();
             let by_parts =
                 Sense::new(maps).unwrap().adjoint_op().compose(normal).unwrap().compose(sense).unwrap();
@@ -144,7 +146,12 @@ fn mismatches_are_named() {
     assert!(wrong.err().unwrap().to_string().starts_with("times of the samples"));
     assert!(Segments::<f32>::new(&device, &interpolator, &[]).is_err());
     assert!(Segments::<f32>::new(&device, &interpolator, &[f64::NAN]).is_err());
-    assert!(OffResonanceToeplitz::<f32>::new(&[], vec![], field(&[6, 5])).is_err());
+    let none = Series::<f32>::new(&device, &[6, 5], 0, None).unwrap();
+    assert!(OffResonanceToeplitz::new(&[], &[], none, field(&[6, 5])).is_err());
+    let missing = Series::<f32>::new(&device, &[6, 5], 2, None).unwrap();
+    let of_two = OffResonanceToeplitz::new(&[], &[0.0, 1e-3], missing, field(&[6, 5])).unwrap();
+    let error = of_two.forward(&random(&device, &[6, 5], 1).unwrap()).unwrap_err().to_string();
+    assert!(error.contains("kernels of a series"), "{error}");
     let encode = OffResonanceNufft::new(&[3], plan(&device), segments(&times), field(&[6, 5])).unwrap();
     let error = encode.forward(&random(&device, &[2, 6, 5], 1).unwrap()).unwrap_err().to_string();
     assert!(error.starts_with("off-resonance NUFFT: input of forward"), "{error}");

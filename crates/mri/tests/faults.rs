@@ -6,6 +6,7 @@
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use ndarray::ArrayD;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rayspin_core::{C32, Error, Monitor, Result};
@@ -50,7 +51,8 @@ fn frame(sampling: Sampling, coils: usize) -> Frame {
     let scan = simulate(&options, &Monitor::silent()).unwrap().scan;
     let index = scan.frames().unwrap();
     let label = index.labels().next().unwrap();
-    index.assemble(label, &FrameOptions::default(), &mut Vec::new()).unwrap()
+    let options = FrameOptions { times: true, ..FrameOptions::default() };
+    index.assemble(label, &options, &mut Vec::new()).unwrap()
 }
 
 fn radial(coils: usize) -> Frame {
@@ -58,7 +60,23 @@ fn radial(coils: usize) -> Frame {
 }
 
 fn options(method: Method) -> ReconOptions {
-    ReconOptions { method, iterations: 3, ..ReconOptions::default() }
+    ReconOptions { method, iterations: 2, density_iterations: 2, ..ReconOptions::default() }
+}
+
+fn spiral(coils: usize) -> Frame {
+    frame(Sampling::Spiral { interleaves: 2, acceleration: 1 }, coils)
+}
+
+/// In a field of a few time segments, of which a GPU holds some.
+fn uneven(coil_batch: Option<usize>, segment_batch: Option<usize>) -> ReconOptions {
+    let field = ArrayD::from_shape_fn(vec![24, 24], |i| 120.0 * (0.3 * i[0] as f32 + 0.1 * i[1] as f32).sin());
+    ReconOptions {
+        field_map: Some(Arc::new(field)),
+        field_tolerance: 1e-2,
+        coil_batch,
+        segment_batch,
+        ..options(Method::CgSense)
+    }
 }
 
 fn image(reconstructor: &mut Reconstructor, frame: &Frame) -> Result<(Vec<C32>, Vec<String>)> {
@@ -78,17 +96,19 @@ fn apart(a: &[C32], b: &[C32]) -> f32 {
 fn a_call_that_fails_gives_an_error_or_the_image() {
     let seed = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos() as u64;
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
-    let grid = frame(Sampling::Cartesian(CartesianPattern::Full), 3);
+    let grid = frame(Sampling::Cartesian(CartesianPattern::Full), 2);
     let rig = Rig::new();
-    for (frame, method) in [
-        (radial(3), Method::Gridding),
-        (radial(3), Method::CgSense),
-        (grid.clone(), Method::Wavelet),
-        (grid, Method::Cartesian),
+    for (frame, options) in [
+        (radial(2), options(Method::Gridding)),
+        (radial(2), options(Method::CgSense)),
+        (spiral(2), uneven(Some(1), Some(2))),
+        (grid.clone(), options(Method::Wavelet)),
+        (grid, options(Method::Cartesian)),
     ] {
+        let method = options.method;
         rig.driver.set(Fault::Never);
         let (expected, _) =
-            image(&mut Reconstructor::new(&rig.device, options(method)).unwrap(), &frame).unwrap();
+            image(&mut Reconstructor::new(&rig.device, options.clone()).unwrap(), &frame).unwrap();
         let calls = rig.driver.calls();
         assert!(calls > 10, "{method:?}: {calls}");
         for trial in 0..4 {
@@ -97,7 +117,7 @@ fn a_call_that_fails_gives_an_error_or_the_image() {
             // A device of its own for half of them, so that loading programs is among the calls.
             let fresh = (trial % 3 == 0).then(Rig::new);
             let of = fresh.as_ref().unwrap_or(&rig);
-            let mut reconstructor = Reconstructor::new(&of.device, options(method)).unwrap();
+            let mut reconstructor = Reconstructor::new(&of.device, options.clone()).unwrap();
             of.driver.set(Fault::Call { number, sticky });
             let found = image(&mut reconstructor, &frame);
             let failed = of.driver.failed();
@@ -150,7 +170,7 @@ fn the_cpu_takes_over_where_it_may() {
 #[test]
 fn work_is_cut_smaller_where_memory_runs_out() {
     for method in [Method::Gridding, Method::LeastSquares, Method::CgSense] {
-        let frame = radial(8);
+        let frame = radial(4);
         let rig = Rig::new();
         let of = |coil_batch| {
             let options = ReconOptions { coil_batch, ..options(method) };
@@ -173,7 +193,7 @@ fn work_is_cut_smaller_where_memory_runs_out() {
         assert!(!rig.driver.failed().is_empty(), "{method:?}: {notes:?}");
         // Transforms alone that found too little take fewer coils at a time by themselves.
         if method != Method::CgSense {
-            assert!(notes.iter().any(|n| n == "GPU memory ran out: coils taken 4 at a time from here on"));
+            assert!(notes.iter().any(|n| n == "GPU memory ran out: coils taken 2 at a time from here on"));
         }
         // The next frame, beside the plans of the first.
         let (found, _) = image(&mut reconstructor, &frame).unwrap();
@@ -183,4 +203,28 @@ fn work_is_cut_smaller_where_memory_runs_out() {
         rig.driver.set(Fault::Memory { after: 10, bytes: 1000 });
         assert!(matches!(image(&mut of(None), &frame), Err(Error::Memory { .. })), "{method:?}");
     }
+}
+
+/// In an uneven field, where one coil at a time is still too much: spectra of time segments stay on the host, with the same bits.
+#[test]
+fn spectra_leave_a_gpu_whose_memory_runs_out() {
+    let frame = spiral(2);
+    let rig = Rig::new();
+    let of = |coils, segments| Reconstructor::new(&rig.device, uneven(coils, segments)).unwrap();
+    let (expected, _) = image(&mut of(Some(1), None), &frame).unwrap();
+    let most = rig.peak();
+    let (found, _) = image(&mut of(Some(1), Some(1)), &frame).unwrap();
+    let least = rig.peak();
+    assert_eq!(found, expected);
+    assert!(least < most, "{least} {most}");
+    rig.driver.set(Fault::Memory { after: 30, bytes: least + 512 });
+    let mut reconstructor = of(None, None);
+    for first in [true, false] {
+        let (found, notes) = image(&mut reconstructor, &frame).unwrap();
+        assert!(apart(&found, &expected) < 1e-5);
+        let cut = "GPU memory ran out: the spectrum of 1 time segment held at a time from here on";
+        assert_eq!(notes.iter().any(|n| n == cut), first, "{notes:?}");
+    }
+    drop(reconstructor);
+    assert_eq!(rig.driver.used(), 0);
 }

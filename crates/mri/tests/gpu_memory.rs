@@ -2,6 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+use std::sync::Arc;
+
+use ndarray::ArrayD;
 use rayspin_core::Monitor;
 use rayspin_device::{Backend, Cuda, Device};
 use rayspin_emu::Emulator;
@@ -26,7 +29,8 @@ fn frame(sampling: Sampling, matrix: [usize; 3], coils: usize) -> Frame {
     let scan = simulate(&options, &Monitor::silent()).unwrap().scan;
     let index = scan.frames().unwrap();
     let label = index.labels().next().unwrap();
-    index.assemble(label, &FrameOptions::default(), &mut Vec::new()).unwrap()
+    let options = FrameOptions { times: true, ..FrameOptions::default() };
+    index.assemble(label, &options, &mut Vec::new()).unwrap()
 }
 
 fn stated(device: &Device, frame: &Frame, options: &ReconOptions) -> Budget {
@@ -46,10 +50,10 @@ fn check(frame: &Frame, list: &[ReconOptions]) {
         reconstructor.frame(frame.clone(), &Monitor::silent()).unwrap();
         let (_, measured) = cuda.memory_used();
         let ratio = stated as f64 / measured as f64;
-        let (coils, points) = (options.coil_batch, options.point_batch);
+        let (coils, points, segments) = (options.coil_batch, options.point_batch, options.segment_batch);
         assert!(
             (0.97..1.06).contains(&ratio),
-            "{:?}, {:?} of {:?} coils and {points:?} points at a time: stated {stated}, measured {measured}",
+            "{:?}, {:?} of {:?} coils, {points:?} points at a time, {segments:?} segments: stated {stated}, measured {measured}",
             options.method,
             coils,
             frame.coils()
@@ -71,7 +75,7 @@ fn batched(method: Method, coils: usize) -> ReconOptions {
 
 #[test]
 fn from_trajectories() {
-    let radial = frame(Sampling::Radial { spokes: 30, angles: SpokeAngles::Golden }, [48, 44, 1], 4);
+    let radial = frame(Sampling::Radial { spokes: 24, angles: SpokeAngles::Golden }, [36, 32, 1], 4);
     let espirit = Some(Sensitivities::Espirit(EspiritOptions { sets: 2, ..EspiritOptions::default() }));
     check(
         &radial,
@@ -83,15 +87,15 @@ fn from_trajectories() {
             batched(Method::LeastSquares, 1),
             of(Method::CgSense),
             batched(Method::CgSense, 1),
-            ReconOptions { point_batch: Some(1000), ..batched(Method::CgSense, 1) },
-            ReconOptions { point_batch: Some(1000), ..batched(Method::Gridding, 1) },
+            ReconOptions { point_batch: Some(600), ..batched(Method::CgSense, 1) },
+            ReconOptions { point_batch: Some(600), ..batched(Method::Gridding, 1) },
             ReconOptions { sensitivities: espirit, ..of(Method::CgSense) },
             of(Method::Wavelet),
             of(Method::TotalVariation),
         ],
     );
-    let ball = frame(Sampling::Kooshball { spokes: 100, order: SphereOrder::Spiral }, [12, 10, 8], 3);
-    check(&ball, &[of(Method::Gridding), of(Method::CgSense), batched(Method::CgSense, 1)]);
+    let ball = frame(Sampling::Kooshball { spokes: 50, order: SphereOrder::Spiral }, [12, 10, 8], 3);
+    check(&ball, &[of(Method::Gridding), batched(Method::CgSense, 1)]);
 }
 
 #[test]
@@ -100,7 +104,7 @@ fn from_grids() {
     let thinned = CartesianPattern::Uniform { acceleration: [2, 1], calibration: 20 };
     let thinned = frame(Sampling::Cartesian(thinned), [64, 60, 1], 4);
     check(&thinned, &[of(Method::Grappa)]);
-    let plane = frame(full.clone(), [64, 60, 1], 4);
+    let plane = frame(full, [64, 60, 1], 4);
     check(
         &plane,
         &[
@@ -115,4 +119,22 @@ fn from_grids() {
             of(Method::TotalVariation),
         ],
     );
+}
+
+/// Time segments, and fewer and fewer of their spectra on the GPU.
+#[test]
+fn in_uneven_fields() {
+    let spiral = frame(Sampling::Spiral { interleaves: 3, acceleration: 1 }, [36, 32, 1], 3);
+    let map = ArrayD::from_shape_fn(vec![32, 36], |i| 150.0 * (0.2 * i[0] as f32 + 0.1 * i[1] as f32).sin());
+    let uneven = |method, segment_batch| ReconOptions {
+        field_map: Some(Arc::new(map.clone())),
+        field_tolerance: 1e-3,
+        coil_batch: Some(1),
+        density: Density::Radial,
+        segment_batch,
+        ..of(method)
+    };
+    let mut list = vec![uneven(Method::Gridding, None), uneven(Method::LeastSquares, Some(2))];
+    list.extend([None, Some(9), Some(3), Some(2), Some(1)].map(|held| uneven(Method::CgSense, held)));
+    check(&spiral, &list);
 }

@@ -8,8 +8,8 @@ use rayspin::device::{Backend, Device, cpu};
 use rayspin::io::{self, Format, ScanFile, ScanOptions, ismrmrd};
 use rayspin::mri::budget::{self, Budget};
 use rayspin::mri::prepare::{Noise, coils_kept, measure};
-use rayspin::mri::recon::{LEAST_POINTS, ReconOptions, Selection};
-use rayspin::mri::scan::{Frame, FrameOptions, Label, Samples, Scan};
+use rayspin::mri::recon::{ReconOptions, Selection};
+use rayspin::mri::scan::{Frame, FrameOptions, Label, Scan};
 use rayspin::report::number;
 use rayspin::report::table::{Cell, Column, Table};
 
@@ -108,6 +108,7 @@ impl Plan {
 /// Undoes what [`fit`] did to options.
 pub(crate) fn whole(options: &mut ReconOptions) {
     options.coil_batch = None;
+    options.segment_batch = None;
     options.point_batch = None;
 }
 
@@ -351,7 +352,8 @@ pub(crate) fn budget(
     Ok(Plan::of(budget, process + shape.kept, device))
 }
 
-/// Finds the largest batch of coils, and with one coil of points, that fits the limits; what the least takes where none does.
+/// Cuts what is done at once until it fits the limits, as [`ReconOptions::cut_smaller`] does; what the least takes where nothing
+/// does.
 pub(crate) fn fit(
     args: &ReconMri,
     source: &Source,
@@ -362,22 +364,14 @@ pub(crate) fn fit(
     limits: &Limits,
 ) -> Result<std::result::Result<Plan, Short>> {
     let mut plan = budget(args, source, shape, process, options, device)?;
-    let mut batch = shape.coils;
-    while plan.excess(limits) > 1.0 && batch > 1 {
-        batch = batch.div_ceil(2);
-        options.coil_batch = Some(batch);
-        plan = budget(args, source, shape, process, options, device)?;
-    }
-    // Then points of a trajectory, as long as fewer of them take less.
-    let mut points = match shape.frame(source).map(|frame| &frame.samples) {
-        Some(Samples::NonCartesian { trajectory, .. }) => trajectory.samples(),
-        _ => 0,
-    };
+    let frame = shape.frame(source).context("a frame to plan for")?;
     let of = |plan: &Plan| Short { memory: plan.peak(), gpu: plan.budget.gpu_peak() };
     let (mut least, mut excess) = (of(&plan), plan.excess(limits));
-    while plan.excess(limits) > 1.0 && points > LEAST_POINTS {
-        points = points.div_ceil(2);
-        options.point_batch = Some(points);
+    while plan.excess(limits) > 1.0 {
+        let gpu = limits.gpu.is_some_and(|limit| plan.budget.gpu_peak() > limit);
+        if options.cut_smaller(frame, shape.coils, gpu).is_none() {
+            break;
+        }
         plan = budget(args, source, shape, process, options, device)?;
         if plan.excess(limits) < excess {
             (least, excess) = (of(&plan), plan.excess(limits));
@@ -425,6 +419,7 @@ pub(crate) fn table(args: &ReconMri, plan: &Plan, options: &ReconOptions) -> Tab
         cells
     };
     let mut split = options.coil_batch.map_or(String::new(), |batch| format!(", {batch} coils at a time"));
+    split.extend(options.segment_batch.map(|held| format!(", spectra of {held} time segments on the GPU")));
     split.extend(options.point_batch.map(|points| format!(", {points} points at a time")));
     let images =
         if plan.budget.frames == 1 { "1 image".into() } else { format!("{} images", plan.budget.frames) };

@@ -4,6 +4,7 @@ mod cpu;
 mod cuda;
 mod make;
 pub mod reference;
+mod series;
 #[cfg(test)]
 mod tests;
 mod variants;
@@ -18,6 +19,7 @@ use crate::concrete::{other_type, same, same_mut, same_ref};
 
 pub(crate) use cuda::{builds, precompiled};
 pub use make::Adjoint;
+pub use series::Series;
 pub use variants::{Apply, Launch, Problem, VARIANTS};
 
 use crate::fft::{check_device, check_trailing};
@@ -235,11 +237,11 @@ impl<R: Real> Toeplitz<R> {
         }
     }
 
-    /// Those of [`Toeplitz::bytes_needed_on`] that the first application brings: a GPU's buffers.
+    /// Those of [`Toeplitz::bytes_needed_on`] that the first application brings: the buffers.
     pub fn bytes_of_work(device: &Device, matrix: &[usize], coils: usize) -> Result<u64> {
         match on_gpu(device, matrix)? {
             true => cuda::bytes_needed::<R>(matrix, coils).map(|(_, work)| work),
-            false => Ok(0),
+            false => Ok(cpu::elements(matrix)?.1 as u64 * size_of::<Complex<R>>() as u64),
         }
     }
 
@@ -256,6 +258,15 @@ impl<R: Real> Toeplitz<R> {
     pub fn hold_to(&mut self, coils: usize) {
         if let Engine::Gpu(convolution) = &mut self.engine {
             convolution.hold_to(coils);
+        }
+    }
+
+    /// Works in the buffers of `other`, a plan for the same matrix on the same device.
+    fn share_work(&mut self, other: &Self) {
+        match (&mut self.engine, &other.engine) {
+            (Engine::Gpu(own), Engine::Gpu(other)) => own.share_work(other),
+            (Engine::Host(own), Engine::Host(other)) => own.share_work(other),
+            _ => {}
         }
     }
 

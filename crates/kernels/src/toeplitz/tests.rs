@@ -3,9 +3,9 @@ use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 use rayspin_core::{C64, Real, Trajectory};
-use rayspin_device::{Array, Backend, Device};
+use rayspin_device::{Array, Backend, BackendKind, Device};
 
-use super::{Problem, Toeplitz, VARIANTS, reference};
+use super::{Problem, Series, Toeplitz, VARIANTS, reference};
 
 const MATRICES: &[&[usize]] = &[
     &[1],
@@ -440,6 +440,74 @@ fn the_kernel_from_adjoint_transforms_is_the_direct_sum() {
             }
             super::Toeplitz::from_adjoint(&device, &trajectory, &matrix, &mut adjoint).unwrap();
             assert!(super::make::kernel(&device, &trajectory, &[2, 2, 2, 2], &mut adjoint).is_err());
+        }
+    }
+}
+
+/// Spectra that come and go give the bits of those that stay, in the memory that is stated; a failure in between harms nothing.
+#[test]
+fn kernels_of_a_series_are_the_same_wherever_their_spectra_lie() {
+    let (matrix, count) = ([7, 12], 5);
+    let cases: Vec<_> = (0..count as u64).map(|seed| case(&matrix, 30 + seed)).collect();
+    let mut rng = ChaCha8Rng::seed_from_u64(5);
+    let images = random(&mut rng, 3 * 84);
+    for device in rayspin_emu::devices().unwrap() {
+        let x = array::<f64>(&device, &[3, 7, 12], &images);
+        let mut y = poisoned::<f64>(&device, &[3, 7, 12]);
+        let mut all = |series: &Series<f64>| {
+            let mut found = Vec::new();
+            series.each(|index, kernel| {
+                assert_eq!(found.len(), index);
+                kernel.apply(&x, &mut y)?;
+                found.push(y.to_vec()?);
+                Ok(())
+            })?;
+            Ok::<_, rayspin_core::Error>(found)
+        };
+        let expected: Vec<_> = cases
+            .iter()
+            .map(|case| {
+                let mut y = poisoned::<f64>(&device, &[3, 7, 12]);
+                plan::<f64>(&device, &matrix, &case.q).apply(&x, &mut y).unwrap();
+                y.to_vec().unwrap()
+            })
+            .collect();
+        for resident in [None, Some(1), Some(2), Some(3), Some(4), Some(5), Some(9)] {
+            let held = || match device.backend() {
+                Backend::Cuda(cuda) => cuda.memory_used().0,
+                Backend::Cpu(_) => 0,
+            };
+            let before = held();
+            let mut series = Series::<f64>::new(&device, &matrix, count, resident).unwrap();
+            for case in &cases {
+                assert!(all(&series).is_err(), "some are missing");
+                series.push(plan(&device, &matrix, &case.q)).unwrap();
+            }
+            assert!(series.push(plan(&device, &matrix, &cases[0].q)).is_err());
+            if device.kind() == BackendKind::Cuda {
+                let (stated, pinned) =
+                    Series::<f64>::bytes_needed_on(&device, &matrix, count, resident).unwrap();
+                let one = Series::<f64>::bytes_needed_on(&device, &matrix, 1, None).unwrap().0;
+                // Each has tables of its own besides.
+                let taken = held();
+                let engine = plan::<f64>(&device, &matrix, &cases[0].q);
+                let alone = held() - taken;
+                drop(engine);
+                assert_eq!((taken - before) * one, alone * stated, "{resident:?}");
+                let moving = resident.filter(|&n| n < count).map_or(0, |n| count - n.saturating_sub(2));
+                assert_eq!(pinned, one * moving as u64);
+            }
+            for failing in [0, 3, 4] {
+                assert_eq!(all(&series).unwrap(), expected, "{resident:?}");
+                let refused = series.each(|index, _| match index == failing {
+                    true => Err(rayspin_core::Error::value("test", "another", index)),
+                    false => Ok(()),
+                });
+                assert!(refused.is_err());
+            }
+            assert_eq!(all(&series).unwrap(), expected, "{resident:?}");
+            drop(series);
+            assert_eq!(held(), before);
         }
     }
 }

@@ -4,7 +4,7 @@ use rayspin_core::{Result, Trajectory};
 use rayspin_device::Device;
 use rayspin_kernels::nufft::{Needs, Nufft};
 use rayspin_kernels::off_resonance::Segments;
-use rayspin_kernels::toeplitz::Toeplitz;
+use rayspin_kernels::toeplitz::{Series, Toeplitz};
 use rayspin_kernels::variant::Work;
 use rayspin_kernels::{density, walsh};
 use rayspin_solve::LanczosOptions;
@@ -139,16 +139,23 @@ pub(super) fn trajectory_plans(
     ledger.hold(needs.workspace);
     if options.iterates() {
         let blocks = 1u64 << (matrix.len() - 1);
-        let one = Toeplitz::<f32>::bytes_needed_on(device, matrix, 1)?;
         let making = Toeplitz::<f32>::bytes_of_making(device, matrix)?;
         let filling = Toeplitz::<f32>::from_adjoint_needs(device, trajectory.samples(), matrix)?;
         let (kernels, weights) = segmented.map_or((1, 0), |segmented| (segmented.normal, segmented.making));
-        // Kernels made before have no work buffer yet.
-        let before = (kernels - 1) * REAL * Toeplitz::<f32>::spectrum_len(matrix)? as u64;
+        let spectra = |count: u64| {
+            Series::<f32>::bytes_needed_on(device, matrix, count as usize, options.segment_batch)
+        };
+        let ((held, pinned), (others, _)) = (spectra(kernels)?, spectra(kernels - 1)?);
+        // Those made before have no work buffer yet; all but one are where they stay.
+        let before = if pinned > 0 { held } else { others };
         let bytes = (filling + needs.passing).max(making) + before + weights;
+        // What a GPU does not hold comes to the host.
+        if pinned > 0 {
+            ledger.hold_on_host(pinned);
+        }
         let stage = ledger.stage_beside("Toeplitz kernel", bytes, needs.beside + weights);
         stage.transforms(blocks * kernels, needs.transform).once_in_all();
-        ledger.hold(kernels * (one - Toeplitz::<f32>::bytes_of_work(device, matrix, 1)?));
+        ledger.hold(held);
     }
     Ok(())
 }
@@ -257,7 +264,7 @@ pub(super) fn trajectory_solve(
     let each = each * convolutions;
     // With several sets of maps all coils are images at once.
     let together = if sense { together(coils, options) } else { 1 };
-    ledger.hold(convolutions * Toeplitz::<f32>::bytes_of_work(device, matrix, together as usize)?);
+    ledger.hold(Toeplitz::<f32>::bytes_of_work(device, matrix, together as usize)?);
     ledger.stage("largest eigenvalue", 3 * n).iterations(power).transforms(each * power, normal);
     let combined = if sense { 0 } else { n + combining(ledger, coils, voxels, options) };
     if !sense {

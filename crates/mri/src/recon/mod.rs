@@ -35,10 +35,12 @@ pub use certify::{CONFIDENCE, Certificate, Certify, FFT_TOLERANCE};
 use coils::{Combiner, batches, part};
 use frame_maps::{Maps, SharedMaps};
 use off_resonance::Uneven;
-pub(crate) use off_resonance::{Interpolators, expect_times, places_of_grid, range_of as field_range};
+pub(crate) use off_resonance::{
+    Interpolators, expect_times, normal_segments, places_of_grid, range_of as field_range,
+};
 pub use options::{Combine, Density, Method, ReconOptions, Regulariser, WaveletFilter, WaveletOptions};
 use plans::{Needs, Plans};
-pub use recovery::LEAST_POINTS;
+pub use recovery::{Cut, LEAST_POINTS};
 pub use series::{ScanImage, Selection, reconstruct_frame, reconstruct_frames, reconstruct_scan};
 pub use store::KernelStore;
 pub use stream::{

@@ -7,7 +7,7 @@ use ndarray::{Array2, ArrayD, Axis};
 use rayspin_core::{C32, C64, Error, Monitor, Result, Trajectory, expect_shape};
 use rayspin_device::{Array, Device};
 use rayspin_kernels::off_resonance::{Interpolator, Segments, reference};
-use rayspin_kernels::toeplitz::Toeplitz;
+use rayspin_kernels::toeplitz::{Series, Toeplitz};
 use rayspin_linop::{LinearOp, OffResonanceToeplitz};
 
 use super::blocks::Transforms;
@@ -16,8 +16,6 @@ use crate::crop::centre_crop;
 use crate::maps;
 use crate::scan::{CalibrationLines, Frame, Samples};
 
-/// The moments τ_l with their T_l.
-type Convolutions = Arc<Vec<(f64, Toeplitz<f32>)>>;
 /// Sensitivities `[coil, matrix…]` on the host.
 type Maps = Arc<ArrayD<C32>>;
 
@@ -79,7 +77,7 @@ pub(super) struct OffResonance {
     interpolators: Interpolators,
     segments: Segments<f32>,
     field: Arc<Array<f32>>,
-    toeplitz: OnceLock<Convolutions>,
+    toeplitz: OnceLock<Arc<Series<f32>>>,
     note: String,
 }
 
@@ -108,15 +106,19 @@ impl OffResonance {
         &self.note
     }
 
-    /// Makes the convolutions T_l, each by `make` from its weights.
-    pub(super) fn plan_normal(&self, mut make: impl FnMut(&[f32]) -> Result<Toeplitz<f32>>) -> Result<()> {
+    /// Makes the convolutions T_l, each by `make` from its weights; of their spectra a GPU holds `resident`.
+    pub(super) fn plan_normal(
+        &self,
+        resident: Option<usize>,
+        mut make: impl FnMut(&[f32]) -> Result<Toeplitz<f32>>,
+    ) -> Result<()> {
         let normal = &self.interpolators.normal;
         let table = normal.table(&self.times)?;
-        let each = |(l, tau)| {
-            let weights: Vec<f32> = table.real(l).map(|w| w as f32).collect();
-            Ok((tau, make(&weights)?))
-        };
-        let made = normal.times().into_iter().enumerate().map(each).collect::<Result<_>>()?;
+        let mut made = Series::new(self.field.device(), self.field.shape(), normal.segments(), resident)?;
+        for segment in 0..normal.segments() {
+            let weights: Vec<f32> = table.real(segment).map(|w| w as f32).collect();
+            made.push(make(&weights)?)?;
+        }
         let _ = self.toeplitz.set(Arc::new(made));
         Ok(())
     }
@@ -151,15 +153,25 @@ impl OffResonance {
 
     /// EᴴE over leading axes `batch`.
     pub(super) fn normal(&self, batch: &[usize]) -> Result<Arc<dyn LinearOp<f32>>> {
-        Ok(Arc::new(OffResonanceToeplitz::new(batch, self.convolutions()?, self.field.clone())?))
+        Ok(Arc::new(OffResonanceToeplitz::new(
+            batch,
+            &self.interpolators.normal.times(),
+            self.convolutions()?,
+            self.field.clone(),
+        )?))
     }
 
     /// Σ_j c̄_j EᴴE c_j.
     pub(super) fn sense_normal(&self, maps: Arc<Array<C32>>) -> Result<Arc<dyn LinearOp<f32>>> {
-        Ok(Arc::new(OffResonanceToeplitz::sense(maps, self.convolutions()?, self.field.clone())?))
+        Ok(Arc::new(OffResonanceToeplitz::sense(
+            maps,
+            &self.interpolators.normal.times(),
+            self.convolutions()?,
+            self.field.clone(),
+        )?))
     }
 
-    fn convolutions(&self) -> Result<Convolutions> {
+    fn convolutions(&self) -> Result<Arc<Series<f32>>> {
         let missing = || Error::Numerical {
             what: "Toeplitz kernels of an uneven field".into(),
             detail: "not planned for this method".into(),
@@ -211,6 +223,21 @@ impl Exact<'_> {
         let samples = reference::column(trajectory, self.times, matrix, &self.field, from)?;
         reference::adjoint_at(trajectory, self.times, matrix, &self.field, &samples, at)
     }
+}
+
+/// Time segments of the normal operator of a frame in an uneven field; none of methods without it, and of frames or maps that
+/// are refused.
+pub(crate) fn normal_segments(frame: &Frame, options: &ReconOptions) -> Option<usize> {
+    let map = options.field_map.as_ref().filter(|_| options.iterates())?;
+    let times = frame.times.as_ref()?;
+    let taken: Vec<f64> = match &frame.samples {
+        Samples::Cartesian { sampled, .. } => {
+            sampled.iter().zip(times).filter(|(known, _)| **known).map(|(_, time)| *time).collect()
+        }
+        Samples::NonCartesian { .. } => times.clone(),
+    };
+    let found = Interpolators::new(range_of(map), &taken, options.field_tolerance).ok()?;
+    Some(found.normal.segments())
 }
 
 /// The lowest and the highest value of a field map.

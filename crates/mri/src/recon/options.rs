@@ -200,6 +200,9 @@ pub struct ReconOptions {
     pub independent: bool,
     /// Coils that are transformed together where they need not all be; all of them when absent. Fewer take less memory.
     pub coil_batch: Option<usize>,
+    /// Time segments whose spectra a GPU holds at once; all of them when absent. The others' are copied from the host while those
+    /// before are applied.
+    pub segment_batch: Option<usize>,
     /// Whether the CPU beside a GPU does what the GPU fails at, and all that follows: said in the notes.
     pub finish_on_cpu: bool,
     /// Whether the maps that were used are given back.
@@ -235,6 +238,7 @@ impl Default for ReconOptions {
             independent: false,
             coil_batch: None,
             point_batch: None,
+            segment_batch: None,
             finish_on_cpu: false,
             keep_maps: true,
             certify: None,
@@ -318,6 +322,9 @@ impl ReconOptions {
         }
         if self.coil_batch == Some(0) {
             return Err(Error::value("coil batch", "at least 1", 0));
+        }
+        if self.segment_batch == Some(0) {
+            return Err(Error::value("segment batch", "at least 1", 0));
         }
         if self.point_batch == Some(0) {
             return Err(Error::value("point batch", "at least 1", 0));

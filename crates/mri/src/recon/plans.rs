@@ -112,7 +112,7 @@ impl Plans {
                 Ok(kernel)
             };
             monitor.stage("Toeplitz kernel", 0, || match &plans.off_resonance {
-                Some(uneven) => uneven.plan_normal(|weights| make(Some(weights))),
+                Some(uneven) => uneven.plan_normal(options.segment_batch, |weights| make(Some(weights))),
                 None => make(None).map(|kernel| {
                     let _ = plans.toeplitz.set(Arc::new(kernel));
                 }),

@@ -5,17 +5,75 @@ use std::borrow::Cow;
 use rayspin_core::{Error, Monitor, Result};
 use rayspin_device::{Backend, Device};
 
-use super::{FrameImage, Reconstructor};
+use super::{FrameImage, ReconOptions, Reconstructor, normal_segments};
 use crate::scan::{Frame, Samples};
 
 /// Fewer points of a trajectory at a time save nothing beside the fine grid of their plan.
 pub const LEAST_POINTS: usize = 1 << 14;
 
+/// What is done at once from now on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cut {
+    /// Coils.
+    Coils(usize),
+    /// Time segments whose spectra a GPU holds.
+    Segments(usize),
+    /// Points of a trajectory.
+    Points(usize),
+}
+
+impl std::fmt::Display for Cut {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Coils(count) => write!(f, "coils taken {count} at a time"),
+            Self::Segments(1) => f.write_str("the spectrum of 1 time segment held at a time"),
+            Self::Segments(count) => write!(f, "the spectra of {count} time segments held at a time"),
+            Self::Points(count) => write!(f, "points taken {count} at a time"),
+        }
+    }
+}
+
+impl ReconOptions {
+    /// Halves what is done at once of a frame like this one, with so many coils once it is prepared: coils, then the spectra of
+    /// time segments that a GPU holds where `gpu` says that its memory is short (the host's takes them), then points of a
+    /// trajectory. Nothing where it can be no less.
+    pub fn cut_smaller(&mut self, frame: &Frame, coils: usize, gpu: bool) -> Option<Cut> {
+        let coils = coils.min(self.coil_batch.unwrap_or(usize::MAX));
+        if coils > 1 {
+            let coils = coils.div_ceil(2);
+            self.coil_batch = Some(coils);
+            return Some(Cut::Coils(coils));
+        }
+        if gpu && let Some(segments) = normal_segments(frame, self) {
+            let segments = segments.min(self.segment_batch.unwrap_or(usize::MAX));
+            if segments > 1 {
+                let segments = segments.div_ceil(2);
+                self.segment_batch = Some(segments);
+                return Some(Cut::Segments(segments));
+            }
+        }
+        let points = match &frame.samples {
+            Samples::NonCartesian { trajectory, .. } => trajectory.samples(),
+            Samples::Cartesian { sampled, .. } if self.field_map.is_some() => {
+                sampled.iter().filter(|known| **known).count()
+            }
+            Samples::Cartesian { .. } => return None,
+        };
+        let points = points.min(self.point_batch.unwrap_or(usize::MAX));
+        if points <= LEAST_POINTS {
+            return None;
+        }
+        let points = points.div_ceil(2);
+        self.point_batch = Some(points);
+        Some(Cut::Points(points))
+    }
+}
+
 impl Reconstructor {
     /// Reconstructs one frame.
     ///
-    /// Where a GPU's memory runs out, what was made is given back and the frame begun anew with half as many coils at a time,
-    /// then, with one coil, half as many points of a trajectory; that holds for later frames too, and is said in the notes.
+    /// Where a GPU's memory runs out, what was made is given back and the frame begun anew with half of what is done at once, as
+    /// [`ReconOptions::cut_smaller`] has it; that holds for later frames too, and is said in the notes.
     /// With [`finish_on_cpu`](super::ReconOptions::finish_on_cpu) the CPU takes over where that does not help, and where the GPU
     /// fails.
     ///
@@ -46,8 +104,9 @@ impl Reconstructor {
             self.certified_grid = certified;
             let ran_out = matches!(error, Error::Memory { .. })
                 && self::refusals(&self.device).is_some_and(|now| now > refusals);
-            if ran_out && let Some(cut) = self.cut_smaller(&frame) {
-                notes.push(format!("GPU memory ran out: {cut} at a time from here on"));
+            let cut = || self.options.cut_smaller(&frame, frame.coils(), true);
+            if let Some(cut) = ran_out.then(cut).flatten() {
+                notes.push(format!("GPU memory ran out: {cut} from here on"));
             } else if self.options.finish_on_cpu && (ran_out || matches!(error, Error::Device { .. })) {
                 notes.push(format!("the GPU failed, computed on the CPU from here on: {error}"));
                 self.device = self.device.host();
@@ -56,24 +115,6 @@ impl Reconstructor {
             }
         }
         attempt(self, Cow::Owned(frame))
-    }
-
-    /// Halves what is done at once; says what that is, or nothing where it can be no less.
-    fn cut_smaller(&mut self, frame: &Frame) -> Option<String> {
-        let coils = frame.coils().min(self.options.coil_batch.unwrap_or(usize::MAX));
-        if coils > 1 {
-            let coils = coils.div_ceil(2);
-            self.options.coil_batch = Some(coils);
-            return Some(format!("coils taken {coils}"));
-        }
-        let Samples::NonCartesian { trajectory, .. } = &frame.samples else { return None };
-        let points = trajectory.samples().min(self.options.point_batch.unwrap_or(usize::MAX));
-        if points <= LEAST_POINTS {
-            return None;
-        }
-        let points = points.div_ceil(2);
-        self.options.point_batch = Some(points);
-        Some(format!("points taken {points}"))
     }
 }
 

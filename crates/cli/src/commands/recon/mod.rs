@@ -179,6 +179,7 @@ pub(crate) fn run(context: &Context, args: &ReconMri) -> Result<()> {
     recorder.parameter("GPU memory limit", serde_json::json!(limits.gpu));
     recorder.parameter("GPU memory stated", plan.budget.gpu_peak());
     recorder.parameter("coils at a time", serde_json::json!(options.coil_batch));
+    recorder.parameter("time segments held", serde_json::json!(options.segment_batch));
     recorder.parameter("points at a time", serde_json::json!(options.point_batch));
     recorder.parameter("read image by image", matches!(source, plan::Source::Parts { .. }));
     recorder.parameter("budget", serde_json::to_value(&plan.budget)?);

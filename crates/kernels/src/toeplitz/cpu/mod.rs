@@ -7,6 +7,7 @@ mod pool;
 mod setup;
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use num_complex::Complex;
 use rayon::prelude::*;
@@ -75,7 +76,7 @@ pub(super) struct Convolution<R: Real> {
     /// `[block, row, column]`: in the order in which blocks of [`COLUMNS`] columns (middle, last) are visited, and their
     /// buffers laid out. The inverse transforms' 1/N is in it.
     spectrum: Vec<R>,
-    work: Pool<R>,
+    work: Arc<Pool<R>>,
 }
 
 /// One image's way into the work buffer and out of it, a row along the last axis at a time.
@@ -140,7 +141,7 @@ impl<R: Real> Convolution<R> {
     pub(super) fn with_spectrum(matrix: &[usize], spectrum: Vec<R>) -> Result<Self> {
         let sizes = three_axes(matrix)?;
         let padded = sizes.map(padded_size);
-        let work = Pool::new(elements(matrix)?.1);
+        let work = Arc::new(Pool::new(elements(matrix)?.1));
         let first = LaneFft::new(padded[0])
             .ok_or_else(|| Error::value("Toeplitz matrix size", "at most 2³¹ voxels an axis", sizes[0]))?;
         Ok(Self { matrix: sizes, padded, engine: FftNd::new(&padded)?, first, spectrum, work })
@@ -203,6 +204,11 @@ impl<R: Real> Convolution<R> {
     pub(super) fn bytes(&self) -> u64 {
         let work = self.work.allocated() * self.work.len * size_of::<Complex<R>>();
         (self.spectrum.len() * size_of::<R>() + work) as u64
+    }
+
+    /// Works in the buffers of `other`, a plan for the same matrix.
+    pub(super) fn share_work(&mut self, other: &Self) {
+        self.work = other.work.clone();
     }
 
     fn passes(&self, cpu: &Cpu) -> Passes<R> {

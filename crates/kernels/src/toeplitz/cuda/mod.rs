@@ -6,6 +6,8 @@ mod cut;
 mod make;
 mod spectrum;
 
+use std::sync::Arc;
+
 use num_complex::Complex;
 use rayspin_core::{Error, Real, Result, voxels};
 use rayspin_device::cuda::{Argument, Define, Kernel, Launch, Source, View, ViewMut};
@@ -42,7 +44,8 @@ pub(super) struct Convolution<R: Real> {
     padded: [usize; 3],
     cut: Cut,
     /// `[slab][first][middle][slab of the last]`, with the inverse transforms' 1/N.
-    spectrum: Array<R>,
+    /// Nothing while it is elsewhere.
+    spectrum: Option<Array<R>>,
     tables: [[Array<Complex<R>>; 2]; 2],
     last: Line,
     enter: [Kernel; 2],
@@ -50,7 +53,7 @@ pub(super) struct Convolution<R: Real> {
     leave: Kernel,
     rows: Block,
     middle: Option<[LinePass<R>; 2]>,
-    work: Kept<Work<R>>,
+    work: Arc<Kept<Work<R>>>,
 }
 
 /// Buffers of some coils; kept for the next call.
@@ -121,7 +124,7 @@ impl<R: Real> Convolution<R> {
     pub(super) fn with_spectrum(device: &Device, matrix: &[usize], spectrum: &[R]) -> Result<Self> {
         let mut this = Self::plan(device, matrix, None)?;
         let ours = this.reordered(spectrum)?;
-        this.spectrum = Array::from_vec(device, &[ours.len()], ours)?;
+        this.spectrum = Some(Array::from_vec(device, &[ours.len()], ours)?);
         Ok(this)
     }
 
@@ -167,7 +170,7 @@ impl<R: Real> Convolution<R> {
             matrix: sizes,
             padded,
             cut,
-            spectrum: Array::zeros(device, &[0])?,
+            spectrum: None,
             tables: [both(&first)?, both(&last)?],
             enter: [enter(false)?, enter(true)?],
             fused: (fused, columns),
@@ -175,7 +178,7 @@ impl<R: Real> Convolution<R> {
             rows,
             last,
             middle: passes,
-            work: Kept::default(),
+            work: Arc::default(),
         })
     }
 
@@ -282,12 +285,13 @@ impl<R: Real> Convolution<R> {
     fn inside(&self, work: &mut Work<R>, coils: usize) -> Result<()> {
         let [n0, n1, _] = self.matrix;
         let [p0, p1, p2] = self.padded;
+        let all = self.held()?;
         for first in (0..p2).step_by(self.cut.width) {
             let width = self.cut.width.min(p2 - first);
-            let spectrum = self.spectrum.cuda().part(p0 * p1 * first, p0 * p1 * width);
+            let spectrum = all.cuda().part(p0 * p1 * first, p0 * p1 * width);
             let (Some(spectrum), Some([enter, leave])) = (spectrum, &self.middle) else {
                 // Nothing lies between the first axis and the last.
-                return self.fused(work.rows.cuda_mut(), self.spectrum.cuda(), coils, n0 * p2, p2);
+                return self.fused(work.rows.cuda_mut(), all.cuda(), coils, n0 * p2, p2);
             };
             let rows = Side {
                 batch: n0 * n1 * p2,
@@ -408,7 +412,27 @@ impl<R: Real> Convolution<R> {
 
     pub(super) fn bytes(&self) -> u64 {
         let work = self.work.peek(|work| (work.rows.len() + work.slab.len()) * size_of::<Complex<R>>());
-        (self.spectrum.len() * size_of::<R>() + work.unwrap_or(0)) as u64
+        let spectrum = self.spectrum.as_ref().map_or(0, Array::len) * size_of::<R>();
+        (spectrum + work.unwrap_or(0)) as u64
+    }
+
+    /// Works in the buffers of `other`, a plan for the same matrix.
+    pub(super) fn share_work(&mut self, other: &Self) {
+        self.work = other.work.clone();
+    }
+
+    /// The spectrum, which is gone then until it is [put back](Self::put_spectrum).
+    pub(super) fn take_spectrum(&mut self) -> Option<Array<R>> {
+        self.spectrum.take()
+    }
+
+    /// A spectrum of the same matrix, as the GPU holds it.
+    pub(super) fn put_spectrum(&mut self, spectrum: Array<R>) {
+        self.spectrum = Some(spectrum);
+    }
+
+    fn held(&self) -> Result<&Array<R>> {
+        self.spectrum.as_ref().ok_or_else(|| Error::value("Toeplitz spectrum", "one on the GPU", "none"))
     }
 }
 

@@ -68,12 +68,12 @@ impl<R: Real> Convolution<R> {
             ));
         };
         let block = Lie::Columns(p1 * p2).block::<R>(&line, cuda)?;
-        self.spectrum = Array::zeros(&device, &[p0 * p1 * p2])?;
+        let mut spectrum = Array::zeros(&device, &[p0 * p1 * p2])?;
         cuda.kernel(&SPECTRUM, &line.defines::<R>(&block, 1, LIGHT), "spectrum")?.launch(
             launch(&block, 1, p1 * p2)?,
             &mut [
                 half.cuda().into(),
-                self.spectrum.cuda_mut().into(),
+                spectrum.cuda_mut().into(),
                 self.tables[0][0].cuda().into(),
                 Argument::count(n0)?,
                 Argument::count(p1)?,
@@ -81,7 +81,9 @@ impl<R: Real> Convolution<R> {
                 Argument::count(self.cut.width)?,
                 Argument::real(R::one() / <R as Real>::from_f64((p0 * p1 * p2) as f64)),
             ],
-        )
+        )?;
+        self.spectrum = Some(spectrum);
+        Ok(())
     }
 
     /// Where our spectrum holds frequency (k0, column), column = k1 · p2 + k2.
@@ -96,7 +98,7 @@ impl<R: Real> Convolution<R> {
     /// The spectrum in the order of [`crate::toeplitz::cpu::Convolution::spectrum`], which is that of every device.
     pub(in crate::toeplitz) fn spectrum(&self) -> Result<Vec<R>> {
         let [p0, p1, p2] = self.padded;
-        let ours = self.spectrum.to_vec()?;
+        let ours = self.held()?.to_vec()?;
         let rows = self.digit_reversed()?;
         let mut common = vec![R::zero(); (p1 * p2).div_ceil(COLUMNS) * COLUMNS * p0];
         let cpu = self.device.cpu_side();
