@@ -130,7 +130,6 @@ fn in_uneven_fields() {
         field_map: Some(Arc::new(map.clone())),
         field_tolerance: 1e-3,
         coil_batch: Some(1),
-        density: Density::Radial,
         segment_batch,
         ..of(method)
     };

@@ -62,9 +62,11 @@ impl Points {
 
 /// What time segments take where the field is uneven.
 pub(super) struct Segmented {
-    /// Of the field, the times and the weights, held.
+    /// Of the field and the weights, held; and of the times, which the host holds.
     held: u64,
-    /// Of the weights while the normal operator is made.
+    times: u64,
+    /// Of the weights while the normal operator is made: of all segments on the host, and of the one that is made.
+    table: u64,
     making: u64,
     encoding: u64,
     normal: u64,
@@ -78,9 +80,12 @@ impl Segmented {
         let s = times.len() as u64;
         let table = Segments::<f32>::bytes_needed(times, encoding);
         Ok(Some(Self {
-            held: REAL * voxels(matrix) + COMPLEX * s + table,
-            // Complex weights in double precision and an index a sample; a segment's own, twice, and the weighted phases.
-            making: 2 * Segments::<f32>::bytes_needed(times, normal) + (2 * REAL + COMPLEX) * s,
+            held: REAL * voxels(matrix) + table,
+            times: COMPLEX * s,
+            // Complex weights in double precision and an index a sample; a segment's own.
+            table: 2 * Segments::<f32>::bytes_needed(times, normal) + REAL * s,
+            // A segment's own again, and the weighted phases.
+            making: (REAL + COMPLEX) * s,
             encoding: encoding as u64,
             normal: normal as u64,
         }))
@@ -119,6 +124,7 @@ pub(super) fn trajectory_plans(
 ) -> Result<()> {
     let s = trajectory.samples() as u64;
     if let Some(segmented) = segmented {
+        ledger.hold_on_host(segmented.times);
         ledger.stage("time segments", 2 * segmented.held).once_in_all();
         ledger.hold(segmented.held);
     }
@@ -141,19 +147,21 @@ pub(super) fn trajectory_plans(
         let blocks = 1u64 << (matrix.len() - 1);
         let making = Toeplitz::<f32>::bytes_of_making(device, matrix)?;
         let filling = Toeplitz::<f32>::from_adjoint_needs(device, trajectory.samples(), matrix)?;
-        let (kernels, weights) = segmented.map_or((1, 0), |segmented| (segmented.normal, segmented.making));
+        let (kernels, weights, table) =
+            segmented.map_or((1, 0, 0), |segmented| (segmented.normal, segmented.making, segmented.table));
         let spectra = |count: u64| {
             Series::<f32>::bytes_needed_on(device, matrix, count as usize, options.segment_batch)
         };
         let ((held, pinned), (others, _)) = (spectra(kernels)?, spectra(kernels - 1)?);
         // Those made before have no work buffer yet; all but one are where they stay.
         let before = if pinned > 0 { held } else { others };
-        let bytes = (filling + needs.passing).max(making) + before + weights;
+        let on_host = if ledger.on_gpu() { 0 } else { table };
+        let bytes = (filling + needs.passing).max(making) + before + weights + on_host;
         // What a GPU does not hold comes to the host.
         if pinned > 0 {
             ledger.hold_on_host(pinned);
         }
-        let stage = ledger.stage_beside("Toeplitz kernel", bytes, needs.beside + weights);
+        let stage = ledger.stage_beside("Toeplitz kernel", bytes, needs.beside + table);
         stage.transforms(blocks * kernels, needs.transform).once_in_all();
         ledger.hold(held);
     }
