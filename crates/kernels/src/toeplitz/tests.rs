@@ -447,13 +447,13 @@ fn the_kernel_from_adjoint_transforms_is_the_direct_sum() {
 /// Spectra that come and go give the bits of those that stay, in the memory that is stated; a failure in between harms nothing.
 #[test]
 fn kernels_of_a_series_are_the_same_wherever_their_spectra_lie() {
-    let (matrix, count) = ([7, 12], 5);
+    let (matrix, count) = ([7, 12], 4);
     let cases: Vec<_> = (0..count as u64).map(|seed| case(&matrix, 30 + seed)).collect();
     let mut rng = ChaCha8Rng::seed_from_u64(5);
-    let images = random(&mut rng, 3 * 84);
+    let images = random(&mut rng, 84);
     for device in rayspin_emu::devices().unwrap() {
-        let x = array::<f64>(&device, &[3, 7, 12], &images);
-        let mut y = poisoned::<f64>(&device, &[3, 7, 12]);
+        let x = array::<f64>(&device, &matrix, &images);
+        let mut y = poisoned::<f64>(&device, &matrix);
         let mut all = |series: &Series<f64>| {
             let mut found = Vec::new();
             series.each(|index, kernel| {
@@ -467,12 +467,12 @@ fn kernels_of_a_series_are_the_same_wherever_their_spectra_lie() {
         let expected: Vec<_> = cases
             .iter()
             .map(|case| {
-                let mut y = poisoned::<f64>(&device, &[3, 7, 12]);
+                let mut y = poisoned::<f64>(&device, &matrix);
                 plan::<f64>(&device, &matrix, &case.q).apply(&x, &mut y).unwrap();
                 y.to_vec().unwrap()
             })
             .collect();
-        for resident in [None, Some(1), Some(2), Some(3), Some(4), Some(5), Some(9)] {
+        for resident in [None, Some(1), Some(2), Some(3), Some(9)] {
             let held = || match device.backend() {
                 Backend::Cuda(cuda) => cuda.memory_used().0,
                 Backend::Cpu(_) => 0,
@@ -497,7 +497,7 @@ fn kernels_of_a_series_are_the_same_wherever_their_spectra_lie() {
                 let moving = resident.filter(|&n| n < count).map_or(0, |n| count - n.saturating_sub(2));
                 assert_eq!(pinned, one * moving as u64);
             }
-            for failing in [0, 3, 4] {
+            for failing in [0, 3] {
                 assert_eq!(all(&series).unwrap(), expected, "{resident:?}");
                 let refused = series.each(|index, _| match index == failing {
                     true => Err(rayspin_core::Error::value("test", "another", index)),
