@@ -125,10 +125,10 @@ fn from_grids() {
 #[test]
 fn in_uneven_fields() {
     let spiral = frame(Sampling::Spiral { interleaves: 3, acceleration: 1 }, [36, 32, 1], 3);
-    let map = ArrayD::from_shape_fn(vec![32, 36], |i| 80.0 * (0.2 * i[0] as f32 + 0.1 * i[1] as f32).sin());
+    let map = ArrayD::from_shape_fn(vec![32, 36], |i| 150.0 * (0.2 * i[0] as f32 + 0.1 * i[1] as f32).sin());
     let uneven = |method, segment_batch| ReconOptions {
         field_map: Some(Arc::new(map.clone())),
-        field_tolerance: 1e-2,
+        field_tolerance: 1e-3,
         coil_batch: Some(1),
         segment_batch,
         ..of(method)
