@@ -9,8 +9,10 @@ use num_complex::Complex;
 use rayspin_core::{C32, Error, Monitor, Real, Result, Trajectory};
 use rayspin_device::{Array, Backend, Device};
 use rayspin_emu::{Emulator, Fault, Faulty};
-use rayspin_kernels::vector;
-use rayspin_linop::{Diagonal, FiniteDifference, LinearOp, SenseToeplitz, ToeplitzNormal, random};
+use rayspin_kernels::{nudft, toeplitz, vector};
+use rayspin_linop::{
+    Diagonal, FiniteDifference, LinearOp, OffResonanceToeplitz, SenseToeplitz, ToeplitzNormal, random,
+};
 use rayspin_solve::{
     CgOptions, CgResult, LeastSquaresOptions, cg, cg_observed, least_squares, least_squares_observed,
 };
@@ -209,6 +211,42 @@ fn regularised_least_squares_are_recorded_whole() {
         );
         assert_eq!(watched.unwrap().cg.replayed, wanted);
         assert_eq!(last.unwrap(), with.solution.to_vec().unwrap());
+    }
+}
+
+/// Spectra that come to the GPU one after another are copied: no recording, the same image, and nothing is lost.
+#[test]
+fn spectra_that_come_and_go_are_not_recorded() {
+    let (n, count) = (8, 4);
+    let points = Array2::from_shape_fn((60, 2), |(i, d)| ((i * (7 + 6 * d)) % 61) as f64 / 8.0 - 3.8);
+    let trajectory = Trajectory::from_cycles_per_fov(points).unwrap();
+    let moments: Vec<f64> = (0..count).map(|i| 1e-3 * i as f64).collect();
+    for device in rayspin_emu::devices().unwrap() {
+        let what = device.describe();
+        let on_gpu = matches!(device.backend(), Backend::Cuda(_));
+        let rhs = random::<f32>(&device, &[n, n], 4).unwrap();
+        let run = |resident: Option<usize>| {
+            let mut q = Array::zeros(&device, &[2 * n, 2 * n]).unwrap();
+            nudft::q::<f32>(&trajectory, None, &[n, n], &mut q).unwrap();
+            let mut series = toeplitz::Series::new(&device, &[n, n], count, resident).unwrap();
+            for i in 0..count {
+                vector::scale((1.0 / (1.0 + i as f64)).into(), &mut q).unwrap();
+                series.push(toeplitz::Toeplitz::from_kernel(&device, &[n, n], &q).unwrap()).unwrap();
+            }
+            let field = Array::from_vec(&device, &[n, n], (0..n * n).map(|i| i as f32).collect()).unwrap();
+            let normal = OffResonanceToeplitz::new(&[], &moments, series, field).unwrap();
+            let twice =
+                [0, 1].map(|_| cg(&normal, &rhs, None, &options(6, 0.0), &Monitor::silent()).unwrap());
+            twice.map(|found| (found.solution.to_vec().unwrap(), found.replayed))
+        };
+        let [(expected, replayed), again] = run(None);
+        assert_eq!(replayed, if on_gpu { 5 } else { 0 }, "{what}");
+        assert_eq!(again.0, expected, "{what}");
+        for resident in 1..count {
+            for (found, replayed) in run(Some(resident)) {
+                assert_eq!((found == expected, replayed), (true, 0), "{what}: {resident}");
+            }
+        }
     }
 }
 

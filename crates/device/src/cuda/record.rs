@@ -126,6 +126,12 @@ impl Cuda {
         self.graphs.store(yes && !self.wait, Ordering::Relaxed);
     }
 
+    /// For work of several calls that cannot be recorded, before it touches anything or waits for another thread. Errors: this
+    /// thread records.
+    pub fn expect_not_recording(&self, what: &str) -> Result<()> {
+        self.memory.gate.pass_now(what).map(drop)
+    }
+
     /// Records the launches of `work`, which are not done now. `work` may not allocate, give memory back, load programs, nor
     /// copy from or to the host.
     ///

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 
 use rayspin_core::{Error, Real, Result, expect_shape};
-use rayspin_device::{Array, Device, Pinned, Transfer};
+use rayspin_device::{Array, Backend, Device, Pinned, Transfer};
 
 use super::{Engine, Toeplitz, cuda, on_gpu};
 
@@ -108,11 +108,15 @@ impl<R: Real> Series<R> {
 
     /// Calls `work` with each kernel in order, its spectrum in place. Threads that share spectra which come and go take turns.
     ///
-    /// Errors: fewer kernels than were to come, those of `work`, of the device.
+    /// Errors: fewer kernels than were to come, those of `work`, of the device; with spectra that come and go, work is being recorded.
     pub fn each(&self, mut work: impl FnMut(usize, &Toeplitz<R>) -> Result<()>) -> Result<()> {
         if self.staying == self.count {
             self.expect_all(self.kernels.len())?;
             return self.kernels.iter().enumerate().try_for_each(|(index, kernel)| work(index, kernel));
+        }
+        if let Backend::Cuda(cuda) = self.device.backend() {
+            // Copies cannot be recorded; one refused halfway would lose its spectrum.
+            cuda.expect_not_recording("moving spectra of a series of Toeplitz kernels")?;
         }
         let moving = &mut *self.moving.lock().unwrap_or_else(PoisonError::into_inner);
         self.expect_all(self.kernels.len() + moving.home.len())?;
