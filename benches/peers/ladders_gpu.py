@@ -156,7 +156,8 @@ extern "C" __global__ void estimate(unsigned long long* hits, int each) {
 
 
 def monte_carlo(device):
-    folders = [p for f in sys.path for p in glob.glob(f"{f}/nvidia/*/include")]
+    folders = [p for f in sys.path for p in glob.glob(f"{f}/nvidia/*/include")] + ["/usr/local/cuda/include"]
+    folders += [f"{folder}/cccl" for folder in folders]
     points, threads, blocks = 100_000_000, 256, 132 * 8
     each = -(-points // (threads * blocks)) + 1 & ~1
     try:
