@@ -2,15 +2,13 @@ use rayspin_core::Result;
 use rayspin_device::cuda::{Recorded, Recording};
 use rayspin_device::{Backend, Cuda, Device};
 
-/// Fewer repetitions to come are not worth a recording, which costs the host as much as asking for the work twice.
-const WORTH: usize = 3;
 /// Recordings after which memory that comes and goes meanwhile is taken to do so always.
 const MOST_RECORDINGS: usize = 3;
 
 /// The same work again and again: on a GPU recorded once and then repeated as one, where the work can be recorded.
 ///
 /// The first time it is done as it is, which loads programs and makes workspaces. Work that allocates, or reads from the host, goes
-/// on as it is. So does all work where [`Cuda::graphs`] are not allowed. What is computed is the same.
+/// on as it is. So does all work where graphs are not allowed, or the repetitions to come fewer than [`Cuda::graphs_from`]. What is computed is the same.
 pub(crate) struct Repeat {
     device: Device,
     done: usize,
@@ -30,7 +28,7 @@ impl Repeat {
     pub(crate) fn again(&mut self, left: usize, work: &mut dyn FnMut() -> Result<()>) -> Result<()> {
         let device = self.device.clone();
         let cuda = match device.backend() {
-            Backend::Cuda(cuda) if cuda.graphs() && !self.plain && self.done > 0 => cuda,
+            Backend::Cuda(cuda) if cuda.graphs_from() < usize::MAX && !self.plain && self.done > 0 => cuda,
             _ => {
                 self.done += 1;
                 return work();
@@ -40,7 +38,7 @@ impl Repeat {
         if self.recorded.as_ref().is_some_and(|recorded| !recorded.current()) {
             self.recorded = None;
         }
-        if self.recorded.is_none() && left >= WORTH && self.recordings < MOST_RECORDINGS {
+        if self.recorded.is_none() && left >= cuda.graphs_from() && self.recordings < MOST_RECORDINGS {
             self.record(cuda, work)?;
         }
         match &self.recorded {

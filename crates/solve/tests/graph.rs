@@ -17,6 +17,13 @@ use rayspin_solve::{
     CgOptions, CgResult, LeastSquaresOptions, cg, cg_observed, least_squares, least_squares_observed,
 };
 
+/// The devices to test on, recording what is repeated three times: not worth it, but the same.
+fn devices() -> Vec<Device> {
+    let devices = rayspin_emu::devices().unwrap();
+    devices.iter().for_each(|device| graphs(device, true));
+    devices
+}
+
 fn graphs(device: &Device, yes: bool) {
     if let Backend::Cuda(cuda) = device.backend() {
         cuda.allow_graphs(yes);
@@ -85,7 +92,7 @@ fn options(max_iterations: usize, tolerance: f64) -> CgOptions {
 
 #[test]
 fn iterates_are_those_of_the_plain_iteration_bit_for_bit() {
-    for device in rayspin_emu::devices().unwrap() {
+    for device in devices() {
         let on_gpu = matches!(device.backend(), Backend::Cuda(_));
         let normal = sense(&device, 15, 3);
         let rhs = random::<f32>(&device, &[15, 15], 7).unwrap();
@@ -119,7 +126,7 @@ fn iterates_are_those_of_the_plain_iteration_bit_for_bit() {
 
 #[test]
 fn runs_end_where_they_would_without_looking_ahead() {
-    for device in rayspin_emu::devices().unwrap() {
+    for device in devices() {
         let what = device.describe();
         let diagonal = |values: &[f32]| {
             let factors = values.iter().map(|&v| v.into()).collect();
@@ -182,7 +189,7 @@ fn runs_end_where_they_would_without_looking_ahead() {
 
 #[test]
 fn regularised_least_squares_are_recorded_whole() {
-    for device in rayspin_emu::devices().unwrap() {
+    for device in devices() {
         let normal = sense(&device, 12, 2);
         let smooth = FiniteDifference::new(&[12, 12]).unwrap().normal_op();
         let rhs = random::<f32>(&device, &[12, 12], 9).unwrap();
@@ -221,7 +228,7 @@ fn spectra_that_come_and_go_are_not_recorded() {
     let points = Array2::from_shape_fn((60, 2), |(i, d)| ((i * (7 + 6 * d)) % 61) as f64 / 8.0 - 3.8);
     let trajectory = Trajectory::from_cycles_per_fov(points).unwrap();
     let moments: Vec<f64> = (0..count).map(|i| 1e-3 * i as f64).collect();
-    for device in rayspin_emu::devices().unwrap() {
+    for device in devices() {
         let what = device.describe();
         let on_gpu = matches!(device.backend(), Backend::Cuda(_));
         let rhs = random::<f32>(&device, &[n, n], 4).unwrap();
@@ -253,6 +260,7 @@ fn spectra_that_come_and_go_are_not_recorded() {
 fn rig() -> (Arc<Faulty>, Device) {
     let driver = Arc::new(Faulty::new(Arc::new(Emulator::new().unwrap())));
     let device = Device::with_driver(driver.clone(), Device::cpu_with_threads(1).unwrap());
+    graphs(&device, true);
     (driver, device)
 }
 

@@ -33,7 +33,7 @@ pub use record::{Recorded, Recording};
 pub use texture::{Filter, Outside, Sampling, Texel, TexelKind, Texture, TextureLayout};
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rayspin_core::{Error, Result};
@@ -48,7 +48,8 @@ pub struct Cuda {
     host: Device,
     wait: bool,
     trace: Arc<Trace>,
-    graphs: AtomicBool,
+    /// Repetitions from which work is recorded.
+    graphs_from: AtomicUsize,
 }
 
 /// Programs by the address of their source and their macros.
@@ -85,14 +86,14 @@ impl Cuda {
     pub(crate) fn with_driver(driver: Arc<dyn Driver>, host: Device) -> Self {
         let wait = std::env::var_os("RAYSPIN_CUDA_WAIT").is_some_and(|v| v != "0");
         let graphs = !wait && std::env::var_os("RAYSPIN_CUDA_GRAPHS").is_none_or(|v| v != "0");
-        let graphs = AtomicBool::new(graphs);
+        let graphs_from = AtomicUsize::new(if graphs { record::WORTH } else { usize::MAX });
         Self {
             driver,
             memory: Arc::default(),
             modules: Mutex::default(),
             host,
             wait,
-            graphs,
+            graphs_from,
             trace: Arc::default(),
         }
     }

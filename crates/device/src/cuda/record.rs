@@ -114,16 +114,20 @@ impl std::fmt::Debug for Recorded {
     }
 }
 
+/// On an H100 a recording of a CG iteration costs the host 0.3 to 0.9 ms and a repetition gains 23 µs (64², 4 coils) to 5 µs (256²,
+/// 12 coils): `benches/results/2026-11-21-h100/cg_graph.txt`.
+pub(super) const WORTH: usize = 100;
+
 impl Cuda {
-    /// Whether loops may record their work and repeat it: `RAYSPIN_CUDA_GRAPHS=0` and `RAYSPIN_CUDA_WAIT=1` forbid it. It
-    /// changes no result.
-    pub fn graphs(&self) -> bool {
-        self.graphs.load(Ordering::Relaxed)
+    /// Repetitions to come from which loops record their work and repeat the recording; `usize::MAX` where they may not:
+    /// `RAYSPIN_CUDA_GRAPHS=0` and `RAYSPIN_CUDA_WAIT=1` forbid it. It changes no result.
+    pub fn graphs_from(&self) -> usize {
+        self.graphs_from.load(Ordering::Relaxed)
     }
 
-    /// Allows or forbids that loops record their work, from now on.
+    /// Lets loops record, from now on, whatever they repeat three times or more, or forbids it altogether.
     pub fn allow_graphs(&self, yes: bool) {
-        self.graphs.store(yes && !self.wait, Ordering::Relaxed);
+        self.graphs_from.store(if yes && !self.wait { 3 } else { usize::MAX }, Ordering::Relaxed);
     }
 
     /// For work of several calls that cannot be recorded, before it touches anything or waits for another thread. Errors: this
