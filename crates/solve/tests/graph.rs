@@ -344,3 +344,17 @@ fn a_call_that_fails_ends_the_recording_and_is_told() {
     driver.set(Fault::Never);
     assert_eq!(run().unwrap().replayed, 4);
 }
+
+/// Where nobody asks for it, iterations are recorded when so many are to come that it is worth it.
+#[test]
+fn a_hundred_iterations_to_come_are_recorded_and_a_few_are_not() {
+    let device = Emulator::device().unwrap();
+    let eigenvalues: Vec<f32> = (0..400).map(|i| 1.0 + i as f32).collect();
+    let normal =
+        Diagonal::<f32>::real(&[400], Array::from_vec(&device, &[400], eigenvalues).unwrap()).unwrap();
+    let rhs = random::<f32>(&device, &[400], 3).unwrap();
+    let run = |iterations| cg(&normal, &rhs, None, &options(iterations, 0.0), &Monitor::silent()).unwrap();
+    // The first iteration is never part of a recording.
+    assert_eq!((run(20).replayed, run(100).replayed), (0, 0));
+    assert_eq!(run(101).replayed, 100);
+}
