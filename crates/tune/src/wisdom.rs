@@ -4,7 +4,7 @@
 //! of two. A line that cannot be read, of another version or of a space that has changed is passed over and counted, never
 //! trusted.
 
-use std::io::Write;
+use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
@@ -145,10 +145,15 @@ impl Wisdom {
                 if let Some(folder) = path.parent() {
                     std::fs::create_dir_all(folder)?;
                 }
+                let mut file = std::fs::OpenOptions::new().create(true).read(true).append(true).open(path)?;
+                let mut last = [b'\n'];
+                if file.metadata()?.len() > 0 {
+                    file.seek(SeekFrom::End(-1))?;
+                    file.read_exact(&mut last)?;
+                }
                 // A line that a killed process left unfinished ends here, and is passed over when read.
-                let torn = std::fs::read(path).is_ok_and(|b| b.last().is_some_and(|&last| last != b'\n'));
-                let line = if torn { format!("\n{line}") } else { line };
-                std::fs::OpenOptions::new().create(true).append(true).open(path)?.write_all(line.as_bytes())
+                let line = if last == [b'\n'] { line } else { format!("\n{line}") };
+                file.write_all(line.as_bytes())
             };
             append().map_err(|error| failed(path, &error))?;
         }
