@@ -107,6 +107,11 @@ pub trait Algorithm: Send + Sync + 'static {
     /// The rows for a problem, the CPU's first, slowest first each.
     fn variants(&self, problem: &Self::Problem) -> Vec<Variant<Self::Problem, Self::Launch>>;
 
+    /// Why the variant of this name cannot run on a device, whatever the problem: instructions that its processor lacks.
+    fn refuses_device(&self, _variant: &str, _device: &Device) -> Option<String> {
+        None
+    }
+
     /// The parameters that the variant of this name leaves open.
     fn space(&self, _problem: &Self::Problem, _variant: &str) -> Space {
         Space::none()

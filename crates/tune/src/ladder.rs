@@ -110,7 +110,10 @@ impl<A: Algorithm + Clone> Ladder for A {
     fn open(&self, which: Which<'_>, device: &Device, seed: u64) -> Result<Box<dyn Session>> {
         let problem = find(self, which)?;
         let variants = self.variants(&problem);
-        let rungs = rungs(self, &problem, &variants);
+        let mut rungs = rungs(self, &problem, &variants);
+        for rung in rungs.iter_mut().filter(|rung| rung.backend == device.kind() && rung.refuses.is_none()) {
+            rung.refuses = self.refuses_device(rung.name, device);
+        }
         let data = vec![self.data(&problem, device, seed)?];
         Ok(Box::new(Opened {
             algorithm: self.clone(),

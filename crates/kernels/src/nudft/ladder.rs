@@ -7,7 +7,7 @@ use ndarray::Array2;
 use num_complex::Complex;
 use rayspin_core::{C64, Error, Real, Result, Trajectory};
 use rayspin_device::cpu::simd::SimdReal;
-use rayspin_device::{Array, BackendKind, Device};
+use rayspin_device::{Array, Backend, BackendKind, Device};
 use rayspin_tune::input::bits;
 use rayspin_tune::{About, Algorithm, Case, Config, Peak, Published, Unit};
 
@@ -168,6 +168,15 @@ impl<T: SimdReal> Algorithm for Direct<T> {
             reproduces: v.reproduces,
         });
         rungs.collect()
+    }
+
+    fn refuses_device(&self, variant: &str, device: &Device) -> Option<String> {
+        let Backend::Cuda(cuda) = device.backend() else { return None };
+        let row = variants::<T>().into_iter().find(|v| v.name == variant)?;
+        match row.launch {
+            Launch::Cuda(rung) => rung.expect_on(cuda).err().map(|error| error.to_string()),
+            Launch::Cpu(_) => None,
+        }
     }
 
     fn peak(&self, _: &Problem) -> Peak {

@@ -92,7 +92,7 @@ impl Rung {
     }
 
     /// Errors: the GPU has not the rung's instructions.
-    pub(super) fn expect_on(self, cuda: &Cuda) -> Result<()> {
+    pub(in crate::nudft) fn expect_on(self, cuda: &Cuda) -> Result<()> {
         let found = cuda.properties().capability;
         if self != Self::Wgmma || found == HOPPER {
             return Ok(());
