@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 
 use anyhow::Result;
 use rayspin::core::Error;
-use rayspin::device::{Backend, Device};
+use rayspin::device::Backend;
 use rayspin::report::number;
 use rayspin::report::table::{Cell, Column, Table};
 use rayspin::tune::wisdom::{self, Key, Record, Wisdom};
@@ -169,7 +169,8 @@ fn measured(
                     }
                     stop()
                 })?;
-            all.push(tuned(args, ladder.as_ref(), outline, rung, device, found));
+            let problem = outline.problem.clone();
+            all.push(tuned(args, ladder.as_ref(), rung, problem, device.describe(), found));
         }
     }
     Ok(())
@@ -178,20 +179,14 @@ fn measured(
 fn tuned(
     args: &Tune,
     ladder: &dyn Ladder,
-    outline: &Outline,
     rung: &Rung,
-    device: &Device,
+    problem: String,
+    device: String,
     found: Found,
 ) -> Tuned {
-    Tuned {
-        ladder: ladder.about().name,
-        rung: rung.name,
-        problem: outline.problem.clone(),
-        device: device.describe(),
-        pruned_share: found.pruned(),
-        kept: args.exhaustive.then(|| found.kept()).flatten(),
-        found,
-    }
+    let kept = args.exhaustive.then(|| found.kept()).flatten();
+    let (ladder, rung, pruned_share) = (ladder.about().name, rung.name, found.pruned());
+    Tuned { ladder, rung, problem, device, found, pruned_share, kept }
 }
 
 /// Every search that the results in `file` were of, again.
@@ -216,15 +211,8 @@ fn replayed(args: &Tune, work: &Work, file: &Path, all: &mut Vec<Tuned>) -> Resu
                 let found =
                     search(&rung.space, HashMap::new(), &mut machine, &options(args), &mut |_, _, _| stop())?;
                 let sizes: Vec<_> = key.sizes.iter().map(ToString::to_string).collect();
-                all.push(Tuned {
-                    ladder: ladder.about().name,
-                    rung: rung.name,
-                    problem: format!("{} {}", sizes.join(" x "), key.kind),
-                    device: key.device.clone(),
-                    pruned_share: found.pruned(),
-                    kept: args.exhaustive.then(|| found.kept()).flatten(),
-                    found,
-                });
+                let problem = format!("{} {}", sizes.join(" x "), key.kind);
+                all.push(tuned(args, ladder.as_ref(), rung, problem, key.device.clone(), found));
             }
         }
     }
