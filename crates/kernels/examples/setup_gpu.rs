@@ -16,7 +16,7 @@ use rayspin_device::{Array, Backend, Cuda, Device};
 use rayspin_kernels::gram::{self, Rows};
 use rayspin_kernels::nufft::{Nufft, Options};
 use rayspin_kernels::toeplitz::Toeplitz;
-use rayspin_kernels::{density, espirit, grappa, pocs, walsh};
+use rayspin_kernels::{density, espirit, grappa, pocs, select, walsh};
 
 struct Bench {
     device: Device,
@@ -272,6 +272,22 @@ fn projections(bench: &Bench) -> Result<()> {
     })
 }
 
+fn percentiles(bench: &Bench) -> Result<()> {
+    for shape in [&[128, 128, 128][..], &[256, 256, 256], &[256, 256]] {
+        let shape = bench.shape(shape);
+        let name = format!("select 99th percentile of {shape:?}");
+        if !bench.wanted(&name) {
+            continue;
+        }
+        let image = random(&bench.device, &shape, 10)?;
+        let len = image.len() as f64;
+        bench.line(&name, 8.0 * len, 3.0 * len, || {
+            select::magnitude(&image, image.len() * 99 / 100).map(drop)
+        })?;
+    }
+    Ok(())
+}
+
 fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
     let mut bench = Bench { device: Device::cpu()?, names: Vec::new(), runs: 10, small: false };
     let mut arguments = std::env::args().skip(1);
@@ -297,5 +313,6 @@ fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
     toeplitz(&bench)?;
     grappa_lines(&bench)?;
     projections(&bench)?;
+    percentiles(&bench)?;
     Ok(())
 }

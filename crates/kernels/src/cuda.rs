@@ -25,6 +25,7 @@ pub fn programs() -> Vec<Build> {
     for source in [
         &crate::vector::SOURCE,
         &crate::sensitivity::SOURCE,
+        &crate::select::SOURCE,
         &crate::difference::SOURCE,
         &crate::shrink::SOURCE,
         &crate::wavelet::SOURCE,

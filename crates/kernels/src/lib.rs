@@ -17,6 +17,7 @@ pub mod nudft;
 pub mod nufft;
 pub mod off_resonance;
 pub mod pocs;
+pub mod select;
 pub mod sensitivity;
 pub mod shrink;
 pub mod toeplitz;

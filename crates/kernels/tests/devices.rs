@@ -248,6 +248,19 @@ fn sensitivities<R: Real>(device: &Device) {
             near_number::<R>(Real::to_f64(*found), *exact, &what);
             near_number::<R>(Real::to_f64(*root), exact.sqrt(), &what);
         }
+        let mut twice = sensitivity::sum_of_squares(&y).unwrap();
+        sensitivity::sum_of_squares_add(&y, &mut twice).unwrap();
+        for (found, exact) in twice.to_vec().unwrap().iter().zip(&squares) {
+            near_number::<R>(Real::to_f64(*found), 2.0 * exact, &what);
+        }
+        let mut whole = on(device, out.shape(), &image);
+        sensitivity::normalise(&y, &mut whole).unwrap();
+        let divided: Vec<C64> = wide(&image).iter().zip(&squares).map(|(v, s)| v / s).collect();
+        near(&whole, &divided, &what);
+        let mut dark = Array::zeros(device, y.shape()).unwrap();
+        dark.fill(num_complex::Complex::new(R::zero(), R::zero())).unwrap();
+        sensitivity::normalise(&dark, &mut whole).unwrap();
+        assert!(whole.to_vec().unwrap().iter().all(|v| v.re == R::zero() && v.im == R::zero()));
     }
 }
 

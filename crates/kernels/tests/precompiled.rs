@@ -19,7 +19,8 @@ use rayspin_kernels::fft::{Fft, Norm};
 use rayspin_kernels::nufft::{Nufft, Options};
 use rayspin_kernels::toeplitz::Toeplitz;
 use rayspin_kernels::{
-    density, difference, gram, nudft, off_resonance, precompiled, sensitivity, shrink, vector, walsh, wavelet,
+    density, difference, gram, nudft, off_resonance, precompiled, select, sensitivity, shrink, vector, walsh,
+    wavelet,
 };
 
 fn random<R: Real>(rng: &mut ChaCha8Rng, len: usize) -> Vec<Complex<R>> {
@@ -98,6 +99,7 @@ fn ask<R: SimdReal>(device: &Device, rng: &mut ChaCha8Rng) {
     vector::axpy(C64::new(1.0, 0.0), &x, &mut y).unwrap();
     shrink::clip(1.0, &mut y).unwrap();
     sensitivity::sum_of_squares(&x).unwrap();
+    select::magnitude(&x, 3).unwrap();
     difference::forward(
         &[1, 2],
         &[1.0, 1.0],

@@ -1,7 +1,7 @@
 use num_complex::Complex;
 use rayspin_core::{Error, Monitor, Real, Result, expect_shape};
 use rayspin_device::Array;
-use rayspin_kernels::vector;
+use rayspin_kernels::{select, vector};
 use rayspin_linop::LinearOp;
 
 use crate::least_squares::Regularised;
@@ -74,12 +74,10 @@ pub fn sparse_least_squares<R: Real>(
 
 /// The magnitude that [`SCALE_PERCENTILE`] of the voxels do not exceed; the largest where that is 0.
 fn percentile<R: Real>(x: &Array<Complex<R>>) -> Result<f64> {
-    let mut sizes: Vec<f64> = x.to_host()?.iter().map(|v| v.re.to_f64().hypot(v.im.to_f64())).collect();
-    if sizes.is_empty() {
+    if x.is_empty() {
         return Ok(0.0);
     }
-    let largest = sizes.iter().copied().fold(0.0, f64::max);
-    let at = ((SCALE_PERCENTILE * sizes.len() as f64).ceil() as usize).clamp(1, sizes.len()) - 1;
-    let (_, found, _) = sizes.select_nth_unstable_by(at, f64::total_cmp);
-    Ok(if *found > 0.0 { *found } else { largest })
+    let at = ((SCALE_PERCENTILE * x.len() as f64).ceil() as usize).clamp(1, x.len()) - 1;
+    let found = select::magnitude(x, at)?;
+    if found > 0.0 { Ok(found) } else { select::magnitude(x, x.len() - 1) }
 }

@@ -70,6 +70,7 @@ pub(super) fn sum_of_squares<R: Real>(
     images: &Array<Complex<R>>,
     out: &mut Array<R>,
     root: bool,
+    add: bool,
 ) -> Result<()> {
     let voxels = out.len();
     kernel::<R>(cuda, "sum_of_squares")?.launch(
@@ -80,6 +81,24 @@ pub(super) fn sum_of_squares<R: Real>(
             (voxels as u64).into(),
             Argument::count(images.len() / voxels)?,
             u32::from(root).into(),
+            u32::from(add).into(),
+        ],
+    )
+}
+
+pub(super) fn normalise<R: Real>(
+    cuda: &Cuda,
+    maps: &Array<Complex<R>>,
+    image: &mut Array<Complex<R>>,
+) -> Result<()> {
+    let voxels = image.len();
+    kernel::<R>(cuda, "normalise")?.launch(
+        Launch::covering(voxels, THREADS),
+        &mut [
+            maps.cuda().into(),
+            image.cuda_mut().into(),
+            (voxels as u64).into(),
+            Argument::count(maps.len() / voxels)?,
         ],
     )
 }

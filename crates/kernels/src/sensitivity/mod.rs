@@ -215,13 +215,57 @@ pub fn root_sum_of_squares<R: Real>(images: &Array<Complex<R>>) -> Result<Array<
     squares(images, true)
 }
 
+/// [`sum_of_squares`] added to what `sum` holds, `[image…]`.
+///
+/// Errors: an array without axes, other shapes or devices, or memory.
+pub fn sum_of_squares_add<R: Real>(images: &Array<Complex<R>>, sum: &mut Array<R>) -> Result<()> {
+    let (_, shape) = split("coil images", images.shape())?;
+    expect_shape("sum of squares", shape, sum.shape())?;
+    crate::vector::expect_device("sum of squares", images.device(), sum)?;
+    if sum.is_empty() {
+        return Ok(());
+    }
+    match images.device().backend() {
+        Backend::Cpu(_) => {
+            let here = sum_of_squares(images)?;
+            sum.cpu_mut().iter_mut().zip(here.cpu()).for_each(|(sum, here)| *sum += *here);
+            Ok(())
+        }
+        Backend::Cuda(cuda) => cuda::sum_of_squares(cuda, images, sum, false, true),
+    }
+}
+
+/// ρ ← ρ / Σ_j |c_j|² of maps `[coil, image…]`: what [`combine`] makes of coil images is an image again. 0 where no coil sees
+/// anything.
+///
+/// Errors: other shapes or devices, or memory.
+pub fn normalise<R: Real>(maps: &Array<Complex<R>>, image: &mut Array<Complex<R>>) -> Result<()> {
+    let (_, shape) = split("sensitivity maps", maps.shape())?;
+    expect_shape("combined image", shape, image.shape())?;
+    crate::vector::expect_device("combined image", maps.device(), image)?;
+    if image.is_empty() {
+        return Ok(());
+    }
+    match maps.device().backend() {
+        Backend::Cpu(_) => {
+            let weight = sum_of_squares(maps)?;
+            let zero = Complex::new(R::zero(), R::zero());
+            for (v, &w) in image.cpu_mut().iter_mut().zip(weight.cpu()) {
+                *v = if w > R::zero() { *v / w } else { zero };
+            }
+            Ok(())
+        }
+        Backend::Cuda(cuda) => cuda::normalise(cuda, maps, image),
+    }
+}
+
 fn squares<R: Real>(images: &Array<Complex<R>>, root: bool) -> Result<Array<R>> {
     let (_, shape) = split("coil images", images.shape())?;
     let mut out = Array::zeros(images.device(), shape)?;
     if !out.is_empty() {
         match images.device().backend() {
             Backend::Cpu(cpu) => (cpu::blocks().sum_of_squares)(cpu, images.cpu(), out.cpu_mut(), root),
-            Backend::Cuda(cuda) => cuda::sum_of_squares(cuda, images, &mut out, root)?,
+            Backend::Cuda(cuda) => cuda::sum_of_squares(cuda, images, &mut out, root, false)?,
         }
     }
     Ok(out)

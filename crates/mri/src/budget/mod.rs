@@ -263,13 +263,12 @@ fn combining(ledger: &Ledger, coils: u64, n: u64, options: &ReconOptions) -> u64
         Combine::Maps if ledger.on_gpu() => COMPLEX * n,
         Combine::Maps => COMPLEX * n + REAL * n,
         Combine::RootSumOfSquares if coils == 1 => 0,
-        Combine::RootSumOfSquares if ledger.on_gpu() && batch_of(coils, options) == coils => REAL * n,
-        Combine::RootSumOfSquares if ledger.on_gpu() => 2 * REAL * n,
+        Combine::RootSumOfSquares if ledger.on_gpu() => REAL * n,
         Combine::RootSumOfSquares => REAL * n + COMPLEX * n,
     }
 }
 
-/// Bytes on the host while a GPU's image of `n` voxels becomes the frame's: itself, and weights or a sum.
+/// Bytes on the host while a GPU's image of `n` voxels becomes the frame's: itself, and a sum.
 fn to_host(n: u64) -> u64 {
     (COMPLEX + REAL) * n
 }

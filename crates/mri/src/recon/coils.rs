@@ -62,14 +62,13 @@ impl<'a> Combiner<'a> {
             }
             (_, None) if self.coils == 1 => Sum::Complex(images.reshape(&self.shape)?),
             (_, None) if all => Sum::Root(sensitivity::root_sum_of_squares(&images)?),
-            (before, None) => {
-                let mut squares = sensitivity::sum_of_squares(&images)?;
-                if let Sum::Squares(sum) = before {
-                    let sum = sum.read()?;
-                    squares.update(|squares| squares.iter_mut().zip(&*sum).for_each(|(a, b)| *a += b))?;
+            (before, None) => Sum::Squares(match before {
+                Sum::Squares(mut sum) => {
+                    sensitivity::sum_of_squares_add(&images, &mut sum)?;
+                    sum
                 }
-                Sum::Squares(squares)
-            }
+                _ => sensitivity::sum_of_squares(&images)?,
+            }),
         };
         Ok(())
     }
@@ -77,11 +76,9 @@ impl<'a> Combiner<'a> {
     /// The image, on the host.
     pub(super) fn finish(self) -> Result<ArrayD<C32>> {
         match (self.sum, self.maps) {
-            (Sum::Complex(sum), Some(maps)) => {
-                let weight = sensitivity::sum_of_squares(maps)?.into_host()?;
-                let mut image = sum.into_host()?;
-                image.zip_mut_with(&weight, |v, &w| *v = if w > 0.0 { *v / w } else { C32::ZERO });
-                Ok(image)
+            (Sum::Complex(mut sum), Some(maps)) => {
+                sensitivity::normalise(maps, &mut sum)?;
+                sum.into_host()
             }
             (Sum::Complex(sum), None) => sum.into_host(),
             (Sum::Root(root), _) => Ok(root.into_host()?.mapv(C32::from)),

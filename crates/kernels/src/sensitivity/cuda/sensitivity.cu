@@ -27,16 +27,31 @@ combine(const cplx* __restrict__ maps, const cplx* __restrict__ images, cplx* __
     }
 }
 
-// Σ_j |y_j|², or its root
+// Σ_j |y_j|², that added to what is there, or its root
 extern "C" __global__ void __launch_bounds__(THREADS)
 sum_of_squares(const cplx* __restrict__ images, real* __restrict__ out, unsigned long long voxels, unsigned coils,
-               unsigned root) {
+               unsigned root, unsigned add) {
     EACH(i, voxels) {
-        double sum = 0.0;
+        double sum = add ? (double)out[i] : 0.0;
         for (unsigned j = 0; j < coils; j++) {
             cplx y = images[j * voxels + i];
             sum += (double)y.x * y.x + (double)y.y * y.y;
         }
         out[i] = (real)(root ? sqrt(sum) : sum);
+    }
+}
+
+// ρ ← ρ / Σ_j |c_j|², 0 where no coil sees anything
+extern "C" __global__ void __launch_bounds__(THREADS)
+normalise(const cplx* __restrict__ maps, cplx* __restrict__ image, unsigned long long voxels, unsigned coils) {
+    EACH(i, voxels) {
+        double sum = 0.0;
+        for (unsigned j = 0; j < coils; j++) {
+            cplx c = maps[j * voxels + i];
+            sum += (double)c.x * c.x + (double)c.y * c.y;
+        }
+        real weight = (real)sum;
+        cplx here = image[i];
+        image[i] = weight > 0 ? make_cplx(here.x / weight, here.y / weight) : make_cplx(0, 0);
     }
 }

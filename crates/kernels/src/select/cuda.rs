@@ -1,0 +1,43 @@
+use num_complex::Complex;
+use rayspin_core::{Error, Real, Result};
+use rayspin_device::cuda::{Launch, Source};
+use rayspin_device::{Array, Cuda};
+
+use crate::cuda::define;
+
+pub(crate) static SOURCE: Source =
+    Source { name: "select", files: &[("select.cu", include_str!("cuda/select.cu"))] };
+
+const THREADS: u32 = 256;
+/// Blocks that count at most: a multiprocessor of the largest GPU has eight.
+const BLOCKS: usize = 1056;
+/// Bits of a digit.
+const BITS: usize = 8;
+
+/// Eight counts of digits, highest first; one number comes back.
+pub(super) fn digits<R: Real>(cuda: &Cuda, x: &Array<Complex<R>>, rank: usize) -> Result<f64> {
+    let len = x.len();
+    if u32::try_from(len).is_err() {
+        return Err(Error::value("numbers to select from", "fewer than 2³²", len));
+    }
+    let device = x.device();
+    let mut state = Array::<u64>::from_slice(device, &[2], &[0, rank as u64])?;
+    let mut counts = Array::<u32>::zeros(device, &[1 << BITS])?;
+    let defines = [define::<R>()];
+    let blocks = len.div_ceil(4 * THREADS as usize).clamp(1, BLOCKS) as u32;
+    for shift in (0..64).step_by(BITS).rev() {
+        cuda.kernel(&SOURCE, &defines, "count")?.launch(
+            Launch::linear(blocks, THREADS),
+            &mut [
+                x.cuda().into(),
+                (len as u64).into(),
+                shift.into(),
+                state.cuda().into(),
+                counts.cuda_mut().into(),
+            ],
+        )?;
+        cuda.kernel(&SOURCE, &defines, "choose")?
+            .launch(Launch::linear(1, THREADS), &mut [state.cuda_mut().into(), counts.cuda_mut().into()])?;
+    }
+    Ok(f64::from_bits(state.to_vec()?[0]))
+}

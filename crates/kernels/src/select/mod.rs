@@ -1,0 +1,139 @@
+//! Order statistics of magnitudes: the brightness of an image that few voxels exceed.
+
+mod cuda;
+mod reference;
+
+use num_complex::Complex;
+use rayon::prelude::*;
+use rayspin_core::{Error, Real, Result};
+use rayspin_device::{Array, Backend, BackendKind};
+
+use crate::variant::{Variant, Work, runs_all};
+
+pub(crate) use cuda::SOURCE;
+pub use reference::magnitude as reference_magnitude;
+
+/// One of so many complex numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Problem {
+    /// How many.
+    pub len: usize,
+}
+
+/// The k-th smallest |x|², from x and k.
+pub type Launch<R> = fn(&Array<Complex<R>>, usize) -> Result<f64>;
+
+/// Every variant: the CPU's and the GPU's.
+pub fn variants<R: Real>() -> [Variant<Problem, Launch<R>>; 2] {
+    let tolerance = 1e-14;
+    [
+        Variant {
+            name: "partition",
+            backend: BackendKind::Cpu,
+            summary: "squared magnitudes on all cores, then partitioned about pivots",
+            launch: on_cpu,
+            refuses: runs_all,
+            work: work::<R>,
+            tolerance,
+            reproduces: None,
+        },
+        Variant {
+            name: "gpu-digits",
+            backend: BackendKind::Cuda,
+            summary: "counts of the 8 bytes of |x|², highest first, in shared memory",
+            launch: on_gpu,
+            refuses: runs_all,
+            work: work::<R>,
+            tolerance,
+            reproduces: None,
+        },
+    ]
+}
+
+/// Each number is read once at least.
+fn work<R: Real>(p: &Problem) -> Work {
+    let len = p.len as f64;
+    Work { bytes: len * size_of::<Complex<R>>() as f64, flops: 3.0 * len }
+}
+
+fn on_cpu<R: Real>(x: &Array<Complex<R>>, rank: usize) -> Result<f64> {
+    let values = x.read()?;
+    let mut sizes: Vec<f64> = x.device().cpu_side().run(|| {
+        let squares = values.par_iter().with_min_len(4096);
+        squares.map(|v| v.re.to_f64() * v.re.to_f64() + v.im.to_f64() * v.im.to_f64()).collect()
+    });
+    Ok(*sizes.select_nth_unstable_by(rank, f64::total_cmp).1)
+}
+
+fn on_gpu<R: Real>(x: &Array<Complex<R>>, rank: usize) -> Result<f64> {
+    match x.device().backend() {
+        Backend::Cuda(cuda) => cuda::digits(cuda, x, rank),
+        Backend::Cpu(_) => Err(Error::value("device", "a GPU", x.device().describe())),
+    }
+}
+
+/// |x| of the element with exactly `rank` elements before it in the order of magnitudes. Squares are in f64, exact for numbers in
+/// f32, so that the CPU and a GPU find the same bits.
+///
+/// Errors: no element of that rank.
+pub fn magnitude<R: Real>(x: &Array<Complex<R>>, rank: usize) -> Result<f64> {
+    if rank >= x.len() {
+        return Err(Error::value("rank of a magnitude", format!("below {}", x.len()), rank));
+    }
+    let square = match x.device().backend() {
+        Backend::Cpu(_) => on_cpu(x, rank),
+        Backend::Cuda(_) => on_gpu(x, rank),
+    };
+    Ok(square?.sqrt())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
+    use rand::{RngExt, SeedableRng};
+    use rand_chacha::ChaCha8Rng;
+    use rayspin_core::{C32, C64};
+
+    use super::*;
+
+    fn agree<R: Real>(x: &[C32], ranks: &[usize]) {
+        let wide: Vec<C64> = x.iter().map(|v| C64::new(v.re.into(), v.im.into())).collect();
+        let of = |v: f32| <R as Real>::from_f64(v.into());
+        let values: Vec<Complex<R>> = x.iter().map(|v| Complex::new(of(v.re), of(v.im))).collect();
+        for device in rayspin_emu::devices().unwrap() {
+            let array = Array::from_slice(&device, &[x.len()], &values).unwrap();
+            for &rank in ranks {
+                let wanted = reference::magnitude(&wide, rank);
+                for variant in variants::<R>().iter().filter(|v| v.backend == device.kind()) {
+                    let found = (variant.launch)(&array, rank).unwrap().sqrt();
+                    let near = (found - wanted).abs() <= variant.tolerance * wanted;
+                    assert!(near, "{}, rank {rank} of {}: {found} {wanted}", variant.name, x.len());
+                }
+                assert!((magnitude(&array, rank).unwrap() - wanted).abs() <= 1e-14 * wanted);
+            }
+            assert!(magnitude(&array, x.len()).is_err());
+        }
+    }
+
+    #[test]
+    fn every_variant_finds_the_number_of_that_rank() {
+        let mut rng = ChaCha8Rng::seed_from_u64(3);
+        for len in [1, 2, 3, 257, 1031, 5000] {
+            let mut one = || rng.random_range(-1.0f32..1.0).powi(5);
+            let x: Vec<C32> = (0..len).map(|_| C32::new(one(), one())).collect();
+            agree::<f32>(&x, &[0, len / 2, len - 1]);
+            agree::<f64>(&x, &[len * 99 / 100]);
+        }
+        // Many alike, zeros of both signs, numbers whose squares are below and above what f32 holds.
+        let x: Vec<C32> = (0..600)
+            .map(|i| match i % 4 {
+                0 => C32::new(0.0, -0.0),
+                1 => C32::new(3.0, -4.0),
+                2 => C32::new(1e-30, 0.0),
+                _ => C32::new(-1e30, 1e30),
+            })
+            .collect();
+        agree::<f32>(&x, &[0, 149, 150, 299, 300, 449, 450, 599]);
+    }
+}
