@@ -16,7 +16,7 @@ use rayspin_device::{Array, Backend, Cuda, Device};
 use rayspin_kernels::gram::{self, Rows};
 use rayspin_kernels::nufft::{Nufft, Options};
 use rayspin_kernels::toeplitz::Toeplitz;
-use rayspin_kernels::{density, espirit, grappa, pocs, select, walsh};
+use rayspin_kernels::{density, espirit, grappa, pocs, select, walsh, window};
 
 struct Bench {
     device: Device,
@@ -288,6 +288,28 @@ fn percentiles(bench: &Bench) -> Result<()> {
     Ok(())
 }
 
+fn windows(bench: &Bench) -> Result<()> {
+    for shape in [&[128, 128, 128][..], &[256, 256, 256]] {
+        let shape = bench.shape(shape);
+        let profiles: Vec<Vec<f64>> = shape.iter().map(|&n| vec![0.5; n]).collect();
+        let known = ndarray::ArrayD::from_elem(ndarray::IxDyn(&shape), true);
+        let len = known.len() as f64;
+        let name = format!("window of {shape:?}");
+        if bench.wanted(&name) {
+            bench.line(&name, 4.0 * len, len, || {
+                window::separable::<f32>(&bench.device, &profiles, None).map(drop)
+            })?;
+        }
+        let name = format!("window, sampling mask of {shape:?} from the host");
+        if bench.wanted(&name) {
+            bench.line(&name, 6.0 * len, 0.0, || {
+                window::indicator::<f32>(&bench.device, known.view()).map(drop)
+            })?;
+        }
+    }
+    Ok(())
+}
+
 fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
     let mut bench = Bench { device: Device::cpu()?, names: Vec::new(), runs: 10, small: false };
     let mut arguments = std::env::args().skip(1);
@@ -314,5 +336,6 @@ fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
     grappa_lines(&bench)?;
     projections(&bench)?;
     percentiles(&bench)?;
+    windows(&bench)?;
     Ok(())
 }

@@ -30,6 +30,7 @@ pub fn programs() -> Vec<Build> {
         &crate::shrink::SOURCE,
         &crate::wavelet::SOURCE,
         &crate::off_resonance::SOURCE,
+        &crate::window::SOURCE,
     ] {
         all.extend(both(source));
     }

@@ -24,6 +24,7 @@ pub mod toeplitz;
 pub mod vector;
 pub mod walsh;
 pub mod wavelet;
+pub mod window;
 
 pub use cuda::{precompiled, programs};
 pub use rayspin_tune::{Build, variant};

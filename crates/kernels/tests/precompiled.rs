@@ -20,7 +20,7 @@ use rayspin_kernels::nufft::{Nufft, Options};
 use rayspin_kernels::toeplitz::Toeplitz;
 use rayspin_kernels::{
     density, difference, gram, nudft, off_resonance, precompiled, select, sensitivity, shrink, vector, walsh,
-    wavelet,
+    wavelet, window,
 };
 
 fn random<R: Real>(rng: &mut ChaCha8Rng, len: usize) -> Vec<Complex<R>> {
@@ -100,6 +100,7 @@ fn ask<R: SimdReal>(device: &Device, rng: &mut ChaCha8Rng) {
     shrink::clip(1.0, &mut y).unwrap();
     sensitivity::sum_of_squares(&x).unwrap();
     select::magnitude(&x, 3).unwrap();
+    window::separable::<R>(device, &[vec![0.5; 9], vec![2.0; 7]], None).unwrap();
     difference::forward(
         &[1, 2],
         &[1.0, 1.0],

@@ -3,7 +3,7 @@ use std::sync::Arc;
 use num_complex::Complex;
 use rayspin_core::{Error, Real, Result, format_shape, voxels};
 use rayspin_device::{Array, Device};
-use rayspin_kernels::{difference, vector};
+use rayspin_kernels::{difference, vector, window};
 
 use crate::{Compose, LinearOp, Scratch};
 
@@ -133,8 +133,7 @@ impl<R: Real> SamplingMask<R> {
         let mask = mask.into();
         expect_trailing("sampling mask", shape, mask.shape())?;
         let measured = mask.iter().filter(|&&m| m).count();
-        let values = mask.mapv(|m| if m { R::one() } else { R::zero() });
-        Ok(Self { shape: shape.to_vec(), mask: Array::from_host(device, values.view())?, measured })
+        Ok(Self { shape: shape.to_vec(), mask: window::indicator(device, mask)?, measured })
     }
 
     /// The share of positions that were measured, 1 over the acceleration factor.

@@ -60,7 +60,8 @@ fn on_cpu<R: Real>(x: &Array<Complex<R>>, rank: usize) -> Result<f64> {
     let values = x.read()?;
     let mut sizes: Vec<f64> = x.device().cpu_side().run(|| {
         let squares = values.par_iter().with_min_len(4096);
-        squares.map(|v| v.re.to_f64() * v.re.to_f64() + v.im.to_f64() * v.im.to_f64()).collect()
+        // The sign of a NaN would put it first.
+        squares.map(|v| (v.re.to_f64() * v.re.to_f64() + v.im.to_f64() * v.im.to_f64()).abs()).collect()
     });
     Ok(*sizes.select_nth_unstable_by(rank, f64::total_cmp).1)
 }
@@ -72,8 +73,8 @@ fn on_gpu<R: Real>(x: &Array<Complex<R>>, rank: usize) -> Result<f64> {
     }
 }
 
-/// |x| of the element with exactly `rank` elements before it in the order of magnitudes. Squares are in f64, exact for numbers in
-/// f32, so that the CPU and a GPU find the same bits.
+/// |x| of the element with exactly `rank` elements before it in the order of magnitudes, NaN last. |x|² is formed in f64, where
+/// those of f32 numbers take one rounding, so that the CPU and a GPU find the same bits; those of f64 numbers must not overflow.
 ///
 /// Errors: no element of that rank.
 pub fn magnitude<R: Real>(x: &Array<Complex<R>>, rank: usize) -> Result<f64> {
@@ -135,5 +136,23 @@ mod tests {
             })
             .collect();
         agree::<f32>(&x, &[0, 149, 150, 299, 300, 449, 450, 599]);
+    }
+
+    #[test]
+    fn what_is_no_number_comes_last_whatever_its_sign() {
+        let x = [
+            C32::new(-f32::NAN, 1.0),
+            C32::new(2.0, 0.0),
+            C32::new(0.0, f32::NAN),
+            C32::new(f32::INFINITY, 1.0),
+        ];
+        for device in rayspin_emu::devices().unwrap() {
+            let array = Array::from_slice(&device, &[4], &x).unwrap();
+            let found: Vec<f64> = (0..4).map(|rank| magnitude(&array, rank).unwrap()).collect();
+            assert_eq!(found[..2], [2.0, f64::INFINITY]);
+            assert!(found[2..].iter().all(|v| v.is_nan()), "{found:?}");
+            let nothing = Array::<C32>::from_slice(&device, &[0], &[]).unwrap();
+            assert!(magnitude(&nothing, 0).is_err());
+        }
     }
 }

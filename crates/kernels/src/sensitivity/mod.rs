@@ -12,6 +12,7 @@ pub(crate) use cuda::SOURCE;
 use std::ops::Range;
 
 use num_complex::Complex;
+use rayon::prelude::*;
 use rayspin_core::{Error, Real, Result, expect_shape, format_shape};
 use rayspin_device::{Array, Backend, BackendKind, Cpu};
 
@@ -226,9 +227,13 @@ pub fn sum_of_squares_add<R: Real>(images: &Array<Complex<R>>, sum: &mut Array<R
         return Ok(());
     }
     match images.device().backend() {
-        Backend::Cpu(_) => {
+        Backend::Cpu(cpu) => {
             let here = sum_of_squares(images)?;
-            sum.cpu_mut().iter_mut().zip(here.cpu()).for_each(|(sum, here)| *sum += *here);
+            let (sum, here) = (sum.cpu_mut(), here.cpu());
+            cpu.run(|| {
+                let both = sum.par_iter_mut().zip(here).with_min_len(4096);
+                both.for_each(|(sum, here)| *sum += *here);
+            });
             Ok(())
         }
         Backend::Cuda(cuda) => cuda::sum_of_squares(cuda, images, sum, false, true),
@@ -247,12 +252,14 @@ pub fn normalise<R: Real>(maps: &Array<Complex<R>>, image: &mut Array<Complex<R>
         return Ok(());
     }
     match maps.device().backend() {
-        Backend::Cpu(_) => {
+        Backend::Cpu(cpu) => {
             let weight = sum_of_squares(maps)?;
             let zero = Complex::new(R::zero(), R::zero());
-            for (v, &w) in image.cpu_mut().iter_mut().zip(weight.cpu()) {
-                *v = if w > R::zero() { *v / w } else { zero };
-            }
+            let (image, weight) = (image.cpu_mut(), weight.cpu());
+            cpu.run(|| {
+                let both = image.par_iter_mut().zip(weight).with_min_len(4096);
+                both.for_each(|(v, &w)| *v = if w > R::zero() { *v / w } else { zero });
+            });
             Ok(())
         }
         Backend::Cuda(cuda) => cuda::normalise(cuda, maps, image),

@@ -129,9 +129,13 @@ fn trained(there: &Array2<bool>, steps: &[[isize; 2]]) -> Vec<[usize; 2]> {
 /// Sampling of the grid from that of its lines and its readouts.
 fn filled_mask(sampled: &ArrayD<bool>, readout: &[bool], lines: &Array2<bool>) -> ArrayD<bool> {
     let n = sampled.ndim();
-    ArrayD::from_shape_fn(sampled.raw_dim(), |index| {
-        readout[index[n - 1]] && lines[[if n == 2 { 0 } else { index[0] }, index[n - 2]]]
-    })
+    let mut filled = ArrayD::from_elem(sampled.raw_dim(), false);
+    for (mut row, index) in filled.rows_mut().into_iter().zip(ndarray::indices(&sampled.shape()[..n - 1])) {
+        if lines[[if n == 2 { 0 } else { index[0] }, index[n - 2]]] {
+            row.iter_mut().zip(readout).for_each(|(filled, &known)| *filled = known);
+        }
+    }
+    filled
 }
 
 /// Fills in the lines that a regular pattern leaves out, in the box of what is sampled and up to R − 1 lines around it.

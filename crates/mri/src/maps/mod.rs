@@ -8,13 +8,13 @@ mod espirit;
 
 pub use espirit::{EspiritOptions, LARGEST_MATRIX};
 
-use ndarray::ArrayD;
+use ndarray::{ArrayD, Dimension};
 use rayon::prelude::*;
 use rayspin_core::{C32, Error, Result, Trajectory};
 use rayspin_device::{Array, Device};
 use rayspin_kernels::fft::{Fft, Norm};
 use rayspin_kernels::variant::Work;
-use rayspin_kernels::{vector, walsh};
+use rayspin_kernels::{vector, walsh, window};
 use serde::Serialize;
 
 /// Width of the calibration centre in k-space lines (cycles per field of view) unless asked otherwise. 24 lines are what
@@ -98,8 +98,7 @@ pub fn from_grid(
         let maps = espirit::maps(device, centre(kspace, width)?, shape, options)?;
         return Ok((maps, Centre { width, how }));
     }
-    let window = grid_window(device, shape, width);
-    let window = Array::from_vec(device, shape, window)?;
+    let window = grid_window(device, shape, width)?;
     let mut images = Array::zeros(device, kspace.shape())?;
     vector::weight(&window, kspace, &mut images)?;
     drop(window);
@@ -239,30 +238,13 @@ fn centre(kspace: &Array<C32>, width: usize) -> Result<Array<C32>> {
 }
 
 /// A Hann window of `width` along every axis that is longer, on a grid of `shape`.
-fn grid_window(device: &Device, shape: &[usize], width: usize) -> Vec<f32> {
-    let axes: Vec<Vec<f32>> = shape
-        .iter()
-        .map(|&n| {
-            let at = |i: usize| (i as f64 - (n / 2) as f64) / (width as f64 / 2.0);
-            (0..n).map(|i| if n <= width { 1.0 } else { hann(at(i)) as f32 }).collect()
-        })
-        .collect();
-    let Some((last, outer)) = axes.split_last() else { return vec![1.0] };
-    let mut window = vec![1.0; shape.iter().product()];
-    if last.is_empty() {
-        return window;
-    }
-    device.cpu_side().run(|| {
-        window.par_chunks_exact_mut(last.len()).enumerate().with_min_len(16).for_each(|(row, values)| {
-            let (mut rest, mut factor) = (row, 1.0);
-            for axis in outer.iter().rev() {
-                factor *= axis[rest % axis.len()];
-                rest /= axis.len();
-            }
-            values.iter_mut().zip(last).for_each(|(value, own)| *value = factor * own);
-        });
-    });
-    window
+fn grid_window(device: &Device, shape: &[usize], width: usize) -> Result<Array<f32>> {
+    let profile = |&n: &usize| {
+        let at = |i: usize| (i as f64 - (n / 2) as f64) / (width as f64 / 2.0);
+        (0..n).map(|i| if n <= width { 1.0 } else { hann(at(i)) }).collect()
+    };
+    let profiles: Vec<Vec<f64>> = shape.iter().map(profile).collect();
+    window::separable(device, &profiles, None)
 }
 
 /// cos²(πt/2) for |t| < 1, else 0.
@@ -275,19 +257,18 @@ fn sampled_centre(sampled: &ArrayD<bool>) -> usize {
     let shape = sampled.shape();
     // The distance of each missing position from the centre bounds the width; -half..half is even, hence the two sides.
     let mut width = shape.iter().copied().max().unwrap_or(0);
-    for (index, &known) in sampled.indexed_iter() {
-        if known {
-            continue;
+    let Some((&n, outer)) = shape.split_last() else { return width };
+    let reach = |at: usize, n: usize| {
+        let offset = at as isize - (n / 2) as isize;
+        // A box of width w covers offsets -w/2 ..= (w-1)/2.
+        if offset < 0 { (-offset) as usize * 2 - 1 } else { offset as usize * 2 }
+    };
+    for (row, index) in sampled.rows().into_iter().zip(ndarray::indices(outer)) {
+        let of_row = index.as_array_view().iter().zip(outer).map(|(&at, &n)| reach(at, n)).max().unwrap_or(0);
+        if of_row < width {
+            let missing = row.iter().enumerate().filter(|(_, known)| !**known);
+            width = missing.map(|(at, _)| reach(at, n).max(of_row)).fold(width, usize::min);
         }
-        let reach = (0..shape.len())
-            .map(|axis| {
-                let offset = index[axis] as isize - (shape[axis] / 2) as isize;
-                // A box of width w covers offsets -w/2 ..= (w-1)/2.
-                if offset < 0 { (-offset) as usize * 2 - 1 } else { offset as usize * 2 }
-            })
-            .max()
-            .unwrap_or(0);
-        width = width.min(reach);
     }
     width
 }
@@ -324,8 +305,7 @@ mod tests {
     fn the_window_of_a_grid_is_a_product_over_its_axes() {
         let device = Device::cpu_with_threads(2).unwrap();
         for (shape, width) in [(vec![7, 12], 6), (vec![5, 8, 9], 6), (vec![1, 1], 4), (vec![40], 24)] {
-            let found = grid_window(&device, &shape, width);
-            let found = ArrayD::from_shape_vec(IxDyn(&shape), found).unwrap();
+            let found = grid_window(&device, &shape, width).unwrap().into_host().unwrap();
             for (index, &value) in found.indexed_iter() {
                 let expected: f64 = (0..shape.len())
                     .filter(|&axis| shape[axis] > width)

@@ -5,11 +5,11 @@
 
 use std::f64::consts::FRAC_PI_2;
 
-use ndarray::ArrayD;
+use ndarray::{ArrayD, Dimension};
 use rayspin_core::{C32, Error, Result};
 use rayspin_device::{Array, Device};
 use rayspin_kernels::fft::{Fft, Norm};
-use rayspin_kernels::{pocs, vector};
+use rayspin_kernels::{pocs, vector, window};
 use serde::Serialize;
 
 /// What becomes of the side that was not measured.
@@ -44,30 +44,37 @@ pub struct Uneven {
     pub half: usize,
 }
 
+/// First and last measured index along each axis, where all within them is measured; none where the samples are no such box.
+pub fn measured_box(sampled: &ArrayD<bool>) -> Option<Vec<[usize; 2]>> {
+    let (&n, outer) = sampled.shape().split_last()?;
+    let mut ends: Vec<[usize; 2]> = sampled.shape().iter().map(|_| [usize::MAX, 0]).collect();
+    let mut count = 0;
+    // By rows: dynamic indices of all positions take some hundred times as long.
+    for (row, index) in sampled.rows().into_iter().zip(ndarray::indices(outer)) {
+        let Some(first) = row.iter().position(|&known| known) else { continue };
+        let last = row.iter().rposition(|&known| known).unwrap_or(n);
+        count += row.iter().filter(|&&known| known).count();
+        let at = index.as_array_view();
+        for (ends, [low, high]) in ends.iter_mut().zip(at.iter().map(|&i| [i, i]).chain([[first, last]])) {
+            *ends = [ends[0].min(low), ends[1].max(high)];
+        }
+    }
+    let within = || ends.iter().map(|[low, high]| high - low + 1).product::<usize>();
+    (count > 0 && count == within()).then_some(ends)
+}
+
 /// The axes along which a full box of samples reaches farther on one side of the centre n/2 than on the other; none
 /// where the samples are no full box, or too few on the short side.
 pub fn uneven_axes(sampled: &ArrayD<bool>) -> Vec<Uneven> {
-    let mut low = sampled.shape().to_vec();
-    let mut high = vec![0; sampled.ndim()];
-    let mut count = 0;
-    for (index, _) in sampled.indexed_iter().filter(|(_, known)| **known) {
-        count += 1;
-        for axis in 0..low.len() {
-            low[axis] = low[axis].min(index[axis]);
-            high[axis] = high[axis].max(index[axis]);
-        }
-    }
-    if count == 0 || count != low.iter().zip(&high).map(|(l, h)| h - l + 1).product::<usize>() {
-        return Vec::new();
-    }
+    let Some(ends) = measured_box(sampled) else { return Vec::new() };
     (0..sampled.ndim())
         .filter_map(|axis| {
             let n = sampled.shape()[axis];
             let centre = n / 2;
-            let (left, right) = (centre.checked_sub(low[axis])?, high[axis].checked_sub(centre)?);
+            let (left, right) = (centre.checked_sub(ends[axis][0])?, ends[axis][1].checked_sub(centre)?);
             let half = left.min(right);
             let uneven = left.abs_diff(right) as f64 > (n as f64 * UNEVEN).max(1.0);
-            (uneven && half >= MIN_HALF).then_some(Uneven { axis, measured: [low[axis], high[axis]], half })
+            (uneven && half >= MIN_HALF).then_some(Uneven { axis, measured: ends[axis], half })
         })
         .collect()
 }
@@ -76,12 +83,10 @@ pub fn uneven_axes(sampled: &ArrayD<bool>) -> Vec<Uneven> {
 pub struct PartialImages {
     how: PartialFourier,
     fft: Fft<f32>,
-    /// 1 where it was measured.
-    mask: Array<f32>,
     /// What the phase is told from.
     centre: Array<f32>,
-    /// Weights of homodyne detection.
-    ramp: Array<f32>,
+    /// The ramp of homodyne detection; else 1 where it was measured.
+    weights: Array<f32>,
 }
 
 impl PartialImages {
@@ -101,11 +106,11 @@ impl PartialImages {
         }
         let shape = sampled.shape();
         let weights = |of: &dyn Fn(&Uneven, usize) -> f64| {
-            let values = sampled.indexed_iter().map(|(index, &known)| {
-                let product: f64 = axes.iter().map(|axis| of(axis, index[axis.axis])).product();
-                if known { product as f32 } else { 0.0 }
-            });
-            Array::from_vec(device, shape, values.collect())
+            let mut profiles: Vec<Vec<f64>> = shape.iter().map(|&n| vec![1.0; n]).collect();
+            for axis in axes {
+                profiles[axis.axis] = (0..shape[axis.axis]).map(|i| of(axis, i)).collect();
+            }
+            window::separable(device, &profiles, Some(sampled.view()))
         };
         let offset = |axis: &Uneven, i: usize| i as f64 - (shape[axis.axis] / 2) as f64;
         let taper = |axis: &Uneven, i: usize| {
@@ -120,22 +125,24 @@ impl PartialImages {
         Ok(Self {
             how,
             fft: Fft::new(device, shape, Norm::Unitary)?,
-            mask: weights(&|_, _| 1.0)?,
             centre: weights(&taper)?,
-            ramp: weights(&ramp)?,
+            weights: match how {
+                PartialFourier::Homodyne => weights(&ramp)?,
+                PartialFourier::Pocs | PartialFourier::None => window::indicator(device, sampled.view())?,
+            },
         })
     }
 
     /// Bytes that a plan and its work take, besides k-space, for images of `shape`.
     pub(crate) fn bytes_needed(shape: &[usize]) -> u64 {
-        let (weights, images) = (3 * size_of::<f32>(), 3 * size_of::<C32>());
+        let (weights, images) = (2 * size_of::<f32>(), 3 * size_of::<C32>());
         ((weights + images) * shape.iter().product::<usize>()) as u64
     }
 
     /// Images `[coil, image…]` of k-space `[coil, image…]`, unitary, one coil after another.
     pub fn images(&self, mut kspace: Array<C32>) -> Result<Array<C32>> {
         let device = kspace.device().clone();
-        let shape = self.mask.shape().to_vec();
+        let shape = self.centre.shape().to_vec();
         let mut measured = Array::zeros(&device, &shape)?;
         let mut phase = Array::zeros(&device, &shape)?;
         let mut image = Array::zeros(&device, &shape)?;
@@ -146,7 +153,7 @@ impl PartialImages {
             self.fft.inverse(&mut phase)?;
             match self.how {
                 PartialFourier::Homodyne => {
-                    vector::weight(&self.ramp, &measured, &mut image)?;
+                    vector::weight(&self.weights, &measured, &mut image)?;
                     self.fft.inverse(&mut image)?;
                     pocs::take_phase(&phase, &mut image)?;
                 }
@@ -157,7 +164,7 @@ impl PartialImages {
                     for _ in 0..rounds {
                         pocs::take_phase(&phase, &mut image)?;
                         self.fft.forward(&mut image)?;
-                        pocs::restore(&self.mask, &measured, &mut image)?;
+                        pocs::restore(&self.weights, &measured, &mut image)?;
                         self.fft.inverse(&mut image)?;
                     }
                 }
@@ -271,5 +278,10 @@ mod tests {
         let mut hole = box_of(24, 63);
         hole[[40, 3]] = false;
         assert!(uneven_axes(&hole).is_empty());
+        let inside = |i: ndarray::IxDyn| (2..4).contains(&i[0]) && i[1] == 3 && i[2] < 6;
+        let solid = ArrayD::from_shape_fn(IxDyn(&[5, 4, 7]), inside);
+        assert_eq!(measured_box(&solid), Some(vec![[2, 3], [3, 3], [0, 5]]));
+        assert_eq!(measured_box(&ArrayD::from_elem(IxDyn(&[3, 4]), false)), None);
+        assert_eq!(measured_box(&ArrayD::from_elem(IxDyn(&[3, 0]), true)), None);
     }
 }

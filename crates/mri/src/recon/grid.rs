@@ -6,7 +6,7 @@ use ndarray::ArrayD;
 use rayspin_core::{C32, Result};
 use rayspin_device::{Array, Device};
 use rayspin_kernels::fft::{Fft, Norm};
-use rayspin_kernels::{sensitivity, vector};
+use rayspin_kernels::{sensitivity, vector, window};
 use rayspin_linop::{LinearOp, Scratch};
 
 use super::coils::batches;
@@ -28,10 +28,9 @@ impl GridNormal {
         maps: Option<Arc<Array<C32>>>,
         batch: Option<usize>,
     ) -> Result<Self> {
-        let mask = sampled.iter().map(|&known| if known { 1.0 } else { 0.0 }).collect();
         Ok(Self {
             maps,
-            mask: Array::from_vec(device, sampled.shape(), mask)?,
+            mask: window::indicator(device, sampled.view())?,
             fft: Fft::new(device, sampled.shape(), Norm::Unitary)?,
             batch,
             scratch: Scratch::default(),

@@ -4,7 +4,7 @@ use anyhow::Result;
 use rayspin::core::TrajectoryUnits;
 use rayspin::io::ScanOptions;
 use rayspin::mri::maps::{EspiritOptions, Sensitivities};
-use rayspin::mri::partial::PartialFourier;
+use rayspin::mri::partial::{PartialFourier, measured_box};
 use rayspin::mri::prepare::{Compression, CompressionKind, PrepareOptions, VirtualCoils};
 use rayspin::mri::recon::{
     Combine, Density, Method, ReconOptions, Regulariser, Selection, WaveletFilter, WaveletOptions,
@@ -144,28 +144,14 @@ pub(super) fn selection(args: &ReconMri) -> Selection {
     }
 }
 
-/// The method for a scan when none is asked for: the simplest that uses all there is.
+/// The method for a scan when none is asked for: the simplest that uses all there is. A whole box of the grid is a full scan whose grid
+/// was enlarged.
 pub(super) fn default_method(frame: &Frame, uneven: bool) -> Method {
     match &frame.samples {
-        Samples::Cartesian { sampled, .. } if !uneven && fills_a_box(sampled) => Method::Cartesian,
+        Samples::Cartesian { sampled, .. } if !uneven && measured_box(sampled).is_some() => Method::Cartesian,
         _ if frame.coils() > 1 => Method::CgSense,
         _ => Method::LeastSquares,
     }
-}
-
-/// Whether the measured positions are a whole box of the grid, as for a full scan whose grid was enlarged.
-fn fills_a_box(sampled: &ndarray::ArrayD<bool>) -> bool {
-    let mut low = vec![usize::MAX; sampled.ndim()];
-    let mut high = vec![0; sampled.ndim()];
-    let mut count = 0;
-    for (index, _) in sampled.indexed_iter().filter(|(_, known)| **known) {
-        count += 1;
-        for axis in 0..low.len() {
-            low[axis] = low[axis].min(index[axis]);
-            high[axis] = high[axis].max(index[axis]);
-        }
-    }
-    count > 0 && count == low.iter().zip(&high).map(|(l, h)| h - l + 1).product::<usize>()
 }
 
 pub(super) fn method_of(method: MethodArg) -> Method {

@@ -3,10 +3,11 @@
 #define THREADS 256
 #define DIGITS 256
 
-// |x|² as an integer of the same order: numbers that are not negative are ordered as their bits are.
+// |x|² as an integer of the same order: numbers that are not negative are ordered as their bits are. Without the sign, which a NaN
+// may have, NaN is the largest.
 static __device__ __forceinline__ unsigned long long key_of(cplx x) {
     double size = (double)x.x * x.x + (double)x.y * x.y;
-    return (unsigned long long)__double_as_longlong(size);
+    return (unsigned long long)__double_as_longlong(size) & 0x7fffffffffffffffull;
 }
 
 // state: the digits found so far, and how many of the numbers that begin with them are smaller than the wanted one. How often each
