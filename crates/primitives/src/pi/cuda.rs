@@ -53,7 +53,7 @@ pub(super) fn from_states(
     cuda.kernel(&SOURCE, &[], "from_states")?.launch(launch, &mut arguments)
 }
 
-/// The kernels without states: `one_kernel`, whose sum is a double, `integers` and `shuffled`.
+/// The kernels without states: `one_kernel`, whose sum is a double, `integers`, `shuffled` and `carried`.
 pub(super) fn count(
     cuda: &Cuda,
     name: &'static str,

@@ -141,6 +141,7 @@ impl Algorithm for Pi {
             }),
             row("gpu-integers", Cuda, "64-bit integers in place of f64", |c, d| d.on_gpu("integers", c)),
             row("gpu-shuffles", Cuda, "warps and blocks add first", |c, d| d.on_gpu("shuffled", c)),
+            row("gpu-carry", Cuda, "what carries out of 64 bits lies outside", |c, d| d.on_gpu("carried", c)),
         ]
     }
 

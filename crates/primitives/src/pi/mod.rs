@@ -53,7 +53,7 @@ pub fn estimate(stream: Stream, points: u64, device: &Device) -> Result<Estimate
             let mut sums =
                 cuda::Sums { double: Array::zeros(device, &[1])?, integer: Array::zeros(device, &[1])? };
             let blocks = 16 * cuda.properties().multiprocessors;
-            cuda::count(cuda, "shuffled", 256, blocks, stream, points, &mut sums)?;
+            cuda::count(cuda, "carried", 256, blocks, stream, points, &mut sums)?;
             sums.integer.read()?.first().copied().unwrap_or_default()
         }
     };

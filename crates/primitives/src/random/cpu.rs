@@ -3,7 +3,7 @@ use rayspin_device::Cpu;
 use rayspin_device::cpu::simd::{Level, Simd, dispatch};
 
 use super::Stream;
-use super::draw::{Draw, blocks};
+use super::draw::{Draw, From, blocks};
 
 /// Blocks side by side: a few vectors.
 const WIDE: usize = 32;
@@ -15,12 +15,13 @@ const CHUNK: usize = 1 << 14;
 fn fill<D: Draw, const W: usize>(draw: &D, stream: Stream, mut block: u64, out: &mut [D::Out]) {
     let mut steps = out.chunks_exact_mut(W * D::EACH);
     for step in &mut steps {
-        draw.draw::<W>(&blocks::<W>(block, stream.number, stream.seed), step);
+        draw.draw::<W>(From { stream, block }, &blocks::<W>(block, stream.number, stream.seed), step);
         block += W as u64;
     }
     for rest in steps.into_remainder().chunks_mut(D::EACH) {
         let mut last = [D::Out::default(); 4];
-        draw.draw::<1>(&blocks::<1>(block, stream.number, stream.seed), &mut last[..D::EACH]);
+        let words = blocks::<1>(block, stream.number, stream.seed);
+        draw.draw::<1>(From { stream, block }, &words, &mut last[..D::EACH]);
         rest.copy_from_slice(&last[..rest.len()]);
         block += 1;
     }

@@ -4,7 +4,8 @@ use rayspin_device::{Array, Cuda};
 use rayspin_tune::Build;
 
 use super::Stream;
-use super::draw::Shape;
+use super::draw::{FARTHEST_F32, Shape, base_two};
+use super::poisson::Table;
 
 /// The generator, for kernels of others.
 pub(crate) const PHILOX: (&str, &str) = ("philox.cuh", include_str!("cuda/philox.cuh"));
@@ -24,8 +25,10 @@ fn defines(double: bool, kind: u32) -> Vec<Define> {
 
 pub(crate) fn programs() -> Vec<Build> {
     let build = |source, double, kind| Build { source, defines: defines(double, kind), spill_bytes: 0 };
-    let reals = [false, true].into_iter().flat_map(|d| (0..3).map(move |k| build(&REALS, d, k)));
-    reals.chain((0..2).map(|k| build(&INTEGERS, false, k))).collect()
+    let reals = [(false, 4), (true, 3)]
+        .into_iter()
+        .flat_map(|(d, kinds)| (0..kinds).map(move |k| build(&REALS, d, k)));
+    reals.chain((0..3).map(|k| build(&INTEGERS, false, k))).collect()
 }
 
 /// How threads are laid over a stream.
@@ -44,7 +47,7 @@ fn go<T: rayspin_device::Element>(
     way: Way<'_>,
     stream: Stream,
     middle: &[Argument<'_>],
-    each: usize,
+    (each, shared): (usize, usize),
     out: &mut Array<T>,
 ) -> Result<()>
 where
@@ -54,7 +57,7 @@ where
     let needed = out.len().div_ceil(each).max(1);
     match way {
         Way::Fill { threads, blocks } => {
-            let mut launch = Launch::covering(needed, threads);
+            let mut launch = Launch::covering(needed, threads).with_shared(shared);
             if let Some(blocks) = blocks {
                 launch.blocks[0] = launch.blocks[0].min(blocks);
             }
@@ -65,7 +68,7 @@ where
             cuda.kernel(source, defines, "fill")?.launch(launch, &mut arguments)
         }
         Way::States { threads, blocks, states } => {
-            let launch = Launch::linear(blocks, threads);
+            let launch = Launch::linear(blocks, threads).with_shared(shared);
             let count = (threads * blocks).min(states.len() as u32);
             let mut arguments = [stream.number.into(), states.cuda_mut().into(), count.into()];
             cuda.kernel(source, defines, "initialise")?.launch(launch, &mut arguments)?;
@@ -86,26 +89,40 @@ pub(super) fn reals<T: Real + rayspin_device::Element>(
     shape: Shape<T>,
     out: &mut Array<T>,
 ) -> Result<()> {
+    let double = size_of::<T>() == 8;
     let (kind, location, scale) = match shape {
         Shape::Uniform => (0, T::zero(), T::zero()),
         Shape::Normal(location, scale) => (1, location, scale),
-        Shape::LogNormal(location, scale) => (2, location, scale),
+        Shape::LogNormal(location, scale) if double => (2, location, scale),
+        Shape::LogNormal(location, scale) => {
+            let (location, scale) = base_two(Real::to_f64(location) as f32, Real::to_f64(scale) as f32);
+            // Within the exponents that a shift of the exponent's bits can make.
+            let kind = if location.abs() + FARTHEST_F32 * scale < 125.0 { 3 } else { 2 };
+            (kind, Real::from_f64(location.into()), Real::from_f64(scale.into()))
+        }
     };
-    let double = size_of::<T>() == 8;
     let middle = [Argument::real(location), Argument::real(scale)];
-    go(cuda, &REALS, &defines(double, kind), way, stream, &middle, 16 / size_of::<T>(), out)
+    go(cuda, &REALS, &defines(double, kind), way, stream, &middle, (16 / size_of::<T>(), 0), out)
 }
 
-/// Poisson numbers where `first` is given, with the thresholds in `table`; else the words.
+/// Columns that are copied into the shared memory of a block: 32 KB.
+const COPIED: usize = 1 << 12;
+
+/// Poisson numbers where a table is given, whose columns `columns` is; else the words.
 pub(super) fn integers(
     cuda: &Cuda,
     way: Way<'_>,
     stream: Stream,
-    first: Option<u32>,
-    table: &Array<u64>,
+    table: Option<&Table>,
+    columns: &Array<u64>,
     out: &mut Array<u32>,
 ) -> Result<()> {
-    let (kind, each) = if first.is_some() { (1, 2) } else { (0, 4) };
-    let middle = [table.cuda().into(), (table.len() as u32).into(), first.unwrap_or(0).into()];
-    go(cuda, &INTEGERS, &defines(false, kind), way, stream, &middle, each, out)
+    let (bits, first) = table.map_or((0, 0), |t| (t.bits, t.first));
+    let (kind, shared) = match table {
+        None => (0, 0),
+        Some(_) if 1 << bits <= COPIED => (1, 8 << bits),
+        Some(_) => (2, 0),
+    };
+    let middle = [columns.cuda().into(), bits.into(), first.into()];
+    go(cuda, &INTEGERS, &defines(false, kind), way, stream, &middle, (4, shared), out)
 }

@@ -2,6 +2,7 @@
 //! for W blocks side by side. Every operation is rounded as written, so that a GPU's numbers are the same bits: the functions of
 //! `cuda/philox.cuh` and `cuda/reals.cu`, line by line.
 
+use super::Stream;
 use super::poisson::Table;
 
 /// Words of W blocks: word i of block l is `[i][l]`.
@@ -48,14 +49,23 @@ pub(crate) fn blocks<const W: usize>(block: u64, stream: u64, seed: u64) -> Word
     made
 }
 
+/// Blocks of a stream, from one of them on.
+#[derive(Debug, Clone, Copy)]
+pub struct From {
+    /// Of which stream.
+    pub stream: Stream,
+    /// The first block.
+    pub block: u64,
+}
+
 /// A distribution: how words become numbers.
 pub trait Draw: Sync {
     /// A number.
     type Out: Copy + Default + Send + Sync;
     /// Numbers of a block.
     const EACH: usize;
-    /// `EACH` numbers of each of W blocks, in order.
-    fn draw<const W: usize>(&self, words: &Words<W>, out: &mut [Self::Out]);
+    /// `EACH` numbers of each of the W blocks whose words these are, in order.
+    fn draw<const W: usize>(&self, from: From, words: &Words<W>, out: &mut [Self::Out]);
 }
 
 /// The words.
@@ -66,7 +76,7 @@ impl Draw for Bits {
     type Out = u32;
     const EACH: usize = 4;
     #[inline(always)]
-    fn draw<const W: usize>(&self, words: &Words<W>, out: &mut [u32]) {
+    fn draw<const W: usize>(&self, _: From, words: &Words<W>, out: &mut [u32]) {
         interleave(words, out);
     }
 }
@@ -80,22 +90,48 @@ fn interleave<T: Copy, const N: usize, const W: usize>(values: &[[T; W]; N], out
     }
 }
 
-/// Poisson numbers by inversion.
+/// Block b + 2⁶³, which no array reaches, holds the lower halves of the 64-bit numbers whose upper halves are block b.
+pub(crate) const LOWER: u64 = 1 << 63;
+
+/// Poisson numbers: word for word, and a word of another block where 32 bits leave it open.
 impl Draw for Table {
     type Out = u32;
-    const EACH: usize = 2;
+    const EACH: usize = 4;
     #[inline(always)]
-    fn draw<const W: usize>(&self, words: &Words<W>, out: &mut [u32]) {
-        for (l, out) in out.chunks_exact_mut(2).enumerate().take(W) {
-            out[0] = self.number(wide(words[0][l], words[1][l]));
-            out[1] = self.number(wide(words[2][l], words[3][l]));
+    fn draw<const W: usize>(&self, from: From, words: &Words<W>, out: &mut [u32]) {
+        for (l, out) in out.chunks_exact_mut(4).enumerate().take(W) {
+            for (i, out) in out.iter_mut().enumerate() {
+                let word = words[i][l];
+                *out = match self.number(word) {
+                    Some(number) => number,
+                    None => self.undecided(from, l, i, word),
+                };
+            }
         }
+    }
+}
+
+impl Table {
+    #[cold]
+    fn undecided(&self, from: From, after: usize, i: usize, word: u32) -> u32 {
+        let block = (from.block + after as u64) | LOWER;
+        let lower = blocks::<1>(block, from.stream.number, from.stream.seed)[i][0];
+        self.number_of(wide(lower, word))
     }
 }
 
 #[inline(always)]
 fn wide(low: u32, high: u32) -> u64 {
     u64::from(high) << 32 | u64::from(low)
+}
+
+/// Σ c_j x^j by Horner's rule, the highest first.
+macro_rules! horner {
+    ($x:expr, $first:expr $(, $next:expr)*) => {{
+        let p = $first;
+        $(let p = p.mul_add($x, $next);)*
+        p
+    }};
 }
 
 /// What a normal number becomes.
@@ -109,30 +145,20 @@ pub enum Shape<T> {
     LogNormal(T, T),
 }
 
-macro_rules! shaped {
-    ($t:ty, $shape:expr, $values:expr, $n:expr, $w:expr) => {{
-        if let Shape::Normal(location, scale) | Shape::LogNormal(location, scale) = $shape {
-            for i in 0..$n {
-                for l in 0..$w {
-                    $values[i][l] = scale.mul_add($values[i][l], location);
-                }
-            }
+#[inline(always)]
+fn each<T: Copy, const N: usize, const W: usize>(values: &mut [[T; W]; N], f: impl Fn(T) -> T) {
+    for row in values {
+        for value in row {
+            *value = f(*value);
         }
-        if let Shape::LogNormal(..) = $shape {
-            for i in 0..$n {
-                for l in 0..$w {
-                    $values[i][l] = <$t as Exact>::exponential($values[i][l]);
-                }
-            }
-        }
-    }};
+    }
 }
 
 impl Draw for Shape<f32> {
     type Out = f32;
     const EACH: usize = 4;
     #[inline(always)]
-    fn draw<const W: usize>(&self, words: &Words<W>, out: &mut [f32]) {
+    fn draw<const W: usize>(&self, _: From, words: &Words<W>, out: &mut [f32]) {
         let mut values = [[0.0; W]; 4];
         if let Shape::Uniform = self {
             for i in 0..4 {
@@ -149,7 +175,14 @@ impl Draw for Shape<f32> {
                 }
             }
         }
-        shaped!(f32, *self, values, 4, W);
+        match *self {
+            Shape::Uniform => {}
+            Shape::Normal(location, scale) => each(&mut values, |z| scale.mul_add(z, location)),
+            Shape::LogNormal(location, scale) => {
+                let (location, scale) = base_two(location, scale);
+                each(&mut values, |z| power_of_two(scale.mul_add(z, location)));
+            }
+        }
         interleave(&values, out);
     }
 }
@@ -158,7 +191,7 @@ impl Draw for Shape<f64> {
     type Out = f64;
     const EACH: usize = 2;
     #[inline(always)]
-    fn draw<const W: usize>(&self, words: &Words<W>, out: &mut [f64]) {
+    fn draw<const W: usize>(&self, _: From, words: &Words<W>, out: &mut [f64]) {
         let mut values = [[0.0; W]; 2];
         for l in 0..W {
             let (a, b) = (wide(words[0][l], words[1][l]), wide(words[2][l], words[3][l]));
@@ -171,18 +204,63 @@ impl Draw for Shape<f64> {
                 values[1][l] = y;
             }
         }
-        shaped!(f64, *self, values, 2, W);
+        match *self {
+            Shape::Uniform => {}
+            Shape::Normal(location, scale) => each(&mut values, |z| scale.mul_add(z, location)),
+            Shape::LogNormal(location, scale) => {
+                each(&mut values, |z| f64::exponential(scale.mul_add(z, location)));
+            }
+        }
         interleave(&values, out);
     }
 }
 
-/// Box and Muller's √(−2 ln u) (cos, sin)(2π v).
+/// Box and Muller's √(−2 ln u) (cos, sin)(2π v). 31 bits of the first word are u and one says in which half of the circle the second
+/// one's angle is: a half turn, whose sine and cosine need no octants.
 #[inline(always)]
+#[allow(clippy::excessive_precision, reason = "as in the kernel")]
 fn normals_f32(w0: u32, w1: u32) -> [f32; 2] {
-    let u = (w0 as f32).mul_add(1.0 / (1u64 << 32) as f32, 1.0 / (1u64 << 33) as f32);
-    let r = (-2.0 * f32::logarithm(u)).sqrt();
-    let [s, c] = sine_cosine_f32(w1);
-    [r * c, r * s]
+    let r = radius_squared((w0 as i32 as f32).abs() + 0.25).sqrt();
+    let t = w1 as i32 as f32 * 2.3283064365386963e-10;
+    let z = t * t;
+    let s = horner!(
+        z,
+        7.756038755178452e-2f32,
+        -5.982421040534973e-1,
+        2.550069808959961,
+        -5.167709827423096,
+        3.1415927410125732
+    );
+    let c = horner!(
+        z,
+        2.196968048810959e-1f32,
+        -1.3318802118301392,
+        4.058412075042725,
+        -4.934792995452881,
+        9.999999403953552e-1
+    );
+    [f32::from_bits(r.to_bits() ^ (w0 & 0x8000_0000)) * c, r * (s * t)]
+}
+
+/// −2 ln(u / 2³¹) for u to 2³¹, and not quite 0 at 2³¹, where a kernel's root could not be taken.
+#[inline(always)]
+#[allow(clippy::excessive_precision, reason = "as in the kernel")]
+fn radius_squared(u: f32) -> f32 {
+    let i = u.to_bits().wrapping_sub(0x4eb5_04f3);
+    let e = i & 0xff80_0000;
+    let f = f32::from_bits(u.to_bits().wrapping_sub(e).wrapping_sub(0x0f80_0000)) - 1.0;
+    let p = horner!(
+        f,
+        2.0213785767555237e-1f32,
+        -3.2445159554481506e-1,
+        3.4501659870147705e-1,
+        -3.9800330996513367e-1,
+        4.993981719017029e-1,
+        -6.667011976242065e-1,
+        1.0000072717666626,
+        -1.9999998807907104
+    );
+    (e as i32 as f32).mul_add(-1.6525917e-7, p.mul_add(f, 1e-14))
 }
 
 #[inline(always)]
@@ -193,15 +271,6 @@ fn normals_f64(w0: u64, w1: u64) -> [f64; 2] {
     [r * c, r * s]
 }
 
-/// Σ c_j x^j by Horner's rule, the highest first.
-macro_rules! horner {
-    ($x:expr, $first:expr $(, $next:expr)*) => {{
-        let p = $first;
-        $(let p = p.mul_add($x, $next);)*
-        p
-    }};
-}
-
 /// Functions whose bits are the same on every processor.
 pub(crate) trait Exact: Sized {
     /// ln u for normal u > 0.
@@ -210,55 +279,37 @@ pub(crate) trait Exact: Sized {
     fn exponential(x: Self) -> Self;
 }
 
-// Coefficients of Moshier's Cephes library (f32) and of Sun's fdlibm (f64).
-impl Exact for f32 {
-    #[inline(always)]
-    #[allow(clippy::excessive_precision, reason = "as published")]
-    fn logarithm(u: f32) -> f32 {
-        let i = u.to_bits().wrapping_sub(0x3f35_04f3) as i32;
-        let e = (i >> 23) as f32;
-        let f = f32::from_bits(((i & 0x7f_ffff) + 0x3f35_04f3) as u32) - 1.0;
-        let f2 = f * f;
-        let p = horner!(
-            f,
-            7.0376836292e-2f32,
-            -1.1514610310e-1,
-            1.1676998740e-1,
-            -1.2420140846e-1,
-            1.4249322787e-1,
-            -1.6668057665e-1,
-            2.0000714765e-1,
-            -2.4999993993e-1,
-            3.3333331174e-1
-        );
-        let y = f * f2 * p;
-        let y = e.mul_add(-2.12194440e-4, y);
-        let y = (-0.5f32).mul_add(f2, y);
-        e.mul_add(0.693359375, f + y)
-    }
-
-    #[inline(always)]
-    #[allow(clippy::excessive_precision, reason = "as published")]
-    fn exponential(x: f32) -> f32 {
-        let x = x.clamp(-110.0, 100.0);
-        let n = x.mul_add(std::f32::consts::LOG2_E, 12_582_912.0) - 12_582_912.0;
-        let r = n.mul_add(2.12194440e-4, n.mul_add(-0.693359375, x));
-        let p = horner!(
-            r,
-            1.9875691500e-4f32,
-            1.3981999507e-3,
-            8.3334519073e-3,
-            4.1665795894e-2,
-            1.6666665459e-1,
-            5.0000001201e-1
-        );
-        let y = p.mul_add(r * r, r) + 1.0;
-        let whole = n as i32;
-        let half = whole >> 1;
-        y * f32::from_bits(((half + 127) << 23) as u32) * f32::from_bits(((whole - half + 127) << 23) as u32)
-    }
+/// 2^(location + scale · z) = e^(…) of location/ln 2 and scale/ln 2: what single log-normal numbers are made with.
+pub(crate) fn base_two(location: f32, scale: f32) -> (f32, f32) {
+    let of =
+        |v: f32| (f64::from(v) * std::f64::consts::LOG2_E).clamp(f32::MIN.into(), f32::MAX.into()) as f32;
+    (of(location), of(scale))
 }
 
+/// The largest |z| of single normal numbers, rounded up: √(2 · 33 ln 2).
+pub(crate) const FARTHEST_F32: f32 = 6.8;
+
+/// 2^x.
+#[inline(always)]
+#[allow(clippy::excessive_precision, reason = "as in the kernel")]
+fn power_of_two(x: f32) -> f32 {
+    let x = x.clamp(-160.0, 130.0);
+    let n = (x + 12_582_912.0) - 12_582_912.0;
+    let y = horner!(
+        x - n,
+        1.327647129073739e-3f32,
+        9.675540961325169e-3,
+        5.550713092088699e-2,
+        2.4022120237350464e-1,
+        6.931469440460205e-1,
+        1.0000001192092896
+    );
+    let whole = n as i32;
+    let half = whole >> 1;
+    y * f32::from_bits(((half + 127) << 23) as u32) * f32::from_bits(((whole - half + 127) << 23) as u32)
+}
+
+// Coefficients of Sun's fdlibm. Those of the functions of f32 are the least in the largest error, made for this.
 impl Exact for f64 {
     #[inline(always)]
     #[allow(clippy::excessive_precision, reason = "as published")]
@@ -310,24 +361,6 @@ impl Exact for f64 {
         y * f64::from_bits((i64::from(half + 1023) << 52) as u64)
             * f64::from_bits((i64::from(whole - half + 1023) << 52) as u64)
     }
-}
-
-/// sin and cos of w / 2³² turns.
-#[inline(always)]
-#[allow(clippy::excessive_precision, reason = "as published")]
-fn sine_cosine_f32(w: u32) -> [f32; 2] {
-    let quadrant = w.wrapping_add(0x2000_0000) >> 30;
-    let t = w.wrapping_sub(quadrant << 30) as i32 as f32 * 1.4629180792671596e-9;
-    let z = t * t;
-    let s = horner!(z, -1.9515295891e-4f32, 8.3321608736e-3, -1.6666654611e-1);
-    let s = (s * z).mul_add(t, t);
-    let c = horner!(z, 2.443315711809948e-5f32, -1.388731625493765e-3, 4.166664568298827e-2);
-    let c = c.mul_add(z * z, (-0.5f32).mul_add(z, 1.0));
-    let (a, b) = if quadrant & 1 == 1 { (c, s) } else { (s, c) };
-    [
-        f32::from_bits(a.to_bits() ^ (quadrant & 2) << 30),
-        f32::from_bits(b.to_bits() ^ ((quadrant + 1) & 2) << 30),
-    ]
 }
 
 /// sin and cos of w / 2⁶⁴ turns.

@@ -8,7 +8,7 @@ use rayspin_tune::variant::{Variant, Work, runs_all};
 use rayspin_tune::{About, Algorithm, Case, Config, Space, Unit, gpu};
 
 use super::cuda::Way;
-use super::draw::{Bits, Draw, Shape};
+use super::draw::{Bits, Draw, LOWER, Shape};
 use super::poisson::Table;
 use super::{Stream, cpu, cuda, reference};
 
@@ -31,6 +31,16 @@ pub enum Kind {
     LogNormalF64,
     /// Numbers of events with this mean.
     Poisson(f64),
+}
+
+impl Kind {
+    fn grid(self) -> (i64, i64) {
+        let (threads, blocks) = match self {
+            Self::Bits | Self::UniformF32 | Self::UniformF64 => super::EVEN,
+            _ => super::SHAPED,
+        };
+        (threads.into(), blocks.into())
+    }
 }
 
 /// How many numbers of which kind.
@@ -73,7 +83,7 @@ pub struct Data {
 }
 
 enum Output {
-    /// With a table of one threshold that nothing looks at.
+    /// With a table that nothing looks at.
     Words(Array<u32>, Array<u64>),
     Events(Array<u32>, Table, Array<u64>),
     Single(Array<f32>, Shape<f32>),
@@ -103,8 +113,8 @@ impl Data {
         };
         match &mut self.out {
             Output::Words(out, none) => cuda::integers(cuda, way, self.stream, None, none, out),
-            Output::Events(out, table, thresholds) => {
-                cuda::integers(cuda, way, self.stream, Some(table.first), thresholds, out)
+            Output::Events(out, table, columns) => {
+                cuda::integers(cuda, way, self.stream, Some(table), columns, out)
             }
             Output::Single(out, shape) => cuda::reals(cuda, way, self.stream, *shape, out),
             Output::Double(out, shape) => cuda::reals(cuda, way, self.stream, *shape, out),
@@ -186,6 +196,8 @@ impl Algorithm for RandomNumbers {
             KINDS.iter().zip(sizes).map(|(&(_, _, kind), numbers)| Problem { numbers, kind }).collect();
         trials.push(Problem { numbers: 7, kind: Kind::Poisson(0.0) });
         trials.push(Problem { numbers: 5003, kind: Kind::NormalF32 });
+        // More columns than are copied.
+        trials.push(Problem { numbers: 2003, kind: Kind::Poisson(2e5) });
         trials
     }
 
@@ -238,11 +250,15 @@ impl Algorithm for RandomNumbers {
         ]
     }
 
-    fn space(&self, _: &Problem, variant: &str) -> Space {
-        let threads = Space::none().axis("threads", &[128, 256, 512, 1024], 256);
+    fn space(&self, problem: &Problem, variant: &str) -> Space {
+        let space = |threads| Space::none().axis("threads", &[128, 256, 512, 1024], threads);
         match variant {
-            "gpu-states" | "gpu-grid" => threads.axis("blocks", &[1, 2, 4, 8, 16, 32], 16),
-            "gpu-once" => threads,
+            "gpu-states" => space(256).axis("blocks", &[1, 2, 4, 8, 16, 32], 16),
+            "gpu-grid" => {
+                let (threads, blocks) = problem.kind.grid();
+                space(threads).axis("blocks", &[1, 2, 4, 8, 16, 32, 64], blocks)
+            }
+            "gpu-once" => space(256),
             _ => Space::none(),
         }
     }
@@ -261,8 +277,8 @@ impl Algorithm for RandomNumbers {
             Kind::LogNormalF64 => double(Shape::LogNormal(0.5, 0.25))?,
             Kind::Poisson(lambda) => {
                 let table = Table::new(lambda)?;
-                let thresholds = Array::from_slice(device, &[table.thresholds.len()], &table.thresholds)?;
-                Output::Events(Array::zeros(device, &[n])?, table, thresholds)
+                let columns = Array::from_slice(device, &[table.columns.len()], &table.columns)?;
+                Output::Events(Array::zeros(device, &[n])?, table, columns)
             }
         };
         let states = match device.kind() {
@@ -290,7 +306,7 @@ impl Algorithm for RandomNumbers {
         // All blocks of small problems; else some, and always the last.
         let step = (n / 100_000).max(1);
         let at = (0..n).step_by(step).chain([n - 1]);
-        let words = |block: usize| reference::words(block as u64, data.stream.number, data.stream.seed);
+        let words = |block: u64| reference::words(block, data.stream.number, data.stream.seed);
         let pair = |w: [u32; 4], k: usize| u64::from(w[2 * k + 1]) << 32 | u64::from(w[2 * k]);
         let (mut worst, mut wrong) = (0f64, 0usize);
         let mut close = |found: f64, want: f64| {
@@ -300,17 +316,20 @@ impl Algorithm for RandomNumbers {
         match &data.out {
             Output::Words(out, _) => {
                 let out = out.read()?;
-                wrong = at.filter(|&i| out[i] != words(i / 4)[i % 4]).count();
+                wrong = at.filter(|&i| out[i] != words((i / 4) as u64)[i % 4]).count();
             }
             Output::Events(out, table, _) => {
                 let out = out.read()?;
-                let number = |w: u64| table.thresholds.iter().filter(|&&t| t <= w).count() as u32;
-                wrong = at.filter(|&i| out[i] != table.first + number(pair(words(i / 2), i % 2))).count();
+                let number = |i: usize| {
+                    let [upper, lower] = [0, LOWER].map(|b| words((i / 4) as u64 | b)[i % 4]);
+                    table.number_of(u64::from(upper) << 32 | u64::from(lower))
+                };
+                wrong = at.filter(|&i| out[i] != number(i)).count();
             }
             Output::Single(out, shape) => {
                 let out = out.read()?;
                 for i in at {
-                    let w = words(i / 4);
+                    let w = words((i / 4) as u64);
                     let z = || reference::normals_f32(w[(i % 4) & 2], w[(i % 4) | 1])[i % 2];
                     let found = f64::from(out[i]);
                     match *shape {
@@ -327,7 +346,7 @@ impl Algorithm for RandomNumbers {
             Output::Double(out, shape) => {
                 let out = out.read()?;
                 for i in at {
-                    let w = words(i / 2);
+                    let w = words((i / 2) as u64);
                     let z = || reference::normals_f64(w)[i % 2];
                     match *shape {
                         Shape::Uniform => {

@@ -67,7 +67,7 @@ pub fn fill_bits(stream: Stream, out: &mut Array<u32>) -> Result<()> {
         }
         Backend::Cuda(cuda) => {
             let none = Array::zeros(out.device(), &[1])?;
-            cuda::integers(cuda, way(cuda), stream, None, &none, out)
+            cuda::integers(cuda, way(cuda, EVEN), stream, None, &none, out)
         }
     }
 }
@@ -96,7 +96,8 @@ pub fn fill_log_normal<T: Number>(stream: Stream, location: T, scale: T, out: &m
     fill(stream, Shape::LogNormal(location, scale), out)
 }
 
-/// Numbers of events with mean `lambda`, P(k) = λᵏ e^(−λ) / k!, by inversion of 64 bits.
+/// Numbers of events with mean `lambda`, P(k) = λᵏ e^(−λ) / k!, of 64 bits each by an alias table (Walker, 1977); 32 bits decide
+/// but for once in millions.
 ///
 /// Errors: λ that is not a number from 0 to [`poisson::MOST`], those of the device.
 pub fn fill_poisson(stream: Stream, lambda: f64, out: &mut Array<u32>) -> Result<()> {
@@ -107,8 +108,8 @@ pub fn fill_poisson(stream: Stream, lambda: f64, out: &mut Array<u32>) -> Result
             Ok(())
         }
         Backend::Cuda(cuda) => {
-            let thresholds = Array::from_slice(out.device(), &[table.thresholds.len()], &table.thresholds)?;
-            cuda::integers(cuda, way(cuda), stream, Some(table.first), &thresholds, out)
+            let columns = Array::from_slice(out.device(), &[table.columns.len()], &table.columns)?;
+            cuda::integers(cuda, way(cuda, SHAPED), stream, Some(&table), &columns, out)
         }
     }
 }
@@ -125,8 +126,13 @@ fn check<T: Number>(law: &str, location: T, scale: T) -> Result<()> {
     ))
 }
 
-fn way(cuda: &Cuda) -> cuda::Way<'static> {
-    cuda::Way::Fill { threads: 256, blocks: Some(16 * cuda.properties().multiprocessors) }
+/// Threads of a block, and blocks a multiprocessor, of what is written as fast as it is made: many short threads.
+pub(crate) const EVEN: (u32, u32) = (256, 64);
+/// Of what takes longer to make than to write: threads that run at once, twice.
+pub(crate) const SHAPED: (u32, u32) = (512, 8);
+
+fn way(cuda: &Cuda, (threads, blocks): (u32, u32)) -> cuda::Way<'static> {
+    cuda::Way::Fill { threads, blocks: Some(blocks * cuda.properties().multiprocessors) }
 }
 
 fn fill<T: Number>(stream: Stream, shape: Shape<T>, out: &mut Array<T>) -> Result<()> {
@@ -135,6 +141,9 @@ fn fill<T: Number>(stream: Stream, shape: Shape<T>, out: &mut Array<T>) -> Resul
             cpu::threads(cpu, &T::law(shape), stream, out.cpu_mut());
             Ok(())
         }
-        Backend::Cuda(cuda) => cuda::reals(cuda, way(cuda), stream, shape, out),
+        Backend::Cuda(cuda) => {
+            let grid = if matches!(shape, Shape::Uniform) { EVEN } else { SHAPED };
+            cuda::reals(cuda, way(cuda, grid), stream, shape, out)
+        }
     }
 }

@@ -30,11 +30,14 @@ pub fn normals(u: f64, v: f64) -> [f64; 2] {
     [r * angle.cos(), r * angle.sin()]
 }
 
-/// The two normal numbers of words 0 and 1, or of 2 and 3, in single precision.
+/// The two normal numbers of words 0 and 1, or of 2 and 3, in single precision: 31 bits of the radius, and a half turn by the
+/// second word after the first one's uppermost bit.
 pub fn normals_f32(w0: u32, w1: u32) -> [f64; 2] {
-    // As a rounded number, which is what u is of.
-    let u = f64::from((f64::from(w0 as f32) / 2f64.powi(32) + 2f64.powi(-33)) as f32);
-    normals(u, f64::from(w1) / 2f64.powi(32))
+    // As rounded numbers, which is what u is of.
+    let u = f64::from((w0 as i32 as f32).abs() + 0.25) / 2f64.powi(31);
+    let turns = f64::from(w1 as i32) / 2f64.powi(33);
+    let [x, y] = normals(u, turns);
+    [if w0 >> 31 == 1 { -x } else { x }, y]
 }
 
 /// The two normal numbers of a block in double precision.

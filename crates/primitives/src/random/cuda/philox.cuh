@@ -1,19 +1,29 @@
 // Philox4x32-10 and what is made of its words. Every operation is rounded as written, so that the CPU's numbers are the same bits:
 // the functions of draw.rs, line by line.
 
+// Lower and upper half of a product. As one number of 64 bits the compiler would add nothing to its upper half.
+static __device__ __forceinline__ uint2 product(unsigned a, unsigned b) { return make_uint2(a * b, __umulhi(a, b)); }
+
 // Block `block` of a stream: four words of 32 bits.
 static __device__ __forceinline__ uint4 philox(size_t block, size_t stream, size_t seed) {
     unsigned c0 = (unsigned)block, c1 = (unsigned)(block >> 32), c2 = (unsigned)stream, c3 = (unsigned)(stream >> 32);
     unsigned k0 = (unsigned)seed, k1 = (unsigned)(seed >> 32);
 #pragma unroll
     for (int round = 0; round < 10; round++) {
-        const unsigned long long a = 0xD2511F53ull * c0, b = 0xCD9E8D57ull * c2;
-        c0 = (unsigned)(b >> 32) ^ c1 ^ k0;
-        c2 = (unsigned)(a >> 32) ^ c3 ^ k1;
-        c1 = (unsigned)b;
-        c3 = (unsigned)a;
+        const uint2 a = product(0xD2511F53u, c0), b = product(0xCD9E8D57u, c2);
+        c0 = b.y ^ c1 ^ k0;
+        c2 = a.y ^ c3 ^ k1;
+        c1 = b.x;
+        c3 = a.x;
         k0 += 0x9E3779B9u;
         k1 += 0xBB67AE85u;
     }
     return make_uint4(c0, c1, c2, c3);
+}
+
+// How many of the blocks `block`, `block` + stride, ... below `end` have the same upper half: what of a round it alone decides is
+// made once for all of them.
+static __device__ __forceinline__ unsigned alike(size_t block, size_t end, size_t stride) {
+    const size_t next = ((block >> 32) + 1) << 32, stop = next != 0 && next < end ? next : end;
+    return (unsigned)((stop - block - 1) / stride + 1);
 }

@@ -1,4 +1,5 @@
-// KIND: 0 uniform on [0, 1), 1 normal, 2 log-normal. Four floats or two doubles of a block.
+// KIND: 0 uniform on [0, 1), 1 normal, 2 log-normal, 3 log-normal whose location and scale let no power of 2 leave the normal
+// numbers. Four floats or two doubles of a block. Location and scale of single log-normal numbers are those of the power of 2.
 
 #ifndef KIND
 #define KIND 0
@@ -17,56 +18,68 @@ typedef float4 drawn;
 #endif
 
 #if !DOUBLE
-static __device__ __forceinline__ float logarithm(float u) {
-    const int i = __float_as_int(u) - 0x3f3504f3;
-    const float e = (float)(i >> 23), f = ADD(__int_as_float((i & 0x7fffff) + 0x3f3504f3), -1.0f), f2 = MUL(f, f);
-    float p = 7.0376836292e-2f;
-    p = FMA(p, f, -1.1514610310e-1f);
-    p = FMA(p, f, 1.1676998740e-1f);
-    p = FMA(p, f, -1.2420140846e-1f);
-    p = FMA(p, f, 1.4249322787e-1f);
-    p = FMA(p, f, -1.6668057665e-1f);
-    p = FMA(p, f, 2.0000714765e-1f);
-    p = FMA(p, f, -2.4999993993e-1f);
-    p = FMA(p, f, 3.3333331174e-1f);
-    float y = MUL(MUL(f, f2), p);
-    y = FMA(e, -2.12194440e-4f, y);
-    y = FMA(-0.5f, f2, y);
-    return FMA(e, 0.693359375f, ADD(f, y));
+// -2 ln(u / 2^31) for u to 2^31, and not quite 0 at 2^31.
+static __device__ __forceinline__ float radius_squared(float u) {
+    const int i = __float_as_int(u) - 0x4eb504f3, e = i & (int)0xff800000;
+    const float f = ADD(__int_as_float(__float_as_int(u) - e - 0x0f800000), -1.0f);
+    float p = 2.0213785767555237e-1f;
+    p = FMA(p, f, -3.2445159554481506e-1f);
+    p = FMA(p, f, 3.4501659870147705e-1f);
+    p = FMA(p, f, -3.9800330996513367e-1f);
+    p = FMA(p, f, 4.993981719017029e-1f);
+    p = FMA(p, f, -6.667011976242065e-1f);
+    p = FMA(p, f, 1.0000072717666626f);
+    p = FMA(p, f, -1.9999998807907104f);
+    return FMA((float)e, -1.6525917e-7f, FMA(p, f, 1e-14f));
 }
 
-// sin and cos of w / 2^32 turns.
-static __device__ __forceinline__ float2 sine_cosine(unsigned w) {
-    const unsigned quadrant = (w + 0x20000000u) >> 30;
-    const float t = MUL((float)(int)(w - (quadrant << 30)), 1.4629180792671596e-9f), z = MUL(t, t);
-    float s = FMA(FMA(-1.9515295891e-4f, z, 8.3321608736e-3f), z, -1.6666654611e-1f);
-    s = FMA(MUL(s, z), t, t);
-    float c = FMA(FMA(2.443315711809948e-5f, z, -1.388731625493765e-3f), z, 4.166664568298827e-2f);
-    c = FMA(c, MUL(z, z), FMA(-0.5f, z, 1.0f));
-    const bool swap = quadrant & 1;
-    const unsigned a = __float_as_uint(swap ? c : s) ^ (quadrant & 2) << 30;
-    const unsigned b = __float_as_uint(swap ? s : c) ^ ((quadrant + 1) & 2) << 30;
-    return make_float2(__uint_as_float(a), __uint_as_float(b));
+// The root of 1e-14 to 100, rounded to nearest: what __fsqrt_rn does where neither overflow nor underflow threatens.
+static __device__ __forceinline__ float root(float a) {
+#ifdef RAYSPIN_EMULATED
+    return __fsqrt_rn(a);
+#else
+    float y;
+    asm("rsqrt.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(a));
+    const float s = MUL(a, y);
+    return FMA(FMA(-s, s, a), MUL(0.5f, y), s);
+#endif
 }
 
+// The angle runs over a half turn; the first word's uppermost bit says over which.
 static __device__ __forceinline__ float2 normals(unsigned w0, unsigned w1) {
-    const float u = FMA((float)w0, 2.3283064365386963e-10f, 1.1641532182693481e-10f);
-    const float r = __fsqrt_rn(MUL(-2.0f, logarithm(u)));
-    const float2 sc = sine_cosine(w1);
-    return make_float2(MUL(r, sc.y), MUL(r, sc.x));
+    const float r = root(radius_squared(ADD(fabsf((float)(int)w0), 0.25f)));
+    const float t = MUL((float)(int)w1, 2.3283064365386963e-10f), z = MUL(t, t);
+    float s = 7.756038755178452e-2f;
+    s = FMA(s, z, -5.982421040534973e-1f);
+    s = FMA(s, z, 2.550069808959961f);
+    s = FMA(s, z, -5.167709827423096f);
+    s = FMA(s, z, 3.1415927410125732f);
+    float c = 2.196968048810959e-1f;
+    c = FMA(c, z, -1.3318802118301392f);
+    c = FMA(c, z, 4.058412075042725f);
+    c = FMA(c, z, -4.934792995452881f);
+    c = FMA(c, z, 9.999999403953552e-1f);
+    const float signed_r = __int_as_float(__float_as_int(r) ^ (int)(w0 & 0x80000000u));
+    return make_float2(MUL(signed_r, c), MUL(r, MUL(s, t)));
 }
 
+// 2^x by shifting the exponent, for |x| below 125.
+static __device__ __forceinline__ float power(float x) {
+    const float m = ADD(x, 12582912.0f), f = ADD(x, -ADD(m, -12582912.0f));
+    float p = 1.327647129073739e-3f;
+    p = FMA(p, f, 9.675540961325169e-3f);
+    p = FMA(p, f, 5.550713092088699e-2f);
+    p = FMA(p, f, 2.4022120237350464e-1f);
+    p = FMA(p, f, 6.931469440460205e-1f);
+    p = FMA(p, f, 1.0000001192092896f);
+    return __int_as_float(__float_as_int(p) + (__float_as_int(m) << 23));
+}
+
+// 2^x for any x.
 static __device__ __forceinline__ float exponential(float x) {
-    x = x < -110.0f ? -110.0f : x > 100.0f ? 100.0f : x;
-    const float n = ADD(FMA(x, 1.4426950408889634f, 12582912.0f), -12582912.0f);
-    const float r = FMA(n, 2.12194440e-4f, FMA(n, -0.693359375f, x));
-    float p = 1.9875691500e-4f;
-    p = FMA(p, r, 1.3981999507e-3f);
-    p = FMA(p, r, 8.3334519073e-3f);
-    p = FMA(p, r, 4.1665795894e-2f);
-    p = FMA(p, r, 1.6666665459e-1f);
-    p = FMA(p, r, 5.0000001201e-1f);
-    const float y = ADD(FMA(p, MUL(r, r), r), 1.0f);
+    if (fabsf(x) < 125.0f) return power(x);
+    x = x < -160.0f ? -160.0f : x > 130.0f ? 130.0f : x;
+    const float n = ADD(ADD(x, 12582912.0f), -12582912.0f), y = power(ADD(x, -n));
     const int whole = (int)n, half = whole >> 1;
     return MUL(MUL(y, __int_as_float((half + 127) << 23)), __int_as_float((whole - half + 127) << 23));
 }
@@ -147,7 +160,11 @@ static __device__ __forceinline__ double uniform(size_t w) { return MUL((double)
 
 static __device__ __forceinline__ real shaped(real z, real location, real scale) {
     const real value = FMA(scale, z, location);
+#if KIND == 3
+    return power(value);
+#else
     return KIND == 2 ? exponential(value) : value;
+#endif
 }
 
 static __device__ __forceinline__ drawn draw(uint4 w, real location, real scale) {
@@ -171,10 +188,8 @@ static __device__ __forceinline__ void give(real* __restrict__ out, size_t n, si
     if (at + EACH <= n) {
         *(drawn*)(out + at) = d;
     } else {
-#if DOUBLE
         if (at < n) out[at] = d.x;
-#else
-        if (at < n) out[at] = d.x;
+#if !DOUBLE
         if (at + 1 < n) out[at + 1] = d.y;
         if (at + 2 < n) out[at + 2] = d.z;
 #endif
@@ -182,10 +197,20 @@ static __device__ __forceinline__ void give(real* __restrict__ out, size_t n, si
 }
 
 extern "C" __global__ void fill(size_t seed, size_t stream, real location, real scale, real* __restrict__ out, size_t n) {
-    const size_t blocks = (n + EACH - 1) / EACH, stride = (size_t)gridDim.x * blockDim.x;
-    for (size_t b = (size_t)blockIdx.x * blockDim.x + threadIdx.x; b < blocks; b += stride) {
-        give(out, n, b, draw(philox(b, stream, seed), location, scale));
+    const size_t whole = n / EACH;
+    const size_t stride = (size_t)gridDim.x * blockDim.x;
+    size_t block = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
+    while (block < whole) {
+        const size_t upper = block & ~0xffffffffull;
+        const unsigned steps = alike(block, whole, stride);
+        drawn* to = (drawn*)out + block;
+        unsigned lower = (unsigned)block;
+        for (unsigned step = 0; step < steps; step++, to += stride, lower += (unsigned)stride) {
+            *to = draw(philox(upper | lower, stream, seed), location, scale);
+        }
+        block += steps * stride;
     }
+    if (block == whole) give(out, n, block, draw(philox(block, stream, seed), location, scale));
 }
 
 // A state is the next counter of a thread.
