@@ -95,6 +95,7 @@ enum : unsigned {
     SHARED = 232448,
     ARENA = SHARED + (MOST_ARRAYS + 2) * (FENCE + 128),
     MESSAGE = 600,
+    KEPT = 64 << 20,
 };
 // A NaN as a number of either precision, and none that programs write.
 constexpr uint32_t FENCE_MARK = 0xfffff1a5;
@@ -163,6 +164,9 @@ struct Workspace {
     // All threads of a block, where they need nothing of each other.
     void (*whole)(void**);
     void** arguments;
+    // What threads of a split kernel keep across barriers.
+    unsigned char* kept;
+    size_t kept_used;
     char message[MESSAGE];
 };
 
@@ -501,7 +505,7 @@ static void run_block(Workspace* w, uint64_t number) {
     w->at_barrier = 0;
     w->ready_count = w->ready_head = 0;
     w->array_count = 0;
-    w->arena_used = w->shared_used = 0;
+    w->arena_used = w->shared_used = w->kept_used = 0;
     for (unsigned i = 0; i < w->count; i++) {
         Thread* t = &w->threads[i];
         t->state = NEW;
@@ -594,7 +598,37 @@ static Workspace* new_workspace() {
 static void delete_workspace(Workspace* w) {
     for (unsigned i = 0; i < w->made; i++) free(w->fibres[i].stack);
     free(w->arena);
+    free(w->kept);
     free(w);
+}
+
+// Split kernels: arrays over the threads of a block, until the end of a scope.
+struct Kept {
+    size_t used;
+    Kept() : used(self->kept_used) {}
+    ~Kept() { self->kept_used = used; }
+};
+static void* keep(size_t bytes) {
+    Workspace* w = self;
+    // Pages that are never written take no memory.
+    if (!w->kept) w->kept = (unsigned char*)aligned_alloc(64, KEPT);
+    bytes = (bytes + 63) / 64 * 64;
+    if (!w->kept || w->kept_used + bytes > KEPT) {
+        write_message(w, "no memory for what the threads of a block keep across barriers", -1);
+        return nullptr;
+    }
+    w->kept_used += bytes;
+    return w->kept + (w->kept_used - bytes);
+}
+static bool any(const unsigned char* live, unsigned count) {
+    for (unsigned i = 0; i < count; i++)
+        if (live[i]) return true;
+    return false;
+}
+static void disagree(const char* condition) {
+    char text[300];
+    snprintf(text, sizeof text, "threads take different ways to a barrier: %s", condition);
+    write_message(self, text, -1);
 }
 
 // A kernel from a list of pointers to its arguments.
@@ -716,6 +750,9 @@ struct Kernel {
     const uint32_t* sizes;
     uint32_t threads;
     const uint32_t *shared_begin, *shared_end;
+    // Of how many loops over threads `whole` is, or why there is none.
+    uint32_t loops;
+    const char* why;
 };
 struct Variable {
     const char* name;

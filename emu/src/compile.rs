@@ -1,8 +1,9 @@
 //! From a program to a library of the host: the host's C++ compiler, and a folder of what it made.
 
 use std::collections::HashMap;
+use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
@@ -11,7 +12,8 @@ use rayspin_device::cuda::Program;
 
 use crate::lock;
 use crate::loops::Loops;
-use crate::translate::translate;
+use crate::split::split;
+use crate::translate::{Ways, translate};
 
 /// The host's C++ compiler.
 #[derive(Debug, Clone)]
@@ -98,10 +100,65 @@ impl Compiler {
     ///
     /// Errors: the compiler's words.
     pub(crate) fn library(&self, program: &Program) -> Result<PathBuf> {
+        if !self.loops {
+            return self.make(program, &translate(program, None)?).map_err(|failure| failure.of(program));
+        }
+        let (plain, mut ways) = self.ways(program)?;
+        loop {
+            match self.make(&plain, &translate(&plain, Some(&ways))?) {
+                Ok(path) => return Ok(path),
+                Err(failure) => {
+                    // A kernel whose loops are no C++ runs as written.
+                    let wrong = ways.refuse(&failure.words);
+                    if wrong == 0 {
+                        return Err(failure.of(program));
+                    }
+                }
+            }
+        }
+    }
+
+    /// The program behind the preprocessor, and what each of its kernels can be.
+    ///
+    /// Errors: the preprocessor's words.
+    pub(crate) fn ways(&self, program: &Program) -> Result<(Program, Ways)> {
+        let text = self.preprocessed(program)?;
+        let ways = Ways { loops: Loops::of(&text), splits: split(&text) };
+        Ok((Program { name: program.name, text, defines: Vec::new() }, ways))
+    }
+
+    fn preprocessed(&self, program: &Program) -> Result<String> {
+        let failed = |detail: String| Failure { words: detail }.of(program);
+        let mut text =
+            String::from("#define RAYSPIN_EMULATED 1\n#define __CUDACC__ 1\n#define __CUDA_ARCH__ 900\n");
+        for (name, value) in &program.defines {
+            text.push_str(&format!("#define {name} {value}\n"));
+        }
+        text.push_str(&program.text);
+        let mut child = Command::new(&self.path)
+            .args(["-x", "c++", "-std=c++17", "-E", "-P", "-w", "-"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .map_err(|e| failed(format!("running {}: {e}", self.path.display())))?;
+        let input = child.stdin.take();
+        let told = std::thread::scope(|scope| {
+            // Both ends at once: pipes hold only so much.
+            scope.spawn(move || input.map(|mut input| input.write_all(text.as_bytes())));
+            child.wait_with_output()
+        });
+        let told = told.map_err(|e| failed(format!("running {}: {e}", self.path.display())))?;
+        if !told.status.success() {
+            return Err(failed(String::from_utf8_lossy(&told.stderr).into_owned()));
+        }
+        Ok(String::from_utf8_lossy(&told.stdout).into_owned())
+    }
+
+    fn make(&self, program: &Program, text: &str) -> std::result::Result<PathBuf, Failure> {
         static BUSY: OnceLock<Mutex<HashMap<String, Arc<Mutex<()>>>>> = OnceLock::new();
-        let text = translate(program, self.loops.then(|| Loops::of(&program.text)).flatten())?;
         let mut hasher = blake3::Hasher::new();
-        for part in [text.as_str(), &self.version, &self.flags.join(" ")] {
+        for part in [text, &self.version, &self.flags.join(" ")] {
             hasher.update(&(part.len() as u64).to_le_bytes());
             hasher.update(part.as_bytes());
         }
@@ -111,16 +168,13 @@ impl Compiler {
         let folder = &self.cache;
         let path = folder.join(format!("{}-{key}.so", program.name));
         if !path.exists() {
-            self.compile(program, &text, folder, &path)?;
+            self.compile(text, folder, &path)?;
         }
         Ok(path)
     }
 
-    fn compile(&self, program: &Program, text: &str, folder: &Path, path: &Path) -> Result<()> {
-        let failed = |detail: String| Error::Device {
-            what: format!("compiling {} for the emulator", program.name),
-            detail,
-        };
+    fn compile(&self, text: &str, folder: &Path, path: &Path) -> std::result::Result<(), Failure> {
+        let failed = |words: String| Failure { words };
         let io = |what: &str, at: &Path| {
             let at = at.display().to_string();
             let what = what.to_owned();
@@ -140,6 +194,17 @@ impl Compiler {
         let _ = std::fs::remove_file(&source);
         // Whole or not at all: another process may look for it.
         std::fs::rename(&part, path).map_err(io("renaming to", path))
+    }
+}
+
+/// The compiler's words.
+struct Failure {
+    words: String,
+}
+
+impl Failure {
+    fn of(self, program: &Program) -> Error {
+        Error::Device { what: format!("compiling {} for the emulator", program.name), detail: self.words }
     }
 }
 

@@ -9,6 +9,7 @@ mod hollow;
 mod loops;
 mod memory;
 mod module;
+mod split;
 mod texture;
 mod translate;
 mod words;
@@ -74,8 +75,7 @@ struct Inner {
     pool: rayon::ThreadPool,
     heap: Mutex<Heap>,
     workspaces: module::Workspaces,
-    /// Of each kernel that ran, whether its threads were a loop.
-    ran: Mutex<BTreeMap<String, bool>>,
+    ran: Mutex<BTreeMap<String, How>>,
     /// Addresses and bytes of the loaded programs' variables.
     variables: Mutex<Vec<(u64, u64)>>,
     /// Held while work is done: one thing after the other.
@@ -87,6 +87,15 @@ struct Order {
     recording: Option<Vec<Work>>,
     /// The first failure that no call has told yet.
     failure: Option<Error>,
+}
+
+/// How a kernel's threads run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum How {
+    /// A fibre each, and why.
+    Written(String),
+    /// So many loops over the threads of a block, with a barrier between each two.
+    Loops(usize),
 }
 
 enum Work {
@@ -130,8 +139,8 @@ impl Emulator {
         })
     }
 
-    /// The same for measurements: on so many threads, keeping what was compiled in this folder. With `loops` a kernel whose
-    /// threads need nothing of each other is a loop over the threads of a block, for the compiler to make vectors of (MCUDA).
+    /// The same for measurements: on so many threads, keeping what was compiled in this folder. With `loops` a kernel is
+    /// loops over the threads of a block, split at its barriers, for the compiler to make vectors of (MCUDA), unless [`How`] says why not.
     /// Errors: no pool of so many threads.
     pub fn measuring(self, threads: usize, cache: Option<PathBuf>, loops: bool) -> Result<Self> {
         let mut compiler = self.compiler;
@@ -153,9 +162,15 @@ impl Emulator {
         Ok(Self { compiler, programs: self.programs, inner: Arc::new(inner) })
     }
 
-    /// The kernels that ran since this was last asked; of each whether its threads were a loop.
-    pub fn take_ran(&self) -> BTreeMap<String, bool> {
+    /// The kernels that ran since this was last asked, and how.
+    pub fn take_ran(&self) -> BTreeMap<String, How> {
         std::mem::take(&mut lock(&self.inner.ran))
+    }
+
+    /// How the kernels of a program run where they may be loops, without compiling it. Errors: the preprocessor's words.
+    pub fn ways(&self, program: &Program) -> Result<BTreeMap<String, How>> {
+        let (_, ways) = self.compiler.ways(program)?;
+        Ok(ways.splits.keys().map(|name| (name.clone(), ways.of(name))).collect())
     }
 
     /// The same as a machine without a compiler: it has these programs and no others.

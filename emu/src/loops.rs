@@ -21,7 +21,7 @@ const WAITING: [&str; 9] = [
 ];
 
 /// What is known of a program's functions.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(crate) struct Loops {
     /// Functions that need a thread's place, kernels among them.
     pub(crate) placed: HashSet<String>,
@@ -201,10 +201,10 @@ fn called(head: &str) -> Option<String> {
 
 /// Bytes from the end of a function's name to behind the parenthesis that opens its parameters, template arguments between.
 pub(crate) fn opening(text: &str) -> Option<usize> {
-    let mut at = 0;
-    if text.starts_with('<') {
-        let mut depth = 0;
-        for (i, c) in text.char_indices() {
+    let mut at = blank(text);
+    if text[at..].starts_with('<') {
+        let (from, mut depth) = (at, 0);
+        for (i, c) in text[from..].char_indices() {
             match c {
                 '<' => depth += 1,
                 '>' => depth -= 1,
@@ -212,11 +212,11 @@ pub(crate) fn opening(text: &str) -> Option<usize> {
                 _ => return None,
             }
             if depth == 0 {
-                at = i + 1;
+                at = from + i + 1;
                 break;
             }
         }
-        if at == 0 {
+        if at == from {
             return None;
         }
     }
@@ -326,6 +326,7 @@ mod tests {
                 .is_none()
         );
         assert_eq!(opening("<4, Pair<int> > (x)"), Some(17));
+        assert_eq!(opening(" < 4 > (x)"), Some(8));
         assert_eq!(opening(" ;"), None);
     }
 }

@@ -11,7 +11,7 @@ use rayspin_core::{Error, Result};
 use rayspin_device::cuda::{Function, Launch, Module, Program, Resources};
 
 use crate::compile::{Compiler, temporary};
-use crate::{Inner, Work, lock};
+use crate::{How, Inner, Work, lock};
 
 const MESSAGE: usize = 600;
 /// What a kernel may declare itself, as on the real processor.
@@ -28,6 +28,8 @@ struct RawKernel {
     threads: u32,
     shared_begin: *const u32,
     shared_end: *const u32,
+    loops: u32,
+    why: *const c_char,
 }
 
 #[repr(C)]
@@ -154,6 +156,14 @@ fn named(name: *const c_char, wanted: &str) -> bool {
     unsafe { CStr::from_ptr(name) }.to_bytes() == wanted.as_bytes()
 }
 
+fn how(kernel: &RawKernel) -> How {
+    if kernel.whole.is_some() {
+        return How::Loops(kernel.loops as usize);
+    }
+    // SAFETY: a literal of the library.
+    How::Written(unsafe { CStr::from_ptr(kernel.why) }.to_string_lossy().into_owned())
+}
+
 pub(crate) struct Loaded {
     code: Arc<Code>,
     inner: Arc<Inner>,
@@ -215,6 +225,7 @@ impl Module for Loaded {
                 code: self.code.clone(),
                 call: kernel.call.ok_or_else(missing)?,
                 whole: kernel.whole,
+                how: how(kernel),
                 sizes: sizes.iter().map(|&s| s as usize).collect(),
             }),
             resources: Resources { registers: 0, shared, local: 0, threads: kernel.threads.min(1024) },
@@ -239,6 +250,7 @@ pub(crate) struct Callable {
     call: unsafe extern "C" fn(*mut *mut c_void),
     /// All threads of a block as a loop.
     whole: Option<unsafe extern "C" fn(*mut *mut c_void)>,
+    how: How,
     sizes: Vec<usize>,
 }
 
@@ -278,7 +290,7 @@ impl Callable {
         if !(1..=1024).contains(&threads) || launch.shared > inner.properties.shared_per_block {
             return Err(failed(format!("{launch:?} is more than a block may be")));
         }
-        lock(&inner.ran).insert(self.name.clone(), self.whole.is_some());
+        lock(&inner.ran).insert(self.name.clone(), self.how.clone());
         let raw = RawLaunch { blocks: launch.blocks, threads: launch.threads, shared: launch.shared };
         let (mut next, mut stop): (u64, c_int) = (0, 0);
         let shared = Shared { next: &raw mut next, stop: &raw mut stop, raw: &raw };

@@ -1,9 +1,13 @@
 //! From CUDA C++ to C++: what macros of a header cannot say of shared memory, and a table of kernels and variables.
 
+use std::collections::BTreeMap;
+
 use rayspin_core::{Error, Result};
 use rayspin_device::cuda::Program;
 
+use crate::How;
 use crate::loops::{Loops, opening, parted};
+use crate::split::{Refusal, Split};
 use crate::words::{
     blank, declarators, group, has_word, last_word, lead, skipped, statement_end, without_comments, word,
 };
@@ -17,9 +21,14 @@ const TEXTURE: &str = include_str!("../include/texture.h");
 /// `__shared__` arrays become references into the block's memory, which is filled with NaN before each block and has fences
 /// behind each array; `extern __shared__` arrays become pointers to the block's dynamic memory. Lines keep their numbers. With
 /// `loops` a thread's place is a parameter, and kernels whose threads need nothing of each other get a loop over them as well.
-pub(crate) fn translate(program: &Program, loops: Option<Loops>) -> Result<String> {
-    let mut reader = Reader::new(&program.text);
-    reader.loops = loops;
+pub(crate) fn translate(program: &Program, ways: Option<&Ways>) -> Result<String> {
+    let mut source = program.text.clone();
+    for (_, split) in ways.into_iter().flat_map(Ways::split) {
+        source.push_str(&split.text);
+    }
+    let mut reader = Reader::new(&source);
+    reader.loops = ways.and_then(|ways| ways.loops.as_ref());
+    reader.ways = ways;
     reader.read().map_err(|(expected, found)| {
         Error::value(format!("emulation of {}", program.name), expected, found)
     })?;
@@ -44,6 +53,50 @@ pub(crate) fn translate(program: &Program, loops: Option<Loops>) -> Result<Strin
     Ok(text)
 }
 
+/// What each kernel of a program can be.
+#[derive(Debug)]
+pub(crate) struct Ways {
+    /// None: every kernel runs as written.
+    pub(crate) loops: Option<Loops>,
+    pub(crate) splits: BTreeMap<String, std::result::Result<Split, Refusal>>,
+}
+
+impl Ways {
+    /// The kernels that run as several loops.
+    fn split(&self) -> impl Iterator<Item = (&String, &Split)> {
+        let single = |name: &str| self.loops.as_ref().is_none_or(|loops| loops.runs(name));
+        self.splits
+            .iter()
+            .filter(move |(name, _)| !single(name))
+            .filter_map(|(name, split)| Some((name, split.as_ref().ok()?)))
+    }
+
+    /// How a kernel runs.
+    pub(crate) fn of(&self, name: &str) -> How {
+        match (&self.loops, self.splits.get(name)) {
+            (None, _) => How::Written("a member of a type needs a thread's place".to_owned()),
+            (Some(loops), _) if loops.runs(name) => How::Loops(1),
+            (_, Some(Ok(split))) => How::Loops(split.loops),
+            (_, Some(Err(why))) => How::Written(why.clone()),
+            (_, None) => How::Written("a kernel of an unknown form".to_owned()),
+        }
+    }
+
+    /// Gives up the kernels whose loops the compiler complains of, all of them where it names none. How many there are.
+    pub(crate) fn refuse(&mut self, words: &str) -> usize {
+        let split: Vec<String> = self.split().map(|(name, _)| name.clone()).collect();
+        let named: Vec<_> =
+            split.iter().filter(|name| has_word(words, &format!("emu_split_{name}"))).collect();
+        let wrong = if named.is_empty() { split.iter().collect() } else { named };
+        let said = words.lines().find(|line| line.contains("error:")).unwrap_or_default();
+        let said = said.rsplit("error:").next().unwrap_or_default().trim();
+        for name in &wrong {
+            self.splits.insert((*name).clone(), Err(format!("the C++ compiler refuses its loops: {said}")));
+        }
+        wrong.len()
+    }
+}
+
 struct Kernel {
     name: String,
     bounds: String,
@@ -65,7 +118,8 @@ struct Reader<'a> {
     outer_dynamic: Vec<String>,
     /// Where in `out` the present statement began.
     statement: usize,
-    loops: Option<Loops>,
+    loops: Option<&'a Loops>,
+    ways: Option<&'a Ways>,
     /// Where in `out` the parameters and the body of the present kernel begin.
     parameters: usize,
     body: usize,
@@ -74,7 +128,7 @@ struct Reader<'a> {
     parted: Vec<String>,
 }
 
-type Refusal = (&'static str, String);
+type Wrong = (&'static str, String);
 
 impl<'a> Reader<'a> {
     fn new(text: &'a str) -> Self {
@@ -90,6 +144,7 @@ impl<'a> Reader<'a> {
             outer_dynamic: Vec::new(),
             statement: 0,
             loops: None,
+            ways: None,
             parameters: 0,
             body: 0,
             parts: String::new(),
@@ -110,7 +165,7 @@ impl<'a> Reader<'a> {
         self.braces.iter().all(|&groups| groups)
     }
 
-    fn read(&mut self) -> std::result::Result<(), Refusal> {
+    fn read(&mut self) -> std::result::Result<(), Wrong> {
         while let Some(letter) = self.rest().chars().next() {
             if let Some(bytes) = skipped(self.rest(), self.out.chars().next_back()) {
                 self.copy(bytes);
@@ -173,9 +228,13 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
+    fn how(&self, kernel: &str) -> How {
+        self.ways.map_or_else(|| How::Written(String::new()), |ways| ways.of(kernel))
+    }
+
     /// Whether a function is given its thread's place.
     fn placed(&self, function: &str) -> bool {
-        self.loops.as_ref().is_some_and(|loops| loops.placed.contains(function))
+        self.loops.is_some_and(|loops| loops.placed.contains(function))
     }
 
     /// The place as the first of the parameters or arguments that come.
@@ -188,9 +247,9 @@ impl<'a> Reader<'a> {
 
     /// Takes the kernel apart whose body has just ended.
     fn part(&mut self, name: &str) {
-        let runs = self.loops.as_ref().is_some_and(|loops| loops.placed.contains(name) && loops.runs(name));
+        let runs = self.loops.is_some_and(|loops| loops.placed.contains(name) && loops.runs(name));
         let parameters = self.out[self.parameters..self.body].trim_end();
-        let pure = |text: &str| self.loops.as_ref().is_some_and(|loops| loops.pure(text));
+        let pure = |text: &str| self.loops.is_some_and(|loops| loops.pure(text));
         let parts = runs.then(|| parted(name, parameters, &self.out[self.body..], pure)).flatten();
         if let Some(parts) = parts {
             self.parts.push_str(&parts);
@@ -199,7 +258,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Notes a kernel's name and the number of its threads.
-    fn kernel(&mut self) -> std::result::Result<(), Refusal> {
+    fn kernel(&mut self) -> std::result::Result<(), Wrong> {
         const SHAPE: &str = "a kernel extern \"C\" __global__ void name(...)";
         let refused = |text: &str| (SHAPE, text.lines().next().unwrap_or_default().to_owned());
         let rest = self.rest();
@@ -253,7 +312,7 @@ impl<'a> Reader<'a> {
         self.copy(word(self.rest()).len());
     }
 
-    fn shared(&mut self) -> std::result::Result<(), Refusal> {
+    fn shared(&mut self) -> std::result::Result<(), Wrong> {
         let dynamic = has_word(&self.out[self.statement..], "extern");
         let end = statement_end(self.rest()).ok_or_else(|| ("a semicolon", "none".to_owned()))?;
         let whole = &self.rest()[..end];
@@ -315,7 +374,11 @@ impl<'a> Reader<'a> {
                  __stop_emu_shared_{name}[];\n\
                  static void emu_call_{name}(void** arguments) {{ emu::call_kernel({name}, arguments); }}\n"
             ));
-            if !self.loops.as_ref().is_some_and(|loops| loops.runs(name)) {
+            let How::Loops(_) = self.how(name) else { continue };
+            if !self.loops.is_some_and(|loops| loops.runs(name)) {
+                text.push_str(&format!(
+                    "static void emu_loop_{name}(void** arguments) {{ emu::call_kernel(emu_split_{name}, arguments); }}\n"
+                ));
                 continue;
             }
             let body = if self.parted.iter().any(|parted| parted == name) {
@@ -329,11 +392,14 @@ impl<'a> Reader<'a> {
         }
         text.push_str("static const emu::Kernel emu_kernels[] = {\n");
         for Kernel { name, bounds } in &self.kernels {
-            let runs = self.loops.as_ref().is_some_and(|loops| loops.runs(name));
-            let whole = if runs { format!("emu_loop_{name}") } else { "nullptr".to_owned() };
+            let (whole, loops, why) = match self.how(name) {
+                How::Loops(loops) => (format!("emu_loop_{name}"), loops, String::new()),
+                How::Written(why) => ("nullptr".to_owned(), 0, why),
+            };
+            let why = why.replace(['"', '\\'], "'").replace('\n', " ");
             text.push_str(&format!(
                 "{{\"{name}\", emu_call_{name}, {whole}, emu::count_of({name}), emu::sizes_of({name}), emu::first_of{bounds}, \
-                 __start_emu_shared_{name}, __stop_emu_shared_{name}}},\n"
+                 __start_emu_shared_{name}, __stop_emu_shared_{name}, {loops}, \"{why}\"}},\n"
             ));
         }
         text.push_str("{}};\nstatic const emu::Variable emu_variables[] = {\n");

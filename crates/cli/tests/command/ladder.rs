@@ -207,8 +207,8 @@ fn one_source_runs_on_two_processors() {
     let row = |name: &str| {
         tables.lines().find(|line| line.starts_with(name)).unwrap_or_else(|| panic!("{name}: {tables}"))
     };
-    assert!(row("gpu-gather").contains("  all  "), "{tables}");
-    assert!(row("gpu-points").contains("as written only"), "{tables}");
+    assert!(row("gpu-gather").contains("  all, whole  "), "{tables}");
+    assert!(row("gpu-points").contains("  all, in 4  "), "{tables}");
     assert!(row("coulomb  ").contains("45.0 s") && row("coulomb: ").contains("3 x 40 points"), "{tables}");
     assert!(!tables.contains("gpu-scatter") && f.join("kept/emulator").is_dir(), "{tables}");
 }

@@ -11,7 +11,7 @@ use rayspin::core::{Error, Progress};
 use rayspin::device::{Backend, BackendKind, Device, cuda};
 use rayspin::report::table::{Cell, Column, Table};
 use rayspin::tune::{Climb, Ladder, Outcome, Protocol, Step, Which, climb};
-use rayspin_emu::Emulator;
+use rayspin_emu::{Emulator, How};
 
 use super::super::files;
 use super::climbing::{budget, size};
@@ -50,8 +50,7 @@ struct Rung {
     written: Option<f64>,
     /// The time as loops, none where no kernel was one.
     loops: Option<f64>,
-    /// Kernels that were loops, and all.
-    kernels: [usize; 2],
+    kernels: BTreeMap<String, How>,
     gpu: Option<f64>,
     error: Option<f64>,
     why: Option<String>,
@@ -91,6 +90,11 @@ pub(super) fn run(context: &Context, args: &LadderRun) -> Result<()> {
             for rung in &found.rungs {
                 if let Some(why) = &rung.why {
                     say!("{} of {}: {why}", rung.name, found.ladder);
+                }
+                for (kernel, how) in &rung.kernels {
+                    if let How::Written(why) = how {
+                        say!("{} of {}: {kernel} runs as written: {why}", rung.name, found.ladder);
+                    }
                 }
             }
             all.push(found);
@@ -227,13 +231,12 @@ impl Processors {
         }
         let rungs = looped.steps.iter().zip(&written.steps).map(|(step, as_written)| {
             let kernels = ran.remove(&step.name).unwrap_or_default();
-            let whole = kernels.values().filter(|whole| **whole).count();
             let on_gpu = gpu.iter().flat_map(|gpu| &gpu.steps).find(|other| other.name == step.name);
             Rung {
                 name: step.name.clone(),
                 written: seconds(as_written),
-                loops: seconds(step).filter(|_| whole > 0),
-                kernels: [whole, kernels.len()],
+                loops: seconds(step).filter(|_| looped(&kernels) > 0),
+                kernels,
                 gpu: on_gpu.and_then(seconds),
                 error: step.timed().map(|timed| timed.error),
                 why: [as_written, step].into_iter().find_map(why),
@@ -267,6 +270,19 @@ fn why(step: &Step) -> Option<String> {
         Outcome::Timed(_) => None,
         Outcome::Refused(why) => Some(format!("not run: {why}")),
         Outcome::Failed(why) => Some(format!("FAILED: {why}")),
+    }
+}
+
+fn looped(kernels: &BTreeMap<String, How>) -> usize {
+    kernels.values().filter(|how| matches!(how, How::Loops(_))).count()
+}
+
+/// Into how many loops the kernel with most of them is split.
+fn parts(kernels: &BTreeMap<String, How>) -> String {
+    let loops = kernels.values().map(|how| if let How::Loops(loops) = how { *loops } else { 0 }).max();
+    match loops.unwrap_or_default() {
+        1 => "whole".to_owned(),
+        loops => format!("in {loops}"),
     }
 }
 
@@ -305,11 +321,11 @@ fn rungs(found: &Found, context: &Context) -> Table {
             rung.loops.into(),
             ratio(rung.written, rung.loops).into(),
             ratio(rung.loops, native).into(),
-            match rung.kernels {
+            match [looped(&rung.kernels), rung.kernels.len()] {
                 [_, 0] => "not run".into(),
                 [0, _] => AS_WRITTEN.into(),
-                [whole, all] if whole == all => "all".into(),
-                [whole, all] => format!("{whole} of {all}").into(),
+                [whole, all] if whole == all => format!("all, {}", parts(&rung.kernels)).into(),
+                [whole, all] => format!("{whole} of {all}, {}", parts(&rung.kernels)).into(),
             },
         ];
         if found.gpu {
@@ -356,7 +372,7 @@ fn summary(all: &[Found]) -> Table {
     for found in all {
         let best =
             |of: &dyn Fn(&Rung) -> Option<f64>| found.rungs.iter().filter_map(of).min_by(f64::total_cmp);
-        let loops = best(&|rung| rung.loops.filter(|_| rung.kernels[0] == rung.kernels[1]));
+        let loops = best(&|rung| rung.loops.filter(|_| looped(&rung.kernels) == rung.kernels.len()));
         let native = found.native.as_ref().map(|(_, seconds)| *seconds);
         let mut row: Vec<Cell> = vec![
             found.ladder.into(),

@@ -1,0 +1,241 @@
+//! C++ behind the preprocessor as words and marks.
+
+use std::ops::Range;
+
+use crate::words::skipped;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Word,
+    /// A number, a string or a character.
+    Literal,
+    Mark,
+    /// A line for the compiler.
+    Pragma,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Token {
+    pub(super) kind: Kind,
+    pub(super) text: String,
+}
+
+impl Token {
+    pub(super) fn is(&self, text: &str) -> bool {
+        self.text == text && self.kind != Kind::Literal
+    }
+
+    pub(super) fn word(&self) -> Option<&str> {
+        (self.kind == Kind::Word).then_some(self.text.as_str())
+    }
+}
+
+const MARKS: [&str; 24] = [
+    "<<=", ">>=", "...", "->", "++", "--", "==", "<=", ">=", "!=", "&&", "||", "+=", "-=", "*=", "/=", "%=",
+    "&=", "|=", "^=", "<<", ">>", "::", "##",
+];
+
+/// The words of a text; comments and white space are dropped.
+pub(super) fn tokens(text: &str) -> Vec<Token> {
+    let mut out = Vec::new();
+    let (mut at, mut before) = (0, None);
+    let mut push = |kind, text: &str| out.push(Token { kind, text: text.to_owned() });
+    while let Some(c) = text[at..].chars().next() {
+        let rest = &text[at..];
+        let bytes = if let Some(bytes) = skipped(rest, before) {
+            match c {
+                '#' if rest[1..bytes].trim_start().starts_with("pragma") => {
+                    push(Kind::Pragma, &rest[..bytes])
+                }
+                '"' | '\'' => push(Kind::Literal, &rest[..bytes]),
+                _ => {}
+            }
+            before = Some(' ');
+            at += bytes;
+            continue;
+        } else if c.is_whitespace() {
+            c.len_utf8()
+        } else if c == '_' || c.is_ascii_alphabetic() {
+            let end = rest.find(|c: char| c != '_' && !c.is_ascii_alphanumeric()).unwrap_or(rest.len());
+            push(Kind::Word, &rest[..end]);
+            end
+        } else if c.is_ascii_digit() || (c == '.' && rest[1..].starts_with(|c: char| c.is_ascii_digit())) {
+            let mut end = 0;
+            let mut last = ' ';
+            for c in rest.chars() {
+                let sign = matches!(c, '+' | '-')
+                    && (matches!(last, 'p' | 'P') || (matches!(last, 'e' | 'E') && !rest.starts_with("0x")));
+                if !(c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '\'') || sign) {
+                    break;
+                }
+                end += c.len_utf8();
+                last = c;
+            }
+            push(Kind::Literal, &rest[..end]);
+            end
+        } else {
+            let mark = MARKS.iter().find(|mark| rest.starts_with(**mark));
+            let end = mark.map_or(c.len_utf8(), |mark| mark.len());
+            push(Kind::Mark, &rest[..end]);
+            end
+        };
+        before = text[..at + bytes].chars().next_back();
+        at += bytes;
+    }
+    out
+}
+
+/// The tokens as text.
+pub(super) fn text(tokens: &[Token]) -> String {
+    let mut out = String::new();
+    for token in tokens {
+        if token.kind == Kind::Pragma {
+            out.push('\n');
+            out.push_str(&token.text);
+            out.push('\n');
+        } else {
+            out.push_str(&token.text);
+            out.push(' ');
+        }
+    }
+    out
+}
+
+/// Where the bracketed group that begins at `at` ends, behind its last bracket.
+pub(super) fn group(tokens: &[Token], at: usize) -> Option<usize> {
+    let mut depth = 0usize;
+    for (i, token) in tokens.iter().enumerate().skip(at) {
+        match token.text.as_str() {
+            _ if token.kind != Kind::Mark => {}
+            "(" | "[" | "{" => depth += 1,
+            ")" | "]" | "}" => {
+                depth = depth.checked_sub(1)?;
+                if depth == 0 {
+                    return Some(i + 1);
+                }
+            }
+            _ => {}
+        }
+    }
+    None
+}
+
+/// Where the bracketed group that ends before `end` begins.
+pub(super) fn group_back(tokens: &[Token], end: usize) -> Option<usize> {
+    let mut depth = 0usize;
+    for i in (0..end).rev() {
+        match tokens[i].text.as_str() {
+            _ if tokens[i].kind != Kind::Mark => {}
+            ")" | "]" | "}" => depth += 1,
+            "(" | "[" | "{" => {
+                depth = depth.checked_sub(1)?;
+                if depth == 0 {
+                    return Some(i);
+                }
+            }
+            _ => {}
+        }
+    }
+    None
+}
+
+/// Where the template arguments that begin at `at` with `<` end.
+pub(super) fn angles(tokens: &[Token], at: usize) -> Option<usize> {
+    let (mut depth, mut i) = (0i32, at);
+    while let Some(token) = tokens.get(i) {
+        match token.text.as_str() {
+            "<" => depth += 1,
+            ">" => depth -= 1,
+            ">>" => depth -= 2,
+            "(" | "[" => i = group(tokens, i)? - 1,
+            "{" | "}" | ";" | ")" | "]" | "=" | "&&" | "||" => return None,
+            _ => {}
+        }
+        i += 1;
+        if depth <= 0 {
+            return (depth == 0).then_some(i);
+        }
+    }
+    None
+}
+
+/// The parts of a list between commas outside brackets.
+pub(super) fn parts(tokens: &[Token], range: Range<usize>) -> Vec<Range<usize>> {
+    let (mut from, mut at, mut out) = (range.start, range.start, Vec::new());
+    while at < range.end {
+        match tokens[at].text.as_str() {
+            "(" | "[" | "{" if tokens[at].kind == Kind::Mark => {
+                at = group(tokens, at).unwrap_or(range.end);
+                continue;
+            }
+            "<" => {
+                if let Some(end) = angles(tokens, at).filter(|&end| {
+                    end < range.end && (tokens[end].is("(") || tokens[end].is("{") || tokens[end].is("::"))
+                }) {
+                    at = end;
+                    continue;
+                }
+            }
+            "," => {
+                out.push(from..at);
+                from = at + 1;
+            }
+            _ => {}
+        }
+        at += 1;
+    }
+    if from < range.end || !out.is_empty() {
+        out.push(from..range.end);
+    }
+    out
+}
+
+/// Whether the word at `at` is a name of its own, no member of something.
+pub(super) fn free(tokens: &[Token], at: usize) -> bool {
+    tokens[at].kind == Kind::Word
+        && at.checked_sub(1).is_none_or(|before| !matches!(tokens[before].text.as_str(), "." | "->" | "::"))
+}
+
+/// Whether the mark at `at` stands before its only operand.
+pub(super) fn unary(tokens: &[Token], at: usize) -> bool {
+    let Some(before) = at.checked_sub(1).map(|before| &tokens[before]) else { return true };
+    match before.kind {
+        Kind::Literal => false,
+        Kind::Word => matches!(before.text.as_str(), "return" | "else" | "do" | "sizeof"),
+        Kind::Pragma => true,
+        Kind::Mark if before.is(")") => group_back(tokens, at).is_some_and(|open| cast(tokens, open..at)),
+        Kind::Mark => !matches!(before.text.as_str(), "]" | "++" | "--"),
+    }
+}
+
+/// Whether a group in parentheses is a type.
+fn cast(tokens: &[Token], range: Range<usize>) -> bool {
+    let inside = &tokens[range.start + 1..range.end - 1];
+    let called = range.start.checked_sub(1).is_some_and(|before| {
+        tokens[before].kind == Kind::Word || matches!(tokens[before].text.as_str(), "]" | ")" | ">")
+    });
+    !called
+        && inside.last().is_some_and(|last| last.is("*") || last.word().is_some_and(typed))
+        && inside
+            .iter()
+            .all(|t| t.kind == Kind::Word || matches!(t.text.as_str(), "*" | "::" | "<" | ">" | ","))
+}
+
+/// Whether a word is a type of the language.
+pub(super) fn typed(word: &str) -> bool {
+    matches!(
+        word,
+        "unsigned"
+            | "signed"
+            | "long"
+            | "short"
+            | "int"
+            | "char"
+            | "float"
+            | "double"
+            | "bool"
+            | "void"
+            | "auto"
+            | "size_t"
+    )
+}
