@@ -101,10 +101,9 @@ pub(super) fn outline(tokens: &[Token]) -> Outline {
         match tokens[at].text.as_str() {
             ";" | "}" => {
                 let head = &tokens[from..at];
-                if head.iter().any(|t| t.is("__constant__") || t.is("__device__") || t.is("__shared__")) {
-                    if let Some((_, names)) = declared_outside(head) {
-                        out.variables.extend(names);
-                    }
+                let kept = ["__constant__", "__device__", "__shared__"];
+                if head.iter().any(|t| kept.iter().any(|word| t.is(word))) {
+                    out.variables.extend(declared_outside(head).unwrap_or_default());
                 }
                 at += 1;
                 from = at;
@@ -138,11 +137,11 @@ pub(super) fn outline(tokens: &[Token]) -> Outline {
     out
 }
 
-fn declared_outside(head: &[Token]) -> Option<(Range<usize>, Vec<String>)> {
+fn declared_outside(head: &[Token]) -> Option<Vec<String>> {
     let rest: Vec<Token> =
         head.iter().filter(|t| !matches!(t.text.as_str(), "__constant__" | "__device__")).cloned().collect();
-    let (kind, names) = declaration(&rest, 0..rest.len())?;
-    Some((kind, names.iter().map(|d| rest[d.name].text.clone()).collect()))
+    let (_, names) = declaration(&rest, 0..rest.len())?;
+    Some(names.iter().map(|d| rest[d.name].text.clone()).collect())
 }
 
 fn function(head: &[Token], body: &[Token]) -> Option<(String, Function)> {

@@ -136,7 +136,7 @@ fn again(effects: &Effects<'_>) -> Vec<bool> {
                 let (other, known) = (&variables[*m], &effects.known[*m]);
                 let own = free(&effects.body.tokens, v.declared) && *m != at;
                 let there = if known.whole { !known.changed } else { again[*m] };
-                own && there && !(other.shared && !other.array())
+                own && there && (other.array() || !other.shared)
             };
             again[at] = !known.whole
                 && !known.changed

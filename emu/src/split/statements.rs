@@ -185,9 +185,7 @@ pub(super) fn declaration(tokens: &[Token], range: Range<usize>) -> Option<(Rang
             at += 1;
         }
         let name = at;
-        if tokens.get(name).filter(|t| name < range.end && t.kind == Kind::Word).is_none() {
-            return None;
-        }
+        tokens.get(name).filter(|t| name < range.end && t.kind == Kind::Word)?;
         at += 1;
         let lengths = at;
         while at < range.end && tokens[at].is("[") {

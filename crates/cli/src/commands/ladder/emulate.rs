@@ -216,7 +216,7 @@ impl Processors {
         let native = on(&context.device.host(), "in Rust", &mut |_| ())?;
         let written = on(&self.written, "as written", &mut |_| ())?;
         let (mut current, mut ran) = (None, BTreeMap::new());
-        let looped = on(&self.looped, "as loops", &mut |next: Option<&str>| {
+        let as_loops = on(&self.looped, "as loops", &mut |next: Option<&str>| {
             let kernels = self.loops.take_ran();
             if let Some(rung) = std::mem::replace(&mut current, next.map(str::to_owned)) {
                 ran.insert(rung, kernels);
@@ -225,11 +225,11 @@ impl Processors {
         let gpu = self.gpu.as_ref().map(|gpu| on(gpu, "on the GPU", &mut |_| ())).transpose()?;
 
         let mut failed = Vec::new();
-        for (climb, how) in [(&native, "in Rust"), (&written, "as written"), (&looped, "as loops")] {
+        for (climb, how) in [(&native, "in Rust"), (&written, "as written"), (&as_loops, "as loops")] {
             let wrong = climb.steps.iter().filter(|step| matches!(step.outcome, Outcome::Failed(_)));
             failed.extend(wrong.map(|step| format!("{} of {} {how}", step.name, about.name)));
         }
-        let rungs = looped.steps.iter().zip(&written.steps).map(|(step, as_written)| {
+        let rungs = as_loops.steps.iter().zip(&written.steps).map(|(step, as_written)| {
             let kernels = ran.remove(&step.name).unwrap_or_default();
             let on_gpu = gpu.iter().flat_map(|gpu| &gpu.steps).find(|other| other.name == step.name);
             Rung {
@@ -251,7 +251,7 @@ impl Processors {
         let best = native.steps.iter().filter_map(|step| Some((step.name.clone(), seconds(step)?)));
         Ok(Found {
             ladder: about.name,
-            problem: looped.problem.clone(),
+            problem: as_loops.problem.clone(),
             native: best.min_by(|a, b| a.1.total_cmp(&b.1)),
             rungs: rungs.collect(),
             gpu: gpu.is_some(),
