@@ -279,6 +279,19 @@ impl<T: Element> Array<T> {
         Ok(())
     }
 
+    /// Copies `values`, in C order, from the host to the elements from `at` on. Errors: a range outside the array.
+    pub fn set_part(&mut self, at: usize, values: &[T]) -> Result<()> {
+        if at.checked_add(values.len()).is_none_or(|end| end > self.len) {
+            let expected = format!("{} elements from {at} on within {}", values.len(), self.len);
+            return Err(Error::value("part of an array", expected, format!("{:?}", self.shape)));
+        }
+        match &mut self.storage {
+            Storage::Host(own) => own[at..at + values.len()].copy_from_slice(values),
+            Storage::Cuda(buffer) => buffer.upload(at, values)?,
+        }
+        Ok(())
+    }
+
     /// Sets every element. Errors: of the device.
     pub fn fill(&mut self, value: T) -> Result<()> {
         match &mut self.storage {

@@ -26,6 +26,7 @@ pub fn programs() -> Vec<Build> {
         &crate::vector::SOURCE,
         &crate::sensitivity::SOURCE,
         &crate::select::SOURCE,
+        &crate::coil_mixing::SOURCE,
         &crate::difference::SOURCE,
         &crate::shrink::SOURCE,
         &crate::wavelet::SOURCE,

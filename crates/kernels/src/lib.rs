@@ -4,6 +4,7 @@
 //! plain as the formula), `cpu.rs` or `cpu/` (CPU variants), and `README.md` (the maths, the work to be done, the
 //! measured table). The public functions run the best variant; [`variant::Variant`] describes the others.
 
+pub mod coil_mixing;
 mod concrete;
 mod cuda;
 pub mod density;

@@ -19,8 +19,8 @@ use rayspin_kernels::fft::{Fft, Norm};
 use rayspin_kernels::nufft::{Nufft, Options};
 use rayspin_kernels::toeplitz::Toeplitz;
 use rayspin_kernels::{
-    density, difference, gram, nudft, off_resonance, precompiled, select, sensitivity, shrink, vector, walsh,
-    wavelet, window,
+    coil_mixing, density, difference, gram, nudft, off_resonance, precompiled, select, sensitivity, shrink,
+    vector, walsh, wavelet, window,
 };
 
 fn random<R: Real>(rng: &mut ChaCha8Rng, len: usize) -> Vec<Complex<R>> {
@@ -101,6 +101,9 @@ fn ask<R: SimdReal>(device: &Device, rng: &mut ChaCha8Rng) {
     sensitivity::sum_of_squares(&x).unwrap();
     select::magnitude(&x, 3).unwrap();
     window::separable::<R>(device, &[vec![0.5; 9], vec![2.0; 7]], None).unwrap();
+    coil_mixing::mix(&array::<R>(device, &[3, 2, 7]), 0..3, &x, &mut array(device, &[3, 63]), 0).unwrap();
+    let mut matrices = Array::zeros(device, &[7, 2, 2]).unwrap();
+    coil_mixing::covariances(&Array::zeros(device, &[2, 9, 7]).unwrap(), &mut matrices, false).unwrap();
     difference::forward(
         &[1, 2],
         &[1.0, 1.0],

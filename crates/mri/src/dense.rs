@@ -1,6 +1,7 @@
 //! Small dense linear algebra in double precision, by `faer`, on a device's own threads.
 
 use faer::{Mat, MatRef, Side};
+use rayon::prelude::*;
 use rayspin_core::{C32, C64, Error, Result};
 use rayspin_device::{Array, Backend, Device};
 use rayspin_kernels::gram::{self, Rows};
@@ -92,11 +93,20 @@ pub(crate) fn covariance_needs(device: &Device, rows: Rows<'_>, columns: usize) 
 
 /// Eigenvalues of a Hermitian matrix, largest first, and their unit eigenvectors as columns.
 pub(crate) fn eigen(device: &Device, a: &Matrix) -> Result<(Vec<f64>, Matrix)> {
-    let found = on_threads(device, || a.self_adjoint_eigen(Side::Lower));
+    on_threads(device, || eigen_here(a))
+}
+
+fn eigen_here(a: &Matrix) -> Result<(Vec<f64>, Matrix)> {
+    let found = a.self_adjoint_eigen(Side::Lower);
     let found = found.map_err(|_| broke("eigenvalues", "the iteration does not converge"))?;
     let n = a.ncols();
     let values = (0..n).rev().map(|i| found.S().column_vector()[i].re).collect();
     Ok((values, Mat::from_fn(n, n, |i, j| found.U()[(i, n - 1 - j)])))
+}
+
+/// [`eigen`] of many small matrices, one on each thread.
+pub(crate) fn eigen_of_each(device: &Device, all: &[Matrix]) -> Result<Vec<(Vec<f64>, Matrix)>> {
+    on_threads(device, || all.par_iter().map(eigen_here).collect())
 }
 
 /// V Vᴴ.

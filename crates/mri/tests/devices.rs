@@ -4,10 +4,12 @@
 
 use rayspin_core::{C32, Monitor};
 use rayspin_device::Device;
+use rayspin_mri::maps::Sensitivities;
+use rayspin_mri::prepare::{Compression, CompressionKind, VirtualCoils};
 use rayspin_mri::recon::{Method, ReconOptions, Selection, reconstruct_scan};
 use rayspin_mri::scan::FrameOptions;
 use rayspin_mri::simulate::trajectory::{CartesianPattern, Sampling, SphereOrder, SpokeAngles};
-use rayspin_mri::simulate::{SimulateOptions, Simulation, simulate};
+use rayspin_mri::simulate::{SimulateOptions, Simulation, neighbour_covariance, simulate};
 
 fn image(device: &Device, simulation: &Simulation, options: &ReconOptions) -> Vec<C32> {
     let scan = reconstruct_scan(
@@ -73,4 +75,46 @@ fn images_from_grids_are_the_same_on_every_device() {
     agree(full, [36, 30, 1], &[&[Method::Cartesian][..], &ITERATIVE].concat());
     let thinned = CartesianPattern::Uniform { acceleration: [2, 1], calibration: 16 };
     agree(Sampling::Cartesian(thinned), [36, 30, 1], &[Method::Grappa]);
+}
+
+/// Whitened and compressed on the way to the device, and taken some coils at a time there.
+#[test]
+fn images_of_prepared_coils_are_the_same_on_every_device() {
+    let thinned = CartesianPattern::Uniform { acceleration: [2, 1], calibration: 20 };
+    let radial = Sampling::Radial { spokes: 24, angles: SpokeAngles::Golden };
+    let full = Sampling::Cartesian(CartesianPattern::Full);
+    for (sampling, kind, method, sensitivities) in [
+        (full.clone(), CompressionKind::Svd, Method::Cartesian, None),
+        (full, CompressionKind::Geometric, Method::CgSense, None),
+        (
+            Sampling::Cartesian(thinned),
+            CompressionKind::Geometric,
+            Method::CgSense,
+            Some(Sensitivities::Walsh),
+        ),
+        (Sampling::Cartesian(thinned), CompressionKind::Svd, Method::Grappa, None),
+        (radial, CompressionKind::Svd, Method::CgSense, None),
+    ] {
+        let options = SimulateOptions {
+            matrix: [36, 30, 1],
+            coils: 6,
+            sampling,
+            snr: Some(40.0),
+            noise_covariance: Some(neighbour_covariance(6, 0.3).unwrap()),
+            noise_readouts: 40,
+            ..SimulateOptions::default()
+        };
+        let simulation = simulate(&options, &Monitor::silent()).unwrap();
+        let mut options = ReconOptions { method, iterations: 6, sensitivities, ..ReconOptions::default() };
+        options.prepare.compression = Some(Compression { coils: VirtualCoils::Count(4), kind });
+        let expected = image(&Device::cpu_with_threads(2).unwrap(), &simulation, &options);
+        for device in rayspin_emu::devices().unwrap() {
+            for coil_batch in [None, Some(3), Some(1)] {
+                let options = ReconOptions { coil_batch, ..options.clone() };
+                let apart = apart(&image(&device, &simulation, &options), &expected);
+                let what = format!("{method:?} of {kind:?} {coil_batch:?} on {}", device.describe());
+                assert!(apart < 1e-3, "{what}: {apart}");
+            }
+        }
+    }
 }

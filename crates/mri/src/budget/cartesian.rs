@@ -29,9 +29,11 @@ pub(super) fn grid(
     let all = COMPLEX * coils * g;
     let batch = batch_of(coils, options);
     let whole = batch == coils;
-    ledger.hold(all);
-    // A GPU has a copy: the frame stays on the host until it is done.
-    ledger.hold_on_host(if ledger.on_gpu() { all + g } else { g });
+    // A GPU has a copy, of some coils at a time where not all are taken at once: the frame stays on the host until it is done.
+    let own = COMPLEX * frame.coils() as u64 * g;
+    let held = if ledger.on_gpu() && !whole { 0 } else { all };
+    ledger.hold(held);
+    ledger.hold_on_host(if ledger.on_gpu() { own + g } else { g });
     let transform = fft::Problem { shape: grid.to_vec(), batch: 1 }.work();
     let calibrated = match &frame.calibration {
         Some(lines) => COMPLEX * coils * voxels(lines.sampled.shape()),
@@ -47,20 +49,15 @@ pub(super) fn grid(
                     sets = needs.sets;
                     let of_sets = sets * all;
                     let stage = if ledger.on_gpu() {
-                        let arrays = calibrated + of_sets + needs.gpu;
-                        ledger.stage_beside("coil sensitivities", arrays, needs.host)
+                        ledger.stage_beside("coil sensitivities", of_sets + needs.gpu, needs.host)
                     } else {
-                        ledger.stage("coil sensitivities", calibrated + of_sets.max(needs.host))
+                        ledger.stage("coil sensitivities", of_sets.max(needs.host))
                     };
                     stage.add(needs.work);
                 }
                 None => {
                     let (scratch, solve) = walsh::needs_on(device, coils as usize, grid);
-                    let stage = ledger.stage_beside(
-                        "coil sensitivities",
-                        calibrated + (all + REAL * g).max(2 * all + scratch),
-                        REAL * g,
-                    );
+                    let stage = ledger.stage("coil sensitivities", 2 * all + scratch);
                     stage.transforms(coils, transform).add(solve);
                 }
             }
@@ -74,6 +71,8 @@ pub(super) fn grid(
             && let Some(needs) =
                 grappa::needs(device, sampled, frame.calibration.as_ref().map(|c| &c.sampled), coils as usize)
         {
+            // It takes all coils at once.
+            ledger.hold(all - held);
             match ledger.on_gpu() {
                 true => ledger.stage_beside("GRAPPA", calibrated + needs.gpu, needs.host),
                 false => ledger.stage("GRAPPA", calibrated + needs.host),
@@ -105,8 +104,10 @@ pub(super) fn grid(
         false => (coils, 2, n),
     };
     if sense {
-        ledger.stage("right-hand side", n + part).transforms(coils, transform);
-        ledger.release(all);
+        // Several sets of maps see all coils at once.
+        let taken = if sets > 1 { all - held } else { part };
+        ledger.stage("right-hand side", n + taken).transforms(coils, transform);
+        ledger.release(held);
         ledger.hold(n);
     }
     ledger.hold(mask + normal_scratch);

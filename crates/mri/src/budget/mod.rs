@@ -19,6 +19,7 @@ use rayspin_kernels::variant::Work;
 use rayspin_kernels::walsh;
 
 use crate::maps;
+use crate::prepare::CompressionKind;
 use crate::recon::{Combine, Method, ReconOptions, Regulariser, expect_times, places_of_grid};
 use crate::scan::{Frame, Samples};
 use cartesian::grid;
@@ -89,7 +90,7 @@ fn one_frame(
     match &frame.samples {
         Samples::Cartesian { sampled, .. } if options.field_map.is_some() => {
             expect_times(frame, sampled.len())?;
-            prepare(ledger, frame, coils, options);
+            prepare(ledger, frame, coils, options, device);
             let (trajectory, times, mapped) = grid_in_field(ledger, frame, sampled, coils, options, device)?;
             let samples = Anywhere { trajectory: &trajectory, times: &times };
             anywhere(ledger, frame, &samples, (coils, device), &mapped)?;
@@ -98,7 +99,7 @@ fn one_frame(
             if options.method == Method::Gridding {
                 return Err(Error::value("method", "cartesian, ls or cg-sense", "gridding"));
             }
-            prepare(ledger, frame, coils, options);
+            prepare(ledger, frame, coils, options, device);
             grid(ledger, frame, sampled, coils, options, device);
         }
         Samples::NonCartesian { trajectory, .. } => {
@@ -112,10 +113,10 @@ fn one_frame(
             let s = trajectory.samples() as u64;
             let d = trajectory.dims() as u64;
             ledger.hold_on_host(COMPLEX * d * s);
-            prepare(ledger, frame, coils, options);
+            prepare(ledger, frame, coils, options, device);
             if ledger.on_gpu() {
                 // The frame stays on the host until it is done, and the plans have a trajectory of their own.
-                ledger.hold_on_host(COMPLEX * (coils + d) * s);
+                ledger.hold_on_host(COMPLEX * (frame.coils() as u64 + d) * s);
             }
             if options.field_map.is_some() {
                 expect_times(frame, trajectory.samples())?;
@@ -143,10 +144,15 @@ fn anywhere(
     let matrix = &frame.matrix[..];
     let needs = Points::new(device, trajectory, matrix, coils, options)?;
     let segmented = Segmented::new(times, matrix, options)?;
-    // The samples come to a GPU once there are plans; on the CPU they are there.
+    // The samples come to a GPU once there are plans, all of them or those of some coils at a time; on the CPU they are there.
     let data = COMPLEX * coils * trajectory.samples() as u64;
-    let after = if ledger.on_gpu() { data } else { 0 };
-    ledger.hold(data - after);
+    let whole = batch_of(coils, options) == coils;
+    let (before, after) = match ledger.on_gpu() {
+        false => (data, 0),
+        true if whole => (0, data),
+        true => (0, 0),
+    };
+    ledger.hold(before);
     trajectory_plans(ledger, trajectory, matrix, &needs, segmented.as_ref(), options, device)?;
     ledger.hold(after);
     trajectory_solve(ledger, trajectory, matrix, &needs, segmented.as_ref(), (coils, device), options)
@@ -162,7 +168,10 @@ fn grid_in_field(
     device: &Device,
 ) -> Result<(Trajectory, Vec<f64>, ReconOptions)> {
     let g = voxels(sampled.shape());
-    let grid = (COMPLEX * coils + COMPLEX + 1) * g;
+    // Samples along the readout become others on the grid, beside it.
+    let along = matches!(options.prepare.compression, Some(of) if of.kind == CompressionKind::Geometric);
+    let beside = if along { COMPLEX * coils * g } else { 0 };
+    let grid = (COMPLEX * frame.coils() as u64 + COMPLEX + 1) * g + beside;
     ledger.hold_on_host(grid);
     let mut mapped = options.clone();
     if options.needs_maps() && options.maps.is_none() {
@@ -174,22 +183,21 @@ fn grid_in_field(
             Some(needs) => (all.max(needs.host), 0),
             None => {
                 let (scratch, _) = walsh::needs_on(device, coils as usize, sampled.shape());
-                ((all + REAL * g).max(2 * all + scratch), REAL * g + all)
+                (2 * all + scratch, all)
             }
         };
-        // The grid on the device, beside the frame's own.
-        let on_device = COMPLEX * coils * voxels(own.shape());
-        ledger.stage_beside("coil sensitivities", on_device + arrays, beside);
+        ledger.stage_beside("coil sensitivities", arrays, beside);
         ledger.hold_on_host(COMPLEX * coils * voxels(&frame.matrix));
         // They are given from here on, and counted.
         mapped.maps = Some(Arc::default());
     }
     let (places, trajectory) = places_of_grid(sampled, &frame.matrix)?;
     let (s, d) = (places.len() as u64, trajectory.dims() as u64);
-    ledger.once("trajectory of the grid", (COMPLEX * (d + coils) + INDEX) * s);
+    let own = if along { coils } else { frame.coils() as u64 };
+    ledger.once("trajectory of the grid", (COMPLEX * (d + own) + INDEX) * s);
     if ledger.on_gpu() {
         // The grid stays until the frame is done.
-        ledger.hold_on_host(COMPLEX * (2 * d + coils) * s);
+        ledger.hold_on_host(COMPLEX * (2 * d + own) * s);
     } else {
         ledger.release(grid);
         ledger.hold(COMPLEX * d * s);

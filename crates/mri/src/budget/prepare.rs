@@ -1,42 +1,61 @@
 //! What is done to coils before anything else.
 
+use rayspin_device::Device;
+use rayspin_kernels::gram::Rows;
+
 use super::ledger::{COMPLEX, Ledger};
 use super::voxels;
 use crate::dense;
-use crate::prepare::CompressionKind;
+use crate::prepare::{CompressionKind, mixing_needs};
 use crate::recon::ReconOptions;
 use crate::scan::{Frame, Samples};
 
 /// Bytes of a complex number in double precision.
 const DOUBLE: u64 = 2 * COMPLEX;
 
-/// Whitening and compression to `coils`: both make the samples anew beside the old ones.
-pub(super) fn prepare(ledger: &mut Ledger, frame: &Frame, coils: u64, options: &ReconOptions) {
+/// Whitening and compression to `coils`: samples become them on their way to the device, a piece at a time. On the CPU what is
+/// made lies beside the frame's own until all is.
+pub(super) fn prepare(
+    ledger: &mut Ledger,
+    frame: &Frame,
+    coils: u64,
+    options: &ReconOptions,
+    device: &Device,
+) {
     let own = frame.coils() as u64;
     let points = match &frame.samples {
         Samples::Cartesian { sampled, .. } => voxels(sampled.shape()),
         Samples::NonCartesian { trajectory, .. } => trajectory.samples() as u64,
     };
+    // Calibration lines stay as they are until their turn comes.
     let calibration = frame.calibration.as_ref().map_or(0, |lines| voxels(lines.sampled.shape()));
-    let before = COMPLEX * own * (points + calibration);
-    let mut scratch = 0;
-    if options.prepare.whitens() {
-        scratch = COMPLEX * own * points;
+    ledger.hold_on_host(COMPLEX * own * calibration);
+    if !options.prepare.changes_coils() {
+        return;
     }
-    if let Some(compression) = options.prepare.compression {
-        let (all, kept) = (COMPLEX * own * points, COMPLEX * coils * points);
-        scratch = scratch.max(match compression.kind {
-            CompressionKind::Svd => (DOUBLE * own * points).min(dense::BLOCK_BYTES).max(kept),
-            CompressionKind::Geometric => {
-                let positions = frame.matrix.last().map_or(0, |&n| n as u64);
-                let matrices = 3 * DOUBLE * own * own * positions;
-                (2 * all).max(all + kept) + matrices
-            }
-        });
+    let line = match (&frame.samples, options.prepare.compression) {
+        (Samples::Cartesian { sampled, .. }, Some(of)) if of.kind == CompressionKind::Geometric => {
+            sampled.shape().last().copied().unwrap_or(1)
+        }
+        _ => 1,
+    };
+    let piece = mixing_needs(device.kind(), own, coils, points, line as u64);
+    let (mut finding, mut beside) = (0, 0);
+    if options.prepare.compression.is_some() {
+        let rows =
+            usize::try_from(points).unwrap_or(usize::MAX).min(piece as usize / (COMPLEX * own) as usize);
+        let (host, gpu) = dense::covariance_needs(device, Rows::First(rows), own as usize);
+        // Sums, and what is made of them.
+        let matrices = DOUBLE * own * own * line as u64;
+        beside = host + 4 * matrices;
+        finding = if ledger.on_gpu() { gpu + matrices } else { beside };
     }
-    if scratch > 0 {
-        ledger.once("coils", before + scratch);
+    let frame_itself = COMPLEX * own * points;
+    if ledger.on_gpu() {
+        ledger.stage_beside("coils", piece + finding, frame_itself + beside);
+        // Wherever samples come to the GPU.
+        ledger.hold(piece);
+    } else {
+        ledger.stage("coils", frame_itself + finding.max(COMPLEX * coils * points) + piece);
     }
-    // What becomes of the samples themselves is counted where they are used.
-    ledger.hold_on_host(COMPLEX * coils * calibration);
 }

@@ -2,10 +2,11 @@
 
 use rayspin_core::Result;
 use rayspin_device::Device;
+use rayspin_kernels::walsh;
 
 use super::ledger::{Budget, COMPLEX, Ledger};
 use super::trajectory::trajectory_maps;
-use super::{assembling, hold_given, one_frame, prepare::prepare, voxels};
+use super::{assembling, batch_of, hold_given, one_frame, prepare::prepare, voxels};
 use crate::maps;
 use crate::recon::{FRAMES_AHEAD, ReconOptions, VOLUMES_BEHIND};
 use crate::scan::{Frame, Samples};
@@ -44,22 +45,27 @@ pub fn of_stream(
     let mut first = Budget::default();
     if let Some(frame) = stream.maps {
         let mut ledger = Ledger::new(device, held + samples(frame), 1);
-        prepare(&mut ledger, frame, coils, options);
+        prepare(&mut ledger, frame, coils, options, device);
         match &frame.samples {
             Samples::Cartesian { sampled, .. } => {
                 let all = COMPLEX * coils * voxels(sampled.shape());
                 let (width, how) = (options.calibration, options.sensitivities);
                 match maps::espirit_on_grid(device, sampled, width, how, stream.coils) {
                     Some(needs) if ledger.on_gpu() => {
-                        let gpu = (1 + needs.sets) * all + needs.gpu;
-                        ledger.stage_beside("coil sensitivities", gpu, all + needs.host);
+                        let gpu = needs.sets * all + needs.gpu;
+                        ledger.stage_beside("coil sensitivities", gpu, needs.host);
                     }
-                    Some(needs) => ledger.once("coil sensitivities", all + needs.host),
-                    None => ledger.once("coil sensitivities", 2 * all),
+                    Some(needs) => ledger.once("coil sensitivities", all.max(needs.host)),
+                    None => {
+                        let (scratch, _) = walsh::needs_on(device, stream.coils, sampled.shape());
+                        ledger.stage("coil sensitivities", 2 * all + scratch);
+                    }
                 }
             }
             Samples::NonCartesian { trajectory, .. } => {
-                ledger.hold(COMPLEX * coils * trajectory.samples() as u64);
+                if !ledger.on_gpu() || batch_of(coils, options) == coils {
+                    ledger.hold(COMPLEX * coils * trajectory.samples() as u64);
+                }
                 trajectory_maps(&mut ledger, trajectory, &frame.matrix, coils, options, device)?;
             }
         }

@@ -200,6 +200,8 @@ pub(super) fn trajectory_solve(
     let data = COMPLEX * coils * s;
     let batch = batch_of(coils, options);
     let whole = batch == coils;
+    // A GPU that takes some coils at a time has no others.
+    let held = if whole || !ledger.on_gpu() { data } else { 0 };
     let Points { transform, passing, further, beside, .. } = *needs;
     // An uneven field's segments are transformed one by one, images and samples in arrays of their own.
     let passing_of = |coils: u64| passing + if segmented.is_some() { coils * (n + COMPLEX * s) } else { 0 };
@@ -256,9 +258,11 @@ pub(super) fn trajectory_solve(
         let soft = if sets > 1 { sets * all } else { 0 };
         ledger.hold(soft);
         ledger.hold(further);
+        // Several sets of maps see all coils at once.
+        let (part, images) = if sets > 1 { (data - held, all) } else { (part, images) };
         let stage = ledger.stage_beside("right-hand side", n + part + images + passing_of(batch), beside);
         stage.transforms(coils * encodings, transform);
-        ledger.release(data);
+        ledger.release(held);
         ledger.hold(sets * n);
         if sets > 1 {
             ledger.hold(SOFT_ARRAYS * all);

@@ -8,13 +8,12 @@ mod tests;
 use std::collections::BTreeMap;
 
 use ndarray::{Array2, ArrayD, Axis};
-use rayspin_core::{C32, Error, Result};
+use rayspin_core::{C32, Error, Result, expect_shape};
 use rayspin_device::{Array, BackendKind, Device};
 use rayspin_kernels::gram::Rows;
 use rayspin_kernels::grappa::{Interpolation, fill};
 
 use crate::dense::{BLOCK_BYTES, Matrix, covariance, covariance_needs, panels, solve};
-use crate::scan::CalibrationLines;
 use lattice::Lattice;
 
 /// Tikhonov regularisation of the weights, relative to the mean power of a source: little enough to leave noise-free
@@ -141,7 +140,7 @@ fn filled_mask(sampled: &ArrayD<bool>, readout: &[bool], lines: &Array2<bool>) -
 /// Fills in the lines that a regular pattern leaves out, in the box of what is sampled and up to R − 1 lines around it.
 ///
 /// Weights minimise Σ |Σ_{r,j} w_{i,r,j} s_j(k + r) − s_i(k)|² + μ‖w‖² over all k where target and sources are measured:
-/// in `calibration`, else in the scan's own centre. Sources are 5 positions along the readout by, in two dimensions, 4
+/// in `calibration`, k-space of the same grid and where it was measured, else in the scan's own centre. Sources are 5 positions along the readout by, in two dimensions, 4
 /// lines of the lattice, in three the 2 nearest lines of the 2 nearest rows (3 where the target lies on a row or column
 /// of it).
 ///
@@ -150,7 +149,7 @@ pub fn grappa(
     device: &Device,
     mut kspace: Array<C32>,
     sampled: &ArrayD<bool>,
-    calibration: Option<&CalibrationLines>,
+    calibration: Option<(&Array<C32>, &ArrayD<bool>)>,
 ) -> Result<Filled> {
     let coils = kspace.shape()[0];
     let flat = sampled.ndim() == 2;
@@ -160,11 +159,11 @@ pub fn grappa(
     let nx = readout.len();
     let missing = missing(&lines, &lattice);
 
-    let (known, own);
+    let known;
     let (values, there) = match calibration {
-        Some(calibration) => {
-            own = Array::from_host(device, &calibration.kspace)?;
-            let (lines, other) = lines_of(&calibration.sampled)?;
+        Some((own, measured)) => {
+            expect_shape("calibration lines", kspace.shape(), own.shape())?;
+            let (lines, other) = lines_of(measured)?;
             if other != readout {
                 return Err(Error::value(
                     "calibration readouts",
@@ -173,7 +172,7 @@ pub fn grappa(
                 ));
             }
             known = lines;
-            (Some(&own), &known)
+            (Some(own), &known)
         }
         None => (None, &lines),
     };

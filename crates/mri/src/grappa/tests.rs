@@ -172,7 +172,7 @@ fn separate_calibration_serves_and_its_lack_is_refused() {
     let known = ArrayD::from_shape_fn(IxDyn(&[24, 20]), |i| (5..19).contains(&i[0]));
     let mut centre = full;
     centre.indexed_iter_mut().filter(|(i, _)| !known[[i[1], i[2]]]).for_each(|(_, v)| *v = C32::ZERO);
-    let calibration = CalibrationLines { kspace: centre, sampled: known };
-    let filled = grappa(&device, array(), &sampled, Some(&calibration)).unwrap();
+    let lines = Array::from_host(&device, &centre).unwrap();
+    let filled = grappa(&device, array(), &sampled, Some((&lines, &known))).unwrap();
     assert!(filled.calibration >= 4 && filled.sampled.iter().all(|&s| s));
 }

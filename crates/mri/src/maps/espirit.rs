@@ -188,7 +188,7 @@ mod tests {
     use ndarray::{ArrayD, IxDyn};
 
     use super::*;
-    use crate::maps::{Sensitivities, from_grid};
+    use crate::maps::{Centre, Sensitivities, centre, from_grid};
     use crate::scan::{FrameOptions, Label, Samples};
     use crate::simulate::trajectory::{CartesianPattern, Sampling};
     use crate::simulate::{SimulateOptions, simulate};
@@ -231,7 +231,9 @@ mod tests {
             let Samples::Cartesian { kspace, sampled } = &frame.samples else { panic!("expected a grid") };
             let kspace = Array::from_host(&device, kspace).unwrap();
             let how = Sensitivities::Espirit(EspiritOptions::default());
-            let (maps, _) = from_grid(&kspace, sampled, width, Some(how)).unwrap();
+            let found = Centre::of_grid(sampled, width, Some(how)).unwrap();
+            let region = centre(&kspace, found.width).unwrap();
+            let maps = from_grid(region, sampled.shape(), &found).unwrap();
             let truth: Vec<C32> = simulation.maps.iter().copied().collect();
             let image: Vec<C32> = simulation.truth.data().iter().copied().collect();
             let (error, silent) = compare(maps.cpu(), &truth, &image, options.coils);
@@ -255,7 +257,8 @@ mod tests {
         let sampled = ArrayD::from_elem(IxDyn(&[48, 48]), true);
         let how =
             Sensitivities::Espirit(EspiritOptions { sets: 2, threshold: 0.005, ..EspiritOptions::default() });
-        let (maps, _) = from_grid(&kspace, &sampled, None, Some(how)).unwrap();
+        let found = Centre::of_grid(&sampled, None, Some(how)).unwrap();
+        let maps = from_grid(centre(&kspace, found.width).unwrap(), sampled.shape(), &found).unwrap();
         assert_eq!(maps.shape(), [2, 6, 48, 48]);
         // The second set is there where the object folds, and is as strong there as the first.
         let second: f32 = maps.cpu()[6 * 48 * 48..].iter().map(|v| v.norm_sqr()).sum();

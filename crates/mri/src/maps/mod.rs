@@ -8,6 +8,8 @@ mod espirit;
 
 pub use espirit::{EspiritOptions, LARGEST_MATRIX};
 
+use std::ops::Range;
+
 use ndarray::{ArrayD, Dimension};
 use rayon::prelude::*;
 use rayspin_core::{C32, Error, Result, Trajectory};
@@ -70,40 +72,44 @@ pub struct Centre {
     pub how: Sensitivities,
 }
 
-/// Maps `[coil, z, y, x]` from a Cartesian grid `[coil, z, y, x]` (or without z), and the width that was used.
-///
-/// `width` is the wished width of the centre; the widest fully sampled centred box up to it is taken. `how` is
-/// chosen by that width unless given. Several sets of maps are `[set, coil, z, y, x]`.
-///
-/// Errors: the fully sampled centre is narrower than [`MIN_WIDTH`].
-pub fn from_grid(
-    kspace: &Array<C32>,
-    sampled: &ArrayD<bool>,
-    width: Option<usize>,
-    how: Option<Sensitivities>,
-) -> Result<(Array<C32>, Centre)> {
-    let wished = width.unwrap_or(DEFAULT_WIDTH);
-    let width = sampled_centre(sampled).min(wished);
-    if width < MIN_WIDTH {
-        return Err(Error::value(
-            "calibration centre",
-            format!("at least {MIN_WIDTH} fully sampled lines at the centre of k-space"),
-            width,
-        ));
+impl Centre {
+    /// The widest fully sampled centred box of a grid up to the wished width, and `how`, chosen by that width unless given.
+    ///
+    /// Errors: the fully sampled centre is narrower than [`MIN_WIDTH`].
+    pub fn of_grid(sampled: &ArrayD<bool>, width: Option<usize>, how: Option<Sensitivities>) -> Result<Self> {
+        let width = sampled_centre(sampled).min(width.unwrap_or(DEFAULT_WIDTH));
+        if width < MIN_WIDTH {
+            return Err(Error::value(
+                "calibration centre",
+                format!("at least {MIN_WIDTH} fully sampled lines at the centre of k-space"),
+                width,
+            ));
+        }
+        Ok(Self { width, how: how.unwrap_or_else(|| Sensitivities::for_grid(width)) })
     }
-    let device = kspace.device();
-    let shape = sampled.shape();
-    let how = how.unwrap_or_else(|| Sensitivities::for_grid(width));
-    if let Sensitivities::Espirit(options) = &how {
-        let maps = espirit::maps(device, centre(kspace, width)?, shape, options)?;
-        return Ok((maps, Centre { width, how }));
+}
+
+/// Maps `[coil, z, y, x]` (or without z) on a grid of `shape` from its `region`, the centred box of the centre's width of
+/// k-space `[coil, z, y, x]`. Several sets of maps are `[set, coil, z, y, x]`.
+///
+/// Errors: a box of zeros, memory.
+pub fn from_grid(region: Array<C32>, shape: &[usize], centre: &Centre) -> Result<Array<C32>> {
+    let device = region.device().clone();
+    if let Sensitivities::Espirit(options) = &centre.how {
+        return espirit::maps(&device, region, shape, options);
     }
-    let window = grid_window(device, shape, width)?;
-    let mut images = Array::zeros(device, kspace.shape())?;
-    vector::weight(&window, kspace, &mut images)?;
-    drop(window);
-    Fft::new(device, shape, Norm::Unitary)?.inverse(&mut images)?;
-    Ok((walsh::maps(&images, walsh::DEFAULT_RADIUS)?, Centre { width, how }))
+    let window = taper(&device, shape, centre.width)?;
+    let mut tapered = Array::zeros(&device, region.shape())?;
+    vector::weight(&window, &region, &mut tapered)?;
+    drop((region, window));
+    let coils = tapered.shape()[0];
+    let mut images = Array::zeros(&device, &[&[coils], shape].concat())?;
+    let at = shape.iter().map(|&n| centre_of(n, centre.width).start);
+    let at: Vec<usize> = std::iter::once(0).chain(at).collect();
+    vector::copy_box(&tapered, &vec![0; at.len()], &mut images, &at, tapered.shape())?;
+    drop(tapered);
+    Fft::new(&device, shape, Norm::Unitary)?.inverse(&mut images)?;
+    walsh::maps(&images, walsh::DEFAULT_RADIUS)
 }
 
 /// What ESPIRiT takes besides the maps.
@@ -151,13 +157,16 @@ pub(crate) fn espirit_needs(
 /// Fᴴ of `[sample]` to `[matrix..]`.
 pub type Adjoint<'a> = &'a mut dyn FnMut(&Array<C32>, &mut Array<C32>) -> Result<()>;
 
-/// Maps from non-Cartesian samples `[coil, sample]` with density weights `[sample]`: by the adjoint NUFFT of the samples
+/// The samples of one coil, `[1, sample]`.
+pub type OfCoil<'a> = &'a mut dyn FnMut(usize) -> Result<Array<C32>>;
+
+/// Maps from non-Cartesian samples of so many coils with density weights `[sample]`: by the adjoint NUFFT of the samples
 /// within the centre, tapered by a radial Hann window; for ESPIRiT, of all samples, brought to the grid by an FFT.
 pub fn from_samples(
     adjoint: Adjoint<'_>,
     trajectory: &Trajectory,
     matrix: &[usize],
-    data: &Array<C32>,
+    (coils, of_coil): (usize, OfCoil<'_>),
     density: &Array<f32>,
     width: Option<usize>,
     how: Option<Sensitivities>,
@@ -167,9 +176,9 @@ pub fn from_samples(
     if width < MIN_WIDTH {
         return Err(Error::value("calibration centre", format!("a width of at least {MIN_WIDTH}"), width));
     }
-    let device = data.device();
+    let device = density.device();
     if let Sensitivities::Espirit(options) = &how {
-        let mut images = weighted_images(adjoint, matrix, data, density)?;
+        let mut images = weighted_images(adjoint, matrix, (coils, of_coil), density)?;
         Fft::new(device, matrix, Norm::Unitary)?.forward(&mut images)?;
         let width = width.min(matrix.iter().copied().max().unwrap_or(width));
         let region = centre(&images, width)?;
@@ -196,7 +205,7 @@ pub fn from_samples(
         ));
     }
     let window = Array::from_vec(device, &[trajectory.samples()], window)?;
-    let images = weighted_images(adjoint, matrix, data, &window)?;
+    let images = weighted_images(adjoint, matrix, (coils, of_coil), &window)?;
     drop(window);
     Ok((walsh::maps(&images, walsh::DEFAULT_RADIUS)?, Centre { width, how }))
 }
@@ -205,17 +214,16 @@ pub fn from_samples(
 fn weighted_images(
     adjoint: Adjoint<'_>,
     matrix: &[usize],
-    data: &Array<C32>,
+    (coils, of_coil): (usize, OfCoil<'_>),
     weights: &Array<f32>,
 ) -> Result<Array<C32>> {
-    let (device, coils, samples) = (data.device(), data.shape()[0], data.shape()[1]);
+    let device = weights.device();
     let mut images = Array::zeros(device, &[&[coils], matrix].concat())?;
-    let mut one = Array::zeros(device, &[samples])?;
-    let mut weighted = Array::zeros(device, &[samples])?;
+    let mut weighted = Array::zeros(device, weights.shape())?;
     let mut image = Array::zeros(device, matrix)?;
     let voxels = image.len();
     for coil in 0..coils {
-        vector::copy_part(data, coil * samples, &mut one, 0, samples)?;
+        let one = of_coil(coil)?.reshape(weights.shape())?;
         vector::weight(weights, &one, &mut weighted)?;
         adjoint(&weighted, &mut image)?;
         vector::copy_part(&image, 0, &mut images, coil * voxels, voxels)?;
@@ -223,25 +231,31 @@ fn weighted_images(
     Ok(images)
 }
 
+/// The centred part of an axis of `n`, `width` wide or less.
+pub(crate) fn centre_of(n: usize, width: usize) -> Range<usize> {
+    let extent = width.min(n);
+    let start = n / 2 - extent / 2;
+    start..start + extent
+}
+
 /// The centred box of `width` (less along short axes) of `[coil, z, y, x]`.
-fn centre(kspace: &Array<C32>, width: usize) -> Result<Array<C32>> {
+pub(crate) fn centre(kspace: &Array<C32>, width: usize) -> Result<Array<C32>> {
     let shape = kspace.shape();
     let (mut start, mut extent) = (vec![0; shape.len()], shape.to_vec());
     for axis in 1..shape.len() {
-        let n = shape[axis];
-        extent[axis] = width.min(n);
-        start[axis] = n / 2 - extent[axis] / 2;
+        let part = centre_of(shape[axis], width);
+        (start[axis], extent[axis]) = (part.start, part.len());
     }
     let mut region = Array::zeros(kspace.device(), &extent)?;
     vector::copy_box(kspace, &start, &mut region, &vec![0; shape.len()], &extent)?;
     Ok(region)
 }
 
-/// A Hann window of `width` along every axis that is longer, on a grid of `shape`.
-fn grid_window(device: &Device, shape: &[usize], width: usize) -> Result<Array<f32>> {
+/// The centred box of a Hann window of `width` along every axis that is longer, on a grid of `shape`; beyond it the window is 0.
+fn taper(device: &Device, shape: &[usize], width: usize) -> Result<Array<f32>> {
     let profile = |&n: &usize| {
         let at = |i: usize| (i as f64 - (n / 2) as f64) / (width as f64 / 2.0);
-        (0..n).map(|i| if n <= width { 1.0 } else { hann(at(i)) }).collect()
+        centre_of(n, width).map(|i| if n <= width { 1.0 } else { hann(at(i)) }).collect()
     };
     let profiles: Vec<Vec<f64>> = shape.iter().map(profile).collect();
     window::separable(device, &profiles, None)
@@ -304,9 +318,11 @@ mod tests {
     #[test]
     fn the_window_of_a_grid_is_a_product_over_its_axes() {
         let device = Device::cpu_with_threads(2).unwrap();
-        for (shape, width) in [(vec![7, 12], 6), (vec![5, 8, 9], 6), (vec![1, 1], 4), (vec![40], 24)] {
-            let found = grid_window(&device, &shape, width).unwrap().into_host().unwrap();
-            for (index, &value) in found.indexed_iter() {
+        for (shape, width) in
+            [(vec![7, 12], 6), (vec![5, 8, 9], 6), (vec![1, 1], 4), (vec![40], 24), (vec![11], 5)]
+        {
+            let found = taper(&device, &shape, width).unwrap().into_host().unwrap();
+            for (index, _) in ArrayD::<u8>::zeros(IxDyn(&shape)).indexed_iter() {
                 let expected: f64 = (0..shape.len())
                     .filter(|&axis| shape[axis] > width)
                     .map(|axis| index[axis] as f64 - (shape[axis] / 2) as f64)
@@ -318,6 +334,9 @@ mod tests {
                         }
                     })
                     .product();
+                let inside = |axis: usize| index[axis].checked_sub(centre_of(shape[axis], width).start);
+                let inside: Option<Vec<usize>> = (0..shape.len()).map(inside).collect();
+                let value = inside.and_then(|at| found.get(&at[..]).copied()).unwrap_or(0.0);
                 assert!(
                     (f64::from(value) - expected).abs() < 1e-6,
                     "{shape:?} {index:?}: {value}, not {expected}"
@@ -328,10 +347,7 @@ mod tests {
 
     #[test]
     fn a_scan_without_a_centre_is_refused() {
-        let device = Device::cpu_with_threads(1).unwrap();
         let sampled = ArrayD::from_shape_fn(IxDyn(&[8, 8]), |i| i[0] % 2 == 0);
-        let kspace = ArrayD::from_elem(IxDyn(&[2, 8, 8]), C32::ONE);
-        let kspace = Array::from_host(&device, &kspace).unwrap();
-        assert!(from_grid(&kspace, &sampled, None, None).is_err());
+        assert!(Centre::of_grid(&sampled, None, None).is_err());
     }
 }

@@ -1,10 +1,13 @@
-use ndarray::{Array2, ArrayD, ArrayView2, Axis, s};
+use ndarray::{Array2, ArrayD, ArrayView2, ArrayViewD, Axis, s};
 use rayspin_core::{C32, C64, Error, Result};
 use rayspin_device::{Array, Device};
+use rayspin_kernels::coil_mixing;
 use rayspin_kernels::fft::{Fft, Norm};
+use rayspin_kernels::gram::Rows as GramRows;
 
-use super::{Compression, CompressionKind, VirtualCoils, mix, mix_frame};
-use crate::dense::{Gram, Matrix, eigen, nearest_unitary};
+use super::mixing::{Mixing, pieces};
+use super::{Compression, CompressionKind, VirtualCoils, mix};
+use crate::dense::{self, Matrix, eigen, eigen_of_each, nearest_unitary};
 use crate::scan::{Frame, Samples};
 
 /// Positions on either side whose samples a position's components are taken from too, as Zhang et al. do: they make
@@ -36,17 +39,12 @@ impl Basis {
         kept: Option<usize>,
         whiten: Option<ArrayView2<'_, C32>>,
     ) -> Result<Self> {
-        let covariance = |device: &Device, samples: ArrayView2<'_, C32>| {
-            let gram = covariance(device, samples);
-            match whiten {
-                None => gram,
-                Some(w) => {
-                    let w = Matrix::from_fn(w.nrows(), w.ncols(), |i, j| {
-                        C64::new(w[[i, j]].re.into(), w[[i, j]].im.into())
-                    });
-                    &w * &gram * w.adjoint()
-                }
-            }
+        let whiten = whiten.map(|w| {
+            Matrix::from_fn(w.nrows(), w.ncols(), |i, j| C64::new(w[[i, j]].re.into(), w[[i, j]].im.into()))
+        });
+        let whitened = |gram: Matrix| match &whiten {
+            None => gram,
+            Some(w) => w * &gram * w.adjoint(),
         };
         let coils = frame.coils();
         if let VirtualCoils::Count(count) = compression.coils
@@ -62,17 +60,10 @@ impl Basis {
         match compression.kind {
             CompressionKind::Svd => {
                 let gram = match &frame.samples {
-                    Samples::Cartesian { kspace, .. } => {
-                        let flat = kspace.as_standard_layout();
-                        let points = kspace.len() / coils;
-                        let flat = flat
-                            .view()
-                            .into_shape_with_order((coils, points))
-                            .map_err(|_| Error::shape("k-space", &[coils, points], kspace.shape()))?;
-                        covariance(device, flat)
-                    }
-                    Samples::NonCartesian { data, .. } => covariance(device, data.view()),
+                    Samples::Cartesian { kspace, .. } => covariance(device, &kspace.view())?,
+                    Samples::NonCartesian { data, .. } => covariance(device, &data.view().into_dyn())?,
                 };
+                let gram = whitened(gram);
                 let (values, vectors) = eigen(device, &gram)?;
                 let count = count(&values);
                 let rows = rows(&vectors, count);
@@ -89,24 +80,21 @@ impl Basis {
                 if !full {
                     return Err(unsuited("readouts that are sampled in part"));
                 }
-                let hybrid = along_readout(device, kspace.clone(), true)?;
-                let nx = sampled.shape()[sampled.ndim() - 1];
-                let mut single = Vec::with_capacity(nx);
-                for x in 0..nx {
-                    let plane = hybrid.index_axis(Axis(hybrid.ndim() - 1), x);
-                    let values: Vec<C32> = plane.iter().copied().collect();
-                    let plane = Array2::from_shape_vec((coils, values.len() / coils), values)
-                        .map_err(|_| Error::shape("k-space", &[coils, nx], hybrid.shape()))?;
-                    single.push(covariance(device, plane.view()));
-                }
+                let single: Vec<Matrix> =
+                    at_each_position(device, &kspace.view())?.into_iter().map(whitened).collect();
+                let nx = single.len();
+                let sums: Vec<Matrix> = (0..nx)
+                    .map(|x| {
+                        let mut sum = Matrix::zeros(coils, coils);
+                        for near in &single[x.saturating_sub(WINDOW)..(x + WINDOW + 1).min(nx)] {
+                            sum += near;
+                        }
+                        sum
+                    })
+                    .collect();
                 let mut energies = vec![0.0; coils];
                 let mut vectors = Vec::with_capacity(nx);
-                for x in 0..nx {
-                    let mut sum = Matrix::zeros(coils, coils);
-                    for near in &single[x.saturating_sub(WINDOW)..(x + WINDOW + 1).min(nx)] {
-                        sum += near;
-                    }
-                    let (values, found) = eigen(device, &sum)?;
+                for (values, found) in eigen_of_each(device, &sums)? {
                     energies.iter_mut().zip(&values).for_each(|(e, v)| *e += v);
                     vectors.push(found);
                 }
@@ -134,25 +122,16 @@ impl Basis {
         }
     }
 
-    /// Compresses a frame.
-    pub(super) fn apply(&self, device: &Device, frame: &mut Frame) -> Result<()> {
+    /// What coils become that are whitened before.
+    pub(super) fn mixing(&self, whiten: Option<ArrayView2<'_, C32>>) -> Mixing {
+        let both = |rows: &Array2<C32>| match &whiten {
+            Some(whiten) => rows.dot(whiten),
+            None => rows.clone(),
+        };
         match &self.rows {
-            Rows::Same(rows) => mix_frame(frame, |data| rows.dot(&data)),
-            Rows::Along(all) => {
-                if let Samples::Cartesian { kspace, .. } = &mut frame.samples {
-                    *kspace = self.grid(device, std::mem::take(kspace), all)?;
-                }
-                if let Some(calibration) = &mut frame.calibration {
-                    calibration.kspace = self.grid(device, std::mem::take(&mut calibration.kspace), all)?;
-                }
-                Ok(())
-            }
+            Rows::Same(rows) => Mixing::alike(both(rows)),
+            Rows::Along(all) => Mixing::along(&all.iter().map(both).collect::<Vec<_>>()),
         }
-    }
-
-    fn grid(&self, device: &Device, kspace: ArrayD<C32>, all: &[Array2<C32>]) -> Result<ArrayD<C32>> {
-        let hybrid = along_readout(device, kspace, true)?;
-        along_readout(device, at_positions(hybrid, all, false)?, false)
     }
 
     /// Maps `[coil, matrix…]` of the coils as those of virtual coils, or back.
@@ -209,29 +188,31 @@ fn at_positions(array: ArrayD<C32>, all: &[Array2<C32>], back: bool) -> Result<A
     out.into_dyn().into_shape_with_order(out_shape).map_err(|_| wrong())
 }
 
-/// To position along the readout, or back to frequency.
-fn along_readout(device: &Device, kspace: ArrayD<C32>, to_position: bool) -> Result<ArrayD<C32>> {
-    let nx = kspace.shape()[kspace.ndim() - 1];
-    let mut array = Array::from_host(device, kspace.view())?;
-    drop(kspace);
-    let fft = Fft::new(device, &[nx], Norm::Unitary)?;
-    if to_position {
-        fft.inverse(&mut array)?;
-    } else {
-        fft.forward(&mut array)?;
-    }
-    array.into_host()
+/// Σ y yᴴ over the samples `[coil, …]`.
+fn covariance(device: &Device, samples: &ArrayViewD<'_, C32>) -> Result<Matrix> {
+    let coils = samples.shape()[0];
+    let mut sum = Matrix::zeros(coils, coils);
+    pieces(device, samples, 1, |_, piece| {
+        let points = piece.len() / coils;
+        let columns: Vec<u32> = (0..coils).map(|coil| (coil * points) as u32).collect();
+        sum += dense::covariance(&piece, GramRows::First(points), &columns)?;
+        Ok(())
+    })?;
+    Ok(sum)
 }
 
-/// Σ y yᴴ over samples `[coil, sample]`.
-fn covariance(device: &Device, samples: ArrayView2<'_, C32>) -> Matrix {
-    let mut gram = Gram::new(device, samples.nrows());
-    for sample in samples.columns() {
-        if sample.iter().any(|v| *v != C32::ZERO) {
-            gram.push(sample.iter().map(|v| v.conj()));
-        }
-    }
-    gram.finish()
+/// Σ y yᴴ at each position along the readout of a grid `[coil, …, x]`.
+fn at_each_position(device: &Device, kspace: &ArrayViewD<'_, C32>) -> Result<Vec<Matrix>> {
+    let (coils, nx) = (kspace.shape()[0], kspace.shape()[kspace.ndim() - 1]);
+    let fft = Fft::new(device, &[nx], Norm::Unitary)?;
+    let mut sums = Array::zeros(device, &[nx, coils, coils])?;
+    pieces(device, kspace, nx, |_, mut piece| {
+        fft.inverse(&mut piece)?;
+        coil_mixing::covariances(&piece, &mut sums, true)
+    })?;
+    let sums = sums.to_vec()?;
+    let of = |sum: &[C64]| Matrix::from_fn(coils, coils, |i, j| sum[i * coils + j]);
+    Ok(sums.chunks(coils * coils).map(of).collect())
 }
 
 /// Vᴴ of the first `count` columns.

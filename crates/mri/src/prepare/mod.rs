@@ -4,11 +4,13 @@
 //! alike: averages, gridding, Fourier transforms.
 
 mod compress;
+mod mixing;
 mod noise;
 #[cfg(test)]
 mod tests;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use ndarray::{Array2, ArrayD, ArrayView2, Axis, IxDyn};
 use rayspin_core::{C32, C64, Error, Result};
@@ -16,8 +18,9 @@ use rayspin_device::Device;
 use serde::Serialize;
 
 use crate::cholesky;
-use crate::scan::{Frame, Label, Samples};
+use crate::scan::{Frame, Label};
 use compress::Basis;
+pub(crate) use mixing::{Mixing, needs as mixing_needs};
 pub use noise::{Noise, NoiseMeasurement, measure};
 
 /// What is done to coils first.
@@ -104,26 +107,32 @@ impl PrepareOptions {
 
 /// Coils that a frame has once it is prepared as [`Preparation`] does with the first one.
 ///
-/// Errors: as [`Preparation::apply`].
+/// Errors: as reconstructing the frame.
 pub fn coils_kept(device: &Device, options: &PrepareOptions, frame: &Frame) -> Result<usize> {
     match options.compression {
         None => Ok(frame.coils()),
         Some(Compression { coils: VirtualCoils::Count(count), .. }) => Ok(count.min(frame.coils())),
         Some(compression) => {
-            let preparation = Preparation::new(device, options, &mut Vec::new())?;
-            Ok(Basis::of_frame(&preparation.device, frame, compression, None, preparation.whiten())?.kept())
+            let preparation = Preparation::new(options, &mut Vec::new())?;
+            Ok(Basis::of_frame(device, frame, compression, None, preparation.whiten())?.kept())
         }
     }
 }
 
 /// Whitening and compression of one scan: the same for all frames of a slice.
 #[derive(Debug)]
-pub struct Preparation {
-    device: Device,
+pub(crate) struct Preparation {
     compression: Option<Compression>,
     whitening: Option<Whitening>,
     kept: Option<usize>,
-    bases: BTreeMap<(usize, u16), Basis>,
+    slices: BTreeMap<(usize, u16), Prepared>,
+}
+
+/// What the coils of a slice become.
+#[derive(Debug)]
+struct Prepared {
+    basis: Option<Basis>,
+    mixing: Arc<Mixing>,
 }
 
 /// L⁻¹ and L of Ψ = L Lᴴ, Ψ being scaled to a mean variance of 1 so that images keep their brightness.
@@ -134,10 +143,10 @@ struct Whitening {
 }
 
 impl Preparation {
-    /// On the CPU of `device`, from the noise that options hold, unless they say otherwise; what was found goes to `notes`. Too few noise samples, or noise of other coils, are no error: then nothing is whitened, and that is said.
+    /// From the noise that options hold, unless they say otherwise; what was found goes to `notes`. Too few noise samples, or noise of other coils, are no error: then nothing is whitened, and that is said.
     ///
     /// Errors: options out of range.
-    pub fn new(device: &Device, options: &PrepareOptions, notes: &mut Vec<String>) -> Result<Self> {
+    pub(crate) fn new(options: &PrepareOptions, notes: &mut Vec<String>) -> Result<Self> {
         options.validate()?;
         let whitening = match (&options.noise_covariance, &options.noise) {
             _ if !options.prewhiten => None,
@@ -148,44 +157,53 @@ impl Preparation {
             (None, Some(noise)) => noise::whitening(noise, notes),
             (None, None) => None,
         };
-        Ok(Self {
-            device: device.host(),
-            compression: options.compression,
-            whitening,
-            kept: None,
-            bases: BTreeMap::new(),
-        })
+        Ok(Self { compression: options.compression, whitening, kept: None, slices: BTreeMap::new() })
     }
 
-    /// Whitens and compresses the coils of a frame; the first frame of a slice decides the slice's compression.
+    /// What the coils of a frame become, if they do not stay: found on `device`. The first frame of a slice decides the
+    /// slice's compression.
     ///
     /// Errors: noise of another number of coils; no fewer virtual coils than there are; geometric compression of what has
     /// no fully sampled readout.
-    pub fn apply(&mut self, frame: &mut Frame, notes: &mut Vec<String>) -> Result<()> {
+    pub(crate) fn mixing(
+        &mut self,
+        device: &Device,
+        frame: &Frame,
+        notes: &mut Vec<String>,
+    ) -> Result<Option<Arc<Mixing>>> {
         if let Some(whitening) = &self.whitening {
             expect_coils(whitening.whiten.nrows(), frame.coils())?;
-            mix_frame(frame, |data| whitening.whiten.dot(&data))?;
         }
-        let Some(compression) = self.compression else { return Ok(()) };
         let key = slice(&frame.label);
-        if !self.bases.contains_key(&key) {
-            let basis = Basis::of_frame(&self.device, frame, compression, self.kept, None)?;
-            if self.kept.is_none() {
-                self.kept = Some(basis.kept());
-                notes.push(format!(
-                    "{} coils compressed to {}, which hold {:.2} % of the energy{}",
-                    frame.coils(),
-                    basis.kept(),
-                    100.0 * basis.energy,
-                    if compression.kind == CompressionKind::Geometric { " (geometric)" } else { "" }
-                ));
+        if let Some(known) = self.slices.get(&key) {
+            return Ok(Some(known.mixing.clone()));
+        }
+        let (basis, mixing) = match (self.compression, self.whiten()) {
+            (None, None) => return Ok(None),
+            (None, Some(whiten)) => (None, Mixing::alike(whiten.to_owned())),
+            (Some(compression), whiten) => {
+                let basis = Basis::of_frame(device, frame, compression, self.kept, whiten)?;
+                if self.kept.is_none() {
+                    notes.push(format!(
+                        "{} coils compressed to {}, which hold {:.2} % of the energy{}",
+                        frame.coils(),
+                        basis.kept(),
+                        100.0 * basis.energy,
+                        if compression.kind == CompressionKind::Geometric { " (geometric)" } else { "" }
+                    ));
+                }
+                let mixing = basis.mixing(whiten);
+                self.kept = self.kept.or(Some(basis.kept()));
+                (Some(basis), mixing)
             }
-            self.bases.insert(key, basis);
-        }
-        match self.bases.get(&key) {
-            Some(basis) => basis.apply(&self.device, frame),
-            None => Ok(()),
-        }
+        };
+        let mixing = Arc::new(mixing);
+        self.slices.insert(key, Prepared { basis, mixing: mixing.clone() });
+        Ok(Some(mixing))
+    }
+
+    fn basis(&self, label: &Label) -> Option<&Basis> {
+        self.slices.get(&slice(label)).and_then(|prepared| prepared.basis.as_ref())
     }
 
     fn whiten(&self) -> Option<ArrayView2<'_, C32>> {
@@ -193,12 +211,12 @@ impl Preparation {
     }
 
     /// Whether prepared coils are not the scan's own.
-    pub fn changes_coils(&self) -> bool {
+    pub(crate) fn changes_coils(&self) -> bool {
         self.whitening.is_some() || self.compression.is_some()
     }
 
     /// Maps of the scan's own coils `[coil, matrix…]` as those of the prepared ones.
-    pub fn maps_of_prepared(&self, label: &Label, maps: ArrayD<C32>) -> Result<ArrayD<C32>> {
+    pub(crate) fn maps_of_prepared(&self, label: &Label, maps: ArrayD<C32>) -> Result<ArrayD<C32>> {
         let maps = match &self.whitening {
             Some(whitening) => {
                 expect_coils(whitening.whiten.nrows(), maps.shape().first().copied().unwrap_or(0))?;
@@ -206,7 +224,7 @@ impl Preparation {
             }
             None => maps,
         };
-        match self.bases.get(&slice(label)) {
+        match self.basis(label) {
             Some(basis) => basis.maps(maps, false),
             None => Ok(maps),
         }
@@ -214,7 +232,7 @@ impl Preparation {
 
     /// Maps of the prepared coils as those of the scan's own: what compression left out stays out.
     /// `[.., coil, matrix…]` with `dims` axes of the matrix.
-    pub fn maps_of_scan(&self, label: &Label, maps: ArrayD<C32>, dims: usize) -> Result<ArrayD<C32>> {
+    pub(crate) fn maps_of_scan(&self, label: &Label, maps: ArrayD<C32>, dims: usize) -> Result<ArrayD<C32>> {
         if maps.ndim() == dims + 2 {
             let sets: Vec<ArrayD<C32>> = maps
                 .outer_iter()
@@ -224,7 +242,7 @@ impl Preparation {
             return ndarray::stack(Axis(0), &views)
                 .map_err(|_| Error::value("sensitivity maps", "one shape throughout", "different shapes"));
         }
-        let maps = match self.bases.get(&slice(label)) {
+        let maps = match self.basis(label) {
             Some(basis) => basis.maps(maps, true)?,
             None => maps,
         };
@@ -266,16 +284,4 @@ fn mix(array: ArrayD<C32>, by: impl FnOnce(ArrayView2<'_, C32>) -> Array2<C32>) 
     let mixed = by(flat);
     let out = [&[mixed.nrows()], &shape[1..]].concat();
     mixed.into_dyn().into_shape_with_order(IxDyn(&out)).map_err(|_| wrong(&out))
-}
-
-/// Applies a map of coils to all samples of a frame, calibration included.
-fn mix_frame(frame: &mut Frame, by: impl Fn(ArrayView2<'_, C32>) -> Array2<C32>) -> Result<()> {
-    match &mut frame.samples {
-        Samples::Cartesian { kspace, .. } => *kspace = mix(std::mem::take(kspace), &by)?,
-        Samples::NonCartesian { data, .. } => *data = by(data.view()),
-    }
-    if let Some(calibration) = &mut frame.calibration {
-        calibration.kspace = mix(std::mem::take(&mut calibration.kspace), &by)?;
-    }
-    Ok(())
 }

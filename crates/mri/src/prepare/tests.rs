@@ -7,7 +7,7 @@ use rayspin_core::{C32, C64, Geometry, Monitor};
 use rayspin_device::Device;
 
 use super::*;
-use crate::scan::{Flags, FrameOptions, Scan};
+use crate::scan::{Flags, FrameOptions, Samples, Scan};
 use crate::simulate::{SimulateOptions, Simulation, neighbour_covariance, simulate};
 
 fn device() -> Device {
@@ -52,6 +52,21 @@ fn grid(frame: &Frame) -> &ArrayD<C32> {
     }
 }
 
+/// The prepared coils of a frame on the grid, which every device gives.
+fn prepared(preparation: &mut Preparation, frame: &Frame, notes: &mut Vec<String>) -> Result<ArrayD<C32>> {
+    let mixing = preparation.mixing(&device(), frame, notes)?.unwrap();
+    let all = mixing.on_host(&device(), &grid(frame).view())?;
+    for device in rayspin_emu::devices().unwrap() {
+        let rows = mixing.kept() / 2..mixing.kept();
+        let found = mixing.of(&device, &grid(frame).view(), rows.clone()).unwrap().into_host().unwrap();
+        let wanted = all.slice_axis(Axis(0), ndarray::Slice::from(rows));
+        assert_eq!(found.shape(), wanted.shape());
+        let apart: f64 = found.iter().zip(&wanted).map(|(a, b)| f64::from((a - b).norm_sqr())).sum();
+        assert!(apart <= 1e-11 * energy(&all), "{}: {apart}", device.describe());
+    }
+    Ok(all)
+}
+
 /// Off-diagonal and diagonal deviation of a sample covariance from a multiple of 1.
 fn unevenness(samples: ArrayView2<'_, C32>) -> f64 {
     let n = samples.nrows();
@@ -73,7 +88,7 @@ fn noise_is_white_after_whitening_and_brightness_is_kept() {
     assert_eq!((measured.samples, measured.readouts), (40 * 256, 40));
     assert!((measured.sample_std / simulation.noise_std - 1.0).abs() < 0.02, "{}", measured.sample_std);
     let mut notes = Vec::new();
-    let preparation = Preparation::new(&device(), &with_noise(&simulation.scan), &mut notes).unwrap();
+    let preparation = Preparation::new(&with_noise(&simulation.scan), &mut notes).unwrap();
     assert!(notes[0].contains("10240 noise samples"), "{notes:?}");
     let noise: Vec<_> =
         simulation.scan.acquisitions.iter().filter(|a| a.flags.contains(Flags::NOISE)).collect();
@@ -113,7 +128,7 @@ fn the_dwell_time_scales_the_noise() {
 fn unusable_noise_is_noted_and_never_fails() {
     let prepared = |scan: &Scan| {
         let mut notes = Vec::new();
-        let preparation = Preparation::new(&device(), &with_noise(scan), &mut notes);
+        let preparation = Preparation::new(&with_noise(scan), &mut notes);
         (preparation.unwrap().changes_coils(), notes)
     };
     let mut few = noisy(1, 0.0);
@@ -127,7 +142,7 @@ fn unusable_noise_is_noted_and_never_fails() {
     assert!(matches!(prepared(&others.scan), (false, notes) if notes[0].contains("other coils")));
     assert!(matches!(prepared(&noisy(0, 0.0).scan), (false, notes) if notes.is_empty()));
     let off = PrepareOptions { prewhiten: false, ..with_noise(&noisy(4, 0.0).scan) };
-    assert!(!Preparation::new(&device(), &off, &mut vec![]).unwrap().changes_coils());
+    assert!(!Preparation::new(&off, &mut vec![]).unwrap().changes_coils());
 }
 
 fn random(shape: &[usize], seed: u64) -> ArrayD<C32> {
@@ -171,15 +186,14 @@ fn coils_of_low_rank_are_compressed_without_loss() {
         let before = energy(grid(&frame));
         let mut kept = Vec::new();
         for count in [VirtualCoils::Count(2), VirtualCoils::Energy(0.99999)] {
-            let mut prepared = frame.clone();
             let mut notes = Vec::new();
-            let mut preparation = Preparation::new(&device, &compression(count, kind), &mut notes).unwrap();
-            preparation.apply(&mut prepared, &mut notes).unwrap();
-            kept.push(prepared.coils());
+            let mut preparation = Preparation::new(&compression(count, kind), &mut notes).unwrap();
+            let prepared = prepared(&mut preparation, &frame, &mut notes).unwrap();
+            kept.push(prepared.shape()[0]);
             // A window of positions mixes neighbours that see the sources differently.
             let bound = if kind == CompressionKind::Svd { 1e-5 } else { 0.05 };
-            if prepared.coils() == 2 {
-                assert!((energy(grid(&prepared)) / before - 1.0).abs() < bound, "{kind:?} {count:?}");
+            if prepared.shape()[0] == 2 {
+                assert!((energy(&prepared) / before - 1.0).abs() < bound, "{kind:?} {count:?}");
             }
             // Maps there and back lose what lies outside the virtual coils only.
             let maps = preparation.maps_of_prepared(&Label::default(), images.clone()).unwrap();
@@ -188,8 +202,8 @@ fn coils_of_low_rank_are_compressed_without_loss() {
             assert!(lost / energy(&images) < bound, "{kind:?} {count:?} {}", lost / energy(&images));
         }
         assert!(kept[0] == 2 && (kind == CompressionKind::Geometric || kept[1] == 2), "{kept:?}");
-        let plain = Preparation::new(&device, &compression(VirtualCoils::Count(5), kind), &mut vec![]);
-        assert!(plain.unwrap().apply(&mut frame.clone(), &mut vec![]).is_err());
+        let plain = Preparation::new(&compression(VirtualCoils::Count(5), kind), &mut vec![]);
+        assert!(plain.unwrap().mixing(&device, &frame, &mut vec![]).is_err());
     }
 }
 
@@ -200,16 +214,14 @@ fn neighbouring_positions_are_aligned_and_partial_readouts_refused() {
     let simulation = simulate(&options, &Monitor::silent()).unwrap();
     let frame = first_frame(&simulation.scan);
     let geometric = compression(VirtualCoils::Count(3), CompressionKind::Geometric);
-    let mut preparation = Preparation::new(&device, &geometric, &mut vec![]).unwrap();
-    let mut prepared = frame.clone();
-    preparation.apply(&mut prepared, &mut vec![]).unwrap();
+    let mut preparation = Preparation::new(&geometric, &mut vec![]).unwrap();
+    let by_position = energy(&prepared(&mut preparation, &frame, &mut vec![]).unwrap());
     let by_svd = {
         let svd = compression(VirtualCoils::Count(3), CompressionKind::Svd);
-        let mut frame = frame.clone();
-        Preparation::new(&device, &svd, &mut vec![]).unwrap().apply(&mut frame, &mut vec![]).unwrap();
-        energy(grid(&frame))
+        let mut preparation = Preparation::new(&svd, &mut vec![]).unwrap();
+        energy(&prepared(&mut preparation, &frame, &mut vec![]).unwrap())
     };
-    assert!(energy(grid(&prepared)) > by_svd, "each position has its own components");
+    assert!(by_position > by_svd, "each position has its own components");
     // Virtual maps stay as smooth as the coils': their largest step between neighbours is alike.
     let steps = |maps: &ArrayD<C32>| {
         let nx = maps.shape()[3];
@@ -225,6 +237,32 @@ fn neighbouring_positions_are_aligned_and_partial_readouts_refused() {
     if let Samples::Cartesian { sampled, .. } = &mut partial.samples {
         sampled.index_axis_mut(Axis(1), 0).fill(false);
     }
-    let mut fresh = Preparation::new(&device, &geometric, &mut vec![]).unwrap();
-    assert!(fresh.apply(&mut partial, &mut vec![]).is_err());
+    let mut fresh = Preparation::new(&geometric, &mut vec![]).unwrap();
+    assert!(fresh.mixing(&device, &partial, &mut vec![]).is_err());
+}
+
+#[test]
+fn virtual_coils_are_the_same_from_every_device() {
+    let simulation = noisy(40, 0.4);
+    let frame = first_frame(&simulation.scan);
+    for kind in [CompressionKind::Svd, CompressionKind::Geometric] {
+        let compression = Some(Compression { coils: VirtualCoils::Count(2), kind });
+        let options = PrepareOptions { compression, ..with_noise(&simulation.scan) };
+        let cost = |on: &Device| {
+            let mut preparation = Preparation::new(&options, &mut vec![]).unwrap();
+            let mixing = preparation.mixing(on, &frame, &mut vec![]).unwrap().unwrap();
+            // Vectors have any phase: what they span is compared, by the samples' energy in it and the maps' way there and back.
+            let maps = simulation.maps.clone().into_dyn();
+            let there = preparation.maps_of_prepared(&frame.label, maps).unwrap();
+            let back = preparation.maps_of_scan(&frame.label, there, 3).unwrap();
+            (energy(&mixing.on_host(on, &grid(&frame).view()).unwrap()), back)
+        };
+        let (wanted, spanned) = cost(&device());
+        for device in rayspin_emu::devices().unwrap() {
+            let (found, back) = cost(&device);
+            assert!((found / wanted - 1.0).abs() < 1e-5, "{kind:?} on {}: {found}", device.describe());
+            let apart: f64 = back.iter().zip(&spanned).map(|(a, b)| f64::from((a - b).norm_sqr())).sum();
+            assert!(apart < 1e-8 * energy(&spanned), "{kind:?} on {}: {apart}", device.describe());
+        }
+    }
 }

@@ -25,6 +25,7 @@ use rayspin_linop::LinearOp as _;
 use serde::Serialize;
 
 use super::plans::Plans;
+use super::samples::CoilSamples;
 use crate::scan::Label;
 
 /// δ: the statement on the share of larger errors is wrong in at most one of this many runs.
@@ -121,15 +122,15 @@ fn errors(found: &[C32], exact: &[C64], indices: &[usize]) -> Vec<f64> {
 pub(super) fn trajectory(
     certify: &Certify,
     plans: &Plans,
-    data: &Array<C32>,
+    data: &CoilSamples<'_>,
     weighted: bool,
     iterates: bool,
     tolerance: f64,
 ) -> Result<Vec<Certificate>> {
     let mut rng = ChaCha8Rng::seed_from_u64(certify.seed);
     let (device, matrix, trajectory) = (data.device(), plans.matrix(), plans.trajectory());
-    let coil = rng.random_range(0..data.shape()[0]);
-    let mut samples = super::coils::part(data, &(coil..coil + 1))?.reshape(&[trajectory.samples()])?;
+    let coil = rng.random_range(0..data.coils());
+    let mut samples = data.part(&(coil..coil + 1))?.reshape(&[trajectory.samples()])?;
     if weighted {
         let raw = samples.try_clone()?;
         vector::weight(plans.density()?, &raw, &mut samples)?;
@@ -195,11 +196,11 @@ fn displacement(matrix: &[usize], from: usize, to: usize) -> usize {
 }
 
 /// The certificate of the inverse FFT of one coil's k-space `[coil, grid…]`.
-pub(super) fn grid(certify: &Certify, kspace: &Array<C32>) -> Result<Vec<Certificate>> {
+pub(super) fn grid(certify: &Certify, kspace: &CoilSamples<'_>) -> Result<Vec<Certificate>> {
     let mut rng = ChaCha8Rng::seed_from_u64(certify.seed);
-    let shape = &kspace.shape()[1..];
-    let coil = rng.random_range(0..kspace.shape()[0]);
-    let mut image = super::coils::part(kspace, &(coil..coil + 1))?.reshape(shape)?;
+    let shape = kspace.of_coil();
+    let coil = rng.random_range(0..kspace.coils());
+    let mut image = kspace.part(&(coil..coil + 1))?.reshape(shape)?;
     let conjugate: Vec<C32> = image.read()?.iter().map(|v| v.conj()).collect();
     Fft::new(kspace.device(), shape, Norm::Unitary)?.inverse(&mut image)?;
     let indices = draws(&mut rng, certify.outputs, image.len());

@@ -7,10 +7,12 @@ use ndarray::ArrayD;
 use rayspin_core::{C32, Monitor, Result, expect_shape};
 use rayspin_device::{Array, Backend, Device};
 
+use super::Reconstructor;
 use super::plans::{Needs, Plans};
-use super::{Reconstructor, on_device};
+use super::samples::{CoilSamples, on_device};
 use crate::crop::centre_crop;
-use crate::maps;
+use crate::maps::{self, Centre};
+use crate::prepare::Preparation;
 use crate::scan::{CalibrationLines, Frame, Samples};
 
 /// What is known of a frame's maps before its samples are looked at.
@@ -61,6 +63,20 @@ fn on_cpu(device: &Device) -> bool {
 }
 
 impl Reconstructor {
+    /// Finds what the coils of this frame, the next to come, become first.
+    pub(super) fn prepare(
+        &mut self,
+        preparation: &mut Preparation,
+        frame: &Frame,
+        notes: &mut Vec<String>,
+        monitor: &Monitor<'_>,
+    ) -> Result<()> {
+        self.mixing = monitor.stage("coils", 0, || {
+            self.or_on_host(notes, |device, notes| preparation.mixing(device, frame, notes))
+        })?;
+        Ok(())
+    }
+
     /// The maps that the frames to come take, as a frame before had them or [`Reconstructor::estimate`] found them; none: given
     /// ones, or each frame's own.
     pub(super) fn share(&mut self, maps: Option<SharedMaps>) {
@@ -92,9 +108,10 @@ impl Reconstructor {
         notes: &mut Vec<String>,
         monitor: &Monitor<'_>,
     ) -> Result<Array<C32>> {
+        let mixing = self.mixing.as_deref();
         match &frame.samples {
             Samples::Cartesian { kspace, sampled } => {
-                let kspace = on_device(&self.device, Cow::Borrowed(kspace))?;
+                let kspace = CoilSamples::on_host(&self.device, kspace.view().into(), mixing);
                 self.grid_maps(&kspace, sampled, frame.calibration.as_ref(), notes, monitor)
             }
             Samples::NonCartesian { trajectory, data } => {
@@ -109,7 +126,7 @@ impl Reconstructor {
                     &self.options,
                     monitor,
                 )?;
-                let data = on_device(&self.device, Cow::Borrowed(data))?;
+                let data = self.coil_samples(data.view().into_dyn().into(), mixing, monitor)?;
                 self.maps_of_samples(&plans, &data, notes, monitor)
             }
         }
@@ -138,18 +155,27 @@ impl Reconstructor {
 
     pub(super) fn grid_maps(
         &self,
-        kspace: &Array<C32>,
+        kspace: &CoilSamples<'_>,
         sampled: &ArrayD<bool>,
         calibration: Option<&CalibrationLines>,
         notes: &mut Vec<String>,
         monitor: &Monitor<'_>,
     ) -> Result<Array<C32>> {
         let (width, how) = (self.options.calibration, self.options.sensitivities);
-        let (maps, centre) = monitor.stage("coil sensitivities", 0, || match calibration {
-            Some(lines) => {
-                maps::from_grid(&Array::from_host(&self.device, &lines.kspace)?, &lines.sampled, width, how)
-            }
-            None => maps::from_grid(kspace, sampled, width, how),
+        let (maps, centre) = monitor.stage("coil sensitivities", 0, || {
+            let (region, centre) = match calibration {
+                Some(lines) => {
+                    let centre = Centre::of_grid(&lines.sampled, width, how)?;
+                    let own = lines.kspace.view().into();
+                    let own = CoilSamples::on_host(&self.device, own, self.mixing.as_deref());
+                    (own.centre(centre.width)?, centre)
+                }
+                None => {
+                    let centre = Centre::of_grid(sampled, width, how)?;
+                    (kspace.centre(centre.width)?, centre)
+                }
+            };
+            Ok::<_, rayspin_core::Error>((maps::from_grid(region, sampled.shape(), &centre)?, centre))
         })?;
         notes.push(format!(
             "coil sensitivities from the central {} lines of {} ({})",
@@ -163,7 +189,7 @@ impl Reconstructor {
     pub(super) fn maps_of_samples(
         &self,
         plans: &Plans,
-        data: &Array<C32>,
+        data: &CoilSamples<'_>,
         notes: &mut Vec<String>,
         monitor: &Monitor<'_>,
     ) -> Result<Array<C32>> {
@@ -173,7 +199,7 @@ impl Reconstructor {
                 &mut |samples, images| plans.adjoint(samples, images),
                 plans.trajectory(),
                 plans.matrix(),
-                data,
+                (data.coils(), &mut |coil| data.part(&(coil..coil + 1))),
                 density,
                 self.options.calibration,
                 self.options.sensitivities,
@@ -218,7 +244,7 @@ impl Reconstructor {
             return Array::from_host(&self.device, view);
         }
         expect_shape("sensitivity maps", &with_coils(matrix), view.shape())?;
-        on_device(&self.device, Cow::Owned(centre_crop(view.to_owned(), &with_coils(grid))?))
+        on_device(&self.device, centre_crop(view.to_owned(), &with_coils(grid))?.into())
     }
 
     /// The map of a coil that sees everything alike.

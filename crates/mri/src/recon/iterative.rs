@@ -14,6 +14,7 @@ use rayspin_solve::{CgOptions, LanczosOptions, LeastSquaresOptions, least_square
 use super::coils::{Combiner, batches};
 use super::grid::GridNormal;
 use super::plans::Plans;
+use super::samples::CoilSamples;
 use super::voxels::{Voxels, voxels};
 use super::{Method, Reconstructor, Regulariser, Solve, sparse};
 
@@ -21,19 +22,18 @@ use super::{Method, Reconstructor, Regulariser, Solve, sparse};
 /// grid, so that ρ is a density.
 pub(super) fn on_grid(
     recon: &mut Reconstructor,
-    mut data: Array<C32>,
+    mut data: CoilSamples<'_>,
     sampled: &ArrayD<bool>,
     image: &Voxels,
     maps: Option<Arc<Array<C32>>>,
     monitor: &Monitor<'_>,
 ) -> Result<(ArrayD<C32>, Solve)> {
     let device = recon.device.clone();
-    let (grid, coils, batch) = (sampled.shape(), data.shape()[0], recon.options.coil_batch);
-    vector::scale((image.count() / voxels(grid).sqrt()).into(), &mut data)?;
+    let (grid, coils, batch) = (sampled.shape(), data.coils(), recon.options.coil_batch);
+    data.scale(image.count() / voxels(grid).sqrt())?;
     let fft = Fft::new(&device, grid, Norm::Unitary)?;
-    let mut whole = Some(data);
     let mut images = |range: &Range<usize>| {
-        let mut images = super::take_part(&mut whole, range)?;
+        let mut images = data.take(range)?;
         fft.inverse(&mut images)?;
         Ok(images)
     };
@@ -42,7 +42,7 @@ pub(super) fn on_grid(
     {
         let sense = Arc::new(SoftSense::new(maps)?);
         let rhs = sense.adjoint(&images(&(0..coils))?)?;
-        drop(whole);
+        drop(data);
         let encode = SamplingMask::new(&device, sense.range(), sampled.view())?
             .compose(Fourier::new(&device, &[coils], grid)?)?
             .compose(sense)?;
@@ -50,7 +50,7 @@ pub(super) fn on_grid(
     }
     if let (true, Some(maps)) = (recon.options.method.sees_all_coils(), &maps) {
         let rhs = sense_rhs(&device, maps, batches(coils, batch), &mut images)?;
-        drop(whole);
+        drop(data);
         let normal = GridNormal::new(&device, sampled, Some(maps.clone()), batch)?;
         return one_image(recon, &normal, &rhs, image, monitor);
     }
@@ -62,16 +62,15 @@ pub(super) fn on_grid(
 pub(super) fn on_trajectory(
     recon: &mut Reconstructor,
     plans: &Plans,
-    data: Array<C32>,
+    mut data: CoilSamples<'_>,
     image: &Voxels,
     maps: Option<Arc<Array<C32>>>,
     monitor: &Monitor<'_>,
 ) -> Result<(ArrayD<C32>, Solve)> {
     let device = recon.device.clone();
-    let (coils, batch) = (data.shape()[0], recon.options.coil_batch);
-    let mut whole = Some(data);
+    let (coils, batch) = (data.coils(), recon.options.coil_batch);
     let mut images = |range: &Range<usize>| {
-        let samples = super::take_part(&mut whole, range)?;
+        let samples = data.take(range)?;
         let mut images = Array::zeros(&device, &[&[range.len()], plans.matrix()].concat())?;
         plans.adjoint(&samples, &mut images)?;
         Ok(images)
@@ -81,7 +80,7 @@ pub(super) fn on_trajectory(
     {
         let sense = Arc::new(SoftSense::new(maps)?);
         let rhs = monitor.stage("right-hand side", 0, || sense.adjoint(&images(&(0..coils))?))?;
-        drop(whole);
+        drop(data);
         let toeplitz = plans.normal(&[coils])?;
         let normal = Adjoint::new(sense.clone()).compose(toeplitz)?.compose(sense)?;
         return one_image(recon, &normal, &rhs, image, monitor);
@@ -89,7 +88,7 @@ pub(super) fn on_trajectory(
     if let (true, Some(maps)) = (recon.options.method.sees_all_coils(), &maps) {
         let rhs = monitor
             .stage("right-hand side", 0, || sense_rhs(&device, maps, batches(coils, batch), &mut images))?;
-        drop(whole);
+        drop(data);
         let normal = plans.sense_normal(maps.clone())?;
         return one_image(recon, &normal, &rhs, image, monitor);
     }

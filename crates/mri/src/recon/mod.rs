@@ -11,6 +11,7 @@ mod options;
 mod plans;
 mod recovery;
 mod run;
+mod samples;
 mod series;
 mod sparse;
 mod store;
@@ -20,7 +21,7 @@ mod voxels;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use ndarray::{Array2, ArrayD, Dimension};
+use ndarray::ArrayD;
 use rayspin_core::{C32, Error, Monitor, Result, Trajectory};
 use rayspin_device::{Array, Device};
 use rayspin_kernels::fft::{Fft, Norm};
@@ -29,10 +30,11 @@ use rayspin_kernels::vector;
 use crate::crop::centre_crop;
 use crate::grappa::grappa;
 use crate::partial::{PartialFourier, PartialImages, uneven_axes};
+use crate::prepare::Mixing;
 use crate::scan::{CalibrationLines, Frame, Label, Samples};
 pub(crate) use blocks::{needs as block_needs, settled as block_options};
 pub use certify::{CONFIDENCE, Certificate, Certify, FFT_TOLERANCE};
-use coils::{Combiner, batches, part};
+use coils::{Combiner, batches};
 use frame_maps::{Maps, SharedMaps};
 use off_resonance::Uneven;
 pub(crate) use off_resonance::{
@@ -41,6 +43,7 @@ pub(crate) use off_resonance::{
 pub use options::{Combine, Density, Method, ReconOptions, Regulariser, WaveletFilter, WaveletOptions};
 use plans::{Needs, Plans};
 pub use recovery::{Cut, LEAST_POINTS};
+use samples::{CoilSamples, HostSamples};
 pub use series::{ScanImage, Selection, reconstruct_frame, reconstruct_frames, reconstruct_scan};
 pub use store::KernelStore;
 pub use stream::{
@@ -126,6 +129,8 @@ pub struct Reconstructor {
     used: Option<Arc<Array<C32>>>,
     /// The eigenvalue that λ is relative to, of the frames to come.
     eigenvalue: Option<f64>,
+    /// What the coils of the frames to come become first.
+    mixing: Option<Arc<Mixing>>,
 }
 
 /// Sees the image `[z, y, x]` or `[y, x]` after each iteration of a method that solves for one image.
@@ -147,6 +152,7 @@ impl Reconstructor {
             remember: false,
             used: None,
             eigenvalue: None,
+            mixing: None,
         })
     }
 
@@ -161,21 +167,25 @@ impl Reconstructor {
             return self.in_uneven_field(frame, &map, monitor);
         }
         let voxels = Voxels::new(&frame.matrix, &frame.geometry.spacing_mm);
+        let mixing = self.mixing.clone();
+        let mixing = mixing.as_deref();
         match frame {
             Cow::Owned(Frame { samples, calibration, .. }) => match samples {
                 Samples::Cartesian { kspace, sampled } => {
-                    self.cartesian(&voxels, Cow::Owned(kspace), &sampled, calibration.as_ref(), monitor)
+                    self.cartesian(&voxels, kspace.into(), &sampled, calibration.as_ref(), monitor)
                 }
                 Samples::NonCartesian { trajectory, data } => {
-                    self.anywhere(&voxels, Cow::Owned(trajectory), Cow::Owned(data), None, monitor)
+                    let data = (data.into_dyn().into(), mixing);
+                    self.anywhere(&voxels, Cow::Owned(trajectory), data, None, monitor)
                 }
             },
             Cow::Borrowed(Frame { samples, calibration, .. }) => match samples {
                 Samples::Cartesian { kspace, sampled } => {
-                    self.cartesian(&voxels, Cow::Borrowed(kspace), sampled, calibration.as_ref(), monitor)
+                    self.cartesian(&voxels, kspace.view().into(), sampled, calibration.as_ref(), monitor)
                 }
                 Samples::NonCartesian { trajectory, data } => {
-                    self.anywhere(&voxels, Cow::Borrowed(trajectory), Cow::Borrowed(data), None, monitor)
+                    let data = (data.view().into_dyn().into(), mixing);
+                    self.anywhere(&voxels, Cow::Borrowed(trajectory), data, None, monitor)
                 }
             },
         }
@@ -185,7 +195,7 @@ impl Reconstructor {
         &mut self,
         voxels: &Voxels,
         trajectory: Cow<'_, Trajectory>,
-        data: Cow<'_, Array2<C32>>,
+        (data, mixing): (HostSamples<'_>, Option<&Mixing>),
         uneven: Option<Uneven>,
         monitor: &Monitor<'_>,
     ) -> Result<FrameImage> {
@@ -211,18 +221,29 @@ impl Reconstructor {
             &self.options,
             monitor,
         )?;
-        let mut data = on_device(&self.device, data)?;
+        let mut data = self.coil_samples(data, mixing, monitor)?;
         // Fρ = N d: the same ρ whatever N is.
-        vector::scale(voxels.count().into(), &mut data)?;
+        data.scale(voxels.count())?;
         let result = self.non_cartesian(voxels, &plans, data, monitor);
         self.plans = Some(plans);
         result
     }
 
+    /// Samples on their way to the device, as the coils that they become.
+    fn coil_samples<'a>(
+        &self,
+        samples: HostSamples<'a>,
+        mixing: Option<&'a Mixing>,
+        monitor: &Monitor<'_>,
+    ) -> Result<CoilSamples<'a>> {
+        let to_device = || CoilSamples::new(&self.device, samples, mixing, self.options.coil_batch);
+        if mixing.is_some() { monitor.stage("coils", 0, to_device) } else { to_device() }
+    }
+
     fn cartesian(
         &mut self,
         image: &Voxels,
-        kspace: Cow<'_, ArrayD<C32>>,
+        kspace: HostSamples<'_>,
         sampled: &ArrayD<bool>,
         calibration: Option<&CalibrationLines>,
         monitor: &Monitor<'_>,
@@ -236,8 +257,9 @@ impl Reconstructor {
             ));
         }
         let grid = sampled.shape();
-        let coils = kspace.shape()[0];
-        let kspace = on_device(&self.device, kspace)?;
+        let mixing = self.mixing.clone();
+        let mut kspace = self.coil_samples(kspace, mixing.as_deref(), monitor)?;
+        let coils = kspace.coils();
         let certificates = match self.options.certify {
             Some(certify) if self.certified_grid.as_deref() != Some(grid) => {
                 self.certified_grid = Some(grid.to_vec());
@@ -258,17 +280,32 @@ impl Reconstructor {
         let (image, solve) = match self.options.method {
             Method::Cartesian | Method::Gridding | Method::Grappa => {
                 let filled;
-                let (kspace, sampled) = if self.options.method == Method::Grappa {
-                    let found =
-                        monitor.stage("GRAPPA", 0, || grappa(&self.device, kspace, sampled, calibration))?;
+                let sampled = if self.options.method == Method::Grappa {
+                    let found = monitor.stage("GRAPPA", 0, || {
+                        let lines = match calibration {
+                            Some(lines) => {
+                                let own = lines.kspace.view().into();
+                                let own = CoilSamples::on_host(&self.device, own, mixing.as_deref()).all()?;
+                                Some((own, &lines.sampled))
+                            }
+                            None => None,
+                        };
+                        grappa(
+                            &self.device,
+                            kspace.all()?,
+                            sampled,
+                            lines.as_ref().map(|(own, at)| (own, *at)),
+                        )
+                    })?;
                     notes.push(format!(
                         "GRAPPA: acceleration {} along y and {} along z, weights from {} calibration lines",
                         found.acceleration[1], found.acceleration[0], found.calibration
                     ));
                     filled = found.sampled;
-                    (found.kspace, &filled)
+                    kspace = found.kspace.into();
+                    &filled
                 } else {
-                    (kspace, sampled)
+                    sampled
                 };
                 let partial = self.partial_fourier(sampled, &mut notes)?;
                 // From the unitary inverse FFT to a density.
@@ -276,9 +313,8 @@ impl Reconstructor {
                 let image = monitor.stage("inverse FFT", 0, || {
                     let fft = Fft::new(&self.device, grid, Norm::Unitary)?;
                     let mut combiner = Combiner::new(&self.device, coils, grid, maps.as_deref());
-                    let mut whole = Some(kspace);
                     for range in batches(coils, self.options.coil_batch) {
-                        let mut images = take_part(&mut whole, &range)?;
+                        let mut images = kspace.take(&range)?;
                         match &partial {
                             Some(partial) => images = partial.images(images)?,
                             None => fft.inverse(&mut images)?,
@@ -286,7 +322,7 @@ impl Reconstructor {
                         vector::scale(density.into(), &mut images)?;
                         combiner.add(range, images)?;
                     }
-                    drop(whole);
+                    drop(kspace);
                     combiner.finish()
                 })?;
                 (image, None)
@@ -312,11 +348,11 @@ impl Reconstructor {
         &mut self,
         image: &Voxels,
         plans: &Plans,
-        data: Array<C32>,
+        mut data: CoilSamples<'_>,
         monitor: &Monitor<'_>,
     ) -> Result<FrameImage> {
         let matrix = image.matrix();
-        let coils = data.shape()[0];
+        let coils = data.coils();
         let mut notes = plans.notes().to_vec();
         let certificates = match self.options.certify {
             Some(certify) if plans.certify_once() => monitor.stage("certify", 0, || {
@@ -339,9 +375,8 @@ impl Reconstructor {
             Method::Cartesian | Method::Gridding | Method::Grappa => {
                 let image = monitor.stage("gridding", 0, || {
                     let mut combiner = Combiner::new(&self.device, coils, matrix, maps.as_deref());
-                    let mut whole = Some(data);
                     for range in batches(coils, self.options.coil_batch) {
-                        let samples = take_part(&mut whole, &range)?;
+                        let samples = data.take(&range)?;
                         let mut weighted = Array::zeros(&self.device, samples.shape())?;
                         vector::weight(plans.density()?, &samples, &mut weighted)?;
                         drop(samples);
@@ -416,34 +451,5 @@ impl Reconstructor {
     pub fn set_maps(&mut self, maps: Option<ArrayD<C32>>) {
         self.options.maps = maps.map(Arc::new);
         self.shared = None;
-    }
-}
-
-/// A host array's values on the device; one that is given up is not copied where the device is the host.
-fn on_device<D: Dimension>(device: &Device, array: Cow<'_, ndarray::Array<C32, D>>) -> Result<Array<C32>> {
-    let array = match array {
-        Cow::Owned(array) if array.is_standard_layout() => array,
-        other => return Array::from_host(device, other.view().into_dyn()),
-    };
-    let shape = array.shape().to_vec();
-    match array.into_raw_vec_and_offset() {
-        (values, None | Some(0)) => Array::from_vec(device, &shape, values),
-        (values, Some(offset)) => {
-            let len: usize = shape.iter().product();
-            Array::from_vec(device, &shape, values[offset..offset + len].to_vec())
-        }
-    }
-}
-
-/// The coils `range` of `whole`: itself, which is gone then, when they are all of them.
-fn take_part(whole: &mut Option<Array<C32>>, range: &std::ops::Range<usize>) -> Result<Array<C32>> {
-    match whole.take() {
-        Some(all) if all.shape()[0] == range.len() => Ok(all),
-        Some(all) => {
-            let taken = part(&all, range)?;
-            *whole = Some(all);
-            Ok(taken)
-        }
-        None => Err(Error::value("coils", "each coil once", format!("{range:?}"))),
     }
 }

@@ -11,9 +11,9 @@ use rayspin_kernels::toeplitz::{Series, Toeplitz};
 use rayspin_linop::{LinearOp, OffResonanceToeplitz};
 
 use super::blocks::Transforms;
+use super::samples::CoilSamples;
 use super::{FrameImage, Method, ReconOptions, Reconstructor, Voxels};
 use crate::crop::centre_crop;
-use crate::maps;
 use crate::scan::{CalibrationLines, Frame, Samples};
 
 /// Sensitivities `[coil, matrix…]` on the host.
@@ -295,14 +295,16 @@ impl Reconstructor {
             }
         };
         let times = times.unwrap_or_default();
+        let mixing = self.mixing.clone();
+        let mixing = mixing.as_deref();
         let (kspace, sampled) = match samples {
             Cow::Owned(Samples::NonCartesian { trajectory, data }) => {
-                let (trajectory, data) = (Cow::Owned(trajectory), Cow::Owned(data));
-                return self.anywhere(&voxels, trajectory, data, uneven(times), monitor);
+                let data = (data.into_dyn().into(), mixing);
+                return self.anywhere(&voxels, Cow::Owned(trajectory), data, uneven(times), monitor);
             }
             Cow::Borrowed(Samples::NonCartesian { trajectory, data }) => {
-                let (trajectory, data) = (Cow::Borrowed(trajectory), Cow::Borrowed(data));
-                return self.anywhere(&voxels, trajectory, data, uneven(times), monitor);
+                let data = (data.view().into_dyn().into(), mixing);
+                return self.anywhere(&voxels, Cow::Borrowed(trajectory), data, uneven(times), monitor);
             }
             Cow::Owned(Samples::Cartesian { kspace, sampled }) => (Cow::Owned(kspace), Cow::Owned(sampled)),
             Cow::Borrowed(Samples::Cartesian { kspace, sampled }) => {
@@ -311,14 +313,21 @@ impl Reconstructor {
         };
         let (own, note) =
             self.maps_of_grid(&kspace, &sampled, calibration.as_ref().as_ref(), &matrix, monitor)?;
+        // A mixing along the readout is of the grid, any other of its samples as well.
+        let (kspace, mixing) = match mixing {
+            Some(mixing) if mixing.needs_lines() => {
+                (Cow::Owned(mixing.on_host(&self.device, &kspace.view())?), None)
+            }
+            _ => (kspace, mixing),
+        };
         let (places, trajectory) = places_of_grid(&sampled, &matrix)?;
         let given = self.options.maps.clone();
         self.options.maps = own.or(given.clone());
         let data = values_at(&kspace, &places);
         drop(kspace);
         let taken = places.iter().map(|&place| times[place]).collect();
-        let (trajectory, data) = (Cow::Owned(trajectory), Cow::Owned(data));
-        let done = self.anywhere(&voxels, trajectory, data, uneven(taken), monitor);
+        let data = (data.into_dyn().into(), mixing);
+        let done = self.anywhere(&voxels, Cow::Owned(trajectory), data, uneven(taken), monitor);
         self.options.maps = given;
         let mut done = done?;
         done.notes.extend(note);
@@ -334,29 +343,20 @@ impl Reconstructor {
         matrix: &[usize],
         monitor: &Monitor<'_>,
     ) -> Result<(Option<Maps>, Option<String>)> {
-        let coils = kspace.shape()[0];
+        let kspace = CoilSamples::on_host(&self.device, kspace.view().into(), self.mixing.as_deref());
+        let coils = kspace.coils();
         let alone = coils == 1 && self.options.method.is_sparse();
         let known = self.options.maps.is_some() || self.shared.is_some();
         if !self.options.needs_maps() || known || alone {
             return Ok((None, None));
         }
-        let (kspace, sampled) = lines.map_or((kspace, sampled), |lines| (&lines.kspace, &lines.sampled));
-        let (found, centre) = monitor.stage("coil sensitivities", 0, || {
-            let kspace = Array::from_host(&self.device, kspace)?;
-            maps::from_grid(&kspace, sampled, self.options.calibration, self.options.sensitivities)
-        })?;
-        let found = found.into_host()?;
+        let mut notes = Vec::new();
+        let found = self.grid_maps(&kspace, sampled, lines, &mut notes, monitor)?.into_host()?;
         if found.ndim() != matrix.len() + 1 {
             return Err(Error::value("sets of maps", "1 for a grid with a field map", found.shape()[0]));
         }
         let found = centre_crop(found, &[&[coils], matrix].concat())?;
-        let note = format!(
-            "coil sensitivities from the central {} lines of {} ({})",
-            centre.width,
-            if lines.is_some() { "the calibration readouts" } else { "k-space" },
-            centre.how.name()
-        );
-        Ok((Some(Arc::new(found)), Some(note)))
+        Ok((Some(Arc::new(found)), notes.pop()))
     }
 }
 

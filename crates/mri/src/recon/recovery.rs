@@ -104,7 +104,8 @@ impl Reconstructor {
             self.certified_grid = certified;
             let ran_out = matches!(error, Error::Memory { .. })
                 && self::refusals(&self.device).is_some_and(|now| now > refusals);
-            let cut = || self.options.cut_smaller(&frame, frame.coils(), true);
+            let coils = self.mixing.as_ref().map_or(frame.coils(), |mixing| mixing.kept());
+            let cut = || self.options.cut_smaller(&frame, coils, true);
             if let Some(cut) = ran_out.then(cut).flatten() {
                 notes.push(format!("GPU memory ran out: {cut} from here on"));
             } else if self.options.finish_on_cpu && (ran_out || matches!(error, Error::Device { .. })) {
@@ -115,6 +116,28 @@ impl Reconstructor {
             }
         }
         attempt(self, Cow::Owned(frame))
+    }
+
+    /// Does on the device what comes before frames; on the CPU where a GPU's memory does not do, and where it fails and
+    /// [`finish_on_cpu`](super::ReconOptions::finish_on_cpu) is set.
+    pub(super) fn or_on_host<T>(
+        &mut self,
+        notes: &mut Vec<String>,
+        mut work: impl FnMut(&Device, &mut Vec<String>) -> Result<T>,
+    ) -> Result<T> {
+        let error = match work(&self.device, notes) {
+            Err(error) if refusals(&self.device).is_some() => error,
+            done => return done,
+        };
+        match error {
+            Error::Memory { .. } => {}
+            Error::Device { .. } if self.options.finish_on_cpu => {
+                notes.push(format!("the GPU failed, computed on the CPU from here on: {error}"));
+                self.device = self.device.host();
+            }
+            error => return Err(error),
+        }
+        work(&self.device.host(), notes)
     }
 }
 

@@ -55,7 +55,7 @@ impl Run {
         mut notes: Vec<String>,
     ) -> Result<Self> {
         options.validate()?;
-        let preparation = Preparation::new(device, &options.prepare, &mut notes)?;
+        let preparation = Preparation::new(&options.prepare, &mut notes)?;
         let (repetitions, taken) = grid_of(labels)?;
         let mut reconstructor = Reconstructor::new(device, options.clone())?;
         let repeated = repetitions > 1 && !options.independent;
@@ -82,8 +82,8 @@ impl Run {
     }
 
     /// Estimates the maps of a slice from a frame that is no image of the series, for all its images.
-    pub(super) fn learn_maps(&mut self, label: Label, mut frame: Frame, monitor: &Monitor<'_>) -> Result<()> {
-        monitor.stage("coils", 0, || self.preparation.apply(&mut frame, &mut self.notes))?;
+    pub(super) fn learn_maps(&mut self, label: Label, frame: Frame, monitor: &Monitor<'_>) -> Result<()> {
+        self.prepare(&frame, monitor)?;
         let dims = frame.matrix.len();
         let mut notes = Vec::new();
         let maps = self.reconstructor.estimate(frame, &mut notes, monitor)?;
@@ -95,15 +95,16 @@ impl Run {
         Ok(())
     }
 
+    /// What becomes of the frame's coils first.
+    fn prepare(&mut self, frame: &Frame, monitor: &Monitor<'_>) -> Result<()> {
+        let Self { preparation, reconstructor, notes, .. } = self;
+        reconstructor.prepare(preparation, frame, notes, monitor)
+    }
+
     /// The image `[z, y, x]` of a frame.
-    pub(super) fn image(
-        &mut self,
-        label: Label,
-        mut frame: Frame,
-        monitor: &Monitor<'_>,
-    ) -> Result<ArrayD<C32>> {
+    pub(super) fn image(&mut self, label: Label, frame: Frame, monitor: &Monitor<'_>) -> Result<ArrayD<C32>> {
         let dims = frame.matrix.len();
-        monitor.stage("coils", 0, || self.preparation.apply(&mut frame, &mut self.notes))?;
+        self.prepare(&frame, monitor)?;
         if self.places.len() < self.taken {
             self.places.push(frame.geometry);
         }

@@ -99,15 +99,15 @@ pub fn reconstruct_frames(
 /// Errors: as [`reconstruct_scan`].
 pub fn reconstruct_frame(
     device: &Device,
-    mut frame: Frame,
+    frame: Frame,
     mut notes: Vec<String>,
     options: &ReconOptions,
     monitor: &Monitor<'_>,
 ) -> Result<ScanImage> {
     let mut reconstructor = Reconstructor::new(device, options.clone())?;
-    let mut preparation = Preparation::new(device, &options.prepare, &mut notes)?;
+    let mut preparation = Preparation::new(&options.prepare, &mut notes)?;
     let (label, geometry, dims) = (frame.label, frame.geometry, frame.matrix.len());
-    monitor.stage("coils", 0, || preparation.apply(&mut frame, &mut notes))?;
+    reconstructor.prepare(&mut preparation, &frame, &mut notes, monitor)?;
     if let Some(given) = &options.maps
         && preparation.changes_coils()
     {

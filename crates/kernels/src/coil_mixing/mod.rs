@@ -1,0 +1,181 @@
+//! Linear maps of coils: what whitens noise and compresses many coils to few, at every sample or at each position along the
+//! readout; and the covariances that such maps are found from.
+//!
+//! Pruessmann, Weiger, Börnert, Boesiger, *Advances in sensitivity encoding with arbitrary k-space trajectories*, Magn Reson
+//! Med 46:638, 2001 (whitening); Huang et al., Magn Reson Imaging 26:133, 2008, and Zhang et al., Magn Reson Med 69:571, 2013
+//! (compression).
+
+mod cpu;
+mod cuda;
+pub mod reference;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use cuda::SOURCE;
+
+use std::ops::Range;
+
+use num_complex::Complex;
+use rayspin_core::{C32, C64, Error, Real, Result, expect_shape, format_shape};
+use rayspin_device::{Array, Backend, BackendKind, Cpu};
+
+use crate::variant::{Variant, Work, runs_all};
+use crate::vector::expect_device;
+
+/// A map of `coils` coils to `kept` others at `points` samples, another one at each of `positions`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Problem {
+    /// Coils there are.
+    pub coils: usize,
+    /// Coils that are made.
+    pub kept: usize,
+    /// Samples of a coil.
+    pub points: usize,
+    /// Matrices.
+    pub positions: usize,
+}
+
+/// What a map is applied to: matrices `[kept, coil, position]` of some coils kept, samples `[coil, point]`.
+#[derive(Debug, Clone, Copy)]
+pub struct Input<'a, R: Real> {
+    matrices: &'a [Complex<R>],
+    samples: &'a [Complex<R>],
+    coils: usize,
+    positions: usize,
+}
+
+/// Entry point of a CPU variant: what comes in, the rows of the coils made, a run of `points` of each.
+pub type Launch<R> = fn(&Cpu, &Input<'_, R>, Vec<&mut [Complex<R>]>);
+
+/// Every variant for the CPU, slowest first.
+pub fn variants<R: Real>() -> [Variant<Problem, Launch<R>>; 2] {
+    let tolerance = 16.0 * <R as Real>::EPSILON.to_f64();
+    [
+        Variant {
+            name: "coilwise",
+            backend: BackendKind::Cpu,
+            summary: "one thread, a pass over all samples for every pair of coils",
+            launch: cpu::coilwise,
+            refuses: runs_all,
+            work: work::<R>,
+            tolerance,
+            reproduces: None,
+        },
+        Variant {
+            name: "blocks",
+            backend: BackendKind::Cpu,
+            summary: "all cores over blocks of samples that stay in cache while the pairs of coils go by",
+            launch: cpu::blocks,
+            refuses: runs_all,
+            work: work::<R>,
+            tolerance,
+            reproduces: None,
+        },
+    ]
+}
+
+fn work<R: Real>(p: &Problem) -> Work {
+    let (coils, kept, points) = (p.coils as f64, p.kept as f64, p.points as f64);
+    let matrices = coils * kept * p.positions as f64;
+    let bytes = size_of::<Complex<R>>() as f64 * ((coils + kept) * points + matrices);
+    Work { bytes, flops: 8.0 * coils * kept * points }
+}
+
+impl Problem {
+    /// What it must move and compute in single precision.
+    pub fn work(&self) -> Work {
+        work::<f32>(self)
+    }
+}
+
+/// y'_i(s) = Σ_j M_{ij}(s mod n) y_j(s) for the coils i of `rows`: `matrices [kept, coil, n]`, `samples [coil, …]` of P points
+/// in all, n dividing P where it is not 1, `out [rows, …]` of which each row's points from `at` to `at` + P are written.
+///
+/// Errors: shapes that do not fit, rows or points out of range, different devices.
+pub fn mix<R: Real>(
+    matrices: &Array<Complex<R>>,
+    rows: Range<usize>,
+    samples: &Array<Complex<R>>,
+    out: &mut Array<Complex<R>>,
+    at: usize,
+) -> Result<()> {
+    let &[kept, coils, positions] = matrices.shape() else {
+        return Err(Error::Shape {
+            what: "matrices of coils".into(),
+            expected: "[kept, coil, position]".into(),
+            found: format_shape(matrices.shape()),
+        });
+    };
+    if rows.start > rows.end || rows.end > kept {
+        return Err(Error::value("coils made", format!("a range within 0..{kept}"), format!("{rows:?}")));
+    }
+    let points = points_of(samples, coils, positions)?;
+    let stride = out.len() / rows.len().max(1);
+    if out.shape().first() != Some(&rows.len()) {
+        return Err(Error::value("mixed coils", format!("{} rows", rows.len()), format_shape(out.shape())));
+    }
+    if !rows.is_empty() && at.checked_add(points).is_none_or(|end| end > stride) {
+        let expected = format!("{points} from {at} on within {stride}");
+        return Err(Error::value("points of mixed coils", expected, format_shape(out.shape())));
+    }
+    expect_device("mix", samples.device(), matrices)?;
+    expect_device("mix", samples.device(), out)?;
+    if rows.is_empty() || points == 0 {
+        return Ok(());
+    }
+    match samples.device().backend() {
+        Backend::Cpu(cpu) => {
+            let of_row = coils * positions;
+            let matrices = &matrices.cpu()[rows.start * of_row..rows.end * of_row];
+            let input = Input { matrices, samples: samples.cpu(), coils, positions };
+            let parts = out.cpu_mut().chunks_mut(stride).map(|row| &mut row[at..at + points]).collect();
+            cpu::blocks(cpu, &input, parts);
+            Ok(())
+        }
+        Backend::Cuda(cuda) => cuda::mix(cuda, matrices, &rows, samples, out, at),
+    }
+}
+
+/// C\[p, i, j\] = Σ_l y_i(l, p) conj(y_j(l, p)), or what `out` holds plus that: of `samples [coil, …]` whose last axis are the
+/// n positions, `out [n, coil, coil]`. Sums are in double precision and the same from run to run.
+///
+/// Errors: shapes that do not fit, different devices.
+pub fn covariances(samples: &Array<C32>, out: &mut Array<C64>, add: bool) -> Result<()> {
+    let (Some(&coils), Some(&positions)) = (samples.shape().first(), samples.shape().last()) else {
+        return Err(Error::shape("samples of coils", &[1, 1], samples.shape()));
+    };
+    points_of(samples, coils, positions)?;
+    expect_shape("covariances of coils", &[positions, coils, coils], out.shape())?;
+    if !samples.device().same_as(out.device()) {
+        return Err(Error::value(
+            "covariances: device",
+            samples.device().describe(),
+            out.device().describe(),
+        ));
+    }
+    if out.is_empty() {
+        return Ok(());
+    }
+    match samples.device().backend() {
+        Backend::Cpu(cpu) => cpu::covariances(cpu, samples.cpu(), (coils, positions), out.cpu_mut(), add),
+        Backend::Cuda(cuda) => cuda::covariances(cuda, samples, (coils, positions), out, add)?,
+    }
+    Ok(())
+}
+
+/// Points of each of so many coils, at least one, which so many positions divide.
+fn points_of<R: Real>(samples: &Array<Complex<R>>, coils: usize, positions: usize) -> Result<usize> {
+    if samples.shape().first() != Some(&coils) || coils == 0 || positions == 0 {
+        let expected = format!("[{coils}, …] of at least one coil and position");
+        return Err(Error::Shape {
+            what: "samples of coils".into(),
+            expected,
+            found: format_shape(samples.shape()),
+        });
+    }
+    let points = samples.len() / coils;
+    if !points.is_multiple_of(positions) {
+        return Err(Error::value("points of a coil", format!("a multiple of {positions} positions"), points));
+    }
+    Ok(points)
+}

@@ -1,0 +1,175 @@
+//! A frame's samples on their way from the host to the device.
+
+use std::ops::Range;
+
+use ndarray::{CowArray, IxDyn, SliceInfoElem};
+use rayspin_core::{C32, Error, Result};
+use rayspin_device::{Array, BackendKind, Device};
+use rayspin_kernels::vector;
+
+use super::coils::part;
+use crate::maps;
+use crate::prepare::Mixing;
+
+/// Samples `[coil, …]` as they are on the host.
+pub(super) type HostSamples<'a> = CowArray<'a, C32, IxDyn>;
+
+/// The prepared coils of a frame, `[coil, …]`, for the device: whitened and compressed on it.
+///
+/// All of them are there at once, except where a GPU takes some coils at a time: then the samples stay on the host, and each
+/// run of coils is made of them when its turn comes.
+pub(super) struct CoilSamples<'a> {
+    device: Device,
+    /// `[coil, …]` of the prepared coils.
+    shape: Vec<usize>,
+    place: Place<'a>,
+    /// What samples of the host are multiplied by.
+    factor: f64,
+}
+
+enum Place<'a> {
+    Device(Array<C32>),
+    Host(HostSamples<'a>, Option<&'a Mixing>),
+    Gone,
+}
+
+impl<'a> CoilSamples<'a> {
+    /// `batch`: coils that are taken at a time, all where there is none. What is owned is given up when it is on the device.
+    pub(super) fn new(
+        device: &Device,
+        samples: HostSamples<'a>,
+        mixing: Option<&'a Mixing>,
+        batch: Option<usize>,
+    ) -> Result<Self> {
+        let coils = mixing.map_or(samples.shape()[0], Mixing::kept);
+        if device.kind() == BackendKind::Cuda && batch.is_some_and(|batch| batch < coils) {
+            return Ok(Self::on_host(device, samples, mixing));
+        }
+        let array = match mixing {
+            Some(mixing) => mixing.of(device, &samples.view(), 0..coils)?,
+            None => on_device(device, samples)?,
+        };
+        Ok(Self::from(array))
+    }
+
+    /// The samples stay on the host, whatever is taken of them.
+    pub(super) fn on_host(device: &Device, samples: HostSamples<'a>, mixing: Option<&'a Mixing>) -> Self {
+        let coils = mixing.map_or(samples.shape()[0], Mixing::kept);
+        let shape = [&[coils], &samples.shape()[1..]].concat();
+        Self { device: device.clone(), shape, place: Place::Host(samples, mixing), factor: 1.0 }
+    }
+
+    /// Prepared coils.
+    pub(super) fn coils(&self) -> usize {
+        self.shape[0]
+    }
+
+    /// Axes of a coil's samples.
+    pub(super) fn of_coil(&self) -> &[usize] {
+        &self.shape[1..]
+    }
+
+    pub(super) fn device(&self) -> &Device {
+        &self.device
+    }
+
+    /// Multiplies them all.
+    pub(super) fn scale(&mut self, factor: f64) -> Result<()> {
+        match &mut self.place {
+            Place::Device(array) => vector::scale(factor.into(), array)?,
+            Place::Host(..) | Place::Gone => self.factor *= factor,
+        }
+        Ok(())
+    }
+
+    /// A copy of the coils `range`.
+    pub(super) fn part(&self, range: &Range<usize>) -> Result<Array<C32>> {
+        let (samples, mixing) = match &self.place {
+            Place::Device(array) => return part(array, range),
+            Place::Host(samples, mixing) => (samples, mixing),
+            Place::Gone => return Err(Error::value("coils", "each coil once", format!("{range:?}"))),
+        };
+        let mut taken = match mixing {
+            Some(mixing) => mixing.of(&self.device, &samples.view(), range.clone())?,
+            None => {
+                let coils = ndarray::Slice::from(range.clone());
+                Array::from_host(&self.device, samples.slice_axis(ndarray::Axis(0), coils))?
+            }
+        };
+        if self.factor != 1.0 {
+            vector::scale(self.factor.into(), &mut taken)?;
+        }
+        Ok(taken)
+    }
+
+    /// The coils `range`, to be taken in turn; when they are all of them nothing is left.
+    pub(super) fn take(&mut self, range: &Range<usize>) -> Result<Array<C32>> {
+        if range.len() < self.coils() {
+            return self.part(range);
+        }
+        match std::mem::replace(&mut self.place, Place::Gone) {
+            Place::Device(array) => Ok(array),
+            place => {
+                self.place = place;
+                let all = self.part(range)?;
+                self.place = Place::Gone;
+                Ok(all)
+            }
+        }
+    }
+
+    /// All of them.
+    pub(super) fn all(mut self) -> Result<Array<C32>> {
+        self.take(&(0..self.coils()))
+    }
+
+    /// The centred box of `width` of a grid, of all coils.
+    pub(super) fn centre(&self, width: usize) -> Result<Array<C32>> {
+        let (samples, mixing) = match &self.place {
+            Place::Device(array) => return maps::centre(array, width),
+            Place::Host(samples, mixing) => (samples, mixing),
+            Place::Gone => return Err(Error::value("k-space", "samples of coils", "none")),
+        };
+        // A mixing along the readout takes whole lines.
+        let lines = mixing.is_some_and(Mixing::needs_lines);
+        let last = samples.ndim() - 1;
+        let of_axis = |axis: usize| match axis {
+            0 => 0..samples.shape()[0],
+            axis if axis == last && lines => 0..samples.shape()[axis],
+            axis => maps::centre_of(samples.shape()[axis], width),
+        };
+        let ranges: Vec<SliceInfoElem> = (0..=last).map(|axis| of_axis(axis).into()).collect();
+        let region = samples.slice(&ranges[..]);
+        let region = region.to_owned();
+        let coils = 0..self.coils();
+        let region = Self { place: Place::Host(region.into(), *mixing), ..self.like() }.part(&coils)?;
+        if lines { maps::centre(&region, width) } else { Ok(region) }
+    }
+
+    fn like(&self) -> Self {
+        let (device, shape) = (self.device.clone(), self.shape.clone());
+        Self { device, shape, place: Place::Gone, factor: self.factor }
+    }
+}
+
+impl From<Array<C32>> for CoilSamples<'_> {
+    fn from(array: Array<C32>) -> Self {
+        let (device, shape) = (array.device().clone(), array.shape().to_vec());
+        Self { device, shape, place: Place::Device(array), factor: 1.0 }
+    }
+}
+
+/// A host array's values on the device; one that is given up is not copied where the device is the host.
+pub(super) fn on_device(device: &Device, array: HostSamples<'_>) -> Result<Array<C32>> {
+    if !array.is_owned() || !array.is_standard_layout() {
+        return Array::from_host(device, array.view());
+    }
+    let shape = array.shape().to_vec();
+    match array.into_owned().into_raw_vec_and_offset() {
+        (values, None | Some(0)) => Array::from_vec(device, &shape, values),
+        (values, Some(offset)) => {
+            let len: usize = shape.iter().product();
+            Array::from_vec(device, &shape, values[offset..offset + len].to_vec())
+        }
+    }
+}
