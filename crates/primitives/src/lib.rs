@@ -15,6 +15,7 @@ mod plane;
 pub mod random;
 pub mod reduction;
 pub mod sad;
+mod simd;
 pub mod sobel;
 pub mod transpose;
 

@@ -15,7 +15,7 @@ pub(super) struct Job<'a, T> {
 }
 
 impl<T: Pixel> Job<'_, T> {
-    fn held(i: isize, n: usize) -> usize {
+    pub(super) fn held(i: isize, n: usize) -> usize {
         i.clamp(0, n as isize - 1) as usize
     }
 
@@ -73,14 +73,19 @@ impl<T: Pixel> Job<'_, T> {
 
     pub(super) fn threads(&self, cpu: &Cpu, out: &mut [T]) {
         let level = cpu.level();
-        // A band begins with four rows that the one before has too.
-        let least = (1usize << 16).div_ceil(self.to[1]).max(16);
-        let each = self.to[0].div_ceil(4 * cpu.threads()).max(least).min(self.to[0]);
+        let each = self.each(cpu.threads());
         cpu.run(|| {
             out.par_chunks_mut(each * self.to[1])
                 .enumerate()
                 .for_each(|(task, out)| self.vectors(level, task * each, out));
         });
+    }
+
+    /// Rows of a task.
+    pub(super) fn each(&self, threads: usize) -> usize {
+        // A band begins with four rows that the one before has too.
+        let least = (1usize << 16).div_ceil(self.to[1]).max(16);
+        self.to[0].div_ceil(4 * threads).max(least).min(self.to[0])
     }
 }
 
@@ -102,13 +107,27 @@ fn along<S: Simd, T: Pixel>(
     padded[..2].fill(left);
     padded[n + 2..].fill(right);
     let ([_, xs], [_, weights]) = tables.split(high);
+    four_by_four(simd, padded, -2, xs, weights, out);
+}
+
+/// Columns whose first pixels are at `xs` − 1 of the image, of whose row `padded` holds what is from `begin` on.
+#[inline(always)]
+pub(super) fn four_by_four<S: Simd>(
+    simd: S,
+    padded: &[f32],
+    begin: isize,
+    xs: &[i32],
+    weights: &[[f32; 4]],
+    out: &mut [f32],
+) {
+    let from = -1 - begin as i32;
     let whole = out.len() / 4 * 4;
     for x in (0..whole).step_by(4) {
         let (a, b, c, d) = (
-            products(simd, padded, xs[x], &weights[x]),
-            products(simd, padded, xs[x + 1], &weights[x + 1]),
-            products(simd, padded, xs[x + 2], &weights[x + 2]),
-            products(simd, padded, xs[x + 3], &weights[x + 3]),
+            products(simd, padded, xs[x] + from, &weights[x]),
+            products(simd, padded, xs[x + 1] + from, &weights[x + 1]),
+            products(simd, padded, xs[x + 2] + from, &weights[x + 2]),
+            products(simd, padded, xs[x + 3] + from, &weights[x + 3]),
         );
         // Sums of neighbours twice: of four products each.
         let ab = a.unzip_low(b) + a.unzip_high(b);
@@ -116,15 +135,15 @@ fn along<S: Simd, T: Pixel>(
         (ab.unzip_low(cd) + ab.unzip_high(cd)).store_slice(&mut out[x..x + 4]);
     }
     for x in whole..out.len() {
-        let from = (xs[x] + 1) as usize;
+        let from = (xs[x] + from) as usize;
         out[x] = weights[x].iter().zip(&padded[from..from + 4]).map(|(w, p)| w * p).sum();
     }
 }
 
-/// Four pixels around `place` and their weights.
+/// Four pixels from `from` on and their weights.
 #[inline(always)]
-fn products<S: Simd>(simd: S, padded: &[f32], place: i32, weights: &[f32; 4]) -> f32x4<S> {
-    let from = (place + 1) as usize;
+fn products<S: Simd>(simd: S, padded: &[f32], from: i32, weights: &[f32; 4]) -> f32x4<S> {
+    let from = from as usize;
     f32x4::<S>::from_slice(simd, &padded[from..from + 4]) * f32x4::<S>::from_slice(simd, weights)
 }
 

@@ -3,10 +3,14 @@
 mod cpu;
 mod cuda;
 pub mod reference;
+mod strips;
 
 use std::fmt;
 
+use fearless_simd::f32x16;
 use rayspin_core::{Error, Result};
+use rayspin_device::cpu::simd::Simd;
+use rayspin_device::cpu::simd::prelude::*;
 use rayspin_device::cuda::{Texel, Texture};
 use rayspin_device::{Array, Backend, BackendKind, Cuda, Device};
 use rayspin_tune::variant::{Variant, Work};
@@ -53,7 +57,8 @@ pub fn resize<T: Pixel>(image: &Array<T>, kernel: Kernel, out: &mut Array<T>) ->
     let tables = Tables::new(from, to, kernel);
     match image.device().backend() {
         Backend::Cpu(cpu) => {
-            cpu::Job { image: image.cpu(), from, to, tables: &tables }.threads(cpu, out.cpu_mut());
+            let job = cpu::Job { image: image.cpu(), from, to, tables: &tables };
+            job.strips(cpu, strips::COLUMNS, out.cpu_mut());
             Ok(())
         }
         Backend::Cuda(cuda) => {
@@ -88,6 +93,11 @@ pub trait Pixel: Texel + Into<f64> {
     /// A value, rounded.
     #[doc(hidden)]
     fn of(value: f32) -> Self;
+    #[doc(hidden)]
+    fn singles<S: Simd>(simd: S, row: &[Self], out: &mut [f32]);
+    /// Values, rounded.
+    #[doc(hidden)]
+    fn store<S: Simd>(simd: S, values: [f32x16<S>; 4], out: &mut [Self]);
 }
 
 impl Pixel for u8 {
@@ -101,6 +111,14 @@ impl Pixel for u8 {
     fn of(value: f32) -> u8 {
         (value.clamp(0.0, 255.0) + 0.5) as i32 as u8
     }
+    #[inline(always)]
+    fn singles<S: Simd>(simd: S, row: &[u8], out: &mut [f32]) {
+        strips::singles_of_bytes(simd, row, out);
+    }
+    #[inline(always)]
+    fn store<S: Simd>(simd: S, values: [f32x16<S>; 4], out: &mut [u8]) {
+        strips::store_bytes(simd, values, out);
+    }
 }
 
 impl Pixel for f32 {
@@ -113,6 +131,16 @@ impl Pixel for f32 {
     #[inline(always)]
     fn of(value: f32) -> f32 {
         value
+    }
+    #[inline(always)]
+    fn singles<S: Simd>(_: S, row: &[f32], out: &mut [f32]) {
+        out.copy_from_slice(row);
+    }
+    #[inline(always)]
+    fn store<S: Simd>(_: S, values: [f32x16<S>; 4], out: &mut [f32]) {
+        for (value, out) in values.iter().zip(out.chunks_exact_mut(16)) {
+            value.store_slice(out);
+        }
     }
 }
 
@@ -197,6 +225,8 @@ pub enum Rung {
     Simd,
     /// Vectors, all cores.
     Threads,
+    /// The same by permutations, in strips.
+    Strips,
     /// Sixteen fetches of a texture.
     Points,
     /// Four fetches between texels.
@@ -253,6 +283,8 @@ impl Algorithm for Bicubic {
             ([7, 3], [1, 1], keys, false),
             ([9, 50], [31, 17], Kernel::Keys(-0.75), true),
             ([40, 33], [6, 70], keys, false),
+            ([12, 200], [20, 330], Kernel::Keys(-0.75), true),
+            ([10, 300], [6, 200], keys, false),
             ([16, 16], [33, 65], Kernel::Spline, true),
             ([20, 24], [40, 131], Kernel::Spline, false),
         ]
@@ -291,6 +323,7 @@ impl Algorithm for Bicubic {
             row("tabled", cpu, Rung::Tabled, "places and weights from tables", |_| None),
             row("simd", cpu, Rung::Simd, "along x four pixels an instruction, along y vectors", |_| None),
             row("threads", cpu, Rung::Threads, "the same on all cores, in bands", |_| None),
+            row("strips", cpu, Rung::Strips, "along x sixteen columns by permutations, in strips", |_| None),
             row("gpu-sixteen", cuda, Rung::Sixteen, "sixteen reads and their weights", grid),
             row("gpu-tabled", cuda, Rung::Tabled, "places and weights from tables", grid),
             row("gpu-points", cuda, Rung::Points, "sixteen fetches of the texture unit", texture),
@@ -305,6 +338,9 @@ impl Algorithm for Bicubic {
                 Space::none().axis("x", &[16, 32, 64, 128, 256], 32).axis("y", &[1, 2, 4, 8, 16], 8).where_(
                     |c| c.find("x").zip(c.find("y")).is_some_and(|(x, y)| (32..=1024).contains(&(x * y))),
                 )
+            }
+            "strips" => {
+                Space::none().axis("columns", &[256, 512, 1024, 2048, 4096, 8192], strips::COLUMNS as i64)
             }
             "gpu-sliding" => Space::none().axis("threads", &[32, 64, 128, 256], 128).axis(
                 "each",
@@ -395,6 +431,7 @@ fn run<T: Pixel>(
             Rung::Sixteen => job.scalar(kernel, out),
             Rung::Tabled => job.tabled(out),
             Rung::Simd => job.vectors(cpu.level(), 0, out),
+            Rung::Strips => job.strips(cpu, config.get("columns")? as usize, out),
             _ => job.threads(cpu, out),
         }
         return Ok(());

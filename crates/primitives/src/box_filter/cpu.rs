@@ -22,7 +22,7 @@ impl<T: Pixel> Job<'_, T> {
     }
 
     /// The row that counts for `y`.
-    fn row(&self, y: isize) -> &[T] {
+    pub(super) fn row(&self, y: isize) -> &[T] {
         &self.image[held(y, self.rows) * self.columns..][..self.columns]
     }
 
@@ -125,14 +125,19 @@ impl<T: Pixel> Job<'_, T> {
 
     pub(super) fn threads(&self, cpu: &Cpu, out: &mut [T]) {
         let level = cpu.level();
-        // A band begins with 2r rows that give nothing.
-        let least = (4 * self.radius).max((1usize << 16).div_ceil(self.columns));
-        let each = self.rows.div_ceil(4 * cpu.threads()).max(least).min(self.rows);
+        let each = self.each(cpu.threads());
         cpu.run(|| {
             out.par_chunks_mut(each * self.columns)
                 .enumerate()
                 .for_each(|(task, out)| self.vectors(level, task * each, out));
         });
+    }
+
+    /// Rows of a task.
+    pub(super) fn each(&self, threads: usize) -> usize {
+        // A band begins with 2r rows that give nothing.
+        let least = (4 * self.radius).max((1usize << 16).div_ceil(self.columns));
+        self.rows.div_ceil(4 * threads).max(least).min(self.rows)
     }
 }
 

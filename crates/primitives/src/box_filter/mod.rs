@@ -1,13 +1,15 @@
 //! Box filter: means over squares.
 
+mod bytes;
 mod cpu;
 mod cuda;
+mod near;
 pub mod reference;
 
 use std::fmt;
 
 use rayspin_core::{Error, Result};
-use rayspin_device::{Array, Backend, BackendKind, Cuda, Device, Element};
+use rayspin_device::{Array, Backend, BackendKind, Cpu, Cuda, Device, Element};
 use rayspin_tune::variant::{Variant, Work};
 use rayspin_tune::{About, Algorithm, Case, Config, Space, Unit, gpu};
 
@@ -31,7 +33,7 @@ pub fn box_mean<T: Pixel>(image: &Array<T>, radius: usize, out: &mut Array<T>) -
     check_radius(radius)?;
     match image.device().backend() {
         Backend::Cpu(cpu) => {
-            cpu::Job { image: image.cpu(), rows, columns, radius }.threads(cpu, out.cpu_mut());
+            best_on_cpu(&cpu::Job { image: image.cpu(), rows, columns, radius }, cpu, out.cpu_mut());
             Ok(())
         }
         Backend::Cuda(cuda) => {
@@ -43,6 +45,17 @@ pub fn box_mean<T: Pixel>(image: &Array<T>, radius: usize, out: &mut Array<T>) -
             let mut sums = Array::zeros(image.device(), &[rows, columns])?;
             cuda::Job { cuda, image, out, rows, columns, radius }.scanned(256, each, &mut sums)
         }
+    }
+}
+
+/// Bytes in integers where their sums fit, small windows as they are.
+fn best_on_cpu<T: Pixel>(job: &cpu::Job<'_, T>, cpu: &Cpu, out: &mut [T]) {
+    if let Some(job) = bytes::of(job) {
+        job.scanned(cpu, bytemuck::cast_slice_mut(out));
+    } else if let Some(job) = near::of(job) {
+        job.near(cpu, bytemuck::cast_slice_mut(out));
+    } else {
+        job.threads(cpu, out);
     }
 }
 
@@ -214,6 +227,8 @@ pub enum Rung {
     Simd,
     /// Vectors, all cores.
     Threads,
+    /// Bytes in integers, small windows of f32 as they are.
+    Best,
     /// Running sums along y in segments, scans along x.
     Scanned,
     /// Both passes in one.
@@ -260,8 +275,11 @@ impl Algorithm for BoxFilter {
             (2, 50, 60, true),
             (17, 5, 1, false),
             (9, 300, 2, true),
+            (9, 70, 2, false),
             (13, 67, 41, false),
             (11, 264, 5, false),
+            (5, 150, 64, true),
+            (7, 131, 9, true),
             (9, 512, 3, true),
         ]
         .map(|(rows, columns, radius, bytes)| Problem { rows, columns, radius, bytes })
@@ -303,6 +321,8 @@ impl Algorithm for BoxFilter {
             row("running", cpu, Rung::Running, "what enters a sum less what leaves it", never),
             row("simd", cpu, Rung::Simd, "running sums along y, doubling windows along x, as vectors", never),
             row("threads", cpu, Rung::Threads, "the same on all cores, in bands", never),
+            row("bytes", cpu, Rung::Best, "bytes in 16 bits along y; along x scans", bytes::refuses),
+            row("near", cpu, Rung::Best, "f32 of 3 or 5 rows and columns, added as they are", near::refuses),
             row("gpu-naive", cuda, Rung::Naive, "all pixels of each window", grid),
             row("gpu-separable", cuda, Rung::Separable, "sums along y, then along x", grid),
             row(
@@ -415,6 +435,7 @@ fn run<T: Pixel>(
         Rung::Separable => job.separable(out),
         Rung::Running => job.running(out),
         Rung::Simd => job.vectors(cpu.level(), 0, out),
+        Rung::Best => best_on_cpu(&job, cpu, out),
         Rung::Threads | Rung::Scanned | Rung::Fused => job.threads(cpu, out),
     }
     Ok(())
@@ -435,7 +456,9 @@ fn run_on_gpu<T: Pixel>(
         Rung::Separable => job.separable(of("x")?, of("y")?, sums),
         Rung::Running => job.running(of("threads")?, sums),
         Rung::Scanned => job.scanned(of("threads")?, of("each")? as usize, sums),
-        Rung::Fused | Rung::Simd | Rung::Threads => job.fused(of("v")?, of("threads")?, of("each")? as usize),
+        Rung::Fused | Rung::Simd | Rung::Threads | Rung::Best => {
+            job.fused(of("v")?, of("threads")?, of("each")? as usize)
+        }
     }
 }
 

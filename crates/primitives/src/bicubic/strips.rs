@@ -1,0 +1,243 @@
+//! Rows resampled along x by permutations of vectors, sixteen columns at a time, then combined along y; all of it strip by strip.
+
+use std::ops::Range;
+
+use bytemuck::{Pod, Zeroable};
+use fearless_simd::{f32x16, i16x32, i32x16, u8x64, u16x32};
+use rayon::prelude::*;
+use rayspin_device::Cpu;
+use rayspin_device::cpu::simd::prelude::*;
+use rayspin_device::cpu::simd::{Level, Simd, dispatch};
+
+use super::Pixel;
+use super::cpu::{Job, four_by_four};
+use crate::simd::pick;
+
+/// Pixels at a time.
+const STEP: usize = 64;
+/// Columns of a strip unless asked otherwise: weights and the four kept rows fit a cache of the second level.
+pub(super) const COLUMNS: usize = 4096;
+
+/// Sixteen columns of the output: each one's first pixel, counted from `from` of the strip's row, and the weights of its four.
+#[repr(C, align(64))]
+struct Group {
+    first: [i32; 16],
+    weights: [[f32; 16]; 4],
+    from: usize,
+    /// All pixels are among 32.
+    near: bool,
+}
+
+/// A cache line, so that vectors are aligned.
+#[derive(Clone, Copy, Pod, Zeroable)]
+#[repr(C, align(64))]
+struct Line([f32; 16]);
+
+/// Some columns of the output.
+struct Strip {
+    columns: Range<usize>,
+    /// The image's columns that they need, which begin before the image or end behind it.
+    needs: Range<isize>,
+    groups: Vec<Group>,
+}
+
+impl Strip {
+    fn new(places: &[i32], weights: &[[f32; 4]], columns: Range<usize>) -> Self {
+        let needs = places[columns.start] as isize - 1..places[columns.end - 1] as isize + 3;
+        let groups = columns.clone().step_by(16).map(|x| {
+            let (mut first, mut of_taps) = ([0; 16], [[0.0; 16]; 4]);
+            for i in 0..16.min(columns.end - x) {
+                first[i] = places[x + i] - places[x];
+                for (tap, weight) in of_taps.iter_mut().zip(weights[x + i]) {
+                    tap[i] = weight;
+                }
+            }
+            let from = (places[x] as isize - 1 - needs.start) as usize;
+            let near = first.iter().all(|first| first + 3 < 32);
+            Group { first, weights: of_taps, from, near }
+        });
+        Self { groups: groups.collect(), needs, columns }
+    }
+}
+
+impl<T: Pixel> Job<'_, T> {
+    pub(super) fn strips(&self, cpu: &Cpu, columns: usize, out: &mut [T]) {
+        let level = cpu.level();
+        let each = self.each(cpu.threads());
+        let strips = self.cut(columns);
+        cpu.run(|| {
+            out.par_chunks_mut(each * self.to[1])
+                .enumerate()
+                .for_each(|(task, out)| self.rows_of_strips(level, &strips, task * each, out));
+        });
+    }
+
+    fn cut(&self, columns: usize) -> Vec<Strip> {
+        let [high, wide] = self.to;
+        let ([_, places], [_, weights]) = self.tables.split(high);
+        let begins = (0..wide).step_by(columns);
+        begins.map(|x| Strip::new(places, weights, x..(x + columns).min(wide))).collect()
+    }
+
+    /// Rows `first..` of the output, as many as `out` has.
+    fn rows_of_strips(&self, level: Level, strips: &[Strip], first: usize, out: &mut [T]) {
+        for strip in strips {
+            dispatch!(level, simd => self.strip(simd, strip, first, out));
+        }
+    }
+
+    #[inline(always)]
+    fn strip<S: Simd>(&self, simd: S, strip: &Strip, first: usize, out: &mut [T]) {
+        let [high, wide] = self.to;
+        let ([ys, xs], [downs, weights]) = self.tables.split(high);
+        let (xs, weights) = (&xs[strip.columns.clone()], &weights[strip.columns.clone()]);
+        // 32 pixels are read from where a group begins.
+        let mut padded = vec![0.0; strip.needs.len() + 32];
+        // Rows a whole number of pages apart would meet in the same lines of a cache.
+        let pitch = (strip.columns.len().next_multiple_of(STEP) + STEP + 16) / 16;
+        let mut ring = vec![Line([0.0; 16]); 4 * pitch];
+        let ring: &mut [f32] = bytemuck::cast_slice_mut(&mut ring);
+        let pitch = 16 * pitch;
+        let mut next = isize::MIN;
+        for (out, (&y0, down)) in out.chunks_exact_mut(wide).zip(ys.iter().zip(downs).skip(first)) {
+            let wanted = y0 as isize - 1;
+            next = next.max(wanted);
+            while next < wanted + 4 {
+                let row = &self.image[Self::held(next, self.from[0]) * self.from[1]..][..self.from[1]];
+                pad(simd, row, &strip.needs, &mut padded);
+                let slot = next.rem_euclid(4) as usize * pitch;
+                let to = &mut ring[slot..slot + pitch];
+                for (at, (group, to)) in strip.groups.iter().zip(to.chunks_exact_mut(16)).enumerate() {
+                    if !(group.near && picked(simd, &padded, group, to)) {
+                        let some = 16 * at..(16 * at + 16).min(xs.len());
+                        let to = &mut to[..some.len()];
+                        four_by_four(simd, &padded, strip.needs.start, &xs[some.clone()], &weights[some], to);
+                    }
+                }
+                next += 1;
+            }
+            let near = |j: isize| &ring[(wanted + j).rem_euclid(4) as usize * pitch..][..pitch];
+            let near = [near(0), near(1), near(2), near(3)];
+            combined(simd, near, down, &mut out[strip.columns.clone()]);
+        }
+    }
+}
+
+/// The columns `needs` of a row, the nearest where they are beyond its ends.
+#[inline(always)]
+fn pad<S: Simd, T: Pixel>(simd: S, row: &[T], needs: &Range<isize>, padded: &mut [f32]) {
+    let n = row.len() as isize;
+    let (begin, end) = (needs.start.clamp(0, n - 1), needs.end.clamp(1, n));
+    let (before, inside) = ((begin - needs.start) as usize, (end - begin) as usize);
+    T::singles(simd, &row[begin as usize..end as usize], &mut padded[before..before + inside]);
+    padded[..before].fill(row[0].single());
+    padded[before + inside..needs.len()].fill(row[row.len() - 1].single());
+}
+
+/// Sixteen columns by four permutations of 32 pixels; false where the processor has none.
+#[inline(always)]
+fn picked<S: Simd>(simd: S, padded: &[f32], group: &Group, out: &mut [f32]) -> bool {
+    let pixels = &padded[group.from..group.from + 32];
+    let (a, b) = (f32x16::from_slice(simd, &pixels[..16]), f32x16::from_slice(simd, &pixels[16..]));
+    let first = i32x16::from_slice(simd, &group.first);
+    let [w0, w1, w2, w3] = &group.weights;
+    let Some(p0) = pick(simd, a, b, first) else { return false };
+    let Some(p1) = pick(simd, a, b, first + 1) else { return false };
+    let Some(p2) = pick(simd, a, b, first + 2) else { return false };
+    let Some(p3) = pick(simd, a, b, first + 3) else { return false };
+    let left = p1.mul_add(f32x16::from_slice(simd, w1), p0 * f32x16::from_slice(simd, w0));
+    let right = p3.mul_add(f32x16::from_slice(simd, w3), p2 * f32x16::from_slice(simd, w2));
+    (left + right).store_slice(out);
+    true
+}
+
+/// Σ_j down\[j\] near\[j\].
+#[inline(always)]
+fn combined<S: Simd, T: Pixel>(simd: S, near: [&[f32]; 4], down: &[f32; 4], out: &mut [T]) {
+    let [a, b, c, d] = near;
+    let (wa, wb) = (f32x16::splat(simd, down[0]), f32x16::splat(simd, down[1]));
+    let (wc, wd) = (f32x16::splat(simd, down[2]), f32x16::splat(simd, down[3]));
+    let n = out.len();
+    for x in (0..n).step_by(STEP) {
+        let mut sums = [f32x16::splat(simd, 0.0); 4];
+        for (i, sum) in sums.iter_mut().enumerate() {
+            let at = x + 16 * i..x + 16 * i + 16;
+            let left = f32x16::from_slice(simd, &a[at.clone()]) * wa;
+            let left = f32x16::from_slice(simd, &b[at.clone()]).mul_add(wb, left);
+            let right = f32x16::from_slice(simd, &c[at.clone()]) * wc;
+            *sum = left + f32x16::from_slice(simd, &d[at]).mul_add(wd, right);
+        }
+        if let Some(out) = out.get_mut(x..x + STEP) {
+            T::store(simd, sums, out);
+        } else {
+            let mut piece = [T::zeroed(); STEP];
+            T::store(simd, sums, &mut piece);
+            out[x..].copy_from_slice(&piece[..n - x]);
+        }
+    }
+}
+
+/// Numbers of bytes.
+#[inline(always)]
+pub(super) fn singles_of_bytes<S: Simd>(simd: S, row: &[u8], out: &mut [f32]) {
+    let whole = row.len() / STEP * STEP;
+    for x in (0..whole).step_by(STEP) {
+        let (low, high) = u8x64::from_slice(simd, &row[x..x + STEP]).widen();
+        let ((a, b), (c, d)) = (low.widen(), high.widen());
+        let parts = [a, b, c, d];
+        for i in 0..4 {
+            let numbers = f32x16::float_from(parts[i].bitcast::<i32x16<S>>());
+            numbers.store_slice(&mut out[x + 16 * i..x + 16 * i + 16]);
+        }
+    }
+    for x in whole..row.len() {
+        out[x] = row[x].into();
+    }
+}
+
+/// The nearest bytes.
+#[inline(always)]
+pub(super) fn store_bytes<S: Simd>(_: S, values: [f32x16<S>; 4], out: &mut [u8]) {
+    let [a, b, c, d] = values;
+    // No value is beyond 16 bits: magnitudes of weights add up to at most 5/2 along each axis.
+    let low: i16x32<S> =
+        i32x16::truncate_from(a.max(0.0) + 0.5).relaxed_narrow(i32x16::truncate_from(b.max(0.0) + 0.5));
+    let high: i16x32<S> =
+        i32x16::truncate_from(c.max(0.0) + 0.5).relaxed_narrow(i32x16::truncate_from(d.max(0.0) + 0.5));
+    let (low, high) = (low.min(255).bitcast::<u16x32<S>>(), high.min(255).bitcast::<u16x32<S>>());
+    low.relaxed_narrow(high).store_slice(out);
+}
+
+#[cfg(test)]
+mod tests {
+    use rayspin_device::cpu::simd::levels;
+
+    use super::super::{Kernel, Tables};
+    use super::*;
+
+    #[test]
+    fn every_instruction_set_gives_the_sums_of_tables() {
+        for (from, to) in [([1, 1], [3, 70]), ([5, 130], [9, 261]), ([9, 300], [4, 100]), ([6, 90], [7, 65])]
+        {
+            let bytes = crate::plane::bytes(from[1] as u64, from[0] * from[1]);
+            let floats: Vec<f32> = bytes.iter().map(|&p| f32::from(p)).collect();
+            let tables = Tables::new(from, to, Kernel::Keys(-0.75));
+            let of_floats = Job { image: &floats, from, to, tables: &tables };
+            let of_bytes = Job { image: &bytes, from, to, tables: &tables };
+            let mut want = vec![0.0; to[0] * to[1]];
+            of_floats.tabled(&mut want);
+            for level in levels() {
+                for columns in [16, 48, COLUMNS] {
+                    let mut found = vec![f32::NAN; want.len()];
+                    of_floats.rows_of_strips(level, &of_floats.cut(columns), 0, &mut found);
+                    let off = |(a, b): (&f32, &f32)| (a - b).abs();
+                    assert!(found.iter().zip(&want).map(off).fold(0.0, f32::max) < 1e-3, "{level:?} {to:?}");
+                    let mut found = vec![99; want.len()];
+                    of_bytes.rows_of_strips(level, &of_bytes.cut(columns), 0, &mut found);
+                    let off = |(&a, b): (&u8, &f32)| (f32::from(a) - b.clamp(0.0, 255.0)).abs();
+                    assert!(found.iter().zip(&want).map(off).fold(0.0, f32::max) < 0.501, "{level:?} {to:?}");
+                }
+            }
+        }
+    }
+}
