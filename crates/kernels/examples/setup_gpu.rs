@@ -16,7 +16,7 @@ use rayspin_device::{Array, Backend, Cuda, Device};
 use rayspin_kernels::gram::{self, Rows};
 use rayspin_kernels::nufft::{Nufft, Options};
 use rayspin_kernels::toeplitz::Toeplitz;
-use rayspin_kernels::{density, espirit, grappa, pocs, select, walsh, window};
+use rayspin_kernels::{coil_mixing, density, espirit, grappa, pocs, select, walsh, window};
 
 struct Bench {
     device: Device,
@@ -310,6 +310,40 @@ fn windows(bench: &Bench) -> Result<()> {
     Ok(())
 }
 
+fn coil_mixings(bench: &Bench) -> Result<()> {
+    for (coils, kept, lines, positions, along) in [
+        (32, 12, 4096, 512, false),
+        (32, 12, 4096, 512, true),
+        (32, 32, 4096, 512, false),
+        (12, 8, 256, 512, true),
+    ] {
+        let [lines, positions] =
+            [lines, positions].map(|n: usize| if bench.small { n.div_ceil(16) } else { n });
+        let matrices = if along { positions } else { 1 };
+        let what = format!("{coils} to {kept} coils, {lines} x {positions}, {matrices}");
+        let samples = || random(&bench.device, &[coils, lines, positions], 3);
+        let name = format!("mix {what}");
+        if bench.wanted(&name) {
+            let (samples, by) = (samples()?, random(&bench.device, &[kept, coils, matrices], 4)?);
+            let points = lines * positions;
+            let mut out = Array::zeros(&bench.device, &[kept, points])?;
+            let work = coil_mixing::Problem { coils, kept, points, positions: matrices }.work();
+            bench.line(&name, work.bytes, work.flops, || {
+                coil_mixing::mix(&by, 0..kept, &samples, &mut out, 0)
+            })?;
+        }
+        let name = format!("covariances {what}");
+        if along && bench.wanted(&name) {
+            let samples = samples()?;
+            let mut out = Array::zeros(&bench.device, &[positions, coils, coils])?;
+            let (values, pairs) = (samples.len() as f64, (coils * (coils + 1) / 2) as f64);
+            let flops = 8.0 * pairs * (lines * positions) as f64;
+            bench.line(&name, 8.0 * values, flops, || coil_mixing::covariances(&samples, &mut out, false))?;
+        }
+    }
+    Ok(())
+}
+
 fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
     let mut bench = Bench { device: Device::cpu()?, names: Vec::new(), runs: 10, small: false };
     let mut arguments = std::env::args().skip(1);
@@ -337,5 +371,6 @@ fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
     projections(&bench)?;
     percentiles(&bench)?;
     windows(&bench)?;
+    coil_mixings(&bench)?;
     Ok(())
 }
