@@ -98,6 +98,12 @@ pub trait Pixel: Texel + Into<f64> {
     /// Values, rounded.
     #[doc(hidden)]
     fn store<S: Simd>(simd: S, values: [f32x16<S>; 4], out: &mut [Self]);
+    /// The same past the caches, to `out` from a multiple of 64 bytes on.
+    #[doc(hidden)]
+    #[inline(always)]
+    fn stream<S: Simd>(simd: S, values: [f32x16<S>; 4], out: &mut [Self]) {
+        Self::store(simd, values, out);
+    }
 }
 
 impl Pixel for u8 {
@@ -141,6 +147,10 @@ impl Pixel for f32 {
         for (value, out) in values.iter().zip(out.chunks_exact_mut(16)) {
             value.store_slice(out);
         }
+    }
+    #[inline(always)]
+    fn stream<S: Simd>(simd: S, values: [f32x16<S>; 4], out: &mut [f32]) {
+        crate::simd::stream(simd, values, out);
     }
 }
 

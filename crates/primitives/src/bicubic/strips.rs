@@ -11,7 +11,7 @@ use rayspin_device::cpu::simd::{Level, Simd, dispatch};
 
 use super::Pixel;
 use super::cpu::{Job, four_by_four};
-use crate::simd::pick;
+use crate::simd::{PAST_CACHES, fence, pick, to_line};
 
 /// Pixels at a time.
 const STEP: usize = 64;
@@ -24,8 +24,6 @@ struct Group {
     first: [i32; 16],
     weights: [[f32; 16]; 4],
     from: usize,
-    /// All pixels are among 32.
-    near: bool,
 }
 
 /// A cache line, so that vectors are aligned.
@@ -39,6 +37,8 @@ struct Strip {
     /// The image's columns that they need, which begin before the image or end behind it.
     needs: Range<isize>,
     groups: Vec<Group>,
+    /// All pixels of any group are among 32.
+    near: bool,
 }
 
 impl Strip {
@@ -53,10 +53,11 @@ impl Strip {
                 }
             }
             let from = (places[x] as isize - 1 - needs.start) as usize;
-            let near = first.iter().all(|first| first + 3 < 32);
-            Group { first, weights: of_taps, from, near }
+            Group { first, weights: of_taps, from }
         });
-        Self { groups: groups.collect(), needs, columns }
+        let groups: Vec<Group> = groups.collect();
+        let near = groups.iter().all(|group| group.first.iter().all(|first| first + 3 < 32));
+        Self { groups, needs, columns, near }
     }
 }
 
@@ -65,10 +66,11 @@ impl<T: Pixel> Job<'_, T> {
         let level = cpu.level();
         let each = self.each(cpu.threads());
         let strips = self.cut(columns);
+        let past = size_of_val(out) > PAST_CACHES;
         cpu.run(|| {
             out.par_chunks_mut(each * self.to[1])
                 .enumerate()
-                .for_each(|(task, out)| self.rows_of_strips(level, &strips, task * each, out));
+                .for_each(|(task, out)| self.rows_of_strips(level, &strips, task * each, past, out));
         });
     }
 
@@ -80,14 +82,14 @@ impl<T: Pixel> Job<'_, T> {
     }
 
     /// Rows `first..` of the output, as many as `out` has.
-    fn rows_of_strips(&self, level: Level, strips: &[Strip], first: usize, out: &mut [T]) {
+    fn rows_of_strips(&self, level: Level, strips: &[Strip], first: usize, past: bool, out: &mut [T]) {
         for strip in strips {
-            dispatch!(level, simd => self.strip(simd, strip, first, out));
+            dispatch!(level, simd => self.strip(simd, strip, first, past, out));
         }
     }
 
     #[inline(always)]
-    fn strip<S: Simd>(&self, simd: S, strip: &Strip, first: usize, out: &mut [T]) {
+    fn strip<S: Simd>(&self, simd: S, strip: &Strip, first: usize, past: bool, out: &mut [T]) {
         let [high, wide] = self.to;
         let ([ys, xs], [downs, weights]) = self.tables.split(high);
         let (xs, weights) = (&xs[strip.columns.clone()], &weights[strip.columns.clone()]);
@@ -107,18 +109,18 @@ impl<T: Pixel> Job<'_, T> {
                 pad(simd, row, &strip.needs, &mut padded);
                 let slot = next.rem_euclid(4) as usize * pitch;
                 let to = &mut ring[slot..slot + pitch];
-                for (at, (group, to)) in strip.groups.iter().zip(to.chunks_exact_mut(16)).enumerate() {
-                    if !(group.near && picked(simd, &padded, group, to)) {
-                        let some = 16 * at..(16 * at + 16).min(xs.len());
-                        let to = &mut to[..some.len()];
-                        four_by_four(simd, &padded, strip.needs.start, &xs[some.clone()], &weights[some], to);
-                    }
+                if !(strip.near && picked(simd, &padded, &strip.groups, to)) {
+                    let to = &mut to[..xs.len()];
+                    four_by_four(simd, &padded, strip.needs.start, xs, weights, to);
                 }
                 next += 1;
             }
             let near = |j: isize| &ring[(wanted + j).rem_euclid(4) as usize * pitch..][..pitch];
             let near = [near(0), near(1), near(2), near(3)];
-            combined(simd, near, down, &mut out[strip.columns.clone()]);
+            combined(simd, near, down, past, &mut out[strip.columns.clone()]);
+        }
+        if past {
+            fence(simd);
         }
     }
 }
@@ -134,47 +136,74 @@ fn pad<S: Simd, T: Pixel>(simd: S, row: &[T], needs: &Range<isize>, padded: &mut
     padded[before + inside..needs.len()].fill(row[row.len() - 1].single());
 }
 
-/// Sixteen columns by four permutations of 32 pixels; false where the processor has none.
+/// Columns by four permutations of 32 pixels for sixteen of them; false where the processor has none. A loop of its own: in one with
+/// the other way, its counters would not stay in registers.
 #[inline(always)]
-fn picked<S: Simd>(simd: S, padded: &[f32], group: &Group, out: &mut [f32]) -> bool {
-    let pixels = &padded[group.from..group.from + 32];
-    let (a, b) = (f32x16::from_slice(simd, &pixels[..16]), f32x16::from_slice(simd, &pixels[16..]));
-    let first = i32x16::from_slice(simd, &group.first);
-    let [w0, w1, w2, w3] = &group.weights;
-    let Some(p0) = pick(simd, a, b, first) else { return false };
-    let Some(p1) = pick(simd, a, b, first + 1) else { return false };
-    let Some(p2) = pick(simd, a, b, first + 2) else { return false };
-    let Some(p3) = pick(simd, a, b, first + 3) else { return false };
-    let left = p1.mul_add(f32x16::from_slice(simd, w1), p0 * f32x16::from_slice(simd, w0));
-    let right = p3.mul_add(f32x16::from_slice(simd, w3), p2 * f32x16::from_slice(simd, w2));
-    (left + right).store_slice(out);
+fn picked<S: Simd>(simd: S, padded: &[f32], groups: &[Group], out: &mut [f32]) -> bool {
+    for (group, out) in groups.iter().zip(out.chunks_exact_mut(16)) {
+        let pixels = &padded[group.from..group.from + 32];
+        let (a, b) = (f32x16::from_slice(simd, &pixels[..16]), f32x16::from_slice(simd, &pixels[16..]));
+        let first = i32x16::from_slice(simd, &group.first);
+        let [w0, w1, w2, w3] = &group.weights;
+        let Some(p0) = pick(simd, a, b, first) else { return false };
+        let Some(p1) = pick(simd, a, b, first + 1) else { return false };
+        let Some(p2) = pick(simd, a, b, first + 2) else { return false };
+        let Some(p3) = pick(simd, a, b, first + 3) else { return false };
+        let left = p1.mul_add(f32x16::from_slice(simd, w1), p0 * f32x16::from_slice(simd, w0));
+        let right = p3.mul_add(f32x16::from_slice(simd, w3), p2 * f32x16::from_slice(simd, w2));
+        (left + right).store_slice(out);
+    }
     true
 }
 
-/// Σ_j down\[j\] near\[j\].
+/// Σ_j down\[j\] near\[j\]; `past` the caches or not.
 #[inline(always)]
-fn combined<S: Simd, T: Pixel>(simd: S, near: [&[f32]; 4], down: &[f32; 4], out: &mut [T]) {
-    let [a, b, c, d] = near;
-    let (wa, wb) = (f32x16::splat(simd, down[0]), f32x16::splat(simd, down[1]));
-    let (wc, wd) = (f32x16::splat(simd, down[2]), f32x16::splat(simd, down[3]));
+fn combined<S: Simd, T: Pixel>(simd: S, near: [&[f32]; 4], down: &[f32; 4], past: bool, out: &mut [T]) {
     let n = out.len();
-    for x in (0..n).step_by(STEP) {
-        let mut sums = [f32x16::splat(simd, 0.0); 4];
-        for (i, sum) in sums.iter_mut().enumerate() {
-            let at = x + 16 * i..x + 16 * i + 16;
-            let left = f32x16::from_slice(simd, &a[at.clone()]) * wa;
-            let left = f32x16::from_slice(simd, &b[at.clone()]).mul_add(wb, left);
-            let right = f32x16::from_slice(simd, &c[at.clone()]) * wc;
-            *sum = left + f32x16::from_slice(simd, &d[at]).mul_add(wd, right);
-        }
-        if let Some(out) = out.get_mut(x..x + STEP) {
-            T::store(simd, sums, out);
-        } else {
-            let mut piece = [T::zeroed(); STEP];
-            T::store(simd, sums, &mut piece);
-            out[x..].copy_from_slice(&piece[..n - x]);
-        }
+    let weights = [
+        f32x16::splat(simd, down[0]),
+        f32x16::splat(simd, down[1]),
+        f32x16::splat(simd, down[2]),
+        f32x16::splat(simd, down[3]),
+    ];
+    let mut x = if past { to_line(out) } else { 0 };
+    if x > 0 {
+        piece(simd, sums(simd, near, &weights, 0), &mut out[..x]);
     }
+    while let Some(out) = out.get_mut(x..x + STEP) {
+        let sums = sums(simd, near, &weights, x);
+        if past {
+            T::stream(simd, sums, out);
+        } else {
+            T::store(simd, sums, out);
+        }
+        x += STEP;
+    }
+    if x < n {
+        piece(simd, sums(simd, near, &weights, x), &mut out[x..]);
+    }
+}
+
+#[inline(always)]
+fn sums<S: Simd>(simd: S, near: [&[f32]; 4], weights: &[f32x16<S>; 4], x: usize) -> [f32x16<S>; 4] {
+    let [a, b, c, d] = near;
+    let mut sums = [f32x16::splat(simd, 0.0); 4];
+    for (i, sum) in sums.iter_mut().enumerate() {
+        let at = x + 16 * i..x + 16 * i + 16;
+        let left = f32x16::from_slice(simd, &a[at.clone()]) * weights[0];
+        let left = f32x16::from_slice(simd, &b[at.clone()]).mul_add(weights[1], left);
+        let right = f32x16::from_slice(simd, &c[at.clone()]) * weights[2];
+        *sum = left + f32x16::from_slice(simd, &d[at]).mul_add(weights[3], right);
+    }
+    sums
+}
+
+/// As many as `out` has.
+#[inline(always)]
+fn piece<S: Simd, T: Pixel>(simd: S, values: [f32x16<S>; 4], out: &mut [T]) {
+    let mut piece = [T::zeroed(); STEP];
+    T::store(simd, values, &mut piece);
+    out.copy_from_slice(&piece[..out.len()]);
 }
 
 /// Numbers of bytes.
@@ -227,13 +256,13 @@ mod tests {
             let mut want = vec![0.0; to[0] * to[1]];
             of_floats.tabled(&mut want);
             for level in levels() {
-                for columns in [16, 48, COLUMNS] {
+                for (columns, past) in [(16, false), (48, true), (COLUMNS, true)] {
                     let mut found = vec![f32::NAN; want.len()];
-                    of_floats.rows_of_strips(level, &of_floats.cut(columns), 0, &mut found);
+                    of_floats.rows_of_strips(level, &of_floats.cut(columns), 0, past, &mut found);
                     let off = |(a, b): (&f32, &f32)| (a - b).abs();
                     assert!(found.iter().zip(&want).map(off).fold(0.0, f32::max) < 1e-3, "{level:?} {to:?}");
                     let mut found = vec![99; want.len()];
-                    of_bytes.rows_of_strips(level, &of_bytes.cut(columns), 0, &mut found);
+                    of_bytes.rows_of_strips(level, &of_bytes.cut(columns), 0, past, &mut found);
                     let off = |(&a, b): (&u8, &f32)| (f32::from(a) - b.clamp(0.0, 255.0)).abs();
                     assert!(found.iter().zip(&want).map(off).fold(0.0, f32::max) < 0.501, "{level:?} {to:?}");
                 }

@@ -8,6 +8,7 @@ use rayspin_device::cpu::simd::{Level, Simd, dispatch};
 
 use super::cpu::Job;
 use super::{Pixel, Problem};
+use crate::simd::{PAST_CACHES, fence, stream, to_line};
 
 /// The largest radius.
 const MOST: usize = 2;
@@ -32,26 +33,27 @@ impl Job<'_, f32> {
     pub(super) fn near(&self, cpu: &Cpu, out: &mut [f32]) {
         let level = cpu.level();
         let each = self.each(cpu.threads());
+        let past = size_of_val(out) > PAST_CACHES;
         cpu.run(|| {
             out.par_chunks_mut(each * self.columns)
                 .enumerate()
-                .for_each(|(task, out)| self.rows_near(level, task * each, out));
+                .for_each(|(task, out)| self.rows_near(level, task * each, past, out));
         });
     }
 
     /// Rows `first..`, as many as `out` has.
-    fn rows_near(&self, level: Level, first: usize, out: &mut [f32]) {
+    fn rows_near(&self, level: Level, first: usize, past: bool, out: &mut [f32]) {
         match self.radius {
-            1 => dispatch!(level, simd => self.near_band::<_, 3>(simd, first, out)),
-            _ => dispatch!(level, simd => self.near_band::<_, 5>(simd, first, out)),
+            1 => dispatch!(level, simd => self.near_band::<_, 3>(simd, first, past, out)),
+            _ => dispatch!(level, simd => self.near_band::<_, 5>(simd, first, past, out)),
         }
     }
 
     #[inline(always)]
-    fn near_band<S: Simd, const WIDTH: usize>(&self, simd: S, first: usize, out: &mut [f32]) {
+    fn near_band<S: Simd, const WIDTH: usize>(&self, simd: S, first: usize, past: bool, out: &mut [f32]) {
         let (r, n) = (WIDTH / 2, self.columns);
         let inverse = (1.0 / (WIDTH * WIDTH) as f64) as f32;
-        let mut sums = vec![0.0; n.next_multiple_of(STEP) + WIDTH];
+        let mut sums = vec![0.0; n + STEP + WIDTH];
         for (at, out) in out.chunks_exact_mut(n).enumerate() {
             let top = (first + at) as isize - r as isize;
             let mut rows = [self.row(top); WIDTH];
@@ -62,7 +64,10 @@ impl Job<'_, f32> {
             let (left, right) = (sums[r], sums[r + n - 1]);
             sums[..r].fill(left);
             sums[r + n..].fill(right);
-            across::<S, WIDTH>(simd, &sums, inverse, out);
+            across::<S, WIDTH>(simd, &sums, inverse, past, out);
+        }
+        if past {
+            fence(simd);
         }
     }
 }
@@ -83,26 +88,52 @@ fn down<S: Simd, const WIDTH: usize>(simd: S, rows: &[&[f32]; WIDTH], sums: &mut
     }
 }
 
-/// Means of windows of columns.
+/// Means of windows of columns; `past` the caches or not.
 #[inline(always)]
-fn across<S: Simd, const WIDTH: usize>(simd: S, sums: &[f32], inverse: f32, out: &mut [f32]) {
+fn across<S: Simd, const WIDTH: usize>(simd: S, sums: &[f32], inverse: f32, past: bool, out: &mut [f32]) {
     let n = out.len();
-    for x in (0..n).step_by(STEP) {
-        let near = &sums[x..x + STEP + WIDTH - 1];
-        let mut totals = [f32x16::splat(simd, 0.0); STEP / LANES];
-        for i in 0..WIDTH {
-            for (total, sums) in totals.iter_mut().zip(near[i..].chunks_exact(LANES)) {
-                *total += f32x16::from_slice(simd, sums);
-            }
+    let mut x = if past { to_line(out) } else { 0 };
+    if x > 0 {
+        piece(means::<S, WIDTH>(simd, sums, inverse), &mut out[..x]);
+    }
+    while let Some(out) = out.get_mut(x..x + STEP) {
+        let means = means::<S, WIDTH>(simd, &sums[x..], inverse);
+        if past {
+            stream(simd, means, out);
+        } else {
+            piece(means, out);
         }
-        let mut last = [0.0; STEP];
-        let all = x + STEP <= n;
-        let to = if all { &mut out[x..x + STEP] } else { &mut last[..] };
-        for (total, to) in totals.iter().zip(to.chunks_exact_mut(LANES)) {
-            (*total * inverse).store_slice(to);
+        x += STEP;
+    }
+    if x < n {
+        piece(means::<S, WIDTH>(simd, &sums[x..], inverse), &mut out[x..]);
+    }
+}
+
+/// Of the windows that begin with the first of `sums`, and those after it.
+#[inline(always)]
+fn means<S: Simd, const WIDTH: usize>(simd: S, sums: &[f32], inverse: f32) -> [f32x16<S>; STEP / LANES] {
+    let near = &sums[..STEP + WIDTH - 1];
+    let mut totals = [f32x16::splat(simd, 0.0); STEP / LANES];
+    for i in 0..WIDTH {
+        for (total, sums) in totals.iter_mut().zip(near[i..].chunks_exact(LANES)) {
+            *total += f32x16::from_slice(simd, sums);
         }
-        if !all {
-            out[x..].copy_from_slice(&last[..n - x]);
+    }
+    for total in &mut totals {
+        *total *= inverse;
+    }
+    totals
+}
+
+/// As many as `out` has.
+#[inline(always)]
+fn piece<S: Simd>(means: [f32x16<S>; STEP / LANES], out: &mut [f32]) {
+    for (mean, out) in means.iter().zip(out.chunks_mut(LANES)) {
+        if out.len() == LANES {
+            mean.store_slice(out);
+        } else {
+            out.copy_from_slice(&mean.as_slice()[..out.len()]);
         }
     }
 }
@@ -121,10 +152,15 @@ mod tests {
             let mut want = vec![0.0; image.len()];
             job.naive(&mut want);
             for level in levels() {
-                let mut found = vec![f32::NAN; want.len()];
-                job.rows_near(level, 0, &mut found);
-                let off = found.iter().zip(&want).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
-                assert!(off < 1e-6, "{level:?}: {rows} x {columns}, radius {radius}: {off}");
+                for past in [false, true] {
+                    let mut found = vec![f32::NAN; want.len()];
+                    job.rows_near(level, 0, past, &mut found);
+                    let off = found.iter().zip(&want).map(|(a, b)| (a - b).abs());
+                    assert!(
+                        off.clone().all(|off| off < 1e-6),
+                        "{level:?}: {rows} x {columns}, radius {radius}"
+                    );
+                }
             }
         }
     }
