@@ -193,8 +193,19 @@ impl Kernel {
     /// hold (naming the limit), or an error of the device.
     ///
     /// Views are borrowed until the call returns; the device works in order, so that later work sees what this one wrote.
-    #[allow(unsafe_code)]
     pub fn launch(&self, launch: Launch, arguments: &mut [Argument<'_>]) -> Result<()> {
+        self.queue(launch, arguments, false)
+    }
+
+    /// [`Kernel::launch`] that may start while the launch before it ends, where the device can do that (programmatic dependent
+    /// launch). All threads of the kernel must execute `griddepcontrol.wait` before they touch memory, where it is compiled
+    /// for compute capability 9.0 or newer.
+    pub fn launch_early(&self, launch: Launch, arguments: &mut [Argument<'_>]) -> Result<()> {
+        self.queue(launch, arguments, true)
+    }
+
+    #[allow(unsafe_code)]
+    fn queue(&self, launch: Launch, arguments: &mut [Argument<'_>], early: bool) -> Result<()> {
         self.check_arguments(arguments)?;
         self.check_launch(launch)?;
         if launch.blocks.contains(&0) {
@@ -204,9 +215,12 @@ impl Kernel {
             arguments.iter_mut().map(|a| a.bits.as_mut_ptr().cast::<c_void>()).collect();
         let pass = self.memory.gate.pass();
         // SAFETY: number and types of the arguments were compared with the kernel's declaration; that the kernel stays
-        // inside its arrays is what its tests and compute-sanitizer check.
-        unsafe { self.function.launch(launch, &mut pointers) }
-            .map_err(|e| self.named(launch, e.to_string()))?;
+        // inside its arrays, and waits where it starts early, is what its tests and compute-sanitizer check.
+        let queued = match early {
+            false => unsafe { self.function.launch(launch, &mut pointers) },
+            true => unsafe { self.function.launch_early(launch, &mut pointers) },
+        };
+        queued.map_err(|e| self.named(launch, e.to_string()))?;
         drop(pass);
         self.trace.add(self, launch);
         match &self.wait {

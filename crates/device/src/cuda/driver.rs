@@ -229,4 +229,13 @@ pub trait Function: Send + Sync {
     /// # Safety
     /// The arguments are of the types of the parameters, and the kernel stays within the memory that they name.
     unsafe fn launch(&self, launch: Launch, arguments: &mut [*mut c_void]) -> Result<()>;
+    /// The same, and it may start while the launch before it ends.
+    ///
+    /// # Safety
+    /// As for [`Function::launch`]; where the kernel is compiled for compute capability 9.0 or newer, all its threads execute
+    /// `griddepcontrol.wait` before they touch memory.
+    unsafe fn launch_early(&self, launch: Launch, arguments: &mut [*mut c_void]) -> Result<()> {
+        // SAFETY: as the caller promises.
+        unsafe { self.launch(launch, arguments) }
+    }
 }

@@ -35,10 +35,12 @@ pub(crate) fn programs() -> Vec<Build> {
         all.push(build(&STEPS, first::<f32, SquareError>(Form::Threads(threads))));
     }
     all.push(build(&STEPS, first::<f32, Min>(Form::Threads(256))));
-    for unroll in [1, 8] {
+    for unroll in [1, 4, 8] {
         all.push(build(&SHUFFLE, first::<i32, Sum>(Form::Unroll(unroll))));
         all.push(build(&SHUFFLE, first::<f32, Sum>(Form::Unroll(unroll))));
         all.push(build(&SHUFFLE, first::<f64, Sum>(Form::Unroll(unroll))));
+    }
+    for unroll in [1, 8] {
         all.push(build(&SHUFFLE, first::<f32, Min>(Form::Unroll(unroll))));
         all.push(build(&SHUFFLE, first::<i32, Max>(Form::Unroll(unroll))));
     }
@@ -195,12 +197,13 @@ pub(super) struct Shape {
 }
 
 impl Shape {
-    /// About 100 KB under way on a multiprocessor: a bandwidth of 25 GB/s each and a latency of 1 µs ask for a quarter of it.
+    /// Some 64 KB under way on a multiprocessor: a bandwidth of 25 GB/s each and a latency of 1 µs ask for less than half of it.
     pub(super) fn usual<T: Plain, O: Operation<T>>() -> Self {
-        match O::PAIRS {
-            false => Self { threads: 512, blocks_each: 2, unroll: 8 },
-            true => Self { threads: 256, blocks_each: 3, unroll: 4 },
+        if O::PAIRS {
+            return Self { threads: 256, blocks_each: 3, unroll: 4 };
         }
+        // Four loads at once of extremes take more registers of compute capability 12.0 than there are.
+        Self { threads: 512, blocks_each: 2, unroll: if O::OP == 0 { 4 } else { 8 } }
     }
 
     pub(super) fn of(config: &Config) -> Result<Self> {
@@ -245,4 +248,30 @@ pub(super) fn one_pass<T: Plain, O: Operation<T>>(
         O::scale(n).into(),
     ];
     kernel.launch(Launch::linear(shape.blocks::<T>(cuda, n) as u32, shape.threads), &mut arguments)
+}
+
+/// Words of 64 bits a block that [`flagged`] takes.
+pub(super) const WORDS: usize = 2;
+
+/// Wide loads, then the number of all blocks by the last one, which waits for the flags of the others. `words` are 0 before and after.
+pub(super) fn flagged<T: Plain, O: Operation<T>>(
+    cuda: &Cuda,
+    shape: Shape,
+    a: &Array<T>,
+    b: &Array<T>,
+    words: &mut Array<u64>,
+    out: &mut Array<O::Acc>,
+) -> Result<()> {
+    let n = a.len();
+    let kernel = cuda.kernel(&SHUFFLE, &first::<T, O>(Form::Unroll(shape.unroll)), "flags")?;
+    let mut arguments = [
+        a.cuda().into(),
+        b.cuda().into(),
+        (n as u64).into(),
+        words.cuda_mut().into(),
+        out.cuda_mut().into(),
+        O::scale(n).into(),
+    ];
+    let launch = Launch::linear(shape.blocks::<T>(cuda, n) as u32, shape.threads);
+    kernel.launch_early(launch, &mut arguments)
 }

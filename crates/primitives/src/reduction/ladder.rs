@@ -88,6 +88,8 @@ pub trait Run {
     fn wide(&mut self, config: &Config) -> Result<()>;
     /// Wide loads and one kernel.
     fn one_pass(&mut self, config: &Config) -> Result<()>;
+    /// The same with flags in place of a ticket.
+    fn flagged(&mut self, config: &Config) -> Result<()>;
     /// Writes what no variant would.
     fn poison(&mut self) -> Result<()>;
     /// Against the oracle.
@@ -100,6 +102,7 @@ struct Of<T: Plain, O: Operation<T>> {
     parts: Array<O::Acc>,
     more: Array<O::Acc>,
     ticket: Array<u32>,
+    words: Array<u64>,
     out: Array<O::Acc>,
 }
 
@@ -127,11 +130,11 @@ impl<T: Plain, O: Operation<T>> Of<T, O> {
             }
             host.into_device(device)
         };
-        // The same room on every processor: the CPU's pieces are larger than the smallest blocks.
-        let parts = match device.kind() {
-            BackendKind::Cpu => n.div_ceil(cpu::SMALLEST_PIECE),
+        let (parts, resident) = match device.kind() {
+            BackendKind::Cpu => (n.div_ceil(cpu::SMALLEST_PIECE), 0),
             BackendKind::Cuda => {
-                n.div_ceil(cuda::FEWEST_THREADS).max(cuda::resident(gpu(device)?, cuda::MOST_BLOCKS as u32))
+                let resident = cuda::resident(gpu(device)?, cuda::MOST_BLOCKS as u32);
+                (n.div_ceil(cuda::FEWEST_THREADS).max(resident), resident)
             }
         };
         Ok(Box::new(Self {
@@ -140,6 +143,7 @@ impl<T: Plain, O: Operation<T>> Of<T, O> {
             parts: Array::zeros(device, &[parts])?,
             more: Array::zeros(device, &[parts.div_ceil(cuda::FEWEST_THREADS)])?,
             ticket: Array::zeros(device, &[1])?,
+            words: Array::zeros(device, &[cuda::WORDS * resident])?,
             out: Array::zeros(device, &[1])?,
         }))
     }
@@ -234,6 +238,13 @@ impl<T: Plain, O: Operation<T>> Run for Of<T, O> {
         let b = self.b.as_ref().unwrap_or(&self.a);
         let (parts, ticket, out) = (&mut self.parts, &mut self.ticket, &mut self.out);
         cuda::one_pass::<T, O>(gpu(&device)?, Shape::of(config)?, &self.a, b, parts, ticket, out)
+    }
+
+    fn flagged(&mut self, config: &Config) -> Result<()> {
+        let device = self.a.device().clone();
+        let b = self.b.as_ref().unwrap_or(&self.a);
+        let (words, out) = (&mut self.words, &mut self.out);
+        cuda::flagged::<T, O>(gpu(&device)?, Shape::of(config)?, &self.a, b, words, out)
     }
 
     fn poison(&mut self) -> Result<()> {
@@ -377,6 +388,12 @@ impl Algorithm for Reduction {
             gpu("gpu-shuffle", "registers of the warp instead of shared memory", |c, d| d.shuffle(c), None),
             gpu("gpu-wide", "16 bytes a load, several under way", |c, d| d.wide(c), None),
             gpu("gpu-one-pass", "the block that ends last joins all: one kernel", |c, d| d.one_pass(c), None),
+            gpu(
+                "gpu-flags",
+                "flags beside blocks' numbers, for which the last block waits",
+                |c, d| d.flagged(c),
+                None,
+            ),
         ]
     }
 
@@ -399,14 +416,14 @@ impl Algorithm for Reduction {
             "gpu-shuffle" | "gpu-atomic" => {
                 Space::none().axis("threads", threads, 256).axis("blocks", &[1, 2, 4, 8, 16, 32], 8)
             }
-            "gpu-wide" | "gpu-one-pass" if pairs => Space::none()
+            "gpu-wide" | "gpu-one-pass" | "gpu-flags" if pairs => Space::none()
                 .axis("threads", &[128, 256, 512], 256)
                 .axis("blocks", &[1, 2, 3, 4, 8], 3)
                 .axis("unroll", &[1, 2, 4], 4),
-            "gpu-wide" | "gpu-one-pass" => Space::none()
+            "gpu-wide" | "gpu-one-pass" | "gpu-flags" => Space::none()
                 .axis("threads", &[128, 256, 512, 1024], 512)
                 .axis("blocks", &[1, 2, 4, 8, 16], 2)
-                .axis("unroll", &[1, 2, 4, 8], 8)
+                .axis("unroll", &[1, 2, 4, 8], if problem.kind == Kind::Sum { 4 } else { 8 })
                 .where_(|c| {
                     // Blocks that a multiprocessor holds at once.
                     matches!(c.find("threads").zip(c.find("blocks")), Some((t, b)) if t * b <= 2048)

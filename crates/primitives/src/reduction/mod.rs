@@ -69,10 +69,9 @@ fn reduce<T: Plain, O: Operation<T>>(a: &Array<T>, b: Option<&Array<T>>) -> Resu
                 return Ok(O::identity());
             }
             let shape = cuda::Shape::usual::<T, O>();
-            let mut parts = Array::zeros(a.device(), &[shape.blocks::<T>(gpu, a.len())])?;
-            let mut ticket = Array::zeros(a.device(), &[1])?;
+            let mut words = Array::zeros(a.device(), &[cuda::WORDS * shape.blocks::<T>(gpu, a.len())])?;
             let mut out = Array::zeros(a.device(), &[1])?;
-            cuda::one_pass::<T, O>(gpu, shape, a, b, &mut parts, &mut ticket, &mut out)?;
+            cuda::flagged::<T, O>(gpu, shape, a, b, &mut words, &mut out)?;
             Ok(out.read()?.first().copied().unwrap_or_else(O::identity))
         }
     }

@@ -155,6 +155,8 @@ impl Module for Loaded {
 struct Entry {
     function: sys::CUfunction,
     resources: Resources,
+    /// Whether it was compiled for processors that can wait for the launch before: only then it does.
+    waits: bool,
     shared: Arc<Shared>,
 }
 
@@ -191,7 +193,8 @@ impl Entry {
             }
             .map_err(failed("asking for shared memory"))?;
         }
-        Ok(Self { function, resources, shared })
+        let waits = of(A::CU_FUNC_ATTRIBUTE_PTX_VERSION)? >= 90;
+        Ok(Self { function, resources, waits, shared })
     }
 }
 
@@ -240,5 +243,36 @@ impl Function for Entry {
             )
         }
         .map_err(failed("launch"))
+    }
+
+    unsafe fn launch_early(&self, launch: Launch, arguments: &mut [*mut c_void]) -> Result<()> {
+        if !self.waits {
+            // SAFETY: as the caller promises.
+            return unsafe { self.launch(launch, arguments) };
+        }
+        self.shared.enter()?;
+        let [x, y, z] = launch.blocks;
+        let [a, b, c] = launch.threads;
+        // SAFETY: a union of plain data, all of whose bits may be 0.
+        let mut attribute: sys::CUlaunchAttribute = unsafe { std::mem::zeroed() };
+        attribute.id = sys::CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
+        attribute.value.programmaticStreamSerializationAllowed = 1;
+        let config = sys::CUlaunchConfig {
+            gridDimX: x,
+            gridDimY: y,
+            gridDimZ: z,
+            blockDimX: a,
+            blockDimY: b,
+            blockDimZ: c,
+            sharedMemBytes: launch.shared,
+            hStream: self.shared.stream,
+            attrs: &raw mut attribute,
+            numAttrs: 1,
+        };
+        let none = std::ptr::null_mut();
+        // SAFETY: as the caller promises; the attribute lives until the call returns.
+        unsafe { sys::cuLaunchKernelEx(&raw const config, self.function, arguments.as_mut_ptr(), none) }
+            .result()
+            .map_err(failed("launch"))
     }
 }

@@ -24,6 +24,7 @@ static __device__ __forceinline__ uint4 philox(size_t block, size_t stream, size
 // How many of the blocks `block`, `block` + stride, ... below `end` have the same upper half: what of a round it alone decides is
 // made once for all of them.
 static __device__ __forceinline__ unsigned alike(size_t block, size_t end, size_t stride) {
-    const size_t next = ((block >> 32) + 1) << 32, stop = next != 0 && next < end ? next : end;
-    return (unsigned)((stop - block - 1) / stride + 1);
+    const size_t next = ((block >> 32) + 1) << 32, left = (next != 0 && next < end ? next : end) - block - 1;
+    // The quotient takes as long as a block of the stream.
+    return left < stride ? 1 : (unsigned)(left / stride + 1);
 }

@@ -122,7 +122,7 @@ static __device__ __forceinline__ ACC of_tiles(const ELEMENT* a, const ELEMENT* 
     return v;
 }
 
-extern "C" __global__ void __launch_bounds__(MOST_THREADS)
+extern "C" __global__ void __launch_bounds__(MOST_THREADS, 1)
     wide(const ELEMENT* __restrict__ a, const ELEMENT* __restrict__ b, unsigned long long n, ACC* __restrict__ out,
          double scale) {
     const ACC v = of_block(of_tiles(a, b, n));
@@ -131,7 +131,7 @@ extern "C" __global__ void __launch_bounds__(MOST_THREADS)
 
 // The block that draws the last ticket joins the numbers of all, in the order of the blocks whichever it is; the ticket ends at 0,
 // where it began.
-extern "C" __global__ void __launch_bounds__(MOST_THREADS)
+extern "C" __global__ void __launch_bounds__(MOST_THREADS, 1)
     one_pass(const ELEMENT* __restrict__ a, const ELEMENT* __restrict__ b, unsigned long long n, ACC* parts,
              unsigned* ticket, ACC* out, double scale) {
     __shared__ unsigned drawn;
@@ -146,6 +146,52 @@ extern "C" __global__ void __launch_bounds__(MOST_THREADS)
     __threadfence();
     v = identity();
     for (unsigned i = threadIdx.x; i < gridDim.x; i += blockDim.x) v = join(v, __ldcg(parts + i));
+    v = of_block(v);
+    if (threadIdx.x == 0) out[0] = scaled(v, scale);
+}
+
+static __device__ __forceinline__ u64 bits_of(int v) { return (unsigned)v; }
+static __device__ __forceinline__ u64 bits_of(long long v) { return (u64)v; }
+static __device__ __forceinline__ u64 bits_of(float v) { return (unsigned)__float_as_int(v); }
+static __device__ __forceinline__ u64 bits_of(double v) { return (u64)__double_as_longlong(v); }
+static __device__ __forceinline__ void of_bits(u64 bits, int* v) { *v = (int)bits; }
+static __device__ __forceinline__ void of_bits(u64 bits, long long* v) { *v = (long long)bits; }
+static __device__ __forceinline__ void of_bits(u64 bits, float* v) { *v = __int_as_float((int)bits); }
+static __device__ __forceinline__ void of_bits(u64 bits, double* v) { *v = __longlong_as_double((long long)bits); }
+
+// A block's number in two words of 64 bits, each half of it beside a flag: whoever reads a flag has read the half. Block by block
+// they are joined by the last block, which nothing has to tell when; flags end at 0, where they began.
+extern "C" __global__ void __launch_bounds__(MOST_THREADS, 1)
+    flags(const ELEMENT* __restrict__ a, const ELEMENT* __restrict__ b, unsigned long long n,
+          unsigned long long* words, ACC* out, double scale) {
+#if !defined(RAYSPIN_EMULATED) && __CUDA_ARCH__ >= 900
+    // Of an early launch: nothing before this touches memory.
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+    const u64 flag = 1ull << 32;
+    const unsigned others = gridDim.x - 1;
+    ACC v = of_block(of_tiles(a, b, n));
+    if (blockIdx.x != others) {
+        if (threadIdx.x == 0) {
+            volatile u64* mine = words + 2 * (size_t)blockIdx.x;
+            mine[0] = flag | (unsigned)bits_of(v);
+            mine[1] = flag | bits_of(v) >> 32;
+        }
+        return;
+    }
+    if (threadIdx.x != 0) v = identity();
+    for (unsigned i = threadIdx.x; i < others; i += blockDim.x) {
+        volatile u64* theirs = words + 2 * (size_t)i;
+        u64 low, high;
+        do {
+            low = theirs[0], high = theirs[1];
+        } while (!(low & high & flag));
+        ACC part;
+        of_bits(high << 32 | (unsigned)low, &part);
+        v = join(v, part);
+        theirs[0] = 0, theirs[1] = 0;
+    }
+    __syncthreads();
     v = of_block(v);
     if (threadIdx.x == 0) out[0] = scaled(v, scale);
 }
