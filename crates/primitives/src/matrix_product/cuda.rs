@@ -84,17 +84,26 @@ fn warp_tiles(problem: &Problem, bk: i64, rows: i64) -> Space {
         .axis("blocks", if large { &[1, 2, 3, 4] } else { &[1] }, if large { 2 } else { 1 })
 }
 
-/// Whole warps, no more threads than registers, and tiles within `shared` numbers of shared memory.
-fn fits(config: &Config, shared: impl Fn(i64, i64, i64) -> i64) -> bool {
+/// Whole warps, threads that have the registers they need, and tiles within `shared` numbers of shared memory. Beside sums and two
+/// lines of operands a thread takes `addresses` registers, and those of the `ahead` loads of 16 bytes that it has under way.
+fn fits(
+    config: &Config,
+    addresses: i64,
+    ahead: impl Fn(i64, i64, i64, i64) -> i64,
+    shared: impl Fn(i64, i64, i64) -> i64,
+) -> bool {
     let at = |name| config.find(name).unwrap_or(0);
     let [bm, bn, bk, tm, tn] = ["bm", "bn", "bk", "tm", "tn"].map(at);
     if tm * tn < 16 || tm * tn > 128 || bm % (4 * tm) != 0 || bn % (8 * tn) != 0 {
         return false;
     }
     let threads = (bm / tm) * (bn / tn);
-    // Sums, two lines of operands and addresses a thread.
-    let registers = tm * tn + 4 * (tm + tn) / 2 + 24;
-    (32..=512).contains(&threads)
+    if !(32..=512).contains(&threads) {
+        return false;
+    }
+    let registers = tm * tn + 2 * (tm + tn) + addresses + 4 * ahead(bm, bn, bk, threads);
+    // A thread has 255; from 240 foreseen ones on some were kept in memory.
+    registers <= 232
         && registers * threads * at("blocks") <= 65_536
         && 4 * shared(bm, bn, bk) * at("blocks") <= 224 * 1024
 }
@@ -118,8 +127,10 @@ pub(super) fn registers_space(problem: &Problem) -> Space {
 pub(super) fn wide_space(problem: &Problem) -> Space {
     warp_tiles(problem, 8, 8).axis("buffers", &[1, 2], 2).where_(|c| {
         let buffers = c.find("buffers").unwrap_or(1);
+        let ceil = |loads: i64, threads: i64| (loads + threads - 1) / threads;
+        let ahead = |bm, bn, bk, threads| ceil(bm * bk / 4, threads) + ceil(bn * bk / 4, threads);
         // Shared memory that a kernel declares is at most 48 KB.
-        fits(c, |bm, bn, bk| buffers * bk * (bm + 4 + bn))
+        fits(c, 24, ahead, |bm, bn, bk| buffers * bk * (bm + 4 + bn))
             && buffers
                 * 4
                 * c.find("bk").unwrap_or(0)
@@ -132,7 +143,7 @@ pub(super) fn stages_space(problem: &Problem) -> Space {
     let large = problem.m.min(problem.n) >= 256;
     warp_tiles(problem, 16, 16).axis("stages", if large { &[2, 3, 4, 5] } else { &[2, 3] }, 3).where_(|c| {
         let stages = c.find("stages").unwrap_or(1);
-        fits(c, |bm, bn, bk| stages * (bm * (bk + 4) + bk * bn))
+        fits(c, 40, |_, _, _, _| 0, |bm, bn, bk| stages * (bm * (bk + 4) + bk * bn))
     })
 }
 
