@@ -139,11 +139,13 @@ impl Emit<'_> {
         out.push_str(
             "for (unsigned emu_z = 0; emu_z < emu_size.z; emu_z++) for (unsigned emu_y = 0; emu_y < emu_size.y; emu_y++) {\n",
         );
+        // Signed: for all the compiler knows an unsigned place could begin again at 0.
+        out.push_str("const long emu_row = (emu_z * emu_size.y + emu_y) * emu_size.x;\n");
         out.push_str(if region.asks { "" } else { "#pragma GCC ivdep\n" });
         out.push_str(
-            "for (unsigned emu_x = 0; emu_x < emu_size.x; emu_x++) {\n\
-             const unsigned emu_t = (emu_z * emu_size.y + emu_y) * emu_size.x + emu_x;\n\
-             const emu::Place emu_place{emu::Index{emu_x, emu_y, emu_z}, emu_outer.block, emu_size, emu_outer.grid_dim};\n",
+            "for (int emu_x = 0; emu_x < (int)emu_size.x; emu_x++) {\nconst long emu_t = emu_row + emu_x;\n\
+             const emu::Place emu_place{emu::Index{(unsigned)emu_x, emu_y, emu_z}, emu_outer.block, emu_size, \
+             emu_outer.grid_dim};\n",
         );
         if self.plan.ends {
             out.push_str("if (!emu_live[emu_t]) continue;\n");
