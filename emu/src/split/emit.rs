@@ -7,7 +7,7 @@ use super::Refusal;
 use super::effects::Effects;
 use super::functions::returns;
 use super::nodes::Variable;
-use super::plan::{Place, Plan, Region, Step};
+use super::plan::{Place, Plan, Region, Step, led_to};
 use super::statements::{Declared, declaration};
 use super::tokens::text;
 
@@ -118,15 +118,26 @@ impl Emit<'_> {
                     if declares {
                         before.push_str(&self.storage(at));
                     }
-                    if v.array() {
+                    let changes = declares || region.changes.contains(&at);
+                    if v.array() && led_to(self.effects, at) {
                         head.push_str(&format!("emu_type_{at}& {name} = emu_kept_{at}[emu_t];\n"));
-                    } else if declares {
+                    } else if v.array() {
+                        // A copy is nobody else's: it may be in registers.
                         head.push_str(&format!("emu_type_{at} {name};\n"));
+                        let copy = |to: &str, from: &str| {
+                            format!("__builtin_memcpy(&{to}, &{from}, sizeof {name});\n")
+                        };
+                        let kept = format!("emu_kept_{at}[emu_t]");
+                        head.push_str(&if declares { String::new() } else { copy(name, &kept) });
+                        tail.push_str(&if changes { copy(&kept, name) } else { String::new() });
                     } else {
-                        head.push_str(&format!("emu_type_{at} {name} = emu_kept_{at}[emu_t];\n"));
-                    }
-                    if !v.array() && (declares || region.changes.contains(&at)) {
-                        tail.push_str(&format!("emu_kept_{at}[emu_t] = {name};\n"));
+                        let value = if declares { String::new() } else { format!(" = emu_kept_{at}[emu_t]") };
+                        head.push_str(&format!("emu_type_{at} {name}{value};\n"));
+                        tail.push_str(&if changes {
+                            format!("emu_kept_{at}[emu_t] = {name};\n")
+                        } else {
+                            String::new()
+                        });
                     }
                 }
                 _ => {}

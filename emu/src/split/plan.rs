@@ -168,7 +168,7 @@ fn hidden(effects: &Effects<'_>, at: usize, value: Range<usize>) -> bool {
 }
 
 /// Whether a pointer that outlives a loop may lead to an array of this name.
-fn led_to(effects: &Effects<'_>, at: usize) -> bool {
+pub(super) fn led_to(effects: &Effects<'_>, at: usize) -> bool {
     effects.body.variables[at].array()
         && effects.body.variables.iter().any(|v| {
             v.pointer && v.value.clone().is_some_and(|value| effects.effect(value).mentions.contains(&at))

@@ -85,13 +85,25 @@ pub(super) fn tokens(text: &str) -> Vec<Token> {
     out
 }
 
+/// A wish for the compiler in GCC's words. A loop that is unrolled altogether is one over a thread's registers.
+fn wish(line: &str) -> String {
+    let Some(times) = line.trim_start_matches('#').trim_start().strip_prefix("pragma unroll") else {
+        return line.to_owned();
+    };
+    match times.trim().parse::<u16>() {
+        Ok(times) => format!("#pragma GCC unroll {times}"),
+        Err(_) if times.trim().is_empty() => "#pragma GCC unroll 16".to_owned(),
+        Err(_) => String::new(),
+    }
+}
+
 /// The tokens as text.
 pub(super) fn text(tokens: &[Token]) -> String {
     let mut out = String::new();
     for token in tokens {
         if token.kind == Kind::Pragma {
             out.push('\n');
-            out.push_str(&token.text);
+            out.push_str(&wish(&token.text));
             out.push('\n');
         } else {
             out.push_str(&token.text);
