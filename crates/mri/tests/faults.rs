@@ -12,7 +12,8 @@ use rand_chacha::ChaCha8Rng;
 use rayspin_core::{C32, Error, Monitor, Result};
 use rayspin_device::{Backend, Device};
 use rayspin_emu::{Emulator, Fault, Faulty};
-use rayspin_mri::recon::{Method, ReconOptions, Reconstructor};
+use rayspin_mri::prepare::{Compression, CompressionKind, VirtualCoils, coils_kept};
+use rayspin_mri::recon::{Method, ReconOptions, Reconstructor, reconstruct_frame};
 use rayspin_mri::scan::{Frame, FrameOptions};
 use rayspin_mri::simulate::trajectory::{CartesianPattern, Sampling, SpokeAngles};
 use rayspin_mri::simulate::{SimulateOptions, simulate};
@@ -233,4 +234,45 @@ fn spectra_leave_a_gpu_whose_memory_runs_out() {
     }
     drop(reconstructor);
     assert_eq!(rig.driver.used(), 0);
+}
+
+/// Virtual coils are found and made whatever becomes of the GPU while they are: an error, or the image, and as many as ever.
+#[test]
+fn coils_are_compressed_whatever_becomes_of_the_gpu() {
+    let frame = radial(5);
+    for kind in [CompressionKind::Svd, CompressionKind::Geometric] {
+        let grid = CartesianPattern::Full;
+        let (frame, method) = match kind {
+            CompressionKind::Svd => (frame.clone(), Method::Gridding),
+            CompressionKind::Geometric => (self::frame(Sampling::Cartesian(grid), 5), Method::Cartesian),
+        };
+        let mut options = options(method);
+        options.prepare.compression = Some(Compression { coils: VirtualCoils::Energy(0.9), kind });
+        let rig = Rig::new();
+        let run = |options: &ReconOptions| {
+            let done = reconstruct_frame(&rig.device, frame.clone(), vec![], options, &Monitor::silent())?;
+            Ok::<_, Error>((done.image.data().iter().copied().collect::<Vec<_>>(), done.notes))
+        };
+        let (expected, _) = run(&options).unwrap();
+        let calls = rig.driver.calls();
+        let kept = coils_kept(&rig.device, &options.prepare, &frame).unwrap();
+        assert!(kept < 5, "{kind:?}: {kept}");
+        for number in [0, 1, 3, 5, 8, 12, 20, 40].into_iter().filter(|&number| number < calls) {
+            rig.driver.set(Fault::Call { number, sticky: true });
+            options.finish_on_cpu = false;
+            assert!(matches!(run(&options), Err(Error::Device { .. })), "{kind:?} call {number}");
+            rig.driver.set(Fault::Call { number, sticky: true });
+            options.finish_on_cpu = true;
+            let (found, notes) = run(&options).unwrap();
+            assert!(apart(&found, &expected) < 1e-4, "{kind:?} call {number}");
+            let said = notes.iter().filter(|n| n.contains("computed on the CPU from here on")).count();
+            assert_eq!(said, 1, "{kind:?} call {number}: {notes:?}");
+        }
+        rig.driver.set(Fault::Memory { after: 0, bytes: 100 });
+        assert_eq!(coils_kept(&rig.device, &options.prepare, &frame).unwrap(), kept);
+        let (found, _) = run(&options).unwrap();
+        assert!(apart(&found, &expected) < 1e-4, "{kind:?} without memory");
+        rig.driver.set(Fault::Never);
+        assert_eq!(rig.driver.used(), 0, "{kind:?}: all is given back");
+    }
 }

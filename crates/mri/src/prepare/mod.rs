@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use ndarray::{Array2, ArrayD, ArrayView2, Axis, IxDyn};
 use rayspin_core::{C32, C64, Error, Result};
-use rayspin_device::Device;
+use rayspin_device::{BackendKind, Device};
 use serde::Serialize;
 
 use crate::cholesky;
@@ -114,7 +114,13 @@ pub fn coils_kept(device: &Device, options: &PrepareOptions, frame: &Frame) -> R
         Some(Compression { coils: VirtualCoils::Count(count), .. }) => Ok(count.min(frame.coils())),
         Some(compression) => {
             let preparation = Preparation::new(options, &mut Vec::new())?;
-            Ok(Basis::of_frame(device, frame, compression, None, preparation.whiten())?.kept())
+            let on = |device| Basis::of_frame(device, frame, compression, None, preparation.whiten());
+            let basis = match on(device) {
+                // As a run does where a GPU's memory is too small.
+                Err(Error::Memory { .. }) if device.kind() == BackendKind::Cuda => on(&device.host()),
+                found => found,
+            };
+            Ok(basis?.kept())
         }
     }
 }
