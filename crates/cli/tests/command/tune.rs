@@ -58,6 +58,14 @@ fn what_was_measured_is_kept_taken_up_replayed_and_used() {
         "ladder matrix-product --size 41x30x50 --rung simd --device cpu --rounds 1 --no-limits --json -";
     let (climb, _) = json(climb, f);
     assert_eq!(climb["climbs"][0]["steps"][0]["config"], one["best"]);
+    // Its page maps all that was tried.
+    let page =
+        "ladder matrix-product --size 41x30x50 --rung simd --device cpu --rounds 1 --no-limits --html map.html";
+    assert!(tuned(page, f).status.success());
+    let page = std::fs::read_to_string(f.join("map.html")).unwrap();
+    assert!(page.contains("Tuning of simd, 40 x 30 x 50 f32"));
+    assert!(page.contains(&format!("{space} configurations tried")), "{space}");
+    assert_eq!(page.matches("<td class=\"best\"").count(), 1);
 }
 
 #[test]

@@ -16,6 +16,7 @@
 mod bars;
 mod chart;
 mod colour;
+mod heat;
 mod picture;
 mod render;
 mod run;
@@ -24,6 +25,7 @@ mod scale;
 pub use bars::{Bar, BarChart};
 pub use chart::{Axis, LineChart, Series};
 pub use colour::{ColourScale, Colours};
+pub use heat::{HeatCell, HeatMap};
 pub use picture::Picture;
 pub use scale::Spread;
 
@@ -66,6 +68,8 @@ pub enum Block {
     Chart(LineChart),
     /// A bar chart.
     Bars(BarChart),
+    /// A map of numbers over two parameters.
+    Heat(HeatMap),
     /// A run record.
     Record(Box<RunRecord>),
 }
@@ -152,6 +156,11 @@ impl Section {
     /// Adds a bar chart.
     pub fn bars(self, chart: BarChart) -> Self {
         self.block(Block::Bars(chart))
+    }
+
+    /// Adds a map of numbers over two parameters.
+    pub fn heat(self, map: HeatMap) -> Self {
+        self.block(Block::Heat(map))
     }
 
     /// Adds a run record.

@@ -75,6 +75,7 @@ fn render_block(block: &Block) -> Markup {
         Block::Table(shown) => table(shown),
         Block::Chart(chart) => chart.render(),
         Block::Bars(chart) => chart.render(),
+        Block::Heat(map) => map.render(),
         Block::Record(record) => run::record(record),
     }
 }

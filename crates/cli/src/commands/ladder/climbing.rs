@@ -13,7 +13,7 @@ use rayspin::tune::{Bounds, Config, Ladder, OnDevice, Outcome, Protocol, Rung, S
 
 use super::super::files;
 use super::limits::MachineLimits;
-use super::{csv, emulate, named, page, show, unknown};
+use super::{csv, emulate, maps, named, page, show, unknown};
 use crate::Context;
 use crate::args::ladder::LadderRun;
 use crate::failure::BadInput;
@@ -39,6 +39,8 @@ pub(super) fn run(context: &Context, args: &LadderRun) -> Result<()> {
         Record::new(env!("CARGO_PKG_VERSION"), jiff::Timestamp::now().strftime("%FT%TZ").to_string());
     let tables = ![&args.json, &args.csv].into_iter().flatten().any(|path| is_stdout(path));
     let mut limits = MachineLimits::default();
+    // Name and driver of the device of each climb, as results of tuning have them.
+    let mut identities = Vec::new();
     let climbed = stoppable(|| -> Result<()> {
         for ladder in &plan.ladders {
             for device in &plan.devices {
@@ -53,6 +55,7 @@ pub(super) fn run(context: &Context, args: &LadderRun) -> Result<()> {
                 if tables {
                     files::print(&show::climb(&entry))?;
                 }
+                identities.push(wisdom::identity(device));
                 record.climbs.push(entry);
             }
         }
@@ -64,7 +67,7 @@ pub(super) fn run(context: &Context, args: &LadderRun) -> Result<()> {
         let text = match kind {
             Kind::Json => record.to_json()?,
             Kind::Csv => csv::lines(&record),
-            Kind::Html => page::page(&record).render(),
+            Kind::Html => page::page(&record, &maps::maps(&record, &identities)?).render(),
         };
         if is_stdout(path) {
             std::io::Write::write_all(&mut std::io::stdout().lock(), text.as_bytes())?;

@@ -7,6 +7,7 @@ mod emulate;
 mod explain;
 mod limits;
 mod list;
+mod maps;
 mod page;
 mod show;
 

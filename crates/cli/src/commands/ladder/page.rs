@@ -1,7 +1,7 @@
 //! Climbs as a page: tables, bar charts of times, rooflines, curves of sweeps.
 
 use rayspin::report::number;
-use rayspin::report::page::{Axis, Bar, BarChart, LineChart, Page, Section, Series};
+use rayspin::report::page::{Axis, Bar, BarChart, HeatMap, LineChart, Page, Section, Series};
 use rayspin::report::table::{Column, Table};
 use rayspin::tune::Outcome;
 use rayspin::tune::limits::Limits;
@@ -9,8 +9,8 @@ use rayspin::tune::record::{Entry, Record};
 
 use super::show;
 
-/// The page of a record.
-pub(super) fn page(record: &Record) -> Page {
+/// The page of a record, with the maps of tuning of each climb.
+pub(super) fn page(record: &Record, maps: &[Vec<HeatMap>]) -> Page {
     let lead = format!(
         "Every variant of each algorithm, checked against a plain oracle and timed on this machine. Rayspin {}, {}.",
         record.rayspin, record.began
@@ -19,8 +19,10 @@ pub(super) fn page(record: &Record) -> Page {
     if !record.limits.is_empty() {
         page = page.section(limits(&record.limits));
     }
-    for entry in &record.climbs {
-        page = page.section(climb(entry, of_device(record, entry)));
+    for (at, entry) in record.climbs.iter().enumerate() {
+        let section = climb(entry, of_device(record, entry));
+        let maps = maps.get(at).into_iter().flatten().cloned();
+        page = page.section(maps.fold(section, Section::heat));
     }
     page
 }

@@ -1,0 +1,162 @@
+//! Maps of what tuning found: the times of a rung over two of its parameters.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use anyhow::Result;
+use rayspin::report::number;
+use rayspin::report::page::{HeatCell, HeatMap};
+use rayspin::tune::record::{Entry, Record};
+use rayspin::tune::wisdom::{self, Key, Wisdom};
+use rayspin::tune::{Config, Trial};
+
+/// The maps of each climb, on devices of these names and drivers: of all results that are kept of its rungs.
+pub(super) fn maps(record: &Record, identities: &[(String, String)]) -> Result<Vec<Vec<HeatMap>>> {
+    let wisdom = match wisdom::file() {
+        Some(path) => Wisdom::open(&path)?,
+        None => return Ok(Vec::new()),
+    };
+    Ok(record.climbs.iter().zip(identities).map(|(entry, of)| of_climb(&wisdom, entry, of)).collect())
+}
+
+fn of_climb(wisdom: &Wisdom, entry: &Entry, (device, driver): &(String, String)) -> Vec<HeatMap> {
+    let names: BTreeSet<&str> = entry.climb.steps.iter().map(|step| step.name.as_str()).collect();
+    let mut maps = Vec::new();
+    for name in names {
+        let of_rung = |key: &Key| {
+            key.ladder == entry.ladder && key.rung == name && key.device == *device && key.driver == *driver
+        };
+        let mut keys: Vec<&Key> =
+            wisdom.records().iter().map(|r| &r.key).filter(|key| of_rung(key)).collect();
+        // What an older source took says nothing of this one.
+        let Some(source) = keys.last().map(|key| key.source.clone()) else { continue };
+        keys.retain(|key| key.source == source);
+        let mut seen = Vec::new();
+        for key in keys {
+            if !seen.contains(&key) {
+                seen.push(key);
+                let tried: Vec<_> = wisdom.of(key).iter().map(|r| (&r.config, &r.trial)).collect();
+                maps.extend(map(key, &tried));
+            }
+        }
+    }
+    maps
+}
+
+/// The best over all other parameters.
+struct Place<'a> {
+    best: Option<(f64, &'a Config)>,
+    slow: bool,
+}
+
+/// The times over the two parameters with the most values that were tried; none of a single configuration.
+fn map(key: &Key, tried: &[(&Config, &Trial)]) -> Option<HeatMap> {
+    let mut axes: BTreeMap<&str, BTreeSet<i64>> = BTreeMap::new();
+    for (name, value) in tried.iter().flat_map(|(config, _)| config.values()) {
+        axes.entry(name).or_default().insert(value);
+    }
+    let mut axes: Vec<_> = axes.into_iter().filter(|(_, values)| values.len() > 1).collect();
+    axes.sort_by_key(|(_, values)| std::cmp::Reverse(values.len()));
+    let mut chosen = axes.iter();
+    let (across, columns) = chosen.next()?;
+    let one = BTreeSet::from([0]);
+    let (down, rows) = chosen.next().map_or(("", &one), |(name, values)| (*name, values));
+    let mut places: BTreeMap<(i64, i64), Place<'_>> = BTreeMap::new();
+    for (config, trial) in tried {
+        let Some(column) = config.find(across) else { continue };
+        let row = config.find(down).unwrap_or(0);
+        let place = places.entry((row, column)).or_insert(Place { best: None, slow: false });
+        match trial {
+            Trial::Timed { seconds, .. } if place.best.is_none_or(|(best, _)| *seconds < best) => {
+                place.best = Some((*seconds, config));
+            }
+            Trial::Timed { .. } | Trial::Failed(_) => {}
+            Trial::Slow { .. } => place.slow = true,
+        }
+    }
+    let cell = |row: i64, column: i64| match places.get(&(row, column)) {
+        Some(Place { best: Some((seconds, config)), .. }) => {
+            HeatCell { value: Some(*seconds), text: number::seconds(*seconds), detail: config.to_string() }
+        }
+        Some(place) => {
+            let text = if place.slow { "slow" } else { "fails" };
+            HeatCell { text: text.into(), ..HeatCell::default() }
+        }
+        None => HeatCell::default(),
+    };
+    let rest: Vec<_> = axes.iter().skip(2).map(|(name, _)| *name).collect();
+    let over = match rest.as_slice() {
+        [] => String::new(),
+        rest => format!(" Each is the best over {}.", rest.join(", ")),
+    };
+    let sizes: Vec<_> = key.sizes.iter().map(ToString::to_string).collect();
+    Some(HeatMap {
+        title: format!("Tuning of {}, {} {}", key.rung, sizes.join(" x "), key.kind),
+        caption: format!(
+            "{} configurations tried; empty ones were left out by their bounds, slow ones after a few rounds.{over}",
+            tried.len()
+        ),
+        across: ((*across).to_owned(), columns.iter().map(ToString::to_string).collect()),
+        down: (
+            down.to_owned(),
+            if down.is_empty() {
+                vec![String::new()]
+            } else {
+                rows.iter().map(ToString::to_string).collect()
+            },
+        ),
+        cells: rows.iter().map(|&row| columns.iter().map(|&column| cell(row, column)).collect()).collect(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key() -> Key {
+        let text = |t: &str| t.to_owned();
+        Key {
+            ladder: text("sum"),
+            rung: text("gpu"),
+            source: text("abc"),
+            device: text("GPU"),
+            driver: text("13.0"),
+            kind: text("f32"),
+            sizes: vec![8, 9],
+        }
+    }
+
+    #[test]
+    fn a_map_has_the_best_over_the_other_parameters() {
+        let at = |threads, each, tile| Config::of(&[("threads", threads), ("each", each), ("tile", tile)]);
+        let timed = |seconds| Trial::Timed { seconds, error: 0.0 };
+        let all = [
+            (at(64, 1, 1), timed(4e-3)),
+            (at(64, 1, 2), timed(3e-3)),
+            (at(128, 1, 1), Trial::Slow { seconds: 1.0 }),
+            (at(256, 1, 1), Trial::Failed("wrong".into())),
+            (at(64, 2, 1), timed(5e-3)),
+            (at(64, 4, 1), timed(6e-3)),
+            (at(128, 4, 1), timed(1e-3)),
+        ];
+        let tried: Vec<_> = all.iter().map(|(config, trial)| (config, trial)).collect();
+        let map = map(&key(), &tried).unwrap();
+        assert_eq!((map.across.0.as_str(), map.down.0.as_str()), ("each", "threads"));
+        assert_eq!(map.across.1, ["1", "2", "4"]);
+        assert_eq!(map.down.1, ["64", "128", "256"]);
+        let texts: Vec<Vec<&str>> =
+            map.cells.iter().map(|row| row.iter().map(|cell| cell.text.as_str()).collect()).collect();
+        let shown = |seconds| number::seconds(seconds);
+        assert_eq!(texts[0], [shown(3e-3), shown(5e-3), shown(6e-3)]);
+        assert_eq!(texts[1][0], "slow");
+        assert_eq!(texts[1][1], "");
+        assert_eq!(texts[1][2], shown(1e-3));
+        assert_eq!(texts[2][0], "fails");
+        assert_eq!(map.cells[0][0].detail, at(64, 1, 2).to_string());
+        assert!(map.caption.ends_with("the best over tile."), "{}", map.caption);
+        let single = [(&all[0].0, &all[0].1)];
+        assert!(super::map(&key(), &single).is_none());
+        let line = [(&all[0].0, &all[0].1), (&all[4].0, &all[4].1)];
+        let line = super::map(&key(), &line).unwrap();
+        assert_eq!((line.cells.len(), line.cells[0].len()), (1, 2));
+    }
+}
