@@ -44,6 +44,19 @@ pub enum Peak {
     I32,
 }
 
+/// Which way the bytes of memory go that [`crate::variant::Work::bytes`] counts: each way has a bandwidth of its own.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Flow {
+    /// In and out.
+    #[default]
+    Copy,
+    /// In alone, or nearly.
+    Read,
+    /// Out alone, or nearly.
+    Write,
+}
+
 /// A problem that people ask for by name.
 #[derive(Debug, Clone)]
 pub struct Case<P> {
@@ -120,6 +133,11 @@ pub trait Algorithm: Send + Sync + 'static {
     /// What bounds the operations.
     fn peak(&self, _problem: &Self::Problem) -> Peak {
         Peak::F32
+    }
+
+    /// Which way its bytes go.
+    fn flow(&self, _problem: &Self::Problem) -> Flow {
+        Flow::Copy
     }
 
     /// What [`Unit::Items`] counts.

@@ -38,7 +38,7 @@ impl Bounds {
             Backend::Cpu(_) => f64::INFINITY,
         };
         Self {
-            bandwidth: SLACK * limits.rates.copy.max(limits.rates.read),
+            bandwidth: SLACK * limits.rates.copy.max(limits.rates.read).max(limits.rates.write),
             flops: SLACK * limits.peak(peak),
             issue: SLACK * issue,
         }

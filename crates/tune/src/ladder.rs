@@ -3,7 +3,7 @@
 use rayspin_core::{Error, Result};
 use rayspin_device::{BackendKind, Device};
 
-use crate::algorithm::{About, Algorithm, Peak, Published};
+use crate::algorithm::{About, Algorithm, Flow, Peak, Published};
 use crate::space::{Config, Space};
 use crate::variant::{Variant, Work};
 
@@ -60,6 +60,8 @@ pub struct Outline {
     pub problem: String,
     /// What bounds its operations.
     pub peak: Peak,
+    /// Which way its bytes go.
+    pub flow: Flow,
     /// Its variants, those of every kind of processor.
     pub rungs: Vec<Rung>,
 }
@@ -104,7 +106,12 @@ impl<A: Algorithm + Clone> Ladder for A {
     fn outline(&self, which: Which<'_>) -> Result<Outline> {
         let problem = find(self, which)?;
         let rungs = rungs(self, &problem, &self.variants(&problem));
-        Ok(Outline { problem: problem.to_string(), peak: self.peak(&problem), rungs })
+        Ok(Outline {
+            problem: problem.to_string(),
+            peak: self.peak(&problem),
+            flow: self.flow(&problem),
+            rungs,
+        })
     }
 
     fn open(&self, which: Which<'_>, device: &Device, seed: u64) -> Result<Box<dyn Session>> {

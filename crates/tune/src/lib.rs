@@ -23,7 +23,7 @@ mod tuned;
 pub mod variant;
 pub mod wisdom;
 
-pub use algorithm::{About, Algorithm, Case, Peak, Published, Unit};
+pub use algorithm::{About, Algorithm, Case, Flow, Peak, Published, Unit};
 pub use build::Build;
 pub use climb::{Climb, Outcome, Step, Timed, climb, sets};
 pub use foresee::{Bounds, Foreseen, Foresight, pareto};

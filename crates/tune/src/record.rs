@@ -4,7 +4,7 @@ use rayspin_core::{Error, Result};
 use serde::{Deserialize, Serialize};
 
 use crate::limits::Limits;
-use crate::{About, Climb, Peak, Published, Unit};
+use crate::{About, Climb, Flow, Peak, Published, Unit};
 
 /// What files say that they are.
 const FORMAT: &str = "rayspin-ladder";
@@ -42,6 +42,9 @@ pub struct Entry {
     pub unit: String,
     /// What bounds the operations.
     pub peak: Peak,
+    /// Which way the bytes go.
+    #[serde(default)]
+    pub flow: Flow,
     /// The axis along which the configurations of its steps run, where it is a sweep.
     pub sweep: Option<String>,
     /// The processor's clock in MHz just after the last rung, where the system tells.
@@ -111,6 +114,7 @@ impl Entry {
             }
             .to_owned(),
             peak,
+            flow: Flow::Copy,
             sweep: None,
             clock_mhz: None,
             published: published

@@ -59,8 +59,7 @@ fn what_was_measured_is_kept_taken_up_replayed_and_used() {
     let (climb, _) = json(climb, f);
     assert_eq!(climb["climbs"][0]["steps"][0]["config"], one["best"]);
     // Its page maps all that was tried.
-    let page =
-        "ladder matrix-product --size 41x30x50 --rung simd --device cpu --rounds 1 --no-limits --html map.html";
+    let page = "ladder matrix-product --size 41x30x50 --rung simd --device cpu --rounds 1 --no-limits --html map.html";
     assert!(tuned(page, f).status.success());
     let page = std::fs::read_to_string(f.join("map.html")).unwrap();
     assert!(page.contains("Tuning of simd, 40 x 30 x 50 f32"));

@@ -5,7 +5,7 @@ use std::fmt;
 use rayspin_core::{Error, Result};
 use rayspin_device::{Array, Backend, BackendKind, Device};
 use rayspin_tune::variant::{Variant, Work, runs_all};
-use rayspin_tune::{About, Algorithm, Case, Config, Published, Space, Unit, gpu};
+use rayspin_tune::{About, Algorithm, Case, Config, Flow, Published, Space, Unit, gpu};
 
 use super::input::{Input, samples};
 use super::{cpu, cuda, reference, saturate};
@@ -110,6 +110,10 @@ impl Algorithm for Histogram {
             readme: include_str!("README.md"),
             unit: Unit::Bytes,
         }
+    }
+
+    fn flow(&self, _: &Problem) -> Flow {
+        Flow::Read
     }
 
     fn cases(&self) -> Vec<Case<Problem>> {

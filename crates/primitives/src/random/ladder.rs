@@ -5,7 +5,7 @@ use std::fmt;
 use rayspin_core::{Error, Result};
 use rayspin_device::{Array, BackendKind, Device};
 use rayspin_tune::variant::{Variant, Work, runs_all};
-use rayspin_tune::{About, Algorithm, Case, Config, Space, Unit, gpu};
+use rayspin_tune::{About, Algorithm, Case, Config, Flow, Space, Unit, gpu};
 
 use super::cuda::Way;
 use super::draw::{Bits, Draw, LOWER, Shape};
@@ -177,6 +177,10 @@ impl Algorithm for RandomNumbers {
             readme: include_str!("README.md"),
             unit: Unit::Bytes,
         }
+    }
+
+    fn flow(&self, _: &Problem) -> Flow {
+        Flow::Write
     }
 
     fn cases(&self) -> Vec<Case<Problem>> {

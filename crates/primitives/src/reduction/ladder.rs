@@ -6,7 +6,7 @@ use rayon::prelude::*;
 use rayspin_core::{Error, Result};
 use rayspin_device::{Array, BackendKind, Device};
 use rayspin_tune::variant::{Variant, Work, runs_all};
-use rayspin_tune::{About, Algorithm, Case, Config, Peak, Published, Space, Unit, gpu, input};
+use rayspin_tune::{About, Algorithm, Case, Config, Flow, Peak, Published, Space, Unit, gpu, input};
 
 use super::cuda::{self, Arrays, Form, Shape};
 use super::number::{Max, Min, Operation, Plain, SquareError, Sum};
@@ -430,6 +430,10 @@ impl Algorithm for Reduction {
                 }),
             _ => Space::none(),
         }
+    }
+
+    fn flow(&self, _: &Problem) -> Flow {
+        Flow::Read
     }
 
     fn peak(&self, problem: &Problem) -> Peak {

@@ -8,7 +8,7 @@ use rayspin_core::Result;
 use rayspin_device::{Backend, Device};
 use serde::{Deserialize, Serialize};
 
-use crate::{Build, Climb, Peak};
+use crate::{Build, Climb, Flow, Peak};
 
 pub use kept::{Kept, keep, kept};
 
@@ -103,15 +103,24 @@ impl Limits {
         }
     }
 
-    /// The seconds that work takes at least: the larger of bytes over copy bandwidth and operations over their peak.
-    pub fn floor(&self, bytes: f64, flops: f64, peak: Peak) -> f64 {
-        (bytes / self.rates.copy).max(flops / self.peak(peak))
+    /// The roof over bytes.
+    pub fn bandwidth(&self, flow: Flow) -> f64 {
+        match flow {
+            Flow::Copy => self.rates.copy,
+            Flow::Read => self.rates.read,
+            Flow::Write => self.rates.write,
+        }
+    }
+
+    /// The seconds that work takes at least: the larger of bytes over their bandwidth and operations over their peak.
+    pub fn floor(&self, bytes: f64, flops: f64, peak: Peak, flow: Flow) -> f64 {
+        (bytes / self.bandwidth(flow)).max(flops / self.peak(peak))
     }
 
     /// Writes the floors into a climb's steps.
-    pub fn apply(&self, climb: &mut Climb, peak: Peak) {
+    pub fn apply(&self, climb: &mut Climb, peak: Peak, flow: Flow) {
         for step in &mut climb.steps {
-            step.floor = Some(self.floor(step.bytes, step.flops, peak)).filter(|&floor| floor > 0.0);
+            step.floor = Some(self.floor(step.bytes, step.flops, peak, flow)).filter(|&floor| floor > 0.0);
         }
     }
 }
@@ -162,8 +171,8 @@ mod tests {
     fn the_floor_is_the_larger_of_two() {
         let rates = Rates {
             copy: 10.0,
-            read: 1.0,
-            write: 1.0,
+            read: 20.0,
+            write: 5.0,
             f32: 100.0,
             f64: 50.0,
             i32: 25.0,
@@ -172,9 +181,11 @@ mod tests {
             texture: None,
         };
         let limits = Limits { of: String::new(), rates };
-        assert_eq!(limits.floor(20.0, 100.0, Peak::F32), 2.0);
-        assert_eq!(limits.floor(20.0, 300.0, Peak::F32), 3.0);
-        assert_eq!(limits.floor(20.0, 300.0, Peak::F64), 6.0);
-        assert_eq!(limits.floor(0.0, 300.0, Peak::I32), 12.0);
+        assert_eq!(limits.floor(20.0, 100.0, Peak::F32, Flow::Copy), 2.0);
+        assert_eq!(limits.floor(20.0, 300.0, Peak::F32, Flow::Copy), 3.0);
+        assert_eq!(limits.floor(20.0, 300.0, Peak::F64, Flow::Copy), 6.0);
+        assert_eq!(limits.floor(0.0, 300.0, Peak::I32, Flow::Copy), 12.0);
+        assert_eq!(limits.floor(40.0, 100.0, Peak::F32, Flow::Read), 2.0);
+        assert_eq!(limits.floor(20.0, 100.0, Peak::F32, Flow::Write), 4.0);
     }
 }

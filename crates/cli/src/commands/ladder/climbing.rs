@@ -50,7 +50,7 @@ pub(super) fn run(context: &Context, args: &LadderRun) -> Result<()> {
                 let Some(mut entry) = entry(context, args, &plan, ladder.as_ref(), device)? else { continue };
                 if !args.no_limits {
                     let limits = limits.of(context, device, args.remeasure)?;
-                    limits.apply(&mut entry.climb, entry.peak);
+                    limits.apply(&mut entry.climb, entry.peak, entry.flow);
                 }
                 if tables {
                     files::print(&show::climb(&entry))?;
@@ -284,6 +284,7 @@ fn entry(
     context.console.end(&stage, began.elapsed().as_secs_f64());
     let climb = climbed?;
     let mut entry = Entry::new(&about, ladder.published(), outline.peak, climb);
+    entry.flow = outline.flow;
     entry.case = args.case.clone();
     entry.seed = args.seed;
     entry.sweep = args.sweep.clone();

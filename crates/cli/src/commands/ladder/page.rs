@@ -34,7 +34,7 @@ fn of_device<'a>(record: &'a Record, entry: &Entry) -> Option<&'a Limits> {
 
 fn limits(all: &[Limits]) -> Section {
     let text = "What each processor can do at most, measured: the best of several runs of nothing but that kind of work. The floor \
-                under a rung is the larger of its bytes over the copy rate and its operations over the multiply-add rate of their \
+                under a rung is the larger of its bytes over the rate of copies, or of reads or writes where it does nothing else, and its operations over the multiply-add rate of their \
                 type; a rung's share of the limit is that floor over its time.";
     all.iter().fold(Section::new("Limits").text(text), |section, limits| {
         let columns =
@@ -98,7 +98,7 @@ fn times(entry: &Entry) -> BarChart {
 
 /// Operations a second over operations a byte, under the roofs of memory and of arithmetic.
 fn roofline(entry: &Entry, limits: &Limits) -> LineChart {
-    let (copy, peak) = (limits.rates.copy, limits.peak(entry.peak));
+    let (bandwidth, peak) = (limits.bandwidth(entry.flow), limits.peak(entry.peak));
     let rungs: Vec<_> = entry
         .climb
         .steps
@@ -109,7 +109,7 @@ fn roofline(entry: &Entry, limits: &Limits) -> LineChart {
         })
         .filter(|(_, (x, y))| x.is_finite() && *x > 0.0 && *y > 0.0)
         .collect();
-    let ridge = peak / copy;
+    let ridge = peak / bandwidth;
     let low = rungs.iter().map(|rung| rung.1.0).fold(ridge, f64::min) / 4.0;
     let high = rungs.iter().map(|rung| rung.1.0).fold(ridge, f64::max) * 4.0;
     let kind = format!("{:?}", entry.peak).to_lowercase();
@@ -120,8 +120,12 @@ fn roofline(entry: &Entry, limits: &Limits) -> LineChart {
     )
     .caption("Left of the ridge the memory bounds a rung, right of it the arithmetic.")
     .series(Series::new(
-        format!("copy bandwidth {} GB/s", number::significant(copy / 1e9, 3)),
-        [(low, low * copy / 1e9), (ridge, peak / 1e9)],
+        format!(
+            "{} bandwidth {} GB/s",
+            format!("{:?}", entry.flow).to_lowercase(),
+            number::significant(bandwidth / 1e9, 3)
+        ),
+        [(low, low * bandwidth / 1e9), (ridge, peak / 1e9)],
     ))
     .series(Series::new(
         format!("{kind} multiply-add {} 10⁹ op/s", number::significant(peak / 1e9, 3)),
