@@ -105,7 +105,7 @@ impl PrepareOptions {
     }
 }
 
-/// Coils that a frame has once it is prepared as [`Preparation`] does with the first one.
+/// Coils that a frame has once it is prepared as the first one of a run is.
 ///
 /// Errors: as reconstructing the frame.
 pub fn coils_kept(device: &Device, options: &PrepareOptions, frame: &Frame) -> Result<usize> {
