@@ -56,18 +56,25 @@ pub(super) fn assemble(
         let reversed = readout.flags.contains(Flags::REVERSE);
         let centre = centre_sample(readout, encoded[0], notes);
         let own = if timed { times::of_readout(*index, readout, encoding, centre)? } else { Vec::new() };
-        for sample in start..end {
-            let position = if reversed { samples - 1 - sample } else { sample };
-            let Some(x) = place(position, centre, nx) else {
-                continue;
-            };
-            let at = (z * ny + y) * nx + x;
-            counts[at] += 1;
-            if let Some(times) = &mut times {
-                times[at] += own.get(sample).copied().unwrap_or_default();
-            }
-            for coil in 0..coils {
-                kspace[coil * lines * nx + at] += readout.data[[coil, sample]];
+        // Those that fall on the grid are neighbours: of the places from `first` on.
+        let position = |sample: usize| if reversed { samples - 1 - sample } else { sample };
+        let on_grid = |sample: &usize| place(position(*sample), centre, nx).is_some();
+        let (Some(low), Some(high)) = ((start..end).find(on_grid), (start..end).rev().find(on_grid)) else {
+            continue;
+        };
+        let x = [low, high].into_iter().filter_map(|sample| place(position(sample), centre, nx)).min();
+        let first = (z * ny + y) * nx + x.unwrap_or_default();
+        let taken = first..first + high + 1 - low;
+        counts[taken.clone()].iter_mut().for_each(|count| *count += 1);
+        if let Some(times) = &mut times {
+            let own = own.get(low..=high).unwrap_or_default().iter();
+            add(&mut times[taken.clone()], own, reversed);
+        }
+        for (coil, row) in readout.data.rows().into_iter().enumerate() {
+            let line = &mut kspace[coil * lines * nx..][taken.clone()];
+            match row.as_slice() {
+                Some(row) => add(line, row[low..=high].iter(), reversed),
+                None => add(line, row.slice(ndarray::s![low..=high]).iter(), reversed),
             }
         }
     }
@@ -101,6 +108,20 @@ pub(super) fn assemble(
     let sampled = ArrayD::from_shape_vec(IxDyn(&shape), counts.iter().map(|&c| c > 0).collect())
         .map_err(|e| Error::value("k-space", "a full grid", e))?;
     Ok((matrix, Samples::Cartesian { kspace: array(&with_coils, kspace)?, sampled }, times))
+}
+
+/// Adds numbers to a line, from its end where they run backwards.
+fn add<'a, T: Copy + std::ops::AddAssign + 'a>(
+    line: &mut [T],
+    values: impl DoubleEndedIterator<Item = &'a T>,
+    reversed: bool,
+) {
+    let pairs = |line: &mut T, value: &T| *line += *value;
+    if reversed {
+        line.iter_mut().zip(values.rev()).for_each(|(line, value)| pairs(line, value));
+    } else {
+        line.iter_mut().zip(values).for_each(|(line, value)| pairs(line, value));
+    }
 }
 
 /// Voxels over the encoded field of view at the reconstruction's voxel size.
