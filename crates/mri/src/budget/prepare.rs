@@ -52,10 +52,15 @@ pub(super) fn prepare(
     }
     let frame_itself = COMPLEX * own * points;
     if ledger.on_gpu() {
-        ledger.stage_beside("coils", piece + finding, frame_itself + beside);
+        if finding > 0 {
+            ledger.stage_beside("virtual coils", piece + finding, frame_itself + beside);
+        }
         // Wherever samples come to the GPU.
         ledger.hold(piece);
     } else {
-        ledger.stage("coils", frame_itself + finding.max(COMPLEX * coils * points) + piece);
+        if finding > 0 {
+            ledger.stage("virtual coils", frame_itself + finding + piece);
+        }
+        ledger.stage("coils", frame_itself + COMPLEX * coils * points + piece);
     }
 }

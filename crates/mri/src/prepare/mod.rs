@@ -208,6 +208,11 @@ impl Preparation {
         Ok(Some(mixing))
     }
 
+    /// Whether coils become fewer.
+    pub(crate) fn compresses(&self) -> bool {
+        self.compression.is_some()
+    }
+
     fn basis(&self, label: &Label) -> Option<&Basis> {
         self.slices.get(&slice(label)).and_then(|prepared| prepared.basis.as_ref())
     }

@@ -71,9 +71,9 @@ impl Reconstructor {
         notes: &mut Vec<String>,
         monitor: &Monitor<'_>,
     ) -> Result<()> {
-        self.mixing = monitor.stage("coils", 0, || {
-            self.or_on_host(notes, |device, notes| preparation.mixing(device, frame, notes))
-        })?;
+        let compresses = preparation.compresses();
+        let mut find = || self.or_on_host(notes, |device, notes| preparation.mixing(device, frame, notes));
+        self.mixing = if compresses { monitor.stage("virtual coils", 0, find) } else { find() }?;
         Ok(())
     }
 
@@ -126,7 +126,8 @@ impl Reconstructor {
                     &self.options,
                     monitor,
                 )?;
-                let data = self.coil_samples(data.view().into_dyn().into(), mixing, monitor)?;
+                let data = CoilSamples::on_host(&self.device, data.view().into_dyn().into(), mixing);
+                let data = self.arrived(data, monitor)?;
                 self.maps_of_samples(&plans, &data, notes, monitor)
             }
         }

@@ -23,7 +23,7 @@ use std::sync::Arc;
 
 use ndarray::ArrayD;
 use rayspin_core::{C32, Error, Monitor, Result, Trajectory};
-use rayspin_device::{Array, Device};
+use rayspin_device::{Array, BackendKind, Device};
 use rayspin_kernels::fft::{Fft, Norm};
 use rayspin_kernels::vector;
 
@@ -211,6 +211,10 @@ impl Reconstructor {
                 || (self.options.needs_density() && self.shared.is_none()),
             toeplitz: self.options.iterates(),
         };
+        let data = CoilSamples::on_host(&self.device, data, mixing);
+        let on_cpu = self.device.kind() == BackendKind::Cpu;
+        // On the CPU coils become fewer before memory is taken for plans; on a GPU they come once there are plans.
+        let data = if on_cpu { self.arrived(data, monitor)? } else { data };
         let plans = Plans::matching(
             self.plans.take(),
             &self.device,
@@ -221,7 +225,7 @@ impl Reconstructor {
             &self.options,
             monitor,
         )?;
-        let mut data = self.coil_samples(data, mixing, monitor)?;
+        let mut data = if on_cpu { data } else { self.arrived(data, monitor)? };
         // Fρ = N d: the same ρ whatever N is.
         data.scale(voxels.count())?;
         let result = self.non_cartesian(voxels, &plans, data, monitor);
@@ -229,15 +233,11 @@ impl Reconstructor {
         result
     }
 
-    /// Samples on their way to the device, as the coils that they become.
-    fn coil_samples<'a>(
-        &self,
-        samples: HostSamples<'a>,
-        mixing: Option<&'a Mixing>,
-        monitor: &Monitor<'_>,
-    ) -> Result<CoilSamples<'a>> {
-        let to_device = || CoilSamples::new(&self.device, samples, mixing, self.options.coil_batch);
-        if mixing.is_some() { monitor.stage("coils", 0, to_device) } else { to_device() }
+    /// Samples on the device, as many coils at a time as are taken.
+    fn arrived<'a>(&self, samples: CoilSamples<'a>, monitor: &Monitor<'_>) -> Result<CoilSamples<'a>> {
+        let mixed = samples.is_mixed();
+        let to_device = || samples.arrived(self.options.coil_batch);
+        if mixed { monitor.stage("coils", 0, to_device) } else { to_device() }
     }
 
     fn cartesian(
@@ -258,7 +258,8 @@ impl Reconstructor {
         }
         let grid = sampled.shape();
         let mixing = self.mixing.clone();
-        let mut kspace = self.coil_samples(kspace, mixing.as_deref(), monitor)?;
+        let kspace = CoilSamples::on_host(&self.device, kspace, mixing.as_deref());
+        let mut kspace = self.arrived(kspace, monitor)?;
         let coils = kspace.coils();
         let certificates = match self.options.certify {
             Some(certify) if self.certified_grid.as_deref() != Some(grid) => {

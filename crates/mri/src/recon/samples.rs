@@ -34,29 +34,37 @@ enum Place<'a> {
 }
 
 impl<'a> CoilSamples<'a> {
-    /// `batch`: coils that are taken at a time, all where there is none. What is owned is given up when it is on the device.
-    pub(super) fn new(
-        device: &Device,
-        samples: HostSamples<'a>,
-        mixing: Option<&'a Mixing>,
-        batch: Option<usize>,
-    ) -> Result<Self> {
-        let coils = mixing.map_or(samples.shape()[0], Mixing::kept);
-        if device.kind() == BackendKind::Cuda && batch.is_some_and(|batch| batch < coils) {
-            return Ok(Self::on_host(device, samples, mixing));
-        }
-        let array = match mixing {
-            Some(mixing) => mixing.of(device, &samples.view(), 0..coils)?,
-            None => on_device(device, samples)?,
-        };
-        Ok(Self::from(array))
-    }
-
-    /// The samples stay on the host, whatever is taken of them.
+    /// Samples that stay on the host, whatever is taken of them, until they [arrive](Self::arrived).
     pub(super) fn on_host(device: &Device, samples: HostSamples<'a>, mixing: Option<&'a Mixing>) -> Self {
         let coils = mixing.map_or(samples.shape()[0], Mixing::kept);
         let shape = [&[coils], &samples.shape()[1..]].concat();
         Self { device: device.clone(), shape, place: Place::Host(samples, mixing), factor: 1.0 }
+    }
+
+    /// The same on the device, where `batch` coils are taken at a time, all where there is none. What is owned of the host is given up
+    /// when it is on the device.
+    pub(super) fn arrived(mut self, batch: Option<usize>) -> Result<Self> {
+        let coils = self.coils();
+        if self.device.kind() == BackendKind::Cuda && batch.is_some_and(|batch| batch < coils) {
+            return Ok(self);
+        }
+        let mut array = match std::mem::replace(&mut self.place, Place::Gone) {
+            Place::Host(samples, Some(mixing)) => mixing.of(&self.device, &samples.view(), 0..coils)?,
+            Place::Host(samples, None) => on_device(&self.device, samples)?,
+            place => {
+                self.place = place;
+                return Ok(self);
+            }
+        };
+        if self.factor != 1.0 {
+            vector::scale(self.factor.into(), &mut array)?;
+        }
+        Ok(Self::from(array))
+    }
+
+    /// Whether other coils are made of them on the way.
+    pub(super) fn is_mixed(&self) -> bool {
+        matches!(self.place, Place::Host(_, Some(_)))
     }
 
     /// Prepared coils.
