@@ -6,7 +6,7 @@ use rayspin_kernels::gram::Rows;
 use super::ledger::{COMPLEX, Ledger};
 use super::voxels;
 use crate::dense;
-use crate::prepare::{CompressionKind, mixing_needs};
+use crate::prepare::{CompressionKind, SIDE, mixing_needs};
 use crate::recon::ReconOptions;
 use crate::scan::{Frame, Samples};
 
@@ -46,7 +46,7 @@ pub(super) fn prepare(
             usize::try_from(points).unwrap_or(usize::MAX).min(piece as usize / (COMPLEX * own) as usize);
         let (host, gpu) = dense::covariance_needs(device, Rows::First(rows), own as usize);
         // Sums, and what is made of them.
-        let matrices = DOUBLE * own * own * line as u64;
+        let matrices = DOUBLE * own * own * if ledger.on_gpu() { line } else { line.max(SIDE) } as u64;
         beside = host + 4 * matrices;
         finding = if ledger.on_gpu() { gpu + matrices } else { beside };
     }

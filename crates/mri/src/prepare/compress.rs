@@ -1,6 +1,6 @@
 use ndarray::{Array2, ArrayD, ArrayView2, ArrayViewD, Axis, s};
 use rayspin_core::{C32, C64, Error, Result};
-use rayspin_device::{Array, Device};
+use rayspin_device::{Array, BackendKind, Device};
 use rayspin_kernels::coil_mixing;
 use rayspin_kernels::fft::{Fft, Norm};
 use rayspin_kernels::gram::Rows as GramRows;
@@ -188,11 +188,29 @@ fn at_positions(array: ArrayD<C32>, all: &[Array2<C32>], back: bool) -> Result<A
     out.into_dyn().into_shape_with_order(out_shape).map_err(|_| wrong())
 }
 
-/// Σ y yᴴ over the samples `[coil, …]`.
-fn covariance(device: &Device, samples: &ArrayViewD<'_, C32>) -> Result<Matrix> {
+/// Samples that a CPU sums side by side.
+pub(crate) const SIDE: usize = 64;
+
+/// Σ y yᴴ over the samples `[coil, …]`: of a CPU those of every 64th sample first, which all cores take part in.
+pub(super) fn covariance(device: &Device, samples: &ArrayViewD<'_, C32>) -> Result<Matrix> {
     let coils = samples.shape()[0];
+    let points = samples.len() / coils.max(1);
+    let whole = match device.kind() {
+        BackendKind::Cpu => points / SIDE * SIDE,
+        BackendKind::Cuda => 0,
+    };
+    let flat = samples
+        .to_shape((coils, points))
+        .map_err(|_| Error::shape("k-space", &[coils, points], samples.shape()))?;
+    let (side, rest) = flat.view().split_at(Axis(1), whole);
+    let mut sums = Array::zeros(device, &[if whole > 0 { SIDE } else { 0 }, coils, coils])?;
+    pieces(device, &side.into_dyn(), SIDE, |_, piece| coil_mixing::covariances(&piece, &mut sums, true))?;
+    let sums = sums.to_vec()?;
     let mut sum = Matrix::zeros(coils, coils);
-    pieces(device, samples, 1, |_, piece| {
+    for part in sums.chunks(coils * coils) {
+        sum += Matrix::from_fn(coils, coils, |i, j| part[i * coils + j]);
+    }
+    pieces(device, &rest.into_dyn(), 1, |_, piece| {
         let points = piece.len() / coils;
         let columns: Vec<u32> = (0..coils).map(|coil| (coil * points) as u32).collect();
         sum += dense::covariance(&piece, GramRows::First(points), &columns)?;

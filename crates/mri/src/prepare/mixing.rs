@@ -1,6 +1,6 @@
 use std::ops::Range;
 
-use ndarray::{Array2, Array3, ArrayD, ArrayViewD};
+use ndarray::{Array1, Array2, Array3, ArrayD, ArrayViewD, CowArray, Ix1};
 use rayspin_core::{C32, Error, Result};
 use rayspin_device::{Array, BackendKind, Device};
 use rayspin_kernels::coil_mixing;
@@ -102,15 +102,25 @@ pub(super) fn pieces(
     if samples.is_empty() {
         return Ok(());
     }
-    let values = samples.as_standard_layout();
-    let values = values.as_slice().unwrap_or_default();
     let size = piece(device.kind(), coils, points, line);
+    let row = |coil: ArrayViewD<'_, C32>| coil.iter().copied().collect::<Array1<C32>>();
+    let rows: Vec<CowArray<'_, C32, Ix1>> = samples
+        .outer_iter()
+        .map(|coil| match coil.clone().into_shape_with_order(points) {
+            Ok(view) => view.into(),
+            Err(_) => row(coil).into(),
+        })
+        .collect();
     for at in (0..points).step_by(size) {
         let count = size.min(points - at);
         let shape = if line == 1 { vec![coils, count] } else { vec![coils, count / line, line] };
         let mut piece = Array::zeros(device, &shape)?;
-        for coil in 0..coils {
-            piece.set_part(coil * count, &values[coil * points + at..][..count])?;
+        for (coil, row) in rows.iter().enumerate() {
+            let part = row.slice(ndarray::s![at..at + count]);
+            match part.as_slice() {
+                Some(part) => piece.set_part(coil * count, part)?,
+                None => piece.set_part(coil * count, &part.to_vec())?,
+            }
         }
         take(at, piece)?;
     }

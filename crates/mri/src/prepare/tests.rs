@@ -266,3 +266,21 @@ fn virtual_coils_are_the_same_from_every_device() {
         }
     }
 }
+
+#[test]
+fn covariances_count_every_sample_once() {
+    for (coils, shape) in [(3, vec![3, 70]), (5, vec![64]), (2, vec![63]), (4, vec![1]), (7, vec![2, 5, 31])]
+    {
+        let samples = random(&[&[coils], &shape[..]].concat(), 9);
+        let points: usize = shape.iter().product();
+        let flat = samples.to_shape((coils, points)).unwrap();
+        let wide = |v: C32| C64::new(v.re.into(), v.im.into());
+        for device in rayspin_emu::devices().unwrap() {
+            let found = compress::covariance(&device, &samples.view()).unwrap();
+            for (i, j) in (0..coils).flat_map(|i| (0..coils).map(move |j| (i, j))) {
+                let expected: C64 = (0..points).map(|s| wide(flat[[i, s]]) * wide(flat[[j, s]]).conj()).sum();
+                assert!((found[(i, j)] - expected).norm() < 1e-9, "{} {shape:?}", device.describe());
+            }
+        }
+    }
+}
