@@ -42,8 +42,12 @@ pub(super) fn prepare(
     let piece = mixing_needs(device.kind(), own, coils, points, line as u64);
     let (mut finding, mut beside) = (0, 0);
     if options.prepare.compression.is_some() {
-        let rows =
-            usize::try_from(points).unwrap_or(usize::MAX).min(piece as usize / (COMPLEX * own) as usize);
+        let rows = match (ledger.on_gpu(), line) {
+            (true, 1) => (points as usize).min(piece as usize / (COMPLEX * own) as usize),
+            // What is no multiple of those that are summed side by side.
+            (false, 1) => points as usize % SIDE,
+            _ => 0,
+        };
         let (host, gpu) = dense::covariance_needs(device, Rows::First(rows), own as usize);
         // Sums, and what is made of them.
         let matrices = DOUBLE * own * own * if ledger.on_gpu() { line } else { line.max(SIDE) } as u64;
