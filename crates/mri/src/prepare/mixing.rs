@@ -1,6 +1,7 @@
+use std::borrow::Cow;
 use std::ops::Range;
 
-use ndarray::{Array1, Array2, Array3, ArrayD, ArrayViewD, CowArray, Ix1};
+use ndarray::{Array2, Array3, ArrayD, ArrayViewD};
 use rayspin_core::{C32, Error, Result};
 use rayspin_device::{Array, BackendKind, Device};
 use rayspin_kernels::coil_mixing;
@@ -57,9 +58,7 @@ impl Mixing {
         samples: &ArrayViewD<'_, C32>,
         rows: Range<usize>,
     ) -> Result<Array<C32>> {
-        let &[_, coils, positions] = self.matrices.shape() else {
-            return Err(Error::shape("matrices of coils", &[0, 0, 0], self.matrices.shape()));
-        };
+        let (_, coils, positions) = self.matrices.dim();
         let line = samples.shape().last().copied().unwrap_or(0);
         if samples.shape()[0] != coils || (self.along && line != positions) {
             let expected = if self.along { [coils, positions] } else { [coils, line] };
@@ -89,38 +88,28 @@ impl Mixing {
     }
 }
 
-/// Samples `[coil, …]` of the host on the device, as many at a time as suit it: pieces `[coil, point]`, or `[coil, line, point]` of whole
-/// lines of so many points, and where each begins among the points of a coil.
+/// Samples `[coil, …]` of the host on the device, as many at a time as suit it: pieces `[coil, line, point]` of whole lines of so many
+/// points, and where each begins among the points of a coil.
 pub(super) fn pieces(
     device: &Device,
     samples: &ArrayViewD<'_, C32>,
     line: usize,
     mut take: impl FnMut(usize, Array<C32>) -> Result<()>,
 ) -> Result<()> {
-    let coils = samples.shape()[0];
-    let points = samples.len() / coils.max(1);
     if samples.is_empty() {
         return Ok(());
     }
-    let size = piece(device.kind(), coils, points, line);
-    let row = |coil: ArrayViewD<'_, C32>| coil.iter().copied().collect::<Array1<C32>>();
-    let rows: Vec<CowArray<'_, C32, Ix1>> = samples
+    let (coils, points) = (samples.shape()[0], samples.len() / samples.shape()[0]);
+    let rows: Vec<Cow<'_, [C32]>> = samples
         .outer_iter()
-        .map(|coil| match coil.clone().into_shape_with_order(points) {
-            Ok(view) => view.into(),
-            Err(_) => row(coil).into(),
-        })
+        .map(|coil| coil.to_slice().map_or_else(|| coil.iter().copied().collect(), Cow::Borrowed))
         .collect();
+    let size = piece(device.kind(), coils, points, line);
     for at in (0..points).step_by(size) {
         let count = size.min(points - at);
-        let shape = if line == 1 { vec![coils, count] } else { vec![coils, count / line, line] };
-        let mut piece = Array::zeros(device, &shape)?;
+        let mut piece = Array::zeros(device, &[coils, count / line, line])?;
         for (coil, row) in rows.iter().enumerate() {
-            let part = row.slice(ndarray::s![at..at + count]);
-            match part.as_slice() {
-                Some(part) => piece.set_part(coil * count, part)?,
-                None => piece.set_part(coil * count, &part.to_vec())?,
-            }
+            piece.set_part(coil * count, &row[at..at + count])?;
         }
         take(at, piece)?;
     }

@@ -242,6 +242,19 @@ fn neighbouring_positions_are_aligned_and_partial_readouts_refused() {
 }
 
 #[test]
+fn readouts_of_one_sample_are_mixed_by_position_too() {
+    let frame = Frame::from_grid(random(&[4, 9, 1], 3), Geometry::default()).unwrap();
+    let geometric = compression(VirtualCoils::Count(2), CompressionKind::Geometric);
+    let mut preparation = Preparation::new(&geometric, &mut vec![]).unwrap();
+    let found = prepared(&mut preparation, &frame, &mut vec![]).unwrap();
+    assert_eq!(found.shape(), [2, 9, 1]);
+    // With one position it is the compression of all samples.
+    let svd = compression(VirtualCoils::Count(2), CompressionKind::Svd);
+    let all = prepared(&mut Preparation::new(&svd, &mut vec![]).unwrap(), &frame, &mut vec![]).unwrap();
+    assert!((energy(&found) / energy(&all) - 1.0).abs() < 1e-5);
+}
+
+#[test]
 fn virtual_coils_are_the_same_from_every_device() {
     let simulation = noisy(40, 0.4);
     let frame = first_frame(&simulation.scan);

@@ -211,10 +211,11 @@ impl Reconstructor {
                 || (self.options.needs_density() && self.shared.is_none()),
             toeplitz: self.options.iterates(),
         };
-        let data = CoilSamples::on_host(&self.device, data, mixing);
-        let on_cpu = self.device.kind() == BackendKind::Cpu;
+        let mut data = CoilSamples::on_host(&self.device, data, mixing);
         // On the CPU coils become fewer before memory is taken for plans; on a GPU they come once there are plans.
-        let data = if on_cpu { self.arrived(data, monitor)? } else { data };
+        if self.device.kind() == BackendKind::Cpu {
+            data = self.arrived(data, monitor)?;
+        }
         let plans = Plans::matching(
             self.plans.take(),
             &self.device,
@@ -225,7 +226,7 @@ impl Reconstructor {
             &self.options,
             monitor,
         )?;
-        let mut data = if on_cpu { data } else { self.arrived(data, monitor)? };
+        let mut data = self.arrived(data, monitor)?;
         // Fρ = N d: the same ρ whatever N is.
         data.scale(voxels.count())?;
         let result = self.non_cartesian(voxels, &plans, data, monitor);
@@ -235,9 +236,10 @@ impl Reconstructor {
 
     /// Samples on the device, as many coils at a time as are taken.
     fn arrived<'a>(&self, samples: CoilSamples<'a>, monitor: &Monitor<'_>) -> Result<CoilSamples<'a>> {
-        let mixed = samples.is_mixed();
-        let to_device = || samples.arrived(self.options.coil_batch);
-        if mixed { monitor.stage("coils", 0, to_device) } else { to_device() }
+        let batch = self.options.coil_batch;
+        let others = samples.become_others(batch);
+        let to_device = || samples.arrived(batch);
+        if others { monitor.stage("coils", 0, to_device) } else { to_device() }
     }
 
     fn cartesian(

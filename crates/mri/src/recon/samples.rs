@@ -44,10 +44,10 @@ impl<'a> CoilSamples<'a> {
     /// The same on the device, where `batch` coils are taken at a time, all where there is none. What is owned of the host is given up
     /// when it is on the device.
     pub(super) fn arrived(mut self, batch: Option<usize>) -> Result<Self> {
-        let coils = self.coils();
-        if self.device.kind() == BackendKind::Cuda && batch.is_some_and(|batch| batch < coils) {
+        if !self.arrives(batch) {
             return Ok(self);
         }
+        let coils = self.coils();
         let mut array = match std::mem::replace(&mut self.place, Place::Gone) {
             Place::Host(samples, Some(mixing)) => mixing.of(&self.device, &samples.view(), 0..coils)?,
             Place::Host(samples, None) => on_device(&self.device, samples)?,
@@ -62,9 +62,13 @@ impl<'a> CoilSamples<'a> {
         Ok(Self::from(array))
     }
 
-    /// Whether other coils are made of them on the way.
-    pub(super) fn is_mixed(&self) -> bool {
-        matches!(self.place, Place::Host(_, Some(_)))
+    fn arrives(&self, batch: Option<usize>) -> bool {
+        self.device.kind() == BackendKind::Cpu || batch.is_none_or(|batch| batch >= self.coils())
+    }
+
+    /// Whether other coils are made of them when they [arrive](Self::arrived).
+    pub(super) fn become_others(&self, batch: Option<usize>) -> bool {
+        matches!(self.place, Place::Host(_, Some(_))) && self.arrives(batch)
     }
 
     /// Prepared coils.
@@ -147,16 +151,10 @@ impl<'a> CoilSamples<'a> {
             axis => maps::centre_of(samples.shape()[axis], width),
         };
         let ranges: Vec<SliceInfoElem> = (0..=last).map(|axis| of_axis(axis).into()).collect();
-        let region = samples.slice(&ranges[..]);
-        let region = region.to_owned();
-        let coils = 0..self.coils();
-        let region = Self { place: Place::Host(region.into(), *mixing), ..self.like() }.part(&coils)?;
+        let region = samples.slice(&ranges[..]).to_owned();
+        let region = Self { factor: self.factor, ..Self::on_host(&self.device, region.into(), *mixing) };
+        let region = region.all()?;
         if lines { maps::centre(&region, width) } else { Ok(region) }
-    }
-
-    fn like(&self) -> Self {
-        let (device, shape) = (self.device.clone(), self.shape.clone());
-        Self { device, shape, place: Place::Gone, factor: self.factor }
     }
 }
 
