@@ -5,7 +5,8 @@ use rayspin_tune::Build;
 
 use super::{Kernel, Pixel};
 
-static SOURCE: Source = Source { name: "bicubic", files: &[("bicubic.cu", include_str!("cuda/bicubic.cu"))] };
+pub(super) static SOURCE: Source =
+    Source { name: "bicubic", files: &[("bicubic.cu", include_str!("cuda/bicubic.cu"))] };
 
 pub(crate) fn programs() -> Vec<Build> {
     vec![Build { source: &SOURCE, defines: vec![], spill_bytes: 0 }]

@@ -14,7 +14,7 @@ use rayspin_device::cpu::simd::prelude::*;
 use rayspin_device::cuda::{Texel, Texture};
 use rayspin_device::{Array, Backend, BackendKind, Cuda, Device};
 use rayspin_tune::variant::{Variant, Work};
-use rayspin_tune::{About, Algorithm, Case, Config, Space, Unit, gpu};
+use rayspin_tune::{About, Algorithm, Case, Config, Space, Unit, gpu, tuned};
 
 use crate::plane;
 pub(crate) use cuda::programs;
@@ -54,16 +54,20 @@ pub fn resize<T: Pixel>(image: &Array<T>, kernel: Kernel, out: &mut Array<T>) ->
     plane::asked("output of bicubic resampling", &[high, wide])?;
     check_kernel(kernel)?;
     let (from, to) = ([rows, columns], [high, wide]);
+    let problem = Problem { from, to, kernel, bytes: size_of::<T>() == 1 };
     let tables = Tables::new(from, to, kernel);
     match image.device().backend() {
         Backend::Cpu(cpu) => {
+            let columns = tuned(&Bicubic, &problem, "strips", image.device(), &[]).get("columns")? as usize;
             let job = cpu::Job { image: image.cpu(), from, to, tables: &tables };
-            job.strips(cpu, strips::COLUMNS, out.cpu_mut());
+            job.strips(cpu, columns, out.cpu_mut());
             Ok(())
         }
         Backend::Cuda(cuda) => {
             let tables = tables.on(image.device())?;
-            cuda::Job { cuda, image, out, tables: &tables, from, to }.sliding(128, SEGMENT)
+            let config = tuned(&Bicubic, &problem, "gpu-sliding", image.device(), &[&cuda::SOURCE]);
+            let (threads, each) = (config.get("threads")?, config.get("each")? as usize);
+            cuda::Job { cuda, image, out, tables: &tables, from, to }.sliding(threads, each)
         }
     }
 }
@@ -340,6 +344,12 @@ impl Algorithm for Bicubic {
             row("gpu-four", cuda, Rung::Four, "four fetches that the unit interpolates", four),
             row("gpu-sliding", cuda, Rung::Sliding, "rows filtered along x stay in registers", |_| None),
         ]
+    }
+
+    fn key(&self, problem: &Problem) -> (String, Vec<usize>) {
+        // Weights are tabled: times do not depend on them.
+        let pixels = if problem.bytes { "u8" } else { "f32" };
+        (pixels.to_owned(), [problem.from, problem.to].concat())
     }
 
     fn space(&self, _: &Problem, variant: &str) -> Space {

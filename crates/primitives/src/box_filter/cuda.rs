@@ -5,7 +5,11 @@ use rayspin_tune::Build;
 
 use super::Pixel;
 
-static SOURCE: Source = Source { name: "box_filter", files: &[("box.cu", include_str!("cuda/box.cu"))] };
+pub(super) static SOURCE: Source =
+    Source { name: "box_filter", files: &[("box.cu", include_str!("cuda/box.cu"))] };
+
+/// Columns of a thread, of kernels of one form and at most.
+pub(super) const WIDEST: u32 = 8;
 
 /// The largest radius of which 32 bits hold what rounding needs.
 const SMALL: usize = 40;

@@ -11,7 +11,7 @@ use std::fmt;
 use rayspin_core::{Error, Result};
 use rayspin_device::{Array, Backend, BackendKind, Cpu, Cuda, Device, Element};
 use rayspin_tune::variant::{Variant, Work};
-use rayspin_tune::{About, Algorithm, Case, Config, Space, Unit, gpu};
+use rayspin_tune::{About, Algorithm, Case, Config, Space, Unit, gpu, tuned};
 
 use crate::plane;
 use cpu::Class;
@@ -37,15 +37,25 @@ pub fn box_mean<T: Pixel>(image: &Array<T>, radius: usize, out: &mut Array<T>) -
             Ok(())
         }
         Backend::Cuda(cuda) => {
-            let each = (8 * radius).max(64);
-            let v = 8;
-            if cuda::fused_refuses(radius, v).is_none() {
-                return cuda::Job { cuda, image, out, rows, columns, radius }.fused(v, 128, each);
+            let problem = Problem { rows, columns, radius, bytes: size_of::<T>() == 1 };
+            let tuned = |rung| tuned(&BoxFilter, &problem, rung, image.device(), &[&cuda::SOURCE]);
+            if cuda::fused_refuses(radius, cuda::WIDEST).is_none() {
+                let config = tuned("gpu-fused");
+                let [v, threads] = [config.get("v")?, config.get("threads")?];
+                let each = config.get("each")? as usize;
+                return cuda::Job { cuda, image, out, rows, columns, radius }.fused(v, threads, each);
             }
+            let config = tuned("gpu-scanned");
+            let (threads, each) = (config.get("threads")?, config.get("each")? as usize);
             let mut sums = Array::zeros(image.device(), &[rows, columns])?;
-            cuda::Job { cuda, image, out, rows, columns, radius }.scanned(256, each, &mut sums)
+            cuda::Job { cuda, image, out, rows, columns, radius }.scanned(threads, each, &mut sums)
         }
     }
+}
+
+/// Rows of a segment without tuning: what a segment's first sum takes is a quarter of the rest at most.
+fn segment(radius: usize) -> i64 {
+    (8 * radius).max(64).next_multiple_of(64) as i64
 }
 
 /// Bytes in integers where their sums fit, small windows as they are.
@@ -354,7 +364,7 @@ impl Algorithm for BoxFilter {
             "gpu-scanned" => Space::none().axis("threads", &[64, 128, 256, 512, 1024], 256).axis(
                 "each",
                 &each,
-                (8 * problem.radius as i64).clamp(64, 512) / 64 * 64,
+                segment(problem.radius),
             ),
             "gpu-fused" => {
                 let fits = |v: &i64| cuda::fused_refuses(problem.radius, *v as u32).is_none();
@@ -362,7 +372,7 @@ impl Algorithm for BoxFilter {
                 Space::none().axis("v", &widths, 8).axis("threads", &[32, 64, 128, 256], 128).axis(
                     "each",
                     &each,
-                    (8 * problem.radius as i64).clamp(64, 512) / 64 * 64,
+                    segment(problem.radius),
                 )
             }
             _ => Space::none(),

@@ -5,7 +5,7 @@ use rayspin_device::cuda::{Define, Launch, Source};
 use rayspin_device::{Array, Cuda};
 use rayspin_tune::Build;
 
-static PLAIN: Source =
+pub(super) static PLAIN: Source =
     Source { name: "convolution_plain", files: &[("01_plain.cu", include_str!("cuda/01_plain.cu"))] };
 static CONSTANT: Source = Source {
     name: "convolution_constant",
@@ -13,7 +13,7 @@ static CONSTANT: Source = Source {
 };
 static SHARED: Source =
     Source { name: "convolution_shared", files: &[("03_shared.cu", include_str!("cuda/03_shared.cu"))] };
-static SLIDING: Source =
+pub(super) static SLIDING: Source =
     Source { name: "convolution", files: &[("04_sliding.cu", include_str!("cuda/04_sliding.cu"))] };
 
 /// The largest radius of which taps fit the 64 KB of constant memory as text that a compiler takes well.

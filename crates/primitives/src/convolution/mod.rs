@@ -9,7 +9,7 @@ use std::fmt;
 use rayspin_core::{Error, Result, expect_shape};
 use rayspin_device::{Array, Backend, BackendKind, Cuda, Device};
 use rayspin_tune::variant::{Variant, Work};
-use rayspin_tune::{About, Algorithm, Case, Config, Published, Space, Unit, gpu, uniform};
+use rayspin_tune::{About, Algorithm, Case, Config, Published, Space, Unit, gpu, tuned, uniform};
 
 use crate::plane;
 pub(crate) use cuda::programs;
@@ -87,7 +87,9 @@ fn run(
             let (rx, ry, line) = (across.len() / 2, down.len() / 2, down == [1.0]);
             let mut job = cuda::Job { cuda, image, taps: &taps, out, rows, columns, rx, ry, line };
             if rx.max(ry) <= cuda::SLIDING_MOST {
-                return job.sliding(128, SEGMENT);
+                let problem = Problem { rows, columns, rx, ry, line };
+                let config = tuned(&Convolution, &problem, "gpu-sliding", device, &[&cuda::SLIDING]);
+                return job.sliding(config.get("threads")?, config.get("each")? as usize);
             }
             if rows > 65535 {
                 return Err(Error::value(
@@ -97,7 +99,9 @@ fn run(
                 ));
             }
             let mut between = Array::zeros(device, if line { &[0] } else { image.shape() })?;
-            job.separable(64, if line { 1 } else { 4 }, &mut between)
+            let problem = Problem { rows, columns, rx, ry, line };
+            let config = tuned(&Convolution, &problem, "gpu-separable", device, &[&cuda::PLAIN]);
+            job.separable(config.get("x")?, config.get("y")?, &mut between)
         }
     }
 }

@@ -5,7 +5,8 @@ use rayspin_tune::{Build, Config, Space, gpu};
 
 use super::{Data, Grid};
 
-static SOURCE: Source = Source { name: "coulomb", files: &[("coulomb.cu", include_str!("cuda/coulomb.cu"))] };
+pub(super) static SOURCE: Source =
+    Source { name: "coulomb", files: &[("coulomb.cu", include_str!("cuda/coulomb.cu"))] };
 
 /// Atoms that constant memory holds.
 const PIECE: usize = 4096;

@@ -11,7 +11,7 @@ use rayon::prelude::*;
 use rayspin_core::{Error, Result, expect_shape, voxels};
 use rayspin_device::{Array, Backend, Device};
 use rayspin_tune::variant::{Variant, Work};
-use rayspin_tune::{About, Algorithm, Case, Config, Published, Space, Unit, input};
+use rayspin_tune::{About, Algorithm, Case, Config, Published, Space, Unit, input, tuned};
 
 pub(crate) use cuda::programs;
 
@@ -57,7 +57,8 @@ pub fn potential(atoms: &Array<[f32; 4]>, grid: &Grid, v: &mut Array<f32>) -> Re
             Ok(())
         }
         Backend::Cuda(cuda) => {
-            let config = cuda::points_space(grid).default_config();
+            let problem = Problem { atoms: atoms.len(), shape: grid.shape };
+            let config = tuned(&Coulomb, &problem, "gpu-points", v.device(), &[&cuda::SOURCE]);
             cuda::points(cuda, &config, atoms, grid, v)
         }
     }

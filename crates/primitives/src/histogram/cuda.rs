@@ -7,7 +7,7 @@ use super::{Data, Form, Problem};
 
 static SOURCES: Source =
     Source { name: "histogram", files: &[("sources.cu", include_str!("cuda/sources.cu"))] };
-static MODERN: Source =
+pub(super) static MODERN: Source =
     Source { name: "histogram_one_pass", files: &[("modern.cu", include_str!("cuda/modern.cu"))] };
 
 /// 16-byte loads at once that a program is made for.

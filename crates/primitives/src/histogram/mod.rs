@@ -8,6 +8,7 @@ pub mod reference;
 
 use rayspin_core::{Error, Result};
 use rayspin_device::{Array, Backend, Device};
+use rayspin_tune::tuned;
 
 pub use ladder::{Data, Form, Histogram, Launch, Problem};
 
@@ -21,13 +22,13 @@ pub fn counts(samples: &Array<u32>, counts: &mut Array<u32>) -> Result<()> {
     let bins = counts.len();
     match samples.device().backend() {
         Backend::Cpu(cpu) => {
-            let tables = on_cpu(cpu, samples.cpu(), bins);
+            let tables = on_cpu(cpu, samples, bins, Form::Counts)?;
             counts.cpu_mut().copy_from_slice(&tables[..bins]);
             Ok(())
         }
         Backend::Cuda(_) => {
             let mut bytes = Array::zeros(samples.device(), &[1])?;
-            on_gpu(samples, bins, "each", Form::Counts, &mut bytes, counts)
+            on_gpu(samples, bins, Form::Counts, &mut bytes, counts)
         }
     }
 }
@@ -40,12 +41,12 @@ pub fn saturating(samples: &Array<u32>, counts: &mut Array<u8>) -> Result<()> {
     let bins = counts.len();
     match samples.device().backend() {
         Backend::Cpu(cpu) => {
-            saturate(&on_cpu(cpu, samples.cpu(), bins), counts.cpu_mut());
+            saturate(&on_cpu(cpu, samples, bins, Form::Saturating)?, counts.cpu_mut());
             Ok(())
         }
         Backend::Cuda(_) => {
             let mut words = Array::zeros(samples.device(), &[1])?;
-            on_gpu(samples, bins, "each", Form::Saturating, counts, &mut words)
+            on_gpu(samples, bins, Form::Saturating, counts, &mut words)
         }
     }
 }
@@ -63,10 +64,17 @@ fn check(samples: &Array<u32>, bins: usize, device: &Device) -> Result<()> {
     Ok(())
 }
 
-fn on_cpu(cpu: &rayspin_device::Cpu, samples: &[u32], bins: usize) -> Vec<u32> {
+/// Of samples that nothing is known of: what was tuned for neighbours alike, as of images, is taken.
+fn problem(samples: usize, bins: usize, form: Form) -> Problem {
+    Problem { samples, bins, form, input: input::Input::Walk }
+}
+
+fn on_cpu(cpu: &rayspin_device::Cpu, samples: &Array<u32>, bins: usize, form: Form) -> Result<Vec<u32>> {
+    let problem = problem(samples.len(), bins, form);
+    let each = tuned(&Histogram, &problem, "cpu-threads", samples.device(), &[]).get("tables")?;
     let mut tables = vec![0; cpu::words(cpu.threads(), bins)];
-    cpu::threads(cpu, samples, 4, &mut tables, bins);
-    tables
+    cpu::threads(cpu, samples.cpu(), each as usize, &mut tables, bins);
+    Ok(tables)
 }
 
 fn saturate(wide: &[u32], counts: &mut [u8]) {
@@ -78,7 +86,6 @@ fn saturate(wide: &[u32], counts: &mut [u8]) {
 fn on_gpu(
     samples: &Array<u32>,
     bins: usize,
-    name: &'static str,
     form: Form,
     bytes: &mut Array<u8>,
     words: &mut Array<u32>,
@@ -86,10 +93,22 @@ fn on_gpu(
     let device = samples.device();
     let cuda = rayspin_tune::gpu(device)?;
     let mut wide = Array::zeros(device, &[cuda::wide_len(bins)])?;
-    let copies = ladder::copies(bins).into_iter().rev().find(|&c| cuda::fits(cuda, c as u32, bins));
-    let (name, copies) = copies.map_or(("everywhere", 1), |copies| (name, copies as u32));
+    let problem = problem(samples.len(), bins, form);
+    let tuned = |rung| cuda::OnePass::of(&tuned(&Histogram, &problem, rung, device, &[&cuda::MODERN]));
+    let mut pass = tuned("gpu-copies")?;
+    // A multiprocessor may hold less than the one that the space was made for.
+    let copies = ladder::copies(bins).into_iter().rev().map(|copies| copies as u32);
+    let mut fits = copies.filter(|&copies| copies <= pass.copies && cuda::fits(cuda, copies, bins));
+    let name = match fits.next() {
+        Some(copies) => {
+            pass.copies = copies;
+            "each"
+        }
+        None => {
+            pass = tuned("gpu-device-memory")?;
+            "everywhere"
+        }
+    };
     let mut arrays = cuda::Arrays { samples, bins, wide: &mut wide, bytes, words };
-    let pass =
-        cuda::OnePass { threads: 1024, blocks: if name == "everywhere" { 2 } else { 1 }, copies, unroll: 2 };
     cuda::one_pass(cuda, name, pass, form.limit(), &mut arrays)
 }

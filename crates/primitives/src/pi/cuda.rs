@@ -6,7 +6,8 @@ use rayspin_tune::Build;
 use crate::random::Stream;
 use crate::random::cuda::PHILOX;
 
-static SOURCE: Source = Source { name: "pi", files: &[PHILOX, ("pi.cu", include_str!("cuda/pi.cu"))] };
+pub(super) static SOURCE: Source =
+    Source { name: "pi", files: &[PHILOX, ("pi.cu", include_str!("cuda/pi.cu"))] };
 
 pub(crate) fn programs() -> Vec<Build> {
     vec![Build { source: &SOURCE, defines: vec![], spill_bytes: 0 }]

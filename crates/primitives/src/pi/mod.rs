@@ -9,6 +9,7 @@ pub mod reference;
 
 use rayspin_core::{Error, Result};
 use rayspin_device::{Array, Backend, Device};
+use rayspin_tune::tuned;
 
 use crate::random::Stream;
 
@@ -52,8 +53,9 @@ pub fn estimate(stream: Stream, points: u64, device: &Device) -> Result<Estimate
         Backend::Cuda(cuda) => {
             let mut sums =
                 cuda::Sums { double: Array::zeros(device, &[1])?, integer: Array::zeros(device, &[1])? };
-            let blocks = 16 * cuda.properties().multiprocessors;
-            cuda::count(cuda, "carried", 256, blocks, stream, points, &mut sums)?;
+            let config = tuned(&Pi, &Problem { points }, "gpu-carry", device, &[&cuda::SOURCE]);
+            let blocks = config.get("blocks")? * cuda.properties().multiprocessors;
+            cuda::count(cuda, "carried", config.get("threads")?, blocks, stream, points, &mut sums)?;
             sums.integer.read()?.first().copied().unwrap_or_default()
         }
     };

@@ -10,9 +10,9 @@ use super::poisson::Table;
 /// The generator, for kernels of others.
 pub(crate) const PHILOX: (&str, &str) = ("philox.cuh", include_str!("cuda/philox.cuh"));
 
-static REALS: Source =
+pub(super) static REALS: Source =
     Source { name: "random_reals", files: &[PHILOX, ("reals.cu", include_str!("cuda/reals.cu"))] };
-static INTEGERS: Source =
+pub(super) static INTEGERS: Source =
     Source { name: "random_integers", files: &[PHILOX, ("integers.cu", include_str!("cuda/integers.cu"))] };
 
 fn defines(double: bool, kind: u32) -> Vec<Define> {

@@ -34,12 +34,13 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// Threads of a block, and blocks a multiprocessor: of what is written as fast as it is made many short threads, of others those
+    /// that run at once, twice.
     fn grid(self) -> (i64, i64) {
-        let (threads, blocks) = match self {
-            Self::Bits | Self::UniformF32 | Self::UniformF64 => super::EVEN,
-            _ => super::SHAPED,
-        };
-        (threads.into(), blocks.into())
+        match self {
+            Self::Bits | Self::UniformF32 | Self::UniformF64 => (256, 64),
+            _ => (512, 8),
+        }
     }
 }
 
@@ -52,19 +53,24 @@ pub struct Problem {
     pub kind: Kind,
 }
 
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Bits => f.write_str("words of 32 bits"),
+            Self::UniformF32 => f.write_str("uniform f32"),
+            Self::UniformF64 => f.write_str("uniform f64"),
+            Self::NormalF32 => f.write_str("normal f32"),
+            Self::NormalF64 => f.write_str("normal f64"),
+            Self::LogNormalF32 => f.write_str("log-normal f32"),
+            Self::LogNormalF64 => f.write_str("log-normal f64"),
+            Self::Poisson(lambda) => write!(f, "Poisson numbers of mean {lambda}"),
+        }
+    }
+}
+
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let kind = match self.kind {
-            Kind::Bits => "words of 32 bits".to_owned(),
-            Kind::UniformF32 => "uniform f32".to_owned(),
-            Kind::UniformF64 => "uniform f64".to_owned(),
-            Kind::NormalF32 => "normal f32".to_owned(),
-            Kind::NormalF64 => "normal f64".to_owned(),
-            Kind::LogNormalF32 => "log-normal f32".to_owned(),
-            Kind::LogNormalF64 => "log-normal f64".to_owned(),
-            Kind::Poisson(lambda) => format!("Poisson numbers of mean {lambda}"),
-        };
-        write!(f, "{} {kind}", self.numbers)
+        write!(f, "{} {}", self.numbers, self.kind)
     }
 }
 
@@ -176,6 +182,14 @@ impl Algorithm for RandomNumbers {
             title: "Random numbers from counters",
             readme: include_str!("README.md"),
             unit: Unit::Bytes,
+        }
+    }
+
+    fn key(&self, problem: &Problem) -> (String, Vec<usize>) {
+        match problem.kind {
+            // A mean is a size: what was found for one is of use for those near it.
+            Kind::Poisson(mean) => ("Poisson numbers".to_owned(), vec![problem.numbers, mean as usize]),
+            kind => (kind.to_string(), vec![problem.numbers]),
         }
     }
 

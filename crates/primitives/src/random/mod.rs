@@ -12,7 +12,9 @@ pub mod poisson;
 pub mod reference;
 
 use rayspin_core::{Error, Real, Result};
+use rayspin_device::cuda::Source;
 use rayspin_device::{Array, Backend, Cuda, Element};
+use rayspin_tune::tuned;
 
 use draw::{Bits, Draw, Shape};
 
@@ -67,7 +69,8 @@ pub fn fill_bits(stream: Stream, out: &mut Array<u32>) -> Result<()> {
         }
         Backend::Cuda(cuda) => {
             let none = Array::zeros(out.device(), &[1])?;
-            cuda::integers(cuda, way(cuda, EVEN), stream, None, &none, out)
+            let way = way(cuda, out, Kind::Bits, &cuda::INTEGERS)?;
+            cuda::integers(cuda, way, stream, None, &none, out)
         }
     }
 }
@@ -109,7 +112,8 @@ pub fn fill_poisson(stream: Stream, lambda: f64, out: &mut Array<u32>) -> Result
         }
         Backend::Cuda(cuda) => {
             let columns = Array::from_slice(out.device(), &[table.columns.len()], &table.columns)?;
-            cuda::integers(cuda, way(cuda, SHAPED), stream, Some(&table), &columns, out)
+            let way = way(cuda, out, Kind::Poisson(lambda), &cuda::INTEGERS)?;
+            cuda::integers(cuda, way, stream, Some(&table), &columns, out)
         }
     }
 }
@@ -126,13 +130,16 @@ fn check<T: Number>(law: &str, location: T, scale: T) -> Result<()> {
     ))
 }
 
-/// Threads of a block, and blocks a multiprocessor, of what is written as fast as it is made: many short threads.
-pub(crate) const EVEN: (u32, u32) = (256, 64);
-/// Of what takes longer to make than to write: threads that run at once, twice.
-pub(crate) const SHAPED: (u32, u32) = (512, 8);
-
-fn way(cuda: &Cuda, (threads, blocks): (u32, u32)) -> cuda::Way<'static> {
-    cuda::Way::Fill { threads, blocks: Some(blocks * cuda.properties().multiprocessors) }
+fn way<T: Element>(
+    cuda: &Cuda,
+    out: &Array<T>,
+    kind: Kind,
+    source: &'static Source,
+) -> Result<cuda::Way<'static>> {
+    let problem = Problem { numbers: out.len(), kind };
+    let config = tuned(&RandomNumbers, &problem, "gpu-grid", out.device(), &[source]);
+    let blocks = config.get("blocks")? * cuda.properties().multiprocessors;
+    Ok(cuda::Way::Fill { threads: config.get("threads")?, blocks: Some(blocks) })
 }
 
 fn fill<T: Number>(stream: Stream, shape: Shape<T>, out: &mut Array<T>) -> Result<()> {
@@ -142,8 +149,17 @@ fn fill<T: Number>(stream: Stream, shape: Shape<T>, out: &mut Array<T>) -> Resul
             Ok(())
         }
         Backend::Cuda(cuda) => {
-            let grid = if matches!(shape, Shape::Uniform) { EVEN } else { SHAPED };
-            cuda::reals(cuda, way(cuda, grid), stream, shape, out)
+            // What a kind is tuned for is its form, whatever the parameters.
+            let kind = match (shape, size_of::<T>()) {
+                (Shape::Uniform, 4) => Kind::UniformF32,
+                (Shape::Uniform, _) => Kind::UniformF64,
+                (Shape::Normal(..), 4) => Kind::NormalF32,
+                (Shape::Normal(..), _) => Kind::NormalF64,
+                (Shape::LogNormal(..), 4) => Kind::LogNormalF32,
+                (Shape::LogNormal(..), _) => Kind::LogNormalF64,
+            };
+            let way = way(cuda, out, kind, &cuda::REALS)?;
+            cuda::reals(cuda, way, stream, shape, out)
         }
     }
 }

@@ -13,7 +13,7 @@ static STEPS: Source = Source {
     ],
 };
 
-static SHUFFLE: Source = Source {
+pub(super) static SHUFFLE: Source = Source {
     name: "reduction_shuffle",
     files: &[
         ("reduce.cuh", include_str!("cuda/reduce.cuh")),
@@ -197,15 +197,6 @@ pub(super) struct Shape {
 }
 
 impl Shape {
-    /// Some 64 KB under way on a multiprocessor: a bandwidth of 25 GB/s each and a latency of 1 µs ask for less than half of it.
-    pub(super) fn usual<T: Plain, O: Operation<T>>() -> Self {
-        if O::PAIRS {
-            return Self { threads: 256, blocks_each: 3, unroll: 4 };
-        }
-        // Four loads at once of extremes take more registers of compute capability 12.0 than there are.
-        Self { threads: 512, blocks_each: 2, unroll: if O::OP == 0 { 4 } else { 8 } }
-    }
-
     pub(super) fn of(config: &Config) -> Result<Self> {
         Ok(Self {
             threads: config.get("threads")?,

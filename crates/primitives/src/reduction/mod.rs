@@ -8,6 +8,7 @@ pub mod reference;
 
 use rayspin_core::{Error, Result, expect_shape};
 use rayspin_device::{Array, Backend};
+use rayspin_tune::tuned;
 
 pub(crate) use cuda::programs;
 pub use ladder::{Kind, Launch, Problem, Reduction, Run, Type};
@@ -17,7 +18,7 @@ use number::{Operation, Plain};
 /// Σ a, of an array of any shape; 0 of none.
 ///
 /// `i32` are added in `i64`, which is exact for fewer than 2³² elements; `f32` and `f64` in `f64`, in an order that depends on the
-/// processor and on nothing else: the same bits in every run and for any number of threads.
+/// processor and on what tuning found for it, and on nothing else: the same bits in every run and for any number of threads.
 ///
 /// Errors: of the device.
 pub fn sum<T: Number>(a: &Array<T>) -> Result<T::Sum> {
@@ -59,16 +60,19 @@ fn at_least_one(what: &str, found: usize) -> Result<()> {
 /// The best variant, with the memory that it takes.
 fn reduce<T: Plain, O: Operation<T>>(a: &Array<T>, b: Option<&Array<T>>) -> Result<O::Acc> {
     let b = b.unwrap_or(a);
+    let problem = ladder::Problem::of::<T, O>(a.len());
     match a.device().backend() {
         Backend::Cpu(cpu) => {
-            let mut parts = vec![O::identity(); a.len().div_ceil(cpu::PIECE)];
-            Ok(cpu::threads::<T, O>(cpu, cpu::PIECE, a.cpu(), b.cpu(), &mut parts))
+            let piece = tuned(&Reduction, &problem, "threads", a.device(), &[]).get("piece")? as usize;
+            let mut parts = vec![O::identity(); a.len().div_ceil(piece)];
+            Ok(cpu::threads::<T, O>(cpu, piece, a.cpu(), b.cpu(), &mut parts))
         }
         Backend::Cuda(gpu) => {
             if a.is_empty() {
                 return Ok(O::identity());
             }
-            let shape = cuda::Shape::usual::<T, O>();
+            let config = tuned(&Reduction, &problem, "gpu-flags", a.device(), &[&cuda::SHUFFLE]);
+            let shape = cuda::Shape::of(&config)?;
             let mut words = Array::zeros(a.device(), &[cuda::WORDS * shape.blocks::<T>(gpu, a.len())])?;
             let mut out = Array::zeros(a.device(), &[1])?;
             cuda::flagged::<T, O>(gpu, shape, a, b, &mut words, &mut out)?;

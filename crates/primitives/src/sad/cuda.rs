@@ -5,7 +5,7 @@ use rayspin_tune::{Build, Config, Space, gpu};
 
 use super::{Data, Problem};
 
-static SOURCE: Source = Source { name: "sad", files: &[("sad.cu", include_str!("cuda/sad.cu"))] };
+pub(super) static SOURCE: Source = Source { name: "sad", files: &[("sad.cu", include_str!("cuda/sad.cu"))] };
 
 pub(crate) fn programs() -> Vec<Build> {
     let form = |blocks, threads| Build { source: &SOURCE, defines: defines(blocks, threads), spill_bytes: 0 };

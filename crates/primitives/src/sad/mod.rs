@@ -11,7 +11,7 @@ use rayspin_core::{Error, Result, expect_shape};
 use rayspin_device::cuda::Texture;
 use rayspin_device::{Array, Backend, BackendKind, Device};
 use rayspin_tune::variant::{Variant, Work, runs_all};
-use rayspin_tune::{About, Algorithm, Case, Config, Peak, Published, Space, Unit, input};
+use rayspin_tune::{About, Algorithm, Case, Config, Peak, Published, Space, Unit, input, tuned};
 
 pub(crate) use cuda::programs;
 
@@ -55,7 +55,9 @@ pub fn block_match(
             if let Some(why) = cuda::window_refuses(&problem) {
                 return Err(Error::value("radius of displacements", "one whose window fits", why));
             }
-            cuda::window(cuda, ("packed", 4, 256), [current, reference], sums, &problem)
+            let config = tuned(&Sad, &problem, "gpu-packed", current.device(), &[&cuda::SOURCE]);
+            let form = ("packed", config.get("blocks")?, config.get("threads")?);
+            cuda::window(cuda, form, [current, reference], sums, &problem)
         }
     }
 }

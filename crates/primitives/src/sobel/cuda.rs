@@ -12,7 +12,7 @@ static PUBLISHED: Source = Source {
         ("01_published.cu", include_str!("cuda/01_published.cu")),
     ],
 };
-static SLIDING: Source = Source {
+pub(super) static SLIDING: Source = Source {
     name: "sobel",
     files: &[
         ("common.cu", include_str!("cuda/common.cu")),
@@ -27,7 +27,7 @@ pub(crate) fn programs() -> Vec<Build> {
     let mut all = vec![Build { source: &PUBLISHED, defines: vec![], spill_bytes: 0 }];
     for halves in [false, true] {
         for (align, one) in [(16, true), (16, false), (8, true), (4, true), (1, false)] {
-            let form = Form { align, one, halves, ..Form::default() };
+            let form = Form { threads: 64, align, rows: 6, one, halves };
             all.push(Build { source: &SLIDING, defines: form.defines(), spill_bytes: 0 });
         }
     }
@@ -130,19 +130,7 @@ pub(super) struct Form {
     pub halves: bool,
 }
 
-impl Default for Form {
-    fn default() -> Self {
-        Self { threads: 64, align: 16, rows: 6, one: true, halves: true }
-    }
-}
-
 impl Form {
-    /// The form for an image without tuning.
-    pub(super) fn of(columns: usize, scale: f32) -> Self {
-        let align = aligns(columns).last().map_or(1, |&align| align as u32);
-        Self { align, one: scale == 1.0, ..Self::default() }
-    }
-
     pub(super) fn from_config(config: &Config, scale: f32, halves: bool) -> Result<Self> {
         let [threads, align, rows] = ["threads", "align", "rows"].map(|name| config.get(name));
         Ok(Self { threads: threads?, align: align?, rows: rows?, one: scale == 1.0, halves })

@@ -10,7 +10,7 @@ use rayspin_core::{Error, Result};
 use rayspin_device::cuda::Texture;
 use rayspin_device::{Array, Backend, BackendKind, Device};
 use rayspin_tune::variant::{Variant, Work, runs_all};
-use rayspin_tune::{About, Algorithm, Case, Config, Peak, Published, Space, Unit, gpu};
+use rayspin_tune::{About, Algorithm, Case, Config, Peak, Published, Space, Unit, gpu, tuned};
 
 use crate::plane;
 pub(crate) use cuda::programs;
@@ -34,7 +34,10 @@ pub fn sobel(image: &Array<u8>, scale: f32, out: &mut Array<u8>) -> Result<()> {
             Ok(())
         }
         Backend::Cuda(cuda) => {
-            cuda::sliding(cuda, cuda::Form::of(columns, scale), image, (rows, columns), scale, out)
+            let problem = Problem { rows, columns, scale };
+            let config = tuned(&Sobel, &problem, "gpu-halves", image.device(), &[&cuda::SLIDING]);
+            let form = cuda::Form::from_config(&config, scale, true)?;
+            cuda::sliding(cuda, form, image, (rows, columns), scale, out)
         }
     }
 }
@@ -223,6 +226,12 @@ impl Algorithm for Sobel {
             }
             _ => Space::none(),
         }
+    }
+
+    fn key(&self, problem: &Problem) -> (String, Vec<usize>) {
+        // One form of the kernels multiplies by the scale, whichever it is.
+        let kind = if problem.scale == 1.0 { "scale 1" } else { "scaled" };
+        (kind.to_owned(), vec![problem.rows, problem.columns])
     }
 
     fn peak(&self, _: &Problem) -> Peak {

@@ -5,7 +5,7 @@ use rayspin_tune::{Build, Config};
 
 use super::Entry;
 
-static SOURCE: Source =
+pub(super) static SOURCE: Source =
     Source { name: "transpose", files: &[("transpose.cu", include_str!("cuda/transpose.cu"))] };
 
 /// The side of the lectures' tiles.

@@ -6,6 +6,7 @@ mod ladder;
 
 use rayspin_core::{C32, C64, Error, Result, expect_shape};
 use rayspin_device::{Array, Backend, Element};
+use rayspin_tune::tuned;
 
 pub(crate) use cuda::programs;
 pub use ladder::{Launch, Problem, Run, Transpose, Type};
@@ -43,7 +44,20 @@ pub fn transpose<T: Entry>(a: &Array<T>, b: &mut Array<T>) -> Result<()> {
             Ok(())
         }
         Backend::Cuda(cuda) => {
-            let form = cuda::Form::usual::<T>(rows, columns);
+            // What moves is bytes: of each size one type is tuned.
+            let of = match size_of::<T>() {
+                1 => Some(Type::U8),
+                4 => Some(Type::F32),
+                8 => Some(Type::F64),
+                _ => None,
+            };
+            let form = match of {
+                Some(of) => {
+                    let problem = Problem { rows, columns, of };
+                    cuda::Form::of(&tuned(&Transpose, &problem, "gpu-wide", a.device(), &[&cuda::SOURCE]))?
+                }
+                None => cuda::Form::usual::<T>(rows, columns),
+            };
             cuda::wide(cuda, form, [rows, columns], a, b)
         }
     }
