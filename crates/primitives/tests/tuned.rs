@@ -6,7 +6,7 @@ use std::path::Path;
 
 use rayspin_core::Result;
 use rayspin_device::cuda::Launched;
-use rayspin_device::{Array, Backend, Device};
+use rayspin_device::{Array, Device};
 use rayspin_primitives::matrix_product::{MatrixProduct, Problem, multiply};
 use rayspin_primitives::{
     bicubic, box_filter, convolution, coulomb, histogram, matrix_add, pi, random, reduction, sad, sobel,
@@ -14,7 +14,7 @@ use rayspin_primitives::{
 };
 use rayspin_tune::wisdom::{Key, Record, Wisdom, identity};
 use rayspin_tune::{
-    Algorithm, Bounds, Config, Ladder, OnDevice, Session, Trial, Which, source_of, tuned, uniform,
+    Algorithm, Bounds, Config, Ladder, OnDevice, Session, Trial, Which, gpu, source_of, tuned, uniform,
 };
 
 const PROBLEM: Problem = Problem { m: 70, n: 45, k: 33 };
@@ -256,7 +256,7 @@ fn open(function: &Function, device: &Device) -> (Box<dyn Session>, usize) {
 
 /// One that is not the default and launches other blocks or threads of, mostly, the same program.
 fn another(session: &mut dyn Session, rung: usize, device: &Device) -> (Config, Vec<String>) {
-    let Backend::Cuda(cuda) = device.backend() else { panic!("no GPU") };
+    let cuda = gpu(device).unwrap();
     let space = session.rungs()[rung].space.clone();
     let mut of = |config: &Config| what(&cuda.launches(|| session.run(rung, config, 0)).unwrap());
     let usual = of(&space.default_config());
@@ -268,7 +268,7 @@ fn another(session: &mut dyn Session, rung: usize, device: &Device) -> (Config, 
 #[ignore = "run by the other test"]
 fn functions() {
     let device = rayspin_emu::Emulator::device().unwrap();
-    let Backend::Cuda(cuda) = device.backend() else { panic!("no GPU") };
+    let cuda = gpu(&device).unwrap();
     for function in FUNCTIONS {
         let (mut session, rung) = open(function, &device);
         let (config, want) = another(session.as_mut(), rung, &device);

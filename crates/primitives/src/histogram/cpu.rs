@@ -18,29 +18,25 @@ pub(super) fn scalar(samples: &[u32], table: &mut [u32]) {
     }
 }
 
-/// Neighbours count in tables of their own: an addition to a word that was just written waits for that write.
-fn interleaved<const TABLES: usize>(samples: &[u32], tables: &mut [u32], bins: usize) {
-    // Tables as slices of known length: one comparison a sample, and that is the one with the last bin.
-    let mut rest = tables;
-    let mut each: [&mut [u32]; TABLES] = std::array::from_fn(|_| {
-        let (first, others) = std::mem::take(&mut rest).split_at_mut(bins);
-        rest = others;
-        first
-    });
-    let groups = samples.chunks_exact(TABLES);
-    scalar(groups.remainder(), each[0]);
+/// Neighbours count in tables of their own: an addition to a word that was just written waits for that write. The words of a bin lie
+/// side by side, so that one address does for all tables.
+fn interleaved<const TABLES: usize>(samples: &[u32], memory: &mut [u32], bins: usize) {
+    let (tables, _) = memory[..TABLES * bins].as_chunks_mut::<TABLES>();
+    let (groups, rest) = samples.as_chunks::<TABLES>();
     for group in groups {
-        for (&v, table) in group.iter().zip(&mut each) {
-            if let Some(count) = table.get_mut(v as usize) {
-                *count += 1;
+        for (at, &v) in group.iter().enumerate() {
+            if let Some(bin) = tables.get_mut(v as usize) {
+                bin[at] += 1;
             }
         }
     }
-    let (first, others) = each.split_at_mut(1);
-    for other in others {
-        for (sum, &count) in first[0].iter_mut().zip(other.iter()) {
-            *sum += count;
+    for &v in rest {
+        if let Some(bin) = tables.get_mut(v as usize) {
+            bin[0] += 1;
         }
+    }
+    for bin in 0..bins {
+        memory[bin] = memory[TABLES * bin..][..TABLES].iter().sum();
     }
 }
 
