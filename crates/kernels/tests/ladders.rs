@@ -28,6 +28,11 @@ fn every_rung_of_every_trial_meets_its_tolerance() {
                             session.problem()
                         )),
                     }
+                    if trial + 1 == ladder.trials() {
+                        let whole = session.whole(at, &rung.space.default_config()).unwrap();
+                        let error = session.found().unwrap();
+                        assert!(whole.is_some() && error <= rung.tolerance, "{} {}", about.name, rung.name);
+                    }
                 }
             }
             assert!(ran > 0, "{}: nothing ran on {}", about.name, device.describe());

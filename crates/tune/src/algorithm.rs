@@ -6,6 +6,7 @@ use rayspin_core::Result;
 use rayspin_device::Device;
 use serde::{Deserialize, Serialize};
 
+use crate::carry::Carried;
 use crate::space::{Config, Space};
 use crate::variant::Variant;
 
@@ -143,6 +144,28 @@ pub trait Algorithm: Send + Sync + 'static {
     /// What [`Unit::Items`] counts.
     fn items(&self, _problem: &Self::Problem) -> f64 {
         0.0
+    }
+
+    /// Whether the variant of this name gives the algorithm's result, so that it may be the best of them; not what stands in the
+    /// table to be compared with.
+    fn competes(&self, _problem: &Self::Problem, _variant: &str) -> bool {
+        true
+    }
+
+    /// The arrays whose values come from the host before a run of the variant of this name that begins there, and those whose values go back. `None`: such a
+    /// run is nothing that anybody would ask for.
+    fn carried<'a>(&self, _variant: &str, _data: &'a mut Self::Data) -> Option<Carried<'a>> {
+        None
+    }
+
+    /// Makes anew what a variant takes besides these arrays, room to work in aside: plans, tables, textures of the inputs.
+    fn set_up(
+        &self,
+        _problem: &Self::Problem,
+        _variant: &Variant<Self::Problem, Self::Launch>,
+        _data: &mut Self::Data,
+    ) -> Result<()> {
+        Ok(())
     }
 
     /// The rows of the literature.

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::algorithm::Peak;
 use crate::limits::Limits;
-use crate::ptx::{self, Mix};
+use crate::ptx::{self, Counts, Mix};
 use crate::variant::Work;
 
 /// Rates that bound a run.
@@ -63,6 +63,11 @@ pub struct Foreseen {
     pub by_memory: bool,
 }
 
+/// Threads of a launch.
+pub(crate) fn threads(launched: &Launched) -> f64 {
+    launched.launch.blocks.iter().chain(&launched.launch.threads).map(|&n| f64::from(n)).product()
+}
+
 /// Mixes of the programs seen, so that configurations of one compiled form compile it once.
 #[derive(Default)]
 pub struct Foresight {
@@ -78,25 +83,11 @@ impl Foresight {
         work: &Work,
         bounds: &Bounds,
     ) -> Result<Option<Foreseen>> {
-        let Backend::Cuda(cuda) = device.backend() else { return Ok(None) };
-        let (major, minor) = cuda.properties().capability;
-        let target = format!("compute_{major}{minor}{}", if major >= 9 { "a" } else { "" });
-        let threads = |l: &Launched| {
-            l.launch.blocks.iter().chain(&l.launch.threads).map(|&n| f64::from(n)).product::<f64>()
-        };
-        let all: f64 = launched.iter().map(threads).sum();
-        if all == 0.0 {
-            return Ok(None);
-        }
-        // Each thread does the same share of the work.
-        let (flops, bytes) = (work.flops / all, work.bytes / all);
-        let mut issued = 0.0;
+        let Some(counts) = self.counts(device, launched, work) else { return Ok(None) };
+        let issued: f64 = counts.iter().zip(launched).map(|(c, l)| c.instructions * threads(l)).sum();
         let mut heaviest: Option<(f64, f64)> = None;
-        for launch in launched {
-            let Some(mix) = self.mix(launch, &target) else { return Ok(None) };
-            let counts = mix.of_thread(flops, bytes);
+        for (counts, launch) in counts.iter().zip(launched) {
             let instructions = counts.instructions * threads(launch);
-            issued += instructions;
             let warps = (launch.launch.threads.iter().map(|&n| f64::from(n)).product::<f64>() / 32.0).ceil();
             let others = (warps - 1.0) / 2.0 + (f64::from(launch.held) - 1.0).max(0.0) * warps;
             let utilisation = counts.instructions / counts.waits.max(1.0) * others;
@@ -108,6 +99,21 @@ impl Foresight {
         let least = bounds.floor(work).max(issue);
         let utilisation = heaviest.map_or(0.0, |(_, utilisation)| utilisation);
         Ok(Some(Foreseen { efficiency: 1.0 / issued, utilisation, least, by_memory: memory > issue }))
+    }
+
+    /// What each launch's threads do in a run that does `work`, one thread's counts a launch; `None` where PTX is not to be had,
+    /// or nothing was launched.
+    pub fn counts(&mut self, device: &Device, launched: &[Launched], work: &Work) -> Option<Vec<Counts>> {
+        let Backend::Cuda(cuda) = device.backend() else { return None };
+        let (major, minor) = cuda.properties().capability;
+        let target = format!("compute_{major}{minor}{}", if major >= 9 { "a" } else { "" });
+        let all: f64 = launched.iter().map(threads).sum();
+        if all == 0.0 {
+            return None;
+        }
+        // Each thread does the same share of the work.
+        let (flops, bytes) = (work.flops / all, work.bytes / all);
+        launched.iter().map(|launch| Some(self.mix(launch, &target)?.of_thread(flops, bytes))).collect()
     }
 
     fn mix(&mut self, launch: &Launched, target: &str) -> Option<Mix> {

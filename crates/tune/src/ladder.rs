@@ -1,9 +1,13 @@
 //! Algorithms whatever their types: what the command line, the tuner and the conformance tests go over.
 
+use std::any::Any;
+use std::time::Instant;
+
 use rayspin_core::{Error, Result};
 use rayspin_device::{BackendKind, Device};
 
 use crate::algorithm::{About, Algorithm, Flow, Peak, Published};
+use crate::carry::Whole;
 use crate::space::{Config, Space};
 use crate::variant::{Variant, Work};
 
@@ -43,6 +47,8 @@ pub struct Rung {
     pub summary: &'static str,
     /// Why it cannot run this problem on this device.
     pub refuses: Option<String>,
+    /// Whether it may be the best: what stands there to be compared with may not.
+    pub competes: bool,
     /// What it must move and compute.
     pub work: Work,
     /// The error that it may have.
@@ -84,6 +90,12 @@ pub trait Session {
     fn verify(&mut self, rung: usize, config: &Config) -> Result<f64>;
     /// Runs a variant on the set `turn`, counted round.
     fn run(&mut self, rung: usize, config: &Config, turn: usize) -> Result<()>;
+    /// Runs a variant on the first set from memory of the host to memory of the host: inputs are copied to new memory of a GPU,
+    /// outputs get new memory, what a first run takes is made, and outputs are copied back. `None`: the algorithm does not say
+    /// what is carried.
+    fn whole(&mut self, rung: usize, config: &Config) -> Result<Option<Whole>>;
+    /// The error against the oracle of what the first set's outputs hold.
+    fn found(&self) -> Result<f64>;
 }
 
 impl<A: Algorithm + Clone> Ladder for A {
@@ -130,6 +142,7 @@ impl<A: Algorithm + Clone> Ladder for A {
             device: device.clone(),
             seed,
             data,
+            kept: None,
         }))
     }
 }
@@ -144,6 +157,7 @@ fn rungs<A: Algorithm>(
         backend: v.backend,
         summary: v.summary,
         refuses: (v.refuses)(problem),
+        competes: algorithm.competes(problem, v.name),
         work: (v.work)(problem),
         tolerance: v.tolerance,
         reproduces: v.reproduces,
@@ -192,14 +206,44 @@ struct Opened<A: Algorithm> {
     device: Device,
     seed: u64,
     data: Vec<A::Data>,
+    /// Inputs of the first set on the host, once a run of this variant began there.
+    kept: Option<(usize, Vec<Box<dyn Any>>)>,
 }
 
 impl<A: Algorithm> Opened<A> {
+    fn variant(&self, rung: usize) -> Result<&Variant<A::Problem, A::Launch>> {
+        let missing = || Error::value("rung", format!("a number below {}", self.variants.len()), rung);
+        self.variants.get(rung).ok_or_else(missing)
+    }
+
+    /// Copies inputs to a GPU; gives the bytes of inputs and outputs.
+    fn upload(&mut self, rung: usize) -> Result<Option<(u64, u64)>> {
+        let name = self.variants[rung].name;
+        let Some(mut carried) = self.algorithm.carried(name, &mut self.data[0]) else { return Ok(None) };
+        if let Some((_, kept)) = &self.kept {
+            for (input, values) in carried.inputs.iter_mut().zip(kept) {
+                input.receive(values.as_ref())?;
+            }
+            self.device.synchronize()?;
+        }
+        let inputs = carried.inputs.iter().map(|input| input.bytes()).sum();
+        Ok(Some((inputs, carried.outputs.iter().map(|output| output.bytes()).sum())))
+    }
+
+    /// Keeps inputs on the host, where a GPU's runs begin.
+    fn keep(&mut self, rung: usize) -> Result<()> {
+        let known = self.kept.as_ref().is_some_and(|(of, _)| *of == rung);
+        if !known && self.device.kind() == BackendKind::Cuda {
+            let carried = self.algorithm.carried(self.variants[rung].name, &mut self.data[0]);
+            let inputs = carried.into_iter().flat_map(|carried| carried.inputs);
+            self.kept = Some((rung, inputs.map(|input| input.fetch()).collect::<Result<_>>()?));
+        }
+        Ok(())
+    }
+
     fn run_on(&mut self, rung: usize, config: &Config, set: usize) -> Result<()> {
-        let variant = self
-            .variants
-            .get(rung)
-            .ok_or_else(|| Error::value("rung", format!("a number below {}", self.variants.len()), rung))?;
+        self.variant(rung)?;
+        let variant = &self.variants[rung];
         if variant.backend != self.device.kind() {
             let kind = format!("a {:?}", variant.backend);
             return Err(Error::value(format!("device of {}", variant.name), kind, self.device.describe()));
@@ -256,5 +300,44 @@ impl<A: Algorithm> Session for Opened<A> {
 
     fn run(&mut self, rung: usize, config: &Config, turn: usize) -> Result<()> {
         self.run_on(rung, config, turn)
+    }
+
+    fn whole(&mut self, rung: usize, config: &Config) -> Result<Option<Whole>> {
+        let name = self.variant(rung)?.name;
+        self.keep(rung)?;
+        self.device.synchronize()?;
+        let began = Instant::now();
+        let Some((bytes_in, bytes_out)) = self.upload(rung)? else { return Ok(None) };
+        let uploaded = began.elapsed().as_secs_f64();
+        let carried = self.algorithm.carried(name, &mut self.data[0]);
+        for output in carried.into_iter().flat_map(|carried| carried.outputs) {
+            output.renew()?;
+        }
+        self.algorithm.set_up(&self.problem, &self.variants[rung], &mut self.data[0])?;
+        self.device.synchronize()?;
+        let ready = began.elapsed().as_secs_f64();
+        self.run_on(rung, config, 0)?;
+        self.device.synchronize()?;
+        let ran = began.elapsed().as_secs_f64();
+        let mut results = Vec::new();
+        if self.device.kind() == BackendKind::Cuda {
+            let carried = self.algorithm.carried(name, &mut self.data[0]);
+            for output in carried.into_iter().flat_map(|carried| carried.outputs) {
+                results.push(output.fetch()?);
+            }
+        }
+        let ended = began.elapsed().as_secs_f64();
+        Ok(Some(Whole {
+            upload: uploaded,
+            set_up: ready - uploaded,
+            kernel: ran - ready,
+            download: ended - ran,
+            bytes_in,
+            bytes_out,
+        }))
+    }
+
+    fn found(&self) -> Result<f64> {
+        self.algorithm.error(&self.problem, &self.data[0])
     }
 }

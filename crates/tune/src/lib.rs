@@ -8,7 +8,9 @@ use rayspin_core::{Error, Result};
 use rayspin_device::{Backend, Cuda, Device};
 
 mod algorithm;
+pub mod application;
 mod build;
+mod carry;
 mod climb;
 mod foresee;
 pub mod input;
@@ -25,6 +27,7 @@ pub mod wisdom;
 
 pub use algorithm::{About, Algorithm, Case, Flow, Peak, Published, Unit};
 pub use build::Build;
+pub use carry::{Carried, Carry, Whole};
 pub use climb::{Climb, Outcome, Step, Timed, climb, sets};
 pub use foresee::{Bounds, Foreseen, Foresight, pareto};
 pub use input::uniform;

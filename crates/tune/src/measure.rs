@@ -101,7 +101,7 @@ pub fn measure(
 }
 
 /// Seconds of `work`, by the clock of the device.
-fn seconds(device: &Device, work: &mut dyn FnMut() -> Result<()>) -> Result<f64> {
+pub(crate) fn seconds(device: &Device, work: &mut dyn FnMut() -> Result<()>) -> Result<f64> {
     match device.backend() {
         Backend::Cuda(cuda) => cuda.seconds(work),
         Backend::Cpu(_) => {

@@ -9,6 +9,8 @@ pub struct Counts {
     pub flops: f64,
     /// Bytes to and from global memory.
     pub bytes: f64,
+    /// Results of special-function units: reciprocals, roots, sines, powers, logarithms.
+    pub special: f64,
     /// Places where a warp waits for something slow: barriers, and groups of loads from global memory.
     pub waits: f64,
 }
@@ -39,6 +41,7 @@ impl Mix {
             instructions: join(self.outside.instructions, self.inside.instructions),
             flops: join(self.outside.flops, self.inside.flops),
             bytes: join(self.outside.bytes, self.inside.bytes),
+            special: join(self.outside.special, self.inside.special),
             waits: join(self.outside.waits, self.inside.waits),
         }
     }
@@ -116,6 +119,12 @@ fn count(lines: &[Line<'_>]) -> Counts {
             }
             _ => 0.0,
         };
+        let by_unit =
+            matches!(kind, "sin" | "cos" | "ex2" | "lg2" | "rsqrt" | "rcp" | "sqrt" | "tanh" | "div");
+        // What is not approximate takes an approximation and steps that make it better.
+        if by_unit && float {
+            counts.special += 1.0;
+        }
         let global = opcode.contains(".global");
         let load = kind == "ld" && global || kind == "tex" || kind == "tld4";
         if global && matches!(kind, "ld" | "st") {
@@ -160,6 +169,7 @@ pub fn mix(ptx: &str, kernel: &str) -> Option<Mix> {
         instructions: all.instructions - inside.instructions,
         flops: all.flops - inside.flops,
         bytes: all.bytes - inside.bytes,
+        special: all.special - inside.special,
         waits: (all.waits - inside.waits).max(0.0),
     };
     Some(Mix { outside, inside })
@@ -175,17 +185,19 @@ mod tests {
 \tld.param.u64 \t%rd1, [p0];\n\tld.global.nc.v4.f32 \t{%f1, %f2, %f3, %f4}, [%rd1];\n\tadd.s64 %rd2, %rd1, 16;
 \tld.global.f32 %f5, [%rd2];\n\tbar.sync 0;\n
 $L__BB1_2:\n\tfma.rn.f32 \t%f1, %f2, %f3, %f1;\n\tfma.rn.f32 %f4, %f2, %f3, %f4;
+\tsin.approx.f32 %f5, %f5;
 \tadd.s32 %r1, %r1, 1;\n\tsetp.lt.s32 %p1, %r1, %r2;\n\t@%p1 bra \t$L__BB1_2;\n
 $L__BB1_3:\n\tadd.s32 %r3, %r3, 1;\n\t@%p2 bra $L__BB1_3;\n\tst.global.f64 [%rd1], %fd1;\n\tret;\n\n}\n";
 
     #[test]
     fn the_loop_with_the_operations_is_found() {
         let mix = mix(PTX, "sum").unwrap();
-        assert_eq!(mix.inside, Counts { instructions: 5.0, flops: 4.0, bytes: 0.0, waits: 0.0 });
+        assert_eq!(mix.inside, Counts { instructions: 6.0, flops: 5.0, special: 1.0, ..Counts::default() });
         // Two loads from neighbouring addresses wait once, the barrier once.
-        assert_eq!(mix.outside, Counts { instructions: 9.0, flops: 0.0, bytes: 28.0, waits: 2.0 });
+        assert_eq!(mix.outside, Counts { instructions: 9.0, bytes: 28.0, waits: 2.0, ..Counts::default() });
         let thread = mix.of_thread(400.0, 0.0);
-        assert_eq!((thread.instructions, thread.flops, thread.waits), (509.0, 400.0, 2.0));
+        assert_eq!((thread.instructions, thread.flops, thread.waits), (489.0, 400.0, 2.0));
+        assert_eq!(thread.special, 80.0);
         assert!(super::mix(PTX, "none").is_none());
         assert_eq!(super::mix(PTX, "other").unwrap().of_thread(5.0, 5.0).instructions, 1.0);
     }

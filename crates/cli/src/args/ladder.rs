@@ -20,6 +20,7 @@ Examples:
   rayspin ladder transpose --rung gpu-padded --config \"rows=8\"
   rayspin ladder matrix-add --device cuda --rung gpu-wide --sweep threads
   rayspin ladder nudft-adjoint coulomb sad matrix-product --emulate
+  rayspin ladder applications --html applications.html   what limits each on the GPU, and how much faster it is
   rayspin ladder compare before.json after.json
 
 Each rung is checked against a plain oracle before it is timed; one that misses its tolerance makes the exit code 1.
@@ -42,6 +43,62 @@ pub(crate) enum LadderCommand {
     Explain(LadderExplain),
     /// Compare two runs, rung by rung
     Compare(LadderCompare),
+    /// Tell of each algorithm what limits it on the GPU, its threads there, and how much faster the kernel and the whole are
+    #[command(after_help = APPLICATIONS)]
+    Applications(Box<LadderApplications>),
+}
+
+const APPLICATIONS: &str = "\
+The best rungs of both processors are found, checked and compared: all threads of the CPU (--threads 1: one) with the GPU.
+
+Kernel: inputs and outputs lie in the processor's memory. Application: from memory of the host to memory of the host; with the
+GPU that is new memory and the way there for the inputs, new memory for the outputs, what a first run takes (plans, tables,
+textures), the kernel, and the way back.
+
+Bottleneck: the larger of the shares of memory bandwidth and of arithmetic that any implementation takes of the measured limits,
+where it is at least 50 %; else launches, where those that do nothing would take half of the time; else what the compiled
+kernel's instructions let estimate (~): instruction issue, special functions; else latency, with the largest share beside it.
+
+Threads at once: what multiprocessors hold of the blocks that there are, of the kernel with most threads.
+
+Examples:
+  rayspin ladder applications                             every algorithm
+  rayspin ladder applications sad coulomb --threads 1     against one thread, as the literature has it
+  rayspin ladder applications --json all.json --csv all.csv --html all.html";
+
+/// `rayspin ladder applications`
+#[derive(Debug, Args)]
+pub(crate) struct LadderApplications {
+    /// Algorithms [default: all]
+    #[arg(value_name = "NAME", value_parser = LadderName, hide_possible_values = true)]
+    pub(crate) names: Vec<String>,
+    /// Problem by name: rayspin ladder list NAME lists them [default: the first]
+    #[arg(long, value_name = "NAME", requires = "names")]
+    pub(crate) case: Option<String>,
+    /// The problem in another size: 8192x8192, 4194304, 2^22
+    #[arg(long, value_name = "AxB", requires = "names")]
+    pub(crate) size: Option<String>,
+    /// Seed of the inputs
+    #[arg(long, default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Rounds that a median is of
+    #[arg(long, value_name = "N", default_value_t = 7)]
+    pub(crate) rounds: usize,
+    /// Seconds that the rounds of a rung may take
+    #[arg(long, value_name = "S", default_value_t = 0.5, allow_negative_numbers = true)]
+    pub(crate) budget: f64,
+    /// Write everything as JSON (-: instead of the table)
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) json: Option<PathBuf>,
+    /// Write a line for each row (-: instead of the table)
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) csv: Option<PathBuf>,
+    /// Write a page of the table, its shares and its times
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) html: Option<PathBuf>,
+    /// Measure the limits of the GPU anew; they are otherwise measured once and kept
+    #[arg(long)]
+    pub(crate) remeasure: bool,
 }
 
 /// `rayspin ladder run`

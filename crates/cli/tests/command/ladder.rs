@@ -108,6 +108,31 @@ fn what_there_is_not_is_refused_with_the_nearest() {
 }
 
 #[test]
+fn an_application_table_wants_a_gpu_and_known_names() {
+    let folder = tempfile::tempdir().unwrap();
+    let f = folder.path();
+    let table = |more: &[&'static str], words: &[&str]| {
+        refused(&[&["ladder", "applications", "--device", "cpu"], more].concat(), f, words);
+    };
+    table(&[], &["expected a GPU beside the CPU"]);
+    table(&["matrix-add", "--json", "a.json"], &["expected a GPU beside the CPU"]);
+    table(&["matrix-ad"], &["matrix-ad"]);
+    table(&["matrix-add", "--case", "1000x100"], &["case of matrix-add", "1000x100"]);
+    table(&["matrix-add", "--size", "3"], &["size of matrix-add", "[3]"]);
+    table(&["matrix-add", "--rounds", "0"], &["--rounds"]);
+    table(&["matrix-add", "--budget", "0"], &["--budget"]);
+    table(&["matrix-add", "--html", "-"], &["--html"]);
+    table(&["--json", "x", "--csv", "x"], &["x"]);
+    let near = rayspin(&["ladder", "applications", "matrix-ad"], f);
+    assert!(String::from_utf8_lossy(&near.stderr).contains("did you mean matrix-add?"));
+    for of_the_parser in [["--size", "3"], ["matrix-add", "--emulate"]] {
+        let output = rayspin(&[&["ladder", "applications"], &of_the_parser[..]].concat(), f);
+        assert_eq!(output.status.code(), Some(2), "{of_the_parser:?}");
+    }
+    assert!(!f.join("a.json").exists());
+}
+
+#[test]
 fn limits_are_measured_once_and_kept_and_pages_stand_alone() {
     let folder = tempfile::tempdir().unwrap();
     let f = folder.path();

@@ -9,7 +9,7 @@ use rayspin_core::{C64, Error, Real, Result, Trajectory};
 use rayspin_device::cpu::simd::SimdReal;
 use rayspin_device::{Array, Backend, BackendKind, Device};
 use rayspin_tune::input::bits;
-use rayspin_tune::{About, Algorithm, Case, Config, Peak, Published, Unit};
+use rayspin_tune::{About, Algorithm, Carried, Carry, Case, Config, Peak, Published, Unit};
 
 use super::{Launch, Operation, adjoint_at, q_at, reference, run_adjoint, run_q, variants};
 use crate::variant::Variant;
@@ -189,6 +189,14 @@ impl<T: SimdReal> Algorithm for Direct<T> {
 
     fn published(&self) -> &'static [Published] {
         if self.operation == Operation::Q { &PUBLISHED_Q } else { &PUBLISHED_ADJOINT }
+    }
+
+    fn carried<'a>(&self, _: &str, data: &'a mut Data<T>) -> Option<Carried<'a>> {
+        let input: &mut dyn Carry = match self.operation {
+            Operation::Q => &mut data.weights,
+            Operation::Forward | Operation::Adjoint => &mut data.samples,
+        };
+        Some(Carried { inputs: vec![input], outputs: vec![&mut data.out] })
     }
 
     fn data(&self, problem: &Problem, device: &Device, seed: u64) -> Result<Data<T>> {

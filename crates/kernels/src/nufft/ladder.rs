@@ -7,7 +7,7 @@ use num_complex::Complex32;
 use rayspin_core::{C64, Error, Result, Trajectory};
 use rayspin_device::{Array, BackendKind, Device};
 use rayspin_tune::input::bits;
-use rayspin_tune::{About, Algorithm, Case, Config, Unit};
+use rayspin_tune::{About, Algorithm, Carried, Carry, Case, Config, Unit};
 
 use super::{Nufft, Options};
 use crate::nudft;
@@ -191,6 +191,30 @@ impl Algorithm for Fast {
 
     fn items(&self, problem: &Size) -> f64 {
         problem.samples as f64 * problem.coils as f64
+    }
+
+    fn carried<'a>(&self, variant: &str, data: &'a mut Data) -> Option<Carried<'a>> {
+        let Data { images, samples, alone, .. } = data;
+        let mut sides: [Vec<&mut dyn Carry>; 2] = if variant.ends_with("one-by-one") {
+            let (images, samples) =
+                alone.iter_mut().map(|(i, s)| (i as &mut dyn Carry, s as &mut dyn Carry)).unzip();
+            [images, samples]
+        } else {
+            [vec![images], vec![samples]]
+        };
+        if self.to_image {
+            sides.reverse();
+        }
+        let [inputs, outputs] = sides;
+        Some(Carried { inputs, outputs })
+    }
+
+    fn set_up(&self, problem: &Size, variant: &Variant<Size, Launch>, data: &mut Data) -> Result<()> {
+        if !variant.name.ends_with("exact") {
+            let device = data.images.device().clone();
+            data.plan = Nufft::new(&device, &data.trajectory, &problem.matrix, &Options::tolerance(EPSILON))?;
+        }
+        Ok(())
     }
 
     fn data(&self, problem: &Size, device: &Device, seed: u64) -> Result<Data> {

@@ -131,6 +131,11 @@ impl Algorithm for Access {
         table::space(variant)
     }
 
+    /// Rungs are patterns, none of which gives what another does.
+    fn competes(&self, _: &Problem, _: &str) -> bool {
+        false
+    }
+
     fn data(&self, problem: &Problem, device: &Device, seed: u64) -> Result<Data> {
         let n = problem.n;
         let words = |values: Vec<u32>| Array::from_vec(device, &[values.len()], values);

@@ -14,7 +14,7 @@ use rayspin_device::cpu::simd::prelude::*;
 use rayspin_device::cuda::{Texel, Texture};
 use rayspin_device::{Array, Backend, BackendKind, Cuda, Device};
 use rayspin_tune::variant::{Variant, Work};
-use rayspin_tune::{About, Algorithm, Case, Config, Space, Unit, gpu, tuned};
+use rayspin_tune::{About, Algorithm, Carried, Carry, Case, Config, Space, Unit, gpu, tuned};
 
 use crate::plane;
 pub(crate) use cuda::programs;
@@ -369,6 +369,33 @@ impl Algorithm for Bicubic {
             ),
             _ => Space::none(),
         }
+    }
+
+    fn carried<'a>(&self, _: &str, data: &'a mut Data) -> Option<Carried<'a>> {
+        let (image, out): (&mut dyn Carry, &mut dyn Carry) = match &mut data.images {
+            Images::Bytes(image, out) => (image, out),
+            Images::Floats(image, out) => (image, out),
+        };
+        Some(Carried { inputs: vec![image], outputs: vec![out] })
+    }
+
+    fn set_up(&self, problem: &Problem, variant: &Variant<Problem, Rung>, data: &mut Data) -> Result<()> {
+        let Data { tables, on_gpu, textures, images, .. } = data;
+        *tables = Tables::new(problem.from, problem.to, problem.kernel);
+        let device = &match images {
+            Images::Bytes(image, _) => image.device().clone(),
+            Images::Floats(image, _) => image.device().clone(),
+        };
+        if let Backend::Cuda(cuda) = device.backend() {
+            *on_gpu = Some(tables.on(device)?);
+            if matches!(variant.launch, Rung::Points | Rung::Four) {
+                *textures = Some(match images {
+                    Images::Bytes(image, _) => both_textures(cuda, image)?,
+                    Images::Floats(image, _) => both_textures(cuda, image)?,
+                });
+            }
+        }
+        Ok(())
     }
 
     fn data(&self, problem: &Problem, device: &Device, seed: u64) -> Result<Data> {

@@ -11,7 +11,7 @@ use std::fmt;
 use rayspin_core::{Error, Result};
 use rayspin_device::{Array, Backend, BackendKind, Cpu, Cuda, Device, Element};
 use rayspin_tune::variant::{Variant, Work};
-use rayspin_tune::{About, Algorithm, Case, Config, Space, Unit, gpu, tuned};
+use rayspin_tune::{About, Algorithm, Carried, Carry, Case, Config, Space, Unit, gpu, tuned};
 
 use crate::plane;
 use cpu::Class;
@@ -377,6 +377,14 @@ impl Algorithm for BoxFilter {
             }
             _ => Space::none(),
         }
+    }
+
+    fn carried<'a>(&self, _: &str, data: &'a mut Data) -> Option<Carried<'a>> {
+        let (image, out): (&mut dyn Carry, &mut dyn Carry) = match &mut data.images {
+            Images::Bytes(set) => (&mut set.image, &mut set.out),
+            Images::Floats(set) => (&mut set.image, &mut set.out),
+        };
+        Some(Carried { inputs: vec![image], outputs: vec![out] })
     }
 
     fn data(&self, problem: &Problem, device: &Device, seed: u64) -> Result<Data> {

@@ -9,7 +9,7 @@ use std::fmt;
 use rayspin_core::{Error, Result, expect_shape};
 use rayspin_device::{Array, Backend, BackendKind, Cuda, Device};
 use rayspin_tune::variant::{Variant, Work};
-use rayspin_tune::{About, Algorithm, Case, Config, Published, Space, Unit, gpu, tuned, uniform};
+use rayspin_tune::{About, Algorithm, Carried, Case, Config, Published, Space, Unit, gpu, tuned, uniform};
 
 use crate::plane;
 pub(crate) use cuda::programs;
@@ -299,6 +299,10 @@ impl Algorithm for Convolution {
             Published { row, seconds: None, rate: None }
         }
         &const { [row("loop"), row("unrolled")] }
+    }
+
+    fn carried<'a>(&self, _: &str, data: &'a mut Data) -> Option<Carried<'a>> {
+        Some(Carried { inputs: vec![&mut data.image, &mut data.taps], outputs: vec![&mut data.out] })
     }
 
     fn data(&self, problem: &Problem, device: &Device, seed: u64) -> Result<Data> {

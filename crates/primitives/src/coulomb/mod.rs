@@ -11,7 +11,7 @@ use rayon::prelude::*;
 use rayspin_core::{Error, Result, expect_shape, voxels};
 use rayspin_device::{Array, Backend, Device};
 use rayspin_tune::variant::{Variant, Work};
-use rayspin_tune::{About, Algorithm, Case, Config, Published, Space, Unit, input, tuned};
+use rayspin_tune::{About, Algorithm, Carried, Case, Config, Published, Space, Unit, input, tuned};
 
 pub(crate) use cuda::programs;
 
@@ -151,6 +151,10 @@ impl Algorithm for Coulomb {
 
     fn published(&self) -> &'static [Published] {
         table::PUBLISHED
+    }
+
+    fn carried<'a>(&self, _: &str, data: &'a mut Data) -> Option<Carried<'a>> {
+        Some(Carried { inputs: vec![&mut data.atoms], outputs: vec![&mut data.v] })
     }
 
     fn data(&self, problem: &Problem, device: &Device, seed: u64) -> Result<Data> {

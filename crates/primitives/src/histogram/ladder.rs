@@ -5,7 +5,7 @@ use std::fmt;
 use rayspin_core::{Error, Result};
 use rayspin_device::{Array, Backend, BackendKind, Device};
 use rayspin_tune::variant::{Variant, Work, runs_all};
-use rayspin_tune::{About, Algorithm, Case, Config, Flow, Published, Space, Unit, gpu};
+use rayspin_tune::{About, Algorithm, Carried, Carry, Case, Config, Flow, Published, Space, Unit, gpu};
 
 use super::input::{Input, samples};
 use super::{cpu, cuda, reference, saturate};
@@ -236,6 +236,14 @@ impl Algorithm for Histogram {
             Published { row: "O11", seconds: None, rate: None },
         ];
         &ROWS
+    }
+
+    fn carried<'a>(&self, _: &str, data: &'a mut Data) -> Option<Carried<'a>> {
+        let output: &mut dyn Carry = match data.problem.form {
+            Form::Saturating => &mut data.bytes,
+            Form::Counts => &mut data.words,
+        };
+        Some(Carried { inputs: vec![&mut data.samples], outputs: vec![output] })
     }
 
     fn data(&self, problem: &Problem, device: &Device, seed: u64) -> Result<Data> {

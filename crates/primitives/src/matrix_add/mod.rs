@@ -9,7 +9,7 @@ use std::fmt;
 use rayspin_core::{Error, Result, expect_shape};
 use rayspin_device::{Array, Backend, BackendKind, Device};
 use rayspin_tune::variant::{Variant, Work, runs_all};
-use rayspin_tune::{About, Algorithm, Case, Config, Space, Unit, gpu, tuned, uniform};
+use rayspin_tune::{About, Algorithm, Carried, Case, Config, Space, Unit, gpu, tuned, uniform};
 
 pub(crate) use cuda::programs;
 
@@ -172,6 +172,10 @@ impl Algorithm for MatrixAdd {
             "gpu-wide" => Space::none().axis("threads", &[64, 128, 256, 512, 1024], 256),
             _ => Space::none(),
         }
+    }
+
+    fn carried<'a>(&self, _: &str, data: &'a mut Data) -> Option<Carried<'a>> {
+        Some(Carried { inputs: vec![&mut data.a, &mut data.b], outputs: vec![&mut data.c] })
     }
 
     fn data(&self, problem: &Problem, device: &Device, seed: u64) -> Result<Data> {

@@ -11,7 +11,7 @@ use rayon::prelude::*;
 use rayspin_core::{Error, Result, expect_shape};
 use rayspin_device::{Array, Backend, Device};
 use rayspin_tune::variant::{Variant, Work};
-use rayspin_tune::{About, Algorithm, Case, Config, Published, Space, Unit, input, tuned, uniform};
+use rayspin_tune::{About, Algorithm, Carried, Case, Config, Published, Space, Unit, input, tuned, uniform};
 
 pub(crate) use cuda::programs;
 
@@ -161,6 +161,10 @@ impl Algorithm for MatrixProduct {
 
     fn published(&self) -> &'static [Published] {
         table::PUBLISHED
+    }
+
+    fn carried<'a>(&self, _: &str, data: &'a mut Data) -> Option<Carried<'a>> {
+        Some(Carried { inputs: vec![&mut data.a, &mut data.b], outputs: vec![&mut data.c] })
     }
 
     fn data(&self, problem: &Problem, device: &Device, seed: u64) -> Result<Data> {

@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use rayspin_core::{Error, Result};
 use rayspin_device::{Array, BackendKind, Device};
 use rayspin_tune::variant::{Variant, Work, runs_all};
-use rayspin_tune::{About, Algorithm, Case, Config, Peak, Space, Unit, gpu};
+use rayspin_tune::{About, Algorithm, Carried, Case, Config, Peak, Space, Unit, gpu};
 
 use crate::random::Stream;
 
@@ -162,6 +162,10 @@ impl Algorithm for Pi {
 
     fn items(&self, problem: &Problem) -> f64 {
         problem.points as f64
+    }
+
+    fn carried<'a>(&self, _: &str, data: &'a mut Data) -> Option<Carried<'a>> {
+        Some(Carried { inputs: vec![], outputs: vec![&mut data.sums.integer, &mut data.sums.double] })
     }
 
     fn data(&self, problem: &Problem, device: &Device, seed: u64) -> Result<Data> {

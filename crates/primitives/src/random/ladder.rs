@@ -5,7 +5,7 @@ use std::fmt;
 use rayspin_core::{Error, Result};
 use rayspin_device::{Array, BackendKind, Device};
 use rayspin_tune::variant::{Variant, Work, runs_all};
-use rayspin_tune::{About, Algorithm, Case, Config, Flow, Space, Unit, gpu};
+use rayspin_tune::{About, Algorithm, Carried, Carry, Case, Config, Flow, Space, Unit, gpu};
 
 use super::cuda::Way;
 use super::draw::{Bits, Draw, LOWER, Shape};
@@ -279,6 +279,24 @@ impl Algorithm for RandomNumbers {
             "gpu-once" => space(256),
             _ => Space::none(),
         }
+    }
+
+    fn carried<'a>(&self, _: &str, data: &'a mut Data) -> Option<Carried<'a>> {
+        let output: &mut dyn Carry = match &mut data.out {
+            Output::Words(out, _) | Output::Events(out, ..) => out,
+            Output::Single(out, _) => out,
+            Output::Double(out, _) => out,
+        };
+        Some(Carried { inputs: vec![], outputs: vec![output] })
+    }
+
+    fn set_up(&self, problem: &Problem, _: &Variant<Problem, Launch>, data: &mut Data) -> Result<()> {
+        if let (Output::Events(_, table, columns), Kind::Poisson(mean)) = (&mut data.out, problem.kind) {
+            *table = Table::new(mean)?;
+            let device = columns.device().clone();
+            *columns = Array::from_slice(&device, &[table.columns.len()], &table.columns)?;
+        }
+        Ok(())
     }
 
     fn data(&self, problem: &Problem, device: &Device, seed: u64) -> Result<Data> {

@@ -6,7 +6,9 @@ use rayon::prelude::*;
 use rayspin_core::{Error, Result};
 use rayspin_device::{Array, BackendKind, Device};
 use rayspin_tune::variant::{Variant, Work, runs_all};
-use rayspin_tune::{About, Algorithm, Case, Config, Flow, Peak, Published, Space, Unit, gpu, input};
+use rayspin_tune::{
+    About, Algorithm, Carried, Carry, Case, Config, Flow, Peak, Published, Space, Unit, gpu, input,
+};
 
 use super::cuda::{self, Arrays, Form, Shape};
 use super::number::{Max, Min, Operation, Plain, SquareError, Sum};
@@ -107,6 +109,8 @@ pub trait Run {
     fn one_pass(&mut self, config: &Config) -> Result<()>;
     /// The same with flags in place of a ticket.
     fn flagged(&mut self, config: &Config) -> Result<()>;
+    /// Inputs and outputs.
+    fn carried(&mut self) -> Carried<'_>;
     /// Writes what no variant would.
     fn poison(&mut self) -> Result<()>;
     /// Against the oracle.
@@ -262,6 +266,12 @@ impl<T: Plain, O: Operation<T>> Run for Of<T, O> {
         let b = self.b.as_ref().unwrap_or(&self.a);
         let (words, out) = (&mut self.words, &mut self.out);
         cuda::flagged::<T, O>(gpu(&device)?, Shape::of(config)?, &self.a, b, words, out)
+    }
+
+    fn carried(&mut self) -> Carried<'_> {
+        let mut inputs: Vec<&mut dyn Carry> = vec![&mut self.a];
+        inputs.extend(self.b.as_mut().map(|b| b as &mut dyn Carry));
+        Carried { inputs, outputs: vec![&mut self.out] }
     }
 
     fn poison(&mut self) -> Result<()> {
@@ -479,6 +489,10 @@ impl Algorithm for Reduction {
                 step("K7", 0.268, 62.671),
             ]
         }
+    }
+
+    fn carried<'a>(&self, _: &str, data: &'a mut Box<dyn Run>) -> Option<Carried<'a>> {
+        Some(data.carried())
     }
 
     fn data(&self, problem: &Problem, device: &Device, seed: u64) -> Result<Box<dyn Run>> {

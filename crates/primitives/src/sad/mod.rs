@@ -11,7 +11,7 @@ use rayspin_core::{Error, Result, expect_shape};
 use rayspin_device::cuda::Texture;
 use rayspin_device::{Array, Backend, BackendKind, Device};
 use rayspin_tune::variant::{Variant, Work, runs_all};
-use rayspin_tune::{About, Algorithm, Case, Config, Peak, Published, Space, Unit, input, tuned};
+use rayspin_tune::{About, Algorithm, Carried, Case, Config, Peak, Published, Space, Unit, input, tuned};
 
 pub(crate) use cuda::programs;
 
@@ -249,6 +249,18 @@ impl Algorithm for Sad {
 
     fn published(&self) -> &'static [Published] {
         PUBLISHED
+    }
+
+    fn carried<'a>(&self, _: &str, data: &'a mut Data) -> Option<Carried<'a>> {
+        Some(Carried { inputs: vec![&mut data.current, &mut data.reference], outputs: vec![&mut data.sums] })
+    }
+
+    fn set_up(&self, _: &Problem, variant: &Variant<Problem, Launch>, data: &mut Data) -> Result<()> {
+        if let ("gpu-texture", Backend::Cuda(cuda)) = (variant.name, data.current.device().clone().backend())
+        {
+            data.textures = Some(cuda::textures(cuda, [&data.current, &data.reference])?);
+        }
+        Ok(())
     }
 
     fn data(&self, problem: &Problem, device: &Device, seed: u64) -> Result<Data> {

@@ -10,7 +10,7 @@ use rayspin_core::{Error, Result};
 use rayspin_device::cuda::Texture;
 use rayspin_device::{Array, Backend, BackendKind, Device};
 use rayspin_tune::variant::{Variant, Work, runs_all};
-use rayspin_tune::{About, Algorithm, Case, Config, Peak, Published, Space, Unit, gpu, tuned};
+use rayspin_tune::{About, Algorithm, Carried, Case, Config, Peak, Published, Space, Unit, gpu, tuned};
 
 use crate::plane;
 pub(crate) use cuda::programs;
@@ -243,6 +243,17 @@ impl Algorithm for Sobel {
             Published { row, seconds: None, rate: None }
         }
         &const { [row("a"), row("b"), row("c"), row("d")] }
+    }
+
+    fn carried<'a>(&self, _: &str, data: &'a mut Data) -> Option<Carried<'a>> {
+        Some(Carried { inputs: vec![&mut data.image], outputs: vec![&mut data.out] })
+    }
+
+    fn set_up(&self, _: &Problem, variant: &Variant<Problem, Launch>, data: &mut Data) -> Result<()> {
+        if let ("gpu-texture", Backend::Cuda(cuda)) = (variant.name, data.image.device().clone().backend()) {
+            data.texture = Some(cuda.texture(&data.image, cuda::CLAMPED)?);
+        }
+        Ok(())
     }
 
     fn data(&self, problem: &Problem, device: &Device, seed: u64) -> Result<Data> {

@@ -7,7 +7,7 @@ use rayon::prelude::*;
 use rayspin_core::{Error, Result};
 use rayspin_device::{Array, BackendKind, Device};
 use rayspin_tune::variant::{Variant, Work, runs_all};
-use rayspin_tune::{About, Algorithm, Case, Config, Published, Space, Unit, gpu, input};
+use rayspin_tune::{About, Algorithm, Carried, Case, Config, Published, Space, Unit, gpu, input};
 
 use super::cuda::{self, Form};
 use super::{Entry, cpu};
@@ -61,6 +61,8 @@ pub trait Run {
     fn registers(&mut self, config: &Config) -> Result<()>;
     /// Tiles through shared memory, by words.
     fn wide(&mut self, config: &Config) -> Result<()>;
+    /// Inputs and outputs.
+    fn carried(&mut self) -> Carried<'_>;
     /// Writes what no variant would.
     fn poison(&mut self) -> Result<()>;
     /// The share of wrong elements.
@@ -136,6 +138,10 @@ impl<T: Entry> Run for Of<T> {
         self.copied = false;
         let device = self.a.device().clone();
         cuda::wide(gpu(&device)?, Form::of(config)?, self.size, &self.a, &mut self.b)
+    }
+
+    fn carried(&mut self) -> Carried<'_> {
+        Carried { inputs: vec![&mut self.a], outputs: vec![&mut self.b] }
     }
 
     fn poison(&mut self) -> Result<()> {
@@ -335,6 +341,14 @@ impl Algorithm for Transpose {
                 row("cuBLAS", 1.46),
             ]
         }
+    }
+
+    fn competes(&self, _: &Problem, variant: &str) -> bool {
+        !variant.starts_with("gpu-copy")
+    }
+
+    fn carried<'a>(&self, _: &str, data: &'a mut Box<dyn Run>) -> Option<Carried<'a>> {
+        Some(data.carried())
     }
 
     fn data(&self, problem: &Problem, device: &Device, seed: u64) -> Result<Box<dyn Run>> {

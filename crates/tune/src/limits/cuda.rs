@@ -3,6 +3,7 @@ use rayspin_device::cuda::{Argument, Filter, Launch, Outside, Sampling, Source};
 use rayspin_device::{Array, Cuda, Device};
 
 use super::{Effort, Rates};
+use crate::measure::{Protocol, measure as measure_runs};
 use crate::{Build, gpu};
 
 static SOURCE: Source = Source { name: "limits", files: &[("limits.cu", include_str!("cuda/limits.cu"))] };
@@ -96,6 +97,20 @@ pub(super) fn measure(device: &Device, effort: &Effort) -> Result<Rates> {
         shared: Some(shared),
         texture: Some(fetches),
     })
+}
+
+/// Seconds of a launch that does next to nothing, one after the other as a graph has them.
+pub(super) fn launch(device: &Device) -> Result<f64> {
+    let kernel = gpu(device)?.kernel(&SOURCE, &[], "fma_f32")?;
+    let mut out = Array::<f32>::zeros(device, &[1])?;
+    let protocol = Protocol { rounds: 5, round: 1e-3, budget: 0.2, ..Protocol::default() };
+    let timing = measure_runs(device, &protocol, |_| {
+        kernel.launch(
+            Launch::linear(1, 32),
+            &mut [out.cuda_mut().into(), 1f32.into(), 0.5f32.into(), 0i32.into()],
+        )
+    })?;
+    Ok(timing.median)
 }
 
 struct Calls<'a> {

@@ -81,6 +81,14 @@ pub fn measure(device: &Device, effort: &Effort) -> Result<Limits> {
     Ok(Limits { of: key(device), rates })
 }
 
+/// Seconds of a launch of a kernel that does next to nothing, among many of them; 0 on a CPU. Errors: a device that fails.
+pub fn launch(device: &Device) -> Result<f64> {
+    match device.backend() {
+        Backend::Cpu(_) => Ok(0.0),
+        Backend::Cuda(_) => cuda::launch(device),
+    }
+}
+
 /// What rates are of.
 fn key(device: &Device) -> String {
     let name = device.describe();
@@ -164,6 +172,8 @@ mod tests {
             assert!(limits.rates.sound(), "{limits:?}");
             assert_eq!(limits.rates.special.is_some(), device.kind() == rayspin_device::BackendKind::Cuda);
             assert!(limits.of.ends_with("probe 1"));
+            let on_gpu = device.kind() == rayspin_device::BackendKind::Cuda;
+            assert_eq!(launch(&device).unwrap() > 0.0, on_gpu);
         }
     }
 

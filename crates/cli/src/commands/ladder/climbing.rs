@@ -33,7 +33,7 @@ pub(super) fn run(context: &Context, args: &LadderRun) -> Result<()> {
     if args.emulate {
         return emulate::run(context, args);
     }
-    let outputs = outputs(args)?;
+    let outputs = outputs([&args.json, &args.csv, &args.html])?;
     let plan = plan(context, args)?;
     let mut record =
         Record::new(env!("CARGO_PKG_VERSION"), jiff::Timestamp::now().strftime("%FT%TZ").to_string());
@@ -69,11 +69,7 @@ pub(super) fn run(context: &Context, args: &LadderRun) -> Result<()> {
             Kind::Csv => csv::lines(&record),
             Kind::Html => page::page(&record, &maps::maps(&record, &identities)?).render(),
         };
-        if is_stdout(path) {
-            std::io::Write::write_all(&mut std::io::stdout().lock(), text.as_bytes())?;
-        } else {
-            files::write_text(path, &text)?;
-        }
+        write(path, &text)?;
     }
     climbed?;
     if STOP.load(Ordering::SeqCst) {
@@ -86,6 +82,14 @@ pub(super) fn run(context: &Context, args: &LadderRun) -> Result<()> {
     Ok(())
 }
 
+/// Writes an output to its file, or to the standard output.
+pub(super) fn write(path: &Path, text: &str) -> Result<()> {
+    if is_stdout(path) {
+        return Ok(std::io::Write::write_all(&mut std::io::stdout().lock(), text.as_bytes())?);
+    }
+    files::write_text(path, text)
+}
+
 /// The rungs that were wrong or that failed.
 fn failures(record: &Record) -> Vec<String> {
     let failed = |entry: &Entry| -> Vec<String> {
@@ -96,22 +100,22 @@ fn failures(record: &Record) -> Vec<String> {
 }
 
 #[derive(Clone, Copy)]
-enum Kind {
+pub(super) enum Kind {
     Json,
     Csv,
     Html,
 }
 
-fn is_stdout(path: &Path) -> bool {
+pub(super) fn is_stdout(path: &Path) -> bool {
     path.as_os_str() == "-"
 }
 
 /// The files to write. Errors: two of them are the same, a folder that does not exist.
-fn outputs(args: &LadderRun) -> Result<Vec<(&PathBuf, Kind)>> {
-    if args.html.as_deref().is_some_and(is_stdout) {
+pub(super) fn outputs([json, csv, html]: [&Option<PathBuf>; 3]) -> Result<Vec<(&PathBuf, Kind)>> {
+    if html.as_deref().is_some_and(is_stdout) {
         return Err(BadInput::new("--html: expected a file, found -").into());
     }
-    let asked = [(&args.json, Kind::Json), (&args.csv, Kind::Csv), (&args.html, Kind::Html)];
+    let asked = [(json, Kind::Json), (csv, Kind::Csv), (html, Kind::Html)];
     let asked: Vec<_> = asked.into_iter().filter_map(|(path, kind)| Some((path.as_ref()?, kind))).collect();
     for (path, _) in asked.iter().filter(|(path, _)| !is_stdout(path)) {
         files::check_writable(path)?;
@@ -131,36 +135,29 @@ fn plan(context: &Context, args: &LadderRun) -> Result<Plan> {
         devices,
         size: args.size.as_deref().map(size).transpose()?,
         config: args.config.as_deref().map(str::parse).transpose()?,
-        protocol: budget(args)?,
+        protocol: budget(args.rounds, args.budget, !args.one_buffer)?,
     };
     check(args, &plan)?;
     Ok(plan)
 }
 
 /// How rungs are timed. Errors: no rounds, no time.
-pub(super) fn budget(args: &LadderRun) -> Result<Protocol> {
-    if args.rounds == 0 {
+pub(super) fn budget(rounds: usize, budget: f64, rotate: bool) -> Result<Protocol> {
+    if rounds == 0 {
         return Err(BadInput::new("--rounds: expected at least 1, found 0").into());
     }
-    if !(args.budget.is_finite() && args.budget > 0.0) {
-        let message = format!("--budget: expected seconds above 0, found {}", args.budget);
+    if !(budget.is_finite() && budget > 0.0) {
+        let message = format!("--budget: expected seconds above 0, found {budget}");
         return Err(BadInput::new(message).into());
     }
-    Ok(Protocol { rounds: args.rounds, budget: args.budget, rotate: !args.one_buffer, ..Protocol::default() })
+    Ok(Protocol { rounds, budget, rotate, ..Protocol::default() })
 }
 
 /// Everything that can be judged before a buffer is filled.
 fn check(args: &LadderRun, plan: &Plan) -> Result<()> {
     let mut all: Vec<Rung> = Vec::new();
     for ladder in &plan.ladders {
-        if let Some(case) = &args.case {
-            let cases: Vec<_> = ladder.cases().iter().map(|case| case.0).collect();
-            if !cases.contains(&case.as_str()) {
-                let name = ladder.about().name;
-                let otherwise = format!("rayspin ladder list {name} tells more of them");
-                return Err(unknown(&format!("case of {name}"), case, &cases, &otherwise).into());
-            }
-        }
+        check_case(ladder.as_ref(), args.case.as_deref())?;
         all.extend(ladder.outline(plan.which(args))?.rungs);
     }
     let names: Vec<_> = all.iter().map(|rung| rung.name).collect();
@@ -216,6 +213,19 @@ fn check(args: &LadderRun, plan: &Plan) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Errors: a ladder has no such case, with the nearest.
+pub(super) fn check_case(ladder: &dyn Ladder, case: Option<&str>) -> Result<()> {
+    let (name, cases) = (ladder.about().name, ladder.cases());
+    let cases: Vec<_> = cases.iter().map(|case| case.0).collect();
+    match case.filter(|case| !cases.contains(case)) {
+        Some(case) => {
+            let otherwise = format!("rayspin ladder list {name} tells more of them");
+            Err(unknown(&format!("case of {name}"), case, &cases, &otherwise).into())
+        }
+        None => Ok(()),
+    }
 }
 
 impl Plan {
@@ -306,7 +316,10 @@ struct Climber<'a> {
 
 impl Climber<'_> {
     fn rungs(&mut self, wanted: &dyn Fn(&Rung) -> bool) -> rayspin::core::Result<rayspin::tune::Climb> {
-        let tuned = self.tuned(wanted)?;
+        let tuned = match self.plan.config {
+            Some(_) => Vec::new(),
+            None => tuned(self.session, self.device, self.name, wanted)?,
+        };
         let (context, plan, begun) = (self.context, self.plan, &mut self.begun);
         climb(self.session, self.device, &plan.protocol, &mut |rung| {
             // A rung that began is finished: the rest is left out.
@@ -320,29 +333,6 @@ impl Climber<'_> {
             let kept = tuned.iter().find(|(name, _)| *name == rung.name).map(|(_, config)| config);
             Ok(Some(merged(rung, plan.config.as_ref().or(kept))))
         })
-    }
-
-    /// What `rayspin tune` found for these rungs, where it has been asked.
-    fn tuned(
-        &mut self,
-        wanted: &dyn Fn(&Rung) -> bool,
-    ) -> rayspin::core::Result<Vec<(&'static str, Config)>> {
-        let Some(wisdom) = wisdom::file().filter(|_| self.plan.config.is_none()) else {
-            return Ok(Vec::new());
-        };
-        let wisdom = Wisdom::open(&wisdom)?;
-        let mut found = Vec::new();
-        for (at, rung) in self.session.rungs().to_vec().into_iter().enumerate() {
-            let known = wisdom.records().iter().any(|r| r.key.ladder == self.name && r.key.rung == rung.name);
-            if !known || !wanted(&rung) || rung.refuses.is_some() {
-                continue;
-            }
-            let key = OnDevice::new(self.session, self.device, at, Bounds::NONE).key(self.name)?;
-            if let (config, Basis::Measured | Basis::Nearest) = wisdom.best(&key, &rung.space) {
-                found.push((rung.name, config));
-            }
-        }
-        Ok(found)
     }
 
     /// Every value of an axis, rung by rung. Steps are told from the configuration before, and all from the first.
@@ -379,6 +369,29 @@ impl Climber<'_> {
         }
         whole.ok_or(Error::Interrupted)
     }
+}
+
+/// What `rayspin tune` found for these rungs of a ladder, where it has been asked.
+pub(super) fn tuned(
+    session: &mut dyn Session,
+    device: &Device,
+    ladder: &str,
+    wanted: &dyn Fn(&Rung) -> bool,
+) -> rayspin::core::Result<Vec<(&'static str, Config)>> {
+    let Some(wisdom) = wisdom::file() else { return Ok(Vec::new()) };
+    let wisdom = Wisdom::open(&wisdom)?;
+    let mut found = Vec::new();
+    for (at, rung) in session.rungs().to_vec().into_iter().enumerate() {
+        let known = wisdom.records().iter().any(|r| r.key.ladder == ladder && r.key.rung == rung.name);
+        if !known || !wanted(&rung) || rung.refuses.is_some() {
+            continue;
+        }
+        let key = OnDevice::new(session, device, at, Bounds::NONE).key(ladder)?;
+        if let (config, Basis::Measured | Basis::Nearest) = wisdom.best(&key, &rung.space) {
+            found.push((rung.name, config));
+        }
+    }
+    Ok(found)
 }
 
 fn relate(step: &mut Step, first: &mut Option<f64>, last: &mut Option<f64>) {

@@ -52,7 +52,7 @@ pub(super) fn lines(record: &Record) -> String {
 }
 
 /// A field as RFC 4180 has it.
-fn quoted(field: &str) -> String {
+pub(super) fn quoted(field: &str) -> String {
     if field.contains([',', '"', '\n', '\r']) {
         format!("\"{}\"", field.replace('"', "\"\""))
     } else {

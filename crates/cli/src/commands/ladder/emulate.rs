@@ -14,7 +14,7 @@ use rayspin::tune::{Climb, Ladder, Outcome, Protocol, Step, Which, climb};
 use rayspin_emu::{Emulator, How};
 
 use super::super::files;
-use super::climbing::{budget, size};
+use super::climbing::{budget, check_case, size};
 use super::{named, unknown};
 use crate::Context;
 use crate::args::ladder::LadderRun;
@@ -60,7 +60,7 @@ struct Rung {
 pub(super) fn run(context: &Context, args: &LadderRun) -> Result<()> {
     let ladders = if args.all { rayspin::ladders() } else { named(&args.names)? };
     let size = args.size.as_deref().map(size).transpose()?;
-    let protocol = budget(args)?;
+    let protocol = budget(args.rounds, args.budget, !args.one_buffer)?;
     let mut plans = Vec::new();
     for ladder in &ladders {
         let which = which(ladder.as_ref(), args, size.as_deref())?;
@@ -132,13 +132,7 @@ impl Drop for Own {
 /// The problem that was asked for, else one that is small enough.
 fn which<'a>(ladder: &dyn Ladder, args: &'a LadderRun, size: Option<&'a [usize]>) -> Result<Which<'a>> {
     let about = ladder.about();
-    if let Some(case) = &args.case {
-        let cases: Vec<_> = ladder.cases().iter().map(|case| case.0).collect();
-        if !cases.contains(&case.as_str()) {
-            let otherwise = format!("rayspin ladder list {} tells more of them", about.name);
-            return Err(unknown(&format!("case of {}", about.name), case, &cases, &otherwise).into());
-        }
-    }
+    check_case(ladder, args.case.as_deref())?;
     if args.case.is_some() || size.is_some() {
         let which = Which::Case(args.case.as_deref(), size);
         ladder.outline(which)?;

@@ -1,5 +1,6 @@
 //! `rayspin ladder`
 
+mod applications;
 mod climbing;
 mod compare;
 mod csv;
@@ -29,6 +30,7 @@ pub(crate) fn run(context: &Context, args: &Arguments) -> Result<()> {
         Some(LadderCommand::List(args)) => list::run(args),
         Some(LadderCommand::Explain(args)) => explain::run(args),
         Some(LadderCommand::Compare(args)) => compare::run(args),
+        Some(LadderCommand::Applications(args)) => applications::run(context, args),
     }
 }
 

@@ -1,0 +1,216 @@
+//! `rayspin ladder applications`: the sources' application table of our own algorithms.
+
+mod page;
+mod show;
+
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use anyhow::Result;
+use rayspin::core::{Error, Progress};
+use rayspin::device::{Backend, BackendKind, Device};
+use rayspin::tune::application::{Applications, Best, Kind as RowKind, Race, Row, Side, best};
+use rayspin::tune::limits::{self, Limits};
+use rayspin::tune::{Ladder, Protocol, Rung, Which};
+
+use super::super::files;
+use super::climbing::{Kind, budget, check_case, is_stdout, outputs, size, tuned, write};
+use super::limits::MachineLimits;
+use super::named;
+use crate::Context;
+use crate::args::ladder::LadderApplications;
+use crate::failure::BadInput;
+use crate::interrupt::{STOP, stoppable};
+
+/// The two processors, and what is known of the GPU.
+struct Processors<'a> {
+    progress: &'a dyn Progress,
+    cpu: Device,
+    gpu: Device,
+    limits: &'a Limits,
+    launch: f64,
+    protocol: Protocol,
+    seed: u64,
+}
+
+/// What came of a ladder: its row, or why it has none; and what failed.
+struct Found {
+    row: std::result::Result<Row, String>,
+    failed: Vec<String>,
+}
+
+/// Makes the table, prints it and writes files.
+pub(super) fn run(context: &Context, args: &LadderApplications) -> Result<()> {
+    let outputs = outputs([&args.json, &args.csv, &args.html])?;
+    let ladders = if args.names.is_empty() { rayspin::ladders() } else { named(&args.names)? };
+    let size = args.size.as_deref().map(size).transpose()?;
+    let protocol = budget(args.rounds, args.budget, true)?;
+    let which = Which::Case(args.case.as_deref(), size.as_deref());
+    for ladder in &ladders {
+        check_case(ladder.as_ref(), args.case.as_deref())?;
+        ladder.outline(which)?;
+    }
+    let Backend::Cuda(_) = context.device.backend() else {
+        let found = context.device.describe();
+        let message =
+            format!("device of an application table: expected a GPU beside the CPU, found {found} alone");
+        return Err(BadInput::new(message)
+            .hint(
+                "rayspin info --device cuda tells why no GPU is found; rayspin ladder NAME climbs on the CPU",
+            )
+            .into());
+    };
+    let gpu = &context.device;
+    let mut machine = MachineLimits::default();
+    let known = machine.of(context, gpu, args.remeasure)?;
+    let processors = Processors {
+        progress: &context.console,
+        cpu: gpu.host(),
+        gpu: gpu.clone(),
+        limits: known,
+        launch: limits::launch(gpu)?,
+        protocol,
+        seed: args.seed,
+    };
+    let mut table = processors.table(context.threads());
+    let mut failed = Vec::new();
+    stoppable(|| -> Result<()> {
+        for ladder in &ladders {
+            if STOP.load(Ordering::SeqCst) {
+                break;
+            }
+            let name = ladder.about().name;
+            match processors.ladder(ladder.as_ref(), which) {
+                Ok(found) => {
+                    failed.extend(found.failed);
+                    match found.row {
+                        Ok(row) => table.rows.push(row),
+                        Err(why) => table.left_out.push((name.to_owned(), why)),
+                    }
+                }
+                Err(Error::Interrupted) => break,
+                Err(error) => {
+                    failed.push(format!("{name}: {error}"));
+                    table.left_out.push((name.to_owned(), format!("failed: {error}")));
+                }
+            }
+        }
+        Ok(())
+    })?;
+    let to_stdout = outputs.iter().any(|(path, _)| is_stdout(path));
+    if !to_stdout {
+        files::print(&show::text(&table))?;
+    }
+    for (path, kind) in outputs {
+        let text = match kind {
+            Kind::Json => table.to_json()?,
+            Kind::Csv => show::lines(&table),
+            Kind::Html => page::page(&table).render(),
+        };
+        write(path, &text)?;
+    }
+    for one in &failed {
+        say!("FAILED: {one}");
+    }
+    if STOP.load(Ordering::SeqCst) {
+        return Err(Error::Interrupted.into());
+    }
+    if !failed.is_empty() {
+        anyhow::bail!("failed or wrong: {}", failed.len());
+    }
+    Ok(())
+}
+
+impl Processors<'_> {
+    /// The table without its rows.
+    fn table(&self, threads: usize) -> Applications {
+        let began = jiff::Timestamp::now().strftime("%FT%TZ").to_string();
+        let mut table = Applications::new(env!("CARGO_PKG_VERSION"), began, self.limits.clone());
+        table.cpu = self.cpu.describe();
+        table.cpu_threads = threads;
+        table.gpu = self.gpu.describe();
+        table.launch = self.launch;
+        table
+    }
+
+    /// The best rungs of a ladder on both processors.
+    fn ladder(&self, ladder: &dyn Ladder, which: Which<'_>) -> rayspin::core::Result<Found> {
+        let outline = ladder.outline(which)?;
+        let without = |why: &str| Ok(Found { row: Err(why.to_owned()), failed: Vec::new() });
+        if !outline.rungs.iter().any(|rung| rung.competes) {
+            return without("its rungs are not ways to one result");
+        }
+        for (kind, words) in [(BackendKind::Cpu, "the CPU"), (BackendKind::Cuda, "a GPU")] {
+            if !outline.rungs.iter().any(|rung| rung.competes && rung.backend == kind) {
+                return without(&format!("no rung for {words}"));
+            }
+        }
+        let about = ladder.about();
+        let bounds = (outline.peak, outline.flow);
+        let mut failed = Vec::new();
+        let mut sides = Vec::new();
+        for (device, words) in [(&self.cpu, "CPU"), (&self.gpu, "GPU")] {
+            match self.best(ladder, which, device, words, bounds)? {
+                Ok(best) => {
+                    failed.extend(worded(&best.failed, about.name));
+                    sides.push(best);
+                }
+                Err(all) => {
+                    failed.extend(worded(&all, about.name));
+                    let why = match all.is_empty() {
+                        true => format!("no rung for the {words} takes this problem"),
+                        false => format!("no rung for the {words} was right"),
+                    };
+                    return Ok(Found { row: Err(why), failed });
+                }
+            }
+        }
+        let (Some(gpu), Some(cpu)) = (sides.pop(), sides.pop()) else { return without("no rungs") };
+        let Some(on_gpu) = &gpu.on_gpu else { return without("no rung for a GPU") };
+        let row = Row {
+            name: about.name.to_owned(),
+            title: about.title.to_owned(),
+            problem: outline.problem,
+            kind: RowKind::Ladder,
+            bottleneck: on_gpu.bottleneck.clone(),
+            resident: on_gpu.resident.clone(),
+            cpu: Side::of(&cpu),
+            gpu: Side::of(&gpu),
+        };
+        Ok(Found { row: Ok(row), failed })
+    }
+
+    fn best(
+        &self,
+        ladder: &dyn Ladder,
+        which: Which<'_>,
+        device: &Device,
+        words: &str,
+        bounds: (rayspin::tune::Peak, rayspin::tune::Flow),
+    ) -> rayspin::core::Result<std::result::Result<Best, Vec<(String, String)>>> {
+        let about = ladder.about();
+        let fits = |rung: &Rung| rung.backend == device.kind() && rung.competes && rung.refuses.is_none();
+        let (stage, began) = (format!("{} on {words}", about.name), Instant::now());
+        self.progress.begin(&stage, 0);
+        let found = ladder.open(which, device, self.seed).and_then(|mut session| {
+            let tuned = tuned(session.as_mut(), device, about.name, &fits)?;
+            let race = Race { protocol: &self.protocol, limits: self.limits, launch: self.launch, bounds };
+            best(session.as_mut(), device, &race, &mut |rung| {
+                if STOP.load(Ordering::SeqCst) {
+                    return Err(Error::Interrupted);
+                }
+                let kept = tuned.iter().find(|(name, _)| *name == rung.name);
+                Ok(Some(kept.map_or_else(|| rung.space.default_config(), |(_, config)| config.clone())))
+            })
+        });
+        self.progress.end(&stage, began.elapsed().as_secs_f64());
+        found
+    }
+}
+
+fn worded(failed: &[(String, String)], ladder: &str) -> Vec<String> {
+    failed.iter().map(|(rung, why)| format!("{rung} of {ladder}: {why}")).collect()
+}
+
+#[cfg(test)]
+mod tests;

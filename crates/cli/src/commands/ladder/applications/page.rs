@@ -1,0 +1,154 @@
+//! The application table as a page.
+
+use rayspin::report::number;
+use rayspin::report::page::{Bar, BarChart, Page, Section};
+use rayspin::report::table::{Cell, Column, Table};
+use rayspin::tune::application::{Applications, Row, Side};
+
+use super::show;
+
+const RULE: &str = "Bottleneck: the larger of the shares of memory bandwidth and of arithmetic that any implementation takes of the \
+    measured limits, where it is at least 50 %; else launches, where those that do nothing would take half of the time; else what \
+    the compiled kernel's instructions let estimate (~), instruction issue or special functions; else latency, with the largest \
+    share beside it. A share above 120 % limits nothing: other units do that work.";
+
+const COLUMNS: &str = "Threads at once: what multiprocessors hold of the blocks that there are, of the kernel with most threads. \
+    Kernel: inputs and outputs lie in the processor's memory. Application: from memory of the host to memory of the host; with \
+    the GPU that is new memory and the way there for the inputs, new memory for the outputs, what a first run takes (plans, \
+    tables, textures), the kernel, and the way back.";
+
+/// The page of a table.
+pub(super) fn page(all: &Applications) -> Page {
+    let lead = format!("{}. Rayspin {}, {}.", show::caption(all), all.rayspin, all.began);
+    let mut section = Section::new("Applications").text(COLUMNS).text(RULE);
+    if !all.rows.is_empty() {
+        section = section.table(show::table(all)).bars(speed_ups(all));
+    }
+    if !all.left_out.is_empty() {
+        section = section.list(all.left_out.iter().map(|(name, why)| format!("{name} has no row: {why}")));
+    }
+    let page = Page::new("Application table", lead).section(section);
+    if all.rows.is_empty() {
+        return page;
+    }
+    page.section(Section::new("What was compared").table(rungs(all)).table(threads(all)))
+        .section(Section::new("Shares of the limits").table(shares(all)).table(limits(all)))
+        .section(Section::new("The whole with the GPU, in parts").table(parts(all)))
+}
+
+/// Both speed-ups of each row on one axis.
+fn speed_ups(all: &Applications) -> BarChart {
+    let mut chart =
+        BarChart::new("Speed-up", "Logarithmic: the kernel alone, and the whole from host to host.");
+    for row in &all.rows {
+        let mut bar = |what: &str, value: Option<f64>| {
+            let Some(value) = value else { return };
+            let text = format!("{} ×", number::significant(value, 3));
+            chart.bars.push(Bar { name: format!("{}: {what}", row.name), value, text, mark: None });
+        };
+        bar("kernel", Some(row.kernel_speed_up()));
+        bar("application", row.application_speed_up());
+    }
+    chart
+}
+
+fn rungs(all: &Applications) -> Table {
+    let columns = ["Application", "What", "Problem", "Best on the CPU", "Best on the GPU"].map(Column::text);
+    let mut table = Table::new("Rungs", columns);
+    for row in &all.rows {
+        let texts = [&row.name, &row.title, &row.problem, &row.cpu.kernel, &row.gpu.kernel];
+        table.push(texts.map(|text| text.as_str().into()));
+    }
+    table
+}
+
+fn threads(all: &Applications) -> Table {
+    let columns = [
+        Column::text("Application"),
+        Column::text("Kernel"),
+        Column::number("Threads at once").decimals(0),
+        Column::number("Of the most").unit("%").decimals(0),
+        Column::number("Threads in all").decimals(0),
+    ];
+    let mut table = Table::new("Threads of the kernel with most of them", columns);
+    for row in &all.rows {
+        let Some(resident) = &row.resident else { continue };
+        table.push([
+            row.name.as_str().into(),
+            resident.kernel.as_str().into(),
+            (resident.threads as f64).into(),
+            (100.0 * resident.threads as f64 / resident.most as f64).into(),
+            (resident.launched as f64).into(),
+        ]);
+    }
+    table
+}
+
+/// Every share, by row and limit.
+fn shares(all: &Applications) -> Table {
+    let mut names: Vec<String> = Vec::new();
+    let name = |limit: rayspin::tune::application::Limit| {
+        let about = if limit.is_estimate() { "~" } else { "" };
+        format!("{about}{}", limit.name())
+    };
+    for share in all.rows.iter().flat_map(|row| &row.bottleneck.shares) {
+        let name = name(share.limit);
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    let mut columns = vec![Column::text("Application")];
+    columns.extend(names.iter().map(|name| Column::number(name.as_str()).unit("%").decimals(0)));
+    let mut table = Table::new("The least time that a limit allows over the time of the kernel", columns);
+    for row in &all.rows {
+        let share = |wanted: &String| {
+            let found = row.bottleneck.shares.iter().find(|share| name(share.limit) == *wanted);
+            Cell::from(found.map(|share| 100.0 * share.share))
+        };
+        let mut cells: Vec<Cell> = vec![row.name.as_str().into()];
+        cells.extend(names.iter().map(share));
+        table.push(cells);
+    }
+    table
+}
+
+fn limits(all: &Applications) -> Table {
+    let columns = [Column::text("Kind of work"), Column::number("Rate").significant(4), Column::text("Unit")];
+    let mut table = Table::new(format!("Measured limits: {}", all.limits.of), columns);
+    for (name, rate, unit) in all.limits.rates.rows() {
+        table.push([name.into(), (rate / 1e9).into(), format!("10⁹ {unit}").into()]);
+    }
+    if all.launch > 0.0 {
+        table.push(["launch".into(), (1e-9 / all.launch).into(), "10⁹ launches/s".into()]);
+    }
+    table
+}
+
+fn parts(all: &Applications) -> Table {
+    let mut names: Vec<&str> = Vec::new();
+    for part in all.rows.iter().flat_map(|row| &row.gpu.parts) {
+        if !names.contains(&part.name.as_str()) {
+            names.push(&part.name);
+        }
+    }
+    let mut columns = vec![Column::text("Application")];
+    columns.extend(names.iter().map(|name| Column::number(*name).seconds()));
+    columns.extend([Column::number("To the GPU").bytes(), Column::number("From the GPU").bytes()]);
+    let mut table = Table::new("Seconds by part", columns);
+    for row in &all.rows {
+        let mut cells: Vec<Cell> = vec![row.name.as_str().into()];
+        cells.extend(names.iter().map(|name| seconds(&row.gpu, name)));
+        cells.extend(bytes(row));
+        table.push(cells);
+    }
+    table
+}
+
+fn seconds(side: &Side, part: &str) -> Cell {
+    side.parts.iter().find(|other| other.name == part).map(|part| part.seconds).into()
+}
+
+fn bytes(row: &Row) -> [Cell; 2] {
+    let (to, from) = row.gpu.bytes.unzip();
+    [to, from].map(|bytes| bytes.map(|bytes| bytes as f64).into())
+}

@@ -1,0 +1,115 @@
+//! The application table as text and as comma-separated values.
+
+use std::fmt::Write as _;
+
+use rayspin::report::table::{Cell, Column, Table};
+use rayspin::tune::application::{Applications, Kind, Row};
+
+use super::super::csv::quoted;
+
+/// The table, and under it what has no row.
+pub(super) fn text(all: &Applications) -> String {
+    let mut text = String::new();
+    if !all.rows.is_empty() {
+        text = table(all).to_string();
+    }
+    for (name, why) in &all.left_out {
+        let _ = writeln!(text, "no row: {name}: {why}");
+    }
+    text
+}
+
+/// What is compared.
+pub(super) fn caption(all: &Applications) -> String {
+    format!("Applications: {} against {}", all.gpu, all.cpu)
+}
+
+/// The sources' columns, with the times that the speed-ups are of.
+pub(super) fn table(all: &Applications) -> Table {
+    let columns = [
+        Column::text("Application"),
+        Column::text("Bottleneck"),
+        Column::number("Threads at once").decimals(0),
+        Column::number("Kernel: CPU").seconds(),
+        Column::number("GPU").seconds(),
+        Column::number("Kernel ×").significant(3),
+        Column::number("Application: CPU").seconds(),
+        Column::number("GPU").seconds(),
+        Column::number("Application ×").significant(3),
+        Column::text("Most of it"),
+    ];
+    let mut table = Table::new(caption(all), columns);
+    for row in &all.rows {
+        table.push([
+            row.name.as_str().into(),
+            row.bottleneck.words().into(),
+            threads(row),
+            row.cpu.kernel_seconds.into(),
+            row.gpu.kernel_seconds.into(),
+            row.kernel_speed_up().into(),
+            row.cpu.application_seconds.into(),
+            row.gpu.application_seconds.into(),
+            row.application_speed_up().into(),
+            longest(row),
+        ]);
+    }
+    table
+}
+
+/// How many threads, as the sources have it.
+fn threads(row: &Row) -> Cell {
+    row.resident.as_ref().map_or(Cell::Empty, |resident| (resident.threads as f64).into())
+}
+
+/// The part that takes most of the whole with the GPU.
+fn longest(row: &Row) -> Cell {
+    match row.gpu.longest() {
+        Some((name, share)) => format!("{name} {:.0} %", 100.0 * share).into(),
+        None => "not stated".into(),
+    }
+}
+
+const HEAD: &str = "name,kind,problem,bottleneck,share,kernel,threads_at_once,threads_launched,threads_at_most,cpu_kernel,\
+                    cpu_kernel_seconds,gpu_kernel,gpu_kernel_seconds,kernel_speed_up,cpu_application_seconds,\
+                    gpu_application_seconds,application_speed_up,parts,bytes_to_gpu,bytes_from_gpu";
+
+/// A line for each row.
+pub(super) fn lines(all: &Applications) -> String {
+    let mut text = format!("{HEAD}\n");
+    for row in &all.rows {
+        let number = |value: Option<f64>| value.map(|value| value.to_string()).unwrap_or_default();
+        let count = |value: Option<u64>| value.map(|value| value.to_string()).unwrap_or_default();
+        let parts: Vec<_> =
+            row.gpu.parts.iter().map(|part| format!("{}={}", part.name, part.seconds)).collect();
+        let resident = row.resident.as_ref();
+        let fields = [
+            row.name.clone(),
+            match row.kind {
+                Kind::Ladder => "ladder",
+                Kind::Reconstruction => "reconstruction",
+            }
+            .to_owned(),
+            row.problem.clone(),
+            row.bottleneck.stage.clone().unwrap_or_else(|| row.bottleneck.limit.name().to_owned()),
+            row.bottleneck.share.to_string(),
+            resident.map(|r| r.kernel.clone()).unwrap_or_default(),
+            count(resident.map(|r| r.threads)),
+            count(resident.map(|r| r.launched)),
+            count(resident.map(|r| r.most)),
+            row.cpu.kernel.clone(),
+            row.cpu.kernel_seconds.to_string(),
+            row.gpu.kernel.clone(),
+            row.gpu.kernel_seconds.to_string(),
+            row.kernel_speed_up().to_string(),
+            number(row.cpu.application_seconds),
+            number(row.gpu.application_seconds),
+            number(row.application_speed_up()),
+            parts.join(" "),
+            count(row.gpu.bytes.map(|bytes| bytes.0)),
+            count(row.gpu.bytes.map(|bytes| bytes.1)),
+        ];
+        text.push_str(&fields.map(|field| quoted(&field)).join(","));
+        text.push('\n');
+    }
+    text
+}

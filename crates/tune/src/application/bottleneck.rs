@@ -1,0 +1,226 @@
+//! What limits a kernel, from its time and the machine's measured limits.
+
+use rayspin_device::cuda::Launched;
+use rayspin_device::{Backend, Device};
+use serde::{Deserialize, Serialize};
+
+use crate::algorithm::{Flow, Peak};
+use crate::foresee::{Foresight, threads};
+use crate::limits::Limits;
+use crate::variant::Work;
+
+/// The share of a limit from which on it is the bottleneck.
+pub const HALF: f64 = 0.5;
+/// A share above this is none: what the work counts is not done by those units, or the estimate is off.
+const MOST: f64 = 1.2;
+
+/// What may limit a kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Limit {
+    /// Bytes that any implementation moves, over the measured rate of that way.
+    Memory(Flow),
+    /// Operations that any implementation makes, over the measured rate of multiply-adds.
+    Arithmetic(Peak),
+    /// Launches, each as long as one that does nothing.
+    Launches,
+    /// Instructions of the compiled kernel, over the rate at which multiprocessors issue them.
+    Issue,
+    /// Results of special-function units that the compiled kernel asks for, over their measured rate.
+    Special,
+    /// None of them: threads wait for memory, for each other, or there are too few.
+    Latency,
+    /// A stage of an application takes most of its time.
+    Stage,
+}
+
+impl Limit {
+    /// In words.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Memory(Flow::Copy) => "memory bandwidth",
+            Self::Memory(Flow::Read) => "memory bandwidth, reading",
+            Self::Memory(Flow::Write) => "memory bandwidth, writing",
+            Self::Arithmetic(Peak::F32) => "f32 arithmetic",
+            Self::Arithmetic(Peak::F64) => "f64 arithmetic",
+            Self::Arithmetic(Peak::I32) => "i32 arithmetic",
+            Self::Launches => "launches",
+            Self::Issue => "instruction issue",
+            Self::Special => "special functions",
+            Self::Latency => "latency",
+            Self::Stage => "stage",
+        }
+    }
+
+    /// Whether its share is an estimate from the compiled kernel.
+    pub fn is_estimate(self) -> bool {
+        matches!(self, Self::Issue | Self::Special)
+    }
+}
+
+/// How much of a limit a kernel takes.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Share {
+    /// The limit.
+    pub limit: Limit,
+    /// The least time that it allows, over the time.
+    pub share: f64,
+}
+
+/// What a run asks of a machine: seconds that each limit allows at least.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Loads(pub Vec<(Limit, f64)>);
+
+impl Loads {
+    /// Of a run that launched `launched`, each of which takes `launch` seconds at least. Estimates from compiled kernels are left out
+    /// where PTX is not to be had.
+    pub fn of(
+        device: &Device,
+        limits: &Limits,
+        work: &Work,
+        (peak, flow): (Peak, Flow),
+        launched: &[Launched],
+        launch: f64,
+    ) -> Self {
+        let mut loads = vec![
+            (Limit::Memory(flow), work.bytes / limits.bandwidth(flow)),
+            (Limit::Arithmetic(peak), work.flops / limits.peak(peak)),
+            (Limit::Launches, launched.len() as f64 * launch),
+        ];
+        if let (Backend::Cuda(_), Some(counts)) =
+            (device.backend(), Foresight::default().counts(device, launched, work))
+        {
+            let all = |of: &dyn Fn(&crate::ptx::Counts) -> f64| -> f64 {
+                counts.iter().zip(launched).map(|(counts, launched)| of(counts) * threads(launched)).sum()
+            };
+            // A multiprocessor issues 4 instructions of a warp a clock, and 128 multiply-adds of two operations are 4 of them.
+            loads.push((Limit::Issue, all(&|c| c.instructions) / 32.0 / (limits.rates.f32 / 64.0)));
+            if let Some(rate) = limits.rates.special {
+                loads.push((Limit::Special, all(&|c| c.special) / rate));
+            }
+        }
+        Self(loads)
+    }
+}
+
+/// What limits a kernel, and how near it is to each limit.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Bottleneck {
+    /// The limit.
+    pub limit: Limit,
+    /// Its share; of latency the largest of all shares.
+    pub share: f64,
+    /// The stage or the part that takes most of the time, where that is the limit.
+    pub stage: Option<String>,
+    /// All shares.
+    pub shares: Vec<Share>,
+}
+
+impl Bottleneck {
+    /// Of a run that took `seconds`.
+    ///
+    /// The larger of the shares of memory and arithmetic, which any implementation takes, where it is a half or more; else launches,
+    /// where they are; else the larger of what the compiled kernel lets estimate, where it is; else latency. A share above 1.2 limits
+    /// nothing: other units do that work (tensor cores), or the estimate is off.
+    pub fn of(loads: &Loads, seconds: f64) -> Self {
+        let shares: Vec<_> = loads
+            .0
+            .iter()
+            .map(|&(limit, least)| Share { limit, share: least / seconds })
+            .filter(|share| share.share.is_finite())
+            .collect();
+        let sound = |share: &&Share| share.share <= MOST;
+        let largest = |of: &dyn Fn(Limit) -> bool| {
+            let some = shares.iter().filter(sound).filter(|share| of(share.limit));
+            some.max_by(|a, b| a.share.total_cmp(&b.share)).copied()
+        };
+        let steps = [
+            largest(&|limit| matches!(limit, Limit::Memory(_) | Limit::Arithmetic(_))),
+            largest(&|limit| limit == Limit::Launches),
+            largest(&Limit::is_estimate),
+        ];
+        let found = steps.into_iter().flatten().find(|share| share.share >= HALF);
+        let most = largest(&|_| true).map_or(0.0, |share| share.share);
+        let (limit, share) = found.map_or((Limit::Latency, most), |found| (found.limit, found.share));
+        Self { limit, share, stage: None, shares }
+    }
+
+    /// Of an application whose parts took these seconds: the part that takes most.
+    pub fn of_parts<'a>(parts: impl IntoIterator<Item = (&'a str, f64)>, seconds: f64) -> Option<Self> {
+        let (name, most) = parts.into_iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
+        let share = most / seconds;
+        let stage = Some(name.to_owned());
+        Some(Self { limit: Limit::Stage, share, stage, shares: vec![Share { limit: Limit::Stage, share }] })
+    }
+
+    /// `memory bandwidth 91 %`, `instruction issue ~80 %`, `latency (memory bandwidth 31 %)`, `solving 83 %`.
+    pub fn words(&self) -> String {
+        let percent = |limit: Limit, share: f64| {
+            let about = if limit.is_estimate() { "~" } else { "" };
+            format!("{about}{:.0} %", 100.0 * share)
+        };
+        match (self.limit, &self.stage) {
+            (Limit::Stage, Some(stage)) => format!("{stage} {}", percent(Limit::Stage, self.share)),
+            (Limit::Latency, _) => {
+                let sound = self.shares.iter().filter(|share| share.share <= MOST && share.share > 0.0);
+                match sound.max_by(|a, b| a.share.total_cmp(&b.share)) {
+                    Some(most) => {
+                        format!("latency ({} {})", most.limit.name(), percent(most.limit, most.share))
+                    }
+                    None => "latency".to_owned(),
+                }
+            }
+            (limit, _) => format!("{} {}", limit.name(), percent(limit, self.share)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MEMORY: Limit = Limit::Memory(Flow::Copy);
+    const F32: Limit = Limit::Arithmetic(Peak::F32);
+
+    fn words(loads: &[(Limit, f64)]) -> String {
+        // Seconds are 2, so that shares are not the loads themselves.
+        let loads = Loads(loads.iter().map(|&(limit, share)| (limit, 2.0 * share)).collect());
+        Bottleneck::of(&loads, 2.0).words()
+    }
+
+    #[test]
+    fn what_any_implementation_takes_comes_before_what_this_one_does() {
+        for (loads, expected) in [
+            (vec![(MEMORY, 0.91), (F32, 0.2), (Limit::Issue, 0.95)], "memory bandwidth 91 %"),
+            (vec![(MEMORY, 0.6), (F32, 0.78)], "f32 arithmetic 78 %"),
+            (vec![(Limit::Memory(Flow::Read), 0.5)], "memory bandwidth, reading 50 %"),
+            (vec![(MEMORY, 0.49), (Limit::Launches, 0.7), (Limit::Issue, 0.9)], "launches 70 %"),
+            (vec![(MEMORY, 0.3), (Limit::Issue, 0.8), (Limit::Special, 0.85)], "special functions ~85 %"),
+            (vec![(MEMORY, 0.3), (Limit::Issue, 0.8), (Limit::Special, 0.1)], "instruction issue ~80 %"),
+            (vec![(MEMORY, 0.31), (Limit::Issue, 0.2)], "latency (memory bandwidth 31 %)"),
+            (vec![(MEMORY, 0.1), (Limit::Issue, 0.4)], "latency (instruction issue ~40 %)"),
+            (vec![(MEMORY, 0.0)], "latency"),
+            (vec![], "latency"),
+        ] {
+            assert_eq!(words(&loads), expected);
+        }
+    }
+
+    #[test]
+    fn more_than_all_of_a_limit_is_none() {
+        // Tensor cores make what f32 units would take longer for.
+        assert_eq!(words(&[(F32, 2.3), (MEMORY, 0.2), (Limit::Issue, 0.7)]), "instruction issue ~70 %");
+        assert_eq!(words(&[(F32, 2.3), (MEMORY, 0.2)]), "latency (memory bandwidth 20 %)");
+        // Within what measurements of limits may miss.
+        assert_eq!(words(&[(F32, 0.3), (MEMORY, 1.04)]), "memory bandwidth 104 %");
+        assert_eq!(words(&[(MEMORY, f64::NAN), (F32, f64::INFINITY)]), "latency");
+        assert_eq!(Bottleneck::of(&Loads(vec![(MEMORY, 1.0)]), 0.0).limit, Limit::Latency);
+    }
+
+    #[test]
+    fn of_parts_the_longest_is_named() {
+        let parts = [("upload", 1.0), ("kernel", 5.0), ("download", 2.0)];
+        assert_eq!(Bottleneck::of_parts(parts, 10.0).unwrap().words(), "kernel 50 %");
+        assert_eq!(Bottleneck::of_parts([], 1.0), None);
+    }
+}

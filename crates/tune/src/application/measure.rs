@@ -1,0 +1,223 @@
+//! The best rung of a problem on a device, the kernel alone and the whole from host to host.
+
+use std::time::Instant;
+
+use rayspin_core::{Error, Result};
+use rayspin_device::cuda::Launched;
+use rayspin_device::{Backend, Device};
+use serde::{Deserialize, Serialize};
+
+use super::{Bottleneck, Loads};
+use crate::algorithm::{Flow, Peak};
+use crate::carry::Whole;
+use crate::climb::sets;
+use crate::foresee::threads;
+use crate::ladder::{Rung, Session};
+use crate::limits::Limits;
+use crate::measure::{Protocol, Timing, measure, seconds};
+use crate::space::Config;
+
+/// A rung whose first run takes longer than the best so far by this factor is given up.
+const BEHIND: f64 = 4.0;
+
+/// The threads of one kernel that a GPU holds at once.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Resident {
+    /// The kernel: of all that were launched the one with most threads in all.
+    pub kernel: String,
+    /// Blocks that multiprocessors hold, and that there are, times the threads of each.
+    pub threads: u64,
+    /// Threads of its largest launch.
+    pub launched: u64,
+    /// Threads that the GPU can hold.
+    pub most: u64,
+}
+
+impl Resident {
+    /// Of launches on a GPU. `None` on a CPU, without launches, or where the driver does not tell how many blocks are held.
+    pub fn of(device: &Device, launched: &[Launched]) -> Option<Self> {
+        let Backend::Cuda(cuda) = device.backend() else { return None };
+        let properties = cuda.properties();
+        let mut kernels: Vec<(&Launched, f64)> = Vec::new();
+        for one in launched {
+            let threads = threads(one);
+            let same = |(other, _): &&mut (&Launched, f64)| {
+                other.kernel == one.kernel && other.program.name == one.program.name
+            };
+            match kernels.iter_mut().find(same) {
+                Some((largest, all)) => {
+                    if threads > self::threads(largest) {
+                        *largest = one;
+                    }
+                    *all += threads;
+                }
+                None => kernels.push((one, threads)),
+            }
+        }
+        let (one, _) = kernels.into_iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
+        let count = |sides: &[u32; 3]| sides.iter().map(|&n| u64::from(n)).product::<u64>();
+        let (blocks, threads) = (count(&one.launch.blocks), count(&one.launch.threads));
+        let held = u64::from(one.held) * u64::from(properties.multiprocessors);
+        (held > 0).then(|| Self {
+            kernel: one.kernel.clone(),
+            threads: blocks.min(held) * threads,
+            launched: blocks * threads,
+            most: u64::from(properties.multiprocessors) * u64::from(properties.threads_per_multiprocessor),
+        })
+    }
+}
+
+/// What is known of the best rung on a GPU.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OnGpu {
+    /// What limits its kernels.
+    pub bottleneck: Bottleneck,
+    /// Its threads.
+    pub resident: Option<Resident>,
+}
+
+/// The best rung of a problem on a device.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Best {
+    /// Its name.
+    pub rung: &'static str,
+    /// Its parameters.
+    pub config: Config,
+    /// Its time, inputs and outputs in the device's memory.
+    pub kernel: Timing,
+    /// Its time from host to host, where the algorithm says what is carried.
+    pub whole: Option<Whole>,
+    /// On a GPU.
+    pub on_gpu: Option<OnGpu>,
+    /// Rungs that failed or were wrong before one was right: names and words.
+    pub failed: Vec<(String, String)>,
+}
+
+/// How rungs race.
+pub struct Race<'a> {
+    /// How the best is timed.
+    pub protocol: &'a Protocol,
+    /// What the device can do at most.
+    pub limits: &'a Limits,
+    /// Seconds of a launch, as [`crate::limits::launch`] gives them.
+    pub launch: f64,
+    /// What bounds the problem's operations, and which way its bytes go.
+    pub bounds: (Peak, Flow),
+}
+
+/// The fastest right rung of those that compete on this device, with the configuration that `wants` gives; `None` leaves a rung out.
+///
+/// Rungs run best last in their table, so they race from the end: one that is far behind is given up after a run. The fastest is
+/// checked against the oracle, with inputs and outputs on the device and from host to host; where it is wrong, the next one is. Gives
+/// none where no rung is right. Errors: the sets of data cannot be made; the user interrupts.
+pub fn best(
+    session: &mut dyn Session,
+    device: &Device,
+    race: &Race<'_>,
+    wants: &mut dyn FnMut(&Rung) -> Result<Option<Config>>,
+) -> Result<std::result::Result<Best, Vec<(String, String)>>> {
+    let rungs: Vec<_> = session.rungs().to_vec();
+    session.rotate(if race.protocol.rotate { sets(device, session) } else { 1 })?;
+    let mut failed = Vec::new();
+    let mut timed: Vec<(usize, Config, Timing)> = Vec::new();
+    let fits = |rung: &Rung| rung.backend == device.kind() && rung.competes && rung.refuses.is_none();
+    for (at, rung) in rungs.iter().enumerate().rev().filter(|(_, rung)| fits(rung)) {
+        let Some(config) = wants(rung)? else { continue };
+        let fastest = timed.iter().map(|(_, _, timing)| timing.median).fold(f64::INFINITY, f64::min);
+        match raced(session, device, race.protocol, at, &config, fastest) {
+            Ok(None) => {}
+            Ok(Some(timing)) => timed.push((at, config, timing)),
+            Err(Error::Interrupted) => return Err(Error::Interrupted),
+            Err(error) => failed.push((rung.name.to_owned(), error.to_string())),
+        }
+    }
+    timed.sort_by(|a, b| a.2.median.total_cmp(&b.2.median));
+    for (at, config, kernel) in timed {
+        let rung = &rungs[at];
+        match checked(session, device, race, (at, rung), &config, kernel.median) {
+            Ok((whole, on_gpu)) => {
+                return Ok(Ok(Best { rung: rung.name, config, kernel, whole, on_gpu, failed }));
+            }
+            Err(Error::Interrupted) => return Err(Error::Interrupted),
+            Err(error) => failed.push((rung.name.to_owned(), error.to_string())),
+        }
+    }
+    Ok(Err(failed))
+}
+
+/// The time of a rung; none where it is far behind.
+fn raced(
+    session: &mut dyn Session,
+    device: &Device,
+    protocol: &Protocol,
+    rung: usize,
+    config: &Config,
+    fastest: f64,
+) -> Result<Option<Timing>> {
+    let began = Instant::now();
+    session.run(rung, config, 0)?;
+    device.synchronize()?;
+    let mut first = began.elapsed().as_secs_f64();
+    if matches!(device.backend(), Backend::Cuda(_)) {
+        // The first one may have compiled.
+        first = seconds(device, &mut || session.run(rung, config, 0))?;
+    }
+    // Short runs say little of themselves: caches and threads that slept.
+    if first > BEHIND * fastest.max(1e-3) {
+        return Ok(None);
+    }
+    measure(device, protocol, |turn| session.run(rung, config, turn)).map(Some)
+}
+
+type Checked = (Option<Whole>, Option<OnGpu>);
+
+/// The whole of a rung that is right, and what limits its kernels.
+fn checked(
+    session: &mut dyn Session,
+    device: &Device,
+    race: &Race<'_>,
+    (at, rung): (usize, &Rung),
+    config: &Config,
+    kernel: f64,
+) -> Result<Checked> {
+    let right = |error: f64, what: &str| -> Result<()> {
+        // Not `error > tolerance`: NaN is wrong too.
+        if error <= rung.tolerance {
+            return Ok(());
+        }
+        Err(Error::value(
+            format!("error {what}"),
+            format!("at most {:.0e}", rung.tolerance),
+            format!("{error:.2e}"),
+        ))
+    };
+    right(session.verify(at, config)?, "of the kernel")?;
+    let on_gpu = match device.backend() {
+        Backend::Cpu(_) => None,
+        Backend::Cuda(cuda) => {
+            let launched = cuda.launches(|| session.run(at, config, 0))?;
+            device.synchronize()?;
+            let loads = Loads::of(device, race.limits, &rung.work, race.bounds, &launched, race.launch);
+            Some(OnGpu {
+                bottleneck: Bottleneck::of(&loads, kernel),
+                resident: Resident::of(device, &launched),
+            })
+        }
+    };
+    let mut rounds = Vec::new();
+    let began = Instant::now();
+    // The first one warms up.
+    for round in 0..=race.protocol.rounds.max(1) {
+        let Some(whole) = session.whole(at, config)? else { return Ok((None, on_gpu)) };
+        if round == 0 {
+            right(session.found()?, "from host to host")?;
+        } else {
+            rounds.push(whole);
+        }
+        if !rounds.is_empty() && began.elapsed().as_secs_f64() > race.protocol.budget {
+            break;
+        }
+    }
+    rounds.sort_by(|a, b| a.seconds().total_cmp(&b.seconds()));
+    Ok((rounds.get(rounds.len() / 2).copied(), on_gpu))
+}

@@ -1,0 +1,13 @@
+//! The application table: what limits an algorithm on a GPU, how many of its threads are there at once, and how much faster
+//! than a CPU it is, the kernel alone and the whole with its transfers.
+
+mod bottleneck;
+mod measure;
+mod record;
+
+#[cfg(test)]
+mod tests;
+
+pub use bottleneck::{Bottleneck, HALF, Limit, Loads, Share};
+pub use measure::{Best, OnGpu, Race, Resident, best};
+pub use record::{Applications, Kind, Part, Row, Side};

@@ -1,0 +1,178 @@
+use std::time::{Duration, Instant};
+
+use rayspin_core::{Error, Result};
+use rayspin_device::{BackendKind, Device};
+
+use super::*;
+use crate::limits::{Limits, Rates};
+use crate::variant::Work;
+use crate::{Config, Flow, Peak, Protocol, Rung, Session, Space, Whole};
+
+fn limits() -> Limits {
+    let rates = Rates {
+        copy: 1e9,
+        read: 1e9,
+        write: 1e9,
+        f32: 1e9,
+        f64: 1e9,
+        i32: 1e9,
+        special: None,
+        shared: None,
+        texture: None,
+    };
+    Limits { of: "a machine".into(), rates }
+}
+
+/// Rungs that take so many ms, with so large errors; none: they fail.
+struct Fake {
+    rungs: Vec<Rung>,
+    behave: Vec<(u64, Option<f64>)>,
+    last: usize,
+    runs: Vec<usize>,
+    /// What is wrong with runs from the host.
+    broken: f64,
+}
+
+fn fake(rows: &[(&'static str, u64, Option<f64>, bool)]) -> Fake {
+    let rung = |&(name, _, _, competes): &(&'static str, _, _, bool)| Rung {
+        name,
+        backend: BackendKind::Cpu,
+        summary: "",
+        refuses: (name == "refuses").then(|| "too large".to_owned()),
+        competes,
+        work: Work { bytes: 1.0, flops: 1.0 },
+        tolerance: 1e-3,
+        reproduces: None,
+        space: Space::none(),
+    };
+    Fake {
+        rungs: rows.iter().map(rung).collect(),
+        behave: rows.iter().map(|row| (row.1, row.2)).collect(),
+        last: 0,
+        runs: vec![0; rows.len()],
+        broken: 0.0,
+    }
+}
+
+impl Session for Fake {
+    fn problem(&self) -> String {
+        "a problem".into()
+    }
+    fn key(&self) -> (String, Vec<usize>) {
+        (String::new(), vec![])
+    }
+    fn peak(&self) -> Peak {
+        Peak::F32
+    }
+    fn amount(&self, _: usize) -> f64 {
+        1.0
+    }
+    fn rungs(&self) -> &[Rung] {
+        &self.rungs
+    }
+    fn rotate(&mut self, _: usize) -> Result<usize> {
+        Ok(1)
+    }
+    fn verify(&mut self, rung: usize, config: &Config) -> Result<f64> {
+        self.run(rung, config, 0)?;
+        Ok(self.behave[rung].1.unwrap_or(f64::NAN))
+    }
+    fn run(&mut self, rung: usize, _: &Config, _: usize) -> Result<()> {
+        self.last = rung;
+        self.runs[rung] += 1;
+        let (ms, error) = self.behave[rung];
+        error.ok_or_else(|| Error::value("run", "one that works", "one that fails"))?;
+        let began = Instant::now();
+        while began.elapsed() < Duration::from_millis(ms) {}
+        Ok(())
+    }
+    fn whole(&mut self, rung: usize, config: &Config) -> Result<Option<Whole>> {
+        self.run(rung, config, 0)?;
+        let kernel = self.behave[rung].0 as f64 * 1e-3;
+        let (upload, set_up, download) = (2.0 * kernel, 0.0, kernel);
+        Ok(Some(Whole { upload, set_up, kernel, download, bytes_in: 8, bytes_out: 4 }))
+    }
+    fn found(&self) -> Result<f64> {
+        Ok(self.behave[self.last].1.unwrap_or(f64::NAN) + self.broken)
+    }
+}
+
+fn race(fake: &mut Fake) -> std::result::Result<Best, Vec<(String, String)>> {
+    let protocol = Protocol { rounds: 3, round: 1e-4, budget: 0.05, rotate: true };
+    let race = Race { protocol: &protocol, limits: &limits(), launch: 0.0, bounds: (Peak::F32, Flow::Copy) };
+    best(fake, &Device::cpu().unwrap(), &race, &mut |_| Ok(Some(Config::default()))).unwrap()
+}
+
+#[test]
+fn the_fastest_right_rung_wins() {
+    let mut rows = fake(&[
+        ("slow", 40, Some(0.0), true),
+        ("second", 3, Some(0.0), true),
+        ("first", 2, Some(1e-4), true),
+        ("wrong", 0, Some(1.0), true),
+        ("NaN", 0, Some(f64::NAN), true),
+        ("fails", 0, None, true),
+        ("refuses", 0, Some(0.0), true),
+        ("peer", 0, Some(0.0), false),
+    ]);
+    let best = race(&mut rows).unwrap();
+    assert_eq!(best.rung, "first");
+    assert!(best.kernel.median >= 2e-3 && best.on_gpu.is_none());
+    let failed: Vec<_> = best.failed.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!((failed[0], failed.len()), ("fails", 3));
+    assert!(best.failed.iter().any(|(name, why)| name == "wrong" && why.contains("at most 1e-3")));
+    // One run told that it is far behind.
+    assert_eq!((rows.runs[0], rows.runs[6], rows.runs[7]), (1, 0, 0));
+    let side = Side::of(&best);
+    assert_eq!((side.bytes, side.longest()), (Some((8, 4)), Some(("upload", 0.5))));
+}
+
+#[test]
+fn where_no_rung_is_right_none_wins() {
+    let mut rows = fake(&[("wrong", 0, Some(1.0), true), ("fails", 0, None, true)]);
+    assert_eq!(race(&mut rows).unwrap_err().len(), 2);
+    let mut rows = fake(&[("right", 0, Some(0.0), true)]);
+    rows.broken = 1.0;
+    let failed = race(&mut rows).unwrap_err();
+    assert!(failed[0].1.contains("from host to host"), "{failed:?}");
+}
+
+#[test]
+fn a_table_comes_back_and_others_are_refused() {
+    let side = |seconds: f64, whole: Option<f64>| Side {
+        kernel: "gpu-wide threads=64".into(),
+        kernel_seconds: seconds,
+        application_seconds: whole,
+        parts: vec![Part { name: "upload".into(), seconds: 1e-3 }],
+        bytes: whole.map(|_| (1 << 40, 3)),
+    };
+    let loads = Loads(vec![(Limit::Memory(Flow::Read), 0.8), (Limit::Issue, f64::NAN)]);
+    let mut table = Applications::new("0.1.0", "2026-05-04T12:00:00Z", limits());
+    for whole in [Some(0.5), None] {
+        table.rows.push(Row {
+            name: "a".into(),
+            title: "b".into(),
+            problem: "c".into(),
+            kind: Kind::Ladder,
+            bottleneck: Bottleneck::of(&loads, 1.0),
+            resident: Some(Resident { kernel: "wide".into(), threads: 7, launched: 8, most: 9 }),
+            cpu: side(1.0, whole),
+            gpu: side(1e-2, whole.map(|seconds| seconds / 10.0)),
+        });
+    }
+    assert_eq!(table.rows[0].kernel_speed_up(), 100.0);
+    assert_eq!(table.rows[0].application_speed_up(), Some(10.0));
+    assert_eq!(table.rows[1].application_speed_up(), None);
+    table.left_out.push(("d".into(), "no rung on a GPU".into()));
+    let text = table.to_json().unwrap();
+    assert_eq!(Applications::from_json(&text).unwrap(), table);
+    for other in [
+        text.replace("rayspin-applications", "rayspin-ladder"),
+        text.replace("\"version\": 1", "\"version\": 2"),
+        text[..text.len() / 2].to_owned(),
+        "{}".into(),
+        String::new(),
+    ] {
+        assert_eq!(Applications::from_json(&other).unwrap_err().kind(), rayspin_core::ErrorKind::Input);
+    }
+}
