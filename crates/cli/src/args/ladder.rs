@@ -49,33 +49,40 @@ pub(crate) enum LadderCommand {
 }
 
 const APPLICATIONS: &str = "\
-The best rungs of both processors are found, checked and compared: all threads of the CPU (--threads 1: one) with the GPU.
+The best rungs of both processors are found, checked and compared: all threads of the CPU (--threads 1: one) with \
+the GPU.
 
-Kernel: inputs and outputs lie in the processor's memory. Application: from memory of the host to memory of the host; with the
-GPU that is new memory and the way there for the inputs, new memory for the outputs, what a first run takes (plans, tables,
-textures), the kernel, and the way back.
+Kernel: inputs and outputs lie in the processor's memory. Application: from memory of the host to memory of the host; \
+with the GPU that is new memory and the way there for the inputs, new memory for the outputs, what a first run takes \
+(plans, tables, textures), the kernel, and the way back.
 
-Bottleneck: the larger of the shares of memory bandwidth and of arithmetic that any implementation takes of the measured limits,
-where it is at least 50 %; else launches, where those that do nothing would take half of the time; else what the compiled
-kernel's instructions let estimate (~): instruction issue, special functions; else latency, with the largest share beside it.
+Bottleneck: the larger of the shares of memory bandwidth and of arithmetic that any implementation takes of the \
+measured limits, where it is at least 50 %; else launches, where those that do nothing would take half of the time; \
+else what the compiled kernel's instructions let estimate (~), instruction issue or special functions; else latency, \
+with the largest share beside it. A share above 120 % limits nothing: other units do that work.
 
 Threads at once: what multiprocessors hold of the blocks that there are, of the kernel with most threads.
 
+Reconstructions are of simulated scans, from samples in memory to an image in memory, plans and coil sensitivities \
+included. Their kernel is the stage of gridding, or of conjugate gradients; their bottleneck is the stage that takes \
+longest with the GPU.
+
 Examples:
   rayspin ladder applications                             every algorithm
-  rayspin ladder applications sad coulomb --threads 1     against one thread, as the literature has it
+  rayspin ladder applications sad coulomb --threads 1     against one thread, as in the literature
+  rayspin ladder applications recon-volume --size 64
   rayspin ladder applications --json all.json --csv all.csv --html all.html";
 
 /// `rayspin ladder applications`
 #[derive(Debug, Args)]
 pub(crate) struct LadderApplications {
-    /// Algorithms [default: all]
-    #[arg(value_name = "NAME", value_parser = LadderName, hide_possible_values = true)]
+    /// Algorithms, and reconstructions: recon-gridding, recon-least-squares, recon-cartesian, recon-volume [default: all]
+    #[arg(value_name = "NAME", value_parser = ApplicationName, hide_possible_values = true)]
     pub(crate) names: Vec<String>,
     /// Problem by name: rayspin ladder list NAME lists them [default: the first]
     #[arg(long, value_name = "NAME", requires = "names")]
     pub(crate) case: Option<String>,
-    /// The problem in another size: 8192x8192, 4194304, 2^22
+    /// The problem in another size: 8192x8192, 4194304, 2^22; of reconstructions the voxels along each axis
     #[arg(long, value_name = "AxB", requires = "names")]
     pub(crate) size: Option<String>,
     /// Seed of the inputs
@@ -210,5 +217,28 @@ impl TypedValueParser for LadderName {
             .map(|ladder| PossibleValue::new(ladder.about().name).help(ladder.about().title))
             .collect();
         Some(Box::new(names.into_iter()))
+    }
+}
+
+/// [`LadderName`], and the names of reconstructions.
+#[derive(Debug, Clone)]
+pub(crate) struct ApplicationName;
+
+impl TypedValueParser for ApplicationName {
+    type Value = String;
+
+    fn parse_ref(
+        &self,
+        command: &clap::Command,
+        argument: Option<&clap::Arg>,
+        value: &OsStr,
+    ) -> Result<String, clap::Error> {
+        LadderName.parse_ref(command, argument, value)
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        let named = |(name, title)| PossibleValue::new(name).help(title);
+        let reconstructions = crate::commands::ladder::reconstructions().map(named);
+        Some(Box::new(LadderName.possible_values()?.chain(reconstructions)))
     }
 }

@@ -119,6 +119,8 @@ fn an_application_table_wants_a_gpu_and_known_names() {
     table(&["matrix-ad"], &["matrix-ad"]);
     table(&["matrix-add", "--case", "1000x100"], &["case of matrix-add", "1000x100"]);
     table(&["matrix-add", "--size", "3"], &["size of matrix-add", "[3]"]);
+    table(&["recon-volume", "--size", "8"], &["size of recon-volume", "[8]"]);
+    table(&["recon-volume", "--case", "a"], &["case of recon-volume"]);
     table(&["matrix-add", "--rounds", "0"], &["--rounds"]);
     table(&["matrix-add", "--budget", "0"], &["--budget"]);
     table(&["matrix-add", "--html", "-"], &["--html"]);

@@ -12,6 +12,7 @@ mod maps;
 mod page;
 mod show;
 
+pub(crate) use applications::reconstructions;
 pub(crate) use climbing::size;
 pub(crate) use limits::MachineLimits;
 

@@ -1,6 +1,7 @@
 //! `rayspin ladder applications`: the sources' application table of our own algorithms.
 
 mod page;
+mod recon;
 mod show;
 
 use std::sync::atomic::Ordering;
@@ -16,11 +17,12 @@ use rayspin::tune::{Ladder, Protocol, Rung, Which};
 use super::super::files;
 use super::climbing::{Kind, budget, check_case, is_stdout, outputs, size, tuned, write};
 use super::limits::MachineLimits;
-use super::named;
+use super::unknown;
 use crate::Context;
 use crate::args::ladder::LadderApplications;
 use crate::failure::BadInput;
 use crate::interrupt::{STOP, stoppable};
+use recon::Reconstruction;
 
 /// The two processors, and what is known of the GPU.
 struct Processors<'a> {
@@ -33,7 +35,67 @@ struct Processors<'a> {
     seed: u64,
 }
 
-/// What came of a ladder: its row, or why it has none; and what failed.
+/// What has a row.
+enum Application {
+    Ladder(Box<dyn Ladder>),
+    Reconstruction(&'static Reconstruction),
+}
+
+impl Application {
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Ladder(ladder) => ladder.about().name,
+            Self::Reconstruction(one) => one.name,
+        }
+    }
+}
+
+/// Names and titles of all reconstructions that have a row, as shells complete them.
+pub(crate) fn reconstructions() -> impl Iterator<Item = (&'static str, &'static str)> {
+    recon::ALL.iter().map(|one| (one.name, one.title))
+}
+
+/// Those of these names, each once, in this order; without names all. Errors: an unknown name, with the nearest.
+fn chosen(names: &[String]) -> Result<Vec<Application>> {
+    let ladders = rayspin::ladders().into_iter().map(Application::Ladder);
+    let mut all: Vec<_> = ladders.chain(recon::ALL.iter().map(Application::Reconstruction)).collect();
+    if names.is_empty() {
+        return Ok(all);
+    }
+    let known: Vec<_> = all.iter().map(Application::name).collect();
+    let mut chosen: Vec<Application> = Vec::new();
+    for name in names {
+        match all.iter().position(|one| one.name() == name) {
+            Some(at) => chosen.push(all.swap_remove(at)),
+            None if chosen.iter().any(|one| one.name() == name) => {}
+            None => {
+                let otherwise = "rayspin ladder list lists the ladders";
+                return Err(unknown("application", name, &known, otherwise).into());
+            }
+        }
+    }
+    Ok(chosen)
+}
+
+/// Everything that can be judged before anything runs.
+fn check(one: &Application, args: &LadderApplications, size: Option<&[usize]>) -> Result<()> {
+    match one {
+        Application::Ladder(ladder) => {
+            check_case(ladder.as_ref(), args.case.as_deref())?;
+            ladder.outline(Which::Case(args.case.as_deref(), size))?;
+        }
+        Application::Reconstruction(one) => {
+            if let Some(case) = &args.case {
+                let message = format!("case of {}: expected none, found {case}", one.name);
+                return Err(BadInput::new(message).hint("--size sets the voxels along each axis").into());
+            }
+            one.size(size)?;
+        }
+    }
+    Ok(())
+}
+
+/// What came of an application: its row, or why it has none; and what failed.
 struct Found {
     row: std::result::Result<Row, String>,
     failed: Vec<String>,
@@ -42,13 +104,12 @@ struct Found {
 /// Makes the table, prints it and writes files.
 pub(super) fn run(context: &Context, args: &LadderApplications) -> Result<()> {
     let outputs = outputs([&args.json, &args.csv, &args.html])?;
-    let ladders = if args.names.is_empty() { rayspin::ladders() } else { named(&args.names)? };
+    let applications = chosen(&args.names)?;
     let size = args.size.as_deref().map(size).transpose()?;
     let protocol = budget(args.rounds, args.budget, true)?;
     let which = Which::Case(args.case.as_deref(), size.as_deref());
-    for ladder in &ladders {
-        check_case(ladder.as_ref(), args.case.as_deref())?;
-        ladder.outline(which)?;
+    for one in &applications {
+        check(one, args, size.as_deref())?;
     }
     let Backend::Cuda(_) = context.device.backend() else {
         let found = context.device.describe();
@@ -75,12 +136,16 @@ pub(super) fn run(context: &Context, args: &LadderApplications) -> Result<()> {
     let mut table = processors.table(context.threads());
     let mut failed = Vec::new();
     stoppable(|| -> Result<()> {
-        for ladder in &ladders {
+        for one in &applications {
             if STOP.load(Ordering::SeqCst) {
                 break;
             }
-            let name = ladder.about().name;
-            match processors.ladder(ladder.as_ref(), which) {
+            let name = one.name();
+            let found = match one {
+                Application::Ladder(ladder) => processors.ladder(ladder.as_ref(), which),
+                Application::Reconstruction(one) => processors.reconstruction(one, size.as_deref()),
+            };
+            match found {
                 Ok(found) => {
                     failed.extend(found.failed);
                     match found.row {

@@ -3,7 +3,7 @@
 use rayspin::report::number;
 use rayspin::report::page::{Bar, BarChart, Page, Section};
 use rayspin::report::table::{Cell, Column, Table};
-use rayspin::tune::application::{Applications, Row, Side};
+use rayspin::tune::application::{Applications, Kind, Row, Side};
 
 use super::show;
 
@@ -15,14 +15,16 @@ const RULE: &str = "Bottleneck: the larger of the shares of memory bandwidth and
 const COLUMNS: &str = "Threads at once: what multiprocessors hold of the blocks that there are, of the kernel with most threads. \
     Kernel: inputs and outputs lie in the processor's memory. Application: from memory of the host to memory of the host; with \
     the GPU that is new memory and the way there for the inputs, new memory for the outputs, what a first run takes (plans, \
-    tables, textures), the kernel, and the way back.";
+    tables, textures), the kernel, and the way back. Reconstructions are of simulated scans, from samples in memory to an image \
+    in memory, plans and coil sensitivities included; their kernel is the stage of gridding, or of conjugate gradients, and their \
+    bottleneck the stage that takes longest with the GPU.";
 
 /// The page of a table.
 pub(super) fn page(all: &Applications) -> Page {
     let lead = format!("{}. Rayspin {}, {}.", show::caption(all), all.rayspin, all.began);
     let mut section = Section::new("Applications").text(COLUMNS).text(RULE);
     if !all.rows.is_empty() {
-        section = section.table(show::table(all)).bars(speed_ups(all));
+        section = section.table(show::table(all, false)).bars(speed_ups(all));
     }
     if !all.left_out.is_empty() {
         section = section.list(all.left_out.iter().map(|(name, why)| format!("{name} has no row: {why}")));
@@ -31,9 +33,16 @@ pub(super) fn page(all: &Applications) -> Page {
     if all.rows.is_empty() {
         return page;
     }
+    let mut whole = Section::new("The whole, in parts").table(times(all));
+    if all.rows.iter().any(|row| row.kind == Kind::Ladder) {
+        whole = whole.table(parts(all));
+    }
+    for row in all.rows.iter().filter(|row| row.kind == Kind::Reconstruction) {
+        whole = whole.table(stages(row));
+    }
     page.section(Section::new("What was compared").table(rungs(all)).table(threads(all)))
         .section(Section::new("Shares of the limits").table(shares(all)).table(limits(all)))
-        .section(Section::new("The whole with the GPU, in parts").table(parts(all)))
+        .section(whole)
 }
 
 /// Both speed-ups of each row on one axis.
@@ -91,7 +100,8 @@ fn shares(all: &Applications) -> Table {
         let about = if limit.is_estimate() { "~" } else { "" };
         format!("{about}{}", limit.name())
     };
-    for share in all.rows.iter().flat_map(|row| &row.bottleneck.shares) {
+    let ladders = || all.rows.iter().filter(|row| row.kind == Kind::Ladder);
+    for share in ladders().flat_map(|row| &row.bottleneck.shares) {
         let name = name(share.limit);
         if !names.contains(&name) {
             names.push(name);
@@ -100,7 +110,7 @@ fn shares(all: &Applications) -> Table {
     let mut columns = vec![Column::text("Application")];
     columns.extend(names.iter().map(|name| Column::number(name.as_str()).unit("%").decimals(0)));
     let mut table = Table::new("The least time that a limit allows over the time of the kernel", columns);
-    for row in &all.rows {
+    for row in ladders() {
         let share = |wanted: &String| {
             let found = row.bottleneck.shares.iter().find(|share| name(share.limit) == *wanted);
             Cell::from(found.map(|share| 100.0 * share.share))
@@ -124,9 +134,58 @@ fn limits(all: &Applications) -> Table {
     table
 }
 
+/// The times that the speed-ups are of.
+fn times(all: &Applications) -> Table {
+    let columns = [
+        Column::text("Application"),
+        Column::number("Kernel on the CPU").seconds(),
+        Column::number("on the GPU").seconds(),
+        Column::number("×").significant(3),
+        Column::number("Application on the CPU").seconds(),
+        Column::number("with the GPU").seconds(),
+        Column::number("×").significant(3),
+    ];
+    let mut table = Table::new("Times", columns);
+    for row in &all.rows {
+        table.push([
+            row.name.as_str().into(),
+            row.cpu.kernel_seconds.into(),
+            row.gpu.kernel_seconds.into(),
+            row.kernel_speed_up().into(),
+            row.cpu.application_seconds.into(),
+            row.gpu.application_seconds.into(),
+            row.application_speed_up().into(),
+        ]);
+    }
+    table
+}
+
+/// The stages of a reconstruction on both processors.
+fn stages(row: &Row) -> Table {
+    let columns = [
+        Column::text("Stage"),
+        Column::number("CPU").seconds(),
+        Column::number("GPU").seconds(),
+        Column::number("×").significant(3),
+    ];
+    let mut table = Table::new(format!("{}: {}", row.name, row.problem), columns);
+    for part in &row.gpu.parts {
+        let on_cpu = row.cpu.parts.iter().find(|other| other.name == part.name).map(|part| part.seconds);
+        table.push([
+            part.name.as_str().into(),
+            on_cpu.into(),
+            part.seconds.into(),
+            on_cpu.map(|seconds| seconds / part.seconds).into(),
+        ]);
+    }
+    table
+}
+
+/// The parts of the ladders' wholes with the GPU.
 fn parts(all: &Applications) -> Table {
+    let rows: Vec<_> = all.rows.iter().filter(|row| row.kind == Kind::Ladder).collect();
     let mut names: Vec<&str> = Vec::new();
-    for part in all.rows.iter().flat_map(|row| &row.gpu.parts) {
+    for part in rows.iter().flat_map(|row| &row.gpu.parts) {
         if !names.contains(&part.name.as_str()) {
             names.push(&part.name);
         }
@@ -134,8 +193,8 @@ fn parts(all: &Applications) -> Table {
     let mut columns = vec![Column::text("Application")];
     columns.extend(names.iter().map(|name| Column::number(*name).seconds()));
     columns.extend([Column::number("To the GPU").bytes(), Column::number("From the GPU").bytes()]);
-    let mut table = Table::new("Seconds by part", columns);
-    for row in &all.rows {
+    let mut table = Table::new("With the GPU", columns);
+    for row in rows {
         let mut cells: Vec<Cell> = vec![row.name.as_str().into()];
         cells.extend(names.iter().map(|name| seconds(&row.gpu, name)));
         cells.extend(bytes(row));

@@ -11,7 +11,7 @@ use super::super::csv::quoted;
 pub(super) fn text(all: &Applications) -> String {
     let mut text = String::new();
     if !all.rows.is_empty() {
-        text = table(all).to_string();
+        text = table(all, true).to_string();
     }
     for (name, why) in &all.left_out {
         let _ = writeln!(text, "no row: {name}: {why}");
@@ -21,37 +21,35 @@ pub(super) fn text(all: &Applications) -> String {
 
 /// What is compared.
 pub(super) fn caption(all: &Applications) -> String {
-    format!("Applications: {} against {}", all.gpu, all.cpu)
+    format!("Applications: times with {}, × against {}", all.gpu, all.cpu)
 }
 
-/// The sources' columns, with the times that the speed-ups are of.
-pub(super) fn table(all: &Applications) -> Table {
-    let columns = [
+/// The sources' columns, with the GPU's times where there is room.
+pub(super) fn table(all: &Applications, times: bool) -> Table {
+    let mut columns = vec![
         Column::text("Application"),
         Column::text("Bottleneck"),
         Column::number("Threads at once").decimals(0),
-        Column::number("Kernel: CPU").seconds(),
-        Column::number("GPU").seconds(),
-        Column::number("Kernel ×").significant(3),
-        Column::number("Application: CPU").seconds(),
-        Column::number("GPU").seconds(),
-        Column::number("Application ×").significant(3),
-        Column::text("Most of it"),
     ];
+    for (name, speed_up) in [("Kernel", "Kernel ×"), ("Application", "Application ×")] {
+        if times {
+            columns.push(Column::number(name).seconds());
+        }
+        columns.push(Column::number(speed_up).significant(3));
+    }
+    columns.push(Column::text("Most of it"));
     let mut table = Table::new(caption(all), columns);
     for row in &all.rows {
-        table.push([
-            row.name.as_str().into(),
-            row.bottleneck.words().into(),
-            threads(row),
-            row.cpu.kernel_seconds.into(),
-            row.gpu.kernel_seconds.into(),
-            row.kernel_speed_up().into(),
-            row.cpu.application_seconds.into(),
-            row.gpu.application_seconds.into(),
-            row.application_speed_up().into(),
-            longest(row),
-        ]);
+        let mut cells = vec![row.name.as_str().into(), row.bottleneck.words().into(), threads(row)];
+        let kernel = (Some(row.gpu.kernel_seconds), Some(row.kernel_speed_up()));
+        for (seconds, speed_up) in [kernel, (row.gpu.application_seconds, row.application_speed_up())] {
+            if times {
+                cells.push(seconds.into());
+            }
+            cells.push(speed_up.into());
+        }
+        cells.push(longest(row));
+        table.push(cells);
     }
     table
 }

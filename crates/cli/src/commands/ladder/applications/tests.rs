@@ -2,7 +2,20 @@ use rayspin::core::Silent;
 use rayspin::tune::limits::{Effort, measure};
 use rayspin_emu::Emulator;
 
+use super::super::named;
 use super::*;
+
+const RATES: limits::Rates = limits::Rates {
+    copy: 1e9,
+    read: 1e9,
+    write: 1e9,
+    f32: 1e9,
+    f64: 1e9,
+    i32: 1e9,
+    special: None,
+    shared: None,
+    texture: None,
+};
 
 #[test]
 fn rows_are_made_of_the_best_rungs_of_both_processors() {
@@ -46,11 +59,54 @@ fn rows_are_made_of_the_best_rungs_of_both_processors() {
 
     assert_eq!(Applications::from_json(&table.to_json().unwrap()).unwrap(), table);
     let text = show::text(&table);
-    assert!(text.contains(" against ") && text.contains("no row: access: its rungs"), "{text}");
+    assert!(text.contains(", × against ") && text.contains("no row: access: its rungs"), "{text}");
     assert_eq!(show::lines(&table).lines().count(), 4);
     let page = page::page(&table).render();
     assert!(page.contains("transpose: application") && page.contains("access has no row"));
     table.rows.clear();
     assert!(!page::page(&table).render().contains("What was compared"));
     assert!(!show::text(&table).contains("Kernel"));
+}
+
+#[test]
+fn a_reconstruction_is_a_row_of_its_stages() {
+    // Both sides are the CPU: the emulated GPU reconstructs in tests of its own.
+    let cpu = Device::cpu_with_threads(2).unwrap();
+    let known = limits::Limits { of: String::new(), rates: RATES };
+    let processors = Processors {
+        progress: &Silent,
+        cpu: cpu.clone(),
+        gpu: cpu,
+        limits: &known,
+        launch: 0.0,
+        protocol: Protocol { rounds: 1, round: 1e-4, budget: 1e-3, rotate: false },
+        seed: 1,
+    };
+    let mut table = processors.table(2);
+    for one in &recon::ALL {
+        let found = processors.reconstruction(one, Some(&[16])).unwrap();
+        assert!(found.failed.is_empty(), "{:?}", found.failed);
+        let row = found.row.unwrap();
+        table.rows.push(row.clone());
+        assert_eq!((row.kind, row.resident.is_some()), (RowKind::Reconstruction, false));
+        assert!(row.cpu.application_seconds > Some(row.cpu.kernel_seconds), "{row:?}");
+        assert!(row.gpu.parts.iter().any(|part| part.name == row.gpu.kernel), "{row:?}");
+        let all: f64 = row.gpu.parts.iter().map(|part| part.seconds).sum();
+        assert!((all / row.gpu.application_seconds.unwrap() - 1.0).abs() < 1e-6, "{row:?}");
+        assert!(row.bottleneck.words().ends_with(" %") && row.bottleneck.share > 0.0, "{row:?}");
+        assert!(one.size(Some(&[8])).is_err() && one.size(Some(&[32, 32])).is_err());
+    }
+    assert_eq!(Applications::from_json(&table.to_json().unwrap()).unwrap(), table);
+    let page = page::page(&table).render();
+    assert!(page.contains("Toeplitz kernel") && page.contains("recon-volume: 16 x 16 x 16 voxels"));
+}
+
+#[test]
+fn names_are_those_of_ladders_and_reconstructions() {
+    let named = |names: &[&str]| chosen(&names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>());
+    let all = chosen(&[]).unwrap();
+    assert_eq!(all.len(), rayspin::ladders().len() + recon::ALL.len());
+    let two: Vec<_> = named(&["recon-volume", "sad", "sad"]).unwrap().iter().map(Application::name).collect();
+    assert_eq!(two, ["recon-volume", "sad"]);
+    assert!(named(&["recon-volum"]).err().unwrap().to_string().contains("recon-volum"));
 }
