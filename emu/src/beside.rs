@@ -7,7 +7,7 @@ use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::sync::{Arc, Mutex};
 
 use rayspin_core::{Error, Result};
-use rayspin_device::cuda::Ticket;
+use rayspin_device::cuda::{Lane, Ticket};
 
 use crate::memory::POISON;
 use crate::{Inner, lock};
@@ -129,5 +129,72 @@ impl Ticket for InOrder {
             unsafe { to.copy_from_nonoverlapping(values.as_ptr(), values.len()) };
         }
         Ok(())
+    }
+}
+
+/// Copies that lanes were asked for.
+#[derive(Default)]
+pub(crate) struct Lanes {
+    /// Of the lanes in and out, those that no other lane has waited for: they are not done.
+    pending: [Vec<Copy>; 2],
+    /// Of the lane of all work, those to the host that the host has not waited for: done, and not told.
+    told: Vec<(Vec<u8>, *mut u8)>,
+}
+
+// SAFETY: the addresses are used by the one that takes a copy.
+unsafe impl Send for Lanes {}
+
+impl Lanes {
+    fn of(&mut self, lane: Lane) -> Option<&mut Vec<Copy>> {
+        match lane {
+            Lane::Work => None,
+            Lane::In => Some(&mut self.pending[0]),
+            Lane::Out => Some(&mut self.pending[1]),
+        }
+    }
+
+    /// # Safety
+    /// Both addresses begin so many bytes until the lane is passed on; nothing uses `to` nor changes `from` before.
+    pub(crate) unsafe fn upload(&mut self, lane: Lane, from: *const u8, to: *mut u8, bytes: usize) {
+        match self.of(lane) {
+            // SAFETY: as the caller promises.
+            None => unsafe { to.copy_from_nonoverlapping(from, bytes) },
+            Some(pending) => {
+                // SAFETY: as the caller promises.
+                unsafe { to.write_bytes(POISON, bytes) };
+                pending.push(Copy { from, to, bytes });
+            }
+        }
+    }
+
+    /// # Safety
+    /// As for [`Lanes::upload`], of the lane of all work until the host waits.
+    pub(crate) unsafe fn download(&mut self, lane: Lane, from: *const u8, to: *mut u8, bytes: usize) {
+        // SAFETY: as the caller promises.
+        unsafe { to.write_bytes(POISON, bytes) };
+        match self.of(lane) {
+            Some(pending) => pending.push(Copy { from, to, bytes }),
+            None => {
+                // SAFETY: as the caller promises.
+                let values = unsafe { std::slice::from_raw_parts(from, bytes) }.to_vec();
+                self.told.push((values, to));
+            }
+        }
+    }
+
+    /// Does what a lane was asked for.
+    pub(crate) fn finish(&mut self, lane: Lane) {
+        for copy in self.of(lane).map(std::mem::take).unwrap_or_default() {
+            // SAFETY: as who asked for it promised.
+            unsafe { copy.to.copy_from_nonoverlapping(copy.from, copy.bytes) };
+        }
+    }
+
+    /// Tells the host what the lane of all work copied.
+    pub(crate) fn tell(&mut self) {
+        for (values, to) in self.told.drain(..) {
+            // SAFETY: as who asked for it promised.
+            unsafe { to.copy_from_nonoverlapping(values.as_ptr(), values.len()) };
+        }
     }
 }

@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use rayspin_core::{Error, Result};
 use rayspin_device::cuda::{
-    Driver, Event, FftPlan, Function, Graph, Launch, Module, Program, Properties, Resources, TextureLayout,
-    TextureMemory, Ticket,
+    Driver, Event, FftPlan, Function, Graph, Lane, Launch, Module, Program, Properties, Resources,
+    TextureLayout, TextureMemory, Ticket,
 };
 
 /// What goes wrong.
@@ -193,6 +193,41 @@ impl Driver for Faulty {
         self.state.call("download_in_order")?;
         // SAFETY: as the caller promises.
         unsafe { self.inner.download_in_order(from, to, bytes) }
+    }
+
+    fn pass(&self, from: Lane, to: Lane) -> Result<()> {
+        self.state.call("pass")?;
+        self.inner.pass(from, to)
+    }
+
+    unsafe fn queue_upload(&self, lane: Lane, to: u64, from: *const u8, bytes: u64) -> Result<()> {
+        self.state.call("queue_upload")?;
+        // SAFETY: as the caller promises.
+        unsafe { self.inner.queue_upload(lane, to, from, bytes) }
+    }
+
+    unsafe fn queue_download(&self, lane: Lane, from: u64, to: *mut u8, bytes: u64) -> Result<()> {
+        self.state.call("queue_download")?;
+        // SAFETY: as the caller promises.
+        unsafe { self.inner.queue_download(lane, from, to, bytes) }
+    }
+
+    unsafe fn pinned_address(&self, at: *mut u8) -> Result<u64> {
+        self.state.call("pinned_address")?;
+        // SAFETY: as the caller promises.
+        unsafe { self.inner.pinned_address(at) }
+    }
+
+    unsafe fn upload_unstaged(&self, to: u64, from: &[u8]) -> Result<()> {
+        self.state.call("upload_unstaged")?;
+        // SAFETY: as the caller promises.
+        unsafe { self.inner.upload_unstaged(to, from) }
+    }
+
+    unsafe fn download_unstaged(&self, from: u64, to: &mut [u8]) -> Result<()> {
+        self.state.call("download_unstaged")?;
+        // SAFETY: as the caller promises.
+        unsafe { self.inner.download_unstaged(from, to) }
     }
 
     unsafe fn copy(&self, from: u64, to: u64, bytes: u64) -> Result<()> {

@@ -23,7 +23,8 @@ use std::time::Instant;
 use rayspin_core::{Error, Result};
 use rayspin_device::Device;
 use rayspin_device::cuda::{
-    Driver, Event, FftPlan, Graph, Launch, Module, Program, Properties, TextureLayout, TextureMemory, Ticket,
+    Driver, Event, FftPlan, Graph, Lane, Launch, Module, Program, Properties, TextureLayout, TextureMemory,
+    Ticket,
 };
 
 pub use hollow::Hollow;
@@ -80,6 +81,8 @@ struct Inner {
     variables: Mutex<Vec<(u64, u64)>>,
     /// Held while work is done: one thing after the other.
     order: Mutex<Order>,
+    /// Copies that nothing has waited for.
+    lanes: Mutex<beside::Lanes>,
 }
 
 #[derive(Default)]
@@ -135,6 +138,7 @@ impl Emulator {
                 ran: Mutex::default(),
                 variables: Mutex::default(),
                 order: Mutex::default(),
+                lanes: Mutex::default(),
             }),
         })
     }
@@ -158,6 +162,7 @@ impl Emulator {
             ran: Mutex::default(),
             variables: Mutex::default(),
             order: Mutex::default(),
+            lanes: Mutex::default(),
         };
         Ok(Self { compiler, programs: self.programs, inner: Arc::new(inner) })
     }
@@ -382,6 +387,28 @@ impl Driver for Emulator {
         unsafe { beside::InOrder::begin(&self.inner, from as usize as *const u8, to, bytes) }
     }
 
+    fn pass(&self, from: Lane, _to: Lane) -> Result<()> {
+        let _order = self.inner.not_recording("waiting for copies of the emulated GPU")?;
+        lock(&self.inner.lanes).finish(from);
+        Ok(())
+    }
+
+    unsafe fn queue_upload(&self, lane: Lane, to: u64, from: *const u8, bytes: u64) -> Result<()> {
+        let _order = self.inner.not_recording("copying to the emulated GPU")?;
+        self.inner.expect(to, bytes)?;
+        // SAFETY: the range was just found to be allocated; the rest as the caller promises.
+        unsafe { lock(&self.inner.lanes).upload(lane, from, to as usize as *mut u8, bytes as usize) };
+        Ok(())
+    }
+
+    unsafe fn queue_download(&self, lane: Lane, from: u64, to: *mut u8, bytes: u64) -> Result<()> {
+        let _order = self.inner.not_recording("copying from the emulated GPU")?;
+        self.inner.expect(from, bytes)?;
+        // SAFETY: as above.
+        unsafe { lock(&self.inner.lanes).download(lane, from as usize as *const u8, to, bytes as usize) };
+        Ok(())
+    }
+
     unsafe fn copy(&self, from: u64, to: u64, bytes: u64) -> Result<()> {
         self.inner.ask(Work::Copy { from, to, bytes })
     }
@@ -440,6 +467,7 @@ impl Driver for Emulator {
 
     fn synchronize(&self) -> Result<()> {
         let mut order = self.inner.not_recording("waiting for the emulated GPU")?;
+        lock(&self.inner.lanes).tell();
         match order.failure.take() {
             Some(error) => Err(error),
             None => Ok(()),

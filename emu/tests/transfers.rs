@@ -5,8 +5,8 @@
 
 use std::sync::Arc;
 
-use rayspin_device::cuda::{Argument, Driver, Launch, Source};
-use rayspin_device::{Array, Backend, Cuda, Device, Pinned};
+use rayspin_device::cuda::{Argument, Driver, Lane, Launch, Source};
+use rayspin_device::{Array, Backend, Cuda, Device, Pinned, Way};
 use rayspin_emu::{Emulator, Fault, Faulty, devices};
 
 static SOURCE: Source = Source {
@@ -205,5 +205,174 @@ fn a_variable_that_is_written_again_is_new_to_later_launches_only() {
         let refused = cuda.set_variable(&SOURCE, &[], "table", &long).unwrap_err().to_string();
         assert!(refused.contains("table") && refused.contains("4096 bytes"), "{refused}");
         assert!(cuda.set_variable(&SOURCE, &[], "tables", &[0]).is_err());
+    }
+}
+
+#[test]
+fn parts_are_copied_in_order_and_waited_for_when_they_are_looked_at() {
+    for device in devices().unwrap() {
+        for (len, part) in [(1, 1), (300, 7), (70_001, 4099)] {
+            let values = numbers(len, 5);
+            let (mut from, mut to) = (Pinned::new(&device, len).unwrap(), Pinned::new(&device, len).unwrap());
+            from.values().unwrap().copy_from_slice(&values);
+            to.values().unwrap().fill(-1.0);
+            let mut sum = Array::<f32>::zeros(&device, &[len]).unwrap();
+            let mut x = Array::<f32>::zeros(&device, &[len]).unwrap();
+            for at in (0..len).step_by(part) {
+                x.receive(at, &mut from, at..len.min(at + part)).unwrap();
+            }
+            add(&device, &x, &mut sum);
+            for at in (0..len).step_by(part).rev() {
+                sum.deliver(at, &mut to, at..len.min(at + part)).unwrap();
+            }
+            // After the copies, not before them.
+            sum.fill(-3.0).unwrap();
+            from.values().unwrap().fill(-2.0);
+            assert_eq!(to.read().unwrap(), values, "{} {len}", device.describe());
+            assert_eq!(to.values().unwrap(), values);
+
+            // One value from and to other places.
+            x.receive(len - 1, &mut from, 0..1).unwrap();
+            x.deliver(len - 1, &mut to, 0..1).unwrap();
+            assert_eq!(to.read().unwrap()[0], -2.0);
+            for way in [Way::Staged, Way::Unstaged] {
+                x.put(0, &values, way).unwrap();
+                let mut back = vec![0.0; len / 2 + 1];
+                x.get(len - back.len(), &mut back, way).unwrap();
+                assert_eq!(back, values[len - back.len()..]);
+                assert!(x.get(1, &mut vec![0.0; len], way).is_err());
+                assert!(x.put(usize::MAX, &values, way).is_err());
+            }
+            assert!(x.receive(1, &mut from, 0..len).is_err());
+            assert!(x.deliver(0, &mut to, 1..len + 1).is_err());
+            let other = Device::cpu_with_threads(1).unwrap();
+            assert!(x.receive(0, &mut Pinned::new(&other, len).unwrap(), 0..len).is_err());
+        }
+    }
+}
+
+#[test]
+fn both_ways_at_once_and_work_between_copies() {
+    for device in devices().unwrap() {
+        let Some(cuda) = cuda(&device) else { continue };
+        for (len, part) in [(1, 1), (300, 7), (70_001, 20_000), (70_001, usize::MAX)] {
+            let pinned = |values: &[f32]| {
+                let mut pinned = Pinned::new(&device, values.len()).unwrap();
+                pinned.values().unwrap().copy_from_slice(values);
+                pinned
+            };
+            let (a, b) = (numbers(len, 1), numbers(len, 2));
+            let (mut from, mut into) = (pinned(&a), pinned(&vec![-1.0; len]));
+            let mut to = Array::<f32>::zeros(&device, &[len]).unwrap();
+            let mut of = Array::from_slice(&device, &[len], &b).unwrap();
+            cuda.exchange(&mut to, &mut from, &of, &mut into, part).unwrap();
+            of.fill(-1.0).unwrap();
+            assert_eq!(to.to_vec().unwrap(), a, "{} {len}", device.describe());
+            assert_eq!(into.read().unwrap(), b);
+
+            // y + x, a part at a time.
+            let kernel = cuda.kernel(&SOURCE, &[], "add").unwrap();
+            let (mut y, mut sums) = (Array::<f32>::zeros(&device, &[len]).unwrap(), pinned(&vec![-1.0; len]));
+            let mut at = 0;
+            let done = cuda.pipeline(&mut y, &mut from, &mut sums, part, |mut y| {
+                let n = y.len();
+                let x = of.cuda().part(at, n).unwrap();
+                at += n;
+                let arguments = &mut [x.into(), y.again().into(), Argument::count(n)?, Argument::from(1u32)];
+                kernel.launch(Launch::covering(n, 256), arguments)
+            });
+            done.unwrap();
+            let expected: Vec<f32> = a.iter().map(|a| a - 1.0).collect();
+            assert_eq!(sums.read().unwrap(), expected, "{} {len}", device.describe());
+            assert_eq!((y.to_vec().unwrap(), at), (expected, len));
+
+            // Host memory that kernels read and write: into is b.
+            let y = from.lend(|x| {
+                let (x, n) = (x.view(), x.len());
+                into.lend(|y| {
+                    let arguments = &mut [x.into(), y.into(), Argument::count(n)?, Argument::from(1u32)];
+                    kernel.launch(Launch::covering(n, 256), arguments)
+                })
+            });
+            y.unwrap();
+            let expected: Vec<f32> = a.iter().zip(&b).map(|(a, b)| a + b).collect();
+            assert_eq!(into.values().unwrap(), expected);
+        }
+    }
+}
+
+#[test]
+fn parts_that_do_not_fit_or_fail_leave_nothing_under_way() {
+    for device in devices().unwrap() {
+        let ends =
+            |len| (Pinned::<f32>::new(&device, len).unwrap(), Pinned::<f32>::new(&device, len).unwrap());
+        let (mut from, mut to) = ends(10);
+        let mut array = Array::<f32>::zeros(&device, &[10]).unwrap();
+        let Some(cuda) = cuda(&device) else {
+            assert!(from.lend(|_| Ok(())).is_err());
+            continue;
+        };
+        let other = Array::<f32>::zeros(&device, &[9]).unwrap();
+        assert!(cuda.exchange(&mut array, &mut from, &other, &mut to, 3).is_err());
+        let other = Array::<f32>::zeros(&device, &[10]).unwrap();
+        assert!(cuda.exchange(&mut array, &mut from, &other, &mut to, 0).is_err());
+        let host = Device::cpu_with_threads(1).unwrap();
+        let mut there = Array::<f32>::zeros(&host, &[10]).unwrap();
+        let (mut out, mut back) = (Pinned::new(&host, 10).unwrap(), Pinned::new(&host, 10).unwrap());
+        assert!(cuda.pipeline(&mut there, &mut out, &mut back, 3, |_| Ok(())).is_err());
+
+        from.values().unwrap().fill(7.0);
+        let mut parts = 0;
+        let failed = cuda.pipeline(&mut array, &mut from, &mut to, 3, |_| {
+            parts += 1;
+            if parts == 2 { Err(rayspin_core::Error::Interrupted) } else { Ok(()) }
+        });
+        assert!(failed.is_err());
+        // What was copied so far, and nothing that comes later.
+        assert_eq!(array.to_vec().unwrap()[..7], [7.0, 7.0, 7.0, 7.0, 7.0, 7.0, 0.0]);
+        array.fill(1.0).unwrap();
+        assert_eq!(to.read().unwrap()[..3], [7.0; 3]);
+        let refused = |result: rayspin_core::Result<()>| {
+            assert!(result.unwrap_err().to_string().contains("while work is recorded"));
+        };
+        let recorded = |work: &mut dyn FnMut() -> rayspin_core::Result<()>| cuda.record(work).map(drop);
+        refused(recorded(&mut || array.receive(0, &mut from, 0..10)));
+        refused(recorded(&mut || array.deliver(0, &mut to, 0..10)));
+        refused(recorded(&mut || cuda.exchange(&mut array, &mut from, &other, &mut to, 3)));
+        refused(recorded(&mut || cuda.pipeline(&mut array, &mut from, &mut to, 3, |_| Ok(()))));
+        refused(recorded(&mut || from.lend(|_| Ok(()))));
+        device.synchronize().unwrap();
+        assert_eq!(from.values().unwrap(), [7.0; 10]);
+    }
+}
+
+#[test]
+#[allow(unsafe_code)]
+fn a_lane_that_is_not_waited_for_shows_on_the_emulator() {
+    let driver = Emulator::new().unwrap();
+    let (there, here) = (driver.allocate(4).unwrap(), driver.pin(4).unwrap());
+    // SAFETY: both hold four bytes; nothing else uses them.
+    unsafe {
+        here.copy_from_nonoverlapping([1, 2, 3, 4].as_ptr(), 4);
+        let mut seen = [0; 4];
+        driver.queue_upload(Lane::In, there, here, 4).unwrap();
+        driver.pass(Lane::Out, Lane::Work).unwrap();
+        driver.download(there, &mut seen).unwrap();
+        assert_eq!(seen, [0xFF; 4]);
+        driver.pass(Lane::In, Lane::Work).unwrap();
+        driver.download(there, &mut seen).unwrap();
+        assert_eq!(seen, [1, 2, 3, 4]);
+        driver.queue_download(Lane::Work, there, here, 4).unwrap();
+        assert_eq!(here.cast::<[u8; 4]>().read(), [0xFF; 4]);
+        driver.set_bytes(there, 9, 4).unwrap();
+        driver.synchronize().unwrap();
+        assert_eq!(here.cast::<[u8; 4]>().read(), [1, 2, 3, 4]);
+        driver.queue_download(Lane::Out, there, here, 4).unwrap();
+        driver.synchronize().unwrap();
+        assert_eq!(here.cast::<[u8; 4]>().read(), [0xFF; 4]);
+        driver.pass(Lane::Out, Lane::Work).unwrap();
+        assert_eq!(here.cast::<[u8; 4]>().read(), [9; 4]);
+        driver.unpin(here, 4);
+        driver.free(there, 4);
     }
 }

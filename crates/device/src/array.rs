@@ -4,7 +4,7 @@ use bytemuck::Pod;
 use ndarray::{ArrayD, ArrayViewD, IxDyn};
 use rayspin_core::{Error, Result, expect_shape, voxels};
 
-use crate::cuda::{Buffer, View, ViewMut};
+use crate::cuda::{Buffer, View, ViewMut, Way};
 use crate::{Backend, Device};
 
 /// What arrays hold: plain numbers, real or complex.
@@ -77,7 +77,7 @@ impl<T: Element> Array<T> {
                 }
                 let mut buffer =
                     cuda.allocate(device_bytes::<T>(shape, len)?, &format!("array {shape:?}"))?;
-                buffer.upload(0, values)?;
+                buffer.upload(0, values, Way::Staged)?;
                 Ok(Self {
                     device: device.clone(),
                     shape: shape.to_vec(),
@@ -109,7 +109,7 @@ impl<T: Element> Array<T> {
                         needed: (self.len * size_of::<T>()) as u64,
                         available: crate::cpu::memory().map_or(0, |(_, available)| available),
                     })?;
-                buffer.download(0, &mut values)?;
+                buffer.download(0, &mut values, Way::Staged)?;
                 Ok(values)
             }
         }
@@ -207,12 +207,12 @@ impl<T: Element> Array<T> {
         let bytes = (self.len * size_of::<T>()) as u64;
         match (&mut self.storage, &other.storage) {
             (Storage::Host(to), Storage::Host(from)) => to.copy_from_slice(from),
-            (Storage::Cuda(to), Storage::Host(from)) => to.upload(0, from)?,
-            (Storage::Host(to), Storage::Cuda(from)) => from.download(0, to)?,
+            (Storage::Cuda(to), Storage::Host(from)) => to.upload(0, from, Way::Staged)?,
+            (Storage::Host(to), Storage::Cuda(from)) => from.download(0, to, Way::Staged)?,
             (Storage::Cuda(to), Storage::Cuda(from)) if self.device.same_as(&other.device) => {
                 to.copy_from(0, from, 0, bytes)?;
             }
-            (Storage::Cuda(to), Storage::Cuda(_)) => to.upload(0, &other.to_vec()?)?,
+            (Storage::Cuda(to), Storage::Cuda(_)) => to.upload(0, &other.to_vec()?, Way::Staged)?,
         }
         Ok(())
     }
@@ -274,22 +274,45 @@ impl<T: Element> Array<T> {
         }
         match &mut self.storage {
             Storage::Host(own) => own.copy_from_slice(values),
-            Storage::Cuda(buffer) => buffer.upload(0, values)?,
+            Storage::Cuda(buffer) => buffer.upload(0, values, Way::Staged)?,
         }
         Ok(())
     }
 
     /// Copies `values`, in C order, from the host to the elements from `at` on. Errors: a range outside the array.
     pub fn set_part(&mut self, at: usize, values: &[T]) -> Result<()> {
-        if at.checked_add(values.len()).is_none_or(|end| end > self.len) {
-            let expected = format!("{} elements from {at} on within {}", values.len(), self.len);
-            return Err(Error::value("part of an array", expected, format!("{:?}", self.shape)));
-        }
+        self.put(at, values, Way::Staged)
+    }
+
+    /// [`Array::set_part`] in one way or the other. Errors: a range outside the array.
+    pub fn put(&mut self, at: usize, values: &[T], way: Way) -> Result<()> {
+        self.expect_part(at, values.len())?;
         match &mut self.storage {
             Storage::Host(own) => own[at..at + values.len()].copy_from_slice(values),
-            Storage::Cuda(buffer) => buffer.upload(at, values)?,
+            Storage::Cuda(buffer) => buffer.upload(at, values, way)?,
         }
         Ok(())
+    }
+
+    /// Copies the elements from `at` on to `values` on the host, in one way or the other. Of a GPU this waits for its work.
+    ///
+    /// Errors: a range outside the array.
+    pub fn get(&self, at: usize, values: &mut [T], way: Way) -> Result<()> {
+        self.expect_part(at, values.len())?;
+        match &self.storage {
+            Storage::Host(own) => values.copy_from_slice(&own[at..at + values.len()]),
+            Storage::Cuda(buffer) => buffer.download(at, values, way)?,
+        }
+        Ok(())
+    }
+
+    /// Errors: there are no `len` elements from `at` on.
+    pub(crate) fn expect_part(&self, at: usize, len: usize) -> Result<()> {
+        if at.checked_add(len).is_some_and(|end| end <= self.len) {
+            return Ok(());
+        }
+        let expected = format!("{len} elements from {at} on within {}", self.len);
+        Err(Error::value("part of an array", expected, format!("{:?}", self.shape)))
     }
 
     /// Sets every element. Errors: of the device.

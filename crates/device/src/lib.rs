@@ -10,7 +10,7 @@ mod transfer;
 
 pub use array::{Array, Element};
 pub use cpu::Cpu;
-pub use cuda::Cuda;
+pub use cuda::{Cuda, Way};
 pub use transfer::{Pinned, Transfer};
 
 use std::sync::Arc;

@@ -1,11 +1,12 @@
 //! Copies between the host and a device beside the device's other work.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use rayspin_core::{Error, Result, expect_shape};
 
-use crate::cuda::{PinnedBytes, Ticket};
-use crate::{Array, Backend, Device, Element};
+use crate::cuda::{PinnedBytes, Ticket, ViewMut};
+use crate::{Array, Backend, Device, Element, Way};
 
 /// Values in host memory that a device copies from and to by itself: on a GPU pinned memory, of which there should not be
 /// much, for the system cannot move it; on the CPU a plain vector.
@@ -50,6 +51,41 @@ impl<T: Element> Pinned<T> {
             Place::Host(values) => Ok(values),
             Place::Pinned(bytes) => bytes.values(),
         }
+    }
+
+    /// The values, to be read, once the copy that was begun last is done. Errors: of that copy.
+    pub fn read(&self) -> Result<&[T]> {
+        match &self.place {
+            Place::Host(values) => Ok(values),
+            Place::Pinned(bytes) => bytes.read(),
+        }
+    }
+
+    /// `work` with the values as a GPU's kernels see them, which read and write them where they are. What `work` asks for is done
+    /// in the order of the device's work and is not waited for; [`Pinned::values`] does that.
+    ///
+    /// Errors: not a GPU's; work is being recorded; those of `work`.
+    pub fn lend<O>(&mut self, work: impl FnOnce(ViewMut<'_, T>) -> Result<O>) -> Result<O> {
+        match (self.device.backend(), &mut self.place) {
+            (Backend::Cuda(cuda), Place::Pinned(bytes)) => cuda.lend(bytes, work),
+            _ => Err(Error::value("host values for kernels", "a GPU's", self.device.describe())),
+        }
+    }
+
+    pub(crate) fn pinned(&mut self) -> Result<&mut PinnedBytes> {
+        match &mut self.place {
+            Place::Pinned(bytes) => Ok(bytes),
+            Place::Host(_) => Err(Error::value("host values of a copy", "a GPU's", self.device.describe())),
+        }
+    }
+
+    /// Errors: there is no such range.
+    fn expect_range(&self, range: &Range<usize>) -> Result<()> {
+        if range.start <= range.end && range.end <= self.len {
+            return Ok(());
+        }
+        let expected = format!("a range within {} values", self.len);
+        Err(Error::value("host values of a copy", expected, format!("{range:?}")))
     }
 }
 
@@ -152,8 +188,48 @@ impl<T: Element> Array<T> {
         Ok(to)
     }
 
-    fn expect_end(&self, end: &Pinned<T>) -> Result<()> {
+    /// Asks for a copy of the values `range` of `from` to the elements from `at` on, in the order of the device's work, and does
+    /// not wait for it; [`Pinned::values`] does.
+    ///
+    /// Errors: a range outside the array or the host values, another device, work that is being recorded.
+    pub fn receive(&mut self, at: usize, from: &mut Pinned<T>, range: Range<usize>) -> Result<()> {
+        from.expect_range(&range)?;
+        self.expect_part(at, range.len())?;
+        self.expect_same(from)?;
+        let device = self.device().clone();
+        match (device.backend(), &mut from.place) {
+            (Backend::Cuda(cuda), Place::Pinned(bytes)) => {
+                let mut whole = self.cuda_mut();
+                let Some(part) = whole.part(at, range.len()) else { return Err(self.mixed()) };
+                cuda.queue_upload(part, bytes, range.start)
+            }
+            (_, Place::Host(values)) => self.set_part(at, &values[range]),
+            _ => Err(self.mixed()),
+        }
+    }
+
+    /// Asks for a copy of the elements from `at` on to the values `range` of `to`: as [`Array::receive`].
+    pub fn deliver(&self, at: usize, to: &mut Pinned<T>, range: Range<usize>) -> Result<()> {
+        to.expect_range(&range)?;
+        self.expect_part(at, range.len())?;
+        self.expect_same(to)?;
+        match (self.device().backend(), &mut to.place) {
+            (Backend::Cuda(cuda), Place::Pinned(bytes)) => {
+                let whole = self.cuda();
+                let part = whole.part(at, range.len()).ok_or_else(|| self.mixed())?;
+                cuda.queue_download(part, bytes, range.start)
+            }
+            (_, Place::Host(values)) => self.get(at, &mut values[range], Way::Staged),
+            _ => Err(self.mixed()),
+        }
+    }
+
+    pub(crate) fn expect_end(&self, end: &Pinned<T>) -> Result<()> {
         expect_shape("host values of a copy", &[self.len()], &[end.len])?;
+        self.expect_same(end)
+    }
+
+    fn expect_same(&self, end: &Pinned<T>) -> Result<()> {
         if self.device().same_as(&end.device) { Ok(()) } else { Err(self.mixed()) }
     }
 

@@ -7,6 +7,15 @@ use rayspin_core::{Error, Result};
 use super::{Driver, Memory, View, ViewMut};
 use crate::Element;
 
+/// How values get between a GPU and host memory that is not pinned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Way {
+    /// Through two pinned buffers of the device's own, one of which is filled or emptied while the other is on its way.
+    Staged,
+    /// As the driver does it by itself.
+    Unstaged,
+}
+
 /// A piece of device memory, given back when it is dropped.
 pub(crate) struct Buffer {
     driver: Arc<dyn Driver>,
@@ -69,7 +78,7 @@ impl Buffer {
         unsafe { self.driver.set_bytes(self.address, 0, self.bytes) }
     }
 
-    pub(crate) fn upload<T: Element>(&mut self, at: usize, values: &[T]) -> Result<()> {
+    pub(crate) fn upload<T: Element>(&mut self, at: usize, values: &[T], way: Way) -> Result<()> {
         let offset = (at * size_of::<T>()) as u64;
         let bytes: &[u8] = bytemuck::cast_slice(values);
         self.expect_inside("upload", offset, bytes.len() as u64)?;
@@ -78,10 +87,15 @@ impl Buffer {
         }
         let _pass = self.memory.gate.pass_now("copying to the GPU")?;
         // SAFETY: the range was just found to lie inside the buffer.
-        unsafe { self.driver.upload(self.address + offset, bytes) }
+        unsafe {
+            match way {
+                Way::Staged => self.driver.upload(self.address + offset, bytes),
+                Way::Unstaged => self.driver.upload_unstaged(self.address + offset, bytes),
+            }
+        }
     }
 
-    pub(crate) fn download<T: Element>(&self, at: usize, values: &mut [T]) -> Result<()> {
+    pub(crate) fn download<T: Element>(&self, at: usize, values: &mut [T], way: Way) -> Result<()> {
         let offset = (at * size_of::<T>()) as u64;
         let bytes: &mut [u8] = bytemuck::cast_slice_mut(values);
         self.expect_inside("download", offset, bytes.len() as u64)?;
@@ -90,7 +104,12 @@ impl Buffer {
         }
         let _pass = self.memory.gate.pass_now("copying from the GPU")?;
         // SAFETY: the range was just found to lie inside the buffer.
-        unsafe { self.driver.download(self.address + offset, bytes) }
+        unsafe {
+            match way {
+                Way::Staged => self.driver.download(self.address + offset, bytes),
+                Way::Unstaged => self.driver.download_unstaged(self.address + offset, bytes),
+            }
+        }
     }
 
     /// Copies `bytes` from byte `from_at` of `from` to byte `at`.
@@ -119,7 +138,7 @@ impl Buffer {
             return unsafe { self.driver.set_bytes(self.address, *byte, self.bytes) };
         }
         let mut done = (first.len() as u64).min(self.bytes);
-        self.upload(0, &first[..done as usize])?;
+        self.upload(0, &first[..done as usize], Way::Staged)?;
         while done < self.bytes && done > 0 {
             let next = done.min(self.bytes - done);
             let _pass = self.memory.gate.pass();

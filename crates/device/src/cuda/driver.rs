@@ -110,6 +110,17 @@ pub trait Ticket: Send + Sync {
     fn wait(&self) -> Result<()>;
 }
 
+/// An order of work: what is asked of one is done in the order in which it is asked for, beside what is asked of the others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lane {
+    /// Kernels, and all that has no lane of its own.
+    Work,
+    /// Copies to the device.
+    In,
+    /// Copies to the host.
+    Out,
+}
+
 /// The memory of a texture.
 pub trait TextureMemory: Send + Sync {
     /// What kernels get.
@@ -175,6 +186,42 @@ pub trait Driver: Send + Sync + std::fmt::Debug {
     /// # Safety
     /// `from` begins so many allocated bytes; `to` so many pinned ones, which nothing uses before the ticket is waited for.
     unsafe fn download_in_order(&self, from: u64, to: *mut u8, bytes: u64) -> Result<Arc<dyn Ticket>>;
+    /// What is asked of `to` from now on waits for all that was asked of `from`.
+    fn pass(&self, from: Lane, to: Lane) -> Result<()>;
+    /// Asks a lane for a copy to the device, and does not wait for it.
+    ///
+    /// # Safety
+    /// `to` begins so many allocated bytes, which no other lane uses before it was passed to; `from` so many pinned ones, which
+    /// nothing changes before a lane that this one was passed to is waited for.
+    unsafe fn queue_upload(&self, lane: Lane, to: u64, from: *const u8, bytes: u64) -> Result<()>;
+    /// Asks a lane for a copy to the host, and does not wait for it.
+    ///
+    /// # Safety
+    /// As for [`Driver::queue_upload`]: nothing changes `from` nor uses `to` before.
+    unsafe fn queue_download(&self, lane: Lane, from: u64, to: *mut u8, bytes: u64) -> Result<()>;
+    /// The address by which kernels reach pinned memory.
+    ///
+    /// # Safety
+    /// `at` comes from [`Driver::pin`].
+    unsafe fn pinned_address(&self, at: *mut u8) -> Result<u64> {
+        Ok(at as u64)
+    }
+    /// [`Driver::upload`] by the driver's own means for pageable memory.
+    ///
+    /// # Safety
+    /// As for [`Driver::upload`].
+    unsafe fn upload_unstaged(&self, to: u64, from: &[u8]) -> Result<()> {
+        // SAFETY: as the caller promises.
+        unsafe { self.upload(to, from) }
+    }
+    /// [`Driver::download`] by the driver's own means for pageable memory.
+    ///
+    /// # Safety
+    /// As for [`Driver::download`].
+    unsafe fn download_unstaged(&self, from: u64, to: &mut [u8]) -> Result<()> {
+        // SAFETY: as the caller promises.
+        unsafe { self.download(from, to) }
+    }
     /// Copies within the device; the ranges do not overlap.
     ///
     /// # Safety

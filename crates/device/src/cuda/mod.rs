@@ -8,6 +8,7 @@ mod buffer;
 mod cache;
 mod compile;
 mod driver;
+mod lanes;
 mod launched;
 mod machine;
 mod pinned;
@@ -18,10 +19,12 @@ mod texture;
 
 pub use argument::{Argument, Kernel, View, ViewMut};
 pub(crate) use buffer::Buffer;
+pub use buffer::Way;
 pub use cache::folder as cache_folder;
 pub use compile::{Compiled, architecture, compile, compiler_version};
 pub use driver::{
-    Driver, Event, FftPlan, Function, Graph, Launch, Module, Properties, Resources, TextureMemory, Ticket,
+    Driver, Event, FftPlan, Function, Graph, Lane, Launch, Module, Properties, Resources, TextureMemory,
+    Ticket,
 };
 pub use launched::Launched;
 use launched::Trace;

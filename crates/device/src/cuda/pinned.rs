@@ -2,50 +2,97 @@
 
 #![allow(unsafe_code)]
 
+use std::marker::PhantomData;
 use std::sync::Arc;
 
 use rayspin_core::{Error, Result};
 
-use super::{Cuda, Driver, Ticket, View, ViewMut};
+use super::{Cuda, Driver, Memory, Ticket, View, ViewMut};
 use crate::Element;
 
 /// Pinned bytes, given back when dropped.
 pub(crate) struct PinnedBytes {
     driver: Arc<dyn Driver>,
-    at: *mut u8,
-    bytes: u64,
-    /// The copy that may still read or write them.
-    busy: Option<Arc<dyn Ticket>>,
+    memory: Arc<Memory>,
+    pub(super) at: *mut u8,
+    pub(super) bytes: u64,
+    /// What may still read or write them.
+    busy: Option<Busy>,
 }
 
-// SAFETY: the bytes are this value's own, and those of a copy under way are not touched.
+enum Busy {
+    /// A copy beside the device's work.
+    Copy(Arc<dyn Ticket>),
+    /// Work that was asked for in order.
+    Work,
+}
+
+// SAFETY: the bytes are this value's own, and those that the device uses are not touched.
 unsafe impl Send for PinnedBytes {}
 unsafe impl Sync for PinnedBytes {}
 
 impl PinnedBytes {
-    /// Waits until no copy touches the bytes.
-    pub(crate) fn settle(&mut self) -> Result<()> {
-        if let Some(busy) = &self.busy {
-            busy.wait()?;
+    /// Waits until the device does not touch the bytes. Errors: this thread records, where work was asked for.
+    fn wait(&self) -> Result<()> {
+        match &self.busy {
+            None => Ok(()),
+            Some(Busy::Copy(ticket)) => ticket.wait(),
+            Some(Busy::Work) => {
+                let _pass = self.memory.gate.pass_now("waiting for host memory")?;
+                self.driver.synchronize()
+            }
         }
+    }
+
+    pub(crate) fn settle(&mut self) -> Result<()> {
+        self.wait()?;
         self.busy = None;
+        Ok(())
+    }
+
+    /// Before work that is asked for in order: only a copy on another stream has to be waited for.
+    pub(super) fn ask(&mut self) -> Result<()> {
+        if let Some(Busy::Copy(_)) = self.busy {
+            self.settle()?;
+        }
+        self.busy = Some(Busy::Work);
         Ok(())
     }
 
     /// The values. Errors: of the copy that is waited for.
     pub(crate) fn values<T: Element>(&mut self) -> Result<&mut [T]> {
         self.settle()?;
-        // SAFETY: the memory is this value's own, was set to 0 when it was made, is aligned to a page, and no copy touches it.
+        // SAFETY: the memory is this value's own, was set to 0 when it was made, is aligned to a page, and nothing touches it.
         Ok(unsafe {
             std::slice::from_raw_parts_mut(self.at.cast::<T>(), self.bytes as usize / size_of::<T>().max(1))
         })
+    }
+
+    /// The values, to be read. Errors: of the copy that is waited for.
+    pub(crate) fn read<T: Element>(&self) -> Result<&[T]> {
+        self.wait()?;
+        // SAFETY: as above; whatever asks the device for more needs the value itself, not a reference that is shared.
+        Ok(unsafe {
+            std::slice::from_raw_parts(self.at.cast::<T>(), self.bytes as usize / size_of::<T>().max(1))
+        })
+    }
+
+    /// The values as kernels see them. Who gives them to kernels calls [`PinnedBytes::ask`] before.
+    pub(super) fn mapped<T: Element>(&mut self) -> Result<ViewMut<'_, T>> {
+        // SAFETY: the memory was pinned by this driver.
+        let address = unsafe { self.driver.pinned_address(self.at) }?;
+        let len = self.bytes as usize / size_of::<T>().max(1);
+        Ok(ViewMut { address, len, life: PhantomData })
     }
 }
 
 impl Drop for PinnedBytes {
     fn drop(&mut self) {
-        // Where the wait fails, the device is lost and copies no more.
-        let _ = self.settle();
+        if self.settle().is_err() && self.memory.gate.records() {
+            // Nothing can be waited for now: the memory stays pinned rather than be written to when it is another's.
+            return;
+        }
+        // Where the wait fails otherwise, the device is lost and copies no more.
         // SAFETY: the memory is this value's own.
         unsafe { self.driver.unpin(self.at, self.bytes) };
     }
@@ -54,7 +101,7 @@ impl Drop for PinnedBytes {
 impl Cuda {
     pub(crate) fn pin(&self, bytes: u64) -> Result<PinnedBytes> {
         let at = self.driver.pin(bytes.max(1))?;
-        Ok(PinnedBytes { driver: self.driver.clone(), at, bytes, busy: None })
+        Ok(PinnedBytes { driver: self.driver.clone(), memory: self.memory.clone(), at, bytes, busy: None })
     }
 
     /// Begins a copy of all values. The caller keeps `to` from being used or freed before the ticket is joined.
@@ -71,7 +118,7 @@ impl Cuda {
         let _pass = self.memory.gate.pass_now("copying to the GPU")?;
         // SAFETY: both have so many bytes; `from` is not touched before the ticket is waited for.
         let ticket = unsafe { self.driver.upload_beside(to.address, from.at, bytes) }?;
-        from.busy = Some(ticket.clone());
+        from.busy = Some(Busy::Copy(ticket.clone()));
         Ok(Some(ticket))
     }
 
@@ -89,7 +136,7 @@ impl Cuda {
         let _pass = self.memory.gate.pass_now("copying from the GPU")?;
         // SAFETY: as above.
         let ticket = unsafe { self.driver.download_beside(from.address, to.at, bytes) }?;
-        to.busy = Some(ticket.clone());
+        to.busy = Some(Busy::Copy(ticket.clone()));
         Ok(Some(ticket))
     }
 
@@ -107,7 +154,8 @@ impl Cuda {
         let _pass = self.memory.gate.pass_now("copying from the GPU")?;
         // SAFETY: both have so many bytes; what changes or frees `from` comes later in the order of work, and `to` is not touched
         // before the ticket is waited for.
-        to.busy = Some(unsafe { self.driver.download_in_order(from.address, to.at, bytes) }?);
+        let ticket = unsafe { self.driver.download_in_order(from.address, to.at, bytes) }?;
+        to.busy = Some(Busy::Copy(ticket));
         Ok(())
     }
 }

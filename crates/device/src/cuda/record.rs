@@ -30,7 +30,8 @@ fn this_thread() -> u64 {
 }
 
 impl Gate {
-    fn records(&self) -> bool {
+    /// Whether this thread records.
+    pub(crate) fn records(&self) -> bool {
         self.recorder.load(Ordering::Relaxed) == this_thread()
     }
 
@@ -63,8 +64,8 @@ impl Gate {
 }
 
 impl Gate {
-    /// A texture is given back, at once: what was recorded may name it.
-    pub(crate) fn texture_goes(&self) {
+    /// What is not an array's memory goes, at once: what was recorded may name it.
+    pub(crate) fn goes(&self) {
         self.given_back.fetch_add(1, Ordering::Relaxed);
         if self.records() {
             self.refused.store(true, Ordering::Relaxed);

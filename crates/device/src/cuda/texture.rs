@@ -220,7 +220,7 @@ impl<'a> From<&'a Texture> for Argument<'a> {
 
 impl Drop for Texture {
     fn drop(&mut self) {
-        self.memory.gate.texture_goes();
+        self.memory.gate.goes();
         // Kernels that were asked for may still read it.
         let _ = self.driver.synchronize();
         self.memory.give_back((self.layout.texels() * self.layout.kind.bytes()) as u64);

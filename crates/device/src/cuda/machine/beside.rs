@@ -6,6 +6,7 @@ use cudarc::driver::{DriverError, result as cu, sys};
 use rayspin_core::{Error, Result};
 
 use super::{Shared, failed};
+use crate::cuda::driver::Lane;
 use crate::cuda::{Ticket, lock};
 
 pub(super) struct Beside {
@@ -34,6 +35,36 @@ impl Beside {
         Self { shared, streams: [Mutex::new(None), Mutex::new(None)] }
     }
 
+    /// The stream of a lane.
+    pub(super) fn stream(&self, lane: Lane) -> Result<sys::CUstream> {
+        let place = match lane {
+            Lane::Work => return Ok(self.shared.stream),
+            Lane::In => &self.streams[0],
+            Lane::Out => &self.streams[1],
+        };
+        let mut stream = lock(place);
+        match &*stream {
+            Some(Stream(stream)) => Ok(*stream),
+            None => {
+                let made = cu::stream::create(cu::stream::StreamKind::NonBlocking);
+                Ok(stream.insert(Stream(made.map_err(failed("making a stream"))?)).0)
+            }
+        }
+    }
+
+    /// What is asked of `to` from now on waits for all that was asked of `from`. The context is current.
+    pub(super) fn pass(&self, from: Lane, to: Lane) -> Result<()> {
+        let (from, to) = (self.stream(from)?, self.stream(to)?);
+        let what = "waiting for a copy";
+        let event = cu::event::create(sys::CUevent_flags::CU_EVENT_DISABLE_TIMING).map_err(failed(what))?;
+        let event = Copied { event, shared: self.shared.clone() };
+        // SAFETY: event and streams are of this context and live; an event that is destroyed while waited for goes later.
+        unsafe {
+            cu::event::record(event.event, from).map_err(failed(what))?;
+            wait_event(to, event.event)
+        }
+    }
+
     /// Queues what `copy` asks of a stream, after the work queued so far.
     ///
     /// # Safety
@@ -51,14 +82,7 @@ impl Beside {
             let detail = "not possible while work is recorded".to_owned();
             return Err(Error::Device { what: what.to_owned(), detail });
         }
-        let mut stream = lock(&self.streams[direction]);
-        let stream = match &*stream {
-            Some(Stream(stream)) => *stream,
-            None => {
-                let made = cu::stream::create(cu::stream::StreamKind::NonBlocking).map_err(failed(what))?;
-                stream.insert(Stream(made)).0
-            }
-        };
+        let stream = self.stream(if direction == 0 { Lane::In } else { Lane::Out })?;
         let event = || cu::event::create(sys::CUevent_flags::CU_EVENT_DISABLE_TIMING).map_err(failed(what));
         let ticket = |event| Copied { event, shared: self.shared.clone() };
         let (before, after) = (ticket(event()?), ticket(event()?));

@@ -20,7 +20,7 @@ use std::sync::{Arc, Mutex};
 use cudarc::driver::{DriverError, result as cu, sys};
 use rayspin_core::{Error, Result};
 
-use super::driver::{Driver, Event, FftPlan, Graph, Module, Properties, TextureMemory, Ticket};
+use super::driver::{Driver, Event, FftPlan, Graph, Lane, Module, Properties, TextureMemory, Ticket};
 use super::{Program, TextureLayout, compile, lock};
 
 /// The driver's name for an error and what it says of it.
@@ -253,6 +253,53 @@ impl Driver for Machine {
             let to = std::slice::from_raw_parts_mut(to, bytes as usize);
             beside::in_order(&self.shared, |stream| cu::memcpy_dtoh_async(to, from, stream))
         }
+    }
+
+    fn pass(&self, from: Lane, to: Lane) -> Result<()> {
+        self.shared.enter()?;
+        self.beside.pass(from, to)
+    }
+
+    unsafe fn queue_upload(&self, lane: Lane, to: u64, from: *const u8, bytes: u64) -> Result<()> {
+        self.shared.enter()?;
+        let stream = self.beside.stream(lane)?;
+        // SAFETY: as the caller promises.
+        unsafe {
+            let from = std::slice::from_raw_parts(from, bytes as usize);
+            cu::memcpy_htod_async(to, from, stream).map_err(failed("copying to the GPU"))
+        }
+    }
+
+    unsafe fn queue_download(&self, lane: Lane, from: u64, to: *mut u8, bytes: u64) -> Result<()> {
+        self.shared.enter()?;
+        let stream = self.beside.stream(lane)?;
+        // SAFETY: as the caller promises.
+        unsafe {
+            let to = std::slice::from_raw_parts_mut(to, bytes as usize);
+            cu::memcpy_dtoh_async(to, from, stream).map_err(failed("copying from the GPU"))
+        }
+    }
+
+    unsafe fn pinned_address(&self, at: *mut u8) -> Result<u64> {
+        self.shared.enter()?;
+        let mut address = 0;
+        // SAFETY: a place to write to, and pinned memory as the caller promises.
+        unsafe { sys::cuMemHostGetDevicePointer_v2(&raw mut address, at.cast(), 0) }
+            .result()
+            .map_err(failed("mapping pinned memory"))?;
+        Ok(address)
+    }
+
+    unsafe fn upload_unstaged(&self, to: u64, from: &[u8]) -> Result<()> {
+        self.shared.enter()?;
+        // SAFETY: as the caller promises.
+        unsafe { staging::upload_unstaged(&self.shared, to, from) }.map_err(failed("copying to the GPU"))
+    }
+
+    unsafe fn download_unstaged(&self, from: u64, to: &mut [u8]) -> Result<()> {
+        self.shared.enter()?;
+        // SAFETY: as the caller promises.
+        unsafe { staging::download_unstaged(&self.shared, from, to) }.map_err(failed("copying from the GPU"))
     }
 
     unsafe fn copy(&self, from: u64, to: u64, bytes: u64) -> Result<()> {

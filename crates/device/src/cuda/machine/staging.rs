@@ -27,6 +27,27 @@ struct Pinned {
 // SAFETY: the memory is reached only through the lock that holds the staging.
 unsafe impl Send for Staging {}
 
+/// # Safety
+/// The context is current; `to` begins as many allocated bytes as `from` has.
+pub(super) unsafe fn upload_unstaged(shared: &Shared, to: u64, from: &[u8]) -> Result<(), DriverError> {
+    // SAFETY: as the caller promises. From pageable memory the call returns when the bytes have been taken; that holds of
+    // long copies only where they are staged, so those are waited for.
+    unsafe {
+        cu::memcpy_htod_async(to, from, shared.stream)?;
+        if from.len() <= SMALL { Ok(()) } else { cu::stream::synchronize(shared.stream) }
+    }
+}
+
+/// # Safety
+/// The context is current; `from` begins as many allocated bytes as `to` has.
+pub(super) unsafe fn download_unstaged(shared: &Shared, from: u64, to: &mut [u8]) -> Result<(), DriverError> {
+    // SAFETY: as the caller promises; the bytes are waited for before the borrow ends.
+    unsafe {
+        cu::memcpy_dtoh_async(to, from, shared.stream)?;
+        cu::stream::synchronize(shared.stream)
+    }
+}
+
 impl Staging {
     pub(super) fn new(shared: Arc<Shared>) -> Self {
         Self { shared, buffers: None }
@@ -47,8 +68,8 @@ impl Staging {
     pub(super) unsafe fn upload(&mut self, to: u64, from: &[u8]) -> Result<(), DriverError> {
         let stream = self.shared.stream;
         if from.len() <= SMALL {
-            // SAFETY: as the caller promises; from pageable memory the call returns when the bytes have been taken.
-            return unsafe { cu::memcpy_htod_async(to, from, stream) };
+            // SAFETY: as the caller promises.
+            return unsafe { upload_unstaged(&self.shared, to, from) };
         }
         let buffers = self.buffers()?;
         for (i, chunk) in from.chunks(CHUNK).enumerate() {
@@ -70,11 +91,8 @@ impl Staging {
     pub(super) unsafe fn download(&mut self, from: u64, to: &mut [u8]) -> Result<(), DriverError> {
         let stream = self.shared.stream;
         if to.len() <= SMALL {
-            // SAFETY: as the caller promises; the bytes are waited for before the borrow ends.
-            unsafe {
-                cu::memcpy_dtoh_async(to, from, stream)?;
-                return cu::stream::synchronize(stream);
-            }
+            // SAFETY: as the caller promises.
+            return unsafe { download_unstaged(&self.shared, from, to) };
         }
         let buffers = self.buffers()?;
         let total = to.len();
