@@ -45,7 +45,7 @@ pub enum Peak {
     I32,
 }
 
-/// Which way the bytes of memory go that [`crate::variant::Work::bytes`] counts: each way has a bandwidth of its own.
+/// Which way the bytes go that [`crate::variant::Work::bytes`] counts: each way has a bandwidth of its own.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Flow {
@@ -56,6 +56,12 @@ pub enum Flow {
     Read,
     /// Out alone, or nearly.
     Write,
+    /// From the host to a GPU.
+    Upload,
+    /// From a GPU to the host.
+    Download,
+    /// From the host to a GPU and back, the same number each way, at once.
+    Duplex,
 }
 
 /// A problem that people ask for by name.

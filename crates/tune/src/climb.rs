@@ -4,6 +4,7 @@ use rayspin_core::Result;
 use rayspin_device::{Backend, Device};
 use serde::{Deserialize, Serialize};
 
+use crate::clock::Clock;
 use crate::ladder::Session;
 use crate::measure::{Protocol, Timing, measure};
 use crate::space::Config;
@@ -33,6 +34,17 @@ pub struct Timed {
     pub step: f64,
     /// How much faster than the first rung that was timed on this device.
     pub cumulative: f64,
+    /// The processor's clock in MHz just after the last round, where it can be told.
+    pub clock_mhz: Option<f64>,
+}
+
+impl Climb {
+    /// The lowest, the median and the highest of the clocks of the rungs that were timed, in MHz, where they can be told.
+    pub fn clocks_mhz(&self) -> Option<[f64; 3]> {
+        let mut clocks: Vec<_> = self.steps.iter().filter_map(|step| step.timed()?.clock_mhz).collect();
+        clocks.sort_by(f64::total_cmp);
+        Some([*clocks.first()?, clocks[clocks.len() / 2], *clocks.last()?])
+    }
 }
 
 impl Step {
@@ -100,23 +112,24 @@ pub fn climb(
     let rungs: Vec<_> = session.rungs().to_vec();
     let sets = session.rotate(if protocol.rotate { sets(device, session) } else { 1 })?;
     let (mut steps, mut first, mut last) = (Vec::new(), None, None);
+    let mut clock = Clock::of(device);
     for (at, rung) in rungs.iter().enumerate().filter(|(_, r)| r.backend == device.kind()) {
         let Some(config) = wants(rung)? else { continue };
         let outcome = match &rung.refuses {
             Some(why) => Outcome::Refused(why.clone()),
-            None => match timed(session, device, protocol, at, &config) {
+            None => match timed(session, device, protocol, &mut clock, at, &config) {
                 Err(rayspin_core::Error::Interrupted) => return Err(rayspin_core::Error::Interrupted),
                 Err(error) => Outcome::Failed(error.to_string()),
-                Ok(Err(error)) => {
+                Ok(Verdict::Wrong(error)) => {
                     Outcome::Failed(format!("error {error:.2e}, at most {:.0e} is allowed", rung.tolerance))
                 }
-                Ok(Ok((error, timing))) => {
+                Ok(Verdict::Right { error, timing, clock_mhz }) => {
                     let seconds = timing.median;
                     let step = last.unwrap_or(seconds) / seconds;
                     let cumulative = first.unwrap_or(seconds) / seconds;
                     (first, last) = (Some(first.unwrap_or(seconds)), Some(seconds));
                     let rate = session.amount(at) / seconds;
-                    Outcome::Timed(Timed { timing, rate, error, step, cumulative })
+                    Outcome::Timed(Timed { timing, rate, error, step, cumulative, clock_mhz })
                 }
             },
         };
@@ -135,21 +148,29 @@ pub fn climb(
     Ok(Climb { device: device.describe(), problem: session.problem(), sets, steps })
 }
 
-/// The error and the time of a rung, or the error alone where it is too large.
+/// What became of a rung that ran.
+enum Verdict {
+    Right { error: f64, timing: Timing, clock_mhz: Option<f64> },
+    Wrong(f64),
+}
+
+/// Runs a rung against the oracle, and times it where it is right.
 fn timed(
     session: &mut dyn Session,
     device: &Device,
     protocol: &Protocol,
+    clock: &mut Clock,
     rung: usize,
     config: &Config,
-) -> Result<std::result::Result<(f64, Timing), f64>> {
+) -> Result<Verdict> {
     let error = session.verify(rung, config)?;
     let tolerance = session.rungs().get(rung).map_or(0.0, |r| r.tolerance);
     // Not `error > tolerance`: NaN is wrong too.
     if !matches!(error.partial_cmp(&tolerance), Some(std::cmp::Ordering::Less | std::cmp::Ordering::Equal)) {
-        return Ok(Err(error));
+        return Ok(Verdict::Wrong(error));
     }
-    Ok(Ok((error, measure(device, protocol, |turn| session.run(rung, config, turn))?)))
+    let timing = measure(device, protocol, |turn| session.run(rung, config, turn))?;
+    Ok(Verdict::Right { error, timing, clock_mhz: clock.mhz()? })
 }
 
 /// Sets of data that together are three times the last-level cache, so that no run finds its input there.

@@ -47,7 +47,7 @@ pub struct Entry {
     pub flow: Flow,
     /// The axis along which the configurations of its steps run, where it is a sweep.
     pub sweep: Option<String>,
-    /// The processor's clock in MHz just after the last rung, where the system tells.
+    /// The processor's clock in MHz, the median of those of the rungs, where it can be told.
     pub clock_mhz: Option<f64>,
     /// The rows of the literature.
     pub published: Vec<Row>,
@@ -116,7 +116,7 @@ impl Entry {
             peak,
             flow: Flow::Copy,
             sweep: None,
-            clock_mhz: None,
+            clock_mhz: climb.clocks_mhz().map(|clocks| clocks[1]),
             published: published
                 .iter()
                 .map(|p| Row { row: p.row.to_owned(), seconds: p.seconds, rate: p.rate })
@@ -149,7 +149,14 @@ mod tests {
     fn a_record_comes_back_and_others_are_refused() {
         let timing = Timing { median: 1e-3, low: 0.9e-3, high: 1.2e-3, rounds: 15, runs: 2, graph: false };
         let outcomes = [
-            Outcome::Timed(Timed { timing, rate: 3e9, error: 0.0, step: 1.0, cumulative: 1.0 }),
+            Outcome::Timed(Timed {
+                timing,
+                rate: 3e9,
+                error: 0.0,
+                step: 1.0,
+                cumulative: 1.0,
+                clock_mhz: Some(1980.0),
+            }),
             Outcome::Refused("too large".into()),
             Outcome::Failed("error 1".into()),
         ];
@@ -178,6 +185,12 @@ mod tests {
         record.climbs.push(Entry::new(&about, &published, Peak::F32, climb));
         let text = record.to_json().unwrap();
         assert_eq!(Record::from_json(&text).unwrap(), record);
+        assert_eq!(record.climbs[0].clock_mhz, Some(1980.0));
+        // Files from before rungs had clocks.
+        let clock = ",\n              \"clock_mhz\": 1980.0";
+        assert!(text.contains(clock), "{text}");
+        let before = Record::from_json(&text.replace(clock, "")).unwrap();
+        assert_eq!(before.climbs[0].climb.clocks_mhz(), None);
         for other in [
             text.replace("rayspin-ladder", "another"),
             text.replace("\"version\": 1", "\"version\": 2"),

@@ -44,6 +44,7 @@ fn a_climb_is_a_table_and_files() {
         ".limits" => "[limits]",
         ".climbs[].device" => "[device]",
         ".climbs[].clock_mhz" => "[clock]",
+        ".climbs[].steps[].outcome.timed.clock_mhz" => "[clock]",
         ".climbs[].steps[].floor" => "[seconds]",
         ".climbs[].steps[].outcome.timed.cumulative" => "[ratio]",
         ".climbs[].steps[].outcome.timed.step" => "[ratio]",

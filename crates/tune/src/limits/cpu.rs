@@ -65,6 +65,8 @@ pub(super) fn measure(cpu: &Cpu, effort: &Effort) -> Result<Rates> {
         special: None,
         shared: None,
         texture: None,
+        upload: None,
+        download: None,
     })
 }
 

@@ -1,6 +1,6 @@
-use rayspin_core::Result;
+use rayspin_core::{Error, Result};
 use rayspin_device::cuda::{Argument, Filter, Launch, Outside, Sampling, Source};
-use rayspin_device::{Array, Cuda, Device};
+use rayspin_device::{Array, Cuda, Device, Pinned};
 
 use super::{Effort, Rates};
 use crate::measure::{Protocol, measure as measure_runs};
@@ -8,9 +8,11 @@ use crate::{Build, gpu};
 
 static SOURCE: Source = Source { name: "limits", files: &[("limits.cu", include_str!("cuda/limits.cu"))] };
 
-/// The probes' program.
+/// The probes' program, and the clock's.
 pub(super) fn programs() -> Vec<Build> {
-    vec![Build { source: &SOURCE, defines: vec![], spill_bytes: 0 }]
+    let mut all = vec![Build { source: &SOURCE, defines: vec![], spill_bytes: 0 }];
+    all.extend(crate::clock::programs());
+    all
 }
 
 const THREADS: u32 = 256;
@@ -47,6 +49,7 @@ pub(super) fn measure(device: &Device, effort: &Effort) -> Result<Rates> {
         copied = copied.min(cuda.seconds(|| memory.copy_from(&from))?);
     }
     drop((memory, from));
+    let (upload, download) = link(device, cuda, effort)?.unzip();
 
     let rate = |name: &str, arguments: &mut dyn FnMut(i32, &mut Calls<'_>) -> Result<f64>| -> Result<f64> {
         let mut calls = Calls { cuda, effort, name, launch: full };
@@ -96,6 +99,8 @@ pub(super) fn measure(device: &Device, effort: &Effort) -> Result<Rates> {
         special: Some(special),
         shared: Some(shared),
         texture: Some(fetches),
+        upload,
+        download,
     })
 }
 
@@ -111,6 +116,23 @@ pub(super) fn launch(device: &Device) -> Result<f64> {
         )
     })?;
     Ok(timing.median)
+}
+
+/// Bytes a second of pinned memory to the GPU and from it, one long copy at a time; none where the host has no memory to pin.
+fn link(device: &Device, cuda: &Cuda, effort: &Effort) -> Result<Option<(f64, f64)>> {
+    let bytes = (cuda.memory_left()? / 2).min(effort.bytes as u64) as usize;
+    let mut pinned = match Pinned::<u8>::new(device, bytes) {
+        Err(Error::Memory { .. }) => return Ok(None),
+        pinned => pinned?,
+    };
+    let mut array = Array::<u8>::zeros(device, &[bytes])?;
+    let mut best = [f64::INFINITY; 2];
+    for _ in 0..=effort.repeats {
+        best[0] = best[0].min(cuda.seconds(|| array.receive(0, &mut pinned, 0..bytes))?);
+        best[1] = best[1].min(cuda.seconds(|| array.deliver(0, &mut pinned, 0..bytes))?);
+    }
+    let rate = |seconds: f64| bytes as f64 / seconds.max(1e-9);
+    Ok(Some((rate(best[0]), rate(best[1]))))
 }
 
 struct Calls<'a> {

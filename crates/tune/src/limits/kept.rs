@@ -78,6 +78,8 @@ mod tests {
             special: None,
             shared: None,
             texture: Some(7e9),
+            upload: None,
+            download: Some(8e9),
         };
         let limits = Limits { of: key(&device), rates };
         let found = || kept(Some(&folder), &device);
@@ -91,7 +93,7 @@ mod tests {
             sound[..sound.len() / 2].to_owned(),
             String::new(),
             "{}".into(),
-            sound.replace("probe 1", "probe 0"),
+            sound.replace("probe 2", "probe 1"),
             sound.replace("1000000000.0", "-1.0"),
             sound.replace("1000000000.0", "0.0"),
         ] {

@@ -13,7 +13,7 @@ use crate::{Build, Climb, Flow, Peak};
 pub use kept::{Kept, keep, kept};
 
 /// Grows when the probes change what they measure.
-pub const PROBE: u32 = 1;
+pub const PROBE: u32 = 2;
 
 /// The measured rates of a processor.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -46,12 +46,16 @@ pub struct Rates {
     pub shared: Option<f64>,
     /// Texels fetched from a texture that the cache holds; GPUs only.
     pub texture: Option<f64>,
+    /// Bytes that a copy brings from pinned memory of the host; GPUs only.
+    pub upload: Option<f64>,
+    /// Bytes that a copy brings to pinned memory of the host; GPUs only.
+    pub download: Option<f64>,
 }
 
 /// What a measurement may take.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Effort {
-    /// Bytes of the arrays in memory of the CPU, a quarter of those of a GPU: several times the caches.
+    /// Bytes of the arrays in memory of the CPU, a quarter of those of a GPU, and of a copy between them: several times the caches.
     pub bytes: usize,
     /// Runs that the best is of.
     pub repeats: usize,
@@ -67,7 +71,7 @@ impl Default for Effort {
     }
 }
 
-/// The probes' CUDA program, for continuous integration.
+/// The CUDA programs of the probes and of the clock, for continuous integration.
 pub fn programs() -> Vec<Build> {
     cuda::programs()
 }
@@ -111,24 +115,28 @@ impl Limits {
         }
     }
 
-    /// The roof over bytes.
-    pub fn bandwidth(&self, flow: Flow) -> f64 {
+    /// The roof over bytes, where it was measured. Both ways at once a link has twice the bandwidth of its slower one.
+    pub fn bandwidth(&self, flow: Flow) -> Option<f64> {
         match flow {
-            Flow::Copy => self.rates.copy,
-            Flow::Read => self.rates.read,
-            Flow::Write => self.rates.write,
+            Flow::Copy => Some(self.rates.copy),
+            Flow::Read => Some(self.rates.read),
+            Flow::Write => Some(self.rates.write),
+            Flow::Upload => self.rates.upload,
+            Flow::Download => self.rates.download,
+            Flow::Duplex => Some(2.0 * self.rates.upload?.min(self.rates.download?)),
         }
     }
 
-    /// The seconds that work takes at least: the larger of bytes over their bandwidth and operations over their peak.
-    pub fn floor(&self, bytes: f64, flops: f64, peak: Peak, flow: Flow) -> f64 {
-        (bytes / self.bandwidth(flow)).max(flops / self.peak(peak))
+    /// The seconds that work takes at least: the larger of bytes over their bandwidth and operations over their peak; none where
+    /// that bandwidth was not measured.
+    pub fn floor(&self, bytes: f64, flops: f64, peak: Peak, flow: Flow) -> Option<f64> {
+        Some((bytes / self.bandwidth(flow)?).max(flops / self.peak(peak)))
     }
 
     /// Writes the floors into a climb's steps.
     pub fn apply(&self, climb: &mut Climb, peak: Peak, flow: Flow) {
         for step in &mut climb.steps {
-            step.floor = Some(self.floor(step.bytes, step.flops, peak, flow)).filter(|&floor| floor > 0.0);
+            step.floor = self.floor(step.bytes, step.flops, peak, flow).filter(|&floor| floor > 0.0);
         }
     }
 }
@@ -148,6 +156,8 @@ impl Rates {
             ("special functions", self.special, "results/s"),
             ("shared memory", self.shared, "B/s"),
             ("texture", self.texture, "texels/s"),
+            ("host to device", self.upload, "B/s"),
+            ("device to host", self.download, "B/s"),
         ];
         let of_gpus = of_gpus.into_iter().filter_map(|(name, rate, unit)| Some((name, rate?, unit)));
         always.into_iter().chain(of_gpus).collect()
@@ -170,9 +180,10 @@ mod tests {
         for device in rayspin_emu::devices().unwrap() {
             let limits = measure(&device, &LITTLE).unwrap();
             assert!(limits.rates.sound(), "{limits:?}");
-            assert_eq!(limits.rates.special.is_some(), device.kind() == rayspin_device::BackendKind::Cuda);
-            assert!(limits.of.ends_with("probe 1"));
+            let of_gpu = [limits.rates.special, limits.rates.upload, limits.rates.download];
             let on_gpu = device.kind() == rayspin_device::BackendKind::Cuda;
+            assert!(of_gpu.iter().all(|rate| rate.is_some() == on_gpu), "{limits:?}");
+            assert!(limits.of.ends_with("probe 2"));
             assert_eq!(launch(&device).unwrap() > 0.0, on_gpu);
         }
     }
@@ -189,13 +200,20 @@ mod tests {
             special: None,
             shared: None,
             texture: None,
+            upload: None,
+            download: Some(4.0),
         };
         let limits = Limits { of: String::new(), rates };
-        assert_eq!(limits.floor(20.0, 100.0, Peak::F32, Flow::Copy), 2.0);
-        assert_eq!(limits.floor(20.0, 300.0, Peak::F32, Flow::Copy), 3.0);
-        assert_eq!(limits.floor(20.0, 300.0, Peak::F64, Flow::Copy), 6.0);
-        assert_eq!(limits.floor(0.0, 300.0, Peak::I32, Flow::Copy), 12.0);
-        assert_eq!(limits.floor(40.0, 100.0, Peak::F32, Flow::Read), 2.0);
-        assert_eq!(limits.floor(20.0, 100.0, Peak::F32, Flow::Write), 4.0);
+        assert_eq!(limits.floor(20.0, 100.0, Peak::F32, Flow::Copy), Some(2.0));
+        assert_eq!(limits.floor(20.0, 300.0, Peak::F32, Flow::Copy), Some(3.0));
+        assert_eq!(limits.floor(20.0, 300.0, Peak::F64, Flow::Copy), Some(6.0));
+        assert_eq!(limits.floor(0.0, 300.0, Peak::I32, Flow::Copy), Some(12.0));
+        assert_eq!(limits.floor(40.0, 100.0, Peak::F32, Flow::Read), Some(2.0));
+        assert_eq!(limits.floor(20.0, 100.0, Peak::F32, Flow::Write), Some(4.0));
+        assert_eq!(limits.floor(20.0, 100.0, Peak::F32, Flow::Download), Some(5.0));
+        assert_eq!(limits.floor(20.0, 100.0, Peak::F32, Flow::Upload), None);
+        assert_eq!(limits.floor(20.0, 100.0, Peak::F32, Flow::Duplex), None);
+        let rates = Rates { upload: Some(2.0), ..rates };
+        assert_eq!(Limits { rates, ..limits }.floor(20.0, 100.0, Peak::F32, Flow::Duplex), Some(5.0));
     }
 }

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use anyhow::Result;
 use rayspin::core::{Error, Progress};
-use rayspin::device::{Backend, BackendKind, Device, cpu};
+use rayspin::device::{Backend, BackendKind, Device};
 use rayspin::tune::record::{Entry, Record};
 use rayspin::tune::wisdom::{self, Basis, Wisdom};
 use rayspin::tune::{Bounds, Config, Ladder, OnDevice, Outcome, Protocol, Rung, Session, Step, Which, climb};
@@ -298,10 +298,6 @@ fn entry(
     entry.case = args.case.clone();
     entry.seed = args.seed;
     entry.sweep = args.sweep.clone();
-    entry.clock_mhz = match device.kind() {
-        BackendKind::Cpu => cpu::clock_mhz(),
-        BackendKind::Cuda => None,
-    };
     Ok(Some(entry))
 }
 

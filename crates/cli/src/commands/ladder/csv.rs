@@ -24,7 +24,7 @@ pub(super) fn lines(record: &Record) -> String {
                 entry.case.clone().unwrap_or_default(),
                 entry.climb.problem.clone(),
                 entry.climb.device.clone(),
-                number(entry.clock_mhz),
+                number(timed.and_then(|t| t.clock_mhz).or(entry.clock_mhz)),
                 step.name.clone(),
                 step.config.to_string(),
                 outcome.to_owned(),

@@ -34,7 +34,7 @@ fn of_device<'a>(record: &'a Record, entry: &Entry) -> Option<&'a Limits> {
 
 fn limits(all: &[Limits]) -> Section {
     let text = "What each processor can do at most, measured: the best of several runs of nothing but that kind of work. The floor \
-                under a rung is the larger of its bytes over the rate of copies, or of reads or writes where it does nothing else, and its operations over the multiply-add rate of their \
+                under a rung is the larger of its bytes over the rate of copies (of reads, writes, or the link to the host where it does nothing else) and its operations over the multiply-add rate of their \
                 type; a rung's share of the limit is that floor over its time.";
     all.iter().fold(Section::new("Limits").text(text), |section, limits| {
         let columns =
@@ -70,8 +70,8 @@ fn climb(entry: &Entry, limits: Option<&Limits>) -> Section {
         Some(axis) => section.chart(curves(entry, axis)),
         None => {
             section = section.bars(times(entry));
-            match limits {
-                Some(limits) => section.chart(roofline(entry, limits)),
+            match limits.and_then(|limits| Some((limits, limits.bandwidth(entry.flow)?))) {
+                Some((limits, bandwidth)) => section.chart(roofline(entry, limits, bandwidth)),
                 None => section,
             }
         }
@@ -97,8 +97,8 @@ fn times(entry: &Entry) -> BarChart {
 }
 
 /// Operations a second over operations a byte, under the roofs of memory and of arithmetic.
-fn roofline(entry: &Entry, limits: &Limits) -> LineChart {
-    let (bandwidth, peak) = (limits.bandwidth(entry.flow), limits.peak(entry.peak));
+fn roofline(entry: &Entry, limits: &Limits, bandwidth: f64) -> LineChart {
+    let peak = limits.peak(entry.peak);
     let rungs: Vec<_> = entry
         .climb
         .steps

@@ -24,13 +24,22 @@ pub(super) fn climb(entry: &Entry) -> String {
 pub(super) fn caption(entry: &Entry) -> String {
     let climb = &entry.climb;
     let mut text = format!("{}: {}, {}", entry.ladder, climb.problem, climb.device);
-    if let Some(clock) = entry.clock_mhz {
-        let _ = write!(text, " at {} GHz", number::significant(clock / 1e3, 3));
-    }
+    let ghz = |clock: f64| number::significant(clock / 1e3, 3);
+    let _ = match (throttled(entry), entry.clock_mhz) {
+        (Some([low, high]), _) => write!(text, " at {} to {} GHz", ghz(low), ghz(high)),
+        (None, Some(clock)) => write!(text, " at {} GHz", ghz(clock)),
+        (None, None) => Ok(()),
+    };
     if let Some(axis) = &entry.sweep {
         let _ = write!(text, ", by {axis}");
     }
     text
+}
+
+/// The lowest and the highest clock of the rungs, where they are more than 1 % apart.
+fn throttled(entry: &Entry) -> Option<[f64; 2]> {
+    let [low, _, high] = entry.climb.clocks_mhz()?;
+    (high > 1.01 * low).then_some([low, high])
 }
 
 /// The sources' table.
@@ -52,6 +61,10 @@ pub(super) fn table(entry: &Entry) -> Table {
     ]);
     if limits {
         columns.push(Column::number("Of limit").unit("%").decimals(1));
+    }
+    let clocks = throttled(entry).is_some();
+    if clocks {
+        columns.push(Column::number("Clock").unit("GHz").significant(3));
     }
     columns.push(Column::number("Error").significant(2));
     if published {
@@ -88,6 +101,9 @@ pub(super) fn table(entry: &Entry) -> Table {
         }
         if limits {
             row.push(step.share().map(|share| 100.0 * share).into());
+        }
+        if clocks {
+            row.push(step.timed().and_then(|timed| timed.clock_mhz).map(|clock| clock / 1e3).into());
         }
         row.push(step.timed().map(|timed| timed.error).into());
         if published {
