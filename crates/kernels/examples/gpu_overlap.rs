@@ -1,4 +1,5 @@
-//! Copies from and to a GPU: how fast, pageable and pinned, and how much of them is hidden behind the work on other frames.
+//! Frames to a GPU, transformed there, and back: how much of the copies is hidden behind the work on other frames. How fast copies are by
+//! themselves is the ladder `transfers`.
 //!
 //! `cargo run --release -p rayspin-kernels --example gpu_overlap [MiB a frame] [frames] [transforms a frame]`
 
@@ -24,31 +25,7 @@ fn main() -> Result<()> {
     let bytes = (len * size_of::<C32>()) as f64;
     println!("{}; {:.0} MiB a frame", device.describe(), bytes / f64::from(1 << 20));
 
-    let mut host = vec![C32::new(1.0, 0.0); len];
     let mut array = Array::<C32>::zeros(&device, &shape)?;
-    let mut pinned = Pinned::<C32>::new(&device, len)?;
-    pinned.values()?.fill(C32::new(1.0, 0.0));
-    let rate = |seconds: f64| format!("{:6.2} GB/s", bytes * 1e-9 / seconds);
-    let (mut best, mut seconds) = ([f64::INFINITY; 4], [0.0; 4]);
-    for _ in 0..7 {
-        seconds[0] = host_seconds(&device, || array.set(&host))?;
-        let start = Instant::now();
-        host = array.to_vec()?;
-        seconds[1] = start.elapsed().as_secs_f64();
-        let start = Instant::now();
-        (array, pinned) = array.upload(pinned)?.finish()?;
-        pinned.values()?;
-        seconds[2] = start.elapsed().as_secs_f64();
-        let start = Instant::now();
-        (array, pinned) = array.download(pinned)?.finish()?;
-        pinned.values()?;
-        seconds[3] = start.elapsed().as_secs_f64();
-        best.iter_mut().zip(seconds).for_each(|(best, s)| *best = best.min(s));
-    }
-    for (what, seconds) in ["pageable, up", "pageable, down", "pinned, up", "pinned, down"].iter().zip(best) {
-        println!("{what:<16} {}", rate(seconds));
-    }
-
     let fft = Fft::<f32>::new(&device, &[SIDE, SIDE], Norm::Unitary)?;
     let work = |array: &mut Array<C32>| (0..transforms).try_for_each(|_| fft.forward(array));
     work(&mut array)?;
@@ -88,13 +65,6 @@ struct Buffers {
     array: Array<C32>,
     up: Pinned<C32>,
     down: Pinned<C32>,
-}
-
-fn host_seconds(device: &Device, work: impl FnOnce() -> Result<()>) -> Result<f64> {
-    let start = Instant::now();
-    work()?;
-    device.synchronize()?;
-    Ok(start.elapsed().as_secs_f64())
 }
 
 fn none() -> Error {

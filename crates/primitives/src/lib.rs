@@ -17,6 +17,7 @@ pub mod reduction;
 pub mod sad;
 mod simd;
 pub mod sobel;
+pub mod transfers;
 pub mod transpose;
 
 use rayspin_tune::{Build, Ladder};
@@ -35,6 +36,7 @@ pub fn ladders() -> Vec<Box<dyn Ladder>> {
         Box::new(sad::Sad),
         Box::new(sobel::Sobel),
         Box::new(reduction::Reduction),
+        Box::new(transfers::Transfers),
         Box::new(transpose::Transpose),
         Box::new(pi::Pi),
         Box::new(random::RandomNumbers),
@@ -57,6 +59,7 @@ pub fn programs() -> Vec<Build> {
     all.extend(sad::programs());
     all.extend(sobel::programs());
     all.extend(reduction::programs());
+    all.extend(transfers::programs());
     all.extend(transpose::programs());
     all.extend(pi::programs());
     all.extend(random::programs());

@@ -106,6 +106,7 @@ conformance! {
     sad: "sad",
     sobel: "sobel",
     reduction: "reduction",
+    transfers: "transfers",
     transpose: "transpose",
     pi: "pi",
     random: "random",
@@ -147,4 +148,24 @@ fn unknown_cases_and_sizes_are_refused() {
             assert_eq!(kind, Some(rayspin_core::ErrorKind::Input), "{} {which:?}", ladder.about().name);
         }
     }
+}
+
+/// Every size of a copy and every number of parts, also of cases that are not the last trial.
+#[test]
+fn copies_are_whole_in_pieces_of_any_size() {
+    let all = ladders();
+    let ladder = all.iter().find(|l| l.about().name == "transfers").unwrap();
+    let mut wrong = Vec::new();
+    for device in devices().iter().filter(|device| device.kind() == rayspin_device::BackendKind::Cuda) {
+        for case in ladder.cases() {
+            let mut session =
+                ladder.open(Which::Case(Some(case.0), Some(&[3 * 1024 + 5])), device, 3).unwrap();
+            for at in 0..session.rungs().len() {
+                for config in session.rungs()[at].space.clone().configs() {
+                    wrong.extend(verdict(session.as_mut(), at, &config));
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
