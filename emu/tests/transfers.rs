@@ -219,11 +219,11 @@ fn parts_are_copied_in_order_and_waited_for_when_they_are_looked_at() {
             let mut sum = Array::<f32>::zeros(&device, &[len]).unwrap();
             let mut x = Array::<f32>::zeros(&device, &[len]).unwrap();
             for at in (0..len).step_by(part) {
-                x.receive(at, &mut from, at..len.min(at + part)).unwrap();
+                x.receive_part(at, &mut from, at..len.min(at + part)).unwrap();
             }
             add(&device, &x, &mut sum);
             for at in (0..len).step_by(part).rev() {
-                sum.deliver(at, &mut to, at..len.min(at + part)).unwrap();
+                sum.send_part(at, &mut to, at..len.min(at + part)).unwrap();
             }
             // After the copies, not before them.
             sum.fill(-3.0).unwrap();
@@ -232,8 +232,8 @@ fn parts_are_copied_in_order_and_waited_for_when_they_are_looked_at() {
             assert_eq!(to.values().unwrap(), values);
 
             // One value from and to other places.
-            x.receive(len - 1, &mut from, 0..1).unwrap();
-            x.deliver(len - 1, &mut to, 0..1).unwrap();
+            x.receive_part(len - 1, &mut from, 0..1).unwrap();
+            x.send_part(len - 1, &mut to, 0..1).unwrap();
             assert_eq!(to.read().unwrap()[0], -2.0);
             for way in [Way::Staged, Way::Unstaged] {
                 x.put(0, &values, way).unwrap();
@@ -243,10 +243,10 @@ fn parts_are_copied_in_order_and_waited_for_when_they_are_looked_at() {
                 assert!(x.get(1, &mut vec![0.0; len], way).is_err());
                 assert!(x.put(usize::MAX, &values, way).is_err());
             }
-            assert!(x.receive(1, &mut from, 0..len).is_err());
-            assert!(x.deliver(0, &mut to, 1..len + 1).is_err());
+            assert!(x.receive_part(1, &mut from, 0..len).is_err());
+            assert!(x.send_part(0, &mut to, 1..len + 1).is_err());
             let other = Device::cpu_with_threads(1).unwrap();
-            assert!(x.receive(0, &mut Pinned::new(&other, len).unwrap(), 0..len).is_err());
+            assert!(x.receive_part(0, &mut Pinned::new(&other, len).unwrap(), 0..len).is_err());
         }
     }
 }
@@ -336,8 +336,8 @@ fn parts_that_do_not_fit_or_fail_leave_nothing_under_way() {
             assert!(result.unwrap_err().to_string().contains("while work is recorded"));
         };
         let recorded = |work: &mut dyn FnMut() -> rayspin_core::Result<()>| cuda.record(work).map(drop);
-        refused(recorded(&mut || array.receive(0, &mut from, 0..10)));
-        refused(recorded(&mut || array.deliver(0, &mut to, 0..10)));
+        refused(recorded(&mut || array.receive_part(0, &mut from, 0..10)));
+        refused(recorded(&mut || array.send_part(0, &mut to, 0..10)));
         refused(recorded(&mut || cuda.exchange(&mut array, &mut from, &other, &mut to, 3)));
         refused(recorded(&mut || cuda.pipeline(&mut array, &mut from, &mut to, 3, |_| Ok(()))));
         refused(recorded(&mut || from.lend(|_| Ok(()))));

@@ -192,7 +192,7 @@ impl<T: Element> Array<T> {
     /// not wait for it; [`Pinned::values`] does.
     ///
     /// Errors: a range outside the array or the host values, another device, work that is being recorded.
-    pub fn receive(&mut self, at: usize, from: &mut Pinned<T>, range: Range<usize>) -> Result<()> {
+    pub fn receive_part(&mut self, at: usize, from: &mut Pinned<T>, range: Range<usize>) -> Result<()> {
         from.expect_range(&range)?;
         self.expect_part(at, range.len())?;
         self.expect_same(from)?;
@@ -208,8 +208,8 @@ impl<T: Element> Array<T> {
         }
     }
 
-    /// Asks for a copy of the elements from `at` on to the values `range` of `to`: as [`Array::receive`].
-    pub fn deliver(&self, at: usize, to: &mut Pinned<T>, range: Range<usize>) -> Result<()> {
+    /// Asks for a copy of the elements from `at` on to the values `range` of `to`: as [`Array::receive_part`].
+    pub fn send_part(&self, at: usize, to: &mut Pinned<T>, range: Range<usize>) -> Result<()> {
         to.expect_range(&range)?;
         self.expect_part(at, range.len())?;
         self.expect_same(to)?;

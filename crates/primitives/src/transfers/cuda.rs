@@ -39,7 +39,7 @@ pub(super) fn upload_pageable(way: Way, config: &Config, data: &mut Data) -> Res
 
 pub(super) fn upload_pinned(config: &Config, data: &mut Data) -> Result<()> {
     for range in pieces(config, data.to.len())? {
-        data.to.receive(range.start, &mut data.pinned_from, range)?;
+        data.to.receive_part(range.start, &mut data.pinned_from, range)?;
     }
     Ok(())
 }
@@ -70,7 +70,7 @@ pub(super) fn download_pageable(way: Way, config: &Config, data: &mut Data) -> R
 
 pub(super) fn download_pinned(config: &Config, data: &mut Data) -> Result<()> {
     for range in pieces(config, data.of.len())? {
-        data.of.deliver(range.start, &mut data.pinned_into, range)?;
+        data.of.send_part(range.start, &mut data.pinned_into, range)?;
     }
     arrived(data)
 }
@@ -143,9 +143,9 @@ pub(super) fn there_and_back_pageable(way: Way, data: &mut Data) -> Result<()> {
 
 pub(super) fn there_and_back_pinned(data: &mut Data) -> Result<()> {
     let n = data.to.len();
-    data.to.receive(0, &mut data.pinned_from, 0..n)?;
+    data.to.receive_part(0, &mut data.pinned_from, 0..n)?;
     work(data)?;
-    data.to.deliver(0, &mut data.pinned_into, 0..n)?;
+    data.to.send_part(0, &mut data.pinned_into, 0..n)?;
     arrived(data)
 }
 

@@ -151,6 +151,11 @@ impl Algorithm for Transfers {
         table::space(problem, variant)
     }
 
+    /// A run begins or ends on the host already: there is no more of it from host to host.
+    fn competes(&self, _: &Problem, _: &str) -> bool {
+        false
+    }
+
     fn flow(&self, problem: &Problem) -> Flow {
         match problem.topic {
             Topic::Upload => Flow::Upload,

@@ -41,6 +41,9 @@ impl Limit {
             Self::Memory(Flow::Copy) => "memory bandwidth",
             Self::Memory(Flow::Read) => "memory bandwidth, reading",
             Self::Memory(Flow::Write) => "memory bandwidth, writing",
+            Self::Memory(Flow::Upload) => "link to the device",
+            Self::Memory(Flow::Download) => "link to the host",
+            Self::Memory(Flow::Duplex) => "link both ways",
             Self::Arithmetic(Peak::F32) => "f32 arithmetic",
             Self::Arithmetic(Peak::F64) => "f64 arithmetic",
             Self::Arithmetic(Peak::I32) => "i32 arithmetic",
@@ -82,11 +85,12 @@ impl Loads {
         launched: &[Launched],
         launch: f64,
     ) -> Self {
-        let mut loads = vec![
-            (Limit::Memory(flow), work.bytes / limits.bandwidth(flow)),
+        let memory = limits.bandwidth(flow).map(|bandwidth| (Limit::Memory(flow), work.bytes / bandwidth));
+        let mut loads: Vec<_> = memory.into_iter().collect();
+        loads.extend([
             (Limit::Arithmetic(peak), work.flops / limits.peak(peak)),
             (Limit::Launches, launched.len() as f64 * launch),
-        ];
+        ]);
         if let (Backend::Cuda(_), Some(counts)) =
             (device.backend(), Foresight::default().counts(device, launched, work))
         {

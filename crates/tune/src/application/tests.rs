@@ -19,6 +19,8 @@ fn limits() -> Limits {
         special: None,
         shared: None,
         texture: None,
+        upload: None,
+        download: None,
     };
     Limits { of: "a machine".into(), rates }
 }

@@ -128,8 +128,8 @@ fn link(device: &Device, cuda: &Cuda, effort: &Effort) -> Result<Option<(f64, f6
     let mut array = Array::<u8>::zeros(device, &[bytes])?;
     let mut best = [f64::INFINITY; 2];
     for _ in 0..=effort.repeats {
-        best[0] = best[0].min(cuda.seconds(|| array.receive(0, &mut pinned, 0..bytes))?);
-        best[1] = best[1].min(cuda.seconds(|| array.deliver(0, &mut pinned, 0..bytes))?);
+        best[0] = best[0].min(cuda.seconds(|| array.receive_part(0, &mut pinned, 0..bytes))?);
+        best[1] = best[1].min(cuda.seconds(|| array.send_part(0, &mut pinned, 0..bytes))?);
     }
     let rate = |seconds: f64| bytes as f64 / seconds.max(1e-9);
     Ok(Some((rate(best[0]), rate(best[1]))))
