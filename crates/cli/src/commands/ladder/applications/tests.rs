@@ -15,6 +15,8 @@ const RATES: limits::Rates = limits::Rates {
     special: None,
     shared: None,
     texture: None,
+    upload: None,
+    download: None,
 };
 
 #[test]
