@@ -122,7 +122,9 @@ fn core_hint(error: &rayspin::core::Error) -> Option<String> {
         E::Device { .. } => {
             "--device cpu computes without the GPU; with RAYSPIN_CUDA_WAIT=1 an error names its kernel"
         }
-        E::Memory { .. } => "reconstruct a smaller --matrix, fewer slices or a single --repetition",
+        E::Memory { .. } => {
+            "a smaller problem needs less: --matrix, fewer slices or a single --repetition of a scan, --size of a ladder"
+        }
         E::Shape { what, .. } if what.contains("maps") => "maps are [coil, z, y, x] on the scan's own matrix",
         _ => return None,
     };
