@@ -166,11 +166,8 @@ impl<R: Real> LinearOp<R> for Sum<R> {
         self.check_adjoint(y, x)?;
         self.gather(x, |a| a.conj(), |op, out| op.adjoint_into(y, out))
     }
-    fn normal_into(&self, x: &Array<Complex<R>>, y: &mut Array<Complex<R>>) -> Result<()> {
-        self.check_normal(x, y)?;
-        let mut between = self.scratch.take(x.device(), self.range())?;
-        self.forward_into(x, &mut between)?;
-        self.adjoint_into(&between, y)
+    fn scratch(&self) -> Option<&Scratch<R>> {
+        Some(&self.scratch)
     }
 }
 

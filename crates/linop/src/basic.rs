@@ -107,10 +107,8 @@ impl<R: Real> LinearOp<R> for Diagonal<R> {
             Factors::Complex(d) => vector::multiply_conj(d, y, x),
         }
     }
-    fn normal_into(&self, x: &Array<Complex<R>>, y: &mut Array<Complex<R>>) -> Result<()> {
-        let mut between = self.scratch.take(x.device(), &self.shape)?;
-        self.forward_into(x, &mut between)?;
-        self.adjoint_into(&between, y)
+    fn scratch(&self) -> Option<&Scratch<R>> {
+        Some(&self.scratch)
     }
 }
 

@@ -53,10 +53,8 @@ impl<R: Real> LinearOp<R> for Nufft<R> {
         self.check_adjoint(y, x)?;
         self.plan.adjoint(y, x)
     }
-    fn normal_into(&self, x: &Array<Complex<R>>, y: &mut Array<Complex<R>>) -> Result<()> {
-        let mut samples = self.scratch.take(x.device(), &self.range)?;
-        self.forward_into(x, &mut samples)?;
-        self.adjoint_into(&samples, y)
+    fn scratch(&self) -> Option<&Scratch<R>> {
+        Some(&self.scratch)
     }
 }
 
@@ -106,10 +104,8 @@ impl<R: Real> LinearOp<R> for NufftType3<R> {
         self.check_adjoint(y, x)?;
         self.plan.adjoint(y, x)
     }
-    fn normal_into(&self, x: &Array<Complex<R>>, y: &mut Array<Complex<R>>) -> Result<()> {
-        let mut samples = self.scratch.take(x.device(), &self.range)?;
-        self.forward_into(x, &mut samples)?;
-        self.adjoint_into(&samples, y)
+    fn scratch(&self) -> Option<&Scratch<R>> {
+        Some(&self.scratch)
     }
 }
 
@@ -159,10 +155,8 @@ impl<R: Real> LinearOp<R> for Nudft<R> {
         self.check_adjoint(y, x)?;
         nudft::adjoint(&self.trajectory, y, x)
     }
-    fn normal_into(&self, x: &Array<Complex<R>>, y: &mut Array<Complex<R>>) -> Result<()> {
-        let mut samples = self.scratch.take(x.device(), &self.range)?;
-        self.forward_into(x, &mut samples)?;
-        self.adjoint_into(&samples, y)
+    fn scratch(&self) -> Option<&Scratch<R>> {
+        Some(&self.scratch)
     }
 }
 
@@ -220,10 +214,8 @@ impl<R: Real> LinearOp<R> for ToeplitzNormal<R> {
         self.check_adjoint(y, x)?;
         self.toeplitz.apply(y, x)
     }
-    fn normal_into(&self, x: &Array<Complex<R>>, y: &mut Array<Complex<R>>) -> Result<()> {
-        let mut between = self.scratch.take(x.device(), &self.shape)?;
-        self.forward_into(x, &mut between)?;
-        self.forward_into(&between, y)
+    fn scratch(&self) -> Option<&Scratch<R>> {
+        Some(&self.scratch)
     }
 }
 
@@ -269,10 +261,8 @@ impl<R: Real> LinearOp<R> for SenseToeplitz<R> {
         self.check_adjoint(y, x)?;
         self.toeplitz.apply_sense(y, &self.maps, x)
     }
-    fn normal_into(&self, x: &Array<Complex<R>>, y: &mut Array<Complex<R>>) -> Result<()> {
-        let mut between = self.scratch.take(x.device(), self.domain())?;
-        self.forward_into(x, &mut between)?;
-        self.forward_into(&between, y)
+    fn scratch(&self) -> Option<&Scratch<R>> {
+        Some(&self.scratch)
     }
 }
 

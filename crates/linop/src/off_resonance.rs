@@ -77,10 +77,8 @@ impl<R: Real> LinearOp<R> for OffResonanceNufft<R> {
         let mut transform = |y: &Array<_>, x: &mut Array<_>| self.plan.adjoint(y, x);
         self.segments.adjoint(&self.field, y, x, (&mut image, &mut samples), &mut transform)
     }
-    fn normal_into(&self, x: &Array<Complex<R>>, y: &mut Array<Complex<R>>) -> Result<()> {
-        let mut samples = self.samples.take(x.device(), &self.range)?;
-        self.forward_into(x, &mut samples)?;
-        self.adjoint_into(&samples, y)
+    fn scratch(&self) -> Option<&Scratch<R>> {
+        Some(&self.samples)
     }
 }
 
@@ -193,9 +191,7 @@ impl<R: Real> LinearOp<R> for OffResonanceToeplitz<R> {
         self.check_adjoint(y, x)?;
         self.forward_into(y, x)
     }
-    fn normal_into(&self, x: &Array<Complex<R>>, y: &mut Array<Complex<R>>) -> Result<()> {
-        let mut between = self.scratch.take(x.device(), &self.shape)?;
-        self.forward_into(x, &mut between)?;
-        self.forward_into(&between, y)
+    fn scratch(&self) -> Option<&Scratch<R>> {
+        Some(&self.scratch)
     }
 }

@@ -4,7 +4,7 @@ use num_complex::Complex;
 use rayspin_core::{Real, Result, expect_shape};
 use rayspin_device::Array;
 
-use crate::{Adjoint, Compose, Normal, Scaled, Stack, Sum};
+use crate::{Adjoint, Compose, Normal, Scaled, Scratch, Stack, Sum};
 
 /// A linear map A from arrays of shape [`domain`](LinearOp::domain) to arrays of shape [`range`](LinearOp::range), with
 /// its adjoint: ⟨Ax, y⟩ = ⟨x, Aᴴy⟩.
@@ -29,13 +29,23 @@ pub trait LinearOp<R: Real>: Send + Sync {
 
     /// y ← AᴴAx. Overwrites all of `y`, whatever it holds.
     ///
-    /// Provided: [`forward_into`](LinearOp::forward_into) an array allocated for the call, then
-    /// [`adjoint_into`](LinearOp::adjoint_into). Operators that iterations apply keep that array in a
-    /// [`Scratch`](crate::Scratch) or know a shorter way.
+    /// Provided: [`forward_into`](LinearOp::forward_into) an array of its [`scratch`](LinearOp::scratch), then
+    /// [`adjoint_into`](LinearOp::adjoint_into). Some operators know a shorter way.
     fn normal_into(&self, x: &Array<Complex<R>>, y: &mut Array<Complex<R>>) -> Result<()> {
-        let mut between = Array::zeros(x.device(), self.range())?;
-        self.forward_into(x, &mut between)?;
-        self.adjoint_into(&between, y)
+        let mut both = |between: &mut Array<Complex<R>>| {
+            self.forward_into(x, between)?;
+            self.adjoint_into(between, y)
+        };
+        match self.scratch() {
+            Some(scratch) => both(&mut *scratch.take(x.device(), self.range())?),
+            None => both(&mut Array::zeros(x.device(), self.range())?),
+        }
+    }
+
+    /// Where Ax of [`normal_into`](LinearOp::normal_into) is kept for the next time: operators that iterations apply have one. `None`
+    /// allocates in each call.
+    fn scratch(&self) -> Option<&Scratch<R>> {
+        None
     }
 
     /// Ax in a new array. Errors: a shape other than the domain, named with the operator.
