@@ -4,6 +4,7 @@ use std::fmt::Display;
 
 use rayspin_core::Result;
 use rayspin_device::Device;
+use rayspin_device::cuda::Source;
 use serde::{Deserialize, Serialize};
 
 use crate::carry::Carried;
@@ -135,6 +136,12 @@ pub trait Algorithm: Send + Sync + 'static {
     /// The parameters that the variant of this name leaves open.
     fn space(&self, _problem: &Self::Problem, _variant: &str) -> Space {
         Space::none()
+    }
+
+    /// The sources that tuning results of the variant of this name belong to: those that its parameters are of. None where these are
+    /// all that it launches.
+    fn sources(&self, _variant: &str) -> Vec<&'static Source> {
+        Vec::new()
     }
 
     /// What bounds the operations.

@@ -4,6 +4,7 @@ use std::any::Any;
 use std::time::Instant;
 
 use rayspin_core::{Error, Result};
+use rayspin_device::cuda::Source;
 use rayspin_device::{BackendKind, Device};
 
 use crate::algorithm::{About, Algorithm, Flow, Peak, Published};
@@ -78,6 +79,10 @@ pub trait Session {
     fn problem(&self) -> String;
     /// What tuning results of it belong to.
     fn key(&self) -> (String, Vec<usize>);
+    /// The sources that tuning results of a variant belong to, where it does not go without saying: [`Algorithm::sources`].
+    fn sources(&self, _rung: usize) -> Vec<&'static Source> {
+        Vec::new()
+    }
     /// What bounds its operations.
     fn peak(&self) -> Peak;
     /// What its rate counts, of one run, by variant.
@@ -260,6 +265,10 @@ impl<A: Algorithm> Session for Opened<A> {
 
     fn key(&self) -> (String, Vec<usize>) {
         self.algorithm.key(&self.problem)
+    }
+
+    fn sources(&self, rung: usize) -> Vec<&'static Source> {
+        self.rungs.get(rung).map(|r| self.algorithm.sources(r.name)).unwrap_or_default()
     }
 
     fn peak(&self) -> Peak {

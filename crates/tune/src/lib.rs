@@ -37,7 +37,7 @@ pub use ladder::{Ladder, Outline, Rung, Session, Which};
 pub use measure::{Protocol, Timing, measure};
 pub use search::{Evaluate, Found, Options, Progress, Pruned, Replay, Trial, Tried, search};
 pub use space::{Axis, Config, Space};
-pub use tuned::{OnDevice, source_of, tuned};
+pub use tuned::{OnDevice, source_of, tuned, tuned_as};
 
 /// The GPU behind a device. Errors: it is a CPU.
 pub fn gpu(device: &Device) -> Result<&Cuda> {

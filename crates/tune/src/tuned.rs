@@ -1,6 +1,6 @@
 //! Tuning on a device, and the configurations that the library takes without being asked.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{LazyLock, Mutex, PoisonError};
 
 use rayspin_core::{Error, Result};
@@ -12,8 +12,8 @@ use crate::foresee::{Bounds, Foreseen, Foresight};
 use crate::ladder::Session;
 use crate::measure::{Protocol, measure};
 use crate::search::{Evaluate, Trial};
-use crate::space::Config;
-use crate::wisdom::{self, Key, Wisdom};
+use crate::space::{Config, Space};
+use crate::wisdom::{self, Basis, Key, Wisdom};
 
 /// How much slower than the best the fastest of a few rounds may be before a configuration is given up.
 const RACE: f64 = 1.15;
@@ -43,9 +43,14 @@ impl<'a> OnDevice<'a> {
         Ok(Key { ladder: ladder.to_owned(), rung, source: self.source()?, device, driver, kind, sizes })
     }
 
-    /// The hash of the sources that the default configuration launches, or on a CPU of the version of Rayspin.
+    /// The hash of the sources that the algorithm names, or of those that the default configuration launches; on a CPU of the version
+    /// of Rayspin.
     fn source(&mut self) -> Result<String> {
         let Backend::Cuda(cuda) = self.device.backend() else { return Ok(source_of(&[])) };
+        let declared = self.session.sources(self.rung);
+        if !declared.is_empty() {
+            return Ok(source_of(&declared));
+        }
         let config =
             self.session.rungs().get(self.rung).map(|r| r.space.default_config()).unwrap_or_default();
         let launched = cuda.launches(|| self.session.run(self.rung, &config, 0))?;
@@ -124,8 +129,12 @@ pub fn source_of(sources: &[&'static Source]) -> String {
 static WISDOM: LazyLock<Wisdom> =
     LazyLock::new(|| wisdom::file().and_then(|path| Wisdom::open(&path).ok()).unwrap_or_default());
 
+/// Algorithms and variants that anything is known of: who has none asks no further.
+static KNOWN: LazyLock<HashSet<(&'static str, &'static str)>> =
+    LazyLock::new(|| WISDOM.records().iter().map(|r| (r.key.ladder.as_str(), r.key.rung.as_str())).collect());
+
 /// Configurations by device, algorithm, variant and problem.
-type Chosen = HashMap<(String, &'static str, &'static str, String), Config>;
+type Chosen = HashMap<(String, &'static str, &'static str, String), Option<Config>>;
 
 /// The configuration of the variant `rung` of an algorithm for a problem: the best of what `rayspin tune` measured on this
 /// device, else the default of its space.
@@ -138,21 +147,36 @@ pub fn tuned<A: Algorithm>(
     device: &Device,
     sources: &[&'static Source],
 ) -> Config {
-    static CHOSEN: LazyLock<Mutex<Chosen>> = LazyLock::new(Mutex::default);
-    let default = || algorithm.space(problem, rung).default_config();
     let ladder = algorithm.about().name;
-    if !WISDOM.records().iter().any(|r| r.key.ladder == ladder && r.key.rung == rung) {
-        return default();
+    let key = || algorithm.key(problem);
+    tuned_as((ladder, rung), key, || algorithm.space(problem, rung), device, sources)
+        .unwrap_or_else(|| algorithm.space(problem, rung).default_config())
+}
+
+/// The same by the names of algorithm and variant, what [`Algorithm::key`] gives and the space, for who has no problem at hand; `None`
+/// where nothing was measured that says anything.
+pub fn tuned_as(
+    (ladder, rung): (&'static str, &'static str),
+    key: impl FnOnce() -> (String, Vec<usize>),
+    space: impl FnOnce() -> Space,
+    device: &Device,
+    sources: &[&'static Source],
+) -> Option<Config> {
+    static CHOSEN: LazyLock<Mutex<Chosen>> = LazyLock::new(Mutex::default);
+    if !KNOWN.contains(&(ladder, rung)) {
+        return None;
     }
     let (name, driver) = wisdom::identity(device);
-    let (kind, sizes) = algorithm.key(problem);
+    let (kind, sizes) = key();
     let entry = (name.clone(), ladder, rung, format!("{kind} {sizes:?}"));
     if let Some(config) = CHOSEN.lock().unwrap_or_else(PoisonError::into_inner).get(&entry) {
         return config.clone();
     }
-    let (ladder, rung) = (ladder.to_owned(), rung.to_owned());
-    let key = Key { ladder, source: source_of(sources), device: name, driver, kind, sizes, rung };
-    let (config, _) = WISDOM.best(&key, &algorithm.space(problem, &key.rung));
+    let source = source_of(sources);
+    let key =
+        Key { ladder: ladder.to_owned(), rung: rung.to_owned(), source, device: name, driver, kind, sizes };
+    let (config, basis) = WISDOM.best(&key, &space());
+    let config = (basis != Basis::Default).then_some(config);
     CHOSEN.lock().unwrap_or_else(PoisonError::into_inner).insert(entry, config.clone());
     config
 }

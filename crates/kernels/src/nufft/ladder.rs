@@ -5,24 +5,22 @@ use std::fmt;
 use ndarray::Array2;
 use num_complex::Complex32;
 use rayspin_core::{C64, Error, Result, Trajectory};
+use rayspin_device::cuda::Source;
 use rayspin_device::{Array, BackendKind, Device};
 use rayspin_tune::input::bits;
-use rayspin_tune::{About, Algorithm, Carried, Carry, Case, Config, Unit};
+use rayspin_tune::{About, Algorithm, Carried, Carry, Case, Config, Space, Unit};
 
-use super::{Nufft, Options};
+use super::form::{self, Asked};
+use super::{Nufft, Options, choose_by, cuda};
 use crate::nudft;
 use crate::variant::{Variant, Work, runs_all};
 
-/// ε of the plans.
-const EPSILON: f64 = 1e-5;
-/// What a rung may differ by from the exact transform: what the sweep of all kinds of points allows a plan.
-const TOLERANCE: f64 = 4.0 * EPSILON;
 /// Pairs of sample and voxel that the exact rungs take on: a second of a few cores, and of a GPU.
 const MOST_PAIRS: [f64; 2] = [2e10, 1e12];
 /// Outputs that are compared, of all coils together.
 const COMPARED: usize = 24;
 
-/// Samples → images or images → samples of several coils in f32, to ε = 1e-5.
+/// Samples → images or images → samples of several coils in f32, to a tolerance ε.
 #[derive(Debug, Clone, Copy)]
 pub struct Fast {
     to_image: bool,
@@ -41,7 +39,7 @@ impl Fast {
 }
 
 /// Sizes of a transform.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Size {
     /// Image shape without coils.
     pub matrix: Vec<usize>,
@@ -49,12 +47,15 @@ pub struct Size {
     pub samples: usize,
     /// Coils.
     pub coils: usize,
+    /// ε of the plan.
+    pub tolerance: f64,
 }
 
 impl fmt::Display for Size {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let matrix: Vec<_> = self.matrix.iter().map(ToString::to_string).collect();
-        write!(f, "{} voxels, {} samples, {} coils", matrix.join(" x "), self.samples, self.coils)
+        let Self { samples, coils, tolerance, .. } = self;
+        write!(f, "{} voxels, {samples} samples, {coils} coils, ε = {tolerance:e}", matrix.join(" x "))
     }
 }
 
@@ -65,6 +66,12 @@ impl Size {
 
     fn pairs(&self) -> f64 {
         self.voxels() * self.samples as f64 * self.coils as f64
+    }
+
+    /// Width of the kernel that a GPU's plan has.
+    fn width(&self) -> usize {
+        let kernel = choose_by::<f32>(self.tolerance, &self.matrix, self.samples, cuda::cost::<f32>);
+        kernel.map_or(0, |(_, kernel)| kernel.width)
     }
 }
 
@@ -79,10 +86,10 @@ pub struct Data {
     apart: bool,
 }
 
-/// What a row runs: whether samples become images, on these data.
-type Launch = fn(bool, &mut Data) -> Result<()>;
+/// What a row runs: whether samples become images, with which form, on these data.
+type Launch = fn(bool, Option<Asked>, &mut Data) -> Result<()>;
 
-fn exact(to_image: bool, data: &mut Data) -> Result<()> {
+fn exact(to_image: bool, _: Option<Asked>, data: &mut Data) -> Result<()> {
     data.apart = false;
     match to_image {
         true => nudft::adjoint(&data.trajectory, &data.samples, &mut data.images),
@@ -90,7 +97,7 @@ fn exact(to_image: bool, data: &mut Data) -> Result<()> {
     }
 }
 
-fn one_by_one(to_image: bool, data: &mut Data) -> Result<()> {
+fn one_by_one(to_image: bool, _: Option<Asked>, data: &mut Data) -> Result<()> {
     data.apart = true;
     data.alone.iter_mut().try_for_each(|(image, samples)| match to_image {
         true => data.plan.adjoint(samples, image),
@@ -98,11 +105,30 @@ fn one_by_one(to_image: bool, data: &mut Data) -> Result<()> {
     })
 }
 
-fn batched(to_image: bool, data: &mut Data) -> Result<()> {
+fn batched(to_image: bool, asked: Option<Asked>, data: &mut Data) -> Result<()> {
     data.apart = false;
+    if asked.is_some() {
+        let engine = data.plan.on_gpu()?;
+        return match to_image {
+            true => engine.adjoint(&data.samples, &mut data.images, asked),
+            false => engine.forward(&data.images, &mut data.samples, asked),
+        };
+    }
     match to_image {
         true => data.plan.adjoint(&data.samples, &mut data.images),
         false => data.plan.forward(&data.images, &mut data.samples),
+    }
+}
+
+impl Fast {
+    /// The form of a configuration. Defaults are those of an H100: another GPU has its own.
+    fn asked(&self, config: &Config, data: &Data) -> Result<Asked> {
+        let (plan, items) = (&data.plan, data.alone.len());
+        let usual = cuda::usual(self.to_image, plan.matrix().len(), plan.width(), items);
+        if *config == form::space(self.to_image, usual).default_config() {
+            return plan.on_gpu()?.usual(self.to_image, items);
+        }
+        Asked::of(config).ok_or_else(|| Error::value("configuration", "coils", config))
     }
 }
 
@@ -113,43 +139,45 @@ impl Algorithm for Fast {
 
     fn about(&self) -> About {
         let (name, title) = match self.to_image {
-            true => ("nufft-type1", "Non-uniform FFT of samples to images, ε = 1e-5, f32"),
-            false => ("nufft-type2", "Non-uniform FFT of images to samples, ε = 1e-5, f32"),
+            true => (form::ladder(true), "Non-uniform FFT of samples to images, f32"),
+            false => (form::ladder(false), "Non-uniform FFT of images to samples, f32"),
         };
         About { name, title, readme: include_str!("README.md"), unit: Unit::Items("samples") }
     }
 
     fn cases(&self) -> Vec<Case<Size>> {
+        let case = |name, summary, matrix: &[usize], samples, coils, tolerance| Case {
+            name,
+            summary,
+            problem: Size { matrix: matrix.to_vec(), samples, coils, tolerance },
+        };
         vec![
-            Case {
-                name: "128x128x8",
-                summary: "small enough for the exact sum on a few cores",
-                problem: Size { matrix: vec![128, 128], samples: 1 << 15, coils: 8 },
-            },
-            Case {
-                name: "256x256x8",
-                summary: "a slice of eight coils",
-                problem: Size { matrix: vec![256, 256], samples: 1 << 17, coils: 8 },
-            },
-            Case {
-                name: "128x128x128x4",
-                summary: "a volume of four coils",
-                problem: Size { matrix: vec![128; 3], samples: 1 << 21, coils: 4 },
-            },
+            case("128x128x8", "small enough for the exact sum on a few cores", &[128, 128], 1 << 15, 8, 1e-5),
+            case("256x256x8", "a slice of eight coils", &[256, 256], 1 << 17, 8, 1e-5),
+            case(
+                "256x256x12-1e-3",
+                "a slice of twelve, as exact as images are",
+                &[256, 256],
+                102_912,
+                12,
+                1e-3,
+            ),
+            case("128x128x128x4", "a volume of four coils", &[128; 3], 1 << 21, 4, 1e-5),
+            case("128x128x128x16-1e-3", "a volume of sixteen, few samples", &[128; 3], 50_000, 16, 1e-3),
         ]
     }
 
     fn trials(&self) -> Vec<Size> {
         [(&[9][..], 1, 1), (&[16], 40, 3), (&[13, 16], 70, 2), (&[6, 9, 12], 90, 2)]
-            .map(|(matrix, samples, coils)| Size { matrix: matrix.to_vec(), samples, coils })
+            .map(|(matrix, samples, coils)| Size { matrix: matrix.to_vec(), samples, coils, tolerance: 1e-5 })
             .to_vec()
     }
 
-    fn sized(&self, _: &Size, size: &[usize]) -> Result<Size> {
+    fn sized(&self, problem: &Size, size: &[usize]) -> Result<Size> {
         let whole = size.iter().try_fold(1usize, |n, &a| n.checked_mul(a)).is_some_and(|n| n > 0);
         match *size {
             [ref matrix @ .., samples, coils] if whole && (1..=3).contains(&matrix.len()) => {
-                Ok(Size { matrix: matrix.to_vec(), samples, coils })
+                Ok(Size { matrix: matrix.to_vec(), samples, coils, tolerance: problem.tolerance })
             }
             _ => Err(Error::value(
                 format!("size of {}", self.about().name),
@@ -159,7 +187,24 @@ impl Algorithm for Fast {
         }
     }
 
-    fn variants(&self, _: &Size) -> Vec<Variant<Size, Launch>> {
+    fn key(&self, p: &Size) -> (String, Vec<usize>) {
+        form::key(p.width(), &p.matrix, p.samples, p.coils)
+    }
+
+    fn space(&self, p: &Size, variant: &str) -> Space {
+        match variant {
+            form::RUNG => {
+                form::space(self.to_image, cuda::usual(self.to_image, p.matrix.len(), p.width(), p.coils))
+            }
+            _ => Space::none(),
+        }
+    }
+
+    fn sources(&self, variant: &str) -> Vec<&'static Source> {
+        if variant == form::RUNG { form::sources(self.to_image) } else { Vec::new() }
+    }
+
+    fn variants(&self, problem: &Size) -> Vec<Variant<Size, Launch>> {
         let row = |name, backend, summary, launch: Launch, exact: bool| Variant {
             name,
             backend,
@@ -171,7 +216,8 @@ impl Algorithm for Fast {
                 (true, BackendKind::Cuda) => |p: &Size| too_long(p, MOST_PAIRS[1]),
             },
             work: if exact { work_of_sum } else { work_of_fft },
-            tolerance: TOLERANCE,
+            // What the sweep of all kinds of points allows a plan.
+            tolerance: 4.0 * problem.tolerance,
             reproduces: None,
         };
         let (cpu, gpu) = (BackendKind::Cpu, BackendKind::Cuda);
@@ -212,13 +258,18 @@ impl Algorithm for Fast {
     fn set_up(&self, problem: &Size, variant: &Variant<Size, Launch>, data: &mut Data) -> Result<()> {
         if !variant.name.ends_with("exact") {
             let device = data.images.device().clone();
-            data.plan = Nufft::new(&device, &data.trajectory, &problem.matrix, &Options::tolerance(EPSILON))?;
+            data.plan = Nufft::new(
+                &device,
+                &data.trajectory,
+                &problem.matrix,
+                &Options::tolerance(problem.tolerance),
+            )?;
         }
         Ok(())
     }
 
     fn data(&self, problem: &Size, device: &Device, seed: u64) -> Result<Data> {
-        let Size { matrix, samples, coils } = problem;
+        let Size { matrix, samples, coils, .. } = problem;
         let (samples, coils) = (*samples, *coils);
         let number =
             |stream: u64, at: usize| ((bits(seed ^ stream, at as u64) >> 40) as f32) / (1 << 23) as f32 - 1.0;
@@ -242,7 +293,7 @@ impl Algorithm for Fast {
         let all = |stream: u64, len: usize| (0..coils).flat_map(|coil| values(stream, coil, len)).collect();
         let shape = [&[coils], matrix.as_slice()].concat();
         Ok(Data {
-            plan: Nufft::new(device, &trajectory, matrix, &Options::tolerance(EPSILON))?,
+            plan: Nufft::new(device, &trajectory, matrix, &Options::tolerance(problem.tolerance))?,
             images: Array::from_vec(device, &shape, all(10, voxels))?,
             samples: Array::from_vec(device, &[coils, samples], all(20, samples))?,
             alone: alone.collect::<Result<_>>()?,
@@ -251,8 +302,9 @@ impl Algorithm for Fast {
         })
     }
 
-    fn run(&self, variant: &Variant<Size, Launch>, _: &Config, data: &mut Data) -> Result<()> {
-        (variant.launch)(self.to_image, data)
+    fn run(&self, variant: &Variant<Size, Launch>, config: &Config, data: &mut Data) -> Result<()> {
+        let asked = if variant.name == form::RUNG { Some(self.asked(config, data)?) } else { None };
+        (variant.launch)(self.to_image, asked, data)
     }
 
     fn poison(&self, data: &mut Data) -> Result<()> {

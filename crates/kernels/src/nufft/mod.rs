@@ -3,6 +3,7 @@
 mod cpu;
 pub(crate) mod cuda;
 mod deconvolve;
+mod form;
 pub(crate) mod kernel;
 mod ladder;
 pub(crate) mod layout;
@@ -438,7 +439,7 @@ macro_rules! compiled_here {
                 Engine::Cpu(engine) => {
                     engine.forward_items(plan.device.cpu_side(), image.cpu(), samples.cpu_mut())
                 }
-                Engine::Cuda(engine) => engine.forward(image, samples),
+                Engine::Cuda(engine) => engine.forward(image, samples, None),
             }
         }
 
@@ -452,7 +453,7 @@ macro_rules! compiled_here {
                 Engine::Cpu(engine) => {
                     engine.adjoint_items(plan.device.cpu_side(), samples.cpu(), image.cpu_mut())
                 }
-                Engine::Cuda(engine) => engine.adjoint(samples, image),
+                Engine::Cuda(engine) => engine.adjoint(samples, image, None),
             }
         }
     };

@@ -12,6 +12,7 @@ use rayspin_device::cuda::{Argument, Define, Kernel, Launch, Properties, Source,
 use rayspin_device::{Array, Cuda, Device};
 
 use super::deconvolve::Deconvolution;
+use super::form::{self, Asked};
 use super::kernel::{Kernel as Window, terms};
 use super::layout::Layout;
 use rayspin_tune::Build;
@@ -23,11 +24,11 @@ pub(super) use needs::Needs;
 use points::Points;
 use tiles::{Slots, Tiles};
 
-static SPREAD: Source = Source {
+pub(super) static SPREAD: Source = Source {
     name: "nufft_spread",
     files: &[("tile.cuh", include_str!("tile.cuh")), ("spread.cu", include_str!("spread.cu"))],
 };
-static INTERP: Source = Source {
+pub(super) static INTERP: Source = Source {
     name: "nufft_interp",
     files: &[("tile.cuh", include_str!("tile.cuh")), ("interp.cu", include_str!("interp.cu"))],
 };
@@ -49,6 +50,7 @@ pub(super) struct Engine<R: Real> {
     tiles: Tiles,
     /// The macros that fix tiles and kernel.
     program: Vec<Define>,
+    matrix: Vec<usize>,
     points: Points<R>,
     slots: Array<[u32; 4]>,
     runs: Array<[u32; 2]>,
@@ -123,6 +125,17 @@ pub(crate) fn builds() -> Vec<Build> {
     all
 }
 
+/// The usual form of `f32` on an H100.
+pub(super) fn usual(to_image: bool, dims: usize, width: usize, items: usize) -> Asked {
+    let properties = limits();
+    let tiles = Tiles::new::<f32>(dims, [1; 3], width, &properties);
+    let form = match to_image {
+        true => spread_form::<f32>(&tiles, items, None),
+        false => interp_form::<f32>(&tiles, items, properties.shared_per_block, None),
+    };
+    form.asked()
+}
+
 /// The programs for machines without a compiler: every tolerance, with the upsamplings that are chosen from, and what others
 /// interpolate with.
 pub(crate) fn precompiled<R: Real>(shared: u32, more: &[Window]) -> Vec<Build> {
@@ -137,8 +150,8 @@ pub(crate) fn precompiled<R: Real>(shared: u32, more: &[Window]) -> Vec<Build> {
             let plain = program::<R>(&tiles, window);
             for items in [1, MOST_ITEMS] {
                 let forms = [
-                    (&SPREAD, spread_form::<R>(&tiles, items)),
-                    (&INTERP, interp_form::<R>(&tiles, items, shared)),
+                    (&SPREAD, spread_form::<R>(&tiles, items, None)),
+                    (&INTERP, interp_form::<R>(&tiles, items, shared, None)),
                 ];
                 all.extend(forms.map(|(source, form)| row(source, form.defines(&plain))));
             }
@@ -148,12 +161,17 @@ pub(crate) fn precompiled<R: Real>(shared: u32, more: &[Window]) -> Vec<Build> {
 }
 
 impl Form {
+    fn asked(&self) -> Asked {
+        Asked { coils: self.coils, threads: Some(self.threads as usize) }
+    }
+
     fn defines(&self, program: &[Define]) -> Vec<Define> {
         [program, &[("COILS", self.coils.to_string()), self.define.clone()]].concat()
     }
 }
 
-fn spread_form<R: Real>(tiles: &Tiles, items: usize) -> Form {
+/// The form that is asked for, else one of as many items as shared memory holds twice.
+fn spread_form<R: Real>(tiles: &Tiles, items: usize, asked: Option<Asked>) -> Form {
     let (real, tile) = (size_of::<R>(), tiles.padded::<R>() * size_of::<Complex<R>>());
     let Tiles { dims, width, .. } = *tiles;
     let warps = tiles.warps::<R>();
@@ -162,8 +180,8 @@ fn spread_form<R: Real>(tiles: &Tiles, items: usize) -> Form {
     let shared =
         |coils: usize| coils * (tile + BATCH * 2 * real) + BATCH * (real * (((dims * width) | 1) + rows) + 4);
     let wanted = items.next_power_of_two().min(4);
-    let coils = [4, 2, 1].into_iter().find(|&c| c <= wanted && (c == 1 || shared(c) <= SPREAD_SHARED));
-    let coils = coils.unwrap_or(1);
+    let usual = || [4, 2, 1].into_iter().find(|&c| c <= wanted && (c == 1 || shared(c) <= SPREAD_SHARED));
+    let coils = asked.map(|form| form.coils).or_else(usual).unwrap_or(1);
     Form {
         coils,
         define: ("WARPS", warps.to_string()),
@@ -172,15 +190,16 @@ fn spread_form<R: Real>(tiles: &Tiles, items: usize) -> Form {
     }
 }
 
-/// `most`: bytes of shared memory that a block may have.
-fn interp_form<R: Real>(tiles: &Tiles, items: usize, most: u32) -> Form {
+/// The form that is asked for, else one of as many items as shared memory holds. `most`: bytes of it that a block may have.
+fn interp_form<R: Real>(tiles: &Tiles, items: usize, most: u32, asked: Option<Asked>) -> Form {
     let tile = tiles.padded_even() * size_of::<Complex<R>>();
     let wanted = items.next_power_of_two().min(8);
-    let coils = [8, 4, 2, 1].into_iter().find(|&c| c <= wanted && (c == 1 || c * tile <= most as usize));
-    let coils = coils.unwrap_or(1);
-    // As many threads as there are points of a slot to give them.
+    let usual = || [8, 4, 2, 1].into_iter().find(|&c| c <= wanted && (c == 1 || c * tile <= most as usize));
+    let coils = asked.map(|form| form.coils).or_else(usual).unwrap_or(1);
+    // As many threads as there are points of a slot to give them: of tiles in 2-D and 1-D 256 were 12 to 16 % faster than 512.
     let lanes = if size_of::<R>() == 4 { coils.div_ceil(2) } else { coils };
-    let threads = (128 * lanes).min(512);
+    let enough = if size_of::<R>() == 4 && tiles.dims < 3 { 256 } else { 512 };
+    let threads = asked.and_then(|form| form.threads).unwrap_or((128 * lanes).min(enough));
     Form { coils, define: ("THREADS", threads.to_string()), threads: threads as u32, shared: coils * tile }
 }
 
@@ -247,6 +266,7 @@ impl<R: Real> Engine<R> {
             fft,
             samples: trajectory.samples(),
             program: program::<R>(&tiles, window),
+            matrix: matrix.to_vec(),
             points,
             slots: Array::from_vec(device, &[slots.len()], slots)?,
             runs: Array::from_vec(device, &[runs.len()], runs)?,
@@ -257,7 +277,12 @@ impl<R: Real> Engine<R> {
     }
 
     /// Type 2 of images `[item, voxel]` to `[item, sample]`.
-    pub(super) fn forward(&self, images: &Array<Complex<R>>, samples: &mut Array<Complex<R>>) -> Result<()> {
+    pub(super) fn forward(
+        &self,
+        images: &Array<Complex<R>>,
+        samples: &mut Array<Complex<R>>,
+        asked: Option<Asked>,
+    ) -> Result<()> {
         let voxels = self.voxels();
         self.in_groups(images.len() / voxels, false, |work, first, count| {
             let images = images.cuda().part(first * voxels, count * voxels).ok_or_else(missing)?;
@@ -266,18 +291,23 @@ impl<R: Real> Engine<R> {
             self.fft.forward_padded(images, grids, count)?;
             let mut samples = samples.cuda_mut();
             let samples = samples.part(first * self.samples, count * self.samples).ok_or_else(missing)?;
-            self.interp(work.grids.cuda(), samples, count)
+            self.interp(work.grids.cuda(), samples, count, asked)
         })
     }
 
     /// Type 1 of `[item, sample]` to images `[item, voxel]`.
-    pub(super) fn adjoint(&self, samples: &Array<Complex<R>>, images: &mut Array<Complex<R>>) -> Result<()> {
+    pub(super) fn adjoint(
+        &self,
+        samples: &Array<Complex<R>>,
+        images: &mut Array<Complex<R>>,
+        asked: Option<Asked>,
+    ) -> Result<()> {
         let voxels = self.voxels();
         self.in_groups(images.len() / voxels, true, |work, first, count| {
             let samples =
                 samples.cuda().part(first * self.samples, count * self.samples).ok_or_else(missing)?;
             let padded = work.padded.as_mut().ok_or_else(missing)?;
-            self.spread(samples, padded, work.grids.cuda_mut(), count, false)?;
+            self.spread(samples, padded, work.grids.cuda_mut(), (count, asked), false)?;
             let (mut grids, mut images) = (work.grids.cuda_mut(), images.cuda_mut());
             let grids = grids.part(0, count * self.tiles.cells()).ok_or_else(missing)?;
             let images = images.part(first * voxels, count * voxels).ok_or_else(missing)?;
@@ -289,8 +319,8 @@ impl<R: Real> Engine<R> {
     pub(super) fn convolve(&self, samples: &Array<Complex<R>>, out: &mut Array<Complex<R>>) -> Result<()> {
         self.in_groups(1, true, |work, _, _| {
             let padded = work.padded.as_mut().ok_or_else(missing)?;
-            self.spread(samples.cuda(), padded, work.grids.cuda_mut(), 1, false)?;
-            self.interp(work.grids.cuda(), out.cuda_mut(), 1)
+            self.spread(samples.cuda(), padded, work.grids.cuda_mut(), (1, None), false)?;
+            self.interp(work.grids.cuda(), out.cuda_mut(), 1, None)
         })
     }
 
@@ -302,7 +332,7 @@ impl<R: Real> Engine<R> {
         add: bool,
     ) -> Result<()> {
         let mut padded = Array::zeros(&self.device, &[self.padded_len()])?;
-        self.spread(samples, &mut padded, grid.cuda_mut(), 1, add)
+        self.spread(samples, &mut padded, grid.cuda_mut(), (1, None), add)
     }
 
     /// Interpolates one item's fine grid.
@@ -311,7 +341,7 @@ impl<R: Real> Engine<R> {
         grid: &Array<Complex<R>>,
         samples: &mut Array<Complex<R>>,
     ) -> Result<()> {
-        self.interp(grid.cuda(), samples.cuda_mut(), 1)
+        self.interp(grid.cuda(), samples.cuda_mut(), 1, None)
     }
 
     /// Bytes that the plan holds, and with its workspace while a batch of that many items is transformed.
@@ -404,16 +434,66 @@ impl<R: Real> Engine<R> {
         Ok(if items == 1 || cuda(&self.device)?.compiles() { items } else { MOST_ITEMS })
     }
 
+    /// The form of type 1 that is asked for, else what was tuned where this GPU can run it, else the usual one.
+    fn spread_form(&self, items: usize, asked: Option<Asked>) -> Result<Form> {
+        if asked.is_some() {
+            return Ok(spread_form::<R>(&self.tiles, items, asked));
+        }
+        let usual = spread_form::<R>(&self.tiles, self.wanted(items)?, None);
+        let tuned = self.tuned(true, items, &usual)?;
+        Ok(tuned
+            .map(|form| spread_form::<R>(&self.tiles, items, Some(form)))
+            .filter(|f| self.fits(f))
+            .unwrap_or(usual))
+    }
+
+    /// The same of type 2.
+    fn interp_form(&self, items: usize, asked: Option<Asked>) -> Result<Form> {
+        let most = cuda(&self.device)?.properties().shared_per_block;
+        let form = |items, asked| interp_form::<R>(&self.tiles, items, most, asked);
+        if asked.is_some() {
+            return Ok(form(items, asked));
+        }
+        let usual = form(self.wanted(items)?, None);
+        let tuned = self.tuned(false, items, &usual)?;
+        Ok(tuned.map(|asked| form(items, Some(asked))).filter(|f| self.fits(f)).unwrap_or(usual))
+    }
+
+    /// The form without tuning.
+    pub(super) fn usual(&self, to_image: bool, items: usize) -> Result<Asked> {
+        let most = cuda(&self.device)?.properties().shared_per_block;
+        let items = self.wanted(items)?;
+        let form = match to_image {
+            true => spread_form::<R>(&self.tiles, items, None),
+            false => interp_form::<R>(&self.tiles, items, most, None),
+        };
+        Ok(form.asked())
+    }
+
+    fn fits(&self, form: &Form) -> bool {
+        let most = cuda(&self.device).map_or(0, |cuda| cuda.properties().shared_per_block as usize);
+        form.shared <= most && form.threads <= 1024
+    }
+
+    /// What was tuned for several items of f32: one has no choice, and without a compiler there are only the usual forms.
+    fn tuned(&self, to_image: bool, items: usize, usual: &Form) -> Result<Option<Asked>> {
+        if size_of::<R>() != 4 || items == 1 || !cuda(&self.device)?.compiles() {
+            return Ok(None);
+        }
+        let problem = (self.tiles.width, self.matrix.as_slice(), self.samples, items);
+        Ok(form::tuned(to_image, problem, usual.asked(), &self.device))
+    }
+
     /// grids\[item\]\[l\] = Σ_j samples\[item\]\[j\] φ(l − u_j), periodic: overwrites `grids`, or adds to them.
     fn spread(
         &self,
         samples: View<'_, Complex<R>>,
         padded: &mut Array<Complex<R>>,
         grids: ViewMut<'_, Complex<R>>,
-        items: usize,
+        (items, asked): (usize, Option<Asked>),
         add: bool,
     ) -> Result<()> {
-        let form = spread_form::<R>(&self.tiles, self.wanted(items)?);
+        let form = self.spread_form(items, asked)?;
         let slots = Argument::count(self.slots.len())?;
         self.kernel(&SPREAD, &form, "spread")?.launch(
             Launch {
@@ -455,9 +535,9 @@ impl<R: Real> Engine<R> {
         grids: View<'_, Complex<R>>,
         samples: ViewMut<'_, Complex<R>>,
         items: usize,
+        asked: Option<Asked>,
     ) -> Result<()> {
-        let properties = cuda(&self.device)?.properties();
-        let form = interp_form::<R>(&self.tiles, self.wanted(items)?, properties.shared_per_block);
+        let form = self.interp_form(items, asked)?;
         let mut arguments = vec![
             grids.into(),
             self.points.order.cuda().into(),

@@ -1,0 +1,70 @@
+//! What tuning decides of the transforms of several items on a GPU: how many items share a block, and its threads.
+
+use rayspin_device::Device;
+use rayspin_device::cuda::Source;
+use rayspin_tune::{Config, Space, tuned_as};
+
+use super::cuda;
+
+/// The rung whose parameters these are, of the ladders of type 1 and 2.
+pub(super) const RUNG: &str = "gpu-batched";
+
+/// Items of a batch that a block takes, and its threads (of type 2; those of type 1 follow from its tiles).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Asked {
+    pub(super) coils: usize,
+    pub(super) threads: Option<usize>,
+}
+
+impl Asked {
+    /// As a configuration has it; `None` where it names no coils.
+    pub(super) fn of(config: &Config) -> Option<Self> {
+        let value = |name| config.find(name).and_then(|v| usize::try_from(v).ok());
+        Some(Self { coils: value("coils")?, threads: value("threads") })
+    }
+}
+
+/// Name of the ladder of type 1, or of type 2.
+pub(super) fn ladder(to_image: bool) -> &'static str {
+    if to_image { "nufft-type1" } else { "nufft-type2" }
+}
+
+/// What results belong to: the kernel's width decides what shared memory holds, the sizes how many points a tile has.
+pub(super) fn key(width: usize, matrix: &[usize], samples: usize, coils: usize) -> (String, Vec<usize>) {
+    (format!("f32, kernels of {width} cells, {}-D", matrix.len()), [matrix, &[samples, coils]].concat())
+}
+
+/// The sources whose forms these are.
+pub(super) fn sources(to_image: bool) -> Vec<&'static Source> {
+    vec![if to_image { &cuda::SPREAD } else { &cuda::INTERP }]
+}
+
+/// The parameters. Without tuning those of `usual`.
+pub(super) fn space(to_image: bool, usual: Asked) -> Space {
+    let default = |n: usize| i64::try_from(n).unwrap_or(1);
+    match (to_image, usual.threads) {
+        (false, Some(threads)) => Space::none().axis("coils", &[1, 2, 4, 8], default(usual.coils)).axis(
+            "threads",
+            &[64, 128, 256, 512],
+            default(threads),
+        ),
+        _ => Space::none().axis("coils", &[1, 2, 4], default(usual.coils)),
+    }
+}
+
+/// What was tuned for a plan of `f32` of several items.
+pub(super) fn tuned(
+    to_image: bool,
+    (width, matrix, samples, items): (usize, &[usize], usize, usize),
+    usual: Asked,
+    device: &Device,
+) -> Option<Asked> {
+    let config = tuned_as(
+        (ladder(to_image), RUNG),
+        || key(width, matrix, samples, items),
+        || space(to_image, usual),
+        device,
+        &sources(to_image),
+    )?;
+    Asked::of(&config)
+}
