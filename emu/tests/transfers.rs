@@ -193,7 +193,12 @@ fn a_variable_that_is_written_again_is_new_to_later_launches_only() {
             // The launch before has not been done when the variable is written.
             add(&device, &x, &mut slow);
             let values = numbers(len, 100 * k);
-            cuda.set_variable(&SOURCE, &[], "table", bytemuck::cast_slice(&values)).unwrap();
+            if k % 2 == 0 {
+                cuda.set_variable(&SOURCE, &[], "table", bytemuck::cast_slice(&values)).unwrap();
+            } else {
+                let there = Array::from_slice(&device, &[len], &values).unwrap();
+                cuda.fill_variable(&SOURCE, &[], "table", there.cuda()).unwrap();
+            }
             let arguments =
                 &mut [found.cuda_mut().into(), Argument::from(0u32), Argument::count(len).unwrap()];
             kernel.launch(Launch::covering(len, 128), arguments).unwrap();
@@ -205,6 +210,8 @@ fn a_variable_that_is_written_again_is_new_to_later_launches_only() {
         let refused = cuda.set_variable(&SOURCE, &[], "table", &long).unwrap_err().to_string();
         assert!(refused.contains("table") && refused.contains("4096 bytes"), "{refused}");
         assert!(cuda.set_variable(&SOURCE, &[], "tables", &[0]).is_err());
+        let refused = cuda.fill_variable(&SOURCE, &[], "table", x.cuda()).unwrap_err().to_string();
+        assert!(refused.contains("table") && refused.contains("4096 bytes"), "{refused}");
     }
 }
 

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use rayspin_kernels::ladders;
-use rayspin_tune::Which;
+use rayspin_tune::{Config, Which};
 
 #[test]
 fn every_rung_of_every_trial_meets_its_tolerance() {
@@ -64,4 +64,69 @@ fn rows_are_named_once_and_reproduce_known_rows() {
             assert!(ladder.outline(Which::Case(None, Some(size))).is_err(), "{} {size:?}", about.name);
         }
     }
+}
+
+/// The first and the last values of all axes, on problems with a remainder along everything that is cut; of rungs that read samples
+/// from constant memory with more of them than that holds.
+#[test]
+fn corners_of_the_direct_transforms_spaces_meet_their_tolerance() {
+    let mut wrong = Vec::new();
+    let mut ran = 0;
+    for device in rayspin_emu::devices().unwrap() {
+        for ladder in ladders().into_iter().filter(|l| l.about().name.starts_with("nudft")) {
+            let name = ladder.about().name;
+            for size in [&[7, 2053][..], &[19, 3, 5, 131]] {
+                let mut session = ladder.open(Which::Case(None, Some(size)), &device, 7).unwrap();
+                for (at, rung) in session.rungs().to_vec().iter().enumerate() {
+                    let many = ["gpu-constant", "gpu-sfu", "gpu-tuned"].contains(&rung.name);
+                    let runs = rung.backend == device.kind() && rung.refuses.is_none();
+                    if !runs || rung.space.is_empty() || (size.len() == 2 && !many) {
+                        continue;
+                    }
+                    let all = rung.space.configs();
+                    for config in [all.first(), all.last()].into_iter().flatten() {
+                        ran += 1;
+                        match session.verify(at, config) {
+                            Ok(error) if error <= rung.tolerance => {}
+                            other => wrong.push(format!(
+                                "{name} {} on {} with {config}: {other:?}",
+                                rung.name,
+                                session.problem()
+                            )),
+                        }
+                    }
+                }
+            }
+        }
+    }
+    assert!(ran > 40, "{ran}");
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Launches that constant memory has no room for, or that no device holds, are refused with the limit's name.
+#[test]
+fn configurations_that_cannot_run_name_the_limit() {
+    let device = rayspin_emu::Emulator::device().unwrap();
+    for (name, rung, config, limit) in [
+        ("nudft-q", "gpu-constant", [("threads", 128), ("points", 4096)], "at most 2048"),
+        ("nudft-q-f64", "gpu-constant", [("threads", 128), ("points", 2048)], "at most 1024"),
+        ("nudft-q", "gpu-sfu", [("threads", 1024), ("points", 64)], "threads of a block: at most 512"),
+        ("nudft-q", "gpu-sfu", [("threads", 0), ("points", 64)], "threads of a block"),
+    ] {
+        let ladder = ladders().into_iter().find(|l| l.about().name == name).unwrap();
+        let mut session = ladder.open(Which::Trial(0), &device, 1).unwrap();
+        let at = session.rungs().iter().position(|r| r.name == rung).unwrap();
+        let config = Config::of(&config);
+        assert!(!session.rungs()[at].space.contains(&config));
+        let error = session.run(at, &config, 0).unwrap_err().to_string();
+        assert!(error.contains(limit), "{error}");
+    }
+    // The published space, less what f64 has no room for.
+    let count = |name: &str, rung: &str| {
+        let ladder = ladders().into_iter().find(|l| l.about().name == name).unwrap();
+        let rungs = ladder.outline(Which::Trial(0)).unwrap().rungs;
+        rungs.into_iter().find(|r| r.name == rung).unwrap().space.configs().len()
+    };
+    assert_eq!((count("nudft-q", "gpu-constant"), count("nudft-adjoint", "gpu-sfu")), (175, 175));
+    assert_eq!(count("nudft-adjoint-f64", "gpu-constant"), 150);
 }

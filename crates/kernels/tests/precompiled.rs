@@ -19,9 +19,10 @@ use rayspin_kernels::fft::{Fft, Norm};
 use rayspin_kernels::nufft::{Nufft, Options};
 use rayspin_kernels::toeplitz::Toeplitz;
 use rayspin_kernels::{
-    coil_mixing, density, difference, gram, nudft, off_resonance, precompiled, select, sensitivity, shrink,
-    vector, walsh, wavelet, window,
+    coil_mixing, density, difference, gram, ladders, nudft, off_resonance, precompiled, select, sensitivity,
+    shrink, vector, walsh, wavelet, window,
 };
+use rayspin_tune::Which;
 
 fn random<R: Real>(rng: &mut ChaCha8Rng, len: usize) -> Vec<Complex<R>> {
     let mut one = || <R as Real>::from_f64(rng.random_range(-1.0..1.0));
@@ -195,6 +196,15 @@ fn general_programs_give_what_the_cpu_gives() {
     });
     for (there, here) in there.iter().zip(&here) {
         assert!(apart(there, here) < 5e-4);
+    }
+    // What was tuned elsewhere: macros that nothing was compiled with are those of the default.
+    let ladder = ladders().into_iter().find(|l| l.about().name == "nudft-q").unwrap();
+    let mut session = ladder.open(Which::Case(None, Some(&[6, 5, 70])), &gpu, 1).unwrap();
+    for (at, rung) in session.rungs().to_vec().iter().enumerate().filter(|(_, r)| r.backend == gpu.kind()) {
+        for config in [rung.space.configs().first(), rung.space.configs().last()].into_iter().flatten() {
+            let error = session.verify(at, config).unwrap();
+            assert!(error <= rung.tolerance, "{} {config}: {error:.1e}", rung.name);
+        }
     }
     // What is not among them is named, not compiled.
     let error = Fft::<f32>::new(&gpu, &[4, 250], Norm::None).unwrap_err().to_string();

@@ -144,6 +144,12 @@ pub trait Algorithm: Send + Sync + 'static {
         Vec::new()
     }
 
+    /// Whether the operations that [`Variant::work`] counts, and the instructions of its kernels, tell how fast the variant of this
+    /// name can be: not where it makes do with less than the literature counts, or with units that the machine's peak leaves out.
+    fn foreseeable(&self, _variant: &str) -> bool {
+        true
+    }
+
     /// What bounds the operations.
     fn peak(&self, _problem: &Self::Problem) -> Peak {
         Peak::F32

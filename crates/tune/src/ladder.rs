@@ -52,6 +52,8 @@ pub struct Rung {
     pub competes: bool,
     /// What it must move and compute.
     pub work: Work,
+    /// Whether its work and its kernels tell how fast it can be.
+    pub foreseeable: bool,
     /// The error that it may have.
     pub tolerance: f64,
     /// The published row that it reproduces.
@@ -164,6 +166,7 @@ fn rungs<A: Algorithm>(
         refuses: (v.refuses)(problem),
         competes: algorithm.competes(problem, v.name),
         work: (v.work)(problem),
+        foreseeable: algorithm.foreseeable(v.name),
         tolerance: v.tolerance,
         reproduces: v.reproduces,
         space: algorithm.space(problem, v.name),

@@ -72,8 +72,8 @@ impl Evaluate for OnDevice<'_> {
         let launched = cuda.launches(|| self.session.run(self.rung, config, 0));
         match launched.and_then(|launched| self.device.synchronize().map(|()| launched)) {
             Ok(launched) => {
-                let work = self.session.rungs().get(self.rung).map(|r| r.work);
-                let Some(work) = work else { return Ok(Ok(None)) };
+                let rung = self.session.rungs().get(self.rung).filter(|r| r.foreseeable);
+                let Some(work) = rung.map(|r| r.work) else { return Ok(Ok(None)) };
                 self.foresight.of(self.device, &launched, &work, &self.bounds).map(Ok)
             }
             Err(error) if is_of_config(&error) => Ok(Err(error.to_string())),

@@ -12,8 +12,8 @@ use super::ladder::LadderName;
 Examples:
   rayspin tune transpose                               every rung with parameters that this machine can run
   rayspin tune --all --budget 20
-  rayspin tune matrix-product --rung gpu-warps --size 1000x1000x1000
-  rayspin tune nudft --rung gpu-space --exhaustive     every configuration: what pruning would have lost
+  rayspin tune matrix-product --rung gpu-wide --size 1000x1000x1000
+  rayspin tune nudft-q --rung gpu-sfu --exhaustive     every configuration: what pruning would have lost
   rayspin tune transpose --replay results.jsonl        the search again, on results instead of a device
 
 Every configuration is checked against a plain oracle before it is timed, and every result is kept, failures too; a search

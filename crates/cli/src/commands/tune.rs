@@ -11,7 +11,7 @@ use rayspin::report::number;
 use rayspin::report::table::{Cell, Column, Table};
 use rayspin::tune::wisdom::{self, Key, Record, Wisdom};
 use rayspin::tune::{
-    Bounds, Config, Found, Ladder, OnDevice, Options, Outline, Replay, Rung, Trial, Which, search,
+    Bounds, Config, Found, Ladder, OnDevice, Options, Outline, Pruned, Replay, Rung, Trial, Which, search,
 };
 use serde::Serialize;
 
@@ -267,10 +267,17 @@ fn lost(one: &Tuned, kept: f64) -> String {
         loss if loss < 0.05 => "and keeps the fastest".to_owned(),
         loss => format!("and the best that it keeps is {} % slower", number::significant(loss, 2)),
     };
+    let tried = &one.found.tried;
+    let by = |rule| tried.iter().filter(|t| t.pruned == Some(rule)).count();
+    let failed = tried.iter().filter(|t| matches!(t.trial, Some(Trial::Failed(_)))).count();
+    let failed = if failed == 0 { String::new() } else { format!("; {failed} cannot run") };
     format!(
-        "{} {}: pruning leaves out {share} % of {} configurations, {loss}",
+        "{} {}: pruning leaves out {share} % of {} configurations, {} that another exceeds in efficiency and utilisation \
+         and {} by their bounds, {loss}{failed}",
         one.ladder,
         one.rung,
-        one.found.tried.len()
+        tried.len(),
+        by(Pruned::Dominated),
+        by(Pruned::Bound),
     )
 }

@@ -92,3 +92,79 @@ fn what_cannot_be_tuned_is_refused() {
     std::fs::write(f.join("empty.jsonl"), "").unwrap();
     r("tune matrix-product --replay empty.jsonl", &["empty.jsonl", "found none"]);
 }
+
+/// Results as a GPU might have given them: what was foreseen of all 175 configurations, times that have their best at 64 samples of a
+/// launch, and launches of 512 threads that it refuses.
+fn published_space(path: &Path) -> usize {
+    let mut lines = String::new();
+    let (mut count, mut refused) = (0, 0);
+    for unroll in [1, 2, 4, 8, 16] {
+        for threads in [32, 64, 128, 256, 512] {
+            for points in [32, 64, 128, 256, 512, 1024, 2048] {
+                count += 1;
+                // Fewer instructions the longer the launch and the more is unrolled; 32 threads fill half a multiprocessor.
+                let efficiency = 1e-9 / (1.0 + 40.0 / f64::from(points) + 0.2 / f64::from(unroll));
+                let resident: f64 = if threads == 32 { 0.5 } else { 1.0 };
+                let seconds = resident.recip()
+                    * (1.0 + (f64::from(points) / 64.0).log2().abs() + 0.1 / f64::from(unroll));
+                let trial = match threads {
+                    512 => {
+                        refused += 1;
+                        serde_json::json!({ "failed": "registers of a block" })
+                    }
+                    _ => serde_json::json!({ "timed": { "seconds": seconds, "error": 1e-6 } }),
+                };
+                let record = serde_json::json!({
+                    "version": 1,
+                    "key": {
+                        "ladder": "nudft-q", "rung": "gpu-sfu", "source": "abc", "device": "GPU", "driver": "13.0",
+                        "kind": "voxels and samples", "sizes": [64, 64, 64, 2048],
+                    },
+                    "config": [["unroll", unroll], ["threads", threads], ["points", points]],
+                    "trial": trial,
+                    "foreseen": (threads != 512).then(|| serde_json::json!({
+                        "efficiency": efficiency, "utilisation": resident, "least": 0.1, "by_memory": false,
+                    })),
+                });
+                lines += &format!("{record}\n");
+            }
+        }
+    }
+    std::fs::write(path, lines).unwrap();
+    assert_eq!(count, 175);
+    refused
+}
+
+#[test]
+fn an_exhaustive_search_says_what_each_rule_leaves_out_and_what_that_loses() {
+    let folder = tempfile::tempdir().unwrap();
+    let f = folder.path();
+    let refused = published_space(&f.join("space.jsonl"));
+    let run = "tune nudft-q --rung gpu-sfu --replay space.jsonl --exhaustive";
+    let (found, _) = json(&format!("{run} --json -"), f);
+    let one = &found[0];
+    assert_eq!(one["problem"], "64 x 64 x 64 x 2048 voxels and samples");
+    let tried = one["tried"].as_array().unwrap();
+    let count = |of: &dyn Fn(&serde_json::Value) -> bool| tried.iter().filter(|t| of(t)).count();
+    assert_eq!(tried.len(), 175);
+    assert_eq!(count(&|t| t["trial"]["failed"].is_string()), refused);
+    // What the metrics keep: 16 turns at once and the longest launches, by 64, 128 and 256 threads.
+    assert_eq!(count(&|t| t["pruned"] == "dominated"), 175 - refused - 3);
+    let config = |t: &serde_json::Value| t["config"].to_string();
+    assert_eq!(one["best"].to_string(), r#"[["unroll",16],["threads",64],["points",64]]"#);
+    assert!(
+        tried
+            .iter()
+            .filter(|t| t["pruned"].is_null() && t["trial"]["timed"].is_object())
+            .all(|t| config(t).contains("2048"))
+    );
+    let slower = one["kept"].as_f64().unwrap();
+    assert!((slower - (6.0 + 0.1 / 16.0) / (1.0 + 0.1 / 16.0)).abs() < 1e-9, "{slower}");
+    let words = String::from_utf8(tuned(run, f).stdout).unwrap();
+    for part in [
+        "of 175 configurations, 137 that another exceeds in efficiency and utilisation and 0 by their bounds",
+        "the best that it keeps is 497 % slower; 35 cannot run",
+    ] {
+        assert!(words.contains(part), "{part}: {words}");
+    }
+}

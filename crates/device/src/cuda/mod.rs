@@ -202,17 +202,37 @@ impl Cuda {
         name: &str,
         bytes: &[u8],
     ) -> Result<()> {
-        let (address, size) = self.load(source, defines)?.module.variable(name)?;
-        if bytes.len() as u64 > size {
-            return Err(Error::value(
-                format!("variable {name} of {}", source.name),
-                format!("at most {size} bytes"),
-                bytes.len(),
-            ));
-        }
+        let address = self.variable(source, defines, name, bytes.len() as u64)?;
         let _pass = self.memory.gate.pass_now("copying to a program's variable")?;
         // SAFETY: the variable has at least as many bytes.
         unsafe { self.driver.upload(address, bytes) }
+    }
+
+    /// Writes a `__constant__` variable of a program from the device's memory, in the order of the device's work: the host waits for
+    /// nothing. Errors: no such variable, or more bytes than it has.
+    #[allow(unsafe_code)]
+    pub fn fill_variable<T: crate::Element>(
+        &self,
+        source: &'static Source,
+        defines: &[Define],
+        name: &str,
+        from: View<'_, T>,
+    ) -> Result<()> {
+        let bytes = (from.len() * size_of::<T>()) as u64;
+        let address = self.variable(source, defines, name, bytes)?;
+        let _pass = self.memory.gate.pass();
+        // SAFETY: the variable has at least as many bytes as the view, and no array lies in it.
+        unsafe { self.driver.copy(from.address, address, bytes) }
+    }
+
+    /// Where a variable lies that has room for `bytes`.
+    fn variable(&self, source: &'static Source, defines: &[Define], name: &str, bytes: u64) -> Result<u64> {
+        let (address, size) = self.load(source, defines)?.module.variable(name)?;
+        if bytes > size {
+            let what = format!("variable {name} of {}", source.name);
+            return Err(Error::value(what, format!("at most {size} bytes"), bytes));
+        }
+        Ok(address)
     }
 
     /// Σ over lines, planes or volumes: a complex Fourier transform by the vendor's library (cuFFT), not scaled, in place: what

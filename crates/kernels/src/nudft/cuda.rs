@@ -5,20 +5,23 @@ use rayspin_core::{C64, Error, Real, Result, Trajectory};
 use rayspin_device::cuda::{Argument, Launch, View};
 use rayspin_device::{Array, Cuda, Device};
 
+use rayspin_tune::Config;
+
 use super::grid::Grid;
+use super::tune::value;
 use crate::cuda::define;
 
+mod pieces;
 mod rungs;
 mod target;
 
 pub use rungs::Rung;
-use rungs::{CONSTANT, NAIVE, SFU, TABLES, TILE_V, TUNED, Tiling};
+use rungs::{NAIVE, TABLES, TILE_V, Tiling};
 pub(crate) use rungs::{PHASE, programs};
 use target::{List, Target, faces};
 
 const THREADS: usize = 128;
-/// Samples of a table: all tables of a 128³ image's Q stay in the second-level cache.
-const CHUNK: usize = 8192;
+/// Samples of a table of an image of few voxels.
 const LONG_CHUNK: usize = 65536;
 /// Bytes of the table that grows with the batch.
 const WEIGHTED_BYTES: usize = 64 << 20;
@@ -46,7 +49,7 @@ impl<'a> Work<'a> {
         name: &str,
         grid: &Grid,
         batch: usize,
-        threads: usize,
+        (threads, a_block): (usize, u32),
         from: &Array<Complex<R>>,
         to: &mut Array<Complex<R>>,
     ) -> Result<()> {
@@ -60,65 +63,12 @@ impl<'a> Work<'a> {
         arguments.extend(grid.axes.map(|axis| Argument::from(axis.count as i32)));
         arguments.extend(grid.axes.map(|axis| Argument::from(axis.first as i32)));
         arguments.extend(grid.axes.map(|axis| Argument::from(axis.n as i32)));
-        self.cuda.kernel(&NAIVE, &[define::<R>()], name)?.launch(over(threads, batch, 1)?, &mut arguments)
-    }
-
-    /// The rungs whose samples go through constant memory.
-    fn pieces<R: Real>(
-        &self,
-        rung: Rung,
-        trajectory: &Trajectory,
-        grid: &Grid,
-        samples: &Array<Complex<R>>,
-        image: &mut Array<Complex<R>>,
-    ) -> Result<()> {
-        let (source, piece, run) = match rung {
-            Rung::Constant => (&CONSTANT, 1024, 1),
-            Rung::Sfu => (&SFU, 2048, 1),
-            _ => (&TUNED, 2048, 8),
+        let blocks = [threads.div_ceil(a_block.max(1) as usize), batch].map(u32::try_from);
+        let [Ok(blocks), Ok(batch)] = blocks else {
+            return Err(Error::value("NUDFT size", "a number of blocks of at most 32 bits", threads));
         };
-        let defines = [define::<R>()];
-        let kernel = self.cuda.kernel(source, &defines, "adjoint")?;
-        let [cz, cy, cx] = grid.axes.map(|axis| axis.count);
-        let launch = over(cz * cy * cx.div_ceil(run), 1, 1)?;
-        let values = samples.read()?;
-        for (b, values) in values.chunks_exact(self.samples).enumerate() {
-            for (first, values) in (0..).step_by(piece).zip(values.chunks(piece)) {
-                let mut bytes = Vec::new();
-                for (i, value) in values.iter().enumerate() {
-                    let k = grid.k(trajectory, first + i);
-                    if rung == Rung::Constant {
-                        for k in [k[2], k[1], k[0]] {
-                            bytes.extend_from_slice(&k.to_ne_bytes());
-                        }
-                        bytes.resize(bytes.len().next_multiple_of(size_of::<Complex<R>>()), 0);
-                    } else {
-                        for axis in [2, 1, 0] {
-                            bytes.extend_from_slice(
-                                &fraction(k[axis] / grid.axes[axis].n as f64).to_ne_bytes(),
-                            );
-                        }
-                        bytes.extend_from_slice(&[0; 4]);
-                    }
-                    bytes.extend_from_slice(bytemuck::bytes_of(value));
-                }
-                self.cuda.set_variable(source, &defines, "piece", &bytes)?;
-                let points = grid.points();
-                let mut whole = image.cuda_mut();
-                let own = whole
-                    .part(b * points, points)
-                    .ok_or_else(|| Error::value("NUDFT image", "an image a batch entry", b))?;
-                let mut arguments: Vec<Argument<'_>> =
-                    vec![int(values.len())?, i32::from(first > 0).into(), own.into()];
-                arguments.extend(grid.axes.map(|axis| Argument::from(axis.count as i32)));
-                arguments.extend(grid.axes.map(|axis| Argument::from(axis.first as i32)));
-                if rung == Rung::Constant {
-                    arguments.extend(grid.axes.map(|axis| Argument::from(axis.n as i32)));
-                }
-                kernel.launch(launch, &mut arguments)?;
-            }
-        }
-        Ok(())
+        let launch = Launch { blocks: [blocks, batch, 1], threads: [a_block, 1, 1], shared: 0 };
+        self.cuda.kernel(&NAIVE, &[define::<R>()], name)?.launch(launch, &mut arguments)
     }
 
     /// A table of phases: the kernel `name` with what all of them take, then `more`.
@@ -140,7 +90,7 @@ impl<'a> Work<'a> {
     /// Sums of all samples over the outputs of `target`, each `whole` values of a batch entry of `out`.
     fn product<R: Real>(
         &self,
-        rung: Rung,
+        (rung, config): (Rung, &Config),
         target: &Target,
         batch: usize,
         d: &Array<Complex<R>>,
@@ -149,7 +99,7 @@ impl<'a> Work<'a> {
     ) -> Result<()> {
         rung.expect_on(self.cuda)?;
         let shape = target.rows();
-        let tiling = Tiling::new(rung, shape.columns);
+        let tiling = Tiling::new(rung, shape.columns, config, self.cuda.compiles())?;
         let (depth, tiles) = (tiling.depth, tiling.columns);
         let element = if rung == Rung::Double { 16 } else { 8 };
         let column_tiles = shape.columns.next_multiple_of(2).div_ceil(8 * tiles);
@@ -157,7 +107,7 @@ impl<'a> Work<'a> {
         // Few outputs: parts of the samples apart, so that every multiprocessor has work, and summed at the end. Their tables
         // are read once and need not stay in the cache. No sum is of more samples than one of few parts.
         let wanted = (tiling.blocks * self.cuda.properties().multiprocessors as usize) / (blocks * batch);
-        let chunk = (wanted.max(1) * CHUNK).min(LONG_CHUNK);
+        let chunk = (wanted.max(1) * value(config, "table", 8192)?.max(1) as usize).min(LONG_CHUNK);
         let room = (WEIGHTED_BYTES / (batch * shape.nu * element)).max(512) / depth * depth;
         let width = self.samples.next_multiple_of(depth).min(chunk).min(room);
         let parts = wanted.min(width / (8 * depth)).max(1);
@@ -183,7 +133,7 @@ impl<'a> Work<'a> {
             threads: [tiling.threads, 1, 1],
             shared: u32_of(tiling.shared)?,
         };
-        let (source, more) = rung.product(tiles);
+        let (source, more) = rung.product(&tiling);
         let mut defines = vec![define::<R>()];
         defines.extend(more);
         let kernel = self.cuda.kernel(source, &defines, "adjoint")?;
@@ -310,7 +260,7 @@ impl Tables {
 /// ρ ← Fᴴ d.
 pub(super) fn adjoint<R: Real>(
     cuda: &Cuda,
-    rung: Rung,
+    (rung, config): (Rung, &Config),
     trajectory: &Trajectory,
     grid: &Grid,
     batch: usize,
@@ -320,10 +270,13 @@ pub(super) fn adjoint<R: Real>(
     let device = samples.device().clone();
     let work = Work::new(cuda, &device, trajectory)?;
     match rung {
-        Rung::Naive => work.naive("adjoint", grid, batch, grid.points(), samples, image),
-        Rung::Constant | Rung::Sfu | Rung::Tuned => work.pieces(rung, trajectory, grid, samples, image),
+        Rung::Naive => {
+            let threads = (grid.points(), value(config, "threads", 128)?);
+            work.naive("adjoint", grid, batch, threads, samples, image)
+        }
+        Rung::Constant | Rung::Sfu | Rung::Tuned => work.pieces(rung, config, grid, samples, image),
         Rung::Separable | Rung::Double | Rung::Tensor | Rung::Wgmma => {
-            work.product(rung, &Target::of(grid), batch, samples, image, grid.points())
+            work.product((rung, config), &Target::of(grid), batch, samples, image, grid.points())
         }
     }
 }
@@ -331,6 +284,7 @@ pub(super) fn adjoint<R: Real>(
 /// d ← F ρ: from the formula.
 pub(super) fn forward<R: Real>(
     cuda: &Cuda,
+    config: &Config,
     trajectory: &Trajectory,
     grid: &Grid,
     batch: usize,
@@ -339,13 +293,13 @@ pub(super) fn forward<R: Real>(
 ) -> Result<()> {
     let device = image.device().clone();
     let work = Work::new(cuda, &device, trajectory)?;
-    work.naive("forward", grid, batch, work.samples, image, samples)
+    work.naive("forward", grid, batch, (work.samples, value(config, "threads", 128)?), image, samples)
 }
 
 /// Q of `matrix`; without weights all are 1.
 pub(super) fn q<R: Real>(
     cuda: &Cuda,
-    rung: Rung,
+    (rung, config): (Rung, &Config),
     trajectory: &Trajectory,
     matrix: &[usize],
     weights: Option<View<'_, R>>,
@@ -362,11 +316,11 @@ pub(super) fn q<R: Real>(
     }
     let grid = Grid::displacements(matrix)?;
     if !matches!(rung, Rung::Separable | Rung::Double | Rung::Tensor | Rung::Wgmma) {
-        return adjoint(cuda, rung, trajectory, &grid, 1, &d, out);
+        return adjoint(cuda, (rung, config), trajectory, &grid, 1, &d, out);
     }
     let work = Work::new(cuda, &device, trajectory)?;
     for target in faces(&grid) {
-        work.product(rung, &target, 1, &d, out, grid.points())?;
+        work.product((rung, config), &target, 1, &d, out, grid.points())?;
     }
     let lead = 3 - matrix.len();
     let mut arguments = vec![out.cuda_mut().into()];
@@ -375,11 +329,6 @@ pub(super) fn q<R: Real>(
     }
     arguments.push(int(lead)?);
     cuda.kernel(&TABLES, &[define::<R>()], "mirror")?.launch(over(grid.points(), 1, 1)?, &mut arguments)
-}
-
-/// As a 32-bit fraction of a turn.
-fn fraction(turns: f64) -> u32 {
-    ((turns - turns.floor()) * 4_294_967_296.0).round() as u64 as u32
 }
 
 fn int(n: usize) -> Result<Argument<'static>> {

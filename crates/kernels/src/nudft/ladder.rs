@@ -7,11 +7,12 @@ use ndarray::Array2;
 use num_complex::Complex;
 use rayspin_core::{C64, Error, Real, Result, Trajectory};
 use rayspin_device::cpu::simd::SimdReal;
+use rayspin_device::cuda::Source;
 use rayspin_device::{Array, Backend, BackendKind, Device};
 use rayspin_tune::input::bits;
-use rayspin_tune::{About, Algorithm, Carried, Carry, Case, Config, Peak, Published, Unit};
+use rayspin_tune::{About, Algorithm, Carried, Carry, Case, Config, Peak, Published, Space, Unit};
 
-use super::{Launch, Operation, adjoint_at, q_at, reference, run_adjoint, run_q, variants};
+use super::{Launch, Operation, adjoint_at, q_at, reference, run_adjoint, run_q, tune, variants};
 use crate::variant::Variant;
 
 /// Samples → image or Q, in one precision.
@@ -24,18 +25,26 @@ pub struct Direct<T> {
 impl<T> Direct<T> {
     /// Fᴴd: samples → image.
     pub fn adjoint() -> Self {
-        Self { operation: Operation::Adjoint, real: PhantomData }
+        Self::new(Operation::Adjoint)
     }
 
     /// Q: weights → displacements.
     pub fn q() -> Self {
-        Self { operation: Operation::Q, real: PhantomData }
+        Self::new(Operation::Q)
+    }
+
+    pub(super) fn new(operation: Operation) -> Self {
+        Self { operation, real: PhantomData }
     }
 }
 
 /// The size of a transform, as [`super::Problem`], with words for it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Problem(super::Problem);
+
+pub(super) fn problem(operation: Operation, matrix: &[usize], samples: usize) -> Problem {
+    Problem(super::Problem { operation, matrix: matrix.to_vec(), samples, batch: 1 })
+}
 
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -89,7 +98,7 @@ impl<T: SimdReal> Direct<T> {
     }
 
     fn problem(&self, matrix: &[usize], samples: usize) -> Problem {
-        Problem(super::Problem { operation: self.operation, matrix: matrix.to_vec(), samples, batch: 1 })
+        problem(self.operation, matrix, samples)
     }
 }
 
@@ -179,6 +188,26 @@ impl<T: SimdReal> Algorithm for Direct<T> {
         }
     }
 
+    fn key(&self, problem: &Problem) -> (String, Vec<usize>) {
+        ("voxels and samples".to_owned(), [&problem.0.matrix[..], &[problem.0.samples]].concat())
+    }
+
+    fn space(&self, _: &Problem, variant: &str) -> Space {
+        tune::space(variant, Self::double())
+    }
+
+    fn sources(&self, variant: &str) -> Vec<&'static Source> {
+        match variants::<T>().into_iter().find(|v| v.name == variant).map(|v| v.launch) {
+            Some(Launch::Cuda(rung)) => rung.sources(),
+            Some(Launch::Cpu(_)) | None => Vec::new(),
+        }
+    }
+
+    fn foreseeable(&self, variant: &str) -> bool {
+        // The others share products between voxels, most of them on units that are no multiply-adds of the peak.
+        ["gpu-naive", "gpu-constant", "gpu-sfu", "gpu-tuned"].contains(&variant)
+    }
+
     fn peak(&self, _: &Problem) -> Peak {
         if Self::double() { Peak::F64 } else { Peak::F32 }
     }
@@ -224,13 +253,11 @@ impl<T: SimdReal> Algorithm for Direct<T> {
         })
     }
 
-    fn run(&self, variant: &Variant<Problem, Launch<T>>, _: &Config, data: &mut Data<T>) -> Result<()> {
-        let matrix = &data.problem.matrix;
+    fn run(&self, variant: &Variant<Problem, Launch<T>>, config: &Config, data: &mut Data<T>) -> Result<()> {
+        let (matrix, how) = (&data.problem.matrix, (&variant.launch, config));
         match self.operation {
-            Operation::Q => {
-                run_q(&variant.launch, &data.trajectory, Some(&data.weights), matrix, &mut data.out)
-            }
-            _ => run_adjoint(&variant.launch, &data.trajectory, &data.samples, &mut data.out),
+            Operation::Q => run_q(how, &data.trajectory, Some(&data.weights), matrix, &mut data.out),
+            _ => run_adjoint(how, &data.trajectory, &data.samples, &mut data.out),
         }
     }
 

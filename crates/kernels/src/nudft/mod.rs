@@ -14,6 +14,7 @@ mod ladder;
 pub mod reference;
 #[cfg(test)]
 mod tests;
+mod tune;
 
 use std::any::TypeId;
 
@@ -21,7 +22,8 @@ use num_complex::Complex;
 use rayspin_core::{Error, Real, Result, Trajectory, expect_shape, format_shape, voxels};
 use rayspin_device::cpu::simd::SimdReal;
 
-use rayspin_device::{Array, Backend, BackendKind, Cpu, Element};
+use rayspin_device::{Array, Backend, BackendKind, Device, Element};
+use rayspin_tune::Config;
 
 use crate::variant::{Variant, Work, runs_all};
 pub use cuda::Rung;
@@ -30,6 +32,7 @@ use grid::Grid;
 pub use ladder::Direct;
 use reference::grid_of;
 pub use reference::{adjoint_at, forward_at, q_at};
+use tune::{Cut, Host};
 
 /// Which transform.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -68,10 +71,10 @@ impl Problem {
 }
 
 /// From trajectory, grid, batch and input to output, all flat and of the right length.
-type Transform<T> = fn(&Cpu, &Trajectory, &Grid, usize, &[Complex<T>], &mut [Complex<T>]);
+type Transform<T> = fn(&Host<'_>, &Trajectory, &Grid, usize, &[Complex<T>], &mut [Complex<T>]);
 
 /// From trajectory, matrix and real weights to Q, likewise.
-type Kernel<T> = fn(&Cpu, &Trajectory, &[usize], &[T], &mut [Complex<T>]) -> Result<()>;
+type Kernel<T> = fn(&Host<'_>, &Trajectory, &[usize], &[T], &mut [Complex<T>]) -> Result<()>;
 
 /// One implementation of the three transforms.
 pub enum Launch<T: SimdReal> {
@@ -108,8 +111,8 @@ pub fn variants<T: SimdReal>() -> Vec<Variant<Problem, Launch<T>>> {
     let cpu = |name, summary, launch, single, reproduces| {
         row(name, BackendKind::Cpu, summary, Launch::Cpu(launch), single, reproduces)
     };
-    let gpu = |name, summary, rung, single, reproduces| {
-        row(name, BackendKind::Cuda, summary, Launch::Cuda(rung), single, reproduces)
+    let gpu = |rung: Rung, summary, single, reproduces| {
+        row(rung.name(), BackendKind::Cuda, summary, Launch::Cuda(rung), single, reproduces)
     };
     let published = if double { "CPU double" } else { "CPU single" };
     let mut rows = vec![
@@ -148,65 +151,42 @@ pub fn variants<T: SimdReal>() -> Vec<Variant<Problem, Launch<T>>> {
             1e-6,
             None,
         ),
-        gpu(
-            "gpu-naive",
-            "one output a thread, f64 phases, library sine and cosine",
-            Rung::Naive,
-            1e-5,
-            Some("GPU naive"),
-        ),
-        gpu(
-            "gpu-constant",
-            "pieces of the samples in constant memory",
-            Rung::Constant,
-            1e-5,
-            Some("GPU constant memory"),
-        ),
+        gpu(Rung::Naive, "one output a thread, f64 phases, library sine and cosine", 1e-5, Some("GPU naive")),
+        gpu(Rung::Constant, "pieces of the samples in constant memory", 1e-5, Some("GPU constant memory")),
     ];
     if !double {
         rows.extend([
             gpu(
-                "gpu-sfu",
-                "32-bit fixed-point phases, sine and cosine by the special-function units",
                 Rung::Sfu,
+                "32-bit fixed-point phases, sine and cosine by the special-function units",
                 1e-5,
                 Some("GPU + SFU"),
             ),
+            gpu(Rung::Tuned, "the same, 8 voxels of a row a thread, unrolled", 1e-5, Some("GPU + tuning")),
             gpu(
-                "gpu-tuned",
-                "the same, 8 voxels of a row a thread, unrolled",
-                Rung::Tuned,
-                1e-5,
-                Some("GPU + tuning"),
-            ),
-            gpu(
-                "gpu-separable",
-                "matrix product of separable phases, f32 multiply-adds: 2 a pair, 1 for Q",
                 Rung::Separable,
+                "matrix product of separable phases, f32 multiply-adds: 2 a pair, 1 for Q",
                 3e-6,
                 None,
             ),
         ]);
     }
     rows.push(gpu(
-        "gpu-double",
-        "the same product on the FP64 tensor cores (the emulator sums their operands by plain loops)",
         Rung::Double,
+        "the same product on the FP64 tensor cores (the emulator sums their operands by plain loops)",
         1e-6,
         None,
     ));
     if !double {
         rows.push(gpu(
-            "gpu-tensor",
-            "the same on the FP16 tensor cores, numbers in two halves (the emulator sums their operands by plain loops)",
             Rung::Tensor,
+            "the same on the FP16 tensor cores, numbers in two halves (the emulator sums their operands by plain loops)",
             1e-6,
             None,
         ));
         rows.push(gpu(
-            "gpu-wgmma",
-            "the same by groups of four warps, columns read from shared memory (the emulator sums them by plain loops)",
             Rung::Wgmma,
+            "the same by groups of four warps, columns read from shared memory (the emulator sums them by plain loops)",
             1e-6,
             None,
         ));
@@ -244,9 +224,9 @@ pub fn forward<R: Real>(
     samples: &mut Array<Complex<R>>,
 ) -> Result<()> {
     if is_single::<R>() {
-        run_forward(&best_f32(), trajectory, image, samples)
+        run_forward((&best_f32(), &Config::default()), trajectory, image, samples)
     } else {
-        run_forward(&best_f64(), trajectory, image, samples)
+        run_forward((&best_f64(), &Config::default()), trajectory, image, samples)
     }
 }
 
@@ -258,13 +238,18 @@ pub fn adjoint<R: Real>(
     samples: &Array<Complex<R>>,
     image: &mut Array<Complex<R>>,
 ) -> Result<()> {
-    if let Backend::Cuda(cuda) = samples.device().backend() {
-        return run_adjoint(&Launch::<f32>::Cuda(Rung::best::<R>(cuda)), trajectory, samples, image);
+    let device = samples.device();
+    let matrix = matrix_of(trajectory, image.shape());
+    if let Backend::Cuda(cuda) = device.backend() {
+        let rung = Rung::best::<R>(cuda);
+        let config = chosen::<R>(Operation::Adjoint, Some(rung), trajectory, matrix, device);
+        return run_adjoint((&Launch::<f32>::Cuda(rung), &config), trajectory, samples, image);
     }
+    let config = chosen::<R>(Operation::Adjoint, None, trajectory, matrix, device);
     if is_single::<R>() {
-        run_adjoint(&best_f32(), trajectory, samples, image)
+        run_adjoint((&best_f32(), &config), trajectory, samples, image)
     } else {
-        run_adjoint(&best_f64(), trajectory, samples, image)
+        run_adjoint((&best_f64(), &config), trajectory, samples, image)
     }
 }
 
@@ -278,38 +263,41 @@ pub fn q<R: Real>(
     matrix: &[usize],
     out: &mut Array<Complex<R>>,
 ) -> Result<()> {
-    if let Backend::Cuda(cuda) = out.device().backend() {
-        let launch = Launch::<f32>::Cuda(Rung::best::<R>(cuda));
-        return run_q(&launch, trajectory, weights, matrix, out);
+    let device = out.device();
+    if let Backend::Cuda(cuda) = device.backend() {
+        let rung = Rung::best::<R>(cuda);
+        let config = chosen::<R>(Operation::Q, Some(rung), trajectory, matrix, device);
+        return run_q((&Launch::<f32>::Cuda(rung), &config), trajectory, weights, matrix, out);
     }
+    let config = chosen::<R>(Operation::Q, None, trajectory, matrix, device);
     if is_single::<R>() {
-        run_q(&best_f32(), trajectory, weights, matrix, out)
+        run_q((&best_f32(), &config), trajectory, weights, matrix, out)
     } else {
-        run_q(&best_f64(), trajectory, weights, matrix, out)
+        run_q((&best_f64(), &config), trajectory, weights, matrix, out)
     }
 }
 
-/// [`forward`] by a given variant.
+/// [`forward`] by a given variant, its parameters at their defaults.
 pub fn forward_with<T: SimdReal>(
     variant: &Variant<Problem, Launch<T>>,
     trajectory: &Trajectory,
     image: &Array<Complex<T>>,
     samples: &mut Array<Complex<T>>,
 ) -> Result<()> {
-    run_forward(&variant.launch, trajectory, image, samples)
+    run_forward((&variant.launch, &by_default(variant)), trajectory, image, samples)
 }
 
-/// [`adjoint`] by a given variant.
+/// [`adjoint`] by a given variant, its parameters at their defaults.
 pub fn adjoint_with<T: SimdReal>(
     variant: &Variant<Problem, Launch<T>>,
     trajectory: &Trajectory,
     samples: &Array<Complex<T>>,
     image: &mut Array<Complex<T>>,
 ) -> Result<()> {
-    run_adjoint(&variant.launch, trajectory, samples, image)
+    run_adjoint((&variant.launch, &by_default(variant)), trajectory, samples, image)
 }
 
-/// [`q`] by a given variant.
+/// [`q`] by a given variant, its parameters at their defaults.
 pub fn q_with<T: SimdReal>(
     variant: &Variant<Problem, Launch<T>>,
     trajectory: &Trajectory,
@@ -317,7 +305,31 @@ pub fn q_with<T: SimdReal>(
     matrix: &[usize],
     out: &mut Array<Complex<T>>,
 ) -> Result<()> {
-    run_q(&variant.launch, trajectory, weights, matrix, out)
+    run_q((&variant.launch, &by_default(variant)), trajectory, weights, matrix, out)
+}
+
+fn by_default<T: SimdReal>(variant: &Variant<Problem, Launch<T>>) -> Config {
+    tune::space(variant.name, size_of::<T>() == 8).default_config()
+}
+
+/// The image's own axes: the last of `shape`, as many as the trajectory has.
+fn matrix_of<'a>(trajectory: &Trajectory, shape: &'a [usize]) -> &'a [usize] {
+    &shape[shape.len().saturating_sub(trajectory.dims())..]
+}
+
+/// The measured configuration of what the public functions run, on a CPU where there is no rung of a GPU.
+fn chosen<R: Real>(
+    operation: Operation,
+    rung: Option<Rung>,
+    trajectory: &Trajectory,
+    matrix: &[usize],
+    device: &Device,
+) -> Config {
+    let problem = (matrix, trajectory.samples());
+    match rung {
+        Some(rung) => tune::chosen::<R>(operation, (rung.name(), &rung.sources()), problem, device),
+        None => tune::chosen::<R>(operation, ("mirrored", &[]), problem, device),
+    }
 }
 
 // Not generic, so that callers do not compile the kernels anew.
@@ -338,7 +350,7 @@ fn is_single<R: Real>() -> bool {
 // R and T below are the same type, under the bounds that callers above this crate have (R) and kernels need (T).
 
 fn run_forward<R: Real, T: SimdReal>(
-    launch: &Launch<T>,
+    (launch, config): (&Launch<T>, &Config),
     trajectory: &Trajectory,
     image: &Array<Complex<R>>,
     samples: &mut Array<Complex<R>>,
@@ -352,7 +364,7 @@ fn run_forward<R: Real, T: SimdReal>(
             if image.is_empty() || samples.is_empty() {
                 return Ok(());
             }
-            return cuda::forward(cuda, trajectory, &grid, batch, image, samples);
+            return cuda::forward(cuda, config, trajectory, &grid, batch, image, samples);
         }
         (Launch::Cuda(_), Backend::Cuda(_)) => {
             return Err(Error::value(
@@ -363,19 +375,19 @@ fn run_forward<R: Real, T: SimdReal>(
         }
         (Launch::Cuda(_), Backend::Cpu(_)) => return Err(needs_gpu()),
     };
-    let cpu = device.cpu_side();
+    let host = Host { cpu: device.cpu_side(), cut: Cut::of(config)? };
     let image = image.read()?;
     samples.update(|samples| {
         let (image, samples) = (cast(&image)?, cast_mut(samples)?);
         if !(image.is_empty() || samples.is_empty()) {
-            (launch.forward)(cpu, trajectory, &grid, batch, image, samples);
+            (launch.forward)(&host, trajectory, &grid, batch, image, samples);
         }
         Ok(())
     })?
 }
 
 fn run_adjoint<R: Real, T: SimdReal>(
-    launch: &Launch<T>,
+    (launch, config): (&Launch<T>, &Config),
     trajectory: &Trajectory,
     samples: &Array<Complex<R>>,
     image: &mut Array<Complex<R>>,
@@ -389,23 +401,23 @@ fn run_adjoint<R: Real, T: SimdReal>(
             if image.is_empty() || samples.is_empty() {
                 return Ok(());
             }
-            return cuda::adjoint(cuda, *rung, trajectory, &grid, batch, samples, image);
+            return cuda::adjoint(cuda, (*rung, config), trajectory, &grid, batch, samples, image);
         }
         (Launch::Cuda(_), Backend::Cpu(_)) => return Err(needs_gpu()),
     };
-    let cpu = device.cpu_side();
+    let host = Host { cpu: device.cpu_side(), cut: Cut::of(config)? };
     let samples = samples.read()?;
     image.update(|image| {
         let (samples, image) = (cast(&samples)?, cast_mut(image)?);
         if !(image.is_empty() || samples.is_empty()) {
-            (launch.adjoint)(cpu, trajectory, &grid, batch, samples, image);
+            (launch.adjoint)(&host, trajectory, &grid, batch, samples, image);
         }
         Ok(())
     })?
 }
 
 fn run_q<R: Real, T: SimdReal>(
-    launch: &Launch<T>,
+    (launch, config): (&Launch<T>, &Config),
     trajectory: &Trajectory,
     weights: Option<&Array<R>>,
     matrix: &[usize],
@@ -422,11 +434,11 @@ fn run_q<R: Real, T: SimdReal>(
     let launch = match (launch, device.backend()) {
         (Launch::Cpu(launch), _) => launch,
         (Launch::Cuda(rung), Backend::Cuda(cuda)) => {
-            return cuda::q(cuda, *rung, trajectory, matrix, weights.map(Array::cuda), out);
+            return cuda::q(cuda, (*rung, config), trajectory, matrix, weights.map(Array::cuda), out);
         }
         (Launch::Cuda(_), Backend::Cpu(_)) => return Err(needs_gpu()),
     };
-    let cpu = device.cpu_side();
+    let host = Host { cpu: device.cpu_side(), cut: Cut::of(config)? };
     let given = weights.map(Array::read).transpose()?;
     let ones;
     let weights = match &given {
@@ -436,7 +448,7 @@ fn run_q<R: Real, T: SimdReal>(
             &ones
         }
     };
-    out.update(|out| (launch.q)(cpu, trajectory, matrix, weights, cast_mut(out)?))?
+    out.update(|out| (launch.q)(&host, trajectory, matrix, weights, cast_mut(out)?))?
 }
 
 fn needs_gpu() -> Error {

@@ -43,6 +43,7 @@ fn fake(rows: &[(&'static str, u64, Option<f64>, bool)]) -> Fake {
         refuses: (name == "refuses").then(|| "too large".to_owned()),
         competes,
         work: Work { bytes: 1.0, flops: 1.0 },
+        foreseeable: true,
         tolerance: 1e-3,
         reproduces: None,
         space: Space::none(),

@@ -1,16 +1,16 @@
-//! Maps of what tuning found: the times of a rung over two of its parameters.
+//! Maps of what tuning found: the times of a rung over two of its parameters, and of more than two over each.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Result;
 use rayspin::report::number;
-use rayspin::report::page::{HeatCell, HeatMap};
+use rayspin::report::page::{Axis, Block, HeatCell, HeatMap, LineChart, Series};
 use rayspin::tune::record::{Entry, Record};
 use rayspin::tune::wisdom::{self, Key, Wisdom};
 use rayspin::tune::{Config, Trial};
 
 /// The maps of each climb, on devices of these names and drivers: of all results that are kept of its rungs.
-pub(super) fn maps(record: &Record, identities: &[(String, String)]) -> Result<Vec<Vec<HeatMap>>> {
+pub(super) fn maps(record: &Record, identities: &[(String, String)]) -> Result<Vec<Vec<Block>>> {
     let wisdom = match wisdom::file() {
         Some(path) => Wisdom::open(&path)?,
         None => return Ok(Vec::new()),
@@ -18,7 +18,7 @@ pub(super) fn maps(record: &Record, identities: &[(String, String)]) -> Result<V
     Ok(record.climbs.iter().zip(identities).map(|(entry, of)| of_climb(&wisdom, entry, of)).collect())
 }
 
-fn of_climb(wisdom: &Wisdom, entry: &Entry, (device, driver): &(String, String)) -> Vec<HeatMap> {
+fn of_climb(wisdom: &Wisdom, entry: &Entry, (device, driver): &(String, String)) -> Vec<Block> {
     let names: BTreeSet<&str> = entry.climb.steps.iter().map(|step| step.name.as_str()).collect();
     let mut maps = Vec::new();
     for name in names {
@@ -35,7 +35,8 @@ fn of_climb(wisdom: &Wisdom, entry: &Entry, (device, driver): &(String, String))
             if !seen.contains(&key) {
                 seen.push(key);
                 let tried: Vec<_> = wisdom.of(key).iter().map(|r| (&r.config, &r.trial)).collect();
-                maps.extend(map(key, &tried));
+                maps.extend(map(key, &tried).map(Block::Heat));
+                maps.extend(curves(key, &tried).into_iter().map(Block::Chart));
             }
         }
     }
@@ -48,14 +49,52 @@ struct Place<'a> {
     slow: bool,
 }
 
-/// The times over the two parameters with the most values that were tried; none of a single configuration.
-fn map(key: &Key, tried: &[(&Config, &Trial)]) -> Option<HeatMap> {
+/// The parameters of which more than one value was tried, that with the most values first.
+fn axes<'a>(tried: &[(&'a Config, &Trial)]) -> Vec<(&'a str, BTreeSet<i64>)> {
     let mut axes: BTreeMap<&str, BTreeSet<i64>> = BTreeMap::new();
     for (name, value) in tried.iter().flat_map(|(config, _)| config.values()) {
         axes.entry(name).or_default().insert(value);
     }
     let mut axes: Vec<_> = axes.into_iter().filter(|(_, values)| values.len() > 1).collect();
     axes.sort_by_key(|(_, values)| std::cmp::Reverse(values.len()));
+    axes
+}
+
+/// Of a space of more than two parameters, which one map does not show whole, the time over each of them: with the others at their
+/// best for each value, and as they are in the fastest of all.
+fn curves(key: &Key, tried: &[(&Config, &Trial)]) -> Vec<LineChart> {
+    let axes = axes(tried);
+    let timed: Vec<_> =
+        tried.iter().filter_map(|(config, trial)| Some((*config, trial.seconds()?))).collect();
+    let Some((fastest, _)) = timed.iter().min_by(|a, b| a.1.total_cmp(&b.1)).filter(|_| axes.len() > 2)
+    else {
+        return Vec::new();
+    };
+    let chart = |(name, values): &(&str, BTreeSet<i64>)| {
+        let line = |keep: &dyn Fn(&Config) -> bool| {
+            let points = values.iter().filter_map(|&value| {
+                let at = timed.iter().filter(|(config, _)| config.find(name) == Some(value) && keep(config));
+                let best = at.map(|(_, seconds)| *seconds).min_by(f64::total_cmp)?;
+                Some((value as f64, 1e3 * best))
+            });
+            points.collect::<Vec<_>>()
+        };
+        let like_fastest = |config: &Config| {
+            fastest.values().all(|(other, value)| other == *name || config.find(other) == Some(value))
+        };
+        let positive = values.first().is_some_and(|&least| least > 0);
+        let across = if positive { Axis::log(*name, "") } else { Axis::linear(*name, "") };
+        LineChart::new(format!("Time of {} by {name}", key.rung), across, Axis::log("Time", "ms"))
+            .caption(format!("The fastest of all is {fastest}."))
+            .series(Series::new("others at their best", line(&|_| true)))
+            .series(Series::new("others as in the fastest", line(&like_fastest)))
+    };
+    axes.iter().map(chart).collect()
+}
+
+/// The times over the two parameters with the most values that were tried; none of a single configuration.
+fn map(key: &Key, tried: &[(&Config, &Trial)]) -> Option<HeatMap> {
+    let axes = axes(tried);
     let mut chosen = axes.iter();
     let (across, columns) = chosen.next()?;
     let one = BTreeSet::from([0]);
@@ -153,10 +192,27 @@ mod tests {
         assert_eq!(texts[2][0], "fails");
         assert_eq!(map.cells[0][0].detail, at(64, 1, 2).to_string());
         assert!(map.caption.ends_with("the best over tile."), "{}", map.caption);
+        let charts = curves(&key(), &tried);
+        let titles: Vec<_> = charts.iter().map(|chart| chart.title.as_str()).collect();
+        assert_eq!(
+            titles,
+            ["Time of gpu by each", "Time of gpu by threads", "Time of gpu by tile"],
+            "the axis with the most values first"
+        );
+        assert!(charts[0].caption.contains(&at(128, 4, 1).to_string()));
+        let ms = |all: &[(f64, f64)]| all.iter().map(|p| (p.0, (p.1 * 1e3).round())).collect::<Vec<_>>();
+        // The fastest is threads=128 each=4 tile=1.
+        assert_eq!(ms(&charts[0].series[0].points), [(1.0, 3000.0), (2.0, 5000.0), (4.0, 1000.0)]);
+        assert_eq!(ms(&charts[0].series[1].points), [(4.0, 1000.0)]);
+        assert_eq!(ms(&charts[1].series[1].points), [(64.0, 6000.0), (128.0, 1000.0)]);
+        assert_eq!(ms(&charts[2].series[0].points), [(1.0, 1000.0), (2.0, 3000.0)]);
         let single = [(&all[0].0, &all[0].1)];
         assert!(super::map(&key(), &single).is_none());
+        assert!(curves(&key(), &single).is_empty());
         let line = [(&all[0].0, &all[0].1), (&all[4].0, &all[4].1)];
         let line = super::map(&key(), &line).unwrap();
         assert_eq!((line.cells.len(), line.cells[0].len()), (1, 2));
+        // Of two parameters the map shows all.
+        assert!(curves(&key(), &[(&all[0].0, &all[0].1), (&all[6].0, &all[6].1)]).is_empty());
     }
 }

@@ -1,7 +1,7 @@
 //! Climbs as a page: tables, bar charts of times, rooflines, curves of sweeps.
 
 use rayspin::report::number;
-use rayspin::report::page::{Axis, Bar, BarChart, HeatMap, LineChart, Page, Section, Series};
+use rayspin::report::page::{Axis, Bar, BarChart, Block, LineChart, Page, Section, Series};
 use rayspin::report::table::{Column, Table};
 use rayspin::tune::Outcome;
 use rayspin::tune::limits::Limits;
@@ -10,7 +10,7 @@ use rayspin::tune::record::{Entry, Record};
 use super::show;
 
 /// The page of a record, with the maps of tuning of each climb.
-pub(super) fn page(record: &Record, maps: &[Vec<HeatMap>]) -> Page {
+pub(super) fn page(record: &Record, maps: &[Vec<Block>]) -> Page {
     let lead = format!(
         "Every variant of each algorithm, checked against a plain oracle and timed on this machine. Rayspin {}, {}.",
         record.rayspin, record.began
@@ -22,7 +22,7 @@ pub(super) fn page(record: &Record, maps: &[Vec<HeatMap>]) -> Page {
     for (at, entry) in record.climbs.iter().enumerate() {
         let section = climb(entry, of_device(record, entry));
         let maps = maps.get(at).into_iter().flatten().cloned();
-        page = page.section(maps.fold(section, Section::heat));
+        page = page.section(maps.fold(section, Section::block));
     }
     page
 }

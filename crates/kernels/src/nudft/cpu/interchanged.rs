@@ -3,13 +3,13 @@
 use num_complex::Complex;
 use rayon::prelude::*;
 use rayspin_core::{Real, Trajectory};
-use rayspin_device::Cpu;
 
 use super::{cis, reduced_turns, tables};
 use crate::nudft::grid::Grid;
+use crate::nudft::tune::Host;
 
 pub(crate) fn forward<T: Real>(
-    cpu: &Cpu,
+    cpu: &Host<'_>,
     trajectory: &Trajectory,
     grid: &Grid,
     batch: usize,
@@ -29,7 +29,7 @@ pub(crate) fn forward<T: Real>(
 }
 
 pub(crate) fn adjoint<T: Real>(
-    cpu: &Cpu,
+    cpu: &Host<'_>,
     trajectory: &Trajectory,
     grid: &Grid,
     batch: usize,
@@ -50,7 +50,7 @@ pub(crate) fn adjoint<T: Real>(
 
 /// `out[b, i] = evaluate(i)[b]`, the outputs i in parallel; `evaluate` adds to sums that start at 0.
 fn gather<T: Real>(
-    cpu: &Cpu,
+    cpu: &Host<'_>,
     batch: usize,
     out: &mut [Complex<T>],
     evaluate: impl Fn(usize, &mut [Complex<T>]) + Sync,

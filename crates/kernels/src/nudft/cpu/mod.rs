@@ -10,17 +10,17 @@ mod phases;
 
 use num_complex::Complex;
 use rayspin_core::{Real, Result, Trajectory};
-use rayspin_device::Cpu;
 use rayspin_device::cpu::simd::SimdReal;
 
 use super::grid::Grid;
+use super::tune::Host;
 use super::{CpuLaunch, Transform};
 
 /// Q by an adjoint transform of the weights on the grid of displacements, for variants that make nothing of the weights
 /// being real.
 fn q_by_adjoint<T: Real>(
     adjoint: Transform<T>,
-    cpu: &Cpu,
+    cpu: &Host<'_>,
     trajectory: &Trajectory,
     matrix: &[usize],
     weights: &[T],

@@ -2,13 +2,13 @@
 
 use num_complex::Complex;
 use rayspin_core::{Real, Trajectory};
-use rayspin_device::Cpu;
 
 use super::{cis, reduced_turns, tables};
 use crate::nudft::grid::Grid;
+use crate::nudft::tune::Host;
 
 pub(crate) fn forward<T: Real>(
-    _: &Cpu,
+    _: &Host<'_>,
     trajectory: &Trajectory,
     grid: &Grid,
     batch: usize,
@@ -29,7 +29,7 @@ pub(crate) fn forward<T: Real>(
 }
 
 pub(crate) fn adjoint<T: Real>(
-    _: &Cpu,
+    _: &Host<'_>,
     trajectory: &Trajectory,
     grid: &Grid,
     batch: usize,

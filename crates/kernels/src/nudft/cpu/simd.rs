@@ -6,17 +6,15 @@
 use num_complex::Complex;
 use rayon::prelude::*;
 use rayspin_core::{Real, Trajectory};
-use rayspin_device::Cpu;
 use rayspin_device::cpu::simd::prelude::*;
 use rayspin_device::cpu::simd::{Lanes, Level, Simd, SimdReal, dispatch, sincos_2pi};
 
 use super::phases::lanes;
 use crate::nudft::grid::Grid;
+use crate::nudft::tune::Host;
 
-/// Samples whose contributions are summed in working precision before they join a double-precision sum.
-const TILE: usize = 256;
-/// Samples prepared at once for all rows.
-const PREPARED: usize = 16 * TILE;
+/// Tiles of samples prepared at once for all rows.
+const PREPARED: usize = 16;
 /// Samples of a task of the forward transform.
 const TASK: usize = 32;
 
@@ -46,7 +44,7 @@ fn prepare<T: SimdReal>(
 }
 
 pub(crate) fn adjoint<T: SimdReal>(
-    cpu: &Cpu,
+    cpu: &Host<'_>,
     trajectory: &Trajectory,
     grid: &Grid,
     batch: usize,
@@ -55,15 +53,16 @@ pub(crate) fn adjoint<T: SimdReal>(
 ) {
     let (count, level) = (trajectory.samples(), cpu.level());
     let _ = batch;
-    for first in (0..count).step_by(PREPARED) {
-        let range = first..(first + PREPARED).min(count);
+    let tile = cpu.cut.samples.max(1);
+    for first in (0..count).step_by(PREPARED * tile) {
+        let range = first..(first + PREPARED * tile).min(count);
         let prepared = prepare(trajectory, grid, range.clone(), lanes::<T>(level));
         cpu.run(|| {
             let rows = image.par_chunks_exact_mut(grid.axes[2].count).enumerate();
             rows.for_each(|(row, out)| {
                 let (b, row) = (row / grid.rows(), row % grid.rows());
                 let d = &samples[b * count..][range.clone()];
-                dispatch!(level, simd => adjoint_row(simd, grid, &prepared, row, d, first > 0, out));
+                dispatch!(level, simd => adjoint_row(simd, grid, (&prepared, tile), row, d, first > 0, out));
             });
         });
     }
@@ -73,7 +72,7 @@ pub(crate) fn adjoint<T: SimdReal>(
 fn adjoint_row<S: Simd, T: SimdReal>(
     simd: S,
     grid: &Grid,
-    prepared: &Prepared<T>,
+    (prepared, tile): (&Prepared<T>, usize),
     row: usize,
     d: &[Complex<T>],
     add: bool,
@@ -84,13 +83,13 @@ fn adjoint_row<S: Simd, T: SimdReal>(
     let (z, y) = (z.position(row / y.count), y.position(row % y.count));
     let zero = Lanes::<S, T>::splat(simd, T::zero());
     let (mut re, mut im) = ([0.0; 16], [0.0; 16]);
-    let mut base = [T::zero(); TILE];
+    let mut base = vec![T::zero(); tile];
     for (block, out) in out.chunks_mut(lanes).enumerate() {
         let x = x.position(block * lanes);
         re[..lanes].fill(0.0);
         im[..lanes].fill(0.0);
-        for (tile, d) in d.chunks(TILE).enumerate() {
-            let at = tile * TILE..tile * TILE + d.len();
+        for (i, d) in d.chunks(tile).enumerate() {
+            let at = i * tile..i * tile + d.len();
             let [kz, ky, kx] = [0, 1, 2].map(|axis| &prepared.k[axis][at.clone()]);
             for (base, ((kz, ky), kx)) in base.iter_mut().zip(kz.iter().zip(ky).zip(kx)) {
                 let turns = kz * z + ky * y + kx * x;
@@ -115,7 +114,7 @@ fn adjoint_row<S: Simd, T: SimdReal>(
 }
 
 pub(crate) fn forward<T: SimdReal>(
-    cpu: &Cpu,
+    cpu: &Host<'_>,
     trajectory: &Trajectory,
     grid: &Grid,
     batch: usize,

@@ -1,13 +1,11 @@
 // One output a thread; every sample and every phase from the formula, library sine and cosine.
 
-#define THREADS 128
-
 // x = (first + i)/n along z, y, x. `samples` is [batch][count], `image` [batch][z][y][x]; blockIdx.y is the batch.
-extern "C" __global__ void __launch_bounds__(THREADS)
+extern "C" __global__ void __launch_bounds__(512)
 adjoint(const double* __restrict__ k, int dims, int count, const cplx* __restrict__ samples, cplx* __restrict__ image,
         int cz, int cy, int cx, int fz, int fy, int fx, int nz, int ny, int nx) {
     long long points = (long long)cz * cy * cx;
-    long long i = blockIdx.x * (long long)THREADS + threadIdx.x;
+    long long i = blockIdx.x * (long long)blockDim.x + threadIdx.x;
     if (i >= points) return;
     double x = (double)(fx + (int)(i % cx)) / nx, y = (double)(fy + (int)(i / cx % cy)) / ny;
     double z = (double)(fz + (int)(i / cx / cy)) / nz;
@@ -21,10 +19,10 @@ adjoint(const double* __restrict__ k, int dims, int count, const cplx* __restric
     image[blockIdx.y * points + i] = sum;
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS)
+extern "C" __global__ void __launch_bounds__(512)
 forward(const double* __restrict__ k, int dims, int count, const cplx* __restrict__ image, cplx* __restrict__ samples,
         int cz, int cy, int cx, int fz, int fy, int fx, int nz, int ny, int nx) {
-    int m = blockIdx.x * THREADS + threadIdx.x;
+    int m = blockIdx.x * blockDim.x + threadIdx.x;
     if (m >= count) return;
     const double* own = k + (long long)m * dims;
     const cplx* voxel = image + (long long)blockIdx.y * cz * cy * cx;

@@ -1,25 +1,36 @@
-// Samples in constant memory, a piece at a time: all threads of a warp read the same one, which the constant cache
-// broadcasts, so that a voxel's sums stay in registers and no load is left in the loop but that.
+// Samples in constant memory, as many as it holds: all threads of a warp read the same one, which the constant cache broadcasts,
+// so that a voxel's sums stay in registers and no load is left in the loop but that. A launch sums a few of them.
 
-#define THREADS 128
-#define PIECE 1024
+#ifndef UNROLL
+#define UNROLL 4
+#endif
+// 64 KB of f32 samples, 48 KB of f64 ones.
+#define CAPACITY (DOUBLE ? 1024 : 2048)
 
-// k_x, k_y, k_z (0 where there are fewer), then the value.
+// Turns that a step along x, y, z adds (0 where there are fewer axes), then the value.
 struct Sample {
     double x, y, z;
     cplx d;
 };
-__constant__ Sample piece[PIECE];
+__constant__ Sample piece[CAPACITY];
 
-extern "C" __global__ void __launch_bounds__(THREADS)
-adjoint(int count, int add, cplx* __restrict__ image, int cz, int cy, int cx, int fz, int fy, int fx, int nz, int ny,
-        int nx) {
-    long long i = blockIdx.x * (long long)THREADS + threadIdx.x;
+extern "C" __global__ void table(const double* __restrict__ k, int dims, int count, const cplx* __restrict__ samples,
+                                 unsigned* __restrict__ out, int nz, int ny, int nx) {
+    int m = blockIdx.x * blockDim.x + threadIdx.x;
+    if (m >= count) return;
+    const double* own = k + (long long)m * dims;
+    ((Sample*)out)[m] = Sample{own[0] / nx, dims > 1 ? own[1] / ny : 0, dims > 2 ? own[2] / nz : 0, samples[m]};
+}
+
+// Samples `from` to `to` of the piece.
+extern "C" __global__ void __launch_bounds__(512)
+adjoint(int from, int to, int add, cplx* __restrict__ image, int cz, int cy, int cx, int fz, int fy, int fx) {
+    long long i = blockIdx.x * (long long)blockDim.x + threadIdx.x;
     if (i >= (long long)cz * cy * cx) return;
-    double x = (double)(fx + (int)(i % cx)) / nx, y = (double)(fy + (int)(i / cx % cy)) / ny;
-    double z = (double)(fz + (int)(i / cx / cy)) / nz;
+    double x = fx + (int)(i % cx), y = fy + (int)(i / cx % cy), z = fz + (int)(i / cx / cy);
     cplx sum = make_cplx(0, 0);
-    for (int m = 0; m < count; m++) {
+#pragma unroll UNROLL
+    for (int m = from; m < to; m++) {
         double turns = piece[m].x * x + piece[m].y * y + piece[m].z * z;
         real s, c;
         sincospi((real)(2 * (turns - rint(turns))), &s, &c);

@@ -1,24 +1,14 @@
-// Phases as 32-bit fractions of a turn, sine and cosine by the special-function units. A wrapping integer product takes
-// off whole turns for nothing, and keeps the argument within ±π, where the units are exact to 2^-21; κ = k/n rounded to
-// 2^-32 turns leaves 2^-24 turns at 256 points from the centre.
+// Sine and cosine by the special-function units: phases are taken within ±π, where these are exact to 2^-21.
 
-#define THREADS 128
-#define PIECE 2048
-
-// κ of x, y, z as fractions of 2^32; then the value.
-struct Sample {
-    unsigned x, y, z, none;
-    cplx d;
-};
-__constant__ Sample piece[PIECE];
-
-extern "C" __global__ void __launch_bounds__(THREADS)
-adjoint(int count, int add, cplx* __restrict__ image, int cz, int cy, int cx, int fz, int fy, int fx) {
-    long long i = blockIdx.x * (long long)THREADS + threadIdx.x;
+// Samples `from` to `to` of the piece.
+extern "C" __global__ void __launch_bounds__(512)
+adjoint(int from, int to, int add, cplx* __restrict__ image, int cz, int cy, int cx, int fz, int fy, int fx) {
+    long long i = blockIdx.x * (long long)blockDim.x + threadIdx.x;
     if (i >= (long long)cz * cy * cx) return;
     unsigned x = fx + (int)(i % cx), y = fy + (int)(i / cx % cy), z = fz + (int)(i / cx / cy);
     cplx sum = make_cplx(0, 0);
-    for (int m = 0; m < count; m++) {
+#pragma unroll UNROLL
+    for (int m = from; m < to; m++) {
         unsigned phase = piece[m].x * x + piece[m].y * y + piece[m].z * z;
         float s, c;
         __sincosf((int)phase * 1.46291807926715968e-9f, &s, &c);

@@ -3,9 +3,12 @@
 
 #define TILES 8
 #define STAGES 3
+#ifndef BLOCKS
+#define BLOCKS 2
+#endif
 #define STAGE_BYTES (ROWS_BYTES + TILES * 1024)
 
-extern "C" __global__ void __launch_bounds__(THREADS, 2)
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
 adjoint(const double2* __restrict__ p, const double2* __restrict__ y, const double2* __restrict__ b, int stages,
         cplx* __restrict__ out, int columns, int nu, int nv, int limit, int wu, int wv, int wx, long long base,
         long long su, long long sv, long long sx, long long whole, int add) {

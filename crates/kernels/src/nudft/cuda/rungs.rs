@@ -3,15 +3,18 @@
 use rayspin_core::{Error, Real, Result};
 use rayspin_device::Cuda;
 use rayspin_device::cuda::{Define, Source};
+use rayspin_tune::{Build, Config};
 
-use rayspin_tune::Build;
+use super::pieces;
+use crate::nudft::tune::value;
 
 pub(super) static NAIVE: Source =
     source("nudft_naive", &[PHASE, ("01_naive.cu", include_str!("01_naive.cu"))]);
 pub(super) static CONSTANT: Source =
     source("nudft_constant", &[("02_constant.cu", include_str!("02_constant.cu"))]);
-pub(super) static SFU: Source = source("nudft_sfu", &[("03_sfu.cu", include_str!("03_sfu.cu"))]);
-pub(super) static TUNED: Source = source("nudft_tuned", &[("04_tuned.cu", include_str!("04_tuned.cu"))]);
+pub(super) static SFU: Source = source("nudft_sfu", &[FIXED, ("03_sfu.cu", include_str!("03_sfu.cu"))]);
+pub(super) static TUNED: Source =
+    source("nudft_tuned", &[FIXED, ("04_tuned.cu", include_str!("04_tuned.cu"))]);
 pub(super) static TABLES: Source =
     source("nudft_tables", &[PHASE, MATRIX, ("tables.cu", include_str!("tables.cu"))]);
 static SEPARABLE: Source =
@@ -23,6 +26,7 @@ static TENSOR: Source =
 static WGMMA: Source = source("nudft_wgmma", &[MATRIX, TILE, ("08_wgmma.cu", include_str!("08_wgmma.cu"))]);
 
 pub(crate) const PHASE: (&str, &str) = ("phase.cuh", include_str!("phase.cuh"));
+const FIXED: (&str, &str) = ("fixed.cuh", include_str!("fixed.cuh"));
 const MATRIX: (&str, &str) = ("matrix.cuh", include_str!("matrix.cuh"));
 const TILE: (&str, &str) = ("tile.cuh", include_str!("tile.cuh"));
 
@@ -43,10 +47,21 @@ pub(crate) fn programs() -> Vec<Build> {
     };
     let mut all = Vec::new();
     for double in ["0", "1"] {
-        all.extend([&NAIVE, &CONSTANT, &TABLES].map(|source| build(source, double, &[])));
-        all.push(build(&DOUBLE, double, &double_defines()));
+        all.extend([&NAIVE, &TABLES].map(|source| build(source, double, &[])));
+        all.push(build(&DOUBLE, double, &double_defines(DOUBLE_THREADS)));
+        // The forms by default, which is first, and those that take the most registers.
+        for unroll in [4, 16] {
+            all.push(build(&CONSTANT, double, &pieces::defines(Rung::Constant, unroll, 1)));
+        }
     }
-    all.extend([&SFU, &TUNED, &SEPARABLE].map(|source| build(source, "0", &[])));
+    for (rung, source, forms) in
+        [(Rung::Sfu, &SFU, [(4, 1), (16, 1)]), (Rung::Tuned, &TUNED, [(2, 8), (4, 16)])]
+    {
+        for (unroll, voxels) in forms {
+            all.push(build(source, "0", &pieces::defines(rung, unroll, voxels)));
+        }
+    }
+    all.push(build(&SEPARABLE, "0", &[]));
     for tiles in TENSOR_TILES {
         all.push(build(&TENSOR, "0", &tensor_defines(tiles)));
         all.push(build(&WGMMA, "0", &wgmma_defines(tiles)));
@@ -76,12 +91,40 @@ pub enum Rung {
 }
 
 impl Rung {
-    /// The program of a rung of the product, and the macros of its form with `tiles` eights of columns.
-    pub(super) fn product(self, tiles: usize) -> (&'static Source, Vec<Define>) {
+    /// The name of its row.
+    pub(in crate::nudft) fn name(self) -> &'static str {
         match self {
-            Self::Double => (&DOUBLE, double_defines().into()),
-            Self::Tensor => (&TENSOR, tensor_defines(tiles).into()),
-            Self::Wgmma => (&WGMMA, wgmma_defines(tiles).into()),
+            Self::Naive => "gpu-naive",
+            Self::Constant => "gpu-constant",
+            Self::Sfu => "gpu-sfu",
+            Self::Tuned => "gpu-tuned",
+            Self::Separable => "gpu-separable",
+            Self::Double => "gpu-double",
+            Self::Tensor => "gpu-tensor",
+            Self::Wgmma => "gpu-wgmma",
+        }
+    }
+
+    /// The programs that its parameters are of.
+    pub(in crate::nudft) fn sources(self) -> Vec<&'static Source> {
+        match self {
+            Self::Naive => vec![&NAIVE],
+            Self::Constant => vec![&CONSTANT],
+            Self::Sfu => vec![&SFU],
+            Self::Tuned => vec![&TUNED],
+            Self::Separable => vec![&TABLES, &SEPARABLE],
+            Self::Double => vec![&TABLES, &DOUBLE],
+            Self::Tensor => vec![&TABLES, &TENSOR],
+            Self::Wgmma => vec![&TABLES, &WGMMA],
+        }
+    }
+
+    /// The program of a rung of the product, and the macros of its form.
+    pub(super) fn product(self, tiling: &Tiling) -> (&'static Source, Vec<Define>) {
+        match self {
+            Self::Double => (&DOUBLE, double_defines(tiling.threads).into()),
+            Self::Tensor => (&TENSOR, tensor_defines(tiling.columns).into()),
+            Self::Wgmma => (&WGMMA, wgmma_defines(tiling.columns).into()),
             _ => (&SEPARABLE, Vec::new()),
         }
     }
@@ -127,17 +170,25 @@ pub(super) struct Tiling {
 }
 
 impl Tiling {
-    pub(super) fn new(rung: Rung, columns: usize) -> Self {
-        let tensor = TENSOR_TILES[usize::from(columns > 64)];
+    /// Where nothing can be compiled, a form that was beforehand.
+    pub(super) fn new(rung: Rung, columns: usize, config: &Config, compiles: bool) -> Result<Self> {
+        let wide = columns > 64 && value(config, "columns", 128)? > 64;
+        let tensor = TENSOR_TILES[usize::from(wide)];
+        let threads =
+            if compiles { value(config, "threads", DOUBLE_THREADS.into())? } else { DOUBLE_THREADS };
         let plain = Self { depth: 16, u: 16, columns: 16, threads: 256, shared: 0, blocks: 2 };
-        match rung {
-            Rung::Double => Self {
-                u: DOUBLE_U,
-                columns: 8,
-                threads: DOUBLE_THREADS,
-                shared: 3 * (16 * 320 + 8 * 1024),
-                ..plain
-            },
+        Ok(match rung {
+            Rung::Double => {
+                let u = (threads / DOUBLE_THREADS_A_POINT) as usize;
+                Self {
+                    u,
+                    columns: 8,
+                    threads,
+                    shared: 3 * ((u + TILE_V) * 320 + 8 * 1024),
+                    blocks: double_blocks(threads) as usize,
+                    ..plain
+                }
+            }
             Rung::Tensor => {
                 Self { depth: 32, columns: tensor, shared: 3 * (24 * 320 + tensor * 1024), ..plain }
             }
@@ -150,7 +201,7 @@ impl Tiling {
                 blocks: 1,
             },
             _ => Self { shared: 3 * (24 * 144 + 16 * 512), ..plain },
-        }
+        })
     }
 }
 
@@ -159,16 +210,24 @@ pub(super) const TILE_V: usize = 8;
 /// Column tiles of 8 that the tensor rung is compiled with, the smaller where 64 columns are enough.
 const TENSOR_TILES: [usize; 2] = [8, 16];
 /// Two blocks a multiprocessor, which wait apart: with one of twice the threads the units rest 38 % of the time.
-const DOUBLE_U: usize = 8;
 const DOUBLE_THREADS: u32 = 128;
+/// A warp has two points u.
+const DOUBLE_THREADS_A_POINT: u32 = 16;
 /// The one processor that has `wgmma`.
 const HOPPER: (u32, u32) = (9, 0);
 const WGMMA_U: usize = 8;
 /// Two groups of four warps, and one that queues copies.
 const WGMMA_THREADS: u32 = 384;
 
-fn double_defines() -> [Define; 2] {
-    [("TILE_U", DOUBLE_U.to_string()), ("THREADS", DOUBLE_THREADS.to_string())]
+/// What the registers of a multiprocessor hold.
+fn double_blocks(threads: u32) -> u32 {
+    (256 / threads.max(1)).max(1)
+}
+
+fn double_defines(threads: u32) -> [Define; 3] {
+    let tile = threads / DOUBLE_THREADS_A_POINT;
+    [("TILE_U", tile), ("THREADS", threads), ("BLOCKS", double_blocks(threads))]
+        .map(|(name, value)| (name, value.to_string()))
 }
 
 fn tensor_defines(tiles: usize) -> [Define; 2] {

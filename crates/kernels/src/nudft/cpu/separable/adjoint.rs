@@ -1,7 +1,6 @@
 use num_complex::Complex;
 use rayon::prelude::*;
 use rayspin_core::Trajectory;
-use rayspin_device::Cpu;
 use rayspin_device::cpu::simd::prelude::*;
 use rayspin_device::cpu::simd::{Lanes, Simd, SimdReal, complex_mul, dispatch};
 
@@ -9,18 +8,20 @@ use super::{Split, from_f64, to_f64, unit};
 use crate::nudft::cpu::gemm::{ACROSS, PARTS, ROWS, tile};
 use crate::nudft::cpu::phases::{Columns, Fold, by_column, lanes, steps};
 use crate::nudft::grid::Grid;
+use crate::nudft::tune::Host;
 
-/// Room for samples in a panel; a multiple of every vector length.
-const PANEL: usize = 256;
+/// The most samples of a panel; a multiple of every vector length.
+const LONGEST: usize = 512;
+/// Elements of a row of a tile: rows begin at different places of a first-level cache.
+const ROW: usize = LONGEST + 16;
 /// Panels made at once for all rows.
 const PANELS: usize = 8;
-/// Elements of double-precision sums that a task keeps, so that they and a panel stay in its second-level cache.
-const SUMS: usize = 16 * 1024;
 
 /// Samples of a panel, summed in working precision before they join a double-precision sum: a tile's part of them and
-/// a strip of columns share a first-level cache.
-fn depth<T>() -> usize {
-    PANEL * size_of::<f32>() / size_of::<T>()
+/// a strip of columns share a first-level cache. And the room for them, whole vectors.
+fn depth<T>(cpu: &Host<'_>) -> (usize, usize) {
+    let samples = cpu.cut.samples.clamp(64, LONGEST).next_multiple_of(64);
+    (samples * size_of::<f32>() / size_of::<T>(), samples)
 }
 
 /// Everything that rows need of the samples of a panel.
@@ -37,7 +38,7 @@ struct Panel<T> {
 }
 
 pub(super) fn adjoint<T: SimdReal>(
-    cpu: &Cpu,
+    cpu: &Host<'_>,
     trajectory: &Trajectory,
     grid: &Grid,
     batch: usize,
@@ -51,16 +52,16 @@ pub(super) fn adjoint<T: SimdReal>(
     let width = columns.len().next_multiple_of(strip);
     let row = columns.axis.count;
     let tiles = (batch * grid.rows()).div_ceil(ROWS);
-    let a_task = (SUMS / (PARTS * width)).clamp(1, tiles.div_ceil(4 * cpu.threads()).max(1));
-    let depth = depth::<T>();
+    let a_task = (cpu.cut.sums / (PARTS * width)).clamp(1, tiles.div_ceil(4 * cpu.threads()).max(1));
+    let (depth, room) = depth::<T>(cpu);
     let panels = count.div_ceil(depth).min(PANELS);
     let mut panels: Vec<Panel<T>> = (0..panels)
         .map(|_| Panel {
             used: 0,
-            columns: vec![T::zero(); width * PANEL],
-            y: Split::new(grid.axes[1].count, PANEL),
-            z: Split::new(grid.axes[0].count, PANEL),
-            d: Split::new(batch, PANEL),
+            columns: vec![T::zero(); width * room],
+            y: Split::new(grid.axes[1].count, room),
+            z: Split::new(grid.axes[0].count, room),
+            d: Split::new(batch, room),
         })
         .collect();
     for first in (0..count).step_by(PANELS * depth) {
@@ -94,7 +95,7 @@ fn fill<S: Simd, T: SimdReal>(
     panel.used = range.len();
     let padded = range.len().next_multiple_of(Lanes::<S, T>::LEN);
     let axis_steps = grid.axes.map(|axis| steps(&axis, trajectory, range.clone(), padded));
-    by_column::<S, T>(simd, columns, &axis_steps[2][..range.len()], PANEL, &mut panel.columns);
+    by_column::<S, T>(simd, columns, &axis_steps[2][..range.len()], panel.d.width, &mut panel.columns);
     panel.z.fill_phases(simd, &grid.axes[0], &axis_steps[0]);
     panel.y.fill_phases(simd, &grid.axes[1], &axis_steps[1]);
     let count = trajectory.samples();
@@ -102,7 +103,8 @@ fn fill<S: Simd, T: SimdReal>(
         let middle = unit(columns.axis.k(trajectory, m) * columns.centre());
         for (b, d) in samples.chunks_exact(count).enumerate() {
             let d = from_f64::<T>(to_f64(d[m]) * middle);
-            (panel.d.re[b * PANEL + i], panel.d.im[b * PANEL + i]) = (d.re, d.im);
+            let at = b * panel.d.width + i;
+            (panel.d.re[at], panel.d.im[at]) = (d.re, d.im);
         }
     }
 }
@@ -138,11 +140,11 @@ fn sum_rows<S: Simd, T: SimdReal>(
     let row = columns.axis.count;
     let tiles = (out.len() / row).div_ceil(ROWS);
     let mut sums = vec![0.0; tiles * PARTS * width];
-    let mut a = [[T::zero(); PANEL]; PARTS];
+    let mut a = [[T::zero(); ROW]; PARTS];
     for panel in panels {
         for (t, sums) in sums.chunks_exact_mut(PARTS * width).enumerate() {
             pack(simd, panel, rows, rows.first + t * ROWS, &mut a);
-            for (s, b) in panel.columns.chunks_exact(PANEL * strip).enumerate() {
+            for (s, b) in panel.columns.chunks_exact(panel.d.width * strip).enumerate() {
                 tile::<S, T>(
                     simd,
                     #[inline(always)]
@@ -176,7 +178,7 @@ fn pack<S: Simd, T: SimdReal>(
     panel: &Panel<T>,
     rows: Rows<'_>,
     first: usize,
-    a: &mut [[T; PANEL]; PARTS],
+    a: &mut [[T; ROW]; PARTS],
 ) {
     let lanes = Lanes::<S, T>::LEN;
     let (re, im) = a.split_at_mut(ROWS);

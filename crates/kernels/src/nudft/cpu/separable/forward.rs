@@ -1,7 +1,6 @@
 use num_complex::Complex;
 use rayon::prelude::*;
 use rayspin_core::Trajectory;
-use rayspin_device::Cpu;
 use rayspin_device::cpu::simd::prelude::*;
 use rayspin_device::cpu::simd::{Lanes, Simd, SimdReal, complex_mul, dispatch};
 
@@ -9,6 +8,7 @@ use super::{Split, from_f64, unit};
 use crate::nudft::cpu::gemm::{ACROSS, PARTS, ROWS, tile};
 use crate::nudft::cpu::phases::{Columns, Fold, by_sample, lanes, steps};
 use crate::nudft::grid::Grid;
+use crate::nudft::tune::Host;
 
 /// Most samples of a task: their phases of x stay in the second-level cache.
 const TASK: usize = 256;
@@ -16,7 +16,7 @@ const TASK: usize = 256;
 const RUN: usize = 256;
 
 pub(super) fn forward<T: SimdReal>(
-    cpu: &Cpu,
+    cpu: &Host<'_>,
     trajectory: &Trajectory,
     grid: &Grid,
     batch: usize,

@@ -11,7 +11,6 @@ mod q;
 
 use num_complex::Complex;
 use rayspin_core::{Real, Trajectory};
-use rayspin_device::Cpu;
 use rayspin_device::cpu::simd::prelude::*;
 use rayspin_device::cpu::simd::{Lanes, Simd, SimdReal};
 
@@ -19,6 +18,7 @@ use super::phases::{Fold, by_sample};
 use super::q_by_adjoint;
 use crate::nudft::CpuLaunch;
 use crate::nudft::grid::{Axis, Grid};
+use crate::nudft::tune::Host;
 
 /// Phases of x as complex numbers: 4 real multiply-adds a pair.
 pub(crate) fn plain<T: SimdReal>() -> CpuLaunch<T> {
@@ -32,7 +32,7 @@ pub(crate) fn plain<T: SimdReal>() -> CpuLaunch<T> {
 }
 
 fn adjoint_plain<T: SimdReal>(
-    cpu: &Cpu,
+    cpu: &Host<'_>,
     trajectory: &Trajectory,
     grid: &Grid,
     batch: usize,

@@ -1,17 +1,17 @@
 use num_complex::Complex;
 use rayon::prelude::*;
 use rayspin_core::{Result, Trajectory};
-use rayspin_device::Cpu;
 use rayspin_device::cpu::simd::SimdReal;
 
 use super::adjoint::adjoint;
 use crate::nudft::cpu::phases::Fold;
 use crate::nudft::grid::{Axis, Grid};
+use crate::nudft::tune::Host;
 
 /// Q is Hermitian when weights are real, Q(−x) = conj Q(x), so half of it is summed: displacements −n..0 of the first
 /// axis, and of the rest the faces at −n of the other axes, whose mirror images lie outside the grid.
 pub(super) fn q<T: SimdReal>(
-    cpu: &Cpu,
+    cpu: &Host<'_>,
     trajectory: &Trajectory,
     matrix: &[usize],
     weights: &[T],
