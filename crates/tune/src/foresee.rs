@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::algorithm::Peak;
 use crate::limits::Limits;
-use crate::ptx::{self, Counts, Mix};
+use crate::ptx::{self, Counts, Evidence, Mix};
 use crate::variant::Work;
 
 /// Rates that bound a run.
@@ -71,7 +71,7 @@ pub(crate) fn threads(launched: &Launched) -> f64 {
 /// Mixes of the programs seen, so that configurations of one compiled form compile it once.
 #[derive(Default)]
 pub struct Foresight {
-    mixes: std::collections::HashMap<(String, String), Option<Mix>>,
+    mixes: std::collections::HashMap<(String, String, Option<Evidence>), Option<Mix>>,
 }
 
 impl Foresight {
@@ -83,7 +83,7 @@ impl Foresight {
         work: &Work,
         bounds: &Bounds,
     ) -> Result<Option<Foreseen>> {
-        let Some(counts) = self.counts(device, launched, work) else { return Ok(None) };
+        let Some(counts) = self.counts(device, launched, work, None) else { return Ok(None) };
         let issued: f64 = counts.iter().zip(launched).map(|(c, l)| c.instructions * threads(l)).sum();
         let mut heaviest: Option<(f64, f64)> = None;
         for (counts, launch) in counts.iter().zip(launched) {
@@ -101,9 +101,15 @@ impl Foresight {
         Ok(Some(Foreseen { efficiency: 1.0 / issued, utilisation, least, by_memory: memory > issue }))
     }
 
-    /// What each launch's threads do in a run that does `work`, one thread's counts a launch; `None` where PTX is not to be had,
-    /// or nothing was launched.
-    pub fn counts(&mut self, device: &Device, launched: &[Launched], work: &Work) -> Option<Vec<Counts>> {
+    /// What each launch's threads do in a run that does `work`, one thread's counts a launch, by this evidence, or where there is none
+    /// by operations, else by bytes; `None` where PTX is not to be had, or nothing was launched.
+    pub fn counts(
+        &mut self,
+        device: &Device,
+        launched: &[Launched],
+        work: &Work,
+        evidence: Option<Evidence>,
+    ) -> Option<Vec<Counts>> {
         let Backend::Cuda(cuda) = device.backend() else { return None };
         let (major, minor) = cuda.properties().capability;
         let target = format!("compute_{major}{minor}{}", if major >= 9 { "a" } else { "" });
@@ -113,14 +119,23 @@ impl Foresight {
         }
         // Each thread does the same share of the work.
         let (flops, bytes) = (work.flops / all, work.bytes / all);
-        launched.iter().map(|launch| Some(self.mix(launch, &target)?.of_thread(flops, bytes))).collect()
+        let of_thread = |mix: Mix| match evidence {
+            None => mix.of_thread(flops, bytes),
+            Some(Evidence::Bytes) => mix.of_amount(Evidence::Bytes, bytes),
+            Some(evidence) => mix.of_amount(evidence, flops),
+        };
+        launched.iter().map(|launch| self.mix(launch, &target, evidence).map(of_thread)).collect()
     }
 
-    fn mix(&mut self, launch: &Launched, target: &str) -> Option<Mix> {
+    fn mix(&mut self, launch: &Launched, target: &str, evidence: Option<Evidence>) -> Option<Mix> {
         let form = format!("{}\0{}", launch.program.text, launch.program.options().join(" "));
-        let entry = self.mixes.entry((form, launch.kernel.clone())).or_insert_with(|| {
+        let entry = self.mixes.entry((form, launch.kernel.clone(), evidence)).or_insert_with(|| {
             let compiled = compile(&launch.program, target, false).ok()?;
-            ptx::mix(&String::from_utf8_lossy(&compiled.image), &launch.kernel)
+            let text = String::from_utf8_lossy(&compiled.image);
+            match evidence {
+                None => ptx::mix(&text, &launch.kernel),
+                Some(evidence) => ptx::mix_by(&text, &launch.kernel, evidence),
+            }
         });
         *entry
     }

@@ -11,8 +11,31 @@ pub struct Counts {
     pub bytes: f64,
     /// Results of special-function units: reciprocals, roots, sines, powers, logarithms.
     pub special: f64,
+    /// Operations of multiplications and multiply-adds of integers, two each.
+    pub products: f64,
     /// Places where a warp waits for something slow: barriers, and groups of loads from global memory.
     pub waits: f64,
+}
+
+/// What tells how often a main loop turns: the loop with most of it is the main one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Evidence {
+    /// Floating-point operations.
+    Flops,
+    /// Multiplications of integers.
+    Products,
+    /// Bytes to and from global memory.
+    Bytes,
+}
+
+impl Evidence {
+    fn of(self, counts: &Counts) -> f64 {
+        match self {
+            Self::Flops => counts.flops,
+            Self::Products => counts.products,
+            Self::Bytes => counts.bytes,
+        }
+    }
 }
 
 /// A kernel as a main loop and everything else.
@@ -35,6 +58,16 @@ impl Mix {
         } else {
             0.0
         };
+        self.turned(turns)
+    }
+
+    /// What a thread does that does `amount` of what the main loop was found by.
+    pub fn of_amount(&self, evidence: Evidence, amount: f64) -> Counts {
+        let each = evidence.of(&self.inside);
+        self.turned(if each > 0.0 { (amount - evidence.of(&self.outside)) / each } else { 0.0 })
+    }
+
+    fn turned(&self, turns: f64) -> Counts {
         let turns = if self.inside.instructions > 0.0 { turns.max(1.0) } else { 0.0 };
         let join = |outside: f64, inside: f64| outside + turns * inside;
         Counts {
@@ -42,6 +75,7 @@ impl Mix {
             flops: join(self.outside.flops, self.inside.flops),
             bytes: join(self.outside.bytes, self.inside.bytes),
             special: join(self.outside.special, self.inside.special),
+            products: join(self.outside.products, self.inside.products),
             waits: join(self.outside.waits, self.inside.waits),
         }
     }
@@ -119,6 +153,9 @@ fn count(lines: &[Line<'_>]) -> Counts {
             }
             _ => 0.0,
         };
+        if matches!(kind, "mul" | "mad") && !float && !opcode.ends_with("64") {
+            counts.products += 2.0;
+        }
         let by_unit =
             matches!(kind, "sin" | "cos" | "ex2" | "lg2" | "rsqrt" | "rcp" | "sqrt" | "tanh" | "div");
         // What is not approximate takes an approximation and steps that make it better.
@@ -141,8 +178,18 @@ fn count(lines: &[Line<'_>]) -> Counts {
     counts
 }
 
-/// The mix of the entry `kernel` of a PTX text; `None` where there is no such entry.
+/// The mix of the entry `kernel` of a PTX text, whose main loop has the most operations, or where none has any, the most bytes;
+/// `None` where there is no such entry.
 pub fn mix(ptx: &str, kernel: &str) -> Option<Mix> {
+    found(ptx, kernel, &[Evidence::Flops, Evidence::Bytes])
+}
+
+/// The mix whose main loop has the most of some evidence.
+pub fn mix_by(ptx: &str, kernel: &str, evidence: Evidence) -> Option<Mix> {
+    found(ptx, kernel, &[evidence])
+}
+
+fn found(ptx: &str, kernel: &str, evidence: &[Evidence]) -> Option<Mix> {
     let lines = lines(ptx, kernel)?;
     let label = |name: &str| lines.iter().position(|l| matches!(l, Line::Label(label) if *label == name));
     let mut loops: Vec<(usize, usize, Counts)> = Vec::new();
@@ -155,14 +202,15 @@ pub fn mix(ptx: &str, kernel: &str) -> Option<Mix> {
         }
     }
     // Of nested loops the inner one: the outer one's turns are many of its own.
-    let heaviest = |of: fn(&Counts) -> f64| {
+    let heaviest = |by: &Evidence| {
+        let of = |counts: &Counts| by.of(counts);
         let works: Vec<_> = loops.iter().filter(|(_, _, counts)| of(counts) > 0.0).collect();
         let inner = works.iter().filter(|(from, to, _)| {
             !works.iter().any(|(b, e, _)| (from, to) != (b, e) && from <= b && e <= to)
         });
         inner.map(|(_, _, counts)| *counts).max_by(|a, b| of(a).total_cmp(&of(b)))
     };
-    let main = heaviest(|counts| counts.flops).or_else(|| heaviest(|counts| counts.bytes));
+    let main = evidence.iter().find_map(heaviest);
     let all = count(&lines);
     let inside = main.unwrap_or_default();
     let outside = Counts {
@@ -170,6 +218,7 @@ pub fn mix(ptx: &str, kernel: &str) -> Option<Mix> {
         flops: all.flops - inside.flops,
         bytes: all.bytes - inside.bytes,
         special: all.special - inside.special,
+        products: all.products - inside.products,
         waits: (all.waits - inside.waits).max(0.0),
     };
     Some(Mix { outside, inside })
@@ -188,6 +237,24 @@ $L__BB1_2:\n\tfma.rn.f32 \t%f1, %f2, %f3, %f1;\n\tfma.rn.f32 %f4, %f2, %f3, %f4;
 \tsin.approx.f32 %f5, %f5;
 \tadd.s32 %r1, %r1, 1;\n\tsetp.lt.s32 %p1, %r1, %r2;\n\t@%p1 bra \t$L__BB1_2;\n
 $L__BB1_3:\n\tadd.s32 %r3, %r3, 1;\n\t@%p2 bra $L__BB1_3;\n\tst.global.f64 [%rd1], %fd1;\n\tret;\n\n}\n";
+
+    #[test]
+    fn a_loop_is_found_by_what_the_work_is_of() {
+        let text = "\
+.visible .entry draw(\n\t.param .u64 p0\n)\n{\n
+$L__BB0_1:\n\tmul.wide.u32 \t%rd1, %r1, %r2;\n\txor.b32 %r3, %r1, %r4;\n\tmad.lo.s32 %r1, %r3, %r2, %r5;
+\tmul.lo.s64 %rd2, %rd1, 8;\n\t@%p1 bra \t$L__BB0_1;
+$L__BB0_2:\n\tst.global.u32 [%rd1], %r1;\n\t@%p2 bra \t$L__BB0_2;\n\tret;\n}\n";
+        let products = mix_by(text, "draw", Evidence::Products).unwrap();
+        assert_eq!((products.inside.products, products.inside.instructions), (4.0, 5.0));
+        assert_eq!(products.of_amount(Evidence::Products, 40.0).instructions, 3.0 + 10.0 * 5.0);
+        let bytes = mix_by(text, "draw", Evidence::Bytes).unwrap();
+        assert_eq!((bytes.inside.bytes, bytes.inside.instructions), (4.0, 2.0));
+        // Neither loop has what is asked for: all of it is outside.
+        let flops = mix_by(text, "draw", Evidence::Flops).unwrap();
+        assert_eq!(flops.of_amount(Evidence::Flops, 1e6).instructions, 8.0);
+        assert_eq!(super::mix(text, "draw"), Some(bytes));
+    }
 
     #[test]
     fn the_loop_with_the_operations_is_found() {

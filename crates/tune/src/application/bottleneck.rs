@@ -1,12 +1,13 @@
 //! What limits a kernel, from its time and the machine's measured limits.
 
+use rayspin_device::Device;
 use rayspin_device::cuda::Launched;
-use rayspin_device::{Backend, Device};
 use serde::{Deserialize, Serialize};
 
 use crate::algorithm::{Flow, Peak};
 use crate::foresee::{Foresight, threads};
 use crate::limits::Limits;
+use crate::ptx::Evidence;
 use crate::variant::Work;
 
 /// The share of a limit from which on it is the bottleneck.
@@ -70,7 +71,7 @@ pub struct Share {
     pub share: f64,
 }
 
-/// What a run asks of a machine: seconds that each limit allows at least.
+/// What a run asks of a machine: seconds that each limit allows at least. Of a limit that is estimated there may be several.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Loads(pub Vec<(Limit, f64)>);
 
@@ -91,9 +92,17 @@ impl Loads {
             (Limit::Arithmetic(peak), work.flops / limits.peak(peak)),
             (Limit::Launches, launched.len() as f64 * launch),
         ]);
-        if let (Backend::Cuda(_), Some(counts)) =
-            (device.backend(), Foresight::default().counts(device, launched, work))
-        {
+        // Each kind of work that the problem states tells how often main loops turn.
+        let mut evidence = Vec::new();
+        if work.flops > 0.0 {
+            evidence.push(if peak == Peak::I32 { Evidence::Products } else { Evidence::Flops });
+        }
+        if work.bytes > 0.0 {
+            evidence.push(Evidence::Bytes);
+        }
+        let mut foresight = Foresight::default();
+        for evidence in evidence {
+            let Some(counts) = foresight.counts(device, launched, work, Some(evidence)) else { continue };
             let all = |of: &dyn Fn(&crate::ptx::Counts) -> f64| -> f64 {
                 counts.iter().zip(launched).map(|(counts, launched)| of(counts) * threads(launched)).sum()
             };
@@ -125,14 +134,20 @@ impl Bottleneck {
     ///
     /// The larger of the shares of memory and arithmetic, which any implementation takes, where it is a half or more; else launches,
     /// where they are; else the larger of what the compiled kernel lets estimate, where it is; else latency. A share above 1.2 limits
-    /// nothing: other units do that work (tensor cores), or the estimate is off.
+    /// nothing: other units do that work (tensor cores), or the estimate is off. Of several estimates of a limit the largest that is not
+    /// above 1.2 counts: each is of what the kernel does at least.
     pub fn of(loads: &Loads, seconds: f64) -> Self {
-        let shares: Vec<_> = loads
-            .0
-            .iter()
-            .map(|&(limit, least)| Share { limit, share: least / seconds })
-            .filter(|share| share.share.is_finite())
-            .collect();
+        let mut shares: Vec<Share> = Vec::new();
+        for (limit, share) in loads.0.iter().map(|&(limit, least)| (limit, least / seconds)) {
+            // What cannot be done within the time was not done: that estimate is wrong.
+            if !share.is_finite() || (limit.is_estimate() && share > MOST) {
+                continue;
+            }
+            match shares.iter_mut().find(|other| other.limit == limit) {
+                Some(other) => other.share = other.share.max(share),
+                None => shares.push(Share { limit, share }),
+            }
+        }
         let sound = |share: &&Share| share.share <= MOST;
         let largest = |of: &dyn Fn(Limit) -> bool| {
             let some = shares.iter().filter(sound).filter(|share| of(share.limit));
@@ -219,6 +234,18 @@ mod tests {
         assert_eq!(words(&[(F32, 0.3), (MEMORY, 1.04)]), "memory bandwidth 104 %");
         assert_eq!(words(&[(MEMORY, f64::NAN), (F32, f64::INFINITY)]), "latency");
         assert_eq!(Bottleneck::of(&Loads(vec![(MEMORY, 1.0)]), 0.0).limit, Limit::Latency);
+    }
+
+    #[test]
+    fn of_estimates_the_largest_that_is_possible_counts() {
+        let issue = |shares: &[f64]| {
+            let loads = Loads(shares.iter().map(|&share| (Limit::Issue, share)).collect());
+            Bottleneck::of(&loads, 1.0)
+        };
+        assert_eq!(issue(&[0.6, 0.8, 2.4]).words(), "instruction issue ~80 %");
+        assert_eq!(issue(&[0.6, 0.8]).shares.len(), 1);
+        assert_eq!(issue(&[2.4]).words(), "latency");
+        assert!(issue(&[2.4]).shares.is_empty());
     }
 
     #[test]

@@ -135,6 +135,17 @@ pub(super) fn run(context: &Context, args: &LadderApplications) -> Result<()> {
     };
     let mut table = processors.table(context.threads());
     let mut failed = Vec::new();
+    let save = |table: &Applications, to_stdout: bool| -> Result<()> {
+        for (path, kind) in outputs.iter().filter(|(path, _)| is_stdout(path) == to_stdout) {
+            let text = match kind {
+                Kind::Json => table.to_json()?,
+                Kind::Csv => show::lines(table),
+                Kind::Html => page::page(table).render(),
+            };
+            write(path, &text)?;
+        }
+        Ok(())
+    };
     stoppable(|| -> Result<()> {
         for one in &applications {
             if STOP.load(Ordering::SeqCst) {
@@ -159,21 +170,15 @@ pub(super) fn run(context: &Context, args: &LadderApplications) -> Result<()> {
                     table.left_out.push((name.to_owned(), format!("failed: {error}")));
                 }
             }
+            // A table takes minutes: what is complete stays.
+            save(&table, false)?;
         }
         Ok(())
     })?;
-    let to_stdout = outputs.iter().any(|(path, _)| is_stdout(path));
-    if !to_stdout {
+    if !outputs.iter().any(|(path, _)| is_stdout(path)) {
         files::print(&show::text(&table))?;
     }
-    for (path, kind) in outputs {
-        let text = match kind {
-            Kind::Json => table.to_json()?,
-            Kind::Csv => show::lines(&table),
-            Kind::Html => page::page(&table).render(),
-        };
-        write(path, &text)?;
-    }
+    save(&table, true)?;
     for one in &failed {
         say!("FAILED: {one}");
     }
