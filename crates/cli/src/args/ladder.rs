@@ -59,7 +59,8 @@ with the GPU that is new memory and the way there for the inputs, new memory for
 Bottleneck: the larger of the shares of memory bandwidth and of arithmetic that any implementation takes of the \
 measured limits, where it is at least 50 %; else launches, where those that do nothing would take half of the time; \
 else what the compiled kernel's instructions let estimate (~), instruction issue or special functions; else latency, \
-with the largest share beside it. A share above 120 % limits nothing: other units do that work.
+with the largest share beside it. A share above 120 % limits nothing: other units do that work. Not told: the kernel \
+makes do with less work than is counted, or with units that no limit was measured of.
 
 Threads at once: what multiprocessors hold of the blocks that there are, of the kernel with most threads.
 

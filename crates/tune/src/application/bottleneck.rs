@@ -31,6 +31,8 @@ pub enum Limit {
     Special,
     /// None of them: threads wait for memory, for each other, or there are too few.
     Latency,
+    /// None that is told: the kernel makes do with less work than is counted, or with units that no limit was measured of.
+    Untold,
     /// A stage of an application takes most of its time.
     Stage,
 }
@@ -52,6 +54,7 @@ impl Limit {
             Self::Issue => "instruction issue",
             Self::Special => "special functions",
             Self::Latency => "latency",
+            Self::Untold => "not told",
             Self::Stage => "stage",
         }
     }
@@ -73,7 +76,12 @@ pub struct Share {
 
 /// What a run asks of a machine: seconds that each limit allows at least. Of a limit that is estimated there may be several.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Loads(pub Vec<(Limit, f64)>);
+pub struct Loads {
+    /// The limits.
+    pub seconds: Vec<(Limit, f64)>,
+    /// Whether the counted work and the compiled kernel tell how fast the run can be: [`crate::Rung::foreseeable`].
+    pub told: bool,
+}
 
 impl Loads {
     /// Of a run that launched `launched`, each of which takes `launch` seconds at least. Estimates from compiled kernels are left out
@@ -85,13 +93,15 @@ impl Loads {
         (peak, flow): (Peak, Flow),
         launched: &[Launched],
         launch: f64,
+        told: bool,
     ) -> Self {
         let memory = limits.bandwidth(flow).map(|bandwidth| (Limit::Memory(flow), work.bytes / bandwidth));
         let mut loads: Vec<_> = memory.into_iter().collect();
-        loads.extend([
-            (Limit::Arithmetic(peak), work.flops / limits.peak(peak)),
-            (Limit::Launches, launched.len() as f64 * launch),
-        ]);
+        loads.push((Limit::Launches, launched.len() as f64 * launch));
+        if !told {
+            return Self { seconds: loads, told };
+        }
+        loads.insert(loads.len() - 1, (Limit::Arithmetic(peak), work.flops / limits.peak(peak)));
         // Each kind of work that the problem states tells how often main loops turn.
         let mut evidence = Vec::new();
         if work.flops > 0.0 {
@@ -112,7 +122,7 @@ impl Loads {
                 loads.push((Limit::Special, all(&|c| c.special) / rate));
             }
         }
-        Self(loads)
+        Self { seconds: loads, told }
     }
 }
 
@@ -121,7 +131,7 @@ impl Loads {
 pub struct Bottleneck {
     /// The limit.
     pub limit: Limit,
-    /// Its share; of latency the largest of all shares.
+    /// Its share; of latency and where none is told the largest of all shares.
     pub share: f64,
     /// The stage or the part that takes most of the time, where that is the limit.
     pub stage: Option<String>,
@@ -133,12 +143,12 @@ impl Bottleneck {
     /// Of a run that took `seconds`.
     ///
     /// The larger of the shares of memory and arithmetic, which any implementation takes, where it is a half or more; else launches,
-    /// where they are; else the larger of what the compiled kernel lets estimate, where it is; else latency. A share above 1.2 limits
+    /// where they are; else the larger of what the compiled kernel lets estimate, where it is; else latency, or that none is told. A share above 1.2 limits
     /// nothing: other units do that work (tensor cores), or the estimate is off. Of several estimates of a limit the largest that is not
     /// above 1.2 counts: each is of what the kernel does at least.
     pub fn of(loads: &Loads, seconds: f64) -> Self {
         let mut shares: Vec<Share> = Vec::new();
-        for (limit, share) in loads.0.iter().map(|&(limit, least)| (limit, least / seconds)) {
+        for (limit, share) in loads.seconds.iter().map(|&(limit, least)| (limit, least / seconds)) {
             // What cannot be done within the time was not done: that estimate is wrong.
             if !share.is_finite() || (limit.is_estimate() && share > MOST) {
                 continue;
@@ -160,7 +170,8 @@ impl Bottleneck {
         ];
         let found = steps.into_iter().flatten().find(|share| share.share >= HALF);
         let most = largest(&|_| true).map_or(0.0, |share| share.share);
-        let (limit, share) = found.map_or((Limit::Latency, most), |found| (found.limit, found.share));
+        let none = if loads.told { Limit::Latency } else { Limit::Untold };
+        let (limit, share) = found.map_or((none, most), |found| (found.limit, found.share));
         Self { limit, share, stage: None, shares }
     }
 
@@ -180,13 +191,14 @@ impl Bottleneck {
         };
         match (self.limit, &self.stage) {
             (Limit::Stage, Some(stage)) => format!("{stage} {}", percent(Limit::Stage, self.share)),
-            (Limit::Latency, _) => {
+            (Limit::Latency | Limit::Untold, _) => {
                 let sound = self.shares.iter().filter(|share| share.share <= MOST && share.share > 0.0);
                 match sound.max_by(|a, b| a.share.total_cmp(&b.share)) {
                     Some(most) => {
-                        format!("latency ({} {})", most.limit.name(), percent(most.limit, most.share))
+                        let share = percent(most.limit, most.share);
+                        format!("{} ({} {share})", self.limit.name(), most.limit.name())
                     }
-                    None => "latency".to_owned(),
+                    None => self.limit.name().to_owned(),
                 }
             }
             (limit, _) => format!("{} {}", limit.name(), percent(limit, self.share)),
@@ -203,8 +215,8 @@ mod tests {
 
     fn words(loads: &[(Limit, f64)]) -> String {
         // Seconds are 2, so that shares are not the loads themselves.
-        let loads = Loads(loads.iter().map(|&(limit, share)| (limit, 2.0 * share)).collect());
-        Bottleneck::of(&loads, 2.0).words()
+        let seconds = loads.iter().map(|&(limit, share)| (limit, 2.0 * share)).collect();
+        Bottleneck::of(&Loads { seconds, told: true }, 2.0).words()
     }
 
     #[test]
@@ -233,19 +245,38 @@ mod tests {
         // Within what measurements of limits may miss.
         assert_eq!(words(&[(F32, 0.3), (MEMORY, 1.04)]), "memory bandwidth 104 %");
         assert_eq!(words(&[(MEMORY, f64::NAN), (F32, f64::INFINITY)]), "latency");
-        assert_eq!(Bottleneck::of(&Loads(vec![(MEMORY, 1.0)]), 0.0).limit, Limit::Latency);
+        let memory = Loads { seconds: vec![(MEMORY, 1.0)], told: true };
+        assert_eq!(Bottleneck::of(&memory, 0.0).limit, Limit::Latency);
     }
 
     #[test]
     fn of_estimates_the_largest_that_is_possible_counts() {
         let issue = |shares: &[f64]| {
-            let loads = Loads(shares.iter().map(|&share| (Limit::Issue, share)).collect());
-            Bottleneck::of(&loads, 1.0)
+            let seconds = shares.iter().map(|&share| (Limit::Issue, share)).collect();
+            Bottleneck::of(&Loads { seconds, told: true }, 1.0)
         };
         assert_eq!(issue(&[0.6, 0.8, 2.4]).words(), "instruction issue ~80 %");
         assert_eq!(issue(&[0.6, 0.8]).shares.len(), 1);
         assert_eq!(issue(&[2.4]).words(), "latency");
         assert!(issue(&[2.4]).shares.is_empty());
+    }
+
+    #[test]
+    fn where_the_work_tells_nothing_only_bytes_and_launches_do() {
+        let words = |memory, launches| {
+            let seconds = vec![(MEMORY, memory), (Limit::Launches, launches)];
+            Bottleneck::of(&Loads { seconds, told: false }, 1.0).words()
+        };
+        assert_eq!(words(0.0, 0.3), "not told (launches 30 %)");
+        assert_eq!(words(0.0, 0.6), "launches 60 %");
+        assert_eq!(words(0.8, 0.1), "memory bandwidth 80 %");
+        for device in rayspin_emu::devices().unwrap() {
+            let limits = crate::application::tests::limits();
+            let work = Work { bytes: 1e9, flops: 1e9 };
+            let loads = |told| Loads::of(&device, &limits, &work, (Peak::F32, Flow::Copy), &[], 0.0, told);
+            assert_eq!(loads(true).seconds[..2], [(MEMORY, 1.0), (F32, 1.0)]);
+            assert_eq!(loads(false).seconds, [(MEMORY, 1.0), (Limit::Launches, 0.0)]);
+        }
     }
 
     #[test]

@@ -197,7 +197,15 @@ fn checked(
         Backend::Cuda(cuda) => {
             let launched = cuda.launches(|| session.run(at, config, 0))?;
             device.synchronize()?;
-            let loads = Loads::of(device, race.limits, &rung.work, race.bounds, &launched, race.launch);
+            let loads = Loads::of(
+                device,
+                race.limits,
+                &rung.work,
+                race.bounds,
+                &launched,
+                race.launch,
+                rung.foreseeable,
+            );
             Some(OnGpu {
                 bottleneck: Bottleneck::of(&loads, kernel),
                 resident: Resident::of(device, &launched),

@@ -8,7 +8,7 @@ use crate::limits::{Limits, Rates};
 use crate::variant::Work;
 use crate::{Config, Flow, Peak, Protocol, Rung, Session, Space, Whole};
 
-fn limits() -> Limits {
+pub(super) fn limits() -> Limits {
     let rates = Rates {
         copy: 1e9,
         read: 1e9,
@@ -149,7 +149,8 @@ fn a_table_comes_back_and_others_are_refused() {
         parts: vec![Part { name: "upload".into(), seconds: 1e-3 }],
         bytes: whole.map(|_| (1 << 40, 3)),
     };
-    let loads = Loads(vec![(Limit::Memory(Flow::Read), 0.8), (Limit::Issue, f64::NAN)]);
+    let seconds = vec![(Limit::Memory(Flow::Read), 0.8), (Limit::Issue, f64::NAN)];
+    let loads = Loads { seconds, told: true };
     let mut table = Applications::new("0.1.0", "2026-05-04T12:00:00Z", limits());
     for whole in [Some(0.5), None] {
         table.rows.push(Row {

@@ -10,7 +10,8 @@ use super::show;
 const RULE: &str = "Bottleneck: the larger of the shares of memory bandwidth and of arithmetic that any implementation takes of the \
     measured limits, where it is at least 50 %; else launches, where those that do nothing would take half of the time; else what \
     the compiled kernel's instructions let estimate (~), instruction issue or special functions; else latency, with the largest \
-    share beside it. A share above 120 % limits nothing: other units do that work.";
+    share beside it. A share above 120 % limits nothing: other units do that work. Not told: the kernel makes do with less work than is \
+    counted, or with units that no limit was measured of.";
 
 const COLUMNS: &str = "Threads at once: what multiprocessors hold of the blocks that there are, of the kernel with most threads. \
     Kernel: inputs and outputs lie in the processor's memory. Application: from memory of the host to memory of the host; with \
