@@ -68,6 +68,8 @@ Reconstructions are of simulated scans, from samples in memory to an image in me
 included. Their kernel is the stage of gridding, or of conjugate gradients; their bottleneck is the stage that takes \
 longest with the GPU.
 
+rayspin ladder explain applications says it at length.
+
 Examples:
   rayspin ladder applications                             every algorithm
   rayspin ladder applications sad coulomb --threads 1     against one thread, as in the literature
@@ -177,7 +179,7 @@ pub(crate) struct LadderList {
 /// `rayspin ladder explain`
 #[derive(Debug, Args)]
 pub(crate) struct LadderExplain {
-    /// Algorithm
+    /// Algorithm, or applications: what the columns of that table mean
     #[arg(value_name = "NAME", value_parser = LadderName, hide_possible_values = true, required = true)]
     pub(crate) names: Vec<String>,
 }

@@ -126,6 +126,8 @@ fn an_application_table_wants_a_gpu_and_known_names() {
     table(&["matrix-add", "--budget", "0"], &["--budget"]);
     table(&["matrix-add", "--html", "-"], &["--html"]);
     table(&["--json", "x", "--csv", "x"], &["x"]);
+    let explained = text(&["ladder", "explain", "applications", "sad"], f);
+    assert!(explained.contains("Application table\n===") && explained.contains("gpu-packed"));
     let near = rayspin(&["ladder", "applications", "matrix-ad"], f);
     assert!(String::from_utf8_lossy(&near.stderr).contains("did you mean matrix-add?"));
     for of_the_parser in [["--size", "3"], ["matrix-add", "--emulate"]] {

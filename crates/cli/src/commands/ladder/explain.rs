@@ -6,7 +6,7 @@ use std::io::IsTerminal;
 use anyhow::Result;
 use unicode_width::UnicodeWidthStr;
 
-use super::{super::files, named};
+use super::{super::files, applications, named};
 use crate::args::ladder::LadderExplain;
 
 /// Prints the READMEs of ladders.
@@ -16,8 +16,14 @@ pub(super) fn run(args: &LadderExplain) -> Result<()> {
         Some((width, _)) if terminal => usize::from(width.0).clamp(40, 110),
         _ => 100,
     };
-    for ladder in named(&args.names)? {
-        files::print(&rendered(ladder.about().readme, width, terminal).trim_end())?;
+    let is_table = |name: &&String| *name == applications::NAME;
+    let ladders: Vec<_> = args.names.iter().filter(|name| !is_table(name)).cloned().collect();
+    let mut texts: Vec<_> = named(&ladders)?.iter().map(|ladder| ladder.about().readme).collect();
+    if args.names.iter().any(|name| is_table(&name)) {
+        texts.push(applications::README);
+    }
+    for text in texts {
+        files::print(&rendered(text, width, terminal).trim_end())?;
     }
     Ok(())
 }
@@ -219,10 +225,13 @@ mod tests {
 
     #[test]
     fn every_readme_fits_a_narrow_terminal() {
-        for ladder in rayspin::ladders() {
-            let text = rendered(ladder.about().readme, 100, false);
-            assert!(text.len() > 300, "{}", ladder.about().name);
-            assert!(!text.contains("|---"), "{}", ladder.about().name);
+        let ladders = rayspin::ladders();
+        let of_ladders = ladders.iter().map(|ladder| (ladder.about().name, ladder.about().readme));
+        let of_table = (super::applications::NAME, super::applications::README);
+        for (name, readme) in of_ladders.chain([of_table]) {
+            let text = rendered(readme, 100, false);
+            assert!(text.len() > 300, "{name}");
+            assert!(!text.contains("|---"), "{name}");
         }
     }
 }

@@ -24,6 +24,11 @@ use crate::failure::BadInput;
 use crate::interrupt::{STOP, stoppable};
 use recon::Reconstruction;
 
+/// What `rayspin ladder explain` calls the table.
+pub(super) const NAME: &str = "applications";
+/// What the columns mean.
+pub(super) const README: &str = include_str!("README.md");
+
 /// The two processors, and what is known of the GPU.
 struct Processors<'a> {
     progress: &'a dyn Progress,
