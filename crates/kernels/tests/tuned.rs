@@ -1,4 +1,4 @@
-//! The fast transform takes what tuning found on this machine, and gives the same values whichever form it runs in.
+//! The transforms take what tuning found on this machine, and give the same values whichever form they run in.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
@@ -8,6 +8,7 @@ use num_complex::Complex32;
 use rayspin_core::Trajectory;
 use rayspin_device::cuda::Launched;
 use rayspin_device::{Array, Device};
+use rayspin_kernels::nudft;
 use rayspin_kernels::nufft::{Fast, Nufft, Options};
 use rayspin_tune::input::bits;
 use rayspin_tune::wisdom::{Record, Wisdom};
@@ -116,4 +117,71 @@ fn plans_launch_what_was_tuned_and_give_the_same_values() {
     }
     assert!((off / norm).sqrt() < 1e-6, "{}", (off / norm).sqrt());
     std::fs::remove_file(&out).unwrap();
+}
+
+/// Columns of an exact transform that take one wide tile, or two.
+const WIDE: [usize; 2] = [3, 70];
+
+fn open_direct(device: &Device) -> (Box<dyn Session>, usize) {
+    let size = [WIDE[0], WIDE[1], 40];
+    let session = nudft::Direct::<f32>::adjoint().open(Which::Case(None, Some(&size)), device, 1).unwrap();
+    let rung = session.rungs().iter().position(|r| r.name == "gpu-wgmma").unwrap();
+    (session, rung)
+}
+
+/// The launches of the product: blocks, threads, macros.
+fn products(launched: &[Launched]) -> Vec<String> {
+    let of = launched.iter().filter(|l| l.kernel == "adjoint");
+    of.map(|l| format!("{:?} {:?}", l.launch, l.program.defines)).collect()
+}
+
+fn direct(device: &Device) -> Vec<String> {
+    let points = ndarray::Array2::from_shape_fn((40, 2), |(m, d)| (m as f64 - 20.0) * [1.7, 0.07][d]);
+    let trajectory = Trajectory::from_cycles_per_fov(points).unwrap();
+    let values: Vec<_> = (0..40).map(|m| Complex32::new(1.0, m as f32 / 40.0)).collect();
+    let samples = Array::from_slice(device, &[40], &values).unwrap();
+    let mut image = Array::zeros(device, &WIDE).unwrap();
+    image.fill(Complex32::new(f32::NAN, f32::NAN)).unwrap();
+    let launched =
+        gpu(device).unwrap().launches(|| nudft::adjoint(&trajectory, &samples, &mut image)).unwrap();
+    let wide: Vec<_> = values.iter().map(|v| num_complex::Complex64::new(v.re.into(), v.im.into())).collect();
+    let want = nudft::reference::adjoint(&trajectory, &WIDE, &wide).unwrap();
+    for (found, want) in image.to_vec().unwrap().iter().zip(&want) {
+        assert!(
+            (f64::from(found.re) - want.re).hypot(f64::from(found.im) - want.im) < 1e-4,
+            "{found} {want}"
+        );
+    }
+    products(&launched)
+}
+
+#[test]
+#[ignore = "run by the other test"]
+fn direct_child() {
+    let device = rayspin_emu::Emulator::device().unwrap();
+    let (mut session, rung) = open_direct(&device);
+    let config = Config::of(&[("table", 2048), ("columns", 64)]);
+    let asked = gpu(&device).unwrap().launches(|| session.run(rung, &config, 0)).unwrap();
+    assert_eq!(direct(&device), products(&asked));
+}
+
+#[test]
+fn exact_transforms_launch_what_was_tuned() {
+    let device = rayspin_emu::Emulator::device().unwrap();
+    let path = std::env::temp_dir().join(format!("rayspin-nudft-{}-wisdom.jsonl", std::process::id()));
+    let mut wisdom = Wisdom::open(&path).unwrap();
+    let (mut session, rung) = open_direct(&device);
+    let config = Config::of(&[("table", 2048), ("columns", 64)]);
+    let asked = gpu(&device).unwrap().launches(|| session.run(rung, &config, 0)).unwrap();
+    assert_ne!(direct(&device), products(&asked));
+    let key = OnDevice::new(session.as_mut(), &device, rung, Bounds::NONE).key("nudft-adjoint").unwrap();
+    wisdom.add(Record::new(key, config, Trial::Timed { seconds: 1e-3, error: 0.0 }, None)).unwrap();
+    let done = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--ignored", "--exact", "direct_child"])
+        .env("RAYSPIN_WISDOM", &path)
+        .output()
+        .unwrap();
+    std::fs::remove_file(&path).unwrap();
+    let said = String::from_utf8_lossy(&done.stdout);
+    assert!(done.status.success() && said.contains("1 passed"), "{said}");
 }

@@ -192,8 +192,8 @@ impl Search<'_> {
 /// `known` are results of earlier searches, which are not repeated. The default is timed first. Of what can be foreseen, the
 /// configurations that another exceeds in both of Ryoo's metrics (of spaces that are foreseen whole) and those whose bound is above
 /// the best time are left out. What
-/// remains is timed whole where it is no more than [`Options::brute`], else by steps to better neighbours from random starts,
-/// until time is up. Errors: `evaluate` fails for a reason that is not the configuration's; no configuration works.
+/// remains is timed whole where it is no more than [`Options::brute`], and then the neighbours of the best and of better ones, those
+/// that the metrics left out too; else by steps to better neighbours from random starts, until time is up. Errors: `evaluate` fails for a reason that is not the configuration's; no configuration works.
 pub fn search(
     space: &Space,
     known: HashMap<Config, Trial>,
@@ -248,6 +248,10 @@ pub fn search(
                 s.time(config, true)?;
             }
         }
+        // The metrics know nothing of caches: from the best on, what they left out is tried, too.
+        if let Some((best, _)) = s.best.clone() {
+            steps(space, best, &mut s, &mut pruned, true)?;
+        }
     } else {
         descend(space, &candidates, &mut s, &mut pruned, options.seed)?;
     }
@@ -284,6 +288,45 @@ fn dominated(all: &[Config], foreseen: &HashMap<Config, Foreseen>) -> HashMap<Co
     out.map(|(config, _)| (config.clone(), Pruned::Dominated)).collect()
 }
 
+/// Steps to the best neighbour until none is better or time is up, `all` of them or those that the metrics keep.
+fn steps(
+    space: &Space,
+    mut here: Config,
+    s: &mut Search<'_>,
+    pruned: &mut HashMap<Config, Pruned>,
+    all: bool,
+) -> Result<()> {
+    loop {
+        let mut better = None;
+        let mut at = s.known.get(&here).and_then(Trial::seconds).unwrap_or(f64::INFINITY);
+        for next in space.neighbours(&here) {
+            if s.out_of_time() {
+                return Ok(());
+            }
+            match pruned.get(&next) {
+                Some(Pruned::Dominated) if all => {}
+                Some(_) => continue,
+                None => {}
+            }
+            if !s.known.contains_key(&next) {
+                s.foresee(&next)?;
+            }
+            if s.cannot_win(&next) && !s.known.contains_key(&next) {
+                pruned.insert(next, Pruned::Bound);
+                continue;
+            }
+            pruned.remove(&next);
+            if let Some(seconds) = s.time(&next, true)?.seconds().filter(|&t| t < at) {
+                (better, at) = (Some(next), seconds);
+            }
+        }
+        match better {
+            Some(next) => here = next,
+            None => return Ok(()),
+        }
+    }
+}
+
 /// Steps to the best neighbour from the best so far, then from random starts, until time is up or all candidates are known.
 fn descend(
     space: &Space,
@@ -295,33 +338,8 @@ fn descend(
     let mut start = s.best.as_ref().map(|(config, _)| config.clone());
     let mut draws = 0;
     loop {
-        if let Some(mut here) = start.take() {
-            loop {
-                let mut better = None;
-                let mut at = s.known.get(&here).and_then(Trial::seconds).unwrap_or(f64::INFINITY);
-                for next in space.neighbours(&here) {
-                    if s.out_of_time() {
-                        return Ok(());
-                    }
-                    if pruned.contains_key(&next) {
-                        continue;
-                    }
-                    if !s.known.contains_key(&next) {
-                        s.foresee(&next)?;
-                    }
-                    if s.cannot_win(&next) && !s.known.contains_key(&next) {
-                        pruned.insert(next, Pruned::Bound);
-                        continue;
-                    }
-                    if let Some(seconds) = s.time(&next, true)?.seconds().filter(|&t| t < at) {
-                        (better, at) = (Some(next), seconds);
-                    }
-                }
-                match better {
-                    Some(next) => here = next,
-                    None => break,
-                }
-            }
+        if let Some(here) = start.take() {
+            steps(space, here, s, pruned, false)?;
         }
         let unknown: Vec<_> =
             candidates.iter().filter(|c| !s.known.contains_key(*c) && !pruned.contains_key(*c)).collect();

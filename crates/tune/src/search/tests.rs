@@ -130,3 +130,32 @@ fn a_space_where_nothing_works_is_an_error_that_says_why() {
     let error = search(&space(), HashMap::new(), &mut nothing, &Options::default(), &mut |_, _, _| Ok(()));
     assert!(error.unwrap_err().to_string().contains("not among the recorded results"));
 }
+
+#[test]
+fn neighbours_of_the_best_are_tried_though_the_metrics_leave_them_out() {
+    // The metrics know nothing of what a cache does to long launches.
+    let space =
+        Space::none().axis("points", &[32, 64, 128, 256, 512, 1024], 128).axis("unroll", &[1, 2, 4], 1);
+    struct Cached(Vec<Config>);
+    impl Evaluate for Cached {
+        fn foresee(&mut self, config: &Config) -> Result<std::result::Result<Option<Foreseen>, String>> {
+            let at = |name: &str| config.find(name).unwrap() as f64;
+            let efficiency = at("points") * at("unroll");
+            Ok(Ok(Some(Foreseen { efficiency, utilisation: 1.0, least: 0.0, by_memory: false })))
+        }
+        fn evaluate(&mut self, config: &Config, _: Option<f64>) -> Result<Trial> {
+            let at = |name: &str| config.find(name).unwrap() as f64;
+            self.0.push(config.clone());
+            let seconds = 1.0 + (at("points") / 64.0).log2().abs() + 0.1 / at("unroll");
+            Ok(Trial::Timed { seconds, error: 0.0 })
+        }
+    }
+    let mut machine = Cached(Vec::new());
+    let found =
+        search(&space, HashMap::new(), &mut machine, &Options::default(), &mut |_, _, _| Ok(())).unwrap();
+    assert_eq!(found.best, Config::of(&[("points", 64), ("unroll", 4)]));
+    assert!(machine.0.contains(&Config::of(&[("points", 1024), ("unroll", 4)])), "what they keep is timed");
+    assert!(machine.0.len() < space.configs().len(), "{} were timed", machine.0.len());
+    let share = found.pruned() * 18.0;
+    assert!((share - (18 - machine.0.len()) as f64).abs() < 1e-9, "{share}");
+}
