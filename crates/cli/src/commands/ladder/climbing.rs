@@ -177,12 +177,13 @@ fn check(args: &LadderRun, plan: &Plan) -> Result<()> {
             Some(BackendKind::Cuda) => "a GPU",
             _ => "the CPU",
         };
-        return Err(BadInput::new(format!(
-            "device of {}: expected {kind}, found {found}",
-            args.rung.join(", ")
-        ))
-        .hint("--device chooses the processor")
-        .into());
+        let of = match args.rung.is_empty() {
+            true => plan.ladders.iter().map(|ladder| ladder.about().name).collect::<Vec<_>>().join(", "),
+            false => args.rung.join(", "),
+        };
+        return Err(BadInput::new(format!("device of {of}: expected {kind}, found {found}"))
+            .hint("--device chooses the processor")
+            .into());
     }
     if let Some(config) = &plan.config {
         let [rung] = wanted.as_slice() else {

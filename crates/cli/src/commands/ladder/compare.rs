@@ -19,9 +19,16 @@ struct Pair<'a> {
     step: &'a Step,
     before: Timing,
     after: Timing,
+    /// The clocks in MHz, where both were told.
+    clocks: Option<[f64; 2]>,
 }
 
 impl Pair<'_> {
+    /// Whether the clocks are more than 1 % apart.
+    fn other_clock(&self) -> bool {
+        self.clocks.is_some_and(|[before, after]| before.max(after) > 1.01 * before.min(after))
+    }
+
     /// How much faster it became.
     fn ratio(&self) -> f64 {
         self.before.median / self.after.median
@@ -105,7 +112,8 @@ fn matched<'a>(before: &Record, after: &'a Record) -> (Vec<Pair<'a>>, Vec<String
             match (was, step.timed()) {
                 (Some(was), Some(now)) if was.timed().is_some() => {
                     if let Some(then) = was.timed() {
-                        pairs.push(Pair { entry, step, before: then.timing, after: now.timing });
+                        let clocks = then.clock_mhz.zip(now.clock_mhz).map(|(then, now)| [then, now]);
+                        pairs.push(Pair { entry, step, before: then.timing, after: now.timing, clocks });
                     }
                 }
                 (was, _) => alone.extend(changed(entry, step, was.as_ref())),
@@ -145,6 +153,11 @@ fn table(entry: &Entry, pairs: &[&Pair<'_>]) -> Table {
         Column::number("Faster ×").decimals(3),
         Column::text("Verdict"),
     ]);
+    let clocks = pairs.iter().any(|pair| pair.other_clock());
+    if clocks {
+        let column = |name| Column::number(name).unit("GHz").significant(3);
+        columns.extend([column("Clock before"), column("after")]);
+    }
     let caption = format!("{}: {}, {}", entry.ladder, entry.climb.problem, entry.climb.device);
     let mut table = Table::new(caption, columns);
     for pair in pairs {
@@ -158,6 +171,10 @@ fn table(entry: &Entry, pairs: &[&Pair<'_>]) -> Table {
             pair.ratio().into(),
             pair.verdict().into(),
         ]);
+        if clocks {
+            let ghz = |at: usize| pair.clocks.map(|clocks| clocks[at] / 1e3).into();
+            row.extend([ghz(0), ghz(1)]);
+        }
         table.push(row);
     }
     table
@@ -177,6 +194,7 @@ fn json(pairs: &[Pair<'_>], alone: &[String]) -> serde_json::Value {
                 "after_seconds": pair.after.median,
                 "ratio": pair.ratio(),
                 "verdict": pair.verdict(),
+                "clocks_mhz": pair.clocks,
             })
         })
         .collect();
@@ -205,11 +223,19 @@ mod tests {
         let climb = Climb { device: "d".into(), problem: "p".into(), sets: 1, steps: vec![] };
         let (entry, step) = (&Entry::new(&about, &[], Peak::F32, climb), &step);
         let timing = |low, median, high| Timing { median, low, high, rounds: 9, runs: 1, graph: false };
-        let verdict = |before, after| Pair { entry, step, before, after }.verdict();
+        let pair = |before, after| Pair { entry, step, before, after, clocks: None };
+        let verdict = |before, after| pair(before, after).verdict();
         let base = timing(0.9, 1.0, 1.1);
         assert_eq!(verdict(base, timing(0.7, 0.75, 0.8)), "faster");
         assert_eq!(verdict(base, timing(1.2, 1.3, 1.4)), "slower");
         assert_eq!(verdict(base, timing(0.8, 0.85, 0.95)), "no difference beyond noise");
-        assert_eq!(Pair { entry, step, before: base, after: timing(0.4, 0.5, 0.6) }.ratio(), 2.0);
+        let faster = pair(base, timing(0.4, 0.5, 0.6));
+        assert_eq!(faster.ratio(), 2.0);
+        assert!(!table(entry, &[&faster]).to_string().contains("Clock"));
+        for (clocks, told) in [([1980.0, 1985.0], false), ([1980.0, 1410.0], true)] {
+            let pair = Pair { clocks: Some(clocks), ..pair(base, base) };
+            let text = table(entry, &[&pair]).to_string();
+            assert_eq!(text.contains("Clock") && text.contains("1.41"), told, "{text}");
+        }
     }
 }

@@ -116,3 +116,51 @@ pub(super) fn table(entry: &Entry) -> Table {
     }
     table
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rayspin::tune::{About, Climb, Config, Peak, Step, Timed, Timing, Unit};
+
+    fn entry(clocks: &[Option<f64>]) -> Entry {
+        let timing = Timing { median: 1e-3, low: 1e-3, high: 1e-3, rounds: 9, runs: 1, graph: false };
+        let step = |&clock_mhz| Step {
+            name: "a".into(),
+            summary: String::new(),
+            config: Config::default(),
+            bytes: 1.0,
+            flops: 1.0,
+            floor: None,
+            tolerance: 0.0,
+            reproduces: None,
+            outcome: Outcome::Timed(Timed {
+                timing,
+                rate: 1e9,
+                error: 0.0,
+                step: 1.0,
+                cumulative: 1.0,
+                clock_mhz,
+            }),
+        };
+        let steps = clocks.iter().map(step).collect();
+        let climb = Climb { device: "d".into(), problem: "p".into(), sets: 1, steps };
+        let about = About { name: "n", title: "t", readme: "", unit: Unit::Bytes };
+        Entry::new(&about, &[], Peak::F32, climb)
+    }
+
+    #[test]
+    fn clocks_are_told_rung_by_rung_where_they_differ() {
+        let none = entry(&[None, None]);
+        assert_eq!(caption(&none), "n: p, d");
+        let same = entry(&[Some(1980.0), None, Some(1981.0)]);
+        assert_eq!((caption(&same).as_str(), same.clock_mhz), ("n: p, d at 1.98 GHz", Some(1981.0)));
+        assert!(!table(&same).to_string().contains("Clock"));
+        let throttled = entry(&[Some(1980.0), None, Some(1410.0), Some(1980.0)]);
+        assert_eq!(caption(&throttled), "n: p, d at 1.41 to 1.98 GHz");
+        let text = table(&throttled).to_string();
+        assert!(text.contains("Clock (GHz)") && text.matches("1.98").count() == 3, "{text}");
+        // A record from before rungs had clocks.
+        let before = Entry { clock_mhz: Some(2400.0), ..none };
+        assert_eq!(caption(&before), "n: p, d at 2.40 GHz");
+    }
+}
