@@ -152,7 +152,12 @@ pub fn variants<T: SimdReal>() -> Vec<Variant<Problem, Launch<T>>> {
             None,
         ),
         gpu(Rung::Naive, "one output a thread, f64 phases, library sine and cosine", 1e-5, Some("GPU naive")),
-        gpu(Rung::Constant, "pieces of the samples in constant memory", 1e-5, Some("GPU constant memory")),
+        gpu(
+            Rung::Constant,
+            "samples in constant memory, a few of them a launch",
+            1e-5,
+            Some("GPU constant memory"),
+        ),
     ];
     if !double {
         rows.extend([
@@ -162,7 +167,12 @@ pub fn variants<T: SimdReal>() -> Vec<Variant<Problem, Launch<T>>> {
                 1e-5,
                 Some("GPU + SFU"),
             ),
-            gpu(Rung::Tuned, "the same, 8 voxels of a row a thread, unrolled", 1e-5, Some("GPU + tuning")),
+            gpu(
+                Rung::Tuned,
+                "the same, several voxels of a row a thread, which a sample's load serves together",
+                1e-5,
+                Some("GPU + tuning"),
+            ),
             gpu(
                 Rung::Separable,
                 "matrix product of separable phases, f32 multiply-adds: 2 a pair, 1 for Q",

@@ -38,8 +38,18 @@ impl Form {
     }
 }
 
+/// The macros of the form by default, and of that with the most registers.
+pub(super) fn forms(rung: Rung) -> [Vec<Define>; 2] {
+    let space = space(rung.name(), false);
+    let of = |config: &Config| {
+        let macros = ["unroll", "voxels"].map(|name| config.find(name).unwrap_or(1));
+        defines(rung, macros[0], macros[1])
+    };
+    [of(&space.default_config()), of(&space.configs().pop().unwrap_or_default())]
+}
+
 /// The macros of a form.
-pub(super) fn defines(rung: Rung, unroll: u32, voxels: u32) -> Vec<Define> {
+fn defines(rung: Rung, unroll: impl ToString, voxels: impl ToString) -> Vec<Define> {
     let mut defines = vec![("UNROLL", unroll.to_string())];
     if rung == Rung::Tuned {
         defines.push(("VOXELS", voxels.to_string()));

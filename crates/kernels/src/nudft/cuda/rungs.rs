@@ -49,17 +49,12 @@ pub(crate) fn programs() -> Vec<Build> {
     for double in ["0", "1"] {
         all.extend([&NAIVE, &TABLES].map(|source| build(source, double, &[])));
         all.push(build(&DOUBLE, double, &double_defines(DOUBLE_THREADS)));
-        // The forms by default, which is first, and those that take the most registers.
-        for unroll in [4, 16] {
-            all.push(build(&CONSTANT, double, &pieces::defines(Rung::Constant, unroll, 1)));
+        for defines in pieces::forms(Rung::Constant) {
+            all.push(build(&CONSTANT, double, &defines));
         }
     }
-    for (rung, source, forms) in
-        [(Rung::Sfu, &SFU, [(4, 1), (16, 1)]), (Rung::Tuned, &TUNED, [(2, 8), (4, 16)])]
-    {
-        for (unroll, voxels) in forms {
-            all.push(build(source, "0", &pieces::defines(rung, unroll, voxels)));
-        }
+    for (rung, source) in [(Rung::Sfu, &SFU), (Rung::Tuned, &TUNED)] {
+        all.extend(pieces::forms(rung).iter().map(|defines| build(source, "0", defines)));
     }
     all.push(build(&SEPARABLE, "0", &[]));
     for tiles in TENSOR_TILES {
