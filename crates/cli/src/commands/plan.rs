@@ -21,8 +21,9 @@ use crate::failure::BadInput;
 const RUNNING_BYTES: u64 = 1 << 18;
 /// Those of each thread: its stack, and what transforms work in.
 const THREAD_BYTES: u64 = 1 << 19;
-/// Those that copies to and from a GPU go through.
-const STAGING_BYTES: u64 = 16 << 20;
+/// Those of each thread that copies to and from a GPU, and the most threads that do.
+const STAGING_BYTES: u64 = 4 << 20;
+const STAGING_THREADS: u64 = 8;
 
 /// Where the frames come from.
 pub(crate) enum Source {
@@ -79,7 +80,10 @@ impl Plan {
     /// With what every run takes besides.
     pub(super) fn of(budget: Budget, process: u64, device: &Device) -> Self {
         let threads = device.cpu_side().threads() as u64;
-        let staging = if matches!(device.backend(), Backend::Cuda(_)) { STAGING_BYTES } else { 0 };
+        let staging = match device.backend() {
+            Backend::Cuda(_) => STAGING_BYTES * threads.min(STAGING_THREADS),
+            Backend::Cpu(_) => 0,
+        };
         Self { budget, process: process + RUNNING_BYTES + threads * THREAD_BYTES + staging }
     }
 

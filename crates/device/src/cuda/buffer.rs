@@ -10,7 +10,7 @@ use crate::Element;
 /// How values get between a GPU and host memory that is not pinned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Way {
-    /// Through two pinned buffers of the device's own, one of which is filled or emptied while the other is on its way.
+    /// Through pinned buffers of the device's own, which several threads fill or empty, one of two while the other is on its way.
     Staged,
     /// As the driver does it by itself.
     Unstaged,

@@ -83,7 +83,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Cuda {
     /// The GPU of this machine with this number.
     pub(crate) fn open(ordinal: usize, host: Device) -> Result<Self> {
-        Ok(Self::with_driver(machine::open(ordinal)?, host))
+        Ok(Self::with_driver(machine::open(ordinal, host.cpu_side().threads())?, host))
     }
 
     pub(crate) fn with_driver(driver: Arc<dyn Driver>, host: Device) -> Self {

@@ -27,7 +27,7 @@ pub(super) fn space(rung: &str, double: bool) -> Space {
         "gpu-naive" => Space::none().axis("threads", THREADS, 128),
         "gpu-constant" | "gpu-sfu" => {
             let space = Space::none()
-                .axis("unroll", &[1, 2, 4, 8, 16], 4)
+                .axis("unroll", &[1, 2, 4, 8, 16], 16)
                 .axis("threads", THREADS, 128)
                 .axis("points", POINTS, 64);
             // Constant memory has 64 KB, a sample of the one f64 rung 48 bytes.

@@ -37,9 +37,11 @@ pub(super) fn variants(problem: &Problem) -> Vec<Row> {
             row("gpu-pageable", "from memory that is not pinned, by the driver", |c, d| {
                 cuda::upload_pageable(Way::Unstaged, c, d)
             }),
-            row("gpu-staged", "from memory that is not pinned, through two pinned buffers", |c, d| {
-                cuda::upload_pageable(Way::Staged, c, d)
-            }),
+            row(
+                "gpu-staged",
+                "from memory that is not pinned, through pinned buffers that several threads fill",
+                |c, d| cuda::upload_pageable(Way::Staged, c, d),
+            ),
             row("gpu-mapped", "read by a kernel where it is", cuda::upload_mapped),
             row("gpu-pinned", "from pinned memory", cuda::upload_pinned),
         ],
@@ -47,9 +49,11 @@ pub(super) fn variants(problem: &Problem) -> Vec<Row> {
             row("gpu-pageable", "to memory that is not pinned, by the driver", |c, d| {
                 cuda::download_pageable(Way::Unstaged, c, d)
             }),
-            row("gpu-staged", "to memory that is not pinned, through two pinned buffers", |c, d| {
-                cuda::download_pageable(Way::Staged, c, d)
-            }),
+            row(
+                "gpu-staged",
+                "to memory that is not pinned, through pinned buffers that several threads empty",
+                |c, d| cuda::download_pageable(Way::Staged, c, d),
+            ),
             row("gpu-mapped", "written by a kernel where it goes", cuda::download_mapped),
             row("gpu-pinned", "to pinned memory", cuda::download_pinned),
         ],
@@ -59,9 +63,11 @@ pub(super) fn variants(problem: &Problem) -> Vec<Row> {
                 "memory that is not pinned, by the driver, one way after the other",
                 |c, d| cuda::both_pageable(Way::Unstaged, c, d),
             ),
-            row("gpu-staged", "through two pinned buffers, one way after the other", |c, d| {
-                cuda::both_pageable(Way::Staged, c, d)
-            }),
+            row(
+                "gpu-staged",
+                "through pinned buffers of several threads, one way after the other",
+                |c, d| cuda::both_pageable(Way::Staged, c, d),
+            ),
             row("gpu-pinned", "pinned memory, one way after the other", cuda::both_pinned),
             row("gpu-mapped", "a kernel that reads and writes the host's memory", cuda::both_mapped),
             row("gpu-beside", "pinned memory, a stream each way", cuda::both_beside),
@@ -72,7 +78,7 @@ pub(super) fn variants(problem: &Problem) -> Vec<Row> {
                 "copied, worked on, copied back; memory that is not pinned, by the driver",
                 |_, d| cuda::there_and_back_pageable(Way::Unstaged, d),
             ),
-            row("gpu-staged", "the same through two pinned buffers", |_, d| {
+            row("gpu-staged", "the same through pinned buffers of several threads", |_, d| {
                 cuda::there_and_back_pageable(Way::Staged, d)
             }),
             row("gpu-pinned", "the same from and to pinned memory, in one stream", |_, d| {

@@ -35,7 +35,8 @@ fn failed(what: &str) -> impl FnOnce(DriverError) -> Error + '_ {
     move |error| Error::Device { what: what.to_owned(), detail: words(error) }
 }
 
-pub(super) fn open(ordinal: usize) -> Result<Arc<dyn Driver>> {
+/// `threads`: of the host, which copies to and from pageable memory are shared among.
+pub(super) fn open(ordinal: usize, threads: usize) -> Result<Arc<dyn Driver>> {
     let count = count().map_err(|absent| Error::value("device", "a CUDA GPU", absent))?;
     if ordinal >= count {
         return Err(Error::value(
@@ -44,7 +45,7 @@ pub(super) fn open(ordinal: usize) -> Result<Arc<dyn Driver>> {
             format!("cuda:{ordinal}"),
         ));
     }
-    Ok(Arc::new(Machine::open(ordinal)?))
+    Ok(Arc::new(Machine::open(ordinal, threads)?))
 }
 
 struct Machine {
@@ -78,7 +79,7 @@ impl Shared {
 }
 
 impl Machine {
-    fn open(ordinal: usize) -> Result<Self> {
+    fn open(ordinal: usize, threads: usize) -> Result<Self> {
         let device = cu::device::get(ordinal as i32).map_err(failed("finding the GPU"))?;
         let properties = properties(device)?;
         new_enough(ordinal, &properties)?;
@@ -111,7 +112,7 @@ impl Machine {
             device,
             properties,
             pool,
-            staging: Mutex::new(staging::Staging::new(shared.clone())),
+            staging: Mutex::new(staging::Staging::new(shared.clone(), threads)),
             plans: Mutex::new(fft::Plans::new(shared.clone())),
             beside: beside::Beside::new(shared.clone()),
             shared,
