@@ -34,10 +34,10 @@ pub(super) fn space(rung: &str, double: bool) -> Space {
             if double { space.where_(f64s_fit) } else { space }
         }
         "gpu-tuned" => Space::none()
-            .axis("voxels", &[1, 2, 4, 8, 16], 8)
+            .axis("voxels", &[1, 2, 4, 8, 16], 4)
             .axis("unroll", &[1, 2, 4], 2)
-            .axis("threads", &[64, 128, 256], 128)
-            .axis("points", &[32, 64, 256, 1024, 2048], 64),
+            .axis("threads", &[64, 128, 256], 64)
+            .axis("points", &[32, 64, 256, 1024, 2048], 256),
         "gpu-separable" => Space::none().axis("table", TABLES, 8192),
         // A warp has two points of a tile: 16 registers' sums a thread leave room for 256 threads a multiprocessor.
         "gpu-double" => Space::none().axis("table", TABLES, 8192).axis("threads", &[64, 128, 256], 128),

@@ -104,7 +104,7 @@ const KIB: [i64; 9] = [4, 16, 64, 256, 1 << 10, 4 << 10, 16 << 10, 64 << 10, 256
 pub(super) fn space(problem: &Problem, variant: &str) -> Space {
     match (problem.topic, variant) {
         // Powers of two, which leave equal parts: the parts' kernels are then one, as the tuner sees it.
-        (Topic::Overlap, "gpu-overlap") => Space::none().axis("parts", &[1, 2, 4, 8, 16, 32, 64, 128], 8),
+        (Topic::Overlap, "gpu-overlap") => Space::none().axis("parts", &[1, 2, 4, 8, 16, 32, 64, 128], 32),
         (Topic::Overlap, _) => Space::none(),
         _ => Space::none().axis("kib", &KIB, 256 << 10),
     }
