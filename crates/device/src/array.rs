@@ -109,6 +109,7 @@ impl<T: Element> Array<T> {
                         needed: (self.len * size_of::<T>()) as u64,
                         available: crate::cpu::memory().map_or(0, |(_, available)| available),
                     })?;
+                crate::cpu::prefer_huge_pages(&mut values);
                 buffer.download(0, &mut values, Way::Staged)?;
                 Ok(values)
             }

@@ -111,7 +111,7 @@ pub fn return_freed_memory() {
 /// particular order: fewer page faults, and fewer misses of the address translation. Memory of a few MiB or less is left
 /// as it is, and so is all but Linux'.
 #[allow(unsafe_code)]
-pub fn prefer_huge_pages<T>(memory: &mut [std::mem::MaybeUninit<T>]) {
+pub fn prefer_huge_pages<T>(memory: &mut [T]) {
     #[cfg(target_os = "linux")]
     {
         const LEAST_BYTES: usize = 4 << 20;
