@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::{Context as _, Result};
 use rayspin::core::Monitor;
-use rayspin::device::{Backend, Device, cpu};
+use rayspin::device::{Backend, Device, cpu, cuda};
 use rayspin::io::{self, Format, ScanFile, ScanOptions, ismrmrd};
 use rayspin::mri::budget::{self, Budget};
 use rayspin::mri::prepare::{Noise, coils_kept, measure};
@@ -21,9 +21,6 @@ use crate::failure::BadInput;
 const RUNNING_BYTES: u64 = 1 << 18;
 /// Those of each thread: its stack, and what transforms work in.
 const THREAD_BYTES: u64 = 1 << 19;
-/// Those of each thread that copies to and from a GPU, and the most threads that do.
-const STAGING_BYTES: u64 = 4 << 20;
-const STAGING_THREADS: u64 = 8;
 
 /// Where the frames come from.
 pub(crate) enum Source {
@@ -79,12 +76,12 @@ pub(crate) struct Plan {
 impl Plan {
     /// With what every run takes besides.
     pub(super) fn of(budget: Budget, process: u64, device: &Device) -> Self {
-        let threads = device.cpu_side().threads() as u64;
+        let threads = device.cpu_side().threads();
         let staging = match device.backend() {
-            Backend::Cuda(_) => STAGING_BYTES * threads.min(STAGING_THREADS),
+            Backend::Cuda(_) => cuda::staging_bytes(threads),
             Backend::Cpu(_) => 0,
         };
-        Self { budget, process: process + RUNNING_BYTES + threads * THREAD_BYTES + staging }
+        Self { budget, process: process + RUNNING_BYTES + threads as u64 * THREAD_BYTES + staging }
     }
 
     /// The most memory that the process is to hold.

@@ -292,6 +292,11 @@ impl Cuda {
     }
 }
 
+/// Bytes of pinned memory of the host that copies from and to its other memory go through, with so many threads, at most.
+pub fn staging_bytes(threads: usize) -> u64 {
+    machine::staging::bytes(threads)
+}
+
 /// Bytes a second that a copy within the device's memory reads and writes together: the best of five, of 1 GiB or a
 /// quarter of what is free.
 pub fn copy_bandwidth(device: &Device) -> Result<f64> {

@@ -7,7 +7,7 @@ mod fft;
 mod found;
 pub(super) mod library;
 mod module;
-mod staging;
+pub(super) mod staging;
 mod texture;
 
 pub use fft::fft_version;

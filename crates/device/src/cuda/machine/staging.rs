@@ -28,6 +28,11 @@ pub(super) struct Staging {
 
 type Lane = [Pinned; 2];
 
+/// Bytes of the buffers of so many threads at most.
+pub(in crate::cuda) fn bytes(threads: usize) -> u64 {
+    (threads.clamp(1, LANES) * 2 * CHUNK) as u64
+}
+
 struct Pinned {
     bytes: *mut c_void,
     /// Marks that the last copy out of or into the buffer is done.
