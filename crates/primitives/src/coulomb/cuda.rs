@@ -5,10 +5,15 @@ use rayspin_tune::{Build, Config, Space, gpu};
 
 use super::{Data, Grid};
 
-pub(super) static SOURCE: Source =
-    Source { name: "coulomb", files: &[("coulomb.cu", include_str!("cuda/coulomb.cu"))] };
+const PLACE: (&str, &str) = ("place.cuh", include_str!("cuda/place.cuh"));
 
-/// Atoms that constant memory holds.
+pub(super) static SOURCE: Source =
+    Source { name: "coulomb", files: &[PLACE, ("coulomb.cu", include_str!("cuda/coulomb.cu"))] };
+
+static CONSTANT: Source =
+    Source { name: "coulomb_constant", files: &[PLACE, ("constant.cu", include_str!("cuda/constant.cu"))] };
+
+/// Atoms that constant memory holds, 16 bytes each.
 const PIECE: usize = 4096;
 
 pub(crate) fn programs() -> Vec<Build> {
@@ -17,13 +22,29 @@ pub(crate) fn programs() -> Vec<Build> {
         defines: defines([threads, points, unroll, soft]),
         spill_bytes: 0,
     };
-    vec![Build { source: &SOURCE, defines: vec![], spill_bytes: 0 }, form(64, 4, 8, 0), form(256, 8, 2, 3)]
+    let constant = |unroll: u32| Build { source: &CONSTANT, defines: unrolled(unroll), spill_bytes: 0 };
+    let plain = Build { source: &SOURCE, defines: vec![], spill_bytes: 0 };
+    vec![plain, constant(1), constant(16), form(64, 4, 8, 0), form(256, 8, 2, 3)]
+}
+
+fn unrolled(times: u32) -> Vec<Define> {
+    vec![("UNROLL", times.to_string())]
 }
 
 fn defines([threads, points, unroll, soft]: [u32; 4]) -> Vec<Define> {
     [("THREADS", threads), ("POINTS", points), ("UNROLL", unroll), ("SOFT", soft)]
         .map(|(name, value)| (name, value.to_string()))
         .to_vec()
+}
+
+/// As that of the exact transforms' rungs, whose samples are in constant memory as atoms are here, and with the defaults that were
+/// the fastest there: 2 KB a launch, all of its warps' way through them in one small cache.
+pub(super) fn pieces_space() -> Space {
+    Space::none().axis("unroll", &[1, 2, 4, 8, 16], 16).axis("threads", &[32, 64, 128, 256, 512], 128).axis(
+        "atoms",
+        &[32, 64, 128, 256, 512, 1024, 2048, 4096],
+        128,
+    )
 }
 
 pub(super) fn points_space(grid: &Grid) -> Space {
@@ -95,18 +116,33 @@ pub(super) fn gather(config: &Config, data: &mut Data) -> Result<()> {
     all_atoms(gpu(&device)?, ("gather", &[]), shape, &data.atoms, &data.grid, &mut data.v)
 }
 
-/// The kernels that read atoms from constant memory, where the host puts them.
+/// The kernels that read atoms from constant memory: as many as it holds are copied there, and launches add a few of them each.
 pub(super) fn pieces(name: &str, config: &Config, data: &mut Data) -> Result<()> {
     let device = data.v.device().clone();
     let cuda = gpu(&device)?;
-    let kernel = cuda.kernel(&SOURCE, &[], name)?;
+    let defines = unrolled(config.get("unroll")?);
+    let kernel = cuda.kernel(&CONSTANT, &defines, name)?;
+    let each = config.get("atoms")?.max(1) as usize;
+    if each > PIECE {
+        let expected = format!("at most {PIECE}, the 16 bytes each that constant memory holds");
+        return Err(Error::value("atoms of a launch", expected, each));
+    }
     let shape = Launch::covering(data.v.len(), config.get("threads")?);
-    for (at, piece) in data.host.chunks(PIECE).enumerate() {
-        cuda.set_variable(&SOURCE, &[], "piece", bytemuck::cast_slice(piece))?;
-        let mut arguments =
-            vec![(piece.len() as i32).into(), i32::from(at > 0).into(), data.v.cuda_mut().into()];
-        arguments.extend(place(&data.grid)?);
-        kernel.launch(shape, &mut arguments)?;
+    let count = atom_count(&data.atoms)? as usize;
+    let place = place(&data.grid)?;
+    for first in (0..count).step_by(PIECE) {
+        let held = (count - first).min(PIECE);
+        let missing = || Error::value("atoms", format!("at least {}", first + held), count);
+        let piece = data.atoms.cuda().part(first, held).ok_or_else(missing)?;
+        cuda.fill_variable(&CONSTANT, &defines, "piece", piece)?;
+        for from in (0..held).step_by(each) {
+            let to = (from + each).min(held);
+            let add = i32::from(first + from > 0);
+            let mut arguments =
+                vec![(from as i32).into(), (to as i32).into(), add.into(), data.v.cuda_mut().into()];
+            arguments.extend(place);
+            kernel.launch(shape, &mut arguments)?;
+        }
     }
     Ok(())
 }

@@ -84,7 +84,7 @@ impl fmt::Display for Problem {
 pub struct Data {
     grid: Grid,
     atoms: Array<[f32; 4]>,
-    /// The same for the rungs that read them from constant memory.
+    /// The same for the oracle.
     host: Vec<[f32; 4]>,
     v: Array<f32>,
     seed: u64,
@@ -123,9 +123,16 @@ impl Algorithm for Coulomb {
     }
 
     fn trials(&self) -> Vec<Problem> {
-        [(1, [1, 1, 1]), (2, [1, 3, 7]), (33, [5, 1, 65]), (70, [1, 1, 1100]), (300, [2, 5, 131])]
-            .map(|(atoms, shape)| Problem { atoms, shape })
-            .to_vec()
+        // 4100 atoms are more than constant memory holds.
+        let all = [
+            (1, [1, 1, 1]),
+            (2, [1, 3, 7]),
+            (33, [5, 1, 65]),
+            (70, [1, 1, 1100]),
+            (4100, [1, 2, 3]),
+            (300, [2, 5, 131]),
+        ];
+        all.map(|(atoms, shape)| Problem { atoms, shape }).to_vec()
     }
 
     fn sized(&self, _: &Problem, size: &[usize]) -> Result<Problem> {

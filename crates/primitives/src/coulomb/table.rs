@@ -80,7 +80,7 @@ pub(super) fn variants() -> Vec<Variant<Problem, Launch>> {
         on_gpu("gpu-gather", "a thread a point, atoms from global memory", cuda::gather, None),
         on_gpu(
             "gpu-constant",
-            "atoms from constant memory, 4096 at a time",
+            "atoms from constant memory, a few of them a launch",
             |config, d| cuda::pieces("constant", config, d),
             None,
         ),
@@ -104,9 +104,8 @@ pub(super) fn variants() -> Vec<Variant<Problem, Launch>> {
 
 pub(super) fn space(problem: &Problem, variant: &str) -> Space {
     match variant {
-        "gpu-scatter" | "gpu-gather" | "gpu-constant" | "gpu-special" => {
-            Space::none().axis("threads", &[32, 64, 128, 256, 512, 1024], 128)
-        }
+        "gpu-scatter" | "gpu-gather" => Space::none().axis("threads", &[32, 64, 128, 256, 512, 1024], 128),
+        "gpu-constant" | "gpu-special" => cuda::pieces_space(),
         "gpu-points" => {
             let grid = super::Grid { shape: problem.shape, origin: [0.0; 3], spacing: 1.0 };
             cuda::points_space(&grid)

@@ -1,20 +1,3 @@
-// Potential of point charges (x, y, z, q) at the points of a grid. A point's place is rounded to float once, as on the CPU.
-
-// 1/√v to 2 units of the last place, ∞ at 0: one instruction of the special-function unit.
-static __device__ __forceinline__ float inverse_root(float v) {
-#ifdef RAYSPIN_EMULATED
-    return rsqrtf(v);
-#else
-    float r;
-    asm("rsqrt.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(v));
-    return r;
-#endif
-}
-
-static __device__ __forceinline__ float place(float origin, float spacing, int at) {
-    return fmaf((float)at, spacing, origin);
-}
-
 extern "C" __global__ void zero(float* __restrict__ v, unsigned long long count) {
     const unsigned long long i = (unsigned long long)blockIdx.x * blockDim.x + threadIdx.x;
     if (i < count) v[i] = 0;
@@ -51,41 +34,6 @@ extern "C" __global__ void gather(const float4* __restrict__ atoms, int count, f
         sum += atom.w / sqrtf(dx * dx + dy * dy + dz * dz);
     }
     v[at] = sum;
-}
-
-#define PIECE 4096
-__constant__ float4 piece[PIECE];
-
-// Atoms of a piece from constant memory, which gives one to all threads of a warp at once.
-extern "C" __global__ void constant(int count, int add, float* __restrict__ v, int nx, int ny, int nz, float ox, float oy,
-                                    float oz, float spacing) {
-    const long long at = (long long)blockIdx.x * blockDim.x + threadIdx.x;
-    if (at >= (long long)nx * ny * nz) return;
-    const float x = place(ox, spacing, (int)(at % nx)), y = place(oy, spacing, (int)(at / nx % ny));
-    const float z = place(oz, spacing, (int)(at / nx / ny));
-    float sum = 0;
-    for (int i = 0; i < count; i++) {
-        const float4 atom = piece[i];
-        const float dx = x - atom.x, dy = y - atom.y, dz = z - atom.z;
-        sum += atom.w / sqrtf(dx * dx + dy * dy + dz * dz);
-    }
-    v[at] = add ? v[at] + sum : sum;
-}
-
-// The same with the special-function unit for the root and its inverse.
-extern "C" __global__ void special(int count, int add, float* __restrict__ v, int nx, int ny, int nz, float ox, float oy,
-                                    float oz, float spacing) {
-    const long long at = (long long)blockIdx.x * blockDim.x + threadIdx.x;
-    if (at >= (long long)nx * ny * nz) return;
-    const float x = place(ox, spacing, (int)(at % nx)), y = place(oy, spacing, (int)(at / nx % ny));
-    const float z = place(oz, spacing, (int)(at / nx / ny));
-    float sum = 0;
-    for (int i = 0; i < count; i++) {
-        const float4 atom = piece[i];
-        const float dx = x - atom.x, dy = y - atom.y, dz = z - atom.z;
-        sum += atom.w * inverse_root(dx * dx + dy * dy + dz * dz);
-    }
-    v[at] = add ? v[at] + sum : sum;
 }
 
 #ifndef THREADS
