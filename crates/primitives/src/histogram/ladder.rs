@@ -194,7 +194,8 @@ impl Algorithm for Histogram {
             space.where_(|c| matches!(c.find("threads").zip(c.find("blocks")), Some((t, b)) if t * b <= 2048))
         };
         match variant {
-            "cpu-tables" | "cpu-threads" => Space::none().axis("tables", &[1, 2, 4, 8], 4),
+            "cpu-tables" => Space::none().axis("tables", &[1, 2, 4, 8], 4),
+            "cpu-blocks" | "cpu-threads" => Space::none().axis("tables", &[1, 2, 4, 8], 8),
             "o2" | "o3" | "o4" => Space::none().axis("threads", &[128, 256, 512, 1024], 512),
             "o5" | "o6" | "o7" | "o8" | "o9" | "o10" | "o11" => Space::none()
                 .axis("threads", &[128, 256, 512, 1024], 256)
@@ -356,6 +357,18 @@ fn rows() -> Vec<Variant<Problem, Launch>> {
             |config, d| {
                 let tables = config.get("tables")? as usize;
                 cpu::tables(d.samples.cpu(), tables, d.wide.cpu_mut(), d.problem.bins);
+                d.give();
+                Ok(())
+            },
+            None,
+        ),
+        on_cpu(
+            "cpu-blocks",
+            "compared with the number of bins in vectors, counted in 16 bits",
+            |config, d| {
+                let tables = config.get("tables")? as usize;
+                let level = d.samples.device().cpu_side().level();
+                cpu::blocks(level, d.samples.cpu(), tables, d.wide.cpu_mut(), d.problem.bins);
                 d.give();
                 Ok(())
             },
