@@ -34,7 +34,7 @@ pub use clock::Clock;
 pub use foresee::{Bounds, Foreseen, Foresight, pareto};
 pub use input::uniform;
 pub use ladder::{Ladder, Outline, Rung, Session, Which};
-pub use measure::{Protocol, Timing, measure};
+pub use measure::{Asking, Protocol, Timing, measure};
 pub use search::{Evaluate, Found, Options, Progress, Pruned, Replay, Trial, Tried, search};
 pub use space::{Axis, Config, Space};
 pub use tuned::{OnDevice, source_of, tuned, tuned_as};

@@ -4,7 +4,7 @@ use rayspin_core::{Error, Result};
 use serde::{Deserialize, Serialize};
 
 use crate::limits::Limits;
-use crate::{About, Climb, Flow, Peak, Published, Unit};
+use crate::{About, Asking, Climb, Flow, Peak, Published, Unit};
 
 /// What files say that they are.
 const FORMAT: &str = "rayspin-ladder";
@@ -45,6 +45,9 @@ pub struct Entry {
     /// Which way the bytes go.
     #[serde(default)]
     pub flow: Flow,
+    /// How its runs were asked for.
+    #[serde(default)]
+    pub launch: Asking,
     /// The axis along which the configurations of its steps run, where it is a sweep.
     pub sweep: Option<String>,
     /// The processor's clock in MHz, the median of those of the rungs, where it can be told.
@@ -115,6 +118,7 @@ impl Entry {
             .to_owned(),
             peak,
             flow: Flow::Copy,
+            launch: Asking::Best,
             sweep: None,
             clock_mhz: climb.clocks_mhz().map(|clocks| clocks[1]),
             published: published

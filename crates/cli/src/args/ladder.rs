@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::path::PathBuf;
 
 use clap::builder::{PossibleValue, TypedValueParser};
-use clap::{Args, Subcommand, ValueHint};
+use clap::{Args, Subcommand, ValueEnum, ValueHint};
 
 /// `rayspin ladder`
 #[derive(Debug, Args)]
@@ -19,6 +19,7 @@ Examples:
   rayspin ladder --all --json all.json --html all.html
   rayspin ladder transpose --rung gpu-padded --config \"rows=8\"
   rayspin ladder matrix-add --device cuda --rung gpu-wide --sweep threads
+  rayspin ladder reduction --device cuda --launch single  what a call takes that is waited for, launch and all
   rayspin ladder nudft-adjoint coulomb sad matrix-product --emulate
   rayspin ladder applications --html applications.html   what limits each on the GPU, and how much faster it is
   rayspin ladder compare before.json after.json
@@ -137,7 +138,7 @@ pub(crate) struct LadderRun {
     pub(crate) sweep: Option<String>,
     /// The CUDA sources on the CPU instead: as written (threads as fibres) and as loops over threads (MCUDA), beside the rungs in
     /// Rust and the GPU, if there is one; in small sizes unless --case or --size says otherwise. Needs a C++ compiler
-    #[arg(long, conflicts_with_all = ["config", "sweep", "json", "csv", "html", "remeasure", "no_limits"])]
+    #[arg(long, conflicts_with_all = ["config", "sweep", "launch", "json", "csv", "html", "remeasure", "no_limits"])]
     pub(crate) emulate: bool,
     /// Seed of the inputs
     #[arg(long, default_value_t = 1)]
@@ -151,6 +152,9 @@ pub(crate) struct LadderRun {
     /// Run on the same buffers again and again: what fits a cache is found there, as many published figures have it
     #[arg(long)]
     pub(crate) one_buffer: bool,
+    /// How the host asks for the runs that are timed [default: graph where they can be recorded, else stream]
+    #[arg(long, value_name = "HOW")]
+    pub(crate) launch: Option<LaunchArg>,
     /// Write everything as JSON (-: instead of the tables)
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) json: Option<PathBuf>,
@@ -166,6 +170,17 @@ pub(crate) struct LadderRun {
     /// Leave the limits of the machine out
     #[arg(long, conflicts_with = "remeasure")]
     pub(crate) no_limits: bool,
+}
+
+/// How runs are asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LaunchArg {
+    /// All runs of a round in one CUDA graph: without the host's share of their launches
+    Graph,
+    /// One after another, as a program does that waits for the last
+    Stream,
+    /// Each alone, and waited for before the next, as a program does that wants every result: the spread is that of single runs
+    Single,
 }
 
 /// `rayspin ladder list`

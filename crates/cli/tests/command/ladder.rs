@@ -64,6 +64,23 @@ fn a_climb_is_a_table_and_files() {
     assert_eq!(only["climbs"][0]["steps"].as_array().unwrap().len(), 1);
     std::fs::write(f.join("b.json"), only.to_string()).unwrap();
 
+    let single = text(&with(&["--rung", "simd", "--launch", "single", "--csv", "s.csv"]), f);
+    assert!(single.contains("runs asked for and waited for one by one"), "{single}");
+    let stream = text(&with(&["--rung", "simd", "--launch", "stream", "--json", "-"]), f);
+    let stream: serde_json::Value = serde_json::from_str(&stream).unwrap();
+    assert_eq!(stream["climbs"][0]["launch"], "stream");
+    std::fs::write(f.join("s.json"), stream.to_string()).unwrap();
+    let launches = |file: &str| -> Vec<String> {
+        let csv = std::fs::read_to_string(f.join(file)).unwrap();
+        csv.lines().skip(1).map(|line| line.rsplit(',').nth(1).unwrap().to_owned()).collect()
+    };
+    assert_eq!(
+        (launches("a.csv"), launches("s.csv")),
+        (vec!["stream".to_owned(); 3], vec!["single".to_owned()])
+    );
+    let other = text(&["ladder", "compare", "a.json", "s.json"], f);
+    assert!(other.contains("after: runs asked for one after another"), "{other}");
+
     let same = text(&["ladder", "compare", "a.json", "a.json"], f);
     assert_eq!(same.matches("no difference beyond noise").count(), 3, "{same}");
     let less = text(&["ladder", "compare", "a.json", "b.json"], f);
@@ -97,6 +114,11 @@ fn what_there_is_not_is_refused_with_the_nearest() {
     climb(&["--size", "4294967296x4294967296"], &["size of matrix-add"]);
     climb(&["--rounds", "0"], &["--rounds"]);
     climb(&["--budget", "-1"], &["--budget"]);
+    climb(&["--launch", "graph"], &["--launch graph", "a GPU"]);
+    for launch in [["--launch", "graphs"].as_slice(), &["--launch", "stream", "--emulate"]] {
+        let found = rayspin(&[["ladder", "matrix-add", "--device", "cpu"].as_slice(), launch].concat(), f);
+        assert_eq!(found.status.code(), Some(2), "{launch:?}");
+    }
     climb(&["--config", "threads=64"], &["--config", "one rung"]);
     climb(&["--rung", "simd", "--config", "threads=64"], &["--config of simd", "threads=64"]);
     climb(&["--rung", "simd", "--config", "threads"], &["configuration"]);

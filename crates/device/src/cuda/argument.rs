@@ -164,13 +164,16 @@ scalars!(
     f32 => "float", f64 => "double", Complex<f32> => "float2", Complex<f64> => "double2"
 );
 
+/// Arguments of most kernels at most.
+const FEW: usize = 24;
+
 /// A compiled kernel on one device.
 #[derive(Clone)]
 pub struct Kernel {
-    pub(super) name: String,
+    pub(super) name: Arc<str>,
     pub(super) function: Arc<dyn Function>,
     pub(super) parameters: Arc<Vec<Parameter>>,
-    pub(super) limits: Properties,
+    pub(super) limits: Arc<Properties>,
     /// Whether to wait after each launch, so that an error names its kernel.
     pub(super) wait: Option<Arc<dyn super::Driver>>,
     pub(super) program: Arc<super::Program>,
@@ -211,14 +214,25 @@ impl Kernel {
         if launch.blocks.contains(&0) {
             return Ok(());
         }
-        let mut pointers: Vec<*mut c_void> =
-            arguments.iter_mut().map(|a| a.bits.as_mut_ptr().cast::<c_void>()).collect();
+        let places = arguments.iter_mut().map(|a| a.bits.as_mut_ptr().cast::<c_void>());
+        // Nearly every kernel takes so few that their list needs no memory of its own.
+        let (mut few, mut many) = ([std::ptr::null_mut(); FEW], Vec::new());
+        let pointers: &mut [*mut c_void] = match places.len() {
+            count @ ..=FEW => {
+                few.iter_mut().zip(places).for_each(|(own, place)| *own = place);
+                &mut few[..count]
+            }
+            _ => {
+                many.extend(places);
+                &mut many
+            }
+        };
         let pass = self.memory.gate.pass();
         // SAFETY: number and types of the arguments were compared with the kernel's declaration; that the kernel stays
         // inside its arrays, and waits where it starts early, is what its tests and compute-sanitizer check.
         let queued = match early {
-            false => unsafe { self.function.launch(launch, &mut pointers) },
-            true => unsafe { self.function.launch_early(launch, &mut pointers) },
+            false => unsafe { self.function.launch(launch, pointers) },
+            true => unsafe { self.function.launch_early(launch, pointers) },
         };
         queued.map_err(|e| self.named(launch, e.to_string()))?;
         drop(pass);
@@ -348,7 +362,7 @@ mod tests {
     #[test]
     fn a_refused_or_failing_launch_says_what_blocks_take_and_what_there_is() {
         let kernel = Kernel {
-            name: "test::kernel".to_owned(),
+            name: "test::kernel".into(),
             function: Arc::new(Fake(Resources { registers: 100, shared: 2048, local: 16, threads: 1024 })),
             parameters: Arc::default(),
             program: Arc::new(crate::cuda::Program {
@@ -357,7 +371,7 @@ mod tests {
                 defines: Vec::new(),
             }),
             trace: Arc::default(),
-            limits: Properties {
+            limits: Arc::new(Properties {
                 name: String::new(),
                 capability: (9, 0),
                 multiprocessors: 1,
@@ -369,7 +383,7 @@ mod tests {
                 shared_per_multiprocessor: 230_000,
                 registers_per_multiprocessor: 65_536,
                 driver: (13, 0),
-            },
+            }),
             wait: None,
             memory: Arc::default(),
         };

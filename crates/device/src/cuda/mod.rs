@@ -15,6 +15,7 @@ mod pinned;
 mod precompiled;
 mod program;
 mod record;
+mod room;
 mod texture;
 
 pub use argument::{Argument, Kernel, View, ViewMut};
@@ -48,6 +49,9 @@ pub struct Cuda {
     driver: Arc<dyn Driver>,
     memory: Arc<Memory>,
     modules: Mutex<Modules>,
+    rooms: room::Rooms,
+    /// What kernels are launched within.
+    limits: Arc<Properties>,
     host: Device,
     wait: bool,
     trace: Arc<Trace>,
@@ -55,8 +59,8 @@ pub struct Cuda {
     graphs_from: AtomicUsize,
 }
 
-/// Programs by the address of their source and their macros.
-type Modules = HashMap<(usize, Vec<Define>), Arc<Loaded>>;
+/// Programs by the address of their source, then by their macros.
+type Modules = HashMap<usize, HashMap<Vec<Define>, Arc<Loaded>>>;
 
 /// What arrays of a device take, and may take.
 #[derive(Debug, Default)]
@@ -89,11 +93,14 @@ impl Cuda {
     pub(crate) fn with_driver(driver: Arc<dyn Driver>, host: Device) -> Self {
         let wait = std::env::var_os("RAYSPIN_CUDA_WAIT").is_some_and(|v| v != "0");
         let graphs = !wait && std::env::var_os("RAYSPIN_CUDA_GRAPHS").is_none_or(|v| v != "0");
+        let limits = Arc::new(driver.properties().clone());
         let graphs_from = AtomicUsize::new(if graphs { record::WORTH } else { usize::MAX });
         Self {
             driver,
             memory: Arc::default(),
             modules: Mutex::default(),
+            rooms: Mutex::default(),
+            limits,
             host,
             wait,
             graphs_from,
@@ -164,10 +171,10 @@ impl Cuda {
             Error::value("kernel", format!("one of {}", list(loaded.signatures.keys())), name)
         })?;
         let kernel = Kernel {
-            name: format!("{}::{name}", source.name),
+            name: format!("{}::{name}", source.name).into(),
             function: loaded.module.function(name)?,
             parameters: parameters.clone(),
-            limits: self.properties().clone(),
+            limits: self.limits.clone(),
             wait: self.wait.then(|| self.driver.clone()),
             program: loaded.program.clone(),
             trace: self.trace.clone(),
@@ -178,8 +185,8 @@ impl Cuda {
     }
 
     fn load(&self, source: &'static Source, defines: &[Define]) -> Result<Arc<Loaded>> {
-        let key = (std::ptr::from_ref(source).addr(), defines.to_vec());
-        if let Some(loaded) = lock(&self.modules).get(&key) {
+        let address = std::ptr::from_ref(source).addr();
+        if let Some(loaded) = lock(&self.modules).get(&address).and_then(|forms| forms.get(defines)) {
             return Ok(loaded.clone());
         }
         let program = Program::new(source, defines);
@@ -190,7 +197,8 @@ impl Cuda {
         drop(pass);
         let loaded =
             Arc::new(Loaded { program: Arc::new(program), module, signatures, kernels: Mutex::default() });
-        Ok(lock(&self.modules).entry(key).or_insert(loaded).clone())
+        let mut modules = lock(&self.modules);
+        Ok(modules.entry(address).or_default().entry(defines.to_vec()).or_insert(loaded).clone())
     }
 
     /// Writes a `__constant__` variable of a program. Errors: no such variable, or more bytes than it has.

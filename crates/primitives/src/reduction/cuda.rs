@@ -1,5 +1,5 @@
 use rayspin_core::Result;
-use rayspin_device::cuda::{Argument, Define, Launch, Source};
+use rayspin_device::cuda::{Argument, Define, Launch, Source, ViewMut};
 use rayspin_device::{Array, Cuda};
 use rayspin_tune::{Build, Config};
 
@@ -250,19 +250,13 @@ pub(super) fn flagged<T: Plain, O: Operation<T>>(
     shape: Shape,
     a: &Array<T>,
     b: &Array<T>,
-    words: &mut Array<u64>,
-    out: &mut Array<O::Acc>,
+    words: ViewMut<'_, u64>,
+    out: ViewMut<'_, O::Acc>,
 ) -> Result<()> {
     let n = a.len();
     let kernel = cuda.kernel(&SHUFFLE, &first::<T, O>(Form::Unroll(shape.unroll)), "flags")?;
-    let mut arguments = [
-        a.cuda().into(),
-        b.cuda().into(),
-        (n as u64).into(),
-        words.cuda_mut().into(),
-        out.cuda_mut().into(),
-        O::scale(n).into(),
-    ];
+    let mut arguments =
+        [a.cuda().into(), b.cuda().into(), (n as u64).into(), words.into(), out.into(), O::scale(n).into()];
     let launch = Launch::linear(shape.blocks::<T>(cuda, n) as u32, shape.threads);
     kernel.launch_early(launch, &mut arguments)
 }

@@ -264,7 +264,7 @@ impl<T: Plain, O: Operation<T>> Run for Of<T, O> {
     fn flagged(&mut self, config: &Config) -> Result<()> {
         let device = self.a.device().clone();
         let b = self.b.as_ref().unwrap_or(&self.a);
-        let (words, out) = (&mut self.words, &mut self.out);
+        let (words, out) = (self.words.cuda_mut(), self.out.cuda_mut());
         cuda::flagged::<T, O>(gpu(&device)?, Shape::of(config)?, &self.a, b, words, out)
     }
 

@@ -57,7 +57,8 @@ fn at_least_one(what: &str, found: usize) -> Result<()> {
     if found == 0 { Err(Error::value(what, "at least one element", 0)) } else { Ok(()) }
 }
 
-/// The best variant, with the memory that it takes.
+/// The best variant. On a GPU it takes memory at the first call; each call is one launch that writes its number to the host's memory, and one
+/// wait for it.
 fn reduce<T: Plain, O: Operation<T>>(a: &Array<T>, b: Option<&Array<T>>) -> Result<O::Acc> {
     let b = b.unwrap_or(a);
     let problem = ladder::Problem::of::<T, O>(a.len());
@@ -73,10 +74,11 @@ fn reduce<T: Plain, O: Operation<T>>(a: &Array<T>, b: Option<&Array<T>>) -> Resu
             }
             let config = tuned(&Reduction, &problem, "gpu-flags", a.device(), &[&cuda::SHUFFLE]);
             let shape = cuda::Shape::of(&config)?;
-            let mut words = Array::zeros(a.device(), &[cuda::WORDS * shape.blocks::<T>(gpu, a.len())])?;
-            let mut out = Array::zeros(a.device(), &[1])?;
-            cuda::flagged::<T, O>(gpu, shape, a, b, &mut words, &mut out)?;
-            Ok(out.read()?.first().copied().unwrap_or_else(O::identity))
+            // As many as any grid takes: made once.
+            let most = cuda::resident(gpu, cuda::MOST_BLOCKS as u32).max(shape.blocks::<T>(gpu, a.len()));
+            gpu.answer("reduction", cuda::WORDS * most, |words, out| {
+                cuda::flagged::<T, O>(gpu, shape, a, b, words, out)
+            })
         }
     }
 }

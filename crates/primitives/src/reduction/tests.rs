@@ -1,9 +1,9 @@
 #![allow(clippy::unwrap_used, clippy::float_cmp, reason = "tests; sums of small whole numbers are exact")]
 
-use rayspin_core::ErrorKind;
+use rayspin_core::{Error, ErrorKind};
 use rayspin_device::cpu::simd::levels;
 use rayspin_device::{Array, Device};
-use rayspin_tune::uniform;
+use rayspin_tune::{gpu, uniform};
 
 use super::{max, mean_square_error, min, reference, sum};
 
@@ -94,4 +94,41 @@ fn the_bits_do_not_depend_on_the_number_of_threads() {
         sum(&Array::from_slice(&device, &[x.len()], &x).unwrap()).unwrap().to_bits()
     };
     assert_eq!([bits(1), bits(2), bits(3)], [bits(1); 3]);
+}
+
+#[test]
+fn calls_from_several_threads_keep_apart_and_take_memory_once() {
+    let device = rayspin_emu::Emulator::device().unwrap();
+    let cuda = gpu(&device).unwrap();
+    let whole = |n: i32| Array::from_vec(&device, &[n as usize], (0..n).collect()).unwrap();
+    let sizes = [1, 700, 5000];
+    let arrays = sizes.map(whole);
+    let squares = Array::from_vec(&device, &[900], vec![1.5f64; 900]).unwrap();
+    let check = || {
+        for (n, a) in sizes.iter().zip(&arrays) {
+            let n = i64::from(*n);
+            assert_eq!((sum(a).unwrap(), max(a).unwrap()), (n * (n - 1) / 2, n as i32 - 1));
+        }
+        assert_eq!(mean_square_error(&squares, &squares).unwrap(), 0.0);
+        assert_eq!(sum(&squares).unwrap(), 1350.0);
+    };
+    check();
+    let (used, _) = cuda.memory_used();
+    std::thread::scope(|threads| {
+        for _ in 0..3 {
+            threads.spawn(check);
+        }
+    });
+    cuda.reset_peak();
+    check();
+    assert_eq!(cuda.memory_used(), (used, used));
+    // A number cannot be had of what is only recorded.
+    let error = cuda.record(|| sum(&arrays[1]).map(drop)).unwrap_err();
+    assert!(error.to_string().contains("reduction"), "{error}");
+    let failing: Result<f32, Error> =
+        cuda.answer("reduction", 1, |_, _| Err(Error::value("test", "a failure", "one")));
+    assert!(failing.is_err());
+    let wide = cuda.answer::<[u64; 2]>("reduction", 1, |_, _| Ok(()));
+    assert_eq!(wide.err().map(|e| e.kind()), Some(ErrorKind::Input));
+    check();
 }

@@ -9,13 +9,15 @@ use rayspin::core::{Error, Progress};
 use rayspin::device::{Backend, BackendKind, Device};
 use rayspin::tune::record::{Entry, Record};
 use rayspin::tune::wisdom::{self, Basis, Wisdom};
-use rayspin::tune::{Bounds, Config, Ladder, OnDevice, Outcome, Protocol, Rung, Session, Step, Which, climb};
+use rayspin::tune::{
+    Asking, Bounds, Config, Ladder, OnDevice, Outcome, Protocol, Rung, Session, Step, Which, climb,
+};
 
 use super::super::files;
 use super::limits::MachineLimits;
 use super::{csv, emulate, maps, named, page, show, unknown};
 use crate::Context;
-use crate::args::ladder::LadderRun;
+use crate::args::ladder::{LadderRun, LaunchArg};
 use crate::failure::BadInput;
 use crate::interrupt::{STOP, stoppable};
 
@@ -130,15 +132,31 @@ fn plan(context: &Context, args: &LadderRun) -> Result<Plan> {
         Backend::Cuda(_) if context.both => vec![context.device.host(), context.device.clone()],
         _ => vec![context.device.clone()],
     };
+    let asking = asking(args.launch, &devices)?;
     let plan = Plan {
         ladders,
         devices,
         size: args.size.as_deref().map(size).transpose()?,
         config: args.config.as_deref().map(str::parse).transpose()?,
-        protocol: budget(args.rounds, args.budget, !args.one_buffer)?,
+        protocol: Protocol { asking, ..budget(args.rounds, args.budget, !args.one_buffer)? },
     };
     check(args, &plan)?;
     Ok(plan)
+}
+
+/// How runs are asked for. Errors: graphs of a processor that has none.
+fn asking(launch: Option<LaunchArg>, devices: &[Device]) -> Result<Asking> {
+    let cpu = devices.iter().find(|device| device.kind() == BackendKind::Cpu);
+    match (launch, cpu) {
+        (None, _) => Ok(Asking::Best),
+        (Some(LaunchArg::Graph), Some(cpu)) => {
+            let message = format!("--launch graph: expected a GPU, found {}", cpu.describe());
+            Err(BadInput::new(message).hint("--device cuda leaves the CPU out").into())
+        }
+        (Some(LaunchArg::Graph), None) => Ok(Asking::Graph),
+        (Some(LaunchArg::Stream), _) => Ok(Asking::Stream),
+        (Some(LaunchArg::Single), _) => Ok(Asking::Single),
+    }
 }
 
 /// How rungs are timed. Errors: no rounds, no time.
@@ -299,6 +317,7 @@ fn entry(
     entry.case = args.case.clone();
     entry.seed = args.seed;
     entry.sweep = args.sweep.clone();
+    entry.launch = plan.protocol.asking;
     Ok(Some(entry))
 }
 

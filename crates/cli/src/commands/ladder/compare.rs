@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::Result;
 use rayspin::report::table::{Cell, Column, Table};
 use rayspin::tune::record::{Entry, Record};
-use rayspin::tune::{Outcome, Step, Timing};
+use rayspin::tune::{Asking, Outcome, Step, Timing};
 
 use super::super::files;
 use crate::args::ladder::LadderCompare;
@@ -19,6 +19,8 @@ struct Pair<'a> {
     step: &'a Step,
     before: Timing,
     after: Timing,
+    /// How runs were asked for before.
+    asked: Asking,
     /// The clocks in MHz, where both were told.
     clocks: Option<[f64; 2]>,
 }
@@ -108,12 +110,16 @@ fn matched<'a>(before: &Record, after: &'a Record) -> (Vec<Pair<'a>>, Vec<String
     for entry in &after.climbs {
         for step in &entry.climb.steps {
             let found = old.iter().position(|(e, s)| key(e, s) == key(entry, step));
-            let was = found.map(|at| old.swap_remove(at).1);
+            let (asked, was) = match found.map(|at| old.swap_remove(at)) {
+                Some((entry, step)) => (entry.launch, Some(step)),
+                None => (Asking::Best, None),
+            };
             match (was, step.timed()) {
                 (Some(was), Some(now)) if was.timed().is_some() => {
                     if let Some(then) = was.timed() {
                         let clocks = then.clock_mhz.zip(now.clock_mhz).map(|(then, now)| [then, now]);
-                        pairs.push(Pair { entry, step, before: then.timing, after: now.timing, clocks });
+                        let (before, after) = (then.timing, now.timing);
+                        pairs.push(Pair { entry, step, before, after, asked, clocks });
                     }
                 }
                 (was, _) => alone.extend(changed(entry, step, was.as_ref())),
@@ -158,7 +164,11 @@ fn table(entry: &Entry, pairs: &[&Pair<'_>]) -> Table {
         let column = |name| Column::number(name).unit("GHz").significant(3);
         columns.extend([column("Clock before"), column("after")]);
     }
-    let caption = format!("{}: {}, {}", entry.ladder, entry.climb.problem, entry.climb.device);
+    let mut caption = format!("{}: {}, {}", entry.ladder, entry.climb.problem, entry.climb.device);
+    if let Some(other) = pairs.iter().find(|pair| pair.asked != entry.launch) {
+        let words = |asking: Asking| asking.words().unwrap_or("runs in graphs where they can be");
+        let _ = write!(caption, "; before: {}; after: {}", words(other.asked), words(entry.launch));
+    }
     let mut table = Table::new(caption, columns);
     for pair in pairs {
         let mut row: Vec<Cell> = vec![pair.step.name.as_str().into()];
@@ -195,6 +205,7 @@ fn json(pairs: &[Pair<'_>], alone: &[String]) -> serde_json::Value {
                 "ratio": pair.ratio(),
                 "verdict": pair.verdict(),
                 "clocks_mhz": pair.clocks,
+                "launch": [pair.asked, pair.entry.launch],
             })
         })
         .collect();
@@ -223,7 +234,7 @@ mod tests {
         let climb = Climb { device: "d".into(), problem: "p".into(), sets: 1, steps: vec![] };
         let (entry, step) = (&Entry::new(&about, &[], Peak::F32, climb), &step);
         let timing = |low, median, high| Timing { median, low, high, rounds: 9, runs: 1, graph: false };
-        let pair = |before, after| Pair { entry, step, before, after, clocks: None };
+        let pair = |before, after| Pair { entry, step, before, after, asked: Asking::Best, clocks: None };
         let verdict = |before, after| pair(before, after).verdict();
         let base = timing(0.9, 1.0, 1.1);
         assert_eq!(verdict(base, timing(0.7, 0.75, 0.8)), "faster");
@@ -232,6 +243,12 @@ mod tests {
         let faster = pair(base, timing(0.4, 0.5, 0.6));
         assert_eq!(faster.ratio(), 2.0);
         assert!(!table(entry, &[&faster]).to_string().contains("Clock"));
+        let other = Pair { asked: Asking::Single, ..pair(base, base) };
+        let text = table(entry, &[&other]).to_string();
+        assert!(
+            text.contains("; before: runs asked for and waited for one by one; after: runs in graphs"),
+            "{text}"
+        );
         for (clocks, told) in [([1980.0, 1985.0], false), ([1980.0, 1410.0], true)] {
             let pair = Pair { clocks: Some(clocks), ..pair(base, base) };
             let text = table(entry, &[&pair]).to_string();

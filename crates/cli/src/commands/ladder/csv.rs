@@ -1,10 +1,10 @@
 //! A record as comma-separated values, a line for each rung.
 
-use rayspin::tune::Outcome;
 use rayspin::tune::record::Record;
+use rayspin::tune::{Asking, Outcome, Timed};
 
 const HEAD: &str = "ladder,case,problem,device,clock_mhz,rung,parameters,outcome,seconds,seconds_low,seconds_high,rate,unit,\
-                    step,cumulative,floor_seconds,of_limit,error,tolerance,published_row,published_seconds,published_rate,why";
+                    step,cumulative,floor_seconds,of_limit,error,tolerance,published_row,published_seconds,published_rate,launch,why";
 
 /// All rungs of a record.
 pub(super) fn lines(record: &Record) -> String {
@@ -42,6 +42,7 @@ pub(super) fn lines(record: &Record) -> String {
                 theirs.map(|p| p.row.clone()).unwrap_or_default(),
                 number(theirs.and_then(|p| p.seconds)),
                 number(theirs.and_then(|p| p.rate)),
+                launch(timed, entry.launch),
                 why.to_owned(),
             ];
             text.push_str(&fields.map(|field| quoted(&field)).join(","));
@@ -49,6 +50,17 @@ pub(super) fn lines(record: &Record) -> String {
         }
     }
     text
+}
+
+/// How the runs of a rung were asked for, in the words of `--launch`.
+fn launch(timed: Option<&Timed>, asked: Asking) -> String {
+    let launch = match (timed, asked) {
+        (None, _) => "",
+        (_, Asking::Single) => "single",
+        (Some(timed), _) if timed.timing.graph => "graph",
+        (Some(_), _) => "stream",
+    };
+    launch.to_owned()
 }
 
 /// A field as RFC 4180 has it.

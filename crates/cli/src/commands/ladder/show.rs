@@ -33,6 +33,9 @@ pub(super) fn caption(entry: &Entry) -> String {
     if let Some(axis) = &entry.sweep {
         let _ = write!(text, ", by {axis}");
     }
+    if let Some(words) = entry.launch.words() {
+        let _ = write!(text, ", {words}");
+    }
     text
 }
 
@@ -120,7 +123,7 @@ pub(super) fn table(entry: &Entry) -> Table {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rayspin::tune::{About, Climb, Config, Peak, Step, Timed, Timing, Unit};
+    use rayspin::tune::{About, Asking, Climb, Config, Peak, Step, Timed, Timing, Unit};
 
     fn entry(clocks: &[Option<f64>]) -> Entry {
         let timing = Timing { median: 1e-3, low: 1e-3, high: 1e-3, rounds: 9, runs: 1, graph: false };
@@ -152,6 +155,8 @@ mod tests {
     fn clocks_are_told_rung_by_rung_where_they_differ() {
         let none = entry(&[None, None]);
         assert_eq!(caption(&none), "n: p, d");
+        let single = Entry { launch: Asking::Single, ..none.clone() };
+        assert_eq!(caption(&single), "n: p, d, runs asked for and waited for one by one");
         let same = entry(&[Some(1980.0), None, Some(1981.0)]);
         assert_eq!((caption(&same).as_str(), same.clock_mhz), ("n: p, d at 1.98 GHz", Some(1981.0)));
         assert!(!table(&same).to_string().contains("Clock"));

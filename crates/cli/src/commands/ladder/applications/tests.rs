@@ -30,7 +30,7 @@ fn rows_are_made_of_the_best_rungs_of_both_processors() {
         gpu: emulator.clone(),
         limits: &known,
         launch: limits::launch(&emulator).unwrap(),
-        protocol: Protocol { rounds: 2, round: 1e-4, budget: 1e-3, rotate: false },
+        protocol: Protocol { rounds: 2, round: 1e-4, budget: 1e-3, rotate: false, ..Protocol::default() },
         seed: 1,
     };
     let mut table = processors.table(2);
@@ -81,7 +81,7 @@ fn a_reconstruction_is_a_row_of_its_stages() {
         gpu: cpu,
         limits: &known,
         launch: 0.0,
-        protocol: Protocol { rounds: 1, round: 1e-4, budget: 1e-3, rotate: false },
+        protocol: Protocol { rounds: 1, round: 1e-4, budget: 1e-3, rotate: false, ..Protocol::default() },
         seed: 1,
     };
     let mut table = processors.table(2);
