@@ -3,27 +3,14 @@
     cargo build --release -p rayspin-primitives --example filters_bench
     python benches/peers/filters.py [rounds] [threads] [--processor-time]
 
-OpenCV's edges are both Sobel gradients, their magnitudes and the saturated sum. Borders are replicated on both sides. Each round runs
-all once, one after the other; the table shows the best and the median over rounds of each one's median, and the median of the ratios.
-With --processor-time, which is for one thread on a machine that others use, too, times are those that the processor gave: Rayspin's the
-mean of a round, OpenCV's the median.
+OpenCV's edges are both Sobel gradients, their magnitudes and the saturated sum. Borders are replicated on both sides. `turns.py` says
+what is timed and shown.
 """
-
-import json
-import pathlib
-import statistics
-import subprocess
-import sys
-import time
 
 import cv2
 import numpy as np
+import turns
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-BENCH = ROOT / "target" / "release" / "examples" / "filters_bench"
-REPETITIONS = 7
-PROCESSOR_TIME = "--processor-time" in sys.argv
-CLOCK = time.process_time if PROCESSOR_TIME else time.perf_counter
 EDGE = cv2.BORDER_REPLICATE
 
 
@@ -65,37 +52,5 @@ def peers():
     return calls
 
 
-def median_ms(call):
-    call()
-    times = []
-    for _ in range(REPETITIONS):
-        start = CLOCK()
-        call()
-        times.append((CLOCK() - start) * 1e3)
-    return statistics.median(times)
-
-
-def rayspin(threads):
-    lines = subprocess.run([BENCH, str(threads)], check=True, capture_output=True, text=True).stdout.splitlines()
-    return {row["name"]: row["cpu_ms" if PROCESSOR_TIME else "ms"] for row in map(json.loads, lines)}
-
-
-def main():
-    numbers = [int(a) for a in sys.argv[1:] if a.isdigit()]
-    rounds, threads = (numbers + [5, 2][len(numbers):])[:2]
-    cv2.setNumThreads(threads)
-    calls = peers()
-    times = {}
-    for _ in range(rounds):
-        for name, ms in rayspin(threads).items():
-            times.setdefault(name, []).append((ms, median_ms(calls[name])))
-    print(f"{'filter':>26} {'Rayspin ms':>20} {'OpenCV ms':>20} OpenCV / Rayspin")
-    for name, pairs in times.items():
-        ours, theirs = zip(*pairs)
-        cells = [f"{min(t):.2f} ({statistics.median(t):.2f})" for t in (ours, theirs)]
-        print(f"{name:>26} {cells[0]:>20} {cells[1]:>20} {statistics.median(y / x for x, y in pairs):>16.2f}")
-    print(f"best (median) of {rounds} rounds; OpenCV {cv2.__version__}, {threads} threads")
-
-
 if __name__ == "__main__":
-    main()
+    turns.take("filters_bench", "filter", peers)

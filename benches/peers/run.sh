@@ -17,7 +17,7 @@ mkdir -p "$folder"
 { grep -m 1 'model name' /proc/cpuinfo; nproc; rustc --version; $python --version; cat benches/peers/requirements.txt; } > "$folder/machine.txt"
 echo "# target/release/examples/nudft_bench" > "$folder/nudft.txt"
 target/release/examples/nudft_bench | tee -a "$folder/nudft.txt"
-for peer in fft filters nufft cardiac scans scaling; do
+for peer in fft filters histogram nufft cardiac scans scaling; do
     echo "== $peer"
     echo "# $python benches/peers/$peer.py" > "$folder/$peer.txt"
     $python benches/peers/$peer.py | tee -a "$folder/$peer.txt"

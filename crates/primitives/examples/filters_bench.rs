@@ -1,5 +1,4 @@
-//! Times of the filters on a CPU, a line of JSON each: what `benches/peers/filters.py` compares with OpenCV. `cpu_ms` is what the threads
-//! together had of the processor for a run, on Linux: on a machine that others use, too, it says more than the clock.
+//! Times of the filters on a CPU, a line of JSON each: what `benches/peers/filters.py` compares with OpenCV.
 //!
 //! `filters_bench [threads]`
 
@@ -7,17 +6,9 @@ use rayspin_core::Result;
 use rayspin_device::{Array, Device};
 use rayspin_primitives::{bicubic, box_filter, convolution, sobel};
 use rayspin_tune::input::bits;
-use rayspin_tune::{Protocol, measure, uniform};
+use rayspin_tune::uniform;
 
-/// Milliseconds of processor time that this process's threads had; 0 where the system does not tell.
-fn processor_ms() -> f64 {
-    let of = |thread: std::io::Result<std::fs::DirEntry>| -> Option<f64> {
-        let text = std::fs::read_to_string(thread.ok()?.path().join("schedstat")).ok()?;
-        text.split(' ').next()?.parse::<f64>().ok()
-    };
-    let threads = std::fs::read_dir("/proc/self/task").into_iter().flatten();
-    threads.filter_map(of).sum::<f64>() * 1e-6
-}
+mod timed;
 
 fn main() -> Result<()> {
     let threads = std::env::args().nth(1).and_then(|t| t.parse().ok()).unwrap_or(1);
@@ -31,16 +22,7 @@ fn main() -> Result<()> {
     // Pages that nobody wrote to come into being when they are.
     bytes_out.fill(1)?;
     floats_out.fill(1.0)?;
-    let show = |name: &str, run: &mut dyn FnMut() -> Result<()>| -> Result<()> {
-        let (mut runs, before) = (0, processor_ms());
-        let timing = measure(&device, &Protocol::default(), |_| {
-            runs += 1;
-            run()
-        })?;
-        let each = (processor_ms() - before) / f64::from(runs);
-        println!("{{\"name\": \"{name}\", \"ms\": {:.4}, \"cpu_ms\": {each:.4}}}", 1e3 * timing.median);
-        Ok(())
-    };
+    let show = |name: &str, run: &mut dyn FnMut() -> Result<()>| timed::show(&device, name, &mut |_| run());
     show("sobel u8", &mut || sobel::sobel(&bytes, 1.0, &mut bytes_out))?;
     for radius in [1, 8, 64] {
         show(&format!("box u8 radius {radius}"), &mut || {

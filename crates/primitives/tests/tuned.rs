@@ -153,7 +153,7 @@ const FUNCTIONS: &[Function] = &[
         case: "walk-counts",
         size: &[960, 30],
         rung: "gpu-copies",
-        call: |d| histogram::counts(&plane(d), &mut Array::zeros(d, &[30])?),
+        call: |d| histogram::counts(&plane::<u32>(d), &mut Array::zeros(d, &[30])?),
     },
     Function {
         ladder: &pi::Pi,

@@ -3,11 +3,11 @@
 
 use std::hint::black_box;
 
-use fearless_simd::u32x8;
 use rayon::prelude::*;
 use rayspin_device::Cpu;
-use rayspin_device::cpu::simd::prelude::*;
-use rayspin_device::cpu::simd::{Level, Simd, dispatch};
+use rayspin_device::cpu::simd::Level;
+
+use super::Sample;
 
 /// Tables that a thread may count in.
 const MOST_TABLES: usize = 8;
@@ -16,7 +16,7 @@ const MOST_TABLES: usize = 8;
 const NARROW: usize = 1 << 16;
 
 /// Samples that are compared with the number of bins before one of them is counted.
-const BLOCK: usize = 256;
+pub(super) const BLOCK: usize = 256;
 
 /// Bytes between the sample that is counted and the one that is asked of memory, a small page: processors fetch ahead by themselves, but
 /// not beyond the end of one.
@@ -32,10 +32,14 @@ pub(super) fn words(threads: usize, bins: usize) -> usize {
     threads * words_each(bins)
 }
 
+fn bin<T: Sample>(v: T) -> usize {
+    v.into() as usize
+}
+
 /// `table[b] += `samples of value b, one after the other.
-pub(super) fn scalar(samples: &[u32], table: &mut [u32]) {
+pub(super) fn scalar<T: Sample>(samples: &[T], table: &mut [u32]) {
     for &v in samples {
-        if let Some(count) = table.get_mut(v as usize) {
+        if let Some(count) = table.get_mut(bin(v)) {
             *count += 1;
         }
     }
@@ -43,20 +47,20 @@ pub(super) fn scalar(samples: &[u32], table: &mut [u32]) {
 
 /// Neighbours count in tables of their own: an addition to a word that was just written waits for that write. The words of a bin lie
 /// side by side, so that one address does for all tables.
-fn interleaved<const TABLES: usize>(samples: &[u32], memory: &mut [u32], bins: usize) {
+fn interleaved<T: Sample, const TABLES: usize>(samples: &[T], memory: &mut [u32], bins: usize) {
     let memory = &mut memory[..TABLES * bins];
     memory.fill(0);
     let (tables, _) = memory.as_chunks_mut::<TABLES>();
     let (groups, rest) = samples.as_chunks::<TABLES>();
     for group in groups {
         for (at, &v) in group.iter().enumerate() {
-            if let Some(bin) = tables.get_mut(v as usize) {
+            if let Some(bin) = tables.get_mut(bin(v)) {
                 bin[at] += 1;
             }
         }
     }
     for &v in rest {
-        if let Some(bin) = tables.get_mut(v as usize) {
+        if let Some(bin) = tables.get_mut(bin(v)) {
             bin[0] += 1;
         }
     }
@@ -66,40 +70,24 @@ fn interleaved<const TABLES: usize>(samples: &[u32], memory: &mut [u32], bins: u
 }
 
 /// Counts of `samples` in the first `bins` words of `memory`, which has room for `tables` tables.
-pub(super) fn tables(samples: &[u32], tables: usize, memory: &mut [u32], bins: usize) {
+pub(super) fn tables<T: Sample>(samples: &[T], tables: usize, memory: &mut [u32], bins: usize) {
     match tables {
-        0 | 1 => interleaved::<1>(samples, memory, bins),
-        2 => interleaved::<2>(samples, memory, bins),
-        3 | 4 => interleaved::<4>(samples, memory, bins),
-        _ => interleaved::<8>(samples, memory, bins),
+        0 | 1 => interleaved::<T, 1>(samples, memory, bins),
+        2 => interleaved::<T, 2>(samples, memory, bins),
+        3 | 4 => interleaved::<T, 4>(samples, memory, bins),
+        _ => interleaved::<T, 8>(samples, memory, bins),
     }
-}
-
-/// Whether every sample of a block is less than `bins`.
-fn below(level: Level, block: &[u32; BLOCK], bins: u32) -> bool {
-    #[inline(always)]
-    fn body<S: Simd>(simd: S, block: &[u32; BLOCK], bins: u32) -> bool {
-        let mut most = [u32x8::splat(simd, 0); 4];
-        for part in block.as_chunks::<32>().0 {
-            for (most, lanes) in most.iter_mut().zip(part.as_chunks::<8>().0) {
-                *most = most.max(u32x8::from_slice(simd, lanes));
-            }
-        }
-        let most = most[0].max(most[1]).max(most[2].max(most[3]));
-        most.simd_lt(u32x8::splat(simd, bins)).all_true()
-    }
-    dispatch!(level, simd => body(simd, block, bins))
 }
 
 /// The value of all samples of a block, where they have one.
-fn alike(block: &[u32; BLOCK]) -> Option<u32> {
+fn alike<T: Sample>(block: &[T; BLOCK]) -> Option<T> {
     let first = block[0];
     let maybe = first == block[BLOCK / 2] && first == block[BLOCK - 1];
-    (maybe && block.iter().fold(0, |differ, &v| differ | (v ^ first)) == 0).then_some(first)
+    (maybe && block.iter().fold(true, |same, &v| same & (v == first))).then_some(first)
 }
 
 #[inline(always)]
-fn prefetch(samples: &[u32; 16]) {
+fn prefetch<T>(samples: &[T; 16]) {
     #[cfg(target_arch = "x86_64")]
     {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
@@ -113,7 +101,7 @@ fn prefetch(samples: &[u32; 16]) {
 /// Samples are compared with `bins` many at a time, in vectors, and counted in 16 bits. A function of its own, compiled for the baseline:
 /// where the compiler has vectors of 16 samples it reads samples through them, which takes longer than a load each.
 #[inline(never)]
-fn counted<const TABLES: usize>(level: Level, samples: &[u32], memory: &mut [u32], bins: usize) {
+fn counted<T: Sample, const TABLES: usize>(level: Level, samples: &[T], memory: &mut [u32], bins: usize) {
     let (sums, rest) = memory.split_at_mut(bins);
     let counts: &mut [u16] = bytemuck::cast_slice_mut(rest);
     // The last bin is that of all larger values.
@@ -124,24 +112,24 @@ fn counted<const TABLES: usize>(level: Level, samples: &[u32], memory: &mut [u32
     let most = usize::from(u16::MAX) / (BLOCK / TABLES) * BLOCK;
     for part in samples.chunks(most) {
         tables.as_flattened_mut().fill(0);
-        let clamped = |samples: &[u32], tables: &mut [[u16; TABLES]]| {
+        let clamped = |samples: &[T], tables: &mut [[u16; TABLES]]| {
             for (at, &v) in samples.iter().enumerate() {
-                tables[(v as usize).min(bins)][at % TABLES] += one;
+                tables[bin(v).min(bins)][at % TABLES] += one;
             }
         };
         let (blocks, rest) = part.as_chunks::<BLOCK>();
         for block in blocks {
             if let Some(value) = alike(block) {
-                if let Some(sum) = sums.get_mut(value as usize) {
+                if let Some(sum) = sums.get_mut(bin(value)) {
                     *sum += BLOCK as u32;
                 }
-            } else if below(level, block, bins as u32) {
+            } else if T::below(level, block, bins as u32) {
                 for group in block.as_chunks::<16>().0 {
                     prefetch(group);
                     for (at, &v) in group.iter().enumerate() {
                         // SAFETY: there are more than `bins` elements, and every sample of the block is less than that.
-                        let bin = unsafe { tables.get_unchecked_mut(v as usize) };
-                        bin[at % TABLES] += one;
+                        let counts = unsafe { tables.get_unchecked_mut(bin(v)) };
+                        counts[at % TABLES] += one;
                     }
                 }
             } else {
@@ -156,20 +144,20 @@ fn counted<const TABLES: usize>(level: Level, samples: &[u32], memory: &mut [u32
 }
 
 /// [`tables`] by blocks.
-pub(super) fn blocks(level: Level, samples: &[u32], count: usize, memory: &mut [u32], bins: usize) {
+pub(super) fn blocks<T: Sample>(level: Level, samples: &[T], count: usize, memory: &mut [u32], bins: usize) {
     if bins > NARROW {
         return tables(samples, count, memory, bins);
     }
     match count {
-        0 | 1 => counted::<1>(level, samples, memory, bins),
-        2 => counted::<2>(level, samples, memory, bins),
-        3 | 4 => counted::<4>(level, samples, memory, bins),
-        _ => counted::<8>(level, samples, memory, bins),
+        0 | 1 => counted::<T, 1>(level, samples, memory, bins),
+        2 => counted::<T, 2>(level, samples, memory, bins),
+        3 | 4 => counted::<T, 4>(level, samples, memory, bins),
+        _ => counted::<T, 8>(level, samples, memory, bins),
     }
 }
 
 /// The same on all threads, a part of the samples each.
-pub(super) fn threads(cpu: &Cpu, samples: &[u32], count: usize, memory: &mut [u32], bins: usize) {
+pub(super) fn threads<T: Sample>(cpu: &Cpu, samples: &[T], count: usize, memory: &mut [u32], bins: usize) {
     let (level, threads) = (cpu.level(), cpu.threads());
     let share = samples.len().div_ceil(threads).max(1);
     // What a thread has to do for a task pays from some thousands of samples on.
@@ -200,7 +188,7 @@ mod tests {
     use super::super::reference;
     use super::*;
 
-    fn check(samples: &[u32], bins: usize, what: &str) {
+    fn check<T: Sample>(samples: &[T], bins: usize, what: &str) {
         let want = reference::counts(samples, bins);
         for level in levels() {
             for count in [1, 2, 4, 8] {
@@ -212,6 +200,13 @@ mod tests {
         }
     }
 
+    /// Of every width, of larger numbers the lower bits.
+    fn check_all(samples: &[u32], bins: usize, what: &str) {
+        check(samples, bins, what);
+        check(&samples.iter().map(|&v| v as u16).collect::<Vec<_>>(), bins, what);
+        check(&samples.iter().map(|&v| v as u8).collect::<Vec<_>>(), bins, what);
+    }
+
     #[test]
     fn blocks_within_beyond_alike_and_cut_short() {
         for (seed, n) in [0, 1, 255, 256, 257, 1021, 4099].into_iter().enumerate() {
@@ -219,7 +214,7 @@ mod tests {
                 [(1, 1), (1, 2), (7, 7), (250, 251), (1024, 1024), (NARROW + 1, NARROW as u64 + 9)]
             {
                 let random = |at: usize| (bits(seed as u64, at as u64) % below) as u32;
-                check(&(0..n).map(random).collect::<Vec<_>>(), bins, "random");
+                check_all(&(0..n).map(random).collect::<Vec<_>>(), bins, "random");
                 // Blocks of one value, of one beyond the last bin, and of both; the largest number is no bin.
                 let some = |at: usize| match at / 256 % 4 {
                     0 => bins as u32 - 1,
@@ -227,7 +222,7 @@ mod tests {
                     2 => [0, u32::MAX, bins as u32][at % 3],
                     _ => random(at),
                 };
-                check(&(0..n).map(some).collect::<Vec<_>>(), bins, "blocks");
+                check_all(&(0..n).map(some).collect::<Vec<_>>(), bins, "blocks");
             }
         }
     }

@@ -3,7 +3,7 @@ use rayspin_device::cuda::{Argument, Launch, Source};
 use rayspin_device::{Array, Cuda};
 use rayspin_tune::{Build, Config, gpu};
 
-use super::{Data, Form, Problem};
+use super::{Data, Form, Problem, Samples, Width};
 
 static SOURCES: Source =
     Source { name: "histogram", files: &[("sources.cu", include_str!("cuda/sources.cu"))] };
@@ -16,18 +16,29 @@ pub(super) const UNROLL: [i64; 3] = [1, 2, 4];
 pub(super) const MOST_BLOCKS: u32 = 1056;
 
 pub(crate) fn programs() -> Vec<Build> {
-    let one_pass = UNROLL.map(|unroll| Build {
+    let widths = [Width::U32, Width::U16, Width::U8];
+    let forms = widths.into_iter().flat_map(|width| UNROLL.map(|unroll| (width, unroll)));
+    let one_pass = forms.map(|(width, unroll)| Build {
         source: &MODERN,
-        defines: vec![("UNROLL", unroll.to_string())],
+        defines: defines(width, unroll),
         // Blocks of 1024 threads leave 64 registers each, which 32 samples on their way fill on compute capability 12.
         spill_bytes: if unroll == 4 { 16 } else { 0 },
     });
     [Build { source: &SOURCES, defines: vec![], spill_bytes: 0 }].into_iter().chain(one_pass).collect()
 }
 
+fn defines(width: Width, unroll: impl ToString) -> Vec<(&'static str, String)> {
+    let sample = match width {
+        Width::U8 => "unsigned char",
+        Width::U16 => "unsigned short",
+        Width::U32 => "unsigned int",
+    };
+    vec![("UNROLL", unroll.to_string()), ("SAMPLE", sample.to_owned())]
+}
+
 /// Arrays that every kernel may take, apart so that each is borrowed by itself.
 pub(super) struct Arrays<'a> {
-    pub samples: &'a Array<u32>,
+    pub samples: &'a dyn Samples,
     pub bins: usize,
     pub wide: &'a mut Array<u32>,
     pub bytes: &'a mut Array<u8>,
@@ -36,7 +47,7 @@ pub(super) struct Arrays<'a> {
 
 impl Arrays<'_> {
     fn n(&self) -> Argument<'static> {
-        (self.samples.len() as u64).into()
+        (self.samples.count() as u64).into()
     }
 
     fn bins(&self) -> Argument<'static> {
@@ -56,7 +67,7 @@ pub(super) fn single(name: &'static str, threads: u32, shared: bool, data: &mut 
     let device = data.samples.device().clone();
     let kernel = gpu(&device)?.kernel(&SOURCES, &[], name)?;
     let a = data.arrays();
-    let mut arguments = vec![a.samples.cuda().into(), a.n(), a.bins(), limit.into()];
+    let mut arguments = vec![a.samples.argument(), a.n(), a.bins(), limit.into()];
     if !shared {
         arguments.push(a.wide.cuda_mut().into());
     }
@@ -87,7 +98,7 @@ pub(super) fn added(
     let cuda = gpu(&device)?;
     let (count, clamp) = (cuda.kernel(&SOURCES, &[], name)?, cuda.kernel(&SOURCES, &[], clamp)?);
     let a = data.arrays();
-    let mut arguments = vec![a.samples.cuda().into(), a.n(), a.bins()];
+    let mut arguments = vec![a.samples.argument(), a.n(), a.bins()];
     if limited {
         arguments.push(limit.into());
     }
@@ -112,7 +123,7 @@ pub(super) fn second_pass(name: &'static str, config: &Config, data: &mut Data) 
     let (count, add) = (cuda.kernel(&SOURCES, &[], name)?, cuda.kernel(&SOURCES, &[], "second_pass")?);
     let launch = grid(config, data.problem.bins)?;
     let (a, parts) = data.arrays_and_parts();
-    let mut arguments = [a.samples.cuda().into(), a.n(), a.bins(), limit.into(), parts.cuda_mut().into()];
+    let mut arguments = [a.samples.argument(), a.n(), a.bins(), limit.into(), parts.cuda_mut().into()];
     count.launch(launch, &mut arguments)?;
     let mut arguments = [
         launch.blocks[0].into(),
@@ -169,22 +180,23 @@ pub(super) fn one_pass(
     limit: u32,
     a: &mut Arrays<'_>,
 ) -> Result<()> {
-    let defines = [("UNROLL", pass.unroll.to_string())];
-    let kernel = cuda.kernel(&MODERN, &defines, name)?;
-    let quads = a.samples.len().div_ceil(4).max(1);
-    let useful = quads.div_ceil(pass.threads as usize);
+    let width = a.samples.width();
+    let kernel = cuda.kernel(&MODERN, &defines(width, pass.unroll), name)?;
+    let of_a_load = 16 / width.bytes();
+    let loads = a.samples.count().div_ceil(of_a_load).max(1);
+    let useful = loads.div_ceil(pass.threads as usize);
     let mut blocks = (cuda.properties().multiprocessors * pass.blocks) as usize;
     if name == "packed" {
-        // A word that all of a row's samples went to must stay below 65536: the threads of a copy, each with its quads and one of
-        // the last three samples.
+        // A word that all of a row's samples went to must stay below 65536: the threads of a copy, each with its loads and one of
+        // the last samples.
         let sharing = (pass.threads / pass.copies).max(1) as usize;
-        let quads_of_a_thread = (65_535 / sharing).saturating_sub(1) / 4;
-        let threads = quads.div_ceil(quads_of_a_thread.max(1));
+        let loads_of_a_thread = (65_535 / sharing).saturating_sub(1) / of_a_load;
+        let threads = loads.div_ceil(loads_of_a_thread.max(1));
         blocks = blocks.max(threads.div_ceil(pass.threads as usize));
     }
     let launch = Launch::linear(blocks.min(useful) as u32, pass.threads)
         .with_shared(4 * words(name, pass.copies, a.bins));
-    let mut arguments = vec![a.samples.cuda().into(), a.n(), a.bins()];
+    let mut arguments = vec![a.samples.argument(), a.n(), a.bins()];
     if name != "everywhere" {
         arguments.push(pass.copies.trailing_zeros().into());
     }
@@ -199,8 +211,16 @@ pub(super) fn one_pass(
     kernel.launch(launch, &mut arguments)
 }
 
+/// Kernels of samples of 32 bits.
+pub(super) fn words_only(problem: &Problem) -> Option<String> {
+    (problem.width != Width::U32).then(|| format!("{problem}: samples of 32 bits alone"))
+}
+
 /// More bins than a block may count in shared memory of 48 KiB, which every launch has.
 pub(super) fn shared_refuses(problem: &Problem) -> Option<String> {
+    if problem.width != Width::U32 {
+        return words_only(problem);
+    }
     (4 * problem.bins > 48 << 10)
         .then(|| format!("{problem}: a block without asking has 48 KiB of shared memory, 12288 bins"))
 }

@@ -8,7 +8,8 @@ use rayspin_tune::variant::{Variant, Work, runs_all};
 use rayspin_tune::{About, Algorithm, Carried, Carry, Case, Config, Flow, Published, Space, Unit, gpu};
 
 use super::input::{Input, samples};
-use super::{cpu, cuda, reference, saturate};
+use super::sample::{self, Samples, Width};
+use super::{cpu, cuda, saturate};
 
 /// What a count is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,6 +35,8 @@ impl Form {
 pub struct Problem {
     /// Samples.
     pub samples: usize,
+    /// Bits of each.
+    pub width: Width,
     /// Bins.
     pub bins: usize,
     /// What a count is.
@@ -48,14 +51,15 @@ impl fmt::Display for Problem {
             Form::Saturating => "u8 counts up to 255",
             Form::Counts => "u32 counts",
         };
-        write!(f, "{} u32 ({}), {} bins, {counts}", self.samples, self.input, self.bins)
+        let width = self.width.name();
+        write!(f, "{} {width} ({}), {} bins, {counts}", self.samples, self.input, self.bins)
     }
 }
 
 /// Samples, results and the memory to count in.
 pub struct Data {
     pub(super) problem: Problem,
-    pub(super) samples: Array<u32>,
+    pub(super) samples: Box<dyn Samples>,
     bytes: Array<u8>,
     words: Array<u32>,
     /// On a GPU a count for each bin and the blocks that have ended, all zero between runs; on a CPU the tables of all threads.
@@ -67,7 +71,7 @@ pub struct Data {
 impl Data {
     pub(super) fn arrays_and_parts(&mut self) -> (cuda::Arrays<'_>, &mut Array<u32>) {
         let Self { problem, samples, bytes, words, wide, parts } = self;
-        (cuda::Arrays { samples, bins: problem.bins, wide, bytes, words }, parts)
+        (cuda::Arrays { samples: &**samples, bins: problem.bins, wide, bytes, words }, parts)
     }
 
     pub(super) fn arrays(&mut self) -> cuda::Arrays<'_> {
@@ -95,7 +99,12 @@ pub struct Histogram;
 const IMAGE: usize = 3984 * 4096;
 
 fn problem(samples: usize, bins: usize, form: Form, input: Input) -> Problem {
-    Problem { samples, bins, form, input }
+    Problem { samples, width: Width::U32, bins, form, input }
+}
+
+/// The same of narrower samples.
+fn narrow(width: Width, problem: Problem) -> Problem {
+    Problem { width, ..problem }
 }
 
 impl Algorithm for Histogram {
@@ -106,7 +115,7 @@ impl Algorithm for Histogram {
     fn about(&self) -> About {
         About {
             name: "histogram",
-            title: "Histogram of 32-bit samples",
+            title: "Histogram of 8, 16 and 32-bit samples",
             readme: include_str!("README.md"),
             unit: Unit::Bytes,
         }
@@ -123,6 +132,7 @@ impl Algorithm for Histogram {
             summary,
             problem: problem(IMAGE, bins, form, input),
         };
+        let of = |width, case: Case<Problem>| Case { problem: narrow(width, case.problem), ..case };
         vec![
             case(
                 "walk",
@@ -147,6 +157,16 @@ impl Algorithm for Histogram {
             ),
             case("uniform-256", "plain counts in 256 bins", 256, Counts, Input::Uniform),
             case("uniform-4096", "plain counts in 4096 bins", 4096, Counts, Input::Uniform),
+            of(Width::U16, case("walk-u16", "plain counts of 16-bit samples", 1024, Counts, Input::Walk)),
+            of(
+                Width::U16,
+                case("uniform-u16", "plain counts of 16-bit samples", 1024, Counts, Input::Uniform),
+            ),
+            of(
+                Width::U16,
+                case("constant-u16", "plain counts of 16-bit samples", 1024, Counts, Input::Constant),
+            ),
+            of(Width::U8, case("tomogram-u8", "plain counts of bytes", 256, Counts, Input::Tomogram)),
         ]
     }
 
@@ -161,6 +181,10 @@ impl Algorithm for Histogram {
             problem(4095, 4096, Counts, Input::Tomogram),
             problem(5000, 1000, Counts, Input::Constant),
             problem(6007, 20_000, Counts, Input::Beyond),
+            narrow(Width::U16, problem(4101, 300, Counts, Input::Beyond)),
+            narrow(Width::U16, problem(8195, 65_536, Counts, Input::Uniform)),
+            narrow(Width::U8, problem(8205, 256, Saturating, Input::Uniform)),
+            narrow(Width::U8, problem(15, 100, Counts, Input::Beyond)),
             problem(9001, 17, Saturating, Input::Beyond),
         ]
     }
@@ -244,7 +268,7 @@ impl Algorithm for Histogram {
             Form::Saturating => &mut data.bytes,
             Form::Counts => &mut data.words,
         };
-        Some(Carried { inputs: vec![&mut data.samples], outputs: vec![output] })
+        Some(Carried { inputs: vec![data.samples.carry()], outputs: vec![output] })
     }
 
     fn data(&self, problem: &Problem, device: &Device, seed: u64) -> Result<Data> {
@@ -258,7 +282,7 @@ impl Algorithm for Histogram {
         let parts = if cuda::shared_refuses(problem).is_some() { 0 } else { parts };
         Ok(Data {
             problem: *problem,
-            samples: Array::from_vec(device, &[problem.samples], values)?,
+            samples: sample::array(device, problem.width, values)?,
             bytes: Array::zeros(device, &[bins])?,
             words: Array::zeros(device, &[bins])?,
             wide: Array::zeros(device, &[wide])?,
@@ -277,7 +301,7 @@ impl Algorithm for Histogram {
     }
 
     fn error(&self, problem: &Problem, data: &Data) -> Result<f64> {
-        let want = reference::counts(&data.samples.read()?, problem.bins);
+        let want = data.samples.reference(problem.bins)?;
         let wrong = match problem.form {
             Form::Saturating => {
                 let found = data.bytes.read()?;
@@ -302,7 +326,7 @@ pub(super) fn copies(bins: usize) -> Vec<i64> {
 /// Every sample is read once; the bins are nothing beside that.
 fn work(problem: &Problem) -> Work {
     let bin = if problem.form == Form::Counts { 4.0 } else { 1.0 };
-    Work { bytes: 4.0 * problem.samples as f64 + bin * problem.bins as f64, flops: 0.0 }
+    Work { bytes: (problem.width.bytes() * problem.samples) as f64 + bin * problem.bins as f64, flops: 0.0 }
 }
 
 fn one_pass(name: &'static str, config: &Config, data: &mut Data) -> Result<()> {
@@ -343,9 +367,9 @@ fn rows() -> Vec<Variant<Problem, Launch>> {
             "cpu-scalar",
             "one thread, one table",
             |_, d| {
-                let (bins, samples, wide) = (d.problem.bins, d.samples.cpu(), d.wide.cpu_mut());
-                wide[..bins].fill(0);
-                cpu::scalar(samples, &mut wide[..bins]);
+                let wide = &mut d.wide.cpu_mut()[..d.problem.bins];
+                wide.fill(0);
+                d.samples.scalar(wide);
                 d.give();
                 Ok(())
             },
@@ -356,7 +380,7 @@ fn rows() -> Vec<Variant<Problem, Launch>> {
             "one thread, neighbours in tables of their own",
             |config, d| {
                 let tables = config.get("tables")? as usize;
-                cpu::tables(d.samples.cpu(), tables, d.wide.cpu_mut(), d.problem.bins);
+                d.samples.tables(tables, d.wide.cpu_mut(), d.problem.bins);
                 d.give();
                 Ok(())
             },
@@ -368,7 +392,7 @@ fn rows() -> Vec<Variant<Problem, Launch>> {
             |config, d| {
                 let tables = config.get("tables")? as usize;
                 let level = d.samples.device().cpu_side().level();
-                cpu::blocks(level, d.samples.cpu(), tables, d.wide.cpu_mut(), d.problem.bins);
+                d.samples.blocks(level, tables, d.wide.cpu_mut(), d.problem.bins);
                 d.give();
                 Ok(())
             },
@@ -380,17 +404,17 @@ fn rows() -> Vec<Variant<Problem, Launch>> {
             |config, d| {
                 let tables = config.get("tables")? as usize;
                 let device = d.samples.device().clone();
-                cpu::threads(device.cpu_side(), d.samples.cpu(), tables, d.wide.cpu_mut(), d.problem.bins);
+                d.samples.threads(device.cpu_side(), tables, d.wide.cpu_mut(), d.problem.bins);
                 d.give();
                 Ok(())
             },
             None,
         ),
-        journal("o1", "O1", "one thread", runs_all, |_, d| cuda::single("one_thread", 1, false, d)),
-        journal("o2", "O2", "one block, a piece of the samples for each thread", runs_all, |c, d| {
+        journal("o1", "O1", "one thread", cuda::words_only, |_, d| cuda::single("one_thread", 1, false, d)),
+        journal("o2", "O2", "one block, a piece of the samples for each thread", cuda::words_only, |c, d| {
             cuda::single("one_block", c.get("threads")?, false, d)
         }),
-        journal("o3", "O3", "one block, neighbours by neighbouring threads", runs_all, |c, d| {
+        journal("o3", "O3", "one block, neighbours by neighbouring threads", cuda::words_only, |c, d| {
             cuda::single("interleaved", c.get("threads")?, false, d)
         }),
         journal("o4", "O4", "one block, counts in shared memory", shared, |c, d| {

@@ -5,19 +5,22 @@ mod cuda;
 pub mod input;
 mod ladder;
 pub mod reference;
+mod sample;
 
 use rayspin_core::{Error, Result};
 use rayspin_device::{Array, Backend, Device};
 use rayspin_tune::tuned;
 
 pub use ladder::{Data, Form, Histogram, Launch, Problem};
+use sample::Samples;
+pub use sample::{Sample, Width};
 
 pub(crate) use cuda::programs;
 
 /// h\[b\] = number of samples of value b: as many bins as `counts` has elements, samples of larger values are not counted.
 ///
 /// Errors: no bins, more than 2³² − 1 samples (a count would not hold them), arrays on different devices.
-pub fn counts(samples: &Array<u32>, counts: &mut Array<u32>) -> Result<()> {
+pub fn counts<T: Sample>(samples: &Array<T>, counts: &mut Array<u32>) -> Result<()> {
     check(samples, counts.len(), counts.device())?;
     let bins = counts.len();
     match samples.device().backend() {
@@ -36,7 +39,7 @@ pub fn counts(samples: &Array<u32>, counts: &mut Array<u32>) -> Result<()> {
 /// min(h\[b\], 255) of [`counts`].
 ///
 /// Errors: as of [`counts`].
-pub fn saturating(samples: &Array<u32>, counts: &mut Array<u8>) -> Result<()> {
+pub fn saturating<T: Sample>(samples: &Array<T>, counts: &mut Array<u8>) -> Result<()> {
     check(samples, counts.len(), counts.device())?;
     let bins = counts.len();
     match samples.device().backend() {
@@ -51,12 +54,12 @@ pub fn saturating(samples: &Array<u32>, counts: &mut Array<u8>) -> Result<()> {
     }
 }
 
-fn check(samples: &Array<u32>, bins: usize, device: &Device) -> Result<()> {
+fn check(samples: &dyn Samples, bins: usize, device: &Device) -> Result<()> {
     if bins == 0 || bins >= u32::MAX as usize {
         return Err(Error::value("bins of a histogram", "1 to 4294967294", bins));
     }
-    if samples.len() > u32::MAX as usize {
-        return Err(Error::value("samples of a histogram", "at most 4294967295", samples.len()));
+    if samples.count() > u32::MAX as usize {
+        return Err(Error::value("samples of a histogram", "at most 4294967295", samples.count()));
     }
     if !device.same_as(samples.device()) {
         return Err(Error::value("histogram", "samples and counts on one device", device.describe()));
@@ -65,15 +68,15 @@ fn check(samples: &Array<u32>, bins: usize, device: &Device) -> Result<()> {
 }
 
 /// Of samples that nothing is known of: what was tuned for neighbours alike, as of images, is taken.
-fn problem(samples: usize, bins: usize, form: Form) -> Problem {
-    Problem { samples, bins, form, input: input::Input::Walk }
+fn problem(samples: &dyn Samples, bins: usize, form: Form) -> Problem {
+    Problem { samples: samples.count(), width: samples.width(), bins, form, input: input::Input::Walk }
 }
 
-fn on_cpu(cpu: &rayspin_device::Cpu, samples: &Array<u32>, bins: usize, form: Form) -> Result<Vec<u32>> {
-    let problem = problem(samples.len(), bins, form);
+fn on_cpu(cpu: &rayspin_device::Cpu, samples: &dyn Samples, bins: usize, form: Form) -> Result<Vec<u32>> {
+    let problem = problem(samples, bins, form);
     let each = tuned(&Histogram, &problem, "cpu-threads", samples.device(), &[]).get("tables")?;
     let mut tables = vec![0; cpu::words(cpu.threads(), bins)];
-    cpu::threads(cpu, samples.cpu(), each as usize, &mut tables, bins);
+    samples.threads(cpu, each as usize, &mut tables, bins);
     Ok(tables)
 }
 
@@ -84,7 +87,7 @@ fn saturate(wide: &[u32], counts: &mut [u8]) {
 }
 
 fn on_gpu(
-    samples: &Array<u32>,
+    samples: &dyn Samples,
     bins: usize,
     form: Form,
     bytes: &mut Array<u8>,
@@ -93,7 +96,7 @@ fn on_gpu(
     let device = samples.device();
     let cuda = rayspin_tune::gpu(device)?;
     let mut wide = Array::zeros(device, &[cuda::wide_len(bins)])?;
-    let problem = problem(samples.len(), bins, form);
+    let problem = problem(samples, bins, form);
     let tuned = |rung| cuda::OnePass::of(&tuned(&Histogram, &problem, rung, device, &[&cuda::MODERN]));
     let mut pass = tuned("gpu-copies")?;
     // A multiprocessor may hold less than the one that the space was made for.

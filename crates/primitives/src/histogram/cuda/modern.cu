@@ -1,11 +1,18 @@
 // One kernel: a private histogram of each block in shared memory, added to the counts of all; the block that ends last gives the
-// result and leaves the counts at zero for the next run. UNROLL: 16-byte loads of a thread that are on their way at once.
+// result and leaves the counts at zero for the next run. UNROLL: 16-byte loads of a thread that are on their way at once. SAMPLE: the
+// unsigned type of a sample.
 //
 // `wide`: a count for each bin and the number of blocks that have ended, all zero.
 
 #ifndef UNROLL
 #define UNROLL 2
 #endif
+#ifndef SAMPLE
+#define SAMPLE unsigned
+#endif
+
+// Samples of a 16-byte load, and the bits of one.
+constexpr unsigned OF_A_LOAD = 16 / sizeof(SAMPLE), BITS = 8 * sizeof(SAMPLE);
 
 // A value that no bin has.
 constexpr unsigned NONE = 0xffffffffu;
@@ -77,40 +84,52 @@ struct Tested {
     __device__ void end() {}
 };
 
-static __device__ __forceinline__ void load(const unsigned* __restrict__ samples, size_t quads, size_t from, size_t stride,
+static __device__ __forceinline__ void load(const SAMPLE* __restrict__ samples, size_t loads, size_t from, size_t stride,
                                             uint4* v) {
 #pragma unroll
     for (int k = 0; k < UNROLL; k++) {
         const size_t at = from + k * stride;
-        v[k] = at < quads ? __ldcs((const uint4*)samples + at) : make_uint4(NONE, NONE, NONE, NONE);
+        v[k] = at < loads ? __ldcs((const uint4*)samples + at) : make_uint4(NONE, NONE, NONE, NONE);
+    }
+}
+
+// The samples of a word, if it was loaded: narrow samples may have the value that others have as none.
+template <class Count>
+static __device__ __forceinline__ void count_word(Count& count, unsigned word, bool loaded) {
+    if (BITS == 32) {
+        count(word);
+    } else {
+#pragma unroll
+        for (unsigned bit = 0; bit < 32; bit += BITS) count(loaded ? word >> bit & 0xffffffffu >> (32 - BITS) : NONE);
     }
 }
 
 template <class Count>
-static __device__ __forceinline__ void count_all(Count count, const unsigned* __restrict__ samples, size_t n, unsigned words) {
-    const size_t quads = n / 4, stride = (size_t)gridDim.x * blockDim.x;
+static __device__ __forceinline__ void count_all(Count count, const SAMPLE* __restrict__ samples, size_t n, unsigned words) {
+    const size_t loads = n / OF_A_LOAD, stride = (size_t)gridDim.x * blockDim.x;
     const size_t first = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
     // The first samples are on their way while the words are cleared.
     uint4 v[UNROLL], next[UNROLL];
-    load(samples, quads, first, stride, v);
+    load(samples, loads, first, stride, v);
     for (unsigned w = threadIdx.x; w < words; w += blockDim.x) memory[w] = 0;
     __syncthreads();
     // All threads of a block make as many turns, so that warps are whole.
-    for (size_t q = (size_t)blockIdx.x * blockDim.x; q < quads; q += UNROLL * stride) {
-        load(samples, quads, q + threadIdx.x + UNROLL * stride, stride, next);
+    for (size_t q = (size_t)blockIdx.x * blockDim.x; q < loads; q += UNROLL * stride) {
+        load(samples, loads, q + threadIdx.x + UNROLL * stride, stride, next);
 #pragma unroll
         for (int k = 0; k < UNROLL; k++) {
-            count(v[k].x);
-            count(v[k].y);
-            count(v[k].z);
-            count(v[k].w);
+            const bool loaded = BITS == 32 || q + threadIdx.x + k * stride < loads;
+            count_word(count, v[k].x, loaded);
+            count_word(count, v[k].y, loaded);
+            count_word(count, v[k].z, loaded);
+            count_word(count, v[k].w, loaded);
         }
 #pragma unroll
         for (int k = 0; k < UNROLL; k++) v[k] = next[k];
     }
     if (blockIdx.x == 0 && threadIdx.x < 32) {
-        const size_t at = quads * 4 + threadIdx.x;
-        count(at < n ? samples[at] : NONE);
+        const size_t at = loads * OF_A_LOAD + threadIdx.x;
+        count(at < n ? (unsigned)samples[at] : NONE);
     }
     count.end();
     __syncthreads();
@@ -154,21 +173,21 @@ static __device__ __forceinline__ void last_gives(unsigned bins, unsigned limit,
     }
 }
 
-extern "C" __global__ void __launch_bounds__(1024) each(const unsigned* __restrict__ samples, size_t n, unsigned bins, unsigned shift,
+extern "C" __global__ void __launch_bounds__(1024) each(const SAMPLE* __restrict__ samples, size_t n, unsigned bins, unsigned shift,
                                                        unsigned limit, unsigned* wide, unsigned char* bytes, unsigned* words) {
     count_all(Each{bins, shift, threadIdx.x & ((1u << shift) - 1)}, samples, n, bins << shift);
     add_to_all<false>(bins, shift, wide);
     last_gives(bins, limit, wide, bytes, words);
 }
 
-extern "C" __global__ void __launch_bounds__(1024) runs(const unsigned* __restrict__ samples, size_t n, unsigned bins, unsigned shift,
+extern "C" __global__ void __launch_bounds__(1024) runs(const SAMPLE* __restrict__ samples, size_t n, unsigned bins, unsigned shift,
                                                        unsigned limit, unsigned* wide, unsigned char* bytes, unsigned* words) {
     count_all(Runs{bins, shift, threadIdx.x & ((1u << shift) - 1), NONE, 0}, samples, n, bins << shift);
     add_to_all<false>(bins, shift, wide);
     last_gives(bins, limit, wide, bytes, words);
 }
 
-extern "C" __global__ void __launch_bounds__(1024) packed(const unsigned* __restrict__ samples, size_t n, unsigned bins,
+extern "C" __global__ void __launch_bounds__(1024) packed(const SAMPLE* __restrict__ samples, size_t n, unsigned bins,
                                                          unsigned shift, unsigned limit, unsigned* wide, unsigned char* bytes,
                                                          unsigned* words) {
     count_all(Packed{bins, shift, threadIdx.x & ((1u << shift) - 1), NONE, 0}, samples, n, (bins + 1) / 2 << shift);
@@ -176,7 +195,7 @@ extern "C" __global__ void __launch_bounds__(1024) packed(const unsigned* __rest
     last_gives(bins, limit, wide, bytes, words);
 }
 
-extern "C" __global__ void __launch_bounds__(1024) matched(const unsigned* __restrict__ samples, size_t n, unsigned bins,
+extern "C" __global__ void __launch_bounds__(1024) matched(const SAMPLE* __restrict__ samples, size_t n, unsigned bins,
                                                           unsigned shift, unsigned limit, unsigned* wide, unsigned char* bytes,
                                                           unsigned* words) {
     count_all(Matched{bins, shift, 0}, samples, n, bins << shift);
@@ -184,7 +203,7 @@ extern "C" __global__ void __launch_bounds__(1024) matched(const unsigned* __res
     last_gives(bins, limit, wide, bytes, words);
 }
 
-extern "C" __global__ void __launch_bounds__(1024) tested_one_pass(const unsigned* __restrict__ samples, size_t n, unsigned bins,
+extern "C" __global__ void __launch_bounds__(1024) tested_one_pass(const SAMPLE* __restrict__ samples, size_t n, unsigned bins,
                                                                   unsigned shift, unsigned* wide, unsigned char* bytes,
                                                                   unsigned* words) {
     count_all(Tested{bins, shift, threadIdx.x & ((1u << shift) - 1)}, samples, n, bins << shift);
@@ -193,7 +212,7 @@ extern "C" __global__ void __launch_bounds__(1024) tested_one_pass(const unsigne
 }
 
 // Counts in the device's memory, for more bins than shared memory holds.
-extern "C" __global__ void __launch_bounds__(1024) everywhere(const unsigned* __restrict__ samples, size_t n, unsigned bins,
+extern "C" __global__ void __launch_bounds__(1024) everywhere(const SAMPLE* __restrict__ samples, size_t n, unsigned bins,
                                                              unsigned limit, unsigned* wide, unsigned char* bytes, unsigned* words) {
     const size_t stride = (size_t)gridDim.x * blockDim.x;
     for (size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += stride) {
