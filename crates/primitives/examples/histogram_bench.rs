@@ -20,7 +20,7 @@ fn main() -> Result<()> {
             let Some(best) = rows.iter().find(|row| row.name == "cpu-threads") else { continue };
             // What the public function takes: it does not know the input.
             let walk = Problem { input: Input::Walk, ..problem };
-            let config = tuned(&Histogram, &walk, best.name, &device, &[]);
+            let config = tuned(&Histogram, &walk, best.name, &device);
             // Two that no cache holds.
             let mut data = [Histogram.data(&problem, &device, 1)?, Histogram.data(&problem, &device, 2)?];
             timed::show(&device, &format!("{input} {name}"), &mut |turn| {

@@ -5,7 +5,7 @@
 use std::path::Path;
 
 use rayspin_core::Result;
-use rayspin_device::cuda::Launched;
+use rayspin_device::cuda::{Launched, Program};
 use rayspin_device::{Array, Device};
 use rayspin_primitives::matrix_product::{MatrixProduct, Problem, multiply};
 use rayspin_primitives::{
@@ -45,10 +45,10 @@ fn in_a_process_of_its_own(test: &str, path: &Path) {
 fn child() {
     let device = Device::cpu_with_threads(2).unwrap();
     let near = Problem { m: 75, ..PROBLEM };
-    assert_eq!(tuned(&MatrixProduct, &near, "threads", &device, &[]), other());
-    assert_ne!(tuned(&MatrixProduct, &near, "simd", &device, &[]), other());
+    assert_eq!(tuned(&MatrixProduct, &near, "threads", &device), other());
+    assert_ne!(tuned(&MatrixProduct, &near, "simd", &device), other());
     let one = Device::cpu_with_threads(1).unwrap();
-    assert_ne!(tuned(&MatrixProduct, &near, "threads", &one, &[]), other(), "of another device");
+    assert_ne!(tuned(&MatrixProduct, &near, "threads", &one), other(), "of another device");
     let Problem { m, n, k } = near;
     let a = Array::from_vec(&device, &[m, k], uniform(1, m * k)).unwrap();
     let b = Array::from_vec(&device, &[k, n], uniform(2, k * n)).unwrap();
@@ -247,6 +247,19 @@ fn what(launched: &[Launched]) -> Vec<String> {
     launched.iter().map(|l| format!("{} {:?} {:?}", l.kernel, l.launch, l.program.defines)).collect()
 }
 
+/// The texts of what a rung says that its results belong to, and of what it launches.
+fn texts(session: &mut dyn Session, rung: usize, device: &Device) -> [Vec<String>; 2] {
+    let config = session.rungs()[rung].space.default_config();
+    let named = session.sources(rung).into_iter().map(|source| Program::new(source, &[]).text).collect();
+    let launched = gpu(device).unwrap().launches(|| session.run(rung, &config, 0)).unwrap();
+    let mut both: [Vec<_>; 2] = [named, launched.iter().map(|l| l.program.text.clone()).collect()];
+    for texts in &mut both {
+        texts.sort_unstable();
+        texts.dedup();
+    }
+    both
+}
+
 fn open(function: &Function, device: &Device) -> (Box<dyn Session>, usize) {
     let which = Which::Case((!function.case.is_empty()).then_some(function.case), Some(function.size));
     let session = function.ladder.open(which, device, 1).unwrap();
@@ -284,6 +297,8 @@ fn functions_launch_what_was_tuned() {
     let mut wisdom = Wisdom::open(&path).unwrap();
     for function in FUNCTIONS {
         let (mut session, rung) = open(function, &device);
+        let [named, launched] = texts(session.as_mut(), rung, &device);
+        assert!(named == launched, "{} {}: its sources", function.ladder.about().name, function.rung);
         let (config, _) = another(session.as_mut(), rung, &device);
         let key = OnDevice::new(session.as_mut(), &device, rung, Bounds::NONE)
             .key(function.ladder.about().name)

@@ -138,9 +138,9 @@ pub trait Algorithm: Send + Sync + 'static {
         Space::none()
     }
 
-    /// The sources that tuning results of the variant of this name belong to: those that its parameters are of. None where these are
-    /// all that it launches.
-    fn sources(&self, _variant: &str) -> Vec<&'static Source> {
+    /// The sources that tuning results of a GPU's variant of this name belong to: those that its parameters are of. Where there are none,
+    /// results belong to all that it launches, and [`tuned`](crate::tuned), which launches nothing, takes none of them.
+    fn sources(&self, _problem: &Self::Problem, _variant: &str) -> Vec<&'static Source> {
         Vec::new()
     }
 

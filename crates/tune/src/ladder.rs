@@ -271,7 +271,7 @@ impl<A: Algorithm> Session for Opened<A> {
     }
 
     fn sources(&self, rung: usize) -> Vec<&'static Source> {
-        self.rungs.get(rung).map(|r| self.algorithm.sources(r.name)).unwrap_or_default()
+        self.rungs.get(rung).map(|r| self.algorithm.sources(&self.problem, r.name)).unwrap_or_default()
     }
 
     fn peak(&self) -> Peak {

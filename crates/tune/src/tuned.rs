@@ -5,7 +5,7 @@ use std::sync::{LazyLock, Mutex, PoisonError};
 
 use rayspin_core::{Error, Result};
 use rayspin_device::cuda::{Program, Source};
-use rayspin_device::{Backend, Device};
+use rayspin_device::{Backend, BackendKind, Device};
 
 use crate::algorithm::Algorithm;
 use crate::foresee::{Bounds, Foreseen, Foresight};
@@ -139,28 +139,32 @@ type Chosen = HashMap<(String, &'static str, &'static str, String), Option<Confi
 /// The configuration of the variant `rung` of an algorithm for a problem: the best of what `rayspin tune` measured on this
 /// device, else the default of its space.
 ///
-/// The file of results is read once a process. `sources` are those of the kernels that the variant launches, none on a CPU.
+/// The file of results is read once a process. Results of a GPU belong to the sources that [`Algorithm::sources`] names: of a variant
+/// that names none nothing is known.
 pub fn tuned<A: Algorithm>(
     algorithm: &A,
     problem: &A::Problem,
     rung: &'static str,
     device: &Device,
-    sources: &[&'static Source],
 ) -> Config {
     let ladder = algorithm.about().name;
     let key = || algorithm.key(problem);
+    let sources = || match device.kind() {
+        BackendKind::Cpu => Vec::new(),
+        BackendKind::Cuda => algorithm.sources(problem, rung),
+    };
     tuned_as((ladder, rung), key, || algorithm.space(problem, rung), device, sources)
         .unwrap_or_else(|| algorithm.space(problem, rung).default_config())
 }
 
-/// The same by the names of algorithm and variant, what [`Algorithm::key`] gives and the space, for who has no problem at hand; `None`
+/// The same by the names of algorithm and variant, what [`Algorithm::key`] gives, space and sources, for who has no problem at hand; `None`
 /// where nothing was measured that says anything.
 pub fn tuned_as(
     (ladder, rung): (&'static str, &'static str),
     key: impl FnOnce() -> (String, Vec<usize>),
     space: impl FnOnce() -> Space,
     device: &Device,
-    sources: &[&'static Source],
+    sources: impl FnOnce() -> Vec<&'static Source>,
 ) -> Option<Config> {
     static CHOSEN: LazyLock<Mutex<Chosen>> = LazyLock::new(Mutex::default);
     if !KNOWN.contains(&(ladder, rung)) {
@@ -172,7 +176,7 @@ pub fn tuned_as(
     if let Some(config) = CHOSEN.lock().unwrap_or_else(PoisonError::into_inner).get(&entry) {
         return config.clone();
     }
-    let source = source_of(sources);
+    let source = source_of(&sources());
     let key =
         Key { ladder: ladder.to_owned(), rung: rung.to_owned(), source, device: name, driver, kind, sizes };
     let (config, basis) = WISDOM.best(&key, &space());

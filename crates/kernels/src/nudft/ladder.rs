@@ -196,7 +196,7 @@ impl<T: SimdReal> Algorithm for Direct<T> {
         tune::space(variant, Self::double())
     }
 
-    fn sources(&self, variant: &str) -> Vec<&'static Source> {
+    fn sources(&self, _: &Problem, variant: &str) -> Vec<&'static Source> {
         match variants::<T>().into_iter().find(|v| v.name == variant).map(|v| v.launch) {
             Some(Launch::Cuda(rung)) => rung.sources(),
             Some(Launch::Cpu(_)) | None => Vec::new(),

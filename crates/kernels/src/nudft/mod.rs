@@ -336,10 +336,7 @@ fn chosen<R: Real>(
     device: &Device,
 ) -> Config {
     let problem = (matrix, trajectory.samples());
-    match rung {
-        Some(rung) => tune::chosen::<R>(operation, (rung.name(), &rung.sources()), problem, device),
-        None => tune::chosen::<R>(operation, ("mirrored", &[]), problem, device),
-    }
+    tune::chosen::<R>(operation, rung.map_or("mirrored", Rung::name), problem, device)
 }
 
 // Not generic, so that callers do not compile the kernels anew.

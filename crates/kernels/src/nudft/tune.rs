@@ -4,7 +4,6 @@ use std::any::TypeId;
 use std::ops::Deref;
 
 use rayspin_core::{Real, Result};
-use rayspin_device::cuda::Source;
 use rayspin_device::{Cpu, Device};
 use rayspin_tune::{Config, Space, tuned};
 
@@ -102,14 +101,14 @@ impl Deref for Host<'_> {
 /// The best configuration of a rung that was measured on this device, else its default.
 pub(super) fn chosen<R: Real>(
     operation: Operation,
-    (rung, sources): (&'static str, &[&'static Source]),
+    rung: &'static str,
     (matrix, samples): (&[usize], usize),
     device: &Device,
 ) -> Config {
     let problem = ladder::problem(operation, matrix, samples);
     if TypeId::of::<R>() == TypeId::of::<f32>() {
-        tuned(&Direct::<f32>::new(operation), &problem, rung, device, sources)
+        tuned(&Direct::<f32>::new(operation), &problem, rung, device)
     } else {
-        tuned(&Direct::<f64>::new(operation), &problem, rung, device, sources)
+        tuned(&Direct::<f64>::new(operation), &problem, rung, device)
     }
 }

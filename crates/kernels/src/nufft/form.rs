@@ -64,7 +64,7 @@ pub(super) fn tuned(
         || key(width, matrix, samples, items),
         || space(to_image, usual),
         device,
-        &sources(to_image),
+        || sources(to_image),
     )?;
     Asked::of(&config)
 }

@@ -200,7 +200,7 @@ impl Algorithm for Fast {
         }
     }
 
-    fn sources(&self, variant: &str) -> Vec<&'static Source> {
+    fn sources(&self, _: &Size, variant: &str) -> Vec<&'static Source> {
         if variant == form::RUNG { form::sources(self.to_image) } else { Vec::new() }
     }
 

@@ -11,6 +11,7 @@ use fearless_simd::f32x16;
 use rayspin_core::{Error, Result};
 use rayspin_device::cpu::simd::Simd;
 use rayspin_device::cpu::simd::prelude::*;
+use rayspin_device::cuda::Source;
 use rayspin_device::cuda::{Texel, Texture};
 use rayspin_device::{Array, Backend, BackendKind, Cuda, Device};
 use rayspin_tune::variant::{Variant, Work};
@@ -58,14 +59,14 @@ pub fn resize<T: Pixel>(image: &Array<T>, kernel: Kernel, out: &mut Array<T>) ->
     let tables = Tables::new(from, to, kernel);
     match image.device().backend() {
         Backend::Cpu(cpu) => {
-            let columns = tuned(&Bicubic, &problem, "strips", image.device(), &[]).get("columns")? as usize;
+            let columns = tuned(&Bicubic, &problem, "strips", image.device()).get("columns")? as usize;
             let job = cpu::Job { image: image.cpu(), from, to, tables: &tables };
             job.strips(cpu, columns, out.cpu_mut());
             Ok(())
         }
         Backend::Cuda(cuda) => {
             let tables = tables.on(image.device())?;
-            let config = tuned(&Bicubic, &problem, "gpu-sliding", image.device(), &[&cuda::SOURCE]);
+            let config = tuned(&Bicubic, &problem, "gpu-sliding", image.device());
             let (threads, each) = (config.get("threads")?, config.get("each")? as usize);
             cuda::Job { cuda, image, out, tables: &tables, from, to }.sliding(threads, each)
         }
@@ -350,6 +351,13 @@ impl Algorithm for Bicubic {
         // Weights are tabled: times do not depend on them.
         let pixels = if problem.bytes { "u8" } else { "f32" };
         (pixels.to_owned(), [problem.from, problem.to].concat())
+    }
+
+    fn sources(&self, _: &Problem, variant: &str) -> Vec<&'static Source> {
+        match variant {
+            "gpu-sliding" => vec![&cuda::SOURCE],
+            _ => Vec::new(),
+        }
     }
 
     fn space(&self, _: &Problem, variant: &str) -> Space {

@@ -9,6 +9,7 @@ pub mod reference;
 use std::fmt;
 
 use rayspin_core::{Error, Result};
+use rayspin_device::cuda::Source;
 use rayspin_device::{Array, Backend, BackendKind, Cpu, Cuda, Device, Element};
 use rayspin_tune::variant::{Variant, Work};
 use rayspin_tune::{About, Algorithm, Carried, Carry, Case, Config, Space, Unit, gpu, tuned};
@@ -38,7 +39,7 @@ pub fn box_mean<T: Pixel>(image: &Array<T>, radius: usize, out: &mut Array<T>) -
         }
         Backend::Cuda(cuda) => {
             let problem = Problem { rows, columns, radius, bytes: size_of::<T>() == 1 };
-            let tuned = |rung| tuned(&BoxFilter, &problem, rung, image.device(), &[&cuda::SOURCE]);
+            let tuned = |rung| tuned(&BoxFilter, &problem, rung, image.device());
             if cuda::fused_refuses(radius, cuda::WIDEST).is_none() {
                 let config = tuned("gpu-fused");
                 let [v, threads] = [config.get("v")?, config.get("threads")?];
@@ -351,6 +352,13 @@ impl Algorithm for BoxFilter {
             ),
             row("gpu-fused", cuda, Rung::Fused, "both at once in strips of a warp", too_wide),
         ]
+    }
+
+    fn sources(&self, _: &Problem, variant: &str) -> Vec<&'static Source> {
+        match variant {
+            "gpu-fused" | "gpu-scanned" => vec![&cuda::SOURCE],
+            _ => Vec::new(),
+        }
     }
 
     fn space(&self, problem: &Problem, variant: &str) -> Space {

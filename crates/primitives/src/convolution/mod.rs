@@ -7,6 +7,7 @@ pub mod reference;
 use std::fmt;
 
 use rayspin_core::{Error, Result, expect_shape};
+use rayspin_device::cuda::Source;
 use rayspin_device::{Array, Backend, BackendKind, Cuda, Device};
 use rayspin_tune::variant::{Variant, Work};
 use rayspin_tune::{About, Algorithm, Carried, Case, Config, Published, Space, Unit, gpu, tuned, uniform};
@@ -88,7 +89,7 @@ fn run(
             let mut job = cuda::Job { cuda, image, taps: &taps, out, rows, columns, rx, ry, line };
             if rx.max(ry) <= cuda::SLIDING_MOST {
                 let problem = Problem { rows, columns, rx, ry, line };
-                let config = tuned(&Convolution, &problem, "gpu-sliding", device, &[&cuda::SLIDING]);
+                let config = tuned(&Convolution, &problem, "gpu-sliding", device);
                 return job.sliding(config.get("threads")?, config.get("each")? as usize);
             }
             if rows > 65535 {
@@ -100,7 +101,7 @@ fn run(
             }
             let mut between = Array::zeros(device, if line { &[0] } else { image.shape() })?;
             let problem = Problem { rows, columns, rx, ry, line };
-            let config = tuned(&Convolution, &problem, "gpu-separable", device, &[&cuda::PLAIN]);
+            let config = tuned(&Convolution, &problem, "gpu-separable", device);
             job.separable(config.get("x")?, config.get("y")?, &mut between)
         }
     }
@@ -265,6 +266,14 @@ impl Algorithm for Convolution {
                 None,
             ),
         ]
+    }
+
+    fn sources(&self, _: &Problem, variant: &str) -> Vec<&'static Source> {
+        match variant {
+            "gpu-sliding" => vec![&cuda::SLIDING],
+            "gpu-separable" => vec![&cuda::PLAIN],
+            _ => Vec::new(),
+        }
     }
 
     fn space(&self, problem: &Problem, variant: &str) -> Space {

@@ -9,6 +9,7 @@ use std::fmt;
 
 use rayon::prelude::*;
 use rayspin_core::{Error, Result, expect_shape, voxels};
+use rayspin_device::cuda::Source;
 use rayspin_device::{Array, Backend, Device};
 use rayspin_tune::variant::{Variant, Work};
 use rayspin_tune::{About, Algorithm, Carried, Case, Config, Published, Space, Unit, input, tuned};
@@ -58,7 +59,7 @@ pub fn potential(atoms: &Array<[f32; 4]>, grid: &Grid, v: &mut Array<f32>) -> Re
         }
         Backend::Cuda(cuda) => {
             let problem = Problem { atoms: atoms.len(), shape: grid.shape };
-            let config = tuned(&Coulomb, &problem, "gpu-points", v.device(), &[&cuda::SOURCE]);
+            let config = tuned(&Coulomb, &problem, "gpu-points", v.device());
             cuda::points(cuda, &config, atoms, grid, v)
         }
     }
@@ -146,6 +147,13 @@ impl Algorithm for Coulomb {
 
     fn variants(&self, _: &Problem) -> Vec<Variant<Problem, Launch>> {
         table::variants()
+    }
+
+    fn sources(&self, _: &Problem, variant: &str) -> Vec<&'static Source> {
+        match variant {
+            "gpu-points" => vec![&cuda::SOURCE],
+            _ => Vec::new(),
+        }
     }
 
     fn space(&self, problem: &Problem, variant: &str) -> Space {

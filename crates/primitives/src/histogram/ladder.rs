@@ -3,6 +3,7 @@
 use std::fmt;
 
 use rayspin_core::{Error, Result};
+use rayspin_device::cuda::Source;
 use rayspin_device::{Array, Backend, BackendKind, Device};
 use rayspin_tune::variant::{Variant, Work, runs_all};
 use rayspin_tune::{About, Algorithm, Carried, Carry, Case, Config, Flow, Published, Space, Unit, gpu};
@@ -204,6 +205,13 @@ impl Algorithm for Histogram {
 
     fn variants(&self, _: &Problem) -> Vec<Variant<Problem, Launch>> {
         rows()
+    }
+
+    fn sources(&self, _: &Problem, variant: &str) -> Vec<&'static Source> {
+        match variant {
+            "gpu-copies" | "gpu-device-memory" => vec![&cuda::MODERN],
+            _ => Vec::new(),
+        }
     }
 
     fn space(&self, problem: &Problem, variant: &str) -> Space {

@@ -74,7 +74,7 @@ fn problem(samples: &dyn Samples, bins: usize, form: Form) -> Problem {
 
 fn on_cpu(cpu: &rayspin_device::Cpu, samples: &dyn Samples, bins: usize, form: Form) -> Result<Vec<u32>> {
     let problem = problem(samples, bins, form);
-    let each = tuned(&Histogram, &problem, "cpu-threads", samples.device(), &[]).get("tables")?;
+    let each = tuned(&Histogram, &problem, "cpu-threads", samples.device()).get("tables")?;
     let mut tables = vec![0; cpu::words(cpu.threads(), bins)];
     samples.threads(cpu, each as usize, &mut tables, bins);
     Ok(tables)
@@ -97,7 +97,7 @@ fn on_gpu(
     let cuda = rayspin_tune::gpu(device)?;
     let mut wide = Array::zeros(device, &[cuda::wide_len(bins)])?;
     let problem = problem(samples, bins, form);
-    let tuned = |rung| cuda::OnePass::of(&tuned(&Histogram, &problem, rung, device, &[&cuda::MODERN]));
+    let tuned = |rung| cuda::OnePass::of(&tuned(&Histogram, &problem, rung, device));
     let mut pass = tuned("gpu-copies")?;
     // A multiprocessor may hold less than the one that the space was made for.
     let copies = ladder::copies(bins).into_iter().rev().map(|copies| copies as u32);

@@ -7,6 +7,7 @@ pub mod reference;
 use std::fmt;
 
 use rayspin_core::{Error, Result, expect_shape};
+use rayspin_device::cuda::Source;
 use rayspin_device::{Array, Backend, BackendKind, Device};
 use rayspin_tune::variant::{Variant, Work, runs_all};
 use rayspin_tune::{About, Algorithm, Carried, Case, Config, Space, Unit, gpu, tuned, uniform};
@@ -32,7 +33,7 @@ pub fn add(a: &Array<f32>, b: &Array<f32>, c: &mut Array<f32>) -> Result<()> {
         Backend::Cuda(cuda) => {
             let columns = a.shape().last().copied().unwrap_or(1);
             let problem = Problem { rows: a.len() / columns.max(1), columns };
-            let config = tuned(&MatrixAdd, &problem, "gpu-wide", a.device(), &[&cuda::SOURCE]);
+            let config = tuned(&MatrixAdd, &problem, "gpu-wide", a.device());
             cuda::wide(cuda, config.get("threads")?, a, b, c)
         }
     }
@@ -161,6 +162,13 @@ impl Algorithm for MatrixAdd {
                 runs_all,
             ),
         ]
+    }
+
+    fn sources(&self, _: &Problem, variant: &str) -> Vec<&'static Source> {
+        match variant {
+            "gpu-wide" => vec![&cuda::SOURCE],
+            _ => Vec::new(),
+        }
     }
 
     fn space(&self, _: &Problem, variant: &str) -> Space {

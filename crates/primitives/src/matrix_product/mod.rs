@@ -9,6 +9,7 @@ use std::fmt;
 
 use rayon::prelude::*;
 use rayspin_core::{Error, Result, expect_shape};
+use rayspin_device::cuda::Source;
 use rayspin_device::{Array, Backend, Device};
 use rayspin_tune::variant::{Variant, Work};
 use rayspin_tune::{About, Algorithm, Carried, Case, Config, Published, Space, Unit, input, tuned, uniform};
@@ -39,13 +40,13 @@ pub fn multiply(a: &Array<f32>, b: &Array<f32>, c: &mut Array<f32>) -> Result<()
     let problem = Problem { m, n, k };
     match a.device().backend() {
         Backend::Cpu(cpu) => {
-            let cut = cpu::Cut::of(&tuned(&MatrixProduct, &problem, "threads", a.device(), &[]))?;
+            let cut = cpu::Cut::of(&tuned(&MatrixProduct, &problem, "threads", a.device()))?;
             let mut room = cpu::Packed::new(problem, cut.inner)?;
             cpu::packed((cpu.level(), Some(cpu)), cut, &mut room, a.cpu(), b.cpu(), c.cpu_mut(), problem);
             Ok(())
         }
         Backend::Cuda(cuda) => {
-            let config = tuned(&MatrixProduct, &problem, "gpu-wide", a.device(), &[&cuda::WIDE]);
+            let config = tuned(&MatrixProduct, &problem, "gpu-wide", a.device());
             cuda::wide(cuda, &config, [a, b], c, &problem)
         }
     }
@@ -153,6 +154,13 @@ impl Algorithm for MatrixProduct {
 
     fn variants(&self, _: &Problem) -> Vec<Variant<Problem, Launch>> {
         table::variants()
+    }
+
+    fn sources(&self, _: &Problem, variant: &str) -> Vec<&'static Source> {
+        match variant {
+            "gpu-wide" => vec![&cuda::WIDE],
+            _ => Vec::new(),
+        }
     }
 
     fn space(&self, problem: &Problem, variant: &str) -> Space {

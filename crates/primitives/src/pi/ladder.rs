@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::OnceLock;
 
 use rayspin_core::{Error, Result};
+use rayspin_device::cuda::Source;
 use rayspin_device::{Array, BackendKind, Device};
 use rayspin_tune::variant::{Variant, Work, runs_all};
 use rayspin_tune::{About, Algorithm, Carried, Case, Config, Peak, Space, Unit, gpu};
@@ -143,6 +144,13 @@ impl Algorithm for Pi {
             row("gpu-shuffles", Cuda, "warps and blocks add first", |c, d| d.on_gpu("shuffled", c)),
             row("gpu-carry", Cuda, "what carries out of 64 bits lies outside", |c, d| d.on_gpu("carried", c)),
         ]
+    }
+
+    fn sources(&self, _: &Problem, variant: &str) -> Vec<&'static Source> {
+        match variant {
+            "gpu-carry" => vec![&cuda::SOURCE],
+            _ => Vec::new(),
+        }
     }
 
     fn space(&self, _: &Problem, variant: &str) -> Space {

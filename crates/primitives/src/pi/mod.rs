@@ -53,7 +53,7 @@ pub fn estimate(stream: Stream, points: u64, device: &Device) -> Result<Estimate
         Backend::Cuda(cuda) => {
             let mut sums =
                 cuda::Sums { double: Array::zeros(device, &[1])?, integer: Array::zeros(device, &[1])? };
-            let config = tuned(&Pi, &Problem { points }, "gpu-carry", device, &[&cuda::SOURCE]);
+            let config = tuned(&Pi, &Problem { points }, "gpu-carry", device);
             let blocks = config.get("blocks")? * cuda.properties().multiprocessors;
             cuda::count(cuda, "carried", config.get("threads")?, blocks, stream, points, &mut sums)?;
             sums.integer.read()?.first().copied().unwrap_or_default()

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use rayspin_core::{Error, Result};
+use rayspin_device::cuda::Source;
 use rayspin_device::{Array, BackendKind, Device};
 use rayspin_tune::variant::{Variant, Work, runs_all};
 use rayspin_tune::{About, Algorithm, Carried, Carry, Case, Config, Flow, Space, Unit, gpu};
@@ -266,6 +267,16 @@ impl Algorithm for RandomNumbers {
                 d.on_gpu(c, GpuWay::Grid)
             }),
         ]
+    }
+
+    fn sources(&self, problem: &Problem, variant: &str) -> Vec<&'static Source> {
+        match variant {
+            "gpu-grid" => match problem.kind {
+                Kind::Bits | Kind::Poisson(_) => vec![&cuda::INTEGERS],
+                _ => vec![&cuda::REALS],
+            },
+            _ => Vec::new(),
+        }
     }
 
     fn space(&self, problem: &Problem, variant: &str) -> Space {

@@ -12,7 +12,6 @@ pub mod poisson;
 pub mod reference;
 
 use rayspin_core::{Error, Real, Result};
-use rayspin_device::cuda::Source;
 use rayspin_device::{Array, Backend, Cuda, Element};
 use rayspin_tune::tuned;
 
@@ -69,7 +68,7 @@ pub fn fill_bits(stream: Stream, out: &mut Array<u32>) -> Result<()> {
         }
         Backend::Cuda(cuda) => {
             let none = Array::zeros(out.device(), &[1])?;
-            let way = way(cuda, out, Kind::Bits, &cuda::INTEGERS)?;
+            let way = way(cuda, out, Kind::Bits)?;
             cuda::integers(cuda, way, stream, None, &none, out)
         }
     }
@@ -112,7 +111,7 @@ pub fn fill_poisson(stream: Stream, lambda: f64, out: &mut Array<u32>) -> Result
         }
         Backend::Cuda(cuda) => {
             let columns = Array::from_slice(out.device(), &[table.columns.len()], &table.columns)?;
-            let way = way(cuda, out, Kind::Poisson(lambda), &cuda::INTEGERS)?;
+            let way = way(cuda, out, Kind::Poisson(lambda))?;
             cuda::integers(cuda, way, stream, Some(&table), &columns, out)
         }
     }
@@ -130,14 +129,9 @@ fn check<T: Number>(law: &str, location: T, scale: T) -> Result<()> {
     ))
 }
 
-fn way<T: Element>(
-    cuda: &Cuda,
-    out: &Array<T>,
-    kind: Kind,
-    source: &'static Source,
-) -> Result<cuda::Way<'static>> {
+fn way<T: Element>(cuda: &Cuda, out: &Array<T>, kind: Kind) -> Result<cuda::Way<'static>> {
     let problem = Problem { numbers: out.len(), kind };
-    let config = tuned(&RandomNumbers, &problem, "gpu-grid", out.device(), &[source]);
+    let config = tuned(&RandomNumbers, &problem, "gpu-grid", out.device());
     let blocks = config.get("blocks")? * cuda.properties().multiprocessors;
     Ok(cuda::Way::Fill { threads: config.get("threads")?, blocks: Some(blocks) })
 }
@@ -158,7 +152,7 @@ fn fill<T: Number>(stream: Stream, shape: Shape<T>, out: &mut Array<T>) -> Resul
                 (Shape::LogNormal(..), 4) => Kind::LogNormalF32,
                 (Shape::LogNormal(..), _) => Kind::LogNormalF64,
             };
-            let way = way(cuda, out, kind, &cuda::REALS)?;
+            let way = way(cuda, out, kind)?;
             cuda::reals(cuda, way, stream, shape, out)
         }
     }

@@ -8,6 +8,7 @@ use std::fmt;
 
 use rayon::prelude::*;
 use rayspin_core::{Error, Result, expect_shape};
+use rayspin_device::cuda::Source;
 use rayspin_device::cuda::Texture;
 use rayspin_device::{Array, Backend, BackendKind, Device};
 use rayspin_tune::variant::{Variant, Work, runs_all};
@@ -55,7 +56,7 @@ pub fn block_match(
             if let Some(why) = cuda::window_refuses(&problem) {
                 return Err(Error::value("radius of displacements", "one whose window fits", why));
             }
-            let config = tuned(&Sad, &problem, "gpu-packed", current.device(), &[&cuda::SOURCE]);
+            let config = tuned(&Sad, &problem, "gpu-packed", current.device());
             let form = ("packed", config.get("blocks")?, config.get("threads")?);
             cuda::window(cuda, form, [current, reference], sums, &problem)
         }
@@ -229,6 +230,13 @@ impl Algorithm for Sad {
                 None,
             ),
         ]
+    }
+
+    fn sources(&self, _: &Problem, variant: &str) -> Vec<&'static Source> {
+        match variant {
+            "gpu-packed" => vec![&cuda::SOURCE],
+            _ => Vec::new(),
+        }
     }
 
     fn space(&self, problem: &Problem, variant: &str) -> Space {

@@ -7,6 +7,7 @@ pub mod reference;
 use std::fmt;
 
 use rayspin_core::{Error, Result};
+use rayspin_device::cuda::Source;
 use rayspin_device::cuda::Texture;
 use rayspin_device::{Array, Backend, BackendKind, Device};
 use rayspin_tune::variant::{Variant, Work, runs_all};
@@ -35,7 +36,7 @@ pub fn sobel(image: &Array<u8>, scale: f32, out: &mut Array<u8>) -> Result<()> {
         }
         Backend::Cuda(cuda) => {
             let problem = Problem { rows, columns, scale };
-            let config = tuned(&Sobel, &problem, "gpu-halves", image.device(), &[&cuda::SLIDING]);
+            let config = tuned(&Sobel, &problem, "gpu-halves", image.device());
             let form = cuda::Form::from_config(&config, scale, true)?;
             cuda::sliding(cuda, form, image, (rows, columns), scale, out)
         }
@@ -203,6 +204,13 @@ impl Algorithm for Sobel {
                 None,
             ),
         ]
+    }
+
+    fn sources(&self, _: &Problem, variant: &str) -> Vec<&'static Source> {
+        match variant {
+            "gpu-halves" => vec![&cuda::SLIDING],
+            _ => Vec::new(),
+        }
     }
 
     fn space(&self, problem: &Problem, variant: &str) -> Space {

@@ -5,6 +5,7 @@ use std::fmt;
 use bytemuck::Pod;
 use rayon::prelude::*;
 use rayspin_core::{Error, Result};
+use rayspin_device::cuda::Source;
 use rayspin_device::{Array, BackendKind, Device};
 use rayspin_tune::variant::{Variant, Work, runs_all};
 use rayspin_tune::{About, Algorithm, Carried, Case, Config, Published, Space, Unit, gpu, input};
@@ -291,6 +292,13 @@ impl Algorithm for Transpose {
                 None,
             ),
         ]
+    }
+
+    fn sources(&self, _: &Problem, variant: &str) -> Vec<&'static Source> {
+        match variant {
+            "gpu-wide" => vec![&cuda::SOURCE],
+            _ => Vec::new(),
+        }
     }
 
     fn space(&self, problem: &Problem, variant: &str) -> Space {
