@@ -18,6 +18,14 @@ const NARROW: usize = 1 << 16;
 /// Samples that are compared with the number of bins before one of them is counted.
 pub(super) const BLOCK: usize = 256;
 
+/// Samples that take tables of one number: as many as the counts of most tables have room for.
+const PART: usize = most(MOST_TABLES);
+
+/// Samples in whole blocks of which no count of 16 bits in `tables` tables overflows.
+const fn most(tables: usize) -> usize {
+    u16::MAX as usize / (BLOCK / tables) * BLOCK
+}
+
 /// Bytes between the sample that is counted and the one that is asked of memory, a small page: processors fetch ahead by themselves, but
 /// not beyond the end of one.
 const AHEAD: usize = 4096;
@@ -86,6 +94,25 @@ fn alike<T: Sample>(block: &[T; BLOCK]) -> Option<T> {
     (maybe && block.iter().fold(true, |same, &v| same & (v == first))).then_some(first)
 }
 
+/// Whether hardly a sample is counted where one close to it was, in what is looked at here and there: then one table is as good, and smaller.
+fn apart<T: Sample>(samples: &[T], bins: usize) -> bool {
+    const PLACES: usize = 8;
+    const NEAR: usize = 32;
+    const DISTANCES: [usize; 3] = [1, 2, 4];
+    // One pair in 160. Of 1024 values of equal chance one in 1024 is of one bin; of a tomogram in 4096 bins it is one in 80, which many
+    // tables take less time for.
+    const FEW: usize = PLACES * NEAR * DISTANCES.len() / 160;
+    let mut met = 0;
+    for place in samples.chunks((samples.len() / PLACES).max(1)).take(PLACES) {
+        let Some(near) = place.first_chunk::<{ NEAR + 4 }>() else { return false };
+        let near = near.map(|v| bin(v).min(bins));
+        for distance in DISTANCES {
+            met += near[distance..].iter().zip(&near[..NEAR]).filter(|(a, b)| a == b).count();
+        }
+    }
+    met <= FEW
+}
+
 #[inline(always)]
 fn prefetch<T>(samples: &[T; 16]) {
     #[cfg(target_arch = "x86_64")]
@@ -98,7 +125,7 @@ fn prefetch<T>(samples: &[T; 16]) {
     let _ = samples;
 }
 
-/// Samples are compared with `bins` many at a time, in vectors, and counted in 16 bits. A function of its own, compiled for the baseline:
+/// Adds the counts of `samples` to the first `bins` words: samples are compared with `bins` many at a time, in vectors, and counted in 16 bits. A function of its own, compiled for the baseline:
 /// where the compiler has vectors of 16 samples it reads samples through them, which takes longer than a load each.
 #[inline(never)]
 fn counted<T: Sample, const TABLES: usize>(level: Level, samples: &[T], memory: &mut [u32], bins: usize) {
@@ -106,11 +133,9 @@ fn counted<T: Sample, const TABLES: usize>(level: Level, samples: &[T], memory: 
     let counts: &mut [u16] = bytemuck::cast_slice_mut(rest);
     // The last bin is that of all larger values.
     let (tables, _) = counts[..TABLES * (bins + 1)].as_chunks_mut::<TABLES>();
-    sums.fill(0);
     // In a register: Intel's processors decode an addition of one to fewer operations than an increment.
     let one = black_box(1u16);
-    let most = usize::from(u16::MAX) / (BLOCK / TABLES) * BLOCK;
-    for part in samples.chunks(most) {
+    for part in samples.chunks(most(TABLES)) {
         tables.as_flattened_mut().fill(0);
         let clamped = |samples: &[T], tables: &mut [[u16; TABLES]]| {
             for (at, &v) in samples.iter().enumerate() {
@@ -143,16 +168,19 @@ fn counted<T: Sample, const TABLES: usize>(level: Level, samples: &[T], memory: 
     }
 }
 
-/// [`tables`] by blocks.
+/// [`tables`] by blocks, in one table where that is as good.
 pub(super) fn blocks<T: Sample>(level: Level, samples: &[T], count: usize, memory: &mut [u32], bins: usize) {
     if bins > NARROW {
         return tables(samples, count, memory, bins);
     }
-    match count {
-        0 | 1 => counted::<T, 1>(level, samples, memory, bins),
-        2 => counted::<T, 2>(level, samples, memory, bins),
-        3 | 4 => counted::<T, 4>(level, samples, memory, bins),
-        _ => counted::<T, 8>(level, samples, memory, bins),
+    memory[..bins].fill(0);
+    for part in samples.chunks(PART) {
+        match if apart(part, bins) { 1 } else { count } {
+            0 | 1 => counted::<T, 1>(level, part, memory, bins),
+            2 => counted::<T, 2>(level, part, memory, bins),
+            3 | 4 => counted::<T, 4>(level, part, memory, bins),
+            _ => counted::<T, 8>(level, part, memory, bins),
+        }
     }
 }
 
@@ -232,6 +260,28 @@ mod tests {
     fn sixteen_bits_do_not_overflow() {
         let samples: Vec<u32> = (0..540_000).map(|at| u32::from(at % BLOCK == 7)).collect();
         check(&samples, 3, "one value");
+    }
+
+    /// What is looked at is apart, the rest is one value in blocks that are not of one value: one table, many times full.
+    #[test]
+    fn one_table_does_not_overflow() {
+        let near = PART / 8;
+        let samples: Vec<u32> = (0..PART)
+            .map(|at| match at % near {
+                place @ 0..40 => 1000 + place as u32,
+                _ => u32::from(at % BLOCK == 7),
+            })
+            .collect();
+        assert!(apart(&samples, 2000) && !apart(&samples, 1000));
+        check(&samples, 2000, "hardly apart");
+    }
+
+    #[test]
+    fn one_table_is_for_what_seldom_meets() {
+        let random: Vec<u16> = (0..9000).map(|at| (bits(4, at) % 1024) as u16).collect();
+        assert!(apart(&random, 1024) && !apart(&random, 1) && !apart(&random[..200], 1024));
+        let walk: Vec<u16> = random.iter().map(|v| v / 100).collect();
+        assert!(!apart(&walk, 1024));
     }
 
     #[test]
