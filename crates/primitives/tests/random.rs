@@ -198,7 +198,7 @@ fn looks_normal(values: Vec<f64>) {
 #[test]
 fn normal_numbers_are_normal() {
     let cpu = Device::cpu_with_threads(2).unwrap();
-    let n = 60_000;
+    let n = 300_000;
     let mut out = Array::<f32>::zeros(&cpu, &[n]).unwrap();
     fill_normal(STREAM, 0.0, 1.0, &mut out).unwrap();
     looks_normal(out.read().unwrap().iter().map(|&v| v.into()).collect());
@@ -207,6 +207,31 @@ fn normal_numbers_are_normal() {
     let mut out = Array::<f64>::zeros(&cpu, &[n]).unwrap();
     fill_normal(STREAM, 3.0, 0.5, &mut out).unwrap();
     looks_normal(out.read().unwrap().iter().map(|&v| (v - 3.0) / 0.5).collect());
+}
+
+#[test]
+fn normal_numbers_far_out_are_as_many_as_they_should_be() {
+    let cpu = Device::cpu_with_threads(2).unwrap();
+    let n = 1 << 23;
+    let mut single = Array::<f32>::zeros(&cpu, &[n]).unwrap();
+    fill_normal(STREAM, 0.0, 1.0, &mut single).unwrap();
+    let single: Vec<f64> = single.read().unwrap().iter().map(|&v| v.into()).collect();
+    let mut double = Array::<f64>::zeros(&cpu, &[n]).unwrap();
+    fill_normal(STREAM, 0.0, 1.0, &mut double).unwrap();
+    for values in [single, double.to_vec().unwrap()] {
+        // On either side of where the tails of the ziggurats begin, 4.39 and 4.22.
+        for from in [3.5, 4.0, 4.216_370_409_511_897, 4.385_945_034_871_305, 4.5, 4.8] {
+            for sign in [-1.0, 1.0] {
+                let found = values.iter().filter(|&&v| sign * v > from).count() as f64;
+                let expected = n as f64 * (1.0 - normal_cdf(from));
+                // Of a few dozen numbers: half a dozen deviations.
+                assert!(
+                    (found - expected).abs() < 6.0 * expected.sqrt(),
+                    "{sign} {from}: {found} of {expected}"
+                );
+            }
+        }
+    }
 }
 
 #[test]

@@ -36,7 +36,7 @@ pub use program::{Define, Parameter, Program, Source};
 pub use record::{Recorded, Recording};
 pub use texture::{Filter, Outside, Sampling, Texel, TexelKind, Texture, TextureLayout};
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -78,6 +78,8 @@ struct Loaded {
     module: Arc<dyn Module>,
     signatures: HashMap<String, Arc<Vec<Parameter>>>,
     kernels: Mutex<HashMap<String, Kernel>>,
+    /// Variables that have what they are to have as long as the program is loaded.
+    tables: Mutex<HashSet<String>>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -195,13 +197,18 @@ impl Cuda {
         let pass = self.memory.gate.pass_now(&format!("loading {}", program.name))?;
         let module = self.driver.load(&program)?;
         drop(pass);
-        let loaded =
-            Arc::new(Loaded { program: Arc::new(program), module, signatures, kernels: Mutex::default() });
+        let loaded = Arc::new(Loaded {
+            program: Arc::new(program),
+            module,
+            signatures,
+            kernels: Mutex::default(),
+            tables: Mutex::default(),
+        });
         let mut modules = lock(&self.modules);
         Ok(modules.entry(address).or_default().entry(defines.to_vec()).or_insert(loaded).clone())
     }
 
-    /// Writes a `__constant__` variable of a program. Errors: no such variable, or more bytes than it has.
+    /// Writes a `__constant__` or `__device__` variable of a program. Errors: no such variable, or more bytes than it has.
     #[allow(unsafe_code)]
     pub fn set_variable(
         &self,
@@ -214,6 +221,23 @@ impl Cuda {
         let _pass = self.memory.gate.pass_now("copying to a program's variable")?;
         // SAFETY: the variable has at least as many bytes.
         unsafe { self.driver.upload(address, bytes) }
+    }
+
+    /// [`Cuda::set_variable`] of a table that a program has for good: the first call writes it. Errors: those of `set_variable`.
+    pub fn set_table(
+        &self,
+        source: &'static Source,
+        defines: &[Define],
+        name: &str,
+        bytes: impl FnOnce() -> Vec<u8>,
+    ) -> Result<()> {
+        let loaded = self.load(source, defines)?;
+        let mut tables = lock(&loaded.tables);
+        if !tables.contains(name) {
+            self.set_variable(source, defines, name, &bytes())?;
+            tables.insert(name.to_owned());
+        }
+        Ok(())
     }
 
     /// Writes a `__constant__` variable of a program from the device's memory, in the order of the device's work: the host waits for

@@ -1,17 +1,20 @@
-use rayspin_core::{Real, Result};
+use rayspin_core::{Error, Real, Result};
 use rayspin_device::cuda::{Argument, Define, Launch, Source};
 use rayspin_device::{Array, Cuda};
 use rayspin_tune::Build;
 
 use super::Stream;
-use super::draw::{FARTHEST_F32, Shape, base_two};
+use super::draw::{FARTHEST_F32, FARTHEST_F64, Shape, base_two, nearest};
 use super::poisson::Table;
+use super::ziggurat;
 
 /// The generator, for kernels of others.
 pub(crate) const PHILOX: (&str, &str) = ("philox.cuh", include_str!("cuda/philox.cuh"));
 
 pub(super) static REALS: Source =
     Source { name: "random_reals", files: &[PHILOX, ("reals.cu", include_str!("cuda/reals.cu"))] };
+pub(super) static ZIGGURAT: Source =
+    Source { name: "random_ziggurat", files: &[PHILOX, ("ziggurat.cu", include_str!("cuda/ziggurat.cu"))] };
 pub(super) static INTEGERS: Source =
     Source { name: "random_integers", files: &[PHILOX, ("integers.cu", include_str!("cuda/integers.cu"))] };
 
@@ -25,10 +28,9 @@ fn defines(double: bool, kind: u32) -> Vec<Define> {
 
 pub(crate) fn programs() -> Vec<Build> {
     let build = |source, double, kind| Build { source, defines: defines(double, kind), spill_bytes: 0 };
-    let reals = [(false, 4), (true, 3)]
-        .into_iter()
-        .flat_map(|(d, kinds)| (0..kinds).map(move |k| build(&REALS, d, k)));
-    reals.chain((0..3).map(|k| build(&INTEGERS, false, k))).collect()
+    let reals = (0..4).map(|k| build(&REALS, false, k)).chain([build(&REALS, true, 0)]);
+    let normals = (1..4).map(|k| build(&ZIGGURAT, true, k));
+    reals.chain(normals).chain((0..3).map(|k| build(&INTEGERS, false, k))).collect()
 }
 
 /// How threads are laid over a stream.
@@ -89,20 +91,78 @@ pub(super) fn reals<T: Real + rayspin_device::Element>(
     shape: Shape<T>,
     out: &mut Array<T>,
 ) -> Result<()> {
-    let double = size_of::<T>() == 8;
+    let (double, each) = (size_of::<T>() == 8, 16 / size_of::<T>());
     let (kind, location, scale) = match shape {
         Shape::Uniform => (0, T::zero(), T::zero()),
         Shape::Normal(location, scale) => (1, location, scale),
-        Shape::LogNormal(location, scale) if double => (2, location, scale),
         Shape::LogNormal(location, scale) => {
-            let (location, scale) = base_two(Real::to_f64(location) as f32, Real::to_f64(scale) as f32);
+            let (location, scale) = base_two(location, scale);
             // Within the exponents that a shift of the exponent's bits can make.
-            let kind = if location.abs() + FARTHEST_F32 * scale < 125.0 { 3 } else { 2 };
-            (kind, Real::from_f64(location.into()), Real::from_f64(scale.into()))
+            let (most, farthest) = if double { (1020.0, FARTHEST_F64) } else { (125.0, FARTHEST_F32) };
+            let kind = if location.abs() + farthest * scale < most { 3 } else { 2 };
+            (kind, nearest(location), nearest(scale))
         }
     };
-    let middle = [Argument::real(location), Argument::real(scale)];
-    go(cuda, &REALS, &defines(double, kind), way, stream, &middle, (16 / size_of::<T>(), 0), out)
+    let (defines, middle) = (defines(double, kind), [Argument::real(location), Argument::real(scale)]);
+    if !double || kind == 0 {
+        return go(cuda, &REALS, &defines, way, stream, &middle, (each, 0), out);
+    }
+    let ziggurat = ziggurat::layers();
+    let table = |name, pairs: &[[f64; 2]]| {
+        cuda.set_table(&ZIGGURAT, &defines, name, || bytemuck::cast_slice(pairs).to_vec())
+    };
+    table("layers", &ziggurat.layers)?;
+    table("sides", &ziggurat.sides)?;
+    match way {
+        Way::Fill { threads, blocks: Some(blocks) } => {
+            grid(cuda, &defines, (threads, blocks), stream, middle, out)
+        }
+        way => go(cuda, &ZIGGURAT, &defines, way, stream, &middle, (each, 0), out),
+    }
+}
+
+/// Blocks of the stream that one launch tells apart.
+const SPAN: usize = 1 << 29;
+
+/// Double normal numbers by as many threads as run at once.
+fn grid<T: rayspin_device::Element>(
+    cuda: &Cuda,
+    defines: &[Define],
+    (threads, blocks): (u32, u32),
+    stream: Stream,
+    [location, scale]: [Argument<'_>; 2],
+    out: &mut Array<T>,
+) -> Result<()> {
+    let kernel = cuda.kernel(&ZIGGURAT, defines, "grid")?;
+    let (keys, n) = (keys(stream.seed), out.len());
+    for from in (0..n.div_ceil(2)).step_by(SPAN) {
+        let whole = (n / 2 - from).min(SPAN);
+        let rest = if from + whole == n / 2 { n % 2 } else { 0 };
+        let mut launch = Launch::covering(whole.max(1), threads);
+        launch.blocks[0] = launch.blocks[0].min(blocks);
+        let numbers = 2 * whole + rest;
+        let mut all = out.cuda_mut();
+        let part = all.part(2 * from, numbers).ok_or_else(|| {
+            Error::value("random numbers of a launch", format!("{n} from {}", 2 * from), numbers)
+        })?;
+        let mut arguments: Vec<Argument<'_>> = keys.map(Argument::from).to_vec();
+        arguments.extend([stream.number.into(), location, scale, part.into(), (from as u64).into()]);
+        arguments.extend([Argument::count(whole)?, Argument::count(rest)?]);
+        kernel.launch(launch, &mut arguments)?;
+    }
+    Ok(())
+}
+
+/// What the ten rounds add to a key, four words at a time.
+fn keys(seed: u64) -> [[u32; 4]; 5] {
+    let round = |r: u32| {
+        let low = (seed as u32).wrapping_add(r.wrapping_mul(0x9E37_79B9));
+        [low, ((seed >> 32) as u32).wrapping_add(r.wrapping_mul(0xBB67_AE85))]
+    };
+    std::array::from_fn(|i| {
+        let ([a, b], [c, d]) = (round(2 * i as u32), round(2 * i as u32 + 1));
+        [a, b, c, d]
+    })
 }
 
 /// Columns that are copied into the shared memory of a block: 32 KB.

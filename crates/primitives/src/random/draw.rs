@@ -1,9 +1,12 @@
 //! Philox4x32-10 (Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3", 2011) and what is made of its words,
 //! for W blocks side by side. Every operation is rounded as written, so that a GPU's numbers are the same bits: the functions of
-//! `cuda/philox.cuh` and `cuda/reals.cu`, line by line.
+//! `cuda/philox.cuh`, `cuda/reals.cu` and `cuda/ziggurat.cu`, line by line.
+
+use rayspin_core::Real;
 
 use super::Stream;
 use super::poisson::Table;
+use super::ziggurat;
 
 /// Words of W blocks: word i of block l is `[i][l]`.
 pub type Words<const W: usize> = [[u32; W]; 4];
@@ -121,7 +124,7 @@ impl Table {
 }
 
 #[inline(always)]
-fn wide(low: u32, high: u32) -> u64 {
+pub(crate) fn wide(low: u32, high: u32) -> u64 {
     u64::from(high) << 32 | u64::from(low)
 }
 
@@ -180,6 +183,7 @@ impl Draw for Shape<f32> {
             Shape::Normal(location, scale) => each(&mut values, |z| scale.mul_add(z, location)),
             Shape::LogNormal(location, scale) => {
                 let (location, scale) = base_two(location, scale);
+                let (location, scale): (f32, f32) = (nearest(location), nearest(scale));
                 each(&mut values, |z| power_of_two(scale.mul_add(z, location)));
             }
         }
@@ -187,30 +191,56 @@ impl Draw for Shape<f32> {
     }
 }
 
+/// One normal number a word, from the layers of the ziggurat.
+#[inline(always)]
+fn normals_f64<const W: usize>(from: From, words: &[[u64; W]; 2]) -> [[f64; W]; 2] {
+    let layers = ziggurat::layers();
+    let mut values = [[0.0; W]; 2];
+    let mut all = true;
+    for (values, words) in values.iter_mut().zip(words) {
+        for (value, &word) in values.iter_mut().zip(words) {
+            let (point, decided) = layers.point(word);
+            *value = point;
+            all &= decided;
+        }
+    }
+    if !all {
+        for (slot, (values, words)) in values.iter_mut().zip(words).enumerate() {
+            for (after, (value, &word)) in values.iter_mut().zip(words).enumerate() {
+                if !layers.point(word).1 {
+                    *value = layers.decide(from, after, slot, word);
+                }
+            }
+        }
+    }
+    values
+}
+
 impl Draw for Shape<f64> {
     type Out = f64;
     const EACH: usize = 2;
     #[inline(always)]
-    fn draw<const W: usize>(&self, _: From, words: &Words<W>, out: &mut [f64]) {
-        let mut values = [[0.0; W]; 2];
-        for l in 0..W {
-            let (a, b) = (wide(words[0][l], words[1][l]), wide(words[2][l], words[3][l]));
-            if let Shape::Uniform = self {
-                values[0][l] = (a >> 11) as i64 as f64 / (1u64 << 53) as f64;
-                values[1][l] = (b >> 11) as i64 as f64 / (1u64 << 53) as f64;
-            } else {
-                let [x, y] = normals_f64(a, b);
-                values[0][l] = x;
-                values[1][l] = y;
+    fn draw<const W: usize>(&self, from: From, words: &Words<W>, out: &mut [f64]) {
+        let mut wides = [[0; W]; 2];
+        for (i, row) in wides.iter_mut().enumerate() {
+            for (l, word) in row.iter_mut().enumerate() {
+                *word = wide(words[2 * i][l], words[2 * i + 1][l]);
             }
         }
-        match *self {
-            Shape::Uniform => {}
-            Shape::Normal(location, scale) => each(&mut values, |z| scale.mul_add(z, location)),
+        let values = match *self {
+            Shape::Uniform => wides.map(|row| row.map(|w| (w >> 11) as i64 as f64 / (1u64 << 53) as f64)),
+            Shape::Normal(location, scale) => {
+                let mut values = normals_f64(from, &wides);
+                each(&mut values, |z| scale.mul_add(z, location));
+                values
+            }
             Shape::LogNormal(location, scale) => {
-                each(&mut values, |z| f64::exponential(scale.mul_add(z, location)));
+                let (location, scale) = base_two(location, scale);
+                let mut values = normals_f64(from, &wides);
+                each(&mut values, |z| f64::power_of_two(scale.mul_add(z, location)));
+                values
             }
-        }
+        };
         interleave(&values, out);
     }
 }
@@ -263,31 +293,31 @@ fn radius_squared(u: f32) -> f32 {
     (e as i32 as f32).mul_add(-1.6525917e-7, p.mul_add(f, 1e-14))
 }
 
-#[inline(always)]
-fn normals_f64(w0: u64, w1: u64) -> [f64; 2] {
-    let u = ((w0 >> 11) + 1) as i64 as f64 / (1u64 << 53) as f64;
-    let r = (-2.0 * f64::logarithm(u)).sqrt();
-    let [s, c] = sine_cosine_f64(w1);
-    [r * c, r * s]
-}
-
 /// Functions whose bits are the same on every processor.
 pub(crate) trait Exact: Sized {
     /// ln u for normal u > 0.
     fn logarithm(u: Self) -> Self;
-    /// e^x.
-    fn exponential(x: Self) -> Self;
+    /// 2^x.
+    fn power_of_two(x: Self) -> Self;
+    /// e^(−x²/2).
+    fn density(x: Self) -> Self;
 }
 
-/// 2^(location + scale · z) = e^(…) of location/ln 2 and scale/ln 2: what single log-normal numbers are made with.
-pub(crate) fn base_two(location: f32, scale: f32) -> (f32, f32) {
-    let of =
-        |v: f32| (f64::from(v) * std::f64::consts::LOG2_E).clamp(f32::MIN.into(), f32::MAX.into()) as f32;
+/// 2^(location + scale · z) = e^(…) of location/ln 2 and scale/ln 2: what log-normal numbers are made with.
+pub(crate) fn base_two<T: Real>(location: T, scale: T) -> (f64, f64) {
+    let of = |v: T| (v.to_f64() * std::f64::consts::LOG2_E).clamp(f64::MIN, f64::MAX);
     (of(location), of(scale))
 }
 
-/// The largest |z| of single normal numbers, rounded up: √(2 · 33 ln 2).
-pub(crate) const FARTHEST_F32: f32 = 6.8;
+/// The nearest finite number.
+pub(crate) fn nearest<T: Real>(v: f64) -> T {
+    let [least, most] = [T::min_value(), T::max_value()].map(Real::to_f64);
+    Real::from_f64(v.clamp(least, most))
+}
+
+/// The largest |z|, rounded up: √(2 · 33 ln 2) for single numbers; for double ones where the tail begins, and 53 ln 2 over that.
+pub(crate) const FARTHEST_F32: f64 = 6.8;
+pub(crate) const FARTHEST_F64: f64 = 13.0;
 
 /// 2^x.
 #[inline(always)]
@@ -309,7 +339,7 @@ fn power_of_two(x: f32) -> f32 {
     y * f32::from_bits(((half + 127) << 23) as u32) * f32::from_bits(((whole - half + 127) << 23) as u32)
 }
 
-// Coefficients of Sun's fdlibm. Those of the functions of f32 are the least in the largest error, made for this.
+// The logarithm is Sun's fdlibm's. Polynomials of powers of 2 are the least in the largest error, made for this.
 impl Exact for f64 {
     #[inline(always)]
     #[allow(clippy::excessive_precision, reason = "as published")]
@@ -335,64 +365,35 @@ impl Exact for f64 {
     }
 
     #[inline(always)]
-    #[allow(clippy::excessive_precision, reason = "as published")]
-    fn exponential(x: f64) -> f64 {
-        let x = x.clamp(-760.0, 720.0);
-        let n = x.mul_add(std::f64::consts::LOG2_E, 6_755_399_441_055_744.0) - 6_755_399_441_055_744.0;
-        let r = n.mul_add(-1.90821492927058770002e-10, n.mul_add(-6.93147180369123816490e-1, x));
-        let p = horner!(
-            r,
-            1.6059043836821613e-10f64,
-            2.08767569878681e-9,
-            2.505210838544172e-8,
-            2.755731922398589e-7,
-            2.7557319223985893e-6,
-            2.48015873015873e-5,
-            1.984126984126984e-4,
-            1.388888888888889e-3,
-            8.333333333333333e-3,
-            4.1666666666666664e-2,
-            1.6666666666666666e-1,
-            0.5
-        );
-        let y = p.mul_add(r * r, r) + 1.0;
+    fn power_of_two(x: f64) -> f64 {
+        let x = x.clamp(-1100.0, 1030.0);
+        let n = (x + 6_755_399_441_055_744.0) - 6_755_399_441_055_744.0;
+        let f = x - n;
+        let y = POWERS.into_iter().reduce(|p, c| p.mul_add(f, c)).unwrap_or_default();
         let whole = n as i32;
         let half = whole >> 1;
         y * f64::from_bits((i64::from(half + 1023) << 52) as u64)
             * f64::from_bits((i64::from(whole - half + 1023) << 52) as u64)
     }
+
+    #[inline(always)]
+    fn density(x: f64) -> f64 {
+        f64::power_of_two(x * x * -0.721_347_520_444_481_7)
+    }
 }
 
-/// sin and cos of w / 2⁶⁴ turns.
-#[inline(always)]
-#[allow(clippy::excessive_precision, reason = "as published")]
-fn sine_cosine_f64(w: u64) -> [f64; 2] {
-    let quadrant = w.wrapping_add(0x2000_0000_0000_0000) >> 62;
-    let t = w.wrapping_sub(quadrant << 62) as i64 as f64 * 3.4061215800865545e-19;
-    let z = t * t;
-    let s = horner!(
-        z,
-        1.58969099521155010221e-10f64,
-        -2.50507602534068634195e-8,
-        2.75573137070700676789e-6,
-        -1.98412698298579493134e-4,
-        8.33333333332248946124e-3,
-        -1.66666666666666324348e-1
-    );
-    let s = (s * z).mul_add(t, t);
-    let c = horner!(
-        z,
-        -1.13596475577881948265e-11f64,
-        2.08757232129817482790e-9,
-        -2.75573143513906633035e-7,
-        2.48015872894767294178e-5,
-        -1.38888888888741095749e-3,
-        4.16666666666666019037e-2
-    );
-    let c = c.mul_add(z * z, (-0.5f64).mul_add(z, 1.0));
-    let (a, b) = if quadrant & 1 == 1 { (c, s) } else { (s, c) };
-    [
-        f64::from_bits(a.to_bits() ^ (quadrant & 2) << 62),
-        f64::from_bits(b.to_bits() ^ ((quadrant + 1) & 2) << 62),
-    ]
-}
+/// 2^f on [−1/2, 1/2], the highest power first: 2.2 · 10⁻¹⁶ of it, at most.
+#[allow(clippy::excessive_precision, reason = "as in the kernel")]
+const POWERS: [f64; 11] = [
+    7.037278846726901e-09,
+    1.0208537929657404e-07,
+    1.3215662835959238e-06,
+    1.5252658116409854e-05,
+    0.00015403529961127076,
+    0.0013333558228561767,
+    0.009618129108034596,
+    0.05550410866445883,
+    0.24022650695908768,
+    0.6931471805599497,
+    1.0,
+];

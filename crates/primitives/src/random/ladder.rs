@@ -11,7 +11,7 @@ use rayspin_tune::{About, Algorithm, Carried, Carry, Case, Config, Flow, Space, 
 use super::cuda::Way;
 use super::draw::{Bits, Draw, LOWER, Shape};
 use super::poisson::Table;
-use super::{Stream, cpu, cuda, reference};
+use super::{Stream, cpu, cuda, reference, ziggurat};
 
 /// What is drawn.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -35,12 +35,18 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Threads of a block, and blocks a multiprocessor: of what is written as fast as it is made many short threads, of others those
-    /// that run at once, twice.
+    fn by_ziggurat(self) -> bool {
+        matches!(self, Self::NormalF64 | Self::LogNormalF64)
+    }
+
+    /// Threads of a block, and blocks a multiprocessor: of what is written as fast as it is made many short threads; of others those
+    /// that run at once, twice; of those by a ziggurat so many that what is written again is still in the second-level cache.
     fn grid(self) -> (i64, i64) {
         match self {
             Self::Bits | Self::UniformF32 | Self::UniformF64 => (256, 64),
-            _ => (512, 8),
+            Self::NormalF32 | Self::LogNormalF32 | Self::Poisson(_) => (512, 8),
+            Self::NormalF64 => (640, 18),
+            Self::LogNormalF64 => (640, 12),
         }
     }
 }
@@ -165,7 +171,7 @@ const KINDS: [(&str, &str, Kind); 9] = [
     ("bits", "the generator alone", Kind::Bits),
     ("uniform-f64", "53 bits on [0, 1)", Kind::UniformF64),
     ("normal-f32", "Box and Muller's", Kind::NormalF32),
-    ("normal-f64", "Box and Muller's in double precision", Kind::NormalF64),
+    ("normal-f64", "by a ziggurat, in double precision", Kind::NormalF64),
     ("log-normal-f32", "e to the normal", Kind::LogNormalF32),
     ("log-normal-f64", "e to the normal in double precision", Kind::LogNormalF64),
     ("poisson-4", "numbers of events, mean 4", Kind::Poisson(4.0)),
@@ -273,6 +279,7 @@ impl Algorithm for RandomNumbers {
         match variant {
             "gpu-grid" => match problem.kind {
                 Kind::Bits | Kind::Poisson(_) => vec![&cuda::INTEGERS],
+                Kind::NormalF64 | Kind::LogNormalF64 => vec![&cuda::ZIGGURAT],
                 _ => vec![&cuda::REALS],
             },
             _ => Vec::new(),
@@ -280,13 +287,17 @@ impl Algorithm for RandomNumbers {
     }
 
     fn space(&self, problem: &Problem, variant: &str) -> Space {
-        let space = |threads| Space::none().axis("threads", &[128, 256, 512, 1024], threads);
+        let ziggurat = problem.kind.by_ziggurat();
+        // Those take more registers than the threads of a larger block can have.
+        let most: &[i64] = if ziggurat { &[64, 128, 256, 512] } else { &[128, 256, 512, 1024] };
+        let space = |threads| Space::none().axis("threads", most, threads);
+        let (threads, blocks) = problem.kind.grid();
         match variant {
             "gpu-states" => space(256).axis("blocks", &[1, 2, 4, 8, 16, 32], 16),
-            "gpu-grid" => {
-                let (threads, blocks) = problem.kind.grid();
-                space(threads).axis("blocks", &[1, 2, 4, 8, 16, 32, 64], blocks)
-            }
+            "gpu-grid" if ziggurat => Space::none()
+                .axis("threads", &[128, 256, 384, 512, 640], threads)
+                .axis("blocks", &[2, 4, 8, 12, 16, 18, 20, 24, 32], blocks),
+            "gpu-grid" => space(threads).axis("blocks", &[1, 2, 4, 8, 16, 32, 64], blocks),
             "gpu-once" => space(256),
             _ => Space::none(),
         }
@@ -353,6 +364,10 @@ impl Algorithm for RandomNumbers {
         // All blocks of small problems; else some, and always the last.
         let step = (n / 100_000).max(1);
         let at = (0..n).step_by(step).chain([n - 1]);
+        let normal = |i: usize| {
+            let at = ((i / 2) as u64, i % 2);
+            reference::normal_f64(&ziggurat::layers().edges, at, data.stream.number, data.stream.seed)
+        };
         let words = |block: u64| reference::words(block, data.stream.number, data.stream.seed);
         let pair = |w: [u32; 4], k: usize| u64::from(w[2 * k + 1]) << 32 | u64::from(w[2 * k]);
         let (mut worst, mut wrong) = (0f64, 0usize);
@@ -394,7 +409,7 @@ impl Algorithm for RandomNumbers {
                 let out = out.read()?;
                 for i in at {
                     let w = words((i / 2) as u64);
-                    let z = || reference::normals_f64(w)[i % 2];
+                    let z = || normal(i);
                     match *shape {
                         Shape::Uniform => {
                             wrong += usize::from(out[i] != (pair(w, i % 2) >> 11) as f64 / 2f64.powi(53));

@@ -40,9 +40,38 @@ pub fn normals_f32(w0: u32, w1: u32) -> [f64; 2] {
     [if w0 >> 31 == 1 { -x } else { x }, y]
 }
 
-/// The two normal numbers of a block in double precision.
-pub fn normals_f64(w: [u32; 4]) -> [f64; 2] {
-    let pair = |low: u32, high: u32| u64::from(high) << 32 | u64::from(low);
-    let u = ((pair(w[0], w[1]) >> 11) + 1) as f64 / 2f64.powi(53);
-    normals(u, pair(w[2], w[3]) as i64 as f64 / 2f64.powi(64))
+/// The normal number of a block's first or second 64-bit word by the ziggurat, with the exponential and the logarithm of the library.
+/// `edges` are x₀ to x_N of its layers, whose common area is that of the lowest: x₀ e^(−x₁²/2).
+///
+/// The number of a word w is x_(w mod N) · w / 2⁶³, w as a signed integer. Words that are refused are replaced by those of blocks that
+/// follow in steps of 2⁴⁸.
+pub fn normal_f64(edges: &[f64], (block, slot): (u64, usize), stream: u64, seed: u64) -> f64 {
+    let wide = |w: [u32; 4], half: usize| u64::from(w[2 * half + 1]) << 32 | u64::from(w[2 * half]);
+    let density = |x: f64| (-0.5 * x * x).exp();
+    let area = edges[0] * density(edges[1]);
+    let layers = edges.len() as u64 - 1;
+    let mut word = wide(words(block, stream, seed), slot);
+    let mut next = block + ((slot as u64 + 1) << 48);
+    loop {
+        let layer = (word % layers) as usize;
+        let x = edges[layer] * (word as i64 as f64 / 2f64.powi(63));
+        if x.abs() < edges[layer + 1] {
+            return x;
+        }
+        let spare = words(next, stream, seed);
+        next = next.wrapping_add(2 << 48);
+        let open = |i: usize| ((wide(spare, i) >> 12) as f64 + 0.5) / 2f64.powi(52);
+        if layer == 0 {
+            let beyond = -open(0).ln() / edges[1];
+            if -2.0 * open(1).ln() > beyond * beyond {
+                return (edges[1] + beyond).copysign(x);
+            }
+        } else {
+            // Between the densities at both edges, the outer one being the smaller.
+            if density(edges[layer]) + open(0) * area / edges[layer] < density(x) {
+                return x;
+            }
+            word = wide(spare, 1);
+        }
+    }
 }
