@@ -39,12 +39,12 @@ fn defines([threads, points, unroll, soft]: [u32; 4]) -> Vec<Define> {
 
 /// As that of the exact transforms' rungs, whose samples are in constant memory as atoms are here, and with the defaults that were
 /// the fastest there: 2 KB a launch, all of its warps' way through them in one small cache.
-pub(super) fn pieces_space() -> Space {
-    Space::none().axis("unroll", &[1, 2, 4, 8, 16], 16).axis("threads", &[32, 64, 128, 256, 512], 128).axis(
-        "atoms",
-        &[32, 64, 128, 256, 512, 1024, 2048, 4096],
-        128,
-    )
+pub(super) fn pieces_space(special: bool) -> Space {
+    let (unroll, atoms) = if special { (16, 512) } else { (2, 2048) };
+    Space::none()
+        .axis("unroll", &[1, 2, 4, 8, 16], unroll)
+        .axis("threads", &[32, 64, 128, 256, 512], 512)
+        .axis("atoms", &[32, 64, 128, 256, 512, 1024, 2048, 4096], atoms)
 }
 
 pub(super) fn points_space(grid: &Grid) -> Space {

@@ -105,7 +105,8 @@ pub(super) fn variants() -> Vec<Variant<Problem, Launch>> {
 pub(super) fn space(problem: &Problem, variant: &str) -> Space {
     match variant {
         "gpu-scatter" | "gpu-gather" => Space::none().axis("threads", &[32, 64, 128, 256, 512, 1024], 128),
-        "gpu-constant" | "gpu-special" => cuda::pieces_space(),
+        "gpu-constant" => cuda::pieces_space(false),
+        "gpu-special" => cuda::pieces_space(true),
         "gpu-points" => {
             let grid = super::Grid { shape: problem.shape, origin: [0.0; 3], spacing: 1.0 };
             cuda::points_space(&grid)
