@@ -24,20 +24,25 @@ fn all(device: &Device, n: usize) -> Vec<Vec<u64>> {
         made.push(out.read().unwrap().iter().map(|&v| v.into()).collect());
     }
     type Fill<T> = fn(&mut Array<T>);
-    let singles: [Fill<f32>; 3] = [
+    let singles: [Fill<f32>; 6] = [
         |out| fill_uniform(STREAM, out).unwrap(),
         |out| fill_normal(STREAM, 1.5, 0.3, out).unwrap(),
         |out| fill_log_normal(STREAM, 0.1, 20.0, out).unwrap(),
+        // Whose powers of 2 are all normal numbers, and whose are not for the least of scales.
+        |out| fill_log_normal(STREAM, 0.3, 0.5, out).unwrap(),
+        |out| fill_log_normal(STREAM, -80.0, 1e-5, out).unwrap(),
+        |out| fill_log_normal(STREAM, 7.25, 1e-8, out).unwrap(),
     ];
     for fill in singles {
         let mut out = single();
         fill(&mut out);
         made.push(out.read().unwrap().iter().map(|v| v.to_bits().into()).collect());
     }
-    let doubles: [Fill<f64>; 3] = [
+    let doubles: [Fill<f64>; 4] = [
         |out| fill_uniform(STREAM, out).unwrap(),
         |out| fill_normal(STREAM, 1.5, 0.3, out).unwrap(),
         |out| fill_log_normal(STREAM, 0.1, 150.0, out).unwrap(),
+        |out| fill_log_normal(STREAM, -3.0, 0.5, out).unwrap(),
     ];
     for fill in doubles {
         let mut out = double();
@@ -231,6 +236,28 @@ fn normal_numbers_far_out_are_as_many_as_they_should_be() {
                 );
             }
         }
+    }
+}
+
+#[test]
+fn a_deviation_of_nothing_leaves_the_mean() {
+    for device in rayspin_emu::devices().unwrap().into_iter().chain([Device::cpu_with_threads(1).unwrap()]) {
+        let mut single = Array::<f32>::zeros(&device, &[1001]).unwrap();
+        fill_normal(STREAM, 2.5, 0.0, &mut single).unwrap();
+        assert!(single.to_vec().unwrap().iter().all(|&v| v == 2.5));
+        fill_log_normal(STREAM, 2.5, 0.0, &mut single).unwrap();
+        assert!(single.to_vec().unwrap().iter().all(|&v| (v / 2.5f32.exp() - 1.0).abs() < 1e-6));
+        // On both sides of the least scale that is multiplied into the radius.
+        for scale in [0.6e-6f32, 0.8e-6, 1e-3] {
+            fill_log_normal(STREAM, -1.5, scale, &mut single).unwrap();
+            let far = single.to_vec().unwrap().iter().map(|v| (v.ln() + 1.5).abs()).fold(0.0, f32::max);
+            assert!(far < 6.8 * scale + 1e-6, "{scale}: {far}");
+        }
+        let mut double = Array::<f64>::zeros(&device, &[1001]).unwrap();
+        fill_normal(STREAM, 2.5, 0.0, &mut double).unwrap();
+        assert!(double.to_vec().unwrap().iter().all(|&v| v == 2.5));
+        fill_log_normal(STREAM, 2.5, 0.0, &mut double).unwrap();
+        assert!(double.to_vec().unwrap().iter().all(|&v| (v / 2.5f64.exp() - 1.0).abs() < 1e-15));
     }
 }
 

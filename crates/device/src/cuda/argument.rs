@@ -149,7 +149,6 @@ macro_rules! scalars {
             })*
             if id == TypeId::of::<u8>() { "unsigned char" }
             else if id == TypeId::of::<u16>() { "unsigned short" }
-            else if id == TypeId::of::<[f32; 4]>() { "float4" }
             else if id == TypeId::of::<[f32; 2]>() { "float2" }
             else if id == TypeId::of::<[f64; 2]>() { "double2" }
             else if id == TypeId::of::<[u32; 2]>() { "uint2" }
@@ -160,7 +159,7 @@ macro_rules! scalars {
 }
 scalars!(
     i32 => "int", u32 => "unsigned int", i64 => "long long", u64 => "unsigned long long",
-    f32 => "float", f64 => "double", [u32; 4] => "uint4", Complex<f32> => "float2", Complex<f64> => "double2"
+    f32 => "float", f64 => "double", [u32; 4] => "uint4", [f32; 4] => "float4", Complex<f32> => "float2", Complex<f64> => "double2"
 );
 
 /// Arguments of most kernels at most.

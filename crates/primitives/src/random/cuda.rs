@@ -4,7 +4,7 @@ use rayspin_device::{Array, Cuda};
 use rayspin_tune::Build;
 
 use super::Stream;
-use super::draw::{FARTHEST_F32, FARTHEST_F64, Shape, base_two, nearest};
+use super::draw::{FARTHEST_F64, Shape, Singles, base_two};
 use super::poisson::Table;
 use super::ziggurat;
 
@@ -91,22 +91,52 @@ pub(super) fn reals<T: Real + rayspin_device::Element>(
     shape: Shape<T>,
     out: &mut Array<T>,
 ) -> Result<()> {
-    let (double, each) = (size_of::<T>() == 8, 16 / size_of::<T>());
+    let double = size_of::<T>() == 8;
+    match shape {
+        Shape::Uniform => singles(cuda, way, stream, &Singles::new(Shape::Uniform), double, out),
+        _ if double => doubles(cuda, way, stream, shape, out),
+        _ => singles(cuda, way, stream, &Singles::new(shape.to_single()), double, out),
+    }
+}
+
+/// Numbers of `reals.cu`.
+fn singles<T: rayspin_device::Element>(
+    cuda: &Cuda,
+    way: Way<'_>,
+    stream: Stream,
+    law: &Singles,
+    double: bool,
+    out: &mut Array<T>,
+) -> Result<()> {
+    let (kind, each) = (law.kind(), 16 / size_of::<T>());
+    let (defines, middle) = (defines(double, kind), law.packed().map(Argument::from));
+    match way {
+        // Uniform numbers are as fast as they are written either way.
+        Way::Fill { threads, blocks: Some(blocks) } if kind > 0 => {
+            grid(cuda, (&REALS, &defines, each), (threads, blocks), stream, &middle, out)
+        }
+        way => go(cuda, &REALS, &defines, way, stream, &middle, (each, 0), out),
+    }
+}
+
+/// Double normal and log-normal numbers.
+fn doubles<T: Real + rayspin_device::Element>(
+    cuda: &Cuda,
+    way: Way<'_>,
+    stream: Stream,
+    shape: Shape<T>,
+    out: &mut Array<T>,
+) -> Result<()> {
     let (kind, location, scale) = match shape {
-        Shape::Uniform => (0, T::zero(), T::zero()),
-        Shape::Normal(location, scale) => (1, location, scale),
+        Shape::Uniform => (1, 0.0, 1.0),
+        Shape::Normal(location, scale) => (1, Real::to_f64(location), Real::to_f64(scale)),
         Shape::LogNormal(location, scale) => {
             let (location, scale) = base_two(location, scale);
             // Within the exponents that a shift of the exponent's bits can make.
-            let (most, farthest) = if double { (1020.0, FARTHEST_F64) } else { (125.0, FARTHEST_F32) };
-            let kind = if location.abs() + farthest * scale < most { 3 } else { 2 };
-            (kind, nearest(location), nearest(scale))
+            (if location.abs() + FARTHEST_F64 * scale < 1020.0 { 3 } else { 2 }, location, scale)
         }
     };
-    let (defines, middle) = (defines(double, kind), [Argument::real(location), Argument::real(scale)]);
-    if !double || kind == 0 {
-        return go(cuda, &REALS, &defines, way, stream, &middle, (each, 0), out);
-    }
+    let (defines, middle) = (defines(true, kind), [location, scale].map(Argument::from));
     let ziggurat = ziggurat::layers();
     let table = |name, pairs: &[[f64; 2]]| {
         cuda.set_table(&ZIGGURAT, &defines, name, || bytemuck::cast_slice(pairs).to_vec())
@@ -115,39 +145,43 @@ pub(super) fn reals<T: Real + rayspin_device::Element>(
     table("sides", &ziggurat.sides)?;
     match way {
         Way::Fill { threads, blocks: Some(blocks) } => {
-            grid(cuda, &defines, (threads, blocks), stream, middle, out)
+            grid(cuda, (&ZIGGURAT, &defines, 2), (threads, blocks), stream, &middle, out)
         }
-        way => go(cuda, &ZIGGURAT, &defines, way, stream, &middle, (each, 0), out),
+        way => go(cuda, &ZIGGURAT, &defines, way, stream, &middle, (2, 0), out),
     }
 }
 
 /// Blocks of the stream that one launch tells apart.
 const SPAN: usize = 1 << 29;
 
-/// Double normal numbers by as many threads as run at once.
+/// Numbers by a few times as many threads as run at once.
 fn grid<T: rayspin_device::Element>(
     cuda: &Cuda,
-    defines: &[Define],
+    (source, defines, each): (&'static Source, &[Define], usize),
     (threads, blocks): (u32, u32),
     stream: Stream,
-    [location, scale]: [Argument<'_>; 2],
+    middle: &[Argument<'_>],
     out: &mut Array<T>,
 ) -> Result<()> {
-    let kernel = cuda.kernel(&ZIGGURAT, defines, "grid")?;
+    let kernel = cuda.kernel(source, defines, "grid")?;
     let (keys, n) = (keys(stream.seed), out.len());
-    for from in (0..n.div_ceil(2)).step_by(SPAN) {
-        let whole = (n / 2 - from).min(SPAN);
-        let rest = if from + whole == n / 2 { n % 2 } else { 0 };
+    for from in (0..n.div_ceil(each)).step_by(SPAN) {
+        let whole = (n / each - from).min(SPAN);
+        let rest = if from + whole == n / each { n % each } else { 0 };
         let mut launch = Launch::covering(whole.max(1), threads);
         launch.blocks[0] = launch.blocks[0].min(blocks);
-        let numbers = 2 * whole + rest;
+        let numbers = each * whole + rest;
         let mut all = out.cuda_mut();
-        let part = all.part(2 * from, numbers).ok_or_else(|| {
-            Error::value("random numbers of a launch", format!("{n} from {}", 2 * from), numbers)
+        let part = all.part(each * from, numbers).ok_or_else(|| {
+            Error::value("random numbers of a launch", format!("{n} from {}", each * from), numbers)
         })?;
         let mut arguments: Vec<Argument<'_>> = keys.map(Argument::from).to_vec();
-        arguments.extend([stream.number.into(), location, scale, part.into(), (from as u64).into()]);
+        arguments.push(stream.number.into());
+        arguments.extend_from_slice(middle);
+        arguments.push(part.into());
+        arguments.push((from as u64).into());
         arguments.extend([Argument::count(whole)?, Argument::count(rest)?]);
+        arguments.push((launch.blocks[0] * launch.threads[0]).into());
         kernel.launch(launch, &mut arguments)?;
     }
     Ok(())

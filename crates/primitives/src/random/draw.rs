@@ -148,6 +148,18 @@ pub enum Shape<T> {
     LogNormal(T, T),
 }
 
+impl<T: Real> Shape<T> {
+    /// The same of the nearest single parameters.
+    pub(crate) fn to_single(self) -> Shape<f32> {
+        let single = |v: T| nearest(v.to_f64());
+        match self {
+            Shape::Uniform => Shape::Uniform,
+            Shape::Normal(location, scale) => Shape::Normal(single(location), single(scale)),
+            Shape::LogNormal(location, scale) => Shape::LogNormal(single(location), single(scale)),
+        }
+    }
+}
+
 #[inline(always)]
 fn each<T: Copy, const N: usize, const W: usize>(values: &mut [[T; W]; N], f: impl Fn(T) -> T) {
     for row in values {
@@ -157,36 +169,140 @@ fn each<T: Copy, const N: usize, const W: usize>(values: &mut [[T; W]; N], f: im
     }
 }
 
-impl Draw for Shape<f32> {
+/// Single numbers: a shape, and the polynomials that its parameters are multiplied into.
+#[derive(Debug, Clone, Copy)]
+pub struct Singles {
+    shape: Shape<f32>,
+    /// −2 ln(1 + f) s² / f, the highest power first, what an exponent adds of that, and a little more than 0. s is [`SPREAD`], times the
+    /// scale where `narrow`.
+    radius: [f32; 8],
+    exponent: f32,
+    least: f32,
+    /// 2^f times what the rounded location leaves, the highest power first.
+    power: [f32; 6],
+    /// The rounded location, where adding it leaves no room for fractions.
+    shift: f32,
+    /// A log-normal law none of whose powers of 2 leaves the normal numbers.
+    narrow: bool,
+    location: f32,
+    scale: f32,
+}
+
+impl Singles {
+    pub(crate) fn new(shape: Shape<f32>) -> Self {
+        let (location, scale, narrow) = match shape {
+            Shape::Uniform => (0.0, 0.0, false),
+            Shape::Normal(location, scale) => (location.into(), scale.into(), false),
+            Shape::LogNormal(location, scale) => {
+                let (location, scale) = base_two(location, scale);
+                // Nor may squares of the scale.
+                let narrow = scale > 1e-6 && location.abs() + FARTHEST_F32 * scale < 125.0;
+                (location, scale, narrow)
+            }
+        };
+        let (whole, spread) = if narrow { (location.round(), scale * SPREAD) } else { (0.0, SPREAD) };
+        let part = if narrow { f64::power_of_two(location - whole) } else { 1.0 };
+        let squared = spread * spread;
+        Self {
+            shape,
+            radius: RADIUS.map(|c| (c * squared) as f32),
+            exponent: (-1.6525917e-7 * squared) as f32,
+            least: (1e-14 * squared) as f32,
+            power: POWERS_F32.map(|c| (f64::from(c) * part) as f32),
+            shift: (12_582_912.0 + whole) as f32,
+            narrow,
+            location: nearest(location),
+            scale: nearest(scale),
+        }
+    }
+
+    /// What a program is compiled for.
+    pub(crate) fn kind(&self) -> u32 {
+        match self.shape {
+            Shape::Uniform => 0,
+            Shape::Normal(..) => 1,
+            Shape::LogNormal(..) => 2 + u32::from(self.narrow),
+        }
+    }
+
+    /// As a kernel takes them.
+    pub(crate) fn packed(&self) -> [[f32; 4]; 5] {
+        let ([r0, r1, r2, r3, r4, r5, r6, r7], [p0, p1, p2, p3, p4, p5]) = (self.radius, self.power);
+        [
+            [r0, r1, r2, r3],
+            [r4, r5, r6, r7],
+            [self.exponent, self.least, self.shift, p0],
+            [p1, p2, p3, p4],
+            [p5, self.location, self.scale, 0.0],
+        ]
+    }
+
+    /// Box and Muller's √(−2 ln u) (cos, sin)(2π v) as products of two, the radius times [`SPREAD`] and a cosine or sine over that.
+    /// 31 bits of the first word are u and one says in which half of the circle the second one's angle is: a half turn, whose sine and
+    /// cosine need no octants.
+    #[inline(always)]
+    #[allow(clippy::excessive_precision, reason = "as in the kernel")]
+    fn polar(&self, w0: u32, w1: u32) -> [(f32, f32); 2] {
+        let r = self.radius_squared((w0 as i32 as f32).abs() + 0.25).sqrt();
+        // Such a multiple of the angle that both polynomials begin with 1.
+        let t = w1 as i32 as f32 * 8.219707553491773e-11;
+        let z = t * t;
+        let s =
+            (((z + -0.96132326f32).mul_add(z, 0.5107131)).mul_add(z, -0.12898985)).mul_add(z, 0.0097732665);
+        let c =
+            (((z + -0.75556856f32).mul_add(z, 0.28694412)).mul_add(z, -0.04348531)).mul_add(z, 0.0010982623);
+        [(f32::from_bits(r.to_bits() ^ (w0 & 0x8000_0000)), c), (r, s * t)]
+    }
+
+    /// −2 ln(u / 2³¹) s² for u to 2³¹, and not quite 0 at 2³¹, where a kernel's root could not be taken.
+    #[inline(always)]
+    fn radius_squared(&self, u: f32) -> f32 {
+        let i = u.to_bits().wrapping_sub(0x4eb5_04f3);
+        let e = i & 0xff80_0000;
+        let f = f32::from_bits(u.to_bits().wrapping_sub(e).wrapping_sub(0x0f80_0000)) - 1.0;
+        let [c0, c1, c2, c3, c4, c5, c6, c7] = self.radius;
+        let p = horner!(f, c0, c1, c2, c3, c4, c5, c6, c7);
+        (e as i32 as f32).mul_add(self.exponent, p.mul_add(f, self.least))
+    }
+
+    /// 2^(location + scale · z) where the product of two is scale · z.
+    #[inline(always)]
+    fn power(&self, (r, q): (f32, f32)) -> f32 {
+        let m = r.mul_add(q, self.shift);
+        let f = r.mul_add(q, self.shift - m);
+        let [p0, p1, p2, p3, p4, p5] = self.power;
+        let p = horner!(f, p0, p1, p2, p3, p4, p5);
+        f32::from_bits(p.to_bits().wrapping_add(m.to_bits() << 23))
+    }
+
+    /// `make` of both numbers of each pair of words.
+    #[inline(always)]
+    fn pairs<const W: usize>(&self, words: &Words<W>, make: impl Fn((f32, f32)) -> f32) -> [[f32; W]; 4] {
+        let mut values = [[0.0; W]; 4];
+        for pair in [0, 2] {
+            for l in 0..W {
+                let [a, b] = self.polar(words[pair][l], words[pair + 1][l]);
+                values[pair][l] = make(a);
+                values[pair + 1][l] = make(b);
+            }
+        }
+        values
+    }
+}
+
+impl Draw for Singles {
     type Out = f32;
     const EACH: usize = 4;
     #[inline(always)]
     fn draw<const W: usize>(&self, _: From, words: &Words<W>, out: &mut [f32]) {
-        let mut values = [[0.0; W]; 4];
-        if let Shape::Uniform = self {
-            for i in 0..4 {
-                for l in 0..W {
-                    values[i][l] = (words[i][l] >> 8) as f32 / (1 << 24) as f32;
-                }
-            }
-        } else {
-            for pair in [0, 2] {
-                for l in 0..W {
-                    let [a, b] = normals_f32(words[pair][l], words[pair + 1][l]);
-                    values[pair][l] = a;
-                    values[pair + 1][l] = b;
-                }
-            }
-        }
-        match *self {
-            Shape::Uniform => {}
-            Shape::Normal(location, scale) => each(&mut values, |z| scale.mul_add(z, location)),
-            Shape::LogNormal(location, scale) => {
-                let (location, scale) = base_two(location, scale);
-                let (location, scale): (f32, f32) = (nearest(location), nearest(scale));
-                each(&mut values, |z| power_of_two(scale.mul_add(z, location)));
-            }
-        }
+        let law = *self;
+        let value = |(r, q): (f32, f32)| law.scale.mul_add(r * q, law.location);
+        let values = match (law.shape, law.narrow) {
+            (Shape::Uniform, _) => words.map(|row| row.map(|w| (w >> 8) as f32 / (1 << 24) as f32)),
+            (Shape::Normal(..), _) => law.pairs(words, value),
+            (Shape::LogNormal(..), false) => law.pairs(words, |of| power_of_two(value(of))),
+            (Shape::LogNormal(..), true) => law.pairs(words, |of| law.power(of)),
+        };
         interleave(&values, out);
     }
 }
@@ -245,53 +361,31 @@ impl Draw for Shape<f64> {
     }
 }
 
-/// Box and Muller's √(−2 ln u) (cos, sin)(2π v). 31 bits of the first word are u and one says in which half of the circle the second
-/// one's angle is: a half turn, whose sine and cosine need no octants.
-#[inline(always)]
-#[allow(clippy::excessive_precision, reason = "as in the kernel")]
-fn normals_f32(w0: u32, w1: u32) -> [f32; 2] {
-    let r = radius_squared((w0 as i32 as f32).abs() + 0.25).sqrt();
-    let t = w1 as i32 as f32 * 2.3283064365386963e-10;
-    let z = t * t;
-    let s = horner!(
-        z,
-        7.756038755178452e-2f32,
-        -5.982421040534973e-1,
-        2.550069808959961,
-        -5.167709827423096,
-        3.1415927410125732
-    );
-    let c = horner!(
-        z,
-        2.196968048810959e-1f32,
-        -1.3318802118301392,
-        4.058412075042725,
-        -4.934792995452881,
-        9.999999403953552e-1
-    );
-    [f32::from_bits(r.to_bits() ^ (w0 & 0x8000_0000)) * c, r * (s * t)]
-}
+/// −2 ln(1 + f)/f for f from √½ − 1 to √2 − 1, the highest power first: 1.7 · 10⁻⁷ of the logarithm.
+const RADIUS: [f64; 8] = [
+    2.0213785767555237e-1,
+    -3.2445159554481506e-1,
+    3.4501659870147705e-1,
+    -3.9800330996513367e-1,
+    4.993981719017029e-1,
+    -6.667011976242065e-1,
+    1.0000072717666626,
+    -1.9999998807907104,
+];
 
-/// −2 ln(u / 2³¹) for u to 2³¹, and not quite 0 at 2³¹, where a kernel's root could not be taken.
-#[inline(always)]
+/// 2^f on [−1/2, 1/2], the highest power first: 8 · 10⁻⁸ of it.
 #[allow(clippy::excessive_precision, reason = "as in the kernel")]
-fn radius_squared(u: f32) -> f32 {
-    let i = u.to_bits().wrapping_sub(0x4eb5_04f3);
-    let e = i & 0xff80_0000;
-    let f = f32::from_bits(u.to_bits().wrapping_sub(e).wrapping_sub(0x0f80_0000)) - 1.0;
-    let p = horner!(
-        f,
-        2.0213785767555237e-1f32,
-        -3.2445159554481506e-1,
-        3.4501659870147705e-1,
-        -3.9800330996513367e-1,
-        4.993981719017029e-1,
-        -6.667011976242065e-1,
-        1.0000072717666626,
-        -1.9999998807907104
-    );
-    (e as i32 as f32).mul_add(-1.6525917e-7, p.mul_add(f, 1e-14))
-}
+const POWERS_F32: [f32; 6] = [
+    1.327647129073739e-3,
+    9.675540961325169e-3,
+    5.550713092088699e-2,
+    2.4022120237350464e-1,
+    6.931469440460205e-1,
+    1.0000001192092896,
+];
+
+/// What a cosine is of the polynomial that begins with 1.
+const SPREAD: f64 = 910.5292913990485;
 
 /// Functions whose bits are the same on every processor.
 pub(crate) trait Exact: Sized {
@@ -321,19 +415,11 @@ pub(crate) const FARTHEST_F64: f64 = 13.0;
 
 /// 2^x.
 #[inline(always)]
-#[allow(clippy::excessive_precision, reason = "as in the kernel")]
 fn power_of_two(x: f32) -> f32 {
     let x = x.clamp(-160.0, 130.0);
     let n = (x + 12_582_912.0) - 12_582_912.0;
-    let y = horner!(
-        x - n,
-        1.327647129073739e-3f32,
-        9.675540961325169e-3,
-        5.550713092088699e-2,
-        2.4022120237350464e-1,
-        6.931469440460205e-1,
-        1.0000001192092896
-    );
+    let [p0, p1, p2, p3, p4, p5] = POWERS_F32;
+    let y = horner!(x - n, p0, p1, p2, p3, p4, p5);
     let whole = n as i32;
     let half = whole >> 1;
     y * f32::from_bits(((half + 127) << 23) as u32) * f32::from_bits(((whole - half + 127) << 23) as u32)

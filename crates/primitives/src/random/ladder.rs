@@ -9,7 +9,7 @@ use rayspin_tune::variant::{Variant, Work, runs_all};
 use rayspin_tune::{About, Algorithm, Carried, Carry, Case, Config, Flow, Space, Unit, gpu};
 
 use super::cuda::Way;
-use super::draw::{Bits, Draw, LOWER, Shape};
+use super::draw::{Bits, Draw, LOWER, Shape, Singles};
 use super::poisson::Table;
 use super::{Stream, cpu, cuda, reference, ziggurat};
 
@@ -44,7 +44,8 @@ impl Kind {
     fn grid(self) -> (i64, i64) {
         match self {
             Self::Bits | Self::UniformF32 | Self::UniformF64 => (256, 64),
-            Self::NormalF32 | Self::LogNormalF32 | Self::Poisson(_) => (512, 8),
+            Self::NormalF32 | Self::LogNormalF32 => (768, 3),
+            Self::Poisson(_) => (512, 8),
             Self::NormalF64 => (640, 18),
             Self::LogNormalF64 => (640, 12),
         }
@@ -109,7 +110,7 @@ impl Data {
         match &mut self.out {
             Output::Words(out, _) => way.fill(&Bits, stream, out),
             Output::Events(out, table, _) => way.fill(table, stream, out),
-            Output::Single(out, shape) => way.fill(shape, stream, out),
+            Output::Single(out, shape) => way.fill(&Singles::new(*shape), stream, out),
             Output::Double(out, shape) => way.fill(shape, stream, out),
         }
     }
@@ -297,6 +298,9 @@ impl Algorithm for RandomNumbers {
             "gpu-grid" if ziggurat => Space::none()
                 .axis("threads", &[128, 256, 384, 512, 640], threads)
                 .axis("blocks", &[2, 4, 8, 12, 16, 18, 20, 24, 32], blocks),
+            "gpu-grid" if matches!(problem.kind, Kind::NormalF32 | Kind::LogNormalF32) => Space::none()
+                .axis("threads", &[128, 256, 384, 512, 640, 768], threads)
+                .axis("blocks", &[1, 2, 3, 4, 6, 8, 16], blocks),
             "gpu-grid" => space(threads).axis("blocks", &[1, 2, 4, 8, 16, 32, 64], blocks),
             "gpu-once" => space(256),
             _ => Space::none(),

@@ -36,6 +36,7 @@ pub trait Number: Real + Element + sealed::Sealed {}
 impl<T: Real + Element + sealed::Sealed> Number for T {}
 
 mod sealed {
+    use super::draw::Singles;
     use super::{Draw, Shape};
 
     pub trait Sealed: Sized {
@@ -44,9 +45,9 @@ mod sealed {
     }
 
     impl Sealed for f32 {
-        type Law = Shape<f32>;
-        fn law(shape: Shape<f32>) -> Shape<f32> {
-            shape
+        type Law = Singles;
+        fn law(shape: Shape<f32>) -> Singles {
+            Singles::new(shape)
         }
     }
 

@@ -111,7 +111,7 @@ constexpr unsigned OPEN = 1024;
 // waiting a whole warp, whose other lanes have nothing to decide. The layers are copied to where all lanes can ask at once.
 extern "C" __global__ void __launch_bounds__(640, 2)
     grid(uint4 k0, uint4 k1, uint4 k2, uint4 k3, uint4 k4, size_t stream, double location, double scale, double* __restrict__ out, size_t from,
-         unsigned end, unsigned rest) {
+         unsigned end, unsigned rest, unsigned stride) {
     __shared__ double2 table[LAYERS];
     __shared__ unsigned open[OPEN], listed;
     // As arguments the keys are operands of the instructions that need them. Made here, they would be made for every block.
@@ -121,7 +121,6 @@ extern "C" __global__ void __launch_bounds__(640, 2)
     if (threadIdx.x == 0) listed = 0;
     __syncthreads();
     if (blockIdx.x == 0 && threadIdx.x < rest) open[atomicAdd(&listed, 1)] = end << 2 | threadIdx.x;
-    const unsigned stride = gridDim.x * blockDim.x;
     unsigned block = blockIdx.x * blockDim.x + threadIdx.x;
     for (;;) {
         for (; block < end; block += stride) {
