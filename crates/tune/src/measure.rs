@@ -99,7 +99,11 @@ pub fn measure(
     let mut graph = None;
     match (device.backend(), protocol.asking) {
         (Backend::Cuda(cuda), Asking::Graph) => {
-            graph = Some(cuda.record(|| (0..runs).try_for_each(|_| once()))?);
+            let recorded = cuda.record(|| (0..runs).try_for_each(|_| once()));
+            if recorded.is_err() {
+                device.synchronize()?;
+            }
+            graph = Some(recorded?);
         }
         (Backend::Cuda(cuda), Asking::Best) if runs > 1 => {
             graph = cuda.record(|| (0..runs).try_for_each(|_| once())).ok();

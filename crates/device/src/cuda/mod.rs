@@ -232,10 +232,11 @@ impl Cuda {
         bytes: impl FnOnce() -> Vec<u8>,
     ) -> Result<()> {
         let loaded = self.load(source, defines)?;
-        let mut tables = lock(&loaded.tables);
-        if !tables.contains(name) {
+        // Not while it is locked: a recording on another thread may wait for it. Two first calls write the same.
+        let there = lock(&loaded.tables).contains(name);
+        if !there {
             self.set_variable(source, defines, name, &bytes())?;
-            tables.insert(name.to_owned());
+            lock(&loaded.tables).insert(name.to_owned());
         }
         Ok(())
     }

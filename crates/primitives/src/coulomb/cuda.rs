@@ -24,7 +24,7 @@ pub(crate) fn programs() -> Vec<Build> {
     };
     let constant = |unroll: u32| Build { source: &CONSTANT, defines: unrolled(unroll), spill_bytes: 0 };
     let plain = Build { source: &SOURCE, defines: vec![], spill_bytes: 0 };
-    vec![plain, constant(1), constant(16), form(64, 4, 8, 0), form(256, 8, 2, 3)]
+    vec![plain, constant(2), constant(16), form(64, 4, 8, 0), form(256, 8, 2, 3)]
 }
 
 fn unrolled(times: u32) -> Vec<Define> {
@@ -37,8 +37,8 @@ fn defines([threads, points, unroll, soft]: [u32; 4]) -> Vec<Define> {
         .to_vec()
 }
 
-/// As that of the exact transforms' rungs, whose samples are in constant memory as atoms are here, and with the defaults that were
-/// the fastest there: 2 KB a launch, all of its warps' way through them in one small cache.
+/// As that of the exact transforms' rungs, whose samples are in constant memory as atoms are here. Defaults are what tuning found on an
+/// H100 (`benches/results/2026-11-21-h100/coulomb.txt`): 32 and 8 KB a launch.
 pub(super) fn pieces_space(special: bool) -> Space {
     let (unroll, atoms) = if special { (16, 512) } else { (2, 2048) };
     Space::none()

@@ -19,7 +19,8 @@ pub(crate) use cuda::programs;
 
 /// h\[b\] = number of samples of value b: as many bins as `counts` has elements, samples of larger values are not counted.
 ///
-/// Errors: no bins, more than 2³² − 1 samples (a count would not hold them), arrays on different devices.
+/// Errors: no bins, more than 2³² − 1 samples (a count would not hold them), arrays on different devices; those of the device, and too little memory on
+/// it.
 pub fn counts<T: Sample>(samples: &Array<T>, counts: &mut Array<u32>) -> Result<()> {
     check(samples, counts.len(), counts.device())?;
     let bins = counts.len();

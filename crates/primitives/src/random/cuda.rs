@@ -91,29 +91,44 @@ pub(super) fn reals<T: Real + rayspin_device::Element>(
     shape: Shape<T>,
     out: &mut Array<T>,
 ) -> Result<()> {
+    spanning(SPAN, cuda, way, stream, shape, out)
+}
+
+/// Blocks of the stream that one launch tells apart.
+const SPAN: usize = 1 << 29;
+
+/// [`reals`] by launches of `span` blocks, a power of 2.
+pub(super) fn spanning<T: Real + rayspin_device::Element>(
+    span: usize,
+    cuda: &Cuda,
+    way: Way<'_>,
+    stream: Stream,
+    shape: Shape<T>,
+    out: &mut Array<T>,
+) -> Result<()> {
     let double = size_of::<T>() == 8;
     match shape {
-        Shape::Uniform => singles(cuda, way, stream, &Singles::new(Shape::Uniform), double, out),
-        _ if double => doubles(cuda, way, stream, shape, out),
-        _ => singles(cuda, way, stream, &Singles::new(shape.to_single()), double, out),
+        Shape::Uniform => singles(span, cuda, way, stream, &Singles::new(Shape::Uniform), out),
+        _ if double => doubles(span, cuda, way, stream, shape, out),
+        _ => singles(span, cuda, way, stream, &Singles::new(shape.to_single()), out),
     }
 }
 
 /// Numbers of `reals.cu`.
 fn singles<T: rayspin_device::Element>(
+    span: usize,
     cuda: &Cuda,
     way: Way<'_>,
     stream: Stream,
     law: &Singles,
-    double: bool,
     out: &mut Array<T>,
 ) -> Result<()> {
     let (kind, each) = (law.kind(), 16 / size_of::<T>());
-    let (defines, middle) = (defines(double, kind), law.packed().map(Argument::from));
+    let (defines, middle) = (defines(each == 2, kind), law.packed().map(Argument::from));
     match way {
         // Uniform numbers are as fast as they are written either way.
         Way::Fill { threads, blocks: Some(blocks) } if kind > 0 => {
-            grid(cuda, (&REALS, &defines, each), (threads, blocks), stream, &middle, out)
+            grid(span, cuda, (&REALS, &defines, each), (threads, blocks), stream, &middle, out)
         }
         way => go(cuda, &REALS, &defines, way, stream, &middle, (each, 0), out),
     }
@@ -121,6 +136,7 @@ fn singles<T: rayspin_device::Element>(
 
 /// Double normal and log-normal numbers.
 fn doubles<T: Real + rayspin_device::Element>(
+    span: usize,
     cuda: &Cuda,
     way: Way<'_>,
     stream: Stream,
@@ -145,17 +161,15 @@ fn doubles<T: Real + rayspin_device::Element>(
     table("sides", &ziggurat.sides)?;
     match way {
         Way::Fill { threads, blocks: Some(blocks) } => {
-            grid(cuda, (&ZIGGURAT, &defines, 2), (threads, blocks), stream, &middle, out)
+            grid(span, cuda, (&ZIGGURAT, &defines, 2), (threads, blocks), stream, &middle, out)
         }
         way => go(cuda, &ZIGGURAT, &defines, way, stream, &middle, (2, 0), out),
     }
 }
 
-/// Blocks of the stream that one launch tells apart.
-const SPAN: usize = 1 << 29;
-
 /// Numbers by a few times as many threads as run at once.
 fn grid<T: rayspin_device::Element>(
+    span: usize,
     cuda: &Cuda,
     (source, defines, each): (&'static Source, &[Define], usize),
     (threads, blocks): (u32, u32),
@@ -165,9 +179,9 @@ fn grid<T: rayspin_device::Element>(
 ) -> Result<()> {
     let kernel = cuda.kernel(source, defines, "grid")?;
     let (keys, n) = (keys(stream.seed), out.len());
-    for from in (0..n.div_ceil(each)).step_by(SPAN) {
-        let whole = (n / each - from).min(SPAN);
-        let rest = if from + whole == n / each { n % each } else { 0 };
+    for from in (0..n.div_ceil(each)).step_by(span) {
+        let whole = (n / each - from).min(span);
+        let rest = if whole < span { n % each } else { 0 };
         let mut launch = Launch::covering(whole.max(1), threads);
         launch.blocks[0] = launch.blocks[0].min(blocks);
         let numbers = each * whole + rest;

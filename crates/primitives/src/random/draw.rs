@@ -468,7 +468,7 @@ impl Exact for f64 {
     }
 }
 
-/// 2^f on [−1/2, 1/2], the highest power first: 2.2 · 10⁻¹⁶ of it, at most.
+/// 2^f on [−1/2, 1/2], the highest power first: 2.8 · 10⁻¹⁶ of it, at most, before rounding.
 #[allow(clippy::excessive_precision, reason = "as in the kernel")]
 const POWERS: [f64; 11] = [
     7.037278846726901e-09,

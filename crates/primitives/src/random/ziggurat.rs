@@ -183,4 +183,29 @@ mod tests {
             assert_eq!(first, None, "on {}", device.describe());
         }
     }
+
+    #[test]
+    fn long_streams_are_several_launches() {
+        let stream = Stream { seed: 5, number: 2 };
+        let cpu = Device::cpu_with_threads(1).unwrap();
+        // Beyond, at and before the end of a launch, with and without numbers over.
+        for n in [1, 255, 256, 257, 258, 259, 512, 1003] {
+            let (mut single, mut double) =
+                (Array::<f32>::zeros(&cpu, &[n]).unwrap(), Array::<f64>::zeros(&cpu, &[n]).unwrap());
+            fill_normal(stream, 0.5, 2.0, &mut single).unwrap();
+            fill_normal(stream, 0.5, 2.0, &mut double).unwrap();
+            for device in rayspin_emu::devices().unwrap() {
+                let Backend::Cuda(gpu) = device.backend() else { continue };
+                let way = || cuda::Way::Fill { threads: 32, blocks: Some(2) };
+                let mut out = Array::<f32>::zeros(&device, &[n]).unwrap();
+                out.fill(f32::NAN).unwrap();
+                cuda::spanning(64, gpu, way(), stream, Shape::Normal(0.5, 2.0), &mut out).unwrap();
+                assert_eq!(out.to_vec().unwrap(), single.to_vec().unwrap(), "{n} on {}", device.describe());
+                let mut out = Array::<f64>::zeros(&device, &[n]).unwrap();
+                out.fill(f64::NAN).unwrap();
+                cuda::spanning(64, gpu, way(), stream, Shape::Normal(0.5, 2.0), &mut out).unwrap();
+                assert_eq!(out.to_vec().unwrap(), double.to_vec().unwrap(), "{n} on {}", device.describe());
+            }
+        }
+    }
 }

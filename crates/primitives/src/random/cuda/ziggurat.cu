@@ -118,9 +118,11 @@ extern "C" __global__ void __launch_bounds__(640, 2)
     const Keys keys = {k0.x, k0.y, k0.z, k0.w, k1.x, k1.y, k1.z, k1.w, k2.x, k2.y,
                        k2.z, k2.w, k3.x, k3.y, k3.z, k3.w, k4.x, k4.y, k4.z, k4.w};
     for (unsigned i = threadIdx.x; i < LAYERS; i += blockDim.x) table[i] = layers[i];
-    if (threadIdx.x == 0) listed = 0;
+    if (threadIdx.x == 0) {
+        listed = blockIdx.x == 0 ? rest : 0;
+        open[0] = end << 2;
+    }
     __syncthreads();
-    if (blockIdx.x == 0 && threadIdx.x < rest) open[atomicAdd(&listed, 1)] = end << 2 | threadIdx.x;
     unsigned block = blockIdx.x * blockDim.x + threadIdx.x;
     for (;;) {
         for (; block < end; block += stride) {
