@@ -175,7 +175,7 @@ pub struct Singles {
     shape: Shape<f32>,
     /// −2 ln(1 + f) s² / f, the highest power first, what an exponent adds of that, and a little more than 0. s is [`SPREAD`], times the
     /// scale where `narrow`.
-    radius: [f32; 8],
+    radius: [f32; 7],
     exponent: f32,
     least: f32,
     /// 2^f times what the rounded location leaves, the highest power first.
@@ -227,13 +227,13 @@ impl Singles {
 
     /// As a kernel takes them.
     pub(crate) fn packed(&self) -> [[f32; 4]; 5] {
-        let ([r0, r1, r2, r3, r4, r5, r6, r7], [p0, p1, p2, p3, p4, p5]) = (self.radius, self.power);
+        let ([r0, r1, r2, r3, r4, r5, r6], [p0, p1, p2, p3, p4, p5]) = (self.radius, self.power);
         [
             [r0, r1, r2, r3],
-            [r4, r5, r6, r7],
-            [self.exponent, self.least, self.shift, p0],
-            [p1, p2, p3, p4],
-            [p5, self.location, self.scale, 0.0],
+            [r4, r5, r6, self.exponent],
+            [self.least, self.shift, p0, p1],
+            [p2, p3, p4, p5],
+            [self.location, self.scale, 0.0, 0.0],
         ]
     }
 
@@ -243,7 +243,7 @@ impl Singles {
     #[inline(always)]
     #[allow(clippy::excessive_precision, reason = "as in the kernel")]
     fn polar(&self, w0: u32, w1: u32) -> [(f32, f32); 2] {
-        let r = self.radius_squared((w0 as i32 as f32).abs() + 0.25).sqrt();
+        let r = self.radius_squared((w0 << 1 | 1) as f32).sqrt();
         // Such a multiple of the angle that both polynomials begin with 1.
         let t = w1 as i32 as f32 * 8.219707553491773e-11;
         let z = t * t;
@@ -254,14 +254,14 @@ impl Singles {
         [(f32::from_bits(r.to_bits() ^ (w0 & 0x8000_0000)), c), (r, s * t)]
     }
 
-    /// −2 ln(u / 2³¹) s² for u to 2³¹, and not quite 0 at 2³¹, where a kernel's root could not be taken.
+    /// −2 ln(u / 2³²) s² for u to 2³², and not quite 0 at 2³², where a kernel's root could not be taken.
     #[inline(always)]
     fn radius_squared(&self, u: f32) -> f32 {
-        let i = u.to_bits().wrapping_sub(0x4eb5_04f3);
+        let i = u.to_bits().wrapping_sub(0x4f35_04f3);
         let e = i & 0xff80_0000;
-        let f = f32::from_bits(u.to_bits().wrapping_sub(e).wrapping_sub(0x0f80_0000)) - 1.0;
-        let [c0, c1, c2, c3, c4, c5, c6, c7] = self.radius;
-        let p = horner!(f, c0, c1, c2, c3, c4, c5, c6, c7);
+        let f = f32::from_bits(u.to_bits().wrapping_sub(e).wrapping_sub(0x1000_0000)) - 1.0;
+        let [c0, c1, c2, c3, c4, c5, c6] = self.radius;
+        let p = horner!(f, c0, c1, c2, c3, c4, c5, c6);
         (e as i32 as f32).mul_add(self.exponent, p.mul_add(f, self.least))
     }
 
@@ -361,16 +361,15 @@ impl Draw for Shape<f64> {
     }
 }
 
-/// −2 ln(1 + f)/f for f from √½ − 1 to √2 − 1, the highest power first: 1.7 · 10⁻⁷ of the logarithm.
-const RADIUS: [f64; 8] = [
-    2.0213785767555237e-1,
-    -3.2445159554481506e-1,
-    3.4501659870147705e-1,
-    -3.9800330996513367e-1,
-    4.993981719017029e-1,
-    -6.667011976242065e-1,
-    1.0000072717666626,
-    -1.9999998807907104,
+/// −2 ln(1 + f)/f for f from √½ − 1 to √2 − 1, the highest power first: 4.4 · 10⁻⁷ of −2 ln(1 + f).
+const RADIUS: [f64; 7] = [
+    -0.23654964943509374,
+    0.3780395981348016,
+    -0.4120934483188343,
+    0.497626789369218,
+    -0.6660659668389665,
+    1.0000393028336967,
+    -2.000006495356198,
 ];
 
 /// 2^f on [−1/2, 1/2], the highest power first: 8 · 10⁻⁸ of it.
@@ -409,7 +408,7 @@ pub(crate) fn nearest<T: Real>(v: f64) -> T {
     Real::from_f64(v.clamp(least, most))
 }
 
-/// The largest |z|, rounded up: √(2 · 33 ln 2) for single numbers; for double ones where the tail begins, and 53 ln 2 over that.
+/// The largest |z|, rounded up: √(2 · 32 ln 2) for single numbers; for double ones where the tail begins, and 53 ln 2 over that.
 pub(crate) const FARTHEST_F32: f64 = 6.8;
 pub(crate) const FARTHEST_F64: f64 = 13.0;
 

@@ -34,7 +34,7 @@ pub fn normals(u: f64, v: f64) -> [f64; 2] {
 /// second word after the first one's uppermost bit.
 pub fn normals_f32(w0: u32, w1: u32) -> [f64; 2] {
     // As rounded numbers, which is what u is of.
-    let u = f64::from((w0 as i32 as f32).abs() + 0.25) / 2f64.powi(31);
+    let u = f64::from((w0 << 1 | 1) as f32) / 2f64.powi(32);
     let turns = f64::from(w1 as i32) / 2f64.powi(33);
     let [x, y] = normals(u, turns);
     [if w0 >> 31 == 1 { -x } else { x }, y]

@@ -6,7 +6,7 @@
 #define KIND 0
 #endif
 
-// Polynomials that the parameters are multiplied into: a to d as packed there, e the last coefficient, location and scale.
+// Polynomials that the parameters are multiplied into, as packed there.
 struct Polynomials {
     float4 a, b, c, d, e;
 };
@@ -25,18 +25,17 @@ static __device__ __forceinline__ drawn draw(uint4 w, const Polynomials&) {
 #define ADD __fadd_rn
 typedef float4 drawn;
 
-// -2 ln(u / 2^31) s^2 for u to 2^31, and not quite 0 at 2^31.
+// -2 ln(u / 2^32) s^2 for u to 2^32, and not quite 0 at 2^32.
 static __device__ __forceinline__ float radius_squared(float u, const Polynomials& k) {
-    const int i = __float_as_int(u) - 0x4eb504f3, e = i & (int)0xff800000;
-    const float f = ADD(__int_as_float(__float_as_int(u) - e - 0x0f800000), -1.0f);
+    const int i = __float_as_int(u) - 0x4f3504f3, e = i & (int)0xff800000;
+    const float f = ADD(__int_as_float(__float_as_int(u) - e - 0x10000000), -1.0f);
     float p = FMA(k.a.x, f, k.a.y);
     p = FMA(p, f, k.a.z);
     p = FMA(p, f, k.a.w);
     p = FMA(p, f, k.b.x);
     p = FMA(p, f, k.b.y);
     p = FMA(p, f, k.b.z);
-    p = FMA(p, f, k.b.w);
-    return FMA((float)e, k.c.x, FMA(p, f, k.c.y));
+    return FMA((float)e, k.b.w, FMA(p, f, k.c.x));
 }
 
 // The root of a normal number, rounded to nearest: what __fsqrt_rn does where neither overflow nor underflow threatens.
@@ -70,15 +69,15 @@ static __device__ __forceinline__ float exponential(float x) {
 // The number of which r q, times the scale unless that is in r, is the normal one.
 static __device__ __forceinline__ float number(float r, float q, const Polynomials& k) {
 #if KIND == 3
-    const float m = FMA(r, q, k.c.z), f = FMA(r, q, ADD(k.c.z, -m));
-    float p = FMA(k.c.w, f, k.d.x);
+    const float m = FMA(r, q, k.c.y), f = FMA(r, q, ADD(k.c.y, -m));
+    float p = FMA(k.c.z, f, k.c.w);
+    p = FMA(p, f, k.d.x);
     p = FMA(p, f, k.d.y);
     p = FMA(p, f, k.d.z);
     p = FMA(p, f, k.d.w);
-    p = FMA(p, f, k.e.x);
     return shifted(p, m);
 #else
-    const float value = FMA(k.e.z, MUL(r, q), k.e.y);
+    const float value = FMA(k.e.y, MUL(r, q), k.e.x);
     return KIND == 2 ? exponential(value) : value;
 #endif
 }
@@ -86,7 +85,7 @@ static __device__ __forceinline__ float number(float r, float q, const Polynomia
 // The angle runs over a half turn; the first word's uppermost bit says over which. Both polynomials begin with 1: their first step is an
 // addition, and needs no constant in a register.
 static __device__ __forceinline__ float2 pair(unsigned w0, unsigned w1, const Polynomials& k) {
-    const float r = root(radius_squared(ADD(fabsf((float)(int)w0), 0.25f), k));
+    const float r = root(radius_squared((float)(w0 << 1 | 1), k));
     const float t = MUL((float)(int)w1, 8.219707553491773e-11f), z = MUL(t, t);
     const float s = FMA(FMA(FMA(ADD(z, -0.96132326f), z, 0.5107131f), z, -0.12898985f), z, 0.0097732665f);
     const float c = FMA(FMA(FMA(ADD(z, -0.75556856f), z, 0.28694412f), z, -0.04348531f), z, 0.0010982623f);
