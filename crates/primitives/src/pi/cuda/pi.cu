@@ -18,11 +18,6 @@ extern "C" __global__ void clear(double* sum, unsigned long long* hits) {
     *hits = 0;
 }
 
-extern "C" __global__ void initialise(size_t stream, uint4* __restrict__ states, unsigned threads) {
-    const unsigned t = blockIdx.x * blockDim.x + threadIdx.x;
-    if (t < threads) states[t] = make_uint4(t, 0, (unsigned)stream, (unsigned)(stream >> 32));
-}
-
 static __device__ __forceinline__ double count_f64(size_t& block, size_t stride, size_t seed, size_t stream, size_t points) {
     double found = 0;
     for (; 2 * block < points; block += stride) {

@@ -84,11 +84,6 @@ extern "C" __global__ void __launch_bounds__(1024)
     if (block == whole) give(out, n, block, make(block, seed, stream, law));
 }
 
-extern "C" __global__ void initialise(size_t stream, uint4* __restrict__ states, unsigned threads) {
-    const unsigned t = blockIdx.x * blockDim.x + threadIdx.x;
-    if (t < threads) states[t] = make_uint4(t, 0, (unsigned)stream, (unsigned)(stream >> 32));
-}
-
 extern "C" __global__ void __launch_bounds__(1024)
     from_states(uint4* __restrict__ states, unsigned threads, size_t seed, const size_t* __restrict__ table, unsigned bits,
                 unsigned first, unsigned* __restrict__ out, size_t n) {

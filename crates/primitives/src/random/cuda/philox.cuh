@@ -47,3 +47,9 @@ static __device__ __forceinline__ unsigned alike(size_t block, size_t end, size_
     // The quotient takes as long as a block of the stream.
     return left < stride ? 1 : (unsigned)(left / stride + 1);
 }
+
+// A state is the next counter of a thread.
+extern "C" __global__ void initialise(size_t stream, uint4* __restrict__ states, unsigned threads) {
+    const unsigned t = blockIdx.x * blockDim.x + threadIdx.x;
+    if (t < threads) states[t] = make_uint4(t, 0, (unsigned)stream, (unsigned)(stream >> 32));
+}

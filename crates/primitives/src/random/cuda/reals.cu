@@ -150,12 +150,6 @@ extern "C" __global__ void __launch_bounds__(768)
     if (first == 0 && rest > 0) give(out, (size_t)end * EACH + rest, end, draw(philox(from + end, stream, keys), k));
 }
 
-// A state is the next counter of a thread.
-extern "C" __global__ void initialise(size_t stream, uint4* __restrict__ states, unsigned threads) {
-    const unsigned t = blockIdx.x * blockDim.x + threadIdx.x;
-    if (t < threads) states[t] = make_uint4(t, 0, (unsigned)stream, (unsigned)(stream >> 32));
-}
-
 extern "C" __global__ void from_states(uint4* __restrict__ states, unsigned threads, size_t seed, float4 a, float4 b, float4 c, float4 d,
                                        float4 e, real* __restrict__ out, size_t n) {
     const unsigned t = blockIdx.x * blockDim.x + threadIdx.x;

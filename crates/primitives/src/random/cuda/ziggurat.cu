@@ -193,12 +193,6 @@ extern "C" __global__ void __launch_bounds__(512)
     if (2 * block < n) give(block, stream, keys_of(seed), location, scale, out, n);
 }
 
-// A state is the next counter of a thread.
-extern "C" __global__ void initialise(size_t stream, uint4* __restrict__ states, unsigned threads) {
-    const unsigned t = blockIdx.x * blockDim.x + threadIdx.x;
-    if (t < threads) states[t] = make_uint4(t, 0, (unsigned)stream, (unsigned)(stream >> 32));
-}
-
 extern "C" __global__ void __launch_bounds__(512)
     from_states(uint4* __restrict__ states, unsigned threads, size_t seed, double location, double scale, double* __restrict__ out, size_t n) {
     const unsigned t = blockIdx.x * blockDim.x + threadIdx.x;
