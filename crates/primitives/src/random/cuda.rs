@@ -106,65 +106,38 @@ pub(super) fn spanning<T: Real + rayspin_device::Element>(
     shape: Shape<T>,
     out: &mut Array<T>,
 ) -> Result<()> {
-    let double = size_of::<T>() == 8;
-    match shape {
-        Shape::Uniform => singles(span, cuda, way, stream, &Singles::new(Shape::Uniform), out),
-        _ if double => doubles(span, cuda, way, stream, shape, out),
-        _ => singles(span, cuda, way, stream, &Singles::new(shape.to_single()), out),
+    let (double, each) = (size_of::<T>() == 8, 16 / size_of::<T>());
+    let (source, kind, middle) = match shape {
+        Shape::Normal(location, scale) if double => (&ZIGGURAT, 1, pair(location.to_f64(), scale.to_f64())),
+        Shape::LogNormal(location, scale) if double => {
+            let (location, scale) = base_two(location, scale);
+            // Within the exponents that a shift of the exponent's bits can make.
+            let narrow = location.abs() + FARTHEST_F64 * scale < 1020.0;
+            (&ZIGGURAT, if narrow { 3 } else { 2 }, pair(location, scale))
+        }
+        _ => {
+            let law = Singles::new(shape.to_single());
+            (&REALS, law.kind(), law.packed().map(Argument::from).to_vec())
+        }
+    };
+    let defines = defines(double, kind);
+    if std::ptr::eq(source, &ZIGGURAT) {
+        let ziggurat = ziggurat::layers();
+        for (name, pairs) in [("layers", &ziggurat.layers), ("sides", &ziggurat.sides)] {
+            cuda.set_table(source, &defines, name, || bytemuck::cast_slice(pairs).to_vec())?;
+        }
     }
-}
-
-/// Numbers of `reals.cu`.
-fn singles<T: rayspin_device::Element>(
-    span: usize,
-    cuda: &Cuda,
-    way: Way<'_>,
-    stream: Stream,
-    law: &Singles,
-    out: &mut Array<T>,
-) -> Result<()> {
-    let (kind, each) = (law.kind(), 16 / size_of::<T>());
-    let (defines, middle) = (defines(each == 2, kind), law.packed().map(Argument::from));
     match way {
         // Uniform numbers are as fast as they are written either way.
         Way::Fill { threads, blocks: Some(blocks) } if kind > 0 => {
-            grid(span, cuda, (&REALS, &defines, each), (threads, blocks), stream, &middle, out)
+            grid(span, cuda, (source, &defines, each), (threads, blocks), stream, &middle, out)
         }
-        way => go(cuda, &REALS, &defines, way, stream, &middle, (each, 0), out),
+        way => go(cuda, source, &defines, way, stream, &middle, (each, 0), out),
     }
 }
 
-/// Double normal and log-normal numbers.
-fn doubles<T: Real + rayspin_device::Element>(
-    span: usize,
-    cuda: &Cuda,
-    way: Way<'_>,
-    stream: Stream,
-    shape: Shape<T>,
-    out: &mut Array<T>,
-) -> Result<()> {
-    let (kind, location, scale) = match shape {
-        Shape::Uniform => (1, 0.0, 1.0),
-        Shape::Normal(location, scale) => (1, Real::to_f64(location), Real::to_f64(scale)),
-        Shape::LogNormal(location, scale) => {
-            let (location, scale) = base_two(location, scale);
-            // Within the exponents that a shift of the exponent's bits can make.
-            (if location.abs() + FARTHEST_F64 * scale < 1020.0 { 3 } else { 2 }, location, scale)
-        }
-    };
-    let (defines, middle) = (defines(true, kind), [location, scale].map(Argument::from));
-    let ziggurat = ziggurat::layers();
-    let table = |name, pairs: &[[f64; 2]]| {
-        cuda.set_table(&ZIGGURAT, &defines, name, || bytemuck::cast_slice(pairs).to_vec())
-    };
-    table("layers", &ziggurat.layers)?;
-    table("sides", &ziggurat.sides)?;
-    match way {
-        Way::Fill { threads, blocks: Some(blocks) } => {
-            grid(span, cuda, (&ZIGGURAT, &defines, 2), (threads, blocks), stream, &middle, out)
-        }
-        way => go(cuda, &ZIGGURAT, &defines, way, stream, &middle, (2, 0), out),
-    }
+fn pair(location: f64, scale: f64) -> Vec<Argument<'static>> {
+    vec![location.into(), scale.into()]
 }
 
 /// Numbers by a few times as many threads as run at once.

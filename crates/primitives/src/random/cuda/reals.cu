@@ -50,9 +50,6 @@ static __device__ __forceinline__ float root(float a) {
 #endif
 }
 
-// 2^(x + n) by shifting the exponent of `power` at f, which is x - n, as far as the lowest bits of m, a whole number, say.
-static __device__ __forceinline__ float shifted(float p, float m) { return __int_as_float(__float_as_int(p) + (__float_as_int(m) << 23)); }
-
 // 2^x for any x.
 static __device__ __forceinline__ float exponential(float x) {
     x = x < -160.0f ? -160.0f : x > 130.0f ? 130.0f : x;
@@ -75,7 +72,8 @@ static __device__ __forceinline__ float number(float r, float q, const Polynomia
     p = FMA(p, f, k.d.y);
     p = FMA(p, f, k.d.z);
     p = FMA(p, f, k.d.w);
-    return shifted(p, m);
+    // The lowest bits of m are a whole number, which the exponent is shifted by.
+    return __int_as_float(__float_as_int(p) + (__float_as_int(m) << 23));
 #else
     const float value = FMA(k.e.y, MUL(r, q), k.e.x);
     return KIND == 2 ? exponential(value) : value;
