@@ -96,21 +96,16 @@ pub fn measure(
         let times = rounds(protocol, protocol.rounds.max(1) * runs, || seconds(device, &mut once))?;
         return Ok(Timing::of(&times, 1, false));
     }
+    let wanted = protocol.asking == Asking::Graph;
     let mut graph = None;
     match (device.backend(), protocol.asking) {
-        (Backend::Cuda(cuda), Asking::Graph) => {
+        (Backend::Cuda(cuda), asking) if wanted || (asking == Asking::Best && runs > 1) => {
             let recorded = cuda.record(|| (0..runs).try_for_each(|_| once()));
+            // What cannot be recorded may have left an error behind that belongs to nobody.
             if recorded.is_err() {
                 device.synchronize()?;
             }
-            graph = Some(recorded?);
-        }
-        (Backend::Cuda(cuda), Asking::Best) if runs > 1 => {
-            graph = cuda.record(|| (0..runs).try_for_each(|_| once())).ok();
-            // What cannot be recorded may have left an error behind that belongs to nobody.
-            if graph.is_none() {
-                device.synchronize()?;
-            }
+            graph = if wanted { Some(recorded?) } else { recorded.ok() };
         }
         (Backend::Cpu(_), Asking::Graph) => {
             return Err(Error::value("device of a graph of runs", "a GPU", device.describe()));
@@ -118,7 +113,6 @@ pub fn measure(
         _ => {}
     }
     // Memory that another thread gives back ends a recording: rounds are then plain ones, unless a graph was asked for.
-    let wanted = protocol.asking == Asking::Graph;
     let mut round = || match graph.as_ref().filter(|graph| wanted || graph.current()) {
         Some(graph) => seconds(device, &mut || graph.launch()),
         None => seconds(device, &mut || (0..runs).try_for_each(|_| once())),
