@@ -162,9 +162,6 @@ scalars!(
     f32 => "float", f64 => "double", [u32; 4] => "uint4", [f32; 4] => "float4", Complex<f32> => "float2", Complex<f64> => "double2"
 );
 
-/// Arguments of most kernels at most.
-const FEW: usize = 24;
-
 /// A compiled kernel on one device.
 #[derive(Clone)]
 pub struct Kernel {
@@ -212,25 +209,14 @@ impl Kernel {
         if launch.blocks.contains(&0) {
             return Ok(());
         }
-        let places = arguments.iter_mut().map(|a| a.bits.as_mut_ptr().cast::<c_void>());
-        // Nearly every kernel takes so few that their list needs no memory of its own.
-        let (mut few, mut many) = ([std::ptr::null_mut(); FEW], Vec::new());
-        let pointers: &mut [*mut c_void] = match places.len() {
-            count @ ..=FEW => {
-                few.iter_mut().zip(places).for_each(|(own, place)| *own = place);
-                &mut few[..count]
-            }
-            _ => {
-                many.extend(places);
-                &mut many
-            }
-        };
+        let mut pointers: Vec<*mut c_void> =
+            arguments.iter_mut().map(|a| a.bits.as_mut_ptr().cast::<c_void>()).collect();
         let pass = self.memory.gate.pass();
         // SAFETY: number and types of the arguments were compared with the kernel's declaration; that the kernel stays
         // inside its arrays, and waits where it starts early, is what its tests and compute-sanitizer check.
         let queued = match early {
-            false => unsafe { self.function.launch(launch, pointers) },
-            true => unsafe { self.function.launch_early(launch, pointers) },
+            false => unsafe { self.function.launch(launch, &mut pointers) },
+            true => unsafe { self.function.launch_early(launch, &mut pointers) },
         };
         queued.map_err(|e| self.named(launch, e.to_string()))?;
         drop(pass);
