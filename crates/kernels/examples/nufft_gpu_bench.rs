@@ -1,11 +1,12 @@
 //! Times the NUFFT on a GPU by its own clock, and measures errors against the direct f64 sums; one line a problem.
 //!
 //! ```text
-//! cargo run --release -p rayspin-kernels --example nufft_gpu_bench -- [NAME...] [--upsampling 2] [--runs 20] [--check 20]
+//! cargo run --release -p rayspin-kernels --example nufft_gpu_bench -- [NAME...] [--upsampling 2] [--rounds 15] [--check 20]
 //! ```
 //!
-//! `NAME`: problems whose names begin so; all without one. Milliseconds are medians over runs, transforms of the whole batch
-//! with their Fourier transforms, arrays on the GPU; "plan" is the wall clock, upload of the trajectory included.
+//! `NAME`: problems whose names begin so; all without one. Milliseconds are of transforms of the whole batch with their Fourier
+//! transforms, arrays on the GPU: medians over rounds of 2 ms, the calls of a round in one graph, then one after another ("stream").
+//! "plan" is the wall clock, upload of the trajectory included.
 
 use std::time::Instant;
 
@@ -13,10 +14,11 @@ use ndarray::Array2;
 use num_complex::Complex;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
-use rayspin_core::{C64, Real, Result, Trajectory};
+use rayspin_core::{C64, Error, Real, Result, Trajectory};
 use rayspin_device::cuda::FftPlan;
-use rayspin_device::{Array, Backend, Cuda, Device};
+use rayspin_device::{Array, Backend, Device};
 use rayspin_kernels::nufft::{Nufft, Options, reference};
+use rayspin_tune::{Asking, Protocol, measure};
 
 #[derive(Clone, Copy)]
 enum Set {
@@ -106,20 +108,17 @@ fn distance(found: impl Iterator<Item = C64>, expected: &[C64]) -> f64 {
     (difference / norm).sqrt()
 }
 
-/// Median milliseconds of the device, after two calls that warm up.
-fn time(cuda: &Cuda, runs: usize, mut call: impl FnMut() -> Result<()>) -> Result<f64> {
-    call()?;
-    call()?;
-    let mut times = (0..runs).map(|_| cuda.seconds(&mut call)).collect::<Result<Vec<_>>>()?;
-    times.sort_by(f64::total_cmp);
-    Ok(times[runs / 2] * 1e3)
+/// Median milliseconds of a call, by the clock of the device.
+fn time(device: &Device, rounds: usize, asking: Asking, mut call: impl FnMut() -> Result<()>) -> Result<f64> {
+    let protocol = Protocol { rounds, asking, budget: 10.0, ..Protocol::default() };
+    Ok(measure(device, &protocol, |_| call())?.median * 1e3)
 }
 
 fn run<R: Real>(
     device: &Device,
     problem: &Problem,
     upsampling: Option<f64>,
-    runs: usize,
+    rounds: usize,
     check: usize,
 ) -> Result<()> {
     let Backend::Cuda(cuda) = device.backend() else { return Ok(()) };
@@ -153,8 +152,11 @@ fn run<R: Real>(
     plan.forward(&image_gpu, &mut found_data)?;
     plan.adjoint(&data_gpu, &mut found_image)?;
     let first = (found_data.to_vec()?, found_image.to_vec()?);
-    let type2 = time(cuda, runs, || plan.forward(&image_gpu, &mut found_data))?;
-    let type1 = time(cuda, runs, || plan.adjoint(&data_gpu, &mut found_image))?;
+    let asked = [Asking::Graph, Asking::Stream];
+    let mut type1 = |asking| time(device, rounds, asking, || plan.adjoint(&data_gpu, &mut found_image));
+    let mut type2 = |asking| time(device, rounds, asking, || plan.forward(&image_gpu, &mut found_data));
+    let [graphs, streams] = asked.map(|asking| Ok::<_, Error>((type1(asking)?, type2(asking)?)));
+    let ((graph1, graph2), (stream1, stream2)) = (graphs?, streams?);
     let again = first == (found_data.to_vec()?, found_image.to_vec()?);
 
     let fine = plan.fine_shape().to_vec();
@@ -162,7 +164,7 @@ fn run<R: Real>(
     let mut grids = Array::<Complex<R>>::zeros(device, &[coils, cells])?;
     let double = size_of::<R>() == 8;
     let fft = FftPlan { axes: fine.clone(), stride: 1, distance: cells, batch: coils, double };
-    let fft_ms = time(cuda, runs, || cuda.fft(&fft, 1, grids.cuda_mut()))?;
+    let fft_ms = time(device, rounds, Asking::Graph, || cuda.fft(&fft, 1, grids.cuda_mut()))?;
 
     let mut errors = [0.0; 2];
     if check > 0 {
@@ -178,8 +180,8 @@ fn run<R: Real>(
         errors[0] = distance(which.iter().map(|&x| widen(&found_image[x])), &expected);
     }
     println!(
-        "{:8} {} σ {:.2} W {:2} fine {:?}: plan {plan_ms:.1} type1 {type1:.3} type2 {type2:.3} fft {fft_ms:.3} ms, errors {:.1e} \
-         {:.1e}, same bits {again}, {} MiB",
+        "{:8} {} σ {:.2} W {:2} fine {:?}: plan {plan_ms:.1} type1 {graph1:.3} type2 {graph2:.3} fft {fft_ms:.3} ms, stream \
+         {stream1:.3} {stream2:.3} ms, errors {:.1e} {:.1e}, same bits {again}, {} MiB",
         problem.name,
         R::NAME,
         plan.upsampling(),
@@ -194,13 +196,13 @@ fn run<R: Real>(
 
 fn main() -> Result<()> {
     let mut names = Vec::new();
-    let (mut upsamplings, mut runs, mut check) = (Vec::new(), 20, 20);
+    let (mut upsamplings, mut rounds, mut check) = (Vec::new(), 15, 20);
     let mut words = std::env::args().skip(1);
     while let Some(word) = words.next() {
         let mut number = || words.next().and_then(|w| w.parse::<f64>().ok()).unwrap_or(0.0);
         match word.as_str() {
             "--upsampling" => upsamplings.push(Some(number())),
-            "--runs" => runs = (number() as usize).max(1),
+            "--rounds" => rounds = (number() as usize).max(1),
             "--check" => check = number() as usize,
             _ => names.push(word),
         }
@@ -216,9 +218,9 @@ fn main() -> Result<()> {
         }
         for &upsampling in &upsamplings {
             if problem.double {
-                run::<f64>(&device, problem, upsampling, runs, check)?;
+                run::<f64>(&device, problem, upsampling, rounds, check)?;
             } else {
-                run::<f32>(&device, problem, upsampling, runs, check)?;
+                run::<f32>(&device, problem, upsampling, rounds, check)?;
             }
         }
     }

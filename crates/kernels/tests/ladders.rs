@@ -2,8 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+use rayspin_device::BackendKind;
 use rayspin_kernels::ladders;
-use rayspin_tune::{Config, Which};
+use rayspin_tune::{Asking, Config, Protocol, Which, measure};
 
 #[test]
 fn every_rung_of_every_trial_meets_its_tolerance() {
@@ -39,6 +40,29 @@ fn every_rung_of_every_trial_meets_its_tolerance() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Sets of data that no run has seen are among those of the graph.
+#[test]
+fn every_rung_of_a_gpu_can_be_timed_as_one_graph() {
+    let protocol =
+        Protocol { rounds: 1, round: 1e-9, budget: 0.0, asking: Asking::Graph, ..Protocol::default() };
+    for device in rayspin_emu::devices().unwrap().into_iter().filter(|d| d.kind() == BackendKind::Cuda) {
+        for ladder in ladders() {
+            let name = ladder.about().name;
+            let mut session = ladder.open(Which::Trial(0), &device, 1).unwrap();
+            assert_eq!(session.rotate(4).unwrap(), 4);
+            for (at, rung) in session.rungs().to_vec().iter().enumerate() {
+                if rung.backend != device.kind() || rung.refuses.is_some() {
+                    continue;
+                }
+                let config = rung.space.default_config();
+                let timing = measure(&device, &protocol, |turn| session.run(at, &config, turn));
+                let timing = timing.unwrap_or_else(|error| panic!("{name} {}: {error}", rung.name));
+                assert!(timing.graph, "{name} {}", rung.name);
+            }
+        }
+    }
 }
 
 #[test]

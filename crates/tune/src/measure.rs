@@ -1,5 +1,6 @@
 //! How a run is timed.
 
+use std::cell::Cell;
 use std::time::Instant;
 
 use rayspin_core::{Error, Result};
@@ -75,7 +76,8 @@ pub struct Timing {
 ///
 /// On a GPU the device's own clock (events) times a round; unless the protocol says otherwise, a round is one graph where `run` can be
 /// recorded, since the launch of a kernel by the host takes longer than many kernels run. On a CPU the monotonic clock. One run
-/// warms up, another tells how many make a round. Of runs that are waited for one by one, as many are timed as rounds would have, each alone.
+/// warms up, another tells how many make a round. Runs that cannot be recorded are done once, then recorded: the first run on a set
+/// of data may take memory. Of runs that are waited for one by one, as many are timed as rounds would have, each alone.
 ///
 /// Errors: those of `run`; a graph is asked for of a CPU, or of runs that cannot be recorded.
 pub fn measure(
@@ -83,11 +85,8 @@ pub fn measure(
     protocol: &Protocol,
     mut run: impl FnMut(usize) -> Result<()>,
 ) -> Result<Timing> {
-    let mut next = 0;
-    let mut once = || {
-        next += 1;
-        run(next - 1)
-    };
+    let next = Cell::new(0);
+    let mut once = || run(next.replace(next.get() + 1));
     once()?;
     device.synchronize()?;
     let first = seconds(device, &mut once)?;
@@ -100,8 +99,17 @@ pub fn measure(
     let mut graph = None;
     match (device.backend(), protocol.asking) {
         (Backend::Cuda(cuda), asking) if wanted || (asking == Asking::Best && runs > 1) => {
-            let recorded = cuda.record(|| (0..runs).try_for_each(|_| once()));
-            // What cannot be recorded may have left an error behind that belongs to nobody.
+            let begin = next.get();
+            let mut recorded = cuda.record(|| (0..runs).try_for_each(|_| once()));
+            if recorded.is_err() {
+                // What cannot be recorded may have left an error behind that belongs to nobody.
+                device.synchronize()?;
+                // The first run on a set of data may take memory that the set keeps, which no recording can hold.
+                next.set(begin);
+                (0..runs).try_for_each(|_| once())?;
+                next.set(begin);
+                recorded = cuda.record(|| (0..runs).try_for_each(|_| once()));
+            }
             if recorded.is_err() {
                 device.synchronize()?;
             }
@@ -205,6 +213,27 @@ mod tests {
             }
             let (best, _) = of(Asking::Best).unwrap();
             assert_eq!(best.graph, gpu && best.runs > 1);
+        }
+    }
+
+    /// A recording that allocates cannot be repeated on a real GPU: its memory is there already.
+    #[test]
+    fn sets_that_take_memory_in_their_first_run_are_recorded_afterwards() {
+        for device in rayspin_emu::devices().unwrap().into_iter().filter(|d| d.kind() == BackendKind::Cuda) {
+            for asking in [Asking::Best, Asking::Graph] {
+                let mut sets: Vec<Option<Array<f32>>> = (0..40).map(|_| None).collect();
+                let protocol =
+                    Protocol { rounds: 3, round: 1e-3, budget: 0.5, asking, ..Protocol::default() };
+                let timing = measure(&device, &protocol, |turn| {
+                    let set = &mut sets[turn % 40];
+                    if set.is_none() {
+                        *set = Some(Array::zeros(&device, &[64])?);
+                    }
+                    set.as_mut().map_or(Ok(()), |array| array.fill(0.0))
+                });
+                let timing = timing.unwrap();
+                assert!(timing.graph && timing.runs > 1 && timing.rounds == 3, "{asking:?} {timing:?}");
+            }
         }
     }
 
