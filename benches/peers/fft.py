@@ -1,13 +1,15 @@
-"""FFT of Rayspin against scipy.fft (pocketfft) and FFTW, complex64, the same threads, in turn on the same machine.
+"""FFT of Rayspin against FFTW, ducc0 and scipy.fft, complex64, the same threads, in turn on the same machine.
 
     cargo build --release -p rayspin-kernels --example fft_bench
     python benches/peers/fft.py [rounds] [threads]
 
-FFTW is planned with MEASURE, in place, and not asked to scale, which spares it a pass. Each round runs all once a problem,
-one after the other, so that a busy machine slows them alike; the table shows the best and the median over rounds of each
-one's median, and the median over rounds of the ratios.
+FFTW is called in C, planned with MEASURE, in place, and does not scale, which spares it a pass; ducc0 and SciPy (pocketfft) scale, in place.
+ducc0 and FFTW are compiled for this processor (`build.sh`; `versions.py` says how). Each round runs all once a problem, one after the other, so that
+a busy machine slows them alike: one call that warms up, then the median of as many as Rayspin's. The table shows the best and the median over
+rounds, and the median over rounds of the ratios.
 """
 
+import ctypes
 import json
 import pathlib
 import statistics
@@ -15,9 +17,10 @@ import subprocess
 import sys
 import time
 
+import ducc0
 import numpy as np
-import pyfftw
 import scipy.fft
+import versions
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BENCH = ROOT / "target" / "release" / "examples" / "fft_bench"
@@ -34,8 +37,13 @@ def rayspin(threads):
 
 
 def random(batch, shape):
+    """In memory that begins where vectors of any width want to."""
     rng = np.random.default_rng(1)
-    return rng.standard_normal((batch, *shape, 2), dtype=np.float32).view(np.complex64)[..., 0]
+    values = rng.standard_normal((batch, *shape, 2), dtype=np.float32)
+    room = np.empty(values.size + 16, np.float32)
+    aligned = room[-room.ctypes.data % 64 // 4 :][: values.size].reshape(values.shape)
+    aligned[:] = values
+    return aligned.view(np.complex64)[..., 0]
 
 
 def median_ms(call):
@@ -49,41 +57,76 @@ def median_ms(call):
 
 
 class Scipy:
-    name = f"scipy {scipy.__version__}"
+    name = "SciPy"
 
     def __init__(self, batch, shape, threads):
         self.data, self.threads = random(batch, shape), threads
         self.axes = tuple(range(1, 1 + len(shape)))
 
     def __call__(self):
-        self.data = scipy.fft.fftn(
-            self.data, axes=self.axes, workers=self.threads, overwrite_x=True, norm="ortho"
-        )
+        self.data = scipy.fft.fftn(self.data, axes=self.axes, workers=self.threads, overwrite_x=True, norm="ortho")
+
+
+class Ducc0:
+    name = "ducc0"
+
+    def __init__(self, batch, shape, threads):
+        self.data, self.threads = random(batch, shape), threads
+        self.axes = tuple(range(1, 1 + len(shape)))
+
+    def __call__(self):
+        ducc0.fft.c2c(self.data, axes=self.axes, inorm=1, out=self.data, nthreads=self.threads)
 
 
 class Fftw:
-    name = f"FFTW {pyfftw.fftw_version}"
+    name = "FFTW"
+    MEASURE = 0
 
     def __init__(self, batch, shape, threads):
-        self.data = pyfftw.empty_aligned((batch, *shape), dtype="complex64")
-        axes = tuple(range(1, 1 + len(shape)))
-        self.plan = pyfftw.FFTW(self.data, self.data, axes=axes, flags=("FFTW_MEASURE",), threads=threads)
+        library, omp = versions.fftw_libraries()
+        assert omp.fftwf_init_threads() != 0
+        omp.fftwf_plan_with_nthreads(threads)
         self.source = random(batch, shape)
-        self.data[:] = self.source
+        self.data = random(batch, shape)
+        at = ctypes.c_void_p(self.data.ctypes.data)
+        lengths = (ctypes.c_int * len(shape))(*shape)
+        distance = int(np.prod(shape))
+        library.fftwf_plan_many_dft.restype = ctypes.c_void_p
+        forward = -1
+        plan = library.fftwf_plan_many_dft(
+            len(shape), lengths, batch, at, None, 1, distance, at, None, 1, distance, forward, self.MEASURE
+        )
+        assert plan
+        self.plan, self.execute = ctypes.c_void_p(plan), library.fftwf_execute
 
     def __call__(self):
-        self.plan.execute()
+        self.execute(self.plan)
 
     def refill(self):
-        """Unscaled transforms of transforms overflow."""
+        """Planning writes over the data, and unscaled transforms of transforms overflow."""
         self.data[:] = self.source
+
+
+PEERS = [Fftw, Ducc0, Scipy]
+
+
+def right(peer, batch, shape):
+    """Whether a peer's transform is the one that Rayspin is timed for."""
+    call = peer(batch, shape, 2)
+    call.data[:] = random(batch, shape)
+    call()
+    scale = 1 if peer is Fftw else 1 / np.sqrt(np.prod(shape))
+    want = scale * np.fft.fftn(random(batch, shape).astype(np.complex128), axes=range(1, 1 + len(shape)))
+    return np.linalg.norm(call.data - want) < 1e-5 * np.linalg.norm(want)
 
 
 def main():
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 5
     threads = int(sys.argv[2]) if len(sys.argv) > 2 else 2
-    peers = {problem: [Scipy(*problem, threads), Fftw(*problem, threads)] for problem in SHOWN}
-    times = {problem: [[] for _ in range(3)] for problem in SHOWN}
+    for peer in PEERS:
+        assert right(peer, 3, (12, 10, 8)), peer.name
+    peers = {problem: [peer(*problem, threads) for peer in PEERS] for problem in SHOWN}
+    times = {problem: [[] for _ in range(1 + len(PEERS))] for problem in SHOWN}
     for _ in range(rounds):
         ours = rayspin(threads)
         for problem in SHOWN:
@@ -92,22 +135,18 @@ def main():
                 if isinstance(peer, Fftw):
                     peer.refill()
                 column.append(median_ms(peer))
-    names = ["Rayspin", Scipy.name, "FFTW"]
+    names = [peer.name for peer in PEERS]
     print(
         f"{'problem':>16}"
-        + "".join(f" {name + ' ms':>20}" for name in names)
-        + " scipy / Rayspin  FFTW / Rayspin"
+        + "".join(f" {name + ' ms':>16}" for name in ["Rayspin", *names])
+        + "".join(f" {name + ' / Rayspin':>16}" for name in names)
     )
     for (batch, shape), columns in times.items():
         name = f"{batch} x " * (batch > 1) + "x".join(map(str, shape))
         cells = [f"{min(t):.2f} ({statistics.median(t):.2f})" for t in columns]
         ratios = [statistics.median(y / x for x, y in zip(columns[0], t)) for t in columns[1:]]
-        print(
-            f"{name:>16}"
-            + "".join(f" {cell:>20}" for cell in cells)
-            + f" {ratios[0]:>15.2f} {ratios[1]:>15.2f}"
-        )
-    print(f"best (median) of {rounds} rounds; {Scipy.name}, {Fftw.name} through pyFFTW, {threads} threads")
+        print(f"{name:>16}" + "".join(f" {cell:>16}" for cell in cells) + "".join(f" {ratio:>16.2f}" for ratio in ratios))
+    print(f"best (median) of {rounds} rounds, {threads} threads")
 
 
 if __name__ == "__main__":

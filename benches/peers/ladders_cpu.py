@@ -1,32 +1,27 @@
 """What NumPy (OpenBLAS) and OpenCV take for the work of Rayspin's ladders, on the same processor.
 
     rayspin ladder matrix-product reduction histogram transpose --device cpu --threads N
-    OPENBLAS_NUM_THREADS=N OMP_NUM_THREADS=N python benches/peers/ladders_cpu.py N
+    python benches/peers/ladders_cpu.py N
 
-Medians of 9 runs after one, over arrays in rotation that no cache holds. OpenCV counts
-16-bit samples, half of our bytes, and f32, as many bytes as ours.
+Timed as our own (`cpu_time.py`), over arrays by turns that no cache holds. OpenCV counts 16-bit samples, half of our bytes, and f32, as many
+bytes as ours. NumPy's sums and its transpose, and OpenCV's sum and transpose, run on one thread, however many there are.
 """
 
 import os
-import statistics
 import sys
-import time
-
-import cv2
-import numpy as np
 
 THREADS = int(sys.argv[1]) if len(sys.argv) > 1 else os.cpu_count()
+os.environ["OPENBLAS_NUM_THREADS"] = os.environ["OMP_NUM_THREADS"] = str(THREADS)
+
+import cpu_time  # noqa: E402
+import cv2  # noqa: E402
+import numpy as np  # noqa: E402
+
 cv2.setNumThreads(THREADS)
 
 
 def show(name, sets, call, flops=0, bytes_=0):
-    call(*sets[0])
-    times = []
-    for i in range(9):
-        start = time.perf_counter()
-        call(*sets[i % len(sets)])
-        times.append(time.perf_counter() - start)
-    seconds = statistics.median(times)
+    seconds = cpu_time.seconds(lambda turn: call(*sets[turn % len(sets)]))
     rate = f"{flops / seconds / 1e9:.1f} GFLOP/s" if flops else f"{bytes_ / seconds / 1e9:.1f} GB/s"
     print(f"{name:<40} {seconds * 1e3:10.3f} ms  {rate}")
 
@@ -34,8 +29,9 @@ def show(name, sets, call, flops=0, bytes_=0):
 rng = np.random.default_rng(1)
 print(f"{THREADS} threads, numpy {np.__version__}, OpenCV {cv2.__version__}")
 for n in (1024, 4096):
-    a, b, c = (rng.random((n, n), dtype=np.float32) for _ in range(3))
-    show(f"product {n}^3 f32, numpy", [(a, b, c)], lambda a, b, c: np.matmul(a, b, out=c), flops=2 * n**3)
+    # As many as rayspin ladder takes: three times 64 MB.
+    sets = [[rng.random((n, n), dtype=np.float32) for _ in range(3)] for _ in range(-(-192_000_000 // (12 * n * n)))]
+    show(f"product {n}^3 f32, numpy", sets, lambda a, b, c: np.matmul(a, b, out=c), flops=2 * n**3)
 big = [(rng.integers(-1000, 1000, 1 << 26, dtype=np.int32),) for _ in range(2)]
 show("sum 2^26 i32, numpy", big, lambda x: x.sum(dtype=np.int64), bytes_=4 << 26)
 floats = [(rng.random(1 << 26, dtype=np.float32).reshape(8192, 8192),) for _ in range(2)]

@@ -1,8 +1,8 @@
 """A Rayspin benchmark and OpenCV, the same threads, in turn on the same machine.
 
-Each round runs all once, one after the other; the table shows the best and the median over rounds of each one's median, and the median of
-the ratios. With --processor-time, which is for one thread on a machine that others use, too, times are those that the processor gave:
-Rayspin's the mean of a round, OpenCV's the median.
+Each round runs all once, one after the other, timed alike (`cpu_time.py`); the table shows the best and the median over rounds of each one's
+median, and the median of the ratios. With --processor-time, which is for one thread on a machine that others use, too, times are those
+that the processor gave: Rayspin's the mean of a round, OpenCV's the median.
 """
 
 import json
@@ -12,22 +12,12 @@ import subprocess
 import sys
 import time
 
+import cpu_time
 import cv2
 
 EXAMPLES = pathlib.Path(__file__).resolve().parents[2] / "target" / "release" / "examples"
-REPETITIONS = 7
 PROCESSOR_TIME = "--processor-time" in sys.argv
 CLOCK = time.process_time if PROCESSOR_TIME else time.perf_counter
-
-
-def median_ms(call):
-    call()
-    times = []
-    for _ in range(REPETITIONS):
-        start = CLOCK()
-        call()
-        times.append((CLOCK() - start) * 1e3)
-    return statistics.median(times)
 
 
 def rayspin(bench, threads):
@@ -47,7 +37,7 @@ def take(bench, what, peers):
         for name, ms in rayspin(bench, threads):
             peer = calls[name]
             for kind, call in peer.items() if isinstance(peer, dict) else [("", peer)]:
-                times.setdefault(f"{name}{kind}", []).append((ms, median_ms(call)))
+                times.setdefault(f"{name}{kind}", []).append((ms, 1e3 * cpu_time.seconds(lambda _: call(), CLOCK)))
     print(f"{what:>26} {'Rayspin ms':>20} {'OpenCV ms':>20} OpenCV / Rayspin")
     for name, pairs in times.items():
         ours, theirs = zip(*pairs)

@@ -76,16 +76,44 @@ pub struct Case<P> {
     pub problem: P,
 }
 
+/// Lectures and journals whose tables ladders reproduce.
+pub mod documents {
+    /// Reductions, Sobel filters, banks of shared memory.
+    pub const MEMORY_OPTIMIZATION: &str = "“CUDA memory optimization” (tutorial, 2016)";
+    /// Exact transforms, reconstruction, kernels on GPUs and on multicore processors.
+    pub const APPLICATION_DEVELOPMENT: &str = "“CUDA application development” (lecture)";
+    /// Convolutions and textures.
+    pub const COMPUTING: &str = "“CUDA computing” (tutorial)";
+    /// Transposes, products, random numbers.
+    pub const OPTIMIZATION_STRATEGIES: &str = "“Optimization strategies” (lecture 7)";
+    /// Histograms of an image.
+    pub const HISTOGRAMS: &str = "“Histograms” (lab journal)";
+}
+
 /// A row of a table in the literature: what stands beside the variant that names it in
 /// [`reproduces`](crate::variant::Variant::reproduces).
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Published {
+    /// The document that has the table: one of [`documents`], as heads of columns name it.
+    pub document: &'static str,
     /// The row's label: `K3`.
     pub row: &'static str,
     /// Seconds, where stated.
     pub seconds: Option<f64>,
     /// The table's own rate, in the algorithm's [`Unit`] a second, where stated.
     pub rate: Option<f64>,
+}
+
+impl Published {
+    /// The table of kernels on GPUs and multicore processors: seconds of C on a CPU, of the CUDA source there, and on a GPU.
+    pub const fn on_processors(seconds: [f64; 3]) -> [Self; 3] {
+        const fn row(row: &'static str, seconds: f64) -> Published {
+            let document = documents::APPLICATION_DEVELOPMENT;
+            Published { document, row, seconds: Some(seconds), rate: None }
+        }
+        let [c, source, gpu] = seconds;
+        [row("C on a CPU", c), row("CUDA source on a CPU", source), row("CUDA on a GPU", gpu)]
+    }
 }
 
 /// An algorithm with its problems, its variants and its oracle.

@@ -26,7 +26,7 @@ mod tuned;
 pub mod variant;
 pub mod wisdom;
 
-pub use algorithm::{About, Algorithm, Case, Flow, Peak, Published, Unit};
+pub use algorithm::{About, Algorithm, Case, Flow, Peak, Published, Unit, documents};
 pub use build::Build;
 pub use carry::{Carried, Carry, Whole};
 pub use climb::{Climb, Outcome, Step, Timed, climb, sets};

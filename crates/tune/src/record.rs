@@ -62,6 +62,9 @@ pub struct Entry {
 /// A [`Published`] row.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Row {
+    /// The document that has it. Empty in records from before it was kept.
+    #[serde(default)]
+    pub document: String,
     /// The row's label.
     pub row: String,
     /// Seconds, where stated.
@@ -123,7 +126,12 @@ impl Entry {
             clock_mhz: climb.clocks_mhz().map(|clocks| clocks[1]),
             published: published
                 .iter()
-                .map(|p| Row { row: p.row.to_owned(), seconds: p.seconds, rate: p.rate })
+                .map(|p| Row {
+                    document: p.document.to_owned(),
+                    row: p.row.to_owned(),
+                    seconds: p.seconds,
+                    rate: p.rate,
+                })
                 .collect(),
             climb,
         }
@@ -136,6 +144,12 @@ impl Entry {
             "flop" => "GFLOP/s".to_owned(),
             items => format!("10⁹ {items}/s"),
         }
+    }
+
+    /// What heads the column of published rows: the document that has them.
+    pub fn document(&self) -> &str {
+        let mut named = self.published.iter().map(|row| row.document.as_str()).filter(|name| !name.is_empty());
+        named.next().unwrap_or("Published")
     }
 
     /// The published row that a step reproduces.
@@ -184,7 +198,7 @@ mod tests {
         assert_eq!(climb.steps[0].share(), Some(0.5));
         assert_eq!(climb.steps[1].share(), None);
         let about = About { name: "n", title: "t", readme: "", unit: Unit::Items("pairs") };
-        let published = [Published { row: "K1", seconds: Some(8e-3), rate: None }];
+        let published = [Published { document: "a journal", row: "K1", seconds: Some(8e-3), rate: None }];
         let mut record = Record::new("0.1.0", "2026-05-04T12:00:00Z");
         record.climbs.push(Entry::new(&about, &published, Peak::F32, climb));
         let text = record.to_json().unwrap();
@@ -195,6 +209,11 @@ mod tests {
         assert!(text.contains(clock), "{text}");
         let before = Record::from_json(&text.replace(clock, "")).unwrap();
         assert_eq!(before.climbs[0].climb.clocks_mhz(), None);
+        // Files from before published rows named their document.
+        let document = "\"document\": \"a journal\",\n";
+        assert_eq!(record.climbs[0].document(), "a journal");
+        assert!(text.contains(document), "{text}");
+        assert_eq!(Record::from_json(&text.replace(document, "")).unwrap().climbs[0].document(), "Published");
         for other in [
             text.replace("rayspin-ladder", "another"),
             text.replace("\"version\": 1", "\"version\": 2"),

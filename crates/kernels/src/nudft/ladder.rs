@@ -10,7 +10,9 @@ use rayspin_device::cpu::simd::SimdReal;
 use rayspin_device::cuda::Source;
 use rayspin_device::{Array, Backend, BackendKind, Device};
 use rayspin_tune::input::bits;
-use rayspin_tune::{About, Algorithm, Carried, Carry, Case, Config, Peak, Published, Space, Unit};
+use rayspin_tune::{
+    About, Algorithm, Carried, Carry, Case, Config, Peak, Published, Space, Unit, documents,
+};
 
 use super::{Launch, Operation, adjoint_at, q_at, reference, run_adjoint, run_q, tune, variants};
 use crate::variant::Variant;
@@ -89,7 +91,12 @@ const PUBLISHED_Q: [Published; 6] = [
 
 /// Minutes and 10⁹ operations a second, as published.
 const fn row(row: &'static str, minutes: f64, gflops: f64) -> Published {
-    Published { row, seconds: Some(60.0 * minutes), rate: Some(1e9 * gflops) }
+    Published {
+        document: documents::APPLICATION_DEVELOPMENT,
+        row,
+        seconds: Some(60.0 * minutes),
+        rate: Some(1e9 * gflops),
+    }
 }
 
 impl<T: SimdReal> Direct<T> {

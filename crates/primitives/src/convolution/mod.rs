@@ -10,7 +10,7 @@ use rayspin_core::{Error, Result, expect_shape};
 use rayspin_device::cuda::Source;
 use rayspin_device::{Array, Backend, BackendKind, Cuda, Device};
 use rayspin_tune::variant::{Variant, Work};
-use rayspin_tune::{About, Algorithm, Carried, Case, Config, Published, Space, Unit, gpu, tuned, uniform};
+use rayspin_tune::{About, Algorithm, Carried, Case, Config, Published, Space, Unit, documents, gpu, tuned, uniform};
 
 use crate::plane;
 pub(crate) use cuda::programs;
@@ -305,7 +305,7 @@ impl Algorithm for Convolution {
 
     fn published(&self) -> &'static [Published] {
         const fn row(row: &'static str) -> Published {
-            Published { row, seconds: None, rate: None }
+            Published { document: documents::COMPUTING, row, seconds: None, rate: None }
         }
         &const { [row("loop"), row("unrolled")] }
     }

@@ -6,7 +6,7 @@ use rayspin_core::{Error, Result};
 use rayspin_device::cuda::Source;
 use rayspin_device::{Array, Backend, BackendKind, Device};
 use rayspin_tune::variant::{Variant, Work, runs_all};
-use rayspin_tune::{About, Algorithm, Carried, Carry, Case, Config, Flow, Published, Space, Unit, gpu};
+use rayspin_tune::{About, Algorithm, Carried, Carry, Case, Config, Flow, Published, Space, Unit, documents, gpu};
 
 use super::input::{Input, samples};
 use super::sample::{self, Samples, Width};
@@ -252,7 +252,8 @@ impl Algorithm for Histogram {
     fn published(&self) -> &'static [Published] {
         const fn row(row: &'static str, seconds: f64) -> Published {
             // The journal gives seconds of 1000 runs.
-            Published { row, seconds: Some(seconds / 1000.0), rate: None }
+            let seconds = Some(seconds / 1000.0);
+            Published { document: documents::HISTOGRAMS, row, seconds, rate: None }
         }
         const ROWS: [Published; 12] = [
             row("CPU", 11.07),
@@ -266,7 +267,7 @@ impl Algorithm for Histogram {
             row("O8", 0.720),
             row("O9", 0.711),
             row("O10", 0.712),
-            Published { row: "O11", seconds: None, rate: None },
+            Published { document: documents::HISTOGRAMS, row: "O11", seconds: None, rate: None },
         ];
         &ROWS
     }

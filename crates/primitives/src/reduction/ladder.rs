@@ -8,7 +8,7 @@ use rayspin_device::cuda::Source;
 use rayspin_device::{Array, BackendKind, Device};
 use rayspin_tune::variant::{Variant, Work, runs_all};
 use rayspin_tune::{
-    About, Algorithm, Carried, Carry, Case, Config, Flow, Peak, Published, Space, Unit, gpu, input,
+    About, Algorithm, Carried, Carry, Case, Config, Flow, Peak, Published, Space, Unit, documents, gpu, input,
 };
 
 use super::cuda::{self, Arrays, Form, Shape};
@@ -484,7 +484,8 @@ impl Algorithm for Reduction {
 
     fn published(&self) -> &'static [Published] {
         const fn step(row: &'static str, milliseconds: f64, rate: f64) -> Published {
-            Published { row, seconds: Some(milliseconds * 1e-3), rate: Some(rate * 1e9) }
+            let document = documents::MEMORY_OPTIMIZATION;
+            Published { document, row, seconds: Some(milliseconds * 1e-3), rate: Some(rate * 1e9) }
         }
         const {
             &[

@@ -11,7 +11,7 @@ use rayspin_device::cuda::Source;
 use rayspin_device::cuda::Texture;
 use rayspin_device::{Array, Backend, BackendKind, Device};
 use rayspin_tune::variant::{Variant, Work, runs_all};
-use rayspin_tune::{About, Algorithm, Carried, Case, Config, Peak, Published, Space, Unit, gpu, tuned};
+use rayspin_tune::{About, Algorithm, Carried, Case, Config, Peak, Published, Space, Unit, documents, gpu, tuned};
 
 use crate::plane;
 pub(crate) use cuda::programs;
@@ -248,7 +248,7 @@ impl Algorithm for Sobel {
 
     fn published(&self) -> &'static [Published] {
         const fn row(row: &'static str) -> Published {
-            Published { row, seconds: None, rate: None }
+            Published { document: documents::MEMORY_OPTIMIZATION, row, seconds: None, rate: None }
         }
         &const { [row("a"), row("b"), row("c"), row("d")] }
     }

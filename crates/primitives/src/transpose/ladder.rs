@@ -8,7 +8,7 @@ use rayspin_core::{Error, Result};
 use rayspin_device::cuda::Source;
 use rayspin_device::{Array, BackendKind, Device};
 use rayspin_tune::variant::{Variant, Work, runs_all};
-use rayspin_tune::{About, Algorithm, Carried, Case, Config, Published, Space, Unit, gpu, input};
+use rayspin_tune::{About, Algorithm, Carried, Case, Config, Published, Space, Unit, documents, gpu, input};
 
 use super::cuda::{self, Form};
 use super::{Entry, cpu};
@@ -337,7 +337,8 @@ impl Algorithm for Transpose {
 
     fn published(&self) -> &'static [Published] {
         const fn row(row: &'static str, milliseconds: f64) -> Published {
-            Published { row, seconds: Some(milliseconds * 1e-3), rate: None }
+            let document = documents::OPTIMIZATION_STRATEGIES;
+            Published { document, row, seconds: Some(milliseconds * 1e-3), rate: None }
         }
         const {
             &[

@@ -4,7 +4,7 @@ use rayspin::tune::record::Record;
 use rayspin::tune::{Asking, Outcome, Timed};
 
 const HEAD: &str = "ladder,case,problem,device,clock_mhz,rung,parameters,outcome,seconds,seconds_low,seconds_high,rate,unit,\
-                    step,cumulative,floor_seconds,of_limit,error,tolerance,published_row,published_seconds,published_rate,launch,why";
+                    step,cumulative,floor_seconds,of_limit,error,tolerance,published_document,published_row,published_seconds,published_rate,launch,why";
 
 /// All rungs of a record.
 pub(super) fn lines(record: &Record) -> String {
@@ -39,6 +39,7 @@ pub(super) fn lines(record: &Record) -> String {
                 number(step.share()),
                 number(timed.map(|t| t.error)),
                 step.tolerance.to_string(),
+                theirs.map(|p| p.document.clone()).unwrap_or_default(),
                 theirs.map(|p| p.row.clone()).unwrap_or_default(),
                 number(theirs.and_then(|p| p.seconds)),
                 number(theirs.and_then(|p| p.rate)),

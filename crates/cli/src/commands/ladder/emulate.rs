@@ -10,7 +10,7 @@ use anyhow::Result;
 use rayspin::core::{Error, Progress};
 use rayspin::device::{Backend, BackendKind, Device, cuda};
 use rayspin::report::table::{Cell, Column, Table};
-use rayspin::tune::{Climb, Ladder, Outcome, Protocol, Step, Which, climb};
+use rayspin::tune::{Climb, Ladder, Outcome, Protocol, Step, Which, climb, documents};
 use rayspin_emu::{Emulator, How};
 
 use super::super::files;
@@ -343,7 +343,8 @@ fn summary(all: &[Found]) -> Table {
         "One source, two processors: the best rung of each, MCUDA where all kernels of the rung are loops"
             .to_owned();
     if published {
-        caption.push_str("; published: larger problems on the processors of 2008, of nudft-adjoint MRI-FHD");
+        caption.push_str("; published: larger problems on the processors of 2008, of nudft-adjoint MRI-FHD, in ");
+        caption.push_str(documents::APPLICATION_DEVELOPMENT);
     }
     let mut columns = vec![
         Column::text("Ladder"),

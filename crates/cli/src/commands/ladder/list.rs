@@ -53,7 +53,8 @@ fn cases(ladder: &dyn Ladder) -> Table {
 }
 
 fn rungs(ladder: &dyn Ladder) -> Result<Table> {
-    let columns = ["Rung", "Processor", "What", "Parameters", "Published row"].map(Column::text);
+    let document = ladder.published().first().map_or("Published row", |row| row.document);
+    let columns = ["Rung", "Processor", "What", "Parameters", document].map(Column::text);
     let mut table = Table::new("", columns);
     for rung in ladder.outline(Which::Case(None, None))?.rungs {
         let parameters: Vec<_> = rung.space.axes().iter().map(values).collect();

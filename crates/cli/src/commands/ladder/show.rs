@@ -71,7 +71,7 @@ pub(super) fn table(entry: &Entry) -> Table {
     }
     columns.push(Column::number("Error").significant(2));
     if published {
-        columns.push(Column::text("Published"));
+        columns.push(Column::text(entry.document()));
         columns.push(Column::number("their time").seconds());
         columns.push(Column::number("their rate").unit(entry.giga()).significant(4));
     }
@@ -123,7 +123,9 @@ pub(super) fn table(entry: &Entry) -> Table {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rayspin::tune::{About, Asking, Climb, Config, Peak, Step, Timed, Timing, Unit};
+    use rayspin::tune::{
+        About, Asking, Climb, Config, Peak, Published, Step, Timed, Timing, Unit, documents,
+    };
 
     fn entry(clocks: &[Option<f64>]) -> Entry {
         let timing = Timing { median: 1e-3, low: 1e-3, high: 1e-3, rounds: 9, runs: 1, graph: false };
@@ -149,6 +151,18 @@ mod tests {
         let climb = Climb { device: "d".into(), problem: "p".into(), sets: 1, steps };
         let about = About { name: "n", title: "t", readme: "", unit: Unit::Bytes };
         Entry::new(&about, &[], Peak::F32, climb)
+    }
+
+    #[test]
+    fn the_column_of_published_rows_names_their_document() {
+        let mut own = entry(&[None]);
+        assert!(!table(&own).to_string().contains("their time"));
+        own.climb.steps[0].reproduces = Some("K1".into());
+        let row = Published { document: documents::HISTOGRAMS, row: "K1", seconds: Some(1.0), rate: None };
+        let about = About { name: "n", title: "t", readme: "", unit: Unit::Bytes };
+        let named = Entry::new(&about, &[row], Peak::F32, own.climb);
+        let text = table(&named).to_string();
+        assert!(text.contains("“Histograms” (lab journal)") && text.contains("K1"), "{text}");
     }
 
     #[test]
