@@ -27,6 +27,7 @@ for example in crates/kernels/examples/*gpu*.rs; do
     built bin "" build --release -p rayspin-kernels --example "$(basename "$example" .rs)"
 done
 built bin "" build --release -p rayspin-solve --example direct_gpu
+built bin "" build --release -p rayspin-primitives --example sum_calls
 # Where `make ptx` has made them, the command needs no NVRTC; tests take them with RAYSPIN_PTX and RAYSPIN_PRECOMPILED_ONLY=1.
 if [ -f target/ptx/rayspin.ptx ]; then cp target/ptx/rayspin.ptx $out/bin/; fi
 cp scripts/gpu-test.sh scripts/gpu-bench.sh $out/

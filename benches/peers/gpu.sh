@@ -1,16 +1,16 @@
 #!/bin/sh
 # Peers beside Rayspin on a machine with an NVIDIA GPU and the CUDA toolkit: raw files in a folder, each with the versions and flags of its peers.
 #
-#     PYTHON=python3 BIN=dist/gpu/bin benches/peers/gpu.sh FOLDER [histogram pi sum ladders_gpu nufft launch ladders whole]
+#     PYTHON=python3 BIN=dist/gpu/bin benches/peers/gpu.sh FOLDER [histogram pi sum fft ladders_gpu nufft launch ladders whole]
 #
-# BIN has rayspin and the examples nufft_gpu_bench and sum_calls; PYTHON has torch and, for nufft, cufinufft. Parts without a name: all.
+# BIN has rayspin and the examples nufft_gpu_bench, nudft_gpu, gpu_fft and sum_calls; PYTHON has torch and, for nufft, cufinufft. Parts without a name: all.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 bin=$(cd "${BIN:-$here/../../dist/gpu/bin}" && pwd)
 python=${PYTHON:-python3}
 out=$1
 shift
-[ $# -gt 0 ] || set -- histogram pi sum ladders_gpu nufft launch ladders whole
+[ $# -gt 0 ] || set -- histogram pi sum fft ladders_gpu nufft launch ladders whole
 mkdir -p "$out"
 made=$(mktemp -d)
 trap 'rm -r "$made"' EXIT
@@ -68,11 +68,19 @@ sum() {
     peer sum_cub
 }
 
+fft() {
+    echo "$ gpu_fft"
+    "$bin/gpu_fft"
+}
+
 ladders_gpu() {
     for case in bits uniform-f32 uniform-f64 normal-f32 normal-f64 log-normal-f32 log-normal-f64 poisson-4 poisson-1000; do
         ladder random --case $case --device cuda --rung gpu-grid --budget 0.4
     done
     ladder transpose matrix-product --device cuda --budget 0.3
+    echo "$ nudft_gpu 128x128x128 65536 gpu-wgmma"
+    "$bin/nudft_gpu" 128x128x128 65536 gpu-wgmma
+    echo
     echo "$ $python benches/peers/ladders_gpu.py"
     "$python" "$here/ladders_gpu.py"
 }

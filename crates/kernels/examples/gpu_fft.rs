@@ -17,7 +17,8 @@ fn main() -> Result<()> {
     let Backend::Cuda(cuda) = device.backend() else {
         return Err(Error::value("device", "a GPU", "the CPU"));
     };
-    println!("{}", device.describe());
+    let (major, minor) = rayspin_device::cuda::fft_version().unwrap_or_default();
+    println!("{}, cuFFT {major}.{minor}", device.describe());
     copy(&device, cuda)?;
     let what = std::env::args().nth(1).unwrap_or_default();
     if what != "toeplitz" {

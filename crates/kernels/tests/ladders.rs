@@ -42,18 +42,18 @@ fn every_rung_of_every_trial_meets_its_tolerance() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Sets of data that no run has seen are among those of the graph.
+/// Sets of data that no run has seen, whose plans have no buffers yet, are among those of the graph.
 #[test]
-fn every_rung_of_a_gpu_can_be_timed_as_one_graph() {
+fn fast_transforms_on_a_gpu_can_be_timed_as_one_graph() {
     let protocol =
         Protocol { rounds: 1, round: 1e-9, budget: 0.0, asking: Asking::Graph, ..Protocol::default() };
     for device in rayspin_emu::devices().unwrap().into_iter().filter(|d| d.kind() == BackendKind::Cuda) {
-        for ladder in ladders() {
+        for ladder in ladders().into_iter().filter(|l| l.about().name.starts_with("nufft")) {
             let name = ladder.about().name;
-            let mut session = ladder.open(Which::Trial(0), &device, 1).unwrap();
+            let mut session = ladder.open(Which::Trial(2), &device, 1).unwrap();
             assert_eq!(session.rotate(4).unwrap(), 4);
             for (at, rung) in session.rungs().to_vec().iter().enumerate() {
-                if rung.backend != device.kind() || rung.refuses.is_some() {
+                if !["gpu-one-by-one", "gpu-batched"].contains(&rung.name) {
                     continue;
                 }
                 let config = rung.space.default_config();
