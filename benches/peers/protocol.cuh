@@ -72,7 +72,7 @@ struct Times {
     int runs;
 };
 
-// Times `call(i)`, which is given 0, 1, 2 … and asks for its work on `stream`.
+// Times `call(i)`, i = 0, 1, 2 …, which puts its work on `stream`.
 template <class Call>
 static Times timed(cudaStream_t stream, Call call) {
     cudaEvent_t begin, end;

@@ -1,8 +1,8 @@
-// What CUB takes for the sum of 2^22 i32, over buffers in rotation, then over one buffer again and again, in microseconds a call. `protocol.cuh`
-// says what graph, stream and single are: those of `rayspin ladder reduction --launch ...`. Beside them
+// What CUB takes for the sum of 2^22 i32, over buffers in rotation, then over one buffer again and again, in microseconds a call. graph, stream and
+// single are those of `protocol.cuh`, and of `rayspin ladder reduction --launch`. Beside them
 //
-//   to host  a call, the copy of its number to pinned memory and the wait for it, the host's clock, the median: what
-//            `cargo run --release -p rayspin-primitives --example sum_calls` measures of the library's function
+//   to host  a call, the copy of its number to pinned memory and the wait for it, the host's clock, the median, as
+//            `cargo run --release -p rayspin-primitives --example sum_calls` measures the library's function
 //
 // `benches/peers/gpu.sh` builds and runs it.
 

@@ -42,7 +42,7 @@ fn every_rung_of_every_trial_meets_its_tolerance() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Sets of data that no run has seen, whose plans have no buffers yet, are among those of the graph.
+/// The graph runs on sets of data whose plans have no buffers yet.
 #[test]
 fn fast_transforms_on_a_gpu_can_be_timed_as_one_graph() {
     let protocol =

@@ -148,7 +148,8 @@ impl Entry {
 
     /// What heads the column of published rows: the document that has them.
     pub fn document(&self) -> &str {
-        let mut named = self.published.iter().map(|row| row.document.as_str()).filter(|name| !name.is_empty());
+        let mut named =
+            self.published.iter().map(|row| row.document.as_str()).filter(|name| !name.is_empty());
         named.next().unwrap_or("Published")
     }
 

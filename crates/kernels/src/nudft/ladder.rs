@@ -10,9 +10,7 @@ use rayspin_device::cpu::simd::SimdReal;
 use rayspin_device::cuda::Source;
 use rayspin_device::{Array, Backend, BackendKind, Device};
 use rayspin_tune::input::bits;
-use rayspin_tune::{
-    About, Algorithm, Carried, Carry, Case, Config, Peak, Published, Space, Unit, documents,
-};
+use rayspin_tune::{About, Algorithm, Carried, Carry, Case, Config, Peak, Published, Space, Unit, documents};
 
 use super::{Launch, Operation, adjoint_at, q_at, reference, run_adjoint, run_q, tune, variants};
 use crate::variant::Variant;

@@ -10,7 +10,9 @@ use rayspin_core::{Error, Result, expect_shape};
 use rayspin_device::cuda::Source;
 use rayspin_device::{Array, Backend, BackendKind, Cuda, Device};
 use rayspin_tune::variant::{Variant, Work};
-use rayspin_tune::{About, Algorithm, Carried, Case, Config, Published, Space, Unit, documents, gpu, tuned, uniform};
+use rayspin_tune::{
+    About, Algorithm, Carried, Case, Config, Published, Space, Unit, documents, gpu, tuned, uniform,
+};
 
 use crate::plane;
 pub(crate) use cuda::programs;

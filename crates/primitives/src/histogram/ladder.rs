@@ -6,7 +6,9 @@ use rayspin_core::{Error, Result};
 use rayspin_device::cuda::Source;
 use rayspin_device::{Array, Backend, BackendKind, Device};
 use rayspin_tune::variant::{Variant, Work, runs_all};
-use rayspin_tune::{About, Algorithm, Carried, Carry, Case, Config, Flow, Published, Space, Unit, documents, gpu};
+use rayspin_tune::{
+    About, Algorithm, Carried, Carry, Case, Config, Flow, Published, Space, Unit, documents, gpu,
+};
 
 use super::input::{Input, samples};
 use super::sample::{self, Samples, Width};

@@ -11,7 +11,9 @@ use rayspin_device::cuda::Source;
 use rayspin_device::cuda::Texture;
 use rayspin_device::{Array, Backend, BackendKind, Device};
 use rayspin_tune::variant::{Variant, Work, runs_all};
-use rayspin_tune::{About, Algorithm, Carried, Case, Config, Peak, Published, Space, Unit, documents, gpu, tuned};
+use rayspin_tune::{
+    About, Algorithm, Carried, Case, Config, Peak, Published, Space, Unit, documents, gpu, tuned,
+};
 
 use crate::plane;
 pub(crate) use cuda::programs;

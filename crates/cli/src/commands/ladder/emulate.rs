@@ -343,7 +343,9 @@ fn summary(all: &[Found]) -> Table {
         "One source, two processors: the best rung of each, MCUDA where all kernels of the rung are loops"
             .to_owned();
     if published {
-        caption.push_str("; published: larger problems on the processors of 2008, of nudft-adjoint MRI-FHD, in ");
+        caption.push_str(
+            "; published: larger problems on the processors of 2008, of nudft-adjoint MRI-FHD, in ",
+        );
         caption.push_str(documents::APPLICATION_DEVELOPMENT);
     }
     let mut columns = vec![
