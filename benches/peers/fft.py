@@ -3,10 +3,10 @@
     cargo build --release -p rayspin-kernels --example fft_bench
     python benches/peers/fft.py [rounds] [threads]
 
-FFTW is called in C, planned with MEASURE, in place, and does not scale, which spares it a pass; ducc0 and SciPy (pocketfft) scale, in place.
-ducc0 and FFTW are compiled for this processor (`build.sh`; `versions.py` says how). Each round runs all once a problem, one after the other, so that
-a busy machine slows them alike: one call that warms up, then the median of as many as Rayspin's. The table shows the best and the median over
-rounds, and the median over rounds of the ratios.
+FFTW is called in C, planned with MEASURE anew every round, in place, and does not scale, which spares it a pass; ducc0 and SciPy (pocketfft)
+scale, in place. `build.sh` compiles ducc0 and FFTW for this processor, `versions.py` says how. Each round runs all once a problem, one after
+the other, so that a busy machine slows them alike: one call that warms up, then the median of as many as Rayspin's. The table shows the best
+and the median over rounds, and the median over rounds of the ratios.
 """
 
 import ctypes
@@ -86,25 +86,26 @@ class Fftw:
         library, omp = versions.fftw_libraries()
         assert omp.fftwf_init_threads() != 0
         omp.fftwf_plan_with_nthreads(threads)
-        self.source = random(batch, shape)
-        self.data = random(batch, shape)
+        source, self.data = random(batch, shape), random(batch, shape)
         at = ctypes.c_void_p(self.data.ctypes.data)
         lengths = (ctypes.c_int * len(shape))(*shape)
         distance = int(np.prod(shape))
         library.fftwf_plan_many_dft.restype = ctypes.c_void_p
+        library.fftwf_forget_wisdom()
         forward = -1
         plan = library.fftwf_plan_many_dft(
             len(shape), lengths, batch, at, None, 1, distance, at, None, 1, distance, forward, self.MEASURE
         )
         assert plan
-        self.plan, self.execute = ctypes.c_void_p(plan), library.fftwf_execute
+        self.plan, self.library = ctypes.c_void_p(plan), library
+        # Planning wrote over it.
+        self.data[:] = source
 
     def __call__(self):
-        self.execute(self.plan)
+        self.library.fftwf_execute(self.plan)
 
-    def refill(self):
-        """Planning writes over the data, and unscaled transforms of transforms overflow."""
-        self.data[:] = self.source
+    def __del__(self):
+        self.library.fftwf_destroy_plan(self.plan)
 
 
 PEERS = [Fftw, Ducc0, Scipy]
@@ -113,7 +114,6 @@ PEERS = [Fftw, Ducc0, Scipy]
 def right(peer, batch, shape):
     """Whether a peer's transform is the one that Rayspin is timed for."""
     call = peer(batch, shape, 2)
-    call.data[:] = random(batch, shape)
     call()
     scale = 1 if peer is Fftw else 1 / np.sqrt(np.prod(shape))
     want = scale * np.fft.fftn(random(batch, shape).astype(np.complex128), axes=range(1, 1 + len(shape)))
@@ -125,16 +125,13 @@ def main():
     threads = int(sys.argv[2]) if len(sys.argv) > 2 else 2
     for peer in PEERS:
         assert right(peer, 3, (12, 10, 8)), peer.name
-    peers = {problem: [peer(*problem, threads) for peer in PEERS] for problem in SHOWN}
     times = {problem: [[] for _ in range(1 + len(PEERS))] for problem in SHOWN}
     for _ in range(rounds):
         ours = rayspin(threads)
         for problem in SHOWN:
             times[problem][0].append(ours[problem])
-            for column, peer in zip(times[problem][1:], peers[problem]):
-                if isinstance(peer, Fftw):
-                    peer.refill()
-                column.append(median_ms(peer))
+            for column, peer in zip(times[problem][1:], PEERS):
+                column.append(median_ms(peer(*problem, threads)))
     names = [peer.name for peer in PEERS]
     print(
         f"{'problem':>16}"
