@@ -1,6 +1,6 @@
 """cuFINUFFT beside Rayspin on one GPU, problem by problem: python nufft_gpu.py path/to/nufft_gpu_bench [NAME...]
 
-Needs torch (arrays, timing, exact sums) and cufinufft. Both programs take points and data of the same kinds, in the GPU's memory, the same arrays
+Needs torch (arrays, timing, exact sums) and cufinufft, whose folder says in built.txt how it was compiled where it is no wheel. Both programs take points and data of the same kinds, in the GPU's memory, the same arrays
 in every call. `gpu_time.py` says how they are timed, in a graph, which leaves out what a call costs the host, and in a stream.
 
 cuFINUFFT has the fastest of its settings: all methods for the type, upsampling 2 and 1.25, of a batch 1, 4, 8 or all items at once, each at
@@ -12,15 +12,16 @@ cuFINUFFT; "setpts" that of new points of a plan, which are in the GPU's memory.
 its two types: Rayspin's plan serves both.
 """
 
+import pathlib
 import re
 import subprocess
 import sys
 import time
 
+import torch  # isort: skip; first, since it loads the libraries of CUDA that cufinufft needs
 import cufinufft
 import gpu_time
 import numpy as np
-import torch
 
 CUBE = (128, 128, 128)
 KOOSH = ("radial", 20_000, 256)
@@ -210,7 +211,9 @@ def rayspin(bench, name):
 
 def main():
     bench, names = sys.argv[1], sys.argv[2:]
-    print(f"cufinufft {cufinufft.__version__}, {gpu_time.versions()}\n")
+    built = pathlib.Path(cufinufft.__file__).parent / "built.txt"
+    how = built.read_text().strip() if built.exists() else "the wheel"
+    print(f"cufinufft {cufinufft.__version__}, {how}; {gpu_time.versions()}\n")
     print(
         "| problem | tolerance | Rayspin ms 1 / 2: graph; stream | errors | plan | cuFINUFFT ms 1 / 2: graph; stream | errors | settings "
         "| asked | plan; setpts | ratio 1 / 2: graph; stream |"
