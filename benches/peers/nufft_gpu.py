@@ -1,6 +1,6 @@
 """cuFINUFFT beside Rayspin on one GPU, problem by problem: python nufft_gpu.py path/to/nufft_gpu_bench [NAME...]
 
-Needs torch (arrays, timing, exact sums) and cufinufft, whose folder says in built.txt how it was compiled where it is no wheel. Both programs take points and data of the same kinds, in the GPU's memory, the same arrays
+Needs torch (arrays, timing, exact sums) and cufinufft, compiled by `cufinufft.sh`, or its wheel. Both programs take points and data of the same kinds, in the GPU's memory, the same arrays
 in every call. `gpu_time.py` says how they are timed, in a graph, which leaves out what a call costs the host, and in a stream.
 
 cuFINUFFT has the fastest of its settings: all methods for the type, upsampling 2 and 1.25, of a batch 1, 4, 8 or all items at once, each at
