@@ -109,6 +109,16 @@ pub(crate) enum Command {
     Completions(Completions),
 }
 
+impl Command {
+    /// Whether it computes on the processor that `--device` names, or describes it.
+    pub(crate) fn takes_a_device(&self) -> bool {
+        match self {
+            Self::Demo(_) | Self::Recon(_) | Self::Info(_) | Self::Ladder(_) | Self::Tune(_) => true,
+            Self::Simulate(_) | Self::Metrics(_) | Self::Convert(_) | Self::Completions(_) => false,
+        }
+    }
+}
+
 /// `rayspin demo`
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -243,10 +253,10 @@ Examples:
   rayspin recon mri scan.h5 -o image.nii.gz --coils 8                  compressed to 8 virtual coils
   rayspin recon mri scan.h5 -o image.nii.gz --coils 0.99 --compression geometric
   rayspin recon mri golden.h5 -o frames.nii.gz -o frames.png --window 21 --stride 8     a sliding window over spokes
-  rayspin recon mri scan.h5 -o image.nii.gz --reference truth.nii.gz   quality in the run record
+  rayspin recon mri scan.h5 -o image.nii.gz --reference truth.nii.gz --fit    quality in the run record
 
 Repetitions and windows are read, reconstructed and written as a stream. What is complete when a run ends early is kept
-as image.partial.nii.gz. The picture of a series is a montage of up to 16 of its images, each by its middle slice.")]
+as image.partial.nii.gz. A picture shows up to 16 slices and repetitions, and says what it leaves out.")]
 pub(crate) struct ReconMri {
     /// The raw scan
     #[arg(value_hint = ValueHint::FilePath)]
@@ -401,20 +411,30 @@ pub(crate) struct ReconMri {
     /// once for all
     #[arg(long)]
     pub(crate) independent: bool,
-    /// Image to compare with: quality goes to the run record and the screen
+    /// Image to compare with, as rayspin metrics does: quality goes to the run record and the screen
     #[arg(long, value_name = "IMAGE", value_hint = ValueHint::FilePath)]
     pub(crate) reference: Option<PathBuf>,
+    /// Fit a scale factor to the image before it is compared with the reference
+    #[arg(long, requires = "reference")]
+    pub(crate) fit: bool,
     /// Run record [default: the first image's name with .json]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) record: Option<PathBuf>,
     /// Write no run record
     #[arg(long, conflicts_with = "record")]
     pub(crate) no_record: bool,
+    /// Write to the run record what the header says of the patient, the study, the place and the date [default: no output
+    /// has it]
+    #[arg(long, conflicts_with = "no_record")]
+    pub(crate) keep_identity: bool,
 }
 
 /// `rayspin metrics`
 #[derive(Debug, Args)]
 #[command(after_help = "\
+Two real images are compared with their signs, two complex images with their phases. Where one is complex and the other
+real, magnitudes are compared. The table says which, and whether a scale was fitted. recon mri --reference compares alike.
+
 Examples:
   rayspin metrics image.nii.gz truth.nii.gz
   rayspin metrics image.nii.gz truth.nii.gz --fit --magnitude --json")]
@@ -425,10 +445,10 @@ pub(crate) struct Metrics {
     /// What it should be
     #[arg(value_hint = ValueHint::FilePath)]
     pub(crate) reference: PathBuf,
-    /// Compare magnitudes
+    /// Compare magnitudes, also of two complex or two signed images
     #[arg(long)]
     pub(crate) magnitude: bool,
-    /// Fit a scale factor first (complex, or real with --magnitude)
+    /// Fit a scale factor to the image first (and a phase, where complex values are compared)
     #[arg(long)]
     pub(crate) fit: bool,
     /// Print JSON
@@ -452,15 +472,19 @@ pub(crate) struct Convert {
     /// File to write
     #[arg(value_hint = ValueHint::FilePath)]
     pub(crate) to: PathBuf,
-    /// PNG: this slice [default: the middle one]
+    /// PNG: this slice, of up to 16 repetitions [default: the middle one]
     #[arg(long, value_name = "N", conflicts_with = "montage")]
     pub(crate) slice: Option<usize>,
-    /// PNG: all slices side by side
+    /// PNG: all slices side by side; of a series, those of each repetition in a row
     #[arg(long)]
     pub(crate) montage: bool,
     /// PNG: grey values from LOW (black) to HIGH (white) [default: 0 to the 99.5th percentile]
     #[arg(long, value_name = "LOW,HIGH", allow_hyphen_values = true)]
     pub(crate) window: Option<String>,
+    /// Raw scans: keep what the header says of the patient, the study, the place and the date, and strings of the user
+    /// [default: left out]
+    #[arg(long)]
+    pub(crate) keep_identity: bool,
 }
 
 /// `rayspin info`

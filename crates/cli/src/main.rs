@@ -11,21 +11,25 @@ macro_rules! say {
 
 mod args;
 mod commands;
+mod effect;
 mod failure;
 mod interrupt;
 mod progress;
 
 use std::process::ExitCode;
 
-use clap::{CommandFactory, Parser};
+use clap::{CommandFactory, FromArgMatches};
 use rayspin::device::Device;
 
 use args::{Cli, Command, DeviceArg, Recon, Simulate};
 
 fn main() -> ExitCode {
     rayspin::device::cpu::return_freed_memory();
-    let cli = Cli::parse();
-    match run(cli) {
+    let mut command = Cli::command();
+    let matches = command.get_matches_mut();
+    let given = effect::Given::of(&command, &matches);
+    let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.format(&mut command).exit());
+    match run(cli, given) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => failure::report(&error),
     }
@@ -44,6 +48,8 @@ struct Context {
     gpu_memory: Option<u64>,
     console: progress::Console,
     quiet: bool,
+    /// The options on the command line.
+    given: effect::Given,
 }
 
 impl Context {
@@ -79,7 +85,7 @@ fn first_gpu(host: Device, quiet: bool) -> Device {
     }
 }
 
-fn run(cli: Cli) -> anyhow::Result<()> {
+fn run(cli: Cli, given: effect::Given) -> anyhow::Result<()> {
     if let Command::Completions(args) = &cli.command {
         let mut command = Cli::command();
         let mut script = Vec::new();
@@ -97,6 +103,14 @@ fn run(cli: Cli) -> anyhow::Result<()> {
         return Ok(std::io::Write::write_all(&mut std::io::stdout(), &script)?);
     }
     interrupt::install()?;
+    let computes = cli.command.takes_a_device();
+    for field in ["device", "gpu_memory"] {
+        let harmless = field == "device" && matches!(cli.common.device, DeviceArg::Auto | DeviceArg::Cpu);
+        if let Some(option) = given.name(field).filter(|_| !computes && !harmless) {
+            let expected = "a command that takes a GPU (recon, demo, ladder, tune, info)";
+            return effect::refuse(option, expected, "another, which computes on the CPU");
+        }
+    }
     let host = match cli.common.threads {
         Some(threads) => Device::cpu_with_threads(threads)?,
         None => Device::cpu()?,
@@ -113,7 +127,7 @@ fn run(cli: Cli) -> anyhow::Result<()> {
             return Err(failure::BadInput::new(message).into());
         }
         DeviceArg::Both => Device::cuda(0, host)?,
-        DeviceArg::Auto if undecided => host,
+        DeviceArg::Auto if undecided || !computes => host,
         DeviceArg::Auto => first_gpu(host, cli.common.quiet),
     };
     match (device.backend(), cli.common.gpu_memory) {
@@ -138,6 +152,7 @@ fn run(cli: Cli) -> anyhow::Result<()> {
         gpu_memory: cli.common.gpu_memory,
         console: progress::Console::new(cli.common.quiet),
         quiet: cli.common.quiet,
+        given,
     };
     match cli.command {
         Command::Demo(args) => commands::demo::run(&context, &args),

@@ -7,4 +7,4 @@
 pub mod display;
 pub mod metrics;
 
-pub use metrics::{CompareOptions, Quality, ScaleFit, compare};
+pub use metrics::{CompareOptions, Compared, Numbers, Quality, compare};

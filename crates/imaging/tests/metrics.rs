@@ -6,11 +6,9 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rayspin_core::{C32, C64, Error};
 use rayspin_imaging::metrics::{nrmse, ssim};
-use rayspin_imaging::{CompareOptions, Quality, ScaleFit, compare};
+use rayspin_imaging::{CompareOptions, Compared, Numbers, Quality, compare};
 
-fn fit(fit: ScaleFit) -> CompareOptions<'static> {
-    CompareOptions { fit, ..CompareOptions::default() }
-}
+const FIT: CompareOptions<'static> = CompareOptions { numbers: Numbers::ByKind, fit: true, mask: None };
 
 #[test]
 fn metrics_of_a_two_by_two_image_by_hand() {
@@ -30,19 +28,64 @@ fn metrics_of_a_two_by_two_image_by_hand() {
 #[test]
 fn complex_errors_count_both_parts_and_magnitude_ignores_phase() {
     let reference = array![[C32::new(0.0, 2.0), C32::new(1.0, 0.0)]];
-    let image = array![[C32::new(2.0, 0.0), C32::new(1.0, 0.0)]];
+    let image = array![[C32::new(2.0, 0.0), C32::new(1.0, 1e-30)]];
     let q = compare(image.view(), reference.view(), &CompareOptions::default()).unwrap();
-    assert_eq!((q.mse, q.reference_max), (4.0, 2.0));
-    let magnitude = CompareOptions { magnitude: true, ..CompareOptions::default() };
+    assert_eq!((q.compared, q.mse, q.reference_max, q.ssim), (Compared::ComplexValues, 4.0, 2.0, None));
+    assert_eq!(ssim(image.view(), reference.view()).unwrap(), 1.0);
+    let magnitude = CompareOptions { numbers: Numbers::Magnitudes, ..CompareOptions::default() };
     let q = compare(image.view(), reference.view(), &magnitude).unwrap();
-    assert_eq!((q.mse, q.ssim), (0.0, Some(1.0)));
+    assert_eq!((q.compared, q.mse, q.ssim), (Compared::Magnitudes, 0.0, Some(1.0)));
+}
+
+#[test]
+fn the_kinds_of_both_images_decide_what_all_metrics_are_of() {
+    let mut rng = ChaCha8Rng::seed_from_u64(3);
+    let truth = Array2::<f32>::from_shape_fn((16, 16), |(y, x)| 1.0 + ((3 * x + y) % 7) as f32);
+    let turned = truth.mapv(|v| C32::from_polar(v, 2.0 * rng.random::<f32>()));
+    let stored = truth.mapv(C32::from);
+    // A complex image against a magnitude, whichever type holds it, either way round: phases say nothing.
+    for q in [
+        compare(turned.view(), truth.view(), &CompareOptions::default()),
+        compare(turned.view(), stored.view(), &CompareOptions::default()),
+        compare(stored.view(), turned.view(), &CompareOptions::default()),
+    ] {
+        let q = q.unwrap();
+        assert_eq!(q.compared, Compared::Magnitudes);
+        assert!(q.nrmse < 1e-6 && q.ssim.unwrap() > 0.999999, "{q:?}");
+    }
+    let as_they_are = CompareOptions { numbers: Numbers::AsTheyAre, ..CompareOptions::default() };
+    let q = compare(turned.view(), truth.view(), &as_they_are).unwrap();
+    assert_eq!((q.compared, q.ssim), (Compared::ComplexValues, None));
+    assert!(q.nrmse > 0.5, "{q:?}");
+    // Signs of real images count, in every metric.
+    let negative = stored.mapv(|v| -v);
+    let q = compare(negative.view(), stored.view(), &CompareOptions::default()).unwrap();
+    assert_eq!((q.compared, q.nrmse), (Compared::RealValues, 2.0));
+    let of_reals = ssim(truth.mapv(|v| -v).view(), truth.view()).unwrap();
+    assert!(q.ssim == Some(of_reals) && of_reals < 0.99, "{of_reals}");
+}
+
+#[test]
+fn the_rule_is_told_in_words() {
+    let reference = array![[C32::new(3.0, 0.0), C32::new(0.0, 4.0)]];
+    let rule = |image: &Array2<C32>, options: &CompareOptions<'_>| {
+        compare(image.view(), reference.view(), options).unwrap().rule()
+    };
+    let half = reference.mapv(|v| v / 2.0);
+    assert_eq!(rule(&half, &CompareOptions::default()), "complex values compared, no scale fitted");
+    let quarter_turn = half.mapv(|v| v * C32::I);
+    assert_eq!(rule(&quarter_turn, &FIT), "complex values compared, scale and phase fitted: ×2.0000, -90.0°");
+    let magnitudes = half.mapv(|v| C32::from(v.norm()));
+    assert_eq!(rule(&magnitudes, &FIT), "magnitudes compared, scale fitted: ×2.0000");
+    let real = compare(array![[1.0f32]].view(), array![[-3.0f32]].view(), &FIT).unwrap();
+    assert_eq!(real.rule(), "real values compared, scale fitted: ×-3.0000");
 }
 
 #[test]
 fn a_zero_reference_has_defined_results() {
     let zero = Array2::<f32>::zeros((16, 16));
     let one = Array2::<f32>::ones((16, 16));
-    let same = compare(zero.view(), zero.view(), &fit(ScaleFit::Complex)).unwrap();
+    let same = compare(zero.view(), zero.view(), &FIT).unwrap();
     assert_eq!((same.mse, same.nrmse, same.ssim), (0.0, 0.0, Some(1.0)));
     assert_eq!((same.psnr_db, same.snr_db), (f64::INFINITY, f64::INFINITY));
     let other = compare(one.view(), zero.view(), &CompareOptions::default()).unwrap();
@@ -242,7 +285,7 @@ proptest! {
     }
 
     #[test]
-    fn a_complex_fit_undoes_any_scale_and_a_real_fit_any_real_one(
+    fn a_fit_undoes_any_scale_and_is_real_where_numbers_are(
         seed in any::<u64>(),
         n in 1usize..500,
         size in 1e-3f64..1e3,
@@ -250,18 +293,21 @@ proptest! {
     ) {
         let reference = random_complex(seed, n).mapv(|v| C64::new(v.re.into(), v.im.into()));
         let factor = C64::from_polar(size, angle);
-        let q = compare(reference.mapv(|v| v * factor).view(), reference.view(), &fit(ScaleFit::Complex)).unwrap();
+        let q = compare(reference.mapv(|v| v * factor).view(), reference.view(), &FIT).unwrap();
         prop_assert!(q.nrmse < 1e-14);
         let inverse = 1.0 / factor;
         prop_assert!((C64::new(q.scale[0], q.scale[1]) - inverse).norm() < 1e-12 * inverse.norm());
-        let q = compare(reference.mapv(|v| v * -size).view(), reference.view(), &fit(ScaleFit::Real)).unwrap();
+        // The factor of real numbers and of magnitudes is real, and no other does better.
+        let real = reference.mapv(|v| v.re);
+        let q = compare(real.mapv(|v| v * -size).view(), real.view(), &FIT).unwrap();
         prop_assert!(q.nrmse < 1e-14 && q.scale[1] == 0.0);
-        // With a phase left over, no real factor does better than the fitted one.
-        let turned = reference.mapv(|v| v * factor);
-        let best = compare(turned.view(), reference.view(), &fit(ScaleFit::Real)).unwrap();
+        let turned = reference.mapv(|v| v * factor + size);
+        let of_magnitudes = |fit| CompareOptions { numbers: Numbers::Magnitudes, fit, mask: None };
+        let best = compare(turned.view(), reference.view(), &of_magnitudes(true)).unwrap();
+        prop_assert!(best.scale[0] > 0.0 && best.scale[1] == 0.0);
         for nudge in [0.99, 1.01] {
             let scaled = turned.mapv(|v| v * best.scale[0] * nudge);
-            prop_assert!(compare(scaled.view(), reference.view(), &fit(ScaleFit::None)).unwrap().mse >= best.mse);
+            prop_assert!(compare(scaled.view(), reference.view(), &of_magnitudes(false)).unwrap().mse >= best.mse);
         }
     }
 

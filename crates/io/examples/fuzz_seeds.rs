@@ -43,7 +43,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let options = SimulateOptions { matrix: [8, 4, 1], coils: 2, sampling, ..SimulateOptions::default() };
         let scan = simulate(&options, &Monitor::silent())?.scan;
         let path = place("ismrmrd", name)?;
-        ismrmrd::write(&path, &scan)?;
+        ismrmrd::write(&path, &scan, ismrmrd::Identity::LeaveOut)?;
         if let Some(xml) = ismrmrd::read(&path)?.header.xml {
             fs::write(place("xml", name)?, xml)?;
         }

@@ -153,7 +153,7 @@ pub fn write_image(path: impl AsRef<Path>, image: &Image, options: &WriteOptions
             note_lost(image, values, &mut notes);
             note_geometry(image, &mut notes);
         }
-        Some(Format::Png) => png::write_image(path, image, &options.png)?,
+        Some(Format::Png) => notes.extend(png::write_image(path, image, &options.png)?),
         Some(Format::Hdf5) => {
             let values = values.unwrap_or_default();
             let kind = match values {

@@ -7,7 +7,7 @@ use ndarray::{ArrayD, ArrayView2, ArrayView3, ArrayViewD, Axis, Ix3};
 use png::{BitDepth, ColorType, Encoder, EncodingError};
 use rayspin_core::{C32, ErrorKind, Geometry, Image, format_shape};
 use rayspin_imaging::display::{
-    Limits, Montage, Part, Window, evenly_spaced, montage, part, square_pixels, to_grey, upscale_nearest,
+    Limits, Montage, Part, Window, montage, part, square_pixels, to_grey, upscale_nearest,
 };
 
 use crate::atomic::write_atomically;
@@ -19,13 +19,13 @@ pub struct PngOptions {
     /// The real number shown.
     pub part: Part,
     /// What is black and what is white; phase is shown from −π to π unless a range is given. Percentiles are taken over the
-    /// whole volume that is shown.
+    /// whole volume, and over all that is shown of a series.
     pub window: Window,
-    /// Slices and their layout.
+    /// Slices of each repetition, and how they are laid out. Several slices of several repetitions have a row a repetition unless
+    /// columns are given.
     pub montage: Montage,
-    /// The repetition of a series that is shown. When absent: up to 16 repetitions, spread over the series, each by its middle
-    /// slice, or by the only one that the montage names.
-    pub repetition: Option<usize>,
+    /// Repetitions of a series that are shown; all when absent.
+    pub repetitions: Option<Vec<usize>>,
     /// Each pixel becomes a block of this many, squared; 0 counts as 1.
     pub enlarge: usize,
 }
@@ -48,72 +48,93 @@ pub fn write_rgb(path: impl AsRef<Path>, picture: ArrayView3<'_, u8>) -> Result<
     encode(path.as_ref(), [height, width], ColorType::Rgb, &bytes)
 }
 
-/// Tiles of a series: more get too small to see.
-const SERIES_TILES: usize = 16;
-
-/// Writes an image as a grey montage on square pixels: the slices of a volume, or one slice of each of some repetitions of a
-/// series. Errors: a repetition or slice that does not exist, a window that makes no sense, and as [`write_grey`].
-pub fn write_image(path: impl AsRef<Path>, image: &Image, options: &PngOptions) -> Result<()> {
+/// Writes an image as a grey montage on square pixels: slices of a volume, or slices of repetitions of a series. Returns what
+/// the picture leaves out, one sentence. Errors: a repetition or slice that does not exist, a window that makes no sense, and
+/// as [`write_grey`].
+pub fn write_image(
+    path: impl AsRef<Path>,
+    image: &Image,
+    options: &PngOptions,
+) -> Result<Option<String>> {
     let path = path.as_ref();
-    let series = series(image);
-    let repetitions = image.repetitions();
-    if let Some(found) = options.repetition.filter(|&found| found >= repetitions) {
-        let expected = format!("0 to {}", repetitions - 1);
-        return Err(Error::field(path, "repetition", expected, found));
-    }
-    if options.repetition.is_none() && repetitions > 1 {
-        let mut tiles = SeriesTiles::new(repetitions, image.geometry(), options);
-        series.outer_iter().enumerate().try_for_each(|(index, volume)| tiles.push(path, index, volume))?;
-        return tiles.write(path);
-    }
-    let volume = series.index_axis(Axis(0), options.repetition.unwrap_or(0));
-    write_tiles(path, volume, image.geometry(), options)
+    let mut tiles =
+        SeriesTiles::new(path, image.repetitions(), image.shape_zyx(), image.geometry(), options)?;
+    series(image).outer_iter().enumerate().for_each(|(index, volume)| tiles.push(index, volume));
+    tiles.write(path)
 }
 
-/// One slice of some of a series' volumes, as they come; all slices of a single volume.
+/// What is shown of a series' volumes, as they come; a single volume as a whole.
 pub(crate) struct SeriesTiles {
-    frames: usize,
-    chosen: Vec<usize>,
+    repetitions: Chosen,
+    slices: Chosen,
     tiles: Vec<ArrayD<C32>>,
     geometry: Geometry,
     options: PngOptions,
 }
 
 impl SeriesTiles {
-    /// Tiles spread over `frames` volumes.
-    pub(crate) fn new(frames: usize, geometry: &Geometry, options: &PngOptions) -> Self {
-        let (chosen, options) = (evenly_spaced(frames, SERIES_TILES), options.clone());
-        Self { frames, chosen, tiles: Vec::new(), geometry: *geometry, options }
+    /// For `frames` volumes `[z, y, x]`. Errors: a repetition or slice that does not exist.
+    pub(crate) fn new(
+        path: &Path,
+        frames: usize,
+        volume: [usize; 3],
+        geometry: &Geometry,
+        options: &PngOptions,
+    ) -> Result<Self> {
+        let repetitions = Chosen::of(path, "repetition", options.repetitions.as_deref(), frames)?;
+        let slices = Chosen::of(path, "slice", options.montage.slices.as_deref(), volume[0])?;
+        Ok(Self { repetitions, slices, tiles: Vec::new(), geometry: *geometry, options: options.clone() })
     }
 
-    /// Takes volume `index` `[z, y, x]`, where it is shown. Errors: a slice that does not exist.
-    pub(crate) fn push(&mut self, path: &Path, index: usize, volume: ArrayViewD<'_, C32>) -> Result<()> {
-        if self.frames == 1 {
+    /// Takes volume `index` `[z, y, x]`, where it is shown.
+    pub(crate) fn push(&mut self, index: usize, volume: ArrayViewD<'_, C32>) {
+        if self.repetitions.of == 1 {
             self.tiles.push(volume.to_owned());
-        } else if self.chosen.contains(&index) {
-            let slices = volume.shape()[0];
-            let slice = match self.options.montage.slices.as_deref() {
-                Some(&[only]) => only,
-                _ => slices / 2,
-            };
-            if slice >= slices {
-                return Err(Error::field(path, "slice", format!("0 to {}", slices - 1), slice));
-            }
-            self.tiles.push(volume.index_axis(Axis(0), slice).to_owned());
+        } else if self.repetitions.shown.contains(&index) {
+            self.tiles.push(volume.select(Axis(0), &self.slices.shown));
         }
-        Ok(())
     }
 
-    pub(crate) fn write(self, path: &Path) -> Result<()> {
-        if let (1, [volume]) = (self.frames, &self.tiles[..]) {
-            return write_tiles(path, volume.view(), &self.geometry, &self.options);
+    /// Writes the picture; returns what it leaves out.
+    pub(crate) fn write(self, path: &Path) -> Result<Option<String>> {
+        let Self { repetitions, slices, tiles, geometry, mut options } = self;
+        options.montage.slices = (repetitions.of == 1).then(|| slices.shown.clone());
+        if repetitions.shown.len() > 1 && slices.shown.len() > 1 {
+            options.montage.columns = options.montage.columns.or(Some(slices.shown.len()));
         }
-        let tiles: Vec<_> = self.tiles.iter().map(|tile| tile.view()).collect();
-        let stacked =
-            ndarray::stack(Axis(0), &tiles).map_err(|e| Error::field(path, "image", "frames", e))?;
-        let montage = Montage { slices: None, ..self.options.montage.clone() };
-        let options = PngOptions { montage, ..self.options };
-        write_tiles(path, stacked.view(), &self.geometry, &options)
+        let tiles: Vec<_> = tiles.iter().map(|tile| tile.view()).collect();
+        let shown = ndarray::concatenate(Axis(0), &tiles)
+            .map_err(|e| Error::field(path, "image", "at least one repetition to show", e))?;
+        write_tiles(path, shown.view(), &geometry, &options)?;
+        let some: Vec<String> = [repetitions, slices].iter().filter_map(Chosen::some).collect();
+        let shows = || format!("the picture shows {} (rayspin convert --montage shows all)", some.join(", "));
+        Ok((!some.is_empty()).then(shows))
+    }
+}
+
+/// Some of the repetitions, or of the slices.
+struct Chosen {
+    what: &'static str,
+    shown: Vec<usize>,
+    of: usize,
+}
+
+impl Chosen {
+    fn of(path: &Path, what: &'static str, chosen: Option<&[usize]>, of: usize) -> Result<Self> {
+        let shown = chosen.map_or_else(|| (0..of).collect(), <[usize]>::to_vec);
+        match shown.iter().find(|&&index| index >= of) {
+            Some(index) => Err(Error::field(path, what, format!("0 to {}", of.saturating_sub(1)), index)),
+            None => Ok(Self { what, shown, of }),
+        }
+    }
+
+    /// Names what is shown where it is not all there is.
+    fn some(&self) -> Option<String> {
+        let Self { what, shown, of } = self;
+        let all = (0..*of).all(|index| shown.contains(&index));
+        let names: Vec<String> = shown.iter().map(usize::to_string).collect();
+        let (plural, names) = (if shown.len() == 1 { "" } else { "s" }, names.join(", "));
+        (!all).then(|| format!("{what}{plural} {names} of 0 to {}", of - 1))
     }
 }
 

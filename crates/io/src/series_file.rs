@@ -25,8 +25,8 @@ pub struct SeriesShape {
 }
 
 /// A file of `[frame, z, y, x]` in the making, in the format of its name: `.nii`, `.nii.gz`, `.npy`, `.cfl`, `.h5` or `.png` (a
-/// montage of some frames). It has the bytes that [`write_image`](crate::write_image) writes of the whole series, and no
-/// more than one volume of it is in memory (of a picture, its 16 tiles). Dropped unfinished it leaves nothing.
+/// montage). It has the bytes that [`write_image`](crate::write_image) writes of the whole series, and no more than one volume
+/// of it is in memory (of a picture, what it shows). Dropped unfinished it leaves nothing.
 pub struct SeriesWriter {
     path: PathBuf,
     shape: SeriesShape,
@@ -71,7 +71,9 @@ impl SeriesWriter {
                 let options = ImageOptions { kind, ..ImageOptions::default() };
                 File::Images(ImageSeries::create(path, *frames, *volume, geometry, &options)?)
             }
-            Some(Format::Png) => File::Png(SeriesTiles::new(*frames, geometry, &options.png)),
+            Some(Format::Png) => {
+                File::Png(SeriesTiles::new(path, *frames, *volume, geometry, &options.png)?)
+            }
             _ => return Err(crate::image_file::no_ending(path)),
         };
         Ok(Self { path: path.to_owned(), shape: *shape, file, values, pushed: 0, lost: false })
@@ -101,7 +103,7 @@ impl SeriesWriter {
             File::Npy(file) => file.push(volume)?,
             File::Cfl(file) => file.push(volume)?,
             File::Images(file) => file.push(volume)?,
-            File::Png(tiles) => tiles.push(&self.path, self.pushed, volume)?,
+            File::Png(tiles) => tiles.push(self.pushed, volume),
         }
         self.pushed += 1;
         Ok(())
@@ -114,13 +116,13 @@ impl SeriesWriter {
             let expected = format!("{} volumes", self.shape.frames);
             return Err(Error::field(&self.path, "series", expected, self.pushed));
         }
-        let notes = self.notes();
+        let mut notes = self.notes();
         match self.file {
             File::Nifti(file) => file.finish()?,
             File::Npy(file) => file.finish()?,
             File::Cfl(file) => file.finish(&self.path, self.pushed)?,
             File::Images(file) => file.finish()?,
-            File::Png(tiles) => tiles.write(&self.path)?,
+            File::Png(tiles) => notes.extend(tiles.write(&self.path)?),
         }
         Ok(notes)
     }
@@ -135,7 +137,7 @@ impl SeriesWriter {
             File::Npy(file) => file.finish_as(&path, self.pushed)?,
             File::Cfl(file) => file.finish(&path, self.pushed)?,
             File::Images(file) => file.finish_as(&path)?,
-            File::Png(tiles) => tiles.write(&path)?,
+            File::Png(tiles) => tiles.write(&path).map(drop)?,
         }
         Ok(Some(path))
     }

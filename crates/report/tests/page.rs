@@ -21,7 +21,7 @@ fn record(text: &str) -> RunRecord {
     run.version(text, text);
     run.note(text);
     run.converged(text, [1.0, f64::NAN]);
-    run.quality(text, text, [(text, 1.0)]);
+    run.quality(text, text, text, [(text, 1.0)]);
     run.input_entry(rayspin_report::record::FileEntry::of(text, b"x"));
     run.finish(Some(1))
 }

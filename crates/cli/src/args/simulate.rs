@@ -104,10 +104,10 @@ pub(crate) struct Mri {
     /// 1 train]
     #[arg(long, value_name = "N")]
     pub(crate) shots: Option<usize>,
-    /// Samples of each random readout
+    /// Samples of each readout of --trajectory random
     #[arg(long, value_name = "N", default_value_t = 256)]
     pub(crate) samples: usize,
-    /// Order of spokes
+    /// Order of spokes (radial, kooshball, stack-of-stars)
     #[arg(long, value_enum, default_value = "uniform")]
     pub(crate) angles: AnglesArg,
     /// Cartesian: every R-th line along y (and z); Poisson disc: lines of the full grid per line; spirals: interleaves of
@@ -139,7 +139,7 @@ pub(crate) struct Mri {
     /// Write the field at the voxel centres in Hz (.nii.gz, .npy, .cfl)
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "field_map_hz")]
     pub(crate) save_field_map: Option<PathBuf>,
-    /// Readouts of noise alone before the scan
+    /// Readouts of noise alone before the scan, with --snr
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) noise_readouts: usize,
     /// Repetitions in time
@@ -167,10 +167,10 @@ pub(crate) struct Mri {
     /// Intensities of the phantom
     #[arg(long, value_enum, default_value = "modified")]
     pub(crate) contrast: ContrastArg,
-    /// Largest gradient in mT/m
+    /// Largest gradient in mT/m (spirals, epi)
     #[arg(long, value_name = "MT/M", default_value_t = 40.0)]
     pub(crate) gradient: f64,
-    /// Largest slew rate in T/m/s
+    /// Largest slew rate in T/m/s (spirals, epi)
     #[arg(long, value_name = "T/M/S", default_value_t = 150.0)]
     pub(crate) slew: f64,
     /// Time between samples in µs

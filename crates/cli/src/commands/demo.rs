@@ -9,7 +9,7 @@ use anyhow::{Context as _, Result};
 use ndarray::{Array2, Array3, ArrayD, Axis};
 use rayspin::core::{C32, Image, Monitor};
 use rayspin::imaging::display::{ColourMap, Limits, Montage, evenly_spaced, montage, to_colour};
-use rayspin::imaging::metrics::{CompareOptions, Quality, ScaleFit, compare, nrmse};
+use rayspin::imaging::metrics::{CompareOptions, Numbers, compare};
 use rayspin::io;
 use rayspin::mri::recon::{Combine, Method, ReconOptions, Reconstructor, Regulariser};
 use rayspin::mri::scan::FrameOptions;
@@ -22,7 +22,7 @@ use rayspin::report::table::{Cell, Column, Table};
 use rayspin::report::{Page, RunRecord, Section};
 
 use super::files;
-use super::recon::record_quality;
+use super::metrics::{Judgement, judge};
 use crate::Context;
 use crate::args::Demo;
 
@@ -40,10 +40,10 @@ struct Case {
 struct Outcome {
     name: &'static str,
     image: Image,
-    quality: Quality,
+    judgement: Judgement,
     record: RunRecord,
     residuals: Vec<f64>,
-    /// NRMSE after each iteration.
+    /// NRMSE after each iteration, compared as the image is.
     errors: Vec<f64>,
 }
 
@@ -135,7 +135,7 @@ fn case(context: &Context, case: &Case, out: &Path, pictures: &mut Vec<PathBuf>)
     let monitor = Monitor::new(&context.console, None);
     let simulation = context.run(|| simulate(&case.options, &monitor))?;
     let scan_path = out.join(format!("{}.h5", case.name));
-    io::ismrmrd::write(&scan_path, &simulation.scan)?;
+    io::ismrmrd::write(&scan_path, &simulation.scan, io::ismrmrd::Identity::LeaveOut)?;
     let truth_path = out.join(format!("{}-true.nii.gz", case.name));
     files::write_image(&truth_path, &simulation.truth)?;
     let maps = Arc::new(simulation.maps.into_dyn());
@@ -148,6 +148,8 @@ fn case(context: &Context, case: &Case, out: &Path, pictures: &mut Vec<PathBuf>)
     };
     let least_squares = ReconOptions {
         method: Method::CgSense,
+        // As many iterations as the pages show.
+        cg_tolerance: 0.0,
         regulariser: Regulariser::Differences,
         lambda: case.lambda,
         iterations: case.iterations,
@@ -202,8 +204,10 @@ fn reconstruct(
     let errors = Rc::new(RefCell::new(Vec::new()));
     let mut reconstructor = Reconstructor::new(&context.device, options.clone())?;
     let seen = Rc::clone(&errors);
+    // Gridding of half the samples has no scale of its own: one factor is fitted to every image.
+    let fitted = CompareOptions { fit: true, ..CompareOptions::default() };
     reconstructor.observe(Box::new(move |_, image: &ArrayD<C32>| {
-        seen.borrow_mut().extend(nrmse(image.view(), wanted.view()));
+        seen.borrow_mut().extend(compare(image.view(), wanted.view(), &fitted).map(|quality| quality.nrmse));
     }));
     let geometry = frame.geometry;
     let result = reconstructor.frame(frame, &monitor)?;
@@ -216,11 +220,9 @@ fn reconstruct(
     files::write_image(&path, &image)?;
     recorder.output(&path)?;
     recorder.stage("metrics");
-    // Gridding of half the samples has no scale of its own: one factor is fitted to every image.
-    let options_of_comparison = CompareOptions { fit: ScaleFit::Real, ..CompareOptions::default() };
-    let quality = compare(image.data().view(), truth.data().view(), &options_of_comparison)?;
-    let image = scaled(image, quality.scale[0])?;
-    record_quality(&mut recorder, name, "true", &quality);
+    let judgement = judge(&image, truth, Numbers::ByKind, true)?;
+    let image = scaled(image, judgement.quality.scale[0])?;
+    judgement.record(&mut recorder, name, "true");
     recorder.parameter("method", serde_json::json!(options.method));
     recorder.parameter("lambda", options.lambda);
     recorder.parameter("regulariser", serde_json::json!(options.regulariser));
@@ -237,12 +239,13 @@ fn reconstruct(
     let record = recorder.finish(rayspin::device::cpu::peak_memory());
     files::write_record(&out.join(format!("{}-{name}.json", case.name)), &record)?;
     let errors = errors.borrow().clone();
-    Ok(Outcome { name, image, quality, record, residuals, errors })
+    Ok(Outcome { name, image, judgement, record, residuals, errors })
 }
 
-fn table(case: &Case, outcomes: &[Outcome]) -> Table {
+fn table(case: &Case, outcomes: &[Outcome; 2]) -> Table {
+    let compared = outcomes[0].judgement.quality.compared.name();
     let mut table = Table::new(
-        format!("{}: error against the true image, one scale factor fitted", case.title),
+        format!("{}: error against the true image, {compared} compared, scale fitted", case.title),
         [
             Column::text("Image"),
             Column::number("Error").unit("%").decimals(1).lowest_best(),
@@ -253,7 +256,7 @@ fn table(case: &Case, outcomes: &[Outcome]) -> Table {
     );
     table.push([Cell::Text("True".into()), Cell::Empty, Cell::Empty, Cell::Empty, Cell::Empty]);
     for outcome in outcomes {
-        let q = &outcome.quality;
+        let q = &outcome.judgement.quality;
         table.push([
             Cell::Text(title(outcome.name).into()),
             Cell::Number(q.error_percent),
@@ -292,14 +295,11 @@ fn section(
     for outcome in outcomes {
         let picture = Picture::gray(view(&outcome.image)?.view(), 0.0, peak)?;
         save(out, pictures, &format!("{}-{}.png", case.name, outcome.name), &picture)?;
-        let percent = format!("error {:.1} %", outcome.quality.error_percent);
+        let percent = format!("error {:.1} %", outcome.judgement.quality.error_percent);
         let alt = format!("{} reconstruction of the phantom", title(outcome.name));
         figures.push(Figure::new(title(outcome.name), alt, picture).detail(percent.clone()));
 
-        let mut difference = outcome.image.data().clone();
-        difference.zip_mut_with(truth.data(), |a, b| *a -= b);
-        let error = view(&Image::new(difference, *truth.geometry())?)?;
-        let picture = scale.picture(error.view())?;
+        let picture = scale.picture((view(&outcome.image)? - &shown).mapv(f32::abs).view())?;
         save(out, pictures, &format!("{}-{}-error.png", case.name, outcome.name), &picture)?;
         let alt = format!("absolute error of the {} image", title(outcome.name).to_lowercase());
         error_figures.push(Figure::new(title(outcome.name), alt, picture).detail(percent));

@@ -12,8 +12,8 @@ use rayspin::report::{RunRecord, RunRecorder};
 use crate::Context;
 use crate::failure::BadInput;
 
-/// Slices of a volume on a picture, unless asked otherwise: more get too small to see.
-const PICTURE_SLICES: usize = 16;
+/// Slices and repetitions together on a picture, unless asked otherwise: more get too small to see.
+const PICTURE_TILES: usize = 16;
 
 /// Fails before the work starts when an output cannot end well: unknown ending, missing folder, a folder in its place.
 pub(crate) fn check_output(path: &Path, formats: &[Format]) -> Result<()> {
@@ -108,20 +108,19 @@ pub(crate) const IMAGE_FORMATS: [Format; 5] =
 
 /// Writes an image in the format of the name; a volume's picture is a montage. Returns what the file leaves out.
 pub(crate) fn write_image(path: &Path, image: &Image) -> Result<Vec<String>> {
-    let options = io::WriteOptions { png: picture(image), ..io::WriteOptions::default() };
+    let png = picture(image.shape_zyx()[0], image.repetitions());
+    let options = io::WriteOptions { png, ..io::WriteOptions::default() };
     Ok(io::write_image(path, image, &options)?)
 }
 
-/// A picture from black at 0, all slices of a small volume or some of a large one.
-pub(crate) fn picture(image: &Image) -> PngOptions {
-    picture_of(image.shape_zyx()[0])
-}
-
-/// [`picture`] of a volume of so many slices.
-pub(crate) fn picture_of(slices: usize) -> PngOptions {
+/// A picture from black at 0: all slices of all repetitions where these are few, else some spread over repetitions first.
+pub(crate) fn picture(slices: usize, repetitions: usize) -> PngOptions {
+    let repetitions = evenly_spaced(repetitions, PICTURE_TILES);
+    let each = (PICTURE_TILES / repetitions.len().max(1)).max(1);
     PngOptions {
         window: Window::Percentile { low: 0.0, high: 99.5 },
-        montage: Montage { slices: Some(evenly_spaced(slices, PICTURE_SLICES)), ..Montage::default() },
+        montage: Montage { slices: Some(evenly_spaced(slices, each)), ..Montage::default() },
+        repetitions: Some(repetitions),
         ..PngOptions::default()
     }
 }

@@ -10,11 +10,20 @@ use rayspin::report::number;
 use rayspin::tune::limits::{Kept, kept};
 
 use super::files;
-use crate::Context;
 use crate::args::Info;
+use crate::{Context, effect};
 
 /// Describes this machine or a file.
 pub(crate) fn run(context: &Context, args: &Info) -> Result<()> {
+    if let Some(option) = context.given.name("dataset") {
+        let found = match &args.file {
+            None => Some("this machine".to_owned()),
+            Some(path) => Some(io::detect(path)?).filter(|f| *f != Format::Hdf5).map(|f| f.to_string()),
+        };
+        if let Some(found) = found {
+            return effect::refuse(option, "an HDF5 file, which may hold several scans", &found);
+        }
+    }
     let rows = match &args.file {
         None => machine(context),
         Some(path) => file(path, args.dataset.as_deref())?,

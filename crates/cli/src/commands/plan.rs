@@ -34,6 +34,17 @@ pub(crate) enum Source {
     Stream(Box<Stream>),
 }
 
+impl Source {
+    /// Repetitions or windows.
+    pub(crate) fn repetitions(&self) -> usize {
+        match self {
+            Self::Stream(stream) => stream.repetitions(),
+            // Several repetitions are a stream.
+            Self::Whole { .. } | Self::Parts { .. } | Self::Frame(..) => 1,
+        }
+    }
+}
+
 /// A frame like all others, what is held beside it, and how often it comes.
 pub(crate) struct Shape {
     frame: Option<Box<Frame>>,

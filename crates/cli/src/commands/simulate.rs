@@ -1,6 +1,7 @@
 //! `rayspin simulate mri`
 
 use anyhow::{Context as _, Result};
+use clap::ValueEnum;
 use rayspin::core::Monitor;
 use rayspin::io::{self, Format};
 use rayspin::mri::simulate::trajectory::{CartesianPattern, Hardware, Sampling, SphereOrder, SpokeAngles};
@@ -13,7 +14,128 @@ use super::recon::write_coil_array;
 use crate::Context;
 use crate::args::numbers;
 use crate::args::simulate::{AnglesArg, ContrastArg, DynamicsArg, FieldShapeArg, Mri, TrajectoryArg};
+use crate::effect::{Need, Row, any_of, refuse_idle};
 use crate::failure::BadInput;
+
+/// What an option may need.
+enum Needs {
+    /// One of some trajectories.
+    Trajectory(&'static [TrajectoryArg]),
+    /// Lines that are left out.
+    Gaps,
+    /// `--snr`.
+    Noise,
+    Coils,
+    /// Noise, or a pattern that is drawn.
+    Chance,
+}
+
+const ALWAYS: &[Needs] = &[];
+const LINES: &[TrajectoryArg] = &[TrajectoryArg::Cartesian, TrajectoryArg::Poisson];
+const SPOKES: &[TrajectoryArg] =
+    &[TrajectoryArg::Radial, TrajectoryArg::Kooshball, TrajectoryArg::StackOfStars];
+const LINES_AND_SPOKES: &[TrajectoryArg] = &[LINES[0], LINES[1], SPOKES[0], SPOKES[1], SPOKES[2]];
+const DRAWN: &[TrajectoryArg] = &[TrajectoryArg::Poisson, TrajectoryArg::Random];
+/// Those whose shots are counted.
+const SHOTS: &[TrajectoryArg] = &[
+    SPOKES[0],
+    SPOKES[1],
+    SPOKES[2],
+    TrajectoryArg::Spiral,
+    TrajectoryArg::StackOfSpirals,
+    TrajectoryArg::Epi,
+    TrajectoryArg::Random,
+];
+/// Those that the gradients' limits shape.
+const SHAPED: &[Needs] =
+    &[Needs::Trajectory(&[TrajectoryArg::Spiral, TrajectoryArg::StackOfSpirals, TrajectoryArg::Epi])];
+
+/// The options of `rayspin simulate mri`.
+const TABLE: &[Row<Needs>] = &[
+    ("output", ALWAYS),
+    ("truth", ALWAYS),
+    ("maps", ALWAYS),
+    ("dims", ALWAYS),
+    ("matrix", ALWAYS),
+    ("fov", ALWAYS),
+    ("trajectory", ALWAYS),
+    ("shots", &[Needs::Trajectory(SHOTS)]),
+    ("samples", &[Needs::Trajectory(&[TrajectoryArg::Random])]),
+    ("angles", &[Needs::Trajectory(SPOKES)]),
+    (
+        "acceleration",
+        &[Needs::Trajectory(&[LINES[0], LINES[1], TrajectoryArg::Spiral, TrajectoryArg::StackOfSpirals])],
+    ),
+    ("calibration", &[Needs::Trajectory(LINES), Needs::Gaps]),
+    ("density_slope", &[Needs::Trajectory(&[TrajectoryArg::Poisson])]),
+    ("coils", ALWAYS),
+    ("snr", ALWAYS),
+    ("noise_correlation", &[Needs::Coils]),
+    ("field_map_hz", ALWAYS),
+    ("field_shape", ALWAYS),
+    ("save_field_map", ALWAYS),
+    ("noise_readouts", &[Needs::Noise]),
+    ("repetitions", ALWAYS),
+    ("dynamics", ALWAYS),
+    ("period", ALWAYS),
+    ("tr", ALWAYS),
+    ("window", ALWAYS),
+    ("stride", ALWAYS),
+    ("oversampling", &[Needs::Trajectory(LINES_AND_SPOKES)]),
+    ("contrast", ALWAYS),
+    ("gradient", SHAPED),
+    ("slew", SHAPED),
+    ("dwell", ALWAYS),
+    ("seed", &[Needs::Chance]),
+    ("record", ALWAYS),
+    ("no_record", ALWAYS),
+];
+
+impl Need for Needs {
+    type Run<'a> = &'a Mri;
+
+    fn met(&self, run: &&Mri) -> Option<bool> {
+        Some(match self {
+            Self::Trajectory(some) => some.contains(&run.trajectory),
+            Self::Gaps => run.trajectory != TrajectoryArg::Cartesian || run.acceleration.is_some(),
+            Self::Noise => run.snr.is_some(),
+            Self::Coils => run.coils > 1,
+            Self::Chance => run.snr.is_some() || DRAWN.contains(&run.trajectory),
+        })
+    }
+
+    fn expected(&self) -> String {
+        match self {
+            Self::Trajectory(some) => {
+                let names: Vec<String> = some.iter().copied().map(name).collect();
+                let names: Vec<&str> = names.iter().map(String::as_str).collect();
+                format!("--trajectory {}", any_of(&names))
+            }
+            Self::Gaps => "--acceleration".into(),
+            Self::Noise => "--snr".into(),
+            Self::Coils => "several coils".into(),
+            Self::Chance => {
+                let names: Vec<String> = DRAWN.iter().copied().map(name).collect();
+                format!("--snr, or --trajectory {}", names.join(" or "))
+            }
+        }
+    }
+
+    fn found(&self, run: &&Mri) -> String {
+        match self {
+            Self::Trajectory(_) => format!("--trajectory {}", name(run.trajectory)),
+            Self::Gaps => "a full grid".into(),
+            Self::Noise => "a scan without noise".into(),
+            Self::Coils => "one coil".into(),
+            Self::Chance => "a scan without chance".into(),
+        }
+    }
+}
+
+/// The trajectory as the command line names it.
+fn name(trajectory: TrajectoryArg) -> String {
+    trajectory.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
+}
 
 /// Simulates a scan and writes it, its truth, its coil maps and the run record.
 pub(crate) fn run(context: &Context, args: &Mri) -> Result<()> {
@@ -35,6 +157,7 @@ pub(crate) fn run(context: &Context, args: &Mri) -> Result<()> {
     let outputs =
         std::iter::once(&args.output).chain(&args.truth).chain(&args.maps).chain(&args.save_field_map);
     files::check_distinct(std::iter::empty(), outputs.chain(&record))?;
+    refuse_idle(TABLE, &context.given, &args)?;
     let options = options(args)?;
     let mut recorder = files::recorder(context);
     let monitor = Monitor::new(&context.console, None);
@@ -47,7 +170,8 @@ pub(crate) fn run(context: &Context, args: &Mri) -> Result<()> {
         recorder.note(note.as_str());
     }
     recorder.stage("write");
-    monitor.stage("write", 0, || io::ismrmrd::write(&args.output, &simulation.scan))?;
+    let identity = io::ismrmrd::Identity::LeaveOut;
+    monitor.stage("write", 0, || io::ismrmrd::write(&args.output, &simulation.scan, identity))?;
     let mut written = vec![args.output.clone()];
     if let Some(truth) = &args.truth {
         for note in files::write_image(truth, &simulation.truth)? {
@@ -168,7 +292,7 @@ fn sampling(args: &Mri, dims: usize, matrix: [usize; 3]) -> Result<Sampling> {
     // A quarter of the shorter side leaves lines to spare for the rest of the pattern.
     let shortest = matrix.iter().take(dims).skip(1).copied().min().unwrap_or(1);
     let calibration = args.calibration.unwrap_or_else(|| 24.min(shortest / 4));
-    let sampling = match args.trajectory {
+    Ok(match args.trajectory {
         TrajectoryArg::Cartesian => Sampling::Cartesian(match acceleration {
             None => CartesianPattern::Full,
             Some(text) => {
@@ -207,22 +331,20 @@ fn sampling(args: &Mri, dims: usize, matrix: [usize; 3]) -> Result<Sampling> {
         TrajectoryArg::Random => {
             Sampling::Random { shots: args.shots.unwrap_or(full_spokes), samples: args.samples }
         }
-    };
-    let undersampled_by_number = !matches!(
-        sampling,
-        Sampling::Cartesian(_) | Sampling::Spiral { .. } | Sampling::StackOfSpirals { .. }
-    );
-    if acceleration.is_some() && undersampled_by_number {
-        return Err(BadInput::new(
-            "--acceleration: expected a Cartesian, Poisson-disc or spiral scan, found another",
-        )
-        .hint("fewer --shots undersample the other trajectories")
-        .into());
-    }
-    Ok(sampling)
+    })
 }
 
 /// --acceleration as one whole number, 1 when absent.
 fn whole(acceleration: Option<&str>) -> Result<usize> {
     acceleration.map_or(Ok(1), |text| Ok(numbers::<usize>("--acceleration", text, &[1])?[0]))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::effect::tests::expect_complete;
+
+    #[test]
+    fn every_option_has_a_row() {
+        expect_complete(&["simulate", "mri"], super::TABLE);
+    }
 }

@@ -5,10 +5,14 @@
 mod certify;
 mod ends;
 mod files;
+mod identity;
 mod images;
 mod ladder;
 mod memory;
 mod off_resonance;
+mod options;
+mod pictures;
+mod quality;
 mod refusals;
 mod stream;
 mod tune;

@@ -21,7 +21,7 @@ fn uneven() -> tempfile::TempDir {
 fn a_field_map_corrects_and_the_record_states_segments_and_error() {
     let folder = uneven();
     let f = folder.path();
-    let line = "recon mri scan.h5 -q --maps maps.cfl --method cg-sense --reference truth.nii.gz -i 15";
+    let line = "recon mri scan.h5 -q --maps maps.cfl --method cg-sense --reference truth.nii.gz --fit -i 15";
     let error = |name: &str| {
         let record: serde_json::Value =
             serde_json::from_slice(&std::fs::read(f.join(name)).unwrap()).unwrap();
@@ -77,7 +77,7 @@ fn what_cannot_be_corrected_is_refused() {
     recon("scan.h5", "--field-map missing.nii", &["missing.nii"]);
     recon("scan.h5", "--field-map field.nii.gz --field-tolerance 0", &["tolerance", "found 0"]);
     recon("scan.h5", "--field-map maps.cfl", &["maps.cfl"]);
-    recon("other.h5", "--field-map small.npy --method cartesian", &["method", "field map", "cartesian"]);
+    recon("other.h5", "--field-map small.npy --method cartesian", &["--field-map", "cartesian"]);
     recon("maps.cfl", "--field-map field.nii.gz", &["times of the samples", "ISMRMRD"]);
     let simulate = |extra: &str, words: &[&str]| {
         let line = format!("simulate mri -o y.h5 --matrix 16,16 {extra}");

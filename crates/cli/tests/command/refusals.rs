@@ -44,7 +44,7 @@ fn wrong_options_are_refused_by_name() {
     recon(&["--fov", "200,200"], &["--fov", "ISMRMRD"]);
     recon(&["--traj", "maps.cfl"], &["--traj", "ISMRMRD"]);
     refused(&["recon", "mri", "maps.cfl", "-o", "x.npy", "--slice", "1"], f, &["--slice", "one image"]);
-    refused(&["convert", "truth.nii.gz", "x.npy", "--montage"], f, &["--montage", "x.npy"]);
+    refused(&["convert", "truth.nii.gz", "x.npy", "--montage"], f, &["--montage", "NumPy"]);
     recon(&["--threads", "0"], &["threads", "found 0"]);
     recon(&["--save-maps", "m.cfl", "--method", "gridding"], &["--save-maps"]);
     refused(&["recon", "mri", "scan.h5", "-o", "x.jpg"], f, &["x.jpg", "ending"]);

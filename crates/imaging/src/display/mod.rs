@@ -57,7 +57,8 @@ pub fn part<D: Dimension>(image: ArrayView<'_, C32, D>, part: Part) -> Array<f32
     }
 }
 
-/// |αI − I₀| voxel by voxel, with α as [`compare`](crate::compare) fitted it ([`Quality::scale`](crate::Quality::scale)).
+/// |αI − I₀| voxel by voxel, with α as [`compare`](crate::compare) fitted it ([`Quality::scale`](crate::Quality::scale)). Where
+/// magnitudes were compared, I and I₀ are magnitudes.
 ///
 /// Errors: shapes that differ.
 pub fn error_map<T: Sample, U: Sample, D: Dimension>(

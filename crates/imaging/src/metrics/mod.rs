@@ -1,5 +1,9 @@
 //! How close an image is to a reference.
 //!
+//! One rule says which numbers of two images are compared ([`Numbers::ByKind`]): real images keep their signs, complex
+//! images keep their phases, and where one image is complex and the other real, magnitudes are compared. An image is complex
+//! where any of its values has an imaginary part. All metrics of a [`Quality`] are of the same numbers.
+//!
 //! With I the image, I₀ the reference and N voxels compared (all, or those of a mask):
 //!
 //! - MSE = Σ|I − I₀|² / N
@@ -21,28 +25,51 @@ use serde::{Deserialize, Serialize};
 
 pub use sample::Sample;
 
-/// A factor α applied to the image before it is compared, for images whose scale carries no meaning.
-///
-/// α minimises Σ|αI − I₀|² over the voxels compared; it is 1 when the image is zero there.
+/// Which numbers of two images [`compare`] is to take.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum ScaleFit {
-    /// α = 1.
+#[serde(rename_all = "kebab-case")]
+pub enum Numbers {
+    /// The values as they are where both images are real or both complex; magnitudes where only one is complex.
     #[default]
-    None,
-    /// α real: Re Σ I* I₀ / Σ|I|².
-    Real,
-    /// α complex, which also absorbs a global phase: Σ I* I₀ / Σ|I|².
-    Complex,
+    ByKind,
+    /// |I| and |I₀|.
+    Magnitudes,
+    /// The values as they are, whatever their kinds.
+    AsTheyAre,
+}
+
+/// Which numbers of two images were compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Compared {
+    /// Real values with their signs.
+    RealValues,
+    /// Complex values.
+    ComplexValues,
+    /// |I| and |I₀|.
+    Magnitudes,
+}
+
+impl Compared {
+    /// Their name in words.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::RealValues => "real values",
+            Self::ComplexValues => "complex values",
+            Self::Magnitudes => "magnitudes",
+        }
+    }
 }
 
 /// How [`compare`] compares.
 #[derive(Debug, Clone, Default)]
 pub struct CompareOptions<'a> {
-    /// Scale to fit before comparing.
-    pub fit: ScaleFit,
-    /// Compare |I| with |I₀|.
-    pub magnitude: bool,
+    /// The numbers that are compared.
+    pub numbers: Numbers,
+    /// Whether the factor α = Σ I* I₀ / Σ|I|², which minimises Σ|αI − I₀|² over the voxels compared, is applied to the image
+    /// first, for images whose scale carries no meaning. I and I₀ are the numbers compared: α is complex, and takes a global
+    /// phase out, where these are complex. It is 1 where the image is zero.
+    pub fit: bool,
     /// Voxels that count, shaped as the images or as their trailing axes; all when absent.
     pub mask: Option<ArrayViewD<'a, bool>>,
 }
@@ -54,6 +81,8 @@ pub struct CompareOptions<'a> {
 /// infinity.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Quality {
+    /// The numbers that all of these metrics are of.
+    pub compared: Compared,
     /// Voxels compared.
     pub voxels: usize,
     /// Mean square error, in the square of the reference's unit.
@@ -70,15 +99,35 @@ pub struct Quality {
     /// 100 · NRMSE.
     #[serde(with = "serial")]
     pub error_percent: f64,
-    /// Mean structural similarity of magnitudes (of signed values when both images are real); absent when no window
-    /// centre lies inside the mask.
+    /// Mean structural similarity of the real numbers compared; absent where complex values are compared, which it is not
+    /// defined for, and where no window centre lies inside the mask.
     pub ssim: Option<f64>,
     /// The largest |I − I₀|.
     pub max_error: f64,
     /// max|I₀| over the voxels compared.
     pub reference_max: f64,
+    /// Whether a factor was fitted.
+    pub fitted: bool,
     /// The fitted factor α (real, imaginary), `[1, 0]` without a fit.
     pub scale: [f64; 2],
+}
+
+impl Quality {
+    /// What was compared, and whether a scale was fitted, as `magnitudes compared, scale fitted: ×1.230`.
+    pub fn rule(&self) -> String {
+        let compared = self.compared.name();
+        if !self.fitted {
+            return format!("{compared} compared, no scale fitted");
+        }
+        let scale = C64::new(self.scale[0], self.scale[1]);
+        match self.compared {
+            Compared::ComplexValues => {
+                let turn = scale.arg().to_degrees();
+                format!("{compared} compared, scale and phase fitted: ×{:.4}, {turn:.1}°", scale.norm())
+            }
+            _ => format!("{compared} compared, scale fitted: ×{:.4}", scale.re),
+        }
+    }
 }
 
 /// Compares `image` with `reference`, which have the same shape: `[y, x]`, or any leading axes before those two.
@@ -98,9 +147,10 @@ pub fn compare<T: Sample, U: Sample, D: Dimension>(
     check_finite("image", image)?;
     check_finite("reference", reference)?;
     let mask = options.mask.as_ref().map(|mask| expand(mask, &shape)).transpose()?;
-    let pairs = Pairs { image, reference, mask: mask.as_deref(), magnitude: options.magnitude };
+    let compared = compared(image, reference, options.numbers);
+    let pairs = Pairs { image, reference, mask: mask.as_deref(), compared };
 
-    let scale = pairs.fit(options.fit);
+    let scale = if options.fit { pairs.fit() } else { C64::new(1.0, 0.0) };
     let sums = pairs.sums(scale);
     if sums.voxels == 0 {
         return Err(Error::value("mask", "at least one voxel", "none"));
@@ -115,6 +165,7 @@ pub fn compare<T: Sample, U: Sample, D: Dimension>(
     let mse = sums.error / n;
     let nrmse = ratio(sums.error.sqrt(), sums.reference.sqrt());
     Ok(Quality {
+        compared,
         voxels: sums.voxels,
         mse,
         psnr_db: decibel(sums.reference_max, mse.sqrt()),
@@ -124,11 +175,30 @@ pub fn compare<T: Sample, U: Sample, D: Dimension>(
         ssim: pairs.ssim(scale, &shape),
         max_error: sums.max_error,
         reference_max: sums.reference_max,
+        fitted: options.fit,
         scale: [scale.re, scale.im],
     })
 }
 
-/// NRMSE = √(Σ|I − I₀|² / Σ|I₀|²), without fit or mask. Errors: as [`compare`].
+/// The numbers of these images that are compared.
+fn compared<T: Sample, U: Sample>(image: &[T], reference: &[U], numbers: Numbers) -> Compared {
+    let complex = match numbers {
+        Numbers::Magnitudes => return Compared::Magnitudes,
+        Numbers::ByKind | Numbers::AsTheyAre => [is_complex(image), is_complex(reference)],
+    };
+    match (complex, numbers) {
+        ([false, false], _) => Compared::RealValues,
+        ([true, true], _) | (_, Numbers::AsTheyAre) => Compared::ComplexValues,
+        _ => Compared::Magnitudes,
+    }
+}
+
+/// Whether any value has an imaginary part.
+fn is_complex<S: Sample>(values: &[S]) -> bool {
+    S::COMPLEX && values.iter().any(|value| value.to_c64().im != 0.0)
+}
+
+/// NRMSE = √(Σ|I − I₀|² / Σ|I₀|²) of the values as they are, without fit or mask. Errors: as [`compare`].
 pub fn nrmse<T: Sample, U: Sample, D: Dimension>(
     image: ArrayView<'_, T, D>,
     reference: ArrayView<'_, U, D>,
@@ -139,7 +209,7 @@ pub fn nrmse<T: Sample, U: Sample, D: Dimension>(
     let (image, reference) = (contiguous(image.as_slice())?, contiguous(reference.as_slice())?);
     check_finite("image", image)?;
     check_finite("reference", reference)?;
-    let pairs = Pairs { image, reference, mask: None, magnitude: false };
+    let pairs = Pairs { image, reference, mask: None, compared: Compared::ComplexValues };
     let sums = pairs.sums(C64::new(1.0, 0.0));
     Ok(ratio(sums.error.sqrt(), sums.reference.sqrt()))
 }
@@ -153,12 +223,13 @@ pub fn nrmse<T: Sample, U: Sample, D: Dimension>(
 /// lies inside the slice. Along an axis shorter than 11 the window is the largest odd length that fits. A constant
 /// reference has L = 0; a fraction 0/0 then counts as 1, so that an equal image scores 1.
 ///
-/// Complex values enter as magnitudes; two real images enter with their signs. Errors: as [`compare`].
+/// Complex types enter as magnitudes; two images of real types enter with their signs. Errors: as [`compare`].
 pub fn ssim<T: Sample, U: Sample, D: Dimension>(
     image: ArrayView<'_, T, D>,
     reference: ArrayView<'_, U, D>,
 ) -> Result<f64> {
-    let quality = compare(image, reference, &CompareOptions::default())?;
+    let numbers = if T::COMPLEX || U::COMPLEX { Numbers::Magnitudes } else { Numbers::ByKind };
+    let quality = compare(image, reference, &CompareOptions { numbers, ..CompareOptions::default() })?;
     quality.ssim.ok_or_else(|| Error::Numerical {
         what: "SSIM".into(),
         detail: "no window lies inside the image".into(),
@@ -169,7 +240,7 @@ struct Pairs<'a, T, U> {
     image: &'a [T],
     reference: &'a [U],
     mask: Option<&'a [bool]>,
-    magnitude: bool,
+    compared: Compared,
 }
 
 /// Sums of squares and the largest magnitudes (squared, while voxels are added).
@@ -188,7 +259,7 @@ const CHUNK: usize = 1 << 14;
 impl<T: Sample, U: Sample> Pairs<'_, T, U> {
     fn value<S: Sample>(&self, sample: S) -> C64 {
         let value = sample.to_c64();
-        if self.magnitude { C64::new(value.norm(), 0.0) } else { value }
+        if self.compared == Compared::Magnitudes { C64::new(value.norm(), 0.0) } else { value }
     }
 
     /// `step` over the voxels of every chunk; partial results in order, so that sums do not depend on the number of threads.
@@ -210,22 +281,12 @@ impl<T: Sample, U: Sample> Pairs<'_, T, U> {
             .collect()
     }
 
-    fn fit(&self, fit: ScaleFit) -> C64 {
-        let one = C64::new(1.0, 0.0);
-        if fit == ScaleFit::None {
-            return one;
-        }
+    fn fit(&self) -> C64 {
         let (cross, power) = self
             .fold(|(cross, power): (C64, f64), i, r| (cross + i.conj() * r, power + i.norm_sqr()))
             .into_iter()
             .fold((C64::default(), 0.0), |a, b| (a.0 + b.0, a.1 + b.1));
-        if power == 0.0 {
-            return one;
-        }
-        match fit {
-            ScaleFit::Complex => cross / power,
-            _ => C64::new(cross.re / power, 0.0),
-        }
+        if power == 0.0 { C64::new(1.0, 0.0) } else { cross / power }
     }
 
     fn sums(&self, scale: C64) -> Sums {
@@ -250,10 +311,11 @@ impl<T: Sample, U: Sample> Pairs<'_, T, U> {
     }
 
     fn ssim(&self, scale: C64, shape: &[usize]) -> Option<f64> {
-        let signed = !T::COMPLEX && !U::COMPLEX && !self.magnitude;
-        let part = |value: C64| if signed { value.re } else { value.norm() };
-        let x: Vec<f64> = self.image.iter().map(|&i| part(i.to_c64() * scale)).collect();
-        let y: Vec<f64> = self.reference.iter().map(|&r| part(r.to_c64())).collect();
+        if self.compared == Compared::ComplexValues {
+            return None;
+        }
+        let x: Vec<f64> = self.image.iter().map(|&i| (self.value(i) * scale).re).collect();
+        let y: Vec<f64> = self.reference.iter().map(|&r| self.value(r).re).collect();
         let nx = shape.last().copied().unwrap_or(1);
         let ny = shape.iter().rev().nth(1).copied().unwrap_or(1);
         ssim::mean(&x, &y, self.mask, [ny, nx])

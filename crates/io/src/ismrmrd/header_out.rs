@@ -7,20 +7,27 @@ use quick_xml::escape::escape;
 use rayspin_mri::scan::{EncodedSpace, Encoding, Limits, Scan, ScanHeader, TrajectoryKind};
 
 use super::header_in::{self, HYDROGEN_HZ_PER_T};
+use super::identity::{Identity, without_identity};
 use crate::error::{Error, Result};
 
 /// Codes that the schema allows.
 const PATIENT_POSITIONS: [&str; 8] = ["HFP", "HFS", "HFDR", "HFDL", "FFP", "FFS", "FFDR", "FFDL"];
 
-/// The XML to write: as it was found when the header's fields still say the same, else made from the fields.
-pub(super) fn xml_of(path: &Path, scan: &Scan) -> Result<String> {
+/// The XML to write: as it was found when the header's fields still say the same, else made from the fields; and the elements
+/// that are left out with the identity.
+pub(super) fn xml_of(path: &Path, scan: &Scan, identity: Identity) -> Result<(String, Vec<String>)> {
     if let Some(found) = &scan.header.xml
         && let Ok(parsed) = header_in::parse(path, found.clone(), &mut Vec::new())
         && parsed == scan.header
     {
-        return Ok(found.clone());
+        if identity == Identity::Keep {
+            return Ok((found.clone(), Vec::new()));
+        }
+        let (xml, removed) = without_identity(found)
+            .map_err(|e| Error::field(path, "xml", "a well-formed document", e))?;
+        return Ok((xml, removed.into_iter().map(|(path, _)| path).collect()));
     }
-    generate(path, scan)
+    Ok((generate(path, scan)?, Vec::new()))
 }
 
 fn generate(path: &Path, scan: &Scan) -> Result<String> {

@@ -30,7 +30,7 @@ pub struct ImageOptions {
     pub group: String,
     /// The series within it; `image_0`, `image_1`, … by custom.
     pub series: String,
-    /// The XML header of the scan that the image was made from, to go with it.
+    /// The XML header of the scan that the image was made from, to go with it as it is, names included.
     pub header_xml: Option<String>,
     /// Names and values for the image's attributes (how it was reconstructed, for example).
     pub attributes: Vec<(String, String)>,

@@ -224,6 +224,11 @@ impl Raw {
     }
 }
 
+/// The header of a scan; `group` as in [`ReadOptions`]. Errors: as [`read`], as far as they concern it.
+pub fn header(path: impl AsRef<Path>, group: Option<&str>) -> Result<ScanHeader> {
+    Ok(Raw::open(path.as_ref(), group)?.header)
+}
+
 /// A scan that stays open, whose acquisitions are read when they are asked for.
 ///
 /// HDF5 works for one thread at a time: a reader on a thread of its own waits while another thread writes a file of that

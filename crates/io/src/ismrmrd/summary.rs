@@ -3,6 +3,7 @@ use rayspin_core::TrajectoryUnits;
 use rayspin_mri::scan::{Acquisition, Counters, EncodedSpace, Encoding, Flags, Limits, Scan, detect_units};
 
 use super::header_out::kind_name;
+use super::identity::identity_of;
 
 /// Flags that say what a readout is for, with the name shown.
 const PURPOSES: [(Flags, &str); 12] = [
@@ -39,6 +40,11 @@ pub fn summarise(scan: &Scan) -> Vec<(String, String)> {
     }
     if let Some(position) = &header.patient_position {
         row("patient position", position.clone());
+    }
+    let stated = identity_of(header);
+    let names: Vec<&str> = stated.iter().filter_map(|(path, _)| path.rsplit('/').next()).collect();
+    if !names.is_empty() {
+        row("identity", format!("stated by {}; values are neither shown nor copied", names.join(", ")));
     }
     for (index, encoding) in header.encodings.iter().enumerate() {
         let label =

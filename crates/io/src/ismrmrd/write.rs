@@ -5,6 +5,7 @@ use hdf5::{Dataset, Group};
 use rayspin_mri::scan::{Acquisition, Scan};
 
 use super::header_out::{ascii, xml_of};
+use super::identity::Identity;
 use super::layout::{AcquisitionOut, HeadOut, IndexOut};
 use super::open::writing;
 use crate::atomic::write_atomically;
@@ -19,13 +20,14 @@ const CHUNK: usize = 64;
 /// Writes `scan` to the group `dataset` of a new file, in the layout of the reference implementation (ISMRMRD 1.x).
 ///
 /// The XML header is written as it was found while the fields of the header still say the same, and made from the fields
-/// otherwise. Trajectories stay in the units they are in.
+/// otherwise; `identity` says what becomes of the patient's name and the like. Trajectories stay in the units they are in.
+/// Returns the paths of the header's elements that are left out.
 ///
 /// Errors: a scan without encodings or acquisitions, numbers beyond the format's 16 bits, a trajectory with another
 /// number of samples than its data, [`Error::Write`]. The file appears whole or not at all.
-pub fn write(path: impl AsRef<Path>, scan: &Scan) -> Result<()> {
+pub fn write(path: impl AsRef<Path>, scan: &Scan, identity: Identity) -> Result<Vec<String>> {
     let path = path.as_ref();
-    let xml = xml_of(path, scan)?;
+    let (xml, left_out) = xml_of(path, scan, identity)?;
     if scan.acquisitions.is_empty() {
         return Err(Error::field(path, "acquisitions", "at least one", "none"));
     }
@@ -53,7 +55,8 @@ pub fn write(path: impl AsRef<Path>, scan: &Scan) -> Result<()> {
         drop((data, group));
         file.flush().map_err(fail)?;
         file.close().map_err(fail)
-    })
+    })?;
+    Ok(left_out)
 }
 
 /// A new file that does not hold the time of day, so that the same scan makes the same bytes.

@@ -16,6 +16,16 @@ pub(super) struct Node {
 }
 
 impl Node {
+    /// An element of these parts.
+    pub(super) fn new(name: &str, text: &str, children: Vec<Self>) -> Self {
+        Self { name: name.to_owned(), text: text.to_owned(), children }
+    }
+
+    /// Its children, in order.
+    pub(super) fn children(&self) -> &[Node] {
+        &self.children
+    }
+
     /// The first child of that name.
     pub(super) fn child(&self, name: &str) -> Option<&Node> {
         self.children.iter().find(|c| c.name == name)

@@ -39,7 +39,7 @@ fn an_image_becomes_a_montage_of_its_window() {
     let image = Image::new(data, Geometry::default()).unwrap();
     let options = PngOptions {
         window: Window::Range { low: 10.0, high: 13.0 },
-        repetition: Some(1),
+        repetitions: Some(vec![1]),
         enlarge: 2,
         ..PngOptions::default()
     };
@@ -50,12 +50,13 @@ fn an_image_becomes_a_montage_of_its_window() {
     let at = |y: usize, x: usize| bytes[y * width + x];
     assert_eq!([at(0, 0), at(0, 19), at(11, 0), at(11, 19)], [0, 85, 170, 255]);
 
-    let phase = PngOptions { part: Part::Phase, repetition: Some(0), ..PngOptions::default() };
+    let phase = PngOptions { part: Part::Phase, repetitions: Some(vec![0]), ..PngOptions::default() };
     write_image(&path, &image, &phase).unwrap();
     // arg(i) = π/2 is three quarters of the way from −π to π; arg(0) is half.
     assert_eq!(decode(&path).3.iter().filter(|v| **v == 191).count(), 3 * 15);
     for bad in [
-        PngOptions { repetition: Some(2), ..PngOptions::default() },
+        PngOptions { repetitions: Some(vec![2]), ..PngOptions::default() },
+        PngOptions { repetitions: Some(Vec::new()), ..PngOptions::default() },
         PngOptions {
             montage: Montage { slices: Some(vec![4]), ..Montage::default() },
             ..PngOptions::default()
@@ -67,32 +68,56 @@ fn an_image_becomes_a_montage_of_its_window() {
     }
 }
 
+/// The value at the top left of each tile of `side` pixels, in rows.
+fn tiles(path: &std::path::Path, side: usize) -> (usize, Vec<u8>) {
+    let (width, height, _, bytes) = decode(path);
+    let columns = width / side;
+    let at = |tile: usize| bytes[tile / columns * side * width + tile % columns * side];
+    (columns, (0..columns * (height / side)).map(at).collect())
+}
+
 #[test]
-fn a_series_becomes_a_montage_of_one_slice_over_time() {
+fn every_slice_of_every_repetition_is_shown_or_what_is_not_is_said() {
     let folder = folder();
     let path = folder.path().join("a.png");
-    let data = ArrayD::from_shape_fn(IxDyn(&[40, 3, 2, 2]), |i| C32::new((100 * i[1] + i[0]) as f32, 0.0));
+    // 4 slices × 3 repetitions: each of the 12 pictures has a grey level of its own.
+    let data = ArrayD::from_shape_fn(IxDyn(&[3, 4, 2, 2]), |i| C32::new((20 * (4 * i[0] + i[1])) as f32, 0.0));
     let image = Image::new(data, Geometry::default()).unwrap();
-    for (slices, slice) in [(None, 1), (Some(vec![2]), 2), (Some(vec![0, 1]), 1)] {
-        let low = 100.0 * slice as f32;
-        let options = PngOptions {
-            window: Window::Range { low, high: low + 39.0 },
-            montage: Montage { slices, ..Montage::default() },
-            ..PngOptions::default()
-        };
-        write_image(&path, &image, &options).unwrap();
-        let (width, height, _, bytes) = decode(&path);
-        // Sixteen tiles, four by four, from the first to the last.
-        assert_eq!((width, height), (8, 8));
-        let tiles: Vec<u8> = (0..16).map(|tile| bytes[tile / 4 * 2 * width + tile % 4 * 2]).collect();
-        assert!(tiles[0] < 10 && tiles[15] > 245, "{tiles:?}");
-        assert!(tiles.windows(2).all(|pair| pair[1] > pair[0]), "{tiles:?}");
-    }
-    let beyond = PngOptions {
-        montage: Montage { slices: Some(vec![3]), ..Montage::default() },
-        ..PngOptions::default()
+    let window = Window::Range { low: 0.0, high: 255.0 };
+    let show = |slices: Option<Vec<usize>>, repetitions: Option<Vec<usize>>| {
+        let montage = Montage { slices, ..Montage::default() };
+        let options = PngOptions { window, montage, repetitions, ..PngOptions::default() };
+        let note = write_image(&path, &image, &options).unwrap();
+        (tiles(&path, 2), note)
     };
-    assert!(write_image(&path, &image, &beyond).is_err());
+    let all: Vec<u8> = (0..12).map(|i| 20 * i).collect();
+    assert_eq!(show(None, None), ((4, all), None));
+    let note = |text: &str| Some(format!("the picture shows {text} (rayspin convert --montage shows all)"));
+    let (_, said) = show(Some(vec![1, 2]), None);
+    assert_eq!(said, note("slices 1, 2 of 0 to 3"));
+    let one = note("repetition 2 of 0 to 2, slice 1 of 0 to 3");
+    assert_eq!(show(Some(vec![1]), Some(vec![2])), ((1, vec![180]), one));
+    // The other slices of a volume are left out by name, too.
+    let volume = Image::new(image.data().index_axis(ndarray::Axis(0), 0).to_owned(), Geometry::default());
+    let montage = Montage { slices: Some(vec![3]), ..Montage::default() };
+    let options = PngOptions { window, montage, ..PngOptions::default() };
+    assert_eq!(write_image(&path, &volume.unwrap(), &options).unwrap(), note("slice 3 of 0 to 3"));
+    assert_eq!(tiles(&path, 2), (1, vec![60]));
+}
+
+#[test]
+fn one_slice_of_each_repetition_is_nearly_square() {
+    let folder = folder();
+    let path = folder.path().join("a.png");
+    let data = ArrayD::from_shape_fn(IxDyn(&[16, 3, 2, 2]), |i| C32::new((100 * i[1] + i[0]) as f32, 0.0));
+    let image = Image::new(data, Geometry::default()).unwrap();
+    let montage = Montage { slices: Some(vec![2]), ..Montage::default() };
+    let window = Window::Range { low: 200.0, high: 215.0 };
+    let options = PngOptions { window, montage, ..PngOptions::default() };
+    write_image(&path, &image, &options).unwrap();
+    assert_eq!(tiles(&path, 2), (4, (0..16).map(|i| 17 * i).collect()));
+    let montage = Montage { slices: Some(vec![3]), ..Montage::default() };
+    assert!(write_image(&path, &image, &PngOptions { montage, ..PngOptions::default() }).is_err());
 }
 
 #[test]

@@ -10,7 +10,7 @@ use ndarray::Array2;
 use rand::RngExt;
 use rayspin_core::{C32, ErrorKind};
 use rayspin_io::Error;
-use rayspin_io::ismrmrd::{read, summarise, write};
+use rayspin_io::ismrmrd::{Identity, read, summarise, write};
 use rayspin_mri::scan::{Flags, Scan};
 
 use crate::layouts::{Case, LeastHead, XML};
@@ -38,7 +38,7 @@ fn small() -> Vec<u8> {
     let path = folder.path().join("a.h5");
     let mut scan = cartesian(2, 5, 8);
     scan.acquisitions[1] = readout(&mut rng(3), 2, 8, 2);
-    write(&path, &scan).unwrap();
+    write(&path, &scan, Identity::Keep).unwrap();
     fs::read(&path).unwrap()
 }
 
@@ -170,7 +170,7 @@ fn altered(change: impl FnOnce(&mut Scan)) -> Result<Scan, Error> {
     let path = folder.path().join("a.h5");
     let mut scan = cartesian(2, 5, 8);
     change(&mut scan);
-    write(&path, &scan).unwrap();
+    write(&path, &scan, Identity::Keep).unwrap();
     read(&path)
 }
 

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use ndarray::Array3;
 use rayspin_core::{C32, Geometry, Image, TrajectoryUnits};
-use rayspin_io::ismrmrd::{ImageKind, ImageOptions, read, write, write_images};
+use rayspin_io::ismrmrd::{Identity, ImageKind, ImageOptions, read, write, write_images};
 use rayspin_mri::scan::{Flags, TrajectoryKind};
 
 use crate::make::{cartesian, scan};
@@ -105,9 +105,9 @@ fn ismrmrd_python_reads_what_is_written() {
     raw.header.protocol = Some("no position".into());
     raw.header.field_strength_t = Some(1.5);
     raw.header.encodings[0].acceleration = Some([3, 2]);
-    write(folder.path().join("raw.h5"), &raw).unwrap();
+    write(folder.path().join("raw.h5"), &raw, Identity::Keep).unwrap();
     for seed in 0..8 {
-        write(folder.path().join(format!("random_{seed}.h5")), &scan(100 + seed)).unwrap();
+        write(folder.path().join(format!("random_{seed}.h5")), &scan(100 + seed), Identity::Keep).unwrap();
     }
     let values = Array3::from_shape_fn((2, 3, 5), |(z, y, x)| C32::new((z * 100 + y * 10 + x) as f32, 0.5));
     let geometry =

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use rayspin_core::TrajectoryUnits;
-use rayspin_io::ismrmrd::{contents, read, summarise, write};
+use rayspin_io::ismrmrd::{Identity, contents, read, summarise, write};
 use rayspin_mri::scan::{Flags, TrajectoryKind};
 
 pub(crate) fn data(name: &str) -> Option<PathBuf> {
@@ -56,7 +56,7 @@ fn the_radial_heart() {
 
     let folder = tempfile::tempdir().unwrap();
     let copy = folder.path().join("copy.h5");
-    write(&copy, &scan).unwrap();
+    write(&copy, &scan, Identity::Keep).unwrap();
     let again = read(&copy).unwrap();
     assert_eq!(again.acquisitions, scan.acquisitions);
     assert_eq!(again.header, scan.header);

@@ -4,7 +4,7 @@ use ndarray::{Array2, Array4, IxDyn};
 use rayspin_core::{C32, Error as CoreError, ErrorKind, Geometry, Image, Monitor};
 use rayspin_io::Error;
 use rayspin_io::ismrmrd::{
-    ImageKind, ImageOptions, ReadOptions, contents, read, read_with, summarise, write, write_images,
+    Identity, ImageKind, ImageOptions, ReadOptions, contents, read, read_with, summarise, write, write_images,
 };
 use rayspin_mri::scan::Scan;
 
@@ -16,7 +16,7 @@ fn what_is_written_is_read_back() {
     for seed in 0..40 {
         let wanted = scan(seed);
         let path = folder.path().join(format!("{seed}.h5"));
-        write(&path, &wanted).unwrap();
+        write(&path, &wanted, Identity::Keep).unwrap();
         let found = read(&path).unwrap();
         assert!(found.header.xml.is_some());
         let mut header = found.header.clone();
@@ -27,7 +27,7 @@ fn what_is_written_is_read_back() {
 
         // A second pass writes the XML as it was found.
         let again = folder.path().join("again.h5");
-        write(&again, &found).unwrap();
+        write(&again, &found, Identity::Keep).unwrap();
         assert_eq!(read(&again).unwrap().header, found.header);
         assert!(fs::read(&again).unwrap() == fs::read(&path).unwrap(), "seed {seed}: other bytes");
     }
@@ -37,10 +37,10 @@ fn what_is_written_is_read_back() {
 fn a_header_that_was_changed_is_made_anew() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.h5");
-    write(&path, &cartesian(2, 4, 8)).unwrap();
+    write(&path, &cartesian(2, 4, 8), Identity::Keep).unwrap();
     let mut found = read(&path).unwrap();
     found.header.vendor = Some("Other".into());
-    write(&path, &found).unwrap();
+    write(&path, &found, Identity::Keep).unwrap();
     let xml = read(&path).unwrap().header.xml.unwrap();
     assert!(xml.contains("<systemVendor>Other</systemVendor>"));
 }
@@ -50,7 +50,7 @@ fn scans_larger_than_a_block_keep_their_order() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.h5");
     let wanted = cartesian(3, 700, 512);
-    write(&path, &wanted).unwrap();
+    write(&path, &wanted, Identity::Keep).unwrap();
     assert_eq!(read(&path).unwrap().acquisitions, wanted.acquisitions);
     let said = contents(&path, None).unwrap();
     assert_eq!((said.group.as_str(), said.acquisitions), ("dataset", 700));
@@ -62,7 +62,7 @@ fn scans_larger_than_a_block_keep_their_order() {
 fn limits_of_memory_and_patience_are_kept() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.h5");
-    write(&path, &cartesian(2, 4, 8)).unwrap();
+    write(&path, &cartesian(2, 4, 8), Identity::Keep).unwrap();
     let options = ReadOptions { memory_limit: Some(1000), ..ReadOptions::default() };
     let refused = read_with(&path, &options, &Monitor::silent()).unwrap_err();
     let Error::Core { source: CoreError::Memory { needed, available, .. }, .. } = &refused else {
@@ -83,7 +83,7 @@ fn scans_that_the_format_cannot_hold_are_refused_before_a_file_appears() {
     let refuse = |change: &dyn Fn(&mut Scan), names: &str| {
         let mut scan = cartesian(2, 4, 8);
         change(&mut scan);
-        let error = write(&path, &scan).unwrap_err();
+        let error = write(&path, &scan, Identity::Keep).unwrap_err();
         assert!(error.to_string().contains(names), "{error}");
         assert!(!path.exists());
     };
@@ -95,7 +95,7 @@ fn scans_that_the_format_cannot_hold_are_refused_before_a_file_appears() {
     refuse(&|s| s.acquisitions[0].trajectory = Some(Array2::zeros((8, 4))), "trajectory");
     refuse(&|s| s.header.encodings[0].recon.matrix[2] = 0, "encoding[0]/reconSpace/matrixSize");
     refuse(&|s| s.header.encodings[0].encoded.fov_mm[1] = f64::NAN, "fieldOfView_mm");
-    let nowhere = write(folder.path().join("no/a.h5"), &cartesian(1, 1, 1)).unwrap_err();
+    let nowhere = write(folder.path().join("no/a.h5"), &cartesian(1, 1, 1), Identity::Keep).unwrap_err();
     assert_eq!(nowhere.kind(), ErrorKind::Input);
 }
 

@@ -9,7 +9,9 @@ use rayspin_kernels::{sensitivity, vector};
 use rayspin_linop::{
     Adjoint, FiniteDifference, Fourier, Identity, LinearOp, Normal, SamplingMask, SoftSense,
 };
-use rayspin_solve::{CgOptions, LanczosOptions, LeastSquaresOptions, least_squares, least_squares_observed};
+use rayspin_solve::{
+    CgOptions, Eigenvalue, LanczosOptions, LeastSquaresOptions, least_squares, least_squares_observed,
+};
 
 use super::coils::{Combiner, batches};
 use super::grid::GridNormal;
@@ -121,9 +123,11 @@ fn one_image(
     voxels: &Voxels,
     monitor: &Monitor<'_>,
 ) -> Result<(ArrayD<C32>, Solve)> {
-    let eigenvalue = largest(recon, normal, monitor)?;
+    let Eigenvalue { value: eigenvalue, converged: eigenvalue_converged, .. } =
+        largest(recon, normal, monitor)?;
     if recon.options.method.is_sparse() {
-        return sparse::one_image(recon, normal, rhs, eigenvalue, voxels, monitor);
+        let (image, solve) = sparse::one_image(recon, normal, rhs, eigenvalue, voxels, monitor)?;
+        return Ok((image, Solve { eigenvalue_converged, ..solve }));
     }
     let penalty = quadratic(recon, voxels, rhs.shape())?;
     let dims = voxels.matrix().len();
@@ -132,7 +136,7 @@ fn one_image(
         solve(recon, normal, rhs, dims, eigenvalue, penalty.as_ref(), monitor)
     })?;
     let image = without_sets(image.into_host()?, dims);
-    Ok((image, Solve { residuals, eigenvalue, converged, ..Solve::default() }))
+    Ok((image, Solve { residuals, eigenvalue, eigenvalue_converged, converged, ..Solve::default() }))
 }
 
 /// Whether maps are `[set, coil, matrix…]` rather than `[coil, matrix…]`.
@@ -165,7 +169,8 @@ fn coil_by_coil(
     let penalty = quadratic(recon, voxels, normal.domain())?;
     let matrix = normal.domain().to_vec();
     let device = recon.device.clone();
-    let eigenvalue = largest(recon, normal, monitor)?;
+    let Eigenvalue { value: eigenvalue, converged: eigenvalue_converged, .. } =
+        largest(recon, normal, monitor)?;
     let mut histories = Vec::with_capacity(coils);
     let mut all_converged = true;
     let mut combiner = Combiner::new(&device, coils, &matrix, maps);
@@ -187,22 +192,30 @@ fn coil_by_coil(
         }
         Ok::<_, Error>(())
     })?;
-    let solve =
-        Solve { residuals: mean(&histories), eigenvalue, converged: all_converged, ..Solve::default() };
+    let solve = Solve {
+        residuals: mean(&histories),
+        eigenvalue,
+        eigenvalue_converged,
+        converged: all_converged,
+        ..Solve::default()
+    };
     Ok((combiner.finish()?, solve))
 }
 
-fn largest(recon: &Reconstructor, normal: &dyn LinearOp<f32>, monitor: &Monitor<'_>) -> Result<f64> {
+fn largest(
+    recon: &Reconstructor,
+    normal: &dyn LinearOp<f32>,
+    monitor: &Monitor<'_>,
+) -> Result<Eigenvalue> {
     // The steps of sparse methods must not exceed what their own frame allows.
-    if let Some(eigenvalue) = recon.eigenvalue.filter(|_| !recon.options.method.is_sparse()) {
-        return Ok(eigenvalue);
+    if let Some(value) = recon.eigenvalue.filter(|_| !recon.options.method.is_sparse()) {
+        return Ok(Eigenvalue { value, residual: 0.0, iterations: 0, converged: true });
     }
-    let found = monitor.stage("largest eigenvalue", 0, || {
+    monitor.stage("largest eigenvalue", 0, || {
         // λ need not be known better than this, and each iteration costs as much as one of conjugate gradients.
         let options = LanczosOptions { tolerance: 1e-2, ..LanczosOptions::default() };
         rayspin_solve::largest_eigenvalue(normal, &recon.device, &options)
-    })?;
-    Ok(found.value)
+    })
 }
 
 /// A quadratic penalty: WᴴW, and what λ is multiplied by.
@@ -272,7 +285,51 @@ fn mean(histories: &[Vec<f64>]) -> Vec<f64> {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+
     use super::*;
+    use crate::recon::ReconOptions;
+
+    /// An operator that grows by 3 % each time it is applied, as one does whose rounding errors run away.
+    struct Growing {
+        shape: Vec<usize>,
+        size: Cell<f32>,
+    }
+
+    impl LinearOp<f32> for Growing {
+        fn name(&self) -> &str {
+            "growing"
+        }
+        fn domain(&self) -> &[usize] {
+            &self.shape
+        }
+        fn range(&self) -> &[usize] {
+            &self.shape
+        }
+        fn forward_into(&self, x: &Array<C32>, y: &mut Array<C32>) -> Result<()> {
+            self.size.set(1.03 * self.size.get());
+            let ramp = x.to_vec()?.into_iter().enumerate();
+            let values: Vec<C32> = ramp.map(|(i, v)| v * self.size.get() * (1.0 + i as f32)).collect();
+            y.copy_from(&Array::from_slice(x.device(), x.shape(), &values)?)
+        }
+        fn adjoint_into(&self, y: &Array<C32>, x: &mut Array<C32>) -> Result<()> {
+            self.forward_into(y, x)
+        }
+    }
+
+    #[test]
+    fn an_eigenvalue_that_is_not_settled_is_told() {
+        let device = Device::cpu_with_threads(1).unwrap();
+        let recon = Reconstructor::new(&device, ReconOptions::default()).unwrap();
+        let normal = Growing { shape: vec![50], size: Cell::new(1.0) };
+        let found = largest(&recon, &normal, &Monitor::silent()).unwrap();
+        assert!(!found.converged, "{found:?}");
+        let solve = Solve { eigenvalue_converged: found.converged, ..Solve::default() };
+        assert!(solve.note().unwrap().contains("eigenvalue"));
+        let fixed = largest(&recon, &Identity::new(&[50]), &Monitor::silent()).unwrap();
+        assert!(fixed.converged);
+        assert_eq!(Solve { eigenvalue_converged: fixed.converged, ..solve }.note(), None);
+    }
 
     #[test]
     fn the_mean_history_keeps_ended_coils() {

@@ -84,6 +84,8 @@ pub struct Solve {
     pub objective: Vec<f64>,
     /// The largest eigenvalue of FᴴF, which λ is relative to.
     pub eigenvalue: f64,
+    /// Whether the iterations for it met their tolerance.
+    pub eigenvalue_converged: bool,
     /// Of sparse methods: s n/256, or s (n/256)^{d/2} for wavelets of d axes, what λ is relative to besides L: the image's
     /// brightness and its matrix size.
     pub scale: Option<f64>,
@@ -99,6 +101,7 @@ impl Default for Solve {
             residuals: Vec::new(),
             objective: Vec::new(),
             eigenvalue: 0.0,
+            eigenvalue_converged: true,
             scale: None,
             converged: false,
         }
@@ -106,6 +109,15 @@ impl Default for Solve {
 }
 
 impl Solve {
+    /// What is to be said of the eigenvalue.
+    fn note(&self) -> Option<String> {
+        (!self.eigenvalue_converged).then(|| {
+            "the largest eigenvalue, which λ is relative to, was still growing by more than 1 % an iteration when its iterations \
+             ended: λ weighs less than it says; a larger --lambda makes up for it"
+                .to_owned()
+        })
+    }
+
     /// Iterations done.
     pub fn iterations(&self) -> usize {
         if self.objective.is_empty() { self.residuals.len().saturating_sub(1) } else { self.objective.len() }
@@ -333,6 +345,7 @@ impl Reconstructor {
             _ => {
                 self.expect_no_partial_fourier("a method that solves for the image")?;
                 let (image, solve) = iterative::on_grid(self, kspace, sampled, image, maps.clone(), monitor)?;
+                notes.extend(solve.note());
                 (image, Some(solve))
             }
         };
@@ -395,6 +408,7 @@ impl Reconstructor {
             _ => {
                 let (image, solve) =
                     iterative::on_trajectory(self, plans, data, image, maps.clone(), monitor)?;
+                notes.extend(solve.note());
                 (image, Some(solve))
             }
         };

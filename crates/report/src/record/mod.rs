@@ -121,6 +121,9 @@ pub struct Quality {
     pub image: String,
     /// The image it was measured against.
     pub reference: String,
+    /// Which numbers were compared and whether a scale was fitted, in words.
+    #[serde(default)]
+    pub rule: String,
     /// The measures by name, in the order given.
     #[serde(with = "lossless_map")]
     pub metrics: IndexMap<String, f64>,

@@ -175,16 +175,18 @@ impl RunRecorder {
         self.record.history.push(History { name: name.into(), quantity: quantity.into(), values });
     }
 
-    /// Notes how near `image` came to `reference`.
+    /// Notes how near `image` came to `reference`, and by which `rule` the two were compared.
     pub fn quality<N: Into<String>>(
         &mut self,
         image: impl Into<String>,
         reference: impl Into<String>,
+        rule: impl Into<String>,
         metrics: impl IntoIterator<Item = (N, f64)>,
     ) {
         self.record.quality.push(Quality {
             image: image.into(),
             reference: reference.into(),
+            rule: rule.into(),
             metrics: metrics.into_iter().map(|(name, value)| (name.into(), value)).collect(),
         });
     }

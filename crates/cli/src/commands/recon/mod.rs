@@ -1,9 +1,10 @@
 //! `rayspin recon mri`
 
 mod arrays;
-mod check;
+mod effect;
 mod options;
 mod record;
+mod stopped;
 pub(crate) mod stream;
 
 use std::path::{Path, PathBuf};
@@ -23,9 +24,8 @@ use crate::Context;
 use crate::args::ReconMri;
 use crate::failure::BadInput;
 pub(crate) use arrays::write_coil_array;
-use check::{check_effect, check_penalty, refuse_option};
+use crate::effect::refuse_idle;
 use options::{default_method, method_name, method_of};
-pub(crate) use record::record_quality;
 
 /// Reconstructs a scan, writes the images and the run record.
 pub(crate) fn run(context: &Context, args: &ReconMri) -> Result<()> {
@@ -50,13 +50,14 @@ pub(crate) fn run(context: &Context, args: &ReconMri) -> Result<()> {
     let monitor = Monitor::new(&context.console, Some(&crate::interrupt::STOP));
     let mut options = options::options(args)?;
     options.validate()?;
-    check_penalty(args, args.method.map(method_of))?;
     let scan_options = options::scan_options(args)?;
 
     recorder.stage("read");
     let selection = options::selection(args);
     let process = plan::process_bytes();
-    check_effect(args, io::detect(&args.scan)?, &selection)?;
+    let mut of_run =
+        effect::Run { args, format: io::detect(&args.scan)?, method: args.method.map(method_of), scan: None };
+    refuse_idle(effect::TABLE, &context.given, &of_run)?;
     if let Some(path) = &args.maps {
         options.maps = Some(std::sync::Arc::new(arrays::read_maps(path)?));
     }
@@ -79,12 +80,12 @@ pub(crate) fn run(context: &Context, args: &ReconMri) -> Result<()> {
     };
     let (mut source, mut shape) = read(true)?;
     let frame = shape.frame(&source).context("a frame")?;
-    if args.traj_units.is_some() && matches!(frame.samples, Samples::Cartesian { .. }) {
-        return refuse_option("--traj-units", "a trajectory", "a grid");
-    }
-    if args.no_prewhiten && matches!(shape.noise, None | Some(Noise::None)) {
-        return refuse_option("--no-prewhiten", "a scan with noise readouts", "one without");
-    }
+    of_run.scan = Some(effect::Scan {
+        on_grid: matches!(frame.samples, Samples::Cartesian { .. }),
+        coils: frame.coils(),
+        repetitions: source.repetitions(),
+        noise: !matches!(shape.noise, None | Some(Noise::None)),
+    });
     options.prepare.noise = shape.noise.clone();
     options.method = match args.method {
         Some(method) => method_of(method),
@@ -94,27 +95,14 @@ pub(crate) fn run(context: &Context, args: &ReconMri) -> Result<()> {
             method
         }
     };
-    check_penalty(args, Some(options.method))?;
+    of_run.method = Some(options.method);
+    refuse_idle(effect::TABLE, &context.given, &of_run)?;
     let default = ReconOptions::of(options.method);
     options.lambda = args.lambda.unwrap_or(default.lambda);
     options.iterations = args.iterations.unwrap_or(default.iterations);
     options.cg_tolerance = args.tolerance.unwrap_or(default.cg_tolerance);
-    if args.sensitivities.is_some() && !options.needs_maps() {
-        let expected = "a method that uses sensitivity maps (cg-sense, wavelet, tv, or --combine maps)";
-        return refuse_option("--sensitivities", expected, method_name(options.method));
-    }
     if let plan::Source::Stream(stream) = &mut source {
         monitor.stage("read", 0, || stream.learn_maps(&options, &monitor))?;
-    }
-    let frame = shape.frame(&source).context("a frame")?;
-    let on_grid = matches!(frame.samples, Samples::Cartesian { .. });
-    if args.cache.is_some() && (on_grid || !options.iterates()) {
-        let expected = "a trajectory and --method ls, cg-sense, wavelet or tv";
-        return refuse_option(
-            "--cache",
-            expected,
-            if on_grid { "a grid" } else { method_name(options.method) },
-        );
     }
     let mut device = context.device.clone();
     let mut notes = Vec::new();
@@ -221,18 +209,6 @@ pub(crate) fn run(context: &Context, args: &ReconMri) -> Result<()> {
         files::print(&record::certificates(&result.certificates))?;
     }
 
-    let maps_to_save = match (&args.save_maps, &result.maps) {
-        (None, _) => None,
-        (Some(path), Some(maps)) => Some((path, maps)),
-        (Some(_), None) => {
-            return Err(BadInput::new(
-                "--save-maps: expected a method that uses sensitivity maps, found none used",
-            )
-            .hint("--method cg-sense or --combine maps")
-            .into());
-        }
-    };
-
     recorder.stage("write");
     let mut written = Vec::new();
     for output in &args.outputs {
@@ -245,7 +221,7 @@ pub(crate) fn run(context: &Context, args: &ReconMri) -> Result<()> {
         }
         written.extend(files::parts(output));
     }
-    if let Some((path, maps)) = maps_to_save {
+    if let (Some(path), Some(maps)) = (&args.save_maps, &result.maps) {
         write_coil_array(path, maps)?;
         written.extend(files::parts(path));
     }
@@ -253,10 +229,15 @@ pub(crate) fn run(context: &Context, args: &ReconMri) -> Result<()> {
     if let (Some(reference), Some(image)) = (&reference, &result.image) {
         recorder.stage("metrics");
         let names = (args.outputs[0].display().to_string(), display(args.reference.as_deref()));
-        match record::judge(image, &reference.image) {
-            Ok(quality) => {
-                record_quality(&mut recorder, &names.0, &names.1, &quality);
-                files::print(&super::metrics::table(&names.0, &names.1, &quality))?;
+        let numbers = rayspin::imaging::metrics::Numbers::ByKind;
+        match super::metrics::judge(image, &reference.image, numbers, args.fit) {
+            Ok(judgement) => {
+                if let Some(hint) = &judgement.hint {
+                    monitor.note(hint);
+                    recorder.note(hint.as_str());
+                }
+                judgement.record(&mut recorder, &names.0, &names.1);
+                files::print(&judgement.table(&names.0, &names.1))?;
             }
             Err(error) => {
                 recorder.note(format!("not compared with {}: {error}", names.1));
@@ -265,19 +246,15 @@ pub(crate) fn run(context: &Context, args: &ReconMri) -> Result<()> {
         }
     }
     record::parameters(&mut recorder, args, &options);
+    if args.keep_identity {
+        recorder.parameter("identity", record::identity(args)?);
+    }
+    if let Some(note) = stopped::note(&result.solves, &options, args.tolerance.is_some()) {
+        monitor.note(&note);
+        recorder.note(note);
+    }
     for solve in &result.solves {
         let label = solve.label;
-        if !solve.converged && options.cg_tolerance > 0.0 {
-            let note = format!(
-                "slice {} repetition {}: stopped after {} iterations at a residual of {:.1e}, above the tolerance of {:.0e}",
-                label.slice,
-                label.repetition,
-                solve.iterations(),
-                solve.residuals.last().copied().unwrap_or(1.0),
-                options.cg_tolerance
-            );
-            recorder.note(note);
-        }
         recorder.parameter("solver", solve.solver);
         recorder.parameter("largest eigenvalue", solve.eigenvalue);
         let name = format!("slice {} repetition {}", label.slice, label.repetition);

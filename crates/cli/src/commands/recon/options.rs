@@ -25,14 +25,6 @@ pub(super) fn options(args: &ReconMri) -> Result<ReconOptions> {
     Ok(ReconOptions {
         method,
         combine: match (args.combine, &args.maps) {
-            (Some(CombineArg::Rss), Some(_))
-                if !args.method.is_some_and(|m| method_of(m).sees_all_coils()) =>
-            {
-                return Err(BadInput::new(
-                    "--combine rss: expected no --maps, which it does not use, found them",
-                )
-                .into());
-            }
             (Some(CombineArg::Maps), _) | (None, Some(_)) => Combine::Maps,
             (Some(CombineArg::Rss), _) | (None, None) => Combine::RootSumOfSquares,
         },

@@ -1,8 +1,6 @@
 //! What the run record and the screen say of a reconstruction.
 
 use anyhow::Result;
-use rayspin::core::Image;
-use rayspin::imaging::metrics::{CompareOptions, Quality, ScaleFit, compare};
 use rayspin::mri::recon::{Certificate, Method, ReconOptions};
 use rayspin::report::RunRecorder;
 use rayspin::report::table::{Cell, Column, Table};
@@ -60,26 +58,17 @@ pub(super) fn missed(certificate: &Certificate, all: &[Certificate]) -> rayspin:
     }
 }
 
-/// Magnitudes against the reference's, after fitting one real factor: scanners have arbitrary gain.
-pub(super) fn judge(image: &Image, reference: &Image) -> Result<Quality> {
-    let options = CompareOptions { fit: ScaleFit::Real, magnitude: true, mask: None };
-    // One reference stands for every repetition.
-    let repeated = reference.data().broadcast(image.data().raw_dim());
-    let reference = repeated.unwrap_or_else(|| reference.data().view());
-    Ok(compare(image.data().view(), reference, &options)?)
-}
+/// Parts of a header that name the patient, the study and the place.
+const NAMING: [&str; 4] =
+    ["subjectInformation", "studyInformation", "measurementInformation", "acquisitionSystemInformation"];
 
-/// The metrics of one comparison, by name.
-pub(crate) fn record_quality(recorder: &mut RunRecorder, image: &str, reference: &str, quality: &Quality) {
-    let mut metrics = vec![
-        ("nrmse", quality.nrmse),
-        ("mse", quality.mse),
-        ("psnr_db", quality.psnr_db),
-        ("snr_db", quality.snr_db),
-        ("scale", quality.scale[0]),
-    ];
-    metrics.extend(quality.ssim.map(|ssim| ("ssim", ssim)));
-    recorder.quality(image, reference, metrics);
+/// What the scan's header says of the patient, the study and the place, by the paths of its elements.
+pub(super) fn identity(args: &ReconMri) -> Result<serde_json::Value> {
+    let header = rayspin::io::ismrmrd::header(&args.scan, args.dataset.as_deref())?;
+    let stated = rayspin::io::ismrmrd::identity_of(&header).into_iter();
+    let naming = |path: &str| NAMING.iter().any(|part| path.starts_with(part));
+    let named = stated.filter(|(path, _)| naming(path)).map(|(path, text)| (path, text.into()));
+    Ok(serde_json::Value::Object(named.collect()))
 }
 
 pub(super) fn parameters(recorder: &mut RunRecorder, args: &ReconMri, options: &ReconOptions) {

@@ -82,6 +82,11 @@ pub(crate) fn open(
 }
 
 impl Stream {
+    /// Images of each slice.
+    pub(crate) fn repetitions(&self) -> usize {
+        self.source.series().repetitions()
+    }
+
     /// Reads the samples that all images' maps are learned from, where the method needs maps and has none. In an uneven field
     /// maps are those of the first image, which is encoded with the field.
     pub(super) fn learn_maps(&mut self, options: &ReconOptions, monitor: &Monitor<'_>) -> Result<()> {
@@ -103,7 +108,7 @@ impl Stream {
     ) -> rayspin::core::Result<Budget> {
         let reader = self.source.reader();
         let stream = Streaming {
-            frames: self.source.series().repetitions(),
+            frames: self.repetitions(),
             slices: self.source.series().slices(),
             held: self.source.held_bytes() + reader.memory_bytes().saturating_sub(reader.library_bytes()),
             coils,
@@ -229,7 +234,7 @@ impl Files<'_> {
             let shape = SeriesShape { frames: self.frames, volume: zyx, geometry: volume.geometry };
             let options = WriteOptions {
                 repetition_time_s: self.step_s,
-                png: files::picture_of(zyx[0]),
+                png: files::picture(zyx[0], self.frames),
                 ..WriteOptions::default()
             };
             for output in &self.args.outputs {
