@@ -20,6 +20,7 @@ Examples:
   rayspin info scan.h5
   rayspin ladder matrix-add                                 an algorithm's variants, checked and timed
 
+An option that would do nothing is refused.
 Exit codes: 0 done, 1 the run failed, 2 the input or an option is wrong, 130 interrupted.")]
 pub(crate) struct Cli {
     #[command(flatten)]

@@ -99,7 +99,9 @@ pub(crate) mod tests {
         let mut command = Cli::command();
         command.build();
         let found = path.iter().fold(&command, |at, name| at.find_subcommand(name).unwrap());
-        let own = |option: &&clap::Arg| !option.is_global_set() && !["help", "version"].contains(&option.get_id().as_str());
+        let own = |option: &&clap::Arg| {
+            !option.is_global_set() && !["help", "version"].contains(&option.get_id().as_str())
+        };
         let mut options: Vec<String> =
             found.get_arguments().filter(own).map(|option| option.get_id().to_string()).collect();
         let mut rows: Vec<String> = table.iter().map(|(field, _)| (*field).to_owned()).collect();

@@ -51,11 +51,7 @@ pub fn write_rgb(path: impl AsRef<Path>, picture: ArrayView3<'_, u8>) -> Result<
 /// Writes an image as a grey montage on square pixels: slices of a volume, or slices of repetitions of a series. Returns what
 /// the picture leaves out, one sentence. Errors: a repetition or slice that does not exist, a window that makes no sense, and
 /// as [`write_grey`].
-pub fn write_image(
-    path: impl AsRef<Path>,
-    image: &Image,
-    options: &PngOptions,
-) -> Result<Option<String>> {
+pub fn write_image(path: impl AsRef<Path>, image: &Image, options: &PngOptions) -> Result<Option<String>> {
     let path = path.as_ref();
     let mut tiles =
         SeriesTiles::new(path, image.repetitions(), image.shape_zyx(), image.geometry(), options)?;

@@ -71,9 +71,7 @@ impl SeriesWriter {
                 let options = ImageOptions { kind, ..ImageOptions::default() };
                 File::Images(ImageSeries::create(path, *frames, *volume, geometry, &options)?)
             }
-            Some(Format::Png) => {
-                File::Png(SeriesTiles::new(path, *frames, *volume, geometry, &options.png)?)
-            }
+            Some(Format::Png) => File::Png(SeriesTiles::new(path, *frames, *volume, geometry, &options.png)?),
             _ => return Err(crate::image_file::no_ending(path)),
         };
         Ok(Self { path: path.to_owned(), shape: *shape, file, values, pushed: 0, lost: false })

@@ -9,10 +9,16 @@ fn scans() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     let f = folder.path();
     let run = |line: &str| ok(&line.split_whitespace().collect::<Vec<_>>(), f);
-    run("simulate mri -q --no-record -o spiral.h5 --matrix 32,32 -t spiral --shots 4 --coils 3 --maps maps.npy --truth truth.nii");
-    run("simulate mri -q --no-record -o field.h5 --matrix 32,32 -t spiral --shots 4 --coils 3 --field-map-hz 50 --save-field-map field.npy");
+    run(
+        "simulate mri -q --no-record -o spiral.h5 --matrix 32,32 -t spiral --shots 4 --coils 3 --maps maps.npy --truth truth.nii",
+    );
+    run(
+        "simulate mri -q --no-record -o field.h5 --matrix 32,32 -t spiral --shots 4 --coils 3 --field-map-hz 50 --save-field-map field.npy",
+    );
     run("simulate mri -q --no-record -o grid.h5 --matrix 32,32 --acceleration 2 --calibration 12 --coils 3");
-    run("simulate mri -q --no-record -o one.h5 --matrix 32,32 -t radial --shots 12 --coils 1 --snr 50 --noise-readouts 2");
+    run(
+        "simulate mri -q --no-record -o one.h5 --matrix 32,32 -t radial --shots 12 --coils 1 --snr 50 --noise-readouts 2",
+    );
     run("convert truth.nii kspace.npy");
     folder
 }
@@ -23,7 +29,10 @@ fn options_of_recon_that_do_nothing_are_refused() {
     let f = folder.path();
     for (line, words) in [
         ("spiral.h5 -m cg-sense --combine rss", ["--combine", "cg-sense"]),
-        ("spiral.h5 -m tv --combine maps", ["--combine", "expected --method cartesian, grappa, gridding or ls"]),
+        (
+            "spiral.h5 -m tv --combine maps",
+            ["--combine", "expected --method cartesian, grappa, gridding or ls"],
+        ),
         ("spiral.h5 --combine rss", ["--combine", "found --method cg-sense"]),
         ("spiral.h5 -m gridding --lambda 0.1", ["--lambda", "ls, cg-sense, wavelet or tv"]),
         ("spiral.h5 -m gridding --tolerance 0.1", ["--tolerance", "gridding"]),
@@ -71,13 +80,19 @@ fn options_of_other_commands_that_do_nothing_are_refused() {
         (format!("{simulate} --shots 3"), ["--shots", "found --trajectory cartesian"]),
         (format!("{simulate} -t poisson --shots 3"), ["--shots", "poisson"]),
         (format!("{simulate} -t radial --samples 3"), ["--samples", "expected --trajectory random"]),
-        (format!("{simulate} -t spiral --angles golden"), ["--angles", "radial, kooshball or stack-of-stars"]),
+        (
+            format!("{simulate} -t spiral --angles golden"),
+            ["--angles", "radial, kooshball or stack-of-stars"],
+        ),
         (format!("{simulate} -t radial --acceleration 2"), ["--acceleration", "radial"]),
         (format!("{simulate} --calibration 4"), ["--calibration", "--acceleration"]),
         (format!("{simulate} -t spiral --calibration 4"), ["--calibration", "cartesian or poisson"]),
         (format!("{simulate} --density-slope 1"), ["--density-slope", "poisson"]),
         (format!("{simulate} --noise-readouts 4"), ["--noise-readouts", "--snr"]),
-        (format!("{simulate} --coils 1 --snr 9 --noise-correlation 0.1"), ["--noise-correlation", "one coil"]),
+        (
+            format!("{simulate} --coils 1 --snr 9 --noise-correlation 0.1"),
+            ["--noise-correlation", "one coil"],
+        ),
         (format!("{simulate} -t spiral --oversampling 2"), ["--oversampling", "spiral"]),
         (format!("{simulate} -t radial --gradient 10"), ["--gradient", "radial"]),
         (format!("{simulate} --slew 10"), ["--slew", "cartesian"]),
@@ -109,7 +124,10 @@ fn made(line: &str, folder: &Path) -> Option<Vec<u8>> {
 fn options_that_are_taken_change_the_image() {
     let folder = scans();
     let f = folder.path();
-    simulated(f, "--matrix 32,32 --acceleration 2 --calibration 12 --coils 3 --snr 20 --noise-readouts 4 --noise-correlation 0.4");
+    simulated(
+        f,
+        "--matrix 32,32 --acceleration 2 --calibration 12 --coils 3 --snr 20 --noise-readouts 4 --noise-correlation 0.4",
+    );
     let options = [
         "--combine maps",
         "--lambda 0.2",
@@ -150,11 +168,10 @@ fn options_that_are_taken_change_the_image() {
                 let Some(image) = made(&format!("{line} {option}"), f) else { continue };
                 taken += 1;
                 // What is the default anyway is no change.
-                let default = [
-                    ("--sensitivities walsh", "spiral.h5"),
-                    ("--sensitivities espirit", "scan.h5"),
-                ];
-                let same = Some(&image) == if line == &plain { by_default.as_ref() } else { briefly.as_ref() };
+                let default =
+                    [("--sensitivities walsh", "spiral.h5"), ("--sensitivities espirit", "scan.h5")];
+                let same =
+                    Some(&image) == if line == &plain { by_default.as_ref() } else { briefly.as_ref() };
                 assert_eq!(same, default.contains(&(option, scan)), "{line} {option}");
             }
         }

@@ -15,7 +15,8 @@ fn extent(path: &Path) -> (u32, u32) {
 
 fn write(path: &Path, shape: &[usize]) {
     let data = ndarray::ArrayD::from_shape_fn(ndarray::IxDyn(shape), |i| C32::from((1 + i[0] + i[1]) as f32));
-    rayspin::io::write_image(path, &Image::new(data, Geometry::default()).unwrap(), &Default::default()).unwrap();
+    rayspin::io::write_image(path, &Image::new(data, Geometry::default()).unwrap(), &Default::default())
+        .unwrap();
 }
 
 /// What a command says.

@@ -8,7 +8,8 @@ use crate::{ok, refused, simulated};
 
 fn write(path: &Path, value: impl Fn(usize, usize) -> C32) {
     let data = ndarray::ArrayD::from_shape_fn(ndarray::IxDyn(&[1, 24, 24]), |i| value(i[1], i[2]));
-    rayspin::io::write_image(path, &Image::new(data, Geometry::default()).unwrap(), &Default::default()).unwrap();
+    rayspin::io::write_image(path, &Image::new(data, Geometry::default()).unwrap(), &Default::default())
+        .unwrap();
 }
 
 fn size(y: usize, x: usize) -> f32 {
@@ -57,11 +58,14 @@ fn recon_and_metrics_compare_alike_and_the_record_says_how() {
     let folder = tempfile::tempdir().unwrap();
     let f = folder.path();
     simulated(f, "-t radial --matrix 32,32 --coils 3 --truth truth.nii --shots 20");
-    for (options, rule) in [("", "magnitudes compared, no scale fitted"), ("--fit", "magnitudes compared, scale fitted: ×")] {
+    for (options, rule) in
+        [("", "magnitudes compared, no scale fitted"), ("--fit", "magnitudes compared, scale fitted: ×")]
+    {
         let line = format!("recon mri scan.h5 -q -o a.npy --method cg-sense --reference truth.nii {options}");
         let table = String::from_utf8(ok(&line.split_whitespace().collect::<Vec<_>>(), f).stdout).unwrap();
         assert!(table.contains(rule), "{table}");
-        let record: serde_json::Value = serde_json::from_slice(&std::fs::read(f.join("a.json")).unwrap()).unwrap();
+        let record: serde_json::Value =
+            serde_json::from_slice(&std::fs::read(f.join("a.json")).unwrap()).unwrap();
         let recorded = &record["quality"][0];
         assert!(recorded["rule"].as_str().unwrap().starts_with(rule), "{recorded}");
         let quality = json(&format!("metrics a.npy truth.nii --json {options}"), f);
@@ -81,7 +85,10 @@ fn recon_and_metrics_compare_alike_and_the_record_says_how() {
         let told = String::from_utf8(told).unwrap();
         assert!(told.contains("differ in scale: times ") && told.contains("--fit"), "{told}");
     }
-    assert_eq!(crate::rayspin(&["recon", "mri", "scan.h5", "-o", "b.npy", "--fit"], f).status.code(), Some(2));
+    assert_eq!(
+        crate::rayspin(&["recon", "mri", "scan.h5", "-o", "b.npy", "--fit"], f).status.code(),
+        Some(2)
+    );
 }
 
 #[test]

@@ -23,9 +23,11 @@ pub(super) fn xml_of(path: &Path, scan: &Scan, identity: Identity) -> Result<(St
         if identity == Identity::Keep {
             return Ok((found.clone(), Vec::new()));
         }
-        let (xml, removed) = without_identity(found)
-            .map_err(|e| Error::field(path, "xml", "a well-formed document", e))?;
-        return Ok((xml, removed.into_iter().map(|(path, _)| path).collect()));
+        let (xml, removed) =
+            without_identity(found).map_err(|e| Error::field(path, "xml", "a well-formed document", e))?;
+        let mut left_out: Vec<String> = removed.into_iter().map(|(path, _)| path).collect();
+        left_out.dedup();
+        return Ok((xml, left_out));
     }
     Ok((generate(path, scan)?, Vec::new()))
 }

@@ -81,7 +81,8 @@ fn every_slice_of_every_repetition_is_shown_or_what_is_not_is_said() {
     let folder = folder();
     let path = folder.path().join("a.png");
     // 4 slices × 3 repetitions: each of the 12 pictures has a grey level of its own.
-    let data = ArrayD::from_shape_fn(IxDyn(&[3, 4, 2, 2]), |i| C32::new((20 * (4 * i[0] + i[1])) as f32, 0.0));
+    let data =
+        ArrayD::from_shape_fn(IxDyn(&[3, 4, 2, 2]), |i| C32::new((20 * (4 * i[0] + i[1])) as f32, 0.0));
     let image = Image::new(data, Geometry::default()).unwrap();
     let window = Window::Range { low: 0.0, high: 255.0 };
     let show = |slices: Option<Vec<usize>>, repetitions: Option<Vec<usize>>| {

@@ -202,11 +202,7 @@ fn coil_by_coil(
     Ok((combiner.finish()?, solve))
 }
 
-fn largest(
-    recon: &Reconstructor,
-    normal: &dyn LinearOp<f32>,
-    monitor: &Monitor<'_>,
-) -> Result<Eigenvalue> {
+fn largest(recon: &Reconstructor, normal: &dyn LinearOp<f32>, monitor: &Monitor<'_>) -> Result<Eigenvalue> {
     // The steps of sparse methods must not exceed what their own frame allows.
     if let Some(value) = recon.eigenvalue.filter(|_| !recon.options.method.is_sparse()) {
         return Ok(Eigenvalue { value, residual: 0.0, iterations: 0, converged: true });
@@ -285,7 +281,7 @@ fn mean(histories: &[Vec<f64>]) -> Vec<f64> {
 
 #[cfg(test)]
 mod tests {
-    use std::cell::Cell;
+    use std::sync::atomic::{AtomicI32, Ordering};
 
     use super::*;
     use crate::recon::ReconOptions;
@@ -293,7 +289,7 @@ mod tests {
     /// An operator that grows by 3 % each time it is applied, as one does whose rounding errors run away.
     struct Growing {
         shape: Vec<usize>,
-        size: Cell<f32>,
+        applied: AtomicI32,
     }
 
     impl LinearOp<f32> for Growing {
@@ -307,9 +303,9 @@ mod tests {
             &self.shape
         }
         fn forward_into(&self, x: &Array<C32>, y: &mut Array<C32>) -> Result<()> {
-            self.size.set(1.03 * self.size.get());
+            let size = 1.03f32.powi(self.applied.fetch_add(1, Ordering::Relaxed));
             let ramp = x.to_vec()?.into_iter().enumerate();
-            let values: Vec<C32> = ramp.map(|(i, v)| v * self.size.get() * (1.0 + i as f32)).collect();
+            let values: Vec<C32> = ramp.map(|(i, v)| v * size * (1.0 + i as f32)).collect();
             y.copy_from(&Array::from_slice(x.device(), x.shape(), &values)?)
         }
         fn adjoint_into(&self, y: &Array<C32>, x: &mut Array<C32>) -> Result<()> {
@@ -321,7 +317,7 @@ mod tests {
     fn an_eigenvalue_that_is_not_settled_is_told() {
         let device = Device::cpu_with_threads(1).unwrap();
         let recon = Reconstructor::new(&device, ReconOptions::default()).unwrap();
-        let normal = Growing { shape: vec![50], size: Cell::new(1.0) };
+        let normal = Growing { shape: vec![50], applied: AtomicI32::new(0) };
         let found = largest(&recon, &normal, &Monitor::silent()).unwrap();
         assert!(!found.converged, "{found:?}");
         let solve = Solve { eigenvalue_converged: found.converged, ..Solve::default() };

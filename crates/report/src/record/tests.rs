@@ -21,7 +21,12 @@ fn record() -> RunRecord {
     run.followed("frame 0", "objective", [0.5, 0.125]);
     run.stage("write");
     run.output_entry(FileEntry::of("image.nii", &[0; 352]));
-    run.quality("image.nii", "true.nii", "magnitudes compared", [("nrmse", 0.12), ("psnr_db", f64::INFINITY)]);
+    run.quality(
+        "image.nii",
+        "true.nii",
+        "magnitudes compared",
+        [("nrmse", 0.12), ("psnr_db", f64::INFINITY)],
+    );
     run.note("The trajectory's unit is not stated; taken as cycles per field of view.");
     run.note("The trajectory's unit is not stated; taken as cycles per field of view.");
     run.finish(Some(123_456_789))

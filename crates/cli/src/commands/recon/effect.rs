@@ -200,11 +200,15 @@ impl Need for Needs {
             Self::Trajectory => "a scan with a trajectory".into(),
             Self::Nufft => "a scan with a trajectory, or --field-map".into(),
             Self::Weights => {
-                format!("--method gridding, or maps estimated along a trajectory ({all_coils}, or --combine maps)")
+                format!(
+                    "--method gridding, or maps estimated along a trajectory ({all_coils}, or --combine maps)"
+                )
             }
             Self::Maps => format!("a run with sensitivity maps ({all_coils}, or --combine maps)"),
             Self::Estimate => {
-                format!("a run that estimates sensitivity maps ({all_coils}, or --combine maps, without --maps)")
+                format!(
+                    "a run that estimates sensitivity maps ({all_coils}, or --combine maps, without --maps)"
+                )
             }
             Self::Shared => "estimated sensitivity maps, or a penalty of ls or cg-sense".into(),
             Self::Header => "a scan with counters (ISMRMRD)".into(),
@@ -217,7 +221,8 @@ impl Need for Needs {
     }
 
     fn found(&self, run: &Run<'_>) -> String {
-        let method = || run.method.map_or_else(|| "another".into(), |m| format!("--method {}", method_name(m)));
+        let method =
+            || run.method.map_or_else(|| "another".into(), |m| format!("--method {}", method_name(m)));
         let place = || if run.scan.is_some_and(|scan| scan.on_grid) { "a grid" } else { "a trajectory" };
         match self {
             Self::Method(_) | Self::Differences | Self::Shared => method(),

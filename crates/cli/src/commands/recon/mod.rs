@@ -22,9 +22,9 @@ use rayspin::mri::scan::{FrameOptions, Samples};
 use super::{files, plan};
 use crate::Context;
 use crate::args::ReconMri;
+use crate::effect::refuse_idle;
 use crate::failure::BadInput;
 pub(crate) use arrays::write_coil_array;
-use crate::effect::refuse_idle;
 use options::{default_method, method_name, method_of};
 
 /// Reconstructs a scan, writes the images and the run record.

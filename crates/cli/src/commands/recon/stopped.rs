@@ -20,7 +20,10 @@ pub(super) fn note(solves: &[Solve], options: &ReconOptions, asked: bool) -> Opt
         (1, 1) => String::new(),
         (some, all) => {
             let label = worst.label;
-            format!(" in {some} of {all} images (worst: slice {} repetition {})", label.slice, label.repetition)
+            format!(
+                " in {some} of {all} images (worst: slice {} repetition {})",
+                label.slice, label.repetition
+            )
         }
     };
     let advice = if done < options.iterations {
@@ -61,9 +64,12 @@ mod tests {
         let short = solve(&[1.0, 0.1, 2.3e-3], false);
         assert_eq!(note(std::slice::from_ref(&met), &options, false), None);
         let said = note(std::slice::from_ref(&short), &options, false).unwrap();
-        for words in
-            ["after 2 iterations at a residual of 2.3e-3", "tolerance of 1e-5:", "--iterations 4", "--tolerance 3e-3"]
-        {
+        for words in [
+            "after 2 iterations at a residual of 2.3e-3",
+            "tolerance of 1e-5:",
+            "--iterations 4",
+            "--tolerance 3e-3",
+        ] {
             assert!(said.contains(words), "{said}");
         }
         let said = note(&[met, short.clone(), solve(&[1.0, 0.5, 0.2], false)], &options, false).unwrap();
