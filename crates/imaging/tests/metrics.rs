@@ -61,8 +61,12 @@ fn the_kinds_of_both_images_decide_what_all_metrics_are_of() {
     let negative = stored.mapv(|v| -v);
     let q = compare(negative.view(), stored.view(), &CompareOptions::default()).unwrap();
     assert_eq!((q.compared, q.nrmse), (Compared::RealValues, 2.0));
-    let of_reals = ssim(truth.mapv(|v| -v).view(), truth.view()).unwrap();
-    assert!(q.ssim == Some(of_reals) && of_reals < 0.99, "{of_reals}");
+    let shifted = stored.mapv(|v| v - 4.0);
+    let of_reals = ssim(truth.mapv(|v| v - 4.0).view(), truth.view()).unwrap();
+    let of_magnitudes = ssim(shifted.view(), stored.view()).unwrap();
+    let q = compare(shifted.view(), stored.view(), &CompareOptions::default()).unwrap();
+    assert_eq!((q.compared, q.ssim), (Compared::RealValues, Some(of_reals)));
+    assert!(of_magnitudes > 2.0 * of_reals, "{of_reals} {of_magnitudes}");
 }
 
 #[test]
