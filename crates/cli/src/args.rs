@@ -257,7 +257,8 @@ Examples:
   rayspin recon mri scan.h5 -o image.nii.gz --reference truth.nii.gz --fit    quality in the run record
 
 Repetitions and windows are read, reconstructed and written as a stream. What is complete when a run ends early is kept
-as image.partial.nii.gz. A picture shows up to 16 slices and repetitions, and says what it leaves out.")]
+as image.partial.nii.gz. A picture shows up to 16 slices and repetitions, and says what it leaves out. An option that does
+nothing with the method or the scan is refused (exit code 2).")]
 pub(crate) struct ReconMri {
     /// The raw scan
     #[arg(value_hint = ValueHint::FilePath)]
@@ -476,7 +477,7 @@ pub(crate) struct Convert {
     /// PNG: this slice, of up to 16 repetitions [default: the middle one]
     #[arg(long, value_name = "N", conflicts_with = "montage")]
     pub(crate) slice: Option<usize>,
-    /// PNG: all slices side by side; of a series, those of each repetition in a row
+    /// PNG: all slices side by side; a series has a row for each repetition
     #[arg(long)]
     pub(crate) montage: bool,
     /// PNG: grey values from LOW (black) to HIGH (white) [default: 0 to the 99.5th percentile]

@@ -53,8 +53,11 @@ pub fn write_rgb(path: impl AsRef<Path>, picture: ArrayView3<'_, u8>) -> Result<
 /// as [`write_grey`].
 pub fn write_image(path: impl AsRef<Path>, image: &Image, options: &PngOptions) -> Result<Option<String>> {
     let path = path.as_ref();
-    let mut tiles =
-        SeriesTiles::new(path, image.repetitions(), image.shape_zyx(), image.geometry(), options)?;
+    let shape = image.shape_zyx();
+    let mut tiles = SeriesTiles::new(path, image.repetitions(), shape, image.geometry(), options)?;
+    if image.repetitions() == 1 {
+        return tiles.write_shown(path, series(image).index_axis(Axis(0), 0));
+    }
     series(image).outer_iter().enumerate().for_each(|(index, volume)| tiles.push(index, volume));
     tiles.write(path)
 }
@@ -92,16 +95,22 @@ impl SeriesTiles {
     }
 
     /// Writes the picture; returns what it leaves out.
-    pub(crate) fn write(self, path: &Path) -> Result<Option<String>> {
-        let Self { repetitions, slices, tiles, geometry, mut options } = self;
+    pub(crate) fn write(mut self, path: &Path) -> Result<Option<String>> {
+        let tiles = std::mem::take(&mut self.tiles);
+        let tiles: Vec<_> = tiles.iter().map(|tile| tile.view()).collect();
+        let shown = ndarray::concatenate(Axis(0), &tiles)
+            .map_err(|e| Error::field(path, "image", "at least one repetition to show", e))?;
+        self.write_shown(path, shown.view())
+    }
+
+    /// [`SeriesTiles::write`] of a single volume, or of all that is shown of a series.
+    fn write_shown(self, path: &Path, shown: ArrayViewD<'_, C32>) -> Result<Option<String>> {
+        let Self { repetitions, slices, geometry, mut options, .. } = self;
         options.montage.slices = (repetitions.of == 1).then(|| slices.shown.clone());
         if repetitions.shown.len() > 1 && slices.shown.len() > 1 {
             options.montage.columns = options.montage.columns.or(Some(slices.shown.len()));
         }
-        let tiles: Vec<_> = tiles.iter().map(|tile| tile.view()).collect();
-        let shown = ndarray::concatenate(Axis(0), &tiles)
-            .map_err(|e| Error::field(path, "image", "at least one repetition to show", e))?;
-        write_tiles(path, shown.view(), &geometry, &options)?;
+        write_tiles(path, shown, &geometry, &options)?;
         let some: Vec<String> = [repetitions, slices].iter().filter_map(Chosen::some).collect();
         let shows = || format!("the picture shows {} (rayspin convert --montage shows all)", some.join(", "));
         Ok((!some.is_empty()).then(shows))
@@ -148,15 +157,22 @@ fn write_tiles(
         (Part::Phase, Window::Percentile { .. }) => Limits::PHASE,
         (_, window) => window.limits(shown.view()).map_err(core)?,
     };
+    let Montage { slices, columns, gap } = &options.montage;
+    let shown = match slices {
+        Some(slices) => shown.select(Axis(0), slices),
+        None => shown,
+    };
     let [sx, sy, _] = geometry.spacing_mm;
     let square = shown
         .outer_iter()
         .map(|slice| square_pixels(slice, [sy, sx], options.part != Part::Phase))
         .collect::<rayspin_core::Result<Vec<_>>>()
         .map_err(core)?;
+    drop(shown);
     let square: Vec<_> = square.iter().map(|slice| slice.view()).collect();
     let shown = ndarray::stack(Axis(0), &square).map_err(|e| Error::field(path, "image", "slices", e))?;
-    let picture = montage(to_grey(shown.view(), limits).view(), &options.montage).map_err(core)?;
+    let layout = Montage { slices: None, columns: *columns, gap: *gap };
+    let picture = montage(to_grey(shown.view(), limits).view(), &layout).map_err(core)?;
     let picture = upscale_nearest(picture.view(), options.enlarge.max(1)).map_err(core)?;
     write_grey(path, picture.view())
 }

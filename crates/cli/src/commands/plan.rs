@@ -347,8 +347,8 @@ pub(crate) fn budget(
     let writing = args.outputs.iter().map(|path| match Format::of_name(path) {
         // A copy in BART's order of axes.
         Some(Format::Cfl) => images,
-        // One repetition: its values, sorted for the window, and grey.
-        Some(Format::Png) => 9 * images / 8 / (shape.frames as u64).max(1),
+        // All slices: their values, sorted for the window, and grey.
+        Some(Format::Png) => 9 * images / 8,
         _ => 0,
     });
     budget.push("write", result + writing.max().unwrap_or(0));

@@ -66,6 +66,39 @@ fn quiet_means_no_word_and_lines_replace_the_bar_without_a_terminal() {
 }
 
 #[test]
+fn iterations_that_stop_above_their_tolerance_say_so() {
+    let folder = with_scan();
+    let f = folder.path();
+    let said = |line: &str| {
+        let line = format!("recon mri scan.h5 -o a.npy --maps maps.cfl {line}");
+        String::from_utf8(ok(&line.split_whitespace().collect::<Vec<_>>(), f).stderr).unwrap()
+    };
+    for method in ["cg-sense", "ls", "tv"] {
+        let text = said(&format!("--method {method} -i 3"));
+        for words in
+            ["stopped after 3 iterations at a residual of", "above the tolerance of", "--iterations 6"]
+        {
+            assert!(text.contains(words), "{method}: {text}");
+        }
+        let record = std::fs::read_to_string(f.join("a.json")).unwrap();
+        assert!(record.contains("stopped after 3 iterations"), "{record}");
+        assert!(said(&format!("-q --method {method} -i 3")).is_empty());
+        let met = said(&format!("--method {method} --tolerance 0.1"));
+        assert!(!met.contains("stopped after"), "{method}: {met}");
+    }
+    // The number of iterations is what is wanted: there is no penalty, or no tolerance.
+    for line in
+        ["--method cg-sense -i 3 --lambda 0", "--method wavelet -i 3", "--method ls -i 3 --tolerance 0"]
+    {
+        let text = said(line);
+        assert!(!text.contains("stopped after"), "{line}: {text}");
+    }
+    // A tolerance that single precision does not reach.
+    let text = said("--method cg-sense -i 400 --tolerance 1e-9");
+    assert!(text.contains("rounding") && !text.contains("--iterations 800"), "{text}");
+}
+
+#[test]
 fn the_number_of_threads_does_not_change_the_image() {
     let folder = with_scan();
     for (threads, name) in [("1", "one.npy"), ("2", "two.npy")] {

@@ -5,7 +5,6 @@
 mod certify;
 mod ends;
 mod files;
-mod identity;
 mod images;
 mod ladder;
 mod memory;

@@ -16,7 +16,7 @@ pub enum Identity {
     Keep,
 }
 
-/// Elements that say nothing of whose scan it is, as paths below the root. All that is within them is kept, but for the
+/// Elements that do not tell whose scan it is, as paths below the root. All that is within them is kept, but for the
 /// strings and encoded data of a user: converters put headers of scanners there, names included.
 const HARMLESS: [&str; 20] = [
     "version",

@@ -1,6 +1,6 @@
 //! Iterations that end above their tolerance.
 
-use rayspin::mri::recon::{ReconOptions, Regulariser, Solve};
+use rayspin::mri::recon::{Method, ReconOptions, Regulariser, Solve};
 
 /// What is to be said of solves that ended above the tolerance: what happened, what it means, what to do. Nothing where all met
 /// it, and nothing where no penalty is, so that the number of iterations is what regularises, unless the tolerance was `asked`
@@ -28,6 +28,9 @@ pub(super) fn note(solves: &[Solve], options: &ReconOptions, asked: bool) -> Opt
     };
     let advice = if done < options.iterations {
         format!("rounding keeps it from coming nearer; --tolerance {} is in reach", above_or_at(reached))
+    } else if options.method == Method::Wavelet {
+        "the random shifts of wavelets leave a residual that more iterations hardly lower; a larger --tolerance is met"
+            .to_owned()
     } else {
         format!(
             "the image is not yet the solution; --iterations {} goes on, --tolerance {} takes it as it is",
@@ -49,8 +52,6 @@ fn above_or_at(value: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use rayspin::mri::recon::Method;
-
     use super::*;
 
     fn solve(residuals: &[f64], converged: bool) -> Solve {
@@ -93,6 +94,9 @@ mod tests {
         assert_eq!(of(ReconOptions { regulariser: Regulariser::None, ..cg.clone() }), [false, true]);
         assert_eq!(of(ReconOptions { cg_tolerance: 0.0, ..cg }), [false, false]);
         assert_eq!(of(ReconOptions::of(Method::Wavelet)), [false, false]);
+        let wavelet = ReconOptions { cg_tolerance: 1e-4, iterations: 1, ..ReconOptions::of(Method::Wavelet) };
+        let said = note(&short, &wavelet, true).unwrap();
+        assert!(said.contains("random shifts") && !said.contains("goes on"), "{said}");
         let tv = ReconOptions::of(Method::TotalVariation);
         assert_eq!(of(ReconOptions { regulariser: Regulariser::None, ..tv }), [true, true]);
     }

@@ -1,12 +1,30 @@
-//! No output names the patient, unless it is asked for.
+//! No output names the patient, except on request.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::path::Path;
-use std::process::Output;
+use std::process::{Command, Output};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rayspin::core::Monitor;
 use rayspin::io::ismrmrd::{self, Identity};
 
-use crate::{files, ok, refused, simulated};
+/// One test at a time: a process that is started while another test has an HDF5 file open holds that file's lock for a moment.
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn rayspin(line: &str, folder: &Path) -> Output {
+    let words = line.split_whitespace();
+    Command::new(env!("CARGO_BIN_EXE_rayspin")).args(words).current_dir(folder).output().unwrap()
+}
+
+fn ok(line: &str, folder: &Path) -> Output {
+    let output = rayspin(line, folder);
+    assert!(output.status.success(), "{line}: {}", String::from_utf8_lossy(&output.stderr));
+    output
+}
 
 /// What a header must not pass on, as it stands in files.
 const WORDS: [&str; 9] = [
@@ -23,7 +41,7 @@ const WORDS: [&str; 9] = [
 
 /// A scan whose header names the patient.
 fn named_scan(folder: &Path, options: &str) {
-    simulated(folder, options);
+    ok(&format!("simulate mri -q --no-record -o scan.h5 {options}"), folder);
     let path = folder.join("scan.h5");
     let mut scan = ismrmrd::read(&path).unwrap();
     ismrmrd::write(folder.join("plain.h5"), &scan, Identity::LeaveOut).unwrap();
@@ -57,7 +75,8 @@ fn holds(bytes: &[u8], word: &str) -> bool {
 /// Fails where a file of the folder other than the scan, or what the command said, holds one of the words.
 fn expect_nameless(folder: &Path, line: &str, said: &Output) {
     let mut places = vec![("the screen".to_owned(), [&said.stdout[..], &said.stderr[..]].concat())];
-    for file in files(folder).into_iter().filter(|file| file.file_name().unwrap() != "scan.h5") {
+    let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    for file in files.filter(|file| file.file_name().unwrap() != "scan.h5") {
         places.push((file.display().to_string(), std::fs::read(&file).unwrap()));
     }
     for (place, bytes) in places {
@@ -69,6 +88,7 @@ fn expect_nameless(folder: &Path, line: &str, said: &Output) {
 
 #[test]
 fn no_output_names_the_patient() {
+    let _alone = alone();
     let folder = tempfile::tempdir().unwrap();
     let f = folder.path();
     named_scan(f, "-t radial --matrix 16,16 --coils 3 --repetitions 2");
@@ -84,7 +104,7 @@ fn no_output_names_the_patient() {
         "convert raw.h5 again.h5",
         "info raw.h5",
     ] {
-        let said = ok(&line.split_whitespace().collect::<Vec<_>>(), f);
+        let said = ok(line, f);
         expect_nameless(f, line, &said);
     }
     // What is left is the scan.
@@ -92,28 +112,55 @@ fn no_output_names_the_patient() {
     assert_eq!(own.acquisitions, copy.acquisitions);
     assert_eq!(own.header.encodings, copy.header.encodings);
     assert_eq!((own.header.vendor, own.header.protocol), (copy.header.vendor, copy.header.protocol));
-    let told = String::from_utf8(ok(&["info", "scan.h5"], f).stdout).unwrap();
+    let told = String::from_utf8(ok("info scan.h5", f).stdout).unwrap();
     assert!(told.contains("patientName") && told.contains("studyDate"), "{told}");
 }
 
 #[test]
-fn identity_is_kept_where_it_is_asked_for() {
+fn descriptions_of_images_are_not_passed_on() {
+    let _alone = alone();
+    let folder = tempfile::tempdir().unwrap();
+    let f = folder.path();
+    ok("simulate mri -q --no-record -o scan.h5 --matrix 16,16 --coils 1 --truth truth.nii", f);
+    // Both free texts of a NIfTI header: descrip and aux_file.
+    let mut bytes = std::fs::read(f.join("truth.nii")).unwrap();
+    bytes[148..148 + WORDS[0].len()].copy_from_slice(WORDS[0].as_bytes());
+    bytes[228..228 + WORDS[1].len()].copy_from_slice(WORDS[1].as_bytes());
+    // What this folder holds as the scan is the image.
+    std::fs::write(f.join("scan.h5"), bytes).unwrap();
+    for name in ["a.nii", "a.npy", "a.cfl", "a.h5", "a.png"] {
+        let said = ok(&format!("convert scan.h5 {name}"), f);
+        expect_nameless(f, name, &said);
+    }
+    let said = ok("info scan.h5", f);
+    expect_nameless(f, "info", &said);
+}
+
+#[test]
+fn identity_is_kept_on_request() {
+    let _alone = alone();
     let folder = tempfile::tempdir().unwrap();
     let f = folder.path();
     named_scan(f, "--matrix 16,16 --coils 1");
-    let said = ok(&["convert", "scan.h5", "bare.h5"], f);
+    let said = ok("convert scan.h5 bare.h5", f);
     let said = String::from_utf8(said.stderr).unwrap();
     assert!(said.contains("subjectInformation/patientName") && said.contains("--keep-identity"), "{said}");
-    ok(&["convert", "scan.h5", "named.h5", "--keep-identity"], f);
+    ok("convert scan.h5 named.h5 --keep-identity", f);
     let header = |name: &str| ismrmrd::header(f.join(name), None).unwrap();
     assert_eq!(header("named.h5"), header("scan.h5"));
-    ok(&["recon", "mri", "scan.h5", "-q", "-o", "a.npy", "--keep-identity"], f);
-    let (parameters, _) = crate::parameters(&f.join("a.json"));
-    let identity = &parameters["identity"];
+    ok("recon mri scan.h5 -q -o a.npy --keep-identity", f);
+    let record: serde_json::Value =
+        serde_json::from_slice(&std::fs::read(f.join("a.json")).unwrap()).unwrap();
+    let identity = &record["parameters"]["identity"];
     assert_eq!(identity["subjectInformation/patientName"], "Bauer^Elfriede");
     assert_eq!(identity["acquisitionSystemInformation/institutionName"], "Klinikum am Anger");
     assert!(!identity.to_string().contains("userParameter"), "{identity}");
-    refused(&["convert", "a.npy", "b.npy", "--keep-identity"], f, &["--keep-identity", "raw scan"]);
+    let refused = rayspin("convert a.npy b.npy --keep-identity", f);
+    let told = String::from_utf8(refused.stderr).unwrap();
+    assert!(
+        refused.status.code() == Some(2) && told.contains("--keep-identity: expected a raw scan"),
+        "{told}"
+    );
     let scan = ismrmrd::read_with(f.join("bare.h5"), &Default::default(), &Monitor::silent()).unwrap();
     assert!(ismrmrd::identity_of(&scan.header).is_empty());
 }
