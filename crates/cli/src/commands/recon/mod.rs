@@ -221,7 +221,8 @@ pub(crate) fn run(context: &Context, args: &ReconMri) -> Result<()> {
         }
         written.extend(files::parts(output));
     }
-    if let (Some(path), Some(maps)) = (&args.save_maps, &result.maps) {
+    if let Some(path) = &args.save_maps {
+        let maps = result.maps.as_ref().context("--save-maps: the run left no sensitivity maps")?;
         write_coil_array(path, maps)?;
         written.extend(files::parts(path));
     }
