@@ -24,5 +24,5 @@ pub use geometry::Geometry;
 pub use image::Image;
 pub use monitor::{Monitor, Progress, Silent};
 pub use real::{C32, C64, Real};
-pub use shape::{expect_shape, format_shape, voxels};
+pub use shape::{expect_len, expect_shape, format_shape, voxels};
 pub use trajectory::{Trajectory, TrajectoryUnits};

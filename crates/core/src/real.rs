@@ -11,9 +11,11 @@ pub type C32 = Complex<f32>;
 pub type C64 = Complex<f64>;
 
 /// `f32` or `f64`: the real numbers that transforms and solvers are generic over. Plain data, so that arrays of them and
-/// of their complex numbers live on any device.
+/// of their complex numbers live on any device. No other type can implement it, so that unsafe code may rely on their size
+/// and alignment.
 pub trait Real:
-    Float
+    sealed::Sealed
+    + Float
     + Pod
     + FloatConst
     + NumAssign
@@ -37,6 +39,34 @@ pub trait Real:
     fn from_f64(value: f64) -> Self;
     /// The same number in double precision (exact).
     fn to_f64(self) -> f64;
+}
+
+mod sealed {
+    /// Keeps other types from being [`Real`](super::Real).
+    ///
+    /// Bounds that a generic type is merely said to satisfy give every other supertrait, and this one has no name outside:
+    ///
+    /// ```compile_fail
+    /// use num_traits::{Float, FloatConst, FromPrimitive, NumAssign, Signed};
+    /// struct Mine<T>(T);
+    /// impl<T> rayspin_core::Real for Mine<T>
+    /// where
+    ///     Mine<T>: Float + bytemuck::Pod + FloatConst + NumAssign + FromPrimitive + Signed + std::iter::Sum,
+    ///     Mine<T>: Send + Sync + std::fmt::Debug + std::fmt::Display + std::fmt::LowerExp + Default + 'static,
+    /// {
+    ///     const EPSILON: Self = panic!();
+    ///     const NAME: &'static str = "mine";
+    ///     fn from_f64(_: f64) -> Self {
+    ///         panic!()
+    ///     }
+    ///     fn to_f64(self) -> f64 {
+    ///         0.0
+    ///     }
+    /// }
+    /// ```
+    pub trait Sealed {}
+    impl Sealed for f32 {}
+    impl Sealed for f64 {}
 }
 
 impl Real for f32 {

@@ -10,6 +10,12 @@ pub fn expect_shape(what: &str, expected: &[usize], found: &[usize]) -> Result<(
     if expected == found { Ok(()) } else { Err(Error::shape(what, expected, found)) }
 }
 
+/// Fails with [`Error::Shape`] unless `shape` has `found` elements, or with [`Error::Value`] where the address space has no room for
+/// them.
+pub fn expect_len(what: &str, shape: &[usize], found: usize) -> Result<()> {
+    if voxels(shape)? == found { Ok(()) } else { Err(Error::shape(what, shape, &[found])) }
+}
+
 /// Number of elements of a shape, or [`Error::Value`] when it exceeds the address space.
 ///
 /// ```
