@@ -1,14 +1,14 @@
 //! From a program to a library of the host: the host's C++ compiler, and a folder of what it made.
 
 use std::collections::HashMap;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use rayspin_core::{Error, Result};
 use rayspin_device::cuda::Program;
+use rayspin_device::private;
 
 use crate::lock;
 use crate::loops::Loops;
@@ -22,8 +22,12 @@ pub(crate) struct Compiler {
     version: String,
     flags: Vec<&'static str>,
     loops: bool,
-    cache: PathBuf,
+    /// `None` where the user has no folder for it.
+    cache: Option<PathBuf>,
 }
+
+/// Bytes of the hash at a library's end, of its key and of all bytes before.
+const HASH: usize = 32;
 
 impl Compiler {
     /// `$CXX`, else g++, c++ or clang++. Errors: none of them answers.
@@ -77,7 +81,7 @@ impl Compiler {
 
     /// The same that keeps what it made in another folder.
     pub(crate) fn keeping(self, cache: PathBuf) -> Self {
-        Self { cache, ..self }
+        Self { cache: Some(cache), ..self }
     }
 
     /// The same for kernels as loops over threads, which it makes vectors of where it can.
@@ -165,23 +169,23 @@ impl Compiler {
         let key = hasher.finalize().to_hex()[..32].to_string();
         let busy = lock(BUSY.get_or_init(Mutex::default)).entry(key.clone()).or_default().clone();
         let _alone = lock(&busy);
-        let folder = &self.cache;
+        let folder = self.cache.as_deref().ok_or_else(|| Failure {
+            words: "neither HOME nor XDG_CACHE_HOME is an absolute path, where it could be kept: RAYSPIN_EMULATOR_CACHE names \
+                    a folder"
+                .to_owned(),
+        })?;
         let path = folder.join(format!("{}-{key}.so", program.name));
-        if !path.exists() {
-            self.compile(text, folder, &path)?;
+        if !whole(&path, &key) {
+            // Refuses a folder that others may write to.
+            private::make(folder).map_err(io("making", folder))?;
+            self.compile(text, folder, &path, &key)?;
         }
         Ok(path)
     }
 
-    fn compile(&self, text: &str, folder: &Path, path: &Path) -> std::result::Result<(), Failure> {
+    fn compile(&self, text: &str, folder: &Path, path: &Path, key: &str) -> std::result::Result<(), Failure> {
         let failed = |words: String| Failure { words };
-        let io = |what: &str, at: &Path| {
-            let at = at.display().to_string();
-            let what = what.to_owned();
-            move |e: std::io::Error| failed(format!("{what} {at}: {e}"))
-        };
-        std::fs::create_dir_all(folder).map_err(io("making", folder))?;
-        let (source, part) = (temporary(folder, "cc"), temporary(folder, "so"));
+        let (source, part) = (private::temporary(folder, "cc"), private::temporary(folder, "so"));
         std::fs::write(&source, text).map_err(io("writing", &source))?;
         let told =
             Command::new(&self.path).args(&self.flags).arg("-o").arg(&part).arg(&source).arg("-lm").output();
@@ -192,9 +196,36 @@ impl Compiler {
             return Err(failed(format!("{}\n{words}", source.display())));
         }
         let _ = std::fs::remove_file(&source);
+        let code = std::fs::read(&part);
+        let _ = std::fs::remove_file(&part);
+        let code = code.map_err(io("reading", &part))?;
+        let written = private::create(&part).and_then(|mut file| {
+            file.write_all(&code)?;
+            file.write_all(hash(key, &code).as_bytes())
+        });
         // Whole or not at all: another process may look for it.
-        std::fs::rename(&part, path).map_err(io("renaming to", path))
+        written.and_then(|()| std::fs::rename(&part, path)).map_err(|error| {
+            let _ = std::fs::remove_file(&part);
+            io("writing", path)(error)
+        })
     }
+}
+
+fn hash(key: &str, code: &[u8]) -> blake3::Hash {
+    blake3::Hasher::new().update(key.as_bytes()).update(code).finalize()
+}
+
+/// Whether a library lies at `path` that only this user may change, and that is as it was written.
+fn whole(path: &Path, key: &str) -> bool {
+    let mut bytes = Vec::new();
+    let read = private::open(path).and_then(|mut file| file.read_to_end(&mut bytes));
+    let parts = read.ok().and_then(|_| bytes.split_last_chunk::<HASH>());
+    parts.is_some_and(|(code, found)| hash(key, code).as_bytes() == found)
+}
+
+fn io(what: &str, at: &Path) -> impl Fn(std::io::Error) -> Failure + use<> {
+    let words = format!("{what} {}", at.display());
+    move |error| Failure { words: format!("{words}: {error}") }
 }
 
 /// The compiler's words.
@@ -208,23 +239,68 @@ impl Failure {
     }
 }
 
-/// `RAYSPIN_EMULATOR_CACHE`, else a folder among Cargo's outputs where tests are run, else one of the system's temporary ones.
-fn folder() -> PathBuf {
+/// `RAYSPIN_EMULATOR_CACHE`, else a folder among Cargo's outputs where tests are run, else one among the user's caches.
+fn folder() -> Option<PathBuf> {
     if let Some(set) = std::env::var_os("RAYSPIN_EMULATOR_CACHE").filter(|v| !v.is_empty()) {
-        return PathBuf::from(set);
+        return Some(PathBuf::from(set));
     }
     if cfg!(debug_assertions) {
         let target = Path::new(env!("CARGO_MANIFEST_DIR")).with_file_name("target");
         if target.is_dir() {
-            return target.join("emulator");
+            return Some(target.join("emulator"));
         }
     }
-    std::env::temp_dir().join("rayspin-emulator")
+    Some(private::cache()?.join("emulator"))
 }
 
-/// A name that no other process and no other thread uses.
-pub(crate) fn temporary(folder: &Path, extension: &str) -> PathBuf {
-    static COUNTER: AtomicU64 = AtomicU64::new(0);
-    let unique = COUNTER.fetch_add(1, Ordering::Relaxed);
-    folder.join(format!(".{}.{unique}.{extension}", std::process::id()))
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PROGRAM: &str = "extern \"C\" __global__ void one(float* y) { y[0] = 1.0f; }";
+
+    fn compiler(folder: &Path) -> Compiler {
+        Compiler::find().unwrap().keeping(folder.to_owned())
+    }
+
+    #[test]
+    fn only_whole_libraries_of_this_user_s_are_loaded() {
+        let base = std::env::temp_dir().join(format!("rayspin-emulator-{}", std::process::id()));
+        let folder = base.join("kept");
+        let program = Program { name: "kept", text: PROGRAM.to_owned(), defines: Vec::new() };
+        let library = || compiler(&folder).library(&program);
+        let path = library().unwrap();
+        let written = || std::fs::metadata(&path).unwrap().modified().unwrap();
+        let first = written();
+        library().unwrap();
+        assert_eq!(written(), first, "it is not compiled again");
+        let sound = std::fs::read(&path).unwrap();
+        // Damaged libraries, cut ones and other programs' are replaced.
+        let mut damaged = sound.clone();
+        damaged[sound.len() / 2] ^= 1;
+        let code = &sound[..sound.len() - HASH];
+        let other = [code, hash("another key", code).as_bytes()].concat();
+        for found in [&damaged, &other, &sound[..40].to_vec(), &Vec::new()] {
+            std::fs::write(&path, found).unwrap();
+            library().unwrap();
+            assert_eq!(std::fs::read(&path).unwrap().len(), sound.len());
+        }
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            let set = |path: &Path, mode| {
+                std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+            };
+            set(&path, 0o666);
+            library().unwrap();
+            assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+            set(&folder, 0o777);
+            let words = library().unwrap_err().to_string();
+            assert!(words.contains("written to by others") && words.contains("kept"), "{words}");
+        }
+        std::fs::remove_dir_all(&base).unwrap();
+        let nowhere = Compiler { cache: None, ..compiler(&folder) };
+        let words = nowhere.library(&program).unwrap_err().to_string();
+        assert!(words.contains("RAYSPIN_EMULATOR_CACHE"), "{words}");
+    }
 }

@@ -9,8 +9,9 @@ use libloading::Library;
 use rayon::prelude::*;
 use rayspin_core::{Error, Result};
 use rayspin_device::cuda::{Function, Launch, Module, Program, Resources};
+use rayspin_device::private;
 
-use crate::compile::{Compiler, temporary};
+use crate::compile::Compiler;
 use crate::{How, Inner, Work, lock};
 
 const MESSAGE: usize = 600;
@@ -125,7 +126,7 @@ impl Code {
     fn open(path: &std::path::Path, what: &str) -> Result<Self> {
         let failed =
             |e: libloading::Error| Error::Device { what: format!("loading {what}"), detail: e.to_string() };
-        // SAFETY: the emulator's own compiler made it; nothing runs at loading.
+        // SAFETY: the emulator's own compiler made it, and no other user could change it since; nothing runs at loading.
         unsafe {
             let library = Library::new(path).map_err(failed)?;
             let program = *library.get::<*const RawProgram>(b"emu_program\0").map_err(failed)?;
@@ -176,7 +177,7 @@ impl Loaded {
         let mut code = Code::open(&path, program.name)?;
         if !code.variables().is_empty() {
             // A library that is loaded twice is the same: another emulator's variables would be these.
-            let copy = temporary(&std::env::temp_dir(), "so");
+            let copy = private::temporary(path.parent().unwrap_or(&path), "so");
             let copied = std::fs::copy(&path, &copy);
             let opened = copied
                 .map_err(|e| Error::Device {

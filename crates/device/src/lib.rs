@@ -6,6 +6,7 @@
 mod array;
 pub mod cpu;
 pub mod cuda;
+pub mod private;
 mod transfer;
 
 pub use array::{Array, Element};

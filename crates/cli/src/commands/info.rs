@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::Result;
 use rayspin::core::Monitor;
-use rayspin::device::{Backend, Device, cpu, cuda};
+use rayspin::device::{Backend, Device, cpu, cuda, private};
 use rayspin::io::{self, Format, ismrmrd};
 use rayspin::report::number;
 use rayspin::tune::limits::{Kept, kept};
@@ -126,7 +126,10 @@ fn gpus(context: &Context, rows: &mut Rows) {
         None => row(rows, "cuFFT", "none; only benchmarks use it"),
     }
     match cuda::cache_folder() {
-        Some(folder) => row(rows, "kernel cache", folder.display()),
+        Some(folder) => match private::check(&folder) {
+            Ok(()) => row(rows, "kernel cache", folder.display()),
+            Err(error) => row(rows, "kernel cache", format!("off: {error}")),
+        },
         None => row(rows, "kernel cache", "off"),
     }
 }

@@ -1,24 +1,22 @@
-//! Compiled kernels on disk: each under the hash of all that it was compiled from, with a hash of its own content, so that
-//! a damaged file is compiled anew. Two processes may share the folder: files are written whole and renamed.
+//! Compiled kernels on disk: each under the hash of all that it was compiled from, with a hash of its name and content, so that
+//! a damaged file is compiled anew. They are code: a folder or a file that another user may write to is not read. Two processes
+//! may share the folder: files are written whole and renamed.
 
-use std::io::Write;
-use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
 
-const MAGIC: &[u8; 8] = b"RSPCUB01";
+use crate::private;
+
+const MAGIC: &[u8; 8] = b"RSPCUB02";
 const HASH: usize = 32;
 
-/// The folder: `RAYSPIN_KERNEL_CACHE`, else `rayspin/kernels` in the user's cache folder. `None` where it is set to nothing, or
-/// where there is no home.
+/// The folder: `RAYSPIN_KERNEL_CACHE`, else `kernels` in [`private::cache`]. `None` where it is set to nothing, or where the user
+/// has no cache. Kernels are kept there only where no other user may write to it ([`private::make`]).
 pub fn folder() -> Option<PathBuf> {
-    if let Some(set) = std::env::var_os("RAYSPIN_KERNEL_CACHE") {
-        return (!set.is_empty()).then(|| PathBuf::from(set));
+    match std::env::var_os("RAYSPIN_KERNEL_CACHE") {
+        Some(set) => (!set.is_empty()).then(|| PathBuf::from(set)),
+        None => Some(private::cache()?.join("kernels")),
     }
-    let base = std::env::var_os("XDG_CACHE_HOME")
-        .map(PathBuf::from)
-        .filter(|path| path.is_absolute())
-        .or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache")))?;
-    Some(base.join("rayspin").join("kernels"))
 }
 
 /// The name under which something compiled from `parts` is kept.
@@ -31,23 +29,26 @@ pub(super) fn key(parts: &[&str]) -> String {
     hasher.finalize().to_hex().to_string()
 }
 
-/// What was kept under `key`, when it is there and whole.
-pub(super) fn read(folder: &std::path::Path, key: &str) -> Option<Vec<u8>> {
-    let bytes = std::fs::read(folder.join(key)).ok()?;
-    let rest = bytes.strip_prefix(MAGIC)?;
-    let (hash, content) = rest.split_at_checked(HASH)?;
-    (blake3::hash(content).as_bytes() == hash).then(|| content.to_vec())
+fn hash(key: &str, content: &[u8]) -> blake3::Hash {
+    blake3::Hasher::new().update(key.as_bytes()).update(content).finalize()
 }
 
-/// Keeps `content`. A folder that cannot be written costs time at the next start, not this run.
-pub(super) fn write(folder: &std::path::Path, key: &str, content: &[u8]) -> std::io::Result<()> {
-    static COUNTER: AtomicU64 = AtomicU64::new(0);
-    std::fs::create_dir_all(folder)?;
-    let unique = COUNTER.fetch_add(1, Ordering::Relaxed);
-    let part = folder.join(format!(".{key}.{}.{unique}.part", std::process::id()));
-    let written = std::fs::File::create(&part).and_then(|mut file| {
+/// What was kept under `key`, when it is there, whole, and this user's own.
+pub(super) fn read(folder: &Path, key: &str) -> Option<Vec<u8>> {
+    let mut bytes = Vec::new();
+    private::open(&folder.join(key)).and_then(|mut file| file.read_to_end(&mut bytes)).ok()?;
+    let rest = bytes.strip_prefix(MAGIC)?;
+    let (found, content) = rest.split_at_checked(HASH)?;
+    (hash(key, content).as_bytes() == found).then(|| content.to_vec())
+}
+
+/// Keeps `content`. A folder that cannot be written, or that others may write to, costs time at the next start, not this run.
+pub(super) fn write(folder: &Path, key: &str, content: &[u8]) -> std::io::Result<()> {
+    private::make(folder)?;
+    let part = private::temporary(folder, "part");
+    let written = private::create(&part).and_then(|mut file| {
         file.write_all(MAGIC)?;
-        file.write_all(blake3::hash(content).as_bytes())?;
+        file.write_all(hash(key, content).as_bytes())?;
         file.write_all(content)
     });
     written.and_then(|()| std::fs::rename(&part, folder.join(key))).inspect_err(|_| {
@@ -79,6 +80,25 @@ mod tests {
         assert_eq!(read(&folder, &name), None);
         write(&folder, &name, b"code").unwrap();
         assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 1, "no temporary file is left");
+        let other = key(&["a", "b"]);
+        std::fs::copy(folder.join(&name), folder.join(&other)).unwrap();
+        assert_eq!(read(&folder, &other), None, "another program's code");
+        std::fs::remove_file(folder.join(&other)).unwrap();
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            let set = |path: &Path, mode| {
+                std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+            };
+            set(&folder, 0o777);
+            assert_eq!(read(&folder, &name), None, "others may write to the folder");
+            assert!(write(&folder, &name, b"code").is_err());
+            set(&folder, 0o700);
+            set(&path, 0o666);
+            assert_eq!(read(&folder, &name), None, "others may write to the file");
+            write(&folder, &name, b"code").unwrap();
+            assert_eq!(read(&folder, &name).as_deref(), Some(&b"code"[..]), "it is replaced");
+        }
         std::fs::remove_dir_all(&folder).unwrap();
         std::fs::write(&folder, "a file where the folder should be").unwrap();
         assert!(write(&folder, &name, b"code").is_err());

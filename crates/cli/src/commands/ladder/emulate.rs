@@ -1,7 +1,6 @@
 //! `rayspin ladder --emulate`: one source on two processors.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
@@ -69,8 +68,12 @@ pub(super) fn run(context: &Context, args: &LadderRun) -> Result<()> {
     check(args, &ladders)?;
     let emulator = Emulator::new()?;
     let threads = context.threads();
-    let own = Own(cuda::cache_folder().is_none().then(|| std::env::temp_dir().join(own_folder())));
-    let cache = own.0.clone().or_else(|| Some(cuda::cache_folder()?.join("emulator")));
+    // What lies there is loaded as code: a folder that no other user may write to, and that goes with the run.
+    let own = cuda::cache_folder().is_none().then(tempfile::tempdir).transpose()?;
+    let cache = match &own {
+        Some(own) => Some(own.path().to_owned()),
+        None => cuda::cache_folder().map(|folder| folder.join("emulator")),
+    };
     let written = emulator.measuring(threads, cache.clone(), false)?;
     let loops = Arc::new(Emulator::new()?.measuring(threads, cache, true)?);
     let processors = Processors {
@@ -110,23 +113,6 @@ pub(super) fn run(context: &Context, args: &LadderRun) -> Result<()> {
         anyhow::bail!("failed or wrong: {}", failed.join(", "));
     }
     Ok(())
-}
-
-/// A folder of temporary ones that no other process uses: what lies there is loaded as code.
-fn own_folder() -> String {
-    let now = jiff::Timestamp::now().as_nanosecond();
-    format!("rayspin-emulator-{}-{now:x}", std::process::id())
-}
-
-/// A folder that goes with the run.
-struct Own(Option<PathBuf>);
-
-impl Drop for Own {
-    fn drop(&mut self) {
-        if let Some(folder) = &self.0 {
-            let _ = std::fs::remove_dir_all(folder);
-        }
-    }
 }
 
 /// The problem that was asked for, else one that is small enough.

@@ -1,0 +1,172 @@
+//! Folders and files that only this user can change: where code that is loaded later may lie.
+
+use std::collections::hash_map::RandomState;
+use std::ffi::OsString;
+use std::fs::File;
+use std::hash::{BuildHasher, Hasher};
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// The folder `rayspin` among the user's caches: in `XDG_CACHE_HOME`, else in `.cache` of `HOME`. `None` where neither is an
+/// absolute path.
+pub fn cache() -> Option<PathBuf> {
+    cache_in(std::env::var_os("XDG_CACHE_HOME"), std::env::var_os("HOME"))
+}
+
+fn cache_in(xdg: Option<OsString>, home: Option<OsString>) -> Option<PathBuf> {
+    let absolute = |path: Option<OsString>| path.map(PathBuf::from).filter(|path| path.is_absolute());
+    let base = absolute(xdg).or_else(|| Some(absolute(home)?.join(".cache")))?;
+    Some(base.join("rayspin"))
+}
+
+/// Makes `folder` with all above it, for this user alone, where it does not exist.
+///
+/// Errors: it cannot be made; another user may write to it ([`io::ErrorKind::PermissionDenied`]).
+pub fn make(folder: &Path) -> io::Result<()> {
+    let mut builder = std::fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(folder)?;
+    check(folder)
+}
+
+/// Fails where another user may write to `folder` ([`io::ErrorKind::PermissionDenied`]); one that does not exist is nobody's.
+pub fn check(folder: &Path) -> io::Result<()> {
+    match std::fs::metadata(folder) {
+        Ok(found) => expect_own(folder, &found),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+/// A name in `folder` that no other process and no other thread uses.
+pub fn temporary(folder: &Path, extension: &str) -> PathBuf {
+    // Each of these has keys of its own, which begin at random.
+    let number = RandomState::new().build_hasher().finish();
+    folder.join(format!(".{number:016x}.{extension}"))
+}
+
+/// A new file that this user alone may write to. Errors: it is there already, or cannot be made.
+pub fn create(path: &Path) -> io::Result<File> {
+    let mut options = File::options();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path)
+}
+
+/// Opens a file that is to be loaded as code.
+///
+/// Errors: it cannot be read; another user may write to it or to its folder ([`io::ErrorKind::PermissionDenied`]).
+pub fn open(path: &Path) -> io::Result<File> {
+    check(path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new(".")))?;
+    let file = File::open(path)?;
+    expect_own(path, &file.metadata()?)?;
+    Ok(file)
+}
+
+#[cfg(unix)]
+fn expect_own(path: &Path, found: &std::fs::Metadata) -> io::Result<()> {
+    use std::os::unix::fs::MetadataExt;
+    let words = refuses(found.uid(), found.mode(), user());
+    words.map_or(Ok(()), |words| Err(refused(path, &words)))
+}
+
+/// Who else may write is not known here.
+#[cfg(not(unix))]
+fn expect_own(path: &Path, _: &std::fs::Metadata) -> io::Result<()> {
+    Err(refused(path, "has rights that this system does not tell"))
+}
+
+fn refused(path: &Path, words: &str) -> io::Error {
+    let words = format!("{} {words}: no code is loaded from there", path.display());
+    io::Error::new(io::ErrorKind::PermissionDenied, words)
+}
+
+/// Why what `owner` owns with these rights is not `user`'s alone; the system's administrator may change everything anyway.
+fn refuses(owner: u32, mode: u32, user: u32) -> Option<String> {
+    if owner != user && owner != 0 {
+        return Some(format!("belongs to user {owner}, not to {user}"));
+    }
+    (mode & 0o022 != 0).then(|| format!("may be written to by others (mode {:o})", mode & 0o7777))
+}
+
+/// The user whose rights this process has.
+#[cfg(unix)]
+#[allow(unsafe_code)]
+fn user() -> u32 {
+    unsafe extern "C" {
+        fn geteuid() -> u32;
+    }
+    // SAFETY: geteuid(2) has no requirements and always succeeds.
+    unsafe { geteuid() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_cache_is_in_an_absolute_folder_or_nowhere() {
+        let found = |xdg: &str, home: &str| cache_in(Some(xdg.into()), Some(home.into()));
+        assert_eq!(found("/x", "/home/a"), Some("/x/rayspin".into()));
+        for unusable in ["", "x", "./x", "../x"] {
+            assert_eq!(found(unusable, "/home/a"), Some("/home/a/.cache/rayspin".into()));
+            assert_eq!(found(unusable, unusable), None);
+            assert_eq!(cache_in(None, Some(unusable.into())), None);
+        }
+        assert_eq!(cache_in(None, None), None);
+    }
+
+    #[test]
+    fn only_this_user_s_own_and_the_system_s_files_are_trusted() {
+        for mode in [0o100_600, 0o100_644, 0o40_700, 0o40_755] {
+            assert_eq!(refuses(1000, mode, 1000), None);
+            assert_eq!(refuses(0, mode, 1000), None);
+            assert!(refuses(1001, mode, 1000).unwrap().contains("user 1001"));
+            assert!(refuses(1000, mode, 0).unwrap().contains("not to 0"));
+        }
+        for mode in [0o100_620, 0o100_602, 0o40_777, 0o41_777, 0o42_775] {
+            assert!(refuses(1000, mode, 1000).unwrap().contains("others"), "{mode:o}");
+        }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_folder_or_file_that_others_may_write_to_is_refused() {
+        use std::os::unix::fs::PermissionsExt;
+        let base = std::env::temp_dir().join(format!("rayspin-private-{}", std::process::id()));
+        let (folder, path) = (base.join("a/b"), base.join("a/b/code"));
+        let set = |path: &Path, mode| {
+            std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+        };
+        check(&folder).unwrap();
+        make(&folder).unwrap();
+        for made in [&base, &base.join("a"), &folder] {
+            assert_eq!(std::fs::metadata(made).unwrap().permissions().mode() & 0o777, 0o700);
+        }
+        io::Write::write_all(&mut create(&path).unwrap(), b"code").unwrap();
+        assert_eq!(create(&path).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+        assert_eq!(io::read_to_string(open(&path).unwrap()).unwrap(), "code");
+        let refused = |result: io::Result<()>, name: &Path| {
+            let error = result.unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);
+            assert!(error.to_string().contains(&*name.to_string_lossy()), "{error}");
+        };
+        for mode in [0o660, 0o602, 0o666] {
+            set(&path, mode);
+            refused(open(&path).map(drop), &path);
+        }
+        set(&path, 0o600);
+        for mode in [0o770, 0o702, 0o1777] {
+            set(&folder, mode);
+            refused(open(&path).map(drop), &folder);
+            refused(make(&folder), &folder);
+        }
+        set(&folder, 0o700);
+        open(&path).unwrap();
+        assert_eq!(open(&base.join("none")).unwrap_err().kind(), io::ErrorKind::NotFound);
+        std::fs::remove_dir_all(&base).unwrap();
+    }
+}
