@@ -4,7 +4,8 @@
 #![allow(unsafe_code)]
 
 use std::alloc::{Layout, alloc_zeroed, dealloc};
-use std::sync::{Arc, Mutex};
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use rayspin_core::{Error, Result};
 use rayspin_device::cuda::{Lane, Ticket};
@@ -43,16 +44,51 @@ struct Copy {
     bytes: usize,
 }
 
-pub(crate) struct Late {
-    inner: Arc<Inner>,
-    copy: Mutex<Option<Copy>>,
+impl Copy {
+    /// # Safety
+    /// As who asked for it promised: both ends are there, and nothing else uses them.
+    unsafe fn perform(&self) {
+        // SAFETY: as the caller promises.
+        unsafe { self.to.copy_from_nonoverlapping(self.from, self.bytes) };
+    }
+
+    fn touches(&self, at: u64, bytes: u64) -> bool {
+        overlap(self.from as u64, self.bytes, at, bytes) || overlap(self.to as u64, self.bytes, at, bytes)
+    }
 }
 
-// SAFETY: the addresses are used by the one that takes the copy.
-unsafe impl Send for Late {}
-unsafe impl Sync for Late {}
+/// Values for the host that it has not been told.
+struct Untold {
+    values: Vec<u8>,
+    to: *mut u8,
+}
+
+impl Untold {
+    /// # Safety
+    /// As for [`Copy::perform`].
+    unsafe fn tell(&self) {
+        // SAFETY: as the caller promises.
+        unsafe { self.to.copy_from_nonoverlapping(self.values.as_ptr(), self.values.len()) };
+    }
+
+    fn touches(&self, at: u64, bytes: u64) -> bool {
+        overlap(self.to as u64, self.values.len(), at, bytes)
+    }
+}
+
+fn overlap(a: u64, a_bytes: usize, b: u64, b_bytes: u64) -> bool {
+    a < b + b_bytes && b < a + a_bytes as u64
+}
+
+/// The end of a copy beside the work, or of one in its order: what is done when it is joined or waited for.
+pub(crate) struct Late {
+    inner: Arc<Inner>,
+    number: u64,
+}
 
 impl Late {
+    /// A copy beside the work.
+    ///
     /// # Safety
     /// Both addresses begin so many bytes until the copy is joined or waited for; nothing uses `to` before.
     pub(crate) unsafe fn begin(
@@ -65,14 +101,17 @@ impl Late {
         let bytes = bytes as usize;
         // SAFETY: as the caller promises.
         unsafe { to.write_bytes(POISON, bytes) };
-        Ok(Arc::new(Self { inner: inner.clone(), copy: Mutex::new(Some(Copy { from, to, bytes })) }))
+        let mut lanes = lock(&inner.lanes);
+        let number = lanes.number();
+        lanes.begun.insert(number, Copy { from, to, bytes });
+        Ok(Arc::new(Self { inner: inner.clone(), number }))
     }
 
     fn finish(&self) -> Result<()> {
         let _order = self.inner.not_recording("waiting for a copy")?;
-        if let Some(copy) = lock(&self.copy).take() {
+        if let Some(copy) = lock(&self.inner.lanes).begun.remove(&self.number) {
             // SAFETY: as who began it promised.
-            unsafe { copy.to.copy_from_nonoverlapping(copy.from, copy.bytes) };
+            unsafe { copy.perform() };
         }
         Ok(())
     }
@@ -91,12 +130,8 @@ impl Ticket for Late {
 /// A copy in the order of the device's work: its values are taken at once, and told late.
 pub(crate) struct InOrder {
     inner: Arc<Inner>,
-    told: Mutex<Option<(Vec<u8>, *mut u8)>>,
+    number: u64,
 }
-
-// SAFETY: the address is used by the one that takes the copy.
-unsafe impl Send for InOrder {}
-unsafe impl Sync for InOrder {}
 
 impl InOrder {
     /// # Safety
@@ -113,7 +148,10 @@ impl InOrder {
             to.write_bytes(POISON, bytes as usize);
             std::slice::from_raw_parts(from, bytes as usize).to_vec()
         };
-        Ok(Arc::new(Self { inner: inner.clone(), told: Mutex::new(Some((values, to))) }))
+        let mut lanes = lock(&inner.lanes);
+        let number = lanes.number();
+        lanes.untold.insert(number, Untold { values, to });
+        Ok(Arc::new(Self { inner: inner.clone(), number }))
     }
 }
 
@@ -124,33 +162,73 @@ impl Ticket for InOrder {
 
     fn wait(&self) -> Result<()> {
         let _order = self.inner.not_recording("waiting for a copy")?;
-        if let Some((values, to)) = lock(&self.told).take() {
+        if let Some(untold) = lock(&self.inner.lanes).untold.remove(&self.number) {
             // SAFETY: as who began it promised.
-            unsafe { to.copy_from_nonoverlapping(values.as_ptr(), values.len()) };
+            unsafe { untold.tell() };
         }
         Ok(())
     }
 }
 
-/// Copies that lanes were asked for.
+/// Short copies from pinned memory return before they are done; longer ones are staged.
+const LATE: usize = 64 << 10;
+
+/// Copies that nothing has waited for, and the pinned memory.
 #[derive(Default)]
 pub(crate) struct Lanes {
     /// Of the lanes in and out, those that no other lane has waited for: they are not done.
     pending: [Vec<Copy>; 2],
     /// Of the lane of all work, those to the host that the host has not waited for: done, and not told.
-    told: Vec<(Vec<u8>, *mut u8)>,
+    told: Vec<Untold>,
+    /// Uploads from pinned memory that the lane of all work has not come to.
+    late: Vec<Copy>,
+    /// Copies beside the work, by their tickets.
+    begun: BTreeMap<u64, Copy>,
+    /// Copies in the order of the work, by their tickets.
+    untold: BTreeMap<u64, Untold>,
+    tickets: u64,
+    /// Addresses and bytes.
+    pinned: BTreeMap<u64, u64>,
 }
 
 // SAFETY: the addresses are used by the one that takes a copy.
 unsafe impl Send for Lanes {}
 
 impl Lanes {
+    fn number(&mut self) -> u64 {
+        self.tickets += 1;
+        self.tickets
+    }
+
     fn of(&mut self, lane: Lane) -> Option<&mut Vec<Copy>> {
         match lane {
             Lane::Work => None,
             Lane::In => Some(&mut self.pending[0]),
             Lane::Out => Some(&mut self.pending[1]),
         }
+    }
+
+    pub(crate) fn pinned(&mut self, at: *const u8, bytes: u64) {
+        self.pinned.insert(at as u64, bytes);
+    }
+
+    pub(crate) fn unpinned(&mut self, at: *const u8) {
+        self.pinned.remove(&(at as u64));
+    }
+
+    /// Whether the device can copy from these bytes by itself, and they are few.
+    pub(crate) fn reads_late(&self, from: &[u8]) -> bool {
+        let at = from.as_ptr() as u64;
+        let pinned = self.pinned.range(..=at).next_back();
+        from.len() <= LATE && pinned.is_some_and(|(&first, &bytes)| at < first + bytes)
+    }
+
+    /// # Safety
+    /// Both addresses begin this number of bytes until the work is waited for; nothing changes `from` before.
+    pub(crate) unsafe fn upload_late(&mut self, from: *const u8, to: *mut u8, bytes: usize) {
+        // SAFETY: as the caller promises.
+        unsafe { to.write_bytes(POISON, bytes) };
+        self.late.push(Copy { from, to, bytes });
     }
 
     /// # Safety
@@ -177,8 +255,16 @@ impl Lanes {
             None => {
                 // SAFETY: as the caller promises.
                 let values = unsafe { std::slice::from_raw_parts(from, bytes) }.to_vec();
-                self.told.push((values, to));
+                self.told.push(Untold { values, to });
             }
+        }
+    }
+
+    /// Does what the lane of all work has not come to.
+    pub(crate) fn catch_up(&mut self) {
+        for copy in self.late.drain(..) {
+            // SAFETY: as who asked for it promised.
+            unsafe { copy.perform() };
         }
     }
 
@@ -186,15 +272,50 @@ impl Lanes {
     pub(crate) fn finish(&mut self, lane: Lane) {
         for copy in self.of(lane).map(std::mem::take).unwrap_or_default() {
             // SAFETY: as who asked for it promised.
-            unsafe { copy.to.copy_from_nonoverlapping(copy.from, copy.bytes) };
+            unsafe { copy.perform() };
         }
     }
 
     /// Tells the host what the lane of all work copied.
     pub(crate) fn tell(&mut self) {
-        for (values, to) in self.told.drain(..) {
+        for untold in self.told.drain(..) {
             // SAFETY: as who asked for it promised.
-            unsafe { to.copy_from_nonoverlapping(values.as_ptr(), values.len()) };
+            unsafe { untold.tell() };
         }
+    }
+
+    /// Does all that anyone asked for.
+    pub(crate) fn settle(&mut self) {
+        self.catch_up();
+        self.finish(Lane::In);
+        self.finish(Lane::Out);
+        self.tell();
+        for copy in std::mem::take(&mut self.begun).into_values() {
+            // SAFETY: as who began it promised.
+            unsafe { copy.perform() };
+        }
+        for untold in std::mem::take(&mut self.untold).into_values() {
+            // SAFETY: as who began it promised.
+            unsafe { untold.tell() };
+        }
+    }
+
+    /// Memory goes. Errors: a copy of it is under way, which is not done any more.
+    pub(crate) fn give_back(&mut self, at: u64, bytes: u64) -> Result<()> {
+        let under_way = |lanes: &Self| {
+            let copies = lanes.pending.iter().flatten().chain(&lanes.late).chain(lanes.begun.values());
+            copies.count() + lanes.told.len() + lanes.untold.len()
+        };
+        let before = under_way(self);
+        self.pending.iter_mut().for_each(|lane| lane.retain(|copy| !copy.touches(at, bytes)));
+        self.late.retain(|copy| !copy.touches(at, bytes));
+        self.begun.retain(|_, copy| !copy.touches(at, bytes));
+        self.told.retain(|untold| !untold.touches(at, bytes));
+        self.untold.retain(|_, untold| !untold.touches(at, bytes));
+        if under_way(self) == before {
+            return Ok(());
+        }
+        let detail = format!("{bytes} bytes at {at:#x} are given back while they are copied");
+        Err(Error::Device { what: "memory of the emulated GPU".to_owned(), detail })
     }
 }

@@ -78,8 +78,8 @@ impl Faulty {
         self.state.calls.load(Ordering::Relaxed)
     }
 
-    /// Calls since [`Faulty::set`] by their names: those of [`Driver`], and `launch`, `launch_graph`, `function`, `variable`,
-    /// `occupancy`.
+    /// Calls since [`Faulty::set`] by their names: the functions of [`Driver`], and `launch`, `launch_graph`, `function`, `variable`,
+    /// `occupancy`, and `join` and `wait` of tickets.
     pub fn counts(&self) -> BTreeMap<&'static str, u64> {
         self.state.counts.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -87,6 +87,10 @@ impl Faulty {
     /// Names of the calls that failed since [`Faulty::set`].
     pub fn failed(&self) -> Vec<&'static str> {
         self.state.failed.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn ticket(&self, inner: Result<Arc<dyn Ticket>>) -> Result<Arc<dyn Ticket>> {
+        Ok(Arc::new(FaultyTicket { inner: inner?, state: self.state.clone() }))
     }
 
     /// Bytes in use.
@@ -131,7 +135,8 @@ impl State {
     }
 }
 
-impl Driver for Faulty {
+// SAFETY: every call is the inner driver's, or fails without it; a ticket is the inner driver's too.
+unsafe impl Driver for Faulty {
     fn properties(&self) -> &Properties {
         self.inner.properties()
     }
@@ -167,6 +172,10 @@ impl Driver for Faulty {
         unsafe { self.inner.download(from, to) }
     }
 
+    fn reads_late(&self, from: &[u8]) -> bool {
+        self.inner.reads_late(from)
+    }
+
     fn pin(&self, bytes: u64) -> Result<*mut u8> {
         self.state.call("pin")?;
         self.inner.pin(bytes)
@@ -180,19 +189,19 @@ impl Driver for Faulty {
     unsafe fn upload_beside(&self, to: u64, from: *const u8, bytes: u64) -> Result<Arc<dyn Ticket>> {
         self.state.call("upload_beside")?;
         // SAFETY: as the caller promises.
-        unsafe { self.inner.upload_beside(to, from, bytes) }
+        self.ticket(unsafe { self.inner.upload_beside(to, from, bytes) })
     }
 
     unsafe fn download_beside(&self, from: u64, to: *mut u8, bytes: u64) -> Result<Arc<dyn Ticket>> {
         self.state.call("download_beside")?;
         // SAFETY: as the caller promises.
-        unsafe { self.inner.download_beside(from, to, bytes) }
+        self.ticket(unsafe { self.inner.download_beside(from, to, bytes) })
     }
 
     unsafe fn download_in_order(&self, from: u64, to: *mut u8, bytes: u64) -> Result<Arc<dyn Ticket>> {
         self.state.call("download_in_order")?;
         // SAFETY: as the caller promises.
-        unsafe { self.inner.download_in_order(from, to, bytes) }
+        self.ticket(unsafe { self.inner.download_in_order(from, to, bytes) })
     }
 
     fn pass(&self, from: Lane, to: Lane) -> Result<()> {
@@ -287,6 +296,28 @@ impl Driver for Faulty {
     fn synchronize(&self) -> Result<()> {
         self.state.call("synchronize")?;
         self.inner.synchronize()
+    }
+
+    fn idle(&self) -> Result<()> {
+        self.state.call("idle")?;
+        self.inner.idle()
+    }
+}
+
+struct FaultyTicket {
+    inner: Arc<dyn Ticket>,
+    state: Arc<State>,
+}
+
+impl Ticket for FaultyTicket {
+    fn join(&self) -> Result<()> {
+        self.state.call("join")?;
+        self.inner.join()
+    }
+
+    fn wait(&self) -> Result<()> {
+        self.state.call("wait")?;
+        self.inner.wait()
     }
 }
 

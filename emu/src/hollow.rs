@@ -93,7 +93,8 @@ impl Graph for Now {
     }
 }
 
-impl Driver for Hollow {
+// SAFETY: memory is the host's, looked up before it is touched; every copy is done when its call returns.
+unsafe impl Driver for Hollow {
     fn properties(&self) -> &Properties {
         &self.properties
     }
@@ -125,6 +126,10 @@ impl Driver for Hollow {
         // SAFETY: the range was just found to be allocated.
         unsafe { from.copy_to_nonoverlapping(to.as_mut_ptr(), to.len()) };
         Ok(())
+    }
+
+    fn reads_late(&self, _from: &[u8]) -> bool {
+        false
     }
 
     fn pin(&self, bytes: u64) -> Result<*mut u8> {
@@ -224,6 +229,10 @@ impl Driver for Hollow {
     }
 
     fn synchronize(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn idle(&self) -> Result<()> {
         Ok(())
     }
 }

@@ -223,7 +223,10 @@ impl Inner {
                 list.push(work);
                 Ok(())
             }
-            None => self.perform(&work),
+            None => {
+                lock(&self.lanes).catch_up();
+                self.perform(&work)
+            }
         }
     }
 
@@ -307,7 +310,7 @@ impl Inner {
         Ok(())
     }
 
-    /// For calls that a recording does not allow.
+    /// For calls that a recording does not allow, which come after all work asked for so far.
     fn not_recording(&self, what: &str) -> Result<MutexGuard<'_, Order>> {
         let order = lock(&self.order);
         if order.recording.is_some() {
@@ -316,6 +319,7 @@ impl Inner {
                 detail: "not possible while work is recorded".to_owned(),
             });
         }
+        lock(&self.lanes).catch_up();
         Ok(order)
     }
 }
@@ -326,8 +330,9 @@ impl std::fmt::Debug for Inner {
     }
 }
 
+// SAFETY: memory is the host's, looked up before a copy touches it; all work is done when a call that waits for it returns.
 #[allow(unsafe_code)]
-impl Driver for Emulator {
+unsafe impl Driver for Emulator {
     fn properties(&self) -> &Properties {
         &self.inner.properties
     }
@@ -341,14 +346,31 @@ impl Driver for Emulator {
         lock(&self.inner.heap).allocate(bytes)
     }
 
-    unsafe fn free(&self, address: u64, _bytes: u64) {
+    unsafe fn free(&self, address: u64, bytes: u64) {
         let mut order = lock(&self.inner.order);
-        if let Err(error) = lock(&self.inner.heap).free(address) {
+        let idle = {
+            let mut lanes = lock(&self.inner.lanes);
+            lanes.catch_up();
+            lanes.give_back(address, bytes)
+        };
+        let freed = lock(&self.inner.heap).free(address);
+        if let Err(error) = idle.and(freed) {
             order.failure.get_or_insert(error);
         }
     }
 
+    fn reads_late(&self, from: &[u8]) -> bool {
+        lock(&self.inner.lanes).reads_late(from)
+    }
+
     unsafe fn upload(&self, to: u64, from: &[u8]) -> Result<()> {
+        if self.reads_late(from) {
+            let _order = self.inner.not_recording("copying to the emulated GPU")?;
+            self.inner.expect(to, from.len() as u64)?;
+            // SAFETY: the range was just found to be allocated; the rest as the caller promises.
+            unsafe { lock(&self.inner.lanes).upload_late(from.as_ptr(), to as usize as *mut u8, from.len()) };
+            return Ok(());
+        }
         self.inner.ask(Work::Upload { to, bytes: from.to_vec() })
     }
 
@@ -361,10 +383,18 @@ impl Driver for Emulator {
     }
 
     fn pin(&self, bytes: u64) -> Result<*mut u8> {
-        beside::pin(bytes)
+        let at = beside::pin(bytes)?;
+        lock(&self.inner.lanes).pinned(at, bytes);
+        Ok(at)
     }
 
     unsafe fn unpin(&self, at: *mut u8, bytes: u64) {
+        let mut order = lock(&self.inner.order);
+        let mut lanes = lock(&self.inner.lanes);
+        lanes.unpinned(at);
+        if let Err(error) = lanes.give_back(at as u64, bytes) {
+            order.failure.get_or_insert(error);
+        }
         // SAFETY: as the caller promises.
         unsafe { beside::unpin(at, bytes) }
     }
@@ -472,6 +502,12 @@ impl Driver for Emulator {
             Some(error) => Err(error),
             None => Ok(()),
         }
+    }
+
+    fn idle(&self) -> Result<()> {
+        let _order = self.inner.not_recording("waiting for the emulated GPU")?;
+        lock(&self.inner.lanes).settle();
+        Ok(())
     }
 }
 

@@ -3,7 +3,10 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+mod trusted;
+
 use std::sync::Arc;
+use trusted::Trusted;
 
 use rayspin_device::cuda::{Argument, Driver, Lane, Launch, Source};
 use rayspin_device::{Array, Backend, Cuda, Device, Pinned, Way};
@@ -49,7 +52,7 @@ fn add(device: &Device, x: &Array<f32>, y: &mut Array<f32>) {
     let n = x.len();
     let arguments =
         &mut [x.cuda().into(), y.cuda_mut().into(), Argument::count(n).unwrap(), Argument::from(steps)];
-    kernel.launch(Launch::covering(n, 256), arguments).unwrap();
+    kernel.go(Launch::covering(n, 256), arguments).unwrap();
 }
 
 fn numbers(len: usize, from: usize) -> Vec<f32> {
@@ -79,6 +82,50 @@ fn copies_begin_after_earlier_work_and_later_work_waits_for_them() {
             assert_eq!(pinned.values().unwrap(), expected, "{} {len}", device.describe());
             assert!(sum.to_vec().unwrap().iter().all(|&v| v == -1.0));
         }
+    }
+}
+
+#[test]
+fn values_may_change_as_soon_as_an_upload_returns() {
+    for device in devices().unwrap() {
+        let mut sum = Array::<f32>::zeros(&device, &[70_001]).unwrap();
+        let x = sum.try_clone().unwrap();
+        // Short copies from pinned memory are the device's own business; beyond 64 KiB they are staged.
+        for len in [1, 300, 16 << 10, (16 << 10) + 1] {
+            let values = numbers(len, 3);
+            let mut array = Array::<f32>::zeros(&device, &[len]).unwrap();
+            let mut pinned = Pinned::new(&device, len).unwrap();
+            type Put = fn(&mut Array<f32>, &[f32]);
+            let ways: [(&str, Put); 4] = [
+                ("set", |array, values| array.set(values).unwrap()),
+                ("staged", |array, values| array.put(0, values, Way::Staged).unwrap()),
+                ("unstaged", |array, values| array.put(0, values, Way::Unstaged).unwrap()),
+                ("from_slice", |array, values| {
+                    *array = Array::from_slice(array.device(), array.shape(), values).unwrap();
+                }),
+            ];
+            for (way, put) in ways {
+                let lent = pinned.values().unwrap();
+                lent.copy_from_slice(&values);
+                // The copy comes after this, which takes a while.
+                add(&device, &x, &mut sum);
+                put(&mut array, lent);
+                lent.fill(-1.0);
+                assert_eq!(array.to_vec().unwrap(), values, "{way}, {len} on {}", device.describe());
+                array.fill(0.0).unwrap();
+            }
+        }
+        let Some(cuda) = cuda(&device) else { continue };
+        let mut pinned = Pinned::<u8>::new(&device, 4).unwrap();
+        let bytes = pinned.values().unwrap();
+        bytes.copy_from_slice(&7.0f32.to_ne_bytes());
+        add(&device, &x, &mut sum);
+        cuda.set_variable(&SOURCE, &[], "table", bytes).unwrap();
+        bytes.fill(0);
+        let mut found = Array::<f32>::zeros(&device, &[1]).unwrap();
+        let arguments = &mut [found.cuda_mut().into(), Argument::from(0u32), Argument::count(1).unwrap()];
+        cuda.kernel(&SOURCE, &[], "look").unwrap().go(Launch::linear(1, 1), arguments).unwrap();
+        assert_eq!(found.to_vec().unwrap(), [7.0], "{}", device.describe());
     }
 }
 
@@ -201,7 +248,7 @@ fn a_variable_that_is_written_again_is_new_to_later_launches_only() {
             }
             let arguments =
                 &mut [found.cuda_mut().into(), Argument::from(0u32), Argument::count(len).unwrap()];
-            kernel.launch(Launch::covering(len, 128), arguments).unwrap();
+            kernel.go(Launch::covering(len, 128), arguments).unwrap();
         }
         for (k, found) in found.iter().enumerate() {
             assert_eq!(found.to_vec().unwrap(), numbers(len, 100 * k), "{} {k}", device.describe());
@@ -286,7 +333,7 @@ fn both_ways_at_once_and_work_between_copies() {
                 let x = of.cuda().part(at, n).unwrap();
                 at += n;
                 let arguments = &mut [x.into(), y.again().into(), Argument::count(n)?, Argument::from(1u32)];
-                kernel.launch(Launch::covering(n, 256), arguments)
+                kernel.go(Launch::covering(n, 256), arguments)
             });
             done.unwrap();
             let expected: Vec<f32> = a.iter().map(|a| a - 1.0).collect();
@@ -298,7 +345,7 @@ fn both_ways_at_once_and_work_between_copies() {
                 let (x, n) = (x.view(), x.len());
                 into.lend(|y| {
                     let arguments = &mut [x.into(), y.into(), Argument::count(n)?, Argument::from(1u32)];
-                    kernel.launch(Launch::covering(n, 256), arguments)
+                    kernel.go(Launch::covering(n, 256), arguments)
                 })
             });
             y.unwrap();

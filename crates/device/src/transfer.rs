@@ -1,11 +1,10 @@
 //! Copies between the host and a device beside the device's other work.
 
 use std::ops::Range;
-use std::sync::Arc;
 
 use rayspin_core::{Error, Result, expect_shape};
 
-use crate::cuda::{PinnedBytes, Ticket, ViewMut};
+use crate::cuda::{Copying, PinnedBytes, ViewMut};
 use crate::{Array, Backend, Device, Element, Way};
 
 /// Values in host memory that a device copies from and to by itself: on a GPU pinned memory, of which there should not be
@@ -97,38 +96,21 @@ impl<T: Element> std::fmt::Debug for Pinned<T> {
 
 /// A copy under way, with both of its ends: neither can be touched before [`Transfer::finish`].
 #[must_use = "the array comes back from `finish`"]
-#[derive(Debug)]
 pub struct Transfer<T: Element> {
     ends: Option<(Array<T>, Pinned<T>)>,
-    ticket: Joined,
-}
-
-/// A ticket that is joined when it is dropped at the latest: an array is given back in the order of the device's work.
-struct Joined(Option<Arc<dyn Ticket>>);
-
-impl Joined {
-    fn join(&mut self) -> Result<()> {
-        self.0.take().map_or(Ok(()), |ticket| ticket.join())
-    }
-}
-
-impl Drop for Joined {
-    fn drop(&mut self) {
-        // Where this fails the device is lost.
-        let _ = self.join();
-    }
-}
-
-impl std::fmt::Debug for Joined {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(if self.0.is_some() { "under way" } else { "done" })
-    }
+    /// `None` where it is done.
+    copy: Option<Copying>,
 }
 
 impl<T: Element> Transfer<T> {
     /// Both ends. The device's later work waits for the copy, the host does not; [`Pinned::values`] does.
+    ///
+    /// Errors: of the device; work is being recorded. The ends are then given back when the copy is known to be done.
     pub fn finish(mut self) -> Result<(Array<T>, Pinned<T>)> {
-        self.ticket.join()?;
+        if let Some(copy) = &self.copy {
+            copy.join()?;
+        }
+        self.copy = None;
         self.ends.take().ok_or_else(|| Error::value("copy", "one that was begun", "none"))
     }
 }
@@ -136,7 +118,15 @@ impl<T: Element> Transfer<T> {
 impl<T: Element> Drop for Transfer<T> {
     fn drop(&mut self) {
         // Before the array, whose memory the copy uses.
-        let _ = self.ticket.join();
+        if let Some(copy) = self.copy.take().filter(|copy| !copy.over()) {
+            copy.clone().keep(Self { ends: self.ends.take(), copy: Some(copy) });
+        }
+    }
+}
+
+impl<T: Element> std::fmt::Debug for Transfer<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Transfer({:?}, {})", self.ends, if self.copy.is_some() { "under way" } else { "done" })
     }
 }
 
@@ -148,7 +138,7 @@ impl<T: Element> Array<T> {
     pub fn upload(mut self, mut from: Pinned<T>) -> Result<Transfer<T>> {
         self.expect_end(&from)?;
         let device = self.device().clone();
-        let ticket = match (device.backend(), &mut from.place) {
+        let copy = match (device.backend(), &mut from.place) {
             (Backend::Cuda(cuda), Place::Pinned(bytes)) => cuda.upload_beside(self.cuda_mut(), bytes)?,
             (_, Place::Host(values)) => {
                 self.set(values)?;
@@ -156,14 +146,14 @@ impl<T: Element> Array<T> {
             }
             _ => return Err(self.mixed()),
         };
-        Ok(Transfer { ends: Some((self, from)), ticket: Joined(ticket) })
+        Ok(Transfer { ends: Some((self, from)), copy })
     }
 
     /// Begins to copy this array into `to`: as [`Array::upload`].
     pub fn download(self, mut to: Pinned<T>) -> Result<Transfer<T>> {
         self.expect_end(&to)?;
         let device = self.device().clone();
-        let ticket = match (device.backend(), &mut to.place) {
+        let copy = match (device.backend(), &mut to.place) {
             (Backend::Cuda(cuda), Place::Pinned(bytes)) => cuda.download_beside(self.cuda(), bytes)?,
             (Backend::Cpu(_), Place::Host(values)) => {
                 values.copy_from_slice(self.cpu());
@@ -171,7 +161,7 @@ impl<T: Element> Array<T> {
             }
             _ => return Err(self.mixed()),
         };
-        Ok(Transfer { ends: Some((self, to)), ticket: Joined(ticket) })
+        Ok(Transfer { ends: Some((self, to)), copy })
     }
 
     /// Asks for a copy of this array into `to`, in the order of the device's work, and does not wait for it: the values are those

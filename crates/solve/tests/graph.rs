@@ -265,7 +265,7 @@ fn rig() -> (Arc<Faulty>, Device) {
 }
 
 #[test]
-fn an_iteration_is_two_calls_and_allocates_nothing() {
+fn an_iteration_is_two_calls_and_a_wait_and_allocates_nothing() {
     let (driver, device) = rig();
     let normal = sense(&device, 12, 2);
     let rhs = random::<f32>(&device, &[12, 12], 7).unwrap();
@@ -284,12 +284,12 @@ fn an_iteration_is_two_calls_and_allocates_nothing() {
         many.iter().filter_map(name).collect::<Vec<_>>()
     };
     counts(8);
-    assert_eq!(more(8, 18), [("download_in_order", 10), ("launch_graph", 10)]);
+    assert_eq!(more(8, 18), [("download_in_order", 10), ("launch_graph", 10), ("wait", 10)]);
     graphs(&device, false);
     let plain = more(8, 18);
     let launches = plain.iter().find(|(name, _)| *name == "launch").unwrap().1;
     // How many blocks fit is asked of the driver, not of the device.
-    assert_eq!(plain, [("download_in_order", 10), ("launch", launches), ("occupancy", 10)]);
+    assert_eq!(plain, [("download_in_order", 10), ("launch", launches), ("occupancy", 10), ("wait", 10)]);
     assert!(launches > 50, "{launches}");
 }
 

@@ -18,6 +18,7 @@ use crate::Element;
 pub struct View<'a, T> {
     pub(super) address: u64,
     pub(super) len: usize,
+    pub(super) home: Home,
     pub(super) life: PhantomData<&'a [T]>,
 }
 
@@ -26,7 +27,27 @@ pub struct View<'a, T> {
 pub struct ViewMut<'a, T> {
     pub(super) address: u64,
     pub(super) len: usize,
+    pub(super) home: Home,
     pub(super) life: PhantomData<&'a mut [T]>,
+}
+
+/// The device whose memory an address is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Home(usize);
+
+impl Home {
+    pub(super) fn of(memory: &Arc<Memory>) -> Self {
+        Self(Arc::as_ptr(memory).addr())
+    }
+
+    /// Errors: `view` is of another device.
+    pub(super) fn expect(self, what: &str, view: Self) -> Result<()> {
+        if self == view {
+            Ok(())
+        } else {
+            Err(Error::value(what, "memory of its own GPU", "another device's"))
+        }
+    }
 }
 
 impl<'a, T: Element> View<'a, T> {
@@ -45,7 +66,7 @@ impl<'a, T: Element> View<'a, T> {
         (from.checked_add(len)? <= self.len).then_some(View {
             address: self.address + (from * size_of::<T>()) as u64,
             len,
-            life: PhantomData,
+            ..*self
         })
     }
 }
@@ -53,7 +74,7 @@ impl<'a, T: Element> View<'a, T> {
 impl<'a, T: Element> ViewMut<'a, T> {
     /// No elements.
     pub(crate) fn none() -> Self {
-        ViewMut { address: 0, len: 0, life: PhantomData }
+        ViewMut { address: 0, len: 0, home: Home(0), life: PhantomData }
     }
 
     /// Number of elements.
@@ -71,18 +92,19 @@ impl<'a, T: Element> ViewMut<'a, T> {
         (from.checked_add(len)? <= self.len).then_some(ViewMut {
             address: self.address + (from * size_of::<T>()) as u64,
             len,
+            home: self.home,
             life: PhantomData,
         })
     }
 
     /// The same elements, for another kernel.
     pub fn again(&mut self) -> ViewMut<'_, T> {
-        ViewMut { address: self.address, len: self.len, life: PhantomData }
+        ViewMut { address: self.address, len: self.len, home: self.home, life: PhantomData }
     }
 
     /// The same elements, for a kernel that reads them.
     pub fn view(&self) -> View<'_, T> {
-        View { address: self.address, len: self.len, life: PhantomData }
+        View { address: self.address, len: self.len, home: self.home, life: PhantomData }
     }
 }
 
@@ -94,6 +116,8 @@ pub struct Argument<'a> {
     element: &'static str,
     pointer: bool,
     writes: bool,
+    /// The device of an address or of a texture.
+    home: Option<Home>,
     life: PhantomData<&'a ()>,
 }
 
@@ -101,7 +125,11 @@ impl<'a> Argument<'a> {
     pub(super) fn scalar<T: bytemuck::Pod>(value: T, element: &'static str) -> Self {
         let mut bits = [0u64; 2];
         bytemuck::bytes_of_mut(&mut bits)[..size_of::<T>()].copy_from_slice(bytemuck::bytes_of(&value));
-        Self { bits, element, pointer: false, writes: false, life: PhantomData }
+        Self { bits, element, pointer: false, writes: false, home: None, life: PhantomData }
+    }
+
+    pub(super) fn texture(handle: u64, home: Home) -> Self {
+        Self { home: Some(home), ..Self::scalar(handle, "cudaTextureObject_t") }
     }
 
     /// A real number in the program's own precision.
@@ -124,13 +152,14 @@ impl<'a> Argument<'a> {
 
 impl<'a, T: Element> From<View<'a, T>> for Argument<'a> {
     fn from(view: View<'a, T>) -> Self {
-        Self { pointer: true, ..Self::scalar(view.address, c_name::<T>()) }
+        Self { pointer: true, home: Some(view.home), ..Self::scalar(view.address, c_name::<T>()) }
     }
 }
 
 impl<'a, T: Element> From<ViewMut<'a, T>> for Argument<'a> {
     fn from(view: ViewMut<'a, T>) -> Self {
-        Self { pointer: true, writes: true, ..Self::scalar(view.address, c_name::<T>()) }
+        let home = Some(view.home);
+        Self { pointer: true, writes: true, home, ..Self::scalar(view.address, c_name::<T>()) }
     }
 }
 
@@ -187,8 +216,8 @@ impl Kernel {
         self.function.occupancy(threads, shared)
     }
 
-    /// Queues the kernel. Errors: arguments of other types than the kernel declares, a launch beyond what the device can
-    /// hold (naming the limit), or an error of the device.
+    /// Queues the kernel. Errors: arguments of other types than the kernel declares or of another device, a launch beyond what
+    /// the device can hold (naming the limit), or an error of the device.
     ///
     /// Views are borrowed until the call returns; the device works in order, so that later work sees what this one wrote.
     pub fn launch(&self, launch: Launch, arguments: &mut [Argument<'_>]) -> Result<()> {
@@ -196,8 +225,7 @@ impl Kernel {
     }
 
     /// [`Kernel::launch`] that may start while the launch before it ends, where the device can do that (programmatic dependent
-    /// launch). All threads of the kernel must execute `griddepcontrol.wait` before they touch memory, where it is compiled
-    /// for compute capability 9.0 or newer.
+    /// launch): the kernel executes `griddepcontrol.wait` before it touches memory.
     pub fn launch_early(&self, launch: Launch, arguments: &mut [Argument<'_>]) -> Result<()> {
         self.queue(launch, arguments, true)
     }
@@ -212,8 +240,8 @@ impl Kernel {
         let mut pointers: Vec<*mut c_void> =
             arguments.iter_mut().map(|a| a.bits.as_mut_ptr().cast::<c_void>()).collect();
         let pass = self.memory.gate.pass();
-        // SAFETY: number and types of the arguments were compared with the kernel's declaration; that the kernel stays
-        // inside its arrays, and waits where it starts early, is what its tests and compute-sanitizer check.
+        // SAFETY: number and types of the arguments were compared with the kernel's declaration; what the kernel
+        // does with them is its own.
         let queued = match early {
             false => unsafe { self.function.launch(launch, &mut pointers) },
             true => unsafe { self.function.launch_early(launch, &mut pointers) },
@@ -267,12 +295,16 @@ impl Kernel {
                 arguments.len(),
             ));
         }
+        let home = Home::of(&self.memory);
         for (i, (parameter, argument)) in self.parameters.iter().zip(arguments).enumerate() {
             let fits = parameter.element == argument.element
                 && parameter.pointer == argument.pointer
                 && (!parameter.writes || argument.writes);
             if !fits {
                 return Err(Error::value(what(i), parameter.to_string(), argument.to_string()));
+            }
+            if let Some(view) = argument.home.filter(|&view| view != home) {
+                home.expect(&what(i), view)?;
             }
         }
         Ok(())
@@ -372,7 +404,9 @@ mod tests {
             memory: Arc::default(),
         };
         let says = |launch: Launch, words: &[&str]| {
-            let text = kernel.launch(launch, &mut []).unwrap_err().to_string();
+            // SAFETY: it takes nothing and does nothing.
+            #[allow(unsafe_code)]
+            let text = unsafe { kernel.launch(launch, &mut []) }.unwrap_err().to_string();
             for word in words {
                 assert!(text.contains(word), "{word}: {text}");
             }

@@ -4,6 +4,7 @@ use std::sync::atomic::Ordering;
 
 use rayspin_core::{Error, Result};
 
+use super::argument::Home;
 use super::{Driver, Memory, View, ViewMut};
 use crate::Element;
 
@@ -32,6 +33,8 @@ impl Buffer {
         bytes: u64,
         what: &str,
     ) -> Result<Self> {
+        // What an earlier failure left is given back first. Where it cannot be, the allocation tells.
+        let _ = memory.settle(&**driver);
         let _pass = memory.gate.pass_now(&format!("allocating {what} on the GPU"))?;
         let used = memory.used.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
         let give_back = || memory.used.fetch_sub(bytes, Ordering::Relaxed);
@@ -62,11 +65,13 @@ impl Buffer {
     }
 
     pub(crate) fn view<T: Element>(&self) -> View<'_, T> {
-        View { address: self.address, len: self.bytes as usize / size_of::<T>(), life: PhantomData }
+        let len = self.bytes as usize / size_of::<T>();
+        View { address: self.address, len, home: Home::of(&self.memory), life: PhantomData }
     }
 
     pub(crate) fn view_mut<T: Element>(&mut self) -> ViewMut<'_, T> {
-        ViewMut { address: self.address, len: self.bytes as usize / size_of::<T>(), life: PhantomData }
+        let len = self.bytes as usize / size_of::<T>();
+        ViewMut { address: self.address, len, home: Home::of(&self.memory), life: PhantomData }
     }
 
     pub(crate) fn set_zero(&mut self) -> Result<()> {
@@ -87,12 +92,7 @@ impl Buffer {
         }
         let _pass = self.memory.gate.pass_now("copying to the GPU")?;
         // SAFETY: the range was just found to lie inside the buffer.
-        unsafe {
-            match way {
-                Way::Staged => self.driver.upload(self.address + offset, bytes),
-                Way::Unstaged => self.driver.upload_unstaged(self.address + offset, bytes),
-            }
-        }
+        unsafe { upload(&*self.driver, self.address + offset, bytes, way) }
     }
 
     pub(crate) fn download<T: Element>(&self, at: usize, values: &mut [T], way: Way) -> Result<()> {
@@ -161,11 +161,29 @@ impl Buffer {
     }
 }
 
+/// Copies to the device; `from` may change as soon as this returns.
+///
+/// # Safety
+/// `to` begins as many allocated bytes as `from` has.
+#[allow(unsafe_code)]
+pub(super) unsafe fn upload(driver: &dyn Driver, to: u64, from: &[u8], way: Way) -> Result<()> {
+    // The device would read it after this call. Its bytes are few, and from memory of the process's own they are taken at once.
+    let own = driver.reads_late(from).then(|| from.to_vec());
+    let from = own.as_deref().unwrap_or(from);
+    // SAFETY: as the caller promises.
+    unsafe {
+        match way {
+            Way::Staged => driver.upload(to, from),
+            Way::Unstaged => driver.upload_unstaged(to, from),
+        }
+    }
+}
+
 impl Drop for Buffer {
     #[allow(unsafe_code)]
     fn drop(&mut self) {
         let _pass = self.memory.gate.pass();
-        if self.memory.gate.may_free(self.address, self.bytes.max(1)) {
+        if self.memory.may_free(self.address, self.bytes.max(1)) {
             // SAFETY: the address is this buffer's own and goes with it.
             unsafe { self.driver.free(self.address, self.bytes.max(1)) };
         }

@@ -71,7 +71,7 @@ impl Launch {
 
     /// As many blocks of `threads` threads as give each of `items` a thread; at least one block.
     pub fn covering(items: usize, threads: u32) -> Self {
-        Self::linear(items.div_ceil(threads as usize).clamp(1, i32::MAX as usize) as u32, threads)
+        Self::linear(items.div_ceil(threads.max(1) as usize).clamp(1, i32::MAX as usize) as u32, threads)
     }
 
     /// The same with `bytes` of dynamic shared memory.
@@ -140,7 +140,19 @@ pub trait Graph: Send + Sync {
 
 /// A processor with memory of its own. Addresses are of its memory; all work is done in the order in which it is asked
 /// for. Errors name the call; a failure of a kernel may come up at a later call.
-pub trait Driver: Send + Sync + std::fmt::Debug {
+///
+/// # Safety
+/// Safe code gives memory away and looks at it because of what these calls say. An implementation keeps their word, and so do
+/// the [`Ticket`], [`TextureMemory`], [`Graph`], [`Module`] and [`Function`] that it gives:
+///
+/// - [`Driver::allocate`], [`Driver::pin`], [`Driver::texture`] and [`Module::variable`] give memory of the stated size, which
+///   nothing else uses before it is given back.
+/// - The device touches only the memory that a call names, and none of it after a call that waits for that work has returned
+///   without an error. After [`Driver::idle`] it touches none at all.
+/// - [`Driver::upload`] and [`Driver::download`] leave host memory alone once they have returned, with an error too, except where
+///   [`Driver::reads_late`] says otherwise.
+/// - [`Driver::properties`] and [`Function::resources`] state limits that the device has.
+pub unsafe trait Driver: Send + Sync + std::fmt::Debug {
     /// What it is.
     fn properties(&self) -> &Properties;
     /// Bytes of memory not in use now, by anyone.
@@ -152,11 +164,15 @@ pub trait Driver: Send + Sync + std::fmt::Debug {
     /// # Safety
     /// `address` comes from [`Driver::allocate`] and is not used again.
     unsafe fn free(&self, address: u64, bytes: u64);
-    /// Copies to the device; `from` may change as soon as this returns.
+    /// Copies to the device; `from` may change as soon as this returns, unless it is [read late](Driver::reads_late).
     ///
     /// # Safety
-    /// `to` begins as many allocated bytes as `from` has.
+    /// `to` begins as many allocated bytes as `from` has. Where `from` is read late, it stays as it is until the caller has waited for
+    /// all work queued so far.
     unsafe fn upload(&self, to: u64, from: &[u8]) -> Result<()>;
+    /// Whether [`Driver::upload`] and [`Driver::upload_unstaged`] of these bytes may return before the device has read them:
+    /// short copies from memory that the device can reach by itself.
+    fn reads_late(&self, from: &[u8]) -> bool;
     /// Waits for all work and copies to the host.
     ///
     /// # Safety
@@ -255,6 +271,9 @@ pub trait Driver: Send + Sync + std::fmt::Debug {
     fn end_recording(&self) -> Result<Option<Box<dyn Graph>>>;
     /// Waits until all work is done. Errors: whatever failed since the last time.
     fn synchronize(&self) -> Result<()>;
+    /// Waits until nothing is under way, on any lane: for memory whose copy could not be waited for by itself. Errors: it is not
+    /// known whether anything is under way; work is being recorded.
+    fn idle(&self) -> Result<()>;
 }
 
 /// A loaded program.

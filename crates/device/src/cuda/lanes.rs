@@ -179,18 +179,25 @@ impl<'a> Lanes<'a> {
 
     fn join(mut self) -> Result<()> {
         self.joined = true;
+        self.end()
+    }
+
+    /// Arrays and host values are borrowed: where later work cannot be made to wait, the device is waited for, and where that
+    /// fails too, nothing is given back before it succeeds.
+    fn end(&self) -> Result<()> {
         let both = [Lane::In, Lane::Out].map(|lane| self.cuda.pass(lane, Lane::Work));
-        both.into_iter().collect()
+        let passed: Result<()> = both.into_iter().collect();
+        passed.inspect_err(|_| {
+            self.cuda.memory.idle(&*self.cuda.driver);
+        })
     }
 }
 
 impl Drop for Lanes<'_> {
     fn drop(&mut self) {
         if !self.joined {
-            for lane in [Lane::In, Lane::Out] {
-                // Where this fails the device is lost.
-                let _ = self.cuda.pass(lane, Lane::Work);
-            }
+            // The caller gets the first failure.
+            let _ = self.end();
         }
     }
 }

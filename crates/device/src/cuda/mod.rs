@@ -8,6 +8,7 @@ mod buffer;
 mod cache;
 mod compile;
 mod driver;
+mod kept;
 mod lanes;
 mod launched;
 mod machine;
@@ -18,6 +19,7 @@ mod record;
 mod room;
 mod texture;
 
+use argument::Home;
 pub use argument::{Argument, Kernel, View, ViewMut};
 pub(crate) use buffer::Buffer;
 pub use buffer::Way;
@@ -27,6 +29,7 @@ pub use driver::{
     Driver, Event, FftPlan, Function, Graph, Lane, Launch, Module, Properties, Resources, TextureMemory,
     Ticket,
 };
+pub(crate) use kept::Copying;
 pub use launched::Launched;
 use launched::Trace;
 pub use machine::{Absent, count, driver_installed, fft_version};
@@ -71,6 +74,7 @@ pub(crate) struct Memory {
     limit: AtomicU64,
     refused: AtomicU64,
     gate: record::Gate,
+    kept: kept::Kept,
 }
 
 struct Loaded {
@@ -220,7 +224,7 @@ impl Cuda {
         let address = self.variable(source, defines, name, bytes.len() as u64)?;
         let _pass = self.memory.gate.pass_now("copying to a program's variable")?;
         // SAFETY: the variable has at least as many bytes.
-        unsafe { self.driver.upload(address, bytes) }
+        unsafe { buffer::upload(&*self.driver, address, bytes, Way::Staged) }
     }
 
     /// [`Cuda::set_variable`] of a table that a program has for good: the first call writes it. Errors: those of `set_variable`.
@@ -251,6 +255,7 @@ impl Cuda {
         name: &str,
         from: View<'_, T>,
     ) -> Result<()> {
+        Home::of(&self.memory).expect("values of a variable", from.home)?;
         let bytes = (from.len() * size_of::<T>()) as u64;
         let address = self.variable(source, defines, name, bytes)?;
         let _pass = self.memory.gate.pass();
@@ -274,6 +279,7 @@ impl Cuda {
     /// Errors: the plan does not lie inside `values`, or no library is there.
     #[allow(unsafe_code)]
     pub fn fft<T: crate::Element>(&self, plan: &FftPlan, sign: i32, values: ViewMut<'_, T>) -> Result<()> {
+        Home::of(&self.memory).expect("Fourier transform", values.home)?;
         let element = if plan.double { 16 } else { 8 };
         let last = plan
             .axes
@@ -320,6 +326,7 @@ impl Cuda {
 
     /// Waits until all work is done. Errors: whatever failed since the last time.
     pub fn synchronize(&self) -> Result<()> {
+        self.memory.settle(&*self.driver)?;
         let _pass = self.memory.gate.pass_now("waiting for the GPU")?;
         self.driver.synchronize()
     }

@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use rayspin_core::{Error, Result};
 
-use super::{Cuda, Driver, Memory, Ticket, View, ViewMut};
+use super::argument::Home;
+use super::{Copying, Cuda, Driver, Memory, Ticket, View, ViewMut};
 use crate::Element;
 
 /// Pinned bytes, given back when dropped.
@@ -22,7 +23,7 @@ pub(crate) struct PinnedBytes {
 
 enum Busy {
     /// A copy beside the device's work.
-    Copy(Arc<dyn Ticket>),
+    Copy(Copying),
     /// Work that was asked for in order.
     Work,
 }
@@ -36,8 +37,10 @@ impl PinnedBytes {
     fn wait(&self) -> Result<()> {
         match &self.busy {
             None => Ok(()),
-            Some(Busy::Copy(ticket)) => ticket.wait(),
+            Some(Busy::Copy(copy)) => copy.wait(),
             Some(Busy::Work) => {
+                // A lane that failed may not be part of the work that is waited for.
+                self.memory.settle(&*self.driver)?;
                 let _pass = self.memory.gate.pass_now("waiting for host memory")?;
                 self.driver.synchronize()
             }
@@ -82,24 +85,28 @@ impl PinnedBytes {
         // SAFETY: the memory was pinned by this driver.
         let address = unsafe { self.driver.pinned_address(self.at) }?;
         let len = self.bytes as usize / size_of::<T>().max(1);
-        Ok(ViewMut { address, len, life: PhantomData })
+        Ok(ViewMut { address, len, home: Home::of(&self.memory), life: PhantomData })
     }
 }
 
 impl Drop for PinnedBytes {
     fn drop(&mut self) {
-        if self.settle().is_err() && self.memory.gate.records() {
-            // Nothing can be waited for now: the memory stays pinned rather than be written to when it is another's.
-            return;
+        // The system may wait for the device where it takes pinned memory back: not while work is recorded.
+        let over = !self.memory.gate.records() && (self.settle().is_ok() || self.memory.idle(&*self.driver));
+        if !over {
+            let (driver, memory) = (self.driver.clone(), self.memory.clone());
+            let Self { at, bytes, .. } = *self;
+            return self.memory.keep(Self { driver, memory, at, bytes, busy: self.busy.take() });
         }
-        // Where the wait fails otherwise, the device is lost and copies no more.
-        // SAFETY: the memory is this value's own.
+        let _pass = self.memory.gate.pass();
+        // SAFETY: the memory is this value's own, and nothing uses it.
         unsafe { self.driver.unpin(self.at, self.bytes) };
     }
 }
 
 impl Cuda {
     pub(crate) fn pin(&self, bytes: u64) -> Result<PinnedBytes> {
+        let _pass = self.memory.gate.pass_now("pinning host memory")?;
         let at = self.driver.pin(bytes.max(1))?;
         Ok(PinnedBytes { driver: self.driver.clone(), memory: self.memory.clone(), at, bytes, busy: None })
     }
@@ -109,17 +116,16 @@ impl Cuda {
         &self,
         to: ViewMut<'_, T>,
         from: &mut PinnedBytes,
-    ) -> Result<Option<Arc<dyn Ticket>>> {
+    ) -> Result<Option<Copying>> {
         from.settle()?;
         let bytes = same::<T>(to.len(), from.bytes)?;
         if bytes == 0 {
             return Ok(None);
         }
-        let _pass = self.memory.gate.pass_now("copying to the GPU")?;
-        // SAFETY: both have so many bytes; `from` is not touched before the ticket is waited for.
-        let ticket = unsafe { self.driver.upload_beside(to.address, from.at, bytes) }?;
-        from.busy = Some(Busy::Copy(ticket.clone()));
-        Ok(Some(ticket))
+        self.beside(from, "copying to the GPU", |driver, from| {
+            // SAFETY: both have this number of bytes; `from` is not touched before the ticket is waited for.
+            unsafe { driver.upload_beside(to.address, from, bytes) }
+        })
     }
 
     /// Begins a copy of all values. The caller keeps `from` from being written or freed before the ticket is joined.
@@ -127,17 +133,43 @@ impl Cuda {
         &self,
         from: View<'_, T>,
         to: &mut PinnedBytes,
-    ) -> Result<Option<Arc<dyn Ticket>>> {
+    ) -> Result<Option<Copying>> {
         to.settle()?;
         let bytes = same::<T>(from.len(), to.bytes)?;
         if bytes == 0 {
             return Ok(None);
         }
-        let _pass = self.memory.gate.pass_now("copying from the GPU")?;
-        // SAFETY: as above.
-        let ticket = unsafe { self.driver.download_beside(from.address, to.at, bytes) }?;
-        to.busy = Some(Busy::Copy(ticket.clone()));
-        Ok(Some(ticket))
+        self.beside(to, "copying from the GPU", |driver, to| {
+            // SAFETY: as above.
+            unsafe { driver.download_beside(from.address, to, bytes) }
+        })
+    }
+
+    /// What `begin` begins, which `end` is busy with from then on.
+    fn beside(
+        &self,
+        end: &mut PinnedBytes,
+        what: &str,
+        begin: impl FnOnce(&dyn Driver, *mut u8) -> Result<Arc<dyn Ticket>>,
+    ) -> Result<Option<Copying>> {
+        let pass = self.memory.gate.pass_now(what)?;
+        let begun = begin(&*self.driver, end.at);
+        drop(pass);
+        match begun {
+            Ok(ticket) => {
+                let (driver, memory) = (self.driver.clone(), self.memory.clone());
+                let copy = Copying { driver, memory, ticket };
+                end.busy = Some(Busy::Copy(copy.clone()));
+                Ok(Some(copy))
+            }
+            Err(error) => {
+                // A copy without a ticket may be under way.
+                if !self.memory.idle(&*self.driver) {
+                    end.busy = Some(Busy::Work);
+                }
+                Err(error)
+            }
+        }
     }
 
     /// Asks for a copy of all values in the order of the device's work.
@@ -151,12 +183,12 @@ impl Cuda {
         if bytes == 0 {
             return Ok(());
         }
-        let _pass = self.memory.gate.pass_now("copying from the GPU")?;
-        // SAFETY: both have so many bytes; what changes or frees `from` comes later in the order of work, and `to` is not touched
-        // before the ticket is waited for.
-        let ticket = unsafe { self.driver.download_in_order(from.address, to.at, bytes) }?;
-        to.busy = Some(Busy::Copy(ticket));
-        Ok(())
+        let begun = self.beside(to, "copying from the GPU", |driver, to| {
+            // SAFETY: both have this number of bytes; whatever changes or frees `from` comes later in the order of work, and `to` is
+            // not touched before the ticket is waited for.
+            unsafe { driver.download_in_order(from.address, to, bytes) }
+        });
+        begun.map(drop)
     }
 }
 

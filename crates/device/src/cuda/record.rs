@@ -1,12 +1,12 @@
 //! Recorded work: who may ask for what meanwhile, and how long a recording may be repeated.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
 use rayspin_core::{Error, Result};
 
 use super::driver::Graph;
-use super::{Cuda, Memory, lock};
+use super::{Cuda, Memory};
 
 /// What every call to the driver passes. While one thread records, others wait: what they ask for is not part of the recording.
 #[derive(Debug, Default)]
@@ -16,8 +16,6 @@ pub(crate) struct Gate {
     recorder: AtomicU64,
     /// Whether it asked for something that cannot be recorded.
     refused: AtomicBool,
-    /// Memory that it gave back: address and bytes.
-    kept: Mutex<Vec<(u64, u64)>>,
     /// How often memory was given back so far.
     given_back: AtomicU64,
 }
@@ -50,26 +48,25 @@ impl Gate {
         Ok(self.pass())
     }
 
-    /// Whether memory that goes now may be given back now. Where not, the recording's end does so: work that was recorded
-    /// may name it.
-    pub(crate) fn may_free(&self, address: u64, bytes: u64) -> bool {
-        self.given_back.fetch_add(1, Ordering::Relaxed);
-        if self.records() {
-            self.refused.store(true, Ordering::Relaxed);
-            lock(&self.kept).push((address, bytes));
-            return false;
-        }
-        true
-    }
-}
-
-impl Gate {
-    /// What is not an array's memory goes, at once: what was recorded may name it.
+    /// Memory goes: what was recorded may name it.
     pub(crate) fn goes(&self) {
         self.given_back.fetch_add(1, Ordering::Relaxed);
         if self.records() {
             self.refused.store(true, Ordering::Relaxed);
         }
+    }
+}
+
+impl Memory {
+    /// Whether memory that goes now may be given back now. Where not, it is kept: recorded work may name it, or a copy that
+    /// could not be waited for.
+    pub(super) fn may_free(&self, address: u64, bytes: u64) -> bool {
+        self.gate.goes();
+        let may = !self.gate.records() && !self.kept.unsettled();
+        if !may {
+            self.kept.piece(address, bytes);
+        }
+        may
     }
 }
 
@@ -150,11 +147,10 @@ impl Cuda {
     }
 
     /// [`Cuda::record`], where work that cannot be recorded is no error.
-    #[allow(unsafe_code)]
     pub fn try_record(&self, work: impl FnOnce() -> Result<()>) -> Result<Recording> {
         let gate = &self.memory.gate;
         drop(gate.pass_now("recording")?);
-        let _turn = gate.turn.write().unwrap_or_else(PoisonError::into_inner);
+        let turn = gate.turn.write().unwrap_or_else(PoisonError::into_inner);
         self.driver.begin_recording()?;
         gate.refused.store(false, Ordering::Relaxed);
         gate.recorder.store(this_thread(), Ordering::Relaxed);
@@ -162,13 +158,13 @@ impl Cuda {
         let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
         gate.recorder.store(0, Ordering::Relaxed);
         let ended = self.driver.end_recording();
-        for (address, bytes) in lock(&gate.kept).drain(..) {
-            // SAFETY: the buffer that owned it is gone, and the recording that may name it is not kept.
-            unsafe { self.driver.free(address, bytes) };
-        }
-        let done = done.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         let refused = gate.refused.swap(false, Ordering::Relaxed);
         let given_back = gate.given_back.load(Ordering::Relaxed);
+        let gone = self.memory.kept_so_far();
+        drop(turn);
+        // The recording that may name it is not kept.
+        self.memory.give_back(&*self.driver, gone);
+        let done = done.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         match (done, ended) {
             (Err(error), Err(_)) => Err(error),
             (Ok(()), Err(error)) => Err(error),

@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 use num_complex::Complex;
 use rayspin_core::{Error, Result};
 
+use super::argument::Home;
 use super::{Argument, Cuda, Driver, Memory, TextureMemory};
 use crate::{Array, Element};
 
@@ -31,11 +32,32 @@ impl TexelKind {
     }
 }
 
-/// Elements that a texture can hold.
-pub trait Texel: Element {
+/// Elements that a texture can hold. Copies to and from a texture take the size of [`Texel::KIND`], so that no other crate says which
+/// it is:
+///
+/// ```compile_fail
+/// use rayspin_device::cuda::{Texel, TexelKind};
+///
+/// #[derive(Debug, Clone, Copy, bytemuck::Zeroable, bytemuck::Pod)]
+/// #[repr(transparent)]
+/// struct Byte(u8);
+///
+/// impl Texel for Byte {
+///     const KIND: TexelKind = TexelKind::F32x2;
+/// }
+/// ```
+pub trait Texel: Element + sealed::Sealed {
     /// How the hardware keeps them.
     const KIND: TexelKind;
 }
+
+mod sealed {
+    pub trait Sealed {}
+    impl Sealed for f32 {}
+    impl Sealed for num_complex::Complex<f32> {}
+    impl Sealed for u8 {}
+}
+
 impl Texel for f32 {
     const KIND: TexelKind = TexelKind::F32;
 }
@@ -117,11 +139,17 @@ const MOST_LAYERED: [usize; 3] = [32_768, 32_768, 2048];
 /// A copy of an array that kernels read through `tex1D`, `tex2D`, `tex3D` or `tex2DLayered`: a parameter
 /// `cudaTextureObject_t`.
 pub struct Texture {
+    texels: Texels,
+    layout: TextureLayout,
+    shape: Vec<usize>,
+}
+
+/// The memory of a texture, which goes when all kernels queued so far have read it.
+struct Texels {
     inner: Arc<dyn TextureMemory>,
     driver: Arc<dyn Driver>,
     memory: Arc<Memory>,
-    layout: TextureLayout,
-    shape: Vec<usize>,
+    bytes: u64,
 }
 
 impl Cuda {
@@ -160,10 +188,11 @@ impl Cuda {
         let bytes = (layout.texels() * T::KIND.bytes()) as u64;
         let pass = self.memory.gate.pass_now("making a texture")?;
         self.memory.take(bytes, "texture")?;
-        let inner = self.driver.texture(&layout).inspect_err(|_| self.memory.give_back(bytes))?;
+        let inner = self.driver.texture(&layout).inspect_err(|_| self.memory.untake(bytes))?;
         drop(pass);
         let (driver, memory) = (self.driver.clone(), self.memory.clone());
-        let mut texture = Texture { inner, driver, memory, layout, shape: shape.to_vec() };
+        let texels = Texels { inner, driver, memory, bytes };
+        let mut texture = Texture { texels, layout, shape: shape.to_vec() };
         texture.set(values)?;
         Ok(texture)
     }
@@ -174,7 +203,7 @@ impl Memory {
         let used = self.used.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
         let limit = self.limit.load(Ordering::Relaxed);
         if limit != 0 && used > limit {
-            self.give_back(bytes);
+            self.untake(bytes);
             self.refused.fetch_add(1, Ordering::Relaxed);
             let available = limit.saturating_sub(used - bytes);
             return Err(Error::Memory { what: format!("{what} on the GPU"), needed: bytes, available });
@@ -183,7 +212,7 @@ impl Memory {
         Ok(())
     }
 
-    fn give_back(&self, bytes: u64) {
+    fn untake(&self, bytes: u64) {
         self.used.fetch_sub(bytes, Ordering::Relaxed);
     }
 }
@@ -195,15 +224,15 @@ impl Texture {
     #[allow(unsafe_code)]
     pub fn set<T: Texel>(&mut self, values: &Array<T>) -> Result<()> {
         rayspin_core::expect_shape("texture", &self.shape, values.shape())?;
-        let own = |cuda: &Cuda| Arc::ptr_eq(&cuda.driver, &self.driver);
+        let own = |cuda: &Cuda| Arc::ptr_eq(&cuda.driver, &self.texels.driver);
         let here = matches!(values.device().backend(), crate::Backend::Cuda(cuda) if own(cuda));
         if !here || T::KIND != self.layout.kind {
             let found = format!("{:?} on {}", T::KIND, values.device().describe());
             return Err(Error::value("texture", format!("{:?} on its own GPU", self.layout.kind), found));
         }
-        let _pass = self.memory.gate.pass();
+        let _pass = self.texels.memory.gate.pass();
         // SAFETY: the array holds as many texels as the texture.
-        unsafe { self.inner.fill(values.cuda().address) }
+        unsafe { self.texels.inner.fill(values.cuda().address) }
     }
 
     /// Axes of the array that it was made of.
@@ -214,16 +243,26 @@ impl Texture {
 
 impl<'a> From<&'a Texture> for Argument<'a> {
     fn from(texture: &'a Texture) -> Self {
-        Self::scalar(texture.inner.handle(), "cudaTextureObject_t")
+        let Texels { inner, memory, .. } = &texture.texels;
+        Self::texture(inner.handle(), Home::of(memory))
     }
 }
 
-impl Drop for Texture {
+impl Texels {
+    fn wait(&self) -> Result<()> {
+        let _pass = self.memory.gate.pass_now("giving a texture back")?;
+        self.driver.synchronize()
+    }
+}
+
+impl Drop for Texels {
     fn drop(&mut self) {
         self.memory.gate.goes();
-        // Kernels that were asked for may still read it.
-        let _ = self.driver.synchronize();
-        self.memory.give_back((self.layout.texels() * self.layout.kind.bytes()) as u64);
+        if self.wait().is_err() && !self.memory.idle(&*self.driver) {
+            let (inner, driver) = (self.inner.clone(), self.driver.clone());
+            return self.memory.keep(Self { inner, driver, memory: self.memory.clone(), bytes: self.bytes });
+        }
+        self.memory.untake(self.bytes);
     }
 }
 

@@ -136,7 +136,8 @@ impl std::fmt::Debug for Machine {
     }
 }
 
-impl Driver for Machine {
+// SAFETY: each call does what CUDA's documentation says of the function behind it; the comments at the calls name the rest.
+unsafe impl Driver for Machine {
     fn properties(&self) -> &Properties {
         &self.properties
     }
@@ -196,6 +197,12 @@ impl Driver for Machine {
         self.shared.enter()?;
         // SAFETY: as the caller promises.
         unsafe { lock(&self.staging).upload(to, from) }.map_err(failed("copying to the GPU"))
+    }
+
+    fn reads_late(&self, from: &[u8]) -> bool {
+        // What CUDA knows the address of it copies from directly; longer copies are staged or waited for. Where only the end of a slice
+        // is known, it begins in pageable memory, and a copy of it goes through the driver's own buffer.
+        from.len() <= staging::SMALL && (self.shared.enter().is_err() || known(from.as_ptr()))
     }
 
     unsafe fn download(&self, from: u64, to: &mut [u8]) -> Result<()> {
@@ -394,6 +401,26 @@ impl Driver for Machine {
         // SAFETY: the stream is our own.
         unsafe { cu::stream::synchronize(self.shared.stream) }.map_err(failed("work on the GPU"))
     }
+
+    fn idle(&self) -> Result<()> {
+        self.shared.enter()?;
+        cu::ctx::synchronize().map_err(failed("waiting for all of the GPU's work"))
+    }
+}
+
+/// Whether CUDA can copy from this address of the host without a buffer of its own: pinned, registered or managed memory.
+fn known(at: *const u8) -> bool {
+    let mut kind = 0u32;
+    // SAFETY: a place for the kind of memory; an address that CUDA does not know is an error and nothing else.
+    let found = unsafe {
+        sys::cuPointerGetAttribute(
+            (&raw mut kind).cast(),
+            sys::CUpointer_attribute::CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
+            at as u64,
+        )
+    };
+    // Linux kernels that let GPUs read all of the host's memory call it memory of no kind.
+    found.result().is_ok() && kind != 0
 }
 
 /// Whether a recording ended because of what was asked for meanwhile: `CUDA_ERROR_STREAM_CAPTURE_…`.

@@ -17,7 +17,7 @@ const LANES: usize = 8;
 /// Chunks of a lane at least: a thread takes some 20 µs to begin, a core's copy of a chunk 300.
 const CHUNKS_OF_A_LANE: usize = 2;
 /// Smaller copies go through the driver's own buffer.
-const SMALL: usize = 64 << 10;
+pub(super) const SMALL: usize = 64 << 10;
 
 pub(super) struct Staging {
     shared: Arc<Shared>,
