@@ -2,12 +2,15 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test's helpers fail the test")]
 
+mod trusted;
+
 use std::fmt::Debug;
 use std::sync::Arc;
+use trusted::Trusted;
 
 use bytemuck::Zeroable;
 use rayspin_core::{C32, C64, Error};
-use rayspin_device::cuda::{Argument, Define, Kernel, Launch, Program, Recording, Source};
+use rayspin_device::cuda::{Argument, Define, FftPlan, Kernel, Launch, Program, Recording, Source};
 use rayspin_device::{Array, Backend, BackendKind, Cuda, Device, Element, Pinned};
 use rayspin_emu::Emulator;
 
@@ -157,7 +160,7 @@ fn parts_of_views_stay_inside() {
     let (from, mut to) = (y.cuda().part(2, 3).unwrap(), x.cuda_mut());
     let mut part = to.part(5, 3).unwrap();
     kernel(&device, "axpy")
-        .launch(Launch::covering(3, 32), &mut [10.0f32.into(), from.into(), part.again().into(), 3u64.into()])
+        .go(Launch::covering(3, 32), &mut [10.0f32.into(), from.into(), part.again().into(), 3u64.into()])
         .unwrap();
     let found: Vec<f32> = x.to_vec().unwrap().iter().map(|v| v.re).collect();
     assert_eq!(found, [0.0, 1.0, 2.0, 3.0, 4.0, 25.0, 36.0, 47.0]);
@@ -201,6 +204,21 @@ fn memory_is_counted_and_limited() {
 }
 
 #[test]
+fn memory_of_another_device_is_refused() {
+    let (here, there) = (gpu(), gpu());
+    let axpy = kernel(&here, "axpy");
+    let launch = Launch::covering(4, 64);
+    let (alpha, n) = (Argument::real(2.0f32), Argument::from(4u64));
+    let mut own = Array::<C32>::zeros(&here, &[4]).unwrap();
+    let mut other = Array::<C32>::zeros(&there, &[4]).unwrap();
+    let elsewhere = &["own GPU", "another device's"];
+    refused(axpy.go(launch, &mut [alpha, other.cuda().into(), own.cuda_mut().into(), n]), elsewhere);
+    refused(axpy.go(launch, &mut [alpha, own.cuda().into(), other.cuda_mut().into(), n]), elsewhere);
+    let plan = FftPlan { axes: vec![4], stride: 1, distance: 4, batch: 1, double: false };
+    refused(cuda(&here).fft(&plan, -1, other.cuda_mut()), elsewhere);
+}
+
+#[test]
 fn launches_with_wrong_arguments_are_refused() {
     let device = gpu();
     let axpy = kernel(&device, "axpy");
@@ -211,30 +229,29 @@ fn launches_with_wrong_arguments_are_refused() {
     let alpha = Argument::real(2.0f32);
     let n = Argument::from(4u64);
     refused(
-        axpy.launch(launch, &mut [alpha, x.cuda().into(), y.cuda_mut().into()]),
+        axpy.go(launch, &mut [alpha, x.cuda().into(), y.cuda_mut().into()]),
         &["device::axpy", "4 arguments", "found 3"],
     );
     refused(
-        axpy.launch(launch, &mut [Argument::real(2.0f64), x.cuda().into(), y.cuda_mut().into(), n]),
+        axpy.go(launch, &mut [Argument::real(2.0f64), x.cuda().into(), y.cuda_mut().into(), n]),
         &["argument 1", "float alpha", "double"],
     );
     refused(
-        axpy.launch(launch, &mut [alpha, x.cuda().into(), wide.cuda_mut().into(), n]),
+        axpy.go(launch, &mut [alpha, x.cuda().into(), wide.cuda_mut().into(), n]),
         &["argument 3", "float2* y", "double2*"],
     );
     refused(
-        axpy.launch(launch, &mut [alpha, x.cuda().into(), x.cuda().into(), n]),
+        axpy.go(launch, &mut [alpha, x.cuda().into(), x.cuda().into(), n]),
         &["argument 3", "float2* y", "const float2*"],
     );
     refused(
-        axpy.launch(launch, &mut [alpha, x.cuda().into(), y.cuda_mut().into(), Argument::from(4u32)]),
+        axpy.go(launch, &mut [alpha, x.cuda().into(), y.cuda_mut().into(), Argument::from(4u32)]),
         &["argument 4", "unsigned long long n", "unsigned int"],
     );
     refused(Argument::count(1 << 32), &["32 bits"]);
-    axpy.launch(launch, &mut [alpha, x.cuda().into(), y.cuda_mut().into(), n]).unwrap();
+    axpy.go(launch, &mut [alpha, x.cuda().into(), y.cuda_mut().into(), n]).unwrap();
     // What may be written may also be read.
-    axpy.launch(launch, &mut [alpha, y.try_clone().unwrap().cuda_mut().into(), y.cuda_mut().into(), n])
-        .unwrap();
+    axpy.go(launch, &mut [alpha, y.try_clone().unwrap().cuda_mut().into(), y.cuda_mut().into(), n]).unwrap();
     refused(
         cuda(&device).kernel(&SOURCE, &define(false), "nothing").map(|_| ()),
         &["add, axpy, fixed", "nothing"],
@@ -249,7 +266,7 @@ fn launches_beyond_the_device_name_the_limit() {
     assert_eq!((fixed.resources().shared, fixed.resources().threads), (4096, 1024));
     assert_eq!(kernel(&device, "axpy").resources().threads, 256);
     let grid = |blocks, threads, shared| Launch { blocks, threads, shared };
-    let mut run = |launch| fixed.launch(launch, &mut [x.cuda_mut().into()]);
+    let mut run = |launch| fixed.go(launch, &mut [x.cuda_mut().into()]);
     refused(run(Launch::linear(1, 1025)), &["device::fixed", "threads of a block", "at most 1024", "1025"]);
     refused(run(Launch::linear(1, 0)), &["threads of a block"]);
     refused(run(grid([1; 3], [1, 1, 65], 0)), &["along z", "at most 64"]);
@@ -266,7 +283,7 @@ fn launches_beyond_the_device_name_the_limit() {
     let y = Array::<C32>::zeros(&device, &[4]).unwrap();
     let mut z = y.try_clone().unwrap();
     let mut arguments = [Argument::real(1.0f32), y.cuda().into(), z.cuda_mut().into(), 4u64.into()];
-    refused(axpy.launch(Launch::linear(1, 257), &mut arguments), &["at most 256", "257"]);
+    refused(axpy.go(Launch::linear(1, 257), &mut arguments), &["at most 256", "257"]);
 }
 
 #[test]
@@ -280,7 +297,7 @@ fn recorded_work_is_done_when_it_is_launched() {
         .record(|| {
             // The values themselves are recorded: what they were read from need not live on.
             for by in [3, 4] {
-                add.launch(Launch::linear(5, 2), &mut [x.cuda_mut().into(), Argument::from(by)])?;
+                add.go(Launch::linear(5, 2), &mut [x.cuda_mut().into(), Argument::from(by)])?;
             }
             copy.copy_range(0, &x, 0, 1)
         })
@@ -306,7 +323,7 @@ fn a_recording_holds_only_while_memory_stays_where_it_is() {
     let mut x = Array::<i32>::zeros(&device, &[1]).unwrap();
     let other = Array::<i32>::zeros(&device, &[1]).unwrap();
     let launch = |x: &mut Array<i32>, by: i32| {
-        add.launch(Launch::linear(1, 1), &mut [x.cuda_mut().into(), Argument::from(by)])
+        add.go(Launch::linear(1, 1), &mut [x.cuda_mut().into(), Argument::from(by)])
     };
     let graph = cuda.record(|| launch(&mut x, 3)).unwrap();
     graph.launch().unwrap();
@@ -349,14 +366,14 @@ fn a_recording_is_one_thread_s() {
         let (device, add, y) = (&device, &add, &mut y);
         let other = scope.spawn(move || {
             wait.recv().unwrap();
-            add.launch(Launch::linear(1, 1), &mut [y.cuda_mut().into(), Argument::from(5)]).unwrap();
+            add.go(Launch::linear(1, 1), &mut [y.cuda_mut().into(), Argument::from(5)]).unwrap();
             let more = Array::from_slice(device, &[2], &[3, 4]).unwrap();
             (y.to_vec().unwrap(), more.to_vec().unwrap())
         });
         let graph = cuda.record(|| {
             begun.send(()).unwrap();
             std::thread::sleep(std::time::Duration::from_millis(20));
-            add.launch(Launch::linear(1, 1), &mut [x.cuda_mut().into(), Argument::from(1)])
+            add.go(Launch::linear(1, 1), &mut [x.cuda_mut().into(), Argument::from(1)])
         });
         assert_eq!(other.join().unwrap(), (vec![6], vec![3, 4]));
         graph.unwrap()
@@ -364,9 +381,8 @@ fn a_recording_is_one_thread_s() {
     // The other thread gave its own memory back.
     assert!(!graph.current());
     assert_eq!((x.to_vec().unwrap(), y.to_vec().unwrap()), (vec![1], vec![6]));
-    let graph = cuda
-        .record(|| add.launch(Launch::linear(1, 1), &mut [x.cuda_mut().into(), Argument::from(1)]))
-        .unwrap();
+    let graph =
+        cuda.record(|| add.go(Launch::linear(1, 1), &mut [x.cuda_mut().into(), Argument::from(1)])).unwrap();
     graph.launch().unwrap();
     assert_eq!((x.to_vec().unwrap(), y.to_vec().unwrap()), (vec![2], vec![6]));
 }
@@ -394,7 +410,7 @@ fn work_is_timed() {
     let mut x = Array::<i32>::zeros(&device, &[1]).unwrap();
     let mut run = |blocks| {
         cuda(&device)
-            .seconds(|| add.launch(Launch::linear(blocks, 128), &mut [x.cuda_mut().into(), 1.into()]))
+            .seconds(|| add.go(Launch::linear(blocks, 128), &mut [x.cuda_mut().into(), 1.into()]))
             .unwrap()
     };
     run(1);
@@ -414,14 +430,14 @@ fn programs_are_compiled_once_and_kept_apart_by_their_macros() {
         let ones = Array::from_slice(&device, &[5], &[C32::new(1.0, 2.0); 5]).unwrap();
         let narrow = cuda(&device).kernel(&SOURCE, &define(false), "axpy").unwrap();
         narrow
-            .launch(
+            .go(
                 Launch::covering(5, 256),
                 &mut [Argument::real(0.5f32), ones.cuda().into(), single.cuda_mut().into(), n.into()],
             )
             .unwrap();
         let ones = Array::from_slice(&device, &[5], &[C64::new(1.0, 2.0); 5]).unwrap();
         let wide = cuda(&device).kernel(&SOURCE, &define(true), "axpy").unwrap();
-        wide.launch(
+        wide.go(
             Launch::covering(5, 256),
             &mut [Argument::real(0.1f64), ones.cuda().into(), double.cuda_mut().into(), n.into()],
         )
@@ -447,10 +463,7 @@ fn threads_may_share_a_device() {
                 for round in 0..5 {
                     let mut x = Array::<i32>::zeros(device, &[1]).unwrap();
                     kernel(device, "add")
-                        .launch(
-                            Launch::linear(3, 32),
-                            &mut [x.cuda_mut().into(), Argument::from(thread + round)],
-                        )
+                        .go(Launch::linear(3, 32), &mut [x.cuda_mut().into(), Argument::from(thread + round)])
                         .unwrap();
                     assert_eq!(x.to_vec().unwrap(), [96 * (thread + round)]);
                 }

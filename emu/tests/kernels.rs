@@ -3,10 +3,13 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod trusted;
+
 use rayspin_core::C64;
 use rayspin_device::cuda::{Argument, Define, Kernel, Launch, Source};
 use rayspin_device::{Array, Backend, BackendKind, Cuda, Device, Element};
 use rayspin_emu::Emulator;
+use trusted::Trusted;
 
 static SOURCE: Source = Source { name: "kernels", files: &[("kernels.cu", include_str!("kernels.cu"))] };
 
@@ -66,10 +69,7 @@ fn sums_over_warps_and_blocks_in_both_precisions() {
         let single: Vec<f32> = values.iter().map(|&v| v as f32).collect();
         let (x, mut sums) = (upload(device, &single), Array::<f32>::zeros(device, &[wanted.len()]).unwrap());
         kernel(device, "block_sums")
-            .launch(
-                launch,
-                &mut [x.cuda().into(), Argument::from(values.len() as i32), sums.cuda_mut().into()],
-            )
+            .go(launch, &mut [x.cuda().into(), Argument::from(values.len() as i32), sums.cuda_mut().into()])
             .unwrap();
         let found: Vec<f64> = sums.to_vec().unwrap().iter().map(|&v| v.into()).collect();
         assert_eq!(found, wanted);
@@ -77,10 +77,7 @@ fn sums_over_warps_and_blocks_in_both_precisions() {
         cuda(device)
             .kernel(&SOURCE, &define(true), "block_sums")
             .unwrap()
-            .launch(
-                launch,
-                &mut [x.cuda().into(), Argument::from(values.len() as i32), sums.cuda_mut().into()],
-            )
+            .go(launch, &mut [x.cuda().into(), Argument::from(values.len() as i32), sums.cuda_mut().into()])
             .unwrap();
         assert_eq!(sums.to_vec().unwrap(), wanted);
     });
@@ -93,7 +90,7 @@ fn a_transpose_through_shared_memory() {
         let values: Vec<f32> = (0..rows * columns).map(|i| i as f32).collect();
         let (x, mut y) = (upload(device, &values), Array::<f32>::zeros(device, &[columns, rows]).unwrap());
         kernel(device, "transpose")
-            .launch(
+            .go(
                 grid([2, 2, 1], [32, 32, 1], 0),
                 &mut [x.cuda().into(), y.cuda_mut().into(), (rows as i32).into(), (columns as i32).into()],
             )
@@ -117,7 +114,7 @@ fn dynamic_shared_memory_of_two_types() {
         let launch = |shared| grid([1, 1, 1], [64, 1, 1], shared);
         let reverse = kernel(device, "reverse");
         reverse
-            .launch(launch(64 * 8), &mut [x.cuda().into(), y.cuda_mut().into(), bytes.cuda_mut().into()])
+            .go(launch(64 * 8), &mut [x.cuda().into(), y.cuda_mut().into(), bytes.cuda_mut().into()])
             .unwrap();
         let mut wanted = values;
         wanted.reverse();
@@ -126,7 +123,7 @@ fn dynamic_shared_memory_of_two_types() {
         if emulated(device) {
             let too_little = launch(63 * 8);
             let mut arguments = [x.cuda().into(), y.cuda_mut().into(), bytes.cuda_mut().into()];
-            let words = failure(reverse.launch(too_little, &mut arguments));
+            let words = failure(reverse.go(too_little, &mut arguments));
             assert!(words.contains("kernels::reverse") && words.contains("past the 504 bytes"), "{words}");
         }
     });
@@ -136,7 +133,7 @@ fn dynamic_shared_memory_of_two_types() {
 fn every_exchange_of_a_warp() {
     everywhere(|device| {
         let mut out = Array::<i32>::zeros(device, &[16, 32]).unwrap();
-        kernel(device, "exchanges").launch(Launch::linear(1, 32), &mut [out.cuda_mut().into()]).unwrap();
+        kernel(device, "exchanges").go(Launch::linear(1, 32), &mut [out.cuda_mut().into()]).unwrap();
         let out = out.to_vec().unwrap();
         let row = |i: usize| &out[i * 32..(i + 1) * 32];
         let lanes = |f: &dyn Fn(i32) -> i32| (0..32).map(f).collect::<Vec<_>>();
@@ -175,7 +172,7 @@ fn threads_that_have_ended_are_not_waited_for() {
         for n in [1, 31, 33, 100, 128] {
             let mut out = Array::<i32>::zeros(device, &[n]).unwrap();
             kernel(device, "early_exit")
-                .launch(Launch::linear(1, 128), &mut [out.cuda_mut().into(), (n as i32).into()])
+                .go(Launch::linear(1, 128), &mut [out.cuda_mut().into(), (n as i32).into()])
                 .unwrap();
             let wanted: Vec<_> = (0..n as i32).map(|i| n as i32 - 1 - i).collect();
             assert_eq!(out.to_vec().unwrap(), wanted);
@@ -187,7 +184,7 @@ fn threads_that_have_ended_are_not_waited_for() {
 fn barriers_that_count() {
     everywhere(|device| {
         let mut out = Array::<i32>::zeros(device, &[3, 96]).unwrap();
-        kernel(device, "counting").launch(Launch::linear(1, 96), &mut [out.cuda_mut().into()]).unwrap();
+        kernel(device, "counting").go(Launch::linear(1, 96), &mut [out.cuda_mut().into()]).unwrap();
         let out = out.to_vec().unwrap();
         assert!(out[..96].iter().all(|&v| v == 32) && out[96..192].iter().all(|&v| v == 1));
         assert!(out[192..].iter().all(|&v| v == 0));
@@ -199,7 +196,7 @@ fn a_block_of_1024_threads_scans_its_values() {
     everywhere(|device| {
         let values: Vec<i32> = (0..1024).map(|i| (i * 37) % 11 - 5).collect();
         let mut x = upload(device, &values);
-        kernel(device, "scan").launch(Launch::linear(1, 1024), &mut [x.cuda_mut().into()]).unwrap();
+        kernel(device, "scan").go(Launch::linear(1, 1024), &mut [x.cuda_mut().into()]).unwrap();
         let mut sum = 0;
         let wanted: Vec<_> = values
             .iter()
@@ -221,7 +218,7 @@ fn atomics_of_many_blocks_lose_nothing() {
         let mut wide = Array::<f64>::zeros(device, &[1]).unwrap();
         let mut ends = upload(device, &[u64::MAX, 0, 0]);
         kernel(device, "atomics")
-            .launch(
+            .go(
                 Launch::covering(n, 128),
                 &mut [
                     (n as i32).into(),
@@ -246,7 +243,7 @@ fn grids_of_three_axes_number_every_thread_once() {
         let (blocks, threads) = ([3u32, 4, 2], [5u32, 2, 3]);
         let n = (blocks.iter().product::<u32>() * threads.iter().product::<u32>()) as usize;
         let mut out = Array::<u32>::zeros(device, &[n]).unwrap();
-        kernel(device, "number").launch(grid(blocks, threads, 0), &mut [out.cuda_mut().into()]).unwrap();
+        kernel(device, "number").go(grid(blocks, threads, 0), &mut [out.cuda_mut().into()]).unwrap();
         assert_eq!(out.to_vec().unwrap(), (0..n as u32).collect::<Vec<_>>());
     });
 }
@@ -262,7 +259,7 @@ fn constants_belong_to_one_emulator() {
     }
     for (i, device) in devices.iter().enumerate() {
         let mut out = Array::<f32>::zeros(device, &[4]).unwrap();
-        kernel(device, "read_constant").launch(Launch::linear(1, 4), &mut [out.cuda_mut().into()]).unwrap();
+        kernel(device, "read_constant").go(Launch::linear(1, 4), &mut [out.cuda_mut().into()]).unwrap();
         assert_eq!(out.to_vec().unwrap(), (0..4).map(|k| 10.0 * i as f32 + k as f32).collect::<Vec<_>>());
     }
 }
@@ -275,7 +272,7 @@ fn functions_agree_with_those_of_the_host() {
         let mut out = Array::<f32>::zeros(device, &[8, values.len()]).unwrap();
         let mut whole = Array::<i32>::zeros(device, &[12, values.len()]).unwrap();
         kernel(device, "functions")
-            .launch(
+            .go(
                 Launch::linear(1, 80),
                 &mut [x.cuda().into(), 80.into(), out.cuda_mut().into(), whole.cuda_mut().into()],
             )
@@ -327,9 +324,7 @@ fn functions_agree_with_those_of_the_host() {
 fn memory_that_nothing_was_written_to_is_not_a_number() {
     let device = device();
     let mut out = Array::<f32>::zeros(&device, &[2]).unwrap();
-    kernel(&device, "unwritten")
-        .launch(grid([2, 1, 1], [1, 1, 1], 16), &mut [out.cuda_mut().into()])
-        .unwrap();
+    kernel(&device, "unwritten").go(grid([2, 1, 1], [1, 1, 1], 16), &mut [out.cuda_mut().into()]).unwrap();
     assert!(out.to_vec().unwrap().iter().all(|v| v.is_nan()));
 }
 
@@ -340,7 +335,7 @@ fn a_forgotten_barrier_gives_what_was_never_written() {
     for from in [1, 63] {
         let mut out = Array::<f32>::zeros(&device, &[2, 64]).unwrap();
         let mut arguments = [x.cuda().into(), out.cuda_mut().into(), Argument::from(from)];
-        kernel(&device, "forgotten_barrier").launch(Launch::linear(2, 64), &mut arguments).unwrap();
+        kernel(&device, "forgotten_barrier").go(Launch::linear(2, 64), &mut arguments).unwrap();
         let out = out.to_vec().unwrap();
         // Blocks differ in the order of their threads: a mistake that one order hides shows in the other.
         let wrong = [0, 1].map(|b| out[b * 64..(b + 1) * 64].iter().filter(|v| v.is_nan()).count());
@@ -354,8 +349,7 @@ fn a_barrier_that_cannot_be_passed_is_reported() {
     let mut out = Array::<i32>::zeros(&device, &[64]).unwrap();
     let mut run = |which: i32| {
         failure(
-            kernel(&device, "deadlock")
-                .launch(Launch::linear(2, 64), &mut [out.cuda_mut().into(), which.into()]),
+            kernel(&device, "deadlock").go(Launch::linear(2, 64), &mut [out.cuda_mut().into(), which.into()]),
         )
     };
     let words = run(0);
@@ -374,9 +368,7 @@ fn a_barrier_that_cannot_be_passed_is_reported() {
         "{words}"
     );
     // The device works on.
-    kernel(&device, "early_exit")
-        .launch(Launch::linear(1, 64), &mut [out.cuda_mut().into(), 64.into()])
-        .unwrap();
+    kernel(&device, "early_exit").go(Launch::linear(1, 64), &mut [out.cuda_mut().into(), 64.into()]).unwrap();
     assert_eq!(out.to_vec().unwrap()[0], 63);
 }
 
@@ -388,10 +380,10 @@ fn writes_outside_arrays_are_reported_with_their_kernel() {
     for (at, place) in
         [(12, "8 bytes past the end of an array of 40 bytes"), (-1, "4 bytes before the beginning")]
     {
-        let words = failure(out.launch(Launch::linear(1, 1), &mut [x.cuda_mut().into(), at.into()]));
+        let words = failure(out.go(Launch::linear(1, 1), &mut [x.cuda_mut().into(), at.into()]));
         assert!(words.contains("kernels::outside") && words.contains(place), "{words}");
     }
-    out.launch(Launch::linear(1, 1), &mut [x.cuda_mut().into(), 9.into()]).unwrap();
+    out.go(Launch::linear(1, 1), &mut [x.cuda_mut().into(), 9.into()]).unwrap();
     device.synchronize().unwrap();
 }
 

@@ -2,7 +2,10 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
+mod trusted;
+
 use std::sync::Arc;
+use trusted::Trusted;
 
 use rayspin_device::cuda::{Argument, Launch, Program, Source};
 use rayspin_device::{Array, Backend, Device};
@@ -23,7 +26,7 @@ fn run(
     let mut to = Array::from_slice(device, &[input.len()], &vec![-77; input.len()])?;
     let launch = Launch { blocks: [(input.len() as u32).div_ceil(count), 1, 1], threads, shared: 4 * count };
     let kernel = cuda.kernel(&SOURCE, &[], name)?;
-    kernel.launch(launch, &mut [from.cuda().into(), to.cuda_mut().into(), Argument::from(n)])?;
+    kernel.go(launch, &mut [from.cuda().into(), to.cuda_mut().into(), Argument::from(n)])?;
     to.to_vec()
 }
 

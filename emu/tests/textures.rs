@@ -3,12 +3,15 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+mod trusted;
+
 use num_complex::Complex32;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rayspin_device::cuda::{Argument, Filter, Launch, Outside, Sampling, Source, Texel, TexelKind, Texture};
 use rayspin_device::{Array, Backend, BackendKind, Cuda, Device};
 use rayspin_emu::devices;
+use trusted::Trusted;
 
 static SOURCE: Source = Source { name: "textures", files: &[("textures.cu", include_str!("textures.cu"))] };
 
@@ -75,7 +78,7 @@ fn look<const CHANNELS: usize>(
     let n = at.len();
     let arguments =
         &mut [texture.into(), at_there.cuda().into(), out.cuda_mut().into(), Argument::count(n).unwrap()];
-    cuda(device).kernel(&SOURCE, &[], name).unwrap().launch(Launch::covering(n, 128), arguments).unwrap();
+    cuda(device).kernel(&SOURCE, &[], name).unwrap().go(Launch::covering(n, 128), arguments).unwrap();
     out.to_vec().unwrap().as_chunks().0.to_vec()
 }
 
@@ -263,10 +266,10 @@ fn what_the_hardware_cannot_hold_or_do_is_refused() {
             (Array::<f32>::zeros(&device, &[3]).unwrap(), Array::<f32>::zeros(&device, &[1]).unwrap());
         let one = Launch::linear(1, 1);
         let refused =
-            kernel.launch(one, &mut [7u64.into(), at.cuda().into(), out.cuda_mut().into(), 1u32.into()]);
+            kernel.go(one, &mut [7u64.into(), at.cuda().into(), out.cuda_mut().into(), 1u32.into()]);
         assert!(refused.unwrap_err().to_string().contains("cudaTextureObject_t"));
-        let refused = kernel
-            .launch(one, &mut [(&texture).into(), (&texture).into(), out.cuda_mut().into(), 1u32.into()]);
+        let refused =
+            kernel.go(one, &mut [(&texture).into(), (&texture).into(), out.cuda_mut().into(), 1u32.into()]);
         assert!(refused.is_err());
     }
 }

@@ -1,5 +1,7 @@
 //! The clock at which a processor ran.
 
+#![allow(unsafe_code, reason = "kernels are launched: each block says why they stay inside their arrays")]
+
 use rayspin_core::Result;
 use rayspin_device::cuda::{Kernel, Launch, Source};
 use rayspin_device::{Array, Backend, Cuda, Device, cpu};
@@ -67,7 +69,8 @@ impl Counter {
 
     fn mhz(&mut self) -> Result<Option<f64>> {
         let arguments = &mut [self.counted.cuda_mut().into(), COUNTED.into()];
-        self.kernel.launch(Launch::linear(1, 1), arguments)?;
+        // SAFETY: the kernel writes two numbers.
+        unsafe { self.kernel.launch(Launch::linear(1, 1), arguments) }?;
         let counted = self.counted.to_vec()?;
         let (ticks, nanoseconds) = (counted[0] as f64, counted[1] as f64);
         Ok((ticks > 0.0 && nanoseconds > 0.0).then(|| 1e3 * ticks / nanoseconds))

@@ -220,18 +220,33 @@ impl Kernel {
     /// the device can hold (naming the limit), or an error of the device.
     ///
     /// Views are borrowed until the call returns; the device works in order, so that later work sees what this one wrote.
-    pub fn launch(&self, launch: Launch, arguments: &mut [Argument<'_>]) -> Result<()> {
-        self.queue(launch, arguments, false)
+    ///
+    /// # Safety
+    /// The kernel's source is trusted as to what it does with its arguments, which no check here can know. The launch gives it
+    /// arguments, blocks, threads and bytes of shared memory; safe code may have left any values in memory. With all these it reads and
+    /// writes nothing but the elements of its views, its shared memory and its own variables, and it ends.
+    #[allow(unsafe_code)]
+    pub unsafe fn launch(&self, launch: Launch, arguments: &mut [Argument<'_>]) -> Result<()> {
+        // SAFETY: as the caller promises.
+        unsafe { self.queue(launch, arguments, false) }
     }
 
     /// [`Kernel::launch`] that may start while the launch before it ends, where the device can do that (programmatic dependent
-    /// launch): the kernel executes `griddepcontrol.wait` before it touches memory.
-    pub fn launch_early(&self, launch: Launch, arguments: &mut [Argument<'_>]) -> Result<()> {
-        self.queue(launch, arguments, true)
+    /// launch).
+    ///
+    /// # Safety
+    /// As for [`Kernel::launch`]. All threads of the kernel execute `griddepcontrol.wait` before they touch memory, where it is
+    /// compiled for compute capability 9.0 or newer.
+    #[allow(unsafe_code)]
+    pub unsafe fn launch_early(&self, launch: Launch, arguments: &mut [Argument<'_>]) -> Result<()> {
+        // SAFETY: as the caller promises.
+        unsafe { self.queue(launch, arguments, true) }
     }
 
+    /// # Safety
+    /// As for [`Kernel::launch`], and where it is `early`, as for [`Kernel::launch_early`].
     #[allow(unsafe_code)]
-    fn queue(&self, launch: Launch, arguments: &mut [Argument<'_>], early: bool) -> Result<()> {
+    unsafe fn queue(&self, launch: Launch, arguments: &mut [Argument<'_>], early: bool) -> Result<()> {
         self.check_arguments(arguments)?;
         self.check_launch(launch)?;
         if launch.blocks.contains(&0) {
@@ -240,8 +255,8 @@ impl Kernel {
         let mut pointers: Vec<*mut c_void> =
             arguments.iter_mut().map(|a| a.bits.as_mut_ptr().cast::<c_void>()).collect();
         let pass = self.memory.gate.pass();
-        // SAFETY: number and types of the arguments were compared with the kernel's declaration; what the kernel
-        // does with them is its own.
+        // SAFETY: number and types of the arguments were compared with the kernel's declaration; the caller promises that the
+        // kernel stays inside its arrays, and waits where it starts early.
         let queued = match early {
             false => unsafe { self.function.launch(launch, &mut pointers) },
             true => unsafe { self.function.launch_early(launch, &mut pointers) },

@@ -1,3 +1,5 @@
+#![allow(unsafe_code, reason = "kernels are launched: each block says why they stay inside their arrays")]
+
 use std::ops::Range;
 
 use num_complex::Complex;
@@ -38,20 +40,21 @@ pub(super) fn mix<R: Real>(
     let Launch { blocks: [across, ..], threads, .. } = Launch::covering(points, THREADS);
     let groups = u32::try_from(rows.len().div_ceil(ROWS))
         .map_err(|_| Error::value("coils made", "fewer than 2^19", rows.len()))?;
-    cuda.kernel(&SOURCE, &[define::<R>()], "mix")?.launch(
-        Launch { blocks: [across, groups, 1], threads, ..Launch::linear(1, THREADS) },
-        &mut [
-            matrices.into(),
-            samples.cuda().into(),
-            out.cuda_mut().into(),
-            (points as u64).into(),
-            Argument::count(coils)?,
-            Argument::count(rows.len())?,
-            (positions as u64).into(),
-            (stride as u64).into(),
-            (at as u64).into(),
-        ],
-    )
+    let shape = Launch { blocks: [across, groups, 1], threads, ..Launch::linear(1, THREADS) };
+    let arguments = &mut [
+        matrices.into(),
+        samples.cuda().into(),
+        out.cuda_mut().into(),
+        (points as u64).into(),
+        Argument::count(coils)?,
+        Argument::count(rows.len())?,
+        (positions as u64).into(),
+        (stride as u64).into(),
+        (at as u64).into(),
+    ];
+    // SAFETY: the part has a matrix row for each coil made; `super::mix` found the points of every coil and, within each row of
+    // `out`, those from `at` on.
+    unsafe { cuda.kernel(&SOURCE, &[define::<R>()], "mix")?.launch(shape, arguments) }
 }
 
 pub(super) fn covariances(
@@ -66,15 +69,16 @@ pub(super) fn covariances(
         u32::try_from(count).map_err(|_| Error::value("coils and positions", "fewer than 2^31 pairs", count))
     };
     let pairs = blocks(tiles * (tiles + 1) / 2)?;
-    cuda.kernel(&SOURCE, &[define::<f32>()], "covariances")?.launch(
-        Launch { blocks: [blocks(positions.div_ceil(LANES))?, pairs, 1], ..Launch::linear(1, THREADS) },
-        &mut [
-            samples.cuda().into(),
-            out.cuda_mut().into(),
-            ((samples.len() / coils) as u64).into(),
-            Argument::count(coils)?,
-            Argument::count(positions)?,
-            i32::from(add).into(),
-        ],
-    )
+    let shape =
+        Launch { blocks: [blocks(positions.div_ceil(LANES))?, pairs, 1], ..Launch::linear(1, THREADS) };
+    let arguments = &mut [
+        samples.cuda().into(),
+        out.cuda_mut().into(),
+        ((samples.len() / coils) as u64).into(),
+        Argument::count(coils)?,
+        Argument::count(positions)?,
+        i32::from(add).into(),
+    ];
+    // SAFETY: `super::covariances` found as many points of every coil, and a matrix of all coils for each position.
+    unsafe { cuda.kernel(&SOURCE, &[define::<f32>()], "covariances")?.launch(shape, arguments) }
 }

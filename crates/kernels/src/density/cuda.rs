@@ -1,3 +1,5 @@
+#![allow(unsafe_code, reason = "kernels are launched: each block says why they stay inside their arrays")]
+
 use rayspin_core::{C32, Error, Result};
 use rayspin_device::cuda::{Launch, Source};
 use rayspin_device::{Array, Cuda};
@@ -21,19 +23,21 @@ pub(super) fn divide(
     let weights = weights
         .part(first, len)
         .ok_or_else(|| Error::value("smoothed weights", format!("at most {all}"), first + len))?;
-    cuda.kernel(&SOURCE, &[define::<f32>()], "divide")?.launch(
-        Launch::covering(len, THREADS),
-        &mut [weights.into(), smoothed.cuda().into(), (len as u64).into()],
-    )
+    let arguments = &mut [weights.into(), smoothed.cuda().into(), (len as u64).into()];
+    // SAFETY: the part of the weights has the length of what they are divided by.
+    unsafe {
+        cuda.kernel(&SOURCE, &[define::<f32>()], "divide")?.launch(Launch::covering(len, THREADS), arguments)
+    }
 }
 
 /// The real parts times `scale`.
 pub(super) fn scaled(cuda: &Cuda, weights: &Array<C32>, scale: f64) -> Result<Array<f32>> {
     let len = weights.len();
     let mut out = Array::zeros(weights.device(), &[len])?;
-    cuda.kernel(&SOURCE, &[define::<f32>()], "scaled")?.launch(
-        Launch::covering(len, THREADS),
-        &mut [weights.cuda().into(), scale.into(), out.cuda_mut().into(), (len as u64).into()],
-    )?;
+    let arguments = &mut [weights.cuda().into(), scale.into(), out.cuda_mut().into(), (len as u64).into()];
+    // SAFETY: both have `len` elements.
+    unsafe {
+        cuda.kernel(&SOURCE, &[define::<f32>()], "scaled")?.launch(Launch::covering(len, THREADS), arguments)
+    }?;
     Ok(out)
 }

@@ -1,3 +1,5 @@
+#![allow(unsafe_code, reason = "kernels are launched: each block says why they stay inside their arrays")]
+
 use num_complex::Complex;
 use rayspin_core::{Error, Real, Result};
 use rayspin_device::cuda::{Argument, Launch, Source};
@@ -33,5 +35,8 @@ pub(super) fn run<R: Real>(
             Argument::real(<R as Real>::from_f64(axis.weight)),
         ]);
     }
-    cuda.kernel(&SOURCE, &[define::<R>()], name)?.launch(Launch::covering(len, THREADS), &mut arguments)
+    let shape = Launch::covering(len, THREADS);
+    // SAFETY: the public functions found the image's `len` elements on one side and as many for each axis, or once, on the
+    // other; the sizes and steps of the image's own axes keep neighbours inside.
+    unsafe { cuda.kernel(&SOURCE, &[define::<R>()], name)?.launch(shape, &mut arguments) }
 }

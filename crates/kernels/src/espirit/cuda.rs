@@ -1,4 +1,6 @@
-use rayspin_core::{C32, Error, Result};
+#![allow(unsafe_code, reason = "kernels are launched: each block says why they stay inside their arrays")]
+
+use rayspin_core::{C32, Error, Result, expect_len};
 use rayspin_device::cuda::{Argument, Define, Launch, Source};
 use rayspin_device::{Array, Cuda};
 
@@ -105,10 +107,23 @@ fn maps_by(
     maps: &mut Array<C32>,
     rows_at_once: usize,
 ) -> Result<()> {
+    let [nz, ny, nx] = problem.shape_zyx;
+    let (coils, sets) = (problem.coils, problem.sets);
+    if coils == 0 || sets == 0 || sets > MAX_SETS.min(coils) {
+        return Err(Error::value("sets of maps", format!("1 to {}", MAX_SETS.min(coils)), sets));
+    }
+    expect_len("phase of coils", &[coils], phase.len())?;
+    expect_len("maps", &[sets, coils, nz, ny, nx], maps.len())?;
+    // Beyond this no array has as many lags.
+    let reach = problem.reach_zyx.into_iter().max().unwrap_or(0);
+    if reach > i32::MAX as usize {
+        return Err(Error::value("lags of coils", "at most 2³¹ along an axis", reach));
+    }
+    let [lz, ly, lx] = lags(problem);
+    expect_len("correlation of coils", &[coils, coils, lz, ly, lx], correlation.len())?;
     if let Some(reason) = refuses(problem) {
         return Err(Error::value("correlation of coils", "a problem that the GPU's kernels take", reason));
     }
-    let [nz, ny, nx] = problem.shape_zyx;
     if nz * ny * nx == 0 {
         return Ok(());
     }
@@ -118,7 +133,7 @@ fn maps_by(
     let int = |value: usize| Argument::from(value as i32);
     // Read ahead in fours by what the assembler makes of the loop: memcheck tells of a read past a single lag.
     let shared = |lags: usize| lags.next_multiple_of(4) * size_of::<C32>();
-    let (pairs, [lz, ly, lx]) = (pairs(problem), lags(problem));
+    let pairs = pairs(problem);
     let (all, items) = (nz * ny, lx * pairs);
     let most = planes_of(problem, rows_at_once);
     let mut by_plane = Array::<C32>::zeros(device, &[most, ly, items])?;
@@ -137,56 +152,58 @@ fn maps_by(
             let out = out.ok_or_else(|| {
                 Error::shape("planes of lags", &[planes * ly * items], &[most * ly * items])
             })?;
-            kernel("planes")?.launch(
-                Launch {
-                    blocks: [(ly * items).div_ceil(THREADS) as u32, some as u32, 1],
-                    ..Launch::linear(1, THREADS as u32).with_shared(shared(lz))
-                },
-                &mut [
-                    correlation.cuda().into(),
-                    int(lz),
-                    int(ly * lx),
-                    int(nz),
-                    int(first_plane + from),
-                    Argument::count(pairs)?,
-                    Argument::count(problem.coils)?,
-                    out.into(),
-                ],
-            )?;
+            let shape = Launch {
+                blocks: [(ly * items).div_ceil(THREADS) as u32, some as u32, 1],
+                ..Launch::linear(1, THREADS as u32).with_shared(shared(lz))
+            };
+            let arguments = &mut [
+                correlation.cuda().into(),
+                int(lz),
+                int(ly * lx),
+                int(nz),
+                int(first_plane + from),
+                Argument::count(pairs)?,
+                Argument::count(coils)?,
+                out.into(),
+            ];
+            // SAFETY: the correlation has all lags of all pairs; a plane's lags of all pairs are written for `some` planes.
+            unsafe { kernel("planes")?.launch(shape, arguments) }?;
         }
-        kernel("rows")?.launch(
-            Launch {
-                blocks: [rows as u32, items.div_ceil(4 * THREADS).min(65535) as u32, 1],
-                ..Launch::linear(1, THREADS as u32).with_shared(shared(ly))
-            },
-            &mut [
-                by_plane.cuda().into(),
-                int(ly),
-                Argument::count(items)?,
-                int(ny),
-                Argument::count(first)?,
-                Argument::count(first_plane)?,
-                by_row.cuda_mut().into(),
-            ],
-        )?;
-        kernel("solve")?.launch(
-            Launch::linear((rows * tiles) as u32, THREADS as u32).with_shared(tile_bytes(problem, tile)),
-            &mut [
-                by_row.cuda().into(),
-                phase.cuda().into(),
-                maps.cuda_mut().into(),
-                Argument::count(problem.coils)?,
-                Argument::count(problem.sets)?,
-                Argument::real(problem.crop),
-                int(lx),
-                int(nx),
-                (first as u64).into(),
-                ((nz * ny * nx) as u64).into(),
-                Argument::count(tiles)?,
-                Argument::count(tile)?,
-                Argument::count(team)?,
-            ],
-        )?;
+        let shape = Launch {
+            blocks: [rows as u32, items.div_ceil(4 * THREADS).min(65535) as u32, 1],
+            ..Launch::linear(1, THREADS as u32).with_shared(shared(ly))
+        };
+        let arguments = &mut [
+            by_plane.cuda().into(),
+            int(ly),
+            Argument::count(items)?,
+            int(ny),
+            Argument::count(first)?,
+            Argument::count(first_plane)?,
+            by_row.cuda_mut().into(),
+        ];
+        // SAFETY: `rows` rows lie in the `planes_of` planes from the first one on.
+        unsafe { kernel("rows")?.launch(shape, arguments) }?;
+        let shape =
+            Launch::linear((rows * tiles) as u32, THREADS as u32).with_shared(tile_bytes(problem, tile));
+        let arguments = &mut [
+            by_row.cuda().into(),
+            phase.cuda().into(),
+            maps.cuda_mut().into(),
+            Argument::count(coils)?,
+            Argument::count(sets)?,
+            Argument::real(problem.crop),
+            int(lx),
+            int(nx),
+            (first as u64).into(),
+            ((nz * ny * nx) as u64).into(),
+            Argument::count(tiles)?,
+            Argument::count(tile)?,
+            Argument::count(team)?,
+        ];
+        // SAFETY: sums of `rows` rows are there, a number for each coil, and every voxel of every map; shared memory holds a tile. No
+        // more than BLOCK vectors become maps.
+        unsafe { kernel("solve")?.launch(shape, arguments) }?;
     }
     Ok(())
 }

@@ -2,13 +2,15 @@
 //!
 //! [`PaddedFft`] and [`LinePass`] are what other algorithms build on.
 
+#![allow(unsafe_code, reason = "kernels are launched: each block says why they stay inside their arrays")]
+
 pub(crate) mod line;
 mod padded;
 
 pub(crate) use padded::PaddedFft;
 
 use num_complex::Complex;
-use rayspin_core::{Error, Real, Result};
+use rayspin_core::{Error, Real, Result, voxels};
 use rayspin_device::cuda::{Argument, Define, Kernel, Launch, Properties, Source, View, ViewMut};
 use rayspin_device::{Array, Backend, Cuda, Device};
 
@@ -109,6 +111,11 @@ pub(crate) struct Beside {
 }
 
 impl Beside {
+    /// Where the farthest of `count` indices lies.
+    fn farthest(&self, count: usize) -> Option<usize> {
+        farthest(self.shift, self.length, count)?.checked_mul(self.stride)
+    }
+
     /// In order, `stride` apart.
     pub(crate) fn packed(stride: usize) -> Self {
         Self { stride, shift: 0, length: 1 }
@@ -127,6 +134,22 @@ pub(crate) struct Side {
 }
 
 impl Side {
+    /// Elements from the first to the last that a pass over lines of `n` touches; `None` where they are beyond all memory.
+    pub(super) fn len(&self, extent: &Extent, n: usize) -> Option<usize> {
+        let Span { shift, count, whole } = self.span;
+        if count > n || shift > n {
+            return None;
+        }
+        let along = match (count, whole) {
+            (0, _) => return Some(0),
+            (_, true) => farthest(shift, n, count)?,
+            (_, false) => count - 1,
+        };
+        let batches = (extent.batch.checked_sub(1)?).checked_mul(self.batch)?;
+        let ends = [self.a.farthest(extent.a)?, self.b.farthest(extent.b)?, along.checked_mul(self.stride)?];
+        ends.into_iter().try_fold(batches, usize::checked_add)?.checked_add(extent.inner)
+    }
+
     fn push(&self, arguments: &mut Vec<Argument<'_>>) -> Result<()> {
         arguments.extend(
             [self.batch, self.a.stride, self.b.stride, self.stride].map(|v| Argument::from(v as i64)),
@@ -144,6 +167,17 @@ impl Side {
         }
         Ok(())
     }
+}
+
+/// The largest of (i − shift) mod length for i < `count`, or of i itself where nothing is shifted.
+fn farthest(shift: usize, length: usize, count: usize) -> Option<usize> {
+    let last = count.checked_sub(1)?;
+    Some(match shift {
+        0 => last,
+        // Indices below the shift are the end of the axis.
+        _ if length >= shift => last.saturating_sub(shift).max(length - 1),
+        _ => return None,
+    })
 }
 
 /// What is transformed in a pass: lines `[batch][a][b]`, and how many neighbouring columns each stands for.
@@ -175,6 +209,7 @@ pub(crate) enum Weigh<'a, R> {
 
 /// The transform of one axis: a kernel compiled for its length.
 pub(crate) struct LinePass<R: Real> {
+    n: usize,
     kernel: Kernel,
     block: Block,
     table: Array<Complex<R>>,
@@ -216,6 +251,7 @@ impl<R: Real> LinePass<R> {
         let block = lie.block::<R>(&line, cuda)?;
         let defines = pass::<R>(&line, &block, lower(from), lower(to) && !lower(from));
         Ok(Self {
+            n: line.n,
             kernel: cuda.kernel(&PASS, &defines, "pass")?,
             block,
             table: Array::from_vec(device, &[line.table::<R>().len()], line.table())?,
@@ -223,8 +259,8 @@ impl<R: Real> LinePass<R> {
         })
     }
 
-    /// Transforms lines of `from`, or of `to` itself, into `to`. What spans say lies inside the arrays is the caller's
-    /// business.
+    /// Transforms lines of `from`, or of `to` itself, into `to`. Errors: sides that do not lie inside the arrays, factors that are
+    /// fewer than a line's elements.
     pub(crate) fn run(
         &self,
         from: Option<View<'_, Complex<R>>>,
@@ -242,6 +278,20 @@ impl<R: Real> LinePass<R> {
             Weigh::Read(factors) => (1, factors),
             Weigh::Write(factors) => (2, factors),
         };
+        let least = match weigh {
+            0 => 0,
+            1 => sides[0].span.count,
+            _ => sides[1].span.count,
+        };
+        let there = [from.map_or(to.len(), |from| from.len()), to.len()];
+        let outside = |side: &Side, len| side.len(&extent, self.n).is_none_or(|needed| needed > len);
+        if let Some((side, len)) = sides.iter().zip(there).find(|&(side, len)| outside(side, len)) {
+            let found = format!("{extent:?} of {side:?}");
+            return Err(Error::value("Fourier transform", format!("lines within {len} elements"), found));
+        }
+        if factors.len() < least {
+            return Err(Error::shape("factors of a Fourier transform", &[least], &[factors.len()]));
+        }
         let mut arguments = vec![
             from.unwrap_or(self.table.cuda()).into(),
             to.again().into(),
@@ -259,7 +309,10 @@ impl<R: Real> LinePass<R> {
         for side in &sides {
             side.push(&mut arguments)?;
         }
-        self.kernel.launch(launch(&self.block, lines, extent.inner)?, &mut arguments)
+        let shape = launch(&self.block, lines, extent.inner)?;
+        // SAFETY: all that both sides touch was just found to lie inside the arrays, and there are as many factors as elements;
+        // the block is the one that the kernel was compiled for.
+        unsafe { self.kernel.launch(shape, &mut arguments) }
     }
 }
 
@@ -467,23 +520,26 @@ impl<R: Real> Chirp<R> {
             return Ok(());
         }
         let [table, reversed] = &self.tables;
-        self.kernel.launch(
-            launch(&self.block, lines, inner)?,
-            &mut [
-                data.into(),
-                table.cuda().into(),
-                reversed.cuda().into(),
-                self.factors.cuda().into(),
-                self.spectrum.cuda().into(),
-                u32::from(inverse).into(),
-                Argument::real(scale),
-                Argument::count(lines)?,
-                Argument::count(inner)?,
-                Argument::from((self.n * inner) as i64),
-                Argument::from(inner as i64),
-                Argument::count(self.n)?,
-                Argument::count(shift)?,
-            ],
-        )
+        if voxels(&[lines, self.n, inner])? > data.len() || shift > self.n {
+            return Err(Error::shape("Fourier transform", &[lines, self.n, inner], &[data.len()]));
+        }
+        let arguments = &mut [
+            data.into(),
+            table.cuda().into(),
+            reversed.cuda().into(),
+            self.factors.cuda().into(),
+            self.spectrum.cuda().into(),
+            u32::from(inverse).into(),
+            Argument::real(scale),
+            Argument::count(lines)?,
+            Argument::count(inner)?,
+            Argument::from((self.n * inner) as i64),
+            Argument::from(inner as i64),
+            Argument::count(self.n)?,
+            Argument::count(shift)?,
+        ];
+        let shape = launch(&self.block, lines, inner)?;
+        // SAFETY: the lines were just found to lie inside the array; tables and block are those that the kernel was compiled for.
+        unsafe { self.kernel.launch(shape, arguments) }
     }
 }

@@ -6,6 +6,7 @@ use rayspin_core::Real;
 use rayspin_device::{Array, Cpu, Device};
 
 use super::cpu::{Direction, FftNd, Options, Region};
+use super::cuda::{Beside, Extent, Side, Span};
 use super::{Fft, Norm, Problem, VARIANTS, reference};
 
 const SHAPES: &[&[usize]] = &[
@@ -380,4 +381,57 @@ fn padded_transforms_on_gpus_match_the_formula() {
         assert!(PaddedFft::<f32>::new(device, &[4], &[11], &[vec![1.0; 4]]).is_err());
         assert!(PaddedFft::<f32>::new(device, &[4], &[8], &[vec![1.0; 5]]).is_err());
     }
+}
+
+/// The number of elements from the first to the last that a pass touches, by going through all of them.
+fn touched(side: &Side, extent: &Extent, n: usize) -> usize {
+    let beside = |axis: &Beside, i: usize| match axis.shift {
+        0 => i,
+        shift => (i + axis.length - shift) % axis.length,
+    };
+    let along = |i: usize| if side.span.whole { (i + n - side.span.shift) % n } else { i };
+    let mut last = None;
+    for batch in 0..extent.batch {
+        for (a, b) in (0..extent.a).flat_map(|a| (0..extent.b).map(move |b| (a, b))) {
+            for element in 0..side.span.count {
+                let line = batch * side.batch
+                    + beside(&side.a, a) * side.a.stride
+                    + beside(&side.b, b) * side.b.stride;
+                last = last.max(Some(line + along(element) * side.stride + extent.inner - 1));
+            }
+        }
+    }
+    last.map_or(0, |last| last + 1)
+}
+
+#[test]
+fn a_pass_reaches_no_farther_than_its_sides_say() {
+    let n = 6;
+    let spans =
+        [Span::full(n), Span::centred(5), Span::centred(4).in_place(), Span::lower(3), Span::lower(0)];
+    let axes = [
+        Beside::packed(7),
+        Beside { stride: 3, shift: 2, length: 9 },
+        Beside { stride: 50, shift: 4, length: 5 },
+    ];
+    for (batch, across, down, inner) in [(1, 1, 1, 1), (3, 2, 5, 4), (2, 4, 3, 1)] {
+        let extent = Extent { batch, a: across, b: down, inner };
+        for span in spans {
+            for (a, b) in axes.into_iter().flat_map(|a| axes.map(|b| (a, b))) {
+                let side = Side { batch: 100, a, b, stride: 11, span };
+                let (said, found) = (side.len(&extent, n).unwrap(), touched(&side, &extent, n));
+                assert!(said >= found, "{side:?} {extent:?}");
+                // The index before the shift lies at the last place of a shifted axis.
+                let reached =
+                    a.shift <= across && b.shift <= down && (!span.whole || span.shift <= span.count);
+                assert!(!reached || said == found, "{side:?} {extent:?}");
+                // Beyond all memory.
+                let far = Side { stride: usize::MAX / 2, batch: usize::MAX / 2, ..side };
+                let beyond = span.count > 3 && batch > 1;
+                assert!(!beyond || far.len(&extent, n).is_none(), "{far:?}");
+            }
+        }
+    }
+    let longer = Side { batch: 1, a: axes[0], b: axes[0], stride: 1, span: Span::full(n + 1) };
+    assert_eq!(longer.len(&Extent { batch: 1, a: 1, b: 1, inner: 1 }, n), None);
 }

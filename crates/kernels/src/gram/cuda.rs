@@ -1,3 +1,5 @@
+#![allow(unsafe_code, reason = "kernels are launched: each block says why they stay inside their arrays")]
+
 use rayspin_core::{C32, C64, Error, Result};
 use rayspin_device::cuda::{Argument, Launch, Source};
 use rayspin_device::{Array, Cuda, Device};
@@ -56,7 +58,7 @@ pub(super) fn needs(problem: &Problem, listed: bool) -> u64 {
     (matrices + lists) as u64
 }
 
-/// Adds to `gram`, or overwrites it.
+/// Adds to `gram`, or overwrites it. Rows and columns lie within the values, and the matrix has a column and a row for each of them.
 pub(super) fn products(
     cuda: &Cuda,
     device: &Device,
@@ -84,28 +86,30 @@ pub(super) fn products(
     let mut partial = Array::<C64>::zeros(device, &[cut.partial()])?;
     let defines = [define::<f32>(), ("EACH", cut.each.to_string())];
     let pairs = blocks(cut.pairs)?;
-    cuda.kernel(&SOURCE, &defines, "products")?.launch(
-        Launch { blocks: [pairs, cut.parts as u32, 1], ..Launch::linear(1, THREADS) },
-        &mut [
-            values.cuda().into(),
-            listed.cuda().into(),
-            i32::from(matches!(rows, Rows::Listed(_))).into(),
-            Argument::count(problem.rows)?,
-            columns.cuda().into(),
-            Argument::count(n)?,
-            Argument::count(cut.part)?,
-            partial.cuda_mut().into(),
-        ],
-    )?;
-    cuda.kernel(&SOURCE, &defines, "finish")?.launch(
-        Launch::linear(blocks((n * n).div_ceil(THREADS as usize))?, THREADS),
-        &mut [
-            partial.cuda().into(),
-            Argument::count(cut.parts)?,
-            pairs.into(),
-            Argument::count(n)?,
-            i32::from(add).into(),
-            gram.cuda_mut().into(),
-        ],
-    )
+    // A block counts its rows in 32 bits, and looks beyond them by some.
+    Argument::count(problem.rows.saturating_add(cut.part + THREADS as usize))?;
+    let shape = Launch { blocks: [pairs, cut.parts as u32, 1], ..Launch::linear(1, THREADS) };
+    let arguments = &mut [
+        values.cuda().into(),
+        listed.cuda().into(),
+        i32::from(matches!(rows, Rows::Listed(_))).into(),
+        Argument::count(problem.rows)?,
+        columns.cuda().into(),
+        Argument::count(n)?,
+        Argument::count(cut.part)?,
+        partial.cuda_mut().into(),
+    ];
+    // SAFETY: every row and column lies within the values, as the caller found; each block has a tile of its own among the sums.
+    unsafe { cuda.kernel(&SOURCE, &defines, "products")?.launch(shape, arguments) }?;
+    let shape = Launch::linear(blocks((n * n).div_ceil(THREADS as usize))?, THREADS);
+    let arguments = &mut [
+        partial.cuda().into(),
+        Argument::count(cut.parts)?,
+        pairs.into(),
+        Argument::count(n)?,
+        i32::from(add).into(),
+        gram.cuda_mut().into(),
+    ];
+    // SAFETY: there are sums for all tiles of n columns, and the matrix has n² elements, as the caller found.
+    unsafe { cuda.kernel(&SOURCE, &defines, "finish")?.launch(shape, arguments) }
 }

@@ -5,7 +5,7 @@ mod reference;
 #[cfg(test)]
 mod tests;
 
-use rayspin_core::{C32, C64, Error, Result, expect_shape};
+use rayspin_core::{C32, C64, Error, Result, expect_len, expect_shape};
 use rayspin_device::{Array, Backend, BackendKind};
 
 use crate::variant::{Variant, Work, runs_all};
@@ -83,6 +83,13 @@ fn on_gpu(
     gram: &mut Array<C64>,
     add: bool,
 ) -> Result<()> {
+    expect_len("Gram matrix", &[columns.len(), columns.len()], gram.len())?;
+    let reach = columns.iter().max().map_or(0, |&column| column as usize);
+    let last = rows.last().checked_add(reach);
+    if !rows.is_empty() && !columns.is_empty() && last.is_none_or(|last| last >= values.len()) {
+        let found = format!("{} and columns up to {reach}", rows.last());
+        return Err(Error::value("rows of a Gram matrix", format!("within {} values", values.len()), found));
+    }
     match values.device().backend() {
         Backend::Cuda(cuda) => cuda::products(cuda, values.device(), values, rows, columns, gram, add),
         Backend::Cpu(_) => Err(Error::value("device", "a GPU", values.device().describe())),
@@ -114,10 +121,6 @@ pub fn gram(
     add: bool,
 ) -> Result<()> {
     expect_shape("Gram matrix", &[columns.len(), columns.len()], gram.shape())?;
-    let last = rows.last() + columns.iter().max().map_or(0, |&column| column as usize);
-    if !rows.is_empty() && !columns.is_empty() && last >= values.len() {
-        return Err(Error::value("rows of a Gram matrix", format!("within {} values", values.len()), last));
-    }
     on_gpu(values, rows, columns, gram, add)
 }
 

@@ -1,4 +1,6 @@
-use rayspin_core::{C32, Error, Result};
+#![allow(unsafe_code, reason = "kernels are launched: each block says why they stay inside their arrays")]
+
+use rayspin_core::{C32, Error, Result, expect_len};
 use rayspin_device::cuda::{Argument, Launch, Source};
 use rayspin_device::{Array, Cuda};
 
@@ -12,10 +14,14 @@ const THREADS: usize = 128;
 /// `TARGETS` of the source.
 const TARGETS: usize = 4;
 
+/// Samples of an axis at most: the threads of the last block count beyond it in 32 bits.
+const MOST: usize = i32::MAX as usize - THREADS;
+
 fn int(value: usize) -> Result<Argument<'static>> {
-    i32::try_from(value)
-        .map(Argument::from)
-        .map_err(|_| Error::value("k-space", "axes of at most 2³¹ − 1 samples", value))
+    match i32::try_from(value) {
+        Ok(int) if value <= MOST => Ok(int.into()),
+        _ => Err(Error::value("k-space", format!("axes of at most {MOST} samples"), value)),
+    }
 }
 
 /// Where the lines lie, in the GPU's memory.
@@ -33,6 +39,9 @@ pub(super) fn lines(
     out: &mut Array<C32>,
 ) -> Result<()> {
     let Problem { coils, shape_zyx: [nz, ny, nx] } = *problem;
+    expect_len("k-space", &[coils, nz, ny, nx], kspace.len())?;
+    expect_len("GRAPPA weights", &[coils, coils, by.sources.len()], by.weights.len())?;
+    expect_len("GRAPPA lines", &[by.lines.len(), coils, nx], out.len())?;
     if out.is_empty() {
         return Ok(());
     }
@@ -45,25 +54,28 @@ pub(super) fn lines(
     let tiles = nx.div_ceil(THREADS);
     let blocks = by.lines.len() * tiles;
     let blocks = u32::try_from(blocks).map_err(|_| Error::value("GRAPPA lines", "2³² blocks", blocks))?;
-    cuda.kernel(&SOURCE, &[define::<f32>()], "lines")?.launch(
-        Launch { blocks: [blocks, coils.div_ceil(TARGETS) as u32, 1], ..Launch::linear(1, THREADS as u32) },
-        &mut [
-            kspace.cuda().into(),
-            sources.cuda().into(),
-            weights.cuda().into(),
-            targets(by, kspace)?.cuda().into(),
-            Argument::count(coils)?,
-            Argument::count(by.sources.len())?,
-            int(nz)?,
-            int(ny)?,
-            int(nx)?,
-            Argument::count(tiles)?,
-            out.cuda_mut().into(),
-        ],
-    )
+    let targets = targets(by, kspace)?;
+    let shape =
+        Launch { blocks: [blocks, coils.div_ceil(TARGETS) as u32, 1], ..Launch::linear(1, THREADS as u32) };
+    let arguments = &mut [
+        kspace.cuda().into(),
+        sources.cuda().into(),
+        weights.cuda().into(),
+        targets.cuda().into(),
+        Argument::count(coils)?,
+        Argument::count(by.sources.len())?,
+        int(nz)?,
+        int(ny)?,
+        int(nx)?,
+        Argument::count(tiles)?,
+        out.cuda_mut().into(),
+    ];
+    // SAFETY: k-space, weights and lines have the sizes that are given; sources outside the grid are passed over, and a block
+    // has a line that is listed.
+    unsafe { cuda.kernel(&SOURCE, &[define::<f32>()], "lines")?.launch(shape, arguments) }
 }
 
-/// Writes lines `[line, coil, x]` to k-space.
+/// Writes lines `[line, coil, x]`, all of them within k-space, to it.
 pub(super) fn place(
     cuda: &Cuda,
     problem: &Problem,
@@ -77,17 +89,17 @@ pub(super) fn place(
         return Ok(());
     }
     let targets = targets(by, kspace)?;
-    cuda.kernel(&SOURCE, &[define::<f32>()], "place")?.launch(
-        Launch::covering(elements, THREADS as u32),
-        &mut [
-            out.cuda().into(),
-            targets.cuda().into(),
-            Argument::count(coils)?,
-            (elements as u64).into(),
-            int(nz)?,
-            int(ny)?,
-            int(nx)?,
-            kspace.cuda_mut().into(),
-        ],
-    )
+    let arguments = &mut [
+        out.cuda().into(),
+        targets.cuda().into(),
+        Argument::count(coils)?,
+        (elements as u64).into(),
+        int(nz)?,
+        int(ny)?,
+        int(nx)?,
+        kspace.cuda_mut().into(),
+    ];
+    let shape = Launch::covering(elements, THREADS as u32);
+    // SAFETY: `fill` found every line within k-space, whose shape this is, and made `out` for these lines.
+    unsafe { cuda.kernel(&SOURCE, &[define::<f32>()], "place")?.launch(shape, arguments) }
 }

@@ -110,8 +110,8 @@ pub fn fill(kspace: &mut Array<C32>, interpolation: &Interpolation) -> Result<()
         }
     };
     let [nz, ny, nx] = shape_zyx;
-    let wanted = coils * coils * interpolation.sources.len();
-    rayspin_core::expect_shape("GRAPPA weights", &[wanted], &[interpolation.weights.len()])?;
+    let weights = [coils, coils, interpolation.sources.len()];
+    rayspin_core::expect_len("GRAPPA weights", &weights, interpolation.weights.len())?;
     if let Some([z, y]) = interpolation.lines.iter().find(|[z, y]| *z >= nz || *y >= ny) {
         return Err(Error::value("GRAPPA lines", format!("within {nz} x {ny}"), format!("{z}, {y}")));
     }

@@ -1,5 +1,7 @@
 //! The GPU variants: launches, and how a grid becomes rows and columns of a product.
 
+#![allow(unsafe_code, reason = "kernels are launched: each block says why they stay inside their arrays")]
+
 use num_complex::Complex;
 use rayspin_core::{C64, Error, Real, Result, Trajectory};
 use rayspin_device::cuda::{Argument, Launch, View};
@@ -21,6 +23,8 @@ pub(crate) use rungs::{PHASE, programs};
 use target::{List, Target, faces};
 
 const THREADS: usize = 128;
+/// Samples of a trajectory: the threads of the last block count beyond them in 32 bits.
+const MOST_SAMPLES: usize = i32::MAX as usize - 1024;
 /// Samples of a table of an image of few voxels.
 const LONG_CHUNK: usize = 65536;
 /// Bytes of the table that grows with the batch.
@@ -39,11 +43,13 @@ impl<'a> Work<'a> {
     fn new(cuda: &'a Cuda, device: &'a Device, trajectory: &Trajectory) -> Result<Self> {
         let (dims, samples) = (trajectory.dims(), trajectory.samples());
         let k: Vec<f64> = (0..samples).flat_map(|m| trajectory.point(m).iter().copied()).collect();
-        i32::try_from(samples)
-            .map_err(|_| Error::value("samples", format!("at most {}", i32::MAX), samples))?;
+        if samples > MOST_SAMPLES {
+            return Err(Error::value("samples", format!("at most {MOST_SAMPLES}"), samples));
+        }
         Ok(Self { cuda, device, k: Array::from_vec(device, &[samples * dims], k)?, dims, samples })
     }
 
+    /// By the kernel `adjoint` or `forward`, of `batch` images of `grid` and samples of as many batch entries.
     fn naive<R: Real>(
         &self,
         name: &str,
@@ -68,11 +74,17 @@ impl<'a> Work<'a> {
             return Err(Error::value("NUDFT size", "a number of blocks of at most 32 bits", threads));
         };
         let launch = Launch { blocks: [blocks, batch, 1], threads: [a_block, 1, 1], shared: 0 };
-        self.cuda.kernel(&NAIVE, &[define::<R>()], name)?.launch(launch, &mut arguments)
+        // SAFETY: `super::check` found samples and images of the same batch, of this trajectory and this grid; a thread takes one
+        // output that there is.
+        unsafe { self.cuda.kernel(&NAIVE, &[define::<R>()], name)?.launch(launch, &mut arguments) }
     }
 
     /// A table of phases: the kernel `name` with what all of them take, then `more`.
-    fn table<R: Real>(
+    ///
+    /// # Safety
+    /// The kernel takes `more` besides, whose last array has an element for each of `width` samples of each block along y and z. There
+    /// are values of `samples` samples for each block along z.
+    unsafe fn table<R: Real>(
         &self,
         name: &str,
         (first, width): (usize, usize),
@@ -84,7 +96,8 @@ impl<'a> Work<'a> {
             vec![self.k.cuda().into(), int(self.dims)?, int(first)?, int(self.samples)?, int(width)?];
         arguments.extend(list.a.iter().chain(&list.b).map(|&v| Argument::from(v)));
         arguments.extend(more);
-        self.cuda.kernel(&TABLES, &[define::<R>()], name)?.launch(launch, &mut arguments)
+        // SAFETY: as the caller promises; every sample of the trajectory has phases.
+        unsafe { self.cuda.kernel(&TABLES, &[define::<R>()], name)?.launch(launch, &mut arguments) }
     }
 
     /// Sums of all samples over the outputs of `target`, each `whole` values of a batch entry of `out`.
@@ -108,6 +121,8 @@ impl<'a> Work<'a> {
         // are read once and need not stay in the cache. No sum is of more samples than one of few parts.
         let wanted = (tiling.blocks * self.cuda.properties().multiprocessors as usize) / (blocks * batch);
         let chunk = (wanted.max(1) * value(config, "table", 8192)?.max(1) as usize).min(LONG_CHUNK);
+        // Tables are cut into whole stages.
+        let chunk = (chunk / depth).max(1) * depth;
         let room = (WEIGHTED_BYTES / (batch * shape.nu * element)).max(512) / depth * depth;
         let width = self.samples.next_multiple_of(depth).min(chunk).min(room);
         let parts = wanted.min(width / (8 * depth)).max(1);
@@ -121,10 +136,11 @@ impl<'a> Work<'a> {
         let mut largest = Array::<u32>::zeros(self.device, &[1])?;
         let halves = matches!(rung, Rung::Tensor | Rung::Wgmma);
         if halves {
-            self.cuda.kernel(&TABLES, &[define::<R>()], "largest")?.launch(
-                Launch::linear(d.len().div_ceil(THREADS).min(1024) as u32, THREADS as u32),
-                &mut [d.cuda().into(), (d.len() as u64).into(), largest.cuda_mut().into()],
-            )?;
+            let blocks = d.len().div_ceil(THREADS).min(1024) as u32;
+            let arguments = &mut [d.cuda().into(), (d.len() as u64).into(), largest.cuda_mut().into()];
+            let kernel = self.cuda.kernel(&TABLES, &[define::<R>()], "largest")?;
+            // SAFETY: the length is the array's; one number is written.
+            unsafe { kernel.launch(Launch::linear(blocks, THREADS as u32), arguments) }?;
         }
         let u32_of =
             |n: usize| u32::try_from(n).map_err(|_| Error::value("NUDFT blocks", "at most 32 bits", n));
@@ -141,52 +157,49 @@ impl<'a> Work<'a> {
             let part = (first, width);
             let rows = over(width, shape.nu, batch)?;
             let values = d.cuda().into();
-            match &mut tables {
+            let (name, more) = match &mut tables {
                 Tables::Single { p, .. } | Tables::Fp16 { p, .. } if halves => {
-                    let more = vec![values, largest.cuda().into(), p.cuda_mut().into()];
-                    self.table::<R>("weighted_scaled", part, rows, &shape.u, more)?;
+                    ("weighted_scaled", vec![values, largest.cuda().into(), p.cuda_mut().into()])
                 }
                 Tables::Single { p, .. } | Tables::Fp16 { p, .. } => {
-                    let more = vec![values, p.cuda_mut().into()];
-                    self.table::<R>("weighted_single", part, rows, &shape.u, more)?;
+                    ("weighted_single", vec![values, p.cuda_mut().into()])
                 }
-                Tables::Double { p, .. } => {
-                    let more = vec![values, p.cuda_mut().into()];
-                    self.table::<R>("weighted_double", part, rows, &shape.u, more)?;
-                }
-            }
+                Tables::Double { p, .. } => ("weighted_double", vec![values, p.cuda_mut().into()]),
+            };
+            // SAFETY: P is `[batch][nu][width]`, and `d` has the trajectory's samples for each batch entry.
+            unsafe { self.table::<R>(name, part, rows, &shape.u, more) }?;
             let rows = over(width, shape.nv, 1)?;
+            let (name, more) = match &mut tables {
+                Tables::Single { y, .. } | Tables::Fp16 { y, .. } => ("phases_single", y.cuda_mut().into()),
+                Tables::Double { y, .. } => ("phases_double", y.cuda_mut().into()),
+            };
+            // SAFETY: Y is `[nv][width]`.
+            unsafe { self.table::<R>(name, part, rows, &shape.v, vec![more]) }?;
             let strips = column_tiles * tiles;
-            let arguments: [Argument<'_>; 3] = match &mut tables {
-                Tables::Single { p, y, b } => {
-                    self.table::<R>("phases_single", part, rows, &shape.v, vec![y.cuda_mut().into()])?;
-                    let launch = Launch {
-                        blocks: [width as u32, column_tiles as u32, 1],
-                        threads: [THREADS as u32, 1, 1],
-                        shared: 0,
-                    };
-                    let more = vec![pairs, b.cuda_mut().into()];
-                    self.table::<R>("columns_single", part, launch, &shape.x, more)?;
-                    [p.cuda().into(), y.cuda().into(), b.cuda().into()]
+            let (name, cover, more) = match &mut tables {
+                Tables::Single { b, .. } => {
+                    let blocks = [width as u32, column_tiles as u32, 1];
+                    let cover = Launch { blocks, ..Launch::linear(1, THREADS as u32) };
+                    ("columns_single", cover, vec![pairs, b.cuda_mut().into()])
                 }
-                Tables::Double { p, y, b } => {
-                    self.table::<R>("phases_double", part, rows, &shape.v, vec![y.cuda_mut().into()])?;
-                    let more = vec![pairs, b.cuda_mut().into()];
-                    self.table::<R>("columns_double", part, over(width * 4, strips, 1)?, &shape.x, more)?;
-                    [p.cuda().into(), y.cuda().into(), b.cuda().into()]
+                Tables::Double { b, .. } => {
+                    ("columns_double", over(width * 4, strips, 1)?, vec![pairs, b.cuda_mut().into()])
                 }
-                Tables::Fp16 { p, y, b } => {
-                    self.table::<R>("phases_single", part, rows, &shape.v, vec![y.cuda_mut().into()])?;
-                    if rung == Rung::Wgmma {
-                        let more = vec![pairs, int(8 * tiles)?, b.cuda_mut().into()];
-                        let launch = over(width * tiles, column_tiles, 1)?;
-                        self.table::<R>("columns_wgmma", part, launch, &shape.x, more)?;
-                    } else {
-                        let more = vec![pairs, b.cuda_mut().into()];
-                        self.table::<R>("columns_fp16", part, over(width * 2, strips, 1)?, &shape.x, more)?;
-                    }
-                    [p.cuda().into(), y.cuda().into(), b.cuda().into()]
+                Tables::Fp16 { b, .. } if rung == Rung::Wgmma => {
+                    let more = vec![pairs, int(8 * tiles)?, b.cuda_mut().into()];
+                    ("columns_wgmma", over(width * tiles, column_tiles, 1)?, more)
                 }
+                Tables::Fp16 { b, .. } => {
+                    ("columns_fp16", over(width * 2, strips, 1)?, vec![pairs, b.cuda_mut().into()])
+                }
+            };
+            // SAFETY: `width` samples are whole stages, and their columns are `strips` eights; blocks cover them in the way that each
+            // kernel counts.
+            unsafe { self.table::<R>(name, part, cover, &shape.x, more) }?;
+            let arguments: [Argument<'_>; 3] = match &tables {
+                Tables::Single { p, y, b } => [p.cuda().into(), y.cuda().into(), b.cuda().into()],
+                Tables::Double { p, y, b } => [p.cuda().into(), y.cuda().into(), b.cuda().into()],
+                Tables::Fp16 { p, y, b } => [p.cuda().into(), y.cuda().into(), b.cuda().into()],
             };
             let mut arguments = arguments.to_vec();
             arguments.push(int(width / depth)?);
@@ -201,7 +214,9 @@ impl<'a> Work<'a> {
                 arguments.push((n as i64).into());
             }
             arguments.push(i32::from(first > 0).into());
-            kernel.launch(launch, &mut arguments)?;
+            // SAFETY: the tables have `width` samples; rows past the last are read as the last, and stores end where `target`, a box
+            // within each `stride` outputs, ends.
+            unsafe { kernel.launch(launch, &mut arguments) }?;
         }
         if parts == 1 {
             return Ok(());
@@ -216,7 +231,9 @@ impl<'a> Work<'a> {
             arguments.push((n as i64).into());
         }
         arguments.push((whole as i64).into());
-        self.cuda.kernel(&TABLES, &[define::<R>()], "gather")?.launch(over(stride, batch, 1)?, &mut arguments)
+        let kernel = self.cuda.kernel(&TABLES, &[define::<R>()], "gather")?;
+        // SAFETY: `parts` sums of the box's points are there for each batch entry; the box lies inside the outputs.
+        unsafe { kernel.launch(over(stride, batch, 1)?, &mut arguments) }
     }
 }
 
@@ -267,6 +284,7 @@ pub(super) fn adjoint<R: Real>(
     samples: &Array<Complex<R>>,
     image: &mut Array<Complex<R>>,
 ) -> Result<()> {
+    rung.expect_for::<R>()?;
     let device = samples.device().clone();
     let work = Work::new(cuda, &device, trajectory)?;
     match rung {
@@ -305,13 +323,18 @@ pub(super) fn q<R: Real>(
     weights: Option<View<'_, R>>,
     out: &mut Array<Complex<R>>,
 ) -> Result<()> {
+    rung.expect_for::<R>()?;
     let device = out.device().clone();
     let count = trajectory.samples();
     let mut d = Array::<Complex<R>>::zeros(&device, &[count])?;
     match weights {
-        Some(weights) => cuda
-            .kernel(&TABLES, &[define::<R>()], "widen")?
-            .launch(over(count, 1, 1)?, &mut [weights.into(), (count as u64).into(), d.cuda_mut().into()])?,
+        Some(weights) => {
+            let arguments = &mut [weights.into(), (count as u64).into(), d.cuda_mut().into()];
+            // SAFETY: `run_q` found a weight for each sample.
+            unsafe {
+                cuda.kernel(&TABLES, &[define::<R>()], "widen")?.launch(over(count, 1, 1)?, arguments)
+            }?;
+        }
         None => d.fill(Complex::from(R::one()))?,
     }
     let grid = Grid::displacements(matrix)?;
@@ -328,7 +351,9 @@ pub(super) fn q<R: Real>(
         arguments.push(int(if axis < lead { 0 } else { grid.axes[axis].n })?);
     }
     arguments.push(int(lead)?);
-    cuda.kernel(&TABLES, &[define::<R>()], "mirror")?.launch(over(grid.points(), 1, 1)?, &mut arguments)
+    let kernel = cuda.kernel(&TABLES, &[define::<R>()], "mirror")?;
+    // SAFETY: `run_q` found all displacements of the matrix in `out`.
+    unsafe { kernel.launch(over(grid.points(), 1, 1)?, &mut arguments) }
 }
 
 fn int(n: usize) -> Result<Argument<'static>> {

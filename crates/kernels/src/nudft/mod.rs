@@ -431,7 +431,7 @@ fn run_q<R: Real, T: SimdReal>(
     out: &mut Array<Complex<R>>,
 ) -> Result<()> {
     grid_of(trajectory, Grid::displacements(matrix)?)?;
-    let doubled: Vec<usize> = matrix.iter().map(|n| 2 * n).collect();
+    let doubled: Vec<usize> = matrix.iter().map(|n| n.saturating_mul(2)).collect();
     expect_shape("Q", &doubled, out.shape())?;
     if let Some(weights) = weights {
         expect_device("Q", weights, out)?;

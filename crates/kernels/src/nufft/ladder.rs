@@ -125,10 +125,13 @@ impl Fast {
     fn asked(&self, config: &Config, data: &Data) -> Result<Asked> {
         let (plan, items) = (&data.plan, data.alone.len());
         let usual = cuda::usual(self.to_image, plan.matrix().len(), plan.width(), items);
-        if *config == form::space(self.to_image, usual).default_config() {
+        let space = form::space(self.to_image, usual);
+        if *config == space.default_config() {
             return plan.on_gpu()?.usual(self.to_image, items);
         }
-        Asked::of(config).ok_or_else(|| Error::value("configuration", "coils", config))
+        // Kernels are made for forms of this space.
+        let asked = Asked::of(config).filter(|_| space.contains(config));
+        asked.ok_or_else(|| Error::value("configuration", format!("one of {space:?}"), config))
     }
 }
 

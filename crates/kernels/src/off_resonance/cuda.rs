@@ -1,3 +1,5 @@
+#![allow(unsafe_code, reason = "kernels are launched: each block says why they stay inside their arrays")]
+
 use num_complex::Complex;
 use rayspin_core::{Error, Real, Result};
 use rayspin_device::cuda::{Argument, Launch, Source};
@@ -19,18 +21,18 @@ pub(super) fn modulate<R: Real>(
     add: bool,
 ) -> Result<()> {
     let voxels = field.len();
-    cuda.kernel(&SOURCE, &[define::<R>()], "modulate")?.launch(
-        Launch::covering(voxels, THREADS),
-        &mut [
-            field.cuda().into(),
-            tau.into(),
-            x.cuda().into(),
-            y.cuda_mut().into(),
-            (voxels as u64).into(),
-            Argument::count(x.len() / voxels)?,
-            u32::from(add).into(),
-        ],
-    )
+    let arguments = &mut [
+        field.cuda().into(),
+        tau.into(),
+        x.cuda().into(),
+        y.cuda_mut().into(),
+        (voxels as u64).into(),
+        Argument::count(x.len() / voxels)?,
+        u32::from(add).into(),
+    ];
+    let shape = Launch::covering(voxels, THREADS);
+    // SAFETY: the shapes of both images were compared, and end in the field's.
+    unsafe { cuda.kernel(&SOURCE, &[define::<R>()], "modulate")?.launch(shape, arguments) }
 }
 
 pub(super) fn weigh<R: Real>(
@@ -45,17 +47,18 @@ pub(super) fn weigh<R: Real>(
     let row = table.cuda().part(segment * times, times).ok_or_else(|| {
         Error::value("segment of an off-resonance transform", format!("below {}", table.shape()[0]), segment)
     })?;
-    cuda.kernel(&SOURCE, &[define::<R>()], "weigh")?.launch(
-        Launch::covering(samples, THREADS),
-        &mut [
-            row.into(),
-            index.cuda().into(),
-            x.cuda().into(),
-            y.cuda_mut().into(),
-            (samples as u64).into(),
-            Argument::count(x.len() / samples)?,
-            u32::from(conjugate).into(),
-            u32::from(add).into(),
-        ],
-    )
+    let arguments = &mut [
+        row.into(),
+        index.cuda().into(),
+        x.cuda().into(),
+        y.cuda_mut().into(),
+        (samples as u64).into(),
+        Argument::count(x.len() / samples)?,
+        u32::from(conjugate).into(),
+        u32::from(add).into(),
+    ];
+    let shape = Launch::covering(samples, THREADS);
+    // SAFETY: the shapes of both sets of samples were compared, and end in the indices' shape, which `Segments` made for the table's
+    // times.
+    unsafe { cuda.kernel(&SOURCE, &[define::<R>()], "weigh")?.launch(shape, arguments) }
 }

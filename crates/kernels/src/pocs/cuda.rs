@@ -1,3 +1,5 @@
+#![allow(unsafe_code, reason = "kernels are launched: each block says why they stay inside their arrays")]
+
 use rayspin_core::{C32, Result};
 use rayspin_device::cuda::{Launch, Source};
 use rayspin_device::{Array, Cuda};
@@ -11,10 +13,10 @@ const THREADS: u32 = 256;
 
 pub(super) fn take_phase(cuda: &Cuda, phase: &Array<C32>, image: &mut Array<C32>) -> Result<()> {
     let len = image.len();
-    cuda.kernel(&SOURCE, &[define::<f32>()], "take_phase")?.launch(
-        Launch::covering(len, THREADS),
-        &mut [phase.cuda().into(), image.cuda_mut().into(), (len as u64).into()],
-    )
+    let arguments = &mut [phase.cuda().into(), image.cuda_mut().into(), (len as u64).into()];
+    let shape = Launch::covering(len, THREADS);
+    // SAFETY: the shapes of both were compared.
+    unsafe { cuda.kernel(&SOURCE, &[define::<f32>()], "take_phase")?.launch(shape, arguments) }
 }
 
 pub(super) fn restore(
@@ -24,8 +26,9 @@ pub(super) fn restore(
     kspace: &mut Array<C32>,
 ) -> Result<()> {
     let len = kspace.len();
-    cuda.kernel(&SOURCE, &[define::<f32>()], "restore")?.launch(
-        Launch::covering(len, THREADS),
-        &mut [mask.cuda().into(), measured.cuda().into(), kspace.cuda_mut().into(), (len as u64).into()],
-    )
+    let arguments =
+        &mut [mask.cuda().into(), measured.cuda().into(), kspace.cuda_mut().into(), (len as u64).into()];
+    let shape = Launch::covering(len, THREADS);
+    // SAFETY: the shapes of all three were compared.
+    unsafe { cuda.kernel(&SOURCE, &[define::<f32>()], "restore")?.launch(shape, arguments) }
 }

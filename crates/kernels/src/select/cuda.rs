@@ -1,3 +1,5 @@
+#![allow(unsafe_code, reason = "kernels are launched: each block says why they stay inside their arrays")]
+
 use num_complex::Complex;
 use rayspin_core::{Error, Real, Result};
 use rayspin_device::cuda::{Launch, Source};
@@ -26,18 +28,20 @@ pub(super) fn digits<R: Real>(cuda: &Cuda, x: &Array<Complex<R>>, rank: usize) -
     let defines = [define::<R>()];
     let blocks = len.div_ceil(4 * THREADS as usize).clamp(1, BLOCKS) as u32;
     for shift in (0..64).step_by(BITS).rev() {
-        cuda.kernel(&SOURCE, &defines, "count")?.launch(
-            Launch::linear(blocks, THREADS),
-            &mut [
-                x.cuda().into(),
-                (len as u64).into(),
-                shift.into(),
-                state.cuda().into(),
-                counts.cuda_mut().into(),
-            ],
-        )?;
-        cuda.kernel(&SOURCE, &defines, "choose")?
-            .launch(Launch::linear(1, THREADS), &mut [state.cuda_mut().into(), counts.cuda_mut().into()])?;
+        let arguments = &mut [
+            x.cuda().into(),
+            (len as u64).into(),
+            shift.into(),
+            state.cuda().into(),
+            counts.cuda_mut().into(),
+        ];
+        // SAFETY: `len` is the array's; there is a count for each digit.
+        unsafe {
+            cuda.kernel(&SOURCE, &defines, "count")?.launch(Launch::linear(blocks, THREADS), arguments)
+        }?;
+        let arguments = &mut [state.cuda_mut().into(), counts.cuda_mut().into()];
+        // SAFETY: two numbers of state, and a count for each of the block's threads.
+        unsafe { cuda.kernel(&SOURCE, &defines, "choose")?.launch(Launch::linear(1, THREADS), arguments) }?;
     }
     Ok(f64::from_bits(state.to_vec()?[0]))
 }

@@ -1,3 +1,5 @@
+#![allow(unsafe_code, reason = "kernels are launched: each block says why they stay inside their arrays")]
+
 use std::ops::Range;
 
 use num_complex::Complex;
@@ -31,16 +33,15 @@ pub(super) fn expand<R: Real>(
     out: &mut Array<Complex<R>>,
 ) -> Result<()> {
     let voxels = image.len();
-    kernel::<R>(cuda, "expand")?.launch(
-        Launch::covering(voxels, THREADS),
-        &mut [
-            stretch(maps, &taken)?.into(),
-            image.cuda().into(),
-            out.cuda_mut().into(),
-            (voxels as u64).into(),
-            Argument::count(taken.len() / voxels)?,
-        ],
-    )
+    let arguments = &mut [
+        stretch(maps, &taken)?.into(),
+        image.cuda().into(),
+        out.cuda_mut().into(),
+        (voxels as u64).into(),
+        Argument::count(taken.len() / voxels)?,
+    ];
+    // SAFETY: `super::check` found an image for each map that is taken.
+    unsafe { kernel::<R>(cuda, "expand")?.launch(Launch::covering(voxels, THREADS), arguments) }
 }
 
 pub(super) fn combine<R: Real>(
@@ -52,17 +53,16 @@ pub(super) fn combine<R: Real>(
     add: bool,
 ) -> Result<()> {
     let voxels = out.len();
-    kernel::<R>(cuda, "combine")?.launch(
-        Launch::covering(voxels, THREADS),
-        &mut [
-            stretch(maps, &taken)?.into(),
-            images.cuda().into(),
-            out.cuda_mut().into(),
-            (voxels as u64).into(),
-            Argument::count(taken.len() / voxels)?,
-            u32::from(add).into(),
-        ],
-    )
+    let arguments = &mut [
+        stretch(maps, &taken)?.into(),
+        images.cuda().into(),
+        out.cuda_mut().into(),
+        (voxels as u64).into(),
+        Argument::count(taken.len() / voxels)?,
+        u32::from(add).into(),
+    ];
+    // SAFETY: as for `expand`.
+    unsafe { kernel::<R>(cuda, "combine")?.launch(Launch::covering(voxels, THREADS), arguments) }
 }
 
 pub(super) fn sum_of_squares<R: Real>(
@@ -73,17 +73,16 @@ pub(super) fn sum_of_squares<R: Real>(
     add: bool,
 ) -> Result<()> {
     let voxels = out.len();
-    kernel::<R>(cuda, "sum_of_squares")?.launch(
-        Launch::covering(voxels, THREADS),
-        &mut [
-            images.cuda().into(),
-            out.cuda_mut().into(),
-            (voxels as u64).into(),
-            Argument::count(images.len() / voxels)?,
-            u32::from(root).into(),
-            u32::from(add).into(),
-        ],
-    )
+    let arguments = &mut [
+        images.cuda().into(),
+        out.cuda_mut().into(),
+        (voxels as u64).into(),
+        Argument::count(images.len() / voxels)?,
+        u32::from(root).into(),
+        u32::from(add).into(),
+    ];
+    // SAFETY: as many images as have all of their voxels are read, and a number a voxel is written.
+    unsafe { kernel::<R>(cuda, "sum_of_squares")?.launch(Launch::covering(voxels, THREADS), arguments) }
 }
 
 pub(super) fn normalise<R: Real>(
@@ -92,13 +91,12 @@ pub(super) fn normalise<R: Real>(
     image: &mut Array<Complex<R>>,
 ) -> Result<()> {
     let voxels = image.len();
-    kernel::<R>(cuda, "normalise")?.launch(
-        Launch::covering(voxels, THREADS),
-        &mut [
-            maps.cuda().into(),
-            image.cuda_mut().into(),
-            (voxels as u64).into(),
-            Argument::count(maps.len() / voxels)?,
-        ],
-    )
+    let arguments = &mut [
+        maps.cuda().into(),
+        image.cuda_mut().into(),
+        (voxels as u64).into(),
+        Argument::count(maps.len() / voxels)?,
+    ];
+    // SAFETY: as for `sum_of_squares`.
+    unsafe { kernel::<R>(cuda, "normalise")?.launch(Launch::covering(voxels, THREADS), arguments) }
 }

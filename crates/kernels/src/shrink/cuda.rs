@@ -1,3 +1,5 @@
+#![allow(unsafe_code, reason = "kernels are launched: each block says why they stay inside their arrays")]
+
 use num_complex::Complex;
 use rayspin_core::{Real, Result};
 use rayspin_device::cuda::{Argument, Kernel, Launch, Source};
@@ -17,7 +19,10 @@ fn kernel<R: Real>(cuda: &Cuda, name: &str) -> Result<Kernel> {
 }
 
 /// Runs a kernel that ends with a place for partial sums, and adds these.
-fn summed<R: Real>(
+///
+/// # Safety
+/// The kernel is one of a sum over `len` places, and its other arguments have as many elements as it reads and writes then.
+unsafe fn summed<R: Real>(
     cuda: &Cuda,
     device: &Device,
     name: &str,
@@ -29,11 +34,11 @@ fn summed<R: Real>(
     let mut total = Array::<f64>::zeros(device, &[1])?;
     let mut all: Vec<Argument<'_>> = arguments;
     all.push(partial.cuda_mut().into());
-    kernel::<R>(cuda, name)?.launch(Launch::linear(count as u32, THREADS), &mut all)?;
-    kernel::<R>(cuda, "finish")?.launch(
-        Launch::linear(1, THREADS),
-        &mut [partial.cuda().into(), Argument::count(count)?, total.cuda_mut().into()],
-    )?;
+    // SAFETY: as the caller promises; a block writes one partial sum.
+    unsafe { kernel::<R>(cuda, name)?.launch(Launch::linear(count as u32, THREADS), &mut all) }?;
+    let whole = &mut [partial.cuda().into(), Argument::count(count)?, total.cuda_mut().into()];
+    // SAFETY: `count` partial sums are read, one is written.
+    unsafe { kernel::<R>(cuda, "finish")?.launch(Launch::linear(1, THREADS), whole) }?;
     Ok(total.to_vec()?[0])
 }
 
@@ -46,18 +51,19 @@ pub(super) fn soft<R: Real>(
     let (device, len) = (x.device().clone(), x.len());
     let arguments =
         vec![Argument::real(threshold), weights.cuda().into(), x.cuda_mut().into(), (len as u64).into()];
-    summed::<R>(cuda, &device, "soft", len, arguments)
+    // SAFETY: the shapes of numbers and weights were compared.
+    unsafe { summed::<R>(cuda, &device, "soft", len, arguments) }
 }
 
 pub(super) fn clip<R: Real>(cuda: &Cuda, radius: R, len: usize, x: &mut Array<Complex<R>>) -> Result<()> {
     let components = Argument::count(x.len() / len)?;
-    kernel::<R>(cuda, "clip")?.launch(
-        Launch::covering(len, THREADS),
-        &mut [Argument::real(radius), x.cuda_mut().into(), (len as u64).into(), components],
-    )
+    let arguments = &mut [Argument::real(radius), x.cuda_mut().into(), (len as u64).into(), components];
+    // SAFETY: as many components as have all of their `len` numbers are read and written.
+    unsafe { kernel::<R>(cuda, "clip")?.launch(Launch::covering(len, THREADS), arguments) }
 }
 
 pub(super) fn joint_norm<R: Real>(cuda: &Cuda, len: usize, x: &Array<Complex<R>>) -> Result<f64> {
     let arguments = vec![x.cuda().into(), (len as u64).into(), Argument::count(x.len() / len)?];
-    summed::<R>(cuda, x.device(), "joint_norm", len, arguments)
+    // SAFETY: as for `clip`.
+    unsafe { summed::<R>(cuda, x.device(), "joint_norm", len, arguments) }
 }

@@ -1,13 +1,15 @@
 //! The scalars of conjugate gradients where the vectors are: an iteration is asked for without waiting for any of them.
 
+#![allow(unsafe_code, reason = "kernels are launched: each block says why they stay inside their arrays")]
+
 use std::marker::PhantomData;
 
 use num_complex::Complex;
-use rayspin_core::{C64, Real, Result};
+use rayspin_core::{C64, Real, Result, expect_len};
 use rayspin_device::cuda::{Argument, Launch};
 use rayspin_device::{Array, Backend, Cuda, Device, Pinned};
 
-use super::{cpu, cuda, expect_alike, narrow};
+use super::{cpu, cuda, expect_alike, expect_device, narrow};
 
 /// Numbers of a state, in the order that vector.cu has as well.
 const HALT: usize = 0;
@@ -69,6 +71,7 @@ pub struct CgState {
 /// [`cg_update`](super::cg_update), bit for bit.
 pub struct CgScalars<R: Real> {
     limits: CgLimits,
+    len: usize,
     state: Array<f64>,
     partial: Array<C64>,
     real: PhantomData<R>,
@@ -82,7 +85,7 @@ impl<R: Real> CgScalars<R> {
             Backend::Cuda(_) => cuda::blocks(len) as usize,
         };
         let (state, partial) = (Array::zeros(device, &[STATE])?, Array::zeros(device, &[parts])?);
-        Ok(Self { limits, state, partial, real: PhantomData })
+        Ok(Self { limits, len, state, partial, real: PhantomData })
     }
 
     /// Begins, not halted, with ρ = ‖r‖², ‖p‖² and the largest curvature met so far.
@@ -92,15 +95,23 @@ impl<R: Real> CgScalars<R> {
         self.state.set(&state)
     }
 
-    /// ⟨p, Ap⟩, and α of it. Errors: shapes; of the device.
+    /// Errors: `x` has another length than was said, or lives on another device.
+    fn expect(&self, x: &Array<Complex<R>>) -> Result<()> {
+        expect_len("conjugate gradients", &[self.len], x.len())?;
+        expect_device("conjugate gradients", self.state.device(), x)
+    }
+
+    /// ⟨p, Ap⟩, and α of it. Errors: shapes, another length than was said; of the device.
     pub fn step_length(&mut self, p: &Array<Complex<R>>, q: &Array<Complex<R>>) -> Result<()> {
+        self.expect(p)?;
         expect_alike("conjugate gradients", p, q)?;
         match p.device().clone().backend() {
             Backend::Cpu(cpu) => bend(self.state.cpu_mut(), cpu::dot(cpu, p.cpu(), q.cpu()), &self.limits),
             Backend::Cuda(cuda) => {
                 let len = (p.len() as u64).into();
                 let sum = &mut [p.cuda().into(), q.cuda().into(), len, self.partial.cuda_mut().into()];
-                sums::<R>(cuda, p.len(), "dot", sum)?;
+                // SAFETY: both have the length that was said, and there is a partial sum for each block.
+                unsafe { sums::<R>(cuda, p.len(), "dot", sum) }?;
                 let limits = [self.limits.vanishing, self.limits.indefinite];
                 self.finish(cuda, "cg_alpha", limits)?;
             }
@@ -108,7 +119,7 @@ impl<R: Real> CgScalars<R> {
         Ok(())
     }
 
-    /// x ← x + αp, r ← r − αq; ‖r‖², and β of it. Errors: shapes; of the device.
+    /// x ← x + αp, r ← r − αq; ‖r‖², and β of it. Errors: as [`CgScalars::step_length`].
     pub fn update(
         &mut self,
         p: &Array<Complex<R>>,
@@ -116,6 +127,7 @@ impl<R: Real> CgScalars<R> {
         x: &mut Array<Complex<R>>,
         r: &mut Array<Complex<R>>,
     ) -> Result<()> {
+        self.expect(p)?;
         expect_alike("conjugate gradients", p, q)?;
         expect_alike("conjugate gradients", p, x)?;
         expect_alike("conjugate gradients", p, r)?;
@@ -138,15 +150,17 @@ impl<R: Real> CgScalars<R> {
                     (p.len() as u64).into(),
                     self.partial.cuda_mut().into(),
                 ];
-                sums::<R>(cuda, p.len(), "cg_step", arguments)?;
+                // SAFETY: all four have the length that was said, and there is a partial sum for each block.
+                unsafe { sums::<R>(cuda, p.len(), "cg_step", arguments) }?;
                 self.finish(cuda, "cg_beta", [self.limits.size, self.limits.enough])?;
             }
         }
         Ok(())
     }
 
-    /// p ← r + βp. Errors: shapes; of the device.
+    /// p ← r + βp. Errors: as [`CgScalars::step_length`].
     pub fn turn(&mut self, r: &Array<Complex<R>>, p: &mut Array<Complex<R>>) -> Result<()> {
+        self.expect(r)?;
         expect_alike("conjugate gradients", r, p)?;
         match r.device().clone().backend() {
             Backend::Cpu(cpu) => {
@@ -161,7 +175,8 @@ impl<R: Real> CgScalars<R> {
                 let state = self.state.cuda();
                 let arguments =
                     &mut [state.into(), r.cuda().into(), p.cuda_mut().into(), (len as u64).into()];
-                cuda::kernel::<R>(cuda, "cg_turn")?.launch(cuda::over(len), arguments)
+                // SAFETY: both have `len` elements; the scalars are read.
+                unsafe { cuda::kernel::<R>(cuda, "cg_turn")?.launch(cuda::over(len), arguments) }
             }
         }
     }
@@ -181,12 +196,18 @@ impl<R: Real> CgScalars<R> {
         let [a, b] = limits;
         let arguments =
             &mut [self.partial.cuda().into(), count.into(), a.into(), b.into(), self.state.cuda_mut().into()];
-        cuda::kernel::<R>(cuda, name)?.launch(Launch::linear(1, cuda::THREADS), arguments)
+        // SAFETY: the partial sums are read, and a state has all scalars.
+        unsafe { cuda::kernel::<R>(cuda, name)?.launch(Launch::linear(1, cuda::THREADS), arguments) }
     }
 }
 
-fn sums<R: Real>(cuda: &Cuda, len: usize, name: &str, arguments: &mut [Argument<'_>]) -> Result<()> {
-    cuda::kernel::<R>(cuda, name)?.launch(Launch::linear(cuda::blocks(len), cuda::THREADS), arguments)
+/// # Safety
+/// The kernel is one of a sum over `len` elements of every vector among the arguments; they have as many, and there is a partial
+/// sum for each of its blocks.
+unsafe fn sums<R: Real>(cuda: &Cuda, len: usize, name: &str, arguments: &mut [Argument<'_>]) -> Result<()> {
+    let blocks = Launch::linear(cuda::blocks(len), cuda::THREADS);
+    // SAFETY: as the caller promises.
+    unsafe { cuda::kernel::<R>(cuda, name)?.launch(blocks, arguments) }
 }
 
 impl CgState {

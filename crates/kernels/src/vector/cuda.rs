@@ -1,3 +1,5 @@
+#![allow(unsafe_code, reason = "kernels are launched: each block says why they stay inside their arrays")]
+
 use num_complex::Complex;
 use rayspin_core::{C64, Real, Result};
 use rayspin_device::cuda::{Argument, Kernel, Launch, Source, ViewMut};
@@ -29,7 +31,10 @@ pub(super) fn over(len: usize) -> Launch {
 }
 
 /// Runs the kernel `name` with `arguments`, the length and a place for partial sums, and adds these.
-fn sum<R: Real>(
+///
+/// # Safety
+/// The kernel is one of a sum over `len` elements of every view among the arguments, which have as many.
+unsafe fn sum<R: Real>(
     cuda: &Cuda,
     device: &Device,
     name: &str,
@@ -45,20 +50,22 @@ fn sum<R: Real>(
     let mut all: Vec<Argument<'_>> = arguments;
     all.push((len as u64).into());
     all.push(partial.cuda_mut().into());
-    kernel::<R>(cuda, name)?.launch(Launch::linear(count, THREADS), &mut all)?;
-    kernel::<R>(cuda, "finish")?.launch(
-        Launch::linear(1, THREADS),
-        &mut [partial.cuda().into(), count.into(), total.cuda_mut().into()],
-    )?;
+    // SAFETY: the caller promises that `len` elements are there; a block writes one partial sum.
+    unsafe { kernel::<R>(cuda, name)?.launch(Launch::linear(count, THREADS), &mut all) }?;
+    let whole = &mut [partial.cuda().into(), count.into(), total.cuda_mut().into()];
+    // SAFETY: `count` partial sums are read, one is written.
+    unsafe { kernel::<R>(cuda, "finish")?.launch(Launch::linear(1, THREADS), whole) }?;
     Ok(total.to_vec()?[0])
 }
 
 pub(super) fn dot<R: Real>(cuda: &Cuda, x: &Array<Complex<R>>, y: &Array<Complex<R>>) -> Result<C64> {
-    sum::<R>(cuda, x.device(), "dot", x.len(), vec![x.cuda().into(), y.cuda().into()])
+    // SAFETY: the shapes of both were compared.
+    unsafe { sum::<R>(cuda, x.device(), "dot", x.len(), vec![x.cuda().into(), y.cuda().into()]) }
 }
 
 pub(super) fn norm_squared<R: Real>(cuda: &Cuda, x: &Array<Complex<R>>) -> Result<f64> {
-    Ok(sum::<R>(cuda, x.device(), "norm_squared", x.len(), vec![x.cuda().into()])?.re)
+    // SAFETY: it is the vector's own length.
+    Ok(unsafe { sum::<R>(cuda, x.device(), "norm_squared", x.len(), vec![x.cuda().into()]) }?.re)
 }
 
 pub(super) fn cg_update<R: Real>(
@@ -76,7 +83,8 @@ pub(super) fn cg_update<R: Real>(
         x.cuda_mut().into(),
         r.cuda_mut().into(),
     ];
-    Ok(sum::<R>(cuda, p.device(), "cg_update", p.len(), arguments)?.re)
+    // SAFETY: the shapes of all four were compared.
+    Ok(unsafe { sum::<R>(cuda, p.device(), "cg_update", p.len(), arguments) }?.re)
 }
 
 pub(super) fn axpy<R: Real>(
@@ -86,8 +94,9 @@ pub(super) fn axpy<R: Real>(
     y: ViewMut<'_, Complex<R>>,
 ) -> Result<()> {
     let len = x.len();
-    kernel::<R>(cuda, "axpy")?
-        .launch(over(len), &mut [Argument::complex(alpha), x.cuda().into(), y.into(), (len as u64).into()])
+    let arguments = &mut [Argument::complex(alpha), x.cuda().into(), y.into(), (len as u64).into()];
+    // SAFETY: the shapes of both were compared, or `y` is a part of this length.
+    unsafe { kernel::<R>(cuda, "axpy")?.launch(over(len), arguments) }
 }
 
 pub(super) fn xpby<R: Real>(
@@ -97,16 +106,16 @@ pub(super) fn xpby<R: Real>(
     y: &mut Array<Complex<R>>,
 ) -> Result<()> {
     let len = x.len();
-    kernel::<R>(cuda, "xpby")?.launch(
-        over(len),
-        &mut [x.cuda().into(), Argument::complex(beta), y.cuda_mut().into(), (len as u64).into()],
-    )
+    let arguments = &mut [x.cuda().into(), Argument::complex(beta), y.cuda_mut().into(), (len as u64).into()];
+    // SAFETY: the shapes of both were compared.
+    unsafe { kernel::<R>(cuda, "xpby")?.launch(over(len), arguments) }
 }
 
 pub(super) fn scale<R: Real>(cuda: &Cuda, alpha: Complex<R>, x: &mut Array<Complex<R>>) -> Result<()> {
     let len = x.len();
-    kernel::<R>(cuda, "scale")?
-        .launch(over(len), &mut [Argument::complex(alpha), x.cuda_mut().into(), (len as u64).into()])
+    let arguments = &mut [Argument::complex(alpha), x.cuda_mut().into(), (len as u64).into()];
+    // SAFETY: it is the vector's own length.
+    unsafe { kernel::<R>(cuda, "scale")?.launch(over(len), arguments) }
 }
 
 pub(super) fn multiply<R: Real>(
@@ -119,17 +128,16 @@ pub(super) fn multiply<R: Real>(
     if x.is_empty() {
         return Ok(());
     }
-    kernel::<R>(cuda, "multiply")?.launch(
-        over(x.len()),
-        &mut [
-            d.cuda().into(),
-            (d.len() as u64).into(),
-            x.cuda().into(),
-            y.cuda_mut().into(),
-            (x.len() as u64).into(),
-            u32::from(conjugate).into(),
-        ],
-    )
+    let arguments = &mut [
+        d.cuda().into(),
+        (d.len() as u64).into(),
+        x.cuda().into(),
+        y.cuda_mut().into(),
+        (x.len() as u64).into(),
+        u32::from(conjugate).into(),
+    ];
+    // SAFETY: the shapes of `x` and `y` were compared; `d` is read modulo its length, which is not 0 where `x` has elements.
+    unsafe { kernel::<R>(cuda, "multiply")?.launch(over(x.len()), arguments) }
 }
 
 pub(super) fn weight<R: Real>(
@@ -141,16 +149,15 @@ pub(super) fn weight<R: Real>(
     if x.is_empty() {
         return Ok(());
     }
-    kernel::<R>(cuda, "weight")?.launch(
-        over(x.len()),
-        &mut [
-            w.cuda().into(),
-            (w.len() as u64).into(),
-            x.cuda().into(),
-            y.cuda_mut().into(),
-            (x.len() as u64).into(),
-        ],
-    )
+    let arguments = &mut [
+        w.cuda().into(),
+        (w.len() as u64).into(),
+        x.cuda().into(),
+        y.cuda_mut().into(),
+        (x.len() as u64).into(),
+    ];
+    // SAFETY: as for `multiply`.
+    unsafe { kernel::<R>(cuda, "weight")?.launch(over(x.len()), arguments) }
 }
 
 /// A box of `extent` along four axes.
@@ -167,7 +174,8 @@ pub(super) fn copy_box<R: Real>(
         arguments.extend([first, a, b, c].map(|value| Argument::from(value as u64)));
     }
     arguments.extend(extent.map(|value| Argument::from(value as u64)));
-    kernel::<R>(cuda, "copy_box")?.launch(over(extent.iter().product()), &mut arguments)
+    // SAFETY: the box lies inside both arrays, as `Side::new` found.
+    unsafe { kernel::<R>(cuda, "copy_box")?.launch(over(extent.iter().product()), &mut arguments) }
 }
 
 pub(super) fn first_not_finite<R: Real>(cuda: &Cuda, x: &Array<Complex<R>>) -> Result<Option<usize>> {
@@ -175,8 +183,9 @@ pub(super) fn first_not_finite<R: Real>(cuda: &Cuda, x: &Array<Complex<R>>) -> R
         return Ok(None);
     }
     let mut first = Array::from_slice(x.device(), &[1], &[u64::MAX])?;
-    kernel::<R>(cuda, "first_not_finite")?
-        .launch(over(x.len()), &mut [x.cuda().into(), (x.len() as u64).into(), first.cuda_mut().into()])?;
+    let arguments = &mut [x.cuda().into(), (x.len() as u64).into(), first.cuda_mut().into()];
+    // SAFETY: it is the vector's own length; one number is written.
+    unsafe { kernel::<R>(cuda, "first_not_finite")?.launch(over(x.len()), arguments) }?;
     let first = first.to_vec()?[0];
     Ok((first != u64::MAX).then_some(first as usize))
 }

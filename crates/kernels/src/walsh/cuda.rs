@@ -1,4 +1,6 @@
-use rayspin_core::{C32, C64, Error, Result};
+#![allow(unsafe_code, reason = "kernels are launched: each block says why they stay inside their arrays")]
+
+use rayspin_core::{C32, C64, Error, Result, expect_len};
 use rayspin_device::cuda::{Argument, Launch, Source};
 use rayspin_device::{Array, Cuda};
 
@@ -98,9 +100,19 @@ pub(super) fn scratch_bytes(problem: &Problem) -> u64 {
 
 /// Sums of products over the windows' rows and columns of some planes at a time, then a team of lanes for each voxel.
 pub(super) fn maps(cuda: &Cuda, problem: &Problem, images: &Array<C32>, maps: &mut Array<C32>) -> Result<()> {
+    let Problem { coils, shape_zyx: [nz, ny, nx], .. } = *problem;
+    expect_len("coil images", &[coils, nz, ny, nx], images.len())?;
+    expect_len("maps", &[coils, nz, ny, nx], maps.len())?;
+    if let Some(reason) = refuses(problem) {
+        return Err(Error::value("coil images", "a problem that the GPU's kernels take", reason));
+    }
+    if images.is_empty() {
+        return Ok(());
+    }
     maps_by(cuda, problem, images, maps, Chunk::new(problem))
 }
 
+/// [`maps`] of images and maps of the problem's size, which the kernels take, in chunks that fit it.
 fn maps_by(
     cuda: &Cuda,
     problem: &Problem,
@@ -108,14 +120,9 @@ fn maps_by(
     maps: &mut Array<C32>,
     chunk: Chunk,
 ) -> Result<()> {
-    if let Some(reason) = refuses(problem) {
-        return Err(Error::value("coil images", "a problem that the GPU's kernels take", reason));
-    }
     let [nz, ny, nx] = problem.shape_zyx;
-    let (coils, voxels) = (problem.coils, nz * ny * nx);
-    if voxels == 0 {
-        return Ok(());
-    }
+    let coils = problem.coils;
+    let voxels = nz * ny * nx;
     let device = images.device();
     let defines = [define::<f32>()];
     let kernel = |name: &str| cuda.kernel(&SOURCE, &defines, name);
@@ -125,14 +132,15 @@ fn maps_by(
     let blocks = blocks(voxels);
     let mut partial = Array::<C64>::zeros(device, &[blocks, pairs])?;
     let tile = coils * (TILE + 1) * size_of::<C32>();
-    kernel("whole")?.launch(
-        Launch::linear(blocks as u32, THREADS as u32).with_shared(tile),
-        &mut [images.cuda().into(), count, (voxels as u64).into(), partial.cuda_mut().into()],
-    )?;
-    kernel("principal")?.launch(
-        Launch::linear(1, THREADS as u32).with_shared(entries(coils) * size_of::<C32>()),
-        &mut [partial.cuda().into(), Argument::count(blocks)?, count, reference.cuda_mut().into()],
-    )?;
+    let shape = Launch::linear(blocks as u32, THREADS as u32).with_shared(tile);
+    let arguments = &mut [images.cuda().into(), count, (voxels as u64).into(), partial.cuda_mut().into()];
+    // SAFETY: the images have `voxels` elements a coil; a block has a sum of its own for each pair, and a tile of shared memory.
+    unsafe { kernel("whole")?.launch(shape, arguments) }?;
+    let shape = Launch::linear(1, THREADS as u32).with_shared(entries(coils) * size_of::<C32>());
+    let arguments =
+        &mut [partial.cuda().into(), Argument::count(blocks)?, count, reference.cuda_mut().into()];
+    // SAFETY: the sums of `blocks` blocks are read, a number for each coil is written.
+    unsafe { kernel("principal")?.launch(shape, arguments) }?;
     drop(partial);
 
     let radius = reach(problem);
@@ -148,47 +156,49 @@ fn maps_by(
         for y in (0..ny).step_by(chunk.rows) {
             let rows = chunk.rows.min(ny - y);
             let items = nx * rows.div_ceil(STRIP);
-            kernel("windows")?.launch(
-                Launch {
-                    blocks: [items.div_ceil(THREADS) as u32, pairs as u32, stored as u32],
-                    ..Launch::linear(1, THREADS as u32).with_shared(ring)
-                },
-                &mut [
-                    images.cuda().into(),
-                    (voxels as u64).into(),
-                    int(ny),
-                    int(nx),
-                    int(radius),
-                    int(first),
-                    int(stored),
-                    int(y),
-                    int(rows),
-                    sums.cuda_mut().into(),
-                ],
-            )?;
-            kernel("solve")?.launch(
-                Launch {
-                    blocks: [(rows * nx).div_ceil(tile) as u32, planes as u32, 1],
-                    ..Launch::linear(1, THREADS as u32).with_shared(shared)
-                },
-                &mut [
-                    sums.cuda().into(),
-                    reference.cuda().into(),
-                    maps.cuda_mut().into(),
-                    count,
-                    (voxels as u64).into(),
-                    int(nz),
-                    int(radius),
-                    int(first),
-                    int(stored),
-                    int(z),
-                    Argument::count(rows * nx)?,
-                    ((y * nx) as u64).into(),
-                    ((ny * nx) as u64).into(),
-                    Argument::count(tile)?,
-                    Argument::count(team)?,
-                ],
-            )?;
+            let shape = Launch {
+                blocks: [items.div_ceil(THREADS) as u32, pairs as u32, stored as u32],
+                ..Launch::linear(1, THREADS as u32).with_shared(ring)
+            };
+            let arguments = &mut [
+                images.cuda().into(),
+                (voxels as u64).into(),
+                int(ny),
+                int(nx),
+                int(radius),
+                int(first),
+                int(stored),
+                int(y),
+                int(rows),
+                sums.cuda_mut().into(),
+            ];
+            // SAFETY: planes and rows are the image's own; there is room for the sums of a chunk, and a ring of shared memory for
+            // each thread.
+            unsafe { kernel("windows")?.launch(shape, arguments) }?;
+            let shape = Launch {
+                blocks: [(rows * nx).div_ceil(tile) as u32, planes as u32, 1],
+                ..Launch::linear(1, THREADS as u32).with_shared(shared)
+            };
+            let arguments = &mut [
+                sums.cuda().into(),
+                reference.cuda().into(),
+                maps.cuda_mut().into(),
+                count,
+                (voxels as u64).into(),
+                int(nz),
+                int(radius),
+                int(first),
+                int(stored),
+                int(z),
+                Argument::count(rows * nx)?,
+                ((y * nx) as u64).into(),
+                ((ny * nx) as u64).into(),
+                Argument::count(tile)?,
+                Argument::count(team)?,
+            ];
+            // SAFETY: the planes that the windows reach were stored; the maps have `voxels` elements a coil, and shared memory holds a
+            // tile.
+            unsafe { kernel("solve")?.launch(shape, arguments) }?;
         }
     }
     Ok(())

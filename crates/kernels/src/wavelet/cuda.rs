@@ -1,5 +1,7 @@
+#![allow(unsafe_code, reason = "kernels are launched: each block says why they stay inside their arrays")]
+
 use num_complex::Complex;
-use rayspin_core::{Real, Result};
+use rayspin_core::{Error, Real, Result};
 use rayspin_device::cuda::{Argument, Launch, Source, View, ViewMut};
 use rayspin_device::{Array, Cuda};
 
@@ -11,6 +13,8 @@ pub(crate) static SOURCE: Source =
 
 /// Places that the kernel has for a filter's coefficients.
 const TAPS: usize = 4;
+/// Longest axis: the kernel counts elements and taps in 32 bits.
+const LONGEST: usize = 1 << 30;
 /// Threads along x and y.
 const BLOCK: [u32; 2] = [32, 4];
 
@@ -73,7 +77,9 @@ impl<R: Real> Levels<'_, R> {
         arguments.extend(size.map(|n| Argument::from(n as i32)));
         arguments.extend(split.map(|s| Argument::from(i32::from(s))));
         arguments.extend(shift.map(|s| Argument::from(s as i32)));
-        self.cuda.kernel(&SOURCE, &[define::<R>()], "level")?.launch(grid(size), &mut arguments)
+        // SAFETY: a level's box lies inside both arrays, which have the shapes of the plan and of its second level. Every element of
+        // the box is a sum of elements of the box, and the filter has `TAPS` places for either half.
+        unsafe { self.cuda.kernel(&SOURCE, &[define::<R>()], "level")?.launch(grid(size), &mut arguments) }
     }
 
     /// The box of a level from one array to another.
@@ -86,19 +92,18 @@ impl<R: Real> Levels<'_, R> {
         let size = padded(&self.plan.levels()[index].size, 1);
         let [from_plane, from_row] = strides(from_shape);
         let [to_plane, to_row] = strides(to_shape);
-        self.cuda.kernel(&SOURCE, &[define::<R>()], "copy_box")?.launch(
-            grid(size),
-            &mut [
-                from.into(),
-                from_plane,
-                from_row,
-                to.into(),
-                to_plane,
-                to_row,
-                Argument::from(size[1] as i32),
-                Argument::from(size[2] as i32),
-            ],
-        )
+        let arguments = &mut [
+            from.into(),
+            from_plane,
+            from_row,
+            to.into(),
+            to_plane,
+            to_row,
+            Argument::from(size[1] as i32),
+            Argument::from(size[2] as i32),
+        ];
+        // SAFETY: the box lies inside both arrays.
+        unsafe { self.cuda.kernel(&SOURCE, &[define::<R>()], "copy_box")?.launch(grid(size), arguments) }
     }
 }
 
@@ -114,6 +119,9 @@ pub(super) fn transform<R: Real>(
     let levels = plan.levels();
     if levels.is_empty() {
         return to.copy_from(from);
+    }
+    if let Some(&n) = plan.shape().iter().find(|&&n| n > LONGEST) {
+        return Err(Error::value("axis of a wavelet transform on a GPU", format!("at most {LONGEST}"), n));
     }
     let shape = padded(plan.shape(), 1);
     let reduced: Vec<usize> = shift.iter().zip(plan.shape()).map(|(s, n)| s % n).collect();

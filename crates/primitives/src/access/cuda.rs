@@ -1,10 +1,12 @@
+#![allow(unsafe_code, reason = "kernels are launched: each block says why they stay inside their arrays")]
+
 use rayspin_core::{Error, Result};
 use rayspin_device::cuda::{Argument, Filter, Launch, Outside, Sampling, Source, Texture};
 use rayspin_device::{Array, Cuda};
 use rayspin_tune::{Build, Config, gpu};
 
-use super::Data;
 use super::reference::{Pattern, READS, WORDS, word};
+use super::{Data, Topic};
 
 static SOURCE: Source = Source { name: "access", files: &[("access.cu", include_str!("cuda/access.cu"))] };
 
@@ -26,8 +28,20 @@ pub(super) fn texture(cuda: &Cuda, image: &Array<f32>) -> Result<Texture> {
     cuda.texture(image, sampling)
 }
 
+/// Data of another topic have other arrays.
+fn expect(data: &Data, topic: Topic) -> Result<()> {
+    if data.problem.topic == topic {
+        return Ok(());
+    }
+    Err(Error::value("data of an access pattern", format!("those of {topic:?}"), data.problem))
+}
+
 /// A copy with `stride` words between neighbours.
 pub(super) fn strided(stride: u32, data: &mut Data) -> Result<()> {
+    expect(data, Topic::Order)?;
+    if stride == 0 {
+        return Err(Error::value("stride", "at least 1", stride));
+    }
     data.ran = Some(Pattern::Stride(stride as usize));
     let n = data.out.len();
     let lines = n / stride as usize;
@@ -36,7 +50,7 @@ pub(super) fn strided(stride: u32, data: &mut Data) -> Result<()> {
     // A row of blocks for each place within a line, and one for what does not fill a line.
     let across = lines.max(n % stride as usize).div_ceil(THREADS as usize);
     let across = u32::try_from(across).map_err(|_| Error::value("words of a copy", "at most 2³² − 1", n))?;
-    let shape = Launch { blocks: [across, stride + 1, 1], threads: [THREADS, 1, 1], shared: 0 };
+    let shape = Launch { blocks: [across, stride.saturating_add(1), 1], threads: [THREADS, 1, 1], shared: 0 };
     let mut arguments = [
         data.inputs[0].cuda().into(),
         data.out.cuda_mut().into(),
@@ -44,21 +58,28 @@ pub(super) fn strided(stride: u32, data: &mut Data) -> Result<()> {
         (lines as u64).into(),
         u64::from(stride).into(),
     ];
-    kernel.launch(shape, &mut arguments)
+    // SAFETY: input and output have n words; `lines` lines of `stride` words are at most those.
+    unsafe { kernel.launch(shape, &mut arguments) }
 }
 
-/// A copy by one of the kernels that take one number.
+/// A copy by one of the kernels that take one number: of `permuted` a power of two.
 pub(super) fn copy(name: &str, by: u32, pattern: Pattern, data: &mut Data) -> Result<()> {
+    expect(data, Topic::Order)?;
+    if name == "permuted" && !by.is_power_of_two() {
+        return Err(Error::value("segment", "a power of two", by));
+    }
     data.ran = Some(pattern);
     let n = data.out.len();
     let device = data.out.device().clone();
     let kernel = gpu(&device)?.kernel(&SOURCE, &[], name)?;
     let mut arguments =
         [data.inputs[0].cuda().into(), data.out.cuda_mut().into(), (n as u64).into(), u64::from(by).into()];
-    kernel.launch(Launch::covering(n, THREADS), &mut arguments)
+    // SAFETY: input and output have n words; an offset wraps within them, and segments of a power of two stay within themselves.
+    unsafe { kernel.launch(Launch::covering(n, THREADS), &mut arguments) }
 }
 
 pub(super) fn random(data: &mut Data) -> Result<()> {
+    expect(data, Topic::Order)?;
     data.ran = Some(Pattern::Random);
     let n = data.out.len();
     let device = data.out.device().clone();
@@ -69,7 +90,8 @@ pub(super) fn random(data: &mut Data) -> Result<()> {
         data.out.cuda_mut().into(),
         (n as u64).into(),
     ];
-    kernel.launch(Launch::covering(n, THREADS), &mut arguments)
+    // SAFETY: input, indices and output have n words, and the indices are a permutation of them.
+    unsafe { kernel.launch(Launch::covering(n, THREADS), &mut arguments) }
 }
 
 /// Sums of the first `fields` fields of the records of input `which`.
@@ -79,6 +101,7 @@ pub(super) fn records(
     fields: usize,
     data: &mut Data,
 ) -> Result<()> {
+    expect(data, Topic::Records)?;
     data.ran = Some(Pattern::Records(fields));
     let n = data.out.len();
     let device = data.out.device().clone();
@@ -91,7 +114,8 @@ pub(super) fn records(
         (next as u64).into(),
         (fields as i32).into(),
     ];
-    kernel.launch(Launch::covering(n, THREADS), &mut arguments)
+    // SAFETY: the table of rows gives each input the steps of its n records; the output has a word for each.
+    unsafe { kernel.launch(Launch::covering(n, THREADS), &mut arguments) }
 }
 
 /// Reads of elements of `width` bytes from a block's shared memory.
@@ -102,11 +126,13 @@ pub(super) fn banks(width: usize, config: &Config, data: &mut Data) -> Result<()
     let device = data.out.device().clone();
     let kernel = gpu(&device)?.kernel(&SOURCE, &[], "banks")?;
     let mut arguments = [data.out.cuda_mut().into(), (n as u64).into(), stride.into(), (width as i32).into()];
-    kernel.launch(Launch::covering(n, THREADS), &mut arguments)
+    // SAFETY: the output has n words, and the kernel keeps places in its tile below the tile's length.
+    unsafe { kernel.launch(Launch::covering(n, THREADS), &mut arguments) }
 }
 
 /// Reads of a table in constant or in global memory.
 pub(super) fn table(constant: bool, config: &Config, data: &mut Data) -> Result<()> {
+    expect(data, Topic::Constant)?;
     let stride = config.get("stride")?;
     data.ran = Some(Pattern::Table { width: 4, stride: stride as usize });
     let n = data.out.len();
@@ -115,12 +141,17 @@ pub(super) fn table(constant: bool, config: &Config, data: &mut Data) -> Result<
     let kernel = gpu(&device)?.kernel(&SOURCE, &[], name)?;
     let mut arguments: Vec<Argument<'_>> = if constant { vec![] } else { vec![data.inputs[0].cuda().into()] };
     arguments.extend::<[Argument<'_>; 3]>([data.out.cuda_mut().into(), (n as u64).into(), stride.into()]);
-    kernel.launch(Launch::covering(n, THREADS), &mut arguments)
+    // SAFETY: the output has n words, and the kernel keeps places in the table below the table's length.
+    unsafe { kernel.launch(Launch::covering(n, THREADS), &mut arguments) }
 }
 
 /// An image read by blocks of `x` by 256 / `x` threads, through a texture or not.
 pub(super) fn image(textured: bool, config: &Config, data: &mut Data) -> Result<()> {
+    expect(data, Topic::Texture)?;
     let x = config.get("x")?;
+    if !(1..=THREADS).contains(&x) {
+        return Err(Error::value("threads of a block along x", format!("1 to {THREADS}"), x));
+    }
     data.ran = Some(Pattern::Image);
     let side = data.problem.n;
     let (image, texture) = data
@@ -137,5 +168,6 @@ pub(super) fn image(textured: bool, config: &Config, data: &mut Data) -> Result<
     let kernel = gpu(&device)?.kernel(&SOURCE, &[], name)?;
     let size = i32::try_from(side).map_err(|_| Error::value("side of an image", "at most 2³¹ − 1", side))?;
     let first: Argument<'_> = if textured { texture.into() } else { image.cuda().into() };
-    kernel.launch(shape, &mut [first, data.out.cuda_mut().into(), size.into(), size.into()])
+    // SAFETY: image and output have side x side texels.
+    unsafe { kernel.launch(shape, &mut [first, data.out.cuda_mut().into(), size.into(), size.into()]) }
 }

@@ -9,7 +9,7 @@ pub mod reference;
 use std::fmt;
 
 use rayspin_core::{Error, Result};
-use rayspin_device::cuda::Source;
+use rayspin_device::cuda::{Source, Texel};
 use rayspin_device::{Array, Backend, BackendKind, Cpu, Cuda, Device, Element};
 use rayspin_tune::variant::{Variant, Work};
 use rayspin_tune::{About, Algorithm, Carried, Carry, Case, Config, Space, Unit, gpu, tuned};
@@ -78,7 +78,7 @@ fn check_radius(radius: usize) -> Result<()> {
 }
 
 /// What pixels may be: `u8` or `f32`.
-pub trait Pixel: Element + Copy + Into<f64> {
+pub trait Pixel: Texel + Into<f64> {
     /// In the names of kernels.
     #[doc(hidden)]
     const NAME: &'static str;

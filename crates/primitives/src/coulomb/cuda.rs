@@ -1,9 +1,12 @@
-use rayspin_core::{Error, Result};
+#![allow(unsafe_code, reason = "kernels are launched: each block says why they stay inside their arrays")]
+
+use rayspin_core::{Error, Result, expect_len};
 use rayspin_device::cuda::{Argument, Define, Launch, Source};
 use rayspin_device::{Array, Cuda};
 use rayspin_tune::{Build, Config, Space, gpu};
 
 use super::{Data, Grid};
+use crate::blocks::expect;
 
 const PLACE: (&str, &str) = ("place.cuh", include_str!("cuda/place.cuh"));
 
@@ -65,9 +68,18 @@ pub(super) fn points_space(grid: &Grid) -> Space {
         .where_(|c| c.find("soft").unwrap_or(0) < c.find("points").unwrap_or(1).max(2))
 }
 
-fn place(grid: &Grid) -> Result<[Argument<'static>; 7]> {
+/// What kernels count in 32 bits, with room for what the last block has beyond.
+fn size(what: &str, n: usize) -> Result<i32> {
+    let most = i32::MAX - (1 << 16);
+    let size = i32::try_from(n).ok().filter(|&n| n <= most);
+    size.ok_or_else(|| Error::value(what, format!("at most {most}"), n))
+}
+
+/// The grid whose points `v` holds.
+fn place(grid: &Grid, v: &Array<f32>) -> Result<[Argument<'static>; 7]> {
     let [nz, ny, nx] = grid.shape;
-    let size = |n: usize| i32::try_from(n).map_err(|_| Error::value("side of a grid", "at most 2³¹ − 1", n));
+    expect_len("potential", &grid.shape, v.len())?;
+    let size = |n: usize| size("side of a grid", n);
     let [ox, oy, oz] = grid.origin;
     Ok([
         size(nx)?.into(),
@@ -81,8 +93,7 @@ fn place(grid: &Grid) -> Result<[Argument<'static>; 7]> {
 }
 
 fn atom_count(atoms: &Array<[f32; 4]>) -> Result<i32> {
-    let n = atoms.shape()[0];
-    i32::try_from(n).map_err(|_| Error::value("number of atoms", "at most 2³¹ − 1", n))
+    size("number of atoms", atoms.len())
 }
 
 /// A kernel of all atoms at once.
@@ -95,9 +106,11 @@ fn all_atoms(
     v: &mut Array<f32>,
 ) -> Result<()> {
     let kernel = cuda.kernel(&SOURCE, defines, name)?;
+    let place = place(grid, v)?;
     let mut arguments = vec![atoms.cuda().into(), atom_count(atoms)?.into(), v.cuda_mut().into()];
-    arguments.extend(place(grid)?);
-    kernel.launch(shape, &mut arguments)
+    arguments.extend(place);
+    // SAFETY: the count is the atoms' own, and the potential has the grid's points.
+    unsafe { kernel.launch(shape, &mut arguments) }
 }
 
 pub(super) fn scatter(config: &Config, data: &mut Data) -> Result<()> {
@@ -105,7 +118,9 @@ pub(super) fn scatter(config: &Config, data: &mut Data) -> Result<()> {
     let (cuda, threads) = (gpu(&device)?, config.get("threads")?);
     let zero = cuda.kernel(&SOURCE, &[], "zero")?;
     let points = data.v.len();
-    zero.launch(Launch::covering(points, 256), &mut [data.v.cuda_mut().into(), (points as u64).into()])?;
+    let arguments = &mut [data.v.cuda_mut().into(), (points as u64).into()];
+    // SAFETY: the potential has this number of points.
+    unsafe { zero.launch(Launch::covering(points, 256), arguments) }?;
     let shape = Launch::covering(data.atoms.len(), threads);
     all_atoms(cuda, ("scatter", &[]), shape, &data.atoms, &data.grid, &mut data.v)
 }
@@ -129,7 +144,7 @@ pub(super) fn pieces(name: &str, config: &Config, data: &mut Data) -> Result<()>
     }
     let shape = Launch::covering(data.v.len(), config.get("threads")?);
     let count = atom_count(&data.atoms)? as usize;
-    let place = place(&data.grid)?;
+    let place = place(&data.grid, &data.v)?;
     for first in (0..count).step_by(PIECE) {
         let held = (count - first).min(PIECE);
         let missing = || Error::value("atoms", format!("at least {}", first + held), count);
@@ -141,7 +156,8 @@ pub(super) fn pieces(name: &str, config: &Config, data: &mut Data) -> Result<()>
             let mut arguments =
                 vec![(from as i32).into(), (to as i32).into(), add.into(), data.v.cuda_mut().into()];
             arguments.extend(place);
-            kernel.launch(shape, &mut arguments)?;
+            // SAFETY: the piece has the atoms `from` to `to`, and the potential has the grid's points.
+            unsafe { kernel.launch(shape, &mut arguments) }?;
         }
     }
     Ok(())
@@ -157,6 +173,8 @@ pub(super) fn points(
     let [threads, points, unroll, soft] =
         [config.get("threads")?, config.get("points")?, config.get("unroll")?, config.get("soft")?];
     let [nz, ny, nx] = grid.shape;
+    expect("threads of a block", 1..=1024, threads)?;
+    expect("points of a thread", 1..=64, points)?;
     let blocks = nx.div_ceil((threads * points) as usize) * ny * nz;
     let blocks = u32::try_from(blocks)
         .map_err(|_| Error::value("blocks of a grid of points", "at most 2147483647", blocks))?;

@@ -1,9 +1,12 @@
-use rayspin_core::Result;
+#![allow(unsafe_code, reason = "kernels are launched: each block says why they stay inside their arrays")]
+
+use rayspin_core::{Error, Result};
 use rayspin_device::cuda::{Argument, Launch, Source};
 use rayspin_device::{Array, Cuda};
 use rayspin_tune::{Build, Config, gpu};
 
 use super::{Data, Form, Problem, Samples, Width};
+use crate::blocks::whole_warps;
 
 static SOURCES: Source =
     Source { name: "histogram", files: &[("sources.cu", include_str!("cuda/sources.cu"))] };
@@ -46,6 +49,20 @@ pub(super) struct Arrays<'a> {
 }
 
 impl Arrays<'_> {
+    /// That there is room for the counts, those that stop at 255 apart.
+    fn check(&self, limit: u32) -> Result<()> {
+        let room = if limit == 255 { self.bytes.len() } else { self.words.len() };
+        if self.bins > 0
+            && u32::try_from(self.bins).is_ok()
+            && room >= self.bins
+            && self.wide.len() >= wide_len(self.bins)
+        {
+            return Ok(());
+        }
+        let found = format!("{room}, and {} to count in", self.wide.len());
+        Err(Error::value("counts of a histogram", format!("{}, and one more to count in", self.bins), found))
+    }
+
     fn n(&self) -> Argument<'static> {
         (self.samples.count() as u64).into()
     }
@@ -67,12 +84,14 @@ pub(super) fn single(name: &'static str, threads: u32, shared: bool, data: &mut 
     let device = data.samples.device().clone();
     let kernel = gpu(&device)?.kernel(&SOURCES, &[], name)?;
     let a = data.arrays();
+    a.check(limit)?;
     let mut arguments = vec![a.samples.argument(), a.n(), a.bins(), limit.into()];
     if !shared {
         arguments.push(a.wide.cuda_mut().into());
     }
     arguments.extend::<[Argument<'_>; 2]>([a.bytes.cuda_mut().into(), a.words.cuda_mut().into()]);
-    kernel.launch(Launch::linear(1, threads).with_shared(bytes), &mut arguments)?;
+    // SAFETY: the samples are as many as said; every array has a count for each bin, and so has shared memory where they lie there.
+    unsafe { kernel.launch(Launch::linear(1, threads).with_shared(bytes), &mut arguments) }?;
     // The rungs of one pass find their counts at zero.
     if shared { Ok(()) } else { clear(data) }
 }
@@ -81,8 +100,10 @@ fn clear(data: &mut Data) -> Result<()> {
     let device = data.samples.device().clone();
     let kernel = gpu(&device)?.kernel(&SOURCES, &[], "clear")?;
     let a = data.arrays();
+    a.check(u32::MAX)?;
     let launch = Launch::covering(a.bins, 256);
-    kernel.launch(launch, &mut [a.bins(), a.wide.cuda_mut().into()])
+    // SAFETY: there is a count for each bin.
+    unsafe { kernel.launch(launch, &mut [a.bins(), a.wide.cuda_mut().into()]) }
 }
 
 /// Rungs of many blocks that add to the counts of all: counted, clamped, cleared.
@@ -98,15 +119,18 @@ pub(super) fn added(
     let cuda = gpu(&device)?;
     let (count, clamp) = (cuda.kernel(&SOURCES, &[], name)?, cuda.kernel(&SOURCES, &[], clamp)?);
     let a = data.arrays();
+    a.check(limit)?;
     let mut arguments = vec![a.samples.argument(), a.n(), a.bins()];
     if limited {
         arguments.push(limit.into());
     }
     arguments.push(a.wide.cuda_mut().into());
-    count.launch(grid(config, a.bins)?, &mut arguments)?;
+    // SAFETY: the samples are as many as said; there is a count for each bin, in the array and in shared memory.
+    unsafe { count.launch(grid(config, a.bins)?, &mut arguments) }?;
     let mut arguments =
         [a.bins(), limit.into(), a.wide.cuda().into(), a.bytes.cuda_mut().into(), a.words.cuda_mut().into()];
-    clamp.launch(Launch::covering(a.bins, 256), &mut arguments)?;
+    // SAFETY: every array has a count for each bin.
+    unsafe { clamp.launch(Launch::covering(a.bins, 256), &mut arguments) }?;
     clear(data)
 }
 
@@ -123,8 +147,14 @@ pub(super) fn second_pass(name: &'static str, config: &Config, data: &mut Data) 
     let (count, add) = (cuda.kernel(&SOURCES, &[], name)?, cuda.kernel(&SOURCES, &[], "second_pass")?);
     let launch = grid(config, data.problem.bins)?;
     let (a, parts) = data.arrays_and_parts();
+    a.check(limit)?;
+    if parts.len() < (launch.blocks[0] as usize).saturating_mul(a.bins) {
+        let expected = format!("a row of {} for each of {} blocks", a.bins, launch.blocks[0]);
+        return Err(Error::value("counts of blocks", expected, parts.len()));
+    }
     let mut arguments = [a.samples.argument(), a.n(), a.bins(), limit.into(), parts.cuda_mut().into()];
-    count.launch(launch, &mut arguments)?;
+    // SAFETY: the samples are as many as said; every block has a row of its own, and a count for each bin in shared memory.
+    unsafe { count.launch(launch, &mut arguments) }?;
     let mut arguments = [
         launch.blocks[0].into(),
         a.bins(),
@@ -133,7 +163,8 @@ pub(super) fn second_pass(name: &'static str, config: &Config, data: &mut Data) 
         a.bytes.cuda_mut().into(),
         a.words.cuda_mut().into(),
     ];
-    add.launch(Launch::covering(a.bins, 64), &mut arguments)
+    // SAFETY: every block has left a row, and the result has a count for each bin.
+    unsafe { add.launch(Launch::covering(a.bins, 64), &mut arguments) }
 }
 
 /// Parameters of the rungs of one pass.
@@ -180,12 +211,18 @@ pub(super) fn one_pass(
     limit: u32,
     a: &mut Arrays<'_>,
 ) -> Result<()> {
+    a.check(if name == "tested_one_pass" { 255 } else { limit })?;
+    whole_warps(pass.threads)?;
+    if !pass.copies.is_power_of_two() || !UNROLL.contains(&pass.unroll.into()) {
+        let found = format!("{} and {}", pass.copies, pass.unroll);
+        return Err(Error::value("copies and loads", format!("a power of two and one of {UNROLL:?}"), found));
+    }
     let width = a.samples.width();
     let kernel = cuda.kernel(&MODERN, &defines(width, pass.unroll), name)?;
     let of_a_load = 16 / width.bytes();
     let loads = a.samples.count().div_ceil(of_a_load).max(1);
     let useful = loads.div_ceil(pass.threads as usize);
-    let mut blocks = (cuda.properties().multiprocessors * pass.blocks) as usize;
+    let mut blocks = cuda.properties().multiprocessors as usize * pass.blocks as usize;
     if name == "packed" {
         // A word that all of a row's samples went to must stay below 65536: the threads of a copy, each with its loads and one of
         // the last samples.
@@ -195,7 +232,7 @@ pub(super) fn one_pass(
         blocks = blocks.max(threads.div_ceil(pass.threads as usize));
     }
     let launch = Launch::linear(blocks.min(useful) as u32, pass.threads)
-        .with_shared(4 * words(name, pass.copies, a.bins));
+        .with_shared(words(name, pass.copies, a.bins).saturating_mul(4));
     let mut arguments = vec![a.samples.argument(), a.n(), a.bins()];
     if name != "everywhere" {
         arguments.push(pass.copies.trailing_zeros().into());
@@ -208,7 +245,9 @@ pub(super) fn one_pass(
         a.bytes.cuda_mut().into(),
         a.words.cuda_mut().into(),
     ]);
-    kernel.launch(launch, &mut arguments)
+    // SAFETY: the samples are as many as said; every array has a count for each bin, and shared memory has as many as there are
+    // copies. Blocks are whole warps.
+    unsafe { kernel.launch(launch, &mut arguments) }
 }
 
 /// Kernels of samples of 32 bits.

@@ -1,4 +1,6 @@
-use rayspin_core::Result;
+#![allow(unsafe_code, reason = "kernels are launched: each block says why they stay inside their arrays")]
+
+use rayspin_core::{Error, Result, expect_len};
 use rayspin_device::cuda::{Launch, Source};
 use rayspin_device::{Array, Cuda};
 use rayspin_tune::{Build, Config, gpu};
@@ -12,12 +14,21 @@ pub(crate) fn programs() -> Vec<Build> {
     vec![Build { source: &SOURCE, defines: vec![], spill_bytes: 0 }]
 }
 
+/// That all matrices have as many elements.
+fn check(a: &Array<f32>, b: &Array<f32>, c: &Array<f32>) -> Result<()> {
+    expect_len("second matrix", a.shape(), b.len())?;
+    expect_len("sum of matrices", a.shape(), c.len())
+}
+
 pub(super) fn one_block(_: &Config, data: &mut Data) -> Result<()> {
+    check(&data.a, &data.b, &data.c)?;
     let n = data.a.len();
     let device = data.a.device().clone();
     let kernel = gpu(&device)?.kernel(&SOURCE, &[], "one_block")?;
     let mut arguments = [data.a.cuda().into(), data.b.cuda().into(), data.c.cuda_mut().into()];
-    kernel.launch(Launch::linear(1, n as u32), &mut arguments)
+    let threads = u32::try_from(n).unwrap_or(u32::MAX);
+    // SAFETY: the matrices have as many elements as the block has threads.
+    unsafe { kernel.launch(Launch::linear(1, threads), &mut arguments) }
 }
 
 pub(super) fn tiled_refuses(problem: &Problem) -> Option<String> {
@@ -31,11 +42,17 @@ pub(super) fn tiled(config: &Config, data: &mut Data) -> Result<()> {
     let (x, y) = (config.get("x")?, config.get("y")?);
     let device = data.a.device().clone();
     let kernel = gpu(&device)?.kernel(&SOURCE, &[], "tiled")?;
+    check(&data.a, &data.b, &data.c)?;
+    expect_len("first matrix", &[data.problem.rows, data.problem.columns], data.a.len())?;
+    if let Some(reason) = tiled_refuses(&data.problem) {
+        return Err(Error::value("size of a matrix", "one that a grid covers", reason));
+    }
     let (rows, columns) = (data.problem.rows as u32, data.problem.columns as u32);
     let launch = Launch { blocks: [columns.div_ceil(x), rows.div_ceil(y), 1], threads: [x, y, 1], shared: 0 };
     let mut arguments =
         [data.a.cuda().into(), data.b.cuda().into(), data.c.cuda_mut().into(), rows.into(), columns.into()];
-    kernel.launch(launch, &mut arguments)
+    // SAFETY: the matrices have rows x columns elements.
+    unsafe { kernel.launch(launch, &mut arguments) }
 }
 
 pub(super) fn wide(
@@ -45,8 +62,10 @@ pub(super) fn wide(
     b: &Array<f32>,
     c: &mut Array<f32>,
 ) -> Result<()> {
+    check(a, b, c)?;
     let n = a.len();
     let kernel = cuda.kernel(&SOURCE, &[], "wide")?;
     let mut arguments = [a.cuda().into(), b.cuda().into(), c.cuda_mut().into(), (n as u64).into()];
-    kernel.launch(Launch::covering(n.div_ceil(4), threads), &mut arguments)
+    // SAFETY: the matrices have n elements.
+    unsafe { kernel.launch(Launch::covering(n.div_ceil(4), threads), &mut arguments) }
 }

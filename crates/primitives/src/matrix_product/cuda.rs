@@ -1,9 +1,12 @@
-use rayspin_core::{Error, Result};
+#![allow(unsafe_code, reason = "kernels are launched: each block says why they stay inside their arrays")]
+
+use rayspin_core::{Error, Result, expect_len};
 use rayspin_device::cuda::{Define, Launch, Source};
 use rayspin_device::{Array, Cuda};
 use rayspin_tune::{Build, Config, Space, gpu};
 
 use super::{Data, Problem};
+use crate::blocks::expect;
 
 static NAIVE: Source =
     Source { name: "matrix_product", files: &[("01_naive.cu", include_str!("cuda/01_naive.cu"))] };
@@ -29,13 +32,28 @@ struct Tile {
 
 impl Tile {
     fn of(config: &Config) -> Result<Self> {
-        Ok(Self {
-            bm: config.get("bm")?,
-            bn: config.get("bn")?,
-            bk: config.get("bk")?,
-            tm: config.get("tm")?,
-            tn: config.get("tn")?,
-        })
+        let get = |name: &str| {
+            let value = config.get(name)?;
+            expect(name, 1..=1024, value).map(|()| value)
+        };
+        Ok(Self { bm: get("bm")?, bn: get("bn")?, bk: get("bk")?, tm: get("tm")?, tn: get("tn")? })
+    }
+
+    /// The same of the kernels whose warps have 4 x 8 threads and whose accesses take 16 bytes.
+    fn of_warps(config: &Config) -> Result<Self> {
+        let tile = Self::of(config)?;
+        let Self { bm, bn, bk, tm, tn } = tile;
+        if bm.is_multiple_of(4 * tm)
+            && bn.is_multiple_of(8 * tn)
+            && [bk, tm, tn].iter().all(|n| n.is_multiple_of(4))
+        {
+            return Ok(tile);
+        }
+        Err(Error::value(
+            "tile of a matrix product",
+            "whole warps of threads with multiples of 4 a side",
+            config,
+        ))
     }
 
     fn defines(&self) -> Vec<Define> {
@@ -44,13 +62,9 @@ impl Tile {
             .to_vec()
     }
 
-    fn launch(&self, problem: &Problem, shared: u32) -> Result<Launch> {
+    fn launch(&self, problem: &Problem) -> Result<Launch> {
         let blocks = problem.m.div_ceil(self.bm as usize) * problem.n.div_ceil(self.bn as usize);
-        Ok(Launch {
-            blocks: [count(blocks)?, 1, 1],
-            threads: [self.bm / self.tm * (self.bn / self.tn), 1, 1],
-            shared,
-        })
+        Ok(Launch::linear(count(blocks)?, self.bm / self.tm * (self.bn / self.tn)))
     }
 }
 
@@ -189,8 +203,15 @@ fn launch(
     c: &mut Array<f32>,
     problem: &Problem,
 ) -> Result<()> {
-    let size =
-        |n: usize| i32::try_from(n).map_err(|_| Error::value("size of a matrix", "at most 2³¹ − 1", n));
+    // With room for what a tile has beyond the last row, column and product.
+    let most = i32::MAX - 4096;
+    let size = |n: usize| {
+        let size = i32::try_from(n).ok().filter(|&n| n <= most);
+        size.ok_or_else(|| Error::value("size of a matrix", format!("at most {most}"), n))
+    };
+    expect_len("first factor of a matrix product", &[problem.m, problem.k], a.len())?;
+    expect_len("second factor of a matrix product", &[problem.k, problem.n], b.len())?;
+    expect_len("matrix product", &[problem.m, problem.n], c.len())?;
     let kernel = cuda.kernel(source, defines, name)?;
     let mut arguments = [
         a.cuda().into(),
@@ -200,7 +221,9 @@ fn launch(
         size(problem.n)?.into(),
         size(problem.k)?.into(),
     ];
-    kernel.launch(launch, &mut arguments)
+    // SAFETY: the matrices have these sizes, beyond which the kernel neither reads nor writes. The callers give it the program's own
+    // blocks, tiles and shared memory.
+    unsafe { kernel.launch(launch, &mut arguments) }
 }
 
 fn run(data: &mut Data, program: (&'static Source, &[Define], &str), shape: Launch) -> Result<()> {
@@ -224,7 +247,7 @@ pub(super) fn tiled(config: &Config, data: &mut Data) -> Result<()> {
 
 pub(super) fn registers(config: &Config, data: &mut Data) -> Result<()> {
     let tile = Tile::of(config)?;
-    let shape = tile.launch(&data.problem, 0)?;
+    let shape = tile.launch(&data.problem)?;
     run(data, (&REGISTERS, &tile.defines(), "registers"), shape)
 }
 
@@ -235,10 +258,11 @@ pub(super) fn wide(
     c: &mut Array<f32>,
     problem: &Problem,
 ) -> Result<()> {
-    let tile = Tile::of(config)?;
+    let (tile, buffers) = (Tile::of_warps(config)?, config.get("buffers")?);
+    expect("buffers", 1..=2, buffers)?;
     let mut defines = warp_defines(&tile, config.get("blocks")?, problem.wide());
-    defines.push(("BUFFERS", config.get("buffers")?.to_string()));
-    launch(cuda, (&WIDE, &defines, "wide"), tile.launch(problem, 0)?, [a, b], c, problem)
+    defines.push(("BUFFERS", buffers.to_string()));
+    launch(cuda, (&WIDE, &defines, "wide"), tile.launch(problem)?, [a, b], c, problem)
 }
 
 pub(super) fn stages(
@@ -248,9 +272,11 @@ pub(super) fn stages(
     c: &mut Array<f32>,
     problem: &Problem,
 ) -> Result<()> {
-    let (tile, stages) = (Tile::of(config)?, config.get("stages")?);
+    let (tile, stages) = (Tile::of_warps(config)?, config.get("stages")?);
+    expect("stages", 2..=64, stages)?;
     let mut defines = warp_defines(&tile, config.get("blocks")?, problem.wide());
     defines.push(("STAGES", stages.to_string()));
-    let shared = 4 * stages * (tile.bm * (tile.bk + 4) + tile.bk * tile.bn);
-    launch(cuda, (&STAGES, &defines, "stages"), tile.launch(problem, shared)?, [a, b], c, problem)
+    let stage = tile.bm * (tile.bk + 4) + tile.bk * tile.bn;
+    let shape = tile.launch(problem)?.with_shared(4 * stages as usize * stage as usize);
+    launch(cuda, (&STAGES, &defines, "stages"), shape, [a, b], c, problem)
 }

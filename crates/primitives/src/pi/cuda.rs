@@ -1,8 +1,11 @@
+#![allow(unsafe_code, reason = "kernels are launched: each block says why they stay inside their arrays")]
+
 use rayspin_core::Result;
 use rayspin_device::cuda::{Launch, Source};
-use rayspin_device::{Array, Cuda};
+use rayspin_device::{Array, Cuda, Device};
 use rayspin_tune::Build;
 
+use crate::blocks::whole_warps;
 use crate::random::Stream;
 use crate::random::cuda::PHILOX;
 
@@ -13,15 +16,23 @@ pub(crate) fn programs() -> Vec<Build> {
     vec![Build { source: &SOURCE, defines: vec![], spill_bytes: 0 }]
 }
 
-/// Where hits are counted: a double or an integer.
+/// Where hits are counted: one double or one integer.
 pub(super) struct Sums {
     pub(super) double: Array<f64>,
     pub(super) integer: Array<u64>,
 }
 
+impl Sums {
+    pub(super) fn new(device: &Device) -> Result<Self> {
+        Ok(Self { double: Array::zeros(device, &[1])?, integer: Array::zeros(device, &[1])? })
+    }
+}
+
 fn clear(cuda: &Cuda, sums: &mut Sums) -> Result<()> {
     let mut arguments = [sums.double.cuda_mut().into(), sums.integer.cuda_mut().into()];
-    cuda.kernel(&SOURCE, &[], "clear")?.launch(Launch::linear(1, 1), &mut arguments)
+    let kernel = cuda.kernel(&SOURCE, &[], "clear")?;
+    // SAFETY: each sum has a number, as `Sums` says.
+    unsafe { kernel.launch(Launch::linear(1, 1), &mut arguments) }
 }
 
 /// A grid of at most `blocks` blocks, no larger than gives each thread two points.
@@ -41,9 +52,11 @@ pub(super) fn from_states(
 ) -> Result<()> {
     clear(cuda, sums)?;
     let launch = Launch::linear(blocks, threads);
-    let count = (blocks * threads).min(states.len() as u32);
+    let count = blocks.saturating_mul(threads).min(states.len() as u32);
     let mut arguments = [stream.number.into(), states.cuda_mut().into(), count.into()];
-    cuda.kernel(&SOURCE, &[], "initialise")?.launch(launch, &mut arguments)?;
+    let kernel = cuda.kernel(&SOURCE, &[], "initialise")?;
+    // SAFETY: there are at least `count` states.
+    unsafe { kernel.launch(launch, &mut arguments) }?;
     let mut arguments = [
         states.cuda_mut().into(),
         count.into(),
@@ -51,7 +64,9 @@ pub(super) fn from_states(
         points.into(),
         sums.double.cuda_mut().into(),
     ];
-    cuda.kernel(&SOURCE, &[], "from_states")?.launch(launch, &mut arguments)
+    let kernel = cuda.kernel(&SOURCE, &[], "from_states")?;
+    // SAFETY: there are at least `count` states, and a sum.
+    unsafe { kernel.launch(launch, &mut arguments) }
 }
 
 /// The kernels without states: `one_kernel`, whose sum is a double, `integers`, `shuffled` and `carried`.
@@ -64,9 +79,12 @@ pub(super) fn count(
     points: u64,
     sums: &mut Sums,
 ) -> Result<()> {
+    whole_warps(threads)?;
     clear(cuda, sums)?;
     let sum =
         if name == "one_kernel" { sums.double.cuda_mut().into() } else { sums.integer.cuda_mut().into() };
     let mut arguments = [stream.seed.into(), stream.number.into(), points.into(), sum];
-    cuda.kernel(&SOURCE, &[], name)?.launch(grid(threads, blocks, points), &mut arguments)
+    let kernel = cuda.kernel(&SOURCE, &[], name)?;
+    // SAFETY: a sum is all that the kernel writes, by blocks of whole warps.
+    unsafe { kernel.launch(grid(threads, blocks, points), &mut arguments) }
 }

@@ -53,7 +53,7 @@ impl Data {
         let device = self.device();
         let cuda = gpu(&device)?;
         let (threads, blocks) = (config.get("threads")?, config.get("blocks")?);
-        let blocks = blocks * cuda.properties().multiprocessors;
+        let blocks = blocks.saturating_mul(cuda.properties().multiprocessors);
         let Self { points, stream, sums, states, .. } = self;
         self.in_f64 = matches!(name, "from_states" | "one_kernel");
         if name == "from_states" {
@@ -184,7 +184,7 @@ impl Algorithm for Pi {
         Ok(Data {
             points: problem.points,
             stream: Stream { seed, number: 1 },
-            sums: cuda::Sums { double: Array::zeros(device, &[1])?, integer: Array::zeros(device, &[1])? },
+            sums: cuda::Sums::new(device)?,
             in_f64: false,
             states: Array::zeros(device, &[states])?,
             want: OnceLock::new(),

@@ -8,7 +8,7 @@ mod ladder;
 pub mod reference;
 
 use rayspin_core::{Error, Result};
-use rayspin_device::{Array, Backend, Device};
+use rayspin_device::{Backend, Device};
 use rayspin_tune::tuned;
 
 use crate::random::Stream;
@@ -51,10 +51,9 @@ pub fn estimate(stream: Stream, points: u64, device: &Device) -> Result<Estimate
     let hits = match device.backend() {
         Backend::Cpu(cpu) => cpu::threads(cpu, stream, points),
         Backend::Cuda(cuda) => {
-            let mut sums =
-                cuda::Sums { double: Array::zeros(device, &[1])?, integer: Array::zeros(device, &[1])? };
+            let mut sums = cuda::Sums::new(device)?;
             let config = tuned(&Pi, &Problem { points }, "gpu-carry", device);
-            let blocks = config.get("blocks")? * cuda.properties().multiprocessors;
+            let blocks = config.get("blocks")?.saturating_mul(cuda.properties().multiprocessors);
             cuda::count(cuda, "carried", config.get("threads")?, blocks, stream, points, &mut sums)?;
             sums.integer.read()?.first().copied().unwrap_or_default()
         }

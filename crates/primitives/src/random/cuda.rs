@@ -1,3 +1,5 @@
+#![allow(unsafe_code, reason = "kernels are launched: each block says why they stay inside their arrays")]
+
 use rayspin_core::{Error, Real, Result};
 use rayspin_device::cuda::{Argument, Define, Launch, Source};
 use rayspin_device::{Array, Cuda};
@@ -67,19 +69,25 @@ where
             arguments.extend_from_slice(middle);
             arguments.push(out.cuda_mut().into());
             arguments.push(n.into());
-            cuda.kernel(source, defines, "fill")?.launch(launch, &mut arguments)
+            let kernel = cuda.kernel(source, defines, "fill")?;
+            // SAFETY: the output has n numbers; a table that the kernel reads has the columns that `integers` found.
+            unsafe { kernel.launch(launch, &mut arguments) }
         }
         Way::States { threads, blocks, states } => {
             let launch = Launch::linear(blocks, threads).with_shared(shared);
-            let count = (threads * blocks).min(states.len() as u32);
+            let count = threads.saturating_mul(blocks).min(states.len() as u32);
             let mut arguments = [stream.number.into(), states.cuda_mut().into(), count.into()];
-            cuda.kernel(source, defines, "initialise")?.launch(launch, &mut arguments)?;
+            let kernel = cuda.kernel(source, defines, "initialise")?;
+            // SAFETY: there are at least `count` states.
+            unsafe { kernel.launch(launch, &mut arguments) }?;
             let mut arguments: Vec<Argument<'_>> =
                 vec![states.cuda_mut().into(), count.into(), stream.seed.into()];
             arguments.extend_from_slice(middle);
             arguments.push(out.cuda_mut().into());
             arguments.push(n.into());
-            cuda.kernel(source, defines, "from_states")?.launch(launch, &mut arguments)
+            let kernel = cuda.kernel(source, defines, "from_states")?;
+            // SAFETY: there are at least `count` states, the output has n numbers, and a table the columns that `integers` found.
+            unsafe { kernel.launch(launch, &mut arguments) }
         }
     }
 }
@@ -168,8 +176,9 @@ fn grid<T: rayspin_device::Element>(
         arguments.push(part.into());
         arguments.push((from as u64).into());
         arguments.extend([Argument::count(whole)?, Argument::count(rest)?]);
-        arguments.push((launch.blocks[0] * launch.threads[0]).into());
-        kernel.launch(launch, &mut arguments)?;
+        arguments.push(launch.blocks[0].saturating_mul(launch.threads[0]).into());
+        // SAFETY: the part has `whole` blocks of the stream and `rest` numbers.
+        unsafe { kernel.launch(launch, &mut arguments) }?;
     }
     Ok(())
 }
@@ -199,6 +208,15 @@ pub(super) fn integers(
     out: &mut Array<u32>,
 ) -> Result<()> {
     let (bits, first) = table.map_or((0, 0), |t| (t.bits, t.first));
+    if let Some(table) = table
+        && columns.len() != table.columns.len()
+    {
+        return Err(Error::value(
+            "columns of Poisson's table",
+            table.columns.len().to_string(),
+            columns.len(),
+        ));
+    }
     let (kind, shared) = match table {
         None => (0, 0),
         Some(_) if 1 << bits <= COPIED => (1, 8 << bits),

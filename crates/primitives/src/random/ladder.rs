@@ -119,7 +119,7 @@ impl Data {
         let device = self.states.device().clone();
         let cuda = gpu(&device)?;
         let threads = config.get("threads")?;
-        let blocks = || Ok(config.get("blocks")? * cuda.properties().multiprocessors);
+        let blocks = || Ok(config.get("blocks")?.saturating_mul(cuda.properties().multiprocessors));
         let way = match way {
             GpuWay::Once => Way::Fill { threads, blocks: None },
             GpuWay::Grid => Way::Fill { threads, blocks: Some(blocks()?) },

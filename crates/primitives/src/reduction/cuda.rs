@@ -1,7 +1,11 @@
-use rayspin_core::Result;
+#![allow(unsafe_code, reason = "kernels are launched: each block says why they stay inside their arrays")]
+
+use rayspin_core::{Error, Result};
 use rayspin_device::cuda::{Argument, Define, Launch, Source, ViewMut};
 use rayspin_device::{Array, Cuda};
 use rayspin_tune::{Build, Config};
+
+use crate::blocks::{expect, whole_warps};
 
 use super::number::{Max, Min, Operation, Plain, SquareError, Sum};
 
@@ -97,6 +101,30 @@ pub(super) struct Arrays<'a, T: Plain, A: Plain> {
     pub(super) out: &'a mut Array<A>,
 }
 
+/// That the second array and the result are there, and room for what `blocks` blocks leave.
+fn check(a: usize, b: usize, (blocks, room): (usize, usize), out: usize) -> Result<()> {
+    if b < a {
+        return Err(Error::value("elements of the second array", format!("at least {a}"), b));
+    }
+    if out == 0 {
+        return Err(Error::value("result of a reduction", "one number", 0));
+    }
+    if room < blocks {
+        return Err(Error::value("room for the numbers of blocks", format!("at least {blocks}"), room));
+    }
+    Ok(())
+}
+
+/// Blocks that halve themselves down to a warp; `made` are the threads that a program whose steps are written out is for.
+fn tree(threads: u32, made: Option<u32>) -> Result<()> {
+    if threads.is_power_of_two() && (64..=1024).contains(&threads) && made.is_none_or(|made| made == threads)
+    {
+        return Ok(());
+    }
+    let expected = made.map_or("a power of two from 64 to 1024".to_owned(), |made| made.to_string());
+    Err(Error::value("threads of a block", expected, threads))
+}
+
 /// A kernel that is launched again on what its blocks have left until that is one number: every thread takes `each` elements.
 pub(super) fn by_levels<T: Plain, O: Operation<T>>(
     cuda: &Cuda,
@@ -104,6 +132,11 @@ pub(super) fn by_levels<T: Plain, O: Operation<T>>(
     (threads, each): (u32, usize),
     arrays: &mut Arrays<'_, T, O::Acc>,
 ) -> Result<()> {
+    let made = match form {
+        Form::Threads(made) if matches!(name, "k6_unrolled" | "k7_many") => Some(made),
+        _ => None,
+    };
+    tree(threads, made)?;
     let mut n = arrays.a.len();
     let shared = threads as usize * size_of::<O::Acc>();
     let mut level = 0;
@@ -114,6 +147,9 @@ pub(super) fn by_levels<T: Plain, O: Operation<T>>(
         let scale = if last { O::scale(arrays.a.len()) } else { 1.0 };
         let defines = if level == 0 { first::<T, O>(form) } else { rest::<T, O>(form) };
         let kernel = cuda.kernel(&STEPS, &defines, name)?;
+        let room = if level % 2 == 0 { arrays.parts.len() } else { arrays.more.len() };
+        let b = if level == 0 { arrays.b.len() } else { n };
+        check(n, b, (blocks, if last { blocks } else { room }), arrays.out.len())?;
         let (parts, more, out) = (&mut *arrays.parts, &mut *arrays.more, &mut *arrays.out);
         let (from, to): ([Argument<'_>; 2], Argument<'_>) = match (level, last) {
             (0, true) => ([arrays.a.cuda().into(), arrays.b.cuda().into()], out.cuda_mut().into()),
@@ -125,7 +161,8 @@ pub(super) fn by_levels<T: Plain, O: Operation<T>>(
             }
         };
         let [a, b] = from;
-        kernel.launch(launch, &mut [a, b, (n as u64).into(), to, scale.into()])?;
+        // SAFETY: there are n elements of both arrays, room for a number of each block, and shared memory for one of each thread.
+        unsafe { kernel.launch(launch, &mut [a, b, (n as u64).into(), to, scale.into()]) }?;
         if last {
             return Ok(());
         }
@@ -147,24 +184,29 @@ pub(super) fn in_two<T: Plain, O: Operation<T>>(
     let shared = if matches!(form, Form::Threads(_)) { threads as usize * size_of::<O::Acc>() } else { 0 };
     let kernel = cuda.kernel(source, &first::<T, O>(form), name)?;
     let again = cuda.kernel(source, &rest::<T, O>(rest_form), second)?;
+    match form {
+        Form::Threads(made) => tree(threads, Some(made))?,
+        Form::Unroll(_) => whole_warps(threads)?,
+    }
+    check(arrays.a.len(), arrays.b.len(), (blocks, arrays.parts.len()), arrays.out.len())?;
     let n = arrays.a.len() as u64;
-    kernel.launch(
-        Launch::linear(blocks as u32, threads).with_shared(shared),
-        &mut [
-            arrays.a.cuda().into(),
-            arrays.b.cuda().into(),
-            n.into(),
-            arrays.parts.cuda_mut().into(),
-            1.0.into(),
-        ],
-    )?;
+    let shape = Launch::linear(blocks as u32, threads).with_shared(shared);
+    let arguments = &mut [
+        arrays.a.cuda().into(),
+        arrays.b.cuda().into(),
+        n.into(),
+        arrays.parts.cuda_mut().into(),
+        1.0.into(),
+    ];
+    // SAFETY: both arrays have n elements; there is room for a number of each block, and trees have shared memory for one of each thread.
+    unsafe { kernel.launch(shape, arguments) }?;
     let parts: Argument<'_> = arrays.parts.cuda().into();
     let scale = O::scale(arrays.a.len());
     let out = arrays.out.cuda_mut().into();
-    again.launch(
-        Launch::linear(1, threads).with_shared(shared),
-        &mut [parts, parts, (blocks as u64).into(), out, scale.into()],
-    )
+    let shape = Launch::linear(1, threads).with_shared(shared);
+    let arguments = &mut [parts, parts, (blocks as u64).into(), out, scale.into()];
+    // SAFETY: the blocks before have left as many numbers as said; there is a result, and shared memory as before.
+    unsafe { again.launch(shape, arguments) }
 }
 
 /// One kernel sets the sum to 0, every block of another adds its own: in whichever order they end.
@@ -174,8 +216,11 @@ pub(super) fn atomic<T: Plain, O: Operation<T>>(
     arrays: &mut Arrays<'_, T, O::Acc>,
 ) -> Result<()> {
     let defines = first::<T, O>(Form::shuffles(O::PAIRS));
-    cuda.kernel(&SHUFFLE, &defines, "atomic_start")?
-        .launch(Launch::linear(1, 1), &mut [arrays.out.cuda_mut().into()])?;
+    whole_warps(threads)?;
+    check(arrays.a.len(), arrays.b.len(), (0, 0), arrays.out.len())?;
+    let kernel = cuda.kernel(&SHUFFLE, &defines, "atomic_start")?;
+    // SAFETY: there is a result.
+    unsafe { kernel.launch(Launch::linear(1, 1), &mut [arrays.out.cuda_mut().into()]) }?;
     let scale = O::scale(arrays.a.len());
     let mut arguments = [
         arrays.a.cuda().into(),
@@ -184,8 +229,9 @@ pub(super) fn atomic<T: Plain, O: Operation<T>>(
         arrays.out.cuda_mut().into(),
         scale.into(),
     ];
-    cuda.kernel(&SHUFFLE, &defines, "atomic_sum")?
-        .launch(Launch::linear(blocks as u32, threads), &mut arguments)
+    let kernel = cuda.kernel(&SHUFFLE, &defines, "atomic_sum")?;
+    // SAFETY: both arrays have as many elements as said, and there is a result; blocks are whole warps.
+    unsafe { kernel.launch(Launch::linear(blocks as u32, threads), &mut arguments) }
 }
 
 /// How [`one_pass`] divides the work.
@@ -198,17 +244,15 @@ pub(super) struct Shape {
 
 impl Shape {
     pub(super) fn of(config: &Config) -> Result<Self> {
-        Ok(Self {
-            threads: config.get("threads")?,
-            blocks_each: config.get("blocks")?,
-            unroll: config.get("unroll")?,
-        })
+        let unroll = config.get("unroll")?;
+        expect("loads of a thread", 1..=64, unroll)?;
+        Ok(Self { threads: config.get("threads")?, blocks_each: config.get("blocks")?, unroll })
     }
 
     /// Blocks for `n` elements: no more than there are tiles.
     pub(super) fn blocks<T: Plain>(self, cuda: &Cuda, n: usize) -> usize {
         let tile = self.threads as usize * self.unroll as usize * (16 / size_of::<T>());
-        resident(cuda, self.blocks_each).min(n.div_ceil(tile)).max(1)
+        resident(cuda, self.blocks_each).min(n.div_ceil(tile.max(1))).max(1)
     }
 }
 
@@ -228,6 +272,9 @@ pub(super) fn one_pass<T: Plain, O: Operation<T>>(
     out: &mut Array<O::Acc>,
 ) -> Result<()> {
     let n = a.len();
+    let blocks = shape.blocks::<T>(cuda, n);
+    whole_warps(shape.threads)?;
+    check(n, b.len(), (blocks, parts.len()), out.len().min(ticket.len()))?;
     let kernel = cuda.kernel(&SHUFFLE, &first::<T, O>(Form::Unroll(shape.unroll)), "one_pass")?;
     let mut arguments = [
         a.cuda().into(),
@@ -238,7 +285,8 @@ pub(super) fn one_pass<T: Plain, O: Operation<T>>(
         out.cuda_mut().into(),
         O::scale(n).into(),
     ];
-    kernel.launch(Launch::linear(shape.blocks::<T>(cuda, n) as u32, shape.threads), &mut arguments)
+    // SAFETY: both arrays have n elements; there is room for a number of each block, for the ticket and for the result.
+    unsafe { kernel.launch(Launch::linear(blocks as u32, shape.threads), &mut arguments) }
 }
 
 /// Words of 64 bits a block that [`flagged`] takes.
@@ -254,9 +302,14 @@ pub(super) fn flagged<T: Plain, O: Operation<T>>(
     out: ViewMut<'_, O::Acc>,
 ) -> Result<()> {
     let n = a.len();
+    let blocks = shape.blocks::<T>(cuda, n);
+    whole_warps(shape.threads)?;
+    check(n, b.len(), (blocks, words.len() / WORDS), out.len())?;
     let kernel = cuda.kernel(&SHUFFLE, &first::<T, O>(Form::Unroll(shape.unroll)), "flags")?;
     let mut arguments =
         [a.cuda().into(), b.cuda().into(), (n as u64).into(), words.into(), out.into(), O::scale(n).into()];
-    let launch = Launch::linear(shape.blocks::<T>(cuda, n) as u32, shape.threads);
-    kernel.launch_early(launch, &mut arguments)
+    let launch = Launch::linear(blocks as u32, shape.threads);
+    // SAFETY: both arrays have n elements; there are words for each block, and a result. The kernel first of all waits for the launch
+    // before it.
+    unsafe { kernel.launch_early(launch, &mut arguments) }
 }

@@ -1,9 +1,12 @@
-use rayspin_core::{Error, Result};
+#![allow(unsafe_code, reason = "kernels are launched: each block says why they stay inside their arrays")]
+
+use rayspin_core::{Error, Result, expect_len};
 use rayspin_device::cuda::{Argument, Define, Filter, Launch, Outside, Sampling, Source, Texture};
 use rayspin_device::{Array, Cuda};
 use rayspin_tune::{Build, Config, Space, gpu};
 
 use super::{Data, Problem};
+use crate::blocks::expect;
 
 pub(super) static SOURCE: Source = Source { name: "sad", files: &[("sad.cu", include_str!("cuda/sad.cu"))] };
 
@@ -33,9 +36,23 @@ pub(super) fn textures(cuda: &Cuda, frames: [&Array<u8>; 2]) -> Result<[Texture;
     Ok([cuda.texture(current, sampling)?, cuda.texture(reference, sampling)?])
 }
 
-fn sizes(problem: &Problem) -> Result<[Argument<'static>; 3]> {
-    let size = |n: usize| i32::try_from(n).map_err(|_| Error::value("side of a frame", "at most 2³¹ − 1", n));
-    Ok([size(problem.height)?.into(), size(problem.width)?.into(), size(problem.radius)?.into()])
+/// The sizes that frames and sums have, for kernels that add them up in 32 bits.
+fn sizes(problem: &Problem, frames: [&Array<u8>; 2], sums: &Array<u16>) -> Result<[Argument<'static>; 3]> {
+    let Problem { height, width, radius } = *problem;
+    for (what, most, found) in [
+        ("height of a frame", 1 << 30, height),
+        ("width of a frame", 1 << 30, width),
+        ("radius of displacements", 1 << 29, radius),
+    ] {
+        if found > most {
+            return Err(Error::value(what, format!("at most {most}"), found));
+        }
+    }
+    for frame in frames {
+        expect_len("frame", &[height, width], frame.len())?;
+    }
+    expect_len("sums of differences", &problem.shape(), sums.len())?;
+    Ok([(height as i32).into(), (width as i32).into(), (radius as i32).into()])
 }
 
 fn blocks(count: usize) -> Result<u32> {
@@ -44,8 +61,9 @@ fn blocks(count: usize) -> Result<u32> {
 
 /// Shared memory of a block: the window, and the sums before they are stored.
 fn shared(problem: &Problem, group: usize) -> usize {
-    let window = 4 * ((4 * group + 2 * problem.radius + 11) / 4) * (4 + 2 * problem.radius);
-    window + 2 * group * problem.side() * problem.side()
+    let window = (4 * ((4 * group + 2 * problem.radius + 11) / 4)).saturating_mul(4 + 2 * problem.radius);
+    let sums = problem.side().saturating_mul(problem.side()).saturating_mul(2 * group);
+    window.saturating_add(sums)
 }
 
 /// Windows of large radii do not fit into shared memory.
@@ -64,10 +82,12 @@ pub(super) fn naive(config: &Config, data: &mut Data) -> Result<()> {
         threads: [threads, 1, 1],
         shared: 0,
     };
+    let sizes = sizes(&data.problem, [&data.current, &data.reference], &data.sums)?;
     let mut arguments =
         vec![data.current.cuda().into(), data.reference.cuda().into(), data.sums.cuda_mut().into()];
-    arguments.extend(sizes(&data.problem)?);
-    kernel.launch(launch, &mut arguments)
+    arguments.extend(sizes);
+    // SAFETY: frames and sums have these sizes, and the kernel holds places to the frames.
+    unsafe { kernel.launch(launch, &mut arguments) }
 }
 
 pub(super) fn textured(config: &Config, data: &mut Data) -> Result<()> {
@@ -83,9 +103,11 @@ pub(super) fn textured(config: &Config, data: &mut Data) -> Result<()> {
         threads: [threads, 1, 1],
         shared: 0,
     };
+    let sizes = sizes(&data.problem, [&data.current, &data.reference], &data.sums)?;
     let mut arguments = vec![current.into(), reference.into(), data.sums.cuda_mut().into()];
-    arguments.extend(sizes(&data.problem)?);
-    kernel.launch(launch, &mut arguments)
+    arguments.extend(sizes);
+    // SAFETY: the sums have these sizes, and textures hold places to themselves.
+    unsafe { kernel.launch(launch, &mut arguments) }
 }
 
 /// The kernels with a window of the reference in shared memory.
@@ -96,16 +118,16 @@ pub(super) fn window(
     sums: &mut Array<u16>,
     problem: &Problem,
 ) -> Result<()> {
+    expect("blocks of pixels of a block", 1..=64, group)?;
+    expect("threads of a block", 1..=1024, threads)?;
+    let sizes = sizes(problem, [current, reference], sums)?;
     let kernel = cuda.kernel(&SOURCE, &defines(group, threads), name)?;
     let count = problem.across().div_ceil(group as usize) * problem.down();
-    let launch = Launch {
-        blocks: [blocks(count)?, 1, 1],
-        threads: [threads, 1, 1],
-        shared: shared(problem, group as usize).try_into().unwrap_or(u32::MAX / 2),
-    };
+    let launch = Launch::linear(blocks(count)?, threads).with_shared(shared(problem, group as usize));
     let mut arguments = vec![current.cuda().into(), reference.cuda().into(), sums.cuda_mut().into()];
-    arguments.extend(sizes(problem)?);
-    kernel.launch(launch, &mut arguments)
+    arguments.extend(sizes);
+    // SAFETY: frames and sums have these sizes, to which the kernel holds places; shared memory has room for the window and the sums.
+    unsafe { kernel.launch(launch, &mut arguments) }
 }
 
 /// [`window`] on a ladder's data.

@@ -1,9 +1,13 @@
-use rayspin_core::{Error, Result};
+#![allow(unsafe_code, reason = "kernels are launched: each block says why they stay inside their arrays")]
+
+use rayspin_core::{Error, Result, expect_len};
 use rayspin_device::cuda::{Define, Filter, Launch, Outside, Sampling, Source, Texture};
 use rayspin_device::{Array, Cuda};
 use rayspin_tune::{Build, Config, gpu};
 
 use super::{Data, Problem};
+use crate::blocks::expect;
+use crate::plane;
 
 static PUBLISHED: Source = Source {
     name: "sobel_published",
@@ -52,23 +56,36 @@ pub(super) fn texture_refuses(problem: &Problem) -> Option<String> {
         .then(|| format!("{problem}: a texture has at most 65536 x 131072 texels"))
 }
 
+/// Rows and columns, which image and output have.
+fn sizes(rows: usize, columns: usize, image: &Array<u8>, out: &Array<u8>) -> Result<[i32; 2]> {
+    plane::asked("Sobel", &[rows, columns])?;
+    expect_len("image", &[rows, columns], image.len())?;
+    expect_len("edges", &[rows, columns], out.len())?;
+    Ok([rows as i32, columns as i32])
+}
+
+/// [`sizes`] of a ladder's data.
+fn sizes_of(data: &Data) -> Result<[i32; 2]> {
+    sizes(data.problem.rows, data.problem.columns, &data.image, &data.out)
+}
+
 fn per_pixel(name: &str, config: &Config, data: &mut Data) -> Result<()> {
     let (x, y) = (config.get("x")?, config.get("y")?);
     let device = data.image.device().clone();
     let kernel = gpu(&device)?.kernel(&PUBLISHED, &[], name)?;
-    let (rows, columns) = (data.problem.rows as i32, data.problem.columns as i32);
+    let [rows, columns] = sizes_of(data)?;
     let blocks = [(columns as u32).div_ceil(x), (rows as u32).div_ceil(y), 1];
     let scale = data.problem.scale;
-    kernel.launch(
-        Launch { blocks, threads: [x, y, 1], shared: 0 },
-        &mut [
-            data.image.cuda().into(),
-            data.out.cuda_mut().into(),
-            rows.into(),
-            columns.into(),
-            scale.into(),
-        ],
-    )
+    let shape = Launch { blocks, threads: [x, y, 1], shared: 0 };
+    let arguments = &mut [
+        data.image.cuda().into(),
+        data.out.cuda_mut().into(),
+        rows.into(),
+        columns.into(),
+        scale.into(),
+    ];
+    // SAFETY: image and output have rows x columns pixels, to which the kernel holds places.
+    unsafe { kernel.launch(shape, arguments) }
 }
 
 pub(super) fn twelve_reads(config: &Config, data: &mut Data) -> Result<()> {
@@ -84,33 +101,39 @@ pub(super) fn texture(config: &Config, data: &mut Data) -> Result<()> {
     let kernel = gpu(&device)?.kernel(&PUBLISHED, &[], "texture_rows")?;
     let missing = || Error::value("Sobel through textures", "an image that a texture holds", data.problem);
     let image: &Texture = data.texture.as_ref().ok_or_else(missing)?;
-    let (rows, columns) = (data.problem.rows as i32, data.problem.columns as i32);
+    let [rows, columns] = sizes_of(data)?;
     let scale = data.problem.scale;
-    kernel.launch(
-        Launch::linear(rows as u32, config.get("threads")?),
-        &mut [image.into(), data.out.cuda_mut().into(), rows.into(), columns.into(), scale.into()],
-    )
+    let shape = Launch::linear(rows as u32, config.get("threads")?);
+    let arguments =
+        &mut [image.into(), data.out.cuda_mut().into(), rows.into(), columns.into(), scale.into()];
+    // SAFETY: the output has rows x columns pixels; a texture holds places to itself.
+    unsafe { kernel.launch(shape, arguments) }
 }
 
 pub(super) fn shared_tile(config: &Config, data: &mut Data) -> Result<()> {
     let (x, y, each) = (config.get("x")?, config.get("y")?, config.get("rows")?);
     let device = data.image.device().clone();
     let kernel = gpu(&device)?.kernel(&PUBLISHED, &[], "shared_tile")?;
-    let (rows, columns) = (data.problem.rows as i32, data.problem.columns as i32);
+    let [rows, columns] = sizes_of(data)?;
+    for (what, most, found) in
+        [("columns of threads", 1024, x), ("rows of threads", 1024, y), ("rows of a thread", 4096, each)]
+    {
+        expect(what, 1..=most, found)?;
+    }
     let blocks = [(columns as u32).div_ceil(4 * x), (rows as u32).div_ceil(y * each), 1];
-    let launch = Launch { blocks, threads: [x, y, 1], shared: (4 * x + 4) * (y * each + 2) };
+    let bytes = (4 * x as usize + 4) * ((y * each) as usize + 2);
+    let launch = Launch { blocks, threads: [x, y, 1], shared: 0 }.with_shared(bytes);
     let scale = data.problem.scale;
-    kernel.launch(
-        launch,
-        &mut [
-            data.image.cuda().into(),
-            data.out.cuda_mut().into(),
-            rows.into(),
-            columns.into(),
-            (each as i32).into(),
-            scale.into(),
-        ],
-    )
+    let arguments = &mut [
+        data.image.cuda().into(),
+        data.out.cuda_mut().into(),
+        rows.into(),
+        columns.into(),
+        (each as i32).into(),
+        scale.into(),
+    ];
+    // SAFETY: image and output have rows x columns pixels, to which the kernel holds places; shared memory has room for a tile and its apron.
+    unsafe { kernel.launch(launch, arguments) }
 }
 
 /// Widths of the loads that rows of an image allow, narrowest first.
@@ -153,22 +176,29 @@ pub(super) fn sliding(
     scale: f32,
     out: &mut Array<u8>,
 ) -> Result<()> {
+    let [high, wide] = sizes(rows, columns, image, out)?;
+    expect("threads of a block", 1..=1024, form.threads)?;
+    expect("rows of a thread", 1..=u32::MAX >> 1, form.rows)?;
+    if !aligns(columns).contains(&form.align.into()) {
+        let expected = format!("one of {:?}", aligns(columns));
+        return Err(Error::value("bytes of a load", expected, form.align));
+    }
     let kernel = cuda.kernel(&SLIDING, &form.defines(), "sliding")?;
     let across = columns.div_ceil(form.align.max(4) as usize).div_ceil(form.threads as usize);
     let blocks = across.saturating_mul(rows.div_ceil(form.rows as usize));
     let blocks = u32::try_from(blocks).ok().filter(|&n| n <= i32::MAX as u32).ok_or_else(|| {
         Error::value("Sobel", "an image of at most 2^31 blocks of pixels", format!("{rows} x {columns}"))
     })?;
-    kernel.launch(
-        Launch::linear(blocks, form.threads),
-        &mut [
-            image.cuda().into(),
-            out.cuda_mut().into(),
-            (rows as i32).into(),
-            (columns as i32).into(),
-            (across as i32).into(),
-            (form.rows as i32).into(),
-            scale.into(),
-        ],
-    )
+    let shape = Launch::linear(blocks, form.threads);
+    let arguments = &mut [
+        image.cuda().into(),
+        out.cuda_mut().into(),
+        high.into(),
+        wide.into(),
+        (across as i32).into(),
+        (form.rows as i32).into(),
+        scale.into(),
+    ];
+    // SAFETY: image and output have rows x columns pixels, to which the kernel holds places; rows are made of whole loads.
+    unsafe { kernel.launch(shape, arguments) }
 }

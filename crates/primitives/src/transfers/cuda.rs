@@ -1,3 +1,5 @@
+#![allow(unsafe_code, reason = "kernels are launched: each block says why they stay inside their arrays")]
+
 use std::ops::Range;
 
 use rayspin_core::{Error, Result};
@@ -54,7 +56,8 @@ pub(super) fn upload_mapped(config: &Config, data: &mut Data) -> Result<()> {
             let n = range.len();
             let arguments =
                 &mut [part(&from, &range)?.into(), part_mut(&mut to, &range)?.into(), (n as u64).into()];
-            kernel.launch(covering(n), arguments)?;
+            // SAFETY: both parts have n values.
+            unsafe { kernel.launch(covering(n), arguments) }?;
         }
         Ok(())
     })
@@ -84,7 +87,8 @@ pub(super) fn download_mapped(config: &Config, data: &mut Data) -> Result<()> {
             let n = range.len();
             let arguments =
                 &mut [part(&of, &range)?.into(), part_mut(&mut into, &range)?.into(), (n as u64).into()];
-            kernel.launch(covering(n), arguments)?;
+            // SAFETY: both parts have n values.
+            unsafe { kernel.launch(covering(n), arguments) }?;
         }
         Ok(())
     })?;
@@ -118,7 +122,8 @@ pub(super) fn both_mapped(config: &Config, data: &mut Data) -> Result<()> {
                     part_mut(&mut into, &range)?.into(),
                     (n as u64).into(),
                 ];
-                kernel.launch(covering(n), arguments)?;
+                // SAFETY: all parts have n values.
+                unsafe { kernel.launch(covering(n), arguments) }?;
             }
             Ok(())
         })
@@ -154,9 +159,11 @@ pub(super) fn there_and_back_mapped(data: &mut Data) -> Result<()> {
     let kernel = gpu(&device)?.kernel(&SOURCE, &[], "grow_there")?;
     let into = &mut data.pinned_into;
     data.pinned_from.lend(|from| {
-        into.lend(|into| {
+        into.lend(|mut into| {
             let [count, rounds, a, b] = growth(n, rounds)?;
-            kernel.launch(covering(n), &mut [from.view().into(), into.into(), count, rounds, a, b])
+            let (from, into) = (part(&from.view(), &(0..n))?, part_mut(&mut into, &(0..n))?);
+            // SAFETY: both parts have n values.
+            unsafe { kernel.launch(covering(n), &mut [from.into(), into.into(), count, rounds, a, b]) }
         })
     })?;
     arrived(data)
@@ -180,7 +187,9 @@ fn work(data: &mut Data) -> Result<()> {
 fn grow(cuda: &Cuda, values: ViewMut<'_, f32>, rounds: u32) -> Result<()> {
     let n = values.len();
     let [count, rounds, a, b] = growth(n, rounds)?;
-    cuda.kernel(&SOURCE, &[], "grow")?.launch(covering(n), &mut [values.into(), count, rounds, a, b])
+    let kernel = cuda.kernel(&SOURCE, &[], "grow")?;
+    // SAFETY: there are n values.
+    unsafe { kernel.launch(covering(n), &mut [values.into(), count, rounds, a, b]) }
 }
 
 /// Values, rounds, and the x + 1 that each round makes of x.

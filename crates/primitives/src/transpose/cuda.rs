@@ -1,4 +1,6 @@
-use rayspin_core::Result;
+#![allow(unsafe_code, reason = "kernels are launched: each block says why they stay inside their arrays")]
+
+use rayspin_core::{Error, Result, expect_len};
 use rayspin_device::cuda::{Define, Launch, Source};
 use rayspin_device::{Array, Cuda};
 use rayspin_tune::{Build, Config};
@@ -71,6 +73,32 @@ impl Form {
         })
     }
 
+    /// That loads divide rows and columns, and that the steps of threads divide a tile of a power of two.
+    fn check<T: Entry>(self, [rows, columns]: [usize; 2]) -> Result<()> {
+        let Self { v, tile, tall, .. } = self;
+        let word = (v as usize).saturating_mul(size_of::<T>());
+        let loads = word.is_power_of_two()
+            && word <= 16
+            && [rows, columns].iter().all(|n| n.is_multiple_of(v as usize));
+        if !loads {
+            let found = format!("{v} of {rows} x {columns}");
+            return Err(Error::value(
+                "elements of a load",
+                "as many as divide both sides, 16 bytes at most",
+                found,
+            ));
+        }
+        let steps = tall > 0
+            && tile.is_multiple_of(tall)
+            && tile.is_multiple_of(v)
+            && (tile / v).is_multiple_of(tall);
+        if !(steps && tile.is_power_of_two() && tile <= 1024) {
+            let found = format!("{tile}, {tall} at a time by loads of {v}");
+            return Err(Error::value("rows of a tile", "a power of two in whole steps, 1024 at most", found));
+        }
+        Ok(())
+    }
+
     fn defines<T: Entry>(self) -> Vec<Define> {
         vec![
             ("ELEMENT", T::C.to_owned()),
@@ -102,8 +130,13 @@ fn launch<T: Entry>(
     a: &Array<T>,
     b: &mut Array<T>,
 ) -> Result<()> {
+    expect_len("matrix to transpose", &[rows, columns], a.len())?;
+    expect_len("transpose of the matrix", &[columns, rows], b.len())?;
     let mut arguments = [a.cuda().into(), b.cuda_mut().into(), (rows as u64).into(), (columns as u64).into()];
-    cuda.kernel(&SOURCE, &form.defines::<T>(), kernel)?.launch(launch, &mut arguments)
+    let kernel = cuda.kernel(&SOURCE, &form.defines::<T>(), kernel)?;
+    // SAFETY: both matrices have rows x columns elements, beyond which no kernel goes; the form has passed `Form::check`, and the
+    // block is the one that it is made for.
+    unsafe { kernel.launch(launch, &mut arguments) }
 }
 
 /// A kernel of the lectures' tiles.
@@ -116,6 +149,7 @@ pub(super) fn of_tiles<T: Entry>(
     b: &mut Array<T>,
 ) -> Result<()> {
     let form = Form { tall, ..Form::PLAIN };
+    form.check::<T>(size)?;
     let grid = Launch { blocks: [tiles(size[0], size[1], SIDE), 1, 1], threads: [SIDE, tall, 1], shared: 0 };
     launch(cuda, (kernel, form), grid, size, a, b)
 }
@@ -129,6 +163,7 @@ pub(super) fn registers<T: Entry>(
     a: &Array<T>,
     b: &mut Array<T>,
 ) -> Result<()> {
+    form.check::<T>(size)?;
     let [rows, columns] = size;
     let v = form.v as usize;
     let blocks = (rows / v).div_ceil(y as usize) as u64 * (columns / v).div_ceil(x as usize) as u64;
@@ -144,6 +179,7 @@ pub(super) fn wide<T: Entry>(
     a: &Array<T>,
     b: &mut Array<T>,
 ) -> Result<()> {
+    form.check::<T>(size)?;
     let blocks = [tiles(size[0], size[1], form.tile), 1, 1];
     let threads = [form.tile / form.v, form.tall, 1];
     launch(cuda, ("wide", form), Launch { blocks, threads, shared: 0 }, size, a, b)

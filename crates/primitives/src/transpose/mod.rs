@@ -11,15 +11,31 @@ use rayspin_tune::tuned;
 pub(crate) use cuda::programs;
 pub use ladder::{Launch, Problem, Run, Transpose, Type};
 
-/// Elements of matrices that are transposed on every processor: numbers, real or complex.
-pub trait Entry: Element {
+/// Elements of matrices that are transposed on every processor: numbers, real or complex. Kernels are made of [`Entry::C`], so that no
+/// other crate says what it is:
+///
+/// ```compile_fail
+/// #[derive(Debug, Clone, Copy, bytemuck::Zeroable, bytemuck::Pod)]
+/// #[repr(transparent)]
+/// struct Byte(u8);
+///
+/// impl rayspin_primitives::transpose::Entry for Byte {
+///     const C: &'static str = "double";
+/// }
+/// ```
+pub trait Entry: Element + sealed::Sealed {
     /// Its name in CUDA C++.
     const C: &'static str;
 }
 
+mod sealed {
+    pub trait Sealed {}
+}
+
 macro_rules! entries {
     ($($t:ty => $c:literal),*) => {
-        $(impl Entry for $t {
+        $(impl sealed::Sealed for $t {}
+        impl Entry for $t {
             const C: &'static str = $c;
         })*
     };

@@ -1,3 +1,5 @@
+#![allow(unsafe_code, reason = "kernels are launched: each block says why they stay inside their arrays")]
+
 use rayspin_core::{Error, Result};
 use rayspin_device::cuda::{Argument, Filter, Launch, Outside, Sampling, Source};
 use rayspin_device::{Array, Cuda, Device, Pinned};
@@ -34,15 +36,12 @@ pub(super) fn measure(device: &Device, effort: &Effort) -> Result<Rates> {
         Array::<f64>::zeros(device, &[1])?,
         Array::<i32>::zeros(device, &[1])?,
     );
-    let read = best(
-        cuda,
-        effort,
-        "read_only",
-        full,
-        &mut [memory.cuda().into(), out.cuda_mut().into(), quads.into()],
-    )?;
-    let write =
-        best(cuda, effort, "write_only", full, &mut [memory.cuda_mut().into(), 1f32.into(), quads.into()])?;
+    let arguments = &mut [memory.cuda().into(), out.cuda_mut().into(), quads.into()];
+    // SAFETY: the memory has four numbers for each of the count, and `out` one.
+    let read = unsafe { best(cuda, effort, "read_only", full, arguments) }?;
+    let arguments = &mut [memory.cuda_mut().into(), 1f32.into(), quads.into()];
+    // SAFETY: as above.
+    let write = unsafe { best(cuda, effort, "write_only", full, arguments) }?;
     let from = Array::<f32>::zeros(device, &[bytes / 4])?;
     let mut copied = f64::INFINITY;
     for _ in 0..=effort.repeats {
@@ -110,10 +109,9 @@ pub(super) fn launch(device: &Device) -> Result<f64> {
     let mut out = Array::<f32>::zeros(device, &[1])?;
     let protocol = Protocol { rounds: 5, round: 1e-3, budget: 0.2, ..Protocol::default() };
     let timing = measure_runs(device, &protocol, |_| {
-        kernel.launch(
-            Launch::linear(1, 32),
-            &mut [out.cuda_mut().into(), 1f32.into(), 0.5f32.into(), 0i32.into()],
-        )
+        let arguments = &mut [out.cuda_mut().into(), 1f32.into(), 0.5f32.into(), 0i32.into()];
+        // SAFETY: the kernel writes to the first element at most.
+        unsafe { kernel.launch(Launch::linear(1, 32), arguments) }
     })?;
     Ok(timing.median)
 }
@@ -144,12 +142,16 @@ struct Calls<'a> {
 
 impl Calls<'_> {
     fn best(&mut self, arguments: &mut [Argument<'_>]) -> Result<f64> {
-        best(self.cuda, self.effort, self.name, self.launch, arguments)
+        // SAFETY: of kernels that compute, which are all that these calls are of, a thread writes to the first element at most.
+        unsafe { best(self.cuda, self.effort, self.name, self.launch, arguments) }
     }
 }
 
 /// Seconds of the fastest launch of several, after one to warm up.
-fn best(
+///
+/// # Safety
+/// As for [`rayspin_device::cuda::Kernel::launch`].
+unsafe fn best(
     cuda: &Cuda,
     effort: &Effort,
     name: &str,
@@ -157,10 +159,12 @@ fn best(
     arguments: &mut [Argument<'_>],
 ) -> Result<f64> {
     let kernel = cuda.kernel(&SOURCE, &[], name)?;
-    kernel.launch(launch, arguments)?;
+    // SAFETY: as the caller promises.
+    let mut run = || unsafe { kernel.launch(launch, arguments) };
+    run()?;
     let mut best = f64::INFINITY;
     for _ in 0..effort.repeats {
-        best = best.min(cuda.seconds(|| kernel.launch(launch, arguments))?);
+        best = best.min(cuda.seconds(&mut run)?);
     }
     Ok(best.max(1e-9))
 }

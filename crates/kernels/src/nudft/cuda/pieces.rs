@@ -1,5 +1,7 @@
 //! The rungs whose samples go through constant memory: as many as it holds are copied there, and launches sum a few of them each.
 
+#![allow(unsafe_code, reason = "kernels are launched: each block says why they stay inside their arrays")]
+
 use num_complex::Complex;
 use rayspin_core::{Error, Real, Result};
 use rayspin_device::Array;
@@ -108,7 +110,8 @@ impl Work<'_> {
                 packed.cuda_mut().into(),
             ];
             arguments.extend(grid.axes.map(|axis| Argument::from(axis.n as i32)));
-            table.launch(over(self.samples, 1, 1)?, &mut arguments)?;
+            // SAFETY: every sample of this batch entry is there, and room for what is packed of it.
+            unsafe { table.launch(over(self.samples, 1, 1)?, &mut arguments) }?;
             for first in (0..self.samples).step_by(capacity) {
                 let held = (self.samples - first).min(capacity);
                 let part = packed.cuda().part(first * words, held * words).ok_or_else(|| missing(b))?;
@@ -121,7 +124,8 @@ impl Work<'_> {
                     let mut arguments: Vec<Argument<'_>> = vec![int(from)?, int(to)?, add.into(), own.into()];
                     arguments.extend(grid.axes.map(|axis| Argument::from(axis.count as i32)));
                     arguments.extend(grid.axes.map(|axis| Argument::from(axis.first as i32)));
-                    adjoint.launch(launch, &mut arguments)?;
+                    // SAFETY: the samples are among those that constant memory holds; a thread takes voxels of the image.
+                    unsafe { adjoint.launch(launch, &mut arguments) }?;
                 }
             }
         }

@@ -139,6 +139,14 @@ impl Rung {
         Err(Error::value("compute capability for wgmma", "9.0, whose instructions it is made of", found))
     }
 
+    /// Errors: the rung is made for f32 alone.
+    pub(super) fn expect_for<R: Real>(self) -> Result<()> {
+        match (self, size_of::<R>()) {
+            (_, 4) | (Self::Naive | Self::Constant | Self::Double, _) => Ok(()),
+            _ => Err(Error::value(format!("numbers of {}", self.name()), "f32", R::NAME)),
+        }
+    }
+
     /// The fastest that keeps the public functions' accuracy.
     pub(in crate::nudft) fn best<R: Real>(cuda: &Cuda) -> Self {
         match size_of::<R>() {
@@ -171,6 +179,10 @@ impl Tiling {
         let tensor = TENSOR_TILES[usize::from(wide)];
         let threads =
             if compiles { value(config, "threads", DOUBLE_THREADS.into())? } else { DOUBLE_THREADS };
+        if rung == Rung::Double && !(threads.is_multiple_of(32) && (32..=512).contains(&threads)) {
+            let whole = "whole warps, 32 to 512 threads";
+            return Err(Error::value(format!("threads of {}", rung.name()), whole, threads));
+        }
         let plain = Self { depth: 16, u: 16, columns: 16, threads: 256, shared: 0, blocks: 2 };
         Ok(match rung {
             Rung::Double => {

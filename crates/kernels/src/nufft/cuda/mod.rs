@@ -1,5 +1,7 @@
 //! The transforms on a GPU: points sorted once, padded tiles in shared memory, several items of a batch at once.
 
+#![allow(unsafe_code, reason = "kernels are launched: each block says why they stay inside their arrays")]
+
 mod needs;
 mod points;
 #[cfg(test)]
@@ -7,7 +9,7 @@ mod tests;
 mod tiles;
 
 use num_complex::Complex;
-use rayspin_core::{Error, Real, Result, Trajectory};
+use rayspin_core::{Error, Real, Result, Trajectory, voxels};
 use rayspin_device::cuda::{Argument, Define, Kernel, Launch, Properties, Source, View, ViewMut};
 use rayspin_device::{Array, Cuda, Device};
 
@@ -495,38 +497,47 @@ impl<R: Real> Engine<R> {
     ) -> Result<()> {
         let form = self.spread_form(items, asked)?;
         let slots = Argument::count(self.slots.len())?;
-        self.kernel(&SPREAD, &form, "spread")?.launch(
-            Launch {
-                blocks: [self.slots.len() as u32, items.div_ceil(form.coils) as u32, 1],
-                threads: [form.threads, 1, 1],
-                shared: form.shared as u32,
-            },
-            &mut [
-                samples.into(),
-                self.points.order.cuda().into(),
-                self.points.places.cuda().into(),
-                self.points.arguments.cuda().into(),
-                Argument::count(self.samples)?,
-                self.slots.cuda().into(),
-                padded.cuda_mut().into(),
-                Argument::count(items)?,
-            ],
-        )?;
+        self.expect(samples.len(), self.samples, items)?;
+        self.expect(padded.len(), self.padded_len(), items)?;
+        self.expect(grids.len(), self.tiles.cells(), items)?;
+        let shape = Launch {
+            blocks: [self.slots.len() as u32, items.div_ceil(form.coils) as u32, 1],
+            threads: [form.threads, 1, 1],
+            shared: form.shared as u32,
+        };
+        let arguments = &mut [
+            samples.into(),
+            self.points.order.cuda().into(),
+            self.points.places.cuda().into(),
+            self.points.arguments.cuda().into(),
+            Argument::count(self.samples)?,
+            self.slots.cuda().into(),
+            padded.cuda_mut().into(),
+            Argument::count(items)?,
+        ];
+        // SAFETY: samples and padded tiles of all items were just found; footprints lie inside the padded tile of their slot, as
+        // sorting left them, and the form's shared memory is there.
+        unsafe { self.kernel(&SPREAD, &form, "spread")?.launch(shape, arguments) }?;
         let tile_blocks = self.tiles.padded::<R>().div_ceil(128) as u32;
-        self.kernel(&SPREAD, &form, "fold")?.launch(
-            Launch { blocks: [self.runs.len() as u32, tile_blocks, items as u32], ..Launch::linear(1, 128) },
-            &mut [padded.cuda_mut().into(), self.runs.cuda().into(), slots],
-        )?;
+        let shape =
+            Launch { blocks: [self.runs.len() as u32, tile_blocks, items as u32], ..Launch::linear(1, 128) };
+        let arguments = &mut [padded.cuda_mut().into(), self.runs.cuda().into(), slots];
+        // SAFETY: runs are of slots that there are, each with a padded tile of every item.
+        unsafe { self.kernel(&SPREAD, &form, "fold")?.launch(shape, arguments) }?;
         let mut arguments = vec![padded.cuda().into(), self.slot_of.cuda().into(), slots, grids.into()];
         arguments.extend([Argument::count(items)?, i32::from(add).into()]);
         arguments.extend(self.geometry()?);
-        self.kernel(&SPREAD, &form, "merge")?.launch(
-            Launch {
-                blocks: [self.tiles.count() as u32, items.div_ceil(form.coils) as u32, 1],
-                ..Launch::linear(1, 256)
-            },
-            &mut arguments,
-        )
+        let shape = Launch {
+            blocks: [self.tiles.count() as u32, items.div_ceil(form.coils) as u32, 1],
+            ..Launch::linear(1, 256)
+        };
+        // SAFETY: grids and padded tiles of all items were found above; a tile's first slot is one of the plan's.
+        unsafe { self.kernel(&SPREAD, &form, "merge")?.launch(shape, &mut arguments) }
+    }
+
+    /// Errors: fewer than `items` items of `each` elements.
+    fn expect(&self, found: usize, each: usize, items: usize) -> Result<()> {
+        if voxels(&[items, each])? <= found { Ok(()) } else { Err(missing()) }
     }
 
     /// samples\[item\]\[j\] = Σ_l grids\[item\]\[l\] φ(l − u_j), periodic: the transpose of [`Engine::spread`].
@@ -538,6 +549,8 @@ impl<R: Real> Engine<R> {
         asked: Option<Asked>,
     ) -> Result<()> {
         let form = self.interp_form(items, asked)?;
+        self.expect(grids.len(), self.tiles.cells(), items)?;
+        self.expect(samples.len(), self.samples, items)?;
         let mut arguments = vec![
             grids.into(),
             self.points.order.cuda().into(),
@@ -549,14 +562,13 @@ impl<R: Real> Engine<R> {
             Argument::count(items)?,
         ];
         arguments.extend(self.geometry()?);
-        self.kernel(&INTERP, &form, "interp")?.launch(
-            Launch {
-                blocks: [self.slots.len() as u32, items.div_ceil(form.coils) as u32, 1],
-                threads: [form.threads, 1, 1],
-                shared: form.shared as u32,
-            },
-            &mut arguments,
-        )
+        let shape = Launch {
+            blocks: [self.slots.len() as u32, items.div_ceil(form.coils) as u32, 1],
+            threads: [form.threads, 1, 1],
+            shared: form.shared as u32,
+        };
+        // SAFETY: as for `spread`.
+        unsafe { self.kernel(&INTERP, &form, "interp")?.launch(shape, &mut arguments) }
     }
 
     /// Fine grid and tiles along z, y, x.

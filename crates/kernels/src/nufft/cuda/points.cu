@@ -11,6 +11,8 @@
 // Every product that could be fused with a sum is, so that two kernels that ask get the same answer.
 static __device__ __forceinline__ int footprint(double k, double inverse, double fine, double half, double* z) {
     double turns = fma(k, inverse, -floor(k * inverse));
+    // Where neighbouring numbers are more than a turn apart, no part of a turn is left.
+    if (!(turns >= -0.5 && turns < 1.0)) turns = 0.0;
     double first = ceil(fma(turns, fine, -half));
     *z = 2.0 * fma(-turns, fine, first + half) - 1.0;
     // u < the grid's length, so only the left border folds.

@@ -1,5 +1,7 @@
 //! Points sorted by tile on a GPU.
 
+#![allow(unsafe_code, reason = "kernels are launched: each block says why they stay inside their arrays")]
+
 use rayspin_core::{Error, Real, Result, Trajectory};
 use rayspin_device::cuda::{Argument, Define, Kernel, Launch, Source};
 use rayspin_device::{Array, Cuda, Device};
@@ -53,22 +55,24 @@ impl<R: Real> Points<R> {
         let mut arguments: Vec<Argument<'_>> = vec![points.cuda().into(), n.into()];
         arguments.extend(axes);
         arguments.extend([Argument::from(keys.cuda_mut()), order.cuda_mut().into()]);
-        kernel("locate")?.launch(Launch::covering(samples, THREADS), &mut arguments)?;
+        let shape = Launch::covering(samples, THREADS);
+        // SAFETY: every point has `dims` components; there is a key and a place in the order for each.
+        unsafe { kernel("locate")?.launch(shape, &mut arguments) }?;
         (keys, order) = sort_keys(device, &kernel, keys, order, tiles.count())?;
 
         let mut starts = zeros(tiles.count() + 1)?;
         let count = Argument::count(tiles.count())?;
-        kernel("find_starts")?.launch(
-            Launch::covering(tiles.count() + 1, THREADS),
-            &mut [keys.cuda().into(), n.into(), count, starts.cuda_mut().into()],
-        )?;
+        let arguments = &mut [keys.cuda().into(), n.into(), count, starts.cuda_mut().into()];
+        // SAFETY: n keys, and a start for each tile and the end.
+        unsafe { kernel("find_starts")?.launch(Launch::covering(tiles.count() + 1, THREADS), arguments) }?;
         // The keys' memory holds the places from now on.
         let mut places = keys;
         let mut z = Array::<R>::zeros(device, &[dims, samples])?;
         let mut arguments: Vec<Argument<'_>> = vec![points.cuda().into(), order.cuda().into(), n.into()];
         arguments.extend(axes);
         arguments.extend([Argument::from(places.cuda_mut()), z.cuda_mut().into()]);
-        kernel("place")?.launch(Launch::covering(samples, THREADS), &mut arguments)?;
+        // SAFETY: the order is one of the points; there is a place and `dims` arguments for each.
+        unsafe { kernel("place")?.launch(shape, &mut arguments) }?;
         Ok((Self { order, places, arguments: z }, starts.to_vec()?))
     }
 
@@ -115,7 +119,7 @@ fn axes(tiles: &Tiles, matrix: &[usize]) -> [Argument<'static>; 10] {
     values.map(Argument::from)
 }
 
-/// Stable passes over the digits of keys below `bound`, the lowest digit first.
+/// Stable passes over the digits of keys below `bound`, the lowest digit first. There are as many keys as places in the order.
 fn sort_keys(
     device: &Device,
     kernel: &impl Fn(&str) -> Result<Kernel>,
@@ -137,28 +141,25 @@ fn sort_keys(
     let mut next = (Array::<u32>::zeros(device, &[samples])?, Array::<u32>::zeros(device, &[samples])?);
     for pass in 0..passes {
         let shift = pass * digit_bits;
-        kernel("count")?.launch(
-            launch,
-            &mut [keys.cuda().into(), n, shift.into(), digits.into(), counts.cuda_mut().into()],
-        )?;
-        kernel("add_counts")?.launch(
-            Launch::linear(digits, THREADS),
-            &mut [counts.cuda_mut().into(), Argument::count(blocks)?, totals.cuda_mut().into()],
-        )?;
-        kernel("move_keys")?.launch(
-            launch,
-            &mut [
-                keys.cuda().into(),
-                order.cuda().into(),
-                n,
-                shift.into(),
-                digits.into(),
-                counts.cuda().into(),
-                totals.cuda().into(),
-                next.0.cuda_mut().into(),
-                next.1.cuda_mut().into(),
-            ],
-        )?;
+        let arguments = &mut [keys.cuda().into(), n, shift.into(), digits.into(), counts.cuda_mut().into()];
+        // SAFETY: n keys, and a count for each digit of each block.
+        unsafe { kernel("count")?.launch(launch, arguments) }?;
+        let arguments = &mut [counts.cuda_mut().into(), Argument::count(blocks)?, totals.cuda_mut().into()];
+        // SAFETY: a block a digit, and a total for each.
+        unsafe { kernel("add_counts")?.launch(Launch::linear(digits, THREADS), arguments) }?;
+        let arguments = &mut [
+            keys.cuda().into(),
+            order.cuda().into(),
+            n,
+            shift.into(),
+            digits.into(),
+            counts.cuda().into(),
+            totals.cuda().into(),
+            next.0.cuda_mut().into(),
+            next.1.cuda_mut().into(),
+        ];
+        // SAFETY: the counts of the same keys and digits give each of n keys a place of its own.
+        unsafe { kernel("move_keys")?.launch(launch, arguments) }?;
         std::mem::swap(&mut keys, &mut next.0);
         std::mem::swap(&mut order, &mut next.1);
     }

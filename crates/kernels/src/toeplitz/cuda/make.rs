@@ -1,7 +1,9 @@
 //! Phases and the mirrored half of Q, on a GPU.
 
+#![allow(unsafe_code, reason = "kernels are launched: each block says why they stay inside their arrays")]
+
 use num_complex::Complex;
-use rayspin_core::{Real, Result, Trajectory};
+use rayspin_core::{Real, Result, Trajectory, expect_len};
 use rayspin_device::cuda::{Argument, Launch, Source};
 use rayspin_device::{Array, Cuda, Device};
 
@@ -34,18 +36,19 @@ impl Points {
         out: &mut Array<Complex<R>>,
     ) -> Result<()> {
         let [x, y, z] = shift;
-        cuda.kernel(&SOURCE, &[define::<R>()], "phases")?.launch(
-            Launch::covering(self.samples, THREADS),
-            &mut [
-                self.points.cuda().into(),
-                Argument::from(self.dims as i32),
-                x.into(),
-                y.into(),
-                z.into(),
-                out.cuda_mut().into(),
-                (self.samples as u64).into(),
-            ],
-        )
+        expect_len("phases", &[self.samples], out.len())?;
+        let arguments = &mut [
+            self.points.cuda().into(),
+            Argument::from(self.dims as i32),
+            x.into(),
+            y.into(),
+            z.into(),
+            out.cuda_mut().into(),
+            (self.samples as u64).into(),
+        ];
+        let shape = Launch::covering(self.samples, THREADS);
+        // SAFETY: there are `dims` coordinates a sample, and a phase for each.
+        unsafe { cuda.kernel(&SOURCE, &[define::<R>()], "phases")?.launch(shape, arguments) }
     }
 }
 
@@ -61,8 +64,10 @@ pub(in crate::toeplitz) fn mirror<R: Real>(
         _ => (1, 1),
     };
     let n0 = doubled[0] / 2;
-    cuda.kernel(&SOURCE, &[define::<R>()], "mirror")?.launch(
-        Launch::covering(n0 * m1 * m2, THREADS),
-        &mut [q.cuda_mut().into(), (n0 as u64).into(), Argument::count(m1)?, Argument::count(m2)?],
-    )
+    expect_len("Toeplitz kernel", &[2 * n0, m1, m2], q.len())?;
+    let arguments =
+        &mut [q.cuda_mut().into(), (n0 as u64).into(), Argument::count(m1)?, Argument::count(m2)?];
+    let shape = Launch::covering(n0 * m1 * m2, THREADS);
+    // SAFETY: both halves of the kernel are there.
+    unsafe { cuda.kernel(&SOURCE, &[define::<R>()], "mirror")?.launch(shape, arguments) }
 }

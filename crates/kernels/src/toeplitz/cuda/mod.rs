@@ -2,6 +2,8 @@
 //! transformed, multiplied and cropped on the chip, and between the passes along the middle axis and along the first one only
 //! a slab of the last axis' frequencies is held.
 
+#![allow(unsafe_code, reason = "kernels are launched: each block says why they stay inside their arrays")]
+
 mod cut;
 mod make;
 mod spectrum;
@@ -267,18 +269,18 @@ impl<R: Real> Convolution<R> {
         let mut launch = launch(&self.rows, rows, 1)?;
         launch.blocks[0] = u32::try_from(launch.blocks[0] as usize * coils)
             .map_err(|_| Error::value("Toeplitz", "2^32 blocks of rows", coils))?;
-        kernel.launch(
-            launch,
-            &mut [
-                x.into(),
-                maps.into(),
-                work.rows.cuda_mut().into(),
-                self.tables[1][0].cuda().into(),
-                Argument::count(coils)?,
-                Argument::count(rows)?,
-                Argument::count(self.matrix[2])?,
-            ],
-        )
+        let arguments = &mut [
+            x.into(),
+            maps.into(),
+            work.rows.cuda_mut().into(),
+            self.tables[1][0].cuda().into(),
+            Argument::count(coils)?,
+            Argument::count(rows)?,
+            Argument::count(self.matrix[2])?,
+        ];
+        // SAFETY: the images, or the image and the maps of these coils, have the plan's matrix, as the public functions found. The
+        // buffer holds the padded rows of these coils, and the block is the one that the kernel was compiled for.
+        unsafe { kernel.launch(launch, arguments) }
     }
 
     /// The middle and the first axis, slab by slab.
@@ -339,19 +341,18 @@ impl<R: Real> Convolution<R> {
         let parts = (held / launch.blocks[0]).clamp(1, 65535) as usize;
         let parts = parts.min(coils);
         launch.blocks[1] = coils.div_ceil(coils.div_ceil(parts)) as u32;
-        kernel.launch(
-            launch,
-            &mut [
-                data.into(),
-                spectrum.into(),
-                self.tables[0][0].cuda().into(),
-                self.tables[0][1].cuda().into(),
-                Argument::count(coils)?,
-                Argument::from(coil as i64),
-                Argument::count(columns)?,
-                Argument::count(self.matrix[0])?,
-            ],
-        )
+        let arguments = &mut [
+            data.into(),
+            spectrum.into(),
+            self.tables[0][0].cuda().into(),
+            self.tables[0][1].cuda().into(),
+            Argument::count(coils)?,
+            Argument::from(coil as i64),
+            Argument::count(columns)?,
+            Argument::count(self.matrix[0])?,
+        ];
+        // SAFETY: `inside` gives rows, or a slab, of these columns for each coil, and the spectrum of as many columns.
+        unsafe { kernel.launch(launch, arguments) }
     }
 
     #[allow(clippy::too_many_arguments)]
@@ -365,19 +366,18 @@ impl<R: Real> Convolution<R> {
         [coils, rows]: [usize; 2],
         add: bool,
     ) -> Result<()> {
-        kernel.launch(
-            launch,
-            &mut [
-                work.into(),
-                maps.into(),
-                y.into(),
-                self.tables[1][1].cuda().into(),
-                Argument::count(coils)?,
-                Argument::count(rows)?,
-                Argument::count(self.matrix[2])?,
-                u32::from(add).into(),
-            ],
-        )
+        let arguments = &mut [
+            work.into(),
+            maps.into(),
+            y.into(),
+            self.tables[1][1].cuda().into(),
+            Argument::count(coils)?,
+            Argument::count(rows)?,
+            Argument::count(self.matrix[2])?,
+            u32::from(add).into(),
+        ];
+        // SAFETY: as for `enter`; shared memory holds the groups' lines and then their sums.
+        unsafe { kernel.launch(launch, arguments) }
     }
 
     /// Runs `run` on the plan's buffers, of as many of `coils` coils as are transformed together, or, when another thread has

@@ -1,5 +1,7 @@
 //! The kernel's spectrum: made from Q, and brought to and from the order that every device shares.
 
+#![allow(unsafe_code, reason = "kernels are launched: each block says why they stay inside their arrays")]
+
 use num_complex::Complex;
 use rayon::prelude::*;
 use rayspin_core::{Error, Real, Result};
@@ -37,8 +39,10 @@ impl<R: Real> Convolution<R> {
                 .map_err(|_| Error::value("Toeplitz matrix size", "at most 2³¹ voxels an axis", size))?;
             arguments.push(size.into());
         }
-        cuda.kernel(&KERNEL, &[define::<R>()], "hermitian")?
-            .launch(Launch::linear(HERMITIAN_BLOCKS as u32, 256), &mut arguments)?;
+        let shape = Launch::linear(HERMITIAN_BLOCKS as u32, 256);
+        // SAFETY: `q` is the matrix doubled, as `Toeplitz::from_kernel` found, and displacements −n are not read; a block has a
+        // sum of its own.
+        unsafe { cuda.kernel(&KERNEL, &[define::<R>()], "hermitian")?.launch(shape, &mut arguments) }?;
         let total: Complex<f64> = sums.to_vec()?.into_iter().sum();
         crate::toeplitz::check_hermitian(total.re, total.im, || q.read())?;
 
@@ -69,19 +73,19 @@ impl<R: Real> Convolution<R> {
         };
         let block = Lie::Columns(p1 * p2).block::<R>(&line, cuda)?;
         let mut spectrum = Array::zeros(&device, &[p0 * p1 * p2])?;
-        cuda.kernel(&SPECTRUM, &line.defines::<R>(&block, 1, LIGHT), "spectrum")?.launch(
-            launch(&block, 1, p1 * p2)?,
-            &mut [
-                half.cuda().into(),
-                spectrum.cuda_mut().into(),
-                self.tables[0][0].cuda().into(),
-                Argument::count(n0)?,
-                Argument::count(p1)?,
-                Argument::count(p2)?,
-                Argument::count(self.cut.width)?,
-                Argument::real(R::one() / <R as Real>::from_f64((p0 * p1 * p2) as f64)),
-            ],
-        )?;
+        let kernel = cuda.kernel(&SPECTRUM, &line.defines::<R>(&block, 1, LIGHT), "spectrum")?;
+        let arguments = &mut [
+            half.cuda().into(),
+            spectrum.cuda_mut().into(),
+            self.tables[0][0].cuda().into(),
+            Argument::count(n0)?,
+            Argument::count(p1)?,
+            Argument::count(p2)?,
+            Argument::count(self.cut.width)?,
+            Argument::real(R::one() / <R as Real>::from_f64((p0 * p1 * p2) as f64)),
+        ];
+        // SAFETY: both arrays were just made of these sizes; the kernel is compiled for this block.
+        unsafe { kernel.launch(launch(&block, 1, p1 * p2)?, arguments) }?;
         self.spectrum = Some(spectrum);
         Ok(())
     }

@@ -1,0 +1,19 @@
+//! What kernels ask of their blocks of threads.
+
+use rayspin_core::{Error, Result};
+
+/// Errors: `threads` of a block that are not one warp or several whole ones, or more than a block has.
+pub(crate) fn whole_warps(threads: u32) -> Result<()> {
+    if (32..=1024).contains(&threads) && threads.is_multiple_of(32) {
+        return Ok(());
+    }
+    Err(Error::value("threads of a block", "a multiple of 32, at most 1024", threads))
+}
+
+/// Errors: `what` outside of `within`.
+pub(crate) fn expect(what: &str, within: std::ops::RangeInclusive<u32>, found: u32) -> Result<()> {
+    if within.contains(&found) {
+        return Ok(());
+    }
+    Err(Error::value(what, format!("{} to {}", within.start(), within.end()), found))
+}
