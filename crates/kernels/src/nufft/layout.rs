@@ -32,12 +32,13 @@ pub(crate) struct Part {
 }
 
 /// Cells of a tile along z, y, x: large enough that the halo is a small part, small enough for the first-level cache in
-/// 2-D and the second-level cache in 3-D.
+/// 2-D and the second-level cache in 3-D. Measured in benches/results/2026-11-22-xeon-2/nufft_tiles.txt: wide tiles also spare
+/// the start and end of rows, which add and copy slowly; higher tiles leave too few slabs for 16 cores.
 fn tile_cells(dims: usize) -> [usize; 3] {
     match dims {
         1 => [1, 1, 512],
         2 => [1, 16, 32],
-        _ => [8, 16, 16],
+        _ => [8, 16, 32],
     }
 }
 

@@ -86,8 +86,9 @@ const INTERP_POINTS: usize = 8192;
 const PASS_ELEMENTS: usize = 1 << 14;
 
 impl<R: Real> Gridding<R> {
-    /// Parts of at most 1/32 of the points balance any trajectory over the cores of a workstation; below 2^15 points a
-    /// part's own buffer costs more than it saves.
+    /// Parts of at most 1/16 of the points balance any trajectory over the cores of a workstation. Every further part of a slab
+    /// fills and adds a buffer of its own: with 1/32, spreading 1e6 points in 3-D took 10 to 20 % longer
+    /// (benches/results/2026-11-22-xeon-2/nufft_tiles.txt), and below 2^15 points a part costs more than it saves.
     pub(crate) fn new(layout: Layout, points: Points<R>, weights: Weights<R>) -> Self {
         let slab_start: Vec<u32> = points.tile_start.iter().step_by(layout.slab_tiles()).copied().collect();
         let parts = layout.parts(&slab_start, Self::part_points(points.records.len()));
@@ -96,7 +97,7 @@ impl<R: Real> Gridding<R> {
 
     /// Points of a part, about.
     pub(crate) fn part_points(points: usize) -> usize {
-        points.div_ceil(32).max(1 << 15)
+        points.div_ceil(16).max(1 << 15)
     }
 
     /// Elements of the buffers that [`Gridding::spread`] needs besides the fine grid.
