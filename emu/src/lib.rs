@@ -3,6 +3,7 @@
 
 mod beside;
 mod compile;
+mod coverage;
 mod faulty;
 mod fft;
 mod hollow;
@@ -27,6 +28,7 @@ use rayspin_device::cuda::{
     Ticket,
 };
 
+pub use coverage::Coverage;
 pub use hollow::Hollow;
 
 use compile::Compiler;

@@ -123,7 +123,8 @@ fn core_hint(error: &rayspin::core::Error) -> Option<String> {
             "--device cpu computes without the GPU; with RAYSPIN_CUDA_WAIT=1 an error names its kernel"
         }
         E::Memory { .. } => {
-            "a smaller problem needs less: --matrix, fewer slices or a single --repetition of a scan, --size of a ladder"
+            "a smaller problem needs less: --matrix, fewer slices or a single --repetition of a scan, --size of a ladder; \
+             recon --memory takes coils, images or points some at a time"
         }
         E::Shape { what, .. } if what.contains("maps") => "maps are [coil, z, y, x] on the scan's own matrix",
         _ => return None,

@@ -16,15 +16,21 @@ pub fn expect_len(what: &str, shape: &[usize], found: usize) -> Result<()> {
     if voxels(shape)? == found { Ok(()) } else { Err(Error::shape(what, shape, &[found])) }
 }
 
-/// Number of elements of a shape, or [`Error::Value`] when it exceeds the address space.
+/// The most elements that an array may have: an element takes at most 16 bytes (a complex number in double precision), and an
+/// allocation at most `isize::MAX` bytes. So the bytes of an array with a checked shape never overflow.
+const MOST_ELEMENTS: usize = isize::MAX as usize / 16;
+
+/// Number of elements of a shape, or [`Error::Value`] when an array of that shape exceeds the address space.
 ///
 /// ```
 /// assert_eq!(rayspin_core::voxels(&[2, 3, 4]), Ok(24));
 /// assert!(rayspin_core::voxels(&[usize::MAX, 2]).is_err());
+/// assert!(rayspin_core::voxels(&[1 << 32, (1 << 32) - 1]).is_err());
 /// ```
 pub fn voxels(shape: &[usize]) -> Result<usize> {
     shape
         .iter()
         .try_fold(1usize, |n, &d| n.checked_mul(d))
+        .filter(|&n| n <= MOST_ELEMENTS)
         .ok_or_else(|| Error::value("shape", "a product that fits the address space", format_shape(shape)))
 }

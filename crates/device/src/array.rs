@@ -29,17 +29,7 @@ impl<T: Element> Array<T> {
     pub fn zeros(device: &Device, shape: &[usize]) -> Result<Self> {
         let len = voxels(shape)?;
         let storage = match device.backend() {
-            Backend::Cpu(_) => {
-                let bytes = len.checked_mul(size_of::<T>()).filter(|&b| b <= isize::MAX as usize);
-                let refused = || Error::Memory {
-                    what: format!("array {shape:?}"),
-                    needed: (len as u64).saturating_mul(size_of::<T>() as u64),
-                    available: crate::cpu::memory().map_or(0, |(_, available)| available),
-                };
-                bytes.ok_or_else(refused)?;
-                // A zeroed allocation comes as untouched pages, unlike reserve and fill.
-                Storage::Host(bytemuck::allocation::try_zeroed_vec(len).map_err(|()| refused())?)
-            }
+            Backend::Cpu(_) => Storage::Host(crate::cpu::zeroed(format_args!("array {shape:?}"), len)?),
             Backend::Cuda(cuda) => {
                 let mut buffer =
                     cuda.allocate(device_bytes::<T>(shape, len)?, &format!("array {shape:?}"))?;
@@ -69,7 +59,10 @@ impl<T: Element> Array<T> {
     /// Copies host values in C order. Errors: the length does not match the shape.
     pub fn from_slice(device: &Device, shape: &[usize], values: &[T]) -> Result<Self> {
         match device.backend() {
-            Backend::Cpu(_) => Self::from_vec(device, shape, values.to_vec()),
+            Backend::Cpu(_) => {
+                let copy = crate::cpu::copied(format_args!("array {shape:?}"), values)?;
+                Self::from_vec(device, shape, copy)
+            }
             Backend::Cuda(cuda) => {
                 let len = voxels(shape)?;
                 if len != values.len() {
@@ -94,21 +87,20 @@ impl<T: Element> Array<T> {
         let shape = values.shape().to_vec();
         match values.as_slice() {
             Some(slice) => Self::from_slice(device, &shape, slice),
-            None => Self::from_vec(device, &shape, values.iter().copied().collect()),
+            None => {
+                let mut sorted = crate::cpu::room(format_args!("array {shape:?}"), values.len())?;
+                sorted.extend(values.iter().copied());
+                Self::from_vec(device, &shape, sorted)
+            }
         }
     }
 
     /// The values in C order, on the host. Of a GPU this waits for its work.
     pub fn to_vec(&self) -> Result<Vec<T>> {
         match &self.storage {
-            Storage::Host(values) => Ok(values.clone()),
+            Storage::Host(values) => crate::cpu::copied(self.host_copy(), values),
             Storage::Cuda(buffer) => {
-                let mut values =
-                    bytemuck::allocation::try_zeroed_vec(self.len).map_err(|()| Error::Memory {
-                        what: format!("host copy of array {:?}", self.shape),
-                        needed: (self.len * size_of::<T>()) as u64,
-                        available: crate::cpu::memory().map_or(0, |(_, available)| available),
-                    })?;
+                let mut values = crate::cpu::zeroed(self.host_copy(), self.len)?;
                 crate::cpu::prefer_huge_pages(&mut values);
                 buffer.download(0, &mut values, Way::Staged)?;
                 Ok(values)
@@ -252,7 +244,7 @@ impl<T: Element> Array<T> {
     /// A copy on the same device.
     pub fn try_clone(&self) -> Result<Self> {
         match &self.storage {
-            Storage::Host(values) => Self::from_vec(&self.device, &self.shape, values.clone()),
+            Storage::Host(values) => Self::from_slice(&self.device, &self.shape, values),
             Storage::Cuda(from) => {
                 let Backend::Cuda(cuda) = self.device.backend() else { return Err(self.stray("a GPU")) };
                 let bytes = device_bytes::<T>(&self.shape, self.len)?;
@@ -375,6 +367,10 @@ impl<T: Element> Array<T> {
         }
     }
 
+    fn host_copy(&self) -> String {
+        format!("host copy of array {:?}", self.shape)
+    }
+
     fn stray(&self, wanted: &str) -> Error {
         Error::value("array", format!("one on {wanted}"), format!("one on {}", self.device.describe()))
     }
@@ -432,7 +428,7 @@ mod tests {
     #[test]
     fn an_impossible_size_is_an_error() {
         let device = Device::cpu_with_threads(1).unwrap();
-        assert!(matches!(Array::<C32>::zeros(&device, &[1 << 31, 1 << 31]), Err(Error::Memory { .. })));
+        assert!(matches!(Array::<C32>::zeros(&device, &[1 << 29, 1 << 29]), Err(Error::Memory { .. })));
         assert!(Array::<C32>::zeros(&device, &[usize::MAX, 2]).is_err());
     }
 

@@ -25,10 +25,7 @@ impl<T: Element> Pinned<T> {
     pub fn new(device: &Device, len: usize) -> Result<Self> {
         let bytes = (len as u64).saturating_mul(size_of::<T>() as u64);
         let place = match device.backend() {
-            Backend::Cpu(_) => Place::Host(bytemuck::allocation::try_zeroed_vec(len).map_err(|()| {
-                let available = crate::cpu::memory().map_or(0, |(_, available)| available);
-                Error::Memory { what: format!("{len} host values"), needed: bytes, available }
-            })?),
+            Backend::Cpu(_) => Place::Host(crate::cpu::zeroed(format_args!("{len} host values"), len)?),
             Backend::Cuda(cuda) => Place::Pinned(cuda.pin(bytes)?),
         };
         Ok(Self { device: device.clone(), len, place })

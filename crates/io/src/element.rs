@@ -3,6 +3,7 @@
 use std::io::{self, Read};
 
 use rayspin_core::{C32, C64};
+use rayspin_device::cpu::make_room;
 
 /// A stored number type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -134,6 +135,8 @@ pub(crate) enum Stop {
     Short(u64),
     /// A finite number that the memory type cannot hold, at this index.
     Range(usize),
+    /// No memory for the numbers.
+    Memory(rayspin_core::Error),
 }
 
 const CHUNK: usize = 1 << 18;
@@ -165,7 +168,7 @@ pub(crate) fn read<T: Value>(
         if values.capacity() < values.len() + wanted / size {
             // Doubling, but never beyond what was asked for.
             let more = values.len().max(wanted / size).min(count - values.len());
-            values.reserve_exact(more);
+            make_room("numbers of the file", &mut values, more).map_err(Stop::Memory)?;
         }
         element.decode(bytes, &map, &mut values)?;
     }

@@ -361,6 +361,7 @@ fn read_values<T: Value>(
     let values = element::read(stream, header.count, header.element, header.order, |v| v).map_err(
         |stop| match stop {
             Stop::Io(e) => Error::read(path, e),
+            Stop::Memory(e) => Error::core(path, e),
             Stop::Short(got) => {
                 let expected = header.count as u64 * header.element.size() as u64;
                 let promise = format!("{expected} bytes for {}", header.promise());

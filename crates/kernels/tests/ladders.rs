@@ -2,7 +2,10 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+use std::collections::BTreeMap;
+
 use rayspin_device::BackendKind;
+use rayspin_emu::Coverage;
 use rayspin_kernels::ladders;
 use rayspin_tune::{Asking, Config, Protocol, Which, measure};
 
@@ -12,16 +15,26 @@ fn every_rung_of_every_trial_meets_its_tolerance() {
     for device in rayspin_emu::devices().unwrap() {
         for ladder in ladders() {
             let about = ladder.about();
-            let mut ran = 0;
+            let (mut ran, mut coverage, mut worst) = (0, Coverage::default(), BTreeMap::new());
             for trial in 0..ladder.trials() {
+                let of_problem = ladder.outline(Which::Trial(trial)).unwrap().rungs;
                 let mut session = ladder.open(Which::Trial(trial), &device, 3 + trial as u64).unwrap();
                 for (at, rung) in session.rungs().to_vec().iter().enumerate() {
-                    if rung.backend != device.kind() || rung.refuses.is_some() {
+                    if rung.backend != device.kind() {
+                        continue;
+                    }
+                    let worst = worst.entry((rung.name, rung.tolerance.to_bits())).or_insert(0.0f64);
+                    match (&of_problem[at].refuses, &rung.refuses) {
+                        (None, None) => coverage.ran(&device, rung.name),
+                        (Some(why), _) => coverage.refused(&device, rung.name, why),
+                        (None, Some(why)) => coverage.ruled_out(&device, rung.name, why),
+                    }
+                    if rung.refuses.is_some() {
                         continue;
                     }
                     ran += 1;
                     match session.verify(at, &rung.space.default_config()) {
-                        Ok(error) if error <= rung.tolerance => {}
+                        Ok(error) if error <= rung.tolerance => *worst = worst.max(error),
                         other => wrong.push(format!(
                             "{} {} on {}: {other:?}",
                             about.name,
@@ -37,6 +50,11 @@ fn every_rung_of_every_trial_meets_its_tolerance() {
                 }
             }
             assert!(ran > 0, "{}: nothing ran on {}", about.name, device.describe());
+            for ((rung, allowed), worst) in &worst {
+                let allowed = f64::from_bits(*allowed);
+                println!("{:>18} {rung:<16} {worst:.1e} of {allowed:.0e}, {}", about.name, device.describe());
+            }
+            wrong.extend(coverage.left_out(&device, worst.into_keys().map(|(rung, _)| rung)));
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
@@ -84,7 +102,10 @@ fn rows_are_named_once_and_reproduce_known_rows() {
             let known = rung.reproduces.is_none_or(|row| ladder.published().iter().any(|p| p.row == row));
             assert!(known, "{}: {} reproduces an unknown row", about.name, rung.name);
         }
-        for size in [&[][..], &[0, 4], &[1; 9], &[usize::MAX, 4, 4]] {
+        let beyond =
+            [&[usize::MAX, 4, 4][..], &[1 << 32, (1 << 32) - 1, 4, 4], &[1 << 60, 1, 1], &[usize::MAX; 3]];
+        let wrong = [&[][..], &[0, 4], &[1; 9], &[4, usize::MAX], &[4, 4, 1 << 60]];
+        for size in wrong.into_iter().chain(beyond) {
             assert!(ladder.outline(Which::Case(None, Some(size))).is_err(), "{} {size:?}", about.name);
         }
     }

@@ -16,7 +16,7 @@ fn main() -> Result<()> {
     let n = 4096;
     let bytes = (0..n * n).map(|at| bits(1, at as u64) as u8).collect();
     let bytes = Array::<u8>::from_vec(&device, &[n, n], bytes)?;
-    let floats = Array::<f32>::from_vec(&device, &[n, n], uniform(2, n * n))?;
+    let floats = Array::<f32>::from_vec(&device, &[n, n], uniform(device.cpu_side(), 2, n * n)?)?;
     let (mut bytes_out, mut floats_out) =
         (Array::<u8>::zeros(&device, &[n, n])?, Array::<f32>::zeros(&device, &[n, n])?);
     // Pages that nobody wrote to come into being when they are.
@@ -40,7 +40,8 @@ fn main() -> Result<()> {
     let half = n / 2;
     let small = (0..half * half).map(|at| bits(3, at as u64) as u8).collect();
     let small = Array::<u8>::from_vec(&device, &[half, half], small)?;
-    let small_floats = Array::<f32>::from_vec(&device, &[half, half], uniform(4, half * half))?;
+    let small_floats =
+        Array::<f32>::from_vec(&device, &[half, half], uniform(device.cpu_side(), 4, half * half)?)?;
     let kernel = bicubic::Kernel::Keys(-0.75);
     show("bicubic u8 2048 to 4096", &mut || bicubic::resize(&small, kernel, &mut bytes_out))?;
     show("bicubic f32 2048 to 4096", &mut || bicubic::resize(&small_floats, kernel, &mut floats_out))?;

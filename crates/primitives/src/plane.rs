@@ -1,7 +1,8 @@
 //! What the filters ask of their images.
 
-use rayspin_core::{Error, Result, expect_shape};
-use rayspin_device::{Array, Element};
+use rayspin_core::{Error, Result, expect_shape, voxels};
+use rayspin_device::{Array, Cpu, Element};
+use rayspin_tune::input;
 
 /// Rows and columns of an image, each at least 1.
 pub(crate) fn size<T: Element>(what: &str, image: &Array<T>) -> Result<(usize, usize)> {
@@ -39,7 +40,10 @@ pub(crate) fn same<A: Element, B: Element>(
 pub(crate) fn asked(what: &str, size: &[usize]) -> Result<(usize, usize)> {
     match *size {
         // Kernels count rows and columns in 32 bits, with room for what lies beyond an edge.
-        [rows, columns] if rows.min(columns) > 0 && rows.max(columns) < 1 << 30 => Ok((rows, columns)),
+        [rows, columns] if rows.min(columns) > 0 && rows.max(columns) < 1 << 30 => {
+            voxels(size)?;
+            Ok((rows, columns))
+        }
         _ => Err(Error::value(
             format!("size of {what}"),
             "ROWSxCOLUMNS, each from 1 to 2^30 - 1",
@@ -48,28 +52,7 @@ pub(crate) fn asked(what: &str, size: &[usize]) -> Result<(usize, usize)> {
     }
 }
 
-/// `len` random bytes.
-pub(crate) fn bytes(seed: u64, len: usize) -> Vec<u8> {
-    use rayon::prelude::*;
-    let mut bytes = vec![0; len];
-    bytes.par_chunks_mut(1 << 16).enumerate().for_each(|(piece, out)| {
-        for (at, out) in out.chunks_mut(8).enumerate() {
-            let word = rayspin_tune::input::bits(seed, (piece << 13 | at) as u64).to_le_bytes();
-            out.copy_from_slice(&word[..out.len()]);
-        }
-    });
-    bytes
-}
-
-/// `len` numbers from −1 to 1.
-pub(crate) fn numbers(seed: u64, len: usize) -> Vec<f32> {
-    use rayon::prelude::*;
-    let mut numbers = vec![0.0; len];
-    numbers.par_chunks_mut(1 << 14).enumerate().for_each(|(piece, out)| {
-        for (at, out) in out.iter_mut().enumerate() {
-            let word = rayspin_tune::input::bits(seed, (piece << 14 | at) as u64);
-            *out = (word >> 40) as f32 / (1 << 23) as f32 - 1.0;
-        }
-    });
-    numbers
+/// `len` random bytes. Errors: memory.
+pub(crate) fn bytes(cpu: &Cpu, seed: u64, len: usize) -> Result<Vec<u8>> {
+    input::filled(cpu, "random bytes", len, |at| input::bits(seed, at as u64 >> 3).to_le_bytes()[at & 7])
 }

@@ -3,18 +3,21 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
 use rayspin_core::Result;
 use rayspin_device::Device;
+use rayspin_emu::Coverage;
 use rayspin_primitives::ladders;
 use rayspin_tune::{Config, Session, Which};
 
-/// What is wrong with one rung, if anything.
-fn verdict(session: &mut dyn Session, rung: usize, config: &Config) -> Option<String> {
+/// What is wrong with one rung, if anything; `worst` is its largest error.
+fn verdict(session: &mut dyn Session, rung: usize, config: &Config, worst: &mut f64) -> Option<String> {
     let row = session.rungs()[rung].clone();
     let problem = session.problem();
     let found: Result<f64> = session.verify(rung, config);
+    *worst = found.as_ref().map_or(f64::NAN, |error| worst.max(*error));
     match found {
         Ok(error) if error <= row.tolerance => None,
         Ok(error) => {
@@ -41,18 +44,30 @@ fn devices() -> &'static [Device] {
     DEVICES.get_or_init(|| rayspin_emu::devices().unwrap())
 }
 
-/// Every rung that does not refuse, with its default configuration; on the last trial with up to 12 others of its space.
+/// Every rung with its default configuration, on each trial that it does not refuse and on one at least; on the last trial with up
+/// to 12 others of its space. With `--nocapture` the largest error of every rung.
 fn check(name: &str) {
     let all = ladders();
     let ladder = all.iter().find(|l| l.about().name == name).unwrap();
-    let mut wrong = Vec::new();
+    let (mut wrong, mut coverage) = (Vec::new(), Coverage::default());
     let mut ran = 0;
     for device in devices() {
+        let mut worst = BTreeMap::new();
         for trial in 0..ladder.trials() {
+            let of_problem = ladder.outline(Which::Trial(trial)).unwrap().rungs;
             let mut session = ladder.open(Which::Trial(trial), device, 7 + trial as u64).unwrap();
             for at in 0..session.rungs().len() {
                 let rung = session.rungs()[at].clone();
-                if rung.backend != device.kind() || rung.refuses.is_some() {
+                if rung.backend != device.kind() {
+                    continue;
+                }
+                let worst = worst.entry((rung.name, rung.tolerance.to_bits())).or_insert(0.0f64);
+                match (&of_problem[at].refuses, &rung.refuses) {
+                    (None, None) => coverage.ran(device, rung.name),
+                    (Some(why), _) => coverage.refused(device, rung.name, why),
+                    (None, Some(why)) => coverage.ruled_out(device, rung.name, why),
+                }
+                if rung.refuses.is_some() {
                     continue;
                 }
                 let mut configs = vec![rung.space.default_config()];
@@ -67,10 +82,15 @@ fn check(name: &str) {
                 }
                 for config in configs {
                     ran += 1;
-                    wrong.extend(verdict(session.as_mut(), at, &config));
+                    wrong.extend(verdict(session.as_mut(), at, &config, worst));
                 }
             }
         }
+        for ((rung, allowed), worst) in &worst {
+            let allowed = f64::from_bits(*allowed);
+            println!("{name:>16} {rung:<20} {worst:.1e} of {allowed:.0e}, {}", device.describe());
+        }
+        wrong.extend(coverage.left_out(device, worst.into_keys().map(|(rung, _)| rung)));
     }
     assert!(ran > 0, "{name}: nothing ran");
     assert!(wrong.is_empty(), "{name}:\n{}", wrong.join("\n"));
@@ -141,6 +161,11 @@ fn unknown_cases_and_sizes_are_refused() {
             Which::Case(Some("no such case"), None),
             Which::Case(None, Some(&[])),
             Which::Case(None, Some(&[0, 0, 0, 0, 0, 0, 0])),
+            Which::Case(None, Some(&[usize::MAX])),
+            Which::Case(None, Some(&[1 << 32, (1 << 32) - 1])),
+            Which::Case(None, Some(&[usize::MAX; 2])),
+            Which::Case(None, Some(&[1 << 31; 3])),
+            Which::Case(None, Some(&[1 << 31; 4])),
             Which::Trial(usize::MAX),
         ] {
             let error = ladder.open(which, cpu, 1).err();
@@ -162,7 +187,7 @@ fn copies_are_whole_in_pieces_of_any_size() {
                 ladder.open(Which::Case(Some(case.0), Some(&[3 * 1024 + 5])), device, 3).unwrap();
             for at in 0..session.rungs().len() {
                 for config in session.rungs()[at].space.clone().configs() {
-                    wrong.extend(verdict(session.as_mut(), at, &config));
+                    wrong.extend(verdict(session.as_mut(), at, &config, &mut 0.0));
                 }
             }
         }

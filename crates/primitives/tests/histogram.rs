@@ -16,7 +16,7 @@ fn check<T: Sample>(device: &Device, of: fn(u64) -> T, n: usize, bins: usize, be
         let v: u32 = v.into();
         want.get_mut(v as usize).into_iter().for_each(|count| *count += 1);
     }
-    assert_eq!(reference::counts(&host, bins), want, "{what}");
+    assert_eq!(reference::counts(&host, bins).unwrap(), want, "{what}");
     let on_device = Array::from_vec(device, &[n], host).unwrap();
     let mut wide = Array::zeros(device, &[bins]).unwrap();
     wide.fill(u32::MAX).unwrap();

@@ -50,8 +50,8 @@ fn child() {
     let one = Device::cpu_with_threads(1).unwrap();
     assert_ne!(tuned(&MatrixProduct, &near, "threads", &one), other(), "of another device");
     let Problem { m, n, k } = near;
-    let a = Array::from_vec(&device, &[m, k], uniform(1, m * k)).unwrap();
-    let b = Array::from_vec(&device, &[k, n], uniform(2, k * n)).unwrap();
+    let a = Array::from_vec(&device, &[m, k], uniform(device.cpu_side(), 1, m * k).unwrap()).unwrap();
+    let b = Array::from_vec(&device, &[k, n], uniform(device.cpu_side(), 2, k * n).unwrap()).unwrap();
     let mut c = Array::from_vec(&device, &[m, n], vec![f32::NAN; m * n]).unwrap();
     multiply(&a, &b, &mut c).unwrap();
     for (at, &found) in c.cpu().iter().enumerate() {

@@ -100,6 +100,11 @@ impl Plan {
         self.process + self.budget.peak()
     }
 
+    /// That the machine has what the process does not hold yet. Errors: memory.
+    pub(crate) fn expect_memory(&self) -> Result<()> {
+        Ok(cpu::expect_memory("reconstruction", self.peak().saturating_sub(process_bytes()))?)
+    }
+
     /// Says so where the CPU is done before a GPU has started.
     pub(crate) fn quicker_than_a_gpu_starts(&self, cpu: &Device) -> Option<String> {
         let seconds = cpu_seconds(&self.budget, cpu.cpu_side().threads());
@@ -223,6 +228,7 @@ pub(crate) fn read(
         };
         let read = copies * bytes;
         refuse(args.memory, process + read, path)?;
+        cpu::expect_memory(path.display(), read)?;
         let ScanFile::Frame(frame, notes) = io::read_scan(path, options, monitor)? else {
             return Err(BadInput::new(format!("{}: expected k-space", path.display())).into());
         };
@@ -241,7 +247,8 @@ pub(crate) fn read(
     let slices: std::collections::BTreeSet<u16> = contents.images.keys().map(|l| l.slice).collect();
     let slices: Vec<u16> = slices.into_iter().collect();
     let largest = *labels.iter().max_by_key(|label| contents.images[label]).unwrap_or(&labels[0]);
-    let fits = args.memory.is_none_or(|limit| process + contents.memory_bytes <= limit);
+    let fits = args.memory.is_none_or(|limit| process + contents.memory_bytes <= limit)
+        && cpu::expect_memory(path.display(), contents.memory_bytes).is_ok();
     let assemble = |scan: &Scan, notes: &mut Vec<String>| -> Result<Box<Frame>> {
         let frame = scan.frames().and_then(|index| index.assemble(largest, &frame_options, notes));
         Ok(Box::new(frame.with_context(|| path.display().to_string())?))
@@ -282,6 +289,7 @@ pub(crate) fn read(
     let all: u64 = contents.images.values().sum();
     let read = contents.memory_bytes.saturating_sub(all) + bytes;
     refuse(args.memory, process + read, path)?;
+    cpu::expect_memory(path.display(), read)?;
     let scan = read_part(path, options, largest, monitor)?;
     let frame = assemble(&scan, &mut Vec::new())?;
     let noise = Some(measure(&scan));

@@ -1,13 +1,77 @@
-//! Memory: what there is, what this process holds, and how it is given back.
+//! Memory: what there is, what this process holds, how it is taken and how it is given back.
 
-/// Bytes of physical memory and bytes available now, where the system says.
+use std::fmt::Display;
+
+use bytemuck::Zeroable;
+use rayspin_core::{Error, Result};
+
+/// Bytes of physical memory, and bytes that this process may take now, where the system says. A limit of the address space
+/// (`ulimit -v`) counts.
 pub fn memory() -> Option<(u64, u64)> {
     let text = std::fs::read_to_string("/proc/meminfo").ok()?;
     let field = |name: &str| -> Option<u64> {
         let line = text.lines().find(|line| line.starts_with(name))?;
         Some(line.split_whitespace().nth(1)?.parse::<u64>().ok()? * 1024)
     };
-    Some((field("MemTotal:")?, field("MemAvailable:")?))
+    let available = field("MemAvailable:")?;
+    Some((field("MemTotal:")?, addresses_left().map_or(available, |left| left.min(available))))
+}
+
+/// Bytes of addresses that a limit leaves this process; none where it has no limit.
+fn addresses_left() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/self/limits").ok()?;
+    let line = text.lines().find(|line| line.starts_with("Max address space"))?;
+    let limit: u64 = line.split_whitespace().nth(3)?.parse().ok()?;
+    Some(limit.saturating_sub(own_memory("VmSize:")?))
+}
+
+/// An empty vector with room for `len` elements: what pushes that many allocates nothing.
+///
+/// Errors: [`Error::Memory`] when the allocation is refused.
+pub fn room<T>(what: impl Display, len: usize) -> Result<Vec<T>> {
+    let mut values = Vec::new();
+    make_room(what, &mut values, len)?;
+    Ok(values)
+}
+
+/// Room for `more` elements behind those that `values` has. Errors: as [`room`].
+pub fn make_room<T>(what: impl Display, values: &mut Vec<T>, more: usize) -> Result<()> {
+    values.try_reserve_exact(more).map_err(|_| refused::<T>(what, values.len().saturating_add(more)))
+}
+
+/// `len` zeros, in pages that nothing has touched yet. Errors: as [`room`].
+pub fn zeroed<T: Zeroable>(what: impl Display, len: usize) -> Result<Vec<T>> {
+    // `try_zeroed_vec` panics where the bytes exceed the address space.
+    if len.checked_mul(size_of::<T>()).is_none_or(|bytes| bytes > isize::MAX as usize) {
+        return Err(refused::<T>(what, len));
+    }
+    bytemuck::allocation::try_zeroed_vec(len).map_err(|()| refused::<T>(what, len))
+}
+
+/// A copy of `values`. Errors: as [`room`].
+pub fn copied<T: Copy>(what: impl Display, values: &[T]) -> Result<Vec<T>> {
+    let mut copy = room(what, values.len())?;
+    copy.extend_from_slice(values);
+    Ok(copy)
+}
+
+/// That this process may take `bytes` more: what is going to be taken in many small parts is refused as a whole.
+///
+/// Errors: as [`room`].
+pub fn expect_memory(what: impl Display, bytes: u64) -> Result<()> {
+    let len = usize::try_from(bytes).unwrap_or(usize::MAX);
+    if memory().is_some_and(|(_, available)| bytes > available) {
+        return Err(refused::<u8>(what, len));
+    }
+    room::<u8>(what, len).map(drop)
+}
+
+fn refused<T>(what: impl Display, len: usize) -> Error {
+    Error::Memory {
+        what: what.to_string(),
+        needed: (len as u64).saturating_mul(size_of::<T>() as u64),
+        available: memory().map_or(0, |(_, available)| available),
+    }
 }
 
 /// The most memory this process has held resident so far, in bytes, where the system says.
@@ -137,4 +201,42 @@ pub fn prefer_huge_pages<T>(memory: &mut [T]) {
     }
     #[cfg(not(target_os = "linux"))]
     let _ = memory;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn needed<T: std::fmt::Debug>(refused: Result<T>) -> u64 {
+        match refused {
+            Err(Error::Memory { what, needed, .. }) => {
+                assert_eq!(what, "samples of 3 coils");
+                needed
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn refused_memory_is_an_error_that_says_how_much() {
+        let what = || format_args!("samples of {} coils", 3);
+        for len in [usize::MAX, usize::MAX / 8, 1 << 56] {
+            let bytes = (len as u64).saturating_mul(8);
+            assert_eq!(needed(room::<f64>(what(), len)), bytes);
+            assert_eq!(needed(zeroed::<f64>(what(), len)), bytes);
+        }
+        assert_eq!(needed(make_room(what(), &mut vec![0u8; 3], isize::MAX as usize)), isize::MAX as u64 + 3);
+        assert_eq!(needed(expect_memory(what(), 1 << 60)), 1 << 60);
+        assert_eq!(needed(expect_memory(what(), u64::MAX)), u64::MAX);
+        expect_memory("a page", 4096).unwrap();
+    }
+
+    #[test]
+    fn memory_that_is_there_is_given() {
+        let empty = room::<u32>("numbers", 100).unwrap();
+        assert!(empty.is_empty() && empty.capacity() >= 100);
+        assert_eq!(zeroed::<u16>("numbers", 3).unwrap(), [0; 3]);
+        assert_eq!(copied("numbers", &[1, 2]).unwrap(), [1, 2]);
+        assert!(zeroed::<f64>("none", 0).unwrap().is_empty());
+    }
 }

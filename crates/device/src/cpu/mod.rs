@@ -5,7 +5,10 @@ pub mod simd;
 
 use rayspin_core::{Error, Result};
 
-pub use memory::{memory, peak_memory, prefer_huge_pages, process_memory, return_freed_memory, trim_memory};
+pub use memory::{
+    copied, expect_memory, make_room, memory, peak_memory, prefer_huge_pages, process_memory,
+    return_freed_memory, room, trim_memory, zeroed,
+};
 
 /// A pool of threads and the SIMD level of this machine.
 pub struct Cpu {

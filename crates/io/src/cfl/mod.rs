@@ -150,6 +150,7 @@ pub fn read(path: impl AsRef<Path>) -> Result<ArrayD<C32>> {
         element::read(&mut file, count, Element::C32, ByteOrder::Little, |v| v).map_err(
             |stop| match stop {
                 Stop::Io(e) => Error::read(&data, e),
+                Stop::Memory(e) => Error::core(&data, e),
                 Stop::Short(got) => Error::truncated(&data, "the array", promise(), format!("{got} bytes")),
                 Stop::Range(index) => Error::field(&data, "value", "a single-precision number", index),
             },

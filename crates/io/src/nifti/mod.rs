@@ -94,6 +94,7 @@ fn read_stream(path: &Path, stream: &mut dyn Read) -> Result<NiftiImage> {
         element::read(stream, count, header.element, header.order, |v| header.scaled(v)).map_err(|stop| {
             match stop {
                 Stop::Io(e) => stream_error(path, e),
+                Stop::Memory(e) => Error::core(path, e),
                 Stop::Short(got) => Error::truncated(
                     path,
                     "the image",

@@ -6,7 +6,8 @@ use rayspin_io::cfl::{
 };
 use rayspin_io::{Error, Format, detect};
 
-use crate::support::{folder, python, random, real_data};
+use crate::real_data::real_data;
+use crate::support::{folder, python, random};
 
 #[test]
 fn files_are_exchanged_with_numpy() {

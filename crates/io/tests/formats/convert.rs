@@ -3,7 +3,8 @@ use proptest::prelude::*;
 use rayspin_core::{Geometry, Image};
 use rayspin_io::{Error, Format, ReadOptions, Values, WriteOptions, cfl, detect, read_image, write_image};
 
-use crate::support::{folder, oblique, random, real_data};
+use crate::real_data::real_data;
+use crate::support::{folder, oblique, random};
 
 #[test]
 fn every_image_format_is_written_by_name_and_told_by_content() {

@@ -7,5 +7,7 @@ mod hostile;
 mod nifti;
 mod npy;
 mod png;
+#[path = "../../../../tests/real_data.rs"]
+mod real_data;
 mod series;
 mod support;

@@ -1,4 +1,4 @@
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use ndarray::{ArrayD, IxDyn};
@@ -8,17 +8,6 @@ use rayspin_core::{C32, Geometry};
 
 pub(crate) fn folder() -> tempfile::TempDir {
     tempfile::tempdir().unwrap()
-}
-
-/// Real scans, or a printed word that there are none.
-pub(crate) fn real_data(name: &str) -> Option<PathBuf> {
-    let folder = std::env::var_os("RAYSPIN_DATA")
-        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data"), PathBuf::from);
-    let path = folder.join(name);
-    if !path.exists() {
-        println!("skipped: {} is not there", path.display());
-    }
-    path.exists().then_some(path)
 }
 
 /// Runs a script of `tests/interop` with the Python that RAYSPIN_PYTHON names; false, with a printed word, without one.

@@ -15,7 +15,7 @@ use rayspin_mri::scan::{Flags, Scan};
 
 use crate::layouts::{Case, LeastHead, XML};
 use crate::make::{cartesian, readout, rng};
-use crate::real::data;
+use crate::real_data::real_data;
 
 /// Reads bytes as a file.
 fn read_bytes(folder: &Path, bytes: &[u8]) -> Result<Scan, Error> {
@@ -47,9 +47,9 @@ fn files_cut_short_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let mut files = vec![small()];
     files.extend(
-        ["cardiac_radial_12ch.h5", "spiral_jemris_1ch.h5"]
+        ["mri/cardiac_radial_12ch.h5", "mri/spiral_jemris_1ch.h5"]
             .iter()
-            .filter_map(|n| data(n))
+            .filter_map(|n| real_data(n))
             .map(|p| fs::read(p).unwrap()),
     );
     for bytes in files {

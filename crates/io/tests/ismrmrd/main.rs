@@ -8,4 +8,6 @@ mod interop;
 mod layouts;
 mod make;
 mod real;
+#[path = "../../../../tests/real_data.rs"]
+mod real_data;
 mod round_trip;

@@ -1,24 +1,10 @@
-//! Real scans. They are not part of the project; where they are absent these tests say so and pass over.
-
-use std::path::PathBuf;
+//! Real scans, which are no part of the project.
 
 use rayspin_core::TrajectoryUnits;
 use rayspin_io::ismrmrd::{Identity, contents, read, summarise, write};
 use rayspin_mri::scan::{Flags, TrajectoryKind};
 
-pub(crate) fn data(name: &str) -> Option<PathBuf> {
-    let folder = std::env::var_os("RAYSPIN_DATA").map_or_else(
-        || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data"),
-        PathBuf::from,
-    );
-    let path = folder.join("mri").join(name);
-    if path.is_file() {
-        Some(path)
-    } else {
-        println!("skipped: {} is not here (set RAYSPIN_DATA)", path.display());
-        None
-    }
-}
+use crate::real_data::real_data;
 
 fn row(rows: &[(String, String)], label: &str) -> String {
     rows.iter().find(|(l, _)| l == label).map(|(_, t)| t.clone()).unwrap_or_default()
@@ -26,7 +12,7 @@ fn row(rows: &[(String, String)], label: &str) -> String {
 
 #[test]
 fn the_radial_heart() {
-    let Some(path) = data("cardiac_radial_12ch.h5") else {
+    let Some(path) = real_data("mri/cardiac_radial_12ch.h5") else {
         return;
     };
     let scan = read(&path).unwrap();
@@ -64,7 +50,7 @@ fn the_radial_heart() {
 
 #[test]
 fn the_simulated_spiral_with_a_header_of_garbage() {
-    let Some(path) = data("spiral_jemris_1ch.h5") else {
+    let Some(path) = real_data("mri/spiral_jemris_1ch.h5") else {
         return;
     };
     let scan = read(&path).unwrap();
@@ -88,11 +74,33 @@ fn the_simulated_spiral_with_a_header_of_garbage() {
 
 #[test]
 fn other_formats_are_named() {
-    for (name, what) in
-        [("gre_2ch_ve11.dat", "twix"), ("brain_cartesian_8ch.hdr", "text"), ("../ct/tooth.h5", "exchange")]
-    {
-        let Some(path) = data(name) else { return };
+    for (name, what) in [
+        ("mri/gre_2ch_ve11.dat", "twix"),
+        ("mri/brain_cartesian_8ch.hdr", "text"),
+        ("ct/tooth.h5", "exchange"),
+    ] {
+        let Some(path) = real_data(name) else { continue };
         let error = read(&path).unwrap_err();
         assert!(error.to_string().contains(what), "{error}");
     }
+}
+
+/// A test of this file in a process of its own, with an empty folder of data.
+fn without_data(required: &str) -> bool {
+    let folder = tempfile::tempdir().unwrap();
+    let test = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "real::the_radial_heart"])
+        .env("RAYSPIN_DATA", folder.path())
+        .env("RAYSPIN_DATA_REQUIRED", required)
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&test.stdout).into_owned();
+    assert!(said.contains("running 1 test"), "{said}");
+    test.status.success()
+}
+
+#[test]
+fn data_that_are_required_and_absent_fail_a_test() {
+    assert!(without_data("0"));
+    assert!(!without_data("1"));
 }

@@ -4,6 +4,7 @@
 
 use num_complex::Complex;
 use rayspin_core::{C64, Error, Real, Result, Trajectory};
+use rayspin_device::cpu::room;
 use rayspin_device::cuda::{Argument, Launch, View};
 use rayspin_device::{Array, Cuda, Device};
 
@@ -42,10 +43,11 @@ struct Work<'a> {
 impl<'a> Work<'a> {
     fn new(cuda: &'a Cuda, device: &'a Device, trajectory: &Trajectory) -> Result<Self> {
         let (dims, samples) = (trajectory.dims(), trajectory.samples());
-        let k: Vec<f64> = (0..samples).flat_map(|m| trajectory.point(m).iter().copied()).collect();
         if samples > MOST_SAMPLES {
             return Err(Error::value("samples", format!("at most {MOST_SAMPLES}"), samples));
         }
+        let mut k: Vec<f64> = room("trajectory for the GPU", samples * dims)?;
+        k.extend((0..samples).flat_map(|m| trajectory.point(m)));
         Ok(Self { cuda, device, k: Array::from_vec(device, &[samples * dims], k)?, dims, samples })
     }
 

@@ -5,11 +5,11 @@ use std::marker::PhantomData;
 
 use ndarray::Array2;
 use num_complex::Complex;
-use rayspin_core::{C64, Error, Real, Result, Trajectory};
+use rayspin_core::{C64, Error, Real, Result, Trajectory, voxels};
 use rayspin_device::cpu::simd::SimdReal;
 use rayspin_device::cuda::Source;
-use rayspin_device::{Array, Backend, BackendKind, Device};
-use rayspin_tune::input::bits;
+use rayspin_device::{Array, Backend, BackendKind, Cpu, Device};
+use rayspin_tune::input::{self, bits, signed_unit};
 use rayspin_tune::{About, Algorithm, Carried, Carry, Case, Config, Peak, Published, Space, Unit, documents};
 
 use super::{Launch, Operation, adjoint_at, q_at, reference, run_adjoint, run_q, tune, variants};
@@ -155,10 +155,13 @@ impl<T: SimdReal> Algorithm for Direct<T> {
     }
 
     fn sized(&self, _: &Problem, size: &[usize]) -> Result<Problem> {
-        let fits =
-            |size: &&[usize]| size.iter().try_fold(8usize, |n, &a| n.checked_mul(a)).is_some_and(|n| n > 0);
-        match size.split_last().filter(|_| fits(&size)) {
-            Some((&samples, matrix)) if (1..=3).contains(&matrix.len()) => Ok(self.problem(matrix, samples)),
+        match size.split_last().filter(|_| size.iter().all(|&n| n > 0)) {
+            Some((&samples, matrix)) if (1..=3).contains(&matrix.len()) => {
+                // Q has twice the voxels along each axis.
+                voxels(&[&[1 << matrix.len()][..], matrix].concat())?;
+                voxels(&[samples, matrix.len()])?;
+                Ok(self.problem(matrix, samples))
+            }
             _ => Err(Error::value(
                 format!("size of {}", self.about().name),
                 "one to three axes and the number of samples, as in 64x64x64x100000, each at least 1",
@@ -235,25 +238,22 @@ impl<T: SimdReal> Algorithm for Direct<T> {
 
     fn data(&self, problem: &Problem, device: &Device, seed: u64) -> Result<Data<T>> {
         let (samples, matrix) = (problem.0.samples, &problem.0.matrix);
-        let number =
-            |stream: u64, at: usize| (bits(seed ^ stream, at as u64) >> 40) as f64 / f64::from(1 << 23) - 1.0;
-        // Component 0 is x, the last axis; f32 holds the values, so that one oracle serves both precisions.
-        let points = Array2::from_shape_fn((samples, matrix.len()), |(m, dim)| {
-            let n = matrix[matrix.len() - 1 - dim];
-            0.5 * n as f64 * number(1, m * 3 + dim)
-        });
+        // f32 holds the values, so that one oracle serves both precisions.
+        let number = |stream: u64, at: usize| f64::from(signed_unit(seed ^ stream, at));
+        let cpu = device.cpu_side();
         let real = <T as Real>::from_f64;
-        let d = (0..samples).map(|m| Complex::new(real(number(2, m)), real(number(3, m))));
-        let weights = (0..samples).map(|m| real(1.0 + 0.5 * number(4, m)));
+        let d =
+            input::filled(cpu, "samples", samples, |m| Complex::new(real(number(2, m)), real(number(3, m))))?;
+        let weights = input::filled(cpu, "weights", samples, |m| real(1.0 + 0.5 * number(4, m)))?;
         let shape: Vec<usize> = match self.operation {
             Operation::Q => matrix.iter().map(|n| 2 * n).collect(),
             Operation::Forward | Operation::Adjoint => matrix.clone(),
         };
         Ok(Data {
-            trajectory: Trajectory::from_cycles_per_fov(points)?,
+            trajectory: random_trajectory(cpu, seed, matrix, samples)?,
             problem: problem.0.clone(),
-            samples: Array::from_vec(device, &[samples], d.collect())?,
-            weights: Array::from_vec(device, &[samples], weights.collect())?,
+            samples: Array::from_vec(device, &[samples], d)?,
+            weights: Array::from_vec(device, &[samples], weights)?,
             out: Array::zeros(device, &shape)?,
         })
     }
@@ -277,16 +277,18 @@ impl<T: SimdReal> Algorithm for Direct<T> {
         let (trajectory, matrix) = (&data.trajectory, &problem.0.matrix);
         let len = data.out.len();
         if problem.0.pairs() <= WHOLE {
+            let cpu = data.out.device().cpu_side();
             let expected = match self.operation {
                 Operation::Q => {
-                    let weights: Vec<f64> = data.weights.read()?.iter().map(|&w| Real::to_f64(w)).collect();
-                    reference::q(trajectory, matrix, &weights)?
+                    let weights = data.weights.read()?;
+                    let wide = input::filled(cpu, "weights", weights.len(), |m| Real::to_f64(weights[m]))?;
+                    reference::q(trajectory, matrix, &wide)?
                 }
                 _ => {
                     let samples = data.samples.read()?;
-                    let samples: Vec<_> =
-                        samples.iter().map(|d| C64::new(Real::to_f64(d.re), Real::to_f64(d.im))).collect();
-                    reference::adjoint(trajectory, matrix, &samples)?
+                    let wide = |m: usize| C64::new(Real::to_f64(samples[m].re), Real::to_f64(samples[m].im));
+                    let wide = input::filled(cpu, "samples", samples.len(), wide)?;
+                    reference::adjoint(trajectory, matrix, &wide)?
                 }
             };
             return Ok(relative(&expected, (0..len).map(found)));
@@ -298,6 +300,24 @@ impl<T: SimdReal> Algorithm for Direct<T> {
         };
         Ok(relative(&expected, indices.iter().map(|&at| found(at))))
     }
+}
+
+/// Points anywhere in the box −n/2 … n/2 of an image of this matrix. Errors: memory.
+pub(crate) fn random_trajectory(
+    cpu: &Cpu,
+    seed: u64,
+    matrix: &[usize],
+    samples: usize,
+) -> Result<Trajectory> {
+    let dims = matrix.len();
+    let point = |at: usize| {
+        // Component 0 is x, the last axis.
+        let (m, dim) = (at / dims, at % dims);
+        0.5 * matrix[dims - 1 - dim] as f64 * f64::from(signed_unit(seed ^ 1, m * 3 + dim))
+    };
+    let points = input::filled(cpu, "trajectory", samples * dims, point)?;
+    let points = Array2::from_shape_vec((samples, dims), points);
+    Trajectory::from_cycles_per_fov(points.map_err(|e| Error::value("trajectory", "whole points", e))?)
 }
 
 /// ‖found − expected‖ / ‖expected‖, infinite for NaN.

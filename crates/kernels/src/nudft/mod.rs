@@ -23,13 +23,14 @@ use rayspin_core::{Error, Real, Result, Trajectory, expect_shape, format_shape, 
 use rayspin_device::cpu::simd::SimdReal;
 
 use rayspin_device::{Array, Backend, BackendKind, Device, Element};
-use rayspin_tune::Config;
+use rayspin_tune::{Config, input};
 
 use crate::variant::{Variant, Work, runs_all};
 pub use cuda::Rung;
 pub(crate) use cuda::{PHASE, programs};
 use grid::Grid;
 pub use ladder::Direct;
+pub(crate) use ladder::random_trajectory;
 use reference::grid_of;
 pub use reference::{adjoint_at, forward_at, q_at};
 use tune::{Cut, Host};
@@ -71,7 +72,9 @@ impl Problem {
 }
 
 /// From trajectory, grid, batch and input to output, all flat and of the right length.
-type Transform<T> = fn(&Host<'_>, &Trajectory, &Grid, usize, &[Complex<T>], &mut [Complex<T>]);
+///
+/// Errors: memory, as of [`Kernel`].
+type Transform<T> = fn(&Host<'_>, &Trajectory, &Grid, usize, &[Complex<T>], &mut [Complex<T>]) -> Result<()>;
 
 /// From trajectory, matrix and real weights to Q, likewise.
 type Kernel<T> = fn(&Host<'_>, &Trajectory, &[usize], &[T], &mut [Complex<T>]) -> Result<()>;
@@ -387,7 +390,7 @@ fn run_forward<R: Real, T: SimdReal>(
     samples.update(|samples| {
         let (image, samples) = (cast(&image)?, cast_mut(samples)?);
         if !(image.is_empty() || samples.is_empty()) {
-            (launch.forward)(&host, trajectory, &grid, batch, image, samples);
+            (launch.forward)(&host, trajectory, &grid, batch, image, samples)?;
         }
         Ok(())
     })?
@@ -417,7 +420,7 @@ fn run_adjoint<R: Real, T: SimdReal>(
     image.update(|image| {
         let (samples, image) = (cast(&samples)?, cast_mut(image)?);
         if !(image.is_empty() || samples.is_empty()) {
-            (launch.adjoint)(&host, trajectory, &grid, batch, samples, image);
+            (launch.adjoint)(&host, trajectory, &grid, batch, samples, image)?;
         }
         Ok(())
     })?
@@ -451,7 +454,7 @@ fn run_q<R: Real, T: SimdReal>(
     let weights = match &given {
         Some(weights) => cast(weights)?,
         None => {
-            ones = vec![T::one(); trajectory.samples()];
+            ones = input::filled(host.cpu, "weights", trajectory.samples(), |_| T::one())?;
             &ones
         }
     };

@@ -1,18 +1,19 @@
 //! Types 1 and 2 as ladders: the exact sum, the fast transform coil by coil, and all coils at once.
 
+use std::borrow::Cow;
 use std::fmt;
 
-use ndarray::Array2;
 use num_complex::Complex32;
-use rayspin_core::{C64, Error, Result, Trajectory};
+use rayspin_core::{C64, Error, Result, Trajectory, voxels};
+use rayspin_device::cpu::room;
 use rayspin_device::cuda::Source;
 use rayspin_device::{Array, BackendKind, Device};
-use rayspin_tune::input::bits;
+use rayspin_tune::input::{self, bits, signed_unit};
 use rayspin_tune::{About, Algorithm, Carried, Carry, Case, Config, Space, Unit};
 
 use super::form::{self, Asked};
 use super::{Nufft, Options, choose_by, cuda};
-use crate::nudft;
+use crate::nudft::{self, random_trajectory};
 use crate::variant::{Variant, Work, runs_all};
 
 /// Pairs of sample and voxel that the exact rungs take on: a second of a few cores, and of a GPU.
@@ -177,9 +178,11 @@ impl Algorithm for Fast {
     }
 
     fn sized(&self, problem: &Size, size: &[usize]) -> Result<Size> {
-        let whole = size.iter().try_fold(1usize, |n, &a| n.checked_mul(a)).is_some_and(|n| n > 0);
+        let whole = size.iter().all(|&n| n > 0);
         match *size {
             [ref matrix @ .., samples, coils] if whole && (1..=3).contains(&matrix.len()) => {
+                voxels(&[&[coils], matrix].concat())?;
+                voxels(&[coils, samples, matrix.len()])?;
                 Ok(Size { matrix: matrix.to_vec(), samples, coils, tolerance: problem.tolerance })
             }
             _ => Err(Error::value(
@@ -274,31 +277,29 @@ impl Algorithm for Fast {
     fn data(&self, problem: &Size, device: &Device, seed: u64) -> Result<Data> {
         let Size { matrix, samples, coils, .. } = problem;
         let (samples, coils) = (*samples, *coils);
-        let number =
-            |stream: u64, at: usize| ((bits(seed ^ stream, at as u64) >> 40) as f32) / (1 << 23) as f32 - 1.0;
-        // Component 0 is x, the last axis.
-        let points = Array2::from_shape_fn((samples, matrix.len()), |(m, dim)| {
-            let n = matrix[matrix.len() - 1 - dim];
-            0.5 * n as f64 * f64::from(number(1, m * 3 + dim))
-        });
-        let trajectory = Trajectory::from_cycles_per_fov(points)?;
-        let voxels: usize = matrix.iter().product();
-        let values = |stream: u64, coil: usize, len: usize| -> Vec<Complex32> {
-            let first = coil * len;
-            (first..first + len).map(|i| Complex32::new(number(stream, i), number(stream + 1, i))).collect()
+        let cpu = device.cpu_side();
+        let trajectory = random_trajectory(cpu, seed, matrix, samples)?;
+        let voxels = voxels(matrix)?;
+        let number = |stream: u64, at: usize| signed_unit(seed ^ stream, at);
+        // Numbers of coils from `first` on, as they are of all coils together.
+        let values = |stream: u64, first: usize, coils: usize, len: usize| {
+            input::filled(cpu, "images and samples", coils * len, |i| {
+                let at = first * len + i;
+                Complex32::new(number(stream, at), number(stream + 1, at))
+            })
         };
         let alone = (0..coils).map(|coil| {
             Ok((
-                Array::from_vec(device, matrix, values(10, coil, voxels))?,
-                Array::from_vec(device, &[samples], values(20, coil, samples))?,
+                Array::from_vec(device, matrix, values(10, coil, 1, voxels)?)?,
+                Array::from_vec(device, &[samples], values(20, coil, 1, samples)?)?,
             ))
         });
-        let all = |stream: u64, len: usize| (0..coils).flat_map(|coil| values(stream, coil, len)).collect();
+        let all = |stream: u64, len: usize| values(stream, 0, coils, len);
         let shape = [&[coils], matrix.as_slice()].concat();
         Ok(Data {
             plan: Nufft::new(device, &trajectory, matrix, &Options::tolerance(problem.tolerance))?,
-            images: Array::from_vec(device, &shape, all(10, voxels))?,
-            samples: Array::from_vec(device, &[coils, samples], all(20, samples))?,
+            images: Array::from_vec(device, &shape, all(10, voxels)?)?,
+            samples: Array::from_vec(device, &[coils, samples], all(20, samples)?)?,
             alone: alone.collect::<Result<_>>()?,
             trajectory,
             apart: false,
@@ -323,14 +324,14 @@ impl Algorithm for Fast {
         let (matrix, coils) = (&problem.matrix, problem.coils);
         let (inputs, outputs) =
             if self.to_image { (&data.samples, &data.images) } else { (&data.images, &data.samples) };
-        let found: Vec<Complex32> = match data.apart {
-            false => outputs.read()?.into_owned(),
+        let found = match data.apart {
+            false => outputs.read()?,
             true => {
-                let mut all = Vec::with_capacity(outputs.len());
+                let mut all = room("outputs of all coils", outputs.len())?;
                 for (image, samples) in &data.alone {
                     all.extend_from_slice(&if self.to_image { image } else { samples }.read()?);
                 }
-                all
+                Cow::Owned(all)
             }
         };
         let len = outputs.len();

@@ -312,23 +312,14 @@ impl<R: Real> Nufft<R> {
 
 /// Fails when the fine grid, the tables of its axes and the points exceed the memory there is.
 fn check_memory<R: Real>(layout: &Layout, samples: usize) -> Result<()> {
-    let Some((_, available)) = rayspin_device::cpu::memory() else {
-        return Ok(());
-    };
     let cells: f64 = layout.fine.iter().map(|&n| n as f64).product();
     let axes: f64 = layout.fine.iter().map(|&n| n as f64).sum();
     let point = 8 + layout.dims * size_of::<R>();
     let needed = cells * size_of::<Complex<R>>() as f64
         + axes * (8 + size_of::<R>()) as f64
         + (samples * point) as f64;
-    if needed <= available as f64 {
-        return Ok(());
-    }
-    Err(Error::Memory {
-        what: format!("NUFFT with a fine grid of {}", format_shape(&layout.fine[layout.outer()..])),
-        needed: needed as u64,
-        available,
-    })
+    let fine = format_shape(&layout.fine[layout.outer()..]);
+    rayspin_device::cpu::expect_memory(format_args!("NUFFT with a fine grid of {fine}"), needed as u64)
 }
 
 fn check_matrix(trajectory: &Trajectory, matrix: &[usize]) -> Result<()> {

@@ -6,6 +6,7 @@ use rand_chacha::ChaCha8Rng;
 use rand_distr::StandardNormal;
 use rayspin_core::{C32, C64, Error, Result};
 
+use super::options::expect_coils;
 use crate::cholesky::unit_covariance_factor;
 
 /// η = σ L w with E[η ηᴴ] = 2σ² Ψ, L Lᴴ = Ψ and w of independent complex numbers whose real and imaginary parts are
@@ -51,8 +52,9 @@ impl Noise {
 
 /// Ψ_{ij} = r^{|i−j|}: neighbours of a chain of coils correlate by r.
 ///
-/// Errors: |r| ≥ 1 or not finite.
+/// Errors: |r| ≥ 1 or not finite; no coil, or more than a scan has.
 pub fn neighbour_covariance(coils: usize, correlation: f64) -> Result<Array2<C64>> {
+    expect_coils(coils)?;
     if correlation.is_nan() || correlation.abs() >= 1.0 {
         return Err(Error::value(
             "noise correlation of neighbouring coils",
@@ -124,5 +126,7 @@ mod tests {
         assert!(!refused(Array2::eye(2)));
         assert!(neighbour_covariance(4, 1.0).is_err());
         assert!(neighbour_covariance(4, f64::NAN).is_err());
+        assert!(neighbour_covariance(0, 0.5).is_err());
+        assert!(neighbour_covariance(usize::MAX, 0.5).is_err());
     }
 }

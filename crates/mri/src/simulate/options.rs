@@ -1,5 +1,5 @@
 use ndarray::Array2;
-use rayspin_core::{C64, Error, Geometry, Result, voxels};
+use rayspin_core::{C32, C64, Error, Geometry, Result, voxels};
 
 use super::dynamics::{Dynamics, TruthWindow};
 use super::field::FieldMap;
@@ -10,6 +10,8 @@ use super::trajectory::{CartesianPattern, Grid, Hardware, Sampling};
 pub(super) const LARGEST_MATRIX: usize = 4096;
 /// Most complex numbers in the coil images or in the samples (16 GiB).
 pub(super) const LARGEST_DATA: usize = 1 << 31;
+/// Samples of a noise readout.
+pub(super) const NOISE_SAMPLES: usize = 256;
 
 /// What to simulate.
 #[derive(Debug, Clone, PartialEq)]
@@ -108,6 +110,25 @@ impl SimulateOptions {
         self.matrix[..self.dims].iter().map(|n| *n as f64).product()
     }
 
+    /// Bytes of the coil maps, and of the truth and the field in double precision and as images.
+    pub(super) fn image_bytes(&self) -> u64 {
+        let both = (size_of::<f64>() + size_of::<C32>()) as u64;
+        let images = both * if self.field.is_some() { 2 } else { 1 };
+        let maps = (self.coils * size_of::<C32>()) as u64;
+        self.matrix.iter().product::<usize>() as u64 * (images + maps)
+    }
+
+    /// Bytes of all readouts that are still to be made, `samples` a repetition and slice, and of one repetition that is kept beside them.
+    pub(super) fn readout_bytes(&self, samples: usize, repetitions: usize) -> u64 {
+        let trajectory = 3 * size_of::<f32>();
+        let sample = (self.coils * size_of::<C32>() + trajectory) as u64;
+        let of_slice = samples as u64 * sample;
+        let noise = (self.noise_readouts * NOISE_SAMPLES) as u64 * sample;
+        // In an uneven field the samples of a slice come all at once, in double precision.
+        let curved = if self.field.is_some() { 2 * of_slice } else { 0 };
+        of_slice * self.slices() as u64 * (repetitions as u64 + 1) + curved + noise
+    }
+
     pub(super) fn geometry(&self) -> Result<Geometry> {
         let spacing = std::array::from_fn(|axis| self.fov_mm[axis] / self.matrix[axis] as f64);
         let axes = Geometry::default();
@@ -144,7 +165,7 @@ impl SimulateOptions {
                 ));
             }
         }
-        count("coils", self.coils, 256)?;
+        expect_coils(self.coils)?;
         count("repetitions", self.repetitions, 65_536)?;
         count("readout oversampling", self.oversampling, 8)?;
         let [nx, ny, nz] = self.matrix;
@@ -196,6 +217,11 @@ impl SimulateOptions {
             _ => Ok(()),
         }
     }
+}
+
+/// Errors: no coil, or more than are simulated.
+pub(super) fn expect_coils(coils: usize) -> Result<()> {
+    count("coils", coils, 256)
 }
 
 fn count(what: &str, found: usize, most: usize) -> Result<()> {

@@ -1,12 +1,13 @@
 use ndarray::{Array2, Array3, Array4, ArrayD, Axis, s};
 use rayon::prelude::*;
 use rayspin_core::{C32, C64, Error, Image, Monitor, Result, TrajectoryUnits};
+use rayspin_device::cpu::expect_memory;
 
 use super::coils::CoilSensitivities;
 use super::dynamics::{Dynamics, TruthWindow};
 use super::field::FieldSampler;
 use super::noise::Noise;
-use super::options::{LARGEST_DATA, SimulateOptions};
+use super::options::{LARGEST_DATA, NOISE_SAMPLES, SimulateOptions};
 use super::phantom::Phantom;
 use super::trajectory::{Layout, Sampling, Shot};
 use crate::scan::{
@@ -33,8 +34,6 @@ pub struct Simulation {
     pub notes: Vec<String>,
 }
 
-/// Samples of a noise readout.
-const NOISE_SAMPLES: usize = 256;
 /// Streams of the random generator from here on belong to noise readouts.
 const NOISE_READOUT_STREAMS: u64 = 1 << 40;
 /// A tick of time stamps, as the converters of Siemens' files write them.
@@ -55,9 +54,10 @@ const BATCH: usize = 64;
 /// **Files.** Trajectory points are rounded to the f32 that files hold *before* the samples are computed. Cartesian
 /// readouts carry counters and no trajectory.
 ///
-/// Errors: options out of range, each named; [`Error::Interrupted`].
+/// Errors: options out of range, each named; memory; [`Error::Interrupted`].
 pub fn simulate(options: &SimulateOptions, monitor: &Monitor) -> Result<Simulation> {
     options.check()?;
+    expect_memory("coil maps and truth", options.image_bytes())?;
     let shape = options.shape_zyx();
     let geometry = options.geometry()?;
     let mut notes = Vec::new();
@@ -83,7 +83,7 @@ pub fn simulate(options: &SimulateOptions, monitor: &Monitor) -> Result<Simulati
         let readouts = match last.take() {
             Some((before, readouts)) if before == layout && options.dynamics.is_none() => readouts,
             _ => {
-                expect_samples(&layout, options)?;
+                expect_samples(&layout, options, repetition)?;
                 let steps = (layout.shots.len() * options.slices()).div_ceil(BATCH);
                 let first = repetition * layout.shots.len() * options.slices();
                 monitor.stage("samples", steps, || parts.acquire(options, &layout, first, monitor))?
@@ -178,6 +178,8 @@ fn truth_times(options: &SimulateOptions, shots: usize) -> Result<Vec<Vec<f64>>>
     if images.checked_mul(options.matrix.iter().product()).is_none_or(|n| n > LARGEST_DATA) {
         return Err(Error::value("truth", format!("at most {LARGEST_DATA} voxels in all images"), images));
     }
+    let bytes = images * options.matrix.iter().product::<usize>() * size_of::<C32>();
+    expect_memory("truth of all images", bytes as u64)?;
     let mean = |slice: usize, first: usize| {
         (first..first + window.readouts).map(|readout| time(slice, readout)).sum::<f64>()
             / window.readouts as f64
@@ -423,13 +425,16 @@ fn noise_readouts(options: &SimulateOptions, noise: &Noise) -> Vec<Acquisition> 
         .collect()
 }
 
-fn expect_samples(layout: &Layout, options: &SimulateOptions) -> Result<()> {
+/// Errors: more samples than a scan may have; memory for those that are still to be made, from this repetition on.
+fn expect_samples(layout: &Layout, options: &SimulateOptions, repetition: usize) -> Result<()> {
     let samples: usize = layout.shots.iter().map(|shot: &Shot| shot.points.nrows()).sum();
     let all = [options.slices(), options.repetitions, options.coils]
         .into_iter()
         .try_fold(samples, usize::checked_mul);
     match all {
-        Some(all) if all <= LARGEST_DATA => Ok(()),
+        Some(all) if all <= LARGEST_DATA => {
+            expect_memory("readouts", options.readout_bytes(samples, options.repetitions - repetition))
+        }
         _ => Err(Error::value(
             "scan",
             format!("at most {LARGEST_DATA} samples over all coils"),

@@ -7,7 +7,7 @@ mod table;
 
 use std::fmt;
 
-use rayspin_core::{Error, Result};
+use rayspin_core::{Error, Result, voxels};
 use rayspin_device::cuda::Texture;
 use rayspin_device::{Array, Backend, Device};
 use rayspin_tune::variant::Variant;
@@ -118,7 +118,12 @@ impl Algorithm for Access {
 
     fn sized(&self, problem: &Problem, size: &[usize]) -> Result<Problem> {
         match *size {
-            [n] if (1..1 << 32).contains(&n) => Ok(Problem { topic: problem.topic, n }),
+            [n] if (1..1 << 32).contains(&n) => {
+                if problem.topic == Topic::Texture {
+                    voxels(&[n, n])?;
+                }
+                Ok(Problem { topic: problem.topic, n })
+            }
             _ => Err(Error::value("size of access", "one number from 1 to 2³² − 1", format!("{size:?}"))),
         }
     }
@@ -138,32 +143,36 @@ impl Algorithm for Access {
 
     fn data(&self, problem: &Problem, device: &Device, seed: u64) -> Result<Data> {
         let n = problem.n;
-        let words = |values: Vec<u32>| Array::from_vec(device, &[values.len()], values);
+        let cpu = device.cpu_side();
+        let words = |len: usize, make: &(dyn Fn(usize) -> u32 + Sync)| {
+            Array::from_vec(device, &[len], input::filled(cpu, "words", len, make)?)
+        };
         let (mut inputs, mut image, mut out) = (Vec::new(), None, n);
         match problem.topic {
             Topic::Order => {
-                inputs.push(words((0..n as u64).map(|i| input::bits(seed, i) as u32).collect())?);
-                inputs.push(words(reference::permutation(seed, n))?);
+                inputs.push(words(n, &|i| input::bits(seed, i as u64) as u32)?);
+                let mut index = input::filled(cpu, "places", n, |i| i as u32)?;
+                reference::permute(seed, &mut index);
+                inputs.push(Array::from_vec(device, &[n], index)?);
             }
             Topic::Records => {
-                let all = |stride: usize| (0..n * stride).map(move |at| (at / stride, at % stride));
-                let value =
-                    |(i, f): (usize, usize)| if f < FIELDS { reference::field(i, f) } else { u32::MAX };
-                inputs.push(words(all(FIELDS).map(value).collect())?);
-                inputs.push(words((0..n * FIELDS).map(|at| value((at % n, at / n))).collect())?);
-                inputs.push(words(all(FIELDS + 2).map(value).collect())?);
+                let value = |i: usize, f: usize| if f < FIELDS { reference::field(i, f) } else { u32::MAX };
+                inputs.push(words(n * FIELDS, &|at| value(at / FIELDS, at % FIELDS))?);
+                inputs.push(words(n * FIELDS, &|at| value(at % n, at / n))?);
+                let padded = FIELDS + 2;
+                inputs.push(words(n * padded, &|at| value(at / padded, at % padded))?);
             }
             Topic::Banks => {}
             Topic::Constant => {
-                inputs.push(words((0..reference::WORDS + reference::READS).map(reference::word).collect())?);
+                inputs.push(words(reference::WORDS + reference::READS, &reference::word)?);
                 if let Backend::Cuda(cuda) = device.backend() {
                     cuda::set_table(cuda)?;
                 }
             }
             Topic::Texture => {
-                out = n * n;
+                out = voxels(&[n, n])?;
                 if let Backend::Cuda(cuda) = device.backend() {
-                    let texels: Vec<f32> = (0..out).map(texel).collect();
+                    let texels = input::filled(cpu, "texels", out, texel)?;
                     let values = Array::from_vec(device, &[n, n], texels)?;
                     let texture = cuda::texture(cuda, &values)?;
                     image = Some((values, texture));

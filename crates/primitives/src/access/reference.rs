@@ -75,11 +75,9 @@ pub fn reads(thread: usize, width: usize, stride: usize) -> u32 {
     sum
 }
 
-/// A random permutation of 0 … n − 1 (Fisher and Yates).
-pub fn permutation(seed: u64, n: usize) -> Vec<u32> {
-    let mut index: Vec<u32> = (0..n as u32).collect();
-    for i in (1..n).rev() {
+/// A random permutation (Fisher and Yates).
+pub fn permute(seed: u64, index: &mut [u32]) {
+    for i in (1..index.len()).rev() {
         index.swap(i, (bits(seed, i as u64) % (i as u64 + 1)) as usize);
     }
-    index
 }

@@ -1,10 +1,15 @@
 use fearless_simd::f32x4;
 use rayon::prelude::*;
+use rayspin_core::Result;
 use rayspin_device::Cpu;
 use rayspin_device::cpu::simd::prelude::*;
 use rayspin_device::cpu::simd::{Level, Simd, dispatch};
+use rayspin_device::cpu::zeroed;
 
 use super::{Kernel, Pixel, Tables, reference};
+
+/// What is kept of an image's rows, where an error names it.
+pub(super) const ROWS: &str = "resampled rows";
 
 /// An image and what its resampled rows and columns are made of.
 pub(super) struct Job<'a, T> {
@@ -50,11 +55,13 @@ impl<T: Pixel> Job<'_, T> {
     }
 
     /// Rows `first..` of the output, as many as `out` has: the last four rows that are resampled along x are kept.
-    pub(super) fn vectors(&self, level: Level, first: usize, out: &mut [T]) {
+    ///
+    /// Errors: memory for them.
+    pub(super) fn vectors(&self, level: Level, first: usize, out: &mut [T]) -> Result<()> {
         let [high, wide] = self.to;
         let ([ys, _], [downs, _]) = self.tables.split(high);
-        let mut padded = vec![0.0f32; self.from[1] + 4];
-        let mut ring = vec![0.0f32; 4 * wide];
+        let mut padded = zeroed::<f32>(ROWS, self.from[1] + 4)?;
+        let mut ring = zeroed::<f32>(ROWS, 4 * wide)?;
         let mut next = isize::MIN;
         for (out, (&y0, down)) in out.chunks_exact_mut(wide).zip(ys.iter().zip(downs).skip(first)) {
             let wanted = y0 as isize - 1;
@@ -69,16 +76,17 @@ impl<T: Pixel> Job<'_, T> {
             let near = [0, 1, 2, 3].map(|j| &ring[(wanted + j).rem_euclid(4) as usize * wide..][..wide]);
             dispatch!(level, simd => combined(simd, near, down, out));
         }
+        Ok(())
     }
 
-    pub(super) fn threads(&self, cpu: &Cpu, out: &mut [T]) {
+    pub(super) fn threads(&self, cpu: &Cpu, out: &mut [T]) -> Result<()> {
         let level = cpu.level();
         let each = self.each(cpu.threads());
         cpu.run(|| {
             out.par_chunks_mut(each * self.to[1])
                 .enumerate()
-                .for_each(|(task, out)| self.vectors(level, task * each, out));
-        });
+                .try_for_each(|(task, out)| self.vectors(level, task * each, out))
+        })
     }
 
     /// Rows of a task.

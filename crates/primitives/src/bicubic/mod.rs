@@ -8,14 +8,15 @@ mod strips;
 use std::fmt;
 
 use fearless_simd::f32x16;
-use rayspin_core::{Error, Result};
+use rayspin_core::{Error, Result, voxels};
+use rayspin_device::cpu::room;
 use rayspin_device::cpu::simd::Simd;
 use rayspin_device::cpu::simd::prelude::*;
 use rayspin_device::cuda::Source;
 use rayspin_device::cuda::{Texel, Texture};
 use rayspin_device::{Array, Backend, BackendKind, Cuda, Device};
 use rayspin_tune::variant::{Variant, Work};
-use rayspin_tune::{About, Algorithm, Carried, Carry, Case, Config, Space, Unit, gpu, tuned};
+use rayspin_tune::{About, Algorithm, Carried, Carry, Case, Config, Space, Unit, gpu, input, tuned};
 
 use crate::plane;
 pub(crate) use cuda::programs;
@@ -56,13 +57,12 @@ pub fn resize<T: Pixel>(image: &Array<T>, kernel: Kernel, out: &mut Array<T>) ->
     check_kernel(kernel)?;
     let (from, to) = ([rows, columns], [high, wide]);
     let problem = Problem { from, to, kernel, bytes: size_of::<T>() == 1 };
-    let tables = Tables::new(from, to, kernel);
+    let tables = Tables::new(from, to, kernel)?;
     match image.device().backend() {
         Backend::Cpu(cpu) => {
             let columns = tuned(&Bicubic, &problem, "strips", image.device()).get("columns")? as usize;
             let job = cpu::Job { image: image.cpu(), from, to, tables: &tables };
-            job.strips(cpu, columns, out.cpu_mut());
-            Ok(())
+            job.strips(cpu, columns, out.cpu_mut())
         }
         Backend::Cuda(cuda) => {
             let tables = tables.on(image.device())?;
@@ -166,8 +166,9 @@ struct Tables {
 }
 
 impl Tables {
-    fn new(from: [usize; 2], to: [usize; 2], kernel: Kernel) -> Self {
-        let (mut places, mut weights) = (Vec::new(), Vec::new());
+    fn new(from: [usize; 2], to: [usize; 2], kernel: Kernel) -> Result<Self> {
+        let len = to[0] + to[1];
+        let (mut places, mut weights) = (room("places of pixels", len)?, room("weights of pixels", len)?);
         for axis in [0, 1] {
             for at in 0..to[axis] {
                 let (before, part) = reference::place(at, from[axis], to[axis]);
@@ -175,7 +176,7 @@ impl Tables {
                 weights.push([1.0, 0.0, -1.0, -2.0].map(|i| reference::weight(kernel, part + i) as f32));
             }
         }
-        Self { places, weights }
+        Ok(Self { places, weights })
     }
 
     /// Rows' and columns' places, then their weights.
@@ -310,7 +311,8 @@ impl Algorithm for Bicubic {
     fn sized(&self, problem: &Problem, size: &[usize]) -> Result<Problem> {
         let ask = |size: &[usize]| plane::asked("bicubic", size).map(|(rows, columns)| [rows, columns]);
         let (from, to) = match *size {
-            [rows, columns] => ([rows, columns], [2 * rows, 2 * columns]),
+            // Two sides beyond what a number holds are beyond what is taken, too.
+            [rows, columns] => ([rows, columns], [rows, columns].map(|n| n.saturating_mul(2))),
             [rows, columns, high, wide] => ([rows, columns], [high, wide]),
             _ => {
                 let expected = "ROWSxCOLUMNS, to be doubled, or ROWSxCOLUMNSxHIGHxWIDE";
@@ -389,7 +391,7 @@ impl Algorithm for Bicubic {
 
     fn set_up(&self, problem: &Problem, variant: &Variant<Problem, Rung>, data: &mut Data) -> Result<()> {
         let Data { tables, on_gpu, textures, images, .. } = data;
-        *tables = Tables::new(problem.from, problem.to, problem.kernel);
+        *tables = Tables::new(problem.from, problem.to, problem.kernel)?;
         let device = &match images {
             Images::Bytes(image, _) => image.device().clone(),
             Images::Floats(image, _) => image.device().clone(),
@@ -408,18 +410,16 @@ impl Algorithm for Bicubic {
 
     fn data(&self, problem: &Problem, device: &Device, seed: u64) -> Result<Data> {
         check_kernel(problem.kernel)?;
-        let n = problem.from[0] * problem.from[1];
-        let tables = Tables::new(problem.from, problem.to, problem.kernel);
+        let (cpu, n) = (device.cpu_side(), voxels(&problem.from)?);
+        let tables = Tables::new(problem.from, problem.to, problem.kernel)?;
         let images = if problem.bytes {
-            let image = Array::from_vec(device, &problem.from, plane::bytes(seed, n))?;
+            let image = Array::from_vec(device, &problem.from, plane::bytes(cpu, seed, n)?)?;
             Images::Bytes(image, Array::zeros(device, &problem.to)?)
         } else {
             // Not around zero, where relative errors would say little.
-            let values = plane::numbers(seed, n).iter().map(|v| v + 2.0).collect();
-            Images::Floats(
-                Array::from_vec(device, &problem.from, values)?,
-                Array::zeros(device, &problem.to)?,
-            )
+            let values = input::filled(cpu, "image", n, |at| input::signed_unit(seed, at) + 2.0)?;
+            let image = Array::from_vec(device, &problem.from, values)?;
+            Images::Floats(image, Array::zeros(device, &problem.to)?)
         };
         let (mut on_gpu, mut textures) = (None, None);
         if let Backend::Cuda(cuda) = device.backend() {
@@ -485,9 +485,9 @@ fn run<T: Pixel>(
         match variant.launch {
             Rung::Sixteen => job.scalar(kernel, out),
             Rung::Tabled => job.tabled(out),
-            Rung::Simd => job.vectors(cpu.level(), 0, out),
-            Rung::Strips => job.strips(cpu, config.get("columns")? as usize, out),
-            _ => job.threads(cpu, out),
+            Rung::Simd => job.vectors(cpu.level(), 0, out)?,
+            Rung::Strips => job.strips(cpu, config.get("columns")? as usize, out)?,
+            _ => job.threads(cpu, out)?,
         }
         return Ok(());
     };

@@ -5,12 +5,14 @@ use std::ops::Range;
 use bytemuck::{Pod, Zeroable};
 use fearless_simd::{f32x16, i16x32, i32x16, u8x64, u16x32};
 use rayon::prelude::*;
+use rayspin_core::Result;
 use rayspin_device::Cpu;
 use rayspin_device::cpu::simd::prelude::*;
 use rayspin_device::cpu::simd::{Level, Simd, dispatch};
+use rayspin_device::cpu::{room, zeroed};
 
 use super::Pixel;
-use super::cpu::{Job, four_by_four};
+use super::cpu::{Job, ROWS, four_by_four};
 use crate::simd::{PAST_CACHES, fence, pick, to_line};
 
 /// Pixels at a time.
@@ -42,9 +44,10 @@ struct Strip {
 }
 
 impl Strip {
-    fn new(places: &[i32], weights: &[[f32; 4]], columns: Range<usize>) -> Self {
+    fn new(places: &[i32], weights: &[[f32; 4]], columns: Range<usize>) -> Result<Self> {
         let needs = places[columns.start] as isize - 1..places[columns.end - 1] as isize + 3;
-        let groups = columns.clone().step_by(16).map(|x| {
+        let mut groups: Vec<Group> = room("weights of a strip", columns.len().div_ceil(16))?;
+        groups.extend(columns.clone().step_by(16).map(|x| {
             let (mut first, mut of_taps) = ([0; 16], [[0.0; 16]; 4]);
             for i in 0..16.min(columns.end - x) {
                 first[i] = places[x + i] - places[x];
@@ -54,27 +57,27 @@ impl Strip {
             }
             let from = (places[x] as isize - 1 - needs.start) as usize;
             Group { first, weights: of_taps, from }
-        });
-        let groups: Vec<Group> = groups.collect();
+        }));
         let near = groups.iter().all(|group| group.first.iter().all(|first| first + 3 < 32));
-        Self { groups, needs, columns, near }
+        Ok(Self { groups, needs, columns, near })
     }
 }
 
 impl<T: Pixel> Job<'_, T> {
-    pub(super) fn strips(&self, cpu: &Cpu, columns: usize, out: &mut [T]) {
+    /// Errors: memory for strips.
+    pub(super) fn strips(&self, cpu: &Cpu, columns: usize, out: &mut [T]) -> Result<()> {
         let level = cpu.level();
         let each = self.each(cpu.threads());
-        let strips = self.cut(columns);
+        let strips = self.cut(columns)?;
         let past = size_of_val(out) > PAST_CACHES;
         cpu.run(|| {
             out.par_chunks_mut(each * self.to[1])
                 .enumerate()
-                .for_each(|(task, out)| self.rows_of_strips(level, &strips, task * each, past, out));
-        });
+                .try_for_each(|(task, out)| self.rows_of_strips(level, &strips, task * each, past, out))
+        })
     }
 
-    fn cut(&self, columns: usize) -> Vec<Strip> {
+    fn cut(&self, columns: usize) -> Result<Vec<Strip>> {
         let [high, wide] = self.to;
         let ([_, places], [_, weights]) = self.tables.split(high);
         let begins = (0..wide).step_by(columns);
@@ -82,22 +85,29 @@ impl<T: Pixel> Job<'_, T> {
     }
 
     /// Rows `first..` of the output, as many as `out` has.
-    fn rows_of_strips(&self, level: Level, strips: &[Strip], first: usize, past: bool, out: &mut [T]) {
-        for strip in strips {
-            dispatch!(level, simd => self.strip(simd, strip, first, past, out));
-        }
+    fn rows_of_strips(
+        &self,
+        level: Level,
+        strips: &[Strip],
+        first: usize,
+        past: bool,
+        out: &mut [T],
+    ) -> Result<()> {
+        strips
+            .iter()
+            .try_for_each(|strip| dispatch!(level, simd => self.strip(simd, strip, first, past, out)))
     }
 
     #[inline(always)]
-    fn strip<S: Simd>(&self, simd: S, strip: &Strip, first: usize, past: bool, out: &mut [T]) {
+    fn strip<S: Simd>(&self, simd: S, strip: &Strip, first: usize, past: bool, out: &mut [T]) -> Result<()> {
         let [high, wide] = self.to;
         let ([ys, xs], [downs, weights]) = self.tables.split(high);
         let (xs, weights) = (&xs[strip.columns.clone()], &weights[strip.columns.clone()]);
         // 32 pixels are read from where a group begins.
-        let mut padded = vec![0.0; strip.needs.len() + 32];
+        let mut padded = zeroed::<f32>(ROWS, strip.needs.len() + 32)?;
         // Rows a whole number of pages apart would meet in the same lines of a cache.
         let pitch = (strip.columns.len().next_multiple_of(STEP) + STEP + 16) / 16;
-        let mut ring = vec![Line([0.0; 16]); 4 * pitch];
+        let mut ring = zeroed::<Line>(ROWS, 4 * pitch)?;
         let ring: &mut [f32] = bytemuck::cast_slice_mut(&mut ring);
         let pitch = 16 * pitch;
         let mut next = isize::MIN;
@@ -122,6 +132,7 @@ impl<T: Pixel> Job<'_, T> {
         if past {
             fence(simd);
         }
+        Ok(())
     }
 }
 
@@ -246,11 +257,12 @@ mod tests {
 
     #[test]
     fn every_instruction_set_gives_the_sums_of_tables() {
+        let device = rayspin_device::Device::cpu_with_threads(1).unwrap();
         for (from, to) in [([1, 1], [3, 70]), ([5, 130], [9, 261]), ([9, 300], [4, 100]), ([6, 90], [7, 65])]
         {
-            let bytes = crate::plane::bytes(from[1] as u64, from[0] * from[1]);
+            let bytes = crate::plane::bytes(device.cpu_side(), from[1] as u64, from[0] * from[1]).unwrap();
             let floats: Vec<f32> = bytes.iter().map(|&p| f32::from(p)).collect();
-            let tables = Tables::new(from, to, Kernel::Keys(-0.75));
+            let tables = Tables::new(from, to, Kernel::Keys(-0.75)).unwrap();
             let of_floats = Job { image: &floats, from, to, tables: &tables };
             let of_bytes = Job { image: &bytes, from, to, tables: &tables };
             let mut want = vec![0.0; to[0] * to[1]];
@@ -258,11 +270,13 @@ mod tests {
             for level in levels() {
                 for (columns, past) in [(16, false), (48, true), (COLUMNS, true)] {
                     let mut found = vec![f32::NAN; want.len()];
-                    of_floats.rows_of_strips(level, &of_floats.cut(columns), 0, past, &mut found);
+                    let strips = of_floats.cut(columns).unwrap();
+                    of_floats.rows_of_strips(level, &strips, 0, past, &mut found).unwrap();
                     let off = |(a, b): (&f32, &f32)| (a - b).abs();
                     assert!(found.iter().zip(&want).map(off).fold(0.0, f32::max) < 1e-3, "{level:?} {to:?}");
                     let mut found = vec![99; want.len()];
-                    of_bytes.rows_of_strips(level, &of_bytes.cut(columns), 0, past, &mut found);
+                    let strips = of_bytes.cut(columns).unwrap();
+                    of_bytes.rows_of_strips(level, &strips, 0, past, &mut found).unwrap();
                     let off = |(&a, b): (&u8, &f32)| (f32::from(a) - b.clamp(0.0, 255.0)).abs();
                     assert!(found.iter().zip(&want).map(off).fold(0.0, f32::max) < 0.501, "{level:?} {to:?}");
                 }

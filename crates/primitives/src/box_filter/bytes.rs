@@ -2,11 +2,13 @@
 
 use fearless_simd::{f32x16, i16x32, i32x16, u8x64, u16x32};
 use rayon::prelude::*;
+use rayspin_core::Result;
 use rayspin_device::Cpu;
 use rayspin_device::cpu::simd::prelude::*;
 use rayspin_device::cpu::simd::{Level, Simd, dispatch};
+use rayspin_device::cpu::zeroed;
 
-use super::cpu::Job;
+use super::cpu::{Job, SUMS};
 use super::{Pixel, Problem};
 use crate::simd::upper;
 
@@ -33,18 +35,18 @@ pub(super) fn of<'a, T: Pixel>(job: &Job<'a, T>) -> Option<Job<'a, u8>> {
 }
 
 impl Job<'_, u8> {
-    pub(super) fn scanned(&self, cpu: &Cpu, out: &mut [u8]) {
+    pub(super) fn scanned(&self, cpu: &Cpu, out: &mut [u8]) -> Result<()> {
         let level = cpu.level();
         let each = self.each(cpu.threads());
         cpu.run(|| {
             out.par_chunks_mut(each * self.columns)
                 .enumerate()
-                .for_each(|(task, out)| self.rows_scanned(level, task * each, out));
-        });
+                .try_for_each(|(task, out)| self.rows_scanned(level, task * each, out))
+        })
     }
 
     /// Rows `first..`, as many as `out` has.
-    fn rows_scanned(&self, level: Level, first: usize, out: &mut [u8]) {
+    fn rows_scanned(&self, level: Level, first: usize, out: &mut [u8]) -> Result<()> {
         match self.radius {
             r if (1..=SMALL).contains(&r) => {
                 dispatch!(level, simd => self.scan_band::<_, true, false>(simd, first, out))
@@ -55,15 +57,20 @@ impl Job<'_, u8> {
     }
 
     #[inline(always)]
-    fn scan_band<S: Simd, const ADDED: bool, const WIDE: bool>(&self, simd: S, first: usize, out: &mut [u8]) {
+    fn scan_band<S: Simd, const ADDED: bool, const WIDE: bool>(
+        &self,
+        simd: S,
+        first: usize,
+        out: &mut [u8],
+    ) -> Result<()> {
         let (r, n, width) = (self.radius, self.columns, 2 * self.radius + 1);
         // A 0 that no window has, r columns before the first, and those after the last that whole steps read.
-        let mut sums = vec![0u16; width + n.next_multiple_of(STEP) + STEP];
+        let mut sums = zeroed::<u16>(SUMS, width + n.next_multiple_of(STEP) + STEP)?;
         for j in -(r as isize)..r as isize {
             let row = self.row(first as isize + j);
             sums[r + 1..r + 1 + n].iter_mut().zip(row).for_each(|(sum, &p)| *sum += u16::from(p));
         }
-        let none = vec![0; n];
+        let none = zeroed::<u8>(SUMS, n)?;
         let mut leaving: &[u8] = &none;
         for (at, out) in out.chunks_exact_mut(n).enumerate() {
             let y = (first + at) as isize;
@@ -78,6 +85,7 @@ impl Job<'_, u8> {
                 scanned::<S, WIDE>(simd, &sums, width, out);
             }
         }
+        Ok(())
     }
 }
 
@@ -220,20 +228,22 @@ mod tests {
 
     #[test]
     fn every_instruction_set_gives_the_running_means() {
+        let device = rayspin_device::Device::cpu_with_threads(1).unwrap();
         for (rows, columns, radius) in
             [(1, 1, 0), (5, 3, 2), (9, 64, 7), (33, 130, 8), (7, 65, 63), (5, 200, 64), (4, 150, 89)]
         {
             for white in [false, true] {
-                let mut image = crate::plane::bytes(radius as u64, rows * columns);
+                let mut image =
+                    crate::plane::bytes(device.cpu_side(), radius as u64, rows * columns).unwrap();
                 if white {
                     image.fill(255);
                 }
                 let job = Job { image: &image, rows, columns, radius };
                 let mut want = vec![0; image.len()];
-                job.running(&mut want);
+                job.running(&mut want).unwrap();
                 for level in levels() {
                     let mut found: Vec<u8> = want.iter().map(|p| !p).collect();
-                    job.rows_scanned(level, 0, &mut found);
+                    job.rows_scanned(level, 0, &mut found).unwrap();
                     assert!(found == want, "{level:?}: {rows} x {columns}, radius {radius}");
                 }
             }

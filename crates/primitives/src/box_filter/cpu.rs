@@ -1,12 +1,18 @@
+use bytemuck::Zeroable;
 use rayon::prelude::*;
+use rayspin_core::Result;
 use rayspin_device::Cpu;
 use rayspin_device::cpu::simd::{Level, Simd, dispatch};
+use rayspin_device::cpu::zeroed;
 
 use super::Pixel;
 
 fn held(i: isize, n: usize) -> usize {
     i.clamp(0, n as isize - 1) as usize
 }
+
+/// What the rungs allocate, where an error names it.
+pub(super) const SUMS: &str = "sums of a row of windows";
 
 /// An image and how it is filtered.
 pub(super) struct Job<'a, T> {
@@ -43,10 +49,10 @@ impl<T: Pixel> Job<'_, T> {
         }
     }
 
-    /// Sums along y, then of those along x.
-    pub(super) fn separable(&self, out: &mut [T]) {
+    /// Sums along y, then of those along x. Errors: memory for the sums, as of all below.
+    pub(super) fn separable(&self, out: &mut [T]) -> Result<()> {
         let (r, inverse) = (self.radius as isize, 1.0 / self.area());
-        let mut sums = vec![0.0; self.columns];
+        let mut sums = zeroed::<f64>(SUMS, self.columns)?;
         for (y, out) in out.chunks_exact_mut(self.columns).enumerate() {
             sums.fill(0.0);
             for j in -r..=r {
@@ -57,12 +63,13 @@ impl<T: Pixel> Job<'_, T> {
                 *out = T::of_f64(sum * inverse);
             }
         }
+        Ok(())
     }
 
     /// What enters a sum less what leaves it, along y and along x.
-    pub(super) fn running(&self, out: &mut [T]) {
+    pub(super) fn running(&self, out: &mut [T]) -> Result<()> {
         let (r, inverse, n) = (self.radius as isize, 1.0 / self.area(), self.columns);
-        let mut sums = vec![0.0f64; n];
+        let mut sums = zeroed::<f64>(SUMS, n)?;
         for j in -r..r {
             sums.iter_mut().zip(self.row(j)).for_each(|(sum, &p)| *sum += p.into());
         }
@@ -76,10 +83,11 @@ impl<T: Pixel> Job<'_, T> {
             }
             sums.iter_mut().zip(self.row(y as isize - r)).for_each(|(sum, &p)| *sum -= p.into());
         }
+        Ok(())
     }
 
     /// Rows `first..`, as many as `out` has: running sums along y; along x windows that double.
-    pub(super) fn vectors(&self, level: Level, first: usize, out: &mut [T]) {
+    pub(super) fn vectors(&self, level: Level, first: usize, out: &mut [T]) -> Result<()> {
         match T::class(self.radius) {
             Class::Small => dispatch!(level, simd => self.band::<_, i32, true>(simd, first, out)),
             Class::Medium => dispatch!(level, simd => self.band::<_, i32, false>(simd, first, out)),
@@ -89,15 +97,15 @@ impl<T: Pixel> Job<'_, T> {
     }
 
     #[inline(always)]
-    fn band<S: Simd, W: Window, const SMALL: bool>(&self, _: S, first: usize, out: &mut [T]) {
+    fn band<S: Simd, W: Window, const SMALL: bool>(&self, _: S, first: usize, out: &mut [T]) -> Result<()> {
         let (r, inverse, n) = (self.radius as isize, 1.0 / self.area(), self.columns);
-        let mut sums = vec![T::Sum::default(); n];
+        let mut sums = zeroed::<T::Sum>(SUMS, n)?;
         for j in -r..r {
             enter(self.row(first as isize + j), &mut sums);
         }
         // Window sums of 1, 2, 4 … columns from each on, and the sum over the windows that make up 2r + 1.
-        let mut powers = vec![W::default(); n + 2 * self.radius];
-        let mut totals = vec![W::default(); n];
+        let mut powers = zeroed::<W>(SUMS, n + 2 * self.radius)?;
+        let mut totals = zeroed::<W>(SUMS, n)?;
         for (at, out) in out.chunks_exact_mut(n).enumerate() {
             let y = (first + at) as isize;
             enter(self.row(y + r), &mut sums);
@@ -121,16 +129,17 @@ impl<T: Pixel> Job<'_, T> {
             }
             leave(self.row(y - r), &mut sums);
         }
+        Ok(())
     }
 
-    pub(super) fn threads(&self, cpu: &Cpu, out: &mut [T]) {
+    pub(super) fn threads(&self, cpu: &Cpu, out: &mut [T]) -> Result<()> {
         let level = cpu.level();
         let each = self.each(cpu.threads());
         cpu.run(|| {
             out.par_chunks_mut(each * self.columns)
                 .enumerate()
-                .for_each(|(task, out)| self.vectors(level, task * each, out));
-        });
+                .try_for_each(|(task, out)| self.vectors(level, task * each, out))
+        })
     }
 
     /// Rows of a task.
@@ -191,7 +200,7 @@ pub enum Class {
 }
 
 /// What windows are summed in.
-trait Window: Copy + Default {
+trait Window: Copy + Default + Zeroable {
     fn of<T: Pixel>(sum: T::Sum) -> Self;
     fn plus(self, other: Self) -> Self;
     fn single(self) -> f32;

@@ -8,11 +8,11 @@ pub mod reference;
 
 use std::fmt;
 
-use rayspin_core::{Error, Result};
+use rayspin_core::{Error, Result, voxels};
 use rayspin_device::cuda::{Source, Texel};
 use rayspin_device::{Array, Backend, BackendKind, Cpu, Cuda, Device, Element};
 use rayspin_tune::variant::{Variant, Work};
-use rayspin_tune::{About, Algorithm, Carried, Carry, Case, Config, Space, Unit, gpu, tuned};
+use rayspin_tune::{About, Algorithm, Carried, Carry, Case, Config, Space, Unit, gpu, input, tuned, uniform};
 
 use crate::plane;
 use cpu::Class;
@@ -34,8 +34,7 @@ pub fn box_mean<T: Pixel>(image: &Array<T>, radius: usize, out: &mut Array<T>) -
     check_radius(radius)?;
     match image.device().backend() {
         Backend::Cpu(cpu) => {
-            best_on_cpu(&cpu::Job { image: image.cpu(), rows, columns, radius }, cpu, out.cpu_mut());
-            Ok(())
+            best_on_cpu(&cpu::Job { image: image.cpu(), rows, columns, radius }, cpu, out.cpu_mut())
         }
         Backend::Cuda(cuda) => {
             let problem = Problem { rows, columns, radius, bytes: size_of::<T>() == 1 };
@@ -60,13 +59,13 @@ fn segment(radius: usize) -> i64 {
 }
 
 /// Bytes in integers where their sums fit, small windows as they are.
-fn best_on_cpu<T: Pixel>(job: &cpu::Job<'_, T>, cpu: &Cpu, out: &mut [T]) {
+fn best_on_cpu<T: Pixel>(job: &cpu::Job<'_, T>, cpu: &Cpu, out: &mut [T]) -> Result<()> {
     if let Some(job) = bytes::of(job) {
-        job.scanned(cpu, bytemuck::cast_slice_mut(out));
+        job.scanned(cpu, bytemuck::cast_slice_mut(out))
     } else if let Some(job) = near::of(job) {
-        job.near(cpu, bytemuck::cast_slice_mut(out));
+        job.near(cpu, bytemuck::cast_slice_mut(out))
     } else {
-        job.threads(cpu, out);
+        job.threads(cpu, out)
     }
 }
 
@@ -84,7 +83,7 @@ pub trait Pixel: Texel + Into<f64> {
     const NAME: &'static str;
     /// Sums along y on a CPU.
     #[doc(hidden)]
-    type Sum: Copy + Default + Send + Sync;
+    type Sum: Copy + bytemuck::Zeroable + Send + Sync;
     /// The same on a GPU.
     #[doc(hidden)]
     type OnGpu: Element;
@@ -399,16 +398,17 @@ impl Algorithm for BoxFilter {
         check_radius(problem.radius)?;
         let Problem { rows, columns, .. } = *problem;
         let shape = [rows, columns];
+        let (cpu, n) = (device.cpu_side(), voxels(&shape)?);
         let sums = if device.kind() == BackendKind::Cuda { shape } else { [0, 0] };
         let images = if problem.bytes {
             Images::Bytes(Set {
-                image: Array::from_vec(device, &shape, plane::bytes(seed, rows * columns))?,
+                image: Array::from_vec(device, &shape, plane::bytes(cpu, seed, n)?)?,
                 out: Array::zeros(device, &shape)?,
                 sums: Array::zeros(device, &sums)?,
             })
         } else {
             Images::Floats(Set {
-                image: Array::from_vec(device, &shape, plane::numbers(seed, rows * columns))?,
+                image: Array::from_vec(device, &shape, uniform(cpu, seed, n)?)?,
                 out: Array::zeros(device, &shape)?,
                 sums: Array::zeros(device, &sums)?,
             })
@@ -427,8 +427,9 @@ impl Algorithm for BoxFilter {
     fn poison(&self, data: &mut Data) -> Result<()> {
         match &mut data.images {
             Images::Bytes(set) => {
-                let wrong: Vec<u8> = set.image.read()?.iter().map(|p| p ^ 0x80).collect();
-                set.out.set(&wrong)
+                let image = set.image.read()?;
+                let cpu = set.image.device().cpu_side();
+                set.out.set(&input::filled(cpu, "wrong pixels", image.len(), |at| image[at] ^ 0x80)?)
             }
             Images::Floats(set) => set.out.fill(f32::NAN),
         }
@@ -457,14 +458,16 @@ fn run<T: Pixel>(
     let cpu = device.cpu_side();
     let (job, out) = (cpu::Job { image: set.image.cpu(), rows, columns, radius }, set.out.cpu_mut());
     match variant.launch {
-        Rung::Naive => job.naive(out),
+        Rung::Naive => {
+            job.naive(out);
+            Ok(())
+        }
         Rung::Separable => job.separable(out),
         Rung::Running => job.running(out),
         Rung::Simd => job.vectors(cpu.level(), 0, out),
         Rung::Best => best_on_cpu(&job, cpu, out),
         Rung::Threads | Rung::Scanned | Rung::Fused => job.threads(cpu, out),
     }
-    Ok(())
 }
 
 fn run_on_gpu<T: Pixel>(

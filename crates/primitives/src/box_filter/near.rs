@@ -2,11 +2,13 @@
 
 use fearless_simd::f32x16;
 use rayon::prelude::*;
+use rayspin_core::Result;
 use rayspin_device::Cpu;
 use rayspin_device::cpu::simd::prelude::*;
 use rayspin_device::cpu::simd::{Level, Simd, dispatch};
+use rayspin_device::cpu::zeroed;
 
-use super::cpu::Job;
+use super::cpu::{Job, SUMS};
 use super::{Pixel, Problem};
 use crate::simd::{PAST_CACHES, fence, stream, to_line};
 
@@ -30,19 +32,19 @@ pub(super) fn of<'a, T: Pixel>(job: &Job<'a, T>) -> Option<Job<'a, f32>> {
 }
 
 impl Job<'_, f32> {
-    pub(super) fn near(&self, cpu: &Cpu, out: &mut [f32]) {
+    pub(super) fn near(&self, cpu: &Cpu, out: &mut [f32]) -> Result<()> {
         let level = cpu.level();
         let each = self.each(cpu.threads());
         let past = size_of_val(out) > PAST_CACHES;
         cpu.run(|| {
             out.par_chunks_mut(each * self.columns)
                 .enumerate()
-                .for_each(|(task, out)| self.rows_near(level, task * each, past, out));
-        });
+                .try_for_each(|(task, out)| self.rows_near(level, task * each, past, out))
+        })
     }
 
     /// Rows `first..`, as many as `out` has.
-    fn rows_near(&self, level: Level, first: usize, past: bool, out: &mut [f32]) {
+    fn rows_near(&self, level: Level, first: usize, past: bool, out: &mut [f32]) -> Result<()> {
         match self.radius {
             1 => dispatch!(level, simd => self.near_band::<_, 3>(simd, first, past, out)),
             _ => dispatch!(level, simd => self.near_band::<_, 5>(simd, first, past, out)),
@@ -50,10 +52,16 @@ impl Job<'_, f32> {
     }
 
     #[inline(always)]
-    fn near_band<S: Simd, const WIDTH: usize>(&self, simd: S, first: usize, past: bool, out: &mut [f32]) {
+    fn near_band<S: Simd, const WIDTH: usize>(
+        &self,
+        simd: S,
+        first: usize,
+        past: bool,
+        out: &mut [f32],
+    ) -> Result<()> {
         let (r, n) = (WIDTH / 2, self.columns);
         let inverse = (1.0 / (WIDTH * WIDTH) as f64) as f32;
-        let mut sums = vec![0.0; n + STEP + WIDTH];
+        let mut sums = zeroed::<f32>(SUMS, n + STEP + WIDTH)?;
         for (at, out) in out.chunks_exact_mut(n).enumerate() {
             let top = (first + at) as isize - r as isize;
             let mut rows = [self.row(top); WIDTH];
@@ -69,6 +77,7 @@ impl Job<'_, f32> {
         if past {
             fence(simd);
         }
+        Ok(())
     }
 }
 
@@ -146,15 +155,16 @@ mod tests {
 
     #[test]
     fn every_instruction_set_gives_the_means_of_whole_windows() {
+        let device = rayspin_device::Device::cpu_with_threads(1).unwrap();
         for (rows, columns, radius) in [(1, 1, 1), (3, 2, 2), (9, 64, 1), (7, 131, 2), (5, 20, 1)] {
-            let image = crate::plane::numbers(radius as u64, rows * columns);
+            let image = rayspin_tune::uniform(device.cpu_side(), radius as u64, rows * columns).unwrap();
             let job = Job { image: &image, rows, columns, radius };
             let mut want = vec![0.0; image.len()];
             job.naive(&mut want);
             for level in levels() {
                 for past in [false, true] {
                     let mut found = vec![f32::NAN; want.len()];
-                    job.rows_near(level, 0, past, &mut found);
+                    job.rows_near(level, 0, past, &mut found).unwrap();
                     let off = found.iter().zip(&want).map(|(a, b)| (a - b).abs());
                     assert!(
                         off.clone().all(|off| off < 1e-6),

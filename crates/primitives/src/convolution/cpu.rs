@@ -1,7 +1,9 @@
 use rayon::prelude::*;
+use rayspin_core::Result;
 use rayspin_device::Cpu;
 use rayspin_device::cpu::simd::prelude::*;
 use rayspin_device::cpu::simd::{Level, Simd, dispatch};
+use rayspin_device::cpu::zeroed;
 
 fn held(i: isize, n: usize) -> usize {
     i.clamp(0, n as isize - 1) as usize
@@ -58,11 +60,13 @@ impl Job<'_> {
     }
 
     /// Rows `first..`, as many as `out` has: the last rows filtered along x stay in the cache until they are no longer needed.
-    pub(super) fn vectors(&self, level: Level, first: usize, out: &mut [f32]) {
+    ///
+    /// Errors: memory for them.
+    pub(super) fn vectors(&self, level: Level, first: usize, out: &mut [f32]) -> Result<()> {
         let (n, rx, ry) = (self.columns, self.across.len() / 2, self.down.len() / 2);
         let count = self.down.len();
-        let mut padded = vec![0.0; n + 2 * rx];
-        let mut ring = vec![0.0; count * n];
+        let mut padded = zeroed::<f32>("row with its edges", n + 2 * rx)?;
+        let mut ring = zeroed::<f32>("filtered rows", count * n)?;
         let mut filter = |y: isize, to: &mut [f32]| {
             let row = self.row(y);
             padded[..rx].fill(row[0]);
@@ -88,9 +92,10 @@ impl Job<'_> {
                 (0..count).map(|j| &ring[slot(next - j as isize) * n..][..n]).collect();
             dispatch!(level, simd => weighted(simd, self.down, &sources, out));
         }
+        Ok(())
     }
 
-    pub(super) fn threads(&self, cpu: &Cpu, out: &mut [f32]) {
+    pub(super) fn threads(&self, cpu: &Cpu, out: &mut [f32]) -> Result<()> {
         let level = cpu.level();
         // A band begins with rows that give nothing.
         let least = (4 * self.down.len()).max((1usize << 15).div_ceil(self.columns));
@@ -98,8 +103,8 @@ impl Job<'_> {
         cpu.run(|| {
             out.par_chunks_mut(each * self.columns)
                 .enumerate()
-                .for_each(|(task, out)| self.vectors(level, task * each, out));
-        });
+                .try_for_each(|(task, out)| self.vectors(level, task * each, out))
+        })
     }
 }
 

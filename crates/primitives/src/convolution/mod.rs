@@ -6,12 +6,12 @@ pub mod reference;
 
 use std::fmt;
 
-use rayspin_core::{Error, Result, expect_shape};
+use rayspin_core::{Error, Result, expect_shape, voxels};
 use rayspin_device::cuda::Source;
 use rayspin_device::{Array, Backend, BackendKind, Cuda, Device};
 use rayspin_tune::variant::{Variant, Work};
 use rayspin_tune::{
-    About, Algorithm, Carried, Case, Config, Published, Space, Unit, documents, gpu, tuned, uniform,
+    About, Algorithm, Carried, Case, Config, Published, Space, Unit, documents, gpu, input, tuned, uniform,
 };
 
 use crate::plane;
@@ -80,8 +80,7 @@ fn run(
     check_taps(down)?;
     match image.device().backend() {
         Backend::Cpu(cpu) => {
-            cpu::Job { image: image.cpu(), rows, columns, across, down }.threads(cpu, out.cpu_mut());
-            Ok(())
+            cpu::Job { image: image.cpu(), rows, columns, across, down }.threads(cpu, out.cpu_mut())
         }
         Backend::Cuda(cuda) => {
             let device = image.device();
@@ -319,16 +318,17 @@ impl Algorithm for Convolution {
     fn data(&self, problem: &Problem, device: &Device, seed: u64) -> Result<Data> {
         let Problem { rows, columns, rx, ry, line } = *problem;
         // None is below a half, so that sums of equal pixels do not cancel.
-        let random = |seed, len| uniform(seed, len).iter().map(|u| u + 1.5).collect::<Vec<_>>();
-        let across = random(seed ^ 1, 2 * rx + 1);
-        let down = if line { vec![1.0] } else { random(seed ^ 2, 2 * ry + 1) };
+        let cpu = device.cpu_side();
+        let random = |seed, len| input::filled(cpu, "taps", len, |at| input::signed_unit(seed, at) + 1.5);
+        let across = random(seed ^ 1, 2 * rx + 1)?;
+        let down = if line { vec![1.0] } else { random(seed ^ 2, 2 * ry + 1)? };
         check_taps(&across)?;
         check_taps(&down)?;
         let shape = [rows, columns];
         let taps: Vec<f32> = across.iter().chain(&down).copied().collect();
         Ok(Data {
             problem: *problem,
-            image: Array::from_vec(device, &shape, plane::numbers(seed, rows * columns))?,
+            image: Array::from_vec(device, &shape, uniform(cpu, seed, voxels(&shape)?)?)?,
             taps: Array::from_vec(device, &[taps.len()], taps)?,
             between: Array::zeros(device, &shape)?,
             out: Array::zeros(device, &shape)?,
@@ -349,8 +349,8 @@ impl Algorithm for Convolution {
         match variant.launch {
             Rung::Naive => job.naive(out),
             Rung::Separable => job.separable(between.cpu_mut(), out),
-            Rung::Simd => job.vectors(cpu.level(), 0, out),
-            _ => job.threads(cpu, out),
+            Rung::Simd => job.vectors(cpu.level(), 0, out)?,
+            _ => job.threads(cpu, out)?,
         }
         Ok(())
     }

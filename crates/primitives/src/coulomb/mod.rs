@@ -138,8 +138,9 @@ impl Algorithm for Coulomb {
 
     fn sized(&self, _: &Problem, size: &[usize]) -> Result<Problem> {
         match *size {
-            [atoms, nz, ny, nx] if atoms > 0 && voxels(&[nz, ny, nx]).is_ok_and(|n| n > 0) => {
-                Ok(Problem { atoms, shape: [nz, ny, nx] })
+            [atoms, nz, ny, nx] if size.iter().all(|&n| n > 0) => {
+                voxels(&[nz, ny, nx])?;
+                Ok(Problem { atoms: voxels(&[atoms])?, shape: [nz, ny, nx] })
             }
             _ => Err(Error::value("size of coulomb", "ATOMSxNZxNYxNX, each at least 1", format!("{size:?}"))),
         }
@@ -175,15 +176,14 @@ impl Algorithm for Coulomb {
     fn data(&self, problem: &Problem, device: &Device, seed: u64) -> Result<Data> {
         let grid = Grid { shape: problem.shape, origin: [-3.0, 0.25, 0.0], spacing: 0.5 };
         let [nz, ny, nx] = problem.shape;
-        let unit = |at: u64| (input::bits(seed, at) >> 40) as f32 / (1 << 24) as f32;
-        let mut host: Vec<[f32; 4]> = (0..problem.atoms as u64)
-            .map(|i| {
-                let along = |axis: u64, n: usize| unit(4 * i + axis) * n as f32 * grid.spacing;
-                // Atoms of a slice are in front of it and behind, too.
-                let z = along(2, nz.max(64)) - 8.0;
-                [along(0, nx) + grid.origin[0], along(1, ny) + grid.origin[1], z, 2.0 * unit(4 * i + 3) - 1.0]
-            })
-            .collect();
+        let unit = |at: usize| (input::bits(seed, at as u64) >> 40) as f32 / (1 << 24) as f32;
+        let atom = |i: usize| {
+            let along = |axis: usize, n: usize| unit(4 * i + axis) * n as f32 * grid.spacing;
+            // Atoms of a slice are in front of it and behind, too.
+            let z = along(2, nz.max(64)) - 8.0;
+            [along(0, nx) + grid.origin[0], along(1, ny) + grid.origin[1], z, 2.0 * unit(4 * i + 3) - 1.0]
+        };
+        let mut host = input::filled(device.cpu_side(), "atoms", problem.atoms, atom)?;
         // One is at a point.
         host[0] = [grid.place(0, nx / 2), grid.place(1, ny / 2), grid.place(2, nz / 2), -1.5];
         Ok(Data {
@@ -228,7 +228,8 @@ impl Algorithm for Coulomb {
                 _ => (found - want).abs() / size.max(f64::MIN_POSITIVE),
             }
         };
-        Ok((0..count).into_par_iter().map(error).reduce(|| 0.0, f64::max))
+        let cpu = data.v.device().cpu_side();
+        Ok(cpu.run(|| (0..count).into_par_iter().map(error).reduce(|| 0.0, f64::max)))
     }
 }
 

@@ -217,7 +217,7 @@ mod tests {
     use super::*;
 
     fn check<T: Sample>(samples: &[T], bins: usize, what: &str) {
-        let want = reference::counts(samples, bins);
+        let want = reference::counts(samples, bins).unwrap();
         for level in levels() {
             for count in [1, 2, 4, 8] {
                 let mut memory = vec![u32::MAX; words(1, bins)];
@@ -293,7 +293,7 @@ mod tests {
             let device = rayspin_device::Device::cpu_with_threads(threads_).expect("a device");
             let mut memory = vec![u32::MAX; words(threads_, bins)];
             threads(device.cpu_side(), &samples[..n], 8, &mut memory, bins);
-            let want = reference::counts(&samples[..n], bins);
+            let want = reference::counts(&samples[..n], bins).unwrap();
             let found: Vec<u64> = memory[..bins].iter().map(|&count| count.into()).collect();
             assert_eq!(found, want, "{n} samples, {bins} bins, {threads_} threads");
         }

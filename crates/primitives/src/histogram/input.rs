@@ -2,8 +2,13 @@
 
 use std::fmt;
 
-use rayon::prelude::*;
-use rayspin_tune::input::bits;
+use rayspin_core::Result;
+use rayspin_device::Cpu;
+use rayspin_device::cpu::room;
+use rayspin_tune::input::{bits, filled};
+
+/// The samples, where an error names them.
+const SAMPLES: &str = "samples of a histogram";
 
 /// Kinds of samples: how alike neighbours are decides what a histogram costs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,16 +42,16 @@ fn scaled(bits: u32, below: usize) -> u32 {
     ((u64::from(bits) * below as u64) >> 32) as u32
 }
 
-/// `n` samples for `bins` bins.
-pub(super) fn samples(kind: Input, n: usize, bins: usize, seed: u64) -> Vec<u32> {
-    let each = |value: &(dyn Fn(usize, u64) -> u32 + Sync)| -> Vec<u32> {
-        (0..n).into_par_iter().with_min_len(1 << 14).map(|at| value(at, bits(seed, at as u64))).collect()
+/// `n` samples for `bins` bins. Errors: memory.
+pub(super) fn samples(cpu: &Cpu, kind: Input, n: usize, bins: usize, seed: u64) -> Result<Vec<u32>> {
+    let each = |value: &(dyn Fn(usize, u64) -> u32 + Sync)| {
+        filled(cpu, SAMPLES, n, |at| value(at, bits(seed, at as u64)))
     };
     match kind {
         Input::Walk => walk(n, bins, seed),
         Input::Uniform => each(&|_, bits| scaled(bits as u32, bins)),
         Input::Beyond => each(&|_, bits| scaled(bits as u32, 2 * bins)),
-        Input::Constant => vec![(bins / 2) as u32; n],
+        Input::Constant => each(&|_, _| (bins / 2) as u32),
         Input::Tomogram => {
             let side = (n as f64).sqrt().max(1.0);
             each(&|at, bits| {
@@ -66,33 +71,37 @@ pub(super) fn samples(kind: Input, n: usize, bins: usize, seed: u64) -> Vec<u32>
     }
 }
 
-fn walk(n: usize, bins: usize, seed: u64) -> Vec<u32> {
+fn walk(n: usize, bins: usize, seed: u64) -> Result<Vec<u32>> {
     let (mut at, last) = ((bins / 2) as i64, bins as i64 - 1);
-    (0..n as u64)
-        .map(|i| {
-            let here = at as u32;
-            let bits = bits(seed, i);
-            let uniform = |bits: u64| (bits & 0xffff_ffff) as f64 / 4_294_967_296.0 - 0.5;
-            at += (16.0 * uniform(bits) * uniform(bits >> 32)).trunc() as i64;
-            at = if at < 0 {
-                -at
-            } else if at > last {
-                2 * last - at
-            } else {
-                at
-            }
-            .clamp(0, last);
-            here
-        })
-        .collect()
+    let mut samples = room(SAMPLES, n)?;
+    samples.extend((0..n as u64).map(|i| {
+        let here = at as u32;
+        let bits = bits(seed, i);
+        let uniform = |bits: u64| (bits & 0xffff_ffff) as f64 / 4_294_967_296.0 - 0.5;
+        at += (16.0 * uniform(bits) * uniform(bits >> 32)).trunc() as i64;
+        at = if at < 0 {
+            -at
+        } else if at > last {
+            2 * last - at
+        } else {
+            at
+        }
+        .clamp(0, last);
+        here
+    }));
+    Ok(samples)
 }
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
     use super::*;
 
     #[test]
     fn a_walk_stays_and_half_of_beyond_is_beyond() {
+        let device = rayspin_device::Device::cpu_with_threads(2).unwrap();
+        let samples = |kind, n, bins, seed| samples(device.cpu_side(), kind, n, bins, seed).unwrap();
         let walk = samples(Input::Walk, 100_000, 1024, 1);
         assert_eq!(walk[0], 512);
         let still = walk.windows(2).filter(|w| w[0] == w[1]).count() as f64 / 1e5;

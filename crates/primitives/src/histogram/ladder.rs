@@ -283,7 +283,7 @@ impl Algorithm for Histogram {
     }
 
     fn data(&self, problem: &Problem, device: &Device, seed: u64) -> Result<Data> {
-        let values = device.cpu_side().run(|| samples(problem.input, problem.samples, problem.bins, seed));
+        let values = samples(device.cpu_side(), problem.input, problem.samples, problem.bins, seed)?;
         let bins = problem.bins;
         let (wide, parts) = match device.backend() {
             Backend::Cpu(cpu) => (cpu::words(cpu.threads(), bins), 0),

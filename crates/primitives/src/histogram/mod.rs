@@ -8,6 +8,7 @@ pub mod reference;
 mod sample;
 
 use rayspin_core::{Error, Result};
+use rayspin_device::cpu::zeroed;
 use rayspin_device::{Array, Backend, Device};
 use rayspin_tune::tuned;
 
@@ -76,7 +77,7 @@ fn problem(samples: &dyn Samples, bins: usize, form: Form) -> Problem {
 fn on_cpu(cpu: &rayspin_device::Cpu, samples: &dyn Samples, bins: usize, form: Form) -> Result<Vec<u32>> {
     let problem = problem(samples, bins, form);
     let each = tuned(&Histogram, &problem, "cpu-threads", samples.device()).get("tables")?;
-    let mut tables = vec![0; cpu::words(cpu.threads(), bins)];
+    let mut tables = zeroed("tables of a histogram", cpu::words(cpu.threads(), bins))?;
     samples.threads(cpu, each as usize, &mut tables, bins);
     Ok(tables)
 }

@@ -6,7 +6,7 @@ use rayspin_device::cpu::simd::prelude::*;
 use rayspin_device::cpu::simd::{Level, Simd, dispatch};
 use rayspin_device::cuda::Argument;
 use rayspin_device::{Array, Cpu, Device, Element};
-use rayspin_tune::Carry;
+use rayspin_tune::{Carry, input};
 
 use super::{cpu, reference};
 
@@ -129,7 +129,7 @@ impl<T: Sample> Samples for Array<T> {
     }
 
     fn reference(&self, bins: usize) -> Result<Vec<u64>> {
-        Ok(reference::counts(&self.read()?, bins))
+        reference::counts(&self.read()?, bins)
     }
 
     fn scalar(&self, table: &mut [u32]) {
@@ -151,10 +151,14 @@ impl<T: Sample> Samples for Array<T> {
 
 /// `values` as an array of the width, of larger ones the lower bits.
 pub(super) fn array(device: &Device, width: Width, values: Vec<u32>) -> Result<Box<dyn Samples>> {
-    let shape = [values.len()];
-    Ok(match width {
-        Width::U8 => Box::new(Array::from_vec(device, &shape, values.iter().map(|&v| v as u8).collect())?),
-        Width::U16 => Box::new(Array::from_vec(device, &shape, values.iter().map(|&v| v as u16).collect())?),
-        Width::U32 => Box::new(Array::from_vec(device, &shape, values)?),
-    })
+    fn narrow<T: Sample>(device: &Device, values: &[u32], cut: fn(u32) -> T) -> Result<Box<dyn Samples>> {
+        let cpu = device.cpu_side();
+        let cut = input::filled(cpu, "samples of a histogram", values.len(), |at| cut(values[at]))?;
+        Ok(Box::new(Array::from_vec(device, &[values.len()], cut)?))
+    }
+    match width {
+        Width::U8 => narrow(device, &values, |v| v as u8),
+        Width::U16 => narrow(device, &values, |v| v as u16),
+        Width::U32 => Ok(Box::new(Array::from_vec(device, &[values.len()], values)?)),
+    }
 }

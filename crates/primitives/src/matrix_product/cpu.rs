@@ -1,8 +1,9 @@
 use rayon::prelude::*;
-use rayspin_core::{Error, Result};
+use rayspin_core::{Result, voxels};
 use rayspin_device::Cpu;
 use rayspin_device::cpu::simd::prelude::*;
 use rayspin_device::cpu::simd::{Level, Simd, dispatch};
+use rayspin_device::cpu::zeroed;
 
 use super::Problem;
 
@@ -63,17 +64,10 @@ impl Packed {
     /// Room for slabs of at most `inner`. Errors: no memory.
     pub(super) fn new(p: Problem, inner: usize) -> Result<Self> {
         let inner = inner.min(p.k);
-        let room = |len: usize| {
-            bytemuck::allocation::try_zeroed_vec(len).map_err(|()| Error::Memory {
-                what: "packed panels of a matrix product".to_owned(),
-                needed: 4 * len as u64,
-                available: 0,
-            })
+        let room = |side: usize, panel: usize| {
+            zeroed("packed panels of a matrix product", voxels(&[side.next_multiple_of(panel), inner])?)
         };
-        Ok(Self {
-            a: room(p.m.next_multiple_of(HEIGHT) * inner)?,
-            b: room(p.n.next_multiple_of(WIDEST) * inner)?,
-        })
+        Ok(Self { a: room(p.m, HEIGHT)?, b: room(p.n, WIDEST)? })
     }
 }
 

@@ -8,7 +8,7 @@ mod table;
 use std::fmt;
 
 use rayon::prelude::*;
-use rayspin_core::{Error, Result, expect_shape};
+use rayspin_core::{Error, Result, expect_shape, voxels};
 use rayspin_device::cuda::Source;
 use rayspin_device::{Array, Backend, Device};
 use rayspin_tune::variant::{Variant, Work};
@@ -137,19 +137,19 @@ impl Algorithm for MatrixProduct {
     }
 
     fn sized(&self, _: &Problem, size: &[usize]) -> Result<Problem> {
-        let fits = |problem: Problem| {
-            let Problem { m, n, k } = problem;
-            let all = [(m, n), (m, k), (k, n)];
-            all.iter().all(|&(a, b)| a.checked_mul(b).is_some_and(|n| n > 0)).then_some(problem)
+        let problem = match *size {
+            [n] if n > 0 => Problem { m: n, n, k: n },
+            [m, n, k] if m.min(n).min(k) > 0 => Problem { m, n, k },
+            _ => {
+                let expected = "N or MxNxK, each at least 1";
+                return Err(Error::value("size of matrix-product", expected, format!("{size:?}")));
+            }
         };
-        let found = match *size {
-            [n] => fits(Problem { m: n, n, k: n }),
-            [m, n, k] => fits(Problem { m, n, k }),
-            _ => None,
-        };
-        found.ok_or_else(|| {
-            Error::value("size of matrix-product", "N or MxNxK, each at least 1", format!("{size:?}"))
-        })
+        let Problem { m, n, k } = problem;
+        for matrix in [[m, k], [k, n], [m, n]] {
+            voxels(&matrix)?;
+        }
+        Ok(problem)
     }
 
     fn variants(&self, _: &Problem) -> Vec<Variant<Problem, Launch>> {
@@ -181,10 +181,13 @@ impl Algorithm for MatrixProduct {
             Backend::Cpu(_) => Some(cpu::Packed::new(*problem, SLAB)?),
             Backend::Cuda(_) => None,
         };
+        let random = |shape: [usize; 2], seed| {
+            Array::from_vec(device, &shape, uniform(device.cpu_side(), seed, voxels(&shape)?)?)
+        };
         Ok(Data {
             problem: *problem,
-            a: Array::from_vec(device, &[m, k], uniform(seed, m * k))?,
-            b: Array::from_vec(device, &[k, n], uniform(seed ^ 0x5555, k * n))?,
+            a: random([m, k], seed)?,
+            b: random([k, n], seed ^ 0x5555)?,
             c: Array::zeros(device, &[m, n])?,
             room,
             seed,
@@ -217,7 +220,8 @@ impl Algorithm for MatrixProduct {
             let error = (f64::from(c[at]) - want).abs();
             if error.is_nan() { f64::INFINITY } else { error / scale.max(f64::MIN_POSITIVE) }
         };
-        Ok((0..count).into_par_iter().map(error).reduce(|| 0.0, f64::max))
+        let cpu = data.c.device().cpu_side();
+        Ok(cpu.run(|| (0..count).into_par_iter().map(error).reduce(|| 0.0, f64::max)))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use rayspin_core::{Error, Result};
+use rayspin_core::{Error, Result, voxels};
 use rayspin_device::cuda::Source;
 use rayspin_device::{Array, BackendKind, Device};
 use rayspin_tune::variant::{Variant, Work, runs_all};
@@ -229,7 +229,7 @@ impl Algorithm for RandomNumbers {
 
     fn sized(&self, problem: &Problem, size: &[usize]) -> Result<Problem> {
         match *size {
-            [numbers] if numbers > 0 => Ok(Problem { numbers, ..*problem }),
+            [numbers] if numbers > 0 => Ok(Problem { numbers: voxels(size)?, ..*problem }),
             _ => Err(Error::value("size of random", "NUMBERS, at least 1", format!("{size:?}"))),
         }
     }

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use rayon::prelude::*;
-use rayspin_core::{Error, Result};
+use rayspin_core::{Error, Result, voxels};
 use rayspin_device::cuda::Source;
 use rayspin_device::{Array, BackendKind, Device};
 use rayspin_tune::variant::{Variant, Work, runs_all};
@@ -343,7 +343,7 @@ impl Algorithm for Reduction {
 
     fn sized(&self, problem: &Problem, size: &[usize]) -> Result<Problem> {
         match *size {
-            [len] if len > 0 => Ok(Problem { len, ..*problem }),
+            [len] if len > 0 => Ok(Problem { len: voxels(size)?, ..*problem }),
             _ => Err(Error::value("size of reduction", "a length of at least 1", format!("{size:?}"))),
         }
     }

@@ -15,7 +15,8 @@ fn devices() -> Vec<Device> {
 
 #[test]
 fn every_length_gives_what_the_oracle_gives() {
-    let numbers = uniform(11, 40_001);
+    let host = Device::cpu_with_threads(2).unwrap();
+    let numbers = uniform(host.cpu_side(), 11, 40_001).unwrap();
     let whole: Vec<i32> = numbers.iter().map(|x| (x * 2f32.powi(31)) as i32).collect();
     for device in devices() {
         for n in [1, 2, 3, 5, 15, 16, 127, 4095, 32_769, 40_001] {
@@ -56,7 +57,7 @@ fn the_mean_square_error_is_a_mean() {
 fn nan_is_the_extreme_wherever_it_stands_and_infinity_is_a_number() {
     for device in devices() {
         for at in [0, 1, 63, 64, 500, 998, 999] {
-            let mut x = uniform(5, 999 + 1);
+            let mut x = uniform(device.cpu_side(), 5, 999 + 1).unwrap();
             x[(at + 7) % 1000] = f32::NEG_INFINITY;
             let a = Array::from_slice(&device, &[1000], &x).unwrap();
             assert_eq!(min(&a).unwrap(), f32::NEG_INFINITY);
@@ -88,7 +89,8 @@ fn nothing_has_a_sum_and_no_extreme_and_shapes_must_agree() {
 
 #[test]
 fn the_bits_do_not_depend_on_the_number_of_threads() {
-    let x = uniform(3, 200_003);
+    let host = Device::cpu_with_threads(2).unwrap();
+    let x = uniform(host.cpu_side(), 3, 200_003).unwrap();
     let bits = |threads| {
         let device = Device::cpu_with_threads(threads).unwrap();
         sum(&Array::from_slice(&device, &[x.len()], &x).unwrap()).unwrap().to_bits()

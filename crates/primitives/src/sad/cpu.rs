@@ -1,7 +1,8 @@
 use rayon::prelude::*;
-use rayspin_core::Result;
+use rayspin_core::{Result, voxels};
 use rayspin_device::Cpu;
 use rayspin_device::cpu::simd::{Level, dispatch};
+use rayspin_device::cpu::zeroed;
 
 use super::{Problem, reference};
 
@@ -26,13 +27,7 @@ pub(super) struct Padded {
 
 impl Padded {
     pub(super) fn new(p: &Problem) -> Result<Self> {
-        let room = |rows: usize, row: usize| {
-            bytemuck::allocation::try_zeroed_vec(rows * row).map_err(|()| rayspin_core::Error::Memory {
-                what: "padded frames".to_owned(),
-                needed: (rows * row) as u64,
-                available: 0,
-            })
-        };
+        let room = |rows: usize, row: usize| zeroed("padded frames", voxels(&[rows, row])?);
         let rows = 4 * p.down();
         Ok(Self {
             current: room(rows, 4 * p.across())?,

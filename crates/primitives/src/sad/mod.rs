@@ -7,7 +7,7 @@ pub mod reference;
 use std::fmt;
 
 use rayon::prelude::*;
-use rayspin_core::{Error, Result, expect_shape};
+use rayspin_core::{Error, Result, expect_shape, voxels};
 use rayspin_device::cuda::Source;
 use rayspin_device::cuda::Texture;
 use rayspin_device::{Array, Backend, BackendKind, Device};
@@ -156,12 +156,12 @@ impl Algorithm for Sad {
 
     fn sized(&self, _: &Problem, size: &[usize]) -> Result<Problem> {
         match *size {
-            [height, width, radius]
-                if height > 0
-                    && radius <= 1 << 12
-                    && height.checked_mul(width).is_some_and(|n| (1..1 << 40).contains(&n)) =>
-            {
-                Ok(Problem { height, width, radius })
+            [height, width, radius] if height.min(width) > 0 && radius <= 1 << 12 => {
+                // With room for what padded frames have beyond their edges.
+                voxels(&[height, width, 4])?;
+                let problem = Problem { height, width, radius };
+                voxels(&problem.shape())?;
+                Ok(problem)
             }
             _ => {
                 Err(Error::value("size of sad", "HEIGHTxWIDTHxRADIUS, a radius to 4096", format!("{size:?}")))
@@ -270,9 +270,9 @@ impl Algorithm for Sad {
     fn data(&self, problem: &Problem, device: &Device, seed: u64) -> Result<Data> {
         let shape = [problem.height, problem.width];
         let frame = |seed: u64| -> Result<Array<u8>> {
-            let bytes =
-                (0..(problem.height * problem.width) as u64).map(|at| (input::bits(seed, at) >> 56) as u8);
-            Array::from_vec(device, &shape, bytes.collect())
+            let byte = |at: usize| (input::bits(seed, at as u64) >> 56) as u8;
+            let bytes = input::filled(device.cpu_side(), "frame", voxels(&shape)?, byte)?;
+            Array::from_vec(device, &shape, bytes)
         };
         let (current, reference) = (frame(seed)?, frame(seed ^ 0x5555)?);
         let (textures, padded) = match device.backend() {
@@ -308,7 +308,9 @@ impl Algorithm for Sad {
             let place = [block / across, block % across, at / side % side, at % side];
             reference::sum(&current, &reference, problem, place) != sums[at]
         };
-        Ok((0..count).into_par_iter().filter(wrong).count() as f64 / count as f64)
+        let cpu = data.sums.device().cpu_side();
+        let wrong = cpu.run(|| (0..count).into_par_iter().filter(wrong).count());
+        Ok(wrong as f64 / count as f64)
     }
 }
 

@@ -6,13 +6,14 @@ pub mod reference;
 
 use std::fmt;
 
-use rayspin_core::{Error, Result};
+use rayon::prelude::*;
+use rayspin_core::{Error, Result, voxels};
 use rayspin_device::cuda::Source;
 use rayspin_device::cuda::Texture;
 use rayspin_device::{Array, Backend, BackendKind, Device};
 use rayspin_tune::variant::{Variant, Work, runs_all};
 use rayspin_tune::{
-    About, Algorithm, Carried, Case, Config, Peak, Published, Space, Unit, documents, gpu, tuned,
+    About, Algorithm, Carried, Case, Config, Peak, Published, Space, Unit, documents, gpu, input, tuned,
 };
 
 use crate::plane;
@@ -270,7 +271,7 @@ impl Algorithm for Sobel {
         check_scale(problem.scale)?;
         let shape = [problem.rows, problem.columns];
         // Smooth but for some noise, as pictures are: gradients of all sizes arise, most below 255.
-        let mut pixels = plane::bytes(seed, problem.rows * problem.columns);
+        let mut pixels = plane::bytes(device.cpu_side(), seed, voxels(&shape)?)?;
         for (y, row) in pixels.chunks_exact_mut(problem.columns).enumerate() {
             if y % 3 != 0 {
                 for (x, pixel) in row.iter_mut().enumerate() {
@@ -295,16 +296,22 @@ impl Algorithm for Sobel {
     fn poison(&self, data: &mut Data) -> Result<()> {
         // What the oracle gives, inverted: no byte is one that no variant would write.
         let Problem { rows, columns, scale } = data.problem;
-        let mut wrong = want(&data.image.read()?, rows, columns, scale);
-        wrong.iter_mut().for_each(|p| *p = !*p);
-        data.out.set(&wrong)
+        let image = data.image.read()?;
+        let inverted =
+            |at: usize| !reference::pixel(&image, rows, columns, scale, at / columns, at % columns);
+        let cpu = data.image.device().cpu_side();
+        data.out.set(&input::filled(cpu, "wrong pixels", image.len(), inverted)?)
     }
 
     fn error(&self, problem: &Problem, data: &Data) -> Result<f64> {
-        let want = want(&data.image.read()?, problem.rows, problem.columns, problem.scale);
-        let out = data.out.read()?;
-        let wrong = out.iter().zip(&want).filter(|(a, b)| a != b).count();
-        Ok(wrong as f64 / want.len() as f64)
+        let Problem { rows, columns, scale } = *problem;
+        let (image, out) = (data.image.read()?, data.out.read()?);
+        let wrong = |&at: &usize| {
+            out[at] != reference::pixel(&image, rows, columns, scale, at / columns, at % columns)
+        };
+        let cpu = data.out.device().cpu_side();
+        let count = cpu.run(|| (0..out.len()).into_par_iter().filter(wrong).count());
+        Ok(count as f64 / out.len() as f64)
     }
 }
 
@@ -314,15 +321,6 @@ fn sliding(config: &Config, d: &mut Data, halves: bool) -> Result<()> {
     let device = d.image.device().clone();
     let form = cuda::Form::from_config(config, scale, halves)?;
     cuda::sliding(gpu(&device)?, form, &d.image, (rows, columns), scale, &mut d.out)
-}
-
-/// The whole image by the oracle.
-fn want(image: &[u8], rows: usize, columns: usize, scale: f32) -> Vec<u8> {
-    use rayon::prelude::*;
-    (0..rows * columns)
-        .into_par_iter()
-        .map(|at| reference::pixel(image, rows, columns, scale, at / columns, at % columns))
-        .collect()
 }
 
 /// Whether the product of some parameters lies within bounds.

@@ -8,9 +8,10 @@ use std::fmt;
 
 use rayon::prelude::*;
 use rayspin_core::{Error, Result};
+use rayspin_device::cpu::zeroed;
 use rayspin_device::{Array, Device, Pinned};
 use rayspin_tune::variant::Variant;
-use rayspin_tune::{About, Algorithm, Case, Config, Flow, Space, Unit};
+use rayspin_tune::{About, Algorithm, Case, Config, Flow, Space, Unit, input};
 
 pub(crate) use cuda::programs;
 
@@ -167,13 +168,13 @@ impl Algorithm for Transfers {
     fn data(&self, problem: &Problem, device: &Device, seed: u64) -> Result<Data> {
         let n = |wanted: bool| if wanted { problem.n } else { 0 };
         let (goes, comes) = (problem.topic != Topic::Download, problem.topic != Topic::Upload);
-        let values = |len: usize, of: fn(u64, usize) -> f32| -> Vec<f32> {
-            device.cpu_side().run(|| (0..len).into_par_iter().map(|i| of(seed, i)).collect())
+        let values = |len: usize, of: fn(u64, usize) -> f32| {
+            input::filled(device.cpu_side(), "numbers to copy", len, |i| of(seed, i))
         };
-        let from = values(n(goes), reference::from);
+        let from = values(n(goes), reference::from)?;
         let mut pinned_from = Pinned::new(device, from.len())?;
         pinned_from.values()?.copy_from_slice(&from);
-        let of = values(n(comes && problem.topic != Topic::Overlap), reference::of);
+        let of = values(n(comes && problem.topic != Topic::Overlap), reference::of)?;
         Ok(Data {
             problem: *problem,
             seed,
@@ -181,7 +182,7 @@ impl Algorithm for Transfers {
             pinned_from,
             to: Array::zeros(device, &[n(goes)])?,
             of: Array::from_vec(device, &[of.len()], of)?,
-            into: vec![0.0; n(comes)],
+            into: zeroed("copied numbers", n(comes))?,
             pinned_into: Pinned::new(device, n(comes))?,
             ended: None,
         })

@@ -4,7 +4,7 @@ use std::fmt;
 
 use bytemuck::Pod;
 use rayon::prelude::*;
-use rayspin_core::{Error, Result};
+use rayspin_core::{Error, Result, voxels};
 use rayspin_device::cuda::Source;
 use rayspin_device::{Array, BackendKind, Device};
 use rayspin_tune::variant::{Variant, Work, runs_all};
@@ -220,7 +220,8 @@ impl Algorithm for Transpose {
 
     fn sized(&self, problem: &Problem, size: &[usize]) -> Result<Problem> {
         match *size {
-            [rows, columns] if rows.checked_mul(columns).is_some_and(|n| n > 0) => {
+            [rows, columns] if rows.min(columns) > 0 => {
+                voxels(size)?;
                 Ok(Problem { rows, columns, ..*problem })
             }
             _ => Err(Error::value("size of transpose", "ROWSxCOLUMNS, each at least 1", format!("{size:?}"))),

@@ -11,7 +11,8 @@ use super::{Effort, Rates};
 
 pub(super) fn measure(cpu: &Cpu, effort: &Effort) -> Result<Rates> {
     let len = (effort.bytes / 4).max(1024);
-    let (mut from, mut to) = (vec![0f32; len], vec![0f32; len]);
+    let mut from = rayspin_device::cpu::zeroed::<f32>("array whose copies are timed", len)?;
+    let mut to = rayspin_device::cpu::zeroed::<f32>("copy that is timed", len)?;
     // A thread's share in one piece: long copies go past the caches.
     let share = len.div_ceil(cpu.threads());
     let level = cpu.level();

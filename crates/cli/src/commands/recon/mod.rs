@@ -157,6 +157,7 @@ pub(crate) fn run(context: &Context, args: &ReconMri) -> Result<()> {
     if args.dry_run {
         return files::print(&plan::table(args, &plan, &options));
     }
+    plan.expect_memory()?;
     drop(shape);
     let cache = args.cache.as_ref().map(io::kernel_cache::KernelCache::new).transpose()?;
     options.kernels = cache.clone().map(|cache| std::sync::Arc::new(cache) as _);

@@ -2,7 +2,8 @@
 
 use num_complex::Complex;
 use rayon::prelude::*;
-use rayspin_core::{Real, Trajectory};
+use rayspin_core::{Real, Result, Trajectory};
+use rayspin_device::cpu::zeroed;
 
 use super::{cis, reduced_turns, tables};
 use crate::nudft::grid::Grid;
@@ -15,9 +16,9 @@ pub(crate) fn forward<T: Real>(
     batch: usize,
     image: &[Complex<T>],
     samples: &mut [Complex<T>],
-) {
+) -> Result<()> {
     let points = grid.points();
-    let (k, x) = tables(trajectory, grid);
+    let (k, x) = tables(trajectory, grid)?;
     gather(cpu, batch, samples, |m, sums| {
         for (voxel, x) in x.iter().enumerate() {
             let e = cis::<T>(-reduced_turns(k[m], *x));
@@ -25,7 +26,7 @@ pub(crate) fn forward<T: Real>(
                 *sum += image[b * points + voxel] * e;
             }
         }
-    });
+    })
 }
 
 pub(crate) fn adjoint<T: Real>(
@@ -35,9 +36,9 @@ pub(crate) fn adjoint<T: Real>(
     batch: usize,
     samples: &[Complex<T>],
     image: &mut [Complex<T>],
-) {
+) -> Result<()> {
     let count = trajectory.samples();
-    let (k, x) = tables(trajectory, grid);
+    let (k, x) = tables(trajectory, grid)?;
     gather(cpu, batch, image, |voxel, sums| {
         for (m, k) in k.iter().enumerate() {
             let e = cis::<T>(reduced_turns(*k, x[voxel]));
@@ -45,7 +46,7 @@ pub(crate) fn adjoint<T: Real>(
                 *sum += samples[b * count + m] * e;
             }
         }
-    });
+    })
 }
 
 /// `out[b, i] = evaluate(i)[b]`, the outputs i in parallel; `evaluate` adds to sums that start at 0.
@@ -54,9 +55,9 @@ fn gather<T: Real>(
     batch: usize,
     out: &mut [Complex<T>],
     evaluate: impl Fn(usize, &mut [Complex<T>]) + Sync,
-) {
+) -> Result<()> {
     let outputs = out.len() / batch.max(1);
-    let mut sums = vec![Complex::default(); out.len()];
+    let mut sums = zeroed::<Complex<T>>("sums of a transform", out.len())?;
     cpu.run(|| {
         let each = sums.par_chunks_mut(batch.max(1)).enumerate();
         each.for_each(|(i, sums)| evaluate(i, sums));
@@ -66,4 +67,5 @@ fn gather<T: Real>(
             out[b * outputs + i] = *sum;
         }
     }
+    Ok(())
 }

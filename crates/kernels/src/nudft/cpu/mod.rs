@@ -10,6 +10,7 @@ mod phases;
 
 use num_complex::Complex;
 use rayspin_core::{Real, Result, Trajectory};
+use rayspin_device::cpu::room;
 use rayspin_device::cpu::simd::SimdReal;
 
 use super::grid::Grid;
@@ -26,16 +27,26 @@ fn q_by_adjoint<T: Real>(
     weights: &[T],
     out: &mut [Complex<T>],
 ) -> Result<()> {
-    let weights: Vec<Complex<T>> = weights.iter().map(|&w| Complex::from(w)).collect();
-    adjoint(cpu, trajectory, &Grid::displacements(matrix)?, 1, &weights, out);
-    Ok(())
+    adjoint(cpu, trajectory, &Grid::displacements(matrix)?, 1, &complex(weights)?, out)
 }
 
-/// k of every sample and the position of every point, z, y, x.
-fn tables(trajectory: &Trajectory, grid: &Grid) -> (Vec<[f64; 3]>, Vec<[f64; 3]>) {
-    let k = (0..trajectory.samples()).map(|m| grid.k(trajectory, m));
-    let x = (0..grid.points()).map(|i| grid.position(i));
-    (k.collect(), x.collect())
+/// Real weights as samples. Errors: memory.
+fn complex<T: Real>(weights: &[T]) -> Result<Vec<Complex<T>>> {
+    let mut samples = room("weights as samples", weights.len())?;
+    samples.extend(weights.iter().map(|&w| Complex::from(w)));
+    Ok(samples)
+}
+
+/// Components z, y, x of a point or a sample.
+type Place = [f64; 3];
+
+/// k of every sample and the position of every point. Errors: memory.
+fn tables(trajectory: &Trajectory, grid: &Grid) -> Result<(Vec<Place>, Vec<Place>)> {
+    let (mut k, mut x) =
+        (room("table of samples", trajectory.samples())?, room("table of points", grid.points())?);
+    k.extend((0..trajectory.samples()).map(|m| grid.k(trajectory, m)));
+    x.extend((0..grid.points()).map(|i| grid.position(i)));
+    Ok((k, x))
 }
 
 /// The phase 2πk·x in turns, reduced to a half turn either way.

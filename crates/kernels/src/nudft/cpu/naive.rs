@@ -1,7 +1,7 @@
 //! The sources' starting design: one thread takes the inputs one by one and scatters each over all outputs.
 
 use num_complex::Complex;
-use rayspin_core::{Real, Trajectory};
+use rayspin_core::{Real, Result, Trajectory};
 
 use super::{cis, reduced_turns, tables};
 use crate::nudft::grid::Grid;
@@ -14,10 +14,10 @@ pub(crate) fn forward<T: Real>(
     batch: usize,
     image: &[Complex<T>],
     samples: &mut [Complex<T>],
-) {
+) -> Result<()> {
     samples.fill(Complex::default());
     let count = trajectory.samples();
-    let (k, x) = tables(trajectory, grid);
+    let (k, x) = tables(trajectory, grid)?;
     for (voxel, x) in x.iter().enumerate() {
         for (m, k) in k.iter().enumerate() {
             let e = cis::<T>(-reduced_turns(*k, *x));
@@ -26,6 +26,7 @@ pub(crate) fn forward<T: Real>(
             }
         }
     }
+    Ok(())
 }
 
 pub(crate) fn adjoint<T: Real>(
@@ -35,10 +36,10 @@ pub(crate) fn adjoint<T: Real>(
     batch: usize,
     samples: &[Complex<T>],
     image: &mut [Complex<T>],
-) {
+) -> Result<()> {
     image.fill(Complex::default());
     let count = trajectory.samples();
-    let (k, x) = tables(trajectory, grid);
+    let (k, x) = tables(trajectory, grid)?;
     for (m, k) in k.iter().enumerate() {
         for (voxel, x) in x.iter().enumerate() {
             let e = cis::<T>(reduced_turns(*k, *x));
@@ -47,4 +48,5 @@ pub(crate) fn adjoint<T: Real>(
             }
         }
     }
+    Ok(())
 }

@@ -5,9 +5,10 @@
 
 use num_complex::Complex;
 use rayon::prelude::*;
-use rayspin_core::{Real, Trajectory};
+use rayspin_core::{Real, Result, Trajectory};
 use rayspin_device::cpu::simd::prelude::*;
 use rayspin_device::cpu::simd::{Lanes, Level, Simd, SimdReal, dispatch, sincos_2pi};
+use rayspin_device::cpu::{expect_memory, zeroed};
 
 use super::phases::lanes;
 use crate::nudft::grid::Grid;
@@ -50,7 +51,7 @@ pub(crate) fn adjoint<T: SimdReal>(
     batch: usize,
     samples: &[Complex<T>],
     image: &mut [Complex<T>],
-) {
+) -> Result<()> {
     let (count, level) = (trajectory.samples(), cpu.level());
     let _ = batch;
     let tile = cpu.cut.samples.max(1);
@@ -66,6 +67,7 @@ pub(crate) fn adjoint<T: SimdReal>(
             });
         });
     }
+    Ok(())
 }
 
 #[inline(always)]
@@ -120,9 +122,10 @@ pub(crate) fn forward<T: SimdReal>(
     batch: usize,
     image: &[Complex<T>],
     samples: &mut [Complex<T>],
-) {
+) -> Result<()> {
     let (count, level) = (trajectory.samples(), cpu.level());
-    let planes = Planes::new(image, grid.axes[2].count, lanes::<T>(level));
+    let planes = Planes::new(image, grid.axes[2].count, lanes::<T>(level))?;
+    expect_memory("samples of all tasks", size_of_val(samples) as u64)?;
     let starts: Vec<usize> = (0..count).step_by(TASK).collect();
     let parts: Vec<Vec<Complex<T>>> = cpu.run(|| {
         let tasks = starts.par_iter();
@@ -136,6 +139,7 @@ pub(crate) fn forward<T: SimdReal>(
             samples[b * count + first..][..width].copy_from_slice(part);
         }
     }
+    Ok(())
 }
 
 /// Real and imaginary parts apart, rows padded with zeros to whole vectors.
@@ -146,16 +150,16 @@ struct Planes<T> {
 }
 
 impl<T: SimdReal> Planes<T> {
-    fn new(image: &[Complex<T>], row: usize, lanes: usize) -> Self {
+    fn new(image: &[Complex<T>], row: usize, lanes: usize) -> Result<Self> {
         let width = row.next_multiple_of(lanes);
         let len = image.len() / row * width;
-        let (mut re, mut im) = (vec![T::zero(); len], vec![T::zero(); len]);
+        let [mut re, mut im] = [zeroed("plane of an image", len)?, zeroed("plane of an image", len)?];
         for (r, row) in image.chunks_exact(row).enumerate() {
             for (i, value) in row.iter().enumerate() {
                 (re[r * width + i], im[r * width + i]) = (value.re, value.im);
             }
         }
-        Self { re, im, width }
+        Ok(Self { re, im, width })
     }
 }
 

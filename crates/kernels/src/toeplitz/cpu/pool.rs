@@ -2,7 +2,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use num_complex::Complex;
-use rayspin_core::{Error, Real, Result};
+use rayspin_core::{Real, Result};
+use rayspin_device::cpu::zeroed;
 
 /// Work buffers that outlive a call, for reuse by the next.
 #[derive(Debug)]
@@ -62,13 +63,4 @@ impl<R: Real> Drop for Lease<'_, R> {
         let buffer = std::mem::take(&mut self.buffer);
         self.pool.free.lock().unwrap_or_else(PoisonError::into_inner).push(buffer);
     }
-}
-
-/// `len` zeros, or [`Error::Memory`].
-pub(super) fn zeroed<T: rayspin_device::Element>(what: &str, len: usize) -> Result<Vec<T>> {
-    bytemuck::allocation::try_zeroed_vec(len).map_err(|()| Error::Memory {
-        what: what.into(),
-        needed: (len as u64).saturating_mul(size_of::<T>() as u64),
-        available: rayspin_device::cpu::memory().map_or(0, |(_, available)| available),
-    })
 }

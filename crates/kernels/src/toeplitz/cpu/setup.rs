@@ -4,9 +4,9 @@ use num_complex::Complex;
 use rayon::prelude::*;
 use rayspin_core::{Real, Result};
 use rayspin_device::Cpu;
+use rayspin_device::cpu::zeroed;
 
 use super::super::check_hermitian;
-use super::pool::zeroed;
 use super::{Convolution, TASK_ELEMENTS};
 use crate::fft::Direction;
 use crate::fft::cpu::FftNd;

@@ -68,13 +68,13 @@ pub(super) fn layout(
     let inside = |index: usize, n: usize| calibration_range(n, calibration).contains(&index);
     let os = grid.oversampling;
     let (samples, centre_sample) = (nx * os, nx * os / 2);
-    expect_total("lines", mask.iter().filter(|played| **played).count(), samples)?;
+    let calibrates = |z: usize, y: usize| calibration > 0 && inside(z, nz) && inside(y, ny);
+    let lines =
+        || mask.indexed_iter().filter(|&((z, y), played)| *played || calibrates(z, y)).map(|(at, _)| at);
+    expect_total("lines", lines().count(), samples)?;
     let mut shots = Vec::new();
-    for ((z, y), played) in mask.indexed_iter() {
-        let calibrates = calibration > 0 && inside(z, nz) && inside(y, ny);
-        if !played && !calibrates {
-            continue;
-        }
+    for (z, y) in lines() {
+        let calibrates = calibrates(z, y);
         let line = [0.0, y as f64 - (ny / 2) as f64, z as f64 - (nz / 2) as f64];
         let points = Array2::from_shape_fn((samples, grid.dims), |(i, axis)| {
             if axis == 0 { (i as f64 - centre_sample as f64) / os as f64 } else { line[axis] }

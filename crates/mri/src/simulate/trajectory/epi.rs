@@ -1,7 +1,9 @@
 use ndarray::Array2;
 use rayspin_core::{Error, Result};
 
-use super::{COUNTER_LIMIT, Grid, Hardware, Layout, Shot, cycles_per_metre, expect_count, limits};
+use super::{
+    COUNTER_LIMIT, Grid, Hardware, Layout, Shot, cycles_per_metre, expect_count, expect_total, limits,
+};
 use crate::scan::{Counters, Flags, TrajectoryKind};
 
 /// A gradient lobe of given area that starts and ends at 0: rise, flat top, fall at the slew limit; a triangle where the
@@ -68,6 +70,7 @@ pub(super) fn trains(grid: &Grid, hardware: &Hardware, trains: usize) -> Result<
         ));
     }
     let samples = samples as usize;
+    expect_total("echo-planar lines", ny, samples)?;
     // The window is centred on the lobe, so that forward and backward lines mirror each other.
     let margin = 0.5 * (lobe.duration() - (samples - 1) as f64 * dwell);
     let line: Vec<f64> =

@@ -14,6 +14,7 @@ pub use spiral::{SpiralReadout, spiral_readout};
 
 use ndarray::Array2;
 use rayspin_core::{Error, Result};
+use rayspin_device::cpu::expect_memory;
 
 use crate::scan::{Counters, Flags, Limits, TrajectoryKind};
 
@@ -255,10 +256,11 @@ fn expect_count(what: &str, found: usize, most: usize) -> Result<()> {
     if (1..=most).contains(&found) { Ok(()) } else { Err(Error::value(what, format!("1 to {most}"), found)) }
 }
 
-/// Refuses a scan of more than 2²⁸ points before it is allocated.
+/// Refuses a scan of more than 2²⁸ points, or of more than there is memory for, before it is allocated.
 fn expect_total(what: &str, readouts: usize, samples: usize) -> Result<()> {
     match readouts.checked_mul(samples) {
-        Some(total) if total <= 1 << 28 => Ok(()),
+        // Points of up to three components in double precision.
+        Some(total) if total <= 1 << 28 => expect_memory(what, (3 * size_of::<f64>() * total) as u64),
         _ => Err(Error::value(
             what,
             format!("at most {} points", 1 << 28),

@@ -1,8 +1,9 @@
 use num_complex::Complex;
 use rayon::prelude::*;
-use rayspin_core::Trajectory;
+use rayspin_core::{Result, Trajectory, voxels};
 use rayspin_device::cpu::simd::prelude::*;
 use rayspin_device::cpu::simd::{Lanes, Simd, SimdReal, complex_mul, dispatch};
+use rayspin_device::cpu::{expect_memory, zeroed};
 
 use super::{Split, from_f64, to_f64, unit};
 use crate::nudft::cpu::gemm::{ACROSS, PARTS, ROWS, tile};
@@ -45,7 +46,7 @@ pub(super) fn adjoint<T: SimdReal>(
     samples: &[Complex<T>],
     image: &mut [Complex<T>],
     fold: Fold,
-) {
+) -> Result<()> {
     let (count, level) = (trajectory.samples(), cpu.level());
     let columns = Columns::new(grid.axes[2], fold);
     let strip = ACROSS * lanes::<T>(level);
@@ -55,15 +56,19 @@ pub(super) fn adjoint<T: SimdReal>(
     let a_task = (cpu.cut.sums / (PARTS * width)).clamp(1, tiles.div_ceil(4 * cpu.threads()).max(1));
     let (depth, room) = depth::<T>(cpu);
     let panels = count.div_ceil(depth).min(PANELS);
-    let mut panels: Vec<Panel<T>> = (0..panels)
-        .map(|_| Panel {
+    let panel = |_| {
+        Ok(Panel {
             used: 0,
-            columns: vec![T::zero(); width * room],
-            y: Split::new(grid.axes[1].count, room),
-            z: Split::new(grid.axes[0].count, room),
-            d: Split::new(batch, room),
+            columns: zeroed("phases of columns", voxels(&[width, room])?)?,
+            y: Split::new(grid.axes[1].count, room)?,
+            z: Split::new(grid.axes[0].count, room)?,
+            d: Split::new(batch, room)?,
         })
-        .collect();
+    };
+    let mut panels = (0..panels).map(panel).collect::<Result<Vec<Panel<T>>>>()?;
+    // What each thread sums its rows in.
+    let sums = (size_of::<f64>() * PARTS * width) as u64;
+    expect_memory("sums of rows", sums.saturating_mul((a_task * cpu.threads().min(tiles)) as u64))?;
     for first in (0..count).step_by(PANELS * depth) {
         let used = (count - first).div_ceil(depth).min(PANELS);
         let panels = &mut panels[..used];
@@ -80,6 +85,7 @@ pub(super) fn adjoint<T: SimdReal>(
             });
         });
     }
+    Ok(())
 }
 
 #[inline(always)]

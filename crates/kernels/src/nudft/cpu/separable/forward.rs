@@ -1,8 +1,9 @@
 use num_complex::Complex;
 use rayon::prelude::*;
-use rayspin_core::Trajectory;
+use rayspin_core::{Result, Trajectory, voxels};
 use rayspin_device::cpu::simd::prelude::*;
 use rayspin_device::cpu::simd::{Lanes, Simd, SimdReal, complex_mul, dispatch};
+use rayspin_device::cpu::{expect_memory, zeroed};
 
 use super::{Split, from_f64, unit};
 use crate::nudft::cpu::gemm::{ACROSS, PARTS, ROWS, tile};
@@ -23,14 +24,15 @@ pub(super) fn forward<T: SimdReal>(
     image: &[Complex<T>],
     samples: &mut [Complex<T>],
     fold: Fold,
-) {
+) -> Result<()> {
     let (count, level) = (trajectory.samples(), cpu.level());
     let columns = Columns::new(grid.axes[2], fold);
     let strip = ACROSS * lanes::<T>(level);
     let a_task = count.div_ceil(4 * cpu.threads()).next_multiple_of(strip).min(TASK);
+    let rows = pack(cpu, &columns, image)?;
+    expect_memory("samples of all tasks", size_of_val(samples) as u64)?;
     let starts: Vec<usize> = (0..count).step_by(a_task).collect();
-    let parts: Vec<Vec<Complex<T>>> = cpu.run(|| {
-        let rows = pack(&columns, image);
+    let parts: Result<Vec<Vec<Complex<T>>>> = cpu.run(|| {
         let tasks = starts.par_iter();
         tasks
             .map(|&first| {
@@ -40,22 +42,23 @@ pub(super) fn forward<T: SimdReal>(
             })
             .collect()
     });
-    for (first, part) in starts.iter().zip(&parts) {
+    for (first, part) in starts.iter().zip(&parts?) {
         let width = (count - first).min(a_task);
         for (b, part) in part.chunks_exact(width).enumerate() {
             samples[b * count + first..][..width].copy_from_slice(part);
         }
     }
+    Ok(())
 }
 
 /// Rows `[batch, z, y]` folded along x: with ρ± the mirrored voxels of a column, ρ₊ + ρ₋ goes with its cosine and
-/// −i(ρ₊ − ρ₋) with its sine. `[tile][column][part]`, zero past the last row.
-fn pack<T: SimdReal>(columns: &Columns, image: &[Complex<T>]) -> Vec<T> {
+/// −i(ρ₊ − ρ₋) with its sine. `[tile][column][part]`, zero past the last row. Errors: memory.
+fn pack<T: SimdReal>(cpu: &Host<'_>, columns: &Columns, image: &[Complex<T>]) -> Result<Vec<T>> {
     let row = columns.axis.count;
     let tiles = (image.len() / row).div_ceil(ROWS);
-    let mut packed = vec![T::zero(); tiles * columns.len() * PARTS];
+    let mut packed = zeroed::<T>("packed rows", voxels(&[tiles, columns.len(), PARTS])?)?;
     let each = packed.par_chunks_exact_mut(columns.len() * PARTS).enumerate();
-    each.for_each(|(t, tile)| {
+    let fill = |(t, tile): (usize, &mut [T])| {
         let rows = image[t * ROWS * row..].chunks_exact(row).take(ROWS);
         for (r, values) in rows.enumerate() {
             for j in 0..columns.cos {
@@ -68,8 +71,9 @@ fn pack<T: SimdReal>(columns: &Columns, image: &[Complex<T>]) -> Vec<T> {
                 }
             }
         }
-    });
-    packed
+    };
+    cpu.run(|| each.for_each(fill));
+    Ok(packed)
 }
 
 #[derive(Clone, Copy)]
@@ -87,21 +91,22 @@ fn sum_samples<S: Simd, T: SimdReal>(
     simd: S,
     job: Job<'_, T>,
     range: std::ops::Range<usize>,
-) -> Vec<Complex<T>> {
+) -> Result<Vec<Complex<T>>> {
     let Job { grid, columns, batch, .. } = job;
     let lanes = Lanes::<S, T>::LEN;
     let strip = ACROSS * lanes;
     let width = range.len().next_multiple_of(strip);
     let axis_steps = grid.axes.map(|axis| steps(&axis, job.trajectory, range.clone(), width));
-    let x = column_phases::<S, T>(simd, columns, &axis_steps[2], strip);
-    let mut z = Split::<T>::new(grid.axes[0].count, width);
-    let mut y = Split::<T>::new(grid.axes[1].count, width);
+    let x = column_phases::<S, T>(simd, columns, &axis_steps[2], strip)?;
+    let mut z = Split::<T>::new(grid.axes[0].count, width)?;
+    let mut y = Split::<T>::new(grid.axes[1].count, width)?;
     z.fill_phases(simd, &grid.axes[0], &axis_steps[0]);
     y.fill_phases(simd, &grid.axes[1], &axis_steps[1]);
 
     let zero = Lanes::<S, T>::splat(simd, T::zero());
     let (rows, ny) = (grid.rows(), grid.axes[1].count);
-    let mut sums = (vec![0.0; batch * width], vec![0.0; batch * width]);
+    let part = || zeroed::<f64>("sums of samples", batch * width);
+    let mut sums = (part()?, part()?);
     for (t, a) in job.rows.chunks_exact(columns.len() * PARTS).enumerate() {
         let tile_rows = t * ROWS..((t + 1) * ROWS).min(batch * rows);
         for (s, b) in x.chunks_exact(columns.len() * strip).enumerate() {
@@ -149,13 +154,18 @@ fn sum_samples<S: Simd, T: SimdReal>(
             out.push(from_f64(sum * middle));
         }
     }
-    out
+    Ok(out)
 }
 
-/// cos and sin of X, `[strip][column][sample]`.
+/// cos and sin of X, `[strip][column][sample]`. Errors: memory.
 #[inline(always)]
-fn column_phases<S: Simd, T: SimdReal>(simd: S, columns: &Columns, steps: &[f64], strip: usize) -> Vec<T> {
-    let mut x = vec![T::zero(); columns.len() * steps.len()];
+fn column_phases<S: Simd, T: SimdReal>(
+    simd: S,
+    columns: &Columns,
+    steps: &[f64],
+    strip: usize,
+) -> Result<Vec<T>> {
+    let mut x = zeroed::<T>("phases of columns", voxels(&[columns.len(), steps.len()])?)?;
     by_sample(
         simd,
         steps,
@@ -170,5 +180,5 @@ fn column_phases<S: Simd, T: SimdReal>(simd: S, columns: &Columns, steps: &[f64]
             }
         },
     );
-    x
+    Ok(x)
 }

@@ -10,9 +10,10 @@ mod forward;
 mod q;
 
 use num_complex::Complex;
-use rayspin_core::{Real, Trajectory};
+use rayspin_core::{Real, Result, Trajectory, voxels};
 use rayspin_device::cpu::simd::prelude::*;
 use rayspin_device::cpu::simd::{Lanes, Simd, SimdReal};
+use rayspin_device::cpu::zeroed;
 
 use super::phases::{Fold, by_sample};
 use super::q_by_adjoint;
@@ -24,7 +25,7 @@ use crate::nudft::tune::Host;
 pub(crate) fn plain<T: SimdReal>() -> CpuLaunch<T> {
     CpuLaunch {
         forward: |cpu, t, grid, batch, image, samples| {
-            forward::forward(cpu, t, grid, batch, image, samples, Fold::Plain);
+            forward::forward(cpu, t, grid, batch, image, samples, Fold::Plain)
         },
         adjoint: adjoint_plain,
         q: |cpu, t, matrix, weights, out| q_by_adjoint(adjoint_plain, cpu, t, matrix, weights, out),
@@ -38,18 +39,18 @@ fn adjoint_plain<T: SimdReal>(
     batch: usize,
     samples: &[Complex<T>],
     image: &mut [Complex<T>],
-) {
-    adjoint::adjoint(cpu, trajectory, grid, batch, samples, image, Fold::Plain);
+) -> Result<()> {
+    adjoint::adjoint(cpu, trajectory, grid, batch, samples, image, Fold::Plain)
 }
 
 /// Mirrored points of x share their products: 2 real multiply-adds a pair, 1 for Q.
 pub(crate) fn mirrored<T: SimdReal>() -> CpuLaunch<T> {
     CpuLaunch {
         forward: |cpu, t, grid, batch, image, samples| {
-            forward::forward(cpu, t, grid, batch, image, samples, Fold::Mirrored);
+            forward::forward(cpu, t, grid, batch, image, samples, Fold::Mirrored)
         },
         adjoint: |cpu, t, grid, batch, samples, image| {
-            adjoint::adjoint(cpu, t, grid, batch, samples, image, Fold::Mirrored);
+            adjoint::adjoint(cpu, t, grid, batch, samples, image, Fold::Mirrored)
         },
         q: q::q,
     }
@@ -63,8 +64,10 @@ struct Split<T> {
 }
 
 impl<T: SimdReal> Split<T> {
-    fn new(rows: usize, width: usize) -> Self {
-        Self { re: vec![T::zero(); rows * width], im: vec![T::zero(); rows * width], width }
+    /// Errors: memory.
+    fn new(rows: usize, width: usize) -> Result<Self> {
+        let part = || zeroed("phases of an axis", voxels(&[rows, width])?);
+        Ok(Self { re: part()?, im: part()?, width })
     }
 
     /// A vector of row `row` from sample `m` on.

@@ -2,8 +2,10 @@ use num_complex::Complex;
 use rayon::prelude::*;
 use rayspin_core::{Result, Trajectory};
 use rayspin_device::cpu::simd::SimdReal;
+use rayspin_device::cpu::zeroed;
 
 use super::adjoint::adjoint;
+use crate::nudft::cpu::complex;
 use crate::nudft::cpu::phases::Fold;
 use crate::nudft::grid::{Axis, Grid};
 use crate::nudft::tune::Host;
@@ -21,12 +23,12 @@ pub(super) fn q<T: SimdReal>(
     let lead = 3 - matrix.len();
     let n = grid.axes[lead].n;
     let plane = grid.points() / grid.axes[lead].count;
-    let weights: Vec<Complex<T>> = weights.iter().map(|&w| Complex::from(w)).collect();
+    let weights = complex(weights)?;
     let (half, rest) = out.split_at_mut((n + 1) * plane);
 
     let mut half_grid = grid;
     half_grid.axes[lead].count = n + 1;
-    adjoint(cpu, trajectory, &half_grid, 1, &weights, half, Fold::Mirrored);
+    adjoint(cpu, trajectory, &half_grid, 1, &weights, half, Fold::Mirrored)?;
 
     cpu.run(|| {
         let planes = rest.par_chunks_exact_mut(plane).enumerate();
@@ -47,8 +49,8 @@ pub(super) fn q<T: SimdReal>(
         let mut order = axes;
         order[..=face].rotate_right(1);
         let grid_of_face = Grid { axes: order };
-        let mut values = vec![Complex::default(); grid_of_face.points()];
-        adjoint(cpu, trajectory, &grid_of_face, 1, &weights, &mut values, Fold::Mirrored);
+        let mut values = zeroed::<Complex<T>>("displacements of a face", grid_of_face.points())?;
+        adjoint(cpu, trajectory, &grid_of_face, 1, &weights, &mut values, Fold::Mirrored)?;
         let box_of = |axis: usize| axes[axis].count;
         let offset = |axis: usize| (axes[axis].first - grid.axes[axis].first) as usize;
         let mut values = values.into_iter();
