@@ -46,7 +46,7 @@ impl Coverage {
         self.note(device, row, Fate::Refused(why.to_owned()));
     }
 
-    /// A device lacks what a row needs, whatever the problem.
+    /// A device lacks something that a row needs for every problem.
     pub fn ruled_out(&mut self, device: &Device, row: &str, why: &str) {
         println!("{row} is not for {}: {why}", device.describe());
         self.note(device, row, Fate::RuledOut);

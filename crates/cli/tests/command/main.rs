@@ -7,6 +7,7 @@ mod ends;
 mod files;
 mod images;
 mod ladder;
+mod limits;
 mod memory;
 mod off_resonance;
 mod options;

@@ -1,6 +1,7 @@
 //! Memory: what there is, what this process holds, how it is taken and how it is given back.
 
 use std::fmt::Display;
+use std::sync::OnceLock;
 
 use bytemuck::Zeroable;
 use rayspin_core::{Error, Result};
@@ -17,12 +18,32 @@ pub fn memory() -> Option<(u64, u64)> {
     Some((field("MemTotal:")?, addresses_left().map_or(available, |left| left.min(available))))
 }
 
-/// Bytes of addresses that a limit leaves this process; none where it has no limit.
+/// Addresses that arrays leave to small allocations and to stacks, which end the process where they fail.
+const SPARE: u64 = 16 << 20;
+/// Allocations from this size on leave them.
+const LARGE: u64 = 1 << 20;
+
+/// Bytes of addresses that a limit leaves to arrays; none where there is no limit.
 fn addresses_left() -> Option<u64> {
-    let text = std::fs::read_to_string("/proc/self/limits").ok()?;
-    let line = text.lines().find(|line| line.starts_with("Max address space"))?;
-    let limit: u64 = line.split_whitespace().nth(3)?.parse().ok()?;
-    Some(limit.saturating_sub(own_memory("VmSize:")?))
+    static LIMIT: OnceLock<Option<u64>> = OnceLock::new();
+    let read = || -> Option<u64> {
+        let text = std::fs::read_to_string("/proc/self/limits").ok()?;
+        let line = text.lines().find(|line| line.starts_with("Max address space"))?;
+        line.split_whitespace().nth(3)?.parse().ok()
+    };
+    let limit = (*LIMIT.get_or_init(read))?;
+    Some(limit.saturating_sub(own_memory("VmSize:")?).saturating_sub(SPARE))
+}
+
+/// Whether `bytes` are too many for an address space, or for what a limit leaves of it.
+fn beyond_addresses(bytes: Option<usize>) -> bool {
+    match bytes {
+        Some(bytes) if bytes <= isize::MAX as usize => {
+            let bytes = bytes as u64;
+            bytes >= LARGE && addresses_left().is_some_and(|left| bytes > left)
+        }
+        _ => true,
+    }
 }
 
 /// An empty vector with room for `len` elements: what pushes that many allocates nothing.
@@ -36,13 +57,16 @@ pub fn room<T>(what: impl Display, len: usize) -> Result<Vec<T>> {
 
 /// Room for `more` elements behind those that `values` has. Errors: as [`room`].
 pub fn make_room<T>(what: impl Display, values: &mut Vec<T>, more: usize) -> Result<()> {
-    values.try_reserve_exact(more).map_err(|_| refused::<T>(what, values.len().saturating_add(more)))
+    if beyond_addresses(more.checked_mul(size_of::<T>())) || values.try_reserve_exact(more).is_err() {
+        return Err(refused::<T>(what, values.len().saturating_add(more)));
+    }
+    Ok(())
 }
 
 /// `len` zeros, in pages that nothing has touched yet. Errors: as [`room`].
 pub fn zeroed<T: Zeroable>(what: impl Display, len: usize) -> Result<Vec<T>> {
     // `try_zeroed_vec` panics where the bytes exceed the address space.
-    if len.checked_mul(size_of::<T>()).is_none_or(|bytes| bytes > isize::MAX as usize) {
+    if beyond_addresses(len.checked_mul(size_of::<T>())) {
         return Err(refused::<T>(what, len));
     }
     bytemuck::allocation::try_zeroed_vec(len).map_err(|()| refused::<T>(what, len))

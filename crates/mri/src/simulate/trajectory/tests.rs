@@ -289,3 +289,20 @@ fn impossible_layouts_are_refused() {
     ));
     assert!(refused(Sampling::Cartesian(CartesianPattern::Full), &Grid { dims: 4, ..flat }));
 }
+
+#[test]
+fn lines_beyond_the_most_points_are_refused_before_they_are_made() {
+    // One line of the pattern, and all others for calibration.
+    let all = CartesianPattern::Uniform { acceleration: [4096, 4096], calibration: 4096 };
+    for (sampling, grid) in [
+        (Sampling::Cartesian(all), grid(3, [4096; 3], 220.0)),
+        (Sampling::Cartesian(CartesianPattern::Full), grid(3, [4096; 3], 220.0)),
+        (Sampling::StackOfStars { spokes: 65_535, angles: SpokeAngles::Golden }, grid(3, [4096; 3], 220.0)),
+    ] {
+        let Err(Error::Value { expected, found, .. }) = sampling.layout(&grid, &Hardware::default(), 4, 0)
+        else {
+            panic!("{sampling:?}");
+        };
+        assert_eq!(expected, "at most 268435456 points", "{sampling:?}: {found}");
+    }
+}
