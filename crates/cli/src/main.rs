@@ -158,7 +158,8 @@ fn run(cli: Cli, given: effect::Given) -> anyhow::Result<()> {
         Command::Demo(args) => commands::demo::run(&context, &args),
         Command::Simulate(Simulate::Mri(args)) => commands::simulate::run(&context, &args),
         Command::Recon(Recon::Mri(args)) => commands::recon::run(&context, &args),
-        Command::Metrics(args) => commands::metrics::run(&context, &args),
+        // Its sums run on the threads that they find themselves in.
+        Command::Metrics(args) => context.run(|| commands::metrics::run(&context, &args)),
         Command::Convert(args) => commands::convert::run(&context, &args),
         Command::Info(args) => commands::info::run(&context, &args),
         Command::Ladder(args) => commands::ladder::run(&context, &args),

@@ -3,6 +3,7 @@
 use faer::{Mat, MatRef, Side};
 use rayon::prelude::*;
 use rayspin_core::{C32, C64, Error, Result};
+use rayspin_device::cpu::{expect_addresses, largest_cache};
 use rayspin_device::{Array, Backend, Device};
 use rayspin_kernels::gram::{self, Rows};
 
@@ -11,8 +12,13 @@ pub(crate) type Matrix = Mat<C64>;
 
 /// Runs `work` on as many threads as the device has: `faer` takes the pool that it is called in. What it keeps for each
 /// thread is gone afterwards.
-fn on_threads<T: Send>(device: &Device, work: impl FnOnce() -> T + Send) -> T {
-    device.cpu_side().run_apart(work)
+///
+/// Errors: those of `work`, and a limit of addresses (`ulimit -v`) below what `gemm` reserves for each thread, twice the
+/// last-level cache; it touches what [`panels`] says.
+fn on_threads<T: Send>(device: &Device, work: impl FnOnce() -> Result<T> + Send) -> Result<T> {
+    let cpu = device.cpu_side();
+    expect_addresses("matrix products", || 2 * largest_cache() * cpu.threads() as u64)?;
+    cpu.run_apart(work)
 }
 
 /// AᴴA of a tall A given row by row, a block of rows at a time, so that A is never in memory as a whole.
@@ -33,31 +39,31 @@ impl Gram {
         Self { sum: Mat::zeros(columns, columns), block: Vec::new(), device: device.clone() }
     }
 
-    /// Adds a row.
-    pub(crate) fn push(&mut self, row: impl Iterator<Item = C32>) {
+    /// Adds a row. Errors: memory.
+    pub(crate) fn push(&mut self, row: impl Iterator<Item = C32>) -> Result<()> {
         self.block.extend(row.map(|v| C64::new(v.re.into(), v.im.into())));
-        if self.block.len() >= BLOCK {
-            self.flush();
-        }
+        if self.block.len() >= BLOCK { self.flush() } else { Ok(()) }
     }
 
-    fn flush(&mut self) {
+    fn flush(&mut self) -> Result<()> {
         let columns = self.sum.ncols();
         let rows = self.block.len() / columns.max(1);
         let (block, sum) = (&self.block, &mut self.sum);
         on_threads(&self.device, || {
             let a = MatRef::from_row_major_slice(&block[..rows * columns], rows, columns);
             *sum += a.adjoint() * a;
-        });
+            Ok(())
+        })?;
         self.block.clear();
+        Ok(())
     }
 
-    /// The matrix.
-    pub(crate) fn finish(mut self) -> Matrix {
+    /// The matrix. Errors: memory.
+    pub(crate) fn finish(mut self) -> Result<Matrix> {
         if !self.block.is_empty() {
-            self.flush();
+            self.flush()?;
         }
-        self.sum
+        Ok(self.sum)
     }
 }
 
@@ -74,9 +80,9 @@ pub(crate) fn covariance(values: &Array<C32>, rows: Rows<'_>, columns: &[u32]) -
     let mut sum = Gram::new(device, n);
     for r in 0..rows.len() {
         let row = rows.at(r);
-        sum.push(columns.iter().map(|&column| values[row + column as usize].conj()));
+        sum.push(columns.iter().map(|&column| values[row + column as usize].conj()))?;
     }
-    Ok(sum.finish())
+    sum.finish()
 }
 
 /// Bytes that [`covariance`] takes beside the values: of the host, and of a GPU.
@@ -109,9 +115,9 @@ pub(crate) fn eigen_of_each(device: &Device, all: &[Matrix]) -> Result<Vec<(Vec<
     on_threads(device, || all.par_iter().map(eigen_here).collect())
 }
 
-/// V Vᴴ.
-pub(crate) fn projector(device: &Device, v: &Matrix) -> Matrix {
-    on_threads(device, || v * v.adjoint())
+/// V Vᴴ. Errors: memory.
+pub(crate) fn projector(device: &Device, v: &Matrix) -> Result<Matrix> {
+    on_threads(device, || Ok(v * v.adjoint()))
 }
 
 /// Bytes that products of matrices with this many columns work in: packed panels of `gemm`, 0.5 to 0.7 thousand rows of
@@ -168,9 +174,9 @@ mod tests {
             let a = random(rows, columns, seed);
             let mut gram = Gram::new(&device, columns);
             for i in 0..rows {
-                gram.push((0..columns).map(|j| C32::new(a[(i, j)].re as f32, a[(i, j)].im as f32)));
+                gram.push((0..columns).map(|j| C32::new(a[(i, j)].re as f32, a[(i, j)].im as f32))).unwrap();
             }
-            let gram = gram.finish();
+            let gram = gram.finish().unwrap();
             assert!(difference(&gram, &(a.adjoint() * &a)) < 1e-5);
             let (values, vectors) = eigen(&device, &gram).unwrap();
             assert!(values.windows(2).all(|pair| pair[0] >= pair[1]), "{values:?}");

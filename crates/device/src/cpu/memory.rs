@@ -90,6 +90,29 @@ pub fn expect_memory(what: impl Display, bytes: u64) -> Result<()> {
     room::<u8>(what, len).map(drop)
 }
 
+/// That a limit of the address space, where there is one, leaves `bytes` of addresses: for what reserves more than it touches.
+///
+/// Errors: as [`room`].
+pub fn expect_addresses(what: impl Display, bytes: impl FnOnce() -> u64) -> Result<()> {
+    let Some(left) = addresses_left() else { return Ok(()) };
+    let bytes = bytes();
+    if bytes <= left {
+        Ok(())
+    } else {
+        Err(refused::<u8>(what, usize::try_from(bytes).unwrap_or(usize::MAX)))
+    }
+}
+
+/// Bytes of the largest cache of a core, or 0 where the system does not say.
+pub fn largest_cache() -> u64 {
+    let bytes = |index: u32| -> Option<u64> {
+        let path = format!("/sys/devices/system/cpu/cpu0/cache/index{index}/size");
+        let text = std::fs::read_to_string(path).ok()?;
+        Some(text.trim().strip_suffix('K')?.parse::<u64>().ok()? << 10)
+    };
+    (0..5).filter_map(bytes).max().unwrap_or(0)
+}
+
 fn refused<T>(what: impl Display, len: usize) -> Error {
     Error::Memory {
         what: what.to_string(),

@@ -6,8 +6,8 @@ pub mod simd;
 use rayspin_core::{Error, Result};
 
 pub use memory::{
-    copied, expect_memory, make_room, memory, peak_memory, prefer_huge_pages, process_memory,
-    return_freed_memory, room, trim_memory, zeroed,
+    copied, expect_addresses, expect_memory, largest_cache, make_room, memory, peak_memory,
+    prefer_huge_pages, process_memory, return_freed_memory, room, trim_memory, zeroed,
 };
 
 /// A pool of threads and the SIMD level of this machine.

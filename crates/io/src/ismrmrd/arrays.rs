@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use hdf5::types::TypeDescriptor;
 use hdf5::{Dataset, H5Type};
+use rayspin_device::cpu::expect_memory;
 
 use super::layout::{DataReIm, DataReal, DataRealImag, DataRi, Head, HeadOnly, OPTIONAL_HEAD, Samples, Traj};
 use super::open::reading;
@@ -109,6 +110,8 @@ impl Acquisitions {
 
     /// Every head. A file cannot hold more samples than it has bytes, so heads that promise more are refused.
     pub(super) fn heads(&self) -> Result<Vec<Head>> {
+        let bytes = self.count.saturating_mul(size_of::<HeadOnly>() + size_of::<Head>()) as u64;
+        expect_memory("heads of acquisitions", bytes).map_err(|e| Error::core(&self.path, e))?;
         let mut heads = vec![HeadOnly::default(); self.count];
         self.dataset
             .as_reader()

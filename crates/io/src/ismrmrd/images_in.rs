@@ -6,6 +6,7 @@ use hdf5::types::TypeDescriptor;
 use hdf5::{Dataset, H5Type};
 use ndarray::{ArrayD, IxDyn};
 use rayspin_core::{C32, Geometry, Image, voxels};
+use rayspin_device::cpu::expect_memory;
 
 use super::header_in;
 use super::layout::{ReIm, RealImag, Ri};
@@ -154,6 +155,10 @@ fn values(path: &Path, dataset: &Dataset, shape: &[usize]) -> Result<Vec<C32>> {
         let expected = format!("at most {most} bytes in a file of this size");
         return Err(Error::field(path, "image data", expected, format!("shape {shape:?}")));
     }
+    // The values as they lie in the file, and as they are given.
+    let bytes = promised + count as u128 * size_of::<C32>() as u128;
+    expect_memory("image data", u64::try_from(bytes).unwrap_or(u64::MAX))
+        .map_err(|e| Error::core(path, e))?;
     let values: Vec<C32> = match &descriptor {
         TypeDescriptor::Integer(_) | TypeDescriptor::Unsigned(_) | TypeDescriptor::Float(_) => {
             raw::<f32>(dataset, count).map_err(fail)?.into_iter().map(C32::from).collect()

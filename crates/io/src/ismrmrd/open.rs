@@ -6,6 +6,7 @@ use std::path::Path;
 
 use hdf5::Group;
 use rayspin_core::ErrorKind;
+use rayspin_device::cpu::expect_memory;
 
 use super::heap;
 use crate::error::{Error, Result};
@@ -15,6 +16,8 @@ const SIGNATURE: &[u8; 8] = b"\x89HDF\r\n\x1a\n";
 /// How deep groups are searched, and how many.
 const DEEPEST: usize = 4;
 const MOST_GROUPS: usize = 1000;
+/// What HDF5 and the checks of a file work in, beside its data.
+const WORK_BYTES: u64 = 16 << 20;
 
 /// Opens `path` as HDF5, or says what it is instead.
 pub(super) fn open(path: &Path) -> Result<hdf5::File> {
@@ -45,6 +48,7 @@ pub(super) fn open(path: &Path) -> Result<hdf5::File> {
         }
         offset = if offset == 0 { 512 } else { offset * 2 };
     }
+    expect_memory("HDF5", WORK_BYTES).map_err(|e| Error::core(path, e))?;
     if let Some(at) = heap::endless(&mut file, offset).map_err(read)? {
         let field = format!("HDF5 global heap at byte {at}");
         return Err(Error::field(path, field, "blocks of some length", "a block of 0 bytes"));

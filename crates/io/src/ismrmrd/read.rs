@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use hdf5::types::{FixedAscii, FixedUnicode, TypeDescriptor, VarLenAscii, VarLenUnicode};
 use hdf5::{Group, H5Type};
 use rayspin_core::Monitor;
+use rayspin_device::cpu::expect_memory;
 use rayspin_mri::scan::{Acquisition, Flags, Label, Place, Scan, ScanHeader};
 
 use super::arrays::Acquisitions;
@@ -178,6 +179,11 @@ impl Raw {
             |index: usize| Flags(self.heads[index].flags).contains(Flags::NOISE.with(Flags::CALIBRATION));
         let wanted = |index: usize| only.is_none() || checked[index].label() == only || common(index);
         let count = (0..self.heads.len()).filter(|&index| wanted(index)).count();
+        let bytes = (0..self.heads.len())
+            .filter(|&index| wanted(index))
+            .map(|index| Self::resident(&self.heads[index]));
+        let bytes = bytes.fold(BLOCK_BYTES, u64::saturating_add);
+        expect_memory("acquisitions", bytes).map_err(|e| Error::core(path, e))?;
         let mut acquisitions = Vec::with_capacity(count);
         let wanted = (0..self.heads.len()).filter(|&index| wanted(index));
         self.acquisitions_of(path, &checked, wanted, &mut repairs, monitor, &mut |_, acquisition| {

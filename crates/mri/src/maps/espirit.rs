@@ -79,7 +79,7 @@ pub(super) fn maps(
     }
     let rank = values.iter().take_while(|&&v| v > options.threshold.powi(2) * largest).count();
     let signals = vectors.subcols(0, rank).to_owned();
-    let projector = projector(device, &signals);
+    let projector = projector(device, &signals)?;
     let correlation = Array::from_vec(
         device,
         &[coils, coils, 2 * kernel[0] - 1, 2 * kernel[1] - 1, 2 * kernel[2] - 1],

@@ -308,12 +308,13 @@ impl Objects {
         for (slice, (phantom, coils)) in self.pairs.iter().enumerate() {
             let offset = (slice as f64 - (slices / 2) as f64) / slices as f64;
             let position = [0.0, 0.0, (offset * options.fov_mm[2]) as f32];
-            let field = options.field.map(|field| {
+            let field = options.field.as_ref().map(|field| {
                 let longest = layout.shots.iter().flat_map(|shot| shot.times(&options.hardware));
                 let longest = longest.fold(0.0f64, |most, t| most.max(t.abs()));
                 let place = (offset, options.field_dims());
-                FieldSampler::new(&field, (phantom, coils), place, reach, longest)
+                FieldSampler::new(field, (phantom, coils), place, reach, longest)
             });
+            let field = field.transpose()?;
             let mut curved = match &field {
                 Some(field) => in_field(field, layout, options)?,
                 None => None,

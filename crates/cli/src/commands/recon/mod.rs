@@ -232,7 +232,7 @@ pub(crate) fn run(context: &Context, args: &ReconMri) -> Result<()> {
         recorder.stage("metrics");
         let names = (args.outputs[0].display().to_string(), display(args.reference.as_deref()));
         let numbers = rayspin::imaging::metrics::Numbers::ByKind;
-        match super::metrics::judge(image, &reference.image, numbers, args.fit) {
+        match context.run(|| super::metrics::judge(image, &reference.image, numbers, args.fit)) {
             Ok(judgement) => {
                 if let Some(hint) = &judgement.hint {
                     monitor.note(hint);

@@ -97,21 +97,21 @@ pub(super) enum FieldSampler {
 }
 
 impl FieldSampler {
-    /// For samples up to `reach` cycles per field of view and `duration` s from 0 of the slice at height `z` of the field.
+    /// For samples up to `reach` cycles per field of view and `duration` s from 0 of the slice at height `z` of the field. Errors: memory.
     pub(super) fn new(
         field: &FieldMap,
         (phantom, coils): (&Phantom, &CoilSensitivities),
         (z, field_dims): (f64, usize),
         reach: f64,
         duration: f64,
-    ) -> Self {
+    ) -> Result<Self> {
         if field.shape == FieldShape::Linear && (phantom.dims() == 3 || field_dims == 2) {
-            return Self::Linear { gradient: field.gradient(field_dims) };
+            return Ok(Self::Linear { gradient: field.gradient(field_dims) });
         }
         let at = |x: [f64; 3]| field.at([x[0], x[1], z], field_dims);
         // No shape's gradient is above 8 of its peak a field of view.
         let steepest = 8.0 * field.peak_hz.abs() * duration;
-        Self::Curved(Box::new(Quadrature::new(phantom, coils, &at, reach + steepest)))
+        Ok(Self::Curved(Box::new(Quadrature::new(phantom, coils, &at, reach + steepest)?)))
     }
 
     /// k + g t of a linear field, which a sampler without field takes.

@@ -5,11 +5,12 @@ use std::f64::consts::{PI, TAU};
 use ndarray::{Array2, ArrayView2};
 use rayon::prelude::*;
 use rayspin_core::{C64, Result};
+use rayspin_device::cpu::expect_memory;
 use rayspin_device::{Array, Device};
 use rayspin_kernels::nufft::{Options, Type3};
 
 use crate::simulate::coils::CoilSensitivities;
-use crate::simulate::phantom::Phantom;
+use crate::simulate::phantom::{Ellipsoid, Phantom};
 
 /// Relative error of the sums: errors are below 1e-8 of the largest sample (tested).
 const TOLERANCE: f64 = 1e-10;
@@ -24,24 +25,29 @@ pub(in crate::simulate) struct Quadrature {
 
 impl Quadrature {
     /// For integrands of up to `reach` cycles per field of view: over each ellipse the Gauss–Legendre rule along the radius and
-    /// the trapezoid rule round the circle, which converge exponentially beyond π and 2π points a cycle.
+    /// the trapezoid rule round the circle, which converge exponentially beyond π and 2π points a cycle. Errors: memory.
     pub(super) fn new(
         phantom: &Phantom,
         coils: &CoilSensitivities,
         field: &dyn Fn([f64; 3]) -> f64,
         reach: f64,
-    ) -> Self {
+    ) -> Result<Self> {
         let harmonic = |k: &[f64; 3]| k.iter().map(|v| v * v).sum::<f64>().sqrt();
         let reach = reach + coils.harmonics().iter().map(harmonic).fold(0.0, f64::max);
+        // Phase, in radians, from the centre to the rim.
+        let phase = |part: &Ellipsoid| TAU * reach * part.semi_axes[0].max(part.semi_axes[1]);
+        let along = |phase: f64| 0.3 * phase + 30.0;
+        let around = |phase: f64| phase + 12.0 * phase.cbrt() + 40.0;
+        // No circle has more nodes than the rim. A node has a place, f, and its coils by themselves and among all nodes.
+        let most: f64 = phantom.parts().iter().map(|part| along(phase(part)) * around(phase(part))).sum();
+        let each = size_of::<Vec<C64>>() + 2 * coils.coils() * size_of::<C64>() + 6 * size_of::<f64>();
+        expect_memory("nodes of the field", (most * each as f64) as u64)?;
         let mut places: Vec<([f64; 2], f64)> = Vec::new();
         for part in phantom.parts() {
             let [a, b, _] = part.semi_axes;
             let (sin, cos) = part.angle.sin_cos();
-            // Phase, in radians, from the centre to the rim.
-            let phase = TAU * reach * a.max(b);
-            for (r, weight) in gauss_legendre((0.3 * phase) as usize + 30) {
-                let around = phase * r;
-                let turns = (around + 12.0 * around.cbrt()) as usize + 40;
+            for (r, weight) in gauss_legendre(along(phase(part)) as usize) {
+                let turns = around(phase(part) * r) as usize;
                 for turn in 0..turns {
                     let (s, c) = (TAU * turn as f64 / turns as f64).sin_cos();
                     let (p, q) = (a * r * c, b * r * s);
@@ -60,7 +66,7 @@ impl Quadrature {
             .collect();
         let coils = coils.coils();
         let values = (0..coils).flat_map(|coil| seen.iter().map(move |node| node[coil])).collect();
-        Self { nodes, values, coils }
+        Ok(Self { nodes, values, coils })
     }
 
     /// Σ w c ρ e^{−i2π(k·x + t f)} at `points` `[sample, 2]` in cycles per field of view and `times` in s: `[coil, sample]`.

@@ -61,7 +61,7 @@ fn samples_in_a_field_are_the_sum_over_fine_voxels() {
     let times: Vec<f64> = samples.iter().map(|s| s.1).collect();
     for shape in SHAPES {
         let field = FieldMap { shape, peak_hz: 90.0 };
-        let sampler = FieldSampler::new(&field, (&phantom, &coils), (0.0, 2), 10.0, 0.02);
+        let sampler = FieldSampler::new(&field, (&phantom, &coils), (0.0, 2), 10.0, 0.02).unwrap();
         let found = match sampler.shifted(&points, &times) {
             Some(shifted) => coils.sample(&phantom, shifted.view()).unwrap(),
             None => sampler.samples(points.view(), &times).unwrap().unwrap(),
@@ -93,7 +93,7 @@ fn quadrature_is_the_closed_form_where_there_is_one() {
     let shifted = FieldSampler::Linear { gradient: field.gradient(2) }.shifted(&points, &times).unwrap();
     let exact = coils.sample(&phantom, shifted.view()).unwrap();
     let at = |x: [f64; 3]| field.at(x, 2);
-    let curved = Quadrature::new(&phantom, &coils, &at, 64.0 + 8.0 * 100.0 * 0.025);
+    let curved = Quadrature::new(&phantom, &coils, &at, 64.0 + 8.0 * 100.0 * 0.025).unwrap();
     let found = curved.samples(points.view(), &times).unwrap();
     let largest = exact.iter().map(|v| v.norm()).fold(0.0, f64::max);
     let apart = found.iter().zip(&exact).map(|(a, b)| (a - b).norm()).fold(0.0, f64::max);
@@ -106,4 +106,13 @@ fn what_cannot_be_sampled_exactly_is_refused() {
     assert!(field(FieldShape::Quadratic, 50.0).check(3).is_err());
     assert!(field(FieldShape::Linear, 50.0).check(3).is_ok());
     assert!(field(FieldShape::Smooth, f64::NAN).check(2).is_err());
+}
+
+#[test]
+fn a_field_with_more_nodes_than_memory_is_refused() {
+    let field = FieldMap { shape: FieldShape::Smooth, peak_hz: 1e5 };
+    let phantom = Phantom::shepp_logan_2d(crate::simulate::Contrast::Modified);
+    let coils = CoilSensitivities::loops(2, 8).unwrap();
+    let refused = FieldSampler::new(&field, (&phantom, &coils), (0.0, 2), 128.0, 1e3).err();
+    assert!(matches!(refused, Some(Error::Memory { .. })), "{refused:?}");
 }
