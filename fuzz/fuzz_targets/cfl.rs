@@ -2,7 +2,7 @@
 //! A BART pair: the header up to a zero byte, then the values.
 
 use libfuzzer_sys::fuzz_target;
-use rayspin_io::{ScanOptions, cfl, read_image, read_scan};
+use rayspin_io::{ScanFile, ScanOptions, cfl, read_image, read_scan};
 
 fuzz_target!(|bytes: &[u8]| {
     let end = bytes.iter().position(|&b| b == 0).unwrap_or(bytes.len());
@@ -12,7 +12,11 @@ fuzz_target!(|bytes: &[u8]| {
         rayspin_fuzz::check_error(&error);
     }
     let _ = read_image(&path, &Default::default());
-    let _ = read_scan(&path, &Default::default(), &rayspin_core::Monitor::silent());
-    let options = ScanOptions { trajectory: Some(path.clone()), ..ScanOptions::default() };
-    let _ = read_scan(&path, &options, &rayspin_core::Monitor::silent());
+    let units = Some(rayspin_core::TrajectoryUnits::CyclesPerFov);
+    let along = ScanOptions { trajectory: Some(path.clone()), units, ..ScanOptions::default() };
+    for options in [ScanOptions::default(), along] {
+        if let Ok(ScanFile::Frame(array)) = read_scan(&path, &options, &rayspin_core::Monitor::silent()) {
+            let _ = (array.summary().to_string(), array.frame.doubts());
+        }
+    }
 });

@@ -2,7 +2,7 @@
 //! A NumPy array: as image, as k-space and as trajectory.
 
 use libfuzzer_sys::fuzz_target;
-use rayspin_io::{ScanOptions, npy, read_image, read_scan};
+use rayspin_io::{ScanFile, ScanOptions, npy, read_image, read_scan, trajectory_extent};
 
 fuzz_target!(|bytes: &[u8]| {
     let path = rayspin_fuzz::file("a.npy", bytes);
@@ -11,7 +11,13 @@ fuzz_target!(|bytes: &[u8]| {
     if let Err(error) = read_image(&path, &Default::default()) {
         rayspin_fuzz::check_error(&error);
     }
-    let _ = read_scan(&path, &Default::default(), &rayspin_core::Monitor::silent());
-    let options = ScanOptions { trajectory: Some(path.clone()), ..ScanOptions::default() };
-    let _ = read_scan(&path, &options, &rayspin_core::Monitor::silent());
+    let units = Some(rayspin_core::TrajectoryUnits::CyclesPerFov);
+    let along = ScanOptions { trajectory: Some(path.clone()), units, ..ScanOptions::default() };
+    for options in [ScanOptions::default(), along] {
+        if let Ok(ScanFile::Frame(array)) = read_scan(&path, &options, &rayspin_core::Monitor::silent()) {
+            let _ = (array.summary().to_string(), array.frame.doubts());
+        }
+    }
+    // An array is never both samples and their trajectory: these are complex, and that is not.
+    let _ = trajectory_extent(&path, None);
 });

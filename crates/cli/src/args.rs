@@ -237,8 +237,10 @@ pub(crate) enum SensitivitiesArg {
 /// `rayspin recon mri`
 #[derive(Debug, Args)]
 #[command(after_help = "\
-SCAN is ISMRMRD (.h5), or a grid of k-space as BART .cfl, .npy or .npz ([coil, z, y, x]). The image's format follows
-its name: .nii .nii.gz .cfl .npy .png .h5 (ISMRMRD images).
+SCAN is ISMRMRD (.h5), or k-space as BART .cfl (READ PHS1 PHS2 COIL), .npy or .npz ([coil, z, y, x]), or with --traj samples as
+.cfl (1 readout spoke coil), .npy or .npz ([coil, sample] or [coil, spoke, readout]). A line says what it was understood as, and
+a warning what speaks against that; docs/reading.md lists the rules. The image's format follows its name: .nii .nii.gz .cfl .npy
+.png .h5 (ISMRMRD images); .cfl keeps BART's dimensions.
 
 Examples:
   rayspin recon mri scan.h5 -o image.nii.gz                      method by what the scan is
@@ -249,6 +251,8 @@ Examples:
   rayspin recon mri scan.h5 -o image.nii.gz --method tv --anatomy t1.nii.gz
   rayspin recon mri spiral.h5 -o image.nii.gz --field-map field.nii.gz   off-resonance corrected
   rayspin recon mri kspace.cfl -o image.nii.gz --maps maps.cfl
+  rayspin recon mri samples.npy --traj traj.npy -o image.nii.gz --matrix 256,256      units by the trajectory's range
+  rayspin recon mri samples.npy --traj traj.npy -o image.nii.gz --traj-units cycles/fov      matrix by its range
   rayspin recon mri scan.h5 -o image.nii.gz --method cg-sense --sensitivities espirit --map-sets 2
   rayspin recon mri scan.h5 -o image.nii.gz --method grappa --partial-fourier homodyne
   rayspin recon mri scan.h5 -o image.nii.gz --coils 8                  compressed to 8 virtual coils
@@ -332,7 +336,7 @@ pub(crate) struct ReconMri {
     /// Density compensation of gridding
     #[arg(long, value_enum, default_value = "pipe-menon")]
     pub(crate) density: DensityArg,
-    /// Sensitivity maps [coil, z, y, x] (.cfl, .npy) instead of estimated ones
+    /// Sensitivity maps [coil, z, y, x] (.npy, .npz), or in BART's order (.cfl), instead of estimated ones
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) maps: Option<PathBuf>,
     /// Write the sensitivity maps that were used
@@ -365,20 +369,24 @@ pub(crate) struct ReconMri {
     /// Eigenvalue below which ESPIRiT maps are 0 [default: 0.8]
     #[arg(long, value_name = "VALUE", conflicts_with = "maps")]
     pub(crate) map_crop: Option<f64>,
-    /// Trajectory of a .cfl or .npy scan: BART [3, readout, spoke], or .npy [sample, dim]
+    /// Trajectory of a .cfl, .npy or .npz scan: BART [3, readout, spoke], or NumPy [sample, dim] or [spoke, readout, dim].
+    /// Components are kx, ky, kz in this order (SigPy's are the other way round: kz, ky, kx)
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) traj: Option<PathBuf>,
+    /// Array of --traj's .npz archive, where it holds several
+    #[arg(long, value_name = "NAME", requires = "traj")]
+    pub(crate) traj_dataset: Option<String>,
     /// Units of the trajectory instead of those stated or found by range: cycles/fov, cycles/voxel, radians/voxel,
-    /// cycles/m, radians/m
+    /// cycles/m, radians/m. With --traj one of --traj-units and --matrix is needed, unless BART's own cycles/fov are plain
     #[arg(long, value_name = "UNITS")]
     pub(crate) traj_units: Option<String>,
-    /// Matrix to reconstruct instead of the scan's own, over the same field of view
+    /// Matrix to reconstruct instead of the scan's own, over the same field of view; with --traj the matrix
     #[arg(long, value_name = "X,Y[,Z]")]
     pub(crate) matrix: Option<String>,
     /// Field of view in mm of a scan without a header
     #[arg(long, value_name = "X,Y[,Z]")]
     pub(crate) fov: Option<String>,
-    /// Group of an HDF5 file that holds several scans
+    /// Group of an HDF5 file that holds several scans, or array of an .npz archive that holds several
     #[arg(long, value_name = "NAME")]
     pub(crate) dataset: Option<String>,
     /// Encoding to reconstruct
@@ -500,7 +508,7 @@ pub(crate) struct Info {
     /// File to describe; none: this machine
     #[arg(value_hint = ValueHint::FilePath)]
     pub(crate) file: Option<PathBuf>,
-    /// Group of an HDF5 file that holds several scans
+    /// Group of an HDF5 file that holds several scans, or array of an .npz archive that holds several
     #[arg(long, value_name = "NAME")]
     pub(crate) dataset: Option<String>,
     /// Print JSON

@@ -104,8 +104,10 @@ fn core_hint(error: &rayspin::core::Error) -> Option<String> {
     use rayspin::core::Error as E;
     let text = match error {
         E::Value { what, .. } if what == "trajectory units" => {
-            "say which they are with --traj-units, or the matrix with --matrix"
+            "say which they are with --traj-units, or the matrix with --matrix; components are kx, ky, kz, not SigPy's kz, ky, kx"
         }
+        E::Value { what, .. } if what == "field of view" => "--fov says it of a file without a header",
+        E::Value { what, .. } if what == "BART array" => "bart slice takes one frame of several",
         E::Value { what, .. } if what == "calibration centre" => {
             "give sensitivity maps with --maps, or a narrower centre with --calibration"
         }

@@ -62,6 +62,22 @@ impl Console {
     fn with(&self, act: impl FnOnce(&mut State)) {
         act(&mut self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner));
     }
+
+    /// Tells the user something that makes the result doubtful.
+    pub(crate) fn warn(&self, text: &str) {
+        self.line("warning", text);
+    }
+
+    fn line(&self, kind: &str, text: &str) {
+        self.with(|s| {
+            let line = format!("  {kind}: {text}");
+            match (&s.bar, self.mode) {
+                (_, Mode::Quiet) => {}
+                (Some(bar), _) => bar.println(line),
+                (None, _) => say!("{line}"),
+            }
+        });
+    }
 }
 
 impl Progress for Console {
@@ -139,13 +155,6 @@ impl Progress for Console {
     }
 
     fn note(&self, text: &str) {
-        self.with(|s| {
-            let line = format!("  note: {text}");
-            match (&s.bar, self.mode) {
-                (_, Mode::Quiet) => {}
-                (Some(bar), _) => bar.println(line),
-                (None, _) => say!("{line}"),
-            }
-        });
+        self.line("note", text);
     }
 }

@@ -1,9 +1,9 @@
 use std::path::Path;
 
-use ndarray::ArrayD;
+use ndarray::{ArrayD, ArrayViewD, Axis, CowArray, IxDyn};
 use rayspin_core::{C32, Geometry, Image, format_shape};
 
-use crate::cfl::{self, Cartesian, dim};
+use crate::cfl::{self, Cartesian, Layout, dim};
 use crate::ismrmrd::{self, ImageKind, ImageOptions};
 use crate::nifti::{self, NiftiOptions};
 use crate::png::{self, PngOptions};
@@ -35,6 +35,8 @@ pub struct WriteOptions {
     pub values: Option<Values>,
     /// Time between repetitions in s, for NIfTI.
     pub repetition_time_s: Option<f64>,
+    /// Where the image's axes go in a BART array. Repetitions other in number than its frames go to TIME.
+    pub layout: Layout,
     /// How the picture is made, for PNG.
     pub png: PngOptions,
 }
@@ -46,6 +48,8 @@ pub struct ImageFile {
     pub image: Image,
     /// The format it was read from.
     pub format: Format,
+    /// What became of the dimensions of a BART array; [`WriteOptions::layout`] takes it to write one like it.
+    pub layout: Layout,
     /// What had to be assumed or repaired, one sentence each, for the user to see.
     pub notes: Vec<String>,
 }
@@ -57,6 +61,7 @@ pub struct ImageFile {
 pub fn read_image(path: impl AsRef<Path>, options: &ReadOptions) -> Result<ImageFile> {
     let path = path.as_ref();
     let format = detect(path)?;
+    let mut layout = Layout::default();
     let (image, notes) = match format {
         Format::Nifti => {
             let read = nifti::read(path)?;
@@ -64,7 +69,7 @@ pub fn read_image(path: impl AsRef<Path>, options: &ReadOptions) -> Result<Image
         }
         Format::Npy => without_geometry(path, npy::read_complex(path)?)?,
         Format::Npz => without_geometry(path, npy::read_npz_complex(path, options.array.as_deref())?)?,
-        Format::Cfl => image_of_bart(path)?,
+        Format::Cfl => image_of_bart(path, &mut layout)?,
         Format::Hdf5 => {
             if ismrmrd::image_series(path)?.is_empty() {
                 return Err(Error::not_this_format(path, "an image", "HDF5 without an image series")
@@ -77,7 +82,7 @@ pub fn read_image(path: impl AsRef<Path>, options: &ReadOptions) -> Result<Image
                 .with_hint("give a NIfTI, NumPy, BART or ISMRMRD image file"));
         }
     };
-    Ok(ImageFile { image, format, notes })
+    Ok(ImageFile { image, format, layout, notes })
 }
 
 const NO_GEOMETRY: &str = "the file holds no geometry: voxels of 1 mm at the isocentre are assumed";
@@ -87,31 +92,27 @@ fn without_geometry(path: &Path, data: ArrayD<C32>) -> Result<(Image, Vec<String
     Ok((image, vec![NO_GEOMETRY.into()]))
 }
 
-fn image_of_bart(path: &Path) -> Result<(Image, Vec<String>)> {
-    let mut array = cfl::read(path)?;
+fn image_of_bart(path: &Path, layout: &mut Layout) -> Result<(Image, Vec<String>)> {
+    let array = cfl::read(path)?;
     let mut notes = vec![NO_GEOMETRY.to_owned()];
     if array.shape()[dim::COIL] != 1 {
         let found = format!("{} coils", array.shape()[dim::COIL]);
         return Err(Error::field(path, "Dimensions", "an image, of 1 coil", found)
             .with_hint("reconstruct or combine the coils first"));
     }
-    // Slices of a two-dimensional scan are the z of an image.
-    if array.shape()[dim::PHS2] == 1 && array.shape()[dim::SLICE] > 1 {
-        array.swap_axes(dim::PHS2, dim::SLICE);
-        notes.push("SLICE is taken as z".into());
-    }
-    let cartesian = Cartesian::from_bart(array.view()).map_err(|e| Error::core(path, e))?;
-    notes.extend(cartesian.axes.note().map(str::to_owned));
+    let cartesian = Cartesian::image_from_bart(array.view()).map_err(|e| Error::core(path, e))?;
+    *layout = cartesian.layout;
+    notes.extend(layout.axes.note().map(str::to_owned));
     let frames: Vec<&str> = (dim::MAPS..cfl::DIMS)
-        .filter(|&dim| cartesian.frame_dims[dim - dim::MAPS] > 1)
+        .filter(|&dim| layout.frames[dim - dim::MAPS] > 1)
         .map(|dim| dim::NAMES[dim])
         .collect();
     if !frames.is_empty() {
         notes.push(format!("{} are taken as repetitions", frames.join(" × ")));
     }
-    let mut data = cartesian.data.index_axis_move(ndarray::Axis(1), 0).into_dyn();
+    let mut data = cartesian.data.index_axis_move(Axis(1), 0).into_dyn();
     if frames.is_empty() {
-        data.index_axis_inplace(ndarray::Axis(0), 0);
+        data.index_axis_inplace(Axis(0), 0);
     }
     let image = Image::new(data, Geometry::default()).map_err(|e| Error::core(path, e))?;
     Ok((image, notes))
@@ -144,12 +145,20 @@ pub fn write_image(path: impl AsRef<Path>, image: &Image, options: &WriteOptions
         }
         Some(Format::Cfl) => {
             let values = values.unwrap_or(Values::Complex);
+            let other;
             let data = match values {
-                Values::Complex => image.data().clone(),
-                Values::Magnitude => image.data().mapv(|v| C32::new(v.norm(), 0.0)),
-                Values::Real => image.data().mapv(|v| C32::new(v.re, 0.0)),
+                Values::Complex => image.data().view(),
+                Values::Magnitude => {
+                    other = image.data().mapv(|v| C32::new(v.norm(), 0.0));
+                    other.view()
+                }
+                Values::Real => {
+                    other = image.data().mapv(|v| C32::new(v.re, 0.0));
+                    other.view()
+                }
             };
-            cfl::write(path, to_bart(data).view())?;
+            let array = to_bart(data, &options.layout).map_err(|e| Error::core(path, e))?;
+            cfl::write(path, array.view())?;
             note_lost(image, values, &mut notes);
             note_geometry(image, &mut notes);
         }
@@ -170,16 +179,16 @@ pub fn write_image(path: impl AsRef<Path>, image: &Image, options: &WriteOptions
     Ok(notes)
 }
 
-/// `[repetition, z, y, x]` with repetitions in TIME.
-fn to_bart(data: ArrayD<C32>) -> ArrayD<C32> {
-    let series = data.ndim() == 4;
-    let mut array = data.reversed_axes();
-    if series {
-        while array.ndim() <= dim::TIME {
-            array.insert_axis_inplace(ndarray::Axis(3));
-        }
+/// An image `[z, y, x]` or `[repetition, z, y, x]` in BART's order.
+fn to_bart<'a>(
+    mut data: ArrayViewD<'a, C32>,
+    layout: &Layout,
+) -> rayspin_core::Result<CowArray<'a, C32, IxDyn>> {
+    if data.ndim() < 4 {
+        data.insert_axis_inplace(Axis(0));
     }
-    array
+    let layout = layout.with_frames(data.shape()[0], dim::TIME);
+    layout.to_bart(data.insert_axis(Axis(1)))
 }
 
 fn note_geometry(image: &Image, notes: &mut Vec<String>) {

@@ -19,5 +19,5 @@ mod series_file;
 pub use error::{Error, Result};
 pub use format::{Format, detect};
 pub use image_file::{ImageFile, ReadOptions, Values, WriteOptions, read_image, write_image};
-pub use scan_file::{ScanFile, ScanOptions, read_scan};
+pub use scan_file::{ArrayFrame, ScanFile, ScanOptions, read_scan, trajectory_extent};
 pub use series_file::{SeriesShape, SeriesWriter};

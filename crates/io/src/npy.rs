@@ -16,7 +16,7 @@ use zip::ZipArchive;
 
 use crate::atomic::{Pending, write_atomically};
 use crate::element::{self, ByteOrder, Element, Stop, Value};
-use crate::{Error, Result, Values};
+use crate::{Error, Format, Result, Values};
 
 /// What a `.npy` file holds, without its values.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,12 +49,20 @@ pub fn describe(path: impl AsRef<Path>) -> Result<Description> {
 /// Errors: another format, a number type that is none of the above, a file shorter or longer than its header promises, or a
 /// value beyond single precision.
 pub fn read_complex(path: impl AsRef<Path>) -> Result<ArrayD<C32>> {
-    read_file(path.as_ref(), true)
+    read_file(path.as_ref(), Numbers::Any)
 }
 
 /// Reads a `.npy` file of real numbers in double precision. Errors: complex numbers, and as [`read_complex`].
 pub fn read_real(path: impl AsRef<Path>) -> Result<ArrayD<f64>> {
-    read_file(path.as_ref(), false)
+    read_file(path.as_ref(), Numbers::Real)
+}
+
+/// [`read_complex`] of an array whose number type is complex; [`read_npz_complex`] where there is an archive.
+pub(crate) fn read_samples(path: &Path, format: Format, name: Option<&str>) -> Result<ArrayD<C32>> {
+    match format {
+        Format::Npz => read_entry(path, name, Numbers::Complex),
+        _ => read_file(path, Numbers::Complex),
+    }
 }
 
 /// Writes an array in C order, whatever its layout in memory. Errors: a file that cannot be written.
@@ -157,19 +165,27 @@ pub fn npz_names(path: impl AsRef<Path>) -> Result<Vec<String>> {
 ///
 /// Errors: no array of that name, several and no name, and as [`read_complex`].
 pub fn read_npz_complex(path: impl AsRef<Path>, name: Option<&str>) -> Result<ArrayD<C32>> {
-    read_entry(path.as_ref(), name, true)
+    read_entry(path.as_ref(), name, Numbers::Any)
 }
 
 /// Reads one array of an `.npz` archive as real numbers. Errors: complex numbers, and as [`read_npz_complex`].
 pub fn read_npz_real(path: impl AsRef<Path>, name: Option<&str>) -> Result<ArrayD<f64>> {
-    read_entry(path.as_ref(), name, false)
+    read_entry(path.as_ref(), name, Numbers::Real)
+}
+
+/// The numbers that a reader takes.
+#[derive(Clone, Copy)]
+enum Numbers {
+    Any,
+    Real,
+    Complex,
 }
 
 fn open(path: &Path) -> Result<BufReader<File>> {
     File::open(path).map(BufReader::new).map_err(|e| Error::open(path, e))
 }
 
-fn read_file<T: Value>(path: &Path, complex: bool) -> Result<ArrayD<T>> {
+fn read_file<T: Value>(path: &Path, numbers: Numbers) -> Result<ArrayD<T>> {
     let mut file = open(path)?;
     let header = read_header(path, "header", &mut file)?;
     let end = file.get_ref().metadata().map_err(|e| Error::read(path, e))?.len();
@@ -180,10 +196,10 @@ fn read_file<T: Value>(path: &Path, complex: bool) -> Result<ArrayD<T>> {
         let promise = format!("{expected} bytes for {}", header.promise());
         return Err(Error::field(path, "size of the values", promise, format!("{found} bytes")));
     }
-    read_values(path, "the array", &mut file, header, complex)
+    read_values(path, "the array", &mut file, header, numbers)
 }
 
-fn read_entry<T: Value>(path: &Path, name: Option<&str>, complex: bool) -> Result<ArrayD<T>> {
+fn read_entry<T: Value>(path: &Path, name: Option<&str>, numbers: Numbers) -> Result<ArrayD<T>> {
     let mut archive = open_archive(path)?;
     let names = archive_names(&archive);
     let list = || one_line_list(&names);
@@ -201,7 +217,7 @@ fn read_entry<T: Value>(path: &Path, name: Option<&str>, complex: bool) -> Resul
     }
     let mut entry = archive.by_name(&format!("{name}.npy")).map_err(|e| zip_error(path, e))?;
     let header = read_header(path, &format!("header of {name}"), &mut entry)?;
-    read_values(path, &format!("array {name}"), &mut entry, header, complex)
+    read_values(path, &format!("array {name}"), &mut entry, header, numbers)
 }
 
 fn one_line_list(names: &[String]) -> String {
@@ -353,10 +369,16 @@ fn read_values<T: Value>(
     what: &str,
     stream: &mut dyn Read,
     header: Checked,
-    complex: bool,
+    numbers: Numbers,
 ) -> Result<ArrayD<T>> {
-    if header.element.is_complex() && !complex {
-        return Err(Error::field(path, "number type", "real numbers", &header.description.descr));
+    let descr = &header.description.descr;
+    match (numbers, header.element.is_complex()) {
+        (Numbers::Real, true) => return Err(Error::field(path, "number type", "real numbers", descr)),
+        (Numbers::Complex, false) => {
+            return Err(Error::field(path, "number type", "complex numbers, as k-space has", descr)
+                .with_hint("a magnitude or a real part is no k-space; join real and imaginary parts"));
+        }
+        _ => {}
     }
     let values = element::read(stream, header.count, header.element, header.order, |v| v).map_err(
         |stop| match stop {

@@ -100,7 +100,7 @@ pub(crate) fn run(context: &Context, args: &Convert) -> Result<()> {
         let options = io::WriteOptions { png, ..io::WriteOptions::default() };
         notes.extend(io::write_image(&args.to, &file.image, &options)?);
     } else {
-        notes.extend(files::write_image(&args.to, &file.image)?);
+        notes.extend(files::write_image(&args.to, &file.image, file.layout)?);
     }
     for note in notes {
         monitor.note(&note);

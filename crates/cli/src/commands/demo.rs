@@ -137,7 +137,7 @@ fn case(context: &Context, case: &Case, out: &Path, pictures: &mut Vec<PathBuf>)
     let scan_path = out.join(format!("{}.h5", case.name));
     io::ismrmrd::write(&scan_path, &simulation.scan, io::ismrmrd::Identity::LeaveOut)?;
     let truth_path = out.join(format!("{}-true.nii.gz", case.name));
-    files::write_image(&truth_path, &simulation.truth)?;
+    files::write_image(&truth_path, &simulation.truth, Default::default())?;
     let maps = Arc::new(simulation.maps.into_dyn());
 
     let gridding = ReconOptions {
@@ -217,7 +217,7 @@ fn reconstruct(
 
     recorder.stage("write");
     let path = out.join(format!("{}-{name}.nii.gz", case.name));
-    files::write_image(&path, &image)?;
+    files::write_image(&path, &image, Default::default())?;
     recorder.output(&path)?;
     recorder.stage("metrics");
     let judgement = judge(&image, truth, Numbers::ByKind, true)?;

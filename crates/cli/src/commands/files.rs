@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result};
 use rayspin::core::{Image, Monitor};
 use rayspin::imaging::display::{Montage, Window, evenly_spaced};
-use rayspin::io::{self, Format, png::PngOptions};
+use rayspin::io::{self, Format, cfl::Layout, png::PngOptions};
 use rayspin::report::{RunRecord, RunRecorder};
 
 use crate::Context;
@@ -106,10 +106,11 @@ pub(crate) fn print(text: &dyn std::fmt::Display) -> Result<()> {
 pub(crate) const IMAGE_FORMATS: [Format; 5] =
     [Format::Nifti, Format::Cfl, Format::Npy, Format::Png, Format::Hdf5];
 
-/// Writes an image in the format of the name; a volume's picture is a montage. Returns what the file leaves out.
-pub(crate) fn write_image(path: &Path, image: &Image) -> Result<Vec<String>> {
+/// Writes an image in the format of the name; a volume's picture is a montage. `layout` is where axes go in a BART array.
+/// Returns what the file leaves out.
+pub(crate) fn write_image(path: &Path, image: &Image, layout: Layout) -> Result<Vec<String>> {
     let png = picture(image.shape_zyx()[0], image.repetitions());
-    let options = io::WriteOptions { png, ..io::WriteOptions::default() };
+    let options = io::WriteOptions { png, layout, ..io::WriteOptions::default() };
     Ok(io::write_image(path, image, &options)?)
 }
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::Result;
 use rayspin::core::Monitor;
 use rayspin::device::{Backend, Device, cpu, cuda, private};
-use rayspin::io::{self, Format, ismrmrd};
+use rayspin::io::{self, Format, ScanFile, ScanOptions, ismrmrd};
 use rayspin::report::number;
 use rayspin::tune::limits::{Kept, kept};
 
@@ -156,8 +156,9 @@ fn file(path: &Path, dataset: Option<&str>) -> Result<Rows> {
                 row(&mut rows, "images", index.labels().count());
                 if let Some(label) = index.labels().next() {
                     // What assembling the first image would assume is worth knowing before a long run.
-                    if let Err(error) = index.assemble(label, &Default::default(), &mut notes) {
-                        notes.push(format!("the first image cannot be assembled: {error}"));
+                    match index.assemble(label, &Default::default(), &mut notes) {
+                        Ok(frame) => row(&mut rows, "understood as", frame.summary()),
+                        Err(error) => notes.push(format!("the first image cannot be assembled: {error}")),
                     }
                 }
             }
@@ -171,15 +172,22 @@ fn file(path: &Path, dataset: Option<&str>) -> Result<Rows> {
             for (dim, size) in dims.iter().enumerate().take(used) {
                 row(&mut rows, io::cfl::dim::NAMES[dim], size);
             }
+            understood(path, dataset, &mut rows);
         }
         Format::Npy => {
             let description = io::npy::describe(path)?;
             row(&mut rows, "shape", format!("{:?}", description.shape));
             row(&mut rows, "type", description.descr);
+            understood(path, dataset, &mut rows);
         }
         Format::Npz => {
-            for name in io::npy::npz_names(path)? {
+            let names = io::npy::npz_names(path)?;
+            let one = names.len() == 1 || dataset.is_some();
+            for name in names {
                 row(&mut rows, "array", name);
+            }
+            if one {
+                understood(path, dataset, &mut rows);
             }
         }
         _ => {
@@ -205,4 +213,23 @@ fn file(path: &Path, dataset: Option<&str>) -> Result<Rows> {
         }
     }
     Ok(rows)
+}
+
+/// What an array without a header would be understood as.
+fn understood(path: &Path, dataset: Option<&str>, rows: &mut Rows) {
+    let options = ScanOptions { name: dataset.map(str::to_owned), ..ScanOptions::default() };
+    match io::read_scan(path, &options, &Monitor::silent()) {
+        Ok(ScanFile::Frame(array)) => {
+            row(rows, "as k-space", array.summary());
+            for doubt in array.frame.doubts() {
+                row(rows, "  warning", doubt);
+            }
+        }
+        Ok(ScanFile::Scan(_)) => {}
+        Err(error) => row(rows, "as k-space", format!("no: {error}")),
+    }
+    if let Ok((points, extent)) = io::trajectory_extent(path, dataset) {
+        let numbers: Vec<String> = extent.iter().map(|k| format!("±{k:.4}")).collect();
+        row(rows, "as trajectory", format!("{points} points, {} (x, y, z)", numbers.join(", ")));
+    }
 }

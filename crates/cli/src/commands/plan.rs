@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::{Context as _, Result};
 use rayspin::core::Monitor;
 use rayspin::device::{Backend, Device, cpu, cuda};
-use rayspin::io::{self, Format, ScanFile, ScanOptions, ismrmrd};
+use rayspin::io::{self, ArrayFrame, Format, ScanFile, ScanOptions, ismrmrd};
 use rayspin::mri::budget::{self, Budget};
 use rayspin::mri::prepare::{Noise, coils_kept, measure};
 use rayspin::mri::recon::{ReconOptions, Selection};
@@ -28,8 +28,8 @@ pub(crate) enum Source {
     Whole { scan: Box<Scan>, labels: Vec<Label>, slices: Vec<u16>, only: Option<Box<Frame>> },
     /// A scan on disk, read image by image; the notes are the first image's.
     Parts { labels: Vec<Label>, slices: Vec<u16>, notes: Vec<String> },
-    /// The samples of one image.
-    Frame(Box<Frame>, Vec<String>),
+    /// The samples of one image, from arrays without a header.
+    Frame(Box<ArrayFrame>),
     /// Repetitions or windows, read as they are needed.
     Stream(Box<Stream>),
 }
@@ -64,8 +64,17 @@ impl Shape {
     /// The frame, to look at.
     pub(crate) fn frame<'a>(&'a self, source: &'a Source) -> Option<&'a Frame> {
         match source {
-            Source::Frame(frame, _) | Source::Whole { only: Some(frame), .. } => Some(frame),
+            Source::Frame(array) => Some(&array.frame),
+            Source::Whole { only: Some(frame), .. } => Some(frame),
             _ => self.frame.as_deref(),
+        }
+    }
+
+    /// Images of the run, of all slices and repetitions.
+    pub(crate) fn images(&self, source: &Source) -> usize {
+        match source {
+            Source::Stream(stream) => self.frames * stream.slices(),
+            _ => self.frames,
         }
     }
 
@@ -229,12 +238,12 @@ pub(crate) fn read(
         let read = copies * bytes;
         refuse(args.memory, process + read, path)?;
         cpu::expect_memory(path.display(), read)?;
-        let ScanFile::Frame(frame, notes) = io::read_scan(path, options, monitor)? else {
+        let ScanFile::Frame(array) = io::read_scan(path, options, monitor)? else {
             return Err(BadInput::new(format!("{}: expected k-space", path.display())).into());
         };
-        let (held, kept, coils) = (0, 0, frame.coils());
+        let (held, kept, coils) = (0, 0, array.frame.coils());
         let shape = Shape { frame: None, held, frames: 1, assembled: false, read, kept, coils, noise: None };
-        return Ok((Source::Frame(frame, notes), shape));
+        return Ok((Source::Frame(array), shape));
     }
     if let Some((stream, shape)) = stream::open(args, options, selection, monitor)? {
         return Ok((Source::Stream(Box::new(stream)), shape));
@@ -353,8 +362,6 @@ pub(crate) fn budget(
         return Ok(stream::with_writing(args, budget, images, process + shape.kept, device));
     }
     let writing = args.outputs.iter().map(|path| match Format::of_name(path) {
-        // A copy in BART's order of axes.
-        Some(Format::Cfl) => images,
         // All slices: their values, sorted for the window, and grey.
         Some(Format::Png) => 9 * images / 8,
         _ => 0,

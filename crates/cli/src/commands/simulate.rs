@@ -174,13 +174,13 @@ pub(crate) fn run(context: &Context, args: &Mri) -> Result<()> {
     monitor.stage("write", 0, || io::ismrmrd::write(&args.output, &simulation.scan, identity))?;
     let mut written = vec![args.output.clone()];
     if let Some(truth) = &args.truth {
-        for note in files::write_image(truth, &simulation.truth)? {
+        for note in files::write_image(truth, &simulation.truth, Default::default())? {
             monitor.note(&format!("{}: {note}", truth.display()));
         }
         written.extend(files::parts(truth));
     }
     if let Some(maps) = &args.maps {
-        write_coil_array(maps, &simulation.maps.into_dyn())?;
+        write_coil_array(maps, simulation.maps.view().into_dyn(), Default::default())?;
         written.extend(files::parts(maps));
     }
     if let (Some(path), Some(field)) = (&args.save_field_map, &simulation.field) {

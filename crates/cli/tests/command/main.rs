@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "helpers of tests")]
 
+mod arrays;
+mod bart;
 mod certify;
 mod ends;
 mod files;

@@ -1,9 +1,9 @@
-use ndarray::{Array4, Array5, ArrayD, ArrayView4, ArrayViewD, Axis, IxDyn};
+use ndarray::{Array4, Array5, ArrayViewD, Axis, CowArray, IxDyn};
 use rayspin_core::{C32, Error, Result, format_shape};
 
 use super::{DIMS, dim};
 
-/// Which image axis each of READ, PHS1, PHS2 is. PHS1 is y always.
+/// Which image axis each of BART's dimensions is. PHS1 is y always.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Axes {
     /// READ is x, PHS2 is z: volumes, and 2-D scans.
@@ -11,6 +11,8 @@ pub enum Axes {
     ReadIsX,
     /// READ is z, PHS2 is x: a slice that was cut from a 3-D scan across its readout, READ being 1.
     ReadIsZ,
+    /// READ is x, SLICE is z: the slices of a 2-D scan, PHS2 being 1. Of images only.
+    SliceIsZ,
 }
 
 impl Axes {
@@ -25,6 +27,21 @@ impl Axes {
         }
     }
 
+    /// [`Axes::of`], and [`Axes::SliceIsZ`] where PHS2 is 1 and SLICE is not.
+    pub fn of_image(shape: &[usize]) -> Self {
+        let size = |dim: usize| shape.get(dim).copied().unwrap_or(1);
+        if size(dim::PHS2) == 1 && size(dim::SLICE) > 1 { Self::SliceIsZ } else { Self::of(shape) }
+    }
+
+    /// The dimensions that change places, so that PHS2 is z.
+    fn exchanged(self) -> Option<[usize; 2]> {
+        match self {
+            Self::ReadIsX => None,
+            Self::ReadIsZ => Some([dim::READ, dim::PHS2]),
+            Self::SliceIsZ => Some([dim::PHS2, dim::SLICE]),
+        }
+    }
+
     /// What to tell the user of an array that was turned.
     pub fn note(self) -> Option<&'static str> {
         match self {
@@ -32,104 +49,128 @@ impl Axes {
             Self::ReadIsZ => {
                 Some("the readout dimension is 1: PHS1 is taken as y, PHS2 as x (a slice across the readout)")
             }
+            Self::SliceIsZ => Some("SLICE is taken as z"),
         }
     }
 }
 
-/// Cartesian k-space or coil images in Rayspin's order.
+/// How the dimensions of a BART array lie in Rayspin's arrays: what it takes to write such an array as it was read.
+///
+/// The default is x, y, z in READ, PHS1, PHS2, and one frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Layout {
+    /// Which image axis each BART dimension is.
+    pub axes: Axes,
+    /// Sizes of BART's dimensions from MAPS (4) up, less the one that is z; their product is the number of frames.
+    pub frames: [usize; DIMS - dim::MAPS],
+}
+
+impl Default for Layout {
+    fn default() -> Self {
+        Self { axes: Axes::default(), frames: [1; DIMS - dim::MAPS] }
+    }
+}
+
+impl Layout {
+    /// The same axes for `count` frames: in the dimensions that they came in where those hold as many, else all along `dim`.
+    pub fn with_frames(self, count: usize, dim: usize) -> Self {
+        if self.frames.iter().product::<usize>() == count {
+            return self;
+        }
+        let mut frames = Self::default().frames;
+        frames[dim - dim::MAPS] = count;
+        Self { frames, ..self }
+    }
+
+    /// An array `[frame, coil, z, y, x]` in BART's order, all sixteen dimensions. Errors: `frames` that do not multiply to the
+    /// number of frames, or another number of axes.
+    pub fn to_bart<'a>(&self, data: ArrayViewD<'a, C32>) -> Result<CowArray<'a, C32, IxDyn>> {
+        let found = data.shape().to_vec();
+        let frames = rayspin_core::voxels(&self.frames)?;
+        let expected = || format!("[{frames}, coil, z, y, x]");
+        let mismatch =
+            || Error::Shape { what: "frames".into(), expected: expected(), found: format_shape(&found) };
+        if found.len() != 5 || found[0] != frames {
+            return Err(mismatch());
+        }
+        let shape: Vec<usize> = self.frames.iter().rev().chain(&found[1..]).copied().collect();
+        let ordered: CowArray<'a, C32, IxDyn> = if data.is_standard_layout() {
+            data.into()
+        } else {
+            data.as_standard_layout().into_owned().into()
+        };
+        let mut array = ordered.into_shape_with_order(IxDyn(&shape)).map_err(|_| mismatch())?.reversed_axes();
+        if let Some([a, b]) = self.axes.exchanged() {
+            array.swap_axes(a, b);
+        }
+        Ok(array)
+    }
+
+    fn describe_frames(&self) -> String {
+        let several: Vec<String> = (dim::MAPS..DIMS)
+            .zip(self.frames)
+            .filter(|(_, size)| *size > 1)
+            .map(|(index, size)| format!("{} (dimension {index}) of {size}", dim::NAMES[index]))
+            .collect();
+        several.join(", ")
+    }
+}
+
+/// Cartesian k-space, coil images or images in Rayspin's order.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Cartesian {
     /// `[frame, coil, z, y, x]`. Frames run through BART's dimensions from MAPS up, the first fastest.
     pub data: Array5<C32>,
-    /// Which image axis each BART dimension became.
-    pub axes: Axes,
-    /// Sizes of BART's dimensions from MAPS (4) up; their product is the number of frames.
-    pub frame_dims: [usize; DIMS - dim::MAPS],
+    /// What became of BART's dimensions.
+    pub layout: Layout,
 }
 
 impl Cartesian {
     /// Turns a BART array `[READ, PHS1, PHS2, COIL, MAPS, …]` into `[frame, coil, z, y, x]`. Errors: more than sixteen
     /// axes, or an empty one.
     pub fn from_bart(array: ArrayViewD<'_, C32>) -> Result<Self> {
+        let axes = Axes::of(array.shape());
+        Self::with_axes(array, axes)
+    }
+
+    /// [`Cartesian::from_bart`] of images, where SLICE may be z.
+    pub fn image_from_bart(array: ArrayViewD<'_, C32>) -> Result<Self> {
+        let axes = Axes::of_image(array.shape());
+        Self::with_axes(array, axes)
+    }
+
+    fn with_axes(mut array: ArrayViewD<'_, C32>, axes: Axes) -> Result<Self> {
         if array.ndim() > DIMS || array.is_empty() {
             let expected = format!("at most {DIMS} axes, none empty");
             return Err(Error::value("BART array", expected, format_shape(array.shape())));
         }
-        let mut shape = [1; DIMS];
-        shape[..array.ndim()].copy_from_slice(array.shape());
-        let axes = Axes::of(&shape);
-        let mut frame_dims = [1; DIMS - dim::MAPS];
-        frame_dims.copy_from_slice(&shape[dim::MAPS..]);
-
-        let mut array = array;
-        while array.ndim() < dim::MAPS {
+        while array.ndim() < DIMS {
             let axis = Axis(array.ndim());
             array.insert_axis_inplace(axis);
         }
-        if axes == Axes::ReadIsZ {
-            array.swap_axes(dim::READ, dim::PHS2);
+        if let Some([a, b]) = axes.exchanged() {
+            array.swap_axes(a, b);
         }
-        let frames = frame_dims.iter().product();
-        let reversed = array.reversed_axes();
-        let data = reversed
+        let mut frames = [1; DIMS - dim::MAPS];
+        frames.copy_from_slice(&array.shape()[dim::MAPS..]);
+        let shape = array.shape();
+        let shape =
+            (frames.iter().product(), shape[dim::COIL], shape[dim::PHS2], shape[dim::PHS1], shape[dim::READ]);
+        let data = array
+            .reversed_axes()
             .as_standard_layout()
             .into_owned()
-            .into_shape_with_order((
-                frames,
-                shape[dim::COIL],
-                reversed.shape()[reversed.ndim() - 3],
-                reversed.shape()[reversed.ndim() - 2],
-                reversed.shape()[reversed.ndim() - 1],
-            ))
+            .into_shape_with_order(shape)
             .map_err(|e| Error::value("BART array", "a shape that can be regrouped", e))?;
-        Ok(Self { data, axes, frame_dims })
-    }
-
-    /// One frame `[coil, z, y, x]` as a BART array `[READ, PHS1, PHS2, COIL]`.
-    pub fn frame_to_bart(frame: ArrayView4<'_, C32>, axes: Axes) -> ArrayD<C32> {
-        let mut array = frame.into_dyn().reversed_axes();
-        if axes == Axes::ReadIsZ {
-            array.swap_axes(dim::READ, dim::PHS2);
-        }
-        array.to_owned()
-    }
-
-    /// The whole array in BART's order, all sixteen dimensions. Errors: `frame_dims` that do not multiply to the number of
-    /// frames.
-    pub fn to_bart(&self) -> Result<ArrayD<C32>> {
-        let (frames, coils, nz, ny, nx) = self.data.dim();
-        if rayspin_core::voxels(&self.frame_dims)? != frames {
-            let expected = format!("a product of {frames}");
-            return Err(Error::value("frame dimensions", expected, format_shape(&self.frame_dims)));
-        }
-        let mut shape: Vec<usize> = self.frame_dims.iter().rev().copied().collect();
-        shape.extend([coils, nz, ny, nx]);
-        let ordered = self.data.as_standard_layout();
-        let regrouped = ordered
-            .to_shape(IxDyn(&shape))
-            .map_err(|e| Error::value("frames", "a shape that can be regrouped", e))?;
-        let mut array = regrouped.view().reversed_axes();
-        if self.axes == Axes::ReadIsZ {
-            array.swap_axes(dim::READ, dim::PHS2);
-        }
-        Ok(array.to_owned())
+        Ok(Self { data, layout: Layout { axes, frames } })
     }
 
     /// The only frame, `[coil, z, y, x]`. Errors: several frames, naming the BART dimensions that are not 1.
     pub fn single(self) -> Result<Array4<C32>> {
         let frames = self.data.shape()[0];
         if frames != 1 {
-            return Err(Error::value("BART array", "one frame", self.describe_frames()));
+            return Err(Error::value("BART array", "one frame", self.layout.describe_frames()));
         }
         Ok(self.data.index_axis_move(Axis(0), 0))
-    }
-
-    fn describe_frames(&self) -> String {
-        let several: Vec<String> = (dim::MAPS..DIMS)
-            .zip(self.frame_dims)
-            .filter(|(_, size)| *size > 1)
-            .map(|(index, size)| format!("{} (dimension {index}) of {size}", dim::NAMES[index]))
-            .collect();
-        several.join(", ")
     }
 }

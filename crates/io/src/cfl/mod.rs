@@ -2,7 +2,7 @@
 //!
 //! An array has [`DIMS`] dimensions of fixed meaning ([`dim`]), the first varying fastest. In memory it is an `ArrayD` with
 //! these sixteen axes in BART's order, in Fortran layout. [`Cartesian`] turns Cartesian k-space, coil images and images into
-//! Rayspin's `[coil, z, y, x]` and back; [`trajectory_from_bart`] and [`samples_from_bart`] do so for non-Cartesian data.
+//! Rayspin's `[coil, z, y, x]`, and its [`Layout`] turns them back; [`trajectory_from_bart`] and [`samples_from_bart`] do so for non-Cartesian data.
 //!
 //! `.cfl` files hold no geometry.
 
@@ -21,7 +21,7 @@ use crate::atomic::{Pending, write_stream_atomically};
 use crate::element::{self, ByteOrder, Element, Stop};
 use crate::{Error, Result, Values};
 
-pub use cartesian::{Axes, Cartesian};
+pub use cartesian::{Axes, Cartesian, Layout};
 pub use radial::{samples_from_bart, samples_to_bart, trajectory_from_bart, trajectory_to_bart};
 
 /// Number of dimensions of a BART array.

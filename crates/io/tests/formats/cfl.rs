@@ -1,8 +1,9 @@
-use ndarray::{Array2, ArrayD, Axis, IxDyn, s};
+use ndarray::{Array2, Array5, ArrayD, Axis, IxDyn, s};
 use proptest::prelude::*;
 use rayspin_core::{C32, Trajectory};
 use rayspin_io::cfl::{
-    self, Axes, Cartesian, dim, samples_from_bart, samples_to_bart, trajectory_from_bart, trajectory_to_bart,
+    self, Axes, Cartesian, Layout, dim, samples_from_bart, samples_to_bart, trajectory_from_bart,
+    trajectory_to_bart,
 };
 use rayspin_io::{Error, Format, detect};
 
@@ -95,21 +96,39 @@ fn damaged_pairs_are_refused_by_name() {
     assert!(cfl::write(folder.path().join("missing/a"), array.view()).is_err());
 }
 
+/// The array as the layout has it, without sizes of 1 at its end.
+fn back(layout: Layout, data: &Array5<C32>) -> ArrayD<C32> {
+    let mut array = layout.to_bart(data.view().into_dyn()).unwrap().into_owned();
+    while array.shape().last() == Some(&1) {
+        array.index_axis_inplace(Axis(array.ndim() - 1), 0);
+    }
+    array
+}
+
 #[test]
 fn a_volume_keeps_its_axes_and_a_cut_across_the_readout_lies_flat() {
     let volume = random(3, &[5, 4, 3, 2]);
     let ours = Cartesian::from_bart(volume.view()).unwrap();
-    assert_eq!((ours.data.dim(), ours.axes), ((1, 2, 3, 4, 5), Axes::ReadIsX));
+    assert_eq!((ours.data.dim(), ours.layout.axes), ((1, 2, 3, 4, 5), Axes::ReadIsX));
     assert_eq!(ours.data[[0, 1, 2, 3, 4]], volume[[4, 3, 2, 1]]);
-    assert_eq!(Cartesian::frame_to_bart(ours.data.index_axis(Axis(0), 0), ours.axes), volume);
+    assert_eq!(ours.layout, Layout::default());
+    assert_eq!(back(ours.layout, &ours.data), volume);
     assert_eq!(ours.single().unwrap().dim(), (2, 3, 4, 5));
 
     let cut = random(4, &[1, 4, 3, 2]);
     let ours = Cartesian::from_bart(cut.view()).unwrap();
-    assert_eq!((ours.data.dim(), ours.axes), ((1, 2, 1, 4, 3), Axes::ReadIsZ));
+    assert_eq!((ours.data.dim(), ours.layout.axes), ((1, 2, 1, 4, 3), Axes::ReadIsZ));
     assert_eq!(ours.data[[0, 1, 0, 3, 2]], cut[[0, 3, 2, 1]]);
-    assert!(ours.axes.note().is_some());
-    assert_eq!(Cartesian::frame_to_bart(ours.data.index_axis(Axis(0), 0), ours.axes), cut);
+    assert!(ours.layout.axes.note().is_some());
+    assert_eq!(back(ours.layout, &ours.data), cut);
+
+    // Slices of a 2-D scan are z of an image; k-space has them as frames.
+    let slices = random(5, &[5, 4, 1, 1, 1, 2, 1, 1, 1, 1, 1, 1, 1, 3]);
+    let image = Cartesian::image_from_bart(slices.view()).unwrap();
+    assert_eq!((image.data.dim(), image.layout.axes), ((2, 1, 3, 4, 5), Axes::SliceIsZ));
+    assert_eq!(image.data[[1, 0, 2, 3, 4]], slices[[4, 3, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 2]]);
+    assert_eq!(back(image.layout, &image.data), slices);
+    assert_eq!(Cartesian::from_bart(slices.view()).unwrap().data.dim(), (6, 1, 1, 4, 5));
 }
 
 #[test]
@@ -120,14 +139,19 @@ fn frames_run_through_the_later_dimensions() {
     // TE varies faster than TIME.
     let expected = series.slice(s![2, 1, 0, 1, 0, 3, 0, 0, 0, 0, 2]);
     assert_eq!(ours.data[[3 + 4 * 2, 1, 0, 1, 2]], expected[[]]);
-    let back = ours.to_bart().unwrap();
-    assert_eq!(back.ndim(), 16);
-    assert!(back.iter().eq(series.iter()));
+    assert_eq!(back(ours.layout, &ours.data), series);
     let several = ours.clone().single().unwrap_err().to_string();
     assert!(several.contains("TE (dimension 5) of 4, TIME (dimension 10) of 5"), "{several}");
-    let mut wrong = ours;
-    wrong.frame_dims[0] = 7;
-    assert!(wrong.to_bart().is_err());
+    let other = ours.layout.with_frames(7, dim::TIME);
+    assert_eq!(other.frames, [1, 1, 1, 1, 1, 1, 7, 1, 1, 1, 1, 1]);
+    assert!(other.to_bart(ours.data.view().into_dyn()).is_err());
+    assert_eq!(ours.layout.with_frames(20, dim::TIME), ours.layout);
+    // The values' order in memory does not matter.
+    let turned = ours.data.t().as_standard_layout().into_owned();
+    assert_eq!(
+        ours.layout.to_bart(turned.t().into_dyn()).unwrap(),
+        ours.layout.to_bart(ours.data.view().into_dyn()).unwrap()
+    );
 }
 
 #[test]
@@ -170,7 +194,7 @@ fn the_real_head_scan_is_a_plane_of_eight_coils() {
     assert_eq!(&array.shape()[..5], [1, 230, 180, 8, 1]);
     assert_eq!((array.shape()[dim::READ], array.shape()[dim::COIL]), (1, 8));
     let ours = Cartesian::from_bart(array.view()).unwrap();
-    assert_eq!(ours.axes, Axes::ReadIsZ);
+    assert_eq!(ours.layout.axes, Axes::ReadIsZ);
     let kspace = ours.single().unwrap();
     assert_eq!(kspace.dim(), (8, 1, 230, 180));
     let power = kspace.mapv(|v| f64::from(v.norm_sqr())).sum_axis(Axis(0));
@@ -192,7 +216,8 @@ proptest! {
         prop_assert_eq!(back.ndim(), 16);
         prop_assert_eq!(&back.shape()[..shape.len()], &shape[..]);
         prop_assert!(back.iter().eq(array.iter()));
-        let ours = Cartesian::from_bart(back.view()).unwrap();
-        prop_assert_eq!(ours.to_bart().unwrap(), back);
+        for ours in [Cartesian::from_bart(back.view()).unwrap(), Cartesian::image_from_bart(back.view()).unwrap()] {
+            prop_assert_eq!(&ours.layout.to_bart(ours.data.view().into_dyn()).unwrap(), &back);
+        }
     }
 }

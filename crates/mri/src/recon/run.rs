@@ -259,7 +259,7 @@ fn maps_of_slice(
 }
 
 /// `[.., z, y, x]` from `[.., y, x]`.
-fn as_coil_volume(maps: ArrayD<C32>, dims: usize) -> ArrayD<C32> {
+pub(super) fn as_coil_volume(maps: ArrayD<C32>, dims: usize) -> ArrayD<C32> {
     let axis = maps.ndim() - dims;
     if dims == 2 { maps.insert_axis(ndarray::Axis(axis)) } else { maps }
 }

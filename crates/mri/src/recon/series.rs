@@ -2,7 +2,7 @@ use ndarray::{ArrayD, IxDyn};
 use rayspin_core::{C32, Error, Image, Monitor, Result};
 use rayspin_device::Device;
 
-use super::run::{Run, RunEnd, grid_of};
+use super::run::{Run, RunEnd, as_coil_volume, grid_of};
 use super::{Certificate, ReconOptions, Reconstructor, Solve};
 use crate::prepare::{self, Preparation};
 use crate::scan::{Frame, FrameIndex, FrameOptions, Label, Scan};
@@ -115,10 +115,11 @@ pub fn reconstruct_frame(
     }
     let result = reconstructor.frame(frame, monitor)?;
     notes.extend(result.notes);
+    let of_scan = |maps| Ok(as_coil_volume(preparation.maps_of_scan(&label, maps, dims)?, dims));
     Ok(ScanImage {
         image: Image::new(result.image, geometry)?,
         solves: result.solve.into_iter().collect(),
-        maps: result.maps.map(|maps| preparation.maps_of_scan(&label, maps, dims)).transpose()?,
+        maps: result.maps.map(of_scan).transpose()?,
         notes,
         certificates: result.certificates.into_iter().map(|c| Certificate { first: label, ..c }).collect(),
     })

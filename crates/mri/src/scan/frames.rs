@@ -1,6 +1,6 @@
 use std::collections::BTreeMap;
 
-use ndarray::{Array2, ArrayD};
+use ndarray::{Array2, ArrayD, Axis};
 use rayspin_core::{C32, Error, Geometry, Result, Trajectory, TrajectoryUnits};
 
 use super::{Acquisition, Encoding, Scan, ScanHeader, cartesian, geometry, noncartesian};
@@ -109,7 +109,7 @@ impl Frame {
             [coils, 1, y, x] => (reshape(kspace, &[coils, y, x])?, vec![y, x]),
             _ => (kspace, shape[1..].to_vec()),
         };
-        let sampled = kspace.map_axis(ndarray::Axis(0), |coils| coils.iter().any(|v| *v != C32::ZERO));
+        let sampled = kspace.map_axis(Axis(0), |coils| coils.iter().any(|v| *v != C32::ZERO));
         if !sampled.iter().any(|&s| s) {
             return Err(Error::value("k-space", "at least one value that is not zero", "all zero"));
         }
@@ -153,12 +153,17 @@ impl Frame {
         Ok(self)
     }
 
-    /// A non-Cartesian frame from samples `[coil, sample]` and their trajectory. `matrix` is `[z, y, x]` or `[y, x]`.
+    /// A non-Cartesian frame from samples `[coil, sample]` and their trajectory. `matrix` is `[z, y, x]` or `[y, x]`. Samples
+    /// beyond the matrix's own k-space are left out, which goes to `notes`.
+    ///
+    /// Errors: another shape, values that are not finite, a matrix that is empty or absurd, or fewer than a twentieth of the
+    /// samples within its k-space.
     pub fn from_samples(
         data: Array2<C32>,
         trajectory: Trajectory,
         matrix: Vec<usize>,
         geometry: Geometry,
+        notes: &mut Vec<String>,
     ) -> Result<Self> {
         if data.nrows() == 0 || data.ncols() != trajectory.samples() {
             return Err(Error::Shape {
@@ -174,7 +179,19 @@ impl Frame {
                 rayspin_core::format_shape(&matrix),
             ));
         }
+        let mut all = [1; 3];
+        for (axis, &n) in all.iter_mut().zip(matrix.iter().rev()) {
+            *axis = n;
+        }
+        check_matrix(all)?;
         check_finite("samples", data.iter())?;
+        let (trajectory, data) = match noncartesian::within_matrix(trajectory.points(), &all, notes)? {
+            None => (trajectory, data),
+            Some(keep) => (
+                Trajectory::from_cycles_per_fov(trajectory.points().select(Axis(0), &keep))?,
+                data.select(Axis(1), &keep),
+            ),
+        };
         Ok(Self {
             label: Label::default(),
             matrix,

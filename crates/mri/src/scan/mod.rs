@@ -2,11 +2,13 @@
 
 mod acquisition;
 mod cartesian;
+mod doubts;
 mod frames;
 mod geometry;
 mod header;
 mod noncartesian;
 mod series;
+mod summary;
 #[cfg(test)]
 mod tests;
 mod times;
@@ -17,7 +19,8 @@ pub use frames::{CalibrationLines, Frame, FrameIndex, FrameOptions, Label, MAX_M
 pub use geometry::stack;
 pub use header::{EncodedSpace, Encoding, Limits, ScanHeader, TrajectoryKind};
 pub use series::{Place, Series, Window};
-pub use units::detect_units;
+pub use summary::Summary;
+pub use units::{detect_units, may_count_voxels, settle_units};
 
 use rayspin_core::TrajectoryUnits;
 

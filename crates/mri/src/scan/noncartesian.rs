@@ -1,8 +1,8 @@
-use ndarray::{Array2, Axis, s};
+use ndarray::{Array2, ArrayView2, Axis, s};
 use rayspin_core::{Error, Result, Trajectory, TrajectoryUnits};
 
 use super::frames::{Samples, note};
-use super::units::detect_units;
+use super::units::{is_known, settle_units};
 use super::{Acquisition, Encoding, times};
 
 /// Joins the readouts of one image: trajectories to cycles per field of view, samples to `[coil, sample]`.
@@ -23,15 +23,8 @@ pub(super) fn assemble(
             "2, and no second phase encoding",
         ));
     }
-    let fov: Vec<f64> = (0..dims).map(|d| usable_fov(encoding, d)).collect();
-    let units = match units {
-        Some(units) => units,
-        None => {
-            let found = detect_units(points.view(), &encoding.encoded.matrix[..dims], &fov)?;
-            note(notes, format!("trajectory units are not stated: {found} by its range"));
-            found
-        }
-    };
+    let fov = &encoding.encoded.fov_mm[..dims];
+    let units = settle_units(points.view(), &encoding.encoded.matrix[..dims], fov, units, notes)?;
     // Counters are cycles per field of view whatever the file's unit: only the file's own columns are converted.
     for (d, &fov) in fov.iter().enumerate().take(rows.stated) {
         let factor = units.to_cycles_per_fov(encoding.encoded.matrix[d], fov);
@@ -39,7 +32,7 @@ pub(super) fn assemble(
     }
     for d in 0..dims {
         let (encoded, recon) = (encoding.encoded.fov_mm[d], encoding.recon.fov_mm[d]);
-        if usable(encoded) && usable(recon) && (encoded - recon).abs() > 1e-6 * encoded {
+        if is_known(encoded) && is_known(recon) && (encoded - recon).abs() > 1e-6 * encoded {
             points.column_mut(d).mapv_inplace(|k| k * recon / encoded);
         }
     }
@@ -57,7 +50,7 @@ pub(super) fn assemble(
         data.slice_mut(s![.., at..at + n]).assign(&readout.data.slice(s![.., kept]));
         at += n;
     }
-    let (points, data) = match within_matrix(&points, &matrix, notes)? {
+    let (points, data) = match within_matrix(points.view(), &matrix, notes)? {
         None => (points, data),
         Some(keep) => {
             times = times.map(|times| keep.iter().map(|&i| times[i]).collect());
@@ -73,15 +66,15 @@ pub(super) fn assemble(
 const EDGE: f64 = 0.51;
 
 /// The samples within the matrix's own k-space, where not all are: on n voxels k and k − n are the same, so the others
-/// would fold into the image.
+/// would fold into the image. `matrix` is in the order x, y, z.
 ///
 /// Errors: fewer than a twentieth of the samples lie within, as with a trajectory in another unit.
-fn within_matrix(
-    points: &Array2<f64>,
-    matrix: &[usize; 3],
+pub(super) fn within_matrix(
+    points: ArrayView2<'_, f64>,
+    matrix: &[usize],
     notes: &mut Vec<String>,
 ) -> Result<Option<Vec<usize>>> {
-    let inside = |row: &[usize; 3], k: &ndarray::ArrayView1<'_, f64>| {
+    let inside = |row: &[usize], k: &ndarray::ArrayView1<'_, f64>| {
         k.iter().zip(row).all(|(k, &n)| k.abs() <= n as f64 / 2.0 + EDGE)
     };
     let keep: Vec<usize> =
@@ -193,13 +186,4 @@ fn kept(readout: &Acquisition) -> std::ops::Range<usize> {
     let samples = readout.data.ncols();
     let end = samples.saturating_sub(readout.discard_post);
     readout.discard_pre.min(end)..end
-}
-
-fn usable(fov: f64) -> bool {
-    fov.is_finite() && fov > 0.0
-}
-
-fn usable_fov(encoding: &Encoding, axis: usize) -> f64 {
-    let fov = encoding.encoded.fov_mm[axis];
-    if usable(fov) { fov } else { encoding.encoded.matrix[axis] as f64 }
 }

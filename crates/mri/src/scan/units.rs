@@ -1,17 +1,58 @@
 use ndarray::ArrayView2;
 use rayspin_core::{Error, Result, TrajectoryUnits};
 
+use super::frames::note;
+
 /// How far beyond n/2 a trajectory may reach and still be taken as sampling the matrix (ramps, rounded limits).
 const OVERSHOOT: f64 = 1.3;
 /// The least part of n/2 that a trajectory is taken to cover.
 const LEAST_COVER: f64 = 0.02;
 
+/// A trajectory in another unit that covers n/2 up to this part of it covers all of it: small matrices make ranges overlap.
+const FULL: f64 = 0.1;
+
+/// Whether a trajectory reaches so little far that it may count in voxels: ±0.5 cycles or ±π radians, with some overshoot.
+///
+/// Its extent in cycles per field of view would be that of a matrix of at most 10 voxels. `points` is `[sample, dim]`.
+pub fn may_count_voxels(points: ArrayView2<'_, f64>) -> bool {
+    points.iter().all(|k| k.abs() <= OVERSHOOT * std::f64::consts::PI)
+}
+
+/// The unit of a trajectory: the one that is `stated`, or else the one that the range tells ([`detect_units`]), which goes to
+/// `notes`. The arguments are those of [`detect_units`].
+///
+/// Errors: those of [`detect_units`]; a unit per metre where the field of view is unknown.
+pub fn settle_units(
+    points: ArrayView2<'_, f64>,
+    matrix: &[usize],
+    fov_mm: &[f64],
+    stated: Option<TrajectoryUnits>,
+    notes: &mut Vec<String>,
+) -> Result<TrajectoryUnits> {
+    let units = match stated {
+        Some(units) => units,
+        None => {
+            let found = detect_units(points, matrix, fov_mm)?;
+            note(notes, format!("trajectory units are not stated: {found} by its range"));
+            found
+        }
+    };
+    if is_per_metre(units)
+        && let Some(fov) = fov_mm.iter().find(|fov| !is_known(**fov))
+    {
+        let expected = format!("a length in mm along each axis, for a trajectory in {units}");
+        return Err(Error::value("field of view", expected, fov));
+    }
+    Ok(units)
+}
+
 /// Finds the unit of a trajectory by its range: the unit in which max |k| comes closest to n/2 from below.
 ///
-/// `points` is `[sample, dim]` as the file holds it, `matrix` and `fov_mm` are in the order x, y, z. Cycles per field of
-/// view win when they cover at least 30 % of n/2, since small matrices make the ranges overlap (n/2 = π).
+/// `points` is `[sample, dim]` as the file holds it, `matrix` and `fov_mm` are in the order x, y, z. A field of view that is
+/// not a positive number is unknown: it rules out units per metre. Cycles per field of view win when they cover at least
+/// 30 % of n/2.
 ///
-/// Errors: no unit explains the range.
+/// Errors: no unit explains the range; or, for a matrix below 22, another unit than cycles per field of view covers n/2 better.
 pub fn detect_units(
     points: ArrayView2<'_, f64>,
     matrix: &[usize],
@@ -23,28 +64,45 @@ pub fn detect_units(
         extent
             .iter()
             .zip(matrix.iter().zip(fov_mm))
-            .filter(|(_, (n, _))| **n > 1)
+            .filter(|(_, (n, fov))| **n > 1 && (is_known(**fov) || !is_per_metre(units)))
             .map(|(k, (&n, &fov))| k * units.to_cycles_per_fov(n, fov) / (n as f64 / 2.0))
             .fold(0.0, f64::max)
     };
-    let native = cover(TrajectoryUnits::CyclesPerFov);
-    if (0.3..=OVERSHOOT).contains(&native) {
-        return Ok(TrajectoryUnits::CyclesPerFov);
-    }
-    TrajectoryUnits::ALL
+    let largest = extent.iter().fold(0.0f64, |m, &k| m.max(k));
+    let fits: Vec<(TrajectoryUnits, f64)> = TrajectoryUnits::ALL
         .iter()
         .map(|&(units, _)| (units, cover(units)))
         .filter(|(_, cover)| (LEAST_COVER..=OVERSHOOT).contains(cover))
-        .max_by(|a, b| a.1.total_cmp(&b.1))
-        .map(|(units, _)| units)
-        .ok_or_else(|| {
-            let largest = extent.iter().fold(0.0f64, |m, &k| m.max(k));
-            Error::value(
+        .collect();
+    let native = cover(TrajectoryUnits::CyclesPerFov);
+    if (0.3..=OVERSHOOT).contains(&native) {
+        let short = |cover: f64| (cover - 1.0).abs();
+        let rival = fits.iter().find(|(_, cover)| short(*cover) < FULL.min(short(native)));
+        return match rival {
+            None => Ok(TrajectoryUnits::CyclesPerFov),
+            Some((units, _)) => Err(Error::value(
                 "trajectory units",
-                format!("a range that samples matrix {matrix:?} in {}", names()),
-                format!("max |k| = {largest:.4}"),
-            )
-        })
+                format!("a range that only one unit explains for matrix {matrix:?}"),
+                format!("max |k| = {largest:.4}, which cycles/fov and {units} explain"),
+            )),
+        };
+    }
+    fits.iter().max_by(|a, b| a.1.total_cmp(&b.1)).map(|(units, _)| *units).ok_or_else(|| {
+        Error::value(
+            "trajectory units",
+            format!("a range that samples matrix {matrix:?} in {}", names()),
+            format!("max |k| = {largest:.4}"),
+        )
+    })
+}
+
+fn is_per_metre(units: TrajectoryUnits) -> bool {
+    matches!(units, TrajectoryUnits::CyclesPerMetre | TrajectoryUnits::RadiansPerMetre)
+}
+
+/// Whether a field of view is a length.
+pub(super) fn is_known(fov_mm: f64) -> bool {
+    fov_mm.is_finite() && fov_mm > 0.0
 }
 
 fn names() -> String {
@@ -76,5 +134,37 @@ mod tests {
         assert!(detect_units(far.view(), &[64, 64], &[200.0, 200.0]).is_err());
         let nothing = Array2::zeros((4, 2));
         assert!(detect_units(nothing.view(), &[64, 64], &[200.0, 200.0]).is_err());
+    }
+
+    #[test]
+    fn small_matrices_whose_ranges_overlap_are_refused() {
+        let radians = Array2::from_elem((4, 2), std::f64::consts::PI);
+        for n in [8, 10, 16, 20] {
+            let error = detect_units(radians.view(), &[n, n], &[f64::NAN; 2]).unwrap_err().to_string();
+            assert!(error.contains("cycles/fov and radians/voxel"), "{n}: {error}");
+            let full = Array2::from_elem((4, 2), n as f64 / 2.0);
+            let found = detect_units(full.view(), &[n, n], &[f64::NAN; 2]).unwrap();
+            assert_eq!(found, TrajectoryUnits::CyclesPerFov, "{n}");
+        }
+        assert!(may_count_voxels(radians.view()));
+        assert!(!may_count_voxels(Array2::from_elem((4, 2), 8.0).view()));
+    }
+
+    #[test]
+    fn units_per_metre_need_a_field_of_view() {
+        let cycles = Array2::from_elem((4, 2), 500.0);
+        let settle = |fov: f64, stated| {
+            let mut notes = Vec::new();
+            settle_units(cycles.view(), &[200, 200], &[fov; 2], stated, &mut notes)
+                .map(|units| (units, notes))
+        };
+        let (units, notes) = settle(200.0, None).unwrap();
+        assert_eq!((units, notes.len()), (TrajectoryUnits::CyclesPerMetre, 1));
+        for unknown in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+            assert!(settle(unknown, None).is_err());
+            let error = settle(unknown, Some(TrajectoryUnits::CyclesPerMetre)).unwrap_err().to_string();
+            assert!(error.contains("field of view"), "{error}");
+            assert!(settle(unknown, Some(TrajectoryUnits::CyclesPerFov)).unwrap().1.is_empty());
+        }
     }
 }

@@ -3,8 +3,10 @@
 use std::path::Path;
 
 use anyhow::{Context as _, Result};
-use rayspin::core::C64;
+use ndarray::{ArrayD, ArrayViewD, Axis};
+use rayspin::core::{C32, C64};
 use rayspin::io;
+use rayspin::io::cfl::{Cartesian, Layout, dim};
 
 use crate::failure::BadInput;
 
@@ -40,12 +42,11 @@ pub(super) fn read_covariance(path: &Path) -> Result<ndarray::Array2<C64>> {
 }
 
 /// Maps `[coil, z, y, x]` from `.cfl`, `.npy` or `.npz`.
-pub(super) fn read_maps(path: &Path) -> Result<ndarray::ArrayD<rayspin::core::C32>> {
+pub(super) fn read_maps(path: &Path) -> Result<ArrayD<C32>> {
     let array = match io::detect(path)? {
         io::Format::Cfl => {
             let array = io::cfl::read(path)?;
-            let cartesian =
-                io::cfl::Cartesian::from_bart(array.view()).with_context(|| path.display().to_string())?;
+            let cartesian = Cartesian::from_bart(array.view()).with_context(|| path.display().to_string())?;
             cartesian.single().with_context(|| path.display().to_string())?.into_dyn()
         }
         io::Format::Npy => io::npy::read_complex(path)?,
@@ -62,7 +63,7 @@ pub(super) fn read_maps(path: &Path) -> Result<ndarray::ArrayD<rayspin::core::C3
 }
 
 /// A field map `[z, y, x]` in Hz, of either sign.
-pub(super) fn read_field_map(path: &Path) -> Result<ndarray::ArrayD<f32>> {
+pub(super) fn read_field_map(path: &Path) -> Result<ArrayD<f32>> {
     let image = io::read_image(path, &io::ReadOptions::default())?.image;
     let refuse = |expected: &str, found: String| -> Result<_> {
         Err(BadInput::new(format!("{}: expected {expected}, found {found}", path.display()))
@@ -78,17 +79,14 @@ pub(super) fn read_field_map(path: &Path) -> Result<ndarray::ArrayD<f32>> {
     Ok(image.data().mapv(|v| v.re))
 }
 
-/// Writes `[coil, z, y, x]` or `[coil, y, x]` as `.cfl` or `.npy`.
-pub(crate) fn write_coil_array(path: &Path, maps: &ndarray::ArrayD<rayspin::core::C32>) -> Result<()> {
+/// Writes `[coil, z, y, x]` or `[set, coil, z, y, x]` as `.cfl` or `.npy`; `layout` is where axes go in a BART array.
+pub(crate) fn write_coil_array(path: &Path, maps: ArrayViewD<'_, C32>, layout: Layout) -> Result<()> {
     match io::Format::of_name(path) {
-        Some(io::Format::Npy) => Ok(io::npy::write(path, maps.view())?),
+        Some(io::Format::Npy) => Ok(io::npy::write(path, maps)?),
         Some(io::Format::Cfl) => {
-            let mut volume = maps.view();
-            if volume.ndim() == 3 {
-                volume.insert_axis_inplace(ndarray::Axis(1));
-            }
-            // [coil, z, y, x] backwards is BART's READ, PHS1, PHS2, COIL.
-            Ok(io::cfl::write(path, volume.reversed_axes())?)
+            let sets = if maps.ndim() < 5 { maps.insert_axis(Axis(0)) } else { maps };
+            let layout = layout.with_frames(sets.shape()[0], dim::MAPS);
+            Ok(io::cfl::write(path, layout.to_bart(sets)?.view())?)
         }
         _ => Err(BadInput::new(format!(
             "{}: name of the output: expected the ending .cfl or .npy, found another",

@@ -6,13 +6,14 @@ mod options;
 mod record;
 mod stopped;
 pub(crate) mod stream;
+mod understood;
 
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
 use rayspin::core::{C32, Image, Monitor};
 use rayspin::device::{Backend, Device};
-use rayspin::io::{self, ScanOptions};
+use rayspin::io::{self, ArrayFrame, ScanOptions};
 use rayspin::mri::prepare::Noise;
 use rayspin::mri::recon::{
     Certificate, Certify, ReconOptions, ScanImage, Solve, StreamTimes, reconstruct_frame, reconstruct_frames,
@@ -79,6 +80,8 @@ pub(crate) fn run(context: &Context, args: &ReconMri) -> Result<()> {
         monitor.stage("read", 0, || plan::read(args, &scan_options, &selection, process, whole, &monitor))
     };
     let (mut source, mut shape) = read(true)?;
+    let layout = understood::layout(&source);
+    understood::say(&source, &shape, context, &mut recorder);
     let frame = shape.frame(&source).context("a frame")?;
     of_run.scan = Some(effect::Scan {
         on_grid: matches!(frame.samples, Samples::Cartesian { .. }),
@@ -214,7 +217,7 @@ pub(crate) fn run(context: &Context, args: &ReconMri) -> Result<()> {
     let mut written = Vec::new();
     for output in &args.outputs {
         if let (None, Some(image)) = (&result.times, &result.image) {
-            for note in files::write_image(output, image)? {
+            for note in files::write_image(output, image, layout)? {
                 let note = format!("{}: {note}", output.display());
                 monitor.note(&note);
                 recorder.note(note);
@@ -224,7 +227,7 @@ pub(crate) fn run(context: &Context, args: &ReconMri) -> Result<()> {
     }
     if let Some(path) = &args.save_maps {
         let maps = result.maps.as_ref().context("--save-maps: the run left no sensitivity maps")?;
-        write_coil_array(path, maps)?;
+        write_coil_array(path, maps.view(), layout)?;
         written.extend(files::parts(path));
     }
     let mut mismatch = Ok(());
@@ -365,7 +368,10 @@ fn reconstruct(
                 None => Ok(result?),
             }
         }
-        plan::Source::Frame(frame, notes) => Ok(reconstruct_frame(device, *frame, notes, options, monitor)?),
+        plan::Source::Frame(array) => {
+            let ArrayFrame { frame, notes, .. } = *array;
+            Ok(reconstruct_frame(device, frame, notes, options, monitor)?)
+        }
         plan::Source::Stream(_) => Err(anyhow::anyhow!("a stream is not reconstructed as a whole")),
     }
 }

@@ -122,7 +122,14 @@ pub(super) fn scan_options(args: &ReconMri) -> Result<ScanOptions> {
     {
         return Err(BadInput::new(format!("--fov: expected positive lengths in mm, found {fov:?}")).into());
     }
-    Ok(ScanOptions { name: args.dataset.clone(), trajectory: args.traj.clone(), units, matrix, fov_mm })
+    Ok(ScanOptions {
+        name: args.dataset.clone(),
+        trajectory: args.traj.clone(),
+        trajectory_name: args.traj_dataset.clone(),
+        units,
+        matrix,
+        fov_mm,
+    })
 }
 
 pub(super) fn selection(args: &ReconMri) -> Selection {

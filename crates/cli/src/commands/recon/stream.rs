@@ -118,6 +118,11 @@ impl Stream {
         budget::of_stream(frame, &stream, options, device)
     }
 
+    /// Slices of each image.
+    pub(crate) fn slices(&self) -> usize {
+        self.source.series().slices()
+    }
+
     /// Time between images in s, where the time stamps tell it.
     fn step_s(&self) -> Option<f64> {
         self.source.series().ticks().map(|ticks| ticks * TICK_S)

@@ -1,0 +1,38 @@
+//! What the input was understood as, in a line, and what speaks against it.
+
+use rayspin::core::Progress as _;
+use rayspin::io::cfl::Layout;
+use rayspin::report::RunRecorder;
+
+use crate::Context;
+use crate::commands::plan::{Shape, Source};
+
+/// Where the axes of images and maps go in a BART array: to the dimensions that they came from.
+pub(super) fn layout(source: &Source) -> Layout {
+    match source {
+        Source::Frame(array) => array.layout,
+        _ => Layout::default(),
+    }
+}
+
+/// Says in a line what was read, and warns where the samples of an array without a header contradict it.
+pub(super) fn say(source: &Source, shape: &Shape, context: &Context, recorder: &mut RunRecorder) {
+    let summary = match source {
+        Source::Frame(array) => Some(array.summary()),
+        _ => shape.frame(source).map(|frame| frame.summary()),
+    };
+    if let Some(summary) = summary {
+        let text = match shape.images(source) {
+            1 => summary.to_string(),
+            images => format!("{summary}, {images} images"),
+        };
+        context.console.note(&format!("understood as {text}"));
+        recorder.parameter("understood as", text);
+    }
+    if let Source::Frame(array) = source {
+        for doubt in array.frame.doubts() {
+            context.console.warn(&doubt);
+            recorder.note(format!("warning: {doubt}"));
+        }
+    }
+}
