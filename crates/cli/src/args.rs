@@ -237,10 +237,11 @@ pub(crate) enum SensitivitiesArg {
 /// `rayspin recon mri`
 #[derive(Debug, Args)]
 #[command(after_help = "\
-SCAN is ISMRMRD (.h5), or k-space as BART .cfl (READ PHS1 PHS2 COIL), .npy or .npz ([coil, z, y, x]), or with --traj samples as
-.cfl (1 readout spoke coil), .npy or .npz ([coil, sample] or [coil, spoke, readout]). A line says what it was understood as, and
-a warning what speaks against that; docs/reading.md lists the rules. The image's format follows its name: .nii .nii.gz .cfl .npy
-.png .h5 (ISMRMRD images); .cfl keeps BART's dimensions.
+SCAN is ISMRMRD (.h5), or an array: k-space as BART .cfl (READ PHS1 PHS2 COIL), .npy or .npz
+([coil, z, y, x]); with --traj samples as .cfl (1 readout spoke coil), .npy or .npz ([coil, sample] or
+[coil, spoke, readout]). A line says what it was understood as; warnings say what speaks against that
+(rules: docs/reading.md). The image's format follows its name: .nii .nii.gz .cfl .npy .png .h5
+(ISMRMRD images). An array read from .cfl is written to .cfl in the same dimensions.
 
 Examples:
   rayspin recon mri scan.h5 -o image.nii.gz                      method by what the scan is
@@ -251,8 +252,8 @@ Examples:
   rayspin recon mri scan.h5 -o image.nii.gz --method tv --anatomy t1.nii.gz
   rayspin recon mri spiral.h5 -o image.nii.gz --field-map field.nii.gz   off-resonance corrected
   rayspin recon mri kspace.cfl -o image.nii.gz --maps maps.cfl
-  rayspin recon mri samples.npy --traj traj.npy -o image.nii.gz --matrix 256,256      units by the trajectory's range
-  rayspin recon mri samples.npy --traj traj.npy -o image.nii.gz --traj-units cycles/fov      matrix by its range
+  rayspin recon mri samples.npy --traj traj.npy -o image.png --matrix 256,256         units by its range
+  rayspin recon mri samples.npy --traj traj.npy -o image.png --traj-units cycles/fov  matrix by its range
   rayspin recon mri scan.h5 -o image.nii.gz --method cg-sense --sensitivities espirit --map-sets 2
   rayspin recon mri scan.h5 -o image.nii.gz --method grappa --partial-fourier homodyne
   rayspin recon mri scan.h5 -o image.nii.gz --coils 8                  compressed to 8 virtual coils
@@ -377,10 +378,11 @@ pub(crate) struct ReconMri {
     #[arg(long, value_name = "NAME", requires = "traj")]
     pub(crate) traj_dataset: Option<String>,
     /// Units of the trajectory instead of those stated or found by range: cycles/fov, cycles/voxel, radians/voxel,
-    /// cycles/m, radians/m. With --traj one of --traj-units and --matrix is needed, unless BART's own cycles/fov are plain
+    /// cycles/m, radians/m. --traj needs --traj-units or --matrix, but for BART arrays that reach beyond 4
     #[arg(long, value_name = "UNITS")]
     pub(crate) traj_units: Option<String>,
-    /// Matrix to reconstruct instead of the scan's own, over the same field of view; with --traj the matrix
+    /// Matrix to reconstruct instead of the scan's own, over the same field of view; with --traj the matrix of
+    /// the image
     #[arg(long, value_name = "X,Y[,Z]")]
     pub(crate) matrix: Option<String>,
     /// Field of view in mm of a scan without a header

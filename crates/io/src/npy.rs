@@ -173,7 +173,7 @@ pub fn read_npz_real(path: impl AsRef<Path>, name: Option<&str>) -> Result<Array
     read_entry(path.as_ref(), name, Numbers::Real)
 }
 
-/// The numbers that a reader takes.
+/// Which number types a reader accepts.
 #[derive(Clone, Copy)]
 enum Numbers {
     Any,
@@ -209,7 +209,7 @@ fn read_entry<T: Value>(path: &Path, name: Option<&str>, numbers: Numbers) -> Re
         (None, []) => return Err(Error::field(path, "archive", "an array", "none")),
         (None, _) => {
             return Err(Error::field(path, "archive", "one array, or the name of one", list())
-                .with_hint("name the array to read"));
+                .with_hint("name the array to read: --dataset, or --traj-dataset for a trajectory"));
         }
     };
     if !names.contains(&name) {

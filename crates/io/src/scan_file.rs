@@ -29,7 +29,7 @@ pub struct ScanOptions {
 #[derive(Debug, Clone)]
 pub enum ScanFile {
     /// A scan with its header and every acquisition.
-    Scan(Scan),
+    Scan(Box<Scan>),
     /// The samples of one image, without a header.
     Frame(Box<ArrayFrame>),
 }
@@ -72,7 +72,7 @@ pub fn read_scan(path: impl AsRef<Path>, options: &ScanOptions, monitor: &Monito
         Format::Hdf5 => {
             let read =
                 ismrmrd::ReadOptions { group: options.name.clone(), ..ismrmrd::ReadOptions::default() };
-            return Ok(ScanFile::Scan(ismrmrd::read_with(path, &read, monitor)?));
+            return Ok(ScanFile::Scan(Box::new(ismrmrd::read_with(path, &read, monitor)?)));
         }
         Format::Cfl => cfl::read(path)?,
         Format::Npy | Format::Npz => npy::read_samples(path, format, options.name.as_deref())?,

@@ -8,6 +8,7 @@ use rayspin::device::{Backend, Device, cpu, cuda, private};
 use rayspin::io::{self, Format, ScanFile, ScanOptions, ismrmrd};
 use rayspin::report::number;
 use rayspin::tune::limits::{Kept, kept};
+use serde_json::{Value, map::Entry};
 
 use super::files;
 use crate::args::Info;
@@ -29,9 +30,7 @@ pub(crate) fn run(context: &Context, args: &Info) -> Result<()> {
         Some(path) => file(path, args.dataset.as_deref())?,
     };
     if args.json {
-        let map: serde_json::Map<_, _> =
-            rows.into_iter().map(|(name, value)| (name, serde_json::Value::String(value))).collect();
-        files::print(&serde_json::to_string_pretty(&map)?)?;
+        files::print(&serde_json::to_string_pretty(&json(rows))?)?;
         return Ok(());
     }
     let width = rows.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
@@ -39,6 +38,23 @@ pub(crate) fn run(context: &Context, args: &Info) -> Result<()> {
         files::print(&format!("{name:width$}  {value}"))?;
     }
     Ok(())
+}
+
+/// Texts by name; a list of them where a name comes more than once, as notes do.
+fn json(rows: Rows) -> serde_json::Map<String, Value> {
+    let mut map = serde_json::Map::new();
+    for (name, text) in rows {
+        match map.entry(name) {
+            Entry::Vacant(place) => {
+                place.insert(Value::String(text));
+            }
+            Entry::Occupied(mut place) => match place.get_mut() {
+                Value::Array(list) => list.push(Value::String(text)),
+                first => *first = Value::Array(vec![first.take(), Value::String(text)]),
+            },
+        }
+    }
+    map
 }
 
 type Rows = Vec<(String, String)>;
@@ -215,21 +231,21 @@ fn file(path: &Path, dataset: Option<&str>) -> Result<Rows> {
     Ok(rows)
 }
 
-/// What an array without a header would be understood as.
+/// What an array without a header would be understood as: a trajectory, else k-space.
 fn understood(path: &Path, dataset: Option<&str>, rows: &mut Rows) {
+    if let Ok((points, extent)) = io::trajectory_extent(path, dataset) {
+        let numbers: Vec<String> = extent.iter().map(|k| format!("±{k:.4}")).collect();
+        return row(rows, "as trajectory", format!("{points} points, {} (x, y, z)", numbers.join(", ")));
+    }
     let options = ScanOptions { name: dataset.map(str::to_owned), ..ScanOptions::default() };
     match io::read_scan(path, &options, &Monitor::silent()) {
         Ok(ScanFile::Frame(array)) => {
             row(rows, "as k-space", array.summary());
             for doubt in array.frame.doubts() {
-                row(rows, "  warning", doubt);
+                row(rows, "warning", doubt);
             }
         }
         Ok(ScanFile::Scan(_)) => {}
         Err(error) => row(rows, "as k-space", format!("no: {error}")),
-    }
-    if let Ok((points, extent)) = io::trajectory_extent(path, dataset) {
-        let numbers: Vec<String> = extent.iter().map(|k| format!("±{k:.4}")).collect();
-        row(rows, "as trajectory", format!("{points} points, {} (x, y, z)", numbers.join(", ")));
     }
 }

@@ -11,7 +11,7 @@ pub enum Axes {
     ReadIsX,
     /// READ is z, PHS2 is x: a slice that was cut from a 3-D scan across its readout, READ being 1.
     ReadIsZ,
-    /// READ is x, SLICE is z: the slices of a 2-D scan, PHS2 being 1. Of images only.
+    /// READ is x, SLICE is z: the slices of a 2-D scan, PHS2 being 1. Only images have it.
     SliceIsZ,
 }
 

@@ -2,7 +2,8 @@
 //!
 //! An array has [`DIMS`] dimensions of fixed meaning ([`dim`]), the first varying fastest. In memory it is an `ArrayD` with
 //! these sixteen axes in BART's order, in Fortran layout. [`Cartesian`] turns Cartesian k-space, coil images and images into
-//! Rayspin's `[coil, z, y, x]`, and its [`Layout`] turns them back; [`trajectory_from_bart`] and [`samples_from_bart`] do so for non-Cartesian data.
+//! Rayspin's `[coil, z, y, x]`. Its [`Layout`] turns them back. [`trajectory_from_bart`] and [`samples_from_bart`] do so for
+//! non-Cartesian data.
 //!
 //! `.cfl` files hold no geometry.
 

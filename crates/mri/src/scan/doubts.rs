@@ -17,14 +17,14 @@ const PEAK: f64 = 2.0;
 /// The same for coils that are an axis of k-space, and the part of the peak that the outer half of the axis has at most.
 const COIL_PEAK: f64 = 4.0;
 const COIL_EDGE: f64 = 0.1;
-/// Energy of samples near the centre of a trajectory over that of those in its outer half, at least.
+/// Mean energy of samples near the centre of a trajectory over the mean energy in its outer half, at least.
 const CENTRE: f64 = 2.0;
 /// Samples that are enough for a mean.
 const ENOUGH: usize = 8;
 
 impl Frame {
-    /// Facts about the samples that make it doubtful that their axes are what they were taken as, one sentence each. They are
-    /// meant for arrays without a header, whose axes are known by convention alone.
+    /// Facts about the samples that make it doubtful that their axes are what they were taken as, one sentence each. Only
+    /// convention tells the axes of an array without a header: ask this of its frame.
     pub fn doubts(&self) -> Vec<String> {
         match &self.samples {
             Samples::Cartesian { kspace, sampled } => of_grid(kspace, sampled),
@@ -50,10 +50,10 @@ fn of_grid(kspace: &ArrayD<C32>, sampled: &ArrayD<bool>) -> Vec<String> {
         ));
     }
     let judged: Vec<(&Profile, Shape)> = axes.iter().filter_map(|axis| Some((axis, axis.shape()?))).collect();
-    if judged.len() > 1 && judged.iter().all(|(_, shape)| *shape == Shape::Even) {
-        doubts.push(
-            "the energy does not peak in the middle, as that of k-space does: are these images?".into(),
-        );
+    let any = |wanted: Shape| judged.iter().any(|(_, shape)| *shape == wanted);
+    if judged.len() > 1 && any(Shape::Even) && !any(Shape::Peaked) {
+        doubts
+            .push("the energy does not peak in the middle as that of k-space does: are these images?".into());
         return doubts;
     }
     for (axis, shape) in judged {
@@ -61,12 +61,12 @@ fn of_grid(kspace: &ArrayD<C32>, sampled: &ArrayD<bool>) -> Vec<String> {
         match shape {
             Shape::Peaked => {}
             Shape::Even => doubts.push(format!(
-                "the energy hardly differs along {name} ({n}), and k-space peaks in the middle: spokes and spirals need their \
-                 trajectory (--traj); slices, repetitions or coils are no axis of an image's k-space ({ORDER})"
+                "the energy hardly differs along {name} ({n}), and that of k-space peaks in the middle: spokes and spirals need \
+                 --traj; slices, repetitions and coils belong on no axis of the matrix"
             )),
             Shape::Aside(peak) => doubts.push(format!(
-                "the energy along {name} peaks at {peak} of {n}, and the centre of k-space belongs at {} \
-                 (numpy.fft.fftshift moves it there)",
+                "the energy along {name} peaks at {peak} of {n}, and the centre of k-space belongs at {}: shift it \
+                 (numpy.fft.fftshift), or name the axes in their order",
                 n / 2
             )),
         }

@@ -8,20 +8,21 @@ const OVERSHOOT: f64 = 1.3;
 /// The least part of n/2 that a trajectory is taken to cover.
 const LEAST_COVER: f64 = 0.02;
 
-/// A trajectory in another unit that covers n/2 up to this part of it covers all of it: small matrices make ranges overlap.
-const FULL: f64 = 0.1;
+/// A trajectory that covers n/2 in another unit but for this part of it may well be in that unit: small matrices make ranges
+/// overlap.
+const FULL: f64 = 0.02;
 
 /// Whether a trajectory reaches so little far that it may count in voxels: ±0.5 cycles or ±π radians, with some overshoot.
 ///
-/// Its extent in cycles per field of view would be that of a matrix of at most 10 voxels. `points` is `[sample, dim]`.
+/// A matrix that followed from it would have 10 voxels at most. `points` is `[sample, dim]`.
 pub fn may_count_voxels(points: ArrayView2<'_, f64>) -> bool {
     points.iter().all(|k| k.abs() <= OVERSHOOT * std::f64::consts::PI)
 }
 
 /// The unit of a trajectory: the one that is `stated`, or else the one that the range tells ([`detect_units`]), which goes to
-/// `notes`. The arguments are those of [`detect_units`].
+/// `notes`. The arguments are as for [`detect_units`].
 ///
-/// Errors: those of [`detect_units`]; a unit per metre where the field of view is unknown.
+/// Errors: as [`detect_units`]; and a unit per metre where the field of view is unknown.
 pub fn settle_units(
     points: ArrayView2<'_, f64>,
     matrix: &[usize],
@@ -52,7 +53,8 @@ pub fn settle_units(
 /// not a positive number is unknown: it rules out units per metre. Cycles per field of view win when they cover at least
 /// 30 % of n/2.
 ///
-/// Errors: no unit explains the range; or, for a matrix below 22, another unit than cycles per field of view covers n/2 better.
+/// Errors: no unit explains the range; or, for a matrix below 22, another unit than cycles per field of view covers n/2 exactly
+/// (within 2 %).
 pub fn detect_units(
     points: ArrayView2<'_, f64>,
     matrix: &[usize],
