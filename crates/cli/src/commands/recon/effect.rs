@@ -12,6 +12,8 @@ use crate::effect::{Need, Row, any_of};
 pub(super) struct Run<'a> {
     pub(super) args: &'a ReconMri,
     pub(super) format: Format,
+    /// Of the trajectory's own file.
+    pub(super) traj: Option<Format>,
     pub(super) method: Option<Method>,
     pub(super) scan: Option<Scan>,
 }
@@ -82,6 +84,8 @@ pub(super) enum Needs {
     Array,
     /// A file whose arrays or scans have names.
     Names,
+    /// A trajectory's file whose arrays have names.
+    TrajectoryNames,
     Coils,
     Repetitions,
     /// Noise readouts.
@@ -133,6 +137,7 @@ pub(super) const TABLE: &[Row<Needs>] = &[
     ("map_sets", ALWAYS),
     ("map_crop", ALWAYS),
     ("traj", &[Needs::Array]),
+    ("traj_dataset", &[Needs::TrajectoryNames]),
     ("traj_units", &[Needs::Trajectory]),
     ("matrix", ALWAYS),
     ("fov", &[Needs::Array]),
@@ -185,6 +190,7 @@ impl Need for Needs {
             Self::Header => Some(run.format == Format::Hdf5),
             Self::Array => Some(run.format != Format::Hdf5),
             Self::Names => Some(matches!(run.format, Format::Hdf5 | Format::Npz)),
+            Self::TrajectoryNames => Some(run.traj == Some(Format::Npz)),
             Self::Coils => Some(run.scan?.coils > 1),
             Self::Repetitions => Some(run.scan?.repetitions > 1),
             Self::Noise => Some(run.scan?.noise),
@@ -214,6 +220,7 @@ impl Need for Needs {
             Self::Header => "a scan with counters (ISMRMRD)".into(),
             Self::Array => "k-space without a header (.cfl, .npy, .npz)".into(),
             Self::Names => "a file of several scans or arrays (.h5, .npz)".into(),
+            Self::TrajectoryNames => "a trajectory in a file of several arrays (.npz)".into(),
             Self::Coils => "several coils".into(),
             Self::Repetitions => "several repetitions, or --window".into(),
             Self::Noise => "a scan with noise readouts".into(),
@@ -237,6 +244,7 @@ impl Need for Needs {
             Self::Header => format!("the samples of one image ({})", run.format),
             Self::Array => "an ISMRMRD scan, which states it".into(),
             Self::Names => run.format.to_string(),
+            Self::TrajectoryNames => run.traj.map_or_else(|| "none".into(), |format| format.to_string()),
             Self::Coils => "one coil".into(),
             Self::Repetitions => "one image".into(),
             Self::Noise => "a scan without".into(),

@@ -56,8 +56,13 @@ pub(crate) fn run(context: &Context, args: &ReconMri) -> Result<()> {
     recorder.stage("read");
     let selection = options::selection(args);
     let process = plan::process_bytes();
-    let mut of_run =
-        effect::Run { args, format: io::detect(&args.scan)?, method: args.method.map(method_of), scan: None };
+    let mut of_run = effect::Run {
+        args,
+        format: io::detect(&args.scan)?,
+        traj: traj.map(io::detect).transpose()?,
+        method: args.method.map(method_of),
+        scan: None,
+    };
     refuse_idle(effect::TABLE, &context.given, &of_run)?;
     if let Some(path) = &args.maps {
         options.maps = Some(std::sync::Arc::new(arrays::read_maps(path)?));
