@@ -61,6 +61,7 @@ fn options_of_recon_that_do_nothing_are_refused() {
         ("spiral.h5 -m cg-sense --independent", ["--independent", "found one image"]),
         ("spiral.h5 -m gridding --independent", ["--independent", "gridding"]),
         ("kspace.npy --dataset a", ["--dataset", ".npz"]),
+        ("kspace.npy --traj maps.npy --traj-dataset a", ["--traj-dataset", ".npz"]),
         ("kspace.npy --encoding 0", ["--encoding", "ISMRMRD"]),
         ("kspace.npy --window 3", ["--window", "ISMRMRD"]),
         ("kspace.npy --keep-identity", ["--keep-identity", "ISMRMRD"]),

@@ -2,6 +2,9 @@
 
 use rayspin::mri::recon::{Method, ReconOptions, Regulariser, Solve};
 
+/// The largest relative residual at which an image is called close to the minimiser.
+const NEAR: f64 = 1e-2;
+
 /// What is to be said of solves that ended above the tolerance: what happened, what it means, what to do. Nothing where all met
 /// it, and nothing where no penalty is, so that the number of iterations is what regularises, unless the tolerance was `asked`
 /// for.
@@ -32,15 +35,21 @@ pub(super) fn note(solves: &[Solve], options: &ReconOptions, asked: bool) -> Opt
         "the random shifts of wavelets leave a residual that more iterations hardly lower; a larger --tolerance is met"
             .to_owned()
     } else {
+        let distance = if reached <= NEAR {
+            "the image is close to the minimiser, but not exactly it"
+        } else {
+            "the image is not yet close to the minimiser"
+        };
+        let more = if options.method.is_sparse() { "bring it nearer" } else { "sharpen it and add noise" };
         format!(
-            "the image is not yet the solution; --iterations {} goes on, --tolerance {} takes it as it is",
+            "{distance}; more iterations (--iterations {}) {more}, --tolerance {} accepts it",
             2 * done,
             above_or_at(reached)
         )
     };
     Some(format!(
-        "{solver} stopped after {done} iterations at a residual of {reached:.1e}, above the tolerance of \
-         {tolerance:.0e}{place}: {advice}"
+        "{solver} stopped after {done} iterations at residual {reached:.1e}, above the tolerance {tolerance:.0e}{place}: \
+         {advice}"
     ))
 }
 
@@ -66,8 +75,8 @@ mod tests {
         assert_eq!(note(std::slice::from_ref(&met), &options, false), None);
         let said = note(std::slice::from_ref(&short), &options, false).unwrap();
         for words in [
-            "after 2 iterations at a residual of 2.3e-3",
-            "tolerance of 1e-5:",
+            "after 2 iterations at residual 2.3e-3,",
+            "tolerance 1e-5: the image is close to",
             "--iterations 4",
             "--tolerance 3e-3",
         ] {
@@ -75,6 +84,7 @@ mod tests {
         }
         let said = note(&[met, short.clone(), solve(&[1.0, 0.5, 0.2], false)], &options, false).unwrap();
         assert!(said.contains("in 2 of 3 images") && said.contains("2.0e-1"), "{said}");
+        assert!(said.contains("not yet close") && said.contains("add noise"), "{said}");
         // Fewer than were allowed: rounding stopped them.
         let options = ReconOptions { iterations: 9, ..options };
         let said = note(std::slice::from_ref(&short), &options, false).unwrap();
@@ -96,9 +106,11 @@ mod tests {
         assert_eq!(of(ReconOptions::of(Method::Wavelet)), [false, false]);
         let wavelet = ReconOptions { cg_tolerance: 1e-4, iterations: 1, ..ReconOptions::of(Method::Wavelet) };
         let said = note(&short, &wavelet, true).unwrap();
-        assert!(said.contains("random shifts") && !said.contains("goes on"), "{said}");
+        assert!(said.contains("random shifts") && !said.contains("--iterations"), "{said}");
         let tv = ReconOptions::of(Method::TotalVariation);
-        assert_eq!(of(ReconOptions { regulariser: Regulariser::None, ..tv }), [true, true]);
+        assert_eq!(of(ReconOptions { regulariser: Regulariser::None, ..tv.clone() }), [true, true]);
+        let said = note(&short, &ReconOptions { iterations: 1, ..tv }, false).unwrap();
+        assert!(said.contains("(--iterations 2) bring it nearer") && !said.contains("noise"), "{said}");
     }
 
     #[test]
