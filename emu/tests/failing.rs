@@ -1,7 +1,7 @@
 //! Memory whose copies or kernels cannot be waited for, because the device fails or work is recorded: it is given back when it
 //! can be waited for, and not before. The emulator tells of memory that goes while it is copied.
 
-#![allow(clippy::unwrap_used, reason = "tests")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 use std::sync::Arc;
 

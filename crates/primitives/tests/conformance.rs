@@ -56,13 +56,13 @@ fn check(name: &str) {
         for trial in 0..ladder.trials() {
             let of_problem = ladder.outline(Which::Trial(trial)).unwrap().rungs;
             let mut session = ladder.open(Which::Trial(trial), device, 7 + trial as u64).unwrap();
-            for at in 0..session.rungs().len() {
+            for (at, outline) in of_problem.iter().enumerate() {
                 let rung = session.rungs()[at].clone();
                 if rung.backend != device.kind() {
                     continue;
                 }
                 let worst = worst.entry((rung.name, rung.tolerance.to_bits())).or_insert(0.0f64);
-                match (&of_problem[at].refuses, &rung.refuses) {
+                match (&outline.refuses, &rung.refuses) {
                     (None, None) => coverage.ran(device, rung.name),
                     (Some(why), _) => coverage.refused(device, rung.name, why),
                     (None, Some(why)) => coverage.ruled_out(device, rung.name, why),

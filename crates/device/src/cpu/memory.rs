@@ -266,7 +266,8 @@ mod tests {
 
     #[test]
     fn refused_memory_is_an_error_that_says_how_much() {
-        let what = || format_args!("samples of {} coils", 3);
+        let coils = 3;
+        let what = || format!("samples of {coils} coils");
         for len in [usize::MAX, usize::MAX / 8, 1 << 56] {
             let bytes = (len as u64).saturating_mul(8);
             assert_eq!(needed(room::<f64>(what(), len)), bytes);
