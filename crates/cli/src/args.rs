@@ -331,7 +331,7 @@ pub(crate) struct ReconMri {
     /// Relative residual at which they end [default: 1e-5; wavelet none, tv 3e-4]
     #[arg(long, allow_negative_numbers = true)]
     pub(crate) tolerance: Option<f64>,
-    /// Relative error of the NUFFT
+    /// Relative error that the NUFFT is planned for; its error is at most 3 times that
     #[arg(long, default_value_t = 1e-4, allow_negative_numbers = true)]
     pub(crate) epsilon: f64,
     /// Density compensation of gridding
