@@ -85,6 +85,8 @@ fn altered_files_never_panic_nor_take_much_memory() {
     }
     assert!(refused > 1000, "{refused}");
     let after = [status("VmHWM"), status("VmPeak")];
-    assert!(after[0] - before[0] < 100 << 20, "resident {before:?} {after:?}");
-    assert!(after[1] - before[1] < 1 << 30, "address space {before:?} {after:?}");
+    // The kernel counts a peak by each processor's share, and may state a little less later.
+    let grown = |i: usize| after[i].saturating_sub(before[i]);
+    assert!(grown(0) < 100 << 20, "resident {before:?} {after:?}");
+    assert!(grown(1) < 1 << 30, "address space {before:?} {after:?}");
 }
