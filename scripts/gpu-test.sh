@@ -14,7 +14,8 @@ done
 if [ "${SANITIZE:-0}" = 1 ]; then
     for tool in memcheck racecheck; do
         echo "== compute-sanitizer --tool $tool"
-        compute-sanitizer --tool $tool --error-exitcode 1 "$here/tests/kernels_devices" --quiet --test-threads 1 || failed=1
+        # Asking whether memory is pinned is an API error where it is not (cuPointerGetAttribute), which is no fault of a kernel.
+        compute-sanitizer --tool $tool --report-api-errors no --error-exitcode 1 "$here/tests/kernels_devices" --quiet --test-threads 1 || failed=1
     done
 fi
 exit $failed

@@ -8,6 +8,7 @@ use rayspin::core::C32;
 use rayspin::io::{cfl, ismrmrd, npy};
 use rayspin::mri::scan::{Frame, FrameOptions, Samples};
 
+use crate::real_data::real_data;
 use crate::{ok, rayspin, refused, simulated};
 
 /// The first image of an ISMRMRD scan.
@@ -20,13 +21,7 @@ pub(crate) fn frame(path: &Path) -> Frame {
 
 /// The path of a real scan; nothing, and a printed word, where it is absent.
 pub(crate) fn real_scan(name: &str) -> Option<PathBuf> {
-    let folder = std::env::var_os("RAYSPIN_DATA")
-        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data"), PathBuf::from);
-    let path = folder.join("mri").join(name);
-    if !path.exists() {
-        println!("skipped: {} is not there", path.display());
-    }
-    path.exists().then_some(path)
+    real_data(&format!("mri/{name}"))
 }
 
 pub(crate) fn command(line: &str) -> Vec<&str> {

@@ -15,6 +15,8 @@ mod off_resonance;
 mod options;
 mod pictures;
 mod quality;
+#[path = "../../../../tests/real_data.rs"]
+mod real_data;
 mod refusals;
 mod stream;
 mod tune;

@@ -106,13 +106,12 @@ impl Algorithm for MatrixAdd {
 
     fn sized(&self, _: &Problem, size: &[usize]) -> Result<Problem> {
         match *size {
-            [rows, columns] if rows.min(columns) > 0 => {
-                voxels(size)?;
-                Ok(Problem { rows, columns })
-            }
-            _ => {
-                Err(Error::value("size of matrix-add", "ROWSxCOLUMNS, each at least 1", format!("{size:?}")))
-            }
+            [rows, columns] if rows.min(columns) > 0 && voxels(size).is_ok() => Ok(Problem { rows, columns }),
+            _ => Err(Error::value(
+                "size of matrix-add",
+                "ROWSxCOLUMNS, each at least 1, that fit the address space",
+                format!("{size:?}"),
+            )),
         }
     }
 
