@@ -199,7 +199,7 @@ fn memory_is_counted_and_limited() {
     };
     assert_eq!((needed, available), ((64 << 20) + 1, 64 << 20));
     assert_eq!(cuda.memory_used().0, 0);
-    assert!(matches!(Array::<C64>::zeros(&device, &[1 << 31, 1 << 31]), Err(Error::Memory { .. })));
+    assert!(matches!(Array::<C64>::zeros(&device, &[1 << 29, 1 << 29]), Err(Error::Memory { .. })));
     assert!(Array::<C64>::zeros(&device, &[usize::MAX, 2]).is_err());
 }
 
