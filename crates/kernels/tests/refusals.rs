@@ -65,7 +65,8 @@ fn lines_of_k_space_are_made_of_arrays_of_the_problem_s_size() {
         launch(&problem, by, &zeros::<C32>(&device, kspace), &mut zeros(&device, out))
     };
     each_too_short([2 * 24, 2 * 6], |lengths| run(&interpolation([0, 3]), lengths));
-    assert!(run(&interpolation([0, 4]), [2 * 24, 2 * 6]).is_err(), "a line beyond k-space");
+    // Of a line far beyond k-space all sources lie beyond it too.
+    run(&interpolation([7, 1 << 20]), [2 * 24, 2 * 6]).unwrap();
     let few = grappa::Interpolation { weights: vec![C32::default(); 7], ..interpolation([0, 3]) };
     assert!(run(&few, [2 * 24, 2 * 6]).is_err(), "too few weights");
 }
