@@ -10,6 +10,7 @@ use rand_chacha::ChaCha8Rng;
 use rayspin_core::{C64, Error, Real, Trajectory};
 use rayspin_device::cpu::simd::SimdReal;
 use rayspin_device::{Array, Backend, Device};
+use rayspin_emu::Coverage;
 use rayspin_kernels::{difference, nudft, off_resonance, pocs, sensitivity, shrink, vector, wavelet};
 
 const SIZES: [usize; 7] = [1, 2, 31, 255, 257, 4099, 70_001];
@@ -480,6 +481,7 @@ fn trajectory(random: &mut Random, matrix: &[usize], samples: usize) -> Trajecto
 
 fn exact_transforms<R: SimdReal>(device: &Device) {
     let mut random = Random::new(7);
+    let mut coverage = Coverage::default();
     // One point, fewer points than a tile, more than one tile of rows and of columns, odd axes, more than a stage of samples.
     let cases: [(&[usize], usize, usize); 10] = [
         (&[1], 1, 1),
@@ -523,7 +525,9 @@ fn exact_transforms<R: SimdReal>(device: &Device) {
             if let (nudft::Launch::Cuda(rung), Backend::Cuda(cuda)) = (&row.launch, device.backend())
                 && !rung.runs_on(cuda)
             {
-                nudft::adjoint_with(row, &t, &on_device.1, &mut poisoned(device, &shape)).unwrap_err();
+                let why =
+                    nudft::adjoint_with(row, &t, &on_device.1, &mut poisoned(device, &shape)).unwrap_err();
+                coverage.ruled_out(device, row.name, &why.to_string());
                 continue;
             }
             let (mut a, mut b, mut c) =
@@ -539,6 +543,8 @@ fn exact_transforms<R: SimdReal>(device: &Device) {
             near(&format!("{} adjoint", row.name), &b, &adjoint, row.tolerance);
             nudft::q_with(row, &t, Some(&weights), matrix, &mut c).unwrap();
             near(&format!("{} Q", row.name), &c, &q, row.tolerance);
+            let worst = error(&b, &adjoint).max(error(&c, &q));
+            coverage.compared(device, row.name, worst, row.tolerance);
         }
         let tolerance = if size_of::<R>() == 4 { 1e-6 } else { 1e-12 };
         let mut out = poisoned(device, &[batch, samples]);
@@ -552,6 +558,10 @@ fn exact_transforms<R: SimdReal>(device: &Device) {
         let ones = nudft::reference::q(&t, matrix, &vec![1.0; samples]).unwrap();
         near("Q without weights", &out, &ones, tolerance);
     }
+    println!("exact transforms, {}:\n{coverage}", R::NAME);
+    let rows = nudft::variants::<R>();
+    let rows = rows.iter().filter(|row| row.backend == device.kind()).map(|row| row.name);
+    assert_eq!(coverage.left_out(device, rows), [""; 0]);
     // Nothing in, nothing out; and no weight at all.
     let t = trajectory(&mut random, &[6, 5], 20);
     let none = Array::<Complex<R>>::zeros(device, &[0, 20]).unwrap();

@@ -3,7 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::sync::OnceLock;
 
 use rayspin_core::Result;
@@ -12,12 +12,17 @@ use rayspin_emu::Coverage;
 use rayspin_primitives::ladders;
 use rayspin_tune::{Config, Session, Which};
 
-/// What is wrong with one rung, if anything; `worst` is its largest error.
-fn verdict(session: &mut dyn Session, rung: usize, config: &Config, worst: &mut f64) -> Option<String> {
+/// What is wrong with one rung, if anything.
+fn verdict(
+    session: &mut dyn Session,
+    rung: usize,
+    config: &Config,
+    (coverage, device): (&mut Coverage, &Device),
+) -> Option<String> {
     let row = session.rungs()[rung].clone();
     let problem = session.problem();
     let found: Result<f64> = session.verify(rung, config);
-    *worst = found.as_ref().map_or(f64::NAN, |error| worst.max(*error));
+    coverage.compared(device, row.name, *found.as_ref().unwrap_or(&f64::NAN), row.tolerance);
     match found {
         Ok(error) if error <= row.tolerance => None,
         Ok(error) => {
@@ -52,7 +57,7 @@ fn check(name: &str) {
     let (mut wrong, mut coverage) = (Vec::new(), Coverage::default());
     let mut ran = 0;
     for device in devices() {
-        let mut worst = BTreeMap::new();
+        let mut expected = BTreeSet::new();
         for trial in 0..ladder.trials() {
             let of_problem = ladder.outline(Which::Trial(trial)).unwrap().rungs;
             let mut session = ladder.open(Which::Trial(trial), device, 7 + trial as u64).unwrap();
@@ -61,14 +66,17 @@ fn check(name: &str) {
                 if rung.backend != device.kind() {
                     continue;
                 }
-                let worst = worst.entry((rung.name, rung.tolerance.to_bits())).or_insert(0.0f64);
+                expected.insert(rung.name);
                 match (&outline.refuses, &rung.refuses) {
-                    (None, None) => coverage.ran(device, rung.name),
-                    (Some(why), _) => coverage.refused(device, rung.name, why),
-                    (None, Some(why)) => coverage.ruled_out(device, rung.name, why),
-                }
-                if rung.refuses.is_some() {
-                    continue;
+                    (None, None) => {}
+                    (Some(why), _) => {
+                        coverage.refused(device, rung.name, why);
+                        continue;
+                    }
+                    (None, Some(why)) => {
+                        coverage.ruled_out(device, rung.name, why);
+                        continue;
+                    }
                 }
                 let mut configs = vec![rung.space.default_config()];
                 assert!(rung.space.contains(&configs[0]), "{}: its default is not in its space", rung.name);
@@ -82,16 +90,13 @@ fn check(name: &str) {
                 }
                 for config in configs {
                     ran += 1;
-                    wrong.extend(verdict(session.as_mut(), at, &config, worst));
+                    wrong.extend(verdict(session.as_mut(), at, &config, (&mut coverage, device)));
                 }
             }
         }
-        for ((rung, allowed), worst) in &worst {
-            let allowed = f64::from_bits(*allowed);
-            println!("{name:>16} {rung:<20} {worst:.1e} of {allowed:.0e}, {}", device.describe());
-        }
-        wrong.extend(coverage.left_out(device, worst.into_keys().map(|(rung, _)| rung)));
+        wrong.extend(coverage.left_out(device, expected));
     }
+    println!("{name}:\n{coverage}");
     assert!(ran > 0, "{name}: nothing ran");
     assert!(wrong.is_empty(), "{name}:\n{}", wrong.join("\n"));
 }
@@ -187,7 +192,7 @@ fn copies_are_whole_in_pieces_of_any_size() {
                 ladder.open(Which::Case(Some(case.0), Some(&[3 * 1024 + 5])), device, 3).unwrap();
             for at in 0..session.rungs().len() {
                 for config in session.rungs()[at].space.clone().configs() {
-                    wrong.extend(verdict(session.as_mut(), at, &config, &mut 0.0));
+                    wrong.extend(verdict(session.as_mut(), at, &config, (&mut Coverage::default(), device)));
                 }
             }
         }

@@ -3,6 +3,7 @@
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rayspin_device::Device;
+use rayspin_emu::Coverage;
 
 use super::*;
 
@@ -20,6 +21,7 @@ fn error(found: &[C64], wanted: &[C64]) -> f64 {
 #[test]
 fn every_variant_agrees_with_the_oracle() {
     let mut rng = ChaCha8Rng::seed_from_u64(5);
+    let mut coverage = Coverage::default();
     for (seed, &(rows, columns)) in
         [(1, 1), (1, 5), (127, 16), (300, 17), (129, 33), (41, 65), (15, 131), (0, 3)].iter().enumerate()
     {
@@ -38,6 +40,7 @@ fn every_variant_agrees_with_the_oracle() {
                 };
                 let wanted = reference_gram(&values, &listed, &columns);
                 let once = run(Rows::Listed(&listed), false);
+                coverage.compared(device, variant.name, error(&once, &wanted), variant.tolerance);
                 assert!(error(&once, &wanted) <= variant.tolerance, "{rows} x {n}");
                 for a in 0..n {
                     assert_eq!(once[a * n + a].im, 0.0);
@@ -53,6 +56,10 @@ fn every_variant_agrees_with_the_oracle() {
                 assert!(error(&run(Rows::First(rows), true), &wanted) <= variant.tolerance, "{rows} x {n}");
             }
         }
+    }
+    println!("Gram matrices:\n{coverage}");
+    for device in crate::cuda::gpus() {
+        assert_eq!(coverage.left_out(device, VARIANTS.iter().map(|v| v.name)), [""; 0]);
     }
 }
 

@@ -95,10 +95,11 @@ mod tests {
     use rand::{RngExt, SeedableRng};
     use rand_chacha::ChaCha8Rng;
     use rayspin_core::{C32, C64};
+    use rayspin_emu::Coverage;
 
     use super::*;
 
-    fn agree<R: Real>(x: &[C32], ranks: &[usize]) {
+    fn agree<R: Real>(x: &[C32], ranks: &[usize], coverage: &mut Coverage) {
         let wide: Vec<C64> = x.iter().map(|v| C64::new(v.re.into(), v.im.into())).collect();
         let of = |v: f32| <R as Real>::from_f64(v.into());
         let values: Vec<Complex<R>> = x.iter().map(|v| Complex::new(of(v.re), of(v.im))).collect();
@@ -108,23 +109,33 @@ mod tests {
                 let wanted = reference::magnitude(&wide, rank);
                 for variant in variants::<R>().iter().filter(|v| v.backend == device.kind()) {
                     let found = (variant.launch)(&array, rank).unwrap().sqrt();
-                    let near = (found - wanted).abs() <= variant.tolerance * wanted;
-                    assert!(near, "{}, rank {rank} of {}: {found} {wanted}", variant.name, x.len());
+                    let error = (found - wanted).abs() / wanted.max(f64::MIN_POSITIVE);
+                    coverage.compared(&device, variant.name, error, variant.tolerance);
+                    assert!(
+                        error <= variant.tolerance,
+                        "{}, rank {rank} of {}: {found} {wanted}",
+                        variant.name,
+                        x.len()
+                    );
                 }
                 assert!((magnitude(&array, rank).unwrap() - wanted).abs() <= 1e-14 * wanted);
             }
             assert!(magnitude(&array, x.len()).is_err());
+            let rows = variants::<R>();
+            let rows = rows.iter().filter(|v| v.backend == device.kind()).map(|v| v.name);
+            assert_eq!(coverage.left_out(&device, rows), [""; 0]);
         }
     }
 
     #[test]
     fn every_variant_finds_the_number_of_that_rank() {
         let mut rng = ChaCha8Rng::seed_from_u64(3);
+        let mut coverage = Coverage::default();
         for len in [1, 2, 3, 257, 1031, 5000] {
             let mut one = || rng.random_range(-1.0f32..1.0).powi(5);
             let x: Vec<C32> = (0..len).map(|_| C32::new(one(), one())).collect();
-            agree::<f32>(&x, &[0, len / 2, len - 1]);
-            agree::<f64>(&x, &[len * 99 / 100]);
+            agree::<f32>(&x, &[0, len / 2, len - 1], &mut coverage);
+            agree::<f64>(&x, &[len * 99 / 100], &mut coverage);
         }
         // Many alike, zeros of both signs, numbers whose squares are below and above what f32 holds.
         let x: Vec<C32> = (0..600)
@@ -135,7 +146,8 @@ mod tests {
                 _ => C32::new(-1e30, 1e30),
             })
             .collect();
-        agree::<f32>(&x, &[0, 149, 150, 299, 300, 449, 450, 599]);
+        agree::<f32>(&x, &[0, 149, 150, 299, 300, 449, 450, 599], &mut coverage);
+        println!("selection:\n{coverage}");
     }
 
     #[test]

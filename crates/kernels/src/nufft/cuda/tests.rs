@@ -5,7 +5,8 @@ use rayspin_core::C64;
 use super::*;
 use crate::cuda::gpus;
 use crate::nufft::tests::{Set, cpu, distance, nan, narrow, points, random, widen};
-use crate::nufft::{Nufft, Options, interp_variants, spread_variants};
+use crate::nufft::{Interp, Nufft, Options, Problem, Spread, interp_variants, spread_variants};
+use crate::variant::Variant;
 use rayspin_device::BackendKind;
 
 /// The same few kernels in all tests: each is compiled. f32 spreads whole footprints by one warp, f64 in 3-D planes by several.
@@ -111,11 +112,10 @@ fn gridding_is_that_of_the_cpu() {
             let (gpu, cpu) = (plan(device), plan(&host));
             let (data, _) = narrow::<R>(&random(500, &mut rng));
             let (cells, _) = narrow::<R>(&random(gpu.fine_shape().iter().product(), &mut rng));
-            let run = |plan: &Nufft<R>, name: &str| {
+            let run = |plan: &Nufft<R>,
+                       spread: &Variant<Problem, Spread<R>>,
+                       interp: &Variant<Problem, Interp<R>>| {
                 let device = plan.device();
-                let row = |names: &str, kind| names == name && kind == device.kind();
-                let spread = spread_variants::<R>().into_iter().find(|v| row(v.name, v.backend)).unwrap();
-                let interp = interp_variants::<R>().into_iter().find(|v| row(v.name, v.backend)).unwrap();
                 let data = Array::from_slice(device, &[500], &data).unwrap();
                 let cells = Array::from_slice(device, plan.fine_shape(), &cells).unwrap();
                 let (mut grid, mut values) = (nan(device, plan.fine_shape()), nan(device, &[500]));
@@ -126,8 +126,17 @@ fn gridding_is_that_of_the_cpu() {
                 [grid, values, smooth].map(|a| widen(&a.to_vec().unwrap()))
             };
             let bound = 10.0 * <R as Real>::EPSILON.to_f64();
-            for (found, expected) in run(&gpu, "tiles").iter().zip(&run(&cpu, "scalar")) {
-                assert!(distance(found, expected) < bound, "{} {matrix:?}", R::NAME);
+            let (spreads, interps) = (spread_variants::<R>(), interp_variants::<R>());
+            let expected = run(&cpu, &spreads[0], &interps[0]);
+            for (spread, interp) in
+                spreads.iter().zip(&interps).filter(|(row, _)| row.backend == device.kind())
+            {
+                assert_eq!((spread.name, spread.backend), (interp.name, interp.backend));
+                assert!((spread.refuses)(&Problem::of(&gpu)).is_none(), "{}", spread.name);
+                assert!((interp.refuses)(&Problem::of(&gpu)).is_none(), "{}", interp.name);
+                for (found, expected) in run(&gpu, spread, interp).iter().zip(&expected) {
+                    assert!(distance(found, expected) < bound, "{} {} {matrix:?}", spread.name, R::NAME);
+                }
             }
             assert!(
                 (spread_variants::<R>()[2].launch)(
