@@ -1,5 +1,5 @@
 # make demo   builds Rayspin and runs the main job on simulated scans
-# make test   everything that must hold before a change is taken
+# make test   format, lints, documentation and tests: what must hold before a change is taken
 # make build  the release binary, target/release/rayspin
 # make bench  peers beside Rayspin, on this machine
 
