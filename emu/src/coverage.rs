@@ -23,7 +23,7 @@ pub struct Coverage(BTreeMap<(String, String), Fate>);
 
 #[derive(Debug, Clone)]
 enum Fate {
-    /// It ran. Of its errors that is kept which came nearest to the error that it may have.
+    /// It ran. The error that came nearest to its tolerance is kept.
     Ran { error: f64, tolerance: f64 },
     /// Its own constraint refuses every problem so far: why the last.
     Refused(String),
@@ -57,7 +57,7 @@ impl Coverage {
         self.note(device, row, Fate::Refused(why.to_owned()));
     }
 
-    /// A device lacks something that a row needs for every problem.
+    /// A device lacks an instruction, or another feature, that a row needs.
     pub fn ruled_out(&mut self, device: &Device, row: &str, why: &str) {
         self.note(device, row, Fate::RuledOut(why.to_owned()));
     }

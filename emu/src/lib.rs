@@ -1,5 +1,5 @@
-//! The emulator: a [`Driver`] that runs CUDA C++ kernels on the CPU, so that tests without a GPU run every kernel and all of
-//! the host code around it. See the crate's README for what it honours and what it does not.
+//! The emulator: a [`Driver`] that runs CUDA C++ kernels on the CPU, so that tests without a GPU run them and the host code around
+//! them. See the crate's README for what it honours and what it does not, and for the sources with a twin.
 
 mod beside;
 mod compile;
