@@ -12,7 +12,7 @@ use rayspin_tune::input::{self, bits, signed_unit};
 use rayspin_tune::{About, Algorithm, Carried, Carry, Case, Config, Space, Unit};
 
 use super::form::{self, Asked};
-use super::{Nufft, Options, choose_by, cuda};
+use super::{Nufft, Options, UPSAMPLINGS, choose_by, cuda};
 use crate::nudft::{self, random_trajectory};
 use crate::variant::{Variant, Work, runs_all};
 
@@ -71,7 +71,8 @@ impl Size {
 
     /// Width of the kernel that a GPU's plan has.
     fn width(&self) -> usize {
-        let kernel = choose_by::<f32>(self.tolerance, &self.matrix, self.samples, cuda::cost::<f32>);
+        let kernel =
+            choose_by::<f32>(self.tolerance, &self.matrix, self.samples, &UPSAMPLINGS, cuda::cost::<f32>);
         kernel.map_or(0, |(_, kernel)| kernel.width)
     }
 }

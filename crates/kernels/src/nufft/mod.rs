@@ -60,7 +60,9 @@ impl Options {
                 Ok((upsampling, kernel_for::<R>(self.tolerance, upsampling, matrix.len())?))
             }
             (None, Backend::Cpu(_)) => choose::<R>(self.tolerance, matrix, samples),
-            (None, Backend::Cuda(_)) => choose_by::<R>(self.tolerance, matrix, samples, cuda::cost::<R>),
+            (None, Backend::Cuda(_)) => {
+                choose_by::<R>(self.tolerance, matrix, samples, &UPSAMPLINGS, cuda::cost::<R>)
+            }
         }
     }
 }
@@ -152,6 +154,25 @@ impl<R: Real> Nufft<R> {
             fine,
             engine,
         })
+    }
+
+    /// Goes over to the points of another trajectory, with the tolerance, upsampling and kernel that the plan has.
+    ///
+    /// A plan for each trajectory in turn would do the same in more time: on the CPU, points are sorted into the memory of those
+    /// before them.
+    ///
+    /// Errors, with which the plan stays as it was: another number of axes than the matrix has, sizes beyond the address space.
+    pub fn set_points(&mut self, trajectory: &Trajectory) -> Result<()> {
+        check_matrix(trajectory, &self.matrix)?;
+        match &mut self.engine {
+            Engine::Cpu(engine) => engine.set_points(trajectory, &self.matrix)?,
+            Engine::Cuda(engine) => {
+                let layout = Layout::new::<R>(&self.matrix, self.upsampling, &self.kernel)?;
+                **engine = cuda::Engine::new(&self.device, trajectory, &self.matrix, &layout, &self.kernel)?;
+            }
+        }
+        self.samples = trajectory.samples();
+        Ok(())
     }
 
     /// Type 2, image → samples: `image` is `[batch.., matrix..]`, `samples` `[batch.., sample]`, overwritten.
@@ -367,8 +388,11 @@ fn kernel_for<R: Real>(tolerance: f64, upsampling: f64, dims: usize) -> Result<K
     Kernel::for_tolerance(tolerance, upsampling, dims, <R as Real>::EPSILON.to_f64()).map_err(refused)
 }
 
-/// The upsamplings to choose from, the one that reaches every tolerance first.
+/// The upsamplings to choose from, the one that reaches every tolerance first. A GPU's kernels are compiled for each.
 const UPSAMPLINGS: [f64; 3] = [2.0, 1.5, 1.25];
+/// Those on the CPU: a power of two times each has no prime factor above 5. The finer choice spares grid cells where the next
+/// upsampling of the shorter list would need a wider kernel.
+const CPU_UPSAMPLINGS: [f64; 7] = [2.0, 1.875, 1.6875, 1.5625, 1.5, 1.40625, 1.25];
 
 /// Every kernel that a tolerance leads to with an upsampling that is chosen.
 fn windows<R: Real>(dims: usize) -> Vec<Kernel> {
@@ -387,33 +411,38 @@ fn windows<R: Real>(dims: usize) -> Vec<Kernel> {
     all
 }
 
-/// Nanoseconds of one core: 9 a point, 0.6 for each vector of its footprint, and for each 8 bytes of the fine grid (FFT,
-/// padding, adding tiles) 4, in 3-D 8.5, where it leaves the cache. Fitted to the measurements of
-/// benches/results/2026-11-21-xeon-16/nufft_upsampling.txt.
+/// Nanoseconds of one core: 4 a point, 0.3 for each vector of its footprint, and 3.8 for each 8 bytes of the fine grid (FFT,
+/// padding, adding tiles). Fitted to the measurements of benches/results/2026-11-22-epyc-2/nufft_upsampling.txt.
 fn cost<R: Real>(matrix: &[usize], upsampling: f64, width: usize, samples: usize) -> f64 {
     let vectors = width.pow(matrix.len() as u32 - 1) * (2 * width).div_ceil(layout::lanes::<R>());
     let cells: f64 = matrix.iter().map(|&n| (n as f64 * upsampling).max(2.0 * width as f64)).product();
-    let cell = if matrix.len() == 3 { 8.5 } else { 4.0 };
-    samples as f64 * (9.0 + 0.6 * vectors as f64) + cell * cells * size_of::<R>() as f64 / 4.0
+    samples as f64 * (4.0 + 0.3 * vectors as f64) + 3.8 * cells * size_of::<R>() as f64 / 4.0
 }
 
 /// The upsampling of least cost on the CPU, and its kernel.
 fn choose<R: Real>(tolerance: f64, matrix: &[usize], samples: usize) -> Result<(f64, Kernel)> {
-    choose_by::<R>(tolerance, matrix, samples, cost::<R>)
+    // Above 1e-2 kernels have two cells; at upsamplings between those of the shorter list, points that lie together reach an
+    // error of 3.1 ε then.
+    let upsamplings = if tolerance > 1e-2 { &UPSAMPLINGS[..] } else { &CPU_UPSAMPLINGS };
+    choose_by::<R>(tolerance, matrix, samples, upsamplings, cost::<R>)
 }
 
-/// The upsampling of least cost, and its kernel. `cost`: of a matrix, an upsampling, a width and a number of samples.
+/// The one of these upsamplings that costs least, and its kernel; the first reaches every tolerance. `cost`: of a matrix, an
+/// upsampling, a width and a number of samples.
 fn choose_by<R: Real>(
     tolerance: f64,
     matrix: &[usize],
     samples: usize,
+    upsamplings: &[f64],
     cost: impl Fn(&[usize], f64, usize, usize) -> f64,
 ) -> Result<(f64, Kernel)> {
     let dims = matrix.len();
-    let [first, others @ ..] = UPSAMPLINGS;
-    let mut best = (first, kernel_for::<R>(tolerance, first, dims)?);
+    let [first, others @ ..] = upsamplings else {
+        return Err(Error::value("NUFFT upsampling", "at least one to choose from", 0));
+    };
+    let mut best = (*first, kernel_for::<R>(tolerance, *first, dims)?);
     let cost = |(upsampling, kernel): (f64, Kernel)| cost(matrix, upsampling, kernel.width, samples);
-    for upsampling in others {
+    for &upsampling in others {
         if let Ok(kernel) = kernel_for::<R>(tolerance, upsampling, dims)
             && cost((upsampling, kernel)) < cost(best)
         {

@@ -12,9 +12,10 @@ use rayspin_device::cpu::simd::prelude::*;
 use rayspin_device::cpu::simd::{Level, Simd};
 
 use super::scatter::Scatter;
-use super::simd::{Lanes, Vector, load, scalars, token};
-use super::{Gridding, INTERP_POINTS, InterpTile, TilePoints, Weights, zero};
+use super::simd::{Lanes, MOST_TAPS, Vector, load, taps, token};
+use super::{Aligned, Gridding, INTERP_POINTS, InterpTile, TilePoints, Weights, zero};
 use crate::concrete::same;
+use crate::nufft::kernel::terms;
 use crate::nufft::layout::{Layout, lanes};
 
 /// Items that are interpolated together: as many complex numbers as a vector holds, in 2-D. In 3-D what is won does not
@@ -131,15 +132,22 @@ fn interp_points<S: Simd, R: Lanes, const W: usize>(
     for (point, value) in points.of::<2>().iter().zip(values.chunks_exact_mut(len)) {
         let (start, z) = (len * point.cell as usize, point.z);
         let window = &local[start..start + span];
-        let kx = scalars::<S, R, W>(simd, weights, z[0]);
-        let ky = scalars::<S, R, W>(simd, weights, z[1]);
+        let count = const { [W.div_ceil(lanes::<R>()), terms(W)] };
+        let taps = taps::<S, Vector<S, R>, R, 2>(simd, weights, count, z);
+        let mut values = [[R::zero(); MOST_TAPS]; 2];
+        for d in 0..2 {
+            for v in 0..count[0] {
+                taps[d][v].store_slice(&mut values[d][v * len..(v + 1) * len]);
+            }
+        }
+        let [kx, ky] = values;
         let mut rows = [Vector::<S, R>::splat(simd, R::zero()); W];
         for dy in 0..W {
             let k = Vector::<S, R>::splat(simd, ky[dy]);
             for dx in 0..W {
                 let at = len * (dy * pitch[0] + dx);
                 // SAFETY: dx, dy < W, so at + LEN ≤ span, the length of the window.
-                let cells = unsafe { load::<S, R>(simd, window, at) };
+                let cells = unsafe { load::<S, Vector<S, R>>(simd, window, at) };
                 rows[dx] = cells.mul_add(k, rows[dx]);
             }
         }
@@ -222,25 +230,6 @@ pub(crate) fn kernels<R: Real>(level: Level, weights: &Weights<R>) -> Option<Ker
     }
     let width = weights.width;
     same(kernels_f32(width)).flatten().or_else(|| same(kernels_f64(width)).flatten())
-}
-
-/// A buffer whose first element lies on a vector's boundary.
-struct Aligned<R> {
-    buffer: Vec<R>,
-    skip: usize,
-    len: usize,
-}
-
-impl<R: Real> Aligned<R> {
-    fn new(len: usize) -> Self {
-        let buffer = vec![R::zero(); len + lanes::<R>()];
-        let skip = buffer.as_ptr().align_offset(32).min(lanes::<R>());
-        Self { buffer, skip, len }
-    }
-
-    fn get(&mut self) -> &mut [R] {
-        &mut self.buffer[self.skip..self.skip + self.len]
-    }
 }
 
 impl<R: Real> Gridding<R> {

@@ -12,42 +12,37 @@ mod transform;
 use fearless_simd_macros::simd;
 use num_complex::Complex;
 use rayon::prelude::*;
-use rayspin_core::Real;
+use rayspin_core::{Real, Result, Trajectory};
 use rayspin_device::Cpu;
 use rayspin_device::cpu::simd::{Level, Simd, dispatch};
 
 use super::layout::{Layout, Part};
 use points::Points;
 pub(crate) use records::TilePoints;
-use scatter::Scatter;
+use scatter::{Scatter, prefetch_read};
 
 pub(crate) use transform::Engine;
-/// The kernel's polynomials as the tile kernels read them, `[term][lane]` each, highest power first.
+/// The kernel's polynomials as the tile kernels read them.
 #[derive(Debug)]
 pub(crate) struct Weights<R> {
     pub(crate) dims: usize,
     pub(crate) width: usize,
-    /// A lane a tap.
-    pub(crate) single: Vec<R>,
-    /// Each tap twice, for interleaved complex numbers, zero beyond the last.
-    pub(crate) double: Vec<R>,
+    /// `[term][lane]`, highest power first, a lane a tap, zero beyond the last.
+    pub(crate) taps: Vec<R>,
+    /// Lanes of a term: whole vectors of any level.
+    pub(crate) stride: usize,
 }
 
 impl<R: Real> Weights<R> {
     pub(crate) fn new(dims: usize, polynomials: &[Vec<f64>]) -> Self {
         let width = polynomials.first().map_or(0, Vec::len);
-        let lanes = super::layout::lanes::<R>();
-        let pad = |row: Vec<R>| {
-            let mut row = row;
-            row.resize(row.len().next_multiple_of(lanes), R::zero());
-            row
-        };
-        let (mut single, mut double) = (Vec::new(), Vec::new());
+        let stride = width.next_multiple_of(2 * super::layout::lanes::<R>());
+        let mut taps = Vec::with_capacity(stride * polynomials.len());
         for row in polynomials {
-            single.extend(pad(row.iter().map(|&c| <R as Real>::from_f64(c)).collect()));
-            double.extend(pad(row.iter().flat_map(|&c| [<R as Real>::from_f64(c); 2]).collect()));
+            taps.extend(row.iter().map(|&c| <R as Real>::from_f64(c)));
+            taps.resize(taps.len().next_multiple_of(stride), R::zero());
         }
-        Self { dims, width, single, double }
+        Self { dims, width, taps, stride }
     }
 }
 
@@ -74,10 +69,14 @@ pub(crate) fn halo_len(layout: &Layout, parts: &[Part]) -> usize {
     parts.iter().map(|part| part_len(layout, part)).sum()
 }
 
-/// Layers of the outermost axis that a part keeps in its buffer: the halo, and the slab unless it is the first.
+/// Elements that a part keeps in its buffer: the halo, and the slab unless it is the first; nothing where it adds both to the grid.
 fn part_len(layout: &Layout, part: &Part) -> usize {
-    let own = if part.first { 0 } else { layout.slab_height(part.slab) };
-    (own + layout.width - 1) * layout.inner()
+    let halo = (layout.width - 1) * layout.inner();
+    match (part.first, layout.takes_turns()) {
+        (false, _) => layout.slab_height(part.slab) * layout.inner() + halo,
+        (true, false) => halo,
+        (true, true) => 0,
+    }
 }
 
 /// Points of an interpolation task, about.
@@ -90,9 +89,25 @@ impl<R: Real> Gridding<R> {
     /// fills and adds a buffer of its own: with 1/32, spreading 1e6 points in 3-D took 10 to 20 % longer
     /// (benches/results/2026-11-22-xeon-2/nufft_tiles.txt), and below 2^15 points a part costs more than it saves.
     pub(crate) fn new(layout: Layout, points: Points<R>, weights: Weights<R>) -> Self {
-        let slab_start: Vec<u32> = points.tile_start.iter().step_by(layout.slab_tiles()).copied().collect();
-        let parts = layout.parts(&slab_start, Self::part_points(points.records.len()));
+        let parts = Self::parts_of(&layout, &points);
         Self { layout, points, weights, parts }
+    }
+
+    fn parts_of(layout: &Layout, points: &Points<R>) -> Vec<Part> {
+        let slab_start: Vec<u32> = points.tile_start.iter().step_by(layout.slab_tiles()).copied().collect();
+        layout.parts(&slab_start, Self::part_points(points.records.len()))
+    }
+
+    /// Goes over to a trajectory's points. Errors, with which nothing changes: as [`Points::sort`].
+    pub(crate) fn set_points(
+        &mut self,
+        level: Level,
+        trajectory: &Trajectory,
+        matrix: &[usize],
+    ) -> Result<()> {
+        self.points.sort(level, &self.layout, trajectory, matrix)?;
+        self.parts = Self::parts_of(&self.layout, &self.points);
+        Ok(())
     }
 
     /// Points of a part, about.
@@ -153,51 +168,77 @@ impl<R: Real> Gridding<R> {
         tile_kernel: SpreadTile<R>,
         add: bool,
     ) {
-        let layout = &self.layout;
-        let tasks: Vec<_> = self.parts.iter().zip(self.slabs(grid, halo)).collect();
-        let level = cpu.level();
-        cpu.run(|| {
-            tasks.into_par_iter().with_max_len(1).for_each_init(
-                || (vec![R::zero(); 2 * layout.local_len()], Vec::new()),
-                |(local, values), (part, mut slab)| {
-                    if !(add && part.first) {
-                        slab.own.fill(zero());
-                    }
-                    slab.halo.fill(zero());
-                    for (tile, share) in self.points.tiles_of(part.points.clone()) {
-                        // Gathered apart from spreading: the processor overlaps the cache misses of many loads in a
-                        // row, but not across the long work on a footprint.
-                        values.clear();
-                        let points = self.tile_points(share);
-                        values.extend(points.samples().map(|sample| samples[sample]));
-                        local.fill(R::zero());
-                        tile_kernel(level, &self.weights, points, values, local, self.pitch());
-                        dispatch!(level, simd => add_tile(simd, &mut slab, layout, tile, bytemuck::cast_slice(local)));
-                    }
-                },
-            );
-        });
+        let (layout, level) = (&self.layout, cpu.level());
+        let turns: &[Turn] = if layout.takes_turns() { &[Turn::Even, Turn::Odd] } else { &[Turn::All] };
+        for &turn in turns {
+            let tasks = self.tasks(turn, grid, halo);
+            cpu.run(|| {
+                tasks.into_par_iter().with_max_len(1).for_each_init(
+                    || (Aligned::new(2 * layout.local_len()), Vec::new()),
+                    |(local, values), (part, mut slab)| {
+                        let local = local.get();
+                        // Of two slabs that follow each other, the even one has the first turn, and sees to both.
+                        let fresh = !part.first || (!add && turn != Turn::Odd);
+                        if fresh {
+                            slab.own.fill(zero());
+                        }
+                        if fresh || turn == Turn::All {
+                            slab.halo.fill(zero());
+                        }
+                        let mut tiles = self.points.tiles_of(part.points.clone()).peekable();
+                        while let Some((tile, share)) = tiles.next() {
+                            // Samples lie anywhere in memory: those of the next tile come while this one is worked on.
+                            if let Some((_, next)) = tiles.peek() {
+                                for sample in self.tile_points(next.clone()).samples() {
+                                    prefetch_read(samples, sample);
+                                }
+                            }
+                            values.clear();
+                            let points = self.tile_points(share);
+                            values.extend(points.samples().map(|sample| samples[sample]));
+                            local.fill(R::zero());
+                            tile_kernel(level, &self.weights, points, values, local, self.pitch());
+                            dispatch!(level, simd => add_tile(simd, &mut slab, layout, tile, bytemuck::cast_slice(local)));
+                        }
+                    },
+                );
+            });
+        }
         cpu.run(|| self.add_buffers(level, grid, halo));
     }
 
-    /// What each part adds its tiles to.
-    fn slabs<'a>(&self, grid: &'a mut [Complex<R>], halo: &'a mut [Complex<R>]) -> Vec<Slab<'a, R>> {
-        let inner = self.layout.inner();
-        let (mut rest, mut spare) = (grid, halo);
-        let slab = |part: &Part| {
-            let (buffer, after) = std::mem::take(&mut spare).split_at_mut(self.part_len(part));
-            spare = after;
-            let own = self.layout.slab_height(part.slab) * inner;
-            if part.first {
-                let (own, after) = std::mem::take(&mut rest).split_at_mut(own);
-                rest = after;
-                Slab { own, halo: buffer, inner }
-            } else {
-                let (own, halo) = buffer.split_at_mut(own);
-                Slab { own, halo, inner }
+    /// The parts whose turn it is, and what each adds its tiles to. Parts with buffers of their own go with the first turn.
+    fn tasks<'a>(
+        &self,
+        turn: Turn,
+        grid: &'a mut [Complex<R>],
+        halo: &'a mut [Complex<R>],
+    ) -> Vec<(&Part, Slab<'a, R>)> {
+        let (layout, inner) = (&self.layout, self.layout.inner());
+        let mut rest = grid;
+        let mut slabs: Vec<_> =
+            (0..layout.slabs()).map(|s| take(&mut rest, layout.slab_height(s) * inner)).collect();
+        let odd = usize::from(turn == Turn::Odd);
+        slabs.rotate_left(odd);
+        let mut slabs = slabs.into_iter();
+        let mut spare = halo;
+        let mut tasks = Vec::with_capacity(self.parts.len());
+        // In the order of slabs; a slab's first part comes before its others.
+        for part in &self.parts {
+            let buffer = take(&mut spare, self.part_len(part));
+            if !part.first {
+                if turn != Turn::Odd {
+                    let (own, halo) = buffer.split_at_mut(layout.slab_height(part.slab) * inner);
+                    tasks.push((part, Slab { own, halo, inner }));
+                }
+            } else if turn == Turn::All {
+                tasks.extend(slabs.next().map(|own| (part, Slab { own, halo: buffer, inner })));
+            } else if part.slab % 2 == odd {
+                let pair = slabs.next().zip(slabs.next());
+                tasks.extend(pair.map(|(own, halo)| (part, Slab { own, halo, inner })));
             }
-        };
-        self.parts.iter().map(slab).collect()
+        }
+        tasks
     }
 
     /// Adds what parts left in their buffers to the slabs that it belongs to.
@@ -208,16 +249,14 @@ impl<R: Real> Gridding<R> {
         let mut spare = halo;
         for part in &self.parts {
             let (buffer, after) = spare.split_at(self.part_len(part));
-            buffers.push((part, buffer));
+            if !buffer.is_empty() {
+                buffers.push((part, buffer));
+            }
             spare = after;
         }
-        let mut slices = Vec::with_capacity(slabs);
         let mut rest = grid;
-        for s in 0..slabs {
-            let (own, after) = rest.split_at_mut(layout.slab_height(s) * inner);
-            slices.push((s, own));
-            rest = after;
-        }
+        let slices: Vec<_> =
+            (0..slabs).map(|s| (s, take(&mut rest, layout.slab_height(s) * inner))).collect();
         slices.into_par_iter().with_max_len(1).for_each(|(s, own)| {
             let before = (s + slabs - 1) % slabs;
             for (part, buffer) in &buffers {
@@ -247,8 +286,9 @@ impl<R: Real> Gridding<R> {
         let scatter = Scatter::new(samples);
         cpu.run(|| {
             (0..total.div_ceil(INTERP_POINTS)).into_par_iter().with_max_len(1).for_each_init(
-                || (vec![R::zero(); 2 * layout.local_len()], Vec::new()),
+                || (Aligned::new(2 * layout.local_len()), Vec::new()),
                 |(local, values), task| {
+                    let local = local.get();
                     let points = task * INTERP_POINTS..((task + 1) * INTERP_POINTS).min(total);
                     for (tile, share) in self.points.tiles_of(points) {
                         read_tile(layout, tile, grid, bytemuck::cast_slice_mut(local));
@@ -265,6 +305,26 @@ impl<R: Real> Gridding<R> {
                 },
             );
         });
+    }
+}
+
+/// A buffer whose first element begins a cache line.
+struct Aligned<R> {
+    buffer: Vec<R>,
+    skip: usize,
+    len: usize,
+}
+
+impl<R: Real> Aligned<R> {
+    fn new(len: usize) -> Self {
+        let line = 64 / size_of::<R>();
+        let buffer = vec![R::zero(); len + line];
+        let skip = buffer.as_ptr().align_offset(64).min(line);
+        Self { buffer, skip, len }
+    }
+
+    fn get(&mut self) -> &mut [R] {
+        &mut self.buffer[self.skip..self.skip + self.len]
     }
 }
 
@@ -286,7 +346,22 @@ fn add_layers<S: Simd, R: Real>(_: S, to: &mut [Complex<R>], from: &[Complex<R>]
     add(to, from);
 }
 
-/// The part of the fine grid that a task adds tiles to: a slab's own layers and the halo behind them.
+/// Which slabs' first parts add to the grid at the same time.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Turn {
+    /// All, to their own layers; halos go to buffers.
+    All,
+    /// Every second one, to their own layers and those of the next slab.
+    Even,
+    Odd,
+}
+
+/// Cuts `len` elements off the front.
+fn take<'a, T>(rest: &mut &'a mut [T], len: usize) -> &'a mut [T] {
+    rest.split_off_mut(..len).unwrap_or_default()
+}
+
+/// The part of the fine grid that a task adds tiles to: a slab's own layers and the halo behind them, or more.
 struct Slab<'a, R> {
     own: &'a mut [Complex<R>],
     halo: &'a mut [Complex<R>],

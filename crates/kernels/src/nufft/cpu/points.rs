@@ -3,6 +3,7 @@
 
 use std::mem::MaybeUninit;
 
+use num_complex::Complex;
 use rayon::prelude::*;
 use rayspin_core::{Error, Real, Result, Trajectory};
 use rayspin_device::cpu::simd::prelude::*;
@@ -22,19 +23,27 @@ pub(crate) struct Points<R> {
 
 /// Points that one step of sorting takes together: what is known of them fits the first-level cache.
 const GROUP: usize = 256;
+/// Bytes of a tile and its halo from which its points are sorted further: a few times the first-level cache.
+const WALKED_BYTES: usize = 1 << 17;
 /// Blocks of the trajectory a thread: the cores of a machine are seldom equally fast.
 const BLOCKS: usize = 4;
 
 impl<R: Real> Points<R> {
-    /// Sorts a trajectory's points by tile, on the cores of the pool that it is called in.
+    /// No points.
+    pub(crate) fn new() -> Self {
+        Self { records: Records::new(), tile_start: vec![0] }
+    }
+
+    /// Replaces all by a trajectory's points, sorted by tile, on the cores of the pool that it is called in.
     ///
-    /// Errors: more points than 2³² − 1; a trajectory of another number of components.
+    /// Errors, with which nothing changes: more points than 2³² − 1; a trajectory of another number of components; no memory.
     pub(crate) fn sort(
+        &mut self,
         level: Level,
         layout: &Layout,
         trajectory: &Trajectory,
         matrix: &[usize],
-    ) -> Result<Self> {
+    ) -> Result<()> {
         let (samples, dims) = trajectory.points().dim();
         if samples > u32::MAX as usize {
             return Err(Error::value("trajectory", "fewer than 2^32 samples", samples));
@@ -44,11 +53,11 @@ impl<R: Real> Points<R> {
         if points.len() != samples * dims || dims != layout.dims {
             return Err(Error::shape("trajectory in memory", &[samples, layout.dims], &[points.len()]));
         }
-        Ok(match dims {
-            1 => sort(level, layout, points.as_chunks::<1>().0, matrix),
-            2 => sort(level, layout, points.as_chunks::<2>().0, matrix),
-            _ => sort(level, layout, points.as_chunks::<3>().0, matrix),
-        })
+        match dims {
+            1 => sort(level, layout, points.as_chunks::<1>().0, matrix, self),
+            2 => sort(level, layout, points.as_chunks::<2>().0, matrix, self),
+            _ => sort(level, layout, points.as_chunks::<3>().0, matrix, self),
+        }
     }
 }
 
@@ -82,7 +91,8 @@ fn sort<R: Real, const D: usize>(
     layout: &Layout,
     points: &[[f64; D]],
     matrix: &[usize],
-) -> Points<R> {
+    to: &mut Points<R>,
+) -> Result<()> {
     // In the order of the components x, y, z.
     let axes: [Axis; D] = std::array::from_fn(|d| Axis::new(layout, 2 - d, matrix[D - 1 - d]));
     let tiles: usize = layout.tiles.iter().product();
@@ -123,8 +133,57 @@ fn sort<R: Real, const D: usize>(
         });
     };
     // SAFETY: the counts of all blocks and tiles divide all places between them, and each point takes one of its own.
-    let records = unsafe { Records::written(points.len(), write) };
-    Points { records, tile_start }
+    unsafe { to.records.rewrite(points.len(), write) }?;
+    to.tile_start = tile_start;
+    if layout.dims == 3 && layout.local_len() * size_of::<Complex<R>>() > WALKED_BYTES {
+        walk::<R, D>(layout, to);
+    }
+    Ok(())
+}
+
+/// Sorts each tile's points along a Morton curve of blocks of 4³ cells: the next footprint overlaps the last ones, whose cells
+/// the first-level cache still has.
+fn walk<R: Real, const D: usize>(layout: &Layout, points: &mut Points<R>) {
+    let [_, ly, lx] = layout.local;
+    let axis = |cells: usize, first: u32| -> Vec<u32> {
+        // Every third bit, from `first` on.
+        let place = |cell: usize| {
+            (0..4).map(|bit| ((cell / 4 >> bit & 1) as u32) << (3 * bit + first as usize)).sum()
+        };
+        (0..cells).map(place).collect()
+    };
+    let places = [axis(layout.local[0], 2), axis(ly, 1), axis(lx, 0)];
+    let last: u32 = places.iter().filter_map(|axis| axis.iter().max()).sum();
+    let mut rest = points.records.all_mut::<D>();
+    let shares: Vec<&mut [Point<R, D>]> = points
+        .tile_start
+        .windows(2)
+        .map(|bounds| rest.split_off_mut(..(bounds[1] - bounds[0]) as usize).unwrap_or_default())
+        .collect();
+    shares.into_par_iter().for_each_init(
+        || (vec![0u32; last as usize + 2], Vec::new(), Vec::new()),
+        |(starts, keys, sorted), share| {
+            starts.fill(0);
+            keys.clear();
+            keys.extend(share.iter().map(|point| {
+                let (row, x) = (point.cell / lx as u32, point.cell % lx as u32);
+                let (z, y) = (row / ly as u32, row % ly as u32);
+                let key = places[0][z as usize] | places[1][y as usize] | places[2][x as usize];
+                starts[key as usize + 1] += 1;
+                key
+            }));
+            for key in 1..starts.len() {
+                starts[key] += starts[key - 1];
+            }
+            sorted.clear();
+            sorted.extend_from_slice(share);
+            for (key, point) in keys.iter().zip(&*sorted) {
+                let place = &mut starts[*key as usize];
+                share[*place as usize] = *point;
+                *place += 1;
+            }
+        },
+    );
 }
 
 /// Writes the records of a group of points, the first of which is `sample`, to the `next` places of their tiles.
@@ -313,15 +372,24 @@ mod tests {
         let trajectory = Trajectory::from_cycles_per_fov(k).unwrap();
         let layout = Layout::new::<f64>(matrix, 2.0, &Kernel::new(width, 2.0)).unwrap();
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-        let points = pool.install(|| Points::<f64>::sort(level, &layout, &trajectory, matrix)).unwrap();
+        let mut points = Points::<f64>::new();
+        pool.install(|| points.sort(level, &layout, &trajectory, matrix)).unwrap();
         assert_eq!(points.tile_start.len(), layout.tiles.iter().product::<usize>() + 1);
         assert_eq!(points.tile_start.last().copied(), Some(count as u32));
+        let large = dims == 3 && 16 * layout.local_len() > WALKED_BYTES;
         let mut seen = vec![false; count];
         for (tile, places) in points.tile_start.windows(2).enumerate() {
             let (first, extent) = layout.tile_box(tile);
             let places = places[0] as usize..places[1] as usize;
             let tile_points = points.records.get(places);
-            assert!(tile_points.samples().is_sorted(), "order within a tile");
+            // Along the curve where tiles are large; among the points of a block in the trajectory's order.
+            let order = tile_points.footprints().map(|(offset, _)| {
+                let [ly, lx] = [layout.local[1], layout.local[2]];
+                let block = [offset / (ly * lx), offset / lx % ly, offset % lx].map(|cell| cell / 4);
+                let curve = (0..4).rev().flat_map(|bit| block.map(|axis| axis >> bit & 1));
+                if large { curve.fold(0, |key, bit| 2 * key + bit) } else { 0 }
+            });
+            assert!(order.zip(tile_points.samples()).is_sorted(), "order within a tile");
             for (sample, (offset, z)) in tile_points.samples().zip(tile_points.footprints()) {
                 assert!(!std::mem::replace(&mut seen[sample], true), "sample {sample} twice");
                 let local = [

@@ -10,9 +10,8 @@ use crate::nufft::kernel::MAX_WIDTH;
 /// Kernel values along one axis.
 fn taps<R: Real>(weights: &Weights<R>, z: R) -> [R; MAX_WIDTH] {
     let mut out = [R::zero(); MAX_WIDTH];
-    let row = weights.width.next_multiple_of(crate::nufft::layout::lanes::<R>());
     for (tap, value) in out.iter_mut().enumerate().take(weights.width) {
-        *value = weights.single.iter().skip(tap).step_by(row).fold(R::zero(), |sum, &c| sum * z + c);
+        *value = weights.taps.iter().skip(tap).step_by(weights.stride).fold(R::zero(), |sum, &c| sum * z + c);
     }
     out
 }

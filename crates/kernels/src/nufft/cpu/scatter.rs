@@ -1,4 +1,4 @@
-//! Writing to scattered places of one slice from several threads.
+//! Writing to scattered places of one slice from several threads, and reading from such places ahead of time.
 #![allow(unsafe_code)]
 
 use std::marker::PhantomData;
@@ -24,17 +24,7 @@ impl<'a, T: Copy> Scatter<'a, T> {
     #[inline]
     pub(super) fn prefetch(&self, index: usize) {
         #[cfg(target_arch = "x86_64")]
-        {
-            use std::arch::x86_64::{_MM_HINT_ET0, _mm_prefetch};
-            let first = self.to.wrapping_add(index).cast::<i8>();
-            // SAFETY: a prefetch is a hint: it neither reads nor writes, and any address will do.
-            unsafe {
-                _mm_prefetch::<_MM_HINT_ET0>(first);
-                if !size_of::<T>().is_power_of_two() {
-                    _mm_prefetch::<_MM_HINT_ET0>(first.wrapping_add(size_of::<T>() - 1));
-                }
-            }
-        }
+        prefetch::<T, { std::arch::x86_64::_MM_HINT_ET0 }>(self.to.wrapping_add(index));
         #[cfg(not(target_arch = "x86_64"))]
         let _ = index;
     }
@@ -49,5 +39,27 @@ impl<'a, T: Copy> Scatter<'a, T> {
         assert!(index < self.len);
         // SAFETY: the index is within the slice (checked), and no other thread writes it (this function's contract).
         unsafe { *self.to.add(index) = value };
+    }
+}
+
+/// Asks for the cache lines of an element that is soon to be read, of a slice that is read at scattered places.
+#[inline]
+pub(super) fn prefetch_read<T>(from: &[T], index: usize) {
+    #[cfg(target_arch = "x86_64")]
+    prefetch::<T, { std::arch::x86_64::_MM_HINT_T0 }>(from.as_ptr().wrapping_add(index));
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (from, index);
+}
+
+#[cfg(target_arch = "x86_64")]
+#[inline]
+fn prefetch<T, const HINT: i32>(at: *const T) {
+    let first = at.cast::<i8>();
+    // SAFETY: a prefetch is a hint: it neither reads nor writes, and any address will do.
+    unsafe {
+        std::arch::x86_64::_mm_prefetch::<HINT>(first);
+        if !size_of::<T>().is_power_of_two() {
+            std::arch::x86_64::_mm_prefetch::<HINT>(first.wrapping_add(size_of::<T>() - 1));
+        }
     }
 }

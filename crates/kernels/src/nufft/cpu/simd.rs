@@ -1,10 +1,14 @@
 //! The SIMD rung: a row of the footprint is a few vectors of interleaved complex numbers; the width is a constant, so
 //! that all loops over the footprint unroll.
 //!
-//! Vectors have 256 bits at every level: rows are short and start anywhere, and a 512-bit access that crosses a cache
-//! line, as nearly all would, costs two.
+//! A row that fits two vectors of 256 bits is these, wherever it begins. A longer one is read and written in whole vectors of
+//! the local grid, of the level's own width: its kernel values come with zeros before and behind them. A vector never crosses
+//! a cache line then, which would cost two; but how many a row takes depends on where it begins, and processors guess that
+//! wrong, which short rows do not pay for.
 #![allow(unsafe_code)]
 #![allow(clippy::needless_range_loop)]
+
+use std::marker::PhantomData;
 
 use fearless_simd_macros::simd;
 use num_complex::Complex;
@@ -12,7 +16,10 @@ use rayspin_core::Real;
 use rayspin_device::cpu::simd::prelude::*;
 use rayspin_device::cpu::simd::{Level, Simd};
 
+use super::records::Point;
 use super::{TilePoints, Weights, scalar};
+use crate::nufft::kernel::terms;
+use crate::nufft::layout::lanes;
 
 /// The reals that have vectors.
 pub(super) trait Lanes: Real + fearless_simd::SimdFloatElement {
@@ -27,151 +34,243 @@ impl Lanes for f64 {
     type Vector<S: Simd> = fearless_simd::f64x4<S>;
 }
 
-/// Vectors that hold the widest footprint of interleaved f64.
-const MOST: usize = 8;
+/// Vectors that hold the widest footprint of interleaved f64, and that with a lane a tap.
+const MOST: usize = 9;
+const MOST_TAP_VECTORS: usize = 4;
 /// The widest footprint.
 pub(super) const MOST_TAPS: usize = crate::nufft::kernel::MAX_WIDTH;
 
 pub(super) type Vector<S, R> = <R as Lanes>::Vector<S>;
 
-/// The `V::LEN` elements at `at`, without a bounds check.
+/// How the rows of footprints of a width lie in vectors: reals in one, and at how many places of one a row may begin.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Rows {
+    pub(super) lanes: usize,
+    pub(super) places: usize,
+}
+
+impl Rows {
+    /// `wide`: whether vectors have 512 bits.
+    pub(super) const fn new<R>(width: usize, wide: bool) -> Self {
+        let narrow = lanes::<R>();
+        let lanes = if wide { 2 * narrow } else { narrow };
+        if width <= narrow { Self { lanes: narrow, places: 1 } } else { Self { lanes, places: lanes / 2 } }
+    }
+
+    /// Vectors of a row that begins at a place.
+    pub(super) const fn vectors(self, width: usize, place: usize) -> usize {
+        (2 * (place + width)).div_ceil(self.lanes)
+    }
+}
+
+/// The `V::LEN` elements at `at`, without a bounds check, nor the one of a slice's length, which compilers leave in loops.
 ///
 /// # Safety
 ///
 /// `at + V::LEN ≤ slice.len()`.
 #[inline(always)]
-pub(super) unsafe fn load<S: Simd, R: Lanes>(simd: S, slice: &[R], at: usize) -> Vector<S, R> {
-    let len = Vector::<S, R>::LEN;
-    debug_assert!(at + len <= slice.len());
-    // SAFETY: the caller promises the range.
-    Vector::<S, R>::from_slice(simd, unsafe { slice.get_unchecked(at..at + len) })
+pub(super) unsafe fn load<S: Simd, V: SimdFloat<S>>(simd: S, slice: &[V::Element], at: usize) -> V {
+    const { assert!(size_of::<V::Array>() == V::LEN * size_of::<V::Element>()) }
+    debug_assert!(at + V::LEN <= slice.len());
+    // SAFETY: the caller promises the range, and the vector's array is as many elements.
+    V::load_array_ref(simd, unsafe { &*slice.as_ptr().add(at).cast::<V::Array>() })
 }
 
-/// Polynomials of `count` vectors at z: `coefficients` is `[term][count · LEN]`, highest power first.
+/// Puts a vector in the place of the `V::LEN` elements at `at`, checked as little as [`load`].
+///
+/// # Safety
+///
+/// `at + V::LEN ≤ slice.len()`.
 #[inline(always)]
-fn horner<S: Simd, R: Lanes>(
+unsafe fn store<S: Simd, V: SimdFloat<S>>(vector: V, slice: &mut [V::Element], at: usize) {
+    const { assert!(size_of::<V::Array>() == V::LEN * size_of::<V::Element>()) }
+    debug_assert!(at + V::LEN <= slice.len());
+    // SAFETY: the caller promises the range, and the vector's array is as many elements.
+    vector.store_array(unsafe { &mut *slice.as_mut_ptr().add(at).cast::<V::Array>() });
+}
+
+/// Kernel values along every axis, x, y, z, in `count` vectors with a lane a tap.
+#[inline(always)]
+pub(super) fn taps<S: Simd, V: SimdFloat<S, Element = R>, R: Real, const D: usize>(
     simd: S,
-    coefficients: &[R],
-    count: usize,
-    terms: usize,
-    z: R,
-) -> [Vector<S, R>; MOST] {
-    let len = Vector::<S, R>::LEN;
-    let mut sum = [Vector::<S, R>::splat(simd, R::zero()); MOST];
-    let z = Vector::<S, R>::splat(simd, z);
-    assert!(coefficients.len() >= terms * count * len);
+    weights: &Weights<R>,
+    [count, terms]: [usize; 2],
+    z: [R; D],
+) -> [[V; MOST_TAP_VECTORS]; D] {
+    let mut sum = [[V::splat(simd, R::zero()); MOST_TAP_VECTORS]; D];
+    let mut at = [V::splat(simd, R::zero()); D];
+    for d in 0..D {
+        at[d] = V::splat(simd, z[d]);
+    }
+    let stride = weights.stride;
+    assert!(count * V::LEN <= stride && weights.taps.len() >= terms * stride);
     for term in 0..terms {
         for v in 0..count {
-            // SAFETY: (term · count + v + 1) · LEN ≤ terms · count · LEN ≤ the length, asserted above.
-            let c = unsafe { load::<S, R>(simd, coefficients, (term * count + v) * len) };
-            sum[v] = if term == 0 { c } else { sum[v].mul_add(z, c) };
+            // SAFETY: (v + 1) · LEN ≤ stride and term < terms, and terms · stride ≤ the length, asserted above.
+            let c = unsafe { load::<S, V>(simd, &weights.taps, term * stride + v * V::LEN) };
+            for d in 0..D {
+                sum[d][v] = if term == 0 { c } else { sum[d][v].mul_add(at[d], c) };
+            }
         }
     }
     sum
 }
 
-/// Kernel values along y or z as scalars.
-#[inline(always)]
-pub(super) fn scalars<S: Simd, R: Lanes, const W: usize>(
-    simd: S,
-    weights: &Weights<R>,
-    z: R,
-) -> [R; MOST_TAPS] {
-    let len = Vector::<S, R>::LEN;
-    let count = W.div_ceil(len);
-    let values = horner(simd, &weights.single, count, const { crate::nufft::kernel::terms(W) }, z);
-    let mut out = [R::zero(); MOST_TAPS];
-    for (v, chunk) in values.iter().zip(out.chunks_exact_mut(len)).take(count) {
-        v.store_slice(chunk);
-    }
-    out
+/// Points whose kernel values are computed together, ahead of their use: loads do not wait for stores of the same values.
+const AHEAD: usize = 16;
+/// Reals from one point's kernel values along x to the next one's: zeros, a vector's worth, before and behind them.
+const X_PITCH: usize = 64;
+
+/// A point's kernel values.
+#[derive(Clone, Copy)]
+#[repr(align(64))]
+struct Values<R> {
+    /// Along x, each twice, for interleaved complex numbers.
+    x: [R; X_PITCH],
+    y: [R; MOST_TAPS],
+    z: [R; MOST_TAPS],
 }
 
-/// Real numbers that the rows of a footprint span in a local grid.
-#[inline(always)]
-fn span<S: Simd, R: Lanes, const D: usize, const W: usize>(pitch: [usize; 2]) -> usize {
-    let row = (2 * W).next_multiple_of(Vector::<S, R>::LEN);
-    match D {
-        1 => row,
-        2 => 2 * (W - 1) * pitch[0] + row,
-        _ => 2 * (W - 1) * (pitch[0] + pitch[1]) + row,
-    }
-}
-
-#[simd]
-fn spread_points<S: Simd, R: Lanes, const D: usize, const W: usize>(
+/// What the footprints of a tile's points have in common; x runs in vectors `V`.
+struct Tile<S, V, const D: usize, const W: usize> {
     simd: S,
-    weights: &Weights<R>,
-    points: TilePoints<'_, R>,
-    values: &[Complex<R>],
-    local: &mut [R],
+    /// Reals between rows and between layers.
     pitch: [usize; 2],
-) {
-    let len = Vector::<S, R>::LEN;
-    let count = (2 * W).div_ceil(len);
-    let terms = const { crate::nufft::kernel::terms(W) };
-    let span = span::<S, R, D, W>(pitch);
-    for (point, value) in points.of::<D>().iter().zip(values) {
-        let (start, z) = (2 * point.cell as usize, point.z);
-        let window = &mut local[start..start + span];
-        let kx = horner(simd, &weights.double, count, terms, z[0]);
-        let ky = if D > 1 { scalars::<S, R, W>(simd, weights, z[1]) } else { [R::one(); MOST_TAPS] };
-        let kz = if D > 2 { scalars::<S, R, W>(simd, weights, z[2]) } else { [R::one(); MOST_TAPS] };
-        let value = Vector::<S, R>::splat(simd, value.re).zip_low(Vector::<S, R>::splat(simd, value.im));
+    vector: PhantomData<V>,
+}
+
+impl<S: Copy, V, const D: usize, const W: usize> Clone for Tile<S, V, D, W> {
+    #[inline(always)]
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<S: Copy, V, const D: usize, const W: usize> Copy for Tile<S, V, D, W> {}
+
+impl<S: Simd, R: Lanes, V: SimdFloat<S, Element = R>, const D: usize, const W: usize> Tile<S, V, D, W> {
+    const ROWS: Rows = Rows::new::<R>(W, V::LEN > lanes::<R>());
+    /// The two numbers of vectors that rows have: they differ by one at most.
+    const FEWEST: usize = Self::ROWS.vectors(W, 0);
+    const MOST: usize = Self::ROWS.vectors(W, Self::ROWS.places - 1);
+
+    #[inline(always)]
+    fn new(simd: S, pitch: [usize; 2]) -> Self {
+        const {
+            assert!(Self::ROWS.lanes == V::LEN && Self::MOST <= Self::FEWEST + 1);
+            assert!(V::LEN + 2 * MOST_TAPS + V::LEN <= X_PITCH);
+        }
+        Self { simd, pitch: pitch.map(|cells| 2 * cells), vector: PhantomData }
+    }
+
+    /// Room for the kernel values of [`AHEAD`] points.
+    #[inline(always)]
+    fn room() -> [Values<R>; AHEAD] {
+        let zero = R::zero();
+        [Values { x: [zero; X_PITCH], y: [zero; MOST_TAPS], z: [zero; MOST_TAPS] }; AHEAD]
+    }
+
+    /// Computes the kernel values of points.
+    #[inline(always)]
+    fn prepare(self, weights: &Weights<R>, points: &[Point<R, D>], values: &mut [Values<R>; AHEAD]) {
+        let (len, count) = (V::LEN, const { W.div_ceil(V::LEN) });
+        for (point, Values { x, y, z }) in points.iter().zip(values) {
+            let taps = taps::<S, V, R, D>(self.simd, weights, [count, const { terms(W) }], point.z);
+            for v in 0..count {
+                let to = &mut x[len * (1 + 2 * v)..len * (3 + 2 * v)];
+                taps[0][v].zip_low(taps[0][v]).store_slice(&mut to[..len]);
+                taps[0][v].zip_high(taps[0][v]).store_slice(&mut to[len..]);
+                if D > 1 {
+                    taps[1][v].store_slice(&mut y[v * len..(v + 1) * len]);
+                }
+                if D > 2 {
+                    taps[2][v].store_slice(&mut z[v * len..(v + 1) * len]);
+                }
+            }
+        }
+    }
+
+    /// At which place of a vector a footprint's rows begin, and with which real of the local grid; whether they have the
+    /// fewest vectors.
+    #[inline(always)]
+    fn place(cell: u32) -> (usize, usize, bool) {
+        let place = cell as usize % Self::ROWS.places;
+        (place, 2 * (cell as usize - place), Self::ROWS.vectors(W, place) == Self::FEWEST)
+    }
+
+    /// Kernel values along x, in `count` vectors, for rows that begin at that place.
+    #[inline(always)]
+    fn along_x(self, values: &Values<R>, place: usize, count: usize) -> [V; MOST] {
+        let x = &values.x[V::LEN - 2 * place..][..count * V::LEN];
+        let mut kx = [V::splat(self.simd, R::zero()); MOST];
+        for v in 0..count {
+            kx[v] = V::from_slice(self.simd, &x[v * V::LEN..(v + 1) * V::LEN]);
+        }
+        kx
+    }
+
+    /// Reals from the first of a footprint's rows of `count` vectors to the end of the last.
+    #[inline(always)]
+    fn span(self, count: usize) -> usize {
+        let row = count * V::LEN;
+        match D {
+            1 => row,
+            2 => (W - 1) * self.pitch[0] + row,
+            _ => (W - 1) * (self.pitch[0] + self.pitch[1]) + row,
+        }
+    }
+
+    #[inline(always)]
+    fn spread(self, values: &Values<R>, place: usize, count: usize, value: Complex<R>, window: &mut [R]) {
+        let window = &mut window[..self.span(count)];
+        let value = V::splat(self.simd, value.re).zip_low(V::splat(self.simd, value.im));
+        let mut row = self.along_x(values, place, count);
+        for v in 0..count {
+            row[v] = row[v] * value;
+        }
         for dz in 0..if D > 2 { W } else { 1 } {
-            let value = if D > 2 { value * kz[dz] } else { value };
-            for dy in 0..if D > 1 { W } else { 1 } {
-                let value = if D > 1 { value * ky[dy] } else { value };
+            let mut row = row;
+            if D > 2 {
+                let k = V::splat(self.simd, values.z[dz]);
                 for v in 0..count {
-                    let at = 2 * (dz * pitch[1] + dy * pitch[0]) + v * len;
+                    row[v] = row[v] * k;
+                }
+            }
+            for dy in 0..if D > 1 { W } else { 1 } {
+                let k = V::splat(self.simd, if D > 1 { values.y[dy] } else { R::one() });
+                for v in 0..count {
+                    let at = dz * self.pitch[1] + dy * self.pitch[0] + v * V::LEN;
                     // SAFETY: dz, dy < W and v < count, so at + LEN ≤ span, the length of the window.
                     unsafe {
-                        let sum = kx[v].mul_add(value, load::<S, R>(simd, window, at));
-                        sum.store_slice(window.get_unchecked_mut(at..at + len));
+                        store(row[v].mul_add(k, load::<S, V>(self.simd, window, at)), window, at);
                     }
                 }
             }
         }
     }
-}
 
-#[simd]
-fn interp_points<S: Simd, R: Lanes, const D: usize, const W: usize>(
-    simd: S,
-    weights: &Weights<R>,
-    points: TilePoints<'_, R>,
-    local: &[R],
-    values: &mut [Complex<R>],
-    pitch: [usize; 2],
-) {
-    let len = Vector::<S, R>::LEN;
-    let count = (2 * W).div_ceil(len);
-    let terms = const { crate::nufft::kernel::terms(W) };
-    let span = span::<S, R, D, W>(pitch);
-    let zero = Vector::<S, R>::splat(simd, R::zero());
-    for (point, value) in points.of::<D>().iter().zip(values) {
-        let (start, z) = (2 * point.cell as usize, point.z);
-        let window = &local[start..start + span];
-        let kx = horner(simd, &weights.double, count, terms, z[0]);
-        let ky = if D > 1 { scalars::<S, R, W>(simd, weights, z[1]) } else { [R::one(); MOST_TAPS] };
-        let kz = if D > 2 { scalars::<S, R, W>(simd, weights, z[2]) } else { [R::one(); MOST_TAPS] };
+    #[inline(always)]
+    fn interp(self, values: &Values<R>, place: usize, count: usize, window: &[R]) -> Complex<R> {
+        let window = &window[..self.span(count)];
+        let zero = V::splat(self.simd, R::zero());
         let mut sums = [zero; MOST];
         for dz in 0..if D > 2 { W } else { 1 } {
             let mut rows = [zero; MOST];
             for dy in 0..if D > 1 { W } else { 1 } {
-                let k = Vector::<S, R>::splat(simd, ky[dy]);
+                let k = V::splat(self.simd, if D > 1 { values.y[dy] } else { R::one() });
                 for v in 0..count {
-                    let at = 2 * (dz * pitch[1] + dy * pitch[0]) + v * len;
+                    let at = dz * self.pitch[1] + dy * self.pitch[0] + v * V::LEN;
                     // SAFETY: dz, dy < W and v < count, so at + LEN ≤ span, the length of the window.
-                    let cells = unsafe { load::<S, R>(simd, window, at) };
+                    let cells = unsafe { load::<S, V>(self.simd, window, at) };
                     rows[v] = cells.mul_add(k, rows[v]);
                 }
             }
-            let k = Vector::<S, R>::splat(simd, kz[dz]);
+            let k = V::splat(self.simd, values.z[dz]);
             for v in 0..count {
                 sums[v] = if D > 2 { rows[v].mul_add(k, sums[v]) } else { rows[v] };
             }
         }
+        let kx = self.along_x(values, place, count);
         let mut total = sums[0] * kx[0];
         for v in 1..count {
             total = sums[v].mul_add(kx[v], total);
@@ -181,72 +280,144 @@ fn interp_points<S: Simd, R: Lanes, const D: usize, const W: usize>(
             re += pair[0];
             im += pair[1];
         }
-        *value = Complex::new(re, im);
+        Complex::new(re, im)
     }
 }
 
-/// Calls `$function::<_, $real, D, W>` for the run-time `$dims` and `$width`; false for a width that is not listed.
+#[simd]
+fn spread_points<S: Simd, V: SimdFloat<S, Element = R>, R: Lanes, const D: usize, const W: usize>(
+    simd: S,
+    weights: &Weights<R>,
+    points: TilePoints<'_, R>,
+    from: &[Complex<R>],
+    local: &mut [R],
+    pitch: [usize; 2],
+) {
+    let tile = Tile::<S, V, D, W>::new(simd, pitch);
+    let mut values = Tile::<S, V, D, W>::room();
+    for (points, from) in points.of::<D>().chunks(AHEAD).zip(from.chunks(AHEAD)) {
+        tile.prepare(weights, points, &mut values);
+        for ((point, &value), values) in points.iter().zip(from).zip(&values) {
+            let (place, start, fewest) = Tile::<S, V, D, W>::place(point.cell);
+            let window = &mut local[start..];
+            // The number of vectors is a constant in either branch.
+            if fewest {
+                tile.spread(values, place, Tile::<S, V, D, W>::FEWEST, value, window);
+            } else {
+                tile.spread(values, place, Tile::<S, V, D, W>::MOST, value, window);
+            }
+        }
+    }
+}
+
+#[simd]
+fn interp_points<S: Simd, V: SimdFloat<S, Element = R>, R: Lanes, const D: usize, const W: usize>(
+    simd: S,
+    weights: &Weights<R>,
+    points: TilePoints<'_, R>,
+    local: &[R],
+    to: &mut [Complex<R>],
+    pitch: [usize; 2],
+) {
+    let tile = Tile::<S, V, D, W>::new(simd, pitch);
+    let mut values = Tile::<S, V, D, W>::room();
+    for (points, to) in points.of::<D>().chunks(AHEAD).zip(to.chunks_mut(AHEAD)) {
+        tile.prepare(weights, points, &mut values);
+        for ((point, to), values) in points.iter().zip(to).zip(&values) {
+            let (place, start, fewest) = Tile::<S, V, D, W>::place(point.cell);
+            let window = &local[start..];
+            *to = if fewest {
+                tile.interp(values, place, Tile::<S, V, D, W>::FEWEST, window)
+            } else {
+                tile.interp(values, place, Tile::<S, V, D, W>::MOST, window)
+            };
+        }
+    }
+}
+
+/// Calls `$function` with vectors `$vector` for the run-time `$dims` and `$width`; false for a width that is not listed.
 macro_rules! with_constants {
-    ($dims:expr, $width:expr, $function:ident, $real:ty, $arguments:tt, [$($w:literal)*]) => {
+    ($dims:expr, $width:expr, $function:ident, $vector:ident, $real:ty, $arguments:tt, [$($w:literal)*]) => {
         match ($dims, $width) {
             $(
-                (1, $w) => $function::<_, $real, 1, $w> $arguments,
-                (2, $w) => $function::<_, $real, 2, $w> $arguments,
-                (3, $w) => $function::<_, $real, 3, $w> $arguments,
+                (1, $w) => $function::<_, fearless_simd::$vector<_>, $real, 1, $w> $arguments,
+                (2, $w) => $function::<_, fearless_simd::$vector<_>, $real, 2, $w> $arguments,
+                (3, $w) => $function::<_, fearless_simd::$vector<_>, $real, 3, $w> $arguments,
             )*
             _ => return false,
         }
     };
 }
 
-/// The tile kernels of one real type, which say false where there is no code for a level or width. Not generic, so that
-/// they are compiled in this crate alone.
-macro_rules! tile_kernels {
-    ($spread:ident, $interp:ident, $real:ty, $widths:tt) => {
-        fn $spread(
+/// A tile kernel of one real type, which says false where there is no code for a level or width. Not generic, so that it is
+/// compiled in this crate alone. `$long`: the widths whose rows take more than two vectors of 256 bits.
+macro_rules! tile_kernel {
+    ($name:ident, $function:ident, $real:ty, [$from:ty, $to:ty], [$narrow:ident, $all:tt], [$wide:ident, $long:tt]) => {
+        fn $name(
             level: Level,
             weights: &Weights<$real>,
             points: TilePoints<'_, $real>,
-            values: &[Complex<$real>],
-            local: &mut [$real],
+            from: $from,
+            to: $to,
             pitch: [usize; 2],
         ) -> bool {
-            let Some(simd) = token(level) else { return false };
-            with_constants!(
-                weights.dims,
-                weights.width,
-                spread_points,
-                $real,
-                (simd, weights, points, values, local, pitch),
-                $widths
-            );
-            true
-        }
-
-        fn $interp(
-            level: Level,
-            weights: &Weights<$real>,
-            points: TilePoints<'_, $real>,
-            local: &[$real],
-            values: &mut [Complex<$real>],
-            pitch: [usize; 2],
-        ) -> bool {
-            let Some(simd) = token(level) else { return false };
-            with_constants!(
-                weights.dims,
-                weights.width,
-                interp_points,
-                $real,
-                (simd, weights, points, local, values, pitch),
-                $widths
-            );
+            let (dims, width) = (weights.dims, weights.width);
+            let wide = wide_token(level).filter(|_| Rows::new::<$real>(width, true).places > 1);
+            if let Some(simd) = wide {
+                with_constants!(
+                    dims,
+                    width,
+                    $function,
+                    $wide,
+                    $real,
+                    (simd, weights, points, from, to, pitch),
+                    $long
+                );
+            } else if let Some(simd) = token(level) {
+                with_constants!(
+                    dims,
+                    width,
+                    $function,
+                    $narrow,
+                    $real,
+                    (simd, weights, points, from, to, pitch),
+                    $all
+                );
+            } else {
+                return false;
+            }
             true
         }
     };
 }
 
-tile_kernels!(spread_f32, interp_f32, f32, [2 3 4 5 6 7 8 9 10]);
-tile_kernels!(spread_f64, interp_f64, f64, [2 3 4 5 6 7 8 9 10 11 12 13 14 15 16]);
+/// Both tile kernels of one real type.
+macro_rules! tile_kernels {
+    ($spread:ident, $interp:ident, $real:ty, $narrow:tt, $wide:tt) => {
+        tile_kernel!($spread, spread_points, $real, [&[Complex<$real>], &mut [$real]], $narrow, $wide);
+        tile_kernel!($interp, interp_points, $real, [&[$real], &mut [Complex<$real>]], $narrow, $wide);
+    };
+}
+
+tile_kernels!(spread_f32, interp_f32, f32, [f32x8, [2 3 4 5 6 7 8 9 10]], [f32x16, [9 10]]);
+tile_kernels!(
+    spread_f64,
+    interp_f64,
+    f64,
+    [f64x4, [2 3 4 5 6 7 8 9 10 11 12 13 14 15 16]],
+    [f64x8, [5 6 7 8 9 10 11 12 13 14 15 16]]
+);
+
+/// The level's vectors of 512 bits.
+#[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
+pub(super) fn wide_token(level: Level) -> Option<fearless_simd::Avx512> {
+    level.as_avx512()
+}
+
+#[cfg(not(any(target_arch = "x86", target_arch = "x86_64")))]
+pub(super) fn wide_token(_: Level) -> Option<fearless_simd::Fallback> {
+    None
+}
 
 #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
 pub(super) fn token(level: Level) -> Option<fearless_simd::Avx2> {

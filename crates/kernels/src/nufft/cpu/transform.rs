@@ -51,9 +51,10 @@ impl<R: Real> Engine<R> {
         let fft = FftNd::new(shape)?;
         let modes = Region::wrapped(shape, matrix)?;
         let deconvolution = Deconvolution::new(matrix, &layout, kernel);
-        let weights = Weights::new(matrix.len(), &kernel.polynomials());
         let cpu = host.cpu_side();
-        let points = cpu.run(|| Points::sort(cpu.level(), &layout, trajectory, matrix))?;
+        let weights = Weights::new(matrix.len(), &kernel.polynomials());
+        let mut points = Points::new();
+        cpu.run(|| points.sort(cpu.level(), &layout, trajectory, matrix))?;
         Ok(Self {
             host: host.clone(),
             samples: trajectory.samples(),
@@ -63,6 +64,14 @@ impl<R: Real> Engine<R> {
             modes,
             workspace: Kept::default(),
         })
+    }
+
+    /// Goes over to the points of another trajectory.
+    pub(crate) fn set_points(&mut self, trajectory: &Trajectory, matrix: &[usize]) -> Result<()> {
+        let cpu = self.host.cpu_side();
+        cpu.run(|| self.gridding.set_points(cpu.level(), trajectory, matrix))?;
+        self.samples = trajectory.samples();
+        Ok(())
     }
 
     /// Bytes that the plan and its workspace hold while a batch of that many items is transformed.
@@ -110,7 +119,7 @@ impl<R: Real> Engine<R> {
                 }
                 match &kernels {
                     Some(kernels) if count == together => {
-                        let interleaved = work.interleaved.cpu_mut();
+                        let interleaved = &mut work.interleaved.cpu_mut()[..samples.len()];
                         self.gridding.interp_group(cpu, grids, samples, interleaved, kernels);
                     }
                     _ => {
@@ -184,16 +193,26 @@ impl<R: Real> Engine<R> {
 
     /// Runs `work` on the plan's own workspace, of `items` items or more, or, when another thread has it, on a fresh one.
     fn with_workspace(&self, items: usize, work: impl FnOnce(&mut Workspace<R>) -> Result<()>) -> Result<()> {
-        self.workspace.with(|held| held.items >= items, || self.new_workspace(items), work)
+        let interleaved = self.interleaved(items);
+        let fits = |held: &Workspace<R>| {
+            held.items >= items
+                && held.halo.len() >= self.gridding.halo_len()
+                && held.interleaved.len() >= interleaved
+        };
+        self.workspace.with(fits, || self.new_workspace(items), work)
+    }
+
+    /// Samples of so many items that are interpolated together.
+    fn interleaved(&self, items: usize) -> usize {
+        if items > 1 { items * self.samples } else { 0 }
     }
 
     fn new_workspace(&self, items: usize) -> Result<Workspace<R>> {
-        let interleaved = if items > 1 { items * self.samples } else { 0 };
         Ok(Workspace {
             items,
             grids: Array::zeros(&self.host, &[items, self.fft.len()])?,
             halo: Array::zeros(&self.host, &[self.gridding.halo_len()])?,
-            interleaved: Array::zeros(&self.host, &[interleaved])?,
+            interleaved: Array::zeros(&self.host, &[self.interleaved(items)])?,
         })
     }
 }

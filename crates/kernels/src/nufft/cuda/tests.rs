@@ -19,7 +19,9 @@ fn options<R: Real>() -> Options {
 fn upsampling_is_the_one_measured_to_be_fastest() {
     // benches/results/2026-11-21-h100/nufft_upsampling.txt
     let chosen = |matrix: &[usize], tolerance, samples| {
-        crate::nufft::choose_by::<f32>(tolerance, matrix, samples, cost::<f32>).unwrap().0
+        crate::nufft::choose_by::<f32>(tolerance, matrix, samples, &crate::nufft::UPSAMPLINGS, cost::<f32>)
+            .unwrap()
+            .0
     };
     assert_eq!(chosen(&[128, 128, 128], 1e-3, 1_000_000), 1.5);
     assert_eq!(chosen(&[128, 128, 128], 1e-3, 10_000_000), 2.0);

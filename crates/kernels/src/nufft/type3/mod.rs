@@ -105,9 +105,10 @@ impl<R: Real> Type3<R> {
             (Trajectory::from_cycles_per_fov(cells)?, Trajectory::from_cycles_per_fov(cycles)?);
         let transform =
             Nufft::with_kernel(&device.host(), &cycles, matrix, stages.inner_upsampling, stages.inner)?;
-        let weights = Weights::new(x.len(), &kernel.polynomials());
         let cpu = device.cpu_side();
-        let points = cpu.run(|| Points::sort(cpu.level(), &layout, &cells, matrix))?;
+        let weights = Weights::new(x.len(), &kernel.polynomials());
+        let mut points = Points::new();
+        cpu.run(|| points.sort(cpu.level(), &layout, &cells, matrix))?;
         let phase = |turns: f64, scale: f64| {
             let value = C64::cis(-std::f64::consts::TAU * turns) * scale;
             Complex::new(<R as Real>::from_f64(value.re), <R as Real>::from_f64(value.im))
