@@ -66,6 +66,76 @@ pub fn open(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
+/// Opens the file `name` beside `executable`, which is to be loaded as code; `None` where there is none.
+///
+/// Whoever may change the executable may change this file, and nobody else: it and its folder belong to this user, to the system's
+/// administrator or to the executable's owner, as in `/usr/bin`, `~/.cargo/bin` or a group's own folder of programs.
+///
+/// Errors: it cannot be read; another user may write to it or to its folder ([`io::ErrorKind::PermissionDenied`]).
+pub fn open_beside(executable: &Path, name: &str) -> io::Result<Option<File>> {
+    let path = executable.with_file_name(name);
+    // Not a pipe, which would be waited for.
+    if !path.is_file() {
+        return Ok(None);
+    }
+    let file = File::open(&path)?;
+    expect_as_safe(executable, &path, &file.metadata()?)?;
+    Ok(Some(file))
+}
+
+#[cfg(unix)]
+fn expect_as_safe(executable: &Path, path: &Path, file: &std::fs::Metadata) -> io::Result<()> {
+    use std::os::unix::fs::MetadataExt;
+    let rights =
+        |found: &std::fs::Metadata| Rights { owner: found.uid(), group: found.gid(), mode: found.mode() };
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let folder_rights = rights(&std::fs::metadata(folder)?);
+    // An executable that is gone adds nobody.
+    let owners = [Some(user()), Some(0), std::fs::metadata(executable).ok().map(|found| found.uid())];
+    if let Some(words) = refuses_folder_of_code(folder_rights, owners) {
+        return Err(refused(folder, &words));
+    }
+    refuses_code_beside(rights(file), folder_rights, owners)
+        .map_or(Ok(()), |words| Err(refused(path, &words)))
+}
+
+/// Who else may write is not known here.
+#[cfg(not(unix))]
+fn expect_as_safe(_: &Path, path: &Path, _: &std::fs::Metadata) -> io::Result<()> {
+    Err(refused(path, "has rights that this system does not tell"))
+}
+
+/// Whose a file or folder is, and what they may do.
+#[derive(Debug, Clone, Copy)]
+struct Rights {
+    owner: u32,
+    group: u32,
+    mode: u32,
+}
+
+/// Why an executable's folder gives others a way to lay code there. Its group may replace the executable, too.
+fn refuses_folder_of_code(folder: Rights, owners: [Option<u32>; 3]) -> Option<String> {
+    if !owners.contains(&Some(folder.owner)) {
+        return Some(foreign(folder.owner));
+    }
+    (folder.mode & 0o002 != 0).then(|| writable(folder.mode))
+}
+
+/// Why a file beside an executable is not as safe as the executable.
+fn refuses_code_beside(file: Rights, folder: Rights, owners: [Option<u32>; 3]) -> Option<String> {
+    if !owners.contains(&Some(file.owner)) {
+        return Some(foreign(file.owner));
+    }
+    // In a sticky folder members of the group may replace their own files only.
+    let group_of_both = folder.mode & 0o1020 == 0o020 && file.group == folder.group;
+    let others = if group_of_both { 0o002 } else { 0o022 };
+    (file.mode & others != 0).then(|| writable(file.mode))
+}
+
+fn foreign(owner: u32) -> String {
+    format!("belongs to user {owner}, neither to this one nor to the executable's owner")
+}
+
 #[cfg(unix)]
 fn expect_own(path: &Path, found: &std::fs::Metadata) -> io::Result<()> {
     use std::os::unix::fs::MetadataExt;
@@ -89,7 +159,11 @@ fn refuses(owner: u32, mode: u32, user: u32) -> Option<String> {
     if owner != user && owner != 0 {
         return Some(format!("belongs to user {owner}, not to {user}"));
     }
-    (mode & 0o022 != 0).then(|| format!("may be written to by others (mode {:o})", mode & 0o7777))
+    (mode & 0o022 != 0).then(|| writable(mode))
+}
+
+fn writable(mode: u32) -> String {
+    format!("may be written to by others (mode {:o})", mode & 0o7777)
 }
 
 /// The user whose rights this process has.
@@ -130,6 +204,74 @@ mod tests {
         for mode in [0o100_620, 0o100_602, 0o40_777, 0o41_777, 0o42_775] {
             assert!(refuses(1000, mode, 1000).unwrap().contains("others"), "{mode:o}");
         }
+    }
+
+    #[test]
+    fn code_beside_an_executable_is_changed_only_by_who_may_change_the_executable() {
+        let rights = |owner, group, mode| Rights { owner, group, mode };
+        let file = |owner, mode, folder| {
+            refuses_code_beside(rights(owner, 50, mode), folder, [Some(1000), Some(0), Some(7)])
+        };
+        let folder =
+            |owner, mode| refuses_folder_of_code(rights(owner, 50, mode), [Some(1000), Some(0), Some(7)]);
+        let (own, shared) = (rights(0, 50, 0o40_755), rights(0, 50, 0o42_775));
+        // This user's, the system's, and the executable's owner's.
+        for owner in [1000, 0, 7] {
+            assert_eq!((folder(owner, 0o40_755), folder(owner, 0o42_775)), (None, None));
+            assert_eq!((file(owner, 0o100_644, own), file(owner, 0o100_664, shared)), (None, None));
+            for mode in [0o40_777, 0o41_777, 0o40_757] {
+                assert!(folder(owner, mode).unwrap().contains("others"), "{mode:o}");
+            }
+            for mode in [0o100_646, 0o100_666, 0o100_662] {
+                assert!(file(owner, mode, shared).unwrap().contains("others"), "{mode:o}");
+            }
+            // A group that may not replace the executable: no right to, another group, or a sticky folder.
+            for folder in [own, rights(0, 51, 0o40_775), rights(0, 50, 0o41_775)] {
+                assert!(file(owner, 0o100_664, folder).unwrap().contains("others"), "{folder:?}");
+            }
+        }
+        for stranger in [1001, 65534] {
+            assert!(folder(stranger, 0o40_755).unwrap().contains(&format!("user {stranger}")));
+            assert!(file(stranger, 0o100_644, own).unwrap().contains(&format!("user {stranger}")));
+            assert!(file(stranger, 0o100_644, shared).is_some());
+        }
+        assert!(refuses_code_beside(rights(7, 50, 0o100_644), own, [Some(1000), Some(0), None]).is_some());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn code_beside_an_executable_is_opened_where_nobody_else_may_write() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = std::env::temp_dir().join(format!("rayspin-beside-{}", std::process::id()));
+        make(&folder).unwrap();
+        let (executable, code) = (folder.join("program"), folder.join("code"));
+        let set = |path: &Path, mode| {
+            std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+        };
+        assert!(open_beside(&executable, "code").unwrap().is_none());
+        std::fs::create_dir(&code).unwrap();
+        assert!(open_beside(&executable, "code").unwrap().is_none(), "a folder is no file");
+        std::fs::remove_dir(&code).unwrap();
+        for path in [&executable, &code] {
+            std::fs::write(path, "text").unwrap();
+            set(path, 0o644);
+        }
+        let read = || open_beside(&executable, "code").map(|file| io::read_to_string(file.unwrap()).unwrap());
+        assert_eq!(read().unwrap(), "text");
+        for (of_folder, of_code, wrong) in
+            [(0o777, 0o644, &folder), (0o1777, 0o644, &folder), (0o755, 0o646, &code), (0o755, 0o664, &code)]
+        {
+            set(&folder, of_folder);
+            set(&code, of_code);
+            let error = read().unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);
+            assert!(error.to_string().starts_with(&format!("{} may", wrong.display())), "{error}");
+        }
+        // Their group may replace the executable as well.
+        set(&folder, 0o775);
+        set(&code, 0o664);
+        assert_eq!(read().unwrap(), "text");
+        std::fs::remove_dir_all(&folder).unwrap();
     }
 
     #[cfg(unix)]

@@ -134,7 +134,10 @@ fn gpus(context: &Context, rows: &mut Rows) {
             let words = format!("{count} programs, PTX of CUDA {major}.{minor}, {}", archive.origin());
             row(rows, "precompiled kernels", words);
         }
-        Ok(None) => row(rows, "precompiled kernels", "none"),
+        Ok(None) => match cuda::ignored_archive() {
+            Some(why) => row(rows, "precompiled kernels", format!("ignored: {why}")),
+            None => row(rows, "precompiled kernels", "none"),
+        },
         Err(error) => row(rows, "precompiled kernels", error),
     }
     match cuda::fft_version() {

@@ -34,7 +34,7 @@ pub use launched::Launched;
 use launched::Trace;
 pub use machine::{Absent, count, driver_installed, fft_version};
 pub(crate) use pinned::PinnedBytes;
-pub use precompiled::{Packed, Precompiled, archive, pack};
+pub use precompiled::{Packed, Precompiled, archive, ignored as ignored_archive, pack};
 pub use program::{Define, Parameter, Program, Source};
 pub use record::{Recorded, Recording};
 pub use texture::{Filter, Outside, Sampling, Texel, TexelKind, Texture, TextureLayout};

@@ -12,6 +12,8 @@ use std::sync::OnceLock;
 use rayspin_core::{Error, Result};
 
 use super::{Program, cache};
+#[cfg(any(test, not(feature = "precompiled")))]
+use crate::private;
 
 const MAGIC: &[u8; 8] = b"RSPPTX01";
 const HASH: usize = 32;
@@ -131,10 +133,7 @@ impl Precompiled {
     /// The archive in this file.
     fn open(path: &Path) -> Result<Self> {
         let origin = path.display().to_string();
-        let bytes = std::fs::read(path).map_err(|error| Error::Device {
-            what: format!("precompiled kernels {origin}"),
-            detail: error.to_string(),
-        })?;
+        let bytes = std::fs::read(path).map_err(|error| unread(&origin, &error))?;
         Self::parse(origin, bytes)
     }
 
@@ -214,32 +213,66 @@ impl std::fmt::Debug for Precompiled {
     }
 }
 
-/// The archive of this process: the file that `RAYSPIN_PTX` names, else the executable's own, else `rayspin.ptx` beside it.
+/// What there is for this process.
+#[derive(Default)]
+struct Found {
+    archive: Option<Precompiled>,
+    /// Why the file beside the executable is passed over.
+    ignored: Option<String>,
+}
+
+/// The archive of this process: the file that `RAYSPIN_PTX` names, else the executable's own, else `rayspin.ptx` beside it, which is
+/// passed over where others may write to it ([`ignored`]).
 ///
 /// Errors: a file that is none.
 pub fn archive() -> Result<Option<&'static Precompiled>> {
-    static FOUND: OnceLock<std::result::Result<Option<Precompiled>, String>> = OnceLock::new();
-    let found = FOUND.get_or_init(|| look().map_err(|error| error.to_string()));
-    match found {
-        Ok(archive) => Ok(archive.as_ref()),
+    match found() {
+        Ok(found) => Ok(found.archive.as_ref()),
         Err(words) => Err(Error::Device { what: "precompiled kernels".to_owned(), detail: words.clone() }),
     }
 }
 
-fn look() -> Result<Option<Precompiled>> {
-    if let Some(path) = std::env::var_os("RAYSPIN_PTX").filter(|path| !path.is_empty()) {
-        return Precompiled::open(&PathBuf::from(path)).map(Some);
-    }
-    #[cfg(feature = "precompiled")]
-    return Precompiled::parse("this executable", EMBEDDED).map(Some);
-    #[cfg(not(feature = "precompiled"))]
-    beside()
+/// Why `rayspin.ptx` beside the executable is passed over, if it is: in words for who asks what there is.
+pub fn ignored() -> Option<&'static str> {
+    found().as_ref().ok()?.ignored.as_deref()
 }
 
-#[cfg(not(feature = "precompiled"))]
-fn beside() -> Result<Option<Precompiled>> {
-    let beside = std::env::current_exe().ok().map(|path| path.with_file_name("rayspin.ptx"));
-    beside.filter(|path| path.is_file()).map(|path| Precompiled::open(&path)).transpose()
+fn found() -> &'static std::result::Result<Found, String> {
+    static FOUND: OnceLock<std::result::Result<Found, String>> = OnceLock::new();
+    FOUND.get_or_init(|| look().map_err(|error| error.to_string()))
+}
+
+fn look() -> Result<Found> {
+    if let Some(path) = std::env::var_os("RAYSPIN_PTX").filter(|path| !path.is_empty()) {
+        return Ok(Found { archive: Some(Precompiled::open(&PathBuf::from(path))?), ignored: None });
+    }
+    #[cfg(feature = "precompiled")]
+    return Ok(Found { archive: Some(Precompiled::parse("this executable", EMBEDDED)?), ignored: None });
+    #[cfg(not(feature = "precompiled"))]
+    std::env::current_exe().map_or_else(|_| Ok(Found::default()), |executable| beside(&executable))
+}
+
+/// What lies beside this executable. Errors: a file that cannot be read or is no archive.
+#[cfg(any(test, not(feature = "precompiled")))]
+fn beside(executable: &Path) -> Result<Found> {
+    const NAME: &str = "rayspin.ptx";
+    let origin = executable.with_file_name(NAME).display().to_string();
+    let unread = |error: std::io::Error| unread(&origin, &error);
+    let mut file = match private::open_beside(executable, NAME) {
+        Ok(Some(file)) => file,
+        Ok(None) => return Ok(Found::default()),
+        Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
+            return Ok(Found { archive: None, ignored: Some(error.to_string()) });
+        }
+        Err(error) => return Err(unread(error)),
+    };
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes).map_err(unread)?;
+    Ok(Found { archive: Some(Precompiled::parse(origin, bytes)?), ignored: None })
+}
+
+fn unread(origin: &str, error: &std::io::Error) -> Error {
+    Error::Device { what: format!("precompiled kernels {origin}"), detail: error.to_string() }
 }
 
 /// The name under which machine code made from this program's PTX is kept.
@@ -303,6 +336,32 @@ mod tests {
         let refused = Precompiled::parse("here", b"something else".to_vec()).unwrap_err().to_string();
         assert!(refused.contains("here") && refused.contains("cargo xtask ptx"), "{refused}");
     }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_file_beside_the_executable_that_others_may_write_to_is_passed_over() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = std::env::temp_dir().join(format!("rayspin-ptx-{}", std::process::id()));
+        private::make(&folder).unwrap();
+        let (executable, path) = (folder.join("rayspin"), folder.join("rayspin.ptx"));
+        let set = |mode| std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
+        let found = beside(&executable).unwrap();
+        assert!(found.archive.is_none() && found.ignored.is_none());
+        std::fs::write(&path, archive()).unwrap();
+        set(0o644);
+        let found = beside(&executable).unwrap();
+        assert!(found.archive.is_some_and(|a| a.len() == 3) && found.ignored.is_none());
+        set(0o666);
+        let found = beside(&executable).unwrap();
+        let why = found.ignored.unwrap();
+        assert!(found.archive.is_none() && why.contains("rayspin.ptx may be written to by others"), "{why}");
+        std::fs::write(&path, "another file").unwrap();
+        assert!(beside(&executable).unwrap().ignored.is_some(), "nothing of it is read");
+        set(0o644);
+        assert!(beside(&executable).err().unwrap().to_string().contains("an archive of `cargo xtask ptx`"));
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+
     #[cfg(feature = "precompiled")]
     #[test]
     fn an_executable_carries_its_own() {

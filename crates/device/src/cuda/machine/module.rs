@@ -48,9 +48,12 @@ impl Loaded {
         let refused =
             |words: String| Error::Device { what: format!("loading {}", program.name), detail: words };
         let archive = precompiled::archive()?.ok_or_else(|| {
-            let none =
-                "no precompiled kernels are there either: RAYSPIN_PTX names a file of `cargo xtask ptx`";
-            refused(format!("{}; {none}", compile::missing()))
+            let none = match precompiled::ignored() {
+                Some(why) => format!("precompiled kernels are ignored: {why}"),
+                None => "no precompiled kernels are there either".to_owned(),
+            };
+            let missing = compile::missing();
+            refused(format!("{missing}; {none}; RAYSPIN_PTX may name a file of `cargo xtask ptx`"))
         })?;
         if let Some(words) = compile::newer_than_driver(archive.compiler(), properties.driver, true) {
             return Err(refused(format!("{words} ({})", archive.origin())));
