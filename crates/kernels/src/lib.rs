@@ -21,6 +21,8 @@ pub mod pocs;
 pub mod select;
 pub mod sensitivity;
 pub mod shrink;
+#[cfg(test)]
+mod spectra;
 pub mod toeplitz;
 pub mod vector;
 pub mod walsh;

@@ -5,7 +5,7 @@ use rayspin_device::cpu::simd::dispatch;
 
 use super::{MAX_SETS, Problem, weight};
 
-/// Iterations at most; within the object the start from the neighbour needs two or three.
+/// Iterations at most; within the object the start from the neighbour needs two or three. The README says what the limit leaves.
 const MAX_ITERATIONS: usize = 40;
 /// Residual ‖Gv − λv‖ of unit vectors at which iteration ends.
 const CONVERGED: f32 = 1e-4;

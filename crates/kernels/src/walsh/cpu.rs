@@ -4,7 +4,7 @@ use rayspin_device::Cpu;
 
 use super::Problem;
 
-/// Power iterations at most; calibration data are nearly of rank one, where four or five suffice.
+/// Power iterations at most; calibration data are nearly of rank one, where four or five suffice. The README says what the limit leaves.
 const MAX_ITERATIONS: usize = 40;
 /// Squared change of the unit vector at which power iteration ends.
 const CONVERGED: f32 = 1e-8;
