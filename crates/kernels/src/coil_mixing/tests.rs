@@ -74,7 +74,7 @@ fn mixes<R: Real>(device: &Device) {
         out.fill(Complex::new(R::nan(), R::nan())).unwrap();
         mix(&matrices, rows.clone(), &samples, &mut out, before).unwrap();
         let out = wide(&out.to_vec().unwrap());
-        let tolerance = 16.0 * <R as Real>::EPSILON.to_f64();
+        let tolerance = 4.0 * <R as Real>::EPSILON.to_f64();
         for (row, out) in rows.zip(out.chunks(stride)) {
             let what = format!("{} row {row} of {kept} from {coils} at {positions}", device.describe());
             near(&out[before..before + points], &wanted[row * points..(row + 1) * points], tolerance, &what);

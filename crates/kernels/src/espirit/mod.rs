@@ -50,6 +50,9 @@ impl Problem {
 /// `[coil]`, maps `[set, coil, z, y, x]` (written).
 pub type Launch = fn(&Problem, &Array<C32>, &Array<C32>, &mut Array<C32>) -> Result<()>;
 
+/// A residual of 1e-4, at which iteration ends, over the 0.2 by which a test's eigenvalues stand apart; 6.9e-5 at most was measured.
+const TOLERANCE: f64 = 5e-4;
+
 /// Every variant: the CPU's, which also serves what a GPU's refuses, and the GPU's.
 pub static VARIANTS: &[Variant<Problem, Launch>] = &[
     Variant {
@@ -59,7 +62,7 @@ pub static VARIANTS: &[Variant<Problem, Launch>] = &[
         launch: on_host,
         refuses: runs_all,
         work,
-        tolerance: 5e-3,
+        tolerance: TOLERANCE,
         reproduces: None,
     },
     Variant {
@@ -69,7 +72,7 @@ pub static VARIANTS: &[Variant<Problem, Launch>] = &[
         launch: on_gpu,
         refuses: cuda::refuses,
         work,
-        tolerance: 5e-3,
+        tolerance: TOLERANCE,
         reproduces: None,
     },
 ];
@@ -121,7 +124,8 @@ fn work(p: &Problem) -> Work {
 /// x = (index − ⌊n/2⌋)/n along each axis of `shape_zyx`. The result is `[set, coil, z, y, x]`. Σ_j |c_j|² = w(λ)², with w
 /// = 0 for λ ≤ `crop`, 1 from λ = (1 + `crop`)/2 on, and cos² between: where G leaves signals nearly unchanged (λ ≈ 1) they
 /// are what the coils see of an object, elsewhere there is none. An eigenvector's phase is free: here its component along
-/// `phase` is real and positive.
+/// `phase` is real and positive. Where the next eigenvalue is within a fifth of a wanted one, the iteration may end at its limit: then c_s is
+/// the eigenvector of a matrix that differs from G by up to 3 % of λ.
 ///
 /// Errors: shapes that do not fit, no coils, more than [`MAX_SETS`] sets or more than coils, or a crop beyond 0..1.
 pub fn maps(

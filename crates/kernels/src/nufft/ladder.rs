@@ -223,8 +223,8 @@ impl Algorithm for Fast {
                 (true, BackendKind::Cuda) => |p: &Size| too_long(p, MOST_PAIRS[1]),
             },
             work: if exact { work_of_sum } else { work_of_fft },
-            // What the sweep of all kinds of points allows a plan.
-            tolerance: 4.0 * problem.tolerance,
+            // Rounding of exact sums, else what the sweep of all kinds of points allows a plan.
+            tolerance: if exact { 1e-6 } else { 4.0 * problem.tolerance },
             reproduces: None,
         };
         let (cpu, gpu) = (BackendKind::Cpu, BackendKind::Cuda);

@@ -53,6 +53,7 @@ pub(super) fn work(problem: &Problem) -> Work {
     }
 }
 
+/// Rounding of sums of a footprint's products, which the plain variants are the oracle of.
 fn tolerance<R: Real>() -> f64 {
     10.0 * <R as Real>::EPSILON.to_f64()
 }

@@ -25,7 +25,8 @@ pub type Launch<R> = fn(&Array<Complex<R>>, usize) -> Result<f64>;
 
 /// Every variant: the CPU's and the GPU's.
 pub fn variants<R: Real>() -> [Variant<Problem, Launch<R>>; 2] {
-    let tolerance = 1e-14;
+    // A sum of two squares and its root, in double precision: exact where a compiler fuses nothing, as it was measured.
+    let tolerance = 4.0 * f64::EPSILON;
     [
         Variant {
             name: "partition",
@@ -118,7 +119,7 @@ mod tests {
                         x.len()
                     );
                 }
-                assert!((magnitude(&array, rank).unwrap() - wanted).abs() <= 1e-14 * wanted);
+                assert!((magnitude(&array, rank).unwrap() - wanted).abs() <= 4.0 * f64::EPSILON * wanted);
             }
             assert!(magnitude(&array, x.len()).is_err());
             let rows = variants::<R>();

@@ -33,6 +33,10 @@ pub struct Problem {
 /// Entry point of a variant: problem, coil images, maps (written).
 pub type Launch = fn(&Problem, &Array<C32>, &mut Array<C32>) -> Result<()>;
 
+/// The iteration ends at a change of 1e-4, which bounds the rest where the second eigenvalue is at most half the first. The tests' second
+/// eigenvalues are a few per cent, and leave 1.3e-6.
+const TOLERANCE: f64 = 1e-4;
+
 /// Every variant: the CPU's, which also serves what a GPU's refuses, and the GPU's.
 pub static VARIANTS: &[Variant<Problem, Launch>] = &[
     Variant {
@@ -42,7 +46,7 @@ pub static VARIANTS: &[Variant<Problem, Launch>] = &[
         launch: on_host,
         refuses: runs_all,
         work,
-        tolerance: 2e-3,
+        tolerance: TOLERANCE,
         reproduces: None,
     },
     Variant {
@@ -52,7 +56,7 @@ pub static VARIANTS: &[Variant<Problem, Launch>] = &[
         launch: on_gpu,
         refuses: cuda::refuses,
         work,
-        tolerance: 2e-3,
+        tolerance: TOLERANCE,
         reproduces: None,
     },
 ];
@@ -94,7 +98,8 @@ fn work(p: &Problem) -> Work {
 /// `images` is `[coil, z, y, x]` or `[coil, y, x]`; the result has its shape. `radius` is the window's half-width in
 /// voxels (windows are cut at the border). An eigenvector's phase is free: here the component along the dominant
 /// eigenvector of the covariance of the whole image is real and positive, which keeps maps smooth and leaves the
-/// image its own phase. Where a window holds no signal at all the maps are 0.
+/// image its own phase. Where a window holds no signal at all the maps are 0. Where the two largest eigenvalues are within a fifth of each
+/// other, the iteration may end at its limit: then c(x) is the eigenvector of a matrix that differs from R by up to 2 % of λ_max.
 ///
 /// Errors: a rank other than 3 or 4, or no coils.
 pub fn maps(images: &Array<C32>, radius: usize) -> Result<Array<C32>> {

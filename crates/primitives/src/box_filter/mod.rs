@@ -321,7 +321,8 @@ impl Algorithm for BoxFilter {
             launch,
             refuses,
             work,
-            tolerance: 1e-5,
+            // Rounding of sums, on CPUs in double precision (7.8e-8 at most was measured), on GPUs in single (8.2e-7).
+            tolerance: if backend == BackendKind::Cpu { 1e-6 } else { 1e-5 },
             reproduces: None,
         };
         let (cpu, cuda) = (BackendKind::Cpu, BackendKind::Cuda);

@@ -238,6 +238,7 @@ impl Algorithm for Convolution {
 
     fn variants(&self, _: &Problem) -> Vec<Variant<Problem, Rung>> {
         let row = |name, backend, launch, summary, refuses: fn(&Problem) -> Option<String>, reproduces| {
+            // Rounding of a sum of a hundred products in f32: 1.7e-6 at most was measured.
             Variant { name, backend, summary, launch, refuses, work, tolerance: 3e-6, reproduces }
         };
         let (cpu, cuda) = (BackendKind::Cpu, BackendKind::Cuda);

@@ -349,7 +349,8 @@ impl Algorithm for Reduction {
     }
 
     fn variants(&self, problem: &Problem) -> Vec<Variant<Problem, Launch>> {
-        // Of f64 additions; the least and the greatest, and sums of integers, are exact.
+        // The least and the greatest, and sums of integers, are exact. One accumulator in f64 of the 2²⁸ numbers of a case loses about
+        // 1e-12, of the 20 thousand of a trial 1e-14; sums in parts lose less.
         let exact = matches!((problem.kind, problem.of), (Kind::Min | Kind::Max, _) | (Kind::Sum, Type::I32));
         let tolerance = if exact { 0.0 } else { 1e-12 };
         let row = |name, backend, summary, launch: Launch, refuses, reproduces| Variant {
