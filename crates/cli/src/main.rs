@@ -23,6 +23,9 @@ use rayspin::device::Device;
 
 use args::{Cli, Command, DeviceArg, Recon, Simulate};
 
+#[global_allocator]
+static ALLOCATOR: rayspin::device::cpu::Allocator = rayspin::device::cpu::Allocator;
+
 fn main() -> ExitCode {
     rayspin::device::cpu::return_freed_memory();
     let mut command = Cli::command();

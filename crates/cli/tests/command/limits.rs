@@ -106,30 +106,16 @@ fn ladder(name: &str, options: &str) -> String {
     )
 }
 
-/// Whether the standard library ended the process because an allocation below 1 MiB failed: those of threads, texts and lists cannot
-/// fail with an error. A limit meets one of them by chance.
-fn small_allocation(told: &str) -> bool {
-    let bytes = told
-        .lines()
-        .find_map(|line| line.strip_prefix("memory allocation of ")?.strip_suffix(" bytes failed"));
-    bytes.and_then(|bytes| bytes.parse::<u64>().ok()).is_some_and(|bytes| bytes < 1 << 20)
-}
-
 /// Raises the limit by `step` KiB until the command runs; how often it was refused before, each time with one line.
 fn refusals(line: &str, least: usize, step: usize, folder: &Path) -> usize {
-    let mut refused = 0;
     for turn in 0..60 {
         let output = within(least + turn * step, line, folder);
         let told = String::from_utf8_lossy(&output.stderr).into_owned();
         if output.status.success() {
-            return refused;
-        }
-        if output.status.code().is_none() && small_allocation(&told) {
-            continue;
+            return turn;
         }
         // A signal has no code.
         assert_eq!(output.status.code(), Some(1), "{line}, {} KiB: {told}", least + turn * step);
-        refused += 1;
         let errors: Vec<_> = told.lines().filter(|line| line.starts_with("error: ")).collect();
         assert!(errors.len() == 1 && !told.contains("panicked"), "{line}: {told}");
         let whole = told + &String::from_utf8_lossy(&output.stdout);

@@ -18,10 +18,10 @@ pub fn memory() -> Option<(u64, u64)> {
     Some((field("MemTotal:")?, addresses_left().map_or(available, |left| left.min(available))))
 }
 
-/// Addresses that arrays leave to small allocations and to stacks, which end the process where they fail.
+/// Addresses that arrays leave to small allocations and to stacks, which end the process where they fail ([`super::Allocator`]).
 const SPARE: u64 = 16 << 20;
-/// Allocations from this size on leave them.
-const LARGE: u64 = 1 << 20;
+/// Allocations from this size on leave them, and fail with an error.
+pub(super) const LARGE: u64 = 1 << 20;
 
 /// Bytes of addresses that a limit leaves to arrays; none where there is no limit.
 fn addresses_left() -> Option<u64> {

@@ -1,10 +1,12 @@
 //! The CPU: a thread pool of its own and the instruction set found at run time.
 
+mod allocator;
 mod memory;
 pub mod simd;
 
 use rayspin_core::{Error, Result};
 
+pub use allocator::Allocator;
 pub use memory::{
     copied, expect_addresses, expect_memory, largest_cache, make_room, memory, peak_memory,
     prefer_huge_pages, process_memory, return_freed_memory, room, trim_memory, zeroed,

@@ -95,14 +95,20 @@ pub fn reconstruct_stream<E: From<Error> + Send>(
     let (frames_in, frames) = sync_channel(QUEUE);
     let (volumes, volumes_out) = sync_channel(QUEUE);
     let mut seconds = 0.0;
-    let (read, done, written) = std::thread::scope(|scope| {
-        let reader = scope.spawn(move || read(source, &frames_in));
-        let writer = scope.spawn(move || write(sink, &volumes_out));
+    let ends = std::thread::scope(|scope| {
+        let refused = |error: std::io::Error| Error::Device {
+            what: "starting a thread that reads or writes".to_owned(),
+            detail: error.to_string(),
+        };
+        let start = std::thread::Builder::new;
+        let reader = start().spawn_scoped(scope, move || read(source, &frames_in)).map_err(refused)?;
+        let writer = start().spawn_scoped(scope, move || write(sink, &volumes_out)).map_err(refused)?;
         let done = compute(&mut run, labels, &frames, &volumes, &mut seconds, monitor);
         // Both ends notice that nobody is there any more.
         drop((frames, volumes));
-        (join(reader), done, join(writer))
+        Ok::<_, Error>((join(reader), done, join(writer)))
     });
+    let (read, done, written) = ends?;
     let (write_seconds, written) = written;
     written?;
     let (read_seconds, read) = read;

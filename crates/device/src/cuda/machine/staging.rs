@@ -153,12 +153,14 @@ fn on_each(
         let work = &work;
         let others: Vec<_> = others
             .iter_mut()
-            .map(|lane| {
-                scope.spawn(move || {
+            .filter_map(|lane| {
+                let copy = move || {
                     // SAFETY: the context is retained as long as the machine lives.
                     unsafe { cu::ctx::set_current(shared.context) }?;
                     work(lane)
-                })
+                };
+                // What a thread that cannot be started leaves, the others do.
+                std::thread::Builder::new().spawn_scoped(scope, copy).ok()
             })
             .collect();
         let mut done = work(first);

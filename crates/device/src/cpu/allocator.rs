@@ -1,0 +1,148 @@
+//! An allocator for programs that end with one line where a small allocation finds no memory.
+
+#![allow(unsafe_code)]
+
+use std::alloc::{GlobalAlloc, Layout, System};
+
+use super::memory::LARGE;
+
+/// The system's allocator; a request below 1 MiB that it refuses ends the process with one line on stderr and exit code 1.
+///
+/// Texts, lists and threads of the standard library are such requests: they cannot return an error, and the process would end
+/// with a signal. Larger requests get the null that [`room`](super::room) and its like make an error of. For programs only: a library
+/// must leave the choice to the program that uses it.
+///
+/// ```
+/// #[global_allocator]
+/// static ALLOCATOR: rayspin_device::cpu::Allocator = rayspin_device::cpu::Allocator;
+///
+/// assert!(Vec::<u8>::new().try_reserve(isize::MAX as usize).is_err());
+/// ```
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Allocator;
+
+// SAFETY: every call is the system allocator's with the caller's own arguments, and so is what it returns.
+unsafe impl GlobalAlloc for Allocator {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: as the caller promises.
+        granted(unsafe { System.alloc(layout) }, layout.size())
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: as the caller promises.
+        granted(unsafe { System.alloc_zeroed(layout) }, layout.size())
+    }
+
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        // SAFETY: as the caller promises.
+        granted(unsafe { System.realloc(pointer, layout, size) }, size)
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: as the caller promises.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[inline]
+fn granted(pointer: *mut u8, bytes: usize) -> *mut u8 {
+    if pointer.is_null() && (bytes as u64) < LARGE {
+        end(bytes);
+    }
+    pointer
+}
+
+/// One line, without any memory, and the end of the process.
+#[cold]
+#[inline(never)]
+fn end(bytes: usize) {
+    #[cfg(unix)]
+    {
+        use std::sync::atomic::{AtomicBool, Ordering};
+        unsafe extern "C" {
+            fn write(file: std::ffi::c_int, bytes: *const std::ffi::c_void, count: usize) -> isize;
+            fn _exit(code: std::ffi::c_int) -> !;
+        }
+        static ENDING: AtomicBool = AtomicBool::new(false);
+        if ENDING.swap(true, Ordering::Relaxed) {
+            // Another thread says so and ends this one, too.
+            loop {
+                std::thread::yield_now();
+            }
+        }
+        let mut line = [0; LINE];
+        let line = words(bytes, &mut line);
+        // SAFETY: write(2) reads as many bytes as the slice has. _exit(2) runs nothing that could ask for memory.
+        unsafe {
+            write(2, line.as_ptr().cast(), line.len());
+            _exit(1)
+        }
+    }
+    // The standard library ends the process, with words of its own.
+    #[cfg(not(unix))]
+    let _ = bytes;
+}
+
+#[cfg(any(unix, test))]
+const LINE: usize = 160;
+
+/// What is said of so many bytes, in `line`.
+#[cfg(any(unix, test))]
+fn words(bytes: usize, line: &mut [u8; LINE]) -> &[u8] {
+    const BEFORE: &[u8] = b"error: the system has no ";
+    const AFTER: &[u8] = b" bytes of memory left for this process: less must be computed at once, or a limit (ulimit -v) raised\n";
+    let mut digits = [0; 20];
+    let mut first = digits.len();
+    let mut rest = bytes;
+    loop {
+        first -= 1;
+        digits[first] = b'0' + (rest % 10) as u8;
+        rest /= 10;
+        if rest == 0 {
+            break;
+        }
+    }
+    let mut len = 0;
+    for part in [BEFORE, &digits[first..], AFTER] {
+        line[len..len + part.len()].copy_from_slice(part);
+        len += part.len();
+    }
+    &line[..len]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_line_names_the_bytes() {
+        for bytes in [0, 7, 10, 65_536, usize::MAX] {
+            let mut line = [0; LINE];
+            let text = String::from_utf8(words(bytes, &mut line).to_vec()).unwrap();
+            assert!(
+                text.starts_with(&format!("error: the system has no {bytes} bytes of memory left")),
+                "{text}"
+            );
+            assert!(text.ends_with('\n') && text.lines().count() == 1, "{text}");
+        }
+    }
+
+    #[test]
+    fn large_requests_are_refused_and_others_granted() {
+        let layout = |size| Layout::from_size_align(size, 64).unwrap();
+        // SAFETY: sizes are not 0; each pointer is used within its size and freed with its layout.
+        unsafe {
+            assert!(Allocator.alloc(layout(1 << 62)).is_null());
+            assert!(Allocator.alloc_zeroed(layout(1 << 62)).is_null());
+            let small = Allocator.alloc(layout(100));
+            small.write_bytes(7, 100);
+            assert!(Allocator.realloc(small, layout(100), 1 << 62).is_null());
+            let grown = Allocator.realloc(small, layout(100), 5000);
+            assert!(grown.addr() % 64 == 0 && (0..100).all(|i| grown.add(i).read() == 7));
+            Allocator.dealloc(grown, layout(5000));
+            let zeros = Allocator.alloc_zeroed(layout(300));
+            assert!((0..300).all(|i| zeros.add(i).read() == 0));
+            Allocator.dealloc(zeros, layout(300));
+        }
+    }
+}
