@@ -5,6 +5,7 @@ Names are those of the scripts beside this one, which know their peers by the ta
 
 import ctypes
 import importlib.metadata
+import os
 import pathlib
 import shutil
 import subprocess
@@ -55,7 +56,7 @@ def finufft():
 
     flags = TOOLS / "finufft.flags"
     how = f"{compiler()} {flags.read_text().strip()}" if flags.exists() else "not built by build.sh"
-    return f"FINUFFT {module.__version__} ({pathlib.Path(module.__file__).parent}), {how}; its {fftw()}"
+    return f"FINUFFT {module.__version__} ({os.path.relpath(pathlib.Path(module.__file__).parent, TOOLS.parents[1])}), {how}; its {fftw()}"
 
 
 def ducc0():

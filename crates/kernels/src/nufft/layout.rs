@@ -42,10 +42,6 @@ fn tile_cells(dims: usize) -> [usize; 3] {
     }
 }
 
-/// Slabs from which they take turns: fewer would leave cores of a workstation idle. Else every slab has a buffer for its halo,
-/// which in 3-D, at high tolerances, is larger than the slab.
-const TURNS: usize = 18;
-
 /// The smallest integer ≥ n with no prime factor above 5.
 pub(crate) fn smooth_size(n: usize) -> usize {
     let mut best = n.next_power_of_two();
@@ -79,9 +75,6 @@ impl Layout {
             }
             fine[axis] = smooth_size((least as usize).max(2 * width));
             tiles[axis] = (fine[axis] / cells[axis].max(width)).max(1);
-            if axis == 3 - dims && tiles[axis] >= TURNS {
-                tiles[axis] -= tiles[axis] % 2;
-            }
             local[axis] = fine[axis].div_ceil(tiles[axis]) + width - 1;
         }
         // A row ends with a whole vector, be it one that begins with the footprint, or one of the grid of up to 512 bits.
@@ -99,11 +92,6 @@ impl Layout {
     /// Number of slabs: layers of tiles along the outermost axis.
     pub(crate) fn slabs(&self) -> usize {
         self.tiles[self.outer()]
-    }
-
-    /// Whether slabs are spread in two turns, every second one at a time, so that each adds its halo to the next slab itself.
-    pub(crate) fn takes_turns(&self) -> bool {
-        self.slabs() >= TURNS
     }
 
     /// Tiles in a slab.

@@ -158,8 +158,8 @@ impl<R: Real> Nufft<R> {
 
     /// Goes over to the points of another trajectory, with the tolerance, upsampling and kernel that the plan has.
     ///
-    /// A plan for each trajectory in turn would do the same in more time: on the CPU, points are sorted into the memory of those
-    /// before them.
+    /// On the CPU, points are sorted into the memory of those before them and the fine grid stays, which takes less time than
+    /// another plan. On a GPU it is another plan, which is made before the old one's memory is freed.
     ///
     /// Errors, with which the plan stays as it was: another number of axes than the matrix has, sizes beyond the address space.
     pub fn set_points(&mut self, trajectory: &Trajectory) -> Result<()> {

@@ -102,8 +102,9 @@ impl Transforms {
         images.fill(C32::ZERO)?;
         let (count, voxels) = (trajectory.samples(), self.matrix.iter().product::<usize>());
         let mut image = Array::zeros(&self.device, &self.matrix)?;
+        let mut held = None;
         for range in blocks(count, Some(self.points)) {
-            let plan = self.plan(trajectory, range.clone())?;
+            let plan = self.plan(&mut held, trajectory, range.clone())?;
             let mut block = Array::zeros(&self.device, &[range.len()])?;
             for item in 0..samples.len() / count {
                 vector::copy_part(samples, item * count + range.start, &mut block, 0, range.len())?;
@@ -126,8 +127,9 @@ impl Transforms {
         }
         let (count, voxels) = (trajectory.samples(), self.matrix.iter().product::<usize>());
         let mut image = Array::zeros(&self.device, &self.matrix)?;
+        let mut held = None;
         for range in blocks(count, Some(self.points)) {
-            let plan = self.plan(trajectory, range.clone())?;
+            let plan = self.plan(&mut held, trajectory, range.clone())?;
             let mut block = Array::zeros(&self.device, &[range.len()])?;
             for item in 0..images.len() / voxels {
                 vector::copy_part(images, item * voxels, &mut image, 0, voxels)?;
@@ -138,8 +140,23 @@ impl Transforms {
         Ok(())
     }
 
-    fn plan(&self, trajectory: &Trajectory, range: Range<usize>) -> Result<Nufft<f32>> {
-        Nufft::new(&self.device, &points(trajectory, range)?, &self.matrix, &self.options)
+    /// The plan for a range of points, in place of the one that is held. On the CPU that goes over to them and keeps its grid; on
+    /// a GPU two sets of points would be in memory at one moment.
+    fn plan<'a>(
+        &self,
+        held: &'a mut Option<Nufft<f32>>,
+        trajectory: &Trajectory,
+        range: Range<usize>,
+    ) -> Result<&'a Nufft<f32>> {
+        let points = points(trajectory, range)?;
+        let mut plan = held.take().filter(|_| self.device.kind() == BackendKind::Cpu);
+        if let Some(plan) = &mut plan {
+            plan.set_points(&points)?;
+        }
+        Ok(held.insert(match plan {
+            Some(plan) => plan,
+            None => Nufft::new(&self.device, &points, &self.matrix, &self.options)?,
+        }))
     }
 }
 

@@ -69,14 +69,18 @@ pub(crate) fn halo_len(layout: &Layout, parts: &[Part]) -> usize {
     parts.iter().map(|part| part_len(layout, part)).sum()
 }
 
-/// Elements that a part keeps in its buffer: the halo, and the slab unless it is the first; nothing where it adds both to the grid.
+/// Layers of the outermost axis that a part keeps in its buffer: the halo, and the slab unless it is the first.
 fn part_len(layout: &Layout, part: &Part) -> usize {
-    let halo = (layout.width - 1) * layout.inner();
-    match (part.first, layout.takes_turns()) {
-        (false, _) => layout.slab_height(part.slab) * layout.inner() + halo,
-        (true, false) => halo,
-        (true, true) => 0,
-    }
+    let own = if part.first { 0 } else { layout.slab_height(part.slab) };
+    (own + layout.width - 1) * layout.inner()
+}
+
+/// Points that are gathered and spread together.
+const RUN: usize = 128;
+
+/// The points in runs of at most [`RUN`].
+fn runs(points: std::ops::Range<usize>) -> impl Iterator<Item = std::ops::Range<usize>> {
+    points.clone().step_by(RUN).map(move |first| first..(first + RUN).min(points.end))
 }
 
 /// Points of an interpolation task, about.
@@ -168,77 +172,59 @@ impl<R: Real> Gridding<R> {
         tile_kernel: SpreadTile<R>,
         add: bool,
     ) {
-        let (layout, level) = (&self.layout, cpu.level());
-        let turns: &[Turn] = if layout.takes_turns() { &[Turn::Even, Turn::Odd] } else { &[Turn::All] };
-        for &turn in turns {
-            let tasks = self.tasks(turn, grid, halo);
-            cpu.run(|| {
-                tasks.into_par_iter().with_max_len(1).for_each_init(
-                    || (Aligned::new(2 * layout.local_len()), Vec::new()),
-                    |(local, values), (part, mut slab)| {
-                        let local = local.get();
-                        // Of two slabs that follow each other, the even one has the first turn, and sees to both.
-                        let fresh = !part.first || (!add && turn != Turn::Odd);
-                        if fresh {
-                            slab.own.fill(zero());
-                        }
-                        if fresh || turn == Turn::All {
-                            slab.halo.fill(zero());
-                        }
-                        let mut tiles = self.points.tiles_of(part.points.clone()).peekable();
-                        while let Some((tile, share)) = tiles.next() {
-                            // Samples lie anywhere in memory: those of the next tile come while this one is worked on.
-                            if let Some((_, next)) = tiles.peek() {
-                                for sample in self.tile_points(next.clone()).samples() {
-                                    prefetch_read(samples, sample);
-                                }
+        let layout = &self.layout;
+        let tasks: Vec<_> = self.parts.iter().zip(self.slabs(grid, halo)).collect();
+        let level = cpu.level();
+        cpu.run(|| {
+            tasks.into_par_iter().with_max_len(1).for_each_init(
+                || (Aligned::new(2 * layout.local_len()), Vec::new()),
+                |(local, values), (part, mut slab)| {
+                    let local = local.get();
+                    if !(add && part.first) {
+                        slab.own.fill(zero());
+                    }
+                    slab.halo.fill(zero());
+                    for (tile, share) in self.points.tiles_of(part.points.clone()) {
+                        local.fill(R::zero());
+                        for run in runs(share) {
+                            // Samples lie anywhere in memory: those of the next run come while this one is spread.
+                            let next = run.end..(run.end + RUN).min(part.points.end);
+                            for sample in self.tile_points(next).samples() {
+                                prefetch_read(samples, sample);
                             }
+                            // Gathered apart from spreading: the processor overlaps the cache misses of many loads in a
+                            // row, but not across the long work on a footprint.
                             values.clear();
-                            let points = self.tile_points(share);
+                            let points = self.tile_points(run);
                             values.extend(points.samples().map(|sample| samples[sample]));
-                            local.fill(R::zero());
                             tile_kernel(level, &self.weights, points, values, local, self.pitch());
-                            dispatch!(level, simd => add_tile(simd, &mut slab, layout, tile, bytemuck::cast_slice(local)));
                         }
-                    },
-                );
-            });
-        }
+                        dispatch!(level, simd => add_tile(simd, &mut slab, layout, tile, bytemuck::cast_slice(local)));
+                    }
+                },
+            );
+        });
         cpu.run(|| self.add_buffers(level, grid, halo));
     }
 
-    /// The parts whose turn it is, and what each adds its tiles to. Parts with buffers of their own go with the first turn.
-    fn tasks<'a>(
-        &self,
-        turn: Turn,
-        grid: &'a mut [Complex<R>],
-        halo: &'a mut [Complex<R>],
-    ) -> Vec<(&Part, Slab<'a, R>)> {
-        let (layout, inner) = (&self.layout, self.layout.inner());
-        let mut rest = grid;
-        let mut slabs: Vec<_> =
-            (0..layout.slabs()).map(|s| take(&mut rest, layout.slab_height(s) * inner)).collect();
-        let odd = usize::from(turn == Turn::Odd);
-        slabs.rotate_left(odd);
-        let mut slabs = slabs.into_iter();
-        let mut spare = halo;
-        let mut tasks = Vec::with_capacity(self.parts.len());
-        // In the order of slabs; a slab's first part comes before its others.
-        for part in &self.parts {
-            let buffer = take(&mut spare, self.part_len(part));
-            if !part.first {
-                if turn != Turn::Odd {
-                    let (own, halo) = buffer.split_at_mut(layout.slab_height(part.slab) * inner);
-                    tasks.push((part, Slab { own, halo, inner }));
-                }
-            } else if turn == Turn::All {
-                tasks.extend(slabs.next().map(|own| (part, Slab { own, halo: buffer, inner })));
-            } else if part.slab % 2 == odd {
-                let pair = slabs.next().zip(slabs.next());
-                tasks.extend(pair.map(|(own, halo)| (part, Slab { own, halo, inner })));
+    /// What each part adds its tiles to.
+    fn slabs<'a>(&self, grid: &'a mut [Complex<R>], halo: &'a mut [Complex<R>]) -> Vec<Slab<'a, R>> {
+        let inner = self.layout.inner();
+        let (mut rest, mut spare) = (grid, halo);
+        let slab = |part: &Part| {
+            let (buffer, after) = std::mem::take(&mut spare).split_at_mut(self.part_len(part));
+            spare = after;
+            let own = self.layout.slab_height(part.slab) * inner;
+            if part.first {
+                let (own, after) = std::mem::take(&mut rest).split_at_mut(own);
+                rest = after;
+                Slab { own, halo: buffer, inner }
+            } else {
+                let (own, halo) = buffer.split_at_mut(own);
+                Slab { own, halo, inner }
             }
-        }
-        tasks
+        };
+        self.parts.iter().map(slab).collect()
     }
 
     /// Adds what parts left in their buffers to the slabs that it belongs to.
@@ -249,14 +235,16 @@ impl<R: Real> Gridding<R> {
         let mut spare = halo;
         for part in &self.parts {
             let (buffer, after) = spare.split_at(self.part_len(part));
-            if !buffer.is_empty() {
-                buffers.push((part, buffer));
-            }
+            buffers.push((part, buffer));
             spare = after;
         }
+        let mut slices = Vec::with_capacity(slabs);
         let mut rest = grid;
-        let slices: Vec<_> =
-            (0..slabs).map(|s| (s, take(&mut rest, layout.slab_height(s) * inner))).collect();
+        for s in 0..slabs {
+            let (own, after) = rest.split_at_mut(layout.slab_height(s) * inner);
+            slices.push((s, own));
+            rest = after;
+        }
         slices.into_par_iter().with_max_len(1).for_each(|(s, own)| {
             let before = (s + slabs - 1) % slabs;
             for (part, buffer) in &buffers {
@@ -346,22 +334,7 @@ fn add_layers<S: Simd, R: Real>(_: S, to: &mut [Complex<R>], from: &[Complex<R>]
     add(to, from);
 }
 
-/// Which slabs' first parts add to the grid at the same time.
-#[derive(Debug, Clone, Copy, PartialEq)]
-enum Turn {
-    /// All, to their own layers; halos go to buffers.
-    All,
-    /// Every second one, to their own layers and those of the next slab.
-    Even,
-    Odd,
-}
-
-/// Cuts `len` elements off the front.
-fn take<'a, T>(rest: &mut &'a mut [T], len: usize) -> &'a mut [T] {
-    rest.split_off_mut(..len).unwrap_or_default()
-}
-
-/// The part of the fine grid that a task adds tiles to: a slab's own layers and the halo behind them, or more.
+/// The part of the fine grid that a task adds tiles to: a slab's own layers and the halo behind them.
 struct Slab<'a, R> {
     own: &'a mut [Complex<R>],
     halo: &'a mut [Complex<R>],
