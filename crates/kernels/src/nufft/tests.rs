@@ -379,8 +379,9 @@ fn what_a_plan_takes_is_known_before_it_is_made() {
 #[test]
 fn the_upsampling_chosen_is_near_the_fastest() {
     let measured = include_str!("../../../../benches/results/2026-11-22-epyc-2/nufft_upsampling.txt");
-    // Problem: matrix, points, precision, tolerance; upsampling, width and milliseconds.
-    let mut problems: Vec<([&str; 4], Vec<(f64, f64, f64)>)> = Vec::new();
+    // Upsampling, width and milliseconds; by matrix, points, precision and tolerance.
+    type Time = (f64, f64, f64);
+    let mut problems: Vec<([&str; 4], Vec<Time>)> = Vec::new();
     for row in measured.lines().filter(|row| !row.starts_with('#')) {
         let fields: Vec<&str> = row.split_whitespace().collect();
         let after = |name: &str| fields[fields.iter().position(|field| *field == name).unwrap() + 1];

@@ -148,7 +148,7 @@ fn walk<R: Real, const D: usize>(layout: &Layout, points: &mut Points<R>) {
     let axis = |cells: usize, first: u32| -> Vec<u32> {
         // Every third bit, from `first` on.
         let place = |cell: usize| {
-            (0..4).map(|bit| ((cell / 4 >> bit & 1) as u32) << (3 * bit + first as usize)).sum()
+            (0..4).map(|bit| ((((cell / 4) >> bit) & 1) as u32) << (3 * bit + first as usize)).sum()
         };
         (0..cells).map(place).collect()
     };
@@ -386,7 +386,7 @@ mod tests {
             let order = tile_points.footprints().map(|(offset, _)| {
                 let [ly, lx] = [layout.local[1], layout.local[2]];
                 let block = [offset / (ly * lx), offset / lx % ly, offset % lx].map(|cell| cell / 4);
-                let curve = (0..4).rev().flat_map(|bit| block.map(|axis| axis >> bit & 1));
+                let curve = (0..4).rev().flat_map(|bit| block.map(|axis| (axis >> bit) & 1));
                 if large { curve.fold(0, |key, bit| 2 * key + bit) } else { 0 }
             });
             assert!(order.zip(tile_points.samples()).is_sorted(), "order within a tile");

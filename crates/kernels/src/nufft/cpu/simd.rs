@@ -226,14 +226,14 @@ impl<S: Simd, R: Lanes, V: SimdFloat<S, Element = R>, const D: usize, const W: u
         let value = V::splat(self.simd, value.re).zip_low(V::splat(self.simd, value.im));
         let mut row = self.along_x(values, place, count);
         for v in 0..count {
-            row[v] = row[v] * value;
+            row[v] *= value;
         }
         for dz in 0..if D > 2 { W } else { 1 } {
             let mut row = row;
             if D > 2 {
                 let k = V::splat(self.simd, values.z[dz]);
                 for v in 0..count {
-                    row[v] = row[v] * k;
+                    row[v] *= k;
                 }
             }
             for dy in 0..if D > 1 { W } else { 1 } {
