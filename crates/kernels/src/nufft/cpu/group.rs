@@ -12,10 +12,9 @@ use rayspin_device::cpu::simd::prelude::*;
 use rayspin_device::cpu::simd::{Level, Simd};
 
 use super::scatter::Scatter;
-use super::simd::{Lanes, MOST_TAPS, Vector, load, taps, token};
+use super::simd::{Lanes, MOST_TAPS, Vector, load, store_taps, taps, token};
 use super::{Aligned, Gridding, INTERP_POINTS, InterpTile, TilePoints, Weights, zero};
 use crate::concrete::same;
-use crate::nufft::kernel::terms;
 use crate::nufft::layout::{Layout, lanes};
 
 /// Items that are interpolated together: as many complex numbers as a vector holds, in 2-D. In 3-D what is won does not
@@ -132,13 +131,10 @@ fn interp_points<S: Simd, R: Lanes, const W: usize>(
     for (point, value) in points.of::<2>().iter().zip(values.chunks_exact_mut(len)) {
         let (start, z) = (len * point.cell as usize, point.z);
         let window = &local[start..start + span];
-        let count = const { [W.div_ceil(lanes::<R>()), terms(W)] };
-        let taps = taps::<S, Vector<S, R>, R, 2>(simd, weights, count, z);
+        let taps = taps::<S, Vector<S, R>, R, 2, W>(simd, weights, z);
         let mut values = [[R::zero(); MOST_TAPS]; 2];
         for d in 0..2 {
-            for v in 0..count[0] {
-                taps[d][v].store_slice(&mut values[d][v * len..(v + 1) * len]);
-            }
+            store_taps::<S, Vector<S, R>, R, W>(&taps[d], &mut values[d]);
         }
         let [kx, ky] = values;
         let mut rows = [Vector::<S, R>::splat(simd, R::zero()); W];

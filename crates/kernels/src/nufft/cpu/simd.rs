@@ -44,21 +44,21 @@ pub(super) type Vector<S, R> = <R as Lanes>::Vector<S>;
 
 /// How the rows of footprints of a width lie in vectors: reals in one, and at how many places of one a row may begin.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Rows {
-    pub(super) lanes: usize,
-    pub(super) places: usize,
+struct Rows {
+    lanes: usize,
+    places: usize,
 }
 
 impl Rows {
     /// `wide`: whether vectors have 512 bits.
-    pub(super) const fn new<R>(width: usize, wide: bool) -> Self {
+    const fn new<R>(width: usize, wide: bool) -> Self {
         let narrow = lanes::<R>();
         let lanes = if wide { 2 * narrow } else { narrow };
         if width <= narrow { Self { lanes: narrow, places: 1 } } else { Self { lanes, places: lanes / 2 } }
     }
 
     /// Vectors of a row that begins at a place.
-    pub(super) const fn vectors(self, width: usize, place: usize) -> usize {
+    const fn vectors(self, width: usize, place: usize) -> usize {
         (2 * (place + width)).div_ceil(self.lanes)
     }
 }
@@ -89,31 +89,86 @@ unsafe fn store<S: Simd, V: SimdFloat<S>>(vector: V, slice: &mut [V::Element], a
     vector.store_array(unsafe { &mut *slice.as_mut_ptr().add(at).cast::<V::Array>() });
 }
 
-/// Kernel values along every axis, x, y, z, in `count` vectors with a lane a tap.
+/// How the kernel values of an axis lie in vectors with a lane a tap. The kernel is even: pⱼ(z) = p_{W−1−j}(−z). Where one vector is too short,
+/// the even and the odd powers of the polynomials are summed apart, and their difference is the vector of the mirrored taps.
+struct TapVectors {
+    /// Vectors in all; the first `straight` of them begin with tap v · lanes, the others are mirrors of the first ones.
+    count: usize,
+    straight: usize,
+}
+
+impl TapVectors {
+    const fn new(width: usize, lanes: usize) -> Self {
+        Self { count: width.div_ceil(lanes), straight: width.div_ceil(2).div_ceil(lanes) }
+    }
+
+    /// The tap in lane 0 of vector `v`.
+    const fn first_tap(&self, v: usize, width: usize, lanes: usize) -> usize {
+        if v < self.straight { v * lanes } else { width - (v - self.straight + 1) * lanes }
+    }
+}
+
+/// Kernel values along every axis, x, y, z, in the vectors of [`TapVectors`].
 #[inline(always)]
-pub(super) fn taps<S: Simd, V: SimdFloat<S, Element = R>, R: Real, const D: usize>(
+pub(super) fn taps<S: Simd, V: SimdFloat<S, Element = R>, R: Real, const D: usize, const W: usize>(
     simd: S,
     weights: &Weights<R>,
-    [count, terms]: [usize; 2],
     z: [R; D],
 ) -> [[V; MOST_TAP_VECTORS]; D] {
-    let mut sum = [[V::splat(simd, R::zero()); MOST_TAP_VECTORS]; D];
-    let mut at = [V::splat(simd, R::zero()); D];
-    for d in 0..D {
-        at[d] = V::splat(simd, z[d]);
-    }
-    let stride = weights.stride;
+    let TapVectors { count, straight } = const { TapVectors::new(W, V::LEN) };
+    let (terms, stride) = (const { terms(W) }, weights.stride);
+    let zero = V::splat(simd, R::zero());
+    let (mut found, mut odd) = ([[zero; MOST_TAP_VECTORS]; D], [[zero; MOST_TAP_VECTORS]; D]);
     assert!(count * V::LEN <= stride && weights.taps.len() >= terms * stride);
+    // SAFETY: v < count and term < terms, and terms · stride ≤ the length, asserted above.
+    let coefficient =
+        |term: usize, v: usize| unsafe { load::<S, V>(simd, &weights.taps, term * stride + v * V::LEN) };
+    if count == straight {
+        for term in 0..terms {
+            for v in 0..count {
+                let c = coefficient(term, v);
+                for d in 0..D {
+                    let z = V::splat(simd, z[d]);
+                    found[d][v] = if term == 0 { c } else { found[d][v].mul_add(z, c) };
+                }
+            }
+        }
+        return found;
+    }
     for term in 0..terms {
-        for v in 0..count {
-            // SAFETY: (v + 1) · LEN ≤ stride and term < terms, and terms · stride ≤ the length, asserted above.
-            let c = unsafe { load::<S, V>(simd, &weights.taps, term * stride + v * V::LEN) };
+        let is_even = (terms - 1 - term) % 2 == 0;
+        for v in 0..straight {
+            let c = coefficient(term, v);
             for d in 0..D {
-                sum[d][v] = if term == 0 { c } else { sum[d][v].mul_add(at[d], c) };
+                let square = V::splat(simd, z[d] * z[d]);
+                let sum = if is_even { &mut found[d][v] } else { &mut odd[d][v] };
+                *sum = if term < 2 { c } else { sum.mul_add(square, c) };
             }
         }
     }
-    sum
+    for d in 0..D {
+        let z = V::splat(simd, z[d]);
+        for v in 0..straight {
+            let even = found[d][v];
+            found[d][v] = odd[d][v].mul_add(z, even);
+            if straight + v < count {
+                found[d][straight + v] = odd[d][v].mul_add(-z, even).reverse();
+            }
+        }
+    }
+    found
+}
+
+/// Stores the kernel values of an axis in their order.
+#[inline(always)]
+pub(super) fn store_taps<S: Simd, V: SimdFloat<S, Element = R>, R: Real, const W: usize>(
+    taps: &[V; MOST_TAP_VECTORS],
+    to: &mut [R; MOST_TAPS],
+) {
+    let vectors = const { TapVectors::new(W, V::LEN) };
+    for v in 0..vectors.count {
+        taps[v].store_slice(&mut to[vectors.first_tap(v, W, V::LEN)..][..V::LEN]);
+    }
 }
 
 /// Points whose kernel values are computed together, ahead of their use: loads do not wait for stores of the same values.
@@ -132,21 +187,13 @@ struct Values<R> {
 }
 
 /// What the footprints of a tile's points have in common; x runs in vectors `V`.
+#[derive(Clone, Copy)]
 struct Tile<S, V, const D: usize, const W: usize> {
     simd: S,
     /// Reals between rows and between layers.
     pitch: [usize; 2],
     vector: PhantomData<V>,
 }
-
-impl<S: Copy, V, const D: usize, const W: usize> Clone for Tile<S, V, D, W> {
-    #[inline(always)]
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<S: Copy, V, const D: usize, const W: usize> Copy for Tile<S, V, D, W> {}
 
 impl<S: Simd, R: Lanes, V: SimdFloat<S, Element = R>, const D: usize, const W: usize> Tile<S, V, D, W> {
     const ROWS: Rows = Rows::new::<R>(W, V::LEN > lanes::<R>());
@@ -173,19 +220,19 @@ impl<S: Simd, R: Lanes, V: SimdFloat<S, Element = R>, const D: usize, const W: u
     /// Computes the kernel values of points.
     #[inline(always)]
     fn prepare(self, weights: &Weights<R>, points: &[Point<R, D>], values: &mut [Values<R>; AHEAD]) {
-        let (len, count) = (V::LEN, const { W.div_ceil(V::LEN) });
+        let (len, vectors) = (V::LEN, const { TapVectors::new(W, V::LEN) });
         for (point, Values { x, y, z }) in points.iter().zip(values) {
-            let taps = taps::<S, V, R, D>(self.simd, weights, [count, const { terms(W) }], point.z);
-            for v in 0..count {
-                let to = &mut x[len * (1 + 2 * v)..len * (3 + 2 * v)];
+            let taps = taps::<S, V, R, D, W>(self.simd, weights, point.z);
+            for v in 0..vectors.count {
+                let to = &mut x[len + 2 * vectors.first_tap(v, W, len)..][..2 * len];
                 taps[0][v].zip_low(taps[0][v]).store_slice(&mut to[..len]);
                 taps[0][v].zip_high(taps[0][v]).store_slice(&mut to[len..]);
-                if D > 1 {
-                    taps[1][v].store_slice(&mut y[v * len..(v + 1) * len]);
-                }
-                if D > 2 {
-                    taps[2][v].store_slice(&mut z[v * len..(v + 1) * len]);
-                }
+            }
+            if D > 1 {
+                store_taps::<S, V, R, W>(&taps[1], y);
+            }
+            if D > 2 {
+                store_taps::<S, V, R, W>(&taps[2], z);
             }
         }
     }
