@@ -66,10 +66,10 @@ pub fn open(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Opens the file `name` beside `executable`, which is to be loaded as code; `None` where there is none.
+/// Opens the file `name` beside `executable`, to load code from it; `None` where no such file exists.
 ///
-/// Whoever may change the executable may change this file, and nobody else: it and its folder belong to this user, to the system's
-/// administrator or to the executable's owner, as in `/usr/bin`, `~/.cargo/bin` or a group's own folder of programs.
+/// Only those who may change the executable may change this file. The file and its folder belong to this user, to the system's administrator or to
+/// the executable's owner, as in `/usr/bin`, `~/.cargo/bin` or a group's own folder of programs.
 ///
 /// Errors: it cannot be read; another user may write to it or to its folder ([`io::ErrorKind::PermissionDenied`]).
 pub fn open_beside(executable: &Path, name: &str) -> io::Result<Option<File>> {

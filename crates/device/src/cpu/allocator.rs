@@ -86,7 +86,7 @@ fn end(bytes: usize) {
 #[cfg(any(unix, test))]
 const LINE: usize = 160;
 
-/// What is said of so many bytes, in `line`.
+/// Writes the line that a refused request of `bytes` bytes prints into `line`.
 #[cfg(any(unix, test))]
 fn words(bytes: usize, line: &mut [u8; LINE]) -> &[u8] {
     const BEFORE: &[u8] = b"error: the system has no ";

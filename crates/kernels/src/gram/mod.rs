@@ -72,7 +72,7 @@ pub static VARIANTS: &[Variant<Problem, Launch>] = &[Variant {
     launch: on_gpu,
     refuses: runs_all,
     work,
-    // Rounding of double-precision sums of thousands of products; those of the tests are so short that they are exact.
+    // Rounding of double-precision sums of thousands of products; the tests have short sums, which are exact.
     tolerance: 1e-14,
     reproduces: None,
 }];

@@ -12,7 +12,7 @@ use rayspin_tune::input::{self, bits, signed_unit};
 use rayspin_tune::{About, Algorithm, Carried, Carry, Case, Config, Space, Unit};
 
 use super::form::{self, Asked};
-use super::{Nufft, Options, UPSAMPLINGS, choose_by, cuda};
+use super::{BOUND, Nufft, Options, UPSAMPLINGS, choose_by, cuda};
 use crate::nudft::{self, random_trajectory};
 use crate::variant::{Variant, Work, runs_all};
 
@@ -224,7 +224,7 @@ impl Algorithm for Fast {
             },
             work: if exact { work_of_sum } else { work_of_fft },
             // Rounding of exact sums, else what the sweep of all kinds of points allows a plan.
-            tolerance: if exact { 1e-6 } else { 4.0 * problem.tolerance },
+            tolerance: if exact { 1e-6 } else { BOUND * problem.tolerance },
             reproduces: None,
         };
         let (cpu, gpu) = (BackendKind::Cpu, BackendKind::Cuda);

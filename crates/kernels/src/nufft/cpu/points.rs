@@ -146,7 +146,7 @@ fn sort<R: Real, const D: usize>(
 fn walk<R: Real, const D: usize>(layout: &Layout, points: &mut Points<R>) {
     let [_, ly, lx] = layout.local;
     let axis = |cells: usize, first: u32| -> Vec<u32> {
-        // Every third bit, from `first` on.
+        // Every third bit, from `first` on. Tiles are less than 64 cells long: four bits of blocks.
         let place = |cell: usize| {
             (0..4).map(|bit| ((((cell / 4) >> bit) & 1) as u32) << (3 * bit + first as usize)).sum()
         };
