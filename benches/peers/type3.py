@@ -80,8 +80,8 @@ class Finufft:
         return min(planned[1:]), min(times), error
 
     def fastest(self):
-        """The tolerance and upsampling that meet the target in the least time, and their error; where none meets it, those
-        of the least error."""
+        """The error, tolerance and upsampling that meet the target in the least time; where none meets it, those of the least
+        error; None where FINUFFT refuses every tolerance."""
         best = closest = None
         for upsampling in (0, 2.0, 1.25):
             tolerance = 3 * self.target
@@ -96,7 +96,8 @@ class Finufft:
                     best = min(best or (took, error, tolerance, upsampling), (took, error, tolerance, upsampling))
                     break
                 tolerance /= 1.8
-        return (best or closest)[1:]
+        chosen = best or closest
+        return chosen and chosen[1:]
 
 
 def main():
@@ -105,7 +106,7 @@ def main():
     print(f"{'type 3':>28} {'error':>17} {'plan ms':>15} {'execute ms':>17} {'FINUFFT / Rayspin: plan':>24} {'execute':>8}")
     for problem in problems:
         theirs = Finufft(problem)
-        their_error, tolerance, upsampling = theirs.fastest()
+        chosen = theirs.fastest()
         own_tolerance = 1.3 * problem[3]
         error = float("inf")
         while error > problem[3]:
@@ -115,10 +116,16 @@ def main():
         for _ in range(rounds):
             ours = rayspin(problem, own_tolerance, RUNS, 0)
             a.append((ours["plan_ms"], ours["type3_ms"]))
-            b.append(theirs.run(tolerance, upsampling, RUNS))
-        columns = [f"{min(x[i] for x in a):.1f} / {min(x[i] for x in b):.1f}" for i in range(2)]
-        ratios = [statistics.median(y[i] / x[i] for x, y in zip(a, b)) for i in range(2)]
+            if chosen:
+                b.append(theirs.run(chosen[1], chosen[2], RUNS))
         name = f"{'x'.join(map(str, problem[0]))}, {problem[1] / 1e6:g}e6, {problem[2]} {problem[3]:.0e}"
+        own = [min(x[i] for x in a) for i in range(2)]
+        if chosen is None:
+            print(f"{name:>28} {f'{error:.1e}':>17} {own[0]:>15.1f} {own[1]:>17.1f}  FINUFFT refuses this tolerance", flush=True)
+            continue
+        their_error, tolerance, upsampling = chosen
+        columns = [f"{own[i]:.1f} / {min(x[i] for x in b):.1f}" for i in range(2)]
+        ratios = [statistics.median(y[i] / x[i] for x, y in zip(a, b)) for i in range(2)]
         print(
             f"{name:>28} {f'{error:.1e} / {their_error:.1e}':>17} {columns[0]:>15} {columns[1]:>17}"
             f" {ratios[0]:>24.2f} {ratios[1]:>8.2f}",

@@ -411,12 +411,12 @@ fn windows<R: Real>(dims: usize) -> Vec<Kernel> {
     all
 }
 
-/// Nanoseconds of one core: 4 a point, 0.3 for each vector of its footprint, and 3.8 for each 8 bytes of the fine grid (FFT,
+/// Nanoseconds of one core: 4 a point, 0.3 for each vector of its footprint, and 3.6 for each 8 bytes of the fine grid (FFT,
 /// padding, adding tiles). Fitted to the measurements of benches/results/2026-11-22-epyc-2/nufft_upsampling.txt.
 fn cost<R: Real>(matrix: &[usize], upsampling: f64, width: usize, samples: usize) -> f64 {
     let vectors = width.pow(matrix.len() as u32 - 1) * (2 * width).div_ceil(layout::lanes::<R>());
     let cells: f64 = matrix.iter().map(|&n| (n as f64 * upsampling).max(2.0 * width as f64)).product();
-    samples as f64 * (4.0 + 0.3 * vectors as f64) + 3.8 * cells * size_of::<R>() as f64 / 4.0
+    samples as f64 * (4.0 + 0.3 * vectors as f64) + 3.6 * cells * size_of::<R>() as f64 / 4.0
 }
 
 /// The upsampling of least cost on the CPU, and its kernel.
