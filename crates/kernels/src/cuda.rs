@@ -2,7 +2,7 @@
 
 use rayspin_core::Real;
 use rayspin_device::cuda::{Define, Properties, Source};
-use rayspin_tune::Build;
+use rayspin_tune::{Build, distinct};
 
 /// Pairs of coils and teams of lanes, for kernels that take one voxel's small matrix together.
 pub(crate) const TEAM: (&str, &str) = ("team.cuh", include_str!("team.cuh"));
@@ -12,45 +12,50 @@ pub(crate) fn define<R: Real>() -> Define {
     ("DOUBLE", u32::from(size_of::<R>() == 8).to_string())
 }
 
-/// Every program in every form that matters to its resources: what continuous integration compiles without a GPU.
+/// The builds of a source in both precisions, without spills.
+pub(crate) fn both(source: &'static Source) -> Vec<Build> {
+    [build::<f32>(source), build::<f64>(source)].into()
+}
+
+/// The build of a source in single precision, without spills.
+pub(crate) fn single(source: &'static Source) -> Vec<Build> {
+    vec![build::<f32>(source)]
+}
+
+fn build<R: Real>(source: &'static Source) -> Build {
+    Build { source, defines: vec![define::<R>()], spill_bytes: 0 }
+}
+
+/// Keeps the builds that compute in `R`.
+pub(crate) fn in_precision<R: Real>(mut builds: Vec<Build>) -> Vec<Build> {
+    builds.retain(|build| build.defines.contains(&define::<R>()));
+    builds
+}
+
+/// Every program of every folder, in every form that matters to its resources: what continuous integration compiles without a GPU.
 pub fn programs() -> Vec<Build> {
-    let both = |source: &'static Source| {
-        ["0", "1"].map(|double| Build {
-            source,
-            defines: vec![("DOUBLE", double.to_owned())],
-            spill_bytes: 0,
-        })
-    };
-    let mut all = Vec::new();
-    for source in [
-        &crate::vector::SOURCE,
-        &crate::sensitivity::SOURCE,
-        &crate::select::SOURCE,
-        &crate::coil_mixing::SOURCE,
-        &crate::difference::SOURCE,
-        &crate::shrink::SOURCE,
-        &crate::wavelet::SOURCE,
-        &crate::off_resonance::SOURCE,
-        &crate::window::SOURCE,
-    ] {
-        all.extend(both(source));
-    }
-    let single =
-        |source: &'static Source| Build { source, defines: vec![("DOUBLE", "0".to_owned())], spill_bytes: 0 };
-    for source in
-        [&crate::walsh::SOURCE, &crate::density::SOURCE, &crate::pocs::SOURCE, &crate::grappa::SOURCE]
-    {
-        all.push(single(source));
-    }
-    all.extend(crate::espirit::builds());
-    all.extend(crate::gram::builds());
-    all.extend(crate::fft::cuda::builds::<f32>());
-    all.extend(crate::fft::cuda::builds::<f64>());
-    all.extend(crate::toeplitz::builds::<f32>());
-    all.extend(crate::toeplitz::builds::<f64>());
-    all.extend(crate::nufft::cuda::builds());
-    all.extend(crate::nudft::programs());
-    all
+    let folders = [
+        crate::coil_mixing::builds,
+        crate::density::builds,
+        crate::difference::builds,
+        crate::espirit::builds,
+        crate::fft::cuda::builds,
+        crate::gram::builds,
+        crate::grappa::builds,
+        crate::nudft::builds,
+        crate::nufft::cuda::builds,
+        crate::off_resonance::builds,
+        crate::pocs::builds,
+        crate::select::builds,
+        crate::sensitivity::builds,
+        crate::shrink::builds,
+        crate::toeplitz::builds,
+        crate::vector::builds,
+        crate::walsh::builds,
+        crate::wavelet::builds,
+        crate::window::builds,
+    ];
+    distinct(folders.iter().flat_map(|builds| builds()))
 }
 
 /// Bytes of shared memory that a block may have: capabilities 8.6, 8.9 and 12; 8.0 and 8.7; 9, 10 and 11.

@@ -1,8 +1,21 @@
-//! Algorithms, one folder each, with every variant from naive to best.
+//! Algorithms, one folder each.
 //!
-//! Each folder has the same shape: `mod.rs` (public functions and the variant table), `reference.rs` (an f64 oracle as
-//! plain as the formula), `cpu.rs` or `cpu/` (CPU variants), and `README.md` (the maths, the work to be done, the
-//! measured table). The public functions run the best variant; [`variant::Variant`] describes the others.
+//! Each folder has the same shape: `mod.rs` (public functions), `variants.rs` (the table of variants, each a
+//! [`variant::Variant`]), `reference.rs` (an f64 oracle as plain as the formula), `cpu.rs` or `cpu/` (CPU variants),
+//! `cuda.rs` or `cuda/` (CUDA programs and their launches), and `README.md` (the maths, the work to be done, the measured
+//! table). The public functions run the best variant.
+//!
+//! | kind | folders |
+//! |---|---|
+//! | ladders with cases for the `ladder` command | [`nudft`], [`nufft`] |
+//! | ladders of CPU variants | [`coil_mixing`], [`difference`], [`fft`], [`off_resonance`], [`sensitivity`], [`shrink`], [`toeplitz`], [`vector`], [`wavelet`] |
+//! | plain functions with a table | [`espirit`], [`gram`] (GPU only), [`grappa`], [`select`], [`walsh`] |
+//! | plain functions without a table | [`density`], [`pocs`], [`window`] |
+//!
+//! - A **ladder** has several variants for one processor: it keeps the slower ones because a reader learns from each step, and because
+//!   measurements show what the step gains (nobody has measured those of `coil_mixing` and `off_resonance` yet).
+//! - A **plain function** has at most one variant for each processor: its table, if it has one, serves the tests that compare every variant
+//!   with the oracle.
 
 pub mod coil_mixing;
 mod concrete;
@@ -32,7 +45,7 @@ pub mod window;
 pub use cuda::{precompiled, programs};
 pub use rayspin_tune::{Build, variant};
 
-/// The algorithms here that are ladders: the transforms of every reconstruction.
+/// The ladders that have cases for the `ladder` command: the transforms of every reconstruction.
 pub fn ladders() -> Vec<Box<dyn rayspin_tune::Ladder>> {
     vec![
         Box::new(nudft::Direct::<f32>::adjoint()),

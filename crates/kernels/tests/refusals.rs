@@ -122,11 +122,12 @@ fn points_at_any_distance_are_sorted_into_the_grid() {
 fn adjoint<T: SimdReal + rayspin_core::Real>(device: &Device, rung: nudft::Rung) -> Result<()> {
     let points = Array2::from_shape_fn((40, 2), |(i, d)| ((7 * i + d) % 11) as f64 - 5.0);
     let trajectory = Trajectory::from_cycles_per_fov(points)?;
-    // The configuration is that of the row that the rung has in single precision.
+    // The parameters are those of the row that the rung has in single precision.
     let is = |launch: &nudft::Launch<f32>| matches!(launch, nudft::Launch::Cuda(found) if *found == rung);
-    let name = nudft::variants::<f32>().into_iter().find(|v| is(&v.launch)).map_or("gpu-double", |v| v.name);
+    let space = nudft::variants::<f32>().into_iter().find(|v| is(&v.launch)).map(|v| v.space);
     let row = nudft::variants::<T>().into_iter().find(|v| v.backend == BackendKind::Cuda).unwrap();
-    let variant = Variant { name, launch: nudft::Launch::Cuda(rung), ..row };
+    let space = space.unwrap_or(row.space);
+    let variant = row.run_by(|_| nudft::Launch::<T>::Cuda(rung)).space(space);
     let samples = Array::zeros(device, &[40])?;
     nudft::adjoint_with(&variant, &trajectory, &samples, &mut Array::zeros(device, &[8, 6])?)
 }

@@ -6,26 +6,28 @@ use rayspin_core::Result;
 use rayspin_device::Device;
 use rayspin_primitives::histogram::input::Input;
 use rayspin_primitives::histogram::{Form, Histogram, Problem, Width};
-use rayspin_tune::{Algorithm, tuned};
+use rayspin_tune::{Ladder, Which, tuned};
 
 mod timed;
+
+/// The row that the public function runs.
+const BEST: &str = "cpu-threads";
 
 fn main() -> Result<()> {
     let threads = std::env::args().nth(1).and_then(|t| t.parse().ok()).unwrap_or(1);
     let device = Device::cpu_with_threads(threads)?;
-    for (width, name) in [(Width::U32, "u32"), (Width::U16, "u16")] {
+    for (width, name, cases) in [(Width::U32, "u32", "counts"), (Width::U16, "u16", "u16")] {
+        // What the public function takes, which does not know the input.
+        let (form, input) = (Form::Counts, Input::Walk);
+        let walk = Problem { samples: 3984 * 4096, width, bins: 1024, form, input };
+        let config = tuned(&Histogram, &walk, BEST, &device);
         for input in [Input::Walk, Input::Uniform, Input::Constant] {
-            let problem = Problem { samples: 3984 * 4096, width, bins: 1024, form: Form::Counts, input };
-            let rows = Histogram.variants(&problem);
-            let Some(best) = rows.iter().find(|row| row.name == "cpu-threads") else { continue };
-            // What the public function takes: it does not know the input.
-            let walk = Problem { input: Input::Walk, ..problem };
-            let config = tuned(&Histogram, &walk, best.name, &device);
+            let case = format!("{input}-{cases}");
+            let mut session = Histogram.open(Which::Case(Some(&case), None), &device, 1)?;
+            let Some(best) = session.rungs().iter().position(|rung| rung.name == BEST) else { continue };
             // Two that no cache holds.
-            let mut data = [Histogram.data(&problem, &device, 1)?, Histogram.data(&problem, &device, 2)?];
-            timed::show(&device, &format!("{input} {name}"), &mut |turn| {
-                Histogram.run(best, &config, &mut data[turn % 2])
-            })?;
+            session.rotate(2)?;
+            timed::show(&device, &format!("{input} {name}"), &mut |turn| session.run(best, &config, turn))?;
         }
     }
     Ok(())

@@ -21,7 +21,7 @@ pub mod sobel;
 pub mod transfers;
 pub mod transpose;
 
-use rayspin_tune::{Build, Ladder};
+use rayspin_tune::{Build, Ladder, distinct};
 
 /// Every algorithm here, by name.
 pub fn ladders() -> Vec<Box<dyn Ladder>> {
@@ -48,21 +48,5 @@ pub fn ladders() -> Vec<Box<dyn Ladder>> {
 
 /// Every program in every form that matters to its resources: what continuous integration compiles without a GPU.
 pub fn programs() -> Vec<Build> {
-    let mut all = Vec::new();
-    all.extend(access::programs());
-    all.extend(bicubic::programs());
-    all.extend(box_filter::programs());
-    all.extend(convolution::programs());
-    all.extend(coulomb::programs());
-    all.extend(histogram::programs());
-    all.extend(matrix_add::programs());
-    all.extend(matrix_product::programs());
-    all.extend(sad::programs());
-    all.extend(sobel::programs());
-    all.extend(reduction::programs());
-    all.extend(transfers::programs());
-    all.extend(transpose::programs());
-    all.extend(pi::programs());
-    all.extend(random::programs());
-    all
+    distinct(ladders().iter().flat_map(|ladder| ladder.programs()))
 }

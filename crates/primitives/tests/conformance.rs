@@ -4,32 +4,76 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use std::collections::BTreeSet;
-use std::sync::OnceLock;
 
 use rayspin_core::Result;
-use rayspin_device::Device;
+use rayspin_device::cuda::{Define, Program};
+use rayspin_device::{Backend, Device};
 use rayspin_emu::Coverage;
 use rayspin_primitives::ladders;
-use rayspin_tune::{Config, Session, Which};
+use rayspin_tune::{Build, Config, Rung, Session, Which, gpu};
 
-/// What is wrong with one rung, if anything.
+/// Macros whose values follow from the sizes and numbers of a problem: of those a row names some.
+const OF_PROBLEMS: [&str; 5] = ["RX", "RY", "TAPS", "WIDE_A", "WIDE_B"];
+
+/// What of `launched` is none of the forms that a row names: a line for each. Of the values that a parameter of the row may take, as
+/// UNROLL does of `unroll`, it names some.
+fn unnamed<'a>(
+    (ladder, row): (&str, &Rung),
+    named: &[Build],
+    launched: impl IntoIterator<Item = &'a Program>,
+) -> BTreeSet<String> {
+    let open = |name: &str| {
+        OF_PROBLEMS.contains(&name)
+            || row.space.axes().iter().any(|axis| axis.name.eq_ignore_ascii_case(name))
+    };
+    let fixed = |defines: &[Define]| -> Vec<Define> {
+        defines.iter().filter(|(name, _)| !open(name)).cloned().collect()
+    };
+    let forms: Vec<_> =
+        named.iter().map(|form| (Program::new(form.source, &[]).text, fixed(&form.defines))).collect();
+    let known = |program: &&Program| {
+        let defines = fixed(&program.defines);
+        forms.iter().any(|form| form.0 == program.text && form.1 == defines)
+    };
+    let line = |program: &Program| {
+        let (name, of, with) = (row.name, program.name, program.options().join(" "));
+        format!("{ladder}: {name} launches {of} with [{with}], which is none of the forms that it names")
+    };
+    launched.into_iter().filter(|program| !known(program)).map(line).collect()
+}
+
+/// What is wrong with one rung: its result, or what it launches.
 fn verdict(
+    ladder: &str,
     session: &mut dyn Session,
     rung: usize,
     config: &Config,
     (coverage, device): (&mut Coverage, &Device),
-) -> Option<String> {
+) -> Vec<String> {
     let row = session.rungs()[rung].clone();
     let problem = session.problem();
-    let found: Result<f64> = session.verify(rung, config);
+    let (found, mut wrong): (Result<f64>, Vec<String>) = match device.backend() {
+        Backend::Cpu(_) => (session.verify(rung, config), Vec::new()),
+        Backend::Cuda(cuda) => {
+            let mut found = Ok(f64::NAN);
+            let run = || {
+                found = session.verify(rung, config);
+                Ok(())
+            };
+            let launched = cuda.launches(run).unwrap();
+            let programs = launched.iter().map(|launched| &*launched.program);
+            let lines = unnamed((ladder, &row), &row.forms, programs);
+            (found, lines.into_iter().collect())
+        }
+    };
     coverage.compared(device, row.name, *found.as_ref().unwrap_or(&f64::NAN), row.tolerance);
     match found {
-        Ok(error) if error <= row.tolerance => None,
-        Ok(error) => {
-            Some(format!("{} {config} on {problem}: error {error:.3e} > {:.0e}", row.name, row.tolerance))
-        }
-        Err(error) => Some(format!("{} {config} on {problem}: {error}", row.name)),
+        Ok(error) if error <= row.tolerance => {}
+        Ok(error) => wrong
+            .push(format!("{} {config} on {problem}: error {error:.3e} > {:.0e}", row.name, row.tolerance)),
+        Err(error) => wrong.push(format!("{} {config} on {problem}: {error}", row.name)),
     }
+    wrong
 }
 
 /// What is wrong with one rung from memory of the host to memory of the host, if anything.
@@ -44,9 +88,9 @@ fn from_host(session: &mut dyn Session, rung: usize, config: &Config) -> Option<
     }
 }
 
-fn devices() -> &'static [Device] {
-    static DEVICES: OnceLock<Vec<Device>> = OnceLock::new();
-    DEVICES.get_or_init(|| rayspin_emu::devices().unwrap())
+/// A test's own: what it launches stands beside what others launch at the same time.
+fn devices() -> Vec<Device> {
+    rayspin_emu::devices().unwrap()
 }
 
 /// Every rung with its default configuration, on each trial that it does not refuse and on one at least; on the last trial with up
@@ -56,7 +100,7 @@ fn check(name: &str) {
     let ladder = all.iter().find(|l| l.about().name == name).unwrap();
     let (mut wrong, mut coverage) = (Vec::new(), Coverage::default());
     let mut ran = 0;
-    for device in devices() {
+    for device in &devices() {
         let mut expected = BTreeSet::new();
         for trial in 0..ladder.trials() {
             let of_problem = ladder.outline(Which::Trial(trial)).unwrap().rungs;
@@ -90,7 +134,7 @@ fn check(name: &str) {
                 }
                 for config in configs {
                     ran += 1;
-                    wrong.extend(verdict(session.as_mut(), at, &config, (&mut coverage, device)));
+                    wrong.extend(verdict(name, session.as_mut(), at, &config, (&mut coverage, device)));
                 }
             }
         }
@@ -138,11 +182,39 @@ conformance! {
 }
 
 #[test]
+fn a_program_that_a_row_does_not_name_is_told() {
+    let device = rayspin_emu::Emulator::device().unwrap();
+    let all = ladders();
+    let ladder = all.iter().find(|l| l.about().name == "transpose").unwrap();
+    let mut session = ladder.open(Which::Trial(0), &device, 1).unwrap();
+    let rung = session.rungs().iter().position(|rung| rung.name == "gpu-wide").unwrap();
+    let config = session.rungs()[rung].space.default_config();
+    let launched = gpu(&device).unwrap().launches(|| session.run(rung, &config, 0)).unwrap();
+    let launched: Vec<&Program> = launched.iter().map(|launched| &*launched.program).collect();
+    let row = ("transpose", &session.rungs()[rung]);
+    let named = session.rungs()[rung].forms.clone();
+    assert_eq!(unnamed(row, &named, launched.clone()), BTreeSet::new());
+    // Another type of element, and another source.
+    let mut of_bytes = named.clone();
+    of_bytes.iter_mut().flat_map(|form| &mut form.defines).for_each(|define| define.1 = "uchar".to_owned());
+    let others: Vec<Build> =
+        all.iter().filter(|l| l.about().name == "pi").flat_map(|l| l.programs()).collect();
+    for named in [of_bytes, others, vec![]] {
+        let told = unnamed(row, &named, launched.clone());
+        let told = told.first().unwrap();
+        assert!(
+            ["transpose: gpu-wide launches", "ELEMENT="].iter().all(|part| told.contains(part)),
+            "{told}"
+        );
+    }
+}
+
+#[test]
 fn rows_are_named_once_and_explain_themselves() {
     for ladder in ladders() {
         let about = ladder.about();
         assert!(about.readme.starts_with("# ") && about.readme.len() > 300, "{}: README", about.name);
-        let cpu = &devices()[0];
+        let cpu = &Device::cpu_with_threads(1).unwrap();
         let session = ladder.open(Which::Trial(0), cpu, 1).unwrap();
         let mut names: Vec<_> = session.rungs().iter().map(|r| r.name).collect();
         for name in &names {
@@ -161,7 +233,7 @@ fn rows_are_named_once_and_explain_themselves() {
 #[test]
 fn unknown_cases_and_sizes_are_refused() {
     for ladder in ladders() {
-        let cpu = &devices()[0];
+        let cpu = &Device::cpu_with_threads(1).unwrap();
         for which in [
             Which::Case(Some("no such case"), None),
             Which::Case(None, Some(&[])),
@@ -192,7 +264,14 @@ fn copies_are_whole_in_pieces_of_any_size() {
                 ladder.open(Which::Case(Some(case.0), Some(&[3 * 1024 + 5])), device, 3).unwrap();
             for at in 0..session.rungs().len() {
                 for config in session.rungs()[at].space.clone().configs() {
-                    wrong.extend(verdict(session.as_mut(), at, &config, (&mut Coverage::default(), device)));
+                    let mut coverage = Coverage::default();
+                    wrong.extend(verdict(
+                        "transfers",
+                        session.as_mut(),
+                        at,
+                        &config,
+                        (&mut coverage, device),
+                    ));
                 }
             }
         }

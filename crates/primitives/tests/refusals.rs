@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 use rayspin_core::Error;
-use rayspin_device::Device;
+use rayspin_device::{BackendKind, Device};
 use rayspin_emu::Emulator;
 use rayspin_primitives::histogram::{Form, input::Input};
 use rayspin_primitives::{
@@ -24,12 +24,13 @@ fn refused<A: Algorithm>(
 ) {
     let rows = algorithm.variants(problem);
     let row = rows.iter().find(|row| row.name == name).unwrap();
-    let mut config = algorithm.space(problem, name).default_config();
+    assert_eq!(row.backend, BackendKind::Cuda, "{name}");
+    let mut data = algorithm.data(data, device, 3).unwrap();
+    let mut config = (row.space)(problem).default_config();
     for &(name, value) in changes {
         config = config.with(name, value);
     }
-    let mut data = algorithm.data(data, device, 3).unwrap();
-    match algorithm.run(row, &config, &mut data) {
+    match row.launch.launch(&config, &mut data) {
         Err(Error::Value { .. } | Error::Shape { .. }) => {}
         other => panic!("{name} {config}: {other:?}"),
     }
@@ -135,7 +136,8 @@ fn counts_and_sums_refuse_blocks_without_room() {
         refused(&device, reduction::Reduction, (&long, &long), row, &changes);
     }
     let mut data = reduction::Reduction.data(&sum, &device, 1).unwrap();
-    let config = reduction::Reduction.space(&sum, "gpu-k1").default_config();
+    let row = reduction::Reduction.variants(&sum).into_iter().find(|row| row.name == "gpu-k1").unwrap();
+    let config = (row.space)(&sum).default_config();
     // The kernel whose steps are written out, in the program for 256 threads.
     assert!(data.by_levels("k6_unrolled", 2, &config.clone().with("threads", 64)).is_err());
     assert!(data.by_levels("k6_unrolled", 2, &config.with("threads", 256)).is_ok());

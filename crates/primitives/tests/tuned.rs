@@ -64,7 +64,8 @@ fn child() {
 #[test]
 fn what_was_tuned_is_taken() {
     let device = Device::cpu_with_threads(2).unwrap();
-    assert_ne!(MatrixProduct.space(&PROBLEM, "threads").default_config(), other());
+    let row = MatrixProduct.variants(&PROBLEM).into_iter().find(|row| row.name == "threads").unwrap();
+    assert_ne!((row.space)(&PROBLEM).default_config(), other());
     let path = std::env::temp_dir().join(format!("rayspin-tuned-{}.jsonl", std::process::id()));
     let mut wisdom = Wisdom::open(&path).unwrap();
     let (name, driver) = identity(&device);
@@ -250,7 +251,10 @@ fn what(launched: &[Launched]) -> Vec<String> {
 /// The texts of what a rung says that its results belong to, and of what it launches.
 fn texts(session: &mut dyn Session, rung: usize, device: &Device) -> [Vec<String>; 2] {
     let config = session.rungs()[rung].space.default_config();
-    let named = session.sources(rung).into_iter().map(|source| Program::new(source, &[]).text).collect();
+    let named = rayspin_tune::sources(&session.rungs()[rung].forms)
+        .into_iter()
+        .map(|source| Program::new(source, &[]).text)
+        .collect();
     let launched = gpu(device).unwrap().launches(|| session.run(rung, &config, 0)).unwrap();
     let mut both: [Vec<_>; 2] = [named, launched.iter().map(|l| l.program.text.clone()).collect()];
     for texts in &mut both {

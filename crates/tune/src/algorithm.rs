@@ -4,12 +4,10 @@ use std::fmt::Display;
 
 use rayspin_core::Result;
 use rayspin_device::Device;
-use rayspin_device::cuda::Source;
 use serde::{Deserialize, Serialize};
 
-use crate::carry::Carried;
-use crate::space::{Config, Space};
-use crate::variant::Variant;
+use crate::own::Signature;
+use crate::variant::{Run, Variant};
 
 /// An algorithm's names and texts.
 #[derive(Debug, Clone, Copy)]
@@ -31,7 +29,7 @@ pub enum Unit {
     Bytes,
     /// Operations, as [`crate::variant::Work::flops`] counts them: GFLOP/s.
     Flops,
-    /// [`Algorithm::items`]: pairs, samples, points.
+    /// [`Counts::items`]: pairs, samples, points.
     Items(&'static str),
 }
 
@@ -116,15 +114,34 @@ impl Published {
     }
 }
 
+/// What a problem's work is counted in, whichever variant does it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Counts {
+    /// What bounds the operations.
+    pub peak: Peak,
+    /// Which way the bytes go.
+    pub flow: Flow,
+    /// What [`Unit::Items`] counts.
+    pub items: f64,
+}
+
+impl Default for Counts {
+    /// f32 multiply-adds, bytes both ways, no items.
+    fn default() -> Self {
+        Self { peak: Peak::F32, flow: Flow::Copy, items: 0.0 }
+    }
+}
+
+/// A row of an algorithm's table.
+pub type Row<A> = Variant<<A as Algorithm>::Problem, Run<<A as Algorithm>::Problem, <A as Algorithm>::Data>>;
+
 /// An algorithm with its problems, its variants and its oracle.
 ///
 /// Conformance tests run every variant on every trial; ladders run every variant of a case; the tuner searches the spaces.
 pub trait Algorithm: Send + Sync + 'static {
     /// Sizes, types and kind of input.
     type Problem: Clone + Display + Send + Sync + 'static;
-    /// What a row's entry point is.
-    type Launch: 'static;
-    /// Inputs and outputs on a device, with all memory that a run takes: [`Algorithm::run`] allocates nothing.
+    /// Inputs and outputs on a device, with all memory that a run takes.
     type Data: 'static;
 
     /// Names and texts.
@@ -154,65 +171,18 @@ pub trait Algorithm: Send + Sync + 'static {
     }
 
     /// The rows for a problem, the CPU's first, slowest first each.
-    fn variants(&self, problem: &Self::Problem) -> Vec<Variant<Self::Problem, Self::Launch>>;
+    fn variants(&self, problem: &Self::Problem) -> Vec<Row<Self>>
+    where
+        Self: Sized;
 
-    /// Why the variant of this name cannot run on a device, whatever the problem: instructions that its processor lacks.
-    fn refuses_device(&self, _variant: &str, _device: &Device) -> Option<String> {
+    /// What a kernel of a user's own is called with, where one kernel may compute the problem.
+    fn signature(&self, _problem: &Self::Problem) -> Option<Signature<Self::Problem, Self::Data>> {
         None
     }
 
-    /// The parameters that the variant of this name leaves open.
-    fn space(&self, _problem: &Self::Problem, _variant: &str) -> Space {
-        Space::none()
-    }
-
-    /// The sources that tuning results of a GPU's variant of this name belong to: those that its parameters are of. Where there are none,
-    /// results belong to all that it launches, and [`tuned`](crate::tuned), which launches nothing, takes none of them.
-    fn sources(&self, _problem: &Self::Problem, _variant: &str) -> Vec<&'static Source> {
-        Vec::new()
-    }
-
-    /// Whether the operations that [`Variant::work`] counts, and the instructions of its kernels, tell how fast the variant of this
-    /// name can be: not where it makes do with less than the literature counts, or with units that the machine's peak leaves out.
-    fn foreseeable(&self, _variant: &str) -> bool {
-        true
-    }
-
-    /// What bounds the operations.
-    fn peak(&self, _problem: &Self::Problem) -> Peak {
-        Peak::F32
-    }
-
-    /// Which way its bytes go.
-    fn flow(&self, _problem: &Self::Problem) -> Flow {
-        Flow::Copy
-    }
-
-    /// What [`Unit::Items`] counts.
-    fn items(&self, _problem: &Self::Problem) -> f64 {
-        0.0
-    }
-
-    /// Whether the variant of this name gives the algorithm's result, so that it may be the best of them; not what stands in the
-    /// table to be compared with.
-    fn competes(&self, _problem: &Self::Problem, _variant: &str) -> bool {
-        true
-    }
-
-    /// The arrays whose values come from the host before a run of the variant of this name that begins there, and those whose values go back. `None`: such a
-    /// run is nothing that anybody would ask for.
-    fn carried<'a>(&self, _variant: &str, _data: &'a mut Self::Data) -> Option<Carried<'a>> {
-        None
-    }
-
-    /// Makes anew what a variant takes besides these arrays, room to work in aside: plans, tables, textures of the inputs.
-    fn set_up(
-        &self,
-        _problem: &Self::Problem,
-        _variant: &Variant<Self::Problem, Self::Launch>,
-        _data: &mut Self::Data,
-    ) -> Result<()> {
-        Ok(())
+    /// What its work is counted in.
+    fn counts(&self, _problem: &Self::Problem) -> Counts {
+        Counts::default()
     }
 
     /// The rows of the literature.
@@ -222,14 +192,6 @@ pub trait Algorithm: Send + Sync + 'static {
 
     /// Inputs of a problem, random where they are, by `seed`, and room for outputs.
     fn data(&self, problem: &Self::Problem, device: &Device, seed: u64) -> Result<Self::Data>;
-
-    /// Runs a variant: outputs from inputs, which stay as they are.
-    fn run(
-        &self,
-        variant: &Variant<Self::Problem, Self::Launch>,
-        config: &Config,
-        data: &mut Self::Data,
-    ) -> Result<()>;
 
     /// Writes into all outputs what no variant would: NaN, or all bits set.
     fn poison(&self, data: &mut Self::Data) -> Result<()>;

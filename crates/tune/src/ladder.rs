@@ -4,11 +4,12 @@ use std::any::Any;
 use std::time::Instant;
 
 use rayspin_core::{Error, Result};
-use rayspin_device::cuda::Source;
 use rayspin_device::{BackendKind, Device};
 
-use crate::algorithm::{About, Algorithm, Flow, Peak, Published};
+use crate::algorithm::{About, Algorithm, Counts, Flow, Peak, Published, Row};
+use crate::build::{Build, distinct};
 use crate::carry::Whole;
+use crate::own::Own;
 use crate::space::{Config, Space};
 use crate::variant::{Variant, Work};
 
@@ -31,6 +32,13 @@ pub trait Ladder: Send + Sync {
     fn trials(&self) -> usize;
     /// The rows of the literature.
     fn published(&self) -> &'static [Published];
+    /// Every program in every form that the variants of its cases and trials may launch.
+    fn programs(&self) -> Vec<Build>;
+    /// Name and declaration of the kernel that a user may write for a problem; `None` where one kernel cannot compute it. Errors: an unknown
+    /// case, an impossible size.
+    fn signature(&self, which: Which<'_>) -> Result<Option<(&'static str, &'static str)>>;
+    /// [`Ladder::open`] with a kernel of the user's own as the last row. Errors: those, a problem that one kernel cannot compute.
+    fn open_with(&self, which: Which<'_>, device: &Device, seed: u64, own: Own) -> Result<Box<dyn Session>>;
     /// A problem and its variants without their data. Errors: an unknown case, an impossible size.
     fn outline(&self, which: Which<'_>) -> Result<Outline>;
     /// A problem with its data on a device. Errors: an unknown case (the nearest is named), an impossible size, memory.
@@ -60,6 +68,8 @@ pub struct Rung {
     pub reproduces: Option<&'static str>,
     /// Its parameters.
     pub space: Space,
+    /// Its programs, in every form.
+    pub forms: Vec<Build>,
 }
 
 /// A problem before it is opened on a device.
@@ -81,10 +91,6 @@ pub trait Session {
     fn problem(&self) -> String;
     /// What tuning results of it belong to.
     fn key(&self) -> (String, Vec<usize>);
-    /// The sources that tuning results of a variant belong to, where it does not go without saying: [`Algorithm::sources`].
-    fn sources(&self, _rung: usize) -> Vec<&'static Source> {
-        Vec::new()
-    }
     /// What bounds its operations.
     fn peak(&self) -> Peak;
     /// What its rate counts, of one run, by variant.
@@ -122,54 +128,77 @@ impl<A: Algorithm + Clone> Ladder for A {
         Algorithm::published(self)
     }
 
+    fn programs(&self) -> Vec<Build> {
+        let mut problems = Algorithm::trials(self);
+        problems.extend(Algorithm::cases(self).into_iter().map(|case| case.problem));
+        distinct(problems.iter().flat_map(|problem| self.variants(problem)).flat_map(|row| (row.forms)()))
+    }
+
     fn outline(&self, which: Which<'_>) -> Result<Outline> {
         let problem = find(self, which)?;
-        let rungs = rungs(self, &problem, &self.variants(&problem));
-        Ok(Outline {
-            problem: problem.to_string(),
-            peak: self.peak(&problem),
-            flow: self.flow(&problem),
-            rungs,
-        })
+        let Counts { peak, flow, .. } = self.counts(&problem);
+        let rungs = rungs(&problem, &self.variants(&problem));
+        Ok(Outline { problem: problem.to_string(), peak, flow, rungs })
+    }
+
+    fn signature(&self, which: Which<'_>) -> Result<Option<(&'static str, &'static str)>> {
+        let signature = Algorithm::signature(self, &find(self, which)?);
+        Ok(signature.map(|signature| (signature.kernel, signature.declaration)))
     }
 
     fn open(&self, which: Which<'_>, device: &Device, seed: u64) -> Result<Box<dyn Session>> {
         let problem = find(self, which)?;
         let variants = self.variants(&problem);
-        let mut rungs = rungs(self, &problem, &variants);
-        for rung in rungs.iter_mut().filter(|rung| rung.backend == device.kind() && rung.refuses.is_none()) {
-            rung.refuses = self.refuses_device(rung.name, device);
-        }
-        let data = vec![self.data(&problem, device, seed)?];
-        Ok(Box::new(Opened {
-            algorithm: self.clone(),
-            problem,
-            variants,
-            rungs,
-            device: device.clone(),
-            seed,
-            data,
-            kept: None,
-        }))
+        open(self, problem, variants, device, seed)
+    }
+
+    fn open_with(&self, which: Which<'_>, device: &Device, seed: u64, own: Own) -> Result<Box<dyn Session>> {
+        let problem = find(self, which)?;
+        let mut variants = self.variants(&problem);
+        variants.push(own.row(self, &problem)?);
+        open(self, problem, variants, device, seed)
     }
 }
 
-fn rungs<A: Algorithm>(
+fn open<A: Algorithm + Clone>(
     algorithm: &A,
-    problem: &A::Problem,
-    variants: &[Variant<A::Problem, A::Launch>],
-) -> Vec<Rung> {
-    let rung = |v: &Variant<A::Problem, A::Launch>| Rung {
+    problem: A::Problem,
+    variants: Vec<Row<A>>,
+    device: &Device,
+    seed: u64,
+) -> Result<Box<dyn Session>> {
+    let mut rungs = rungs(&problem, &variants);
+    for (rung, row) in rungs.iter_mut().zip(&variants) {
+        if rung.backend == device.kind() && rung.refuses.is_none() {
+            rung.refuses = (row.lacks)(device);
+        }
+    }
+    let data = vec![algorithm.data(&problem, device, seed)?];
+    Ok(Box::new(Opened {
+        algorithm: algorithm.clone(),
+        problem,
+        variants,
+        rungs,
+        device: device.clone(),
+        seed,
+        data,
+        kept: None,
+    }))
+}
+
+fn rungs<P, L>(problem: &P, variants: &[Variant<P, L>]) -> Vec<Rung> {
+    let rung = |v: &Variant<P, L>| Rung {
         name: v.name,
         backend: v.backend,
         summary: v.summary,
         refuses: (v.refuses)(problem),
-        competes: algorithm.competes(problem, v.name),
+        competes: v.competes,
         work: (v.work)(problem),
-        foreseeable: algorithm.foreseeable(v.name),
+        foreseeable: v.foreseeable,
         tolerance: v.tolerance,
         reproduces: v.reproduces,
-        space: algorithm.space(problem, v.name),
+        space: (v.space)(problem),
+        forms: (v.forms)(),
     };
     variants.iter().map(rung).collect()
 }
@@ -209,7 +238,7 @@ fn find<A: Algorithm>(algorithm: &A, which: Which<'_>) -> Result<A::Problem> {
 struct Opened<A: Algorithm> {
     algorithm: A,
     problem: A::Problem,
-    variants: Vec<Variant<A::Problem, A::Launch>>,
+    variants: Vec<Row<A>>,
     rungs: Vec<Rung>,
     device: Device,
     seed: u64,
@@ -219,15 +248,16 @@ struct Opened<A: Algorithm> {
 }
 
 impl<A: Algorithm> Opened<A> {
-    fn variant(&self, rung: usize) -> Result<&Variant<A::Problem, A::Launch>> {
+    fn variant(&self, rung: usize) -> Result<&Row<A>> {
         let missing = || Error::value("rung", format!("a number below {}", self.variants.len()), rung);
         self.variants.get(rung).ok_or_else(missing)
     }
 
     /// Copies inputs to a GPU; gives the bytes of inputs and outputs.
     fn upload(&mut self, rung: usize) -> Result<Option<(u64, u64)>> {
-        let name = self.variants[rung].name;
-        let Some(mut carried) = self.algorithm.carried(name, &mut self.data[0]) else { return Ok(None) };
+        let Some(mut carried) = self.variants[rung].launch.carries(&mut self.data[0]) else {
+            return Ok(None);
+        };
         if let Some((_, kept)) = &self.kept {
             for (input, values) in carried.inputs.iter_mut().zip(kept) {
                 input.receive(values.as_ref())?;
@@ -242,7 +272,7 @@ impl<A: Algorithm> Opened<A> {
     fn keep(&mut self, rung: usize) -> Result<()> {
         let known = self.kept.as_ref().is_some_and(|(of, _)| *of == rung);
         if !known && self.device.kind() == BackendKind::Cuda {
-            let carried = self.algorithm.carried(self.variants[rung].name, &mut self.data[0]);
+            let carried = self.variants[rung].launch.carries(&mut self.data[0]);
             let inputs = carried.into_iter().flat_map(|carried| carried.inputs);
             self.kept = Some((rung, inputs.map(|input| input.fetch()).collect::<Result<_>>()?));
         }
@@ -257,7 +287,7 @@ impl<A: Algorithm> Opened<A> {
             return Err(Error::value(format!("device of {}", variant.name), kind, self.device.describe()));
         }
         let count = self.data.len();
-        self.algorithm.run(variant, config, &mut self.data[set % count])
+        variant.launch.launch(config, &mut self.data[set % count])
     }
 }
 
@@ -270,12 +300,8 @@ impl<A: Algorithm> Session for Opened<A> {
         self.algorithm.key(&self.problem)
     }
 
-    fn sources(&self, rung: usize) -> Vec<&'static Source> {
-        self.rungs.get(rung).map(|r| self.algorithm.sources(&self.problem, r.name)).unwrap_or_default()
-    }
-
     fn peak(&self) -> Peak {
-        self.algorithm.peak(&self.problem)
+        self.algorithm.counts(&self.problem).peak
     }
 
     fn amount(&self, rung: usize) -> f64 {
@@ -283,7 +309,7 @@ impl<A: Algorithm> Session for Opened<A> {
         match self.algorithm.about().unit {
             crate::Unit::Bytes => work.map_or(0.0, |w| w.bytes),
             crate::Unit::Flops => work.map_or(0.0, |w| w.flops),
-            crate::Unit::Items(_) => self.algorithm.items(&self.problem),
+            crate::Unit::Items(_) => self.algorithm.counts(&self.problem).items,
         }
     }
 
@@ -315,17 +341,17 @@ impl<A: Algorithm> Session for Opened<A> {
     }
 
     fn whole(&mut self, rung: usize, config: &Config) -> Result<Option<Whole>> {
-        let name = self.variant(rung)?.name;
+        self.variant(rung)?;
         self.keep(rung)?;
         self.device.synchronize()?;
         let began = Instant::now();
         let Some((bytes_in, bytes_out)) = self.upload(rung)? else { return Ok(None) };
         let uploaded = began.elapsed().as_secs_f64();
-        let carried = self.algorithm.carried(name, &mut self.data[0]);
+        let carried = self.variants[rung].launch.carries(&mut self.data[0]);
         for output in carried.into_iter().flat_map(|carried| carried.outputs) {
             output.renew()?;
         }
-        self.algorithm.set_up(&self.problem, &self.variants[rung], &mut self.data[0])?;
+        self.variants[rung].launch.prepare(&self.problem, &mut self.data[0])?;
         self.device.synchronize()?;
         let ready = began.elapsed().as_secs_f64();
         self.run_on(rung, config, 0)?;
@@ -333,7 +359,7 @@ impl<A: Algorithm> Session for Opened<A> {
         let ran = began.elapsed().as_secs_f64();
         let mut results = Vec::new();
         if self.device.kind() == BackendKind::Cuda {
-            let carried = self.algorithm.carried(name, &mut self.data[0]);
+            let carried = self.variants[rung].launch.carries(&mut self.data[0]);
             for output in carried.into_iter().flat_map(|carried| carried.outputs) {
                 results.push(output.fetch()?);
             }

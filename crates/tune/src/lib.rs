@@ -18,6 +18,7 @@ pub mod input;
 mod ladder;
 pub mod limits;
 mod measure;
+mod own;
 pub mod ptx;
 pub mod record;
 mod search;
@@ -26,8 +27,8 @@ mod tuned;
 pub mod variant;
 pub mod wisdom;
 
-pub use algorithm::{About, Algorithm, Case, Flow, Peak, Published, Unit, documents};
-pub use build::Build;
+pub use algorithm::{About, Algorithm, Case, Counts, Flow, Peak, Published, Row, Unit, documents};
+pub use build::{Build, distinct, sources};
 pub use carry::{Carried, Carry, Whole};
 pub use climb::{Climb, Outcome, Step, Timed, climb, sets};
 pub use clock::Clock;
@@ -35,9 +36,11 @@ pub use foresee::{Bounds, Foreseen, Foresight, pareto};
 pub use input::uniform;
 pub use ladder::{Ladder, Outline, Rung, Session, Which};
 pub use measure::{Asking, Protocol, Timing, measure};
+pub use own::{Call, Own, Signature};
 pub use search::{Evaluate, Found, Options, Progress, Pruned, Replay, Trial, Tried, search};
 pub use space::{Axis, Config, Space};
 pub use tuned::{OnDevice, source_of, tuned, tuned_as};
+pub use variant::{Run, Variant, Work, runs_all};
 
 /// The GPU behind a device. Errors: it is a CPU.
 pub fn gpu(device: &Device) -> Result<&Cuda> {

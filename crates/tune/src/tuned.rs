@@ -5,9 +5,10 @@ use std::sync::{LazyLock, Mutex, PoisonError};
 
 use rayspin_core::{Error, Result};
 use rayspin_device::cuda::{Program, Source};
-use rayspin_device::{Backend, BackendKind, Device};
+use rayspin_device::{Backend, Device};
 
 use crate::algorithm::Algorithm;
+use crate::build::sources;
 use crate::foresee::{Bounds, Foreseen, Foresight};
 use crate::ladder::Session;
 use crate::measure::{Protocol, measure};
@@ -43,13 +44,14 @@ impl<'a> OnDevice<'a> {
         Ok(Key { ladder: ladder.to_owned(), rung, source: self.source()?, device, driver, kind, sizes })
     }
 
-    /// The hash of the sources that the algorithm names, or of those that the default configuration launches; on a CPU of the version
+    /// The hash of the sources of the variant's programs, or of those that the default configuration launches; on a CPU of the version
     /// of Rayspin.
     fn source(&mut self) -> Result<String> {
         let Backend::Cuda(cuda) = self.device.backend() else { return Ok(source_of(&[])) };
-        let declared = self.session.sources(self.rung);
-        if !declared.is_empty() {
-            return Ok(source_of(&declared));
+        let rung = self.session.rungs().get(self.rung);
+        let sources = rung.map(|rung| sources(&rung.forms)).unwrap_or_default();
+        if !sources.is_empty() {
+            return Ok(source_of(&sources));
         }
         let config =
             self.session.rungs().get(self.rung).map(|r| r.space.default_config()).unwrap_or_default();
@@ -137,24 +139,22 @@ static KNOWN: LazyLock<HashSet<(&'static str, &'static str)>> =
 type Chosen = HashMap<(String, &'static str, &'static str, String), Option<Config>>;
 
 /// The configuration of the variant `rung` of an algorithm for a problem: the best of what `rayspin tune` measured on this
-/// device, else the default of its space.
+/// device, else the default of its space; of a name that no row has, none.
 ///
-/// The file of results is read once a process. Results of a GPU belong to the sources that [`Algorithm::sources`] names: of a variant
-/// that names none nothing is known.
+/// The file of results is read once a process. Results of a GPU belong to the sources of the variant's programs.
 pub fn tuned<A: Algorithm>(
     algorithm: &A,
     problem: &A::Problem,
     rung: &'static str,
     device: &Device,
 ) -> Config {
-    let ladder = algorithm.about().name;
-    let key = || algorithm.key(problem);
-    let sources = || match device.kind() {
-        BackendKind::Cpu => Vec::new(),
-        BackendKind::Cuda => algorithm.sources(problem, rung),
+    let Some(row) = algorithm.variants(problem).into_iter().find(|row| row.name == rung) else {
+        return Config::default();
     };
-    tuned_as((ladder, rung), key, || algorithm.space(problem, rung), device, sources)
-        .unwrap_or_else(|| algorithm.space(problem, rung).default_config())
+    let key = || algorithm.key(problem);
+    let space = || (row.space)(problem);
+    tuned_as((algorithm.about().name, rung), key, space, device, || sources(&(row.forms)()))
+        .unwrap_or_else(|| space().default_config())
 }
 
 /// The same by the names of algorithm and variant, what [`Algorithm::key`] gives, space and sources, for who has no problem at hand; `None`

@@ -1,13 +1,32 @@
-//! The table row that every variant of an algorithm is: what it is, what it must move and compute, how exact it is.
+//! The table row that every variant of an algorithm is: the one place that knows anything about it.
 
-use rayspin_device::BackendKind;
+use rayspin_core::Result;
+use rayspin_device::{BackendKind, Device};
 
-/// One way of computing an algorithm whose problems are `P` and whose entry point is `L` (a function pointer).
+use crate::build::Build;
+use crate::carry::Carried;
+use crate::space::{Config, Space};
+
+/// One way of computing an algorithm whose problems are `P`. `L` is how it is run: [`Run`] in a ladder, a function pointer in the
+/// tables of plain functions.
 ///
-/// Conformance tests, benchmarks and documentation iterate over an algorithm's table of these: adding a variant is one
-/// source file and one row.
-pub struct Variant<P: 'static, L: 'static> {
-    /// Short name, unique within the algorithm.
+/// Conformance tests, the tuner, tables and the list of compiled programs iterate over an algorithm's rows. Nothing else knows a variant,
+/// so adding one is a source file and a row:
+///
+/// ```
+/// use rayspin_device::BackendKind;
+/// use rayspin_tune::variant::{Run, Variant, Work};
+///
+/// let work = |n: &usize| Work { bytes: 8.0 * *n as f64, flops: 0.0 };
+/// let row = Variant::new("gpu-wide", BackendKind::Cpu, "16-byte loads", Run::new(|_, data: &mut Vec<f32>| {
+///     data.fill(1.0);
+///     Ok(())
+/// }), work);
+/// let row = row.tolerance(1e-6).refuses(|n| (*n > 1 << 30).then(|| format!("{n} is too long")));
+/// assert!((row.refuses)(&7).is_none());
+/// ```
+pub struct Variant<P: 'static, L> {
+    /// Short name, unique within the algorithm: what people ask for and what tuning results belong to. No code depends on it.
     pub name: &'static str,
     /// The kind of processor it runs on.
     pub backend: BackendKind,
@@ -15,14 +34,165 @@ pub struct Variant<P: 'static, L: 'static> {
     pub summary: &'static str,
     /// The entry point.
     pub launch: L,
-    /// Why it cannot run a problem, or `None` when it can.
-    pub refuses: fn(&P) -> Option<String>,
     /// What any implementation of this form must move and compute.
     pub work: fn(&P) -> Work,
-    /// Relative l2 error against the f64 oracle that conformance tests demand.
+    /// Why it cannot run a problem, or `None` when it can.
+    pub refuses: fn(&P) -> Option<String>,
+    /// Why it cannot run on a device, whatever the problem: instructions that the processor lacks.
+    pub lacks: fn(&Device) -> Option<String>,
+    /// The parameters that it leaves open.
+    pub space: fn(&P) -> Space,
+    /// Every form of the programs that it launches, as far as forms matter to the resources that a kernel takes; programs of other algorithms
+    /// that it calls are theirs. Tuning results of a GPU's variant belong to the sources of these programs.
+    pub forms: fn() -> Vec<Build>,
+    /// Error against the f64 oracle that conformance tests demand.
     pub tolerance: f64,
+    /// Whether it gives the algorithm's result, so that it may be the best of them; false for a row to compare with.
+    pub competes: bool,
+    /// Whether [`Variant::work`] and the instructions of its kernels tell how fast it can be: not where it makes do with less than the
+    /// literature counts, or with units that the machine's peak leaves out.
+    pub foreseeable: bool,
     /// The published row that it reproduces, if any.
     pub reproduces: Option<&'static str>,
+}
+
+impl<P, L> Variant<P, L> {
+    /// A row that runs every problem on every device, leaves nothing open, launches no program, is exact and may be the best.
+    pub const fn new(
+        name: &'static str,
+        backend: BackendKind,
+        summary: &'static str,
+        launch: L,
+        work: fn(&P) -> Work,
+    ) -> Self {
+        Self {
+            name,
+            backend,
+            summary,
+            launch,
+            work,
+            refuses: runs_all,
+            lacks: |_| None,
+            space: |_| Space::none(),
+            forms: Vec::new,
+            tolerance: 0.0,
+            competes: true,
+            foreseeable: true,
+            reproduces: None,
+        }
+    }
+
+    /// Sets [`Variant::refuses`].
+    pub const fn refuses(mut self, refuses: fn(&P) -> Option<String>) -> Self {
+        self.refuses = refuses;
+        self
+    }
+
+    /// Sets [`Variant::lacks`].
+    pub const fn lacks(mut self, lacks: fn(&Device) -> Option<String>) -> Self {
+        self.lacks = lacks;
+        self
+    }
+
+    /// Sets [`Variant::space`].
+    pub const fn space(mut self, space: fn(&P) -> Space) -> Self {
+        self.space = space;
+        self
+    }
+
+    /// Sets [`Variant::forms`].
+    pub const fn forms(mut self, forms: fn() -> Vec<Build>) -> Self {
+        self.forms = forms;
+        self
+    }
+
+    /// Sets [`Variant::tolerance`].
+    pub const fn tolerance(mut self, tolerance: f64) -> Self {
+        self.tolerance = tolerance;
+        self
+    }
+
+    /// A row to compare with: it does not give the algorithm's result.
+    pub const fn to_compare(mut self) -> Self {
+        self.competes = false;
+        self
+    }
+
+    /// A row whose work does not tell how fast it can be: clears [`Variant::foreseeable`].
+    pub const fn unforeseeable(mut self) -> Self {
+        self.foreseeable = false;
+        self
+    }
+
+    /// Sets [`Variant::reproduces`].
+    pub const fn reproduces(mut self, row: &'static str) -> Self {
+        self.reproduces = Some(row);
+        self
+    }
+
+    /// The same row, run in another way.
+    pub fn run_by<M>(self, to_run: impl FnOnce(L) -> M) -> Variant<P, M> {
+        let Self { name, backend, summary, launch, work, refuses, lacks, space, forms, .. } = self;
+        let Self { tolerance, competes, foreseeable, reproduces, .. } = self;
+        let launch = to_run(launch);
+        Variant {
+            name,
+            backend,
+            summary,
+            launch,
+            work,
+            refuses,
+            lacks,
+            space,
+            forms,
+            tolerance,
+            competes,
+            foreseeable,
+            reproduces,
+        }
+    }
+}
+
+/// How a row of a ladder runs on data `D`, and what goes between host and device for it.
+pub struct Run<P, D> {
+    launch: Launch<D>,
+    carried: fn(&mut D) -> Option<Carried<'_>>,
+    set_up: fn(&P, &mut D) -> Result<()>,
+}
+
+type Launch<D> = Box<dyn Fn(&Config, &mut D) -> Result<()> + Send + Sync>;
+
+impl<P, D> Run<P, D> {
+    /// Runs `launch`: outputs from inputs, which stay as they are. It allocates nothing.
+    pub fn new(launch: impl Fn(&Config, &mut D) -> Result<()> + Send + Sync + 'static) -> Self {
+        Self { launch: Box::new(launch), carried: |_| None, set_up: |_, _| Ok(()) }
+    }
+
+    /// Names the arrays whose values come from the host before a run that begins there, and those whose values go back. Without it, nobody
+    /// would ask for such a run.
+    pub fn carried(mut self, carried: fn(&mut D) -> Option<Carried<'_>>) -> Self {
+        self.carried = carried;
+        self
+    }
+
+    /// Makes anew what the variant takes besides these arrays, room to work in aside: plans, tables, textures of the inputs.
+    pub fn set_up(mut self, set_up: fn(&P, &mut D) -> Result<()>) -> Self {
+        self.set_up = set_up;
+        self
+    }
+
+    /// Runs the variant: outputs from inputs.
+    pub fn launch(&self, config: &Config, data: &mut D) -> Result<()> {
+        (self.launch)(config, data)
+    }
+
+    pub(crate) fn carries<'a>(&self, data: &'a mut D) -> Option<Carried<'a>> {
+        (self.carried)(data)
+    }
+
+    pub(crate) fn prepare(&self, problem: &P, data: &mut D) -> Result<()> {
+        (self.set_up)(problem, data)
+    }
 }
 
 /// Work that a problem takes: the floor under its run time is the larger of bytes over bandwidth and flops over peak.

@@ -6,11 +6,16 @@ use num_complex::Complex;
 use rayspin_core::{C32, C64, Error, Real, Result};
 use rayspin_device::cuda::{Argument, Launch, Source};
 use rayspin_device::{Array, Cuda};
+use rayspin_tune::Build;
 
-use crate::cuda::define;
+use crate::cuda::{both, define};
 
-pub(crate) static SOURCE: Source =
+static SOURCE: Source =
     Source { name: "coil_mixing", files: &[("coil_mixing.cu", include_str!("cuda/coil_mixing.cu"))] };
+
+pub(crate) fn builds() -> Vec<Build> {
+    both(&SOURCE)
+}
 
 const THREADS: u32 = 256;
 /// Coils that a thread makes at once: samples are read once for each so many.

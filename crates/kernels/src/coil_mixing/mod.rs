@@ -10,30 +10,18 @@ mod cuda;
 pub mod reference;
 #[cfg(test)]
 mod tests;
+mod variants;
 
-pub(crate) use cuda::SOURCE;
+pub(crate) use cuda::builds;
+pub use variants::{Launch, Problem, variants};
 
 use std::ops::Range;
 
 use num_complex::Complex;
 use rayspin_core::{C32, C64, Error, Real, Result, expect_shape, format_shape};
-use rayspin_device::{Array, Backend, BackendKind, Cpu};
+use rayspin_device::{Array, Backend};
 
-use crate::variant::{Variant, Work, runs_all};
 use crate::vector::expect_device;
-
-/// A map of `coils` coils to `kept` others at `points` samples, another one at each of `positions`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Problem {
-    /// Coils there are.
-    pub coils: usize,
-    /// Coils that are made.
-    pub kept: usize,
-    /// Samples of a coil.
-    pub points: usize,
-    /// Matrices.
-    pub positions: usize,
-}
 
 /// What a map is applied to: matrices `[kept, coil, position]` of some coils kept, samples `[coil, point]`.
 #[derive(Debug, Clone, Copy)]
@@ -42,51 +30,6 @@ pub struct Input<'a, R: Real> {
     samples: &'a [Complex<R>],
     coils: usize,
     positions: usize,
-}
-
-/// Entry point of a CPU variant: what comes in, the rows of the coils made, a run of `points` of each.
-pub type Launch<R> = fn(&Cpu, &Input<'_, R>, Vec<&mut [Complex<R>]>);
-
-/// Every variant for the CPU, slowest first.
-pub fn variants<R: Real>() -> [Variant<Problem, Launch<R>>; 2] {
-    // Products of complex numbers and sums over coils, which round like their square root.
-    let tolerance = 4.0 * <R as Real>::EPSILON.to_f64();
-    [
-        Variant {
-            name: "coilwise",
-            backend: BackendKind::Cpu,
-            summary: "one thread, a pass over all samples for every pair of coils",
-            launch: cpu::coilwise,
-            refuses: runs_all,
-            work: work::<R>,
-            tolerance,
-            reproduces: None,
-        },
-        Variant {
-            name: "blocks",
-            backend: BackendKind::Cpu,
-            summary: "all cores over blocks of samples that stay in cache while the pairs of coils go by",
-            launch: cpu::blocks,
-            refuses: runs_all,
-            work: work::<R>,
-            tolerance,
-            reproduces: None,
-        },
-    ]
-}
-
-fn work<R: Real>(p: &Problem) -> Work {
-    let (coils, kept, points) = (p.coils as f64, p.kept as f64, p.points as f64);
-    let matrices = coils * kept * p.positions as f64;
-    let bytes = size_of::<Complex<R>>() as f64 * ((coils + kept) * points + matrices);
-    Work { bytes, flops: 8.0 * coils * kept * points }
-}
-
-impl Problem {
-    /// What it must move and compute in single precision.
-    pub fn work(&self) -> Work {
-        work::<f32>(self)
-    }
 }
 
 /// y'_i(s) = Σ_j M_{ij}(s mod n) y_j(s) for the coils i of `rows`: `matrices [kept, coil, n]`, `samples [coil, …]` of P points

@@ -3,11 +3,15 @@
 use rayspin_core::{C32, Error, Result};
 use rayspin_device::cuda::{Launch, Source};
 use rayspin_device::{Array, Cuda};
+use rayspin_tune::Build;
 
-use crate::cuda::define;
+use crate::cuda::{define, single};
 
-pub(crate) static SOURCE: Source =
-    Source { name: "density", files: &[("density.cu", include_str!("cuda/density.cu"))] };
+static SOURCE: Source = Source { name: "density", files: &[("density.cu", include_str!("cuda/density.cu"))] };
+
+pub(crate) fn builds() -> Vec<Build> {
+    single(&SOURCE)
+}
 
 const THREADS: u32 = 256;
 

@@ -13,7 +13,7 @@ pub mod reference;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use cuda::SOURCE;
+pub(crate) use cuda::builds;
 pub(crate) use pipe_menon::window;
 pub use pipe_menon::{pipe_menon, pipe_menon_by_blocks, pipe_menon_by_blocks_needs, pipe_menon_needs};
 pub use radial::radial;

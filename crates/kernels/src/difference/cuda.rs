@@ -4,12 +4,17 @@ use num_complex::Complex;
 use rayspin_core::{Error, Real, Result};
 use rayspin_device::cuda::{Argument, Launch, Source};
 use rayspin_device::{Array, Cuda};
+use rayspin_tune::Build;
 
 use super::Axis;
-use crate::cuda::define;
+use crate::cuda::{both, define};
 
-pub(crate) static SOURCE: Source =
+static SOURCE: Source =
     Source { name: "difference", files: &[("difference.cu", include_str!("cuda/difference.cu"))] };
+
+pub(crate) fn builds() -> Vec<Build> {
+    both(&SOURCE)
+}
 
 const THREADS: u32 = 256;
 

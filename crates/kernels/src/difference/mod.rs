@@ -4,14 +4,15 @@
 mod cpu;
 mod cuda;
 pub mod reference;
+mod variants;
 
-pub(crate) use cuda::SOURCE;
+pub(crate) use cuda::builds;
+pub use variants::{Apply, Launch, Operation, Problem, variants};
 
 use num_complex::Complex;
 use rayspin_core::{Error, Real, Result, expect_shape, format_shape};
-use rayspin_device::{Array, Backend, BackendKind, Cpu};
+use rayspin_device::{Array, Backend};
 
-use crate::variant::{Variant, Work, runs_all};
 use crate::vector::expect_device;
 
 /// An axis to take differences along.
@@ -23,80 +24,6 @@ pub struct Axis {
     pub step: usize,
     /// w, what the differences along it are multiplied by.
     pub weight: f64,
-}
-
-/// What is computed, for the table of work.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Operation {
-    /// D.
-    Forward,
-    /// Dᴴ.
-    Adjoint,
-    /// DᴴD.
-    Normal,
-}
-
-/// An operation on `len` elements along `axes` axes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Problem {
-    /// Which one.
-    pub operation: Operation,
-    /// Number of axes.
-    pub axes: usize,
-    /// Elements of the image.
-    pub len: usize,
-}
-
-/// (axes, input, output); no array is empty.
-pub type Apply<R> = fn(&Cpu, &[Axis], &[Complex<R>], &mut [Complex<R>]);
-
-/// One implementation of every operation.
-pub struct Launch<R: Real> {
-    /// Image to differences `[axis, image…]`.
-    pub forward: Apply<R>,
-    /// Differences to image.
-    pub adjoint: Apply<R>,
-    /// Image to image.
-    pub normal: Apply<R>,
-}
-
-/// Every variant, slowest first.
-pub fn variants<R: Real>() -> [Variant<Problem, Launch<R>>; 2] {
-    // Two roundings a difference, its weight, and as many again of the adjoint.
-    let tolerance = 4.0 * <R as Real>::EPSILON.to_f64();
-    [
-        Variant {
-            name: "plain",
-            backend: BackendKind::Cpu,
-            summary: "one thread, element by element; the normal operator through the differences",
-            launch: cpu::plain(),
-            refuses: runs_all,
-            work: work::<R>,
-            tolerance,
-            reproduces: None,
-        },
-        Variant {
-            name: "stretches",
-            backend: BackendKind::Cpu,
-            summary: "all cores over stretches without edges, all axes while in cache; the normal operator in one pass",
-            launch: cpu::stretched(),
-            refuses: runs_all,
-            work: work::<R>,
-            tolerance,
-            reproduces: None,
-        },
-    ]
-}
-
-fn work<R: Real>(p: &Problem) -> Work {
-    let complex = size_of::<Complex<R>>() as f64;
-    let (axes, len) = (p.axes as f64, p.len as f64);
-    let (streams, flops) = match p.operation {
-        Operation::Forward => (axes + 1.0, 4.0),
-        Operation::Adjoint => (axes + 1.0, 6.0),
-        Operation::Normal => (2.0, 8.0),
-    };
-    Work { bytes: streams * complex * len, flops: flops * axes * len }
 }
 
 /// The shape `[axes, image…]` of the differences, and the axes in memory. Errors: an axis that the image lacks or that

@@ -9,7 +9,7 @@ use rayspin_tune::Build;
 
 use crate::cuda::define;
 
-pub(crate) static SOURCE: Source =
+static SOURCE: Source =
     Source { name: "espirit", files: &[crate::cuda::TEAM, ("espirit.cu", include_str!("cuda/espirit.cu"))] };
 
 const THREADS: usize = 128;

@@ -7,14 +7,17 @@ mod cuda;
 mod reference;
 #[cfg(test)]
 mod tests;
+mod variants;
 
 use rayspin_core::{C32, Error, Result, format_shape};
-use rayspin_device::{Array, Backend, BackendKind, Device};
+use rayspin_device::{Array, Backend, Device};
 
-use crate::variant::{Variant, Work, runs_all};
+use crate::variant::Work;
 
 pub(crate) use cuda::builds;
 pub use reference::maps as reference_maps;
+pub use variants::{Launch, VARIANTS};
+use variants::{on_gpu, on_host, work};
 
 /// Most eigenvectors a voxel.
 pub const MAX_SETS: usize = 4;
@@ -46,75 +49,9 @@ impl Problem {
     }
 }
 
-/// Entry point of a variant: problem, correlation `[coil, coil, lag z, lag y, lag x]`, vector that fixes the phase
-/// `[coil]`, maps `[set, coil, z, y, x]` (written).
-pub type Launch = fn(&Problem, &Array<C32>, &Array<C32>, &mut Array<C32>) -> Result<()>;
-
-/// A residual of 1e-4, at which iteration ends, over the 0.2 by which a test's eigenvalues stand apart; 6.9e-5 at most was measured.
-const TOLERANCE: f64 = 5e-4;
-
-/// Every variant: the CPU's, which also serves what a GPU's refuses, and the GPU's.
-pub static VARIANTS: &[Variant<Problem, Launch>] = &[
-    Variant {
-        name: "rows",
-        backend: BackendKind::Cpu,
-        summary: "lags summed axis by axis, subspace iteration that starts from the neighbouring voxel, one row a task",
-        launch: on_host,
-        refuses: runs_all,
-        work,
-        tolerance: TOLERANCE,
-        reproduces: None,
-    },
-    Variant {
-        name: "gpu-tiles",
-        backend: BackendKind::Cuda,
-        summary: "lags summed axis by axis, matrices of a tile of voxels on the chip, a team of up to 32 lanes a voxel",
-        launch: on_gpu,
-        refuses: cuda::refuses,
-        work,
-        tolerance: TOLERANCE,
-        reproduces: None,
-    },
-];
-
-fn on_host(
-    problem: &Problem,
-    correlation: &Array<C32>,
-    phase: &Array<C32>,
-    maps: &mut Array<C32>,
-) -> Result<()> {
-    let device = correlation.device().clone();
-    let (correlation, phase) = (correlation.read()?, phase.read()?);
-    maps.update(|maps| cpu::rows(device.cpu_side(), problem, &correlation, &phase, maps))
-}
-
-fn on_gpu(
-    problem: &Problem,
-    correlation: &Array<C32>,
-    phase: &Array<C32>,
-    maps: &mut Array<C32>,
-) -> Result<()> {
-    match correlation.device().backend() {
-        Backend::Cuda(cuda) => cuda::maps(cuda, problem, correlation, phase, maps),
-        Backend::Cpu(_) => Err(Error::value("device", "a GPU", correlation.device().describe())),
-    }
-}
-
 /// Whether the device's own kernels serve a problem.
 fn served_on_gpu(device: &Device, problem: &Problem) -> bool {
     matches!(device.backend(), Backend::Cuda(_)) && cuda::refuses(problem).is_none()
-}
-
-fn work(p: &Problem) -> Work {
-    let voxels = p.shape_zyx.iter().product::<usize>() as f64;
-    let coils = p.coils as f64;
-    let pairs = coils * (coils + 1.0) / 2.0;
-    let lags_x = (2 * p.reach_zyx[2] + 1) as f64;
-    let block = (p.sets + 1) as f64;
-    Work {
-        bytes: 8.0 * voxels * coils * p.sets as f64,
-        flops: voxels * 8.0 * (pairs * lags_x + 5.0 * block * coils * coils),
-    }
 }
 
 /// Maps c_s(x), the eigenvectors of the `sets` largest eigenvalues λ_s of the Hermitian

@@ -362,8 +362,12 @@ pub(crate) fn precompiled<R: Real>(longest: usize, shared: u32) -> Vec<Build> {
     all
 }
 
-/// Every program in some of its forms, for [`crate::cuda::programs`].
-pub(crate) fn builds<R: Real>() -> Vec<Build> {
+/// Every program in some of its forms.
+pub(crate) fn builds() -> Vec<Build> {
+    [builds_in::<f32>(), builds_in::<f64>()].concat()
+}
+
+fn builds_in<R: Real>() -> Vec<Build> {
     let limits = limits();
     let mut all = Vec::new();
     let mut push = |n: usize, rows: bool, lower: [u32; 2]| {

@@ -5,97 +5,16 @@ pub(crate) mod cuda;
 pub mod reference;
 #[cfg(test)]
 mod tests;
+mod variants;
 
 use num_complex::Complex;
-use rayspin_core::{C32, Error, Real, Result, expect_shape, format_shape};
-use rayspin_device::{Array, Backend, BackendKind, Cpu, Device};
+use rayspin_core::{Error, Real, Result, expect_shape, format_shape};
+use rayspin_device::{Array, Backend, Device};
 
 pub use cpu::Direction;
-use cpu::{FftNd, Options, Strategy};
-
-use crate::variant::{Variant, Work, runs_all};
-
-/// What a variant is given.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Problem {
-    /// Shape of one transform.
-    pub shape: Vec<usize>,
-    /// Number of transforms.
-    pub batch: usize,
-}
-
-impl Problem {
-    /// Every element read and written once; 5 N log₂ N operations, the count that FFT rates are stated with.
-    pub fn work(&self) -> Work {
-        work(self)
-    }
-}
-
-/// Entry point of a variant: plan, data (transformed in place, index 0 being position and frequency 0), direction.
-pub type Launch = fn(&Cpu, &FftNd<f32>, &mut [C32], Direction) -> Result<()>;
-
-/// Every variant, slowest first; the last is what [`Fft`] runs.
-pub static VARIANTS: &[Variant<Problem, Launch>] = &[
-    Variant {
-        name: "lines",
-        backend: BackendKind::Cpu,
-        summary: "one line at a time, one thread",
-        launch: |_, fft, data, direction| {
-            cpu::lines::process(fft, data, direction);
-            Ok(())
-        },
-        refuses: runs_all,
-        work,
-        tolerance: TOLERANCE,
-        reproduces: None,
-    },
-    Variant {
-        name: "columns",
-        backend: BackendKind::Cpu,
-        summary: "32 columns transposed at a time, every axis one pass over memory, all cores",
-        launch: |cpu, fft, data, direction| {
-            let strategy = Strategy { lanes: false, local: false };
-            fft.process_by(cpu, data, &Options::new(direction), strategy)
-        },
-        refuses: runs_all,
-        work,
-        tolerance: TOLERANCE,
-        reproduces: None,
-    },
-    Variant {
-        name: "planes",
-        backend: BackendKind::Cpu,
-        summary: "columns, and trailing axes that fit a core's cache in one pass over memory",
-        launch: |cpu, fft, data, direction| {
-            let strategy = Strategy { lanes: false, local: true };
-            fft.process_by(cpu, data, &Options::new(direction), strategy)
-        },
-        refuses: runs_all,
-        work,
-        tolerance: TOLERANCE,
-        reproduces: None,
-    },
-    Variant {
-        name: "lanes",
-        backend: BackendKind::Cpu,
-        summary: "planes, and 32 columns transformed at a time, one a SIMD lane, without transposition",
-        launch: |cpu, fft, data, direction| fft.process(cpu, data, direction),
-        refuses: runs_all,
-        work,
-        tolerance: TOLERANCE,
-        reproduces: None,
-    },
-];
-
-/// Rounding of the stages of a transform in f32; 1.7e-7 at most was measured.
-const TOLERANCE: f64 = 1e-6;
-
-/// Every element read and written once; 5 N log₂ N operations, the count that FFT rates are stated with.
-pub(crate) fn work(problem: &Problem) -> Work {
-    let n = problem.shape.iter().product::<usize>() as f64;
-    let batch = problem.batch as f64;
-    Work { bytes: batch * n * 2.0 * size_of::<C32>() as f64, flops: batch * 5.0 * n * n.max(2.0).log2() }
-}
+use cpu::{FftNd, Options};
+pub(crate) use variants::work;
+pub use variants::{Launch, Problem, VARIANTS};
 
 /// How a transform is scaled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -8,8 +8,7 @@ use rayspin_tune::Build;
 use super::{Problem, Rows};
 use crate::cuda::define;
 
-pub(crate) static SOURCE: Source =
-    Source { name: "gram", files: &[("gram.cu", include_str!("cuda/gram.cu"))] };
+static SOURCE: Source = Source { name: "gram", files: &[("gram.cu", include_str!("cuda/gram.cu"))] };
 
 const THREADS: u32 = 256;
 /// Products of a thread along either axis of a tile, which is 16 times as wide.

@@ -4,14 +4,17 @@ mod cuda;
 mod reference;
 #[cfg(test)]
 mod tests;
+mod variants;
 
 use rayspin_core::{C32, C64, Error, Result, expect_len, expect_shape};
-use rayspin_device::{Array, Backend, BackendKind};
+use rayspin_device::{Array, Backend};
 
-use crate::variant::{Variant, Work, runs_all};
+use crate::variant::Work;
 
 pub(crate) use cuda::builds;
 pub use reference::gram as reference_gram;
+use variants::work;
+pub use variants::{Launch, VARIANTS};
 
 /// Where rows begin among the values.
 #[derive(Debug, Clone, Copy)]
@@ -61,22 +64,6 @@ pub struct Problem {
     pub columns: usize,
 }
 
-/// Entry point of a variant: values, rows, columns, the matrix, and whether it is added to.
-pub type Launch = fn(&Array<C32>, Rows<'_>, &[u32], &mut Array<C64>, bool) -> Result<()>;
-
-/// Every variant: the GPU's. On a CPU a matrix product of the linear algebra library serves, a block of rows at a time.
-pub static VARIANTS: &[Variant<Problem, Launch>] = &[Variant {
-    name: "gpu-tiles",
-    backend: BackendKind::Cuda,
-    summary: "tiles of up to 64 × 64 in registers, rows gathered to shared memory in double precision, parts of them added in one order",
-    launch: on_gpu,
-    refuses: runs_all,
-    work,
-    // Rounding of double-precision sums of thousands of products; the tests have short sums, which are exact.
-    tolerance: 1e-14,
-    reproduces: None,
-}];
-
 fn on_gpu(
     values: &Array<C32>,
     rows: Rows<'_>,
@@ -95,12 +82,6 @@ fn on_gpu(
         Backend::Cuda(cuda) => cuda::products(cuda, values.device(), values, rows, columns, gram, add),
         Backend::Cpu(_) => Err(Error::value("device", "a GPU", values.device().describe())),
     }
-}
-
-/// Each value is read once at least, half of the matrix computed.
-fn work(p: &Problem) -> Work {
-    let (rows, n) = (p.rows as f64, p.columns as f64);
-    Work { bytes: 8.0 * rows * n + 16.0 * n * n, flops: 4.0 * rows * n * (n + 1.0) }
 }
 
 impl Problem {

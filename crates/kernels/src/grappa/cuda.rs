@@ -3,12 +3,16 @@
 use rayspin_core::{C32, Error, Result, expect_len};
 use rayspin_device::cuda::{Argument, Launch, Source};
 use rayspin_device::{Array, Cuda};
+use rayspin_tune::Build;
 
 use super::{Interpolation, Problem};
-use crate::cuda::define;
+use crate::cuda::{define, single};
 
-pub(crate) static SOURCE: Source =
-    Source { name: "grappa", files: &[("grappa.cu", include_str!("cuda/grappa.cu"))] };
+static SOURCE: Source = Source { name: "grappa", files: &[("grappa.cu", include_str!("cuda/grappa.cu"))] };
+
+pub(crate) fn builds() -> Vec<Build> {
+    single(&SOURCE)
+}
 
 const THREADS: usize = 128;
 /// `TARGETS` of the source.

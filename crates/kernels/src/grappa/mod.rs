@@ -4,14 +4,15 @@
 mod cpu;
 mod cuda;
 mod reference;
+mod variants;
 
 use rayspin_core::{C32, Error, Result, format_shape};
-use rayspin_device::{Array, Backend, BackendKind};
+use rayspin_device::{Array, Backend};
 
-use crate::variant::{Variant, Work, runs_all};
-
-pub(crate) use cuda::SOURCE;
+pub(crate) use cuda::builds;
 pub use reference::fill as reference_fill;
+use variants::on_host;
+pub use variants::{Launch, VARIANTS};
 
 /// Lines that are filled in with the same weights.
 #[derive(Debug, Clone, Default)]
@@ -31,55 +32,6 @@ pub struct Problem {
     pub coils: usize,
     /// Shape of k-space.
     pub shape_zyx: [usize; 3],
-}
-
-/// Entry point of a variant: problem, interpolation, k-space `[coil, z, y, x]`, lines `[line, coil, x]` (written).
-pub type Launch = fn(&Problem, &Interpolation, &Array<C32>, &mut Array<C32>) -> Result<()>;
-
-/// Rounding of sums of some hundred products; 9.3e-8 at most was measured.
-const TOLERANCE: f64 = 2e-6;
-
-/// Every variant: the CPU's and the GPU's.
-pub static VARIANTS: &[Variant<Problem, Launch>] = &[
-    Variant {
-        name: "lines",
-        backend: BackendKind::Cpu,
-        summary: "one line a task; a weight times a shifted source line added to the target line, in SIMD",
-        launch: on_host,
-        refuses: runs_all,
-        work,
-        tolerance: TOLERANCE,
-        reproduces: None,
-    },
-    Variant {
-        name: "gpu-lines",
-        backend: BackendKind::Cuda,
-        summary: "one line of four coils a block, a thread a position along it",
-        launch: on_gpu,
-        refuses: runs_all,
-        work,
-        tolerance: TOLERANCE,
-        reproduces: None,
-    },
-];
-
-fn on_host(problem: &Problem, by: &Interpolation, kspace: &Array<C32>, out: &mut Array<C32>) -> Result<()> {
-    let device = kspace.device().clone();
-    let kspace = kspace.read()?;
-    out.update(|out| cpu::lines(device.cpu_side(), problem, by, &kspace, out))
-}
-
-fn on_gpu(problem: &Problem, by: &Interpolation, kspace: &Array<C32>, out: &mut Array<C32>) -> Result<()> {
-    match kspace.device().backend() {
-        Backend::Cuda(cuda) => cuda::lines(cuda, problem, by, kspace, out),
-        Backend::Cpu(_) => Err(Error::value("device", "a GPU", kspace.device().describe())),
-    }
-}
-
-/// For one line of 20 sources a coil, as two-dimensional kernels have.
-fn work(p: &Problem) -> Work {
-    let (coils, nx) = (p.coils as f64, p.shape_zyx[2] as f64);
-    Work { bytes: 8.0 * nx * coils * 21.0, flops: 8.0 * nx * coils * coils * 20.0 }
 }
 
 /// Lines that [`fill`] computes before it writes them: so many that their copies stay small beside k-space.

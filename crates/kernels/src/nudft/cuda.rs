@@ -18,9 +18,9 @@ mod pieces;
 mod rungs;
 mod target;
 
+pub(crate) use rungs::PHASE;
 pub use rungs::Rung;
 use rungs::{NAIVE, TABLES, TILE_V, Tiling};
-pub(crate) use rungs::{PHASE, programs};
 use target::{List, Target, faces};
 
 const THREADS: usize = 128;

@@ -1,19 +1,16 @@
 //! The transforms as ladders: Fᴴd and Q by every variant, beside the published chain.
 
-use std::fmt;
 use std::marker::PhantomData;
 
 use ndarray::Array2;
 use num_complex::Complex;
 use rayspin_core::{C64, Error, Real, Result, Trajectory, voxels};
 use rayspin_device::cpu::simd::SimdReal;
-use rayspin_device::cuda::Source;
-use rayspin_device::{Array, Backend, BackendKind, Cpu, Device};
+use rayspin_device::{Array, Cpu, Device};
 use rayspin_tune::input::{self, bits, signed_unit};
-use rayspin_tune::{About, Algorithm, Carried, Carry, Case, Config, Peak, Published, Space, Unit, documents};
+use rayspin_tune::{About, Algorithm, Carried, Case, Counts, Peak, Published, Row, Run, Unit, documents};
 
-use super::{Launch, Operation, adjoint_at, q_at, reference, run_adjoint, run_q, tune, variants};
-use crate::variant::Variant;
+use super::{Operation, Problem, adjoint_at, q_at, reference, run_adjoint, run_q, variants};
 
 /// Samples → image or Q, in one precision.
 #[derive(Debug, Clone, Copy)]
@@ -38,32 +35,15 @@ impl<T> Direct<T> {
     }
 }
 
-/// The size of a transform, as [`super::Problem`], with words for it.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Problem(super::Problem);
-
-pub(super) fn problem(operation: Operation, matrix: &[usize], samples: usize) -> Problem {
-    Problem(super::Problem { operation, matrix: matrix.to_vec(), samples, batch: 1 })
-}
-
-impl fmt::Display for Problem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let matrix: Vec<_> = self.0.matrix.iter().map(ToString::to_string).collect();
-        write!(f, "{} voxels, {} samples, {:.2e} pairs", matrix.join(" x "), self.0.samples, self.0.pairs())
-    }
-}
-
 /// Inputs and output of one transform.
 pub struct Data<T: SimdReal> {
     trajectory: Trajectory,
-    problem: super::Problem,
+    problem: Problem,
     samples: Array<Complex<T>>,
     weights: Array<T>,
     out: Array<Complex<T>>,
 }
 
-/// Pairs that one thread's rungs take on: a few seconds of them.
-const MOST_OF_ONE_THREAD: f64 = 2e9;
 /// Pairs of the whole oracle; of larger problems at random outputs.
 const WHOLE: f64 = 2e7;
 /// Outputs of a large problem that are compared.
@@ -103,13 +83,12 @@ impl<T: SimdReal> Direct<T> {
     }
 
     fn problem(&self, matrix: &[usize], samples: usize) -> Problem {
-        problem(self.operation, matrix, samples)
+        Problem { operation: self.operation, matrix: matrix.to_vec(), samples, batch: 1 }
     }
 }
 
 impl<T: SimdReal> Algorithm for Direct<T> {
     type Problem = Problem;
-    type Launch = Launch<T>;
     type Data = Data<T>;
 
     fn about(&self) -> About {
@@ -170,74 +149,36 @@ impl<T: SimdReal> Algorithm for Direct<T> {
         }
     }
 
-    fn variants(&self, _: &Problem) -> Vec<Variant<Problem, Launch<T>>> {
-        let rungs = variants::<T>().into_iter().map(|v| Variant {
-            name: v.name,
-            backend: v.backend,
-            summary: v.summary,
-            launch: v.launch,
-            refuses: match (v.backend, v.name) {
-                (BackendKind::Cpu, "naive" | "interchanged") => too_long,
-                _ => |_: &Problem| None,
-            },
-            work: |p: &Problem| super::work::<T>(&p.0),
-            tolerance: v.tolerance,
-            reproduces: v.reproduces,
-        });
-        rungs.collect()
-    }
-
-    fn refuses_device(&self, variant: &str, device: &Device) -> Option<String> {
-        let Backend::Cuda(cuda) = device.backend() else { return None };
-        let row = variants::<T>().into_iter().find(|v| v.name == variant)?;
-        match row.launch {
-            Launch::Cuda(rung) => rung.expect_on(cuda).err().map(|error| error.to_string()),
-            Launch::Cpu(_) => None,
-        }
+    fn variants(&self, _: &Problem) -> Vec<Row<Self>> {
+        let to_run = |launch| match self.operation {
+            Operation::Q => Run::new(move |config, data: &mut Data<T>| {
+                let Data { trajectory, problem, weights, out, .. } = data;
+                run_q((&launch, config), trajectory, Some(&*weights), &problem.matrix, out)
+            })
+            .carried(|data| Some(Carried { inputs: vec![&mut data.weights], outputs: vec![&mut data.out] })),
+            Operation::Forward | Operation::Adjoint => Run::new(move |config, data: &mut Data<T>| {
+                run_adjoint((&launch, config), &data.trajectory, &data.samples, &mut data.out)
+            })
+            .carried(|data| Some(Carried { inputs: vec![&mut data.samples], outputs: vec![&mut data.out] })),
+        };
+        variants::<T>().into_iter().map(|row| row.run_by(to_run)).collect()
     }
 
     fn key(&self, problem: &Problem) -> (String, Vec<usize>) {
-        ("voxels and samples".to_owned(), [&problem.0.matrix[..], &[problem.0.samples]].concat())
+        ("voxels and samples".to_owned(), [&problem.matrix[..], &[problem.samples]].concat())
     }
 
-    fn space(&self, _: &Problem, variant: &str) -> Space {
-        tune::space(variant, Self::double())
-    }
-
-    fn sources(&self, _: &Problem, variant: &str) -> Vec<&'static Source> {
-        match variants::<T>().into_iter().find(|v| v.name == variant).map(|v| v.launch) {
-            Some(Launch::Cuda(rung)) => rung.sources(),
-            Some(Launch::Cpu(_)) | None => Vec::new(),
-        }
-    }
-
-    fn foreseeable(&self, variant: &str) -> bool {
-        // The others share products between voxels, most of them on units that are no multiply-adds of the peak.
-        ["gpu-naive", "gpu-constant", "gpu-sfu", "gpu-tuned"].contains(&variant)
-    }
-
-    fn peak(&self, _: &Problem) -> Peak {
-        if Self::double() { Peak::F64 } else { Peak::F32 }
-    }
-
-    fn items(&self, problem: &Problem) -> f64 {
-        problem.0.pairs()
+    fn counts(&self, problem: &Problem) -> Counts {
+        let peak = if Self::double() { Peak::F64 } else { Peak::F32 };
+        Counts { peak, items: problem.pairs(), ..Counts::default() }
     }
 
     fn published(&self) -> &'static [Published] {
         if self.operation == Operation::Q { &PUBLISHED_Q } else { &PUBLISHED_ADJOINT }
     }
 
-    fn carried<'a>(&self, _: &str, data: &'a mut Data<T>) -> Option<Carried<'a>> {
-        let input: &mut dyn Carry = match self.operation {
-            Operation::Q => &mut data.weights,
-            Operation::Forward | Operation::Adjoint => &mut data.samples,
-        };
-        Some(Carried { inputs: vec![input], outputs: vec![&mut data.out] })
-    }
-
     fn data(&self, problem: &Problem, device: &Device, seed: u64) -> Result<Data<T>> {
-        let (samples, matrix) = (problem.0.samples, &problem.0.matrix);
+        let (samples, matrix) = (problem.samples, &problem.matrix);
         // f32 holds the values, so that one oracle serves both precisions.
         let number = |stream: u64, at: usize| f64::from(signed_unit(seed ^ stream, at));
         let cpu = device.cpu_side();
@@ -251,19 +192,11 @@ impl<T: SimdReal> Algorithm for Direct<T> {
         };
         Ok(Data {
             trajectory: random_trajectory(cpu, seed, matrix, samples)?,
-            problem: problem.0.clone(),
+            problem: problem.clone(),
             samples: Array::from_vec(device, &[samples], d)?,
             weights: Array::from_vec(device, &[samples], weights)?,
             out: Array::zeros(device, &shape)?,
         })
-    }
-
-    fn run(&self, variant: &Variant<Problem, Launch<T>>, config: &Config, data: &mut Data<T>) -> Result<()> {
-        let (matrix, how) = (&data.problem.matrix, (&variant.launch, config));
-        match self.operation {
-            Operation::Q => run_q(how, &data.trajectory, Some(&data.weights), matrix, &mut data.out),
-            _ => run_adjoint(how, &data.trajectory, &data.samples, &mut data.out),
-        }
     }
 
     fn poison(&self, data: &mut Data<T>) -> Result<()> {
@@ -274,9 +207,9 @@ impl<T: SimdReal> Algorithm for Direct<T> {
     fn error(&self, problem: &Problem, data: &Data<T>) -> Result<f64> {
         let found = data.out.read()?;
         let found = |at: usize| C64::new(Real::to_f64(found[at].re), Real::to_f64(found[at].im));
-        let (trajectory, matrix) = (&data.trajectory, &problem.0.matrix);
+        let (trajectory, matrix) = (&data.trajectory, &problem.matrix);
         let len = data.out.len();
-        if problem.0.pairs() <= WHOLE {
+        if problem.pairs() <= WHOLE {
             let cpu = data.out.device().cpu_side();
             let expected = match self.operation {
                 Operation::Q => {
@@ -326,11 +259,4 @@ fn relative(expected: &[C64], found: impl Iterator<Item = C64>) -> f64 {
     let whole: f64 = expected.iter().map(|e| e.norm_sqr()).sum();
     let error = (wrong / whole).sqrt();
     if error.is_nan() { f64::INFINITY } else { error }
-}
-
-fn too_long(problem: &Problem) -> Option<String> {
-    let pairs = problem.0.pairs();
-    (pairs > MOST_OF_ONE_THREAD).then(|| {
-        format!("{pairs:.1e} pairs take too long without vectors: at most {MOST_OF_ONE_THREAD:.0e}, as in case 128x128")
-    })
 }

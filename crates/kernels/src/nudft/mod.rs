@@ -15,25 +15,30 @@ pub mod reference;
 #[cfg(test)]
 mod tests;
 mod tune;
+mod variants;
 
 use std::any::TypeId;
+use std::fmt;
 
 use num_complex::Complex;
 use rayspin_core::{Error, Real, Result, Trajectory, expect_shape, format_shape, voxels};
 use rayspin_device::cpu::simd::SimdReal;
 
-use rayspin_device::{Array, Backend, BackendKind, Device, Element};
+use rayspin_device::{Array, Backend, Device, Element};
 use rayspin_tune::{Config, input};
 
-use crate::variant::{Variant, Work, runs_all};
+use crate::variant::Variant;
+pub(crate) use cuda::PHASE;
 pub use cuda::Rung;
-pub(crate) use cuda::{PHASE, programs};
 use grid::Grid;
 pub use ladder::Direct;
 pub(crate) use ladder::random_trajectory;
 use reference::grid_of;
 pub use reference::{adjoint_at, forward_at, q_at};
 use tune::{Cut, Host};
+use variants::Transform;
+pub(crate) use variants::builds;
+pub use variants::{CpuLaunch, Launch, variants};
 
 /// Which transform.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -59,6 +64,13 @@ pub struct Problem {
     pub batch: usize,
 }
 
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let matrix: Vec<_> = self.matrix.iter().map(ToString::to_string).collect();
+        write!(f, "{} voxels, {} samples, {:.2e} pairs", matrix.join(" x "), self.samples, self.pairs())
+    }
+}
+
 impl Problem {
     /// Pairs of sample and output or input point: what the time is proportional to.
     pub fn pairs(&self) -> f64 {
@@ -69,161 +81,6 @@ impl Problem {
         };
         points * doubled * self.samples as f64 * self.batch as f64
     }
-}
-
-/// From trajectory, grid, batch and input to output, all flat and of the right length.
-///
-/// Errors: memory, as of [`Kernel`].
-type Transform<T> = fn(&Host<'_>, &Trajectory, &Grid, usize, &[Complex<T>], &mut [Complex<T>]) -> Result<()>;
-
-/// From trajectory, matrix and real weights to Q, likewise.
-type Kernel<T> = fn(&Host<'_>, &Trajectory, &[usize], &[T], &mut [Complex<T>]) -> Result<()>;
-
-/// One implementation of the three transforms.
-pub enum Launch<T: SimdReal> {
-    /// On a CPU, that beside a GPU included.
-    Cpu(CpuLaunch<T>),
-    /// On a GPU.
-    Cuda(Rung),
-}
-
-/// One implementation on a CPU.
-pub struct CpuLaunch<T: SimdReal> {
-    forward: Transform<T>,
-    adjoint: Transform<T>,
-    q: Kernel<T>,
-}
-
-/// Every variant, those of the CPU first, slowest first each; [`forward`], [`adjoint`] and [`q`] run the last of the CPU, and on a
-/// GPU what the README says.
-pub fn variants<T: SimdReal>() -> Vec<Variant<Problem, Launch<T>>> {
-    let double = TypeId::of::<T>() == TypeId::of::<f64>();
-    let row = |name, backend, summary, launch, single, reproduces| Variant {
-        name,
-        backend,
-        summary,
-        launch,
-        refuses: match backend {
-            BackendKind::Cuda if name != "gpu-naive" => samples_to_image_only,
-            _ => runs_all,
-        },
-        work: work::<T>,
-        // Rows of 1e-5 add up all samples in one f32: 2.2e-6 of a ladder's case (benches/results/2026-11-21-h100/ladders.json), others round
-        // phases and parts of sums. In f64 phases of hundreds of turns leave 4.6e-14.
-        tolerance: if double { 1e-12 } else { single },
-        reproduces,
-    };
-    let cpu = |name, summary, launch, single, reproduces| {
-        row(name, BackendKind::Cpu, summary, Launch::Cpu(launch), single, reproduces)
-    };
-    let gpu = |rung: Rung, summary, single, reproduces| {
-        row(rung.name(), BackendKind::Cuda, summary, Launch::Cuda(rung), single, reproduces)
-    };
-    let published = if double { "CPU double" } else { "CPU single" };
-    let mut rows = vec![
-        cpu(
-            "naive",
-            "one thread scatters each input over all outputs; library sine and cosine",
-            cpu::naive(),
-            1e-5,
-            Some(published),
-        ),
-        cpu(
-            "interchanged",
-            "loops interchanged: one output at a time in registers, on all cores; library sine and cosine",
-            cpu::interchanged(),
-            1e-5,
-            None,
-        ),
-        cpu(
-            "simd",
-            "voxels in the lanes, polynomial sine and cosine, tiled over samples, on all cores",
-            cpu::simd(),
-            1e-6,
-            None,
-        ),
-        cpu(
-            "separable",
-            "phases of each axis once, then a register-blocked matrix product: 4 multiply-adds a pair",
-            cpu::separable::plain(),
-            1e-6,
-            None,
-        ),
-        cpu(
-            "mirrored",
-            "the same with mirrored voxels sharing products: 2 multiply-adds a pair, 1 for Q",
-            cpu::separable::mirrored(),
-            1e-6,
-            None,
-        ),
-        gpu(Rung::Naive, "one output a thread, f64 phases, library sine and cosine", 1e-5, Some("GPU naive")),
-        gpu(
-            Rung::Constant,
-            "samples in constant memory, a few of them a launch",
-            1e-5,
-            Some("GPU constant memory"),
-        ),
-    ];
-    if !double {
-        rows.extend([
-            gpu(
-                Rung::Sfu,
-                "32-bit fixed-point phases, sine and cosine by the special-function units",
-                1e-5,
-                Some("GPU + SFU"),
-            ),
-            gpu(
-                Rung::Tuned,
-                "the same, several voxels of a row a thread, which a sample's load serves together",
-                1e-5,
-                Some("GPU + tuning"),
-            ),
-            gpu(
-                Rung::Separable,
-                "matrix product of separable phases, f32 multiply-adds: 2 a pair, 1 for Q",
-                3e-6,
-                None,
-            ),
-        ]);
-    }
-    rows.push(gpu(
-        Rung::Double,
-        "the same product on the FP64 tensor cores (the emulator sums their operands by plain loops)",
-        1e-6,
-        None,
-    ));
-    if !double {
-        rows.push(gpu(
-            Rung::Tensor,
-            "the same on the FP16 tensor cores, numbers in two halves (the emulator sums their operands by plain loops)",
-            1e-6,
-            None,
-        ));
-        rows.push(gpu(
-            Rung::Wgmma,
-            "the same by groups of four warps, columns read from shared memory (the emulator sums them by plain loops)",
-            1e-6,
-            None,
-        ));
-    }
-    rows
-}
-
-fn samples_to_image_only(problem: &Problem) -> Option<String> {
-    (problem.operation == Operation::Forward).then(|| "made for samples to image only".to_owned())
-}
-
-/// 12 flops a pair: ten of phase and complex multiply-add, two for sine and cosine, as the sources count.
-fn work<T: SimdReal>(problem: &Problem) -> Work {
-    let complex = size_of::<Complex<T>>() as f64;
-    let dims = problem.matrix.len() as f64;
-    let (batch, samples) = (problem.batch as f64, problem.samples as f64);
-    let points = problem.pairs() / (batch * samples).max(1.0);
-    let values = match problem.operation {
-        Operation::Q => complex * points + 0.5 * complex * samples,
-        Operation::Forward | Operation::Adjoint => complex * batch * (points + samples),
-    };
-    Work { bytes: values + size_of::<f64>() as f64 * dims * samples, flops: 12.0 * problem.pairs() }
 }
 
 /// d\[.., m\] = Σ_x ρ\[.., x\] e^{−i2πk_m·x}: image `[batch.., matrix..]` → samples `[batch.., sample]`.
@@ -323,8 +180,10 @@ pub fn q_with<T: SimdReal>(
     run_q((&variant.launch, &by_default(variant)), trajectory, weights, matrix, out)
 }
 
+/// The parameters of a row are open to any problem alike.
 fn by_default<T: SimdReal>(variant: &Variant<Problem, Launch<T>>) -> Config {
-    tune::space(variant.name, size_of::<T>() == 8).default_config()
+    let any = Problem { operation: Operation::Adjoint, matrix: vec![1], samples: 1, batch: 1 };
+    (variant.space)(&any).default_config()
 }
 
 /// The image's own axes: the last of `shape`, as many as the trajectory has.

@@ -4,7 +4,7 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rayspin_core::{C64, Real, Trajectory};
 use rayspin_device::cpu::simd::{SimdReal, levels};
-use rayspin_device::{Array, Device};
+use rayspin_device::{Array, BackendKind, Device};
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Tuning spaces of the rungs: what each leaves open, and the configuration that the public functions take.
+//! What the rows of the CPU leave open, and the configuration that the public functions take.
 
 use std::any::TypeId;
 use std::ops::Deref;
@@ -7,51 +7,19 @@ use rayspin_core::{Real, Result};
 use rayspin_device::{Cpu, Device};
 use rayspin_tune::{Config, Space, tuned};
 
-use super::Operation;
-use super::ladder::{self, Direct};
+use super::ladder::Direct;
+use super::{Operation, Problem};
 
-/// The parameters that the rung of this name leaves open, in one precision.
-///
-/// Those of `gpu-constant` and `gpu-sfu` are the published 175: how often the loop over samples is unrolled, threads of a block,
-/// samples of a launch.
-pub(super) fn space(rung: &str, double: bool) -> Space {
-    let f64s_fit: fn(&Config) -> bool = |c| c.find("points").is_some_and(|points| points <= 1024);
-    match rung {
-        "simd" => Space::none().axis("samples", &[64, 128, 256, 512, 1024], SAMPLES),
-        "separable" | "mirrored" => Space::none().axis("samples", &[64, 128, 256, 512], SAMPLES).axis(
-            "sums",
-            &[4096, 8192, 16384, 32768, 65536],
-            SUMS,
-        ),
-        "gpu-naive" => Space::none().axis("threads", THREADS, 128),
-        "gpu-constant" | "gpu-sfu" => {
-            let space = Space::none()
-                .axis("unroll", &[1, 2, 4, 8, 16], 16)
-                .axis("threads", THREADS, 128)
-                .axis("points", POINTS, 64);
-            // Constant memory has 64 KB, a sample of the one f64 rung 48 bytes.
-            if double { space.where_(f64s_fit) } else { space }
-        }
-        "gpu-tuned" => Space::none()
-            .axis("voxels", &[1, 2, 4, 8, 16], 4)
-            .axis("unroll", &[1, 2, 4], 2)
-            .axis("threads", &[64, 128, 256], 64)
-            .axis("points", &[32, 64, 256, 1024, 2048], 256),
-        "gpu-separable" => Space::none().axis("table", TABLES, 8192),
-        // A warp has two points of a tile: 16 registers' sums a thread leave room for 256 threads a multiprocessor.
-        "gpu-double" => Space::none().axis("table", TABLES, 8192).axis("threads", &[64, 128, 256], 128),
-        "gpu-tensor" | "gpu-wgmma" => {
-            Space::none().axis("table", TABLES, 8192).axis("columns", &[64, 128], 128)
-        }
-        _ => Space::none(),
-    }
+/// How many samples are summed in working precision, as a parameter.
+pub(super) fn samples(values: &[i64]) -> Space {
+    Space::none().axis("samples", values, SAMPLES)
 }
 
-const THREADS: &[i64] = &[32, 64, 128, 256, 512];
-const POINTS: &[i64] = &[32, 64, 128, 256, 512, 1024, 2048];
-/// Samples of a table of phases: by default all tables of a 128³ image's Q stay in the second-level cache. Sums of more samples than
-/// the most would lose digits of f32.
-const TABLES: &[i64] = &[2048, 4096, 8192, 16384];
+/// The parameters of [`Cut`].
+pub(super) fn sums() -> Space {
+    samples(&[64, 128, 256, 512]).axis("sums", &[4096, 8192, 16384, 32768, 65536], SUMS)
+}
+
 /// Samples that are summed in working precision before they join a double-precision sum.
 const SAMPLES: i64 = 256;
 /// Elements of double-precision sums that a task keeps, so that they and a panel stay in its second-level cache.
@@ -105,7 +73,7 @@ pub(super) fn chosen<R: Real>(
     (matrix, samples): (&[usize], usize),
     device: &Device,
 ) -> Config {
-    let problem = ladder::problem(operation, matrix, samples);
+    let problem = Problem { operation, matrix: matrix.to_vec(), samples, batch: 1 };
     if TypeId::of::<R>() == TypeId::of::<f32>() {
         tuned(&Direct::<f32>::new(operation), &problem, rung, device)
     } else {

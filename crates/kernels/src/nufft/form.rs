@@ -11,7 +11,7 @@ pub(super) const RUNG: &str = "gpu-batched";
 
 /// Items of a batch that a block takes, and its threads (of type 2; those of type 1 follow from its tiles).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Asked {
+pub(super) struct Asked {
     pub(super) coils: usize,
     pub(super) threads: Option<usize>,
 }

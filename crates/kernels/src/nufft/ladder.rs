@@ -6,18 +6,14 @@ use std::fmt;
 use num_complex::Complex32;
 use rayspin_core::{C64, Error, Result, Trajectory, voxels};
 use rayspin_device::cpu::room;
-use rayspin_device::cuda::Source;
-use rayspin_device::{Array, BackendKind, Device};
+use rayspin_device::{Array, Device};
 use rayspin_tune::input::{self, bits, signed_unit};
-use rayspin_tune::{About, Algorithm, Carried, Carry, Case, Config, Space, Unit};
+use rayspin_tune::{About, Algorithm, Case, Counts, Row, Unit};
 
-use super::form::{self, Asked};
-use super::{BOUND, Nufft, Options, UPSAMPLINGS, choose_by, cuda};
+use super::variants::rows;
+use super::{Nufft, Options, UPSAMPLINGS, choose_by, cuda, form};
 use crate::nudft::{self, random_trajectory};
-use crate::variant::{Variant, Work, runs_all};
 
-/// Pairs of sample and voxel that the exact rungs take on: a second of a few cores, and of a GPU.
-const MOST_PAIRS: [f64; 2] = [2e10, 1e12];
 /// Outputs that are compared, of all coils together.
 const COMPARED: usize = 24;
 
@@ -61,16 +57,16 @@ impl fmt::Display for Size {
 }
 
 impl Size {
-    fn voxels(&self) -> f64 {
+    pub(super) fn voxels(&self) -> f64 {
         self.matrix.iter().map(|&n| n as f64).product()
     }
 
-    fn pairs(&self) -> f64 {
+    pub(super) fn pairs(&self) -> f64 {
         self.voxels() * self.samples as f64 * self.coils as f64
     }
 
     /// Width of the kernel that a GPU's plan has.
-    fn width(&self) -> usize {
+    pub(super) fn width(&self) -> usize {
         let kernel =
             choose_by::<f32>(self.tolerance, &self.matrix, self.samples, &UPSAMPLINGS, cuda::cost::<f32>);
         kernel.map_or(0, |(_, kernel)| kernel.width)
@@ -79,67 +75,17 @@ impl Size {
 
 /// The plan, and images and samples of all coils together and of each alone.
 pub struct Data {
-    trajectory: Trajectory,
-    plan: Nufft<f32>,
-    images: Array<Complex32>,
-    samples: Array<Complex32>,
-    alone: Vec<(Array<Complex32>, Array<Complex32>)>,
-    /// Where the last run left its outputs.
-    apart: bool,
-}
-
-/// What a row runs: whether samples become images, with which form, on these data.
-type Launch = fn(bool, Option<Asked>, &mut Data) -> Result<()>;
-
-fn exact(to_image: bool, _: Option<Asked>, data: &mut Data) -> Result<()> {
-    data.apart = false;
-    match to_image {
-        true => nudft::adjoint(&data.trajectory, &data.samples, &mut data.images),
-        false => nudft::forward(&data.trajectory, &data.images, &mut data.samples),
-    }
-}
-
-fn one_by_one(to_image: bool, _: Option<Asked>, data: &mut Data) -> Result<()> {
-    data.apart = true;
-    data.alone.iter_mut().try_for_each(|(image, samples)| match to_image {
-        true => data.plan.adjoint(samples, image),
-        false => data.plan.forward(image, samples),
-    })
-}
-
-fn batched(to_image: bool, asked: Option<Asked>, data: &mut Data) -> Result<()> {
-    data.apart = false;
-    if asked.is_some() {
-        let engine = data.plan.on_gpu()?;
-        return match to_image {
-            true => engine.adjoint(&data.samples, &mut data.images, asked),
-            false => engine.forward(&data.images, &mut data.samples, asked),
-        };
-    }
-    match to_image {
-        true => data.plan.adjoint(&data.samples, &mut data.images),
-        false => data.plan.forward(&data.images, &mut data.samples),
-    }
-}
-
-impl Fast {
-    /// The form of a configuration. Defaults are those of an H100: another GPU has its own.
-    fn asked(&self, config: &Config, data: &Data) -> Result<Asked> {
-        let (plan, items) = (&data.plan, data.alone.len());
-        let usual = cuda::usual(self.to_image, plan.matrix().len(), plan.width(), items);
-        let space = form::space(self.to_image, usual);
-        if *config == space.default_config() {
-            return plan.on_gpu()?.usual(self.to_image, items);
-        }
-        // Kernels are made for forms of this space.
-        let asked = Asked::of(config).filter(|_| space.contains(config));
-        asked.ok_or_else(|| Error::value("configuration", format!("one of {space:?}"), config))
-    }
+    pub(super) trajectory: Trajectory,
+    pub(super) plan: Nufft<f32>,
+    pub(super) images: Array<Complex32>,
+    pub(super) samples: Array<Complex32>,
+    pub(super) alone: Vec<(Array<Complex32>, Array<Complex32>)>,
+    /// Whether the last run left its outputs in `alone`.
+    pub(super) apart: bool,
 }
 
 impl Algorithm for Fast {
     type Problem = Size;
-    type Launch = Launch;
     type Data = Data;
 
     fn about(&self) -> About {
@@ -198,81 +144,12 @@ impl Algorithm for Fast {
         form::key(p.width(), &p.matrix, p.samples, p.coils)
     }
 
-    fn space(&self, p: &Size, variant: &str) -> Space {
-        match variant {
-            form::RUNG => {
-                form::space(self.to_image, cuda::usual(self.to_image, p.matrix.len(), p.width(), p.coils))
-            }
-            _ => Space::none(),
-        }
+    fn variants(&self, problem: &Size) -> Vec<Row<Self>> {
+        rows(self.to_image, problem.tolerance)
     }
 
-    fn sources(&self, _: &Size, variant: &str) -> Vec<&'static Source> {
-        if variant == form::RUNG { form::sources(self.to_image) } else { Vec::new() }
-    }
-
-    fn variants(&self, problem: &Size) -> Vec<Variant<Size, Launch>> {
-        let row = |name, backend, summary, launch: Launch, exact: bool| Variant {
-            name,
-            backend,
-            summary,
-            launch,
-            refuses: match (exact, backend) {
-                (false, _) => runs_all,
-                (true, BackendKind::Cpu) => |p: &Size| too_long(p, MOST_PAIRS[0]),
-                (true, BackendKind::Cuda) => |p: &Size| too_long(p, MOST_PAIRS[1]),
-            },
-            work: if exact { work_of_sum } else { work_of_fft },
-            // Rounding of exact sums, else what the sweep of all kinds of points allows a plan.
-            tolerance: if exact { 1e-6 } else { BOUND * problem.tolerance },
-            reproduces: None,
-        };
-        let (cpu, gpu) = (BackendKind::Cpu, BackendKind::Cuda);
-        let mut rows = vec![
-            row("exact", cpu, "the exact sum by its best variant", exact as Launch, true),
-            row("one-by-one", cpu, "one coil after another", one_by_one, false),
-            row("batched", cpu, "all coils at once", batched, false),
-        ];
-        // Of images to samples the exact sum is left to the CPU beside the GPU.
-        if self.to_image {
-            rows.push(row("gpu-exact", gpu, "the exact sum by its best variant", exact, true));
-        }
-        rows.push(row("gpu-one-by-one", gpu, "one coil after another", one_by_one, false));
-        rows.push(row("gpu-batched", gpu, "all coils at once", batched, false));
-        rows
-    }
-
-    fn items(&self, problem: &Size) -> f64 {
-        problem.samples as f64 * problem.coils as f64
-    }
-
-    fn carried<'a>(&self, variant: &str, data: &'a mut Data) -> Option<Carried<'a>> {
-        let Data { images, samples, alone, .. } = data;
-        let mut sides: [Vec<&mut dyn Carry>; 2] = if variant.ends_with("one-by-one") {
-            let (images, samples) =
-                alone.iter_mut().map(|(i, s)| (i as &mut dyn Carry, s as &mut dyn Carry)).unzip();
-            [images, samples]
-        } else {
-            [vec![images], vec![samples]]
-        };
-        if self.to_image {
-            sides.reverse();
-        }
-        let [inputs, outputs] = sides;
-        Some(Carried { inputs, outputs })
-    }
-
-    fn set_up(&self, problem: &Size, variant: &Variant<Size, Launch>, data: &mut Data) -> Result<()> {
-        if !variant.name.ends_with("exact") {
-            let device = data.images.device().clone();
-            data.plan = Nufft::new(
-                &device,
-                &data.trajectory,
-                &problem.matrix,
-                &Options::tolerance(problem.tolerance),
-            )?;
-        }
-        Ok(())
+    fn counts(&self, problem: &Size) -> Counts {
+        Counts { items: problem.samples as f64 * problem.coils as f64, ..Counts::default() }
     }
 
     fn data(&self, problem: &Size, device: &Device, seed: u64) -> Result<Data> {
@@ -305,11 +182,6 @@ impl Algorithm for Fast {
             trajectory,
             apart: false,
         })
-    }
-
-    fn run(&self, variant: &Variant<Size, Launch>, config: &Config, data: &mut Data) -> Result<()> {
-        let asked = if variant.name == form::RUNG { Some(self.asked(config, data)?) } else { None };
-        (variant.launch)(self.to_image, asked, data)
     }
 
     fn poison(&self, data: &mut Data) -> Result<()> {
@@ -359,26 +231,4 @@ impl Algorithm for Fast {
         let error = (wrong / whole).sqrt();
         Ok(if error.is_nan() { f64::INFINITY } else { error })
     }
-}
-
-/// 12 operations a pair; images, samples and trajectory once.
-fn work_of_sum(p: &Size) -> Work {
-    Work { bytes: crossing(p), flops: 12.0 * p.pairs() }
-}
-
-/// The least that any fast transform does: images, samples and trajectory once, 5 n log₂ n operations of an FFT of each image.
-fn work_of_fft(p: &Size) -> Work {
-    Work { bytes: crossing(p), flops: p.coils as f64 * 5.0 * p.voxels() * p.voxels().max(2.0).log2() }
-}
-
-fn crossing(p: &Size) -> f64 {
-    let (samples, coils) = (p.samples as f64, p.coils as f64);
-    8.0 * coils * (p.voxels() + samples) + 8.0 * p.matrix.len() as f64 * samples
-}
-
-fn too_long(p: &Size, most: f64) -> Option<String> {
-    let pairs = p.pairs();
-    (pairs > most).then(|| {
-        format!("{pairs:.1e} pairs of sample and voxel, and the exact sum is for at most {most:.0e}")
-    })
 }

@@ -1,11 +1,15 @@
-//! The variant tables of spreading and interpolation.
+//! The rows: spreading and interpolation, and the transforms of types 1 and 2 as ladders.
 
 use num_complex::Complex;
-use rayspin_core::{Real, Result};
+use rayspin_core::{Error, Real, Result};
 use rayspin_device::{Array, BackendKind};
+use rayspin_tune::{Build, Carried, Carry, Config, Row, Run, Space};
 
-use super::{Nufft, cpu};
-use crate::variant::{Variant, Work, runs_all};
+use super::form::{self, Asked};
+use super::ladder::{Data, Fast, Size};
+use super::{BOUND, Nufft, Options, cpu, cuda};
+use crate::nudft;
+use crate::variant::{Variant, Work};
 
 /// What a variant runs: the sizes that decide its work.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -109,74 +113,209 @@ fn interp_on_gpu<R: Real>(
     engine.interp_from(grid, samples)
 }
 
+fn row<R: Real, L>(
+    name: &'static str,
+    backend: BackendKind,
+    summary: &'static str,
+    launch: L,
+) -> Variant<Problem, L> {
+    Variant::new(name, backend, summary, launch, work).tolerance(tolerance::<R>())
+}
+
 /// Every way of spreading, plain first, best last.
 pub fn spread_variants<R: Real>() -> [Variant<Problem, Spread<R>>; 3] {
     [
-        Variant {
-            name: "scalar",
-            backend: BackendKind::Cpu,
-            summary: "one footprint cell at a time, on a padded grid a tile",
-            launch: |plan, samples, grid| spread_with(plan, samples, grid, cpu::scalar::spread),
-            refuses: runs_all,
-            work,
-            tolerance: tolerance::<R>(),
-            reproduces: None,
-        },
-        Variant {
-            name: "simd",
-            backend: BackendKind::Cpu,
-            summary: "256-bit rows of the footprint, the width a constant",
-            launch: |plan, samples, grid| spread_with(plan, samples, grid, cpu::simd::spread),
-            refuses: runs_all,
-            work,
-            tolerance: tolerance::<R>(),
-            reproduces: None,
-        },
-        Variant {
-            name: "tiles",
-            backend: BackendKind::Cuda,
-            summary: "padded tiles in shared memory, lanes sweep one footprint after the other, tiles added in one order",
-            launch: |plan, samples, grid| spread_on_gpu(plan, samples, grid),
-            refuses: runs_all,
-            work,
-            tolerance: tolerance::<R>(),
-            reproduces: None,
-        },
+        row::<R, Spread<R>>(
+            "scalar",
+            BackendKind::Cpu,
+            "one footprint cell at a time, on a padded grid a tile",
+            |plan, samples, grid| spread_with(plan, samples, grid, cpu::scalar::spread),
+        ),
+        row::<R, Spread<R>>(
+            "simd",
+            BackendKind::Cpu,
+            "256-bit rows of the footprint, the width a constant",
+            |plan, samples, grid| spread_with(plan, samples, grid, cpu::simd::spread),
+        ),
+        row::<R, Spread<R>>(
+            "tiles",
+            BackendKind::Cuda,
+            "padded tiles in shared memory, lanes sweep one footprint after the other, tiles added in one order",
+            |plan, samples, grid| spread_on_gpu(plan, samples, grid),
+        )
+        .forms(|| cuda::forms::<R>(true)),
     ]
 }
 
 /// Every way of interpolating, plain first, best last.
 pub fn interp_variants<R: Real>() -> [Variant<Problem, Interp<R>>; 3] {
     [
-        Variant {
-            name: "scalar",
-            backend: BackendKind::Cpu,
-            summary: "one footprint cell at a time, on a padded copy of a tile",
-            launch: |plan, grid, samples| interp_with(plan, grid, samples, cpu::scalar::interp),
-            refuses: runs_all,
-            work,
-            tolerance: tolerance::<R>(),
-            reproduces: None,
-        },
-        Variant {
-            name: "simd",
-            backend: BackendKind::Cpu,
-            summary: "256-bit rows of the footprint, the width a constant",
-            launch: |plan, grid, samples| interp_with(plan, grid, samples, cpu::simd::interp),
-            refuses: runs_all,
-            work,
-            tolerance: tolerance::<R>(),
-            reproduces: None,
-        },
-        Variant {
-            name: "tiles",
-            backend: BackendKind::Cuda,
-            summary: "padded tiles in shared memory, a thread a point",
-            launch: |plan, grid, samples| interp_on_gpu(plan, grid, samples),
-            refuses: runs_all,
-            work,
-            tolerance: tolerance::<R>(),
-            reproduces: None,
-        },
+        row::<R, Interp<R>>(
+            "scalar",
+            BackendKind::Cpu,
+            "one footprint cell at a time, on a padded copy of a tile",
+            |plan, grid, samples| interp_with(plan, grid, samples, cpu::scalar::interp),
+        ),
+        row::<R, Interp<R>>(
+            "simd",
+            BackendKind::Cpu,
+            "256-bit rows of the footprint, the width a constant",
+            |plan, grid, samples| interp_with(plan, grid, samples, cpu::simd::interp),
+        ),
+        row::<R, Interp<R>>(
+            "tiles",
+            BackendKind::Cuda,
+            "padded tiles in shared memory, a thread a point",
+            |plan, grid, samples| interp_on_gpu(plan, grid, samples),
+        )
+        .forms(|| cuda::forms::<R>(false)),
     ]
+}
+
+/// Pairs of sample and voxel that the exact rows take on: a second of a few cores, and of a GPU.
+const MOST_PAIRS: [f64; 2] = [2e10, 1e12];
+
+/// Samples → images (`to_image`), or images → samples, to a tolerance ε.
+pub(super) fn rows(to_image: bool, tolerance: f64) -> Vec<Row<Fast>> {
+    let row =
+        |name, backend, summary, run: Run<Size, Data>, work| Variant::new(name, backend, summary, run, work);
+    let exact = |name, backend, refuses| {
+        let run = Run::new(move |_: &Config, data: &mut Data| exact(to_image, data));
+        let run = run.carried(if to_image { |d| together(d, true) } else { |d| together(d, false) });
+        // Rounding of exact sums.
+        row(name, backend, "the exact sum by its best variant", run, work_of_sum)
+            .tolerance(1e-6)
+            .refuses(refuses)
+    };
+    let fast = |name, backend, summary, run: Run<Size, Data>| {
+        // What the sweep of all kinds of points allows a plan.
+        row(name, backend, summary, run.set_up(plan), work_of_fft).tolerance(BOUND * tolerance)
+    };
+    let one_by_one = |name, backend| {
+        let run = Run::new(move |_: &Config, data: &mut Data| one_by_one(to_image, data));
+        let run = run.carried(if to_image { |d| alone(d, true) } else { |d| alone(d, false) });
+        fast(name, backend, "one coil after another", run)
+    };
+    let batched = |name, backend| {
+        let run = Run::new(move |config: &Config, data: &mut Data| batched(to_image, config, data));
+        let run = run.carried(if to_image { |d| together(d, true) } else { |d| together(d, false) });
+        fast(name, backend, "all coils at once", run)
+    };
+    let (cpu, gpu) = (BackendKind::Cpu, BackendKind::Cuda);
+    let mut rows = vec![
+        exact("exact", cpu, |p: &Size| too_long(p, MOST_PAIRS[0])),
+        one_by_one("one-by-one", cpu),
+        batched("batched", cpu),
+    ];
+    // Of images to samples the exact sum is left to the CPU beside the GPU.
+    if to_image {
+        rows.push(exact("gpu-exact", gpu, |p: &Size| too_long(p, MOST_PAIRS[1])));
+    }
+    let forms: fn() -> Vec<Build> =
+        if to_image { || cuda::forms::<f32>(true) } else { || cuda::forms::<f32>(false) };
+    let space: fn(&Size) -> Space = if to_image { |p| space(p, true) } else { |p| space(p, false) };
+    rows.push(one_by_one("gpu-one-by-one", gpu).forms(forms));
+    rows.push(batched(form::RUNG, gpu).forms(forms).space(space));
+    rows
+}
+
+fn exact(to_image: bool, data: &mut Data) -> Result<()> {
+    data.apart = false;
+    match to_image {
+        true => nudft::adjoint(&data.trajectory, &data.samples, &mut data.images),
+        false => nudft::forward(&data.trajectory, &data.images, &mut data.samples),
+    }
+}
+
+fn one_by_one(to_image: bool, data: &mut Data) -> Result<()> {
+    data.apart = true;
+    data.alone.iter_mut().try_for_each(|(image, samples)| match to_image {
+        true => data.plan.adjoint(samples, image),
+        false => data.plan.forward(image, samples),
+    })
+}
+
+fn batched(to_image: bool, config: &Config, data: &mut Data) -> Result<()> {
+    data.apart = false;
+    if config.values().next().is_none() {
+        return match to_image {
+            true => data.plan.adjoint(&data.samples, &mut data.images),
+            false => data.plan.forward(&data.images, &mut data.samples),
+        };
+    }
+    let asked = Some(asked(to_image, config, data)?);
+    let engine = data.plan.on_gpu()?;
+    match to_image {
+        true => engine.adjoint(&data.samples, &mut data.images, asked),
+        false => engine.forward(&data.images, &mut data.samples, asked),
+    }
+}
+
+/// The form of a configuration. Defaults are those of an H100: another GPU has its own.
+fn asked(to_image: bool, config: &Config, data: &Data) -> Result<Asked> {
+    let (plan, items) = (&data.plan, data.alone.len());
+    let usual = cuda::usual(to_image, plan.matrix().len(), plan.width(), items);
+    let space = form::space(to_image, usual);
+    if *config == space.default_config() {
+        return plan.on_gpu()?.usual(to_image, items);
+    }
+    // Kernels are made for forms of this space.
+    let asked = Asked::of(config).filter(|_| space.contains(config));
+    asked.ok_or_else(|| Error::value("configuration", format!("one of {space:?}"), config))
+}
+
+fn space(p: &Size, to_image: bool) -> Space {
+    form::space(to_image, cuda::usual(to_image, p.matrix.len(), p.width(), p.coils))
+}
+
+fn together(data: &mut Data, to_image: bool) -> Option<Carried<'_>> {
+    let (images, samples) =
+        (vec![&mut data.images as &mut dyn Carry], vec![&mut data.samples as &mut dyn Carry]);
+    Some(carried(to_image, images, samples))
+}
+
+fn alone(data: &mut Data, to_image: bool) -> Option<Carried<'_>> {
+    let coils = data.alone.iter_mut();
+    let (images, samples) = coils.map(|(i, s)| (i as &mut dyn Carry, s as &mut dyn Carry)).unzip();
+    Some(carried(to_image, images, samples))
+}
+
+fn carried<'a>(
+    to_image: bool,
+    images: Vec<&'a mut dyn Carry>,
+    samples: Vec<&'a mut dyn Carry>,
+) -> Carried<'a> {
+    match to_image {
+        true => Carried { inputs: samples, outputs: images },
+        false => Carried { inputs: images, outputs: samples },
+    }
+}
+
+fn plan(problem: &Size, data: &mut Data) -> Result<()> {
+    let device = data.images.device().clone();
+    let options = Options::tolerance(problem.tolerance);
+    data.plan = Nufft::new(&device, &data.trajectory, &problem.matrix, &options)?;
+    Ok(())
+}
+
+/// 12 operations a pair; images, samples and trajectory once.
+fn work_of_sum(p: &Size) -> Work {
+    Work { bytes: crossing(p), flops: 12.0 * p.pairs() }
+}
+
+/// The least that any fast transform does: images, samples and trajectory once, 5 n log₂ n operations of an FFT of each image.
+fn work_of_fft(p: &Size) -> Work {
+    Work { bytes: crossing(p), flops: p.coils as f64 * 5.0 * p.voxels() * p.voxels().max(2.0).log2() }
+}
+
+fn crossing(p: &Size) -> f64 {
+    let (samples, coils) = (p.samples as f64, p.coils as f64);
+    8.0 * coils * (p.voxels() + samples) + 8.0 * p.matrix.len() as f64 * samples
+}
+
+fn too_long(p: &Size, most: f64) -> Option<String> {
+    let pairs = p.pairs();
+    (pairs > most).then(|| {
+        format!("{pairs:.1e} pairs of sample and voxel, and the exact sum is for at most {most:.0e}")
+    })
 }

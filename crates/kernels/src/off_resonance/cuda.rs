@@ -4,11 +4,16 @@ use num_complex::Complex;
 use rayspin_core::{Error, Real, Result};
 use rayspin_device::cuda::{Argument, Launch, Source};
 use rayspin_device::{Array, Cuda};
+use rayspin_tune::Build;
 
-use crate::cuda::define;
+use crate::cuda::{both, define};
 
-pub(crate) static SOURCE: Source =
+static SOURCE: Source =
     Source { name: "off_resonance", files: &[("off_resonance.cu", include_str!("cuda/off_resonance.cu"))] };
+
+pub(crate) fn builds() -> Vec<Build> {
+    both(&SOURCE)
+}
 
 const THREADS: u32 = 256;
 

@@ -11,90 +11,19 @@ mod cuda;
 mod interpolator;
 pub mod reference;
 mod segments;
+mod variants;
 
-pub(crate) use cuda::SOURCE;
+pub(crate) use cuda::builds;
 pub use interpolator::{Interpolator, MAX_GAIN, MAX_SEGMENTS, Table};
 pub use segments::{Segments, Transform};
+pub use variants::{Launch, Modulate, Operation, Problem, Weigh, variants};
 
 use num_complex::Complex;
 use rayspin_core::{Error, Real, Result, expect_shape};
-use rayspin_device::{Array, Backend, BackendKind, Cpu};
+use rayspin_device::{Array, Backend};
 
 use crate::fft::check_trailing;
-use crate::variant::{Variant, Work, runs_all};
 use crate::vector::expect_device;
-
-/// What is computed, for the table of work.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Operation {
-    /// e^{i2πf(x)τ} y(x).
-    Modulate,
-    /// w_l(t_m) d_m.
-    Weigh,
-}
-
-/// An operation over `batch` rows of `len` voxels or samples.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Problem {
-    /// Which one.
-    pub operation: Operation,
-    /// Images or coils.
-    pub batch: usize,
-    /// Voxels or samples of each.
-    pub len: usize,
-}
-
-/// (field, τ, input, output, whether to add to the output); the field is one image long.
-pub type Modulate<R> = fn(&Cpu, &[R], f64, &[Complex<R>], &mut [Complex<R>], bool);
-/// (weights by time, each sample's time, input, output, (whether to conjugate the weights, to add)).
-pub type Weigh<R> = fn(&Cpu, &[Complex<R>], &[u32], &[Complex<R>], &mut [Complex<R>], (bool, bool));
-
-/// One implementation of every operation; no array is empty.
-pub struct Launch<R: Real> {
-    /// Phases of the field at one moment.
-    pub modulate: Modulate<R>,
-    /// One segment's share in every sample.
-    pub weigh: Weigh<R>,
-}
-
-/// Every variant, slowest first.
-pub fn variants<R: Real>() -> [Variant<Problem, Launch<R>>; 2] {
-    // A sine, a cosine and a product of complex numbers.
-    let tolerance = 4.0 * <R as Real>::EPSILON.to_f64();
-    [
-        Variant {
-            name: "plain",
-            backend: BackendKind::Cpu,
-            summary: "one thread, number by number, library sine and cosine",
-            launch: cpu::plain(),
-            refuses: runs_all,
-            work: work::<R>,
-            tolerance,
-            reproduces: None,
-        },
-        Variant {
-            name: "vectors",
-            backend: BackendKind::Cpu,
-            summary: "all cores, sines and cosines of whole vectors in double precision",
-            launch: cpu::vectors(),
-            refuses: runs_all,
-            work: work::<R>,
-            tolerance,
-            reproduces: None,
-        },
-    ]
-}
-
-fn work<R: Real>(p: &Problem) -> Work {
-    let (complex, real) = (size_of::<Complex<R>>() as f64, size_of::<R>() as f64);
-    let (batch, len) = (p.batch as f64, p.len as f64);
-    let (beside, flops) = match p.operation {
-        // Some 30 operations for sine and cosine.
-        Operation::Modulate => (real, 6.0 * batch + 30.0),
-        Operation::Weigh => (4.0, 6.0 * batch),
-    };
-    Work { bytes: (2.0 * batch * complex + beside) * len, flops: flops * len }
-}
 
 /// y(x) = e^{i2πf(x)τ} x(x), or that added to y: `field` (Hz) is `[image…]`, `x` and `y` `[batch.., image…]`, τ in seconds, of
 /// either sign. An encoding's phase e^{−i2πfτ} takes −τ.

@@ -3,7 +3,7 @@
 mod cuda;
 pub mod reference;
 
-pub(crate) use cuda::SOURCE;
+pub(crate) use cuda::builds;
 
 use rayon::prelude::*;
 use rayspin_core::{C32, Result, expect_shape};

@@ -4,11 +4,15 @@ use num_complex::Complex;
 use rayspin_core::{Error, Real, Result};
 use rayspin_device::cuda::{Launch, Source};
 use rayspin_device::{Array, Cuda};
+use rayspin_tune::Build;
 
-use crate::cuda::define;
+use crate::cuda::{both, define};
 
-pub(crate) static SOURCE: Source =
-    Source { name: "select", files: &[("select.cu", include_str!("cuda/select.cu"))] };
+static SOURCE: Source = Source { name: "select", files: &[("select.cu", include_str!("cuda/select.cu"))] };
+
+pub(crate) fn builds() -> Vec<Build> {
+    both(&SOURCE)
+}
 
 const THREADS: u32 = 256;
 /// Blocks that count at most: a multiprocessor of the largest GPU has eight.

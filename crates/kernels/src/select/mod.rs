@@ -2,60 +2,16 @@
 
 mod cuda;
 mod reference;
+mod variants;
 
 use num_complex::Complex;
 use rayon::prelude::*;
 use rayspin_core::{Error, Real, Result};
-use rayspin_device::{Array, Backend, BackendKind};
+use rayspin_device::{Array, Backend};
 
-use crate::variant::{Variant, Work, runs_all};
-
-pub(crate) use cuda::SOURCE;
+pub(crate) use cuda::builds;
 pub use reference::magnitude as reference_magnitude;
-
-/// One of so many complex numbers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Problem {
-    /// How many.
-    pub len: usize,
-}
-
-/// The k-th smallest |x|², from x and k.
-pub type Launch<R> = fn(&Array<Complex<R>>, usize) -> Result<f64>;
-
-/// Every variant: the CPU's and the GPU's.
-pub fn variants<R: Real>() -> [Variant<Problem, Launch<R>>; 2] {
-    // A sum of two squares and its root, in double precision: exact where a compiler fuses nothing, as it was measured.
-    let tolerance = 4.0 * f64::EPSILON;
-    [
-        Variant {
-            name: "partition",
-            backend: BackendKind::Cpu,
-            summary: "squared magnitudes on all cores, then partitioned about pivots",
-            launch: on_cpu,
-            refuses: runs_all,
-            work: work::<R>,
-            tolerance,
-            reproduces: None,
-        },
-        Variant {
-            name: "gpu-digits",
-            backend: BackendKind::Cuda,
-            summary: "counts of the 8 bytes of |x|², highest first, in shared memory",
-            launch: on_gpu,
-            refuses: runs_all,
-            work: work::<R>,
-            tolerance,
-            reproduces: None,
-        },
-    ]
-}
-
-/// Each number is read once at least.
-fn work<R: Real>(p: &Problem) -> Work {
-    let len = p.len as f64;
-    Work { bytes: len * size_of::<Complex<R>>() as f64, flops: 3.0 * len }
-}
+pub use variants::{Launch, Problem, variants};
 
 fn on_cpu<R: Real>(x: &Array<Complex<R>>, rank: usize) -> Result<f64> {
     let values = x.read()?;
@@ -65,13 +21,6 @@ fn on_cpu<R: Real>(x: &Array<Complex<R>>, rank: usize) -> Result<f64> {
         squares.map(|v| (v.re.to_f64() * v.re.to_f64() + v.im.to_f64() * v.im.to_f64()).abs()).collect()
     });
     Ok(*sizes.select_nth_unstable_by(rank, f64::total_cmp).1)
-}
-
-fn on_gpu<R: Real>(x: &Array<Complex<R>>, rank: usize) -> Result<f64> {
-    match x.device().backend() {
-        Backend::Cuda(cuda) => cuda::digits(cuda, x, rank),
-        Backend::Cpu(_) => Err(Error::value("device", "a GPU", x.device().describe())),
-    }
 }
 
 /// |x| of the element with exactly `rank` elements before it in the order of magnitudes, NaN last. |x|² is formed in f64, where
@@ -84,7 +33,7 @@ pub fn magnitude<R: Real>(x: &Array<Complex<R>>, rank: usize) -> Result<f64> {
     }
     let square = match x.device().backend() {
         Backend::Cpu(_) => on_cpu(x, rank),
-        Backend::Cuda(_) => on_gpu(x, rank),
+        Backend::Cuda(cuda) => cuda::digits(cuda, x, rank),
     };
     Ok(square?.sqrt())
 }

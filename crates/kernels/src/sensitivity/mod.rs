@@ -6,92 +6,19 @@
 mod cpu;
 mod cuda;
 pub mod reference;
+mod variants;
 
-pub(crate) use cuda::SOURCE;
+pub(crate) use cuda::builds;
+pub use variants::{Launch, Operation, Problem, variants};
 
 use std::ops::Range;
 
 use num_complex::Complex;
 use rayon::prelude::*;
 use rayspin_core::{Error, Real, Result, expect_shape, format_shape};
-use rayspin_device::{Array, Backend, BackendKind, Cpu};
+use rayspin_device::{Array, Backend};
 
-use crate::variant::{Variant, Work, runs_all};
 use crate::vector::expect_device;
-
-/// What is computed, for the table of work.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Operation {
-    /// c_j(x) ρ(x).
-    Expand,
-    /// Σ_j conj(c_j(x)) y_j(x).
-    Combine,
-    /// Σ_j |y_j(x)|², or its root.
-    SumOfSquares,
-}
-
-/// An operation over `coils` images of `voxels` voxels.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Problem {
-    /// Which one.
-    pub operation: Operation,
-    /// Number of coils.
-    pub coils: usize,
-    /// Voxels of an image.
-    pub voxels: usize,
-}
-
-type Read<'a, R> = &'a [Complex<R>];
-type Write<'a, R> = &'a mut [Complex<R>];
-
-/// One implementation of every operation; no array is empty.
-pub struct Launch<R: Real> {
-    /// From (maps, image, coil images).
-    pub expand: fn(&Cpu, Read<R>, Read<R>, Write<R>),
-    /// From (maps, coil images, image, whether to add to the image).
-    pub combine: fn(&Cpu, Read<R>, Read<R>, Write<R>, bool),
-    /// From (coil images, image, whether to take the root).
-    pub sum_of_squares: fn(&Cpu, Read<R>, &mut [R], bool),
-}
-
-/// Every variant, slowest first.
-pub fn variants<R: Real>() -> [Variant<Problem, Launch<R>>; 2] {
-    // A product of complex numbers each, and sums over coils, which round like their square root.
-    let tolerance = 4.0 * <R as Real>::EPSILON.to_f64();
-    [
-        Variant {
-            name: "coilwise",
-            backend: BackendKind::Cpu,
-            summary: "one thread, one pass over the image for every coil",
-            launch: cpu::coilwise(),
-            refuses: runs_all,
-            work: work::<R>,
-            tolerance,
-            reproduces: None,
-        },
-        Variant {
-            name: "blocks",
-            backend: BackendKind::Cpu,
-            summary: "all cores over blocks of voxels that stay in cache while the coils go by",
-            launch: cpu::blocks(),
-            refuses: runs_all,
-            work: work::<R>,
-            tolerance,
-            reproduces: None,
-        },
-    ]
-}
-
-fn work<R: Real>(p: &Problem) -> Work {
-    let complex = size_of::<Complex<R>>() as f64;
-    let (coils, voxels) = (p.coils as f64, p.voxels as f64);
-    let (streams, flops) = match p.operation {
-        Operation::Expand => (2.0 * coils + 1.0, 6.0),
-        Operation::Combine => (2.0 * coils + 1.0, 8.0),
-        Operation::SumOfSquares => (coils + 0.5, 4.0),
-    };
-    Work { bytes: streams * complex * voxels, flops: flops * coils * voxels }
-}
 
 /// Splits `[coil, image…]`, which is called `what`, into coils and the image's shape.
 fn split<'a>(what: &str, shape: &'a [usize]) -> Result<(usize, &'a [usize])> {

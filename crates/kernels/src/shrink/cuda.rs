@@ -4,11 +4,15 @@ use num_complex::Complex;
 use rayspin_core::{Real, Result};
 use rayspin_device::cuda::{Argument, Kernel, Launch, Source};
 use rayspin_device::{Array, Cuda, Device};
+use rayspin_tune::Build;
 
-use crate::cuda::define;
+use crate::cuda::{both, define};
 
-pub(crate) static SOURCE: Source =
-    Source { name: "shrink", files: &[("shrink.cu", include_str!("cuda/shrink.cu"))] };
+static SOURCE: Source = Source { name: "shrink", files: &[("shrink.cu", include_str!("cuda/shrink.cu"))] };
+
+pub(crate) fn builds() -> Vec<Build> {
+    both(&SOURCE)
+}
 
 const THREADS: u32 = 256;
 /// Blocks of a sum at most; with the length they fix its bits.

@@ -3,89 +3,16 @@
 mod cpu;
 mod cuda;
 pub mod reference;
+mod variants;
 
-pub(crate) use cuda::SOURCE;
+pub(crate) use cuda::builds;
+pub use variants::{Launch, Operation, Problem, Soft, variants};
 
 use num_complex::Complex;
 use rayspin_core::{Error, Real, Result, expect_shape, format_shape};
-use rayspin_device::{Array, Backend, BackendKind, Cpu};
+use rayspin_device::{Array, Backend};
 
-use crate::variant::{Variant, Work, runs_all};
 use crate::vector::expect_device;
-
-/// What is computed, for the table of work.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Operation {
-    /// Soft threshold, element by element.
-    Soft,
-    /// Projection onto balls across components.
-    Clip,
-    /// Sum of magnitudes across components.
-    JointNorm,
-}
-
-/// An operation on `components` arrays of `len` complex numbers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Problem {
-    /// Which one.
-    pub operation: Operation,
-    /// Components that form a group; 1 for [`Operation::Soft`].
-    pub components: usize,
-    /// Complex numbers in each.
-    pub len: usize,
-}
-
-/// Σ w|x| after shrinking x, from (t, w, x).
-pub type Soft<R> = fn(&Cpu, R, &[R], &mut [Complex<R>]) -> f64;
-
-/// One implementation of every operation. No array is empty.
-pub struct Launch<R: Real> {
-    /// (t, w, x): x ← shrunk x; Σ w|x|.
-    pub soft: Soft<R>,
-    /// (r, len, x): x ← clipped x.
-    pub clip: fn(&Cpu, R, usize, &mut [Complex<R>]),
-    /// (len, x): Σ √Σ|x|².
-    pub joint_norm: fn(&Cpu, usize, &[Complex<R>]) -> f64,
-}
-
-/// Every variant, slowest first.
-pub fn variants<R: Real>() -> [Variant<Problem, Launch<R>>; 2] {
-    // A magnitude, a quotient and a product; the second term is what long plain f64 sums may lose, the oracle's too.
-    let tolerance = 4.0 * <R as Real>::EPSILON.to_f64() + 2e-14;
-    [
-        Variant {
-            name: "plain",
-            backend: BackendKind::Cpu,
-            summary: "one thread, element by element, group by group",
-            launch: cpu::plain(),
-            refuses: runs_all,
-            work: work::<R>,
-            tolerance,
-            reproduces: None,
-        },
-        Variant {
-            name: "chunks",
-            backend: BackendKind::Cpu,
-            summary: "all cores over fixed chunks, all components of a chunk while it is in cache",
-            launch: cpu::chunks(),
-            refuses: runs_all,
-            work: work::<R>,
-            tolerance,
-            reproduces: None,
-        },
-    ]
-}
-
-fn work<R: Real>(p: &Problem) -> Work {
-    let complex = size_of::<Complex<R>>() as f64;
-    let numbers = (p.components * p.len) as f64;
-    let (streams, flops) = match p.operation {
-        Operation::Soft => (2.5, 10.0),
-        Operation::Clip => (2.0, 8.0),
-        Operation::JointNorm => (1.0, 5.0),
-    };
-    Work { bytes: streams * complex * numbers, flops: flops * numbers }
-}
 
 /// x_i ← x_i max(0, 1 − t w_i / |x_i|) for complex x: the proximal map of t Σ w_i |x_i|; returns Σ w_i |x_i| of the result,
 /// summed in f64 in a fixed order.

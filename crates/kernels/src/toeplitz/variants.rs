@@ -5,7 +5,7 @@ use rayspin_device::{BackendKind, Cpu};
 
 use super::cpu::{Convolution, padded_size};
 use crate::fft::cpu::{Direction, FftNd, Options, Region};
-use crate::variant::{Variant, Work, runs_all};
+use crate::variant::{Variant, Work};
 
 /// What a variant is given.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,40 +24,34 @@ pub type Launch = fn(&Cpu, &Problem, &[C32]) -> Result<Apply>;
 
 /// Every variant, slowest first; the last is what [`super::Toeplitz`] runs.
 pub static VARIANTS: &[Variant<Problem, Launch>] = &[
-    Variant {
-        name: "padded",
-        backend: BackendKind::Cpu,
-        summary: "full FFTs of the doubled grid",
-        launch: |cpu, problem, q| doubled(cpu, problem, q, false),
-        refuses: runs_all,
-        work,
-        tolerance: TOLERANCE,
-        reproduces: None,
-    },
-    Variant {
-        name: "pruned",
-        backend: BackendKind::Cpu,
-        summary: "FFTs of the doubled grid without the lines that are zero before or cropped after",
-        launch: |cpu, problem, q| doubled(cpu, problem, q, true),
-        refuses: runs_all,
-        work,
-        tolerance: TOLERANCE,
-        reproduces: None,
-    },
-    Variant {
-        name: "fused",
-        backend: BackendKind::Cpu,
-        summary: "the first axis padded, transformed, multiplied and cropped within the cache",
-        launch: |cpu, problem, q| {
+    row("padded", BackendKind::Cpu, "full FFTs of the doubled grid", |cpu, problem, q| {
+        doubled(cpu, problem, q, false)
+    }),
+    row(
+        "pruned",
+        BackendKind::Cpu,
+        "FFTs of the doubled grid without the lines that are zero before or cropped after",
+        |cpu, problem, q| doubled(cpu, problem, q, true),
+    ),
+    row(
+        "fused",
+        BackendKind::Cpu,
+        "the first axis padded, transformed, multiplied and cropped within the cache",
+        |cpu, problem, q| {
             let convolution = Convolution::new(cpu, &problem.matrix, q)?;
             Ok(Box::new(move |cpu: &Cpu, x: &[C32], y: &mut [C32]| convolution.apply(cpu, x, y)))
         },
-        refuses: runs_all,
-        work,
-        tolerance: TOLERANCE,
-        reproduces: None,
-    },
+    ),
 ];
+
+const fn row(
+    name: &'static str,
+    backend: BackendKind,
+    summary: &'static str,
+    launch: Launch,
+) -> Variant<Problem, Launch> {
+    Variant::new(name, backend, summary, launch, work).tolerance(TOLERANCE)
+}
 
 /// Rounding of two fast transforms of the padded grid and of the spectrum; 1.8e-7 at most was measured.
 const TOLERANCE: f64 = 1e-6;

@@ -4,12 +4,16 @@ use num_complex::Complex;
 use rayspin_core::{C64, Real, Result};
 use rayspin_device::cuda::{Argument, Kernel, Launch, Source, ViewMut};
 use rayspin_device::{Array, Cuda, Device};
+use rayspin_tune::Build;
 
 use super::Side;
-use crate::cuda::define;
+use crate::cuda::{both, define};
 
-pub(crate) static SOURCE: Source =
-    Source { name: "vector", files: &[("vector.cu", include_str!("cuda/vector.cu"))] };
+static SOURCE: Source = Source { name: "vector", files: &[("vector.cu", include_str!("cuda/vector.cu"))] };
+
+pub(crate) fn builds() -> Vec<Build> {
+    both(&SOURCE)
+}
 
 pub(super) const THREADS: u32 = 256;
 

@@ -5,116 +5,16 @@ mod conjugate;
 mod cpu;
 mod cuda;
 pub mod reference;
+mod variants;
 
 pub use conjugate::{CgHalt, CgLimits, CgScalars, CgState};
 pub(crate) use cpu::{SERIAL, for_chunks};
-pub(crate) use cuda::SOURCE;
+pub(crate) use cuda::builds;
+pub use variants::{CgUpdate, Launch, Operation, Problem, variants};
 
 use num_complex::Complex;
 use rayspin_core::{Error, Real, Result, expect_shape, format_shape};
-use rayspin_device::{Array, Backend, BackendKind, Cpu, Device, Element};
-
-use crate::variant::{Variant, Work, runs_all};
-
-/// What is computed, for the table of work.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Operation {
-    /// Σ conj(x) y.
-    Dot,
-    /// Σ |x|².
-    NormSquared,
-    /// y ← αx + y.
-    Axpy,
-    /// y ← x + βy.
-    Xpby,
-    /// x ← αx.
-    Scale,
-    /// y ← d ⊙ x, or with conj(d).
-    Multiply,
-    /// y ← w ⊙ x with real w.
-    Weight,
-    /// x ← x + αp, r ← r − αq, ‖r‖².
-    CgUpdate,
-}
-
-/// An operation on vectors of `len` complex numbers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Problem {
-    /// Which one.
-    pub operation: Operation,
-    /// Complex numbers in each vector.
-    pub len: usize,
-}
-
-type Read<'a, R> = &'a [Complex<R>];
-type Write<'a, R> = &'a mut [Complex<R>];
-/// The fused step of conjugate gradients, from (α, p, q, x, r).
-pub type CgUpdate<R> = fn(&Cpu, R, Read<R>, Read<R>, Write<R>, Write<R>) -> f64;
-
-/// One implementation of every operation. Vectors of one call have the same length, except that `d` and `w` are
-/// repeated along `x`, whose length is a multiple of theirs.
-pub struct Launch<R: Real> {
-    /// Σ conj(x) y, from (x, y).
-    pub dot: fn(&Cpu, Read<R>, Read<R>) -> Complex<f64>,
-    /// Σ |x|².
-    pub norm_squared: fn(&Cpu, Read<R>) -> f64,
-    /// y ← αx + y, from (α, x, y).
-    pub axpy: fn(&Cpu, Complex<R>, Read<R>, Write<R>),
-    /// y ← x + βy, from (x, β, y).
-    pub xpby: fn(&Cpu, Read<R>, Complex<R>, Write<R>),
-    /// x ← αx.
-    pub scale: fn(&Cpu, Complex<R>, Write<R>),
-    /// y ← d ⊙ x, from (d, x, y).
-    pub multiply: fn(&Cpu, Read<R>, Read<R>, Write<R>),
-    /// y ← conj(d) ⊙ x, from (d, x, y).
-    pub multiply_conj: fn(&Cpu, Read<R>, Read<R>, Write<R>),
-    /// y ← w ⊙ x, from (w, x, y).
-    pub weight: fn(&Cpu, &[R], Read<R>, Write<R>),
-    /// x ← x + αp, r ← r − αq and ‖r‖², from (α, p, q, x, r).
-    pub cg_update: CgUpdate<R>,
-}
-
-/// Every variant, slowest first.
-pub fn variants<R: Real>() -> [Variant<Problem, Launch<R>>; 2] {
-    // A product of complex numbers and a sum; the second term is what long plain f64 sums may lose, the oracle's too.
-    let tolerance = 4.0 * <R as Real>::EPSILON.to_f64() + 2e-14;
-    [
-        Variant {
-            name: "plain",
-            backend: BackendKind::Cpu,
-            summary: "one thread, one accumulator, one pass a step",
-            launch: cpu::plain(),
-            refuses: runs_all,
-            work: work::<R>,
-            tolerance,
-            reproduces: None,
-        },
-        Variant {
-            name: "chunks",
-            backend: BackendKind::Cpu,
-            summary: "all cores over fixed chunks, 16 accumulators in vector registers, fused updates",
-            launch: cpu::parallel(),
-            refuses: runs_all,
-            work: work::<R>,
-            tolerance,
-            reproduces: None,
-        },
-    ]
-}
-
-fn work<R: Real>(p: &Problem) -> Work {
-    let complex = size_of::<Complex<R>>() as f64;
-    let (streams, flops) = match p.operation {
-        Operation::Dot => (2.0, 8.0),
-        Operation::NormSquared => (1.0, 4.0),
-        Operation::Axpy | Operation::Xpby => (3.0, 4.0),
-        Operation::Scale => (2.0, 6.0),
-        Operation::Multiply => (3.0, 6.0),
-        Operation::Weight => (2.5, 2.0),
-        Operation::CgUpdate => (6.0, 12.0),
-    };
-    Work { bytes: streams * complex * p.len as f64, flops: flops * p.len as f64 }
-}
+use rayspin_device::{Array, Backend, Device, Element};
 
 /// Fails unless `other` lives where `device` is.
 pub(crate) fn expect_device<T: Element>(what: &str, device: &Device, other: &Array<T>) -> Result<()> {

@@ -3,12 +3,17 @@
 use rayspin_core::{C32, C64, Error, Result, expect_len};
 use rayspin_device::cuda::{Argument, Launch, Source};
 use rayspin_device::{Array, Cuda};
+use rayspin_tune::Build;
 
 use super::Problem;
-use crate::cuda::define;
+use crate::cuda::{define, single};
 
-pub(crate) static SOURCE: Source =
+static SOURCE: Source =
     Source { name: "walsh", files: &[crate::cuda::TEAM, ("walsh.cu", include_str!("cuda/walsh.cu"))] };
+
+pub(crate) fn builds() -> Vec<Build> {
+    single(&SOURCE)
+}
 
 const THREADS: usize = 128;
 /// `STRIP` and `TILE` of the source.

@@ -6,15 +6,17 @@ mod cuda;
 mod reference;
 #[cfg(test)]
 mod tests;
+mod variants;
 
 use rayspin_core::{C32, Error, Result, format_shape};
-use rayspin_device::{Array, Backend, BackendKind, Device};
+use rayspin_device::{Array, Backend, Device};
 
-pub(crate) use cuda::SOURCE;
+use crate::variant::Work;
 
-use crate::variant::{Variant, Work, runs_all};
-
+pub(crate) use cuda::builds;
 pub use reference::maps as reference_maps;
+pub use variants::{Launch, VARIANTS};
+use variants::{on_gpu, on_host, work};
 
 /// Half-width of the window along each axis, in voxels: 3 gives the 7-voxel windows of common practice.
 pub const DEFAULT_RADIUS: usize = 3;
@@ -30,66 +32,10 @@ pub struct Problem {
     pub radius: usize,
 }
 
-/// Entry point of a variant: problem, coil images, maps (written).
-pub type Launch = fn(&Problem, &Array<C32>, &mut Array<C32>) -> Result<()>;
-
-/// The iteration ends at a change of 1e-4, which bounds the rest where the second eigenvalue is at most half the first. The tests' second
-/// eigenvalues are a few per cent, and leave 1.3e-6.
-const TOLERANCE: f64 = 1e-4;
-
-/// Every variant: the CPU's, which also serves what a GPU's refuses, and the GPU's.
-pub static VARIANTS: &[Variant<Problem, Launch>] = &[
-    Variant {
-        name: "rows",
-        backend: BackendKind::Cpu,
-        summary: "running window sums of the covariance along x, power iteration per voxel, one row a task",
-        launch: on_host,
-        refuses: runs_all,
-        work,
-        tolerance: TOLERANCE,
-        reproduces: None,
-    },
-    Variant {
-        name: "gpu-tiles",
-        backend: BackendKind::Cuda,
-        summary: "window sums of some planes at a time in memory, then a team of up to 32 lanes iterates for each voxel",
-        launch: on_gpu,
-        refuses: cuda::refuses,
-        work,
-        tolerance: TOLERANCE,
-        reproduces: None,
-    },
-];
-
-fn on_host(problem: &Problem, images: &Array<C32>, maps: &mut Array<C32>) -> Result<()> {
-    let device = images.device().clone();
-    let images = images.read()?;
-    maps.update(|maps| cpu::rows(device.cpu_side(), problem, &images, maps))
-}
-
-fn on_gpu(problem: &Problem, images: &Array<C32>, maps: &mut Array<C32>) -> Result<()> {
-    match images.device().backend() {
-        Backend::Cuda(cuda) => cuda::maps(cuda, problem, images, maps),
-        Backend::Cpu(_) => Err(Error::value("device", "a GPU", images.device().describe())),
-    }
-}
-
 /// What serves a problem on a device.
 fn best(device: &Device, problem: &Problem) -> Launch {
     let served = matches!(device.backend(), Backend::Cuda(_)) && cuda::refuses(problem).is_none();
     if served { on_gpu } else { on_host }
-}
-
-fn work(p: &Problem) -> Work {
-    let voxels = p.shape_zyx.iter().product::<usize>() as f64;
-    let coils = p.coils as f64;
-    let pairs = coils * (coils + 1.0) / 2.0;
-    let side = (2 * p.radius + 1) as f64;
-    let window_rows = if p.shape_zyx[0] > 1 { side * side } else { side };
-    Work {
-        bytes: 16.0 * voxels * coils,
-        flops: voxels * (pairs * 8.0 * (window_rows + 2.0) + 8.0 * coils * coils * 8.0),
-    }
 }
 
 /// Sensitivities c(x) as the dominant eigenvector of the local coil covariance

@@ -4,12 +4,16 @@ use num_complex::Complex;
 use rayspin_core::{Error, Real, Result};
 use rayspin_device::cuda::{Argument, Launch, Source, View, ViewMut};
 use rayspin_device::{Array, Cuda};
+use rayspin_tune::Build;
 
 use super::Plan;
-use crate::cuda::define;
+use crate::cuda::{both, define};
 
-pub(crate) static SOURCE: Source =
-    Source { name: "wavelet", files: &[("wavelet.cu", include_str!("cuda/wavelet.cu"))] };
+static SOURCE: Source = Source { name: "wavelet", files: &[("wavelet.cu", include_str!("cuda/wavelet.cu"))] };
+
+pub(crate) fn builds() -> Vec<Build> {
+    both(&SOURCE)
+}
 
 /// Places that the kernel has for a filter's coefficients.
 const TAPS: usize = 4;

@@ -3,16 +3,17 @@
 mod cpu;
 mod cuda;
 pub mod reference;
+mod variants;
 
-pub(crate) use cuda::SOURCE;
+pub(crate) use cuda::builds;
+pub use variants::{Apply, Launch, Problem, variants};
 
 use std::sync::{Mutex, PoisonError};
 
 use num_complex::Complex;
 use rayspin_core::{Error, Real, Result, expect_shape, format_shape, voxels};
-use rayspin_device::{Array, Backend, BackendKind, Cpu};
+use rayspin_device::{Array, Backend};
 
-use crate::variant::{Variant, Work, runs_all};
 use crate::vector::expect_device;
 
 /// An axis is halved as long as it has this many elements.
@@ -135,60 +136,6 @@ impl Plan {
         }
         out
     }
-}
-
-/// A plan and a direction, for the table of work.
-pub type Problem = Plan;
-
-/// (plan, shift, input, output, memory to work in); images and coefficients have the plan's shape.
-pub type Apply<R> = fn(&Cpu, &Plan, &[usize], &[Complex<R>], &mut [Complex<R>], &mut Vec<Complex<R>>);
-
-/// One implementation of both directions.
-pub struct Launch<R: Real> {
-    /// Image to coefficients.
-    pub forward: Apply<R>,
-    /// Coefficients to image.
-    pub inverse: Apply<R>,
-}
-
-/// Every variant, slowest first.
-pub fn variants<R: Real>() -> [Variant<Problem, Launch<R>>; 2] {
-    // Sums of four products, a level and an axis after the other: errors of rounding add like squares.
-    let tolerance = 8.0 * <R as Real>::EPSILON.to_f64();
-    [
-        Variant {
-            name: "plain",
-            backend: BackendKind::Cpu,
-            summary: "one thread, line by line, tap by tap",
-            launch: cpu::plain(),
-            refuses: runs_all,
-            work: work::<R>,
-            tolerance,
-            reproduces: None,
-        },
-        Variant {
-            name: "rows",
-            backend: BackendKind::Cpu,
-            summary: "all cores over rows of the result, each a sum of whole rows; even and odd elements apart along x",
-            launch: cpu::rows(),
-            refuses: runs_all,
-            work: work::<R>,
-            tolerance,
-            reproduces: None,
-        },
-    ]
-}
-
-fn work<R: Real>(plan: &Problem) -> Work {
-    let taps = plan.family.low().len() as f64;
-    let passes = |level: &Level| {
-        let axes = level.split.iter().filter(|&&s| s).count();
-        (axes * level.size.iter().product::<usize>()) as f64
-    };
-    let moved: f64 = plan.levels.iter().map(passes).sum();
-    let once = plan.shape.iter().product::<usize>() as f64;
-    let complex = size_of::<Complex<R>>() as f64;
-    Work { bytes: 2.0 * complex * moved.max(once), flops: 2.0 * (2.0 * taps - 1.0) * moved }
 }
 
 /// W: the orthogonal wavelet transform, WᴴW = WWᴴ = 1, for any size.

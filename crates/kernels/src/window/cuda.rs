@@ -3,11 +3,15 @@
 use rayspin_core::{Real, Result, expect_len};
 use rayspin_device::cuda::{Argument, Launch, Source};
 use rayspin_device::{Array, Cuda};
+use rayspin_tune::Build;
 
-use crate::cuda::define;
+use crate::cuda::{both, define};
 
-pub(crate) static SOURCE: Source =
-    Source { name: "window", files: &[("window.cu", include_str!("cuda/window.cu"))] };
+static SOURCE: Source = Source { name: "window", files: &[("window.cu", include_str!("cuda/window.cu"))] };
+
+pub(crate) fn builds() -> Vec<Build> {
+    both(&SOURCE)
+}
 
 const THREADS: u32 = 256;
 

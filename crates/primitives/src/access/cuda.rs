@@ -13,8 +13,8 @@ static SOURCE: Source = Source { name: "access", files: &[("access.cu", include_
 /// Threads of a block.
 const THREADS: u32 = 256;
 
-pub(crate) fn programs() -> Vec<Build> {
-    vec![Build { source: &SOURCE, defines: vec![], spill_bytes: 0 }]
+pub(super) fn forms() -> Vec<Build> {
+    vec![Build::plain(&SOURCE)]
 }
 
 /// Puts the table into constant memory, where it stays.

@@ -3,17 +3,15 @@
 mod cpu;
 mod cuda;
 pub mod reference;
-mod table;
+mod variants;
 
 use std::fmt;
 
 use rayspin_core::{Error, Result, voxels};
 use rayspin_device::cuda::Texture;
 use rayspin_device::{Array, Backend, Device};
-use rayspin_tune::variant::Variant;
-use rayspin_tune::{About, Algorithm, Case, Config, Space, Unit, input};
+use rayspin_tune::{About, Algorithm, Case, Row, Unit, input};
 
-pub(crate) use cuda::programs;
 use reference::{FIELDS, Pattern};
 
 /// Which memory and question.
@@ -64,9 +62,6 @@ pub struct Data {
     seed: u64,
 }
 
-/// What a row runs.
-pub type Launch = fn(&Config, &mut Data) -> Result<()>;
-
 /// The ladder.
 #[derive(Debug, Clone, Copy)]
 pub struct Access;
@@ -76,7 +71,6 @@ const WHOLE: usize = 1 << 18;
 
 impl Algorithm for Access {
     type Problem = Problem;
-    type Launch = Launch;
     type Data = Data;
 
     fn about(&self) -> About {
@@ -128,17 +122,8 @@ impl Algorithm for Access {
         }
     }
 
-    fn variants(&self, problem: &Problem) -> Vec<Variant<Problem, Launch>> {
-        table::variants(problem)
-    }
-
-    fn space(&self, _: &Problem, variant: &str) -> Space {
-        table::space(variant)
-    }
-
-    /// Rungs are patterns, none of which gives what another does.
-    fn competes(&self, _: &Problem, _: &str) -> bool {
-        false
+    fn variants(&self, problem: &Problem) -> Vec<Row<Self>> {
+        variants::rows(problem)
     }
 
     fn data(&self, problem: &Problem, device: &Device, seed: u64) -> Result<Data> {
@@ -180,10 +165,6 @@ impl Algorithm for Access {
             }
         }
         Ok(Data { problem: *problem, inputs, image, out: Array::zeros(device, &[out])?, ran: None, seed })
-    }
-
-    fn run(&self, variant: &Variant<Problem, Launch>, config: &Config, data: &mut Data) -> Result<()> {
-        (variant.launch)(config, data)
     }
 
     fn poison(&self, data: &mut Data) -> Result<()> {

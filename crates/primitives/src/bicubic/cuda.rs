@@ -3,17 +3,12 @@
 use rayspin_core::{Error, Result, expect_len};
 use rayspin_device::cuda::{Filter, Launch, Outside, Sampling, Source, Texture};
 use rayspin_device::{Array, Cuda};
-use rayspin_tune::Build;
 
 use super::{Kernel, Pixel};
 use crate::plane;
 
 pub(super) static SOURCE: Source =
     Source { name: "bicubic", files: &[("bicubic.cu", include_str!("cuda/bicubic.cu"))] };
-
-pub(crate) fn programs() -> Vec<Build> {
-    vec![Build { source: &SOURCE, defines: vec![], spill_bytes: 0 }]
-}
 
 pub(super) const POINTS: Sampling =
     Sampling { filter: Filter::Point, outside: Outside::Clamp, normalized: false };

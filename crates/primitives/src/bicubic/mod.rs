@@ -4,6 +4,7 @@ mod cpu;
 mod cuda;
 pub mod reference;
 mod strips;
+mod variants;
 
 use std::fmt;
 
@@ -12,14 +13,11 @@ use rayspin_core::{Error, Result, voxels};
 use rayspin_device::cpu::room;
 use rayspin_device::cpu::simd::Simd;
 use rayspin_device::cpu::simd::prelude::*;
-use rayspin_device::cuda::Source;
 use rayspin_device::cuda::{Texel, Texture};
-use rayspin_device::{Array, Backend, BackendKind, Cuda, Device};
-use rayspin_tune::variant::{Variant, Work};
-use rayspin_tune::{About, Algorithm, Carried, Carry, Case, Config, Space, Unit, gpu, input, tuned};
+use rayspin_device::{Array, Backend, Cpu, Device};
+use rayspin_tune::{About, Algorithm, Case, Row, Unit, input, tuned};
 
 use crate::plane;
-pub(crate) use cuda::programs;
 
 /// How pixels are weighed by their distance t.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -160,6 +158,7 @@ impl Pixel for f32 {
 }
 
 /// Of each row, then of each column of the output: the pixel before it and the weights of that, its neighbour before and two after.
+#[derive(Default)]
 struct Tables {
     places: Vec<i32>,
     weights: Vec<[f32; 4]>,
@@ -216,39 +215,67 @@ impl fmt::Display for Problem {
 }
 
 /// The images and tables of one problem.
-pub struct Data {
+pub struct Data(Images);
+
+enum Images {
+    Bytes(Set<u8>),
+    Floats(Set<f32>),
+}
+
+struct Set<T: Pixel> {
     problem: Problem,
     tables: Tables,
     on_gpu: Option<cuda::Tables>,
     /// The image read at points, and read between them.
     textures: Option<[Texture; 2]>,
-    images: Images,
+    image: Array<T>,
+    out: Array<T>,
 }
 
-enum Images {
-    Bytes(Array<u8>, Array<u8>),
-    Floats(Array<f32>, Array<f32>),
-}
+impl<T: Pixel> Set<T> {
+    fn new(problem: &Problem, device: &Device, pixels: Vec<T>) -> Result<Self> {
+        let image = Array::from_vec(device, &problem.from, pixels)?;
+        let out = Array::zeros(device, &problem.to)?;
+        let (problem, tables) = (*problem, Tables::default());
+        let mut set = Self { problem, tables, on_gpu: None, textures: None, image, out };
+        set.set_up_tables()?;
+        if variants::texture(&problem).is_none() {
+            set.set_up_textures()?;
+        }
+        Ok(set)
+    }
 
-/// What a row runs.
-#[derive(Debug, Clone, Copy)]
-pub enum Rung {
-    /// Sixteen pixels, weights anew.
-    Sixteen,
-    /// Places and weights from tables.
-    Tabled,
-    /// Vectors, one thread.
-    Simd,
-    /// Vectors, all cores.
-    Threads,
-    /// The same by permutations, in strips.
-    Strips,
-    /// Sixteen fetches of a texture.
-    Points,
-    /// Four fetches between texels.
-    Four,
-    /// Rows kept in registers.
-    Sliding,
+    fn set_up_tables(&mut self) -> Result<()> {
+        self.tables = Tables::new(self.problem.from, self.problem.to, self.problem.kernel)?;
+        let device = self.image.device();
+        if let Backend::Cuda(_) = device.backend() {
+            self.on_gpu = Some(self.tables.on(device)?);
+        }
+        Ok(())
+    }
+
+    fn set_up_textures(&mut self) -> Result<()> {
+        if let Backend::Cuda(cuda) = self.image.device().backend() {
+            let texture = |sampling| cuda.texture(&self.image, sampling);
+            self.textures = Some([texture(cuda::POINTS)?, texture(cuda::LINEAR)?]);
+        }
+        Ok(())
+    }
+
+    fn on_cpu(&mut self, run: impl FnOnce(cpu::Job<'_, T>, &Cpu, &mut [T]) -> Result<()>) -> Result<()> {
+        let Self { problem: Problem { from, to, .. }, tables, image, out, .. } = self;
+        let job = cpu::Job { image: image.cpu(), from: *from, to: *to, tables };
+        run(job, image.device().cpu_side(), out.cpu_mut())
+    }
+
+    fn on_gpu(&mut self) -> Result<(cuda::Job<'_, T>, Option<&[Texture; 2]>)> {
+        let Self { problem: Problem { from, to, .. }, on_gpu, textures, image, out, .. } = self;
+        let device = image.device();
+        let (Backend::Cuda(cuda), Some(tables)) = (device.backend(), on_gpu) else {
+            return Err(Error::value("device of bicubic resampling", "a GPU", device.describe()));
+        };
+        Ok((cuda::Job { cuda, image, out, tables, from: *from, to: *to }, textures.as_ref()))
+    }
 }
 
 /// The ladder.
@@ -257,7 +284,6 @@ pub struct Bicubic;
 
 impl Algorithm for Bicubic {
     type Problem = Problem;
-    type Launch = Rung;
     type Data = Data;
 
     fn about(&self) -> About {
@@ -322,32 +348,8 @@ impl Algorithm for Bicubic {
         Ok(Problem { from: ask(&from)?, to: ask(&to)?, ..*problem })
     }
 
-    fn variants(&self, _: &Problem) -> Vec<Variant<Problem, Rung>> {
-        let row = |name, backend, launch, summary, refuses: fn(&Problem) -> Option<String>| Variant {
-            name,
-            backend,
-            summary,
-            launch,
-            refuses,
-            work,
-            // Rounding of sixteen products: 9.8e-8 at most was measured. The texture unit rounds weights to 8 bits, by 2⁻⁹ along each of
-            // two axes, which sums of magnitudes of weights make larger: 1.3e-3 at most was measured.
-            tolerance: if matches!(launch, Rung::Four) { 8e-3 } else { 6e-7 },
-            reproduces: None,
-        };
-        let (cpu, cuda) = (BackendKind::Cpu, BackendKind::Cuda);
-        vec![
-            row("sixteen", cpu, Rung::Sixteen, "sixteen pixels and their weights, one thread", |_| None),
-            row("tabled", cpu, Rung::Tabled, "places and weights from tables", |_| None),
-            row("simd", cpu, Rung::Simd, "along x four pixels an instruction, along y vectors", |_| None),
-            row("threads", cpu, Rung::Threads, "the same on all cores, in bands", |_| None),
-            row("strips", cpu, Rung::Strips, "along x sixteen columns by permutations, in strips", |_| None),
-            row("gpu-sixteen", cuda, Rung::Sixteen, "sixteen reads and their weights", grid),
-            row("gpu-tabled", cuda, Rung::Tabled, "places and weights from tables", grid),
-            row("gpu-points", cuda, Rung::Points, "sixteen fetches of the texture unit", texture),
-            row("gpu-four", cuda, Rung::Four, "four fetches that the unit interpolates", four),
-            row("gpu-sliding", cuda, Rung::Sliding, "rows filtered along x stay in registers", |_| None),
-        ]
+    fn variants(&self, _: &Problem) -> Vec<Row<Self>> {
+        variants::rows()
     }
 
     fn key(&self, problem: &Problem) -> (String, Vec<usize>) {
@@ -356,161 +358,41 @@ impl Algorithm for Bicubic {
         (pixels.to_owned(), [problem.from, problem.to].concat())
     }
 
-    fn sources(&self, _: &Problem, variant: &str) -> Vec<&'static Source> {
-        match variant {
-            "gpu-sliding" => vec![&cuda::SOURCE],
-            _ => Vec::new(),
-        }
-    }
-
-    fn space(&self, _: &Problem, variant: &str) -> Space {
-        match variant {
-            "gpu-sixteen" | "gpu-tabled" | "gpu-points" | "gpu-four" => {
-                Space::none().axis("x", &[16, 32, 64, 128, 256], 32).axis("y", &[1, 2, 4, 8, 16], 8).where_(
-                    |c| c.find("x").zip(c.find("y")).is_some_and(|(x, y)| (32..=1024).contains(&(x * y))),
-                )
-            }
-            "strips" => {
-                Space::none().axis("columns", &[256, 512, 1024, 2048, 4096, 8192], strips::COLUMNS as i64)
-            }
-            "gpu-sliding" => Space::none().axis("threads", &[32, 64, 128, 256], 128).axis(
-                "each",
-                &[8, 16, 32, 64, 128, 256],
-                SEGMENT as i64,
-            ),
-            _ => Space::none(),
-        }
-    }
-
-    fn carried<'a>(&self, _: &str, data: &'a mut Data) -> Option<Carried<'a>> {
-        let (image, out): (&mut dyn Carry, &mut dyn Carry) = match &mut data.images {
-            Images::Bytes(image, out) => (image, out),
-            Images::Floats(image, out) => (image, out),
-        };
-        Some(Carried { inputs: vec![image], outputs: vec![out] })
-    }
-
-    fn set_up(&self, problem: &Problem, variant: &Variant<Problem, Rung>, data: &mut Data) -> Result<()> {
-        let Data { tables, on_gpu, textures, images, .. } = data;
-        *tables = Tables::new(problem.from, problem.to, problem.kernel)?;
-        let device = &match images {
-            Images::Bytes(image, _) => image.device().clone(),
-            Images::Floats(image, _) => image.device().clone(),
-        };
-        if let Backend::Cuda(cuda) = device.backend() {
-            *on_gpu = Some(tables.on(device)?);
-            if matches!(variant.launch, Rung::Points | Rung::Four) {
-                *textures = Some(match images {
-                    Images::Bytes(image, _) => both_textures(cuda, image)?,
-                    Images::Floats(image, _) => both_textures(cuda, image)?,
-                });
-            }
-        }
-        Ok(())
-    }
-
     fn data(&self, problem: &Problem, device: &Device, seed: u64) -> Result<Data> {
         check_kernel(problem.kernel)?;
         let (cpu, n) = (device.cpu_side(), voxels(&problem.from)?);
-        let tables = Tables::new(problem.from, problem.to, problem.kernel)?;
-        let images = if problem.bytes {
-            let image = Array::from_vec(device, &problem.from, plane::bytes(cpu, seed, n)?)?;
-            Images::Bytes(image, Array::zeros(device, &problem.to)?)
+        Ok(Data(if problem.bytes {
+            Images::Bytes(Set::new(problem, device, plane::bytes(cpu, seed, n)?)?)
         } else {
             // Not around zero, where relative errors would say little.
             let values = input::filled(cpu, "image", n, |at| input::signed_unit(seed, at) + 2.0)?;
-            let image = Array::from_vec(device, &problem.from, values)?;
-            Images::Floats(image, Array::zeros(device, &problem.to)?)
-        };
-        let (mut on_gpu, mut textures) = (None, None);
-        if let Backend::Cuda(cuda) = device.backend() {
-            on_gpu = Some(tables.on(device)?);
-            if texture(problem).is_none() {
-                textures = Some(match &images {
-                    Images::Bytes(image, _) => both_textures(cuda, image)?,
-                    Images::Floats(image, _) => both_textures(cuda, image)?,
-                });
-            }
-        }
-        Ok(Data { problem: *problem, tables, on_gpu, textures, images })
-    }
-
-    fn run(&self, variant: &Variant<Problem, Rung>, config: &Config, data: &mut Data) -> Result<()> {
-        let Data { problem, tables, on_gpu, textures, images } = data;
-        let ready = Ready { problem, tables, on_gpu: on_gpu.as_ref(), textures: textures.as_ref() };
-        match images {
-            Images::Bytes(image, out) => run(variant, config, &ready, image, out),
-            Images::Floats(image, out) => run(variant, config, &ready, image, out),
-        }
+            Images::Floats(Set::new(problem, device, values)?)
+        }))
     }
 
     fn poison(&self, data: &mut Data) -> Result<()> {
-        match &mut data.images {
+        match &mut data.0 {
             // Far from what any output may be: neighbours of 0 are not 255 everywhere.
-            Images::Bytes(image, out) => {
-                let wrong = if image.read()?.first().is_some_and(|&p| p < 128) { 255 } else { 0 };
-                out.fill(wrong)
+            Images::Bytes(set) => {
+                let wrong = if set.image.read()?.first().is_some_and(|&p| p < 128) { 255 } else { 0 };
+                set.out.fill(wrong)
             }
-            Images::Floats(_, out) => out.fill(f32::NAN),
+            Images::Floats(set) => set.out.fill(f32::NAN),
         }
     }
 
     fn error(&self, problem: &Problem, data: &Data) -> Result<f64> {
-        match &data.images {
-            Images::Bytes(image, out) => error(problem, image, out),
-            Images::Floats(image, out) => error(problem, image, out),
+        match &data.0 {
+            Images::Bytes(set) => error(problem, set),
+            Images::Floats(set) => error(problem, set),
         }
     }
-}
-
-/// What a run takes besides the images.
-struct Ready<'a> {
-    problem: &'a Problem,
-    tables: &'a Tables,
-    on_gpu: Option<&'a cuda::Tables>,
-    textures: Option<&'a [Texture; 2]>,
-}
-
-fn run<T: Pixel>(
-    variant: &Variant<Problem, Rung>,
-    config: &Config,
-    ready: &Ready<'_>,
-    image: &Array<T>,
-    out: &mut Array<T>,
-) -> Result<()> {
-    let Problem { from, to, kernel, .. } = *ready.problem;
-    let device = image.device().clone();
-    let Some(tables) = ready.on_gpu else {
-        let cpu = device.cpu_side();
-        let (job, out) = (cpu::Job { image: image.cpu(), from, to, tables: ready.tables }, out.cpu_mut());
-        match variant.launch {
-            Rung::Sixteen => job.scalar(kernel, out),
-            Rung::Tabled => job.tabled(out),
-            Rung::Simd => job.vectors(cpu.level(), 0, out)?,
-            Rung::Strips => job.strips(cpu, config.get("columns")? as usize, out)?,
-            _ => job.threads(cpu, out)?,
-        }
-        return Ok(());
-    };
-    let of = |name: &str| config.get(name);
-    let mut job = cuda::Job { cuda: gpu(&device)?, image, out, tables, from, to };
-    match variant.launch {
-        Rung::Sixteen => job.sixteen(of("x")?, of("y")?, kernel),
-        Rung::Tabled => job.tabled(of("x")?, of("y")?),
-        Rung::Points => job.textured("points", of("x")?, of("y")?, ready.textures.map(|t| &t[0])),
-        Rung::Four => job.textured("four", of("x")?, of("y")?, ready.textures.map(|t| &t[1])),
-        _ => job.sliding(of("threads")?, of("each")? as usize),
-    }
-}
-
-fn both_textures<T: Texel>(cuda: &Cuda, image: &Array<T>) -> Result<[Texture; 2]> {
-    Ok([cuda.texture(image, cuda::POINTS)?, cuda.texture(image, cuda::LINEAR)?])
 }
 
 /// Of f32 the relative l2 error; of bytes the largest error beyond that of rounding, of 255.
-fn error<T: Pixel>(problem: &Problem, image: &Array<T>, out: &Array<T>) -> Result<f64> {
+fn error<T: Pixel>(problem: &Problem, set: &Set<T>) -> Result<f64> {
     let Problem { from, to, kernel, bytes } = *problem;
-    let (image, out) = (image.read()?, out.read()?);
+    let (image, out) = (set.image.read()?, set.out.read()?);
     let n = to[0] * to[1];
     let some = n.min(500_000);
     let (mut off, mut norm, mut most) = (0.0, f64::MIN_POSITIVE, 0.0f64);
@@ -526,27 +408,4 @@ fn error<T: Pixel>(problem: &Problem, image: &Array<T>, out: &Array<T>) -> Resul
         most = most.max(((found - want.clamp(0.0, 255.0)).abs() - 0.5) / 255.0);
     }
     Ok(if bytes { most } else { (off / norm).sqrt() })
-}
-
-/// Each pixel of both images once; five products of four weights an output where rows are not resampled twice.
-fn work(problem: &Problem) -> Work {
-    let [from, to] = [problem.from, problem.to].map(|[rows, columns]| rows as f64 * columns as f64);
-    let along = problem.from[0].min(4 * problem.to[0]) as f64 * problem.to[1] as f64;
-    Work { bytes: if problem.bytes { 1.0 } else { 4.0 } * (from + to), flops: 8.0 * (to + along) }
-}
-
-fn grid(problem: &Problem) -> Option<String> {
-    (problem.to[0] > 65535).then(|| format!("{problem}: a grid has at most 65535 blocks along y"))
-}
-
-fn texture(problem: &Problem) -> Option<String> {
-    (problem.from[1] > 131_072 || problem.from[0] > 65_536)
-        .then(|| format!("{problem}: a texture has at most 65536 x 131072 texels"))
-        .or_else(|| grid(problem))
-}
-
-fn four(problem: &Problem) -> Option<String> {
-    matches!(problem.kernel, Kernel::Keys(_))
-        .then(|| format!("{problem}: weights of both signs; a fetch between two texels needs one sign"))
-        .or_else(|| texture(problem))
 }

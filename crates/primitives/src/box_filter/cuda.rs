@@ -9,8 +9,7 @@ use super::{Pixel, check_radius};
 use crate::blocks::whole_warps;
 use crate::plane;
 
-pub(super) static SOURCE: Source =
-    Source { name: "box_filter", files: &[("box.cu", include_str!("cuda/box.cu"))] };
+static SOURCE: Source = Source { name: "box_filter", files: &[("box.cu", include_str!("cuda/box.cu"))] };
 
 /// Columns of a thread, of kernels of one form and at most.
 pub(super) const WIDEST: u32 = 8;
@@ -18,10 +17,17 @@ pub(super) const WIDEST: u32 = 8;
 /// The largest radius of which 32 bits hold what rounding needs.
 const SMALL: usize = 40;
 
-pub(crate) fn programs() -> Vec<Build> {
-    [(0, 4), (0, 8), (1, 8)]
-        .map(|(large, v)| Build { source: &SOURCE, defines: defines(large, v), spill_bytes: 0 })
-        .into()
+fn form(large: u32, v: u32) -> Build {
+    Build { source: &SOURCE, defines: defines(large, v), spill_bytes: 0 }
+}
+
+/// Of the kernels whose threads have columns of one number.
+pub(super) fn forms() -> Vec<Build> {
+    vec![form(0, WIDEST), form(1, WIDEST)]
+}
+
+pub(super) fn fused_forms() -> Vec<Build> {
+    vec![form(0, 4), form(0, WIDEST), form(1, WIDEST)]
 }
 
 fn defines(large: u32, v: u32) -> Vec<Define> {

@@ -5,18 +5,17 @@ mod cpu;
 mod cuda;
 mod near;
 pub mod reference;
+mod variants;
 
 use std::fmt;
 
 use rayspin_core::{Error, Result, voxels};
-use rayspin_device::cuda::{Source, Texel};
-use rayspin_device::{Array, Backend, BackendKind, Cpu, Cuda, Device, Element};
-use rayspin_tune::variant::{Variant, Work};
-use rayspin_tune::{About, Algorithm, Carried, Carry, Case, Config, Space, Unit, gpu, input, tuned, uniform};
+use rayspin_device::cuda::Texel;
+use rayspin_device::{Array, Backend, BackendKind, Cpu, Device, Element};
+use rayspin_tune::{About, Algorithm, Case, Row, Unit, gpu, input, tuned, uniform};
 
 use crate::plane;
 use cpu::Class;
-pub(crate) use cuda::programs;
 
 /// The largest radius.
 pub const MOST: usize = 65_535;
@@ -207,10 +206,7 @@ impl fmt::Display for Problem {
 }
 
 /// The images of one problem.
-pub struct Data {
-    problem: Problem,
-    images: Images,
-}
+pub struct Data(Images);
 
 enum Images {
     Bytes(Set<u8>),
@@ -218,31 +214,36 @@ enum Images {
 }
 
 struct Set<T: Pixel> {
+    problem: Problem,
     image: Array<T>,
     out: Array<T>,
     /// Sums along y, of a GPU.
     sums: Array<T::OnGpu>,
 }
 
-/// What a row runs.
-#[derive(Debug, Clone, Copy)]
-pub enum Rung {
-    /// All pixels of a window.
-    Naive,
-    /// Sums along y, then along x.
-    Separable,
-    /// Running sums.
-    Running,
-    /// Vectors, one thread.
-    Simd,
-    /// Vectors, all cores.
-    Threads,
-    /// Bytes in integers, small windows of f32 as they are.
-    Best,
-    /// Running sums along y in segments, scans along x.
-    Scanned,
-    /// Both passes in one.
-    Fused,
+impl<T: Pixel> Set<T> {
+    fn new(problem: &Problem, device: &Device, pixels: Vec<T>) -> Result<Self> {
+        let shape = [problem.rows, problem.columns];
+        let sums = if device.kind() == BackendKind::Cuda { shape } else { [0, 0] };
+        Ok(Self {
+            problem: *problem,
+            image: Array::from_vec(device, &shape, pixels)?,
+            out: Array::zeros(device, &shape)?,
+            sums: Array::zeros(device, &sums)?,
+        })
+    }
+
+    fn on_cpu(&mut self, run: impl FnOnce(&cpu::Job<'_, T>, &Cpu, &mut [T]) -> Result<()>) -> Result<()> {
+        let Self { problem: Problem { rows, columns, radius, .. }, image, out, .. } = self;
+        let job = cpu::Job { image: image.cpu(), rows: *rows, columns: *columns, radius: *radius };
+        run(&job, image.device().cpu_side(), out.cpu_mut())
+    }
+
+    fn on_gpu(&mut self) -> Result<(cuda::Job<'_, T>, &mut Array<T::OnGpu>)> {
+        let Self { problem: Problem { rows, columns, radius, .. }, image, out, sums } = self;
+        let (cuda, rows, columns, radius) = (gpu(image.device())?, *rows, *columns, *radius);
+        Ok((cuda::Job { cuda, image, out, rows, columns, radius }, sums))
+    }
 }
 
 /// The ladder.
@@ -251,7 +252,6 @@ pub struct BoxFilter;
 
 impl Algorithm for BoxFilter {
     type Problem = Problem;
-    type Launch = Rung;
     type Data = Data;
 
     fn about(&self) -> About {
@@ -313,120 +313,22 @@ impl Algorithm for BoxFilter {
         Ok(Problem { rows, columns, radius, ..*problem })
     }
 
-    fn variants(&self, _: &Problem) -> Vec<Variant<Problem, Rung>> {
-        let row = |name, backend, launch, summary, refuses: fn(&Problem) -> Option<String>| Variant {
-            name,
-            backend,
-            summary,
-            launch,
-            refuses,
-            work,
-            // Rounding of sums, on CPUs in double precision (7.8e-8 at most was measured), on GPUs in single (8.2e-7).
-            tolerance: if backend == BackendKind::Cpu { 1e-6 } else { 1e-5 },
-            reproduces: None,
-        };
-        let (cpu, cuda) = (BackendKind::Cpu, BackendKind::Cuda);
-        vec![
-            row("naive", cpu, Rung::Naive, "all pixels of each window, one thread", too_long),
-            row("separable", cpu, Rung::Separable, "sums along y, then along x", never),
-            row("running", cpu, Rung::Running, "what enters a sum less what leaves it", never),
-            row("simd", cpu, Rung::Simd, "running sums along y, doubling windows along x, as vectors", never),
-            row("threads", cpu, Rung::Threads, "the same on all cores, in bands", never),
-            row("bytes", cpu, Rung::Best, "bytes in 16 bits along y; along x scans", bytes::refuses),
-            row("near", cpu, Rung::Best, "f32 of 3 or 5 rows and columns, added as they are", near::refuses),
-            row("gpu-naive", cuda, Rung::Naive, "all pixels of each window", grid),
-            row("gpu-separable", cuda, Rung::Separable, "sums along y, then along x", grid),
-            row(
-                "gpu-running",
-                cuda,
-                Rung::Running,
-                "running sums, a thread a column, then a thread a row",
-                never,
-            ),
-            row(
-                "gpu-scanned",
-                cuda,
-                Rung::Scanned,
-                "running sums in segments; along rows scans of a block",
-                never,
-            ),
-            row("gpu-fused", cuda, Rung::Fused, "both at once in strips of a warp", too_wide),
-        ]
-    }
-
-    fn sources(&self, _: &Problem, variant: &str) -> Vec<&'static Source> {
-        match variant {
-            "gpu-fused" | "gpu-scanned" => vec![&cuda::SOURCE],
-            _ => Vec::new(),
-        }
-    }
-
-    fn space(&self, problem: &Problem, variant: &str) -> Space {
-        let each = [32, 64, 128, 256, 512, 1024];
-        match variant {
-            "gpu-naive" | "gpu-separable" => Space::none()
-                .axis("x", &[32, 64, 128, 256], 32)
-                .axis("y", &[1, 2, 4, 8], 8)
-                .where_(|c| c.find("x").zip(c.find("y")).is_some_and(|(x, y)| x * y <= 1024)),
-            "gpu-running" => Space::none().axis("threads", &[32, 64, 128, 256], 64),
-            "gpu-scanned" => Space::none().axis("threads", &[64, 128, 256, 512, 1024], 256).axis(
-                "each",
-                &each,
-                segment(problem.radius),
-            ),
-            "gpu-fused" => {
-                let fits = |v: &i64| cuda::fused_refuses(problem.radius, *v as u32).is_none();
-                let widths: Vec<i64> = [4, 8].into_iter().filter(fits).collect();
-                Space::none().axis("v", &widths, 8).axis("threads", &[32, 64, 128, 256], 128).axis(
-                    "each",
-                    &each,
-                    segment(problem.radius),
-                )
-            }
-            _ => Space::none(),
-        }
-    }
-
-    fn carried<'a>(&self, _: &str, data: &'a mut Data) -> Option<Carried<'a>> {
-        let (image, out): (&mut dyn Carry, &mut dyn Carry) = match &mut data.images {
-            Images::Bytes(set) => (&mut set.image, &mut set.out),
-            Images::Floats(set) => (&mut set.image, &mut set.out),
-        };
-        Some(Carried { inputs: vec![image], outputs: vec![out] })
+    fn variants(&self, _: &Problem) -> Vec<Row<Self>> {
+        variants::rows()
     }
 
     fn data(&self, problem: &Problem, device: &Device, seed: u64) -> Result<Data> {
         check_radius(problem.radius)?;
-        let Problem { rows, columns, .. } = *problem;
-        let shape = [rows, columns];
-        let (cpu, n) = (device.cpu_side(), voxels(&shape)?);
-        let sums = if device.kind() == BackendKind::Cuda { shape } else { [0, 0] };
-        let images = if problem.bytes {
-            Images::Bytes(Set {
-                image: Array::from_vec(device, &shape, plane::bytes(cpu, seed, n)?)?,
-                out: Array::zeros(device, &shape)?,
-                sums: Array::zeros(device, &sums)?,
-            })
+        let (cpu, n) = (device.cpu_side(), voxels(&[problem.rows, problem.columns])?);
+        Ok(Data(if problem.bytes {
+            Images::Bytes(Set::new(problem, device, plane::bytes(cpu, seed, n)?)?)
         } else {
-            Images::Floats(Set {
-                image: Array::from_vec(device, &shape, uniform(cpu, seed, n)?)?,
-                out: Array::zeros(device, &shape)?,
-                sums: Array::zeros(device, &sums)?,
-            })
-        };
-        Ok(Data { problem: *problem, images })
-    }
-
-    fn run(&self, variant: &Variant<Problem, Rung>, config: &Config, data: &mut Data) -> Result<()> {
-        let problem = data.problem;
-        match &mut data.images {
-            Images::Bytes(set) => run(&problem, variant, config, set),
-            Images::Floats(set) => run(&problem, variant, config, set),
-        }
+            Images::Floats(Set::new(problem, device, uniform(cpu, seed, n)?)?)
+        }))
     }
 
     fn poison(&self, data: &mut Data) -> Result<()> {
-        match &mut data.images {
+        match &mut data.0 {
             Images::Bytes(set) => {
                 let image = set.image.read()?;
                 let cpu = set.image.device().cpu_side();
@@ -437,57 +339,10 @@ impl Algorithm for BoxFilter {
     }
 
     fn error(&self, problem: &Problem, data: &Data) -> Result<f64> {
-        match &data.images {
+        match &data.0 {
             // Bytes are the rounded mean or wrong.
             Images::Bytes(set) => error(problem, set, |found, want| f64::from(found) != (want + 0.5).floor()),
             Images::Floats(set) => error(problem, set, |found, _| !found.is_finite()),
-        }
-    }
-}
-
-fn run<T: Pixel>(
-    problem: &Problem,
-    variant: &Variant<Problem, Rung>,
-    config: &Config,
-    set: &mut Set<T>,
-) -> Result<()> {
-    let Problem { rows, columns, radius, .. } = *problem;
-    let device = set.image.device().clone();
-    if variant.backend == BackendKind::Cuda {
-        return run_on_gpu(gpu(&device)?, problem, variant.launch, config, set);
-    }
-    let cpu = device.cpu_side();
-    let (job, out) = (cpu::Job { image: set.image.cpu(), rows, columns, radius }, set.out.cpu_mut());
-    match variant.launch {
-        Rung::Naive => {
-            job.naive(out);
-            Ok(())
-        }
-        Rung::Separable => job.separable(out),
-        Rung::Running => job.running(out),
-        Rung::Simd => job.vectors(cpu.level(), 0, out),
-        Rung::Best => best_on_cpu(&job, cpu, out),
-        Rung::Threads | Rung::Scanned | Rung::Fused => job.threads(cpu, out),
-    }
-}
-
-fn run_on_gpu<T: Pixel>(
-    cuda: &Cuda,
-    &Problem { rows, columns, radius, .. }: &Problem,
-    rung: Rung,
-    config: &Config,
-    set: &mut Set<T>,
-) -> Result<()> {
-    let Set { image, out, sums } = set;
-    let mut job = cuda::Job { cuda, image, out, rows, columns, radius };
-    let of = |name: &str| config.get(name);
-    match rung {
-        Rung::Naive => job.naive(of("x")?, of("y")?),
-        Rung::Separable => job.separable(of("x")?, of("y")?, sums),
-        Rung::Running => job.running(of("threads")?, sums),
-        Rung::Scanned => job.scanned(of("threads")?, of("each")? as usize, sums),
-        Rung::Fused | Rung::Simd | Rung::Threads | Rung::Best => {
-            job.fused(of("v")?, of("threads")?, of("each")? as usize)
         }
     }
 }
@@ -512,27 +367,4 @@ fn error<T: Pixel>(problem: &Problem, set: &Set<T>, wrong: impl Fn(T, f64) -> bo
         }
     }
     Ok((off / norm).sqrt())
-}
-
-/// A pixel read and one written; what enters and what leaves along two axes, and a product.
-fn work(problem: &Problem) -> Work {
-    let n = problem.rows as f64 * problem.columns as f64;
-    Work { bytes: if problem.bytes { 2.0 } else { 8.0 } * n, flops: 5.0 * n }
-}
-
-fn never(_: &Problem) -> Option<String> {
-    None
-}
-
-fn too_long(problem: &Problem) -> Option<String> {
-    let reads = problem.rows as f64 * problem.columns as f64 * (2.0 * problem.radius as f64 + 1.0).powi(2);
-    (reads > 1e10).then(|| format!("{problem}: {reads:.0e} reads on one thread"))
-}
-
-fn grid(problem: &Problem) -> Option<String> {
-    (problem.rows > 65535).then(|| format!("{problem}: a grid has at most 65535 blocks along y"))
-}
-
-fn too_wide(problem: &Problem) -> Option<String> {
-    cuda::fused_refuses(problem.radius, 8)
 }

@@ -9,7 +9,7 @@ use rayspin_tune::Build;
 
 use crate::plane;
 
-pub(super) static PLAIN: Source =
+static PLAIN: Source =
     Source { name: "convolution_plain", files: &[("01_plain.cu", include_str!("cuda/01_plain.cu"))] };
 static CONSTANT: Source = Source {
     name: "convolution_constant",
@@ -17,7 +17,7 @@ static CONSTANT: Source = Source {
 };
 static SHARED: Source =
     Source { name: "convolution_shared", files: &[("03_shared.cu", include_str!("cuda/03_shared.cu"))] };
-pub(super) static SLIDING: Source =
+static SLIDING: Source =
     Source { name: "convolution", files: &[("04_sliding.cu", include_str!("cuda/04_sliding.cu"))] };
 
 /// The largest radius of which taps fit the 64 KB of constant memory as text that a compiler takes well.
@@ -27,13 +27,21 @@ pub(super) const SLIDING_MOST: usize = 12;
 /// What a block may take without asking.
 const SHARED_MOST: usize = 48 << 10;
 
-pub(crate) fn programs() -> Vec<Build> {
-    let plain = |source| Build { source, defines: vec![], spill_bytes: 0 };
-    let mut all = vec![plain(&PLAIN), plain(&CONSTANT), plain(&SHARED)];
-    for radii in [(0, 0), (1, 1), (4, 4), (8, 8), (8, 0), (12, 12)] {
-        all.push(Build { source: &SLIDING, defines: radius_defines(radii), spill_bytes: 0 });
-    }
-    all
+pub(super) fn plain_forms() -> Vec<Build> {
+    vec![Build::plain(&PLAIN)]
+}
+
+pub(super) fn constant_forms() -> Vec<Build> {
+    vec![Build::plain(&CONSTANT)]
+}
+
+pub(super) fn shared_forms() -> Vec<Build> {
+    vec![Build::plain(&SHARED)]
+}
+
+pub(super) fn sliding_forms() -> Vec<Build> {
+    let form = |radii| Build { source: &SLIDING, defines: radius_defines(radii), spill_bytes: 0 };
+    [(0, 0), (1, 1), (4, 4), (8, 8), (8, 0), (12, 12)].map(form).into()
 }
 
 fn radius_defines((rx, ry): (usize, usize)) -> Vec<Define> {

@@ -3,19 +3,15 @@
 mod cpu;
 mod cuda;
 pub mod reference;
+mod variants;
 
 use std::fmt;
 
 use rayspin_core::{Error, Result, expect_shape, voxels};
-use rayspin_device::cuda::Source;
-use rayspin_device::{Array, Backend, BackendKind, Cuda, Device};
-use rayspin_tune::variant::{Variant, Work};
-use rayspin_tune::{
-    About, Algorithm, Carried, Case, Config, Published, Space, Unit, documents, gpu, input, tuned, uniform,
-};
+use rayspin_device::{Array, Backend, Device};
+use rayspin_tune::{About, Algorithm, Case, Published, Row, Unit, documents, input, tuned, uniform};
 
 use crate::plane;
-pub(crate) use cuda::programs;
 
 /// The largest radius of taps.
 pub const MOST: usize = 16_383;
@@ -148,34 +144,12 @@ pub struct Data {
     out: Array<f32>,
 }
 
-/// What a row runs.
-#[derive(Debug, Clone, Copy)]
-pub enum Rung {
-    /// All products of taps.
-    Naive,
-    /// Along rows, then along columns.
-    Separable,
-    /// Vectors, one thread.
-    Simd,
-    /// Vectors, all cores.
-    Threads,
-    /// Taps in constant memory.
-    Constant,
-    /// The same, loops written out.
-    Unrolled,
-    /// Both passes in a shared tile.
-    Shared,
-    /// Both passes in registers.
-    Sliding,
-}
-
 /// The ladder.
 #[derive(Debug, Clone, Copy)]
 pub struct Convolution;
 
 impl Algorithm for Convolution {
     type Problem = Problem;
-    type Launch = Rung;
     type Data = Data;
 
     fn about(&self) -> About {
@@ -236,73 +210,8 @@ impl Algorithm for Convolution {
         Ok(Problem { rows, columns, rx: radius.unwrap_or(problem.rx), ry, line })
     }
 
-    fn variants(&self, _: &Problem) -> Vec<Variant<Problem, Rung>> {
-        let row = |name, backend, launch, summary, refuses: fn(&Problem) -> Option<String>, reproduces| {
-            // Rounding of a sum of a hundred products in f32: 1.7e-6 at most was measured.
-            Variant { name, backend, summary, launch, refuses, work, tolerance: 3e-6, reproduces }
-        };
-        let (cpu, cuda) = (BackendKind::Cpu, BackendKind::Cuda);
-        vec![
-            row("naive", cpu, Rung::Naive, "all products of taps, one thread", too_long, None),
-            row("separable", cpu, Rung::Separable, "along rows, then along columns", |_| None, None),
-            row("simd", cpu, Rung::Simd, "vectors; filtered rows stay in the cache", |_| None, None),
-            row("threads", cpu, Rung::Threads, "the same on all cores, in bands", |_| None, None),
-            row("gpu-naive", cuda, Rung::Naive, "all products of taps", grid, None),
-            row("gpu-separable", cuda, Rung::Separable, "two passes, taps in global memory", grid, None),
-            row("gpu-constant", cuda, Rung::Constant, "taps in constant memory", constant, Some("loop")),
-            row(
-                "gpu-unrolled",
-                cuda,
-                Rung::Unrolled,
-                "loops over taps written out",
-                constant,
-                Some("unrolled"),
-            ),
-            row("gpu-shared", cuda, Rung::Shared, "both passes from a shared tile", shared, None),
-            row(
-                "gpu-sliding",
-                cuda,
-                Rung::Sliding,
-                "both passes in registers, four columns a thread",
-                sliding,
-                None,
-            ),
-        ]
-    }
-
-    fn sources(&self, _: &Problem, variant: &str) -> Vec<&'static Source> {
-        match variant {
-            "gpu-sliding" => vec![&cuda::SLIDING],
-            "gpu-separable" => vec![&cuda::PLAIN],
-            _ => Vec::new(),
-        }
-    }
-
-    fn space(&self, problem: &Problem, variant: &str) -> Space {
-        let plane = |line: bool| {
-            Space::none()
-                .axis("x", &[32, 64, 128, 256], if line { 128 } else { 64 })
-                .axis("y", if line { &[1] } else { &[1, 2, 4, 8] }, if line { 1 } else { 4 })
-                .where_(|c| c.find("x").zip(c.find("y")).is_some_and(|(x, y)| x * y <= 1024))
-        };
-        match variant {
-            "gpu-naive" | "gpu-separable" | "gpu-constant" | "gpu-unrolled" => plane(problem.line),
-            "gpu-shared" => {
-                let fits = |h: &i64| cuda::fits(32, *h as usize, problem.rx, problem.ry);
-                let heights: Vec<i64> = [8, 16, 32, 64].into_iter().filter(fits).collect();
-                Space::none().axis("x", &[32], 32).axis("y", &[4, 8, 16, 32], 8).axis(
-                    "height",
-                    &heights,
-                    heights.last().copied().unwrap_or(8),
-                )
-            }
-            "gpu-sliding" => Space::none().axis("threads", &[32, 64, 128, 256], 128).axis(
-                "each",
-                &[16, 32, 64, 128, 256, 512],
-                SEGMENT as i64,
-            ),
-            _ => Space::none(),
-        }
+    fn variants(&self, _: &Problem) -> Vec<Row<Self>> {
+        variants::rows()
     }
 
     fn published(&self) -> &'static [Published] {
@@ -310,10 +219,6 @@ impl Algorithm for Convolution {
             Published { document: documents::COMPUTING, row, seconds: None, rate: None }
         }
         &const { [row("loop"), row("unrolled")] }
-    }
-
-    fn carried<'a>(&self, _: &str, data: &'a mut Data) -> Option<Carried<'a>> {
-        Some(Carried { inputs: vec![&mut data.image, &mut data.taps], outputs: vec![&mut data.out] })
     }
 
     fn data(&self, problem: &Problem, device: &Device, seed: u64) -> Result<Data> {
@@ -336,24 +241,6 @@ impl Algorithm for Convolution {
             across,
             down,
         })
-    }
-
-    fn run(&self, variant: &Variant<Problem, Rung>, config: &Config, data: &mut Data) -> Result<()> {
-        let Problem { rows, columns, .. } = data.problem;
-        let device = data.image.device().clone();
-        if variant.backend == BackendKind::Cuda {
-            return run_on_gpu(gpu(&device)?, variant.launch, config, data);
-        }
-        let cpu = device.cpu_side();
-        let Data { image, across, down, between, out, .. } = data;
-        let (job, out) = (cpu::Job { image: image.cpu(), rows, columns, across, down }, out.cpu_mut());
-        match variant.launch {
-            Rung::Naive => job.naive(out),
-            Rung::Separable => job.separable(between.cpu_mut(), out),
-            Rung::Simd => job.vectors(cpu.level(), 0, out)?,
-            _ => job.threads(cpu, out)?,
-        }
-        Ok(())
     }
 
     fn poison(&self, data: &mut Data) -> Result<()> {
@@ -380,54 +267,4 @@ impl Algorithm for Convolution {
         }
         Ok((off / norm).sqrt())
     }
-}
-
-fn run_on_gpu(cuda: &Cuda, rung: Rung, config: &Config, data: &mut Data) -> Result<()> {
-    let Data { problem, across, down, image, taps, between, out } = data;
-    let Problem { rows, columns, rx, ry, line } = *problem;
-    let mut job = cuda::Job { cuda, image, taps, out, rows, columns, rx, ry, line };
-    let of = |name: &str| config.get(name);
-    match rung {
-        Rung::Naive => job.naive(of("x")?, of("y")?),
-        Rung::Separable => job.separable(of("x")?, of("y")?, between),
-        Rung::Constant | Rung::Unrolled => {
-            let values: Vec<f32> = across.iter().chain(down.iter()).copied().collect();
-            job.constant((of("x")?, of("y")?), matches!(rung, Rung::Unrolled), &values, between)
-        }
-        Rung::Shared => job.shared(of("x")?, of("y")?, of("height")? as usize),
-        _ => job.sliding(of("threads")?, of("each")? as usize),
-    }
-}
-
-/// A pixel read and one written; a multiply-add a tap.
-fn work(problem: &Problem) -> Work {
-    let n = problem.rows as f64 * problem.columns as f64;
-    let taps = 2 * problem.rx + 1 + if problem.line { 0 } else { 2 * problem.ry + 1 };
-    Work { bytes: 8.0 * n, flops: 2.0 * n * taps as f64 }
-}
-
-fn too_long(p: &Problem) -> Option<String> {
-    let products = p.rows as f64 * p.columns as f64 * (2 * p.rx + 1) as f64 * (2 * p.ry + 1) as f64;
-    (products > 1e10).then(|| format!("{p}: {products:.0e} products on one thread"))
-}
-
-fn grid(problem: &Problem) -> Option<String> {
-    (problem.rows > 65535).then(|| format!("{problem}: a grid has at most 65535 blocks along y"))
-}
-
-fn constant(problem: &Problem) -> Option<String> {
-    let most = cuda::CONSTANT_MOST;
-    (problem.rx.max(problem.ry) > most)
-        .then(|| format!("{problem}: radii of at most {most}"))
-        .or_else(|| grid(problem))
-}
-
-fn shared(problem: &Problem) -> Option<String> {
-    let fits = cuda::fits(32, 8, problem.rx, problem.ry);
-    (!fits).then(|| format!("{problem}: a tile with its apron exceeds 48 KB")).or_else(|| grid(problem))
-}
-
-fn sliding(problem: &Problem) -> Option<String> {
-    let most = cuda::SLIDING_MOST;
-    (problem.rx.max(problem.ry) > most).then(|| format!("{problem}: radii of at most {most}"))
 }

@@ -3,14 +3,14 @@
 use rayspin_core::{Error, Result, expect_len};
 use rayspin_device::cuda::{Argument, Define, Launch, Source};
 use rayspin_device::{Array, Cuda};
-use rayspin_tune::{Build, Config, Space, gpu};
+use rayspin_tune::{Build, Config, gpu};
 
 use super::{Data, Grid};
 use crate::blocks::expect;
 
 const PLACE: (&str, &str) = ("place.cuh", include_str!("cuda/place.cuh"));
 
-pub(super) static SOURCE: Source =
+static SOURCE: Source =
     Source { name: "coulomb", files: &[PLACE, ("coulomb.cu", include_str!("cuda/coulomb.cu"))] };
 
 static CONSTANT: Source =
@@ -19,15 +19,18 @@ static CONSTANT: Source =
 /// Atoms that constant memory holds, 16 bytes each.
 const PIECE: usize = 4096;
 
-pub(crate) fn programs() -> Vec<Build> {
-    let form = |threads: u32, points: u32, unroll: u32, soft: u32| Build {
-        source: &SOURCE,
-        defines: defines([threads, points, unroll, soft]),
-        spill_bytes: 0,
-    };
-    let constant = |unroll: u32| Build { source: &CONSTANT, defines: unrolled(unroll), spill_bytes: 0 };
-    let plain = Build { source: &SOURCE, defines: vec![], spill_bytes: 0 };
-    vec![plain, constant(2), constant(16), form(64, 4, 8, 0), form(256, 8, 2, 3)]
+pub(super) fn plain_forms() -> Vec<Build> {
+    vec![Build::plain(&SOURCE)]
+}
+
+pub(super) fn pieces_forms() -> Vec<Build> {
+    [2, 16].map(|unroll| Build { defines: unrolled(unroll), ..Build::plain(&CONSTANT) }).to_vec()
+}
+
+pub(super) fn points_forms() -> Vec<Build> {
+    [[64, 4, 8, 0], [256, 8, 2, 3]]
+        .map(|form| Build { defines: defines(form), ..Build::plain(&SOURCE) })
+        .to_vec()
 }
 
 fn unrolled(times: u32) -> Vec<Define> {
@@ -40,34 +43,6 @@ fn defines([threads, points, unroll, soft]: [u32; 4]) -> Vec<Define> {
         .to_vec()
 }
 
-/// As that of the exact transforms' rungs, whose samples are in constant memory as atoms are here. Defaults are what tuning found on an
-/// H100 (`benches/results/2026-11-21-h100/coulomb.txt`): 32 and 8 KB a launch.
-pub(super) fn pieces_space(special: bool) -> Space {
-    let (unroll, atoms) = if special { (16, 512) } else { (2, 2048) };
-    Space::none()
-        .axis("unroll", &[1, 2, 4, 8, 16], unroll)
-        .axis("threads", &[32, 64, 128, 256, 512], 512)
-        .axis("atoms", &[32, 64, 128, 256, 512, 1024, 2048, 4096], atoms)
-}
-
-pub(super) fn points_space(grid: &Grid) -> Space {
-    let row = grid.shape[2];
-    // Points beyond the end of a row are work for nothing; small problems need no large space.
-    let most = row.next_multiple_of(32).max(64) as i64;
-    let within = |all: &[i64]| all.iter().copied().filter(|&n| n <= most).collect::<Vec<_>>();
-    let (threads, points) = match row {
-        512.. => (64, 8),
-        256..512 => (64, 4),
-        _ => (32, 2),
-    };
-    Space::none()
-        .axis("threads", &within(&[32, 64, 128, 256, 512]), threads)
-        .axis("points", &within(if row < 256 { &[2] } else { &[1, 2, 4, 8, 16] }), points)
-        .axis("unroll", if row < 256 { &[4] } else { &[1, 2, 4, 8] }, if row < 256 { 4 } else { 8 })
-        .axis("soft", if row < 256 { &[0, 1] } else { &[0, 1, 2, 3, 4] }, 1)
-        .where_(|c| c.find("soft").unwrap_or(0) < c.find("points").unwrap_or(1).max(2))
-}
-
 /// What kernels count in 32 bits, with room for what the last block has beyond.
 fn size(what: &str, n: usize) -> Result<i32> {
     let most = i32::MAX - (1 << 16);
@@ -76,7 +51,7 @@ fn size(what: &str, n: usize) -> Result<i32> {
 }
 
 /// The grid whose points `v` holds.
-fn place(grid: &Grid, v: &Array<f32>) -> Result<[Argument<'static>; 7]> {
+pub(super) fn place(grid: &Grid, v: &Array<f32>) -> Result<[Argument<'static>; 7]> {
     let [nz, ny, nx] = grid.shape;
     expect_len("potential", &grid.shape, v.len())?;
     let size = |n: usize| size("side of a grid", n);
@@ -92,7 +67,7 @@ fn place(grid: &Grid, v: &Array<f32>) -> Result<[Argument<'static>; 7]> {
     ])
 }
 
-fn atom_count(atoms: &Array<[f32; 4]>) -> Result<i32> {
+pub(super) fn atom_count(atoms: &Array<[f32; 4]>) -> Result<i32> {
     size("number of atoms", atoms.len())
 }
 

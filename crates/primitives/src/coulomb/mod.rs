@@ -3,18 +3,14 @@
 mod cpu;
 mod cuda;
 pub mod reference;
-mod table;
+mod variants;
 
 use std::fmt;
 
 use rayon::prelude::*;
 use rayspin_core::{Error, Result, expect_shape, voxels};
-use rayspin_device::cuda::Source;
 use rayspin_device::{Array, Backend, Device};
-use rayspin_tune::variant::{Variant, Work};
-use rayspin_tune::{About, Algorithm, Carried, Case, Config, Published, Space, Unit, input, tuned};
-
-pub(crate) use cuda::programs;
+use rayspin_tune::{About, Algorithm, Case, Counts, Published, Row, Signature, Unit, input, tuned};
 
 /// Where the points are: point i of an axis at origin + i · spacing, rounded once to f32.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -91,9 +87,6 @@ pub struct Data {
     seed: u64,
 }
 
-/// What a row runs.
-pub type Launch = fn(&Config, &mut Data) -> Result<()>;
-
 /// The ladder.
 #[derive(Debug, Clone, Copy)]
 pub struct Coulomb;
@@ -103,7 +96,6 @@ const WHOLE: usize = 1 << 22;
 
 impl Algorithm for Coulomb {
     type Problem = Problem;
-    type Launch = Launch;
     type Data = Data;
 
     fn about(&self) -> About {
@@ -146,31 +138,36 @@ impl Algorithm for Coulomb {
         }
     }
 
-    fn variants(&self, _: &Problem) -> Vec<Variant<Problem, Launch>> {
-        table::variants()
+    fn variants(&self, _: &Problem) -> Vec<Row<Self>> {
+        variants::rows()
     }
 
-    fn sources(&self, _: &Problem, variant: &str) -> Vec<&'static Source> {
-        match variant {
-            "gpu-points" => vec![&cuda::SOURCE],
-            _ => Vec::new(),
-        }
+    fn counts(&self, problem: &Problem) -> Counts {
+        Counts { items: pairs(problem), ..Counts::default() }
     }
 
-    fn space(&self, problem: &Problem, variant: &str) -> Space {
-        table::space(problem, variant)
-    }
-
-    fn items(&self, problem: &Problem) -> f64 {
-        pairs(problem)
-    }
-
+    /// The lectures state the times, not the sizes.
     fn published(&self) -> &'static [Published] {
-        table::PUBLISHED
+        const { &Published::on_processors([180.0, 45.0, 0.28]) }
     }
 
-    fn carried<'a>(&self, _: &str, data: &'a mut Data) -> Option<Carried<'a>> {
-        Some(Carried { inputs: vec![&mut data.atoms], outputs: vec![&mut data.v] })
+    fn signature(&self, _: &Problem) -> Option<Signature<Problem, Data>> {
+        Some(Signature {
+            kernel: "coulomb",
+            declaration: "\
+// v[(z ny + y) nx + x] = sum over atoms of charge / distance, where atoms[i] is x, y, z and the charge (w), and the point (x, y, z) of the grid
+// lies at (ox + x h, oy + y h, oz + z h). No atom lies on a point.
+extern \"C\" __global__ void coulomb(const float4* atoms, int count, float* v, int nx, int ny, int nz, float ox, float oy, float oz, float h)",
+            threads: |p| p.shape.iter().product(),
+            defines: |_| Vec::new(),
+            call: |data, call| {
+                let Data { grid, atoms, v, .. } = data;
+                let place = cuda::place(grid, v)?;
+                let mut arguments = vec![atoms.cuda().into(), cuda::atom_count(atoms)?.into(), v.cuda_mut().into()];
+                arguments.extend(place);
+                call(atoms.device(), &mut arguments)
+            },
+        })
     }
 
     fn data(&self, problem: &Problem, device: &Device, seed: u64) -> Result<Data> {
@@ -193,10 +190,6 @@ impl Algorithm for Coulomb {
             v: Array::zeros(device, &problem.shape)?,
             seed,
         })
-    }
-
-    fn run(&self, variant: &Variant<Problem, Launch>, config: &Config, data: &mut Data) -> Result<()> {
-        (variant.launch)(config, data)
     }
 
     fn poison(&self, data: &mut Data) -> Result<()> {
@@ -235,12 +228,6 @@ impl Algorithm for Coulomb {
 
 fn pairs(problem: &Problem) -> f64 {
     problem.shape.iter().map(|&n| n as f64).product::<f64>() * problem.atoms as f64
-}
-
-/// Atoms read, points written; of a pair three differences, three squares in two sums, a root, a quotient, a sum.
-fn work(problem: &Problem) -> Work {
-    let points: f64 = problem.shape.iter().map(|&n| n as f64).product();
-    Work { bytes: 16.0 * problem.atoms as f64 + 4.0 * points, flops: 11.0 * pairs(problem) }
 }
 
 #[cfg(test)]

@@ -5,12 +5,12 @@ use rayspin_device::cuda::{Argument, Launch, Source};
 use rayspin_device::{Array, Cuda};
 use rayspin_tune::{Build, Config, gpu};
 
-use super::{Data, Form, Problem, Samples, Width};
+use super::{Data, Samples, Width};
 use crate::blocks::whole_warps;
 
 static SOURCES: Source =
     Source { name: "histogram", files: &[("sources.cu", include_str!("cuda/sources.cu"))] };
-pub(super) static MODERN: Source =
+static MODERN: Source =
     Source { name: "histogram_one_pass", files: &[("modern.cu", include_str!("cuda/modern.cu"))] };
 
 /// 16-byte loads at once that a program is made for.
@@ -18,16 +18,21 @@ pub(super) const UNROLL: [i64; 3] = [1, 2, 4];
 /// Blocks that have a row for the second pass.
 pub(super) const MOST_BLOCKS: u32 = 1056;
 
-pub(crate) fn programs() -> Vec<Build> {
+pub(super) fn journal_forms() -> Vec<Build> {
+    vec![Build::plain(&SOURCES)]
+}
+
+/// Of samples of every width, by so many loads at once.
+pub(super) fn one_pass_forms(unroll: &[i64]) -> Vec<Build> {
     let widths = [Width::U32, Width::U16, Width::U8];
-    let forms = widths.into_iter().flat_map(|width| UNROLL.map(|unroll| (width, unroll)));
-    let one_pass = forms.map(|(width, unroll)| Build {
+    let forms = widths.into_iter().flat_map(|width| unroll.iter().map(move |&unroll| (width, unroll)));
+    let build = |(width, unroll)| Build {
         source: &MODERN,
         defines: defines(width, unroll),
         // Blocks of 1024 threads leave 64 registers each, which 32 samples on their way fill on compute capability 12.
         spill_bytes: if unroll == 4 { 16 } else { 0 },
-    });
-    [Build { source: &SOURCES, defines: vec![], spill_bytes: 0 }].into_iter().chain(one_pass).collect()
+    };
+    forms.map(build).collect()
 }
 
 fn defines(width: Width, unroll: impl ToString) -> Vec<(&'static str, String)> {
@@ -248,24 +253,4 @@ pub(super) fn one_pass(
     // SAFETY: the samples are as many as said; every array has a count for each bin, and shared memory has as many as there are
     // copies. Blocks are whole warps.
     unsafe { kernel.launch(launch, &mut arguments) }
-}
-
-/// Kernels of samples of 32 bits.
-pub(super) fn words_only(problem: &Problem) -> Option<String> {
-    (problem.width != Width::U32).then(|| format!("{problem}: samples of 32 bits alone"))
-}
-
-/// More bins than a block may count in shared memory of 48 KiB, which every launch has.
-pub(super) fn shared_refuses(problem: &Problem) -> Option<String> {
-    if problem.width != Width::U32 {
-        return words_only(problem);
-    }
-    (4 * problem.bins > 48 << 10)
-        .then(|| format!("{problem}: a block without asking has 48 KiB of shared memory, 12288 bins"))
-}
-
-/// What compares or clamps, where nothing is to be clamped.
-pub(super) fn saturating_only(problem: &Problem) -> Option<String> {
-    let plain = problem.form == Form::Counts;
-    plain.then(|| "plain counts have no limit to test".to_owned()).or_else(|| shared_refuses(problem))
 }

@@ -1,18 +1,14 @@
-//! Problems and rungs.
+//! Problems, their data and oracle.
 
 use std::fmt;
 
 use rayspin_core::{Error, Result};
-use rayspin_device::cuda::Source;
-use rayspin_device::{Array, Backend, BackendKind, Device};
-use rayspin_tune::variant::{Variant, Work, runs_all};
-use rayspin_tune::{
-    About, Algorithm, Carried, Carry, Case, Config, Flow, Published, Space, Unit, documents, gpu,
-};
+use rayspin_device::{Array, Backend, Device};
+use rayspin_tune::{About, Algorithm, Case, Counts, Flow, Published, Row, Unit, documents};
 
 use super::input::{Input, samples};
 use super::sample::{self, Samples, Width};
-use super::{cpu, cuda, saturate};
+use super::{cpu, cuda, saturate, variants};
 
 /// What a count is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,10 +59,10 @@ impl fmt::Display for Problem {
 pub struct Data {
     pub(super) problem: Problem,
     pub(super) samples: Box<dyn Samples>,
-    bytes: Array<u8>,
-    words: Array<u32>,
+    pub(super) bytes: Array<u8>,
+    pub(super) words: Array<u32>,
     /// On a GPU a count for each bin and the blocks that have ended, all zero between runs; on a CPU the tables of all threads.
-    wide: Array<u32>,
+    pub(super) wide: Array<u32>,
     /// A row for each block.
     parts: Array<u32>,
 }
@@ -82,17 +78,15 @@ impl Data {
     }
 
     /// The first table becomes the result.
-    fn give(&mut self) {
+    pub(super) fn give(&mut self) -> Result<()> {
         let wide = &self.wide.cpu()[..self.problem.bins];
         match self.problem.form {
             Form::Saturating => saturate(wide, self.bytes.cpu_mut()),
             Form::Counts => self.words.cpu_mut().copy_from_slice(wide),
         }
+        Ok(())
     }
 }
-
-/// What a row runs.
-pub type Launch = fn(&Config, &mut Data) -> Result<()>;
 
 /// The ladder.
 #[derive(Debug, Clone, Copy)]
@@ -112,7 +106,6 @@ fn narrow(width: Width, problem: Problem) -> Problem {
 
 impl Algorithm for Histogram {
     type Problem = Problem;
-    type Launch = Launch;
     type Data = Data;
 
     fn about(&self) -> About {
@@ -124,8 +117,8 @@ impl Algorithm for Histogram {
         }
     }
 
-    fn flow(&self, _: &Problem) -> Flow {
-        Flow::Read
+    fn counts(&self, _: &Problem) -> Counts {
+        Counts { flow: Flow::Read, ..Counts::default() }
     }
 
     fn cases(&self) -> Vec<Case<Problem>> {
@@ -205,50 +198,8 @@ impl Algorithm for Histogram {
         Err(Error::value("size of histogram", wanted, format!("{size:?}")))
     }
 
-    fn variants(&self, _: &Problem) -> Vec<Variant<Problem, Launch>> {
-        rows()
-    }
-
-    fn sources(&self, _: &Problem, variant: &str) -> Vec<&'static Source> {
-        match variant {
-            "gpu-copies" | "gpu-device-memory" => vec![&cuda::MODERN],
-            _ => Vec::new(),
-        }
-    }
-
-    fn space(&self, problem: &Problem, variant: &str) -> Space {
-        let copies = copies(problem.bins);
-        let most = copies.last().copied().unwrap_or(1);
-        let pass = |copies: &[i64], default: i64, blocks: i64| {
-            let space = Space::none()
-                .axis("threads", &[256, 512, 1024], 1024)
-                .axis("blocks", &[1, 2, 4, 8], blocks)
-                .axis("unroll", &cuda::UNROLL, 2);
-            let space = if copies.is_empty() { space } else { space.axis("copies", copies, default) };
-            space.where_(|c| matches!(c.find("threads").zip(c.find("blocks")), Some((t, b)) if t * b <= 2048))
-        };
-        match variant {
-            "cpu-tables" => Space::none().axis("tables", &[1, 2, 4, 8], 4),
-            "cpu-blocks" | "cpu-threads" => Space::none().axis("tables", &[1, 2, 4, 8], 8),
-            "o2" | "o3" | "o4" => Space::none().axis("threads", &[128, 256, 512, 1024], 512),
-            "o5" | "o6" | "o7" | "o8" | "o9" | "o10" | "o11" => Space::none()
-                .axis("threads", &[128, 256, 512, 1024], 256)
-                .axis("blocks", &[132, 264, 528, i64::from(cuda::MOST_BLOCKS)], 528),
-            "gpu-one-pass" => pass(&[1], 1, 2),
-            "gpu-copies" | "gpu-runs" => pass(&copies, most, 1),
-            "gpu-packed" => {
-                let twice = if most < 32 { [copies.as_slice(), &[2 * most]].concat() } else { copies };
-                pass(&twice, (2 * most).min(32), 1)
-            }
-            "gpu-matched" => pass(&[], 1, 2),
-            "gpu-tested" => pass(&copies, most.min(8), 2),
-            "gpu-device-memory" => Space::none()
-                .axis("threads", &[256, 512, 1024], 256)
-                .axis("blocks", &[1, 2, 4, 8], 8)
-                .axis("unroll", &[2], 2)
-                .where_(|c| matches!(c.find("threads").zip(c.find("blocks")), Some((t, b)) if t * b <= 2048)),
-            _ => Space::none(),
-        }
+    fn variants(&self, _: &Problem) -> Vec<Row<Self>> {
+        variants::rows()
     }
 
     fn published(&self) -> &'static [Published] {
@@ -274,14 +225,6 @@ impl Algorithm for Histogram {
         &ROWS
     }
 
-    fn carried<'a>(&self, _: &str, data: &'a mut Data) -> Option<Carried<'a>> {
-        let output: &mut dyn Carry = match data.problem.form {
-            Form::Saturating => &mut data.bytes,
-            Form::Counts => &mut data.words,
-        };
-        Some(Carried { inputs: vec![data.samples.carry()], outputs: vec![output] })
-    }
-
     fn data(&self, problem: &Problem, device: &Device, seed: u64) -> Result<Data> {
         let values = samples(device.cpu_side(), problem.input, problem.samples, problem.bins, seed)?;
         let bins = problem.bins;
@@ -290,7 +233,7 @@ impl Algorithm for Histogram {
             Backend::Cuda(_) => (cuda::wide_len(bins), cuda::MOST_BLOCKS as usize * bins),
         };
         // Problems that no rung with rows can run have none.
-        let parts = if cuda::shared_refuses(problem).is_some() { 0 } else { parts };
+        let parts = if variants::shared_refuses(problem).is_some() { 0 } else { parts };
         Ok(Data {
             problem: *problem,
             samples: sample::array(device, problem.width, values)?,
@@ -299,10 +242,6 @@ impl Algorithm for Histogram {
             wide: Array::zeros(device, &[wide])?,
             parts: Array::zeros(device, &[parts])?,
         })
-    }
-
-    fn run(&self, variant: &Variant<Problem, Launch>, config: &Config, data: &mut Data) -> Result<()> {
-        (variant.launch)(config, data)
     }
 
     fn poison(&self, data: &mut Data) -> Result<()> {
@@ -325,159 +264,4 @@ impl Algorithm for Histogram {
         };
         Ok(wrong as f64 / problem.bins as f64)
     }
-}
-
-/// Copies of a block's counts that shared memory of an H100 holds, 4 bytes a bin: powers of two, one at least.
-pub(super) fn copies(bins: usize) -> Vec<i64> {
-    let fit = (0..6).map(|p| 1i64 << p).filter(|&c| 4 * bins * c as usize <= 224 << 10);
-    let fit: Vec<_> = fit.collect();
-    if fit.is_empty() { vec![1] } else { fit }
-}
-
-/// Every sample is read once; the bins are nothing beside that.
-fn work(problem: &Problem) -> Work {
-    let bin = if problem.form == Form::Counts { 4.0 } else { 1.0 };
-    Work { bytes: (problem.width.bytes() * problem.samples) as f64 + bin * problem.bins as f64, flops: 0.0 }
-}
-
-fn one_pass(name: &'static str, config: &Config, data: &mut Data) -> Result<()> {
-    let limit = data.problem.form.limit();
-    let device = data.samples.device().clone();
-    cuda::one_pass(gpu(&device)?, name, cuda::OnePass::of(config)?, limit, &mut data.arrays())
-}
-
-fn too_many_bins(problem: &Problem) -> Option<String> {
-    (4 * problem.bins > 224 << 10)
-        .then(|| format!("{problem}: a multiprocessor's shared memory holds 57344 bins of 32 bits"))
-}
-
-fn rows() -> Vec<Variant<Problem, Launch>> {
-    type Refuses = fn(&Problem) -> Option<String>;
-    let row = |name, backend, summary, launch: Launch, refuses, reproduces| Variant {
-        name,
-        backend,
-        summary,
-        launch,
-        refuses,
-        work,
-        tolerance: 0.0,
-        reproduces,
-    };
-    let on_cpu = |name, summary, launch: Launch, reproduces| {
-        row(name, BackendKind::Cpu, summary, launch, runs_all, reproduces)
-    };
-    let journal = |name, reproduces, summary, refuses: Refuses, launch: Launch| {
-        row(name, BackendKind::Cuda, summary, launch, refuses, Some(reproduces))
-    };
-    let modern = |name, summary, refuses: Refuses, launch: Launch| {
-        row(name, BackendKind::Cuda, summary, launch, refuses, None)
-    };
-    let shared = cuda::shared_refuses;
-    vec![
-        on_cpu(
-            "cpu-scalar",
-            "one thread, one table",
-            |_, d| {
-                let wide = &mut d.wide.cpu_mut()[..d.problem.bins];
-                wide.fill(0);
-                d.samples.scalar(wide);
-                d.give();
-                Ok(())
-            },
-            Some("CPU"),
-        ),
-        on_cpu(
-            "cpu-tables",
-            "one thread, neighbours in tables of their own",
-            |config, d| {
-                let tables = config.get("tables")? as usize;
-                d.samples.tables(tables, d.wide.cpu_mut(), d.problem.bins);
-                d.give();
-                Ok(())
-            },
-            None,
-        ),
-        on_cpu(
-            "cpu-blocks",
-            "compared with the number of bins in vectors, counted in 16 bits",
-            |config, d| {
-                let tables = config.get("tables")? as usize;
-                let level = d.samples.device().cpu_side().level();
-                d.samples.blocks(level, tables, d.wide.cpu_mut(), d.problem.bins);
-                d.give();
-                Ok(())
-            },
-            None,
-        ),
-        on_cpu(
-            "cpu-threads",
-            "the same on all cores",
-            |config, d| {
-                let tables = config.get("tables")? as usize;
-                let device = d.samples.device().clone();
-                d.samples.threads(device.cpu_side(), tables, d.wide.cpu_mut(), d.problem.bins);
-                d.give();
-                Ok(())
-            },
-            None,
-        ),
-        journal("o1", "O1", "one thread", cuda::words_only, |_, d| cuda::single("one_thread", 1, false, d)),
-        journal("o2", "O2", "one block, a piece of the samples for each thread", cuda::words_only, |c, d| {
-            cuda::single("one_block", c.get("threads")?, false, d)
-        }),
-        journal("o3", "O3", "one block, neighbours by neighbouring threads", cuda::words_only, |c, d| {
-            cuda::single("interleaved", c.get("threads")?, false, d)
-        }),
-        journal("o4", "O4", "one block, counts in shared memory", shared, |c, d| {
-            cuda::single("in_shared", c.get("threads")?, true, d)
-        }),
-        journal("o5", "O5", "many blocks, then a kernel that clamps", shared, |c, d| {
-            cuda::added("many_blocks", false, "clamp_by_branch", c, d)
-        }),
-        journal("o6", "O6", "clamped by min", cuda::saturating_only, |c, d| {
-            cuda::added("many_blocks", false, "clamp_by_min", c, d)
-        }),
-        journal("o7", "O7", "a full bin is not added to", cuda::saturating_only, |c, d| {
-            cuda::added("tested", true, "clamp_by_min", c, d)
-        }),
-        journal("o8", "O8", "4 samples of a thread at once", shared, |c, d| {
-            cuda::added("unrolled_4", true, "clamp_by_min", c, d)
-        }),
-        journal("o9", "O9", "12 samples of a thread at once", shared, |c, d| {
-            cuda::added("unrolled_12", true, "clamp_by_min", c, d)
-        }),
-        journal("o10", "O10", "plain stores, added by a second kernel", shared, |c, d| {
-            cuda::second_pass("stored", c, d)
-        }),
-        journal("o11", "O11", "16-byte loads", shared, |c, d| cuda::second_pass("stored_wide", c, d)),
-        modern("gpu-device-memory", "counts in the device's memory: any number of bins", runs_all, |c, d| {
-            one_pass("everywhere", c, d)
-        }),
-        modern(
-            "gpu-one-pass",
-            "one kernel: the block that ends last gives the result",
-            too_many_bins,
-            |c, d| one_pass("each", c, d),
-        ),
-        modern("gpu-matched", "equal values of a warp are added once", too_many_bins, |c, d| {
-            one_pass("matched", c, d)
-        }),
-        modern("gpu-copies", "a copy of the counts for each lane", too_many_bins, |c, d| {
-            one_pass("each", c, d)
-        }),
-        modern("gpu-packed", "two 16-bit counts in a word, runs added at once", too_many_bins, |c, d| {
-            one_pass("packed", c, d)
-        }),
-        modern("gpu-runs", "copies, and runs of a thread added at once", too_many_bins, |c, d| {
-            one_pass("runs", c, d)
-        }),
-        modern("gpu-tested", "copies, and a full bin is not added to", tested_refuses, |c, d| {
-            one_pass("tested_one_pass", c, d)
-        }),
-    ]
-}
-
-fn tested_refuses(problem: &Problem) -> Option<String> {
-    let plain = problem.form == Form::Counts;
-    plain.then(|| "plain counts have no limit to test".to_owned()).or_else(|| too_many_bins(problem))
 }

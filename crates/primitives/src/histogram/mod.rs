@@ -6,17 +6,16 @@ pub mod input;
 mod ladder;
 pub mod reference;
 mod sample;
+mod variants;
 
 use rayspin_core::{Error, Result};
 use rayspin_device::cpu::zeroed;
 use rayspin_device::{Array, Backend, Device};
 use rayspin_tune::tuned;
 
-pub use ladder::{Data, Form, Histogram, Launch, Problem};
+pub use ladder::{Data, Form, Histogram, Problem};
 use sample::Samples;
 pub use sample::{Sample, Width};
-
-pub(crate) use cuda::programs;
 
 /// h\[b\] = number of samples of value b: as many bins as `counts` has elements, samples of larger values are not counted.
 ///
@@ -102,7 +101,7 @@ fn on_gpu(
     let tuned = |rung| cuda::OnePass::of(&tuned(&Histogram, &problem, rung, device));
     let mut pass = tuned("gpu-copies")?;
     // A multiprocessor may hold less than the one that the space was made for.
-    let copies = ladder::copies(bins).into_iter().rev().map(|copies| copies as u32);
+    let copies = variants::copies(bins).into_iter().rev().map(|copies| copies as u32);
     let mut fits = copies.filter(|&copies| copies <= pass.copies && cuda::fits(cuda, copies, bins));
     let name = match fits.next() {
         Some(copies) => {

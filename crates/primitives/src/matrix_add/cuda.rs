@@ -7,11 +7,11 @@ use rayspin_tune::{Build, Config, gpu};
 
 use super::{Data, Problem};
 
-pub(super) static SOURCE: Source =
+static SOURCE: Source =
     Source { name: "matrix_add", files: &[("matrix_add.cu", include_str!("cuda/matrix_add.cu"))] };
 
-pub(crate) fn programs() -> Vec<Build> {
-    vec![Build { source: &SOURCE, defines: vec![], spill_bytes: 0 }]
+pub(super) fn forms() -> Vec<Build> {
+    vec![Build::plain(&SOURCE)]
 }
 
 /// That all matrices have as many elements.

@@ -3,16 +3,13 @@
 mod cpu;
 mod cuda;
 pub mod reference;
+mod variants;
 
 use std::fmt;
 
 use rayspin_core::{Error, Result, expect_shape, voxels};
-use rayspin_device::cuda::Source;
-use rayspin_device::{Array, Backend, BackendKind, Device};
-use rayspin_tune::variant::{Variant, Work, runs_all};
-use rayspin_tune::{About, Algorithm, Carried, Case, Config, Space, Unit, gpu, tuned, uniform};
-
-pub(crate) use cuda::programs;
+use rayspin_device::{Array, Backend, Device};
+use rayspin_tune::{About, Algorithm, Case, Row, Signature, Unit, tuned, uniform};
 
 /// C = A + B: three matrices `[rows, columns]` of one device.
 ///
@@ -62,16 +59,12 @@ pub struct Data {
     c: Array<f32>,
 }
 
-/// What a row runs.
-pub type Launch = fn(&Config, &mut Data) -> Result<()>;
-
 /// The ladder.
 #[derive(Debug, Clone, Copy)]
 pub struct MatrixAdd;
 
 impl Algorithm for MatrixAdd {
     type Problem = Problem;
-    type Launch = Launch;
     type Data = Data;
 
     fn about(&self) -> About {
@@ -115,75 +108,24 @@ impl Algorithm for MatrixAdd {
         }
     }
 
-    fn variants(&self, _: &Problem) -> Vec<Variant<Problem, Launch>> {
-        let row = |name, backend, summary, launch: Launch, refuses, reproduces| Variant {
-            name,
-            backend,
-            summary,
-            launch,
-            refuses,
-            work,
-            tolerance: 0.0,
-            reproduces,
-        };
-        let on_cpu =
-            |name, summary, launch: Launch| row(name, BackendKind::Cpu, summary, launch, runs_all, None);
-        let on_gpu = |name, summary, launch: Launch, refuses: fn(&Problem) -> Option<String>| {
-            row(name, BackendKind::Cuda, summary, launch, refuses, None)
-        };
-        vec![
-            on_cpu("scalar", "one thread, baseline instructions", |_, d| {
-                cpu::scalar(d.a.cpu(), d.b.cpu(), d.c.cpu_mut());
-                Ok(())
-            }),
-            on_cpu("simd", "one thread, the widest vectors", |_, d| {
-                let cpu = d.a.device().cpu_side().level();
-                cpu::simd(cpu, d.a.cpu(), d.b.cpu(), d.c.cpu_mut());
-                Ok(())
-            }),
-            on_cpu("threads", "the same on all cores", |_, d| {
-                cpu::threads(d.a.device().cpu_side(), d.a.cpu(), d.b.cpu(), d.c.cpu_mut());
-                Ok(())
-            }),
-            on_gpu("gpu-one-block", "one block, a thread an element", cuda::one_block, one_block_only),
-            on_gpu(
-                "gpu-tiled",
-                "a grid of 2-D blocks that checks its bounds",
-                cuda::tiled,
-                cuda::tiled_refuses,
-            ),
-            on_gpu(
-                "gpu-wide",
-                "16 bytes a thread and load, flat",
-                |config, d| {
-                    let device = d.a.device().clone();
-                    cuda::wide(gpu(&device)?, config.get("threads")?, &d.a, &d.b, &mut d.c)
-                },
-                runs_all,
-            ),
-        ]
+    fn variants(&self, _: &Problem) -> Vec<Row<Self>> {
+        variants::rows()
     }
 
-    fn sources(&self, _: &Problem, variant: &str) -> Vec<&'static Source> {
-        match variant {
-            "gpu-wide" => vec![&cuda::SOURCE],
-            _ => Vec::new(),
-        }
-    }
-
-    fn space(&self, _: &Problem, variant: &str) -> Space {
-        match variant {
-            "gpu-tiled" => Space::none()
-                .axis("x", &[8, 16, 32, 64, 128, 256], 16)
-                .axis("y", &[1, 2, 4, 8, 16, 32], 16)
-                .where_(|c| matches!(c.find("x").zip(c.find("y")), Some((x, y)) if (32..=1024).contains(&(x * y)))),
-            "gpu-wide" => Space::none().axis("threads", &[64, 128, 256, 512, 1024], 256),
-            _ => Space::none(),
-        }
-    }
-
-    fn carried<'a>(&self, _: &str, data: &'a mut Data) -> Option<Carried<'a>> {
-        Some(Carried { inputs: vec![&mut data.a, &mut data.b], outputs: vec![&mut data.c] })
+    fn signature(&self, _: &Problem) -> Option<Signature<Problem, Data>> {
+        Some(Signature {
+            kernel: "matrix_add",
+            declaration: "\
+// c[i] = a[i] + b[i] for the n elements of three matrices.
+extern \"C\" __global__ void matrix_add(const float* a, const float* b, float* c, unsigned long long n)",
+            threads: |p| p.rows * p.columns,
+            defines: |_| Vec::new(),
+            call: |data, call| {
+                let Data { a, b, c, .. } = data;
+                let n = (c.len() as u64).into();
+                call(a.device(), &mut [a.cuda().into(), b.cuda().into(), c.cuda_mut().into(), n])
+            },
+        })
     }
 
     fn data(&self, problem: &Problem, device: &Device, seed: u64) -> Result<Data> {
@@ -198,10 +140,6 @@ impl Algorithm for MatrixAdd {
         })
     }
 
-    fn run(&self, variant: &Variant<Problem, Launch>, config: &Config, data: &mut Data) -> Result<()> {
-        (variant.launch)(config, data)
-    }
-
     fn poison(&self, data: &mut Data) -> Result<()> {
         data.c.fill(f32::NAN)
     }
@@ -212,15 +150,4 @@ impl Algorithm for MatrixAdd {
         let wrong = c.iter().zip(reference::add(&a, &b)).filter(|&(&c, want)| c != want as f32).count();
         Ok(wrong as f64 / c.len().max(1) as f64)
     }
-}
-
-/// Two reads and a write of four bytes, one addition.
-fn work(problem: &Problem) -> Work {
-    let n = problem.rows as f64 * problem.columns as f64;
-    Work { bytes: 12.0 * n, flops: n }
-}
-
-fn one_block_only(problem: &Problem) -> Option<String> {
-    let n = problem.rows * problem.columns;
-    (n > 1024).then(|| format!("{n} elements, and a block has at most 1024 threads"))
 }

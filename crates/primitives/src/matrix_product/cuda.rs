@@ -3,7 +3,7 @@
 use rayspin_core::{Error, Result, expect_len};
 use rayspin_device::cuda::{Define, Launch, Source};
 use rayspin_device::{Array, Cuda};
-use rayspin_tune::{Build, Config, Space, gpu};
+use rayspin_tune::{Build, Config, gpu};
 
 use super::{Data, Problem};
 use crate::blocks::expect;
@@ -15,7 +15,7 @@ static TILED: Source =
 static REGISTERS: Source =
     Source { name: "matrix_product", files: &[("03_registers.cu", include_str!("cuda/03_registers.cu"))] };
 const TILE: (&str, &str) = ("tile.cu", include_str!("cuda/tile.cu"));
-pub(super) static WIDE: Source =
+static WIDE: Source =
     Source { name: "matrix_product", files: &[TILE, ("04_wide.cu", include_str!("cuda/04_wide.cu"))] };
 static STAGES: Source =
     Source { name: "matrix_product", files: &[TILE, ("05_async.cu", include_str!("cuda/05_async.cu"))] };
@@ -73,117 +73,42 @@ fn count(blocks: usize) -> Result<u32> {
         .map_err(|_| Error::value("blocks of a matrix product", "at most 2147483647", blocks))
 }
 
-/// The numbers of a tile as an axis of a space, each at most what the matrix fills.
-fn tiles(problem: &Problem) -> (Vec<i64>, Vec<i64>, [i64; 2]) {
-    let within = |n: usize| match n {
-        1024.. => (vec![64, 128, 256], 128),
-        256..1024 => (vec![64, 128, 256], 64),
-        _ => (vec![64], 64),
+const SMALL: Tile = Tile { bm: 64, bn: 64, bk: 16, tm: 8, tn: 8 };
+const USUAL: Tile = Tile { bm: 128, bn: 128, bk: 8, tm: 8, tn: 8 };
+const TALL: Tile = Tile { bk: 16, tm: 16, ..USUAL };
+
+fn form(source: &'static Source, defines: Vec<Define>) -> Build {
+    Build { defines, ..Build::plain(source) }
+}
+
+/// Of the kernels with tiles of warps: unaligned rows in a small tile, aligned ones in a large tile.
+fn warp_forms(source: &'static Source, name: &'static str, tile: Tile, numbers: [u32; 2]) -> Vec<Build> {
+    let form = |tile: Tile, blocks, wide, number: u32| {
+        let mut defines = warp_defines(&tile, blocks, [wide; 2]);
+        defines.push((name, number.to_string()));
+        form(source, defines)
     };
-    let ((bm, m), (bn, n)) = (within(problem.m), within(problem.n));
-    (bm, bn, [m, n])
+    vec![form(SMALL, 1, false, numbers[0]), form(tile, 2, true, numbers[1])]
 }
 
-/// What `wide` and `stages` leave open; by default tiles `bk` deep and `rows` rows a thread, which spill no registers.
-fn warp_tiles(problem: &Problem, bk: i64, rows: i64) -> Space {
-    let (bm, bn, [m, n]) = tiles(problem);
-    let large = problem.m.min(problem.n) >= 256;
-    let sides: &[i64] = if large { &[4, 8, 16] } else { &[8] };
-    Space::none()
-        .axis("bm", &bm, m)
-        .axis("bn", &bn, n)
-        .axis("bk", if large { &[8, 16, 32] } else { &[] }, bk)
-        .axis("tm", sides, if m == 128 { rows } else { 8 })
-        .axis("tn", sides, 8)
-        .axis("blocks", if large { &[1, 2, 3, 4] } else { &[1] }, if large { 2 } else { 1 })
+pub(super) fn naive_forms() -> Vec<Build> {
+    vec![Build::plain(&NAIVE)]
 }
 
-/// Whole warps, threads that have the registers they need, and tiles within `shared` numbers of shared memory. Beside sums and two
-/// lines of operands a thread takes `addresses` registers, and those of the `ahead` loads of 16 bytes that it has under way.
-fn fits(
-    config: &Config,
-    addresses: i64,
-    ahead: impl Fn(i64, i64, i64, i64) -> i64,
-    shared: impl Fn(i64, i64, i64) -> i64,
-) -> bool {
-    let at = |name| config.find(name).unwrap_or(0);
-    let [bm, bn, bk, tm, tn] = ["bm", "bn", "bk", "tm", "tn"].map(at);
-    if tm * tn < 16 || tm * tn > 128 || bm % (4 * tm) != 0 || bn % (8 * tn) != 0 {
-        return false;
-    }
-    let threads = (bm / tm) * (bn / tn);
-    if !(32..=512).contains(&threads) {
-        return false;
-    }
-    let registers = tm * tn + 2 * (tm + tn) + addresses + 4 * ahead(bm, bn, bk, threads);
-    // A thread has 255; from 240 foreseen ones on some were kept in memory.
-    registers <= 232
-        && registers * threads * at("blocks") <= 65_536
-        && 4 * shared(bm, bn, bk) * at("blocks") <= 224 * 1024
+pub(super) fn tiled_forms() -> Vec<Build> {
+    vec![Build::plain(&TILED), form(&TILED, vec![("TILE", "32".to_owned())])]
 }
 
-pub(super) fn registers_space(problem: &Problem) -> Space {
-    let (bm, bn, [m, n]) = tiles(problem);
-    let large = problem.m.min(problem.n) >= 256;
-    Space::none()
-        .axis("bm", &bm, m)
-        .axis("bn", &bn, n)
-        .axis("bk", if large { &[8, 16, 32] } else { &[8] }, 8)
-        .axis("tm", if large { &[2, 4, 8] } else { &[4] }, if large { 8 } else { 4 })
-        .axis("tn", if large { &[2, 4, 8] } else { &[4] }, if large { 8 } else { 4 })
-        .where_(|c| {
-            let at = |name| c.find(name).unwrap_or(1);
-            let threads = at("bm") / at("tm") * (at("bn") / at("tn"));
-            (64..=512).contains(&threads) && 4 * at("bk") * (at("bm") + 1 + at("bn")) <= 48 * 1024
-        })
+pub(super) fn registers_forms() -> Vec<Build> {
+    vec![Build::plain(&REGISTERS), form(&REGISTERS, USUAL.defines())]
 }
 
-pub(super) fn wide_space(problem: &Problem) -> Space {
-    warp_tiles(problem, 8, 8).axis("buffers", &[1, 2], 2).where_(|c| {
-        let buffers = c.find("buffers").unwrap_or(1);
-        let ceil = |loads: i64, threads: i64| (loads + threads - 1) / threads;
-        let ahead = |bm, bn, bk, threads| ceil(bm * bk / 4, threads) + ceil(bn * bk / 4, threads);
-        // Shared memory that a kernel declares is at most 48 KB.
-        fits(c, 24, ahead, |bm, bn, bk| buffers * bk * (bm + 4 + bn))
-            && buffers
-                * 4
-                * c.find("bk").unwrap_or(0)
-                * (c.find("bm").unwrap_or(0) + 4 + c.find("bn").unwrap_or(0))
-                <= 48 * 1024
-    })
+pub(super) fn wide_forms() -> Vec<Build> {
+    warp_forms(&WIDE, "BUFFERS", USUAL, [1, 2])
 }
 
-pub(super) fn stages_space(problem: &Problem) -> Space {
-    let large = problem.m.min(problem.n) >= 256;
-    warp_tiles(problem, 16, 16).axis("stages", if large { &[2, 3, 4, 5] } else { &[2, 3] }, 3).where_(|c| {
-        let stages = c.find("stages").unwrap_or(1);
-        fits(c, 40, |_, _, _, _| 0, |bm, bn, bk| stages * (bm * (bk + 4) + bk * bn))
-    })
-}
-
-pub(crate) fn programs() -> Vec<Build> {
-    let build = |source, tile: Option<(Tile, u32, &'static str, u32)>, wide: bool| {
-        let mut defines = vec![];
-        if let Some((tile, blocks, name, value)) = tile {
-            defines = warp_defines(&tile, blocks, [wide; 2]);
-            defines.push((name, value.to_string()));
-        }
-        Build { source, defines, spill_bytes: 0 }
-    };
-    let small = Tile { bm: 64, bn: 64, bk: 16, tm: 8, tn: 8 };
-    let usual = Tile { bm: 128, bn: 128, bk: 16, tm: 8, tn: 8 };
-    let tall = Tile { tm: 16, ..usual };
-    vec![
-        build(&NAIVE, None, false),
-        build(&TILED, None, false),
-        Build { source: &TILED, defines: vec![("TILE", "32".to_owned())], spill_bytes: 0 },
-        build(&REGISTERS, None, false),
-        Build { source: &REGISTERS, defines: Tile { bk: 8, ..usual }.defines(), spill_bytes: 0 },
-        build(&WIDE, Some((small, 1, "BUFFERS", 1)), false),
-        build(&WIDE, Some((Tile { bk: 8, ..usual }, 2, "BUFFERS", 2)), true),
-        build(&STAGES, Some((small, 1, "STAGES", 2)), false),
-        build(&STAGES, Some((tall, 2, "STAGES", 3)), true),
-    ]
+pub(super) fn stages_forms() -> Vec<Build> {
+    warp_forms(&STAGES, "STAGES", TALL, [2, 3])
 }
 
 fn warp_defines(tile: &Tile, blocks: u32, [wide_a, wide_b]: [bool; 2]) -> Vec<Define> {

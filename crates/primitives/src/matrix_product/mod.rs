@@ -3,18 +3,14 @@
 mod cpu;
 mod cuda;
 pub mod reference;
-mod table;
+mod variants;
 
 use std::fmt;
 
 use rayon::prelude::*;
 use rayspin_core::{Error, Result, expect_shape, voxels};
-use rayspin_device::cuda::Source;
 use rayspin_device::{Array, Backend, Device};
-use rayspin_tune::variant::{Variant, Work};
-use rayspin_tune::{About, Algorithm, Carried, Case, Config, Published, Space, Unit, input, tuned, uniform};
-
-pub(crate) use cuda::programs;
+use rayspin_tune::{About, Algorithm, Case, Published, Row, Signature, Unit, input, tuned, uniform};
 
 /// C = A B, with A `[m, k]`, B `[k, n]` and C `[m, n]` of one device. Sums are f32.
 ///
@@ -86,9 +82,6 @@ pub struct Data {
     seed: u64,
 }
 
-/// What a row runs.
-pub type Launch = fn(&Config, &mut Data) -> Result<()>;
-
 /// The ladder.
 #[derive(Debug, Clone, Copy)]
 pub struct MatrixProduct;
@@ -102,7 +95,6 @@ const SLAB: usize = 512;
 
 impl Algorithm for MatrixProduct {
     type Problem = Problem;
-    type Launch = Launch;
     type Data = Data;
 
     fn about(&self) -> About {
@@ -152,27 +144,33 @@ impl Algorithm for MatrixProduct {
         Ok(problem)
     }
 
-    fn variants(&self, _: &Problem) -> Vec<Variant<Problem, Launch>> {
-        table::variants()
+    fn variants(&self, _: &Problem) -> Vec<Row<Self>> {
+        variants::rows()
     }
 
-    fn sources(&self, _: &Problem, variant: &str) -> Vec<&'static Source> {
-        match variant {
-            "gpu-wide" => vec![&cuda::WIDE],
-            _ => Vec::new(),
-        }
-    }
-
-    fn space(&self, problem: &Problem, variant: &str) -> Space {
-        table::space(problem, variant)
-    }
-
+    /// 4096 × 4096 × 4096 of the lectures; of the tiled kernel they give the speed-up over the naive one, 2.3.
     fn published(&self) -> &'static [Published] {
-        table::PUBLISHED
+        const { &Published::on_processors([7.84, 10.1, 1.12]) }
     }
 
-    fn carried<'a>(&self, _: &str, data: &'a mut Data) -> Option<Carried<'a>> {
-        Some(Carried { inputs: vec![&mut data.a, &mut data.b], outputs: vec![&mut data.c] })
+    fn signature(&self, _: &Problem) -> Option<Signature<Problem, Data>> {
+        Some(Signature {
+            kernel: "matrix_product",
+            declaration: "\
+// C = A B, row by row in memory: A has m rows of k numbers, B k rows of n, C m rows of n.
+extern \"C\" __global__ void matrix_product(const float* a, const float* b, float* c, int m, int n, int k)",
+            threads: |p| p.m * p.n,
+            defines: |_| Vec::new(),
+            call: |data, call| {
+                let Data { problem, a, b, c, .. } = data;
+                let size = |n: usize| {
+                    i32::try_from(n)
+                        .map_err(|_| Error::value("side of a matrix", format!("at most {}", i32::MAX), n))
+                };
+                let [m, n, k] = [size(problem.m)?, size(problem.n)?, size(problem.k)?].map(Into::into);
+                call(a.device(), &mut [a.cuda().into(), b.cuda().into(), c.cuda_mut().into(), m, n, k])
+            },
+        })
     }
 
     fn data(&self, problem: &Problem, device: &Device, seed: u64) -> Result<Data> {
@@ -192,10 +190,6 @@ impl Algorithm for MatrixProduct {
             room,
             seed,
         })
-    }
-
-    fn run(&self, variant: &Variant<Problem, Launch>, config: &Config, data: &mut Data) -> Result<()> {
-        (variant.launch)(config, data)
     }
 
     fn poison(&self, data: &mut Data) -> Result<()> {
@@ -223,12 +217,6 @@ impl Algorithm for MatrixProduct {
         let cpu = data.c.device().cpu_side();
         Ok(cpu.run(|| (0..count).into_par_iter().map(error).reduce(|| 0.0, f64::max)))
     }
-}
-
-/// Each matrix once; a multiplication and an addition a triple.
-fn work(p: &Problem) -> Work {
-    let [m, n, k] = [p.m, p.n, p.k].map(|n| n as f64);
-    Work { bytes: 4.0 * (m * k + k * n + m * n), flops: 2.0 * m * n * k }
 }
 
 #[cfg(test)]

@@ -9,11 +9,10 @@ use crate::blocks::whole_warps;
 use crate::random::Stream;
 use crate::random::cuda::PHILOX;
 
-pub(super) static SOURCE: Source =
-    Source { name: "pi", files: &[PHILOX, ("pi.cu", include_str!("cuda/pi.cu"))] };
+static SOURCE: Source = Source { name: "pi", files: &[PHILOX, ("pi.cu", include_str!("cuda/pi.cu"))] };
 
-pub(crate) fn programs() -> Vec<Build> {
-    vec![Build { source: &SOURCE, defines: vec![], spill_bytes: 0 }]
+pub(super) fn forms() -> Vec<Build> {
+    vec![Build::plain(&SOURCE)]
 }
 
 /// Where hits are counted: one double or one integer.

@@ -4,14 +4,12 @@ use std::fmt;
 use std::sync::OnceLock;
 
 use rayspin_core::{Error, Result};
-use rayspin_device::cuda::Source;
 use rayspin_device::{Array, BackendKind, Device};
-use rayspin_tune::variant::{Variant, Work, runs_all};
-use rayspin_tune::{About, Algorithm, Carried, Case, Config, Peak, Space, Unit, gpu};
+use rayspin_tune::{About, Algorithm, Case, Config, Counts, Peak, Row, Unit, gpu};
 
 use crate::random::Stream;
 
-use super::{MOST, cpu, cuda, reference};
+use super::{MOST, cpu, cuda, reference, variants};
 
 /// How many points.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,9 +26,9 @@ impl fmt::Display for Problem {
 
 /// The stream and the counts.
 pub struct Data {
-    points: u64,
-    stream: Stream,
-    sums: cuda::Sums,
+    pub(super) points: u64,
+    pub(super) stream: Stream,
+    pub(super) sums: cuda::Sums,
     /// Whether the last run summed doubles.
     in_f64: bool,
     /// Of the threads of the widest launch, on a GPU.
@@ -40,16 +38,16 @@ pub struct Data {
 }
 
 impl Data {
-    fn device(&self) -> Device {
+    pub(super) fn device(&self) -> Device {
         self.states.device().clone()
     }
 
-    fn on_cpu(&mut self, hits: u64) -> Result<()> {
+    pub(super) fn on_cpu(&mut self, hits: u64) -> Result<()> {
         self.in_f64 = false;
         self.sums.integer.fill(hits)
     }
 
-    fn on_gpu(&mut self, name: &'static str, config: &Config) -> Result<()> {
+    pub(super) fn on_gpu(&mut self, name: &'static str, config: &Config) -> Result<()> {
         let device = self.device();
         let cuda = gpu(&device)?;
         let (threads, blocks) = (config.get("threads")?, config.get("blocks")?);
@@ -63,16 +61,12 @@ impl Data {
     }
 }
 
-/// What a row runs.
-pub type Launch = fn(&Config, &mut Data) -> Result<()>;
-
 /// The ladder.
 #[derive(Debug, Clone, Copy)]
 pub struct Pi;
 
 impl Algorithm for Pi {
     type Problem = Problem;
-    type Launch = Launch;
     type Data = Data;
 
     fn about(&self) -> About {
@@ -110,70 +104,12 @@ impl Algorithm for Pi {
         }
     }
 
-    fn variants(&self, _: &Problem) -> Vec<Variant<Problem, Launch>> {
-        let row = |name, backend, summary, launch: Launch| Variant {
-            name,
-            backend,
-            summary,
-            launch,
-            refuses: runs_all,
-            work,
-            tolerance: 0.0,
-            reproduces: None,
-        };
-        use BackendKind::{Cpu, Cuda};
-        vec![
-            row("scalar", Cpu, "one thread, a block of the stream at a time", |_, d| {
-                d.on_cpu(cpu::scalar(d.stream, d.points))
-            }),
-            row("simd", Cpu, "one thread, 32 blocks side by side", |_, d| {
-                let device = d.device();
-                d.on_cpu(cpu::simd(device.cpu_side().level(), d.stream, d.points))
-            }),
-            row("threads", Cpu, "the same on all cores", |_, d| {
-                let device = d.device();
-                d.on_cpu(cpu::threads(device.cpu_side(), d.stream, d.points))
-            }),
-            row("gpu-states", Cuda, "states loaded and stored, f64, an atomic addition a thread", |c, d| {
-                d.on_gpu("from_states", c)
-            }),
-            row("gpu-f64", Cuda, "one kernel, f64, an atomic addition a thread", |c, d| {
-                d.on_gpu("one_kernel", c)
-            }),
-            row("gpu-integers", Cuda, "64-bit integers in place of f64", |c, d| d.on_gpu("integers", c)),
-            row("gpu-shuffles", Cuda, "warps and blocks add first", |c, d| d.on_gpu("shuffled", c)),
-            row("gpu-carry", Cuda, "what carries out of 64 bits lies outside", |c, d| d.on_gpu("carried", c)),
-        ]
+    fn variants(&self, _: &Problem) -> Vec<Row<Self>> {
+        variants::rows()
     }
 
-    fn sources(&self, _: &Problem, variant: &str) -> Vec<&'static Source> {
-        match variant {
-            "gpu-carry" => vec![&cuda::SOURCE],
-            _ => Vec::new(),
-        }
-    }
-
-    fn space(&self, _: &Problem, variant: &str) -> Space {
-        if !variant.starts_with("gpu-") {
-            return Space::none();
-        }
-        Space::none().axis("threads", &[64, 128, 256, 512, 1024], 256).axis(
-            "blocks",
-            &[1, 2, 4, 8, 16, 32],
-            16,
-        )
-    }
-
-    fn peak(&self, _: &Problem) -> Peak {
-        Peak::I32
-    }
-
-    fn items(&self, problem: &Problem) -> f64 {
-        problem.points as f64
-    }
-
-    fn carried<'a>(&self, _: &str, data: &'a mut Data) -> Option<Carried<'a>> {
-        Some(Carried { inputs: vec![], outputs: vec![&mut data.sums.integer, &mut data.sums.double] })
+    fn counts(&self, problem: &Problem) -> Counts {
+        Counts { peak: Peak::I32, items: problem.points as f64, ..Counts::default() }
     }
 
     fn data(&self, problem: &Problem, device: &Device, seed: u64) -> Result<Data> {
@@ -189,10 +125,6 @@ impl Algorithm for Pi {
             states: Array::zeros(device, &[states])?,
             want: OnceLock::new(),
         })
-    }
-
-    fn run(&self, variant: &Variant<Problem, Launch>, config: &Config, data: &mut Data) -> Result<()> {
-        (variant.launch)(config, data)
     }
 
     fn poison(&self, data: &mut Data) -> Result<()> {
@@ -214,9 +146,4 @@ impl Algorithm for Pi {
         };
         Ok(f64::from(u8::from(wrong)))
     }
-}
-
-/// Two points take 20 multiplications of the generator and four of their own: multiply-adds of 32-bit integers, two operations each.
-fn work(problem: &Problem) -> Work {
-    Work { bytes: 0.0, flops: 24.0 * problem.points as f64 }
 }

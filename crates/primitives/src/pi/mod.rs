@@ -6,6 +6,7 @@ mod cpu;
 mod cuda;
 mod ladder;
 pub mod reference;
+mod variants;
 
 use rayspin_core::{Error, Result};
 use rayspin_device::{Backend, Device};
@@ -13,8 +14,7 @@ use rayspin_tune::tuned;
 
 use crate::random::Stream;
 
-pub(crate) use cuda::programs;
-pub use ladder::{Data, Launch, Pi, Problem};
+pub use ladder::{Data, Pi, Problem};
 
 /// The most points: up to here a sum of hits in f64 is exact.
 pub const MOST: u64 = 1 << 53;

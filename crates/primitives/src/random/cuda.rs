@@ -13,11 +13,11 @@ use super::ziggurat;
 /// The generator, for kernels of others.
 pub(crate) const PHILOX: (&str, &str) = ("philox.cuh", include_str!("cuda/philox.cuh"));
 
-pub(super) static REALS: Source =
+static REALS: Source =
     Source { name: "random_reals", files: &[PHILOX, ("reals.cu", include_str!("cuda/reals.cu"))] };
-pub(super) static ZIGGURAT: Source =
+static ZIGGURAT: Source =
     Source { name: "random_ziggurat", files: &[PHILOX, ("ziggurat.cu", include_str!("cuda/ziggurat.cu"))] };
-pub(super) static INTEGERS: Source =
+static INTEGERS: Source =
     Source { name: "random_integers", files: &[PHILOX, ("integers.cu", include_str!("cuda/integers.cu"))] };
 
 fn defines(double: bool, kind: u32) -> Vec<Define> {
@@ -28,11 +28,20 @@ fn defines(double: bool, kind: u32) -> Vec<Define> {
     defines
 }
 
-pub(crate) fn programs() -> Vec<Build> {
-    let build = |source, double, kind| Build { source, defines: defines(double, kind), spill_bytes: 0 };
-    let reals = (0..4).map(|k| build(&REALS, false, k)).chain([build(&REALS, true, 0)]);
-    let normals = (1..4).map(|k| build(&ZIGGURAT, true, k));
-    reals.chain(normals).chain((0..3).map(|k| build(&INTEGERS, false, k))).collect()
+fn build(source: &'static Source, double: bool, kind: u32) -> Build {
+    Build { defines: defines(double, kind), ..Build::plain(source) }
+}
+
+pub(super) fn real_forms() -> Vec<Build> {
+    (0..4).map(|kind| build(&REALS, false, kind)).chain([build(&REALS, true, 0)]).collect()
+}
+
+pub(super) fn ziggurat_forms() -> Vec<Build> {
+    (1..4).map(|kind| build(&ZIGGURAT, true, kind)).collect()
+}
+
+pub(super) fn integer_forms() -> Vec<Build> {
+    (0..3).map(|kind| build(&INTEGERS, false, kind)).collect()
 }
 
 /// How threads are laid over a stream.

@@ -1,17 +1,14 @@
-//! Problems and rungs.
+//! Problems, their data and oracle.
 
 use std::fmt;
 
 use rayspin_core::{Error, Result, voxels};
-use rayspin_device::cuda::Source;
 use rayspin_device::{Array, BackendKind, Device};
-use rayspin_tune::variant::{Variant, Work, runs_all};
-use rayspin_tune::{About, Algorithm, Carried, Carry, Case, Config, Flow, Space, Unit, gpu};
+use rayspin_tune::{About, Algorithm, Case, Counts, Flow, Row, Unit, gpu};
 
-use super::cuda::Way;
-use super::draw::{Bits, Draw, LOWER, Shape, Singles};
+use super::draw::{LOWER, Shape};
 use super::poisson::Table;
-use super::{Stream, cpu, cuda, reference, ziggurat};
+use super::{Stream, reference, variants, ziggurat};
 
 /// What is drawn.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -32,24 +29,6 @@ pub enum Kind {
     LogNormalF64,
     /// Numbers of events with this mean.
     Poisson(f64),
-}
-
-impl Kind {
-    fn by_ziggurat(self) -> bool {
-        matches!(self, Self::NormalF64 | Self::LogNormalF64)
-    }
-
-    /// Threads of a block, and blocks a multiprocessor: of what is written as fast as it is made many short threads; of others those
-    /// that run at once, twice; of those by a ziggurat so many that what is written again is still in the second-level cache.
-    fn grid(self) -> (i64, i64) {
-        match self {
-            Self::Bits | Self::UniformF32 | Self::UniformF64 => (256, 64),
-            Self::NormalF32 | Self::LogNormalF32 => (768, 3),
-            Self::Poisson(_) => (512, 8),
-            Self::NormalF64 => (640, 18),
-            Self::LogNormalF64 => (640, 12),
-        }
-    }
 }
 
 /// How many numbers of which kind.
@@ -83,85 +62,26 @@ impl fmt::Display for Problem {
 }
 
 impl Problem {
-    fn bytes(&self) -> usize {
+    pub(super) fn bytes(&self) -> usize {
         if matches!(self.kind, Kind::UniformF64 | Kind::NormalF64 | Kind::LogNormalF64) { 8 } else { 4 }
     }
 }
 
 /// The numbers, and what they are drawn by.
 pub struct Data {
-    stream: Stream,
-    out: Output,
+    pub(super) stream: Stream,
+    pub(super) out: Output,
     /// Of the threads of the widest launch, on a GPU.
-    states: Array<[u32; 4]>,
+    pub(super) states: Array<[u32; 4]>,
 }
 
-enum Output {
+pub(super) enum Output {
     /// With a table that nothing looks at.
     Words(Array<u32>, Array<u64>),
     Events(Array<u32>, Table, Array<u64>),
     Single(Array<f32>, Shape<f32>),
     Double(Array<f64>, Shape<f64>),
 }
-
-impl Data {
-    fn on_cpu(&mut self, way: CpuWay) {
-        let stream = self.stream;
-        match &mut self.out {
-            Output::Words(out, _) => way.fill(&Bits, stream, out),
-            Output::Events(out, table, _) => way.fill(table, stream, out),
-            Output::Single(out, shape) => way.fill(&Singles::new(*shape), stream, out),
-            Output::Double(out, shape) => way.fill(shape, stream, out),
-        }
-    }
-
-    fn on_gpu(&mut self, config: &Config, way: GpuWay) -> Result<()> {
-        let device = self.states.device().clone();
-        let cuda = gpu(&device)?;
-        let threads = config.get("threads")?;
-        let blocks = || Ok(config.get("blocks")?.saturating_mul(cuda.properties().multiprocessors));
-        let way = match way {
-            GpuWay::Once => Way::Fill { threads, blocks: None },
-            GpuWay::Grid => Way::Fill { threads, blocks: Some(blocks()?) },
-            GpuWay::States => Way::States { threads, blocks: blocks()?, states: &mut self.states },
-        };
-        match &mut self.out {
-            Output::Words(out, none) => cuda::integers(cuda, way, self.stream, None, none, out),
-            Output::Events(out, table, columns) => {
-                cuda::integers(cuda, way, self.stream, Some(table), columns, out)
-            }
-            Output::Single(out, shape) => cuda::reals(cuda, way, self.stream, *shape, out),
-            Output::Double(out, shape) => cuda::reals(cuda, way, self.stream, *shape, out),
-        }
-    }
-}
-
-enum CpuWay {
-    Scalar,
-    Simd,
-    Threads,
-}
-
-impl CpuWay {
-    fn fill<D: Draw<Out: rayspin_device::Element>>(&self, draw: &D, stream: Stream, out: &mut Array<D::Out>) {
-        let device = out.device().clone();
-        let side = device.cpu_side();
-        match self {
-            Self::Scalar => cpu::scalar(draw, stream, 0, out.cpu_mut()),
-            Self::Simd => cpu::simd(side.level(), draw, stream, 0, out.cpu_mut()),
-            Self::Threads => cpu::threads(side, draw, stream, out.cpu_mut()),
-        }
-    }
-}
-
-enum GpuWay {
-    Once,
-    Grid,
-    States,
-}
-
-/// What a row runs.
-pub type Launch = fn(&Config, &mut Data) -> Result<()>;
 
 /// The ladder.
 #[derive(Debug, Clone, Copy)]
@@ -181,7 +101,6 @@ const KINDS: [(&str, &str, Kind); 9] = [
 
 impl Algorithm for RandomNumbers {
     type Problem = Problem;
-    type Launch = Launch;
     type Data = Data;
 
     fn about(&self) -> About {
@@ -201,8 +120,8 @@ impl Algorithm for RandomNumbers {
         }
     }
 
-    fn flow(&self, _: &Problem) -> Flow {
-        Flow::Write
+    fn counts(&self, _: &Problem) -> Counts {
+        Counts { flow: Flow::Write, ..Counts::default() }
     }
 
     fn cases(&self) -> Vec<Case<Problem>> {
@@ -234,96 +153,8 @@ impl Algorithm for RandomNumbers {
         }
     }
 
-    fn variants(&self, problem: &Problem) -> Vec<Variant<Problem, Launch>> {
-        let tolerance = match problem.kind {
-            Kind::Bits | Kind::UniformF32 | Kind::UniformF64 | Kind::Poisson(_) => 0.0,
-            Kind::NormalF32 | Kind::LogNormalF32 => 1e-6,
-            // Rounding of a product or an exponential: 1.4e-15 at most was measured.
-            Kind::NormalF64 | Kind::LogNormalF64 => 2e-15,
-        };
-        let row = |name, backend, summary, launch: Launch| Variant {
-            name,
-            backend,
-            summary,
-            launch,
-            refuses: runs_all,
-            work,
-            tolerance,
-            reproduces: None,
-        };
-        use BackendKind::{Cpu, Cuda};
-        vec![
-            row("scalar", Cpu, "one thread, a block at a time", |_, d| {
-                d.on_cpu(CpuWay::Scalar);
-                Ok(())
-            }),
-            row("simd", Cpu, "one thread, 32 blocks side by side", |_, d| {
-                d.on_cpu(CpuWay::Simd);
-                Ok(())
-            }),
-            row("threads", Cpu, "the same on all cores", |_, d| {
-                d.on_cpu(CpuWay::Threads);
-                Ok(())
-            }),
-            row("gpu-states", Cuda, "a state for each thread: initialised, loaded, stored", |c, d| {
-                d.on_gpu(c, GpuWay::States)
-            }),
-            row("gpu-once", Cuda, "one kernel, one block of the stream a thread", |c, d| {
-                d.on_gpu(c, GpuWay::Once)
-            }),
-            row("gpu-grid", Cuda, "one kernel, as many threads as run at once", |c, d| {
-                d.on_gpu(c, GpuWay::Grid)
-            }),
-        ]
-    }
-
-    fn sources(&self, problem: &Problem, variant: &str) -> Vec<&'static Source> {
-        match variant {
-            "gpu-grid" => match problem.kind {
-                Kind::Bits | Kind::Poisson(_) => vec![&cuda::INTEGERS],
-                Kind::NormalF64 | Kind::LogNormalF64 => vec![&cuda::ZIGGURAT],
-                _ => vec![&cuda::REALS],
-            },
-            _ => Vec::new(),
-        }
-    }
-
-    fn space(&self, problem: &Problem, variant: &str) -> Space {
-        let ziggurat = problem.kind.by_ziggurat();
-        // Those take more registers than the threads of a larger block can have.
-        let most: &[i64] = if ziggurat { &[64, 128, 256, 512] } else { &[128, 256, 512, 1024] };
-        let space = |threads| Space::none().axis("threads", most, threads);
-        let (threads, blocks) = problem.kind.grid();
-        match variant {
-            "gpu-states" => space(256).axis("blocks", &[1, 2, 4, 8, 16, 32], 16),
-            "gpu-grid" if ziggurat => Space::none()
-                .axis("threads", &[128, 256, 384, 512, 640], threads)
-                .axis("blocks", &[2, 4, 8, 12, 16, 18, 20, 24, 32], blocks),
-            "gpu-grid" if matches!(problem.kind, Kind::NormalF32 | Kind::LogNormalF32) => Space::none()
-                .axis("threads", &[128, 256, 384, 512, 640, 768], threads)
-                .axis("blocks", &[1, 2, 3, 4, 6, 8, 16], blocks),
-            "gpu-grid" => space(threads).axis("blocks", &[1, 2, 4, 8, 16, 32, 64], blocks),
-            "gpu-once" => space(256),
-            _ => Space::none(),
-        }
-    }
-
-    fn carried<'a>(&self, _: &str, data: &'a mut Data) -> Option<Carried<'a>> {
-        let output: &mut dyn Carry = match &mut data.out {
-            Output::Words(out, _) | Output::Events(out, ..) => out,
-            Output::Single(out, _) => out,
-            Output::Double(out, _) => out,
-        };
-        Some(Carried { inputs: vec![], outputs: vec![output] })
-    }
-
-    fn set_up(&self, problem: &Problem, _: &Variant<Problem, Launch>, data: &mut Data) -> Result<()> {
-        if let (Output::Events(_, table, columns), Kind::Poisson(mean)) = (&mut data.out, problem.kind) {
-            *table = Table::new(mean)?;
-            let device = columns.device().clone();
-            *columns = Array::from_slice(&device, &[table.columns.len()], &table.columns)?;
-        }
-        Ok(())
+    fn variants(&self, problem: &Problem) -> Vec<Row<Self>> {
+        variants::rows(problem)
     }
 
     fn data(&self, problem: &Problem, device: &Device, seed: u64) -> Result<Data> {
@@ -350,10 +181,6 @@ impl Algorithm for RandomNumbers {
         };
         let stream = Stream { seed, number: 3 ^ seed << 33 };
         Ok(Data { stream, out, states: Array::zeros(device, &[states])? })
-    }
-
-    fn run(&self, variant: &Variant<Problem, Launch>, config: &Config, data: &mut Data) -> Result<()> {
-        (variant.launch)(config, data)
     }
 
     fn poison(&self, data: &mut Data) -> Result<()> {
@@ -427,9 +254,4 @@ impl Algorithm for RandomNumbers {
         }
         Ok(if wrong > 0 { wrong as f64 } else { worst })
     }
-}
-
-/// Nothing is read; every number is written once.
-fn work(problem: &Problem) -> Work {
-    Work { bytes: (problem.numbers * problem.bytes()) as f64, flops: 0.0 }
 }

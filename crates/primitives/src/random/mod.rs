@@ -10,6 +10,7 @@ pub mod draw;
 mod ladder;
 pub mod poisson;
 pub mod reference;
+mod variants;
 mod ziggurat;
 
 use rayspin_core::{Error, Real, Result};
@@ -18,9 +19,8 @@ use rayspin_tune::tuned;
 
 use draw::{Bits, Draw, Shape};
 
-pub(crate) use cuda::programs;
 pub use draw::philox;
-pub use ladder::{Data, Kind, Launch, Problem, RandomNumbers};
+pub use ladder::{Data, Kind, Problem, RandomNumbers};
 
 /// A stream of random numbers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]

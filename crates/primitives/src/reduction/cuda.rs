@@ -17,7 +17,7 @@ static STEPS: Source = Source {
     ],
 };
 
-pub(super) static SHUFFLE: Source = Source {
+static SHUFFLE: Source = Source {
     name: "reduction_shuffle",
     files: &[
         ("reduce.cuh", include_str!("cuda/reduce.cuh")),
@@ -30,29 +30,40 @@ pub(super) const FEWEST_THREADS: usize = 64;
 /// Blocks of a multiprocessor, at most, where a grid is of so many.
 pub(super) const MOST_BLOCKS: usize = 32;
 
-pub(crate) fn programs() -> Vec<Build> {
-    let build = |source, defines| Build { source, defines, spill_bytes: 0 };
-    let mut all = Vec::new();
-    for threads in [128, 256, 512] {
-        all.push(build(&STEPS, first::<i32, Sum>(Form::Threads(threads))));
-        all.push(build(&STEPS, rest::<i32, Sum>(Form::Threads(threads))));
-        all.push(build(&STEPS, first::<f32, SquareError>(Form::Threads(threads))));
+/// Threads of a block that trees are written out for.
+pub(super) const MADE: [u32; 3] = [128, 256, 512];
+
+fn builds(source: &'static Source, forms: Vec<Vec<Define>>) -> Vec<Build> {
+    forms.into_iter().map(|defines| Build { defines, ..Build::plain(source) }).collect()
+}
+
+/// Trees of so many threads.
+pub(super) fn trees(threads: &[u32]) -> Vec<Build> {
+    let mut forms = vec![first::<f32, Min>(Form::TREES), first::<i32, Max>(Form::TREES)];
+    forms.extend([first::<f32, Sum>(Form::TREES), first::<f64, Sum>(Form::TREES)]);
+    for form in threads.iter().map(|&threads| Form::Threads(threads)) {
+        forms.extend([first::<i32, Sum>(form), rest::<i32, Sum>(form), first::<f32, SquareError>(form)]);
     }
-    all.push(build(&STEPS, first::<f32, Min>(Form::Threads(256))));
-    for unroll in [1, 4, 8] {
-        all.push(build(&SHUFFLE, first::<i32, Sum>(Form::Unroll(unroll))));
-        all.push(build(&SHUFFLE, first::<f32, Sum>(Form::Unroll(unroll))));
-        all.push(build(&SHUFFLE, first::<f64, Sum>(Form::Unroll(unroll))));
+    builds(&STEPS, forms)
+}
+
+/// Kernels that join registers and load no vectors, and those of the numbers that blocks have left.
+pub(super) fn shuffles() -> Vec<Build> {
+    let (one, two) = (Form::shuffles(false), Form::shuffles(true));
+    let sums = [first::<i32, Sum>(one), first::<f32, Sum>(one), first::<f64, Sum>(one)];
+    let extremes = [first::<f32, Min>(one), first::<i32, Max>(one), rest::<i32, Sum>(one)];
+    let errors =
+        [first::<f32, SquareError>(two), first::<f64, SquareError>(two), first::<i32, SquareError>(two)];
+    builds(&SHUFFLE, [sums, extremes, errors].concat())
+}
+
+/// The same with other numbers of loads at once.
+pub(super) fn loads() -> Vec<Build> {
+    let mut forms = vec![first::<f32, Min>(Form::Unroll(1)), first::<i32, Max>(Form::Unroll(1))];
+    for form in [Form::Unroll(1), Form::Unroll(4)] {
+        forms.extend([first::<i32, Sum>(form), first::<f32, Sum>(form), first::<f64, Sum>(form)]);
     }
-    for unroll in [1, 8] {
-        all.push(build(&SHUFFLE, first::<f32, Min>(Form::Unroll(unroll))));
-        all.push(build(&SHUFFLE, first::<i32, Max>(Form::Unroll(unroll))));
-    }
-    all.push(build(&SHUFFLE, rest::<i32, Sum>(Form::Unroll(8))));
-    all.push(build(&SHUFFLE, first::<f32, SquareError>(Form::Unroll(4))));
-    all.push(build(&SHUFFLE, first::<f64, SquareError>(Form::Unroll(4))));
-    all.push(build(&SHUFFLE, first::<i32, SquareError>(Form::Unroll(4))));
-    all
+    [shuffles(), builds(&SHUFFLE, forms)].concat()
 }
 
 /// What a program fixes beside its types.

@@ -1,19 +1,18 @@
-//! The ladder: problems, rows, spaces.
+//! The ladder: problems, their data, what the rows run.
 
 use std::fmt;
 
 use rayon::prelude::*;
 use rayspin_core::{Error, Result, voxels};
-use rayspin_device::cuda::Source;
 use rayspin_device::{Array, BackendKind, Device};
-use rayspin_tune::variant::{Variant, Work, runs_all};
 use rayspin_tune::{
-    About, Algorithm, Carried, Carry, Case, Config, Flow, Peak, Published, Space, Unit, documents, gpu, input,
+    About, Algorithm, Carried, Carry, Case, Config, Counts, Flow, Peak, Published, Row, Unit, documents, gpu,
+    input,
 };
 
 use super::cuda::{self, Arrays, Form, Shape};
 use super::number::{Max, Min, Operation, Plain, SquareError, Sum};
-use super::{Number, cpu};
+use super::{Number, cpu, variants};
 
 /// What is computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -87,16 +86,16 @@ impl fmt::Display for Problem {
 }
 
 /// What the rows run, whatever the types.
-pub trait Run {
+pub trait Ways {
     /// One thread, an element at a time.
-    fn scalar(&mut self);
+    fn scalar(&mut self) -> Result<()>;
     /// One thread, vectors.
-    fn simd(&mut self);
+    fn simd(&mut self) -> Result<()>;
     /// All threads.
     fn threads(&mut self, config: &Config) -> Result<()>;
     /// A kernel whose threads take `each` elements, launched level by level.
     fn by_levels(&mut self, kernel: &str, each: usize, config: &Config) -> Result<()>;
-    /// [`Run::by_levels`] of a program made for its number of threads.
+    /// [`Ways::by_levels`] of a program made for its number of threads.
     fn unrolled(&mut self, kernel: &str, config: &Config) -> Result<()>;
     /// A grid of trees, then one block.
     fn trees(&mut self, kernel: &str, config: &Config) -> Result<()>;
@@ -135,7 +134,7 @@ impl<T: Plain, O: Operation<T>> Of<T, O> {
         seed: u64,
         random: fn(u64) -> T,
         nan: Option<T>,
-    ) -> Result<Box<dyn Run>> {
+    ) -> Result<Box<dyn Ways>> {
         let n = problem.len;
         let fill = |seed: u64| -> Result<Array<T>> {
             let mut host = Array::zeros(&device.host(), &[n])?;
@@ -175,8 +174,9 @@ impl<T: Plain, O: Operation<T>> Of<T, O> {
         Arrays { a: &self.a, b, parts: &mut self.parts, more: &mut self.more, out: &mut self.out }
     }
 
-    fn give(&mut self, value: O::Acc) {
+    fn give(&mut self, value: O::Acc) -> Result<()> {
         self.out.cpu_mut().fill(value);
+        Ok(())
     }
 
     fn second(&self) -> &Array<T> {
@@ -191,16 +191,16 @@ impl<T: Plain, O: Operation<T>> Of<T, O> {
     }
 }
 
-impl<T: Plain, O: Operation<T>> Run for Of<T, O> {
-    fn scalar(&mut self) {
+impl<T: Plain, O: Operation<T>> Ways for Of<T, O> {
+    fn scalar(&mut self) -> Result<()> {
         let value = cpu::scalar::<T, O>(self.a.cpu(), self.second().cpu());
-        self.give(value);
+        self.give(value)
     }
 
-    fn simd(&mut self) {
+    fn simd(&mut self) -> Result<()> {
         let level = self.a.device().cpu_side().level();
         let value = cpu::simd::<T, O>(level, self.a.cpu(), self.second().cpu());
-        self.give(value);
+        self.give(value)
     }
 
     fn threads(&mut self, config: &Config) -> Result<()> {
@@ -209,8 +209,7 @@ impl<T: Plain, O: Operation<T>> Run for Of<T, O> {
         let piece = config.get("piece")? as usize;
         let value =
             cpu::threads::<T, O>(device.cpu_side(), piece, self.a.cpu(), b.cpu(), self.parts.cpu_mut());
-        self.give(value);
-        Ok(())
+        self.give(value)
     }
 
     fn by_levels(&mut self, kernel: &str, each: usize, config: &Config) -> Result<()> {
@@ -290,13 +289,9 @@ impl<T: Plain, O: Operation<T>> Run for Of<T, O> {
 #[derive(Debug, Clone, Copy)]
 pub struct Reduction;
 
-/// What a row runs.
-pub type Launch = fn(&Config, &mut dyn Run) -> Result<()>;
-
 impl Algorithm for Reduction {
     type Problem = Problem;
-    type Launch = Launch;
-    type Data = Box<dyn Run>;
+    type Data = Box<dyn Ways>;
 
     fn about(&self) -> About {
         About {
@@ -348,139 +343,18 @@ impl Algorithm for Reduction {
         }
     }
 
-    fn variants(&self, problem: &Problem) -> Vec<Variant<Problem, Launch>> {
-        // The least and the greatest, and sums of integers, are exact. One accumulator in f64 of the 2²⁸ numbers of a case loses about
-        // 1e-12, of the 20 thousand of a trial 1e-14; sums in parts lose less.
-        let exact = matches!((problem.kind, problem.of), (Kind::Min | Kind::Max, _) | (Kind::Sum, Type::I32));
-        let tolerance = if exact { 0.0 } else { 1e-12 };
-        let row = |name, backend, summary, launch: Launch, refuses, reproduces| Variant {
-            name,
-            backend,
-            summary,
-            launch,
-            refuses,
-            work,
-            tolerance,
-            reproduces,
-        };
-        let cpu =
-            |name, summary, launch: Launch| row(name, BackendKind::Cpu, summary, launch, runs_all, None);
-        let gpu = |name, summary, launch: Launch, reproduces| {
-            row(name, BackendKind::Cuda, summary, launch, runs_all, reproduces)
-        };
-        vec![
-            cpu("scalar", "one thread, one sum", |_, d| {
-                d.scalar();
-                Ok(())
-            }),
-            cpu("simd", "one thread, the widest vectors, eight under way", |_, d| {
-                d.simd();
-                Ok(())
-            }),
-            cpu("threads", "the same on all cores, pieces joined in order", |c, d| d.threads(c)),
-            gpu(
-                "gpu-k1",
-                "interleaved, threads chosen by modulo",
-                |c, d| d.by_levels("k1_modulo", 1, c),
-                Some("K1"),
-            ),
-            gpu(
-                "gpu-k2",
-                "interleaved, threads in a row",
-                |c, d| d.by_levels("k2_strided", 1, c),
-                Some("K2"),
-            ),
-            gpu("gpu-k3", "sequential addresses", |c, d| d.by_levels("k3_sequential", 1, c), Some("K3")),
-            gpu(
-                "gpu-k4",
-                "first addition while loading",
-                |c, d| d.by_levels("k4_first_add", 2, c),
-                Some("K4"),
-            ),
-            gpu("gpu-k5", "last warp written out", |c, d| d.by_levels("k5_last_warp", 2, c), Some("K5")),
-            gpu("gpu-k6", "every step written out", |c, d| d.unrolled("k6_unrolled", c), Some("K6")),
-            gpu(
-                "gpu-two-level",
-                "trees of a fixed grid, then one block's",
-                |c, d| d.trees("two_level", c),
-                None,
-            ),
-            gpu("gpu-k7", "many elements a thread", |c, d| d.trees("k7_many", c), Some("K7")),
-            row(
-                "gpu-atomic",
-                BackendKind::Cuda,
-                "one kernel clears the sum, blocks add theirs atomically",
-                |c, d| d.atomic(c),
-                sums_alone,
-                None,
-            ),
-            gpu("gpu-shuffle", "registers of the warp instead of shared memory", |c, d| d.shuffle(c), None),
-            gpu("gpu-wide", "16 bytes a load, several under way", |c, d| d.wide(c), None),
-            gpu("gpu-one-pass", "the block that ends last joins all: one kernel", |c, d| d.one_pass(c), None),
-            gpu(
-                "gpu-flags",
-                "flags beside blocks' numbers, for which the last block waits",
-                |c, d| d.flagged(c),
-                None,
-            ),
-        ]
+    fn variants(&self, problem: &Problem) -> Vec<Row<Self>> {
+        variants::rows(problem)
     }
 
-    fn sources(&self, _: &Problem, variant: &str) -> Vec<&'static Source> {
-        match variant {
-            "gpu-flags" => vec![&cuda::SHUFFLE],
-            _ => Vec::new(),
-        }
-    }
-
-    fn space(&self, problem: &Problem, variant: &str) -> Space {
-        let pairs = problem.kind == Kind::MeanSquareError;
-        let threads = &[64, 128, 256, 512, 1024];
-        match variant {
-            "threads" => Space::none().axis(
-                "piece",
-                &[cpu::SMALLEST_PIECE as i64, 1 << 14, 1 << 15, 1 << 16, 1 << 17],
-                cpu::PIECE as i64,
-            ),
-            "gpu-k1" | "gpu-k2" | "gpu-k3" | "gpu-k4" | "gpu-k5" => {
-                Space::none().axis("threads", threads, 256)
-            }
-            "gpu-k6" => Space::none().axis("threads", &[128, 256, 512], 256),
-            "gpu-k7" | "gpu-two-level" => {
-                Space::none().axis("threads", &[128, 256, 512], 256).axis("blocks", &[1, 2, 4, 8, 16, 32], 8)
-            }
-            "gpu-shuffle" | "gpu-atomic" => {
-                Space::none().axis("threads", threads, 256).axis("blocks", &[1, 2, 4, 8, 16, 32], 8)
-            }
-            // Defaults have some 64 KB under way on a multiprocessor: a bandwidth of 25 GB/s each and a latency of 1 µs ask for less
-            // than half of it. Four loads at once of extremes take more registers of compute capability 12.0 than there are.
-            "gpu-wide" | "gpu-one-pass" | "gpu-flags" if pairs => Space::none()
-                .axis("threads", &[128, 256, 512], 256)
-                .axis("blocks", &[1, 2, 3, 4, 8], 3)
-                .axis("unroll", &[1, 2, 4], 4),
-            "gpu-wide" | "gpu-one-pass" | "gpu-flags" => Space::none()
-                .axis("threads", &[128, 256, 512, 1024], 512)
-                .axis("blocks", &[1, 2, 4, 8, 16], 2)
-                .axis("unroll", &[1, 2, 4, 8], if problem.kind == Kind::Sum { 4 } else { 8 })
-                .where_(|c| {
-                    // Blocks that a multiprocessor holds at once.
-                    matches!(c.find("threads").zip(c.find("blocks")), Some((t, b)) if t * b <= 2048)
-                }),
-            _ => Space::none(),
-        }
-    }
-
-    fn flow(&self, _: &Problem) -> Flow {
-        Flow::Read
-    }
-
-    fn peak(&self, problem: &Problem) -> Peak {
-        match problem {
+    fn counts(&self, problem: &Problem) -> Counts {
+        let peak = match problem {
             Problem { kind: Kind::MeanSquareError, .. } | Problem { of: Type::F64, .. } => Peak::F64,
             Problem { of: Type::I32, .. } => Peak::I32,
             Problem { kind: Kind::Sum, .. } => Peak::F64,
             _ => Peak::F32,
-        }
+        };
+        Counts { peak, flow: Flow::Read, ..Counts::default() }
     }
 
     fn published(&self) -> &'static [Published] {
@@ -501,11 +375,7 @@ impl Algorithm for Reduction {
         }
     }
 
-    fn carried<'a>(&self, _: &str, data: &'a mut Box<dyn Run>) -> Option<Carried<'a>> {
-        Some(data.carried())
-    }
-
-    fn data(&self, problem: &Problem, device: &Device, seed: u64) -> Result<Box<dyn Run>> {
+    fn data(&self, problem: &Problem, device: &Device, seed: u64) -> Result<Box<dyn Ways>> {
         match problem.of {
             Type::I32 => data(problem, device, seed, |bits| (bits >> 32) as i32, None),
             Type::F32 => data(problem, device, seed, |bits| unit(bits) as f32, Some(f32::NAN)),
@@ -513,20 +383,11 @@ impl Algorithm for Reduction {
         }
     }
 
-    fn run(
-        &self,
-        variant: &Variant<Problem, Launch>,
-        config: &Config,
-        data: &mut Box<dyn Run>,
-    ) -> Result<()> {
-        (variant.launch)(config, data.as_mut())
-    }
-
-    fn poison(&self, data: &mut Box<dyn Run>) -> Result<()> {
+    fn poison(&self, data: &mut Box<dyn Ways>) -> Result<()> {
         data.poison()
     }
 
-    fn error(&self, _: &Problem, data: &Box<dyn Run>) -> Result<f64> {
+    fn error(&self, _: &Problem, data: &Box<dyn Ways>) -> Result<f64> {
         data.error()
     }
 }
@@ -542,7 +403,7 @@ fn data<T: Number>(
     seed: u64,
     make: fn(u64) -> T,
     nan: Option<T>,
-) -> Result<Box<dyn Run>>
+) -> Result<Box<dyn Ways>>
 where
     Sum: Operation<T>,
     Min: Operation<T>,
@@ -555,16 +416,4 @@ where
         Kind::Max => Of::<T, Max>::make(problem, device, seed, make, nan),
         Kind::MeanSquareError => Of::<T, SquareError>::make(problem, device, seed, make, nan),
     }
-}
-
-/// Every element once; an addition or a comparison, or a difference, a square and an addition.
-fn work(problem: &Problem) -> Work {
-    let bytes = if problem.of == Type::F64 { 8.0 } else { 4.0 };
-    let (arrays, flops) = if problem.kind == Kind::MeanSquareError { (2.0, 3.0) } else { (1.0, 1.0) };
-    let n = problem.len as f64;
-    Work { bytes: arrays * bytes * n, flops: flops * n }
-}
-
-fn sums_alone(problem: &Problem) -> Option<String> {
-    matches!(problem.kind, Kind::Min | Kind::Max).then(|| format!("{problem}: atomic additions make sums"))
 }

@@ -5,13 +5,13 @@ mod cuda;
 mod ladder;
 mod number;
 pub mod reference;
+mod variants;
 
 use rayspin_core::{Error, Result, expect_shape};
 use rayspin_device::{Array, Backend};
 use rayspin_tune::tuned;
 
-pub(crate) use cuda::programs;
-pub use ladder::{Kind, Launch, Problem, Reduction, Run, Type};
+pub use ladder::{Kind, Problem, Reduction, Type, Ways};
 pub use number::Number;
 use number::{Operation, Plain};
 

@@ -8,10 +8,18 @@ use rayspin_tune::{Build, Config, Space, gpu};
 use super::{Data, Problem};
 use crate::blocks::expect;
 
-pub(super) static SOURCE: Source = Source { name: "sad", files: &[("sad.cu", include_str!("cuda/sad.cu"))] };
+static SOURCE: Source = Source { name: "sad", files: &[("sad.cu", include_str!("cuda/sad.cu"))] };
 
-pub(crate) fn programs() -> Vec<Build> {
-    let form = |blocks, threads| Build { source: &SOURCE, defines: defines(blocks, threads), spill_bytes: 0 };
+fn form(blocks: u32, threads: u32) -> Build {
+    Build { source: &SOURCE, defines: defines(blocks, threads), spill_bytes: 0 }
+}
+
+/// Of the kernels of a thread a sum, which no macro changes.
+pub(super) fn a_thread_forms() -> Vec<Build> {
+    vec![form(4, 256)]
+}
+
+pub(super) fn window_forms() -> Vec<Build> {
     vec![form(4, 256), form(16, 512)]
 }
 

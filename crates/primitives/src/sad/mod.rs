@@ -3,18 +3,15 @@
 mod cpu;
 mod cuda;
 pub mod reference;
+mod variants;
 
 use std::fmt;
 
 use rayon::prelude::*;
 use rayspin_core::{Error, Result, expect_shape, voxels};
-use rayspin_device::cuda::Source;
 use rayspin_device::cuda::Texture;
-use rayspin_device::{Array, Backend, BackendKind, Device};
-use rayspin_tune::variant::{Variant, Work, runs_all};
-use rayspin_tune::{About, Algorithm, Carried, Case, Config, Peak, Published, Space, Unit, input, tuned};
-
-pub(crate) use cuda::programs;
+use rayspin_device::{Array, Backend, Device};
+use rayspin_tune::{About, Algorithm, Case, Counts, Peak, Published, Row, Unit, input, tuned};
 
 /// SAD\[i, j, v, u\] = Σ_{y, x < 4} |C\[4i + y, 4j + x\] − R\[4i + y + v − r, 4j + x + u − r\]| for frames C and R `[height, width]` and
 /// displacements −r … r along y and x: `[⌈height/4⌉, ⌈width/4⌉, 2r + 1, 2r + 1]`. Beyond its edges a frame goes on as its edge.
@@ -109,9 +106,6 @@ pub struct Data {
     seed: u64,
 }
 
-/// What a row runs.
-pub type Launch = fn(&Config, &mut Data) -> Result<()>;
-
 /// The ladder.
 #[derive(Debug, Clone, Copy)]
 pub struct Sad;
@@ -124,7 +118,6 @@ const PUBLISHED: &[Published] = &Published::on_processors([42.5e-3, 25.6e-3, 4.7
 
 impl Algorithm for Sad {
     type Problem = Problem;
-    type Launch = Launch;
     type Data = Data;
 
     fn about(&self) -> About {
@@ -169,102 +162,16 @@ impl Algorithm for Sad {
         }
     }
 
-    fn variants(&self, _: &Problem) -> Vec<Variant<Problem, Launch>> {
-        let row = |name, backend, summary, launch: Launch, refuses, reproduces| Variant {
-            name,
-            backend,
-            summary,
-            launch,
-            refuses,
-            work,
-            tolerance: 0.0,
-            reproduces,
-        };
-        let on_cpu = |name, summary, launch: Launch, reproduces| {
-            row(name, BackendKind::Cpu, summary, launch, runs_all, reproduces)
-        };
-        let on_gpu = |name, summary, launch: Launch, refuses: fn(&Problem) -> Option<String>, reproduces| {
-            row(name, BackendKind::Cuda, summary, launch, refuses, reproduces)
-        };
-        vec![
-            on_cpu(
-                "scalar",
-                "as the formula has it, one thread",
-                |_, d| {
-                    cpu::scalar(d.current.cpu(), d.reference.cpu(), d.sums.cpu_mut(), &d.problem);
-                    Ok(())
-                },
-                Some("C on a CPU"),
-            ),
-            on_cpu(
-                "simd",
-                "16 displacements at a time, padded frames, one thread",
-                |_, d| on_simd(d, false),
-                None,
-            ),
-            on_cpu("threads", "the same on all cores", |_, d| on_simd(d, true), None),
-            on_gpu("gpu-naive", "a thread a sum, bytes from global memory", cuda::naive, runs_all, None),
-            on_gpu(
-                "gpu-texture",
-                "the same through textures",
-                cuda::textured,
-                runs_all,
-                Some("CUDA on a GPU"),
-            ),
-            on_gpu(
-                "gpu-shared",
-                "the window of the reference in shared memory",
-                |config, d| cuda::window_of("shared_bytes", config, d),
-                cuda::window_refuses,
-                None,
-            ),
-            on_gpu(
-                "gpu-packed",
-                "four differences an instruction, stores in pairs",
-                |config, d| cuda::window_of("packed", config, d),
-                cuda::window_refuses,
-                None,
-            ),
-        ]
+    fn variants(&self, _: &Problem) -> Vec<Row<Self>> {
+        variants::rows()
     }
 
-    fn sources(&self, _: &Problem, variant: &str) -> Vec<&'static Source> {
-        match variant {
-            "gpu-packed" => vec![&cuda::SOURCE],
-            _ => Vec::new(),
-        }
-    }
-
-    fn space(&self, problem: &Problem, variant: &str) -> Space {
-        match variant {
-            "gpu-naive" | "gpu-texture" => Space::none().axis("threads", &[64, 128, 256, 512], 256),
-            "gpu-shared" | "gpu-packed" => cuda::window_space(problem),
-            _ => Space::none(),
-        }
-    }
-
-    fn peak(&self, _: &Problem) -> Peak {
-        Peak::I32
-    }
-
-    fn items(&self, problem: &Problem) -> f64 {
-        16.0 * count(problem)
+    fn counts(&self, problem: &Problem) -> Counts {
+        Counts { peak: Peak::I32, items: 16.0 * count(problem), ..Counts::default() }
     }
 
     fn published(&self) -> &'static [Published] {
         PUBLISHED
-    }
-
-    fn carried<'a>(&self, _: &str, data: &'a mut Data) -> Option<Carried<'a>> {
-        Some(Carried { inputs: vec![&mut data.current, &mut data.reference], outputs: vec![&mut data.sums] })
-    }
-
-    fn set_up(&self, _: &Problem, variant: &Variant<Problem, Launch>, data: &mut Data) -> Result<()> {
-        if let ("gpu-texture", Backend::Cuda(cuda)) = (variant.name, data.current.device().clone().backend())
-        {
-            data.textures = Some(cuda::textures(cuda, [&data.current, &data.reference])?);
-        }
-        Ok(())
     }
 
     fn data(&self, problem: &Problem, device: &Device, seed: u64) -> Result<Data> {
@@ -281,10 +188,6 @@ impl Algorithm for Sad {
         };
         let sums = Array::zeros(device, &problem.shape())?;
         Ok(Data { problem: *problem, current, reference, sums, textures, padded, seed })
-    }
-
-    fn run(&self, variant: &Variant<Problem, Launch>, config: &Config, data: &mut Data) -> Result<()> {
-        (variant.launch)(config, data)
     }
 
     fn poison(&self, data: &mut Data) -> Result<()> {
@@ -314,25 +217,8 @@ impl Algorithm for Sad {
     }
 }
 
-fn on_simd(data: &mut Data, all: bool) -> Result<()> {
-    let Data { problem, current, reference, sums, padded, .. } = data;
-    let padded = padded
-        .as_mut()
-        .ok_or_else(|| Error::value("device of block matching", "a CPU", current.device().describe()))?;
-    let cpu = current.device().cpu_side();
-    let on = (cpu.level(), all.then_some(cpu));
-    cpu::simd(on, current.cpu(), reference.cpu(), padded, sums.cpu_mut(), problem);
-    Ok(())
-}
-
 fn count(problem: &Problem) -> f64 {
     problem.shape().iter().map(|&n| n as f64).product()
-}
-
-/// Both frames read, the sums written; a subtraction, an absolute value and an addition a difference.
-fn work(problem: &Problem) -> Work {
-    let frames = 2.0 * problem.height as f64 * problem.width as f64;
-    Work { bytes: frames + 2.0 * count(problem), flops: 48.0 * count(problem) }
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ static PUBLISHED: Source = Source {
         ("01_published.cu", include_str!("cuda/01_published.cu")),
     ],
 };
-pub(super) static SLIDING: Source = Source {
+static SLIDING: Source = Source {
     name: "sobel",
     files: &[
         ("common.cu", include_str!("cuda/common.cu")),
@@ -27,15 +27,16 @@ pub(super) static SLIDING: Source = Source {
 /// Loads and stores that a strip may be made of, widest first.
 const ALIGNS: [i64; 4] = [16, 8, 4, 1];
 
-pub(crate) fn programs() -> Vec<Build> {
-    let mut all = vec![Build { source: &PUBLISHED, defines: vec![], spill_bytes: 0 }];
-    for halves in [false, true] {
-        for (align, one) in [(16, true), (16, false), (8, true), (4, true), (1, false)] {
-            let form = Form { threads: 64, align, rows: 6, one, halves };
-            all.push(Build { source: &SLIDING, defines: form.defines(), spill_bytes: 0 });
-        }
-    }
-    all
+pub(super) fn published_forms() -> Vec<Build> {
+    vec![Build::plain(&PUBLISHED)]
+}
+
+pub(super) fn sliding_forms(halves: bool) -> Vec<Build> {
+    let form = |(align, one)| {
+        let form = Form { threads: 64, align, rows: 6, one, halves };
+        Build { source: &SLIDING, defines: form.defines(), spill_bytes: 0 }
+    };
+    [(16, true), (16, false), (8, true), (4, true), (1, false)].map(form).into()
 }
 
 pub(super) const CLAMPED: Sampling =
@@ -69,7 +70,7 @@ fn sizes_of(data: &Data) -> Result<[i32; 2]> {
     sizes(data.problem.rows, data.problem.columns, &data.image, &data.out)
 }
 
-fn per_pixel(name: &str, config: &Config, data: &mut Data) -> Result<()> {
+pub(super) fn per_pixel(name: &str, config: &Config, data: &mut Data) -> Result<()> {
     let (x, y) = (config.get("x")?, config.get("y")?);
     let device = data.image.device().clone();
     let kernel = gpu(&device)?.kernel(&PUBLISHED, &[], name)?;
@@ -86,14 +87,6 @@ fn per_pixel(name: &str, config: &Config, data: &mut Data) -> Result<()> {
     ];
     // SAFETY: image and output have rows x columns pixels, to which the kernel holds places.
     unsafe { kernel.launch(shape, arguments) }
-}
-
-pub(super) fn twelve_reads(config: &Config, data: &mut Data) -> Result<()> {
-    per_pixel("twelve_reads", config, data)
-}
-
-pub(super) fn eight_reads(config: &Config, data: &mut Data) -> Result<()> {
-    per_pixel("eight_reads", config, data)
 }
 
 pub(super) fn texture(config: &Config, data: &mut Data) -> Result<()> {

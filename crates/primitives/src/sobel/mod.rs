@@ -3,21 +3,17 @@
 mod cpu;
 mod cuda;
 pub mod reference;
+mod variants;
 
 use std::fmt;
 
 use rayon::prelude::*;
 use rayspin_core::{Error, Result, voxels};
-use rayspin_device::cuda::Source;
 use rayspin_device::cuda::Texture;
-use rayspin_device::{Array, Backend, BackendKind, Device};
-use rayspin_tune::variant::{Variant, Work, runs_all};
-use rayspin_tune::{
-    About, Algorithm, Carried, Case, Config, Peak, Published, Space, Unit, documents, gpu, input, tuned,
-};
+use rayspin_device::{Array, Backend, Device};
+use rayspin_tune::{About, Algorithm, Case, Counts, Peak, Published, Row, Unit, documents, input, tuned};
 
 use crate::plane;
-pub(crate) use cuda::programs;
 
 /// out\[y, x\] = min(255, ⌊s (|H| + |V|)⌋), where with p the image
 ///
@@ -79,16 +75,12 @@ pub struct Data {
     out: Array<u8>,
 }
 
-/// What a row runs.
-pub type Launch = fn(&Config, &mut Data) -> Result<()>;
-
 /// The ladder.
 #[derive(Debug, Clone, Copy)]
 pub struct Sobel;
 
 impl Algorithm for Sobel {
     type Problem = Problem;
-    type Launch = Launch;
     type Data = Data;
 
     fn about(&self) -> About {
@@ -130,113 +122,8 @@ impl Algorithm for Sobel {
         Ok(Problem { rows, columns, ..*problem })
     }
 
-    fn variants(&self, _: &Problem) -> Vec<Variant<Problem, Launch>> {
-        let row = |name, backend, summary, launch: Launch, refuses, reproduces| Variant {
-            name,
-            backend,
-            summary,
-            launch,
-            refuses,
-            work,
-            tolerance: 0.0,
-            reproduces,
-        };
-        let on_cpu =
-            |name, summary, launch: Launch| row(name, BackendKind::Cpu, summary, launch, runs_all, None);
-        let on_gpu = |name, summary, launch: Launch, refuses: fn(&Problem) -> Option<String>, reproduces| {
-            row(name, BackendKind::Cuda, summary, launch, refuses, reproduces)
-        };
-        vec![
-            on_cpu("scalar", "one thread, each neighbour looked for", |_, d| {
-                let Problem { rows, columns, scale } = d.problem;
-                cpu::scalar(d.image.cpu(), rows, columns, scale, d.out.cpu_mut());
-                Ok(())
-            }),
-            on_cpu("simd", "one thread, rows as vectors of 16-bit integers", |_, d| {
-                let Problem { rows, columns, scale } = d.problem;
-                let level = d.image.device().cpu_side().level();
-                cpu::simd(level, d.image.cpu(), rows, columns, scale, 0, d.out.cpu_mut());
-                Ok(())
-            }),
-            on_cpu("threads", "the same on all cores", |_, d| {
-                let Problem { rows, columns, scale } = d.problem;
-                let device = d.image.device().clone();
-                cpu::threads(device.cpu_side(), d.image.cpu(), rows, columns, scale, d.out.cpu_mut());
-                Ok(())
-            }),
-            on_gpu(
-                "gpu-twelve-reads",
-                "twelve reads a pixel, in floating point",
-                cuda::twelve_reads,
-                cuda::per_pixel_refuses,
-                Some("a"),
-            ),
-            on_gpu(
-                "gpu-eight-reads",
-                "eight reads, in integers",
-                cuda::eight_reads,
-                cuda::per_pixel_refuses,
-                Some("b"),
-            ),
-            on_gpu(
-                "gpu-texture",
-                "through the texture unit, a block a row",
-                cuda::texture,
-                cuda::texture_refuses,
-                Some("c"),
-            ),
-            on_gpu(
-                "gpu-shared",
-                "a shared tile with its apron, four pixels a thread by a sliding window, several rows",
-                cuda::shared_tile,
-                cuda::per_pixel_refuses,
-                Some("d"),
-            ),
-            on_gpu(
-                "gpu-packed",
-                "strips that slide down in registers, 16 bytes a load, two pixels an instruction",
-                |config, d| sliding(config, d, false),
-                runs_all,
-                None,
-            ),
-            on_gpu(
-                "gpu-halves",
-                "the same in half precision, which is exact here and takes half the instructions",
-                |config, d| sliding(config, d, true),
-                runs_all,
-                None,
-            ),
-        ]
-    }
-
-    fn sources(&self, _: &Problem, variant: &str) -> Vec<&'static Source> {
-        match variant {
-            "gpu-halves" => vec![&cuda::SLIDING],
-            _ => Vec::new(),
-        }
-    }
-
-    fn space(&self, problem: &Problem, variant: &str) -> Space {
-        match variant {
-            "gpu-twelve-reads" | "gpu-eight-reads" => Space::none()
-                .axis("x", &[8, 16, 32, 64, 128, 256], 32)
-                .axis("y", &[1, 2, 4, 8, 16, 32], 8)
-                .where_(|c| between(c, &["x", "y"], 32, 1024)),
-            "gpu-texture" => Space::none().axis("threads", &[64, 128, 256, 512, 1024], 256),
-            "gpu-shared" => Space::none()
-                .axis("x", &[8, 16, 32, 64], 32)
-                .axis("y", &[1, 2, 4, 8, 16], 4)
-                .axis("rows", &[1, 2, 4, 8], 4)
-                .where_(|c| between(c, &["x", "y"], 32, 512) && between(c, &["x", "y", "rows"], 32, 4096)),
-            "gpu-packed" | "gpu-halves" => {
-                let aligns = cuda::aligns(problem.columns);
-                Space::none()
-                    .axis("align", &aligns, aligns.last().copied().unwrap_or(1))
-                    .axis("threads", &[32, 64, 128, 256], 64)
-                    .axis("rows", &[3, 6, 9, 12, 16, 18, 24, 32, 48, 64], 6)
-            }
-            _ => Space::none(),
-        }
+    fn variants(&self, _: &Problem) -> Vec<Row<Self>> {
+        variants::rows()
     }
 
     fn key(&self, problem: &Problem) -> (String, Vec<usize>) {
@@ -245,8 +132,8 @@ impl Algorithm for Sobel {
         (kind.to_owned(), vec![problem.rows, problem.columns])
     }
 
-    fn peak(&self, _: &Problem) -> Peak {
-        Peak::I32
+    fn counts(&self, _: &Problem) -> Counts {
+        Counts { peak: Peak::I32, ..Counts::default() }
     }
 
     fn published(&self) -> &'static [Published] {
@@ -254,17 +141,6 @@ impl Algorithm for Sobel {
             Published { document: documents::MEMORY_OPTIMIZATION, row, seconds: None, rate: None }
         }
         &const { [row("a"), row("b"), row("c"), row("d")] }
-    }
-
-    fn carried<'a>(&self, _: &str, data: &'a mut Data) -> Option<Carried<'a>> {
-        Some(Carried { inputs: vec![&mut data.image], outputs: vec![&mut data.out] })
-    }
-
-    fn set_up(&self, _: &Problem, variant: &Variant<Problem, Launch>, data: &mut Data) -> Result<()> {
-        if let ("gpu-texture", Backend::Cuda(cuda)) = (variant.name, data.image.device().clone().backend()) {
-            data.texture = Some(cuda.texture(&data.image, cuda::CLAMPED)?);
-        }
-        Ok(())
     }
 
     fn data(&self, problem: &Problem, device: &Device, seed: u64) -> Result<Data> {
@@ -289,10 +165,6 @@ impl Algorithm for Sobel {
         Ok(Data { problem: *problem, image, texture, out: Array::zeros(device, &shape)? })
     }
 
-    fn run(&self, variant: &Variant<Problem, Launch>, config: &Config, data: &mut Data) -> Result<()> {
-        (variant.launch)(config, data)
-    }
-
     fn poison(&self, data: &mut Data) -> Result<()> {
         // What the oracle gives, inverted: no byte is one that no variant would write.
         let Problem { rows, columns, scale } = data.problem;
@@ -313,24 +185,4 @@ impl Algorithm for Sobel {
         let count = cpu.run(|| (0..out.len()).into_par_iter().filter(wrong).count());
         Ok(count as f64 / out.len() as f64)
     }
-}
-
-/// Strips sliding down with the forms of a configuration.
-fn sliding(config: &Config, d: &mut Data, halves: bool) -> Result<()> {
-    let Problem { rows, columns, scale } = d.problem;
-    let device = d.image.device().clone();
-    let form = cuda::Form::from_config(config, scale, halves)?;
-    cuda::sliding(gpu(&device)?, form, &d.image, (rows, columns), scale, &mut d.out)
-}
-
-/// Whether the product of some parameters lies within bounds.
-fn between(config: &Config, names: &[&str], least: i64, most: i64) -> bool {
-    let product = names.iter().try_fold(1, |n, name| Some(n * config.find(name)?));
-    product.is_some_and(|n| (least..=most).contains(&n))
-}
-
-/// A byte read and one written; eight additions and two doublings a gradient, absolute values and their sum.
-fn work(problem: &Problem) -> Work {
-    let n = problem.rows as f64 * problem.columns as f64;
-    Work { bytes: 2.0 * n, flops: 16.0 * n }
 }

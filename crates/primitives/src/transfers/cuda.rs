@@ -17,8 +17,8 @@ const THREADS: u32 = 256;
 /// Values that a thread takes.
 const EACH: usize = 4;
 
-pub(crate) fn programs() -> Vec<Build> {
-    vec![Build { source: &SOURCE, defines: vec![], spill_bytes: 0 }]
+pub(super) fn forms() -> Vec<Build> {
+    vec![Build::plain(&SOURCE)]
 }
 
 /// The pieces that a configuration copies `n` values in.

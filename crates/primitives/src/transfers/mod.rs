@@ -2,7 +2,7 @@
 
 mod cuda;
 pub mod reference;
-mod table;
+mod variants;
 
 use std::fmt;
 
@@ -10,10 +10,7 @@ use rayon::prelude::*;
 use rayspin_core::{Error, Result};
 use rayspin_device::cpu::zeroed;
 use rayspin_device::{Array, Device, Pinned};
-use rayspin_tune::variant::Variant;
-use rayspin_tune::{About, Algorithm, Case, Config, Flow, Space, Unit, input};
-
-pub(crate) use cuda::programs;
+use rayspin_tune::{About, Algorithm, Case, Counts, Flow, Row, Unit, input};
 
 /// Which way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,9 +72,6 @@ enum Ended {
     Pinned,
 }
 
-/// What a row runs.
-pub type Launch = fn(&Config, &mut Data) -> Result<()>;
-
 /// The ladder.
 #[derive(Debug, Clone, Copy)]
 pub struct Transfers;
@@ -87,7 +81,6 @@ const ROUNDS: usize = 1 << 20;
 
 impl Algorithm for Transfers {
     type Problem = Problem;
-    type Launch = Launch;
     type Data = Data;
 
     fn about(&self) -> About {
@@ -144,25 +137,17 @@ impl Algorithm for Transfers {
         }
     }
 
-    fn variants(&self, problem: &Problem) -> Vec<Variant<Problem, Launch>> {
-        table::variants(problem)
+    fn variants(&self, problem: &Problem) -> Vec<Row<Self>> {
+        variants::rows(problem)
     }
 
-    fn space(&self, problem: &Problem, variant: &str) -> Space {
-        table::space(problem, variant)
-    }
-
-    /// A run begins or ends on the host already: there is no more of it from host to host.
-    fn competes(&self, _: &Problem, _: &str) -> bool {
-        false
-    }
-
-    fn flow(&self, problem: &Problem) -> Flow {
-        match problem.topic {
+    fn counts(&self, problem: &Problem) -> Counts {
+        let flow = match problem.topic {
             Topic::Upload => Flow::Upload,
             Topic::Download => Flow::Download,
             Topic::Both | Topic::Overlap => Flow::Duplex,
-        }
+        };
+        Counts { flow, ..Counts::default() }
     }
 
     fn data(&self, problem: &Problem, device: &Device, seed: u64) -> Result<Data> {
@@ -186,10 +171,6 @@ impl Algorithm for Transfers {
             pinned_into: Pinned::new(device, n(comes))?,
             ended: None,
         })
-    }
-
-    fn run(&self, variant: &Variant<Problem, Launch>, config: &Config, data: &mut Data) -> Result<()> {
-        (variant.launch)(config, data)
     }
 
     fn poison(&self, data: &mut Data) -> Result<()> {

@@ -1,38 +1,51 @@
 #![allow(unsafe_code, reason = "kernels are launched: each block says why they stay inside their arrays")]
 
-use rayspin_core::{Error, Result, expect_len};
+use rayspin_core::{C32, C64, Error, Result, expect_len};
 use rayspin_device::cuda::{Define, Launch, Source};
 use rayspin_device::{Array, Cuda};
-use rayspin_tune::{Build, Config};
+use rayspin_tune::{Build, Config, distinct};
 
 use super::Entry;
 
-pub(super) static SOURCE: Source =
+static SOURCE: Source =
     Source { name: "transpose", files: &[("transpose.cu", include_str!("cuda/transpose.cu"))] };
 
 /// The side of the lectures' tiles.
 const SIDE: u32 = 32;
 
-pub(crate) fn programs() -> Vec<Build> {
-    fn build<T: Entry>(v: u32, tile: u32, tall: u32, stream: u32) -> Build {
-        Build { source: &SOURCE, defines: Form { v, tile, tall, stream }.defines::<T>(), spill_bytes: 0 }
-    }
-    vec![
-        build::<f32>(1, 32, 8, 0),
-        build::<f32>(1, 32, 16, 0),
-        build::<f32>(2, 64, 8, 0),
-        build::<f32>(4, 64, 16, 0),
-        build::<f32>(4, 64, 8, 1),
-        build::<f32>(4, 32, 8, 0),
-        build::<u8>(1, 32, 8, 0),
-        build::<u8>(4, 128, 8, 0),
-        build::<u8>(2, 64, 8, 0),
-        build::<u16>(4, 64, 16, 0),
-        build::<f64>(1, 32, 8, 0),
-        build::<f64>(2, 32, 16, 0),
-        build::<rayspin_core::C32>(2, 32, 16, 0),
-        build::<rayspin_core::C64>(1, 32, 8, 0),
-    ]
+fn build<T: Entry>(form: Form) -> Build {
+    Build { defines: form.defines::<T>(), ..Build::plain(&SOURCE) }
+}
+
+/// Of [`of_tiles`].
+pub(super) fn lecture_forms() -> Vec<Build> {
+    let plain = Form::PLAIN;
+    let tall = build::<f32>(Form { tall: 16, ..plain });
+    vec![build::<f32>(plain), tall, build::<u8>(plain), build::<f64>(plain)]
+}
+
+/// Of [`registers`].
+pub(super) fn register_forms() -> Vec<Build> {
+    let plain = Form::PLAIN;
+    let wide = build::<f32>(Form { v: 4, ..plain });
+    vec![build::<f32>(plain), wide, build::<u8>(plain), build::<f64>(plain)]
+}
+
+/// Of [`wide`].
+pub(super) fn wide_forms() -> Vec<Build> {
+    let form = |v, tile, tall, stream| Form { v, tile, tall, stream };
+    let more = [
+        build::<f32>(form(2, 64, 8, 0)),
+        build::<f32>(form(4, 64, 16, 0)),
+        build::<f32>(form(4, 64, 8, 1)),
+        build::<u8>(form(4, 128, 8, 0)),
+        build::<u8>(form(2, 64, 8, 0)),
+        build::<u16>(form(4, 64, 16, 0)),
+        build::<f64>(form(2, 32, 16, 0)),
+        build::<C32>(form(2, 32, 16, 0)),
+        build::<C64>(Form::PLAIN),
+    ];
+    distinct(lecture_forms().into_iter().chain(register_forms()).chain(more))
 }
 
 /// What a program fixes.
@@ -112,7 +125,7 @@ impl Form {
 
 /// Elements that one load may move: 16 bytes at most, 4 elements at most since bytes are turned one by one, and as many as both
 /// sides are multiples of.
-pub(super) fn widest<T: Entry>(rows: usize, columns: usize) -> u32 {
+fn widest<T: Entry>(rows: usize, columns: usize) -> u32 {
     let divides = |v: u32| rows.is_multiple_of(v as usize) && columns.is_multiple_of(v as usize);
     [4, 2].into_iter().find(|&v| v as usize * size_of::<T>() <= 16 && divides(v)).unwrap_or(1)
 }

@@ -1,17 +1,15 @@
-//! The ladder: problems, rows, spaces.
+//! The ladder: problems, their data, what the rows run.
 
 use std::fmt;
 
 use bytemuck::Pod;
 use rayon::prelude::*;
 use rayspin_core::{Error, Result, voxels};
-use rayspin_device::cuda::Source;
-use rayspin_device::{Array, BackendKind, Device};
-use rayspin_tune::variant::{Variant, Work, runs_all};
-use rayspin_tune::{About, Algorithm, Carried, Case, Config, Published, Space, Unit, documents, gpu, input};
+use rayspin_device::{Array, Device};
+use rayspin_tune::{About, Algorithm, Carried, Case, Config, Published, Row, Unit, documents, gpu, input};
 
 use super::cuda::{self, Form};
-use super::{Entry, cpu};
+use super::{Entry, cpu, variants};
 
 /// Of which elements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,15 +45,15 @@ impl fmt::Display for Problem {
 }
 
 /// What the rows run, whatever the type.
-pub trait Run {
+pub trait Ways {
     /// One thread, an element at a time.
-    fn naive(&mut self);
+    fn naive(&mut self) -> Result<()>;
     /// One thread, tiles.
-    fn tiled(&mut self);
+    fn tiled(&mut self) -> Result<()>;
     /// One thread, tiles turned by vectors.
-    fn simd(&mut self);
+    fn simd(&mut self) -> Result<()>;
     /// All threads.
-    fn threads(&mut self);
+    fn threads(&mut self) -> Result<()>;
     /// A kernel of the lectures' tiles, which copies or transposes.
     fn of_tiles(&mut self, kernel: &str, copies: bool, config: &Config) -> Result<()>;
     /// Blocks turned in registers.
@@ -82,7 +80,7 @@ struct Of<T: Entry> {
 const COMPARED: usize = 1 << 20;
 
 impl<T: Entry> Of<T> {
-    fn make(problem: &Problem, device: &Device, seed: u64, random: fn(u64) -> T) -> Result<Box<dyn Run>> {
+    fn make(problem: &Problem, device: &Device, seed: u64, random: fn(u64) -> T) -> Result<Box<dyn Ways>> {
         let size = [problem.rows, problem.columns];
         let mut host = Array::zeros(&device.host(), &size)?;
         let values: &mut [T] = host.cpu_mut();
@@ -98,27 +96,31 @@ impl<T: Entry> Of<T> {
     }
 }
 
-impl<T: Entry> Run for Of<T> {
-    fn naive(&mut self) {
+impl<T: Entry> Ways for Of<T> {
+    fn naive(&mut self) -> Result<()> {
         self.copied = false;
         cpu::naive(self.size[0], self.size[1], self.a.cpu(), self.b.cpu_mut());
+        Ok(())
     }
 
-    fn tiled(&mut self) {
+    fn tiled(&mut self) -> Result<()> {
         self.copied = false;
         cpu::tiled(self.size[0], self.size[1], self.a.cpu(), self.b.cpu_mut());
+        Ok(())
     }
 
-    fn simd(&mut self) {
+    fn simd(&mut self) -> Result<()> {
         self.copied = false;
         let level = self.a.device().cpu_side().level();
         cpu::simd(level, self.size[0], self.size[1], self.a.cpu(), self.b.cpu_mut());
+        Ok(())
     }
 
-    fn threads(&mut self) {
+    fn threads(&mut self) -> Result<()> {
         self.copied = false;
         let device = self.a.device().clone();
         cpu::threads(device.cpu_side(), self.size[0], self.size[1], self.a.cpu(), self.b.cpu_mut());
+        Ok(())
     }
 
     fn of_tiles(&mut self, kernel: &str, copies: bool, config: &Config) -> Result<()> {
@@ -173,13 +175,9 @@ fn bytes_of<T: Pod>(values: &[T]) -> &[u8] {
 #[derive(Debug, Clone, Copy)]
 pub struct Transpose;
 
-/// What a row runs.
-pub type Launch = fn(&Config, &mut dyn Run) -> Result<()>;
-
 impl Algorithm for Transpose {
     type Problem = Problem;
-    type Launch = Launch;
-    type Data = Box<dyn Run>;
+    type Data = Box<dyn Ways>;
 
     fn about(&self) -> About {
         About {
@@ -228,112 +226,8 @@ impl Algorithm for Transpose {
         }
     }
 
-    fn variants(&self, _: &Problem) -> Vec<Variant<Problem, Launch>> {
-        let row = |name, backend, summary, launch: Launch, reproduces| Variant {
-            name,
-            backend,
-            summary,
-            launch,
-            refuses: runs_all,
-            work,
-            tolerance: 0.0,
-            reproduces,
-        };
-        let cpu = |name, summary, launch: Launch| row(name, BackendKind::Cpu, summary, launch, None);
-        let gpu = |name, summary, launch: Launch, reproduces| {
-            row(name, BackendKind::Cuda, summary, launch, reproduces)
-        };
-        vec![
-            cpu("naive", "one thread, an element at a time", |_, d| {
-                d.naive();
-                Ok(())
-            }),
-            cpu("tiled", "one thread, tiles that a cache holds", |_, d| {
-                d.tiled();
-                Ok(())
-            }),
-            cpu("simd", "one thread, tiles turned in vector registers", |_, d| {
-                d.simd();
-                Ok(())
-            }),
-            cpu("threads", "the same on all cores", |_, d| {
-                d.threads();
-                Ok(())
-            }),
-            gpu("gpu-copy", "a copy, to compare with", |c, d| d.of_tiles("copy", true, c), Some("copy")),
-            gpu(
-                "gpu-copy-shared",
-                "a copy by way of shared memory, to compare with",
-                |c, d| d.of_tiles("copy_shared", true, c),
-                Some("copy through shared"),
-            ),
-            gpu(
-                "gpu-naive",
-                "writes strewn over all rows",
-                |c, d| d.of_tiles("naive", false, c),
-                Some("naive"),
-            ),
-            gpu(
-                "gpu-coalesced",
-                "a tile in shared memory, both sides by rows",
-                |c, d| d.of_tiles("coalesced", false, c),
-                Some("coalesced"),
-            ),
-            gpu(
-                "gpu-padded",
-                "a tile whose columns are spread over the banks",
-                |c, d| d.of_tiles("padded", false, c),
-                Some("padded"),
-            ),
-            gpu("gpu-registers", "blocks turned in registers, no shared memory", |c, d| d.registers(c), None),
-            gpu(
-                "gpu-wide",
-                "blocks turned in registers, whole rows by way of shared memory",
-                |c, d| d.wide(c),
-                None,
-            ),
-        ]
-    }
-
-    fn sources(&self, _: &Problem, variant: &str) -> Vec<&'static Source> {
-        match variant {
-            "gpu-wide" => vec![&cuda::SOURCE],
-            _ => Vec::new(),
-        }
-    }
-
-    fn space(&self, problem: &Problem, variant: &str) -> Space {
-        let (rows, columns) = (problem.rows, problem.columns);
-        let (usual, widest) = match problem.of {
-            Type::U8 => (Form::usual::<u8>(rows, columns), cuda::widest::<u8>(rows, columns)),
-            Type::F32 => (Form::usual::<f32>(rows, columns), cuda::widest::<f32>(rows, columns)),
-            Type::F64 => (Form::usual::<f64>(rows, columns), cuda::widest::<f64>(rows, columns)),
-        };
-        let loads: Vec<i64> = [1, 2, 4].into_iter().filter(|&v| v <= i64::from(widest)).collect();
-        // The shared memory of a tile of 128: 16 KB of bytes, more than a block may declare of others.
-        let tiles: &[i64] = if problem.of == Type::U8 { &[32, 64, 128] } else { &[32, 64] };
-        match variant {
-            "gpu-copy" | "gpu-copy-shared" | "gpu-naive" | "gpu-coalesced" | "gpu-padded" => {
-                Space::none().axis("tall", &[4, 8, 16], 8)
-            }
-            "gpu-registers" => Space::none()
-                .axis("v", &loads, widest.into())
-                .axis("x", &[4, 8, 16, 32], 8)
-                .axis("y", &[4, 8, 16, 32], 32)
-                .axis("stream", &[0, 1], 0)
-                .where_(|c| matches!(c.find("x").zip(c.find("y")), Some((x, y)) if x * y >= 64)),
-            "gpu-wide" => Space::none()
-                .axis("v", &loads, usual.v.into())
-                .axis("tile", tiles, usual.tile.into())
-                .axis("tall", &[2, 4, 8, 16], usual.tall.into())
-                .axis("stream", &[0, 1], 0)
-                .where_(|c| {
-                    let value = |name| c.find(name).unwrap_or(0);
-                    let words = value("tile") / value("v").max(1);
-                    (64..=1024).contains(&(words * value("tall"))) && value("tall") <= words
-                }),
-            _ => Space::none(),
-        }
+    fn variants(&self, _: &Problem) -> Vec<Row<Self>> {
+        variants::rows()
     }
 
     fn published(&self) -> &'static [Published] {
@@ -353,15 +247,7 @@ impl Algorithm for Transpose {
         }
     }
 
-    fn competes(&self, _: &Problem, variant: &str) -> bool {
-        !variant.starts_with("gpu-copy")
-    }
-
-    fn carried<'a>(&self, _: &str, data: &'a mut Box<dyn Run>) -> Option<Carried<'a>> {
-        Some(data.carried())
-    }
-
-    fn data(&self, problem: &Problem, device: &Device, seed: u64) -> Result<Box<dyn Run>> {
+    fn data(&self, problem: &Problem, device: &Device, seed: u64) -> Result<Box<dyn Ways>> {
         match problem.of {
             Type::U8 => Of::<u8>::make(problem, device, seed, |bits| (bits >> 32) as u8),
             Type::F32 => Of::<f32>::make(problem, device, seed, |bits| (bits >> 40) as f32),
@@ -369,30 +255,11 @@ impl Algorithm for Transpose {
         }
     }
 
-    fn run(
-        &self,
-        variant: &Variant<Problem, Launch>,
-        config: &Config,
-        data: &mut Box<dyn Run>,
-    ) -> Result<()> {
-        (variant.launch)(config, data.as_mut())
-    }
-
-    fn poison(&self, data: &mut Box<dyn Run>) -> Result<()> {
+    fn poison(&self, data: &mut Box<dyn Ways>) -> Result<()> {
         data.poison()
     }
 
-    fn error(&self, _: &Problem, data: &Box<dyn Run>) -> Result<f64> {
+    fn error(&self, _: &Problem, data: &Box<dyn Ways>) -> Result<f64> {
         data.error()
     }
-}
-
-/// Every element read and written once.
-fn work(problem: &Problem) -> Work {
-    let bytes = match problem.of {
-        Type::U8 => 1.0,
-        Type::F32 => 4.0,
-        Type::F64 => 8.0,
-    };
-    Work { bytes: 2.0 * bytes * problem.rows as f64 * problem.columns as f64, flops: 0.0 }
 }

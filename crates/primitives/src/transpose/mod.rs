@@ -3,13 +3,13 @@
 mod cpu;
 mod cuda;
 mod ladder;
+mod variants;
 
 use rayspin_core::{C32, C64, Error, Result, expect_shape};
 use rayspin_device::{Array, Backend, Element};
 use rayspin_tune::tuned;
 
-pub(crate) use cuda::programs;
-pub use ladder::{Launch, Problem, Run, Transpose, Type};
+pub use ladder::{Problem, Transpose, Type, Ways};
 
 /// Elements of matrices that are transposed on every processor: numbers, real or complex. Kernels are made of [`Entry::C`], so that no
 /// other crate says what it is:

@@ -47,6 +47,7 @@ fn fake(rows: &[(&'static str, u64, Option<f64>, bool)]) -> Fake {
         tolerance: 1e-3,
         reproduces: None,
         space: Space::none(),
+        forms: Vec::new(),
     };
     Fake {
         rungs: rows.iter().map(rung).collect(),

@@ -12,7 +12,7 @@ use super::rungs::{CONSTANT, SFU, TUNED};
 use super::{Rung, Work, int, over};
 use crate::cuda::define;
 use crate::nudft::grid::Grid;
-use crate::nudft::tune::{space, value};
+use crate::nudft::tune::value;
 
 /// What their spaces leave open.
 struct Form {
@@ -28,7 +28,7 @@ struct Form {
 impl Form {
     /// Where nothing can be compiled, the default's macros.
     fn of(rung: Rung, config: &Config, compiles: bool) -> Result<Self> {
-        let default = space(rung.name(), false).default_config();
+        let default = rung.space::<f32>().default_config();
         let compiled = if compiles { config } else { &default };
         let plain = |config: &Config, name| value(config, name, default.find(name).unwrap_or(1));
         Ok(Self {
@@ -42,7 +42,7 @@ impl Form {
 
 /// The macros of the form by default, and of that with the most registers.
 pub(super) fn forms(rung: Rung) -> [Vec<Define>; 2] {
-    let space = space(rung.name(), false);
+    let space = rung.space::<f32>();
     let of = |config: &Config| {
         let macros = ["unroll", "voxels"].map(|name| config.find(name).unwrap_or(1));
         defines(rung, macros[0], macros[1])

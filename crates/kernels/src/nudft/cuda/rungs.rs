@@ -3,9 +3,10 @@
 use rayspin_core::{Error, Real, Result};
 use rayspin_device::Cuda;
 use rayspin_device::cuda::{Define, Source};
-use rayspin_tune::{Build, Config};
+use rayspin_tune::{Build, Config, Space};
 
 use super::pieces;
+use crate::cuda::define;
 use crate::nudft::tune::value;
 
 pub(super) static NAIVE: Source =
@@ -32,36 +33,6 @@ const TILE: (&str, &str) = ("tile.cuh", include_str!("tile.cuh"));
 
 const fn source(name: &'static str, files: &'static [(&'static str, &'static str)]) -> Source {
     Source { name, files }
-}
-
-/// Every program in every form, for the checks that need no GPU.
-pub(crate) fn programs() -> Vec<Build> {
-    let build = |source: &'static Source, double: &str, more: &[Define]| {
-        let mut defines = vec![("DOUBLE", double.to_owned())];
-        defines.extend_from_slice(more);
-        // The tensor rung holds as many sums and operands as there are registers: a few bytes are kept elsewhere over the loop.
-        // The plain rung is not written for registers.
-        let name = source.name;
-        let spill_bytes = if name == TENSOR.name || name == NAIVE.name { 64 } else { 0 };
-        Build { source, defines, spill_bytes }
-    };
-    let mut all = Vec::new();
-    for double in ["0", "1"] {
-        all.extend([&NAIVE, &TABLES].map(|source| build(source, double, &[])));
-        all.push(build(&DOUBLE, double, &double_defines(DOUBLE_THREADS)));
-        for defines in pieces::forms(Rung::Constant) {
-            all.push(build(&CONSTANT, double, &defines));
-        }
-    }
-    for (rung, source) in [(Rung::Sfu, &SFU), (Rung::Tuned, &TUNED)] {
-        all.extend(pieces::forms(rung).iter().map(|defines| build(source, "0", defines)));
-    }
-    all.push(build(&SEPARABLE, "0", &[]));
-    for tiles in TENSOR_TILES {
-        all.push(build(&TENSOR, "0", &tensor_defines(tiles)));
-        all.push(build(&WGMMA, "0", &wgmma_defines(tiles)));
-    }
-    all
 }
 
 /// One of the ladder's steps on a GPU.
@@ -100,17 +71,62 @@ impl Rung {
         }
     }
 
-    /// The programs that its parameters are of.
-    pub(in crate::nudft) fn sources(self) -> Vec<&'static Source> {
+    /// The forms of its programs in one precision.
+    pub(in crate::nudft) fn forms<R: Real>(self) -> Vec<Build> {
+        // The tensor rung holds as many sums and operands as there are registers: a few bytes are kept elsewhere over the loop.
+        // The plain rung is not written for registers.
+        let spill_bytes = if matches!(self, Self::Tensor | Self::Naive) { 64 } else { 0 };
+        let build = |source, more: &[Define], spill_bytes| Build {
+            source,
+            defines: [&[define::<R>()], more].concat(),
+            spill_bytes,
+        };
+        let pieces = |source| pieces::forms(self).iter().map(|more| build(source, more, 0)).collect();
+        let product = |source, forms: &[Vec<Define>]| {
+            let forms = forms.iter().map(|more| build(source, more, spill_bytes));
+            std::iter::once(build(&TABLES, &[], 0)).chain(forms).collect()
+        };
         match self {
-            Self::Naive => vec![&NAIVE],
-            Self::Constant => vec![&CONSTANT],
-            Self::Sfu => vec![&SFU],
-            Self::Tuned => vec![&TUNED],
-            Self::Separable => vec![&TABLES, &SEPARABLE],
-            Self::Double => vec![&TABLES, &DOUBLE],
-            Self::Tensor => vec![&TABLES, &TENSOR],
-            Self::Wgmma => vec![&TABLES, &WGMMA],
+            Self::Naive => vec![build(&NAIVE, &[], spill_bytes)],
+            Self::Constant => pieces(&CONSTANT),
+            Self::Sfu => pieces(&SFU),
+            Self::Tuned => pieces(&TUNED),
+            Self::Separable => product(&SEPARABLE, &[Vec::new()]),
+            Self::Double => product(&DOUBLE, &[double_defines(DOUBLE_THREADS).into()]),
+            Self::Tensor => product(&TENSOR, &TENSOR_TILES.map(|tiles| tensor_defines(tiles).into())),
+            Self::Wgmma => product(&WGMMA, &TENSOR_TILES.map(|tiles| wgmma_defines(tiles).into())),
+        }
+    }
+
+    /// What it leaves open in one precision.
+    ///
+    /// Those of `Constant` and `Sfu` are the published 175: how often the loop over samples is unrolled, threads of a block, samples of a
+    /// launch.
+    pub(in crate::nudft) fn space<R: Real>(self) -> Space {
+        const THREADS: &[i64] = &[32, 64, 128, 256, 512];
+        // Samples of a table of phases: by default all tables of a 128³ image's Q stay in the second-level cache. Sums of more samples than
+        // the most would lose digits of f32.
+        let tables = Space::none().axis("table", &[2048, 4096, 8192, 16384], 8192);
+        match self {
+            Self::Naive => Space::none().axis("threads", THREADS, 128),
+            Self::Constant | Self::Sfu => {
+                let space = Space::none()
+                    .axis("unroll", &[1, 2, 4, 8, 16], 16)
+                    .axis("threads", THREADS, 128)
+                    .axis("points", &[32, 64, 128, 256, 512, 1024, 2048], 64);
+                // Constant memory has 64 KB, a sample of the one f64 rung 48 bytes.
+                let fits: fn(&Config) -> bool = |c| c.find("points").is_some_and(|points| points <= 1024);
+                if size_of::<R>() == 8 { space.where_(fits) } else { space }
+            }
+            Self::Tuned => Space::none()
+                .axis("voxels", &[1, 2, 4, 8, 16], 4)
+                .axis("unroll", &[1, 2, 4], 2)
+                .axis("threads", &[64, 128, 256], 64)
+                .axis("points", &[32, 64, 256, 1024, 2048], 256),
+            Self::Separable => tables,
+            // A warp has two points of a tile: 16 registers' sums a thread leave room for 256 threads a multiprocessor.
+            Self::Double => tables.axis("threads", &[64, 128, 256], 128),
+            Self::Tensor | Self::Wgmma => tables.axis("columns", &[64, 128], 128),
         }
     }
 

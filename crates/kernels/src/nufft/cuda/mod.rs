@@ -19,7 +19,7 @@ use super::kernel::{Kernel as Window, terms};
 use super::layout::Layout;
 use rayspin_tune::Build;
 
-use crate::cuda::limits;
+use crate::cuda::{in_precision, limits};
 use crate::fft::cuda::PaddedFft;
 use crate::kept::Kept;
 pub(super) use needs::Needs;
@@ -124,6 +124,14 @@ pub(crate) fn builds() -> Vec<Build> {
     let mut all = Vec::new();
     of::<f32>(&mut all);
     of::<f64>(&mut all);
+    all
+}
+
+/// The forms of the program that spreads (`to_image`), or of the one that interpolates.
+pub(super) fn forms<R: Real>(to_image: bool) -> Vec<Build> {
+    let source = if to_image { &SPREAD } else { &INTERP };
+    let mut all = in_precision::<R>(builds());
+    all.retain(|build| std::ptr::eq(build.source, source));
     all
 }
 

@@ -468,8 +468,12 @@ fn lower(cuda: &Cuda, line: &Line, n: usize) -> String {
     flag(cuda.compiles() && line.halves(n))
 }
 
-/// Every program in the forms that images of 256 voxels an axis take, for [`crate::cuda::programs`].
-pub(crate) fn builds<R: Real>() -> Vec<Build> {
+/// Every program in the forms that images of 256 voxels an axis take.
+pub(crate) fn builds() -> Vec<Build> {
+    [builds_in::<f32>(), builds_in::<f64>()].concat()
+}
+
+fn builds_in<R: Real>() -> Vec<Build> {
     let limits = limits();
     let mut all: Vec<Build> = [&KERNEL, &make::SOURCE]
         .map(|source| Build { source, defines: vec![define::<R>()], spill_bytes: 0 })

@@ -1,0 +1,212 @@
+//! The rows.
+
+use rayspin_core::Result;
+use rayspin_device::BackendKind;
+use rayspin_tune::{Carried, Carry, Config, Row, Run, Space, Variant, Work, gpu, runs_all};
+
+use super::cuda::{self, UNROLL};
+use super::ladder::{Data, Form, Histogram, Problem};
+use super::sample::Width;
+
+/// Every sample is read once; the bins are nothing beside that.
+fn work(problem: &Problem) -> Work {
+    let bin = if problem.form == Form::Counts { 4.0 } else { 1.0 };
+    Work { bytes: (problem.width.bytes() * problem.samples) as f64 + bin * problem.bins as f64, flops: 0.0 }
+}
+
+fn carried(data: &mut Data) -> Option<Carried<'_>> {
+    let output: &mut dyn Carry = match data.problem.form {
+        Form::Saturating => &mut data.bytes,
+        Form::Counts => &mut data.words,
+    };
+    Some(Carried { inputs: vec![data.samples.carry()], outputs: vec![output] })
+}
+
+/// Kernels of samples of 32 bits.
+fn words_only(problem: &Problem) -> Option<String> {
+    (problem.width != Width::U32).then(|| format!("{problem}: samples of 32 bits alone"))
+}
+
+/// More bins than a block may count in shared memory of 48 KiB, which every launch has.
+pub(super) fn shared_refuses(problem: &Problem) -> Option<String> {
+    let many = || format!("{problem}: a block without asking has 48 KiB of shared memory, 12288 bins");
+    words_only(problem).or_else(|| (4 * problem.bins > 48 << 10).then(many))
+}
+
+/// What compares or clamps, where nothing is to be clamped.
+fn no_limit(problem: &Problem) -> Option<String> {
+    (problem.form == Form::Counts).then(|| "plain counts have no limit to test".to_owned())
+}
+
+fn saturating_only(problem: &Problem) -> Option<String> {
+    no_limit(problem).or_else(|| shared_refuses(problem))
+}
+
+fn too_many_bins(problem: &Problem) -> Option<String> {
+    (4 * problem.bins > 224 << 10)
+        .then(|| format!("{problem}: a multiprocessor's shared memory holds 57344 bins of 32 bits"))
+}
+
+/// Copies of a block's counts that shared memory of an H100 holds, 4 bytes a bin: powers of two, one at least.
+pub(super) fn copies(bins: usize) -> Vec<i64> {
+    let fit = (0..6).map(|p| 1i64 << p).filter(|&c| 4 * bins * c as usize <= 224 << 10);
+    let fit: Vec<_> = fit.collect();
+    if fit.is_empty() { vec![1] } else { fit }
+}
+
+fn most(copies: &[i64]) -> i64 {
+    copies.last().copied().unwrap_or(1)
+}
+
+fn tables(default: i64) -> Space {
+    Space::none().axis("tables", &[1, 2, 4, 8], default)
+}
+
+fn one_block(_: &Problem) -> Space {
+    Space::none().axis("threads", &[128, 256, 512, 1024], 512)
+}
+
+fn many_blocks(_: &Problem) -> Space {
+    Space::none().axis("threads", &[128, 256, 512, 1024], 256).axis(
+        "blocks",
+        &[132, 264, 528, i64::from(cuda::MOST_BLOCKS)],
+        528,
+    )
+}
+
+/// As many blocks at most as a multiprocessor holds at once.
+fn pass(threads: i64, blocks: i64, unroll: &[i64]) -> Space {
+    Space::none()
+        .axis("threads", &[256, 512, 1024], threads)
+        .axis("blocks", &[1, 2, 4, 8], blocks)
+        .axis("unroll", unroll, 2)
+        .where_(|c| matches!(c.find("threads").zip(c.find("blocks")), Some((t, b)) if t * b <= 2048))
+}
+
+fn all_copies(problem: &Problem) -> Space {
+    let copies = copies(problem.bins);
+    pass(1024, 1, &UNROLL).axis("copies", &copies, most(&copies))
+}
+
+/// Counts of 16 bits leave room for twice as many.
+fn packed_copies(problem: &Problem) -> Space {
+    let mut copies = copies(problem.bins);
+    let most = (2 * most(&copies)).min(32);
+    if !copies.contains(&most) {
+        copies.push(most);
+    }
+    pass(1024, 1, &UNROLL).axis("copies", &copies, most)
+}
+
+fn some_copies(problem: &Problem) -> Space {
+    let copies = copies(problem.bins);
+    pass(1024, 2, &UNROLL).axis("copies", &copies, most(&copies).min(8))
+}
+
+fn one_pass(kernel: &'static str, config: &Config, data: &mut Data) -> Result<()> {
+    let limit = data.problem.form.limit();
+    let device = data.samples.device().clone();
+    cuda::one_pass(gpu(&device)?, kernel, cuda::OnePass::of(config)?, limit, &mut data.arrays())
+}
+
+fn row(
+    name: &'static str,
+    backend: BackendKind,
+    summary: &'static str,
+    launch: impl Fn(&Config, &mut Data) -> Result<()> + Send + Sync + 'static,
+) -> Row<Histogram> {
+    Variant::new(name, backend, summary, Run::new(launch).carried(carried), work)
+}
+
+/// A row of the lab journal.
+fn journal(
+    (name, reproduces): (&'static str, &'static str),
+    summary: &'static str,
+    launch: impl Fn(&Config, &mut Data) -> Result<()> + Send + Sync + 'static,
+) -> Row<Histogram> {
+    let row = row(name, BackendKind::Cuda, summary, launch).reproduces(reproduces);
+    row.refuses(shared_refuses).forms(cuda::journal_forms)
+}
+
+pub(super) fn rows() -> Vec<Row<Histogram>> {
+    let on_cpu = |name, summary, launch: fn(&Config, &mut Data) -> Result<()>| {
+        row(name, BackendKind::Cpu, summary, launch)
+    };
+    let single = |names, summary, kernel, shared| {
+        journal(names, summary, move |c, d| cuda::single(kernel, c.get("threads")?, shared, d))
+            .space(one_block)
+    };
+    let added = |names, summary, kernel, limited, clamp| {
+        journal(names, summary, move |c, d| cuda::added(kernel, limited, clamp, c, d)).space(many_blocks)
+    };
+    let stored = |names, summary, kernel| {
+        journal(names, summary, move |c, d| cuda::second_pass(kernel, c, d)).space(many_blocks)
+    };
+    let modern = |name, summary, kernel| {
+        let row = row(name, BackendKind::Cuda, summary, move |c, d| one_pass(kernel, c, d));
+        row.refuses(too_many_bins).forms(|| cuda::one_pass_forms(&UNROLL))
+    };
+    vec![
+        on_cpu("cpu-scalar", "one thread, one table", |_, d| {
+            let wide = &mut d.wide.cpu_mut()[..d.problem.bins];
+            wide.fill(0);
+            d.samples.scalar(wide);
+            d.give()
+        })
+        .reproduces("CPU"),
+        on_cpu("cpu-tables", "one thread, neighbours in tables of their own", |c, d| {
+            d.samples.tables(c.get("tables")? as usize, d.wide.cpu_mut(), d.problem.bins);
+            d.give()
+        })
+        .space(|_| tables(4)),
+        on_cpu("cpu-blocks", "compared with the number of bins in vectors, counted in 16 bits", |c, d| {
+            let level = d.samples.device().cpu_side().level();
+            d.samples.blocks(level, c.get("tables")? as usize, d.wide.cpu_mut(), d.problem.bins);
+            d.give()
+        })
+        .space(|_| tables(8)),
+        on_cpu("cpu-threads", "the same on all cores", |c, d| {
+            let device = d.samples.device().clone();
+            let tables = c.get("tables")? as usize;
+            d.samples.threads(device.cpu_side(), tables, d.wide.cpu_mut(), d.problem.bins);
+            d.give()
+        })
+        .space(|_| tables(8)),
+        journal(("o1", "O1"), "one thread", |_, d| cuda::single("one_thread", 1, false, d))
+            .refuses(words_only),
+        single(("o2", "O2"), "one block, a piece of the samples for each thread", "one_block", false)
+            .refuses(words_only),
+        single(("o3", "O3"), "one block, neighbours by neighbouring threads", "interleaved", false)
+            .refuses(words_only),
+        single(("o4", "O4"), "one block, counts in shared memory", "in_shared", true),
+        added(
+            ("o5", "O5"),
+            "many blocks, then a kernel that clamps",
+            "many_blocks",
+            false,
+            "clamp_by_branch",
+        ),
+        added(("o6", "O6"), "clamped by min", "many_blocks", false, "clamp_by_min").refuses(saturating_only),
+        added(("o7", "O7"), "a full bin is not added to", "tested", true, "clamp_by_min")
+            .refuses(saturating_only),
+        added(("o8", "O8"), "4 samples of a thread at once", "unrolled_4", true, "clamp_by_min"),
+        added(("o9", "O9"), "12 samples of a thread at once", "unrolled_12", true, "clamp_by_min"),
+        stored(("o10", "O10"), "plain stores, added by a second kernel", "stored"),
+        stored(("o11", "O11"), "16-byte loads", "stored_wide"),
+        modern("gpu-device-memory", "counts in the device's memory: any number of bins", "everywhere")
+            .refuses(runs_all)
+            .space(|_| pass(256, 8, &[2]))
+            .forms(|| cuda::one_pass_forms(&[2])),
+        modern("gpu-one-pass", "one kernel: the block that ends last gives the result", "each")
+            .space(|_| pass(1024, 2, &UNROLL).axis("copies", &[1], 1)),
+        modern("gpu-matched", "equal values of a warp are added once", "matched")
+            .space(|_| pass(1024, 2, &UNROLL)),
+        modern("gpu-copies", "a copy of the counts for each lane", "each").space(all_copies),
+        modern("gpu-packed", "two 16-bit counts in a word, runs added at once", "packed")
+            .space(packed_copies),
+        modern("gpu-runs", "copies, and runs of a thread added at once", "runs").space(all_copies),
+        modern("gpu-tested", "copies, and a full bin is not added to", "tested_one_pass")
+            .refuses(|problem| no_limit(problem).or_else(|| too_many_bins(problem)))
+            .space(some_copies),
+    ]
+}

@@ -1,0 +1,74 @@
+//! The rows.
+
+use rayspin_core::{Error, Result};
+use rayspin_device::{Backend, BackendKind};
+use rayspin_tune::variant::{Run, Variant, Work};
+use rayspin_tune::{Carried, Config, Row, Space};
+
+use super::{Data, Problem, Sad, count, cpu, cuda};
+
+type Launch = fn(&Config, &mut Data) -> Result<()>;
+
+pub(super) fn rows() -> Vec<Row<Sad>> {
+    let run = |launch: Launch| Run::new(launch).carried(carried);
+    let on_cpu = |name, summary, launch| Variant::new(name, BackendKind::Cpu, summary, run(launch), work);
+    let a_thread = |name, summary, run| {
+        Variant::new(name, BackendKind::Cuda, summary, run, work)
+            .space(|_| Space::none().axis("threads", &[64, 128, 256, 512], 256))
+            .forms(cuda::a_thread_forms)
+    };
+    let window = |name, summary, launch| {
+        Variant::new(name, BackendKind::Cuda, summary, run(launch), work)
+            .refuses(cuda::window_refuses)
+            .space(cuda::window_space)
+            .forms(cuda::window_forms)
+    };
+    vec![
+        on_cpu("scalar", "as the formula has it, one thread", |_, d| {
+            cpu::scalar(d.current.cpu(), d.reference.cpu(), d.sums.cpu_mut(), &d.problem);
+            Ok(())
+        })
+        .reproduces("C on a CPU"),
+        on_cpu("simd", "16 displacements at a time, padded frames, one thread", |_, d| on_simd(d, false)),
+        on_cpu("threads", "the same on all cores", |_, d| on_simd(d, true)),
+        a_thread("gpu-naive", "a thread a sum, bytes from global memory", run(cuda::naive)),
+        a_thread(
+            "gpu-texture",
+            "the same through textures",
+            run(cuda::textured).set_up(|_, d| {
+                if let Backend::Cuda(cuda) = d.current.device().backend() {
+                    d.textures = Some(cuda::textures(cuda, [&d.current, &d.reference])?);
+                }
+                Ok(())
+            }),
+        )
+        .reproduces("CUDA on a GPU"),
+        window("gpu-shared", "the window of the reference in shared memory", |config, d| {
+            cuda::window_of("shared_bytes", config, d)
+        }),
+        window("gpu-packed", "four differences an instruction, stores in pairs", |config, d| {
+            cuda::window_of("packed", config, d)
+        }),
+    ]
+}
+
+fn carried(data: &mut Data) -> Option<Carried<'_>> {
+    Some(Carried { inputs: vec![&mut data.current, &mut data.reference], outputs: vec![&mut data.sums] })
+}
+
+fn on_simd(data: &mut Data, all: bool) -> Result<()> {
+    let Data { problem, current, reference, sums, padded, .. } = data;
+    let padded = padded
+        .as_mut()
+        .ok_or_else(|| Error::value("device of block matching", "a CPU", current.device().describe()))?;
+    let cpu = current.device().cpu_side();
+    let on = (cpu.level(), all.then_some(cpu));
+    cpu::simd(on, current.cpu(), reference.cpu(), padded, sums.cpu_mut(), problem);
+    Ok(())
+}
+
+/// Both frames read, the sums written; a subtraction, an absolute value and an addition a difference.
+fn work(problem: &Problem) -> Work {
+    let frames = 2.0 * problem.height as f64 * problem.width as f64;
+    Work { bytes: frames + 2.0 * count(problem), flops: 48.0 * count(problem) }
+}

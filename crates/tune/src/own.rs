@@ -1,0 +1,89 @@
+//! A kernel of the user's own, in an algorithm's table.
+#![allow(unsafe_code)]
+
+use rayspin_core::{Error, Result};
+use rayspin_device::BackendKind;
+use rayspin_device::cuda::{Argument, Define, Launch, Source};
+
+use crate::algorithm::{Algorithm, Row};
+use crate::gpu;
+use crate::space::Space;
+use crate::variant::{Run, Variant, runs_all};
+
+/// What a kernel is called with to compute an algorithm's problem: the contract of a user's own kernel.
+pub struct Signature<P: 'static, D: 'static> {
+    /// Its name.
+    pub kernel: &'static str,
+    /// Its declaration in CUDA C++, above it what the arguments are and what the kernel has to do.
+    pub declaration: &'static str,
+    /// Elements that want a thread each, where the user does not say how many blocks there are.
+    pub threads: fn(&P) -> usize,
+    /// Macros that the problem fixes.
+    pub defines: fn(&P) -> Vec<Define>,
+    /// Calls its argument with the kernel's arguments, in the order of the declaration, once outputs hold what the declaration says.
+    pub call: fn(&mut D, &mut Call<'_>) -> Result<()>,
+}
+
+/// Takes the arguments of a kernel and launches it.
+pub type Call<'a> = dyn FnMut(&rayspin_device::Device, &mut [Argument<'_>]) -> Result<()> + 'a;
+
+/// A kernel that a user wrote, and how it is to be launched.
+#[derive(Debug, Clone, Copy)]
+pub struct Own {
+    /// The name of its row.
+    pub name: &'static str,
+    /// Its source.
+    pub source: &'static Source,
+    /// Threads of a block.
+    pub threads: u32,
+    /// Blocks; as many as give each element a thread where none are named.
+    pub blocks: Option<u32>,
+    /// Bytes of dynamic shared memory of a block.
+    pub shared: u32,
+}
+
+impl Own {
+    /// A user's source, which is kept until the process ends, as kernels are: `file` is its name in the compiler's messages.
+    pub fn new(name: &str, file: &str, text: String, threads: u32) -> Self {
+        let keep = |text: &str| -> &'static str { Box::leak(text.to_owned().into_boxed_str()) };
+        let files: &'static [(&'static str, &'static str)] =
+            Box::leak(Box::new([(keep(file), &*Box::leak(text.into_boxed_str()))]));
+        let name = keep(name);
+        let source = Box::leak(Box::new(Source { name, files }));
+        Self { name, source, threads, blocks: None, shared: 0 }
+    }
+
+    /// Its row for a problem: as exact as the least exact row that competes must be, and counted as the problem's last row.
+    ///
+    /// Errors: the algorithm has no [`Signature`] for this problem.
+    pub(crate) fn row<A: Algorithm>(self, algorithm: &A, problem: &A::Problem) -> Result<Row<A>> {
+        let name = algorithm.about().name;
+        let Some(signature) = algorithm.signature(problem) else {
+            let expected = "a problem that one kernel of a user's own may compute";
+            return Err(Error::value(format!("ladder {name}"), expected, problem));
+        };
+        let rows = algorithm.variants(problem);
+        let mut of_gpu = rows.iter().filter(|row| row.competes && row.backend == BackendKind::Cuda);
+        let tolerance = of_gpu.clone().map(|row| row.tolerance).fold(0.0, f64::max);
+        let Some(work) = of_gpu.next_back().map(|row| row.work) else {
+            return Err(Error::value(format!("ladder {name}"), "a variant on a GPU to stand beside", "none"));
+        };
+        let Signature { kernel, threads, defines, call, .. } = signature;
+        let (elements, defines) = (threads(problem), defines(problem));
+        let run = Run::new(move |_, data| {
+            call(data, &mut |device, arguments| {
+                let kernel = gpu(device)?.kernel(self.source, &defines, kernel)?;
+                let launch = match self.blocks {
+                    Some(blocks) => Launch::linear(blocks, self.threads),
+                    None => Launch::covering(elements, self.threads),
+                };
+                let launch = Launch { shared: self.shared, ..launch };
+                // SAFETY: the kernel is the user's own program, run because the user said so; that it stays inside its arrays is the
+                // contract that the declaration states. Number and types of its arguments are compared with its own declaration.
+                unsafe { kernel.launch(launch, arguments) }
+            })
+        });
+        let row = Variant::new(self.name, BackendKind::Cuda, "a kernel of your own", run, work);
+        Ok(row.tolerance(tolerance).refuses(runs_all).space(|_| Space::none()).unforeseeable())
+    }
+}
