@@ -2,7 +2,9 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
+use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum, ValueHint};
+use rayspin_shell::Gpu;
+use rayspin_shell::args::Common;
 
 pub(crate) mod ladder;
 pub(crate) mod simulate;
@@ -27,62 +29,6 @@ pub(crate) struct Cli {
     pub(crate) common: Common,
     #[command(subcommand)]
     pub(crate) command: Command,
-}
-
-/// Options of every command.
-#[derive(Debug, Args)]
-pub(crate) struct Common {
-    /// Print results and errors only
-    #[arg(long, short, global = true)]
-    pub(crate) quiet: bool,
-    /// Threads to compute with [default: every core]
-    #[arg(long, global = true, value_name = "N")]
-    pub(crate) threads: Option<usize>,
-    /// Processor to compute on: auto (the first GPU that works, unless the CPU is quicker than a GPU starts; the CPU also
-    /// takes what does not fit a GPU or fails there; a ladder is climbed on both), cpu, cuda, cuda:N, both (ladders only)
-    #[arg(long, global = true, value_name = "DEVICE", default_value = "auto")]
-    pub(crate) device: DeviceArg,
-    /// GPU memory that arrays may take; a reconstruction is cut to fit [default: all that is free]
-    #[arg(long, global = true, value_name = "SIZE", value_parser = crate::commands::plan::size)]
-    pub(crate) gpu_memory: Option<u64>,
-}
-
-/// `--device`
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum DeviceArg {
-    /// The first GPU that works, else the CPU.
-    Auto,
-    /// The cores of this machine.
-    Cpu,
-    /// The GPU with this number.
-    Cuda(usize),
-    /// The cores of this machine, then its first GPU: for ladders.
-    Both,
-}
-
-impl DeviceArg {
-    /// Whether a GPU was not asked for by name, so that the CPU may take its place, from the start or where it fails.
-    pub(crate) fn leaves_the_choice(self) -> bool {
-        self == Self::Auto
-    }
-}
-
-impl std::str::FromStr for DeviceArg {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text {
-            "auto" => Ok(Self::Auto),
-            "cpu" => Ok(Self::Cpu),
-            "cuda" => Ok(Self::Cuda(0)),
-            "both" => Ok(Self::Both),
-            _ => text
-                .strip_prefix("cuda:")
-                .and_then(|number| number.parse().ok())
-                .map(Self::Cuda)
-                .ok_or_else(|| "expected auto, cpu, cuda, cuda:N or both".to_owned()),
-        }
-    }
 }
 
 /// What to do.
@@ -111,13 +57,31 @@ pub(crate) enum Command {
 }
 
 impl Command {
-    /// Whether it computes on the processor that `--device` names, or describes it.
-    pub(crate) fn takes_a_device(&self) -> bool {
+    /// When it takes a GPU to compute on, or to describe.
+    pub(crate) fn gpu(&self) -> Gpu {
         match self {
-            Self::Demo(_) | Self::Recon(_) | Self::Info(_) | Self::Ladder(_) | Self::Tune(_) => true,
-            Self::Simulate(_) | Self::Metrics(_) | Self::Convert(_) | Self::Completions(_) => false,
+            Self::Ladder(_) => Gpu::Beside,
+            Self::Demo(_) | Self::Info(_) | Self::Tune(_) => Gpu::Now,
+            Self::Recon(_) => Gpu::Later,
+            Self::Simulate(_) | Self::Metrics(_) | Self::Convert(_) | Self::Completions(_) => Gpu::Never,
         }
     }
+}
+
+/// The definition of the command line.
+pub(crate) fn command() -> clap::Command {
+    Cli::command()
+        .mut_arg("device", |option| {
+            option.help(
+                "Processor to compute on: auto (the first GPU that works, unless the CPU is quicker than a GPU starts; the \
+                 CPU also takes what does not fit a GPU or fails there), cpu, cuda, cuda:N",
+            )
+        })
+        .mut_arg("gpu_memory", |option| {
+            option.help(
+                "GPU memory that arrays may take; a reconstruction is cut to fit [default: all that is free]",
+            )
+        })
 }
 
 /// `rayspin demo`
@@ -276,7 +240,7 @@ pub(crate) struct ReconMri {
     pub(crate) dry_run: bool,
     /// Memory that the run may take (K, M, G: binary units): coils, images and points of a trajectory are taken some at a
     /// time to fit, or the run is refused with the memory it needs
-    #[arg(long, value_name = "SIZE", value_parser = crate::commands::plan::size)]
+    #[arg(long, value_name = "SIZE", value_parser = rayspin_shell::args::size)]
     pub(crate) memory: Option<u64>,
     /// Compare N random outputs of each transform, of every trajectory or grid, with the exact sums; the run fails (exit
     /// code 1, images written) where they miss their tolerance
@@ -540,7 +504,7 @@ pub(crate) fn numbers<T: std::str::FromStr>(
         Ok(values) if counts.contains(&values.len()) => Ok(values),
         _ => {
             let wanted: Vec<_> = counts.iter().map(ToString::to_string).collect();
-            Err(crate::failure::BadInput::new(format!(
+            Err(rayspin_shell::BadInput::new(format!(
                 "{option}: expected {} numbers separated by commas, found '{text}'",
                 wanted.join(" or ")
             ))
@@ -550,14 +514,27 @@ pub(crate) fn numbers<T: std::str::FromStr>(
 }
 
 #[cfg(test)]
-mod tests {
-    use super::DeviceArg;
+pub(crate) mod tests {
+    use rayspin_shell::effect::{Given, Row, rows_and_options};
+
+    use super::command;
+
+    /// Fails unless the table has each option of the command `path` once, and no other.
+    pub(crate) fn expect_complete<N>(path: &[&str], table: &[Row<N>]) {
+        let (rows, options) = rows_and_options(&command(), path, table);
+        assert!(!options.is_empty(), "{path:?} is no command");
+        assert_eq!(options, rows, "options and rows of {path:?}");
+    }
 
     #[test]
-    fn only_auto_lets_the_cpu_take_over() {
-        for (text, leaves) in [("auto", true), ("cpu", false), ("cuda", false), ("cuda:1", false)] {
-            assert_eq!(text.parse::<DeviceArg>().map(DeviceArg::leaves_the_choice), Ok(leaves), "{text}");
-        }
-        assert!("cuda:x".parse::<DeviceArg>().is_err());
+    fn only_what_was_typed_is_given() {
+        let command = command();
+        let line = ["rayspin", "recon", "mri", "a.h5", "-o", "b.npy", "-W", "none", "-q"];
+        let matches = command.clone().try_get_matches_from(line).unwrap();
+        let given = Given::of(&command, &matches);
+        assert_eq!(given.name("regulariser"), Some("--regulariser (-W)"));
+        assert_eq!(given.name("outputs"), Some("--output (-o)"));
+        // A default is not given.
+        assert_eq!((given.name("epsilon"), given.name("density")), (None, None));
     }
 }

@@ -4,12 +4,11 @@ use anyhow::Result;
 use rayspin::core::Monitor;
 use rayspin::imaging::display::Window;
 use rayspin::io::{self, Format, ismrmrd, ismrmrd::Identity};
+use rayspin_shell::effect::{Need, Row, refuse_idle};
+use rayspin_shell::{BadInput, Context};
 
 use super::files;
-use crate::Context;
 use crate::args::{Convert, numbers};
-use crate::effect::{Need, Row, refuse_idle};
-use crate::failure::BadInput;
 
 /// What an option may need.
 enum Needs {
@@ -110,7 +109,7 @@ pub(crate) fn run(context: &Context, args: &Convert) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use crate::effect::tests::expect_complete;
+    use crate::args::tests::expect_complete;
 
     #[test]
     fn every_option_has_a_row() {

@@ -20,10 +20,10 @@ use rayspin::report::page::{
 };
 use rayspin::report::table::{Cell, Column, Table};
 use rayspin::report::{Page, RunRecord, Section};
+use rayspin_shell::{Context, say};
 
 use super::files;
 use super::metrics::{Judgement, judge};
-use crate::Context;
 use crate::args::Demo;
 
 /// One scan of the tour.

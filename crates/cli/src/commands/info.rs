@@ -8,11 +8,11 @@ use rayspin::device::{Backend, Device, cpu, cuda, private};
 use rayspin::io::{self, Format, ScanFile, ScanOptions, ismrmrd};
 use rayspin::report::number;
 use rayspin::tune::limits::{Kept, kept};
+use rayspin_shell::{Context, effect};
 use serde_json::{Value, map::Entry};
 
 use super::files;
 use crate::args::Info;
-use crate::{Context, effect};
 
 /// Describes this machine or a file.
 pub(crate) fn run(context: &Context, args: &Info) -> Result<()> {

@@ -6,9 +6,9 @@ use rayspin::imaging::metrics::{CompareOptions, Compared, Numbers, Quality, comp
 use rayspin::io;
 use rayspin::report::RunRecorder;
 use rayspin::report::table::{Cell, Column, Table};
+use rayspin_shell::{Context, say};
 
 use super::files;
-use crate::Context;
 use crate::args::Metrics;
 
 /// Another way to compare is worth a word where its error is below this part of the one at hand.

@@ -12,10 +12,10 @@ use rayspin::mri::recon::{ReconOptions, Selection};
 use rayspin::mri::scan::{Frame, FrameOptions, Label, Scan};
 use rayspin::report::number;
 use rayspin::report::table::{Cell, Column, Table};
+use rayspin_shell::BadInput;
 
 use super::recon::stream::{self, Stream};
 use crate::args::ReconMri;
-use crate::failure::BadInput;
 
 /// Small arrays and tables of a run that no stage counts.
 const RUNNING_BYTES: u64 = 1 << 18;
@@ -475,39 +475,4 @@ pub(crate) fn table(args: &ReconMri, plan: &Plan, options: &ReconOptions) -> Tab
     ];
     table.push(with_gpu(cells, plan.budget.gpu_peak()));
     table
-}
-
-/// Parses `2G`, `512M`, `100K` or bytes.
-pub(crate) fn size(text: &str) -> std::result::Result<u64, String> {
-    let text = text.trim();
-    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let unit: u64 =
-        match text[digits.len()..].to_ascii_lowercase().trim_end_matches("ib").trim_end_matches('b') {
-            "" => 1,
-            "k" => 1 << 10,
-            "m" => 1 << 20,
-            "g" => 1 << 30,
-            "t" => 1 << 40,
-            _ => return Err("expected a number with K, M, G or T".into()),
-        };
-    match digits.trim().parse::<f64>() {
-        Ok(number) if number > 0.0 && number * (unit as f64) < 9e18 => Ok((number * unit as f64) as u64),
-        _ => Err("expected a positive number with K, M, G or T".into()),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::size;
-
-    #[test]
-    fn sizes_are_binary() {
-        for (text, bytes) in [("2G", 2 << 30), ("1.5k", 1536), ("7", 7), ("3MiB", 3 << 20), ("1 gb", 1 << 30)]
-        {
-            assert_eq!(size(text), Ok(bytes), "{text}");
-        }
-        for text in ["", "G", "-1G", "2X", "nan", "1e30G"] {
-            assert!(size(text).is_err(), "{text}");
-        }
-    }
 }

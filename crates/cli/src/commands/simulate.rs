@@ -8,14 +8,13 @@ use rayspin::mri::simulate::trajectory::{CartesianPattern, Hardware, Sampling, S
 use rayspin::mri::simulate::{
     Contrast, Dynamics, FieldMap, FieldShape, SimulateOptions, TruthWindow, neighbour_covariance, simulate,
 };
+use rayspin_shell::effect::{Need, Row, any_of, refuse_idle};
+use rayspin_shell::{BadInput, Context, say};
 
 use super::files;
 use super::recon::write_coil_array;
-use crate::Context;
 use crate::args::numbers;
 use crate::args::simulate::{AnglesArg, ContrastArg, DynamicsArg, FieldShapeArg, Mri, TrajectoryArg};
-use crate::effect::{Need, Row, any_of, refuse_idle};
-use crate::failure::BadInput;
 
 /// What an option may need.
 enum Needs {
@@ -341,7 +340,7 @@ fn whole(acceleration: Option<&str>) -> Result<usize> {
 
 #[cfg(test)]
 mod tests {
-    use crate::effect::tests::expect_complete;
+    use crate::args::tests::expect_complete;
 
     #[test]
     fn every_option_has_a_row() {

@@ -13,14 +13,13 @@ use rayspin::tune::wisdom::{self, Key, Record, Wisdom};
 use rayspin::tune::{
     Bounds, Config, Found, Ladder, OnDevice, Options, Outline, Pruned, Replay, Rung, Trial, Which, search,
 };
+use rayspin_shell::interrupt::{STOP, stoppable};
+use rayspin_shell::{BadInput, Context, say};
 use serde::Serialize;
 
 use super::files;
 use super::ladder::{MachineLimits, named, size, unknown};
-use crate::Context;
 use crate::args::tune::Tune;
-use crate::failure::BadInput;
-use crate::interrupt::{STOP, stoppable};
 
 /// The search of one rung, as it is written.
 #[derive(Serialize)]

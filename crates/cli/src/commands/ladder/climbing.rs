@@ -12,14 +12,13 @@ use rayspin::tune::wisdom::{self, Basis, Wisdom};
 use rayspin::tune::{
     Asking, Bounds, Config, Ladder, OnDevice, Outcome, Protocol, Rung, Session, Step, Which, climb,
 };
+use rayspin_shell::interrupt::{STOP, stoppable};
+use rayspin_shell::{BadInput, Context};
 
 use super::super::files;
 use super::limits::MachineLimits;
 use super::{csv, emulate, maps, named, page, show, unknown};
-use crate::Context;
 use crate::args::ladder::{LadderRun, LaunchArg};
-use crate::failure::BadInput;
-use crate::interrupt::{STOP, stoppable};
 
 /// What was asked for, checked.
 struct Plan {

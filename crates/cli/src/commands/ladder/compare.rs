@@ -7,10 +7,10 @@ use anyhow::Result;
 use rayspin::report::table::{Cell, Column, Table};
 use rayspin::tune::record::{Entry, Record};
 use rayspin::tune::{Asking, Outcome, Step, Timing};
+use rayspin_shell::BadInput;
 
 use super::super::files;
 use crate::args::ladder::LadderCompare;
-use crate::failure::BadInput;
 
 /// What two runs say of a rung.
 #[derive(Debug, PartialEq)]

@@ -11,13 +11,13 @@ use rayspin::device::{Backend, BackendKind, Device, cuda};
 use rayspin::report::table::{Cell, Column, Table};
 use rayspin::tune::{Climb, Ladder, Outcome, Protocol, Step, Which, climb, documents};
 use rayspin_emu::{Emulator, How};
+use rayspin_shell::interrupt::{STOP, stoppable};
+use rayspin_shell::{Context, say};
 
 use super::super::files;
 use super::climbing::{budget, check_case, size};
 use super::{named, unknown};
-use crate::Context;
 use crate::args::ladder::LadderRun;
-use crate::interrupt::{STOP, stoppable};
 
 /// Sizes that a fibre a thread takes less than seconds for.
 const SIZES: [(&str, &[usize]); 4] = [

@@ -4,8 +4,7 @@ use anyhow::Result;
 use rayspin::core::Progress;
 use rayspin::device::{Device, cuda};
 use rayspin::tune::limits::{self, Effort, Kept, Limits};
-
-use crate::Context;
+use rayspin_shell::Context;
 
 /// The limits of the processors that were climbed on.
 #[derive(Default)]

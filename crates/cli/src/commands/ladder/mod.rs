@@ -18,10 +18,9 @@ pub(crate) use limits::MachineLimits;
 
 use anyhow::Result;
 use rayspin::tune::Ladder;
+use rayspin_shell::{BadInput, Context};
 
-use crate::Context;
 use crate::args::ladder::{Ladder as Arguments, LadderCommand};
-use crate::failure::BadInput;
 
 /// Does what was asked for with ladders.
 pub(crate) fn run(context: &Context, args: &Arguments) -> Result<()> {

@@ -7,8 +7,7 @@ use ndarray::{ArrayD, ArrayViewD, Axis};
 use rayspin::core::{C32, C64};
 use rayspin::io;
 use rayspin::io::cfl::{Cartesian, Layout, dim};
-
-use crate::failure::BadInput;
+use rayspin_shell::BadInput;
 
 /// `[coil, coil]` from `.npy` or `.cfl`.
 pub(super) fn read_covariance(path: &Path) -> Result<ndarray::Array2<C64>> {

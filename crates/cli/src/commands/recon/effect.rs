@@ -3,10 +3,10 @@
 use clap::ValueEnum;
 use rayspin::io::Format;
 use rayspin::mri::recon::Method;
+use rayspin_shell::effect::{Need, Row, any_of};
 
 use super::options::{method_name, method_of};
 use crate::args::{CombineArg, MethodArg, ReconMri, RegulariserArg};
-use crate::effect::{Need, Row, any_of};
 
 /// What is known of a reconstruction: its options and the scan's format at once, the method and the scan later.
 pub(super) struct Run<'a> {
@@ -254,7 +254,7 @@ impl Need for Needs {
 
 #[cfg(test)]
 mod tests {
-    use crate::effect::tests::expect_complete;
+    use crate::args::tests::expect_complete;
 
     #[test]
     fn every_option_has_a_row() {

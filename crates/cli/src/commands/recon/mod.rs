@@ -19,12 +19,11 @@ use rayspin::mri::recon::{
     Certificate, Certify, ReconOptions, ScanImage, Solve, StreamTimes, reconstruct_frame, reconstruct_frames,
 };
 use rayspin::mri::scan::{FrameOptions, Samples};
+use rayspin_shell::effect::refuse_idle;
+use rayspin_shell::{BadInput, Context, say};
 
 use super::{files, plan};
-use crate::Context;
 use crate::args::ReconMri;
-use crate::effect::refuse_idle;
-use crate::failure::BadInput;
 pub(crate) use arrays::write_coil_array;
 use options::{default_method, method_name, method_of};
 
@@ -48,7 +47,7 @@ pub(crate) fn run(context: &Context, args: &ReconMri) -> Result<()> {
     let outputs = args.outputs.iter().chain(&args.save_maps).chain(&record);
     files::check_distinct(inputs.into_iter().flatten(), outputs)?;
     let mut recorder = files::recorder(context);
-    let monitor = Monitor::new(&context.console, Some(&crate::interrupt::STOP));
+    let monitor = Monitor::new(&context.console, Some(&rayspin_shell::interrupt::STOP));
     let mut options = options::options(args)?;
     options.validate()?;
     let scan_options = options::scan_options(args)?;
@@ -125,7 +124,7 @@ pub(crate) fn run(context: &Context, args: &ReconMri) -> Result<()> {
             Some(_) => {}
             None => {
                 let before = plan::process_bytes();
-                device = crate::first_gpu(device, context.quiet);
+                device = rayspin_shell::first_gpu(device, context.quiet);
                 process += plan::process_bytes().saturating_sub(before);
                 recorder.device(device.describe());
             }

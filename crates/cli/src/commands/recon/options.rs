@@ -10,13 +10,13 @@ use rayspin::mri::recon::{
     Combine, Density, Method, ReconOptions, Regulariser, Selection, WaveletFilter, WaveletOptions,
 };
 use rayspin::mri::scan::{Frame, Samples};
+use rayspin_shell::BadInput;
 
 use super::arrays::read_covariance;
 use crate::args::{
     CombineArg, CompressionArg, DensityArg, MethodArg, PartialFourierArg, ReconMri, RegulariserArg,
     SensitivitiesArg, WaveletArg, numbers,
 };
-use crate::failure::BadInput;
 
 /// What decides the image. The method may be none yet, and follows from the scan then.
 pub(super) fn options(args: &ReconMri) -> Result<ReconOptions> {

@@ -14,12 +14,12 @@ use rayspin::mri::recon::{
     ReconOptions, Selection, StreamEnd, StreamItem, StreamTimes, Volume, reconstruct_stream,
 };
 use rayspin::mri::scan::{Frame, FrameOptions, Label, Place, Series, Window};
+use rayspin_shell::{interrupt, say};
 
 use super::Done;
 use crate::args::ReconMri;
 use crate::commands::files;
 use crate::commands::plan::{Plan, Shape};
-use crate::interrupt;
 
 /// A tick of the time stamps of Siemens' scanners, which other converters keep to, s.
 const TICK_S: f64 = 2.5e-3;

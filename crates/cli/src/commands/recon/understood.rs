@@ -3,8 +3,8 @@
 use rayspin::core::Progress as _;
 use rayspin::io::cfl::Layout;
 use rayspin::report::RunRecorder;
+use rayspin_shell::Context;
 
-use crate::Context;
 use crate::commands::plan::{Shape, Source};
 
 /// Where the axes of images and maps go in a BART array: to the dimensions that they came from.

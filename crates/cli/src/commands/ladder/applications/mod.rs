@@ -13,15 +13,14 @@ use rayspin::device::{Backend, BackendKind, Device};
 use rayspin::tune::application::{Applications, Best, Kind as RowKind, Race, Row, Side, best};
 use rayspin::tune::limits::{self, Limits};
 use rayspin::tune::{Ladder, Protocol, Rung, Which};
+use rayspin_shell::interrupt::{STOP, stoppable};
+use rayspin_shell::{BadInput, Context, say};
 
 use super::super::files;
 use super::climbing::{Kind, budget, check_case, is_stdout, outputs, size, tuned, write};
 use super::limits::MachineLimits;
 use super::unknown;
-use crate::Context;
 use crate::args::ladder::LadderApplications;
-use crate::failure::BadInput;
-use crate::interrupt::{STOP, stoppable};
 use recon::Reconstruction;
 
 /// What `rayspin ladder explain` calls the table.

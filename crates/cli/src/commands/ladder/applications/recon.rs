@@ -12,9 +12,9 @@ use rayspin::mri::scan::{Frame, FrameOptions, Samples};
 use rayspin::mri::simulate::trajectory::{CartesianPattern, Sampling};
 use rayspin::mri::simulate::{SimulateOptions, simulate};
 use rayspin::tune::application::{Bottleneck, Kind, Part, Resident, Row, Side};
+use rayspin_shell::interrupt::STOP;
 
 use super::{Found, Processors};
-use crate::interrupt::STOP;
 
 /// A simulated scan and how its image is made.
 pub(super) struct Reconstruction {

@@ -5,12 +5,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anyhow::Context;
 
 /// Set when a run is to stop by itself.
-pub(crate) static STOP: AtomicBool = AtomicBool::new(false);
+pub static STOP: AtomicBool = AtomicBool::new(false);
 /// Whether a run looks at [`STOP`], to keep what is complete.
 static LOOKED_AT: AtomicBool = AtomicBool::new(false);
 
 /// Runs `work`, which ends soon after [`STOP`] is set: the first signal only sets it.
-pub(crate) fn stoppable<T>(work: impl FnOnce() -> T) -> T {
+pub fn stoppable<T>(work: impl FnOnce() -> T) -> T {
     LOOKED_AT.store(true, Ordering::SeqCst);
     let value = work();
     LOOKED_AT.store(false, Ordering::SeqCst);
@@ -19,12 +19,12 @@ pub(crate) fn stoppable<T>(work: impl FnOnce() -> T) -> T {
 
 /// Installs the handler for SIGINT, SIGTERM and SIGHUP: temporary files are removed, then the process ends with the
 /// code that shells give for a signal. A stoppable run gets a word first, and a second signal to end it at once.
-pub(crate) fn install() -> anyhow::Result<()> {
+pub fn install() -> anyhow::Result<()> {
     ctrlc::set_handler(|| {
         if LOOKED_AT.load(Ordering::SeqCst) && !STOP.swap(true, Ordering::SeqCst) {
             return;
         }
-        rayspin::io::atomic::remove_in_flight();
+        rayspin_io::atomic::remove_in_flight();
         // The progress bar hides the cursor and leaves its line unfinished.
         eprint!("\r\x1b[2K\x1b[?25h");
         say!("interrupted: nothing half-written is left");

@@ -5,13 +5,13 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
-use rayspin::core::Progress;
+use rayspin_core::Progress;
 
 /// Lines are printed at most this often, so that a log does not fill with iterations.
 const LINE_INTERVAL: Duration = Duration::from_secs(2);
 
 /// Progress on stderr.
-pub(crate) struct Console {
+pub struct Console {
     mode: Mode,
     state: Mutex<State>,
 }
@@ -38,7 +38,7 @@ struct State {
 
 impl Console {
     /// A bar when stderr is a terminal, lines otherwise, nothing when `quiet`.
-    pub(crate) fn new(quiet: bool) -> Self {
+    pub fn new(quiet: bool) -> Self {
         let mode = match (quiet, std::io::stderr().is_terminal()) {
             (true, _) => Mode::Quiet,
             (false, true) => Mode::Bar,
@@ -64,7 +64,7 @@ impl Console {
     }
 
     /// Tells the user something that makes the result doubtful.
-    pub(crate) fn warn(&self, text: &str) {
+    pub fn warn(&self, text: &str) {
         self.line("warning", text);
     }
 

@@ -1,0 +1,108 @@
+//! Options that every program has.
+
+use clap::Args;
+
+/// Options of every command.
+#[derive(Debug, Args)]
+pub struct Common {
+    /// Print results and errors only
+    #[arg(long, short, global = true)]
+    pub quiet: bool,
+    /// Threads to compute with [default: every core]
+    #[arg(long, global = true, value_name = "N")]
+    pub threads: Option<usize>,
+    /// Processor to compute on
+    #[arg(long, global = true, value_name = "DEVICE", default_value = "auto")]
+    pub device: DeviceArg,
+    /// GPU memory that arrays may take [default: all that is free]
+    #[arg(long, global = true, value_name = "SIZE", value_parser = size)]
+    pub gpu_memory: Option<u64>,
+}
+
+/// `--device`
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DeviceArg {
+    /// The first GPU that works, else the CPU.
+    Auto,
+    /// The cores of this machine.
+    Cpu,
+    /// The GPU with this number.
+    Cuda(usize),
+    /// The cores of this machine, then its first GPU: for ladders.
+    Both,
+}
+
+impl DeviceArg {
+    /// Whether a GPU was not asked for by name, so that the CPU may take its place, from the start or where it fails.
+    pub fn leaves_the_choice(self) -> bool {
+        self == Self::Auto
+    }
+
+    /// Whether a GPU was asked for by name.
+    pub fn is_gpu(self) -> bool {
+        matches!(self, Self::Cuda(_) | Self::Both)
+    }
+}
+
+impl std::str::FromStr for DeviceArg {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "auto" => Ok(Self::Auto),
+            "cpu" => Ok(Self::Cpu),
+            "cuda" => Ok(Self::Cuda(0)),
+            "both" => Ok(Self::Both),
+            _ => text
+                .strip_prefix("cuda:")
+                .and_then(|number| number.parse().ok())
+                .map(Self::Cuda)
+                .ok_or_else(|| "expected auto, cpu, cuda, cuda:N or both".to_owned()),
+        }
+    }
+}
+
+/// Parses `2G`, `512M`, `100K` or bytes.
+///
+/// Errors: no positive number, another unit.
+pub fn size(text: &str) -> Result<u64, String> {
+    let text = text.trim();
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let unit: u64 =
+        match text[digits.len()..].to_ascii_lowercase().trim_end_matches("ib").trim_end_matches('b') {
+            "" => 1,
+            "k" => 1 << 10,
+            "m" => 1 << 20,
+            "g" => 1 << 30,
+            "t" => 1 << 40,
+            _ => return Err("expected a number with K, M, G or T".into()),
+        };
+    match digits.trim().parse::<f64>() {
+        Ok(number) if number > 0.0 && number * (unit as f64) < 9e18 => Ok((number * unit as f64) as u64),
+        _ => Err("expected a positive number with K, M, G or T".into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{DeviceArg, size};
+
+    #[test]
+    fn sizes_are_binary() {
+        for (text, bytes) in [("2G", 2 << 30), ("1.5k", 1536), ("7", 7), ("3MiB", 3 << 20), ("1 gb", 1 << 30)]
+        {
+            assert_eq!(size(text), Ok(bytes), "{text}");
+        }
+        for text in ["", "G", "-1G", "2X", "nan", "1e30G"] {
+            assert!(size(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn only_auto_lets_the_cpu_take_over() {
+        for (text, leaves) in [("auto", true), ("cpu", false), ("cuda", false), ("cuda:1", false)] {
+            assert_eq!(text.parse::<DeviceArg>().map(DeviceArg::leaves_the_choice), Ok(leaves), "{text}");
+        }
+        assert!("cuda:x".parse::<DeviceArg>().is_err());
+    }
+}

@@ -1,0 +1,126 @@
+//! What every command gets.
+
+use rayspin_core::Error;
+use rayspin_device::{Backend, Cpu, Device, cpu, cuda};
+
+use crate::args::{Common, DeviceArg};
+use crate::effect::Given;
+use crate::{BadInput, Console};
+
+/// When a command takes the GPU that `--device` leaves to it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Gpu {
+    /// It computes on the CPU.
+    Never,
+    /// The command itself looks for one, once it knows how much there is to compute.
+    Later,
+    /// At once.
+    Now,
+    /// At once, and it takes `--device both`.
+    Beside,
+}
+
+/// What every command gets: the processor, and where progress goes.
+pub struct Context {
+    /// The processor to compute on.
+    pub device: Device,
+    /// Whether the CPU may take over what a GPU fails at.
+    pub finish_on_cpu: bool,
+    /// Whether a GPU is yet to be looked for.
+    pub undecided: bool,
+    /// Whether what compares processors goes over the CPU beside a GPU.
+    pub both: bool,
+    /// `--gpu-memory`
+    pub gpu_memory: Option<u64>,
+    /// Progress on stderr.
+    pub console: Console,
+    /// `--quiet`
+    pub quiet: bool,
+    /// The options on the command line.
+    pub given: Given,
+}
+
+impl Context {
+    /// Opens the processor that the options name.
+    ///
+    /// Errors: no such GPU, `--device both` where `gpu` does not allow it, `--gpu-memory` without a GPU.
+    pub fn new(common: &Common, gpu: Gpu, given: Given) -> anyhow::Result<Self> {
+        let host = match common.threads {
+            Some(threads) => Device::cpu_with_threads(threads)?,
+            None => Device::cpu()?,
+        };
+        let auto = common.device.leaves_the_choice();
+        // Who limits the memory of a GPU wants one.
+        let undecided = auto && gpu == Gpu::Later && common.gpu_memory.is_none();
+        let device = match common.device {
+            DeviceArg::Cpu => host,
+            DeviceArg::Cuda(ordinal) => Device::cuda(ordinal, host)?,
+            DeviceArg::Both if gpu != Gpu::Beside => {
+                let message =
+                    "--device: expected auto, cpu, cuda or cuda:N, found both, which is for ladders";
+                return Err(BadInput::new(message).into());
+            }
+            DeviceArg::Both => Device::cuda(0, host)?,
+            DeviceArg::Auto if undecided || gpu == Gpu::Never => host,
+            DeviceArg::Auto => first_gpu(host, common.quiet),
+        };
+        match (device.backend(), common.gpu_memory) {
+            (Backend::Cuda(cuda), limit) => cuda.limit_memory(limit),
+            (_, Some(_)) => {
+                let what = "an array on a GPU";
+                Err(Error::value("--gpu-memory", what, "the CPU as the device"))?;
+            }
+            _ => {}
+        }
+        let cores = cpu::available_threads();
+        if let Some(threads) = common.threads.filter(|&threads| threads > cores)
+            && !common.quiet
+        {
+            say!("note: {threads} threads share {cores} cores, which is slower than --threads {cores}");
+        }
+        Ok(Self {
+            device,
+            finish_on_cpu: auto,
+            undecided,
+            both: matches!(common.device, DeviceArg::Auto | DeviceArg::Both),
+            gpu_memory: common.gpu_memory,
+            console: Console::new(common.quiet),
+            quiet: common.quiet,
+            given,
+        })
+    }
+
+    /// The CPU, or the one beside the GPU.
+    pub fn cpu(&self) -> &Cpu {
+        self.device.cpu_side()
+    }
+
+    /// Threads to compute with.
+    pub fn threads(&self) -> usize {
+        self.cpu().threads()
+    }
+
+    /// The instruction set that the CPU computes with.
+    pub fn simd_name(&self) -> &'static str {
+        self.cpu().simd_name()
+    }
+
+    /// Runs `work` on this device's threads.
+    pub fn run<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
+        self.cpu().run(work)
+    }
+}
+
+/// The first GPU that works, else the host.
+pub fn first_gpu(host: Device, quiet: bool) -> Device {
+    match Device::auto(host) {
+        (device, Some(reason)) if cuda::Absent::NoDriver.to_string() != reason => {
+            // Without a driver nobody expects a GPU; one that does not work is worth a word.
+            if !quiet {
+                say!("note: computing on the CPU: {reason}");
+            }
+            device
+        }
+        (device, _) => device,
+    }
+}

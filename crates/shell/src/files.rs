@@ -1,0 +1,83 @@
+//! Files that programs write, and what they print.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+use rayspin_io::{Format, atomic, cfl};
+
+use crate::BadInput;
+
+/// Fails when the folder of `path` does not exist or `path` is a folder.
+pub fn check_writable(path: &Path) -> Result<()> {
+    let folder = match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    if !folder.is_dir() {
+        return Err(BadInput::new(format!(
+            "{}: cannot write: expected the folder {} to exist, found none",
+            path.display(),
+            folder.display()
+        ))
+        .hint(format!("mkdir -p {}", folder.display()))
+        .into());
+    }
+    if path.is_dir() {
+        return Err(BadInput::new(format!(
+            "{}: cannot write: expected a file name, found a folder",
+            path.display()
+        ))
+        .into());
+    }
+    Ok(())
+}
+
+/// Fails when an output would overwrite an input, or two outputs each other.
+pub fn check_distinct<'a>(
+    inputs: impl Iterator<Item = &'a PathBuf>,
+    outputs: impl Iterator<Item = &'a PathBuf>,
+) -> Result<()> {
+    let place = |path: PathBuf| {
+        let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_path_buf());
+        path.canonicalize().unwrap_or_else(|_| folder.join(path.file_name().unwrap_or_default()))
+    };
+    let mut taken: Vec<(PathBuf, &str)> =
+        inputs.flat_map(|input| parts(input)).map(|file| (place(file), "an input of this run")).collect();
+    for output in outputs {
+        for file in parts(output) {
+            let file_place = place(file);
+            if let Some((_, by)) = taken.iter().find(|(path, _)| *path == file_place) {
+                return Err(BadInput::new(format!(
+                    "{}: expected a file of its own for each output, found {by}",
+                    output.display()
+                ))
+                .hint("give the output another name")
+                .into());
+            }
+            taken.push((file_place, "another output of this run"));
+        }
+    }
+    Ok(())
+}
+
+/// Prints a result on stdout; a pipe that was closed is an error to be passed on, not a panic.
+pub fn print(text: &dyn std::fmt::Display) -> Result<()> {
+    use std::io::Write;
+    Ok(writeln!(std::io::stdout().lock(), "{text}")?)
+}
+
+/// Both paths of a BART pair, or the one file.
+pub fn parts(path: &Path) -> Vec<PathBuf> {
+    if Format::of_name(path) == Some(Format::Cfl) || (!path.exists() && path.with_extension("hdr").exists()) {
+        let (data, header) = cfl::file_pair(path);
+        vec![header, data]
+    } else {
+        vec![path.to_path_buf()]
+    }
+}
+
+/// Writes a text file, whole or not at all.
+pub fn write_text(path: &Path, text: &str) -> Result<()> {
+    Ok(atomic::write_stream_atomically(path, |file| std::io::Write::write_all(file, text.as_bytes()))?)
+}

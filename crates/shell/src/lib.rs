@@ -1,0 +1,64 @@
+//! What the command-line programs of Rayspin share: the way from the command line to a [`Context`], progress on the terminal,
+//! interruption, and the way from an error to a message and an exit code. Each program keeps its own commands and options.
+
+/// A line on stderr. Unlike `eprintln!` it does not end the process when nobody reads it (`rayspin … 2>&1 | head`).
+#[macro_export]
+macro_rules! say {
+    ($($text:tt)*) => {{
+        use std::io::Write as _;
+        let _ = writeln!(std::io::stderr(), $($text)*);
+    }};
+}
+
+pub mod args;
+mod context;
+pub mod effect;
+mod failure;
+pub mod files;
+pub mod interrupt;
+mod progress;
+
+pub use context::{Context, Gpu, first_gpu};
+pub use failure::BadInput;
+pub use progress::Console;
+
+use std::process::ExitCode;
+
+use clap::FromArgMatches;
+
+#[global_allocator]
+static ALLOCATOR: rayspin_device::cpu::Allocator = rayspin_device::cpu::Allocator;
+
+/// A program: its name, and what it can say about an error beyond what all programs say.
+#[derive(Debug, Clone, Copy)]
+pub struct Program {
+    /// The name of the executable.
+    pub name: &'static str,
+    /// What to do about an error, in the options of this program.
+    pub hint: fn(&(dyn std::error::Error + 'static)) -> Option<String>,
+}
+
+impl Program {
+    /// Parses the command line as `command` defines it, and runs what it says. An error becomes one line, a hint and an exit code.
+    pub fn main<C: FromArgMatches>(
+        &self,
+        mut command: clap::Command,
+        run: impl FnOnce(C, effect::Given) -> anyhow::Result<()>,
+    ) -> ExitCode {
+        rayspin_device::cpu::return_freed_memory();
+        let matches = command.get_matches_mut();
+        let given = effect::Given::of(&command, &matches);
+        let parsed = C::from_arg_matches(&matches).unwrap_or_else(|error| error.format(&mut command).exit());
+        match run(parsed, given) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => failure::report(self, &error),
+        }
+    }
+
+    /// The completion script of this program for a shell.
+    pub fn completions(&self, shell: clap_complete::Shell, mut command: clap::Command) -> Vec<u8> {
+        let mut script = Vec::new();
+        clap_complete::generate(shell, &mut command, self.name, &mut script);
+        script
+    }
+}
