@@ -1,14 +1,13 @@
 //! The command line: one definition gives the parser, the help texts and the shell completions.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum, ValueHint};
 use rayspin_shell::Gpu;
 use rayspin_shell::args::Common;
 
-pub(crate) mod ladder;
 pub(crate) mod simulate;
-pub(crate) mod tune;
 
 /// Raw MRI scans into images, on every core of this machine.
 #[derive(Debug, Parser)]
@@ -20,8 +19,8 @@ Examples:
   rayspin recon mri scan.h5 -o image.nii.gz -o image.png --method cg-sense
   rayspin metrics image.nii.gz truth.nii.gz --fit
   rayspin info scan.h5
-  rayspin ladder matrix-add                                 an algorithm's variants, checked and timed
 
+Ladders and tuning are the program rayspin-ladder, which is built apart: rayspin-ladder matrix-add
 An option that would do nothing is refused.
 Exit codes: 0 done, 1 the run failed, 2 the input or an option is wrong, 130 interrupted.")]
 pub(crate) struct Cli {
@@ -48,10 +47,12 @@ pub(crate) enum Command {
     Convert(Convert),
     /// Describe this machine, or a file
     Info(Info),
-    /// Check and time every variant of an algorithm, from naive to best
-    Ladder(Box<ladder::Ladder>),
-    /// Find the fastest parameters of an algorithm's variants on this machine
-    Tune(Box<tune::Tune>),
+    /// Check and time every variant of an algorithm: starts rayspin-ladder
+    #[command(disable_help_flag = true, disable_version_flag = true)]
+    Ladder(Passed),
+    /// Find the fastest parameters of an algorithm's variants: starts rayspin-ladder tune
+    #[command(disable_help_flag = true, disable_version_flag = true)]
+    Tune(Passed),
     /// Print a completion script for a shell
     Completions(Completions),
 }
@@ -60,10 +61,10 @@ impl Command {
     /// When it takes a GPU to compute on, or to describe.
     pub(crate) fn gpu(&self) -> Gpu {
         match self {
-            Self::Ladder(_) => Gpu::Beside,
-            Self::Demo(_) | Self::Info(_) | Self::Tune(_) => Gpu::Now,
+            Self::Demo(_) | Self::Info(_) => Gpu::Now,
             Self::Recon(_) => Gpu::Later,
-            Self::Simulate(_) | Self::Metrics(_) | Self::Convert(_) | Self::Completions(_) => Gpu::Never,
+            Self::Simulate(_) | Self::Metrics(_) | Self::Convert(_) => Gpu::Never,
+            Self::Ladder(_) | Self::Tune(_) | Self::Completions(_) => Gpu::Never,
         }
     }
 }
@@ -480,6 +481,14 @@ pub(crate) struct Info {
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// Arguments of another program, which judges them.
+#[derive(Debug, Args)]
+pub(crate) struct Passed {
+    /// Arguments of rayspin-ladder, unchanged: rayspin-ladder --help lists them
+    #[arg(value_name = "ARGUMENT", trailing_var_arg = true, allow_hyphen_values = true)]
+    _arguments: Vec<OsString>,
 }
 
 /// `rayspin completions`

@@ -2,9 +2,14 @@
 
 use rayspin::core::Error;
 
+use crate::commands::lab::NotInstalled;
+
 /// The hint for an error, where this program has one.
 pub(crate) fn hint(error: &(dyn std::error::Error + 'static)) -> Option<String> {
     use Error as E;
+    if error.is::<NotInstalled>() {
+        return Some(NotInstalled::HINT.to_owned());
+    }
     let text = match error.downcast_ref::<Error>()? {
         E::Value { what, .. } if what == "trajectory units" => {
             "say which they are with --traj-units, or the matrix with --matrix; components are kx, ky, kz, not SigPy's kz, ky, kx"

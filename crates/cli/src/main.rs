@@ -20,18 +20,11 @@ fn main() -> ExitCode {
 
 fn run(cli: Cli, given: Given) -> anyhow::Result<()> {
     if let Command::Completions(args) = &cli.command {
-        let mut script = PROGRAM.completions(args.shell, args::command());
-        if args.shell == clap_complete::Shell::Fish {
-            // The generator leaves out what arguments without a name may be.
-            for ladder in rayspin::ladders() {
-                let (name, title) = (ladder.about().name, ladder.about().title);
-                let line = format!(
-                    "complete -c rayspin -n \"__fish_rayspin_using_subcommand ladder\" -f -a {name} -d '{title}'\n"
-                );
-                script.extend(line.into_bytes());
-            }
-        }
+        let script = PROGRAM.completions(args.shell, args::command());
         return Ok(std::io::Write::write_all(&mut std::io::stdout(), &script)?);
+    }
+    if let Command::Ladder(_) | Command::Tune(_) = &cli.command {
+        return commands::lab::start();
     }
     interrupt::install()?;
     let gpu = cli.command.gpu();
@@ -51,8 +44,6 @@ fn run(cli: Cli, given: Given) -> anyhow::Result<()> {
         Command::Metrics(args) => context.run(|| commands::metrics::run(&context, &args)),
         Command::Convert(args) => commands::convert::run(&context, &args),
         Command::Info(args) => commands::info::run(&context, &args),
-        Command::Ladder(args) => commands::ladder::run(&context, &args),
-        Command::Tune(args) => commands::tune::run(&context, &args),
-        Command::Completions(_) => Ok(()),
+        Command::Ladder(_) | Command::Tune(_) | Command::Completions(_) => Ok(()),
     }
 }

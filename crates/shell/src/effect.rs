@@ -13,27 +13,40 @@ use crate::BadInput;
 
 /// The options on the command line: the name of the field of each, and what people call it.
 #[derive(Debug, Default)]
-pub struct Given(BTreeMap<String, String>);
+pub struct Given {
+    /// Those of the innermost command.
+    own: BTreeMap<String, String>,
+    /// What the first is called that belongs to a command around it alone.
+    above: Option<String>,
+}
 
 impl Given {
-    /// Those of the innermost command, whose definition is below `command`.
+    /// Those of `command`, or of the subcommand that was named.
     pub fn of(command: &clap::Command, matches: &ArgMatches) -> Self {
-        if let Some((name, inner)) = matches.subcommand()
-            && let Some(command) = command.find_subcommand(name)
-        {
-            return Self::of(command, inner);
-        }
         let typed = |id: &str| {
             let there = matches.try_contains_id(id).unwrap_or(false);
             there && matches.value_source(id) == Some(ValueSource::CommandLine)
         };
-        let named = command.get_arguments().map(|option| (option.get_id().as_str(), name_of(option)));
-        Self(named.filter(|(id, _)| typed(id)).map(|(id, name)| (id.to_owned(), name)).collect())
+        let mut typed = command.get_arguments().filter(|option| typed(option.get_id().as_str()));
+        if let Some((name, inner)) = matches.subcommand()
+            && let Some(subcommand) = command.find_subcommand(name)
+        {
+            let above = typed.find(|option| !option.is_global_set()).map(name_of);
+            let inner = Self::of(subcommand, inner);
+            return Self { above: above.or(inner.above), ..inner };
+        }
+        let own = typed.map(|option| (option.get_id().to_string(), name_of(option))).collect();
+        Self { own, above: None }
     }
 
     /// What the option of this field is called, where it is given.
     pub fn name(&self, field: &str) -> Option<&str> {
-        self.0.get(field).map(String::as_str)
+        self.own.get(field).map(String::as_str)
+    }
+
+    /// What an option is called that stands before the subcommand, which does not take it.
+    pub fn above(&self) -> Option<&str> {
+        self.above.as_deref()
     }
 }
 

@@ -78,12 +78,12 @@ fn machine(context: &Context) -> Rows {
     rows
 }
 
-/// What rayspin ladder has measured of a processor before.
+/// What rayspin-ladder has measured of a processor before.
 fn limits(device: &Device, rows: &mut Rows) {
     let Kept::Found(limits) = kept(cuda::cache_folder().as_deref(), device) else { return };
     for (name, rate, unit) in limits.rates.rows() {
         let rate = number::significant(rate / 1e9, 4);
-        row(rows, &format!("  {name}"), format!("{rate} ×10⁹ {unit}, measured by rayspin ladder"));
+        row(rows, &format!("  {name}"), format!("{rate} ×10⁹ {unit}, measured by rayspin-ladder"));
     }
 }
 

@@ -1,6 +1,10 @@
 //! Files described, converted and compared; help.
 
-use crate::{ok, refused, simulated, with_scan};
+use std::process::Command;
+
+use rayspin::tune::limits::{self, Effort};
+
+use crate::{PROGRAM, ok, refused, simulated, with_scan};
 
 #[test]
 fn help_completions_and_info_answer() {
@@ -16,6 +20,22 @@ fn help_completions_and_info_answer() {
         assert!(String::from_utf8_lossy(&ok(&["completions", shell], f).stdout).contains("recon"));
     }
     assert!(String::from_utf8_lossy(&ok(&["info"], f).stdout).contains("threads"));
+}
+
+#[test]
+fn info_tells_the_limits_that_were_measured_before() {
+    let folder = tempfile::tempdir().unwrap();
+    let f = folder.path();
+    let device = rayspin::device::Device::cpu().unwrap();
+    let effort = Effort { bytes: 1 << 20, repeats: 1, seconds: 1e-4, rounds: 1 << 10 };
+    limits::keep(&f.join("cache"), &limits::measure(&device, &effort).unwrap()).unwrap();
+    let output = Command::new(PROGRAM)
+        .args(["info", "--device", "cpu"])
+        .env("RAYSPIN_KERNEL_CACHE", f.join("cache"))
+        .output()
+        .unwrap();
+    let told = String::from_utf8(output.stdout).unwrap();
+    assert!(told.contains("f32 multiply-add") && told.contains("measured by rayspin-ladder"), "{told}");
 }
 
 #[test]

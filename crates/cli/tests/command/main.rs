@@ -8,57 +8,26 @@ mod certify;
 mod ends;
 mod files;
 mod images;
-mod ladder;
+mod lab;
 mod limits;
 mod memory;
 mod off_resonance;
 mod options;
 mod pictures;
+#[path = "../../../../tests/program.rs"]
+mod program;
 mod quality;
 #[path = "../../../../tests/real_data.rs"]
 mod real_data;
 mod refusals;
 mod stream;
-mod tune;
 
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::path::Path;
 
-pub(crate) fn rayspin(arguments: &[&str], folder: &Path) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_rayspin"))
-        .args(arguments)
-        .current_dir(folder)
-        .output()
-        .expect("the command starts")
-}
+pub(crate) use program::{files, ok, rayspin, refused};
 
-pub(crate) fn ok(arguments: &[&str], folder: &Path) -> Output {
-    let output = rayspin(arguments, folder);
-    assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
-    output
-}
-
-/// Runs what must be refused: exit code 2, one error line holding every word of `words`, no panic, no new file.
-pub(crate) fn refused(arguments: &[&str], folder: &Path, words: &[&str]) {
-    let before = files(folder);
-    let output = rayspin(arguments, folder);
-    let text = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert_eq!(output.status.code(), Some(2), "{arguments:?}: {text}");
-    let errors: Vec<&str> = text.lines().filter(|line| line.starts_with("error:")).collect();
-    assert_eq!(errors.len(), 1, "{arguments:?}: {text}");
-    for word in words {
-        assert!(errors[0].contains(word), "{arguments:?}: '{word}' is not in: {text}");
-    }
-    assert!(text.lines().any(|line| line.starts_with("hint:")), "{arguments:?} has no hint: {text}");
-    assert!(!text.contains("panicked"), "{text}");
-    assert_eq!(files(folder), before, "{arguments:?} left something behind");
-}
-
-pub(crate) fn files(folder: &Path) -> Vec<PathBuf> {
-    let mut found: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
-    found.sort();
-    found
-}
+/// The program under test.
+pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_rayspin");
 
 /// A folder with a small spiral scan, its truth and maps.
 pub(crate) fn with_scan() -> tempfile::TempDir {

@@ -104,6 +104,7 @@ fn options_of_other_commands_that_do_nothing_are_refused() {
         ("convert truth.nii x.npy --gpu-memory 1G".into(), ["--gpu-memory", "takes a GPU"]),
         ("info truth.nii --dataset a".into(), ["--dataset", "NIfTI"]),
         ("info --dataset a".into(), ["--dataset", "this machine"]),
+        ("info --device both".into(), ["--device", "both"]),
     ] {
         refused(&line.split_whitespace().collect::<Vec<_>>(), f, &words);
     }

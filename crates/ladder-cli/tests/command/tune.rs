@@ -3,10 +3,10 @@
 use std::path::Path;
 use std::process::{Command, Output};
 
-use crate::refused;
+use crate::{PROGRAM, refused};
 
 fn tuned(arguments: &str, folder: &Path) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_rayspin"))
+    Command::new(PROGRAM)
         .args(arguments.split_whitespace())
         .current_dir(folder)
         .env("RAYSPIN_WISDOM", folder.join("wisdom.jsonl"))
@@ -54,12 +54,12 @@ fn what_was_measured_is_kept_taken_up_replayed_and_used() {
     assert_eq!(replay[0]["problem"], "40 x 30 x 50 f32");
 
     // A ladder takes what was found, for sizes near by.
-    let climb =
-        "ladder matrix-product --size 41x30x50 --rung simd --device cpu --rounds 1 --no-limits --json -";
+    let climb = "matrix-product --size 41x30x50 --rung simd --device cpu --rounds 1 --no-limits --json -";
     let (climb, _) = json(climb, f);
     assert_eq!(climb["climbs"][0]["steps"][0]["config"], one["best"]);
     // Its page maps all that was tried.
-    let page = "ladder matrix-product --size 41x30x50 --rung simd --device cpu --rounds 1 --no-limits --html map.html";
+    let page =
+        "matrix-product --size 41x30x50 --rung simd --device cpu --rounds 1 --no-limits --html map.html";
     assert!(tuned(page, f).status.success());
     let page = std::fs::read_to_string(f.join("map.html")).unwrap();
     assert!(page.contains("Tuning of simd, 40 x 30 x 50 f32"));

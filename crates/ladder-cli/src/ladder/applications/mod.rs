@@ -1,4 +1,4 @@
-//! `rayspin ladder applications`: the sources' application table of our own algorithms.
+//! `rayspin-ladder applications`: the sources' application table of our own algorithms.
 
 mod page;
 mod recon;
@@ -14,16 +14,15 @@ use rayspin::tune::application::{Applications, Best, Kind as RowKind, Race, Row,
 use rayspin::tune::limits::{self, Limits};
 use rayspin::tune::{Ladder, Protocol, Rung, Which};
 use rayspin_shell::interrupt::{STOP, stoppable};
-use rayspin_shell::{BadInput, Context, say};
+use rayspin_shell::{BadInput, Context, files, say};
 
-use super::super::files;
 use super::climbing::{Kind, budget, check_case, is_stdout, outputs, size, tuned, write};
 use super::limits::MachineLimits;
 use super::unknown;
-use crate::args::ladder::LadderApplications;
+use crate::args::ladder::Applications as Arguments;
 use recon::Reconstruction;
 
-/// What `rayspin ladder explain` calls the table.
+/// What `rayspin-ladder explain` calls the table.
 pub(super) const NAME: &str = "applications";
 /// What the columns mean.
 pub(super) const README: &str = include_str!("README.md");
@@ -61,7 +60,7 @@ pub(crate) fn reconstructions() -> impl Iterator<Item = (&'static str, &'static 
 
 /// Those of these names, each once, in this order; without names all. Errors: an unknown name, with the nearest.
 fn chosen(names: &[String]) -> Result<Vec<Application>> {
-    let ladders = rayspin::ladders().into_iter().map(Application::Ladder);
+    let ladders = crate::ladders().into_iter().map(Application::Ladder);
     let mut all: Vec<_> = ladders.chain(recon::ALL.iter().map(Application::Reconstruction)).collect();
     if names.is_empty() {
         return Ok(all);
@@ -73,7 +72,7 @@ fn chosen(names: &[String]) -> Result<Vec<Application>> {
             Some(at) => chosen.push(all.swap_remove(at)),
             None if chosen.iter().any(|one| one.name() == name) => {}
             None => {
-                let otherwise = "rayspin ladder list lists the ladders";
+                let otherwise = "rayspin-ladder list lists the ladders";
                 return Err(unknown("application", name, &known, otherwise).into());
             }
         }
@@ -82,7 +81,7 @@ fn chosen(names: &[String]) -> Result<Vec<Application>> {
 }
 
 /// Everything that can be judged before anything runs.
-fn check(one: &Application, args: &LadderApplications, size: Option<&[usize]>) -> Result<()> {
+fn check(one: &Application, args: &Arguments, size: Option<&[usize]>) -> Result<()> {
     match one {
         Application::Ladder(ladder) => {
             check_case(ladder.as_ref(), args.case.as_deref())?;
@@ -106,7 +105,7 @@ struct Found {
 }
 
 /// Makes the table, prints it and writes files.
-pub(super) fn run(context: &Context, args: &LadderApplications) -> Result<()> {
+pub(crate) fn run(context: &Context, args: &Arguments) -> Result<()> {
     let outputs = outputs([&args.json, &args.csv, &args.html])?;
     let applications = chosen(&args.names)?;
     let size = args.size.as_deref().map(size).transpose()?;
@@ -121,7 +120,7 @@ pub(super) fn run(context: &Context, args: &LadderApplications) -> Result<()> {
             format!("device of an application table: expected a GPU beside the CPU, found {found} alone");
         return Err(BadInput::new(message)
             .hint(
-                "rayspin info --device cuda tells why no GPU is found; rayspin ladder NAME climbs on the CPU",
+                "rayspin info --device cuda tells why no GPU is found; rayspin-ladder NAME climbs on the CPU",
             )
             .into());
     };

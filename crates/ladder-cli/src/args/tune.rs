@@ -1,4 +1,4 @@
-//! `rayspin tune`
+//! `rayspin-ladder tune`
 
 use std::path::PathBuf;
 
@@ -6,15 +6,15 @@ use clap::{Args, ValueHint};
 
 use super::ladder::LadderName;
 
-/// `rayspin tune`
+/// `rayspin-ladder tune`
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  rayspin tune transpose                               every rung with parameters that this machine can run
-  rayspin tune --all --budget 20
-  rayspin tune matrix-product --rung gpu-wide --size 1000x1000x1000
-  rayspin tune nudft-q --rung gpu-sfu --exhaustive     every configuration: what pruning would have lost
-  rayspin tune transpose --replay results.jsonl        the search again, on results instead of a device
+  rayspin-ladder tune transpose                               every rung with parameters that this machine can run
+  rayspin-ladder tune --all --budget 20
+  rayspin-ladder tune matrix-product --rung gpu-wide --size 1000x1000x1000
+  rayspin-ladder tune nudft-q --rung gpu-sfu --exhaustive     every configuration: what pruning would have lost
+  rayspin-ladder tune transpose --replay results.jsonl        the search again, on results instead of a device
 
 Every configuration is checked against a plain oracle before it is timed, and every result is kept, failures too; a search
 that was interrupted goes on from there. The library takes the fastest for the nearest size; RAYSPIN_WISDOM names another file.")]
@@ -28,7 +28,7 @@ pub(crate) struct Tune {
     /// These rungs only
     #[arg(long, value_name = "NAME", num_args = 1.., value_delimiter = ',')]
     pub(crate) rung: Vec<String>,
-    /// Problem by name: rayspin ladder list NAME lists them [default: the first]
+    /// Problem by name: rayspin-ladder list NAME lists them [default: the first]
     #[arg(long, value_name = "NAME")]
     pub(crate) case: Option<String>,
     /// The problem in another size: 8192x8192, 4194304, 2^22

@@ -1,4 +1,4 @@
-//! `rayspin ladder --emulate`: one source on two processors.
+//! `rayspin-ladder --emulate`: one source on two processors.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,12 +12,11 @@ use rayspin::report::table::{Cell, Column, Table};
 use rayspin::tune::{Climb, Ladder, Outcome, Protocol, Step, Which, climb, documents};
 use rayspin_emu::{Emulator, How};
 use rayspin_shell::interrupt::{STOP, stoppable};
-use rayspin_shell::{Context, say};
+use rayspin_shell::{Context, files, say};
 
-use super::super::files;
 use super::climbing::{budget, check_case, size};
 use super::{named, unknown};
-use crate::args::ladder::LadderRun;
+use crate::args::ladder::Run;
 
 /// Sizes that a fibre a thread takes less than seconds for.
 const SIZES: [(&str, &[usize]); 4] = [
@@ -56,8 +55,8 @@ struct Rung {
 }
 
 /// Runs the CUDA sources of ladders on the CPU and prints what it costs.
-pub(super) fn run(context: &Context, args: &LadderRun) -> Result<()> {
-    let ladders = if args.all { rayspin::ladders() } else { named(&args.names)? };
+pub(crate) fn run(context: &Context, args: &Run) -> Result<()> {
+    let ladders = if args.all { crate::ladders() } else { named(&args.names)? };
     let size = args.size.as_deref().map(size).transpose()?;
     let protocol = budget(args.rounds, args.budget, !args.one_buffer)?;
     let mut plans = Vec::new();
@@ -116,7 +115,7 @@ pub(super) fn run(context: &Context, args: &LadderRun) -> Result<()> {
 }
 
 /// The problem that was asked for, else one that is small enough.
-fn which<'a>(ladder: &dyn Ladder, args: &'a LadderRun, size: Option<&'a [usize]>) -> Result<Which<'a>> {
+fn which<'a>(ladder: &dyn Ladder, args: &'a Run, size: Option<&'a [usize]>) -> Result<Which<'a>> {
     let about = ladder.about();
     check_case(ladder, args.case.as_deref())?;
     if args.case.is_some() || size.is_some() {
@@ -139,7 +138,7 @@ fn which<'a>(ladder: &dyn Ladder, args: &'a LadderRun, size: Option<&'a [usize]>
 }
 
 /// Errors: a rung that none of the ladders has for a GPU.
-fn check(args: &LadderRun, ladders: &[Box<dyn Ladder>]) -> Result<()> {
+fn check(args: &Run, ladders: &[Box<dyn Ladder>]) -> Result<()> {
     let mut known = Vec::new();
     for ladder in ladders {
         let rungs = ladder.outline(Which::Case(None, None))?.rungs;
@@ -147,7 +146,7 @@ fn check(args: &LadderRun, ladders: &[Box<dyn Ladder>]) -> Result<()> {
     }
     match args.rung.iter().find(|name| !known.contains(&name.as_str())) {
         Some(name) => {
-            Err(unknown("rung for a GPU", name, &known, "rayspin ladder list NAME lists them").into())
+            Err(unknown("rung for a GPU", name, &known, "rayspin-ladder list NAME lists them").into())
         }
         None => Ok(()),
     }
@@ -164,7 +163,7 @@ impl Processors {
     fn climb(
         &self,
         context: &Context,
-        args: &LadderRun,
+        args: &Run,
         protocol: &Protocol,
         ladder: &dyn Ladder,
         which: Which<'_>,

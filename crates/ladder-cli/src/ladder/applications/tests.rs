@@ -107,7 +107,7 @@ fn a_reconstruction_is_a_row_of_its_stages() {
 fn names_are_those_of_ladders_and_reconstructions() {
     let named = |names: &[&str]| chosen(&names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>());
     let all = chosen(&[]).unwrap();
-    assert_eq!(all.len(), rayspin::ladders().len() + recon::ALL.len());
+    assert_eq!(all.len(), crate::ladders().len() + recon::ALL.len());
     let two: Vec<_> = named(&["recon-volume", "sad", "sad"]).unwrap().iter().map(Application::name).collect();
     assert_eq!(two, ["recon-volume", "sad"]);
     assert!(named(&["recon-volum"]).err().unwrap().to_string().contains("recon-volum"));

@@ -1,4 +1,4 @@
-//! `rayspin ladder compare`
+//! `rayspin-ladder compare`
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -7,10 +7,9 @@ use anyhow::Result;
 use rayspin::report::table::{Cell, Column, Table};
 use rayspin::tune::record::{Entry, Record};
 use rayspin::tune::{Asking, Outcome, Step, Timing};
-use rayspin_shell::BadInput;
+use rayspin_shell::{BadInput, files};
 
-use super::super::files;
-use crate::args::ladder::LadderCompare;
+use crate::args::ladder::Compare;
 
 /// What two runs say of a rung.
 #[derive(Debug, PartialEq)]
@@ -49,7 +48,7 @@ impl Pair<'_> {
 }
 
 /// Compares two records and prints a table for each climb.
-pub(super) fn run(args: &LadderCompare) -> Result<()> {
+pub(crate) fn run(args: &Compare) -> Result<()> {
     let (before, after) = (read(&args.before)?, read(&args.after)?);
     let (pairs, alone) = matched(&before, &after);
     if pairs.is_empty() {

@@ -1,4 +1,4 @@
-//! `rayspin tune`
+//! `rayspin-ladder tune`
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -14,12 +14,13 @@ use rayspin::tune::{
     Bounds, Config, Found, Ladder, OnDevice, Options, Outline, Pruned, Replay, Rung, Trial, Which, search,
 };
 use rayspin_shell::interrupt::{STOP, stoppable};
-use rayspin_shell::{BadInput, Context, say};
+use rayspin_shell::{BadInput, Context, files, say};
 use serde::Serialize;
 
-use super::files;
-use super::ladder::{MachineLimits, named, size, unknown};
 use crate::args::tune::Tune;
+use crate::ladder::climbing::size;
+use crate::ladder::limits::MachineLimits;
+use crate::ladder::{named, unknown};
 
 /// The search of one rung, as it is written.
 #[derive(Serialize)]
@@ -78,7 +79,7 @@ pub(crate) fn run(context: &Context, args: &Tune) -> Result<()> {
 type Work = Vec<(Box<dyn Ladder>, Outline, Vec<usize>)>;
 
 fn chosen(context: &Context, args: &Tune, which: Which<'_>) -> Result<Work> {
-    let ladders = if args.all { rayspin::ladders() } else { named(&args.names)? };
+    let ladders = if args.all { crate::ladders() } else { named(&args.names)? };
     let mut work = Work::new();
     let mut names = Vec::new();
     for ladder in ladders {
@@ -94,13 +95,13 @@ fn chosen(context: &Context, args: &Tune, which: Which<'_>) -> Result<Work> {
     }
     for name in &args.rung {
         if !names.contains(&name.as_str()) {
-            return Err(unknown("rung", name, &names, "rayspin ladder list NAME lists them").into());
+            return Err(unknown("rung", name, &names, "rayspin-ladder list NAME lists them").into());
         }
     }
     if work.iter().all(|(_, _, rungs)| rungs.is_empty()) {
         let found = context.device.describe();
         let message = format!("nothing to tune: expected a rung with parameters for {found}, found none");
-        return Err(BadInput::new(message).hint("rayspin ladder list NAME lists parameters").into());
+        return Err(BadInput::new(message).hint("rayspin-ladder list NAME lists parameters").into());
     }
     Ok(work)
 }
@@ -217,7 +218,7 @@ fn replayed(args: &Tune, work: &Work, file: &Path, all: &mut Vec<Tuned>) -> Resu
     }
     if all.is_empty() {
         let message = format!("{}: expected results of these rungs, found none", file.display());
-        let hint = "rayspin tune keeps its results in wisdom.jsonl beside the compiled kernels, or where RAYSPIN_WISDOM says";
+        let hint = "rayspin-ladder tune keeps its results in wisdom.jsonl beside the compiled kernels, or where RAYSPIN_WISDOM says";
         return Err(BadInput::new(message).hint(hint).into());
     }
     Ok(())

@@ -1,17 +1,18 @@
-//! `rayspin ladder list`
+//! `rayspin-ladder list`
 
 use anyhow::Result;
 use rayspin::device::BackendKind;
 use rayspin::report::table::{Cell, Column, Table};
 use rayspin::tune::{Axis, Ladder, Which};
+use rayspin_shell::files;
 
-use super::{super::files, named};
-use crate::args::ladder::LadderList;
+use super::named;
+use crate::args::ladder::List;
 
 /// Lists all ladders, or what some of them hold.
-pub(super) fn run(args: &LadderList) -> Result<()> {
+pub(crate) fn run(args: &List) -> Result<()> {
     if args.names.is_empty() {
-        return files::print(&overview(&rayspin::ladders())?);
+        return files::print(&overview(&crate::ladders())?);
     }
     for ladder in named(&args.names)? {
         files::print(&cases(ladder.as_ref()))?;

@@ -1,42 +1,26 @@
-//! `rayspin ladder`
+//! Ladders: run, listed, explained and compared, and the table of applications.
 
-mod applications;
-mod climbing;
-mod compare;
+pub(crate) mod applications;
+pub(crate) mod climbing;
+pub(crate) mod compare;
 mod csv;
 mod emulate;
-mod explain;
-mod limits;
-mod list;
+pub(crate) mod explain;
+pub(crate) mod limits;
+pub(crate) mod list;
 mod maps;
 mod page;
 mod show;
 
-pub(crate) use applications::reconstructions;
-pub(crate) use climbing::size;
-pub(crate) use limits::MachineLimits;
-
 use anyhow::Result;
 use rayspin::tune::Ladder;
-use rayspin_shell::{BadInput, Context};
+use rayspin_shell::BadInput;
 
-use crate::args::ladder::{Ladder as Arguments, LadderCommand};
-
-/// Does what was asked for with ladders.
-pub(crate) fn run(context: &Context, args: &Arguments) -> Result<()> {
-    match &args.command {
-        None => climbing::run(context, &args.run),
-        Some(LadderCommand::Run(args)) => climbing::run(context, args),
-        Some(LadderCommand::List(args)) => list::run(args),
-        Some(LadderCommand::Explain(args)) => explain::run(args),
-        Some(LadderCommand::Compare(args)) => compare::run(args),
-        Some(LadderCommand::Applications(args)) => applications::run(context, args),
-    }
-}
+use crate::ladders;
 
 /// The ladders of these names, each once, in this order. Errors: an unknown name, with the nearest.
 pub(crate) fn named(names: &[String]) -> Result<Vec<Box<dyn Ladder>>> {
-    let mut all = rayspin::ladders();
+    let mut all = ladders();
     let mut chosen: Vec<Box<dyn Ladder>> = Vec::new();
     for name in names {
         match all.iter().position(|ladder| ladder.about().name == name) {
@@ -44,7 +28,7 @@ pub(crate) fn named(names: &[String]) -> Result<Vec<Box<dyn Ladder>>> {
             None if chosen.iter().any(|ladder| ladder.about().name == name) => {}
             None => {
                 let known: Vec<_> = all.iter().map(|ladder| ladder.about().name).collect();
-                return Err(unknown("ladder", name, &known, "rayspin ladder list lists them").into());
+                return Err(unknown("ladder", name, &known, "rayspin-ladder list lists them").into());
             }
         }
     }

@@ -1,16 +1,17 @@
-//! `rayspin ladder explain`: a README in the terminal.
+//! `rayspin-ladder explain`: a README in the terminal.
 
 use std::fmt::Write as _;
 use std::io::IsTerminal;
 
 use anyhow::Result;
+use rayspin_shell::files;
 use unicode_width::UnicodeWidthStr;
 
-use super::{super::files, applications, named};
-use crate::args::ladder::LadderExplain;
+use super::{applications, named};
+use crate::args::ladder::Explain;
 
 /// Prints the READMEs of ladders.
-pub(super) fn run(args: &LadderExplain) -> Result<()> {
+pub(crate) fn run(args: &Explain) -> Result<()> {
     let terminal = std::io::stdout().is_terminal();
     let width = match terminal_size::terminal_size() {
         Some((width, _)) if terminal => usize::from(width.0).clamp(40, 110),
@@ -225,7 +226,7 @@ mod tests {
 
     #[test]
     fn every_readme_fits_a_narrow_terminal() {
-        let ladders = rayspin::ladders();
+        let ladders = crate::ladders();
         let of_ladders = ladders.iter().map(|ladder| (ladder.about().name, ladder.about().readme));
         let of_table = (super::applications::NAME, super::applications::README);
         for (name, readme) in of_ladders.chain([of_table]) {

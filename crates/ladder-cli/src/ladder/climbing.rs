@@ -1,4 +1,4 @@
-//! `rayspin ladder run`
+//! `rayspin-ladder run`
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
@@ -13,12 +13,11 @@ use rayspin::tune::{
     Asking, Bounds, Config, Ladder, OnDevice, Outcome, Protocol, Rung, Session, Step, Which, climb,
 };
 use rayspin_shell::interrupt::{STOP, stoppable};
-use rayspin_shell::{BadInput, Context};
+use rayspin_shell::{BadInput, Context, files};
 
-use super::super::files;
 use super::limits::MachineLimits;
 use super::{csv, emulate, maps, named, page, show, unknown};
-use crate::args::ladder::{LadderRun, LaunchArg};
+use crate::args::ladder::{LaunchArg, Run};
 
 /// What was asked for, checked.
 struct Plan {
@@ -30,7 +29,7 @@ struct Plan {
 }
 
 /// Climbs ladders, prints their tables and writes files.
-pub(super) fn run(context: &Context, args: &LadderRun) -> Result<()> {
+pub(crate) fn run(context: &Context, args: &Run) -> Result<()> {
     if args.emulate {
         return emulate::run(context, args);
     }
@@ -125,8 +124,8 @@ pub(super) fn outputs([json, csv, html]: [&Option<PathBuf>; 3]) -> Result<Vec<(&
     Ok(asked)
 }
 
-fn plan(context: &Context, args: &LadderRun) -> Result<Plan> {
-    let ladders = if args.all { rayspin::ladders() } else { named(&args.names)? };
+fn plan(context: &Context, args: &Run) -> Result<Plan> {
+    let ladders = if args.all { crate::ladders() } else { named(&args.names)? };
     let devices = match context.device.backend() {
         Backend::Cuda(_) if context.both => vec![context.device.host(), context.device.clone()],
         _ => vec![context.device.clone()],
@@ -171,7 +170,7 @@ pub(super) fn budget(rounds: usize, budget: f64, rotate: bool) -> Result<Protoco
 }
 
 /// Everything that can be judged before a buffer is filled.
-fn check(args: &LadderRun, plan: &Plan) -> Result<()> {
+fn check(args: &Run, plan: &Plan) -> Result<()> {
     let mut all: Vec<Rung> = Vec::new();
     for ladder in &plan.ladders {
         check_case(ladder.as_ref(), args.case.as_deref())?;
@@ -180,7 +179,7 @@ fn check(args: &LadderRun, plan: &Plan) -> Result<()> {
     let names: Vec<_> = all.iter().map(|rung| rung.name).collect();
     for name in &args.rung {
         if !names.contains(&name.as_str()) {
-            return Err(unknown("rung", name, &names, "rayspin ladder list NAME lists them").into());
+            return Err(unknown("rung", name, &names, "rayspin-ladder list NAME lists them").into());
         }
     }
     let wanted: Vec<_> = all
@@ -211,7 +210,7 @@ fn check(args: &LadderRun, plan: &Plan) -> Result<()> {
         let merged = merged(rung, Some(config));
         if !space.contains(&merged) {
             let message = format!("--config of {}: expected values of its space, found {config}", rung.name);
-            return Err(BadInput::new(message).hint("rayspin ladder list NAME lists the values").into());
+            return Err(BadInput::new(message).hint("rayspin-ladder list NAME lists the values").into());
         }
     }
     if let Some(axis) = &args.sweep {
@@ -223,11 +222,11 @@ fn check(args: &LadderRun, plan: &Plan) -> Result<()> {
             return Err(BadInput::new(format!(
                 "--sweep: expected a rung with parameters, found none for {axis}"
             ))
-            .hint("rayspin ladder list NAME lists parameters")
+            .hint("rayspin-ladder list NAME lists parameters")
             .into());
         }
         if !axes.contains(&axis.as_str()) {
-            return Err(unknown("--sweep", axis, &axes, "rayspin ladder list NAME lists parameters").into());
+            return Err(unknown("--sweep", axis, &axes, "rayspin-ladder list NAME lists parameters").into());
         }
     }
     Ok(())
@@ -239,7 +238,7 @@ pub(super) fn check_case(ladder: &dyn Ladder, case: Option<&str>) -> Result<()> 
     let cases: Vec<_> = cases.iter().map(|case| case.0).collect();
     match case.filter(|case| !cases.contains(case)) {
         Some(case) => {
-            let otherwise = format!("rayspin ladder list {name} tells more of them");
+            let otherwise = format!("rayspin-ladder list {name} tells more of them");
             Err(unknown(&format!("case of {name}"), case, &cases, &otherwise).into())
         }
         None => Ok(()),
@@ -247,7 +246,7 @@ pub(super) fn check_case(ladder: &dyn Ladder, case: Option<&str>) -> Result<()> 
 }
 
 impl Plan {
-    fn which<'a>(&'a self, args: &'a LadderRun) -> Which<'a> {
+    fn which<'a>(&'a self, args: &'a Run) -> Which<'a> {
         Which::Case(args.case.as_deref(), self.size.as_deref())
     }
 }
@@ -278,7 +277,7 @@ pub(crate) fn size(text: &str) -> Result<Vec<usize>> {
 /// The climb of one ladder on one device; none where it has no rung there that is wanted.
 fn entry(
     context: &Context,
-    args: &LadderRun,
+    args: &Run,
     plan: &Plan,
     ladder: &dyn Ladder,
     device: &Device,
@@ -386,7 +385,7 @@ impl Climber<'_> {
     }
 }
 
-/// What `rayspin tune` found for these rungs of a ladder, where it has been asked.
+/// What `rayspin-ladder tune` found for these rungs of a ladder, where it has been asked.
 pub(super) fn tuned(
     session: &mut dyn Session,
     device: &Device,

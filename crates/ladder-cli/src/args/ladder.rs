@@ -1,55 +1,13 @@
-//! `rayspin ladder`
+//! Options of ladders.
 
 use std::ffi::OsStr;
 use std::path::PathBuf;
 
 use clap::builder::{PossibleValue, TypedValueParser};
-use clap::{Args, Subcommand, ValueEnum, ValueHint};
+use clap::{Args, ValueEnum, ValueHint};
 
-/// `rayspin ladder`
-#[derive(Debug, Args)]
-#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
-#[command(after_help = "\
-Examples:
-  rayspin ladder list                                    the algorithms
-  rayspin ladder list transpose                          its cases, rungs and parameters
-  rayspin ladder explain transpose                       why each rung is faster than the one before
-  rayspin ladder transpose                               every rung that this machine can run
-  rayspin ladder transpose --size 1000x3000 --rung gpu-padded
-  rayspin ladder --all --json all.json --html all.html
-  rayspin ladder transpose --rung gpu-padded --config \"rows=8\"
-  rayspin ladder matrix-add --device cuda --rung gpu-wide --sweep threads
-  rayspin ladder reduction --device cuda --launch single  what a call takes that is waited for, launch and all
-  rayspin ladder nudft-adjoint coulomb sad matrix-product --emulate
-  rayspin ladder applications --html applications.html   what limits each on the GPU, and how much faster it is
-  rayspin ladder compare before.json after.json
-
-Each rung is checked against a plain oracle before it is timed; one that misses its tolerance makes the exit code 1.
-Times are medians, by the device's own clock on a GPU, over buffers in rotation that no cache holds.")]
-pub(crate) struct Ladder {
-    #[command(subcommand)]
-    pub(crate) command: Option<LadderCommand>,
-    #[command(flatten)]
-    pub(crate) run: LadderRun,
-}
-
-/// What to do with ladders.
-#[derive(Debug, Subcommand)]
-pub(crate) enum LadderCommand {
-    /// Check and time every rung [default]
-    Run(Box<LadderRun>),
-    /// List the algorithms, or the cases, rungs and parameters of some
-    List(LadderList),
-    /// Print what an algorithm is, its floor, and why each rung is faster than the one before
-    Explain(LadderExplain),
-    /// Compare two runs, rung by rung
-    Compare(LadderCompare),
-    /// Tell of each algorithm what limits it on the GPU, its threads there, and how much faster the kernel and the whole are
-    #[command(after_help = APPLICATIONS)]
-    Applications(Box<LadderApplications>),
-}
-
-const APPLICATIONS: &str = "\
+/// More help for `rayspin-ladder applications`.
+pub(super) const APPLICATIONS: &str = "\
 The best rungs of both processors are found, checked and compared: all threads of the CPU (--threads 1: one) with \
 the GPU.
 
@@ -69,21 +27,21 @@ Reconstructions are of simulated scans, from samples in memory to an image in me
 included. Their kernel is the stage of gridding, or of conjugate gradients; their bottleneck is the stage that takes \
 longest with the GPU.
 
-rayspin ladder explain applications says it at length.
+rayspin-ladder explain applications says it at length.
 
 Examples:
-  rayspin ladder applications                             every algorithm
-  rayspin ladder applications sad coulomb --threads 1     against one thread, as in the literature
-  rayspin ladder applications recon-volume --size 64
-  rayspin ladder applications --json all.json --csv all.csv --html all.html";
+  rayspin-ladder applications                             every algorithm
+  rayspin-ladder applications sad coulomb --threads 1     against one thread, as in the literature
+  rayspin-ladder applications recon-volume --size 64
+  rayspin-ladder applications --json all.json --csv all.csv --html all.html";
 
-/// `rayspin ladder applications`
+/// `rayspin-ladder applications`
 #[derive(Debug, Args)]
-pub(crate) struct LadderApplications {
+pub(crate) struct Applications {
     /// Algorithms, and reconstructions: recon-gridding, recon-least-squares, recon-cartesian, recon-volume [default: all]
     #[arg(value_name = "NAME", value_parser = ApplicationName, hide_possible_values = true)]
     pub(crate) names: Vec<String>,
-    /// Problem by name: rayspin ladder list NAME lists them [default: the first]
+    /// Problem by name: rayspin-ladder list NAME lists them [default: the first]
     #[arg(long, value_name = "NAME", requires = "names")]
     pub(crate) case: Option<String>,
     /// The problem in another size: 8192x8192, 4194304, 2^22; of reconstructions the voxels along each axis
@@ -112,16 +70,16 @@ pub(crate) struct LadderApplications {
     pub(crate) remeasure: bool,
 }
 
-/// `rayspin ladder run`
+/// `rayspin-ladder run`
 #[derive(Debug, Args)]
-pub(crate) struct LadderRun {
+pub(crate) struct Run {
     /// Algorithms
     #[arg(value_name = "NAME", value_parser = LadderName, hide_possible_values = true, required_unless_present = "all")]
     pub(crate) names: Vec<String>,
     /// Every algorithm
     #[arg(long, conflicts_with = "names")]
     pub(crate) all: bool,
-    /// Problem by name: rayspin ladder list NAME lists them [default: the first]
+    /// Problem by name: rayspin-ladder list NAME lists them [default: the first]
     #[arg(long, value_name = "NAME")]
     pub(crate) case: Option<String>,
     /// The problem in another size: 8192x8192, 4194304, 2^22
@@ -183,25 +141,25 @@ pub(crate) enum LaunchArg {
     Single,
 }
 
-/// `rayspin ladder list`
+/// `rayspin-ladder list`
 #[derive(Debug, Args)]
-pub(crate) struct LadderList {
+pub(crate) struct List {
     /// Algorithms to list the cases, rungs and parameters of
     #[arg(value_name = "NAME", value_parser = LadderName, hide_possible_values = true)]
     pub(crate) names: Vec<String>,
 }
 
-/// `rayspin ladder explain`
+/// `rayspin-ladder explain`
 #[derive(Debug, Args)]
-pub(crate) struct LadderExplain {
+pub(crate) struct Explain {
     /// Algorithm, or applications: what the columns of that table mean
     #[arg(value_name = "NAME", value_parser = LadderName, hide_possible_values = true, required = true)]
     pub(crate) names: Vec<String>,
 }
 
-/// `rayspin ladder compare`
+/// `rayspin-ladder compare`
 #[derive(Debug, Args)]
-pub(crate) struct LadderCompare {
+pub(crate) struct Compare {
     /// What --json wrote before
     #[arg(value_name = "A.json", value_hint = ValueHint::FilePath)]
     pub(crate) before: PathBuf,
@@ -230,7 +188,7 @@ impl TypedValueParser for LadderName {
     }
 
     fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
-        let names: Vec<_> = rayspin::ladders()
+        let names: Vec<_> = crate::ladders()
             .iter()
             .map(|ladder| PossibleValue::new(ladder.about().name).help(ladder.about().title))
             .collect();
@@ -256,7 +214,7 @@ impl TypedValueParser for ApplicationName {
 
     fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
         let named = |(name, title)| PossibleValue::new(name).help(title);
-        let reconstructions = crate::commands::ladder::reconstructions().map(named);
+        let reconstructions = crate::ladder::applications::reconstructions().map(named);
         Some(Box::new(LadderName.possible_values()?.chain(reconstructions)))
     }
 }

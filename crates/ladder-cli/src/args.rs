@@ -1,0 +1,81 @@
+//! The command line: one definition gives the parser, the help texts and the shell completions.
+
+use clap::{Args, CommandFactory, Parser, Subcommand};
+use rayspin_shell::args::Common;
+
+pub(crate) mod ladder;
+pub(crate) mod tune;
+
+/// Algorithms from naive to best: every variant checked, timed, tuned and compared, on CPUs and GPUs.
+#[derive(Debug, Parser)]
+#[command(name = "rayspin-ladder", version, propagate_version = true, max_term_width = 110)]
+#[command(subcommand_negates_reqs = true)]
+#[command(override_usage = "rayspin-ladder [OPTIONS] <NAME>...\n       rayspin-ladder [OPTIONS] <COMMAND>")]
+#[command(after_help = "\
+Examples:
+  rayspin-ladder list                                    the algorithms
+  rayspin-ladder list transpose                          its cases, rungs and parameters
+  rayspin-ladder explain transpose                       why each rung is faster than the one before
+  rayspin-ladder transpose                               every rung that this machine can run
+  rayspin-ladder transpose --size 1000x3000 --rung gpu-padded
+  rayspin-ladder --all --json all.json --html all.html
+  rayspin-ladder transpose --rung gpu-padded --config \"rows=8\"
+  rayspin-ladder matrix-add --device cuda --rung gpu-wide --sweep threads
+  rayspin-ladder reduction --device cuda --launch single  what a call takes that is waited for, launch and all
+  rayspin-ladder nudft-adjoint coulomb sad matrix-product --emulate
+  rayspin-ladder tune transpose                          the fastest parameters on this machine
+  rayspin-ladder applications --html applications.html   what limits each on the GPU, and how much faster it is
+  rayspin-ladder compare before.json after.json
+
+Each rung is checked against a plain oracle before it is timed; one that misses its tolerance makes the exit code 1.
+Times are medians, by the device's own clock on a GPU, over buffers in rotation that no cache holds.
+Exit codes: 0 done, 1 the run failed, 2 the input or an option is wrong, 130 interrupted.")]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) common: Common,
+    #[command(subcommand)]
+    pub(crate) command: Option<Command>,
+    #[command(flatten)]
+    pub(crate) run: ladder::Run,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Check and time every rung [default]
+    Run(Box<ladder::Run>),
+    /// List the algorithms, or the cases, rungs and parameters of some
+    List(ladder::List),
+    /// Print what an algorithm is, its floor, and why each rung is faster than the one before
+    Explain(ladder::Explain),
+    /// Compare two runs, rung by rung
+    Compare(ladder::Compare),
+    /// Tell of each algorithm what limits it on the GPU, its threads there, and how much faster the kernel and the whole are
+    #[command(after_help = ladder::APPLICATIONS)]
+    Applications(Box<ladder::Applications>),
+    /// Find the fastest parameters of an algorithm's variants on this machine
+    Tune(Box<tune::Tune>),
+    /// Print a completion script for a shell
+    Completions(Completions),
+}
+
+/// `rayspin-ladder completions`
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  rayspin-ladder completions bash > ~/.local/share/bash-completion/completions/rayspin-ladder
+  rayspin-ladder completions zsh > ~/.zfunc/_rayspin-ladder")]
+pub(crate) struct Completions {
+    /// The shell
+    pub(crate) shell: clap_complete::Shell,
+}
+
+/// The definition of the command line.
+pub(crate) fn command() -> clap::Command {
+    Cli::command().mut_arg("device", |option| {
+        option.help(
+            "Processor to compute on: auto (the CPU, then the first GPU that works; tune takes the GPU alone where there is \
+             one), cpu, cuda, cuda:N, both (not for tune)",
+        )
+    })
+}

@@ -1,0 +1,67 @@
+//! Sizes beyond the address space, and too little memory: one line and an exit code, never a panic or an abort.
+
+use crate::program::{least, refusals};
+use crate::refused;
+
+/// Of each ladder a size whose product overflows, and options of a run of some ten megabytes; none where it has no rung for a CPU.
+const LADDERS: [(&str, &str, Option<&str>); 21] = [
+    ("access", "18446744073709551615", Some("--size 4000000 --rung random")),
+    ("bicubic", "4294967296x4294967295", Some("--size 1000x2000 --rung strips")),
+    ("box-filter", "4294967296x4294967295x1", Some("--size 1x4000000x8 --rung running")),
+    ("convolution", "4294967296x4294967295x1", Some("--size 2000x2000x3 --rung threads")),
+    ("coulomb", "1x4294967296x4294967295x2", Some("--size 1000000x1x1x1 --rung threads")),
+    ("histogram", "18446744073709551615x16", Some("--size 8000000x16 --rung cpu-threads")),
+    ("matrix-add", "4294967296x4294967295", Some("--size 4000x1000 --rung threads")),
+    ("matrix-product", "4294967296x4294967295x2", Some("--size 4000x2000x1 --rung threads")),
+    ("nudft-adjoint", "4294967296x4294967295x2", Some("--size 1000000x1 --rung naive")),
+    ("nudft-adjoint-f64", "2x18446744073709551615", Some("--size 1000000x1 --rung naive")),
+    ("nudft-q", "4294967296x4294967295x2", Some("--size 500000x1 --rung naive")),
+    ("nudft-q-f64", "2x18446744073709551615", Some("--size 500000x1 --rung naive")),
+    ("nufft-type1", "4294967296x4294967295x2x2", Some("--size 1000x500000x2 --rung batched")),
+    ("nufft-type2", "2x4294967296x4294967295", Some("--size 1000x500000x2 --rung batched")),
+    ("pi", "18446744073709551615", Some("--size 1000 --rung threads")),
+    ("random", "2305843009213693952", Some("--size 8000000 --rung threads")),
+    ("reduction", "2305843009213693952", Some("--size 8000000 --rung threads")),
+    ("sad", "4294967296x4294967295x1", Some("--size 300x500x10 --rung threads")),
+    ("sobel", "4294967296x4294967295", Some("--size 4000x2000 --rung threads")),
+    ("transfers", "18446744073709551615", None),
+    ("transpose", "4294967296x4294967295", Some("--size 4000x1000 --rung threads")),
+];
+
+#[test]
+fn every_ladder_is_in_the_table() {
+    let all = rayspin_primitives::ladders().into_iter().chain(rayspin::kernels::ladders());
+    let mut all: Vec<_> = all.map(|ladder| ladder.about().name).collect();
+    all.sort_unstable();
+    assert_eq!(all, LADDERS.map(|(name, ..)| name));
+}
+
+#[test]
+fn sizes_beyond_the_address_space_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let f = folder.path();
+    for (name, size, _) in LADDERS {
+        refused(&[name, "--size", size, "--device", "cpu"], f, &["expected"]);
+        refused(&["tune", name, "--size", size, "--device", "cpu"], f, &["expected"]);
+    }
+    let texture = ["access", "--case", "texture", "--size", "4294967295", "--device", "cpu"];
+    refused(&texture, f, &["address space"]);
+}
+
+fn ladder(name: &str, options: &str) -> String {
+    format!("{name} {options} -q --device cpu --threads 2 --no-limits --one-buffer --rounds 1 --budget 0.001")
+}
+
+#[test]
+fn too_little_memory_is_one_line_whichever_array_it_is_that_finds_none() {
+    let folder = tempfile::tempdir().unwrap();
+    let f = folder.path();
+    // A ladder without arrays.
+    let least = least(&ladder("pi", "--size 10 --rung threads"), f);
+    for (name, _, options) in LADDERS {
+        let Some(options) = options else { continue };
+        let refused = refusals(&ladder(name, options), least, 6 << 10, f);
+        println!("{name}: {refused} times too little memory");
+        assert!(refused > 0 || name == "pi", "{name} ran at once");
+    }
+}
