@@ -1,16 +1,20 @@
 # make demo   builds Rayspin and runs the main job on simulated scans
 # make test   format, lints, documentation and tests: what must hold before a change is taken
-# make build  the release binary, target/release/rayspin
+# make build  the program that reconstructs, target/release/rayspin
+# make ladder the program of ladders and tuning, target/release/rayspin-ladder
 # make bench  peers beside Rayspin, on this machine
 
 export PATH := $(CURDIR)/.tools/bin:$(PATH)
 CARGO ?= cargo
 DEMO_DIR ?= rayspin-demo
 
-.PHONY: build demo test lint bench tools python ptx gpu-pack gpu-test gpu-bench clean
+.PHONY: build ladder demo test lint bench tools python ptx gpu-pack gpu-test gpu-bench clean
 
 build: tools
 	$(CARGO) build --release --locked --package rayspin-cli
+
+ladder: tools
+	$(CARGO) build --release --locked --package rayspin-ladder-cli
 
 demo: build
 	target/release/rayspin demo --out $(DEMO_DIR)

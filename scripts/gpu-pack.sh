@@ -1,13 +1,13 @@
 #!/bin/sh
 # Builds what a machine with a GPU and without Rust needs into dist/gpu: the test programs that go over every device, the
-# benchmarks, and the command itself. The folder travels alone; gpu-test.sh and gpu-bench.sh in it run everything.
+# benchmarks, and both commands, rayspin and rayspin-ladder. The folder travels alone; gpu-test.sh and gpu-bench.sh in it run everything.
 set -eu
 cd "$(dirname "$0")/.."
 out=dist/gpu
 cargo=${CARGO:-cargo}
 rm -rf $out
 mkdir -p $out/tests $out/bin
-# Cargo's messages name what it built: tests by their crate and name, the command and the benchmarks by their names.
+# Cargo's messages name what it built: tests by their crate and name, commands and benchmarks by their names.
 built() { # folder, name prefix, cargo's arguments
     folder=$1 prefix=$2
     shift 2
@@ -25,12 +25,13 @@ built tests primitives_ test --release --no-run -p rayspin-primitives --test con
 built tests mri_ test --release --no-run -p rayspin-mri --test devices
 built tests emu_ test --release --no-run -p rayspin-emu --test kernels --test transfers --test textures
 built bin "" build --release -p rayspin-cli
+built bin "" build --release -p rayspin-ladder-cli
 for example in crates/kernels/examples/*gpu*.rs; do
     built bin "" build --release -p rayspin-kernels --example "$(basename "$example" .rs)"
 done
 built bin "" build --release -p rayspin-solve --example direct_gpu
 built bin "" build --release -p rayspin-primitives --example sum_calls
-# Where `make ptx` has made them, the command needs no NVRTC; tests take them with RAYSPIN_PTX and RAYSPIN_PRECOMPILED_ONLY=1.
+# Where `make ptx` has made them, the commands need no NVRTC; tests take them with RAYSPIN_PTX and RAYSPIN_PRECOMPILED_ONLY=1.
 if [ -f target/ptx/rayspin.ptx ]; then cp target/ptx/rayspin.ptx $out/bin/; fi
 cp scripts/gpu-test.sh scripts/gpu-bench.sh $out/
 du -sh $out

@@ -3,7 +3,7 @@
 #
 #     PYTHON=python3 BIN=dist/gpu/bin benches/peers/gpu.sh FOLDER [histogram pi sum fft ladders_gpu nufft launch ladders whole]
 #
-# BIN has rayspin and the examples nufft_gpu_bench, nudft_gpu, gpu_fft and sum_calls; PYTHON has torch and, for nufft,
+# BIN has rayspin, rayspin-ladder and the examples nufft_gpu_bench, nudft_gpu, gpu_fft and sum_calls; PYTHON has torch and, for nufft,
 # cufinufft, which `cufinufft.sh` makes. Parts without a name: all.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
@@ -33,8 +33,8 @@ peer() {
 }
 
 ladder() {
-    echo "$ rayspin ladder $*"
-    "$bin/rayspin" ladder "$@" -q || echo "[exit $?]"
+    echo "$ rayspin-ladder $*"
+    "$bin/rayspin-ladder" "$@" -q || echo "[exit $?]"
     echo
 }
 

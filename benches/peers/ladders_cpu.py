@@ -1,6 +1,6 @@
 """What NumPy (OpenBLAS) and OpenCV take for the work of Rayspin's ladders, on the same processor.
 
-    rayspin ladder matrix-product reduction histogram transpose --device cpu --threads N
+    rayspin-ladder matrix-product reduction histogram transpose --device cpu --threads N
     python benches/peers/ladders_cpu.py N
 
 Timed as our own (`cpu_time.py`), over arrays by turns that no cache holds. OpenCV counts 16-bit samples, half of our bytes, and f32, as many
@@ -29,7 +29,7 @@ def show(name, sets, call, flops=0, bytes_=0):
 rng = np.random.default_rng(1)
 print(f"{THREADS} threads, numpy {np.__version__}, OpenCV {cv2.__version__}")
 for n in (1024, 4096):
-    # As many as rayspin ladder takes: three times 64 MB.
+    # As many as rayspin-ladder takes: three times 64 MB.
     sets = [[rng.random((n, n), dtype=np.float32) for _ in range(3)] for _ in range(-(-192_000_000 // (12 * n * n)))]
     show(f"product {n}^3 f32, numpy", sets, lambda a, b, c: np.matmul(a, b, out=c), flops=2 * n**3)
 big = [(rng.integers(-1000, 1000, 1 << 26, dtype=np.int32),) for _ in range(2)]

@@ -1,6 +1,6 @@
 """What torch, cuBLAS and cuRAND take for the work of Rayspin's ladders and of its exact transforms, on the same GPU.
 
-    rayspin ladder reduction transpose matrix-product random histogram --device cuda
+    rayspin-ladder reduction transpose matrix-product random histogram --device cuda
     python benches/peers/ladders_gpu.py
 
 Calls rotate over buffers that together exceed the second-level cache threefold; `gpu_time.py` says how they are timed, a mark whether in a

@@ -1,6 +1,6 @@
 //! Copies between pageable host memory and the device through pinned buffers, two a lane: while one is on its way, the other is filled
 //! or emptied. A lane is a thread's: one core copies some 7 GB/s of memory that lies in no cache, and fewer of new memory whose pages it
-//! touches first, where a link takes 55 (`rayspin ladder transfers`).
+//! touches first, where a link takes 55 (`rayspin-ladder transfers`).
 
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicUsize, Ordering};
