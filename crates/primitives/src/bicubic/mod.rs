@@ -238,26 +238,20 @@ impl<T: Pixel> Set<T> {
         let out = Array::zeros(device, &problem.to)?;
         let (problem, tables) = (*problem, Tables::default());
         let mut set = Self { problem, tables, on_gpu: None, textures: None, image, out };
-        set.set_up_tables()?;
-        if variants::texture(&problem).is_none() {
-            set.set_up_textures()?;
-        }
+        set.set_up(variants::texture(&problem).is_none())?;
         Ok(set)
     }
 
-    fn set_up_tables(&mut self) -> Result<()> {
+    /// Tables, and on a GPU textures where they are wanted.
+    fn set_up(&mut self, textures: bool) -> Result<()> {
         self.tables = Tables::new(self.problem.from, self.problem.to, self.problem.kernel)?;
         let device = self.image.device();
-        if let Backend::Cuda(_) = device.backend() {
+        if let Backend::Cuda(cuda) = device.backend() {
             self.on_gpu = Some(self.tables.on(device)?);
-        }
-        Ok(())
-    }
-
-    fn set_up_textures(&mut self) -> Result<()> {
-        if let Backend::Cuda(cuda) = self.image.device().backend() {
-            let texture = |sampling| cuda.texture(&self.image, sampling);
-            self.textures = Some([texture(cuda::POINTS)?, texture(cuda::LINEAR)?]);
+            if textures {
+                let texture = |sampling| cuda.texture(&self.image, sampling);
+                self.textures = Some([texture(cuda::POINTS)?, texture(cuda::LINEAR)?]);
+            }
         }
         Ok(())
     }

@@ -21,22 +21,18 @@ macro_rules! of_either {
 
 pub(super) fn rows() -> Vec<Row<Bicubic>> {
     let run = |launch: Launch| {
-        Run::new(launch).carried(carried).set_up(|_, d| of_either!(d, set => set.set_up_tables()))
+        Run::new(launch).carried(carried).set_up(|_, d| of_either!(d, set => set.set_up(false)))
     };
     // Rounding of sixteen products: 9.8e-8 at most was measured.
-    let on_cpu = |name, summary, launch| {
-        Variant::new(name, BackendKind::Cpu, summary, run(launch), work).tolerance(6e-7)
+    let row = |name, backend, summary, run| Variant::new(name, backend, summary, run, work).tolerance(6e-7);
+    let on_cpu = |name, summary, launch| row(name, BackendKind::Cpu, summary, run(launch));
+    let on_gpu = |name, summary, run| {
+        row(name, BackendKind::Cuda, summary, run).forms(|| vec![Build::plain(&cuda::SOURCE)])
     };
-    let on_gpu_by = |name, summary, run| {
-        Variant::new(name, BackendKind::Cuda, summary, run, work)
-            .tolerance(6e-7)
-            .forms(|| vec![Build::plain(&cuda::SOURCE)])
-    };
-    let on_gpu = |name, summary, launch| on_gpu_by(name, summary, run(launch));
+    let a_thread = |name, summary, launch| on_gpu(name, summary, run(launch)).refuses(grid).space(plane);
     let fetched = |name, summary, launch| {
-        let run = run(launch)
-            .set_up(|_, d| of_either!(d, set => set.set_up_tables().and_then(|()| set.set_up_textures())));
-        on_gpu_by(name, summary, run).space(plane)
+        let run = run(launch).set_up(|_, d| of_either!(d, set => set.set_up(true)));
+        on_gpu(name, summary, run).space(plane)
     };
     vec![
         on_cpu("sixteen", "sixteen pixels and their weights, one thread", |_, d| {
@@ -71,21 +67,17 @@ pub(super) fn rows() -> Vec<Row<Bicubic>> {
         .space(|_| {
             Space::none().axis("columns", &[256, 512, 1024, 2048, 4096, 8192], strips::COLUMNS as i64)
         }),
-        on_gpu("gpu-sixteen", "sixteen reads and their weights", |c, d| {
+        a_thread("gpu-sixteen", "sixteen reads and their weights", |c, d| {
             of_either!(d, set => {
                 let kernel = set.problem.kernel;
                 set.on_gpu()?.0.sixteen(c.get("x")?, c.get("y")?, kernel)
             })
-        })
-        .refuses(grid)
-        .space(plane),
-        on_gpu(
+        }),
+        a_thread(
             "gpu-tabled",
             "places and weights from tables",
             |c, d| of_either!(d, set => set.on_gpu()?.0.tabled(c.get("x")?, c.get("y")?)),
-        )
-        .refuses(grid)
-        .space(plane),
+        ),
         fetched("gpu-points", "sixteen fetches of the texture unit", |c, d| {
             of_either!(d, set => {
                 let (mut job, textures) = set.on_gpu()?;
@@ -103,10 +95,14 @@ pub(super) fn rows() -> Vec<Row<Bicubic>> {
         // The texture unit rounds weights to 8 bits, by 2⁻⁹ along each of two axes, which sums of magnitudes of weights make larger:
         // 1.3e-3 at most was measured.
         .tolerance(8e-3),
-        on_gpu("gpu-sliding", "rows filtered along x stay in registers", |c, d| {
-            let (threads, each) = (c.get("threads")?, c.get("each")? as usize);
-            of_either!(d, set => set.on_gpu()?.0.sliding(threads, each))
-        })
+        on_gpu(
+            "gpu-sliding",
+            "rows filtered along x stay in registers",
+            run(|c, d| {
+                let (threads, each) = (c.get("threads")?, c.get("each")? as usize);
+                of_either!(d, set => set.on_gpu()?.0.sliding(threads, each))
+            }),
+        )
         .space(|_| {
             let each = [8, 16, 32, 64, 128, 256];
             Space::none().axis("threads", &[32, 64, 128, 256], 128).axis("each", &each, SEGMENT as i64)

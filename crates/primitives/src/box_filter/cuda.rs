@@ -27,7 +27,7 @@ pub(super) fn forms() -> Vec<Build> {
 }
 
 pub(super) fn fused_forms() -> Vec<Build> {
-    vec![form(0, 4), form(0, WIDEST), form(1, WIDEST)]
+    vec![form(0, 4), form(1, 4), form(0, WIDEST), form(1, WIDEST)]
 }
 
 fn defines(large: u32, v: u32) -> Vec<Define> {
