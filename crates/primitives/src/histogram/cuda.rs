@@ -3,7 +3,7 @@
 use rayspin_core::{Error, Result};
 use rayspin_device::cuda::{Argument, Launch, Source};
 use rayspin_device::{Array, Cuda};
-use rayspin_tune::{Build, Config, gpu};
+use rayspin_tune::{Build, Call, Config, gpu};
 
 use super::{Data, Samples, Width};
 use crate::blocks::whole_warps;
@@ -11,7 +11,10 @@ use crate::blocks::whole_warps;
 static SOURCES: Source =
     Source { name: "histogram", files: &[("sources.cu", include_str!("cuda/sources.cu"))] };
 static MODERN: Source =
-    Source { name: "histogram_one_pass", files: &[("modern.cu", include_str!("cuda/modern.cu"))] };
+    Source { name: "histogram_one_pass", files: &[LAST, ("modern.cu", include_str!("cuda/modern.cu"))] };
+static PRIVATE: Source =
+    Source { name: "histogram_private", files: &[LAST, ("private.cu", include_str!("cuda/private.cu"))] };
+const LAST: (&str, &str) = ("last.cuh", include_str!("cuda/last.cuh"));
 
 /// 16-byte loads at once that a program is made for.
 pub(super) const UNROLL: [i64; 3] = [1, 2, 4];
@@ -36,12 +39,57 @@ pub(super) fn one_pass_forms(unroll: &[i64]) -> Vec<Build> {
 }
 
 fn defines(width: Width, unroll: impl ToString) -> Vec<(&'static str, String)> {
-    let sample = match width {
+    vec![("UNROLL", unroll.to_string()), ("SAMPLE", sample(width).to_owned())]
+}
+
+/// Threads of a block that [`private`] has tables for.
+pub(super) const PRIVATE_THREADS: [i64; 3] = [64, 128, 256];
+
+fn private_defines(threads: u32) -> Vec<(&'static str, String)> {
+    vec![("THREADS", threads.to_string())]
+}
+
+pub(super) fn private_forms() -> Vec<Build> {
+    PRIVATE_THREADS.map(|n| Build { defines: private_defines(n as u32), ..Build::plain(&PRIVATE) }).to_vec()
+}
+
+/// A table of 256 counts of 8 bits for each thread.
+pub(super) fn private(config: &Config, data: &mut Data) -> Result<()> {
+    let limit = data.problem.form.limit();
+    let device = data.samples.device().clone();
+    let cuda = gpu(&device)?;
+    let threads = config.get("threads")?;
+    let a = data.arrays();
+    a.check(limit)?;
+    if a.samples.width() != Width::U8 || a.bins > 256 || !PRIVATE_THREADS.contains(&threads.into()) {
+        let found = format!("{}, {} bins, {threads} threads", a.samples.width().name(), a.bins);
+        let expected = format!("samples of 8 bits, at most 256 bins, one of {PRIVATE_THREADS:?} threads");
+        return Err(Error::value("histogram in private tables", expected, found));
+    }
+    let kernel = cuda.kernel(&PRIVATE, &private_defines(threads), "private_tables")?;
+    let useful = (a.samples.count() / 16).div_ceil(threads as usize).max(1);
+    let blocks = cuda.properties().multiprocessors as usize * config.get("blocks")?.max(1) as usize;
+    let launch = Launch::linear(blocks.min(useful) as u32, threads).with_shared(256 * threads as usize);
+    let mut arguments = [
+        a.samples.argument(),
+        a.n(),
+        a.bins(),
+        limit.into(),
+        a.wide.cuda_mut().into(),
+        a.bytes.cuda_mut().into(),
+        a.words.cuda_mut().into(),
+    ];
+    // SAFETY: the samples are bytes, as many as said; every array has a count for each bin; shared memory has 256 bytes a thread.
+    unsafe { kernel.launch(launch, &mut arguments) }
+}
+
+/// The type of samples in kernels.
+pub(super) fn sample(width: Width) -> &'static str {
+    match width {
         Width::U8 => "unsigned char",
         Width::U16 => "unsigned short",
         Width::U32 => "unsigned int",
-    };
-    vec![("UNROLL", unroll.to_string()), ("SAMPLE", sample.to_owned())]
+    }
 }
 
 /// Arrays that every kernel may take, apart so that each is borrowed by itself.
@@ -122,7 +170,7 @@ pub(super) fn added(
     let limit = data.problem.form.limit();
     let device = data.samples.device().clone();
     let cuda = gpu(&device)?;
-    let (count, clamp) = (cuda.kernel(&SOURCES, &[], name)?, cuda.kernel(&SOURCES, &[], clamp)?);
+    let count = cuda.kernel(&SOURCES, &[], name)?;
     let a = data.arrays();
     a.check(limit)?;
     let mut arguments = vec![a.samples.argument(), a.n(), a.bins()];
@@ -132,11 +180,30 @@ pub(super) fn added(
     arguments.push(a.wide.cuda_mut().into());
     // SAFETY: the samples are as many as said; there is a count for each bin, in the array and in shared memory.
     unsafe { count.launch(grid(config, a.bins)?, &mut arguments) }?;
+    clamped(clamp, data)
+}
+
+/// The counts as the result, which the kernel `clamp` gives, and zero again.
+fn clamped(clamp: &'static str, data: &mut Data) -> Result<()> {
+    let limit = data.problem.form.limit();
+    let device = data.samples.device().clone();
+    let clamp = gpu(&device)?.kernel(&SOURCES, &[], clamp)?;
+    let a = data.arrays();
     let mut arguments =
         [a.bins(), limit.into(), a.wide.cuda().into(), a.bytes.cuda_mut().into(), a.words.cuda_mut().into()];
     // SAFETY: every array has a count for each bin.
     unsafe { clamp.launch(Launch::covering(a.bins, 256), &mut arguments) }?;
     clear(data)
+}
+
+/// Counts by a kernel that is called with the samples, their number, the bins and the counts at zero.
+pub(super) fn counted_by(data: &mut Data, call: &mut Call<'_>) -> Result<()> {
+    let limit = data.problem.form.limit();
+    let device = data.samples.device().clone();
+    let a = data.arrays();
+    a.check(limit)?;
+    call(&device, &mut [a.samples.argument(), a.n(), a.bins(), a.wide.cuda_mut().into()])?;
+    clamped("clamp_by_min", data)
 }
 
 fn grid(config: &Config, bins: usize) -> Result<Launch> {

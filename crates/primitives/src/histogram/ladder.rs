@@ -4,7 +4,7 @@ use std::fmt;
 
 use rayspin_core::{Error, Result};
 use rayspin_device::{Array, Backend, Device};
-use rayspin_tune::{About, Algorithm, Case, Counts, Flow, Published, Row, Unit, documents};
+use rayspin_tune::{About, Algorithm, Case, Counts, Flow, Published, Row, Signature, Unit, documents};
 
 use super::input::{Input, samples};
 use super::sample::{self, Samples, Width};
@@ -223,6 +223,19 @@ impl Algorithm for Histogram {
             Published { document: documents::HISTOGRAMS, row: "O11", seconds: None, rate: None },
         ];
         &ROWS
+    }
+
+    fn signature(&self, _: &Problem) -> Option<Signature<Problem, Data>> {
+        Some(Signature {
+            kernel: "histogram",
+            declaration: "\
+// counts[v] += how many of the n samples are v, for v < bins; samples of bins or more are not counted. Counts are 0 before. SAMPLE is unsigned
+// char, short or int, as the problem has it. Counts that stop at 255 are cut by a kernel of Rayspin's after yours.
+extern \"C\" __global__ void histogram(const SAMPLE* samples, unsigned long long n, unsigned bins, unsigned* counts)",
+            threads: |p| p.samples,
+            defines: |p| vec![("SAMPLE", cuda::sample(p.width).to_owned())],
+            call: cuda::counted_by,
+        })
     }
 
     fn data(&self, problem: &Problem, device: &Device, seed: u64) -> Result<Data> {

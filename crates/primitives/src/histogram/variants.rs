@@ -33,6 +33,12 @@ pub(super) fn shared_refuses(problem: &Problem) -> Option<String> {
     words_only(problem).or_else(|| (4 * problem.bins > 48 << 10).then(many))
 }
 
+/// Tables of 256 counts.
+fn bytes_only(problem: &Problem) -> Option<String> {
+    (problem.width != Width::U8 || problem.bins > 256)
+        .then(|| format!("{problem}: samples of 8 bits and at most 256 bins alone"))
+}
+
 /// What compares or clamps, where nothing is to be clamped.
 fn no_limit(problem: &Problem) -> Option<String> {
     (problem.form == Form::Counts).then(|| "plain counts have no limit to test".to_owned())
@@ -193,6 +199,23 @@ pub(super) fn rows() -> Vec<Row<Histogram>> {
         added(("o9", "O9"), "12 samples of a thread at once", "unrolled_12", true, "clamp_by_min"),
         stored(("o10", "O10"), "plain stores, added by a second kernel", "stored"),
         stored(("o11", "O11"), "16-byte loads", "stored_wide"),
+        row(
+            "gpu-private",
+            BackendKind::Cuda,
+            "bytes: 8-bit counts of each thread, no atomic additions",
+            cuda::private,
+        )
+        .refuses(bytes_only)
+        .space(|_| {
+            let space = Space::none().axis("threads", &cuda::PRIVATE_THREADS, 128).axis(
+                "blocks",
+                &[1, 2, 3, 6, 12],
+                6,
+            );
+            // A multiprocessor has shared memory for 768 threads.
+            space.where_(|c| matches!(c.find("threads").zip(c.find("blocks")), Some((t, b)) if t * b <= 768))
+        })
+        .forms(cuda::private_forms),
         modern("gpu-device-memory", "counts in the device's memory: any number of bins", "everywhere")
             .refuses(runs_all)
             .space(|_| pass(256, 8, &[2]))

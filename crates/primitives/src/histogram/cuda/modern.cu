@@ -153,26 +153,6 @@ static __device__ __forceinline__ void add_to_all(unsigned bins, unsigned shift,
     }
 }
 
-static __device__ __forceinline__ void last_gives(unsigned bins, unsigned limit, unsigned* wide, unsigned char* bytes,
-                                                  unsigned* words) {
-    __threadfence();
-    __syncthreads();
-    __shared__ unsigned ended;
-    if (threadIdx.x == 0) ended = atomicInc(&wide[bins], gridDim.x - 1);
-    __syncthreads();
-    if (ended != gridDim.x - 1) return;
-    __threadfence();
-    for (unsigned b = threadIdx.x; b < bins; b += blockDim.x) {
-        const unsigned count = min(__ldcg(&wide[b]), limit);
-        wide[b] = 0;
-        if (limit == 255) {
-            bytes[b] = (unsigned char)count;
-        } else {
-            words[b] = count;
-        }
-    }
-}
-
 extern "C" __global__ void __launch_bounds__(1024) each(const SAMPLE* __restrict__ samples, size_t n, unsigned bins, unsigned shift,
                                                        unsigned limit, unsigned* wide, unsigned char* bytes, unsigned* words) {
     count_all(Each{bins, shift, threadIdx.x & ((1u << shift) - 1)}, samples, n, bins << shift);
