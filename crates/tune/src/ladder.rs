@@ -155,7 +155,7 @@ impl<A: Algorithm + Clone> Ladder for A {
     fn open_with(&self, which: Which<'_>, device: &Device, seed: u64, own: Own) -> Result<Box<dyn Session>> {
         let problem = find(self, which)?;
         let mut variants = self.variants(&problem);
-        variants.push(own.row(self, &problem)?);
+        variants.push(own.row(self, &problem, device)?);
         open(self, problem, variants, device, seed)
     }
 }

@@ -2,8 +2,8 @@
 #![allow(unsafe_code)]
 
 use rayspin_core::{Error, Result};
-use rayspin_device::BackendKind;
 use rayspin_device::cuda::{Argument, Define, Launch, Source};
+use rayspin_device::{BackendKind, Device};
 
 use crate::algorithm::{Algorithm, Row};
 use crate::gpu;
@@ -25,7 +25,7 @@ pub struct Signature<P: 'static, D: 'static> {
 }
 
 /// Takes the arguments of a kernel and launches it.
-pub type Call<'a> = dyn FnMut(&rayspin_device::Device, &mut [Argument<'_>]) -> Result<()> + 'a;
+pub type Call<'a> = dyn FnMut(&Device, &mut [Argument<'_>]) -> Result<()> + 'a;
 
 /// A kernel that a user wrote, and how it is to be launched.
 #[derive(Debug, Clone, Copy)]
@@ -55,8 +55,13 @@ impl Own {
 
     /// Its row for a problem: as exact as the least exact row that competes must be, and counted as the problem's last row.
     ///
-    /// Errors: the algorithm has no [`Signature`] for this problem.
-    pub(crate) fn row<A: Algorithm>(self, algorithm: &A, problem: &A::Problem) -> Result<Row<A>> {
+    /// Errors: the algorithm has no [`Signature`] for this problem; the source does not compile, or has no such kernel.
+    pub(crate) fn row<A: Algorithm>(
+        self,
+        algorithm: &A,
+        problem: &A::Problem,
+        device: &Device,
+    ) -> Result<Row<A>> {
         let name = algorithm.about().name;
         let Some(signature) = algorithm.signature(problem) else {
             let expected = "a problem that one kernel of a user's own may compute";
@@ -70,6 +75,7 @@ impl Own {
         };
         let Signature { kernel, threads, defines, call, .. } = signature;
         let (elements, defines) = (threads(problem), defines(problem));
+        gpu(device)?.kernel(self.source, &defines, kernel)?;
         let run = Run::new(move |_, data| {
             call(data, &mut |device, arguments| {
                 let kernel = gpu(device)?.kernel(self.source, &defines, kernel)?;

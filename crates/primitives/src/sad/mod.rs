@@ -11,7 +11,7 @@ use rayon::prelude::*;
 use rayspin_core::{Error, Result, expect_shape, voxels};
 use rayspin_device::cuda::Texture;
 use rayspin_device::{Array, Backend, Device};
-use rayspin_tune::{About, Algorithm, Case, Counts, Peak, Published, Row, Unit, input, tuned};
+use rayspin_tune::{About, Algorithm, Case, Counts, Peak, Published, Row, Signature, Unit, input, tuned};
 
 /// SAD\[i, j, v, u\] = Σ_{y, x < 4} |C\[4i + y, 4j + x\] − R\[4i + y + v − r, 4j + x + u − r\]| for frames C and R `[height, width]` and
 /// displacements −r … r along y and x: `[⌈height/4⌉, ⌈width/4⌉, 2r + 1, 2r + 1]`. Beyond its edges a frame goes on as its edge.
@@ -172,6 +172,30 @@ impl Algorithm for Sad {
 
     fn published(&self) -> &'static [Published] {
         PUBLISHED
+    }
+
+    fn signature(&self, _: &Problem) -> Option<Signature<Problem, Data>> {
+        Some(Signature {
+            kernel: "sad",
+            declaration: "\
+// For each block of 4 x 4 pixels of the current frame, row by row, and each displacement (dy, dx) of -radius to radius, dx fastest:
+// sums[..] = sum over the block of |current(y, x) - reference(y + dy, x + dx)|. Beyond an edge the nearest pixel counts, in both frames; the last
+// blocks of a row and of a column may reach beyond it.
+extern \"C\" __global__ void sad(const unsigned char* current, const unsigned char* reference, unsigned short* sums, int height, int width, int radius)",
+            threads: |p| p.shape().iter().product(),
+            defines: |_| Vec::new(),
+            call: |data, call| {
+                let Data { problem, current, reference, sums, .. } = data;
+                let device = current.device().clone();
+                let size = |n: usize| {
+                    i32::try_from(n).map_err(|_| Error::value("side of a frame", format!("at most {}", i32::MAX), n))
+                };
+                let [height, width, radius] =
+                    [size(problem.height)?, size(problem.width)?, size(problem.radius)?].map(Into::into);
+                let (current, reference) = (current.cuda().into(), reference.cuda().into());
+                call(&device, &mut [current, reference, sums.cuda_mut().into(), height, width, radius])
+            },
+        })
     }
 
     fn data(&self, problem: &Problem, device: &Device, seed: u64) -> Result<Data> {

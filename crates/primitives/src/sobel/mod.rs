@@ -11,7 +11,9 @@ use rayon::prelude::*;
 use rayspin_core::{Error, Result, voxels};
 use rayspin_device::cuda::Texture;
 use rayspin_device::{Array, Backend, Device};
-use rayspin_tune::{About, Algorithm, Case, Counts, Peak, Published, Row, Unit, documents, input, tuned};
+use rayspin_tune::{
+    About, Algorithm, Case, Counts, Peak, Published, Row, Signature, Unit, documents, input, tuned,
+};
 
 use crate::plane;
 
@@ -141,6 +143,26 @@ impl Algorithm for Sobel {
             Published { document: documents::MEMORY_OPTIMIZATION, row, seconds: None, rate: None }
         }
         &const { [row("a"), row("b"), row("c"), row("d")] }
+    }
+
+    fn signature(&self, _: &Problem) -> Option<Signature<Problem, Data>> {
+        Some(Signature {
+            kernel: "sobel",
+            declaration: "\
+// out[y * columns + x] = min(255, (int)(scale * (|H| + |V|))), the product rounded to float and then cut (__fmul_rn), where with p(y, x) the image
+// H = p(y-1, x+1) + 2 p(y, x+1) + p(y+1, x+1) - p(y-1, x-1) - 2 p(y, x-1) - p(y+1, x-1), and V is the same with x and y exchanged.
+// Beyond an edge the nearest pixel counts.
+extern \"C\" __global__ void sobel(const unsigned char* image, unsigned char* out, int rows, int columns, float scale)",
+            threads: |p| p.rows * p.columns,
+            defines: |_| Vec::new(),
+            call: |data, call| {
+                let Data { problem, image, out, .. } = data;
+                // Sides are below 2³⁰.
+                let [rows, columns] = [problem.rows as i32, problem.columns as i32].map(Into::into);
+                let device = image.device().clone();
+                call(&device, &mut [image.cuda().into(), out.cuda_mut().into(), rows, columns, problem.scale.into()])
+            },
+        })
     }
 
     fn data(&self, problem: &Problem, device: &Device, seed: u64) -> Result<Data> {
