@@ -5,22 +5,11 @@
 //! to see here.
 
 use rayon::prelude::*;
-use rayspin_device::cuda::{Compiled, Program, Source, architecture, compile, compiler_version};
+use rayspin_device::cuda::{Compiled, Program, Source, architecture, compile, compiler_version, usages};
 use rayspin_kernels::{Build, precompiled};
 
 /// A100, H100, RTX 50.
 const CAPABILITIES: [(u32, u32); 3] = [(8, 0), (9, 0), (12, 0)];
-
-/// What one kernel takes, as the assembler says.
-#[derive(Debug, Default, PartialEq)]
-struct Usage {
-    kernel: String,
-    registers: u32,
-    shared: u32,
-    stack: u32,
-    spill_stores: u32,
-    spill_loads: u32,
-}
 
 /// Every program of Rayspin.
 fn programs() -> Vec<Build> {
@@ -28,32 +17,6 @@ fn programs() -> Vec<Build> {
     all.extend(rayspin_primitives::programs());
     all.extend(rayspin_tune::limits::programs());
     all
-}
-
-/// The number before `unit` in `text`.
-fn number_before(text: &str, unit: &str) -> Option<u32> {
-    text[..text.find(unit)?].split_whitespace().next_back()?.parse().ok()
-}
-
-fn usages(log: &str) -> Vec<Usage> {
-    let mut found: Vec<Usage> = Vec::new();
-    for line in log.lines() {
-        if let Some(at) = line.find("Compiling entry function '") {
-            let kernel = line[at..].split('\'').nth(1).unwrap_or_default().to_owned();
-            found.push(Usage { kernel, ..Usage::default() });
-        }
-        let Some(last) = found.last_mut() else { continue };
-        if let Some(stack) = number_before(line, "bytes stack frame") {
-            last.stack = stack;
-            last.spill_stores = number_before(line, "bytes spill stores").unwrap_or(u32::MAX);
-            last.spill_loads = number_before(line, "bytes spill loads").unwrap_or(u32::MAX);
-        }
-        if let Some(registers) = number_before(line, "registers") {
-            last.registers = registers;
-            last.shared = number_before(line, "bytes smem").unwrap_or(0);
-        }
-    }
-    found
 }
 
 /// What is wrong with a program on one processor; its rows of the table are added to `table`.
@@ -190,29 +153,4 @@ fn what_the_emulator_s_tests_run_is_cuda() {
         Source { name: "textures", files: &[("textures.cu", include_str!("textures.cu"))] };
     let build = Build { source: &TEXTURES, defines: Vec::new(), ..build };
     assert_eq!(examine(&build, (9, 0), &mut String::new()), Vec::<String>::new());
-}
-
-#[test]
-fn the_assembler_s_words_are_read() {
-    let log = "ptxas info    : 0 bytes gmem, 16 bytes cmem[3]\n\
-        ptxas info    : Compiling entry function 'spread' for 'sm_90'\n\
-        ptxas info    : Function properties for spread\n    \
-            40 bytes stack frame, 24 bytes spill stores, 36 bytes spill loads\n\
-        ptxas info    : Used 168 registers, used 1 barriers, 40 bytes cumulative stack size, 2112 bytes smem\n\
-        ptxas info    : Compiling entry function 'scale' for 'sm_90'\n\
-        ptxas info    : Function properties for scale\n    \
-            0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads\n\
-        ptxas info    : Used 10 registers, used 0 barriers\n";
-    let wanted = [
-        Usage {
-            kernel: "spread".to_owned(),
-            registers: 168,
-            shared: 2112,
-            stack: 40,
-            spill_stores: 24,
-            spill_loads: 36,
-        },
-        Usage { kernel: "scale".to_owned(), registers: 10, ..Usage::default() },
-    ];
-    assert_eq!(usages(log), wanted);
 }

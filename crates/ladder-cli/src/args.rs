@@ -23,7 +23,11 @@ Examples:
   rayspin-ladder matrix-add --device cuda --rung gpu-wide --sweep threads
   rayspin-ladder reduction --device cuda --launch single  what a call takes that is waited for, launch and all
   rayspin-ladder nudft-adjoint coulomb sad matrix-product --emulate
+  rayspin-ladder try histogram                           what a kernel of your own has to do
+  rayspin-ladder try histogram my_kernel.cu              your kernel, checked and timed between the others
+  rayspin-ladder source histogram gpu-packed             the CUDA C++ of a variant
   rayspin-ladder tune transpose                          the fastest parameters on this machine
+  rayspin-ladder report transpose                        blocks, registers, occupancy and waves of each launch
   rayspin-ladder applications --html applications.html   what limits each on the GPU, and how much faster it is
   rayspin-ladder compare before.json after.json
 
@@ -50,9 +54,17 @@ pub(crate) enum Command {
     Explain(ladder::Explain),
     /// Compare two runs, rung by rung
     Compare(ladder::Compare),
+    /// Report blocks, registers, shared memory, occupancy and waves of each launch on a GPU
+    #[command(after_help = ladder::REPORT)]
+    Report(ladder::Report),
     /// Tell of each algorithm what limits it on the GPU, its threads there, and how much faster the kernel and the whole are
     #[command(after_help = ladder::APPLICATIONS)]
     Applications(Box<ladder::Applications>),
+    /// Check and time a CUDA kernel of your own between an algorithm's variants
+    #[command(after_help = ladder::TRY)]
+    Try(ladder::Try),
+    /// Print the CUDA C++ of a variant
+    Source(ladder::Source),
     /// Find the fastest parameters of an algorithm's variants on this machine
     Tune(Box<tune::Tune>),
     /// Print a completion script for a shell

@@ -59,8 +59,11 @@ fn run(cli: Cli, given: Given) -> anyhow::Result<()> {
         Some(Command::Run(args)) => ladder::climbing::run(&context, &args),
         Some(Command::List(args)) => ladder::list::run(&args),
         Some(Command::Explain(args)) => ladder::explain::run(&args),
+        Some(Command::Report(args)) => ladder::report::run(&context, &args),
         Some(Command::Compare(args)) => ladder::compare::run(&args),
         Some(Command::Applications(args)) => ladder::applications::run(&context, &args),
+        Some(Command::Try(args)) => ladder::own::run(&context, &args),
+        Some(Command::Source(args)) => ladder::own::source(&args),
         Some(Command::Tune(args)) => tune::run(&context, &args),
         Some(Command::Completions(_)) => Ok(()),
     }

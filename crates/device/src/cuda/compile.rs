@@ -30,6 +30,64 @@ pub fn compiler_version() -> Option<(u32, u32)> {
     Some((u32::try_from(major).ok()?, u32::try_from(minor).ok()?))
 }
 
+/// What to do where there is no compiler; `None` where there is one.
+pub fn compiler_missing() -> Option<String> {
+    (!present()).then(missing)
+}
+
+/// What one kernel takes, as the assembler says in the log of [`compile`] with `verbose`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// The kernel, by the name of its entry.
+    pub kernel: String,
+    /// 32-bit registers a thread.
+    pub registers: u32,
+    /// Bytes of shared memory that the kernel declares itself.
+    pub shared: u32,
+    /// Bytes of local memory a thread: spilled registers and arrays that are indexed at run time.
+    pub stack: u32,
+    /// Bytes of registers that the instructions of a thread store to local memory for want of registers.
+    pub spill_stores: u32,
+    /// Bytes that they load back.
+    pub spill_loads: u32,
+}
+
+/// The kernels in the log of [`compile`] with `verbose`, in the order of the log.
+///
+/// ```
+/// let log = "ptxas info    : Compiling entry function 'scale' for 'sm_90'\n\
+///     ptxas info    : Function properties for scale\n    \
+///         0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads\n\
+///     ptxas info    : Used 10 registers, used 1 barriers, 2112 bytes smem\n";
+/// let usages = rayspin_device::cuda::usages(log);
+/// assert_eq!((usages[0].kernel.as_str(), usages[0].registers, usages[0].shared), ("scale", 10, 2112));
+/// ```
+pub fn usages(log: &str) -> Vec<Usage> {
+    let mut found: Vec<Usage> = Vec::new();
+    for line in log.lines() {
+        if let Some(at) = line.find("Compiling entry function '") {
+            let kernel = line[at..].split('\'').nth(1).unwrap_or_default().to_owned();
+            found.push(Usage { kernel, ..Usage::default() });
+        }
+        let Some(last) = found.last_mut() else { continue };
+        if let Some(stack) = number_before(line, "bytes stack frame") {
+            last.stack = stack;
+            last.spill_stores = number_before(line, "bytes spill stores").unwrap_or(u32::MAX);
+            last.spill_loads = number_before(line, "bytes spill loads").unwrap_or(u32::MAX);
+        }
+        if let Some(registers) = number_before(line, "registers") {
+            last.registers = registers;
+            last.shared = number_before(line, "bytes smem").unwrap_or(0);
+        }
+    }
+    found
+}
+
+/// The number before `unit` in `text`.
+fn number_before(text: &str, unit: &str) -> Option<u32> {
+    text[..text.find(unit)?].split_whitespace().next_back()?.parse().ok()
+}
+
 /// What a program is compiled for to run on a processor of this capability: `sm_80`, `sm_90a`.
 pub fn architecture((major, minor): (u32, u32)) -> String {
     // The `a` opens the instructions of one generation only: machine code is made for the processor at hand anyway.
@@ -161,7 +219,7 @@ impl Drop for Handle {
 
 #[cfg(test)]
 mod tests {
-    use super::newer_than_driver as refused;
+    use super::{Usage, newer_than_driver as refused, usages};
 
     #[test]
     fn a_driver_older_than_the_code_is_named() {
@@ -171,5 +229,30 @@ mod tests {
         assert!(refused((13, 1), (13, 0), true).unwrap().contains("PTX of CUDA 13.1 is newer"));
         let words = refused((13, 0), (12, 9), false).unwrap();
         assert!(words.contains("NVRTC 13.0") && words.contains("CUDA 12.9"), "{words}");
+    }
+
+    #[test]
+    fn the_assembler_s_words_are_read() {
+        let log = "ptxas info    : 0 bytes gmem, 16 bytes cmem[3]\n\
+            ptxas info    : Compiling entry function 'spread' for 'sm_90'\n\
+            ptxas info    : Function properties for spread\n    \
+                40 bytes stack frame, 24 bytes spill stores, 36 bytes spill loads\n\
+            ptxas info    : Used 168 registers, used 1 barriers, 40 bytes cumulative stack size, 2112 bytes smem\n\
+            ptxas info    : Compiling entry function 'scale' for 'sm_90'\n\
+            ptxas info    : Function properties for scale\n    \
+                0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads\n\
+            ptxas info    : Used 10 registers, used 0 barriers\n";
+        let wanted = [
+            Usage {
+                kernel: "spread".to_owned(),
+                registers: 168,
+                shared: 2112,
+                stack: 40,
+                spill_stores: 24,
+                spill_loads: 36,
+            },
+            Usage { kernel: "scale".to_owned(), registers: 10, ..Usage::default() },
+        ];
+        assert_eq!(usages(log), wanted);
     }
 }

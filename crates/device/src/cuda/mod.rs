@@ -24,7 +24,7 @@ pub use argument::{Argument, Kernel, View, ViewMut};
 pub(crate) use buffer::Buffer;
 pub use buffer::Way;
 pub use cache::folder as cache_folder;
-pub use compile::{Compiled, architecture, compile, compiler_version};
+pub use compile::{Compiled, Usage, architecture, compile, compiler_missing, compiler_version, usages};
 pub use driver::{
     Driver, Event, FftPlan, Function, Graph, Lane, Launch, Module, Properties, Resources, TextureMemory,
     Ticket,

@@ -70,6 +70,116 @@ pub(crate) struct Applications {
     pub(crate) remeasure: bool,
 }
 
+/// More help for `rayspin-ladder try`.
+pub(super) const TRY: &str = "\
+Without FILE it prints what the kernel is called with and what it has to do.
+
+On a GPU your kernel runs there. Without one (--device cpu, or no GPU in the machine) it runs in the emulator, which needs \
+a C++ compiler, in a small size unless --case or --size says otherwise: results are right, times tell little of a GPU.
+A compiler's error names the line of your file. Your kernel is run as it is: one that writes outside its arrays can \
+destroy what is beside them.
+
+Examples:
+  rayspin-ladder try matrix-add                    the declaration, for a file of your own
+  rayspin-ladder try matrix-add mine.cu
+  rayspin-ladder try histogram mine.cu --block 512 --grid 264 --case uniform
+  rayspin-ladder try matrix-product mine.cu --size 512 --rung gpu-naive,gpu-wide
+Exit codes: 0 the kernel is right, 1 it is wrong or fails, 2 it does not compile or an option is wrong.";
+
+/// `rayspin-ladder try`
+#[derive(Debug, Args)]
+pub(crate) struct Try {
+    /// Algorithm
+    #[arg(value_name = "NAME", value_parser = LadderName, hide_possible_values = true)]
+    pub(crate) name: String,
+    /// CUDA C++ with the kernel [default: print what it is called with]
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) file: Option<PathBuf>,
+    /// Problem by name: rayspin-ladder list NAME lists them [default: the first; emulated, a small one]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) case: Option<String>,
+    /// The problem in another size: 8192x8192, 4194304, 2^22
+    #[arg(long, value_name = "AxB")]
+    pub(crate) size: Option<String>,
+    /// Threads of a block
+    #[arg(long, value_name = "N", default_value_t = 256)]
+    pub(crate) block: u32,
+    /// Blocks [default: as many as give each element that the declaration names a thread]
+    #[arg(long, value_name = "N")]
+    pub(crate) grid: Option<u32>,
+    /// Bytes of dynamic shared memory of a block
+    #[arg(long, value_name = "BYTES", default_value_t = 0)]
+    pub(crate) shared: u32,
+    /// These rungs beside it only
+    #[arg(long, value_name = "NAME", num_args = 1.., value_delimiter = ',')]
+    pub(crate) rung: Vec<String>,
+    /// Seed of the inputs
+    #[arg(long, default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Rounds that a median is of
+    #[arg(long, value_name = "N", default_value_t = 7)]
+    pub(crate) rounds: usize,
+    /// Seconds that the rounds of a rung may take; at least three are made
+    #[arg(long, value_name = "S", default_value_t = 0.5, allow_negative_numbers = true)]
+    pub(crate) budget: f64,
+}
+
+/// `rayspin-ladder source`
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  rayspin-ladder source histogram gpu-packed
+  rayspin-ladder source matrix-add gpu-wide > mine.cu")]
+pub(crate) struct Source {
+    /// Algorithm
+    #[arg(value_name = "NAME", value_parser = LadderName, hide_possible_values = true)]
+    pub(crate) name: String,
+    /// Variant for a GPU: rayspin-ladder list NAME lists them
+    #[arg(value_name = "RUNG")]
+    pub(crate) rung: String,
+}
+
+/// More help for `rayspin-ladder report`.
+pub(super) const REPORT: &str = "\
+On a GPU the driver states registers, memory and the blocks that a multiprocessor holds; the compiler states spilled \
+registers. Each variant runs as rayspin-ladder NAME runs it: with its tuned configuration, else with its default.
+
+Without a GPU, or with --architecture, variants run in the emulator, in a small size unless --case or --size says otherwise. \
+Registers and memory then come from the compiler, and occupancy from the rules of the CUDA occupancy calculator. This needs \
+NVRTC and a C++ compiler, and no GPU.
+
+Held: blocks that a multiprocessor holds at once, and what limits them. Occupancy: threads of these blocks over the most that \
+it holds. Waves: blocks over those that all multiprocessors hold at once. Last wave: how much of the last one is filled.
+
+Examples:
+  rayspin-ladder report transpose
+  rayspin-ladder report histogram --rung gpu-packed --json -
+  rayspin-ladder report matrix-product --size 1024 --architecture sm_80,sm_90
+Exit codes: 0 done, 1 a variant fails or NVRTC is missing, 2 an option is wrong.";
+
+/// `rayspin-ladder report`
+#[derive(Debug, Args)]
+pub(crate) struct Report {
+    /// Algorithms
+    #[arg(value_name = "NAME", value_parser = LadderName, hide_possible_values = true, required = true)]
+    pub(crate) names: Vec<String>,
+    /// These rungs only
+    #[arg(long, value_name = "NAME", num_args = 1.., value_delimiter = ',')]
+    pub(crate) rung: Vec<String>,
+    /// Problem by name: rayspin-ladder list NAME lists them [default: the first; emulated, a small one]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) case: Option<String>,
+    /// The problem in another size: 8192x8192, 4194304, 2^22
+    #[arg(long, value_name = "AxB")]
+    pub(crate) size: Option<String>,
+    /// Emulate, and compile for these: sm_75, sm_80, sm_86, sm_89, sm_90, sm_100, sm_120 [default: the GPU; without one, sm_90]
+    #[arg(long, value_name = "NAME", num_args = 1.., value_delimiter = ',')]
+    pub(crate) architecture: Vec<String>,
+    /// Write everything as JSON (-: instead of the tables)
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) json: Option<PathBuf>,
+}
+
 /// `rayspin-ladder run`
 #[derive(Debug, Args)]
 pub(crate) struct Run {

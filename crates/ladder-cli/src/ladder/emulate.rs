@@ -1,6 +1,7 @@
 //! `rayspin-ladder --emulate`: one source on two processors.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
@@ -61,20 +62,15 @@ pub(crate) fn run(context: &Context, args: &Run) -> Result<()> {
     let protocol = budget(args.rounds, args.budget, !args.one_buffer)?;
     let mut plans = Vec::new();
     for ladder in &ladders {
-        let which = which(ladder.as_ref(), args, size.as_deref())?;
+        let which = which(ladder.as_ref(), args.case.as_deref(), size.as_deref())?;
         plans.push((ladder, which));
     }
-    check(args, &ladders)?;
+    check(&args.rung, &ladders)?;
     let emulator = Emulator::new()?;
     let threads = context.threads();
-    // What lies there is loaded as code: a folder that no other user may write to, and that goes with the run.
-    let own = cuda::cache_folder().is_none().then(tempfile::tempdir).transpose()?;
-    let cache = match &own {
-        Some(own) => Some(own.path().to_owned()),
-        None => cuda::cache_folder().map(|folder| folder.join("emulator")),
-    };
-    let written = emulator.measuring(threads, cache.clone(), false)?;
-    let loops = Arc::new(Emulator::new()?.measuring(threads, cache, true)?);
+    let kept = Kept::new()?;
+    let written = emulator.measuring(threads, Some(kept.folder.clone()), false)?;
+    let loops = Arc::new(Emulator::new()?.measuring(threads, Some(kept.folder.clone()), true)?);
     let processors = Processors {
         written: Device::with_driver(Arc::new(written), context.device.host()),
         looped: Device::with_driver(loops.clone(), context.device.host()),
@@ -114,37 +110,61 @@ pub(crate) fn run(context: &Context, args: &Run) -> Result<()> {
     Ok(())
 }
 
-/// The problem that was asked for, else one that is small enough.
-fn which<'a>(ladder: &dyn Ladder, args: &'a Run, size: Option<&'a [usize]>) -> Result<Which<'a>> {
+/// Where the emulator keeps what it compiled.
+pub(super) struct Kept {
+    pub(super) folder: PathBuf,
+    /// Goes with the run.
+    _own: Option<tempfile::TempDir>,
+}
+
+impl Kept {
+    /// What lies there is loaded as code: a folder that no other user may write to. Without one that stays, a new one.
+    pub(super) fn new() -> Result<Self> {
+        if let Some(folder) = cuda::cache_folder() {
+            return Ok(Self { folder: folder.join("emulator"), _own: None });
+        }
+        let own = tempfile::tempdir()?;
+        Ok(Self { folder: own.path().to_owned(), _own: Some(own) })
+    }
+}
+
+/// The problem that was asked for, else one that is small enough: of those that most rungs take, the largest.
+pub(super) fn which<'a>(
+    ladder: &dyn Ladder,
+    case: Option<&'a str>,
+    size: Option<&'a [usize]>,
+) -> Result<Which<'a>> {
     let about = ladder.about();
-    check_case(ladder, args.case.as_deref())?;
-    if args.case.is_some() || size.is_some() {
-        let which = Which::Case(args.case.as_deref(), size);
+    check_case(ladder, case)?;
+    if case.is_some() || size.is_some() {
+        let which = Which::Case(case, size);
         ladder.outline(which)?;
         return Ok(which);
     }
     if let Some((_, size)) = SIZES.iter().find(|(name, _)| *name == about.name) {
         return Ok(Which::Case(None, Some(size)));
     }
-    let mut largest = (Which::Trial(0), 0.0);
+    // Rungs for a GPU that take the problem, then its work.
+    let mut largest = (Which::Trial(0), (0, 0.0));
     for trial in 0..ladder.trials() {
-        let work =
-            ladder.outline(Which::Trial(trial))?.rungs.first().map_or(0.0, |r| r.work.bytes + r.work.flops);
-        if work > largest.1 {
-            largest = (Which::Trial(trial), work);
+        let rungs = ladder.outline(Which::Trial(trial))?.rungs;
+        let work = rungs.first().map_or(0.0, |r| r.work.bytes + r.work.flops);
+        let taking = rungs.iter().filter(|r| r.backend == BackendKind::Cuda && r.refuses.is_none()).count();
+        if (taking, work) > largest.1 {
+            largest = (Which::Trial(trial), (taking, work));
         }
     }
     Ok(largest.0)
 }
 
 /// Errors: a rung that none of the ladders has for a GPU.
-fn check(args: &Run, ladders: &[Box<dyn Ladder>]) -> Result<()> {
+pub(super) fn check(rungs: &[String], ladders: &[Box<dyn Ladder>]) -> Result<()> {
     let mut known = Vec::new();
     for ladder in ladders {
         let rungs = ladder.outline(Which::Case(None, None))?.rungs;
         known.extend(rungs.iter().filter(|rung| rung.backend == BackendKind::Cuda).map(|rung| rung.name));
     }
-    match args.rung.iter().find(|name| !known.contains(&name.as_str())) {
+    match rungs.iter().find(|name| !known.contains(&name.as_str())) {
         Some(name) => {
             Err(unknown("rung for a GPU", name, &known, "rayspin-ladder list NAME lists them").into())
         }

@@ -9,7 +9,10 @@ pub(crate) mod explain;
 pub(crate) mod limits;
 pub(crate) mod list;
 mod maps;
+mod occupancy;
+pub(crate) mod own;
 mod page;
+pub(crate) mod report;
 mod show;
 
 use anyhow::Result;

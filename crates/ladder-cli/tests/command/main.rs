@@ -4,8 +4,10 @@
 
 mod ladder;
 mod limits;
+mod own;
 #[path = "../../../../tests/program.rs"]
 mod program;
+mod report;
 mod tune;
 
 pub(crate) use program::{ok, rayspin, refused};

@@ -1,0 +1,282 @@
+//! `rayspin-ladder try` and `rayspin-ladder source`: a kernel of the user's own between the others, and how the others look.
+
+use std::io::Write as _;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use anyhow::{Context as _, Result};
+use rayspin::core::Error;
+use rayspin::device::{Backend, BackendKind, Device};
+use rayspin::report::table::{Cell, Column, Table};
+use rayspin::tune::{Climb, Ladder, Outcome, Own, Step, Which, climb, sources};
+use rayspin_emu::Emulator;
+use rayspin_shell::interrupt::{STOP, stoppable};
+use rayspin_shell::{BadInput, Context, files, say};
+
+use super::climbing::{budget, size};
+use super::{named, unknown};
+use crate::args::ladder::{Source, Try};
+
+/// Prints what a kernel of the user's own is called with, or checks and times the one that the user wrote.
+pub(crate) fn run(context: &Context, args: &Try) -> Result<()> {
+    let mut ladders = named(std::slice::from_ref(&args.name))?;
+    let Some(ladder) = ladders.pop() else { return Ok(()) };
+    let size = args.size.as_deref().map(size).transpose()?;
+    let protocol = budget(args.rounds, args.budget, true)?;
+    let gpu = matches!(context.device.backend(), Backend::Cuda(_));
+    super::climbing::check_case(ladder.as_ref(), args.case.as_deref())?;
+    let which = match gpu || args.case.is_some() || size.is_some() {
+        true => Which::Case(args.case.as_deref(), size.as_deref()),
+        false => small(ladder.as_ref())?,
+    };
+    let (kernel, declaration) = signature(ladder.as_ref(), which)?;
+    let Some(file) = &args.file else { return print_declaration(&args.name, kernel, declaration) };
+    check_rungs(ladder.as_ref(), which, &args.rung)?;
+    let own = own(file, args)?;
+    if !gpu && std::env::var_os(APART).is_none() {
+        return apart(own.name);
+    }
+    // What is compiled here is loaded as code: a folder that no other user may write to, and that goes with the run.
+    let folder = tempfile::tempdir()?;
+    let emulated = |loops: bool| -> Result<Device> {
+        let emulator =
+            Emulator::new()?.measuring(context.threads(), Some(folder.path().to_owned()), loops)?;
+        Ok(Device::with_driver(Arc::new(emulator), context.device.host()))
+    };
+    // As written a kernel keeps its lines, which the compiler's words name; as loops it is faster.
+    let devices = match gpu {
+        true => [context.device.clone(), context.device.clone()],
+        false => [emulated(false)?, emulated(true)?],
+    };
+    let climb = stoppable(|| -> Result<Climb> {
+        let [first, device] = &devices;
+        check_compiles(ladder.as_ref(), which, first, own, args.seed)?;
+        check_trials(ladder.as_ref(), device, own, args.seed)?;
+        let mut session = ladder.open_with(which, device, args.seed, own)?;
+        let wanted = |name: &str| {
+            name == own.name || args.rung.is_empty() || args.rung.iter().any(|rung| rung == name)
+        };
+        Ok(climb(session.as_mut(), device, &protocol, &mut |rung| {
+            let go = wanted(rung.name) && !STOP.load(Ordering::SeqCst);
+            Ok(go.then(|| rung.space.default_config()))
+        })?)
+    })?;
+    if STOP.load(Ordering::SeqCst) {
+        return Err(Error::Interrupted.into());
+    }
+    let place = if gpu { "" } else { ", emulated: times tell little of a GPU" };
+    files::print(&table(&args.name, &climb, own.name, place))?;
+    let wrong = |step: &Step| match &step.outcome {
+        Outcome::Failed(why) | Outcome::Refused(why) if step.name == own.name => Some(why.clone()),
+        Outcome::Timed(_) | Outcome::Failed(_) | Outcome::Refused(_) => None,
+    };
+    match climb.steps.iter().find_map(wrong) {
+        Some(why) => anyhow::bail!("{} on {}: {why}", own.name, climb.problem),
+        None => Ok(()),
+    }
+}
+
+/// Name and declaration of the kernel. Errors: one kernel cannot compute the problem, with the ladders where one can.
+fn signature(ladder: &dyn Ladder, which: Which<'_>) -> Result<(&'static str, &'static str)> {
+    if let Some(signature) = ladder.signature(which)? {
+        return Ok(signature);
+    }
+    let possible: Vec<_> = crate::ladders()
+        .iter()
+        .filter(|other| matches!(other.signature(Which::Case(None, None)), Ok(Some(_))))
+        .map(|other| other.about().name)
+        .collect();
+    let message = format!(
+        "try: expected an algorithm that one kernel computes ({}), found {}",
+        possible.join(", "),
+        ladder.about().name
+    );
+    Err(BadInput::new(message).hint("rayspin-ladder try NAME prints what a kernel has to do").into())
+}
+
+fn print_declaration(name: &str, kernel: &str, declaration: &str) -> Result<()> {
+    let text = format!(
+        "{declaration} {{\n    // Your code.\n}}\n\n\
+         // Write the kernel {kernel} to a file, with whatever functions it wants beside it, then: rayspin-ladder try {name} FILE"
+    );
+    files::print(&text)
+}
+
+/// The user's kernel. Errors: no such file, no text, a block without threads.
+fn own(file: &Path, args: &Try) -> Result<Own> {
+    let text = std::fs::read(file).map_err(|error| {
+        let message = format!("{}: expected CUDA C++, found {error}", file.display());
+        anyhow::Error::from(
+            BadInput::new(message).hint("rayspin-ladder try NAME prints how such a kernel begins"),
+        )
+    })?;
+    let text = String::from_utf8(text).map_err(|_| {
+        BadInput::new(format!("{}: expected text in UTF-8, found other bytes", file.display()))
+    })?;
+    let hint = "rayspin-ladder try --help tells of threads and blocks";
+    if !(1..=1024).contains(&args.block) {
+        let message = format!("--block: expected 1 to 1024, found {}", args.block);
+        return Err(BadInput::new(message).hint(hint).into());
+    }
+    if args.grid == Some(0) {
+        return Err(BadInput::new("--grid: expected at least 1, found 0").hint(hint).into());
+    }
+    let name = file.file_name().unwrap_or_default().to_string_lossy();
+    let own = Own::new(&name, &name, text, args.block);
+    Ok(Own { blocks: args.grid, shared: args.shared, ..own })
+}
+
+/// Errors: a rung that the ladder has not for a GPU, with the nearest.
+fn check_rungs(ladder: &dyn Ladder, which: Which<'_>, names: &[String]) -> Result<()> {
+    let rungs = ladder.outline(which)?.rungs;
+    let known: Vec<_> =
+        rungs.iter().filter(|rung| rung.backend == BackendKind::Cuda).map(|rung| rung.name).collect();
+    match names.iter().find(|name| !known.contains(&name.as_str())) {
+        Some(name) => {
+            Err(unknown("rung for a GPU", name, &known, "rayspin-ladder list NAME lists them").into())
+        }
+        None => Ok(()),
+    }
+}
+
+/// The trial that most variants run, of these the one of most work.
+fn small(ladder: &dyn Ladder) -> Result<Which<'static>> {
+    let mut best = (Which::Trial(0), (0, 0.0));
+    for trial in 0..ladder.trials() {
+        let rungs = ladder.outline(Which::Trial(trial))?.rungs;
+        let run = rungs.iter().filter(|rung| rung.backend == BackendKind::Cuda && rung.refuses.is_none());
+        let work = rungs.first().map_or(0.0, |rung| rung.work.bytes + rung.work.flops);
+        let found = (run.count(), work);
+        if found > best.1 {
+            best = (Which::Trial(trial), found);
+        }
+    }
+    Ok(best.0)
+}
+
+/// Set in the process that runs a kernel in the emulator.
+const APART: &str = "RAYSPIN_TRY_APART";
+
+/// Runs this command in a process of its own: a kernel that writes outside its arrays ends that one.
+fn apart(name: &str) -> Result<()> {
+    let own = std::env::current_exe().context("finding this program")?;
+    let mut command = std::process::Command::new(own);
+    let status = command
+        .args(std::env::args_os().skip(1))
+        .env(APART, "1")
+        .status()
+        .context("starting this program")?;
+    match status.code() {
+        Some(0) => Ok(()),
+        Some(code) => std::process::exit(code),
+        None => anyhow::bail!(
+            "{name} ended the emulator ({status}): it reads or writes outside its arrays, or never ends a recursion"
+        ),
+    }
+}
+
+/// Errors: it does not compile ([`BadInput`], after the compiler's words), or has another name.
+fn check_compiles(ladder: &dyn Ladder, which: Which<'_>, device: &Device, own: Own, seed: u64) -> Result<()> {
+    match ladder.open_with(which, device, seed, own) {
+        Err(Error::Device { detail, .. }) => {
+            say!("{}", detail.trim_end());
+            let message = format!("{}: expected CUDA C++ that compiles", own.name);
+            Err(BadInput::new(message).hint("the compiler's words are above").into())
+        }
+        Err(error @ Error::Value { .. }) => {
+            let hint = format!("rayspin-ladder try {} prints how the kernel begins", ladder.about().name);
+            Err(BadInput::new(format!("{}: {error}", own.name)).hint(hint).into())
+        }
+        Err(error) => Err(error.into()),
+        Ok(_) => Ok(()),
+    }
+}
+
+/// Runs the kernel on every small problem of the tests: odd, prime, of size 1, longer than a tile.
+///
+/// Errors: it fails or is wrong, with the problem.
+fn check_trials(ladder: &dyn Ladder, device: &Device, own: Own, seed: u64) -> Result<()> {
+    for trial in 0..ladder.trials() {
+        if ladder.signature(Which::Trial(trial))?.is_none() || STOP.load(Ordering::SeqCst) {
+            continue;
+        }
+        let mut session = ladder.open_with(Which::Trial(trial), device, seed, own)?;
+        let problem = session.problem();
+        let at = session.rungs().len() - 1;
+        let tolerance = session.rungs()[at].tolerance;
+        let of = || format!("{} on {problem}", own.name);
+        let error = session.verify(at, &Default::default()).with_context(of)?;
+        // Not `error > tolerance`: NaN is wrong too.
+        if !matches!(
+            error.partial_cmp(&tolerance),
+            Some(std::cmp::Ordering::Less | std::cmp::Ordering::Equal)
+        ) {
+            anyhow::bail!("{}: wrong: error {error:.2e}, at most {tolerance:.0e} is allowed", of());
+        }
+    }
+    Ok(())
+}
+
+/// The rungs by their times, fastest first, the user's own marked; not those that refuse the problem.
+fn table(ladder: &str, climb: &Climb, own: &str, place: &str) -> Table {
+    let seconds = |step: &Step| step.timed().map(|timed| timed.timing.median);
+    let mine = climb.steps.iter().find(|step| step.name == own).and_then(seconds);
+    let ran = |step: &&Step| step.name == own || !matches!(step.outcome, Outcome::Refused(_));
+    let mut steps: Vec<&Step> = climb.steps.iter().filter(ran).collect();
+    let key = |step: &Step| seconds(step).unwrap_or(f64::INFINITY);
+    steps.sort_by(|a, b| key(a).total_cmp(&key(b)));
+    let columns = vec![
+        Column::text("Rung"),
+        Column::number("Time").seconds(),
+        Column::number("Yours is × as fast").decimals(2),
+        Column::number("Error").significant(2),
+        Column::text("What it is"),
+    ];
+    let mut table = Table::new(format!("{ladder}: {}, {}{place}", climb.problem, climb.device), columns);
+    for step in steps {
+        let name = if step.name == own { format!("> {own}") } else { step.name.clone() };
+        let what = match &step.outcome {
+            Outcome::Timed(_) => step.summary.clone(),
+            Outcome::Refused(why) => format!("not run: {why}"),
+            Outcome::Failed(why) => format!("FAILED: {why}"),
+        };
+        let ratio = mine.zip(seconds(step)).map(|(mine, other)| other / mine).filter(|_| step.name != own);
+        let row: Vec<Cell> = vec![
+            name.into(),
+            seconds(step).into(),
+            ratio.into(),
+            step.timed().map(|timed| timed.error).into(),
+            what.into(),
+        ];
+        table.push(row);
+    }
+    table
+}
+
+/// Prints the CUDA C++ of a variant.
+pub(crate) fn source(args: &Source) -> Result<()> {
+    let ladders = named(std::slice::from_ref(&args.name))?;
+    let Some(ladder) = ladders.first() else { return Ok(()) };
+    // Some rungs are those of other problems than the first.
+    let cases = ladder.cases();
+    let whiches = cases.iter().map(|case| Which::Case(Some(case.0), None));
+    let mut known = Vec::new();
+    for which in whiches {
+        for rung in ladder.outline(which)?.rungs {
+            if rung.backend == BackendKind::Cuda && rung.name == args.rung {
+                let mut out = std::io::stdout().lock();
+                for source in sources(&rung.forms) {
+                    for (file, text) in source.files {
+                        writeln!(out, "// {file}\n{}", text.trim_end())?;
+                    }
+                }
+                return Ok(());
+            }
+            if rung.backend == BackendKind::Cuda && !known.contains(&rung.name) {
+                known.push(rung.name);
+            }
+        }
+    }
+    Err(unknown("rung for a GPU", &args.rung, &known, "rayspin-ladder list NAME lists them").into())
+}
