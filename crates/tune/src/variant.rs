@@ -18,7 +18,7 @@ use crate::space::{Config, Space};
 /// use rayspin_tune::variant::{Run, Variant, Work};
 ///
 /// let work = |n: &usize| Work { bytes: 8.0 * *n as f64, flops: 0.0 };
-/// let row = Variant::new("gpu-wide", BackendKind::Cpu, "16-byte loads", Run::new(|_, data: &mut Vec<f32>| {
+/// let row = Variant::new("gpu-wide", BackendKind::Cpu, "16-byte loads", Run::<usize, Vec<f32>>::new(|_, data| {
 ///     data.fill(1.0);
 ///     Ok(())
 /// }), work);
