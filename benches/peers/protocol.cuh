@@ -1,4 +1,4 @@
-// How peers in CUDA C++ are timed: as `rayspin-ladder` times our own work on a GPU (crates/tune/src/measure.rs).
+// How peers in CUDA C++ are timed: as `rayspin-ladder` times our own work on a GPU (crates/lab/src/measure.rs).
 //
 // A call takes one of several sets of buffers in turn, together at least three times the second-level cache, so that no call finds its
 // input there. One call warms up, another tells how many calls make a round of 2 ms. Then, each after warm-up rounds that are not counted:

@@ -83,7 +83,7 @@ fn all_ways() -> BTreeMap<String, Vec<How>> {
     let emulator = Emulator::new().unwrap();
     let mut all = rayspin_kernels::programs();
     all.extend(rayspin_primitives::programs());
-    all.extend(rayspin_tune::limits::programs());
+    all.extend(rayspin_lab::limits::programs());
     let each: Vec<_> = all
         .par_iter()
         .map(|build| {

@@ -18,7 +18,7 @@ use rayspin_core::{C64, Error, Real, Result, Trajectory};
 use rayspin_device::cuda::FftPlan;
 use rayspin_device::{Array, Backend, Device};
 use rayspin_kernels::nufft::{Nufft, Options, reference};
-use rayspin_tune::{Asking, Protocol, measure};
+use rayspin_lab::{Asking, Protocol, measure};
 
 #[derive(Clone, Copy)]
 enum Set {

@@ -7,7 +7,8 @@ use std::collections::BTreeSet;
 use rayspin_device::BackendKind;
 use rayspin_emu::Coverage;
 use rayspin_kernels::ladders;
-use rayspin_tune::{Asking, Config, Protocol, Which, measure};
+use rayspin_lab::{Asking, Protocol, measure};
+use rayspin_tune::{Config, Which};
 
 #[test]
 fn every_rung_of_every_trial_meets_its_tolerance() {

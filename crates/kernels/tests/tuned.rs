@@ -10,9 +10,11 @@ use rayspin_device::cuda::Launched;
 use rayspin_device::{Array, Device};
 use rayspin_kernels::nudft;
 use rayspin_kernels::nufft::{Fast, Nufft, Options};
+use rayspin_lab::{Bounds, OnDevice};
 use rayspin_tune::input::bits;
+use rayspin_tune::wisdom::Trial;
 use rayspin_tune::wisdom::{Record, Wisdom};
-use rayspin_tune::{Bounds, Config, Ladder, OnDevice, Session, Trial, Which, gpu};
+use rayspin_tune::{Config, Ladder, Session, Which, gpu};
 
 const MATRIX: [usize; 2] = [13, 16];
 const SAMPLES: usize = 300;

@@ -9,10 +9,10 @@ use rayspin::core::Error;
 use rayspin::device::Backend;
 use rayspin::report::number;
 use rayspin::report::table::{Cell, Column, Table};
+use rayspin::tune::wisdom::Trial;
 use rayspin::tune::wisdom::{self, Key, Record, Wisdom};
-use rayspin::tune::{
-    Bounds, Config, Found, Ladder, OnDevice, Options, Outline, Pruned, Replay, Rung, Trial, Which, search,
-};
+use rayspin::tune::{Config, Ladder, Outline, Rung, Which};
+use rayspin_lab::{Bounds, Found, OnDevice, Options, Pruned, Replay, search};
 use rayspin_shell::interrupt::{STOP, stoppable};
 use rayspin_shell::{BadInput, Context, files, say};
 use serde::Serialize;
@@ -142,7 +142,7 @@ fn measured(
             continue;
         }
         let mut session = ladder.open(which, device, args.seed)?;
-        session.rotate(rayspin::tune::sets(device, session.as_ref()))?;
+        session.rotate(rayspin_lab::sets(device, session.as_ref()))?;
         for &at in rungs {
             stop()?;
             let rung = &outline.rungs[at];

@@ -7,15 +7,15 @@ use std::path::Path;
 use rayspin_core::Result;
 use rayspin_device::cuda::{Launched, Program};
 use rayspin_device::{Array, Device};
+use rayspin_lab::{Bounds, OnDevice};
 use rayspin_primitives::matrix_product::{MatrixProduct, Problem, multiply};
 use rayspin_primitives::{
     bicubic, box_filter, convolution, coulomb, histogram, matrix_add, pi, random, reduction, sad, sobel,
     transpose,
 };
+use rayspin_tune::wisdom::Trial;
 use rayspin_tune::wisdom::{Key, Record, Wisdom, identity};
-use rayspin_tune::{
-    Algorithm, Bounds, Config, Ladder, OnDevice, Session, Trial, Which, gpu, source_of, tuned, uniform,
-};
+use rayspin_tune::{Algorithm, Config, Ladder, Session, Which, gpu, source_of, tuned, uniform};
 
 const PROBLEM: Problem = Problem { m: 70, n: 45, k: 33 };
 

@@ -12,8 +12,6 @@ use rayspin_core::{Error, Result};
 use rayspin_device::{Backend, Device, cpu, cuda};
 use serde::{Deserialize, Serialize};
 
-use crate::foresee::Foreseen;
-use crate::search::Trial;
 use crate::space::{Config, Space};
 
 const VERSION: u32 = 1;
@@ -56,6 +54,49 @@ impl Record {
     pub fn new(key: Key, config: Config, trial: Trial, foreseen: Option<Foreseen>) -> Self {
         Self { version: VERSION, key, config, trial, foreseen }
     }
+}
+
+/// What became of a configuration.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Trial {
+    /// It met its tolerance, and takes so long.
+    Timed {
+        /// The median.
+        seconds: f64,
+        /// The error against the oracle.
+        error: f64,
+    },
+    /// A few rounds showed that it is slower than the best: how long those took.
+    Slow {
+        /// The fastest of them.
+        seconds: f64,
+    },
+    /// It did not compile, not launch, or was wrong: why.
+    Failed(String),
+}
+
+impl Trial {
+    /// Seconds of a whole measurement.
+    pub fn seconds(&self) -> Option<f64> {
+        match self {
+            Self::Timed { seconds, .. } => Some(*seconds),
+            Self::Slow { .. } | Self::Failed(_) => None,
+        }
+    }
+}
+
+/// Metrics of a configuration, known before it is timed.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Foreseen {
+    /// 1 / (instructions a thread · threads).
+    pub efficiency: f64,
+    /// How much independent work covers a wait.
+    pub utilisation: f64,
+    /// Seconds that it takes at least: the work's floor, or issuing its instructions.
+    pub least: f64,
+    /// Whether memory, not instructions, sets that bound: the metrics say nothing of such a kernel, as their authors state.
+    pub by_memory: bool,
 }
 
 /// Why a configuration is used.

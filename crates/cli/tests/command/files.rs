@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use rayspin::tune::limits::{self, Effort};
+use rayspin_lab::limits::{Effort, keep, measure};
 
 use crate::{PROGRAM, ok, refused, simulated, with_scan};
 
@@ -28,7 +28,7 @@ fn info_tells_the_limits_that_were_measured_before() {
     let f = folder.path();
     let device = rayspin::device::Device::cpu().unwrap();
     let effort = Effort { bytes: 1 << 20, repeats: 1, seconds: 1e-4, rounds: 1 << 10 };
-    limits::keep(&f.join("cache"), &limits::measure(&device, &effort).unwrap()).unwrap();
+    keep(&f.join("cache"), &measure(&device, &effort).unwrap()).unwrap();
     let output = Command::new(PROGRAM)
         .args(["info", "--device", "cpu"])
         .env("RAYSPIN_KERNEL_CACHE", f.join("cache"))

@@ -7,11 +7,11 @@ use std::time::Instant;
 use anyhow::Result;
 use rayspin::core::{Error, Progress};
 use rayspin::device::{Backend, BackendKind, Device};
-use rayspin::tune::record::{Entry, Record};
 use rayspin::tune::wisdom::{self, Basis, Wisdom};
-use rayspin::tune::{
-    Asking, Bounds, Config, Ladder, OnDevice, Outcome, Protocol, Rung, Session, Step, Which, climb,
-};
+use rayspin::tune::{Config, Ladder, Rung, Session, Which};
+use rayspin_lab::limits::Floors;
+use rayspin_lab::record::{Entry, Record};
+use rayspin_lab::{Asking, Bounds, OnDevice, Outcome, Protocol, Step, climb};
 use rayspin_shell::interrupt::{STOP, stoppable};
 use rayspin_shell::{BadInput, Context, files};
 
@@ -329,7 +329,7 @@ struct Climber<'a> {
 }
 
 impl Climber<'_> {
-    fn rungs(&mut self, wanted: &dyn Fn(&Rung) -> bool) -> rayspin::core::Result<rayspin::tune::Climb> {
+    fn rungs(&mut self, wanted: &dyn Fn(&Rung) -> bool) -> rayspin::core::Result<rayspin_lab::Climb> {
         let tuned = match self.plan.config {
             Some(_) => Vec::new(),
             None => tuned(self.session, self.device, self.name, wanted)?,
@@ -354,8 +354,8 @@ impl Climber<'_> {
         &mut self,
         wanted: &dyn Fn(&Rung) -> bool,
         axis: &str,
-    ) -> rayspin::core::Result<rayspin::tune::Climb> {
-        let mut whole: Option<rayspin::tune::Climb> = None;
+    ) -> rayspin::core::Result<rayspin_lab::Climb> {
+        let mut whole: Option<rayspin_lab::Climb> = None;
         for rung in self.session.rungs().to_vec().iter().filter(|rung| wanted(rung)) {
             let values = rung.space.axes().iter().find(|a| a.name == axis).map(|a| a.values.clone());
             let base = merged(rung, self.plan.config.as_ref());

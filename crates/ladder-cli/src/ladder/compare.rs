@@ -5,8 +5,8 @@ use std::path::Path;
 
 use anyhow::Result;
 use rayspin::report::table::{Cell, Column, Table};
-use rayspin::tune::record::{Entry, Record};
-use rayspin::tune::{Asking, Outcome, Step, Timing};
+use rayspin_lab::record::{Entry, Record};
+use rayspin_lab::{Asking, Outcome, Step, Timing};
 use rayspin_shell::{BadInput, files};
 
 use crate::args::ladder::Compare;
@@ -214,7 +214,8 @@ fn json(pairs: &[Pair<'_>], alone: &[String]) -> serde_json::Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rayspin::tune::{About, Climb, Config, Peak, Unit};
+    use rayspin::tune::{About, Config, Peak, Unit};
+    use rayspin_lab::Climb;
 
     #[test]
     fn overlapping_quartiles_are_no_verdict() {

@@ -1,7 +1,7 @@
 //! A record as comma-separated values, a line for each rung.
 
-use rayspin::tune::record::Record;
-use rayspin::tune::{Asking, Outcome, Timed};
+use rayspin_lab::record::Record;
+use rayspin_lab::{Asking, Outcome, Timed};
 
 const HEAD: &str = "ladder,case,problem,device,clock_mhz,rung,parameters,outcome,seconds,seconds_low,seconds_high,rate,unit,\
                     step,cumulative,floor_seconds,of_limit,error,tolerance,published_document,published_row,published_seconds,published_rate,launch,why";

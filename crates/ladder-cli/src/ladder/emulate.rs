@@ -10,8 +10,9 @@ use anyhow::Result;
 use rayspin::core::{Error, Progress};
 use rayspin::device::{Backend, BackendKind, Device, cuda};
 use rayspin::report::table::{Cell, Column, Table};
-use rayspin::tune::{Climb, Ladder, Outcome, Protocol, Step, Which, climb, documents};
+use rayspin::tune::{Ladder, Which, documents};
 use rayspin_emu::{Emulator, How};
+use rayspin_lab::{Climb, Outcome, Protocol, Step, climb};
 use rayspin_shell::interrupt::{STOP, stoppable};
 use rayspin_shell::{Context, files, say};
 

@@ -3,7 +3,8 @@
 use anyhow::Result;
 use rayspin::core::Progress;
 use rayspin::device::{Device, cuda};
-use rayspin::tune::limits::{self, Effort, Kept, Limits};
+use rayspin::tune::limits::{Kept, Limits, kept};
+use rayspin_lab::limits::{Effort, keep, measure};
 use rayspin_shell::Context;
 
 /// The limits of the processors that were climbed on.
@@ -17,7 +18,7 @@ impl MachineLimits {
             return Ok(&self.0[at].1);
         }
         let folder = cuda::cache_folder();
-        let found = match limits::kept(folder.as_deref(), device) {
+        let found = match kept(folder.as_deref(), device) {
             Kept::Found(limits) if !anew => Some(limits),
             Kept::Ignored(why) => {
                 context.console.note(&format!("limits are measured anew: {why}"));
@@ -28,8 +29,8 @@ impl MachineLimits {
         let limits = match found {
             Some(limits) => limits,
             None => {
-                let limits = limits::measure(device, &Effort::default())?;
-                if let Some(Err(error)) = folder.map(|folder| limits::keep(&folder, &limits)) {
+                let limits = measure(device, &Effort::default())?;
+                if let Some(Err(error)) = folder.map(|folder| keep(&folder, &limits)) {
                     context.console.note(&format!("limits are not kept: {error}"));
                 }
                 limits

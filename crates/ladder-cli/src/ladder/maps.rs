@@ -5,9 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use anyhow::Result;
 use rayspin::report::number;
 use rayspin::report::page::{Axis, Block, HeatCell, HeatMap, LineChart, Series};
-use rayspin::tune::record::{Entry, Record};
+use rayspin::tune::Config;
+use rayspin::tune::wisdom::Trial;
 use rayspin::tune::wisdom::{self, Key, Wisdom};
-use rayspin::tune::{Config, Trial};
+use rayspin_lab::record::{Entry, Record};
 
 /// The maps of each climb, on devices of these names and drivers: of all results that are kept of its rungs.
 pub(super) fn maps(record: &Record, identities: &[(String, String)]) -> Result<Vec<Vec<Block>>> {

@@ -9,8 +9,9 @@ use anyhow::{Context as _, Result};
 use rayspin::core::Error;
 use rayspin::device::{Backend, BackendKind, Device};
 use rayspin::report::table::{Cell, Column, Table};
-use rayspin::tune::{Climb, Ladder, Outcome, Own, Step, Which, climb, sources};
+use rayspin::tune::{Ladder, Own, Which, sources};
 use rayspin_emu::Emulator;
+use rayspin_lab::{Climb, Outcome, Step, climb};
 use rayspin_shell::interrupt::{STOP, stoppable};
 use rayspin_shell::{BadInput, Context, files, say};
 

@@ -3,9 +3,10 @@
 use rayspin::report::number;
 use rayspin::report::page::{Axis, Bar, BarChart, Block, LineChart, Page, Section, Series};
 use rayspin::report::table::{Column, Table};
-use rayspin::tune::Outcome;
 use rayspin::tune::limits::Limits;
-use rayspin::tune::record::{Entry, Record};
+use rayspin_lab::Outcome;
+use rayspin_lab::limits::Floors;
+use rayspin_lab::record::{Entry, Record};
 
 use super::show;
 

@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use rayspin::report::number;
 use rayspin::report::table::{Cell, Column, Table};
-use rayspin::tune::Outcome;
-use rayspin::tune::record::Entry;
+use rayspin_lab::Outcome;
+use rayspin_lab::record::Entry;
 
 /// The table of a climb, and under it what was not run or was wrong.
 pub(super) fn climb(entry: &Entry) -> String {
@@ -123,9 +123,8 @@ pub(super) fn table(entry: &Entry) -> Table {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rayspin::tune::{
-        About, Asking, Climb, Config, Peak, Published, Step, Timed, Timing, Unit, documents,
-    };
+    use rayspin::tune::{About, Config, Peak, Published, Unit, documents};
+    use rayspin_lab::{Asking, Climb, Step, Timed, Timing};
 
     fn entry(clocks: &[Option<f64>]) -> Entry {
         let timing = Timing { median: 1e-3, low: 1e-3, high: 1e-3, rounds: 9, runs: 1, graph: false };

@@ -3,7 +3,7 @@
 
 use rayspin_core::Result;
 use rayspin_device::Device;
-use rayspin_tune::{Protocol, measure};
+use rayspin_lab::{Protocol, measure};
 
 /// Milliseconds of processor time that this process's threads had; 0 where the system does not tell.
 fn processor_ms() -> f64 {

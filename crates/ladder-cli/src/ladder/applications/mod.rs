@@ -10,9 +10,11 @@ use std::time::Instant;
 use anyhow::Result;
 use rayspin::core::{Error, Progress};
 use rayspin::device::{Backend, BackendKind, Device};
-use rayspin::tune::application::{Applications, Best, Kind as RowKind, Race, Row, Side, best};
-use rayspin::tune::limits::{self, Limits};
-use rayspin::tune::{Ladder, Protocol, Rung, Which};
+use rayspin::tune::limits::Limits;
+use rayspin::tune::{Ladder, Rung, Which};
+use rayspin_lab::Protocol;
+use rayspin_lab::application::{Applications, Best, Kind as RowKind, Race, Row, Side, best};
+use rayspin_lab::limits::launch;
 use rayspin_shell::interrupt::{STOP, stoppable};
 use rayspin_shell::{BadInput, Context, files, say};
 
@@ -132,7 +134,7 @@ pub(crate) fn run(context: &Context, args: &Arguments) -> Result<()> {
         cpu: gpu.host(),
         gpu: gpu.clone(),
         limits: known,
-        launch: limits::launch(gpu)?,
+        launch: launch(gpu)?,
         protocol,
         seed: args.seed,
     };

@@ -3,7 +3,7 @@
 use rayspin::report::number;
 use rayspin::report::page::{Bar, BarChart, Page, Section};
 use rayspin::report::table::{Cell, Column, Table};
-use rayspin::tune::application::{Applications, Kind, Row, Side};
+use rayspin_lab::application::{Applications, Kind, Row, Side};
 
 use super::show;
 
@@ -97,7 +97,7 @@ fn threads(all: &Applications) -> Table {
 /// Every share, by row and limit.
 fn shares(all: &Applications) -> Table {
     let mut names: Vec<String> = Vec::new();
-    let name = |limit: rayspin::tune::application::Limit| {
+    let name = |limit: rayspin_lab::application::Limit| {
         let about = if limit.is_estimate() { "~" } else { "" };
         format!("{about}{}", limit.name())
     };

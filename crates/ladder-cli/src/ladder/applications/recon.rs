@@ -11,7 +11,7 @@ use rayspin::mri::recon::{Method, ReconOptions, reconstruct_frame};
 use rayspin::mri::scan::{Frame, FrameOptions, Samples};
 use rayspin::mri::simulate::trajectory::{CartesianPattern, Sampling};
 use rayspin::mri::simulate::{SimulateOptions, simulate};
-use rayspin::tune::application::{Bottleneck, Kind, Part, Resident, Row, Side};
+use rayspin_lab::application::{Bottleneck, Kind, Part, Resident, Row, Side};
 use rayspin_shell::interrupt::STOP;
 
 use super::{Found, Processors};

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use rayspin::report::table::{Cell, Column, Table};
-use rayspin::tune::application::{Applications, Kind, Row};
+use rayspin_lab::application::{Applications, Kind, Row};
 
 use super::super::csv::quoted;
 

@@ -1,11 +1,12 @@
 use rayspin::core::Silent;
-use rayspin::tune::limits::{Effort, measure};
+use rayspin::tune::limits::Rates;
 use rayspin_emu::Emulator;
+use rayspin_lab::limits::{Effort, measure};
 
 use super::super::named;
 use super::*;
 
-const RATES: limits::Rates = limits::Rates {
+const RATES: Rates = Rates {
     copy: 1e9,
     read: 1e9,
     write: 1e9,
@@ -29,7 +30,7 @@ fn rows_are_made_of_the_best_rungs_of_both_processors() {
         cpu: emulator.host(),
         gpu: emulator.clone(),
         limits: &known,
-        launch: limits::launch(&emulator).unwrap(),
+        launch: launch(&emulator).unwrap(),
         protocol: Protocol { rounds: 2, round: 1e-4, budget: 1e-3, rotate: false, ..Protocol::default() },
         seed: 1,
     };
@@ -74,7 +75,7 @@ fn rows_are_made_of_the_best_rungs_of_both_processors() {
 fn a_reconstruction_is_a_row_of_its_stages() {
     // Both sides are the CPU: the emulated GPU reconstructs in tests of its own.
     let cpu = Device::cpu_with_threads(2).unwrap();
-    let known = limits::Limits { of: String::new(), rates: RATES };
+    let known = Limits { of: String::new(), rates: RATES };
     let processors = Processors {
         progress: &Silent,
         cpu: cpu.clone(),

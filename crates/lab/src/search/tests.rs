@@ -1,5 +1,6 @@
+use rayspin_tune::wisdom::Key;
+
 use super::*;
-use crate::wisdom::Key;
 
 fn space() -> Space {
     let threads: Vec<i64> = (1..=12).map(|i| 32 * i).collect();

@@ -1,10 +1,10 @@
 //! The application table on disk.
 
 use rayspin_core::{Error, Result};
+use rayspin_tune::limits::Limits;
 use serde::{Deserialize, Serialize};
 
 use super::{Best, Bottleneck, Resident};
-use crate::limits::Limits;
 
 /// What files say that they are.
 const FORMAT: &str = "rayspin-applications";
@@ -151,7 +151,7 @@ impl Applications {
     /// From what [`Applications::to_json`] gave. Errors: another format or version.
     pub fn from_json(text: &str) -> Result<Self> {
         let expected =
-            || format!("{FORMAT} of version {VERSION}, as rayspin ladder applications --json writes it");
+            || format!("{FORMAT} of version {VERSION}, as rayspin-ladder applications --json writes it");
         let table: Self =
             serde_json::from_str(text).map_err(|e| Error::value("application table", expected(), e))?;
         if table.format != FORMAT || table.version != VERSION {

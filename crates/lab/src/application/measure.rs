@@ -5,17 +5,14 @@ use std::time::Instant;
 use rayspin_core::{Error, Result};
 use rayspin_device::cuda::Launched;
 use rayspin_device::{Backend, Device};
+use rayspin_tune::limits::Limits;
+use rayspin_tune::{Config, Flow, Peak, Rung, Session, Whole};
 use serde::{Deserialize, Serialize};
 
 use super::{Bottleneck, Loads};
-use crate::algorithm::{Flow, Peak};
-use crate::carry::Whole;
 use crate::climb::sets;
 use crate::foresee::threads;
-use crate::ladder::{Rung, Session};
-use crate::limits::Limits;
 use crate::measure::{Protocol, Timing, measure, seconds};
-use crate::space::Config;
 
 /// A rung whose first run takes longer than the best so far by this factor is given up.
 const BEHIND: f64 = 4.0;

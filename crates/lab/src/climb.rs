@@ -2,12 +2,11 @@
 
 use rayspin_core::Result;
 use rayspin_device::{Backend, Device};
+use rayspin_tune::{Config, Rung, Session};
 use serde::{Deserialize, Serialize};
 
 use crate::clock::Clock;
-use crate::ladder::Session;
 use crate::measure::{Protocol, Timing, measure};
-use crate::space::Config;
 
 /// What became of a rung.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -107,7 +106,7 @@ pub fn climb(
     session: &mut dyn Session,
     device: &Device,
     protocol: &Protocol,
-    wants: &mut dyn FnMut(&crate::Rung) -> Result<Option<Config>>,
+    wants: &mut dyn FnMut(&Rung) -> Result<Option<Config>>,
 ) -> Result<Climb> {
     let rungs: Vec<_> = session.rungs().to_vec();
     let sets = session.rotate(if protocol.rotate { sets(device, session) } else { 1 })?;

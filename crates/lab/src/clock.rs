@@ -5,8 +5,7 @@
 use rayspin_core::Result;
 use rayspin_device::cuda::{Kernel, Launch, Source};
 use rayspin_device::{Array, Backend, Cuda, Device, cpu};
-
-use crate::Build;
+use rayspin_tune::Build;
 
 static SOURCE: Source = Source { name: "clock", files: &[("clock.cu", include_str!("clock/clock.cu"))] };
 

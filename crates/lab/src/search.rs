@@ -4,42 +4,12 @@ use std::collections::HashMap;
 use std::time::Instant;
 
 use rayspin_core::{Error, Result};
-use serde::{Deserialize, Serialize};
+use rayspin_tune::input::bits;
+use rayspin_tune::wisdom::{Foreseen, Record, Trial};
+use rayspin_tune::{Config, Space};
+use serde::Serialize;
 
-use crate::foresee::{Foreseen, pareto};
-use crate::input::bits;
-use crate::space::{Config, Space};
-use crate::wisdom::Record;
-
-/// What became of a configuration.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Trial {
-    /// It met its tolerance, and takes so long.
-    Timed {
-        /// The median.
-        seconds: f64,
-        /// The error against the oracle.
-        error: f64,
-    },
-    /// A few rounds showed that it is slower than the best: how long those took.
-    Slow {
-        /// The fastest of them.
-        seconds: f64,
-    },
-    /// It did not compile, not launch, or was wrong: why.
-    Failed(String),
-}
-
-impl Trial {
-    /// Seconds of a whole measurement.
-    pub fn seconds(&self) -> Option<f64> {
-        match self {
-            Self::Timed { seconds, .. } => Some(*seconds),
-            Self::Slow { .. } | Self::Failed(_) => None,
-        }
-    }
-}
+use crate::foresee::pareto;
 
 /// A way to find out about configurations: a device, or a replay of results.
 pub trait Evaluate {

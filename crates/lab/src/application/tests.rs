@@ -2,11 +2,12 @@ use std::time::{Duration, Instant};
 
 use rayspin_core::{Error, Result};
 use rayspin_device::{BackendKind, Device};
+use rayspin_tune::limits::{Limits, Rates};
+use rayspin_tune::variant::Work;
+use rayspin_tune::{Config, Flow, Peak, Rung, Session, Space, Whole};
 
 use super::*;
-use crate::limits::{Limits, Rates};
-use crate::variant::Work;
-use crate::{Config, Flow, Peak, Protocol, Rung, Session, Space, Whole};
+use crate::Protocol;
 
 pub(super) fn limits() -> Limits {
     let rates = Rates {

@@ -6,8 +6,9 @@ use rayspin_core::Result;
 use rayspin_device::Cpu;
 use rayspin_device::cpu::simd::prelude::*;
 use rayspin_device::cpu::simd::{Level, Simd, dispatch};
+use rayspin_tune::limits::Rates;
 
-use super::{Effort, Rates};
+use super::Effort;
 
 pub(super) fn measure(cpu: &Cpu, effort: &Effort) -> Result<Rates> {
     let len = (effort.bytes / 4).max(1024);

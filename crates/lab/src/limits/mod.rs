@@ -2,55 +2,16 @@
 
 mod cpu;
 mod cuda;
-mod kept;
+mod keep;
 
 use rayspin_core::Result;
 use rayspin_device::{Backend, Device};
-use serde::{Deserialize, Serialize};
+use rayspin_tune::limits::{Limits, key};
+use rayspin_tune::{Build, Flow, Peak};
 
-use crate::{Build, Climb, Flow, Peak};
+use crate::Climb;
 
-pub use kept::{Kept, keep, kept};
-
-/// Grows when the probes change what they measure.
-pub const PROBE: u32 = 2;
-
-/// The measured rates of a processor.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Limits {
-    /// The processor with its driver, and the version of the probes: what the rates are of.
-    pub of: String,
-    /// The rates.
-    #[serde(flatten)]
-    pub rates: Rates,
-}
-
-/// Rates, all a second.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Rates {
-    /// Bytes that a copy in memory reads and writes together.
-    pub copy: f64,
-    /// Bytes read.
-    pub read: f64,
-    /// Bytes written.
-    pub write: f64,
-    /// Operations of f32 multiply-adds, two each.
-    pub f32: f64,
-    /// Operations of f64 multiply-adds, two each.
-    pub f64: f64,
-    /// Operations of 32-bit integer multiply-adds, two each.
-    pub i32: f64,
-    /// Sines by special-function units; GPUs only.
-    pub special: Option<f64>,
-    /// Bytes read from shared memory without conflicts; GPUs only.
-    pub shared: Option<f64>,
-    /// Texels fetched from a texture that the cache holds; GPUs only.
-    pub texture: Option<f64>,
-    /// Bytes that a copy brings from pinned memory of the host; GPUs only.
-    pub upload: Option<f64>,
-    /// Bytes that a copy brings to pinned memory of the host; GPUs only.
-    pub download: Option<f64>,
-}
+pub use keep::keep;
 
 /// What a measurement may take.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -93,21 +54,21 @@ pub fn launch(device: &Device) -> Result<f64> {
     }
 }
 
-/// What rates are of.
-fn key(device: &Device) -> String {
-    let name = device.describe();
-    match device.backend() {
-        Backend::Cpu(_) => format!("{name}, probe {PROBE}"),
-        Backend::Cuda(cuda) => {
-            let (major, minor) = cuda.properties().driver;
-            format!("{name}, driver CUDA {major}.{minor}, probe {PROBE}")
-        }
-    }
+/// The times that measured rates allow at least.
+pub trait Floors {
+    /// The roof over operations.
+    fn peak(&self, peak: Peak) -> f64;
+    /// The roof over bytes, where it was measured. Both ways at once a link has twice the bandwidth of its slower one.
+    fn bandwidth(&self, flow: Flow) -> Option<f64>;
+    /// The seconds that work takes at least: the larger of bytes over their bandwidth and operations over their peak; none where
+    /// that bandwidth was not measured.
+    fn floor(&self, bytes: f64, flops: f64, peak: Peak, flow: Flow) -> Option<f64>;
+    /// Writes the floors into a climb's steps.
+    fn apply(&self, climb: &mut Climb, peak: Peak, flow: Flow);
 }
 
-impl Limits {
-    /// The roof over operations.
-    pub fn peak(&self, peak: Peak) -> f64 {
+impl Floors for Limits {
+    fn peak(&self, peak: Peak) -> f64 {
         match peak {
             Peak::F32 => self.rates.f32,
             Peak::F64 => self.rates.f64,
@@ -115,8 +76,7 @@ impl Limits {
         }
     }
 
-    /// The roof over bytes, where it was measured. Both ways at once a link has twice the bandwidth of its slower one.
-    pub fn bandwidth(&self, flow: Flow) -> Option<f64> {
+    fn bandwidth(&self, flow: Flow) -> Option<f64> {
         match flow {
             Flow::Copy => Some(self.rates.copy),
             Flow::Read => Some(self.rates.read),
@@ -127,49 +87,21 @@ impl Limits {
         }
     }
 
-    /// The seconds that work takes at least: the larger of bytes over their bandwidth and operations over their peak; none where
-    /// that bandwidth was not measured.
-    pub fn floor(&self, bytes: f64, flops: f64, peak: Peak, flow: Flow) -> Option<f64> {
+    fn floor(&self, bytes: f64, flops: f64, peak: Peak, flow: Flow) -> Option<f64> {
         Some((bytes / self.bandwidth(flow)?).max(flops / self.peak(peak)))
     }
 
-    /// Writes the floors into a climb's steps.
-    pub fn apply(&self, climb: &mut Climb, peak: Peak, flow: Flow) {
+    fn apply(&self, climb: &mut Climb, peak: Peak, flow: Flow) {
         for step in &mut climb.steps {
             step.floor = self.floor(step.bytes, step.flops, peak, flow).filter(|&floor| floor > 0.0);
         }
     }
 }
 
-impl Rates {
-    /// Names, values and units.
-    pub fn rows(&self) -> Vec<(&'static str, f64, &'static str)> {
-        let always = [
-            ("copy", self.copy, "B/s"),
-            ("read", self.read, "B/s"),
-            ("write", self.write, "B/s"),
-            ("f32 multiply-add", self.f32, "flop/s"),
-            ("f64 multiply-add", self.f64, "flop/s"),
-            ("i32 multiply-add", self.i32, "op/s"),
-        ];
-        let of_gpus = [
-            ("special functions", self.special, "results/s"),
-            ("shared memory", self.shared, "B/s"),
-            ("texture", self.texture, "texels/s"),
-            ("host to device", self.upload, "B/s"),
-            ("device to host", self.download, "B/s"),
-        ];
-        let of_gpus = of_gpus.into_iter().filter_map(|(name, rate, unit)| Some((name, rate?, unit)));
-        always.into_iter().chain(of_gpus).collect()
-    }
-
-    fn sound(&self) -> bool {
-        self.rows().iter().all(|(_, rate, _)| rate.is_finite() && *rate > 0.0)
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use rayspin_tune::limits::Rates;
+
     use super::*;
 
     /// The least that gives every rate.

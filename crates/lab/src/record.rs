@@ -1,10 +1,11 @@
 //! What climbs leave on disk: everything that a table, a page or a comparison is made of.
 
 use rayspin_core::{Error, Result};
+use rayspin_tune::limits::Limits;
+use rayspin_tune::{About, Flow, Peak, Published, Unit};
 use serde::{Deserialize, Serialize};
 
-use crate::limits::Limits;
-use crate::{About, Asking, Climb, Flow, Peak, Published, Unit};
+use crate::{Asking, Climb};
 
 /// What files say that they are.
 const FORMAT: &str = "rayspin-ladder";
@@ -94,7 +95,7 @@ impl Record {
 
     /// From what [`Record::to_json`] gave. Errors: another format or version.
     pub fn from_json(text: &str) -> Result<Self> {
-        let expected = || format!("{FORMAT} of version {VERSION}, as rayspin ladder --json writes it");
+        let expected = || format!("{FORMAT} of version {VERSION}, as rayspin-ladder --json writes it");
         let record: Self =
             serde_json::from_str(text).map_err(|e| Error::value("ladder record", expected(), e))?;
         if record.format != FORMAT || record.version != VERSION {
@@ -161,8 +162,10 @@ impl Entry {
 
 #[cfg(test)]
 mod tests {
+    use rayspin_tune::Config;
+
     use super::*;
-    use crate::{Config, Outcome, Step, Timed, Timing};
+    use crate::{Outcome, Step, Timed, Timing};
 
     #[test]
     fn a_record_comes_back_and_others_are_refused() {

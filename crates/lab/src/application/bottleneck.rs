@@ -2,13 +2,14 @@
 
 use rayspin_device::Device;
 use rayspin_device::cuda::Launched;
+use rayspin_tune::limits::Limits;
+use rayspin_tune::variant::Work;
+use rayspin_tune::{Flow, Peak};
 use serde::{Deserialize, Serialize};
 
-use crate::algorithm::{Flow, Peak};
 use crate::foresee::{Foresight, threads};
-use crate::limits::Limits;
+use crate::limits::Floors;
 use crate::ptx::Evidence;
-use crate::variant::Work;
 
 /// The share of a limit from which on it is the bottleneck.
 pub const HALF: f64 = 0.5;
@@ -79,7 +80,7 @@ pub struct Share {
 pub struct Loads {
     /// The limits.
     pub seconds: Vec<(Limit, f64)>,
-    /// Whether the counted work and the compiled kernel tell how fast the run can be: [`crate::Rung::foreseeable`].
+    /// Whether the counted work and the compiled kernel tell how fast the run can be: [`rayspin_tune::Rung::foreseeable`].
     pub told: bool,
 }
 

@@ -3,10 +3,11 @@
 use rayspin_core::{Error, Result};
 use rayspin_device::cuda::{Argument, Filter, Launch, Outside, Sampling, Source};
 use rayspin_device::{Array, Cuda, Device, Pinned};
+use rayspin_tune::limits::Rates;
+use rayspin_tune::{Build, gpu};
 
-use super::{Effort, Rates};
+use super::Effort;
 use crate::measure::{Protocol, measure as measure_runs};
-use crate::{Build, gpu};
 
 static SOURCE: Source = Source { name: "limits", files: &[("limits.cu", include_str!("cuda/limits.cu"))] };
 

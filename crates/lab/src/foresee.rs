@@ -7,12 +7,13 @@
 use rayspin_core::Result;
 use rayspin_device::cuda::{Launched, compile};
 use rayspin_device::{Backend, Device};
-use serde::{Deserialize, Serialize};
+use rayspin_tune::Peak;
+use rayspin_tune::limits::Limits;
+use rayspin_tune::variant::Work;
+use rayspin_tune::wisdom::Foreseen;
 
-use crate::algorithm::Peak;
-use crate::limits::Limits;
+use crate::limits::Floors;
 use crate::ptx::{self, Counts, Evidence, Mix};
-use crate::variant::Work;
 
 /// Rates that bound a run.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -48,19 +49,6 @@ impl Bounds {
     pub fn floor(&self, work: &Work) -> f64 {
         (work.bytes / self.bandwidth).max(work.flops / self.flops)
     }
-}
-
-/// Metrics of a configuration.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Foreseen {
-    /// 1 / (instructions a thread · threads).
-    pub efficiency: f64,
-    /// How much independent work covers a wait.
-    pub utilisation: f64,
-    /// Seconds that it takes at least: the work's floor, or issuing its instructions.
-    pub least: f64,
-    /// Whether memory, not instructions, sets that bound: the metrics say nothing of such a kernel, as their authors state.
-    pub by_memory: bool,
 }
 
 /// Threads of a launch.

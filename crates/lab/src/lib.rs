@@ -1,0 +1,23 @@
+//! The lab: variants verified, timed, compared with the machine's limits, and tuned.
+//!
+//! What a variant, an algorithm and a tuning space are says `rayspin-tune`. [`climb()`] runs the rungs that a device can run, each
+//! against the oracle before it is timed, and gives the [`Climb`] that tables and pages are made of. [`search()`] finds the fastest
+//! configuration of a rung. The program that reconstructs does not link this crate.
+
+pub mod application;
+mod climb;
+mod clock;
+mod foresee;
+pub mod limits;
+mod measure;
+mod on_device;
+pub mod ptx;
+pub mod record;
+mod search;
+
+pub use climb::{Climb, Outcome, Step, Timed, climb, sets};
+pub use clock::Clock;
+pub use foresee::{Bounds, Foresight, pareto};
+pub use measure::{Asking, Protocol, Timing, measure};
+pub use on_device::OnDevice;
+pub use search::{Evaluate, Found, Options, Progress, Pruned, Replay, Tried, search};
