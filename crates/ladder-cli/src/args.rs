@@ -21,7 +21,7 @@ Examples:
   rayspin-ladder --all --json all.json --html all.html
   rayspin-ladder transpose --rung gpu-padded --config \"rows=8\"
   rayspin-ladder matrix-add --device cuda --rung gpu-wide --sweep threads
-  rayspin-ladder reduction --device cuda --launch single  what a call takes that is waited for, launch and all
+  rayspin-ladder reduction --device cuda --launch single  latency of one call, launch included
   rayspin-ladder nudft-adjoint coulomb sad matrix-product --emulate
   rayspin-ladder try histogram                           what a kernel of your own has to do
   rayspin-ladder try histogram my_kernel.cu              your kernel, checked and timed between the others
@@ -31,8 +31,8 @@ Examples:
   rayspin-ladder applications --html applications.html   what limits each on the GPU, and how much faster it is
   rayspin-ladder compare before.json after.json
 
-Each rung is checked against a plain oracle before it is timed; one that misses its tolerance makes the exit code 1.
-Times are medians, by the device's own clock on a GPU, over buffers in rotation that no cache holds.
+Each rung is checked against a simple reference, then timed; a failed check makes the exit code 1. Times are medians (on a \
+GPU, by its clock); runs rotate through buffers that exceed the caches.
 Exit codes: 0 done, 1 the run failed, 2 the input or an option is wrong, 130 interrupted.")]
 pub(crate) struct Cli {
     #[command(flatten)]
@@ -46,21 +46,21 @@ pub(crate) struct Cli {
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Check and time every rung [default]
+    /// Check and time every rung (variant) [default]
     Run(Box<ladder::Run>),
     /// List the algorithms, or the cases, rungs and parameters of some
     List(ladder::List),
-    /// Print what an algorithm is, its floor, and why each rung is faster than the one before
+    /// Describe an algorithm, its least possible time, and why each rung is faster than the one before
     Explain(ladder::Explain),
     /// Compare two runs, rung by rung
     Compare(ladder::Compare),
     /// Report blocks, registers, shared memory, occupancy and waves of each launch on a GPU
     #[command(after_help = ladder::REPORT)]
     Report(ladder::Report),
-    /// Tell of each algorithm what limits it on the GPU, its threads there, and how much faster the kernel and the whole are
+    /// Show what limits each algorithm on the GPU, its threads there, and its speedup over the CPU with and without transfers
     #[command(after_help = ladder::APPLICATIONS)]
     Applications(Box<ladder::Applications>),
-    /// Check and time a CUDA kernel of your own between an algorithm's variants
+    /// Check and time your own CUDA kernel beside an algorithm's variants
     #[command(after_help = ladder::TRY)]
     Try(ladder::Try),
     /// Print the CUDA C++ of a variant

@@ -2,7 +2,7 @@
 #![allow(unsafe_code)]
 
 use rayspin_core::{Error, Result};
-use rayspin_device::cuda::{Argument, Define, Launch, Source};
+use rayspin_device::cuda::{Argument, Define, Launch, Program, Source};
 use rayspin_device::{BackendKind, Device};
 
 use crate::algorithm::{Algorithm, Row};
@@ -53,6 +53,40 @@ impl Own {
         Self { name, source, threads, blocks: None, shared: 0 }
     }
 
+    /// Errors: it has no kernel of this name, or one of other parameters than the declaration.
+    fn check(&self, kernel: &str, declaration: &str, defines: &[Define]) -> Result<()> {
+        let file = self.name;
+        let program = |text: String| Program { name: self.name, text, defines: defines.to_vec() };
+        let mut declared = program(format!("{declaration} {{}}")).signatures()?;
+        let mut found = Program::new(self.source, defines).signatures()?;
+        let declared = declared.remove(kernel).unwrap_or_default();
+        let Some(own) = found.remove(kernel) else {
+            let mut names: Vec<_> = found.into_keys().collect();
+            names.sort_unstable();
+            let names = if names.is_empty() {
+                "none that is extern \"C\" __global__".to_owned()
+            } else {
+                names.join(", ")
+            };
+            return Err(Error::value(format!("kernels of {file}"), format!("one named {kernel}"), names));
+        };
+        if own.len() != declared.len() {
+            return Err(Error::value(
+                format!("{file}: parameters of {kernel}"),
+                declared.len().to_string(),
+                own.len(),
+            ));
+        }
+        for (i, (own, declared)) in own.iter().zip(&declared).enumerate() {
+            let same = (&own.element, own.pointer) == (&declared.element, declared.pointer);
+            if !same || (own.writes && !declared.writes) {
+                let what = format!("{file}: {kernel}, parameter {} ({})", i + 1, declared.name);
+                return Err(Error::value(what, declared.to_string(), own));
+            }
+        }
+        Ok(())
+    }
+
     /// Its row for a problem: as exact as the least exact row that competes must be, and counted as the problem's last row.
     ///
     /// Errors: the algorithm has no [`Signature`] for this problem; the source does not compile, or has no such kernel.
@@ -75,6 +109,7 @@ impl Own {
         };
         let Signature { kernel, threads, defines, call, .. } = signature;
         let (elements, defines) = (threads(problem), defines(problem));
+        self.check(kernel, signature.declaration, &defines)?;
         gpu(device)?.kernel(self.source, &defines, kernel)?;
         let run = Run::new(move |_, data| {
             call(data, &mut |device, arguments| {

@@ -19,6 +19,9 @@ pub struct Compiled {
     pub log: String,
 }
 
+/// The first NVRTC that keeps what it compiled (NVRTC User Guide, "Caching").
+const CACHES: (u32, u32) = (12, 9);
+
 /// NVRTC's version, as (13, 0), where it is there.
 pub fn compiler_version() -> Option<(u32, u32)> {
     if !present() {
@@ -150,6 +153,10 @@ pub fn compile(program: &Program, architecture: &str, verbose: bool) -> Result<C
     ]);
     if verbose {
         options.push("--ptxas-options=-v".to_owned());
+        // Beside a driver NVRTC keeps what it compiled, but not the log.
+        if compiler_version().is_some_and(|version| version >= CACHES) {
+            options.push("--no-cache".to_owned());
+        }
     }
     let handle = Handle(nvrtc::create_program(&text, Some(&name)).map_err(|e| failed("create", e))?);
     // SAFETY: the handle lives until the end of this function, and so do the text and the name.

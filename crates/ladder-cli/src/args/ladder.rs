@@ -50,10 +50,10 @@ pub(crate) struct Applications {
     /// Seed of the inputs
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
-    /// Rounds that a median is of
+    /// Timed rounds per median
     #[arg(long, value_name = "N", default_value_t = 7)]
     pub(crate) rounds: usize,
-    /// Seconds that the rounds of a rung may take
+    /// Time limit for the rounds of a rung, in seconds
     #[arg(long, value_name = "S", default_value_t = 0.5, allow_negative_numbers = true)]
     pub(crate) budget: f64,
     /// Write everything as JSON (-: instead of the table)
@@ -72,10 +72,13 @@ pub(crate) struct Applications {
 
 /// More help for `rayspin-ladder try`.
 pub(super) const TRY: &str = "\
-Without FILE it prints what the kernel is called with and what it has to do.
+Without FILE it prints the declaration of the kernel: what it is called with and what it has to do.
+
+Your kernel must be right on every small problem of the tests, sizes of 1 and primes among them, within the tolerance of the \
+algorithm's own variants. Then it is timed on one problem, and stands in one table with them.
 
 On a GPU your kernel runs there. Without one (--device cpu, or no GPU in the machine) it runs in the emulator, which needs \
-a C++ compiler, in a small size unless --case or --size says otherwise: results are right, times tell little of a GPU.
+a C++ compiler, in a small size unless --case or --size says otherwise: the check is valid, the times predict no GPU.
 A compiler's error names the line of your file. Your kernel is run as it is: one that writes outside its arrays can \
 destroy what is beside them.
 
@@ -104,7 +107,7 @@ pub(crate) struct Try {
     /// Threads of a block
     #[arg(long, value_name = "N", default_value_t = 256)]
     pub(crate) block: u32,
-    /// Blocks [default: as many as give each element that the declaration names a thread]
+    /// Blocks [default: enough for one thread for each output element; of histogram for each sample]
     #[arg(long, value_name = "N")]
     pub(crate) grid: Option<u32>,
     /// Bytes of dynamic shared memory of a block
@@ -116,10 +119,10 @@ pub(crate) struct Try {
     /// Seed of the inputs
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
-    /// Rounds that a median is of
+    /// Timed rounds per median
     #[arg(long, value_name = "N", default_value_t = 7)]
     pub(crate) rounds: usize,
-    /// Seconds that the rounds of a rung may take; at least three are made
+    /// Time limit for the rounds of a rung, in seconds; at least three rounds run
     #[arg(long, value_name = "S", default_value_t = 0.5, allow_negative_numbers = true)]
     pub(crate) budget: f64,
 }
@@ -204,23 +207,23 @@ pub(crate) struct Run {
     /// Every value of this parameter, for each rung that has it
     #[arg(long, value_name = "PARAMETER")]
     pub(crate) sweep: Option<String>,
-    /// The CUDA sources on the CPU instead: as written (threads as fibres) and as loops over threads (MCUDA), beside the rungs in
-    /// Rust and the GPU, if there is one; in small sizes unless --case or --size says otherwise. Needs a C++ compiler
+    /// Run the CUDA sources on the CPU: as written (threads as fibres) and as loops over threads (the method MCUDA); the rungs in
+    /// Rust, and the GPU if there is one, stand beside them. In small sizes unless --case or --size says otherwise. Needs a C++ compiler
     #[arg(long, conflicts_with_all = ["config", "sweep", "launch", "json", "csv", "html", "remeasure", "no_limits"])]
     pub(crate) emulate: bool,
     /// Seed of the inputs
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
-    /// Rounds that a median is of
+    /// Timed rounds per median
     #[arg(long, value_name = "N", default_value_t = 15)]
     pub(crate) rounds: usize,
-    /// Seconds that the rounds of a rung may take; at least three are made
+    /// Time limit for the rounds of a rung, in seconds; at least three rounds run
     #[arg(long, value_name = "S", default_value_t = 2.0, allow_negative_numbers = true)]
     pub(crate) budget: f64,
-    /// Run on the same buffers again and again: what fits a cache is found there, as many published figures have it
+    /// Reuse the same buffers, so that small data stay in the caches, as in many published figures
     #[arg(long)]
     pub(crate) one_buffer: bool,
-    /// How the host asks for the runs that are timed [default: graph where they can be recorded, else stream]
+    /// How the host launches the timed runs [default: graph where they can be captured, else stream]
     #[arg(long, value_name = "HOW")]
     pub(crate) launch: Option<LaunchArg>,
     /// Write everything as JSON (-: instead of the tables)
@@ -243,11 +246,11 @@ pub(crate) struct Run {
 /// How runs are asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum LaunchArg {
-    /// All runs of a round in one CUDA graph: without the host's share of their launches
+    /// Each round as one CUDA graph, without launch overhead
     Graph,
-    /// One after another, as a program does that waits for the last
+    /// Back to back, with one synchronisation at the end
     Stream,
-    /// Each alone, and waited for before the next, as a program does that wants every result: the spread is that of single runs
+    /// Each synchronised before the next: latency; the spread is that of single runs
     Single,
 }
 

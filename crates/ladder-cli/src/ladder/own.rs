@@ -99,7 +99,8 @@ fn signature(ladder: &dyn Ladder, which: Which<'_>) -> Result<(&'static str, &'s
 fn print_declaration(name: &str, kernel: &str, declaration: &str) -> Result<()> {
     let text = format!(
         "{declaration} {{\n    // Your code.\n}}\n\n\
-         // Write the kernel {kernel} to a file, with whatever functions it wants beside it, then: rayspin-ladder try {name} FILE"
+         // Write the kernel {kernel}, with any functions that it calls, to a file. Blocks and the grid are one-dimensional. Then:\n\
+         // rayspin-ladder try {name} FILE"
     );
     files::print(&text)
 }
@@ -187,7 +188,7 @@ fn check_compiles(ladder: &dyn Ladder, which: Which<'_>, device: &Device, own: O
         }
         Err(error @ Error::Value { .. }) => {
             let hint = format!("rayspin-ladder try {} prints how the kernel begins", ladder.about().name);
-            Err(BadInput::new(format!("{}: {error}", own.name)).hint(hint).into())
+            Err(BadInput::new(error.to_string()).hint(hint).into())
         }
         Err(error) => Err(error.into()),
         Ok(_) => Ok(()),

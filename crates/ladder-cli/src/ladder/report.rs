@@ -342,10 +342,10 @@ impl Reporter<'_> {
             shared_dynamic: launch.shared,
             ..Line::default()
         };
-        let usage = match self.usage(&launched.program, processor.capability, &launched.kernel) {
+        let usage = match self.usage(&launched.program, processor, &launched.kernel) {
             Ok(usage) => usage,
             Err(why) => {
-                line.notes.push(format!("it does not compile for {}: {why}", processor.architecture));
+                line.notes.push(why);
                 return line;
             }
         };
@@ -391,23 +391,26 @@ impl Reporter<'_> {
         line
     }
 
-    /// What a kernel takes, by the compiler. Errors: the first of the compiler's words on what is wrong.
+    /// What a kernel takes, by the compiler. Errors: it does not compile, with the first of the compiler's words on what is wrong.
     fn usage(
         &mut self,
         program: &Arc<Program>,
-        capability: (u32, u32),
+        processor: &Processor,
         kernel: &str,
     ) -> std::result::Result<Usage, String> {
+        let capability = processor.capability;
         let known = self.compiled.iter().position(|(other, of, _)| *of == capability && other == program);
         let at = known.unwrap_or_else(|| {
             let compiled = cuda::compile(program, &cuda::architecture(capability), true);
-            let usages = compiled.map(|compiled| cuda::usages(&compiled.log)).map_err(|error| first(&error));
+            let usages = compiled.map(|compiled| cuda::usages(&compiled.log)).map_err(|error| {
+                format!("it does not compile for {}: {}", processor.architecture, first(&error))
+            });
             self.compiled.push((program.clone(), capability, usages));
             self.compiled.len() - 1
         });
         let usages = self.compiled[at].2.as_ref().map_err(Clone::clone)?;
         let usage = usages.iter().find(|usage| usage.kernel == kernel);
-        usage.cloned().ok_or_else(|| "the compiler's log does not name it".to_owned())
+        usage.cloned().ok_or_else(|| "the compiler does not say what it takes".to_owned())
     }
 }
 

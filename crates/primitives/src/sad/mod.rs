@@ -178,9 +178,9 @@ impl Algorithm for Sad {
         Some(Signature {
             kernel: "sad",
             declaration: "\
-// For each block of 4 x 4 pixels of the current frame, row by row, and each displacement (dy, dx) of -radius to radius, dx fastest:
-// sums[..] = sum over the block of |current(y, x) - reference(y + dy, x + dx)|. Beyond an edge the nearest pixel counts, in both frames; the last
-// blocks of a row and of a column may reach beyond it.
+// sums[(t * s + dy + radius) * s + dx + radius] = sum over the 4 x 4 pixels (y, x) of tile t of |current(y, x) - reference(y + dy, x + dx)|, where
+// s = 2 * radius + 1, dy and dx go from -radius to radius, and t = (y / 4) * ((width + 3) / 4) + x / 4. Outside a frame its nearest pixel counts;
+// tiles may cross the right and the bottom edge.
 extern \"C\" __global__ void sad(const unsigned char* current, const unsigned char* reference, unsigned short* sums, int height, int width, int radius)",
             threads: |p| p.shape().iter().product(),
             defines: |_| Vec::new(),
