@@ -1,16 +1,16 @@
 //! Algorithms, one folder each.
 //!
-//! Each folder has the same shape: `mod.rs` (public functions), `variants.rs` (the table of variants, each a
+//! Most folders have the same shape: `mod.rs` (public functions), `variants.rs` (the table of variants, each a
 //! [`variant::Variant`]), `reference.rs` (an f64 oracle as plain as the formula), `cpu.rs` or `cpu/` (CPU variants),
 //! `cuda.rs` or `cuda/` (CUDA programs and their launches), and `README.md` (the maths, the work to be done, the measured
 //! table). The public functions run the best variant.
 //!
 //! | kind | folders |
 //! |---|---|
-//! | ladders with cases for the `ladder` command | [`nudft`], [`nufft`] |
-//! | ladders of CPU variants | [`coil_mixing`], [`difference`], [`fft`], [`off_resonance`], [`sensitivity`], [`shrink`], [`toeplitz`], [`vector`], [`wavelet`] |
-//! | plain functions with a table | [`espirit`], [`gram`] (GPU only), [`grappa`], [`select`], [`walsh`] |
-//! | plain functions without a table | [`density`], [`pocs`], [`window`] |
+//! | ladders that `rayspin-ladder` runs | [`nudft`], [`nufft`] |
+//! | ladders of CPU variants, which only tests and benchmarks run | [`coil_mixing`], [`difference`], [`fft`], [`off_resonance`], [`sensitivity`], [`shrink`], [`toeplitz`], [`vector`], [`wavelet`] |
+//! | plain functions with `variants.rs` | [`espirit`], [`gram`] (GPU only), [`grappa`], [`select`], [`walsh`] |
+//! | plain functions without | [`density`], [`pocs`], [`window`] |
 //!
 //! - A **ladder** has several variants for one processor: it keeps the slower ones because a reader learns from each step, and because
 //!   measurements show what the step gains (nobody has measured those of `coil_mixing` and `off_resonance` yet).

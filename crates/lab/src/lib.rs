@@ -1,7 +1,7 @@
 //! The lab: variants verified, timed, compared with the machine's limits, and tuned.
 //!
-//! What a variant, an algorithm and a tuning space are says `rayspin-tune`. [`climb()`] runs the rungs that a device can run, each
-//! against the oracle before it is timed, and gives the [`Climb`] that tables and pages are made of. [`search()`] finds the fastest
+//! `rayspin-tune` defines variants, algorithms and tuning spaces. [`climb()`] checks each rung (variant) that a device can run against the oracle,
+//! times it, and returns a [`Climb`], the source of tables and pages. [`search()`] finds the fastest
 //! configuration of a rung. The program that reconstructs does not link this crate.
 
 pub mod application;
