@@ -80,7 +80,7 @@ algorithm's own variants. Then it is timed on one problem, and stands in one tab
 On a GPU your kernel runs there. Without one (--device cpu, or no GPU in the machine) it runs in the emulator, which needs \
 a C++ compiler, in a small size unless --case or --size says otherwise: the check is valid, the times predict no GPU.
 A compiler's error names the line of your file. Your kernel is run as it is: one that writes outside its arrays can \
-destroy what is beside them.
+destroy what is beside them, and may still pass. Run it in the emulator (--device cpu), or under compute-sanitizer, to see that.
 
 Examples:
   rayspin-ladder try matrix-add                    the declaration, for a file of your own

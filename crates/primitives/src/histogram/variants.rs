@@ -207,10 +207,10 @@ pub(super) fn rows() -> Vec<Row<Histogram>> {
         )
         .refuses(bytes_only)
         .space(|_| {
-            let space = Space::none().axis("threads", &cuda::PRIVATE_THREADS, 128).axis(
+            let space = Space::none().axis("threads", &cuda::PRIVATE_THREADS, 256).axis(
                 "blocks",
                 &[1, 2, 3, 6, 12],
-                6,
+                3,
             );
             // A multiprocessor has shared memory for 768 threads.
             space.where_(|c| matches!(c.find("threads").zip(c.find("blocks")), Some((t, b)) if t * b <= 768))
