@@ -7,14 +7,13 @@ use rayspin_device::{BackendKind, Device};
 
 use crate::algorithm::{Algorithm, Row};
 use crate::gpu;
-use crate::space::Space;
-use crate::variant::{Run, Variant, runs_all};
+use crate::variant::{Run, Variant};
 
 /// What a kernel is called with to compute an algorithm's problem: the contract of a user's own kernel.
 pub struct Signature<P: 'static, D: 'static> {
     /// Its name.
     pub kernel: &'static str,
-    /// Its declaration in CUDA C++, above it what the arguments are and what the kernel has to do.
+    /// Its declaration in CUDA C++, below a comment that defines the arguments and the result.
     pub declaration: &'static str,
     /// Elements that want a thread each, where the user does not say how many blocks there are.
     pub threads: fn(&P) -> usize,
@@ -125,6 +124,6 @@ impl Own {
             })
         });
         let row = Variant::new(self.name, BackendKind::Cuda, "a kernel of your own", run, work);
-        Ok(row.tolerance(tolerance).refuses(runs_all).space(|_| Space::none()).unforeseeable())
+        Ok(row.tolerance(tolerance).unforeseeable())
     }
 }

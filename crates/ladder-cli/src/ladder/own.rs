@@ -15,34 +15,31 @@ use rayspin_lab::{Climb, Outcome, Step, climb};
 use rayspin_shell::interrupt::{STOP, stoppable};
 use rayspin_shell::{BadInput, Context, files, say};
 
-use super::climbing::{budget, size};
+use super::climbing::{budget, check_case, size};
+use super::emulate::{self, Kept};
 use super::{named, unknown};
 use crate::args::ladder::{Source, Try};
 
 /// Prints what a kernel of the user's own is called with, or checks and times the one that the user wrote.
 pub(crate) fn run(context: &Context, args: &Try) -> Result<()> {
-    let mut ladders = named(std::slice::from_ref(&args.name))?;
-    let Some(ladder) = ladders.pop() else { return Ok(()) };
+    let ladders = named(std::slice::from_ref(&args.name))?;
+    let Some(ladder) = ladders.first() else { return Ok(()) };
     let size = args.size.as_deref().map(size).transpose()?;
     let protocol = budget(args.rounds, args.budget, true)?;
     let gpu = matches!(context.device.backend(), Backend::Cuda(_));
-    super::climbing::check_case(ladder.as_ref(), args.case.as_deref())?;
-    let which = match gpu || args.case.is_some() || size.is_some() {
-        true => Which::Case(args.case.as_deref(), size.as_deref()),
-        false => small(ladder.as_ref())?,
-    };
+    let (case, size) = (args.case.as_deref(), size.as_deref());
+    check_case(ladder.as_ref(), case)?;
+    let which = if gpu { Which::Case(case, size) } else { emulate::which(ladder.as_ref(), case, size)? };
     let (kernel, declaration) = signature(ladder.as_ref(), which)?;
     let Some(file) = &args.file else { return print_declaration(&args.name, kernel, declaration) };
-    check_rungs(ladder.as_ref(), which, &args.rung)?;
+    emulate::check(&args.rung, &ladders)?;
     let own = own(file, args)?;
     if !gpu && std::env::var_os(APART).is_none() {
         return apart(own.name);
     }
-    // What is compiled here is loaded as code: a folder that no other user may write to, and that goes with the run.
-    let folder = tempfile::tempdir()?;
+    let kept = Kept::new()?;
     let emulated = |loops: bool| -> Result<Device> {
-        let emulator =
-            Emulator::new()?.measuring(context.threads(), Some(folder.path().to_owned()), loops)?;
+        let emulator = Emulator::new()?.measuring(context.threads(), Some(kept.folder.clone()), loops)?;
         Ok(Device::with_driver(Arc::new(emulator), context.device.host()))
     };
     // As written a kernel keeps its lines, which the compiler's words name; as loops it is faster.
@@ -66,7 +63,7 @@ pub(crate) fn run(context: &Context, args: &Try) -> Result<()> {
     if STOP.load(Ordering::SeqCst) {
         return Err(Error::Interrupted.into());
     }
-    let place = if gpu { "" } else { ", emulated: times tell little of a GPU" };
+    let place = if gpu { "" } else { ", emulated: times predict no GPU" };
     files::print(&table(&args.name, &climb, own.name, place))?;
     let wrong = |step: &Step| match &step.outcome {
         Outcome::Failed(why) | Outcome::Refused(why) if step.name == own.name => Some(why.clone()),
@@ -127,34 +124,6 @@ fn own(file: &Path, args: &Try) -> Result<Own> {
     let name = file.file_name().unwrap_or_default().to_string_lossy();
     let own = Own::new(&name, &name, text, args.block);
     Ok(Own { blocks: args.grid, shared: args.shared, ..own })
-}
-
-/// Errors: a rung that the ladder has not for a GPU, with the nearest.
-fn check_rungs(ladder: &dyn Ladder, which: Which<'_>, names: &[String]) -> Result<()> {
-    let rungs = ladder.outline(which)?.rungs;
-    let known: Vec<_> =
-        rungs.iter().filter(|rung| rung.backend == BackendKind::Cuda).map(|rung| rung.name).collect();
-    match names.iter().find(|name| !known.contains(&name.as_str())) {
-        Some(name) => {
-            Err(unknown("rung for a GPU", name, &known, "rayspin-ladder list NAME lists them").into())
-        }
-        None => Ok(()),
-    }
-}
-
-/// The trial that most variants run, of these the one of most work.
-fn small(ladder: &dyn Ladder) -> Result<Which<'static>> {
-    let mut best = (Which::Trial(0), (0, 0.0));
-    for trial in 0..ladder.trials() {
-        let rungs = ladder.outline(Which::Trial(trial))?.rungs;
-        let run = rungs.iter().filter(|rung| rung.backend == BackendKind::Cuda && rung.refuses.is_none());
-        let work = rungs.first().map_or(0.0, |rung| rung.work.bytes + rung.work.flops);
-        let found = (run.count(), work);
-        if found > best.1 {
-            best = (Which::Trial(trial), found);
-        }
-    }
-    Ok(best.0)
 }
 
 /// Set in the process that runs a kernel in the emulator.
@@ -260,7 +229,7 @@ fn table(ladder: &str, climb: &Climb, own: &str, place: &str) -> Table {
 pub(crate) fn source(args: &Source) -> Result<()> {
     let ladders = named(std::slice::from_ref(&args.name))?;
     let Some(ladder) = ladders.first() else { return Ok(()) };
-    // Some rungs are those of other problems than the first.
+    // A ladder may have other rungs for other cases.
     let cases = ladder.cases();
     let whiches = cases.iter().map(|case| Which::Case(Some(case.0), None));
     let mut known = Vec::new();
