@@ -75,6 +75,21 @@ pub struct Share {
     pub share: f64,
 }
 
+/// What is known of a run.
+#[derive(Debug, Clone, Copy)]
+pub struct Known<'a> {
+    /// What it must move and compute.
+    pub work: &'a Work,
+    /// What bounds its operations.
+    pub peak: Peak,
+    /// Which way its bytes go.
+    pub flow: Flow,
+    /// What it launched.
+    pub launched: &'a [Launched],
+    /// Whether the work and the compiled kernels tell how fast it can be: [`rayspin_tune::Rung::foreseeable`].
+    pub told: bool,
+}
+
 /// What a run asks of a machine: seconds that each limit allows at least. Of a limit that is estimated there may be several.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Loads {
@@ -85,17 +100,10 @@ pub struct Loads {
 }
 
 impl Loads {
-    /// Of a run that launched `launched`, each of which takes `launch` seconds at least. Estimates from compiled kernels are left out
-    /// where PTX is not to be had.
-    pub fn of(
-        device: &Device,
-        limits: &Limits,
-        work: &Work,
-        (peak, flow): (Peak, Flow),
-        launched: &[Launched],
-        launch: f64,
-        told: bool,
-    ) -> Self {
+    /// Of a run each of whose launches takes `launch` seconds at least. Estimates from compiled kernels are left out where PTX is not
+    /// to be had.
+    pub fn of(device: &Device, limits: &Limits, launch: f64, run: Known<'_>) -> Self {
+        let Known { work, peak, flow, launched, told } = run;
         let memory = limits.bandwidth(flow).map(|bandwidth| (Limit::Memory(flow), work.bytes / bandwidth));
         let mut loads: Vec<_> = memory.into_iter().collect();
         loads.push((Limit::Launches, launched.len() as f64 * launch));
@@ -274,7 +282,10 @@ mod tests {
         for device in rayspin_emu::devices().unwrap() {
             let limits = crate::application::tests::limits();
             let work = Work { bytes: 1e9, flops: 1e9 };
-            let loads = |told| Loads::of(&device, &limits, &work, (Peak::F32, Flow::Copy), &[], 0.0, told);
+            let loads = |told| {
+                let run = Known { work: &work, peak: Peak::F32, flow: Flow::Copy, launched: &[], told };
+                Loads::of(&device, &limits, 0.0, run)
+            };
             assert_eq!(loads(true).seconds[..2], [(MEMORY, 1.0), (F32, 1.0)]);
             assert_eq!(loads(false).seconds, [(MEMORY, 1.0), (Limit::Launches, 0.0)]);
         }

@@ -9,7 +9,7 @@ use rayspin_tune::limits::Limits;
 use rayspin_tune::{Config, Flow, Peak, Rung, Session, Whole};
 use serde::{Deserialize, Serialize};
 
-use super::{Bottleneck, Loads};
+use super::{Bottleneck, Known, Loads};
 use crate::climb::sets;
 use crate::foresee::threads;
 use crate::measure::{Protocol, Timing, measure, seconds};
@@ -194,15 +194,9 @@ fn checked(
         Backend::Cuda(cuda) => {
             let launched = cuda.launches(|| session.run(at, config, 0))?;
             device.synchronize()?;
-            let loads = Loads::of(
-                device,
-                race.limits,
-                &rung.work,
-                race.bounds,
-                &launched,
-                race.launch,
-                rung.foreseeable,
-            );
+            let (peak, flow) = race.bounds;
+            let run = Known { work: &rung.work, peak, flow, launched: &launched, told: rung.foreseeable };
+            let loads = Loads::of(device, race.limits, race.launch, run);
             Some(OnGpu {
                 bottleneck: Bottleneck::of(&loads, kernel),
                 resident: Resident::of(device, &launched),

@@ -8,6 +8,6 @@ mod record;
 #[cfg(test)]
 mod tests;
 
-pub use bottleneck::{Bottleneck, HALF, Limit, Loads, Share};
+pub use bottleneck::{Bottleneck, HALF, Known, Limit, Loads, Share};
 pub use measure::{Best, OnGpu, Race, Resident, best};
 pub use record::{Applications, Kind, Part, Row, Side};

@@ -93,16 +93,35 @@ impl Default for Cut {
     }
 }
 
-/// Panels of A and B packed, their outer products in registers: on one thread, or on those of `cpu`.
-pub(super) fn packed(
-    (level, cpu): (Level, Option<&Cpu>),
-    cut: Cut,
-    room: &mut Packed,
-    a: &[f32],
-    b: &[f32],
-    c: &mut [f32],
-    p: Problem,
-) {
+/// One thread, or those of a CPU.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Workers<'a> {
+    level: Level,
+    cpu: Option<&'a Cpu>,
+}
+
+impl<'a> Workers<'a> {
+    pub(super) fn one(level: Level) -> Self {
+        Self { level, cpu: None }
+    }
+
+    pub(super) fn all(cpu: &'a Cpu) -> Self {
+        Self { level: cpu.level(), cpu: Some(cpu) }
+    }
+}
+
+/// A, B and C, and their sizes.
+pub(super) struct Matrices<'a> {
+    pub(super) a: &'a [f32],
+    pub(super) b: &'a [f32],
+    pub(super) c: &'a mut [f32],
+    pub(super) p: Problem,
+}
+
+/// Panels of A and B packed, their outer products in registers.
+pub(super) fn packed(workers: Workers<'_>, cut: Cut, room: &mut Packed, matrices: Matrices<'_>) {
+    let Workers { level, cpu } = workers;
+    let Matrices { a, b, c, p } = matrices;
     let slab = cut.inner.clamp(1, p.k.max(1));
     let width = dispatch!(level, simd => width(simd));
     let height = if width == WIDEST { HEIGHT } else { HEIGHT / 2 };
@@ -130,8 +149,8 @@ pub(super) fn packed(
         }
         let (a_panels, b_panels) = (&*a_panels, &*b_panels);
         let task = |(at, c): (usize, &mut [f32])| {
-            let a = &a_panels[at * rows * inner..];
-            dispatch!(level, simd => rows_of(simd, a, b_panels, c, p.n, inner, from == 0));
+            let slab = Panels { a: &a_panels[at * rows * inner..], b: b_panels, inner, first: from == 0 };
+            dispatch!(level, simd => rows_of(simd, slab, c, p.n));
         };
         match cpu {
             None => c.chunks_mut(rows * p.n).enumerate().for_each(task),
@@ -167,27 +186,30 @@ fn pack_right(b: &[f32], p: Problem, column: usize, from: usize, width: usize, p
     }
 }
 
+/// Packed panels of a slab: columns of A, from some row on, and rows of B.
+#[derive(Clone, Copy)]
+struct Panels<'a> {
+    a: &'a [f32],
+    b: &'a [f32],
+    inner: usize,
+    /// Whether C holds nothing yet.
+    first: bool,
+}
+
 /// Some rows of C from packed panels. A panel of B stays in the first-level cache while all of the rows pass by.
 #[inline(always)]
-fn rows_of<S: Simd>(simd: S, a: &[f32], b: &[f32], c: &mut [f32], n: usize, inner: usize, first: bool) {
+fn rows_of<S: Simd>(simd: S, slab: Panels<'_>, c: &mut [f32], n: usize) {
     // Registers: 12 × 2 sums of 32, or 6 × 2 of 16.
     if 2 * S::f32s::LEN == WIDEST {
-        panels::<S, HEIGHT>(simd, a, b, c, n, inner, first);
+        panels::<S, HEIGHT>(simd, slab, c, n);
     } else {
-        panels::<S, { HEIGHT / 2 }>(simd, a, b, c, n, inner, first);
+        panels::<S, { HEIGHT / 2 }>(simd, slab, c, n);
     }
 }
 
 #[inline(always)]
-fn panels<S: Simd, const MR: usize>(
-    simd: S,
-    a: &[f32],
-    b: &[f32],
-    c: &mut [f32],
-    n: usize,
-    inner: usize,
-    first: bool,
-) {
+fn panels<S: Simd, const MR: usize>(simd: S, slab: Panels<'_>, c: &mut [f32], n: usize) {
+    let Panels { a, b, inner, first } = slab;
     let lanes = S::f32s::LEN;
     let width = 2 * lanes;
     for (at, b) in b.chunks_exact(width * inner).enumerate() {

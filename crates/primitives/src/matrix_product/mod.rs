@@ -38,7 +38,8 @@ pub fn multiply(a: &Array<f32>, b: &Array<f32>, c: &mut Array<f32>) -> Result<()
         Backend::Cpu(cpu) => {
             let cut = cpu::Cut::of(&tuned(&MatrixProduct, &problem, "threads", a.device()))?;
             let mut room = cpu::Packed::new(problem, cut.inner)?;
-            cpu::packed((cpu.level(), Some(cpu)), cut, &mut room, a.cpu(), b.cpu(), c.cpu_mut(), problem);
+            let matrices = cpu::Matrices { a: a.cpu(), b: b.cpu(), c: c.cpu_mut(), p: problem };
+            cpu::packed(cpu::Workers::all(cpu), cut, &mut room, matrices);
             Ok(())
         }
         Backend::Cuda(cuda) => {

@@ -3,10 +3,10 @@
 use rayspin_core::{Error, Result};
 use rayspin_device::BackendKind::{self, Cuda};
 use rayspin_device::Cpu;
-use rayspin_device::cpu::simd::Level;
 use rayspin_tune::variant::{Run, Variant, Work};
 use rayspin_tune::{Carried, Config, Row, Space, gpu};
 
+use super::cpu::Workers;
 use super::{Data, MatrixProduct, Problem, cpu, cuda};
 
 /// What a sum of products in f32 may be off: rounding of a few thousand sums, far less than one product.
@@ -33,14 +33,12 @@ pub(super) fn rows() -> Vec<Row<MatrixProduct>> {
         }),
         on_cpu("simd", "packed panels, sums in the widest vectors' registers, one thread", |config, d| {
             let level = d.a.device().cpu_side().level();
-            packed(config, d, |_| (level, None))
+            packed(config, d, |_| Workers::one(level))
         })
         .space(cuts),
-        on_cpu("threads", "the same on all cores", |config, d| {
-            packed(config, d, |cpu| (cpu.level(), Some(cpu)))
-        })
-        .space(cuts)
-        .reproduces("C on a CPU"),
+        on_cpu("threads", "the same on all cores", |config, d| packed(config, d, Workers::all))
+            .space(cuts)
+            .reproduces("C on a CPU"),
         row("gpu-naive", Cuda, "a thread an output", cuda::naive).space(naive).forms(cuda::naive_forms),
         row("gpu-tiled", Cuda, "tiles of A and B in shared memory", cuda::tiled)
             .space(|p| Space::none().axis("tile", if p.m < 256 { &[8, 16] } else { &[8, 16, 32] }, 16))
@@ -168,17 +166,14 @@ fn stages(problem: &Problem) -> Space {
     })
 }
 
-fn packed<'a>(
-    config: &Config,
-    data: &'a mut Data,
-    on: impl FnOnce(&'a Cpu) -> (Level, Option<&'a Cpu>),
-) -> Result<()> {
+fn packed<'a>(config: &Config, data: &'a mut Data, on: impl FnOnce(&'a Cpu) -> Workers<'a>) -> Result<()> {
     let cut = cpu::Cut::of(config)?;
     let Data { a, b, c, room, problem, .. } = data;
     let room = room
         .as_mut()
         .ok_or_else(|| Error::value("device of a matrix product", "a CPU", a.device().describe()))?;
-    cpu::packed(on(a.device().cpu_side()), cut, room, a.cpu(), b.cpu(), c.cpu_mut(), *problem);
+    let matrices = cpu::Matrices { a: a.cpu(), b: b.cpu(), c: c.cpu_mut(), p: *problem };
+    cpu::packed(on(a.device().cpu_side()), cut, room, matrices);
     Ok(())
 }
 

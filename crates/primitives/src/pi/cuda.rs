@@ -3,7 +3,7 @@
 use rayspin_core::Result;
 use rayspin_device::cuda::{Launch, Source};
 use rayspin_device::{Array, Cuda, Device};
-use rayspin_tune::Build;
+use rayspin_tune::{Build, Config};
 
 use crate::blocks::whole_warps;
 use crate::random::Stream;
@@ -34,24 +34,39 @@ fn clear(cuda: &Cuda, sums: &mut Sums) -> Result<()> {
     unsafe { kernel.launch(Launch::linear(1, 1), &mut arguments) }
 }
 
-/// A grid of at most `blocks` blocks, no larger than gives each thread two points.
-fn grid(threads: u32, blocks: u32, points: u64) -> Launch {
-    let useful = points.div_ceil(2).div_ceil(threads.into()).clamp(1, u32::MAX.into()) as u32;
-    Launch::linear(blocks.min(useful), threads)
+/// Threads of a block, and how many blocks there are at most.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Grid {
+    threads: u32,
+    blocks: u32,
+}
+
+impl Grid {
+    /// The grid of a configuration, whose blocks are those of each multiprocessor.
+    pub(super) fn of(config: &Config, cuda: &Cuda) -> Result<Self> {
+        let each: u32 = config.get("blocks")?;
+        let blocks = each.saturating_mul(cuda.properties().multiprocessors);
+        Ok(Self { threads: config.get("threads")?, blocks })
+    }
+
+    /// No larger than gives each thread two points.
+    fn launch(self, points: u64) -> Launch {
+        let useful = points.div_ceil(2).div_ceil(self.threads.into()).clamp(1, u32::MAX.into()) as u32;
+        Launch::linear(self.blocks.min(useful), self.threads)
+    }
 }
 
 pub(super) fn from_states(
     cuda: &Cuda,
-    threads: u32,
-    blocks: u32,
+    grid: Grid,
     stream: Stream,
     points: u64,
     states: &mut Array<[u32; 4]>,
     sums: &mut Sums,
 ) -> Result<()> {
     clear(cuda, sums)?;
-    let launch = Launch::linear(blocks, threads);
-    let count = blocks.saturating_mul(threads).min(states.len() as u32);
+    let launch = Launch::linear(grid.blocks, grid.threads);
+    let count = grid.blocks.saturating_mul(grid.threads).min(states.len() as u32);
     let mut arguments = [stream.number.into(), states.cuda_mut().into(), count.into()];
     let kernel = cuda.kernel(&SOURCE, &[], "initialise")?;
     // SAFETY: there are at least `count` states.
@@ -72,18 +87,17 @@ pub(super) fn from_states(
 pub(super) fn count(
     cuda: &Cuda,
     name: &'static str,
-    threads: u32,
-    blocks: u32,
+    grid: Grid,
     stream: Stream,
     points: u64,
     sums: &mut Sums,
 ) -> Result<()> {
-    whole_warps(threads)?;
+    whole_warps(grid.threads)?;
     clear(cuda, sums)?;
     let sum =
         if name == "one_kernel" { sums.double.cuda_mut().into() } else { sums.integer.cuda_mut().into() };
     let mut arguments = [stream.seed.into(), stream.number.into(), points.into(), sum];
     let kernel = cuda.kernel(&SOURCE, &[], name)?;
     // SAFETY: a sum is all that the kernel writes, by blocks of whole warps.
-    unsafe { kernel.launch(grid(threads, blocks, points), &mut arguments) }
+    unsafe { kernel.launch(grid.launch(points), &mut arguments) }
 }

@@ -50,14 +50,13 @@ impl Data {
     pub(super) fn on_gpu(&mut self, name: &'static str, config: &Config) -> Result<()> {
         let device = self.device();
         let cuda = gpu(&device)?;
-        let (threads, blocks) = (config.get("threads")?, config.get("blocks")?);
-        let blocks = blocks.saturating_mul(cuda.properties().multiprocessors);
+        let grid = cuda::Grid::of(config, cuda)?;
         let Self { points, stream, sums, states, .. } = self;
         self.in_f64 = matches!(name, "from_states" | "one_kernel");
         if name == "from_states" {
-            return cuda::from_states(cuda, threads, blocks, *stream, *points, states, sums);
+            return cuda::from_states(cuda, grid, *stream, *points, states, sums);
         }
-        cuda::count(cuda, name, threads, blocks, *stream, *points, sums)
+        cuda::count(cuda, name, grid, *stream, *points, sums)
     }
 }
 

@@ -53,8 +53,8 @@ pub fn estimate(stream: Stream, points: u64, device: &Device) -> Result<Estimate
         Backend::Cuda(cuda) => {
             let mut sums = cuda::Sums::new(device)?;
             let config = tuned(&Pi, &Problem { points }, "gpu-carry", device);
-            let blocks = config.get("blocks")?.saturating_mul(cuda.properties().multiprocessors);
-            cuda::count(cuda, "carried", config.get("threads")?, blocks, stream, points, &mut sums)?;
+            let grid = cuda::Grid::of(&config, cuda)?;
+            cuda::count(cuda, "carried", grid, stream, points, &mut sums)?;
             sums.integer.read()?.first().copied().unwrap_or_default()
         }
     };

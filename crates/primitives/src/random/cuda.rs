@@ -52,25 +52,35 @@ pub(super) enum Way<'a> {
     States { threads: u32, blocks: u32, states: &'a mut Array<[u32; 4]> },
 }
 
-/// Runs the kernels of a way; `middle` are the arguments between the stream and the numbers.
+/// The program that turns blocks of a stream into numbers of a law.
+struct Law<'a> {
+    source: &'static Source,
+    defines: Vec<Define>,
+    /// The arguments between the stream and the numbers.
+    middle: Vec<Argument<'a>>,
+    /// Numbers of a block of the stream.
+    each: usize,
+    /// Bytes of shared memory.
+    shared: usize,
+}
+
+/// Runs the kernels of a way.
 fn go<T: rayspin_device::Element>(
     cuda: &Cuda,
-    source: &'static Source,
-    defines: &[Define],
+    law: &Law<'_>,
     way: Way<'_>,
     stream: Stream,
-    middle: &[Argument<'_>],
-    (each, shared): (usize, usize),
     out: &mut Array<T>,
 ) -> Result<()>
 where
     for<'a> Argument<'a>: From<rayspin_device::cuda::ViewMut<'a, T>>,
 {
+    let Law { source, defines, middle, each, shared } = law;
     let n = out.len() as u64;
-    let needed = out.len().div_ceil(each).max(1);
+    let needed = out.len().div_ceil(*each).max(1);
     match way {
         Way::Fill { threads, blocks } => {
-            let mut launch = Launch::covering(needed, threads).with_shared(shared);
+            let mut launch = Launch::covering(needed, threads).with_shared(*shared);
             if let Some(blocks) = blocks {
                 launch.blocks[0] = launch.blocks[0].min(blocks);
             }
@@ -83,7 +93,7 @@ where
             unsafe { kernel.launch(launch, &mut arguments) }
         }
         Way::States { threads, blocks, states } => {
-            let launch = Launch::linear(blocks, threads).with_shared(shared);
+            let launch = Launch::linear(blocks, threads).with_shared(*shared);
             let count = threads.saturating_mul(blocks).min(states.len() as u32);
             let mut arguments = [stream.number.into(), states.cuda_mut().into(), count.into()];
             let kernel = cuda.kernel(source, defines, "initialise")?;
@@ -144,12 +154,13 @@ pub(super) fn spanning<T: Real + rayspin_device::Element>(
             cuda.set_table(source, &defines, name, || bytemuck::cast_slice(pairs).to_vec())?;
         }
     }
+    let law = Law { source, defines, middle, each, shared: 0 };
     match way {
         // Uniform numbers are as fast as they are written either way.
         Way::Fill { threads, blocks: Some(blocks) } if kind > 0 => {
-            grid(span, cuda, (source, &defines, each), (threads, blocks), stream, &middle, out)
+            grid(span, cuda, &law, Launch::linear(blocks, threads), stream, out)
         }
-        way => go(cuda, source, &defines, way, stream, &middle, (each, 0), out),
+        way => go(cuda, &law, way, stream, out),
     }
 }
 
@@ -157,23 +168,24 @@ fn pair(location: f64, scale: f64) -> Vec<Argument<'static>> {
     vec![location.into(), scale.into()]
 }
 
-/// Numbers by a few times as many threads as run at once.
+/// Numbers by a few times as many threads as run at once: at most those of `most`.
 fn grid<T: rayspin_device::Element>(
     span: usize,
     cuda: &Cuda,
-    (source, defines, each): (&'static Source, &[Define], usize),
-    (threads, blocks): (u32, u32),
+    law: &Law<'_>,
+    most: Launch,
     stream: Stream,
-    middle: &[Argument<'_>],
     out: &mut Array<T>,
 ) -> Result<()> {
+    let Law { source, defines, middle, each, .. } = law;
+    let each = *each;
     let kernel = cuda.kernel(source, defines, "grid")?;
     let (keys, n) = (keys(stream.seed), out.len());
     for from in (0..n.div_ceil(each)).step_by(span) {
         let whole = (n / each - from).min(span);
         let rest = if whole < span { n % each } else { 0 };
-        let mut launch = Launch::covering(whole.max(1), threads);
-        launch.blocks[0] = launch.blocks[0].min(blocks);
+        let mut launch = Launch::covering(whole.max(1), most.threads[0]);
+        launch.blocks[0] = launch.blocks[0].min(most.blocks[0]);
         let numbers = each * whole + rest;
         let mut all = out.cuda_mut();
         let part = all.part(each * from, numbers).ok_or_else(|| {
@@ -231,6 +243,7 @@ pub(super) fn integers(
         Some(_) if 1 << bits <= COPIED => (1, 8 << bits),
         Some(_) => (2, 0),
     };
-    let middle = [columns.cuda().into(), bits.into(), first.into()];
-    go(cuda, &INTEGERS, &defines(false, kind), way, stream, &middle, (4, shared), out)
+    let middle = vec![columns.cuda().into(), bits.into(), first.into()];
+    let law = Law { source: &INTEGERS, defines: defines(false, kind), middle, each: 4, shared };
+    go(cuda, &law, way, stream, out)
 }

@@ -109,6 +109,8 @@ pub(super) struct Arrays<'a, T: Plain, A: Plain> {
     pub(super) b: &'a Array<T>,
     pub(super) parts: &'a mut Array<A>,
     pub(super) more: &'a mut Array<A>,
+    /// Of [`one_pass`]: 0 before and after.
+    pub(super) ticket: &'a mut Array<u32>,
     pub(super) out: &'a mut Array<A>,
 }
 
@@ -272,16 +274,13 @@ pub(super) fn resident(cuda: &Cuda, each: u32) -> usize {
     cuda.properties().multiprocessors as usize * each as usize
 }
 
-/// Wide loads, then the number of all blocks by the one that ends last. `ticket` is 0 before and after.
+/// Wide loads, then the number of all blocks by the one that ends last.
 pub(super) fn one_pass<T: Plain, O: Operation<T>>(
     cuda: &Cuda,
     shape: Shape,
-    a: &Array<T>,
-    b: &Array<T>,
-    parts: &mut Array<O::Acc>,
-    ticket: &mut Array<u32>,
-    out: &mut Array<O::Acc>,
+    arrays: &mut Arrays<'_, T, O::Acc>,
 ) -> Result<()> {
+    let Arrays { a, b, parts, ticket, out, .. } = arrays;
     let n = a.len();
     let blocks = shape.blocks::<T>(cuda, n);
     whole_warps(shape.threads)?;

@@ -171,7 +171,14 @@ impl<T: Plain, O: Operation<T>> Of<T, O> {
 
     fn arrays(&mut self) -> Arrays<'_, T, O::Acc> {
         let b = self.b.as_ref().unwrap_or(&self.a);
-        Arrays { a: &self.a, b, parts: &mut self.parts, more: &mut self.more, out: &mut self.out }
+        Arrays {
+            a: &self.a,
+            b,
+            parts: &mut self.parts,
+            more: &mut self.more,
+            ticket: &mut self.ticket,
+            out: &mut self.out,
+        }
     }
 
     fn give(&mut self, value: O::Acc) -> Result<()> {
@@ -256,9 +263,7 @@ impl<T: Plain, O: Operation<T>> Ways for Of<T, O> {
 
     fn one_pass(&mut self, config: &Config) -> Result<()> {
         let device = self.a.device().clone();
-        let b = self.b.as_ref().unwrap_or(&self.a);
-        let (parts, ticket, out) = (&mut self.parts, &mut self.ticket, &mut self.out);
-        cuda::one_pass::<T, O>(gpu(&device)?, Shape::of(config)?, &self.a, b, parts, ticket, out)
+        cuda::one_pass::<T, O>(gpu(&device)?, Shape::of(config)?, &mut self.arrays())
     }
 
     fn flagged(&mut self, config: &Config) -> Result<()> {

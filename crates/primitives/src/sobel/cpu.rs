@@ -2,11 +2,14 @@ use rayon::prelude::*;
 use rayspin_device::Cpu;
 use rayspin_device::cpu::simd::{Level, Simd, dispatch};
 
+use super::Problem;
+
 /// Pixels of a task at least: some rows, whose neighbours are read twice.
 const TASK: usize = 1 << 17;
 
 /// A pixel by itself, each of its neighbours looked for.
-pub(super) fn scalar(image: &[u8], rows: usize, columns: usize, scale: f32, out: &mut [u8]) {
+pub(super) fn scalar(image: &[u8], problem: Problem, out: &mut [u8]) {
+    let Problem { rows, columns, scale } = problem;
     for y in 0..rows {
         let [above, below] = [y.saturating_sub(1), (y + 1).min(rows - 1)];
         for x in 0..columns {
@@ -26,15 +29,8 @@ pub(super) fn scalar(image: &[u8], rows: usize, columns: usize, scale: f32, out:
 }
 
 /// Rows `first..` of the output, as many as `out` has.
-pub(super) fn simd(
-    level: Level,
-    image: &[u8],
-    rows: usize,
-    columns: usize,
-    scale: f32,
-    first: usize,
-    out: &mut [u8],
-) {
+pub(super) fn simd(level: Level, image: &[u8], problem: Problem, first: usize, out: &mut [u8]) {
+    let Problem { rows, columns, scale } = problem;
     for (at, out) in out.chunks_exact_mut(columns).enumerate() {
         let y = first + at;
         let row = |y: usize| &image[y * columns..][..columns];
@@ -83,12 +79,12 @@ fn finish<const ONE: bool>(sum: i16, scale: f32) -> u8 {
     if ONE { sum.min(255) as u8 } else { (f32::from(sum) * scale).min(255.0) as i32 as u8 }
 }
 
-pub(super) fn threads(cpu: &Cpu, image: &[u8], rows: usize, columns: usize, scale: f32, out: &mut [u8]) {
-    let level = cpu.level();
+pub(super) fn threads(cpu: &Cpu, image: &[u8], problem: Problem, out: &mut [u8]) {
+    let (level, columns) = (cpu.level(), problem.columns);
     let each = TASK.div_ceil(columns);
     cpu.run(|| {
         out.par_chunks_mut(each * columns)
             .enumerate()
-            .for_each(|(task, out)| simd(level, image, rows, columns, scale, task * each, out));
+            .for_each(|(task, out)| simd(level, image, problem, task * each, out));
     });
 }

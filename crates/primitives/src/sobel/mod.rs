@@ -30,13 +30,13 @@ pub fn sobel(image: &Array<u8>, scale: f32, out: &mut Array<u8>) -> Result<()> {
     let (rows, columns) = plane::same("Sobel", image, out)?;
     let (rows, columns) = plane::asked("Sobel", &[rows, columns])?;
     check_scale(scale)?;
+    let problem = Problem { rows, columns, scale };
     match image.device().backend() {
         Backend::Cpu(cpu) => {
-            cpu::threads(cpu, image.cpu(), rows, columns, scale, out.cpu_mut());
+            cpu::threads(cpu, image.cpu(), problem, out.cpu_mut());
             Ok(())
         }
         Backend::Cuda(cuda) => {
-            let problem = Problem { rows, columns, scale };
             let config = tuned(&Sobel, &problem, "gpu-halves", image.device());
             let form = cuda::Form::from_config(&config, scale, true)?;
             cuda::sliding(cuda, form, image, (rows, columns), scale, out)

@@ -15,20 +15,17 @@ pub(super) fn rows() -> Vec<Row<Sobel>> {
     let on_gpu = |name, summary, run| Variant::new(name, BackendKind::Cuda, summary, run, work);
     vec![
         on_cpu("scalar", "one thread, each neighbour looked for", |_, d| {
-            let Problem { rows, columns, scale } = d.problem;
-            cpu::scalar(d.image.cpu(), rows, columns, scale, d.out.cpu_mut());
+            cpu::scalar(d.image.cpu(), d.problem, d.out.cpu_mut());
             Ok(())
         }),
         on_cpu("simd", "one thread, rows as vectors of 16-bit integers", |_, d| {
-            let Problem { rows, columns, scale } = d.problem;
             let level = d.image.device().cpu_side().level();
-            cpu::simd(level, d.image.cpu(), rows, columns, scale, 0, d.out.cpu_mut());
+            cpu::simd(level, d.image.cpu(), d.problem, 0, d.out.cpu_mut());
             Ok(())
         }),
         on_cpu("threads", "the same on all cores", |_, d| {
-            let Problem { rows, columns, scale } = d.problem;
             let cpu = d.image.device().cpu_side();
-            cpu::threads(cpu, d.image.cpu(), rows, columns, scale, d.out.cpu_mut());
+            cpu::threads(cpu, d.image.cpu(), d.problem, d.out.cpu_mut());
             Ok(())
         }),
         on_gpu(
