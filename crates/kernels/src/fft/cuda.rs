@@ -458,12 +458,22 @@ impl<R: Real> GpuFft<R> {
                     let touch = Touch { inverse, scale, weigh: Weigh::Not };
                     pass.run(None, data.again(), extent, [side, side], &touch)?;
                 }
-                Axis::Chirp(chirp) => chirp.run(data.again(), inverse, scale, lines, inner, shift)?,
+                Axis::Chirp(chirp) => {
+                    chirp.run(data.again(), inverse, scale, Lines { count: lines, inner, shift })?;
+                }
             }
             scale = R::one();
         }
         Ok(())
     }
+}
+
+/// Lines of an axis, centred by `shift`: so many, each for `inner` neighbouring columns.
+#[derive(Debug, Clone, Copy)]
+struct Lines {
+    count: usize,
+    inner: usize,
+    shift: usize,
 }
 
 /// Lines of a length with large prime factors, by Bluestein's convolution, in one kernel.
@@ -511,21 +521,14 @@ impl<R: Real> Chirp<R> {
         }))
     }
 
-    fn run(
-        &self,
-        data: ViewMut<'_, Complex<R>>,
-        inverse: bool,
-        scale: R,
-        lines: usize,
-        inner: usize,
-        shift: usize,
-    ) -> Result<()> {
-        if lines == 0 {
+    fn run(&self, data: ViewMut<'_, Complex<R>>, inverse: bool, scale: R, lines: Lines) -> Result<()> {
+        let Lines { count, inner, shift } = lines;
+        if count == 0 {
             return Ok(());
         }
         let [table, reversed] = &self.tables;
-        if voxels(&[lines, self.n, inner])? > data.len() || shift > self.n {
-            return Err(Error::shape("Fourier transform", &[lines, self.n, inner], &[data.len()]));
+        if voxels(&[count, self.n, inner])? > data.len() || shift > self.n {
+            return Err(Error::shape("Fourier transform", &[count, self.n, inner], &[data.len()]));
         }
         let arguments = &mut [
             data.into(),
@@ -535,14 +538,14 @@ impl<R: Real> Chirp<R> {
             self.spectrum.cuda().into(),
             u32::from(inverse).into(),
             Argument::real(scale),
-            Argument::count(lines)?,
+            Argument::count(count)?,
             Argument::count(inner)?,
             Argument::from((self.n * inner) as i64),
             Argument::from(inner as i64),
             Argument::count(self.n)?,
             Argument::count(shift)?,
         ];
-        let shape = launch(&self.block, lines, inner)?;
+        let shape = launch(&self.block, count, inner)?;
         // SAFETY: the lines were just found to lie inside the array; tables and block are those that the kernel was compiled for.
         unsafe { self.kernel.launch(shape, arguments) }
     }

@@ -2,7 +2,7 @@
 
 use rayspin_core::{C32, C64, Error, Result};
 use rayspin_device::cuda::{Argument, Launch, Source};
-use rayspin_device::{Array, Cuda, Device};
+use rayspin_device::{Array, Cuda};
 use rayspin_tune::Build;
 
 use super::{Problem, Rows};
@@ -60,7 +60,6 @@ pub(super) fn needs(problem: &Problem, listed: bool) -> u64 {
 /// Adds to `gram`, or overwrites it. Rows and columns lie within the values, and the matrix has a column and a row for each of them.
 pub(super) fn products(
     cuda: &Cuda,
-    device: &Device,
     values: &Array<C32>,
     rows: Rows<'_>,
     columns: &[u32],
@@ -68,7 +67,7 @@ pub(super) fn products(
     add: bool,
 ) -> Result<()> {
     let problem = Problem { rows: rows.len(), columns: columns.len() };
-    let (n, cut) = (columns.len(), Cut::new(&problem));
+    let (n, cut, device) = (columns.len(), Cut::new(&problem), values.device());
     if n == 0 {
         return Ok(());
     }

@@ -79,7 +79,7 @@ fn on_gpu(
         return Err(Error::value("rows of a Gram matrix", format!("within {} values", values.len()), found));
     }
     match values.device().backend() {
-        Backend::Cuda(cuda) => cuda::products(cuda, values.device(), values, rows, columns, gram, add),
+        Backend::Cuda(cuda) => cuda::products(cuda, values, rows, columns, gram, add),
         Backend::Cpu(_) => Err(Error::value("device", "a GPU", values.device().describe())),
     }
 }

@@ -31,6 +31,13 @@ const LONG_CHUNK: usize = 65536;
 /// Bytes of the table that grows with the batch.
 const WEIGHTED_BYTES: usize = 64 << 20;
 
+/// A rung and its parameters.
+#[derive(Clone, Copy)]
+pub(super) struct Chosen<'a> {
+    pub(super) rung: Rung,
+    pub(super) config: &'a Config,
+}
+
 /// What all launches of one transform share.
 struct Work<'a> {
     cuda: &'a Cuda,
@@ -51,13 +58,13 @@ impl<'a> Work<'a> {
         Ok(Self { cuda, device, k: Array::from_vec(device, &[samples * dims], k)?, dims, samples })
     }
 
-    /// By the kernel `adjoint` or `forward`, of `batch` images of `grid` and samples of as many batch entries.
+    /// By the kernel `adjoint` or `forward`, images of `grid` and samples of as many batch entries; `launch` has a thread for each output
+    /// of an entry, and along y a block for each entry.
     fn naive<R: Real>(
         &self,
         name: &str,
         grid: &Grid,
-        batch: usize,
-        (threads, a_block): (usize, u32),
+        launch: Launch,
         from: &Array<Complex<R>>,
         to: &mut Array<Complex<R>>,
     ) -> Result<()> {
@@ -71,11 +78,6 @@ impl<'a> Work<'a> {
         arguments.extend(grid.axes.map(|axis| Argument::from(axis.count as i32)));
         arguments.extend(grid.axes.map(|axis| Argument::from(axis.first as i32)));
         arguments.extend(grid.axes.map(|axis| Argument::from(axis.n as i32)));
-        let blocks = [threads.div_ceil(a_block.max(1) as usize), batch].map(u32::try_from);
-        let [Ok(blocks), Ok(batch)] = blocks else {
-            return Err(Error::value("NUDFT size", "a number of blocks of at most 32 bits", threads));
-        };
-        let launch = Launch { blocks: [blocks, batch, 1], threads: [a_block, 1, 1], shared: 0 };
         // SAFETY: `super::check` found samples and images of the same batch, of this trajectory and this grid; a thread takes one
         // output that there is.
         unsafe { self.cuda.kernel(&NAIVE, &[define::<R>()], name)?.launch(launch, &mut arguments) }
@@ -102,16 +104,17 @@ impl<'a> Work<'a> {
         unsafe { self.cuda.kernel(&TABLES, &[define::<R>()], name)?.launch(launch, &mut arguments) }
     }
 
-    /// Sums of all samples over the outputs of `target`, each `whole` values of a batch entry of `out`.
+    /// Sums of all samples over the outputs of `target`, which lie within each of the `batch` entries of `out`.
     fn product<R: Real>(
         &self,
-        (rung, config): (Rung, &Config),
+        chosen: Chosen<'_>,
         target: &Target,
         batch: usize,
         d: &Array<Complex<R>>,
         out: &mut Array<Complex<R>>,
-        whole: usize,
     ) -> Result<()> {
+        let Chosen { rung, config } = chosen;
+        let whole = out.len() / batch;
         rung.expect_on(self.cuda)?;
         let shape = target.rows();
         let tiling = Tiling::new(rung, shape.columns, config, self.cuda.compiles())?;
@@ -279,24 +282,25 @@ impl Tables {
 /// ρ ← Fᴴ d.
 pub(super) fn adjoint<R: Real>(
     cuda: &Cuda,
-    (rung, config): (Rung, &Config),
+    chosen: Chosen<'_>,
     trajectory: &Trajectory,
     grid: &Grid,
-    batch: usize,
     samples: &Array<Complex<R>>,
     image: &mut Array<Complex<R>>,
 ) -> Result<()> {
+    let Chosen { rung, config } = chosen;
     rung.expect_for::<R>()?;
     let device = samples.device().clone();
     let work = Work::new(cuda, &device, trajectory)?;
+    let batch = grid.batch(image.len());
     match rung {
         Rung::Naive => {
-            let threads = (grid.points(), value(config, "threads", 128)?);
-            work.naive("adjoint", grid, batch, threads, samples, image)
+            let launch = blocks_of(value(config, "threads", 128)?, grid.points(), batch, 1)?;
+            work.naive("adjoint", grid, launch, samples, image)
         }
         Rung::Constant | Rung::Sfu | Rung::Tuned => work.pieces(rung, config, grid, samples, image),
         Rung::Separable | Rung::Double | Rung::Tensor | Rung::Wgmma => {
-            work.product((rung, config), &Target::of(grid), batch, samples, image, grid.points())
+            work.product(chosen, &Target::of(grid), batch, samples, image)
         }
     }
 }
@@ -307,24 +311,26 @@ pub(super) fn forward<R: Real>(
     config: &Config,
     trajectory: &Trajectory,
     grid: &Grid,
-    batch: usize,
     image: &Array<Complex<R>>,
     samples: &mut Array<Complex<R>>,
 ) -> Result<()> {
     let device = image.device().clone();
     let work = Work::new(cuda, &device, trajectory)?;
-    work.naive("forward", grid, batch, (work.samples, value(config, "threads", 128)?), image, samples)
+    let batch = grid.batch(image.len());
+    let launch = blocks_of(value(config, "threads", 128)?, work.samples, batch, 1)?;
+    work.naive("forward", grid, launch, image, samples)
 }
 
 /// Q of `matrix`; without weights all are 1.
 pub(super) fn q<R: Real>(
     cuda: &Cuda,
-    (rung, config): (Rung, &Config),
+    chosen: Chosen<'_>,
     trajectory: &Trajectory,
     matrix: &[usize],
     weights: Option<View<'_, R>>,
     out: &mut Array<Complex<R>>,
 ) -> Result<()> {
+    let rung = chosen.rung;
     rung.expect_for::<R>()?;
     let device = out.device().clone();
     let count = trajectory.samples();
@@ -341,11 +347,11 @@ pub(super) fn q<R: Real>(
     }
     let grid = Grid::displacements(matrix)?;
     if !matches!(rung, Rung::Separable | Rung::Double | Rung::Tensor | Rung::Wgmma) {
-        return adjoint(cuda, (rung, config), trajectory, &grid, 1, &d, out);
+        return adjoint(cuda, chosen, trajectory, &grid, &d, out);
     }
     let work = Work::new(cuda, &device, trajectory)?;
     for target in faces(&grid) {
-        work.product((rung, config), &target, 1, &d, out, grid.points())?;
+        work.product(chosen, &target, 1, &d, out)?;
     }
     let lead = 3 - matrix.len();
     let mut arguments = vec![out.cuda_mut().into()];
@@ -366,9 +372,14 @@ fn int(n: usize) -> Result<Argument<'static>> {
 
 /// A thread for each of `items`, and further axes of blocks.
 fn over(items: usize, y: usize, z: usize) -> Result<Launch> {
-    let blocks = [items.div_ceil(THREADS), y, z].map(u32::try_from);
+    blocks_of(THREADS as u32, items, y, z)
+}
+
+/// [`over`] in blocks of so many threads.
+fn blocks_of(threads: u32, items: usize, y: usize, z: usize) -> Result<Launch> {
+    let blocks = [items.div_ceil(threads.max(1) as usize), y, z].map(u32::try_from);
     match blocks {
-        [Ok(x), Ok(y), Ok(z)] => Ok(Launch { blocks: [x, y, z], threads: [THREADS as u32, 1, 1], shared: 0 }),
+        [Ok(x), Ok(y), Ok(z)] => Ok(Launch { blocks: [x, y, z], threads: [threads, 1, 1], shared: 0 }),
         _ => Err(Error::value("NUDFT size", "a number of blocks of at most 32 bits", items)),
     }
 }

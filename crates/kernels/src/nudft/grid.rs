@@ -69,6 +69,11 @@ impl Grid {
         self.axes.iter().map(|a| a.count).product()
     }
 
+    /// How many images of these points `values` numbers are.
+    pub(super) fn batch(&self, values: usize) -> usize {
+        values / self.points()
+    }
+
     /// Number of rows along x: points of z and y.
     pub fn rows(&self) -> usize {
         self.axes[0].count * self.axes[1].count

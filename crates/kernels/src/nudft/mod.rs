@@ -21,7 +21,7 @@ use std::any::TypeId;
 use std::fmt;
 
 use num_complex::Complex;
-use rayspin_core::{Error, Real, Result, Trajectory, expect_shape, format_shape, voxels};
+use rayspin_core::{Error, Real, Result, Trajectory, expect_shape, format_shape};
 use rayspin_device::cpu::simd::SimdReal;
 
 use rayspin_device::{Array, Backend, Device, Element};
@@ -227,7 +227,7 @@ fn run_forward<R: Real, T: SimdReal>(
     samples: &mut Array<Complex<R>>,
 ) -> Result<()> {
     expect_device("NUDFT samples", image, samples)?;
-    let (grid, batch) = check("NUDFT image", trajectory, image.shape(), samples.shape())?;
+    let grid = check("NUDFT image", trajectory, image.shape(), samples.shape())?;
     let device = image.device().clone();
     let launch = match (launch, device.backend()) {
         (Launch::Cpu(launch), _) => launch,
@@ -235,7 +235,7 @@ fn run_forward<R: Real, T: SimdReal>(
             if image.is_empty() || samples.is_empty() {
                 return Ok(());
             }
-            return cuda::forward(cuda, config, trajectory, &grid, batch, image, samples);
+            return cuda::forward(cuda, config, trajectory, &grid, image, samples);
         }
         (Launch::Cuda(_), Backend::Cuda(_)) => {
             return Err(Error::value(
@@ -251,7 +251,7 @@ fn run_forward<R: Real, T: SimdReal>(
     samples.update(|samples| {
         let (image, samples) = (cast(&image)?, cast_mut(samples)?);
         if !(image.is_empty() || samples.is_empty()) {
-            (launch.forward)(&host, trajectory, &grid, batch, image, samples)?;
+            (launch.forward)(&host, trajectory, &grid, image, samples)?;
         }
         Ok(())
     })?
@@ -264,7 +264,7 @@ fn run_adjoint<R: Real, T: SimdReal>(
     image: &mut Array<Complex<R>>,
 ) -> Result<()> {
     expect_device("NUDFT image", samples, image)?;
-    let (grid, batch) = check("NUDFT image", trajectory, image.shape(), samples.shape())?;
+    let grid = check("NUDFT image", trajectory, image.shape(), samples.shape())?;
     let device = samples.device().clone();
     let launch = match (launch, device.backend()) {
         (Launch::Cpu(launch), _) => launch,
@@ -272,7 +272,14 @@ fn run_adjoint<R: Real, T: SimdReal>(
             if image.is_empty() || samples.is_empty() {
                 return Ok(());
             }
-            return cuda::adjoint(cuda, (*rung, config), trajectory, &grid, batch, samples, image);
+            return cuda::adjoint(
+                cuda,
+                cuda::Chosen { rung: *rung, config },
+                trajectory,
+                &grid,
+                samples,
+                image,
+            );
         }
         (Launch::Cuda(_), Backend::Cpu(_)) => return Err(needs_gpu()),
     };
@@ -281,7 +288,7 @@ fn run_adjoint<R: Real, T: SimdReal>(
     image.update(|image| {
         let (samples, image) = (cast(&samples)?, cast_mut(image)?);
         if !(image.is_empty() || samples.is_empty()) {
-            (launch.adjoint)(&host, trajectory, &grid, batch, samples, image)?;
+            (launch.adjoint)(&host, trajectory, &grid, samples, image)?;
         }
         Ok(())
     })?
@@ -305,7 +312,8 @@ fn run_q<R: Real, T: SimdReal>(
     let launch = match (launch, device.backend()) {
         (Launch::Cpu(launch), _) => launch,
         (Launch::Cuda(rung), Backend::Cuda(cuda)) => {
-            return cuda::q(cuda, (*rung, config), trajectory, matrix, weights.map(Array::cuda), out);
+            let chosen = cuda::Chosen { rung: *rung, config };
+            return cuda::q(cuda, chosen, trajectory, matrix, weights.map(Array::cuda), out);
         }
         (Launch::Cuda(_), Backend::Cpu(_)) => return Err(needs_gpu()),
     };
@@ -326,8 +334,8 @@ fn needs_gpu() -> Error {
     Error::value("NUDFT variant", "one for the CPU", "one for a GPU")
 }
 
-/// The grid and the batch of an image `[batch.., matrix..]` and samples `[batch.., sample]`.
-fn check(what: &str, trajectory: &Trajectory, image: &[usize], samples: &[usize]) -> Result<(Grid, usize)> {
+/// The grid of an image `[batch.., matrix..]` beside samples `[batch.., sample]`.
+fn check(what: &str, trajectory: &Trajectory, image: &[usize], samples: &[usize]) -> Result<Grid> {
     let dims = trajectory.dims();
     let Some(lead) = image.len().checked_sub(dims) else {
         return Err(Error::Shape {
@@ -339,7 +347,7 @@ fn check(what: &str, trajectory: &Trajectory, image: &[usize], samples: &[usize]
     let (batch, matrix) = image.split_at(lead);
     let expected = [batch, &[trajectory.samples()]].concat();
     expect_shape("NUDFT samples", &expected, samples)?;
-    Ok((Grid::image(matrix)?, voxels(batch)?))
+    Grid::image(matrix)
 }
 
 fn expect_device<A: Element, B: Element>(what: &str, input: &Array<A>, output: &Array<B>) -> Result<()> {

@@ -14,11 +14,11 @@ use super::tune::{Host, samples, sums};
 use super::{Operation, Problem, cpu};
 use crate::variant::{Variant, Work};
 
-/// From trajectory, grid, batch and input to output, all flat and of the right length.
+/// From trajectory, grid and input to output, all flat, of the same batch and not empty.
 ///
 /// Errors: memory, as of [`Kernel`].
 pub(super) type Transform<T> =
-    fn(&Host<'_>, &Trajectory, &Grid, usize, &[Complex<T>], &mut [Complex<T>]) -> Result<()>;
+    fn(&Host<'_>, &Trajectory, &Grid, &[Complex<T>], &mut [Complex<T>]) -> Result<()>;
 
 /// From trajectory, matrix and real weights to Q, likewise.
 pub(super) type Kernel<T> = fn(&Host<'_>, &Trajectory, &[usize], &[T], &mut [Complex<T>]) -> Result<()>;

@@ -122,7 +122,8 @@ fn many_points_in_several_parts_are_all_spread() {
         let (cpu, data) = (device.cpu_side(), Array::from_vec(&device, &[samples], data).unwrap());
         let mut spread = nan(&device, plan.fine_shape());
         let mut halo = vec![C64::new(f64::NAN, f64::NAN); gridding.halo_len()];
-        gridding.spread(cpu, data.cpu(), spread.cpu_mut(), &mut halo, cpu::simd::spread);
+        let fine = cpu::Fine { grid: spread.cpu_mut(), halo: &mut halo, add: false };
+        gridding.spread(cpu, data.cpu(), fine, cpu::simd::spread);
         for start in [0.0, 1.0] {
             let mut grid = nan(&device, plan.fine_shape());
             grid.fill(C64::new(start, 0.0)).unwrap();

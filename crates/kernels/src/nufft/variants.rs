@@ -77,7 +77,8 @@ fn spread_with<R: Real>(
     let engine = plan.on_cpu()?;
     let mut halo = Array::zeros(&plan.device, &[engine.gridding.halo_len()])?;
     let cpu = plan.device.cpu_side();
-    engine.gridding.spread(cpu, samples.cpu(), grid.cpu_mut(), halo.cpu_mut(), kernel);
+    let fine = cpu::Fine { grid: grid.cpu_mut(), halo: halo.cpu_mut(), add: false };
+    engine.gridding.spread(cpu, samples.cpu(), fine, kernel);
     Ok(())
 }
 

@@ -278,78 +278,84 @@ impl<R: Real> Pass<'_, R> {
     }
 }
 
-/// The passes of a level on the box at the origin of `out` (or, where given, from `input`), through `work` and back.
-fn run_level<R: Real>(
-    cpu: &Cpu,
+/// All levels of a plan one way.
+struct Transform<'a, R> {
+    cpu: &'a Cpu,
     way: Way,
-    filters: &Filters<R>,
-    level: &Level,
-    shift: [usize; 3],
-    input: Option<&[Complex<R>]>,
-    (out, whole): (&mut [Complex<R>], Layout),
-    work: &mut Vec<Complex<R>>,
-) {
-    let size = padded(&level.size, 1);
-    let compact = Layout::compact(size);
-    let len: usize = size.iter().product();
-    work.resize((2 * len).max(work.len()), Complex::default());
-    let (mut here, rest) = work.split_at_mut(len);
-    let mut there = &mut rest[..len];
-    let split = padded(&level.split, false);
-    // Along x first: rows that are in cache from it are then summed.
-    let axes: Vec<usize> = [2, 1, 0].into_iter().filter(|&a| split[a]).collect();
-    for (i, &axis) in axes.iter().enumerate() {
-        let pass = Pass { way, filters, size, axis, shift: shift[axis] };
-        let last = i + 1 == axes.len();
-        if i == 0 {
-            pass.run(cpu, (input.unwrap_or(&*out), whole), (&mut *there, compact));
-        } else if last {
-            pass.run(cpu, (&*here, compact), (&mut *out, whole));
-        } else {
-            pass.run(cpu, (&*here, compact), (&mut *there, compact));
-        }
-        std::mem::swap(&mut here, &mut there);
-    }
-    if axes.len() == 1 {
-        for_rows(cpu, size, whole, out, |z, y, row| {
-            row.copy_from_slice(&here[compact.at(z, y)..][..row.len()])
-        });
-    }
+    plan: &'a Plan,
+    filters: Filters<R>,
 }
 
-fn transform<R: Real>(
-    cpu: &Cpu,
-    way: Way,
-    plan: &Plan,
-    shift: &[usize],
-    input: &[Complex<R>],
-    out: &mut [Complex<R>],
-    work: &mut Vec<Complex<R>>,
-) {
-    let shape = padded(plan.shape(), 1);
-    let whole = Layout::compact(shape);
-    let filters = Filters::of(plan);
-    let reduced: Vec<usize> = shift.iter().zip(plan.shape()).map(|(s, n)| s % n).collect();
-    let finest = padded(&reduced, 0);
-    let levels = plan.levels();
-    if levels.is_empty() || way == Way::Inverse {
-        out.copy_from_slice(input);
+impl<'a, R: Real> Transform<'a, R> {
+    fn new(cpu: &'a Cpu, way: Way, plan: &'a Plan) -> Self {
+        Self { cpu, way, plan, filters: Filters::of(plan) }
     }
-    let mut run = |index: usize, input: Option<&[Complex<R>]>| {
-        let shift = if index == 0 { finest } else { [0; 3] };
-        run_level(cpu, way, &filters, &levels[index], shift, input, (&mut *out, whole), work);
-    };
-    match way {
-        Way::Forward => (0..levels.len()).for_each(|l| run(l, (l == 0).then_some(input))),
-        Way::Inverse => (0..levels.len()).rev().for_each(|l| run(l, None)),
+
+    fn run(&self, shift: &[usize], input: &[Complex<R>], out: &mut [Complex<R>], work: &mut Vec<Complex<R>>) {
+        let reduced: Vec<usize> = shift.iter().zip(self.plan.shape()).map(|(s, n)| s % n).collect();
+        let finest = padded(&reduced, 0);
+        let levels = self.plan.levels();
+        if levels.is_empty() || self.way == Way::Inverse {
+            out.copy_from_slice(input);
+        }
+        let mut run = |index: usize, input: Option<&[Complex<R>]>| {
+            let shift = if index == 0 { finest } else { [0; 3] };
+            self.run_level(&levels[index], shift, input, out, work);
+        };
+        match self.way {
+            Way::Forward => (0..levels.len()).for_each(|l| run(l, (l == 0).then_some(input))),
+            Way::Inverse => (0..levels.len()).rev().for_each(|l| run(l, None)),
+        }
+    }
+
+    /// The passes of a level on the box at the origin of `out` (or, where given, from `input`), through `work` and back.
+    fn run_level(
+        &self,
+        level: &Level,
+        shift: [usize; 3],
+        input: Option<&[Complex<R>]>,
+        out: &mut [Complex<R>],
+        work: &mut Vec<Complex<R>>,
+    ) {
+        let whole = Layout::compact(padded(self.plan.shape(), 1));
+        let size = padded(&level.size, 1);
+        let compact = Layout::compact(size);
+        let len: usize = size.iter().product();
+        work.resize((2 * len).max(work.len()), Complex::default());
+        let (mut here, rest) = work.split_at_mut(len);
+        let mut there = &mut rest[..len];
+        let split = padded(&level.split, false);
+        // Along x first: rows that are in cache from it are then summed.
+        let axes: Vec<usize> = [2, 1, 0].into_iter().filter(|&a| split[a]).collect();
+        for (i, &axis) in axes.iter().enumerate() {
+            let pass = Pass { way: self.way, filters: &self.filters, size, axis, shift: shift[axis] };
+            let last = i + 1 == axes.len();
+            if i == 0 {
+                pass.run(self.cpu, (input.unwrap_or(&*out), whole), (&mut *there, compact));
+            } else if last {
+                pass.run(self.cpu, (&*here, compact), (&mut *out, whole));
+            } else {
+                pass.run(self.cpu, (&*here, compact), (&mut *there, compact));
+            }
+            std::mem::swap(&mut here, &mut there);
+        }
+        if axes.len() == 1 {
+            for_rows(self.cpu, size, whole, out, |z, y, row| {
+                row.copy_from_slice(&here[compact.at(z, y)..][..row.len()])
+            });
+        }
     }
 }
 
 /// All cores over rows of each pass's result.
 pub(super) fn rows<R: Real>() -> Launch<R> {
     Launch {
-        forward: |cpu, plan, shift, x, c, work| transform(cpu, Way::Forward, plan, shift, x, c, work),
-        inverse: |cpu, plan, shift, c, x, work| transform(cpu, Way::Inverse, plan, shift, c, x, work),
+        forward: |cpu, plan, shift, x, c, work| {
+            Transform::new(cpu, Way::Forward, plan).run(shift, x, c, work)
+        },
+        inverse: |cpu, plan, shift, c, x, work| {
+            Transform::new(cpu, Way::Inverse, plan).run(shift, c, x, work)
+        },
     }
 }
 

@@ -72,22 +72,21 @@ impl LineMap {
         }
     }
 
-    /// Transposes columns `column..column + width` of `rows` into `width` lines of the buffer, `pitch` apart.
+    /// Transposes `columns` of `rows` into as many lines of the buffer, `pitch` apart.
     pub(crate) fn gather<R: Real>(
         &self,
         rows: &impl Rows<Complex<R>>,
-        column: usize,
-        width: usize,
+        columns: Range<usize>,
         buffer: &mut [Complex<R>],
         pitch: usize,
     ) {
         for run in &self.read {
             let mut t = 0;
-            if width == COLUMNS {
+            if columns.len() == COLUMNS {
                 while t + TILE <= run.len {
                     let tile: [[Complex<R>; COLUMNS]; TILE] = std::array::from_fn(|r| {
                         let mut row = [zero(); COLUMNS];
-                        row.copy_from_slice(&rows.row(run.array + t + r)[column..column + COLUMNS]);
+                        row.copy_from_slice(&rows.row(run.array + t + r)[columns.start..][..COLUMNS]);
                         row
                     });
                     for (j, line) in buffer.chunks_mut(pitch).take(COLUMNS).enumerate() {
@@ -99,31 +98,30 @@ impl LineMap {
                 }
             }
             for t in t..run.len {
-                let row = &rows.row(run.array + t)[column..column + width];
+                let row = &rows.row(run.array + t)[columns.clone()];
                 for (j, value) in row.iter().enumerate() {
                     buffer[j * pitch + run.buffer + t] = *value;
                 }
             }
         }
         for gap in &self.gaps {
-            for j in 0..width {
+            for j in 0..columns.len() {
                 buffer[j * pitch + gap.start..j * pitch + gap.end].fill(zero());
             }
         }
     }
 
-    /// Transposes the wanted part of `width` buffer lines back into columns `column..column + width` of `rows`.
+    /// Transposes the wanted part of the buffer's lines back into `columns` of `rows`.
     pub(crate) fn scatter<R: Real>(
         &self,
         buffer: &[Complex<R>],
         pitch: usize,
         rows: &mut impl Rows<Complex<R>>,
-        column: usize,
-        width: usize,
+        columns: Range<usize>,
     ) {
         for run in &self.write {
             let mut t = 0;
-            if width == COLUMNS {
+            if columns.len() == COLUMNS {
                 while t + TILE <= run.len {
                     let mut tile = [[zero(); COLUMNS]; TILE];
                     for j in 0..COLUMNS {
@@ -134,13 +132,13 @@ impl LineMap {
                         }
                     }
                     for (r, row) in tile.iter().enumerate() {
-                        rows.row_mut(run.array + t + r)[column..column + COLUMNS].copy_from_slice(row);
+                        rows.row_mut(run.array + t + r)[columns.start..][..COLUMNS].copy_from_slice(row);
                     }
                     t += TILE;
                 }
             }
             for t in t..run.len {
-                let row = &mut rows.row_mut(run.array + t)[column..column + width];
+                let row = &mut rows.row_mut(run.array + t)[columns.clone()];
                 for (j, value) in row.iter_mut().enumerate() {
                     *value = buffer[j * pitch + run.buffer + t];
                 }
@@ -155,14 +153,13 @@ impl LineMap {
     pub(crate) fn gather_lanes<R: Real, const INVERSE: bool>(
         &self,
         rows: &impl Rows<Complex<R>>,
-        column: usize,
-        width: usize,
+        columns: Range<usize>,
         buffer: &mut [Row<R>],
     ) {
         for run in &self.read {
             let to = &mut buffer[run.buffer..run.buffer + run.len];
             for (t, to) in to.iter_mut().enumerate() {
-                split::<R, INVERSE>(&rows.row(run.array + t)[column..column + width], to);
+                split::<R, INVERSE>(&rows.row(run.array + t)[columns.clone()], to);
             }
         }
         for gap in &self.gaps {
@@ -178,13 +175,12 @@ impl LineMap {
         row_of: impl Fn(usize) -> usize,
         scale: R,
         rows: &mut impl Rows<Complex<R>>,
-        column: usize,
-        width: usize,
+        columns: Range<usize>,
     ) {
         for run in &self.write {
             for t in 0..run.len {
                 let from = &buffer[row_of(run.buffer + t)];
-                join::<R, INVERSE>(from, scale, &mut rows.row_mut(run.array + t)[column..column + width]);
+                join::<R, INVERSE>(from, scale, &mut rows.row_mut(run.array + t)[columns.clone()]);
             }
         }
     }

@@ -1,3 +1,4 @@
+use std::ops::Range;
 use std::sync::Arc;
 
 use num_complex::Complex;
@@ -55,8 +56,8 @@ pub(crate) struct LinePass<R: Real> {
     outer: Vec<usize>,
     /// Whether `outer` is all there are.
     every_outer: bool,
-    /// Columns to transform: first and width, at most [`COLUMNS`].
-    blocks: Vec<(usize, usize)>,
+    /// Columns to transform, at most [`COLUMNS`] at a time.
+    blocks: Vec<Range<usize>>,
     map: LineMap,
     scale: Option<R>,
 }
@@ -102,8 +103,8 @@ impl<R: Real> LinePass<R> {
         let size = self.n * self.inner;
         for &outer in &self.outer {
             let mut rows = Whole { data: &mut data[outer * size..(outer + 1) * size], inner: self.inner };
-            for &(column, width) in &self.blocks {
-                self.run_block(&mut rows, column, width, scratch);
+            for columns in &self.blocks {
+                self.run_block(&mut rows, columns.clone(), scratch);
             }
         }
     }
@@ -121,27 +122,21 @@ impl<R: Real> LinePass<R> {
         self.map.scatter_line(buffer, line);
     }
 
-    fn run_block(
-        &self,
-        rows: &mut impl Rows<Complex<R>>,
-        column: usize,
-        width: usize,
-        scratch: &mut Scratch<R>,
-    ) {
+    fn run_block(&self, rows: &mut impl Rows<Complex<R>>, columns: Range<usize>, scratch: &mut Scratch<R>) {
         if let Some(lanes) = &self.lanes {
             match self.direction {
-                Direction::Forward => self.run_lanes::<false>(lanes, rows, column, width, &mut scratch.lanes),
-                Direction::Inverse => self.run_lanes::<true>(lanes, rows, column, width, &mut scratch.lanes),
+                Direction::Forward => self.run_lanes::<false>(lanes, rows, columns, &mut scratch.lanes),
+                Direction::Inverse => self.run_lanes::<true>(lanes, rows, columns, &mut scratch.lanes),
             }
             return;
         }
         let pitch = pitch::<R>(self.n);
-        self.map.gather(rows, column, width, &mut scratch.lines, pitch);
-        for line in scratch.lines.chunks_exact_mut(pitch).take(width) {
+        self.map.gather(rows, columns.clone(), &mut scratch.lines, pitch);
+        for line in scratch.lines.chunks_exact_mut(pitch).take(columns.len()) {
             self.fft.process_with_scratch(&mut line[..self.n], &mut scratch.fft);
             scale(&mut line[..self.n], self.scale);
         }
-        self.map.scatter(&scratch.lines, pitch, rows, column, width);
+        self.map.scatter(&scratch.lines, pitch, rows, columns);
     }
 }
 
@@ -150,16 +145,15 @@ impl<R: Real> LinePass<R> {
         &self,
         lanes: &LaneFft<R>,
         rows: &mut impl Rows<Complex<R>>,
-        column: usize,
-        width: usize,
+        columns: Range<usize>,
         buffer: &mut [Row<R>],
     ) {
         let row_of = lanes.row_of();
         let scale = self.scale.unwrap_or(R::one());
-        dispatch!(self.level, _simd => self.map.gather_lanes::<R, INVERSE>(&*rows, column, width, &mut *buffer));
+        dispatch!(self.level, _simd => self.map.gather_lanes::<R, INVERSE>(&*rows, columns.clone(), &mut *buffer));
         lanes.process(self.level, buffer, Decimation::Frequency);
         dispatch!(self.level, _simd =>
-            self.map.scatter_lanes::<R, INVERSE>(&*buffer, |k| row_of[k], scale, &mut *rows, column, width));
+            self.map.scatter_lanes::<R, INVERSE>(&*buffer, |k| row_of[k], scale, &mut *rows, columns));
     }
 }
 
@@ -320,14 +314,14 @@ pub(crate) trait BlockWork<R: Real>: Sync {
     type State: Send;
     /// What one thread needs.
     fn state(&self) -> Self::State;
-    /// Works on `block` (first column counted from the start of `rows`, and width), the `index`-th of array `array`.
+    /// Works on `columns`, counted from the start of `rows`: the `index`-th block of array `array`.
     fn block(
         &self,
         state: &mut Self::State,
         rows: &mut impl Rows<Complex<R>>,
         array: usize,
         index: usize,
-        block: (usize, usize),
+        columns: Range<usize>,
     );
 }
 
@@ -344,9 +338,9 @@ impl<R: Real> BlockWork<R> for LinePass<R> {
         rows: &mut impl Rows<Complex<R>>,
         _: usize,
         _: usize,
-        (column, width): (usize, usize),
+        columns: Range<usize>,
     ) {
-        self.run_block(rows, column, width, scratch);
+        self.run_block(rows, columns, scratch);
     }
 }
 
@@ -355,7 +349,7 @@ impl<R: Real> BlockWork<R> for LinePass<R> {
 pub(crate) fn for_each_block<R: Real, W: BlockWork<R>>(
     arrays: Vec<&mut [Complex<R>]>,
     inner: usize,
-    blocks: &[(usize, usize)],
+    blocks: &[Range<usize>],
     threads: usize,
     work: &W,
 ) {
@@ -365,8 +359,8 @@ pub(crate) fn for_each_block<R: Real, W: BlockWork<R>>(
             || work.state(),
             |state, (array, data)| {
                 let mut rows = Whole { data, inner };
-                for (index, &block) in blocks.iter().enumerate() {
-                    work.block(state, &mut rows, array, index, block);
+                for (index, columns) in blocks.iter().enumerate() {
+                    work.block(state, &mut rows, array, index, columns.clone());
                 }
             },
         );
@@ -382,7 +376,7 @@ pub(crate) fn for_each_block<R: Real, W: BlockWork<R>>(
         for row in data.chunks_exact_mut(inner) {
             let (mut rest, mut start) = (row, 0);
             for (part, blocks) in part_rows.iter_mut().zip(blocks.chunks(per_part)) {
-                let end = blocks.last().map_or(start, |&(column, width)| column + width);
+                let end = blocks.last().map_or(start, |columns| columns.end);
                 let (piece, after) = rest.split_at_mut(end - start);
                 part.push(piece);
                 (rest, start) = (after, end);
@@ -391,29 +385,29 @@ pub(crate) fn for_each_block<R: Real, W: BlockWork<R>>(
         let mut start = 0;
         for (part, rows) in part_rows.into_iter().enumerate() {
             let indices = part * per_part..((part + 1) * per_part).min(blocks.len());
-            let end = blocks[indices.end - 1];
+            let end = blocks[indices.end - 1].end;
             tasks.push((array, indices, start, Pieces { rows }));
-            start = end.0 + end.1;
+            start = end;
         }
     }
     tasks.into_par_iter().for_each_init(
         || work.state(),
         |state, (array, indices, start, mut rows)| {
             for index in indices {
-                let (column, width) = blocks[index];
-                work.block(state, &mut rows, array, index, (column - start, width));
+                let columns = blocks[index].start - start..blocks[index].end - start;
+                work.block(state, &mut rows, array, index, columns);
             }
         },
     );
 }
 
 /// Columns as blocks of at most [`COLUMNS`] consecutive ones.
-pub(crate) fn blocks(columns: &[usize]) -> Vec<(usize, usize)> {
-    let mut blocks: Vec<(usize, usize)> = Vec::new();
+pub(crate) fn blocks(columns: &[usize]) -> Vec<Range<usize>> {
+    let mut blocks: Vec<Range<usize>> = Vec::new();
     for &column in columns {
         match blocks.last_mut() {
-            Some((first, width)) if *first + *width == column && *width < COLUMNS => *width += 1,
-            _ => blocks.push((column, 1)),
+            Some(block) if block.end == column && block.len() < COLUMNS => block.end += 1,
+            _ => blocks.push(column..column + 1),
         }
     }
     blocks

@@ -13,11 +13,10 @@ pub(crate) fn forward<T: Real>(
     cpu: &Host<'_>,
     trajectory: &Trajectory,
     grid: &Grid,
-    batch: usize,
     image: &[Complex<T>],
     samples: &mut [Complex<T>],
 ) -> Result<()> {
-    let points = grid.points();
+    let (points, batch) = (grid.points(), grid.batch(image.len()));
     let (k, x) = tables(trajectory, grid)?;
     gather(cpu, batch, samples, |m, sums| {
         for (voxel, x) in x.iter().enumerate() {
@@ -33,11 +32,10 @@ pub(crate) fn adjoint<T: Real>(
     cpu: &Host<'_>,
     trajectory: &Trajectory,
     grid: &Grid,
-    batch: usize,
     samples: &[Complex<T>],
     image: &mut [Complex<T>],
 ) -> Result<()> {
-    let count = trajectory.samples();
+    let (count, batch) = (trajectory.samples(), grid.batch(image.len()));
     let (k, x) = tables(trajectory, grid)?;
     gather(cpu, batch, image, |voxel, sums| {
         for (m, k) in k.iter().enumerate() {

@@ -27,7 +27,7 @@ fn q_by_adjoint<T: Real>(
     weights: &[T],
     out: &mut [Complex<T>],
 ) -> Result<()> {
-    adjoint(cpu, trajectory, &Grid::displacements(matrix)?, 1, &complex(weights)?, out)
+    adjoint(cpu, trajectory, &Grid::displacements(matrix)?, &complex(weights)?, out)
 }
 
 /// Real weights as samples. Errors: memory.

@@ -11,12 +11,11 @@ pub(crate) fn forward<T: Real>(
     _: &Host<'_>,
     trajectory: &Trajectory,
     grid: &Grid,
-    batch: usize,
     image: &[Complex<T>],
     samples: &mut [Complex<T>],
 ) -> Result<()> {
     samples.fill(Complex::default());
-    let count = trajectory.samples();
+    let (count, batch) = (trajectory.samples(), grid.batch(image.len()));
     let (k, x) = tables(trajectory, grid)?;
     for (voxel, x) in x.iter().enumerate() {
         for (m, k) in k.iter().enumerate() {
@@ -33,12 +32,11 @@ pub(crate) fn adjoint<T: Real>(
     _: &Host<'_>,
     trajectory: &Trajectory,
     grid: &Grid,
-    batch: usize,
     samples: &[Complex<T>],
     image: &mut [Complex<T>],
 ) -> Result<()> {
     image.fill(Complex::default());
-    let count = trajectory.samples();
+    let (count, batch) = (trajectory.samples(), grid.batch(image.len()));
     let (k, x) = tables(trajectory, grid)?;
     for (m, k) in k.iter().enumerate() {
         for (voxel, x) in x.iter().enumerate() {

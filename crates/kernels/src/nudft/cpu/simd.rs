@@ -48,38 +48,44 @@ pub(crate) fn adjoint<T: SimdReal>(
     cpu: &Host<'_>,
     trajectory: &Trajectory,
     grid: &Grid,
-    batch: usize,
     samples: &[Complex<T>],
     image: &mut [Complex<T>],
 ) -> Result<()> {
     let (count, level) = (trajectory.samples(), cpu.level());
-    let _ = batch;
     let tile = cpu.cut.samples.max(1);
     for first in (0..count).step_by(PREPARED * tile) {
         let range = first..(first + PREPARED * tile).min(count);
-        let prepared = prepare(trajectory, grid, range.clone(), lanes::<T>(level));
+        let prepared = &prepare(trajectory, grid, range.clone(), lanes::<T>(level));
         cpu.run(|| {
             let rows = image.par_chunks_exact_mut(grid.axes[2].count).enumerate();
             rows.for_each(|(row, out)| {
                 let (b, row) = (row / grid.rows(), row % grid.rows());
-                let d = &samples[b * count..][range.clone()];
-                dispatch!(level, simd => adjoint_row(simd, grid, (&prepared, tile), row, d, first > 0, out));
+                let samples = Samples { prepared, d: &samples[b * count..][range.clone()], tile };
+                dispatch!(level, simd => adjoint_row(simd, grid, samples, row, first > 0, out));
             });
         });
     }
     Ok(())
 }
 
+/// A run of samples, `tile` of which are summed at a time in working precision.
+#[derive(Clone, Copy)]
+struct Samples<'a, T> {
+    prepared: &'a Prepared<T>,
+    d: &'a [Complex<T>],
+    tile: usize,
+}
+
 #[inline(always)]
 fn adjoint_row<S: Simd, T: SimdReal>(
     simd: S,
     grid: &Grid,
-    (prepared, tile): (&Prepared<T>, usize),
+    samples: Samples<'_, T>,
     row: usize,
-    d: &[Complex<T>],
     add: bool,
     out: &mut [Complex<T>],
 ) {
+    let Samples { prepared, d, tile } = samples;
     let lanes = Lanes::<S, T>::LEN;
     let [z, y, x] = &grid.axes;
     let (z, y) = (z.position(row / y.count), y.position(row % y.count));
@@ -119,7 +125,6 @@ pub(crate) fn forward<T: SimdReal>(
     cpu: &Host<'_>,
     trajectory: &Trajectory,
     grid: &Grid,
-    batch: usize,
     image: &[Complex<T>],
     samples: &mut [Complex<T>],
 ) -> Result<()> {
@@ -134,7 +139,7 @@ pub(crate) fn forward<T: SimdReal>(
             .collect()
     });
     for (first, part) in starts.iter().zip(&parts) {
-        let width = part.len() / batch.max(1);
+        let width = part.len() / grid.batch(image.len()).max(1);
         for (b, part) in part.chunks_exact(width).enumerate() {
             samples[b * count + first..][..width].copy_from_slice(part);
         }

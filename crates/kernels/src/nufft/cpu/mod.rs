@@ -64,6 +64,15 @@ pub(crate) struct Gridding<R> {
     pub(crate) parts: Vec<Part>,
 }
 
+/// The fine grid that points are spread onto.
+pub(crate) struct Fine<'a, R> {
+    pub(crate) grid: &'a mut [Complex<R>],
+    /// Scratch: [`Gridding::halo_len`] elements.
+    pub(crate) halo: &'a mut [Complex<R>],
+    /// Whether what the grid holds is added to, rather than overwritten.
+    pub(crate) add: bool,
+}
+
 /// Elements of the buffers of all parts.
 pub(crate) fn halo_len(layout: &Layout, parts: &[Part]) -> usize {
     parts.iter().map(|part| part_len(layout, part)).sum()
@@ -136,7 +145,7 @@ impl<R: Real> Gridding<R> {
         [self.layout.local[2], self.layout.local[1] * self.layout.local[2]]
     }
 
-    /// grid\[l\] = Σ_j samples\[j\] φ(l − u_j), periodic: overwrites `grid`, with `halo` for scratch.
+    /// grid\[l\] = Σ_j samples\[j\] φ(l − u_j), periodic.
     ///
     /// Each grid cell's sum is taken in an order that depends on the trajectory alone, so results do not vary from run
     /// to run or with the number of threads.
@@ -144,34 +153,10 @@ impl<R: Real> Gridding<R> {
         &self,
         cpu: &Cpu,
         samples: &[Complex<R>],
-        grid: &mut [Complex<R>],
-        halo: &mut [Complex<R>],
+        fine: Fine<'_, R>,
         tile_kernel: SpreadTile<R>,
     ) {
-        self.spread_tiles(cpu, samples, grid, halo, tile_kernel, false);
-    }
-
-    /// [`Gridding::spread`] that adds to what `grid` holds.
-    pub(crate) fn spread_onto(
-        &self,
-        cpu: &Cpu,
-        samples: &[Complex<R>],
-        grid: &mut [Complex<R>],
-        halo: &mut [Complex<R>],
-        tile_kernel: SpreadTile<R>,
-    ) {
-        self.spread_tiles(cpu, samples, grid, halo, tile_kernel, true);
-    }
-
-    fn spread_tiles(
-        &self,
-        cpu: &Cpu,
-        samples: &[Complex<R>],
-        grid: &mut [Complex<R>],
-        halo: &mut [Complex<R>],
-        tile_kernel: SpreadTile<R>,
-        add: bool,
-    ) {
+        let Fine { grid, halo, add } = fine;
         let layout = &self.layout;
         let tasks: Vec<_> = self.parts.iter().zip(self.slabs(grid, halo)).collect();
         let level = cpu.level();

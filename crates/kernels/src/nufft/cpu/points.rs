@@ -101,10 +101,10 @@ fn sort<R: Real, const D: usize>(
     let block = points.len().div_ceil(blocks).max(1);
     let mut counts = vec![0u32; points.len().div_ceil(block) * tiles];
     points.par_chunks(block).zip(counts.par_chunks_mut(tiles)).with_max_len(1).for_each_init(
-        Footprints::new,
+        || Footprints::new(level, &axes),
         |footprints, (points, counts)| {
             for points in points.chunks(GROUP) {
-                footprints.locate::<false>(level, &axes, points);
+                footprints.locate::<false>(points);
                 for cells in footprints.cells().take(points.len()) {
                     let tile: u32 = (0..D).map(|d| axes[d].cells[cells[d]].0).sum();
                     counts[tile as usize] += 1;
@@ -125,10 +125,11 @@ fn sort<R: Real, const D: usize>(
     let write = |records: &mut [MaybeUninit<Point<R, D>>]| {
         let scatter = Scatter::new(records);
         let blocks = points.par_chunks(block).zip(counts.par_chunks_mut(tiles)).enumerate();
-        blocks.with_max_len(1).for_each_init(Footprints::new, |footprints, (b, (points, next))| {
+        let footprints = || Footprints::new(level, &axes);
+        blocks.with_max_len(1).for_each_init(footprints, |footprints, (b, (points, next))| {
             for (group, points) in points.chunks(GROUP).enumerate() {
                 let sample = (b * block + group * GROUP) as u32;
-                write_group(level, &axes, sample, points, footprints, next, &scatter);
+                write_group(sample, points, footprints, next, &scatter);
             }
         });
     };
@@ -188,19 +189,17 @@ fn walk<R: Real, const D: usize>(layout: &Layout, points: &mut Points<R>) {
 
 /// Writes the records of a group of points, the first of which is `sample`, to the `next` places of their tiles.
 fn write_group<R: Real, const D: usize>(
-    level: Level,
-    axes: &[Axis; D],
     sample: u32,
     points: &[[f64; D]],
-    footprints: &mut Footprints<D>,
+    footprints: &mut Footprints<'_, D>,
     next: &mut [u32],
     records: &Scatter<'_, MaybeUninit<Point<R, D>>>,
 ) {
-    footprints.locate::<true>(level, axes, points);
+    footprints.locate::<true>(points);
     let mut places = [(0, 0); GROUP];
     let places = &mut places[..points.len()];
     for ((place, cell), cells) in places.iter_mut().zip(footprints.cells()) {
-        let of_axis: [(u32, u32); D] = std::array::from_fn(|d| axes[d].cells[cells[d]]);
+        let of_axis: [(u32, u32); D] = std::array::from_fn(|d| footprints.axes[d].cells[cells[d]]);
         let tile: u32 = of_axis.iter().map(|cell| cell.0).sum();
         *cell = of_axis.iter().map(|cell| cell.1).sum();
         *place = next[tile as usize];
@@ -264,7 +263,9 @@ impl Axis {
 const BIAS: f64 = (1u64 << 52) as f64;
 
 /// Where the footprints of a group of points lie; `[point][x, y, z]`, padded to whole vectors.
-struct Footprints<const D: usize> {
+struct Footprints<'a, const D: usize> {
+    level: Level,
+    axes: &'a [Axis; D],
     /// First cell, folded into the grid, plus [`BIAS`].
     biased: Vec<f64>,
     /// z = 2(⌈u − W/2⌉ − u + W/2) − 1 ∈ \[−1, 1).
@@ -274,13 +275,14 @@ struct Footprints<const D: usize> {
 /// As many points are whole vectors at every level.
 const WHOLE: usize = 8;
 
-impl<const D: usize> Footprints<D> {
-    fn new() -> Self {
-        Self { biased: vec![0.0; D * GROUP], arguments: vec![0.0; D * GROUP] }
+impl<'a, const D: usize> Footprints<'a, D> {
+    fn new(level: Level, axes: &'a [Axis; D]) -> Self {
+        Self { level, axes, biased: vec![0.0; D * GROUP], arguments: vec![0.0; D * GROUP] }
     }
 
     /// Locates at most [`GROUP`] points; of their arguments only if asked for.
-    fn locate<const ARGUMENTS: bool>(&mut self, level: Level, axes: &[Axis; D], points: &[[f64; D]]) {
+    fn locate<const ARGUMENTS: bool>(&mut self, points: &[[f64; D]]) {
+        let (level, axes) = (self.level, self.axes);
         let (whole, rest) = points.as_chunks::<WHOLE>();
         let (biased, biased_rest) = self.biased.split_at_mut(D * WHOLE * whole.len());
         let (arguments, arguments_rest) = self.arguments.split_at_mut(D * WHOLE * whole.len());

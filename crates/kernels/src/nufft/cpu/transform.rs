@@ -6,7 +6,7 @@ use rayspin_device::{Array, Cpu, Device};
 
 use super::group::{self, Kernels, items};
 use super::points::Points;
-use super::{Gridding, Weights, simd};
+use super::{Fine, Gridding, Weights, simd};
 use crate::fft::cpu::{Direction, FftNd, Options as FftOptions, Region};
 use crate::kept::Kept;
 use crate::nufft::deconvolve::Deconvolution;
@@ -148,7 +148,7 @@ impl<R: Real> Engine<R> {
             for (samples, image) in
                 samples.chunks_exact(self.samples).zip(images.chunks_exact_mut(self.voxels()))
             {
-                self.gridding.spread(cpu, samples, grid, halo, simd::spread);
+                self.gridding.spread(cpu, samples, Fine { grid, halo, add: false }, simd::spread);
                 self.fft.process_with(cpu, grid, &options)?;
                 self.deconvolution.crop(cpu, grid, image);
             }
@@ -160,7 +160,7 @@ impl<R: Real> Engine<R> {
     pub(crate) fn convolve(&self, cpu: &Cpu, samples: &[Complex<R>], out: &mut [Complex<R>]) -> Result<()> {
         self.with_workspace(1, |work| {
             let (grid, halo) = (&mut work.grids.cpu_mut()[..self.fft.len()], work.halo.cpu_mut());
-            self.gridding.spread(cpu, samples, grid, halo, simd::spread);
+            self.gridding.spread(cpu, samples, Fine { grid, halo, add: false }, simd::spread);
             self.gridding.interp(cpu, grid, out, simd::interp);
             Ok(())
         })
@@ -169,7 +169,7 @@ impl<R: Real> Engine<R> {
     /// Adds what spreading one item makes to a fine grid.
     pub(crate) fn spread_onto(&self, cpu: &Cpu, samples: &[Complex<R>], grid: &mut [Complex<R>]) {
         let mut halo = vec![Complex::new(R::zero(), R::zero()); self.gridding.halo_len()];
-        self.gridding.spread_onto(cpu, samples, grid, &mut halo, simd::spread);
+        self.gridding.spread(cpu, samples, Fine { grid, halo: &mut halo, add: true }, simd::spread);
     }
 
     /// One item's values from a fine grid.

@@ -12,7 +12,7 @@ use rayspin_device::{Array, Cpu, Device};
 
 use super::cpu::group::{self, Kernels, items};
 use super::cpu::points::Points;
-use super::cpu::{Gridding, Weights, simd};
+use super::cpu::{Fine, Gridding, Weights, simd};
 use super::kernel::Kernel;
 use super::layout::{Layout, smooth_size};
 use super::{Nufft, Options, UPSAMPLINGS, check_memory, check_upsampling, cost, tightest};
@@ -63,6 +63,15 @@ struct Extent {
     half: f64,
 }
 
+/// How many points there are on either side, and how far they reach.
+#[derive(Clone, Copy)]
+struct Size<'a> {
+    x: &'a [Extent],
+    s: &'a [Extent],
+    positions: usize,
+    frequencies: usize,
+}
+
 /// The kernels and upsamplings of both stages, and the grid between them.
 struct Stages {
     kernel: Kernel,
@@ -87,7 +96,8 @@ impl<R: Real> Type3<R> {
     ) -> Result<Self> {
         let (x, s) = (extents("positions", positions)?, extents("frequencies", frequencies)?);
         expect_shape("frequencies", &[frequencies.nrows(), x.len()], frequencies.shape())?;
-        let stages = Stages::choose::<R>(options, &x, &s, positions.nrows(), frequencies.nrows())?;
+        let size = Size { x: &x, s: &s, positions: positions.nrows(), frequencies: frequencies.nrows() };
+        let stages = Stages::choose::<R>(options, size)?;
         let Stages { kernel, matrix, spacing, .. } = &stages;
         let layout = Layout::new::<R>(matrix, 1.0, kernel)?;
         debug_assert_eq!(layout.fine[layout.outer()..], matrix[..]);
@@ -239,7 +249,7 @@ impl<R: Real> Type3<R> {
                 let (grids, halo) = (work.grids.cpu_mut(), work.halo.cpu_mut());
                 let each = grids.chunks_exact_mut(self.gridding.layout.cells());
                 for (values, grid) in weighted.chunks_exact(self.positions).zip(each) {
-                    self.gridding.spread(cpu, values, grid, halo, simd::spread);
+                    self.gridding.spread(cpu, values, Fine { grid, halo, add: false }, simd::spread);
                 }
                 let cells = self.gridding.layout.cells() * (values.len() / self.positions);
                 self.transform.on_cpu()?.forward_items(cpu, &grids[..cells], out)?;
@@ -364,19 +374,12 @@ fn extents(what: &str, points: ArrayView2<'_, f64>) -> Result<Vec<Extent>> {
 impl Stages {
     /// The upsamplings of least cost, by the model of type 2, and the kernels that keep each stage's error to the
     /// tolerance.
-    fn choose<R: Real>(
-        options: &Options,
-        x: &[Extent],
-        s: &[Extent],
-        positions: usize,
-        frequencies: usize,
-    ) -> Result<Self> {
+    fn choose<R: Real>(options: &Options, size: Size<'_>) -> Result<Self> {
         options.upsampling.map_or(Ok(()), check_upsampling)?;
         let best = |tolerance: f64| -> Result<Option<Self>> {
             let mut best: Option<(f64, Self)> = None;
             for &upsampling in options.upsampling.as_ref().map_or(&UPSAMPLINGS[..], std::slice::from_ref) {
-                if let Some((cost, stages)) =
-                    Self::cheapest::<R>(tolerance, options, upsampling, x, s, positions, frequencies)?
+                if let Some((cost, stages)) = Self::cheapest::<R>(tolerance, options, upsampling, size)?
                     && best.as_ref().is_none_or(|(least, _)| cost < *least)
                 {
                     best = Some((cost, stages));
@@ -395,7 +398,7 @@ impl Stages {
             least *= 1.1;
         }
         Err(Error::value(
-            format!("type 3 NUFFT tolerance in {} and {} dimensions", R::NAME, x.len()),
+            format!("type 3 NUFFT tolerance in {} and {} dimensions", R::NAME, size.x.len()),
             format!("{least:.1e} to {}", super::LOOSEST),
             options.tolerance,
         ))
@@ -406,11 +409,9 @@ impl Stages {
         tolerance: f64,
         options: &Options,
         upsampling: f64,
-        x: &[Extent],
-        s: &[Extent],
-        positions: usize,
-        frequencies: usize,
+        size: Size<'_>,
     ) -> Result<Option<(f64, Self)>> {
+        let Size { x, s, positions, frequencies } = size;
         let dims = x.len();
         let epsilon = <R as Real>::EPSILON.to_f64();
         // Frequencies may all lie at the edge of the kept modes, where aliasing is 2 to 4 times its mean over them.

@@ -301,7 +301,7 @@ struct Passes<R: Real> {
     leave: LinePass<R>,
     map: LineMap,
     level: Level,
-    blocks: Vec<(usize, usize)>,
+    blocks: Vec<Range<usize>>,
 }
 
 /// Pad, transform, multiply, transform back and crop along the first axis, a block of columns at a time.
@@ -324,17 +324,17 @@ impl<R: Real> BlockWork<R> for Fused<'_, R> {
         rows: &mut impl Rows<Complex<R>>,
         _: usize,
         index: usize,
-        (column, width): (usize, usize),
+        columns: Range<usize>,
     ) {
         let (level, first) = (self.level, &self.convolution.first);
         let block = self.convolution.padded[0] * COLUMNS;
         let spectrum = &self.convolution.spectrum[index * block..(index + 1) * block];
-        dispatch!(level, _simd => self.map.gather_lanes::<R, false>(&*rows, column, width, &mut *buffer));
+        dispatch!(level, _simd => self.map.gather_lanes::<R, false>(&*rows, columns.clone(), &mut *buffer));
         first.process(level, buffer, Decimation::Frequency);
         dispatch!(level, _simd => multiply_and_exchange(&mut *buffer, spectrum));
         first.process(level, buffer, Decimation::Time);
         dispatch!(level, _simd =>
-            self.map.scatter_lanes::<R, true>(&*buffer, |row| row, R::one(), &mut *rows, column, width));
+            self.map.scatter_lanes::<R, true>(&*buffer, |row| row, R::one(), &mut *rows, columns));
     }
 }
 

@@ -67,6 +67,16 @@ struct Work<R: Real> {
     slab: Array<Complex<R>>,
 }
 
+/// What the last axis on the way out reads and writes: rows of `coils` coils, whose images times `maps` are summed.
+struct Last<'a, R> {
+    work: View<'a, Complex<R>>,
+    maps: View<'a, Complex<R>>,
+    image: ViewMut<'a, Complex<R>>,
+    coils: usize,
+    rows: usize,
+    add: bool,
+}
+
 impl<R: Real> std::fmt::Debug for Convolution<R> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Convolution({:?} in {:?}, {:?})", self.matrix, self.padded, self.cut)
@@ -198,8 +208,9 @@ impl<R: Real> Convolution<R> {
                 self.inside(work, count)?;
                 let rows = count * self.matrix[0] * self.matrix[1];
                 let launch = Launch { shared: self.rows.shared as u32, ..launch(&self.rows, rows, 1)? };
-                let view = work.rows.cuda();
-                self.leave(&self.leave, launch, view, view, y, [1, rows], false)?;
+                let work = work.rows.cuda();
+                let last = Last { work, maps: work, image: y, coils: 1, rows, add: false };
+                self.leave(&self.leave, launch, last)?;
             }
             Ok(())
         })
@@ -229,7 +240,9 @@ impl<R: Real> Convolution<R> {
                     (groups - 1) * self.last.elements() * block.threads as usize * size_of::<Complex<R>>();
                 let mut launch = launch(&block, rows, 1)?.with_shared((groups * block.shared).max(sums));
                 launch.threads[1] = groups as u32;
-                self.leave(&kernel, launch, work.rows.cuda(), maps, y.again(), [count, rows], first > 0)?;
+                let (work, image) = (work.rows.cuda(), y.again());
+                let last = Last { work, maps, image, coils: count, rows, add: first > 0 };
+                self.leave(&kernel, launch, last)?;
             }
             Ok(())
         })
@@ -355,26 +368,16 @@ impl<R: Real> Convolution<R> {
         unsafe { kernel.launch(launch, arguments) }
     }
 
-    #[allow(clippy::too_many_arguments)]
-    fn leave(
-        &self,
-        kernel: &Kernel,
-        launch: Launch,
-        work: View<'_, Complex<R>>,
-        maps: View<'_, Complex<R>>,
-        y: ViewMut<'_, Complex<R>>,
-        [coils, rows]: [usize; 2],
-        add: bool,
-    ) -> Result<()> {
+    fn leave(&self, kernel: &Kernel, launch: Launch, last: Last<'_, R>) -> Result<()> {
         let arguments = &mut [
-            work.into(),
-            maps.into(),
-            y.into(),
+            last.work.into(),
+            last.maps.into(),
+            last.image.into(),
             self.tables[1][1].cuda().into(),
-            Argument::count(coils)?,
-            Argument::count(rows)?,
+            Argument::count(last.coils)?,
+            Argument::count(last.rows)?,
             Argument::count(self.matrix[2])?,
-            u32::from(add).into(),
+            u32::from(last.add).into(),
         ];
         // SAFETY: as for `enter`; shared memory holds the groups' lines and then their sums.
         unsafe { kernel.launch(launch, arguments) }

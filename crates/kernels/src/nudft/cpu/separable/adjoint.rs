@@ -42,13 +42,13 @@ pub(super) fn adjoint<T: SimdReal>(
     cpu: &Host<'_>,
     trajectory: &Trajectory,
     grid: &Grid,
-    batch: usize,
     samples: &[Complex<T>],
     image: &mut [Complex<T>],
     fold: Fold,
 ) -> Result<()> {
-    let (count, level) = (trajectory.samples(), cpu.level());
+    let (count, level, batch) = (trajectory.samples(), cpu.level(), grid.batch(image.len()));
     let columns = Columns::new(grid.axes[2], fold);
+    let job = Job { trajectory, grid, columns: &columns, samples };
     let strip = ACROSS * lanes::<T>(level);
     let width = columns.len().next_multiple_of(strip);
     let row = columns.axis.count;
@@ -76,7 +76,7 @@ pub(super) fn adjoint<T: SimdReal>(
             panels.par_iter_mut().enumerate().for_each(|(p, panel)| {
                 let start = first + p * depth;
                 let range = start..(start + depth).min(count);
-                dispatch!(level, simd => fill(simd, panel, trajectory, grid, &columns, samples, range));
+                dispatch!(level, simd => fill(simd, job, panel, range));
             });
             let tasks = image.par_chunks_mut(a_task * ROWS * row).enumerate();
             tasks.for_each(|(task, out)| {
@@ -88,16 +88,18 @@ pub(super) fn adjoint<T: SimdReal>(
     Ok(())
 }
 
+#[derive(Clone, Copy)]
+struct Job<'a, T> {
+    trajectory: &'a Trajectory,
+    grid: &'a Grid,
+    columns: &'a Columns,
+    samples: &'a [Complex<T>],
+}
+
+/// Makes a panel of the samples of `range`.
 #[inline(always)]
-fn fill<S: Simd, T: SimdReal>(
-    simd: S,
-    panel: &mut Panel<T>,
-    trajectory: &Trajectory,
-    grid: &Grid,
-    columns: &Columns,
-    samples: &[Complex<T>],
-    range: std::ops::Range<usize>,
-) {
+fn fill<S: Simd, T: SimdReal>(simd: S, job: Job<'_, T>, panel: &mut Panel<T>, range: std::ops::Range<usize>) {
+    let Job { trajectory, grid, columns, samples } = job;
     panel.used = range.len();
     let padded = range.len().next_multiple_of(Lanes::<S, T>::LEN);
     let axis_steps = grid.axes.map(|axis| steps(&axis, trajectory, range.clone(), padded));

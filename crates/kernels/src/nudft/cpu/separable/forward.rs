@@ -20,12 +20,11 @@ pub(super) fn forward<T: SimdReal>(
     cpu: &Host<'_>,
     trajectory: &Trajectory,
     grid: &Grid,
-    batch: usize,
     image: &[Complex<T>],
     samples: &mut [Complex<T>],
     fold: Fold,
 ) -> Result<()> {
-    let (count, level) = (trajectory.samples(), cpu.level());
+    let (count, level, batch) = (trajectory.samples(), cpu.level(), grid.batch(image.len()));
     let columns = Columns::new(grid.axes[2], fold);
     let strip = ACROSS * lanes::<T>(level);
     let a_task = count.div_ceil(4 * cpu.threads()).next_multiple_of(strip).min(TASK);

@@ -24,9 +24,7 @@ use crate::nudft::tune::Host;
 /// Phases of x as complex numbers: 4 real multiply-adds a pair.
 pub(crate) fn plain<T: SimdReal>() -> CpuLaunch<T> {
     CpuLaunch {
-        forward: |cpu, t, grid, batch, image, samples| {
-            forward::forward(cpu, t, grid, batch, image, samples, Fold::Plain)
-        },
+        forward: |cpu, t, grid, image, samples| forward::forward(cpu, t, grid, image, samples, Fold::Plain),
         adjoint: adjoint_plain,
         q: |cpu, t, matrix, weights, out| q_by_adjoint(adjoint_plain, cpu, t, matrix, weights, out),
     }
@@ -36,21 +34,20 @@ fn adjoint_plain<T: SimdReal>(
     cpu: &Host<'_>,
     trajectory: &Trajectory,
     grid: &Grid,
-    batch: usize,
     samples: &[Complex<T>],
     image: &mut [Complex<T>],
 ) -> Result<()> {
-    adjoint::adjoint(cpu, trajectory, grid, batch, samples, image, Fold::Plain)
+    adjoint::adjoint(cpu, trajectory, grid, samples, image, Fold::Plain)
 }
 
 /// Mirrored points of x share their products: 2 real multiply-adds a pair, 1 for Q.
 pub(crate) fn mirrored<T: SimdReal>() -> CpuLaunch<T> {
     CpuLaunch {
-        forward: |cpu, t, grid, batch, image, samples| {
-            forward::forward(cpu, t, grid, batch, image, samples, Fold::Mirrored)
+        forward: |cpu, t, grid, image, samples| {
+            forward::forward(cpu, t, grid, image, samples, Fold::Mirrored)
         },
-        adjoint: |cpu, t, grid, batch, samples, image| {
-            adjoint::adjoint(cpu, t, grid, batch, samples, image, Fold::Mirrored)
+        adjoint: |cpu, t, grid, samples, image| {
+            adjoint::adjoint(cpu, t, grid, samples, image, Fold::Mirrored)
         },
         q: q::q,
     }

@@ -28,7 +28,7 @@ pub(super) fn q<T: SimdReal>(
 
     let mut half_grid = grid;
     half_grid.axes[lead].count = n + 1;
-    adjoint(cpu, trajectory, &half_grid, 1, &weights, half, Fold::Mirrored)?;
+    adjoint(cpu, trajectory, &half_grid, &weights, half, Fold::Mirrored)?;
 
     cpu.run(|| {
         let planes = rest.par_chunks_exact_mut(plane).enumerate();
@@ -50,7 +50,7 @@ pub(super) fn q<T: SimdReal>(
         order[..=face].rotate_right(1);
         let grid_of_face = Grid { axes: order };
         let mut values = zeroed::<Complex<T>>("displacements of a face", grid_of_face.points())?;
-        adjoint(cpu, trajectory, &grid_of_face, 1, &weights, &mut values, Fold::Mirrored)?;
+        adjoint(cpu, trajectory, &grid_of_face, &weights, &mut values, Fold::Mirrored)?;
         let box_of = |axis: usize| axes[axis].count;
         let offset = |axis: usize| (axes[axis].first - grid.axes[axis].first) as usize;
         let mut values = values.into_iter();
