@@ -6,7 +6,7 @@ use rayspin_core::Result;
 use rayspin_device::Device;
 use rayspin_primitives::histogram::input::Input;
 use rayspin_primitives::histogram::{Form, Histogram, Problem, Width};
-use rayspin_tune::{Ladder, Which, tuned};
+use rayspin_tune::{Algorithm, Ladder, Which, tuned};
 
 mod timed;
 
@@ -20,11 +20,12 @@ fn main() -> Result<()> {
         // What the public function takes, which does not know the input.
         let (form, input) = (Form::Counts, Input::Walk);
         let walk = Problem { samples: 3984 * 4096, width, bins: 1024, form, input };
-        let config = tuned(&Histogram, &walk, BEST, &device);
+        let rows = Histogram.variants(&walk);
+        let Some(best) = rows.iter().position(|row| row.name == BEST) else { continue };
+        let config = tuned(&Histogram, &walk, &rows[best], &device);
         for input in [Input::Walk, Input::Uniform, Input::Constant] {
             let case = format!("{input}-{cases}");
             let mut session = Histogram.open(Which::Case(Some(&case), None), &device, 1)?;
-            let Some(best) = session.rungs().iter().position(|rung| rung.name == BEST) else { continue };
             // Two that no cache holds.
             session.rotate(2)?;
             timed::show(&device, &format!("{input} {name}"), &mut |turn| session.run(best, &config, turn))?;

@@ -9,6 +9,7 @@ use rayspin_device::cuda::{Program, Source};
 use crate::algorithm::Algorithm;
 use crate::build::sources;
 use crate::space::{Config, Space};
+use crate::variant::Variant;
 use crate::wisdom::{self, Basis, Key, Wisdom};
 
 /// The hash that results belong to, of the programs that a variant launches; without any, of this version of Rayspin.
@@ -43,35 +44,32 @@ static KNOWN: LazyLock<HashSet<(&'static str, &'static str)>> =
 /// Configurations by device, algorithm, variant and problem.
 type Chosen = HashMap<(String, &'static str, &'static str, String), Option<Config>>;
 
-/// The configuration of the variant `rung` of an algorithm for a problem: the best of what `rayspin-ladder tune` measured on this
-/// device, else the default of its space; of a name that no row has, none.
+/// The configuration of a row of an algorithm for a problem: the best of what `rayspin-ladder tune` measured on this device, else the
+/// default of the row's space.
 ///
-/// The file of results is read once a process. Results of a GPU belong to the sources of the variant's programs.
-pub fn tuned<A: Algorithm>(
+/// The file of results is read once a process. Results of a GPU belong to the sources of the row's programs.
+pub fn tuned<A: Algorithm, L>(
     algorithm: &A,
     problem: &A::Problem,
-    rung: &'static str,
+    row: &Variant<A::Problem, L>,
     device: &Device,
 ) -> Config {
-    let Some(row) = algorithm.variants(problem).into_iter().find(|row| row.name == rung) else {
-        return Config::default();
-    };
-    let key = || algorithm.key(problem);
     let space = || (row.space)(problem);
-    tuned_as((algorithm.about().name, rung), key, space, device, || sources(&(row.forms)()))
+    tuned_as(algorithm.about().name, row, || algorithm.key(problem), space, device)
         .unwrap_or_else(|| space().default_config())
 }
 
-/// The same by the names of algorithm and variant, what [`Algorithm::key`] gives, space and sources, for who has no problem at hand; `None`
-/// where nothing was measured that says anything.
-pub fn tuned_as(
-    (ladder, rung): (&'static str, &'static str),
+/// The same by the name of the algorithm, what [`Algorithm::key`] gives and a space, for who has no problem at hand; `None` where nothing
+/// was measured that says anything.
+pub fn tuned_as<P, L>(
+    ladder: &'static str,
+    row: &Variant<P, L>,
     key: impl FnOnce() -> (String, Vec<usize>),
     space: impl FnOnce() -> Space,
     device: &Device,
-    sources: impl FnOnce() -> Vec<&'static Source>,
 ) -> Option<Config> {
     static CHOSEN: LazyLock<Mutex<Chosen>> = LazyLock::new(Mutex::default);
+    let rung = row.name;
     if !KNOWN.contains(&(ladder, rung)) {
         return None;
     }
@@ -81,7 +79,7 @@ pub fn tuned_as(
     if let Some(config) = CHOSEN.lock().unwrap_or_else(PoisonError::into_inner).get(&entry) {
         return config.clone();
     }
-    let source = source_of(&sources());
+    let source = source_of(&sources(&(row.forms)()));
     let key =
         Key { ladder: ladder.to_owned(), rung: rung.to_owned(), source, device: name, driver, kind, sizes };
     let (config, basis) = WISDOM.best(&key, &space());

@@ -111,17 +111,13 @@ pub fn adjoint<R: Real>(
     image: &mut Array<Complex<R>>,
 ) -> Result<()> {
     let device = samples.device();
-    let matrix = matrix_of(trajectory, image.shape());
-    if let Backend::Cuda(cuda) = device.backend() {
-        let rung = Rung::best::<R>(cuda);
-        let config = chosen::<R>(Operation::Adjoint, Some(rung), trajectory, matrix, device);
-        return run_adjoint((&Launch::<f32>::Cuda(rung), &config), trajectory, samples, image);
-    }
-    let config = chosen::<R>(Operation::Adjoint, None, trajectory, matrix, device);
+    let problem = problem(Operation::Adjoint, trajectory, matrix_of(trajectory, image.shape()));
     if is_single::<R>() {
-        run_adjoint((&best_f32(), &config), trajectory, samples, image)
+        let (launch, config) = tuned_f32(&problem, device);
+        run_adjoint((&launch, &config), trajectory, samples, image)
     } else {
-        run_adjoint((&best_f64(), &config), trajectory, samples, image)
+        let (launch, config) = tuned_f64(&problem, device);
+        run_adjoint((&launch, &config), trajectory, samples, image)
     }
 }
 
@@ -136,16 +132,13 @@ pub fn q<R: Real>(
     out: &mut Array<Complex<R>>,
 ) -> Result<()> {
     let device = out.device();
-    if let Backend::Cuda(cuda) = device.backend() {
-        let rung = Rung::best::<R>(cuda);
-        let config = chosen::<R>(Operation::Q, Some(rung), trajectory, matrix, device);
-        return run_q((&Launch::<f32>::Cuda(rung), &config), trajectory, weights, matrix, out);
-    }
-    let config = chosen::<R>(Operation::Q, None, trajectory, matrix, device);
+    let problem = problem(Operation::Q, trajectory, matrix);
     if is_single::<R>() {
-        run_q((&best_f32(), &config), trajectory, weights, matrix, out)
+        let (launch, config) = tuned_f32(&problem, device);
+        run_q((&launch, &config), trajectory, weights, matrix, out)
     } else {
-        run_q((&best_f64(), &config), trajectory, weights, matrix, out)
+        let (launch, config) = tuned_f64(&problem, device);
+        run_q((&launch, &config), trajectory, weights, matrix, out)
     }
 }
 
@@ -191,27 +184,30 @@ fn matrix_of<'a>(trajectory: &Trajectory, shape: &'a [usize]) -> &'a [usize] {
     &shape[shape.len().saturating_sub(trajectory.dims())..]
 }
 
-/// The measured configuration of what the public functions run, on a CPU where there is no rung of a GPU.
-fn chosen<R: Real>(
-    operation: Operation,
-    rung: Option<Rung>,
-    trajectory: &Trajectory,
-    matrix: &[usize],
-    device: &Device,
-) -> Config {
-    let problem = (matrix, trajectory.samples());
-    tune::chosen::<R>(operation, rung.map_or("mirrored", Rung::name), problem, device)
+/// What is tuned: batches share their configuration.
+fn problem(operation: Operation, trajectory: &Trajectory, matrix: &[usize]) -> Problem {
+    Problem { operation, matrix: matrix.to_vec(), samples: trajectory.samples(), batch: 1 }
 }
 
 // Not generic, so that callers do not compile the kernels anew.
 #[inline(never)]
 fn best_f32() -> Launch<f32> {
-    Launch::Cpu(cpu::separable::mirrored())
+    variants::mirrored().launch
 }
 
 #[inline(never)]
 fn best_f64() -> Launch<f64> {
-    Launch::Cpu(cpu::separable::mirrored())
+    variants::mirrored().launch
+}
+
+#[inline(never)]
+fn tuned_f32(problem: &Problem, device: &Device) -> (Launch<f32>, Config) {
+    tune::best(problem, device)
+}
+
+#[inline(never)]
+fn tuned_f64(problem: &Problem, device: &Device) -> (Launch<f64>, Config) {
+    tune::best(problem, device)
 }
 
 fn is_single<R: Real>() -> bool {

@@ -1,14 +1,15 @@
 //! What the rows of the CPU leave open, and the configuration that the public functions take.
 
-use std::any::TypeId;
 use std::ops::Deref;
 
-use rayspin_core::{Real, Result};
-use rayspin_device::{Cpu, Device};
+use rayspin_core::Result;
+use rayspin_device::cpu::simd::SimdReal;
+use rayspin_device::{Backend, Cpu, Device};
 use rayspin_tune::{Config, Space, tuned};
 
 use super::ladder::Direct;
-use super::{Operation, Problem};
+use super::variants::{mirrored, on_gpu};
+use super::{Launch, Problem, Rung};
 
 /// How many samples are summed in working precision, as a parameter.
 pub(super) fn samples(values: &[i64]) -> Space {
@@ -66,17 +67,12 @@ impl Deref for Host<'_> {
     }
 }
 
-/// The best configuration of a rung that was measured on this device, else its default.
-pub(super) fn chosen<R: Real>(
-    operation: Operation,
-    rung: &'static str,
-    (matrix, samples): (&[usize], usize),
-    device: &Device,
-) -> Config {
-    let problem = Problem { operation, matrix: matrix.to_vec(), samples, batch: 1 };
-    if TypeId::of::<R>() == TypeId::of::<f32>() {
-        tuned(&Direct::<f32>::new(operation), &problem, rung, device)
-    } else {
-        tuned(&Direct::<f64>::new(operation), &problem, rung, device)
-    }
+/// What transforms samples on a device, and the best configuration that was measured there, else its default.
+pub(super) fn best<T: SimdReal>(problem: &Problem, device: &Device) -> (Launch<T>, Config) {
+    let row = match device.backend() {
+        Backend::Cuda(cuda) => on_gpu(Rung::best::<T>(cuda)),
+        Backend::Cpu(_) => mirrored(),
+    };
+    let config = tuned(&Direct::<T>::new(problem.operation), problem, &row, device);
+    (row.launch, config)
 }

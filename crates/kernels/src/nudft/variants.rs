@@ -44,136 +44,131 @@ const MOST_OF_ONE_THREAD: f64 = 2e9;
 /// Every variant, those of the CPU first, slowest first each; [`forward`](super::forward), [`adjoint`](super::adjoint) and [`q`](super::q)
 /// run the last of the CPU, and on a GPU what the README says.
 pub fn variants<T: SimdReal>() -> Vec<Variant<Problem, Launch<T>>> {
-    let double = TypeId::of::<T>() == TypeId::of::<f64>();
-    // Rows of 1e-5 add up all samples in one f32: 2.2e-6 of a ladder's case (benches/results/2026-11-21-h100/ladders.json), others round
-    // phases and parts of sums. In f64 phases of hundreds of turns leave 4.6e-14.
-    let within = |single: f64| if double { 1e-12 } else { single };
-    let cpu = |name, summary, launch, single| {
-        Variant::new(name, BackendKind::Cpu, summary, Launch::Cpu(launch), work::<T>)
-            .tolerance(within(single))
-    };
-    let gpu = |rung: Rung, summary, single, forms: fn() -> Vec<Build>| {
-        let row = Variant::new(rung.name(), BackendKind::Cuda, summary, Launch::Cuda(rung), work::<T>);
-        let row = row.tolerance(within(single)).forms(forms);
-        if rung == Rung::Naive { row } else { row.refuses(samples_to_image_only) }
-    };
-    // Only the first rows of the GPU do the work that is counted: the others share products between voxels, most of them on units that are
-    // no multiply-adds of the peak.
+    let double = is_double::<T>();
     let mut rows = vec![
-        cpu(
+        on_cpu(
             "naive",
             "one thread scatters each input over all outputs; library sine and cosine",
             cpu::naive(),
             1e-5,
         )
         .refuses(too_long)
-        .unforeseeable()
         .reproduces(if double { "CPU double" } else { "CPU single" }),
-        cpu(
+        on_cpu(
             "interchanged",
             "loops interchanged: one output at a time in registers, on all cores; library sine and cosine",
             cpu::interchanged(),
             1e-5,
         )
-        .refuses(too_long)
-        .unforeseeable(),
-        cpu(
+        .refuses(too_long),
+        on_cpu(
             "simd",
             "voxels in the lanes, polynomial sine and cosine, tiled over samples, on all cores",
             cpu::simd(),
             1e-6,
         )
-        .space(|_| samples(&[64, 128, 256, 512, 1024]))
-        .unforeseeable(),
-        cpu(
+        .space(|_| samples(&[64, 128, 256, 512, 1024])),
+        on_cpu(
             "separable",
             "phases of each axis once, then a register-blocked matrix product: 4 multiply-adds a pair",
             cpu::separable::plain(),
             1e-6,
         )
-        .space(|_| sums())
-        .unforeseeable(),
-        cpu(
-            "mirrored",
-            "the same with mirrored voxels sharing products: 2 multiply-adds a pair, 1 for Q",
-            cpu::separable::mirrored(),
-            1e-6,
-        )
-        .space(|_| sums())
-        .unforeseeable(),
-        gpu(Rung::Naive, "one output a thread, f64 phases, library sine and cosine", 1e-5, || {
-            Rung::Naive.forms::<T>()
-        })
-        .space(|_| Rung::Naive.space::<T>())
-        .reproduces("GPU naive"),
-        gpu(Rung::Constant, "samples in constant memory, a few of them a launch", 1e-5, || {
-            Rung::Constant.forms::<T>()
-        })
-        .space(|_| Rung::Constant.space::<T>())
-        .reproduces("GPU constant memory"),
+        .space(|_| sums()),
+        mirrored(),
     ];
-    if !double {
-        rows.extend([
-            gpu(
-                Rung::Sfu,
-                "32-bit fixed-point phases, sine and cosine by the special-function units",
-                1e-5,
-                || Rung::Sfu.forms::<T>(),
-            )
-            .space(|_| Rung::Sfu.space::<T>())
-            .reproduces("GPU + SFU"),
-            gpu(
-                Rung::Tuned,
-                "the same, several voxels of a row a thread, which a sample's load serves together",
-                1e-5,
-                || Rung::Tuned.forms::<T>(),
-            )
-            .space(|_| Rung::Tuned.space::<T>())
-            .reproduces("GPU + tuning"),
-            gpu(
-                Rung::Separable,
-                "matrix product of separable phases, f32 multiply-adds: 2 a pair, 1 for Q",
-                3e-6,
-                || Rung::Separable.forms::<T>(),
-            )
-            .space(|_| Rung::Separable.space::<T>())
-            .unforeseeable(),
-        ]);
-    }
-    rows.push(
-        gpu(
-            Rung::Double,
-            "the same product on the FP64 tensor cores (the emulator sums their operands by plain loops)",
-            1e-6,
-            || Rung::Double.forms::<T>(),
-        )
-        .space(|_| Rung::Double.space::<T>())
-        .unforeseeable(),
-    );
-    if !double {
-        rows.push(
-            gpu(
-                Rung::Tensor,
-                "the same on the FP16 tensor cores, numbers in two halves (the emulator sums their operands by plain loops)",
-                1e-6,
-                || Rung::Tensor.forms::<T>(),
-            )
-            .space(|_| Rung::Tensor.space::<T>())
-            .unforeseeable(),
-        );
-        rows.push(
-            gpu(
-                Rung::Wgmma,
-                "the same by groups of four warps, columns read from shared memory (the emulator sums them by plain loops)",
-                1e-6,
-                || Rung::Wgmma.forms::<T>(),
-            )
-            .space(|_| Rung::Wgmma.space::<T>())
-            .lacks(wgmma)
-            .unforeseeable(),
-        );
-    }
+    let single = [Rung::Sfu, Rung::Tuned, Rung::Separable, Rung::Tensor, Rung::Wgmma];
+    let rungs = Rung::ALL.into_iter().filter(|rung| !(double && single.contains(rung)));
+    rows.extend(rungs.map(on_gpu));
     rows
+}
+
+/// What the public functions run on a CPU.
+pub(super) fn mirrored<T: SimdReal>() -> Variant<Problem, Launch<T>> {
+    on_cpu(
+        "mirrored",
+        "the same with mirrored voxels sharing products: 2 multiply-adds a pair, 1 for Q",
+        cpu::separable::mirrored(),
+        1e-6,
+    )
+    .space(|_| sums())
+}
+
+fn on_cpu<T: SimdReal>(
+    name: &'static str,
+    summary: &'static str,
+    launch: CpuLaunch<T>,
+    single: f64,
+) -> Variant<Problem, Launch<T>> {
+    Variant::new(name, BackendKind::Cpu, summary, Launch::Cpu(launch), work::<T>)
+        .tolerance(tolerance::<T>(single))
+        .unforeseeable()
+}
+
+/// The row of a rung. Only the first of the GPU do the work that is counted: the others share products between voxels, most of them on units
+/// that are no multiply-adds of the peak.
+pub(super) fn on_gpu<T: SimdReal>(rung: Rung) -> Variant<Problem, Launch<T>> {
+    let row = |summary, single, forms: fn() -> Vec<Build>, space| {
+        let row = Variant::new(rung.name(), BackendKind::Cuda, summary, Launch::Cuda(rung), work::<T>);
+        let row = row.tolerance(tolerance::<T>(single)).forms(forms).space(space);
+        if rung == Rung::Naive { row } else { row.refuses(samples_to_image_only) }
+    };
+    macro_rules! row {
+        ($rung:ident, $summary:expr, $single:expr) => {
+            row($summary, $single, || Rung::$rung.forms::<T>(), |_: &Problem| Rung::$rung.space::<T>())
+        };
+    }
+    match rung {
+        Rung::Naive => row!(Naive, "one output a thread, f64 phases, library sine and cosine", 1e-5)
+            .reproduces("GPU naive"),
+        Rung::Constant => row!(Constant, "samples in constant memory, a few of them a launch", 1e-5)
+            .reproduces("GPU constant memory"),
+        Rung::Sfu => {
+            row!(Sfu, "32-bit fixed-point phases, sine and cosine by the special-function units", 1e-5)
+                .reproduces("GPU + SFU")
+        }
+        Rung::Tuned => row!(
+            Tuned,
+            "the same, several voxels of a row a thread, which a sample's load serves together",
+            1e-5
+        )
+        .reproduces("GPU + tuning"),
+        Rung::Separable => row!(
+            Separable,
+            "matrix product of separable phases, f32 multiply-adds: 2 a pair, 1 for Q",
+            3e-6
+        )
+        .unforeseeable(),
+        Rung::Double => row!(
+            Double,
+            "the same product on the FP64 tensor cores (the emulator sums their operands by plain loops)",
+            1e-6
+        )
+        .unforeseeable(),
+        Rung::Tensor => row!(
+            Tensor,
+            "the same on the FP16 tensor cores, numbers in two halves (the emulator sums their operands by plain loops)",
+            1e-6
+        )
+        .unforeseeable(),
+        Rung::Wgmma => row!(
+            Wgmma,
+            "the same by groups of four warps, columns read from shared memory (the emulator sums them by plain loops)",
+            1e-6
+        )
+        .lacks(wgmma)
+        .unforeseeable(),
+    }
+}
+
+/// Rows of 1e-5 add up all samples in one f32: 2.2e-6 of a ladder's case (benches/results/2026-11-21-h100/ladders.json), others round
+/// phases and parts of sums. In f64 phases of hundreds of turns leave 4.6e-14.
+fn tolerance<T: SimdReal>(single: f64) -> f64 {
+    if is_double::<T>() { 1e-12 } else { single }
+}
+
+fn is_double<T: SimdReal>() -> bool {
+    TypeId::of::<T>() == TypeId::of::<f64>()
 }
 
 /// The programs of all rows in both precisions.

@@ -1,13 +1,9 @@
 //! What tuning decides of the transforms of several items on a GPU: how many items share a block, and its threads.
 
 use rayspin_device::Device;
-use rayspin_device::cuda::Source;
 use rayspin_tune::{Config, Space, tuned_as};
 
-use super::cuda;
-
-/// The rung whose parameters these are, of the ladders of type 1 and 2.
-pub(super) const RUNG: &str = "gpu-batched";
+use super::variants::gpu_batched;
 
 /// Items of a batch that a block takes, and its threads (of type 2; those of type 1 follow from its tiles).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,11 +30,6 @@ pub(super) fn key(width: usize, matrix: &[usize], samples: usize, coils: usize) 
     (format!("f32, kernels of {width} cells, {}-D", matrix.len()), [matrix, &[samples, coils]].concat())
 }
 
-/// The sources whose forms these are.
-pub(super) fn sources(to_image: bool) -> Vec<&'static Source> {
-    vec![if to_image { &cuda::SPREAD } else { &cuda::INTERP }]
-}
-
 /// The parameters. Without tuning those of `usual`.
 pub(super) fn space(to_image: bool, usual: Asked) -> Space {
     let default = |n: usize| i64::try_from(n).unwrap_or(1);
@@ -60,11 +51,11 @@ pub(super) fn tuned(
     device: &Device,
 ) -> Option<Asked> {
     let config = tuned_as(
-        (ladder(to_image), RUNG),
+        ladder(to_image),
+        &gpu_batched(to_image),
         || key(width, matrix, samples, items),
         || space(to_image, usual),
         device,
-        || sources(to_image),
     )?;
     Asked::of(&config)
 }

@@ -188,36 +188,43 @@ pub(super) fn rows(to_image: bool, tolerance: f64) -> Vec<Row<Fast>> {
             .tolerance(1e-6)
             .refuses(refuses)
     };
-    let fast = |name, backend, summary, run: Run<Size, Data>| {
-        // What the sweep of all kinds of points allows a plan.
-        row(name, backend, summary, run.set_up(plan), work_of_fft).tolerance(BOUND * tolerance)
-    };
-    let one_by_one = |name, backend| {
-        let run = Run::new(move |_: &Config, data: &mut Data| one_by_one(to_image, data));
-        let run = run.carried(if to_image { |d| alone(d, true) } else { |d| alone(d, false) });
-        fast(name, backend, "one coil after another", run)
-    };
-    let batched = |name, backend| {
-        let run = Run::new(move |config: &Config, data: &mut Data| batched(to_image, config, data));
-        let run = run.carried(if to_image { |d| together(d, true) } else { |d| together(d, false) });
-        fast(name, backend, "all coils at once", run)
-    };
+    // What the sweep of all kinds of points allows a plan.
+    let fast = |row: Row<Fast>| row.tolerance(BOUND * tolerance);
     let (cpu, gpu) = (BackendKind::Cpu, BackendKind::Cuda);
     let mut rows = vec![
         exact("exact", cpu, |p: &Size| too_long(p, MOST_PAIRS[0])),
-        one_by_one("one-by-one", cpu),
-        batched("batched", cpu),
+        fast(alone_row(to_image, "one-by-one", cpu)),
+        fast(batched_row(to_image, "batched", cpu)),
     ];
     // Of images to samples the exact sum is left to the CPU beside the GPU.
     if to_image {
         rows.push(exact("gpu-exact", gpu, |p: &Size| too_long(p, MOST_PAIRS[1])));
     }
-    let forms: fn() -> Vec<Build> =
-        if to_image { || cuda::forms::<f32>(true) } else { || cuda::forms::<f32>(false) };
-    let space: fn(&Size) -> Space = if to_image { |p| space(p, true) } else { |p| space(p, false) };
-    rows.push(one_by_one("gpu-one-by-one", gpu).forms(forms));
-    rows.push(batched(form::RUNG, gpu).forms(forms).space(space));
+    rows.push(fast(alone_row(to_image, "gpu-one-by-one", gpu).forms(forms(to_image))));
+    rows.push(fast(gpu_batched(to_image)));
     rows
+}
+
+/// What plans run on a GPU, but for the tolerance.
+pub(super) fn gpu_batched(to_image: bool) -> Row<Fast> {
+    let space: fn(&Size) -> Space = if to_image { |p| space(p, true) } else { |p| space(p, false) };
+    batched_row(to_image, "gpu-batched", BackendKind::Cuda).forms(forms(to_image)).space(space)
+}
+
+fn batched_row(to_image: bool, name: &'static str, backend: BackendKind) -> Row<Fast> {
+    let run = Run::new(move |config: &Config, data: &mut Data| batched(to_image, config, data));
+    let run = run.carried(if to_image { |d| together(d, true) } else { |d| together(d, false) });
+    Variant::new(name, backend, "all coils at once", run.set_up(plan), work_of_fft)
+}
+
+fn alone_row(to_image: bool, name: &'static str, backend: BackendKind) -> Row<Fast> {
+    let run = Run::new(move |_: &Config, data: &mut Data| one_by_one(to_image, data));
+    let run = run.carried(if to_image { |d| alone(d, true) } else { |d| alone(d, false) });
+    Variant::new(name, backend, "one coil after another", run.set_up(plan), work_of_fft)
+}
+
+fn forms(to_image: bool) -> fn() -> Vec<Build> {
+    if to_image { || cuda::forms::<f32>(true) } else { || cuda::forms::<f32>(false) }
 }
 
 fn exact(to_image: bool, data: &mut Data) -> Result<()> {

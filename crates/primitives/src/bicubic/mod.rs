@@ -58,13 +58,14 @@ pub fn resize<T: Pixel>(image: &Array<T>, kernel: Kernel, out: &mut Array<T>) ->
     let tables = Tables::new(from, to, kernel)?;
     match image.device().backend() {
         Backend::Cpu(cpu) => {
-            let columns = tuned(&Bicubic, &problem, "strips", image.device()).get("columns")? as usize;
+            let columns =
+                tuned(&Bicubic, &problem, &variants::cpu_strips(), image.device()).get("columns")? as usize;
             let job = cpu::Job { image: image.cpu(), from, to, tables: &tables };
             job.strips(cpu, columns, out.cpu_mut())
         }
         Backend::Cuda(cuda) => {
             let tables = tables.on(image.device())?;
-            let config = tuned(&Bicubic, &problem, "gpu-sliding", image.device());
+            let config = tuned(&Bicubic, &problem, &variants::gpu_sliding(), image.device());
             let (threads, each) = (config.get("threads")?, config.get("each")? as usize);
             cuda::Job { cuda, image, out, tables: &tables, from, to }.sliding(threads, each)
         }

@@ -20,15 +20,6 @@ macro_rules! of_either {
 }
 
 pub(super) fn rows() -> Vec<Row<Bicubic>> {
-    let run = |launch: Launch| {
-        Run::new(launch).carried(carried).set_up(|_, d| of_either!(d, set => set.set_up(false)))
-    };
-    // Rounding of sixteen products: 9.8e-8 at most was measured.
-    let row = |name, backend, summary, run| Variant::new(name, backend, summary, run, work).tolerance(6e-7);
-    let on_cpu = |name, summary, launch| row(name, BackendKind::Cpu, summary, run(launch));
-    let on_gpu = |name, summary, run| {
-        row(name, BackendKind::Cuda, summary, run).forms(|| vec![Build::plain(&cuda::SOURCE)])
-    };
     let a_thread = |name, summary, launch| on_gpu(name, summary, run(launch)).refuses(grid).space(plane);
     let fetched = |name, summary, launch| {
         let run = run(launch).set_up(|_, d| of_either!(d, set => set.set_up(true)));
@@ -60,13 +51,7 @@ pub(super) fn rows() -> Vec<Row<Bicubic>> {
             "the same on all cores, in bands",
             |_, d| of_either!(d, set => set.on_cpu(|job, cpu, out| job.threads(cpu, out))),
         ),
-        on_cpu("strips", "along x sixteen columns by permutations, in strips", |c, d| {
-            let columns = c.get("columns")? as usize;
-            of_either!(d, set => set.on_cpu(|job, cpu, out| job.strips(cpu, columns, out)))
-        })
-        .space(|_| {
-            Space::none().axis("columns", &[256, 512, 1024, 2048, 4096, 8192], strips::COLUMNS as i64)
-        }),
+        cpu_strips(),
         a_thread("gpu-sixteen", "sixteen reads and their weights", |c, d| {
             of_either!(d, set => {
                 let kernel = set.problem.kernel;
@@ -95,19 +80,55 @@ pub(super) fn rows() -> Vec<Row<Bicubic>> {
         // The texture unit rounds weights to 8 bits, by 2⁻⁹ along each of two axes, which sums of magnitudes of weights make larger:
         // 1.3e-3 at most was measured.
         .tolerance(8e-3),
-        on_gpu(
-            "gpu-sliding",
-            "rows filtered along x stay in registers",
-            run(|c, d| {
-                let (threads, each) = (c.get("threads")?, c.get("each")? as usize);
-                of_either!(d, set => set.on_gpu()?.0.sliding(threads, each))
-            }),
-        )
-        .space(|_| {
-            let each = [8, 16, 32, 64, 128, 256];
-            Space::none().axis("threads", &[32, 64, 128, 256], 128).axis("each", &each, SEGMENT as i64)
-        }),
+        gpu_sliding(),
     ]
+}
+
+/// What [`resize`](super::resize) runs on a CPU.
+pub(super) fn cpu_strips() -> Row<Bicubic> {
+    on_cpu("strips", "along x sixteen columns by permutations, in strips", |c, d| {
+        let columns = c.get("columns")? as usize;
+        of_either!(d, set => set.on_cpu(|job, cpu, out| job.strips(cpu, columns, out)))
+    })
+    .space(|_| Space::none().axis("columns", &[256, 512, 1024, 2048, 4096, 8192], strips::COLUMNS as i64))
+}
+
+/// What [`resize`](super::resize) runs on a GPU.
+pub(super) fn gpu_sliding() -> Row<Bicubic> {
+    on_gpu(
+        "gpu-sliding",
+        "rows filtered along x stay in registers",
+        run(|c, d| {
+            let (threads, each) = (c.get("threads")?, c.get("each")? as usize);
+            of_either!(d, set => set.on_gpu()?.0.sliding(threads, each))
+        }),
+    )
+    .space(|_| {
+        let each = [8, 16, 32, 64, 128, 256];
+        Space::none().axis("threads", &[32, 64, 128, 256], 128).axis("each", &each, SEGMENT as i64)
+    })
+}
+
+fn run(launch: Launch) -> Run<Problem, Data> {
+    Run::new(launch).carried(carried).set_up(|_, d| of_either!(d, set => set.set_up(false)))
+}
+
+fn on_cpu(name: &'static str, summary: &'static str, launch: Launch) -> Row<Bicubic> {
+    row(name, BackendKind::Cpu, summary, run(launch))
+}
+
+fn on_gpu(name: &'static str, summary: &'static str, run: Run<Problem, Data>) -> Row<Bicubic> {
+    row(name, BackendKind::Cuda, summary, run).forms(|| vec![Build::plain(&cuda::SOURCE)])
+}
+
+fn row(
+    name: &'static str,
+    backend: BackendKind,
+    summary: &'static str,
+    run: Run<Problem, Data>,
+) -> Row<Bicubic> {
+    // Rounding of sixteen products: 9.8e-8 at most was measured.
+    Variant::new(name, backend, summary, run, work).tolerance(6e-7)
 }
 
 fn carried(data: &mut Data) -> Option<Carried<'_>> {

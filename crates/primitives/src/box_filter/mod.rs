@@ -37,14 +37,14 @@ pub fn box_mean<T: Pixel>(image: &Array<T>, radius: usize, out: &mut Array<T>) -
         }
         Backend::Cuda(cuda) => {
             let problem = Problem { rows, columns, radius, bytes: size_of::<T>() == 1 };
-            let tuned = |rung| tuned(&BoxFilter, &problem, rung, image.device());
+            let tuned = |row| tuned(&BoxFilter, &problem, &row, image.device());
             if cuda::fused_refuses(radius, cuda::WIDEST).is_none() {
-                let config = tuned("gpu-fused");
+                let config = tuned(variants::gpu_fused());
                 let [v, threads] = [config.get("v")?, config.get("threads")?];
                 let each = config.get("each")? as usize;
                 return cuda::Job { cuda, image, out, rows, columns, radius }.fused(v, threads, each);
             }
-            let config = tuned("gpu-scanned");
+            let config = tuned(variants::gpu_scanned());
             let (threads, each) = (config.get("threads")?, config.get("each")? as usize);
             let mut sums = Array::zeros(image.device(), &[rows, columns])?;
             cuda::Job { cuda, image, out, rows, columns, radius }.scanned(threads, each, &mut sums)

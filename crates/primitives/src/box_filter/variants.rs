@@ -23,14 +23,10 @@ macro_rules! of_either {
 const EACH: [i64; 6] = [32, 64, 128, 256, 512, 1024];
 
 pub(super) fn rows() -> Vec<Row<BoxFilter>> {
-    // Rounding of sums, on CPUs in double precision (7.8e-8 at most was measured), on GPUs in single (8.2e-7).
+    // Rounding of sums in double precision: 7.8e-8 at most was measured.
     let on_cpu = |name, summary, launch: Launch| {
         let run = Run::new(launch).carried(carried);
         Variant::new(name, BackendKind::Cpu, summary, run, work).tolerance(1e-6)
-    };
-    let on_gpu = |name, summary, forms: fn() -> Vec<Build>, launch: Launch| {
-        let run = Run::new(launch).carried(carried);
-        Variant::new(name, BackendKind::Cuda, summary, run, work).tolerance(1e-5).forms(forms)
     };
     let best: Launch = |_, d| of_either!(d, set => set.on_cpu(best_on_cpu));
     vec![
@@ -86,36 +82,49 @@ pub(super) fn rows() -> Vec<Row<BoxFilter>> {
             })
         })
         .space(|_| Space::none().axis("threads", &[32, 64, 128, 256], 64)),
-        on_gpu(
-            "gpu-scanned",
-            "running sums in segments; along rows scans of a block",
-            cuda::forms,
-            |c, d| {
-                of_either!(d, set => {
-                    let (mut job, sums) = set.on_gpu()?;
-                    job.scanned(c.get("threads")?, c.get("each")? as usize, sums)
-                })
-            },
-        )
-        .space(|problem| {
-            let threads = [64, 128, 256, 512, 1024];
-            Space::none().axis("threads", &threads, 256).axis("each", &EACH, segment(problem.radius))
-        }),
-        on_gpu("gpu-fused", "both at once in strips of a warp", cuda::fused_forms, |c, d| {
-            let (v, threads, each) = (c.get("v")?, c.get("threads")?, c.get("each")? as usize);
-            of_either!(d, set => set.on_gpu()?.0.fused(v, threads, each))
-        })
-        .refuses(|problem| cuda::fused_refuses(problem.radius, cuda::WIDEST))
-        .space(|problem| {
-            let fits = |v: &i64| cuda::fused_refuses(problem.radius, *v as u32).is_none();
-            let widths: Vec<i64> = [4, 8].into_iter().filter(fits).collect();
-            Space::none().axis("v", &widths, 8).axis("threads", &[32, 64, 128, 256], 128).axis(
-                "each",
-                &EACH,
-                segment(problem.radius),
-            )
-        }),
+        gpu_scanned(),
+        gpu_fused(),
     ]
+}
+
+/// What [`box_mean`](super::box_mean) runs on a GPU where the radius is too large for [`gpu_fused`].
+pub(super) fn gpu_scanned() -> Row<BoxFilter> {
+    on_gpu("gpu-scanned", "running sums in segments; along rows scans of a block", cuda::forms, |c, d| {
+        of_either!(d, set => {
+            let (mut job, sums) = set.on_gpu()?;
+            job.scanned(c.get("threads")?, c.get("each")? as usize, sums)
+        })
+    })
+    .space(|problem| {
+        let threads = [64, 128, 256, 512, 1024];
+        Space::none().axis("threads", &threads, 256).axis("each", &EACH, segment(problem.radius))
+    })
+}
+
+/// What [`box_mean`](super::box_mean) runs on a GPU.
+pub(super) fn gpu_fused() -> Row<BoxFilter> {
+    on_gpu("gpu-fused", "both at once in strips of a warp", cuda::fused_forms, |c, d| {
+        let (v, threads, each) = (c.get("v")?, c.get("threads")?, c.get("each")? as usize);
+        of_either!(d, set => set.on_gpu()?.0.fused(v, threads, each))
+    })
+    .refuses(|problem| cuda::fused_refuses(problem.radius, cuda::WIDEST))
+    .space(|problem| {
+        let fits = |v: &i64| cuda::fused_refuses(problem.radius, *v as u32).is_none();
+        let widths: Vec<i64> = [4, 8].into_iter().filter(fits).collect();
+        let space = Space::none().axis("v", &widths, 8).axis("threads", &[32, 64, 128, 256], 128);
+        space.axis("each", &EACH, segment(problem.radius))
+    })
+}
+
+fn on_gpu(
+    name: &'static str,
+    summary: &'static str,
+    forms: fn() -> Vec<Build>,
+    launch: Launch,
+) -> Row<BoxFilter> {
+    let run = Run::new(launch).carried(carried);
+    // Rounding of sums in single precision: 8.2e-7 at most was measured.
+    Variant::new(name, BackendKind::Cuda, summary, run, work).tolerance(1e-5).forms(forms)
 }
 
 fn carried(data: &mut Data) -> Option<Carried<'_>> {

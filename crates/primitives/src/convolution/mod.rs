@@ -86,7 +86,7 @@ fn run(
             let mut job = cuda::Job { cuda, image, taps: &taps, out, rows, columns, rx, ry, line };
             if rx.max(ry) <= cuda::SLIDING_MOST {
                 let problem = Problem { rows, columns, rx, ry, line };
-                let config = tuned(&Convolution, &problem, "gpu-sliding", device);
+                let config = tuned(&Convolution, &problem, &variants::gpu_sliding(), device);
                 return job.sliding(config.get("threads")?, config.get("each")? as usize);
             }
             if rows > 65535 {
@@ -98,7 +98,7 @@ fn run(
             }
             let mut between = Array::zeros(device, if line { &[0] } else { image.shape() })?;
             let problem = Problem { rows, columns, rx, ry, line };
-            let config = tuned(&Convolution, &problem, "gpu-separable", device);
+            let config = tuned(&Convolution, &problem, &variants::gpu_separable(), device);
             job.separable(config.get("x")?, config.get("y")?, &mut between)
         }
     }

@@ -22,10 +22,6 @@ pub(super) fn rows() -> Vec<Row<Convolution>> {
         });
         Variant::new(name, BackendKind::Cpu, summary, run.carried(carried), work).tolerance(TOLERANCE)
     };
-    let on_gpu = |name, summary, forms: fn() -> Vec<Build>, launch: fn(&Config, &mut Data) -> Result<()>| {
-        let run = Run::new(launch).carried(carried);
-        Variant::new(name, BackendKind::Cuda, summary, run, work).tolerance(TOLERANCE).forms(forms)
-    };
     vec![
         on_cpu("naive", "all products of taps, one thread", |job, _, _, out| {
             job.naive(out);
@@ -45,12 +41,7 @@ pub(super) fn rows() -> Vec<Row<Convolution>> {
         })
         .refuses(grid)
         .space(plane),
-        on_gpu("gpu-separable", "two passes, taps in global memory", cuda::plain_forms, |c, d| {
-            let (mut job, between) = job(d)?;
-            job.separable(c.get("x")?, c.get("y")?, between)
-        })
-        .refuses(grid)
-        .space(plane),
+        gpu_separable(),
         on_gpu("gpu-constant", "taps in constant memory", cuda::constant_forms, |c, d| constant(c, d, false))
             .refuses(too_many_taps)
             .space(plane)
@@ -71,18 +62,40 @@ pub(super) fn rows() -> Vec<Row<Convolution>> {
             let highest = heights.last().copied().unwrap_or(8);
             Space::none().axis("x", &[32], 32).axis("y", &[4, 8, 16, 32], 8).axis("height", &heights, highest)
         }),
-        on_gpu(
-            "gpu-sliding",
-            "both passes in registers, four columns a thread",
-            cuda::sliding_forms,
-            |c, d| job(d)?.0.sliding(c.get("threads")?, c.get("each")? as usize),
-        )
-        .refuses(|problem| radii(problem, cuda::SLIDING_MOST))
-        .space(|_| {
-            let each = [16, 32, 64, 128, 256, 512];
-            Space::none().axis("threads", &[32, 64, 128, 256], 128).axis("each", &each, SEGMENT as i64)
-        }),
+        gpu_sliding(),
     ]
+}
+
+/// What [`separable`](super::separable) runs on a GPU where taps are many.
+pub(super) fn gpu_separable() -> Row<Convolution> {
+    on_gpu("gpu-separable", "two passes, taps in global memory", cuda::plain_forms, |c, d| {
+        let (mut job, between) = job(d)?;
+        job.separable(c.get("x")?, c.get("y")?, between)
+    })
+    .refuses(grid)
+    .space(plane)
+}
+
+/// What [`separable`](super::separable) runs on a GPU where taps are few.
+pub(super) fn gpu_sliding() -> Row<Convolution> {
+    on_gpu("gpu-sliding", "both passes in registers, four columns a thread", cuda::sliding_forms, |c, d| {
+        job(d)?.0.sliding(c.get("threads")?, c.get("each")? as usize)
+    })
+    .refuses(|problem| radii(problem, cuda::SLIDING_MOST))
+    .space(|_| {
+        let each = [16, 32, 64, 128, 256, 512];
+        Space::none().axis("threads", &[32, 64, 128, 256], 128).axis("each", &each, SEGMENT as i64)
+    })
+}
+
+fn on_gpu(
+    name: &'static str,
+    summary: &'static str,
+    forms: fn() -> Vec<Build>,
+    launch: fn(&Config, &mut Data) -> Result<()>,
+) -> Row<Convolution> {
+    let run = Run::new(launch).carried(carried);
+    Variant::new(name, BackendKind::Cuda, summary, run, work).tolerance(TOLERANCE).forms(forms)
 }
 
 fn carried(data: &mut Data) -> Option<Carried<'_>> {

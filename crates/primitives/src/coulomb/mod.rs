@@ -55,7 +55,7 @@ pub fn potential(atoms: &Array<[f32; 4]>, grid: &Grid, v: &mut Array<f32>) -> Re
         }
         Backend::Cuda(cuda) => {
             let problem = Problem { atoms: atoms.len(), shape: grid.shape };
-            let config = tuned(&Coulomb, &problem, "gpu-points", v.device());
+            let config = tuned(&Coulomb, &problem, &variants::gpu_points(), v.device());
             cuda::points(cuda, &config, atoms, grid, v)
         }
     }

@@ -1,7 +1,7 @@
 //! The rows.
 
 use rayspin_core::Result;
-use rayspin_device::BackendKind::{Cpu, Cuda};
+use rayspin_device::BackendKind::{self, Cpu, Cuda};
 use rayspin_tune::variant::{Run, Variant, Work};
 use rayspin_tune::{Carried, Config, Row, Space, gpu};
 
@@ -11,9 +11,6 @@ use super::{Coulomb, Data, Problem, cpu, cuda, pairs};
 const TOLERANCE: f64 = 2e-6;
 
 pub(super) fn rows() -> Vec<Row<Coulomb>> {
-    let row = |name, backend, summary, launch: fn(&Config, &mut Data) -> Result<()>| {
-        Variant::new(name, backend, summary, Run::new(launch).carried(carried), work).tolerance(TOLERANCE)
-    };
     let threads = |_: &Problem| Space::none().axis("threads", &[32, 64, 128, 256, 512, 1024], 128);
     vec![
         row("scatter", Cpu, "an atom at a time, all points of the grid, one thread", |_, d| {
@@ -54,13 +51,27 @@ pub(super) fn rows() -> Vec<Row<Coulomb>> {
         .space(|_| pieces(16, 512))
         .forms(cuda::pieces_forms)
         .reproduces("CUDA on a GPU"),
-        row("gpu-points", Cuda, "several points a thread, some roots by arithmetic", |config, d| {
-            let device = d.v.device().clone();
-            cuda::points(gpu(&device)?, config, &d.atoms, &d.grid, &mut d.v)
-        })
-        .space(points)
-        .forms(cuda::points_forms),
+        gpu_points(),
     ]
+}
+
+/// What [`potential`](super::potential) runs on a GPU.
+pub(super) fn gpu_points() -> Row<Coulomb> {
+    row("gpu-points", Cuda, "several points a thread, some roots by arithmetic", |config, d| {
+        let device = d.v.device().clone();
+        cuda::points(gpu(&device)?, config, &d.atoms, &d.grid, &mut d.v)
+    })
+    .space(points)
+    .forms(cuda::points_forms)
+}
+
+fn row(
+    name: &'static str,
+    backend: BackendKind,
+    summary: &'static str,
+    launch: fn(&Config, &mut Data) -> Result<()>,
+) -> Row<Coulomb> {
+    Variant::new(name, backend, summary, Run::new(launch).carried(carried), work).tolerance(TOLERANCE)
 }
 
 fn carried(data: &mut Data) -> Option<Carried<'_>> {

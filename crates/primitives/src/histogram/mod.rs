@@ -75,7 +75,7 @@ fn problem(samples: &dyn Samples, bins: usize, form: Form) -> Problem {
 
 fn on_cpu(cpu: &rayspin_device::Cpu, samples: &dyn Samples, bins: usize, form: Form) -> Result<Vec<u32>> {
     let problem = problem(samples, bins, form);
-    let each = tuned(&Histogram, &problem, "cpu-threads", samples.device()).get("tables")?;
+    let each = tuned(&Histogram, &problem, &variants::cpu_threads(), samples.device()).get("tables")?;
     let mut tables = zeroed("tables of a histogram", cpu::words(cpu.threads(), bins))?;
     samples.threads(cpu, each as usize, &mut tables, bins);
     Ok(tables)
@@ -98,8 +98,8 @@ fn on_gpu(
     let cuda = rayspin_tune::gpu(device)?;
     let mut wide = Array::zeros(device, &[cuda::wide_len(bins)])?;
     let problem = problem(samples, bins, form);
-    let tuned = |rung| cuda::OnePass::of(&tuned(&Histogram, &problem, rung, device));
-    let mut pass = tuned("gpu-copies")?;
+    let tuned = |row| cuda::OnePass::of(&tuned(&Histogram, &problem, &row, device));
+    let mut pass = tuned(variants::gpu_copies())?;
     // A multiprocessor may hold less than the one that the space was made for.
     let copies = variants::copies(bins).into_iter().rev().map(|copies| copies as u32);
     let mut fits = copies.filter(|&copies| copies <= pass.copies && cuda::fits(cuda, copies, bins));
@@ -109,7 +109,7 @@ fn on_gpu(
             "each"
         }
         None => {
-            pass = tuned("gpu-device-memory")?;
+            pass = tuned(variants::gpu_device_memory())?;
             "everywhere"
         }
     };

@@ -135,9 +135,6 @@ fn journal(
 }
 
 pub(super) fn rows() -> Vec<Row<Histogram>> {
-    let on_cpu = |name, summary, launch: fn(&Config, &mut Data) -> Result<()>| {
-        row(name, BackendKind::Cpu, summary, launch)
-    };
     let single = |names, summary, kernel, shared| {
         journal(names, summary, move |c, d| cuda::single(kernel, c.get("threads")?, shared, d))
             .space(one_block)
@@ -147,10 +144,6 @@ pub(super) fn rows() -> Vec<Row<Histogram>> {
     };
     let stored = |names, summary, kernel| {
         journal(names, summary, move |c, d| cuda::second_pass(kernel, c, d)).space(many_blocks)
-    };
-    let modern = |name, summary, kernel| {
-        let row = row(name, BackendKind::Cuda, summary, move |c, d| one_pass(kernel, c, d));
-        row.refuses(too_many_bins).forms(|| cuda::one_pass_forms(&UNROLL))
     };
     vec![
         on_cpu("cpu-scalar", "one thread, one table", |_, d| {
@@ -171,13 +164,7 @@ pub(super) fn rows() -> Vec<Row<Histogram>> {
             d.give()
         })
         .space(|_| tables(8)),
-        on_cpu("cpu-threads", "the same on all cores", |c, d| {
-            let device = d.samples.device().clone();
-            let tables = c.get("tables")? as usize;
-            d.samples.threads(device.cpu_side(), tables, d.wide.cpu_mut(), d.problem.bins);
-            d.give()
-        })
-        .space(|_| tables(8)),
+        cpu_threads(),
         journal(("o1", "O1"), "one thread", |_, d| cuda::single("one_thread", 1, false, d))
             .refuses(words_only),
         single(("o2", "O2"), "one block, a piece of the samples for each thread", "one_block", false)
@@ -216,15 +203,12 @@ pub(super) fn rows() -> Vec<Row<Histogram>> {
             space.where_(|c| matches!(c.find("threads").zip(c.find("blocks")), Some((t, b)) if t * b <= 768))
         })
         .forms(cuda::private_forms),
-        modern("gpu-device-memory", "counts in the device's memory: any number of bins", "everywhere")
-            .refuses(runs_all)
-            .space(|_| pass(256, 8, &[2]))
-            .forms(|| cuda::one_pass_forms(&[2])),
+        gpu_device_memory(),
         modern("gpu-one-pass", "one kernel: the block that ends last gives the result", "each")
             .space(|_| pass(1024, 2, &UNROLL).axis("copies", &[1], 1)),
         modern("gpu-matched", "equal values of a warp are added once", "matched")
             .space(|_| pass(1024, 2, &UNROLL)),
-        modern("gpu-copies", "a copy of the counts for each lane", "each").space(all_copies),
+        gpu_copies(),
         modern("gpu-packed", "two 16-bit counts in a word, runs added at once", "packed")
             .space(packed_copies),
         modern("gpu-runs", "copies, and runs of a thread added at once", "runs").space(all_copies),
@@ -232,4 +216,41 @@ pub(super) fn rows() -> Vec<Row<Histogram>> {
             .refuses(|problem| no_limit(problem).or_else(|| too_many_bins(problem)))
             .space(some_copies),
     ]
+}
+
+/// What the public functions run on a CPU.
+pub(super) fn cpu_threads() -> Row<Histogram> {
+    on_cpu("cpu-threads", "the same on all cores", |c, d| {
+        let device = d.samples.device().clone();
+        let tables = c.get("tables")? as usize;
+        d.samples.threads(device.cpu_side(), tables, d.wide.cpu_mut(), d.problem.bins);
+        d.give()
+    })
+    .space(|_| tables(8))
+}
+
+/// What the public functions run on a GPU where shared memory holds the bins.
+pub(super) fn gpu_copies() -> Row<Histogram> {
+    modern("gpu-copies", "a copy of the counts for each lane", "each").space(all_copies)
+}
+
+/// What they run for more bins.
+pub(super) fn gpu_device_memory() -> Row<Histogram> {
+    modern("gpu-device-memory", "counts in the device's memory: any number of bins", "everywhere")
+        .refuses(runs_all)
+        .space(|_| pass(256, 8, &[2]))
+        .forms(|| cuda::one_pass_forms(&[2]))
+}
+
+fn on_cpu(
+    name: &'static str,
+    summary: &'static str,
+    launch: fn(&Config, &mut Data) -> Result<()>,
+) -> Row<Histogram> {
+    row(name, BackendKind::Cpu, summary, launch)
+}
+
+fn modern(name: &'static str, summary: &'static str, kernel: &'static str) -> Row<Histogram> {
+    let row = row(name, BackendKind::Cuda, summary, move |c, d| one_pass(kernel, c, d));
+    row.refuses(too_many_bins).forms(|| cuda::one_pass_forms(&UNROLL))
 }

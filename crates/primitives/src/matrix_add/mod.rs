@@ -30,7 +30,7 @@ pub fn add(a: &Array<f32>, b: &Array<f32>, c: &mut Array<f32>) -> Result<()> {
         Backend::Cuda(cuda) => {
             let columns = a.shape().last().copied().unwrap_or(1);
             let problem = Problem { rows: a.len() / columns.max(1), columns };
-            let config = tuned(&MatrixAdd, &problem, "gpu-wide", a.device());
+            let config = tuned(&MatrixAdd, &problem, &variants::gpu_wide(), a.device());
             cuda::wide(cuda, config.get("threads")?, a, b, c)
         }
     }

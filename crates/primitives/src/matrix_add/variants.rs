@@ -7,22 +7,20 @@ use rayspin_tune::{Carried, Config, Row, Space, gpu};
 
 use super::{Data, MatrixAdd, Problem, cpu, cuda};
 
+type Launch = fn(&Config, &mut Data) -> Result<()>;
+
 pub(super) fn rows() -> Vec<Row<MatrixAdd>> {
-    let row = |name, backend, summary, launch: fn(&Config, &mut Data) -> Result<()>| {
-        Variant::new(name, backend, summary, Run::new(launch).carried(carried), work)
-    };
-    let on_gpu = |name, summary, launch| row(name, Cuda, summary, launch).forms(cuda::forms);
     vec![
-        row("scalar", Cpu, "one thread, baseline instructions", |_, d| {
+        on_cpu("scalar", "one thread, baseline instructions", |_, d| {
             cpu::scalar(d.a.cpu(), d.b.cpu(), d.c.cpu_mut());
             Ok(())
         }),
-        row("simd", Cpu, "one thread, the widest vectors", |_, d| {
+        on_cpu("simd", "one thread, the widest vectors", |_, d| {
             let cpu = d.a.device().cpu_side().level();
             cpu::simd(cpu, d.a.cpu(), d.b.cpu(), d.c.cpu_mut());
             Ok(())
         }),
-        row("threads", Cpu, "the same on all cores", |_, d| {
+        on_cpu("threads", "the same on all cores", |_, d| {
             cpu::threads(d.a.device().cpu_side(), d.a.cpu(), d.b.cpu(), d.c.cpu_mut());
             Ok(())
         }),
@@ -30,12 +28,25 @@ pub(super) fn rows() -> Vec<Row<MatrixAdd>> {
         on_gpu("gpu-tiled", "a grid of 2-D blocks that checks its bounds", cuda::tiled)
             .refuses(cuda::tiled_refuses)
             .space(tiles),
-        on_gpu("gpu-wide", "16 bytes a thread and load, flat", |config, d| {
-            let device = d.a.device().clone();
-            cuda::wide(gpu(&device)?, config.get("threads")?, &d.a, &d.b, &mut d.c)
-        })
-        .space(|_| Space::none().axis("threads", &[64, 128, 256, 512, 1024], 256)),
+        gpu_wide(),
     ]
+}
+
+/// What [`add`](super::add) runs on a GPU.
+pub(super) fn gpu_wide() -> Row<MatrixAdd> {
+    on_gpu("gpu-wide", "16 bytes a thread and load, flat", |config, d| {
+        let device = d.a.device().clone();
+        cuda::wide(gpu(&device)?, config.get("threads")?, &d.a, &d.b, &mut d.c)
+    })
+    .space(|_| Space::none().axis("threads", &[64, 128, 256, 512, 1024], 256))
+}
+
+fn on_cpu(name: &'static str, summary: &'static str, launch: Launch) -> Row<MatrixAdd> {
+    Variant::new(name, Cpu, summary, Run::new(launch).carried(carried), work)
+}
+
+fn on_gpu(name: &'static str, summary: &'static str, launch: Launch) -> Row<MatrixAdd> {
+    Variant::new(name, Cuda, summary, Run::new(launch).carried(carried), work).forms(cuda::forms)
 }
 
 fn carried(data: &mut Data) -> Option<Carried<'_>> {

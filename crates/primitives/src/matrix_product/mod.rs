@@ -36,14 +36,14 @@ pub fn multiply(a: &Array<f32>, b: &Array<f32>, c: &mut Array<f32>) -> Result<()
     let problem = Problem { m, n, k };
     match a.device().backend() {
         Backend::Cpu(cpu) => {
-            let cut = cpu::Cut::of(&tuned(&MatrixProduct, &problem, "threads", a.device()))?;
+            let cut = cpu::Cut::of(&tuned(&MatrixProduct, &problem, &variants::cpu_threads(), a.device()))?;
             let mut room = cpu::Packed::new(problem, cut.inner)?;
             let matrices = cpu::Matrices { a: a.cpu(), b: b.cpu(), c: c.cpu_mut(), p: problem };
             cpu::packed(cpu::Workers::all(cpu), cut, &mut room, matrices);
             Ok(())
         }
         Backend::Cuda(cuda) => {
-            let config = tuned(&MatrixProduct, &problem, "gpu-wide", a.device());
+            let config = tuned(&MatrixProduct, &problem, &variants::gpu_wide(), a.device());
             cuda::wide(cuda, &config, [a, b], c, &problem)
         }
     }

@@ -1,8 +1,7 @@
 //! The rows.
 
 use rayspin_core::{Error, Result};
-use rayspin_device::BackendKind::{self, Cuda};
-use rayspin_device::Cpu;
+use rayspin_device::BackendKind::{self, Cpu, Cuda};
 use rayspin_tune::variant::{Run, Variant, Work};
 use rayspin_tune::{Carried, Config, Row, Space, gpu};
 
@@ -13,10 +12,7 @@ use super::{Data, MatrixProduct, Problem, cpu, cuda};
 const TOLERANCE: f64 = 1e-6;
 
 pub(super) fn rows() -> Vec<Row<MatrixProduct>> {
-    let row = |name, backend, summary, launch: fn(&Config, &mut Data) -> Result<()>| {
-        Variant::new(name, backend, summary, Run::new(launch).carried(carried), work).tolerance(TOLERANCE)
-    };
-    let on_cpu = |name, summary, launch| row(name, BackendKind::Cpu, summary, launch);
+    let on_cpu = |name, summary, launch| row(name, Cpu, summary, launch);
     vec![
         on_cpu("naive", "three loops as the formula has them, one thread", |_, d| {
             cpu::naive(d.a.cpu(), d.b.cpu(), d.c.cpu_mut(), d.problem);
@@ -36,9 +32,7 @@ pub(super) fn rows() -> Vec<Row<MatrixProduct>> {
             packed(config, d, |_| Workers::one(level))
         })
         .space(cuts),
-        on_cpu("threads", "the same on all cores", |config, d| packed(config, d, Workers::all))
-            .space(cuts)
-            .reproduces("C on a CPU"),
+        cpu_threads(),
         row("gpu-naive", Cuda, "a thread an output", cuda::naive).space(naive).forms(cuda::naive_forms),
         row("gpu-tiled", Cuda, "tiles of A and B in shared memory", cuda::tiled)
             .space(|p| Space::none().axis("tile", if p.m < 256 { &[8, 16] } else { &[8, 16, 32] }, 16))
@@ -47,12 +41,7 @@ pub(super) fn rows() -> Vec<Row<MatrixProduct>> {
         row("gpu-registers", Cuda, "several outputs a thread, from registers", cuda::registers)
             .space(registers)
             .forms(cuda::registers_forms),
-        row("gpu-wide", Cuda, "16-byte loads, tiles of warps, the next tile under way", |config, d| {
-            let device = d.a.device().clone();
-            cuda::wide(gpu(&device)?, config, [&d.a, &d.b], &mut d.c, &d.problem)
-        })
-        .space(wide)
-        .forms(cuda::wide_forms),
+        gpu_wide(),
         row("gpu-async", Cuda, "several tiles under way that pass no register", |config, d| {
             let device = d.a.device().clone();
             cuda::stages(gpu(&device)?, config, [&d.a, &d.b], &mut d.c, &d.problem)
@@ -60,6 +49,32 @@ pub(super) fn rows() -> Vec<Row<MatrixProduct>> {
         .space(stages)
         .forms(cuda::stages_forms),
     ]
+}
+
+/// What [`multiply`](super::multiply) runs on a CPU.
+pub(super) fn cpu_threads() -> Row<MatrixProduct> {
+    row("threads", Cpu, "the same on all cores", |config, d| packed(config, d, Workers::all))
+        .space(cuts)
+        .reproduces("C on a CPU")
+}
+
+/// What [`multiply`](super::multiply) runs on a GPU.
+pub(super) fn gpu_wide() -> Row<MatrixProduct> {
+    row("gpu-wide", Cuda, "16-byte loads, tiles of warps, the next tile under way", |config, d| {
+        let device = d.a.device().clone();
+        cuda::wide(gpu(&device)?, config, [&d.a, &d.b], &mut d.c, &d.problem)
+    })
+    .space(wide)
+    .forms(cuda::wide_forms)
+}
+
+fn row(
+    name: &'static str,
+    backend: BackendKind,
+    summary: &'static str,
+    launch: fn(&Config, &mut Data) -> Result<()>,
+) -> Row<MatrixProduct> {
+    Variant::new(name, backend, summary, Run::new(launch).carried(carried), work).tolerance(TOLERANCE)
 }
 
 fn carried(data: &mut Data) -> Option<Carried<'_>> {
@@ -166,7 +181,11 @@ fn stages(problem: &Problem) -> Space {
     })
 }
 
-fn packed<'a>(config: &Config, data: &'a mut Data, on: impl FnOnce(&'a Cpu) -> Workers<'a>) -> Result<()> {
+fn packed<'a>(
+    config: &Config,
+    data: &'a mut Data,
+    on: impl FnOnce(&'a rayspin_device::Cpu) -> Workers<'a>,
+) -> Result<()> {
     let cut = cpu::Cut::of(config)?;
     let Data { a, b, c, room, problem, .. } = data;
     let room = room

@@ -52,7 +52,7 @@ pub fn estimate(stream: Stream, points: u64, device: &Device) -> Result<Estimate
         Backend::Cpu(cpu) => cpu::threads(cpu, stream, points),
         Backend::Cuda(cuda) => {
             let mut sums = cuda::Sums::new(device)?;
-            let config = tuned(&Pi, &Problem { points }, "gpu-carry", device);
+            let config = tuned(&Pi, &Problem { points }, &variants::gpu_carry(), device);
             let grid = cuda::Grid::of(&config, cuda)?;
             cuda::count(cuda, "carried", grid, stream, points, &mut sums)?;
             sums.integer.read()?.first().copied().unwrap_or_default()

@@ -12,10 +12,6 @@ pub(super) fn rows() -> Vec<Row<Pi>> {
     let on_cpu = |name, summary, launch: fn(&Config, &mut Data) -> Result<()>| {
         Variant::new(name, Cpu, summary, Run::new(launch).carried(carried), work)
     };
-    let on_gpu = |name, summary, kernel| {
-        let run = Run::new(move |config, data: &mut Data| data.on_gpu(kernel, config)).carried(carried);
-        Variant::new(name, Cuda, summary, run, work).space(launches).forms(cuda::forms)
-    };
     vec![
         on_cpu("scalar", "one thread, a block of the stream at a time", |_, d| {
             d.on_cpu(cpu::scalar(d.stream, d.points))
@@ -32,8 +28,18 @@ pub(super) fn rows() -> Vec<Row<Pi>> {
         on_gpu("gpu-f64", "one kernel, f64, an atomic addition a thread", "one_kernel"),
         on_gpu("gpu-integers", "64-bit integers in place of f64", "integers"),
         on_gpu("gpu-shuffles", "warps and blocks add first", "shuffled"),
-        on_gpu("gpu-carry", "what carries out of 64 bits lies outside", "carried"),
+        gpu_carry(),
     ]
+}
+
+/// What [`estimate`](super::estimate) runs on a GPU.
+pub(super) fn gpu_carry() -> Row<Pi> {
+    on_gpu("gpu-carry", "what carries out of 64 bits lies outside", "carried")
+}
+
+fn on_gpu(name: &'static str, summary: &'static str, kernel: &'static str) -> Row<Pi> {
+    let run = Run::new(move |config, data: &mut Data| data.on_gpu(kernel, config)).carried(carried);
+    Variant::new(name, Cuda, summary, run, work).space(launches).forms(cuda::forms)
 }
 
 fn carried(data: &mut Data) -> Option<Carried<'_>> {

@@ -133,7 +133,7 @@ fn check<T: Number>(law: &str, location: T, scale: T) -> Result<()> {
 
 fn way<T: Element>(cuda: &Cuda, out: &Array<T>, kind: Kind) -> Result<cuda::Way<'static>> {
     let problem = Problem { numbers: out.len(), kind };
-    let config = tuned(&RandomNumbers, &problem, "gpu-grid", out.device());
+    let config = tuned(&RandomNumbers, &problem, &variants::gpu_grid(kind), out.device());
     let blocks = config.get("blocks")?.saturating_mul(cuda.properties().multiprocessors);
     Ok(cuda::Way::Fill { threads: config.get("threads")?, blocks: Some(blocks) })
 }

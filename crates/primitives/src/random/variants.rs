@@ -139,24 +139,37 @@ impl OnGpu {
 }
 
 pub(super) fn rows(&Problem { kind, .. }: &Problem) -> Vec<Row<RandomNumbers>> {
-    let row = |name, backend, summary, run: Run<Problem, Data>| {
-        Variant::new(name, backend, summary, run.carried(carried).set_up(set_up), work)
-            .tolerance(tolerance(kind))
-    };
     let on_cpu = |name, summary, way: OnCpu| {
-        row(name, BackendKind::Cpu, summary, Run::new(move |_, data| way.run(data)))
-    };
-    let on_gpu = |name, summary, way: OnGpu| {
-        let run = Run::new(move |config, data| way.run(config, data));
-        row(name, BackendKind::Cuda, summary, run).forms(forms(kind))
+        row(kind, name, BackendKind::Cpu, summary, Run::new(move |_, data| way.run(data)))
     };
     vec![
         on_cpu("scalar", "one thread, a block at a time", OnCpu::Scalar),
         on_cpu("simd", "one thread, 32 blocks side by side", OnCpu::Simd),
         on_cpu("threads", "the same on all cores", OnCpu::Threads),
-        on_gpu("gpu-states", "a state for each thread: initialised, loaded, stored", OnGpu::States)
+        on_gpu(kind, "gpu-states", "a state for each thread: initialised, loaded, stored", OnGpu::States)
             .space(|p| threads(p).axis("blocks", &[1, 2, 4, 8, 16, 32], 16)),
-        on_gpu("gpu-once", "one kernel, one block of the stream a thread", OnGpu::Once).space(threads),
-        on_gpu("gpu-grid", "one kernel, as many threads as run at once", OnGpu::Grid).space(grid),
+        on_gpu(kind, "gpu-once", "one kernel, one block of the stream a thread", OnGpu::Once).space(threads),
+        gpu_grid(kind),
     ]
+}
+
+/// What the public functions run on a GPU.
+pub(super) fn gpu_grid(kind: Kind) -> Row<RandomNumbers> {
+    on_gpu(kind, "gpu-grid", "one kernel, as many threads as run at once", OnGpu::Grid).space(grid)
+}
+
+fn on_gpu(kind: Kind, name: &'static str, summary: &'static str, way: OnGpu) -> Row<RandomNumbers> {
+    let run = Run::new(move |config, data| way.run(config, data));
+    row(kind, name, BackendKind::Cuda, summary, run).forms(forms(kind))
+}
+
+fn row(
+    kind: Kind,
+    name: &'static str,
+    backend: BackendKind,
+    summary: &'static str,
+    run: Run<Problem, Data>,
+) -> Row<RandomNumbers> {
+    let run = run.carried(carried).set_up(set_up);
+    Variant::new(name, backend, summary, run, work).tolerance(tolerance(kind))
 }

@@ -64,7 +64,8 @@ fn reduce<T: Plain, O: Operation<T>>(a: &Array<T>, b: Option<&Array<T>>) -> Resu
     let problem = ladder::Problem::of::<T, O>(a.len());
     match a.device().backend() {
         Backend::Cpu(cpu) => {
-            let piece = tuned(&Reduction, &problem, "threads", a.device()).get("piece")? as usize;
+            let piece =
+                tuned(&Reduction, &problem, &variants::cpu_threads(), a.device()).get("piece")? as usize;
             let mut parts = vec![O::identity(); a.len().div_ceil(piece)];
             Ok(cpu::threads::<T, O>(cpu, piece, a.cpu(), b.cpu(), &mut parts))
         }
@@ -72,7 +73,7 @@ fn reduce<T: Plain, O: Operation<T>>(a: &Array<T>, b: Option<&Array<T>>) -> Resu
             if a.is_empty() {
                 return Ok(O::identity());
             }
-            let config = tuned(&Reduction, &problem, "gpu-flags", a.device());
+            let config = tuned(&Reduction, &problem, &variants::gpu_flags(), a.device());
             let shape = cuda::Shape::of(&config)?;
             // As many as any grid takes: made once.
             let most = cuda::resident(gpu, cuda::MOST_BLOCKS as u32).max(shape.blocks::<T>(gpu, a.len()));

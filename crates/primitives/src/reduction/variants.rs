@@ -82,8 +82,7 @@ pub(super) fn rows(problem: &Problem) -> Vec<Row<Reduction>> {
     let all = vec![
         row("scalar", Cpu, "one thread, one sum", |_, d| d.scalar()),
         row("simd", Cpu, "one thread, the widest vectors, eight under way", |_, d| d.simd()),
-        row("threads", Cpu, "the same on all cores, pieces joined in order", |c, d| d.threads(c))
-            .space(pieces),
+        cpu_threads(),
         step("gpu-k1", "K1", "interleaved, threads chosen by modulo", "k1_modulo", 1),
         step("gpu-k2", "K2", "interleaved, threads in a row", "k2_strided", 1),
         step("gpu-k3", "K3", "sequential addresses", "k3_sequential", 1),
@@ -115,11 +114,19 @@ pub(super) fn rows(problem: &Problem) -> Vec<Row<Reduction>> {
         row("gpu-one-pass", Cuda, "the block that ends last joins all: one kernel", |c, d| d.one_pass(c))
             .space(wide)
             .forms(cuda::loads),
-        row("gpu-flags", Cuda, "flags beside blocks' numbers, for which the last block waits", |c, d| {
-            d.flagged(c)
-        })
-        .space(wide)
-        .forms(cuda::loads),
+        gpu_flags(),
     ];
     all.into_iter().map(|row| row.tolerance(tolerance)).collect()
+}
+
+/// What the public functions run on a CPU.
+pub(super) fn cpu_threads() -> Row<Reduction> {
+    let summary = "the same on all cores, pieces joined in order";
+    row("threads", BackendKind::Cpu, summary, |c, d| d.threads(c)).space(pieces)
+}
+
+/// What the public functions run on a GPU.
+pub(super) fn gpu_flags() -> Row<Reduction> {
+    let summary = "flags beside blocks' numbers, for which the last block waits";
+    row("gpu-flags", BackendKind::Cuda, summary, |c, d| d.flagged(c)).space(wide).forms(cuda::loads)
 }

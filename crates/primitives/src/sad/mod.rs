@@ -53,7 +53,7 @@ pub fn block_match(
             if let Some(why) = cuda::window_refuses(&problem) {
                 return Err(Error::value("radius of displacements", "one whose window fits", why));
             }
-            let config = tuned(&Sad, &problem, "gpu-packed", current.device());
+            let config = tuned(&Sad, &problem, &variants::gpu_packed(), current.device());
             let form = ("packed", config.get("blocks")?, config.get("threads")?);
             cuda::window(cuda, form, [current, reference], sums, &problem)
         }

@@ -17,12 +17,6 @@ pub(super) fn rows() -> Vec<Row<Sad>> {
             .space(|_| Space::none().axis("threads", &[64, 128, 256, 512], 256))
             .forms(cuda::a_thread_forms)
     };
-    let window = |name, summary, launch| {
-        Variant::new(name, BackendKind::Cuda, summary, run(launch), work)
-            .refuses(cuda::window_refuses)
-            .space(cuda::window_space)
-            .forms(cuda::window_forms)
-    };
     vec![
         on_cpu("scalar", "as the formula has it, one thread", |_, d| {
             cpu::scalar(d.current.cpu(), d.reference.cpu(), d.sums.cpu_mut(), &d.problem);
@@ -46,10 +40,23 @@ pub(super) fn rows() -> Vec<Row<Sad>> {
         window("gpu-shared", "the window of the reference in shared memory", |config, d| {
             cuda::window_of("shared_bytes", config, d)
         }),
-        window("gpu-packed", "four differences an instruction, stores in pairs", |config, d| {
-            cuda::window_of("packed", config, d)
-        }),
+        gpu_packed(),
     ]
+}
+
+/// What the public function runs on a GPU.
+pub(super) fn gpu_packed() -> Row<Sad> {
+    window("gpu-packed", "four differences an instruction, stores in pairs", |config, d| {
+        cuda::window_of("packed", config, d)
+    })
+}
+
+fn window(name: &'static str, summary: &'static str, launch: Launch) -> Row<Sad> {
+    let run = Run::new(launch).carried(carried);
+    Variant::new(name, BackendKind::Cuda, summary, run, work)
+        .refuses(cuda::window_refuses)
+        .space(cuda::window_space)
+        .forms(cuda::window_forms)
 }
 
 fn carried(data: &mut Data) -> Option<Carried<'_>> {

@@ -37,7 +37,7 @@ pub fn sobel(image: &Array<u8>, scale: f32, out: &mut Array<u8>) -> Result<()> {
             Ok(())
         }
         Backend::Cuda(cuda) => {
-            let config = tuned(&Sobel, &problem, "gpu-halves", image.device());
+            let config = tuned(&Sobel, &problem, &variants::gpu_halves(), image.device());
             let form = cuda::Form::from_config(&config, scale, true)?;
             cuda::sliding(cuda, form, image, (rows, columns), scale, out)
         }

@@ -10,9 +10,7 @@ use super::{Data, Problem, Sobel, cpu, cuda};
 type Launch = fn(&Config, &mut Data) -> Result<()>;
 
 pub(super) fn rows() -> Vec<Row<Sobel>> {
-    let run = |launch: Launch| Run::new(launch).carried(carried);
     let on_cpu = |name, summary, launch| Variant::new(name, BackendKind::Cpu, summary, run(launch), work);
-    let on_gpu = |name, summary, run| Variant::new(name, BackendKind::Cuda, summary, run, work);
     vec![
         on_cpu("scalar", "one thread, each neighbour looked for", |_, d| {
             cpu::scalar(d.image.cpu(), d.problem, d.out.cpu_mut());
@@ -82,14 +80,27 @@ pub(super) fn rows() -> Vec<Row<Sobel>> {
         )
         .space(strips)
         .forms(|| cuda::sliding_forms(false)),
-        on_gpu(
-            "gpu-halves",
-            "the same in half precision, which is exact here and takes half the instructions",
-            run(|config, d| sliding(config, d, true)),
-        )
-        .space(strips)
-        .forms(|| cuda::sliding_forms(true)),
+        gpu_halves(),
     ]
+}
+
+/// What [`sobel`](super::sobel) runs on a GPU.
+pub(super) fn gpu_halves() -> Row<Sobel> {
+    on_gpu(
+        "gpu-halves",
+        "the same in half precision, which is exact here and takes half the instructions",
+        run(|config, d| sliding(config, d, true)),
+    )
+    .space(strips)
+    .forms(|| cuda::sliding_forms(true))
+}
+
+fn on_gpu(name: &'static str, summary: &'static str, run: Run<Problem, Data>) -> Row<Sobel> {
+    Variant::new(name, BackendKind::Cuda, summary, run, work)
+}
+
+fn run(launch: Launch) -> Run<Problem, Data> {
+    Run::new(launch).carried(carried)
 }
 
 fn carried(data: &mut Data) -> Option<Carried<'_>> {

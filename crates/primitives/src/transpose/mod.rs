@@ -70,7 +70,7 @@ pub fn transpose<T: Entry>(a: &Array<T>, b: &mut Array<T>) -> Result<()> {
             let form = match of {
                 Some(of) => {
                     let problem = Problem { rows, columns, of };
-                    cuda::Form::of(&tuned(&Transpose, &problem, "gpu-wide", a.device()))?
+                    cuda::Form::of(&tuned(&Transpose, &problem, &variants::gpu_wide(), a.device()))?
                 }
                 None => cuda::Form::usual::<T>(rows, columns),
             };

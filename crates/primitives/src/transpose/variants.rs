@@ -96,10 +96,12 @@ pub(super) fn rows() -> Vec<Row<Transpose>> {
         row("gpu-registers", Cuda, "blocks turned in registers, no shared memory", |c, d| d.registers(c))
             .space(registers)
             .forms(cuda::register_forms),
-        row("gpu-wide", Cuda, "blocks turned in registers, whole rows by way of shared memory", |c, d| {
-            d.wide(c)
-        })
-        .space(wide)
-        .forms(cuda::wide_forms),
+        gpu_wide(),
     ]
+}
+
+/// What [`transpose`](super::transpose) runs on a GPU.
+pub(super) fn gpu_wide() -> Row<Transpose> {
+    let summary = "blocks turned in registers, whole rows by way of shared memory";
+    row("gpu-wide", BackendKind::Cuda, summary, |c, d| d.wide(c)).space(wide).forms(cuda::wide_forms)
 }

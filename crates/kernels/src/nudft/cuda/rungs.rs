@@ -57,6 +57,18 @@ pub enum Rung {
 }
 
 impl Rung {
+    /// All of them, in the order of the ladder.
+    pub(in crate::nudft) const ALL: [Self; 8] = [
+        Self::Naive,
+        Self::Constant,
+        Self::Sfu,
+        Self::Tuned,
+        Self::Separable,
+        Self::Double,
+        Self::Tensor,
+        Self::Wgmma,
+    ];
+
     /// The name of its row.
     pub(in crate::nudft) fn name(self) -> &'static str {
         match self {
