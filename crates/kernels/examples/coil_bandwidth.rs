@@ -39,7 +39,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut d = make(3 * voxels, 5);
     for v in difference::variants::<f32>() {
         use difference::{Operation, Problem};
-        let bytes = |operation| (v.work)(&Problem { operation, axes: 3, len: voxels }).bytes;
+        let bytes = |operation| (v.work)(&Problem { operation, shape: vec![side; 3] }).bytes;
         let seconds = best(|| (v.launch.forward)(cpu, &axes, &image, &mut d));
         line(v.name, "D", bytes(Operation::Forward), seconds);
         let seconds = best(|| (v.launch.adjoint)(cpu, &axes, &d, &mut out));

@@ -7,12 +7,12 @@
 //!
 //! | kind | folders |
 //! |---|---|
-//! | ladders that `rayspin-ladder` runs | [`nudft`], [`nufft`] |
-//! | ladders of CPU variants, which only tests and benchmarks run | [`coil_mixing`], [`difference`], [`fft`], [`off_resonance`], [`sensitivity`], [`shrink`], [`toeplitz`], [`vector`], [`wavelet`] |
+//! | ladders of both processors | [`nudft`], [`nufft`] |
+//! | ladders of CPU variants | [`coil_mixing`], [`difference`], [`fft`], [`off_resonance`], [`sensitivity`], [`shrink`], [`toeplitz`], [`vector`], [`wavelet`] |
 //! | plain functions with `variants.rs` | [`espirit`], [`gram`] (GPU only), [`grappa`], [`select`], [`walsh`] |
 //! | plain functions without | [`density`], [`pocs`], [`window`] |
 //!
-//! - A **ladder** has several variants for one processor: it keeps the slower ones because a reader learns from each step, and because
+//! - A **ladder** has several variants for one processor, and cases that `rayspin-ladder` runs: it keeps the slower ones because a reader learns from each step, and because
 //!   measurements show what the step gains (nobody has measured those of `coil_mixing` and `off_resonance` yet).
 //! - A **plain function** has at most one variant for each processor: its table, if it has one, serves the tests that compare every variant
 //!   with the oracle.
@@ -24,6 +24,7 @@ pub mod density;
 pub mod difference;
 pub mod espirit;
 pub mod fft;
+mod flat;
 pub mod gram;
 pub mod grappa;
 mod kept;
@@ -45,7 +46,7 @@ pub mod window;
 pub use cuda::{precompiled, programs};
 pub use rayspin_tune::{Build, variant};
 
-/// The ladders that have cases for the `ladder` command: the transforms of every reconstruction.
+/// The ladders, which `rayspin-ladder` runs.
 pub fn ladders() -> Vec<Box<dyn rayspin_tune::Ladder>> {
     vec![
         Box::new(nudft::Direct::<f32>::adjoint()),
@@ -54,5 +55,15 @@ pub fn ladders() -> Vec<Box<dyn rayspin_tune::Ladder>> {
         Box::new(nudft::Direct::<f64>::q()),
         Box::new(nufft::Fast::type1()),
         Box::new(nufft::Fast::type2()),
+        Box::new(fft::ladder()),
+        Box::new(toeplitz::ladder()),
+        Box::new(off_resonance::ladder()),
+        Box::new(vector::ladder()),
+        Box::new(difference::ladder()),
+        Box::new(sensitivity::ladder()),
+        Box::new(shrink::ladder()),
+        Box::new(wavelet::ladder()),
+        Box::new(wavelet::inverse_ladder()),
+        Box::new(coil_mixing::ladder()),
     ]
 }

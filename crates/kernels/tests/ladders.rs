@@ -56,6 +56,10 @@ fn every_rung_of_every_trial_meets_its_tolerance() {
                     }
                 }
             }
+            // Some ladders have rows for the CPU alone.
+            if device.kind() == BackendKind::Cuda && expected.is_empty() {
+                continue;
+            }
             assert!(ran > 0, "{}: nothing ran on {}", about.name, device.describe());
             println!("{}:\n{coverage}", about.name);
             wrong.extend(coverage.left_out(&device, expected));

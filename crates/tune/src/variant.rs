@@ -25,6 +25,7 @@ use crate::space::{Config, Space};
 /// let row = row.tolerance(1e-6).refuses(|n| (*n > 1 << 30).then(|| format!("{n} is too long")));
 /// assert!((row.refuses)(&7).is_none());
 /// ```
+#[derive(Clone)]
 pub struct Variant<P: 'static, L> {
     /// Short name, unique within the algorithm: what people ask for and what tuning results belong to. No code depends on it.
     pub name: &'static str,

@@ -7,12 +7,14 @@
 
 mod cpu;
 mod cuda;
+mod ladder;
 pub mod reference;
 #[cfg(test)]
 mod tests;
 mod variants;
 
 pub(crate) use cuda::builds;
+pub(crate) use ladder::ladder;
 pub use variants::{Launch, Problem, variants};
 
 use std::ops::Range;

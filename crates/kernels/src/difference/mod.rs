@@ -3,10 +3,12 @@
 
 mod cpu;
 mod cuda;
+mod ladder;
 pub mod reference;
 mod variants;
 
 pub(crate) use cuda::builds;
+pub(crate) use ladder::ladder;
 pub use variants::{Apply, Launch, Operation, Problem, variants};
 
 use num_complex::Complex;

@@ -18,15 +18,25 @@ pub enum Operation {
     Normal,
 }
 
-/// An operation on `len` elements along `axes` axes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// An operation on images along all axes.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
     /// Which one.
     pub operation: Operation,
-    /// Number of axes.
-    pub axes: usize,
+    /// Of the image.
+    pub shape: Vec<usize>,
+}
+
+impl Problem {
     /// Elements of the image.
-    pub len: usize,
+    pub fn len(&self) -> usize {
+        self.shape.iter().product()
+    }
+
+    /// Whether it has none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
 }
 
 /// (axes, input, output); no array is empty.
@@ -68,7 +78,7 @@ pub fn variants<R: Real>() -> [Variant<Problem, Launch<R>>; 2] {
 
 fn work<R: Real>(p: &Problem) -> Work {
     let complex = size_of::<Complex<R>>() as f64;
-    let (axes, len) = (p.axes as f64, p.len as f64);
+    let (axes, len) = (p.shape.len() as f64, p.len() as f64);
     let (streams, flops) = match p.operation {
         Operation::Forward => (axes + 1.0, 4.0),
         Operation::Adjoint => (axes + 1.0, 6.0),

@@ -2,6 +2,7 @@
 
 pub mod cpu;
 pub(crate) mod cuda;
+mod ladder;
 pub mod reference;
 #[cfg(test)]
 mod tests;
@@ -13,6 +14,7 @@ use rayspin_device::{Array, Backend, Device};
 
 pub use cpu::Direction;
 use cpu::{FftNd, Options};
+pub(crate) use ladder::ladder;
 pub(crate) use variants::work;
 pub use variants::{Launch, Problem, VARIANTS};
 

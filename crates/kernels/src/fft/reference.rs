@@ -30,3 +30,16 @@ pub fn dft(data: &[Complex64], shape: &[usize], direction: Direction, centred: b
     }
     data
 }
+
+/// The element of `k` in flat order of the forward transform of one array, not centred.
+pub fn dft_at(data: &[Complex64], shape: &[usize], k: usize) -> Complex64 {
+    let term = |(flat, value): (usize, &Complex64)| {
+        let (mut turns, mut j, mut k) = (0.0, flat, k);
+        for &n in shape.iter().rev() {
+            turns += (j % n * (k % n) % n) as f64 / n as f64;
+            (j, k) = (j / n, k / n);
+        }
+        value * Complex64::cis(-std::f64::consts::TAU * turns)
+    };
+    data.iter().enumerate().map(term).sum()
+}

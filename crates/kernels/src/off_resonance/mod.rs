@@ -9,12 +9,14 @@
 mod cpu;
 mod cuda;
 mod interpolator;
+mod ladder;
 pub mod reference;
 mod segments;
 mod variants;
 
 pub(crate) use cuda::builds;
 pub use interpolator::{Interpolator, MAX_GAIN, MAX_SEGMENTS, Table};
+pub(crate) use ladder::ladder;
 pub use segments::{Segments, Transform};
 pub use variants::{Launch, Modulate, Operation, Problem, Weigh, variants};
 

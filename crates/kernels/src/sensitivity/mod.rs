@@ -5,10 +5,12 @@
 
 mod cpu;
 mod cuda;
+mod ladder;
 pub mod reference;
 mod variants;
 
 pub(crate) use cuda::builds;
+pub(crate) use ladder::ladder;
 pub use variants::{Launch, Operation, Problem, variants};
 
 use std::ops::Range;

@@ -2,10 +2,12 @@
 
 mod cpu;
 mod cuda;
+mod ladder;
 pub mod reference;
 mod variants;
 
 pub(crate) use cuda::builds;
+pub(crate) use ladder::ladder;
 pub use variants::{Launch, Operation, Problem, Soft, variants};
 
 use num_complex::Complex;

@@ -2,6 +2,7 @@
 
 mod cpu;
 mod cuda;
+mod ladder;
 mod make;
 pub mod reference;
 mod series;
@@ -18,6 +19,7 @@ use rayspin_device::{Array, Backend, Cpu, Device};
 use crate::concrete::{other_type, same, same_mut, same_ref};
 
 pub(crate) use cuda::{builds, precompiled};
+pub(crate) use ladder::ladder;
 pub use make::Adjoint;
 pub use series::Series;
 pub use variants::{Apply, Launch, Problem, VARIANTS};

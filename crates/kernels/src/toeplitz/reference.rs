@@ -1,6 +1,6 @@
 //! FᴴWF and its kernel as their formulas say, in f64: the oracle.
 
-use num_complex::Complex64;
+use num_complex::{Complex32, Complex64};
 use rayspin_core::Trajectory;
 
 /// k·x in turns, for a voxel at `index` (in the order of `matrix`: z, y, x) counted from `centre`.
@@ -57,4 +57,16 @@ pub fn kernel(matrix: &[usize], trajectory: &Trajectory, weights: &[f64]) -> Vec
             terms.sum()
         })
         .collect()
+}
+
+/// y\[i\] = Σ_j Q(i − j) x\[j\] for the voxel `i` in flat order.
+pub fn convolved(q: &[Complex32], matrix: &[usize], image: &[Complex64], i: usize) -> Complex64 {
+    let doubled: Vec<usize> = matrix.iter().map(|n| 2 * n).collect();
+    let i = unravel(i, matrix);
+    let term = |(j, value): (usize, &Complex64)| {
+        let axes = i.iter().zip(unravel(j, matrix)).zip(matrix.iter().zip(&doubled));
+        let at = axes.fold(0, |at, ((&i, j), (n, doubled))| at * doubled + i + n - j);
+        Complex64::new(q[at].re.into(), q[at].im.into()) * value
+    };
+    image.iter().enumerate().map(term).sum()
 }

@@ -4,12 +4,14 @@
 mod conjugate;
 mod cpu;
 mod cuda;
+mod ladder;
 pub mod reference;
 mod variants;
 
 pub use conjugate::{CgHalt, CgLimits, CgScalars, CgState};
 pub(crate) use cpu::{SERIAL, for_chunks};
 pub(crate) use cuda::builds;
+pub(crate) use ladder::ladder;
 pub use variants::{CgUpdate, Launch, Operation, Problem, variants};
 
 use num_complex::Complex;

@@ -2,10 +2,12 @@
 
 mod cpu;
 mod cuda;
+mod ladder;
 pub mod reference;
 mod variants;
 
 pub(crate) use cuda::builds;
+pub(crate) use ladder::{inverse_ladder, ladder};
 pub use variants::{Apply, Launch, Problem, variants};
 
 use std::sync::{Mutex, PoisonError};

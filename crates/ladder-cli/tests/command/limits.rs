@@ -3,13 +3,17 @@
 use crate::program::{least, refusals};
 use crate::refused;
 
-/// Of each ladder a size whose product overflows, and options of a run of some ten megabytes; none where it has no rung for a CPU.
-const LADDERS: [(&str, &str, Option<&str>); 21] = [
+/// Of each ladder a size whose product overflows, and options of a run of some ten megabytes; none where it has no rung for a CPU,
+/// or an oracle that takes its memory without a word.
+const LADDERS: [(&str, &str, Option<&str>); 31] = [
     ("access", "18446744073709551615", Some("--size 4000000 --rung random")),
     ("bicubic", "4294967296x4294967295", Some("--size 1000x2000 --rung strips")),
     ("box-filter", "4294967296x4294967295x1", Some("--size 1x4000000x8 --rung running")),
+    ("coil-mixing", "4294967296x1x4294967295x1", None),
     ("convolution", "4294967296x4294967295x1", Some("--size 2000x2000x3 --rung threads")),
     ("coulomb", "1x4294967296x4294967295x2", Some("--size 1000000x1x1x1 --rung threads")),
+    ("difference", "4294967296x4294967295", None),
+    ("fft", "4294967296x4294967295x1", None),
     ("histogram", "18446744073709551615x16", Some("--size 8000000x16 --rung cpu-threads")),
     ("matrix-add", "4294967296x4294967295", Some("--size 4000x1000 --rung threads")),
     ("matrix-product", "4294967296x4294967295x2", Some("--size 4000x2000x1 --rung threads")),
@@ -19,13 +23,20 @@ const LADDERS: [(&str, &str, Option<&str>); 21] = [
     ("nudft-q-f64", "2x18446744073709551615", Some("--size 500000x1 --rung naive")),
     ("nufft-type1", "4294967296x4294967295x2x2", Some("--size 1000x500000x2 --rung batched")),
     ("nufft-type2", "2x4294967296x4294967295", Some("--size 1000x500000x2 --rung batched")),
+    ("off-resonance", "4294967296x4294967295", None),
     ("pi", "18446744073709551615", Some("--size 1000 --rung threads")),
     ("random", "2305843009213693952", Some("--size 8000000 --rung threads")),
     ("reduction", "2305843009213693952", Some("--size 8000000 --rung threads")),
     ("sad", "4294967296x4294967295x1", Some("--size 300x500x10 --rung threads")),
+    ("sensitivity", "4294967296x4294967295", None),
+    ("shrink", "2305843009213693952", None),
     ("sobel", "4294967296x4294967295", Some("--size 4000x2000 --rung threads")),
+    ("toeplitz", "4294967296x4294967295x1", None),
     ("transfers", "18446744073709551615", None),
     ("transpose", "4294967296x4294967295", Some("--size 4000x1000 --rung threads")),
+    ("vector", "2305843009213693952", None),
+    ("wavelet", "4294967296x4294967295", None),
+    ("wavelet-inverse", "4294967296x4294967295", None),
 ];
 
 #[test]

@@ -1,0 +1,78 @@
+//! The transform as a ladder, in f32.
+
+use std::fmt;
+
+use rayspin_tune::{About, Case, Counts, Unit};
+
+use super::cpu::FftNd;
+use super::variants::{Launch, Problem, VARIANTS};
+use super::{Direction, reference};
+use crate::flat::{Flat, Given, Out, Want};
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let shape: Vec<_> = self.shape.iter().map(ToString::to_string).collect();
+        write!(f, "{} transforms of {} complex f32", self.batch, shape.join(" x "))
+    }
+}
+
+/// Elements up to which all of them are compared, and how many else.
+const ALL: usize = 1 << 12;
+const COMPARED: u64 = 8;
+
+fn problem(shape: &[usize], batch: usize) -> Problem {
+    Problem { shape: shape.to_vec(), batch }
+}
+
+/// Forward transforms by every variant.
+pub(crate) fn ladder() -> Flat<Problem, Launch, FftNd<f32>> {
+    Flat {
+        about: About {
+            name: "fft",
+            title: "Fourier transform of images of any size",
+            readme: include_str!("README.md"),
+            unit: Unit::Flops,
+        },
+        cases: || {
+            let case = |name, summary, problem| Case { name, summary, problem };
+            vec![
+                case("256x256x12", "a slice of twelve coils", problem(&[256, 256], 12)),
+                case("128x128x128", "a volume", problem(&[128; 3], 1)),
+                case("320x320", "a slice, whose sides are no powers of two", problem(&[320, 320], 1)),
+                case("127x127x8", "sides that are prime", problem(&[127, 127], 8)),
+                case("4096x512", "lines of 4096, which readouts are", problem(&[4096], 512)),
+            ]
+        },
+        trials: || {
+            vec![
+                problem(&[1], 2),
+                problem(&[127], 3),
+                problem(&[33, 64], 1),
+                problem(&[12, 1, 50], 2),
+                problem(&[17, 8, 30], 1),
+            ]
+        },
+        sized: |_, size| match size.split_last() {
+            Some((&batch, shape)) if (1..=3).contains(&shape.len()) => Some(problem(shape, batch)),
+            _ => None,
+        },
+        size: "one to three axes and the number of transforms, as in 256x256x12",
+        counts: |_| Counts::default(),
+        rows: || VARIANTS.to_vec(),
+        given: |p, numbers| {
+            let data = numbers.complex(p.batch * p.shape.iter().product::<usize>())?;
+            Ok(Given { inputs: vec![], reals: vec![], out: Out::InPlace(data), tools: FftNd::new(&p.shape)? })
+        },
+        run: |launch, cpu, _, arrays| launch(cpu, arrays.tools, arrays.out, Direction::Forward),
+        want: |p, held| {
+            let data = held.start();
+            if data.len() <= ALL {
+                return Want::all(reference::dft(&data, &p.shape, Direction::Forward, false));
+            }
+            let item = p.shape.iter().product();
+            Want::some(data.len(), COMPARED, |at| {
+                reference::dft_at(&data[at / item * item..][..item], &p.shape, at % item)
+            })
+        },
+    }
+}

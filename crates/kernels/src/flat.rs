@@ -1,0 +1,253 @@
+//! Ladders of tables whose rows are functions of a CPU on flat arrays of f32: a [`Flat`] says what is special about one.
+
+use std::borrow::Cow;
+use std::fmt::Display;
+
+use num_complex::Complex32;
+use rayspin_core::{C64, Error, Result, voxels};
+use rayspin_device::{Array, Cpu, Device};
+use rayspin_tune::input::{bits, filled, signed_unit};
+use rayspin_tune::{About, Algorithm, Carried, Carry, Case, Counts, Row, Run};
+
+use crate::variant::Variant;
+
+/// A ladder of problems `P` whose rows are run by launches `L`, with the help of `T`: a plan, or lists.
+pub(crate) struct Flat<P: 'static, L: 'static, T: 'static = ()> {
+    pub(crate) about: About,
+    pub(crate) cases: fn() -> Vec<Case<P>>,
+    pub(crate) trials: fn() -> Vec<P>,
+    /// A problem in another size, whose numbers are at least 1 each; `None` where their number is wrong.
+    pub(crate) sized: fn(&P, &[usize]) -> Option<P>,
+    /// What [`Flat::sized`] takes.
+    pub(crate) size: &'static str,
+    pub(crate) counts: fn(&P) -> Counts,
+    pub(crate) rows: fn() -> Vec<Variant<P, L>>,
+    pub(crate) given: fn(&P, &mut Numbers<'_>) -> Result<Given<T>>,
+    pub(crate) run: fn(&L, &Cpu, &P, Arrays<'_, T>) -> Result<()>,
+    pub(crate) want: fn(&P, &Held<'_, T>) -> Want,
+}
+
+impl<P, L, T> Clone for Flat<P, L, T> {
+    fn clone(&self) -> Self {
+        Self { ..*self }
+    }
+}
+
+/// What a problem begins with.
+pub(crate) struct Given<T> {
+    pub(crate) inputs: Vec<Vec<Complex32>>,
+    pub(crate) reals: Vec<f32>,
+    pub(crate) out: Out,
+    pub(crate) tools: T,
+}
+
+/// Where results go.
+pub(crate) enum Out {
+    /// To so many numbers.
+    Fresh(usize),
+    /// Over these numbers. Runs that follow each other go on from what the run before left: values grow or shrink, times do not.
+    InPlace(Vec<Complex32>),
+}
+
+/// What the oracle computes results from.
+pub(crate) struct Held<'a, T> {
+    inputs: Vec<Cow<'a, [Complex32]>>,
+    pub(crate) reals: Cow<'a, [f32]>,
+    start: &'a [Complex32],
+    pub(crate) tools: &'a T,
+}
+
+impl<T> Held<'_, T> {
+    /// The numbers of an input in double precision.
+    pub(crate) fn wide(&self, input: usize) -> Vec<C64> {
+        widen(&self.inputs[input])
+    }
+
+    /// The numbers that a run overwrites.
+    pub(crate) fn start(&self) -> Vec<C64> {
+        widen(self.start)
+    }
+}
+
+fn widen(values: &[Complex32]) -> Vec<C64> {
+    values.iter().map(|v| C64::new(v.re.into(), v.im.into())).collect()
+}
+
+/// What a launch gets.
+pub(crate) struct Arrays<'a, T> {
+    pub(crate) inputs: Vec<&'a [Complex32]>,
+    pub(crate) reals: &'a [f32],
+    pub(crate) out: &'a mut [Complex32],
+    pub(crate) tools: &'a mut T,
+}
+
+/// Right results.
+pub(crate) struct Want {
+    /// Which outputs these are; all of them where nothing is said.
+    pub(crate) at: Option<Vec<usize>>,
+    pub(crate) values: Vec<C64>,
+}
+
+impl Want {
+    pub(crate) fn all(values: Vec<C64>) -> Self {
+        Self { at: None, values }
+    }
+
+    /// `count` outputs of `len`, as `value` has them.
+    pub(crate) fn some(len: usize, count: u64, value: impl Fn(usize) -> C64) -> Self {
+        let at: Vec<usize> = (0..count).map(|i| (bits(5, i) % len as u64) as usize).collect();
+        Self { values: at.iter().map(|&at| value(at)).collect(), at: Some(at) }
+    }
+}
+
+/// Random inputs: multiples of 2⁻²³ from −1 to 1.
+pub(crate) struct Numbers<'a> {
+    pub(crate) cpu: &'a Cpu,
+    pub(crate) seed: u64,
+    drawn: u64,
+}
+
+impl Numbers<'_> {
+    fn next(&mut self) -> u64 {
+        self.drawn += 1;
+        bits(self.seed, self.drawn)
+    }
+
+    /// Errors: memory.
+    pub(crate) fn complex(&mut self, len: usize) -> Result<Vec<Complex32>> {
+        let seeds = [self.next(), self.next()];
+        filled(self.cpu, "random numbers", len, |at| {
+            let [re, im] = seeds.map(|seed| signed_unit(seed, at));
+            Complex32::new(re, im)
+        })
+    }
+
+    /// Errors: memory.
+    pub(crate) fn reals(&mut self, len: usize) -> Result<Vec<f32>> {
+        let seed = self.next();
+        filled(self.cpu, "random numbers", len, |at| signed_unit(seed, at))
+    }
+}
+
+/// A problem's arrays on a device.
+pub(crate) struct Data<P, T> {
+    problem: P,
+    inputs: Vec<Array<Complex32>>,
+    reals: Array<f32>,
+    /// What `out` begins with where a run changes it in place.
+    start: Option<Vec<Complex32>>,
+    out: Array<Complex32>,
+    tools: T,
+}
+
+impl<P, T> Data<P, T> {
+    fn restore(&mut self) -> Result<()> {
+        match &self.start {
+            None => self.out.fill(Complex32::new(f32::NAN, f32::NAN)),
+            Some(start) => self.out.update(|out| out.copy_from_slice(start)),
+        }
+    }
+}
+
+impl<P, L, T> Algorithm for Flat<P, L, T>
+where
+    P: Clone + Display + Send + Sync + 'static,
+    L: Send + Sync + 'static,
+    T: 'static,
+{
+    type Problem = P;
+    type Data = Data<P, T>;
+
+    fn about(&self) -> About {
+        self.about
+    }
+
+    fn cases(&self) -> Vec<Case<P>> {
+        (self.cases)()
+    }
+
+    fn trials(&self) -> Vec<P> {
+        (self.trials)()
+    }
+
+    fn sized(&self, problem: &P, size: &[usize]) -> Result<P> {
+        let there = (!size.contains(&0)).then(|| voxels(&[size, &[16]].concat()).ok()).flatten();
+        there.and_then(|_| (self.sized)(problem, size)).ok_or_else(|| {
+            let expected = format!("{}, each at least 1, that fit the address space", self.size);
+            Error::value(format!("size of {}", self.about.name), expected, format!("{size:?}"))
+        })
+    }
+
+    fn variants(&self, _: &P) -> Vec<Row<Self>> {
+        let run = self.run;
+        let to_run = |launch| {
+            Run::new(move |_, data: &mut Data<P, T>| {
+                let Data { problem, inputs, reals, out, tools, .. } = data;
+                let device = out.device().clone();
+                let inputs = inputs.iter().map(Array::cpu).collect();
+                let arrays = Arrays { inputs, reals: reals.cpu(), out: out.cpu_mut(), tools };
+                run(&launch, device.cpu_side(), problem, arrays)
+            })
+            .carried(carried)
+            .set_up(|_, data| data.restore())
+        };
+        (self.rows)().into_iter().map(|row| row.run_by(to_run)).collect()
+    }
+
+    fn counts(&self, problem: &P) -> Counts {
+        (self.counts)(problem)
+    }
+
+    fn data(&self, problem: &P, device: &Device, seed: u64) -> Result<Data<P, T>> {
+        let given = (self.given)(problem, &mut Numbers { cpu: device.cpu_side(), seed, drawn: 0 })?;
+        let (len, start) = match given.out {
+            Out::Fresh(len) => (len, None),
+            Out::InPlace(start) => (start.len(), Some(start)),
+        };
+        let upload = |values: Vec<Complex32>| Array::from_vec(device, &[values.len()], values);
+        Ok(Data {
+            problem: problem.clone(),
+            inputs: given.inputs.into_iter().map(upload).collect::<Result<_>>()?,
+            reals: Array::from_vec(device, &[given.reals.len()], given.reals)?,
+            start,
+            out: Array::zeros(device, &[len])?,
+            tools: given.tools,
+        })
+    }
+
+    fn poison(&self, data: &mut Data<P, T>) -> Result<()> {
+        data.restore()
+    }
+
+    /// ‖found − expected‖ / ‖expected‖, or ‖found‖ where nothing is expected; infinite for NaN.
+    fn error(&self, problem: &P, data: &Data<P, T>) -> Result<f64> {
+        let found = data.out.read()?;
+        let held = Held {
+            inputs: data.inputs.iter().map(Array::read).collect::<Result<_>>()?,
+            reals: data.reals.read()?,
+            start: data.start.as_deref().unwrap_or_default(),
+            tools: &data.tools,
+        };
+        let Want { at, values } = (self.want)(problem, &held);
+        if at.is_none() && values.len() != found.len() {
+            return Ok(f64::INFINITY);
+        }
+        let (mut wrong, mut whole) = (0.0, 0.0);
+        for (i, want) in values.iter().enumerate() {
+            let found = found[at.as_ref().map_or(i, |at| at[i])];
+            wrong += (C64::new(found.re.into(), found.im.into()) - want).norm_sqr();
+            whole += want.norm_sqr();
+        }
+        let error = if whole > 0.0 { (wrong / whole).sqrt() } else { wrong.sqrt() };
+        Ok(if error.is_nan() { f64::INFINITY } else { error })
+    }
+}
+
+fn carried<P, T>(data: &mut Data<P, T>) -> Option<Carried<'_>> {
+    let mut inputs: Vec<&mut dyn Carry> =
+        data.inputs.iter_mut().map(|input| input as &mut dyn Carry).collect();
+    if !data.reals.is_empty() {
+        inputs.push(&mut data.reals);
+    }
+    Some(Carried { inputs, outputs: vec![&mut data.out] })
+}

@@ -1,0 +1,94 @@
+//! The operations as a ladder, in f32.
+
+use std::fmt;
+
+use rayspin_core::C64;
+use rayspin_tune::{About, Case, Counts, Unit};
+
+use super::reference;
+use super::variants::{Launch, Operation, Problem, variants};
+use crate::flat::{Flat, Given, Out, Want};
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = match self.operation {
+            Operation::Expand => "expansion",
+            Operation::Combine => "combination",
+            Operation::SumOfSquares => "sum of squares",
+        };
+        write!(f, "{name}, {} coils, {} voxels", self.coils, self.voxels)
+    }
+}
+
+const OPERATIONS: [(&str, &str, Operation); 3] = [
+    ("combine", "coil images of a slice to one", Operation::Combine),
+    ("expand", "an image to all coils", Operation::Expand),
+    ("sum-of-squares", "the root of the sum of squares", Operation::SumOfSquares),
+];
+
+/// Every operation by every variant.
+pub(crate) fn ladder() -> Flat<Problem, Launch<f32>> {
+    Flat {
+        about: About {
+            name: "sensitivity",
+            title: "Coil sensitivities times images, and sums over coils",
+            readme: include_str!("README.md"),
+            unit: Unit::Bytes,
+        },
+        cases: || {
+            let case = |(name, summary, operation)| Case {
+                name,
+                summary,
+                problem: Problem { operation, coils: 12, voxels: 512 * 512 },
+            };
+            OPERATIONS.map(case).to_vec()
+        },
+        trials: || {
+            let each =
+                |(coils, voxels)| OPERATIONS.map(|(.., operation)| Problem { operation, coils, voxels });
+            [(1, 1), (3, 17), (8, 4099)].into_iter().flat_map(each).collect()
+        },
+        sized: |problem, size| match *size {
+            [coils, voxels] => Some(Problem { coils, voxels, ..*problem }),
+            _ => None,
+        },
+        size: "COILSxVOXELS",
+        counts: |_| Counts::default(),
+        rows: || variants().into(),
+        given: |problem, numbers| {
+            let (all, voxels) = (problem.coils * problem.voxels, problem.voxels);
+            let (inputs, out) = match problem.operation {
+                Operation::Expand => (vec![numbers.complex(all)?, numbers.complex(voxels)?], all),
+                Operation::Combine => (vec![numbers.complex(all)?, numbers.complex(all)?], voxels),
+                // Two real numbers each.
+                Operation::SumOfSquares => (vec![numbers.complex(all)?], voxels.div_ceil(2)),
+            };
+            Ok(Given { inputs, reals: vec![], out: Out::Fresh(out), tools: () })
+        },
+        run: |launch, cpu, problem, arrays| {
+            let (inputs, out) = (&arrays.inputs, arrays.out);
+            match problem.operation {
+                Operation::Expand => (launch.expand)(cpu, inputs[0], inputs[1], out),
+                Operation::Combine => (launch.combine)(cpu, inputs[0], inputs[1], out, false),
+                Operation::SumOfSquares => {
+                    let (roots, rest) = bytemuck::cast_slice_mut(out).split_at_mut(problem.voxels);
+                    (launch.sum_of_squares)(cpu, inputs[0], roots, true);
+                    rest.fill(0.0);
+                }
+            }
+            Ok(())
+        },
+        want: |problem, held| {
+            Want::all(match problem.operation {
+                Operation::Expand => reference::expand(&held.wide(0), &held.wide(1)),
+                Operation::Combine => reference::combine(&held.wide(0), &held.wide(1), problem.voxels),
+                Operation::SumOfSquares => {
+                    let squares = reference::sum_of_squares(&held.wide(0), problem.voxels);
+                    let pair =
+                        |pair: &[f64]| C64::new(pair[0].sqrt(), pair.get(1).copied().unwrap_or(0.0).sqrt());
+                    squares.chunks(2).map(pair).collect()
+                }
+            })
+        },
+    }
+}

@@ -1,0 +1,112 @@
+//! The convolution as a ladder, in f32.
+
+use std::fmt;
+
+use rayspin_core::{C32, Result};
+use rayspin_tune::input::filled;
+use rayspin_tune::{About, Case, Counts, Unit};
+
+use super::reference;
+use super::variants::{Apply, Launch, Problem, VARIANTS};
+use crate::flat::{Flat, Given, Numbers, Out, Want};
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let matrix: Vec<_> = self.matrix.iter().map(ToString::to_string).collect();
+        write!(f, "{} images of {} complex f32", self.batch, matrix.join(" x "))
+    }
+}
+
+/// Voxels up to which all of them are compared, and how many else.
+const ALL: usize = 1 << 10;
+const COMPARED: u64 = 24;
+
+/// The kernel on the doubled grid, and the plan of each variant.
+pub(crate) struct Plans {
+    q: Vec<C32>,
+    plans: Vec<(Launch, Apply)>,
+}
+
+fn problem(matrix: &[usize], batch: usize) -> Problem {
+    Problem { matrix: matrix.to_vec(), batch }
+}
+
+/// Plans that were made before, by every variant.
+pub(crate) fn ladder() -> Flat<Problem, Launch, Plans> {
+    Flat {
+        about: About {
+            name: "toeplitz",
+            title: "Normal operator of a trajectory as a convolution",
+            readme: include_str!("README.md"),
+            unit: Unit::Flops,
+        },
+        cases: || {
+            let case = |name, summary, problem| Case { name, summary, problem };
+            vec![
+                case("256x256x12", "a slice of twelve coils", problem(&[256, 256], 12)),
+                case("128x128x128", "a volume", problem(&[128; 3], 1)),
+                case("101x101x8", "sides that are prime", problem(&[101, 101], 8)),
+            ]
+        },
+        trials: || {
+            vec![
+                problem(&[13], 2),
+                problem(&[12, 9], 1),
+                problem(&[1, 16], 2),
+                problem(&[5, 8, 6], 1),
+                problem(&[4, 1, 7], 2),
+            ]
+        },
+        sized: |_, size| match size.split_last() {
+            Some((&batch, matrix)) if (1..=3).contains(&matrix.len()) => Some(problem(matrix, batch)),
+            _ => None,
+        },
+        size: "one to three axes and the number of images, as in 256x256x12",
+        counts: |_| Counts::default(),
+        rows: || VARIANTS.to_vec(),
+        given: |p, numbers| {
+            let images = numbers.complex(p.batch * p.matrix.iter().product::<usize>())?;
+            let len = images.len();
+            let q = hermitian(&p.matrix, numbers)?;
+            let plan = |launch: Launch| Ok((launch, launch(numbers.cpu, p, &q)?));
+            let plans = VARIANTS.iter().map(|row| plan(row.launch)).collect::<Result<_>>()?;
+            Ok(Given { inputs: vec![images], reals: vec![], out: Out::Fresh(len), tools: Plans { q, plans } })
+        },
+        run: |launch, cpu, _, arrays| {
+            let mut plans = arrays.tools.plans.iter();
+            match plans.find(|(of, _)| std::ptr::fn_addr_eq(*of, *launch)) {
+                Some((_, apply)) => apply(cpu, arrays.inputs[0], arrays.out),
+                None => Ok(()),
+            }
+        },
+        want: |p, held| {
+            let (images, item) = (held.wide(0), p.matrix.iter().product::<usize>());
+            let q = &held.tools.q;
+            let value = |at: usize| {
+                reference::convolved(q, &p.matrix, &images[at / item * item..][..item], at % item)
+            };
+            match images.len() {
+                len @ 0..=ALL => Want::all((0..len).map(value).collect()),
+                len => Want::some(len, COMPARED, value),
+            }
+        },
+    }
+}
+
+/// Q(−d) = conj Q(d), random else: Q of some trajectory is such a kernel too, and takes long.
+fn hermitian(matrix: &[usize], numbers: &mut Numbers<'_>) -> Result<Vec<C32>> {
+    let doubled: Vec<usize> = matrix.iter().map(|n| 2 * n).collect();
+    let random = numbers.complex(doubled.iter().product())?;
+    let opposite = |flat: usize| {
+        let (mut rest, mut to, mut stride) = (flat, 0, 1);
+        for n in doubled.iter().rev() {
+            to += (n - rest % n) % n * stride;
+            rest /= n;
+            stride *= n;
+        }
+        to
+    };
+    filled(numbers.cpu, "Toeplitz kernel", random.len(), |at| {
+        (random[at] + random[opposite(at)].conj()) * 0.5
+    })
+}
