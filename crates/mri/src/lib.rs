@@ -1,9 +1,7 @@
 //! MRI scans: simulation, coil sensitivities and reconstruction.
 
 pub mod budget;
-mod cholesky;
 mod crop;
-mod dense;
 pub mod grappa;
 pub mod maps;
 pub mod partial;

@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 mod cg;
+pub mod dense;
 mod fista;
 mod lanczos;
 mod least_squares;

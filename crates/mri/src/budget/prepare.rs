@@ -2,10 +2,10 @@
 
 use rayspin_device::Device;
 use rayspin_kernels::gram::Rows;
+use rayspin_solve::dense;
 
 use super::ledger::{COMPLEX, Ledger};
 use super::voxels;
-use crate::dense;
 use crate::prepare::{CompressionKind, SIDE, mixing_needs};
 use crate::recon::ReconOptions;
 use crate::scan::{Frame, Samples};

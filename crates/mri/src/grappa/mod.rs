@@ -12,8 +12,8 @@ use rayspin_core::{C32, Error, Result, expect_shape};
 use rayspin_device::{Array, BackendKind, Device};
 use rayspin_kernels::gram::Rows;
 use rayspin_kernels::grappa::{Interpolation, fill};
+use rayspin_solve::dense::{BLOCK_BYTES, Matrix, covariance, covariance_needs, panels, solve};
 
-use crate::dense::{BLOCK_BYTES, Matrix, covariance, covariance_needs, panels, solve};
 use lattice::Lattice;
 
 /// Tikhonov regularisation of the weights, relative to the mean power of a source: little enough to leave noise-free

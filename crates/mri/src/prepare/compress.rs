@@ -4,10 +4,10 @@ use rayspin_device::{Array, BackendKind, Device};
 use rayspin_kernels::coil_mixing;
 use rayspin_kernels::fft::{Fft, Norm};
 use rayspin_kernels::gram::Rows as GramRows;
+use rayspin_solve::dense::{self, Matrix, eigen, eigen_of_each, nearest_unitary};
 
 use super::mixing::{Mixing, pieces};
 use super::{Compression, CompressionKind, VirtualCoils, mix};
-use crate::dense::{self, Matrix, eigen, eigen_of_each, nearest_unitary};
 use crate::scan::{Frame, Samples};
 
 /// Positions on either side whose samples a position's components are taken from too, as Zhang et al. do: they make

@@ -15,9 +15,9 @@ use std::sync::Arc;
 use ndarray::{Array2, ArrayD, ArrayView2, Axis, IxDyn};
 use rayspin_core::{C32, C64, Error, Result};
 use rayspin_device::{BackendKind, Device};
+use rayspin_solve::dense::cholesky;
 use serde::Serialize;
 
-use crate::cholesky;
 use crate::scan::{Frame, Label};
 use compress::Basis;
 pub(crate) use compress::SIDE;

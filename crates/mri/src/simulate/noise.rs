@@ -5,9 +5,9 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rand_distr::StandardNormal;
 use rayspin_core::{C32, C64, Error, Result};
+use rayspin_solve::dense::cholesky::unit_covariance_factor;
 
 use super::options::expect_coils;
-use crate::cholesky::unit_covariance_factor;
 
 /// η = σ L w with E[η ηᴴ] = 2σ² Ψ, L Lᴴ = Ψ and w of independent complex numbers whose real and imaginary parts are
 /// standard normal.

@@ -5,9 +5,9 @@ use std::f64::consts::TAU;
 use ndarray::Array2;
 use rayon::prelude::*;
 use rayspin_core::{C64, Result};
+use rayspin_solve::dense::cholesky::{cholesky, solve};
 
 use super::wave;
-use crate::cholesky::{cholesky, solve};
 
 /// Distance of the loops' centres from the axis, in fields of view: just outside the field's corners.
 const ARRAY_RADIUS: f64 = 0.72;

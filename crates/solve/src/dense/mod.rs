@@ -1,4 +1,7 @@
-//! Small dense linear algebra in double precision, by `faer`, on a device's own threads.
+//! Small dense linear algebra in double precision, by `faer`, on a device's own threads: covariances, Hermitian
+//! eigenvectors, solutions and projectors. Covariances of what is on a GPU are summed there.
+
+pub mod cholesky;
 
 use faer::{Mat, MatRef, Side};
 use rayon::prelude::*;
@@ -8,7 +11,7 @@ use rayspin_device::{Array, Backend, Device};
 use rayspin_kernels::gram::{self, Rows};
 
 /// A dense complex matrix.
-pub(crate) type Matrix = Mat<C64>;
+pub type Matrix = Mat<C64>;
 
 /// Runs `work` on as many threads as the device has: `faer` takes the pool that it is called in. What it keeps for each
 /// thread is gone afterwards.
@@ -22,7 +25,7 @@ fn on_threads<T: Send>(device: &Device, work: impl FnOnce() -> Result<T> + Send)
 }
 
 /// AᴴA of a tall A given row by row, a block of rows at a time, so that A is never in memory as a whole.
-pub(crate) struct Gram {
+pub struct Gram {
     sum: Matrix,
     block: Vec<C64>,
     device: Device,
@@ -30,17 +33,17 @@ pub(crate) struct Gram {
 
 /// Numbers of a block of rows (8 MiB).
 const BLOCK: usize = 1 << 19;
-/// Its bytes.
-pub(crate) const BLOCK_BYTES: u64 = (BLOCK * size_of::<C64>()) as u64;
+/// Bytes of a block of rows.
+pub const BLOCK_BYTES: u64 = (BLOCK * size_of::<C64>()) as u64;
 
 impl Gram {
-    /// Of rows with `columns` entries.
-    pub(crate) fn new(device: &Device, columns: usize) -> Self {
+    /// 0, of rows with `columns` entries.
+    pub fn new(device: &Device, columns: usize) -> Self {
         Self { sum: Mat::zeros(columns, columns), block: Vec::new(), device: device.clone() }
     }
 
     /// Adds a row. Errors: memory.
-    pub(crate) fn push(&mut self, row: impl Iterator<Item = C32>) -> Result<()> {
+    pub fn push(&mut self, row: impl Iterator<Item = C32>) -> Result<()> {
         self.block.extend(row.map(|v| C64::new(v.re.into(), v.im.into())));
         if self.block.len() >= BLOCK { self.flush() } else { Ok(()) }
     }
@@ -59,7 +62,7 @@ impl Gram {
     }
 
     /// The matrix. Errors: memory.
-    pub(crate) fn finish(mut self) -> Result<Matrix> {
+    pub fn finish(mut self) -> Result<Matrix> {
         if !self.block.is_empty() {
             self.flush()?;
         }
@@ -68,7 +71,7 @@ impl Gram {
 }
 
 /// Σ_r y yᴴ with y_a = v\[r + c_a\] over the rows r: v the values of an array, c its `columns`. A GPU sums what is on it.
-pub(crate) fn covariance(values: &Array<C32>, rows: Rows<'_>, columns: &[u32]) -> Result<Matrix> {
+pub fn covariance(values: &Array<C32>, rows: Rows<'_>, columns: &[u32]) -> Result<Matrix> {
     let (device, n) = (values.device(), columns.len());
     if let Backend::Cuda(_) = device.backend() {
         let mut sum = Array::zeros(device, &[n, n])?;
@@ -86,7 +89,7 @@ pub(crate) fn covariance(values: &Array<C32>, rows: Rows<'_>, columns: &[u32]) -
 }
 
 /// Bytes that [`covariance`] takes beside the values: of the host, and of a GPU.
-pub(crate) fn covariance_needs(device: &Device, rows: Rows<'_>, columns: usize) -> (u64, u64) {
+pub fn covariance_needs(device: &Device, rows: Rows<'_>, columns: usize) -> (u64, u64) {
     let matrix = (size_of::<C64>() * columns * columns) as u64;
     match device.backend() {
         Backend::Cuda(_) => (2 * matrix, gram::needs(rows, columns)),
@@ -98,7 +101,9 @@ pub(crate) fn covariance_needs(device: &Device, rows: Rows<'_>, columns: usize) 
 }
 
 /// Eigenvalues of a Hermitian matrix, largest first, and their unit eigenvectors as columns.
-pub(crate) fn eigen(device: &Device, a: &Matrix) -> Result<(Vec<f64>, Matrix)> {
+///
+/// Errors: [`Error::Numerical`] where the iteration does not converge, as of numbers that are not finite.
+pub fn eigen(device: &Device, a: &Matrix) -> Result<(Vec<f64>, Matrix)> {
     on_threads(device, || eigen_here(a))
 }
 
@@ -111,25 +116,25 @@ fn eigen_here(a: &Matrix) -> Result<(Vec<f64>, Matrix)> {
 }
 
 /// [`eigen`] of many small matrices, one on each thread.
-pub(crate) fn eigen_of_each(device: &Device, all: &[Matrix]) -> Result<Vec<(Vec<f64>, Matrix)>> {
+pub fn eigen_of_each(device: &Device, all: &[Matrix]) -> Result<Vec<(Vec<f64>, Matrix)>> {
     on_threads(device, || all.par_iter().map(eigen_here).collect())
 }
 
 /// V Vᴴ. Errors: memory.
-pub(crate) fn projector(device: &Device, v: &Matrix) -> Result<Matrix> {
+pub fn projector(device: &Device, v: &Matrix) -> Result<Matrix> {
     on_threads(device, || Ok(v * v.adjoint()))
 }
 
 /// Bytes that products of matrices with this many columns work in: packed panels of `gemm`, 0.5 to 0.7 thousand rows of
 /// them as measured with 144 to 1000 columns.
-pub(crate) fn panels(columns: usize) -> u64 {
+pub fn panels(columns: usize) -> u64 {
     (640 * columns * size_of::<C64>()) as u64
 }
 
 /// X of (A + μ I) X = B for a Hermitian A, μ being `ridge` times the mean diagonal of A.
 ///
 /// Errors: the sum is not positive definite.
-pub(crate) fn solve(device: &Device, mut a: Matrix, ridge: f64, b: &Matrix) -> Result<Matrix> {
+pub fn solve(device: &Device, mut a: Matrix, ridge: f64, b: &Matrix) -> Result<Matrix> {
     let n = a.ncols();
     let mean = (0..n).map(|i| a[(i, i)].re).sum::<f64>() / n.max(1) as f64;
     for i in 0..n {
@@ -143,7 +148,9 @@ pub(crate) fn solve(device: &Device, mut a: Matrix, ridge: f64, b: &Matrix) -> R
 }
 
 /// The unitary matrix nearest to A: U Vᴴ of A = U Σ Vᴴ.
-pub(crate) fn nearest_unitary(a: &Matrix) -> Result<Matrix> {
+///
+/// Errors: singular values that do not converge.
+pub fn nearest_unitary(a: &Matrix) -> Result<Matrix> {
     let svd = a.thin_svd().map_err(|_| broke("singular values", "the iteration does not converge"))?;
     Ok(svd.U() * svd.V().adjoint())
 }

@@ -6,7 +6,7 @@ use rayspin_core::{C64, Error, Result};
 /// The lower triangular L with A = L Lᴴ and a positive diagonal; reads the lower triangle of A only.
 ///
 /// Errors: A is not square, or not positive definite.
-pub(crate) fn cholesky(what: &str, a: ArrayView2<'_, C64>) -> Result<Array2<C64>> {
+pub fn cholesky(what: &str, a: ArrayView2<'_, C64>) -> Result<Array2<C64>> {
     let (n, columns) = a.dim();
     if n != columns {
         return Err(Error::Shape {
@@ -36,7 +36,7 @@ pub(crate) fn cholesky(what: &str, a: ArrayView2<'_, C64>) -> Result<Array2<C64>
 }
 
 /// L⁻¹ of a lower triangular L with a positive diagonal.
-pub(crate) fn inverse(l: ArrayView2<'_, C64>) -> Array2<C64> {
+pub fn inverse(l: ArrayView2<'_, C64>) -> Array2<C64> {
     let n = l.nrows();
     let mut out = Array2::<C64>::zeros((n, n));
     for column in 0..n {
@@ -52,7 +52,7 @@ pub(crate) fn inverse(l: ArrayView2<'_, C64>) -> Array2<C64> {
 /// L with L Lᴴ = Ψ/m, m being the mean diagonal of a noise covariance Ψ.
 ///
 /// Errors: Ψ is not `[coils, coils]`, finite, Hermitian and positive definite.
-pub(crate) fn unit_covariance_factor(matrix: ArrayView2<'_, C64>, coils: usize) -> Result<Array2<C64>> {
+pub fn unit_covariance_factor(matrix: ArrayView2<'_, C64>, coils: usize) -> Result<Array2<C64>> {
     let what = "noise covariance";
     rayspin_core::expect_shape(what, &[coils, coils], matrix.shape())?;
     if let Some((index, bad)) = matrix.iter().enumerate().find(|(_, v)| !v.is_finite()) {
@@ -74,8 +74,8 @@ pub(crate) fn unit_covariance_factor(matrix: ArrayView2<'_, C64>, coils: usize) 
     cholesky(what, matrix.mapv(|v| v / mean).view())
 }
 
-/// Solves L Lᴴ x = b in place.
-pub(crate) fn solve(l: ArrayView2<'_, C64>, b: &mut [C64]) {
+/// Solves L Lᴴ x = b in place, for L as [`cholesky()`] makes it and b of its size.
+pub fn solve(l: ArrayView2<'_, C64>, b: &mut [C64]) {
     let n = b.len();
     for i in 0..n {
         let sum: C64 = (0..i).map(|k| l[[i, k]] * b[k]).sum();
