@@ -12,7 +12,7 @@ use rayspin_core::{C32, Monitor, Result, Trajectory};
 use rayspin_device::{Array, Backend, Device};
 use rayspin_linop::{FiniteDifference, LinearOp, SenseToeplitz, ToeplitzNormal, random};
 use rayspin_solve::{
-    CgOptions, LanczosOptions, LeastSquaresOptions, largest_eigenvalue, least_squares, least_squares_observed,
+    CgOptions, LanczosOptions, LeastSquaresOptions, Watch, largest_eigenvalue, least_squares,
 };
 
 /// Iterations of a reconstruction, and of one whose further iterations are timed.
@@ -72,18 +72,14 @@ impl Problem {
         let mut found = None;
         let mut run = || {
             found = Some(match how {
-                How::Watched => {
-                    let smooth = [&*self.smooth];
-                    least_squares_observed(
-                        &self.normal,
-                        &self.rhs,
-                        lambda,
-                        &smooth,
-                        &options,
-                        &silent,
-                        &mut |_| Ok(()),
-                    )?
-                }
+                How::Watched => least_squares(
+                    &self.normal,
+                    &self.rhs,
+                    lambda,
+                    &[&*self.smooth],
+                    &options,
+                    Watch::from(&silent).showing(&mut |_| Ok(())),
+                )?,
                 _ => least_squares(&self.normal, &self.rhs, lambda, &[&*self.smooth], &options, &silent)?,
             });
             Ok(())

@@ -11,7 +11,7 @@ use rayspin_device::{Array, Device};
 use rayspin_kernels::nufft;
 use rayspin_linop::{FiniteDifference, LinearOp, SenseNufft, SenseToeplitz, ToeplitzNormal};
 use rayspin_solve::{
-    CgOptions, LanczosOptions, LeastSquaresOptions, largest_eigenvalue, least_squares_observed,
+    CgOptions, LanczosOptions, LeastSquaresOptions, Watch, largest_eigenvalue, least_squares,
 };
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -78,20 +78,20 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let start = Instant::now();
         let mut errors = Vec::new();
         let parts: &[&dyn LinearOp<f32>] = &[&smooth];
-        let found = least_squares_observed(
+        let silent = Monitor::silent();
+        let found = least_squares(
             &normal,
             &rhs,
             lambda,
             parts,
             &options,
-            &Monitor::silent(),
-            &mut |step| {
+            Watch::<f32>::from(&silent).showing(&mut |step| {
                 let pairs = step.solution.cpu().iter().zip(truth.cpu());
                 let apart: f64 = pairs.map(|(a, b)| f64::from((a - b).norm_sqr())).sum();
                 let size: f64 = truth.cpu().iter().map(|v| f64::from(v.norm_sqr())).sum();
                 errors.push((apart / size).sqrt());
                 Ok(())
-            },
+            }),
         )?;
         println!(
             "λ {lambda:<6} {} iterations in {:.1} ms, residual {:.2e}, error after 5, 10, 30: {:.3} {:.3} {:.3}",

@@ -1,12 +1,13 @@
 use std::collections::VecDeque;
 
 use num_complex::Complex;
-use rayspin_core::{Error, Monitor, Real, Result, expect_shape};
+use rayspin_core::{Error, Real, Result, expect_shape};
 use rayspin_device::{Array, Backend, Pinned};
 use rayspin_kernels::vector::{self, CgHalt, CgLimits, CgScalars, CgState};
 use rayspin_linop::LinearOp;
 
 use crate::repeat::Repeat;
+use crate::{Step, Watch};
 
 /// When [`cg`] stops.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -40,24 +41,14 @@ pub struct CgResult<R: Real> {
     pub replayed: usize,
 }
 
-/// What the observer of [`cg_observed`] is shown after each iteration.
-pub struct CgStep<'a, R: Real> {
-    /// 1 after the first iteration.
-    pub iteration: usize,
-    /// ‖r‖ / ‖b‖.
-    pub residual: f64,
-    /// x so far.
-    pub solution: &'a Array<Complex<R>>,
-}
-
 /// Solves Ax = b for Hermitian positive semidefinite A by conjugate gradients, from `start` or from 0.
 ///
 /// `normal` is A, typically FᴴF + λWᴴW; only its forward map is used. Scalars are f64 whatever the storage. The
-/// relative residual of each iteration goes to [`Monitor::step`]. The residual of the recurrence drifts from the true
+/// relative residual of each iteration goes to [`Monitor::step`](rayspin_core::Monitor::step). The residual of the recurrence drifts from the true
 /// one by rounding: where it meets the tolerance, b − Ax is computed anew, and iteration goes on from there if it does
 /// not meet it, for as long as that helps.
 ///
-/// On a GPU nothing waits for a scalar: iterations are asked for one ahead, and where A can be [recorded](rayspin_device::Cuda::record)
+/// On a GPU nothing waits for a scalar: where nobody observes, iterations are asked for one ahead, and where A can be [recorded](rayspin_device::Cuda::record)
 /// they are repeated as one CUDA graph ([`CgResult::replayed`]). Neither changes a bit of the result. A may be applied once more than
 /// there are iterations, and progress is told one iteration late.
 ///
@@ -71,39 +62,22 @@ pub struct CgStep<'a, R: Real> {
 ///
 /// M. R. Hestenes, E. Stiefel, *Methods of conjugate gradients for solving linear systems*, J Res Natl Bur Stand
 /// 49:409, 1952.
-pub fn cg<R: Real>(
+pub fn cg<'w, R: Real>(
     normal: &dyn LinearOp<R>,
     rhs: &Array<Complex<R>>,
     start: Option<&Array<Complex<R>>>,
     options: &CgOptions,
-    monitor: &Monitor<'_>,
+    watch: impl Into<Watch<'w, R>>,
 ) -> Result<CgResult<R>> {
-    run(normal, rhs, start, options, monitor, None)
+    run(normal, rhs, start, options, watch.into())
 }
 
-/// [`cg`], showing every iterate to `observe`, whose error ends the run.
-pub fn cg_observed<R: Real>(
+fn run<R: Real>(
     normal: &dyn LinearOp<R>,
     rhs: &Array<Complex<R>>,
     start: Option<&Array<Complex<R>>>,
     options: &CgOptions,
-    monitor: &Monitor<'_>,
-    observe: &mut dyn FnMut(&CgStep<'_, R>) -> Result<()>,
-) -> Result<CgResult<R>> {
-    run(normal, rhs, start, options, monitor, Some(observe))
-}
-
-pub(crate) type Observer<'a, R> = &'a mut dyn FnMut(&CgStep<'_, R>) -> Result<()>;
-
-/// [`cg_observed`], or [`cg`] where nobody looks: a GPU is then asked for an iteration more before the last one's residual is
-/// looked at. Should that one have been the last, [`vector::CgScalars`] have halted, and the one more changed nothing.
-pub(crate) fn run<R: Real>(
-    normal: &dyn LinearOp<R>,
-    rhs: &Array<Complex<R>>,
-    start: Option<&Array<Complex<R>>>,
-    options: &CgOptions,
-    monitor: &Monitor<'_>,
-    observe: Option<Observer<'_, R>>,
+    watch: Watch<'_, R>,
 ) -> Result<CgResult<R>> {
     check(normal, rhs, start, options)?;
     let mut solution = Array::zeros(rhs.device(), rhs.shape())?;
@@ -130,7 +104,8 @@ pub(crate) fn run<R: Real>(
     };
     let direction = residual.try_clone()?;
     let scalars = CgScalars::new(rhs.device(), rhs.len(), limits)?;
-    let ahead = usize::from(observe.is_none() && matches!(rhs.device().backend(), Backend::Cuda(_)));
+    // Should the last have been the last of all, the scalars have halted, and the one more changes nothing.
+    let ahead = usize::from(watch.observe.is_none() && matches!(rhs.device().backend(), Backend::Cuda(_)));
     let places = (0..=ahead).map(|_| scalars.place()).collect::<Result<Vec<_>>>()?;
     let mut rho = vector::norm_squared(&residual)?;
     let mut state = State {
@@ -142,7 +117,7 @@ pub(crate) fn run<R: Real>(
         scalars,
         places,
         repeat: Repeat::new(rhs.device()),
-        done: Done { size, residuals: vec![rho.sqrt() / size], monitor, observe },
+        done: Done { size, residuals: vec![rho.sqrt() / size], watch },
     };
     let (mut length, mut largest) = (rho, 0.0);
     // The residual last computed from b − Ax, and not by the recurrence.
@@ -206,7 +181,7 @@ fn renew<R: Real>(
     vector::norm_squared(residual)
 }
 
-struct State<'a, 'o, R: Real> {
+struct State<'a, 'w, R: Real> {
     normal: &'a dyn LinearOp<R>,
     solution: Array<Complex<R>>,
     residual: Array<Complex<R>>,
@@ -216,18 +191,17 @@ struct State<'a, 'o, R: Real> {
     /// Where scalars are sent to; one more than iterations are asked for ahead.
     places: Vec<Pinned<f64>>,
     repeat: Repeat,
-    done: Done<'a, 'o, R>,
+    done: Done<'w, R>,
 }
 
 /// The iterations that are known of.
-struct Done<'a, 'o, R: Real> {
+struct Done<'w, R: Real> {
     size: f64,
     residuals: Vec<f64>,
-    monitor: &'a Monitor<'a>,
-    observe: Option<Observer<'o, R>>,
+    watch: Watch<'w, R>,
 }
 
-impl<R: Real> Done<'_, '_, R> {
+impl<R: Real> Done<'_, R> {
     fn iterations(&self) -> usize {
         self.residuals.len() - 1
     }
@@ -240,10 +214,7 @@ impl<R: Real> Done<'_, '_, R> {
             return Err(breakdown(iteration, "the residual", residual));
         }
         self.residuals.push(residual);
-        if let Some(observe) = &mut self.observe {
-            observe(&CgStep { iteration, residual, solution })?;
-        }
-        self.monitor.step(&format!("residual {residual:.3e}"))
+        self.watch.step(&Step { iteration, residual, solution }, &format!("residual {residual:.3e}"))
     }
 }
 

@@ -1,10 +1,9 @@
 use num_complex::Complex;
-use rayspin_core::{Error, Monitor, Real, Result, expect_shape};
+use rayspin_core::{Error, Real, Result, expect_shape};
 use rayspin_device::Array;
 use rayspin_kernels::vector;
-use rayspin_linop::LinearOp;
 
-use crate::Proximal;
+use crate::{Problem, Proximal, Step, Watch};
 
 /// When [`fista`] stops.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -39,24 +38,14 @@ pub struct FistaResult<R: Real> {
     pub converged: bool,
 }
 
-/// What the observer of [`fista`] is shown after each iteration.
-pub struct FistaStep<'a, R: Real> {
-    /// 1 after the first iteration.
-    pub iteration: usize,
-    /// ‖x − y‖ / ‖x‖.
-    pub residual: f64,
-    /// x so far, or its mean since averaging began.
-    pub solution: &'a Array<Complex<R>>,
-}
-
 /// Minimises ½⟨x, Ax⟩ − Re⟨b, x⟩ + λ g(x) by accelerated proximal gradient steps from `start` or from 0.
 ///
 /// ```text
 /// x⁺ = prox_{λg/Λ}(y − (Ay − b)/Λ)        y⁺ = x⁺ + ((t − 1)/t⁺)(x⁺ − x),  t⁺ = (1 + √(1 + 4t²))/2
 /// ```
 ///
-/// `normal` is A, Hermitian positive semidefinite, typically FᴴF; `lipschitz` is Λ, its largest eigenvalue or an estimate:
-/// where a step meets a larger curvature, Λ grows to it. A is applied once an iteration (Ay follows from Ax by linearity,
+/// `problem` is A, typically FᴴF, b, and Λ, the largest eigenvalue of A or an estimate: where a step meets a larger curvature,
+/// Λ grows to it. An observer is shown x, or its mean since averaging began. A is applied once an iteration (Ay follows from Ax by linearity,
 /// and so does the objective). t starts again from 1 where the momentum points uphill, ⟨y − x⁺, x⁺ − x⟩ > 0.
 ///
 /// Errors: shapes; λ or a tolerance that is negative or not a number, Λ that is not positive; [`Error::NotFinite`] for
@@ -66,22 +55,16 @@ pub struct FistaStep<'a, R: Real> {
 /// A. Beck, M. Teboulle, *A fast iterative shrinkage-thresholding algorithm for linear inverse problems*, SIAM J Imaging
 /// Sci 2:183, 2009; B. O'Donoghue, E. Candès, *Adaptive restart for accelerated gradient schemes*, Found Comput Math
 /// 15:715, 2015.
-#[allow(
-    clippy::too_many_arguments,
-    reason = "the problem, the step and who watches: none belongs to another"
-)]
-pub fn fista<R: Real>(
-    normal: &dyn LinearOp<R>,
-    rhs: &Array<Complex<R>>,
+pub fn fista<'w, R: Real>(
+    problem: &Problem<'_, R>,
     start: Option<&Array<Complex<R>>>,
     lambda: f64,
     penalty: &mut dyn Proximal<R>,
-    lipschitz: f64,
     options: &FistaOptions,
-    monitor: &Monitor<'_>,
-    observe: &mut dyn FnMut(&FistaStep<'_, R>) -> Result<()>,
+    watch: impl Into<Watch<'w, R>>,
 ) -> Result<FistaResult<R>> {
-    check(normal, rhs, start, lambda, lipschitz, options)?;
+    check(problem, start, lambda, options)?;
+    let (mut watch, Problem { normal, rhs, .. }) = (watch.into(), *problem);
     let zeros = || Array::zeros(rhs.device(), rhs.shape());
     let (mut x, mut ax) = (zeros()?, zeros()?);
     let (mut y, mut ay) = (zeros()?, zeros()?);
@@ -95,7 +78,7 @@ pub fn fista<R: Real>(
     let mut mean: Option<Array<Complex<R>>> = None;
     let averaged_from = options.max_iterations.saturating_sub(options.average.max(1));
     let (mut residuals, mut objectives, mut converged) = (Vec::new(), Vec::new(), false);
-    let (mut lipschitz, mut t) = (lipschitz, 1.0f64);
+    let (mut lipschitz, mut t) = (problem.largest_eigenvalue, 1.0f64);
     while residuals.len() < options.max_iterations && !converged {
         next.copy_from(&y)?;
         vector::axpy((-1.0 / lipschitz).into(), &ay, &mut next)?;
@@ -148,25 +131,22 @@ pub fn fista<R: Real>(
                 vector::axpy(share.into(), &x, mean)?;
             }
         }
-        observe(&FistaStep { iteration, residual, solution: mean.as_ref().unwrap_or(&x) })?;
-        monitor.step(&format!("relative step {residual:.3e}"))?;
+        let step = Step { iteration, residual, solution: mean.as_ref().unwrap_or(&x) };
+        watch.step(&step, &format!("relative step {residual:.3e}"))?;
     }
     let solution = mean.filter(|_| !converged).unwrap_or(x);
     Ok(FistaResult { solution, residuals, objective: objectives, converged })
 }
 
 fn check<R: Real>(
-    normal: &dyn LinearOp<R>,
-    rhs: &Array<Complex<R>>,
+    problem: &Problem<'_, R>,
     start: Option<&Array<Complex<R>>>,
     lambda: f64,
-    lipschitz: f64,
     options: &FistaOptions,
 ) -> Result<()> {
-    crate::expect_square(normal)?;
-    expect_shape(&format!("FISTA on {}: right-hand side", normal.name()), normal.domain(), rhs.shape())?;
-    vector::expect_finite("right-hand side of FISTA", rhs)?;
+    problem.check("FISTA")?;
     if let Some(start) = start {
+        let normal = problem.normal;
         expect_shape(&format!("FISTA on {}: start", normal.name()), normal.domain(), start.shape())?;
         vector::expect_finite("start of FISTA", start)?;
     }
@@ -174,9 +154,6 @@ fn check<R: Real>(
         if !(value >= 0.0 && value.is_finite()) {
             return Err(Error::value(what, "0 or more", value));
         }
-    }
-    if !(lipschitz > 0.0 && lipschitz.is_finite()) {
-        return Err(Error::value("largest eigenvalue for FISTA", "a positive number", lipschitz));
     }
     Ok(())
 }

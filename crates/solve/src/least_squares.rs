@@ -1,11 +1,10 @@
 use num_complex::Complex;
-use rayspin_core::{Error, Monitor, Real, Result, expect_shape};
+use rayspin_core::{Error, Real, Result, expect_shape};
 use rayspin_device::Array;
 use rayspin_kernels::vector;
 use rayspin_linop::{LinearOp, Scratch};
 
-use crate::cg::Observer;
-use crate::{CgOptions, CgResult, CgStep, Eigenvalue, LanczosOptions, largest_eigenvalue};
+use crate::{CgOptions, CgResult, Eigenvalue, LanczosOptions, Watch, cg, largest_eigenvalue};
 
 /// How [`least_squares`] solves.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -39,38 +38,13 @@ pub struct LeastSquaresResult<R: Real> {
 ///
 /// Errors: a λ that is negative or not finite; shapes; an FᴴF that is 0; those of [`cg`](crate::cg) and
 /// [`largest_eigenvalue`].
-pub fn least_squares<R: Real>(
+pub fn least_squares<'w, R: Real>(
     normal: &dyn LinearOp<R>,
     rhs: &Array<Complex<R>>,
     lambda: f64,
     regularisers: &[&dyn LinearOp<R>],
     options: &LeastSquaresOptions,
-    monitor: &Monitor<'_>,
-) -> Result<LeastSquaresResult<R>> {
-    run(normal, rhs, lambda, regularisers, options, monitor, None)
-}
-
-/// [`least_squares`], showing every iterate ρ to `observe`, whose error ends the run.
-pub fn least_squares_observed<R: Real>(
-    normal: &dyn LinearOp<R>,
-    rhs: &Array<Complex<R>>,
-    lambda: f64,
-    regularisers: &[&dyn LinearOp<R>],
-    options: &LeastSquaresOptions,
-    monitor: &Monitor<'_>,
-    observe: &mut dyn FnMut(&CgStep<'_, R>) -> Result<()>,
-) -> Result<LeastSquaresResult<R>> {
-    run(normal, rhs, lambda, regularisers, options, monitor, Some(observe))
-}
-
-fn run<R: Real>(
-    normal: &dyn LinearOp<R>,
-    rhs: &Array<Complex<R>>,
-    lambda: f64,
-    regularisers: &[&dyn LinearOp<R>],
-    options: &LeastSquaresOptions,
-    monitor: &Monitor<'_>,
-    observe: Option<Observer<'_, R>>,
+    watch: impl Into<Watch<'w, R>>,
 ) -> Result<LeastSquaresResult<R>> {
     if !(lambda.is_finite() && lambda >= 0.0) {
         return Err(Error::value("λ of least squares", "0 or more", lambda));
@@ -103,22 +77,7 @@ fn run<R: Real>(
     }
     let system = Regularised::new(normal, 1.0 / scale, lambda, regularisers);
     let back = size / scale;
-    let mut shown: Option<Array<Complex<R>>> = None;
-    let mut show = observe.map(|observe| {
-        move |step: &CgStep<'_, R>| {
-            let image = match &mut shown {
-                Some(image) => {
-                    image.copy_from(step.solution)?;
-                    image
-                }
-                None => shown.insert(step.solution.try_clone()?),
-            };
-            vector::scale(back.into(), image)?;
-            observe(&CgStep { iteration: step.iteration, residual: step.residual, solution: image })
-        }
-    });
-    let show = show.as_mut().map(|show| show as Observer<'_, R>);
-    let mut cg = crate::cg::run(&system, &unit, None, &options.cg, monitor, show)?;
+    let mut cg = watch.into().scaled(back, |watch| cg(&system, &unit, None, &options.cg, watch))?;
     vector::scale(back.into(), &mut cg.solution)?;
     Ok(LeastSquaresResult { cg, largest_eigenvalue })
 }

@@ -5,16 +5,20 @@ pub mod dense;
 mod fista;
 mod lanczos;
 mod least_squares;
+mod problem;
 mod proximal;
 mod repeat;
 mod sparse;
+mod watch;
 
-pub use cg::{CgOptions, CgResult, CgStep, cg, cg_observed};
-pub use fista::{FistaOptions, FistaResult, FistaStep, fista};
+pub use cg::{CgOptions, CgResult, cg};
+pub use fista::{FistaOptions, FistaResult, fista};
 pub use lanczos::{Eigenvalue, LanczosOptions, largest_eigenvalue};
-pub use least_squares::{LeastSquaresOptions, LeastSquaresResult, least_squares, least_squares_observed};
+pub use least_squares::{LeastSquaresOptions, LeastSquaresResult, least_squares};
+pub use problem::{Problem, SCALE_PERCENTILE};
 pub use proximal::{Proximal, TotalVariation, WaveletSparsity};
-pub use sparse::{SCALE_PERCENTILE, SparseResult, sparse_least_squares};
+pub use sparse::{SparseResult, sparse_least_squares};
+pub use watch::{Observer, Step, Watch};
 
 use rayspin_core::{Real, Result, expect_shape};
 use rayspin_linop::LinearOp;

@@ -10,7 +10,7 @@ use num_complex::Complex;
 use rayspin_core::{C64, Error, Monitor, Progress, Real, Silent};
 use rayspin_device::{Array, Device};
 use rayspin_linop::{Identity, LinearOp, random};
-use rayspin_solve::{CgOptions, LanczosOptions, cg, cg_observed, largest_eigenvalue};
+use rayspin_solve::{CgOptions, LanczosOptions, Watch, cg, largest_eigenvalue};
 
 fn device() -> Device {
     Device::cpu_with_threads(1).unwrap()
@@ -86,15 +86,22 @@ fn the_error_falls_monotonically_in_the_norm_of_a() {
         let mut last = exact.iter().zip(wide(&b)).map(|(x, b)| (x.conj() * b).re).sum::<f64>();
         let mut seen = 0;
         let options = CgOptions { max_iterations: n, tolerance: 1e-8 };
-        let found = cg_observed(&system, &b, None, &options, &Monitor::silent(), &mut |step| {
-            seen += 1;
-            assert_eq!(step.iteration, seen);
-            let e: Vec<C64> = wide(step.solution).iter().zip(&exact).map(|(a, b)| a - b).collect();
-            let energy: f64 = e.iter().zip(system.times(&e)).map(|(e, ae)| (e.conj() * ae).re).sum();
-            assert!(energy < last, "seed {seed}, iteration {seen}: {energy:.3e} after {last:.3e}");
-            last = energy;
-            Ok(())
-        })
+        let silent = Monitor::silent();
+        let found = cg(
+            &system,
+            &b,
+            None,
+            &options,
+            Watch::from(&silent).showing(&mut |step| {
+                seen += 1;
+                assert_eq!(step.iteration, seen);
+                let e: Vec<C64> = wide(step.solution).iter().zip(&exact).map(|(a, b)| a - b).collect();
+                let energy: f64 = e.iter().zip(system.times(&e)).map(|(e, ae)| (e.conj() * ae).re).sum();
+                assert!(energy < last, "seed {seed}, iteration {seen}: {energy:.3e} after {last:.3e}");
+                last = energy;
+                Ok(())
+            }),
+        )
         .unwrap();
         assert_eq!(seen, found.iterations);
     }
@@ -197,11 +204,17 @@ fn progress_is_reported_and_a_stop_is_heeded() {
     assert!(seen[0].starts_with("residual "), "{seen:?}");
 
     let mut seen = 0;
-    let stopped =
-        cg_observed(&system, &b, None, &CgOptions::default(), &Monitor::new(&Silent, None), &mut |_| {
+    let monitor = Monitor::new(&Silent, None);
+    let stopped = cg(
+        &system,
+        &b,
+        None,
+        &CgOptions::default(),
+        Watch::from(&monitor).showing(&mut |_| {
             seen += 1;
             if seen == 2 { Err(Error::Interrupted) } else { Ok(()) }
-        });
+        }),
+    );
     assert!(stopped.is_err() && seen == 2);
 }
 

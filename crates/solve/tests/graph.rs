@@ -13,9 +13,7 @@ use rayspin_kernels::{nudft, toeplitz, vector};
 use rayspin_linop::{
     Diagonal, FiniteDifference, LinearOp, OffResonanceToeplitz, SenseToeplitz, ToeplitzNormal, random,
 };
-use rayspin_solve::{
-    CgOptions, CgResult, LeastSquaresOptions, cg, cg_observed, least_squares, least_squares_observed,
-};
+use rayspin_solve::{CgOptions, CgResult, LeastSquaresOptions, Step, Watch, cg, least_squares};
 
 /// The devices to test on, recording what is repeated three times: not worth it, but the same.
 fn devices() -> Vec<Device> {
@@ -113,12 +111,22 @@ fn iterates_are_those_of_the_plain_iteration_bit_for_bit() {
         graphs(&device, true);
         // Iterates are shown as they are, though more than one may be asked for at once.
         let mut seen = Vec::new();
-        let found = cg_observed(&normal, &rhs, None, &options(9, 0.0), &Monitor::silent(), &mut |step| {
-            assert_eq!(step.residual, residuals[step.iteration]);
-            seen.push(step.solution.to_vec()?);
-            Ok(())
-        });
-        same(found.unwrap(), 8);
+        let silent = Monitor::silent();
+        same(
+            cg(
+                &normal,
+                &rhs,
+                None,
+                &options(9, 0.0),
+                Watch::from(&silent).showing(&mut |step| {
+                    assert_eq!(step.residual, residuals[step.iteration]);
+                    seen.push(step.solution.to_vec()?);
+                    Ok(())
+                }),
+            )
+            .unwrap(),
+            8,
+        );
         assert_eq!(seen.len(), 9);
         assert_eq!(seen[3], plain(&normal, &rhs, 4).0);
     }
@@ -137,10 +145,10 @@ fn runs_end_where_they_would_without_looking_ahead() {
             let [with, without, watched] = [0, 1, 2].map(|how| {
                 graphs(&device, how != 1);
                 let silent = Monitor::silent();
-                match how {
-                    2 => cg_observed(normal, rhs, None, &options, &silent, &mut |_| Ok(())),
-                    _ => cg(normal, rhs, None, &options, &silent),
-                }
+                let mut nothing = |_: &Step<'_, f32>| Ok(());
+                let watch = Watch::from(&silent);
+                let watch = if how == 2 { watch.showing(&mut nothing) } else { watch };
+                cg(normal, rhs, None, &options, watch)
             });
             for other in [without, watched] {
                 match (&with, other) {
@@ -204,17 +212,17 @@ fn regularised_least_squares_are_recorded_whole() {
         let wanted = if matches!(device.backend(), Backend::Cuda(_)) { 7 } else { 0 };
         assert_eq!((with.replayed, without.replayed), (wanted, 0), "{}", device.describe());
         let mut last = None;
-        let watched = least_squares_observed(
+        let silent = Monitor::silent();
+        let watched = least_squares(
             &normal,
             &rhs,
             1e-3,
             &[&smooth],
             &options,
-            &Monitor::silent(),
-            &mut |step| {
+            Watch::from(&silent).showing(&mut |step| {
                 last = Some(step.solution.to_vec()?);
                 Ok(())
-            },
+            }),
         );
         assert_eq!(watched.unwrap().cg.replayed, wanted);
         assert_eq!(last.unwrap(), with.solution.to_vec().unwrap());

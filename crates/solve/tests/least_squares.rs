@@ -11,7 +11,7 @@ use num_complex::Complex;
 use rayspin_core::{C64, Error, Monitor, Real};
 use rayspin_device::{Array, Device};
 use rayspin_linop::{FiniteDifference, Fourier, Identity, LinearOp, SamplingMask, Scaled, Sense, random};
-use rayspin_solve::{CgOptions, LanczosOptions, LeastSquaresOptions, least_squares, least_squares_observed};
+use rayspin_solve::{CgOptions, LanczosOptions, LeastSquaresOptions, Watch, least_squares};
 
 fn tight() -> LeastSquaresOptions {
     LeastSquaresOptions {
@@ -142,10 +142,18 @@ fn observers_see_images_at_the_scale_of_the_result() {
     let normal = op.normal_op();
     let mut last = Vec::new();
     let options = LeastSquaresOptions::default();
-    let found = least_squares_observed(&normal, &rhs, 0.1, &[], &options, &Monitor::silent(), &mut |step| {
-        last = step.solution.cpu().to_vec();
-        Ok(())
-    });
+    let silent = Monitor::silent();
+    let found = least_squares(
+        &normal,
+        &rhs,
+        0.1,
+        &[],
+        &options,
+        Watch::from(&silent).showing(&mut |step| {
+            last = step.solution.cpu().to_vec();
+            Ok(())
+        }),
+    );
     assert_eq!(found.unwrap().cg.solution.cpu(), last);
 }
 

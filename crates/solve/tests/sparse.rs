@@ -14,7 +14,7 @@ use rayspin_linop::{
     random, weighted_differences,
 };
 use rayspin_solve::{
-    FistaOptions, FistaResult, FistaStep, Proximal, TotalVariation, WaveletSparsity, fista,
+    FistaOptions, FistaResult, Problem, Proximal, Step, TotalVariation, Watch, WaveletSparsity, fista,
     sparse_least_squares,
 };
 
@@ -31,8 +31,8 @@ fn run(
     iterations: usize,
 ) -> FistaResult<f64> {
     let options = FistaOptions { max_iterations: iterations, tolerance: 1e-13, average: 1 };
-    fista(normal, rhs, None, lambda, penalty, lipschitz, &options, &Monitor::silent(), &mut |_| Ok(()))
-        .unwrap()
+    let problem = Problem { normal, rhs, largest_eigenvalue: lipschitz };
+    fista(&problem, None, lambda, penalty, &options, &Monitor::silent()).unwrap()
 }
 
 /// g = 0.
@@ -162,17 +162,8 @@ fn one_lambda_means_the_same_at_any_gain_of_transform_and_data() {
             let options = FistaOptions { max_iterations: 30, tolerance: 0.0, average: 1 };
             let largest = eigenvalue * transform * transform;
             let (normal, silent) = (op.normal_op(), Monitor::silent());
-            let found = sparse_least_squares(
-                &normal,
-                &rhs,
-                None,
-                0.05,
-                penalty,
-                largest,
-                &options,
-                &silent,
-                &mut |_| Ok(()),
-            );
+            let problem = Problem { normal: &normal, rhs: &rhs, largest_eigenvalue: largest };
+            let found = sparse_least_squares(&problem, None, 0.05, penalty, &options, &silent);
             let back = transform / gain;
             wide(&found.unwrap().fista.solution).into_iter().map(|v| v * back).collect()
         };
@@ -192,7 +183,8 @@ fn nonsense_is_refused_and_nothing_gives_nothing() {
     let options = FistaOptions::default();
     let go = |b: &Array<Complex<f64>>, lambda: f64, largest: f64, options: &FistaOptions| {
         let silent = Monitor::silent();
-        sparse_least_squares(&one, b, None, lambda, &mut Free, largest, options, &silent, &mut |_| Ok(()))
+        let problem = Problem { normal: &one, rhs: b, largest_eigenvalue: largest };
+        sparse_least_squares(&problem, None, lambda, &mut Free, options, &silent)
     };
     for (lambda, largest) in [(-1.0, 1.0), (f64::NAN, 1.0), (0.1, 0.0), (0.1, f64::INFINITY)] {
         assert!(matches!(go(&b, lambda, largest, &options), Err(Error::Value { .. })));
@@ -218,8 +210,9 @@ fn a_start_at_the_minimum_stays_there_and_one_elsewhere_gets_there() {
     let b = random(&device, &[9], 6).unwrap();
     let silent = Monitor::silent();
     let options = FistaOptions { max_iterations: 2000, tolerance: 1e-12, average: 1 };
+    let problem = Problem { normal: &normal, rhs: &b, largest_eigenvalue: 2.0 };
     let from = |start: Option<&Array<Complex<f64>>>| {
-        fista(&normal, &b, start, 0.1, &mut Free, 2.0, &options, &silent, &mut |_| Ok(())).unwrap()
+        fista(&problem, start, 0.1, &mut Free, &options, &silent).unwrap()
     };
     let best = from(None);
     let again = from(Some(&best.solution));
@@ -228,7 +221,7 @@ fn a_start_at_the_minimum_stays_there_and_one_elsewhere_gets_there() {
     assert!(relative(&wide(&elsewhere.solution), &wide(&best.solution)) < 1e-9);
     assert!(elsewhere.residuals.len() > 2);
     let bad = random(&device, &[8], 7).unwrap();
-    assert!(fista(&normal, &b, Some(&bad), 0.1, &mut Free, 2.0, &options, &silent, &mut |_| Ok(())).is_err());
+    assert!(fista(&problem, Some(&bad), 0.1, &mut Free, &options, &silent).is_err());
 }
 
 /// With shifts that differ each time, the mean of a few iterates hardly depends on where the shifts began.
@@ -243,11 +236,13 @@ fn means_of_iterates_hold_still_under_changing_shifts() {
         let mut penalty = WaveletSparsity::new(&device, wavelet, Some(seed)).unwrap();
         let options = FistaOptions { max_iterations: 24, tolerance: 0.0, average };
         let identity = Identity::new(&shape);
-        let mut observe = |step: &FistaStep<'_, f64>| {
+        let mut observe = |step: &Step<'_, f64>| {
             seen(step.solution);
             Ok(())
         };
-        let found = fista(&identity, &b, None, 0.3, &mut penalty, 1.0, &options, &silent, &mut observe);
+        let problem = Problem { normal: &identity, rhs: &b, largest_eigenvalue: 1.0 };
+        let watch = Watch::from(&silent).showing(&mut observe);
+        let found = fista(&problem, None, 0.3, &mut penalty, &options, watch);
         wide(&found.unwrap().solution)
     };
     let apart = |average| relative(&solve(1, average, &mut |_| {}), &solve(2, average, &mut |_| {}));

@@ -9,9 +9,7 @@ use rayspin_kernels::{sensitivity, vector};
 use rayspin_linop::{
     Adjoint, FiniteDifference, Fourier, Identity, LinearOp, Normal, SamplingMask, SoftSense,
 };
-use rayspin_solve::{
-    CgOptions, Eigenvalue, LanczosOptions, LeastSquaresOptions, least_squares, least_squares_observed,
-};
+use rayspin_solve::{CgOptions, Eigenvalue, LanczosOptions, LeastSquaresOptions, Watch, least_squares};
 
 use super::coils::{Combiner, batches};
 use super::grid::GridNormal;
@@ -262,12 +260,17 @@ fn solve(
     // Showing iterates takes an image more, and two passes over it in each iteration.
     let result = match &mut recon.observer {
         None => least_squares(normal, rhs, lambda, &penalties, &options, monitor)?,
-        Some(observer) => {
-            least_squares_observed(normal, rhs, lambda, &penalties, &options, monitor, &mut |step| {
+        Some(observer) => least_squares(
+            normal,
+            rhs,
+            lambda,
+            &penalties,
+            &options,
+            Watch::from(monitor).showing(&mut |step| {
                 observer(step.iteration, &without_sets(step.solution.to_host()?, dims));
                 Ok(())
-            })?
-        }
+            }),
+        )?,
     };
     Ok((result.cg.solution, result.cg.residuals, result.cg.converged))
 }

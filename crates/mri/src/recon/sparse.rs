@@ -4,7 +4,9 @@ use ndarray::ArrayD;
 use rayspin_core::{C32, Error, Monitor, Result, expect_shape};
 use rayspin_device::{Array, Device};
 use rayspin_linop::{Compose, FiniteDifference, LinearOp, Wavelet, weighted_differences};
-use rayspin_solve::{FistaOptions, Proximal, TotalVariation, WaveletSparsity, sparse_least_squares};
+use rayspin_solve::{
+    FistaOptions, Problem, Proximal, TotalVariation, Watch, WaveletSparsity, sparse_least_squares,
+};
 
 use super::voxels::Voxels;
 use super::{Method, ReconOptions, Reconstructor, Solve};
@@ -55,21 +57,19 @@ pub(super) fn one_image(
     };
     let observer = &mut recon.observer;
     let found = monitor.stage("FISTA", options.max_iterations, || {
+        let problem = Problem { normal, rhs, largest_eigenvalue: eigenvalue };
         sparse_least_squares(
-            normal,
-            rhs,
+            &problem,
             None,
             lambda,
             &mut *penalty,
-            eigenvalue,
             &options,
-            monitor,
-            &mut |step| {
+            Watch::from(monitor).showing(&mut |step| {
                 if let Some(observer) = observer {
                     observer(step.iteration, &step.solution.to_host()?);
                 }
                 Ok(())
-            },
+            }),
         )
     })?;
     let solve = Solve {

@@ -25,7 +25,7 @@ fn on_threads<T: Send>(device: &Device, work: impl FnOnce() -> Result<T> + Send)
 }
 
 /// AᴴA of a tall A given row by row, a block of rows at a time, so that A is never in memory as a whole.
-pub struct Gram {
+struct Gram {
     sum: Matrix,
     block: Vec<C64>,
     device: Device,
@@ -38,12 +38,12 @@ pub const BLOCK_BYTES: u64 = (BLOCK * size_of::<C64>()) as u64;
 
 impl Gram {
     /// 0, of rows with `columns` entries.
-    pub fn new(device: &Device, columns: usize) -> Self {
+    fn new(device: &Device, columns: usize) -> Self {
         Self { sum: Mat::zeros(columns, columns), block: Vec::new(), device: device.clone() }
     }
 
     /// Adds a row. Errors: memory.
-    pub fn push(&mut self, row: impl Iterator<Item = C32>) -> Result<()> {
+    fn push(&mut self, row: impl Iterator<Item = C32>) -> Result<()> {
         self.block.extend(row.map(|v| C64::new(v.re.into(), v.im.into())));
         if self.block.len() >= BLOCK { self.flush() } else { Ok(()) }
     }
@@ -62,7 +62,7 @@ impl Gram {
     }
 
     /// The matrix. Errors: memory.
-    pub fn finish(mut self) -> Result<Matrix> {
+    fn finish(mut self) -> Result<Matrix> {
         if !self.block.is_empty() {
             self.flush()?;
         }

@@ -1,0 +1,74 @@
+use num_complex::Complex;
+use rayspin_core::{Error, Real, Result, expect_shape};
+use rayspin_device::Array;
+use rayspin_kernels::{select, vector};
+use rayspin_linop::LinearOp;
+
+use crate::least_squares::Regularised;
+
+/// The data term ½⟨x, Ax⟩ − Re⟨b, x⟩, which is ½‖Fx − d‖² but for a constant where A = FᴴF and b = Fᴴd.
+#[derive(Clone, Copy)]
+pub struct Problem<'a, R: Real> {
+    /// A, Hermitian positive semidefinite; only its forward map is used.
+    pub normal: &'a dyn LinearOp<R>,
+    /// b, of the domain of A.
+    pub rhs: &'a Array<Complex<R>>,
+    /// Λ, the largest eigenvalue of A, or an estimate.
+    pub largest_eigenvalue: f64,
+}
+
+impl<R: Real> Problem<'_, R> {
+    /// Fails unless shapes fit, b is finite and Λ is positive.
+    pub(crate) fn check(&self, solver: &str) -> Result<()> {
+        crate::expect_square(self.normal)?;
+        let what = |part: &str| format!("{solver} on {}: {part}", self.normal.name());
+        expect_shape(&what("right-hand side"), self.normal.domain(), self.rhs.shape())?;
+        if !(self.largest_eigenvalue > 0.0 && self.largest_eigenvalue.is_finite()) {
+            return Err(Error::value(
+                what("largest eigenvalue"),
+                "a positive number",
+                self.largest_eigenvalue,
+            ));
+        }
+        vector::expect_finite(&format!("right-hand side of {solver}"), self.rhs)
+    }
+}
+
+/// The share of voxels whose magnitude in Fᴴd is at most s: bright spots do not decide it, and an object that fills a
+/// hundredth of the field of view does.
+pub const SCALE_PERCENTILE: f64 = 0.99;
+
+/// A problem for u = x/s whose numbers are near 1: A/Λ and b/(Λs), s being the 99th percentile of |b|/Λ.
+pub(crate) struct Unit<'a, R: Real> {
+    normal: Regularised<'a, R>,
+    rhs: Array<Complex<R>>,
+    /// s.
+    pub(crate) scale: f64,
+}
+
+impl<'a, R: Real> Unit<'a, R> {
+    pub(crate) fn new(solver: &str, problem: &Problem<'a, R>) -> Result<Self> {
+        problem.check(solver)?;
+        let largest = problem.largest_eigenvalue;
+        let scale = percentile(problem.rhs)? / largest;
+        // Nothing to see: any scale gives the image 0.
+        let scale = if scale > 0.0 { scale } else { 1.0 };
+        let mut rhs = problem.rhs.try_clone()?;
+        vector::scale((1.0 / (largest * scale)).into(), &mut rhs)?;
+        Ok(Self { normal: Regularised::new(problem.normal, 1.0 / largest, 0.0, &[]), rhs, scale })
+    }
+
+    pub(crate) fn problem(&self) -> Problem<'_, R> {
+        Problem { normal: &self.normal, rhs: &self.rhs, largest_eigenvalue: 1.0 }
+    }
+}
+
+/// The magnitude that [`SCALE_PERCENTILE`] of the voxels do not exceed; the largest where that is 0.
+fn percentile<R: Real>(x: &Array<Complex<R>>) -> Result<f64> {
+    if x.is_empty() {
+        return Ok(0.0);
+    }
+    let at = ((SCALE_PERCENTILE * x.len() as f64).ceil() as usize).clamp(1, x.len()) - 1;
+    let found = select::magnitude(x, at)?;
+    if found > 0.0 { Ok(found) } else { select::magnitude(x, x.len() - 1) }
+}

@@ -1,0 +1,89 @@
+use num_complex::Complex;
+use rayspin_core::{Monitor, Real, Result};
+use rayspin_device::Array;
+use rayspin_kernels::vector;
+
+/// What an observer is shown after each iteration.
+pub struct Step<'a, R: Real> {
+    /// 1 after the first iteration.
+    pub iteration: usize,
+    /// The residual as the solver's result lists it.
+    pub residual: f64,
+    /// The image so far.
+    pub solution: &'a Array<Complex<R>>,
+}
+
+/// Sees every iterate. Its error ends the run.
+pub type Observer<'a, R> = &'a mut (dyn FnMut(&Step<'_, R>) -> Result<()> + 'a);
+
+/// Who watches a run: `monitor` is told of progress and may interrupt, `observe` is shown the iterates.
+///
+/// Every solver takes a [`Monitor`] in its place, where nobody looks at iterates.
+///
+/// ```
+/// use rayspin_core::{Monitor, Result};
+/// use rayspin_device::Device;
+/// use rayspin_linop::{Identity, random};
+/// use rayspin_solve::{CgOptions, Step, Watch, cg};
+///
+/// # fn main() -> Result<()> {
+/// let rhs = random::<f32>(&Device::cpu()?, &[8, 8], 1)?;
+/// let mut residuals = Vec::new();
+/// let mut observe = |step: &Step<'_, f32>| {
+///     residuals.push(step.residual);
+///     Ok(())
+/// };
+/// let silent = Monitor::silent();
+/// let watch = Watch::from(&silent).showing(&mut observe);
+/// let found = cg(&Identity::new(&[8, 8]), &rhs, None, &CgOptions::default(), watch)?;
+/// assert_eq!(found.residuals[1..], residuals);
+/// # Ok(())
+/// # }
+/// ```
+pub struct Watch<'a, R: Real> {
+    /// Progress and interruption.
+    pub monitor: &'a Monitor<'a>,
+    /// Who sees iterates, which may take an image's memory and a pass over it in each iteration.
+    pub observe: Option<Observer<'a, R>>,
+}
+
+impl<'a, R: Real> Watch<'a, R> {
+    /// The same with an observer of the iterates.
+    #[must_use]
+    pub fn showing(self, observe: Observer<'a, R>) -> Self {
+        Self { observe: Some(observe), ..self }
+    }
+
+    /// Runs `work` watched by one who shows the observer each iterate times `scale`, in an image of its own.
+    pub(crate) fn scaled<T>(self, scale: f64, work: impl FnOnce(Watch<'_, R>) -> Result<T>) -> Result<T> {
+        let Self { monitor, observe } = self;
+        let Some(observe) = observe else { return work(monitor.into()) };
+        let mut shown: Option<Array<Complex<R>>> = None;
+        let mut show = |step: &Step<'_, R>| {
+            let image = match &mut shown {
+                Some(image) => {
+                    image.copy_from(step.solution)?;
+                    image
+                }
+                None => shown.insert(step.solution.try_clone()?),
+            };
+            vector::scale(scale.into(), image)?;
+            observe(&Step { iteration: step.iteration, residual: step.residual, solution: image })
+        };
+        work(Watch::from(monitor).showing(&mut show))
+    }
+
+    /// An iteration ended.
+    pub(crate) fn step(&mut self, step: &Step<'_, R>, detail: &str) -> Result<()> {
+        if let Some(observe) = &mut self.observe {
+            observe(step)?;
+        }
+        self.monitor.step(detail)
+    }
+}
+
+impl<'a, R: Real> From<&'a Monitor<'_>> for Watch<'a, R> {
+    fn from(monitor: &'a Monitor<'_>) -> Self {
+        Self { monitor, observe: None }
+    }
+}
