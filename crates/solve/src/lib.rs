@@ -3,8 +3,10 @@
 mod cg;
 pub mod dense;
 mod fista;
+mod frames;
 mod lanczos;
 mod least_squares;
+mod low_rank_sparse;
 mod problem;
 mod proximal;
 mod repeat;
@@ -13,8 +15,12 @@ mod watch;
 
 pub use cg::{CgOptions, CgResult, cg};
 pub use fista::{FistaOptions, FistaResult, fista};
+pub use frames::{SingularValues, TemporalFourier};
 pub use lanczos::{Eigenvalue, LanczosOptions, largest_eigenvalue};
 pub use least_squares::{LeastSquaresOptions, LeastSquaresResult, least_squares};
+pub use low_rank_sparse::{
+    LowRankSparseOptions, LowRankSparseResult, low_rank_plus_sparse, low_rank_plus_sparse_memory,
+};
 pub use problem::{Problem, SCALE_PERCENTILE};
 pub use proximal::{Proximal, TotalVariation, WaveletSparsity};
 pub use sparse::{SparseResult, sparse_least_squares};

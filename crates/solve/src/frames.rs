@@ -1,0 +1,227 @@
+//! Penalties of series of frames `[frame, image…]`: both mix frames by one matrix, the same at every voxel.
+
+use std::f64::consts::TAU;
+use std::sync::Arc;
+
+use num_complex::Complex;
+use rayspin_core::{C32, C64, Error, Real, Result, expect_shape, format_shape, voxels};
+use rayspin_device::{Array, BackendKind, Device};
+use rayspin_kernels::gram::Rows;
+use rayspin_kernels::{coil_mixing, shrink};
+use rayspin_linop::Scratch;
+
+use crate::Proximal;
+use crate::dense::{self, Matrix};
+
+/// The axes of a series: frames and the voxels of each.
+///
+/// Errors: no axis, no frame or voxel, or 2³² numbers and more.
+fn axes(shape: &[usize]) -> Result<(usize, usize)> {
+    let Some((&frames, image)) = shape.split_first() else {
+        return Err(Error::shape("series of frames", &[1, 1], shape));
+    };
+    if !u32::try_from(voxels(shape)?).is_ok_and(|numbers| numbers > 0) {
+        let expected = "at least 1 and fewer than 2^32 numbers";
+        return Err(Error::value("series of frames", expected, format_shape(shape)));
+    }
+    Ok((frames, voxels(image)?))
+}
+
+/// y_i(v) = Σ_j M_ij x_j(v) over frames i and j, for M `[frame, frame, 1]`.
+fn mix<R: Real>(matrix: &Array<Complex<R>>, x: &Array<Complex<R>>, y: &mut Array<Complex<R>>) -> Result<()> {
+    coil_mixing::mix(matrix, 0..matrix.shape()[0], x, y, 0)
+}
+
+/// Bytes of one matrix over frames.
+fn matrix_bytes<T>(frames: usize) -> u64 {
+    (size_of::<T>() * frames * frames) as u64
+}
+
+/// g(X) = ‖X‖_* = Σ_i σ_i(X), the sum of the singular values of the Casorati matrix X `[frame, voxel]` of a series `[frame, image…]`:
+/// small where frames are combinations of a few images.
+///
+/// The proximal map lowers each singular value by t, X = U Σ Vᴴ to U max(Σ − t, 0) Vᴴ. That is M X with M = U max(1 − t/Σ, 0) Uᴴ,
+/// and U and Σ² are the eigenvectors and eigenvalues of the small matrix X Xᴴ `[frame, frame]`, which is summed in f64 on the device that
+/// holds the series. Storage is f32, whose rounding hides singular values below 10⁻⁷ of the largest; X Xᴴ in f64 resolves those above
+/// 10⁻⁸ of it, so that nothing more is lost. Time grows with frames² voxels + frames³.
+///
+/// J. F. Cai, E. J. Candès, Z. Shen, *A singular value thresholding algorithm for matrix completion*, SIAM J Optim 20:1956, 2010;
+/// Z. P. Liang, *Spatiotemporal imaging with partially separable functions*, ISBI 2007 (the Casorati matrix).
+///
+/// ```
+/// use rayspin_core::Result;
+/// use rayspin_device::Device;
+/// use rayspin_linop::random;
+/// use rayspin_solve::{Proximal, SingularValues};
+///
+/// # fn main() -> Result<()> {
+/// let device = Device::cpu()?;
+/// let mut series = random::<f32>(&device, &[6, 16, 16], 1)?; // [frame, y, x]
+/// let mut low_rank = SingularValues::new(&device, series.shape())?;
+/// let before = low_rank.of(&series)?;
+/// low_rank.apply(0.5 * (before[1] + before[2]), &mut series)?;
+/// assert_eq!(low_rank.rank(), 2);
+/// # Ok(())
+/// # }
+/// ```
+pub struct SingularValues {
+    shape: Vec<usize>,
+    voxels: usize,
+    /// Where each frame begins.
+    starts: Vec<u32>,
+    matrix: Array<C32>,
+    scratch: Arc<Scratch<f32>>,
+    rank: usize,
+}
+
+impl SingularValues {
+    /// Of series of `shape`, `[frame, image…]`. Errors: no numbers, 2³² or more, memory.
+    pub fn new(device: &Device, shape: &[usize]) -> Result<Self> {
+        Self::sharing(device, shape, Arc::default())
+    }
+
+    pub(crate) fn sharing(device: &Device, shape: &[usize], scratch: Arc<Scratch<f32>>) -> Result<Self> {
+        let (frames, voxels) = axes(shape)?;
+        Ok(Self {
+            shape: shape.to_vec(),
+            voxels,
+            starts: (0..frames).map(|frame| (frame * voxels) as u32).collect(),
+            matrix: Array::zeros(device, &[frames, frames, 1])?,
+            scratch,
+            rank: 0,
+        })
+    }
+
+    /// Bytes of the host and of a GPU for series of so many frames and voxels: one series, and matrices over frames.
+    pub fn memory(device: &Device, frames: usize, voxels: usize) -> (u64, u64) {
+        let (host, gpu) = Self::memory_beside(device, frames, voxels);
+        let series = (size_of::<C32>() * frames * voxels) as u64;
+        match device.kind() {
+            BackendKind::Cpu => (host + series, gpu),
+            BackendKind::Cuda => (host, gpu + series),
+        }
+    }
+
+    /// The same without the series.
+    pub(crate) fn memory_beside(device: &Device, frames: usize, voxels: usize) -> (u64, u64) {
+        let (host, gpu) = dense::covariance_needs(device, Rows::First(voxels), frames);
+        // Eigenvectors and what they are found in, their product, its f32 copy.
+        let decomposed = 6 * matrix_bytes::<C64>(frames) + dense::panels(frames);
+        let matrix = matrix_bytes::<C32>(frames);
+        match device.kind() {
+            BackendKind::Cpu => (host.max(decomposed) + matrix, 0),
+            BackendKind::Cuda => (host.max(decomposed), gpu + matrix),
+        }
+    }
+
+    /// How many singular values the last application left above 0.
+    pub fn rank(&self) -> usize {
+        self.rank
+    }
+
+    /// The singular values of a series, largest first, as many as frames: beyond the number of voxels they are rounding.
+    ///
+    /// Errors: another shape; those of the device and of [`dense::eigen`].
+    pub fn of(&self, x: &Array<C32>) -> Result<Vec<f64>> {
+        Ok(self.decompose(x)?.0)
+    }
+
+    /// Σ and U.
+    fn decompose(&self, x: &Array<C32>) -> Result<(Vec<f64>, Matrix)> {
+        expect_shape("singular values of a series", &self.shape, x.shape())?;
+        let products = dense::covariance(x, Rows::First(self.voxels), &self.starts)?;
+        let (squares, vectors) = dense::eigen(x.device(), &products)?;
+        Ok((squares.into_iter().map(|square| square.max(0.0).sqrt()).collect(), vectors))
+    }
+}
+
+impl Proximal<f32> for SingularValues {
+    fn apply(&mut self, t: f64, x: &mut Array<C32>) -> Result<f64> {
+        if !(t >= 0.0 && t.is_finite()) {
+            return Err(Error::value("threshold of singular values", "a finite number >= 0", t));
+        }
+        let (values, vectors) = self.decompose(x)?;
+        let frames = values.len();
+        self.rank = values.iter().take_while(|&&value| value > t).count();
+        if self.rank == 0 {
+            x.fill(C32::default())?;
+            return Ok(0.0);
+        }
+        // M = W Wᴴ.
+        let root = Matrix::from_fn(frames, self.rank, |i, k| vectors[(i, k)] * (1.0 - t / values[k]).sqrt());
+        let matrix = dense::projector(x.device(), &root)?;
+        let narrow = |v: C64| C32::new(v.re as f32, v.im as f32);
+        let narrowed: Vec<C32> =
+            (0..frames * frames).map(|at| narrow(matrix[(at / frames, at % frames)])).collect();
+        self.matrix.set(&narrowed)?;
+        let mut mixed = self.scratch.take(x.device(), x.shape())?;
+        mix(&self.matrix, x, &mut mixed)?;
+        std::mem::swap(x, &mut *mixed);
+        Ok(values[..self.rank].iter().map(|value| value - t).sum())
+    }
+}
+
+/// g(x) = ‖Tx‖₁ for the unitary Fourier transform T along the frames of a series `[frame, image…]`,
+/// (Tx)_f(v) = T^{−½} Σ_t e^{−i2πft/T} x_t(v) with T frames: small where voxels stand still or change periodically.
+///
+/// The map is exact: T, a soft threshold, Tᴴ. T is applied as a matrix over frames, so that any number of frames takes
+/// frames² voxels; the frequency 0 counts as all others do.
+pub struct TemporalFourier<R: Real> {
+    forward: Array<Complex<R>>,
+    inverse: Array<Complex<R>>,
+    weights: Array<R>,
+    scratch: Arc<Scratch<R>>,
+}
+
+impl<R: Real> TemporalFourier<R> {
+    /// Of series of `shape`, `[frame, image…]`. Errors: no numbers, 2³² or more, memory.
+    pub fn new(device: &Device, shape: &[usize]) -> Result<Self> {
+        Self::sharing(device, shape, Arc::default())
+    }
+
+    pub(crate) fn sharing(device: &Device, shape: &[usize], scratch: Arc<Scratch<R>>) -> Result<Self> {
+        let (frames, _) = axes(shape)?;
+        let mut weights = Array::zeros(device, shape)?;
+        weights.fill(R::one())?;
+        let matrix = |sign: f64| {
+            let values = (0..frames * frames).map(|at| {
+                let turns = (at / frames * (at % frames) % frames) as f64 / frames as f64;
+                let value = C64::from_polar((frames as f64).sqrt().recip(), sign * TAU * turns);
+                Complex::new(<R as Real>::from_f64(value.re), <R as Real>::from_f64(value.im))
+            });
+            Array::from_vec(device, &[frames, frames, 1], values.collect())
+        };
+        Ok(Self { forward: matrix(-1.0)?, inverse: matrix(1.0)?, weights, scratch })
+    }
+
+    /// Bytes of the host and of a GPU for series of so many frames and voxels: one series and a half, and matrices over frames.
+    pub fn memory(device: &Device, frames: usize, voxels: usize) -> (u64, u64) {
+        let (host, gpu) = Self::memory_beside(device, frames, voxels);
+        let series = (size_of::<Complex<R>>() * frames * voxels) as u64;
+        match device.kind() {
+            BackendKind::Cpu => (host + series, gpu),
+            BackendKind::Cuda => (host, gpu + series),
+        }
+    }
+
+    /// The same without the series of coefficients.
+    pub(crate) fn memory_beside(device: &Device, frames: usize, voxels: usize) -> (u64, u64) {
+        let matrix = matrix_bytes::<Complex<R>>(frames);
+        let kept = 2 * matrix + (size_of::<R>() * frames * voxels) as u64;
+        match device.kind() {
+            BackendKind::Cpu => (kept, 0),
+            BackendKind::Cuda => (matrix, kept),
+        }
+    }
+}
+
+impl<R: Real> Proximal<R> for TemporalFourier<R> {
+    fn apply(&mut self, t: f64, x: &mut Array<Complex<R>>) -> Result<f64> {
+        expect_shape("temporal Fourier transform of a series", self.weights.shape(), x.shape())?;
+        let mut coefficients = self.scratch.take(x.device(), x.shape())?;
+        mix(&self.forward, x, &mut coefficients)?;
+        let value = shrink::soft(t, &self.weights, &mut coefficients)?;
+        mix(&self.inverse, &coefficients, x)?;
+        Ok(value)
+    }
+}
