@@ -42,7 +42,6 @@ pub fn write_atomically<T>(path: &Path, write: impl FnOnce(&Path) -> Result<T>) 
 /// dropped unfinished.
 pub(crate) struct Pending {
     wanted: PathBuf,
-    target: Target,
     temporary: Temporary,
 }
 
@@ -52,7 +51,7 @@ impl Pending {
         let fail = |source| Error::write(path, source);
         let target = Target::of(path).map_err(fail)?;
         let temporary = target.temporary().map_err(fail)?;
-        Ok(Self { wanted: path.to_owned(), target, temporary })
+        Ok(Self { wanted: path.to_owned(), temporary })
     }
 
     /// Where the file is to end up.
@@ -71,13 +70,7 @@ impl Pending {
         options.map_err(|source| Error::write(&self.wanted, source))
     }
 
-    /// Flushes the file to disk and renames it.
-    pub(crate) fn finish(self) -> Result<()> {
-        let Self { wanted, target, temporary } = self;
-        temporary.finish(&target).map_err(|source| Error::write(&wanted, source))
-    }
-
-    /// [`Pending::finish`] under another name in the same folder.
+    /// Flushes the file to disk and renames it: to the name that it was made for, or another in the same folder.
     pub(crate) fn finish_as(self, path: &Path) -> Result<()> {
         let fail = |source| Error::write(path, source);
         let target = Target::of(path).map_err(fail)?;

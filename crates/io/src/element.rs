@@ -1,9 +1,12 @@
 //! Numbers as files store them, read in pieces so that memory follows what the file holds, not what its header says.
 
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 
+use ndarray::ArrayViewD;
 use rayspin_core::{C32, C64};
 use rayspin_device::cpu::make_room;
+
+use crate::Values;
 
 /// A stored number type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -195,6 +198,24 @@ pub(crate) fn count(shape: &[usize], size: usize) -> Option<usize> {
     // Sixteen bytes is the largest value in memory.
     let bytes = count.checked_mul(size.max(16))?;
     isize::try_from(bytes).ok().map(|_| count)
+}
+
+/// Writes the values of an array in C order, little-endian: complex numbers as pairs, else one number each.
+pub(crate) fn write(stream: &mut dyn Write, data: ArrayViewD<'_, C32>, values: Values) -> io::Result<()> {
+    const BLOCK: usize = 1 << 16;
+    let mut buffer = Vec::with_capacity(BLOCK);
+    for &value in data {
+        let value = values.of(value);
+        buffer.extend_from_slice(&value.re.to_le_bytes());
+        if values == Values::Complex {
+            buffer.extend_from_slice(&value.im.to_le_bytes());
+        }
+        if buffer.len() >= BLOCK - 8 {
+            stream.write_all(&buffer)?;
+            buffer.clear();
+        }
+    }
+    stream.write_all(&buffer)
 }
 
 #[cfg(test)]

@@ -1,93 +1,287 @@
+//! What a file format is, and how a file's format is told.
+
 use std::fmt;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use flate2::read::GzDecoder;
+use rayspin_core::{Geometry, Image, Monitor};
+use rayspin_mri::scan::Scan;
 
-use crate::{Error, Result, cfl, element, nifti, npy};
+use crate::arrays::Arrays;
+use crate::cfl::Layout;
+use crate::formats::FORMATS;
+use crate::ismrmrd::Identity;
+use crate::series_file::VolumeWriter;
+use crate::{Error, Result, Values, WriteOptions, element};
 
-/// The format of a file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Format {
-    /// NIfTI-1, compressed or not.
-    Nifti,
-    /// A NumPy array.
-    Npy,
-    /// A NumPy archive of arrays.
-    Npz,
-    /// BART's pair of `.cfl` and `.hdr`.
-    Cfl,
-    /// A PNG picture.
-    Png,
-    /// HDF5: ISMRMRD scans and images.
-    Hdf5,
-    /// Siemens raw data (twix), VB or VD/VE.
-    Twix,
+/// A file format: how it is told, what its files hold, what reads and writes it, and what it keeps. The formats are the rows of
+/// [`FORMATS`].
+pub struct Format {
+    /// The name for people. No two formats share it.
+    pub name: &'static str,
+    /// What its files are, in a line.
+    pub about: &'static str,
+    /// How its files' names end, in lower case and with the dot: the endings to advise.
+    pub endings: &'static [&'static str],
+    /// Endings that are understood too.
+    pub other_endings: &'static [&'static str],
+    /// What its files keep of an image.
+    pub keeps: &'static [Kept],
+    /// Places and the bytes that stand there; each of them tells the format.
+    pub(crate) magic: &'static [(usize, &'static [u8])],
+    /// Whether its files may be compressed by gzip as a whole.
+    pub(crate) gzip: bool,
+    /// Whether a file that no magic tells is of this format, by one of its endings and its first bytes.
+    pub(crate) guess: Option<fn(&str, &[u8]) -> bool>,
+    /// The files that make up one, where they are several.
+    pub(crate) parts: Option<fn(&Path) -> Vec<PathBuf>>,
+    /// Files that hold several arrays or scans, each under a name.
+    pub names: Option<Names>,
+    /// What the header says, as label and text, where an image's geometry does not tell it.
+    pub(crate) describe: Option<fn(&Path) -> Result<Vec<(String, String)>>>,
+    /// Reads an image; the name chooses one of several.
+    pub(crate) read_image: Option<fn(&Path, Option<&str>) -> Result<ImageRead>>,
+    /// Writes images.
+    pub images: Option<ImageWriter>,
+    /// Arrays without a header: k-space, trajectories, maps.
+    pub arrays: Option<Arrays>,
+    /// Raw scans with a header.
+    pub scans: Option<Scans>,
+}
+
+/// What a file keeps of an image beside its magnitudes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kept {
+    /// Complex values.
+    Phase,
+    /// Voxel size and place in the patient, in mm.
+    Geometry,
+    /// All volumes of a series.
+    Repetitions,
+    /// Time between volumes, in s.
+    RepetitionTime,
+}
+
+impl Kept {
+    /// The name for people, with the unit.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Phase => "phase",
+            Self::Geometry => "geometry (mm)",
+            Self::Repetitions => "repetitions",
+            Self::RepetitionTime => "time between repetitions (s)",
+        }
+    }
+}
+
+/// What has names in a file.
+pub struct Names {
+    /// `array`, for example.
+    pub what: &'static str,
+    pub(crate) list: fn(&Path) -> Result<Vec<String>>,
+}
+
+/// An image as a format's reader has it.
+pub(crate) struct ImageRead {
+    pub(crate) image: Image,
+    pub(crate) layout: Layout,
+    pub(crate) notes: Vec<String>,
+}
+
+/// How a format writes images.
+pub struct ImageWriter {
+    /// The numbers that it stores, the usual ones first; none in a picture.
+    pub values: &'static [Values],
+    /// Starts a file.
+    pub(crate) create: fn(&Target<'_>) -> Result<Box<dyn VolumeWriter>>,
+    /// Bytes that the writer holds, by the number of volumes and the bytes of each.
+    pub(crate) memory: fn(u64, u64) -> u64,
+}
+
+/// A file of images to be written.
+pub(crate) struct Target<'a> {
+    pub(crate) path: &'a Path,
+    /// `[z, y, x]` or `[repetition, z, y, x]`.
+    pub(crate) shape: &'a [usize],
+    pub(crate) geometry: &'a Geometry,
+    pub(crate) values: Values,
+    pub(crate) options: &'a WriteOptions,
+}
+
+impl Target<'_> {
+    /// Each volume, `[z, y, x]`.
+    pub(crate) fn volume(&self) -> [usize; 3] {
+        let size = |from_last: usize| self.shape.iter().rev().nth(from_last).copied().unwrap_or(1);
+        [size(2), size(1), size(0)]
+    }
+
+    /// The volumes of a series; none of a single image.
+    pub(crate) fn repetitions(&self) -> Option<usize> {
+        (self.shape.len() > 3).then(|| self.shape[0])
+    }
+}
+
+/// How a format holds raw scans.
+pub struct Scans {
+    /// Whether this file holds one, and not images alone.
+    pub(crate) holds: fn(&Path) -> Result<bool>,
+    /// Reads every acquisition; the name chooses one of several scans.
+    pub(crate) read: fn(&Path, Option<&str>, &Monitor<'_>) -> Result<Scan>,
+    /// Writes a scan; returns the header's elements that are left out.
+    pub(crate) write: Option<fn(&Path, &Scan, Identity) -> Result<Vec<String>>>,
 }
 
 impl Format {
-    /// Every format that has an ending of its own, with it.
-    const ENDINGS: [(&'static str, Self); 9] = [
-        (".nii", Self::Nifti),
-        (".nii.gz", Self::Nifti),
-        (".npy", Self::Npy),
-        (".npz", Self::Npz),
-        (".cfl", Self::Cfl),
-        (".hdr", Self::Cfl),
-        (".png", Self::Png),
-        (".h5", Self::Hdf5),
-        (".mrd", Self::Hdf5),
-    ];
-
     /// The format that a name's ending stands for, whatever the case.
     ///
     /// ```
     /// use rayspin_io::Format;
-    /// assert_eq!(Format::of_name("out/Head.NII.gz"), Some(Format::Nifti));
+    /// assert_eq!(Format::of_name("out/Head.NII.gz").unwrap().name, "NIfTI");
     /// assert_eq!(Format::of_name("head.gz"), None);
     /// ```
-    pub fn of_name(path: impl AsRef<Path>) -> Option<Self> {
-        let name = path.as_ref().file_name()?.to_string_lossy().to_ascii_lowercase();
-        Self::ENDINGS
-            .iter()
-            .find(|(ending, _)| name.len() > ending.len() && name.ends_with(ending))
-            .map(|(_, format)| *format)
+    pub fn of_name(path: impl AsRef<Path>) -> Option<&'static Self> {
+        FORMATS.iter().find(|format| format.ending_of(path.as_ref()).is_some())
     }
 
-    /// The name for people.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Nifti => "NIfTI",
-            Self::Npy => "NumPy array",
-            Self::Npz => "NumPy archive",
-            Self::Cfl => "BART array",
-            Self::Png => "PNG picture",
-            Self::Hdf5 => "HDF5 (ISMRMRD)",
-            Self::Twix => "Siemens raw data",
-        }
+    /// The ending of the name, where it is one of the format's.
+    pub(crate) fn ending_of(&self, path: &Path) -> Option<&'static str> {
+        let name = path.file_name()?.to_string_lossy().to_ascii_lowercase();
+        let mut endings = self.endings.iter().chain(self.other_endings).copied();
+        endings.find(|ending| name.len() > ending.len() && name.ends_with(ending))
+    }
+
+    /// Whether a file keeps this of an image.
+    pub fn keeps(&self, what: Kept) -> bool {
+        self.keeps.contains(&what)
+    }
+
+    /// Whether images are read from it.
+    pub fn reads_images(&self) -> bool {
+        self.read_image.is_some()
+    }
+
+    /// Whether images are written in it, pictures included.
+    pub fn writes_images(&self) -> bool {
+        self.images.is_some()
+    }
+
+    /// Whether it is a picture to look at, without the numbers.
+    pub fn is_picture(&self) -> bool {
+        self.images.as_ref().is_some_and(|images| images.values.is_empty())
+    }
+
+    /// Whether it stores real numbers of either sign, such as a field map's.
+    pub fn writes_signed(&self) -> bool {
+        self.images.as_ref().is_some_and(|images| images.values.contains(&Values::Real))
+    }
+
+    /// Whether arrays without a header are read from it.
+    pub fn reads_arrays(&self) -> bool {
+        self.arrays.is_some()
+    }
+
+    /// Whether sensitivity maps are written in it.
+    pub fn writes_arrays(&self) -> bool {
+        self.arrays.as_ref().is_some_and(|arrays| arrays.write.is_some())
+    }
+
+    /// Whether raw scans with a header are read from it.
+    pub fn reads_scans(&self) -> bool {
+        self.scans.is_some()
+    }
+
+    /// Whether raw scans are written in it.
+    pub fn writes_scans(&self) -> bool {
+        self.scans.as_ref().is_some_and(|scans| scans.write.is_some())
+    }
+
+    /// Whether a file may hold several arrays or scans, each under a name.
+    pub fn has_names(&self) -> bool {
+        self.names.is_some()
+    }
+
+    fn has_magic(&self, start: &[u8]) -> Option<usize> {
+        let at = |(at, magic): &&(usize, &[u8])| start.get(*at..).is_some_and(|rest| rest.starts_with(magic));
+        self.magic.iter().find(at).map(|(at, _)| *at)
+    }
+}
+
+impl PartialEq for Format {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Eq for Format {}
+
+impl fmt::Debug for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name)
     }
 }
 
 impl fmt::Display for Format {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
+        f.write_str(self.name)
     }
 }
 
-const HDF5: &[u8] = b"\x89HDF\r\n\x1a\n";
-const PNG: &[u8] = b"\x89PNG\r\n\x1a\n";
-const ZIP: [&[u8]; 2] = [b"PK\x03\x04", b"PK\x05\x06"];
+/// The endings to advise for formats that `of` chooses, in the order of [`FORMATS`].
+///
+/// ```
+/// use rayspin_io::{Format, endings};
+/// assert_eq!(endings(Format::writes_arrays), [".cfl", ".npy"]);
+/// ```
+pub fn endings(of: impl Fn(&Format) -> bool) -> Vec<&'static str> {
+    FORMATS.iter().filter(|format| of(format)).flat_map(|format| format.endings).copied().collect()
+}
 
-/// The format of a file, told by its first bytes; the name decides only for formats without a signature (`.cfl`, `.dat`).
-/// The common name of a BART pair, which is no file itself, is recognised too.
+/// `a, b or c`.
+pub(crate) fn any_of(words: &[&str]) -> String {
+    match words {
+        [first @ .., last] if !first.is_empty() => format!("{} or {last}", first.join(", ")),
+        _ => words.concat(),
+    }
+}
+
+/// The format that the name of an output stands for. Errors: an ending of none that `of` chooses.
+pub fn expect_ending(path: impl AsRef<Path>, of: impl Fn(&Format) -> bool) -> Result<&'static Format> {
+    let path = path.as_ref();
+    Format::of_name(path).filter(|format| of(format)).ok_or_else(|| {
+        let expected = format!("the ending {}", any_of(&endings(of)));
+        let found = path.file_name().unwrap_or_default().to_string_lossy();
+        Error::field(path, "name of the output", expected, found)
+            .with_hint("the format of an output follows its name")
+    })
+}
+
+/// The files that a name stands for: the two of a BART array, whichever of them or their common name it is; else the one.
+pub fn parts(path: impl AsRef<Path>) -> Vec<PathBuf> {
+    let path = path.as_ref();
+    match Format::of_name(path).or_else(|| of_common_name(path)).and_then(|format| format.parts) {
+        Some(parts) => parts(path),
+        None => vec![path.to_path_buf()],
+    }
+}
+
+/// The format of several files whose common name, which is no file itself, `path` is.
+fn of_common_name(path: &Path) -> Option<&'static Format> {
+    let complete =
+        |format: &&Format| format.parts.is_some_and(|of| of(path).iter().all(|part| part.is_file()));
+    FORMATS.iter().filter(|_| !path.exists()).find(complete)
+}
+
+/// The format of a file, told by its first bytes; the name decides only where these do not tell it (`.cfl`, `.dat`). The common
+/// name of several files that make up an array is recognised too.
 ///
 /// Errors: a file that cannot be opened or read, or of no format that Rayspin knows.
-pub fn detect(path: impl AsRef<Path>) -> Result<Format> {
+pub fn detect(path: impl AsRef<Path>) -> Result<&'static Format> {
+    const GZIP: &[u8] = &[0x1f, 0x8b];
     let path = path.as_ref();
-    if !path.exists() && cfl::exists(path) {
-        return Ok(Format::Cfl);
+    if let Some(format) = of_common_name(path) {
+        return Ok(format);
     }
     let mut file = File::open(path).map_err(|e| Error::open(path, e))?;
     let mut start = [0; 1024];
@@ -96,68 +290,46 @@ pub fn detect(path: impl AsRef<Path>) -> Result<Format> {
     if let Some(format) = of_content(start) {
         return Ok(format);
     }
-    if start.starts_with(nifti::GZIP) {
+    if start.starts_with(GZIP) {
         file.seek(SeekFrom::Start(0)).map_err(|e| Error::read(path, e))?;
-        let mut inner = [0; 348];
+        let mut inner = [0; 1024];
         // Damage shows when the file is read; here it only means that nothing is recognised.
-        let got = element::fill(&mut GzDecoder::new(file).take(348), &mut inner).unwrap_or(0);
-        if is_nifti(&inner[..got]) || Format::of_name(path) == Some(Format::Nifti) {
-            return Ok(Format::Nifti);
-        }
-        return Err(unknown(path, "a gzip stream without a NIfTI header"));
+        let got = element::fill(&mut GzDecoder::new(file).take(1024), &mut inner).unwrap_or(0);
+        let told = of_content(&inner[..got]).or_else(|| Format::of_name(path));
+        return told.filter(|format| format.gzip).ok_or_else(|| {
+            let names: Vec<&str> = FORMATS.iter().filter(|f| f.gzip).map(|f| f.name).collect();
+            unknown(path, &format!("a gzip stream without {}", any_of(&names)))
+        });
     }
-    let lower = path.extension().map(|e| e.to_string_lossy().to_ascii_lowercase());
-    match lower.as_deref() {
-        Some("cfl") => Ok(Format::Cfl),
-        Some("dat") if is_twix(start) => Ok(Format::Twix),
-        _ if start.is_empty() => Err(unknown(path, "an empty file")),
-        _ => Err(unknown(path, "another signature")),
-    }
+    let guessed = |format: &&Format| {
+        let (guess, ending) = (format.guess, format.ending_of(path));
+        guess.zip(ending).is_some_and(|(guess, ending)| guess(ending, start))
+    };
+    let found = if start.is_empty() { "an empty file" } else { "another signature" };
+    FORMATS.iter().find(guessed).ok_or_else(|| unknown(path, found))
+}
+
+/// The earliest magic decides: bytes farther on may be anything in another format.
+fn of_content(start: &[u8]) -> Option<&'static Format> {
+    let told = FORMATS.iter().filter_map(|format| Some((format.has_magic(start)?, format)));
+    told.min_by_key(|(at, _)| *at).map(|(_, format)| format)
 }
 
 fn unknown(path: &Path, found: &str) -> Error {
-    Error::not_this_format(path, "HDF5 (ISMRMRD), NIfTI, NumPy, BART, PNG or Siemens raw data", found)
+    let names: Vec<&str> = FORMATS.iter().map(|format| format.name).collect();
+    Error::not_this_format(path, any_of(&names), found)
 }
 
-fn of_content(start: &[u8]) -> Option<Format> {
-    // A user block moves the HDF5 signature to a later power of two.
-    if start.starts_with(HDF5) || start.get(512..).is_some_and(|rest| rest.starts_with(HDF5)) {
-        Some(Format::Hdf5)
-    } else if start.starts_with(PNG) {
-        Some(Format::Png)
-    } else if start.starts_with(npy::MAGIC) {
-        Some(Format::Npy)
-    } else if ZIP.iter().any(|magic| start.starts_with(magic)) {
-        Some(Format::Npz)
-    } else if is_nifti(start) {
-        Some(Format::Nifti)
-    } else if start.starts_with(b"# Dimensions") {
-        Some(Format::Cfl)
-    } else {
-        None
-    }
+/// What the header of a file says, as label and text; nothing of formats whose images and scans tell it.
+///
+/// Errors: as [`detect`], and those of the format's reader.
+pub fn describe(path: impl AsRef<Path>) -> Result<Vec<(String, String)>> {
+    let path = path.as_ref();
+    detect(path)?.describe.map_or_else(|| Ok(Vec::new()), |describe| describe(path))
 }
 
-/// NIfTI-1 by its magic, NIfTI-2 by the size of its header.
-fn is_nifti(start: &[u8]) -> bool {
-    let size = start.first_chunk::<4>().map(|b| [i32::from_le_bytes(*b), i32::from_be_bytes(*b)]);
-    let magic = start.get(344..348);
-    magic == Some(b"n+1\0")
-        || magic == Some(b"ni1\0")
-        || (size.is_some_and(|s| s.contains(&540)) && matches!(start.get(4..8), Some(b"n+2\0" | b"ni2\0")))
-}
-
-/// VD and VE files start with a count below 10000 and a number of measurements of at most 64; VB files with the length of
-/// their header, which is beyond 1024, and the number of its parts.
-fn is_twix(start: &[u8]) -> bool {
-    let word = |at: usize| {
-        let bytes = start.get(at..at + 4)?;
-        bytes.first_chunk::<4>().map(|b| u32::from_le_bytes(*b))
-    };
-    match (word(0), word(4)) {
-        (Some(first), Some(second)) => {
-            (first < 10_000 && (1..=64).contains(&second)) || (first > 10_000 && (1..=32).contains(&second))
-        }
-        _ => false,
-    }
+/// The names of what a file holds ([`Format::names`]); none in a format without. Errors: as [`describe`].
+pub fn names(path: impl AsRef<Path>) -> Result<Vec<String>> {
+    let path = path.as_ref();
+    detect(path)?.names.as_ref().map_or_else(|| Ok(Vec::new()), |names| (names.list)(path))
 }

@@ -1,13 +1,11 @@
 use std::path::Path;
 
-use ndarray::{ArrayD, ArrayViewD, Axis, CowArray, IxDyn};
 use rayspin_core::{C32, Geometry, Image, format_shape};
 
-use crate::cfl::{self, Cartesian, Layout, dim};
-use crate::ismrmrd::{self, ImageKind, ImageOptions};
-use crate::nifti::{self, NiftiOptions};
-use crate::png::{self, PngOptions};
-use crate::{Error, Format, Result, detect, npy};
+use crate::cfl::Layout;
+use crate::format::{Kept, any_of};
+use crate::png::PngOptions;
+use crate::{Error, Format, Result, SeriesWriter, detect, endings};
 
 /// The numbers of a complex image that a file stores.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -21,6 +19,26 @@ pub enum Values {
     Complex,
 }
 
+impl Values {
+    /// The numbers that are stored of this one.
+    pub(crate) fn of(self, value: C32) -> C32 {
+        match self {
+            Self::Magnitude => C32::new(value.norm(), 0.0),
+            Self::Real => C32::new(value.re, 0.0),
+            Self::Complex => value,
+        }
+    }
+
+    /// The name for people.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Magnitude => "magnitudes",
+            Self::Real => "real parts",
+            Self::Complex => "complex values",
+        }
+    }
+}
+
 /// How [`read_image`] reads.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ReadOptions {
@@ -31,9 +49,10 @@ pub struct ReadOptions {
 /// How [`write_image`] writes.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct WriteOptions {
-    /// The numbers stored; when absent, magnitude in NIfTI and ISMRMRD, and complex numbers in `.npy` and `.cfl`.
+    /// The numbers stored; when absent, the format's usual ones: magnitude in NIfTI and ISMRMRD, and complex numbers in `.npy`
+    /// and `.cfl`.
     pub values: Option<Values>,
-    /// Time between repetitions in s, for NIfTI.
+    /// Time between repetitions in s, for formats that keep it.
     pub repetition_time_s: Option<f64>,
     /// Where the image's axes go in a BART array. Repetitions other in number than its frames go to TIME.
     pub layout: Layout,
@@ -47,152 +66,43 @@ pub struct ImageFile {
     /// The image.
     pub image: Image,
     /// The format it was read from.
-    pub format: Format,
+    pub format: &'static Format,
     /// What became of the dimensions of a BART array; [`WriteOptions::layout`] takes it to write one like it.
     pub layout: Layout,
     /// What had to be assumed or repaired, one sentence each, for the user to see.
     pub notes: Vec<String>,
 }
 
-/// Reads an image of any format that holds images as arrays: NIfTI, `.npy`, `.npz`, BART, ISMRMRD images. NumPy arrays are `[y, x]`,
-/// `[z, y, x]` or `[repetition, z, y, x]`.
+/// Reads an image of any format that holds images as arrays. NumPy arrays are `[y, x]`, `[z, y, x]` or `[repetition, z, y, x]`.
 ///
 /// Errors: a file of no such format, and those of each format's reader.
 pub fn read_image(path: impl AsRef<Path>, options: &ReadOptions) -> Result<ImageFile> {
     let path = path.as_ref();
     let format = detect(path)?;
-    let mut layout = Layout::default();
-    let (image, notes) = match format {
-        Format::Nifti => {
-            let read = nifti::read(path)?;
-            (read.image, read.notes)
-        }
-        Format::Npy => without_geometry(path, npy::read_complex(path)?)?,
-        Format::Npz => without_geometry(path, npy::read_npz_complex(path, options.array.as_deref())?)?,
-        Format::Cfl => image_of_bart(path, &mut layout)?,
-        Format::Hdf5 => {
-            if ismrmrd::image_series(path)?.is_empty() {
-                return Err(Error::not_this_format(path, "an image", "HDF5 without an image series")
-                    .with_hint("rayspin recon mri makes an image of a raw scan"));
-            }
-            ismrmrd::read_images(path, options.array.as_deref())?
-        }
-        Format::Png | Format::Twix => {
-            return Err(Error::unsupported(path, format!("reading an image from {format}"))
-                .with_hint("give a NIfTI, NumPy, BART or ISMRMRD image file"));
-        }
+    let Some(read) = format.read_image else {
+        let of = endings(Format::reads_images);
+        return Err(Error::unsupported(path, format!("reading an image from {format}"))
+            .with_hint(format!("give an image as {}", any_of(&of))));
     };
-    Ok(ImageFile { image, format, layout, notes })
+    let mut read = read(path, options.array.as_deref())?;
+    if !format.keeps(Kept::Geometry) {
+        read.notes
+            .insert(0, "the file holds no geometry: voxels of 1 mm at the isocentre are assumed".into());
+    }
+    Ok(ImageFile { image: read.image, format, layout: read.layout, notes: read.notes })
 }
 
-const NO_GEOMETRY: &str = "the file holds no geometry: voxels of 1 mm at the isocentre are assumed";
-
-fn without_geometry(path: &Path, data: ArrayD<C32>) -> Result<(Image, Vec<String>)> {
-    let image = Image::new(data, Geometry::default()).map_err(|e| Error::core(path, e))?;
-    Ok((image, vec![NO_GEOMETRY.into()]))
-}
-
-fn image_of_bart(path: &Path, layout: &mut Layout) -> Result<(Image, Vec<String>)> {
-    let array = cfl::read(path)?;
-    let mut notes = vec![NO_GEOMETRY.to_owned()];
-    if array.shape()[dim::COIL] != 1 {
-        let found = format!("{} coils", array.shape()[dim::COIL]);
-        return Err(Error::field(path, "Dimensions", "an image, of 1 coil", found)
-            .with_hint("reconstruct or combine the coils first"));
-    }
-    let cartesian = Cartesian::image_from_bart(array.view()).map_err(|e| Error::core(path, e))?;
-    *layout = cartesian.layout;
-    notes.extend(layout.axes.note().map(str::to_owned));
-    let frames: Vec<&str> = (dim::MAPS..cfl::DIMS)
-        .filter(|&dim| layout.frames[dim - dim::MAPS] > 1)
-        .map(|dim| dim::NAMES[dim])
-        .collect();
-    if !frames.is_empty() {
-        notes.push(format!("{} are taken as repetitions", frames.join(" × ")));
-    }
-    let mut data = cartesian.data.index_axis_move(Axis(1), 0).into_dyn();
-    if frames.is_empty() {
-        data.index_axis_inplace(Axis(0), 0);
-    }
-    let image = Image::new(data, Geometry::default()).map_err(|e| Error::core(path, e))?;
-    Ok((image, notes))
-}
-
-/// Writes an image in the format that the name's ending stands for: `.nii`, `.nii.gz`, `.npy`, `.cfl`, `.h5` or `.png`. Returns
-/// what the file leaves out, one sentence each.
+/// Writes an image in the format that the name's ending stands for. Returns what the file leaves out, one sentence each.
 ///
-/// Errors: another ending, a file that cannot be written, and those of each format's writer.
+/// Errors: an ending of no format that images are written in, a file that cannot be written, and those of each format's writer.
 pub fn write_image(path: impl AsRef<Path>, image: &Image, options: &WriteOptions) -> Result<Vec<String>> {
-    let path = path.as_ref();
-    let mut notes = Vec::new();
-    let values = options.values;
-    match Format::of_name(path) {
-        Some(Format::Nifti) => {
-            let values = values.unwrap_or_default();
-            let nifti_options = NiftiOptions { values, repetition_time_s: options.repetition_time_s };
-            nifti::write(path, image, &nifti_options)?;
-            note_lost(image, values, &mut notes);
-        }
-        Some(Format::Npy) => {
-            let values = values.unwrap_or(Values::Complex);
-            match values {
-                Values::Complex => npy::write(path, image.data().view())?,
-                Values::Magnitude => npy::write(path, image.magnitude().view())?,
-                Values::Real => npy::write(path, image.data().mapv(|v| v.re).view())?,
-            }
-            note_lost(image, values, &mut notes);
-            note_geometry(image, &mut notes);
-        }
-        Some(Format::Cfl) => {
-            let values = values.unwrap_or(Values::Complex);
-            let other;
-            let data = match values {
-                Values::Complex => image.data().view(),
-                Values::Magnitude => {
-                    other = image.data().mapv(|v| C32::new(v.norm(), 0.0));
-                    other.view()
-                }
-                Values::Real => {
-                    other = image.data().mapv(|v| C32::new(v.re, 0.0));
-                    other.view()
-                }
-            };
-            let array = to_bart(data, &options.layout).map_err(|e| Error::core(path, e))?;
-            cfl::write(path, array.view())?;
-            note_lost(image, values, &mut notes);
-            note_geometry(image, &mut notes);
-        }
-        Some(Format::Png) => notes.extend(png::write_image(path, image, &options.png)?),
-        Some(Format::Hdf5) => {
-            let values = values.unwrap_or_default();
-            let kind = match values {
-                Values::Magnitude => ImageKind::Magnitude,
-                Values::Complex => ImageKind::Complex,
-                Values::Real => return Err(crate::series_file::no_real_parts(path)),
-            };
-            let options = ImageOptions { kind, ..ImageOptions::default() };
-            ismrmrd::write_images(path, image, &options)?;
-            note_lost(image, values, &mut notes);
-        }
-        _ => return Err(no_ending(path)),
+    let shape = image.data().shape();
+    let mut writer = SeriesWriter::start(path.as_ref(), shape, image.geometry(), options)?;
+    match shape.len() {
+        4 => image.data().outer_iter().try_for_each(|volume| writer.push(volume))?,
+        _ => writer.push(image.data().view())?,
     }
-    Ok(notes)
-}
-
-/// An image `[z, y, x]` or `[repetition, z, y, x]` in BART's order.
-fn to_bart<'a>(
-    mut data: ArrayViewD<'a, C32>,
-    layout: &Layout,
-) -> rayspin_core::Result<CowArray<'a, C32, IxDyn>> {
-    if data.ndim() < 4 {
-        data.insert_axis_inplace(Axis(0));
-    }
-    let layout = layout.with_frames(data.shape()[0], dim::TIME);
-    layout.to_bart(data.insert_axis(Axis(1)))
-}
-
-fn note_geometry(image: &Image, notes: &mut Vec<String>) {
-    notes.extend(geometry_note(image.geometry(), image.data().shape()));
+    writer.finish()
 }
 
 /// What a format without geometry leaves out of an image of `shape`.
@@ -201,12 +111,6 @@ pub(crate) fn geometry_note(geometry: &Geometry, shape: &[usize]) -> Option<Stri
         let shape = format_shape(shape);
         format!("the format holds no geometry: only the values {shape} are written")
     })
-}
-
-fn note_lost(image: &Image, values: Values, notes: &mut Vec<String>) {
-    if lost_part(image.data().iter(), values) {
-        notes.push(lost_note(values));
-    }
 }
 
 /// Whether `values` tell less than the numbers.
@@ -221,10 +125,4 @@ pub(crate) fn lost_part<'a>(mut numbers: impl Iterator<Item = &'a C32>, values: 
 pub(crate) fn lost_note(values: Values) -> String {
     let part = if values == Values::Magnitude { "magnitude" } else { "real part" };
     format!("only the {part} of the complex image is written")
-}
-
-/// A name whose ending stands for no format of images.
-pub(crate) fn no_ending(path: &Path) -> Error {
-    let found = path.file_name().unwrap_or_default().to_string_lossy();
-    Error::field(path, "name of the output", "the ending .nii, .nii.gz, .npy, .cfl, .h5 or .png", found)
 }

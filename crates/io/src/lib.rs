@@ -2,11 +2,13 @@
 //!
 //! Every error names its file ([`Error`]); every output appears whole or not at all ([`atomic`]).
 
+mod arrays;
 pub mod atomic;
 pub mod cfl;
 mod element;
 mod error;
 mod format;
+mod formats;
 mod image_file;
 pub mod ismrmrd;
 pub mod kernel_cache;
@@ -15,9 +17,16 @@ pub mod npy;
 pub mod png;
 mod scan_file;
 mod series_file;
+mod twix;
 
+pub use arrays::{Arrays, array_memory, read_array, read_maps, write_coil_array};
 pub use error::{Error, Result};
-pub use format::{Format, detect};
+pub use format::{
+    Format, ImageWriter, Kept, Names, Scans, describe, detect, endings, expect_ending, names, parts,
+};
+pub use formats::FORMATS;
 pub use image_file::{ImageFile, ReadOptions, Values, WriteOptions, read_image, write_image};
-pub use scan_file::{ArrayFrame, ScanFile, ScanOptions, read_scan, trajectory_extent};
+pub use scan_file::{
+    ArrayFrame, ScanFile, ScanOptions, holds_scan, read_scan, trajectory_extent, write_scan,
+};
 pub use series_file::{SeriesShape, SeriesWriter};

@@ -1,16 +1,18 @@
 //! 8-bit grey and colour pictures.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use ndarray::{ArrayD, ArrayView2, ArrayView3, ArrayViewD, Axis, Ix3};
+use ndarray::{Array2, ArrayD, ArrayView2, ArrayView3, ArrayViewD, Axis, Ix3};
 use png::{BitDepth, ColorType, Encoder, EncodingError};
 use rayspin_core::{C32, ErrorKind, Geometry, Image, format_shape};
 use rayspin_imaging::display::{
-    Limits, Montage, Part, Window, montage, part, square_pixels, to_grey, upscale_nearest,
+    Limits, Montage, Part, Window, evenly_spaced, montage, part, square_pixels, to_grey, upscale_nearest,
 };
 
 use crate::atomic::write_atomically;
+use crate::format::Target;
+use crate::series_file::VolumeWriter;
 use crate::{Error, Result};
 
 /// How an image becomes a picture.
@@ -48,32 +50,62 @@ pub fn write_rgb(path: impl AsRef<Path>, picture: ArrayView3<'_, u8>) -> Result<
     encode(path.as_ref(), [height, width], ColorType::Rgb, &bytes)
 }
 
+/// Slices and repetitions together on a picture, unless asked otherwise: more get too small to see.
+const PREVIEW_TILES: usize = 16;
+
+impl PngOptions {
+    /// A picture from black at 0: all slices of all repetitions where these are few, else some spread over repetitions first.
+    pub fn preview(slices: usize, repetitions: usize) -> Self {
+        let repetitions = evenly_spaced(repetitions, PREVIEW_TILES);
+        let each = (PREVIEW_TILES / repetitions.len().max(1)).max(1);
+        Self {
+            window: Window::Percentile { low: 0.0, high: 99.5 },
+            montage: Montage { slices: Some(evenly_spaced(slices, each)), ..Montage::default() },
+            repetitions: Some(repetitions),
+            ..Self::default()
+        }
+    }
+}
+
+/// What the writer of a [preview](PngOptions::preview) holds. One volume: its values, sorted for the window, and grey. A
+/// series: at most what it shows.
+pub(crate) fn memory(frames: u64, volume: u64) -> u64 {
+    if frames == 1 { 9 * volume / 8 } else { frames.min(PREVIEW_TILES as u64) * volume }
+}
+
+pub(crate) fn create(target: &Target<'_>) -> Result<Box<dyn VolumeWriter>> {
+    let (frames, options) = (target.repetitions().unwrap_or(1), &target.options.png);
+    Ok(Box::new(SeriesTiles::new(target.path, frames, target.volume(), target.geometry, options)?))
+}
+
 /// Writes an image as a grey montage on square pixels: slices of a volume, or slices of repetitions of a series. Returns what
 /// the picture leaves out, one sentence. Errors: a repetition or slice that does not exist, a window that makes no sense, and
 /// as [`write_grey`].
 pub fn write_image(path: impl AsRef<Path>, image: &Image, options: &PngOptions) -> Result<Option<String>> {
-    let path = path.as_ref();
-    let shape = image.shape_zyx();
+    let (path, shape) = (path.as_ref(), image.shape_zyx());
     let mut tiles = SeriesTiles::new(path, image.repetitions(), shape, image.geometry(), options)?;
-    if image.repetitions() == 1 {
-        return tiles.write_shown(path, series(image).index_axis(Axis(0), 0));
+    match image.data().ndim() {
+        4 => image.data().outer_iter().try_for_each(|volume| tiles.push(volume))?,
+        _ => tiles.push(image.data().view())?,
     }
-    series(image).outer_iter().enumerate().for_each(|(index, volume)| tiles.push(index, volume));
-    tiles.write(path)
+    Box::new(tiles).finish(path, image.repetitions())
 }
 
-/// What is shown of a series' volumes, as they come; a single volume as a whole.
-pub(crate) struct SeriesTiles {
+/// What is shown of a series' volumes, as they come; of a single volume the picture.
+struct SeriesTiles {
+    wanted: PathBuf,
     repetitions: Chosen,
     slices: Chosen,
     tiles: Vec<ArrayD<C32>>,
+    picture: Option<Array2<u8>>,
+    pushed: usize,
     geometry: Geometry,
     options: PngOptions,
 }
 
 impl SeriesTiles {
     /// For `frames` volumes `[z, y, x]`. Errors: a repetition or slice that does not exist.
-    pub(crate) fn new(
+    fn new(
         path: &Path,
         frames: usize,
         volume: [usize; 3],
@@ -82,36 +114,55 @@ impl SeriesTiles {
     ) -> Result<Self> {
         let repetitions = Chosen::of(path, "repetition", options.repetitions.as_deref(), frames)?;
         let slices = Chosen::of(path, "slice", options.montage.slices.as_deref(), volume[0])?;
-        Ok(Self { repetitions, slices, tiles: Vec::new(), geometry: *geometry, options: options.clone() })
+        Ok(Self {
+            wanted: path.to_owned(),
+            repetitions,
+            slices,
+            tiles: Vec::new(),
+            picture: None,
+            pushed: 0,
+            geometry: *geometry,
+            options: options.clone(),
+        })
     }
 
-    /// Takes volume `index` `[z, y, x]`, where it is shown.
-    pub(crate) fn push(&mut self, index: usize, volume: ArrayViewD<'_, C32>) {
-        if self.repetitions.of == 1 {
-            self.tiles.push(volume.to_owned());
-        } else if self.repetitions.shown.contains(&index) {
-            self.tiles.push(volume.select(Axis(0), &self.slices.shown));
-        }
-    }
-
-    /// Writes the picture; returns what it leaves out.
-    pub(crate) fn write(mut self, path: &Path) -> Result<Option<String>> {
-        let tiles = std::mem::take(&mut self.tiles);
-        let tiles: Vec<_> = tiles.iter().map(|tile| tile.view()).collect();
-        let shown = ndarray::concatenate(Axis(0), &tiles)
-            .map_err(|e| Error::field(path, "image", "at least one repetition to show", e))?;
-        self.write_shown(path, shown.view())
-    }
-
-    /// [`SeriesTiles::write`] of a single volume, or of all that is shown of a series.
-    fn write_shown(self, path: &Path, shown: ArrayViewD<'_, C32>) -> Result<Option<String>> {
-        let Self { repetitions, slices, geometry, mut options, .. } = self;
+    /// The picture of a single volume, or of all that is shown of a series.
+    fn picture(&self, shown: ArrayViewD<'_, C32>) -> Result<Array2<u8>> {
+        let Self { repetitions, slices, .. } = self;
+        let mut options = self.options.clone();
         options.montage.slices = (repetitions.of == 1).then(|| slices.shown.clone());
         if repetitions.shown.len() > 1 && slices.shown.len() > 1 {
             options.montage.columns = options.montage.columns.or(Some(slices.shown.len()));
         }
-        write_tiles(path, shown, &geometry, &options)?;
-        let some: Vec<String> = [repetitions, slices].iter().filter_map(Chosen::some).collect();
+        picture(&self.wanted, shown, &self.geometry, &options)
+    }
+}
+
+impl VolumeWriter for SeriesTiles {
+    fn push(&mut self, volume: ArrayViewD<'_, C32>) -> Result<()> {
+        if self.repetitions.of == 1 {
+            self.picture = Some(self.picture(volume)?);
+        } else if self.repetitions.shown.contains(&self.pushed) {
+            self.tiles.push(volume.select(Axis(0), &self.slices.shown));
+        }
+        self.pushed += 1;
+        Ok(())
+    }
+
+    fn finish(mut self: Box<Self>, path: &Path, _: usize) -> Result<Option<String>> {
+        let picture = match self.picture.take() {
+            Some(picture) => picture,
+            None => {
+                let tiles: Vec<_> = self.tiles.iter().map(|tile| tile.view()).collect();
+                let shown = ndarray::concatenate(Axis(0), &tiles)
+                    .map_err(|e| Error::field(path, "image", "at least one repetition to show", e))?;
+                self.tiles.clear();
+                self.picture(shown.view())?
+            }
+        };
+        write_grey(path, picture.view())?;
+        let some: Vec<String> =
+            [&self.repetitions, &self.slices].into_iter().filter_map(Chosen::some).collect();
         let shows = || format!("the picture shows {} (rayspin convert --montage shows all)", some.join(", "));
         Ok((!some.is_empty()).then(shows))
     }
@@ -143,12 +194,12 @@ impl Chosen {
     }
 }
 
-fn write_tiles(
+fn picture(
     path: &Path,
     volume: ArrayViewD<'_, C32>,
     geometry: &Geometry,
     options: &PngOptions,
-) -> Result<()> {
+) -> Result<Array2<u8>> {
     let core = |e| Error::core(path, e);
     let volume =
         volume.into_dimensionality::<Ix3>().map_err(|e| Error::field(path, "image", "shape [z, y, x]", e))?;
@@ -173,18 +224,7 @@ fn write_tiles(
     let shown = ndarray::stack(Axis(0), &square).map_err(|e| Error::field(path, "image", "slices", e))?;
     let layout = Montage { slices: None, columns: *columns, gap: *gap };
     let picture = montage(to_grey(shown.view(), limits).view(), &layout).map_err(core)?;
-    let picture = upscale_nearest(picture.view(), options.enlarge.max(1)).map_err(core)?;
-    write_grey(path, picture.view())
-}
-
-/// The values as `[repetition, z, y, x]`.
-fn series(image: &Image) -> ArrayViewD<'_, C32> {
-    let data: &ArrayD<_> = image.data();
-    let mut view = data.view();
-    if view.ndim() == 3 {
-        view.insert_axis_inplace(Axis(0));
-    }
-    view
+    upscale_nearest(picture.view(), options.enlarge.max(1)).map_err(core)
 }
 
 fn encode(path: &Path, [height, width]: [usize; 2], colour: ColorType, bytes: &[u8]) -> Result<()> {

@@ -4,8 +4,11 @@ use ndarray::{Array2, ArrayD};
 use rayspin_core::{C32, Geometry, Monitor, Trajectory, TrajectoryUnits, format_shape};
 use rayspin_mri::scan::{Frame, MAX_MATRIX, Scan, Summary, may_count_voxels, settle_units};
 
-use crate::cfl::{self, Axes, Cartesian, Layout, dim};
-use crate::{Error, Format, Result, detect, ismrmrd, npy};
+use crate::arrays::{Numbers, Runs};
+use crate::cfl::{Axes, Layout};
+use crate::format::any_of;
+use crate::ismrmrd::Identity;
+use crate::{Error, Format, Result, detect, endings, expect_ending};
 
 /// How [`read_scan`] reads.
 #[derive(Debug, Clone, Default)]
@@ -68,26 +71,25 @@ impl ArrayFrame {
 pub fn read_scan(path: impl AsRef<Path>, options: &ScanOptions, monitor: &Monitor<'_>) -> Result<ScanFile> {
     let path = path.as_ref();
     let format = detect(path)?;
-    let array = match format {
-        Format::Hdf5 => {
-            let read =
-                ismrmrd::ReadOptions { group: options.name.clone(), ..ismrmrd::ReadOptions::default() };
-            return Ok(ScanFile::Scan(Box::new(ismrmrd::read_with(path, &read, monitor)?)));
-        }
-        Format::Cfl => cfl::read(path)?,
-        Format::Npy | Format::Npz => npy::read_samples(path, format, options.name.as_deref())?,
-        Format::Nifti | Format::Png | Format::Twix => {
-            return Err(Error::unsupported(path, format!("reading raw data from {format}"))
-                .with_hint("give an ISMRMRD file, or k-space as BART or NumPy array"));
-        }
+    if let Some(scans) = &format.scans {
+        return Ok(ScanFile::Scan(Box::new((scans.read)(path, options.name.as_deref(), monitor)?)));
+    }
+    let Some(arrays) = &format.arrays else {
+        let of = endings(|format| format.reads_scans() || format.reads_arrays());
+        return Err(Error::unsupported(path, format!("reading raw data from {format}"))
+            .with_hint(format!("give raw data as {}", any_of(&of))));
     };
+    let array = (arrays.read)(path, options.name.as_deref(), Numbers::Complex)?;
     let mut notes = Vec::new();
     let (frame, layout) = match &options.trajectory {
         Some(trajectory) => {
-            let frame = along_trajectory(path, format, array, trajectory, options, &mut notes)?;
-            (frame, Layout::default())
+            let samples = (arrays.samples)(path, array)?;
+            (along_trajectory(path, samples, trajectory, options, &mut notes)?, Layout::default())
         }
-        None => on_grid(path, format, array, options, &mut notes)?,
+        None => {
+            let (grid, layout) = (arrays.grid)(path, array, &mut notes)?;
+            (on_grid(path, grid, options)?, layout)
+        }
     };
     if options.fov_mm.is_none() {
         notes.push(
@@ -98,25 +100,29 @@ pub fn read_scan(path: impl AsRef<Path>, options: &ScanOptions, monitor: &Monito
     Ok(ScanFile::Frame(Box::new(ArrayFrame { frame, layout, notes })))
 }
 
-fn on_grid(
-    path: &Path,
-    format: Format,
-    array: ArrayD<C32>,
-    options: &ScanOptions,
-    notes: &mut Vec<String>,
-) -> Result<(Frame, Layout)> {
+/// Whether a file holds a raw scan with a header, and not images or arrays alone. Errors: as [`detect`], and a damaged file.
+pub fn holds_scan(path: impl AsRef<Path>) -> Result<bool> {
+    let path = path.as_ref();
+    detect(path)?.scans.as_ref().map_or(Ok(false), |scans| (scans.holds)(path))
+}
+
+/// Writes a raw scan in the format of the name; `identity` says what becomes of the patient's name and the like. Returns the
+/// paths of the header's elements that are left out.
+///
+/// Errors: an ending of a format without raw scans, and those of the format's writer.
+pub fn write_scan(path: impl AsRef<Path>, scan: &Scan, identity: Identity) -> Result<Vec<String>> {
+    let path = path.as_ref();
+    match expect_ending(path, Format::writes_scans)?.scans.as_ref().and_then(|scans| scans.write) {
+        Some(write) => write(path, scan, identity),
+        None => Ok(Vec::new()),
+    }
+}
+
+fn on_grid(path: &Path, grid: ArrayD<C32>, options: &ScanOptions) -> Result<Frame> {
     let core = |error| Error::core(path, error);
-    let (grid, layout) = if format == Format::Cfl {
-        let cartesian = Cartesian::from_bart(array.view()).map_err(core)?;
-        let layout = cartesian.layout;
-        notes.extend(layout.axes.note().map(str::to_owned));
-        (cartesian.single().map_err(core)?.into_dyn(), layout)
-    } else {
-        (array, Layout::default())
-    };
     let matrix: Vec<usize> = grid.shape().iter().skip(1).copied().collect();
     let frame = Frame::from_grid(grid, geometry(&matrix, options)).map_err(core)?;
-    let Some(wanted) = &options.matrix else { return Ok((frame, layout)) };
+    let Some(wanted) = &options.matrix else { return Ok(frame) };
     let mut matrix = frame.matrix.clone();
     if wanted.iter().skip(matrix.len()).any(|&n| n != 1) {
         let expected = format!("{} numbers, as the grid has axes", matrix.len());
@@ -127,19 +133,17 @@ fn on_grid(
     for (own, &wanted) in matrix.iter_mut().rev().zip(wanted) {
         *own = wanted;
     }
-    Ok((frame.with_matrix(&matrix).map_err(core)?, layout))
+    frame.with_matrix(&matrix).map_err(core)
 }
 
 fn along_trajectory(
     path: &Path,
-    format: Format,
-    array: ArrayD<C32>,
+    (data, samples_in): Runs<C32>,
     trajectory: &Path,
     options: &ScanOptions,
     notes: &mut Vec<String>,
 ) -> Result<Frame> {
-    let (data, samples_in) = samples(path, format, array)?;
-    let (points, points_in) = read_points(trajectory, options)?;
+    let (points, points_in) = read_points(trajectory, options.trajectory_name.as_deref())?;
     // Neighbours in one array must be neighbours in the other.
     if samples_in.len() > 1 && points_in.len() > 1 && samples_in != points_in {
         let expected = format!("{} (spoke, readout) as the trajectory has", format_shape(&points_in));
@@ -159,61 +163,20 @@ fn along_trajectory(
 /// Errors: another format or shape, complex numbers, or numbers that are not finite.
 pub fn trajectory_extent(path: impl AsRef<Path>, name: Option<&str>) -> Result<(usize, Vec<f64>)> {
     let path = path.as_ref();
-    let options = ScanOptions { trajectory_name: name.map(str::to_owned), ..ScanOptions::default() };
-    let (points, _) = read_points(path, &options)?;
+    let (points, _) = read_points(path, name)?;
     let trajectory = Trajectory::from_cycles_per_fov(points).map_err(|error| Error::core(path, error))?;
     Ok((trajectory.samples(), trajectory.extent()))
 }
 
-/// Samples `[coil, sample]`, and the sizes of what their samples run through, such as `[spoke, readout]`, without sizes of 1.
-fn samples(path: &Path, format: Format, array: ArrayD<C32>) -> Result<(Array2<C32>, Vec<usize>)> {
-    let shape = array.shape().to_vec();
-    if format == Format::Cfl {
-        let runs = [shape[dim::PHS2], shape[dim::PHS1]];
-        let data = cfl::samples_from_bart(array.view()).map_err(|e| Error::core(path, e))?;
-        return Ok((data, without_ones(&runs)));
-    }
-    let expected = "[coil, sample] or [coil, spoke, readout]";
-    let wrong = || Error::field(path, "shape", expected, format_shape(&shape));
-    let (&coils, runs) =
-        shape.split_first().filter(|(_, runs)| (1..=2).contains(&runs.len())).ok_or_else(wrong)?;
-    let values: Vec<C32> = array.iter().copied().collect();
-    let data = Array2::from_shape_vec((coils, runs.iter().product()), values).map_err(|_| wrong())?;
-    Ok((data, without_ones(runs)))
-}
-
-fn without_ones(sizes: &[usize]) -> Vec<usize> {
-    sizes.iter().copied().filter(|&n| n != 1).collect()
-}
-
-/// Points `[sample, dim]` in the file's own unit, and the sizes of what they run through, as [`samples`] has them. A third
-/// component that is zero throughout is dropped.
-fn read_points(path: &Path, options: &ScanOptions) -> Result<(Array2<f64>, Vec<usize>)> {
-    let core = |error| Error::core(path, error);
-    let array = match detect(path)? {
-        Format::Cfl => {
-            let array = cfl::read(path)?;
-            let runs = [array.shape()[dim::PHS2], array.shape()[dim::PHS1]];
-            let trajectory = cfl::trajectory_from_bart(array.view()).map_err(core)?;
-            return Ok((trajectory.points().to_owned(), without_ones(&runs)));
-        }
-        Format::Npy => npy::read_real(path)?,
-        Format::Npz => npy::read_npz_real(path, options.trajectory_name.as_deref())?,
-        other => {
-            return Err(Error::unsupported(path, format!("reading a trajectory from {other}"))
-                .with_hint("give a BART array [3, readout, spoke] or a NumPy array [sample, dim]"));
-        }
+fn read_points(path: &Path, name: Option<&str>) -> Result<Runs<f64>> {
+    let format = detect(path)?;
+    let Some(arrays) = &format.arrays else {
+        let of = endings(Format::reads_arrays);
+        return Err(Error::unsupported(path, format!("reading a trajectory from {format}")).with_hint(
+            format!("give points [sample, dim] or BART's [3, readout, spoke], as {}", any_of(&of)),
+        ));
     };
-    let shape = array.shape().to_vec();
-    let expected = "[sample, dim] or [spoke, readout, dim], dim being 2 or 3 (x, y, z)";
-    let wrong = || Error::field(path, "shape of the trajectory", expected, format_shape(&shape));
-    let (&dims, runs) = shape.split_last().filter(|(dims, _)| (2..=3).contains(*dims)).ok_or_else(wrong)?;
-    let points = array.as_standard_layout().into_owned();
-    let mut points = points.into_shape_with_order((runs.iter().product(), dims)).map_err(|_| wrong())?;
-    if dims == 3 && points.column(2).iter().all(|&kz| kz == 0.0) {
-        points = points.slice(ndarray::s![.., ..2]).to_owned();
-    }
-    Ok((points, without_ones(runs)))
+    (arrays.points)(path, name)
 }
 
 /// The points in cycles per field of view, and the matrix `[z, y, x]` or `[y, x]` that they are for.
@@ -275,11 +238,12 @@ fn certain_units(
             let expected = format!("a matrix, which the extent of a trajectory in {units} does not tell");
             Err(Error::field(path, "matrix", expected, "none").with_hint("say it with --matrix"))
         }
-        None if detect(path)? == Format::Cfl && !may_count_voxels(trajectory.points()) => {
-            notes.push(format!("trajectory units are not stated: {native}, BART's own"));
-            Ok(native)
-        }
         None => {
+            let whose = detect(path)?.arrays.as_ref().and_then(|arrays| arrays.cycles_per_fov);
+            if let Some(whose) = whose.filter(|_| !may_count_voxels(trajectory.points())) {
+                notes.push(format!("trajectory units are not stated: {native}, {whose}'s own"));
+                return Ok(native);
+            }
             let largest = trajectory.extent().into_iter().fold(0.0, f64::max);
             let found = format!("neither, and max |k| = {largest:.4}");
             Err(Error::field(path, "trajectory units", "the matrix or the trajectory's unit", found).with_hint(

@@ -5,13 +5,9 @@ use std::path::{Path, PathBuf};
 use ndarray::ArrayViewD;
 use rayspin_core::{C32, Geometry, expect_shape};
 
-use crate::cfl::CflSeries;
+use crate::format::{Kept, Target, any_of};
 use crate::image_file::{geometry_note, lost_note, lost_part};
-use crate::ismrmrd::{ImageKind, ImageOptions, ImageSeries};
-use crate::nifti::{NiftiOptions, NiftiSeries};
-use crate::npy::NpySeries;
-use crate::png::SeriesTiles;
-use crate::{Error, Format, Result, Values, WriteOptions};
+use crate::{Error, Format, Result, Values, WriteOptions, expect_ending};
 
 /// What is known of a series before its first volume is written.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -24,57 +20,78 @@ pub struct SeriesShape {
     pub geometry: Geometry,
 }
 
-/// A file of `[frame, z, y, x]` in the making, in the format of its name: `.nii`, `.nii.gz`, `.npy`, `.cfl`, `.h5` or `.png` (a
-/// montage). It has the bytes that [`write_image`](crate::write_image) writes of the whole series, and no more than one volume
-/// of it is in memory (of a picture, what it shows). Dropped unfinished it leaves nothing.
+/// A file in the making, as a format's module writes it. Dropped unfinished it leaves nothing.
+pub(crate) trait VolumeWriter: Send {
+    /// Appends a volume `[z, y, x]`.
+    fn push(&mut self, volume: ArrayViewD<'_, C32>) -> Result<()>;
+
+    /// Ends the file under `path` after `frames` volumes: the name and the number that it was made for, or fewer under another
+    /// name in the same folder. Returns what a reader of the file does not see.
+    fn finish(self: Box<Self>, path: &Path, frames: usize) -> Result<Option<String>>;
+}
+
+/// A file of `[frame, z, y, x]` in the making, in the format of its name. No more than one volume of it is in memory (of a
+/// picture, what it shows). Dropped unfinished it leaves nothing.
 pub struct SeriesWriter {
     path: PathBuf,
-    shape: SeriesShape,
-    file: File,
+    format: &'static Format,
+    /// `[z, y, x]` or `[frame, z, y, x]`.
+    shape: Vec<usize>,
+    geometry: Geometry,
+    writer: Box<dyn VolumeWriter>,
     values: Values,
     pushed: usize,
     lost: bool,
 }
 
-enum File {
-    Nifti(Box<NiftiSeries>),
-    Npy(NpySeries),
-    Cfl(CflSeries),
-    Images(ImageSeries),
-    Png(SeriesTiles),
-}
-
 impl SeriesWriter {
-    /// A temporary file beside `path`. Errors: another ending, axes that the format cannot hold, a folder that cannot be
-    /// written.
+    /// A temporary file beside `path`. Errors: another ending, axes or numbers that the format cannot hold, a folder that cannot
+    /// be written.
     pub fn create(path: impl AsRef<Path>, shape: &SeriesShape, options: &WriteOptions) -> Result<Self> {
-        let path = path.as_ref();
-        let format = Format::of_name(path);
-        let values = options.values.unwrap_or(match format {
-            Some(Format::Npy | Format::Cfl) => Values::Complex,
-            _ => Values::Magnitude,
-        });
-        let SeriesShape { frames, volume, geometry } = shape;
-        let file = match format {
-            Some(Format::Nifti) => {
-                let options = NiftiOptions { values, repetition_time_s: options.repetition_time_s };
-                File::Nifti(Box::new(NiftiSeries::create(path, *frames, *volume, geometry, options)?))
-            }
-            Some(Format::Npy) => File::Npy(NpySeries::create(path, *frames, *volume, values)?),
-            Some(Format::Cfl) => File::Cfl(CflSeries::create(path, *volume, values)?),
-            Some(Format::Hdf5) => {
-                let kind = match values {
-                    Values::Magnitude => ImageKind::Magnitude,
-                    Values::Complex => ImageKind::Complex,
-                    Values::Real => return Err(no_real_parts(path)),
-                };
-                let options = ImageOptions { kind, ..ImageOptions::default() };
-                File::Images(ImageSeries::create(path, *frames, *volume, geometry, &options)?)
-            }
-            Some(Format::Png) => File::Png(SeriesTiles::new(path, *frames, *volume, geometry, &options.png)?),
-            _ => return Err(crate::image_file::no_ending(path)),
+        let [nz, ny, nx] = shape.volume;
+        let shape_of_file = match shape.frames {
+            1 => vec![nz, ny, nx],
+            frames => vec![frames, nz, ny, nx],
         };
-        Ok(Self { path: path.to_owned(), shape: *shape, file, values, pushed: 0, lost: false })
+        Self::start(path.as_ref(), &shape_of_file, &shape.geometry, options)
+    }
+
+    /// [`SeriesWriter::create`] of `[z, y, x]` or `[frame, z, y, x]`.
+    pub(crate) fn start(
+        path: &Path,
+        shape: &[usize],
+        geometry: &Geometry,
+        options: &WriteOptions,
+    ) -> Result<Self> {
+        let format = expect_ending(path, Format::writes_images)?;
+        let Some(images) = &format.images else {
+            return Err(Error::unsupported(path, format!("writing an image as {format}")));
+        };
+        // A picture shows what its own options say.
+        let usual = images.values.first().copied().unwrap_or(Values::Complex);
+        let values = options.values.filter(|_| !format.is_picture()).unwrap_or(usual);
+        if !format.is_picture() && !images.values.contains(&values) {
+            let stored: Vec<&str> = images.values.iter().map(|values| values.name()).collect();
+            return Err(Error::unsupported(path, format!("an image of {} as {format}", values.name()))
+                .with_hint(format!("write {}", any_of(&stored))));
+        }
+        let writer = (images.create)(&Target { path, shape, geometry, values, options })?;
+        Ok(Self {
+            path: path.to_owned(),
+            format,
+            shape: shape.to_vec(),
+            geometry: *geometry,
+            writer,
+            values,
+            pushed: 0,
+            lost: false,
+        })
+    }
+
+    /// Bytes that a writer of `frames` volumes of `volume` bytes each holds in memory, by the format of its name.
+    pub fn memory(path: impl AsRef<Path>, frames: u64, volume: u64) -> u64 {
+        let images = Format::of_name(path).and_then(|format| format.images.as_ref());
+        images.map_or(0, |images| (images.memory)(frames, volume))
     }
 
     /// Where the file is to be.
@@ -87,22 +104,21 @@ impl SeriesWriter {
         self.pushed
     }
 
+    fn frames(&self) -> usize {
+        self.shape.iter().rev().nth(3).copied().unwrap_or(1)
+    }
+
     /// Appends a volume `[z, y, x]`. Errors: another shape, more volumes than were announced, a file that cannot be written.
     pub fn push(&mut self, volume: ArrayViewD<'_, C32>) -> Result<()> {
         let core = |e| Error::core(&self.path, e);
-        expect_shape("volume", &self.shape.volume, volume.shape()).map_err(core)?;
-        if self.pushed == self.shape.frames {
-            let expected = format!("{} volumes", self.shape.frames);
+        let own = &self.shape[self.shape.len().saturating_sub(3)..];
+        expect_shape("volume", own, volume.shape()).map_err(core)?;
+        if self.pushed == self.frames() {
+            let expected = format!("{} volumes", self.frames());
             return Err(Error::field(&self.path, "series", expected, "one more"));
         }
         self.lost = self.lost || lost_part(volume.iter(), self.values);
-        match &mut self.file {
-            File::Nifti(file) => file.push(volume)?,
-            File::Npy(file) => file.push(volume)?,
-            File::Cfl(file) => file.push(volume)?,
-            File::Images(file) => file.push(volume)?,
-            File::Png(tiles) => tiles.push(self.pushed, volume),
-        }
+        self.writer.push(volume)?;
         self.pushed += 1;
         Ok(())
     }
@@ -110,61 +126,38 @@ impl SeriesWriter {
     /// The file under its name. Returns what it leaves out, one sentence each. Errors: volumes that are missing; a file that
     /// cannot be written.
     pub fn finish(self) -> Result<Vec<String>> {
-        if self.pushed < self.shape.frames {
-            let expected = format!("{} volumes", self.shape.frames);
+        if self.pushed < self.frames() {
+            let expected = format!("{} volumes", self.frames());
             return Err(Error::field(&self.path, "series", expected, self.pushed));
         }
-        let mut notes = self.notes();
-        match self.file {
-            File::Nifti(file) => file.finish()?,
-            File::Npy(file) => file.finish()?,
-            File::Cfl(file) => file.finish(&self.path, self.pushed)?,
-            File::Images(file) => file.finish()?,
-            File::Png(tiles) => notes.extend(tiles.write(&self.path)?),
+        let mut notes = Vec::new();
+        if self.lost {
+            notes.push(lost_note(self.values));
         }
+        if !self.format.is_picture() && !self.format.keeps(Kept::Geometry) {
+            notes.extend(geometry_note(&self.geometry, &self.shape));
+        }
+        notes.extend(self.writer.finish(&self.path, self.pushed)?);
         Ok(notes)
     }
 
     /// The volumes so far as a sound file of their own, `image.nii.gz` as `image.partial.nii.gz`; none when there are none.
     /// What was at the file's own name stays. Errors: a file that cannot be written.
     pub fn keep_partial(self) -> Result<Option<PathBuf>> {
-        let path = partial_name(&self.path);
-        match self.file {
-            _ if self.pushed == 0 => return Ok(None),
-            File::Nifti(file) => file.finish_as(&path, self.pushed)?,
-            File::Npy(file) => file.finish_as(&path, self.pushed)?,
-            File::Cfl(file) => file.finish(&path, self.pushed)?,
-            File::Images(file) => file.finish_as(&path)?,
-            File::Png(tiles) => tiles.write(&path).map(drop)?,
+        if self.pushed == 0 {
+            return Ok(None);
         }
+        let path = partial_name(&self.path, self.format);
+        self.writer.finish(&path, self.pushed)?;
         Ok(Some(path))
     }
-
-    fn notes(&self) -> Vec<String> {
-        let mut notes = Vec::new();
-        if matches!(self.file, File::Png(_)) {
-            return notes;
-        }
-        if self.lost {
-            notes.push(lost_note(self.values));
-        }
-        if matches!(self.file, File::Npy(_) | File::Cfl(_)) {
-            let shape = crate::npy::series_shape(self.shape.frames, self.shape.volume);
-            notes.extend(geometry_note(&self.shape.geometry, &shape));
-        }
-        notes
-    }
-}
-
-pub(crate) fn no_real_parts(path: &Path) -> Error {
-    Error::unsupported(path, "an ISMRMRD image of real parts").with_hint("write magnitudes or complex values")
 }
 
 /// image.nii.gz → image.partial.nii.gz
-fn partial_name(path: &Path) -> PathBuf {
+fn partial_name(path: &Path, format: &Format) -> PathBuf {
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let end = if name.to_ascii_lowercase().ends_with(".nii.gz") { ".nii.gz".len() } else { 0 };
-    let at = if end > 0 { name.len() - end } else { name.rfind('.').unwrap_or(name.len()) };
+    let ending = format.ending_of(path).map_or(0, str::len);
+    let at = name.len() - ending.min(name.len());
     path.with_file_name(format!("{}.partial{}", &name[..at], &name[at..]))
 }
 
@@ -179,7 +172,8 @@ mod tests {
             ("b.v2.npy", "b.v2.partial.npy"),
             ("c.NII.GZ", "c.partial.NII.GZ"),
         ] {
-            assert_eq!(partial_name(Path::new(name)), Path::new(expected));
+            let format = Format::of_name(name).unwrap();
+            assert_eq!(partial_name(Path::new(name), format), Path::new(expected));
         }
     }
 }

@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
-use rayspin_io::{Format, atomic, cfl};
+use rayspin_io::atomic;
+pub use rayspin_io::parts;
 
 use crate::BadInput;
 
@@ -65,16 +66,6 @@ pub fn check_distinct<'a>(
 pub fn print(text: &dyn std::fmt::Display) -> Result<()> {
     use std::io::Write;
     Ok(writeln!(std::io::stdout().lock(), "{text}")?)
-}
-
-/// Both paths of a BART pair, or the one file.
-pub fn parts(path: &Path) -> Vec<PathBuf> {
-    if Format::of_name(path) == Some(Format::Cfl) || (!path.exists() && path.with_extension("hdr").exists()) {
-        let (data, header) = cfl::file_pair(path);
-        vec![header, data]
-    } else {
-        vec![path.to_path_buf()]
-    }
 }
 
 /// Writes a text file, whole or not at all.

@@ -3,7 +3,7 @@
 use anyhow::Result;
 use rayspin::core::Monitor;
 use rayspin::imaging::display::Window;
-use rayspin::io::{self, Format, ismrmrd, ismrmrd::Identity};
+use rayspin::io::{self, Format, ScanFile, ismrmrd::Identity, png::PngOptions};
 use rayspin_shell::effect::{Need, Row, refuse_idle};
 use rayspin_shell::{BadInput, Context};
 
@@ -30,23 +30,23 @@ const TABLE: &[Row<Needs>] = &[
 
 impl Need for Needs {
     /// The format that is written, and whether a raw scan is read.
-    type Run<'a> = (Option<Format>, bool);
+    type Run<'a> = (Option<&'static Format>, bool);
 
-    fn met(&self, (to, raw): &(Option<Format>, bool)) -> Option<bool> {
+    fn met(&self, (to, raw): &Self::Run<'_>) -> Option<bool> {
         Some(match self {
-            Self::Picture => *to == Some(Format::Png),
+            Self::Picture => to.is_some_and(Format::is_picture),
             Self::Scan => *raw,
         })
     }
 
     fn expected(&self) -> String {
         match self {
-            Self::Picture => "a .png to write".into(),
-            Self::Scan => "a raw scan (ISMRMRD) to read".into(),
+            Self::Picture => format!("a {} to write", io::endings(Format::is_picture).join(", ")),
+            Self::Scan => format!("a raw scan ({}) to read", io::endings(Format::reads_scans).join(", ")),
         }
     }
 
-    fn found(&self, (to, _): &(Option<Format>, bool)) -> String {
+    fn found(&self, (to, _): &Self::Run<'_>) -> String {
         match self {
             Self::Picture => to.map_or_else(|| "another".into(), |format| format.to_string()),
             Self::Scan => "an image".into(),
@@ -56,53 +56,51 @@ impl Need for Needs {
 
 /// Reads a file in one format and writes it in another.
 pub(crate) fn run(context: &Context, args: &Convert) -> Result<()> {
-    files::check_output(&args.to, &files::IMAGE_FORMATS)?;
+    files::check_output(&args.to, |to| to.writes_images() || to.writes_scans())?;
     let monitor = Monitor::new(&context.console, None);
     let to = Format::of_name(&args.to);
-    let raw = io::detect(&args.from)? == Format::Hdf5 && ismrmrd::image_series(&args.from)?.is_empty();
+    let raw = io::holds_scan(&args.from)?;
     refuse_idle(TABLE, &context.given, &(to, raw))?;
     if raw {
-        if to != Some(Format::Hdf5) {
-            return Err(BadInput::new(format!(
-                "{}: expected an image, found a raw scan",
-                args.from.display()
-            ))
-            .hint("rayspin recon mri makes an image of it")
-            .into());
-        }
-        let scan = ismrmrd::read_with(&args.from, &ismrmrd::ReadOptions::default(), &monitor)?;
-        for note in &scan.notes {
-            monitor.note(note);
-        }
-        let identity = if args.keep_identity { Identity::Keep } else { Identity::LeaveOut };
-        let left_out = ismrmrd::write(&args.to, &scan, identity)?;
-        if !left_out.is_empty() {
-            let names = left_out.join(", ");
-            monitor.note(&format!(
-                "left out of the header, as it may tell whose scan it is (--keep-identity writes it): {names}"
-            ));
-        }
-        return Ok(());
+        return convert_scan(args, &monitor);
     }
-    let file = io::read_image(&args.from, &io::ReadOptions::default())?;
-    let mut notes = file.notes;
-    if to == Some(Format::Png) {
-        let depth = file.image.shape_zyx()[0];
-        let mut png = files::picture(depth, file.image.repetitions());
-        let slice = args.slice.unwrap_or(depth / 2);
-        png.montage.slices = (!args.montage).then(|| vec![slice]);
-        png.repetitions = png.repetitions.filter(|_| !args.montage);
-        if let Some(text) = &args.window {
-            let range = numbers::<f32>("--window", text, &[2])?;
-            png.window = Window::Range { low: range[0], high: range[1] };
-        }
-        let options = io::WriteOptions { png, ..io::WriteOptions::default() };
-        notes.extend(io::write_image(&args.to, &file.image, &options)?);
-    } else {
-        notes.extend(files::write_image(&args.to, &file.image, file.layout)?);
+    let io::ImageFile { image, layout, mut notes, .. } =
+        io::read_image(&args.from, &io::ReadOptions::default())?;
+    let depth = image.shape_zyx()[0];
+    let mut png = PngOptions::preview(depth, image.repetitions());
+    png.montage.slices = (!args.montage).then(|| vec![args.slice.unwrap_or(depth / 2)]);
+    png.repetitions = png.repetitions.filter(|_| !args.montage);
+    if let Some(text) = &args.window {
+        let range = numbers::<f32>("--window", text, &[2])?;
+        png.window = Window::Range { low: range[0], high: range[1] };
     }
+    let options = io::WriteOptions { png, layout, ..io::WriteOptions::default() };
+    notes.extend(io::write_image(&args.to, &image, &options)?);
     for note in notes {
         monitor.note(&note);
+    }
+    Ok(())
+}
+
+fn convert_scan(args: &Convert, monitor: &Monitor<'_>) -> Result<()> {
+    let not_an_image =
+        || BadInput::new(format!("{}: expected an image, found a raw scan", args.from.display()));
+    if !Format::of_name(&args.to).is_some_and(Format::writes_scans) {
+        return Err(not_an_image().hint("rayspin recon mri makes an image of it").into());
+    }
+    let ScanFile::Scan(scan) = io::read_scan(&args.from, &io::ScanOptions::default(), monitor)? else {
+        return Err(not_an_image().into());
+    };
+    for note in &scan.notes {
+        monitor.note(note);
+    }
+    let identity = if args.keep_identity { Identity::Keep } else { Identity::LeaveOut };
+    let left_out = io::write_scan(&args.to, &scan, identity)?;
+    if !left_out.is_empty() {
+        let names = left_out.join(", ");
+        monitor.note(&format!(
+            "left out of the header, as it may tell whose scan it is (--keep-identity writes it): {names}"
+        ));
     }
     Ok(())
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::Result;
 use rayspin::core::Monitor;
 use rayspin::device::{Backend, Device, cpu, cuda, private};
-use rayspin::io::{self, Format, ScanFile, ScanOptions, ismrmrd};
+use rayspin::io::{self, ScanFile, ScanOptions, ismrmrd};
 use rayspin::report::number;
 use rayspin::tune::limits::{Kept, kept};
 use rayspin_shell::{Context, effect};
@@ -19,10 +19,10 @@ pub(crate) fn run(context: &Context, args: &Info) -> Result<()> {
     if let Some(option) = context.given.name("dataset") {
         let found = match &args.file {
             None => Some("this machine".to_owned()),
-            Some(path) => Some(io::detect(path)?).filter(|f| *f != Format::Hdf5).map(|f| f.to_string()),
+            Some(path) => Some(io::detect(path)?).filter(|f| !f.has_names()).map(|f| f.to_string()),
         };
         if let Some(found) = found {
-            return effect::refuse(option, "an HDF5 file, which may hold several scans", &found);
+            return effect::refuse(option, &files::files_with_names(), &found);
         }
     }
     let rows = match &args.file {
@@ -158,80 +158,66 @@ fn file(path: &Path, dataset: Option<&str>) -> Result<Rows> {
     row(&mut rows, "file", path.display());
     let format = io::detect(path)?;
     row(&mut rows, "format", format);
-    let series = if format == Format::Hdf5 { ismrmrd::image_series(path)? } else { Vec::new() };
-    match format {
-        Format::Hdf5 if series.len() > 1 && dataset.is_none() => {
-            for name in series {
-                row(&mut rows, "image series", name);
-            }
-        }
-        Format::Hdf5 if series.is_empty() => {
-            let options =
-                ismrmrd::ReadOptions { group: dataset.map(str::to_owned), ..ismrmrd::ReadOptions::default() };
-            let scan = ismrmrd::read_with(path, &options, &Monitor::silent())?;
-            rows.extend(ismrmrd::summarise(&scan));
-            let mut notes = scan.notes.clone();
-            if let Ok(index) = scan.frames() {
-                row(&mut rows, "images", index.labels().count());
-                if let Some(label) = index.labels().next() {
-                    // What assembling the first image would assume is worth knowing before a long run.
-                    match index.assemble(label, &Default::default(), &mut notes) {
-                        Ok(frame) => row(&mut rows, "understood as", frame.summary()),
-                        Err(error) => notes.push(format!("the first image cannot be assembled: {error}")),
-                    }
-                }
-            }
-            for note in notes {
-                row(&mut rows, "note", note);
-            }
-        }
-        Format::Cfl => {
-            let dims = io::cfl::read_dims(path)?;
-            let used = dims.iter().rposition(|&d| d > 1).map_or(1, |last| last + 1);
-            for (dim, size) in dims.iter().enumerate().take(used) {
-                row(&mut rows, io::cfl::dim::NAMES[dim], size);
-            }
-            understood(path, dataset, &mut rows);
-        }
-        Format::Npy => {
-            let description = io::npy::describe(path)?;
-            row(&mut rows, "shape", format!("{:?}", description.shape));
-            row(&mut rows, "type", description.descr);
-            understood(path, dataset, &mut rows);
-        }
-        Format::Npz => {
-            let names = io::npy::npz_names(path)?;
-            let one = names.len() == 1 || dataset.is_some();
-            for name in names {
-                row(&mut rows, "array", name);
-            }
-            if one {
-                understood(path, dataset, &mut rows);
-            }
-        }
-        _ => {
-            let file = io::read_image(path, &io::ReadOptions { array: dataset.map(str::to_owned) })?;
-            let image = &file.image;
-            let g = image.geometry();
-            row(
-                &mut rows,
-                "shape",
-                format!("{:?} (repetition, z, y, x; leading ones left out)", image.data().shape()),
-            );
-            row(&mut rows, "voxel", format!("{:?} mm (x, y, z)", g.spacing_mm));
-            row(&mut rows, "centre", format!("{:?} mm (LPS)", g.position_mm));
-            row(&mut rows, "x axis", format!("{:?}", g.read_dir));
-            row(&mut rows, "y axis", format!("{:?}", g.phase_dir));
-            row(&mut rows, "z axis", format!("{:?}", g.slice_dir));
-            let magnitude = image.magnitude();
-            let (low, high) = magnitude.iter().fold((f32::MAX, f32::MIN), |(l, h), &v| (l.min(v), h.max(v)));
-            row(&mut rows, "magnitude", format!("{low} to {high}"));
-            for note in file.notes {
-                row(&mut rows, "note", note);
+    rows.extend(io::describe(path)?);
+    let names = io::names(path)?;
+    let several = names.len() > 1;
+    if let Some(of) = &format.names {
+        names.iter().for_each(|name| row(&mut rows, of.what, name));
+    }
+    if several && dataset.is_none() {
+        return Ok(rows);
+    }
+    if io::holds_scan(path)? {
+        scan(path, dataset, &mut rows)?;
+    } else if format.reads_arrays() {
+        understood(path, dataset, &mut rows);
+    } else {
+        image(path, dataset, &mut rows)?;
+    }
+    Ok(rows)
+}
+
+/// A raw scan, and what it would be understood as.
+fn scan(path: &Path, dataset: Option<&str>, rows: &mut Rows) -> Result<()> {
+    let options = ScanOptions { name: dataset.map(str::to_owned), ..ScanOptions::default() };
+    let ScanFile::Scan(scan) = io::read_scan(path, &options, &Monitor::silent())? else {
+        return Ok(());
+    };
+    rows.extend(ismrmrd::summarise(&scan));
+    let mut notes = scan.notes.clone();
+    if let Ok(index) = scan.frames() {
+        row(rows, "images", index.labels().count());
+        if let Some(label) = index.labels().next() {
+            // What assembling the first image would assume is worth knowing before a long run.
+            match index.assemble(label, &Default::default(), &mut notes) {
+                Ok(frame) => row(rows, "understood as", frame.summary()),
+                Err(error) => notes.push(format!("the first image cannot be assembled: {error}")),
             }
         }
     }
-    Ok(rows)
+    for note in notes {
+        row(rows, "note", note);
+    }
+    Ok(())
+}
+
+fn image(path: &Path, dataset: Option<&str>, rows: &mut Rows) -> Result<()> {
+    let file = io::read_image(path, &io::ReadOptions { array: dataset.map(str::to_owned) })?;
+    let image = &file.image;
+    let g = image.geometry();
+    row(rows, "shape", format!("{:?} (repetition, z, y, x; leading ones left out)", image.data().shape()));
+    row(rows, "voxel", format!("{:?} mm (x, y, z)", g.spacing_mm));
+    row(rows, "centre", format!("{:?} mm (LPS)", g.position_mm));
+    row(rows, "x axis", format!("{:?}", g.read_dir));
+    row(rows, "y axis", format!("{:?}", g.phase_dir));
+    row(rows, "z axis", format!("{:?}", g.slice_dir));
+    let magnitude = image.magnitude();
+    let (low, high) = magnitude.iter().fold((f32::MAX, f32::MIN), |(l, h), &v| (l.min(v), h.max(v)));
+    row(rows, "magnitude", format!("{low} to {high}"));
+    for note in file.notes {
+        row(rows, "note", note);
+    }
+    Ok(())
 }
 
 /// What an array without a header would be understood as: a trajectory, else k-space.

@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::{Context as _, Result};
 use rayspin::core::Monitor;
 use rayspin::device::{Backend, Device, cpu, cuda};
-use rayspin::io::{self, ArrayFrame, Format, ScanFile, ScanOptions, ismrmrd};
+use rayspin::io::{self, ArrayFrame, ScanFile, ScanOptions, SeriesWriter, ismrmrd};
 use rayspin::mri::budget::{self, Budget};
 use rayspin::mri::prepare::{Noise, coils_kept, measure};
 use rayspin::mri::recon::{ReconOptions, Selection};
@@ -226,16 +226,8 @@ pub(crate) fn read(
         times: args.field_map.is_some(),
     };
     let path = &args.scan;
-    if io::detect(path)? != Format::Hdf5 {
-        // The values as they are read, and as they are taken over; BART's also as they are sorted.
-        let bytes =
-            super::files::parts(path).iter().filter_map(|p| p.metadata().ok()).map(|m| m.len()).sum::<u64>();
-        let copies = match io::detect(path)? {
-            Format::Cfl => 3,
-            Format::Npy if options.trajectory.is_none() => 1,
-            _ => 2,
-        };
-        let read = copies * bytes;
+    if !io::detect(path)?.reads_scans() {
+        let read = io::array_memory(path, options.trajectory.is_some())?;
         refuse(args.memory, process + read, path)?;
         cpu::expect_memory(path.display(), read)?;
         let ScanFile::Frame(array) = io::read_scan(path, options, monitor)? else {
@@ -361,11 +353,8 @@ pub(crate) fn budget(
     if matches!(source, Source::Stream(_)) {
         return Ok(stream::with_writing(args, budget, images, process + shape.kept, device));
     }
-    let writing = args.outputs.iter().map(|path| match Format::of_name(path) {
-        // All slices: their values, sorted for the window, and grey.
-        Some(Format::Png) => 9 * images / 8,
-        _ => 0,
-    });
+    // Several repetitions are a stream.
+    let writing = args.outputs.iter().map(|path| SeriesWriter::memory(path, 1, images));
     budget.push("write", result + writing.max().unwrap_or(0));
     if args.reference.is_some() {
         // Both images in double precision, beside the reference.

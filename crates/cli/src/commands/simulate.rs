@@ -12,7 +12,6 @@ use rayspin_shell::effect::{Need, Row, any_of, refuse_idle};
 use rayspin_shell::{BadInput, Context, say};
 
 use super::files;
-use super::recon::write_coil_array;
 use crate::args::numbers;
 use crate::args::simulate::{AnglesArg, ContrastArg, DynamicsArg, FieldShapeArg, Mri, TrajectoryArg};
 
@@ -138,15 +137,15 @@ fn name(trajectory: TrajectoryArg) -> String {
 
 /// Simulates a scan and writes it, its truth, its coil maps and the run record.
 pub(crate) fn run(context: &Context, args: &Mri) -> Result<()> {
-    files::check_output(&args.output, &[Format::Hdf5])?;
+    files::check_output(&args.output, Format::writes_scans)?;
     if let Some(truth) = &args.truth {
-        files::check_output(truth, &files::IMAGE_FORMATS)?;
+        files::check_output(truth, Format::writes_images)?;
     }
     if let Some(maps) = &args.maps {
-        files::check_output(maps, &[Format::Cfl, Format::Npy])?;
+        files::check_output(maps, Format::writes_arrays)?;
     }
     if let Some(field) = &args.save_field_map {
-        files::check_output(field, &[Format::Nifti, Format::Npy, Format::Cfl])?;
+        files::check_output(field, Format::writes_signed)?;
     }
     if let Some(record) = &args.record {
         files::check_writable(record)?;
@@ -170,7 +169,7 @@ pub(crate) fn run(context: &Context, args: &Mri) -> Result<()> {
     }
     recorder.stage("write");
     let identity = io::ismrmrd::Identity::LeaveOut;
-    monitor.stage("write", 0, || io::ismrmrd::write(&args.output, &simulation.scan, identity))?;
+    monitor.stage("write", 0, || io::write_scan(&args.output, &simulation.scan, identity))?;
     let mut written = vec![args.output.clone()];
     if let Some(truth) = &args.truth {
         for note in files::write_image(truth, &simulation.truth, Default::default())? {
@@ -179,7 +178,7 @@ pub(crate) fn run(context: &Context, args: &Mri) -> Result<()> {
         written.extend(files::parts(truth));
     }
     if let Some(maps) = &args.maps {
-        write_coil_array(maps, simulation.maps.view().into_dyn(), Default::default())?;
+        io::write_coil_array(maps, simulation.maps.view().into_dyn(), Default::default())?;
         written.extend(files::parts(maps));
     }
     if let (Some(path), Some(field)) = (&args.save_field_map, &simulation.field) {

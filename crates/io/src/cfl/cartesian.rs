@@ -106,6 +106,17 @@ impl Layout {
         Ok(array)
     }
 
+    /// The sizes of BART's dimensions for volumes `[z, y, x]` of so many coils.
+    pub(super) fn dims(&self, coils: usize, [nz, ny, nx]: [usize; 3]) -> [usize; DIMS] {
+        let mut dims = [1; DIMS];
+        [dims[dim::READ], dims[dim::PHS1], dims[dim::PHS2], dims[dim::COIL]] = [nx, ny, nz, coils];
+        dims[dim::MAPS..].copy_from_slice(&self.frames);
+        if let Some([a, b]) = self.axes.exchanged() {
+            dims.swap(a, b);
+        }
+        dims
+    }
+
     fn describe_frames(&self) -> String {
         let several: Vec<String> = (dim::MAPS..DIMS)
             .zip(self.frames)

@@ -9,18 +9,20 @@
 
 mod cartesian;
 mod radial;
+pub(crate) mod row;
+mod series;
 
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io::{BufWriter, Read, Write};
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
 use ndarray::{ArrayD, ArrayViewD, IxDyn, ShapeBuilder};
 use rayspin_core::C32;
 
-use crate::atomic::{Pending, write_stream_atomically};
+use crate::atomic::write_stream_atomically;
 use crate::element::{self, ByteOrder, Element, Stop};
-use crate::{Error, Result, Values};
+use crate::{Error, Result};
 
 pub use cartesian::{Axes, Cartesian, Layout};
 pub use radial::{samples_from_bart, samples_to_bart, trajectory_from_bart, trajectory_to_bart};
@@ -181,58 +183,13 @@ pub fn write(path: impl AsRef<Path>, array: ArrayViewD<'_, C32>) -> Result<()> {
         }
         Ok(())
     })?;
-    write_stream_atomically(&header, |file| writeln!(file, "# Dimensions\n{}", line(&dims)))
+    write_header(&header, &dims)
 }
 
-/// A series in the making, its volumes one behind the other along TIME. The `.hdr` file is written at the end.
-pub(crate) struct CflSeries {
-    pending: Pending,
-    file: BufWriter<File>,
-    values: Values,
-    shape: [usize; 3],
-}
-
-impl CflSeries {
-    /// For volumes `[z, y, x]`.
-    pub(crate) fn create(path: &Path, shape: [usize; 3], values: Values) -> Result<Self> {
-        let pending = Pending::create(&file_pair(path).0)?;
-        let file = BufWriter::with_capacity(1 << 20, pending.open()?);
-        Ok(Self { pending, file, values, shape })
-    }
-
-    pub(crate) fn push(&mut self, volume: ArrayViewD<'_, C32>) -> Result<()> {
-        let values = self.values;
-        let written = volume.iter().try_for_each(|value| {
-            let [re, im] = match values {
-                Values::Complex => [value.re, value.im],
-                Values::Magnitude => [value.norm(), 0.0],
-                Values::Real => [value.re, 0.0],
-            };
-            self.file.write_all(&re.to_le_bytes())?;
-            self.file.write_all(&im.to_le_bytes())
-        });
-        written.map_err(|e| Error::write(self.pending.wanted(), e))
-    }
-
-    /// Ends the pair of files, of `frames` volumes, under the name that it was made for or another.
-    pub(crate) fn finish(mut self, path: &Path, frames: usize) -> Result<()> {
-        let (data, header) = file_pair(path);
-        self.file.flush().map_err(|e| Error::write(&data, e))?;
-        drop(self.file);
-        let mut dims = [1; DIMS];
-        let [nz, ny, nx] = self.shape;
-        (dims[dim::READ], dims[dim::PHS1], dims[dim::PHS2], dims[dim::TIME]) = (nx, ny, nz, frames);
-        self.pending.finish_as(&data)?;
-        write_stream_atomically(&header, |file| writeln!(file, "# Dimensions\n{}", line(&dims)))
-    }
+fn write_header(path: &Path, dims: &[usize; DIMS]) -> Result<()> {
+    write_stream_atomically(path, |file| writeln!(file, "# Dimensions\n{}", line(dims)))
 }
 
 fn line(dims: &[usize; DIMS]) -> String {
     dims.map(|d| d.to_string()).join(" ")
-}
-
-/// Whether both files of the array exist.
-pub(crate) fn exists(path: &Path) -> bool {
-    let (data, header) = file_pair(path);
-    data.is_file() && header.is_file()
 }

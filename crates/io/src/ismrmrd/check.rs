@@ -21,6 +21,13 @@ pub(super) struct Checked {
     counters: Counters,
 }
 
+/// An acquisition as the file has it.
+pub(super) struct Stored<'a> {
+    pub(super) head: &'a Head,
+    pub(super) points: &'a [f32],
+    pub(super) samples: &'a [f32],
+}
+
 /// Counts of what was repaired, for one sentence each.
 #[derive(Default)]
 pub(super) struct Repairs {
@@ -123,9 +130,7 @@ impl Checked {
         &self,
         path: &Path,
         header: &ScanHeader,
-        head: &Head,
-        points: &[f32],
-        samples: &[f32],
+        &Stored { head, points, samples }: &Stored<'_>,
         repairs: &mut Repairs,
     ) -> Result<Acquisition> {
         let index = self.index;

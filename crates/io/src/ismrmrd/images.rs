@@ -10,6 +10,7 @@ use super::open::writing;
 use super::write::{create, group, string, write_xml};
 use crate::atomic::Pending;
 use crate::error::{Error, Result};
+use crate::series_file::VolumeWriter;
 
 /// What to store of a complex image.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -55,22 +56,18 @@ impl Default for ImageOptions {
 ///
 /// Errors: a matrix beyond the format's 16 bits, [`Error::Write`]. The file appears whole or not at all.
 pub fn write_images(path: impl AsRef<Path>, image: &Image, options: &ImageOptions) -> Result<()> {
-    let mut series = ImageSeries::create(
-        path.as_ref(),
-        image.repetitions(),
-        image.shape_zyx(),
-        image.geometry(),
-        options,
-    )?;
+    let path = path.as_ref();
+    let mut series =
+        ImageSeries::create(path, image.repetitions(), image.shape_zyx(), image.geometry(), options)?;
     match image.data().ndim() {
         4 => image.data().outer_iter().try_for_each(|volume| series.push(volume))?,
         _ => series.push(image.data().view())?,
     }
-    series.finish()
+    Box::new(series).finish(path, image.repetitions()).map(drop)
 }
 
 /// An image series in the making, volume by volume.
-pub(crate) struct ImageSeries {
+pub(super) struct ImageSeries {
     // The order of fields is that in which they are closed.
     data: Dataset,
     headers: Dataset,
@@ -78,13 +75,14 @@ pub(crate) struct ImageSeries {
     file: hdf5::File,
     pending: Pending,
     kind: ImageKind,
+    frames: usize,
     shape: [usize; 3],
     pushed: usize,
 }
 
 impl ImageSeries {
     /// For `frames` volumes `[z, y, x]`.
-    pub(crate) fn create(
+    pub(super) fn create(
         path: &Path,
         frames: usize,
         shape: [usize; 3],
@@ -130,11 +128,21 @@ impl ImageSeries {
         };
         let data = data.map_err(fail)?;
         let kind = options.kind;
-        Ok(Self { data, headers: heads, attributes, file, pending, kind, shape, pushed: 0 })
+        Ok(Self { data, headers: heads, attributes, file, pending, kind, frames, shape, pushed: 0 })
     }
 
+    fn close(self) -> Result<Pending> {
+        let Self { data, headers, attributes, file, pending, .. } = self;
+        drop((data, headers, attributes));
+        let closed = file.flush().and_then(|()| file.close());
+        closed.map_err(|e| writing(pending.wanted(), &e))?;
+        Ok(pending)
+    }
+}
+
+impl VolumeWriter for ImageSeries {
     /// Writes the next volume, one slice at a time, so that the copy in another type stays small.
-    pub(crate) fn push(&mut self, volume: ArrayViewD<'_, C32>) -> Result<()> {
+    fn push(&mut self, volume: ArrayViewD<'_, C32>) -> Result<()> {
         let [_, ny, nx] = self.shape;
         let write = |z: usize, plane: ArrayViewD<'_, C32>| -> hdf5::Result<()> {
             match self.kind {
@@ -156,28 +164,17 @@ impl ImageSeries {
         Ok(())
     }
 
-    pub(crate) fn finish(self) -> Result<()> {
-        self.close()?.finish()
-    }
-
-    /// Ends the file after the volumes that were pushed, fewer than were announced, under another name.
-    pub(crate) fn finish_as(self, path: &Path) -> Result<()> {
+    fn finish(self: Box<Self>, path: &Path, frames: usize) -> Result<Option<String>> {
         let [nz, ny, nx] = self.shape;
-        let resized = self
-            .data
-            .resize((self.pushed, 1, nz, ny, nx))
-            .and_then(|()| self.headers.resize(self.pushed))
-            .and_then(|()| self.attributes.resize(self.pushed));
-        resized.map_err(|e| writing(path, &e))?;
-        self.close()?.finish_as(path)
-    }
-
-    fn close(self) -> Result<Pending> {
-        let Self { data, headers, attributes, file, pending, .. } = self;
-        drop((data, headers, attributes));
-        let closed = file.flush().and_then(|()| file.close());
-        closed.map_err(|e| writing(pending.wanted(), &e))?;
-        Ok(pending)
+        if frames != self.frames {
+            let resized = self
+                .data
+                .resize((frames, 1, nz, ny, nx))
+                .and_then(|()| self.headers.resize(frames))
+                .and_then(|()| self.attributes.resize(frames));
+            resized.map_err(|e| writing(path, &e))?;
+        }
+        self.close()?.finish_as(path).map(|()| None)
     }
 }
 

@@ -18,13 +18,13 @@ mod layout;
 mod open;
 mod read;
 mod references;
+pub(crate) mod row;
 mod series;
 mod summary;
 mod write;
 mod xml;
 
 pub use identity::{Identity, identity_of};
-pub(crate) use images::ImageSeries;
 pub use images::{ImageKind, ImageOptions, write_images};
 pub use images_in::{image_series, parse_header, read_images};
 pub use read::{Contents, ReadOptions, Reader, contents, header, read, read_with};

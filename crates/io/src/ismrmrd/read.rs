@@ -8,7 +8,7 @@ use rayspin_device::cpu::expect_memory;
 use rayspin_mri::scan::{Acquisition, Flags, Label, Place, Scan, ScanHeader};
 
 use super::arrays::Acquisitions;
-use super::check::{Checked, Repairs};
+use super::check::{Checked, Repairs, Stored};
 use super::header_in;
 use super::layout::Head;
 use super::open::{find_group, open, reading};
@@ -106,6 +106,14 @@ struct Raw {
     notes: Vec<String>,
 }
 
+/// What reading acquisitions goes by, and what it counts.
+struct Reading<'a, 'm> {
+    path: &'a Path,
+    checked: &'a [Checked],
+    repairs: &'a mut Repairs,
+    monitor: &'a Monitor<'m>,
+}
+
 impl Raw {
     fn open(path: &Path, wanted: Option<&str>) -> Result<Self> {
         let file = open(path)?;
@@ -186,9 +194,8 @@ impl Raw {
         expect_memory("acquisitions", bytes).map_err(|e| Error::core(path, e))?;
         let mut acquisitions = Vec::with_capacity(count);
         let wanted = (0..self.heads.len()).filter(|&index| wanted(index));
-        self.acquisitions_of(path, &checked, wanted, &mut repairs, monitor, &mut |_, acquisition| {
-            acquisitions.push(acquisition);
-        })?;
+        let reading = Reading { path, checked: &checked, repairs: &mut repairs, monitor };
+        self.acquisitions_of(reading, wanted, &mut |_, acquisition| acquisitions.push(acquisition))?;
         let Self { header, heads, acquisitions: file, mut notes, .. } = self;
         drop((file, heads, checked));
         // HDF5's small buffers lie between the acquisitions, and are free now.
@@ -200,13 +207,11 @@ impl Raw {
     /// Reads the acquisitions `wanted`, in rising order, in blocks of neighbours.
     fn acquisitions_of(
         &self,
-        path: &Path,
-        checked: &[Checked],
+        reading: Reading<'_, '_>,
         wanted: impl Iterator<Item = usize>,
-        repairs: &mut Repairs,
-        monitor: &Monitor,
         take: &mut dyn FnMut(usize, Acquisition),
     ) -> Result<()> {
+        let Reading { path, checked, repairs, monitor } = reading;
         let mut wanted = wanted.peekable();
         while let Some(start) = wanted.next() {
             monitor.check().map_err(|e| Error::core(path, e))?;
@@ -221,8 +226,8 @@ impl Raw {
                 end += 1;
             }
             self.acquisitions.block(start..end, |index, points, samples| {
-                let head = &self.heads[index];
-                take(index, checked[index].acquisition(path, &self.header, head, points, samples, repairs)?);
+                let stored = Stored { head: &self.heads[index], points, samples };
+                take(index, checked[index].acquisition(path, &self.header, &stored, repairs)?);
                 Ok(())
             })?;
         }
@@ -296,7 +301,7 @@ impl Reader {
         take: &mut dyn FnMut(usize, Acquisition),
     ) -> Result<()> {
         let Self { path, raw, checked, repairs, .. } = self;
-        raw.acquisitions_of(path, checked, wanted, repairs, monitor, take)
+        raw.acquisitions_of(Reading { path, checked, repairs, monitor }, wanted, take)
     }
 
     /// What had to be assumed or repaired, one sentence each, by the acquisitions read so far; `seen` are some of them.

@@ -9,20 +9,20 @@ mod header;
 mod series;
 
 use std::fs::File;
-use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
+use std::io::{self, BufReader, Read, Seek, SeekFrom};
 use std::path::Path;
 
-use flate2::Compression;
 use flate2::bufread::MultiGzDecoder;
-use flate2::write::GzEncoder;
-use ndarray::{ArrayD, ArrayViewD, IxDyn};
+use ndarray::{ArrayD, IxDyn};
 use rayspin_core::{C32, Image};
 
-use crate::atomic::write_stream_atomically;
+use crate::cfl::Layout;
 use crate::element::{self, Stop};
+use crate::format::{ImageRead, Target};
+use crate::series_file::VolumeWriter;
 use crate::{Error, Result, Values};
 
-pub(crate) use series::NiftiSeries;
+use series::NiftiSeries;
 
 /// An image read from a file, and what had to be assumed or repaired, one sentence each.
 #[derive(Debug, Clone, PartialEq)]
@@ -43,7 +43,20 @@ pub struct NiftiOptions {
 }
 
 /// The first bytes of a gzip stream.
-pub(crate) const GZIP: &[u8] = &[0x1f, 0x8b];
+const GZIP: &[u8] = &[0x1f, 0x8b];
+
+/// What the table of formats has of [`read`].
+pub(crate) fn image(path: &Path, _: Option<&str>) -> Result<ImageRead> {
+    let NiftiImage { image, notes } = read(path)?;
+    Ok(ImageRead { image, layout: Layout::default(), notes })
+}
+
+/// What the table of formats has of [`NiftiSeries`].
+pub(crate) fn create(target: &Target<'_>) -> Result<Box<dyn VolumeWriter>> {
+    let options = NiftiOptions { values: target.values, repetition_time_s: target.options.repetition_time_s };
+    let (shape, repetitions) = (target.volume(), target.repetitions());
+    Ok(Box::new(NiftiSeries::create(target.path, repetitions, shape, target.geometry, options)?))
+}
 
 /// Reads a NIfTI-1 file, compressed or not (told by its content, not its name).
 ///
@@ -139,39 +152,12 @@ fn stream_error(path: &Path, error: io::Error) -> Error {
 pub fn write(path: impl AsRef<Path>, image: &Image, options: &NiftiOptions) -> Result<()> {
     let path = path.as_ref();
     let repetitions = (image.data().ndim() == 4).then(|| image.repetitions());
-    let header = header::bytes(path, image.shape_zyx(), repetitions, image.geometry(), options)?;
-    write_stream_atomically(path, |file| {
-        if is_compressed(path) {
-            let mut stream = GzEncoder::new(file, Compression::fast());
-            stream.write_all(&header)?;
-            write_values(&mut stream, image.data().view(), options.values)?;
-            stream.finish().map(drop)
-        } else {
-            file.write_all(&header)?;
-            write_values(file, image.data().view(), options.values)
-        }
-    })
+    let mut series =
+        NiftiSeries::create(path, repetitions, image.shape_zyx(), image.geometry(), options.clone())?;
+    series.push(image.data().view())?;
+    Box::new(series).finish(path, image.repetitions()).map(drop)
 }
 
 fn is_compressed(path: &Path) -> bool {
     path.extension().is_some_and(|e| e.eq_ignore_ascii_case("gz"))
-}
-
-fn write_values(stream: &mut dyn Write, data: ArrayViewD<'_, C32>, values: Values) -> io::Result<()> {
-    let mut buffer = Vec::with_capacity(1 << 16);
-    for value in data {
-        match values {
-            Values::Magnitude => buffer.extend_from_slice(&value.norm().to_le_bytes()),
-            Values::Real => buffer.extend_from_slice(&value.re.to_le_bytes()),
-            Values::Complex => {
-                buffer.extend_from_slice(&value.re.to_le_bytes());
-                buffer.extend_from_slice(&value.im.to_le_bytes());
-            }
-        }
-        if buffer.len() >= (1 << 16) - 8 {
-            stream.write_all(&buffer)?;
-            buffer.clear();
-        }
-    }
-    stream.write_all(&buffer)
 }

@@ -10,14 +10,16 @@ use flate2::write::GzEncoder;
 use ndarray::ArrayViewD;
 use rayspin_core::{C32, Geometry};
 
-use super::{NiftiOptions, header, is_compressed, write_values};
+use super::{NiftiOptions, header, is_compressed};
 use crate::atomic::Pending;
-use crate::{Error, Result};
+use crate::series_file::VolumeWriter;
+use crate::{Error, Result, element};
 
 /// A NIfTI-1 file in the making.
-pub(crate) struct NiftiSeries {
+pub(super) struct NiftiSeries {
     pending: Pending,
     stream: Stream,
+    repetitions: Option<usize>,
     shape: [usize; 3],
     geometry: Geometry,
     options: NiftiOptions,
@@ -46,15 +48,15 @@ impl Stream {
 }
 
 impl NiftiSeries {
-    /// For `frames` volumes.
-    pub(crate) fn create(
+    /// For the volumes of a series, or for one image.
+    pub(super) fn create(
         path: &Path,
-        frames: usize,
+        repetitions: Option<usize>,
         shape: [usize; 3],
         geometry: &Geometry,
         options: NiftiOptions,
     ) -> Result<Self> {
-        let header = header::bytes(path, shape, several(frames), geometry, &options)?;
+        let header = header::bytes(path, shape, repetitions, geometry, &options)?;
         let pending = Pending::create(path)?;
         let file = BufWriter::with_capacity(1 << 20, pending.open()?);
         let mut stream = match is_compressed(path) {
@@ -62,29 +64,30 @@ impl NiftiSeries {
             false => Stream::Plain(file),
         };
         stream.writer().write_all(&header).map_err(|e| Error::write(path, e))?;
-        Ok(Self { pending, stream, shape, geometry: *geometry, options })
+        Ok(Self { pending, stream, repetitions, shape, geometry: *geometry, options })
     }
+}
 
-    pub(crate) fn push(&mut self, volume: ArrayViewD<'_, C32>) -> Result<()> {
-        write_values(self.stream.writer(), volume, self.options.values)
+impl VolumeWriter for NiftiSeries {
+    fn push(&mut self, volume: ArrayViewD<'_, C32>) -> Result<()> {
+        element::write(self.stream.writer(), volume, self.options.values)
             .map_err(|e| Error::write(self.pending.wanted(), e))
     }
 
-    pub(crate) fn finish(self) -> Result<()> {
-        self.stream.finish().map_err(|e| Error::write(self.pending.wanted(), e))?;
-        self.pending.finish()
-    }
-
-    /// Ends the file after `frames` volumes, fewer than were announced, under another name.
-    pub(crate) fn finish_as(self, path: &Path, frames: usize) -> Result<()> {
+    fn finish(self: Box<Self>, path: &Path, frames: usize) -> Result<Option<String>> {
         let fail = |e| Error::write(path, e);
-        let header = header::bytes(path, self.shape, several(frames), &self.geometry, &self.options)?;
+        if frames == self.repetitions.unwrap_or(1) {
+            self.stream.finish().map_err(fail)?;
+            return self.pending.finish_as(path).map(|()| None);
+        }
+        let repetitions = (frames > 1).then_some(frames);
+        let header = header::bytes(path, self.shape, repetitions, &self.geometry, &self.options)?;
         let compressed = matches!(self.stream, Stream::Compressed(_));
         let mut file = self.stream.finish().map_err(fail)?;
         file.seek(SeekFrom::Start(0)).map_err(fail)?;
         if !compressed {
             file.write_all(&header).map_err(fail)?;
-            return self.pending.finish_as(path);
+            return self.pending.finish_as(path).map(|()| None);
         }
         // The header cannot be changed within the compressed stream: it is made anew.
         let whole = Pending::create(path)?;
@@ -95,11 +98,6 @@ impl NiftiSeries {
         stream.write_all(&header).map_err(fail)?;
         io::copy(&mut values, &mut stream).map_err(fail)?;
         stream.finish().and_then(|mut file| file.flush()).map_err(fail)?;
-        whole.finish()
+        whole.finish_as(path).map(|()| None)
     }
-}
-
-/// One volume is an image and no series.
-fn several(frames: usize) -> Option<usize> {
-    (frames > 1).then_some(frames)
 }

@@ -5,7 +5,7 @@ use rayspin_io::cfl::{
     self, Axes, Cartesian, Layout, dim, samples_from_bart, samples_to_bart, trajectory_from_bart,
     trajectory_to_bart,
 };
-use rayspin_io::{Error, Format, detect};
+use rayspin_io::{Error, detect};
 
 use crate::real_data::real_data;
 use crate::support::{folder, python, random};
@@ -38,7 +38,7 @@ fn every_way_to_name_the_pair_works() {
         for end in ["", ".cfl", ".hdr"] {
             let path = format!("{}{end}", base.display());
             assert!(cfl::read(&path).unwrap().iter().eq(array.iter()), "{n} {path}");
-            assert_eq!(detect(&path).unwrap(), Format::Cfl, "{path}");
+            assert_eq!(detect(&path).unwrap().name, "BART array", "{path}");
         }
     }
 }

@@ -1,7 +1,7 @@
 use ndarray::{ArrayD, IxDyn};
 use proptest::prelude::*;
 use rayspin_core::{Geometry, Image};
-use rayspin_io::{Error, Format, ReadOptions, Values, WriteOptions, cfl, detect, read_image, write_image};
+use rayspin_io::{Error, ReadOptions, Values, WriteOptions, cfl, detect, read_image, write_image};
 
 use crate::real_data::real_data;
 use crate::support::{folder, oblique, random};
@@ -13,37 +13,37 @@ fn every_image_format_is_written_by_name_and_told_by_content() {
     let image = Image::new(random(1, &[3, 4, 5]), geometry).unwrap();
     let options = WriteOptions { values: Some(Values::Complex), ..WriteOptions::default() };
     for (name, format, noted) in [
-        ("a.nii", Format::Nifti, 0),
-        ("a.nii.gz", Format::Nifti, 0),
-        ("a.NPY", Format::Npy, 1),
-        ("a.cfl", Format::Cfl, 1),
+        ("a.nii", "NIfTI", 0),
+        ("a.nii.gz", "NIfTI", 0),
+        ("a.NPY", "NumPy array", 1),
+        ("a.cfl", "BART array", 1),
     ] {
         let path = folder.path().join(name);
         let notes = write_image(&path, &image, &options).unwrap();
         assert_eq!(notes.len(), noted, "{name} {notes:?}");
         // The content decides, not the name.
-        if format != Format::Cfl {
+        if format != "BART array" {
             let other = folder.path().join("nameless");
             std::fs::copy(&path, &other).unwrap();
-            assert_eq!(detect(&other).unwrap(), format, "{name}");
+            assert_eq!(detect(&other).unwrap().name, format, "{name}");
             std::fs::remove_file(&other).unwrap();
         }
         let back = read_image(&path, &ReadOptions::default()).unwrap();
-        assert_eq!((back.format, back.image.data()), (format, image.data()), "{name}");
+        assert_eq!((back.format.name, back.image.data()), (format, image.data()), "{name}");
         assert_eq!(back.notes.len(), noted, "{name} {:?}", back.notes);
     }
     let path = folder.path().join("a.png");
     assert!(write_image(&path, &image, &options).unwrap().is_empty());
-    assert_eq!(detect(&path).unwrap(), Format::Png);
+    assert_eq!(detect(&path).unwrap().name, "PNG picture");
     let scan = folder.path().join("a.h5");
     assert!(write_image(&scan, &image, &options).unwrap().is_empty());
-    assert_eq!(detect(&scan).unwrap(), Format::Hdf5);
+    assert_eq!(detect(&scan).unwrap().name, "HDF5 (ISMRMRD)");
     let real = WriteOptions { values: Some(Values::Real), ..WriteOptions::default() };
     assert!(matches!(write_image(&scan, &image, &real), Err(Error::Unsupported { .. })));
     assert!(matches!(read_image(&path, &ReadOptions::default()), Err(Error::Unsupported { .. })));
     // Single precision is all that an ISMRMRD header has for geometry.
     let back = read_image(&scan, &ReadOptions::default()).unwrap();
-    assert_eq!((back.format, back.image.data()), (Format::Hdf5, image.data()));
+    assert_eq!((back.format.name, back.image.data()), ("HDF5 (ISMRMRD)", image.data()));
     let (wanted, found) =
         (image.geometry().affine_ras([3, 4, 5]), back.image.geometry().affine_ras([3, 4, 5]));
     for (a, b) in wanted.iter().flatten().zip(found.iter().flatten()) {
@@ -81,30 +81,30 @@ fn formats_that_are_not_images_are_named() {
     let folder = folder();
     let path = folder.path().join("a");
     for (bytes, format) in [
-        (&b"\x89HDF\r\n\x1a\n...."[..], Some(Format::Hdf5)),
-        (b"\x89PNG\r\n\x1a\n", Some(Format::Png)),
-        (b"PK\x03\x04", Some(Format::Npz)),
-        (b"\x93NUMPY", Some(Format::Npy)),
-        (b"# Dimensions\n1\n", Some(Format::Cfl)),
+        (&b"\x89HDF\r\n\x1a\n...."[..], Some("HDF5 (ISMRMRD)")),
+        (b"\x89PNG\r\n\x1a\n", Some("PNG picture")),
+        (b"PK\x03\x04", Some("NumPy archive")),
+        (b"\x93NUMPY", Some("NumPy array")),
+        (b"# Dimensions\n1\n", Some("BART array")),
         (b"", None),
         (b"\x1f\x8b", None),
         (b"hello", None),
     ] {
         std::fs::write(&path, bytes).unwrap();
-        assert_eq!(detect(&path).ok(), format, "{bytes:?}");
+        assert_eq!(detect(&path).ok().map(|f| f.name), format, "{bytes:?}");
         assert!(read_image(&path, &ReadOptions::default()).is_err(), "{bytes:?}");
     }
     assert!(matches!(detect(folder.path().join("nothing")), Err(Error::Open { .. })));
     assert!(detect(folder.path()).is_err());
     for (name, format) in [
-        ("mri/cardiac_radial_12ch.h5", Format::Hdf5),
-        ("mri/gre_2ch_ve11.dat", Format::Twix),
-        ("mri/brain_cartesian_8ch.cfl", Format::Cfl),
-        ("mri/brain_cartesian_8ch.hdr", Format::Cfl),
-        ("ct/htc2022_tb_fan.npy", Format::Npy),
+        ("mri/cardiac_radial_12ch.h5", "HDF5 (ISMRMRD)"),
+        ("mri/gre_2ch_ve11.dat", "Siemens raw data"),
+        ("mri/brain_cartesian_8ch.cfl", "BART array"),
+        ("mri/brain_cartesian_8ch.hdr", "BART array"),
+        ("ct/htc2022_tb_fan.npy", "NumPy array"),
     ] {
         if let Some(path) = real_data(name) {
-            assert_eq!(detect(&path).unwrap(), format, "{name}");
+            assert_eq!(detect(&path).unwrap().name, format, "{name}");
         }
     }
 }

@@ -188,21 +188,38 @@ fn the_repetition_time_is_stored() {
     assert_eq!(bytes[123], 2 | 8);
 }
 
+/// An image and how it is stored.
+#[derive(Debug)]
+struct Case {
+    seed: u64,
+    shape: Vec<usize>,
+    geometry: Geometry,
+    gz: bool,
+    forget_sform: bool,
+}
+
+fn cases() -> impl Strategy<Value = Case> {
+    let geometry = (
+        prop::array::uniform3(0.1f64..9.0),
+        prop::array::uniform3(-300f64..300.0),
+        prop::array::uniform3(-3.1f64..3.1),
+        any::<bool>(),
+    );
+    let shape = prop::collection::vec(1usize..7, 2..5);
+    (any::<u64>(), shape, geometry, any::<bool>(), any::<bool>()).prop_map(
+        |(seed, shape, (spacing, position, angles, mirrored), gz, forget_sform)| {
+            let geometry = oblique(spacing, position, angles, mirrored);
+            Case { seed, shape, geometry, gz, forget_sform }
+        },
+    )
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
 
     #[test]
-    fn images_round_trip(
-        seed in any::<u64>(),
-        shape in prop::collection::vec(1usize..7, 2..5),
-        spacing in prop::array::uniform3(0.1f64..9.0),
-        position in prop::array::uniform3(-300f64..300.0),
-        angles in prop::array::uniform3(-3.1f64..3.1),
-        mirrored in any::<bool>(),
-        gz in any::<bool>(),
-        forget_sform in any::<bool>(),
-    ) {
-        let geometry = oblique(spacing, position, angles, mirrored);
+    fn images_round_trip(case in cases()) {
+        let Case { seed, shape, geometry, gz, forget_sform } = case;
         let image = Image::new(random(seed, &shape), geometry).unwrap();
         let folder = folder();
         let path = folder.path().join(if gz { "a.nii.gz" } else { "a.nii" });

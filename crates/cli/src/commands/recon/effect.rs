@@ -1,19 +1,20 @@
 //! Which options act on a reconstruction.
 
 use clap::ValueEnum;
-use rayspin::io::Format;
+use rayspin::io::{self, Format};
 use rayspin::mri::recon::Method;
 use rayspin_shell::effect::{Need, Row, any_of};
 
 use super::options::{method_name, method_of};
 use crate::args::{CombineArg, MethodArg, ReconMri, RegulariserArg};
+use crate::commands::files;
 
 /// What is known of a reconstruction: its options and the scan's format at once, the method and the scan later.
 pub(super) struct Run<'a> {
     pub(super) args: &'a ReconMri,
-    pub(super) format: Format,
+    pub(super) format: &'static Format,
     /// Of the trajectory's own file.
-    pub(super) traj: Option<Format>,
+    pub(super) traj: Option<&'static Format>,
     pub(super) method: Option<Method>,
     pub(super) scan: Option<Scan>,
 }
@@ -187,10 +188,10 @@ impl Need for Needs {
             Self::Maps => run.uses_maps(),
             Self::Estimate => run.estimates_maps(),
             Self::Shared => Some(run.estimates_maps()? || (run.quadratic()? && Self::Penalty.met(run)?)),
-            Self::Header => Some(run.format == Format::Hdf5),
-            Self::Array => Some(run.format != Format::Hdf5),
-            Self::Names => Some(matches!(run.format, Format::Hdf5 | Format::Npz)),
-            Self::TrajectoryNames => Some(run.traj == Some(Format::Npz)),
+            Self::Header => Some(run.format.reads_scans()),
+            Self::Array => Some(!run.format.reads_scans()),
+            Self::Names => Some(run.format.has_names()),
+            Self::TrajectoryNames => Some(run.traj.is_some_and(Format::has_names)),
             Self::Coils => Some(run.scan?.coils > 1),
             Self::Repetitions => Some(run.scan?.repetitions > 1),
             Self::Noise => Some(run.scan?.noise),
@@ -218,9 +219,14 @@ impl Need for Needs {
             }
             Self::Shared => "estimated sensitivity maps, or a penalty of ls or cg-sense".into(),
             Self::Header => "a scan with counters (ISMRMRD)".into(),
-            Self::Array => "k-space without a header (.cfl, .npy, .npz)".into(),
-            Self::Names => "a file of several scans or arrays (.h5, .npz)".into(),
-            Self::TrajectoryNames => "a trajectory in a file of several arrays (.npz)".into(),
+            Self::Array => {
+                format!("k-space without a header ({})", io::endings(Format::reads_arrays).join(", "))
+            }
+            Self::Names => files::files_with_names(),
+            Self::TrajectoryNames => {
+                let of = |format: &Format| format.has_names() && format.reads_arrays();
+                format!("a trajectory in a file of several arrays ({})", io::endings(of).join(", "))
+            }
             Self::Coils => "several coils".into(),
             Self::Repetitions => "several repetitions, or --window".into(),
             Self::Noise => "a scan with noise readouts".into(),

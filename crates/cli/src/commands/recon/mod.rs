@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result};
 use rayspin::core::{C32, Image, Monitor};
 use rayspin::device::{Backend, Device};
-use rayspin::io::{self, ArrayFrame, ScanOptions};
+use rayspin::io::{self, ArrayFrame, Format, ScanOptions};
 use rayspin::mri::prepare::Noise;
 use rayspin::mri::recon::{
     Certificate, Certify, ReconOptions, ScanImage, Solve, StreamTimes, reconstruct_frame, reconstruct_frames,
@@ -24,16 +24,15 @@ use rayspin_shell::{BadInput, Context, say};
 
 use super::{files, plan};
 use crate::args::ReconMri;
-pub(crate) use arrays::write_coil_array;
 use options::{default_method, method_name, method_of};
 
 /// Reconstructs a scan, writes the images and the run record.
 pub(crate) fn run(context: &Context, args: &ReconMri) -> Result<()> {
     for output in &args.outputs {
-        files::check_output(output, &files::IMAGE_FORMATS)?;
+        files::check_output(output, Format::writes_images)?;
     }
     if let Some(maps) = &args.save_maps {
-        files::check_output(maps, &[io::Format::Cfl, io::Format::Npy])?;
+        files::check_output(maps, Format::writes_arrays)?;
     }
     if let Some(record) = &args.record {
         files::check_writable(record)?;
@@ -64,7 +63,7 @@ pub(crate) fn run(context: &Context, args: &ReconMri) -> Result<()> {
     };
     refuse_idle(effect::TABLE, &context.given, &of_run)?;
     if let Some(path) = &args.maps {
-        options.maps = Some(std::sync::Arc::new(arrays::read_maps(path)?));
+        options.maps = Some(std::sync::Arc::new(io::read_maps(path)?));
     }
     if let Some(path) = &args.anatomy {
         let image = io::read_image(path, &io::ReadOptions::default())?.image;
@@ -231,7 +230,7 @@ pub(crate) fn run(context: &Context, args: &ReconMri) -> Result<()> {
     }
     if let Some(path) = &args.save_maps {
         let maps = result.maps.as_ref().context("--save-maps: the run left no sensitivity maps")?;
-        write_coil_array(path, maps.view(), layout)?;
+        io::write_coil_array(path, maps.view(), layout)?;
         written.extend(files::parts(path));
     }
     let mut mismatch = Ok(());

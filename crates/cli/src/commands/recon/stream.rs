@@ -7,7 +7,8 @@ use ndarray::{ArrayD, IxDyn};
 use rayspin::core::{C32, Image, Monitor};
 use rayspin::device::Device;
 use rayspin::io::ismrmrd::{Reader, SeriesSource};
-use rayspin::io::{Format, ScanOptions, SeriesShape, SeriesWriter, WriteOptions};
+use rayspin::io::png::PngOptions;
+use rayspin::io::{ScanOptions, SeriesShape, SeriesWriter, WriteOptions};
 use rayspin::mri::budget::{self, Budget, Streaming};
 use rayspin::mri::prepare::measure;
 use rayspin::mri::recon::{
@@ -18,13 +19,10 @@ use rayspin_shell::{interrupt, say};
 
 use super::Done;
 use crate::args::ReconMri;
-use crate::commands::files;
 use crate::commands::plan::{Plan, Shape};
 
 /// A tick of the time stamps of Siemens' scanners, which other converters keep to, s.
 const TICK_S: f64 = 2.5e-3;
-/// Images on the picture of a series.
-const TILES: u64 = 16;
 
 /// An open scan whose images are read as they are needed.
 pub(crate) struct Stream {
@@ -138,15 +136,8 @@ pub(crate) fn with_writing(
     device: &Device,
 ) -> Plan {
     let image = images / (budget.frames as u64).max(1);
-    let held: u64 = args
-        .outputs
-        .iter()
-        .map(|path| match Format::of_name(path) {
-            Some(Format::Png) => TILES.min(budget.frames as u64) * image,
-            Some(Format::Hdf5) => image,
-            _ => 1 << 20,
-        })
-        .sum();
+    let held: u64 =
+        args.outputs.iter().map(|path| SeriesWriter::memory(path, budget.frames as u64, image)).sum();
     // A reference is compared with all images at once.
     let compared = if args.reference.is_some() { 2 * images } else { 0 };
     for stage in &mut budget.stages {
@@ -239,7 +230,7 @@ impl Files<'_> {
             let shape = SeriesShape { frames: self.frames, volume: zyx, geometry: volume.geometry };
             let options = WriteOptions {
                 repetition_time_s: self.step_s,
-                png: files::picture(zyx[0], self.frames),
+                png: PngOptions::preview(zyx[0], self.frames),
                 ..WriteOptions::default()
             };
             for output in &self.args.outputs {

@@ -4,19 +4,23 @@
 //! Fortran order and in either byte order; structured, text and object arrays are refused. Written: C order, little-endian.
 //! Neither holds geometry.
 
+pub(crate) mod row;
+mod series;
+
 use std::fs::File;
-use std::io::{BufReader, BufWriter, Read, Seek, SeekFrom, Write};
+use std::io::{BufReader, BufWriter, Read, Seek};
 use std::path::Path;
 
-use ndarray::{ArrayD, ArrayView, ArrayViewD, Dimension, IxDyn, ShapeBuilder};
+use ndarray::{ArrayD, ArrayView, Dimension, IxDyn, ShapeBuilder};
 use ndarray_npy::npy::header::{Header, Layout};
 use ndarray_npy::{WritableElement, WriteNpyExt};
 use rayspin_core::{C32, ErrorKind, format_shape};
 use zip::ZipArchive;
 
-use crate::atomic::{Pending, write_atomically};
+use crate::arrays::Numbers;
+use crate::atomic::write_atomically;
 use crate::element::{self, ByteOrder, Element, Stop, Value};
-use crate::{Error, Format, Result, Values};
+use crate::{Error, Result};
 
 /// What a `.npy` file holds, without its values.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,14 +61,6 @@ pub fn read_real(path: impl AsRef<Path>) -> Result<ArrayD<f64>> {
     read_file(path.as_ref(), Numbers::Real)
 }
 
-/// [`read_complex`] of an array whose number type is complex; [`read_npz_complex`] where there is an archive.
-pub(crate) fn read_samples(path: &Path, format: Format, name: Option<&str>) -> Result<ArrayD<C32>> {
-    match format {
-        Format::Npz => read_entry(path, name, Numbers::Complex),
-        _ => read_file(path, Numbers::Complex),
-    }
-}
-
 /// Writes an array in C order, whatever its layout in memory. Errors: a file that cannot be written.
 pub fn write<T: WritableElement + Copy, D: Dimension>(
     path: impl AsRef<Path>,
@@ -82,80 +78,6 @@ pub fn write<T: WritableElement + Copy, D: Dimension>(
     })
 }
 
-/// A header in C order for numbers of type `descr`, as long as one with a `longest` shape would be.
-fn header_bytes(descr: &str, shape: &[usize], longest: &[usize]) -> Vec<u8> {
-    let text = |shape: &[usize]| {
-        let sizes: Vec<String> = shape.iter().map(ToString::to_string).collect();
-        let comma = if shape.len() == 1 { "," } else { "" };
-        format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': ({}{comma})}}", sizes.join(", "))
-    };
-    // Ten bytes before the dictionary, at least one space and a newline after it, in a multiple of 64: as `write` has it.
-    let length = (text(longest).len() + 12).next_multiple_of(64) - 10;
-    let mut bytes = MAGIC.to_vec();
-    bytes.extend([1, 0]);
-    bytes.extend((length as u16).to_le_bytes());
-    bytes.extend(format!("{:<1$}\n", text(shape), length - 1).into_bytes());
-    bytes
-}
-
-/// A `.npy` file in the making, `[frame, z, y, x]`, volume by volume.
-pub(crate) struct NpySeries {
-    pending: Pending,
-    file: BufWriter<File>,
-    values: Values,
-    shape: Vec<usize>,
-}
-
-impl NpySeries {
-    /// For `frames` volumes; one is `[z, y, x]`.
-    pub(crate) fn create(path: &Path, frames: usize, shape: [usize; 3], values: Values) -> Result<Self> {
-        let pending = Pending::create(path)?;
-        let shape = series_shape(frames, shape);
-        let mut file = BufWriter::with_capacity(1 << 20, pending.open()?);
-        let header = header_bytes(descr(values), &shape, &shape);
-        file.write_all(&header).map_err(|e| Error::write(path, e))?;
-        Ok(Self { pending, file, values, shape })
-    }
-
-    pub(crate) fn push(&mut self, volume: ArrayViewD<'_, C32>) -> Result<()> {
-        let file = &mut self.file;
-        let mut put = |value: f32| file.write_all(&value.to_le_bytes());
-        let written = volume.iter().try_for_each(|value| match self.values {
-            Values::Complex => put(value.re).and_then(|()| put(value.im)),
-            Values::Magnitude => put(value.norm()),
-            Values::Real => put(value.re),
-        });
-        written.map_err(|e| Error::write(self.pending.wanted(), e))
-    }
-
-    pub(crate) fn finish(mut self) -> Result<()> {
-        self.file.flush().map_err(|e| Error::write(self.pending.wanted(), e))?;
-        drop(self.file);
-        self.pending.finish()
-    }
-
-    /// Ends the file after `frames` volumes, fewer than were announced, under another name.
-    pub(crate) fn finish_as(mut self, path: &Path, frames: usize) -> Result<()> {
-        let fail = |e| Error::write(path, e);
-        let mut shape = self.shape.clone();
-        shape[0] = frames;
-        let header = header_bytes(descr(self.values), &shape, &self.shape);
-        self.file.seek(SeekFrom::Start(0)).map_err(fail)?;
-        self.file.write_all(&header).and_then(|()| self.file.flush()).map_err(fail)?;
-        drop(self.file);
-        self.pending.finish_as(path)
-    }
-}
-
-fn descr(values: Values) -> &'static str {
-    if values == Values::Complex { "<c8" } else { "<f4" }
-}
-
-/// `[frame, z, y, x]`, or `[z, y, x]` of a single frame.
-pub(crate) fn series_shape(frames: usize, [nz, ny, nx]: [usize; 3]) -> Vec<usize> {
-    if frames == 1 { vec![nz, ny, nx] } else { vec![frames, nz, ny, nx] }
-}
-
 /// Names of the arrays in an `.npz` archive, in its order, without their `.npy` ending. Errors: another format.
 pub fn npz_names(path: impl AsRef<Path>) -> Result<Vec<String>> {
     Ok(archive_names(&open_archive(path.as_ref())?))
@@ -171,14 +93,6 @@ pub fn read_npz_complex(path: impl AsRef<Path>, name: Option<&str>) -> Result<Ar
 /// Reads one array of an `.npz` archive as real numbers. Errors: complex numbers, and as [`read_npz_complex`].
 pub fn read_npz_real(path: impl AsRef<Path>, name: Option<&str>) -> Result<ArrayD<f64>> {
     read_entry(path.as_ref(), name, Numbers::Real)
-}
-
-/// Which number types a reader accepts.
-#[derive(Clone, Copy)]
-enum Numbers {
-    Any,
-    Real,
-    Complex,
 }
 
 fn open(path: &Path) -> Result<BufReader<File>> {

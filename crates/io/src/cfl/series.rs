@@ -1,0 +1,101 @@
+//! A series that is written volume by volume. The `.hdr` file is written at the end.
+
+use std::fs::File;
+use std::io::{BufWriter, Seek, SeekFrom, Write};
+use std::path::Path;
+
+use ndarray::{ArrayViewD, Axis};
+use rayspin_core::C32;
+
+use super::{Axes, Layout, dim, file_pair, write_header};
+use crate::atomic::Pending;
+use crate::series_file::VolumeWriter;
+use crate::{Error, Result, Values, element};
+
+/// The pair of files in the making.
+pub(super) struct CflSeries {
+    pending: Pending,
+    file: BufWriter<File>,
+    values: Values,
+    layout: Layout,
+    /// `[z, y, x]`
+    volume: [usize; 3],
+    frames: usize,
+    pushed: usize,
+    /// Planes from the start of the file to where it stands.
+    at: usize,
+}
+
+impl CflSeries {
+    /// For `frames` volumes `[z, y, x]`, in the dimensions of `layout` where it has as many, else along TIME.
+    pub(super) fn create(
+        path: &Path,
+        frames: usize,
+        volume: [usize; 3],
+        layout: &Layout,
+        values: Values,
+    ) -> Result<Self> {
+        let pending = Pending::create(&file_pair(path).0)?;
+        let file = BufWriter::with_capacity(1 << 20, pending.open()?);
+        let layout = layout.with_frames(frames, dim::TIME);
+        Ok(Self { pending, file, values, layout, volume, frames, pushed: 0, at: 0 })
+    }
+
+    /// The planes of the file before plane `index` of the volume that is pushed.
+    fn place(&self, index: usize, planes: usize) -> usize {
+        match self.layout.axes {
+            Axes::ReadIsX | Axes::ReadIsZ => self.pushed * planes + index,
+            // The frames of the dimensions below SLICE, which is z, lie between two of its planes.
+            Axes::SliceIsZ => {
+                let slice = dim::SLICE - dim::MAPS;
+                let lower: usize = self.layout.frames[..slice].iter().product();
+                let second = self.layout.frames[slice];
+                let (low, rest) = (self.pushed % lower, self.pushed / lower);
+                rest % second + second * (low + lower * (index + planes * (rest / second)))
+            }
+        }
+    }
+}
+
+impl VolumeWriter for CflSeries {
+    fn push(&mut self, volume: ArrayViewD<'_, C32>) -> Result<()> {
+        let volume = match self.layout.axes {
+            // READ, the fastest, is z.
+            Axes::ReadIsZ => volume.reversed_axes(),
+            Axes::ReadIsX | Axes::SliceIsZ => volume,
+        };
+        let planes = volume.len_of(Axis(0));
+        let bytes = 8 * (volume.len() / planes.max(1)) as u64;
+        for (index, plane) in volume.outer_iter().enumerate() {
+            let fail = |e| Error::write(self.pending.wanted(), e);
+            let place = self.place(index, planes);
+            if place != self.at {
+                self.file.seek(SeekFrom::Start(place as u64 * bytes)).map_err(fail)?;
+            }
+            let written = match self.values {
+                Values::Complex => element::write(&mut self.file, plane, Values::Complex),
+                some => {
+                    let plane = plane.mapv(|value| some.of(value));
+                    element::write(&mut self.file, plane.view(), Values::Complex)
+                }
+            };
+            written.map_err(fail)?;
+            self.at = place + 1;
+        }
+        self.pushed += 1;
+        Ok(())
+    }
+
+    fn finish(mut self: Box<Self>, path: &Path, frames: usize) -> Result<Option<String>> {
+        let (data, header) = file_pair(path);
+        if frames != self.frames && self.layout.axes == Axes::SliceIsZ {
+            return Err(Error::unsupported(path, "a part of a series whose slices are BART's SLICE"));
+        }
+        self.file.flush().map_err(|e| Error::write(&data, e))?;
+        drop(self.file);
+        let [nz, ny, nx] = self.volume;
+        let dims = self.layout.with_frames(frames, dim::TIME).dims(1, [nz, ny, nx]);
+        self.pending.finish_as(&data)?;
+        write_header(&header, &dims).map(|()| None)
+    }
+}

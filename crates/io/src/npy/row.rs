@@ -1,0 +1,94 @@
+//! What the rows of NumPy's arrays and archives take from this module.
+
+use std::path::Path;
+
+use ndarray::{Array2, ArrayD, ArrayViewD};
+use rayspin_core::{C32, Geometry, Image, format_shape};
+
+use super::series::NpySeries;
+use super::{
+    describe, npz_names, read_complex, read_entry, read_file, read_npz_complex, read_npz_real, read_real,
+};
+use crate::arrays::{Numbers, Runs, without_ones};
+use crate::cfl::Layout;
+use crate::format::{ImageRead, Target};
+use crate::series_file::VolumeWriter;
+use crate::{Error, Result};
+
+pub(crate) fn header(path: &Path) -> Result<Vec<(String, String)>> {
+    let description = describe(path)?;
+    let shape = format!("{:?}", description.shape);
+    Ok(vec![("shape".into(), shape), ("type".into(), description.descr)])
+}
+
+pub(crate) fn names(path: &Path) -> Result<Vec<String>> {
+    npz_names(path)
+}
+
+fn of_array(path: &Path, data: ArrayD<C32>) -> Result<ImageRead> {
+    let image = Image::new(data, Geometry::default()).map_err(|e| Error::core(path, e))?;
+    Ok(ImageRead { image, layout: Layout::default(), notes: Vec::new() })
+}
+
+pub(crate) fn image(path: &Path, _: Option<&str>) -> Result<ImageRead> {
+    of_array(path, read_complex(path)?)
+}
+
+pub(crate) fn image_of_archive(path: &Path, name: Option<&str>) -> Result<ImageRead> {
+    of_array(path, read_npz_complex(path, name)?)
+}
+
+pub(crate) fn create(target: &Target<'_>) -> Result<Box<dyn VolumeWriter>> {
+    Ok(Box::new(NpySeries::create(target.path, target.shape, target.values)?))
+}
+
+pub(crate) fn read(path: &Path, _: Option<&str>, numbers: Numbers) -> Result<ArrayD<C32>> {
+    read_file(path, numbers)
+}
+
+pub(crate) fn read_archive(path: &Path, name: Option<&str>, numbers: Numbers) -> Result<ArrayD<C32>> {
+    read_entry(path, name, numbers)
+}
+
+/// NumPy's axes are Rayspin's.
+pub(crate) fn grid(_: &Path, array: ArrayD<C32>, _: &mut Vec<String>) -> Result<(ArrayD<C32>, Layout)> {
+    Ok((array, Layout::default()))
+}
+
+/// Samples `[coil, sample]` or `[coil, spoke, readout]`.
+pub(crate) fn samples(path: &Path, array: ArrayD<C32>) -> Result<Runs<C32>> {
+    let shape = array.shape().to_vec();
+    let expected = "[coil, sample] or [coil, spoke, readout]";
+    let wrong = || Error::field(path, "shape", expected, format_shape(&shape));
+    let (&coils, runs) =
+        shape.split_first().filter(|(_, runs)| (1..=2).contains(&runs.len())).ok_or_else(wrong)?;
+    let values: Vec<C32> = array.iter().copied().collect();
+    let data = Array2::from_shape_vec((coils, runs.iter().product()), values).map_err(|_| wrong())?;
+    Ok((data, without_ones(runs)))
+}
+
+pub(crate) fn points(path: &Path, _: Option<&str>) -> Result<Runs<f64>> {
+    points_of(path, read_real(path)?)
+}
+
+pub(crate) fn points_of_archive(path: &Path, name: Option<&str>) -> Result<Runs<f64>> {
+    points_of(path, read_npz_real(path, name)?)
+}
+
+/// Points `[sample, dim]` or `[spoke, readout, dim]`. A third component that is zero throughout is dropped.
+fn points_of(path: &Path, array: ArrayD<f64>) -> Result<Runs<f64>> {
+    let shape = array.shape().to_vec();
+    let expected = "[sample, dim] or [spoke, readout, dim], dim being 2 or 3 (x, y, z)";
+    let wrong = || Error::field(path, "shape of the trajectory", expected, format_shape(&shape));
+    let (&dims, runs) = shape.split_last().filter(|(dims, _)| (2..=3).contains(*dims)).ok_or_else(wrong)?;
+    let points = array.as_standard_layout().into_owned();
+    let mut points = points.into_shape_with_order((runs.iter().product(), dims)).map_err(|_| wrong())?;
+    if dims == 3 && points.column(2).iter().all(|&kz| kz == 0.0) {
+        points = points.slice(ndarray::s![.., ..2]).to_owned();
+    }
+    Ok((points, without_ones(runs)))
+}
+
+pub(crate) fn write_coils(path: &Path, maps: ArrayViewD<'_, C32>, _: Layout) -> Result<()> {
+    super::write(path, maps)
+}

@@ -1,0 +1,74 @@
+//! An array that is written volume by volume.
+
+use std::fs::File;
+use std::io::{BufWriter, Seek, SeekFrom, Write};
+use std::path::Path;
+
+use ndarray::ArrayViewD;
+use rayspin_core::C32;
+
+use super::MAGIC;
+use crate::atomic::Pending;
+use crate::series_file::VolumeWriter;
+use crate::{Error, Result, Values, element};
+
+/// A header in C order for numbers of type `descr`, as long as one with a `longest` shape would be.
+fn header_bytes(descr: &str, shape: &[usize], longest: &[usize]) -> Vec<u8> {
+    let text = |shape: &[usize]| {
+        let sizes: Vec<String> = shape.iter().map(ToString::to_string).collect();
+        let comma = if shape.len() == 1 { "," } else { "" };
+        format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': ({}{comma})}}", sizes.join(", "))
+    };
+    // Ten bytes before the dictionary, at least one space and a newline after it, in a multiple of 64: as `write` has it.
+    let length = (text(longest).len() + 12).next_multiple_of(64) - 10;
+    let mut bytes = MAGIC.to_vec();
+    bytes.extend([1, 0]);
+    bytes.extend((length as u16).to_le_bytes());
+    bytes.extend(format!("{:<1$}\n", text(shape), length - 1).into_bytes());
+    bytes
+}
+
+/// A `.npy` file in the making, `[frame, z, y, x]`, volume by volume.
+pub(super) struct NpySeries {
+    pending: Pending,
+    file: BufWriter<File>,
+    values: Values,
+    shape: Vec<usize>,
+}
+
+impl NpySeries {
+    /// For an array of `shape`, `[z, y, x]` or `[frame, z, y, x]`.
+    pub(super) fn create(path: &Path, shape: &[usize], values: Values) -> Result<Self> {
+        let pending = Pending::create(path)?;
+        let shape = shape.to_vec();
+        let mut file = BufWriter::with_capacity(1 << 20, pending.open()?);
+        let header = header_bytes(descr(values), &shape, &shape);
+        file.write_all(&header).map_err(|e| Error::write(path, e))?;
+        Ok(Self { pending, file, values, shape })
+    }
+}
+
+impl VolumeWriter for NpySeries {
+    fn push(&mut self, volume: ArrayViewD<'_, C32>) -> Result<()> {
+        element::write(&mut self.file, volume, self.values)
+            .map_err(|e| Error::write(self.pending.wanted(), e))
+    }
+
+    fn finish(mut self: Box<Self>, path: &Path, frames: usize) -> Result<Option<String>> {
+        let fail = |e| Error::write(path, e);
+        let mut shape = self.shape.clone();
+        if shape.len() > 3 && shape[0] != frames {
+            shape[0] = frames;
+            let header = header_bytes(descr(self.values), &shape, &self.shape);
+            self.file.seek(SeekFrom::Start(0)).map_err(fail)?;
+            self.file.write_all(&header).map_err(fail)?;
+        }
+        self.file.flush().map_err(fail)?;
+        drop(self.file);
+        self.pending.finish_as(path).map(|()| None)
+    }
+}
+
+fn descr(values: Values) -> &'static str {
+    if values == Values::Complex { "<c8" } else { "<f4" }
+}
