@@ -7,6 +7,7 @@ use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum, ValueHint};
 use rayspin_shell::Gpu;
 use rayspin_shell::args::Common;
 
+mod formats;
 pub(crate) mod simulate;
 
 /// Raw MRI scans into images, on every core of this machine.
@@ -71,7 +72,7 @@ impl Command {
 
 /// The definition of the command line.
 pub(crate) fn command() -> clap::Command {
-    Cli::command()
+    formats::fill(Cli::command())
         .mut_arg("device", |option| {
             option.help(
                 "Processor to compute on: auto (the first GPU that works, unless the CPU is quicker than a GPU starts; the \
@@ -205,7 +206,7 @@ pub(crate) enum SensitivitiesArg {
 SCAN is ISMRMRD (.h5), or an array: k-space as BART .cfl (READ PHS1 PHS2 COIL), .npy or .npz
 ([coil, z, y, x]); with --traj samples as .cfl (1 readout spoke coil), .npy or .npz ([coil, sample] or
 [coil, spoke, readout]). A line says what it was understood as; warnings say what speaks against that
-(rules: docs/reading.md). The image's format follows its name: .nii .nii.gz .cfl .npy .png .h5
+(rules: docs/reading.md). The image's format follows its name: {images written}
 (ISMRMRD images). An array read from .cfl is written to .cfl in the same dimensions.
 
 Examples:
@@ -273,7 +274,7 @@ pub(crate) struct ReconMri {
     /// Difference in the reference image, as a part of its brightness, from which on it counts as an edge [default: 0.05]
     #[arg(long, value_name = "PART", requires = "anatomy", allow_negative_numbers = true)]
     pub(crate) anatomy_edge: Option<f64>,
-    /// Map [z, y, x] of how far the field is from the receiver's frequency, in Hz (.nii, .nii.gz, .npy, .cfl), of the image's
+    /// Map [z, y, x] of how far the field is from the receiver's frequency, in Hz ({images read}), of the image's
     /// matrix: corrects shifts and blurring of long readouts (gridding, ls, cg-sense, wavelet, tv; ISMRMRD scans that state their
     /// dwell time). Samples at the centre of each readout are taken at time 0
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
@@ -302,10 +303,10 @@ pub(crate) struct ReconMri {
     /// Density compensation of gridding
     #[arg(long, value_enum, default_value = "pipe-menon")]
     pub(crate) density: DensityArg,
-    /// Sensitivity maps [coil, z, y, x] (.npy, .npz), or in BART's order (.cfl), instead of estimated ones
+    /// Sensitivity maps [coil, z, y, x], or in BART's order ({arrays read}), instead of estimated ones
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) maps: Option<PathBuf>,
-    /// Write the sensitivity maps that were used
+    /// Write the sensitivity maps that were used ({arrays written})
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) save_maps: Option<PathBuf>,
     /// Width of the k-space centre that maps are estimated from [default: 24]
@@ -317,7 +318,7 @@ pub(crate) struct ReconMri {
     /// Do not whiten coils by the scan's noise readouts
     #[arg(long, conflicts_with = "noise_covariance")]
     pub(crate) no_prewhiten: bool,
-    /// Covariance of the coils' noise [coil, coil] (.npy, .cfl) to whiten by, instead of the scan's noise readouts
+    /// Covariance of the coils' noise [coil, coil] ({arrays read}) to whiten by, instead of the scan's noise readouts
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) noise_covariance: Option<PathBuf>,
     /// Compress to N virtual coils, or, below 1, to as many as hold this part of the energy
@@ -335,7 +336,7 @@ pub(crate) struct ReconMri {
     /// Eigenvalue below which ESPIRiT maps are 0 [default: 0.8]
     #[arg(long, value_name = "VALUE", conflicts_with = "maps")]
     pub(crate) map_crop: Option<f64>,
-    /// Trajectory of a .cfl, .npy or .npz scan: BART [3, readout, spoke], or NumPy [sample, dim] or [spoke, readout, dim].
+    /// Trajectory of a scan without a header ({arrays read}): BART [3, readout, spoke], or NumPy [sample, dim] or [spoke, readout, dim].
     /// Components are kx, ky, kz in this order (SigPy's are the other way round: kz, ky, kx)
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) traj: Option<PathBuf>,
@@ -353,7 +354,7 @@ pub(crate) struct ReconMri {
     /// Field of view in mm of a scan without a header
     #[arg(long, value_name = "X,Y[,Z]")]
     pub(crate) fov: Option<String>,
-    /// Group of an HDF5 file that holds several scans, or array of an .npz archive that holds several
+    /// Scan or array to take from a file that holds several ({names})
     #[arg(long, value_name = "NAME")]
     pub(crate) dataset: Option<String>,
     /// Encoding to reconstruct
@@ -409,6 +410,7 @@ pub(crate) struct ReconMri {
 /// `rayspin metrics`
 #[derive(Debug, Args)]
 #[command(after_help = "\
+Images are read from {images read}.
 Two real images are compared with their signs, two complex images with their phases. Where one is complex and the other
 real, magnitudes are compared. The table says which, and whether a scale was fitted. recon mri --reference compares alike.
 
@@ -436,7 +438,8 @@ pub(crate) struct Metrics {
 /// `rayspin convert`
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Formats by name: .nii .nii.gz .cfl .npy .png .h5 (ISMRMRD images); also read: .npz, and raw ISMRMRD scans to ISMRMRD.
+Images are read from {images read}, and written by name to {images written}.
+Raw scans are read from {scans read}, and written to {scans written}.
 
 Examples:
   rayspin convert image.nii.gz image.png --slice 20
@@ -467,6 +470,8 @@ pub(crate) struct Convert {
 /// `rayspin info`
 #[derive(Debug, Args)]
 #[command(after_help = "\
+Files: images ({images read}), arrays ({arrays read}), raw scans ({scans read}).
+
 Examples:
   rayspin info                 this machine
   rayspin info scan.h5         what a file holds
@@ -475,7 +480,7 @@ pub(crate) struct Info {
     /// File to describe; none: this machine
     #[arg(value_hint = ValueHint::FilePath)]
     pub(crate) file: Option<PathBuf>,
-    /// Group of an HDF5 file that holds several scans, or array of an .npz archive that holds several
+    /// Scan or array to take from a file that holds several ({names})
     #[arg(long, value_name = "NAME")]
     pub(crate) dataset: Option<String>,
     /// Print JSON

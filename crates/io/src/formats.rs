@@ -13,7 +13,8 @@ const BUFFER: u64 = 1 << 20;
 pub static FORMATS: [Format; 7] = [
     Format {
         name: "NIfTI",
-        about: "NIfTI-1 images, 2 to 4 axes, read from integers, floats and complex numbers in either byte order",
+        about: "NIfTI-1, 2 to 4 axes; reads integers of 8 to 64 bits, floats and complex numbers in either byte order, scaled; writes float32 \
+                and complex64, `sform` and `qform`",
         endings: &[".nii", ".nii.gz"],
         other_endings: &[],
         keeps: &[Kept::Phase, Kept::Geometry, Kept::Repetitions, Kept::RepetitionTime],
@@ -42,7 +43,7 @@ pub static FORMATS: [Format; 7] = [
     },
     Format {
         name: "BART array",
-        about: "a `.cfl` file of complex64 numbers in 16 dimensions, with its `.hdr` file",
+        about: "complex64 in 16 dimensions, and a `.hdr` file that states their sizes",
         endings: &[".cfl"],
         other_endings: &[".hdr"],
         keeps: &[Kept::Phase, Kept::Repetitions],
@@ -73,7 +74,8 @@ pub static FORMATS: [Format; 7] = [
     },
     Format {
         name: "NumPy array",
-        about: "`.npy` arrays of real or complex numbers, in C or Fortran order and either byte order",
+        about: "reads booleans, integers, floats of 16 to 64 bits and complex numbers, in C or Fortran order and either byte order; writes \
+                C order",
         endings: &[".npy"],
         other_endings: &[],
         keeps: &[Kept::Phase, Kept::Repetitions],
@@ -103,7 +105,7 @@ pub static FORMATS: [Format; 7] = [
     },
     Format {
         name: "NumPy archive",
-        about: "`.npz` archives of named arrays, stored or deflated",
+        about: "named arrays as in `.npy`, stored or deflated",
         endings: &[".npz"],
         other_endings: &[],
         keeps: &[Kept::Phase, Kept::Repetitions],
@@ -128,7 +130,7 @@ pub static FORMATS: [Format; 7] = [
     },
     Format {
         name: "PNG picture",
-        about: "8-bit grey pictures of slices, to look at",
+        about: "8-bit grey or RGB, to look at",
         endings: &[".png"],
         other_endings: &[],
         keeps: &[],
@@ -145,7 +147,7 @@ pub static FORMATS: [Format; 7] = [
     },
     Format {
         name: "HDF5 (ISMRMRD)",
-        about: "ISMRMRD raw scans, and image series of one channel",
+        about: "MRD 1.x; images of one channel",
         endings: &[".h5"],
         other_endings: &[".mrd"],
         keeps: &[Kept::Phase, Kept::Geometry, Kept::Repetitions],
@@ -172,7 +174,7 @@ pub static FORMATS: [Format; 7] = [
     },
     Format {
         name: "Siemens raw data",
-        about: "Siemens raw data (twix), VB or VD/VE: recognised, not read",
+        about: "twix of VB, VD and VE: recognised, not read",
         endings: &[".dat"],
         other_endings: &[],
         keeps: &[],

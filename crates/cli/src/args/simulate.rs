@@ -69,7 +69,7 @@ pub(crate) enum FieldShapeArg {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 The phantom's k-space and the coils are known in closed form: no sample comes from a raster. The scan is written as
-ISMRMRD; the truth as an image (.nii.gz, .npy, .cfl, .png) when --truth names one.
+ISMRMRD; the truth as an image ({images written}) when --truth names one.
 
 Examples:
   rayspin simulate mri -o scan.h5 --truth truth.nii.gz
@@ -79,13 +79,13 @@ Examples:
   rayspin simulate mri -o beat.h5 -t radial --angles golden --shots 400 --dynamics beat --truth beat.nii.gz --window 21 --stride 8
   rayspin simulate mri -o ball.h5 --dims 3 --matrix 64,64,64 --trajectory kooshball --shots 4000 --coils 4")]
 pub(crate) struct Mri {
-    /// Scan to write (ISMRMRD .h5)
+    /// Scan to write (ISMRMRD, {scans written})
     #[arg(long = "output", short, value_name = "SCAN", value_hint = ValueHint::FilePath)]
     pub(crate) output: PathBuf,
     /// Write the object's voxel means
     #[arg(long, value_name = "IMAGE", value_hint = ValueHint::FilePath)]
     pub(crate) truth: Option<PathBuf>,
-    /// Write the coil sensitivities [coil, z, y, x] (.cfl, .npy)
+    /// Write the coil sensitivities [coil, z, y, x] ({arrays written})
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) maps: Option<PathBuf>,
     /// 2 for slices, 3 for a volume [default: 3 for kooshball and stacks, else 2]
@@ -136,7 +136,7 @@ pub(crate) struct Mri {
     /// How the field runs
     #[arg(long, value_enum, default_value = "smooth", requires = "field_map_hz")]
     pub(crate) field_shape: FieldShapeArg,
-    /// Write the field at the voxel centres in Hz (.nii.gz, .npy, .cfl)
+    /// Write the field at the voxel centres in Hz ({signed images written})
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "field_map_hz")]
     pub(crate) save_field_map: Option<PathBuf>,
     /// Readouts of noise alone before the scan, with --snr

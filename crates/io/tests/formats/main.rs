@@ -11,3 +11,4 @@ mod png;
 mod real_data;
 mod series;
 mod support;
+mod table;

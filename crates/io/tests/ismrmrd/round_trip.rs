@@ -2,10 +2,10 @@ use std::fs;
 
 use ndarray::{Array2, Array4, IxDyn};
 use rayspin_core::{C32, Error as CoreError, ErrorKind, Geometry, Image, Monitor};
-use rayspin_io::Error;
 use rayspin_io::ismrmrd::{
     Identity, ImageKind, ImageOptions, ReadOptions, contents, read, read_with, summarise, write, write_images,
 };
+use rayspin_io::{Error, FORMATS, ScanFile, ScanOptions, read_scan};
 use rayspin_mri::scan::Scan;
 
 use crate::make::{cartesian, scan};
@@ -30,6 +30,29 @@ fn what_is_written_is_read_back() {
         write(&again, &found, Identity::Keep).unwrap();
         assert_eq!(read(&again).unwrap().header, found.header);
         assert!(fs::read(&again).unwrap() == fs::read(&path).unwrap(), "seed {seed}: other bytes");
+    }
+}
+
+#[test]
+fn formats_that_hold_scans_keep_every_acquisition() {
+    let folder = tempfile::tempdir().unwrap();
+    let wanted = scan(3);
+    let (options, monitor) = (ScanOptions::default(), Monitor::silent());
+    for format in FORMATS.iter().filter(|format| format.writes_scans()) {
+        for ending in format.endings.iter().chain(format.other_endings) {
+            let path = folder.path().join(format!("a{ending}"));
+            rayspin_io::write_scan(&path, &wanted, Identity::Keep).unwrap();
+            assert!(rayspin_io::holds_scan(&path).unwrap(), "{ending}");
+            let ScanFile::Scan(found) = read_scan(&path, &options, &monitor).unwrap() else {
+                panic!("{ending}: no scan");
+            };
+            assert_eq!(found.acquisitions, wanted.acquisitions, "{ending}");
+        }
+    }
+    for format in FORMATS.iter().filter(|format| !format.writes_scans()) {
+        let path = folder.path().join(format!("a{}", format.endings[0]));
+        assert!(rayspin_io::write_scan(&path, &wanted, Identity::Keep).is_err(), "{format}");
+        assert!(!path.exists());
     }
 }
 
