@@ -340,7 +340,7 @@ pub(crate) struct ReconMri {
     /// Components are kx, ky, kz in this order (SigPy's are the other way round: kz, ky, kx)
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) traj: Option<PathBuf>,
-    /// Array of --traj's .npz archive, where it holds several
+    /// Array of --traj's file, where it holds several
     #[arg(long, value_name = "NAME", requires = "traj")]
     pub(crate) traj_dataset: Option<String>,
     /// Units of the trajectory instead of those stated or found by range: cycles/fov, cycles/voxel, radians/voxel,
@@ -354,7 +354,7 @@ pub(crate) struct ReconMri {
     /// Field of view in mm of a scan without a header
     #[arg(long, value_name = "X,Y[,Z]")]
     pub(crate) fov: Option<String>,
-    /// Scan or array to take from a file that holds several ({names})
+    /// Scan (group of an HDF5 file) or array to take from a file that holds several ({names})
     #[arg(long, value_name = "NAME")]
     pub(crate) dataset: Option<String>,
     /// Encoding to reconstruct
@@ -480,7 +480,7 @@ pub(crate) struct Info {
     /// File to describe; none: this machine
     #[arg(value_hint = ValueHint::FilePath)]
     pub(crate) file: Option<PathBuf>,
-    /// Scan or array to take from a file that holds several ({names})
+    /// Scan (group of an HDF5 file) or array to take from a file that holds several ({names})
     #[arg(long, value_name = "NAME")]
     pub(crate) dataset: Option<String>,
     /// Print JSON

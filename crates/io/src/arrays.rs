@@ -21,12 +21,23 @@ pub(crate) enum Numbers {
 /// `[spoke, readout]`, without sizes of 1.
 pub(crate) type Runs<T> = (Array2<T>, Vec<usize>);
 
+/// An array as `[coil, z, y, x]` or `[coil, y, x]`.
+pub(crate) struct Grid {
+    pub(crate) values: ArrayD<C32>,
+    /// What became of its dimensions.
+    pub(crate) layout: Layout,
+    /// What was assumed, one sentence each.
+    pub(crate) notes: Vec<String>,
+}
+
+type WriteArray = fn(&Path, ArrayViewD<'_, C32>, Layout) -> Result<()>;
+
 /// How a format holds arrays, and what their axes are taken as.
 pub struct Arrays {
     /// Reads an array with the axes of the file; the name chooses one of several.
     pub(crate) read: fn(&Path, Option<&str>, Numbers) -> Result<ArrayD<C32>>,
-    /// An array as `[coil, z, y, x]` or `[coil, y, x]`, and what became of its dimensions. Says what was assumed.
-    pub(crate) grid: fn(&Path, ArrayD<C32>, &mut Vec<String>) -> Result<(ArrayD<C32>, Layout)>,
+    /// An array as a grid.
+    pub(crate) grid: fn(&Path, ArrayD<C32>) -> Result<Grid>,
     /// An array as samples.
     pub(crate) samples: fn(&Path, ArrayD<C32>) -> Result<Runs<C32>>,
     /// Reads a trajectory in the file's own unit, components x, y, z; one that is 2-D has two.
@@ -35,7 +46,7 @@ pub struct Arrays {
     /// voxels.
     pub(crate) cycles_per_fov: Option<&'static str>,
     /// Writes `[coil, z, y, x]` or `[set, coil, z, y, x]`.
-    pub(crate) write: Option<fn(&Path, ArrayViewD<'_, C32>, Layout) -> Result<()>>,
+    pub(crate) write: Option<WriteArray>,
     /// How often the values are in memory at once while k-space on a grid, or samples along a trajectory, are read.
     pub(crate) copies: [u64; 2],
 }
@@ -62,7 +73,7 @@ pub fn read_maps(path: impl AsRef<Path>) -> Result<ArrayD<C32>> {
     let path = path.as_ref();
     let arrays = arrays_of(path, "maps")?;
     let array = (arrays.read)(path, None, Numbers::Any)?;
-    Ok((arrays.grid)(path, array, &mut Vec::new())?.0)
+    Ok((arrays.grid)(path, array)?.values)
 }
 
 /// Writes `[coil, z, y, x]` or `[set, coil, z, y, x]` in the format of the name; `layout` is where axes go in a BART array.

@@ -16,6 +16,12 @@ use crate::ismrmrd::Identity;
 use crate::series_file::VolumeWriter;
 use crate::{Error, Result, Values, WriteOptions, element};
 
+/// Labels and texts.
+pub(crate) type Rows = Vec<(String, String)>;
+type Describe = fn(&Path) -> Result<Rows>;
+type ReadImage = fn(&Path, Option<&str>) -> Result<ImageRead>;
+type WriteScan = fn(&Path, &Scan, Identity) -> Result<Vec<String>>;
+
 /// A file format: how it is told, what its files hold, what reads and writes it, and what it keeps. The formats are the rows of
 /// [`FORMATS`].
 pub struct Format {
@@ -40,9 +46,9 @@ pub struct Format {
     /// Files that hold several arrays or scans, each under a name.
     pub names: Option<Names>,
     /// What the header says, as label and text, where an image's geometry does not tell it.
-    pub(crate) describe: Option<fn(&Path) -> Result<Vec<(String, String)>>>,
+    pub(crate) describe: Option<Describe>,
     /// Reads an image; the name chooses one of several.
-    pub(crate) read_image: Option<fn(&Path, Option<&str>) -> Result<ImageRead>>,
+    pub(crate) read_image: Option<ReadImage>,
     /// Writes images.
     pub images: Option<ImageWriter>,
     /// Arrays without a header: k-space, trajectories, maps.
@@ -130,7 +136,7 @@ pub struct Scans {
     /// Reads every acquisition; the name chooses one of several scans.
     pub(crate) read: fn(&Path, Option<&str>, &Monitor<'_>) -> Result<Scan>,
     /// Writes a scan; returns the header's elements that are left out.
-    pub(crate) write: Option<fn(&Path, &Scan, Identity) -> Result<Vec<String>>>,
+    pub(crate) write: Option<WriteScan>,
 }
 
 impl Format {
@@ -228,6 +234,9 @@ impl fmt::Display for Format {
     }
 }
 
+/// The first bytes of a gzip stream.
+pub(crate) const GZIP: &[u8] = &[0x1f, 0x8b];
+
 /// The endings to advise for formats that `of` chooses, in the order of [`FORMATS`].
 ///
 /// ```
@@ -278,7 +287,6 @@ fn of_common_name(path: &Path) -> Option<&'static Format> {
 ///
 /// Errors: a file that cannot be opened or read, or of no format that Rayspin knows.
 pub fn detect(path: impl AsRef<Path>) -> Result<&'static Format> {
-    const GZIP: &[u8] = &[0x1f, 0x8b];
     let path = path.as_ref();
     if let Some(format) = of_common_name(path) {
         return Ok(format);

@@ -8,7 +8,7 @@ const BUFFER: u64 = 1 << 20;
 
 /// Every file format that Rayspin knows.
 ///
-/// A format is added with a module and a row here. Detection, `read_image`, `read_scan`, `write_image` and [`SeriesWriter`](crate::SeriesWriter), and the
+/// A format is added with a module and a row here. Detection, `read_image`, `read_scan`, `write_image`, `SeriesWriter`, and the
 /// programs' help texts, checks and messages follow the row.
 pub static FORMATS: [Format; 7] = [
     Format {

@@ -73,6 +73,7 @@ pub(crate) fn memory(frames: u64, volume: u64) -> u64 {
     if frames == 1 { 9 * volume / 8 } else { frames.min(PREVIEW_TILES as u64) * volume }
 }
 
+/// Starts a picture for the table of formats.
 pub(crate) fn create(target: &Target<'_>) -> Result<Box<dyn VolumeWriter>> {
     let (frames, options) = (target.repetitions().unwrap_or(1), &target.options.png);
     Ok(Box::new(SeriesTiles::new(target.path, frames, target.volume(), target.geometry, options)?))

@@ -87,8 +87,9 @@ pub fn read_scan(path: impl AsRef<Path>, options: &ScanOptions, monitor: &Monito
             (along_trajectory(path, samples, trajectory, options, &mut notes)?, Layout::default())
         }
         None => {
-            let (grid, layout) = (arrays.grid)(path, array, &mut notes)?;
-            (on_grid(path, grid, options)?, layout)
+            let grid = (arrays.grid)(path, array)?;
+            notes.extend(grid.notes);
+            (on_grid(path, grid.values, options)?, grid.layout)
         }
     };
     if options.fov_mm.is_none() {

@@ -44,7 +44,7 @@ pub fn check_distinct<'a>(
         path.canonicalize().unwrap_or_else(|_| folder.join(path.file_name().unwrap_or_default()))
     };
     let mut taken: Vec<(PathBuf, &str)> =
-        inputs.flat_map(|input| parts(input)).map(|file| (place(file), "an input of this run")).collect();
+        inputs.flat_map(parts).map(|file| (place(file), "an input of this run")).collect();
     for output in outputs {
         for file in parts(output) {
             let file_place = place(file);

@@ -137,6 +137,10 @@ fn units_follow_from_the_range_or_the_run_asks_for_them() {
     write_npz(&f.join("both.npz"), &["spokes", "voxel"]);
     recon("both.npz", "both.npz", "--dataset spokes --traj-dataset voxel --matrix 48,40");
     refused(&command("recon mri both.npz --traj both.npz -o x.npy --matrix 48,40"), f, &["spokes, voxel"]);
+    let info = |line: &str| String::from_utf8(ok(&command(line), f).stdout).unwrap();
+    let (all, one) = (info("info both.npz"), info("info both.npz --dataset voxel"));
+    assert!(all.contains("voxel") && !all.contains("as trajectory"), "{all}");
+    assert!(one.contains("as trajectory"), "{one}");
 }
 
 fn points_extent(folder: &Path, name: &str) -> f64 {

@@ -9,8 +9,8 @@ use super::series::CflSeries;
 use super::{
     Cartesian, DIMS, Layout, dim, file_pair, read_dims, samples_from_bart, trajectory_from_bart, write,
 };
-use crate::arrays::{Numbers, Runs, without_ones};
-use crate::format::{ImageRead, Target};
+use crate::arrays::{Grid, Numbers, Runs, without_ones};
+use crate::format::{ImageRead, Rows, Target};
 use crate::series_file::VolumeWriter;
 use crate::{Error, Result};
 
@@ -19,7 +19,7 @@ pub(crate) fn parts(path: &Path) -> Vec<PathBuf> {
     vec![header, data]
 }
 
-pub(crate) fn header(path: &Path) -> Result<Vec<(String, String)>> {
+pub(crate) fn header(path: &Path) -> Result<Rows> {
     let dims = read_dims(path)?;
     let used = dims.iter().rposition(|&d| d > 1).map_or(1, |last| last + 1);
     let rows = dim::NAMES.iter().zip(dims).take(used);
@@ -62,16 +62,12 @@ pub(crate) fn read(path: &Path, _: Option<&str>, _: Numbers) -> Result<ArrayD<C3
     super::read(path)
 }
 
-pub(crate) fn grid(
-    path: &Path,
-    array: ArrayD<C32>,
-    notes: &mut Vec<String>,
-) -> Result<(ArrayD<C32>, Layout)> {
+pub(crate) fn grid(path: &Path, array: ArrayD<C32>) -> Result<Grid> {
     let core = |error| Error::core(path, error);
     let cartesian = Cartesian::from_bart(array.view()).map_err(core)?;
     let layout = cartesian.layout;
-    notes.extend(layout.axes.note().map(str::to_owned));
-    Ok((cartesian.single().map_err(core)?.into_dyn(), layout))
+    let notes = layout.axes.note().map(str::to_owned).into_iter().collect();
+    Ok(Grid { values: cartesian.single().map_err(core)?.into_dyn(), layout, notes })
 }
 
 pub(crate) fn samples(path: &Path, array: ArrayD<C32>) -> Result<Runs<C32>> {

@@ -18,7 +18,7 @@ use rayspin_core::{C32, Image};
 
 use crate::cfl::Layout;
 use crate::element::{self, Stop};
-use crate::format::{ImageRead, Target};
+use crate::format::{GZIP, ImageRead, Target};
 use crate::series_file::VolumeWriter;
 use crate::{Error, Result, Values};
 
@@ -42,16 +42,13 @@ pub struct NiftiOptions {
     pub repetition_time_s: Option<f64>,
 }
 
-/// The first bytes of a gzip stream.
-const GZIP: &[u8] = &[0x1f, 0x8b];
-
-/// What the table of formats has of [`read`].
+/// Reads an image for the table of formats.
 pub(crate) fn image(path: &Path, _: Option<&str>) -> Result<ImageRead> {
     let NiftiImage { image, notes } = read(path)?;
     Ok(ImageRead { image, layout: Layout::default(), notes })
 }
 
-/// What the table of formats has of [`NiftiSeries`].
+/// Starts a file for the table of formats.
 pub(crate) fn create(target: &Target<'_>) -> Result<Box<dyn VolumeWriter>> {
     let options = NiftiOptions { values: target.values, repetition_time_s: target.options.repetition_time_s };
     let (shape, repetitions) = (target.volume(), target.repetitions());

@@ -9,13 +9,13 @@ use super::series::NpySeries;
 use super::{
     describe, npz_names, read_complex, read_entry, read_file, read_npz_complex, read_npz_real, read_real,
 };
-use crate::arrays::{Numbers, Runs, without_ones};
+use crate::arrays::{Grid, Numbers, Runs, without_ones};
 use crate::cfl::Layout;
-use crate::format::{ImageRead, Target};
+use crate::format::{ImageRead, Rows, Target};
 use crate::series_file::VolumeWriter;
 use crate::{Error, Result};
 
-pub(crate) fn header(path: &Path) -> Result<Vec<(String, String)>> {
+pub(crate) fn header(path: &Path) -> Result<Rows> {
     let description = describe(path)?;
     let shape = format!("{:?}", description.shape);
     Ok(vec![("shape".into(), shape), ("type".into(), description.descr)])
@@ -51,8 +51,8 @@ pub(crate) fn read_archive(path: &Path, name: Option<&str>, numbers: Numbers) ->
 }
 
 /// NumPy's axes are Rayspin's.
-pub(crate) fn grid(_: &Path, array: ArrayD<C32>, _: &mut Vec<String>) -> Result<(ArrayD<C32>, Layout)> {
-    Ok((array, Layout::default()))
+pub(crate) fn grid(_: &Path, values: ArrayD<C32>) -> Result<Grid> {
+    Ok(Grid { values, layout: Layout::default(), notes: Vec::new() })
 }
 
 /// Samples `[coil, sample]` or `[coil, spoke, readout]`.
