@@ -8,11 +8,13 @@ pub mod cpu;
 pub mod cuda;
 pub mod private;
 mod transfer;
+mod turns;
 
 pub use array::{Array, Element};
 pub use cpu::Cpu;
 pub use cuda::{Cuda, Way};
 pub use transfer::{Pinned, Transfer};
+pub use turns::Turns;
 
 use std::sync::Arc;
 

@@ -11,6 +11,7 @@ mod tests;
 mod variants;
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 use num_complex::Complex;
 use rayspin_core::{Error, Real, Result, expect_shape, format_shape};
@@ -177,6 +178,21 @@ impl<R: Real> Toeplitz<R> {
         maps: &Array<Complex<R>>,
         y: &mut Array<Complex<R>>,
     ) -> Result<()> {
+        let coils = maps.shape().first().copied().unwrap_or(0);
+        self.apply_sense_coils(x, maps, 0..coils, y, false)
+    }
+
+    /// [`Toeplitz::apply_sense`] for the coils of a range, added to what `y` holds where `add`.
+    ///
+    /// Errors: as [`Toeplitz::apply`], and coils that are not there.
+    pub fn apply_sense_coils(
+        &self,
+        x: &Array<Complex<R>>,
+        maps: &Array<Complex<R>>,
+        coils: Range<usize>,
+        y: &mut Array<Complex<R>>,
+        add: bool,
+    ) -> Result<()> {
         expect_shape("Toeplitz input", &self.matrix, x.shape())?;
         expect_shape("Toeplitz output", &self.matrix, y.shape())?;
         check_trailing("coil sensitivities", &self.matrix, maps.shape())?;
@@ -188,11 +204,25 @@ impl<R: Real> Toeplitz<R> {
             });
         }
         self.check_devices(&[x, maps, y])?;
-        if maps.is_empty() {
-            return y.fill(Complex::new(R::zero(), R::zero()));
+        let all = maps.shape()[0];
+        if coils.start > coils.end || coils.end > all {
+            return Err(Error::value(
+                "coils of a Toeplitz convolution",
+                format!("a range within 0..{all}"),
+                format!("{coils:?}"),
+            ));
         }
+        if coils.is_empty() {
+            return if add { Ok(()) } else { y.fill(Complex::new(R::zero(), R::zero())) };
+        }
+        let taken = coils.start * x.len()..coils.end * x.len();
         let to = match &self.engine {
-            Engine::Gpu(convolution) => return convolution.apply_sense(x.cuda(), maps.cuda(), y.cuda_mut()),
+            Engine::Gpu(convolution) => {
+                let maps = maps.cuda().part(taken.start, taken.len());
+                let maps =
+                    maps.ok_or_else(|| Error::shape("coil sensitivities", &[taken.end], &[all * x.len()]))?;
+                return convolution.apply_sense(x.cuda(), maps, y.cuda_mut(), add);
+            }
             Engine::Host(convolution) => convolution.as_ref(),
         };
         let cpu = self.device.cpu_side();
@@ -200,11 +230,11 @@ impl<R: Real> Toeplitz<R> {
         if let (Some(to), Some(x), Some(maps), Some(y)) =
             (same_ref(to), same_ref(from), same_ref(maps), same_mut(y))
         {
-            sense_f32(to, cpu, x, maps, y)
+            sense_f32(to, cpu, x, (maps, taken), y, add)
         } else if let (Some(to), Some(x), Some(maps), Some(y)) =
             (same_ref(to), same_ref(from), same_ref(maps), same_mut(y))
         {
-            sense_f64(to, cpu, x, maps, y)
+            sense_f64(to, cpu, x, (maps, taken), y, add)
         } else {
             Err(other_type::<R>())
         }
@@ -310,11 +340,12 @@ macro_rules! compiled_here {
             convolution: &cpu::Convolution<$real>,
             cpu: &Cpu,
             x: &Array<Complex<$real>>,
-            maps: &Array<Complex<$real>>,
+            (maps, taken): (&Array<Complex<$real>>, Range<usize>),
             y: &mut Array<Complex<$real>>,
+            add: bool,
         ) -> Result<()> {
             let (x, maps) = (x.read()?, maps.read()?);
-            y.update(|y| convolution.apply_sense(cpu, &x, &maps, y))?
+            y.update(|y| convolution.apply_sense(cpu, &x, &maps[taken], y, add))?
         }
     };
 }

@@ -1,10 +1,9 @@
 //! Several kernels of one matrix, one after another: what they share, and where their spectra lie.
 
-use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 
 use rayspin_core::{Error, Real, Result, expect_shape};
-use rayspin_device::{Array, Backend, Device, Pinned, Transfer};
+use rayspin_device::{Array, Device, Pinned, Turns};
 
 use super::{Engine, Toeplitz, cuda, on_gpu};
 
@@ -18,32 +17,22 @@ pub struct Series<R: Real> {
     device: Device,
     matrix: Vec<usize>,
     count: usize,
-    /// How many stay, and how many places the others come to.
+    /// How many stay.
     staying: usize,
-    places: usize,
     kernels: Vec<Toeplitz<R>>,
-    moving: Mutex<Moving<R>>,
-}
-
-/// Spectra that come and go.
-#[derive(Debug)]
-struct Moving<R: Real> {
-    /// The one whose turn it is to take the next spectrum comes first.
-    places: VecDeque<Toeplitz<R>>,
-    /// Nothing while a copy has it.
-    home: Vec<Option<Pinned<R>>>,
-    /// The copy under way, of which one, to the first place.
-    under_way: Option<(usize, Transfer<R>)>,
+    /// The spectra that come and go, and the kernel that applies whichever is there.
+    moving: Turns<R>,
+    applies: Mutex<Option<Toeplitz<R>>>,
 }
 
 impl<R: Real> Series<R> {
     /// For `count` kernels of images of `matrix`, of which a GPU holds `resident` spectra at once: all where absent.
     pub fn new(device: &Device, matrix: &[usize], count: usize, resident: Option<usize>) -> Result<Self> {
         let staying = Self::staying(device, matrix, count, resident)?;
-        let moving = Moving { places: VecDeque::new(), home: Vec::new(), under_way: None };
-        let (device, matrix) = (device.clone(), matrix.to_vec());
         let places = if resident == Some(1) { 1 } else { 2 };
-        Ok(Self { device, matrix, count, staying, places, kernels: Vec::new(), moving: Mutex::new(moving) })
+        let moving = Turns::new(device, "moving spectra of a series of Toeplitz kernels", places);
+        let (device, matrix, applies) = (device.clone(), matrix.to_vec(), Mutex::new(None));
+        Ok(Self { device, matrix, count, staying, kernels: Vec::new(), moving, applies })
     }
 
     /// How many of `count` spectra stay where `resident` are held at once.
@@ -81,28 +70,24 @@ impl<R: Real> Series<R> {
             let found = kernel.device.describe();
             return Err(Error::value("Toeplitz kernel of a series", self.device.describe(), found));
         }
-        let moving = self.moving.get_mut().unwrap_or_else(PoisonError::into_inner);
-        if self.kernels.len() + moving.home.len() >= self.count {
+        if self.kernels.len() + self.moving.len() >= self.count {
             return Err(Error::value("kernels of a series", self.count.to_string(), "more"));
         }
-        if let Some(first) = self.kernels.first().or(moving.places.front()) {
+        let applies = self.applies.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if let Some(first) = self.kernels.first().or(applies.as_ref()) {
             kernel.share_work(first);
         }
         if self.kernels.len() < self.staying {
             self.kernels.push(kernel);
             return Ok(());
         }
-        let Engine::Gpu(engine) = &mut kernel.engine else {
-            return Err(Error::value("kernel of a series", "one that a GPU applies", "the host's"));
-        };
-        let spectrum = engine.take_spectrum().ok_or_else(lost)?;
+        let mut spectrum = Array::zeros(&self.device, &[0])?;
+        kernel.swap_spectrum(&mut spectrum);
         let home = Pinned::new(&self.device, spectrum.len())?;
         let (spectrum, home) = spectrum.download(home)?.finish()?;
-        moving.home.push(Some(home));
-        if moving.places.len() < self.places {
-            engine.put_spectrum(spectrum);
-            moving.places.push_back(kernel);
-        }
+        self.moving.push(home);
+        self.moving.offer(spectrum);
+        applies.get_or_insert(kernel);
         Ok(())
     }
 
@@ -110,35 +95,20 @@ impl<R: Real> Series<R> {
     ///
     /// Errors: fewer kernels than were to come, those of `work`, of the device; with spectra that come and go, work is being recorded.
     pub fn each(&self, mut work: impl FnMut(usize, &Toeplitz<R>) -> Result<()>) -> Result<()> {
-        if self.staying == self.count {
-            self.expect_all(self.kernels.len())?;
-            return self.kernels.iter().enumerate().try_for_each(|(index, kernel)| work(index, kernel));
+        let moving = self.moving.len();
+        let found = self.kernels.len() + moving;
+        if found != self.count {
+            return Err(self.missing(found));
         }
-        if let Backend::Cuda(cuda) = self.device.backend() {
-            // Copies cannot be recorded; one refused halfway would lose its spectrum.
-            cuda.expect_not_recording("moving spectra of a series of Toeplitz kernels")?;
-        }
-        let moving = &mut *self.moving.lock().unwrap_or_else(PoisonError::into_inner);
-        self.expect_all(self.kernels.len() + moving.home.len())?;
-        moving.begin(0)?;
-        for (index, kernel) in self.kernels.iter().enumerate() {
-            work(index, kernel)?;
-        }
-        let count = moving.home.len();
-        for index in 0..count {
-            let kernel = moving.arrive()?;
-            if self.places > 1 {
-                // Into the other place, after the last work that read it; after the last one for the next application.
-                moving.begin((index + 1) % count)?;
-                work(self.staying + index, moving.places.back().ok_or_else(lost)?)?;
-            } else {
-                work(self.staying + index, kernel)?;
-                if index + 1 < count {
-                    moving.begin(index + 1)?;
-                }
-            }
-        }
-        Ok(())
+        self.kernels.iter().enumerate().try_for_each(|(index, kernel)| work(index, kernel))?;
+        self.moving.each(0..moving, |index, spectrum| {
+            let mut applies = self.applies.lock().unwrap_or_else(PoisonError::into_inner);
+            let kernel = applies.as_mut().ok_or_else(|| self.missing(self.kernels.len()))?;
+            kernel.swap_spectrum(spectrum);
+            let done = work(self.staying + index, kernel);
+            kernel.swap_spectrum(spectrum);
+            done
+        })
     }
 
     /// Shape of one image.
@@ -156,59 +126,16 @@ impl<R: Real> Series<R> {
         self.count == 0
     }
 
-    fn expect_all(&self, found: usize) -> Result<()> {
-        if found == self.count {
-            Ok(())
-        } else {
-            Err(Error::value("kernels of a series", self.count.to_string(), found))
-        }
+    fn missing(&self, found: usize) -> Error {
+        Error::value("kernels of a series", self.count.to_string(), found)
     }
 }
 
-impl<R: Real> Moving<R> {
-    /// Begins to copy a spectrum to the first place, unless that is under way.
-    fn begin(&mut self, index: usize) -> Result<()> {
-        match &self.under_way {
-            Some((which, _)) if *which == index => return Ok(()),
-            // An application that failed left it.
-            Some(_) => self.land()?,
-            None => {}
+impl<R: Real> Toeplitz<R> {
+    /// Exchanges the spectrum of a GPU's kernel.
+    fn swap_spectrum(&mut self, with: &mut Array<R>) {
+        if let Engine::Gpu(engine) = &mut self.engine {
+            engine.swap_spectrum(with);
         }
-        let home = self.home.get_mut(index).and_then(Option::take).ok_or_else(lost)?;
-        let place = self.places.front_mut().and_then(spectrum_of).ok_or_else(lost)?;
-        self.under_way = Some((index, place.upload(home)?));
-        Ok(())
     }
-
-    /// The kernel whose spectrum is under way, the last of the places from now on.
-    fn arrive(&mut self) -> Result<&Toeplitz<R>> {
-        self.land()?;
-        self.places.rotate_left(1);
-        self.places.back().ok_or_else(lost)
-    }
-
-    fn land(&mut self) -> Result<()> {
-        let (index, transfer) = self.under_way.take().ok_or_else(lost)?;
-        let (spectrum, home) = transfer.finish()?;
-        if let (Some(at), Some(Toeplitz { engine: Engine::Gpu(engine), .. })) =
-            (self.home.get_mut(index), self.places.front_mut())
-        {
-            *at = Some(home);
-            engine.put_spectrum(spectrum);
-        }
-        Ok(())
-    }
-}
-
-fn spectrum_of<R: Real>(kernel: &mut Toeplitz<R>) -> Option<Array<R>> {
-    match &mut kernel.engine {
-        Engine::Gpu(engine) => engine.take_spectrum(),
-        Engine::Host(_) => None,
-    }
-}
-
-/// After a copy that failed.
-fn lost() -> Error {
-    let detail = "lost to an earlier failure".to_owned();
-    Error::Numerical { what: "spectra of a series of Toeplitz kernels".to_owned(), detail }
 }

@@ -185,16 +185,13 @@ impl<R: Real> Convolution<R> {
         image: &[Complex<R>],
         maps: &[Complex<R>],
         y: &mut [Complex<R>],
+        add: bool,
     ) -> Result<()> {
-        if maps.is_empty() {
-            y.fill(Complex::new(R::zero(), R::zero()));
-            return Ok(());
-        }
         let passes = self.passes(cpu);
         let mut work = self.work.take()?;
         cpu.run(|| {
             for (coil, map) in maps.chunks_exact(image.len()).enumerate() {
-                let ends = Weighted { image, map, first: coil == 0 };
+                let ends = Weighted { image, map, first: coil == 0 && !add };
                 self.convolve(&passes, cpu.threads(), &mut work, &ends, y);
             }
         });

@@ -221,6 +221,7 @@ impl<R: Real> Convolution<R> {
         x: View<'_, Complex<R>>,
         maps: View<'_, Complex<R>>,
         mut y: ViewMut<'_, Complex<R>>,
+        add: bool,
     ) -> Result<()> {
         let cuda = gpu(&self.device)?;
         let image: usize = self.matrix.iter().product();
@@ -241,7 +242,7 @@ impl<R: Real> Convolution<R> {
                 let mut launch = launch(&block, rows, 1)?.with_shared((groups * block.shared).max(sums));
                 launch.threads[1] = groups as u32;
                 let (work, image) = (work.rows.cuda(), y.again());
-                let last = Last { work, maps, image, coils: count, rows, add: first > 0 };
+                let last = Last { work, maps, image, coils: count, rows, add: add || first > 0 };
                 self.leave(&kernel, launch, last)?;
             }
             Ok(())
@@ -424,14 +425,11 @@ impl<R: Real> Convolution<R> {
         self.work = other.work.clone();
     }
 
-    /// The spectrum, which is gone then until it is [put back](Self::put_spectrum).
-    pub(super) fn take_spectrum(&mut self) -> Option<Array<R>> {
-        self.spectrum.take()
-    }
-
-    /// A spectrum of the same matrix, as the GPU holds it.
-    pub(super) fn put_spectrum(&mut self, spectrum: Array<R>) {
-        self.spectrum = Some(spectrum);
+    /// Exchanges the spectrum for another of the same matrix as the GPU holds it, or for anything while the plan is not applied.
+    pub(super) fn swap_spectrum(&mut self, with: &mut Array<R>) {
+        if let Some(own) = &mut self.spectrum {
+            std::mem::swap(own, with);
+        }
     }
 
     fn held(&self) -> Result<&Array<R>> {
