@@ -23,10 +23,10 @@ fn kernel<R: Real>(cuda: &Cuda, name: &str) -> Result<Kernel> {
     cuda.kernel(&SOURCE, &[define::<R>()], name)
 }
 
-/// The stretch of the maps that some coils take.
-fn stretch<'a, R: Real>(maps: &'a Array<Complex<R>>, taken: &Range<usize>) -> Result<View<'a, Complex<R>>> {
-    maps.cuda().part(taken.start, taken.len()).ok_or_else(|| {
-        Error::value("maps of coils", format!("a range within 0..{}", maps.len()), format!("{taken:?}"))
+/// The stretch of maps or images that some coils take.
+fn stretch<'a, R: Real>(of: &'a Array<Complex<R>>, taken: &Range<usize>) -> Result<View<'a, Complex<R>>> {
+    of.cuda().part(taken.start, taken.len()).ok_or_else(|| {
+        Error::value("arrays of coils", format!("a range within 0..{}", of.len()), format!("{taken:?}"))
     })
 }
 
@@ -51,16 +51,15 @@ pub(super) fn expand<R: Real>(
 
 pub(super) fn combine<R: Real>(
     cuda: &Cuda,
-    maps: &Array<Complex<R>>,
-    taken: Range<usize>,
-    images: &Array<Complex<R>>,
+    (maps, taken): (&Array<Complex<R>>, Range<usize>),
+    (images, from): (&Array<Complex<R>>, Range<usize>),
     out: &mut Array<Complex<R>>,
     add: bool,
 ) -> Result<()> {
     let voxels = out.len();
     let arguments = &mut [
         stretch(maps, &taken)?.into(),
-        images.cuda().into(),
+        stretch(images, &from)?.into(),
         out.cuda_mut().into(),
         (voxels as u64).into(),
         Argument::count(taken.len() / voxels)?,
@@ -104,4 +103,11 @@ pub(super) fn normalise<R: Real>(
     ];
     // SAFETY: as for `sum_of_squares`.
     unsafe { kernel::<R>(cuda, "normalise")?.launch(Launch::covering(voxels, THREADS), arguments) }
+}
+
+pub(super) fn divide<R: Real>(cuda: &Cuda, weight: &Array<R>, image: &mut Array<Complex<R>>) -> Result<()> {
+    let voxels = image.len();
+    let arguments = &mut [weight.cuda().into(), image.cuda_mut().into(), (voxels as u64).into()];
+    // SAFETY: a weight is read and a voxel written, `voxels` of each.
+    unsafe { kernel::<R>(cuda, "divide")?.launch(Launch::covering(voxels, THREADS), arguments) }
 }

@@ -31,31 +31,31 @@ fn split<'a>(what: &str, shape: &'a [usize]) -> Result<(usize, &'a [usize])> {
     })
 }
 
-/// Checks `maps [coil, image…]`, the coils taken of them, `images [taken, image…]` and `image [image…]`; returns the
-/// stretch of the maps that the coils take.
+/// Checks `maps [coil, image…]`, the coils taken of them, their `images [taken, image…]`, or rows of more images, and `image
+/// [image…]`; returns the stretches of the maps and of the images.
 fn check<R: Real>(
     what: &str,
-    maps: &Array<Complex<R>>,
-    coils: &Range<usize>,
-    images: &Array<Complex<R>>,
+    (maps, coils): (&Array<Complex<R>>, &Range<usize>),
+    (images, rows): (&Array<Complex<R>>, Option<&Range<usize>>),
     image: &Array<Complex<R>>,
-) -> Result<Range<usize>> {
+) -> Result<[Range<usize>; 2]> {
     let (all, shape) = split(&format!("{what}: maps"), maps.shape())?;
-    if coils.start > coils.end || coils.end > all {
-        return Err(Error::value(
-            format!("{what}: coils"),
-            format!("a range within 0..{all}"),
-            format!("{coils:?}"),
-        ));
-    }
+    let within = |of: &str, range: &Range<usize>, all: usize| {
+        if range.start <= range.end && range.end <= all {
+            return Ok(());
+        }
+        Err(Error::value(format!("{what}: {of}"), format!("a range within 0..{all}"), format!("{range:?}")))
+    };
+    within("coils", coils, all)?;
     expect_shape(&format!("{what}: image"), shape, image.shape())?;
-    let mut wanted = vec![coils.len()];
-    wanted.extend_from_slice(shape);
-    expect_shape(&format!("{what}: coil images"), &wanted, images.shape())?;
+    let count = rows.and_then(|_| images.shape().first().copied()).unwrap_or(coils.len());
+    expect_shape(&format!("{what}: coil images"), &[&[count], shape].concat(), images.shape())?;
+    let rows = rows.cloned().unwrap_or(0..count);
+    within("rows of coil images", &rows, count)?;
+    expect_shape(&format!("{what}: rows of coil images"), &[coils.len()], &[rows.len()])?;
     expect_device(what, maps.device(), images)?;
     expect_device(what, maps.device(), image)?;
-    let voxels = image.len();
-    Ok(coils.start * voxels..coils.end * voxels)
+    Ok([coils, &rows].map(|range| range.start * image.len()..range.end * image.len()))
 }
 
 fn all_coils<R: Real>(maps: &Array<Complex<R>>) -> Range<usize> {
@@ -80,7 +80,7 @@ pub fn expand_coils<R: Real>(
     image: &Array<Complex<R>>,
     out: &mut Array<Complex<R>>,
 ) -> Result<()> {
-    let taken = check("expand", maps, &coils, out, image)?;
+    let [taken, _] = check("expand", (maps, &coils), (out, None), image)?;
     if taken.is_empty() {
         return Ok(());
     }
@@ -99,7 +99,7 @@ pub fn combine<R: Real>(
     images: &Array<Complex<R>>,
     out: &mut Array<Complex<R>>,
 ) -> Result<()> {
-    combine_inner(maps, all_coils(maps), images, out, false)
+    combine_inner((maps, all_coils(maps)), (images, None), out, false)
 }
 
 /// ρ(x) ← ρ(x) + Σ_j conj(c_j(x)) y_j(x) over the coils of a range: `images [taken, image…]`.
@@ -109,25 +109,35 @@ pub fn combine_coils_add<R: Real>(
     images: &Array<Complex<R>>,
     out: &mut Array<Complex<R>>,
 ) -> Result<()> {
-    combine_inner(maps, coils, images, out, true)
+    combine_inner((maps, coils), (images, None), out, true)
 }
 
-fn combine_inner<R: Real>(
+/// [`combine_coils_add`] with the coils' images at the `rows` of `images [row, image…]`.
+pub fn combine_rows_add<R: Real>(
     maps: &Array<Complex<R>>,
     coils: Range<usize>,
     images: &Array<Complex<R>>,
+    rows: Range<usize>,
+    out: &mut Array<Complex<R>>,
+) -> Result<()> {
+    combine_inner((maps, coils), (images, Some(rows)), out, true)
+}
+
+fn combine_inner<R: Real>(
+    (maps, coils): (&Array<Complex<R>>, Range<usize>),
+    (images, rows): (&Array<Complex<R>>, Option<Range<usize>>),
     out: &mut Array<Complex<R>>,
     add: bool,
 ) -> Result<()> {
-    let taken = check("combine", maps, &coils, images, out)?;
+    let [taken, from] = check("combine", (maps, &coils), (images, rows.as_ref()), out)?;
     if out.is_empty() {
         return Ok(());
     }
     match maps.device().backend() {
         Backend::Cpu(cpu) => {
-            (cpu::blocks().combine)(cpu, &maps.cpu()[taken], images.cpu(), out.cpu_mut(), add);
+            (cpu::blocks().combine)(cpu, &maps.cpu()[taken], &images.cpu()[from], out.cpu_mut(), add);
         }
-        Backend::Cuda(cuda) => cuda::combine(cuda, maps, taken, images, out, add)?,
+        Backend::Cuda(cuda) => cuda::combine(cuda, (maps, taken), (images, from), out, add)?,
     }
     Ok(())
 }
@@ -182,8 +192,22 @@ pub fn normalise<R: Real>(maps: &Array<Complex<R>>, image: &mut Array<Complex<R>
         return Ok(());
     }
     match maps.device().backend() {
+        Backend::Cpu(_) => divide(&sum_of_squares(maps)?, image),
+        Backend::Cuda(cuda) => cuda::normalise(cuda, maps, image),
+    }
+}
+
+/// ρ ← ρ / w, 0 where w is not positive: [`normalise`] where Σ_j |c_j|² is there, `[image…]`.
+///
+/// Errors: other shapes or devices.
+pub fn divide<R: Real>(weight: &Array<R>, image: &mut Array<Complex<R>>) -> Result<()> {
+    expect_shape("combined image", weight.shape(), image.shape())?;
+    crate::vector::expect_device("combined image", weight.device(), image)?;
+    if image.is_empty() {
+        return Ok(());
+    }
+    match weight.device().backend() {
         Backend::Cpu(cpu) => {
-            let weight = sum_of_squares(maps)?;
             let zero = Complex::new(R::zero(), R::zero());
             let (image, weight) = (image.cpu_mut(), weight.cpu());
             cpu.run(|| {
@@ -192,7 +216,7 @@ pub fn normalise<R: Real>(maps: &Array<Complex<R>>, image: &mut Array<Complex<R>
             });
             Ok(())
         }
-        Backend::Cuda(cuda) => cuda::normalise(cuda, maps, image),
+        Backend::Cuda(cuda) => cuda::divide(cuda, weight, image),
     }
 }
 

@@ -97,13 +97,38 @@ fn blocks_of_coils_add_up_to_all_of_them() {
     combine(&maps, &whole, &mut combined).unwrap();
 
     let mut sum = Array::zeros(&device, &shape).unwrap();
+    let mut of_rows = Array::zeros(&device, &shape).unwrap();
     for range in [0..3, 3..6, 6..7] {
+        combine_rows_add(&maps, range.clone(), &whole, range.clone(), &mut of_rows).unwrap();
         let mut block = make(range.len() * voxels, &[range.len(), 13, 90], &mut rng);
         expand_coils(&maps, range.clone(), &image, &mut block).unwrap();
         assert_eq!(block.cpu(), &whole.cpu()[range.start * voxels..range.end * voxels]);
         combine_coils_add(&maps, range, &block, &mut sum).unwrap();
     }
     assert_near(sum.cpu(), combined.cpu(), 1e-14, "blocks");
+    assert_eq!(of_rows.cpu(), sum.cpu());
+    assert!(combine_rows_add(&maps, 0..2, &whole, 6..8, &mut sum).is_err());
+    assert!(combine_rows_add(&maps, 0..2, &whole, 3..6, &mut sum).is_err());
+}
+
+#[test]
+fn an_image_is_divided_by_the_sum_of_squares() {
+    let mut rng = ChaCha8Rng::seed_from_u64(6);
+    let (mut maps, image) = (random::<f64>(3 * 70, &mut rng), random::<f64>(70, &mut rng));
+    // No coil sees this voxel.
+    (0..3).for_each(|coil| maps[coil * 70 + 9] = Complex::default());
+    for device in rayspin_emu::devices().unwrap() {
+        let maps = Array::from_slice(&device, &[3, 7, 10], &maps).unwrap();
+        let whole = |by: &dyn Fn(&mut Array<C64>)| {
+            let mut image = Array::from_slice(&device, &[7, 10], &image).unwrap();
+            by(&mut image);
+            image.to_vec().unwrap()
+        };
+        let expected = whole(&|image| normalise(&maps, image).unwrap());
+        let found = whole(&|image| divide(&sum_of_squares(&maps).unwrap(), image).unwrap());
+        assert_near(&found, &expected, 1e-14, "divide");
+        assert_eq!(found[9], C64::default());
+    }
 }
 
 #[test]

@@ -55,3 +55,13 @@ normalise(const cplx* __restrict__ maps, cplx* __restrict__ image, unsigned long
         image[i] = weight > 0 ? make_cplx(here.x / weight, here.y / weight) : make_cplx(0, 0);
     }
 }
+
+// ρ ← ρ / w, 0 where no coil sees anything
+extern "C" __global__ void __launch_bounds__(THREADS)
+divide(const real* __restrict__ weights, cplx* __restrict__ image, unsigned long long voxels) {
+    EACH(i, voxels) {
+        real weight = weights[i];
+        cplx here = image[i];
+        image[i] = weight > 0 ? make_cplx(here.x / weight, here.y / weight) : make_cplx(0, 0);
+    }
+}
