@@ -125,7 +125,8 @@ fn espirit_maps(bench: &Bench) -> Result<()> {
         })?;
         let mut phase = Array::zeros(&bench.device, &[coils])?;
         phase.fill(C32::ONE)?;
-        let problem = espirit::Problem { coils, reach_zyx: reach, shape_zyx: shape, sets, crop: 0.8 };
+        let planes = [0, shape[0]];
+        let problem = espirit::Problem { coils, reach_zyx: reach, shape_zyx: shape, planes, sets, crop: 0.8 };
         let work = problem.work();
         bench
             .line(&name, work.bytes, work.flops, || espirit::maps(&q, &phase, shape, sets, 0.8).map(drop))?;

@@ -39,16 +39,21 @@ fn coil_maps_are_made_of_arrays_of_the_problem_s_size() {
     let device = Emulator::device().unwrap();
     let (coils, shape_zyx) = (3, [2, 4, 5]);
     let launch = on_gpu(espirit::VARIANTS);
-    let problem = espirit::Problem { coils, reach_zyx: [0, 1, 1], shape_zyx, sets: 2, crop: 0.0 };
+    let problem =
+        espirit::Problem { coils, reach_zyx: [0, 1, 1], shape_zyx, planes: [0, 2], sets: 2, crop: 0.0 };
     each_too_short([9 * 9, 3, 2 * 3 * 40], |[correlation, phase, maps]| {
         let (correlation, phase) = (zeros::<C32>(&device, correlation), zeros::<C32>(&device, phase));
         launch(&problem, &correlation, &phase, &mut zeros(&device, maps))
     });
     let launch = on_gpu(walsh::VARIANTS);
-    let problem = walsh::Problem { coils, shape_zyx, radius: 1 };
-    each_too_short([3 * 40, 3 * 40], |[images, maps]| {
-        launch(&problem, &zeros::<C32>(&device, images), &mut zeros(&device, maps))
+    let problem = walsh::Problem::whole(coils, shape_zyx, 1);
+    each_too_short([3 * 40, 3, 3 * 40], |[images, reference, maps]| {
+        let (images, reference) = (zeros::<C32>(&device, images), zeros::<C32>(&device, reference));
+        launch(&problem, &images, &reference, &mut zeros(&device, maps))
     });
+    let beyond = walsh::Problem { planes: [1, 2], ..problem };
+    let (images, reference) = (zeros::<C32>(&device, 3 * 40), zeros::<C32>(&device, 3));
+    assert!(launch(&beyond, &images, &reference, &mut zeros(&device, 3 * 40)).is_err());
 }
 
 #[test]

@@ -15,9 +15,9 @@ const BLOCK: usize = MAX_SETS + 1;
 /// One plane of voxels after another: lags along z are summed once a plane, along y once a row, along x once a voxel.
 /// One row a task.
 pub(super) fn rows(cpu: &Cpu, problem: &Problem, correlation: &[C32], phase: &[C32], maps: &mut [C32]) {
-    let [nz, ny, nx] = problem.shape_zyx;
-    let (coils, sets) = (problem.coils, problem.sets);
-    let voxels = nz * ny * nx;
+    let [_, ny, nx] = problem.shape_zyx;
+    let (coils, sets, [first_plane, planes]) = (problem.coils, problem.sets, problem.planes);
+    let voxels = problem.voxels();
     if voxels == 0 {
         return;
     }
@@ -27,7 +27,7 @@ pub(super) fn rows(cpu: &Cpu, problem: &Problem, correlation: &[C32], phase: &[C
     cpu.run(|| {
         let mut plane = vec![C32::ZERO; ly * lx * pairs];
         let mut by_row = vec![C32::ZERO; sets * coils * ny * nx];
-        for z in 0..nz {
+        for (at, z) in (first_plane..first_plane + planes).enumerate() {
             plane.par_chunks_mut(pairs).enumerate().for_each(|(lag, out)| {
                 let mut pair = 0;
                 for i in 0..coils {
@@ -52,7 +52,7 @@ pub(super) fn rows(cpu: &Cpu, problem: &Problem, correlation: &[C32], phase: &[C
                 },
             );
             maps.par_chunks_mut(voxels).enumerate().for_each(|(map, out)| {
-                let out = &mut out[z * ny * nx..(z + 1) * ny * nx];
+                let out = &mut out[at * ny * nx..(at + 1) * ny * nx];
                 for (out, values) in out.iter_mut().zip(by_row.chunks_exact(sets * coils)) {
                     *out = values[map];
                 }

@@ -59,15 +59,15 @@ pub(super) fn refuses(problem: &Problem) -> Option<String> {
 
 /// Rows of voxels whose sums are in memory at once.
 fn rows_at_once(problem: &Problem) -> usize {
-    let [nz, ny, _] = problem.shape_zyx;
+    let rows = problem.planes[1] * problem.shape_zyx[1];
     let row = lags(problem)[2] * pairs(problem) * size_of::<C32>();
-    (CHUNK_BYTES / row.max(1)).clamp(1, (nz * ny).max(1))
+    (CHUNK_BYTES / row.max(1)).clamp(1, rows.max(1))
 }
 
 /// Planes that `rows` rows may lie in.
 fn planes_of(problem: &Problem, rows: usize) -> usize {
-    let [nz, ny, _] = problem.shape_zyx;
-    (rows.div_ceil(ny.max(1)) + 1).min(nz).min(rows.max(1))
+    let ([_, ny, _], [_, planes]) = (problem.shape_zyx, problem.planes);
+    (rows.div_ceil(ny.max(1)) + 1).min(planes).min(rows.max(1))
 }
 
 /// Bytes that [`maps`] takes beside correlation and maps.
@@ -107,13 +107,14 @@ fn maps_by(
     maps: &mut Array<C32>,
     rows_at_once: usize,
 ) -> Result<()> {
-    let [nz, ny, nx] = problem.shape_zyx;
+    let ([nz, ny, nx], [begin, wanted]) = (problem.shape_zyx, problem.planes);
     let (coils, sets) = (problem.coils, problem.sets);
+    problem.expect_planes()?;
     if coils == 0 || sets == 0 || sets > MAX_SETS.min(coils) {
         return Err(Error::value("sets of maps", format!("1 to {}", MAX_SETS.min(coils)), sets));
     }
     expect_len("phase of coils", &[coils], phase.len())?;
-    expect_len("maps", &[sets, coils, nz, ny, nx], maps.len())?;
+    expect_len("maps", &[sets, coils, wanted, ny, nx], maps.len())?;
     // Beyond this no array has as many lags.
     let reach = problem.reach_zyx.into_iter().max().unwrap_or(0);
     if reach > i32::MAX as usize {
@@ -124,7 +125,7 @@ fn maps_by(
     if let Some(reason) = refuses(problem) {
         return Err(Error::value("correlation of coils", "a problem that the GPU's kernels take", reason));
     }
-    if nz * ny * nx == 0 {
+    if problem.voxels() == 0 {
         return Ok(());
     }
     let device = correlation.device();
@@ -134,7 +135,7 @@ fn maps_by(
     // Read ahead in fours by what the assembler makes of the loop: memcheck tells of a read past a single lag.
     let shared = |lags: usize| lags.next_multiple_of(4) * size_of::<C32>();
     let pairs = pairs(problem);
-    let (all, items) = (nz * ny, lx * pairs);
+    let (all, items) = (wanted * ny, lx * pairs);
     let most = planes_of(problem, rows_at_once);
     let mut by_plane = Array::<C32>::zeros(device, &[most, ly, items])?;
     let mut by_row = Array::<C32>::zeros(device, &[rows_at_once, items])?;
@@ -143,8 +144,8 @@ fn maps_by(
     let team = problem.coils.next_power_of_two().min(32);
     for first in (0..all).step_by(rows_at_once) {
         let rows = rows_at_once.min(all - first);
-        let first_plane = first / ny;
-        let planes = (first + rows - 1) / ny + 1 - first_plane;
+        let first_plane = begin + first / ny;
+        let planes = begin + (first + rows - 1) / ny + 1 - first_plane;
         for from in (0..planes).step_by(65535) {
             let some = (planes - from).min(65535);
             let mut out = by_plane.cuda_mut();
@@ -178,7 +179,7 @@ fn maps_by(
             int(ly),
             Argument::count(items)?,
             int(ny),
-            Argument::count(first)?,
+            Argument::count(begin * ny + first)?,
             Argument::count(first_plane)?,
             by_row.cuda_mut().into(),
         ];
@@ -196,7 +197,7 @@ fn maps_by(
             int(lx),
             int(nx),
             (first as u64).into(),
-            ((nz * ny * nx) as u64).into(),
+            (problem.voxels() as u64).into(),
             Argument::count(tiles)?,
             Argument::count(tile)?,
             Argument::count(team)?,
@@ -217,7 +218,7 @@ mod tests {
 
     #[test]
     fn however_the_volume_is_cut_the_bits_are_the_same() {
-        let problem = Problem { shape_zyx: [3, 7, 35], ..problems()[4] };
+        let problem = Problem { shape_zyx: [3, 7, 35], planes: [0, 3], ..problems()[4] };
         for device in crate::cuda::gpus() {
             let Backend::Cuda(cuda) = device.backend() else { panic!("expected a GPU") };
             let q = correlation(&problem, 9);

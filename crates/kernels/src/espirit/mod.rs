@@ -9,6 +9,8 @@ mod reference;
 mod tests;
 mod variants;
 
+use std::ops::Range;
+
 use rayspin_core::{C32, Error, Result, format_shape};
 use rayspin_device::{Array, Backend, Device};
 
@@ -31,6 +33,8 @@ pub struct Problem {
     pub reach_zyx: [usize; 3],
     /// Image shape.
     pub shape_zyx: [usize; 3],
+    /// First plane of the image whose maps are wanted, and the number of planes.
+    pub planes: [usize; 2],
     /// Eigenvectors wanted.
     pub sets: usize,
     /// Eigenvalue below which a map is 0.
@@ -43,9 +47,29 @@ impl Problem {
         self.reach_zyx.iter().map(|h| 2 * h + 1).product()
     }
 
+    /// Voxels whose maps are wanted.
+    fn voxels(&self) -> usize {
+        self.planes[1] * self.shape_zyx[1] * self.shape_zyx[2]
+    }
+
+    /// Whether the image has the planes.
+    fn expect_planes(&self) -> Result<()> {
+        let [first, count] = self.planes;
+        if first.checked_add(count).is_some_and(|end| end <= self.shape_zyx[0]) {
+            return Ok(());
+        }
+        let expected = format!("planes within 0..{}", self.shape_zyx[0]);
+        Err(Error::value("planes of maps", expected, format!("{count} from {first} on")))
+    }
+
     /// Work of it.
     pub fn work(&self) -> Work {
         work(self)
+    }
+
+    /// [`needs_on`] for it.
+    pub fn scratch_bytes_on(&self, device: &Device) -> u64 {
+        if served_on_gpu(device, self) { cuda::scratch_bytes(self) } else { 0 }
     }
 }
 
@@ -72,6 +96,20 @@ pub fn maps(
     sets: usize,
     crop: f64,
 ) -> Result<Array<C32>> {
+    slab(correlation, phase, shape_zyx, 0..shape_zyx[0], sets, crop)
+}
+
+/// [`maps`] of some planes along z of an image of `shape_zyx`, `[set, coil, planes, y, x]`: the same bits.
+///
+/// Errors: as [`maps`], and planes that the image does not have.
+pub fn slab(
+    correlation: &Array<C32>,
+    phase: &Array<C32>,
+    shape_zyx: [usize; 3],
+    planes: Range<usize>,
+    sets: usize,
+    crop: f64,
+) -> Result<Array<C32>> {
     let (coils, lags) = match *correlation.shape() {
         [a, b, z, y, x] if a == b && a > 0 && [z, y, x].iter().all(|n| n % 2 == 1) => (a, [z, y, x]),
         ref found => {
@@ -90,9 +128,11 @@ pub fn maps(
     if !(0.0..1.0).contains(&crop) {
         return Err(Error::value("crop of maps", "0 <= crop < 1", crop));
     }
-    let [z, y, x] = shape_zyx;
-    let problem = Problem { coils, reach_zyx: lags.map(|n| n / 2), shape_zyx, sets, crop: crop as f32 };
-    let mut out = Array::zeros(correlation.device(), &[sets, coils, z, y, x])?;
+    let [_, y, x] = shape_zyx;
+    let (reach_zyx, crop) = (lags.map(|n| n / 2), crop as f32);
+    let problem = Problem { coils, reach_zyx, shape_zyx, planes: [planes.start, planes.len()], sets, crop };
+    problem.expect_planes()?;
+    let mut out = Array::zeros(correlation.device(), &[sets, coils, planes.len(), y, x])?;
     let launch = if served_on_gpu(correlation.device(), &problem) { on_gpu } else { on_host };
     launch(&problem, correlation, phase, &mut out)?;
     Ok(out)
@@ -107,8 +147,8 @@ pub fn needs_on(
     shape_zyx: [usize; 3],
     sets: usize,
 ) -> u64 {
-    let problem = Problem { coils, reach_zyx, shape_zyx, sets, crop: 0.0 };
-    if served_on_gpu(device, &problem) { cuda::scratch_bytes(&problem) } else { 0 }
+    let problem = Problem { coils, reach_zyx, shape_zyx, planes: [0, shape_zyx[0]], sets, crop: 0.0 };
+    problem.scratch_bytes_on(device)
 }
 
 /// w(λ) of [`maps`].

@@ -38,8 +38,10 @@ pub(super) fn phase(coils: usize) -> Vec<C32> {
 }
 
 pub(super) fn problems() -> Vec<Problem> {
-    let problem =
-        |coils, reach_zyx, shape_zyx, sets| Problem { coils, reach_zyx, shape_zyx, sets, crop: 0.3 };
+    let problem = |coils, reach_zyx, shape_zyx: [usize; 3], sets| {
+        let planes = [0, shape_zyx[0]];
+        Problem { coils, reach_zyx, shape_zyx, planes, sets, crop: 0.3 }
+    };
     vec![
         problem(1, [0, 0, 0], [1, 1, 1], 1),
         problem(2, [0, 1, 2], [1, 5, 7], 2),
@@ -88,6 +90,32 @@ fn every_variant_agrees_with_the_oracle() {
     for device in &devices {
         let rows = VARIANTS.iter().filter(|v| v.backend == device.kind()).map(|v| v.name);
         assert_eq!(coverage.left_out(device, rows), [""; 0]);
+    }
+}
+
+#[test]
+fn slabs_have_the_bits_of_the_whole() {
+    for (number, problem) in problems().iter().enumerate() {
+        let Problem { coils, shape_zyx: [nz, ny, nx], sets, .. } = *problem;
+        let [lz, ly, lx] = problem.reach_zyx.map(|h| 2 * h + 1);
+        for device in rayspin_emu::devices().unwrap() {
+            let q = correlation(problem, 40 + number as u64);
+            let q = Array::from_vec(&device, &[coils, coils, lz, ly, lx], q).unwrap();
+            let along = Array::from_vec(&device, &[coils], phase(coils)).unwrap();
+            let whole = maps(&q, &along, [nz, ny, nx], sets, 0.3).unwrap().to_vec().unwrap();
+            for (first, planes) in [(0, 1), (1, 2), (2, 3), (0, nz)] {
+                let found = slab(&q, &along, [nz, ny, nx], first..first + planes, sets, 0.3);
+                if first + planes > nz {
+                    assert!(found.is_err());
+                    continue;
+                }
+                let wanted: Vec<C32> = (0..sets * coils)
+                    .flat_map(|map| &whole[(map * nz + first) * ny * nx..][..planes * ny * nx])
+                    .copied()
+                    .collect();
+                assert_eq!(found.unwrap().to_vec().unwrap(), wanted, "{problem:?}: {first}, {planes}");
+            }
+        }
     }
 }
 

@@ -7,7 +7,7 @@ use super::{Problem, cpu, cuda};
 use crate::variant::{Variant, Work};
 
 /// Entry point of a variant: problem, correlation `[coil, coil, lag z, lag y, lag x]`, vector that fixes the phase
-/// `[coil]`, maps `[set, coil, z, y, x]` (written).
+/// `[coil]`, maps `[set, coil, plane, y, x]` of the wanted planes (written).
 pub type Launch = fn(&Problem, &Array<C32>, &Array<C32>, &mut Array<C32>) -> Result<()>;
 
 /// A residual of 1e-4, at which iteration ends, over the 0.2 by which a test's eigenvalues stand apart; 6.9e-5 at most was measured.
@@ -59,7 +59,7 @@ pub(super) fn on_gpu(
 }
 
 pub(super) fn work(p: &Problem) -> Work {
-    let voxels = p.shape_zyx.iter().product::<usize>() as f64;
+    let voxels = p.voxels() as f64;
     let coils = p.coils as f64;
     let pairs = coils * (coils + 1.0) / 2.0;
     let lags_x = (2 * p.reach_zyx[2] + 1) as f64;

@@ -1,8 +1,8 @@
 use rayon::prelude::*;
-use rayspin_core::C32;
+use rayspin_core::{C32, C64};
 use rayspin_device::Cpu;
 
-use super::Problem;
+use super::{Problem, pairs};
 
 /// Power iterations at most; calibration data are nearly of rank one, where four or five suffice. The README says what the limit leaves.
 const MAX_ITERATIONS: usize = 40;
@@ -11,26 +11,24 @@ const CONVERGED: f32 = 1e-8;
 
 /// One row of voxels a task: the covariance of a column of the window is summed over the window's rows, then slid
 /// along x by adding the column that enters and subtracting the one that leaves.
-pub(super) fn rows(cpu: &Cpu, problem: &Problem, images: &[C32], maps: &mut [C32]) {
-    let [nz, ny, nx] = problem.shape_zyx;
-    let coils = problem.coils;
-    let voxels = nz * ny * nx;
+pub(super) fn rows(cpu: &Cpu, problem: &Problem, images: &[C32], reference: &[C32], maps: &mut [C32]) {
+    let [_, ny, nx] = problem.shape_zyx;
+    let ([first_plane, planes], coils, voxels) = (problem.planes, problem.coils, problem.voxels());
     if voxels == 0 {
         return;
     }
-    let reference = cpu.run(|| whole_image_vector(coils, voxels, images));
     // Rows are written coil-fastest by tasks that own them, then scattered to the coil-slowest layout, some at a time.
     let together = rows_together(cpu.threads(), problem);
     let mut by_row = vec![C32::ZERO; coils * nx * together];
     cpu.run(|| {
-        for first in (0..nz * ny).step_by(together) {
-            let rows = together.min(nz * ny - first);
+        for first in (0..planes * ny).step_by(together) {
+            let rows = together.min(planes * ny - first);
             by_row[..rows * nx * coils].par_chunks_mut(nx * coils).enumerate().for_each_init(
                 || Window::new(coils, nx),
                 |window, (row, out)| {
-                    let (z, y) = ((first + row) / ny, (first + row) % ny);
+                    let (z, y) = (first_plane + (first + row) / ny, (first + row) % ny);
                     window.fill(problem, images, z, y);
-                    window.solve(problem.radius, &reference, out);
+                    window.solve(problem.radius, reference, out);
                 },
             );
             maps.par_chunks_mut(voxels).enumerate().for_each(|(j, map)| {
@@ -44,36 +42,41 @@ pub(super) fn rows(cpu: &Cpu, problem: &Problem, images: &[C32], maps: &mut [C32
 
 /// Rows that are solved together: enough for the threads to share evenly.
 fn rows_together(threads: usize, problem: &Problem) -> usize {
-    let [nz, ny, _] = problem.shape_zyx;
-    (64 * threads).min(nz * ny)
+    (64 * threads).min(problem.planes[1] * problem.shape_zyx[1])
 }
 
 /// Bytes that [`rows`] takes beside images and maps: the rows under way, and each thread's window.
 pub(super) fn scratch_bytes(threads: usize, problem: &Problem) -> u64 {
     let (coils, nx) = (problem.coils, problem.shape_zyx[2]);
-    let pairs = coils * (coils + 1) / 2;
-    let window = pairs * (nx + 2) + coils * (coils + 2);
+    let window = pairs(coils) * (nx + 2) + coils * (coils + 2);
     ((coils * nx * rows_together(threads, problem) + threads * window) * size_of::<C32>()) as u64
 }
 
-/// The dominant eigenvector of the covariance of the whole image.
-fn whole_image_vector(coils: usize, voxels: usize, images: &[C32]) -> Vec<C32> {
-    let mut covariance = vec![C32::ZERO; coils * coils];
+/// Adds Σ_x m(x) m(x)ᴴ of images `[coil, voxel]` to its lower triangle.
+pub(super) fn add(cpu: &Cpu, coils: usize, images: &[C32], sums: &mut [C64]) {
+    let voxels = images.len() / coils;
     let pairs: Vec<(usize, usize)> = (0..coils).flat_map(|i| (0..=i).map(move |j| (i, j))).collect();
-    let sums: Vec<C32> = pairs
-        .par_iter()
-        .map(|&(i, j)| {
+    cpu.run(|| {
+        sums.par_iter_mut().zip(&pairs).for_each(|(sum, &(i, j))| {
             let (a, b) = (&images[i * voxels..(i + 1) * voxels], &images[j * voxels..(j + 1) * voxels]);
-            let sum = a.iter().zip(b).fold(rayspin_core::C64::ZERO, |sum, (a, b)| {
+            *sum = a.iter().zip(b).fold(*sum, |sum, (a, b)| {
                 let product = a * b.conj();
-                sum + rayspin_core::C64::new(product.re.into(), product.im.into())
+                sum + C64::new(product.re.into(), product.im.into())
             });
-            C32::new(sum.re as f32, sum.im as f32)
-        })
-        .collect();
-    for (&(i, j), sum) in pairs.iter().zip(sums) {
-        covariance[i * coils + j] = sum;
-        covariance[j * coils + i] = sum.conj();
+        });
+    });
+}
+
+/// The dominant eigenvector of the matrix with the lower triangle `sums`.
+pub(super) fn principal(coils: usize, sums: &[C64]) -> Vec<C32> {
+    let mut covariance = vec![C32::ZERO; coils * coils];
+    let mut sums = sums.iter();
+    for i in 0..coils {
+        for (j, sum) in (0..=i).zip(&mut sums) {
+            let sum = C32::new(sum.re as f32, sum.im as f32);
+            covariance[i * coils + j] = sum;
+            covariance[j * coils + i] = sum.conj();
+        }
     }
     let mut vector = vec![C32::ZERO; coils];
     dominant(&covariance, coils, &mut vector, &mut vec![C32::ZERO; coils]);
@@ -87,20 +90,20 @@ struct Window {
     /// Covariance of each column of the window, lower triangle, `[pair, x]`.
     columns: Vec<C32>,
     covariance: Vec<C32>,
-    sums: Vec<rayspin_core::C64>,
+    sums: Vec<C64>,
     vector: Vec<C32>,
     next: Vec<C32>,
 }
 
 impl Window {
     fn new(coils: usize, nx: usize) -> Self {
-        let pairs = coils * (coils + 1) / 2;
+        let pairs = pairs(coils);
         Self {
             coils,
             nx,
             columns: vec![C32::ZERO; pairs * nx],
             covariance: vec![C32::ZERO; coils * coils],
-            sums: vec![rayspin_core::C64::ZERO; pairs],
+            sums: vec![C64::ZERO; pairs],
             vector: vec![C32::ZERO; coils],
             next: vec![C32::ZERO; coils],
         }
@@ -129,7 +132,7 @@ impl Window {
 
     fn solve(&mut self, radius: usize, reference: &[C32], out: &mut [C32]) {
         let (coils, nx) = (self.coils, self.nx);
-        let wide = |v: C32| rayspin_core::C64::new(v.re.into(), v.im.into());
+        let wide = |v: C32| C64::new(v.re.into(), v.im.into());
         // Running sums are kept in f64, or subtracting would leave a strong neighbour's rounding in a weak window.
         for (sum, column) in self.sums.iter_mut().zip(self.columns.chunks_exact(nx)) {
             *sum = column[..radius.min(nx)].iter().map(|&v| wide(v)).sum();

@@ -2,10 +2,10 @@
 
 use rayspin_core::{C32, C64, Error, Result, expect_len};
 use rayspin_device::cuda::{Argument, Launch, Source};
-use rayspin_device::{Array, Cuda};
+use rayspin_device::{Array, Cuda, Device};
 use rayspin_tune::Build;
 
-use super::Problem;
+use super::{Problem, pairs};
 use crate::cuda::{define, single};
 
 static SOURCE: Source =
@@ -32,14 +32,20 @@ const SHARED: usize = 99 << 10;
 
 /// Covariances of all pairs of coils and two vectors.
 fn entries(coils: usize) -> usize {
-    coils * (coils + 1) / 2 + 2 * coils
+    pairs(coils) + 2 * coils
+}
+
+/// Why the kernels cannot take so many coils.
+pub(super) fn refuses_coils(coils: usize) -> Option<String> {
+    (entries(coils) * size_of::<C32>() > SHARED)
+        .then(|| "more coils than a block's shared memory has room for".to_owned())
 }
 
 /// Why the kernels cannot run a problem.
 pub(super) fn refuses(problem: &Problem) -> Option<String> {
     let [nz, ny, nx] = problem.shape_zyx;
-    if entries(problem.coils) * size_of::<C32>() > SHARED {
-        return Some("more coils than a block's shared memory has room for".to_owned());
+    if let Some(reason) = refuses_coils(problem.coils) {
+        return Some(reason);
     }
     if (2 * reach(problem) + 1) * THREADS * size_of::<C32>() > SHARED {
         return Some("a window longer than a block's shared memory has room for".to_owned());
@@ -66,15 +72,17 @@ struct Chunk {
 
 impl Chunk {
     fn new(problem: &Problem) -> Self {
-        let [nz, ny, _] = problem.shape_zyx;
+        let ([nz, ny, _], [_, wanted]) = (problem.shape_zyx, problem.planes);
         let (row, halo) = (row_bytes(problem), 2 * reach(problem));
         let fit = CHUNK_BYTES / (row * ny).max(1);
-        if fit >= nz && nz <= MOST_PLANES {
-            return Self { planes: nz, stored: nz, rows: ny };
+        // The planes that the windows of all wanted ones reach.
+        let reached = nz.min(wanted.saturating_add(halo));
+        if fit >= reached && reached <= MOST_PLANES {
+            return Self { planes: wanted, stored: reached, rows: ny };
         }
         // At most as many planes for the windows' sake as are solved.
-        let stored = fit.max(2 * halo + 1).min(nz).min(MOST_PLANES);
-        let planes = if stored == nz { nz } else { (stored - halo.min(stored - 1)).max(1) };
+        let stored = fit.max(2 * halo + 1).min(reached).min(MOST_PLANES);
+        let planes = if stored == reached { wanted } else { (stored - halo.min(stored - 1)).max(1) };
         let rows = (CHUNK_BYTES / (row * stored)).clamp(1, ny);
         let rows = if rows > STRIP && rows < ny { rows / STRIP * STRIP } else { rows };
         Self { planes, stored, rows }
@@ -87,75 +95,96 @@ impl Chunk {
 
 /// Bytes of the sums of a row of voxels.
 fn row_bytes(problem: &Problem) -> usize {
-    problem.coils * (problem.coils + 1) / 2 * problem.shape_zyx[2] * size_of::<C32>()
+    pairs(problem.coils) * problem.shape_zyx[2] * size_of::<C32>()
 }
 
 fn blocks(voxels: usize) -> usize {
     voxels.div_ceil(8 * TILE).clamp(1, BLOCKS)
 }
 
-/// Bytes that [`maps`] takes beside images and maps.
+/// Bytes that the covariance of the whole image and [`maps`] take beside images and maps.
 pub(super) fn scratch_bytes(problem: &Problem) -> u64 {
-    let voxels = problem.shape_zyx.iter().product::<usize>();
-    let pairs = problem.coils * (problem.coils + 1) / 2;
-    let whole = blocks(voxels) * pairs * size_of::<C64>() + problem.coils * size_of::<C32>();
-    let chunk = if voxels == 0 { 0 } else { Chunk::new(problem).bytes(problem) };
+    let whole = BLOCKS * pairs(problem.coils) * size_of::<C64>() + problem.coils * size_of::<C32>();
+    let chunk = if problem.voxels() == 0 { 0 } else { Chunk::new(problem).bytes(problem) };
     (whole + chunk) as u64
 }
 
+/// Sums of no voxels.
+pub(super) fn no_sums(device: &Device, coils: usize) -> Result<Array<C64>> {
+    Array::zeros(device, &[BLOCKS, pairs(coils)])
+}
+
+/// Adds Σ_x m(x) m(x)ᴴ of images `[coil, …]` to [`no_sums`].
+pub(super) fn add(cuda: &Cuda, coils: usize, images: &Array<C32>, sums: &mut Array<C64>) -> Result<()> {
+    let voxels = images.len() / coils;
+    if voxels == 0 {
+        return Ok(());
+    }
+    let tile = coils * (TILE + 1) * size_of::<C32>();
+    let shape = Launch::linear(blocks(voxels) as u32, THREADS as u32).with_shared(tile);
+    let count = Argument::count(coils)?;
+    let arguments = &mut [images.cuda().into(), count, (voxels as u64).into(), sums.cuda_mut().into()];
+    // SAFETY: the images have `voxels` elements a coil; a block has a sum of its own for each pair, and a tile of shared memory.
+    unsafe { cuda.kernel(&SOURCE, &[define::<f32>()], "whole")?.launch(shape, arguments) }
+}
+
+/// The dominant eigenvector of what was added.
+pub(super) fn principal(cuda: &Cuda, coils: usize, sums: &Array<C64>) -> Result<Array<C32>> {
+    let mut reference = Array::zeros(sums.device(), &[coils])?;
+    let shape = Launch::linear(1, THREADS as u32).with_shared(entries(coils) * size_of::<C32>());
+    let (blocks, count) = (Argument::count(BLOCKS)?, Argument::count(coils)?);
+    let arguments = &mut [sums.cuda().into(), blocks, count, reference.cuda_mut().into()];
+    // SAFETY: the sums of `BLOCKS` blocks are read, a number for each coil is written.
+    unsafe { cuda.kernel(&SOURCE, &[define::<f32>()], "principal")?.launch(shape, arguments) }?;
+    Ok(reference)
+}
+
 /// Sums of products over the windows' rows and columns of some planes at a time, then a team of lanes for each voxel.
-pub(super) fn maps(cuda: &Cuda, problem: &Problem, images: &Array<C32>, maps: &mut Array<C32>) -> Result<()> {
-    let Problem { coils, shape_zyx: [nz, ny, nx], .. } = *problem;
+pub(super) fn maps(
+    cuda: &Cuda,
+    problem: &Problem,
+    images: &Array<C32>,
+    reference: &Array<C32>,
+    maps: &mut Array<C32>,
+) -> Result<()> {
+    let Problem { coils, shape_zyx: [nz, ny, nx], planes: [_, planes], .. } = *problem;
+    problem.expect_planes()?;
     expect_len("coil images", &[coils, nz, ny, nx], images.len())?;
-    expect_len("maps", &[coils, nz, ny, nx], maps.len())?;
+    expect_len("phase reference of coils", &[coils], reference.len())?;
+    expect_len("maps", &[coils, planes, ny, nx], maps.len())?;
     if let Some(reason) = refuses(problem) {
         return Err(Error::value("coil images", "a problem that the GPU's kernels take", reason));
     }
-    if images.is_empty() {
+    if maps.is_empty() {
         return Ok(());
     }
-    maps_by(cuda, problem, images, maps, Chunk::new(problem))
+    maps_by(cuda, problem, (images, reference), maps, Chunk::new(problem))
 }
 
 /// [`maps`] of images and maps of the problem's size, which the kernels take, in chunks that fit it.
 fn maps_by(
     cuda: &Cuda,
     problem: &Problem,
-    images: &Array<C32>,
+    (images, reference): (&Array<C32>, &Array<C32>),
     maps: &mut Array<C32>,
     chunk: Chunk,
 ) -> Result<()> {
     let [nz, ny, nx] = problem.shape_zyx;
+    let [first_plane, wanted] = problem.planes;
     let coils = problem.coils;
-    let voxels = nz * ny * nx;
+    let (voxels, solved) = (nz * ny * nx, problem.voxels());
     let device = images.device();
     let defines = [define::<f32>()];
     let kernel = |name: &str| cuda.kernel(&SOURCE, &defines, name);
-    let (pairs, count) = (coils * (coils + 1) / 2, Argument::count(coils)?);
-
-    let mut reference = Array::<C32>::zeros(device, &[coils])?;
-    let blocks = blocks(voxels);
-    let mut partial = Array::<C64>::zeros(device, &[blocks, pairs])?;
-    let tile = coils * (TILE + 1) * size_of::<C32>();
-    let shape = Launch::linear(blocks as u32, THREADS as u32).with_shared(tile);
-    let arguments = &mut [images.cuda().into(), count, (voxels as u64).into(), partial.cuda_mut().into()];
-    // SAFETY: the images have `voxels` elements a coil; a block has a sum of its own for each pair, and a tile of shared memory.
-    unsafe { kernel("whole")?.launch(shape, arguments) }?;
-    let shape = Launch::linear(1, THREADS as u32).with_shared(entries(coils) * size_of::<C32>());
-    let arguments =
-        &mut [partial.cuda().into(), Argument::count(blocks)?, count, reference.cuda_mut().into()];
-    // SAFETY: the sums of `blocks` blocks are read, a number for each coil is written.
-    unsafe { kernel("principal")?.launch(shape, arguments) }?;
-    drop(partial);
-
+    let (pairs, count) = (pairs(coils), Argument::count(coils)?);
     let radius = reach(problem);
     let int = |value: usize| Argument::from(value as i32);
     let mut sums = Array::<C32>::zeros(device, &[pairs, chunk.stored, chunk.rows, nx])?;
     let (tile, team) = tile_and_team(coils);
     let shared = entries(coils) * (tile | 1) * size_of::<C32>();
     let ring = (2 * radius + 1) * THREADS * size_of::<C32>();
-    for z in (0..nz).step_by(chunk.planes) {
-        let planes = chunk.planes.min(nz - z);
+    for z in (first_plane..first_plane + wanted).step_by(chunk.planes) {
+        let planes = chunk.planes.min(first_plane + wanted - z);
         let first = z.saturating_sub(radius);
         let stored = (z + planes + radius).min(nz) - first;
         for y in (0..ny).step_by(chunk.rows) {
@@ -189,19 +218,20 @@ fn maps_by(
                 reference.cuda().into(),
                 maps.cuda_mut().into(),
                 count,
-                (voxels as u64).into(),
+                (solved as u64).into(),
                 int(nz),
                 int(radius),
                 int(first),
                 int(stored),
                 int(z),
+                int(z - first_plane),
                 Argument::count(rows * nx)?,
                 ((y * nx) as u64).into(),
                 ((ny * nx) as u64).into(),
                 Argument::count(tile)?,
                 Argument::count(team)?,
             ];
-            // SAFETY: the planes that the windows reach were stored; the maps have `voxels` elements a coil, and shared memory holds a
+            // SAFETY: the planes that the windows reach were stored; the maps have `solved` elements a coil, and shared memory holds a
             // tile.
             unsafe { kernel("solve")?.launch(shape, arguments) }?;
         }
@@ -234,7 +264,7 @@ mod tests {
             (4, [3, 2, 2], 40),
             (2, [70_000, 1, 1], 3),
         ] {
-            let problem = Problem { coils, shape_zyx, radius };
+            let problem = Problem::whole(coils, shape_zyx, radius);
             assert_eq!(refuses(&problem), None);
             let chunk = Chunk::new(&problem);
             let [nz, ny, _] = shape_zyx;
@@ -243,23 +273,26 @@ mod tests {
             assert!(chunk.stored == nz || chunk.planes + 2 * reach(&problem) <= chunk.stored);
             assert!(chunk.bytes(&problem) <= CHUNK_BYTES || chunk.rows == 1, "{problem:?}: {chunk:?}");
         }
-        let many = Problem { coils: 157, shape_zyx: [1, 8, 8], radius: 3 };
-        let long = Problem { coils: 2, shape_zyx: [1, 8, 900], radius: 70 };
+        let many = Problem::whole(157, [1, 8, 8], 3);
+        let long = Problem::whole(2, [1, 8, 900], 70);
         assert!(refuses(&many).is_some() && refuses(&long).is_some());
     }
 
     #[test]
     fn however_the_volume_is_cut_the_bits_are_the_same() {
-        let problem = Problem { coils: 3, shape_zyx: [9, 21, 5], radius: 2 };
+        let problem = Problem::whole(3, [9, 21, 5], 2);
         let images = coil_images(problem.coils, problem.shape_zyx, 0.3, 7);
         for device in crate::cuda::gpus() {
             let Backend::Cuda(cuda) = device.backend() else { panic!("expected a GPU") };
             let images = Array::from_slice(device, &[3, 9, 21, 5], &images).unwrap();
+            let mut whole = crate::walsh::Covariance::new(device, 3).unwrap();
+            whole.add(&images).unwrap();
+            let reference = whole.principal().unwrap();
             let by = |planes: usize, stored: usize, rows: usize| {
                 let mut found = Array::zeros(device, images.shape()).unwrap();
                 found.fill(C32::new(f32::NAN, f32::NAN)).unwrap();
                 let chunk = Chunk { planes, stored, rows };
-                maps_by(cuda, &problem, &images, &mut found, chunk).unwrap();
+                maps_by(cuda, &problem, (&images, &reference), &mut found, chunk).unwrap();
                 found.to_vec().unwrap()
             };
             let whole = by(9, 9, 21);

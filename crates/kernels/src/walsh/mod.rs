@@ -8,7 +8,9 @@ mod reference;
 mod tests;
 mod variants;
 
-use rayspin_core::{C32, Error, Result, format_shape};
+use std::ops::Range;
+
+use rayspin_core::{C32, C64, Error, Result, expect_shape, format_shape};
 use rayspin_device::{Array, Backend, Device};
 
 use crate::variant::Work;
@@ -28,8 +30,32 @@ pub struct Problem {
     pub coils: usize,
     /// Image shape.
     pub shape_zyx: [usize; 3],
+    /// First plane of the image whose maps are wanted, and the number of planes.
+    pub planes: [usize; 2],
     /// Window half-width.
     pub radius: usize,
+}
+
+impl Problem {
+    /// The maps of the whole image.
+    pub fn whole(coils: usize, shape_zyx: [usize; 3], radius: usize) -> Self {
+        Self { coils, shape_zyx, planes: [0, shape_zyx[0]], radius }
+    }
+
+    /// Voxels whose maps are wanted.
+    fn voxels(&self) -> usize {
+        self.planes[1] * self.shape_zyx[1] * self.shape_zyx[2]
+    }
+
+    /// Whether the image has the planes.
+    fn expect_planes(&self) -> Result<()> {
+        let [first, count] = self.planes;
+        if first.checked_add(count).is_some_and(|end| end <= self.shape_zyx[0]) {
+            return Ok(());
+        }
+        let expected = format!("planes within 0..{}", self.shape_zyx[0]);
+        Err(Error::value("planes of maps", expected, format!("{count} from {first} on")))
+    }
 }
 
 /// What serves a problem on a device.
@@ -43,31 +69,115 @@ fn best(device: &Device, problem: &Problem) -> Launch {
 ///
 /// `images` is `[coil, z, y, x]` or `[coil, y, x]`; the result has its shape. `radius` is the window's half-width in
 /// voxels (windows are cut at the border). An eigenvector's phase is free: here the component along the dominant
-/// eigenvector of the covariance of the whole image is real and positive, which keeps maps smooth and leaves the
+/// eigenvector of the [`Covariance`] of the whole image is real and positive, which keeps maps smooth and leaves the
 /// image its own phase. Where a window holds no signal at all the maps are 0. Where the two largest eigenvalues are within a fifth of each
 /// other, the iteration may end at its limit: then c(x) is the eigenvector of a matrix that differs from R by up to 2 % of λ_max.
 ///
 /// Errors: a rank other than 3 or 4, or no coils.
 pub fn maps(images: &Array<C32>, radius: usize) -> Result<Array<C32>> {
-    let shape = images.shape();
-    let (coils, shape_zyx) = match *shape {
-        [coils, y, x] => (coils, [1, y, x]),
-        [coils, z, y, x] => (coils, [z, y, x]),
-        _ => {
-            return Err(Error::Shape {
-                what: "coil images".into(),
-                expected: "[coil, y, x] or [coil, z, y, x]".into(),
-                found: format_shape(shape),
-            });
-        }
-    };
-    if coils == 0 {
-        return Err(Error::value("coil images", "at least one coil", 0));
-    }
-    let mut out = Array::zeros(images.device(), shape)?;
-    let problem = Problem { coils, shape_zyx, radius };
-    best(images.device(), &problem)(&problem, images, &mut out)?;
+    let planes = 0..zyx(images)?.1[0];
+    let mut whole = Covariance::new(images.device(), images.shape()[0])?;
+    whole.add(images)?;
+    let reference = whole.principal()?;
+    drop(whole);
+    slab(images, planes, radius, &reference)?.reshape(images.shape())
+}
+
+/// [`maps`] of some planes along z, `[coil, planes, y, x]`, from coil images of a slab `[coil, z, y, x]` that holds these planes
+/// and, on either side, `radius` more or as many as the image has. `reference` `[coil]` fixes the phase: the principal vector of
+/// the whole image's [`Covariance`]. Each plane has the bits that [`maps`] gives it with that reference.
+///
+/// Errors: as [`maps`], planes that are not in the slab, a reference of other coils or of another device.
+pub fn slab(
+    images: &Array<C32>,
+    planes: Range<usize>,
+    radius: usize,
+    reference: &Array<C32>,
+) -> Result<Array<C32>> {
+    let (coils, shape_zyx) = zyx(images)?;
+    expect_shape("phase reference of coils", &[coils], reference.shape())?;
+    crate::fft::check_device("phase reference of coils", images.device(), reference.device())?;
+    let problem = Problem { coils, shape_zyx, planes: [planes.start, planes.len()], radius };
+    problem.expect_planes()?;
+    let mut out = Array::zeros(images.device(), &[coils, planes.len(), shape_zyx[1], shape_zyx[2]])?;
+    best(images.device(), &problem)(&problem, images, reference, &mut out)?;
     Ok(out)
+}
+
+/// Coils and image of `[coil, z, y, x]` or `[coil, y, x]`.
+fn zyx(images: &Array<C32>) -> Result<(usize, [usize; 3])> {
+    match *images.shape() {
+        [0, _, _] | [0, _, _, _] => Err(Error::value("coil images", "at least one coil", 0)),
+        [coils, y, x] => Ok((coils, [1, y, x])),
+        [coils, z, y, x] => Ok((coils, [z, y, x])),
+        ref shape => Err(Error::Shape {
+            what: "coil images".into(),
+            expected: "[coil, y, x] or [coil, z, y, x]".into(),
+            found: format_shape(shape),
+        }),
+    }
+}
+
+/// Σ_x m(x) m(x)ᴴ of coil images, added up part by part.
+#[derive(Debug)]
+pub struct Covariance {
+    device: Device,
+    coils: usize,
+    sums: Sums,
+}
+
+/// Lower triangles `[pair]`.
+#[derive(Debug)]
+enum Sums {
+    Host(Vec<C64>),
+    /// One for each block of threads.
+    Gpu(Array<C64>),
+}
+
+impl Covariance {
+    /// Of no voxels yet. Errors: no coils, memory.
+    pub fn new(device: &Device, coils: usize) -> Result<Self> {
+        if coils == 0 {
+            return Err(Error::value("coil images", "at least one coil", 0));
+        }
+        let sums = match device.backend() {
+            Backend::Cuda(_) if cuda::refuses_coils(coils).is_none() => {
+                Sums::Gpu(cuda::no_sums(device, coils)?)
+            }
+            _ => Sums::Host(vec![C64::ZERO; pairs(coils)]),
+        };
+        Ok(Self { device: device.clone(), coils, sums })
+    }
+
+    /// Adds the voxels of `images` `[coil, …]`. Errors: other coils, another device, or of the device.
+    pub fn add(&mut self, images: &Array<C32>) -> Result<()> {
+        expect_shape("coils of images", &[self.coils], &images.shape()[..1.min(images.shape().len())])?;
+        crate::fft::check_device("coil images", &self.device, images.device())?;
+        match (&mut self.sums, self.device.backend()) {
+            (Sums::Gpu(sums), Backend::Cuda(cuda)) => cuda::add(cuda, self.coils, images, sums),
+            (Sums::Gpu(_), Backend::Cpu(_)) => Err(Error::value("device", "a GPU", self.device.describe())),
+            (Sums::Host(sums), _) => {
+                cpu::add(self.device.cpu_side(), self.coils, &images.read()?, sums);
+                Ok(())
+            }
+        }
+    }
+
+    /// Its dominant eigenvector `[coil]`, of norm 1; zeros where there was no signal. Errors: of the device.
+    pub fn principal(&self) -> Result<Array<C32>> {
+        match (&self.sums, self.device.backend()) {
+            (Sums::Gpu(sums), Backend::Cuda(cuda)) => cuda::principal(cuda, self.coils, sums),
+            (Sums::Gpu(_), Backend::Cpu(_)) => Err(Error::value("device", "a GPU", self.device.describe())),
+            (Sums::Host(sums), _) => {
+                Array::from_vec(&self.device, &[self.coils], cpu::principal(self.coils, sums))
+            }
+        }
+    }
+}
+
+/// Pairs of coils, each with itself too.
+fn pairs(coils: usize) -> usize {
+    coils * (coils + 1) / 2
 }
 
 /// Bytes that [`maps`] takes beside the images and the maps, and its work, with the default radius on `threads` threads.
@@ -78,12 +188,25 @@ pub fn needs(threads: usize, coils: usize, matrix: &[usize]) -> (u64, Work) {
 
 /// [`needs`] on a device: of a GPU, bytes of its memory; of a problem that its kernels refuse, those of the CPU beside it.
 pub fn needs_on(device: &Device, coils: usize, matrix: &[usize]) -> (u64, Work) {
-    let problem = default_problem(coils, matrix);
+    needs_of(device, &default_problem(coils, matrix))
+}
+
+/// [`needs_on`] for [`slab`]s of `planes` planes of an image, with the [`Covariance`] of the whole, beside the images of the slab
+/// and its maps; the work is that of one slab.
+pub fn slab_needs_on(device: &Device, coils: usize, matrix: &[usize], planes: usize) -> (u64, Work) {
+    let mut problem = default_problem(coils, matrix);
+    let nz = problem.shape_zyx[0];
+    let planes = planes.min(nz);
+    let first = problem.radius.min(nz - planes);
+    problem.planes = [first, planes];
+    problem.shape_zyx[0] = (first + planes + problem.radius).min(nz);
+    needs_of(device, &problem)
+}
+
+fn needs_of(device: &Device, problem: &Problem) -> (u64, Work) {
     match device.backend() {
-        Backend::Cuda(_) if cuda::refuses(&problem).is_none() => {
-            (cuda::scratch_bytes(&problem), work(&problem))
-        }
-        _ => needs(device.cpu_side().threads(), coils, matrix),
+        Backend::Cuda(_) if cuda::refuses(problem).is_none() => (cuda::scratch_bytes(problem), work(problem)),
+        _ => (cpu::scratch_bytes(device.cpu_side().threads(), problem), work(problem)),
     }
 }
 
@@ -92,5 +215,5 @@ fn default_problem(coils: usize, matrix: &[usize]) -> Problem {
     for (to, &n) in shape_zyx.iter_mut().rev().zip(matrix.iter().rev()) {
         *to = n;
     }
-    Problem { coils, shape_zyx, radius: DEFAULT_RADIUS }
+    Problem::whole(coils, shape_zyx, DEFAULT_RADIUS)
 }

@@ -28,6 +28,13 @@ pub(super) fn coil_images(coils: usize, shape: [usize; 3], noise: f32, seed: u64
     values
 }
 
+/// The principal vector of the covariance of several parts of an image.
+fn principal(parts: &[&Array<C32>]) -> Array<C32> {
+    let mut whole = Covariance::new(parts[0].device(), parts[0].shape()[0]).unwrap();
+    parts.iter().for_each(|part| whole.add(part).unwrap());
+    whole.principal().unwrap()
+}
+
 fn distance(wanted: &[C64], found: &[C32]) -> f64 {
     let norm: f64 = wanted.iter().map(|v| v.norm_sqr()).sum();
     let wide = |v: &C32| C64::new(v.re.into(), v.im.into());
@@ -52,10 +59,11 @@ fn every_variant_agrees_with_the_oracle() {
         let images = coil_images(coils, shape, 0.1, seed as u64);
         let of: Vec<usize> = [&[coils], &shape[..]].concat();
         for radius in [0, 1, 3] {
-            let problem = Problem { coils, shape_zyx: shape, radius };
+            let problem = Problem::whole(coils, shape, radius);
             let wanted = reference_maps(coils, shape, radius, &images);
             for device in &devices {
                 let images = Array::from_slice(device, &of, &images).unwrap();
+                let reference = principal(&[&images]);
                 for variant in VARIANTS.iter().filter(|v| v.backend == device.kind()) {
                     if let Some(why) = (variant.refuses)(&problem) {
                         coverage.refused(device, variant.name, &why);
@@ -63,7 +71,7 @@ fn every_variant_agrees_with_the_oracle() {
                     }
                     let mut found = Array::zeros(device, &of).unwrap();
                     found.fill(C32::new(f32::NAN, f32::NAN)).unwrap();
-                    (variant.launch)(&problem, &images, &mut found).unwrap();
+                    (variant.launch)(&problem, &images, &reference, &mut found).unwrap();
                     let relative = distance(&wanted, &found.to_vec().unwrap());
                     coverage.compared(device, variant.name, relative, variant.tolerance);
                     assert!(
@@ -93,6 +101,54 @@ fn devices_agree_and_repeat_their_bits() {
         let relative = distance(&wanted, &found);
         assert!(relative < 2e-4, "{}: {relative:e}", device.describe());
         assert_eq!(found, maps(&images, DEFAULT_RADIUS).unwrap().to_vec().unwrap());
+    }
+}
+
+/// The planes `range` of `[coil, z, y, x]`.
+fn planes_of(images: &[C32], [coils, z, y, x]: [usize; 4], range: &Range<usize>) -> Vec<C32> {
+    let plane = y * x;
+    (0..coils)
+        .flat_map(|j| images[(j * z + range.start) * plane..(j * z + range.end) * plane].to_vec())
+        .collect()
+}
+
+#[test]
+fn slabs_have_the_bits_of_the_whole() {
+    for (coils, [nz, ny, nx], radius) in [(5, [11, 7, 9], 3), (3, [1, 12, 10], 3), (4, [6, 5, 8], 1)] {
+        let shape = [coils, nz, ny, nx];
+        let images = coil_images(coils, [nz, ny, nx], 0.3, 11);
+        for device in rayspin_emu::devices().unwrap() {
+            let part = |range: &Range<usize>| {
+                let values = planes_of(&images, shape, range);
+                Array::from_vec(&device, &[coils, range.len(), ny, nx], values).unwrap()
+            };
+            let all = part(&(0..nz));
+            let whole = maps(&all, radius).unwrap().to_vec().unwrap();
+            let reference = principal(&[&all]);
+            for planes in [1, 2, 4, nz] {
+                let slabs: Vec<_> = (0..nz).step_by(planes).map(|z| z..(z + planes).min(nz)).collect();
+                let parts: Vec<_> = slabs.iter().map(part).collect();
+                let of_slabs = principal(&parts.iter().collect::<Vec<_>>());
+                for (slab, same_reference) in slabs.iter().flat_map(|slab| [(slab, true), (slab, false)]) {
+                    let reached = slab.start.saturating_sub(radius)..(slab.end + radius).min(nz);
+                    let within = slab.start - reached.start..slab.end - reached.start;
+                    let by = if same_reference { &reference } else { &of_slabs };
+                    let found = super::slab(&part(&reached), within, radius, by).unwrap();
+                    assert_eq!(found.shape(), [coils, slab.len(), ny, nx]);
+                    let (found, wanted) = (found.to_vec().unwrap(), planes_of(&whole, shape, slab));
+                    if same_reference {
+                        assert_eq!(found, wanted, "{slab:?} on {}", device.describe());
+                    } else {
+                        let wide: Vec<_> =
+                            wanted.iter().map(|v| C64::new(v.re.into(), v.im.into())).collect();
+                        assert!(distance(&wide, &found) < 1e-6, "{slab:?} on {}", device.describe());
+                    }
+                }
+            }
+            let beyond = super::slab(&all, 1..nz + 1, radius, &reference);
+            assert!(beyond.is_err());
+            assert!(super::slab(&all, 0..1, radius, &Array::zeros(&device, &[coils + 1]).unwrap()).is_err());
+        }
     }
 }
 
@@ -137,10 +193,22 @@ fn scratch_memory_is_stated_beforehand() {
         let images = Array::from_slice(&device, &[5, 12, 20, 18], &images).unwrap();
         cuda.reset_peak();
         let before = cuda.memory_used().0;
-        let _maps = maps(&images, DEFAULT_RADIUS).unwrap();
+        let made = maps(&images, DEFAULT_RADIUS).unwrap();
         let taken = cuda.memory_used().1 - before - (images.len() * size_of::<C32>()) as u64;
         let (stated, _) = needs_on(&device, coils, &matrix);
         assert!(taken <= stated && 2 * taken > stated, "{taken} of {stated}");
+        drop(made);
+
+        let (slab, planes) = (Array::<C32>::zeros(&device, &[coils, 10, 20, 18]).unwrap(), 3..7);
+        cuda.reset_peak();
+        let before = cuda.memory_used().0;
+        let mut whole = Covariance::new(&device, coils).unwrap();
+        whole.add(&slab).unwrap();
+        let reference = whole.principal().unwrap();
+        let found = super::slab(&slab, planes, DEFAULT_RADIUS, &reference).unwrap();
+        let taken = cuda.memory_used().1 - before - (found.len() * size_of::<C32>()) as u64;
+        let (stated, _) = slab_needs_on(&device, coils, &matrix, 4);
+        assert_eq!(taken, stated);
     }
 }
 

@@ -6,8 +6,8 @@ use rayspin_device::{Array, Backend, BackendKind};
 use super::{Problem, cpu, cuda};
 use crate::variant::{Variant, Work};
 
-/// Entry point of a variant: problem, coil images, maps (written).
-pub type Launch = fn(&Problem, &Array<C32>, &mut Array<C32>) -> Result<()>;
+/// Entry point of a variant: problem, coil images, vector that fixes the phase `[coil]`, maps of the wanted planes (written).
+pub type Launch = fn(&Problem, &Array<C32>, &Array<C32>, &mut Array<C32>) -> Result<()>;
 
 /// The iteration ends at a change of 1e-4, which bounds the rest where the second eigenvalue is at most half the first. The tests' second
 /// eigenvalues are a few per cent, and leave 1.3e-6.
@@ -35,21 +35,31 @@ pub static VARIANTS: &[Variant<Problem, Launch>] = &[
     .tolerance(TOLERANCE),
 ];
 
-pub(super) fn on_host(problem: &Problem, images: &Array<C32>, maps: &mut Array<C32>) -> Result<()> {
+pub(super) fn on_host(
+    problem: &Problem,
+    images: &Array<C32>,
+    reference: &Array<C32>,
+    maps: &mut Array<C32>,
+) -> Result<()> {
     let device = images.device().clone();
-    let images = images.read()?;
-    maps.update(|maps| cpu::rows(device.cpu_side(), problem, &images, maps))
+    let (images, reference) = (images.read()?, reference.read()?);
+    maps.update(|maps| cpu::rows(device.cpu_side(), problem, &images, &reference, maps))
 }
 
-pub(super) fn on_gpu(problem: &Problem, images: &Array<C32>, maps: &mut Array<C32>) -> Result<()> {
+pub(super) fn on_gpu(
+    problem: &Problem,
+    images: &Array<C32>,
+    reference: &Array<C32>,
+    maps: &mut Array<C32>,
+) -> Result<()> {
     match images.device().backend() {
-        Backend::Cuda(cuda) => cuda::maps(cuda, problem, images, maps),
+        Backend::Cuda(cuda) => cuda::maps(cuda, problem, images, reference, maps),
         Backend::Cpu(_) => Err(Error::value("device", "a GPU", images.device().describe())),
     }
 }
 
 pub(super) fn work(p: &Problem) -> Work {
-    let voxels = p.shape_zyx.iter().product::<usize>() as f64;
+    let voxels = p.voxels() as f64;
     let coils = p.coils as f64;
     let pairs = coils * (coils + 1.0) / 2.0;
     let side = (2 * p.radius + 1) as f64;

@@ -160,7 +160,7 @@ pub(crate) fn needs(
                 .max(q as u64 + espirit::needs_on(device, coils, reach_zyx, whole, sets))
         }
     };
-    let work = espirit::Problem { coils, reach_zyx, shape_zyx: whole, sets, crop: 0.0 }.work();
+    let work = espirit::Problem { coils, reach_zyx, shape_zyx: whole, planes: [0, whole[0]], sets, crop: 0.0 }.work();
     let matrix = (size_of::<C64>() * columns.len().pow(2)) as u64;
     ((4 * matrix + panels(columns.len())).max(host), on_gpu, work)
 }

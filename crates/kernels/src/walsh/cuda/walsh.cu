@@ -113,11 +113,11 @@ static __device__ void dominant(const cplx* r, unsigned stride, unsigned n, cplx
     }
 }
 
-// Maps of the voxels first_voxel … of plane z0 + blockIdx.y, `tile` of them a block, from the planes of `sums`, the first of
-// which is plane `first_plane` of the image. Shared memory: the tile's covariances, then two vectors, each [..][tile | 1].
+// Maps of the voxels first_voxel … of plane z0 + blockIdx.y, which is plane out0 + blockIdx.y of the maps, `tile` of them a block, from
+// the planes of `sums`, the first of which is plane `first_plane` of the image. The maps have `voxels` a coil. Shared memory: the tile's covariances, then two vectors, each [..][tile | 1].
 extern "C" __global__ void __launch_bounds__(THREADS)
 solve(const cplx* __restrict__ sums, const cplx* __restrict__ reference, cplx* __restrict__ maps, unsigned coils,
-      unsigned long long voxels, int nz, int radius, int first_plane, int planes, int z0, unsigned inner,
+      unsigned long long voxels, int nz, int radius, int first_plane, int planes, int z0, int out0, unsigned inner,
       unsigned long long first_voxel, unsigned long long plane_voxels, unsigned tile, unsigned team) {
     extern __shared__ cplx shared[];
     unsigned stride = tile | 1, pairs = coils * (coils + 1) / 2;
@@ -160,18 +160,18 @@ solve(const cplx* __restrict__ sums, const cplx* __restrict__ reference, cplx* _
     for (unsigned t = threadIdx.x; t < coils * tile; t += THREADS) {
         unsigned voxel = t % tile, coil = t / tile;
         if (voxel < count)
-            maps[coil * voxels + z * plane_voxels + first_voxel + begin + voxel] = vectors[coil * stride + voxel];
+            maps[coil * voxels + (out0 + blockIdx.y) * plane_voxels + first_voxel + begin + voxel] =
+                vectors[coil * stride + voxel];
     }
 }
 
-// Each block's share of Σ m_i conj(m_j) over all voxels: partial[block][pair]. Shared memory: a tile of all coils.
+// Adds each block's share of Σ m_i conj(m_j) over all voxels to partial[block][pair]. Shared memory: a tile of all coils.
 extern "C" __global__ void __launch_bounds__(THREADS)
 whole(const cplx* __restrict__ images, unsigned coils, unsigned long long voxels, double2* __restrict__ partial) {
     extern __shared__ cplx tile[];
     unsigned pairs = coils * (coils + 1) / 2;
     double2* own = partial + (unsigned long long)blockIdx.x * pairs;
-    bool first = true;
-    for (unsigned long long begin = (unsigned long long)blockIdx.x * TILE; first || begin < voxels;
+    for (unsigned long long begin = (unsigned long long)blockIdx.x * TILE; begin < voxels;
          begin += (unsigned long long)gridDim.x * TILE) {
         for (unsigned t = threadIdx.x; t < coils * TILE; t += THREADS) {
             unsigned voxel = t % TILE, coil = t / TILE;
@@ -184,10 +184,9 @@ whole(const cplx* __restrict__ images, unsigned coils, unsigned long long voxels
             cplx sum = make_cplx(0, 0);
             for (unsigned voxel = 0; voxel < TILE; voxel++)
                 sum = sum + mul_conj(tile[j * (TILE + 1) + voxel], tile[i * (TILE + 1) + voxel]);
-            double2 before = first ? make_double2(0.0, 0.0) : own[pair];
+            double2 before = own[pair];
             own[pair] = make_double2(before.x + sum.x, before.y + sum.y);
         }
-        first = false;
         __syncthreads();
     }
 }
