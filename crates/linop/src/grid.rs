@@ -1,51 +1,51 @@
-//! The normal operator of Cartesian encoding, some coils at a time.
-
-use std::sync::Arc;
-
-use ndarray::ArrayD;
-use rayspin_core::{C32, Result};
+use ndarray::ArrayViewD;
+use num_complex::Complex;
+use rayspin_core::{Real, Result};
 use rayspin_device::{Array, Device};
 use rayspin_kernels::fft::{Fft, Norm};
 use rayspin_kernels::{sensitivity, vector, window};
-use rayspin_linop::{LinearOp, Scratch};
 
-use super::coils::batches;
+use crate::{CoilMaps, LinearOp, Scratch};
 
-/// x ↦ Σ_j c̄_j F⁻¹ M F (c_j x) with the unitary F and the mask M of what was measured; without maps F⁻¹ M F x. Hermitian,
-/// its own adjoint.
-pub(super) struct GridNormal {
-    maps: Option<Arc<Array<C32>>>,
-    mask: Array<f32>,
-    fft: Fft<f32>,
+/// x ↦ Σ_j c̄_j F⁻¹ M F (c_j x), the normal operator of Cartesian sensitivity encoding, with the unitary F and the mask M of the
+/// sampled positions; without maps F⁻¹ M F x. Some coils at a time. Hermitian, its own adjoint.
+///
+/// Pruessmann et al., *SENSE: sensitivity encoding for fast MRI*, Magn Reson Med 42:952, 1999.
+pub struct GridNormal<R: Real> {
+    maps: Option<CoilMaps<R>>,
+    mask: Array<R>,
+    fft: Fft<R>,
     batch: Option<usize>,
-    scratch: Scratch<f32>,
+    scratch: Scratch<R>,
 }
 
-impl GridNormal {
-    pub(super) fn new(
+impl<R: Real> GridNormal<R> {
+    /// On a grid with the positions `sampled`, with the sensitivities `[coil, grid…]`, whose coils go at most `batch` at a time.
+    ///
+    /// Errors: maps of another grid, a grid that no FFT takes, memory.
+    pub fn new(
         device: &Device,
-        sampled: &ArrayD<bool>,
-        maps: Option<Arc<Array<C32>>>,
+        sampled: ArrayViewD<'_, bool>,
+        maps: Option<CoilMaps<R>>,
         batch: Option<usize>,
     ) -> Result<Self> {
-        Ok(Self {
-            maps,
-            mask: window::indicator(device, sampled.view())?,
-            fft: Fft::new(device, sampled.shape(), Norm::Unitary)?,
-            batch,
-            scratch: Scratch::default(),
-        })
+        if let Some(maps) = &maps {
+            maps.expect(sampled.shape())?;
+        }
+        let fft = Fft::new(device, sampled.shape(), Norm::Unitary)?;
+        let mask = window::indicator(device, sampled)?;
+        Ok(Self { maps, mask, fft, batch, scratch: Scratch::default() })
     }
 
     /// images ← F⁻¹ M F images, by way of `between`.
-    fn project(&self, images: &mut Array<C32>, between: &mut Array<C32>) -> Result<()> {
+    fn project(&self, images: &mut Array<Complex<R>>, between: &mut Array<Complex<R>>) -> Result<()> {
         self.fft.forward(images)?;
         vector::weight(&self.mask, images, between)?;
         self.fft.inverse(between)
     }
 }
 
-impl LinearOp<f32> for GridNormal {
+impl<R: Real> LinearOp<R> for GridNormal<R> {
     fn name(&self) -> &str {
         "Cartesian encoding"
     }
@@ -55,43 +55,42 @@ impl LinearOp<f32> for GridNormal {
     fn range(&self) -> &[usize] {
         self.mask.shape()
     }
-    fn forward_into(&self, x: &Array<C32>, y: &mut Array<C32>) -> Result<()> {
+    fn forward_into(&self, x: &Array<Complex<R>>, y: &mut Array<Complex<R>>) -> Result<()> {
         self.check_forward(x, y)?;
         let Some(maps) = &self.maps else {
             let mut images = self.scratch.take(x.device(), x.shape())?;
             images.copy_from(x)?;
             return self.project(&mut images, y);
         };
-        y.fill(C32::ZERO)?;
-        for coils in batches(maps.shape()[0], self.batch) {
+        y.fill(Complex::new(R::zero(), R::zero()))?;
+        maps.each(self.batch, |coils, maps, at| {
             let shape = [&[coils.len()], x.shape()].concat();
             let mut images = self.scratch.take(x.device(), &shape)?;
             let mut between = self.scratch.take(x.device(), &shape)?;
-            sensitivity::expand_coils(maps, coils.clone(), x, &mut images)?;
+            sensitivity::expand_coils(maps, at.clone(), x, &mut images)?;
             self.project(&mut images, &mut between)?;
-            sensitivity::combine_coils_add(maps, coils, &between, y)?;
-        }
-        Ok(())
+            sensitivity::combine_coils_add(maps, at, &between, y)
+        })
     }
-    fn adjoint_into(&self, y: &Array<C32>, x: &mut Array<C32>) -> Result<()> {
+    fn adjoint_into(&self, y: &Array<Complex<R>>, x: &mut Array<Complex<R>>) -> Result<()> {
         self.forward_into(y, x)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use ndarray::IxDyn;
-    use rand::{RngExt, SeedableRng};
-    use rand_chacha::ChaCha8Rng;
-    use rayspin_linop::{Fourier, SamplingMask, Sense};
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use std::sync::Arc;
+
+    use ndarray::{ArrayD, IxDyn};
+    use rayspin_core::C32;
 
     use super::*;
+    use crate::{Fourier, SamplingMask, Sense};
 
     fn random(device: &Device, shape: &[usize], seed: u64) -> Array<C32> {
-        let mut rng = ChaCha8Rng::seed_from_u64(seed);
-        let mut value = || rng.random_range(-1.0f32..1.0);
-        let len = shape.iter().product();
-        Array::from_vec(device, shape, (0..len).map(|_| C32::new(value(), value())).collect()).unwrap()
+        crate::random(device, shape, seed).unwrap()
     }
 
     #[test]
@@ -109,7 +108,8 @@ mod tests {
             let x = random(&device, &shape, 2);
             let wanted = encode.normal(&x).unwrap();
             for batch in [None, Some(1), Some(2), Some(9)] {
-                let normal = GridNormal::new(&device, &sampled, Some(maps.clone()), batch).unwrap();
+                let normal =
+                    GridNormal::new(&device, sampled.view(), Some(maps.clone().into()), batch).unwrap();
                 let found = normal.forward(&x).unwrap();
                 let scale = vector::norm_squared(&wanted).unwrap().sqrt();
                 let mut difference = found;

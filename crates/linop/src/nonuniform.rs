@@ -1,12 +1,12 @@
+use std::ops::Range;
 use std::sync::Arc;
 
 use num_complex::Complex;
-use rayspin_core::{Real, Result, Trajectory, expect_shape, format_shape};
+use rayspin_core::{Real, Result, Trajectory, format_shape};
 use rayspin_device::{Array, Device};
 use rayspin_kernels::{nudft, nufft, sensitivity, toeplitz, vector};
 
-use crate::sense::expect_maps;
-use crate::{LinearOp, Scratch};
+use crate::{CoilMaps, LinearOp, Scratch};
 
 /// F: images `[batch…, matrix…]` → samples `[batch…, sample]`, s\[j\] = Σ_x ρ\[x\] e^{−i2πk_j·x}, not scaled, by the
 /// non-uniform fast Fourier transform to its plan's tolerance. Its adjoint is exact (to rounding) whatever the tolerance.
@@ -225,7 +225,7 @@ impl<R: Real> LinearOp<R> for ToeplitzNormal<R> {
 /// Pruessmann, Weiger, Börnert, Boesiger, *Advances in sensitivity encoding with arbitrary k-space trajectories*, Magn
 /// Reson Med 46:638, 2001.
 pub struct SenseToeplitz<R: Real> {
-    maps: Arc<Array<Complex<R>>>,
+    maps: CoilMaps<R>,
     toeplitz: Arc<toeplitz::Toeplitz<R>>,
     scratch: Scratch<R>,
 }
@@ -233,13 +233,20 @@ pub struct SenseToeplitz<R: Real> {
 impl<R: Real> SenseToeplitz<R> {
     /// From sensitivities `[coil, matrix…]` and T. Errors: maps of another matrix.
     pub fn new(
-        maps: impl Into<Arc<Array<Complex<R>>>>,
+        maps: impl Into<CoilMaps<R>>,
         toeplitz: impl Into<Arc<toeplitz::Toeplitz<R>>>,
     ) -> Result<Self> {
         let (maps, toeplitz) = (maps.into(), toeplitz.into());
-        expect_maps(&maps)?;
-        expect_shape("coil sensitivities, [coil, matrix…]: matrix", toeplitz.matrix(), &maps.shape()[1..])?;
+        maps.expect(toeplitz.matrix())?;
         Ok(Self { maps, toeplitz, scratch: Scratch::default() })
+    }
+
+    fn apply(&self, x: &Array<Complex<R>>, y: &mut Array<Complex<R>>) -> Result<()> {
+        if self.maps.coils() == 0 {
+            return y.fill(Complex::new(R::zero(), R::zero()));
+        }
+        self.maps
+            .each(None, |coils, maps, at| self.toeplitz.apply_sense_coils(x, maps, at, y, coils.start > 0))
     }
 }
 
@@ -255,11 +262,11 @@ impl<R: Real> LinearOp<R> for SenseToeplitz<R> {
     }
     fn forward_into(&self, x: &Array<Complex<R>>, y: &mut Array<Complex<R>>) -> Result<()> {
         self.check_forward(x, y)?;
-        self.toeplitz.apply_sense(x, &self.maps, y)
+        self.apply(x, y)
     }
     fn adjoint_into(&self, y: &Array<Complex<R>>, x: &mut Array<Complex<R>>) -> Result<()> {
         self.check_adjoint(y, x)?;
-        self.toeplitz.apply_sense(y, &self.maps, x)
+        self.apply(y, x)
     }
     fn scratch(&self) -> Option<&Scratch<R>> {
         Some(&self.scratch)
@@ -269,7 +276,7 @@ impl<R: Real> LinearOp<R> for SenseToeplitz<R> {
 /// FS, the encoding of non-Cartesian sensitivity encoding: one image → samples `[coil, sample]`, coil by coil, so that
 /// one coil image is in memory and not all of them, as with `nufft.compose(sense)`, whose values it has.
 pub struct SenseNufft<R: Real> {
-    maps: Arc<Array<Complex<R>>>,
+    maps: CoilMaps<R>,
     plan: Arc<nufft::Nufft<R>>,
     range: [usize; 2],
     one_image: Vec<usize>,
@@ -279,15 +286,11 @@ pub struct SenseNufft<R: Real> {
 
 impl<R: Real> SenseNufft<R> {
     /// From sensitivities `[coil, matrix…]` and the plan of F. Errors: maps of another matrix.
-    pub fn new(
-        maps: impl Into<Arc<Array<Complex<R>>>>,
-        plan: impl Into<Arc<nufft::Nufft<R>>>,
-    ) -> Result<Self> {
+    pub fn new(maps: impl Into<CoilMaps<R>>, plan: impl Into<Arc<nufft::Nufft<R>>>) -> Result<Self> {
         let (maps, plan) = (maps.into(), plan.into());
-        expect_maps(&maps)?;
-        expect_shape("coil sensitivities, [coil, matrix…]: matrix", plan.matrix(), &maps.shape()[1..])?;
+        maps.expect(plan.matrix())?;
         Ok(Self {
-            range: [maps.shape()[0], plan.samples()],
+            range: [maps.coils(), plan.samples()],
             one_image: [&[1], plan.matrix()].concat(),
             maps,
             plan,
@@ -296,16 +299,31 @@ impl<R: Real> SenseNufft<R> {
         })
     }
 
-    /// Calls `each(coil, its image, its samples)` with scratch arrays for both.
-    fn for_coils(
-        &self,
-        device: &Device,
-        mut each: impl FnMut(usize, &mut Array<Complex<R>>, &mut Array<Complex<R>>) -> Result<()>,
-    ) -> Result<()> {
+    /// Calls `each` with scratch arrays for one coil's image and its samples, for each coil.
+    fn for_coils(&self, device: &Device, mut each: impl FnMut(Coil<'_, R>) -> Result<()>) -> Result<()> {
         let mut image = self.images.take(device, &self.one_image)?;
         let mut samples = self.samples.take(device, &[1, self.range[1]])?;
-        (0..self.range[0]).try_for_each(|coil| each(coil, &mut image, &mut samples))
+        self.maps.each(Some(1), |coils, maps, at| {
+            each(Coil {
+                first: coils.start * self.range[1],
+                maps,
+                at,
+                image: &mut image,
+                samples: &mut samples,
+            })
+        })
     }
+}
+
+/// A coil whose turn it is.
+struct Coil<'a, R: Real> {
+    /// Its first sample among those of all coils.
+    first: usize,
+    /// Maps, and the row of its own.
+    maps: &'a Array<Complex<R>>,
+    at: Range<usize>,
+    image: &'a mut Array<Complex<R>>,
+    samples: &'a mut Array<Complex<R>>,
 }
 
 impl<R: Real> LinearOp<R> for SenseNufft<R> {
@@ -320,29 +338,29 @@ impl<R: Real> LinearOp<R> for SenseNufft<R> {
     }
     fn forward_into(&self, x: &Array<Complex<R>>, y: &mut Array<Complex<R>>) -> Result<()> {
         self.check_forward(x, y)?;
-        self.for_coils(x.device(), |coil, image, samples| {
-            sensitivity::expand_coils(&self.maps, coil..coil + 1, x, image)?;
-            self.plan.forward(image, samples)?;
-            vector::copy_part(samples, 0, y, coil * self.range[1], self.range[1])
+        self.for_coils(x.device(), |coil| {
+            sensitivity::expand_coils(coil.maps, coil.at, x, coil.image)?;
+            self.plan.forward(coil.image, coil.samples)?;
+            vector::copy_part(coil.samples, 0, y, coil.first, self.range[1])
         })
     }
     fn adjoint_into(&self, y: &Array<Complex<R>>, x: &mut Array<Complex<R>>) -> Result<()> {
         self.check_adjoint(y, x)?;
         x.fill(Complex::default())?;
-        self.for_coils(y.device(), |coil, image, samples| {
-            vector::copy_part(y, coil * self.range[1], samples, 0, self.range[1])?;
-            self.plan.adjoint(samples, image)?;
-            sensitivity::combine_coils_add(&self.maps, coil..coil + 1, image, x)
+        self.for_coils(y.device(), |coil| {
+            vector::copy_part(y, coil.first, coil.samples, 0, self.range[1])?;
+            self.plan.adjoint(coil.samples, coil.image)?;
+            sensitivity::combine_coils_add(coil.maps, coil.at, coil.image, x)
         })
     }
     fn normal_into(&self, x: &Array<Complex<R>>, y: &mut Array<Complex<R>>) -> Result<()> {
         self.check_normal(x, y)?;
         y.fill(Complex::default())?;
-        self.for_coils(x.device(), |coil, image, samples| {
-            sensitivity::expand_coils(&self.maps, coil..coil + 1, x, image)?;
-            self.plan.forward(image, samples)?;
-            self.plan.adjoint(samples, image)?;
-            sensitivity::combine_coils_add(&self.maps, coil..coil + 1, image, y)
+        self.for_coils(x.device(), |coil| {
+            sensitivity::expand_coils(coil.maps, coil.at.clone(), x, coil.image)?;
+            self.plan.forward(coil.image, coil.samples)?;
+            self.plan.adjoint(coil.samples, coil.image)?;
+            sensitivity::combine_coils_add(coil.maps, coil.at, coil.image, y)
         })
     }
 }

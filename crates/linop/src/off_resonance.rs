@@ -1,3 +1,4 @@
+use std::ops::Range;
 use std::sync::Arc;
 
 use num_complex::Complex;
@@ -6,8 +7,7 @@ use rayspin_device::{Array, Device};
 use rayspin_kernels::off_resonance::{Interpolator, Segments, modulate};
 use rayspin_kernels::{nudft, nufft, toeplitz};
 
-use crate::sense::expect_maps;
-use crate::{LinearOp, Scratch};
+use crate::{CoilMaps, LinearOp, Scratch};
 
 /// E: images `[batch…, matrix…]` → samples `[batch…, sample]` while the field is uneven,
 ///
@@ -98,7 +98,7 @@ pub struct OffResonanceToeplitz<R: Real> {
     moments: Vec<f64>,
     kernels: Arc<toeplitz::Series<R>>,
     field: Arc<Array<R>>,
-    maps: Option<Arc<Array<Complex<R>>>>,
+    maps: Option<CoilMaps<R>>,
     scratch: Scratch<R>,
 }
 
@@ -125,15 +125,14 @@ impl<R: Real> OffResonanceToeplitz<R> {
     /// For one image that coils with the sensitivities `[coil, matrix…]` see. Errors: as [`OffResonanceToeplitz::new`],
     /// and maps of another matrix.
     pub fn sense(
-        maps: impl Into<Arc<Array<Complex<R>>>>,
+        maps: impl Into<CoilMaps<R>>,
         moments: &[f64],
         kernels: impl Into<Arc<toeplitz::Series<R>>>,
         field: impl Into<Arc<Array<R>>>,
     ) -> Result<Self> {
         let maps = maps.into();
         let own = Self::new(&[], moments, kernels, field)?;
-        expect_maps(&maps)?;
-        expect_shape("coil sensitivities, [coil, matrix…]: matrix", &own.shape, &maps.shape()[1..])?;
+        maps.expect(&own.shape)?;
         Ok(Self { maps: Some(maps), ..own })
     }
 
@@ -177,15 +176,25 @@ impl<R: Real> LinearOp<R> for OffResonanceToeplitz<R> {
         self.check_forward(x, y)?;
         let mut turned = self.scratch.take(x.device(), &self.shape)?;
         let mut convolved = self.scratch.take(x.device(), &self.shape)?;
-        self.kernels.each(|segment, toeplitz| {
-            let tau = self.moments[segment];
-            modulate(&self.field, -tau, x, &mut turned, false)?;
-            match &self.maps {
-                Some(maps) => toeplitz.apply_sense(&turned, maps, &mut convolved)?,
-                None => toeplitz.apply(&turned, &mut convolved)?,
-            }
-            modulate(&self.field, tau, &convolved, y, segment > 0)
-        })
+        // All segments of some coils: maps that are copied come once an application.
+        let mut some = |coils: Option<(&Array<Complex<R>>, Range<usize>)>, add: bool| {
+            self.kernels.each(|segment, toeplitz| {
+                let tau = self.moments[segment];
+                modulate(&self.field, -tau, x, &mut turned, false)?;
+                match &coils {
+                    Some((maps, at)) => {
+                        toeplitz.apply_sense_coils(&turned, maps, at.clone(), &mut convolved, false)?;
+                    }
+                    None => toeplitz.apply(&turned, &mut convolved)?,
+                }
+                modulate(&self.field, tau, &convolved, y, add || segment > 0)
+            })
+        };
+        match &self.maps {
+            None => some(None, false),
+            Some(maps) if maps.coils() == 0 => y.fill(Complex::new(R::zero(), R::zero())),
+            Some(maps) => maps.each(None, |coils, maps, at| some(Some((maps, at)), coils.start > 0)),
+        }
     }
     fn adjoint_into(&self, y: &Array<Complex<R>>, x: &mut Array<Complex<R>>) -> Result<()> {
         self.check_adjoint(y, x)?;

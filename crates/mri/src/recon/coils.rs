@@ -6,12 +6,7 @@ use ndarray::ArrayD;
 use rayspin_core::{C32, Result};
 use rayspin_device::{Array, Device};
 use rayspin_kernels::{sensitivity, vector};
-
-/// The coils in runs of at most `batch`.
-pub(super) fn batches(coils: usize, batch: Option<usize>) -> impl Iterator<Item = Range<usize>> {
-    let batch = batch.unwrap_or(coils).clamp(1, coils.max(1));
-    (0..coils).step_by(batch).map(move |first| first..(first + batch).min(coils))
-}
+pub(super) use rayspin_linop::batches;
 
 /// The coils `range` of `[coil, rest…]`, copied.
 pub(super) fn part(data: &Array<C32>, range: &Range<usize>) -> Result<Array<C32>> {

@@ -7,12 +7,11 @@ use rayspin_device::{Array, Device};
 use rayspin_kernels::fft::{Fft, Norm};
 use rayspin_kernels::{sensitivity, vector};
 use rayspin_linop::{
-    Adjoint, FiniteDifference, Fourier, Identity, LinearOp, Normal, SamplingMask, SoftSense,
+    Adjoint, FiniteDifference, Fourier, GridNormal, Identity, LinearOp, Normal, SamplingMask, SoftSense,
 };
 use rayspin_solve::{CgOptions, Eigenvalue, LanczosOptions, LeastSquaresOptions, Watch, least_squares};
 
 use super::coils::{Combiner, batches};
-use super::grid::GridNormal;
 use super::plans::Plans;
 use super::samples::CoilSamples;
 use super::voxels::{Voxels, voxels};
@@ -51,10 +50,10 @@ pub(super) fn on_grid(
     if let (true, Some(maps)) = (recon.options.method.sees_all_coils(), &maps) {
         let rhs = sense_rhs(&device, maps, batches(coils, batch), &mut images)?;
         drop(data);
-        let normal = GridNormal::new(&device, sampled, Some(maps.clone()), batch)?;
+        let normal = GridNormal::new(&device, sampled.view(), Some(maps.clone().into()), batch)?;
         return one_image(recon, &normal, &rhs, image, monitor);
     }
-    let normal = GridNormal::new(&device, sampled, None, None)?;
+    let normal = GridNormal::new(&device, sampled.view(), None, None)?;
     coil_by_coil(recon, &normal, (coils, image), maps.as_deref(), &mut images, monitor)
 }
 

@@ -4,7 +4,6 @@ mod blocks;
 mod certify;
 mod coils;
 mod frame_maps;
-mod grid;
 mod iterative;
 mod off_resonance;
 mod options;

@@ -1,0 +1,343 @@
+use std::ops::Range;
+use std::sync::Arc;
+
+use ndarray::{ArrayD, IxDyn};
+use num_complex::Complex;
+use rayspin_core::{Error, Real, Result, expect_shape, voxels};
+use rayspin_device::{Array, Backend, Device, Pinned, Turns, cpu};
+use rayspin_kernels::{sensitivity, vector};
+
+use crate::sense::expect_maps;
+
+/// The coils in runs of at most `batch`.
+pub fn batches(coils: usize, batch: Option<usize>) -> impl Iterator<Item = Range<usize>> {
+    let batch = batch.unwrap_or(coils).clamp(1, coils.max(1));
+    (0..coils).step_by(batch).map(move |first| first..(first + batch).min(coils))
+}
+
+/// Coil sensitivities c_j(x), `[coil, image…]`. Cheap to clone.
+///
+/// They lie in the device's memory, or, where a GPU has no room for them, in the host's pinned memory: then a batch of coils at a
+/// time is copied to the GPU, where two places take turns, so that the next batch comes while the present one is used. Results
+/// agree to rounding. [`MapsBuilder`] makes such maps; an [`Array`] of maps stays on its device. What copies maps cannot be recorded for
+/// repetition (see [`rayspin_device::Cuda::record`]).
+#[derive(Debug)]
+pub struct CoilMaps<R: Real> {
+    place: Place<R>,
+}
+
+#[derive(Debug)]
+enum Place<R: Real> {
+    Resident(Arc<Array<Complex<R>>>),
+    Host(Arc<OnHost<R>>),
+}
+
+/// Maps in parts of `batch` coils; what the last part has beyond the coils is 0.
+#[derive(Debug)]
+struct OnHost<R: Real> {
+    device: Device,
+    shape: Vec<usize>,
+    batch: usize,
+    parts: Turns<Complex<R>>,
+}
+
+impl<R: Real> Clone for CoilMaps<R> {
+    fn clone(&self) -> Self {
+        let place = match &self.place {
+            Place::Resident(maps) => Place::Resident(maps.clone()),
+            Place::Host(maps) => Place::Host(maps.clone()),
+        };
+        Self { place }
+    }
+}
+
+impl<R: Real> From<Arc<Array<Complex<R>>>> for CoilMaps<R> {
+    fn from(maps: Arc<Array<Complex<R>>>) -> Self {
+        Self { place: Place::Resident(maps) }
+    }
+}
+
+impl<R: Real> From<Array<Complex<R>>> for CoilMaps<R> {
+    fn from(maps: Array<Complex<R>>) -> Self {
+        Arc::new(maps).into()
+    }
+}
+
+impl<R: Real> CoilMaps<R> {
+    /// `[coil, image…]`.
+    pub fn shape(&self) -> &[usize] {
+        match &self.place {
+            Place::Resident(maps) => maps.shape(),
+            Place::Host(maps) => &maps.shape,
+        }
+    }
+
+    /// Number of coils.
+    pub fn coils(&self) -> usize {
+        self.shape().first().copied().unwrap_or(0)
+    }
+
+    /// The device that uses them.
+    pub fn device(&self) -> &Device {
+        match &self.place {
+            Place::Resident(maps) => maps.device(),
+            Place::Host(maps) => &maps.device,
+        }
+    }
+
+    /// Whether all of them lie in the device's memory.
+    pub fn is_resident(&self) -> bool {
+        self.resident().is_some()
+    }
+
+    /// All of them, where they lie in the device's memory.
+    pub fn resident(&self) -> Option<&Arc<Array<Complex<R>>>> {
+        match &self.place {
+            Place::Resident(maps) => Some(maps),
+            Place::Host(_) => None,
+        }
+    }
+
+    /// Calls `work(coils, maps, at)` with one range of coils after another, of at most `batch` coils each: `maps` `[row, image…]`
+    /// holds their maps at the rows `at`. Threads take turns where maps are copied; `work` must not use these maps itself.
+    ///
+    /// Errors: those of `work` and of the device; maps are copied and work is being recorded.
+    pub fn each(
+        &self,
+        batch: Option<usize>,
+        work: impl FnMut(Range<usize>, &Array<Complex<R>>, Range<usize>) -> Result<()>,
+    ) -> Result<()> {
+        self.each_of(0..self.coils(), batch, work)
+    }
+
+    /// [`CoilMaps::each`] of the coils of a range. Errors: also coils that are not there.
+    pub fn each_of(
+        &self,
+        coils: Range<usize>,
+        batch: Option<usize>,
+        mut work: impl FnMut(Range<usize>, &Array<Complex<R>>, Range<usize>) -> Result<()>,
+    ) -> Result<()> {
+        if coils.start > coils.end || coils.end > self.coils() {
+            let expected = format!("a range within 0..{}", self.coils());
+            return Err(Error::value("coils of maps", expected, format!("{coils:?}")));
+        }
+        let mut some = |maps: &Array<Complex<R>>, first: usize, coils: Range<usize>| {
+            batches(coils.len(), batch).try_for_each(|part| {
+                let coils = coils.start + part.start..coils.start + part.end;
+                work(coils.clone(), maps, coils.start - first..coils.end - first)
+            })
+        };
+        match &self.place {
+            Place::Resident(maps) => some(maps, 0, coils),
+            Place::Host(maps) => {
+                let parts = coils.start / maps.batch..coils.end.div_ceil(maps.batch);
+                maps.parts.each(if coils.is_empty() { 0..0 } else { parts }, |part, held| {
+                    let first = part * maps.batch;
+                    some(held, first, coils.start.max(first)..coils.end.min(first + maps.batch))
+                })
+            }
+        }
+    }
+
+    /// ρ(x) ← ρ(x) + Σ_j conj(c_j(x)) y_j(x) over the coils of a range: `images` `[taken, image…]`, `image` `[image…]`.
+    ///
+    /// Errors: coils that are not there, shapes that do not fit, other devices, and as [`CoilMaps::each`].
+    pub fn combine_add(
+        &self,
+        coils: Range<usize>,
+        images: &Array<Complex<R>>,
+        image: &mut Array<Complex<R>>,
+    ) -> Result<()> {
+        let (first, shape) = (coils.start, self.shape().get(1..).unwrap_or_default());
+        expect_shape("coil images", &[&[coils.len()], shape].concat(), images.shape())?;
+        self.each_of(coils, None, |coils, maps, at| {
+            sensitivity::combine_rows_add(maps, at, images, coils.start - first..coils.end - first, image)
+        })
+    }
+
+    /// ρ ← ρ / Σ_j |c_j|², 0 where no coil sees anything. Errors: another shape or device, memory, and as [`CoilMaps::each`].
+    pub fn normalise(&self, image: &mut Array<Complex<R>>) -> Result<()> {
+        let maps = match &self.place {
+            Place::Resident(maps) => return sensitivity::normalise(maps, image),
+            Place::Host(maps) => maps,
+        };
+        let mut power = Array::zeros(&maps.device, &maps.shape[1..])?;
+        maps.parts.each(0..maps.parts.len(), |_, held| sensitivity::sum_of_squares_add(held, &mut power))?;
+        sensitivity::divide(&power, image)
+    }
+
+    /// The maps on the host. Errors: of the device, memory.
+    pub fn to_host(&self) -> Result<ArrayD<Complex<R>>> {
+        let maps = match &self.place {
+            Place::Resident(maps) => return maps.to_host(),
+            Place::Host(maps) => maps,
+        };
+        let len = voxels(&maps.shape)?;
+        let mut values = cpu::zeroed("coil sensitivities on the host", len)?;
+        let part_len = maps.batch * voxels(&maps.shape[1..])?;
+        for (part, to) in values.chunks_mut(part_len.max(1)).enumerate() {
+            maps.parts.read(part, |from| to.copy_from_slice(&from[..to.len()]))?;
+        }
+        let found = values.len();
+        ArrayD::from_shape_vec(IxDyn(&maps.shape), values)
+            .map_err(|_| Error::shape("coil sensitivities", &[len], &[found]))
+    }
+
+    /// [`CoilMaps::to_host`], without a copy where nobody else has maps that a CPU holds.
+    pub fn into_host(self) -> Result<ArrayD<Complex<R>>> {
+        match self.place {
+            Place::Resident(maps) => match Arc::try_unwrap(maps) {
+                Ok(maps) => maps.into_host(),
+                Err(shared) => shared.to_host(),
+            },
+            Place::Host(_) => self.to_host(),
+        }
+    }
+
+    /// Bytes of the device's memory and of the host's pinned memory that maps of `shape` take, made by a [`MapsBuilder`] for `cut`.
+    /// A CPU has no memory of its own: its bytes are the host's.
+    ///
+    /// Errors: sizes beyond what can be counted.
+    pub fn bytes_needed(device: &Device, shape: &[usize], cut: Option<usize>) -> Result<(u64, u64)> {
+        let size = |coils: usize| {
+            let image = shape.get(1..).unwrap_or_default();
+            Ok::<_, Error>(voxels(&[&[coils], image].concat())? as u64 * size_of::<Complex<R>>() as u64)
+        };
+        let coils = shape.first().copied().unwrap_or(0);
+        match batch(device, coils, cut) {
+            None => Ok((size(coils)?, 0)),
+            Some(batch) => Ok((size(2 * batch)?, size(coils.div_ceil(batch) * batch)?)),
+        }
+    }
+
+    pub(crate) fn expect(&self, matrix: &[usize]) -> Result<()> {
+        expect_maps(self.shape())?;
+        expect_shape("coil sensitivities, [coil, matrix…]: matrix", matrix, &self.shape()[1..])
+    }
+}
+
+/// Coils of a batch, where maps come in batches: not on a CPU, nor where two batches are all coils. As even as may be.
+fn batch(device: &Device, coils: usize, cut: Option<usize>) -> Option<usize> {
+    let parts = coils.div_ceil(cut?.max(1));
+    (matches!(device.backend(), Backend::Cuda(_)) && parts > 2).then(|| coils.div_ceil(parts))
+}
+
+/// [`CoilMaps`] in the making: they are filled coil by coil or some voxels at a time, and can be read back meanwhile.
+#[derive(Debug)]
+pub struct MapsBuilder<R: Real> {
+    device: Device,
+    shape: Vec<usize>,
+    voxels: usize,
+    making: Making<R>,
+}
+
+#[derive(Debug)]
+enum Making<R: Real> {
+    Resident(Array<Complex<R>>),
+    Host { batch: usize, parts: Vec<Pinned<Complex<R>>> },
+}
+
+impl<R: Real> MapsBuilder<R> {
+    /// Maps of `shape` `[coil, image…]`, all 0. On a GPU with `cut` they lie on the host, and at most so many coils at a time come
+    /// to each of two places on the GPU, unless these two hold all coils. The places are made at the end.
+    ///
+    /// Errors: no axis of coils, memory.
+    pub fn new(device: &Device, shape: &[usize], cut: Option<usize>) -> Result<Self> {
+        expect_maps(shape)?;
+        let (coils, voxels) = (shape[0], voxels(&shape[1..])?);
+        let making = match batch(device, coils, cut) {
+            None => Making::Resident(Array::zeros(device, shape)?),
+            Some(batch) => {
+                let part = rayspin_core::voxels(&[batch, voxels])?;
+                let parts = (0..coils.div_ceil(batch)).map(|_| Pinned::new(device, part));
+                Making::Host { batch, parts: parts.collect::<Result<_>>()? }
+            }
+        };
+        Ok(Self { device: device.clone(), shape: shape.to_vec(), voxels, making })
+    }
+
+    /// `[coil, image…]`.
+    pub fn shape(&self) -> &[usize] {
+        &self.shape
+    }
+
+    /// Takes the `voxels` of the images of `coils`: `from` `[taken, …]` has them from element `at` of each coil on.
+    ///
+    /// Errors: coils or voxels that are not there, another device.
+    pub fn put(
+        &mut self,
+        coils: Range<usize>,
+        voxels: Range<usize>,
+        from: &Array<Complex<R>>,
+        at: usize,
+    ) -> Result<()> {
+        let row = self.row(&coils, &voxels, from.len(), at)?;
+        let (all, len) = (self.voxels, voxels.len());
+        for (taken, coil) in coils.enumerate() {
+            let from_at = taken * row + at;
+            match &mut self.making {
+                Making::Resident(maps) => {
+                    vector::copy_part(from, from_at, maps, coil * all + voxels.start, len)?;
+                }
+                Making::Host { batch, parts } => {
+                    let start = coil % *batch * all + voxels.start;
+                    from.send_part(from_at, &mut parts[coil / *batch], start..start + len)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives the `voxels` of all coils' images: `to` `[coil, …]` gets them from element `at` of each coil on.
+    ///
+    /// Errors: voxels that are not there, another device.
+    pub fn get(&mut self, voxels: Range<usize>, to: &mut Array<Complex<R>>, at: usize) -> Result<()> {
+        let coils = 0..self.shape[0];
+        let row = self.row(&coils, &voxels, to.len(), at)?;
+        let (all, len) = (self.voxels, voxels.len());
+        for coil in coils {
+            let to_at = coil * row + at;
+            match &mut self.making {
+                Making::Resident(maps) => {
+                    vector::copy_part(maps, coil * all + voxels.start, to, to_at, len)?;
+                }
+                Making::Host { batch, parts } => {
+                    let start = coil % *batch * all + voxels.start;
+                    to.receive_part(to_at, &mut parts[coil / *batch], start..start + len)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Elements that an array of `len` has of each of `coils`, which holds `voxels` from element `at` on.
+    fn row(&self, coils: &Range<usize>, voxels: &Range<usize>, len: usize, at: usize) -> Result<usize> {
+        for (what, range, all) in [("coils", coils, self.shape[0]), ("voxels", voxels, self.voxels)] {
+            if range.start > range.end || range.end > all {
+                let expected = format!("a range within 0..{all}");
+                return Err(Error::value(format!("{what} of maps"), expected, format!("{range:?}")));
+            }
+        }
+        let row = len / coils.len().max(1);
+        let expected = [coils.len(), at.saturating_add(voxels.len()).max(row)];
+        expect_shape("part of maps", &expected, &[coils.len(), row])?;
+        expect_shape("part of maps", &[coils.len() * row], &[len])?;
+        Ok(row)
+    }
+
+    /// The maps. Errors: no memory for the two places.
+    pub fn finish(self) -> Result<CoilMaps<R>> {
+        let (batch, parts) = match self.making {
+            Making::Resident(maps) => return Ok(maps.into()),
+            Making::Host { batch, parts } => (batch, parts),
+        };
+        let mut turns = Turns::new(&self.device, "coil sensitivities that are copied", 2);
+        parts.into_iter().for_each(|part| turns.push(part));
+        let place = [&[batch], &self.shape[1..]].concat();
+        for _ in 0..2 {
+            turns.offer(Array::zeros(&self.device, &place)?);
+        }
+        let maps = OnHost { device: self.device, shape: self.shape, batch, parts: turns };
+        Ok(CoilMaps { place: Place::Host(Arc::new(maps)) })
+    }
+}
