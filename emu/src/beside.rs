@@ -74,6 +74,20 @@ impl Untold {
     fn touches(&self, at: u64, bytes: u64) -> bool {
         overlap(self.to as u64, self.values.len(), at, bytes)
     }
+
+    /// Writes to `to`, a copy of `bytes` from `from` on, what the host is going to be told of them.
+    ///
+    /// # Safety
+    /// `to` begins this number of bytes, which nothing else uses.
+    unsafe fn tell_copy(&self, from: *const u8, to: *mut u8, bytes: usize) {
+        let (from, own) = (from as usize, self.to as usize);
+        let (start, end) = (from.max(own), (from + bytes).min(own + self.values.len()));
+        if start < end {
+            let values = &self.values[start - own..end - own];
+            // SAFETY: `start..end` lies within the bytes that `to` has a copy of.
+            unsafe { to.add(start - from).copy_from_nonoverlapping(values.as_ptr(), values.len()) };
+        }
+    }
 }
 
 fn overlap(a: u64, a_bytes: usize, b: u64, b_bytes: u64) -> bool {
@@ -235,8 +249,15 @@ impl Lanes {
     /// Both addresses begin so many bytes until the lane is passed on; nothing uses `to` nor changes `from` before.
     pub(crate) unsafe fn upload(&mut self, lane: Lane, from: *const u8, to: *mut u8, bytes: usize) {
         match self.of(lane) {
-            // SAFETY: as the caller promises.
-            None => unsafe { to.copy_from_nonoverlapping(from, bytes) },
+            None => {
+                // SAFETY: as the caller promises.
+                unsafe { to.copy_from_nonoverlapping(from, bytes) };
+                for untold in &self.told {
+                    // The host was not told yet, but this copy comes after it in the order of work.
+                    // SAFETY: as the caller promises.
+                    unsafe { untold.tell_copy(from, to, bytes) };
+                }
+            }
             Some(pending) => {
                 // SAFETY: as the caller promises.
                 unsafe { to.write_bytes(POISON, bytes) };
