@@ -261,6 +261,11 @@ impl<R: Real> MapsBuilder<R> {
         &self.shape
     }
 
+    /// The device that the maps are for.
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+
     /// Takes the `voxels` of the images of `coils`: `from` `[taken, …]` has them from element `at` of each coil on.
     ///
     /// Errors: coils or voxels that are not there, another device.
