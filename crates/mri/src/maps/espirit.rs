@@ -3,8 +3,10 @@ use rayspin_device::{Array, BackendKind, Device};
 use rayspin_kernels::espirit;
 use rayspin_kernels::gram::Rows;
 use rayspin_kernels::variant::Work;
-use rayspin_solve::dense::{Matrix, covariance, covariance_needs, eigen, panels, projector};
 use serde::Serialize;
+
+use super::cut::zyx;
+use rayspin_solve::dense::{Matrix, covariance, covariance_needs, eigen, projector};
 
 /// How ESPIRiT maps are made.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -48,21 +50,24 @@ impl EspiritOptions {
 /// Rows of the matrix that is decomposed, at most: a decomposition takes time with their cube.
 pub const LARGEST_MATRIX: usize = 1024;
 
-/// Maps `[coil, z, y, x]` (or without z; `[set, coil, …]` for several sets) on a grid of `shape` from a fully sampled
-/// centre of k-space `[coil, z, y, x]`.
+/// What a coil array's k-space is left unchanged by.
+pub(super) struct Reproducing {
+    /// Q `[coil, coil, lag z, lag y, lag x]`.
+    pub(super) correlation: Array<C32>,
+    /// The vector `[coil]` that fixes the phase of maps.
+    pub(super) phase: Array<C32>,
+}
+
+/// Q from a fully sampled centre of k-space `[coil, z, y, x]` or without z.
 ///
 /// The neighbourhoods of a coil array's k-space span a small space, with projector P; averaged over a neighbourhood of m
-/// points, s_i(k) = Σ_{j,δ} Q_{ij}\[δ\] s_j(k + δ) with Q_{ij}\[δ\] = (1/m) Σ_r P_{(i,r),(j,r+δ)}. In the image this is
-/// G(x) c(x) = c(x), which [`rayspin_kernels::espirit`] solves for every voxel.
-pub(super) fn maps(
+/// points, s_i(k) = Σ_{j,δ} Q_{ij}\[δ\] s_j(k + δ) with Q_{ij}\[δ\] = (1/m) Σ_r P_{(i,r),(j,r+δ)}.
+pub(super) fn reproducing(
     device: &Device,
     centre: Array<C32>,
-    shape: &[usize],
     options: &EspiritOptions,
-) -> Result<Array<C32>> {
+) -> Result<Reproducing> {
     let coils = centre.shape()[0];
-    let flat = shape.len() == 2;
-    let zyx = |shape: &[usize]| if flat { [1, shape[0], shape[1]] } else { [shape[0], shape[1], shape[2]] };
     let region = zyx(&centre.shape()[1..]);
     let kernel = kernel(options.kernel, region, coils);
 
@@ -84,9 +89,16 @@ pub(super) fn maps(
         &[coils, coils, 2 * kernel[0] - 1, 2 * kernel[1] - 1, 2 * kernel[2] - 1],
         correlation(&projector, coils, kernel),
     )?;
-    let phase = Array::from_vec(device, &[coils], phase)?;
+    Ok(Reproducing { correlation, phase: Array::from_vec(device, &[coils], phase)? })
+}
+
+/// Maps `[coil, z, y, x]` (or without z; `[set, coil, …]` for several sets) on a grid of `shape`. In the image, what k-space is left
+/// unchanged by is G(x) c(x) = c(x), which [`rayspin_kernels::espirit`] solves for every voxel.
+pub(super) fn maps(operator: &Reproducing, shape: &[usize], options: &EspiritOptions) -> Result<Array<C32>> {
+    let Reproducing { correlation, phase } = operator;
+    let coils = phase.len();
     let sets = options.sets.min(coils);
-    let maps = espirit::maps(&correlation, &phase, zyx(shape), sets, options.crop)?;
+    let maps = espirit::maps(correlation, phase, zyx(shape), sets, options.crop)?;
     let mut of = vec![coils];
     of.extend_from_slice(shape);
     if options.sets > 1 {
@@ -130,39 +142,42 @@ fn correlation(projector: &Matrix, coils: usize, kernel: [usize; 3]) -> Vec<C32>
 /// Bytes that [`maps`] takes beside the maps themselves: the matrix of the neighbourhoods, the copy of it that is reduced,
 /// the eigenvectors as they are found and in order, and as much again to work in; or the matrix and two blocks of rows.
 ///
-/// With them, of a GPU, the bytes of its memory, Q and what the maps are found in; and the work of all voxels.
+/// With them, of a GPU, the bytes of its memory, Q and what the maps are found in; and the work of all voxels. Where slabs of `planes`
+/// are solved, all of the device's memory, with a slab's maps.
 pub(crate) fn needs(
     device: &Device,
     options: &EspiritOptions,
     width: usize,
     coils: usize,
     shape: &[usize],
+    planes: Option<usize>,
 ) -> (u64, u64, Work) {
-    let zyx = |limit: usize| -> [usize; 3] {
-        let missing = 3 - shape.len().min(3);
-        std::array::from_fn(|axis| axis.checked_sub(missing).map_or(1, |axis| shape[axis].min(limit)))
-    };
-    let (whole, zyx) = (zyx(usize::MAX), zyx(width));
-    let kernel = kernel(options.kernel, zyx, coils);
+    let whole = zyx(shape);
+    let region = zyx(shape).map(|n| n.min(width));
+    let kernel = kernel(options.kernel, region, coils);
     let (reach_zyx, sets) = (kernel.map(|k| k - 1), options.sets.min(coils));
-    let (rows, columns) = neighbourhoods(coils, zyx, kernel);
+    let (rows, columns) = neighbourhoods(coils, region, kernel);
     let (host, on_gpu) = covariance_needs(device, Rows::Listed(&rows), columns.len());
+    let solved = planes.unwrap_or(whole[0]).min(whole[0]);
+    let problem =
+        espirit::Problem { coils, reach_zyx, shape_zyx: whole, planes: [0, solved], sets, crop: 0.0 };
+    let maps = (size_of::<C32>() * sets * coils * solved * whole[1] * whole[2]) as u64;
+    // Maps of the whole are counted elsewhere, and are not there yet while Q is made.
+    let (with_maps, not_yet) = if planes.is_some() { (maps, 0) } else { (0, maps) };
     let on_gpu = match device.kind() {
-        BackendKind::Cpu => 0,
+        BackendKind::Cpu => with_maps,
         BackendKind::Cuda => {
             let lags: usize = kernel.iter().map(|k| 2 * k - 1).product();
             let q = size_of::<C32>() * (coils * coils * lags + coils);
-            let region = size_of::<C32>() * coils * zyx.iter().product::<usize>();
-            // There are no maps yet.
-            let maps = size_of::<C32>() * sets * coils * whole.iter().product::<usize>();
+            let region = size_of::<C32>() * coils * region.iter().product::<usize>();
             (region as u64 + on_gpu)
-                .saturating_sub(maps as u64)
-                .max(q as u64 + espirit::needs_on(device, coils, reach_zyx, whole, sets))
+                .saturating_sub(not_yet)
+                .max(q as u64 + problem.scratch_bytes_on(device) + with_maps)
         }
     };
-    let work = espirit::Problem { coils, reach_zyx, shape_zyx: whole, planes: [0, whole[0]], sets, crop: 0.0 }.work();
+    let work = espirit::Problem { planes: [0, whole[0]], ..problem }.work();
     let matrix = (size_of::<C64>() * columns.len().pow(2)) as u64;
-    ((4 * matrix + panels(columns.len())).max(host), on_gpu, work)
+    ((4 * matrix + rayspin_solve::dense::panels(columns.len())).max(host), on_gpu, work)
 }
 
 /// Width of the neighbourhood along z, y, x: as wished, at most half of the region, and smaller while the matrix is too
@@ -232,7 +247,7 @@ mod tests {
             let how = Sensitivities::Espirit(EspiritOptions::default());
             let found = Centre::of_grid(sampled, width, Some(how)).unwrap();
             let region = centre(&kspace, found.width).unwrap();
-            let maps = from_grid(region, sampled.shape(), &found).unwrap();
+            let maps = from_grid(region, sampled.shape(), &found, None).unwrap().resident().unwrap().clone();
             let truth: Vec<C32> = simulation.maps.iter().copied().collect();
             let image: Vec<C32> = simulation.truth.data().iter().copied().collect();
             let (error, silent) = compare(maps.cpu(), &truth, &image, options.coils);
@@ -257,7 +272,8 @@ mod tests {
         let how =
             Sensitivities::Espirit(EspiritOptions { sets: 2, threshold: 0.005, ..EspiritOptions::default() });
         let found = Centre::of_grid(&sampled, None, Some(how)).unwrap();
-        let maps = from_grid(centre(&kspace, found.width).unwrap(), sampled.shape(), &found).unwrap();
+        let region = centre(&kspace, found.width).unwrap();
+        let maps = from_grid(region, sampled.shape(), &found, None).unwrap().resident().unwrap().clone();
         assert_eq!(maps.shape(), [2, 6, 48, 48]);
         // The second set is there where the object folds, and is as strong there as the first.
         let second: f32 = maps.cpu()[6 * 48 * 48..].iter().map(|v| v.norm_sqr()).sum();

@@ -4,8 +4,10 @@
 //! sensitivities ([`rayspin_kernels::walsh`]); or its neighbourhoods tell which k-space a coil array can produce at all,
 //! and the sensitivities are what this leaves unchanged ([`rayspin_kernels::espirit`]).
 
+mod cut;
 mod espirit;
 
+pub use cut::{Cut, CutNeeds, cut_needs};
 pub use espirit::{EspiritOptions, LARGEST_MATRIX};
 
 use std::ops::Range;
@@ -17,6 +19,7 @@ use rayspin_device::{Array, Device};
 use rayspin_kernels::fft::{Fft, Norm};
 use rayspin_kernels::variant::Work;
 use rayspin_kernels::{vector, walsh, window};
+use rayspin_linop::{CoilMaps, MapsBuilder};
 use serde::Serialize;
 
 /// Width of the calibration centre in k-space lines (cycles per field of view) unless asked otherwise. 24 lines are what
@@ -90,26 +93,66 @@ impl Centre {
 }
 
 /// Maps `[coil, z, y, x]` (or without z) on a grid of `shape` from its `region`, the centred box of the centre's width of
-/// k-space `[coil, z, y, x]`. Several sets of maps are `[set, coil, z, y, x]`.
+/// k-space `[coil, z, y, x]`. Several sets of maps are `[set, coil, z, y, x]`. With `cut` a GPU holds no more than some coils or some
+/// planes at a time, and the maps lie on the host.
 ///
-/// Errors: a box of zeros, memory.
-pub fn from_grid(region: Array<C32>, shape: &[usize], centre: &Centre) -> Result<Array<C32>> {
+/// Errors: a box of zeros, several sets of maps that are cut, memory.
+pub fn from_grid(
+    region: Array<C32>,
+    shape: &[usize],
+    centre: &Centre,
+    cut: Option<Cut>,
+) -> Result<CoilMaps<f32>> {
     let device = region.device().clone();
     if let Sensitivities::Espirit(options) = &centre.how {
-        return espirit::maps(&device, region, shape, options);
+        return espirit_maps(region, shape, options, cut);
     }
     let window = taper(&device, shape, centre.width)?;
     let mut tapered = Array::zeros(&device, region.shape())?;
     vector::weight(&window, &region, &mut tapered)?;
     drop((region, window));
     let coils = tapered.shape()[0];
-    let mut images = Array::zeros(&device, &[&[coils], shape].concat())?;
+    let fft = Fft::new(&device, shape, Norm::Unitary)?;
     let at = shape.iter().map(|&n| centre_of(n, centre.width).start);
     let at: Vec<usize> = std::iter::once(0).chain(at).collect();
-    vector::copy_box(&tapered, &vec![0; at.len()], &mut images, &at, tapered.shape())?;
-    drop(tapered);
-    Fft::new(&device, shape, Norm::Unitary)?.inverse(&mut images)?;
-    walsh::maps(&images, walsh::DEFAULT_RADIUS)
+    let all = [&[coils], shape].concat();
+    let Some(cut) = cut else {
+        let mut images = Array::zeros(&device, &all)?;
+        vector::copy_box(&tapered, &vec![0; at.len()], &mut images, &at, tapered.shape())?;
+        drop(tapered);
+        fft.inverse(&mut images)?;
+        return Ok(walsh::maps(&images, walsh::DEFAULT_RADIUS)?.into());
+    };
+    let mut maps = MapsBuilder::new(&device, &all, Some(cut.coils))?;
+    let mut image = Array::zeros(&device, &[&[1], shape].concat())?;
+    let (mut from, mut extent) = (vec![0; at.len()], tapered.shape().to_vec());
+    extent[0] = 1;
+    for coil in 0..coils {
+        from[0] = coil;
+        image.fill(C32::ZERO)?;
+        vector::copy_box(&tapered, &from, &mut image, &at, &extent)?;
+        fft.inverse(&mut image)?;
+        maps.put(coil..coil + 1, 0..image.len(), &image, 0)?;
+    }
+    drop((tapered, image));
+    cut::walsh(maps, cut.planes)
+}
+
+fn espirit_maps(
+    region: Array<C32>,
+    shape: &[usize],
+    options: &EspiritOptions,
+    cut: Option<Cut>,
+) -> Result<CoilMaps<f32>> {
+    if cut.is_some() {
+        cut::expect_one_set(options)?;
+    }
+    let device = region.device().clone();
+    let operator = espirit::reproducing(&device, region, options)?;
+    match cut {
+        None => Ok(espirit::maps(&operator, shape, options)?.into()),
+        Some(cut) => cut::espirit(&operator, shape, options, cut),
+    }
 }
 
 /// What ESPIRiT takes besides the maps.
@@ -148,7 +191,7 @@ pub(crate) fn espirit_needs(
     match how {
         Sensitivities::Walsh => None,
         Sensitivities::Espirit(options) => {
-            let (host, gpu, work) = espirit::needs(device, &options, width, coils, shape);
+            let (host, gpu, work) = espirit::needs(device, &options, width, coils, shape, None);
             Some(EspiritNeeds { host, gpu, sets: options.sets.min(coils) as u64, work })
         }
     }
@@ -160,33 +203,96 @@ pub type Adjoint<'a> = &'a mut dyn FnMut(&Array<C32>, &mut Array<C32>) -> Result
 /// The samples of one coil, `[1, sample]`.
 pub type OfCoil<'a> = &'a mut dyn FnMut(usize) -> Result<Array<C32>>;
 
-/// Maps from non-Cartesian samples of so many coils with density weights `[sample]`: by the adjoint NUFFT of the samples
-/// within the centre, tapered by a radial Hann window; for ESPIRiT, of all samples, brought to the grid by an FFT.
+/// Samples anywhere, of all coils, and what brings them to the grid.
+pub struct NonCartesian<'a> {
+    /// Fᴴ.
+    pub adjoint: Adjoint<'a>,
+    /// Where the samples lie.
+    pub trajectory: &'a Trajectory,
+    /// Shape of an image.
+    pub matrix: &'a [usize],
+    /// Number of coils.
+    pub coils: usize,
+    /// The samples of each.
+    pub of_coil: OfCoil<'a>,
+    /// Density weights `[sample]`.
+    pub density: &'a Array<f32>,
+}
+
+impl NonCartesian<'_> {
+    /// Calls `take(coil, Fᴴ W d)` with the image `[matrix…]` of each coil: one coil's samples are all that need be weighted.
+    fn each_image(
+        self,
+        weights: &Array<f32>,
+        mut take: impl FnMut(usize, &mut Array<C32>) -> Result<()>,
+    ) -> Result<()> {
+        let mut weighted = Array::zeros(weights.device(), weights.shape())?;
+        let mut image = Array::zeros(weights.device(), self.matrix)?;
+        for coil in 0..self.coils {
+            let one = (self.of_coil)(coil)?.reshape(weights.shape())?;
+            vector::weight(weights, &one, &mut weighted)?;
+            (self.adjoint)(&weighted, &mut image)?;
+            take(coil, &mut image)?;
+        }
+        Ok(())
+    }
+}
+
+/// Maps from non-Cartesian samples: by the adjoint NUFFT of the samples within the centre, tapered by a radial Hann window; for
+/// ESPIRiT, of all samples, brought to the grid by an FFT. Coil by coil; with `cut` a GPU holds no more than some coils or some planes
+/// at a time, and the maps lie on the host.
+///
+/// Errors: a centre that is too narrow or holds no samples, several sets of maps that are cut, those of the transform, memory.
 pub fn from_samples(
-    adjoint: Adjoint<'_>,
-    trajectory: &Trajectory,
-    matrix: &[usize],
-    (coils, of_coil): (usize, OfCoil<'_>),
-    density: &Array<f32>,
+    samples: NonCartesian<'_>,
     width: Option<usize>,
     how: Option<Sensitivities>,
-) -> Result<(Array<C32>, Centre)> {
+    cut: Option<Cut>,
+) -> Result<(CoilMaps<f32>, Centre)> {
     let how = how.unwrap_or(Sensitivities::Walsh);
     let width = width.unwrap_or(DEFAULT_WIDTH);
     if width < MIN_WIDTH {
         return Err(Error::value("calibration centre", format!("a width of at least {MIN_WIDTH}"), width));
     }
+    let NonCartesian { trajectory, matrix, coils, density, .. } = samples;
     let device = density.device();
+    let all = [&[coils], matrix].concat();
+    let voxels: usize = matrix.iter().product();
     if let Sensitivities::Espirit(options) = &how {
-        let mut images = weighted_images(adjoint, matrix, (coils, of_coil), density)?;
-        Fft::new(device, matrix, Norm::Unitary)?.forward(&mut images)?;
+        let fft = Fft::new(device, matrix, Norm::Unitary)?;
         let width = width.min(matrix.iter().copied().max().unwrap_or(width));
-        let region = centre(&images, width)?;
-        drop(images);
-        let maps = espirit::maps(device, region, matrix, options)?;
-        return Ok((maps, Centre { width, how }));
+        let extent: Vec<usize> = matrix.iter().map(|&n| centre_of(n, width).len()).collect();
+        let mut region = Array::zeros(device, &[&[coils], &extent[..]].concat())?;
+        samples.each_image(density, |coil, image| {
+            fft.forward(image)?;
+            let own = centre_along(image, 0, width)?;
+            vector::copy_part(&own, 0, &mut region, coil * own.len(), own.len())
+        })?;
+        return Ok((espirit_maps(region, matrix, options, cut)?, Centre { width, how }));
     }
-    let half = width as f64 / 2.0;
+    let window = radial_window(trajectory, density, width)?;
+    let maps = match cut {
+        None => {
+            let mut images = Array::zeros(device, &all)?;
+            samples.each_image(&window, |coil, image| {
+                vector::copy_part(image, 0, &mut images, coil * voxels, voxels)
+            })?;
+            drop(window);
+            walsh::maps(&images, walsh::DEFAULT_RADIUS)?.into()
+        }
+        Some(cut) => {
+            let mut maps = MapsBuilder::new(device, &all, Some(cut.coils))?;
+            samples.each_image(&window, |coil, image| maps.put(coil..coil + 1, 0..voxels, image, 0))?;
+            drop(window);
+            cut::walsh(maps, cut.planes)?
+        }
+    };
+    Ok((maps, Centre { width, how }))
+}
+
+/// Density weights under a radial Hann window of `width`. Errors: it holds no samples.
+fn radial_window(trajectory: &Trajectory, density: &Array<f32>, width: usize) -> Result<Array<f32>> {
+    let (device, half) = (density.device(), width as f64 / 2.0);
     let density = density.read()?;
     let window: Vec<f32> = device.cpu_side().run(|| {
         let samples = density.par_iter().enumerate().with_min_len(4096);
@@ -204,31 +310,7 @@ pub fn from_samples(
             "none",
         ));
     }
-    let window = Array::from_vec(device, &[trajectory.samples()], window)?;
-    let images = weighted_images(adjoint, matrix, (coils, of_coil), &window)?;
-    drop(window);
-    Ok((walsh::maps(&images, walsh::DEFAULT_RADIUS)?, Centre { width, how }))
-}
-
-/// Fᴴ W d of every coil. The transform goes coil by coil anyway: one coil's samples are all that need be weighted.
-fn weighted_images(
-    adjoint: Adjoint<'_>,
-    matrix: &[usize],
-    (coils, of_coil): (usize, OfCoil<'_>),
-    weights: &Array<f32>,
-) -> Result<Array<C32>> {
-    let device = weights.device();
-    let mut images = Array::zeros(device, &[&[coils], matrix].concat())?;
-    let mut weighted = Array::zeros(device, weights.shape())?;
-    let mut image = Array::zeros(device, matrix)?;
-    let voxels = image.len();
-    for coil in 0..coils {
-        let one = of_coil(coil)?.reshape(weights.shape())?;
-        vector::weight(weights, &one, &mut weighted)?;
-        adjoint(&weighted, &mut image)?;
-        vector::copy_part(&image, 0, &mut images, coil * voxels, voxels)?;
-    }
-    Ok(images)
+    Array::from_vec(device, &[trajectory.samples()], window)
 }
 
 /// The centred part of an axis of `n`, `width` wide or less.
@@ -240,9 +322,14 @@ pub(crate) fn centre_of(n: usize, width: usize) -> Range<usize> {
 
 /// The centred box of `width` (less along short axes) of `[coil, z, y, x]`.
 pub(crate) fn centre(kspace: &Array<C32>, width: usize) -> Result<Array<C32>> {
+    centre_along(kspace, 1, width)
+}
+
+/// The centred box of `width` along the axes from `first` on.
+fn centre_along(kspace: &Array<C32>, first: usize, width: usize) -> Result<Array<C32>> {
     let shape = kspace.shape();
     let (mut start, mut extent) = (vec![0; shape.len()], shape.to_vec());
-    for axis in 1..shape.len() {
+    for axis in first..shape.len() {
         let part = centre_of(shape[axis], width);
         (start[axis], extent[axis]) = (part.start, part.len());
     }

@@ -4,14 +4,15 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use ndarray::ArrayD;
-use rayspin_core::{C32, Monitor, Result, expect_shape};
+use rayspin_core::{C32, Error, Monitor, Result, expect_shape};
 use rayspin_device::{Array, Backend, Device};
+use rayspin_linop::CoilMaps;
 
 use super::Reconstructor;
 use super::plans::{Needs, Plans};
 use super::samples::{CoilSamples, on_device};
 use crate::crop::centre_crop;
-use crate::maps::{self, Centre};
+use crate::maps::{self, Centre, NonCartesian};
 use crate::prepare::Preparation;
 use crate::scan::{CalibrationLines, Frame, Samples};
 
@@ -95,8 +96,9 @@ impl Reconstructor {
         self.plans = None;
         let (maps, found) = self.recovering(frame, notes, |recon, frame| {
             let mut notes = Vec::new();
-            let maps = recon.estimated(frame, &mut notes, monitor)?;
-            Ok((SharedMaps::new(Arc::new(maps), recon.options.finish_on_cpu)?, notes))
+            let maps = recon.estimated(frame, &mut notes, monitor)?.resident().cloned();
+            let maps = maps.ok_or_else(|| Error::value("shared maps", "ones on the device", "cut ones"))?;
+            Ok((SharedMaps::new(maps, recon.options.finish_on_cpu)?, notes))
         })?;
         notes.extend(found);
         Ok(maps)
@@ -107,7 +109,7 @@ impl Reconstructor {
         frame: Cow<'_, Frame>,
         notes: &mut Vec<String>,
         monitor: &Monitor<'_>,
-    ) -> Result<Array<C32>> {
+    ) -> Result<CoilMaps<f32>> {
         let mixing = self.mixing.as_deref();
         match &frame.samples {
             Samples::Cartesian { kspace, sampled } => {
@@ -161,7 +163,7 @@ impl Reconstructor {
         calibration: Option<&CalibrationLines>,
         notes: &mut Vec<String>,
         monitor: &Monitor<'_>,
-    ) -> Result<Array<C32>> {
+    ) -> Result<CoilMaps<f32>> {
         let (width, how) = (self.options.calibration, self.options.sensitivities);
         let (maps, centre) = monitor.stage("coil sensitivities", 0, || {
             let (region, centre) = match calibration {
@@ -176,7 +178,7 @@ impl Reconstructor {
                     (kspace.centre(centre.width)?, centre)
                 }
             };
-            Ok::<_, rayspin_core::Error>((maps::from_grid(region, sampled.shape(), &centre)?, centre))
+            Ok::<_, rayspin_core::Error>((maps::from_grid(region, sampled.shape(), &centre, None)?, centre))
         })?;
         notes.push(format!(
             "coil sensitivities from the central {} lines of {} ({})",
@@ -193,18 +195,18 @@ impl Reconstructor {
         data: &CoilSamples<'_>,
         notes: &mut Vec<String>,
         monitor: &Monitor<'_>,
-    ) -> Result<Array<C32>> {
+    ) -> Result<CoilMaps<f32>> {
         let density = plans.density()?;
         let (maps, centre) = monitor.stage("coil sensitivities", 0, || {
-            maps::from_samples(
-                &mut |samples, images| plans.adjoint(samples, images),
-                plans.trajectory(),
-                plans.matrix(),
-                (data.coils(), &mut |coil| data.part(&(coil..coil + 1))),
+            let samples = NonCartesian {
+                adjoint: &mut |samples, images| plans.adjoint(samples, images),
+                trajectory: plans.trajectory(),
+                matrix: plans.matrix(),
+                coils: data.coils(),
+                of_coil: &mut |coil| data.part(&(coil..coil + 1)),
                 density,
-                self.options.calibration,
-                self.options.sensitivities,
-            )
+            };
+            maps::from_samples(samples, self.options.calibration, self.options.sensitivities, None)
         })?;
         notes.push(format!(
             "coil sensitivities from the central {} cycles per field of view ({})",

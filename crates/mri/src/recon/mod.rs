@@ -287,7 +287,7 @@ impl Reconstructor {
             Maps::Known(maps) => Some(maps),
             Maps::Unknown => {
                 let maps = self.grid_maps(&kspace, sampled, calibration, &mut notes, monitor)?;
-                Some(Arc::new(maps))
+                maps.resident().cloned()
             }
         };
         self.used = maps.clone().filter(|_| self.remember);
@@ -383,7 +383,7 @@ impl Reconstructor {
         let maps = match self.known_maps(coils, matrix, matrix)? {
             Maps::Unused => None,
             Maps::Known(maps) => Some(maps),
-            Maps::Unknown => Some(Arc::new(self.maps_of_samples(plans, &data, &mut notes, monitor)?)),
+            Maps::Unknown => self.maps_of_samples(plans, &data, &mut notes, monitor)?.resident().cloned(),
         };
         self.used = maps.clone().filter(|_| self.remember);
         let (image, solve) = match self.options.method {
