@@ -102,11 +102,11 @@ fn blocks(voxels: usize) -> usize {
     voxels.div_ceil(8 * TILE).clamp(1, BLOCKS)
 }
 
-/// Bytes that the covariance of the whole image and [`maps`] take beside images and maps.
+/// Bytes that the covariance of the whole image and, when it is gone, [`maps`] take beside images and maps.
 pub(super) fn scratch_bytes(problem: &Problem) -> u64 {
-    let whole = BLOCKS * pairs(problem.coils) * size_of::<C64>() + problem.coils * size_of::<C32>();
+    let whole = BLOCKS * pairs(problem.coils) * size_of::<C64>();
     let chunk = if problem.voxels() == 0 { 0 } else { Chunk::new(problem).bytes(problem) };
-    (whole + chunk) as u64
+    (problem.coils * size_of::<C32>() + whole.max(chunk)) as u64
 }
 
 /// Sums of no voxels.

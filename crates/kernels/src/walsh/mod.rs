@@ -191,8 +191,8 @@ pub fn needs_on(device: &Device, coils: usize, matrix: &[usize]) -> (u64, Work) 
     needs_of(device, &default_problem(coils, matrix))
 }
 
-/// [`needs_on`] for [`slab`]s of `planes` planes of an image, with the [`Covariance`] of the whole, beside the images of the slab
-/// and its maps; the work is that of one slab.
+/// [`needs_on`] for [`slab`]s of `planes` planes of an image, or for the [`Covariance`] of the whole that went before, beside the
+/// images of the slab and its maps; the work is that of one slab.
 pub fn slab_needs_on(device: &Device, coils: usize, matrix: &[usize], planes: usize) -> (u64, Work) {
     let mut problem = default_problem(coils, matrix);
     let nz = problem.shape_zyx[0];

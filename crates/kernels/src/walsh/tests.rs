@@ -205,6 +205,7 @@ fn scratch_memory_is_stated_beforehand() {
         let mut whole = Covariance::new(&device, coils).unwrap();
         whole.add(&slab).unwrap();
         let reference = whole.principal().unwrap();
+        drop(whole);
         let found = super::slab(&slab, planes, DEFAULT_RADIUS, &reference).unwrap();
         let taken = cuda.memory_used().1 - before - (found.len() * size_of::<C32>()) as u64;
         let (stated, _) = slab_needs_on(&device, coils, &matrix, 4);

@@ -101,8 +101,9 @@ pub(super) fn expect_one_set(options: &EspiritOptions) -> Result<()> {
     Ok(())
 }
 
-/// What making cut maps takes beside the maps, of which [`CoilMaps::bytes_needed`] says what they take on the host while they are made,
-/// and only afterwards on the device too.
+/// Memory and work of making cut maps, beside the maps themselves. [`CoilMaps::bytes_needed`] states those: their pinned memory is
+/// taken from the start, their places on the device only at the end, when the bytes stated here are free again. Maps that come out
+/// resident take their bytes of the device from the start.
 #[derive(Debug, Clone, Copy)]
 pub struct CutNeeds {
     /// Bytes of the device's memory while a grid's coil images are made. Those of samples anywhere take an image, and what their

@@ -50,7 +50,7 @@ impl EspiritOptions {
 /// Rows of the matrix that is decomposed, at most: a decomposition takes time with their cube.
 pub const LARGEST_MATRIX: usize = 1024;
 
-/// What a coil array's k-space is left unchanged by.
+/// The operator that leaves the k-space of a coil array unchanged, and the phase of maps.
 pub(super) struct Reproducing {
     /// Q `[coil, coil, lag z, lag y, lag x]`.
     pub(super) correlation: Array<C32>,
@@ -92,8 +92,8 @@ pub(super) fn reproducing(
     Ok(Reproducing { correlation, phase: Array::from_vec(device, &[coils], phase)? })
 }
 
-/// Maps `[coil, z, y, x]` (or without z; `[set, coil, …]` for several sets) on a grid of `shape`. In the image, what k-space is left
-/// unchanged by is G(x) c(x) = c(x), which [`rayspin_kernels::espirit`] solves for every voxel.
+/// Maps `[coil, z, y, x]` (or without z; `[set, coil, …]` for several sets) on a grid of `shape`. In the image the operator is
+/// G(x) c(x) = c(x), which [`rayspin_kernels::espirit`] solves for every voxel.
 pub(super) fn maps(operator: &Reproducing, shape: &[usize], options: &EspiritOptions) -> Result<Array<C32>> {
     let Reproducing { correlation, phase } = operator;
     let coils = phase.len();
@@ -142,8 +142,8 @@ fn correlation(projector: &Matrix, coils: usize, kernel: [usize; 3]) -> Vec<C32>
 /// Bytes that [`maps`] takes beside the maps themselves: the matrix of the neighbourhoods, the copy of it that is reduced,
 /// the eigenvectors as they are found and in order, and as much again to work in; or the matrix and two blocks of rows.
 ///
-/// With them, of a GPU, the bytes of its memory, Q and what the maps are found in; and the work of all voxels. Where slabs of `planes`
-/// are solved, all of the device's memory, with a slab's maps.
+/// With them, of a GPU, the bytes of its memory, Q and what the maps are found in; and the work of all voxels. For slabs of `planes`
+/// planes the bytes of the device's memory include a slab's maps.
 pub(crate) fn needs(
     device: &Device,
     options: &EspiritOptions,
