@@ -121,6 +121,7 @@ pub fn from_grid(
         vector::copy_box(&tapered, &vec![0; at.len()], &mut images, &at, tapered.shape())?;
         drop(tapered);
         fft.inverse(&mut images)?;
+        drop(fft);
         return Ok(walsh::maps(&images, walsh::DEFAULT_RADIUS)?.into());
     };
     let mut maps = MapsBuilder::new(&device, &all, Some(cut.coils))?;
@@ -134,7 +135,7 @@ pub fn from_grid(
         fft.inverse(&mut image)?;
         maps.put(coil..coil + 1, 0..image.len(), &image, 0)?;
     }
-    drop((tapered, image));
+    drop((tapered, image, fft));
     cut::walsh(maps, cut.planes)
 }
 
@@ -268,6 +269,7 @@ pub fn from_samples(
             let own = centre_along(image, 0, width)?;
             vector::copy_part(&own, 0, &mut region, coil * own.len(), own.len())
         })?;
+        drop(fft);
         return Ok((espirit_maps(region, matrix, options, cut)?, Centre { width, how }));
     }
     let window = radial_window(trajectory, density, width)?;
