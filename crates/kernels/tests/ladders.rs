@@ -2,70 +2,40 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-use std::collections::BTreeSet;
-
 use rayspin_device::BackendKind;
-use rayspin_emu::Coverage;
-use rayspin_kernels::ladders;
-use rayspin_lab::{Asking, Protocol, measure};
+use rayspin_kernels::{ladders, programs};
+use rayspin_lab::{Asking, Conformance, Protocol, measure};
 use rayspin_tune::{Config, Which};
+
+/// Macros that follow from the sizes of a problem, or from its accuracy: the plans of an FFT and of a NUFFT.
+const OF_PROBLEMS: [&str; 14] = [
+    "LENGTH",
+    "RADICES",
+    "REVERSED",
+    "TEAM",
+    "COLUMNS",
+    "PAD",
+    "RESIDENT",
+    "LINES",
+    "WIDTH",
+    "TERMS",
+    "COEFFICIENTS",
+    "COILS",
+    "WARPS",
+    "THREADS",
+];
 
 #[test]
 fn every_rung_of_every_trial_meets_its_tolerance() {
-    let mut wrong = Vec::new();
+    let (all, programs) = (ladders(), programs());
+    // Corners of spaces have a test of their own.
+    let how = Conformance { seed: 3, configs: 0, open: &OF_PROBLEMS, others: &programs };
     for device in rayspin_emu::devices().unwrap() {
-        for ladder in ladders() {
-            let about = ladder.about();
-            let (mut ran, mut coverage, mut expected) = (0, Coverage::default(), BTreeSet::new());
-            for trial in 0..ladder.trials() {
-                let of_problem = ladder.outline(Which::Trial(trial)).unwrap().rungs;
-                let mut session = ladder.open(Which::Trial(trial), &device, 3 + trial as u64).unwrap();
-                for (at, rung) in session.rungs().to_vec().iter().enumerate() {
-                    if rung.backend != device.kind() {
-                        continue;
-                    }
-                    expected.insert(rung.name);
-                    match (&of_problem[at].refuses, &rung.refuses) {
-                        (None, None) => {}
-                        (Some(why), _) => {
-                            coverage.refused(&device, rung.name, why);
-                            continue;
-                        }
-                        (None, Some(why)) => {
-                            coverage.ruled_out(&device, rung.name, why);
-                            continue;
-                        }
-                    }
-                    ran += 1;
-                    let found = session.verify(at, &rung.space.default_config());
-                    let error = *found.as_ref().unwrap_or(&f64::NAN);
-                    coverage.compared(&device, rung.name, error, rung.tolerance);
-                    match found {
-                        Ok(error) if error <= rung.tolerance => {}
-                        other => wrong.push(format!(
-                            "{} {} on {}: {other:?}",
-                            about.name,
-                            rung.name,
-                            session.problem()
-                        )),
-                    }
-                    if trial + 1 == ladder.trials() {
-                        let whole = session.whole(at, &rung.space.default_config()).unwrap();
-                        let error = session.found().unwrap();
-                        assert!(whole.is_some() && error <= rung.tolerance, "{} {}", about.name, rung.name);
-                    }
-                }
-            }
-            // Some ladders have rows for the CPU alone.
-            if device.kind() == BackendKind::Cuda && expected.is_empty() {
-                continue;
-            }
-            assert!(ran > 0, "{}: nothing ran on {}", about.name, device.describe());
-            println!("{}:\n{coverage}", about.name);
-            wrong.extend(coverage.left_out(&device, expected));
-        }
+        let found = how.check(&all, &device);
+        found.coverage.iter().for_each(|(name, coverage)| println!("{name}:\n{coverage}"));
+        assert!(found.wrong.is_empty(), "{}:\n{}", device.describe(), found.wrong.join("\n"));
+        assert!(found.ran > 0, "nothing ran on {}", device.describe());
     }
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 /// The graph runs on sets of data whose plans have no buffers yet.

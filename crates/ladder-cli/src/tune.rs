@@ -20,7 +20,7 @@ use serde::Serialize;
 use crate::args::tune::Tune;
 use crate::ladder::climbing::size;
 use crate::ladder::limits::MachineLimits;
-use crate::ladder::{named, unknown};
+use crate::ladder::{Ladders, unknown};
 
 /// The search of one rung, as it is written.
 #[derive(Serialize)]
@@ -37,7 +37,7 @@ struct Tuned {
 }
 
 /// Searches spaces, keeps what was measured, prints what was found.
-pub(crate) fn run(context: &Context, args: &Tune) -> Result<()> {
+pub(crate) fn run(context: &Context, ladders: &Ladders, args: &Tune) -> Result<()> {
     if !(args.budget.is_finite() && args.budget >= 0.0) {
         let message = format!("--budget: expected seconds, found {}", args.budget);
         return Err(BadInput::new(message).hint("the default is 60 for each rung").into());
@@ -49,7 +49,7 @@ pub(crate) fn run(context: &Context, args: &Tune) -> Result<()> {
     }
     let size = args.size.as_deref().map(size).transpose()?;
     let which = Which::Case(args.case.as_deref(), size.as_deref());
-    let work = chosen(context, args, which)?;
+    let work = chosen(context, ladders, args, which)?;
     let mut all = Vec::new();
     let searched = stoppable(|| match &args.replay {
         Some(file) => replayed(args, &work, file, &mut all),
@@ -76,10 +76,10 @@ pub(crate) fn run(context: &Context, args: &Tune) -> Result<()> {
 }
 
 /// The ladders with the rungs to tune, by their numbers.
-type Work = Vec<(Box<dyn Ladder>, Outline, Vec<usize>)>;
+type Work<'a> = Vec<(&'a dyn Ladder, Outline, Vec<usize>)>;
 
-fn chosen(context: &Context, args: &Tune, which: Which<'_>) -> Result<Work> {
-    let ladders = if args.all { crate::ladders() } else { named(&args.names)? };
+fn chosen<'a>(context: &Context, ladders: &'a Ladders, args: &Tune, which: Which<'_>) -> Result<Work<'a>> {
+    let ladders = ladders.chosen(args.all, &args.names)?;
     let mut work = Work::new();
     let mut names = Vec::new();
     for ladder in ladders {
@@ -118,7 +118,7 @@ fn measured(
     context: &Context,
     args: &Tune,
     which: Which<'_>,
-    work: &Work,
+    work: &Work<'_>,
     all: &mut Vec<Tuned>,
 ) -> Result<()> {
     let device = &context.device;
@@ -170,7 +170,7 @@ fn measured(
                     stop()
                 })?;
             let problem = outline.problem.clone();
-            all.push(tuned(args, ladder.as_ref(), rung, problem, device.describe(), found));
+            all.push(tuned(args, *ladder, rung, problem, device.describe(), found));
         }
     }
     Ok(())
@@ -190,7 +190,7 @@ fn tuned(
 }
 
 /// Every search that the results in `file` were of, again.
-fn replayed(args: &Tune, work: &Work, file: &Path, all: &mut Vec<Tuned>) -> Result<()> {
+fn replayed(args: &Tune, work: &Work<'_>, file: &Path, all: &mut Vec<Tuned>) -> Result<()> {
     if !file.exists() {
         let message = format!("{}: cannot open: no such file", file.display());
         return Err(BadInput::new(message).hint("check the path and its spelling").into());
@@ -212,7 +212,7 @@ fn replayed(args: &Tune, work: &Work, file: &Path, all: &mut Vec<Tuned>) -> Resu
                     search(&rung.space, HashMap::new(), &mut machine, &options(args), &mut |_, _, _| stop())?;
                 let sizes: Vec<_> = key.sizes.iter().map(ToString::to_string).collect();
                 let problem = format!("{} {}", sizes.join(" x "), key.kind);
-                all.push(tuned(args, ladder.as_ref(), rung, problem, key.device.clone(), found));
+                all.push(tuned(args, *ladder, rung, problem, key.device.clone(), found));
             }
         }
     }

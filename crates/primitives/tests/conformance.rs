@@ -3,146 +3,31 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-use std::collections::BTreeSet;
-
-use rayspin_core::Result;
-use rayspin_device::cuda::{Define, Program};
-use rayspin_device::{Backend, Device};
-use rayspin_emu::Coverage;
+use rayspin_device::Device;
+use rayspin_lab::Conformance;
 use rayspin_primitives::ladders;
-use rayspin_tune::{Build, Config, Rung, Session, Which, gpu};
+use rayspin_tune::Which;
 
-/// Macros whose values follow from the sizes and numbers of a problem: of those a row names some.
+/// Macros whose values follow from the sizes and numbers of a problem.
 const OF_PROBLEMS: [&str; 5] = ["RX", "RY", "TAPS", "WIDE_A", "WIDE_B"];
-
-/// What of `launched` is none of the forms that a row names: a line for each. Of the values that a parameter of the row may take, as
-/// UNROLL does of `unroll`, it names some.
-fn unnamed<'a>(
-    (ladder, row): (&str, &Rung),
-    named: &[Build],
-    launched: impl IntoIterator<Item = &'a Program>,
-) -> BTreeSet<String> {
-    let open = |name: &str| {
-        OF_PROBLEMS.contains(&name)
-            || row.space.axes().iter().any(|axis| axis.name.eq_ignore_ascii_case(name))
-    };
-    let fixed = |defines: &[Define]| -> Vec<Define> {
-        defines.iter().filter(|(name, _)| !open(name)).cloned().collect()
-    };
-    let forms: Vec<_> =
-        named.iter().map(|form| (Program::new(form.source, &[]).text, fixed(&form.defines))).collect();
-    let known = |program: &&Program| {
-        let defines = fixed(&program.defines);
-        forms.iter().any(|form| form.0 == program.text && form.1 == defines)
-    };
-    let line = |program: &Program| {
-        let (name, of, with) = (row.name, program.name, program.options().join(" "));
-        format!("{ladder}: {name} launches {of} with [{with}], which is none of the forms that it names")
-    };
-    launched.into_iter().filter(|program| !known(program)).map(line).collect()
-}
-
-/// What is wrong with one rung: its result, or what it launches.
-fn verdict(
-    ladder: &str,
-    session: &mut dyn Session,
-    rung: usize,
-    config: &Config,
-    (coverage, device): (&mut Coverage, &Device),
-) -> Vec<String> {
-    let row = session.rungs()[rung].clone();
-    let problem = session.problem();
-    let (found, mut wrong): (Result<f64>, Vec<String>) = match device.backend() {
-        Backend::Cpu(_) => (session.verify(rung, config), Vec::new()),
-        Backend::Cuda(cuda) => {
-            let mut found = Ok(f64::NAN);
-            let run = || {
-                found = session.verify(rung, config);
-                Ok(())
-            };
-            let launched = cuda.launches(run).unwrap();
-            let programs = launched.iter().map(|launched| &*launched.program);
-            let lines = unnamed((ladder, &row), &row.forms, programs);
-            (found, lines.into_iter().collect())
-        }
-    };
-    coverage.compared(device, row.name, *found.as_ref().unwrap_or(&f64::NAN), row.tolerance);
-    match found {
-        Ok(error) if error <= row.tolerance => {}
-        Ok(error) => wrong
-            .push(format!("{} {config} on {problem}: error {error:.3e} > {:.0e}", row.name, row.tolerance)),
-        Err(error) => wrong.push(format!("{} {config} on {problem}: {error}", row.name)),
-    }
-    wrong
-}
-
-/// What is wrong with one rung from memory of the host to memory of the host, if anything.
-fn from_host(session: &mut dyn Session, rung: usize, config: &Config) -> Option<String> {
-    let row = session.rungs()[rung].clone();
-    // What the outputs hold is poison until the run.
-    session.verify(rung, config).ok()?;
-    let found = session.whole(rung, config).and_then(|whole| Ok((whole, session.found()?)));
-    match found {
-        Ok((Some(whole), error)) if error <= row.tolerance && whole.bytes_out > 0 => None,
-        other => Some(format!("{} from the host on {}: {other:?}", row.name, session.problem())),
-    }
-}
 
 /// A test's own: what it launches stands beside what others launch at the same time.
 fn devices() -> Vec<Device> {
     rayspin_emu::devices().unwrap()
 }
 
-/// Every rung with its default configuration, on each trial that it does not refuse and on one at least; on the last trial with up
-/// to 12 others of its space. With `--nocapture` the largest error of every rung.
+/// With `--nocapture` the largest error of every rung.
 fn check(name: &str) {
-    let all = ladders();
-    let ladder = all.iter().find(|l| l.about().name == name).unwrap();
-    let (mut wrong, mut coverage) = (Vec::new(), Coverage::default());
+    let all: Vec<_> = ladders().into_iter().filter(|l| l.about().name == name).collect();
+    let how = Conformance { seed: 7, open: &OF_PROBLEMS, ..Conformance::default() };
     let mut ran = 0;
     for device in &devices() {
-        let mut expected = BTreeSet::new();
-        for trial in 0..ladder.trials() {
-            let of_problem = ladder.outline(Which::Trial(trial)).unwrap().rungs;
-            let mut session = ladder.open(Which::Trial(trial), device, 7 + trial as u64).unwrap();
-            for (at, outline) in of_problem.iter().enumerate() {
-                let rung = session.rungs()[at].clone();
-                if rung.backend != device.kind() {
-                    continue;
-                }
-                expected.insert(rung.name);
-                match (&outline.refuses, &rung.refuses) {
-                    (None, None) => {}
-                    (Some(why), _) => {
-                        coverage.refused(device, rung.name, why);
-                        continue;
-                    }
-                    (None, Some(why)) => {
-                        coverage.ruled_out(device, rung.name, why);
-                        continue;
-                    }
-                }
-                let mut configs = vec![rung.space.default_config()];
-                assert!(rung.space.contains(&configs[0]), "{}: its default is not in its space", rung.name);
-                if trial + 1 == ladder.trials() {
-                    let others = rung.space.configs();
-                    let step = others.len().div_ceil(12).max(1);
-                    configs.extend(others.into_iter().step_by(step));
-                }
-                if trial + 1 == ladder.trials() && rung.competes {
-                    wrong.extend(from_host(session.as_mut(), at, &configs[0]));
-                }
-                for config in configs {
-                    ran += 1;
-                    wrong.extend(verdict(name, session.as_mut(), at, &config, (&mut coverage, device)));
-                }
-            }
-        }
-        wrong.extend(coverage.left_out(device, expected));
+        let found = how.check(&all, device);
+        found.coverage.iter().for_each(|(name, coverage)| println!("{name}:\n{coverage}"));
+        assert!(found.wrong.is_empty(), "{}:\n{}", device.describe(), found.wrong.join("\n"));
+        ran += found.ran;
     }
-    println!("{name}:\n{coverage}");
     assert!(ran > 0, "{name}: nothing ran");
-    assert!(wrong.is_empty(), "{name}:\n{}", wrong.join("\n"));
 }
 
 /// A test for each algorithm, and one that none is left out.
@@ -179,34 +64,6 @@ conformance! {
     transpose: "transpose",
     pi: "pi",
     random: "random",
-}
-
-#[test]
-fn a_program_that_a_row_does_not_name_is_told() {
-    let device = rayspin_emu::Emulator::device().unwrap();
-    let all = ladders();
-    let ladder = all.iter().find(|l| l.about().name == "transpose").unwrap();
-    let mut session = ladder.open(Which::Trial(0), &device, 1).unwrap();
-    let rung = session.rungs().iter().position(|rung| rung.name == "gpu-wide").unwrap();
-    let config = session.rungs()[rung].space.default_config();
-    let launched = gpu(&device).unwrap().launches(|| session.run(rung, &config, 0)).unwrap();
-    let launched: Vec<&Program> = launched.iter().map(|launched| &*launched.program).collect();
-    let row = ("transpose", &session.rungs()[rung]);
-    let named = session.rungs()[rung].forms.clone();
-    assert_eq!(unnamed(row, &named, launched.clone()), BTreeSet::new());
-    // Another type of element, and another source.
-    let mut of_bytes = named.clone();
-    of_bytes.iter_mut().flat_map(|form| &mut form.defines).for_each(|define| define.1 = "uchar".to_owned());
-    let others: Vec<Build> =
-        all.iter().filter(|l| l.about().name == "pi").flat_map(|l| l.programs()).collect();
-    for named in [of_bytes, others, vec![]] {
-        let told = unnamed(row, &named, launched.clone());
-        let told = told.first().unwrap();
-        assert!(
-            ["transpose: gpu-wide launches", "ELEMENT="].iter().all(|part| told.contains(part)),
-            "{told}"
-        );
-    }
 }
 
 #[test]
@@ -263,15 +120,12 @@ fn copies_are_whole_in_pieces_of_any_size() {
             let mut session =
                 ladder.open(Which::Case(Some(case.0), Some(&[3 * 1024 + 5])), device, 3).unwrap();
             for at in 0..session.rungs().len() {
-                for config in session.rungs()[at].space.clone().configs() {
-                    let mut coverage = Coverage::default();
-                    wrong.extend(verdict(
-                        "transfers",
-                        session.as_mut(),
-                        at,
-                        &config,
-                        (&mut coverage, device),
-                    ));
+                let rung = session.rungs()[at].clone();
+                for config in rung.space.configs() {
+                    match session.verify(at, &config) {
+                        Ok(error) if error <= rung.tolerance => {}
+                        other => wrong.push(format!("{} {config} of {}: {other:?}", rung.name, case.0)),
+                    }
                 }
             }
         }

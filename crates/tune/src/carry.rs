@@ -16,6 +16,8 @@ pub trait Carry {
     fn receive(&mut self, values: &dyn Any) -> Result<()>;
     /// Takes new memory, as somebody does who keeps the result of the run before. Errors: memory.
     fn renew(&mut self) -> Result<()>;
+    /// The [`Array`] itself, of any type of element.
+    fn any(&mut self) -> &mut (dyn Any + 'static);
 }
 
 impl<T: Element> Carry for Array<T> {
@@ -41,6 +43,10 @@ impl<T: Element> Carry for Array<T> {
         *self = Array::zeros(&device, &shape)?;
         Ok(())
     }
+
+    fn any(&mut self) -> &mut (dyn Any + 'static) {
+        self
+    }
 }
 
 /// Gives an array's memory back: two of them at once may be too much.
@@ -57,6 +63,23 @@ pub struct Carried<'a> {
     pub inputs: Vec<&'a mut dyn Carry>,
     /// What it writes.
     pub outputs: Vec<&'a mut dyn Carry>,
+}
+
+/// Inputs and outputs with their types: see [`Carried::arrays`].
+pub type Arrays<'a, I, O> = (Vec<&'a Array<I>>, Vec<&'a mut Array<O>>);
+
+impl<'a> Carried<'a> {
+    /// The inputs, whose elements are all `I`, and the outputs, whose elements are all `O`. Errors: elements of another type.
+    pub fn arrays<I: Element, O: Element>(self) -> Result<Arrays<'a, I, O>> {
+        let inputs = self.inputs.into_iter().map(|input| Ok(&*typed(input)?));
+        let outputs = self.outputs.into_iter().map(typed);
+        Ok((inputs.collect::<Result<_>>()?, outputs.collect::<Result<_>>()?))
+    }
+}
+
+fn typed<'a, T: Element>(carry: &'a mut (dyn Carry + 'a)) -> Result<&'a mut Array<T>> {
+    let wrong = || Error::value("array of a variant", std::any::type_name::<T>(), "another type of element");
+    carry.any().downcast_mut().ok_or_else(wrong)
 }
 
 /// Seconds of a run from memory of the host to memory of the host.
@@ -108,6 +131,12 @@ mod tests {
             assert_eq!(array.to_vec().unwrap(), [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
             assert_eq!(array.bytes(), 24);
             let mut other = Array::<u8>::zeros(&device, &[6]).unwrap();
+            fn both<'a>(array: &'a mut Array<f32>, other: &'a mut Array<u8>) -> Carried<'a> {
+                Carried { inputs: vec![array], outputs: vec![other] }
+            }
+            let (inputs, outputs) = both(&mut array, &mut other).arrays::<f32, u8>().unwrap();
+            assert_eq!((inputs[0].shape(), outputs[0].shape()), (&[2, 3][..], &[6][..]));
+            assert!(both(&mut array, &mut other).arrays::<f32, f32>().is_err());
             assert!(other.receive(kept.as_ref()).is_err());
             let longer: Box<dyn Any> = Box::new(vec![0f32; 7]);
             assert!(array.receive(longer.as_ref()).is_err());

@@ -155,7 +155,8 @@ impl<A: Algorithm + Clone> Ladder for A {
     fn open_with(&self, which: Which<'_>, device: &Device, seed: u64, own: Own) -> Result<Box<dyn Session>> {
         let problem = find(self, which)?;
         let mut variants = self.variants(&problem);
-        variants.push(own.row(self, &problem, device)?);
+        variants.push(own.row(self, &problem)?);
+        own.compile(self, &problem, device)?;
         open(self, problem, variants, device, seed)
     }
 }

@@ -19,16 +19,18 @@ mod space;
 mod tuned;
 pub mod variant;
 pub mod wisdom;
+mod with;
 
 pub use algorithm::{About, Algorithm, Case, Counts, Flow, Peak, Published, Row, Unit, documents};
 pub use build::{Build, distinct, sources};
-pub use carry::{Carried, Carry, Whole};
+pub use carry::{Arrays, Carried, Carry, Whole};
 pub use input::uniform;
 pub use ladder::{Ladder, Outline, Rung, Session, Which};
 pub use own::{Call, Own, Signature};
 pub use space::{Axis, Config, Space};
 pub use tuned::{source_of, source_of_texts, tuned, tuned_as};
 pub use variant::{Run, Variant, Work, runs_all};
+pub use with::With;
 
 /// The GPU behind a device. Errors: it is a CPU.
 pub fn gpu(device: &Device) -> Result<&Cuda> {

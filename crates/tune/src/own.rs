@@ -86,30 +86,27 @@ impl Own {
         Ok(())
     }
 
-    /// Its row for a problem: as exact as the least exact row that competes must be, and counted as the problem's last row.
+    /// Its row for a problem: its tolerance is that of the least exact variant that competes on a GPU, its work and the arrays that it
+    /// carries are those of the last one; where no variant is for a GPU, of those for the CPU.
     ///
-    /// Errors: the algorithm has no [`Signature`] for this problem; the source does not compile, or has no such kernel.
-    pub(crate) fn row<A: Algorithm>(
-        self,
-        algorithm: &A,
-        problem: &A::Problem,
-        device: &Device,
-    ) -> Result<Row<A>> {
+    /// The row does not name its programs: [`Variant::forms`] does that, for rows that stay in an algorithm's table ([`crate::With`]).
+    ///
+    /// Errors: the algorithm has no [`Signature`] for this problem; the source has no such kernel, or one of other parameters.
+    pub fn row<A: Algorithm>(self, algorithm: &A, problem: &A::Problem) -> Result<Row<A>> {
         let name = algorithm.about().name;
-        let Some(signature) = algorithm.signature(problem) else {
-            let expected = "a problem that one kernel of a user's own may compute";
-            return Err(Error::value(format!("ladder {name}"), expected, problem));
-        };
+        let Signature { kernel, declaration, threads, defines, call } = self.called(algorithm, problem)?;
         let rows = algorithm.variants(problem);
-        let mut of_gpu = rows.iter().filter(|row| row.competes && row.backend == BackendKind::Cuda);
-        let tolerance = of_gpu.clone().map(|row| row.tolerance).fold(0.0, f64::max);
-        let Some(work) = of_gpu.next_back().map(|row| row.work) else {
-            return Err(Error::value(format!("ladder {name}"), "a variant on a GPU to stand beside", "none"));
+        let on = |kind| -> Vec<&Row<A>> { rows.iter().filter(|r| r.competes && r.backend == kind).collect() };
+        let others = match on(BackendKind::Cuda) {
+            gpu if gpu.is_empty() => on(BackendKind::Cpu),
+            gpu => gpu,
         };
-        let Signature { kernel, threads, defines, call, .. } = signature;
+        let Some(last) = others.last() else {
+            return Err(Error::value(format!("ladder {name}"), "a variant to stand beside", "none"));
+        };
+        let tolerance = others.iter().map(|row| row.tolerance).fold(0.0, f64::max);
         let (elements, defines) = (threads(problem), defines(problem));
-        self.check(kernel, signature.declaration, &defines)?;
-        gpu(device)?.kernel(self.source, &defines, kernel)?;
+        self.check(kernel, declaration, &defines)?;
         let run = Run::new(move |_, data| {
             call(data, &mut |device, arguments| {
                 let kernel = gpu(device)?.kernel(self.source, &defines, kernel)?;
@@ -123,7 +120,31 @@ impl Own {
                 unsafe { kernel.launch(launch, arguments) }
             })
         });
-        let row = Variant::new(self.name, BackendKind::Cuda, "a kernel of your own", run, work);
+        let run = run.carried(last.launch.carried);
+        let row = Variant::new(self.name, BackendKind::Cuda, "a kernel of your own", run, last.work);
         Ok(row.tolerance(tolerance).unforeseeable())
+    }
+
+    /// Errors: the algorithm has no [`Signature`] for this problem; the source does not compile.
+    pub(crate) fn compile<A: Algorithm>(
+        self,
+        algorithm: &A,
+        problem: &A::Problem,
+        device: &Device,
+    ) -> Result<()> {
+        let Signature { kernel, defines, .. } = self.called(algorithm, problem)?;
+        gpu(device)?.kernel(self.source, &defines(problem), kernel).map(|_| ())
+    }
+
+    fn called<A: Algorithm>(
+        self,
+        algorithm: &A,
+        problem: &A::Problem,
+    ) -> Result<Signature<A::Problem, A::Data>> {
+        let none = || {
+            let expected = "a problem that one kernel of a user's own may compute";
+            Error::value(format!("ladder {}", algorithm.about().name), expected, problem)
+        };
+        algorithm.signature(problem).ok_or_else(none)
     }
 }

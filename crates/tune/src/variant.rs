@@ -1,6 +1,6 @@
 //! The table row that every variant of an algorithm is: the one place that knows anything about it.
 
-use rayspin_core::Result;
+use rayspin_core::{Error, Result};
 use rayspin_device::{BackendKind, Device};
 
 use crate::build::Build;
@@ -154,10 +154,31 @@ impl<P, L> Variant<P, L> {
     }
 }
 
+impl<P: 'static, D: 'static> Variant<P, Run<P, D>> {
+    /// Another row for the same problems, with this one's work and tolerance: `launch` gets the arrays that this row carries
+    /// ([`Run::carried`]). So a crate that cannot see an algorithm's data adds a variant to it. This row's result must lie in these arrays.
+    ///
+    /// Errors of a run: this row carries nothing; those of `launch`.
+    pub fn beside(
+        &self,
+        name: &'static str,
+        backend: BackendKind,
+        summary: &'static str,
+        launch: impl Fn(&Config, Carried<'_>) -> Result<()> + Send + Sync + 'static,
+    ) -> Self {
+        let (carried, of) = (self.launch.carried, self.name);
+        let run = Run::new(move |config, data| match carried(data) {
+            Some(arrays) => launch(config, arrays),
+            None => Err(Error::value(format!("variant {of}"), "arrays that it carries", "none")),
+        });
+        Self::new(name, backend, summary, run.carried(carried), self.work).tolerance(self.tolerance)
+    }
+}
+
 /// How a row of a ladder runs on data `D`, and what goes between host and device for it.
 pub struct Run<P, D> {
     launch: Launch<D>,
-    carried: fn(&mut D) -> Option<Carried<'_>>,
+    pub(crate) carried: fn(&mut D) -> Option<Carried<'_>>,
     set_up: fn(&P, &mut D) -> Result<()>,
 }
 

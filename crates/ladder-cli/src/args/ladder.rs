@@ -39,7 +39,7 @@ Examples:
 #[derive(Debug, Args)]
 pub(crate) struct Applications {
     /// Algorithms, and reconstructions: recon-gridding, recon-least-squares, recon-cartesian, recon-volume [default: all]
-    #[arg(value_name = "NAME", value_parser = ApplicationName, hide_possible_values = true)]
+    #[arg(value_name = "NAME", hide_possible_values = true)]
     pub(crate) names: Vec<String>,
     /// Problem by name: rayspin-ladder list NAME lists them [default: the first]
     #[arg(long, value_name = "NAME", requires = "names")]
@@ -93,7 +93,7 @@ Exit codes: 0 the kernel is right, 1 it is wrong or fails, 2 it does not compile
 #[derive(Debug, Args)]
 pub(crate) struct Try {
     /// Algorithm
-    #[arg(value_name = "NAME", value_parser = LadderName, hide_possible_values = true)]
+    #[arg(value_name = "NAME", hide_possible_values = true)]
     pub(crate) name: String,
     /// CUDA C++ with the kernel [default: print what it is called with]
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
@@ -135,7 +135,7 @@ Examples:
   rayspin-ladder source matrix-add gpu-wide > mine.cu")]
 pub(crate) struct Source {
     /// Algorithm
-    #[arg(value_name = "NAME", value_parser = LadderName, hide_possible_values = true)]
+    #[arg(value_name = "NAME", hide_possible_values = true)]
     pub(crate) name: String,
     /// Variant for a GPU: rayspin-ladder list NAME lists them
     #[arg(value_name = "RUNG")]
@@ -164,7 +164,7 @@ Exit codes: 0 done, 1 a variant fails or NVRTC is missing, 2 an option is wrong.
 #[derive(Debug, Args)]
 pub(crate) struct Report {
     /// Algorithms
-    #[arg(value_name = "NAME", value_parser = LadderName, hide_possible_values = true, required = true)]
+    #[arg(value_name = "NAME", hide_possible_values = true, required = true)]
     pub(crate) names: Vec<String>,
     /// These rungs only
     #[arg(long, value_name = "NAME", num_args = 1.., value_delimiter = ',')]
@@ -187,7 +187,7 @@ pub(crate) struct Report {
 #[derive(Debug, Args)]
 pub(crate) struct Run {
     /// Algorithms
-    #[arg(value_name = "NAME", value_parser = LadderName, hide_possible_values = true, required_unless_present = "all")]
+    #[arg(value_name = "NAME", hide_possible_values = true, required_unless_present = "all")]
     pub(crate) names: Vec<String>,
     /// Every algorithm
     #[arg(long, conflicts_with = "names")]
@@ -258,7 +258,7 @@ pub(crate) enum LaunchArg {
 #[derive(Debug, Args)]
 pub(crate) struct List {
     /// Algorithms to list the cases, rungs and parameters of
-    #[arg(value_name = "NAME", value_parser = LadderName, hide_possible_values = true)]
+    #[arg(value_name = "NAME", hide_possible_values = true)]
     pub(crate) names: Vec<String>,
 }
 
@@ -266,7 +266,7 @@ pub(crate) struct List {
 #[derive(Debug, Args)]
 pub(crate) struct Explain {
     /// Algorithm, or applications: what the columns of that table mean
-    #[arg(value_name = "NAME", value_parser = LadderName, hide_possible_values = true, required = true)]
+    #[arg(value_name = "NAME", hide_possible_values = true, required = true)]
     pub(crate) names: Vec<String>,
 }
 
@@ -284,11 +284,11 @@ pub(crate) struct Compare {
     pub(crate) json: bool,
 }
 
-/// Takes any text, which the command judges with the nearest name at hand, and tells shells the names there are.
+/// Takes any text, which the command judges with the nearest name at hand, and tells shells the names there are, with their titles.
 #[derive(Debug, Clone)]
-pub(crate) struct LadderName;
+pub(crate) struct Names(pub(crate) Vec<(&'static str, &'static str)>);
 
-impl TypedValueParser for LadderName {
+impl TypedValueParser for Names {
     type Value = String;
 
     fn parse_ref(
@@ -301,33 +301,6 @@ impl TypedValueParser for LadderName {
     }
 
     fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
-        let names: Vec<_> = crate::ladders()
-            .iter()
-            .map(|ladder| PossibleValue::new(ladder.about().name).help(ladder.about().title))
-            .collect();
-        Some(Box::new(names.into_iter()))
-    }
-}
-
-/// [`LadderName`], and the names of reconstructions.
-#[derive(Debug, Clone)]
-pub(crate) struct ApplicationName;
-
-impl TypedValueParser for ApplicationName {
-    type Value = String;
-
-    fn parse_ref(
-        &self,
-        command: &clap::Command,
-        argument: Option<&clap::Arg>,
-        value: &OsStr,
-    ) -> Result<String, clap::Error> {
-        LadderName.parse_ref(command, argument, value)
-    }
-
-    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
-        let named = |(name, title)| PossibleValue::new(name).help(title);
-        let reconstructions = crate::ladder::applications::reconstructions().map(named);
-        Some(Box::new(LadderName.possible_values()?.chain(reconstructions)))
+        Some(Box::new(self.0.iter().map(|&(name, title)| PossibleValue::new(name).help(title))))
     }
 }

@@ -4,8 +4,6 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
 
-use super::ladder::LadderName;
-
 /// `rayspin-ladder tune`
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -20,7 +18,7 @@ Every configuration is checked against a plain oracle before it is timed, and ev
 that was interrupted goes on from there. The library takes the fastest for the nearest size; RAYSPIN_WISDOM names another file.")]
 pub(crate) struct Tune {
     /// Algorithms
-    #[arg(value_name = "NAME", value_parser = LadderName, hide_possible_values = true, required_unless_present = "all")]
+    #[arg(value_name = "NAME", hide_possible_values = true, required_unless_present = "all")]
     pub(crate) names: Vec<String>,
     /// Every algorithm
     #[arg(long, conflicts_with = "names")]

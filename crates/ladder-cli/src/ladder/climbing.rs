@@ -16,12 +16,12 @@ use rayspin_shell::interrupt::{STOP, stoppable};
 use rayspin_shell::{BadInput, Context, files};
 
 use super::limits::MachineLimits;
-use super::{csv, emulate, maps, named, page, show, unknown};
+use super::{Ladders, csv, emulate, maps, page, show, unknown};
 use crate::args::ladder::{LaunchArg, Run};
 
 /// What was asked for, checked.
-struct Plan {
-    ladders: Vec<Box<dyn Ladder>>,
+struct Plan<'a> {
+    ladders: Vec<&'a dyn Ladder>,
     devices: Vec<Device>,
     size: Option<Vec<usize>>,
     config: Option<Config>,
@@ -29,12 +29,12 @@ struct Plan {
 }
 
 /// Climbs ladders, prints their tables and writes files.
-pub(crate) fn run(context: &Context, args: &Run) -> Result<()> {
+pub(crate) fn run(context: &Context, ladders: &Ladders, args: &Run) -> Result<()> {
     if args.emulate {
-        return emulate::run(context, args);
+        return emulate::run(context, ladders, args);
     }
     let outputs = outputs([&args.json, &args.csv, &args.html])?;
-    let plan = plan(context, args)?;
+    let plan = plan(context, ladders, args)?;
     let mut record =
         Record::new(env!("CARGO_PKG_VERSION"), jiff::Timestamp::now().strftime("%FT%TZ").to_string());
     let tables = ![&args.json, &args.csv].into_iter().flatten().any(|path| is_stdout(path));
@@ -42,12 +42,12 @@ pub(crate) fn run(context: &Context, args: &Run) -> Result<()> {
     // Name and driver of the device of each climb, as results of tuning have them.
     let mut identities = Vec::new();
     let climbed = stoppable(|| -> Result<()> {
-        for ladder in &plan.ladders {
+        for &ladder in &plan.ladders {
             for device in &plan.devices {
                 if STOP.load(Ordering::SeqCst) {
                     return Ok(());
                 }
-                let Some(mut entry) = entry(context, args, &plan, ladder.as_ref(), device)? else { continue };
+                let Some(mut entry) = entry(context, args, &plan, ladder, device)? else { continue };
                 if !args.no_limits {
                     let limits = limits.of(context, device, args.remeasure)?;
                     limits.apply(&mut entry.climb, entry.peak, entry.flow);
@@ -124,8 +124,8 @@ pub(super) fn outputs([json, csv, html]: [&Option<PathBuf>; 3]) -> Result<Vec<(&
     Ok(asked)
 }
 
-fn plan(context: &Context, args: &Run) -> Result<Plan> {
-    let ladders = if args.all { crate::ladders() } else { named(&args.names)? };
+fn plan<'a>(context: &Context, ladders: &'a Ladders, args: &Run) -> Result<Plan<'a>> {
+    let ladders = ladders.chosen(args.all, &args.names)?;
     let devices = match context.device.backend() {
         Backend::Cuda(_) if context.both => vec![context.device.host(), context.device.clone()],
         _ => vec![context.device.clone()],
@@ -170,10 +170,10 @@ pub(super) fn budget(rounds: usize, budget: f64, rotate: bool) -> Result<Protoco
 }
 
 /// Everything that can be judged before a buffer is filled.
-fn check(args: &Run, plan: &Plan) -> Result<()> {
+fn check(args: &Run, plan: &Plan<'_>) -> Result<()> {
     let mut all: Vec<Rung> = Vec::new();
-    for ladder in &plan.ladders {
-        check_case(ladder.as_ref(), args.case.as_deref())?;
+    for &ladder in &plan.ladders {
+        check_case(ladder, args.case.as_deref())?;
         all.extend(ladder.outline(plan.which(args))?.rungs);
     }
     let names: Vec<_> = all.iter().map(|rung| rung.name).collect();
@@ -245,7 +245,7 @@ pub(super) fn check_case(ladder: &dyn Ladder, case: Option<&str>) -> Result<()> 
     }
 }
 
-impl Plan {
+impl Plan<'_> {
     fn which<'a>(&'a self, args: &'a Run) -> Which<'a> {
         Which::Case(args.case.as_deref(), self.size.as_deref())
     }
@@ -278,7 +278,7 @@ pub(crate) fn size(text: &str) -> Result<Vec<usize>> {
 fn entry(
     context: &Context,
     args: &Run,
-    plan: &Plan,
+    plan: &Plan<'_>,
     ladder: &dyn Ladder,
     device: &Device,
 ) -> Result<Option<Entry>> {
@@ -321,7 +321,7 @@ fn entry(
 
 struct Climber<'a> {
     context: &'a Context,
-    plan: &'a Plan,
+    plan: &'a Plan<'a>,
     device: &'a Device,
     session: &'a mut dyn Session,
     name: &'static str,

@@ -17,7 +17,7 @@ use rayspin_shell::interrupt::{STOP, stoppable};
 use rayspin_shell::{Context, files, say};
 
 use super::climbing::{budget, check_case, size};
-use super::{named, unknown};
+use super::{Ladders, unknown};
 use crate::args::ladder::Run;
 
 /// Sizes that a fibre a thread takes less than seconds for.
@@ -57,13 +57,13 @@ struct Rung {
 }
 
 /// Runs the CUDA sources of ladders on the CPU and prints what it costs.
-pub(crate) fn run(context: &Context, args: &Run) -> Result<()> {
-    let ladders = if args.all { crate::ladders() } else { named(&args.names)? };
+pub(crate) fn run(context: &Context, ladders: &Ladders, args: &Run) -> Result<()> {
+    let ladders = ladders.chosen(args.all, &args.names)?;
     let size = args.size.as_deref().map(size).transpose()?;
     let protocol = budget(args.rounds, args.budget, !args.one_buffer)?;
     let mut plans = Vec::new();
-    for ladder in &ladders {
-        let which = which(ladder.as_ref(), args.case.as_deref(), size.as_deref())?;
+    for &ladder in &ladders {
+        let which = which(ladder, args.case.as_deref(), size.as_deref())?;
         plans.push((ladder, which));
     }
     check(&args.rung, &ladders)?;
@@ -84,7 +84,7 @@ pub(crate) fn run(context: &Context, args: &Run) -> Result<()> {
             if STOP.load(Ordering::SeqCst) {
                 break;
             }
-            let found = processors.climb(context, args, &protocol, ladder.as_ref(), *which)?;
+            let found = processors.climb(context, args, &protocol, *ladder, *which)?;
             files::print(&rungs(&found, context))?;
             for rung in &found.rungs {
                 if let Some(why) = &rung.why {
@@ -159,7 +159,7 @@ pub(super) fn which<'a>(
 }
 
 /// Errors: a rung that none of the ladders has for a GPU.
-pub(super) fn check(rungs: &[String], ladders: &[Box<dyn Ladder>]) -> Result<()> {
+pub(super) fn check(rungs: &[String], ladders: &[&dyn Ladder]) -> Result<()> {
     let mut known = Vec::new();
     for ladder in ladders {
         let rungs = ladder.outline(Which::Case(None, None))?.rungs;

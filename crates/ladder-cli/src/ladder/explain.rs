@@ -4,29 +4,45 @@ use std::fmt::Write as _;
 use std::io::IsTerminal;
 
 use anyhow::Result;
+use rayspin::tune::{Ladder, Which};
 use rayspin_shell::files;
 use unicode_width::UnicodeWidthStr;
 
-use super::{applications, named};
+use super::{Ladders, applications};
 use crate::args::ladder::Explain;
 
 /// Prints the READMEs of ladders.
-pub(crate) fn run(args: &Explain) -> Result<()> {
+pub(crate) fn run(ladders: &Ladders, args: &Explain) -> Result<()> {
     let terminal = std::io::stdout().is_terminal();
     let width = match terminal_size::terminal_size() {
         Some((width, _)) if terminal => usize::from(width.0).clamp(40, 110),
         _ => 100,
     };
     let is_table = |name: &&String| *name == applications::NAME;
-    let ladders: Vec<_> = args.names.iter().filter(|name| !is_table(name)).cloned().collect();
-    let mut texts: Vec<_> = named(&ladders)?.iter().map(|ladder| ladder.about().readme).collect();
+    let names: Vec<_> = args.names.iter().filter(|name| !is_table(name)).cloned().collect();
+    let mut texts = ladders.named(&names)?.into_iter().map(text).collect::<Result<Vec<_>>>()?;
     if args.names.iter().any(|name| is_table(&name)) {
-        texts.push(applications::README);
+        texts.push(applications::README.to_owned());
     }
     for text in texts {
-        files::print(&rendered(text, width, terminal).trim_end())?;
+        files::print(&rendered(&text, width, terminal).trim_end())?;
     }
     Ok(())
+}
+
+/// A ladder's README, and a line for each rung that it does not name: another crate may have added some.
+fn text(ladder: &dyn Ladder) -> Result<String> {
+    let readme = ladder.about().readme;
+    let mut text = readme.to_owned();
+    let rungs = ladder.outline(Which::Case(None, None))?.rungs;
+    let mut others = rungs.iter().filter(|rung| !readme.contains(rung.name)).peekable();
+    if others.peek().is_some() {
+        text.push_str("\n\n## More rungs\n\n");
+    }
+    for rung in others {
+        let _ = writeln!(text, "- `{}`: {}", rung.name, rung.summary);
+    }
+    Ok(text)
 }
 
 /// Markdown as text of at most `width` columns: headings, paragraphs, lists, tables, code. `styled` makes headings bold.

@@ -6,22 +6,22 @@ use rayspin::report::table::{Cell, Column, Table};
 use rayspin::tune::{Axis, Ladder, Which};
 use rayspin_shell::files;
 
-use super::named;
+use super::Ladders;
 use crate::args::ladder::List;
 
 /// Lists all ladders, or what some of them hold.
-pub(crate) fn run(args: &List) -> Result<()> {
+pub(crate) fn run(ladders: &Ladders, args: &List) -> Result<()> {
     if args.names.is_empty() {
-        return files::print(&overview(&crate::ladders())?);
+        return files::print(&overview(&ladders.all())?);
     }
-    for ladder in named(&args.names)? {
-        files::print(&cases(ladder.as_ref()))?;
-        files::print(&rungs(ladder.as_ref())?)?;
+    for ladder in ladders.named(&args.names)? {
+        files::print(&cases(ladder))?;
+        files::print(&rungs(ladder)?)?;
     }
     Ok(())
 }
 
-fn overview(ladders: &[Box<dyn Ladder>]) -> Result<Table> {
+fn overview(ladders: &[&dyn Ladder]) -> Result<Table> {
     let columns = [
         Column::text("Name"),
         Column::text("What"),

@@ -19,23 +19,46 @@ use anyhow::Result;
 use rayspin::tune::Ladder;
 use rayspin_shell::BadInput;
 
-use crate::ladders;
+/// The ladders that this program knows, by name.
+pub(crate) struct Ladders(Vec<Box<dyn Ladder>>);
 
-/// The ladders of these names, each once, in this order. Errors: an unknown name, with the nearest.
-pub(crate) fn named(names: &[String]) -> Result<Vec<Box<dyn Ladder>>> {
-    let mut all = ladders();
-    let mut chosen: Vec<Box<dyn Ladder>> = Vec::new();
-    for name in names {
-        match all.iter().position(|ladder| ladder.about().name == name) {
-            Some(at) => chosen.push(all.swap_remove(at)),
-            None if chosen.iter().any(|ladder| ladder.about().name == name) => {}
-            None => {
-                let known: Vec<_> = all.iter().map(|ladder| ladder.about().name).collect();
-                return Err(unknown("ladder", name, &known, "rayspin-ladder list lists them").into());
+impl Ladders {
+    /// Those of `ladders`; where two have one name, the later.
+    pub(crate) fn new(ladders: Vec<Box<dyn Ladder>>) -> Self {
+        let mut all: Vec<Box<dyn Ladder>> = Vec::with_capacity(ladders.len());
+        for ladder in ladders {
+            match all.iter_mut().find(|known| known.about().name == ladder.about().name) {
+                Some(known) => *known = ladder,
+                None => all.push(ladder),
             }
         }
+        all.sort_by_key(|ladder| ladder.about().name);
+        Self(all)
     }
-    Ok(chosen)
+
+    pub(crate) fn all(&self) -> Vec<&dyn Ladder> {
+        self.0.iter().map(AsRef::as_ref).collect()
+    }
+
+    /// The ladders of these names, each once, in this order. Errors: an unknown name, with the nearest.
+    pub(crate) fn named(&self, names: &[String]) -> Result<Vec<&dyn Ladder>> {
+        let mut chosen: Vec<&dyn Ladder> = Vec::new();
+        for name in names {
+            let Some(ladder) = self.all().into_iter().find(|ladder| ladder.about().name == name) else {
+                let known: Vec<_> = self.all().iter().map(|ladder| ladder.about().name).collect();
+                return Err(unknown("ladder", name, &known, "rayspin-ladder list lists them").into());
+            };
+            if !chosen.iter().any(|known| known.about().name == name) {
+                chosen.push(ladder);
+            }
+        }
+        Ok(chosen)
+    }
+
+    /// [`Self::all`], or [`Self::named`].
+    pub(crate) fn chosen(&self, all: bool, names: &[String]) -> Result<Vec<&dyn Ladder>> {
+        if all { Ok(self.all()) } else { self.named(names) }
+    }
 }
 
 /// What to say of a name that there is not.

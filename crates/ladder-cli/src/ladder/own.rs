@@ -1,5 +1,6 @@
 //! `rayspin-ladder try` and `rayspin-ladder source`: a kernel of the user's own between the others, and how the others look.
 
+use std::ffi::OsString;
 use std::io::Write as _;
 use std::path::Path;
 use std::sync::Arc;
@@ -17,25 +18,26 @@ use rayspin_shell::{BadInput, Context, files, say};
 
 use super::climbing::{budget, check_case, size};
 use super::emulate::{self, Kept};
-use super::{named, unknown};
+use super::{Ladders, unknown};
 use crate::args::ladder::{Source, Try};
 
 /// Prints what a kernel of the user's own is called with, or checks and times the one that the user wrote.
-pub(crate) fn run(context: &Context, args: &Try) -> Result<()> {
-    let ladders = named(std::slice::from_ref(&args.name))?;
-    let Some(ladder) = ladders.first() else { return Ok(()) };
+/// `line` is the whole command line.
+pub(crate) fn run(context: &Context, all: &Ladders, args: &Try, line: &[OsString]) -> Result<()> {
+    let ladders = all.named(std::slice::from_ref(&args.name))?;
+    let Some(&ladder) = ladders.first() else { return Ok(()) };
     let size = args.size.as_deref().map(size).transpose()?;
     let protocol = budget(args.rounds, args.budget, true)?;
     let gpu = matches!(context.device.backend(), Backend::Cuda(_));
     let (case, size) = (args.case.as_deref(), size.as_deref());
-    check_case(ladder.as_ref(), case)?;
-    let which = if gpu { Which::Case(case, size) } else { emulate::which(ladder.as_ref(), case, size)? };
-    let (kernel, declaration) = signature(ladder.as_ref(), which)?;
+    check_case(ladder, case)?;
+    let which = if gpu { Which::Case(case, size) } else { emulate::which(ladder, case, size)? };
+    let (kernel, declaration) = signature(all, ladder, which)?;
     let Some(file) = &args.file else { return print_declaration(&args.name, kernel, declaration) };
     emulate::check(&args.rung, &ladders)?;
     let own = own(file, args)?;
     if !gpu && std::env::var_os(APART).is_none() {
-        return apart(own.name);
+        return apart(own.name, line);
     }
     let kept = Kept::new()?;
     let emulated = |loops: bool| -> Result<Device> {
@@ -49,8 +51,8 @@ pub(crate) fn run(context: &Context, args: &Try) -> Result<()> {
     };
     let climb = stoppable(|| -> Result<Climb> {
         let [first, device] = &devices;
-        check_compiles(ladder.as_ref(), which, first, own, args.seed)?;
-        check_trials(ladder.as_ref(), device, own, args.seed)?;
+        check_compiles(ladder, which, first, own, args.seed)?;
+        check_trials(ladder, device, own, args.seed)?;
         let mut session = ladder.open_with(which, device, args.seed, own)?;
         let wanted = |name: &str| {
             name == own.name || args.rung.is_empty() || args.rung.iter().any(|rung| rung == name)
@@ -76,11 +78,12 @@ pub(crate) fn run(context: &Context, args: &Try) -> Result<()> {
 }
 
 /// Name and declaration of the kernel. Errors: one kernel cannot compute the problem, with the ladders where one can.
-fn signature(ladder: &dyn Ladder, which: Which<'_>) -> Result<(&'static str, &'static str)> {
+fn signature(all: &Ladders, ladder: &dyn Ladder, which: Which<'_>) -> Result<(&'static str, &'static str)> {
     if let Some(signature) = ladder.signature(which)? {
         return Ok(signature);
     }
-    let possible: Vec<_> = crate::ladders()
+    let possible: Vec<_> = all
+        .all()
         .iter()
         .filter(|other| matches!(other.signature(Which::Case(None, None)), Ok(Some(_))))
         .map(|other| other.about().name)
@@ -130,14 +133,11 @@ fn own(file: &Path, args: &Try) -> Result<Own> {
 const APART: &str = "RAYSPIN_TRY_APART";
 
 /// Runs this command in a process of its own: a kernel that writes outside its arrays ends that one.
-fn apart(name: &str) -> Result<()> {
+fn apart(name: &str, line: &[OsString]) -> Result<()> {
     let own = std::env::current_exe().context("finding this program")?;
     let mut command = std::process::Command::new(own);
-    let status = command
-        .args(std::env::args_os().skip(1))
-        .env(APART, "1")
-        .status()
-        .context("starting this program")?;
+    let status =
+        command.args(line.iter().skip(1)).env(APART, "1").status().context("starting this program")?;
     match status.code() {
         Some(0) => Ok(()),
         Some(code) => std::process::exit(code),
@@ -226,8 +226,8 @@ fn table(ladder: &str, climb: &Climb, own: &str, place: &str) -> Table {
 }
 
 /// Prints the CUDA C++ of a variant.
-pub(crate) fn source(args: &Source) -> Result<()> {
-    let ladders = named(std::slice::from_ref(&args.name))?;
+pub(crate) fn source(ladders: &Ladders, args: &Source) -> Result<()> {
+    let ladders = ladders.named(std::slice::from_ref(&args.name))?;
     let Some(ladder) = ladders.first() else { return Ok(()) };
     // A ladder may have other rungs for other cases.
     let cases = ladder.cases();

@@ -19,7 +19,7 @@ use serde::Serialize;
 use super::climbing::{check_case, outputs, size, tuned, write};
 use super::emulate::{self, Kept};
 use super::occupancy::{self, Block, Limit, Limits, Waves};
-use super::{named, unknown};
+use super::{Ladders, unknown};
 use crate::args::ladder::Report;
 
 /// Seed of the inputs: that of other commands.
@@ -118,9 +118,9 @@ struct Ran {
 }
 
 /// Reports the launches of ladders.
-pub(crate) fn run(context: &Context, args: &Report) -> Result<()> {
+pub(crate) fn run(context: &Context, ladders: &Ladders, args: &Report) -> Result<()> {
     let outputs = outputs([&args.json, &None, &None])?;
-    let ladders = named(&args.names)?;
+    let ladders = ladders.named(&args.names)?;
     let size = args.size.as_deref().map(size).transpose()?;
     let mut targets = architectures(&args.architecture)?;
     let on_gpu = matches!(context.device.backend(), Backend::Cuda(_));
@@ -133,14 +133,14 @@ pub(crate) fn run(context: &Context, args: &Report) -> Result<()> {
     }
     emulate::check(&args.rung, &ladders)?;
     let mut plans = Vec::new();
-    for ladder in &ladders {
+    for &ladder in &ladders {
         let which = if targets.is_empty() {
-            check_case(ladder.as_ref(), args.case.as_deref())?;
+            check_case(ladder, args.case.as_deref())?;
             let which = Which::Case(args.case.as_deref(), size.as_deref());
             ladder.outline(which)?;
             which
         } else {
-            emulate::which(ladder.as_ref(), args.case.as_deref(), size.as_deref())?
+            emulate::which(ladder, args.case.as_deref(), size.as_deref())?
         };
         plans.push((ladder, which));
     }
@@ -161,7 +161,7 @@ pub(crate) fn run(context: &Context, args: &Report) -> Result<()> {
     let (mut reports, mut failed) = (Vec::new(), Vec::new());
     stoppable(|| -> Result<()> {
         for (ladder, which) in &plans {
-            for part in reporter.ladder(ladder.as_ref(), *which, &processors, &mut failed)? {
+            for part in reporter.ladder(*ladder, *which, &processors, &mut failed)? {
                 if tables {
                     files::print(&show::text(&part))?;
                 }

@@ -20,7 +20,7 @@ use rayspin_shell::{BadInput, Context, files, say};
 
 use super::climbing::{Kind, budget, check_case, is_stdout, outputs, size, tuned, write};
 use super::limits::MachineLimits;
-use super::unknown;
+use super::{Ladders, unknown};
 use crate::args::ladder::Applications as Arguments;
 use recon::Reconstruction;
 
@@ -41,12 +41,12 @@ struct Processors<'a> {
 }
 
 /// What has a row.
-enum Application {
-    Ladder(Box<dyn Ladder>),
+enum Application<'a> {
+    Ladder(&'a dyn Ladder),
     Reconstruction(&'static Reconstruction),
 }
 
-impl Application {
+impl Application<'_> {
     fn name(&self) -> &'static str {
         match self {
             Self::Ladder(ladder) => ladder.about().name,
@@ -61,14 +61,14 @@ pub(crate) fn reconstructions() -> impl Iterator<Item = (&'static str, &'static 
 }
 
 /// Those of these names, each once, in this order; without names all. Errors: an unknown name, with the nearest.
-fn chosen(names: &[String]) -> Result<Vec<Application>> {
-    let ladders = crate::ladders().into_iter().map(Application::Ladder);
+fn chosen<'a>(ladders: &'a Ladders, names: &[String]) -> Result<Vec<Application<'a>>> {
+    let ladders = ladders.all().into_iter().map(Application::Ladder);
     let mut all: Vec<_> = ladders.chain(recon::ALL.iter().map(Application::Reconstruction)).collect();
     if names.is_empty() {
         return Ok(all);
     }
     let known: Vec<_> = all.iter().map(Application::name).collect();
-    let mut chosen: Vec<Application> = Vec::new();
+    let mut chosen: Vec<Application<'_>> = Vec::new();
     for name in names {
         match all.iter().position(|one| one.name() == name) {
             Some(at) => chosen.push(all.swap_remove(at)),
@@ -83,10 +83,10 @@ fn chosen(names: &[String]) -> Result<Vec<Application>> {
 }
 
 /// Everything that can be judged before anything runs.
-fn check(one: &Application, args: &Arguments, size: Option<&[usize]>) -> Result<()> {
+fn check(one: &Application<'_>, args: &Arguments, size: Option<&[usize]>) -> Result<()> {
     match one {
         Application::Ladder(ladder) => {
-            check_case(ladder.as_ref(), args.case.as_deref())?;
+            check_case(*ladder, args.case.as_deref())?;
             ladder.outline(Which::Case(args.case.as_deref(), size))?;
         }
         Application::Reconstruction(one) => {
@@ -107,9 +107,9 @@ struct Found {
 }
 
 /// Makes the table, prints it and writes files.
-pub(crate) fn run(context: &Context, args: &Arguments) -> Result<()> {
+pub(crate) fn run(context: &Context, ladders: &Ladders, args: &Arguments) -> Result<()> {
     let outputs = outputs([&args.json, &args.csv, &args.html])?;
-    let applications = chosen(&args.names)?;
+    let applications = chosen(ladders, &args.names)?;
     let size = args.size.as_deref().map(size).transpose()?;
     let protocol = budget(args.rounds, args.budget, true)?;
     let which = Which::Case(args.case.as_deref(), size.as_deref());
@@ -158,7 +158,7 @@ pub(crate) fn run(context: &Context, args: &Arguments) -> Result<()> {
             }
             let name = one.name();
             let found = match one {
-                Application::Ladder(ladder) => processors.ladder(ladder.as_ref(), which),
+                Application::Ladder(ladder) => processors.ladder(*ladder, which),
                 Application::Reconstruction(one) => processors.reconstruction(one, size.as_deref()),
             };
             match found {

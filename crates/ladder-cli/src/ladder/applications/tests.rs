@@ -3,7 +3,6 @@ use rayspin::tune::limits::Rates;
 use rayspin_emu::Emulator;
 use rayspin_lab::limits::{Effort, measure};
 
-use super::super::named;
 use super::*;
 
 const RATES: Rates = Rates {
@@ -36,8 +35,9 @@ fn rows_are_made_of_the_best_rungs_of_both_processors() {
     };
     let mut table = processors.table(2);
     let names = ["matrix-add", "transpose", "pi", "access"].map(str::to_owned);
-    for ladder in named(&names).unwrap() {
-        let found = processors.ladder(ladder.as_ref(), Which::Trial(ladder.trials() - 1)).unwrap();
+    let ladders = Ladders::new(crate::ladders());
+    for ladder in ladders.named(&names).unwrap() {
+        let found = processors.ladder(ladder, Which::Trial(ladder.trials() - 1)).unwrap();
         assert!(found.failed.is_empty(), "{:?}", found.failed);
         match found.row {
             Ok(row) => table.rows.push(row),
@@ -106,8 +106,10 @@ fn a_reconstruction_is_a_row_of_its_stages() {
 
 #[test]
 fn names_are_those_of_ladders_and_reconstructions() {
-    let named = |names: &[&str]| chosen(&names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>());
-    let all = chosen(&[]).unwrap();
+    let ladders = Ladders::new(crate::ladders());
+    let named =
+        |names: &[&str]| chosen(&ladders, &names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>());
+    let all = chosen(&ladders, &[]).unwrap();
     assert_eq!(all.len(), crate::ladders().len() + recon::ALL.len());
     let two: Vec<_> = named(&["recon-volume", "sad", "sad"]).unwrap().iter().map(Application::name).collect();
     assert_eq!(two, ["recon-volume", "sad"]);

@@ -1,0 +1,216 @@
+//! The check of ladders: every variant against the oracle.
+
+use std::collections::{BTreeSet, HashSet};
+
+use rayspin_core::Result;
+use rayspin_device::cuda::{Define, Program};
+use rayspin_device::{Backend, Device};
+use rayspin_emu::Coverage;
+use rayspin_tune::{Build, Config, Ladder, Rung, Session, Which};
+
+/// How ladders are checked: see [`Conformance::check`].
+///
+/// ```no_run
+/// # fn ladders() -> Vec<Box<dyn rayspin_tune::Ladder>> { Vec::new() }
+/// let device = rayspin_device::Device::cpu()?;
+/// let found = rayspin_lab::Conformance::default().check(&ladders(), &device);
+/// assert!(found.wrong.is_empty(), "{}", found.wrong.join("\n"));
+/// # Ok::<(), rayspin_core::Error>(())
+/// ```
+#[derive(Debug, Clone, Copy)]
+pub struct Conformance<'a> {
+    /// Seed of the first trial's inputs; each trial adds 1.
+    pub seed: u64,
+    /// Configurations besides the default that each variant runs on the last trial, at most.
+    pub configs: usize,
+    /// Macros whose values follow from a problem: its sizes, its accuracy, its plan. A row names programs with some of the values. The
+    /// same holds for macros that are parameters of the row.
+    pub open: &'a [&'a str],
+    /// Programs of other algorithms that variants launch.
+    pub others: &'a [Build],
+}
+
+impl Default for Conformance<'_> {
+    /// Twelve configurations, no macros, no other programs.
+    fn default() -> Self {
+        Self { seed: 1, configs: 12, open: &[], others: &[] }
+    }
+}
+
+/// What [`Conformance::check`] found.
+#[derive(Debug, Default)]
+pub struct Conformed {
+    /// What is wrong, a line each: nothing where all variants conform.
+    pub wrong: Vec<String>,
+    /// Runs that were compared with the oracle.
+    pub ran: usize,
+    /// The ladders' variants with their errors, or why they did not run.
+    pub coverage: Vec<(&'static str, Coverage)>,
+}
+
+impl Conformance<'_> {
+    /// Checks the variants of `ladders` that are made for this device. On every trial that a variant does not refuse it gets fresh random
+    /// inputs and poisoned outputs, and its result is compared with the f64 oracle. The device must be the caller's alone, as the
+    /// programs that it launches are compared with those that the row names.
+    ///
+    /// What counts as wrong:
+    ///
+    /// - a run fails, or its error exceeds the row's tolerance (NaN does), from arrays on the device or, on the last trial, from the host;
+    /// - a run launches a program that is none of the forms which its row names;
+    /// - a variant refuses every trial, or a ladder has no variant at all;
+    /// - two variants of a ladder have one name, or a default configuration is not in the variant's space.
+    pub fn check(&self, ladders: &[Box<dyn Ladder>], device: &Device) -> Conformed {
+        let mut found = Conformed::default();
+        for ladder in ladders {
+            let name = ladder.about().name;
+            let mut one = One { how: self, device, coverage: Coverage::default(), ran: 0 };
+            let wrong = one.ladder(ladder.as_ref()).unwrap_or_else(|error| vec![error.to_string()]);
+            found.wrong.extend(wrong.into_iter().map(|line| format!("{name}: {line}")));
+            found.ran += one.ran;
+            found.coverage.push((name, one.coverage));
+        }
+        found
+    }
+}
+
+/// The check of one ladder.
+struct One<'a> {
+    how: &'a Conformance<'a>,
+    device: &'a Device,
+    coverage: Coverage,
+    ran: usize,
+}
+
+impl One<'_> {
+    fn ladder(&mut self, ladder: &dyn Ladder) -> Result<Vec<String>> {
+        let (mut wrong, mut expected) = (Vec::new(), BTreeSet::new());
+        for trial in 0..ladder.trials() {
+            let of_problem = ladder.outline(Which::Trial(trial))?.rungs;
+            let mut names = HashSet::new();
+            let twice = of_problem.iter().filter(|rung| !names.insert(rung.name));
+            wrong.extend(twice.map(|rung| format!("two variants are called {}", rung.name)));
+            if of_problem.is_empty() {
+                wrong.push(format!("trial {trial} has no variants"));
+            }
+            let mut session =
+                ladder.open(Which::Trial(trial), self.device, self.how.seed.wrapping_add(trial as u64))?;
+            for (at, outline) in of_problem.iter().enumerate() {
+                let Some(rung) = session.rungs().get(at).cloned() else { continue };
+                if rung.backend != self.device.kind() {
+                    continue;
+                }
+                expected.insert(rung.name);
+                match (&outline.refuses, &rung.refuses) {
+                    (None, None) => {
+                        let last = trial + 1 == ladder.trials();
+                        wrong.extend(self.rung(session.as_mut(), at, &rung, last)?);
+                    }
+                    (Some(why), _) => self.coverage.refused(self.device, rung.name, why),
+                    (None, Some(why)) => self.coverage.ruled_out(self.device, rung.name, why),
+                }
+            }
+        }
+        if ladder.trials() == 0 {
+            wrong.push("it has no trials".to_owned());
+        }
+        wrong.extend(self.coverage.left_out(self.device, expected));
+        Ok(wrong)
+    }
+
+    fn rung(&mut self, session: &mut dyn Session, at: usize, rung: &Rung, last: bool) -> Result<Vec<String>> {
+        let default = rung.space.default_config();
+        let mut wrong = Vec::new();
+        if !rung.space.contains(&default) {
+            wrong.push(format!("{}: its default is not in its space", rung.name));
+        }
+        if last {
+            wrong.extend(self.carried(session, at, &default));
+        }
+        let mut configs = vec![default];
+        if last && self.how.configs > 0 {
+            let others = rung.space.configs();
+            let step = others.len().div_ceil(self.how.configs).max(1);
+            configs.extend(others.into_iter().step_by(step));
+        }
+        for config in configs {
+            wrong.extend(self.verdict(session, at, &config)?);
+        }
+        Ok(wrong)
+    }
+
+    /// What is wrong with one run: its result, or what it launches.
+    fn verdict(&mut self, session: &mut dyn Session, at: usize, config: &Config) -> Result<Vec<String>> {
+        let rung = session.rungs()[at].clone();
+        let problem = session.problem();
+        let (found, mut wrong) = match self.device.backend() {
+            Backend::Cpu(_) => (session.verify(at, config), BTreeSet::new()),
+            Backend::Cuda(cuda) => {
+                let mut found = Ok(f64::NAN);
+                let launched = cuda.launches(|| {
+                    found = session.verify(at, config);
+                    Ok(())
+                })?;
+                (found, self.unnamed(&rung, launched.iter().map(|launched| &*launched.program)))
+            }
+        };
+        self.ran += 1;
+        self.coverage.compared(self.device, rung.name, *found.as_ref().unwrap_or(&f64::NAN), rung.tolerance);
+        let run = || match config.values().next() {
+            Some(_) => format!("{} with {config} on {problem}", rung.name),
+            None => format!("{} on {problem}", rung.name),
+        };
+        match found {
+            Ok(error) if error <= rung.tolerance => {}
+            Ok(error) => {
+                wrong.insert(format!(
+                    "{}: error {error:.3e}, at most {:.0e} is allowed",
+                    run(),
+                    rung.tolerance
+                ));
+            }
+            Err(error) => {
+                wrong.insert(format!("{}: {error}", run()));
+            }
+        }
+        Ok(wrong.into_iter().collect())
+    }
+
+    /// What is wrong with a run from memory of the host to memory of the host, if anything. Only variants to compare with may do without.
+    fn carried(&self, session: &mut dyn Session, at: usize, config: &Config) -> Option<String> {
+        let rung = session.rungs()[at].clone();
+        // What fails here is told by the run on the device.
+        session.verify(at, config).ok()?;
+        match session.whole(at, config).and_then(|whole| Ok((whole, session.found()?))) {
+            Ok((Some(whole), error)) if error <= rung.tolerance && whole.bytes_out > 0 => None,
+            Ok((None, _)) if !rung.competes => None,
+            other => Some(format!("{} from the host on {}: {other:?}", rung.name, session.problem())),
+        }
+    }
+
+    /// The programs of `launched` that are none of the forms that the row names: a line for each.
+    fn unnamed<'a>(&self, rung: &Rung, launched: impl IntoIterator<Item = &'a Program>) -> BTreeSet<String> {
+        let open = |name: &str| {
+            self.how.open.contains(&name)
+                || rung.space.axes().iter().any(|axis| axis.name.eq_ignore_ascii_case(name))
+        };
+        let fixed = |defines: &[Define]| -> Vec<Define> {
+            defines.iter().filter(|(name, _)| !open(name)).cloned().collect()
+        };
+        let forms = |builds: &[Build]| -> Vec<(String, Vec<Define>)> {
+            builds.iter().map(|form| (Program::new(form.source, &[]).text, fixed(&form.defines))).collect()
+        };
+        let (own, others) = (forms(&rung.forms), forms(self.how.others));
+        let known = |program: &&Program| {
+            let defines = fixed(&program.defines);
+            let is = |form: &(String, Vec<Define>)| form.0 == program.text && form.1 == defines;
+            // Programs of the row's own sources are the row's to name.
+            let of_row = own.iter().any(|form| form.0 == program.text);
+            if of_row { own.iter().any(is) } else { others.iter().any(is) }
+        };
+        let line = |program: &Program| {
+            let (name, of, with) = (rung.name, program.name, program.options().join(" "));
+            format!("{name} launches {of} with [{with}], which is none of the forms that it names")
+        };
+        launched.into_iter().filter(|program| !known(program)).map(line).collect()
+    }
+}

@@ -1,0 +1,88 @@
+//! The `rayspin-ladder` command: it checks, times, tunes and compares the variants of algorithms.
+//!
+//! A program of yours that knows more algorithms, or more variants of these, is a few lines. Every command has them:
+//!
+//! ```no_run
+//! use rayspin::tune::{Algorithm, Ladder, With};
+//! use rayspin_primitives::matrix_add::MatrixAdd;
+//!
+//! # fn my_rows(_: &<MatrixAdd as Algorithm>::Problem) -> Vec<rayspin::tune::Row<MatrixAdd>> { Vec::new() }
+//! # fn program() -> std::process::ExitCode {
+//! let mut ladders = rayspin_ladder_cli::ladders();
+//! ladders.push(Box::new(With::new(MatrixAdd, my_rows)));
+//! rayspin_ladder_cli::run(ladders, std::env::args_os())
+//! # }
+//! ```
+
+mod args;
+mod ladder;
+mod tune;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use rayspin::core::Error;
+use rayspin::tune::Ladder;
+use rayspin_shell::effect::Given;
+use rayspin_shell::{BadInput, Context, Gpu, Program, interrupt};
+
+use args::{Cli, Command};
+use ladder::Ladders;
+
+const PROGRAM: Program = Program { name: "rayspin-ladder", hint };
+
+/// The ladders of this program: the algorithms of `rayspin-primitives` and of `rayspin-kernels`, by name.
+pub fn ladders() -> Vec<Box<dyn Ladder>> {
+    let mut all = rayspin_primitives::ladders();
+    all.extend(rayspin::kernels::ladders());
+    all.sort_by_key(|ladder| ladder.about().name);
+    all
+}
+
+/// Runs the command line `args`, the program's name first, with these ladders. Where two have one name, the later replaces the earlier.
+pub fn run(ladders: Vec<Box<dyn Ladder>>, args: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let (ladders, line) = (Ladders::new(ladders), Vec::from_iter(args));
+    PROGRAM.main_from(args::command(&ladders), line.clone(), |cli, given| start(cli, given, &ladders, &line))
+}
+
+/// What to do about an error of a library, in the options of this program.
+fn hint(error: &(dyn std::error::Error + 'static)) -> Option<String> {
+    let Error::Memory { .. } = error.downcast_ref()? else { return None };
+    Some("--size of a ladder sets a smaller problem, which needs less".to_owned())
+}
+
+fn start(cli: Cli, given: Given, ladders: &Ladders, line: &[OsString]) -> anyhow::Result<()> {
+    if let Some(Command::Completions(args)) = &cli.command {
+        let mut script = PROGRAM.completions(args.shell, args::command(ladders));
+        if args.shell == clap_complete::Shell::Fish {
+            // The generator leaves out what arguments without a name may be.
+            for ladder in ladders.all() {
+                let (name, title) = (ladder.about().name, ladder.about().title);
+                let line = format!("complete -c rayspin-ladder -f -a {name} -d '{title}'\n");
+                script.extend(line.into_bytes());
+            }
+        }
+        return Ok(std::io::Write::write_all(&mut std::io::stdout(), &script)?);
+    }
+    if let (Some(option), Some(_)) = (given.above(), &cli.command) {
+        let message = format!("{option}: expected after the subcommand, found before it");
+        let hint = "rayspin-ladder COMMAND --help lists what a subcommand takes";
+        return Err(BadInput::new(message).hint(hint).into());
+    }
+    interrupt::install()?;
+    let gpu = if matches!(cli.command, Some(Command::Tune(_))) { Gpu::Now } else { Gpu::Beside };
+    let context = Context::new(&cli.common, gpu, given)?;
+    match cli.command {
+        None => ladder::climbing::run(&context, ladders, &cli.run),
+        Some(Command::Run(args)) => ladder::climbing::run(&context, ladders, &args),
+        Some(Command::List(args)) => ladder::list::run(ladders, &args),
+        Some(Command::Explain(args)) => ladder::explain::run(ladders, &args),
+        Some(Command::Report(args)) => ladder::report::run(&context, ladders, &args),
+        Some(Command::Compare(args)) => ladder::compare::run(&args),
+        Some(Command::Applications(args)) => ladder::applications::run(&context, ladders, &args),
+        Some(Command::Try(args)) => ladder::own::run(&context, ladders, &args, line),
+        Some(Command::Source(args)) => ladder::own::source(ladders, &args),
+        Some(Command::Tune(args)) => tune::run(&context, ladders, &args),
+        Some(Command::Completions(_)) => Ok(()),
+    }
+}
