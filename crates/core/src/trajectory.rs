@@ -1,14 +1,14 @@
-use ndarray::{Array2, ArrayView2};
+use ndarray::{ArcArray2, Array2, ArrayView2};
 
 use crate::{Error, Result};
 
 /// Where in k-space each sample lies, `[sample, dim]` in **cycles per field of view**, components in the order x, y, z.
 ///
 /// Along an axis of n voxels a fully sampling trajectory spans −n/2 … n/2. Points outside that range are legal (the
-/// transforms are periodic in k with period n) but readers treat them as a sign of other units.
+/// transforms are periodic in k with period n) but readers treat them as a sign of other units. Copies share the points.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Trajectory {
-    points: Array2<f64>,
+    points: ArcArray2<f64>,
 }
 
 /// A unit in which files state trajectories.
@@ -96,7 +96,7 @@ impl Trajectory {
             true => points,
             false => points.as_standard_layout().into_owned(),
         };
-        Ok(Self { points })
+        Ok(Self { points: points.into_shared() })
     }
 
     /// A trajectory from points in `units`; `matrix` and `fov_mm` are in the order x, y, z, one entry a dimension.
