@@ -125,13 +125,19 @@ fn given(points: &[[f64; 3]], shape: &[usize], sampling: Sampling) -> Vec<([f32;
         .collect()
 }
 
+/// How a texture is read: as it is, or as layers.
+#[derive(Clone, Copy)]
+struct Taken {
+    sampling: Sampling,
+    layered: bool,
+}
+
 fn check<T: Texel, const CHANNELS: usize>(
     device: &Device,
     shape: &[usize],
     values: &[T],
     wide: &dyn Fn(&T, usize) -> f64,
-    sampling: Sampling,
-    layered: bool,
+    Taken { sampling, layered }: Taken,
     rng: &mut ChaCha8Rng,
 ) {
     let array = Array::from_slice(device, shape, values).unwrap();
@@ -188,15 +194,36 @@ fn every_kind_of_texture_is_that_of_the_formula() {
             let len = shape.iter().product::<usize>();
             for sampling in samplings() {
                 let real: Vec<f32> = (0..len).map(|_| rng.random_range(-1.0..1.0)).collect();
-                check::<f32, 1>(&device, shape, &real, &|v, _| f64::from(*v), sampling, false, &mut rng);
+                check::<f32, 1>(
+                    &device,
+                    shape,
+                    &real,
+                    &|v, _| f64::from(*v),
+                    Taken { sampling, layered: false },
+                    &mut rng,
+                );
                 let pairs: Vec<_> = real.iter().map(|&v| Complex32::new(v, 0.5 - v)).collect();
                 let part = |v: &Complex32, c: usize| f64::from([v.re, v.im][c]);
-                check::<Complex32, 2>(&device, shape, &pairs, &part, sampling, false, &mut rng);
+                check::<Complex32, 2>(
+                    &device,
+                    shape,
+                    &pairs,
+                    &part,
+                    Taken { sampling, layered: false },
+                    &mut rng,
+                );
                 let bytes: Vec<u8> = (0..len).map(|_| rng.random()).collect();
                 let share = |v: &u8, _: usize| f64::from(*v) / 255.0;
-                check::<u8, 1>(&device, shape, &bytes, &share, sampling, false, &mut rng);
+                check::<u8, 1>(&device, shape, &bytes, &share, Taken { sampling, layered: false }, &mut rng);
                 if shape.len() == 3 {
-                    check::<f32, 1>(&device, shape, &real, &|v, _| f64::from(*v), sampling, true, &mut rng);
+                    check::<f32, 1>(
+                        &device,
+                        shape,
+                        &real,
+                        &|v, _| f64::from(*v),
+                        Taken { sampling, layered: true },
+                        &mut rng,
+                    );
                 }
             }
         }

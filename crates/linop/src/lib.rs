@@ -2,6 +2,7 @@
 
 mod algebra;
 mod basic;
+mod block;
 mod fourier;
 mod grid;
 pub mod laws;
@@ -15,6 +16,7 @@ mod wavelet;
 
 pub use algebra::{Adjoint, Compose, Normal, Op, Scaled, Stack, Sum};
 pub use basic::{Diagonal, FiniteDifference, Identity, SamplingMask, weighted_differences};
+pub use block::BlockDiagonal;
 pub use fourier::Fourier;
 pub use grid::GridNormal;
 pub use laws::random;

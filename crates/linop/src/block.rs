@@ -1,0 +1,74 @@
+use std::sync::Arc;
+
+use num_complex::Complex;
+use rayspin_core::{Error, Real, Result, expect_shape};
+use rayspin_device::Array;
+use rayspin_kernels::vector;
+
+use crate::{LinearOp, Scratch};
+
+/// y_t = A_t x_t over a leading axis: operators that share no unknown, as the frames of a series.
+pub struct BlockDiagonal<R: Real> {
+    blocks: Vec<Arc<dyn LinearOp<R>>>,
+    domain: Vec<usize>,
+    range: Vec<usize>,
+    from: Scratch<R>,
+    to: Scratch<R>,
+}
+
+impl<R: Real> BlockDiagonal<R> {
+    /// From operators of one domain and one range. Errors: none, or others.
+    pub fn new(blocks: Vec<Arc<dyn LinearOp<R>>>) -> Result<Self> {
+        let Some(first) = blocks.first() else {
+            return Err(Error::value("blocks of an operator", "at least one", 0));
+        };
+        for block in &blocks {
+            expect_shape("domain of a block", first.domain(), block.domain())?;
+            expect_shape("range of a block", first.range(), block.range())?;
+        }
+        let all = |shape: &[usize]| [&[blocks.len()], shape].concat();
+        let (domain, range) = (all(first.domain()), all(first.range()));
+        Ok(Self { blocks, domain, range, from: Scratch::default(), to: Scratch::default() })
+    }
+
+    fn each(
+        &self,
+        from: &Array<Complex<R>>,
+        to: &mut Array<Complex<R>>,
+        apply: impl Fn(&dyn LinearOp<R>, &Array<Complex<R>>, &mut Array<Complex<R>>) -> Result<()>,
+    ) -> Result<()> {
+        let mut one = self.from.take(from.device(), &from.shape()[1..])?;
+        let mut made = self.to.take(from.device(), &to.shape()[1..])?;
+        let (len, made_len) = (one.len(), made.len());
+        for (index, block) in self.blocks.iter().enumerate() {
+            vector::copy_part(from, index * len, &mut one, 0, len)?;
+            apply(&**block, &one, &mut made)?;
+            vector::copy_part(&made, 0, to, index * made_len, made_len)?;
+        }
+        Ok(())
+    }
+}
+
+impl<R: Real> LinearOp<R> for BlockDiagonal<R> {
+    fn name(&self) -> &str {
+        "block diagonal"
+    }
+    fn domain(&self) -> &[usize] {
+        &self.domain
+    }
+    fn range(&self) -> &[usize] {
+        &self.range
+    }
+    fn forward_into(&self, x: &Array<Complex<R>>, y: &mut Array<Complex<R>>) -> Result<()> {
+        self.check_forward(x, y)?;
+        self.each(x, y, |block, x, y| block.forward_into(x, y))
+    }
+    fn adjoint_into(&self, y: &Array<Complex<R>>, x: &mut Array<Complex<R>>) -> Result<()> {
+        self.check_adjoint(y, x)?;
+        self.each(y, x, |block, y, x| block.adjoint_into(y, x))
+    }
+    fn normal_into(&self, x: &Array<Complex<R>>, y: &mut Array<Complex<R>>) -> Result<()> {
+        self.check_normal(x, y)?;
+        self.each(x, y, |block, x, y| block.normal_into(x, y))
+    }
+}
