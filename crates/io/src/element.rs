@@ -203,6 +203,13 @@ pub(crate) fn count(shape: &[usize], size: usize) -> Option<usize> {
 /// Writes the values of an array in C order, little-endian: complex numbers as pairs, else one number each.
 pub(crate) fn write(stream: &mut dyn Write, data: ArrayViewD<'_, C32>, values: Values) -> io::Result<()> {
     const BLOCK: usize = 1 << 16;
+    if cfg!(target_endian = "little")
+        && values == Values::Complex
+        && let Some(flat) = data.as_slice()
+    {
+        // The file's bytes are the array's: converting 16 MB number by number takes as long as writing them.
+        return stream.write_all(bytemuck::cast_slice(flat));
+    }
     let mut buffer = Vec::with_capacity(BLOCK);
     for &value in data {
         let value = values.of(value);
