@@ -10,6 +10,8 @@ use rayspin_shell::args::Common;
 mod formats;
 pub(crate) mod simulate;
 
+use crate::methods::MethodArgs;
+
 /// Raw MRI scans into images, on every core of this machine.
 #[derive(Debug, Parser)]
 #[command(name = "rayspin", version, propagate_version = true, max_term_width = 110)]
@@ -114,54 +116,6 @@ pub(crate) enum Recon {
     Mri(Box<ReconMri>),
 }
 
-/// How an image is made of samples.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum MethodArg {
-    /// Inverse FFT of the grid, coil by coil
-    Cartesian,
-    /// Missing lines of a regularly undersampled grid from their neighbours, then inverse FFT
-    Grappa,
-    /// Density-compensated adjoint NUFFT, coil by coil
-    Gridding,
-    /// Regularised least squares by conjugate gradients, coil by coil
-    Ls,
-    /// Regularised least squares of one image seen by all coils
-    CgSense,
-    /// One image seen by all coils with few wavelet coefficients (L1-wavelet, FISTA)
-    Wavelet,
-    /// One image seen by all coils with few edges (total variation, FISTA)
-    Tv,
-}
-
-/// How coils are combined.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum CombineArg {
-    /// Root of the sum of squares (magnitude only)
-    Rss,
-    /// Weighted by sensitivity maps (keeps the phase)
-    Maps,
-}
-
-/// The penalty's operator.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum RegulariserArg {
-    /// No penalty
-    None,
-    /// Size of the image
-    Identity,
-    /// Finite differences
-    Differences,
-}
-
-/// The filter of wavelets.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum WaveletArg {
-    /// Sums and differences of neighbours
-    Haar,
-    /// Daubechies' four coefficients
-    Db2,
-}
-
 /// Density compensation of gridding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum DensityArg {
@@ -169,17 +123,6 @@ pub(crate) enum DensityArg {
     PipeMenon,
     /// The ramp of straight spokes through the centre
     Radial,
-}
-
-/// What becomes of a side of k-space that was not measured.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum PartialFourierArg {
-    /// Projection in turn onto the phase of the centre and onto the samples
-    Pocs,
-    /// The measured side twice, real part after the phase is taken off
-    Homodyne,
-    /// It stays zero
-    None,
 }
 
 /// How virtual coils are found.
@@ -225,6 +168,7 @@ Examples:
   rayspin recon mri scan.h5 -o image.nii.gz --coils 8                  compressed to 8 virtual coils
   rayspin recon mri scan.h5 -o image.nii.gz --coils 0.99 --compression geometric
   rayspin recon mri golden.h5 -o frames.nii.gz -o frames.png --window 21 --stride 8     a sliding window over spokes
+    rayspin recon mri golden.h5 -o frames.nii.gz --window 8 --method low-rank-sparse      all images together
   rayspin recon mri scan.h5 -o image.nii.gz --reference truth.nii.gz --fit    quality in the run record
 
 Repetitions and windows are read, reconstructed and written as a stream. What is complete when a run ends early is kept
@@ -254,26 +198,8 @@ pub(crate) struct ReconMri {
     /// Folder that keeps the trajectory's Toeplitz kernel for the next run (ls, cg-sense)
     #[arg(long, value_name = "FOLDER", value_hint = ValueHint::DirPath)]
     pub(crate) cache: Option<PathBuf>,
-    /// How the image is made [default: cartesian for a full grid, cg-sense for several coils, else ls]
-    #[arg(long, short, value_enum)]
-    pub(crate) method: Option<MethodArg>,
-    /// How coil images become one, for methods that solve coil by coil [default: maps with --maps, else rss]
-    #[arg(long, value_enum)]
-    pub(crate) combine: Option<CombineArg>,
-    /// Weight of the penalty, relative to the largest eigenvalue of the normal operator; for wavelet and tv also to the
-    /// image's brightness [default: 1e-3; wavelet 3e-3, tv 2e-3]
-    #[arg(long, short, allow_negative_numbers = true)]
-    pub(crate) lambda: Option<f64>,
-    /// What the penalty of ls and cg-sense keeps small; differences are counted in 256ths of the field of view [default:
-    /// identity]
-    #[arg(long, short = 'W', value_enum)]
-    pub(crate) regulariser: Option<RegulariserArg>,
-    /// Reference image of the same matrix, whose edges are not smoothed: with -W differences or --method tv
-    #[arg(long, value_name = "IMAGE", value_hint = ValueHint::FilePath)]
-    pub(crate) anatomy: Option<PathBuf>,
-    /// Difference in the reference image, as a part of its brightness, from which on it counts as an edge [default: 0.05]
-    #[arg(long, value_name = "PART", requires = "anatomy", allow_negative_numbers = true)]
-    pub(crate) anatomy_edge: Option<f64>,
+    #[command(flatten)]
+    pub(crate) method: MethodArgs,
     /// Map [z, y, x] of how far the field is from the receiver's frequency, in Hz ({images read}), of the image's
     /// matrix: corrects shifts and blurring of long readouts (gridding, ls, cg-sense, wavelet, tv; ISMRMRD scans that state their
     /// dwell time). Samples at the centre of each readout are taken at time 0
@@ -282,21 +208,6 @@ pub(crate) struct ReconMri {
     /// Largest error of the field's phases, which decides the number of time segments [default: 1e-4]
     #[arg(long, value_name = "ERROR", requires = "field_map", allow_negative_numbers = true)]
     pub(crate) field_tolerance: Option<f64>,
-    /// Filter of --method wavelet [default: db2]
-    #[arg(long, value_enum)]
-    pub(crate) wavelet: Option<WaveletArg>,
-    /// Times that --method wavelet halves an axis at most [default: while it has 16 voxels or more]
-    #[arg(long, value_name = "N")]
-    pub(crate) wavelet_levels: Option<usize>,
-    /// Seed of the shifts of --method wavelet [default: 1]
-    #[arg(long, value_name = "SEED")]
-    pub(crate) wavelet_seed: Option<u64>,
-    /// Iterations at most [default: 30; wavelet 50, tv 100]
-    #[arg(long, short)]
-    pub(crate) iterations: Option<usize>,
-    /// Relative residual at which they end [default: 1e-5; wavelet none, tv 3e-4]
-    #[arg(long, allow_negative_numbers = true)]
-    pub(crate) tolerance: Option<f64>,
     /// Relative error that the NUFFT is planned for; its error is at most 3 times that
     #[arg(long, default_value_t = 1e-4, allow_negative_numbers = true)]
     pub(crate) epsilon: f64,
@@ -312,9 +223,6 @@ pub(crate) struct ReconMri {
     /// Width of the k-space centre that maps are estimated from [default: 24]
     #[arg(long, value_name = "LINES")]
     pub(crate) calibration: Option<usize>,
-    /// What becomes of a side of k-space that was not measured (cartesian, grappa) [default: pocs]
-    #[arg(long, value_enum)]
-    pub(crate) partial_fourier: Option<PartialFourierArg>,
     /// Do not whiten coils by the scan's noise readouts
     #[arg(long, conflicts_with = "noise_covariance")]
     pub(crate) no_prewhiten: bool,
@@ -375,8 +283,8 @@ pub(crate) struct ReconMri {
     /// Set to reconstruct [default: the first]
     #[arg(long, value_name = "N")]
     pub(crate) set: Option<u16>,
-    /// An image of every N readouts in the order of acquisition, repetitions joined: a sliding window over golden-angle
-    /// spokes, for example. One of the file's images each otherwise
+    /// Make one image from every N readouts, in order of acquisition and across repetitions: a sliding window over golden-angle
+    /// spokes, for example. Without it the file defines the images
     #[arg(long, value_name = "N")]
     pub(crate) window: Option<usize>,
     /// Readouts from one window to the next [default: the window: no readout is in two images]

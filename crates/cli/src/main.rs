@@ -1,49 +1,7 @@
-//! The `rayspin` command: a thin layer over the library crates. It parses, reports progress, and turns errors into one
-//! line, a hint and an exit code.
-
-mod args;
-mod commands;
-mod hints;
+//! The `rayspin` program.
 
 use std::process::ExitCode;
 
-use rayspin_shell::effect::{Given, refuse};
-use rayspin_shell::{Context, Gpu, Program, interrupt};
-
-use args::{Cli, Command, Recon, Simulate};
-
-const PROGRAM: Program = Program { name: "rayspin", hint: hints::hint };
-
 fn main() -> ExitCode {
-    PROGRAM.main(args::command(), run)
-}
-
-fn run(cli: Cli, given: Given) -> anyhow::Result<()> {
-    if let Command::Completions(args) = &cli.command {
-        let script = PROGRAM.completions(args.shell, args::command());
-        return Ok(std::io::Write::write_all(&mut std::io::stdout(), &script)?);
-    }
-    if let Command::Ladder(_) | Command::Tune(_) = &cli.command {
-        return commands::lab::start();
-    }
-    interrupt::install()?;
-    let gpu = cli.command.gpu();
-    for field in ["device", "gpu_memory"] {
-        let harmless = field == "device" && !cli.common.device.is_gpu();
-        if let Some(option) = given.name(field).filter(|_| gpu == Gpu::Never && !harmless) {
-            let expected = "a command that takes a GPU (recon, demo, ladder, tune, info)";
-            return refuse(option, expected, "another, which computes on the CPU");
-        }
-    }
-    let context = Context::new(&cli.common, gpu, given)?;
-    match cli.command {
-        Command::Demo(args) => commands::demo::run(&context, &args),
-        Command::Simulate(Simulate::Mri(args)) => commands::simulate::run(&context, &args),
-        Command::Recon(Recon::Mri(args)) => commands::recon::run(&context, &args),
-        // Its sums run on the threads that they find themselves in.
-        Command::Metrics(args) => context.run(|| commands::metrics::run(&context, &args)),
-        Command::Convert(args) => commands::convert::run(&context, &args),
-        Command::Info(args) => commands::info::run(&context, &args),
-        Command::Ladder(_) | Command::Tune(_) | Command::Completions(_) => Ok(()),
-    }
+    rayspin_cli::run(rayspin::mri::methods::Methods::default(), std::env::args_os())
 }

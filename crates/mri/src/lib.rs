@@ -1,11 +1,16 @@
 //! MRI scans: simulation, coil sensitivities and reconstruction.
 
-pub mod budget;
 mod crop;
+pub mod encoding;
 pub mod grappa;
 pub mod maps;
+pub mod methods;
 pub mod partial;
 pub mod prepare;
 pub mod recon;
 pub mod scan;
 pub mod simulate;
+
+// What `params!` names.
+#[doc(hidden)]
+pub use rayspin_core as core;

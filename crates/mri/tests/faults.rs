@@ -3,9 +3,12 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+mod common;
+
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use common::{alike, iterations};
 use ndarray::ArrayD;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -13,7 +16,7 @@ use rayspin_core::{C32, Error, Monitor, Result};
 use rayspin_device::{Backend, Device};
 use rayspin_emu::{Emulator, Fault, Faulty};
 use rayspin_mri::prepare::{Compression, CompressionKind, VirtualCoils, coils_kept};
-use rayspin_mri::recon::{Method, ReconOptions, Reconstructor, reconstruct_frame};
+use rayspin_mri::recon::{Cuts, ReconOptions, Reconstructor, RunOptions, reconstruct_frame};
 use rayspin_mri::scan::{Frame, FrameOptions};
 use rayspin_mri::simulate::trajectory::{CartesianPattern, Sampling, SpokeAngles};
 use rayspin_mri::simulate::{SimulateOptions, simulate};
@@ -60,8 +63,12 @@ fn radial(coils: usize) -> Frame {
     frame(Sampling::Radial { spokes: 16, angles: SpokeAngles::Golden }, coils)
 }
 
-fn options(method: Method) -> ReconOptions {
-    ReconOptions { method, iterations: 2, density_iterations: 2, ..ReconOptions::default() }
+fn options(method: &str) -> ReconOptions {
+    ReconOptions { density_iterations: 2, ..iterations(alike(method), 2) }
+}
+
+fn cut(coils: Option<usize>, segments: Option<usize>) -> RunOptions {
+    RunOptions { cuts: Cuts { coils, segments, ..Cuts::default() }, ..RunOptions::default() }
 }
 
 fn spiral(coils: usize) -> Frame {
@@ -74,9 +81,8 @@ fn uneven(coil_batch: Option<usize>, segment_batch: Option<usize>) -> ReconOptio
     ReconOptions {
         field_map: Some(Arc::new(field)),
         field_tolerance: 1e-2,
-        coil_batch,
-        segment_batch,
-        ..options(Method::CgSense)
+        run: cut(coil_batch, segment_batch),
+        ..options("cg-sense")
     }
 }
 
@@ -100,18 +106,18 @@ fn a_call_that_fails_gives_an_error_or_the_image() {
     let grid = frame(Sampling::Cartesian(CartesianPattern::Full), 2);
     let rig = Rig::new();
     for (frame, options) in [
-        (radial(2), options(Method::Gridding)),
-        (radial(2), options(Method::CgSense)),
+        (radial(2), options("gridding")),
+        (radial(2), options("cg-sense")),
         (spiral(2), uneven(Some(1), Some(2))),
-        (grid.clone(), options(Method::Wavelet)),
-        (grid, options(Method::Cartesian)),
+        (grid.clone(), options("wavelet")),
+        (grid, options("cartesian")),
     ] {
-        let method = options.method;
+        let method = options.method.about().name;
         rig.driver.set(Fault::Never);
         let (expected, _) =
             image(&mut Reconstructor::new(&rig.device, options.clone()).unwrap(), &frame).unwrap();
         let calls = rig.driver.calls();
-        assert!(calls > 10, "{method:?}: {calls}");
+        assert!(calls > 10, "{method}: {calls}");
         for trial in 0..3 {
             let number = rng.random_range(0..calls);
             let sticky = trial % 2 == 0;
@@ -122,7 +128,7 @@ fn a_call_that_fails_gives_an_error_or_the_image() {
             of.driver.set(Fault::Call { number, sticky });
             let found = image(&mut reconstructor, &frame);
             let failed = of.driver.failed();
-            let told = format!("seed {seed}: {method:?}, call {number} of {calls}, {failed:?}");
+            let told = format!("seed {seed}: {method}, call {number} of {calls}, {failed:?}");
             match found {
                 Ok((found, _)) => assert!(apart(&found, &expected) < 1e-5, "{told}"),
                 Err(Error::Device { what, detail }) => {
@@ -146,7 +152,8 @@ fn the_cpu_takes_over_where_it_may() {
     let frame = radial(3);
     let cpu = Device::cpu_with_threads(1).unwrap();
     let of = |device: &Device, finish_on_cpu: bool| {
-        let options = ReconOptions { finish_on_cpu, ..options(Method::CgSense) };
+        let run = RunOptions { finish_on_cpu, ..RunOptions::default() };
+        let options = ReconOptions { run, ..options("cg-sense") };
         Reconstructor::new(device, options).unwrap()
     };
     let (expected, _) = image(&mut of(&cpu, false), &frame).unwrap();
@@ -170,11 +177,11 @@ fn the_cpu_takes_over_where_it_may() {
 /// Memory that another process takes in the middle: the frame is done in smaller parts, as the notes say.
 #[test]
 fn work_is_cut_smaller_where_memory_runs_out() {
-    for method in [Method::Gridding, Method::LeastSquares, Method::CgSense] {
+    for method in ["gridding", "ls", "cg-sense"] {
         let frame = radial(8);
         let rig = Rig::new();
         let of = |coil_batch| {
-            let options = ReconOptions { coil_batch, ..options(method) };
+            let options = ReconOptions { run: cut(coil_batch, None), ..options(method) };
             Reconstructor::new(&rig.device, options).unwrap()
         };
         let (expected, _) = image(&mut of(None), &frame).unwrap();
@@ -185,24 +192,24 @@ fn work_is_cut_smaller_where_memory_runs_out() {
         image(&mut reconstructor, &frame).unwrap();
         drop(reconstructor);
         let least = rig.peak();
-        assert!(apart(&one_by_one, &expected) < 1e-5, "{method:?}");
-        assert!(least < most, "{method:?}: {least} {most}");
+        assert!(apart(&one_by_one, &expected) < 1e-5, "{method}");
+        assert!(least < most, "{method}: {least} {most}");
         rig.driver.set(Fault::Memory { after: 30, bytes: least + 512 });
         let mut reconstructor = of(None);
         let (found, notes) = image(&mut reconstructor, &frame).unwrap();
-        assert!(apart(&found, &expected) < 1e-5, "{method:?}");
-        assert!(!rig.driver.failed().is_empty(), "{method:?}: {notes:?}");
+        assert!(apart(&found, &expected) < 1e-5, "{method}");
+        assert!(!rig.driver.failed().is_empty(), "{method}: {notes:?}");
         // Transforms alone that found too little take fewer coils at a time by themselves.
-        if method != Method::CgSense {
+        if method != "cg-sense" {
             assert!(notes.iter().any(|n| n == "GPU memory ran out: coils taken 4 at a time from here on"));
         }
         // The next frame, beside the plans of the first.
         let (found, _) = image(&mut reconstructor, &frame).unwrap();
-        assert!(apart(&found, &expected) < 1e-5, "{method:?}");
+        assert!(apart(&found, &expected) < 1e-5, "{method}");
         drop(reconstructor);
         // Nothing helps where there is none at all.
         rig.driver.set(Fault::Memory { after: 10, bytes: 1000 });
-        assert!(matches!(image(&mut of(None), &frame), Err(Error::Memory { .. })), "{method:?}");
+        assert!(matches!(image(&mut of(None), &frame), Err(Error::Memory { .. })), "{method}");
     }
 }
 
@@ -243,8 +250,8 @@ fn coils_are_compressed_whatever_becomes_of_the_gpu() {
     for kind in [CompressionKind::Svd, CompressionKind::Geometric] {
         let grid = CartesianPattern::Full;
         let (frame, method) = match kind {
-            CompressionKind::Svd => (frame.clone(), Method::Gridding),
-            CompressionKind::Geometric => (self::frame(Sampling::Cartesian(grid), 5), Method::Cartesian),
+            CompressionKind::Svd => (frame.clone(), "gridding"),
+            CompressionKind::Geometric => (self::frame(Sampling::Cartesian(grid), 5), "cartesian"),
         };
         let mut options = options(method);
         options.prepare.compression = Some(Compression { coils: VirtualCoils::Energy(0.9), kind });
@@ -259,10 +266,10 @@ fn coils_are_compressed_whatever_becomes_of_the_gpu() {
         assert!(kept < 5, "{kind:?}: {kept}");
         for number in [0, 1, 3, 5, 8, 12, 20, 40].into_iter().filter(|&number| number < calls) {
             rig.driver.set(Fault::Call { number, sticky: true });
-            options.finish_on_cpu = false;
+            options.run.finish_on_cpu = false;
             assert!(matches!(run(&options), Err(Error::Device { .. })), "{kind:?} call {number}");
             rig.driver.set(Fault::Call { number, sticky: true });
-            options.finish_on_cpu = true;
+            options.run.finish_on_cpu = true;
             let (found, notes) = run(&options).unwrap();
             assert!(apart(&found, &expected) < 1e-4, "{kind:?} call {number}");
             let said = notes.iter().filter(|n| n.contains("computed on the CPU from here on")).count();

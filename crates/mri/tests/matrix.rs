@@ -1,14 +1,18 @@
 //! One image at any matrix: its values, and what λ does to it.
 
-#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests")]
+
+mod common;
 
 use std::sync::Arc;
 
+use common::{changed, of};
 use ndarray::{ArrayD, Axis, Slice};
 use rayspin_core::{C32, Monitor};
 use rayspin_device::{Array, Device};
 use rayspin_kernels::fft::{Fft, Norm};
-use rayspin_mri::recon::{Combine, Method, ReconOptions, Regulariser, Selection, reconstruct_scan};
+use rayspin_mri::methods::Value;
+use rayspin_mri::recon::{ReconOptions, Selection, reconstruct_scan};
 use rayspin_mri::scan::FrameOptions;
 use rayspin_mri::simulate::trajectory::{CartesianPattern, Sampling, SpokeAngles};
 use rayspin_mri::simulate::{SimulateOptions, Simulation, simulate};
@@ -28,7 +32,8 @@ fn image(scan: &Simulation, matrix: [usize; 2], options: &ReconOptions) -> Array
     let device = Device::cpu_with_threads(2).unwrap();
     // The coils' maps at this matrix.
     let maps = simulated(matrix, Sampling::Cartesian(CartesianPattern::Full)).maps.into_dyn();
-    let options = ReconOptions { maps: Some(Arc::new(maps)), combine: Combine::Maps, ..options.clone() };
+    let options = changed(options.clone(), &[("combine", Value::Choice("maps"))]);
+    let options = ReconOptions { maps: Some(Arc::new(maps)), ..options };
     let frames = FrameOptions { matrix: Some(matrix.to_vec()), ..FrameOptions::default() };
     let monitor = Monitor::silent();
     let found = reconstruct_scan(&device, &scan.scan, &Selection::default(), &frames, &options, &monitor);
@@ -65,59 +70,57 @@ fn every_method_gives_the_same_values_at_any_matrix() {
     let truth = simulated([96, 96], HALF).truth.data().index_axis(Axis(0), 0).to_owned();
     let truth = centre(&truth, WIDTH);
     let cases = [
-        (HALF, Method::Grappa, 0.05),
-        (HALF, Method::CgSense, 0.05),
-        (HALF, Method::LeastSquares, 1.0),
-        (Sampling::Cartesian(CartesianPattern::Full), Method::Cartesian, 0.02),
-        (SPOKES, Method::Gridding, 0.05),
-        (SPOKES, Method::CgSense, 0.05),
-        (SPOKES, Method::Wavelet, 0.05),
-        (SPOKES, Method::TotalVariation, 0.05),
+        (HALF, "grappa", 0.05),
+        (HALF, "cg-sense", 0.05),
+        (HALF, "ls", 1.0),
+        (Sampling::Cartesian(CartesianPattern::Full), "cartesian", 0.02),
+        (SPOKES, "gridding", 0.05),
+        (SPOKES, "cg-sense", 0.05),
+        (SPOKES, "wavelet", 0.05),
+        (SPOKES, "tv", 0.05),
     ];
     for (sampling, method, bound) in cases {
-        let options = ReconOptions::of(method);
+        let options = of(method);
         let scan = simulated([96, 96], sampling.clone());
         let large = centre(&image(&scan, [96, 96], &options), WIDTH);
         let off = error(&large, &truth);
-        println!("{method:?}: {off:.4} from the truth");
-        assert!(off < bound, "{method:?}: {off:.4} from the truth");
+        println!("{method}: {off:.4} from the truth");
+        assert!(off < bound, "{method}: {off:.4} from the truth");
         // The scan itself on another matrix, and another scan.
         for (scan, matrix) in
             [(&scan, [48, 48]), (&scan, [64, 96]), (&simulated([48, 48], sampling), [48, 48])]
         {
             let apart = error(&centre(&image(scan, matrix, &options), WIDTH), &large);
-            println!("{method:?} {matrix:?}: {apart:.4}");
-            assert!(apart < 0.015, "{method:?} {matrix:?}: {apart:.4}");
+            println!("{method} {matrix:?}: {apart:.4}");
+            assert!(apart < 0.015, "{method} {matrix:?}: {apart:.4}");
         }
     }
 }
 
 #[test]
 fn one_lambda_means_the_same_at_any_matrix() {
-    let of = |method, lambda| ReconOptions {
-        lambda,
-        iterations: 40,
-        cg_tolerance: 1e-5,
-        ..ReconOptions::of(method)
+    let of = |method, lambda| {
+        let (lambda, tolerance) = (Value::Number(lambda), Value::Number(1e-5));
+        changed(of(method), &[("lambda", lambda), ("iterations", Value::Count(40)), ("tolerance", tolerance)])
     };
-    let smooth =
-        |lambda| ReconOptions { regulariser: Regulariser::Differences, ..of(Method::CgSense, lambda) };
+    let smooth = |lambda| changed(of("cg-sense", lambda), &[("regulariser", Value::Choice("differences"))]);
     let cases = [
-        (HALF, of(Method::CgSense, 0.1)),
+        (HALF, of("cg-sense", 0.1)),
         (HALF, smooth(3.0)),
-        (HALF, of(Method::TotalVariation, 0.03)),
-        (SPOKES, of(Method::LeastSquares, 0.1)),
+        (HALF, of("tv", 0.03)),
+        (SPOKES, of("ls", 0.1)),
         (SPOKES, smooth(3.0)),
-        (SPOKES, of(Method::TotalVariation, 0.03)),
-        (SPOKES, of(Method::Wavelet, 0.02)),
+        (SPOKES, of("tv", 0.03)),
+        (SPOKES, of("wavelet", 0.02)),
     ];
     for (sampling, options) in cases {
         let scan = simulated([96, 96], sampling);
         let run = |matrix, options: &ReconOptions| centre(&image(&scan, matrix, options), WIDTH);
         let large = run([96, 96], &options);
-        let doubled = ReconOptions { lambda: 2.0 * options.lambda, ..options.clone() };
+        let Some(Value::Number(lambda)) = options.method.get("lambda") else { panic!("no λ") };
+        let doubled = changed(options.clone(), &[("lambda", Value::Number(2.0 * lambda))]);
         let effect = error(&run([48, 48], &doubled), &large);
-        let what = (options.method, options.regulariser);
+        let what = (options.method.about().name, options.method.get("regulariser"));
         for matrix in [[48, 48], [64, 96]] {
             let apart = error(&run(matrix, &options), &large);
             println!("{what:?} {matrix:?}: {apart:.4} apart, {effect:.4} with twice the λ");

@@ -2,16 +2,18 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "helpers of tests")]
 
+mod common;
+
 use std::sync::Arc;
 
+use common::{alike, changed, iterations};
 use ndarray::{ArrayD, Axis, IxDyn};
 use rayspin_core::{C32, Error, Image, Monitor};
 use rayspin_device::{Array, Device};
 use rayspin_kernels::{sensitivity, vector};
 use rayspin_linop::{FiniteDifference, LinearOp, Nudft, Sense};
-use rayspin_mri::recon::{
-    Combine, Method, ReconOptions, Reconstructor, Regulariser, ScanImage, Selection, reconstruct_scan,
-};
+use rayspin_mri::methods::{Cartesian, CgSense, Combine, Gridding, LeastSquares, Regulariser, Value};
+use rayspin_mri::recon::{Cuts, ReconOptions, Reconstructor, ScanImage, Selection, reconstruct_scan};
 use rayspin_mri::scan::{FrameOptions, Label, Samples};
 use rayspin_mri::simulate::trajectory::{CartesianPattern, Sampling, SphereOrder, SpokeAngles};
 use rayspin_mri::simulate::{SimulateOptions, Simulation, simulate};
@@ -64,13 +66,14 @@ const FULL: Sampling = Sampling::Cartesian(CartesianPattern::Full);
 #[test]
 fn a_full_grid_gives_the_object_up_to_ringing() {
     let simulation = scan(slice(96, 1, FULL));
-    for method in [Method::Cartesian, Method::LeastSquares] {
-        let options = ReconOptions { method, regulariser: Regulariser::None, ..ReconOptions::default() };
+    let unpenalised = LeastSquares { regulariser: Regulariser::None, ..LeastSquares::default() };
+    for options in [ReconOptions::of(Cartesian::default()), ReconOptions::of(unpenalised)] {
+        let method = options.method.about().name;
         let found = error(recon(&simulation, options).image.data(), simulation.truth.data());
-        assert!(found < 0.13, "{method:?}: {found}");
+        assert!(found < 0.13, "{method}: {found}");
     }
     let coils = scan(slice(96, 4, FULL));
-    let rss = recon(&coils, ReconOptions { method: Method::Cartesian, ..ReconOptions::default() });
+    let rss = recon(&coils, ReconOptions::of(Cartesian::default()));
     assert!(error(rss.image.data(), &shaded(&coils)) < 0.13);
 }
 
@@ -78,7 +81,7 @@ fn a_full_grid_gives_the_object_up_to_ringing() {
 fn readout_oversampling_is_cropped_and_the_object_keeps_its_place() {
     let plain = scan(slice(64, 2, FULL));
     let wide = scan(SimulateOptions { oversampling: 2, ..slice(64, 2, FULL) });
-    let options = || ReconOptions { method: Method::Cartesian, ..ReconOptions::default() };
+    let options = || ReconOptions::of(Cartesian::default());
     let (a, b) = (recon(&wide, options()), recon(&plain, options()));
     assert_eq!(a.image.shape_zyx(), [1, 64, 64]);
     // Ringing beyond the field of view folds back in one and not in the other; one voxel's shift would be 0.3 and more.
@@ -113,21 +116,14 @@ fn every_trajectory_gives_the_object_by_gridding_and_by_cg_sense() {
         let simulation = scan(options.clone());
         let maps = Some(Arc::new(simulation.maps.clone().into_dyn()));
         let gridding = ReconOptions {
-            method: Method::Gridding,
-            combine: Combine::Maps,
             maps: maps.clone(),
-            ..ReconOptions::default()
+            ..ReconOptions::of(Gridding { combine: Some(Combine::Maps) })
         };
         let found = error(recon(&simulation, gridding).image.data(), simulation.truth.data());
         println!("{:?}: gridding {found:.3}", options.sampling);
         assert!(found < gridding_bound, "{:?}: gridding {found}", options.sampling);
-        let sense = ReconOptions {
-            method: Method::CgSense,
-            lambda: 1e-5,
-            iterations: 40,
-            maps,
-            ..ReconOptions::default()
-        };
+        let sense = CgSense { lambda: 1e-5, iterations: 40, ..CgSense::default() };
+        let sense = ReconOptions { maps, ..ReconOptions::of(sense) };
         let result = recon(&simulation, sense);
         let found = error(result.image.data(), simulation.truth.data());
         println!("{:?}: CG-SENSE {found:.3}", options.sampling);
@@ -142,8 +138,8 @@ fn cg_sense_with_its_own_maps_undoes_the_aliasing_of_a_thinned_grid() {
     let pattern = CartesianPattern::Uniform { acceleration: [2, 1], calibration: 20 };
     let simulation = scan(slice(96, 8, Sampling::Cartesian(pattern)));
     let truth = shaded(&simulation);
-    let aliased = recon(&simulation, ReconOptions { method: Method::Cartesian, ..ReconOptions::default() });
-    let sense = recon(&simulation, ReconOptions { method: Method::CgSense, ..ReconOptions::default() });
+    let aliased = recon(&simulation, ReconOptions::of(Cartesian::default()));
+    let sense = recon(&simulation, ReconOptions::of(CgSense::default()));
     let (before, after) =
         (error(&magnitude(&aliased.image), &truth), error(&magnitude(&sense.image), &truth));
     println!("aliased {before:.3}, CG-SENSE {after:.3}");
@@ -155,8 +151,8 @@ fn cg_sense_with_its_own_maps_undoes_the_aliasing_of_a_thinned_grid() {
 fn cg_sense_with_its_own_maps_removes_the_streaks_of_few_spokes() {
     let simulation = scan(slice(96, 8, Sampling::Radial { spokes: 40, angles: SpokeAngles::Golden }));
     let truth = shaded(&simulation);
-    let gridded = recon(&simulation, ReconOptions { method: Method::Gridding, ..ReconOptions::default() });
-    let options = ReconOptions { lambda: 1e-4, ..ReconOptions::default() };
+    let gridded = recon(&simulation, ReconOptions::of(Gridding::default()));
+    let options = ReconOptions::of(CgSense { lambda: 1e-4, ..CgSense::default() });
     let sense = recon(&simulation, options);
     let (before, after) =
         (error(&magnitude(&gridded.image), &truth), error(&magnitude(&sense.image), &truth));
@@ -175,14 +171,15 @@ fn the_image_solves_the_normal_equations_of_the_exact_transform() {
     let maps = simulation.maps.clone().into_shape_with_order(IxDyn(&[3, 20, 20])).unwrap();
     let lambda = 1.6;
     let options = ReconOptions {
-        method: Method::CgSense,
-        regulariser: Regulariser::Differences,
-        lambda,
-        iterations: 400,
-        cg_tolerance: 1e-6,
         nufft_tolerance: 1e-6,
         maps: Some(Arc::new(maps.clone())),
-        ..ReconOptions::default()
+        ..ReconOptions::of(CgSense {
+            regulariser: Regulariser::Differences,
+            lambda,
+            iterations: 400,
+            tolerance: 1e-6,
+            ..CgSense::default()
+        })
     };
     let mut reconstructor = Reconstructor::new(&device, options).unwrap();
     let result = reconstructor.frame(frame.clone(), &Monitor::silent()).unwrap();
@@ -214,13 +211,15 @@ fn one_lambda_means_the_same_at_any_gain() {
     for acquisition in &mut loud.scan.acquisitions {
         acquisition.data.mapv_inplace(|v| v * 1e6);
     }
-    let options =
-        || ReconOptions { regulariser: Regulariser::Differences, lambda: 1.5, ..ReconOptions::default() };
-    let quiet = recon(&simulation, options());
-    let loud = recon(&loud, options());
+    let options = |lambda| {
+        let regulariser = Regulariser::Differences;
+        ReconOptions::of(CgSense { regulariser, lambda, ..CgSense::default() })
+    };
+    let quiet = recon(&simulation, options(1.5));
+    let loud = recon(&loud, options(1.5));
     let back = loud.image.data().mapv(|v| v / 1e6);
     assert!(error(&back, quiet.image.data()) < 1e-4);
-    let plain = recon(&simulation, ReconOptions { lambda: 0.0, ..options() });
+    let plain = recon(&simulation, options(0.0));
     assert!(error(quiet.image.data(), plain.image.data()) > 0.02, "lambda must matter");
 }
 
@@ -232,7 +231,7 @@ fn slices_and_repetitions_come_out_stacked_with_their_geometry() {
         repetitions: 2,
         ..slice(32, 2, FULL)
     });
-    let options = || ReconOptions { method: Method::Cartesian, ..ReconOptions::default() };
+    let options = || ReconOptions::of(Cartesian::default());
     let all = recon(&simulation, options());
     assert_eq!(all.image.data().shape(), [2, 3, 32, 32]);
     let (found, wanted) = (all.image.geometry(), simulation.truth.geometry());
@@ -275,48 +274,44 @@ fn what_does_not_suit_is_refused_by_name() {
             other => panic!("{other}"),
         }
     };
-    let with = |method| ReconOptions { method, ..ReconOptions::default() };
+    let with = alike;
     let first = Selection::default();
-    assert_eq!(refused(&grid, first, with(Method::Gridding)), "method");
-    assert_eq!(refused(&spokes, first, with(Method::Cartesian)), "method");
-    assert_eq!(refused(&grid, first, ReconOptions { lambda: -1.0, ..ReconOptions::default() }), "lambda");
+    assert_eq!(refused(&grid, first, with("gridding")), "method");
+    assert_eq!(refused(&spokes, first, with("cartesian")), "method");
+    let negative = ReconOptions::of(CgSense { lambda: -1.0, ..CgSense::default() });
+    assert_eq!(refused(&grid, first, negative), "lambda");
     assert_eq!(
         refused(&grid, first, ReconOptions { nufft_tolerance: 1e-9, ..ReconOptions::default() }),
         "epsilon"
     );
-    assert_eq!(refused(&grid, Selection { slice: Some(7), ..first }, with(Method::Cartesian)), "slice");
+    assert_eq!(refused(&grid, Selection { slice: Some(7), ..first }, with("cartesian")), "slice");
     let maps = Some(Arc::new(ArrayD::zeros(IxDyn(&[3, 16, 16]))));
     assert_eq!(refused(&grid, first, ReconOptions { maps, ..ReconOptions::default() }), "sensitivity maps");
     let gaps = CartesianPattern::Uniform { acceleration: [2, 1], calibration: 0 };
     let no_centre = scan(slice(16, 2, Sampling::Cartesian(gaps)));
-    assert_eq!(refused(&no_centre, first, with(Method::CgSense)), "calibration centre");
+    assert_eq!(refused(&no_centre, first, with("cg-sense")), "calibration centre");
 }
 
 #[test]
 fn coils_taken_some_at_a_time_give_the_same_image() {
     let grid = scan(slice(24, 5, FULL));
     let spokes = scan(slice(24, 5, Sampling::Radial { spokes: 30, angles: SpokeAngles::Golden }));
-    for (simulation, methods) in [
-        (&grid, [Method::Cartesian, Method::LeastSquares, Method::CgSense]),
-        (&spokes, [Method::Gridding, Method::LeastSquares, Method::CgSense]),
-    ] {
+    for (simulation, methods) in
+        [(&grid, ["cartesian", "ls", "cg-sense"]), (&spokes, ["gridding", "ls", "cg-sense"])]
+    {
         for method in methods {
-            for combine in [Combine::RootSumOfSquares, Combine::Maps] {
+            for combine in ["rss", "maps"] {
                 let image = |coil_batch| {
-                    let options = ReconOptions {
-                        method,
-                        combine,
-                        coil_batch,
-                        iterations: 5,
-                        ..ReconOptions::default()
-                    };
+                    let combine = [("combine", Value::Choice(combine))];
+                    let mut options = changed(iterations(alike(method), 5), &combine);
+                    options.run.cuts = Cuts { coils: coil_batch, ..Cuts::default() };
                     recon(simulation, options).image.data().clone()
                 };
                 let whole = image(None);
                 let largest = whole.iter().map(|v| v.norm()).fold(0.0, f32::max);
                 for batch in [1, 2] {
                     for (a, b) in image(Some(batch)).iter().zip(&whole) {
-                        assert!((a - b).norm() <= 2e-5 * largest, "{method:?} {combine:?} {batch}: {a} {b}");
+                        assert!((a - b).norm() <= 2e-5 * largest, "{method} {combine} {batch}: {a} {b}");
                     }
                 }
             }

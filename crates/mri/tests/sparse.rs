@@ -2,12 +2,16 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests")]
 
+mod common;
+
 use std::sync::Arc;
 
+use common::{changed, iterations, of};
 use ndarray::{ArrayD, Axis, IxDyn};
 use rayspin_core::{C32, Error, Monitor};
 use rayspin_device::Device;
-use rayspin_mri::recon::{Method, ReconOptions, Regulariser, ScanImage, Selection, reconstruct_scan};
+use rayspin_mri::methods::{self, CgSense, Regulariser, TotalVariation, Value};
+use rayspin_mri::recon::{ReconOptions, ScanImage, Selection, reconstruct_scan};
 use rayspin_mri::scan::{FrameOptions, Scan};
 use rayspin_mri::simulate::trajectory::{CartesianPattern, Sampling, SpokeAngles};
 use rayspin_mri::simulate::{SimulateOptions, Simulation, simulate};
@@ -51,11 +55,11 @@ fn spokes(n: usize) -> Sampling {
     Sampling::Radial { spokes: n / 2, angles: SpokeAngles::Golden }
 }
 
-const METHODS: [(Method, f64); 3] =
-    [(Method::CgSense, 0.1), (Method::Wavelet, 0.05), (Method::TotalVariation, 0.05)];
+const METHODS: [(&str, f64); 3] = [("cg-sense", 0.1), ("wavelet", 0.05), ("tv", 0.05)];
 
-fn options(method: Method, lambda: f64) -> ReconOptions {
-    ReconOptions { lambda, iterations: 80, cg_tolerance: 1e-6, ..ReconOptions::of(method) }
+fn options(method: &str, lambda: f64) -> ReconOptions {
+    let values = [("lambda", Value::Number(lambda)), ("tolerance", Value::Number(1e-6))];
+    changed(iterations(of(method), 80), &values)
 }
 
 #[test]
@@ -63,7 +67,7 @@ fn one_lambda_means_the_same_at_any_scanner_gain() {
     for sampling in [poisson(48), spokes(48)] {
         let simulation = simulated(48, 4, sampling, Some(30.0));
         for (method, lambda) in METHODS {
-            let chosen = ReconOptions { iterations: 25, ..with_maps(&simulation, options(method, lambda)) };
+            let chosen = iterations(with_maps(&simulation, options(method, lambda)), 25);
             let plain = recon(&simulation, &chosen);
             for gain in [1e-3, 1e4] {
                 let mut other = simulation.clone();
@@ -72,7 +76,7 @@ fn one_lambda_means_the_same_at_any_scanner_gain() {
                 }
                 let back = recon(&other, &chosen).mapv(|v| v / gain);
                 let apart = error(&back, &plain);
-                assert!(apart < 1e-4, "{method:?}, gain {gain}: {apart:.1e}");
+                assert!(apart < 1e-4, "{method}, gain {gain}: {apart:.1e}");
             }
         }
     }
@@ -85,13 +89,12 @@ fn sparse_images_are_nearer_to_the_truth_than_least_squares() {
         let wanted = truth(&simulation);
         let found = |method| {
             let best = [3e-4, 1e-3, 3e-3, 1e-2, 3e-2].map(|lambda| {
-                let chosen = ReconOptions { lambda, ..ReconOptions::of(method) };
+                let chosen = changed(of(method), &[("lambda", Value::Number(lambda))]);
                 error(&recon(&simulation, &with_maps(&simulation, chosen)), &wanted)
             });
             best.into_iter().fold(f64::INFINITY, f64::min)
         };
-        let [plain, wavelet, variation] =
-            [Method::CgSense, Method::Wavelet, Method::TotalVariation].map(found);
+        let [plain, wavelet, variation] = ["cg-sense", "wavelet", "tv"].map(found);
         println!(
             "at each one's best λ: CG-SENSE {plain:.3}, wavelet {wavelet:.3}, total variation {variation:.3}"
         );
@@ -102,8 +105,8 @@ fn sparse_images_are_nearer_to_the_truth_than_least_squares() {
 #[test]
 fn one_coil_needs_no_maps() {
     let simulation = simulated(48, 1, spokes(48), None);
-    for method in [Method::Wavelet, Method::TotalVariation] {
-        let result = try_recon(&simulation.scan, &ReconOptions::of(method)).unwrap();
+    for method in ["wavelet", "tv"] {
+        let result = try_recon(&simulation.scan, &of(method)).unwrap();
         let maps = result.maps.unwrap();
         assert!(maps.iter().all(|&c| c == C32::ONE));
         assert_eq!(result.solves[0].solver, "FISTA");
@@ -135,46 +138,56 @@ fn an_anatomical_reference_keeps_its_edges() {
         };
         steps.iter().map(along).sum::<f64>() / steps.len() as f64
     };
-    for (method, regulariser, lambda) in [
-        (Method::CgSense, Regulariser::Differences, 1.6),
-        (Method::TotalVariation, Regulariser::Identity, 0.1),
-    ] {
+    for (method, regulariser, lambda) in [("cg-sense", "differences", 1.6), ("tv", "identity", 0.1)] {
         let run = |anatomy: Option<Arc<ArrayD<f32>>>| {
-            let chosen = ReconOptions { regulariser, lambda, anatomy, ..ReconOptions::of(method) };
-            recon(&simulation, &with_maps(&simulation, chosen))
+            // Total variation has a penalty of its own.
+            let values = [
+                ("regulariser", Value::Choice(regulariser)),
+                ("lambda", Value::Number(lambda)),
+                ("anatomy", anatomy.map_or(Value::Nothing, Value::Image)),
+            ];
+            recon(&simulation, &with_maps(&simulation, changed(of(method), &values)))
         };
         let (plain, guided) = (run(None), run(Some(reference.clone())));
         let errors = [&plain, &guided].map(|image| error(image, &wanted));
         let edges = [&plain, &guided].map(sharpness);
-        println!("{method:?}: errors {errors:.3?}, edges {edges:.3?}");
-        assert!(errors[1] < 0.8 * errors[0], "{method:?}: {errors:?}");
-        assert!(edges[1] > edges[0] + 0.05 && edges[1] > 0.8, "{method:?}: {edges:?}");
+        println!("{method}: errors {errors:.3?}, edges {edges:.3?}");
+        assert!(errors[1] < 0.8 * errors[0], "{method}: {errors:?}");
+        assert!(edges[1] > edges[0] + 0.05 && edges[1] > 0.8, "{method}: {edges:?}");
     }
 }
 
 #[test]
 fn references_that_do_not_fit_or_have_no_effect_are_refused() {
     let simulation = simulated(16, 2, Sampling::Cartesian(CartesianPattern::Full), None);
-    let what = |method, regulariser, reference: ArrayD<f32>| {
-        let chosen =
-            ReconOptions { regulariser, anatomy: Some(Arc::new(reference)), ..ReconOptions::of(method) };
-        match try_recon(&simulation.scan, &chosen).unwrap_err() {
-            Error::Value { what, .. } | Error::Shape { what, .. } | Error::NotFinite { what, .. } => what,
-            other => panic!("{other}"),
-        }
+    let what = |options: ReconOptions| match try_recon(&simulation.scan, &options).unwrap_err() {
+        Error::Value { what, .. } | Error::Shape { what, .. } | Error::NotFinite { what, .. } => what,
+        other => panic!("{other}"),
+    };
+    let sense = |regulariser, reference: ArrayD<f32>| {
+        let anatomy = Some(Arc::new(reference));
+        ReconOptions::of(CgSense { regulariser, anatomy, ..CgSense::default() })
+    };
+    let variation = |reference: ArrayD<f32>| {
+        let anatomy = Some(Arc::new(reference));
+        ReconOptions::of(TotalVariation { anatomy, ..TotalVariation::default() })
     };
     let ones = |shape: &[usize]| ArrayD::from_elem(IxDyn(shape), 1.0f32);
     let broken = ArrayD::from_elem(IxDyn(&[16, 16]), f32::NAN);
     let named = "anatomical reference";
-    for (method, regulariser, reference) in [
-        (Method::Wavelet, Regulariser::Differences, ones(&[16, 16])),
-        (Method::Gridding, Regulariser::Differences, ones(&[16, 16])),
-        (Method::CgSense, Regulariser::Identity, ones(&[16, 16])),
-        (Method::TotalVariation, Regulariser::Identity, ones(&[16, 15])),
-        (Method::TotalVariation, Regulariser::Identity, ones(&[2, 16, 16])),
-        (Method::CgSense, Regulariser::Differences, ArrayD::zeros(IxDyn(&[16, 16]))),
-        (Method::TotalVariation, Regulariser::Identity, broken),
+    for options in [
+        sense(Regulariser::Identity, ones(&[16, 16])),
+        variation(ones(&[16, 15])),
+        variation(ones(&[2, 16, 16])),
+        sense(Regulariser::Differences, ArrayD::zeros(IxDyn(&[16, 16]))),
+        variation(broken),
     ] {
-        assert_eq!(what(method, regulariser, reference), named, "{method:?} {regulariser:?}");
+        assert_eq!(what(options.clone()), named, "{}", options.method.about().name);
+    }
+    // These have no such parameter.
+    for method in ["wavelet", "gridding"] {
+        let reference = Value::Image(Arc::new(ones(&[16, 16])));
+        let error = methods::with(&*of(method).method, [("anatomy".to_owned(), reference)]).unwrap_err();
+        assert!(matches!(&error, Error::Value { found, .. } if found == "anatomy"), "{method}: {error}");
     }
 }

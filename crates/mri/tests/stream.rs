@@ -2,18 +2,22 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "helpers of tests")]
 
+mod common;
+
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use common::{iterations, of};
 use ndarray::Axis;
 use rayspin_core::{Error, Monitor};
 use rayspin_device::{Backend, Device};
 use rayspin_mri::recon::{
-    FRAMES_AHEAD, Method, ReconOptions, Selection, StreamItem, VOLUMES_BEHIND, Volume, reconstruct_scan,
+    FRAMES_AHEAD, Frames, ReconOptions, Selection, StreamItem, VOLUMES_BEHIND, Volume, reconstruct_scan,
     reconstruct_stream,
 };
 use rayspin_mri::scan::{FrameOptions, Label};
 use rayspin_mri::simulate::trajectory::{CartesianPattern, Sampling, SpokeAngles};
 use rayspin_mri::simulate::{SimulateOptions, Simulation, simulate};
+use rayspin_run::Ends;
 
 const GOLDEN: Sampling = Sampling::Radial { spokes: 9, angles: SpokeAngles::Golden };
 
@@ -28,8 +32,8 @@ fn scan(sampling: Sampling, slices: usize, repetitions: usize) -> Simulation {
     simulate(&options, &Monitor::silent()).unwrap()
 }
 
-fn few_iterations(method: Method) -> ReconOptions {
-    ReconOptions { iterations: 2, ..ReconOptions::of(method) }
+fn few_iterations(method: &str) -> ReconOptions {
+    iterations(of(method), 2)
 }
 
 /// Streams all frames of a simulated scan to `sink`; `broken` is the frame that cannot be read.
@@ -55,21 +59,21 @@ fn stream(
         Ok(Some(StreamItem::Image(label, index.assemble(label, &FrameOptions::default(), notes)?)))
     };
     let monitor = Monitor::silent();
-    reconstruct_stream(device, &labels, &slices, &mut source, sink, Vec::new(), options, &monitor)
+    let frames = Frames { labels: &labels, slices: &slices, notes: Vec::new() };
+    reconstruct_stream(device, frames, Ends { source: &mut source, sink }, options, &monitor)
 }
 
 #[test]
 fn a_stream_gives_the_images_of_the_whole() {
     let full = Sampling::Cartesian(CartesianPattern::Full);
     for device in rayspin_emu::devices().unwrap() {
-        for (sampling, slices, methods) in [
-            (full.clone(), 3, [Method::Cartesian, Method::CgSense]),
-            (GOLDEN, 1, [Method::Gridding, Method::CgSense]),
-        ] {
+        for (sampling, slices, methods) in
+            [(full.clone(), 3, ["cartesian", "cg-sense"]), (GOLDEN, 1, ["gridding", "cg-sense"])]
+        {
             let simulation = scan(sampling, slices, 4);
             for method in methods {
                 // The emulator takes seconds for what a processor does at once: it gets the case with most stages.
-                if !matches!(device.backend(), Backend::Cpu(_)) && (method != Method::CgSense || slices > 1) {
+                if !matches!(device.backend(), Backend::Cpu(_)) && (method != "cg-sense" || slices > 1) {
                     continue;
                 }
                 let options = few_iterations(method);
@@ -86,7 +90,7 @@ fn a_stream_gives_the_images_of_the_whole() {
                 let mut sink = |volume: Volume| {
                     assert_eq!(volume.index, seen);
                     assert_eq!(volume.geometry, *whole.image.geometry());
-                    assert_eq!(volume.data, whole.image.data().index_axis(Axis(0), seen), "{method:?}");
+                    assert_eq!(volume.data, whole.image.data().index_axis(Axis(0), seen), "{method}");
                     seen += 1;
                     Ok(())
                 };
@@ -105,7 +109,7 @@ fn a_stream_gives_the_images_of_the_whole() {
 fn maps_and_scale_are_those_of_the_first_repetition_unless_each_is_independent() {
     let device = Device::cpu_with_threads(2).unwrap();
     let simulation = scan(GOLDEN, 1, 3);
-    let shared = few_iterations(Method::CgSense);
+    let shared = few_iterations("cg-sense");
     let independent = ReconOptions { independent: true, ..shared.clone() };
     let eigenvalues = |options: &ReconOptions| -> Vec<f64> {
         let end = stream(&device, &simulation, options, None, &mut |_| Ok(())).unwrap();
@@ -120,7 +124,7 @@ fn maps_and_scale_are_those_of_the_first_repetition_unless_each_is_independent()
 fn what_was_complete_before_an_error_has_been_given_out() {
     let device = Device::cpu_with_threads(2).unwrap();
     let simulation = scan(Sampling::Cartesian(CartesianPattern::Full), 2, 5);
-    let options = few_iterations(Method::Cartesian);
+    let options = few_iterations("cartesian");
     let mut given = 0;
     let mut count = |_: Volume| {
         given += 1;
@@ -158,10 +162,11 @@ fn no_more_than_a_few_frames_are_in_memory() {
         written.fetch_add(1, Ordering::SeqCst);
         Ok::<_, Error>(())
     };
-    let options = few_iterations(Method::Cartesian);
+    let options = few_iterations("cartesian");
     let monitor = Monitor::silent();
-    reconstruct_stream(&device, &labels, &[0], &mut source, &mut sink, Vec::new(), &options, &monitor)
-        .unwrap();
+    let frames = Frames { labels: &labels, slices: &[0], notes: Vec::new() };
+    let ends = Ends { source: &mut source, sink: &mut sink };
+    reconstruct_stream(&device, frames, ends, &options, &monitor).unwrap();
     let most = most.into_inner();
     // The frame in work, and the one that is asked for, are beside those that wait.
     assert!((3..=FRAMES_AHEAD + VOLUMES_BEHIND + 1).contains(&most), "{most} frames at once");

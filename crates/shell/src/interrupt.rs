@@ -18,9 +18,10 @@ pub fn stoppable<T>(work: impl FnOnce() -> T) -> T {
 }
 
 /// Installs the handler for SIGINT, SIGTERM and SIGHUP: temporary files are removed, then the process ends with the
-/// code that shells give for a signal. A stoppable run gets a word first, and a second signal to end it at once.
+/// code that shells give for a signal. A stoppable run gets a word first, and a second signal to end it at once. Once it is
+/// installed, another call changes nothing.
 pub fn install() -> anyhow::Result<()> {
-    ctrlc::set_handler(|| {
+    let installed = ctrlc::set_handler(|| {
         if LOOKED_AT.load(Ordering::SeqCst) && !STOP.swap(true, Ordering::SeqCst) {
             return;
         }
@@ -29,6 +30,9 @@ pub fn install() -> anyhow::Result<()> {
         eprint!("\r\x1b[2K\x1b[?25h");
         say!("interrupted: nothing half-written is left");
         std::process::exit(130);
-    })
-    .context("installing the interrupt handler")
+    });
+    match installed {
+        Err(ctrlc::Error::MultipleHandlers) => Ok(()),
+        installed => installed.context("installing the interrupt handler"),
+    }
 }

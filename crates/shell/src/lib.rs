@@ -42,11 +42,21 @@ impl Program {
     /// Parses the command line as `command` defines it, and runs what it says. An error becomes one line, a hint and an exit code.
     pub fn main<C: FromArgMatches>(
         &self,
+        command: clap::Command,
+        run: impl FnOnce(C, effect::Given) -> anyhow::Result<()>,
+    ) -> ExitCode {
+        self.main_from(command, std::env::args_os(), run)
+    }
+
+    /// [`Self::main`] with a command line of the caller's, the program's name first.
+    pub fn main_from<C: FromArgMatches>(
+        &self,
         mut command: clap::Command,
+        args: impl IntoIterator<Item = std::ffi::OsString>,
         run: impl FnOnce(C, effect::Given) -> anyhow::Result<()>,
     ) -> ExitCode {
         rayspin_device::cpu::return_freed_memory();
-        let matches = command.get_matches_mut();
+        let matches = command.try_get_matches_from_mut(args).unwrap_or_else(|error| error.exit());
         let given = effect::Given::of(&command, &matches);
         let parsed = C::from_arg_matches(&matches).unwrap_or_else(|error| error.format(&mut command).exit());
         match run(parsed, given) {

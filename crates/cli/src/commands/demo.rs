@@ -11,7 +11,8 @@ use rayspin::core::{C32, Image, Monitor};
 use rayspin::imaging::display::{ColourMap, Limits, Montage, evenly_spaced, montage, to_colour};
 use rayspin::imaging::metrics::{CompareOptions, Numbers, compare};
 use rayspin::io;
-use rayspin::mri::recon::{Combine, Method, ReconOptions, Reconstructor, Regulariser};
+use rayspin::mri::methods::{CgSense, Combine, Gridding, Regulariser};
+use rayspin::mri::recon::{ReconOptions, Reconstructor};
 use rayspin::mri::scan::FrameOptions;
 use rayspin::mri::simulate::trajectory::{Hardware, Sampling};
 use rayspin::mri::simulate::{FieldMap, FieldShape, SimulateOptions, simulate};
@@ -140,22 +141,16 @@ fn case(context: &Context, case: &Case, out: &Path, pictures: &mut Vec<PathBuf>)
     files::write_image(&truth_path, &simulation.truth, Default::default())?;
     let maps = Arc::new(simulation.maps.into_dyn());
 
-    let gridding = ReconOptions {
-        method: Method::Gridding,
-        combine: Combine::Maps,
-        maps: Some(maps.clone()),
-        ..ReconOptions::default()
-    };
-    let least_squares = ReconOptions {
-        method: Method::CgSense,
+    let given = |options: ReconOptions| ReconOptions { maps: Some(maps.clone()), ..options };
+    let gridding = given(ReconOptions::of(Gridding { combine: Some(Combine::Maps) }));
+    let least_squares = given(ReconOptions::of(CgSense {
         // As many iterations as the pages show.
-        cg_tolerance: 0.0,
+        tolerance: 0.0,
         regulariser: Regulariser::Differences,
         lambda: case.lambda,
         iterations: case.iterations,
-        maps: Some(maps),
-        ..ReconOptions::default()
-    };
+        ..CgSense::default()
+    }));
     let truth = &simulation.truth;
     let [first, second] = match &simulation.field {
         None => [("gridded", gridding), ("least-squares", least_squares)],
@@ -168,9 +163,10 @@ fn case(context: &Context, case: &Case, out: &Path, pictures: &mut Vec<PathBuf>)
             [("uncorrected", least_squares), ("corrected", corrected)]
         }
     };
+    let scanned = Scanned { case, scan: &scan_path, truth, out };
     let outcomes = [
-        reconstruct(context, case, first.0, first.1, &scan_path, truth, out)?,
-        reconstruct(context, case, second.0, second.1, &scan_path, truth, out)?,
+        reconstruct(context, &scanned, first.0, first.1)?,
+        reconstruct(context, &scanned, second.0, second.1)?,
     ];
     let table = table(case, &outcomes);
     if !context.quiet {
@@ -179,14 +175,19 @@ fn case(context: &Context, case: &Case, out: &Path, pictures: &mut Vec<PathBuf>)
     section(case, truth, &outcomes, table, out, pictures)
 }
 
+/// A simulated scan on disk, its truth, and the folder that everything goes to.
+struct Scanned<'a> {
+    case: &'a Case,
+    scan: &'a Path,
+    truth: &'a Image,
+    out: &'a Path,
+}
+
 fn reconstruct(
     context: &Context,
-    case: &Case,
+    &Scanned { case, scan: scan_path, truth, out }: &Scanned<'_>,
     name: &'static str,
     options: ReconOptions,
-    scan_path: &Path,
-    truth: &Image,
-    out: &Path,
 ) -> Result<Outcome> {
     let mut recorder = files::recorder(context);
     let monitor = Monitor::new(&context.console, None);
@@ -223,10 +224,7 @@ fn reconstruct(
     let judgement = judge(&image, truth, Numbers::ByKind, true)?;
     let image = scaled(image, judgement.quality.scale[0])?;
     judgement.record(&mut recorder, name, "true");
-    recorder.parameter("method", serde_json::json!(options.method));
-    recorder.parameter("lambda", options.lambda);
-    recorder.parameter("regulariser", serde_json::json!(options.regulariser));
-    recorder.parameter("iterations", options.iterations);
+    crate::methods::record(&mut recorder, &*options.method, |_| None);
     recorder.parameter("epsilon", options.nufft_tolerance);
     recorder.parameter("sensitivities", "known from the simulation");
     let residuals = result.solve.map(|s| s.residuals).unwrap_or_default();

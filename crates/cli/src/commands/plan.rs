@@ -6,12 +6,13 @@ use anyhow::{Context as _, Result};
 use rayspin::core::Monitor;
 use rayspin::device::{Backend, Device, cpu, cuda};
 use rayspin::io::{self, ArrayFrame, ScanFile, ScanOptions, SeriesWriter, ismrmrd};
-use rayspin::mri::budget::{self, Budget};
 use rayspin::mri::prepare::{Noise, coils_kept, measure};
-use rayspin::mri::recon::{ReconOptions, Selection};
+use rayspin::mri::recon::plan::{self as core, Planned};
+use rayspin::mri::recon::{Extent, ReconOptions, Selection};
 use rayspin::mri::scan::{Frame, FrameOptions, Label, Scan};
 use rayspin::report::number;
 use rayspin::report::table::{Cell, Column, Table};
+use rayspin::run::{Budget, Job, Knob, Limits, Plan, Short, Stage};
 use rayspin_shell::BadInput;
 
 use super::recon::stream::{self, Stream};
@@ -86,81 +87,43 @@ impl Shape {
     }
 }
 
-/// The budget of a run, and the process beneath it.
-pub(crate) struct Plan {
-    pub(crate) budget: Budget,
-    /// Bytes of the process itself.
-    pub(crate) process: u64,
+/// A budget with what every run takes besides.
+pub(super) fn plan_of(budget: Budget, process: u64, device: &Device) -> Plan {
+    let threads = device.cpu_side().threads();
+    let staging = match device.backend() {
+        Backend::Cuda(_) => cuda::staging_bytes(threads),
+        Backend::Cpu(_) => 0,
+    };
+    Plan { budget, process: process + RUNNING_BYTES + threads as u64 * THREAD_BYTES + staging }
 }
 
-impl Plan {
-    /// With what every run takes besides.
-    pub(super) fn of(budget: Budget, process: u64, device: &Device) -> Self {
-        let threads = device.cpu_side().threads();
-        let staging = match device.backend() {
-            Backend::Cuda(_) => cuda::staging_bytes(threads),
-            Backend::Cpu(_) => 0,
-        };
-        Self { budget, process: process + RUNNING_BYTES + threads as u64 * THREAD_BYTES + staging }
-    }
-
-    /// The most memory that the process is to hold.
-    pub(crate) fn peak(&self) -> u64 {
-        self.process + self.budget.peak()
-    }
-
-    /// That the machine has what the process does not hold yet. Errors: memory.
-    pub(crate) fn expect_memory(&self) -> Result<()> {
-        Ok(cpu::expect_memory("reconstruction", self.peak().saturating_sub(process_bytes()))?)
-    }
-
-    /// Says so where the CPU is done before a GPU has started.
-    pub(crate) fn quicker_than_a_gpu_starts(&self, cpu: &Device) -> Option<String> {
-        let seconds = cpu_seconds(&self.budget, cpu.cpu_side().threads());
-        (seconds < GPU_START).then(|| {
-            format!(
-                "done in less than {GPU_START} s, which a GPU takes to start (--device cuda takes it anyway)"
-            )
-        })
-    }
-
-    /// By how much the limits are passed, in the larger share of one.
-    fn excess(&self, limits: &Limits) -> f64 {
-        let of = |peak: u64, limit: Option<u64>| limit.map_or(0.0, |limit| peak as f64 / limit.max(1) as f64);
-        of(self.peak(), limits.memory).max(of(self.budget.gpu_peak(), limits.gpu))
-    }
+/// That the machine has what the process does not hold yet. Errors: memory.
+pub(crate) fn expect_memory(plan: &Plan) -> Result<()> {
+    Ok(cpu::expect_memory("reconstruction", plan.peak().saturating_sub(process_bytes()))?)
 }
 
-/// Undoes what [`fit`] did to options.
-pub(crate) fn whole(options: &mut ReconOptions) {
-    options.coil_batch = None;
-    options.segment_batch = None;
-    options.point_batch = None;
-}
-
-/// What a run may take.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Limits {
-    /// `--memory`.
-    pub(crate) memory: Option<u64>,
-    /// What arrays may take of a GPU's memory: `--gpu-memory`, or what is free but for [`GPU_RESERVE`].
-    pub(crate) gpu: Option<u64>,
+/// Says so where the CPU is done before a GPU has started.
+pub(crate) fn quicker_than_a_gpu_starts(plan: &Plan, cpu: &Device) -> Option<String> {
+    let seconds = cpu_seconds(&plan.budget, cpu.cpu_side().threads());
+    (seconds < GPU_START).then(|| {
+        format!("done in less than {GPU_START} s, which a GPU takes to start (--device cuda takes it anyway)")
+    })
 }
 
 /// What is left to kernels, the driver, and gaps between arrays.
 const GPU_RESERVE: u64 = 256 << 20;
 
-impl Limits {
-    /// Of a run on this device. Errors: a GPU that does not tell.
-    pub(crate) fn of(args: &ReconMri, device: &Device, gpu_memory: Option<u64>) -> Result<Self> {
-        let Backend::Cuda(cuda) = device.backend() else {
-            return Ok(Self { memory: args.memory, gpu: None });
-        };
-        cuda.limit_memory(None);
-        let free = cuda.memory_left()?.saturating_sub(GPU_RESERVE);
-        cuda.limit_memory(gpu_memory);
-        Ok(Self { memory: args.memory, gpu: Some(gpu_memory.map_or(free, |limit| limit.min(free))) })
-    }
+/// What a run on this device may take: `--memory`; and `--gpu-memory`, or what is free but for [`GPU_RESERVE`].
+///
+/// Errors: a GPU that does not tell.
+pub(crate) fn limits(args: &ReconMri, device: &Device, gpu_memory: Option<u64>) -> Result<Limits> {
+    let Backend::Cuda(cuda) = device.backend() else {
+        return Ok(Limits { memory: args.memory, gpu: None });
+    };
+    cuda.limit_memory(None);
+    let free = cuda.memory_left()?.saturating_sub(GPU_RESERVE);
+    cuda.limit_memory(gpu_memory);
+    Ok(Limits { memory: args.memory, gpu: Some(gpu_memory.map_or(free, |limit| limit.min(free))) })
 }
 
 /// Seconds until a GPU has started, its kernels being compiled already: the wall time less the work of
@@ -173,51 +136,47 @@ const HELPING_THREADS: usize = 16;
 
 /// Seconds that the CPU takes at most for what is planned.
 fn cpu_seconds(budget: &Budget, threads: usize) -> f64 {
-    let sum = |of: fn(&budget::Stage) -> f64| budget.stages.iter().map(of).sum::<f64>();
-    (sum(|s| s.flops) + sum(|s| s.traffic)) / (THREAD_RATE * threads.min(HELPING_THREADS) as f64)
+    let sum = |of: fn(&Stage) -> f64| budget.stages.iter().map(of).sum::<f64>();
+    (sum(|s| s.effort.flops) + sum(|s| s.effort.traffic))
+        / (THREAD_RATE * threads.min(HELPING_THREADS) as f64)
 }
 
-/// What the least that a run can be cut to takes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Short {
-    /// Bytes of the process.
-    pub(crate) memory: u64,
-    /// Bytes of a GPU's arrays.
-    pub(crate) gpu: u64,
+/// Says so where the GPU's memory is what is short.
+pub(crate) fn short_of_gpu(short: &Short, limits: &Limits) -> Option<String> {
+    let limit = limits.gpu.filter(|&limit| short.gpu > limit)?;
+    let (needed, limit) = (number::bytes(short.gpu), number::bytes(limit));
+    Some(format!("it takes at least {needed} of the GPU's memory, of which arrays may take {limit}"))
 }
 
-impl Short {
-    /// Says so where the GPU's memory is what is short.
-    pub(crate) fn of_gpu(&self, limits: &Limits) -> Option<String> {
-        let limit = limits.gpu.filter(|&limit| self.gpu > limit)?;
-        let (needed, limit) = (number::bytes(self.gpu), number::bytes(limit));
-        Some(format!("it takes at least {needed} of the GPU's memory, of which arrays may take {limit}"))
+/// The refusal of a run that does not fit, with the number that is too large.
+pub(crate) fn refusal(short: &Short, limits: &Limits, scan: &Path) -> anyhow::Error {
+    if let Err(error) = refuse(limits.memory, short.memory, scan) {
+        return error;
     }
+    BadInput::new(format!(
+        "GPU memory: expected at least {} for {}, found {}",
+        number::bytes(short.gpu),
+        scan.display(),
+        number::bytes(limits.gpu.unwrap_or(0))
+    ))
+    .hint("--device cpu takes the host's memory; a larger --gpu-memory, a smaller --matrix or another --method may do")
+    .into()
+}
 
-    /// Fails with the number that is too large.
-    pub(crate) fn refuse(&self, limits: &Limits, scan: &Path) -> Result<()> {
-        refuse(limits.memory, self.memory, scan)?;
-        match limits.gpu.filter(|limit| self.gpu > *limit) {
-            Some(limit) => Err(BadInput::new(format!(
-                "GPU memory: expected at least {} for {}, found {}",
-                number::bytes(self.gpu),
-                scan.display(),
-                number::bytes(limit)
-            ))
-            .hint("--device cpu takes the host's memory; a larger --gpu-memory, a smaller --matrix or another --method may do")
-            .into()),
-            None => Ok(()),
-        }
-    }
+/// How a scan is read.
+pub(crate) struct Reading<'a> {
+    pub(crate) options: &'a ScanOptions,
+    pub(crate) selection: Selection,
+    /// Bytes of the process before.
+    pub(crate) process: u64,
+    /// Whether it is read whole, where memory allows.
+    pub(crate) whole: bool,
 }
 
 /// Reads the scan, whole or, where `limit` asks for it, image by image.
 pub(crate) fn read(
     args: &ReconMri,
-    options: &ScanOptions,
-    selection: &Selection,
-    process: u64,
-    whole: bool,
+    &Reading { options, selection, process, whole }: &Reading<'_>,
     monitor: &Monitor<'_>,
 ) -> Result<(Source, Shape)> {
     let frame_options = FrameOptions {
@@ -237,7 +196,7 @@ pub(crate) fn read(
         let shape = Shape { frame: None, held, frames: 1, assembled: false, read, kept, coils, noise: None };
         return Ok((Source::Frame(array), shape));
     }
-    if let Some((stream, shape)) = stream::open(args, options, selection, monitor)? {
+    if let Some((stream, shape)) = stream::open(args, options, &selection, monitor)? {
         return Ok((Source::Stream(Box::new(stream)), shape));
     }
     let contents = ismrmrd::contents(path, options.name.as_deref())?;
@@ -262,7 +221,7 @@ pub(crate) fn read(
         let single = labels.len() == 1;
         let noise = Some(measure(&scan));
         let kept = contents.library_bytes;
-        let reading = contents.memory_bytes.max(kept + scan.bytes() + budget::assembling(&frame)) - kept;
+        let reading = contents.memory_bytes.max(kept + scan.bytes() + core::assembling(&frame)) - kept;
         let coils = frame.coils();
         let (held, only, frame) = if single {
             scan.notes.extend(assumed);
@@ -324,76 +283,72 @@ impl Shape {
     }
 }
 
-/// What the run takes with these options.
-pub(crate) fn budget(
-    args: &ReconMri,
-    source: &Source,
-    shape: &Shape,
-    process: u64,
-    options: &ReconOptions,
-    device: &Device,
-) -> Result<Plan> {
-    let frame = shape.frame(source).context("a frame to plan for")?;
-    let image = frame.matrix.iter().product::<usize>() as u64;
-    let frames = budget::Frames {
-        count: shape.frames,
-        held: shape.held,
-        assembled: shape.assembled,
-        coils: shape.coils,
-    };
-    let core = match source {
-        Source::Stream(stream) => stream.budget(frame, shape.coils, options, device),
-        _ => budget::of_frames(frame, &frames, options, device),
-    };
-    let core = core.with_context(|| args.scan.display().to_string())?;
-    let mut budget = Budget { frames: core.frames, result: core.result, ..Budget::default() };
-    budget.push("read", shape.read);
-    budget.stages.extend(core.stages);
-    let (images, result) = (8 * image * shape.frames as u64, budget.result);
-    if matches!(source, Source::Stream(_)) {
-        return Ok(stream::with_writing(args, budget, images, process + shape.kept, device));
-    }
-    // Several repetitions are a stream.
-    let writing = args.outputs.iter().map(|path| SeriesWriter::memory(path, 1, images));
-    budget.push("write", result + writing.max().unwrap_or(0));
-    if args.reference.is_some() {
-        // Both images in double precision, beside the reference.
-        budget.push("metrics", result + images + 2 * images);
-        for stage in &mut budget.stages {
-            if stage.name != "metrics" && stage.name != "read" {
-                stage.bytes += images;
-            }
-        }
-    }
-    Ok(Plan::of(budget, process + shape.kept, device))
+/// A run whose batch sizes are to be found.
+pub(crate) struct Cutting<'a> {
+    pub(crate) args: &'a ReconMri,
+    pub(crate) source: &'a Source,
+    pub(crate) shape: &'a Shape,
+    /// Bytes of the process before it read anything.
+    pub(crate) process: u64,
+    /// With the batch sizes so far.
+    pub(crate) options: ReconOptions,
+    pub(crate) device: &'a Device,
+    pub(crate) known: core::Known,
 }
 
-/// Cuts what is done at once until it fits the limits, as [`ReconOptions::cut_smaller`] does; what the least takes where nothing
-/// does.
-pub(crate) fn fit(
-    args: &ReconMri,
-    source: &Source,
-    shape: &Shape,
-    process: u64,
-    options: &mut ReconOptions,
-    device: &Device,
-    limits: &Limits,
-) -> Result<std::result::Result<Plan, Short>> {
-    let mut plan = budget(args, source, shape, process, options, device)?;
-    let frame = shape.frame(source).context("a frame to plan for")?;
-    let of = |plan: &Plan| Short { memory: plan.peak(), gpu: plan.budget.gpu_peak() };
-    let (mut least, mut excess) = (of(&plan), plan.excess(limits));
-    while plan.excess(limits) > 1.0 {
-        let gpu = limits.gpu.is_some_and(|limit| plan.budget.gpu_peak() > limit);
-        if options.cut_smaller(frame, shape.coils, gpu).is_none() {
-            break;
-        }
-        plan = budget(args, source, shape, process, options, device)?;
-        if plan.excess(limits) < excess {
-            (least, excess) = (of(&plan), plan.excess(limits));
-        }
+impl Job for Cutting<'_> {
+    fn knobs(&self) -> rayspin::core::Result<Vec<Knob>> {
+        let extent = match self.shape.frame(self.source) {
+            Some(frame) => Extent::of(frame, self.shape.coils, &self.options),
+            None => Extent::default(),
+        };
+        Ok(self.options.run.cuts.knobs(&extent))
     }
-    Ok(if plan.excess(limits) <= 1.0 { Ok(plan) } else { Err(least) })
+
+    fn set(&mut self, knob: &str, to: usize) {
+        self.options.run.cuts.set(knob, to);
+    }
+
+    fn plan(&self) -> rayspin::core::Result<Plan> {
+        let Self { args, source, shape, device, ref known, .. } = *self;
+        let missing = || rayspin::core::Error::value("scan", "a frame to plan for", "none");
+        let frame = shape.frame(source).ok_or_else(missing)?;
+        let image = frame.matrix.iter().product::<usize>() as u64;
+        let frames =
+            Planned { count: shape.frames, held: shape.held, assembled: shape.assembled, coils: shape.coils };
+        let core = match source {
+            Source::Stream(stream) => stream.budget(frame, shape.coils, &self.options, device, known),
+            _ => core::of_frames(frame, &frames, &self.options, device, known),
+        }?;
+        let mut budget = Budget { frames: core.frames, result: core.result, ..Budget::default() };
+        budget.push("read", shape.read);
+        budget.stages.extend(core.stages);
+        let (images, result) = (8 * image * shape.frames as u64, budget.result);
+        let process = self.process + shape.kept;
+        if matches!(source, Source::Stream(_)) {
+            return Ok(stream::with_writing(args, budget, images, process, device));
+        }
+        // Several repetitions are a stream.
+        let writing = args.outputs.iter().map(|path| SeriesWriter::memory(path, 1, images));
+        budget.push("write", result + writing.max().unwrap_or(0));
+        if args.reference.is_some() {
+            // Both images in double precision, beside the reference.
+            budget.push("metrics", result + images + 2 * images);
+            for stage in &mut budget.stages {
+                if stage.name != "metrics" && stage.name != "read" {
+                    stage.bytes += images;
+                }
+            }
+        }
+        Ok(plan_of(budget, process, device))
+    }
+}
+
+impl Cutting<'_> {
+    /// What the run takes where nothing is cut. Errors: those of planning, with the scan's name.
+    pub(crate) fn whole(&self) -> Result<Plan> {
+        self.plan().with_context(|| self.args.scan.display().to_string())
+    }
 }
 
 /// Fails when `needed` exceeds the limit.
@@ -434,9 +389,11 @@ pub(crate) fn table(args: &ReconMri, plan: &Plan, options: &ReconOptions) -> Tab
         }
         cells
     };
-    let mut split = options.coil_batch.map_or(String::new(), |batch| format!(", {batch} coils at a time"));
-    split.extend(options.segment_batch.map(|held| format!(", spectra of {held} time segments on the GPU")));
-    split.extend(options.point_batch.map(|points| format!(", {points} points at a time")));
+    let cuts = &options.run.cuts;
+    let mut split = cuts.coils.map_or(String::new(), |batch| format!(", {batch} coils at a time"));
+    split.extend(cuts.maps.map(|held| format!(", maps of {held} coils on the GPU")));
+    split.extend(cuts.segments.map(|held| format!(", spectra of {held} time segments on the GPU")));
+    split.extend(cuts.points.map(|points| format!(", {points} points at a time")));
     let images =
         if plan.budget.frames == 1 { "1 image".into() } else { format!("{} images", plan.budget.frames) };
     let mut table = Table::new(format!("{}: {images}{split}", args.scan.display()), columns);
@@ -446,21 +403,21 @@ pub(crate) fn table(args: &ReconMri, plan: &Plan, options: &ReconOptions) -> Tab
         let cells = vec![
             Cell::Text(stage.name.clone()),
             Cell::Number((plan.process + stage.bytes) as f64),
-            number(stage.transforms as f64),
-            number(stage.iterations as f64),
-            number(stage.flops / 1e9),
-            number(stage.traffic / 1e9),
+            number(stage.effort.transforms as f64),
+            number(stage.effort.iterations as f64),
+            number(stage.effort.flops / 1e9),
+            number(stage.effort.traffic / 1e9),
         ];
         table.push(with_gpu(cells, stage.gpu_bytes));
     }
-    let sum = |of: fn(&budget::Stage) -> f64| plan.budget.stages.iter().map(of).sum::<f64>();
+    let sum = |of: fn(&Stage) -> f64| plan.budget.stages.iter().map(of).sum::<f64>();
     let cells = vec![
         Cell::Text("peak, sum".into()),
         Cell::Number(plan.peak() as f64),
-        Cell::Number(sum(|s| s.transforms as f64)),
+        Cell::Number(sum(|s| s.effort.transforms as f64)),
         empty(),
-        Cell::Number(sum(|s| s.flops) / 1e9),
-        Cell::Number(sum(|s| s.traffic) / 1e9),
+        Cell::Number(sum(|s| s.effort.flops) / 1e9),
+        Cell::Number(sum(|s| s.effort.traffic) / 1e9),
     ];
     table.push(with_gpu(cells, plan.budget.gpu_peak()));
     table

@@ -3,11 +3,10 @@ use rayspin_device::{Array, BackendKind, Device};
 use rayspin_kernels::espirit;
 use rayspin_kernels::gram::Rows;
 use rayspin_kernels::variant::Work;
+use rayspin_solve::dense::{Matrix, covariance, covariance_needs, eigen, panels, projector};
 use serde::Serialize;
 
 use super::cut::zyx;
-use rayspin_solve::dense::{Matrix, covariance, covariance_needs, eigen, projector};
-
 /// How ESPIRiT maps are made.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct EspiritOptions {
@@ -177,7 +176,7 @@ pub(crate) fn needs(
     };
     let work = espirit::Problem { planes: [0, whole[0]], ..problem }.work();
     let matrix = (size_of::<C64>() * columns.len().pow(2)) as u64;
-    ((4 * matrix + rayspin_solve::dense::panels(columns.len())).max(host), on_gpu, work)
+    ((4 * matrix + panels(columns.len())).max(host), on_gpu, work)
 }
 
 /// Width of the neighbourhood along z, y, x: as wished, at most half of the region, and smaller while the matrix is too

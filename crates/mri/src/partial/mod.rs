@@ -10,20 +10,19 @@ use rayspin_core::{C32, Error, Result};
 use rayspin_device::{Array, Device};
 use rayspin_kernels::fft::{Fft, Norm};
 use rayspin_kernels::{pocs, vector, window};
-use serde::Serialize;
 
-/// What becomes of the side that was not measured.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum PartialFourier {
-    /// Projection in turn onto images of the known phase and onto the measured samples (Haacke, Lindskog, Lin, J Magn
-    /// Reson 92:126, 1991; Cuppen and van Est, Magn Reson Imaging 5:526, 1987).
-    Pocs,
-    /// The measured side twice, the centre by a ramp, the real part after the phase is taken off (Noll, Nishimura,
-    /// Macovski, IEEE Trans Med Imaging 10:154, 1991). Along one axis.
-    Homodyne,
-    /// It stays zero.
-    None,
+crate::choices! {
+    /// What becomes of the side that was not measured.
+    pub enum PartialFourier {
+        /// Projection in turn onto images of the known phase and onto the measured samples (Haacke, Lindskog, Lin, J Magn
+        /// Reson 92:126, 1991; Cuppen and van Est, Magn Reson Imaging 5:526, 1987).
+        Pocs = "pocs", "Alternating projections onto the low-resolution phase and onto the measured samples";
+        /// The measured side twice, the centre by a ramp, the real part after the phase is taken off (Noll, Nishimura,
+        /// Macovski, IEEE Trans Med Imaging 10:154, 1991). Along one axis.
+        Homodyne = "homodyne", "Measured side weighted by 2; real part after removal of the low-resolution phase";
+        /// It stays zero.
+        None = "none", "Zero filling";
+    }
 }
 
 /// Iterations of [`PartialFourier::Pocs`].

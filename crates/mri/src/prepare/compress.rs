@@ -4,10 +4,11 @@ use rayspin_device::{Array, BackendKind, Device};
 use rayspin_kernels::coil_mixing;
 use rayspin_kernels::fft::{Fft, Norm};
 use rayspin_kernels::gram::Rows as GramRows;
-use rayspin_solve::dense::{self, Matrix, eigen, eigen_of_each, nearest_unitary};
+use rayspin_run::{Bytes, Memory, Needs};
+use rayspin_solve::dense::{self, Matrix, covariance_needs, eigen, eigen_of_each, nearest_unitary};
 
-use super::mixing::{Mixing, pieces};
-use super::{Compression, CompressionKind, VirtualCoils, mix};
+use super::mixing::{Mixing, needs as mixing_needs, pieces};
+use super::{Compression, CompressionKind, PrepareOptions, VirtualCoils, mix};
 use crate::scan::{Frame, Samples};
 
 /// Positions on either side whose samples a position's components are taken from too, as Zhang et al. do: they make
@@ -268,4 +269,40 @@ fn reach(energies: &[f64], part: f64) -> usize {
 fn part(energies: &[f64], count: usize) -> f64 {
     let total: f64 = energies.iter().sum();
     if total > 0.0 { energies[..count].iter().sum::<f64>() / total } else { 1.0 }
+}
+/// The stage in which virtual coils are found.
+pub(crate) const STAGE: &str = "virtual coils";
+
+/// What finding the virtual coils of a frame takes: its samples come to the device a piece at a time. Nothing where none are found.
+pub(crate) fn finding(
+    device: &Device,
+    options: &PrepareOptions,
+    frame: &Frame,
+    coils: usize,
+) -> Option<Needs> {
+    let compression = options.compression?;
+    let own = frame.coils() as u64;
+    let (points, line) = match &frame.samples {
+        Samples::Cartesian { sampled, .. } => (sampled.len(), sampled.shape().last().copied().unwrap_or(1)),
+        Samples::NonCartesian { trajectory, .. } => (trajectory.samples(), 1),
+    };
+    let line = if compression.kind == CompressionKind::Geometric { line } else { 1 };
+    let on_gpu = device.kind() == BackendKind::Cuda;
+    let piece = mixing_needs(device.kind(), own, coils as u64, points as u64, line as u64);
+    let complex = size_of::<C32>() as u64;
+    let rows = match (on_gpu, line) {
+        (true, 1) => points.min((piece / (complex * own)) as usize),
+        // What is no multiple of those that are summed side by side.
+        (false, 1) => points % SIDE,
+        _ => 0,
+    };
+    let (host, gpu) = covariance_needs(device, GramRows::First(rows), own as usize);
+    // Sums, and what is made of them, in double precision.
+    let matrices = 2 * complex * own * own * if on_gpu { line } else { line.max(SIDE) } as u64;
+    let beside = host + 4 * matrices;
+    Some(Needs::of(Memory::passing(if on_gpu {
+        Bytes { gpu: piece + gpu + matrices, host: beside }
+    } else {
+        Bytes::host(complex * own * points as u64 + beside + piece)
+    })))
 }

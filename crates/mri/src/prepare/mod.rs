@@ -20,7 +20,7 @@ use serde::Serialize;
 
 use crate::scan::{Frame, Label};
 use compress::Basis;
-pub(crate) use compress::SIDE;
+pub(crate) use compress::{STAGE, finding};
 pub(crate) use mixing::{Mixing, needs as mixing_needs};
 pub use noise::{Noise, NoiseMeasurement, measure};
 

@@ -1,56 +1,37 @@
-//! Reconstruction: from the samples of a frame to its image.
+//! Reconstruction: from the samples of a frame, or of a series of frames, to images.
 
-mod blocks;
-mod certify;
-mod coils;
-mod frame_maps;
-mod iterative;
-mod off_resonance;
 mod options;
-mod plans;
-mod recovery;
+pub mod plan;
 mod run;
-mod samples;
 mod series;
-mod sparse;
-mod store;
 mod stream;
-mod voxels;
 
 use std::borrow::Cow;
 use std::sync::Arc;
 
 use ndarray::ArrayD;
-use rayspin_core::{C32, Error, Monitor, Result, Trajectory};
-use rayspin_device::{Array, BackendKind, Device};
-use rayspin_kernels::fft::{Fft, Norm};
+use rayspin_core::{C32, Error, Monitor, Result};
+use rayspin_device::{Array, Device};
 use rayspin_kernels::vector;
+use rayspin_linop::{BlockDiagonal, CoilMaps, LinearOp};
+use rayspin_run::{Recovers, halve, or_on_host, recovering};
 
 use crate::crop::centre_crop;
-use crate::grappa::grappa;
-use crate::partial::{PartialFourier, PartialImages, uneven_axes};
-use crate::prepare::Mixing;
-use crate::scan::{CalibrationLines, Frame, Label, Samples};
-pub(crate) use blocks::{needs as block_needs, settled as block_options};
-pub use certify::{CONFIDENCE, Certificate, Certify, FFT_TOLERANCE};
-use coils::{Combiner, batches};
-use frame_maps::{Maps, SharedMaps};
-use off_resonance::Uneven;
-pub(crate) use off_resonance::{
-    Interpolators, expect_times, normal_segments, places_of_grid, range_of as field_range,
+use crate::encoding::{
+    Context, Inputs, Kept, Made, Observer, SharedMaps, Solving, Spec, normal_segments, range_of,
 };
-pub use options::{Combine, Density, Method, ReconOptions, Regulariser, WaveletFilter, WaveletOptions};
-use plans::{Needs, Plans};
-pub use recovery::{Cut, LEAST_POINTS};
-use samples::{CoilSamples, HostSamples};
-pub use series::{ScanImage, Selection, reconstruct_frame, reconstruct_frames, reconstruct_scan};
-pub use store::KernelStore;
-pub use stream::{
-    FRAMES_AHEAD, Sink, Source, StreamEnd, StreamItem, StreamTimes, VOLUMES_BEHIND, Volume,
-    reconstruct_stream,
-};
-pub use voxels::LAMBDA_MATRIX;
-use voxels::{Voxels, voxels};
+pub use crate::encoding::{FFT_TOLERANCE, KernelStore, LAMBDA_MATRIX, LEAST_POINTS};
+pub use crate::methods::Solve;
+use crate::methods::Span;
+use crate::prepare::{self, Mixing, Preparation};
+use crate::scan::{Frame, Label, Samples};
+pub use options::{Cuts, Density, Extent, ReconOptions, RunOptions};
+pub use rayspin_run::{AHEAD as FRAMES_AHEAD, BEHIND as VOLUMES_BEHIND, CONFIDENCE, Certify, StreamTimes};
+pub use series::{Frames, ScanImage, Selection, reconstruct_frame, reconstruct_frames, reconstruct_scan};
+pub use stream::{StreamEnd, StreamItem, Volume, reconstruct_stream};
+
+/// What was measured of one transform, and the first image that its plan makes.
+pub type Certificate = rayspin_run::Certificate<Label>;
 
 /// One frame's image and how it came about.
 #[derive(Debug, Clone)]
@@ -69,403 +50,298 @@ pub struct FrameImage {
     pub certificates: Vec<Certificate>,
 }
 
-/// How an iterative reconstruction went.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Solve {
-    /// The frame.
-    pub label: Label,
-    /// The solver's name.
-    pub solver: &'static str,
-    /// Relative residual before the first iteration and after each, the mean over coils when they are solved one by one.
-    /// Of FISTA: how far each iteration's proximal gradient step led, relative to the image.
-    pub residuals: Vec<f64>,
-    /// Of FISTA: 1/(2L) ‖Fρ − d‖² + λs‖Ψρ‖₁, over s² and less its constant, after each iteration.
-    pub objective: Vec<f64>,
-    /// The largest eigenvalue of FᴴF, which λ is relative to.
-    pub eigenvalue: f64,
-    /// Whether the iterations for it met their tolerance.
-    pub eigenvalue_converged: bool,
-    /// Of sparse methods: s n/256, or s (n/256)^{d/2} for wavelets of d axes, what λ is relative to besides L: the image's
-    /// brightness and its matrix size.
-    pub scale: Option<f64>,
-    /// Whether the residual met the tolerance (for every coil, when they are solved one by one).
-    pub converged: bool,
-}
-
-impl Default for Solve {
-    fn default() -> Self {
-        Self {
-            label: Label::default(),
-            solver: "conjugate gradients",
-            residuals: Vec::new(),
-            objective: Vec::new(),
-            eigenvalue: 0.0,
-            eigenvalue_converged: true,
-            scale: None,
-            converged: false,
-        }
-    }
-}
-
-impl Solve {
-    /// What is to be said of the eigenvalue.
-    fn note(&self) -> Option<String> {
-        (!self.eigenvalue_converged).then(|| {
-            "the largest eigenvalue, which λ is relative to, was still growing by more than 1 % an iteration when its iterations \
-             ended: λ weighs less than it says; a larger --lambda makes up for it"
-                .to_owned()
-        })
-    }
-
-    /// Iterations done.
-    pub fn iterations(&self) -> usize {
-        if self.objective.is_empty() { self.residuals.len().saturating_sub(1) } else { self.objective.len() }
-    }
-}
+/// The images of the frames of a slice that were solved for together; `image` is `[frame, …matrix]`.
+pub(crate) type SeriesImage = FrameImage;
 
 /// Reconstructs frames one after another, keeping the plans of the last trajectory.
 pub struct Reconstructor {
     device: Device,
     options: ReconOptions,
-    plans: Option<Plans>,
-    /// The grid whose FFT was certified last.
-    certified_grid: Option<Vec<usize>>,
-    observer: Option<Observer>,
+    kept: Kept,
     /// Of the field map of all frames.
     field_range: Option<[f64; 2]>,
-    /// Maps of the frames to come.
-    shared: Option<SharedMaps>,
     /// Whether the maps of a frame are to be had after it, and these.
     remember: bool,
-    used: Option<Arc<Array<C32>>>,
-    /// The eigenvalue that λ is relative to, of the frames to come.
-    eigenvalue: Option<f64>,
+    used: Option<CoilMaps<f32>>,
     /// What the coils of the frames to come become first.
     mixing: Option<Arc<Mixing>>,
+    /// What may be cut of the frame in work.
+    extent: Extent,
 }
 
-/// Sees the image `[z, y, x]` or `[y, x]` after each iteration of a method that solves for one image.
-pub type Observer = Box<dyn FnMut(usize, &ArrayD<C32>)>;
+impl Recovers for Reconstructor {
+    fn device(&self) -> &Device {
+        &self.device
+    }
+
+    fn finish_on_cpu(&self) -> bool {
+        self.options.run.finish_on_cpu
+    }
+
+    fn give_back(&mut self) {
+        self.kept.plans = None;
+    }
+
+    fn cut(&mut self) -> Result<Option<String>> {
+        let cuts = &mut self.options.run.cuts;
+        Ok(halve(&cuts.knobs(&self.extent), true).map(|(knob, to)| {
+            cuts.set(knob.name, to);
+            (knob.said)(to)
+        }))
+    }
+
+    fn move_to(&mut self, device: Device) {
+        self.device = device;
+    }
+}
+
+impl Extent {
+    /// Of a frame with so many coils once it is prepared.
+    pub fn of(frame: &Frame, coils: usize, options: &ReconOptions) -> Self {
+        let one_set = options.sensitivities.is_none_or(|how| how.sets() == 1);
+        let points = match &frame.samples {
+            Samples::NonCartesian { trajectory, .. } => trajectory.samples(),
+            Samples::Cartesian { sampled, .. } if options.field_map.is_some() => {
+                sampled.iter().filter(|known| **known).count()
+            }
+            Samples::Cartesian { .. } => 0,
+        };
+        let segments = normal_segments(frame, options).unwrap_or(0);
+        Self { coils, maps: options.needs_maps() && one_set, segments, points }
+    }
+}
 
 impl Reconstructor {
     /// A reconstructor with checked options.
     pub fn new(device: &Device, options: ReconOptions) -> Result<Self> {
         options.validate()?;
-        let field_range = options.field_map.as_deref().map(off_resonance::range_of);
+        let field_range = options.field_map.as_deref().map(range_of);
         Ok(Self {
             device: device.clone(),
             options,
-            plans: None,
-            certified_grid: None,
-            observer: None,
+            kept: Kept::default(),
             field_range,
-            shared: None,
             remember: false,
             used: None,
-            eigenvalue: None,
             mixing: None,
+            extent: Extent::default(),
         })
     }
 
     /// Calls `observer` with the image after each iteration (it is copied to the host for that, which takes time).
     pub fn observe(&mut self, observer: Observer) {
-        self.observer = Some(observer);
+        self.kept.observer = Some(observer);
+    }
+
+    /// Reconstructs one frame.
+    ///
+    /// Where a GPU's memory runs out, what was made is given back and the frame begun anew with half of what is done at once
+    /// ([`Cuts::knobs`]); that holds for later frames too, and is said in the notes. With [`RunOptions::finish_on_cpu`] the CPU
+    /// takes over where that does not help, and where the GPU fails.
+    ///
+    /// Errors: a method that does not suit the frame, maps of another shape, no calibration centre, memory, a device that fails,
+    /// interruption.
+    pub fn frame(&mut self, frame: Frame, monitor: &Monitor<'_>) -> Result<FrameImage> {
+        let mut notes = Vec::new();
+        self.extent = Extent::of(&frame, self.coils(&frame), &self.options);
+        let mut frame = Some(frame);
+        let mut done = recovering(self, &mut notes, |recon, last| {
+            let frame = if last { frame.take().map(Cow::Owned) } else { frame.as_ref().map(Cow::Borrowed) };
+            recon.attempt(frame.ok_or_else(|| Error::value("frame", "one", "none"))?, monitor)
+        })?;
+        done.notes.append(&mut notes);
+        Ok(done)
+    }
+
+    /// Coils of a frame once it is prepared.
+    fn coils(&self, frame: &Frame) -> usize {
+        self.mixing.as_ref().map_or(frame.coils(), |mixing| mixing.kept())
+    }
+
+    fn context(&self, coils: usize) -> Context {
+        Context {
+            coils,
+            prepared: self.mixing.is_some(),
+            shared_maps: self.kept.shared.is_some(),
+            field_range: self.field_range,
+            together: 1,
+            maps_alone: false,
+        }
     }
 
     /// Reconstructs one frame as the options say. What it owns is given up as soon as it is on the device.
     fn attempt(&mut self, frame: Cow<'_, Frame>, monitor: &Monitor<'_>) -> Result<FrameImage> {
-        if let Some(map) = self.options.field_map.clone() {
-            return self.in_uneven_field(frame, &map, monitor);
-        }
-        let voxels = Voxels::new(&frame.matrix, &frame.geometry.spacing_mm);
+        let certified = self.kept.certified_grid.clone();
+        let context = self.context(self.coils(&frame));
+        let mut inputs = Inputs::new(frame);
+        let samples = inputs.take_samples()?;
         let mixing = self.mixing.clone();
-        let mixing = mixing.as_deref();
-        match frame {
-            Cow::Owned(Frame { samples, calibration, .. }) => match samples {
-                Samples::Cartesian { kspace, sampled } => {
-                    self.cartesian(&voxels, kspace.into(), &sampled, calibration.as_ref(), monitor)
-                }
-                Samples::NonCartesian { trajectory, data } => {
-                    let data = (data.into_dyn().into(), mixing);
-                    self.anywhere(&voxels, Cow::Owned(trajectory), data, None, monitor)
-                }
-            },
-            Cow::Borrowed(Frame { samples, calibration, .. }) => match samples {
-                Samples::Cartesian { kspace, sampled } => {
-                    self.cartesian(&voxels, kspace.view().into(), sampled, calibration.as_ref(), monitor)
-                }
-                Samples::NonCartesian { trajectory, data } => {
-                    let data = (data.view().into_dyn().into(), mixing);
-                    self.anywhere(&voxels, Cow::Borrowed(trajectory), data, None, monitor)
-                }
-            },
-        }
+        let spec = Spec::new(&self.device, &inputs, &self.options, context)?;
+        let mut solving = Solving::new(&spec, samples, mixing.as_deref(), &mut self.kept)?;
+        let made = rayspin_run::run(spec.steps()?, &mut solving, monitor).and_then(|()| solving.into_made());
+        self.done(made, certified)
     }
 
-    fn anywhere(
+    /// What becomes of the frame's coils first.
+    fn prepare(
         &mut self,
-        voxels: &Voxels,
-        trajectory: Cow<'_, Trajectory>,
-        (data, mixing): (HostSamples<'_>, Option<&Mixing>),
-        uneven: Option<Uneven>,
-        monitor: &Monitor<'_>,
-    ) -> Result<FrameImage> {
-        let expected = "gridding, ls, cg-sense, wavelet or tv for a scan with a trajectory";
-        match self.options.method {
-            Method::Cartesian => return Err(Error::value("method", expected, "cartesian")),
-            Method::Grappa => return Err(Error::value("method", expected, "grappa")),
-            _ => {}
-        }
-        self.expect_no_partial_fourier("a scan with a trajectory")?;
-        let needs = Needs {
-            density: self.options.method == Method::Gridding
-                || (self.options.needs_density() && self.shared.is_none()),
-            toeplitz: self.options.iterates(),
-        };
-        let mut data = CoilSamples::on_host(&self.device, data, mixing);
-        // On the CPU coils become fewer before memory is taken for plans; on a GPU they come once there are plans.
-        if self.device.kind() == BackendKind::Cpu {
-            data = self.arrived(data, monitor)?;
-        }
-        let plans = Plans::matching(
-            self.plans.take(),
-            &self.device,
-            trajectory,
-            voxels.matrix(),
-            needs,
-            uneven,
-            &self.options,
-            monitor,
-        )?;
-        let mut data = self.arrived(data, monitor)?;
-        // Fρ = N d: the same ρ whatever N is.
-        data.scale(voxels.count())?;
-        let result = self.non_cartesian(voxels, &plans, data, monitor);
-        self.plans = Some(plans);
-        result
-    }
-
-    /// Samples on the device, as many coils at a time as are taken.
-    fn arrived<'a>(&self, samples: CoilSamples<'a>, monitor: &Monitor<'_>) -> Result<CoilSamples<'a>> {
-        let batch = self.options.coil_batch;
-        let others = samples.become_others(batch);
-        let to_device = || samples.arrived(batch);
-        if others { monitor.stage("coils", 0, to_device) } else { to_device() }
-    }
-
-    fn cartesian(
-        &mut self,
-        image: &Voxels,
-        kspace: HostSamples<'_>,
-        sampled: &ArrayD<bool>,
-        calibration: Option<&CalibrationLines>,
-        monitor: &Monitor<'_>,
-    ) -> Result<FrameImage> {
-        let matrix = image.matrix();
-        if self.options.method == Method::Gridding {
-            return Err(Error::value(
-                "method",
-                "cartesian, ls, cg-sense, wavelet or tv for a scan on the grid",
-                "gridding",
-            ));
-        }
-        let grid = sampled.shape();
-        let mixing = self.mixing.clone();
-        let kspace = CoilSamples::on_host(&self.device, kspace, mixing.as_deref());
-        let mut kspace = self.arrived(kspace, monitor)?;
-        let coils = kspace.coils();
-        let certificates = match self.options.certify {
-            Some(certify) if self.certified_grid.as_deref() != Some(grid) => {
-                self.certified_grid = Some(grid.to_vec());
-                monitor.stage("certify", 0, || certify::grid(&certify, &kspace))?
-            }
-            _ => Vec::new(),
-        };
-        let mut notes = Vec::new();
-        let maps = match self.known_maps(coils, matrix, grid)? {
-            Maps::Unused => None,
-            Maps::Known(maps) => Some(maps),
-            Maps::Unknown => {
-                let maps = self.grid_maps(&kspace, sampled, calibration, &mut notes, monitor)?;
-                maps.resident().cloned()
-            }
-        };
-        self.used = maps.clone().filter(|_| self.remember);
-        let (image, solve) = match self.options.method {
-            Method::Cartesian | Method::Gridding | Method::Grappa => {
-                let filled;
-                let sampled = if self.options.method == Method::Grappa {
-                    let found = monitor.stage("GRAPPA", 0, || {
-                        let lines = match calibration {
-                            Some(lines) => {
-                                let own = lines.kspace.view().into();
-                                let own = CoilSamples::on_host(&self.device, own, mixing.as_deref()).all()?;
-                                Some((own, &lines.sampled))
-                            }
-                            None => None,
-                        };
-                        grappa(
-                            &self.device,
-                            kspace.all()?,
-                            sampled,
-                            lines.as_ref().map(|(own, at)| (own, *at)),
-                        )
-                    })?;
-                    notes.push(format!(
-                        "GRAPPA: acceleration {} along y and {} along z, weights from {} calibration lines",
-                        found.acceleration[1], found.acceleration[0], found.calibration
-                    ));
-                    filled = found.sampled;
-                    kspace = found.kspace.into();
-                    &filled
-                } else {
-                    sampled
-                };
-                let partial = self.partial_fourier(sampled, &mut notes)?;
-                // From the unitary inverse FFT to a density.
-                let density = image.count() / voxels(grid).sqrt();
-                let image = monitor.stage("inverse FFT", 0, || {
-                    let fft = Fft::new(&self.device, grid, Norm::Unitary)?;
-                    let mut combiner = Combiner::new(&self.device, coils, grid, maps.as_deref());
-                    for range in batches(coils, self.options.coil_batch) {
-                        let mut images = kspace.take(&range)?;
-                        match &partial {
-                            Some(partial) => images = partial.images(images)?,
-                            None => fft.inverse(&mut images)?,
-                        }
-                        vector::scale(density.into(), &mut images)?;
-                        combiner.add(range, images)?;
-                    }
-                    drop(kspace);
-                    combiner.finish()
-                })?;
-                (image, None)
-            }
-            _ => {
-                self.expect_no_partial_fourier("a method that solves for the image")?;
-                let (image, solve) = iterative::on_grid(self, kspace, sampled, image, maps.clone(), monitor)?;
-                notes.extend(solve.note());
-                (image, Some(solve))
-            }
-        };
-        let image = centre_crop(image, matrix)?;
-        let maps = match self.kept_maps(maps)? {
-            Some(maps) => {
-                let leading = maps.shape()[..maps.ndim() - grid.len()].to_vec();
-                Some(centre_crop(maps, &[&leading, matrix].concat())?)
-            }
-            None => None,
-        };
-        Ok(FrameImage { image, solve, maps, notes, certificates })
-    }
-
-    fn non_cartesian(
-        &mut self,
-        image: &Voxels,
-        plans: &Plans,
-        mut data: CoilSamples<'_>,
-        monitor: &Monitor<'_>,
-    ) -> Result<FrameImage> {
-        let matrix = image.matrix();
-        let coils = data.coils();
-        let mut notes = plans.notes().to_vec();
-        let certificates = match self.options.certify {
-            Some(certify) if plans.certify_once() => monitor.stage("certify", 0, || {
-                let weighted = self.options.method == Method::Gridding;
-                let mut tolerance = self.options.nufft_tolerance;
-                if self.options.field_map.is_some() {
-                    tolerance += self.options.field_tolerance;
-                }
-                certify::trajectory(&certify, plans, &data, weighted, self.options.iterates(), tolerance)
-            })?,
-            _ => Vec::new(),
-        };
-        let maps = match self.known_maps(coils, matrix, matrix)? {
-            Maps::Unused => None,
-            Maps::Known(maps) => Some(maps),
-            Maps::Unknown => self.maps_of_samples(plans, &data, &mut notes, monitor)?.resident().cloned(),
-        };
-        self.used = maps.clone().filter(|_| self.remember);
-        let (image, solve) = match self.options.method {
-            Method::Cartesian | Method::Gridding | Method::Grappa => {
-                let image = monitor.stage("gridding", 0, || {
-                    let mut combiner = Combiner::new(&self.device, coils, matrix, maps.as_deref());
-                    for range in batches(coils, self.options.coil_batch) {
-                        let samples = data.take(&range)?;
-                        let mut weighted = Array::zeros(&self.device, samples.shape())?;
-                        vector::weight(plans.density()?, &samples, &mut weighted)?;
-                        drop(samples);
-                        let mut images = Array::zeros(&self.device, &[&[range.len()], matrix].concat())?;
-                        plans.adjoint(&weighted, &mut images)?;
-                        drop(weighted);
-                        combiner.add(range, images)?;
-                    }
-                    combiner.finish()
-                })?;
-                (image, None)
-            }
-            _ => {
-                let (image, solve) =
-                    iterative::on_trajectory(self, plans, data, image, maps.clone(), monitor)?;
-                notes.extend(solve.note());
-                (image, Some(solve))
-            }
-        };
-        Ok(FrameImage { image, solve, maps: self.kept_maps(maps)?, notes, certificates })
-    }
-
-    /// How the unmeasured side of k-space is filled, where there is one.
-    fn partial_fourier(
-        &self,
-        sampled: &ArrayD<bool>,
+        preparation: &mut Preparation,
+        frame: &Frame,
         notes: &mut Vec<String>,
-    ) -> Result<Option<PartialImages>> {
-        let axes = uneven_axes(sampled);
-        let Some(first) = axes.first() else {
-            self.expect_no_partial_fourier("k-space that is covered evenly, or not in a full box")?;
-            return Ok(None);
+        monitor: &Monitor<'_>,
+    ) -> Result<()> {
+        let compresses = preparation.compresses();
+        let mut find = || or_on_host(self, notes, |device, notes| preparation.mixing(device, frame, notes));
+        self.mixing = if compresses { monitor.stage(prepare::STAGE, 0, find) } else { find() }?;
+        Ok(())
+    }
+
+    /// The maps that a frame's samples tell, to be shared by others; nothing is kept of its plans.
+    fn estimate(
+        &mut self,
+        frame: Frame,
+        notes: &mut Vec<String>,
+        monitor: &Monitor<'_>,
+    ) -> Result<SharedMaps> {
+        self.kept.plans = None;
+        self.extent = Extent::of(&frame, self.coils(&frame), &self.options);
+        let (maps, found) = recovering(self, notes, |recon, _| {
+            let context = recon.context(recon.coils(&frame));
+            let mut inputs = Inputs::new(Cow::Borrowed(&frame));
+            let samples = inputs.take_samples()?;
+            let mixing = recon.mixing.clone();
+            let context = Context { shared_maps: false, maps_alone: true, ..context };
+            let spec = Spec::new(&recon.device, &inputs, &recon.options, context)?;
+            let mut solving = Solving::new(&spec, samples, mixing.as_deref(), &mut recon.kept)?;
+            let run = rayspin_run::run(spec.maps_only(), &mut solving, monitor);
+            let found = run.and_then(|()| solving.into_maps());
+            // Of images with other needs.
+            recon.kept.plans = None;
+            let (maps, notes) = found?;
+            Ok((SharedMaps::new(maps, recon.options.run.finish_on_cpu)?, notes))
+        })?;
+        notes.extend(found);
+        Ok(maps)
+    }
+
+    /// Reconstructs frames that the method solves for together: `[frame, …matrix]`. Errors: as [`Self::frame`]; frames of
+    /// different matrices.
+    fn series(&mut self, frames: &[Frame], monitor: &Monitor<'_>) -> Result<SeriesImage> {
+        let Some(first) = frames.first() else { return Err(Error::value("frames", "at least one", 0)) };
+        let mut notes = Vec::new();
+        self.extent = Extent::of(first, self.coils(first), &self.options);
+        let mut done = recovering(self, &mut notes, |recon, _| recon.attempt_series(first, frames, monitor))?;
+        done.notes.append(&mut notes);
+        Ok(done)
+    }
+
+    fn attempt_series(
+        &mut self,
+        first: &Frame,
+        frames: &[Frame],
+        monitor: &Monitor<'_>,
+    ) -> Result<SeriesImage> {
+        let certified = self.kept.certified_grid.clone();
+        let shared_before = self.kept.shared.clone();
+        let made = self.solve_together(first, frames, monitor);
+        if !self.remember {
+            self.kept.shared = shared_before;
+        }
+        self.done(made, certified)
+    }
+
+    fn solve_together(&mut self, first: &Frame, frames: &[Frame], monitor: &Monitor<'_>) -> Result<Made> {
+        let mixing = self.mixing.clone();
+        let mut normals: Vec<Arc<dyn LinearOp<f32>>> = Vec::with_capacity(frames.len());
+        let mut rhs: Option<Array<C32>> = None;
+        let mut made = None;
+        for (index, frame) in frames.iter().enumerate() {
+            if frame.matrix != first.matrix {
+                return Err(Error::value(
+                    "frames of a series",
+                    "one matrix throughout",
+                    "different matrices",
+                ));
+            }
+            let context = self.context(self.coils(frame));
+            let mut inputs = Inputs::new(Cow::Borrowed(frame));
+            let samples = inputs.take_samples()?;
+            let spec = Spec::new(&self.device, &inputs, &self.options, context)?;
+            let mut solving = Solving::new(&spec, samples, mixing.as_deref(), &mut self.kept)?;
+            rayspin_run::run(spec.frame_of_series(), &mut solving, monitor)?;
+            let (one, normal) = (solving.take_rhs()?, solving.normal()?);
+            let all = match &mut rhs {
+                Some(all) => all,
+                None => rhs.insert(Array::zeros(&self.device, &[&[frames.len()], one.shape()].concat())?),
+            };
+            rayspin_core::expect_shape("frame of a series", &all.shape()[1..], one.shape())?;
+            vector::copy_part(&one, 0, all, index * one.len(), one.len())?;
+            normals.push(normal);
+            let part = solving.into_encoded();
+            if self.kept.shared.is_none()
+                && !self.options.independent
+                && let Some(maps) = &part.maps
+            {
+                self.kept.shared = Some(SharedMaps::new(maps.clone(), false)?);
+            }
+            made = Some(match made {
+                None => part,
+                Some(so_far) => Made::with(so_far, part),
+            });
+            monitor.check()?;
+        }
+        let (Some(rhs), Some(made)) = (rhs, made) else {
+            return Err(Error::value("frames", "at least one", 0));
         };
-        let how = self.options.partial_fourier.unwrap_or(PartialFourier::Pocs);
-        let n = sampled.shape()[first.axis];
-        let lines = first.measured[1] + 1 - first.measured[0];
-        let name = ["x", "y", "z"][sampled.ndim() - 1 - first.axis];
-        if how == PartialFourier::None {
-            notes.push(format!("{lines} of {n} lines along {name} are measured: the others are left zero"));
-            return Ok(None);
-        }
-        notes.push(format!(
-            "{lines} of {n} lines along {name} are measured: partial Fourier by {}, phase from {} lines around the \
-             centre",
-            if how == PartialFourier::Pocs { "POCS" } else { "homodyne detection" },
-            2 * first.half + 1
-        ));
-        PartialImages::new(&self.device, sampled, &axes, how).map(Some)
+        let context = Context { together: frames.len(), ..self.context(self.coils(first)) };
+        let inputs = Inputs::new(Cow::Borrowed(first));
+        let spec = Spec::new(&self.device, &inputs, &self.options, context)?;
+        let normal = Arc::new(BlockDiagonal::new(normals)?);
+        let mut solving = Solving::of_series(&spec, &mut self.kept, rhs, normal);
+        rayspin_run::run(self.options.method.steps(&spec)?, &mut solving, monitor)?;
+        let solved = solving.into_made()?;
+        let Made { image, solve, notes, .. } = solved;
+        Ok(Made { image, solve, ..made }.with(Made {
+            image: ArrayD::zeros(vec![0]),
+            solve: None,
+            maps: None,
+            notes,
+            certificates: Vec::new(),
+        }))
     }
 
-    fn expect_no_partial_fourier(&self, found: &str) -> Result<()> {
-        match self.options.partial_fourier {
-            None => Ok(()),
-            Some(_) => Err(Error::value(
-                "partial Fourier",
-                "method cartesian or grappa, and k-space measured farther on one side of its centre",
-                found,
-            )),
-        }
-    }
-
-    /// Takes another anatomical reference from the next frame on.
-    pub fn set_anatomy(&mut self, anatomy: Option<ArrayD<f32>>) {
-        self.options.anatomy = anatomy.map(Arc::new);
-    }
-
-    /// Takes another field map from the next frame on, within the range of the first one.
-    pub fn set_field_map(&mut self, map: Option<ArrayD<f32>>) {
-        self.options.field_map = map.map(Arc::new);
+    /// What is kept of a frame that is done; of one that failed nothing is certified.
+    fn done(&mut self, made: Result<Made>, certified: Option<Vec<usize>>) -> Result<FrameImage> {
+        let made = match made {
+            Ok(made) => made,
+            Err(error) => {
+                self.kept.certified_grid = certified;
+                return Err(error);
+            }
+        };
+        self.used = made.maps.clone().filter(|_| self.remember);
+        let series = usize::from(self.options.method.uses().span == Span::Series);
+        let matrix = made.image.shape()[series..].to_vec();
+        let maps = match made.maps.filter(|_| self.options.keep_maps) {
+            None => None,
+            Some(maps) => {
+                let maps = maps.into_host()?;
+                let leading = maps.shape()[..maps.ndim() - matrix.len()].to_vec();
+                Some(centre_crop(maps, &[&leading[..], &matrix].concat())?)
+            }
+        };
+        let Made { image, solve, notes, certificates, .. } = made;
+        Ok(FrameImage { image, solve, maps, notes, certificates })
     }
 
     /// Takes other sensitivity maps from the next frame on.
     pub fn set_maps(&mut self, maps: Option<ArrayD<C32>>) {
         self.options.maps = maps.map(Arc::new);
-        self.shared = None;
+        self.kept.shared = None;
+    }
+
+    /// Takes another field map from the next frame on, within the range of the first one.
+    pub fn set_field_map(&mut self, map: Option<ArrayD<f32>>) {
+        self.options.field_map = map.map(Arc::new);
     }
 }

@@ -6,8 +6,9 @@ use ndarray::{ArrayD, IxDyn};
 use rayspin_core::{C32, Error, Geometry, Monitor, Result};
 use rayspin_device::Device;
 
-use super::frame_maps::SharedMaps;
-use super::{Certificate, ReconOptions, Reconstructor, Solve};
+use super::{Certificate, FrameImage, Frames, ReconOptions, Reconstructor, Solve};
+use crate::encoding::SharedMaps;
+use crate::methods::{self, Kind, Span, Value};
 use crate::prepare::Preparation;
 use crate::scan::{self, Frame, Label};
 
@@ -24,6 +25,8 @@ pub(super) struct Run {
     kept: BTreeMap<u16, Kept>,
     repeated: bool,
     places: Vec<Geometry>,
+    /// Frames of each slice that are solved for together.
+    together: BTreeMap<u16, Vec<Frame>>,
     maps: Vec<ArrayD<C32>>,
     solves: Vec<Solve>,
     certificates: Vec<Certificate>,
@@ -47,13 +50,8 @@ pub(super) struct RunEnd {
 }
 
 impl Run {
-    pub(super) fn new(
-        device: &Device,
-        labels: &[Label],
-        slices: &[u16],
-        options: &ReconOptions,
-        mut notes: Vec<String>,
-    ) -> Result<Self> {
+    pub(super) fn new(device: &Device, frames: Frames<'_>, options: &ReconOptions) -> Result<Self> {
+        let Frames { labels, slices, mut notes } = frames;
         options.validate()?;
         let preparation = Preparation::new(&options.prepare, &mut notes)?;
         let (repetitions, taken) = grid_of(labels)?;
@@ -69,6 +67,7 @@ impl Run {
             kept: BTreeMap::new(),
             repeated,
             places: Vec::with_capacity(taken),
+            together: BTreeMap::new(),
             maps: Vec::new(),
             solves: Vec::new(),
             certificates: Vec::new(),
@@ -101,30 +100,73 @@ impl Run {
         reconstructor.prepare(preparation, frame, notes, monitor)
     }
 
-    /// The image `[z, y, x]` of a frame.
-    pub(super) fn image(&mut self, label: Label, frame: Frame, monitor: &Monitor<'_>) -> Result<ArrayD<C32>> {
-        let dims = frame.matrix.len();
+    /// The image `[z, y, x]` of a frame; none yet where the method solves for all frames together, whose images
+    /// [`Self::all_together`] gives.
+    pub(super) fn image(
+        &mut self,
+        label: Label,
+        frame: Frame,
+        monitor: &Monitor<'_>,
+    ) -> Result<Option<ArrayD<C32>>> {
+        self.expect_slices(&frame)?;
         self.prepare(&frame, monitor)?;
         if self.places.len() < self.taken {
             self.places.push(frame.geometry);
         }
+        if self.options.method.uses().span == Span::Series {
+            self.together.entry(label.slice).or_default().push(frame);
+            return Ok(None);
+        }
+        let dims = frame.matrix.len();
+        self.choose(&label, &frame)?;
+        let result = self.reconstructor.frame(frame, monitor)?;
+        as_volume(self.taken_from(label, result, dims)?).map(Some)
+    }
+
+    /// The images `[z, y, x]` of all frames that the method solves for together, in the order of the labels; none where it solves
+    /// for each alone.
+    pub(super) fn all_together(
+        &mut self,
+        labels: &[Label],
+        monitor: &Monitor<'_>,
+    ) -> Result<Vec<ArrayD<C32>>> {
+        if self.together.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut images = BTreeMap::new();
+        for (slice, frames) in std::mem::take(&mut self.together) {
+            let Some(first) = frames.first() else { continue };
+            let (label, dims) = (first.label, first.matrix.len());
+            // What coils become is found once for a slice.
+            self.prepare(first, monitor)?;
+            self.choose(&label, first)?;
+            let result = self.reconstructor.series(&frames, monitor)?;
+            let all = self.taken_from(label, result, dims)?;
+            images.insert(slice, all.outer_iter().map(|image| image.to_owned()).rev().collect::<Vec<_>>());
+        }
+        let next = |label: &Label| images.get_mut(&label.slice).and_then(Vec::pop);
+        let missing = || Error::value("frames of a series", "one for every label", "fewer");
+        labels.iter().map(next).map(|image| as_volume(image.ok_or_else(missing)?)).collect()
+    }
+
+    fn expect_slices(&self, frame: &Frame) -> Result<()> {
         if self.taken > 1 && frame.matrix.len() == 3 && frame.matrix[0] > 1 {
             let expected = "one slab of a three-dimensional scan (choose with --slice)";
             return Err(Error::value("slices", expected, self.taken));
         }
-        self.choose(&label, &frame)?;
-        // Maps of later repetitions are not asked for.
-        self.reconstructor.options.keep_maps = self.options.keep_maps && self.maps.len() < self.taken;
-        let result = self.reconstructor.frame(frame, monitor)?;
+        Ok(())
+    }
+
+    /// Keeps what a result leaves besides its image, and returns that.
+    fn taken_from(&mut self, label: Label, result: FrameImage, dims: usize) -> Result<ArrayD<C32>> {
         self.note(result.notes);
-        let first = Certificate::first(label);
-        self.certificates.extend(result.certificates.into_iter().map(first));
+        self.certificates.extend(result.certificates.into_iter().map(|certificate| certificate.of(label)));
         if self.repeated {
             let kept = self.kept.entry(label.slice).or_default();
             // They may have come to another device.
-            kept.maps = self.reconstructor.shared.clone().or(kept.maps.take());
+            kept.maps = self.reconstructor.kept.shared.clone().or(kept.maps.take());
             if let Some(used) = self.reconstructor.used.take().filter(|_| kept.maps.is_none()) {
-                kept.maps = Some(SharedMaps::new(used, self.options.finish_on_cpu)?);
+                kept.maps = Some(SharedMaps::new(used, self.options.run.finish_on_cpu)?);
             }
             let eigenvalue = result.solve.as_ref().map(|solve| solve.eigenvalue);
             kept.eigenvalue = kept.eigenvalue.or(eigenvalue);
@@ -136,17 +178,19 @@ impl Run {
         if let Some(maps) = result.maps {
             self.keep_maps(&label, maps, dims)?;
         }
-        as_volume(result.image)
+        Ok(result.image)
     }
 
-    /// Maps and reference image of the label's slice, for the reconstructor.
+    /// Maps and images of the label's slice, for the reconstructor.
     fn choose(&mut self, label: &Label, frame: &Frame) -> Result<()> {
+        // Maps of later repetitions are not asked for.
+        self.reconstructor.options.keep_maps = self.options.keep_maps && self.maps.len() < self.taken;
         let kept = self.kept.get(&label.slice);
-        self.reconstructor.eigenvalue = kept.and_then(|kept| kept.eigenvalue);
+        self.reconstructor.kept.eigenvalue = kept.and_then(|kept| kept.eigenvalue);
         let position = self.scan_slices.iter().position(|&slice| slice == label.slice).unwrap_or(0);
         let several = self.scan_slices.len() > 1;
         if let Some(maps) = kept.and_then(|kept| kept.maps.clone()) {
-            self.reconstructor.share(Some(maps));
+            self.reconstructor.kept.shared = Some(maps);
         } else if let Some(given) = &self.options.maps
             && (several || self.preparation.changes_coils())
         {
@@ -154,15 +198,11 @@ impl Run {
             let prepared = self.preparation.maps_of_prepared(label, given)?;
             self.reconstructor.set_maps(Some(prepared));
         } else {
-            self.reconstructor.share(None);
+            self.reconstructor.kept.shared = None;
         }
-        if let Some(given) = &self.options.anatomy
-            && several
-        {
-            let shape = [&[self.scan_slices.len()], &frame.matrix[..]].concat();
-            rayspin_core::expect_shape("anatomical reference", &shape, given.shape())?;
-            let slice = given.index_axis(ndarray::Axis(0), position).to_owned();
-            self.reconstructor.set_anatomy(Some(slice));
+        if several {
+            let images = images_of_slice(&*self.options.method, frame, position, self.scan_slices.len())?;
+            self.reconstructor.options.method = methods::with(&*self.options.method, images)?;
         }
         if let Some(given) = &self.options.field_map
             && several
@@ -215,6 +255,25 @@ impl Run {
         let Self { solves, notes, certificates, .. } = self;
         Ok((RunEnd { solves, maps, notes, certificates }, geometry))
     }
+}
+
+/// The method's parameters that are images, `[slice, y, x]`, as those of one slice.
+fn images_of_slice(
+    method: &dyn methods::Method,
+    frame: &Frame,
+    position: usize,
+    slices: usize,
+) -> Result<Vec<(String, Value)>> {
+    let mut of_slice = Vec::new();
+    for param in method.table().into_iter().filter(|param| param.kind == Kind::Image) {
+        if let Some(Value::Image(given)) = method.get(param.name) {
+            let shape = [&[slices], &frame.matrix[..]].concat();
+            rayspin_core::expect_shape(&param.what(), &shape, given.shape())?;
+            let image = given.index_axis(ndarray::Axis(0), position).to_owned();
+            of_slice.push((param.name.to_owned(), Value::Image(std::sync::Arc::new(image))));
+        }
+    }
+    Ok(of_slice)
 }
 
 /// Repetitions and slices of labels in label order (repetition slowest), which must form a full grid.

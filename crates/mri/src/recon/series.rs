@@ -4,6 +4,7 @@ use rayspin_device::Device;
 
 use super::run::{Run, RunEnd, as_coil_volume, grid_of};
 use super::{Certificate, ReconOptions, Reconstructor, Solve};
+use crate::methods::Span;
 use crate::prepare::{self, Preparation};
 use crate::scan::{Frame, FrameIndex, FrameOptions, Label, Scan};
 
@@ -64,30 +65,43 @@ pub fn reconstruct_scan(
     if options.prepare.noise.is_none() {
         options.prepare.noise = Some(prepare::measure(scan));
     }
-    reconstruct_frames(device, &labels, &slices, &mut source, notes, &options, monitor)
+    let frames = Frames { labels: &labels, slices: &slices, notes };
+    reconstruct_frames(device, frames, &mut source, &options, monitor)
 }
 
-/// [`reconstruct_scan`] of frames that come from anywhere: `source` makes the frame of each of `labels`, in their order.
-/// `slices` are the slice counters of the whole scan, which given maps are for.
+/// The frames of a series.
+#[derive(Debug, Clone)]
+pub struct Frames<'a> {
+    /// Their labels, in the order in which they come: repetition slowest.
+    pub labels: &'a [Label],
+    /// The slice counters of the whole scan, which given maps are for.
+    pub slices: &'a [u16],
+    /// What their reader assumed.
+    pub notes: Vec<String>,
+}
+
+/// [`reconstruct_scan`] of frames that come from anywhere: `source` makes the frame of each label, in their order.
 ///
 /// Errors: as [`reconstruct_scan`], and those of `source`.
 pub fn reconstruct_frames(
     device: &Device,
-    labels: &[Label],
-    slices: &[u16],
+    frames: Frames<'_>,
     source: &mut dyn FnMut(Label, &mut Vec<String>) -> Result<Frame>,
-    mut notes: Vec<String>,
     options: &ReconOptions,
     monitor: &Monitor<'_>,
 ) -> Result<ScanImage> {
+    let labels = frames.labels;
     let (repetitions, _) = grid_of(labels)?;
-    let mut run = Run::new(device, labels, slices, options, std::mem::take(&mut notes))?;
+    let mut run = Run::new(device, frames, options)?;
     let mut stacked = Stack::new(labels.len());
     for label in labels {
         let frame = source(*label, &mut run.notes)?;
-        stacked.push(run.image(*label, frame, monitor)?)?;
+        if let Some(image) = run.image(*label, frame, monitor)? {
+            stacked.push(image)?;
+        }
         monitor.check()?;
     }
+    run.all_together(labels, monitor)?.into_iter().try_for_each(|image| stacked.push(image))?;
     let (end, geometry) = run.finish()?;
     let data = stacked.finish(repetitions)?;
     let RunEnd { solves, maps, notes, certificates } = end;
@@ -113,7 +127,14 @@ pub fn reconstruct_frame(
     {
         reconstructor.set_maps(Some(preparation.maps_of_prepared(&label, given.as_ref().clone())?));
     }
-    let result = reconstructor.frame(frame, monitor)?;
+    let result = match options.method.uses().span {
+        Span::Frame => reconstructor.frame(frame, monitor)?,
+        Span::Series => {
+            let mut all = reconstructor.series(&[frame], monitor)?;
+            all.image.index_axis_inplace(ndarray::Axis(0), 0);
+            all
+        }
+    };
     notes.extend(result.notes);
     let of_scan = |maps| Ok(as_coil_volume(preparation.maps_of_scan(&label, maps, dims)?, dims));
     Ok(ScanImage {
@@ -121,7 +142,7 @@ pub fn reconstruct_frame(
         solves: result.solve.into_iter().collect(),
         maps: result.maps.map(of_scan).transpose()?,
         notes,
-        certificates: result.certificates.into_iter().map(|c| Certificate { first: label, ..c }).collect(),
+        certificates: result.certificates.into_iter().map(|certificate| certificate.of(label)).collect(),
     })
 }
 

@@ -108,9 +108,7 @@ mod tests {
             spacing in prop::array::uniform3(0.2f64..9.0),
             gap in 0.3f64..20.0,
             up in any::<bool>(),
-            count in 1usize..9,
-            nx in 1usize..40,
-            ny in 1usize..40,
+            (count, nx, ny) in (1usize..9, 1usize..40, 1usize..40),
         ) {
             let ((s, c), (t, d)) = (angles[0].sin_cos(), angles[1].sin_cos());
             let (read, phase, slice) = ([c, s, 0.0], [-s * d, c * d, t], [s * t, -c * t, d]);

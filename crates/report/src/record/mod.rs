@@ -17,7 +17,7 @@ pub use recorder::RunRecorder;
 
 /// The version of the record's layout that this library writes. It rises when a field changes its meaning or goes;
 /// fields that are merely added leave it as it is.
-pub const SCHEMA: u32 = 1;
+pub const SCHEMA: u32 = 2;
 
 /// What a run did: its program, inputs, parameters, times, convergence and quality.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -62,16 +62,16 @@ fn comes_back_from_json() {
 fn newer_older_and_broken_records() {
     let text = record().to_json().unwrap();
     for (schema, accepted) in
-        [("1", true), ("2", false), ("0", false), ("99999999999", false), ("\"1\"", false)]
+        [("1", true), ("2", true), ("3", false), ("0", false), ("99999999999", false), ("\"1\"", false)]
     {
-        let changed = text.replacen("\"schema\": 1", &format!("\"schema\": {schema}"), 1);
+        let changed = text.replacen("\"schema\": 2", &format!("\"schema\": {schema}"), 1);
         assert_eq!(RunRecord::from_json(&changed).is_ok(), accepted, "schema {schema}");
     }
     let error = RunRecord::from_json("{\"schema\": 7, \"program\": []}").unwrap_err();
-    assert_eq!(error.to_string(), "run record: expected schema 1 or older, found 7");
+    assert_eq!(error.to_string(), "run record: expected schema 2 or older, found 7");
     assert!(RunRecord::from_json("").is_err());
     assert!(RunRecord::from_json("{}").is_err());
-    let more = text.replacen("\"schema\": 1", "\"schema\": 1, \"weather\": \"fine\"", 1);
+    let more = text.replacen("\"schema\": 2", "\"schema\": 2, \"weather\": \"fine\"", 1);
     assert!(RunRecord::from_json(&more).is_ok());
 }
 

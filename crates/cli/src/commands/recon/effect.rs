@@ -1,13 +1,12 @@
 //! Which options act on a reconstruction.
 
-use clap::ValueEnum;
 use rayspin::io::{self, Format};
-use rayspin::mri::recon::Method;
-use rayspin_shell::effect::{Need, Row, any_of};
+use rayspin::mri::methods::{MapUse, Method, Place, Value};
+use rayspin_shell::effect::{Need, Row};
 
-use super::options::{method_name, method_of};
-use crate::args::{CombineArg, MethodArg, ReconMri, RegulariserArg};
+use crate::args::ReconMri;
 use crate::commands::files;
+use crate::methods::methods;
 
 /// What is known of a reconstruction: its options and the scan's format at once, the method and the scan later.
 pub(super) struct Run<'a> {
@@ -15,7 +14,7 @@ pub(super) struct Run<'a> {
     pub(super) format: &'static Format,
     /// Of the trajectory's own file.
     pub(super) traj: Option<&'static Format>,
-    pub(super) method: Option<Method>,
+    pub(super) method: Option<&'static dyn Method>,
     pub(super) scan: Option<Scan>,
 }
 
@@ -34,24 +33,27 @@ pub(super) struct Scan {
 
 impl Run<'_> {
     fn uses_maps(&self) -> Option<bool> {
-        let combines = match self.args.combine {
-            Some(how) => how == CombineArg::Maps,
+        let combines = match self.args.method.value("combine") {
+            Some(how) => *how == Value::Choice("maps"),
             None => self.args.maps.is_some(),
         };
-        if combines { Some(true) } else { Some(self.method?.sees_all_coils()) }
+        if combines { Some(true) } else { self.method.map(sees_all_coils) }
     }
 
-    /// Whether maps are found from the scan. A sparse image of one coil needs none.
+    /// Whether maps are found from the scan. One coil that sees everything alike needs none.
     fn estimates_maps(&self) -> Option<bool> {
         if self.args.maps.is_some() || self.uses_maps() == Some(false) {
             return Some(false);
         }
-        let alone = self.method?.is_sparse() && self.scan?.coils == 1;
+        let alone = self.method?.uses().maps == MapUse::One && self.scan?.coils == 1;
         Some(self.uses_maps()? && !alone)
     }
 
-    fn quadratic(&self) -> Option<bool> {
-        self.method.map(|method| method.iterates() && !method.is_sparse())
+    /// Whether λ is relative to an eigenvalue that one image could take from another.
+    fn shares_eigenvalue(&self) -> Option<bool> {
+        let uses = self.method?.uses();
+        let none = self.args.method.value("regulariser") == Some(&Value::Choice("none"));
+        Some(uses.normal && !uses.own_eigenvalue && !none)
     }
 
     /// Whether samples are transformed where they lie, and not on their grid.
@@ -60,14 +62,14 @@ impl Run<'_> {
     }
 }
 
+fn sees_all_coils(method: &dyn Method) -> bool {
+    !matches!(method.uses().maps, MapUse::Combining(_))
+}
+
 /// What an option may need.
 pub(super) enum Needs {
     /// One of some methods.
-    Method(fn(Method) -> bool),
-    /// A penalty, which λ weighs.
-    Penalty,
-    /// Differences, which a reference image weighs.
-    Differences,
+    Method(fn(&dyn Method) -> bool),
     Trajectory,
     /// A transform that is approximate.
     Nufft,
@@ -95,14 +97,10 @@ pub(super) enum Needs {
 
 const ALWAYS: &[Needs] = &[];
 const HEADER: &[Needs] = &[Needs::Header];
-const ITERATES: &[Needs] = &[Needs::Method(Method::iterates)];
-const WAVELET: &[Needs] = &[Needs::Method(|method| method == Method::Wavelet)];
-const QUADRATIC: Needs = Needs::Method(|method| method.iterates() && !method.is_sparse());
-const COIL_BY_COIL: Needs = Needs::Method(|method| !method.sees_all_coils());
-const ON_A_GRID: Needs = Needs::Method(|method| matches!(method, Method::Cartesian | Method::Grappa));
-const IN_A_FIELD: Needs = Needs::Method(|method| !matches!(method, Method::Cartesian | Method::Grappa));
+const ITERATES: Needs = Needs::Method(|method| method.uses().normal);
+const IN_A_FIELD: Needs = Needs::Method(|method| method.uses().place != Place::Grid);
 
-/// The options of `rayspin recon mri`.
+/// The options of `rayspin recon mri` besides the parameters of methods, whose tables say who has them.
 pub(super) const TABLE: &[Row<Needs>] = &[
     ("scan", ALWAYS),
     ("outputs", ALWAYS),
@@ -110,26 +108,14 @@ pub(super) const TABLE: &[Row<Needs>] = &[
     ("memory", ALWAYS),
     ("certify", ALWAYS),
     ("certify_seed", ALWAYS),
-    ("cache", &[Needs::Method(Method::iterates), Needs::Trajectory]),
-    ("method", ALWAYS),
-    ("combine", &[COIL_BY_COIL]),
-    ("lambda", &[Needs::Method(Method::iterates), Needs::Penalty]),
-    ("regulariser", &[QUADRATIC]),
-    ("anatomy", &[Needs::Differences]),
-    ("anatomy_edge", ALWAYS),
+    ("cache", &[ITERATES, Needs::Trajectory]),
     ("field_map", &[IN_A_FIELD]),
     ("field_tolerance", ALWAYS),
-    ("wavelet", WAVELET),
-    ("wavelet_levels", WAVELET),
-    ("wavelet_seed", WAVELET),
-    ("iterations", ITERATES),
-    ("tolerance", ITERATES),
     ("epsilon", &[Needs::Nufft]),
     ("density", &[Needs::Weights]),
     ("maps", &[Needs::Maps]),
     ("save_maps", &[Needs::Maps]),
     ("calibration", &[Needs::Estimate]),
-    ("partial_fourier", &[ON_A_GRID]),
     ("no_prewhiten", &[Needs::Noise, Needs::Coils]),
     ("noise_covariance", &[Needs::Coils]),
     ("coils", &[Needs::Coils]),
@@ -161,33 +147,25 @@ pub(super) const TABLE: &[Row<Needs>] = &[
 ];
 
 /// `--method ls, cg-sense, wavelet or tv`
-fn methods(of: fn(Method) -> bool) -> String {
-    let all = MethodArg::value_variants().iter().map(|&method| method_of(method));
-    let names: Vec<&str> = all.filter(|&method| of(method)).map(method_name).collect();
-    format!("--method {}", any_of(&names))
+fn named(of: fn(&dyn Method) -> bool) -> String {
+    format!("--method {}", methods().names(of))
 }
 
 impl Need for Needs {
     type Run<'a> = Run<'a>;
 
     fn met(&self, run: &Run<'_>) -> Option<bool> {
-        let regulariser = run.args.regulariser;
         match self {
             Self::Method(of) => run.method.map(of),
-            Self::Penalty => Some(!(run.quadratic()? && regulariser == Some(RegulariserArg::None))),
-            Self::Differences => {
-                let differences = regulariser == Some(RegulariserArg::Differences);
-                Some(run.method? == Method::TotalVariation || (run.quadratic()? && differences))
-            }
             Self::Trajectory => Some(!run.scan?.on_grid),
             Self::Nufft => run.scattered(),
             Self::Weights => {
-                let grids = run.method? == Method::Gridding && run.scattered()?;
+                let grids = run.method?.uses().density && run.scattered()?;
                 Some(grids || (!run.scan?.on_grid && run.estimates_maps()?))
             }
             Self::Maps => run.uses_maps(),
             Self::Estimate => run.estimates_maps(),
-            Self::Shared => Some(run.estimates_maps()? || (run.quadratic()? && Self::Penalty.met(run)?)),
+            Self::Shared => Some(run.estimates_maps()? || run.shares_eigenvalue()?),
             Self::Header => Some(run.format.reads_scans()),
             Self::Array => Some(!run.format.reads_scans()),
             Self::Names => Some(run.format.has_names()),
@@ -199,11 +177,9 @@ impl Need for Needs {
     }
 
     fn expected(&self) -> String {
-        let all_coils = methods(Method::sees_all_coils);
+        let all_coils = named(sees_all_coils);
         match self {
-            Self::Method(of) => methods(*of),
-            Self::Penalty => "-W identity or differences".into(),
-            Self::Differences => "--method tv, or ls or cg-sense with -W differences".into(),
+            Self::Method(of) => named(*of),
             Self::Trajectory => "a scan with a trajectory".into(),
             Self::Nufft => "a scan with a trajectory, or --field-map".into(),
             Self::Weights => {
@@ -235,16 +211,15 @@ impl Need for Needs {
 
     fn found(&self, run: &Run<'_>) -> String {
         let method =
-            || run.method.map_or_else(|| "another".into(), |m| format!("--method {}", method_name(m)));
+            || run.method.map_or_else(|| "another".into(), |m| format!("--method {}", m.about().name));
         let place = || if run.scan.is_some_and(|scan| scan.on_grid) { "a grid" } else { "a trajectory" };
         match self {
-            Self::Method(_) | Self::Differences | Self::Shared => method(),
-            Self::Penalty => "-W none".into(),
+            Self::Method(_) | Self::Shared => method(),
             Self::Trajectory | Self::Nufft => place().into(),
             Self::Weights => format!("{} on {}", method(), place()),
-            Self::Maps | Self::Estimate => match (&run.args.maps, run.args.combine) {
+            Self::Maps | Self::Estimate => match (&run.args.maps, run.args.method.value("combine")) {
                 (Some(_), _) if matches!(self, Self::Estimate) => "--maps".into(),
-                (_, Some(CombineArg::Rss)) => "--combine rss".into(),
+                (_, Some(Value::Choice("rss"))) => "--combine rss".into(),
                 _ => method(),
             },
             Self::Header => format!("the samples of one image ({})", run.format),
@@ -261,9 +236,14 @@ impl Need for Needs {
 #[cfg(test)]
 mod tests {
     use crate::args::tests::expect_complete;
+    use crate::methods::methods;
 
     #[test]
     fn every_option_has_a_row() {
-        expect_complete(&["recon", "mri"], super::TABLE);
+        let params = methods().params();
+        let of_methods =
+            params.iter().map(|(param, _)| (param.name, super::ALWAYS)).chain([("method", super::ALWAYS)]);
+        let rows: Vec<_> = super::TABLE.iter().copied().chain(of_methods).collect();
+        expect_complete(&["recon", "mri"], &rows);
     }
 }

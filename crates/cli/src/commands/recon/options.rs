@@ -4,49 +4,25 @@ use anyhow::Result;
 use rayspin::core::TrajectoryUnits;
 use rayspin::io::ScanOptions;
 use rayspin::mri::maps::{EspiritOptions, Sensitivities};
-use rayspin::mri::partial::{PartialFourier, measured_box};
+use rayspin::mri::methods::CgSense;
+use rayspin::mri::partial::measured_box;
 use rayspin::mri::prepare::{Compression, CompressionKind, PrepareOptions, VirtualCoils};
-use rayspin::mri::recon::{
-    Combine, Density, Method, ReconOptions, Regulariser, Selection, WaveletFilter, WaveletOptions,
-};
+use rayspin::mri::recon::{Density, ReconOptions, Selection};
 use rayspin::mri::scan::{Frame, Samples};
 use rayspin_shell::BadInput;
 
 use super::arrays::read_covariance;
-use crate::args::{
-    CombineArg, CompressionArg, DensityArg, MethodArg, PartialFourierArg, ReconMri, RegulariserArg,
-    SensitivitiesArg, WaveletArg, numbers,
-};
+use crate::args::{CompressionArg, DensityArg, ReconMri, SensitivitiesArg, numbers};
 
-/// What decides the image. The method may be none yet, and follows from the scan then.
+/// What decides the image besides the method, which is one of those asked for, or follows from the scan later.
 pub(super) fn options(args: &ReconMri) -> Result<ReconOptions> {
-    let method = args.method.map_or(Method::CgSense, method_of);
-    let default = ReconOptions::of(method);
+    let method = match args.method.method() {
+        Some(method) => args.method.of(method)?,
+        None => std::sync::Arc::new(CgSense::default()),
+    };
+    let default = ReconOptions::with_method(method);
     Ok(ReconOptions {
-        method,
-        combine: match (args.combine, &args.maps) {
-            (Some(CombineArg::Maps), _) | (None, Some(_)) => Combine::Maps,
-            (Some(CombineArg::Rss), _) | (None, None) => Combine::RootSumOfSquares,
-        },
-        lambda: args.lambda.unwrap_or(default.lambda),
-        regulariser: match args.regulariser {
-            Some(RegulariserArg::None) => Regulariser::None,
-            Some(RegulariserArg::Identity) | None => Regulariser::Identity,
-            Some(RegulariserArg::Differences) => Regulariser::Differences,
-        },
         field_tolerance: args.field_tolerance.unwrap_or(default.field_tolerance),
-        anatomy_edge: args.anatomy_edge.unwrap_or(default.anatomy_edge),
-        wavelet: WaveletOptions {
-            family: match args.wavelet {
-                Some(WaveletArg::Haar) => WaveletFilter::Haar,
-                Some(WaveletArg::Db2) => WaveletFilter::Db2,
-                None => default.wavelet.family,
-            },
-            levels: args.wavelet_levels,
-            seed: args.wavelet_seed.unwrap_or(default.wavelet.seed),
-        },
-        iterations: args.iterations.unwrap_or(default.iterations),
-        cg_tolerance: args.tolerance.unwrap_or(default.cg_tolerance),
         nufft_tolerance: args.epsilon,
         density: match args.density {
             DensityArg::PipeMenon => Density::PipeMenon,
@@ -56,12 +32,7 @@ pub(super) fn options(args: &ReconMri) -> Result<ReconOptions> {
         sensitivities: sensitivities(args)?,
         independent: args.independent,
         prepare: prepare(args)?,
-        partial_fourier: args.partial_fourier.map(|how| match how {
-            PartialFourierArg::Pocs => PartialFourier::Pocs,
-            PartialFourierArg::Homodyne => PartialFourier::Homodyne,
-            PartialFourierArg::None => PartialFourier::None,
-        }),
-        ..ReconOptions::default()
+        ..default
     })
 }
 
@@ -145,34 +116,10 @@ pub(super) fn selection(args: &ReconMri) -> Selection {
 
 /// The method for a scan when none is asked for: the simplest that uses all there is. A whole box of the grid is a full scan whose grid
 /// was enlarged.
-pub(super) fn default_method(frame: &Frame, uneven: bool) -> Method {
+pub(super) fn default_method(frame: &Frame, uneven: bool) -> &'static str {
     match &frame.samples {
-        Samples::Cartesian { sampled, .. } if !uneven && measured_box(sampled).is_some() => Method::Cartesian,
-        _ if frame.coils() > 1 => Method::CgSense,
-        _ => Method::LeastSquares,
-    }
-}
-
-pub(super) fn method_of(method: MethodArg) -> Method {
-    match method {
-        MethodArg::Cartesian => Method::Cartesian,
-        MethodArg::Grappa => Method::Grappa,
-        MethodArg::Gridding => Method::Gridding,
-        MethodArg::Ls => Method::LeastSquares,
-        MethodArg::CgSense => Method::CgSense,
-        MethodArg::Wavelet => Method::Wavelet,
-        MethodArg::Tv => Method::TotalVariation,
-    }
-}
-
-pub(super) fn method_name(method: Method) -> &'static str {
-    match method {
-        Method::Cartesian => "cartesian",
-        Method::Grappa => "grappa",
-        Method::Gridding => "gridding",
-        Method::LeastSquares => "ls",
-        Method::CgSense => "cg-sense",
-        Method::Wavelet => "wavelet",
-        Method::TotalVariation => "tv",
+        Samples::Cartesian { sampled, .. } if !uneven && measured_box(sampled).is_some() => "cartesian",
+        _ if frame.coils() > 1 => "cg-sense",
+        _ => "ls",
     }
 }

@@ -1,11 +1,11 @@
 //! What the run record and the screen say of a reconstruction.
 
 use anyhow::Result;
-use rayspin::mri::recon::{Certificate, Method, ReconOptions};
+use rayspin::mri::methods::Value;
+use rayspin::mri::recon::{Certificate, ReconOptions, Solve};
 use rayspin::report::RunRecorder;
 use rayspin::report::table::{Cell, Column, Table};
 
-use super::options::method_name;
 use crate::args::ReconMri;
 
 /// What was measured of the transforms, as a table.
@@ -71,27 +71,16 @@ pub(super) fn identity(args: &ReconMri) -> Result<serde_json::Value> {
     Ok(serde_json::Value::Object(named.collect()))
 }
 
+/// What was chosen: the method with all its parameters, by their names, and what else decides the image.
 pub(super) fn parameters(recorder: &mut RunRecorder, args: &ReconMri, options: &ReconOptions) {
-    recorder.parameter("method", method_name(options.method));
-    recorder.parameter("combine", serde_json::json!(options.combine));
-    recorder.parameter("lambda", options.lambda);
-    recorder.parameter("regulariser", serde_json::json!(options.regulariser));
-    recorder.parameter("anatomy", serde_json::json!(args.anatomy));
-    if args.anatomy.is_some() {
-        recorder.parameter("anatomy edge", options.anatomy_edge);
-    }
+    crate::methods::record(recorder, &*options.method, |name| args.method.file(name).cloned());
+    recorder.parameter("combine", combination(options));
     recorder.parameter("field map", serde_json::json!(args.field_map));
     if args.field_map.is_some() {
         recorder.parameter("field tolerance", options.field_tolerance);
     }
-    if options.method == Method::Wavelet {
-        recorder.parameter("wavelet", serde_json::json!(options.wavelet));
-    }
-    recorder.parameter("iterations", options.iterations);
-    recorder.parameter("tolerance", options.cg_tolerance);
     recorder.parameter("epsilon", options.nufft_tolerance);
     recorder.parameter("density", serde_json::json!(options.density));
-    recorder.parameter("partial Fourier", serde_json::json!(options.partial_fourier));
     recorder.parameter("prewhiten", options.prepare.prewhiten);
     recorder.parameter("noise covariance", serde_json::json!(args.noise_covariance));
     recorder.parameter("compression", serde_json::json!(options.prepare.compression));
@@ -109,4 +98,28 @@ pub(super) fn parameters(recorder: &mut RunRecorder, args: &ReconMri, options: &
     recorder.parameter("independent", args.independent);
     recorder.parameter("trajectory units", serde_json::json!(args.traj_units));
     recorder.parameter("matrix", serde_json::json!(args.matrix));
+}
+
+/// How coil images became one, where the method combined any.
+fn combination(options: &ReconOptions) -> serde_json::Value {
+    use rayspin::mri::methods::{MapUse, Parameter as _};
+    match (options.method.uses().maps, options.combine().to_value()) {
+        (MapUse::Combining(_), Value::Choice(name)) => name.into(),
+        _ => serde_json::Value::Null,
+    }
+}
+
+/// How the iterations went.
+pub(super) fn solves(recorder: &mut RunRecorder, solves: &[Solve]) {
+    for solve in solves {
+        let label = solve.label;
+        recorder.parameter("solver", solve.solver);
+        recorder.parameter("largest eigenvalue", solve.eigenvalue);
+        let name = format!("slice {} repetition {}", label.slice, label.repetition);
+        if let Some(scale) = solve.scale {
+            recorder.parameter("image scale", scale);
+            recorder.followed(name.clone(), "objective", solve.objective.iter().copied());
+        }
+        recorder.converged(name, solve.residuals.clone());
+    }
 }

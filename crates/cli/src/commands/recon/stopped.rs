@@ -1,6 +1,7 @@
 //! Iterations that end above their tolerance.
 
-use rayspin::mri::recon::{Method, ReconOptions, Regulariser, Solve};
+use rayspin::mri::methods::{Method, Value};
+use rayspin::mri::recon::Solve;
 
 /// The largest relative residual at which an image is called close to the minimiser.
 const NEAR: f64 = 1e-2;
@@ -8,10 +9,10 @@ const NEAR: f64 = 1e-2;
 /// What is to be said of solves that ended above the tolerance: what happened, what it means, what to do. Nothing where all met
 /// it, and nothing where no penalty is, so that the number of iterations is what regularises, unless the tolerance was `asked`
 /// for.
-pub(super) fn note(solves: &[Solve], options: &ReconOptions, asked: bool) -> Option<String> {
-    let tolerance = options.cg_tolerance;
-    let weighed = options.method.is_sparse() || options.regulariser != Regulariser::None;
-    let penalised = weighed && options.lambda > 0.0;
+pub(super) fn note(solves: &[Solve], method: &dyn Method, asked: bool) -> Option<String> {
+    let Some(Value::Number(tolerance)) = method.get("tolerance") else { return None };
+    let Some(Value::Count(iterations)) = method.get("iterations") else { return None };
+    let penalised = method.penalty().is_some_and(|lambda| lambda > 0.0);
     if tolerance == 0.0 || !(asked || penalised) {
         return None;
     }
@@ -29,9 +30,9 @@ pub(super) fn note(solves: &[Solve], options: &ReconOptions, asked: bool) -> Opt
             )
         }
     };
-    let advice = if done < options.iterations {
+    let advice = if (done as u64) < iterations {
         format!("rounding keeps it from coming nearer; --tolerance {} is in reach", above_or_at(reached))
-    } else if options.method == Method::Wavelet {
+    } else if method.moves() {
         "the random shifts of wavelets leave a residual that more iterations hardly lower; a larger --tolerance is met"
             .to_owned()
     } else {
@@ -40,7 +41,7 @@ pub(super) fn note(solves: &[Solve], options: &ReconOptions, asked: bool) -> Opt
         } else {
             "the image is not yet close to the minimiser"
         };
-        let more = if options.method.is_sparse() { "bring it nearer" } else { "sharpen it and add noise" };
+        let more = if method.uses().own_eigenvalue { "bring it nearer" } else { "sharpen it and add noise" };
         format!(
             "{distance}; more iterations (--iterations {}) {more}, --tolerance {} accepts it",
             2 * done,
@@ -61,6 +62,8 @@ fn above_or_at(value: f64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use rayspin::mri::methods::{CgSense, Regulariser, TotalVariation, Wavelet};
+
     use super::*;
 
     fn solve(residuals: &[f64], converged: bool) -> Solve {
@@ -69,7 +72,7 @@ mod tests {
 
     #[test]
     fn what_stops_above_its_tolerance_says_so_and_what_to_do() {
-        let options = ReconOptions { iterations: 2, ..ReconOptions::of(Method::CgSense) };
+        let options = CgSense { iterations: 2, ..CgSense::default() };
         let met = solve(&[1.0, 0.1, 1e-6], true);
         let short = solve(&[1.0, 0.1, 2.3e-3], false);
         assert_eq!(note(std::slice::from_ref(&met), &options, false), None);
@@ -86,7 +89,7 @@ mod tests {
         assert!(said.contains("in 2 of 3 images") && said.contains("2.0e-1"), "{said}");
         assert!(said.contains("not yet close") && said.contains("add noise"), "{said}");
         // Fewer than were allowed: rounding stopped them.
-        let options = ReconOptions { iterations: 9, ..options };
+        let options = CgSense { iterations: 9, ..options };
         let said = note(std::slice::from_ref(&short), &options, false).unwrap();
         assert!(said.contains("rounding") && !said.contains("--iterations"), "{said}");
     }
@@ -94,22 +97,19 @@ mod tests {
     #[test]
     fn iterations_that_regularise_are_no_shortfall_unless_a_tolerance_was_asked_for() {
         let short = [solve(&[1.0, 0.1], false)];
-        let of = |options: ReconOptions| {
-            let options = ReconOptions { iterations: 1, ..options };
-            [false, true].map(|asked| note(&short, &options, asked).is_some())
-        };
-        let cg = ReconOptions::of(Method::CgSense);
-        assert_eq!(of(cg.clone()), [true, true]);
-        assert_eq!(of(ReconOptions { lambda: 0.0, ..cg.clone() }), [false, true]);
-        assert_eq!(of(ReconOptions { regulariser: Regulariser::None, ..cg.clone() }), [false, true]);
-        assert_eq!(of(ReconOptions { cg_tolerance: 0.0, ..cg }), [false, false]);
-        assert_eq!(of(ReconOptions::of(Method::Wavelet)), [false, false]);
-        let wavelet = ReconOptions { cg_tolerance: 1e-4, iterations: 1, ..ReconOptions::of(Method::Wavelet) };
-        let said = note(&short, &wavelet, true).unwrap();
+        let of = |method: &dyn Method| [false, true].map(|asked| note(&short, method, asked).is_some());
+        let cg = CgSense { iterations: 1, ..CgSense::default() };
+        assert_eq!(of(&cg), [true, true]);
+        assert_eq!(of(&CgSense { lambda: 0.0, ..cg.clone() }), [false, true]);
+        assert_eq!(of(&CgSense { regulariser: Regulariser::None, ..cg.clone() }), [false, true]);
+        assert_eq!(of(&CgSense { tolerance: 0.0, ..cg }), [false, false]);
+        let wavelet = Wavelet { iterations: 1, ..Wavelet::default() };
+        assert_eq!(of(&wavelet), [false, false]);
+        let said = note(&short, &Wavelet { tolerance: 1e-4, ..wavelet }, true).unwrap();
         assert!(said.contains("random shifts") && !said.contains("--iterations"), "{said}");
-        let tv = ReconOptions::of(Method::TotalVariation);
-        assert_eq!(of(ReconOptions { regulariser: Regulariser::None, ..tv.clone() }), [true, true]);
-        let said = note(&short, &ReconOptions { iterations: 1, ..tv }, false).unwrap();
+        let tv = TotalVariation { iterations: 1, ..TotalVariation::default() };
+        assert_eq!(of(&tv), [true, true]);
+        let said = note(&short, &tv, false).unwrap();
         assert!(said.contains("(--iterations 2) bring it nearer") && !said.contains("noise"), "{said}");
     }
 

@@ -9,17 +9,18 @@ use rayspin::device::Device;
 use rayspin::io::ismrmrd::{Reader, SeriesSource};
 use rayspin::io::png::PngOptions;
 use rayspin::io::{ScanOptions, SeriesShape, SeriesWriter, WriteOptions};
-use rayspin::mri::budget::{self, Budget, Streaming};
 use rayspin::mri::prepare::measure;
+use rayspin::mri::recon::plan::{Known, Streaming, of_stream};
 use rayspin::mri::recon::{
-    ReconOptions, Selection, StreamEnd, StreamItem, StreamTimes, Volume, reconstruct_stream,
+    Frames, ReconOptions, Selection, StreamEnd, StreamItem, StreamTimes, Volume, reconstruct_stream,
 };
 use rayspin::mri::scan::{Frame, FrameOptions, Label, Place, Series, Window};
+use rayspin::run::{Budget, Ends, Plan};
 use rayspin_shell::{interrupt, say};
 
 use super::Done;
 use crate::args::ReconMri;
-use crate::commands::plan::{Plan, Shape};
+use crate::commands::plan::{Shape, plan_of};
 
 /// A tick of the time stamps of Siemens' scanners, which other converters keep to, s.
 const TICK_S: f64 = 2.5e-3;
@@ -103,6 +104,7 @@ impl Stream {
         coils: usize,
         options: &ReconOptions,
         device: &Device,
+        known: &Known,
     ) -> rayspin::core::Result<Budget> {
         let reader = self.source.reader();
         let stream = Streaming {
@@ -113,7 +115,7 @@ impl Stream {
             maps: self.maps.as_deref(),
             plans_each: self.windows,
         };
-        budget::of_stream(frame, &stream, options, device)
+        of_stream(frame, &stream, options, device, known)
     }
 
     /// Slices of each image.
@@ -146,7 +148,7 @@ pub(crate) fn with_writing(
     if args.reference.is_some() {
         budget.push("metrics", budget.result + compared + 2 * images);
     }
-    Plan::of(budget, process, device)
+    plan_of(budget, process, device)
 }
 
 /// Reconstructs the stream into its files. Those that are complete when it ends early are kept.
@@ -177,7 +179,9 @@ pub(super) fn run(
         |notes: &mut Vec<String>| -> Result<Option<StreamItem>> { Ok(source.next(notes, monitor)?) };
     let ended = interrupt::stoppable(|| {
         monitor.series("images", frames, || {
-            reconstruct_stream(device, &labels, &slices, &mut next, &mut sink, notes, options, monitor)
+            let series = Frames { labels: &labels, slices: &slices, notes };
+            let ends = Ends { source: &mut next, sink: &mut sink };
+            reconstruct_stream(device, series, ends, options, monitor)
         })
     });
     let end = match ended {

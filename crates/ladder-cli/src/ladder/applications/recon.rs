@@ -7,7 +7,8 @@ use std::time::Instant;
 use ndarray::ArrayD;
 use rayspin::core::{C32, Error, Monitor, Progress, Result};
 use rayspin::device::{Backend, BackendKind, Device};
-use rayspin::mri::recon::{Method, ReconOptions, reconstruct_frame};
+use rayspin::mri::methods::{CgSense, Gridding};
+use rayspin::mri::recon::{ReconOptions, reconstruct_frame};
 use rayspin::mri::scan::{Frame, FrameOptions, Samples};
 use rayspin::mri::simulate::trajectory::{CartesianPattern, Sampling};
 use rayspin::mri::simulate::{SimulateOptions, simulate};
@@ -51,7 +52,7 @@ pub(super) const ALL: [Reconstruction; 4] = [
         title: "Gridding of a fully sampled spiral scan of 8 coils: density, NUFFT, root of the sum of squares",
         kernel: "gridding",
         usual: 256,
-        make: |n| (spiral(n, 24, 1), ReconOptions::of(Method::Gridding)),
+        make: |n| (spiral(n, 24, 1), ReconOptions::of(Gridding::default())),
     },
     Reconstruction {
         name: "recon-least-squares",
@@ -95,7 +96,7 @@ fn spiral(n: usize, interleaves: usize, acceleration: usize) -> SimulateOptions 
 
 /// As many iterations on one processor as on the other.
 fn iterated() -> ReconOptions {
-    ReconOptions { iterations: ITERATIONS, cg_tolerance: 0.0, ..ReconOptions::of(Method::CgSense) }
+    ReconOptions::of(CgSense { iterations: ITERATIONS, tolerance: 0.0, ..CgSense::default() })
 }
 
 impl Reconstruction {

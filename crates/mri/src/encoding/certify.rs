@@ -1,12 +1,4 @@
-//! Random outputs of a run's transforms against the exact sums.
-//!
-//! Of the N outputs y of a transform m are drawn at random, with replacement, and evaluated exactly in f64; the error of
-//! one is e = |y − y_exact| / √(Σ|y|²/N). Stated are
-//!
-//! * √(Σe²/m), an estimate of the relative l2 error, which the tolerance is compared with;
-//! * max e, and a share x = 1 − δ^(1/m): at confidence 1 − δ at most the share x of all N outputs has a larger error. For
-//!   were the share larger than x, all m draws would miss it with a probability below (1 − x)^m = δ. This holds for any
-//!   distribution of errors. Nothing is said of how large the errors of that share are: no sample can.
+//! Random outputs of an encoding's transforms against the exact sums ([`rayspin_run::Certificate`]).
 //!
 //! The adjoint (type 1) is that of one coil's samples, the forward transform (type 2) that of its image; the normal
 //! operator is applied to a few single voxels drawn at random, whose images are displaced kernels Q, summed exactly over
@@ -17,118 +9,41 @@
 
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
-use rayspin_core::{C32, C64, Error, Result, Trajectory};
+use rayspin_core::{C32, C64, Result, Trajectory};
 use rayspin_device::Array;
 use rayspin_kernels::fft::{Fft, Norm};
 use rayspin_kernels::{nudft, vector};
 use rayspin_linop::LinearOp as _;
-use serde::Serialize;
+use rayspin_run::{Certify, draws, errors};
 
 use super::plans::Plans;
 use super::samples::CoilSamples;
-use crate::scan::Label;
+use crate::recon::Certificate;
 
-/// δ: the statement on the share of larger errors is wrong in at most one of this many runs.
-pub const CONFIDENCE: f64 = 0.99;
 /// Relative l2 error that an FFT in single precision is to meet.
 pub const FFT_TOLERANCE: f64 = 1e-6;
 /// Voxels that the normal operator is applied to.
 const COLUMNS: usize = 4;
 
-/// How a run is to check itself.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct Certify {
-    /// Outputs of each transform, at least 1.
-    pub outputs: usize,
-    /// Seed of the draws.
-    pub seed: u64,
-}
-
-/// What was measured of one transform.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Certificate {
-    /// The transform.
-    pub transform: String,
-    /// The first image that its plan makes.
-    pub first: Label,
-    /// Outputs evaluated exactly.
-    pub outputs: usize,
-    /// Outputs that there are.
-    pub population: usize,
-    /// √(Σe²/m).
-    pub error: f64,
-    /// max e of the outputs evaluated.
-    pub largest: f64,
-    /// At most this share of all outputs has a larger error than that …
-    pub share: f64,
-    /// … at this confidence.
-    pub confidence: f64,
-    /// The relative l2 error that the transform is to meet.
-    pub tolerance: f64,
-}
-
-impl Certificate {
-    /// Whether the estimated relative l2 error meets the tolerance.
-    pub fn met(&self) -> bool {
-        self.error <= self.tolerance
-    }
-
-    /// With the image that it is the first of.
-    pub(super) fn first(label: Label) -> impl Fn(Self) -> Self {
-        move |certificate| Self { first: label, ..certificate }
-    }
-
-    /// From errors relative to the root mean square of all outputs.
-    fn new(transform: &str, population: usize, errors: &[f64], tolerance: f64) -> Self {
-        let outputs = errors.len();
-        Self {
-            transform: transform.into(),
-            first: Label::default(),
-            outputs,
-            population,
-            error: (errors.iter().map(|e| e * e).sum::<f64>() / outputs as f64).sqrt(),
-            largest: errors.iter().copied().fold(0.0, f64::max),
-            share: 1.0 - (1.0 - CONFIDENCE).powf(1.0 / outputs as f64),
-            confidence: CONFIDENCE,
-            tolerance,
-        }
-    }
-}
-
-fn draws(rng: &mut ChaCha8Rng, count: usize, population: usize) -> Vec<usize> {
-    (0..count).map(|_| rng.random_range(0..population)).collect()
-}
-
-/// |y − exact| over the root mean square of y, at the drawn indices.
-fn errors(found: &[C32], exact: &[C64], indices: &[usize]) -> Vec<f64> {
-    let square = |v: &C32| f64::from(v.re).powi(2) + f64::from(v.im).powi(2);
-    let rms = (found.iter().map(square).sum::<f64>() / found.len() as f64).sqrt();
-    let wide = |v: C32| C64::new(v.re.into(), v.im.into());
-    let error = |(&index, exact): (&usize, &C64)| (wide(found[index]) - exact).norm();
-    // Nothing but zeros is right when it is exactly that.
-    let scale = |e: f64| {
-        if rms > 0.0 {
-            e / rms
-        } else if e == 0.0 {
-            0.0
-        } else {
-            f64::INFINITY
-        }
-    };
-    indices.iter().zip(exact).map(error).map(scale).collect()
+/// What is certified of a trajectory's plans.
+pub(super) struct Points {
+    pub(super) certify: Certify,
+    /// Whether samples are weighted before they are transformed.
+    pub(super) weighted: bool,
+    /// Whether there is a normal operator.
+    pub(super) normal: bool,
+    /// The relative l2 error that the transforms are to meet.
+    pub(super) tolerance: f64,
 }
 
 /// Certificates of the plans' transforms, on the samples `[coil, sample]`.
 pub(super) fn trajectory(
-    certify: &Certify,
+    &Points { certify, weighted, normal: iterates, tolerance }: &Points,
     plans: &Plans,
     data: &CoilSamples<'_>,
-    weighted: bool,
-    iterates: bool,
-    tolerance: f64,
 ) -> Result<Vec<Certificate>> {
     let mut rng = ChaCha8Rng::seed_from_u64(certify.seed);
-    let (device, matrix, trajectory) = (data.device(), plans.matrix(), plans.trajectory());
+    let (device, matrix, trajectory) = (data.device(), plans.matrix()?, plans.trajectory()?);
     let coil = rng.random_range(0..data.coils());
     let mut samples = data.part(&(coil..coil + 1))?.reshape(&[trajectory.samples()])?;
     if weighted {
@@ -220,43 +135,4 @@ pub(super) fn grid(certify: &Certify, kspace: &CoilSamples<'_>) -> Result<Vec<Ce
         .collect();
     let found = errors(&image.read()?, &exact, &indices);
     Ok(vec![Certificate::new("inverse FFT", image.len(), &found, FFT_TOLERANCE)])
-}
-
-impl Certify {
-    pub(super) fn validate(&self) -> Result<()> {
-        if (1..=1 << 24).contains(&self.outputs) {
-            return Ok(());
-        }
-        Err(Error::value("outputs to certify", "1 to 16777216", self.outputs))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_share_beyond_the_largest_draw_is_bounded_as_often_as_stated() {
-        // A population with a known share of large errors: the statement may fail in δ of all samples at most.
-        let population: Vec<f64> = (0..1000).map(|i| f64::from(i) * 1e-3).collect();
-        let mut rng = ChaCha8Rng::seed_from_u64(1);
-        let mut wrong = 0;
-        let rounds = 4000;
-        for _ in 0..rounds {
-            let errors: Vec<f64> = draws(&mut rng, 50, 1000).into_iter().map(|i| population[i]).collect();
-            let certificate = Certificate::new("t", 1000, &errors, 1.0);
-            let above = population.iter().filter(|&&e| e > certificate.largest).count();
-            wrong += usize::from(above as f64 / 1000.0 > certificate.share);
-        }
-        let rate = f64::from(wrong as u32) / f64::from(rounds);
-        assert!(rate < 0.015, "{rate}");
-    }
-
-    #[test]
-    fn a_wrong_transform_is_found() {
-        let found = [C32::ONE; 8];
-        let exact = [C64::ONE, C64::new(1.5, 0.0)];
-        let certificate = Certificate::new("t", 8, &errors(&found, &exact, &[0, 7]), 1e-3);
-        assert!(!certificate.met() && (certificate.largest - 0.5).abs() < 1e-12);
-    }
 }

@@ -62,13 +62,16 @@ impl<'a> CoilSamples<'a> {
         Ok(Self::from(array))
     }
 
-    fn arrives(&self, batch: Option<usize>) -> bool {
-        self.device.kind() == BackendKind::Cpu || batch.is_none_or(|batch| batch >= self.coils())
+    /// The samples of the host, and what their coils become. Errors: they have arrived.
+    pub(super) fn into_host(self) -> Result<(HostSamples<'a>, Option<&'a Mixing>)> {
+        match self.place {
+            Place::Host(samples, mixing) => Ok((samples, mixing)),
+            Place::Device(_) | Place::Gone => Err(Error::value("samples", "samples of the host", "others")),
+        }
     }
 
-    /// Whether other coils are made of them when they [arrive](Self::arrived).
-    pub(super) fn become_others(&self, batch: Option<usize>) -> bool {
-        matches!(self.place, Place::Host(_, Some(_))) && self.arrives(batch)
+    fn arrives(&self, batch: Option<usize>) -> bool {
+        self.device.kind() == BackendKind::Cpu || batch.is_none_or(|batch| batch >= self.coils())
     }
 
     /// Prepared coils.

@@ -19,14 +19,14 @@ pub const LAMBDA_MATRIX: f64 = 256.0;
 /// of the field of view; ψ are wavelets with ∫|ψ|² = 1, of which those of the voxels are √N times as tall. Axes of one voxel do
 /// not count.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Voxels {
+pub struct Voxels {
     matrix: Vec<usize>,
     slopes: Vec<f64>,
 }
 
 impl Voxels {
     /// Of an image `[z, y, x]` or `[y, x]`, from voxel sizes along x, y, z; cubes where these are no lengths.
-    pub(super) fn new(matrix: &[usize], spacing_mm: &[f64; 3]) -> Self {
+    pub(crate) fn new(matrix: &[usize], spacing_mm: &[f64; 3]) -> Self {
         let sized: Vec<usize> = (0..matrix.len()).filter(|&a| matrix[a] > 1).collect();
         let size = |axis: usize| spacing_mm.get(matrix.len() - 1 - axis).copied().unwrap_or(1.0);
         let known = sized.iter().all(|&a| size(a).is_finite() && size(a) > 0.0);
@@ -35,17 +35,18 @@ impl Voxels {
         Self { matrix: matrix.to_vec(), slopes: (0..matrix.len()).map(slope).collect() }
     }
 
-    pub(super) fn matrix(&self) -> &[usize] {
+    /// The matrix `[z, y, x]` or `[y, x]`.
+    pub fn matrix(&self) -> &[usize] {
         &self.matrix
     }
 
     /// N.
-    pub(super) fn count(&self) -> f64 {
+    pub fn count(&self) -> f64 {
         voxels(&self.matrix)
     }
 
     /// r_a.
-    pub(super) fn slopes(&self) -> &[f64] {
+    pub fn slopes(&self) -> &[f64] {
         &self.slopes
     }
 
@@ -54,18 +55,18 @@ impl Voxels {
     }
 
     /// n/256.
-    pub(super) fn gradient(&self) -> f64 {
+    pub fn gradient(&self) -> f64 {
         self.count().powf(1.0 / self.axes() as f64) / LAMBDA_MATRIX
     }
 
     /// (n/256)^{d/2}.
-    pub(super) fn wavelet(&self) -> f64 {
+    pub fn wavelet(&self) -> f64 {
         self.gradient().powf(0.5 * self.axes() as f64)
     }
 }
 
 /// N, the voxels of a matrix.
-pub(super) fn voxels(matrix: &[usize]) -> f64 {
+fn voxels(matrix: &[usize]) -> f64 {
     matrix.iter().product::<usize>() as f64
 }
 

@@ -6,7 +6,8 @@ use ndarray::ArrayD;
 use rayspin_core::{C32, Result};
 use rayspin_device::{Array, Device};
 use rayspin_kernels::{sensitivity, vector};
-pub(super) use rayspin_linop::batches;
+use rayspin_linop::CoilMaps;
+pub(crate) use rayspin_linop::batches;
 
 /// The coils `range` of `[coil, rest…]`, copied.
 pub(super) fn part(data: &Array<C32>, range: &Range<usize>) -> Result<Array<C32>> {
@@ -18,11 +19,11 @@ pub(super) fn part(data: &Array<C32>, range: &Range<usize>) -> Result<Array<C32>
 }
 
 /// Adds up coil images: Σ_j conj(c_j) y_j / Σ_j |c_j|² with maps, else √Σ_j |y_j|²; a single coil keeps its phase.
-pub(super) struct Combiner<'a> {
+pub(crate) struct Combiner<'a> {
     device: Device,
     coils: usize,
     shape: Vec<usize>,
-    maps: Option<&'a Array<C32>>,
+    maps: Option<&'a CoilMaps<f32>>,
     sum: Sum,
 }
 
@@ -34,25 +35,25 @@ enum Sum {
 }
 
 impl<'a> Combiner<'a> {
-    pub(super) fn new(device: &Device, coils: usize, shape: &[usize], maps: Option<&'a Array<C32>>) -> Self {
+    pub(super) fn new(
+        device: &Device,
+        coils: usize,
+        shape: &[usize],
+        maps: Option<&'a CoilMaps<f32>>,
+    ) -> Self {
         Self { device: device.clone(), coils, shape: shape.to_vec(), maps, sum: Sum::Nothing }
     }
 
     /// Takes the images `[coil, image…]` of the coils `range`.
-    pub(super) fn add(&mut self, range: Range<usize>, images: Array<C32>) -> Result<()> {
+    pub(crate) fn add(&mut self, range: Range<usize>, images: Array<C32>) -> Result<()> {
         let all = range.len() == self.coils;
         self.sum = match (std::mem::replace(&mut self.sum, Sum::Nothing), self.maps) {
-            (Sum::Nothing, Some(maps)) if all => {
-                let mut sum = Array::zeros(&self.device, &self.shape)?;
-                sensitivity::combine(maps, &images, &mut sum)?;
-                Sum::Complex(sum)
-            }
             (before, Some(maps)) => {
                 let mut sum = match before {
                     Sum::Complex(sum) => sum,
                     _ => Array::zeros(&self.device, &self.shape)?,
                 };
-                sensitivity::combine_coils_add(maps, range, &images, &mut sum)?;
+                maps.combine_add(range, &images, &mut sum)?;
                 Sum::Complex(sum)
             }
             (_, None) if self.coils == 1 => Sum::Complex(images.reshape(&self.shape)?),
@@ -69,10 +70,10 @@ impl<'a> Combiner<'a> {
     }
 
     /// The image, on the host.
-    pub(super) fn finish(self) -> Result<ArrayD<C32>> {
+    pub(crate) fn finish(self) -> Result<ArrayD<C32>> {
         match (self.sum, self.maps) {
             (Sum::Complex(mut sum), Some(maps)) => {
-                sensitivity::normalise(maps, &mut sum)?;
+                maps.normalise(&mut sum)?;
                 sum.into_host()
             }
             (Sum::Complex(sum), None) => sum.into_host(),

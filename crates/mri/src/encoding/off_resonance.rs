@@ -1,30 +1,33 @@
-//! Reconstruction while the field is uneven: plans of time segments, and grids as trajectories with times.
+//! Encoding while the field is uneven: plans of time segments, and grids as trajectories with times.
 
-use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
 
 use ndarray::{Array2, ArrayD, Axis};
-use rayspin_core::{C32, C64, Error, Monitor, Result, Trajectory, expect_shape};
+use rayspin_core::{C32, C64, Error, Result, Trajectory, expect_shape};
 use rayspin_device::{Array, Device};
 use rayspin_kernels::off_resonance::{Interpolator, Segments, reference};
 use rayspin_kernels::toeplitz::{Series, Toeplitz};
-use rayspin_linop::{LinearOp, OffResonanceToeplitz};
+use rayspin_linop::{CoilMaps, LinearOp, OffResonanceToeplitz};
 
 use super::blocks::Transforms;
-use super::samples::CoilSamples;
-use super::{FrameImage, Method, ReconOptions, Reconstructor, Voxels};
-use crate::crop::centre_crop;
-use crate::scan::{CalibrationLines, Frame, Samples};
-
-/// Sensitivities `[coil, matrix…]` on the host.
-type Maps = Arc<ArrayD<C32>>;
+use super::points::Field;
+use crate::recon::ReconOptions;
+use crate::scan::{Frame, Samples};
 
 /// The field of one frame, and when its samples are taken.
 pub(super) struct Uneven {
-    pub(super) times: Vec<f64>,
+    times: Vec<f64>,
     /// The lowest and the highest frequency of all frames.
-    pub(super) range: [f64; 2],
-    pub(super) field: Array<f32>,
+    range: [f64; 2],
+    field: Array<f32>,
+}
+
+impl Uneven {
+    /// Of a field map on the device. Errors: another matrix, memory.
+    pub(super) fn new(device: &Device, field: &Field<'_>, matrix: &[usize]) -> Result<Self> {
+        let map = Array::from_host(device, of_matrix(field.map, matrix)?)?;
+        Ok(Self { times: field.times.to_vec(), range: field.range, field: map })
+    }
 }
 
 /// The interpolators that an uneven field takes: of the encoding, and of its normal operator.
@@ -82,19 +85,18 @@ pub(super) struct OffResonance {
 }
 
 impl OffResonance {
-    pub(super) fn new(device: &Device, uneven: Uneven, options: &ReconOptions) -> Result<Self> {
+    pub(super) fn new(device: &Device, uneven: Uneven, tolerance: f64, iterates: bool) -> Result<Self> {
         let Uneven { times, range, field } = uneven;
-        let tolerance = options.field_tolerance;
         let interpolators = Interpolators::new(range, &times, tolerance)?;
         let segments = Segments::new(device, &interpolators.encoding, &times)?;
-        let note = interpolators.note(tolerance, options.iterates());
+        let note = interpolators.note(tolerance, iterates);
         let field = Arc::new(field);
         Ok(Self { times, range, interpolators, segments, field, toeplitz: OnceLock::new(), note })
     }
 
     /// Whether these are the plans of samples at the same times in fields of the same range.
-    pub(super) fn fits(&self, uneven: &Uneven) -> bool {
-        self.times == uneven.times && self.range == uneven.range
+    pub(super) fn fits(&self, field: &Field<'_>) -> bool {
+        self.times[..] == field.times[..] && self.range == field.range
     }
 
     /// Takes the field of the next frame.
@@ -162,7 +164,7 @@ impl OffResonance {
     }
 
     /// Σ_j c̄_j EᴴE c_j.
-    pub(super) fn sense_normal(&self, maps: Arc<Array<C32>>) -> Result<Arc<dyn LinearOp<f32>>> {
+    pub(super) fn sense_normal(&self, maps: CoilMaps<f32>) -> Result<Arc<dyn LinearOp<f32>>> {
         Ok(Arc::new(OffResonanceToeplitz::sense(
             maps,
             &self.interpolators.normal.times(),
@@ -228,7 +230,7 @@ impl Exact<'_> {
 /// Time segments of the normal operator of a frame in an uneven field; none of methods without it, and of frames or maps that
 /// are refused.
 pub(crate) fn normal_segments(frame: &Frame, options: &ReconOptions) -> Option<usize> {
-    let map = options.field_map.as_ref().filter(|_| options.iterates())?;
+    let map = options.field_map.as_ref().filter(|_| options.method.uses().normal)?;
     let times = frame.times.as_ref()?;
     let taken: Vec<f64> = match &frame.samples {
         Samples::Cartesian { sampled, .. } => {
@@ -260,113 +262,14 @@ fn of_matrix<'a>(map: &'a ArrayD<f32>, matrix: &[usize]) -> Result<ndarray::Arra
     Ok(view)
 }
 
-impl Reconstructor {
-    /// Reconstructs one frame in the field of [`ReconOptions::field_map`]. What it owns is given up as soon as it is on the
-    /// device.
-    pub(super) fn in_uneven_field(
-        &mut self,
-        frame: Cow<'_, Frame>,
-        map: &ArrayD<f32>,
-        monitor: &Monitor<'_>,
-    ) -> Result<FrameImage> {
-        let voxels = Voxels::new(&frame.matrix, &frame.geometry.spacing_mm);
-        let matrix = voxels.matrix().to_vec();
-        if matches!(self.options.method, Method::Cartesian | Method::Grappa) {
-            let expected = "gridding, ls, cg-sense, wavelet or tv with a field map";
-            return Err(Error::value(
-                "method",
-                expected,
-                format!("{:?}", self.options.method).to_lowercase(),
-            ));
-        }
-        let places = match &frame.samples {
-            Samples::Cartesian { sampled, .. } => sampled.len(),
-            Samples::NonCartesian { trajectory, .. } => trajectory.samples(),
-        };
-        expect_times(&frame, places)?;
-        let field = Array::from_host(&self.device, of_matrix(map, &matrix)?)?;
-        let range = self.field_range.unwrap_or_else(|| range_of(map));
-        let uneven = |times| Some(Uneven { times, range, field });
-        let (samples, times, calibration) = match frame {
-            Cow::Owned(frame) => (Cow::Owned(frame.samples), frame.times, Cow::Owned(frame.calibration)),
-            Cow::Borrowed(frame) => {
-                let calibration = Cow::Borrowed(&frame.calibration);
-                (Cow::Borrowed(&frame.samples), frame.times.clone(), calibration)
-            }
-        };
-        let times = times.unwrap_or_default();
-        let mixing = self.mixing.clone();
-        let mixing = mixing.as_deref();
-        let (kspace, sampled) = match samples {
-            Cow::Owned(Samples::NonCartesian { trajectory, data }) => {
-                let data = (data.into_dyn().into(), mixing);
-                return self.anywhere(&voxels, Cow::Owned(trajectory), data, uneven(times), monitor);
-            }
-            Cow::Borrowed(Samples::NonCartesian { trajectory, data }) => {
-                let data = (data.view().into_dyn().into(), mixing);
-                return self.anywhere(&voxels, Cow::Borrowed(trajectory), data, uneven(times), monitor);
-            }
-            Cow::Owned(Samples::Cartesian { kspace, sampled }) => (Cow::Owned(kspace), Cow::Owned(sampled)),
-            Cow::Borrowed(Samples::Cartesian { kspace, sampled }) => {
-                (Cow::Borrowed(kspace), Cow::Borrowed(sampled))
-            }
-        };
-        let (own, note) =
-            self.maps_of_grid(&kspace, &sampled, calibration.as_ref().as_ref(), &matrix, monitor)?;
-        // A mixing along the readout is of the grid, any other of its samples as well.
-        let (kspace, mixing) = match mixing {
-            Some(mixing) if mixing.needs_lines() => {
-                (Cow::Owned(mixing.on_host(&self.device, &kspace.view())?), None)
-            }
-            _ => (kspace, mixing),
-        };
-        let (places, trajectory) = places_of_grid(&sampled, &matrix)?;
-        let given = self.options.maps.clone();
-        self.options.maps = own.or(given.clone());
-        let data = values_at(&kspace, &places);
-        drop(kspace);
-        let taken = places.iter().map(|&place| times[place]).collect();
-        let data = (data.into_dyn().into(), mixing);
-        let done = self.anywhere(&voxels, Cow::Owned(trajectory), data, uneven(taken), monitor);
-        self.options.maps = given;
-        let mut done = done?;
-        done.notes.extend(note);
-        Ok(done)
-    }
-
-    /// Sensitivities from the grid, where they are to be estimated.
-    fn maps_of_grid(
-        &self,
-        kspace: &ArrayD<C32>,
-        sampled: &ArrayD<bool>,
-        lines: Option<&CalibrationLines>,
-        matrix: &[usize],
-        monitor: &Monitor<'_>,
-    ) -> Result<(Option<Maps>, Option<String>)> {
-        let kspace = CoilSamples::on_host(&self.device, kspace.view().into(), self.mixing.as_deref());
-        let coils = kspace.coils();
-        let alone = coils == 1 && self.options.method.is_sparse();
-        let known = self.options.maps.is_some() || self.shared.is_some();
-        if !self.options.needs_maps() || known || alone {
-            return Ok((None, None));
-        }
-        let mut notes = Vec::new();
-        let found = self.grid_maps(&kspace, sampled, lines, &mut notes, monitor)?.into_host()?;
-        if found.ndim() != matrix.len() + 1 {
-            return Err(Error::value("sets of maps", "1 for a grid with a field map", found.shape()[0]));
-        }
-        let found = centre_crop(found, &[&[coils], matrix].concat())?;
-        Ok((Some(Arc::new(found)), notes.pop()))
-    }
-}
-
 /// Fails unless the frame says when its samples, at so many places, are taken.
-pub(crate) fn expect_times(frame: &Frame, places: usize) -> Result<()> {
-    let times = frame.times.as_ref().ok_or_else(|| {
+pub(crate) fn expect_times(times: Option<&[f64]>, places: usize) -> Result<&[f64]> {
+    let times = times.ok_or_else(|| {
         let expected = "those of a scan that states its dwell time (ISMRMRD)";
         Error::value("times of the samples, which a field map needs", expected, "none")
     })?;
-    expect_shape("times of the samples", &[places], &[times.len()])
+    expect_shape("times of the samples", &[places], &[times.len()])?;
+    Ok(times)
 }
 
 /// What was measured of a grid as a trajectory, and where it lies in the grid: in an uneven field no FFT is the encoding.
@@ -388,7 +291,7 @@ pub(crate) fn places_of_grid(sampled: &ArrayD<bool>, matrix: &[usize]) -> Result
 }
 
 /// The samples `[coil, place]` of a grid.
-fn values_at(kspace: &ArrayD<C32>, places: &[usize]) -> Array2<C32> {
+pub(super) fn values_at(kspace: &ArrayD<C32>, places: &[usize]) -> Array2<C32> {
     let coils = kspace.shape()[0];
     let mut data = Array2::zeros((coils, places.len()));
     for (mut row, coil) in data.rows_mut().into_iter().zip(kspace.outer_iter()) {

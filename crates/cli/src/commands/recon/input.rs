@@ -1,0 +1,316 @@
+//! From the command line and the scan to a plan that fits.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result};
+use rayspin::core::Monitor;
+use rayspin::device::Device;
+use rayspin::io;
+use rayspin::mri::prepare::Noise;
+use rayspin::mri::recon::{Certify, ReconOptions};
+use rayspin::mri::scan::Samples;
+use rayspin::run::{Limits, Plan, Short};
+use rayspin_shell::Context;
+use rayspin_shell::effect::refuse_idle;
+
+use super::options::default_method;
+use super::{Session, arrays, effect, files, options, plan};
+use crate::args::ReconMri;
+use crate::methods::methods;
+
+/// The files of a run.
+pub(super) struct Files {
+    inputs: Vec<PathBuf>,
+    /// The run record, unless none is written.
+    pub(super) record: Option<PathBuf>,
+    traj: Option<PathBuf>,
+}
+
+impl Files {
+    /// Errors: an output that cannot be written, or that is an input as well.
+    pub(super) fn check(args: &ReconMri) -> Result<Self> {
+        for output in &args.outputs {
+            files::check_output(output, io::Format::writes_images)?;
+        }
+        if let Some(maps) = &args.save_maps {
+            files::check_output(maps, io::Format::writes_arrays)?;
+        }
+        if let Some(record) = &args.record {
+            files::check_writable(record)?;
+        }
+        let given = [&args.maps, &args.field_map, &args.reference, &args.traj, &args.noise_covariance];
+        let inputs = std::iter::once(&args.scan).chain(given.into_iter().flatten());
+        let inputs: Vec<PathBuf> = inputs.chain(args.method.files()).cloned().collect();
+        let record = match &args.record {
+            _ if args.no_record || args.dry_run => None,
+            Some(record) => Some(record.clone()),
+            None => args.outputs.first().map(|image| record_path(image)),
+        };
+        let outputs = args.outputs.iter().chain(&args.save_maps).chain(&record);
+        files::check_distinct(inputs.iter(), outputs)?;
+        Ok(Self { inputs, record, traj: args.traj.clone() })
+    }
+}
+
+/// A scan that was read, and what a run of it takes.
+pub(super) struct Read {
+    pub(super) source: plan::Source,
+    pub(super) shape: plan::Shape,
+    /// Bytes of the process before it read anything.
+    process: u64,
+}
+
+impl<'a> Session<'a> {
+    /// Errors: an option out of range, a file that an option names and that cannot be read.
+    pub(super) fn begin(context: &'a Context, args: &'a ReconMri) -> Result<Self> {
+        let recorder = files::recorder(context);
+        let monitor = Monitor::new(&context.console, Some(&rayspin_shell::interrupt::STOP));
+        let mut options = options::options(args)?;
+        options.validate()?;
+        options.keep_maps = args.save_maps.is_some();
+        options.run.finish_on_cpu = context.finish_on_cpu;
+        let scan_options = options::scan_options(args)?;
+        Ok(Self { context, args, monitor, recorder, scan_options, options, device: context.device.clone() })
+    }
+
+    /// What is known of the run before the scan is read. Errors: an option that does nothing.
+    pub(super) fn known(&mut self, files: &Files) -> Result<effect::Run<'a>> {
+        self.recorder.stage("read");
+        let run = effect::Run {
+            args: self.args,
+            format: io::detect(&self.args.scan)?,
+            traj: files.traj.as_ref().map(io::detect).transpose()?,
+            method: self.args.method.method(),
+            scan: None,
+        };
+        self.refuse_idle(&run)?;
+        if let Some(path) = &self.args.maps {
+            self.options.maps = Some(std::sync::Arc::new(io::read_maps(path)?));
+        }
+        if let Some(path) = &self.args.field_map {
+            self.options.field_map = Some(std::sync::Arc::new(arrays::read_field_map(path)?));
+            self.options.validate().with_context(|| path.display().to_string())?;
+        }
+        Ok(run)
+    }
+
+    fn refuse_idle(&self, run: &effect::Run<'_>) -> Result<()> {
+        if let Some(method) = run.method {
+            self.args.method.refuse_idle(&self.context.given, method)?;
+        }
+        refuse_idle(effect::TABLE, &self.context.given, run)
+    }
+
+    /// Reads the scan.
+    pub(super) fn read(&self) -> Result<Read> {
+        let process = plan::process_bytes();
+        let (source, shape) = self.read_scan(process, true)?;
+        Ok(Read { source, shape, process })
+    }
+
+    fn read_scan(&self, process: u64, whole: bool) -> Result<(plan::Source, plan::Shape)> {
+        let (args, selection) = (self.args, options::selection(self.args));
+        let reading = plan::Reading { options: &self.scan_options, selection, process, whole };
+        self.monitor.stage("read", 0, || plan::read(args, &reading, &self.monitor))
+    }
+
+    /// Takes the method that was asked for, or that suits the scan, with its images; maps of a stream are learned for it.
+    pub(super) fn choose_method(&mut self, mut read: Read, known: &mut effect::Run<'a>) -> Result<Read> {
+        let Read { source, shape, .. } = &mut read;
+        let frame = shape.frame(source).context("a frame")?;
+        known.scan = Some(effect::Scan {
+            on_grid: matches!(frame.samples, Samples::Cartesian { .. }),
+            coils: frame.coils(),
+            repetitions: source.repetitions(),
+            noise: !matches!(shape.noise, None | Some(Noise::None)),
+        });
+        self.options.prepare.noise = shape.noise.clone();
+        let method = match known.method {
+            Some(method) => method,
+            None => {
+                let name = default_method(frame, self.args.field_map.is_some());
+                self.monitor.note(&format!("method: {name} (--method chooses another)"));
+                methods().named(name)?
+            }
+        };
+        known.method = Some(method);
+        self.refuse_idle(known)?;
+        let chosen = self.args.method.of(method)?;
+        self.options.method = self.args.method.with_images(&*chosen)?;
+        self.options.validate()?;
+        if let plan::Source::Stream(stream) = source {
+            self.monitor.stage("read", 0, || stream.learn_maps(&self.options, &self.monitor))?;
+        }
+        shape
+            .prepare(&self.device, source, &self.options)
+            .with_context(|| self.args.scan.display().to_string())?;
+        Ok(read)
+    }
+
+    /// Decides where the run computes and how it is cut; prints the plan and ends where only that was asked for.
+    ///
+    /// Errors: limits that nothing fits.
+    pub(super) fn plan(&mut self, read: Read) -> Result<Option<(Plan, Limits, plan::Source)>> {
+        let Read { mut source, mut shape, mut process } = read;
+        let mut notes = Vec::new();
+        if self.context.undecided {
+            process += self.decide(&source, &shape, process, &mut notes)?;
+        }
+        let args = self.args;
+        let mut limits = plan::limits(args, &self.device, self.context.gpu_memory)?;
+        let mut fitted = self.fit(&source, &shape, process, &limits)?;
+        let host_is_short = |short: &Short| args.memory.is_some_and(|limit| short.memory > limit);
+        if fitted.as_ref().is_err_and(host_is_short)
+            && matches!(&source, plan::Source::Whole { labels, .. } if labels.len() > 1)
+        {
+            drop((source, shape));
+            (source, shape) = self.read_scan(process, false)?;
+            shape.prepare(&self.device, &source, &self.options)?;
+            fitted = self.fit(&source, &shape, process, &limits)?;
+        }
+        if let Err(short) = &fitted
+            && self.context.finish_on_cpu
+            && let Some(why) = plan::short_of_gpu(short, &limits)
+        {
+            notes.push(format!("computing on the CPU: {why}"));
+            self.move_to(self.device.host());
+            limits = plan::limits(args, &self.device, None)?;
+            fitted = self.fit(&source, &shape, process, &limits)?;
+        }
+        let plan = match fitted {
+            Ok(plan) => plan,
+            Err(short) => return Err(plan::refusal(&short, &limits, &args.scan)),
+        };
+        for note in &notes {
+            self.monitor.note(note);
+            self.recorder.note(note.as_str());
+        }
+        if args.dry_run {
+            files::print(&plan::table(args, &plan, &self.options))?;
+            return Ok(None);
+        }
+        Ok(Some((plan, limits, source)))
+    }
+
+    /// Takes a GPU where the CPU is not done before one has started; returns the bytes that starting it took.
+    fn decide(
+        &mut self,
+        source: &plan::Source,
+        shape: &plan::Shape,
+        process: u64,
+        notes: &mut Vec<String>,
+    ) -> Result<u64> {
+        let plan = self.job(source, shape, process).whole()?;
+        match plan::quicker_than_a_gpu_starts(&plan, &self.device) {
+            Some(why) if rayspin::device::cuda::driver_installed() => {
+                notes.push(format!("computing on the CPU: {why}"));
+                Ok(0)
+            }
+            Some(_) => Ok(0),
+            None => {
+                let before = plan::process_bytes();
+                self.move_to(rayspin_shell::first_gpu(self.device.clone(), self.context.quiet));
+                Ok(plan::process_bytes().saturating_sub(before))
+            }
+        }
+    }
+
+    fn move_to(&mut self, device: Device) {
+        self.recorder.device(device.describe());
+        self.device = device;
+    }
+
+    fn job<'s>(
+        &'s self,
+        source: &'s plan::Source,
+        shape: &'s plan::Shape,
+        process: u64,
+    ) -> plan::Cutting<'s> {
+        let options = ReconOptions { run: self.uncut(), ..self.options.clone() };
+        plan::Cutting {
+            args: self.args,
+            source,
+            shape,
+            process,
+            options,
+            device: &self.device,
+            known: Default::default(),
+        }
+    }
+
+    fn uncut(&self) -> rayspin::mri::recon::RunOptions {
+        rayspin::mri::recon::RunOptions { cuts: Default::default(), ..self.options.run.clone() }
+    }
+
+    fn fit(
+        &mut self,
+        source: &plan::Source,
+        shape: &plan::Shape,
+        process: u64,
+        limits: &Limits,
+    ) -> Result<std::result::Result<Plan, Short>> {
+        let mut job = self.job(source, shape, process);
+        let fitted =
+            rayspin::run::fit(&mut job, limits).with_context(|| self.args.scan.display().to_string())?;
+        let cuts = job.options.run.cuts;
+        self.options.run.cuts = cuts;
+        Ok(fitted)
+    }
+
+    /// Records the plan, and opens what the run keeps from others.
+    pub(super) fn ready(&mut self, plan: &Plan, limits: &Limits, source: &plan::Source) -> Result<()> {
+        plan::expect_memory(plan)?;
+        let args = self.args;
+        if let Some(folder) = &args.cache {
+            self.options.run.kernels = Some(std::sync::Arc::new(io::kernel_cache::KernelCache::new(folder)?));
+        }
+        self.options.certify =
+            args.certify.map(|outputs| Certify { outputs, seed: args.certify_seed.unwrap_or(1) });
+        self.options.validate()?;
+        let recorder = &mut self.recorder;
+        let cuts = self.options.run.cuts;
+        recorder.parameter("memory limit", serde_json::json!(args.memory));
+        recorder.parameter("memory stated", plan.peak());
+        recorder.parameter("GPU memory limit", serde_json::json!(limits.gpu));
+        recorder.parameter("GPU memory stated", plan.budget.gpu_peak());
+        recorder.parameter("coils at a time", serde_json::json!(cuts.coils));
+        recorder.parameter("maps held", serde_json::json!(cuts.maps));
+        recorder.parameter("time segments held", serde_json::json!(cuts.segments));
+        recorder.parameter("points at a time", serde_json::json!(cuts.points));
+        recorder.parameter("read image by image", matches!(source, plan::Source::Parts { .. }));
+        recorder.parameter("budget", serde_json::to_value(&plan.budget)?);
+        Ok(())
+    }
+
+    /// Hashes the inputs, and reads the image to compare with.
+    pub(super) fn read_inputs(&mut self, files: &Files) -> Result<Option<io::ImageFile>> {
+        let reference = self.args.reference.as_deref();
+        let reference =
+            reference.map(|path| io::read_image(path, &io::ReadOptions::default())).transpose()?;
+        for input in &files.inputs {
+            for file in files::parts(input) {
+                self.recorder.input(&file).with_context(|| format!("hashing {}", file.display()))?;
+            }
+        }
+        Ok(reference)
+    }
+}
+
+/// image.nii.gz → image.json
+fn record_path(image: &Path) -> PathBuf {
+    let name = image.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
+    let stem = name.strip_suffix(".gz").unwrap_or(&name);
+    let stem = stem.rsplit_once('.').map_or(stem, |(stem, _)| stem);
+    image.with_file_name(format!("{stem}.json"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_are_named_after_the_image() {
+        assert_eq!(record_path(Path::new("a/b.nii.gz")), Path::new("a/b.json"));
+        assert_eq!(record_path(Path::new("b.v2.png")), Path::new("b.v2.json"));
+    }
+}

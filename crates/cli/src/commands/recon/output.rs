@@ -1,0 +1,125 @@
+//! From the images to files, numbers and the record.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result};
+use rayspin::device::Backend;
+use rayspin::io::{self, cfl::Layout, kernel_cache::KernelCache};
+use rayspin_shell::say;
+
+use super::input::Files;
+use super::{Done, Session, files, record, stopped, stream};
+
+impl Session<'_> {
+    /// Tells and records how the reconstruction went.
+    pub(super) fn reconstructed(&mut self, result: &Done) -> Result<()> {
+        let Self { recorder, monitor, .. } = self;
+        files::record_stages(recorder, monitor);
+        for note in &result.notes {
+            monitor.note(note);
+            recorder.note(note.as_str());
+        }
+        if let Some(folder) = &self.args.cache {
+            let (count, bytes) = KernelCache::new(folder)?.size();
+            let bytes = rayspin::report::number::bytes(bytes);
+            monitor.note(&format!("--cache: {count} kernels, {bytes}; nothing in it is ever deleted"));
+        }
+        recorder.parameter("certify", serde_json::json!(self.options.certify));
+        recorder.parameter("certificates", serde_json::json!(result.certificates));
+        recorder.parameter("cache", serde_json::json!(self.args.cache));
+        if let Some(times) = &result.times {
+            recorder.parameter("images per second", result.repetitions as f64 / times.wall);
+            recorder.parameter("seconds of the stream", serde_json::to_value(times)?);
+        }
+        if !result.certificates.is_empty() && !self.context.quiet {
+            files::print(&record::certificates(&result.certificates))?;
+        }
+        Ok(())
+    }
+
+    /// Writes the images and the maps; returns the files.
+    pub(super) fn write(&mut self, result: &Done, layout: Layout) -> Result<Vec<PathBuf>> {
+        self.recorder.stage("write");
+        let mut written = Vec::new();
+        for output in &self.args.outputs {
+            if let (None, Some(image)) = (&result.times, &result.image) {
+                for note in files::write_image(output, image, layout)? {
+                    let note = format!("{}: {note}", output.display());
+                    self.monitor.note(&note);
+                    self.recorder.note(note);
+                }
+            }
+            written.extend(files::parts(output));
+        }
+        if let Some(path) = &self.args.save_maps {
+            let maps = result.maps.as_ref().context("--save-maps: the run left no sensitivity maps")?;
+            io::write_coil_array(path, maps.view(), layout)?;
+            written.extend(files::parts(path));
+        }
+        Ok(written)
+    }
+
+    /// Compares the image with the reference, where there is one.
+    ///
+    /// Errors: images that cannot be compared.
+    pub(super) fn judge(&mut self, reference: Option<&io::ImageFile>, result: &Done) -> Result<()> {
+        let (Some(reference), Some(image)) = (reference, &result.image) else { return Ok(()) };
+        self.recorder.stage("metrics");
+        let name = |path: Option<&Path>| path.map_or_else(String::new, |p| p.display().to_string());
+        let names =
+            (name(self.args.outputs.first().map(PathBuf::as_path)), name(self.args.reference.as_deref()));
+        let numbers = rayspin::imaging::metrics::Numbers::ByKind;
+        let judge = || crate::commands::metrics::judge(image, &reference.image, numbers, self.args.fit);
+        match self.context.run(judge) {
+            Ok(judgement) => {
+                if let Some(hint) = &judgement.hint {
+                    self.monitor.note(hint);
+                    self.recorder.note(hint.as_str());
+                }
+                judgement.record(&mut self.recorder, &names.0, &names.1);
+                files::print(&judgement.table(&names.0, &names.1))
+            }
+            Err(error) => {
+                self.recorder.note(format!("not compared with {}: {error}", names.1));
+                Err(error.context(format!("the image is written; comparing with {}", names.1)))
+            }
+        }
+    }
+
+    /// Completes and writes the record, and says what was made.
+    pub(super) fn finish(mut self, paths: &Files, result: &Done, written: &[PathBuf]) -> Result<()> {
+        let (args, recorder) = (self.args, &mut self.recorder);
+        record::parameters(recorder, args, &self.options);
+        if args.keep_identity {
+            recorder.parameter("identity", record::identity(args)?);
+        }
+        if let Some(note) = stopped::note(&result.solves, &*self.options.method, args.method.has("tolerance"))
+        {
+            self.monitor.note(&note);
+            recorder.note(note);
+        }
+        record::solves(recorder, &result.solves);
+        for file in written {
+            recorder.output(file).with_context(|| format!("hashing {}", file.display()))?;
+        }
+        if let Backend::Cuda(cuda) = self.device.backend() {
+            recorder.parameter("GPU memory peak", cuda.memory_used().1);
+        }
+        let finished = self.recorder.finish(rayspin::device::cpu::peak_memory());
+        let mut listed: Vec<PathBuf> = args.outputs.clone();
+        if let Some(path) = &paths.record {
+            files::write_record(path, &finished)?;
+            listed.push(path.clone());
+        }
+        if !self.context.quiet {
+            let [nz, ny, nx] = result.shape;
+            let names: Vec<_> = listed.iter().map(|p| p.display().to_string()).collect();
+            let what = match &result.times {
+                Some(times) => stream::rate(result.repetitions, times),
+                None => "image".into(),
+            };
+            say!("{nx} x {ny} x {nz} {what}, {:.2} s: {}", finished.total_seconds, names.join(", "));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,65 @@
+//! The `rayspin` command: a thin layer over the library crates. It parses, reports progress, and turns errors into one
+//! line, a hint and an exit code.
+//!
+//! A program of yours that knows more methods is one line:
+//!
+//! ```no_run
+//! use rayspin::mri::methods::Methods;
+//!
+//! # fn program() -> std::process::ExitCode {
+//! rayspin_cli::run(Methods::default(), std::env::args_os())
+//! # }
+//! ```
+
+mod args;
+mod commands;
+mod hints;
+mod methods;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use rayspin::mri::methods::Methods;
+use rayspin_shell::effect::{Given, refuse};
+use rayspin_shell::{Context, Gpu, Program, interrupt};
+
+use args::{Cli, Command, Recon, Simulate};
+
+const PROGRAM: Program = Program { name: "rayspin", hint: hints::hint };
+
+/// Runs the command line `args`, the program's name first, with these methods of reconstruction. The methods of the first call
+/// hold for the process.
+pub fn run(methods: Methods, args: impl IntoIterator<Item = OsString>) -> ExitCode {
+    methods::take(methods);
+    PROGRAM.main_from(args::command(), args, start)
+}
+
+fn start(cli: Cli, given: Given) -> anyhow::Result<()> {
+    if let Command::Completions(args) = &cli.command {
+        let script = PROGRAM.completions(args.shell, args::command());
+        return Ok(std::io::Write::write_all(&mut std::io::stdout(), &script)?);
+    }
+    if let Command::Ladder(_) | Command::Tune(_) = &cli.command {
+        return commands::lab::start();
+    }
+    interrupt::install()?;
+    let gpu = cli.command.gpu();
+    for field in ["device", "gpu_memory"] {
+        let harmless = field == "device" && !cli.common.device.is_gpu();
+        if let Some(option) = given.name(field).filter(|_| gpu == Gpu::Never && !harmless) {
+            let expected = "a command that takes a GPU (recon, demo, ladder, tune, info)";
+            return refuse(option, expected, "another, which computes on the CPU");
+        }
+    }
+    let context = Context::new(&cli.common, gpu, given)?;
+    match cli.command {
+        Command::Demo(args) => commands::demo::run(&context, &args),
+        Command::Simulate(Simulate::Mri(args)) => commands::simulate::run(&context, &args),
+        Command::Recon(Recon::Mri(args)) => commands::recon::run(&context, &args),
+        // Its sums run on the threads that they find themselves in.
+        Command::Metrics(args) => context.run(|| commands::metrics::run(&context, &args)),
+        Command::Convert(args) => commands::convert::run(&context, &args),
+        Command::Info(args) => commands::info::run(&context, &args),
+        Command::Ladder(_) | Command::Tune(_) | Command::Completions(_) => Ok(()),
+    }
+}

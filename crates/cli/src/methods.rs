@@ -1,0 +1,249 @@
+//! The methods that this program knows, and the options that their parameters become.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
+
+use anyhow::Result;
+use clap::builder::PossibleValue;
+use clap::parser::ValueSource;
+use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, ValueHint, value_parser};
+use rayspin::io;
+use rayspin::mri::methods::{self, Kind, Method, Methods, Param, Value};
+use rayspin::report::RunRecorder;
+use rayspin_shell::BadInput;
+use rayspin_shell::effect::{Given, refuse};
+
+static METHODS: OnceLock<Methods> = OnceLock::new();
+
+/// The methods of this process.
+pub(crate) fn methods() -> &'static Methods {
+    METHODS.get_or_init(Methods::default)
+}
+
+/// Takes these methods for the process. The first call decides.
+pub(crate) fn take(methods: Methods) {
+    let _ = METHODS.set(methods);
+}
+
+/// A parameter as it was typed.
+#[derive(Debug, Clone)]
+enum Typed {
+    Value(Value),
+    /// Where the image lies.
+    Image(PathBuf),
+}
+
+/// `--method`, and an option for every parameter of any method.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct MethodArgs {
+    /// `--method`; by what the scan is when absent.
+    name: Option<String>,
+    values: BTreeMap<&'static str, Typed>,
+}
+
+impl MethodArgs {
+    /// The method that was asked for.
+    pub(crate) fn method(&self) -> Option<&'static dyn Method> {
+        self.name.as_deref().and_then(|name| methods().named(name).ok())
+    }
+
+    /// Files that parameters name.
+    pub(crate) fn files(&self) -> impl Iterator<Item = &PathBuf> {
+        self.values.values().filter_map(|typed| match typed {
+            Typed::Image(path) => Some(path),
+            Typed::Value(_) => None,
+        })
+    }
+
+    /// The file that an image parameter names.
+    pub(crate) fn file(&self, name: &str) -> Option<&PathBuf> {
+        match self.values.get(name) {
+            Some(Typed::Image(path)) => Some(path),
+            _ => None,
+        }
+    }
+
+    /// Whether a parameter was typed.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.values.contains_key(name)
+    }
+
+    /// What was typed for a parameter that is no image.
+    pub(crate) fn value(&self, name: &str) -> Option<&Value> {
+        match self.values.get(name) {
+            Some(Typed::Value(value)) => Some(value),
+            _ => None,
+        }
+    }
+
+    /// The method with what was typed for those of its parameters that are no images.
+    ///
+    /// Errors: a value out of range.
+    pub(crate) fn of(&self, method: &dyn Method) -> Result<Arc<dyn Method>> {
+        let values = self.values.iter().filter_map(|(name, typed)| match typed {
+            Typed::Value(value) if method.get(name).is_some() => Some(((*name).to_owned(), value.clone())),
+            _ => None,
+        });
+        Ok(methods::with(method, values)?)
+    }
+
+    /// The method with the images that its parameters name.
+    ///
+    /// Errors: a file that cannot be read, more than one image in it.
+    pub(crate) fn with_images(&self, method: &dyn Method) -> Result<Arc<dyn Method>> {
+        let mut images = Vec::new();
+        for (name, typed) in &self.values {
+            let Typed::Image(path) = typed else { continue };
+            if method.get(name).is_none() {
+                continue;
+            }
+            let image = io::read_image(path, &io::ReadOptions::default())?.image;
+            if image.repetitions() > 1 {
+                let message =
+                    format!("{}: expected one image, found {}", path.display(), image.repetitions());
+                let option = option_of(name);
+                return Err(BadInput::new(message)
+                    .hint(format!("{option} takes a single volume or slice"))
+                    .into());
+            }
+            images.push(((*name).to_owned(), Value::Image(Arc::new(image.magnitude()))));
+        }
+        Ok(methods::with(method, images)?)
+    }
+
+    /// Refuses the first parameter given that the method does not have, or that does nothing as the others stand.
+    pub(crate) fn refuse_idle(&self, given: &Given, method: &dyn Method) -> Result<()> {
+        let name = method.about().name;
+        for param in methods().params().iter().map(|(param, _)| param) {
+            let Some(option) = given.name(param.name) else { continue };
+            if method.get(param.name).is_none() {
+                let fitting = methods().names(|method| method.get(param.name).is_some());
+                return refuse(option, &format!("--method {fitting}"), &format!("--method {name}"));
+            }
+        }
+        for idle in self.of(method)?.idle() {
+            if let Some(option) = given.name(idle.name)
+                && !(idle.name == "anatomy_edge" && self.has("anatomy"))
+            {
+                return refuse(option, idle.expected, &idle.found);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Records the method and its parameters, by their names. An image is the file that it came from, whose hash is among the inputs.
+pub(crate) fn record(
+    recorder: &mut RunRecorder,
+    method: &dyn Method,
+    file: impl Fn(&str) -> Option<PathBuf>,
+) {
+    recorder.parameter("method", method.about().name);
+    for param in method.table() {
+        let value = match method.get(param.name).unwrap_or(Value::Nothing) {
+            Value::Nothing => serde_json::Value::Null,
+            Value::Number(number) => serde_json::json!(number),
+            Value::Count(count) => serde_json::json!(count),
+            Value::Choice(name) => serde_json::json!(name),
+            Value::Image(_) => serde_json::json!(file(param.name)),
+        };
+        recorder.parameter(param.name, value);
+    }
+}
+
+/// The command's option of a parameter.
+fn option_of(name: &str) -> String {
+    format!("--{}", name.replace('_', "-"))
+}
+
+/// `1e-3; wavelet 3e-3, tv 2e-3`: the default that most methods have, and the others.
+fn defaults(param: &Param, of: &[(&'static str, Value)]) -> String {
+    let text = |value: &Value| match value {
+        Value::Nothing => param.absent.to_owned(),
+        value => value.to_string(),
+    };
+    let texts: Vec<String> = of.iter().map(|(_, value)| text(value)).collect();
+    let count = |wanted: &String| texts.iter().filter(|text| *text == wanted).count();
+    let Some(most) = texts.iter().rev().max_by_key(|text| count(text)) else { return String::new() };
+    let others = of.iter().zip(&texts).filter(|(_, text)| *text != most);
+    let others: Vec<String> = others.map(|((name, _), text)| format!("{name} {text}")).collect();
+    if others.is_empty() { most.clone() } else { format!("{most}; {}", others.join(", ")) }
+}
+
+fn argument(param: &Param, of: &[(&'static str, Value)]) -> Arg {
+    let names: Vec<_> = of.iter().map(|(name, _)| *name).collect();
+    let only = format!(" ({})", names.join(", "));
+    let help = format!("{}{only} [default: {}]", param.help, defaults(param, of));
+    let mut arg =
+        Arg::new(param.name).long(param.name.replace('_', "-")).help(help).help_heading(param.group);
+    if let Some(letter) = param.short {
+        arg = arg.short(letter);
+    }
+    match param.kind {
+        Kind::Number => arg
+            .value_name(param.name.to_uppercase())
+            .value_parser(value_parser!(f64))
+            .allow_negative_numbers(true),
+        Kind::Count => arg.value_name("N").value_parser(value_parser!(u64)),
+        Kind::Choice(choices) => {
+            let values = choices.iter().map(|choice| PossibleValue::new(choice.name).help(choice.help));
+            arg.value_name(param.name.to_uppercase()).value_parser(values.collect::<Vec<_>>())
+        }
+        Kind::Image => {
+            arg.value_name("IMAGE").value_parser(value_parser!(PathBuf)).value_hint(ValueHint::FilePath)
+        }
+    }
+}
+
+impl Args for MethodArgs {
+    fn augment_args(command: Command) -> Command {
+        let names = methods().iter().map(|method| {
+            let about = method.about();
+            PossibleValue::new(about.name).help(about.help)
+        });
+        let method = Arg::new("method")
+            .long("method")
+            .short('m')
+            .value_name("METHOD")
+            .help("How the image is made [default: cartesian for a full grid, cg-sense for several coils, else ls]")
+            .value_parser(names.collect::<Vec<_>>());
+        let params = methods().params();
+        command.arg(method).args(params.iter().map(|(param, of)| argument(param, of)))
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl FromArgMatches for MethodArgs {
+    fn from_arg_matches(matches: &ArgMatches) -> std::result::Result<Self, clap::Error> {
+        let mut args = Self::default();
+        args.update_from_arg_matches(matches)?;
+        Ok(args)
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> std::result::Result<(), clap::Error> {
+        self.name = matches.get_one::<String>("method").cloned();
+        for (param, _) in methods().params() {
+            let name = param.name;
+            if matches.value_source(name) != Some(ValueSource::CommandLine) {
+                continue;
+            }
+            let typed = match param.kind {
+                Kind::Number => matches.get_one::<f64>(name).map(|v| Typed::Value(Value::Number(*v))),
+                Kind::Count => matches.get_one::<u64>(name).map(|v| Typed::Value(Value::Count(*v))),
+                Kind::Image => matches.get_one::<PathBuf>(name).cloned().map(Typed::Image),
+                Kind::Choice(choices) => matches.get_one::<String>(name).and_then(|typed| {
+                    let chosen = choices.iter().find(|choice| choice.name == typed)?;
+                    Some(Typed::Value(Value::Choice(chosen.name)))
+                }),
+            };
+            if let Some(typed) = typed {
+                self.values.insert(name, typed);
+            }
+        }
+        Ok(())
+    }
+}

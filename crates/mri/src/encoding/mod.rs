@@ -1,0 +1,44 @@
+//! What samples encode: a grid, or a trajectory in an even or an uneven field, seen by coils.
+//!
+//! A [`Spec`] knows an encoding before anything is allocated, and gives the steps that make it and what they take. A
+//! [`Solving`] is the encoding while a method runs: samples, plans, maps, right-hand side, normal operator.
+
+mod blocks;
+mod certify;
+mod coils;
+mod maps;
+mod off_resonance;
+mod plans;
+mod points;
+mod samples;
+mod solving;
+mod spec;
+mod store;
+mod voxels;
+
+pub use certify::FFT_TOLERANCE;
+pub(crate) use coils::{Combiner, batches};
+pub(crate) use maps::SharedMaps;
+pub(crate) use off_resonance::{normal_segments, range_of};
+pub use points::Known;
+pub(crate) use solving::{Kept, Made};
+pub use solving::{Observer, Solving};
+pub(crate) use spec::{Context, Grid};
+pub use spec::{Inputs, Spec};
+pub use store::KernelStore;
+pub use voxels::{LAMBDA_MATRIX, Voxels};
+
+/// Fewer points of a trajectory at a time save nothing beside the fine grid of their plan.
+pub const LEAST_POINTS: usize = 1 << 14;
+
+/// Bytes of a complex number, and of a component of a trajectory.
+pub(crate) const COMPLEX: u64 = 8;
+/// Bytes of a real number.
+pub(crate) const REAL: u64 = 4;
+/// Bytes of an index.
+pub(crate) const INDEX: u64 = 8;
+
+/// Voxels of a shape.
+pub(crate) fn count(shape: &[usize]) -> u64 {
+    shape.iter().map(|&n| n as u64).product()
+}

@@ -1,0 +1,106 @@
+//! CG-SENSE: one image seen by all coils.
+//!
+//! ```text
+//! (EᴴE + λ L WᴴW) ρ = Eᴴd,   E = F diag(c_j)
+//! ```
+//!
+//! by conjugate gradients, with coil sensitivities c_j, L the largest eigenvalue of EᴴE, and W the identity or finite
+//! differences.
+//!
+//! Pruessmann, Weiger, Börnert, Boesiger, *Advances in sensitivity encoding with arbitrary k-space trajectories*, Magn Reson
+//! Med 46:638, 2001.
+
+use std::sync::Arc;
+
+use ndarray::ArrayD;
+use rayspin_core::Result;
+use rayspin_run::Step;
+
+use super::penalty::{Penalty, Reference, Regulariser};
+use super::solve::{Conjugate, Normal, Solve, with_eigenvalue, without_sets};
+use super::{About, Idle, MapUse, Method, Place, Span, Uses, shared};
+use crate::encoding::{Solving, Spec};
+use crate::params;
+
+params! {
+    /// Regularised least squares of one image seen by all coils at once (Pruessmann et al., Magn Reson Med 46:638, 2001).
+    pub struct CgSense {
+        /// Weight λ of the penalty, relative to the largest eigenvalue of FᴴF.
+        lambda: f64 = 1e-3 => shared::LAMBDA,
+        /// The penalty's operator.
+        regulariser: Regulariser = Regulariser::Identity => shared::REGULARISER,
+        /// Reference image `[z, y, x]` or `[y, x]` of the matrix, whose edges the penalty leaves alone.
+        anatomy: Option<Arc<ArrayD<f32>>> = None => shared::ANATOMY,
+        /// Difference in the reference image, as a part of its brightness (99th percentile), at which the weight of a squared
+        /// difference is ½.
+        anatomy_edge: f64 = 0.05 => shared::ANATOMY_EDGE,
+        /// Iterations at most.
+        iterations: usize = 30 => shared::ITERATIONS,
+        /// Relative residual at which they end.
+        tolerance: f64 = 1e-5 => shared::TOLERANCE,
+    }
+}
+
+impl CgSense {
+    fn penalty_of(&self) -> Penalty<'_> {
+        let reference = Reference { image: self.anatomy.as_ref(), edge: self.anatomy_edge };
+        Penalty { regulariser: self.regulariser, lambda: self.lambda, reference }
+    }
+}
+
+impl Method for CgSense {
+    fn about(&self) -> About {
+        About { name: "cg-sense", help: "Regularised least squares of one image seen by all coils" }
+    }
+
+    fn uses(&self) -> Uses {
+        Uses {
+            span: Span::Frame,
+            place: Place::Anywhere,
+            maps: MapUse::Sets,
+            density: false,
+            normal: true,
+            own_eigenvalue: false,
+        }
+    }
+
+    fn check(&self) -> Result<()> {
+        self.penalty_of().check()
+    }
+
+    fn idle(&self) -> Vec<Idle> {
+        self.penalty_of().idle()
+    }
+
+    fn penalty(&self) -> Option<f64> {
+        Some(if self.regulariser == Regulariser::None { 0.0 } else { self.lambda })
+    }
+
+    fn steps<'a>(&'a self, spec: &'a Spec<'a>) -> Result<Vec<Step<'a, Solving<'a>>>> {
+        let conjugate =
+            Conjugate { lambda: self.lambda, iterations: self.iterations, tolerance: self.tolerance };
+        let dims = spec.domain().len();
+        let solve = move |state: &mut Solving<'a>, monitor: &rayspin_core::Monitor<'_>| {
+            let (operator, rhs, eigenvalue) = (state.normal()?, state.take_rhs()?, state.eigenvalue()?);
+            let penalty = self.penalty_of().quadratic(spec, rhs.shape())?;
+            let normal = Normal { operator: &*operator, rhs: &rhs, eigenvalue: eigenvalue.value };
+            let found = conjugate.solve(normal, penalty.as_ref(), dims, state.observer(), monitor)?;
+            let image = without_sets(found.image.into_host()?, dims);
+            let solve = Solve { residuals: found.residuals, converged: found.converged, ..Solve::default() };
+            state.finish(image, Some(with_eigenvalue(solve, &eigenvalue)));
+            Ok(())
+        };
+        Ok(vec![
+            spec.right_hand_side(),
+            spec.normal_operator(),
+            spec.largest_eigenvalue(),
+            Step::new("conjugate gradients", solve)
+                .progress(self.iterations)
+                .needs(move || conjugate.needs(spec, self.penalty_of().arrays(dims), 1, 0)),
+        ])
+    }
+
+    fn copy(&self) -> Box<dyn Method> {
+        Box::new(self.clone())
+    }
+}

@@ -1,0 +1,56 @@
+//! Inverse FFT of the grid, coil by coil, then combined.
+//!
+//! ```text
+//! y_j(x) = Σ_k d_j(k) e^{+i2πk·x},   ρ = √Σ_j |y_j|²  or  Σ_j c̄_j y_j / Σ_j |c_j|²
+//! ```
+//!
+//! Where k-space was measured on one side of its centre farther than on the other, [`crate::partial`] fills the rest.
+
+use rayspin_core::Result;
+use rayspin_run::Step;
+
+use super::{About, Combine, MapUse, Method, Place, Span, Uses, direct, shared};
+use crate::encoding::{Solving, Spec};
+use crate::params;
+use crate::partial::PartialFourier;
+
+params! {
+    /// Inverse FFT of the grid, coil by coil, then combined.
+    pub struct Cartesian {
+        /// How coil images become one; by what is given when absent.
+        combine: Option<Combine> = None => shared::COMBINE,
+        /// What becomes of a side of k-space that was not measured; [`PartialFourier::Pocs`] where coverage is uneven when
+        /// absent.
+        partial_fourier: Option<PartialFourier> = None => shared::PARTIAL_FOURIER,
+    }
+}
+
+impl Method for Cartesian {
+    fn about(&self) -> About {
+        About { name: "cartesian", help: "Inverse FFT of the grid, coil by coil" }
+    }
+
+    fn uses(&self) -> Uses {
+        Uses {
+            span: Span::Frame,
+            place: Place::Grid,
+            maps: MapUse::Combining(self.combine),
+            density: false,
+            normal: false,
+            own_eigenvalue: false,
+        }
+    }
+
+    fn steps<'a>(&'a self, spec: &'a Spec<'a>) -> Result<Vec<Step<'a, Solving<'a>>>> {
+        let how = self.partial_fourier;
+        let grid = spec.expect_grid()?;
+        Ok(vec![
+            Step::new("inverse FFT", move |state, monitor| direct::of_measured(spec, how, state, monitor))
+                .needs(move || direct::needs(spec, grid.sampled, how)),
+        ])
+    }
+
+    fn copy(&self) -> Box<dyn Method> {
+        Box::new(self.clone())
+    }
+}

@@ -1,0 +1,74 @@
+//! Gridding: density-compensated adjoint transform, coil by coil, then combined.
+//!
+//! ```text
+//! y_j = Fᴴ (w d_j),   ρ = √Σ_j |y_j|²  or  Σ_j c̄_j y_j / Σ_j |c_j|²
+//! ```
+//!
+//! with weights w of the samples ([`Density`](crate::recon::Density)).
+//!
+//! Jackson, Meyer, Nishimura, Macovski, *Selection of a convolution function for Fourier inversion using gridding*, IEEE Trans
+//! Med Imaging 10:473, 1991; Pipe, Menon, *Sampling density compensation in MRI*, Magn Reson Med 41:179, 1999.
+
+use rayspin_core::Result;
+use rayspin_device::Array;
+use rayspin_kernels::vector;
+use rayspin_run::Step;
+
+use super::{About, Combine, MapUse, Method, Place, Span, Uses, shared};
+use crate::encoding::{Solving, Spec, batches};
+use crate::params;
+
+params! {
+    /// Density-compensated adjoint transform, coil by coil, then combined.
+    pub struct Gridding {
+        /// How coil images become one; by what is given when absent.
+        combine: Option<Combine> = None => shared::COMBINE,
+    }
+}
+
+impl Gridding {
+    fn run(&self, spec: &Spec<'_>, state: &mut Solving<'_>) -> Result<()> {
+        let maps = state.maps();
+        let mut combiner = spec.combiner(maps.as_ref());
+        for range in batches(spec.coils(), spec.cuts().coils) {
+            let samples = state.take_samples(&range)?;
+            let plans = state.plans()?;
+            let mut weighted = Array::zeros(spec.device(), samples.shape())?;
+            vector::weight(plans.density()?, &samples, &mut weighted)?;
+            drop(samples);
+            let mut images = Array::zeros(spec.device(), &[&[range.len()], spec.domain()].concat())?;
+            plans.adjoint(&weighted, &mut images)?;
+            drop(weighted);
+            combiner.add(range, images)?;
+        }
+        state.finish(combiner.finish()?, None);
+        Ok(())
+    }
+}
+
+impl Method for Gridding {
+    fn about(&self) -> About {
+        About { name: "gridding", help: "Density-compensated adjoint NUFFT, coil by coil" }
+    }
+
+    fn uses(&self) -> Uses {
+        Uses {
+            span: Span::Frame,
+            place: Place::Trajectory,
+            maps: MapUse::Combining(self.combine),
+            density: true,
+            normal: false,
+            own_eigenvalue: false,
+        }
+    }
+
+    fn steps<'a>(&'a self, spec: &'a Spec<'a>) -> Result<Vec<Step<'a, Solving<'a>>>> {
+        Ok(vec![
+            Step::new("gridding", move |state, _| self.run(spec, state)).needs(move || spec.gridding_needs()),
+        ])
+    }
+
+    fn copy(&self) -> Box<dyn Method> {
+        Box::new(self.clone())
+    }
+}

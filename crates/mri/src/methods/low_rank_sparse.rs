@@ -1,0 +1,124 @@
+//! Low rank plus sparse: the images of a series, as what stays and what changes.
+//!
+//! ```text
+//! min_{L,S} 1/(2Λ) ‖E(L + S) − d‖² + λ_L σ ‖L‖_* + λ_S s ‖TS‖₁,   ρ = L + S
+//! ```
+//!
+//! over all frames of a slice together: the background L has few singular values as a matrix of frames and voxels, and what moves, S,
+//! has few frequencies in time (T is the Fourier transform along the frames). Λ is the largest eigenvalue of EᴴE, σ the largest
+//! singular value of Eᴴd/Λ, and s the 99th percentile of |Eᴴd|/Λ. Each frame has an encoding of its own.
+//!
+//! Otazo, Candès, Sodickson, *Low-rank plus sparse matrix decomposition for accelerated dynamic MRI with separation of background
+//! and dynamic components*, Magn Reson Med 73:1125, 2015.
+
+use rayspin_core::{Monitor, Result};
+use rayspin_run::{Bytes, Memory, Needs, Step};
+use rayspin_solve::{LowRankSparseOptions, Problem, low_rank_plus_sparse, low_rank_plus_sparse_memory};
+
+use super::params::Value;
+use super::solve::{Solve, vector_work, with_eigenvalue};
+use super::sparse::expect_one_set;
+use super::{About, MapUse, Method, Param, Place, Span, Uses, shared};
+use crate::encoding::{Solving, Spec};
+use crate::params;
+
+const fn weight(help: &'static str) -> Param {
+    Param::new("Series", help).expects("a finite number >= 0", |value| match value {
+        Value::Number(weight) => *weight >= 0.0 && weight.is_finite(),
+        _ => false,
+    })
+}
+
+params! {
+    /// Images of a series as a background of low rank and what moves with few frequencies in time (Otazo et al., Magn Reson Med
+    /// 73:1125, 2015).
+    pub struct LowRankSparse {
+        /// Weight λ_L of the background's singular values, relative to the largest one.
+        low_rank: f64 = 4e-3 => weight("Weight of the background's nuclear norm (not a rank), relative to its largest singular value"),
+        /// Weight λ_S of frequencies in time, relative to the images' brightness. Below λ_L times the square root of the number of
+        /// frames the background would move to what changes.
+        sparse: f64 = 2e-2 => weight("Weight of the moving part's temporal frequencies (L1 norm), relative to the images' brightness (99th percentile)"),
+        /// Iterations at most.
+        iterations: usize = 50 => shared::ITERATIONS,
+        /// Relative change of the images at which they end.
+        tolerance: f64 = 1e-3 => shared::TOLERANCE,
+    }
+}
+
+impl LowRankSparse {
+    fn solve(&self, spec: &Spec<'_>, state: &mut Solving<'_>, monitor: &Monitor<'_>) -> Result<()> {
+        let (normal, rhs, eigenvalue) = (state.normal()?, state.take_rhs()?, state.eigenvalue()?);
+        let problem = Problem { normal: &*normal, rhs: &rhs, largest_eigenvalue: eigenvalue.value };
+        let options = LowRankSparseOptions {
+            low_rank: self.low_rank,
+            sparse: self.sparse,
+            max_iterations: self.iterations,
+            tolerance: self.tolerance,
+        };
+        let found = low_rank_plus_sparse(&problem, &options, monitor)?;
+        state.note(format!(
+            "low rank plus sparse: background of rank {} in {} frames",
+            found.rank,
+            spec.frames()
+        ));
+        let solve = Solve {
+            solver: "low rank plus sparse",
+            residuals: found.residuals,
+            objective: found.objective,
+            scale: Some(found.scale),
+            converged: found.converged,
+            ..Solve::default()
+        };
+        state.finish(found.solution.into_host()?, Some(with_eigenvalue(solve, &eigenvalue)));
+        Ok(())
+    }
+
+    fn needs(&self, spec: &Spec<'_>) -> Result<Needs> {
+        let voxels = spec.voxels_of_domain() as usize;
+        let (host, gpu) = low_rank_plus_sparse_memory(spec.device(), spec.frames(), voxels);
+        let beside = if spec.on_gpu() { spec.to_host() } else { 0 };
+        let iterations = self.iterations as u64;
+        let effort = spec.normal_effort(iterations)?.iterations(iterations);
+        let passes = 5.0 * spec.frames() as f64;
+        Ok(Needs::of(Memory::passing(Bytes { host: host + beside, gpu }))
+            .and(effort.and(vector_work(spec, iterations, passes))))
+    }
+}
+
+impl Method for LowRankSparse {
+    fn about(&self) -> About {
+        About {
+            name: "low-rank-sparse",
+            help: "All images of a series together: a low-rank background plus a moving part of few temporal frequencies (L+S)",
+        }
+    }
+
+    fn uses(&self) -> Uses {
+        Uses {
+            span: Span::Series,
+            place: Place::Anywhere,
+            maps: MapUse::One,
+            density: false,
+            normal: true,
+            own_eigenvalue: true,
+        }
+    }
+
+    fn penalty(&self) -> Option<f64> {
+        Some(self.low_rank + self.sparse)
+    }
+
+    fn steps<'a>(&'a self, spec: &'a Spec<'a>) -> Result<Vec<Step<'a, Solving<'a>>>> {
+        expect_one_set(spec)?;
+        Ok(vec![
+            spec.largest_eigenvalue(),
+            Step::new("low rank plus sparse", move |state, monitor| self.solve(spec, state, monitor))
+                .progress(self.iterations)
+                .needs(move || self.needs(spec)),
+        ])
+    }
+
+    fn copy(&self) -> Box<dyn Method> {
+        Box::new(self.clone())
+    }
+}

@@ -1,0 +1,288 @@
+//! Methods: how an image is made of samples. Each is a value, a struct of its parameters, in a file of its own that opens with
+//! its equation; [`Methods`] lists them.
+//!
+//! A method is written over a [`Spec`], which knows the encoding before anything is allocated, and a [`Solving`], which has it
+//! while the method runs. So it does not know whether samples lie on a grid or on a trajectory, and the steps that it gives are
+//! planned and run alike. Another crate adds its own with [`Methods::with`].
+
+mod cg_sense;
+mod direct;
+mod fft;
+mod grappa;
+mod gridding;
+pub mod laws;
+mod least_squares;
+mod low_rank_sparse;
+mod params;
+mod penalty;
+mod shared;
+mod solve;
+mod sparse;
+mod total_variation;
+mod wavelet;
+
+use std::sync::Arc;
+
+use rayspin_core::{Error, Result};
+use rayspin_run::Step;
+
+use crate::encoding::{Solving, Spec};
+pub use cg_sense::CgSense;
+pub use fft::Cartesian;
+pub use grappa::Grappa;
+pub use gridding::Gridding;
+pub use least_squares::LeastSquares;
+pub use low_rank_sparse::LowRankSparse;
+pub use params::{Choice, Kind, Param, Parameter, Parameters, Value};
+pub use penalty::Regulariser;
+pub use shared::Combine;
+pub use solve::Solve;
+pub use total_variation::TotalVariation;
+pub use wavelet::{Wavelet, WaveletFilter};
+
+/// What a method is called, and what it computes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct About {
+    /// The name that commands, records and files use.
+    pub name: &'static str,
+    /// What it does, in a line.
+    pub help: &'static str,
+}
+
+/// What a method solves for at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Span {
+    /// One image.
+    Frame,
+    /// All images of a slice.
+    Series,
+}
+
+/// Which samples a method takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// Samples on a grid, in an even field.
+    Grid,
+    /// Samples with a trajectory, or on a grid in an uneven field.
+    Trajectory,
+    /// Either.
+    Anywhere,
+}
+
+/// How a method uses coil sensitivity maps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MapUse {
+    /// To combine coil images, where that is the way to combine them; by what is given when absent.
+    Combining(Option<Combine>),
+    /// It solves for an image that all coils see. One coil alone sees everything alike.
+    One,
+    /// The same, or for an image for each of several sets of maps.
+    Sets,
+}
+
+/// What a method asks of the encoding.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Uses {
+    /// What it solves for at once.
+    pub span: Span,
+    /// Which samples it takes.
+    pub place: Place,
+    /// Coil sensitivity maps.
+    pub maps: MapUse,
+    /// Whether it weights samples by their density.
+    pub density: bool,
+    /// Whether it iterates with the normal operator FᴴF.
+    pub normal: bool,
+    /// Whether the step of its iterations depends on the largest eigenvalue, so that another frame's does not do.
+    pub own_eigenvalue: bool,
+}
+
+/// A parameter that does nothing as the others stand.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Idle {
+    /// Its name.
+    pub name: &'static str,
+    /// What it would need.
+    pub expected: &'static str,
+    /// What is there instead.
+    pub found: String,
+}
+
+/// How an image is made of samples.
+pub trait Method: Parameters {
+    /// Its name and what it does.
+    fn about(&self) -> About;
+
+    /// What it asks of the encoding.
+    fn uses(&self) -> Uses;
+
+    /// Fails where its parameters do not go together.
+    fn check(&self) -> Result<()> {
+        Ok(())
+    }
+
+    /// Its parameters that do nothing as the others stand.
+    fn idle(&self) -> Vec<Idle> {
+        Vec::new()
+    }
+
+    /// The penalty's weight relative to the largest eigenvalue of FᴴF; 0 where there is no penalty, and none where the method has
+    /// none.
+    fn penalty(&self) -> Option<f64> {
+        None
+    }
+
+    /// Whether iterations end in a residual of their own, which no more of them lower: those of random shifts.
+    fn moves(&self) -> bool {
+        false
+    }
+
+    /// What is done once samples, plans and maps are there, up to the image. For a method over a [series](Span::Series) the
+    /// right-hand sides of all its frames are there as well, `[frame, image…]`, and their normal operator.
+    ///
+    /// Errors: a method that does not suit the encoding.
+    fn steps<'a>(&'a self, spec: &'a Spec<'a>) -> Result<Vec<Step<'a, Solving<'a>>>>;
+
+    /// A copy, to change parameters of.
+    fn copy(&self) -> Box<dyn Method>;
+}
+
+/// Copies a method, changes its parameters by name, and checks them.
+///
+/// Errors: as [`Parameters::set`].
+pub fn with(
+    method: &dyn Method,
+    values: impl IntoIterator<Item = (String, Value)>,
+) -> Result<Arc<dyn Method>> {
+    let mut changed = method.copy();
+    values.into_iter().try_for_each(|(name, value)| changed.set(&name, value))?;
+    Ok(Arc::from(changed))
+}
+
+/// The table of methods, each with the defaults of its parameters.
+#[derive(Debug)]
+pub struct Methods(Vec<Box<dyn Method>>);
+
+impl Default for Methods {
+    fn default() -> Self {
+        Self(vec![
+            Box::new(Cartesian::default()),
+            Box::new(Grappa::default()),
+            Box::new(Gridding::default()),
+            Box::new(LeastSquares::default()),
+            Box::new(CgSense::default()),
+            Box::new(Wavelet::default()),
+            Box::new(TotalVariation::default()),
+            Box::new(LowRankSparse::default()),
+        ])
+    }
+}
+
+impl Methods {
+    /// With one more.
+    #[must_use]
+    pub fn with(mut self, method: impl Method + 'static) -> Self {
+        self.0.push(Box::new(method));
+        self
+    }
+
+    /// All of them.
+    pub fn iter(&self) -> impl Iterator<Item = &dyn Method> {
+        self.0.iter().map(|method| &**method)
+    }
+
+    /// The method of that name. Errors: none has it.
+    pub fn named(&self, name: &str) -> Result<&dyn Method> {
+        self.iter().find(|method| method.about().name == name).ok_or_else(|| {
+            let names: Vec<_> = self.iter().map(|method| method.about().name).collect();
+            Error::value("method", format!("one of {}", names.join(", ")), name)
+        })
+    }
+
+    /// The names of the methods for which this holds, `a, b or c`.
+    pub fn names(&self, of: impl Fn(&dyn Method) -> bool) -> String {
+        let names: Vec<_> = self.iter().filter(|method| of(*method)).map(|m| m.about().name).collect();
+        match names.split_last() {
+            Some((last, [])) => (*last).to_owned(),
+            Some((last, others)) => format!("{} or {last}", others.join(", ")),
+            None => "none".to_owned(),
+        }
+    }
+
+    /// Every parameter of any method, once, with the methods that have it and the defaults there.
+    pub fn params(&self) -> Vec<(Param, Vec<(&'static str, Value)>)> {
+        let mut all: Vec<(Param, Vec<(&'static str, Value)>)> = Vec::new();
+        for method in self.iter() {
+            let name = method.about().name;
+            for param in method.table() {
+                let default = (name, method.get(param.name).unwrap_or(Value::Nothing));
+                match all.iter_mut().find(|(known, _)| known.name == param.name) {
+                    Some((_, methods)) => methods.push(default),
+                    None => all.push((param, vec![default])),
+                }
+            }
+        }
+        all
+    }
+}
+
+/// Whether a method that uses this takes samples on a grid, or with a trajectory.
+pub(crate) fn takes(uses: Uses, on_grid: bool) -> bool {
+    match uses.place {
+        Place::Anywhere => true,
+        Place::Grid => on_grid,
+        Place::Trajectory => !on_grid,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn methods_have_distinct_names_and_their_defaults_are_in_range() {
+        let methods = Methods::default();
+        let names: std::collections::BTreeSet<_> = methods.iter().map(|m| m.about().name).collect();
+        assert_eq!(names.len(), methods.iter().count());
+        for method in methods.iter() {
+            method.check_values().unwrap();
+            method.check().unwrap();
+            assert_eq!(methods.named(method.about().name).unwrap().about(), method.about());
+        }
+        assert!(methods.named("guess").unwrap_err().to_string().contains("cg-sense"));
+    }
+
+    #[test]
+    fn parameters_of_one_name_agree() {
+        let methods = Methods::default();
+        for method in methods.iter() {
+            for param in method.table() {
+                let (first, _) = methods.params().into_iter().find(|(p, _)| p.name == param.name).unwrap();
+                let told = format!("{} of {}", param.name, method.about().name);
+                assert_eq!(param.kind, first.kind, "{told}");
+                assert_eq!(
+                    (param.short, param.group, param.help),
+                    (first.short, first.group, first.help),
+                    "{told}"
+                );
+                assert_eq!(param.expected, first.expected, "{told}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_parameter_is_given_by_name_and_checked() {
+        let sense = with(&CgSense::default(), [("lambda".to_owned(), Value::Number(0.25))]).unwrap();
+        assert_eq!(sense.get("lambda"), Some(Value::Number(0.25)));
+        for (name, value) in [
+            ("lambda", Value::Number(-1.0)),
+            ("lambda", Value::Number(f64::NAN)),
+            ("lambda", Value::Count(1)),
+            ("iterations", Value::Count(0)),
+            ("wavelet", Value::Choice("haar")),
+            ("regulariser", Value::Choice("haar")),
+        ] {
+            assert!(with(&CgSense::default(), [(name.to_owned(), value.clone())]).is_err(), "{name} {value}");
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! How an iterative method went, and what conjugate gradients take.
+
+use ndarray::{ArrayD, Axis};
+use rayspin_core::{C32, Monitor, Result};
+use rayspin_device::Array;
+use rayspin_kernels::variant::Work;
+use rayspin_linop::LinearOp;
+use rayspin_run::{Bytes, Memory, Needs};
+use rayspin_solve::{CgOptions, Eigenvalue, LanczosOptions, LeastSquaresOptions, Step, Watch, least_squares};
+
+use super::penalty::Quadratic;
+use crate::encoding::{Observer, Spec};
+use crate::scan::Label;
+
+/// How an iterative reconstruction went.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Solve {
+    /// The frame.
+    pub label: Label,
+    /// The solver's name.
+    pub solver: &'static str,
+    /// Relative residual before the first iteration and after each, the mean over coils when they are solved one by one.
+    /// Of FISTA: how far each iteration's proximal gradient step led, relative to the image.
+    pub residuals: Vec<f64>,
+    /// Of FISTA: 1/(2L) ‖Fρ − d‖² + λs‖Ψρ‖₁, over s² and less its constant, after each iteration.
+    pub objective: Vec<f64>,
+    /// The largest eigenvalue of FᴴF, which λ is relative to.
+    pub eigenvalue: f64,
+    /// Whether the iterations for it met their tolerance.
+    pub eigenvalue_converged: bool,
+    /// Of sparse methods: s n/256, or s (n/256)^{d/2} for wavelets of d axes, what λ is relative to besides L: the image's
+    /// brightness and its matrix size.
+    pub scale: Option<f64>,
+    /// Whether the residual met the tolerance (for every coil, when they are solved one by one).
+    pub converged: bool,
+}
+
+impl Default for Solve {
+    fn default() -> Self {
+        Self {
+            label: Label::default(),
+            solver: "conjugate gradients",
+            residuals: Vec::new(),
+            objective: Vec::new(),
+            eigenvalue: 0.0,
+            eigenvalue_converged: true,
+            scale: None,
+            converged: false,
+        }
+    }
+}
+
+impl Solve {
+    /// What is to be said of the eigenvalue.
+    pub(crate) fn note(&self) -> Option<String> {
+        (!self.eigenvalue_converged).then(|| {
+            "the largest eigenvalue, which λ is relative to, was still growing by more than 1 % an iteration when its iterations \
+             ended: λ weighs less than it says; a larger --lambda makes up for it"
+                .to_owned()
+        })
+    }
+
+    /// Iterations done.
+    pub fn iterations(&self) -> usize {
+        if self.objective.is_empty() { self.residuals.len().saturating_sub(1) } else { self.objective.len() }
+    }
+}
+
+/// Conjugate gradients on (FᴴF + λ WᴴW) ρ = Fᴴd.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Conjugate {
+    pub(super) lambda: f64,
+    pub(super) iterations: usize,
+    pub(super) tolerance: f64,
+}
+
+/// What conjugate gradients found.
+pub(super) struct Found {
+    pub(super) image: Array<C32>,
+    pub(super) residuals: Vec<f64>,
+    pub(super) converged: bool,
+}
+
+/// FᴴF and Fᴴd.
+#[derive(Clone, Copy)]
+pub(super) struct Normal<'a> {
+    pub(super) operator: &'a dyn LinearOp<f32>,
+    pub(super) rhs: &'a Array<C32>,
+    pub(super) eigenvalue: f64,
+}
+
+impl Conjugate {
+    /// Solves one system; `observer` sees images of `dims` axes.
+    pub(super) fn solve(
+        &self,
+        normal: Normal<'_>,
+        penalty: Option<&Quadratic>,
+        dims: usize,
+        observer: &mut Option<Observer>,
+        monitor: &Monitor<'_>,
+    ) -> Result<Found> {
+        let Normal { operator, rhs, eigenvalue } = normal;
+        let options = LeastSquaresOptions {
+            cg: CgOptions { max_iterations: self.iterations, tolerance: self.tolerance },
+            eigenvalue: LanczosOptions::default(),
+            largest_eigenvalue: Some(eigenvalue),
+        };
+        let penalties: Vec<&dyn LinearOp<f32>> = penalty.iter().map(|p| &*p.op).collect();
+        let lambda = penalty.map_or(0.0, |p| p.factor * self.lambda);
+        // Showing iterates takes an image more, and two passes over it in each iteration.
+        let watched = observer.is_some();
+        let mut show = |step: &Step<'_, f32>| {
+            if let Some(observer) = observer.as_mut() {
+                observer(step.iteration, &without_sets(step.solution.to_host()?, dims));
+            }
+            Ok(())
+        };
+        let mut watch = Watch::from(monitor);
+        if watched {
+            watch = watch.showing(&mut show);
+        }
+        let result = least_squares(operator, rhs, lambda, &penalties, &options, watch)?;
+        let rayspin_solve::CgResult { solution, residuals, converged, .. } = result.cg;
+        Ok(Found { image: solution, residuals, converged })
+    }
+
+    /// What it takes on images of the encoding, with `penalty` arrays of an image for the penalty, `solves` times over; and `beside`
+    /// in arrays.
+    pub(super) fn needs(&self, spec: &Spec<'_>, penalty: u64, solves: u64, beside: u64) -> Result<Needs> {
+        // Scaled right-hand side, solution, residual, product, direction.
+        let arrays = (5 + penalty) * spec.image_bytes();
+        let iterations = self.iterations as u64;
+        let memory = Memory::passing(Bytes::beside(spec.device(), arrays + beside, spec.to_host()));
+        let applications = spec.normal_effort(iterations)?.times(solves);
+        Ok(Needs::of(memory).and(applications.iterations(solves * iterations).and(vector_work(
+            spec,
+            solves * iterations,
+            1.0,
+        ))))
+    }
+}
+
+/// A vector operation or two on every array, each iteration; sparse methods pass over the image some five times as often.
+pub(super) fn vector_work(spec: &Spec<'_>, iterations: u64, passes: f64) -> Work {
+    let n = spec.voxels_of_domain() as f64 * iterations as f64 * passes;
+    Work { bytes: 88.0 * n, flops: 40.0 * n }
+}
+
+/// Images `[set, matrix…]` as one, √Σ_s |ρ_s|² with the first one's phase; one image as it is.
+pub(super) fn without_sets(image: ArrayD<C32>, dims: usize) -> ArrayD<C32> {
+    if image.ndim() == dims {
+        return image;
+    }
+    image.map_axis(Axis(0), |sets| {
+        let size = sets.iter().map(|v| v.norm_sqr()).sum::<f32>().sqrt();
+        let first = sets[0].norm();
+        if first > 0.0 { sets[0] * (size / first) } else { C32::from(size) }
+    })
+}
+
+/// What the eigenvalue says of a solve.
+pub(super) fn with_eigenvalue(solve: Solve, eigenvalue: &Eigenvalue) -> Solve {
+    Solve { eigenvalue: eigenvalue.value, eigenvalue_converged: eigenvalue.converged, ..solve }
+}

@@ -1,0 +1,81 @@
+//! One image seen by all coils, by accelerated proximal gradient steps: what methods with a sum of magnitudes share.
+
+use rayspin_core::{Error, Monitor, Result};
+use rayspin_run::{Bytes, Memory, Needs};
+use rayspin_solve::{FistaOptions, Problem, Proximal, Step, Watch, sparse_least_squares};
+
+use super::solve::{Solve, vector_work, with_eigenvalue};
+use crate::encoding::{Solving, Spec};
+
+/// FISTA on 1/(2L) ‖Fρ − d‖² + λs w g(ρ).
+pub(super) struct Fista {
+    /// λ and what the voxels' size makes of it, w.
+    pub(super) lambda: f64,
+    pub(super) growth: f64,
+    pub(super) iterations: usize,
+    pub(super) tolerance: f64,
+    /// Iterates that the image is the mean of.
+    pub(super) average: usize,
+}
+
+impl Fista {
+    /// Solves for the image, and leaves it with `state`.
+    pub(super) fn solve(
+        &self,
+        state: &mut Solving<'_>,
+        penalty: &mut dyn Proximal<f32>,
+        monitor: &Monitor<'_>,
+    ) -> Result<()> {
+        let (normal, rhs) = (state.normal()?, state.take_rhs()?);
+        let eigenvalue = state.eigenvalue()?;
+        let options = FistaOptions {
+            max_iterations: self.iterations,
+            tolerance: self.tolerance,
+            average: self.average.min(self.iterations.div_ceil(4)),
+        };
+        let observer = state.observer();
+        let problem = Problem { normal: &*normal, rhs: &rhs, largest_eigenvalue: eigenvalue.value };
+        // Showing iterates takes an image more, and two passes over it in each iteration.
+        let watched = observer.is_some();
+        let mut show = |step: &Step<'_, f32>| {
+            if let Some(observer) = observer.as_mut() {
+                observer(step.iteration, &step.solution.to_host()?);
+            }
+            Ok(())
+        };
+        let mut watch = Watch::from(monitor);
+        if watched {
+            watch = watch.showing(&mut show);
+        }
+        let lambda = self.lambda * self.growth;
+        let found = sparse_least_squares(&problem, None, lambda, penalty, &options, watch)?;
+        let solve = Solve {
+            solver: "FISTA",
+            residuals: found.fista.residuals,
+            objective: found.fista.objective,
+            scale: Some(found.scale * self.growth),
+            converged: found.fista.converged,
+            ..Solve::default()
+        };
+        state.finish(found.fista.solution.into_host()?, Some(with_eigenvalue(solve, &eigenvalue)));
+        Ok(())
+    }
+
+    /// What it takes, with `penalty` arrays of an image for the penalty: beside them scaled right-hand side, the image shown, three
+    /// images and what FᴴF makes of them, and two to work in.
+    pub(super) fn needs(&self, spec: &Spec<'_>, penalty: u64) -> Result<Needs> {
+        let iterations = self.iterations as u64;
+        let arrays = (8 + penalty) * spec.image_bytes();
+        let memory = Memory::passing(Bytes::beside(spec.device(), arrays, spec.to_host()));
+        let effort = spec.normal_effort(iterations)?.iterations(iterations);
+        Ok(Needs::of(memory).and(effort.and(vector_work(spec, iterations, 5.0))))
+    }
+}
+
+/// Fails where maps come in sets: there is one image.
+pub(super) fn expect_one_set(spec: &Spec<'_>) -> Result<()> {
+    match spec.sets() {
+        1 => Ok(()),
+        sets => Err(Error::value("sets of maps", "1 for a sparse image", sets)),
+    }
+}

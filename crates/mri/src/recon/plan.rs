@@ -1,0 +1,220 @@
+//! What a reconstruction takes, before it begins: the sum of the steps that it will run.
+
+use std::borrow::Cow;
+
+use rayspin_core::Result;
+use rayspin_device::Device;
+use rayspin_run::{Budget, Bytes, Ledger, Memory, Needs, Step};
+
+use super::{FRAMES_AHEAD, ReconOptions, VOLUMES_BEHIND};
+pub use crate::encoding::Known;
+use crate::encoding::{COMPLEX, Context, INDEX, Inputs, REAL, Spec, count, range_of};
+use crate::methods::Span;
+use crate::prepare;
+use crate::scan::{Frame, Samples};
+
+/// The frames of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Planned {
+    /// How many, one after another.
+    pub count: usize,
+    /// Bytes of what they are taken from, the scan, held beside them.
+    pub held: u64,
+    /// Whether they are made of acquisitions, and not given whole.
+    pub assembled: bool,
+    /// Coils that a frame has once it is prepared ([`crate::prepare::coils_kept`]).
+    pub coils: usize,
+}
+
+/// What reconstructing frames like `frame` takes; `known` is of plans of this frame on this device.
+///
+/// Errors: a method that does not suit the frame; what planning refuses.
+pub fn of_frames(
+    frame: &Frame,
+    frames: &Planned,
+    options: &ReconOptions,
+    device: &Device,
+    known: &Known,
+) -> Result<Budget> {
+    let image = COMPLEX * count(&frame.matrix);
+    let mut ledger = Ledger::new(Bytes::host(frames.held), frames.count);
+    if frames.count > 1 {
+        ledger.hold(Bytes::host(image * frames.count as u64));
+        if options.keep_maps && options.needs_maps() {
+            ledger.hold(Bytes::host(frame.coils() as u64 * image * (frames.count as u64 - 1)));
+        }
+    }
+    hold_given(&mut ledger, frame, frames.coils, options);
+    if frames.assembled {
+        ledger.add(stage::<()>("samples", assembling(frame)))?;
+    }
+    let context = context(frames.coils, options);
+    let result =
+        add_frame(&mut ledger, frame, &Like { context, frames: frames.count, options, device, known })?;
+    ledger.result(result * frames.count as u64);
+    Ok(ledger.finish())
+}
+
+/// A stage of the host without work.
+fn stage<'a, S>(name: &str, bytes: u64) -> Step<'a, S> {
+    Step::new(name, |_: &mut S, _| Ok(())).needs(move || Ok(Needs::of(Memory::passing(Bytes::host(bytes)))))
+}
+
+/// What is known of the encoding of a frame that is planned for.
+fn context(coils: usize, options: &ReconOptions) -> Context {
+    Context {
+        coils,
+        prepared: options.prepare.changes_coils(),
+        shared_maps: false,
+        field_range: options.field_map.as_deref().map(range_of),
+        together: 1,
+        maps_alone: false,
+    }
+}
+
+/// What is given to the run.
+fn hold_given(ledger: &mut Ledger, frame: &Frame, coils: usize, options: &ReconOptions) {
+    if let Some(maps) = &options.maps {
+        ledger.hold(Bytes::host(COMPLEX * maps.len() as u64));
+        if options.prepare.changes_coils() {
+            ledger.hold(Bytes::host(COMPLEX * coils as u64 * count(&frame.matrix)));
+        }
+    }
+    if let Some(map) = &options.field_map {
+        ledger.hold(Bytes::host(REAL * map.len() as u64));
+    }
+}
+
+/// How frames are planned for.
+struct Like<'a> {
+    context: Context,
+    frames: usize,
+    options: &'a ReconOptions,
+    device: &'a Device,
+    known: &'a Known,
+}
+
+/// Adds the steps of a frame, or of so many frames that the method solves for together; returns the bytes of one's result.
+fn add_frame(ledger: &mut Ledger, frame: &Frame, like: &Like<'_>) -> Result<u64> {
+    let Like { context, frames, options, device, known } = *like;
+    let inputs = Inputs::new(Cow::Borrowed(frame));
+    let spec = Spec::new(device, &inputs, options, context)?.knowing(known);
+    ledger.hold(spec.frame_bytes());
+    if let Some(needs) = prepare::finding(device, &options.prepare, frame, context.coils) {
+        ledger.add(Step::<()>::new(prepare::STAGE, |_, _| Ok(())).needs(move || Ok(needs)))?;
+    }
+    if options.method.uses().span == Span::Frame {
+        spec.steps()?.into_iter().try_for_each(|step| ledger.add(step))?;
+        return Ok(spec.result());
+    }
+    // All frames are there, and leave what the method solves with.
+    ledger.hold(Bytes::host(samples_of(frame) * frames as u64));
+    spec.frame_of_series().into_iter().try_for_each(|step| ledger.add(step))?;
+    ledger.hold(spec.kept_in_series()? * (frames as u64 - 1));
+    let spec = Spec::new(device, &inputs, options, Context { together: frames, ..context })?.knowing(known);
+    ledger.all_together();
+    options.method.steps(&spec)?.into_iter().try_for_each(|step| ledger.add(step))?;
+    Ok(spec.result())
+}
+
+/// A stream of frames.
+#[derive(Debug, Clone, Copy)]
+pub struct Streaming<'a> {
+    /// Frames in all.
+    pub frames: usize,
+    /// Slices of each point in time.
+    pub slices: usize,
+    /// Bytes of the source: acquisitions that it holds, and their heads.
+    pub held: u64,
+    /// Coils that a frame has once it is prepared.
+    pub coils: usize,
+    /// The samples that maps are learned from before the first image, where they are.
+    pub maps: Option<&'a Frame>,
+    /// Whether each frame has a trajectory of its own.
+    pub plans_each: bool,
+}
+
+/// What [`reconstruct_stream`](crate::recon::reconstruct_stream) takes for frames like `frame`: what is in memory does not grow
+/// with their number, unless the method solves for all of them together.
+///
+/// Errors: a method that does not suit the frame; what planning refuses.
+pub fn of_stream(
+    frame: &Frame,
+    stream: &Streaming<'_>,
+    options: &ReconOptions,
+    device: &Device,
+    known: &Known,
+) -> Result<Budget> {
+    let (slices, coils) = (stream.slices as u64, stream.coils);
+    let image = COMPLEX * count(&frame.matrix);
+    // The source makes the next frame while this one is computed.
+    let ahead = FRAMES_AHEAD as u64 * samples_of(frame) + assembling(frame);
+    let mut held = stream.held + ahead;
+    let mut stages = Vec::new();
+    let context = context(coils, options);
+    if let Some(frame) = stream.maps {
+        let mut ledger = Ledger::new(Bytes::host(held + samples_of(frame)), 1);
+        let inputs = Inputs::new(Cow::Borrowed(frame));
+        let spec = Spec::new(device, &inputs, options, Context { maps_alone: true, ..context })?;
+        if let Some(needs) = prepare::finding(device, &options.prepare, frame, coils) {
+            ledger.add(Step::<()>::new(prepare::STAGE, |_, _| Ok(())).needs(move || Ok(needs)))?;
+        }
+        spec.maps_only().into_iter().try_for_each(|step| ledger.add(step))?;
+        stages = ledger.finish().stages;
+        for stage in &mut stages {
+            stage.name = format!("maps: {}", stage.name);
+        }
+    }
+    let kept =
+        if options.keep_maps && options.needs_maps() { frame.coils() as u64 * slices * image } else { 0 };
+    held += kept;
+    let images = match options.method.uses().span {
+        Span::Frame => slices * VOLUMES_BEHIND as u64,
+        Span::Series => slices * (VOLUMES_BEHIND + stream.frames) as u64,
+    };
+    let mut ledger = Ledger::new(Bytes::host(held + images * image), stream.frames);
+    if options.needs_maps() && !options.independent {
+        // Those of the slice in work are counted with its frame.
+        let sets = options.sensitivities.map_or(1, |how| how.sets()) as u64;
+        ledger.hold(Bytes::on(device, (slices - 1) * sets * coils as u64 * image));
+    }
+    ledger.once_is_each(stream.plans_each);
+    hold_given(&mut ledger, frame, coils, options);
+    let context = Context { shared_maps: stream.maps.is_some(), ..context };
+    add_frame(&mut ledger, frame, &Like { context, frames: stream.frames, options, device, known })?;
+    stages.extend(ledger.finish().stages);
+    Ok(Budget { stages, frames: stream.frames, result: kept })
+}
+
+/// Bytes of making a frame of its acquisitions, beside these: the frame itself, and what it takes to make it.
+pub fn assembling(frame: &Frame) -> u64 {
+    let coils = frame.coils() as u64;
+    let times = COMPLEX * frame.times.as_ref().map_or(0, Vec::len) as u64;
+    times
+        + match &frame.samples {
+            // How often each place was measured.
+            Samples::Cartesian { sampled, .. } => {
+                let grid = (COMPLEX * coils + INDEX / 2 + 1) * count(sampled.shape());
+                grid + frame.calibration.as_ref().map_or(0, |_| grid)
+            }
+            Samples::NonCartesian { trajectory, .. } => {
+                let (s, d) = (trajectory.samples() as u64, trajectory.dims() as u64);
+                // Rows of three components, joined; then the samples, and the indices of those that are kept.
+                let joined = (3 + d) * COMPLEX * s;
+                joined.max((d + coils) * COMPLEX * s + INDEX * s)
+            }
+        }
+}
+
+/// Bytes of a frame on its way.
+fn samples_of(frame: &Frame) -> u64 {
+    let coils = frame.coils() as u64;
+    let times = COMPLEX * frame.times.as_ref().map_or(0, Vec::len) as u64;
+    let values = match &frame.samples {
+        Samples::Cartesian { sampled, .. } => (COMPLEX * coils + 1) * count(sampled.shape()),
+        Samples::NonCartesian { trajectory, .. } => {
+            COMPLEX * (coils + trajectory.dims() as u64) * trajectory.samples() as u64
+        }
+    };
+    times + values
+}

@@ -1,0 +1,158 @@
+//! Methods that solve for all images of a series together.
+
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+mod common;
+
+use ndarray::{ArrayD, Axis};
+use rayspin_core::{C32, Monitor};
+use rayspin_device::{Backend, Device};
+use rayspin_emu::Emulator;
+use rayspin_mri::methods::{CgSense, LowRankSparse};
+use rayspin_mri::recon::plan::{self, Planned};
+use rayspin_mri::recon::{
+    Frames, ReconOptions, ScanImage, Selection, StreamItem, Volume, reconstruct_frames, reconstruct_scan,
+    reconstruct_stream,
+};
+use rayspin_mri::scan::{FrameOptions, Label};
+use rayspin_mri::simulate::trajectory::{CartesianPattern, Sampling, SpokeAngles};
+use rayspin_mri::simulate::{Dynamics, SimulateOptions, Simulation, simulate};
+use rayspin_run::Ends;
+
+const GOLDEN: Sampling = Sampling::Radial { spokes: 8, angles: SpokeAngles::Golden };
+
+/// A heart that beats once in the scan.
+fn beating(n: usize, sampling: Sampling, repetitions: usize, slices: usize) -> Simulation {
+    // Eight spokes, or a grid's lines of all slices, 5 ms each.
+    let repetition_s = if slices == 1 { 0.04 } else { 0.35 };
+    let options = SimulateOptions {
+        matrix: [n, n, slices],
+        coils: 4,
+        sampling,
+        repetitions,
+        snr: (slices == 1).then_some(60.0),
+        dynamics: Some(Dynamics::Beat { period_s: repetitions as f64 * repetition_s }),
+        readout_interval_ms: Some(5.0),
+        ..SimulateOptions::default()
+    };
+    simulate(&options, &Monitor::silent()).unwrap()
+}
+
+fn recon(device: &Device, simulation: &Simulation, options: &ReconOptions) -> ScanImage {
+    let (selection, frames) = (Selection::default(), FrameOptions::default());
+    reconstruct_scan(device, &simulation.scan, &selection, &frames, options, &Monitor::silent()).unwrap()
+}
+
+fn cpu() -> Device {
+    Device::cpu_with_threads(2).unwrap()
+}
+
+/// √(Σ|a − b|² / Σ|b|²).
+fn error(a: &ArrayD<C32>, b: &ArrayD<C32>) -> f64 {
+    assert_eq!(a.shape(), b.shape());
+    let apart: f64 = a.iter().zip(b).map(|(a, b)| f64::from((a - b).norm_sqr())).sum();
+    (apart / b.iter().map(|b| f64::from(b.norm_sqr())).sum::<f64>()).sqrt()
+}
+
+/// Of magnitudes, with the scale that fits best.
+fn fitted(image: &ArrayD<C32>, truth: &ArrayD<C32>) -> f64 {
+    let (a, b) = (image.mapv(|v| C32::from(v.norm())), truth.mapv(|v| C32::from(v.norm())));
+    let (mut dot, mut square) = (0.0, 0.0);
+    for (a, b) in a.iter().zip(&b) {
+        dot += f64::from(a.re * b.re);
+        square += f64::from(a.re * a.re);
+    }
+    error(&a.mapv(|v| v * (dot / square) as f32), &b)
+}
+
+#[test]
+fn low_rank_plus_sparse_beats_frames_alone_at_eight_spokes_an_image() {
+    let simulation = beating(64, GOLDEN, 24, 1);
+    let truth = simulation.truth.data();
+    let alone = recon(&cpu(), &simulation, &ReconOptions::of(CgSense::default()));
+    let together = recon(&cpu(), &simulation, &ReconOptions::of(LowRankSparse::default()));
+    assert_eq!(together.image.data().shape(), alone.image.data().shape());
+    let (alone, series) = (fitted(alone.image.data(), truth), fitted(together.image.data(), truth));
+    println!("frame by frame {alone:.3}, together {series:.3}");
+    assert!(series < 0.75 * alone, "frame by frame {alone}, together {series}");
+    assert!(together.notes.iter().any(|note| note.contains("background of rank")), "{:?}", together.notes);
+    // The objective never rises.
+    let solve = &together.solves[0];
+    assert!(solve.objective.windows(2).all(|pair| pair[1] <= pair[0]), "{:?}", solve.objective);
+}
+
+#[test]
+fn every_slice_has_its_own_images_in_their_order_on_a_grid_too() {
+    let pattern = CartesianPattern::Uniform { acceleration: [2, 1], calibration: 12 };
+    let simulation = beating(32, Sampling::Cartesian(pattern), 4, 3);
+    let options =
+        ReconOptions::of(LowRankSparse { low_rank: 0.0, sparse: 0.0, iterations: 100, tolerance: 0.0 });
+    let found = recon(&cpu(), &simulation, &options);
+    assert_eq!(found.image.data().shape(), [4, 3, 32, 32]);
+    // Without penalties each image is that of its own samples: nearer to them than to those of another time or slice.
+    let plain = CgSense { lambda: 0.0, iterations: 30, ..CgSense::default() };
+    let alone = recon(&cpu(), &simulation, &ReconOptions::of(plain));
+    let all = |image: &ScanImage| -> Vec<ArrayD<C32>> {
+        let times = image.image.data().outer_iter();
+        times.flat_map(|time| time.outer_iter().map(|slice| slice.to_owned()).collect::<Vec<_>>()).collect()
+    };
+    let (found, alone) = (all(&found), all(&alone));
+    for (index, image) in found.iter().enumerate() {
+        let apart: Vec<f64> = alone.iter().map(|other| error(image, other)).collect();
+        let nearest = apart.iter().copied().fold(f64::INFINITY, f64::min);
+        // The outer slices hold little that moves.
+        assert!(apart[index] < 0.1 && apart[index] < 1.01 * nearest, "image {index}: {apart:.3?}");
+    }
+}
+
+#[test]
+fn a_stream_of_frames_gives_the_same_images() {
+    let simulation = beating(24, GOLDEN, 5, 1);
+    let options = ReconOptions::of(LowRankSparse { iterations: 5, ..LowRankSparse::default() });
+    let whole = recon(&cpu(), &simulation, &options);
+    let index = simulation.scan.frames().unwrap();
+    let labels: Vec<Label> = index.labels().collect();
+    let mut next = labels.iter();
+    let mut source = |notes: &mut Vec<String>| {
+        let Some(&label) = next.next() else { return Ok(None) };
+        Ok(Some(StreamItem::Image(label, index.assemble(label, &FrameOptions::default(), notes)?)))
+    };
+    let mut volumes = Vec::new();
+    let mut sink = |volume: Volume| -> Result<(), rayspin_core::Error> {
+        assert_eq!(volume.index, volumes.len());
+        volumes.push(volume.data);
+        Ok(())
+    };
+    let frames = Frames { labels: &labels, slices: &[0], notes: Vec::new() };
+    let ends = Ends { source: &mut source, sink: &mut sink };
+    reconstruct_stream(&cpu(), frames, ends, &options, &Monitor::silent()).unwrap();
+    for (index, volume) in volumes.iter().enumerate() {
+        assert_eq!(volume, &whole.image.data().index_axis(Axis(0), index));
+    }
+}
+
+/// On the emulator, which counts every array: the same image as on the CPU, in the memory that was stated.
+#[test]
+fn a_gpu_gives_the_same_images_in_the_memory_that_was_stated() {
+    let simulation = beating(20, GOLDEN, 4, 1);
+    let options = ReconOptions::of(LowRankSparse { iterations: 3, ..LowRankSparse::default() });
+    let options = ReconOptions { density_iterations: 2, ..options };
+    let device = Emulator::device().unwrap();
+    let Backend::Cuda(cuda) = device.backend() else { unreachable!("the emulator is a CUDA device") };
+    let index = simulation.scan.frames().unwrap();
+    let labels: Vec<Label> = index.labels().collect();
+    let frame = index.assemble(labels[0], &FrameOptions::default(), &mut vec![]).unwrap();
+    let planned = Planned { count: 4, held: 0, assembled: false, coils: frame.coils() };
+    let stated =
+        plan::of_frames(&frame, &planned, &options, &device, &plan::Known::default()).unwrap().gpu_peak();
+    cuda.reset_peak();
+    let mut source = |label, notes: &mut Vec<String>| index.assemble(label, &FrameOptions::default(), notes);
+    let frames = Frames { labels: &labels, slices: &[0], notes: Vec::new() };
+    let found = reconstruct_frames(&device, frames, &mut source, &options, &Monitor::silent()).unwrap();
+    let (_, measured) = cuda.memory_used();
+    let ratio = stated as f64 / measured as f64;
+    assert!((0.97..1.3).contains(&ratio), "stated {stated}, measured {measured}");
+    let wanted = recon(&cpu(), &simulation, &options);
+    let apart = error(found.image.data(), wanted.image.data());
+    assert!(apart < 1e-3, "{apart}");
+}
