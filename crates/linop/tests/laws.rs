@@ -1,6 +1,8 @@
 //! Every operator obeys the laws, on several shapes, in both precisions; and what is no operator is found out.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests")]
 
+use std::sync::Arc;
+
 use ndarray::{ArrayD, IxDyn};
 use num_complex::Complex;
 use rayspin_core::{Error, Real, Result};
@@ -54,6 +56,30 @@ fn elementary<R: Real>(device: &Device) {
     }
 }
 both!(identity_diagonal_and_mask, elementary);
+
+fn blocks<R: Real>(device: &Device) {
+    for (seed, shape) in SHAPES.into_iter().enumerate() {
+        let seed = seed as u64;
+        let block = |of: u64| {
+            let values = random::<R>(device, shape, 100 * seed + of).unwrap();
+            Arc::new(Diagonal::complex(shape, values).unwrap()) as Arc<dyn LinearOp<R>>
+        };
+        let all: Vec<_> = (0..3).map(block).collect();
+        let op = BlockDiagonal::new(all.clone()).unwrap();
+        check(&op, device, seed).unwrap();
+        // Each block sees its own part.
+        let x = random::<R>(device, op.domain(), seed).unwrap();
+        let y = op.forward(&x).unwrap();
+        let len = x.len() / 3;
+        for (part, block) in all.iter().enumerate() {
+            let one = Array::from_slice(device, shape, &x.cpu()[part * len..(part + 1) * len]).unwrap();
+            assert_eq!(block.forward(&one).unwrap().cpu(), &y.cpu()[part * len..(part + 1) * len]);
+        }
+    }
+    let others: [Arc<dyn LinearOp<R>>; 2] = [Arc::new(Identity::new(&[4])), Arc::new(Identity::new(&[5]))];
+    assert!(BlockDiagonal::<R>::new(others.to_vec()).is_err() && BlockDiagonal::<R>::new(vec![]).is_err());
+}
+both!(blocks_along_the_diagonal, blocks);
 
 fn differences<R: Real>(device: &Device) {
     for (seed, shape) in SHAPES.into_iter().enumerate() {

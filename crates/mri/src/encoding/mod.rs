@@ -13,6 +13,7 @@ mod points;
 mod samples;
 mod solving;
 mod spec;
+mod steps;
 mod store;
 mod voxels;
 
