@@ -37,7 +37,7 @@ pub(crate) fn files(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Runs the command with so many KiB of addresses.
+/// Runs the command with a limit of `kib` KiB of addresses.
 fn within(kib: usize, line: &str, folder: &Path) -> Output {
     Command::new("sh")
         .args(["-c", "ulimit -c 0; ulimit -v \"$1\"; shift; exec \"$@\"", "sh", &kib.to_string()])
@@ -48,7 +48,7 @@ fn within(kib: usize, line: &str, folder: &Path) -> Output {
         .unwrap()
 }
 
-/// The addresses that the program takes for `line`, in KiB, in steps of 8 MiB.
+/// The smallest limit of addresses under which `line` works, in KiB, in steps of 8 MiB.
 pub(crate) fn least(line: &str, folder: &Path) -> usize {
     let runs = |kib: &usize| within(*kib, line, folder).status.success();
     (1..100).map(|step| step << 13).find(runs).unwrap()

@@ -42,24 +42,24 @@ histogram() {
     peer histogram_cub
     for case in walk uniform constant walk-counts uniform-counts constant-counts tomogram-256 tomogram-4096 uniform-256 uniform-4096 \
         walk-u16 uniform-u16 constant-u16 tomogram-u8; do
-        ladder histogram --case $case --device cuda --rung gpu-one-pass gpu-copies gpu-runs --budget 0.2
+        ladder histogram --case $case --device cuda --variant gpu-one-pass gpu-copies gpu-runs --budget 0.2
     done
-    ladder histogram --case walk-counts --one-buffer --device cuda --rung gpu-one-pass gpu-copies gpu-runs --budget 0.2
+    ladder histogram --case walk-counts --one-buffer --device cuda --variant gpu-one-pass gpu-copies gpu-runs --budget 0.2
     peer histogram_cub
 }
 
 pi() {
     peer pi_curand
     ladder pi --device cuda --budget 0.3
-    ladder pi --device cuda --budget 0.3 --rung gpu-shuffles gpu-carry --launch stream
+    ladder pi --device cuda --budget 0.3 --variant gpu-shuffles gpu-carry --launch stream
     peer pi_curand
 }
 
 sum() {
     peer sum_cub
     for launch in graph stream single; do
-        ladder reduction --device cuda --rung gpu-wide gpu-one-pass gpu-flags --launch $launch --budget 0.3
-        ladder reduction --device cuda --rung gpu-wide gpu-one-pass gpu-flags --launch $launch --one-buffer --budget 0.3
+        ladder reduction --device cuda --variant gpu-wide gpu-one-pass gpu-flags --launch $launch --budget 0.3
+        ladder reduction --device cuda --variant gpu-wide gpu-one-pass gpu-flags --launch $launch --one-buffer --budget 0.3
     done
     ladder reduction --case 2^28-f32 --device cuda --budget 0.3
     ladder reduction --case 2^28-i32 --device cuda --budget 0.3
@@ -76,7 +76,7 @@ fft() {
 
 ladders_gpu() {
     for case in bits uniform-f32 uniform-f64 normal-f32 normal-f64 log-normal-f32 log-normal-f64 poisson-4 poisson-1000; do
-        ladder random --case $case --device cuda --rung gpu-grid --budget 0.4
+        ladder random --case $case --device cuda --variant gpu-grid --budget 0.4
     done
     ladder transpose matrix-product --device cuda --budget 0.3
     echo "$ nudft_gpu 128x128x128 65536 gpu-wgmma"
@@ -91,7 +91,7 @@ nufft() {
     "$python" "$here/nufft_gpu.py" "$bin/nufft_gpu_bench"
 }
 
-# Every rung that a graph can hold, asked for as one.
+# Every variant that a graph can hold, asked for as one.
 launch() {
     ladder nufft-type1 nufft-type2 --device cuda --launch graph --budget 0.3
     ladder nufft-type1 nufft-type2 --case 256x256x8 --device cuda --launch graph --budget 0.3

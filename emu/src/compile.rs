@@ -1,4 +1,4 @@
-//! From a program to a library of the host: the host's C++ compiler, and a folder of what it made.
+//! Compiles a program to a library for the host with the host's C++ compiler, and caches libraries in a folder.
 
 use std::collections::HashMap;
 use std::io::{Read, Write};
@@ -22,15 +22,15 @@ pub(crate) struct Compiler {
     version: String,
     flags: Vec<&'static str>,
     loops: bool,
-    /// `None` where the user has no folder for it.
+    /// `None` if the user has no cache folder.
     cache: Option<PathBuf>,
 }
 
-/// Bytes of the hash at a library's end, of its key and of all bytes before.
+/// Bytes of the hash at the end of a library. It covers the library's key and all bytes before.
 const HASH: usize = 32;
 
 impl Compiler {
-    /// `$CXX`, else g++, c++ or clang++. Errors: none of them answers.
+    /// Finds `$CXX`, or else g++, c++ or clang++. Errors: none of them runs.
     pub(crate) fn find() -> Result<Self> {
         static FOUND: OnceLock<Option<Compiler>> = OnceLock::new();
         FOUND
@@ -79,12 +79,12 @@ impl Compiler {
         Some(Self { path, version, flags, loops: false, cache: folder() })
     }
 
-    /// The same that keeps what it made in another folder.
+    /// The same compiler with another cache folder.
     pub(crate) fn keeping(self, cache: PathBuf) -> Self {
         Self { cache: Some(cache), ..self }
     }
 
-    /// The same for kernels as loops over threads, which it makes vectors of where it can.
+    /// The same compiler for kernels as loops over threads, which it vectorises if it can.
     pub(crate) fn with_loops(mut self) -> Self {
         self.loops = true;
         self.flags.retain(|&flag| flag != "-O2");
@@ -100,9 +100,9 @@ impl Compiler {
         self
     }
 
-    /// The library made of `program`, which is compiled unless it was before.
+    /// The library of `program`. Compiles it if it is not in the cache.
     ///
-    /// Errors: the compiler's words.
+    /// Errors: the compiler's message.
     pub(crate) fn library(&self, program: &Program) -> Result<PathBuf> {
         if !self.loops {
             return self.make(program, &translate(program, None)?).map_err(|failure| failure.of(program));
@@ -112,7 +112,7 @@ impl Compiler {
             match self.make(&plain, &translate(&plain, Some(&ways))?) {
                 Ok(path) => return Ok(path),
                 Err(failure) => {
-                    // A kernel whose loops are no C++ runs as written.
+                    // A kernel whose loops do not compile runs as written.
                     let wrong = ways.refuse(&failure.words);
                     if wrong == 0 {
                         return Err(failure.of(program));
@@ -122,9 +122,9 @@ impl Compiler {
         }
     }
 
-    /// The program behind the preprocessor, and what each of its kernels can be.
+    /// The preprocessed program, and how each of its kernels can run.
     ///
-    /// Errors: the preprocessor's words.
+    /// Errors: the preprocessor's message.
     pub(crate) fn ways(&self, program: &Program) -> Result<(Program, Ways)> {
         let text = self.preprocessed(program)?;
         let ways = Ways { loops: Loops::of(&text), splits: split(&text) };
@@ -148,7 +148,7 @@ impl Compiler {
             .map_err(|e| failed(format!("running {}: {e}", self.path.display())))?;
         let input = child.stdin.take();
         let told = std::thread::scope(|scope| {
-            // Both ends at once: pipes hold only so much.
+            // Writes and reads concurrently, because a pipe has a limited buffer.
             scope.spawn(move || input.map(|mut input| input.write_all(text.as_bytes())));
             child.wait_with_output()
         });
@@ -203,7 +203,7 @@ impl Compiler {
             file.write_all(&code)?;
             file.write_all(hash(key, &code).as_bytes())
         });
-        // Whole or not at all: another process may look for it.
+        // The file is written completely before it is renamed, because another process may look for it.
         written.and_then(|()| std::fs::rename(&part, path)).map_err(|error| {
             let _ = std::fs::remove_file(&part);
             io("writing", path)(error)
@@ -215,7 +215,7 @@ fn hash(key: &str, code: &[u8]) -> blake3::Hash {
     blake3::Hasher::new().update(key.as_bytes()).update(code).finalize()
 }
 
-/// Whether a library lies at `path` that only this user may change, and that is as it was written.
+/// Whether an intact library lies at `path` that only this user may change.
 fn whole(path: &Path, key: &str) -> bool {
     let mut bytes = Vec::new();
     let read = private::open(path).and_then(|mut file| file.read_to_end(&mut bytes));
@@ -228,7 +228,7 @@ fn io(what: &str, at: &Path) -> impl Fn(std::io::Error) -> Failure + use<> {
     move |error| Failure { words: format!("{words}: {error}") }
 }
 
-/// The compiler's words.
+/// The compiler's message.
 struct Failure {
     words: String,
 }
@@ -239,7 +239,8 @@ impl Failure {
     }
 }
 
-/// `RAYSPIN_EMULATOR_CACHE`, else a folder among Cargo's outputs where tests are run, else one among the user's caches.
+/// The cache folder: `RAYSPIN_EMULATOR_CACHE`, or else a folder in Cargo's target folder for tests, or else one among the
+/// user's caches.
 fn folder() -> Option<PathBuf> {
     if let Some(set) = std::env::var_os("RAYSPIN_EMULATOR_CACHE").filter(|v| !v.is_empty()) {
         return Some(PathBuf::from(set));

@@ -1,12 +1,12 @@
-//! Which rows of a table of variants a suite has run, and how exact they were.
+//! Records the rows of a table of variants that a test suite has run, and their errors.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use rayspin_device::Device;
 
-/// What became of the rows of a table on each device of a suite, by name: one that never ran, and that its device does not rule
-/// out, fails the suite. As text, the error of each row beside the error that it may have.
+/// The outcome of each row of a table on each device of a test suite, by name. The suite fails if a row never ran although
+/// its device could run it. As text, this lists the error of each row beside its tolerance.
 ///
 /// ```
 /// let cpu = rayspin_device::Device::cpu_with_threads(1)?;
@@ -23,11 +23,11 @@ pub struct Coverage(BTreeMap<(String, String), Fate>);
 
 #[derive(Debug, Clone)]
 enum Fate {
-    /// It ran. The error that came nearest to its tolerance is kept.
+    /// The row ran. Keeps the error that came nearest to its tolerance.
     Ran { error: f64, tolerance: f64 },
-    /// Its own constraint refuses every problem so far: why the last.
+    /// The row's constraint has refused every problem so far: the last reason.
     Refused(String),
-    /// The device lacks what it needs.
+    /// The device lacks a feature.
     RuledOut(String),
 }
 
@@ -36,7 +36,7 @@ impl Coverage {
         let key = (device.describe(), row.to_owned());
         let worse = match (self.0.get(&key), &fate) {
             (Some(Fate::Ran { error, tolerance }), Fate::Ran { error: new, tolerance: may }) => {
-                // An exact row may err by 0. NaN is worse than any error.
+                // An exact row has tolerance 0. NaN is worse than any error.
                 new * tolerance > error * may || new.is_nan() || (error == &0.0 && new > &0.0)
             }
             (Some(Fate::Ran { .. }), _) => false,
@@ -47,7 +47,7 @@ impl Coverage {
         }
     }
 
-    /// A row ran, and was this far from its oracle.
+    /// A row ran with this error against its oracle.
     pub fn compared(&mut self, device: &Device, row: &str, error: f64, tolerance: f64) {
         self.note(device, row, Fate::Ran { error, tolerance });
     }
@@ -57,7 +57,7 @@ impl Coverage {
         self.note(device, row, Fate::Refused(why.to_owned()));
     }
 
-    /// A device lacks an instruction, or another feature, that a row needs.
+    /// A row needs an instruction or another feature, and the device lacks it.
     pub fn ruled_out(&mut self, device: &Device, row: &str, why: &str) {
         self.note(device, row, Fate::RuledOut(why.to_owned()));
     }

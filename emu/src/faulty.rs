@@ -1,4 +1,4 @@
-//! A driver that fails where a test asks it to.
+//! A driver that fails at the call a test chooses.
 
 #![allow(unsafe_code)]
 
@@ -9,25 +9,25 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use rayspin_core::{Error, Result};
 use rayspin_device::cuda::{
-    Driver, Event, FftPlan, Function, Graph, Lane, Launch, Module, Program, Properties, Resources,
+    Driver, Event, FftPlan, Function, Graph, Launch, Module, Program, Properties, Resources, Stream,
     TextureLayout, TextureMemory, Ticket,
 };
 
-/// What goes wrong.
+/// A fault of the device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
-    /// Nothing.
+    /// No fault.
     Never,
-    /// The call with this number, counted from 0, fails; with `sticky` every later call too, as after an error that ends a
-    /// CUDA context.
+    /// The call with this number, counted from 0, fails. With `sticky` every later call fails too, as after an error that
+    /// ends a CUDA context.
     Call {
         /// Which call.
         number: u64,
         /// Whether the device is lost.
         sticky: bool,
     },
-    /// From call `after` on, allocations that would take the device's use above `bytes` are refused, as where another process
-    /// took the rest.
+    /// From call `after` on, allocations that would raise the device's use above `bytes` fail, as if another process held
+    /// the rest.
     Memory {
         /// The first such call.
         after: u64,
@@ -36,7 +36,7 @@ pub enum Fault {
     },
 }
 
-/// Another driver, whose calls are counted, and fail as told. Giving memory back never fails and is not counted.
+/// Wraps a driver, counts its calls and makes them fail. Freeing memory never fails and is not counted.
 #[derive(Debug)]
 pub struct Faulty {
     inner: Arc<dyn Driver>,
@@ -65,7 +65,7 @@ impl Faulty {
         Self { inner, state: Arc::new(state) }
     }
 
-    /// From now on, counting calls from 0, this goes wrong.
+    /// Sets the fault, and counts calls from 0 again.
     pub fn set(&self, fault: Fault) {
         *self.state.fault.lock().unwrap_or_else(PoisonError::into_inner) = fault;
         self.state.calls.store(0, Ordering::Relaxed);
@@ -93,7 +93,7 @@ impl Faulty {
         Ok(Arc::new(FaultyTicket { inner: inner?, state: self.state.clone() }))
     }
 
-    /// Bytes in use.
+    /// Bytes of device memory in use.
     pub fn used(&self) -> u64 {
         self.state.used.load(Ordering::Relaxed)
     }
@@ -104,7 +104,7 @@ impl State {
         self.failed.lock().unwrap_or_else(PoisonError::into_inner).push(name);
     }
 
-    /// Counts a call, which may be the one that fails.
+    /// Counts a call. Errors: this is the call that fails.
     fn call(&self, name: &'static str) -> Result<()> {
         let number = self.calls.fetch_add(1, Ordering::Relaxed);
         *self.counts.lock().unwrap_or_else(PoisonError::into_inner).entry(name).or_default() += 1;
@@ -186,16 +186,16 @@ unsafe impl Driver for Faulty {
         unsafe { self.inner.unpin(at, bytes) }
     }
 
-    unsafe fn upload_beside(&self, to: u64, from: *const u8, bytes: u64) -> Result<Arc<dyn Ticket>> {
-        self.state.call("upload_beside")?;
+    unsafe fn upload_async(&self, to: u64, from: *const u8, bytes: u64) -> Result<Arc<dyn Ticket>> {
+        self.state.call("upload_async")?;
         // SAFETY: as the caller promises.
-        self.ticket(unsafe { self.inner.upload_beside(to, from, bytes) })
+        self.ticket(unsafe { self.inner.upload_async(to, from, bytes) })
     }
 
-    unsafe fn download_beside(&self, from: u64, to: *mut u8, bytes: u64) -> Result<Arc<dyn Ticket>> {
-        self.state.call("download_beside")?;
+    unsafe fn download_async(&self, from: u64, to: *mut u8, bytes: u64) -> Result<Arc<dyn Ticket>> {
+        self.state.call("download_async")?;
         // SAFETY: as the caller promises.
-        self.ticket(unsafe { self.inner.download_beside(from, to, bytes) })
+        self.ticket(unsafe { self.inner.download_async(from, to, bytes) })
     }
 
     unsafe fn download_in_order(&self, from: u64, to: *mut u8, bytes: u64) -> Result<Arc<dyn Ticket>> {
@@ -204,21 +204,21 @@ unsafe impl Driver for Faulty {
         self.ticket(unsafe { self.inner.download_in_order(from, to, bytes) })
     }
 
-    fn pass(&self, from: Lane, to: Lane) -> Result<()> {
+    fn order_streams(&self, from: Stream, to: Stream) -> Result<()> {
         self.state.call("pass")?;
-        self.inner.pass(from, to)
+        self.inner.order_streams(from, to)
     }
 
-    unsafe fn queue_upload(&self, lane: Lane, to: u64, from: *const u8, bytes: u64) -> Result<()> {
+    unsafe fn queue_upload(&self, stream: Stream, to: u64, from: *const u8, bytes: u64) -> Result<()> {
         self.state.call("queue_upload")?;
         // SAFETY: as the caller promises.
-        unsafe { self.inner.queue_upload(lane, to, from, bytes) }
+        unsafe { self.inner.queue_upload(stream, to, from, bytes) }
     }
 
-    unsafe fn queue_download(&self, lane: Lane, from: u64, to: *mut u8, bytes: u64) -> Result<()> {
+    unsafe fn queue_download(&self, stream: Stream, from: u64, to: *mut u8, bytes: u64) -> Result<()> {
         self.state.call("queue_download")?;
         // SAFETY: as the caller promises.
-        unsafe { self.inner.queue_download(lane, from, to, bytes) }
+        unsafe { self.inner.queue_download(stream, from, to, bytes) }
     }
 
     unsafe fn pinned_address(&self, at: *mut u8) -> Result<u64> {

@@ -7,7 +7,7 @@ use rayspin_core::{Error, Result};
 use rayspin_device::cuda::FftPlan;
 use rustfft::{FftDirection, FftNum, FftPlanner};
 
-/// Elements from the first to the last that the plan touches, and one beyond. `None` for an impossible plan.
+/// Number of elements from the first to the last one of the plan. `None` for an impossible plan.
 pub(crate) fn extent(plan: &FftPlan) -> Option<usize> {
     let transform = plan.axes.iter().try_fold(1usize, |n, &a| n.checked_mul(a))?;
     let last = transform
@@ -17,10 +17,10 @@ pub(crate) fn extent(plan: &FftPlan) -> Option<usize> {
     (matches!(plan.axes.len(), 1..=3) && plan.stride > 0).then(|| last.checked_add(1))?
 }
 
-/// x̂[k] = Σ x[j] e^{±2πi jk/n} along each axis of the plan, not scaled.
+/// x̂[k] = Σ x[j] e^{±2πi jk/n} along each axis of the plan, without scaling.
 ///
 /// # Safety
-/// `from` and `to`, which may be the same, begin as many elements as [`extent`] says.
+/// [`extent`] elements are allocated at `from` and at `to`, which may be equal.
 pub(crate) unsafe fn run(plan: &FftPlan, sign: i32, from: u64, to: u64) -> Result<()> {
     if plan.double {
         // SAFETY: as the caller promises.

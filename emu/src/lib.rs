@@ -1,15 +1,15 @@
-//! The emulator: a [`Driver`] that runs CUDA C++ kernels on the CPU, so that tests without a GPU run them and the host code around
-//! them. See the crate's README for what it honours and what it does not, and for the sources with a twin.
+//! The emulator: a [`Driver`] that runs CUDA C++ kernels on the CPU. Tests without a GPU run kernels and the host code
+//! around them with it. The crate's README lists the supported features, the limits, and the sources with a twin.
 
-mod beside;
 mod compile;
+mod copy_streams;
 mod coverage;
 mod faulty;
 mod fft;
-mod hollow;
 mod loops;
 mod memory;
 mod module;
+mod null_driver;
 mod split;
 mod texture;
 mod translate;
@@ -24,25 +24,25 @@ use std::time::Instant;
 use rayspin_core::{Error, Result};
 use rayspin_device::Device;
 use rayspin_device::cuda::{
-    Driver, Event, FftPlan, Graph, Lane, Launch, Module, Program, Properties, TextureLayout, TextureMemory,
+    Driver, Event, FftPlan, Graph, Launch, Module, Program, Properties, Stream, TextureLayout, TextureMemory,
     Ticket,
 };
 
 pub use coverage::Coverage;
-pub use hollow::Hollow;
+pub use null_driver::NullDriver;
 
 use compile::Compiler;
 pub use faulty::{Fault, Faulty};
 use memory::Heap;
 
-/// Bytes of shared memory that a block may ask for, as of an H100.
+/// Maximum bytes of shared memory of a block, as on an H100.
 const SHARED_PER_BLOCK: u32 = 232_448;
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Every device to test on: the CPU, the emulated GPU, and the GPUs of this machine.
+/// All devices to test on: the CPU, the emulated GPU, and the GPUs of this machine.
 ///
 /// `RAYSPIN_TEST_DEVICES` (`cpu`, `emulated`, `cuda`, separated by commas) chooses among them.
 pub fn devices() -> Result<Vec<Device>> {
@@ -64,11 +64,11 @@ pub fn devices() -> Result<Vec<Device>> {
     Ok(all)
 }
 
-/// A CUDA processor made of the host's cores. Its limits are those of an H100, except for its memory.
+/// A CUDA processor made of the host's cores. It has the limits of an H100, except for its memory.
 #[derive(Debug)]
 pub struct Emulator {
     compiler: Compiler,
-    /// Where there is no compiler, the programs that were compiled beforehand.
+    /// The precompiled programs of a machine without a compiler.
     programs: Option<Vec<Program>>,
     inner: Arc<Inner>,
 }
@@ -81,25 +81,25 @@ struct Inner {
     ran: Mutex<BTreeMap<String, How>>,
     /// Addresses and bytes of the loaded programs' variables.
     variables: Mutex<Vec<(u64, u64)>>,
-    /// Held while work is done: one thing after the other.
+    /// Held while work is done, so that work is done in order.
     order: Mutex<Order>,
     /// Copies that nothing has waited for.
-    lanes: Mutex<beside::Lanes>,
+    copies: Mutex<copy_streams::PendingCopies>,
 }
 
 #[derive(Default)]
 struct Order {
     recording: Option<Vec<Work>>,
-    /// The first failure that no call has told yet.
+    /// The first failure that no call has returned yet.
     failure: Option<Error>,
 }
 
 /// How a kernel's threads run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum How {
-    /// A fibre each, and why.
+    /// As written, each thread a fibre; with the reason.
     Written(String),
-    /// So many loops over the threads of a block, with a barrier between each two.
+    /// As this number of loops over the threads of a block, with a barrier between each two.
     Loops(usize),
 }
 
@@ -112,17 +112,18 @@ enum Work {
 }
 
 impl Emulator {
-    /// One with 8 GiB of memory, on all cores. Errors: no C++ compiler.
+    /// An emulator with 8 GiB of memory, on all cores. Errors: no C++ compiler.
     pub fn new() -> Result<Self> {
         Self::with_memory(8 << 30)
     }
 
-    /// One with `bytes` of memory. Errors: as [`Emulator::new`].
+    /// An emulator with `bytes` bytes of memory. Errors: as [`Emulator::new`].
     pub fn with_memory(bytes: u64) -> Result<Self> {
         Self::with_properties(properties(bytes))
     }
 
-    /// One whose blocks may have so many bytes of shared memory: 99 KiB on GPUs of desktops. Errors: as [`Emulator::new`].
+    /// An emulator whose blocks may have `bytes` bytes of shared memory (99 KiB on desktop GPUs). Errors: as
+    /// [`Emulator::new`].
     pub fn with_shared(bytes: u32) -> Result<Self> {
         Self::with_properties(Properties { shared_per_block: bytes, ..properties(8 << 30) })
     }
@@ -140,14 +141,14 @@ impl Emulator {
                 ran: Mutex::default(),
                 variables: Mutex::default(),
                 order: Mutex::default(),
-                lanes: Mutex::default(),
+                copies: Mutex::default(),
             }),
         })
     }
 
-    /// The same for measurements: on so many threads, keeping what was compiled in this folder. With `loops` a kernel is
-    /// loops over the threads of a block, split at its barriers, for the compiler to make vectors of (MCUDA), unless [`How`] says why not.
-    /// Errors: no pool of so many threads.
+    /// The same emulator for measurements, on `threads` threads and with compiled libraries cached in the folder `cache`.
+    /// With `loops` a kernel runs as loops over the threads of a block, split at its barriers, which the compiler can
+    /// vectorise (MCUDA). [`How`] gives the reason for kernels that do not. Errors: the thread pool cannot be started.
     pub fn measuring(self, threads: usize, cache: Option<PathBuf>, loops: bool) -> Result<Self> {
         let mut compiler = self.compiler;
         if let Some(cache) = cache {
@@ -164,23 +165,24 @@ impl Emulator {
             ran: Mutex::default(),
             variables: Mutex::default(),
             order: Mutex::default(),
-            lanes: Mutex::default(),
+            copies: Mutex::default(),
         };
         Ok(Self { compiler, programs: self.programs, inner: Arc::new(inner) })
     }
 
-    /// The kernels that ran since this was last asked, and how.
+    /// The kernels that ran since the last call, and how they ran.
     pub fn take_ran(&self) -> BTreeMap<String, How> {
         std::mem::take(&mut lock(&self.inner.ran))
     }
 
-    /// How the kernels of a program run where they may be loops, without compiling it. Errors: the preprocessor's words.
+    /// How the kernels of a program run if loops are allowed. Does not compile the program. Errors: the preprocessor's
+    /// message.
     pub fn ways(&self, program: &Program) -> Result<BTreeMap<String, How>> {
         let (_, ways) = self.compiler.ways(program)?;
         Ok(ways.splits.keys().map(|name| (name.clone(), ways.of(name))).collect())
     }
 
-    /// The same as a machine without a compiler: it has these programs and no others.
+    /// The same emulator as a machine without a compiler that has only these programs.
     pub fn without_compiler(self, programs: Vec<Program>) -> Self {
         Self { programs: Some(programs), ..self }
     }
@@ -199,7 +201,7 @@ fn pool(threads: usize) -> Result<rayon::ThreadPool> {
         .map_err(|e| Error::Device { what: "emulator".to_owned(), detail: e.to_string() })
 }
 
-/// Those of an H100, except for its memory.
+/// The properties of an H100 with `memory` bytes of memory.
 fn properties(memory: u64) -> Properties {
     Properties {
         name: "Emulated GPU".to_owned(),
@@ -226,7 +228,7 @@ impl Inner {
                 Ok(())
             }
             None => {
-                lock(&self.lanes).catch_up();
+                lock(&self.copies).catch_up();
                 self.perform(&work)
             }
         }
@@ -235,11 +237,11 @@ impl Inner {
     fn perform(&self, work: &Work) -> Result<()> {
         match work {
             Work::Launch { kernel, launch, arguments } => {
-                // SAFETY: who launched it promised that the arguments are right; a write outside an array's guard zones is
-                // what the emulator cannot survive.
+                // SAFETY: the caller of the launch promised correct arguments. The emulator cannot survive a write beyond an
+                // array's guard zones.
                 #[allow(unsafe_code)]
                 let done = unsafe { kernel.run(self, *launch, arguments) };
-                // Damage comes first: it may be why the kernel failed.
+                // Damage is reported first, because it may be the reason why the kernel failed.
                 let damage = lock(&self.heap).damage();
                 damage.map_or(done, |detail| {
                     Err(Error::Device { what: format!("kernel {}", kernel.name), detail })
@@ -312,7 +314,7 @@ impl Inner {
         Ok(())
     }
 
-    /// For calls that a recording does not allow, which come after all work asked for so far.
+    /// Checks that no recording is under way, and does all uploads queued so far. Errors: work is being recorded.
     fn not_recording(&self, what: &str) -> Result<MutexGuard<'_, Order>> {
         let order = lock(&self.order);
         if order.recording.is_some() {
@@ -321,7 +323,7 @@ impl Inner {
                 detail: "not possible while work is recorded".to_owned(),
             });
         }
-        lock(&self.lanes).catch_up();
+        lock(&self.copies).catch_up();
         Ok(order)
     }
 }
@@ -351,9 +353,9 @@ unsafe impl Driver for Emulator {
     unsafe fn free(&self, address: u64, bytes: u64) {
         let mut order = lock(&self.inner.order);
         let idle = {
-            let mut lanes = lock(&self.inner.lanes);
-            lanes.catch_up();
-            lanes.give_back(address, bytes)
+            let mut copies = lock(&self.inner.copies);
+            copies.catch_up();
+            copies.give_back(address, bytes)
         };
         let freed = lock(&self.inner.heap).free(address);
         if let Err(error) = idle.and(freed) {
@@ -362,7 +364,7 @@ unsafe impl Driver for Emulator {
     }
 
     fn reads_late(&self, from: &[u8]) -> bool {
-        lock(&self.inner.lanes).reads_late(from)
+        lock(&self.inner.copies).reads_late(from)
     }
 
     unsafe fn upload(&self, to: u64, from: &[u8]) -> Result<()> {
@@ -370,7 +372,9 @@ unsafe impl Driver for Emulator {
             let _order = self.inner.not_recording("copying to the emulated GPU")?;
             self.inner.expect(to, from.len() as u64)?;
             // SAFETY: the range was just found to be allocated; the rest as the caller promises.
-            unsafe { lock(&self.inner.lanes).upload_late(from.as_ptr(), to as usize as *mut u8, from.len()) };
+            unsafe {
+                lock(&self.inner.copies).upload_late(from.as_ptr(), to as usize as *mut u8, from.len())
+            };
             return Ok(());
         }
         self.inner.ask(Work::Upload { to, bytes: from.to_vec() })
@@ -385,59 +389,59 @@ unsafe impl Driver for Emulator {
     }
 
     fn pin(&self, bytes: u64) -> Result<*mut u8> {
-        let at = beside::pin(bytes)?;
-        lock(&self.inner.lanes).pinned(at, bytes);
+        let at = copy_streams::pin(bytes)?;
+        lock(&self.inner.copies).pinned(at, bytes);
         Ok(at)
     }
 
     unsafe fn unpin(&self, at: *mut u8, bytes: u64) {
         let mut order = lock(&self.inner.order);
-        let mut lanes = lock(&self.inner.lanes);
-        lanes.unpinned(at);
-        if let Err(error) = lanes.give_back(at as u64, bytes) {
+        let mut copies = lock(&self.inner.copies);
+        copies.unpinned(at);
+        if let Err(error) = copies.give_back(at as u64, bytes) {
             order.failure.get_or_insert(error);
         }
         // SAFETY: as the caller promises.
-        unsafe { beside::unpin(at, bytes) }
+        unsafe { copy_streams::unpin(at, bytes) }
     }
 
-    unsafe fn upload_beside(&self, to: u64, from: *const u8, bytes: u64) -> Result<Arc<dyn Ticket>> {
+    unsafe fn upload_async(&self, to: u64, from: *const u8, bytes: u64) -> Result<Arc<dyn Ticket>> {
         self.inner.expect(to, bytes)?;
         // SAFETY: the range was just found to be allocated; the rest as the caller promises.
-        unsafe { beside::Late::begin(&self.inner, from, to as usize as *mut u8, bytes) }
+        unsafe { copy_streams::AsyncCopy::begin(&self.inner, from, to as usize as *mut u8, bytes) }
     }
 
-    unsafe fn download_beside(&self, from: u64, to: *mut u8, bytes: u64) -> Result<Arc<dyn Ticket>> {
+    unsafe fn download_async(&self, from: u64, to: *mut u8, bytes: u64) -> Result<Arc<dyn Ticket>> {
         self.inner.expect(from, bytes)?;
         // SAFETY: as above.
-        unsafe { beside::Late::begin(&self.inner, from as usize as *const u8, to, bytes) }
+        unsafe { copy_streams::AsyncCopy::begin(&self.inner, from as usize as *const u8, to, bytes) }
     }
 
     unsafe fn download_in_order(&self, from: u64, to: *mut u8, bytes: u64) -> Result<Arc<dyn Ticket>> {
         self.inner.expect(from, bytes)?;
         // SAFETY: the range was just found to be allocated; the rest as the caller promises.
-        unsafe { beside::InOrder::begin(&self.inner, from as usize as *const u8, to, bytes) }
+        unsafe { copy_streams::OrderedCopy::begin(&self.inner, from as usize as *const u8, to, bytes) }
     }
 
-    fn pass(&self, from: Lane, _to: Lane) -> Result<()> {
+    fn order_streams(&self, from: Stream, _to: Stream) -> Result<()> {
         let _order = self.inner.not_recording("waiting for copies of the emulated GPU")?;
-        lock(&self.inner.lanes).finish(from);
+        lock(&self.inner.copies).finish(from);
         Ok(())
     }
 
-    unsafe fn queue_upload(&self, lane: Lane, to: u64, from: *const u8, bytes: u64) -> Result<()> {
+    unsafe fn queue_upload(&self, stream: Stream, to: u64, from: *const u8, bytes: u64) -> Result<()> {
         let _order = self.inner.not_recording("copying to the emulated GPU")?;
         self.inner.expect(to, bytes)?;
         // SAFETY: the range was just found to be allocated; the rest as the caller promises.
-        unsafe { lock(&self.inner.lanes).upload(lane, from, to as usize as *mut u8, bytes as usize) };
+        unsafe { lock(&self.inner.copies).upload(stream, from, to as usize as *mut u8, bytes as usize) };
         Ok(())
     }
 
-    unsafe fn queue_download(&self, lane: Lane, from: u64, to: *mut u8, bytes: u64) -> Result<()> {
+    unsafe fn queue_download(&self, stream: Stream, from: u64, to: *mut u8, bytes: u64) -> Result<()> {
         let _order = self.inner.not_recording("copying from the emulated GPU")?;
         self.inner.expect(from, bytes)?;
         // SAFETY: as above.
-        unsafe { lock(&self.inner.lanes).download(lane, from as usize as *const u8, to, bytes as usize) };
+        unsafe { lock(&self.inner.copies).download(stream, from as usize as *const u8, to, bytes as usize) };
         Ok(())
     }
 
@@ -499,7 +503,7 @@ unsafe impl Driver for Emulator {
 
     fn synchronize(&self) -> Result<()> {
         let mut order = self.inner.not_recording("waiting for the emulated GPU")?;
-        lock(&self.inner.lanes).tell();
+        lock(&self.inner.copies).tell();
         match order.failure.take() {
             Some(error) => Err(error),
             None => Ok(()),
@@ -508,7 +512,7 @@ unsafe impl Driver for Emulator {
 
     fn idle(&self) -> Result<()> {
         let _order = self.inner.not_recording("waiting for the emulated GPU")?;
-        lock(&self.inner.lanes).settle();
+        lock(&self.inner.copies).settle();
         Ok(())
     }
 }

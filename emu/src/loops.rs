@@ -1,12 +1,12 @@
-//! MCUDA: which kernels can run as a loop over the threads of a block, and the text of those loops.
+//! MCUDA: finds the kernels that can run as a loop over the threads of a block, and writes these loops.
 
 use std::collections::{HashMap, HashSet};
 
 use crate::words::{blank, group, has_word, last_word, skipped, statement_end, without_comments, word};
 
-/// Where a thread finds its place; the functions that use one of them are given it as a parameter of their own.
+/// The built-in variables with a thread's place. A function that uses one of them gets it as a parameter.
 const PLACES: [&str; 4] = ["threadIdx", "blockIdx", "blockDim", "gridDim"];
-/// What a thread needs other threads of its block for, or what cannot be left before a loop ends.
+/// Calls that need other threads of the block, or that cannot leave a loop early.
 const WAITS: [&str; 4] = ["__nanosleep", "__activemask", "__trap", "assert"];
 const WAITING: [&str; 9] = [
     "__syncthreads",
@@ -20,7 +20,7 @@ const WAITING: [&str; 9] = [
     "__shared__",
 ];
 
-/// What is known of a program's functions.
+/// Facts about a program's functions.
 #[derive(Debug, Default)]
 pub(crate) struct Loops {
     /// Functions that need a thread's place, kernels among them.
@@ -30,10 +30,10 @@ pub(crate) struct Loops {
 }
 
 impl Loops {
-    /// None where a type's members or a macro would have to hand a place on: such a program runs as written.
+    /// `None` if members of a type or a macro would have to pass a place on. Such a program runs as written.
     pub(crate) fn of(text: &str) -> Option<Self> {
         let (functions, others) = definitions(text);
-        // Nobody calls a kernel: a variable of a kernel's name means nothing.
+        // Kernels are never called, so a variable with the name of a kernel means nothing.
         let kernels = kernels(text);
         let mut all: HashMap<&str, &HashSet<String>> =
             functions.iter().chain(&others).map(|(name, words)| (name.as_str(), words)).collect();
@@ -57,14 +57,14 @@ impl Loops {
         Some(Self { placed, reached })
     }
 
-    /// Whether evaluating this twice is the same as once: it calls no function of the program, changes nothing.
+    /// Whether evaluating `text` twice equals evaluating it once: it calls no function of the program and changes nothing.
     pub(crate) fn pure(&self, text: &str) -> bool {
         !text.contains("++")
             && !text.contains("--")
             && words(text).all(|word| !word.starts_with("atomic") && !self.reached.contains_key(&word))
     }
 
-    /// Whether a kernel's threads need nothing of each other.
+    /// Whether a kernel's threads are independent.
     pub(crate) fn runs(&self, kernel: &str) -> bool {
         self.reached.get(kernel).is_some_and(|words| {
             !words.iter().any(|word| {
@@ -82,7 +82,7 @@ fn is_macro(text: &str, name: &str) -> bool {
     })
 }
 
-/// These words and all that they lead to.
+/// These words and all words that they reach.
 fn reach(words: &HashSet<String>, all: &HashMap<&str, &HashSet<String>>) -> HashSet<String> {
     let (mut seen, mut next) = (words.clone(), words.iter().cloned().collect::<Vec<_>>());
     while let Some(name) = next.pop() {
@@ -109,7 +109,7 @@ fn words(text: &str) -> impl Iterator<Item = String> + '_ {
 
 type Words = HashMap<String, HashSet<String>>;
 
-/// The words of functions' bodies, and those of types and macros, by name.
+/// The words of function bodies, and the words of types and macros, by name.
 fn definitions(text: &str) -> (Words, Words) {
     let (mut functions, mut others) = (Words::new(), Words::new());
     let text = without_comments(text);
@@ -224,9 +224,9 @@ pub(crate) fn opening(text: &str) -> Option<usize> {
     text[at..].starts_with('(').then_some(at + 1)
 }
 
-/// A kernel whose first statements are constants and `if (...) return;`: what says whether a thread has anything to do, and the
-/// kernel of threads that have. Its loop has no branch, which is what lets a compiler make vectors of it. `parameters` and
-/// `body` are in their brackets.
+/// Splits a kernel whose first statements are constants and `if (...) return;` in two: a test whether a thread has work, and
+/// a kernel for threads that have. The loop of this kernel has no branch, so that a compiler can vectorise it. `parameters`
+/// and `body` include their brackets.
 pub(crate) fn parted(
     name: &str,
     parameters: &str,

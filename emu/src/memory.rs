@@ -7,11 +7,11 @@ use std::collections::BTreeMap;
 
 use rayspin_core::{Error, Result};
 
-/// Bytes of a guard zone; also what pieces are aligned to.
+/// Bytes of a guard zone, and the alignment of pieces.
 const GUARD: usize = 1024;
-/// What a guard zone repeats: a NaN as a number of either precision, and none that programs write.
+/// The pattern of a guard zone: a NaN in either precision, and no NaN that programs write.
 const PATTERN: [u8; 4] = 0xFFFF_F1A5u32.to_le_bytes();
-/// Of every number type a NaN; −1 as an integer.
+/// The byte of fresh memory: a NaN in every number type, −1 as an integer.
 pub(crate) const POISON: u8 = 0xFF;
 
 #[derive(Debug)]
@@ -56,7 +56,7 @@ impl Heap {
         }
     }
 
-    /// Gives a piece back. Errors: there is none at this address, or its guards are damaged.
+    /// Frees a piece. Errors: no piece at this address, or damaged guards.
     pub(crate) fn free(&mut self, address: u64) -> Result<()> {
         let damage = self.damage();
         let Some(size) = self.pieces.remove(&address) else {
@@ -75,7 +75,7 @@ impl Heap {
             .is_some_and(|(&at, &size)| address.checked_add(bytes).is_some_and(|end| end <= at + size as u64))
     }
 
-    /// What was written outside a piece since the last call; the guards are made whole again.
+    /// Describes writes outside a piece since the last call, and restores the guards.
     pub(crate) fn damage(&self) -> Option<String> {
         let mut found = None;
         for (&address, &size) in &self.pieces {
@@ -102,7 +102,7 @@ impl Heap {
     }
 }
 
-/// The first byte of a guard zone that is not as it was.
+/// The first changed byte of a guard zone.
 fn damaged(zone: &[u8]) -> Option<usize> {
     if zone.chunks_exact(4).all(|four| four == PATTERN) {
         return None;

@@ -1,4 +1,4 @@
-//! A compiled program: its kernels, its variables, and how blocks are shared out among threads.
+//! A compiled program: its kernels, its variables, and the distribution of blocks to threads.
 
 #![allow(unsafe_code)]
 
@@ -15,7 +15,7 @@ use crate::compile::Compiler;
 use crate::{How, Inner, Work, lock};
 
 const MESSAGE: usize = 600;
-/// What a kernel may declare itself, as on the real processor.
+/// Maximum bytes of shared memory that a kernel may declare, as on a real processor.
 const STATIC_SHARED: u32 = 48 << 10;
 
 /// As in `fibres.h`.
@@ -72,7 +72,7 @@ struct RawProgram {
 /// Stacks and shared memory of one thread of the host, between launches.
 struct Idle {
     at: *mut Workspace,
-    /// Whose code made it and gives it back.
+    /// The library whose code made it and frees it.
     library: Arc<Code>,
 }
 
@@ -176,7 +176,7 @@ impl Loaded {
         let path = compiler.library(program)?;
         let mut code = Code::open(&path, program.name)?;
         if !code.variables().is_empty() {
-            // A library that is loaded twice is the same: another emulator's variables would be these.
+            // Loading a library twice gives the same library, and two emulators would share its variables.
             let copy = private::temporary(path.parent().unwrap_or(&path), "so");
             let copied = std::fs::copy(&path, &copy);
             let opened = copied
@@ -244,7 +244,7 @@ impl Module for Loaded {
     }
 }
 
-/// A kernel that can be called, and what its arguments take.
+/// A kernel that can be called, and the sizes of its arguments.
 pub(crate) struct Callable {
     pub(crate) name: String,
     code: Arc<Code>,
@@ -256,7 +256,7 @@ pub(crate) struct Callable {
 }
 
 impl Callable {
-    /// Copies the arguments, each to a place of its own that is aligned for every type.
+    /// Copies each argument to its own place, which is aligned for every type.
     ///
     /// # Safety
     /// `arguments` point to values of the kernel's types.

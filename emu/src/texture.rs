@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use rayspin_core::Result;
-use rayspin_device::cuda::{Filter, Outside, TexelKind, TextureLayout, TextureMemory};
+use rayspin_device::cuda::{AddressMode, Filter, TexelKind, TextureLayout, TextureMemory};
 
 use crate::{Inner, Work, lock};
 
@@ -40,11 +40,11 @@ impl Surface {
                 TexelKind::U8 => 2,
             },
             linear: u32::from(layout.sampling.filter == Filter::Linear),
-            outside: match layout.sampling.outside {
-                Outside::Clamp => 0,
-                Outside::Border => 1,
-                Outside::Wrap => 2,
-                Outside::Mirror => 3,
+            outside: match layout.sampling.address_mode {
+                AddressMode::Clamp => 0,
+                AddressMode::Border => 1,
+                AddressMode::Wrap => 2,
+                AddressMode::Mirror => 3,
             },
             normalized: u32::from(layout.sampling.normalized),
             layered: u32::from(layout.layered),

@@ -1,4 +1,4 @@
-//! From CUDA C++ to C++: what macros of a header cannot say of shared memory, and a table of kernels and variables.
+//! Translates CUDA C++ to C++: shared memory, which macros of a header cannot express, and a table of kernels and variables.
 
 use std::collections::BTreeMap;
 
@@ -53,10 +53,10 @@ pub(crate) fn translate(program: &Program, ways: Option<&Ways>) -> Result<String
     Ok(text)
 }
 
-/// What each kernel of a program can be.
+/// How each kernel of a program can run.
 #[derive(Debug)]
 pub(crate) struct Ways {
-    /// None: every kernel runs as written.
+    /// `None` if every kernel runs as written.
     pub(crate) loops: Option<Loops>,
     pub(crate) splits: BTreeMap<String, std::result::Result<Split, Refusal>>,
 }
@@ -82,7 +82,8 @@ impl Ways {
         }
     }
 
-    /// Gives up the kernels whose loops the compiler complains of, all of them where it names none. How many there are.
+    /// Gives up the loops of the kernels that the compiler's message names, or of all kernels if it names none. Returns
+    /// their number.
     pub(crate) fn refuse(&mut self, words: &str) -> usize {
         let split: Vec<String> = self.split().map(|(name, _)| name.clone()).collect();
         let named: Vec<_> =
@@ -102,12 +103,12 @@ struct Kernel {
     bounds: String,
 }
 
-/// Everything but the words of the language is copied as it is.
+/// Copies everything except the words of the language unchanged.
 struct Reader<'a> {
     text: &'a str,
     at: usize,
     out: String,
-    /// Of each open brace whether it only groups declarations of the outermost level.
+    /// For each open brace, whether it only groups declarations of the outermost level.
     braces: Vec<bool>,
     /// The kernel whose body is being read, and the depth of its braces.
     inside: Option<(String, usize)>,

@@ -160,7 +160,7 @@ fn parts_of_views_stay_inside() {
     let (from, mut to) = (y.cuda().part(2, 3).unwrap(), x.cuda_mut());
     let mut part = to.part(5, 3).unwrap();
     kernel(&device, "axpy")
-        .go(Launch::covering(3, 32), &mut [10.0f32.into(), from.into(), part.again().into(), 3u64.into()])
+        .go(Launch::covering(3, 32), &mut [10.0f32.into(), from.into(), part.reborrow().into(), 3u64.into()])
         .unwrap();
     let found: Vec<f32> = x.to_vec().unwrap().iter().map(|v| v.re).collect();
     assert_eq!(found, [0.0, 1.0, 2.0, 3.0, 4.0, 25.0, 36.0, 47.0]);
@@ -353,7 +353,7 @@ fn a_recording_holds_only_while_memory_stays_where_it_is() {
     assert_eq!(x.to_vec().unwrap(), [1]);
 }
 
-/// What another thread asks for meanwhile is done, and is no part of the recording.
+/// Work that another thread queues during the recording is done, and is no part of it.
 #[test]
 fn a_recording_is_one_thread_s() {
     let device = gpu();

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use rayspin_core::Result;
-use rayspin_device::cuda::{Driver, Filter, Outside, Sampling};
+use rayspin_device::cuda::{AddressMode, Driver, Filter, Sampling};
 use rayspin_device::{Array, Backend, Cuda, Device, Pinned, Transfer};
 use rayspin_emu::{Emulator, Fault, Faulty};
 
@@ -156,7 +156,7 @@ fn what_goes_while_work_is_recorded_is_waited_for_afterwards() {
 #[test]
 fn the_texels_of_a_texture_stay_while_kernels_may_read_them() {
     let rig = Rig::new();
-    let sampling = Sampling { filter: Filter::Point, outside: Outside::Clamp, normalized: false };
+    let sampling = Sampling { filter: Filter::Point, address_mode: AddressMode::Clamp, normalized: false };
     let values = Array::<f32>::zeros(&rig.device, &[LEN]).unwrap();
     let texture = || rig.cuda().texture(&values, sampling).unwrap();
     let free = || rig.emulator.free_memory().unwrap();

@@ -1,5 +1,5 @@
-//! What kernels may use, each against the same in Rust: on the emulator and, so that the emulator is held to what the
-//! hardware does, on the GPUs of this machine.
+//! The features that kernels may use, each compared with Rust code. Runs on the emulator and on the GPUs of this machine,
+//! which checks the emulator against the hardware.
 
 #![allow(clippy::unwrap_used)]
 

@@ -1,4 +1,4 @@
-//! Kernels as loops over the threads of a block, against the oracles that the same kernels as fibres meet.
+//! Kernels as loops over the threads of a block, compared with the same oracles as kernels as fibres.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
@@ -11,27 +11,29 @@ use rayspin_device::{BackendKind, Device};
 use rayspin_emu::{Emulator, How};
 use rayspin_tune::{Ladder, Which};
 
-/// How the kernels of a rung ran.
+/// How the kernels of a variant ran.
 type Ran = Vec<(String, How)>;
 
-/// Some rungs of some trials of a ladder.
-fn rungs(ladder: &dyn Ladder, trials: &[usize], wanted: &[&str]) -> Vec<(&'static str, Ran)> {
+/// Some variants of some trials of a ladder.
+fn variants(ladder: &dyn Ladder, trials: &[usize], wanted: &[&str]) -> Vec<(&'static str, Ran)> {
     let emulator = Arc::new(Emulator::new().unwrap().measuring(2, None, true).unwrap());
     let device = Device::with_driver(emulator.clone(), Device::cpu_with_threads(2).unwrap());
     let mut found = Vec::new();
     for &trial in trials {
         let mut session = ladder.open(Which::Trial(trial), &device, 7).unwrap();
-        let rungs = session.rungs().to_vec();
-        for (at, rung) in rungs.iter().enumerate().filter(|(_, rung)| rung.backend == BackendKind::Cuda) {
-            if rung.refuses.is_some() || !(wanted.is_empty() || wanted.contains(&rung.name)) {
+        let variants = session.variants().to_vec();
+        for (at, variant) in
+            variants.iter().enumerate().filter(|(_, variant)| variant.backend == BackendKind::Cuda)
+        {
+            if variant.refuses.is_some() || !(wanted.is_empty() || wanted.contains(&variant.name)) {
                 continue;
             }
             emulator.take_ran();
             let name = ladder.about().name;
-            let error = session.verify(at, &rung.space.default_config());
-            let error = error.unwrap_or_else(|e| panic!("{name} {}: {e}", rung.name));
-            assert!(error <= rung.tolerance, "{name} {}, trial {trial}: {error}", rung.name);
-            found.push((rung.name, emulator.take_ran().into_iter().collect()));
+            let error = session.verify(at, &variant.space.default_config());
+            let error = error.unwrap_or_else(|e| panic!("{name} {}: {e}", variant.name));
+            assert!(error <= variant.tolerance, "{name} {}, trial {trial}: {error}", variant.name);
+            found.push((variant.name, emulator.take_ran().into_iter().collect()));
         }
     }
     found
@@ -56,23 +58,23 @@ fn kernels_as_loops_meet_their_oracles() {
         ("sad", "gpu-shared", "sad::shared_bytes"),
         ("nudft-adjoint", "gpu-separable", "nudft_separable::adjoint"),
     ];
-    for (name, rung, kernel) in split {
-        let found = rungs(ladder(name).as_ref(), &[2, 4], &[rung]);
+    for (name, variant, kernel) in split {
+        let found = variants(ladder(name).as_ref(), &[2, 4], &[variant]);
         let ran = found.iter().flat_map(|(_, ran)| ran).find(|(other, _)| other == kernel);
         assert!(matches!(ran, Some((_, How::Loops(2..)))), "{found:?}");
     }
 }
 
 #[test]
-#[ignore = "minutes: every rung of every trial of every ladder"]
+#[ignore = "minutes: every variant of every trial of every ladder"]
 fn all_kernels_as_loops_meet_their_oracles() {
     let only = std::env::var("RAYSPIN_TEST_LADDER").ok();
     for ladder in ladders().iter().filter(|l| only.as_ref().is_none_or(|only| l.about().name == only)) {
         let trials: Vec<_> = (0..ladder.trials()).collect();
-        let found: BTreeMap<_, _> = rungs(ladder.as_ref(), &trials, &[]).into_iter().collect();
-        for (rung, ran) in found {
+        let found: BTreeMap<_, _> = variants(ladder.as_ref(), &trials, &[]).into_iter().collect();
+        for (variant, ran) in found {
             for (kernel, how) in ran {
-                println!("{} {rung}: {kernel} {how:?}", ladder.about().name);
+                println!("{} {variant}: {kernel} {how:?}", ladder.about().name);
             }
         }
     }

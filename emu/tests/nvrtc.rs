@@ -103,7 +103,8 @@ fn programs_for_machines_without_a_compiler_are_text_for_the_oldest_processor() 
         return;
     }
     let all = precompiled(usize::MAX);
-    // Every form would take minutes: a few of them, spread over the list, and the shared sources are those of `programs`.
+    // Every form would take minutes. The test takes a few of them, spread over the list; `programs` covers the shared
+    // sources.
     all.iter().step_by(all.len() / 13 + 1).for_each(|build| {
         let program = Program::new(build.source, &build.defines);
         let text = String::from_utf8(compile(&program, "compute_80", false).unwrap().image).unwrap();

@@ -8,14 +8,17 @@ mod trusted;
 use num_complex::Complex32;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
-use rayspin_device::cuda::{Argument, Filter, Launch, Outside, Sampling, Source, Texel, TexelKind, Texture};
+use rayspin_device::cuda::{
+    AddressMode, Argument, Filter, Launch, Sampling, Source, Texel, TexelKind, Texture,
+};
 use rayspin_device::{Array, Backend, BackendKind, Cuda, Device};
 use rayspin_emu::devices;
 use trusted::Trusted;
 
 static SOURCE: Source = Source { name: "textures", files: &[("textures.cu", include_str!("textures.cu"))] };
 
-const OUTSIDES: [Outside; 4] = [Outside::Clamp, Outside::Border, Outside::Wrap, Outside::Mirror];
+const ADDRESS_MODES: [AddressMode; 4] =
+    [AddressMode::Clamp, AddressMode::Border, AddressMode::Wrap, AddressMode::Mirror];
 
 fn cuda(device: &Device) -> &Cuda {
     match device.backend() {
@@ -29,14 +32,14 @@ fn gpus() -> impl Iterator<Item = Device> {
 }
 
 /// The texel that stands for index i of n.
-fn texel(i: i64, n: usize, outside: Outside) -> Option<usize> {
+fn texel(i: i64, n: usize, outside: AddressMode) -> Option<usize> {
     let n = n as i64;
     let inside = (0..n).contains(&i);
     Some(match outside {
-        Outside::Clamp => i.clamp(0, n - 1),
-        Outside::Border => inside.then_some(i)?,
-        Outside::Wrap => i.rem_euclid(n),
-        Outside::Mirror => {
+        AddressMode::Clamp => i.clamp(0, n - 1),
+        AddressMode::Border => inside.then_some(i)?,
+        AddressMode::Wrap => i.rem_euclid(n),
+        AddressMode::Mirror => {
             let i = i.rem_euclid(2 * n);
             if i < n { i } else { 2 * n - 1 - i }
         }
@@ -57,7 +60,8 @@ fn formula(values: &[f64], shape: &[usize], x: &[f64], sampling: Sampling, layer
                 false => (x[d].floor(), 0.0),
             };
             weight *= if far == 1 { part } else { 1.0 - part };
-            place = place.and_then(|p| Some(p * n + texel(first as i64 + far as i64, n, sampling.outside)?));
+            place =
+                place.and_then(|p| Some(p * n + texel(first as i64 + far as i64, n, sampling.address_mode)?));
         }
         sum += weight * place.map_or(0.0, |p| values[p]);
     }
@@ -104,10 +108,12 @@ fn coordinates(rng: &mut ChaCha8Rng, shape: &[usize], filter: Filter, count: usi
 fn samplings() -> impl Iterator<Item = Sampling> {
     [Filter::Point, Filter::Linear].into_iter().flat_map(|filter| {
         [false, true].into_iter().flat_map(move |normalized| {
-            OUTSIDES
+            ADDRESS_MODES
                 .into_iter()
-                .filter(move |outside| normalized || matches!(outside, Outside::Clamp | Outside::Border))
-                .map(move |outside| Sampling { filter, outside, normalized })
+                .filter(move |outside| {
+                    normalized || matches!(outside, AddressMode::Clamp | AddressMode::Border)
+                })
+                .map(move |outside| Sampling { filter, address_mode: outside, normalized })
         })
     })
 }
@@ -159,8 +165,8 @@ fn check<T: Texel, const CHANNELS: usize>(
         format!("{}{}", if layered { "layered" } else { ["", "one", "two", "three"][shape.len()] }, CHANNELS);
     let at: Vec<_> = sent.iter().map(|(sent, _)| *sent).collect();
     let found = look::<CHANNELS>(device, &kernel, &texture, &at);
-    // In texels the weights are those of the formula. Otherwise they are rounded to 1/256 along every axis, from coordinates
-    // that were rounded before.
+    // With coordinates in texels the weights follow the formula. Otherwise they are rounded to 1/256 along every axis, from
+    // coordinates that were rounded before.
     let exact = !sampling.normalized || sampling.filter == Filter::Point;
     let axes = shape.len() - usize::from(layered);
     // How many bits the hardware keeps of bytes between texels is not documented. Nor is what it makes of weights along several
@@ -282,7 +288,7 @@ fn what_the_hardware_cannot_hold_or_do_is_refused() {
         assert!(texture(&[2, 2, 16_385], Sampling::LINEAR).contains("16384"));
         assert!(texture(&[1, 1, 2, 2], Sampling::LINEAR).contains("one to three axes"));
         assert!(texture(&[3, 0], Sampling::LINEAR).contains("texels"));
-        let wrap = Sampling { outside: Outside::Wrap, ..Sampling::LINEAR };
+        let wrap = Sampling { address_mode: AddressMode::Wrap, ..Sampling::LINEAR };
         assert!(texture(&[4], wrap).contains("normalised"));
         let image = Array::<f32>::zeros(&device, &[4, 4]).unwrap();
         assert!(cuda.layered_texture(&image, Sampling::LINEAR).is_err());

@@ -1,5 +1,5 @@
-//! Copies beside a device's work, and variables of programs: on every device of this machine and on the emulator, which does
-//! such copies as late as it may.
+//! Asynchronous copies and variables of programs, on every device of this machine and on the emulator, which does such
+//! copies as late as possible.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
@@ -8,8 +8,8 @@ mod trusted;
 use std::sync::Arc;
 use trusted::Trusted;
 
-use rayspin_device::cuda::{Argument, Driver, Lane, Launch, Source};
-use rayspin_device::{Array, Backend, Cuda, Device, Pinned, Way};
+use rayspin_device::cuda::{Argument, Driver, Launch, Source, Stream};
+use rayspin_device::{Array, Backend, Cuda, Device, HostCopy, Pinned};
 use rayspin_emu::{Emulator, Fault, Faulty, devices};
 
 static SOURCE: Source = Source {
@@ -98,8 +98,8 @@ fn values_may_change_as_soon_as_an_upload_returns() {
             type Put = fn(&mut Array<f32>, &[f32]);
             let ways: [(&str, Put); 4] = [
                 ("set", |array, values| array.set(values).unwrap()),
-                ("staged", |array, values| array.put(0, values, Way::Staged).unwrap()),
-                ("unstaged", |array, values| array.put(0, values, Way::Unstaged).unwrap()),
+                ("staged", |array, values| array.put(0, values, HostCopy::Staged).unwrap()),
+                ("unstaged", |array, values| array.put(0, values, HostCopy::Unstaged).unwrap()),
                 ("from_slice", |array, values| {
                     *array = Array::from_slice(array.device(), array.shape(), values).unwrap();
                 }),
@@ -189,13 +189,13 @@ fn a_copy_that_is_not_waited_for_shows_on_the_emulator() {
     // SAFETY: both hold four bytes; nothing else uses them.
     unsafe {
         here.copy_from_nonoverlapping([1, 2, 3, 4].as_ptr(), 4);
-        let ticket = driver.upload_beside(there, here, 4).unwrap();
+        let ticket = driver.upload_async(there, here, 4).unwrap();
         driver.download(there, &mut seen).unwrap();
         assert_eq!(seen, [0xFF; 4]);
         ticket.join().unwrap();
         driver.download(there, &mut seen).unwrap();
         assert_eq!(seen, [1, 2, 3, 4]);
-        let ticket = driver.download_beside(there, here, 4).unwrap();
+        let ticket = driver.download_async(there, here, 4).unwrap();
         assert_eq!(*here, 0xFF);
         ticket.wait().unwrap();
         assert_eq!(*here, 1);
@@ -289,7 +289,7 @@ fn parts_are_copied_in_order_and_waited_for_when_they_are_looked_at() {
             x.receive_part(len - 1, &mut from, 0..1).unwrap();
             x.send_part(len - 1, &mut to, 0..1).unwrap();
             assert_eq!(to.read().unwrap()[0], -2.0);
-            for way in [Way::Staged, Way::Unstaged] {
+            for way in [HostCopy::Staged, HostCopy::Unstaged] {
                 x.put(0, &values, way).unwrap();
                 let mut back = vec![0.0; len / 2 + 1];
                 x.get(len - back.len(), &mut back, way).unwrap();
@@ -332,7 +332,8 @@ fn both_ways_at_once_and_work_between_copies() {
                 let n = y.len();
                 let x = of.cuda().part(at, n).unwrap();
                 at += n;
-                let arguments = &mut [x.into(), y.again().into(), Argument::count(n)?, Argument::from(1u32)];
+                let arguments =
+                    &mut [x.into(), y.reborrow().into(), Argument::count(n)?, Argument::from(1u32)];
                 kernel.go(Launch::covering(n, 256), arguments)
             });
             done.unwrap();
@@ -409,22 +410,22 @@ fn a_lane_that_is_not_waited_for_shows_on_the_emulator() {
     unsafe {
         here.copy_from_nonoverlapping([1, 2, 3, 4].as_ptr(), 4);
         let mut seen = [0; 4];
-        driver.queue_upload(Lane::In, there, here, 4).unwrap();
-        driver.pass(Lane::Out, Lane::Work).unwrap();
+        driver.queue_upload(Stream::Upload, there, here, 4).unwrap();
+        driver.order_streams(Stream::Download, Stream::Work).unwrap();
         driver.download(there, &mut seen).unwrap();
         assert_eq!(seen, [0xFF; 4]);
-        driver.pass(Lane::In, Lane::Work).unwrap();
+        driver.order_streams(Stream::Upload, Stream::Work).unwrap();
         driver.download(there, &mut seen).unwrap();
         assert_eq!(seen, [1, 2, 3, 4]);
-        driver.queue_download(Lane::Work, there, here, 4).unwrap();
+        driver.queue_download(Stream::Work, there, here, 4).unwrap();
         assert_eq!(here.cast::<[u8; 4]>().read(), [0xFF; 4]);
         driver.set_bytes(there, 9, 4).unwrap();
         driver.synchronize().unwrap();
         assert_eq!(here.cast::<[u8; 4]>().read(), [1, 2, 3, 4]);
-        driver.queue_download(Lane::Out, there, here, 4).unwrap();
+        driver.queue_download(Stream::Download, there, here, 4).unwrap();
         driver.synchronize().unwrap();
         assert_eq!(here.cast::<[u8; 4]>().read(), [0xFF; 4]);
-        driver.pass(Lane::Out, Lane::Work).unwrap();
+        driver.order_streams(Stream::Download, Stream::Work).unwrap();
         assert_eq!(here.cast::<[u8; 4]>().read(), [9; 4]);
         driver.unpin(here, 4);
         driver.free(there, 4);

@@ -11,7 +11,7 @@ fuzz_target!(|bytes: &[u8]| {
     if let Err(error) = cfl::read(&path) {
         rayspin_fuzz::check_error(&error);
     }
-    let _ = read_image(&path, &Default::default());
+    let _ = read_image(&path);
     let units = Some(rayspin_core::TrajectoryUnits::CyclesPerFov);
     let along = ScanOptions { trajectory: Some(path.clone()), units, ..ScanOptions::default() };
     for options in [ScanOptions::default(), along] {

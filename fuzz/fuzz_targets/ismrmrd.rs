@@ -21,7 +21,7 @@ fuzz_target!(|bytes: &[u8]| {
         }
         Err(error) => rayspin_fuzz::check_error(&error),
     }
-    if let Err(error) = rayspin_io::read_image(&path, &Default::default()) {
+    if let Err(error) = rayspin_io::read_image(&path) {
         rayspin_fuzz::check_error(&error);
     }
 });

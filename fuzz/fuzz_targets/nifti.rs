@@ -8,7 +8,7 @@ use libfuzzer_sys::fuzz_target;
 fuzz_target!(|bytes: &[u8]| {
     for (name, content) in [("a.nii", bytes.to_vec()), ("a.nii.gz", compressed(bytes))] {
         let path = rayspin_fuzz::file(name, &content);
-        if let Err(error) = rayspin_io::read_image(&path, &Default::default()) {
+        if let Err(error) = rayspin_io::read_image(&path) {
             rayspin_fuzz::check_error(&error);
         }
     }

@@ -2,13 +2,13 @@
 //! A NumPy array: as image, as k-space and as trajectory.
 
 use libfuzzer_sys::fuzz_target;
-use rayspin_io::{ScanFile, ScanOptions, npy, read_image, read_scan, trajectory_extent};
+use rayspin_io::{ScanFile, ScanOptions, npy, read_image, read_scan, read_trajectory};
 
 fuzz_target!(|bytes: &[u8]| {
     let path = rayspin_fuzz::file("a.npy", bytes);
     let _ = npy::describe(&path);
     let _ = npy::read_real(&path);
-    if let Err(error) = read_image(&path, &Default::default()) {
+    if let Err(error) = read_image(&path) {
         rayspin_fuzz::check_error(&error);
     }
     let units = Some(rayspin_core::TrajectoryUnits::CyclesPerFov);
@@ -19,5 +19,5 @@ fuzz_target!(|bytes: &[u8]| {
         }
     }
     // An array is never both samples and their trajectory: these are complex, and that is not.
-    let _ = trajectory_extent(&path, None);
+    let _ = read_trajectory(&path);
 });

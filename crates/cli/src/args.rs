@@ -4,17 +4,19 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum, ValueHint};
+use rayspin::io::Values;
 use rayspin_shell::Gpu;
 use rayspin_shell::args::Common;
 
 mod formats;
+mod help;
 pub(crate) mod simulate;
 
 use crate::methods::MethodArgs;
 
 /// Raw MRI scans into images, on every core of this machine.
 #[derive(Debug, Parser)]
-#[command(name = "rayspin", version, propagate_version = true, max_term_width = 110)]
+#[command(name = "rayspin", version, max_term_width = 100)]
 #[command(after_help = "\
 Examples:
   rayspin demo                                              a tour in under a minute
@@ -74,18 +76,19 @@ impl Command {
 
 /// The definition of the command line.
 pub(crate) fn command() -> clap::Command {
-    formats::fill(Cli::command())
+    let command = formats::fill(Cli::command())
         .mut_arg("device", |option| {
-            option.help(
-                "Processor to compute on: auto (the first GPU that works, unless the CPU is quicker than a GPU starts; the \
-                 CPU also takes what does not fit a GPU or fails there), cpu, cuda, cuda:N",
+            option.help("Processor to compute on: auto, cpu, cuda, cuda:N").long_help(
+                "Processor to compute on: auto, cpu, cuda, cuda:N. auto takes the first GPU that works, unless the CPU is \
+                 done before a GPU has started; the CPU also takes what does not fit a GPU or fails there",
             )
         })
         .mut_arg("gpu_memory", |option| {
             option.help(
                 "GPU memory that arrays may take; a reconstruction is cut to fit [default: all that is free]",
             )
-        })
+        });
+    help::arrange(command)
 }
 
 /// `rayspin demo`
@@ -143,66 +146,103 @@ pub(crate) enum SensitivitiesArg {
     Espirit,
 }
 
+/// The numbers of a complex image that files hold.
+#[derive(Debug, Clone, Copy, Args)]
+pub(crate) struct Numbers {
+    /// Write complex numbers [default: complex in {complex written by default}, magnitudes in the others]
+    #[arg(long)]
+    pub(crate) complex: bool,
+    /// Write phases in rad, from −π to π; a picture shows them
+    #[arg(long, conflicts_with = "complex")]
+    pub(crate) phase: bool,
+}
+
+impl Numbers {
+    /// What is written of each number; by the format when absent.
+    pub(crate) fn values(self) -> Option<Values> {
+        match (self.complex, self.phase) {
+            (true, _) => Some(Values::Complex),
+            (_, true) => Some(Values::Phase),
+            _ => None,
+        }
+    }
+}
+
 /// `rayspin recon mri`
 #[derive(Debug, Args)]
 #[command(after_help = "\
+Examples and all options: rayspin recon mri --help")]
+#[command(after_long_help = "\
 SCAN is ISMRMRD (.h5), or an array: k-space as BART .cfl (READ PHS1 PHS2 COIL), .npy or .npz
-([coil, z, y, x]); with --traj samples as .cfl (1 readout spoke coil), .npy or .npz ([coil, sample] or
-[coil, spoke, readout]). A line says what it was understood as; warnings say what speaks against that
-(rules: docs/reading.md). The image's format follows its name: {images written}
-(ISMRMRD images). An array read from .cfl is written to .cfl in the same dimensions.
+([coil, z, y, x]); with --traj samples as .cfl (1 readout spoke coil), .npy or .npz
+([coil, sample] or [coil, spoke, readout]). A line says what it was understood as; warnings say
+what speaks against that (rules: docs/reading.md). The image's format follows its name:
+{images written} (ISMRMRD images).
+An array read from .cfl is written to .cfl in the same dimensions.
+{names after a colon}
 
 Examples:
-  rayspin recon mri scan.h5 -o image.nii.gz                      method by what the scan is
+  rayspin recon mri scan.h5 -o image.nii.gz                    method by what the scan is
   rayspin recon mri scan.h5 -o image.png --method gridding
-  rayspin recon mri scan.h5 -o image.nii.gz -o image.png --method cg-sense --lambda 1e-3 -W differences
-  rayspin recon mri scan.h5 -o image.nii.gz --method wavelet
-  rayspin recon mri scan.h5 -o image.nii.gz --method wavelet --wavelet haar --wavelet-levels 3
-  rayspin recon mri scan.h5 -o image.nii.gz --method tv --anatomy t1.nii.gz
-  rayspin recon mri spiral.h5 -o image.nii.gz --field-map field.nii.gz   off-resonance corrected
-  rayspin recon mri kspace.cfl -o image.nii.gz --maps maps.cfl
-  rayspin recon mri samples.npy --traj traj.npy -o image.png --matrix 256,256         units by its range
-  rayspin recon mri samples.npy --traj traj.npy -o image.png --traj-units cycles/fov  matrix by its range
-  rayspin recon mri scan.h5 -o image.nii.gz --method cg-sense --sensitivities espirit --map-sets 2
-  rayspin recon mri scan.h5 -o image.nii.gz --method grappa --partial-fourier homodyne
-  rayspin recon mri scan.h5 -o image.nii.gz --coils 8                  compressed to 8 virtual coils
+  rayspin recon mri scan.h5 -o image.nii.gz -m cg-sense --lambda 1e-3 -W differences
+  rayspin recon mri scan.h5 -o image.nii.gz -m wavelet --wavelet haar --wavelet-levels 3
+  rayspin recon mri scan.h5 -o image.nii.gz -m tv --anatomy t1.nii.gz
+  rayspin recon mri scan.h5 -o image.nii.gz -m cg-sense --sensitivities espirit --map-sets 2
+  rayspin recon mri scan.h5 -o image.nii.gz -m grappa --partial-fourier homodyne
+  rayspin recon mri scan.h5 -o image.nii.gz -m cg-sense --lambda auto
+  rayspin recon mri scan.h5 -o phase.nii.gz -o phase.png -m cg-sense --phase
+  rayspin recon mri scan.h5 -o coils.cfl -m cartesian --combine none     an image a coil
+  rayspin recon mri both.npz:kspace -o image.nii.gz --maps both.npz:maps
+  rayspin recon mri scan.h5 -o image.nii.gz --coils 8          compressed to 8 virtual coils
   rayspin recon mri scan.h5 -o image.nii.gz --coils 0.99 --compression geometric
-  rayspin recon mri golden.h5 -o frames.nii.gz -o frames.png --window 21 --stride 8     a sliding window over spokes
-    rayspin recon mri golden.h5 -o frames.nii.gz --window 8 --method low-rank-sparse      all images together
-  rayspin recon mri scan.h5 -o image.nii.gz --reference truth.nii.gz --fit    quality in the run record
+  rayspin recon mri scan.h5 -o image.nii.gz --reference truth.nii.gz --fit
+  rayspin recon mri spiral.h5 -o image.nii.gz --field-map field.nii.gz
+  rayspin recon mri kspace.cfl -o image.nii.gz --maps maps.cfl
+  rayspin recon mri samples.npy --traj traj.npy -o image.png --matrix 256,256
+  rayspin recon mri samples.npy --traj traj.npy -o image.png --traj-units cycles/fov
+  rayspin recon mri golden.h5 -o frames.nii.gz --window 21 --stride 8    a sliding window
+  rayspin recon mri golden.h5 -o frames.nii.gz --window 8 -m low-rank-sparse
 
-Repetitions and windows are read, reconstructed and written as a stream. What is complete when a run ends early is kept
-as image.partial.nii.gz. A picture shows up to 16 slices and repetitions, and says what it leaves out. An option that does
-nothing with the method or the scan is refused (exit code 2).")]
+Repetitions and windows are read, reconstructed and written as a stream. What is complete when a
+run ends early is kept as image.partial.nii.gz. A picture shows up to 16 slices and repetitions,
+and says what it leaves out. An option that does nothing with the method or the scan is refused
+(exit code 2).")]
 pub(crate) struct ReconMri {
-    /// The raw scan
+    /// Raw scan ({scans read}), or k-space as an array ({arrays read})
     #[arg(value_hint = ValueHint::FilePath)]
     pub(crate) scan: PathBuf,
-    /// Image to write; repeat for several formats
+    /// Image to write, in the format of its name; repeat for several
     #[arg(long = "output", short, value_name = "IMAGE", required_unless_present = "dry_run", value_hint = ValueHint::FilePath)]
     pub(crate) outputs: Vec<PathBuf>,
-    /// State the memory and the work of each stage, and compute and write nothing
+    #[command(flatten)]
+    pub(crate) numbers: Numbers,
+    /// State the memory and work of each stage; compute nothing
     #[arg(long, conflicts_with_all = ["record", "no_record"])]
     pub(crate) dry_run: bool,
-    /// Memory that the run may take (K, M, G: binary units): coils, images and points of a trajectory are taken some at a
-    /// time to fit, or the run is refused with the memory it needs
+    /// Memory that the run may take (2G, 512M)
+    ///
+    /// K, M and G are binary units. Coils, images and points of a trajectory are taken some at a time to fit, or the run is
+    /// refused with the memory that it needs.
     #[arg(long, value_name = "SIZE", value_parser = rayspin_shell::args::size)]
     pub(crate) memory: Option<u64>,
-    /// Compare N random outputs of each transform, of every trajectory or grid, with the exact sums; the run fails (exit
-    /// code 1, images written) where they miss their tolerance
+    /// Compare N random outputs of each transform with the exact sums
+    ///
+    /// Every trajectory and grid is compared. The run fails (exit code 1, images written) where outputs miss their tolerance.
     #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "1000", conflicts_with = "dry_run")]
     pub(crate) certify: Option<usize>,
     /// Seed of the outputs that are drawn
     #[arg(long, value_name = "SEED", requires = "certify")]
     pub(crate) certify_seed: Option<u64>,
-    /// Folder that keeps the trajectory's Toeplitz kernel for the next run (ls, cg-sense)
+    /// Folder that keeps the trajectory's Toeplitz kernel for the next run ({methods with a normal operator})
     #[arg(long, value_name = "FOLDER", value_hint = ValueHint::DirPath)]
     pub(crate) cache: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) method: MethodArgs,
-    /// Map [z, y, x] of how far the field is from the receiver's frequency, in Hz ({images read}), of the image's
-    /// matrix: corrects shifts and blurring of long readouts (gridding, ls, cg-sense, wavelet, tv; ISMRMRD scans that state their
-    /// dwell time). Samples at the centre of each readout are taken at time 0
+    /// Map of the field in Hz: corrects off-resonance
+    ///
+    /// It states how far the field is from the receiver's frequency, [z, y, x] of the image's matrix ({images read}), and
+    /// corrects shifts and blurring of long readouts ({methods in a field}; ISMRMRD scans that state their dwell time). Samples
+    /// at the centre of each readout are taken at time 0.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) field_map: Option<PathBuf>,
     /// Largest error of the field's phases, which decides the number of time segments [default: 1e-4]
@@ -214,7 +254,9 @@ pub(crate) struct ReconMri {
     /// Density compensation of gridding
     #[arg(long, value_enum, default_value = "pipe-menon")]
     pub(crate) density: DensityArg,
-    /// Sensitivity maps [coil, z, y, x], or in BART's order ({arrays read}), instead of estimated ones
+    /// Sensitivity maps to use instead of estimated ones
+    ///
+    /// [coil, z, y, x], or in BART's order ({arrays read}).
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) maps: Option<PathBuf>,
     /// Write the sensitivity maps that were used ({arrays written})
@@ -229,7 +271,9 @@ pub(crate) struct ReconMri {
     /// Covariance of the coils' noise [coil, coil] ({arrays read}) to whiten by, instead of the scan's noise readouts
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) noise_covariance: Option<PathBuf>,
-    /// Compress to N virtual coils, or, below 1, to as many as hold this part of the energy
+    /// Compress to N virtual coils, or to this part of the energy
+    ///
+    /// A number below 1 keeps as many virtual coils as hold this part of the energy.
     #[arg(long, value_name = "N|PART")]
     pub(crate) coils: Option<String>,
     /// How coils are compressed
@@ -238,33 +282,32 @@ pub(crate) struct ReconMri {
     /// How sensitivity maps are estimated [default: espirit on the grid, walsh with a trajectory]
     #[arg(long, value_enum, conflicts_with = "maps")]
     pub(crate) sensitivities: Option<SensitivitiesArg>,
-    /// Sets of ESPIRiT maps; 2 where the object is larger than the field of view (cg-sense)
+    /// Sets of ESPIRiT maps; 2 where the object is larger than the field of view ({methods over sets of maps})
     #[arg(long, value_name = "N", conflicts_with = "maps")]
     pub(crate) map_sets: Option<usize>,
     /// Eigenvalue below which ESPIRiT maps are 0 [default: 0.8]
     #[arg(long, value_name = "VALUE", conflicts_with = "maps")]
     pub(crate) map_crop: Option<f64>,
-    /// Trajectory of a scan without a header ({arrays read}): BART [3, readout, spoke], or NumPy [sample, dim] or [spoke, readout, dim].
-    /// Components are kx, ky, kz in this order (SigPy's are the other way round: kz, ky, kx)
+    /// Trajectory of a scan without a header ({arrays read})
+    ///
+    /// BART [3, readout, spoke], or NumPy [sample, dim] or [spoke, readout, dim]. Components are kx, ky, kz in this order
+    /// (SigPy's are the other way round: kz, ky, kx).
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) traj: Option<PathBuf>,
-    /// Array of --traj's file, where it holds several
-    #[arg(long, value_name = "NAME", requires = "traj")]
-    pub(crate) traj_dataset: Option<String>,
-    /// Units of the trajectory instead of those stated or found by range: cycles/fov, cycles/voxel, radians/voxel,
-    /// cycles/m, radians/m. --traj needs --traj-units or --matrix, but for BART arrays that reach beyond 4
+    /// Units of the trajectory, such as cycles/fov [default: by range]
+    ///
+    /// cycles/fov, cycles/voxel, radians/voxel, cycles/m or radians/m instead of the stated unit or the one that the range
+    /// tells. --traj needs --traj-units or --matrix, but for BART arrays that reach beyond 4.
     #[arg(long, value_name = "UNITS")]
     pub(crate) traj_units: Option<String>,
-    /// Matrix to reconstruct instead of the scan's own, over the same field of view; with --traj the matrix of
-    /// the image
+    /// Matrix of the image [default: the scan's own]
+    ///
+    /// The field of view stays as it is.
     #[arg(long, value_name = "X,Y[,Z]")]
     pub(crate) matrix: Option<String>,
     /// Field of view in mm of a scan without a header
     #[arg(long, value_name = "X,Y[,Z]")]
     pub(crate) fov: Option<String>,
-    /// Scan (group of an HDF5 file) or array to take from a file that holds several ({names})
-    #[arg(long, value_name = "NAME")]
-    pub(crate) dataset: Option<String>,
     /// Encoding to reconstruct
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) encoding: usize,
@@ -279,12 +322,13 @@ pub(crate) struct ReconMri {
     pub(crate) contrast: Option<u16>,
     /// Cardiac phase to reconstruct [default: the first]
     #[arg(long, value_name = "N")]
-    pub(crate) phase: Option<u16>,
+    pub(crate) cardiac_phase: Option<u16>,
     /// Set to reconstruct [default: the first]
     #[arg(long, value_name = "N")]
     pub(crate) set: Option<u16>,
-    /// Make one image from every N readouts, in order of acquisition and across repetitions: a sliding window over golden-angle
-    /// spokes, for example. Without it the file defines the images
+    /// Make one image of every N readouts, as for golden angles
+    ///
+    /// Readouts are taken in order of acquisition and across repetitions. Without it the file defines the images.
     #[arg(long, value_name = "N")]
     pub(crate) window: Option<usize>,
     /// Readouts from one window to the next [default: the window: no readout is in two images]
@@ -293,14 +337,17 @@ pub(crate) struct ReconMri {
     /// Only the first N windows
     #[arg(long, value_name = "N", requires = "window")]
     pub(crate) frames: Option<usize>,
-    /// Estimate coil sensitivities, and the eigenvalue that λ is relative to, anew in each repetition or window, instead of
-    /// once for all
+    /// Estimate coil sensitivities anew in each repetition or window
+    ///
+    /// The eigenvalue that λ is relative to is found anew too. Without this option both are found once for all.
     #[arg(long)]
     pub(crate) independent: bool,
-    /// Image to compare with, as rayspin metrics does: quality goes to the run record and the screen
+    /// Image to compare with, as rayspin metrics does
+    ///
+    /// Quality goes to the run record and the screen.
     #[arg(long, value_name = "IMAGE", value_hint = ValueHint::FilePath)]
     pub(crate) reference: Option<PathBuf>,
-    /// Fit a scale factor to the image before it is compared with the reference
+    /// Fit a scale factor to the image before it is compared
     #[arg(long, requires = "reference")]
     pub(crate) fit: bool,
     /// Run record [default: the first image's name with .json]
@@ -319,23 +366,29 @@ pub(crate) struct ReconMri {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Images are read from {images read}.
-Two real images are compared with their signs, two complex images with their phases. Where one is complex and the other
-real, magnitudes are compared. The table says which, and whether a scale was fitted. recon mri --reference compares alike.
+Two real images are compared with their signs, two complex images with their phases. Where one is
+complex and the other real, magnitudes are compared. The table says which, and whether a scale
+was fitted. recon mri --reference compares alike.
+Several images make a table with a row for each, and a list of objects in JSON. A folder stands
+for the images in it. Where the reference is a folder, each image is compared with the image of
+the same name there, whatever their formats.
+{names after a colon}
 
 Examples:
   rayspin metrics image.nii.gz truth.nii.gz
-  rayspin metrics image.nii.gz truth.nii.gz --fit --magnitude --json")]
+  rayspin metrics sense.nii.gz tv.nii.gz wavelet.nii.gz truth.nii.gz --fit
+  rayspin metrics recon/ truth/ --json")]
 pub(crate) struct Metrics {
-    /// The image to judge
-    #[arg(value_hint = ValueHint::FilePath)]
-    pub(crate) image: PathBuf,
-    /// What it should be
-    #[arg(value_hint = ValueHint::FilePath)]
+    /// The images to judge, or folders of images
+    #[arg(required = true, value_name = "IMAGE", value_hint = ValueHint::FilePath)]
+    pub(crate) images: Vec<PathBuf>,
+    /// What they should be: an image, or a folder with an image of each name
+    #[arg(required = true, value_name = "REFERENCE", value_hint = ValueHint::FilePath)]
     pub(crate) reference: PathBuf,
     /// Compare magnitudes, also of two complex or two signed images
     #[arg(long)]
     pub(crate) magnitude: bool,
-    /// Fit a scale factor to the image first (and a phase, where complex values are compared)
+    /// Fit a scale factor to each image first (and a phase, where complex values are compared)
     #[arg(long)]
     pub(crate) fit: bool,
     /// Print JSON
@@ -348,11 +401,13 @@ pub(crate) struct Metrics {
 #[command(after_help = "\
 Images are read from {images read}, and written by name to {images written}.
 Raw scans are read from {scans read}, and written to {scans written}.
+{names after a colon}
 
 Examples:
   rayspin convert image.nii.gz image.png --slice 20
   rayspin convert volume.nii.gz volume.png --montage
-  rayspin convert image.npy image.nii.gz")]
+  rayspin convert image.npy image.nii.gz                magnitudes; --complex keeps the phase
+  rayspin convert image.cfl phase.nii.gz --phase")]
 pub(crate) struct Convert {
     /// File to read
     #[arg(value_hint = ValueHint::FilePath)]
@@ -360,6 +415,8 @@ pub(crate) struct Convert {
     /// File to write
     #[arg(value_hint = ValueHint::FilePath)]
     pub(crate) to: PathBuf,
+    #[command(flatten)]
+    pub(crate) numbers: Numbers,
     /// PNG: this slice, of up to 16 repetitions [default: the middle one]
     #[arg(long, value_name = "N", conflicts_with = "montage")]
     pub(crate) slice: Option<usize>,
@@ -379,18 +436,21 @@ pub(crate) struct Convert {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Files: images ({images read}), arrays ({arrays read}), raw scans ({scans read}).
+JSON has a fixed set of typed fields, which docs/info.md explains; several files and folders make a list.
+{names after a colon}
 
 Examples:
-  rayspin info                 this machine
-  rayspin info scan.h5         what a file holds
-  rayspin info scan.h5 --json")]
+  rayspin info                        this machine
+  rayspin info scan.h5                what a file holds, how it was sampled
+  rayspin info scan.h5 -o pattern.png
+  rayspin info scans/ maps.cfl --json")]
 pub(crate) struct Info {
-    /// File to describe; none: this machine
-    #[arg(value_hint = ValueHint::FilePath)]
-    pub(crate) file: Option<PathBuf>,
-    /// Scan (group of an HDF5 file) or array to take from a file that holds several ({names})
-    #[arg(long, value_name = "NAME")]
-    pub(crate) dataset: Option<String>,
+    /// Files to describe, or folders of files; none: this machine
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) files: Vec<PathBuf>,
+    /// Picture of the sampling pattern to write (.png): places of a grid, or readouts of a trajectory
+    #[arg(long, short, value_name = "PICTURE", value_hint = ValueHint::FilePath)]
+    pub(crate) output: Option<PathBuf>,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,

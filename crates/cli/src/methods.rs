@@ -9,7 +9,7 @@ use clap::builder::PossibleValue;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, ValueHint, value_parser};
 use rayspin::io;
-use rayspin::mri::methods::{self, Kind, Method, Methods, Param, Value};
+use rayspin::mri::methods::{self, Kind, MapUse, Method, Methods, Param, Place, Value};
 use rayspin::report::RunRecorder;
 use rayspin_shell::BadInput;
 use rayspin_shell::effect::{Given, refuse};
@@ -26,24 +26,60 @@ pub(crate) fn take(methods: Methods) {
     let _ = METHODS.set(methods);
 }
 
+/// Whether a method iterates with the normal operator.
+pub(crate) fn iterates(method: &dyn Method) -> bool {
+    method.uses().normal
+}
+
+/// Whether a method takes samples of an inhomogeneous field.
+pub(crate) fn in_a_field(method: &dyn Method) -> bool {
+    method.uses().place != Place::Grid
+}
+
+/// Whether a method solves for an image for each of several sets of maps.
+pub(crate) fn over_sets(method: &dyn Method) -> bool {
+    method.uses().maps == MapUse::Sets
+}
+
+/// Whether the largest eigenvalue of one image serves the next.
+pub(crate) fn shares_eigenvalue(method: &dyn Method) -> bool {
+    let uses = method.uses();
+    uses.normal && !uses.own_eigenvalue
+}
+
 /// A parameter as it was typed.
 #[derive(Debug, Clone)]
 enum Typed {
     Value(Value),
+    /// A number that is searched for: `auto`.
+    Searched,
     /// Where the image lies.
     Image(PathBuf),
+}
+
+impl Typed {
+    /// A number, or `auto`.
+    fn number_or_auto(text: &str) -> std::result::Result<Self, String> {
+        match text {
+            "auto" => Ok(Self::Searched),
+            _ => text
+                .parse()
+                .map(|number| Self::Value(Value::Number(number)))
+                .map_err(|_| "expected a number, or auto to search for one".into()),
+        }
+    }
 }
 
 /// `--method`, and an option for every parameter of any method.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct MethodArgs {
-    /// `--method`; by what the scan is when absent.
+    /// The value of `--method`. When absent, the scan decides the method.
     name: Option<String>,
     values: BTreeMap<&'static str, Typed>,
 }
 
 impl MethodArgs {
-    /// The method that was asked for.
+    /// The method that the user named.
     pub(crate) fn method(&self) -> Option<&'static dyn Method> {
         self.name.as_deref().and_then(|name| methods().named(name).ok())
     }
@@ -52,8 +88,13 @@ impl MethodArgs {
     pub(crate) fn files(&self) -> impl Iterator<Item = &PathBuf> {
         self.values.values().filter_map(|typed| match typed {
             Typed::Image(path) => Some(path),
-            Typed::Value(_) => None,
+            Typed::Value(_) | Typed::Searched => None,
         })
+    }
+
+    /// Whether a parameter's value is to be searched for.
+    pub(crate) fn searches(&self, name: &str) -> bool {
+        matches!(self.values.get(name), Some(Typed::Searched))
     }
 
     /// The file that an image parameter names.
@@ -77,7 +118,7 @@ impl MethodArgs {
         }
     }
 
-    /// The method with what was typed for those of its parameters that are no images.
+    /// The method with the typed values of its parameters, except for images.
     ///
     /// Errors: a value out of range.
     pub(crate) fn of(&self, method: &dyn Method) -> Result<Arc<dyn Method>> {
@@ -98,7 +139,7 @@ impl MethodArgs {
             if method.get(name).is_none() {
                 continue;
             }
-            let image = io::read_image(path, &io::ReadOptions::default())?.image;
+            let image = io::read_image(path)?.image;
             if image.repetitions() > 1 {
                 let message =
                     format!("{}: expected one image, found {}", path.display(), image.repetitions());
@@ -174,13 +215,26 @@ fn defaults(param: &Param, of: &[(&'static str, Value)]) -> String {
 fn argument(param: &Param, of: &[(&'static str, Value)]) -> Arg {
     let names: Vec<_> = of.iter().map(|(name, _)| *name).collect();
     let only = format!(" ({})", names.join(", "));
-    let help = format!("{}{only} [default: {}]", param.help, defaults(param, of));
-    let mut arg =
-        Arg::new(param.name).long(param.name.replace('_', "-")).help(help).help_heading(param.group);
+    let auto = if param.searched { "; auto searches for the one that predicts samples held out" } else { "" };
+    let mut default = defaults(param, of);
+    if !param.rule.is_empty() {
+        default = format!("by {}, else {default}", param.rule);
+    }
+    // The short help has the first clause.
+    let brief = param.help.split([',', ';', '(']).next().unwrap_or(param.help).trim_end();
+    let mut arg = Arg::new(param.name)
+        .long(param.name.replace('_', "-"))
+        .help(format!("{brief} [default: {default}]"))
+        .long_help(format!("{}{auto}{only} [default: {default}]", param.help))
+        .help_heading(param.group);
     if let Some(letter) = param.short {
         arg = arg.short(letter);
     }
     match param.kind {
+        Kind::Number if param.searched => arg
+            .value_name(format!("{}|auto", param.name.to_uppercase()))
+            .value_parser(Typed::number_or_auto)
+            .allow_negative_numbers(true),
         Kind::Number => arg
             .value_name(param.name.to_uppercase())
             .value_parser(value_parser!(f64))
@@ -206,7 +260,8 @@ impl Args for MethodArgs {
             .long("method")
             .short('m')
             .value_name("METHOD")
-            .help("How the image is made [default: cartesian for a full grid, cg-sense for several coils, else ls]")
+            .help("How the image is made [default: by the facts of the scan]")
+            .long_help("How the image is made [default: cartesian for a full grid, wavelet for few irregular samples, cg-sense for several coils, else ls]")
             .value_parser(names.collect::<Vec<_>>());
         let params = methods().params();
         command.arg(method).args(params.iter().map(|(param, of)| argument(param, of)))
@@ -232,6 +287,7 @@ impl FromArgMatches for MethodArgs {
                 continue;
             }
             let typed = match param.kind {
+                Kind::Number if param.searched => matches.get_one::<Typed>(name).cloned(),
                 Kind::Number => matches.get_one::<f64>(name).map(|v| Typed::Value(Value::Number(*v))),
                 Kind::Count => matches.get_one::<u64>(name).map(|v| Typed::Value(Value::Count(*v))),
                 Kind::Image => matches.get_one::<PathBuf>(name).cloned().map(Typed::Image),

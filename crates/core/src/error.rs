@@ -1,6 +1,6 @@
 use thiserror::Error;
 
-/// What computation can refuse or fail at, naming the quantity, what was expected and what was found.
+/// The errors of computations. Each names the quantity, the expected value and the found value.
 ///
 /// Files are named by `rayspin-io`'s own error, which wraps this one.
 #[derive(Debug, Clone, PartialEq, Error)]
@@ -36,14 +36,14 @@ pub enum Error {
         /// The value, as text.
         found: String,
     },
-    /// The work does not fit the memory there is.
+    /// The work needs more memory than there is.
     #[error("{what}: needs {needed} bytes of memory, {available} available")]
     Memory {
-        /// The plan or array that asked.
+        /// The plan or array that needs the memory.
         what: String,
         /// Bytes needed.
         needed: u64,
-        /// Bytes there are.
+        /// Bytes available.
         available: u64,
     },
     /// The computation left the range of the numbers (breakdown, overflow) although its input was valid.
@@ -67,7 +67,7 @@ pub enum Error {
     Interrupted,
 }
 
-/// Who is to act on an error: decides the exit code of the command line (2 or 1).
+/// The cause of an error: the input or the run. It decides the exit code of the command line (2 or 1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ErrorKind {
     /// The input or a parameter is wrong.
@@ -94,7 +94,7 @@ impl Error {
         }
     }
 
-    /// Whether the input is at fault or the run.
+    /// Whether the input or the run caused the error.
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::Shape { .. } | Self::Value { .. } | Self::NotFinite { .. } => ErrorKind::Input,

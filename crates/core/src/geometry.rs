@@ -4,9 +4,9 @@ use crate::{Error, Result};
 
 /// Where an image lies in the patient.
 ///
-/// A voxel with centred indices (i, j, k) along x (read), y (phase), z (slice) lies at
-/// `position + i·sx·read + j·sy·phase + k·sz·slice`, in mm and LPS coordinates (x to the patient's left, y posterior,
-/// z superior), as DICOM and ISMRMRD have it.
+/// A voxel has centred indices (i, j, k) along x (read), y (phase) and z (slice). It lies at `position + i·sx·read +
+/// j·sy·phase + k·sz·slice`. Positions are in mm and LPS coordinates, as in DICOM and ISMRMRD: x to the patient's left, y
+/// posterior, z superior.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Geometry {
     /// Voxel size along x, y, z in mm.

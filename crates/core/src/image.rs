@@ -2,8 +2,8 @@ use ndarray::{ArrayD, IxDyn};
 
 use crate::{C32, Error, Geometry, Result};
 
-/// A reconstructed image and where it lies: `[z, y, x]`, or `[repetition, z, y, x]` for a series. A 2-D image has
-/// z = 1. Values are complex; [`Image::magnitude`] is what is shown.
+/// A reconstructed image and its place in the patient: `[z, y, x]`, or `[repetition, z, y, x]` for a series. A 2-D image has
+/// z = 1. Values are complex; programs show [`Image::magnitude`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct Image {
     data: ArrayD<C32>,

@@ -10,11 +10,11 @@ pub trait Progress: Sync {
     fn step(&self, detail: &str);
     /// The current stage ended after `seconds`.
     fn end(&self, stage: &str, seconds: f64);
-    /// Something that the user should know and that is not an error (an assumption, a fallback).
+    /// A message that is no error: an assumption or a fallback.
     fn note(&self, text: &str);
 }
 
-/// Progress that nobody watches.
+/// Progress that is not reported.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Silent;
 
@@ -25,14 +25,14 @@ impl Progress for Silent {
     fn note(&self, _: &str) {}
 }
 
-/// What a long computation carries: where to report progress, and whether to stop.
+/// Reports the progress of a long computation and tells it when to stop.
 ///
 /// Stage times are measured here, so that every caller's run record has them.
 pub struct Monitor<'a> {
     progress: &'a dyn Progress,
     stop: Option<&'a AtomicBool>,
     stages: std::sync::Mutex<Vec<(String, f64)>>,
-    /// Whether a series goes on, whose stages are timed and not reported one by one.
+    /// Whether a series is running. Its stages are timed but not reported one by one.
     in_series: AtomicBool,
 }
 
@@ -42,7 +42,7 @@ impl<'a> Monitor<'a> {
         Self { progress, stop, stages: std::sync::Mutex::new(Vec::new()), in_series: AtomicBool::new(false) }
     }
 
-    /// Nobody watches and nothing stops.
+    /// A monitor that reports nothing and never stops.
     pub fn silent() -> Monitor<'static> {
         Monitor::new(&Silent, None)
     }
@@ -72,8 +72,8 @@ impl<'a> Monitor<'a> {
         result
     }
 
-    /// Runs `work`, which makes `count` things alike one after another, each with stages of its own: these are timed and
-    /// not reported, and `count` calls of [`Monitor::advance`] say how far it is.
+    /// Runs `work`, which makes `count` similar things one after another, each with its own stages. These stages are timed
+    /// but not reported. `count` calls of [`Monitor::advance`] report the progress.
     pub fn series<T, E>(
         &self,
         name: &str,

@@ -44,7 +44,7 @@ pub trait Real:
 mod sealed {
     /// Keeps other types from being [`Real`](super::Real).
     ///
-    /// Bounds that a generic type is merely said to satisfy give every other supertrait, and this one has no name outside:
+    /// Code outside can get every other supertrait from the bound of a generic type, but cannot name this one:
     ///
     /// ```compile_fail
     /// use num_traits::{Float, FloatConst, FromPrimitive, NumAssign, Signed};

@@ -4,10 +4,10 @@ use bytemuck::Pod;
 use ndarray::{ArrayD, ArrayViewD, IxDyn};
 use rayspin_core::{Error, Result, expect_shape, voxels};
 
-use crate::cuda::{Buffer, View, ViewMut, Way};
+use crate::cuda::{Buffer, HostCopy, View, ViewMut};
 use crate::{Backend, Device};
 
-/// What arrays hold: plain numbers, real or complex.
+/// The element types of arrays: plain numbers, real or complex.
 pub trait Element: Pod + Send + Sync + std::fmt::Debug {}
 impl<T: Pod + Send + Sync + std::fmt::Debug> Element for T {}
 
@@ -40,7 +40,8 @@ impl<T: Element> Array<T> {
         Ok(Self { device: device.clone(), shape: shape.to_vec(), len, storage })
     }
 
-    /// Takes over host values in C order. Errors: the length does not match the shape.
+    /// Makes an array of host values in C order. On the CPU it takes over the vector; on a GPU it copies the values. Errors:
+    /// the length does not match the shape.
     pub fn from_vec(device: &Device, shape: &[usize], values: Vec<T>) -> Result<Self> {
         if voxels(shape)? != values.len() {
             return Err(Error::shape("array values", &[voxels(shape)?], &[values.len()]));
@@ -70,7 +71,7 @@ impl<T: Element> Array<T> {
                 }
                 let mut buffer =
                     cuda.allocate(device_bytes::<T>(shape, len)?, &format!("array {shape:?}"))?;
-                buffer.upload(0, values, Way::Staged)?;
+                buffer.upload(0, values, HostCopy::Staged)?;
                 Ok(Self {
                     device: device.clone(),
                     shape: shape.to_vec(),
@@ -88,27 +89,28 @@ impl<T: Element> Array<T> {
         match values.as_slice() {
             Some(slice) => Self::from_slice(device, &shape, slice),
             None => {
-                let mut sorted = crate::cpu::room(format_args!("array {shape:?}"), values.len())?;
+                let mut sorted =
+                    crate::cpu::try_with_capacity(format_args!("array {shape:?}"), values.len())?;
                 sorted.extend(values.iter().copied());
                 Self::from_vec(device, &shape, sorted)
             }
         }
     }
 
-    /// The values in C order, on the host. Of a GPU this waits for its work.
+    /// A copy of the values in C order, on the host. Waits for a GPU's work.
     pub fn to_vec(&self) -> Result<Vec<T>> {
         match &self.storage {
             Storage::Host(values) => crate::cpu::copied(self.host_copy(), values),
             Storage::Cuda(buffer) => {
                 let mut values = crate::cpu::zeroed(self.host_copy(), self.len)?;
                 crate::cpu::prefer_huge_pages(&mut values);
-                buffer.download(0, &mut values, Way::Staged)?;
+                buffer.download(0, &mut values, HostCopy::Staged)?;
                 Ok(values)
             }
         }
     }
 
-    /// The values on the host: its own on the CPU, a copy from a GPU.
+    /// The values on the host: borrowed on the CPU, copied from a GPU.
     pub fn read(&self) -> Result<Cow<'_, [T]>> {
         match &self.storage {
             Storage::Host(values) => Ok(Cow::Borrowed(values)),
@@ -116,8 +118,8 @@ impl<T: Element> Array<T> {
         }
     }
 
-    /// `work` on the values, on the host; from and to a GPU they are copied. For what is set up once and not worth a
-    /// kernel.
+    /// Runs `work` on the values on the host. Copies them from a GPU and back. Meant for work that is done once and is not
+    /// worth a kernel.
     pub fn update<O>(&mut self, work: impl FnOnce(&mut [T]) -> O) -> Result<O> {
         match &mut self.storage {
             Storage::Host(values) => Ok(work(values)),
@@ -135,7 +137,7 @@ impl<T: Element> Array<T> {
         into_ndarray(&self.shape, self.to_vec()?)
     }
 
-    /// Moves the values to the host; on the CPU nothing is copied.
+    /// Moves the values to the host. On the CPU nothing is copied.
     pub fn into_host(self) -> Result<ArrayD<T>> {
         match self.storage {
             Storage::Host(values) => into_ndarray(&self.shape, values),
@@ -143,7 +145,7 @@ impl<T: Element> Array<T> {
         }
     }
 
-    /// The same values on another device; between a GPU and the CPU they are copied.
+    /// A copy of the values on `device`.
     pub fn to_device(&self, device: &Device) -> Result<Self> {
         if device.same_as(&self.device) {
             return self.try_clone();
@@ -154,7 +156,7 @@ impl<T: Element> Array<T> {
         }
     }
 
-    /// The same values on another device; where it lives there already nothing is copied.
+    /// The same values on `device`. Nothing is copied if the array lives there already.
     pub fn into_device(self, device: &Device) -> Result<Self> {
         if device.same_as(&self.device) {
             return Ok(self);
@@ -165,12 +167,12 @@ impl<T: Element> Array<T> {
         }
     }
 
-    /// The device it lives on.
+    /// The device that the array lives on.
     pub fn device(&self) -> &Device {
         &self.device
     }
 
-    /// Its shape.
+    /// The shape.
     pub fn shape(&self) -> &[usize] {
         &self.shape
     }
@@ -180,7 +182,7 @@ impl<T: Element> Array<T> {
         self.len
     }
 
-    /// Whether it has no elements.
+    /// Whether the array has no elements.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -200,17 +202,18 @@ impl<T: Element> Array<T> {
         let bytes = (self.len * size_of::<T>()) as u64;
         match (&mut self.storage, &other.storage) {
             (Storage::Host(to), Storage::Host(from)) => to.copy_from_slice(from),
-            (Storage::Cuda(to), Storage::Host(from)) => to.upload(0, from, Way::Staged)?,
-            (Storage::Host(to), Storage::Cuda(from)) => from.download(0, to, Way::Staged)?,
+            (Storage::Cuda(to), Storage::Host(from)) => to.upload(0, from, HostCopy::Staged)?,
+            (Storage::Host(to), Storage::Cuda(from)) => from.download(0, to, HostCopy::Staged)?,
             (Storage::Cuda(to), Storage::Cuda(from)) if self.device.same_as(&other.device) => {
                 to.copy_from(0, from, 0, bytes)?;
             }
-            (Storage::Cuda(to), Storage::Cuda(_)) => to.upload(0, &other.to_vec()?, Way::Staged)?,
+            (Storage::Cuda(to), Storage::Cuda(_)) => to.upload(0, &other.to_vec()?, HostCopy::Staged)?,
         }
         Ok(())
     }
 
-    /// Copies `len` elements (C order) of `other`, on the same device, from `from` on to `to` on.
+    /// Copies `len` elements (C order) of `other`, starting at `from`, to the elements starting at `to`. Both arrays live on
+    /// the same device.
     ///
     /// Errors: a range outside its array, different devices.
     pub fn copy_range(&mut self, to: usize, other: &Self, from: usize, len: usize) -> Result<()> {
@@ -260,25 +263,25 @@ impl<T: Element> Array<T> {
         }
     }
 
-    /// Copies `values`, in C order, from the host. Errors: another number of them.
+    /// Copies `values`, in C order, from the host. Errors: the number of values differs from the array's length.
     pub fn set(&mut self, values: &[T]) -> Result<()> {
         if values.len() != self.len {
             return Err(Error::shape("array values", &[self.len], &[values.len()]));
         }
         match &mut self.storage {
             Storage::Host(own) => own.copy_from_slice(values),
-            Storage::Cuda(buffer) => buffer.upload(0, values, Way::Staged)?,
+            Storage::Cuda(buffer) => buffer.upload(0, values, HostCopy::Staged)?,
         }
         Ok(())
     }
 
-    /// Copies `values`, in C order, from the host to the elements from `at` on. Errors: a range outside the array.
+    /// Copies `values` from the host to the elements starting at `at`. Errors: a range outside the array.
     pub fn set_part(&mut self, at: usize, values: &[T]) -> Result<()> {
-        self.put(at, values, Way::Staged)
+        self.put(at, values, HostCopy::Staged)
     }
 
-    /// [`Array::set_part`] in one way or the other. Errors: a range outside the array.
-    pub fn put(&mut self, at: usize, values: &[T], way: Way) -> Result<()> {
+    /// [`Array::set_part`] through the chosen kind of copy. Errors: a range outside the array.
+    pub fn put(&mut self, at: usize, values: &[T], way: HostCopy) -> Result<()> {
         self.expect_part(at, values.len())?;
         match &mut self.storage {
             Storage::Host(own) => own[at..at + values.len()].copy_from_slice(values),
@@ -287,10 +290,11 @@ impl<T: Element> Array<T> {
         Ok(())
     }
 
-    /// Copies the elements from `at` on to `values` on the host, in one way or the other. Of a GPU this waits for its work.
+    /// Copies the elements starting at `at` to `values` on the host, through the chosen kind of copy. Waits for a GPU's
+    /// work.
     ///
     /// Errors: a range outside the array.
-    pub fn get(&self, at: usize, values: &mut [T], way: Way) -> Result<()> {
+    pub fn get(&self, at: usize, values: &mut [T], way: HostCopy) -> Result<()> {
         self.expect_part(at, values.len())?;
         match &self.storage {
             Storage::Host(own) => values.copy_from_slice(&own[at..at + values.len()]),
@@ -308,7 +312,7 @@ impl<T: Element> Array<T> {
         Err(Error::value("part of an array", expected, format!("{:?}", self.shape)))
     }
 
-    /// Sets every element. Errors: of the device.
+    /// Sets every element to `value`. Errors: a failure of the device.
     pub fn fill(&mut self, value: T) -> Result<()> {
         match &mut self.storage {
             Storage::Host(values) => values.fill(value),
@@ -320,7 +324,7 @@ impl<T: Element> Array<T> {
     /// The elements, for CPU kernels.
     ///
     /// # Panics
-    /// When the array lives on a GPU: kernels reach this after matching on the backend.
+    /// If the array lives on a GPU. Kernels match on the backend before they call this.
     pub fn cpu(&self) -> &[T] {
         match &self.storage {
             Storage::Host(values) => values,
@@ -345,7 +349,7 @@ impl<T: Element> Array<T> {
     /// The elements, for CUDA kernels.
     ///
     /// # Panics
-    /// When the array lives on the CPU: kernels reach this after matching on the backend.
+    /// If the array lives on the CPU. Kernels match on the backend before they call this.
     pub fn cuda(&self) -> View<'_, T> {
         match &self.storage {
             Storage::Host(_) => self.elsewhere("a GPU"),

@@ -1,20 +1,20 @@
-//! Processors and memory: [`Device`], [`Array`], the CPU thread pool and its SIMD, GPUs.
+//! Processors and memory: [`Device`], [`Array`], the CPU thread pool with its SIMD, and GPUs.
 //!
-//! Everything above this crate is written once over `Device` and `Array`; a kernel's entry point matches on
-//! [`Device::backend`] to reach the processor's own implementation. This crate names no algorithm.
+//! Everything above this crate is written once over `Device` and `Array`. A kernel's entry point matches on
+//! [`Device::backend`] and calls the implementation for that processor. This crate names no algorithm.
 
 mod array;
 pub mod cpu;
 pub mod cuda;
+mod double_buffer;
 pub mod private;
 mod transfer;
-mod turns;
 
 pub use array::{Array, Element};
 pub use cpu::Cpu;
-pub use cuda::{Cuda, Way};
+pub use cuda::{Cuda, HostCopy};
+pub use double_buffer::DoubleBuffer;
 pub use transfer::{Pinned, Transfer};
-pub use turns::Turns;
 
 use std::sync::Arc;
 
@@ -35,7 +35,7 @@ pub enum Backend {
     Cuda(Cuda),
 }
 
-/// Names the kind of processor a variant runs on, without holding one.
+/// A kind of processor, without a processor: what a variant runs on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum BackendKind {
     /// The cores of this machine.
@@ -45,7 +45,7 @@ pub enum BackendKind {
 }
 
 impl Device {
-    /// The CPU with one thread a core that this process may use.
+    /// The CPU, with one thread for each core that this process may use.
     pub fn cpu() -> Result<Self> {
         Self::cpu_with_threads(cpu::available_threads())
     }
@@ -55,25 +55,25 @@ impl Device {
         Self::cpu_with_level(threads, cpu::simd::Level::new())
     }
 
-    /// The CPU held to one of the instruction sets of [`cpu::simd::levels`]: how every SIMD path is tested on one
-    /// machine. Errors: as [`Device::cpu_with_threads`].
+    /// The CPU, limited to one of the instruction sets of [`cpu::simd::levels`]. Tests run every SIMD path on one machine
+    /// this way. Errors: as [`Device::cpu_with_threads`].
     pub fn cpu_with_level(threads: usize, level: cpu::simd::Level) -> Result<Self> {
         Ok(Self { backend: Arc::new(Backend::Cpu(Cpu::new(threads, level)?)) })
     }
 
-    /// The GPU with this number, counted from 0; `host` does what is not worth a kernel.
+    /// The GPU with this number, counted from 0. `host` does the work that is not worth a kernel.
     ///
-    /// Errors: no driver, no such GPU, one that is too old.
+    /// Errors: no driver, no such GPU, or a GPU that is too old.
     pub fn cuda(ordinal: usize, host: Device) -> Result<Self> {
         Ok(Self { backend: Arc::new(Backend::Cuda(Cuda::open(ordinal, host)?)) })
     }
 
-    /// A GPU behind a driver of one's own: how the emulator runs all that a GPU runs.
+    /// A GPU behind the given driver. The emulator runs GPU code this way.
     pub fn with_driver(driver: Arc<dyn cuda::Driver>, host: Device) -> Self {
         Self { backend: Arc::new(Backend::Cuda(Cuda::with_driver(driver, host))) }
     }
 
-    /// The first GPU when there is one that works, else `host`; with the reason where it is that.
+    /// The first GPU if one works; otherwise `host` and the reason.
     pub fn auto(host: Device) -> (Self, Option<String>) {
         match cuda::count() {
             Err(absent) => (host, Some(absent.to_string())),
@@ -84,7 +84,7 @@ impl Device {
         }
     }
 
-    /// The CPU's side of this device: itself, or of a GPU the CPU beside it.
+    /// The CPU that belongs to this device: the device itself, or the host of a GPU.
     pub fn host(&self) -> Device {
         match self.backend() {
             Backend::Cpu(_) => self.clone(),
@@ -100,7 +100,7 @@ impl Device {
         }
     }
 
-    /// Waits until all work asked for is done. Errors: whatever failed of it. The CPU's is done when a call returns.
+    /// Waits until all queued work is done. Errors: a failure of that work. On the CPU work is done when its call returns.
     pub fn synchronize(&self) -> Result<()> {
         match self.backend() {
             Backend::Cpu(_) => Ok(()),
@@ -141,7 +141,7 @@ impl Device {
         }
     }
 
-    /// Whether two handles are the same device, so that arrays of one may be used on the other.
+    /// Whether two handles are the same device. Arrays of one may then be used on the other.
     pub fn same_as(&self, other: &Device) -> bool {
         Arc::ptr_eq(&self.backend, &other.backend)
     }

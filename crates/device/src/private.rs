@@ -1,4 +1,4 @@
-//! Folders and files that only this user can change: where code that is loaded later may lie.
+//! Folders and files that only this user can change, for code that is loaded later.
 
 use std::collections::hash_map::RandomState;
 use std::ffi::OsString;
@@ -19,7 +19,7 @@ fn cache_in(xdg: Option<OsString>, home: Option<OsString>) -> Option<PathBuf> {
     Some(base.join("rayspin"))
 }
 
-/// Makes `folder` with all above it, for this user alone, where it does not exist.
+/// Makes `folder` and the folders above it if they do not exist. Only this user may use them.
 ///
 /// Errors: it cannot be made; another user may write to it ([`io::ErrorKind::PermissionDenied`]).
 pub fn make(folder: &Path) -> io::Result<()> {
@@ -31,7 +31,7 @@ pub fn make(folder: &Path) -> io::Result<()> {
     check(folder)
 }
 
-/// Fails where another user may write to `folder` ([`io::ErrorKind::PermissionDenied`]); one that does not exist is nobody's.
+/// Fails if another user may write to `folder` ([`io::ErrorKind::PermissionDenied`]). A folder that does not exist passes.
 pub fn check(folder: &Path) -> io::Result<()> {
     match std::fs::metadata(folder) {
         Ok(found) => expect_own(folder, &found),
@@ -42,12 +42,12 @@ pub fn check(folder: &Path) -> io::Result<()> {
 
 /// A name in `folder` that no other process and no other thread uses.
 pub fn temporary(folder: &Path, extension: &str) -> PathBuf {
-    // Each of these has keys of its own, which begin at random.
+    // Each `RandomState` has its own keys, which start at random.
     let number = RandomState::new().build_hasher().finish();
     folder.join(format!(".{number:016x}.{extension}"))
 }
 
-/// A new file that this user alone may write to. Errors: it is there already, or cannot be made.
+/// Makes a new file that only this user may write to. Errors: the file exists, or cannot be made.
 pub fn create(path: &Path) -> io::Result<File> {
     let mut options = File::options();
     options.write(true).create_new(true);
@@ -74,7 +74,7 @@ pub fn open(path: &Path) -> io::Result<File> {
 /// Errors: it cannot be read; another user may write to it or to its folder ([`io::ErrorKind::PermissionDenied`]).
 pub fn open_beside(executable: &Path, name: &str) -> io::Result<Option<File>> {
     let path = executable.with_file_name(name);
-    // Not a pipe, which would be waited for.
+    // Only regular files: opening a pipe would wait for a writer.
     if !path.is_file() {
         return Ok(None);
     }
@@ -90,7 +90,7 @@ fn expect_as_safe(executable: &Path, path: &Path, file: &std::fs::Metadata) -> i
         |found: &std::fs::Metadata| Rights { owner: found.uid(), group: found.gid(), mode: found.mode() };
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let folder_rights = rights(&std::fs::metadata(folder)?);
-    // An executable that is gone adds nobody.
+    // An executable that was deleted adds no owner.
     let owners = [Some(user()), Some(0), std::fs::metadata(executable).ok().map(|found| found.uid())];
     if let Some(words) = refuses_folder_of_code(folder_rights, owners) {
         return Err(refused(folder, &words));
@@ -105,7 +105,7 @@ fn expect_as_safe(_: &Path, path: &Path, _: &std::fs::Metadata) -> io::Result<()
     Err(refused(path, "has rights that this system does not tell"))
 }
 
-/// Whose a file or folder is, and what they may do.
+/// The owner and the rights of a file or folder.
 #[derive(Debug, Clone, Copy)]
 struct Rights {
     owner: u32,
@@ -113,7 +113,8 @@ struct Rights {
     mode: u32,
 }
 
-/// Why an executable's folder gives others a way to lay code there. Its group may replace the executable, too.
+/// Why others may place code in an executable's folder, if they may. The folder's group may replace the executable, too, and
+/// is allowed.
 fn refuses_folder_of_code(folder: Rights, owners: [Option<u32>; 3]) -> Option<String> {
     if !owners.contains(&Some(folder.owner)) {
         return Some(foreign(folder.owner));
@@ -126,7 +127,7 @@ fn refuses_code_beside(file: Rights, folder: Rights, owners: [Option<u32>; 3]) -
     if !owners.contains(&Some(file.owner)) {
         return Some(foreign(file.owner));
     }
-    // In a sticky folder members of the group may replace their own files only.
+    // In a sticky folder, group members may replace only their own files.
     let group_of_both = folder.mode & 0o1020 == 0o020 && file.group == folder.group;
     let others = if group_of_both { 0o002 } else { 0o022 };
     (file.mode & others != 0).then(|| writable(file.mode))
@@ -154,7 +155,8 @@ fn refused(path: &Path, words: &str) -> io::Error {
     io::Error::new(io::ErrorKind::PermissionDenied, words)
 }
 
-/// Why what `owner` owns with these rights is not `user`'s alone; the system's administrator may change everything anyway.
+/// Why others than `user` may change a file of `owner` with these rights, if they may. The system's administrator may change
+/// everything anyway.
 fn refuses(owner: u32, mode: u32, user: u32) -> Option<String> {
     if owner != user && owner != 0 {
         return Some(format!("belongs to user {owner}, not to {user}"));

@@ -1,14 +1,14 @@
-//! Copies between the host and a device beside the device's other work.
+//! Copies between the host and a device that run concurrently with the device's other work.
 
 use std::ops::Range;
 
 use rayspin_core::{Error, Result, expect_shape};
 
 use crate::cuda::{Copying, PinnedBytes, ViewMut};
-use crate::{Array, Backend, Device, Element, Way};
+use crate::{Array, Backend, Device, Element, HostCopy};
 
-/// Values in host memory that a device copies from and to by itself: on a GPU pinned memory, of which there should not be
-/// much, for the system cannot move it; on the CPU a plain vector.
+/// Host memory that a device copies from and to by itself. For a GPU this is pinned memory. Allocate little of it, because
+/// the system cannot move it. For the CPU it is a plain vector.
 pub struct Pinned<T: Element> {
     device: Device,
     len: usize,
@@ -36,12 +36,12 @@ impl<T: Element> Pinned<T> {
         self.len
     }
 
-    /// Whether there are none.
+    /// Whether the length is 0.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// The values, once the copy that was begun last is done. Errors: of that copy.
+    /// The values. Waits for the last copy. Errors: the errors of that copy.
     pub fn values(&mut self) -> Result<&mut [T]> {
         match &mut self.place {
             Place::Host(values) => Ok(values),
@@ -49,7 +49,7 @@ impl<T: Element> Pinned<T> {
         }
     }
 
-    /// The values, to be read, once the copy that was begun last is done. Errors: of that copy.
+    /// The values, read-only. Waits for the last copy. Errors: the errors of that copy.
     pub fn read(&self) -> Result<&[T]> {
         match &self.place {
             Place::Host(values) => Ok(values),
@@ -57,10 +57,10 @@ impl<T: Element> Pinned<T> {
         }
     }
 
-    /// `work` with the values as a GPU's kernels see them, which read and write them where they are. What `work` asks for is done
-    /// in the order of the device's work and is not waited for; [`Pinned::values`] does that.
+    /// Calls `work` with a view of the values for a GPU's kernels, which read and write them in place. The device does the
+    /// work of `work` in order, and the host does not wait for it; [`Pinned::values`] does.
     ///
-    /// Errors: not a GPU's; work is being recorded; those of `work`.
+    /// Errors: the values do not belong to a GPU; work is being recorded; errors of `work`.
     pub fn lend<O>(&mut self, work: impl FnOnce(ViewMut<'_, T>) -> Result<O>) -> Result<O> {
         match (self.device.backend(), &mut self.place) {
             (Backend::Cuda(cuda), Place::Pinned(bytes)) => cuda.lend(bytes, work),
@@ -75,7 +75,7 @@ impl<T: Element> Pinned<T> {
         }
     }
 
-    /// Errors: there is no such range.
+    /// Errors: the range lies outside the values.
     fn expect_range(&self, range: &Range<usize>) -> Result<()> {
         if range.start <= range.end && range.end <= self.len {
             return Ok(());
@@ -91,18 +91,19 @@ impl<T: Element> std::fmt::Debug for Pinned<T> {
     }
 }
 
-/// A copy under way, with both of its ends: neither can be touched before [`Transfer::finish`].
+/// A copy under way. It owns both ends, so that nothing can touch them before [`Transfer::finish`].
 #[must_use = "the array comes back from `finish`"]
 pub struct Transfer<T: Element> {
     ends: Option<(Array<T>, Pinned<T>)>,
-    /// `None` where it is done.
+    /// `None` if the copy is done.
     copy: Option<Copying>,
 }
 
 impl<T: Element> Transfer<T> {
-    /// Both ends. The device's later work waits for the copy, the host does not; [`Pinned::values`] does.
+    /// Gives back both ends. The device's later work waits for the copy. The host does not wait here; [`Pinned::values`]
+    /// does.
     ///
-    /// Errors: of the device; work is being recorded. The ends are then given back when the copy is known to be done.
+    /// Errors: a failure of the device; work is being recorded. The ends are then freed once the copy is known to be done.
     pub fn finish(mut self) -> Result<(Array<T>, Pinned<T>)> {
         if let Some(copy) = &self.copy {
             copy.join()?;
@@ -114,7 +115,7 @@ impl<T: Element> Transfer<T> {
 
 impl<T: Element> Drop for Transfer<T> {
     fn drop(&mut self) {
-        // Before the array, whose memory the copy uses.
+        // The copy ends before the array is dropped, because it uses the array's memory.
         if let Some(copy) = self.copy.take().filter(|copy| !copy.over()) {
             copy.clone().keep(Self { ends: self.ends.take(), copy: Some(copy) });
         }
@@ -128,15 +129,16 @@ impl<T: Element> std::fmt::Debug for Transfer<T> {
 }
 
 impl<T: Element> Array<T> {
-    /// Begins to copy `from` into this array. It begins after all work that the device was asked for before, and goes on beside
-    /// what is asked for afterwards: ask for a frame's copy before the work on the frame before it.
+    /// Begins to copy `from` into this array. The copy starts after all work queued so far and runs concurrently with the
+    /// work that is queued later. To overlap the two, start the copy of a frame before you queue the work on the previous
+    /// frame.
     ///
     /// Errors: another number of values, another device.
     pub fn upload(mut self, mut from: Pinned<T>) -> Result<Transfer<T>> {
         self.expect_end(&from)?;
         let device = self.device().clone();
         let copy = match (device.backend(), &mut from.place) {
-            (Backend::Cuda(cuda), Place::Pinned(bytes)) => cuda.upload_beside(self.cuda_mut(), bytes)?,
+            (Backend::Cuda(cuda), Place::Pinned(bytes)) => cuda.upload_async(self.cuda_mut(), bytes)?,
             (_, Place::Host(values)) => {
                 self.set(values)?;
                 None
@@ -146,12 +148,12 @@ impl<T: Element> Array<T> {
         Ok(Transfer { ends: Some((self, from)), copy })
     }
 
-    /// Begins to copy this array into `to`: as [`Array::upload`].
+    /// Begins to copy this array into `to`, as [`Array::upload`] does.
     pub fn download(self, mut to: Pinned<T>) -> Result<Transfer<T>> {
         self.expect_end(&to)?;
         let device = self.device().clone();
         let copy = match (device.backend(), &mut to.place) {
-            (Backend::Cuda(cuda), Place::Pinned(bytes)) => cuda.download_beside(self.cuda(), bytes)?,
+            (Backend::Cuda(cuda), Place::Pinned(bytes)) => cuda.download_async(self.cuda(), bytes)?,
             (Backend::Cpu(_), Place::Host(values)) => {
                 values.copy_from_slice(self.cpu());
                 None
@@ -161,8 +163,8 @@ impl<T: Element> Array<T> {
         Ok(Transfer { ends: Some((self, to)), copy })
     }
 
-    /// Asks for a copy of this array into `to`, in the order of the device's work, and does not wait for it: the values are those
-    /// that the work asked for so far leaves, whatever is asked for afterwards. [`Pinned::values`] of what is returned waits.
+    /// Queues a copy of this array into `to` in the order of the device's work, and does not wait for it. The copy sees the
+    /// work queued so far and nothing later. [`Pinned::values`] of the returned memory waits.
     ///
     /// Errors: another number of values, another device.
     pub fn send(&self, mut to: Pinned<T>) -> Result<Pinned<T>> {
@@ -175,8 +177,8 @@ impl<T: Element> Array<T> {
         Ok(to)
     }
 
-    /// Asks for a copy of the values `range` of `from` to the elements from `at` on, in the order of the device's work, and does
-    /// not wait for it; [`Pinned::values`] does.
+    /// Queues a copy of the values `range` of `from` to the elements starting at `at`, in the order of the device's work.
+    /// Does not wait; [`Pinned::values`] does.
     ///
     /// Errors: a range outside the array or the host values, another device, work that is being recorded.
     pub fn receive_part(&mut self, at: usize, from: &mut Pinned<T>, range: Range<usize>) -> Result<()> {
@@ -195,7 +197,7 @@ impl<T: Element> Array<T> {
         }
     }
 
-    /// Asks for a copy of the elements from `at` on to the values `range` of `to`: as [`Array::receive_part`].
+    /// Queues a copy of the elements starting at `at` to the values `range` of `to`, as [`Array::receive_part`] does.
     pub fn send_part(&self, at: usize, to: &mut Pinned<T>, range: Range<usize>) -> Result<()> {
         to.expect_range(&range)?;
         self.expect_part(at, range.len())?;
@@ -206,7 +208,7 @@ impl<T: Element> Array<T> {
                 let part = whole.part(at, range.len()).ok_or_else(|| self.mixed())?;
                 cuda.queue_download(part, bytes, range.start)
             }
-            (_, Place::Host(values)) => self.get(at, &mut values[range], Way::Staged),
+            (_, Place::Host(values)) => self.get(at, &mut values[range], HostCopy::Staged),
             _ => Err(self.mixed()),
         }
     }

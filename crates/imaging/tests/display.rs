@@ -77,7 +77,7 @@ fn the_error_map_rises_evenly_in_lightness() {
     }
     for (i, level) in levels.iter().enumerate() {
         let line = first + (last - first) * i as f64 / 255.0;
-        // The map is uniform in CAM02-UCS, whose lightness departs from that of CIE 1976 by about this much.
+        // The map is uniform in CAM02-UCS. Its lightness departs from the lightness of CIE 1976 by about this much.
         assert!((level - line).abs() < 6.0, "{i}: {level} {line}");
     }
     assert_eq!(ColourMap::Inferno.colour(f32::NAN), [0, 0, 4]);

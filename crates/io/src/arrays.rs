@@ -7,7 +7,7 @@ use rayspin_core::C32;
 
 use crate::cfl::Layout;
 use crate::format::any_of;
-use crate::{Error, Format, Result, detect, endings, expect_ending, parts};
+use crate::{Error, Format, Input, Result, detect, endings, expect_ending, parts};
 
 /// Which number types a reader accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,33 +52,34 @@ pub struct Arrays {
 }
 
 /// The arrays of a file that is to hold `what`. Errors: a format without arrays.
-fn arrays_of(path: &Path, what: &str) -> Result<&'static Arrays> {
-    let format = detect(path)?;
+fn arrays_of(input: &Input, what: &str) -> Result<&'static Arrays> {
+    let format = input.format()?;
     format.arrays.as_ref().ok_or_else(|| {
         let expected = format!("{what} as {}", any_of(&endings(Format::reads_arrays)));
-        Error::not_this_format(path, expected, format)
+        Error::not_this_format(&input.file, expected, format)
     })
 }
 
-/// Reads an array with the axes of the file, real numbers as complex ones. `what` it is to be is for the error.
+/// Reads an array with the axes of the file, real numbers as complex ones. `what` it is to be is for the error. A name after a
+/// colon chooses one of several ([`Input`]).
 ///
-/// Errors: a format without arrays, several arrays, and those of the format's reader.
+/// Errors: a format without arrays; several arrays and no name; errors of the format's reader.
 pub fn read_array(path: impl AsRef<Path>, what: &str) -> Result<ArrayD<C32>> {
-    let path = path.as_ref();
-    (arrays_of(path, what)?.read)(path, None, Numbers::Any)
+    let input = Input::of(path);
+    (arrays_of(&input, what)?.read)(&input.file, input.name.as_deref(), Numbers::Any)
 }
 
 /// Reads sensitivity maps `[coil, z, y, x]`. Errors: as [`read_array`].
 pub fn read_maps(path: impl AsRef<Path>) -> Result<ArrayD<C32>> {
-    let path = path.as_ref();
-    let arrays = arrays_of(path, "maps")?;
-    let array = (arrays.read)(path, None, Numbers::Any)?;
-    Ok((arrays.grid)(path, array)?.values)
+    let input = Input::of(path);
+    let arrays = arrays_of(&input, "maps")?;
+    let array = (arrays.read)(&input.file, input.name.as_deref(), Numbers::Any)?;
+    Ok((arrays.grid)(&input.file, array)?.values)
 }
 
 /// Writes `[coil, z, y, x]` or `[set, coil, z, y, x]` in the format of the name; `layout` is where axes go in a BART array.
 ///
-/// Errors: an ending of a format without arrays, and those of the format's writer.
+/// Errors: an ending of a format without arrays; errors of the format's writer.
 pub fn write_coil_array(path: impl AsRef<Path>, maps: ArrayViewD<'_, C32>, layout: Layout) -> Result<()> {
     let path = path.as_ref();
     match expect_ending(path, Format::writes_arrays)?.arrays.as_ref().and_then(|arrays| arrays.write) {
@@ -97,7 +98,7 @@ pub fn array_memory(path: impl AsRef<Path>, along_trajectory: bool) -> Result<u6
     Ok(copies * sizes.sum::<u64>())
 }
 
-/// Sizes without those of 1.
+/// The sizes other than 1.
 pub(crate) fn without_ones(sizes: &[usize]) -> Vec<usize> {
     sizes.iter().copied().filter(|&n| n != 1).collect()
 }

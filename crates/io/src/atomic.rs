@@ -172,7 +172,7 @@ impl Target {
             // The default is readable by the owner only, which the renamed file would keep.
             builder.permissions(fs::Permissions::from_mode(0o666));
         }
-        // The lock is held so that a file is never there without being listed.
+        // The lock is held until the file is listed: nobody sees a file that the list lacks.
         let mut files = in_flight();
         let path = builder.tempfile_in(parent_folder(&self.path))?.into_temp_path();
         files.insert(path.to_path_buf());

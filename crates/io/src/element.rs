@@ -4,7 +4,7 @@ use std::io::{self, Read, Write};
 
 use ndarray::ArrayViewD;
 use rayspin_core::{C32, C64};
-use rayspin_device::cpu::make_room;
+use rayspin_device::cpu::try_reserve;
 
 use crate::Values;
 
@@ -169,9 +169,9 @@ pub(crate) fn read<T: Value>(
             bytes.chunks_exact_mut(swapped).for_each(<[u8]>::reverse);
         }
         if values.capacity() < values.len() + wanted / size {
-            // Doubling, but never beyond what was asked for.
+            // Reserves twice the size, but never more than `count`.
             let more = values.len().max(wanted / size).min(count - values.len());
-            make_room("numbers of the file", &mut values, more).map_err(Stop::Memory)?;
+            try_reserve("numbers of the file", &mut values, more).map_err(Stop::Memory)?;
         }
         element.decode(bytes, &map, &mut values)?;
     }

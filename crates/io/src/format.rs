@@ -1,4 +1,4 @@
-//! What a file format is, and how a file's format is told.
+//! The description of a file format, and the detection of a file's format.
 
 use std::fmt;
 use std::fs::File;
@@ -8,22 +8,44 @@ use std::path::{Path, PathBuf};
 use flate2::read::GzDecoder;
 use rayspin_core::{Geometry, Image, Monitor};
 use rayspin_mri::scan::Scan;
+use serde::Serialize;
 
 use crate::arrays::Arrays;
 use crate::cfl::Layout;
 use crate::formats::FORMATS;
 use crate::ismrmrd::Identity;
 use crate::series_file::VolumeWriter;
-use crate::{Error, Result, Values, WriteOptions, element};
+use crate::{Error, Held, Input, Result, Values, WriteOptions, element};
 
-/// Labels and texts.
-pub(crate) type Rows = Vec<(String, String)>;
+/// What a file's header says under a label.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(untagged)]
+pub enum Detail {
+    /// Words.
+    Text(String),
+    /// A number of things.
+    Count(usize),
+    /// The sizes of an array.
+    Sizes(Vec<usize>),
+}
+
+impl fmt::Display for Detail {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Text(text) => f.write_str(text),
+            Self::Count(count) => count.fmt(f),
+            Self::Sizes(sizes) => write!(f, "{sizes:?}"),
+        }
+    }
+}
+
+pub(crate) type Rows = Vec<(String, Detail)>;
 type Describe = fn(&Path) -> Result<Rows>;
 type ReadImage = fn(&Path, Option<&str>) -> Result<ImageRead>;
 type WriteScan = fn(&Path, &Scan, Identity) -> Result<Vec<String>>;
 
-/// A file format: how it is told, what its files hold, what reads and writes it, and what it keeps. The formats are the rows of
-/// [`FORMATS`].
+/// A file format: how a file is recognised, what files hold, which functions read and write them, and what
+/// files keep. The formats are the rows of [`FORMATS`].
 pub struct Format {
     /// The name for people. No two formats share it.
     pub name: &'static str,
@@ -43,9 +65,9 @@ pub struct Format {
     pub(crate) guess: Option<fn(&str, &[u8]) -> bool>,
     /// The files that make up one, where they are several.
     pub(crate) parts: Option<fn(&Path) -> Vec<PathBuf>>,
-    /// Files that hold several arrays or scans, each under a name.
-    pub names: Option<Names>,
-    /// What the header says, as label and text, where an image's geometry does not tell it.
+    /// What a file holds under names, where it may hold several arrays, series or scans.
+    pub(crate) names: Option<fn(&Path) -> Result<Vec<Held>>>,
+    /// What the header says, under labels, where an image's geometry does not tell it.
     pub(crate) describe: Option<Describe>,
     /// Reads an image; the name chooses one of several.
     pub(crate) read_image: Option<ReadImage>,
@@ -80,13 +102,6 @@ impl Kept {
             Self::RepetitionTime => "time between repetitions (s)",
         }
     }
-}
-
-/// What has names in a file.
-pub struct Names {
-    /// `array`, for example.
-    pub what: &'static str,
-    pub(crate) list: fn(&Path) -> Result<Vec<String>>,
 }
 
 /// An image as a format's reader has it.
@@ -131,8 +146,8 @@ impl Target<'_> {
 
 /// How a format holds raw scans.
 pub struct Scans {
-    /// Whether this file holds one, and not images alone.
-    pub(crate) holds: fn(&Path) -> Result<bool>,
+    /// Whether this file holds one, and not images alone; or whether what the name chooses is one.
+    pub(crate) holds: fn(&Path, Option<&str>) -> Result<bool>,
     /// Reads every acquisition; the name chooses one of several scans.
     pub(crate) read: fn(&Path, Option<&str>, &Monitor<'_>) -> Result<Scan>,
     /// Writes a scan; returns the header's elements that are left out.
@@ -183,6 +198,11 @@ impl Format {
         self.images.as_ref().is_some_and(|images| images.values.contains(&Values::Real))
     }
 
+    /// Whether complex numbers are what it stores by default.
+    pub fn writes_complex_first(&self) -> bool {
+        self.images.as_ref().is_some_and(|images| images.values.first() == Some(&Values::Complex))
+    }
+
     /// Whether arrays without a header are read from it.
     pub fn reads_arrays(&self) -> bool {
         self.arrays.is_some()
@@ -203,7 +223,7 @@ impl Format {
         self.scans.as_ref().is_some_and(|scans| scans.write.is_some())
     }
 
-    /// Whether a file may hold several arrays or scans, each under a name.
+    /// Whether a file may hold several arrays, series or scans, each under a name.
     pub fn has_names(&self) -> bool {
         self.names.is_some()
     }
@@ -266,13 +286,19 @@ pub fn expect_ending(path: impl AsRef<Path>, of: impl Fn(&Format) -> bool) -> Re
     })
 }
 
-/// The files that a name stands for: the two of a BART array, whichever of them or their common name it is; else the one.
+/// The files that a path stands for: the two of a BART array, whichever of them or their common name it is; else the one
+/// ([`Input::file`]).
 pub fn parts(path: impl AsRef<Path>) -> Vec<PathBuf> {
-    let path = path.as_ref();
-    match Format::of_name(path).or_else(|| of_common_name(path)).and_then(|format| format.parts) {
-        Some(parts) => parts(path),
-        None => vec![path.to_path_buf()],
+    let path = Input::of(path).file;
+    match Format::of_name(&path).or_else(|| of_common_name(&path)).and_then(|format| format.parts) {
+        Some(parts) => parts(&path),
+        None => vec![path],
     }
+}
+
+/// Whether `path` is the common name of several files that make up an array.
+pub(crate) fn complete(path: &Path) -> bool {
+    of_common_name(path).is_some()
 }
 
 /// The format of several files whose common name, which is no file itself, `path` is.
@@ -283,11 +309,11 @@ fn of_common_name(path: &Path) -> Option<&'static Format> {
 }
 
 /// The format of a file, told by its first bytes; the name decides only where these do not tell it (`.cfl`, `.dat`). The common
-/// name of several files that make up an array is recognised too.
+/// name of several files that make up an array is recognised too. A name after a colon ([`Input`]) is no part of the file's.
 ///
 /// Errors: a file that cannot be opened or read, or of no format that Rayspin knows.
 pub fn detect(path: impl AsRef<Path>) -> Result<&'static Format> {
-    let path = path.as_ref();
+    let path = &Input::of(path).file;
     if let Some(format) = of_common_name(path) {
         return Ok(format);
     }
@@ -328,16 +354,16 @@ fn unknown(path: &Path, found: &str) -> Error {
     Error::not_this_format(path, any_of(&names), found)
 }
 
-/// What the header of a file says, as label and text; nothing of formats whose images and scans tell it.
+/// What the header of a file says, under labels; nothing of formats whose images and scans tell it.
 ///
-/// Errors: as [`detect`], and those of the format's reader.
-pub fn describe(path: impl AsRef<Path>) -> Result<Vec<(String, String)>> {
-    let path = path.as_ref();
+/// Errors: as [`detect`], and errors of the format's reader.
+pub fn describe(path: impl AsRef<Path>) -> Result<Vec<(String, Detail)>> {
+    let path = &Input::of(path).file;
     detect(path)?.describe.map_or_else(|| Ok(Vec::new()), |describe| describe(path))
 }
 
-/// The names of what a file holds ([`Format::names`]); none in a format without. Errors: as [`describe`].
-pub fn names(path: impl AsRef<Path>) -> Result<Vec<String>> {
-    let path = path.as_ref();
-    detect(path)?.names.as_ref().map_or_else(|| Ok(Vec::new()), |names| (names.list)(path))
+/// What a file holds under names; none in a format whose files hold one thing. Errors: as [`describe`].
+pub fn names(path: impl AsRef<Path>) -> Result<Vec<Held>> {
+    let path = &Input::of(path).file;
+    detect(path)?.names.map_or_else(|| Ok(Vec::new()), |names| names(path))
 }

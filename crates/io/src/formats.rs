@@ -1,12 +1,12 @@
 //! The table of file formats: one row each.
 
-use crate::format::{Format, ImageWriter, Kept, Names, Scans};
+use crate::format::{Format, ImageWriter, Kept, Scans};
 use crate::{Values, arrays::Arrays, cfl, ismrmrd, nifti, npy, png, twix};
 
 /// What a buffered stream holds.
 const BUFFER: u64 = 1 << 20;
 
-/// A format of which nothing is read or written.
+/// A format that is neither read nor written.
 const BLANK: Format = Format {
     name: "",
     about: "",
@@ -48,7 +48,7 @@ pub static FORMATS: [Format; 7] = [
         gzip: true,
         read_image: Some(nifti::image),
         images: Some(ImageWriter {
-            values: &[Values::Magnitude, Values::Real, Values::Complex],
+            values: &[Values::Magnitude, Values::Real, Values::Phase, Values::Complex],
             create: nifti::create,
             memory: |_, _| BUFFER,
         }),
@@ -67,7 +67,7 @@ pub static FORMATS: [Format; 7] = [
         describe: Some(cfl::row::header),
         read_image: Some(cfl::row::image),
         images: Some(ImageWriter {
-            values: &[Values::Complex, Values::Magnitude, Values::Real],
+            values: &[Values::Complex, Values::Magnitude, Values::Real, Values::Phase],
             create: cfl::row::create,
             memory: |_, _| BUFFER,
         }),
@@ -93,7 +93,7 @@ pub static FORMATS: [Format; 7] = [
         describe: Some(npy::row::header),
         read_image: Some(npy::row::image),
         images: Some(ImageWriter {
-            values: &[Values::Complex, Values::Magnitude, Values::Real],
+            values: &[Values::Complex, Values::Magnitude, Values::Real, Values::Phase],
             create: npy::row::create,
             memory: |_, _| BUFFER,
         }),
@@ -115,7 +115,7 @@ pub static FORMATS: [Format; 7] = [
         endings: &[".npz"],
         keeps: &[Kept::Phase, Kept::Repetitions],
         magic: &[(0, b"PK\x03\x04"), (0, b"PK\x05\x06")],
-        names: Some(Names { what: "array", list: npy::row::names }),
+        names: Some(npy::row::names),
         read_image: Some(npy::row::image_of_archive),
         arrays: Some(Arrays {
             read: npy::row::read_archive,
@@ -144,10 +144,10 @@ pub static FORMATS: [Format; 7] = [
         keeps: &[Kept::Phase, Kept::Geometry, Kept::Repetitions],
         // A user block moves the signature to a later power of two.
         magic: &[(0, b"\x89HDF\r\n\x1a\n"), (512, b"\x89HDF\r\n\x1a\n")],
-        names: Some(Names { what: "image series", list: ismrmrd::row::names }),
+        names: Some(ismrmrd::row::names),
         read_image: Some(ismrmrd::row::image),
         images: Some(ImageWriter {
-            values: &[Values::Magnitude, Values::Complex],
+            values: &[Values::Magnitude, Values::Real, Values::Phase, Values::Complex],
             create: ismrmrd::row::create,
             // What HDF5 may hold back.
             memory: |_, volume| volume,

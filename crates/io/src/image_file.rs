@@ -5,7 +5,7 @@ use rayspin_core::{C32, Geometry, Image, format_shape};
 use crate::cfl::Layout;
 use crate::format::{Kept, any_of};
 use crate::png::PngOptions;
-use crate::{Error, Format, Result, SeriesWriter, detect, endings};
+use crate::{Error, Format, Input, Result, SeriesWriter, endings};
 
 /// The numbers of a complex image that a file stores.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -15,6 +15,8 @@ pub enum Values {
     Magnitude,
     /// Re v as 32-bit float.
     Real,
+    /// arg v in rad, −π to π, as 32-bit float.
+    Phase,
     /// v as two 32-bit floats.
     Complex,
 }
@@ -25,6 +27,7 @@ impl Values {
         match self {
             Self::Magnitude => C32::new(value.norm(), 0.0),
             Self::Real => C32::new(value.re, 0.0),
+            Self::Phase => C32::new(value.arg(), 0.0),
             Self::Complex => value,
         }
     }
@@ -34,16 +37,10 @@ impl Values {
         match self {
             Self::Magnitude => "magnitudes",
             Self::Real => "real parts",
+            Self::Phase => "phases",
             Self::Complex => "complex values",
         }
     }
-}
-
-/// How [`read_image`] reads.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct ReadOptions {
-    /// The array to take from an `.npz` archive, or the series of an HDF5 file, that holds several.
-    pub array: Option<String>,
 }
 
 /// How [`write_image`] writes.
@@ -56,7 +53,7 @@ pub struct WriteOptions {
     pub repetition_time_s: Option<f64>,
     /// Where the image's axes go in a BART array. Repetitions other in number than its frames go to TIME.
     pub layout: Layout,
-    /// How the picture is made, for PNG.
+    /// How the picture is made, for PNG; `values` of phases or real parts decide its part.
     pub png: PngOptions,
 }
 
@@ -74,17 +71,18 @@ pub struct ImageFile {
 }
 
 /// Reads an image of any format that holds images as arrays. NumPy arrays are `[y, x]`, `[z, y, x]` or `[repetition, z, y, x]`.
+/// A name after a colon chooses one of several arrays or series ([`Input`]).
 ///
-/// Errors: a file of no such format, and those of each format's reader.
-pub fn read_image(path: impl AsRef<Path>, options: &ReadOptions) -> Result<ImageFile> {
-    let path = path.as_ref();
-    let format = detect(path)?;
+/// Errors: a file of no such format; errors of the format's reader.
+pub fn read_image(path: impl AsRef<Path>) -> Result<ImageFile> {
+    let input = Input::of(path);
+    let (path, format) = (&input.file, input.format()?);
     let Some(read) = format.read_image else {
         let of = endings(Format::reads_images);
         return Err(Error::unsupported(path, format!("reading an image from {format}"))
             .with_hint(format!("give an image as {}", any_of(&of))));
     };
-    let mut read = read(path, options.array.as_deref())?;
+    let mut read = read(path, input.name.as_deref())?;
     if !format.keeps(Kept::Geometry) {
         read.notes
             .insert(0, "the file holds no geometry: voxels of 1 mm at the isocentre are assumed".into());
@@ -94,7 +92,8 @@ pub fn read_image(path: impl AsRef<Path>, options: &ReadOptions) -> Result<Image
 
 /// Writes an image in the format that the name's ending stands for. Returns what the file leaves out, one sentence each.
 ///
-/// Errors: an ending of no format that images are written in, a file that cannot be written, and those of each format's writer.
+/// Errors: an ending that belongs to no image format; a file that cannot be written; errors of the format's
+/// writer.
 pub fn write_image(path: impl AsRef<Path>, image: &Image, options: &WriteOptions) -> Result<Vec<String>> {
     let shape = image.data().shape();
     let mut writer = SeriesWriter::start(path.as_ref(), shape, image.geometry(), options)?;
@@ -117,6 +116,8 @@ pub(crate) fn geometry_note(geometry: &Geometry, shape: &[usize]) -> Option<Stri
 pub(crate) fn lost_part<'a>(mut numbers: impl Iterator<Item = &'a C32>, values: Values) -> bool {
     match values {
         Values::Complex => false,
+        // Who writes phases has chosen to.
+        Values::Phase => false,
         Values::Magnitude => numbers.any(|v| v.im != 0.0 || v.re < 0.0),
         Values::Real => numbers.any(|v| v.im != 0.0),
     }
@@ -124,5 +125,9 @@ pub(crate) fn lost_part<'a>(mut numbers: impl Iterator<Item = &'a C32>, values: 
 
 pub(crate) fn lost_note(values: Values) -> String {
     let part = if values == Values::Magnitude { "magnitude" } else { "real part" };
-    format!("only the {part} of the complex image is written")
+    let keep = endings(|format| format.images.as_ref().is_some_and(|i| i.values.contains(&Values::Complex)));
+    format!(
+        "only the {part} of the complex image is written: complex values keep the phase (--complex; {})",
+        keep.join(", ")
+    )
 }

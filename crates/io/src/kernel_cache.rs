@@ -1,8 +1,9 @@
 //! A folder of Toeplitz kernels, kept from run to run.
 //!
-//! One file a kernel, `KEY.rayspin-kernel`: the signature `RSKERNEL`, the key, the number of values, the BLAKE3 hash of the
-//! values, and the values in single precision, little-endian. A file that is anything else, or damaged, is told of, not
-//! used, and replaced. Files appear whole or not at all. Nothing is ever deleted: the folder may be emptied at any time.
+//! One file a kernel, `KEY.rayspin-kernel`: the signature `RSKERNEL`, the key, the number of values, the
+//! BLAKE3 hash of the values, and the values in single precision, little-endian. If a file is damaged or
+//! holds anything else, the cache says so in a note, does not use the file, and replaces it. Files appear
+//! whole or not at all. Nothing is ever deleted: the folder may be emptied at any time.
 
 use std::fs;
 use std::io::Write;

@@ -10,6 +10,7 @@ mod error;
 mod format;
 mod formats;
 mod image_file;
+mod input;
 pub mod ismrmrd;
 pub mod kernel_cache;
 pub mod nifti;
@@ -22,11 +23,10 @@ mod twix;
 pub use arrays::{Arrays, array_memory, read_array, read_maps, write_coil_array};
 pub use error::{Error, Result};
 pub use format::{
-    Format, ImageWriter, Kept, Names, Scans, describe, detect, endings, expect_ending, names, parts,
+    Detail, Format, ImageWriter, Kept, Scans, describe, detect, endings, expect_ending, names, parts,
 };
 pub use formats::FORMATS;
-pub use image_file::{ImageFile, ReadOptions, Values, WriteOptions, read_image, write_image};
-pub use scan_file::{
-    ArrayFrame, ScanFile, ScanOptions, holds_scan, read_scan, trajectory_extent, write_scan,
-};
+pub use image_file::{ImageFile, Values, WriteOptions, read_image, write_image};
+pub use input::{Held, Input};
+pub use scan_file::{ArrayFrame, ScanFile, ScanOptions, holds_scan, read_scan, read_trajectory, write_scan};
 pub use series_file::{SeriesShape, SeriesWriter};

@@ -13,7 +13,7 @@ use rayspin_imaging::display::{
 use crate::atomic::write_atomically;
 use crate::format::Target;
 use crate::series_file::VolumeWriter;
-use crate::{Error, Result};
+use crate::{Error, Result, Values};
 
 /// How an image becomes a picture.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -76,7 +76,14 @@ pub(crate) fn memory(frames: u64, volume: u64) -> u64 {
 /// Starts a picture for the table of formats.
 pub(crate) fn create(target: &Target<'_>) -> Result<Box<dyn VolumeWriter>> {
     let (frames, options) = (target.repetitions().unwrap_or(1), &target.options.png);
-    Ok(Box::new(SeriesTiles::new(target.path, frames, target.volume(), target.geometry, options)?))
+    let part = match target.options.values {
+        Some(Values::Phase) => Part::Phase,
+        Some(Values::Real) => Part::Real,
+        Some(Values::Magnitude) => Part::Magnitude,
+        Some(Values::Complex) | None => options.part,
+    };
+    let options = PngOptions { part, ..options.clone() };
+    Ok(Box::new(SeriesTiles::new(target.path, frames, target.volume(), target.geometry, &options)?))
 }
 
 /// Writes an image as a grey montage on square pixels: slices of a volume, or slices of repetitions of a series. Returns what

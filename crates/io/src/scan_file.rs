@@ -8,17 +8,13 @@ use crate::arrays::{Numbers, Runs};
 use crate::cfl::{Axes, Layout};
 use crate::format::any_of;
 use crate::ismrmrd::Identity;
-use crate::{Error, Format, Result, detect, endings, expect_ending};
+use crate::{Error, Format, Input, Result, detect, endings, expect_ending};
 
 /// How [`read_scan`] reads.
 #[derive(Debug, Clone, Default)]
 pub struct ScanOptions {
-    /// The group of an HDF5 file, or the array of an `.npz` archive, where there are several.
-    pub name: Option<String>,
     /// The trajectory of samples that come without one.
     pub trajectory: Option<PathBuf>,
-    /// The array of the trajectory's `.npz` archive, where there are several.
-    pub trajectory_name: Option<String>,
     /// Units of that trajectory; by its range when absent.
     pub units: Option<TrajectoryUnits>,
     /// Matrix x, y and, where z is to change, z. When absent it is a grid's own, or follows from the extent of a trajectory
@@ -59,27 +55,31 @@ impl ArrayFrame {
     }
 }
 
-/// Reads raw data of any format: an ISMRMRD scan; or a grid of k-space as BART array (`[READ, PHS1, PHS2, COIL]`),
-/// `.npy` or `.npz` (`[coil, z, y, x]` or `[coil, y, x]`); or, with a trajectory, samples as BART array
-/// (`[1, readout, spoke, coil]`) or NumPy array (`[coil, sample]`, or `[coil, spoke, readout]`).
+/// Reads raw data of any format.
+///
+/// * An ISMRMRD scan.
+/// * A grid of k-space: a BART array (`[READ, PHS1, PHS2, COIL]`), or `.npy` or `.npz` (`[coil, z, y, x]` or
+///   `[coil, y, x]`).
+/// * Samples, with a trajectory: a BART array (`[1, readout, spoke, coil]`) or a NumPy array
+///   (`[coil, sample]` or `[coil, spoke, readout]`).
 ///
 /// A trajectory is a BART array `[3, readout, spoke]`, or a NumPy array `[sample, dim]` or `[spoke, readout, dim]`, with
-/// components in the order x, y, z.
+/// components in the order x, y, z. A name after a colon chooses one of several scans or arrays of a file ([`Input`]).
 ///
 /// Errors: a format without raw data, real numbers in a NumPy file, a trajectory whose unit or matrix is not certain, and
 /// whatever the format's reader or [`Frame`] refuses.
 pub fn read_scan(path: impl AsRef<Path>, options: &ScanOptions, monitor: &Monitor<'_>) -> Result<ScanFile> {
-    let path = path.as_ref();
-    let format = detect(path)?;
+    let input = Input::of(path);
+    let (path, name, format) = (&input.file, input.name.as_deref(), input.format()?);
     if let Some(scans) = &format.scans {
-        return Ok(ScanFile::Scan(Box::new((scans.read)(path, options.name.as_deref(), monitor)?)));
+        return Ok(ScanFile::Scan(Box::new((scans.read)(path, name, monitor)?)));
     }
     let Some(arrays) = &format.arrays else {
         let of = endings(|format| format.reads_scans() || format.reads_arrays());
         return Err(Error::unsupported(path, format!("reading raw data from {format}"))
             .with_hint(format!("give raw data as {}", any_of(&of))));
     };
-    let array = (arrays.read)(path, options.name.as_deref(), Numbers::Complex)?;
+    let array = (arrays.read)(path, name, Numbers::Complex)?;
     let mut notes = Vec::new();
     let (frame, layout) = match &options.trajectory {
         Some(trajectory) => {
@@ -103,14 +103,15 @@ pub fn read_scan(path: impl AsRef<Path>, options: &ScanOptions, monitor: &Monito
 
 /// Whether a file holds a raw scan with a header, and not images or arrays alone. Errors: as [`detect`], and a damaged file.
 pub fn holds_scan(path: impl AsRef<Path>) -> Result<bool> {
-    let path = path.as_ref();
-    detect(path)?.scans.as_ref().map_or(Ok(false), |scans| (scans.holds)(path))
+    let input = Input::of(path);
+    let name = input.name.as_deref();
+    input.format()?.scans.as_ref().map_or(Ok(false), |scans| (scans.holds)(&input.file, name))
 }
 
 /// Writes a raw scan in the format of the name; `identity` says what becomes of the patient's name and the like. Returns the
 /// paths of the header's elements that are left out.
 ///
-/// Errors: an ending of a format without raw scans, and those of the format's writer.
+/// Errors: an ending of a format without raw scans; errors of the format's writer.
 pub fn write_scan(path: impl AsRef<Path>, scan: &Scan, identity: Identity) -> Result<Vec<String>> {
     let path = path.as_ref();
     match expect_ending(path, Format::writes_scans)?.scans.as_ref().and_then(|scans| scans.write) {
@@ -144,7 +145,7 @@ fn along_trajectory(
     options: &ScanOptions,
     notes: &mut Vec<String>,
 ) -> Result<Frame> {
-    let (points, points_in) = read_points(trajectory, options.trajectory_name.as_deref())?;
+    let (points, points_in) = read_points(trajectory)?;
     // Neighbours in one array must be neighbours in the other.
     if samples_in.len() > 1 && points_in.len() > 1 && samples_in != points_in {
         let expected = format!("{} (spoke, readout) as the trajectory has", format_shape(&points_in));
@@ -158,26 +159,26 @@ fn along_trajectory(
     Frame::from_samples(data, trajectory, matrix, geometry, notes).map_err(|e| Error::core(path, e))
 }
 
-/// How many points a trajectory has, and the largest |k| of each component in the file's own unit: BART `[3, readout, spoke]`,
-/// `.npy` or `.npz` `[sample, dim]` or `[spoke, readout, dim]`. `name` is the array of an archive.
+/// Reads a trajectory in the file's own unit: BART `[3, readout, spoke]`, `.npy` or `.npz` `[sample, dim]` or
+/// `[spoke, readout, dim]`. A name after a colon chooses the array of an archive.
 ///
 /// Errors: another format or shape, complex numbers, or numbers that are not finite.
-pub fn trajectory_extent(path: impl AsRef<Path>, name: Option<&str>) -> Result<(usize, Vec<f64>)> {
+pub fn read_trajectory(path: impl AsRef<Path>) -> Result<Trajectory> {
     let path = path.as_ref();
-    let (points, _) = read_points(path, name)?;
-    let trajectory = Trajectory::from_cycles_per_fov(points).map_err(|error| Error::core(path, error))?;
-    Ok((trajectory.samples(), trajectory.extent()))
+    let (points, _) = read_points(path)?;
+    Trajectory::from_cycles_per_fov(points).map_err(|error| Error::core(path, error))
 }
 
-fn read_points(path: &Path, name: Option<&str>) -> Result<Runs<f64>> {
-    let format = detect(path)?;
+fn read_points(path: &Path) -> Result<Runs<f64>> {
+    let input = Input::of(path);
+    let (path, format) = (&input.file, input.format()?);
     let Some(arrays) = &format.arrays else {
         let of = endings(Format::reads_arrays);
         return Err(Error::unsupported(path, format!("reading a trajectory from {format}")).with_hint(
             format!("give points [sample, dim] or BART's [3, readout, spoke], as {}", any_of(&of)),
         ));
     };
-    (arrays.points)(path, name)
+    (arrays.points)(path, input.name.as_deref())
 }
 
 /// The points in cycles per field of view, and the matrix `[z, y, x]` or `[y, x]` that they are for.

@@ -141,8 +141,9 @@ impl SeriesWriter {
         Ok(notes)
     }
 
-    /// The volumes so far as a sound file of their own, `image.nii.gz` as `image.partial.nii.gz`; none when there are none.
-    /// What was at the file's own name stays. Errors: a file that cannot be written.
+    /// Keeps the volumes so far as a sound file of their own, `image.nii.gz` as `image.partial.nii.gz`.
+    /// Returns its path, or nothing before the first volume. What was at the file's own name stays. Errors: a
+    /// file that cannot be written.
     pub fn keep_partial(self) -> Result<Option<PathBuf>> {
         if self.pushed == 0 {
             return Ok(None);

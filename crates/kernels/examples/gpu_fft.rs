@@ -71,7 +71,7 @@ fn random<R: Real>(device: &Device, shape: &[usize]) -> Result<Array<Complex<R>>
     Ok(array)
 }
 
-/// Median of the device's microseconds for `work`, before each of which `prepare` is done, which is not counted.
+/// The median of the device's microseconds for `work`. `prepare` runs before each `work` and is not counted.
 fn microseconds<T>(
     cuda: &Cuda,
     bytes: usize,

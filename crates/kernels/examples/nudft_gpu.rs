@@ -31,8 +31,8 @@ fn main() -> Result<()> {
 
 fn table<T: SimdReal>(device: &Device, matrix: &[usize], samples: usize, only: Option<&str>) -> Result<()> {
     for row in nudft::variants::<T>() {
-        if let (nudft::Launch::Cuda(rung), Backend::Cuda(cuda)) = (&row.launch, device.backend())
-            && !rung.runs_on(cuda)
+        if let (nudft::Launch::Cuda(variant), Backend::Cuda(cuda)) = (&row.launch, device.backend())
+            && !variant.runs_on(cuda)
         {
             continue;
         }

@@ -18,7 +18,7 @@ use rayspin_core::{C64, Error, Real, Result, Trajectory};
 use rayspin_device::cuda::FftPlan;
 use rayspin_device::{Array, Backend, Device};
 use rayspin_kernels::nufft::{Nufft, Options, reference};
-use rayspin_lab::{Asking, Protocol, measure};
+use rayspin_lab::{LaunchMode, Protocol, measure};
 
 #[derive(Clone, Copy)]
 enum Set {
@@ -109,8 +109,13 @@ fn distance(found: impl Iterator<Item = C64>, expected: &[C64]) -> f64 {
 }
 
 /// Median milliseconds of a call, by the clock of the device.
-fn time(device: &Device, rounds: usize, asking: Asking, mut call: impl FnMut() -> Result<()>) -> Result<f64> {
-    let protocol = Protocol { rounds, asking, budget: 10.0, ..Protocol::default() };
+fn time(
+    device: &Device,
+    rounds: usize,
+    launch_mode: LaunchMode,
+    mut call: impl FnMut() -> Result<()>,
+) -> Result<f64> {
+    let protocol = Protocol { rounds, launch_mode, budget: 10.0, ..Protocol::default() };
     Ok(measure(device, &protocol, |_| call())?.median * 1e3)
 }
 
@@ -152,10 +157,13 @@ fn run<R: Real>(
     plan.forward(&image_gpu, &mut found_data)?;
     plan.adjoint(&data_gpu, &mut found_image)?;
     let first = (found_data.to_vec()?, found_image.to_vec()?);
-    let asked = [Asking::Graph, Asking::Stream];
-    let mut type1 = |asking| time(device, rounds, asking, || plan.adjoint(&data_gpu, &mut found_image));
-    let mut type2 = |asking| time(device, rounds, asking, || plan.forward(&image_gpu, &mut found_data));
-    let [graphs, streams] = asked.map(|asking| Ok::<_, Error>((type1(asking)?, type2(asking)?)));
+    let asked = [LaunchMode::Graph, LaunchMode::Stream];
+    let mut type1 =
+        |launch_mode| time(device, rounds, launch_mode, || plan.adjoint(&data_gpu, &mut found_image));
+    let mut type2 =
+        |launch_mode| time(device, rounds, launch_mode, || plan.forward(&image_gpu, &mut found_data));
+    let [graphs, streams] =
+        asked.map(|launch_mode| Ok::<_, Error>((type1(launch_mode)?, type2(launch_mode)?)));
     let ((graph1, graph2), (stream1, stream2)) = (graphs?, streams?);
     let again = first == (found_data.to_vec()?, found_image.to_vec()?);
 
@@ -164,11 +172,11 @@ fn run<R: Real>(
     let mut grids = Array::<Complex<R>>::zeros(device, &[coils, cells])?;
     let double = size_of::<R>() == 8;
     let fft = FftPlan { axes: fine.clone(), stride: 1, distance: cells, batch: coils, double };
-    let fft_ms = time(device, rounds, Asking::Graph, || cuda.fft(&fft, 1, grids.cuda_mut()))?;
+    let fft_ms = time(device, rounds, LaunchMode::Graph, || cuda.fft(&fft, 1, grids.cuda_mut()))?;
 
     let mut errors = [0.0; 2];
     if check > 0 {
-        // Of the last item.
+        // The last item.
         let (found_data, found_image) = (&first.0[(coils - 1) * points..], &first.1[(coils - 1) * voxels..]);
         let which: Vec<usize> = (0..check).map(|_| rng.random_range(0..points)).collect();
         let wide: Vec<C64> = image[(coils - 1) * voxels..].iter().map(widen).collect();

@@ -1,12 +1,12 @@
-//! Times what prepares a reconstruction on a GPU by its own clock; one line a problem.
+//! Times the steps that prepare a reconstruction on a GPU, by the GPU's clock. Prints one line per problem.
 //!
 //! ```text
 //! cargo run --release -p rayspin-kernels --example setup_gpu -- [NAME...] [--runs 10] [--small]
 //! ```
 //!
-//! `NAME`: problems whose names begin so; all without one. `--small` shrinks every axis, to try it on the emulator.
-//! Milliseconds are medians over runs of the whole call, arrays on the GPU; GB/s are those of the floor's bytes, what any
-//! implementation must read and write once.
+//! `NAME` selects problems whose names begin so; without it all run. `--small` shrinks every axis, to try it on the
+//! emulator. Milliseconds are medians over runs of the whole call, with arrays on the GPU. GB/s count the bytes of the
+//! floor, which any implementation must read and write once.
 
 use ndarray::Array2;
 use rand::{RngExt, SeedableRng};
@@ -148,7 +148,7 @@ fn kooshball(bench: &Bench) -> Result<(Trajectory, Vec<usize>)> {
     Ok((Trajectory::from_cycles_per_fov(points)?, matrix))
 }
 
-/// Ten iterations; the floor is that of the divisions alone.
+/// Ten iterations. The floor counts the divisions alone.
 fn pipe_menon(bench: &Bench) -> Result<()> {
     if !bench.wanted("density") {
         return Ok(());
@@ -208,7 +208,7 @@ fn one_gram(bench: &Bench, name: &str, values: &Array<C32>, rows: Rows<'_>, colu
     bench.line(name, work.bytes, work.flops, || gram::gram(values, rows, columns, &mut matrix, false))
 }
 
-/// The floor is that of all but the transforms.
+/// The floor counts all steps but the transforms.
 fn toeplitz(bench: &Bench) -> Result<()> {
     if !bench.wanted("toeplitz") {
         return Ok(());
@@ -263,13 +263,13 @@ fn projections(bench: &Bench) -> Result<()> {
     }
     let phase = random(&bench.device, &shape, 6)?;
     let mut image = random(&bench.device, &shape, 7)?;
-    bench.line(&format!("pocs take_phase {shape:?}"), 24.0 * voxels, 10.0 * voxels, || {
-        pocs::take_phase(&phase, &mut image)
+    bench.line(&format!("pocs project_phase {shape:?}"), 24.0 * voxels, 10.0 * voxels, || {
+        pocs::project_phase(&phase, &mut image)
     })?;
     let mut mask = Array::zeros(&bench.device, &shape)?;
     mask.fill(1.0f32)?;
     bench.line(&format!("pocs restore {shape:?}"), 20.0 * voxels, 0.0, || {
-        pocs::restore(&mask, &phase, &mut image)
+        pocs::restore_samples(&mask, &phase, &mut image)
     })
 }
 

@@ -1,8 +1,8 @@
-//! From a generic entry point to code that is compiled once, in this crate.
+//! Leads from a generic entry point to code that is compiled once, in this crate.
 //!
-//! A generic function is compiled anew by every crate that calls it, and with it all that it calls: `rustfft`'s planner
-//! and a few hundred SIMD kernels were more than half of the code of `rayspin-mri` (2.4 MB, 1.1 MB without them). The entry points of such
-//! algorithms therefore find out which of the two number types they have and call a function that is not generic.
+//! Every crate that calls a generic function compiles it again, with all functions that it calls. `rustfft`'s planner and a
+//! few hundred SIMD kernels were more than half of the code of `rayspin-mri` (2.4 MB, 1.1 MB without them). Entry points of
+//! such algorithms therefore test which of the two number types they have, and call a function that is not generic.
 
 use std::any::Any;
 

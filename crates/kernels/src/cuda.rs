@@ -1,4 +1,4 @@
-//! What all CUDA kernels have in common, and the list of them all.
+//! Helpers of all CUDA kernels, and the list of all programs.
 
 use rayspin_core::Real;
 use rayspin_device::cuda::{Define, Properties, Source};
@@ -7,7 +7,7 @@ use rayspin_tune::{Build, distinct};
 /// Pairs of coils and teams of lanes, for kernels that take one voxel's small matrix together.
 pub(crate) const TEAM: (&str, &str) = ("team.cuh", include_str!("team.cuh"));
 
-/// The macro that makes a program's `real` and `cplx` those of `R`.
+/// The macro that sets a program's `real` and `cplx` to the types of `R`.
 pub(crate) fn define<R: Real>() -> Define {
     ("DOUBLE", u32::from(size_of::<R>() == 8).to_string())
 }
@@ -32,7 +32,8 @@ pub(crate) fn in_precision<R: Real>(mut builds: Vec<Build>) -> Vec<Build> {
     builds
 }
 
-/// Every program of every folder, in every form that matters to its resources: what continuous integration compiles without a GPU.
+/// Every program of every folder, in every form that matters to its resources. Continuous integration compiles them without
+/// a GPU.
 pub fn programs() -> Vec<Build> {
     let folders = [
         crate::coil_mixing::builds,
@@ -61,8 +62,8 @@ pub fn programs() -> Vec<Build> {
 /// Bytes of shared memory that a block may have: capabilities 8.6, 8.9 and 12; 8.0 and 8.7; 9, 10 and 11.
 const SHARED: [u32; 3] = [99 << 10, 163 << 10, 227 << 10];
 
-/// Every program that a GPU without a compiler is asked for ([`rayspin_device::Cuda::compiles`]), with Fourier transforms of
-/// up to `longest` points: `usize::MAX` for all that there are kernels for.
+/// Every program that a machine without a compiler loads ([`rayspin_device::Cuda::compiles`]), with Fourier transforms of up
+/// to `longest` points. `usize::MAX` gives all lengths that have kernels.
 pub fn precompiled(longest: usize) -> Vec<Build> {
     let mut all = programs();
     for shared in SHARED {
@@ -82,7 +83,7 @@ fn of_type<R: Real>(longest: usize, shared: u32) -> Vec<Build> {
     all
 }
 
-/// What blocks may take of a current GPU, for programs whose form depends on it.
+/// The shared memory that blocks of current GPUs may have, for programs whose form depends on it.
 pub(crate) fn limits() -> Properties {
     Properties {
         name: String::new(),

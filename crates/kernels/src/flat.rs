@@ -1,4 +1,4 @@
-//! Ladders of tables whose rows are functions of a CPU on flat arrays of f32: a [`Flat`] says what is special about one.
+//! Ladders whose variants are CPU functions on flat arrays of f32. A [`Flat`] describes one such ladder.
 
 use std::borrow::Cow;
 use std::fmt::Display;
@@ -7,18 +7,18 @@ use num_complex::Complex32;
 use rayspin_core::{C64, Error, Result, voxels};
 use rayspin_device::{Array, Cpu, Device};
 use rayspin_tune::input::{bits, filled, signed_unit};
-use rayspin_tune::{About, Algorithm, Carried, Carry, Case, Counts, Row, Run};
+use rayspin_tune::{About, Algorithm, Case, Counts, HostTransfer, Row, Run, TransferArray};
 
 use crate::variant::Variant;
 
-/// A ladder of problems `P` whose rows are run by launches `L`, with the help of `T`: a plan, or lists.
+/// A ladder with problems `P` and launches `L`. `T` holds helpers: a plan, or lists.
 pub(crate) struct Flat<P: 'static, L: 'static, T: 'static = ()> {
     pub(crate) about: About,
     pub(crate) cases: fn() -> Vec<Case<P>>,
     pub(crate) trials: fn() -> Vec<P>,
-    /// A problem in another size, whose numbers are at least 1 each; `None` where their number is wrong.
+    /// A problem in another size; its numbers are at least 1 each. `None` if there are too few or too many numbers.
     pub(crate) sized: fn(&P, &[usize]) -> Option<P>,
-    /// What [`Flat::sized`] takes.
+    /// The meaning of the numbers of [`Flat::sized`].
     pub(crate) size: &'static str,
     pub(crate) counts: fn(&P) -> Counts,
     pub(crate) rows: fn() -> Vec<Variant<P, L>>,
@@ -33,7 +33,7 @@ impl<P, L, T> Clone for Flat<P, L, T> {
     }
 }
 
-/// What a problem begins with.
+/// The inputs of a problem.
 pub(crate) struct Given<T> {
     pub(crate) inputs: Vec<Vec<Complex32>>,
     pub(crate) reals: Vec<f32>,
@@ -43,13 +43,14 @@ pub(crate) struct Given<T> {
 
 /// Where results go.
 pub(crate) enum Out {
-    /// To so many numbers.
+    /// To a separate array of this length.
     Fresh(usize),
-    /// Over these numbers. Runs that follow each other go on from what the run before left: values grow or shrink, times do not.
+    /// In place over these numbers. Each run continues from the values that the previous run left. Values grow or shrink;
+    /// times do not.
     InPlace(Vec<Complex32>),
 }
 
-/// What the oracle computes results from.
+/// The inputs of the oracle.
 pub(crate) struct Held<'a, T> {
     inputs: Vec<Cow<'a, [Complex32]>>,
     pub(crate) reals: Cow<'a, [f32]>,
@@ -73,7 +74,7 @@ fn widen(values: &[Complex32]) -> Vec<C64> {
     values.iter().map(|v| C64::new(v.re.into(), v.im.into())).collect()
 }
 
-/// What a launch gets.
+/// The arguments of a launch.
 pub(crate) struct Arrays<'a, T> {
     pub(crate) inputs: Vec<&'a [Complex32]>,
     pub(crate) reals: &'a [f32],
@@ -81,9 +82,9 @@ pub(crate) struct Arrays<'a, T> {
     pub(crate) tools: &'a mut T,
 }
 
-/// Right results.
+/// The expected results.
 pub(crate) struct Want {
-    /// Which outputs these are; all of them where nothing is said.
+    /// The indices of these outputs; `None` means all outputs.
     pub(crate) at: Option<Vec<usize>>,
     pub(crate) values: Vec<C64>,
 }
@@ -93,7 +94,7 @@ impl Want {
         Self { at: None, values }
     }
 
-    /// `count` outputs of `len`, as `value` has them.
+    /// `count` of `len` outputs, with values from `value`.
     pub(crate) fn some(len: usize, count: u64, value: impl Fn(usize) -> C64) -> Self {
         let at: Vec<usize> = (0..count).map(|i| (bits(5, i) % len as u64) as usize).collect();
         Self { values: at.iter().map(|&at| value(at)).collect(), at: Some(at) }
@@ -134,7 +135,7 @@ pub(crate) struct Data<P, T> {
     problem: P,
     inputs: Vec<Array<Complex32>>,
     reals: Array<f32>,
-    /// What `out` begins with where a run changes it in place.
+    /// The initial values of `out`, if a run changes it in place.
     start: Option<Vec<Complex32>>,
     out: Array<Complex32>,
     tools: T,
@@ -188,7 +189,7 @@ where
                 let arrays = Arrays { inputs, reals: reals.cpu(), out: out.cpu_mut(), tools };
                 run(&launch, device.cpu_side(), problem, arrays)
             })
-            .carried(carried)
+            .host_transfer(host_transfer)
             .set_up(|_, data| data.restore())
         };
         (self.rows)().into_iter().map(|row| row.run_by(to_run)).collect()
@@ -219,7 +220,7 @@ where
         data.restore()
     }
 
-    /// ‖found − expected‖ / ‖expected‖, or ‖found‖ where nothing is expected; infinite for NaN.
+    /// ‖found − expected‖ / ‖expected‖, or ‖found‖ if the expected values are 0. Infinite for NaN.
     fn error(&self, problem: &P, data: &Data<P, T>) -> Result<f64> {
         let found = data.out.read()?;
         let held = Held {
@@ -243,11 +244,11 @@ where
     }
 }
 
-fn carried<P, T>(data: &mut Data<P, T>) -> Option<Carried<'_>> {
-    let mut inputs: Vec<&mut dyn Carry> =
-        data.inputs.iter_mut().map(|input| input as &mut dyn Carry).collect();
+fn host_transfer<P, T>(data: &mut Data<P, T>) -> Option<HostTransfer<'_>> {
+    let mut inputs: Vec<&mut dyn TransferArray> =
+        data.inputs.iter_mut().map(|input| input as &mut dyn TransferArray).collect();
     if !data.reals.is_empty() {
         inputs.push(&mut data.reals);
     }
-    Some(Carried { inputs, outputs: vec![&mut data.out] })
+    Some(HostTransfer { inputs, outputs: vec![&mut data.out] })
 }

@@ -1,21 +1,27 @@
 //! Algorithms, one folder each.
 //!
-//! Most folders have the same shape: `mod.rs` (public functions), `variants.rs` (the table of variants, each a
-//! [`variant::Variant`]), `reference.rs` (an f64 oracle as plain as the formula), `cpu.rs` or `cpu/` (CPU variants),
-//! `cuda.rs` or `cuda/` (CUDA programs and their launches), and `README.md` (the maths, the work to be done, the measured
-//! table). The public functions run the best variant.
+//! Most folders have the same files:
 //!
-//! | kind | folders |
-//! |---|---|
-//! | ladders of both processors | [`nudft`], [`nufft`] |
-//! | ladders of CPU variants | [`coil_mixing`], [`difference`], [`fft`], [`off_resonance`], [`sensitivity`], [`shrink`], [`toeplitz`], [`vector`], [`wavelet`] |
-//! | plain functions with `variants.rs` | [`espirit`], [`gram`] (GPU only), [`grappa`], [`select`], [`walsh`] |
-//! | plain functions without | [`density`], [`pocs`], [`window`] |
+//! - `mod.rs`: the public functions. They run the best variant.
+//! - `variants.rs`: the table of variants, each a [`variant::Variant`].
+//! - `reference.rs`: an f64 oracle as plain as the formula.
+//! - `cpu.rs` or `cpu/`: CPU variants.
+//! - `cuda.rs` or `cuda/`: CUDA programs and their launches.
+//! - `README.md`: the maths, the work, the measured table.
 //!
-//! - A **ladder** has several variants for one processor, and cases that `rayspin-ladder` runs: it keeps the slower ones because a reader learns from each step, and because
-//!   measurements show what the step gains (nobody has measured those of `coil_mixing` and `off_resonance` yet).
-//! - A **plain function** has at most one variant for each processor: its table, if it has one, serves the tests that compare every variant
-//!   with the oracle.
+//! The kinds of folders:
+//!
+//! - Ladders for both processors: [`nudft`], [`nufft`].
+//! - Ladders of CPU variants: [`coil_mixing`], [`difference`], [`fft`], [`off_resonance`], [`sensitivity`], [`shrink`], [`toeplitz`],
+//!   [`vector`], [`wavelet`].
+//! - Plain functions with `variants.rs`: [`espirit`], [`gram`] (GPU only), [`grappa`], [`select`], [`walsh`].
+//! - Plain functions without it: [`density`], [`pocs`], [`window`].
+//!
+//! - A **ladder** has several variants for one processor, and cases that `rayspin-ladder` runs. It keeps the slower variants
+//!   because a reader learns from each step, and because measurements show the gain of each step. The steps of `coil_mixing`
+//!   and `off_resonance` are not measured yet.
+//! - A **plain function** has at most one variant for each processor. Its table, if it has one, serves the tests that
+//!   compare every variant with the oracle.
 
 pub mod coil_mixing;
 mod concrete;
@@ -27,7 +33,6 @@ pub mod fft;
 mod flat;
 pub mod gram;
 pub mod grappa;
-mod kept;
 pub mod nudft;
 pub mod nufft;
 pub mod off_resonance;
@@ -42,6 +47,7 @@ pub mod vector;
 pub mod walsh;
 pub mod wavelet;
 pub mod window;
+mod workspace;
 
 pub use cuda::{precompiled, programs};
 pub use rayspin_tune::{Build, variant};

@@ -246,7 +246,7 @@ fn toeplitz() {
     });
 }
 
-/// The oracle of spreading and interpolation is the plain first row; that of the whole transforms is the direct sum.
+/// The oracle of spreading and interpolation is the plain first row. The oracle of whole transforms is the direct sum.
 #[test]
 fn nufft() {
     fn precision<R: Real>(epsilon: f64) {

@@ -76,15 +76,15 @@ fn projections(device: &Device) {
         let mask: Vec<f32> = random.real::<f32>(len).iter().map(|v| f32::from(u8::from(*v > 0.5))).collect();
         let [phase, measured] = [&p, &d].map(|v| on(device, &[len], v));
         let mut image = on(device, &[len], &x);
-        pocs::take_phase(&phase, &mut image).unwrap();
-        near(&image, &pocs::reference::take_phase(&wide(&p), &wide(&x)), &what);
+        pocs::project_phase(&phase, &mut image).unwrap();
+        near(&image, &pocs::reference::project_phase(&wide(&p), &wide(&x)), &what);
         let mut kspace = on(device, &[len], &x);
         let on_device = Array::from_slice(device, &[len], &mask).unwrap();
-        pocs::restore(&on_device, &measured, &mut kspace).unwrap();
-        near(&kspace, &pocs::reference::restore(&mask, &wide(&d), &wide(&x)), &what);
+        pocs::restore_samples(&on_device, &measured, &mut kspace).unwrap();
+        near(&kspace, &pocs::reference::restore_samples(&mask, &wide(&d), &wide(&x)), &what);
         let mut other = poisoned::<f32>(device, &[len + 1]);
-        assert!(pocs::take_phase(&phase, &mut other).is_err());
-        assert!(pocs::restore(&on_device, &measured, &mut other).is_err());
+        assert!(pocs::project_phase(&phase, &mut other).is_err());
+        assert!(pocs::restore_samples(&on_device, &measured, &mut other).is_err());
     }
 }
 
@@ -135,7 +135,7 @@ fn vectors<R: Real>(device: &Device) {
         let [wx, wy, wp, wq] = [&x, &y, &p, &q].map(|v| wide(v));
         let shape = [len];
         let [x, y, p, q] = [&x, &y, &p, &q].map(|v| on(device, &shape, v));
-        // Of a sum that nearly cancels the size of the terms counts.
+        // The sum nearly cancels, so its error is relative to the size of the terms.
         let size = (exact::norm_squared(&wx) * exact::norm_squared(&wy)).sqrt();
         let apart = (vector::dot(&x, &y).unwrap() - exact::dot(&wx, &wy)).norm();
         assert!(apart <= 8.0 * <R as Real>::EPSILON.to_f64() * size, "{what}: dot {apart}");
@@ -351,7 +351,7 @@ fn real<R: Real>(value: f64) -> R {
 }
 
 #[test]
-fn segments_are_the_encoding_in_an_uneven_field() {
+fn segments_are_the_encoding_with_off_resonance() {
     everywhere(off_resonances::<f32>);
     everywhere(off_resonances::<f64>);
 }
@@ -522,8 +522,8 @@ fn exact_transforms<R: SimdReal>(device: &Device) {
         };
         for row in nudft::variants::<R>().iter().filter(|row| row.backend == device.kind()) {
             let problem = |operation| nudft::Problem { operation, matrix: matrix.to_vec(), samples, batch };
-            if let (nudft::Launch::Cuda(rung), Backend::Cuda(cuda)) = (&row.launch, device.backend())
-                && !rung.runs_on(cuda)
+            if let (nudft::Launch::Cuda(variant), Backend::Cuda(cuda)) = (&row.launch, device.backend())
+                && !variant.runs_on(cuda)
             {
                 let why =
                     nudft::adjoint_with(row, &t, &on_device.1, &mut poisoned(device, &shape)).unwrap_err();

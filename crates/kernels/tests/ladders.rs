@@ -1,10 +1,10 @@
-//! The ladders of this crate on every device: every rung of every trial against the oracle.
+//! The ladders of this crate on every device: every variant of every trial against the oracle.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use rayspin_device::BackendKind;
 use rayspin_kernels::{ladders, programs};
-use rayspin_lab::{Asking, Conformance, Protocol, measure};
+use rayspin_lab::{Conformance, LaunchMode, Protocol, measure};
 use rayspin_tune::{Config, Which};
 
 /// Macros that follow from the sizes of a problem, or from its accuracy: the plans of an FFT and of a NUFFT.
@@ -26,7 +26,7 @@ const OF_PROBLEMS: [&str; 14] = [
 ];
 
 #[test]
-fn every_rung_of_every_trial_meets_its_tolerance() {
+fn every_variant_of_every_trial_meets_its_tolerance() {
     let (all, programs) = (ladders(), programs());
     // Corners of spaces have a test of their own.
     let how = Conformance { seed: 3, configs: 0, open: &OF_PROBLEMS, others: &programs };
@@ -41,21 +41,26 @@ fn every_rung_of_every_trial_meets_its_tolerance() {
 /// The graph runs on sets of data whose plans have no buffers yet.
 #[test]
 fn fast_transforms_on_a_gpu_can_be_timed_as_one_graph() {
-    let protocol =
-        Protocol { rounds: 1, round: 1e-9, budget: 0.0, asking: Asking::Graph, ..Protocol::default() };
+    let protocol = Protocol {
+        rounds: 1,
+        round: 1e-9,
+        budget: 0.0,
+        launch_mode: LaunchMode::Graph,
+        ..Protocol::default()
+    };
     for device in rayspin_emu::devices().unwrap().into_iter().filter(|d| d.kind() == BackendKind::Cuda) {
         for ladder in ladders().into_iter().filter(|l| l.about().name.starts_with("nufft")) {
             let name = ladder.about().name;
             let mut session = ladder.open(Which::Trial(2), &device, 1).unwrap();
             assert_eq!(session.rotate(4).unwrap(), 4);
-            for (at, rung) in session.rungs().to_vec().iter().enumerate() {
-                if !["gpu-one-by-one", "gpu-batched"].contains(&rung.name) {
+            for (at, variant) in session.variants().to_vec().iter().enumerate() {
+                if !["gpu-one-by-one", "gpu-batched"].contains(&variant.name) {
                     continue;
                 }
-                let config = rung.space.default_config();
+                let config = variant.space.default_config();
                 let timing = measure(&device, &protocol, |turn| session.run(at, &config, turn));
-                let timing = timing.unwrap_or_else(|error| panic!("{name} {}: {error}", rung.name));
-                assert!(timing.graph, "{name} {}", rung.name);
+                let timing = timing.unwrap_or_else(|error| panic!("{name} {}: {error}", variant.name));
+                assert!(timing.graph, "{name} {}", variant.name);
             }
         }
     }
@@ -65,20 +70,20 @@ fn fast_transforms_on_a_gpu_can_be_timed_as_one_graph() {
 fn rows_are_named_once_and_reproduce_known_rows() {
     for ladder in ladders() {
         let about = ladder.about();
-        let rungs = ladder.outline(Which::Trial(0)).unwrap().rungs;
-        let mut names: Vec<_> = rungs.iter().map(|r| r.name).collect();
+        let variants = ladder.outline(Which::Trial(0)).unwrap().variants;
+        let mut names: Vec<_> = variants.iter().map(|r| r.name).collect();
         names.sort_unstable();
         names.dedup();
-        assert_eq!(names.len(), rungs.len(), "{}", about.name);
-        for rung in rungs {
+        assert_eq!(names.len(), variants.len(), "{}", about.name);
+        for variant in variants {
             assert!(
-                about.readme.contains(rung.name),
+                about.readme.contains(variant.name),
                 "{}: its README does not name {}",
                 about.name,
-                rung.name
+                variant.name
             );
-            let known = rung.reproduces.is_none_or(|row| ladder.published().iter().any(|p| p.row == row));
-            assert!(known, "{}: {} reproduces an unknown row", about.name, rung.name);
+            let known = variant.reproduces.is_none_or(|row| ladder.published().iter().any(|p| p.row == row));
+            assert!(known, "{}: {} reproduces an unknown row", about.name, variant.name);
         }
         let beyond =
             [&[usize::MAX, 4, 4][..], &[1 << 32, (1 << 32) - 1, 4, 4], &[1 << 60, 1, 1], &[usize::MAX; 3]];
@@ -89,7 +94,7 @@ fn rows_are_named_once_and_reproduce_known_rows() {
     }
 }
 
-/// The first and the last values of all axes, on problems with a remainder along everything that is cut; of rungs that read samples
+/// The first and the last values of all axes, on problems with a remainder along everything that is cut; of variants that read samples
 /// from constant memory with more of them than that holds.
 #[test]
 fn corners_of_the_direct_transforms_spaces_meet_their_tolerance() {
@@ -100,20 +105,20 @@ fn corners_of_the_direct_transforms_spaces_meet_their_tolerance() {
             let name = ladder.about().name;
             for size in [&[7, 2053][..], &[19, 3, 5, 131]] {
                 let mut session = ladder.open(Which::Case(None, Some(size)), &device, 7).unwrap();
-                for (at, rung) in session.rungs().to_vec().iter().enumerate() {
-                    let many = ["gpu-constant", "gpu-sfu", "gpu-tuned"].contains(&rung.name);
-                    let runs = rung.backend == device.kind() && rung.refuses.is_none();
-                    if !runs || rung.space.is_empty() || (size.len() == 2 && !many) {
+                for (at, variant) in session.variants().to_vec().iter().enumerate() {
+                    let many = ["gpu-constant", "gpu-sfu", "gpu-tuned"].contains(&variant.name);
+                    let runs = variant.backend == device.kind() && variant.refuses.is_none();
+                    if !runs || variant.space.is_empty() || (size.len() == 2 && !many) {
                         continue;
                     }
-                    let all = rung.space.configs();
+                    let all = variant.space.configs();
                     for config in [all.first(), all.last()].into_iter().flatten() {
                         ran += 1;
                         match session.verify(at, config) {
-                            Ok(error) if error <= rung.tolerance => {}
+                            Ok(error) if error <= variant.tolerance => {}
                             other => wrong.push(format!(
                                 "{name} {} on {} with {config}: {other:?}",
-                                rung.name,
+                                variant.name,
                                 session.problem()
                             )),
                         }
@@ -130,7 +135,7 @@ fn corners_of_the_direct_transforms_spaces_meet_their_tolerance() {
 #[test]
 fn configurations_that_cannot_run_name_the_limit() {
     let device = rayspin_emu::Emulator::device().unwrap();
-    for (name, rung, config, limit) in [
+    for (name, variant, config, limit) in [
         ("nudft-q", "gpu-constant", [("threads", 128), ("points", 4096)], "at most 2048"),
         ("nudft-q-f64", "gpu-constant", [("threads", 128), ("points", 2048)], "at most 1024"),
         ("nudft-q", "gpu-sfu", [("threads", 1024), ("points", 64)], "threads of a block: at most 512"),
@@ -138,17 +143,17 @@ fn configurations_that_cannot_run_name_the_limit() {
     ] {
         let ladder = ladders().into_iter().find(|l| l.about().name == name).unwrap();
         let mut session = ladder.open(Which::Trial(0), &device, 1).unwrap();
-        let at = session.rungs().iter().position(|r| r.name == rung).unwrap();
+        let at = session.variants().iter().position(|r| r.name == variant).unwrap();
         let config = Config::of(&config);
-        assert!(!session.rungs()[at].space.contains(&config));
+        assert!(!session.variants()[at].space.contains(&config));
         let error = session.run(at, &config, 0).unwrap_err().to_string();
         assert!(error.contains(limit), "{error}");
     }
     // The published space, less what f64 has no room for.
-    let count = |name: &str, rung: &str| {
+    let count = |name: &str, variant: &str| {
         let ladder = ladders().into_iter().find(|l| l.about().name == name).unwrap();
-        let rungs = ladder.outline(Which::Trial(0)).unwrap().rungs;
-        rungs.into_iter().find(|r| r.name == rung).unwrap().space.configs().len()
+        let variants = ladder.outline(Which::Trial(0)).unwrap().variants;
+        variants.into_iter().find(|r| r.name == variant).unwrap().space.configs().len()
     };
     assert_eq!((count("nudft-q", "gpu-constant"), count("nudft-adjoint", "gpu-sfu")), (175, 175));
     assert_eq!(count("nudft-adjoint-f64", "gpu-constant"), 150);

@@ -1,5 +1,5 @@
-//! Machines with a driver and no compiler: every program that the host asks for there is one of `precompiled`, whatever the
-//! problem, and gives what it gives elsewhere.
+//! Machines with a driver and no compiler. For any problem, the host loads only programs of `precompiled`, and results are
+//! the same as elsewhere.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
@@ -14,7 +14,7 @@ use rayspin_core::{C64, Real, Trajectory};
 use rayspin_device::cpu::simd::SimdReal;
 use rayspin_device::cuda::Program;
 use rayspin_device::{Array, Device};
-use rayspin_emu::{Emulator, Hollow};
+use rayspin_emu::{Emulator, NullDriver};
 use rayspin_kernels::fft::{Fft, Norm};
 use rayspin_kernels::nufft::{Nufft, Options};
 use rayspin_kernels::toeplitz::Toeplitz;
@@ -131,11 +131,11 @@ fn nothing_else_is_asked_for_without_a_compiler() {
     let mut rng = ChaCha8Rng::seed_from_u64(11);
     let mut asked = 0;
     for (capability, shared) in [((8, 0), 163), ((8, 9), 99), ((9, 0), 227), ((12, 0), 99)] {
-        let hollow = Arc::new(Hollow::new(capability, shared << 10, false));
-        let device = Device::with_driver(hollow.clone(), Device::cpu_with_threads(2).unwrap());
+        let driver = Arc::new(NullDriver::new(capability, shared << 10, false));
+        let device = Device::with_driver(driver.clone(), Device::cpu_with_threads(2).unwrap());
         ask::<f32>(&device, &mut rng);
         ask::<f64>(&device, &mut rng);
-        for program in hollow.take_programs() {
+        for program in driver.take_programs() {
             asked += 1;
             let known = listed.contains(&(program.name, program.defines.clone()));
             assert!(known, "{capability:?}: {} {:?} is not precompiled", program.name, program.defines);
@@ -143,10 +143,10 @@ fn nothing_else_is_asked_for_without_a_compiler() {
     }
     assert!(asked > 500, "{asked} programs");
     // With a compiler there are other forms: the list is not simply everything.
-    let hollow = Arc::new(Hollow::new((9, 0), 227 << 10, true));
-    let device = Device::with_driver(hollow.clone(), Device::cpu_with_threads(2).unwrap());
+    let driver = Arc::new(NullDriver::new((9, 0), 227 << 10, true));
+    let device = Device::with_driver(driver.clone(), Device::cpu_with_threads(2).unwrap());
     ask::<f32>(&device, &mut rng);
-    assert!(hollow.take_programs().iter().any(|p| !listed.contains(&(p.name, p.defines.clone()))));
+    assert!(driver.take_programs().iter().any(|p| !listed.contains(&(p.name, p.defines.clone()))));
 }
 
 fn apart<R: Real>(a: &Array<Complex<R>>, b: &Array<Complex<R>>) -> f64 {
@@ -197,13 +197,16 @@ fn general_programs_give_what_the_cpu_gives() {
     for (there, here) in there.iter().zip(&here) {
         assert!(apart(there, here) < 5e-4);
     }
-    // What was tuned elsewhere: macros that nothing was compiled with are those of the default.
+    // Parameters that were tuned elsewhere: macros without a precompiled program take their default values.
     let ladder = ladders().into_iter().find(|l| l.about().name == "nudft-q").unwrap();
     let mut session = ladder.open(Which::Case(None, Some(&[6, 5, 70])), &gpu, 1).unwrap();
-    for (at, rung) in session.rungs().to_vec().iter().enumerate().filter(|(_, r)| r.backend == gpu.kind()) {
-        for config in [rung.space.configs().first(), rung.space.configs().last()].into_iter().flatten() {
+    for (at, variant) in
+        session.variants().to_vec().iter().enumerate().filter(|(_, r)| r.backend == gpu.kind())
+    {
+        for config in [variant.space.configs().first(), variant.space.configs().last()].into_iter().flatten()
+        {
             let error = session.verify(at, config).unwrap();
-            assert!(error <= rung.tolerance, "{} {config}: {error:.1e}", rung.name);
+            assert!(error <= variant.tolerance, "{} {config}: {error:.1e}", variant.name);
         }
     }
     // What is not among them is named, not compiled.

@@ -70,7 +70,7 @@ fn lines_of_k_space_are_made_of_arrays_of_the_problem_s_size() {
         launch(&problem, by, &zeros::<C32>(&device, kspace), &mut zeros(&device, out))
     };
     each_too_short([2 * 24, 2 * 6], |lengths| run(&interpolation([0, 3]), lengths));
-    // Of a line far beyond k-space all sources lie beyond it too.
+    // For a line far beyond k-space all sources lie beyond it too.
     run(&interpolation([7, 1 << 20]), [2 * 24, 2 * 6]).unwrap();
     let few = grappa::Interpolation { weights: vec![C32::default(); 7], ..interpolation([0, 3]) };
     assert!(run(&few, [2 * 24, 2 * 6]).is_err(), "too few weights");
@@ -101,7 +101,7 @@ fn scalars_of_conjugate_gradients_serve_vectors_of_their_length_alone() {
             scalars.update(&vector(len), &vector(len), &mut vector(len), &mut vector(len)).is_err(),
             "{len}"
         );
-        assert!(scalars.turn(&vector(len), &mut vector(len)).is_err(), "{len}");
+        assert!(scalars.update_direction(&vector(len), &mut vector(len)).is_err(), "{len}");
     }
 }
 
@@ -124,15 +124,15 @@ fn points_at_any_distance_are_sorted_into_the_grid() {
     }
 }
 
-fn adjoint<T: SimdReal + rayspin_core::Real>(device: &Device, rung: nudft::Rung) -> Result<()> {
+fn adjoint<T: SimdReal + rayspin_core::Real>(device: &Device, variant: nudft::CudaVariant) -> Result<()> {
     let points = Array2::from_shape_fn((40, 2), |(i, d)| ((7 * i + d) % 11) as f64 - 5.0);
     let trajectory = Trajectory::from_cycles_per_fov(points)?;
-    // The parameters are those of the row that the rung has in single precision.
-    let is = |launch: &nudft::Launch<f32>| matches!(launch, nudft::Launch::Cuda(found) if *found == rung);
+    // The variant's row in single precision gives the parameters.
+    let is = |launch: &nudft::Launch<f32>| matches!(launch, nudft::Launch::Cuda(found) if *found == variant);
     let space = nudft::variants::<f32>().into_iter().find(|v| is(&v.launch)).map(|v| v.space);
     let row = nudft::variants::<T>().into_iter().find(|v| v.backend == BackendKind::Cuda).unwrap();
     let space = space.unwrap_or(row.space);
-    let variant = row.run_by(|_| nudft::Launch::<T>::Cuda(rung)).space(space);
+    let variant = row.run_by(|_| nudft::Launch::<T>::Cuda(variant)).space(space);
     let samples = Array::zeros(device, &[40])?;
     nudft::adjoint_with(&variant, &trajectory, &samples, &mut Array::zeros(device, &[8, 6])?)
 }
@@ -140,10 +140,10 @@ fn adjoint<T: SimdReal + rayspin_core::Real>(device: &Device, rung: nudft::Rung)
 #[test]
 fn transforms_for_single_precision_refuse_numbers_of_double_precision() {
     let device = Emulator::device().unwrap();
-    for rung in [nudft::Rung::Sfu, nudft::Rung::Tuned, nudft::Rung::Separable] {
-        adjoint::<f32>(&device, rung).unwrap();
-        let refused = adjoint::<f64>(&device, rung).unwrap_err().to_string();
+    for variant in [nudft::CudaVariant::Sfu, nudft::CudaVariant::Tuned, nudft::CudaVariant::Separable] {
+        adjoint::<f32>(&device, variant).unwrap();
+        let refused = adjoint::<f64>(&device, variant).unwrap_err().to_string();
         assert!(refused.contains("f32"), "{refused}");
     }
-    adjoint::<f64>(&device, nudft::Rung::Double).unwrap();
+    adjoint::<f64>(&device, nudft::CudaVariant::Double).unwrap();
 }

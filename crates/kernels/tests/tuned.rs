@@ -27,8 +27,8 @@ fn ladder(to_image: bool) -> Fast {
 fn open(to_image: bool, device: &Device) -> (Box<dyn Session>, usize) {
     let size = [MATRIX[0], MATRIX[1], SAMPLES, COILS];
     let session = ladder(to_image).open(Which::Case(None, Some(&size)), device, 1).unwrap();
-    let rung = session.rungs().iter().position(|r| r.name == "gpu-batched").unwrap();
-    (session, rung)
+    let variant = session.variants().iter().position(|r| r.name == "gpu-batched").unwrap();
+    (session, variant)
 }
 
 fn other(to_image: bool) -> Config {
@@ -72,8 +72,8 @@ fn child() {
     let device = rayspin_emu::Emulator::device().unwrap();
     let (values, launched) = transform(&device);
     for (to_image, launched) in [(true, &launched[0]), (false, &launched[1])] {
-        let (mut session, rung) = open(to_image, &device);
-        let asked = gpu(&device).unwrap().launches(|| session.run(rung, &other(to_image), 0)).unwrap();
+        let (mut session, variant) = open(to_image, &device);
+        let asked = gpu(&device).unwrap().launches(|| session.run(variant, &other(to_image), 0)).unwrap();
         assert_eq!(launched.len(), 1);
         // The points are others: the same threads and blocks a run of points, as many blocks of items.
         let threads = |text: &str| text.split_once("threads").unwrap().1.to_owned();
@@ -90,13 +90,13 @@ fn plans_launch_what_was_tuned_and_give_the_same_values() {
     let (path, out) = (name("wisdom.jsonl"), name("out"));
     let mut wisdom = Wisdom::open(Path::new(&path)).unwrap();
     for (to_image, usual) in [(true, &usual[0]), (false, &usual[1])] {
-        let (mut session, rung) = open(to_image, &device);
-        let error = session.verify(rung, &other(to_image)).unwrap();
-        assert!(error <= session.rungs()[rung].tolerance, "{error}");
-        let asked = gpu(&device).unwrap().launches(|| session.run(rung, &other(to_image), 0)).unwrap();
+        let (mut session, variant) = open(to_image, &device);
+        let error = session.verify(variant, &other(to_image)).unwrap();
+        assert!(error <= session.variants()[variant].tolerance, "{error}");
+        let asked = gpu(&device).unwrap().launches(|| session.run(variant, &other(to_image), 0)).unwrap();
         assert_ne!(usual, &what(&asked), "{to_image}");
         let ladder = ladder(to_image).about().name;
-        let key = OnDevice::new(session.as_mut(), &device, rung, Bounds::NONE).key(ladder).unwrap();
+        let key = OnDevice::new(session.as_mut(), &device, variant, Bounds::NONE).key(ladder).unwrap();
         let timed = Trial::Timed { seconds: 1e-3, error: 0.0 };
         wisdom.add(Record::new(key, other(to_image), timed, None)).unwrap();
     }
@@ -127,8 +127,8 @@ const WIDE: [usize; 2] = [3, 70];
 fn open_direct(device: &Device) -> (Box<dyn Session>, usize) {
     let size = [WIDE[0], WIDE[1], 40];
     let session = nudft::Direct::<f32>::adjoint().open(Which::Case(None, Some(&size)), device, 1).unwrap();
-    let rung = session.rungs().iter().position(|r| r.name == "gpu-wgmma").unwrap();
-    (session, rung)
+    let variant = session.variants().iter().position(|r| r.name == "gpu-wgmma").unwrap();
+    (session, variant)
 }
 
 /// The launches of the product: blocks, threads, macros.
@@ -161,9 +161,9 @@ fn direct(device: &Device) -> Vec<String> {
 #[ignore = "run by the other test"]
 fn direct_child() {
     let device = rayspin_emu::Emulator::device().unwrap();
-    let (mut session, rung) = open_direct(&device);
+    let (mut session, variant) = open_direct(&device);
     let config = Config::of(&[("table", 2048), ("columns", 64)]);
-    let asked = gpu(&device).unwrap().launches(|| session.run(rung, &config, 0)).unwrap();
+    let asked = gpu(&device).unwrap().launches(|| session.run(variant, &config, 0)).unwrap();
     assert_eq!(direct(&device), products(&asked));
 }
 
@@ -172,11 +172,11 @@ fn exact_transforms_launch_what_was_tuned() {
     let device = rayspin_emu::Emulator::device().unwrap();
     let path = std::env::temp_dir().join(format!("rayspin-nudft-{}-wisdom.jsonl", std::process::id()));
     let mut wisdom = Wisdom::open(&path).unwrap();
-    let (mut session, rung) = open_direct(&device);
+    let (mut session, variant) = open_direct(&device);
     let config = Config::of(&[("table", 2048), ("columns", 64)]);
-    let asked = gpu(&device).unwrap().launches(|| session.run(rung, &config, 0)).unwrap();
+    let asked = gpu(&device).unwrap().launches(|| session.run(variant, &config, 0)).unwrap();
     assert_ne!(direct(&device), products(&asked));
-    let key = OnDevice::new(session.as_mut(), &device, rung, Bounds::NONE).key("nudft-adjoint").unwrap();
+    let key = OnDevice::new(session.as_mut(), &device, variant, Bounds::NONE).key("nudft-adjoint").unwrap();
     wisdom.add(Record::new(key, config, Trial::Timed { seconds: 1e-3, error: 0.0 }, None)).unwrap();
     let done = std::process::Command::new(std::env::current_exe().unwrap())
         .args(["--ignored", "--exact", "direct_child"])

@@ -6,7 +6,7 @@ use rayspin_core::Result;
 use rayspin_device::cuda::{Define, Program};
 use rayspin_device::{Backend, Device};
 use rayspin_emu::Coverage;
-use rayspin_tune::{Build, Config, Ladder, Rung, Session, Which};
+use rayspin_tune::{Build, Config, Ladder, Session, VariantInfo, Which};
 
 /// How ladders are checked: see [`Conformance::check`].
 ///
@@ -49,16 +49,18 @@ pub struct Conformed {
 }
 
 impl Conformance<'_> {
-    /// Checks the variants of `ladders` that are made for this device. On every trial that a variant does not refuse it gets fresh random
-    /// inputs and poisoned outputs, and its result is compared with the f64 oracle. The device must be the caller's alone, as the
-    /// programs that it launches are compared with those that the row names.
+    /// Checks the variants of `ladders` that are made for this device. On every trial that a variant does not
+    /// refuse it gets fresh random inputs and poisoned outputs, and its result is compared with the f64
+    /// oracle. No other code may use the device: the check compares the programs that the device launches
+    /// with the programs in the row.
     ///
     /// What counts as wrong:
     ///
-    /// - a run fails, or its error exceeds the row's tolerance (NaN does), from arrays on the device or, on the last trial, from the host;
-    /// - a run launches a program that is none of the forms which its row names;
-    /// - a variant refuses every trial, or a ladder has no variant at all;
-    /// - two variants of a ladder have one name, or a default configuration is not in the variant's space.
+    /// - A run fails, or its error exceeds the row's tolerance (NaN does). The arrays are on the device, and
+    ///   on the last trial also on the host.
+    /// - A run launches a program that is none of the forms in its row.
+    /// - A variant refuses every trial, or a ladder has no variant at all.
+    /// - Two variants of a ladder have one name, or a default configuration is not in the variant's space.
     pub fn check(&self, ladders: &[Box<dyn Ladder>], device: &Device) -> Conformed {
         let mut found = Conformed::default();
         for ladder in ladders {
@@ -85,28 +87,28 @@ impl One<'_> {
     fn ladder(&mut self, ladder: &dyn Ladder) -> Result<Vec<String>> {
         let (mut wrong, mut expected) = (Vec::new(), BTreeSet::new());
         for trial in 0..ladder.trials() {
-            let of_problem = ladder.outline(Which::Trial(trial))?.rungs;
+            let of_problem = ladder.outline(Which::Trial(trial))?.variants;
             let mut names = HashSet::new();
-            let twice = of_problem.iter().filter(|rung| !names.insert(rung.name));
-            wrong.extend(twice.map(|rung| format!("two variants are called {}", rung.name)));
+            let twice = of_problem.iter().filter(|variant| !names.insert(variant.name));
+            wrong.extend(twice.map(|variant| format!("two variants are called {}", variant.name)));
             if of_problem.is_empty() {
                 wrong.push(format!("trial {trial} has no variants"));
             }
             let mut session =
                 ladder.open(Which::Trial(trial), self.device, self.how.seed.wrapping_add(trial as u64))?;
             for (at, outline) in of_problem.iter().enumerate() {
-                let Some(rung) = session.rungs().get(at).cloned() else { continue };
-                if rung.backend != self.device.kind() {
+                let Some(variant) = session.variants().get(at).cloned() else { continue };
+                if variant.backend != self.device.kind() {
                     continue;
                 }
-                expected.insert(rung.name);
-                match (&outline.refuses, &rung.refuses) {
+                expected.insert(variant.name);
+                match (&outline.refuses, &variant.refuses) {
                     (None, None) => {
                         let last = trial + 1 == ladder.trials();
-                        wrong.extend(self.rung(session.as_mut(), at, &rung, last)?);
+                        wrong.extend(self.variant(session.as_mut(), at, &variant, last)?);
                     }
-                    (Some(why), _) => self.coverage.refused(self.device, rung.name, why),
-                    (None, Some(why)) => self.coverage.ruled_out(self.device, rung.name, why),
+                    (Some(why), _) => self.coverage.refused(self.device, variant.name, why),
+                    (None, Some(why)) => self.coverage.ruled_out(self.device, variant.name, why),
                 }
             }
         }
@@ -117,18 +119,24 @@ impl One<'_> {
         Ok(wrong)
     }
 
-    fn rung(&mut self, session: &mut dyn Session, at: usize, rung: &Rung, last: bool) -> Result<Vec<String>> {
-        let default = rung.space.default_config();
+    fn variant(
+        &mut self,
+        session: &mut dyn Session,
+        at: usize,
+        variant: &VariantInfo,
+        last: bool,
+    ) -> Result<Vec<String>> {
+        let default = variant.space.default_config();
         let mut wrong = Vec::new();
-        if !rung.space.contains(&default) {
-            wrong.push(format!("{}: its default is not in its space", rung.name));
+        if !variant.space.contains(&default) {
+            wrong.push(format!("{}: its default is not in its space", variant.name));
         }
         if last {
-            wrong.extend(self.carried(session, at, &default));
+            wrong.extend(self.host_transfer(session, at, &default));
         }
         let mut configs = vec![default];
         if last && self.how.configs > 0 {
-            let others = rung.space.configs();
+            let others = variant.space.configs();
             let step = others.len().div_ceil(self.how.configs).max(1);
             configs.extend(others.into_iter().step_by(step));
         }
@@ -140,7 +148,7 @@ impl One<'_> {
 
     /// What is wrong with one run: its result, or what it launches.
     fn verdict(&mut self, session: &mut dyn Session, at: usize, config: &Config) -> Result<Vec<String>> {
-        let rung = session.rungs()[at].clone();
+        let variant = session.variants()[at].clone();
         let problem = session.problem();
         let (found, mut wrong) = match self.device.backend() {
             Backend::Cpu(_) => (session.verify(at, config), BTreeSet::new()),
@@ -150,22 +158,27 @@ impl One<'_> {
                     found = session.verify(at, config);
                     Ok(())
                 })?;
-                (found, self.unnamed(&rung, launched.iter().map(|launched| &*launched.program)))
+                (found, self.unnamed(&variant, launched.iter().map(|launched| &*launched.program)))
             }
         };
         self.ran += 1;
-        self.coverage.compared(self.device, rung.name, *found.as_ref().unwrap_or(&f64::NAN), rung.tolerance);
+        self.coverage.compared(
+            self.device,
+            variant.name,
+            *found.as_ref().unwrap_or(&f64::NAN),
+            variant.tolerance,
+        );
         let run = || match config.values().next() {
-            Some(_) => format!("{} with {config} on {problem}", rung.name),
-            None => format!("{} on {problem}", rung.name),
+            Some(_) => format!("{} with {config} on {problem}", variant.name),
+            None => format!("{} on {problem}", variant.name),
         };
         match found {
-            Ok(error) if error <= rung.tolerance => {}
+            Ok(error) if error <= variant.tolerance => {}
             Ok(error) => {
                 wrong.insert(format!(
                     "{}: error {error:.3e}, at most {:.0e} is allowed",
                     run(),
-                    rung.tolerance
+                    variant.tolerance
                 ));
             }
             Err(error) => {
@@ -176,22 +189,26 @@ impl One<'_> {
     }
 
     /// What is wrong with a run from memory of the host to memory of the host, if anything. Only variants to compare with may do without.
-    fn carried(&self, session: &mut dyn Session, at: usize, config: &Config) -> Option<String> {
-        let rung = session.rungs()[at].clone();
-        // What fails here is told by the run on the device.
+    fn host_transfer(&self, session: &mut dyn Session, at: usize, config: &Config) -> Option<String> {
+        let variant = session.variants()[at].clone();
+        // The run on the device reports what fails here.
         session.verify(at, config).ok()?;
-        match session.whole(at, config).and_then(|whole| Ok((whole, session.found()?))) {
-            Ok((Some(whole), error)) if error <= rung.tolerance && whole.bytes_out > 0 => None,
-            Ok((None, _)) if !rung.competes => None,
-            other => Some(format!("{} from the host on {}: {other:?}", rung.name, session.problem())),
+        match session.end_to_end(at, config).and_then(|whole| Ok((whole, session.found()?))) {
+            Ok((Some(whole), error)) if error <= variant.tolerance && whole.bytes_out > 0 => None,
+            Ok((None, _)) if !variant.competes => None,
+            other => Some(format!("{} from the host on {}: {other:?}", variant.name, session.problem())),
         }
     }
 
     /// The programs of `launched` that are none of the forms that the row names: a line for each.
-    fn unnamed<'a>(&self, rung: &Rung, launched: impl IntoIterator<Item = &'a Program>) -> BTreeSet<String> {
+    fn unnamed<'a>(
+        &self,
+        variant: &VariantInfo,
+        launched: impl IntoIterator<Item = &'a Program>,
+    ) -> BTreeSet<String> {
         let open = |name: &str| {
             self.how.open.contains(&name)
-                || rung.space.axes().iter().any(|axis| axis.name.eq_ignore_ascii_case(name))
+                || variant.space.axes().iter().any(|axis| axis.name.eq_ignore_ascii_case(name))
         };
         let fixed = |defines: &[Define]| -> Vec<Define> {
             defines.iter().filter(|(name, _)| !open(name)).cloned().collect()
@@ -199,7 +216,7 @@ impl One<'_> {
         let forms = |builds: &[Build]| -> Vec<(String, Vec<Define>)> {
             builds.iter().map(|form| (Program::new(form.source, &[]).text, fixed(&form.defines))).collect()
         };
-        let (own, others) = (forms(&rung.forms), forms(self.how.others));
+        let (own, others) = (forms(&variant.forms), forms(self.how.others));
         let known = |program: &&Program| {
             let defines = fixed(&program.defines);
             let is = |form: &(String, Vec<Define>)| form.0 == program.text && form.1 == defines;
@@ -208,7 +225,7 @@ impl One<'_> {
             if of_row { own.iter().any(is) } else { others.iter().any(is) }
         };
         let line = |program: &Program| {
-            let (name, of, with) = (rung.name, program.name, program.options().join(" "));
+            let (name, of, with) = (variant.name, program.name, program.options().join(" "));
             format!("{name} launches {of} with [{with}], which is none of the forms that it names")
         };
         launched.into_iter().filter(|program| !known(program)).map(line).collect()

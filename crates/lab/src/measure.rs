@@ -7,51 +7,52 @@ use rayspin_core::{Error, Result};
 use rayspin_device::{Backend, Device};
 use serde::{Deserialize, Serialize};
 
-/// What a measurement may take, and the least that makes one.
+/// The bounds of a measurement, in rounds and seconds, and its launch mode.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Protocol {
-    /// Rounds that the median is of.
+    /// Rounds. The median is taken over them.
     pub rounds: usize,
     /// Seconds of a round at least: short runs are repeated within it.
     pub round: f64,
     /// Seconds of all rounds at most, as long as three were made (one where a round alone takes longer).
     pub budget: f64,
-    /// Whether runs take buffers in rotation, so that no cache holds them. Where not, small problems are those of the cache.
+    /// Whether runs take buffers in rotation, so that no cache holds them. Otherwise small problems run in
+    /// the cache.
     pub rotate: bool,
-    /// How runs are asked for.
-    pub asking: Asking,
+    /// How the host launches runs.
+    pub launch_mode: LaunchMode,
 }
 
-/// How the runs of a measurement are asked for.
+/// How the host launches the runs of a measurement.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Asking {
-    /// [`Asking::Graph`] on a GPU, where a round is of more than one run and these can be recorded; else [`Asking::Stream`].
+pub enum LaunchMode {
+    /// [`LaunchMode::Graph`] on a GPU, where a round is of more than one run and these can be recorded; else [`LaunchMode::Stream`].
     #[default]
     Best,
-    /// A round is one graph of launches, which the host asks for once.
+    /// A round is one graph of launches, which the host launches once.
     Graph,
-    /// The host asks for one run after another and waits for the round.
+    /// The host launches one run after another and waits for the round.
     Stream,
-    /// The host asks for one run and waits for it, before it asks for the next: a round is a run.
+    /// The host launches one run and waits for it, before it launches the next: a round is a run.
     Single,
 }
 
-impl Asking {
+impl LaunchMode {
     /// In words for tables; none of what goes without saying.
     pub fn words(self) -> Option<&'static str> {
         match self {
             Self::Best => None,
             Self::Graph => Some("runs in one graph"),
-            Self::Stream => Some("runs asked for one after another"),
-            Self::Single => Some("runs asked for and waited for one by one"),
+            Self::Stream => Some("runs launched one after another"),
+            Self::Single => Some("each run launched and awaited alone"),
         }
     }
 }
 
 impl Default for Protocol {
     fn default() -> Self {
-        Self { rounds: 15, round: 2e-3, budget: 2.0, rotate: true, asking: Asking::Best }
+        Self { rounds: 15, round: 2e-3, budget: 2.0, rotate: true, launch_mode: LaunchMode::Best }
     }
 }
 
@@ -74,12 +75,14 @@ pub struct Timing {
 
 /// Times `run`, which is given 0, 1, 2 … in turns so that it can rotate buffers and caches hold nothing of the last run.
 ///
-/// On a GPU the device's own clock (events) times a round; unless the protocol says otherwise, a round is one graph where `run` can be
-/// recorded, since the launch of a kernel by the host takes longer than many kernels run. On a CPU the monotonic clock. One run
-/// warms up, another tells how many make a round. Runs that cannot be recorded are done once, then recorded: the first run on a set
-/// of data may take memory. Of runs that are waited for one by one, as many are timed as rounds would have, each alone.
+/// On a GPU the device's own clock (events) times a round. Unless the protocol says otherwise, a round is one
+/// graph where `run` can be recorded: the launch of a kernel by the host takes longer than many kernels run.
+/// On a CPU the monotonic clock. One run warms up, another tells how many make a round. Runs that cannot be
+/// recorded are done once, then recorded: the first run on a set of data may take memory. With
+/// [`LaunchMode::Single`] as many runs are timed as the rounds would have, each alone.
 ///
-/// Errors: those of `run`; a graph is asked for of a CPU, or of runs that cannot be recorded.
+/// Errors: `run` fails; the protocol requires a graph, and the device is a CPU or the runs cannot be
+/// recorded.
 pub fn measure(
     device: &Device,
     protocol: &Protocol,
@@ -91,14 +94,14 @@ pub fn measure(
     device.synchronize()?;
     let first = seconds(device, &mut once)?;
     let runs = (protocol.round / first.max(1e-7)).ceil().clamp(1.0, 1000.0) as usize;
-    if protocol.asking == Asking::Single {
+    if protocol.launch_mode == LaunchMode::Single {
         let times = rounds(protocol, protocol.rounds.max(1) * runs, || seconds(device, &mut once))?;
         return Ok(Timing::of(&times, 1, false));
     }
-    let wanted = protocol.asking == Asking::Graph;
+    let wanted = protocol.launch_mode == LaunchMode::Graph;
     let mut graph = None;
-    match (device.backend(), protocol.asking) {
-        (Backend::Cuda(cuda), asking) if wanted || (asking == Asking::Best && runs > 1) => {
+    match (device.backend(), protocol.launch_mode) {
+        (Backend::Cuda(cuda), launch_mode) if wanted || (launch_mode == LaunchMode::Best && runs > 1) => {
             let begin = next.get();
             let mut recorded = cuda.record(|| (0..runs).try_for_each(|_| once()));
             if recorded.is_err() {
@@ -115,12 +118,13 @@ pub fn measure(
             }
             graph = if wanted { Some(recorded?) } else { recorded.ok() };
         }
-        (Backend::Cpu(_), Asking::Graph) => {
+        (Backend::Cpu(_), LaunchMode::Graph) => {
             return Err(Error::value("device of a graph of runs", "a GPU", device.describe()));
         }
         _ => {}
     }
-    // Memory that another thread gives back ends a recording: rounds are then plain ones, unless a graph was asked for.
+    // Memory that another thread gives back ends a recording: rounds are then plain ones, unless the protocol
+    // requires a graph.
     let mut round = || match graph.as_ref().filter(|graph| wanted || graph.current()) {
         Some(graph) => seconds(device, &mut || graph.launch()),
         None => seconds(device, &mut || (0..runs).try_for_each(|_| once())),
@@ -133,7 +137,7 @@ pub fn measure(
     Ok(Timing::of(&times, runs, graph.is_some_and(|graph| graph.current())))
 }
 
-/// Seconds of rounds, sorted: at most so many, and fewer where they take longer than they may.
+/// Seconds of rounds, sorted: at most `most` rounds, and fewer where they exceed the protocol's budget.
 fn rounds(protocol: &Protocol, most: usize, mut round: impl FnMut() -> Result<f64>) -> Result<Vec<f64>> {
     let began = Instant::now();
     let mut times = Vec::with_capacity(most);
@@ -149,7 +153,7 @@ fn rounds(protocol: &Protocol, most: usize, mut round: impl FnMut() -> Result<f6
 }
 
 impl Timing {
-    /// Of sorted seconds of rounds, one at least.
+    /// The timing of sorted seconds of rounds, one at least.
     fn of(times: &[f64], runs: usize, graph: bool) -> Self {
         let at = |share: f64| times[((times.len() - 1) as f64 * share).round() as usize];
         Self { median: at(0.5), low: at(0.25), high: at(0.75), rounds: times.len(), runs, graph }
@@ -182,9 +186,9 @@ mod tests {
         for device in rayspin_emu::devices().unwrap() {
             let mut array = Array::<f32>::zeros(&device, &[64]).unwrap();
             let gpu = device.kind() == BackendKind::Cuda;
-            let mut of = |asking| {
+            let mut of = |launch_mode| {
                 let protocol =
-                    Protocol { rounds: 3, round: 2e-5, budget: 0.5, asking, ..Protocol::default() };
+                    Protocol { rounds: 3, round: 2e-5, budget: 0.5, launch_mode, ..Protocol::default() };
                 let asked = Cell::new(0);
                 let timing = measure(&device, &protocol, |turn| {
                     asked.set(asked.get() + 1);
@@ -193,14 +197,14 @@ mod tests {
                 });
                 timing.map(|timing| (timing, asked.get()))
             };
-            let (stream, asked) = of(Asking::Stream).unwrap();
+            let (stream, asked) = of(LaunchMode::Stream).unwrap();
             assert!(!stream.graph && stream.rounds == 3 && stream.low > 0.0, "{stream:?}");
             // Two before, and the round that warms up where there is more than one run in it.
             assert_eq!(asked, 2 + stream.runs * (3 + usize::from(stream.runs > 1)));
-            let (single, asked) = of(Asking::Single).unwrap();
+            let (single, asked) = of(LaunchMode::Single).unwrap();
             assert!(!single.graph && single.runs == 1 && single.rounds >= 3, "{single:?}");
             assert_eq!((asked, single.rounds % 3), (2 + single.rounds, 0));
-            match of(Asking::Graph) {
+            match of(LaunchMode::Graph) {
                 Ok((graph, asked)) if gpu => {
                     assert!(graph.graph && graph.rounds == 3, "{graph:?}");
                     assert_eq!(asked, 2 + graph.runs);
@@ -211,7 +215,7 @@ mod tests {
                 }
                 other => panic!("{} {other:?}", device.describe()),
             }
-            let (best, _) = of(Asking::Best).unwrap();
+            let (best, _) = of(LaunchMode::Best).unwrap();
             assert_eq!(best.graph, gpu && best.runs > 1);
         }
     }
@@ -220,10 +224,10 @@ mod tests {
     #[test]
     fn sets_that_take_memory_in_their_first_run_are_recorded_afterwards() {
         for device in rayspin_emu::devices().unwrap().into_iter().filter(|d| d.kind() == BackendKind::Cuda) {
-            for asking in [Asking::Best, Asking::Graph] {
+            for launch_mode in [LaunchMode::Best, LaunchMode::Graph] {
                 let mut sets: Vec<Option<Array<f32>>> = (0..40).map(|_| None).collect();
                 let protocol =
-                    Protocol { rounds: 3, round: 1e-3, budget: 0.5, asking, ..Protocol::default() };
+                    Protocol { rounds: 3, round: 1e-3, budget: 0.5, launch_mode, ..Protocol::default() };
                 let timing = measure(&device, &protocol, |turn| {
                     let set = &mut sets[turn % 40];
                     if set.is_none() {
@@ -232,7 +236,7 @@ mod tests {
                     set.as_mut().map_or(Ok(()), |array| array.fill(0.0))
                 });
                 let timing = timing.unwrap();
-                assert!(timing.graph && timing.runs > 1 && timing.rounds == 3, "{asking:?} {timing:?}");
+                assert!(timing.graph && timing.runs > 1 && timing.rounds == 3, "{launch_mode:?} {timing:?}");
             }
         }
     }
@@ -240,12 +244,12 @@ mod tests {
     #[test]
     fn runs_that_cannot_be_recorded_are_no_graph() {
         for device in rayspin_emu::devices().unwrap() {
-            let of = |asking| {
-                let protocol = Protocol { rounds: 1, round: 1e-3, asking, ..Protocol::default() };
+            let of = |launch_mode| {
+                let protocol = Protocol { rounds: 1, round: 1e-3, launch_mode, ..Protocol::default() };
                 measure(&device, &protocol, |_| Array::<f32>::zeros(&device, &[2]).map(drop))
             };
-            assert!(of(Asking::Graph).is_err());
-            assert!(!of(Asking::Best).unwrap().graph);
+            assert!(of(LaunchMode::Graph).is_err());
+            assert!(!of(LaunchMode::Best).unwrap().graph);
         }
     }
 }

@@ -201,7 +201,7 @@ fn found(ptx: &str, kernel: &str, evidence: &[Evidence]) -> Option<Mix> {
             loops.push((begin, end, count(&lines[begin..=end])));
         }
     }
-    // Of nested loops the inner one: the outer one's turns are many of its own.
+    // Among nested loops the inner one counts: each turn of the outer loop has many turns of the inner one.
     let heaviest = |by: &Evidence| {
         let of = |counts: &Counts| by.of(counts);
         let works: Vec<_> = loops.iter().filter(|(_, _, counts)| of(counts) > 0.0).collect();
@@ -250,7 +250,7 @@ $L__BB0_2:\n\tst.global.u32 [%rd1], %r1;\n\t@%p2 bra \t$L__BB0_2;\n\tret;\n}\n";
         assert_eq!(products.of_amount(Evidence::Products, 40.0).instructions, 3.0 + 10.0 * 5.0);
         let bytes = mix_by(text, "draw", Evidence::Bytes).unwrap();
         assert_eq!((bytes.inside.bytes, bytes.inside.instructions), (4.0, 2.0));
-        // Neither loop has what is asked for: all of it is outside.
+        // Neither loop has f32 operations: all instructions are outside.
         let flops = mix_by(text, "draw", Evidence::Flops).unwrap();
         assert_eq!(flops.of_amount(Evidence::Flops, 1e6).instructions, 8.0);
         assert_eq!(super::mix(text, "draw"), Some(bytes));

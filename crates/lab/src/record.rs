@@ -1,18 +1,18 @@
-//! What climbs leave on disk: everything that a table, a page or a comparison is made of.
+//! What benchmark runs leave on disk: everything that a table, a page or a comparison is made of.
 
 use rayspin_core::{Error, Result};
 use rayspin_tune::limits::Limits;
 use rayspin_tune::{About, Flow, Peak, Published, Unit};
 use serde::{Deserialize, Serialize};
 
-use crate::{Asking, Climb};
+use crate::{BenchmarkRun, LaunchMode};
 
 /// What files say that they are.
 const FORMAT: &str = "rayspin-ladder";
 /// Grows when what a field means changes.
 const VERSION: u32 = 1;
 
-/// The climbs of one run of the command.
+/// The benchmark runs of one run of the command.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Record {
     format: String,
@@ -24,18 +24,19 @@ pub struct Record {
     /// The measured limits of the processors.
     #[serde(default)]
     pub limits: Vec<Limits>,
-    /// The climbs, in the order in which they were made.
-    pub climbs: Vec<Entry>,
+    /// The benchmark runs, in the order in which they were made.
+    #[serde(alias = "climbs")]
+    pub runs: Vec<Entry>,
 }
 
-/// A climb and what its numbers mean.
+/// A benchmark run and what its numbers mean.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Entry {
     /// The ladder's name.
     pub ladder: String,
     /// Its title.
     pub title: String,
-    /// The case, where it was asked for by name.
+    /// The case, where the caller named one.
     pub case: Option<String>,
     /// The seed of the inputs.
     pub seed: u64,
@@ -46,18 +47,21 @@ pub struct Entry {
     /// Which way the bytes go.
     #[serde(default)]
     pub flow: Flow,
-    /// How its runs were asked for.
+    /// How the host launched its runs.
     #[serde(default)]
-    pub launch: Asking,
+    pub launch: LaunchMode,
+    /// Whether all runs used the same buffers.
+    #[serde(default)]
+    pub one_buffer: bool,
     /// The axis along which the configurations of its steps run, where it is a sweep.
     pub sweep: Option<String>,
-    /// The processor's clock in MHz, the median of those of the rungs, where it can be told.
+    /// The processor's clock in MHz, the median over the variants, where it is known.
     pub clock_mhz: Option<f64>,
     /// The rows of the literature.
     pub published: Vec<Row>,
-    /// The rungs.
+    /// The variants.
     #[serde(flatten)]
-    pub climb: Climb,
+    pub run: BenchmarkRun,
 }
 
 /// A [`Published`] row.
@@ -70,12 +74,12 @@ pub struct Row {
     pub row: String,
     /// Seconds, where stated.
     pub seconds: Option<f64>,
-    /// The rate in the unit of the climb a second, where stated.
+    /// The rate in the unit of the benchmark run a second, where stated.
     pub rate: Option<f64>,
 }
 
 impl Record {
-    /// A record without climbs.
+    /// A record without benchmark runs.
     pub fn new(rayspin: impl Into<String>, began: impl Into<String>) -> Self {
         Self {
             format: FORMAT.to_owned(),
@@ -83,7 +87,7 @@ impl Record {
             rayspin: rayspin.into(),
             began: began.into(),
             limits: Vec::new(),
-            climbs: Vec::new(),
+            runs: Vec::new(),
         }
     }
 
@@ -107,8 +111,8 @@ impl Record {
 }
 
 impl Entry {
-    /// The climb of a ladder.
-    pub fn new(about: &About, published: &[Published], peak: Peak, climb: Climb) -> Self {
+    /// The benchmark run of a ladder.
+    pub fn new(about: &About, published: &[Published], peak: Peak, run: BenchmarkRun) -> Self {
         Self {
             ladder: about.name.to_owned(),
             title: about.title.to_owned(),
@@ -122,9 +126,10 @@ impl Entry {
             .to_owned(),
             peak,
             flow: Flow::Copy,
-            launch: Asking::Best,
+            launch: LaunchMode::Best,
+            one_buffer: false,
             sweep: None,
-            clock_mhz: climb.clocks_mhz().map(|clocks| clocks[1]),
+            clock_mhz: run.clocks_mhz().map(|clocks| clocks[1]),
             published: published
                 .iter()
                 .map(|p| Row {
@@ -134,7 +139,7 @@ impl Entry {
                     rate: p.rate,
                 })
                 .collect(),
-            climb,
+            run,
         }
     }
 
@@ -188,36 +193,40 @@ mod tests {
             config: Config::of(&[("threads", 64)]),
             bytes: 3e6,
             flops: 1.0,
+            peak: None,
             floor: Some(5e-4),
             tolerance: 0.0,
             reproduces: Some("K1".into()),
             outcome,
         };
-        let climb = Climb {
+        let run = BenchmarkRun {
             device: "d".into(),
             problem: "p".into(),
             sets: 2,
             steps: outcomes.into_iter().map(step).collect(),
         };
-        assert_eq!(climb.steps[0].share(), Some(0.5));
-        assert_eq!(climb.steps[1].share(), None);
+        assert_eq!(run.steps[0].share(), Some(0.5));
+        assert_eq!(run.steps[1].share(), None);
         let about = About { name: "n", title: "t", readme: "", unit: Unit::Items("pairs") };
         let published = [Published { document: "a journal", row: "K1", seconds: Some(8e-3), rate: None }];
         let mut record = Record::new("0.1.0", "2026-05-04T12:00:00Z");
-        record.climbs.push(Entry::new(&about, &published, Peak::F32, climb));
+        record.runs.push(Entry::new(&about, &published, Peak::F32, run));
         let text = record.to_json().unwrap();
         assert_eq!(Record::from_json(&text).unwrap(), record);
-        assert_eq!(record.climbs[0].clock_mhz, Some(1980.0));
-        // Files from before rungs had clocks.
+        assert_eq!(record.runs[0].clock_mhz, Some(1980.0));
+        // Files from before variants had clocks.
         let clock = ",\n              \"clock_mhz\": 1980.0";
         assert!(text.contains(clock), "{text}");
         let before = Record::from_json(&text.replace(clock, "")).unwrap();
-        assert_eq!(before.climbs[0].climb.clocks_mhz(), None);
+        assert_eq!(before.runs[0].run.clocks_mhz(), None);
+        // Files in which runs had another name.
+        let named = text.replace("\"runs\": [", "\"climbs\": [");
+        assert!(named != text && Record::from_json(&named).unwrap() == record);
         // Files from before published rows named their document.
         let document = "\"document\": \"a journal\",\n";
-        assert_eq!(record.climbs[0].document(), "a journal");
+        assert_eq!(record.runs[0].document(), "a journal");
         assert!(text.contains(document), "{text}");
-        assert_eq!(Record::from_json(&text.replace(document, "")).unwrap().climbs[0].document(), "Published");
+        assert_eq!(Record::from_json(&text.replace(document, "")).unwrap().runs[0].document(), "Published");
         for other in [
             text.replace("rayspin-ladder", "another"),
             text.replace("\"version\": 1", "\"version\": 2"),

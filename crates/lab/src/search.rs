@@ -5,16 +5,16 @@ use std::time::Instant;
 
 use rayspin_core::{Error, Result};
 use rayspin_tune::input::bits;
-use rayspin_tune::wisdom::{Foreseen, Record, Trial};
+use rayspin_tune::wisdom::{CostEstimate, Record, Trial};
 use rayspin_tune::{Config, Space};
 use serde::Serialize;
 
-use crate::foresee::pareto;
+use crate::cost_model::pareto;
 
 /// A way to find out about configurations: a device, or a replay of results.
 pub trait Evaluate {
     /// Metrics before timing. `Err(Failed)` where the configuration cannot be launched; `Ok(None)` where nothing can be known.
-    fn foresee(&mut self, config: &Config) -> Result<std::result::Result<Option<Foreseen>, String>>;
+    fn estimate(&mut self, config: &Config) -> Result<std::result::Result<Option<CostEstimate>, String>>;
     /// Verifies and times; may stop early where it is slower than `best` seconds.
     fn evaluate(&mut self, config: &Config, best: Option<f64>) -> Result<Trial>;
 }
@@ -28,7 +28,7 @@ pub struct Options {
     pub exhaustive: bool,
     /// Configurations up to which all that pruning leaves are timed; larger sets are searched from neighbour to neighbour.
     pub brute: usize,
-    /// Of the random starts.
+    /// Seed of the random starts.
     pub seed: u64,
 }
 
@@ -56,7 +56,7 @@ pub struct Tried {
     /// The configuration.
     pub config: Config,
     /// Metrics.
-    pub foreseen: Option<Foreseen>,
+    pub estimate: Option<CostEstimate>,
     /// What became of it, where it was timed or failed.
     pub trial: Option<Trial>,
     /// Why it was not timed; of an exhaustive search, why it would not have been.
@@ -91,17 +91,17 @@ impl Found {
     }
 }
 
-/// Configurations up to which all are foreseen before any is timed.
-const FORESEEN: usize = 256;
+/// Configurations up to which the cost of all is estimated before any is timed.
+const ESTIMATED: usize = 256;
 
 /// Called after each configuration, with the search so far; a stop is an error that it returns.
-pub type Progress<'a> = &'a mut dyn FnMut(&Config, &Trial, Option<Foreseen>) -> Result<()>;
+pub type Progress<'a> = &'a mut dyn FnMut(&Config, &Trial, Option<CostEstimate>) -> Result<()>;
 
 struct Search<'a> {
     evaluate: &'a mut dyn Evaluate,
     progress: Progress<'a>,
     known: HashMap<Config, Trial>,
-    foreseen: HashMap<Config, Foreseen>,
+    estimate: HashMap<Config, CostEstimate>,
     best: Option<(Config, f64)>,
     began: Instant,
     budget: f64,
@@ -124,20 +124,20 @@ impl Search<'_> {
         if !self.known.contains_key(config) {
             let best = self.best.as_ref().filter(|_| race).map(|(_, seconds)| *seconds);
             let trial = self.evaluate.evaluate(config, best)?;
-            (self.progress)(config, &trial, self.foreseen.get(config).copied())?;
+            (self.progress)(config, &trial, self.estimate.get(config).copied())?;
             self.keep(config, trial);
         }
         Ok(&self.known[config])
     }
 
     /// Metrics of a configuration, once. One that cannot be launched is a failure.
-    fn foresee(&mut self, config: &Config) -> Result<()> {
-        if self.foreseen.contains_key(config) || matches!(self.known.get(config), Some(Trial::Failed(_))) {
+    fn estimate(&mut self, config: &Config) -> Result<()> {
+        if self.estimate.contains_key(config) || matches!(self.known.get(config), Some(Trial::Failed(_))) {
             return Ok(());
         }
-        match self.evaluate.foresee(config)? {
-            Ok(Some(foreseen)) => {
-                self.foreseen.insert(config.clone(), foreseen);
+        match self.evaluate.estimate(config)? {
+            Ok(Some(estimate)) => {
+                self.estimate.insert(config.clone(), estimate);
             }
             Ok(None) => {}
             Err(why) => {
@@ -152,18 +152,19 @@ impl Search<'_> {
     }
 
     fn cannot_win(&self, config: &Config) -> bool {
-        let least = self.foreseen.get(config).map_or(0.0, |f| f.least);
+        let least = self.estimate.get(config).map_or(0.0, |f| f.least);
         self.best.as_ref().is_some_and(|(_, best)| least >= *best)
     }
 }
 
 /// Finds the fastest configuration of `space`.
 ///
-/// `known` are results of earlier searches, which are not repeated. The default is timed first. Of what can be foreseen, the
-/// configurations that another exceeds in both of Ryoo's metrics (of spaces that are foreseen whole) and those whose bound is above
-/// the best time are left out. What
-/// remains is timed whole where it is no more than [`Options::brute`], and then the neighbours of the best and of better ones, those
-/// that the metrics left out too; else by steps to better neighbours from random starts, until time is up. Errors: `evaluate` fails for a reason that is not the configuration's; no configuration works.
+/// `known` are results of earlier searches, which are not repeated. The default is timed first. Where costs
+/// can be estimated, the configurations that another exceeds in both of Ryoo's metrics (in spaces that are
+/// estimated whole) and those whose bound is above the best time are left out. If at most [`Options::brute`]
+/// remain, all are timed. The search then steps from the best to better neighbours, and also tries neighbours
+/// that the metrics left out. If more remain, it steps to better neighbours from random starts, until time is
+/// up. Errors: `evaluate` fails for a reason that is not the configuration's; no configuration works.
 pub fn search(
     space: &Space,
     known: HashMap<Config, Trial>,
@@ -176,7 +177,7 @@ pub fn search(
         evaluate,
         progress,
         known: HashMap::new(),
-        foreseen: HashMap::new(),
+        estimate: HashMap::new(),
         best: None,
         began: Instant::now(),
         budget: options.budget,
@@ -186,15 +187,15 @@ pub fn search(
     }
     let default = space.default_config();
     s.time(&default, false)?;
-    // Of a large space only what the steps come by is foreseen: compiling a program takes longer than most of them run.
-    let whole = options.exhaustive || all.len() <= FORESEEN;
+    // In a large space only the configurations on the way are estimated: compiling a program takes longer than most of them run.
+    let whole = options.exhaustive || all.len() <= ESTIMATED;
     for config in all.iter().filter(|_| whole) {
         if !options.exhaustive && s.began.elapsed().as_secs_f64() > 0.5 * s.budget {
             break;
         }
-        s.foresee(config)?;
+        s.estimate(config)?;
     }
-    let mut pruned = dominated(&all, &s.foreseen);
+    let mut pruned = dominated(&all, &s.estimate);
     let candidates: Vec<Config> = all.iter().filter(|c| !pruned.contains_key(*c)).cloned().collect();
     let every = whole && candidates.len() <= options.brute;
     if options.exhaustive {
@@ -208,7 +209,7 @@ pub fn search(
     } else if every {
         let mut order = candidates.clone();
         order.sort_by(|a, b| {
-            let least = |c: &Config| s.foreseen.get(c).map_or(0.0, |f| f.least);
+            let least = |c: &Config| s.estimate.get(c).map_or(0.0, |f| f.least);
             least(a).total_cmp(&least(b))
         });
         for config in &order {
@@ -240,7 +241,7 @@ pub fn search(
             let missing = trial.is_none().then_some(Pruned::Budget);
             let timed = trial.as_ref().is_some_and(|t| t.seconds().is_some()) && !options.exhaustive;
             Tried {
-                foreseen: s.foreseen.get(&config).copied(),
+                estimate: s.estimate.get(&config).copied(),
                 pruned: pruned.get(&config).copied().filter(|_| !timed).or(missing),
                 trial,
                 config,
@@ -250,9 +251,9 @@ pub fn search(
     Ok(Found { best, seconds, default_seconds, tried })
 }
 
-fn dominated(all: &[Config], foreseen: &HashMap<Config, Foreseen>) -> HashMap<Config, Pruned> {
+fn dominated(all: &[Config], estimate: &HashMap<Config, CostEstimate>) -> HashMap<Config, Pruned> {
     let (configs, metrics): (Vec<_>, Vec<_>) =
-        all.iter().filter_map(|c| Some((c, *foreseen.get(c)?))).unzip();
+        all.iter().filter_map(|c| Some((c, *estimate.get(c)?))).unzip();
     let keep = pareto(&metrics);
     let out = configs.into_iter().zip(keep).filter(|(_, keep)| !keep);
     out.map(|(config, _)| (config.clone(), Pruned::Dominated)).collect()
@@ -279,7 +280,7 @@ fn steps(
                 None => {}
             }
             if !s.known.contains_key(&next) {
-                s.foresee(&next)?;
+                s.estimate(&next)?;
             }
             if s.cannot_win(&next) && !s.known.contains_key(&next) {
                 pruned.insert(next, Pruned::Bound);
@@ -319,7 +320,7 @@ fn descend(
         let next = unknown[(bits(seed, draws) % unknown.len() as u64) as usize].clone();
         draws += 1;
         if !s.known.contains_key(&next) {
-            s.foresee(&next)?;
+            s.estimate(&next)?;
         }
         if s.cannot_win(&next) {
             pruned.insert(next, Pruned::Bound);
@@ -334,7 +335,7 @@ fn descend(
 #[derive(Debug, Default)]
 pub struct Replay {
     records: HashMap<Config, Record>,
-    /// Configurations that were asked for, in order.
+    /// Configurations that the search requested, in order.
     pub asked: Vec<Config>,
 }
 
@@ -347,10 +348,10 @@ impl Replay {
 }
 
 impl Evaluate for Replay {
-    fn foresee(&mut self, config: &Config) -> Result<std::result::Result<Option<Foreseen>, String>> {
-        Ok(match self.records.get(config).map(|r| (&r.trial, r.foreseen)) {
+    fn estimate(&mut self, config: &Config) -> Result<std::result::Result<Option<CostEstimate>, String>> {
+        Ok(match self.records.get(config).map(|r| (&r.trial, r.estimate)) {
             Some((Trial::Failed(why), None)) => Err(why.clone()),
-            Some((_, foreseen)) => Ok(foreseen),
+            Some((_, estimate)) => Ok(estimate),
             None => Ok(None),
         })
     }

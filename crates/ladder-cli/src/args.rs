@@ -1,6 +1,7 @@
 //! The command line: one definition gives the parser, the help texts and the shell completions.
 
 use clap::{Args, CommandFactory, Parser, Subcommand};
+use rayspin::report::table::{Table, legend};
 use rayspin::tune::Ladder;
 use rayspin_shell::args::Common;
 
@@ -17,13 +18,13 @@ pub(crate) mod tune;
 #[command(after_help = "\
 Examples:
   rayspin-ladder list                                    the algorithms
-  rayspin-ladder list transpose                          its cases, rungs and parameters
-  rayspin-ladder explain transpose                       why each rung is faster than the one before
-  rayspin-ladder transpose                               every rung that this machine can run
-  rayspin-ladder transpose --size 1000x3000 --rung gpu-padded
+  rayspin-ladder list transpose                          its cases, variants and parameters
+  rayspin-ladder explain transpose                       why each variant is faster than the one before
+  rayspin-ladder transpose                               every variant that this machine can run
+  rayspin-ladder transpose --size 1000x3000 --variant gpu-padded
   rayspin-ladder --all --json all.json --html all.html
-  rayspin-ladder transpose --rung gpu-padded --config \"rows=8\"
-  rayspin-ladder matrix-add --device cuda --rung gpu-wide --sweep threads
+  rayspin-ladder transpose --variant gpu-padded --config \"rows=8\"
+  rayspin-ladder matrix-add --device cuda --variant gpu-wide --sweep threads
   rayspin-ladder reduction --device cuda --launch single  latency of one call, launch included
   rayspin-ladder nudft-adjoint coulomb sad matrix-product --emulate
   rayspin-ladder try histogram                           what a kernel of your own has to do
@@ -34,7 +35,7 @@ Examples:
   rayspin-ladder applications --html applications.html   what limits each on the GPU, and how much faster it is
   rayspin-ladder compare before.json after.json
 
-Each rung is checked against a simple reference, then timed; a failed check makes the exit code 1. Times are medians (on a \
+Each variant is checked against a simple reference, then timed; a failed check makes the exit code 1. Times are medians (on a \
 GPU, by its clock); runs rotate through buffers that exceed the caches.
 Exit codes: 0 done, 1 the run failed, 2 the input or an option is wrong, 130 interrupted.")]
 pub(crate) struct Cli {
@@ -46,16 +47,39 @@ pub(crate) struct Cli {
     pub(crate) run: ladder::Run,
 }
 
+/// Columns of a terminal that tables fit.
+const COLUMNS: usize = 100;
+
+/// How tables are printed.
+#[derive(Debug, Clone, Copy, Args)]
+pub(crate) struct Width {
+    /// Print each row of a table on one line [default: 100 columns, the rest of the row on a second line]
+    #[arg(long)]
+    pub(crate) wide: bool,
+}
+
+impl Width {
+    /// A table.
+    pub(crate) fn text(self, table: &Table) -> String {
+        if self.wide { table.to_string() } else { table.within(COLUMNS) }
+    }
+
+    /// What the headings of tables mean, for the end of the output.
+    pub(crate) fn legend<'a>(self, tables: impl IntoIterator<Item = &'a Table>) -> String {
+        legend(tables, COLUMNS).trim_end().to_owned()
+    }
+}
+
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Check and time every rung (variant) [default]
+    /// Check and time every variant [default]
     Run(Box<ladder::Run>),
-    /// List the algorithms, or the cases, rungs and parameters of some
+    /// List the algorithms, or the cases, variants and parameters of some
     List(ladder::List),
-    /// Describe an algorithm, its least possible time, and why each rung is faster than the one before
+    /// Describe an algorithm, its least possible time, and why each variant is faster than the one before
     Explain(ladder::Explain),
-    /// Compare two runs, rung by rung
+    /// Compare two runs, variant by variant
     Compare(ladder::Compare),
     /// Report blocks, registers, shared memory, occupancy and waves of each launch on a GPU
     #[command(after_help = ladder::REPORT)]

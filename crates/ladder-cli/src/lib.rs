@@ -17,6 +17,7 @@
 mod args;
 mod ladder;
 mod tune;
+mod without;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -28,6 +29,7 @@ use rayspin_shell::{BadInput, Context, Gpu, Program, interrupt};
 
 use args::{Cli, Command};
 use ladder::Ladders;
+use without::Missing;
 
 const PROGRAM: Program = Program { name: "rayspin-ladder", hint };
 
@@ -47,6 +49,9 @@ pub fn run(ladders: Vec<Box<dyn Ladder>>, args: impl IntoIterator<Item = OsStrin
 
 /// What to do about an error of a library, in the options of this program.
 fn hint(error: &(dyn std::error::Error + 'static)) -> Option<String> {
+    if let Some(missing) = error.downcast_ref::<Missing>() {
+        return Some(missing.hint.to_owned());
+    }
     let Error::Memory { .. } = error.downcast_ref()? else { return None };
     Some("--size of a ladder sets a smaller problem, which needs less".to_owned())
 }
@@ -71,10 +76,15 @@ fn start(cli: Cli, given: Given, ladders: &Ladders, line: &[OsString]) -> anyhow
     }
     interrupt::install()?;
     let gpu = if matches!(cli.command, Some(Command::Tune(_))) { Gpu::Now } else { Gpu::Beside };
-    let context = Context::new(&cli.common, gpu, given)?;
+    let wants_gpu = cli.common.device.is_gpu();
+    let context = Context::new(&cli.common, gpu, given).map_err(|error| match error.downcast::<Error>() {
+        Ok(error) if wants_gpu => Missing::with(without::GPU)(error).into(),
+        Ok(error) => error.into(),
+        Err(error) => error,
+    })?;
     match cli.command {
-        None => ladder::climbing::run(&context, ladders, &cli.run),
-        Some(Command::Run(args)) => ladder::climbing::run(&context, ladders, &args),
+        None => ladder::benchmark::run(&context, ladders, &cli.run),
+        Some(Command::Run(args)) => ladder::benchmark::run(&context, ladders, &args),
         Some(Command::List(args)) => ladder::list::run(ladders, &args),
         Some(Command::Explain(args)) => ladder::explain::run(ladders, &args),
         Some(Command::Report(args)) => ladder::report::run(&context, ladders, &args),

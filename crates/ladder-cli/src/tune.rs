@@ -6,27 +6,27 @@ use std::sync::atomic::Ordering;
 
 use anyhow::Result;
 use rayspin::core::Error;
-use rayspin::device::Backend;
+use rayspin::device::{Backend, BackendKind};
 use rayspin::report::number;
 use rayspin::report::table::{Cell, Column, Table};
 use rayspin::tune::wisdom::Trial;
 use rayspin::tune::wisdom::{self, Key, Record, Wisdom};
-use rayspin::tune::{Config, Ladder, Outline, Rung, Which};
+use rayspin::tune::{Config, Ladder, Outline, VariantInfo, Which};
 use rayspin_lab::{Bounds, Found, OnDevice, Options, Pruned, Replay, search};
 use rayspin_shell::interrupt::{STOP, stoppable};
 use rayspin_shell::{BadInput, Context, files, say};
 use serde::Serialize;
 
 use crate::args::tune::Tune;
-use crate::ladder::climbing::size;
+use crate::ladder::benchmark::size;
 use crate::ladder::limits::MachineLimits;
-use crate::ladder::{Ladders, unknown};
+use crate::ladder::{Ladders, unknown, which};
 
-/// The search of one rung, as it is written.
+/// The search of one variant, as it is written.
 #[derive(Serialize)]
 struct Tuned {
     ladder: &'static str,
-    rung: &'static str,
+    variant: &'static str,
     problem: String,
     device: String,
     #[serde(flatten)]
@@ -40,7 +40,10 @@ struct Tuned {
 pub(crate) fn run(context: &Context, ladders: &Ladders, args: &Tune) -> Result<()> {
     if !(args.budget.is_finite() && args.budget >= 0.0) {
         let message = format!("--budget: expected seconds, found {}", args.budget);
-        return Err(BadInput::new(message).hint("the default is 60 for each rung").into());
+        return Err(BadInput::new(message).hint("the default is 60 for each variant").into());
+    }
+    if args.names.is_empty() && !args.all {
+        return overview(context, ladders, args);
     }
     let json = args.json.as_deref();
     let stdout = json.is_some_and(|path| path.as_os_str() == "-");
@@ -48,12 +51,11 @@ pub(crate) fn run(context: &Context, ladders: &Ladders, args: &Tune) -> Result<(
         files::check_writable(path)?;
     }
     let size = args.size.as_deref().map(size).transpose()?;
-    let which = Which::Case(args.case.as_deref(), size.as_deref());
-    let work = chosen(context, ladders, args, which)?;
+    let work = chosen(context, ladders, args, size.as_deref())?;
     let mut all = Vec::new();
     let searched = stoppable(|| match &args.replay {
         Some(file) => replayed(args, &work, file, &mut all),
-        None => measured(context, args, which, &work, &mut all),
+        None => measured(context, args, &work, &mut all),
     });
     // What was found before a failure is worth showing, too.
     if let Some(path) = json {
@@ -65,7 +67,9 @@ pub(crate) fn run(context: &Context, ladders: &Ladders, args: &Tune) -> Result<(
         }
     }
     if !stdout && !all.is_empty() {
-        files::print(&table(&all))?;
+        let table = table(&all);
+        files::print(&args.width.text(&table))?;
+        files::print(&args.width.legend([&table]))?;
         for one in &all {
             if let Some(kept) = one.kept {
                 files::print(&lost(one, kept))?;
@@ -75,33 +79,88 @@ pub(crate) fn run(context: &Context, ladders: &Ladders, args: &Tune) -> Result<(
     searched
 }
 
-/// The ladders with the rungs to tune, by their numbers.
-type Work<'a> = Vec<(&'a dyn Ladder, Outline, Vec<usize>)>;
+/// The ladders with the variants to tune, by their numbers.
+type Work<'a> = Vec<(&'a dyn Ladder, Which<'a>, Outline, Vec<usize>)>;
 
-fn chosen<'a>(context: &Context, ladders: &'a Ladders, args: &Tune, which: Which<'_>) -> Result<Work<'a>> {
+/// Whether a variant has parameters and takes the problem.
+fn has_space(variant: &VariantInfo) -> bool {
+    variant.refuses.is_none() && !variant.space.is_empty()
+}
+
+/// Lists what can be tuned on which processor.
+fn overview(context: &Context, ladders: &Ladders, args: &Tune) -> Result<()> {
+    let columns = ["Algorithm", "On a CPU", "On a GPU"].map(Column::text);
+    let caption = "Variants with parameters, and how many configurations each has";
+    let mut table = Table::new(caption, columns);
+    for ladder in ladders.all() {
+        let on = |kind: BackendKind| -> Result<String> {
+            let variants = ladder.outline(which(ladder, None, None, kind))?.variants;
+            let of_kind = variants.iter().filter(|variant| variant.backend == kind && has_space(variant));
+            let words =
+                of_kind.map(|variant| format!("{} ({})", variant.name, variant.space.configs().len()));
+            Ok(words.collect::<Vec<_>>().join(", "))
+        };
+        let [cpu, gpu] = [on(BackendKind::Cpu)?, on(BackendKind::Cuda)?];
+        if !(cpu.is_empty() && gpu.is_empty()) {
+            let cell = |words: String| if words.is_empty() { Cell::Empty } else { words.into() };
+            table.push([ladder.about().name.into(), cell(cpu), cell(gpu)]);
+        }
+    }
+    let mut text = args.width.text(&table);
+    text.push_str(&match context.device.kind() {
+        BackendKind::Cuda => {
+            format!("This machine tunes both: on {}, or with --device cpu.\n", context.device.describe())
+        }
+        BackendKind::Cpu => format!(
+            "Here: {}. Variants for a GPU need one, or results of one with --replay.\n",
+            context.device.describe()
+        ),
+    });
+    text.push_str("rayspin-ladder tune NAME finds the fastest; rayspin-ladder NAME uses what was found.");
+    files::print(&text)
+}
+
+fn chosen<'a>(
+    context: &Context,
+    ladders: &'a Ladders,
+    args: &'a Tune,
+    size: Option<&'a [usize]>,
+) -> Result<Work<'a>> {
     let ladders = ladders.chosen(args.all, &args.names)?;
     let mut work = Work::new();
     let mut names = Vec::new();
+    let mut elsewhere = Vec::new();
     for ladder in ladders {
+        let which = which(ladder, args.case.as_deref(), size, context.device.kind());
         let outline = ladder.outline(which)?;
-        names.extend(outline.rungs.iter().map(|rung| rung.name));
-        let fits = |rung: &Rung| {
-            let named = args.rung.is_empty() || args.rung.iter().any(|name| name == rung.name);
-            let here = args.replay.is_some() || rung.backend == context.device.kind();
-            named && here && rung.refuses.is_none() && !rung.space.is_empty()
+        names.extend(outline.variants.iter().map(|variant| variant.name));
+        let fits = |variant: &VariantInfo| {
+            let named = args.variant.is_empty() || args.variant.iter().any(|name| name == variant.name);
+            let here = args.replay.is_some() || variant.backend == context.device.kind();
+            named && here && has_space(variant)
         };
-        let rungs: Vec<_> = (0..outline.rungs.len()).filter(|&at| fits(&outline.rungs[at])).collect();
-        work.push((ladder, outline, rungs));
+        let other = |variant: &&VariantInfo| variant.backend != context.device.kind() && has_space(variant);
+        elsewhere.extend(outline.variants.iter().filter(other).map(|variant| variant.name));
+        let variants: Vec<_> =
+            (0..outline.variants.len()).filter(|&at| fits(&outline.variants[at])).collect();
+        work.push((ladder, which, outline, variants));
     }
-    for name in &args.rung {
+    for name in &args.variant {
         if !names.contains(&name.as_str()) {
-            return Err(unknown("rung", name, &names, "rayspin-ladder list NAME lists them").into());
+            return Err(unknown("variant", name, &names, "rayspin-ladder list NAME lists them").into());
         }
     }
-    if work.iter().all(|(_, _, rungs)| rungs.is_empty()) {
+    if work.iter().all(|(.., variants)| variants.is_empty()) {
         let found = context.device.describe();
-        let message = format!("nothing to tune: expected a rung with parameters for {found}, found none");
-        return Err(BadInput::new(message).hint("rayspin-ladder list NAME lists parameters").into());
+        let other = match (elsewhere.is_empty(), context.device.kind()) {
+            (true, _) => "none".to_owned(),
+            (false, BackendKind::Cpu) => format!("some for a GPU alone ({})", elsewhere.join(", ")),
+            (false, BackendKind::Cuda) => format!("some for a CPU alone ({})", elsewhere.join(", ")),
+        };
+        let message =
+            format!("nothing to tune: expected a variant with parameters for {found}, found {other}");
+        let hint = "rayspin-ladder tune lists what can be tuned on which processor";
+        return Err(BadInput::new(message).hint(hint).into());
     }
     Ok(work)
 }
@@ -114,15 +173,9 @@ fn stop() -> rayspin::core::Result<()> {
     if STOP.load(Ordering::SeqCst) { Err(Error::Interrupted) } else { Ok(()) }
 }
 
-fn measured(
-    context: &Context,
-    args: &Tune,
-    which: Which<'_>,
-    work: &Work<'_>,
-    all: &mut Vec<Tuned>,
-) -> Result<()> {
+fn measured(context: &Context, args: &Tune, work: &Work<'_>, all: &mut Vec<Tuned>) -> Result<()> {
     let device = &context.device;
-    // Nothing is foreseen of what a CPU runs.
+    // The cost model knows GPUs only.
     let limits = match device.backend() {
         Backend::Cuda(_) => Some(MachineLimits::default().of(context, device, false)?.clone()),
         Backend::Cpu(_) => None,
@@ -137,30 +190,35 @@ fn measured(
             wisdom.passed_over()
         );
     }
-    for (ladder, outline, rungs) in work {
-        if rungs.is_empty() {
+    for (ladder, which, outline, variants) in work {
+        if variants.is_empty() {
             continue;
         }
-        let mut session = ladder.open(which, device, args.seed)?;
+        let mut session = ladder.open(*which, device, args.seed)?;
         session.rotate(rayspin_lab::sets(device, session.as_ref()))?;
-        for &at in rungs {
+        for &at in variants {
             stop()?;
-            let rung = &outline.rungs[at];
-            let bounds = limits.as_ref().map_or(Bounds::NONE, |l| Bounds::of(l, outline.peak, device));
+            let variant = &outline.variants[at];
+            let peak = variant.peak.unwrap_or(outline.peak);
+            let bounds = limits.as_ref().map_or(Bounds::NONE, |l| Bounds::of(l, peak, device));
             let mut evaluate = OnDevice::new(session.as_mut(), device, at, bounds);
             let key = evaluate.key(ladder.about().name)?;
             let known: HashMap<Config, Trial> = match args.again {
                 true => HashMap::new(),
                 false => wisdom.of(&key).iter().map(|r| (r.config.clone(), r.trial.clone())).collect(),
             };
-            let title = format!("{} {}", key.ladder, key.rung);
+            let title = format!("{} {}", key.ladder, key.variant);
             if !context.quiet {
-                say!("{title}: {} configurations, {} known", rung.space.configs().len(), known.len());
+                say!("{title}: {} configurations, {} known", variant.space.configs().len(), known.len());
             }
             let mut best = f64::INFINITY;
-            let found =
-                search(&rung.space, known, &mut evaluate, &options(args), &mut |config, trial, foreseen| {
-                    wisdom.add(Record::new(key.clone(), config.clone(), trial.clone(), foreseen))?;
+            let found = search(
+                &variant.space,
+                known,
+                &mut evaluate,
+                &options(args),
+                &mut |config, trial, estimate| {
+                    wisdom.add(Record::new(key.clone(), config.clone(), trial.clone(), estimate))?;
                     if let Some(seconds) = trial.seconds().filter(|&seconds| seconds < best) {
                         best = seconds;
                         if !context.quiet {
@@ -168,9 +226,10 @@ fn measured(
                         }
                     }
                     stop()
-                })?;
+                },
+            )?;
             let problem = outline.problem.clone();
-            all.push(tuned(args, *ladder, rung, problem, device.describe(), found));
+            all.push(tuned(args, *ladder, variant, problem, device.describe(), found));
         }
     }
     Ok(())
@@ -179,14 +238,14 @@ fn measured(
 fn tuned(
     args: &Tune,
     ladder: &dyn Ladder,
-    rung: &Rung,
+    variant: &VariantInfo,
     problem: String,
     device: String,
     found: Found,
 ) -> Tuned {
     let kept = args.exhaustive.then(|| found.kept()).flatten();
-    let (ladder, rung, pruned_share) = (ladder.about().name, rung.name, found.pruned());
-    Tuned { ladder, rung, problem, device, found, pruned_share, kept }
+    let (ladder, variant, pruned_share) = (ladder.about().name, variant.name, found.pruned());
+    Tuned { ladder, variant, problem, device, found, pruned_share, kept }
 }
 
 /// Every search that the results in `file` were of, again.
@@ -196,28 +255,30 @@ fn replayed(args: &Tune, work: &Work<'_>, file: &Path, all: &mut Vec<Tuned>) -> 
         return Err(BadInput::new(message).hint("check the path and its spelling").into());
     }
     let wisdom = Wisdom::open(file)?;
-    for (ladder, outline, rungs) in work {
-        for &at in rungs {
-            let rung = &outline.rungs[at];
+    for (ladder, _, outline, variants) in work {
+        for &at in variants {
+            let variant = &outline.variants[at];
             let mut keys: Vec<&Key> = Vec::new();
             for record in wisdom.records() {
                 let key = &record.key;
-                if key.ladder == ladder.about().name && key.rung == rung.name && !keys.contains(&key) {
+                if key.ladder == ladder.about().name && key.variant == variant.name && !keys.contains(&key) {
                     keys.push(key);
                 }
             }
             for key in keys {
                 let mut machine = Replay::new(wisdom.of(key));
                 let found =
-                    search(&rung.space, HashMap::new(), &mut machine, &options(args), &mut |_, _, _| stop())?;
+                    search(&variant.space, HashMap::new(), &mut machine, &options(args), &mut |_, _, _| {
+                        stop()
+                    })?;
                 let sizes: Vec<_> = key.sizes.iter().map(ToString::to_string).collect();
                 let problem = format!("{} {}", sizes.join(" x "), key.kind);
-                all.push(tuned(args, *ladder, rung, problem, key.device.clone(), found));
+                all.push(tuned(args, *ladder, variant, problem, key.device.clone(), found));
             }
         }
     }
     if all.is_empty() {
-        let message = format!("{}: expected results of these rungs, found none", file.display());
+        let message = format!("{}: expected results of these variants, found none", file.display());
         let hint = "rayspin-ladder tune keeps its results in wisdom.jsonl beside the compiled kernels, or where RAYSPIN_WISDOM says";
         return Err(BadInput::new(message).hint(hint).into());
     }
@@ -226,15 +287,15 @@ fn replayed(args: &Tune, work: &Work<'_>, file: &Path, all: &mut Vec<Tuned>) -> 
 
 fn table(all: &[Tuned]) -> Table {
     let columns = [
-        Column::text("Rung"),
+        Column::text("Variant"),
         Column::text("Problem"),
-        Column::number("Space").decimals(0),
-        Column::number("Pruned").unit("%").decimals(0),
-        Column::number("Timed").decimals(0),
-        Column::number("Failed").decimals(0),
-        Column::number("Default").seconds(),
-        Column::number("Best").seconds(),
-        Column::number("Gain ×").decimals(2),
+        Column::number("Space").decimals(0).legend("configurations of the variant's parameters"),
+        Column::number("Pruned").unit("%").decimals(0).legend("of these, left out by the cost model"),
+        Column::number("Timed").decimals(0).legend("configurations that were timed, now or before"),
+        Column::number("Failed").decimals(0).legend("configurations that could not run or were wrong"),
+        Column::number("Default").seconds().legend("time with the default parameters"),
+        Column::number("Best").seconds().legend("time with the best parameters, which further runs use"),
+        Column::number("Gain ×").decimals(2).legend("Default over Best"),
         Column::text("Parameters"),
     ];
     let device = all.first().map_or("", |one| &one.device);
@@ -245,7 +306,7 @@ fn table(all: &[Tuned]) -> Table {
         };
         let default = one.found.default_seconds;
         table.push([
-            Cell::from(format!("{} {}", one.ladder, one.rung)),
+            Cell::from(format!("{} {}", one.ladder, one.variant)),
             Cell::from(one.problem.clone()),
             Cell::from(one.found.tried.len() as f64),
             Cell::from(100.0 * one.pruned_share),
@@ -275,7 +336,7 @@ fn lost(one: &Tuned, kept: f64) -> String {
         "{} {}: pruning leaves out {share} % of {} configurations, {} that another exceeds in efficiency and utilisation \
          and {} by their bounds, {loss}{failed}",
         one.ladder,
-        one.rung,
+        one.variant,
         tried.len(),
         by(Pruned::Dominated),
         by(Pruned::Bound),

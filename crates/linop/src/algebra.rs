@@ -111,7 +111,7 @@ pub struct Sum<R: Real> {
 }
 
 impl<R: Real> Sum<R> {
-    /// The terms (α_i, A_i). Errors: none, or shapes that differ.
+    /// From the terms (α_i, A_i). Errors: no terms, or shapes that differ.
     pub fn new(terms: Vec<(Complex<f64>, Op<R>)>) -> Result<Self> {
         let names: Vec<_> = terms.iter().map(|(_, op)| op.name()).collect();
         let name = names.join(" + ");
@@ -171,9 +171,9 @@ impl<R: Real> LinearOp<R> for Sum<R> {
     }
 }
 
-/// \[A_1; A_2; …\]: every operator on the same input, outputs one after the other in one array of one axis.
+/// \[A_1; A_2; …\]: applies every operator to the same input and joins the outputs in one array of one axis.
 ///
-/// The normal operator is Σ A_iᴴA_i: stacking √λ W below F is how regularised least squares is written.
+/// The normal operator is Σ A_iᴴA_i. Stacking √λ W below F gives regularised least squares.
 pub struct Stack<R: Real> {
     name: String,
     ops: Vec<Op<R>>,
@@ -182,7 +182,7 @@ pub struct Stack<R: Real> {
 }
 
 impl<R: Real> Stack<R> {
-    /// Top to bottom. Errors: none, or domains that differ.
+    /// From operators, top to bottom. Errors: no operators, or domains that differ.
     pub fn new(ops: Vec<Op<R>>) -> Result<Self> {
         let names: Vec<_> = ops.iter().map(|op| op.name()).collect();
         let name = format!("[{}]", names.join("; "));

@@ -57,7 +57,7 @@ pub struct Diagonal<R: Real> {
 }
 
 impl<R: Real> Diagonal<R> {
-    /// Complex factors on arrays of `shape`, whose trailing axes are those of `factors`. Errors: they are not.
+    /// Complex factors for arrays of `shape`, whose trailing axes equal the shape of `factors`. Errors: they differ.
     pub fn complex(shape: &[usize], factors: impl Into<Arc<Array<Complex<R>>>>) -> Result<Self> {
         let factors = factors.into();
         expect_trailing("diagonal: factors", shape, factors.shape())?;
@@ -112,7 +112,8 @@ impl<R: Real> LinearOp<R> for Diagonal<R> {
     }
 }
 
-/// Which Cartesian k-space positions were measured: others become 0. A projection, its own adjoint and normal operator.
+/// Keeps the measured positions of Cartesian k-space and sets the others to 0. The mask is a projection: its own adjoint and
+/// its own normal operator.
 pub struct SamplingMask<R: Real> {
     shape: Vec<usize>,
     mask: Array<R>,
@@ -120,9 +121,9 @@ pub struct SamplingMask<R: Real> {
 }
 
 impl<R: Real> SamplingMask<R> {
-    /// On arrays of `shape`, whose trailing axes are those of `mask` (`[z, y, x]` under `[coil, z, y, x]`).
+    /// For arrays of `shape`, whose trailing axes equal the shape of `mask` (`[z, y, x]` for `[coil, z, y, x]`).
     ///
-    /// Errors: they are not, or memory.
+    /// Errors: the axes differ; no memory.
     pub fn new<'a>(
         device: &Device,
         shape: &[usize],
@@ -162,8 +163,9 @@ impl<R: Real> LinearOp<R> for SamplingMask<R> {
     }
 }
 
-/// D: forward differences along chosen axes, image → `[axis, image…]`, in units of one voxel unless they are
-/// [`weighted`](FiniteDifference::weighted), 0 at the far edge (Neumann) and along axes of size 1. DᴴD runs in one pass and needs no memory of its own.
+/// D: forward differences along chosen axes, image → `[axis, image…]`. They are in units of one voxel unless
+/// [`weighted`](FiniteDifference::weighted), and 0 at the far edge (Neumann) and along axes of size 1. DᴴD runs in one pass
+/// and allocates nothing.
 #[derive(Debug, Clone)]
 pub struct FiniteDifference<R> {
     shape: Vec<usize>,
@@ -191,10 +193,10 @@ impl<R: Real> FiniteDifference<R> {
         })
     }
 
-    /// The same differences times w_a along the axis a, one weight an axis that differences are taken along: 1/h_a for voxels of
-    /// size h_a.
+    /// Multiplies the differences along axis a by w_a. Takes one weight for each axis of the differences: 1/h_a for voxels
+    /// of size h_a.
     ///
-    /// Errors: another number of weights, one that is not positive.
+    /// Errors: another number of weights, or a weight that is not positive.
     pub fn weighted(mut self, weights: &[f64]) -> Result<Self> {
         if weights.len() != self.axes.len() || weights.iter().any(|w| !(*w > 0.0 && w.is_finite())) {
             return Err(Error::value(
@@ -207,7 +209,7 @@ impl<R: Real> FiniteDifference<R> {
         Ok(self)
     }
 
-    /// No less than the largest eigenvalue of DᴴD: 4 Σ w_a².
+    /// An upper bound of the largest eigenvalue of DᴴD: 4 Σ w_a².
     pub fn bound(&self) -> f64 {
         4.0 * self.weights.iter().map(|w| w * w).sum::<f64>()
     }
@@ -237,10 +239,9 @@ impl<R: Real> LinearOp<R> for FiniteDifference<R> {
     }
 }
 
-/// diag(w) D: differences along all axes, each with a weight of its own, `[axis, image…]`. Where w is 0 an edge costs
-/// nothing.
+/// diag(w) D: differences along all axes, each with its own weight, `[axis, image…]`. An edge costs nothing where w is 0.
 ///
-/// Errors: weights whose shape is not that of the differences.
+/// Errors: weights and differences have different shapes.
 pub fn weighted_differences<R: Real>(weights: impl Into<Arc<Array<R>>>) -> Result<Compose<R>> {
     let weights = weights.into();
     let range = weights.shape().to_vec();

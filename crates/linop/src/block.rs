@@ -7,7 +7,7 @@ use rayspin_kernels::vector;
 
 use crate::{LinearOp, Scratch};
 
-/// y_t = A_t x_t over a leading axis: operators that share no unknown, as the frames of a series.
+/// y_t = A_t x_t over a leading axis. The operators share no unknown, like the frames of a series.
 pub struct BlockDiagonal<R: Real> {
     blocks: Vec<Arc<dyn LinearOp<R>>>,
     domain: Vec<usize>,
@@ -17,7 +17,7 @@ pub struct BlockDiagonal<R: Real> {
 }
 
 impl<R: Real> BlockDiagonal<R> {
-    /// From operators of one domain and one range. Errors: none, or others.
+    /// From operators with equal domains and equal ranges. Errors: no operators, or shapes that differ.
     pub fn new(blocks: Vec<Arc<dyn LinearOp<R>>>) -> Result<Self> {
         let Some(first) = blocks.first() else {
             return Err(Error::value("blocks of an operator", "at least one", 0));

@@ -7,8 +7,9 @@ use rayspin_kernels::{sensitivity, vector, window};
 
 use crate::{CoilMaps, LinearOp, Scratch};
 
-/// x ↦ Σ_j c̄_j F⁻¹ M F (c_j x), the normal operator of Cartesian sensitivity encoding, with the unitary F and the mask M of the
-/// sampled positions; without maps F⁻¹ M F x. Some coils at a time. Hermitian, its own adjoint.
+/// x ↦ Σ_j c̄_j F⁻¹ M F (c_j x), the normal operator of Cartesian sensitivity encoding. F is the unitary transform and M the
+/// mask of the sampled positions. Without maps the operator is F⁻¹ M F. It handles some coils at a time. It is Hermitian,
+/// its own adjoint.
 ///
 /// Pruessmann et al., *SENSE: sensitivity encoding for fast MRI*, Magn Reson Med 42:952, 1999.
 pub struct GridNormal<R: Real> {
@@ -20,7 +21,7 @@ pub struct GridNormal<R: Real> {
 }
 
 impl<R: Real> GridNormal<R> {
-    /// On a grid with the positions `sampled`, with the sensitivities `[coil, grid…]`, whose coils go at most `batch` at a time.
+    /// For a grid with the positions `sampled` and the sensitivities `[coil, grid…]`, at most `batch` coils at a time.
     ///
     /// Errors: maps of another grid, a grid that no FFT takes, memory.
     pub fn new(
@@ -37,7 +38,7 @@ impl<R: Real> GridNormal<R> {
         Ok(Self { maps, mask, fft, batch, scratch: Scratch::default() })
     }
 
-    /// images ← F⁻¹ M F images, by way of `between`.
+    /// images ← F⁻¹ M F images. `between` is scratch space.
     fn project(&self, images: &mut Array<Complex<R>>, between: &mut Array<Complex<R>>) -> Result<()> {
         self.fft.forward(images)?;
         vector::weight(&self.mask, images, between)?;

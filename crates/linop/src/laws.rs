@@ -1,4 +1,4 @@
-//! What every linear operator obeys, measured: use it on your own operators.
+//! Measures the laws that every linear operator obeys. Use it on your own operators.
 
 use num_complex::Complex;
 use rand::{RngExt, SeedableRng};
@@ -9,7 +9,7 @@ use rayspin_kernels::vector;
 
 use crate::LinearOp;
 
-/// By how much an operator misses each law, relative to the norms of what is compared.
+/// The deviation of an operator from each law, relative to the norms of the compared arrays.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Report {
     /// ‖A(αx + y) − αAx − Ay‖ / (‖αAx‖ + ‖Ay‖).
@@ -18,14 +18,14 @@ pub struct Report {
     pub adjointness: f64,
     /// ‖N x − Aᴴ(Ax)‖ / ‖Aᴴ(Ax)‖, where N is the operator's own normal operator.
     pub normal: f64,
-    /// ‖Aᴴ(Ax) − x‖ / ‖x‖, where it was asked for.
+    /// ‖Aᴴ(Ax) − x‖ / ‖x‖, from [`check_unitary`] only.
     pub unitarity: Option<f64>,
 }
 
-/// Why an operator is none.
+/// Why an operator fails the check.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
-pub enum Broken {
+pub enum Violation {
     /// A law does not hold.
     #[error("{operator}: {law} misses by {deviation:.3e} (relative), {tolerance:.3e} allowed")]
     Law {
@@ -33,9 +33,9 @@ pub enum Broken {
         operator: String,
         /// The law, as a formula.
         law: &'static str,
-        /// The measured relative deviation; NaN where outputs were not written or not finite.
+        /// The measured relative deviation; NaN if outputs were not written or not finite.
         deviation: f64,
-        /// What was allowed.
+        /// The allowed deviation.
         tolerance: f64,
     },
     /// The operator could not be applied.
@@ -61,16 +61,16 @@ pub fn random<R: Real>(device: &Device, shape: &[usize], seed: u64) -> Result<Ar
     Array::from_vec(device, shape, values)
 }
 
-/// Linearity, adjointness and normal = adjoint ∘ forward on random inputs, each within [`tolerance`]; outputs are
-/// filled with NaN first, so that what an operator leaves unwritten is found.
+/// Checks linearity, adjointness and normal = adjoint ∘ forward on random inputs, each within [`tolerance`]. Fills outputs
+/// with NaN first, so that it finds elements that an operator leaves unwritten.
 ///
 /// # Errors
-/// [`Broken`], naming the operator and the law.
+/// [`Violation`], naming the operator and the law.
 pub fn check<R: Real>(
     op: &dyn LinearOp<R>,
     device: &Device,
     seed: u64,
-) -> std::result::Result<Report, Broken> {
+) -> std::result::Result<Report, Violation> {
     check_within(op, device, seed, tolerance::<R>())
 }
 
@@ -80,7 +80,7 @@ pub fn check_within<R: Real>(
     device: &Device,
     seed: u64,
     tolerance: f64,
-) -> std::result::Result<Report, Broken> {
+) -> std::result::Result<Report, Violation> {
     let report = measure(op, device, seed, false).map_err(|error| failed(op, error))?;
     judge(op, "A(αx + y) = αAx + Ay", report.linearity, tolerance)?;
     judge(op, "⟨Ax, y⟩ = ⟨x, Aᴴy⟩", report.adjointness, tolerance)?;
@@ -94,7 +94,7 @@ pub fn check_unitary<R: Real>(
     device: &Device,
     seed: u64,
     tolerance: f64,
-) -> std::result::Result<Report, Broken> {
+) -> std::result::Result<Report, Violation> {
     let plain = check_within(op, device, seed, tolerance)?;
     let report = measure(op, device, seed, true).map_err(|error| failed(op, error))?;
     let unitarity = report.unitarity.unwrap_or(f64::NAN);
@@ -102,13 +102,13 @@ pub fn check_unitary<R: Real>(
     Ok(Report { unitarity: Some(unitarity), ..plain })
 }
 
-/// [`check_within`], A = Aᴴ and ⟨x, Ax⟩ ≥ 0: what conjugate gradients need.
+/// [`check_within`], and A = Aᴴ and ⟨x, Ax⟩ ≥ 0, as conjugate gradients need.
 pub fn check_positive<R: Real>(
     op: &dyn LinearOp<R>,
     device: &Device,
     seed: u64,
     tolerance: f64,
-) -> std::result::Result<Report, Broken> {
+) -> std::result::Result<Report, Violation> {
     let report = check_within(op, device, seed, tolerance)?;
     let (hermitian, negative) = measure_positive(op, device, seed).map_err(|error| failed(op, error))?;
     judge(op, "A = Aᴴ", hermitian, tolerance)?;
@@ -116,8 +116,8 @@ pub fn check_positive<R: Real>(
     Ok(report)
 }
 
-fn failed<R: Real>(op: &dyn LinearOp<R>, error: Error) -> Broken {
-    Broken::Failed { operator: op.name().to_owned(), error }
+fn failed<R: Real>(op: &dyn LinearOp<R>, error: Error) -> Violation {
+    Violation::Failed { operator: op.name().to_owned(), error }
 }
 
 fn judge<R: Real>(
@@ -125,11 +125,11 @@ fn judge<R: Real>(
     law: &'static str,
     deviation: f64,
     tolerance: f64,
-) -> std::result::Result<(), Broken> {
+) -> std::result::Result<(), Violation> {
     if deviation <= tolerance {
         return Ok(());
     }
-    Err(Broken::Law { operator: op.name().to_owned(), law, deviation, tolerance })
+    Err(Violation::Law { operator: op.name().to_owned(), law, deviation, tolerance })
 }
 
 /// a / b, and 0 where both vanish.

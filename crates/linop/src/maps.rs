@@ -4,12 +4,12 @@ use std::sync::Arc;
 use ndarray::{ArrayD, IxDyn};
 use num_complex::Complex;
 use rayspin_core::{Error, Real, Result, expect_shape, voxels};
-use rayspin_device::{Array, Backend, Device, Pinned, Turns, cpu};
+use rayspin_device::{Array, Backend, Device, DoubleBuffer, Pinned, cpu};
 use rayspin_kernels::{sensitivity, vector};
 
 use crate::sense::expect_maps;
 
-/// The coils in runs of at most `batch`.
+/// Splits the coils into ranges of at most `batch`.
 pub fn batches(coils: usize, batch: Option<usize>) -> impl Iterator<Item = Range<usize>> {
     let batch = batch.unwrap_or(coils).clamp(1, coils.max(1));
     (0..coils).step_by(batch).map(move |first| first..(first + batch).min(coils))
@@ -17,10 +17,10 @@ pub fn batches(coils: usize, batch: Option<usize>) -> impl Iterator<Item = Range
 
 /// Coil sensitivities c_j(x), `[coil, image…]`. Cheap to clone.
 ///
-/// They lie in the device's memory, or, where a GPU has no room for them, in the host's pinned memory: then a batch of coils at a
-/// time is copied to the GPU, where two places take turns, so that the next batch comes while the present one is used. Results
-/// agree to rounding. [`MapsBuilder`] makes such maps; an [`Array`] of maps stays on its device. What copies maps cannot be recorded for
-/// repetition (see [`rayspin_device::Cuda::record`]).
+/// The maps lie in the device's memory, or in pinned host memory if a GPU is too small for them. Maps on the host are copied
+/// to the GPU one batch of coils after another. Two buffers on the GPU take turns, so that the next batch is copied while
+/// the present one is used. Results agree to rounding. [`MapsBuilder`] makes maps on the host; an [`Array`] of maps stays on
+/// its device. Work that copies maps cannot be recorded for repetition (see [`rayspin_device::Cuda::record`]).
 #[derive(Debug)]
 pub struct CoilMaps<R: Real> {
     place: Place<R>,
@@ -32,13 +32,13 @@ enum Place<R: Real> {
     Host(Arc<OnHost<R>>),
 }
 
-/// Maps in parts of `batch` coils; what the last part has beyond the coils is 0.
+/// Maps in parts of `batch` coils. The last part is padded with 0.
 #[derive(Debug)]
 struct OnHost<R: Real> {
     device: Device,
     shape: Vec<usize>,
     batch: usize,
-    parts: Turns<Complex<R>>,
+    parts: DoubleBuffer<Complex<R>>,
 }
 
 impl<R: Real> Clone for CoilMaps<R> {
@@ -77,7 +77,7 @@ impl<R: Real> CoilMaps<R> {
         self.shape().first().copied().unwrap_or(0)
     }
 
-    /// The device that uses them.
+    /// The device that uses the maps.
     pub fn device(&self) -> &Device {
         match &self.place {
             Place::Resident(maps) => maps.device(),
@@ -85,12 +85,12 @@ impl<R: Real> CoilMaps<R> {
         }
     }
 
-    /// Whether all of them lie in the device's memory.
+    /// Whether all maps lie in the device's memory.
     pub fn is_resident(&self) -> bool {
         self.resident().is_some()
     }
 
-    /// All of them, where they lie in the device's memory.
+    /// All maps, if they lie in the device's memory.
     pub fn resident(&self) -> Option<&Arc<Array<Complex<R>>>> {
         match &self.place {
             Place::Resident(maps) => Some(maps),
@@ -98,10 +98,10 @@ impl<R: Real> CoilMaps<R> {
         }
     }
 
-    /// Calls `work(coils, maps, at)` with one range of coils after another, of at most `batch` coils each: `maps` `[row, image…]`
-    /// holds their maps at the rows `at`. Threads take turns where maps are copied; `work` must not use these maps itself.
+    /// Calls `work(coils, maps, at)` with one range of at most `batch` coils after another. `maps` `[row, image…]` holds the
+    /// maps of these coils in the rows `at`. If maps are copied, threads take turns. `work` must not use these maps itself.
     ///
-    /// Errors: those of `work` and of the device; maps are copied and work is being recorded.
+    /// Errors: errors of `work` and of the device; maps are copied while work is being recorded.
     pub fn each(
         &self,
         batch: Option<usize>,
@@ -110,7 +110,7 @@ impl<R: Real> CoilMaps<R> {
         self.each_of(0..self.coils(), batch, work)
     }
 
-    /// [`CoilMaps::each`] of the coils of a range. Errors: also coils that are not there.
+    /// [`CoilMaps::each`] for the coils of a range. Errors: also coils that do not exist.
     pub fn each_of(
         &self,
         coils: Range<usize>,
@@ -141,7 +141,7 @@ impl<R: Real> CoilMaps<R> {
 
     /// ρ(x) ← ρ(x) + Σ_j conj(c_j(x)) y_j(x) over the coils of a range: `images` `[taken, image…]`, `image` `[image…]`.
     ///
-    /// Errors: coils that are not there, shapes that do not fit, other devices, and as [`CoilMaps::each`].
+    /// Errors: coils that do not exist; shapes that do not fit; other devices; as [`CoilMaps::each`].
     pub fn combine_add(
         &self,
         coils: Range<usize>,
@@ -166,7 +166,7 @@ impl<R: Real> CoilMaps<R> {
         sensitivity::divide(&power, image)
     }
 
-    /// The maps on the host. Errors: of the device, memory.
+    /// A copy of the maps on the host. Errors: a failure of the device; no memory.
     pub fn to_host(&self) -> Result<ArrayD<Complex<R>>> {
         let maps = match &self.place {
             Place::Resident(maps) => return maps.to_host(),
@@ -183,7 +183,7 @@ impl<R: Real> CoilMaps<R> {
             .map_err(|_| Error::shape("coil sensitivities", &[len], &[found]))
     }
 
-    /// [`CoilMaps::to_host`], without a copy where nobody else has maps that a CPU holds.
+    /// [`CoilMaps::to_host`], without a copy if a CPU holds the maps and nothing else shares them.
     pub fn into_host(self) -> Result<ArrayD<Complex<R>>> {
         match self.place {
             Place::Resident(maps) => match Arc::try_unwrap(maps) {
@@ -194,10 +194,10 @@ impl<R: Real> CoilMaps<R> {
         }
     }
 
-    /// Bytes of the device's memory and of the host's pinned memory that maps of `shape` take, made by a [`MapsBuilder`] for `cut`.
-    /// A CPU has no memory of its own: its bytes are the host's.
+    /// Bytes of device memory and of pinned host memory for maps of `shape` from a [`MapsBuilder`] with `cut`. A CPU has no
+    /// memory of its own; its bytes count as the host's.
     ///
-    /// Errors: sizes beyond what can be counted.
+    /// Errors: sizes that overflow.
     pub fn bytes_needed(device: &Device, shape: &[usize], cut: Option<usize>) -> Result<(u64, u64)> {
         let size = |coils: usize| {
             let image = shape.get(1..).unwrap_or_default();
@@ -216,13 +216,14 @@ impl<R: Real> CoilMaps<R> {
     }
 }
 
-/// Coils of a batch, where maps come in batches: not on a CPU, nor where two batches are all coils. As even as may be.
+/// Coils of a batch, as even as possible, if maps are copied in batches. `None` on a CPU, or if two batches hold all coils.
 fn batch(device: &Device, coils: usize, cut: Option<usize>) -> Option<usize> {
     let parts = coils.div_ceil(cut?.max(1));
     (matches!(device.backend(), Backend::Cuda(_)) && parts > 2).then(|| coils.div_ceil(parts))
 }
 
-/// [`CoilMaps`] in the making: they are filled coil by coil or some voxels at a time, and can be read back meanwhile.
+/// Builds [`CoilMaps`]. The maps are filled coil by coil or some voxels at a time, and can be read back before they are
+/// complete.
 #[derive(Debug)]
 pub struct MapsBuilder<R: Real> {
     device: Device,
@@ -238,8 +239,9 @@ enum Making<R: Real> {
 }
 
 impl<R: Real> MapsBuilder<R> {
-    /// Maps of `shape` `[coil, image…]`, all 0. On a GPU with `cut` they lie on the host, and at most so many coils at a time come
-    /// to each of two places on the GPU, unless these two hold all coils. The places are made at the end.
+    /// Maps of `shape` `[coil, image…]`, all 0. On a GPU with `cut`, the maps lie on the host, and each of two buffers on
+    /// the GPU holds at most `cut` coils. The maps lie on the GPU if two buffers hold all coils. [`MapsBuilder::finish`]
+    /// allocates the buffers.
     ///
     /// Errors: no axis of coils, memory.
     pub fn new(device: &Device, shape: &[usize], cut: Option<usize>) -> Result<Self> {
@@ -261,14 +263,14 @@ impl<R: Real> MapsBuilder<R> {
         &self.shape
     }
 
-    /// The device that the maps are for.
+    /// The device of the maps.
     pub fn device(&self) -> &Device {
         &self.device
     }
 
-    /// Takes the `voxels` of the images of `coils`: `from` `[taken, …]` has them from element `at` of each coil on.
+    /// Sets the `voxels` of the images of `coils` from `from` `[taken, …]`, starting at element `at` of each coil.
     ///
-    /// Errors: coils or voxels that are not there, another device.
+    /// Errors: coils or voxels that do not exist; another device.
     pub fn put(
         &mut self,
         coils: Range<usize>,
@@ -293,9 +295,9 @@ impl<R: Real> MapsBuilder<R> {
         Ok(())
     }
 
-    /// Gives the `voxels` of all coils' images: `to` `[coil, …]` gets them from element `at` of each coil on.
+    /// Copies the `voxels` of all coils' images to `to` `[coil, …]`, starting at element `at` of each coil.
     ///
-    /// Errors: voxels that are not there, another device.
+    /// Errors: voxels that do not exist; another device.
     pub fn get(&mut self, voxels: Range<usize>, to: &mut Array<Complex<R>>, at: usize) -> Result<()> {
         let coils = 0..self.shape[0];
         let row = self.row(&coils, &voxels, to.len(), at)?;
@@ -315,7 +317,7 @@ impl<R: Real> MapsBuilder<R> {
         Ok(())
     }
 
-    /// Elements that an array of `len` has of each of `coils`, which holds `voxels` from element `at` on.
+    /// Elements per coil of an array of `len` elements for `coils`. Checks that it has `voxels` starting at element `at`.
     fn row(&self, coils: &Range<usize>, voxels: &Range<usize>, len: usize, at: usize) -> Result<usize> {
         for (what, range, all) in [("coils", coils, self.shape[0]), ("voxels", voxels, self.voxels)] {
             if range.start > range.end || range.end > all {
@@ -330,19 +332,19 @@ impl<R: Real> MapsBuilder<R> {
         Ok(row)
     }
 
-    /// The maps. Errors: no memory for the two places.
+    /// The finished maps. Errors: no memory for the two buffers.
     pub fn finish(self) -> Result<CoilMaps<R>> {
         let (batch, parts) = match self.making {
             Making::Resident(maps) => return Ok(maps.into()),
             Making::Host { batch, parts } => (batch, parts),
         };
-        let mut turns = Turns::new(&self.device, "coil sensitivities that are copied", 2);
-        parts.into_iter().for_each(|part| turns.push(part));
+        let mut buffer = DoubleBuffer::new(&self.device, "coil sensitivities that are copied", 2);
+        parts.into_iter().for_each(|part| buffer.push(part));
         let place = [&[batch], &self.shape[1..]].concat();
         for _ in 0..2 {
-            turns.offer(Array::zeros(&self.device, &place)?);
+            buffer.add_buffer(Array::zeros(&self.device, &place)?);
         }
-        let maps = OnHost { device: self.device, shape: self.shape, batch, parts: turns };
+        let maps = OnHost { device: self.device, shape: self.shape, batch, parts: buffer };
         Ok(CoilMaps { place: Place::Host(Arc::new(maps)) })
     }
 }

@@ -8,8 +8,8 @@ use rayspin_kernels::{nudft, nufft, sensitivity, toeplitz, vector};
 
 use crate::{CoilMaps, LinearOp, Scratch};
 
-/// F: images `[batch…, matrix…]` → samples `[batch…, sample]`, s\[j\] = Σ_x ρ\[x\] e^{−i2πk_j·x}, not scaled, by the
-/// non-uniform fast Fourier transform to its plan's tolerance. Its adjoint is exact (to rounding) whatever the tolerance.
+/// F: images `[batch…, matrix…]` → samples `[batch…, sample]`, s\[j\] = Σ_x ρ\[x\] e^{−i2πk_j·x} without scaling, by the
+/// non-uniform fast Fourier transform to its plan's tolerance. The adjoint matches F to rounding at any tolerance.
 pub struct Nufft<R: Real> {
     domain: Vec<usize>,
     range: Vec<usize>,
@@ -58,9 +58,9 @@ impl<R: Real> LinearOp<R> for Nufft<R> {
     }
 }
 
-/// F: values at positions `[batch…, position]` → at frequencies `[batch…, frequency]`, s\[j\] = Σ_k f\[k\] e^{−i2πs_j·x_k}, not
-/// scaled, by the type 3 non-uniform fast Fourier transform to its plan's tolerance. Its adjoint is exact (to rounding)
-/// whatever the tolerance.
+/// F: values at positions `[batch…, position]` → values at frequencies `[batch…, frequency]`, s\[j\] = Σ_k f\[k\]
+/// e^{−i2πs_j·x_k} without scaling, by the type 3 non-uniform fast Fourier transform to its plan's tolerance. The adjoint
+/// matches F to rounding at any tolerance.
 pub struct NufftType3<R: Real> {
     domain: Vec<usize>,
     range: Vec<usize>,
@@ -109,7 +109,7 @@ impl<R: Real> LinearOp<R> for NufftType3<R> {
     }
 }
 
-/// The exact F of [`Nufft`], term by term: for small problems, and to certify others.
+/// The exact F of [`Nufft`], summed term by term, for small problems and for certificates.
 pub struct Nudft<R: Real> {
     domain: Vec<usize>,
     range: Vec<usize>,
@@ -160,7 +160,7 @@ impl<R: Real> LinearOp<R> for Nudft<R> {
     }
 }
 
-/// T = FᴴWF on images `[batch…, matrix…]` by convolution, without the samples: Hermitian, its own adjoint.
+/// T = FᴴWF on images `[batch…, matrix…]` by convolution, without going through the samples. Hermitian, its own adjoint.
 pub struct ToeplitzNormal<R: Real> {
     shape: Vec<usize>,
     toeplitz: Arc<toeplitz::Toeplitz<R>>,
@@ -174,7 +174,8 @@ impl<R: Real> ToeplitzNormal<R> {
         Self { shape: [batch, toeplitz.matrix()].concat(), toeplitz, scratch: Scratch::default() }
     }
 
-    /// With F at `trajectory`, weights W `[sample]` or 1, on images `[batch…, matrix…]`: Q by the exact transform.
+    /// For F at `trajectory` with weights W `[sample]` (or 1), on images `[batch…, matrix…]`. The kernel Q comes from the
+    /// exact transform.
     ///
     /// Errors: another number of matrix axes than the trajectory has dimensions, other weights than samples, memory.
     pub fn exact(
@@ -219,8 +220,8 @@ impl<R: Real> LinearOp<R> for ToeplitzNormal<R> {
     }
 }
 
-/// SᴴTS: x ↦ Σ_j conj(c_j) T(c_j x), the normal operator of non-Cartesian sensitivity encoding, coil by coil: no coil
-/// image and no doubled grid but one is stored. Hermitian, its own adjoint.
+/// SᴴTS: x ↦ Σ_j conj(c_j) T(c_j x), the normal operator of non-Cartesian sensitivity encoding. It works coil by coil and
+/// stores one coil image and one doubled grid at a time. Hermitian, its own adjoint.
 ///
 /// Pruessmann, Weiger, Börnert, Boesiger, *Advances in sensitivity encoding with arbitrary k-space trajectories*, Magn
 /// Reson Med 46:638, 2001.
@@ -273,8 +274,8 @@ impl<R: Real> LinearOp<R> for SenseToeplitz<R> {
     }
 }
 
-/// FS, the encoding of non-Cartesian sensitivity encoding: one image → samples `[coil, sample]`, coil by coil, so that
-/// one coil image is in memory and not all of them, as with `nufft.compose(sense)`, whose values it has.
+/// FS, non-Cartesian sensitivity encoding: one image → samples `[coil, sample]`. It has the values of
+/// `nufft.compose(sense)`, but works coil by coil, so that one coil image is in memory instead of all.
 pub struct SenseNufft<R: Real> {
     maps: CoilMaps<R>,
     plan: Arc<nufft::Nufft<R>>,
@@ -315,11 +316,11 @@ impl<R: Real> SenseNufft<R> {
     }
 }
 
-/// A coil whose turn it is.
+/// The coil that is being processed.
 struct Coil<'a, R: Real> {
-    /// Its first sample among those of all coils.
+    /// The coil's first sample among all coils' samples.
     first: usize,
-    /// Maps, and the row of its own.
+    /// Maps, and the row of this coil.
     maps: &'a Array<Complex<R>>,
     at: Range<usize>,
     image: &'a mut Array<Complex<R>>,

@@ -10,9 +10,9 @@ use crate::{Adjoint, Compose, Normal, Scaled, Scratch, Stack, Sum};
 /// its adjoint: ⟨Ax, y⟩ = ⟨x, Aᴴy⟩.
 ///
 /// An operator of your own implements the two shapes, [`forward_into`](LinearOp::forward_into) and
-/// [`adjoint_into`](LinearOp::adjoint_into); [`laws::check`](crate::laws::check) tells whether it is one.
+/// [`adjoint_into`](LinearOp::adjoint_into). Test it with [`laws::check`](crate::laws::check).
 pub trait LinearOp<R: Real>: Send + Sync {
-    /// What errors and reports call it.
+    /// The operator's name in errors and reports.
     fn name(&self) -> &str;
 
     /// Shape of x.
@@ -29,8 +29,8 @@ pub trait LinearOp<R: Real>: Send + Sync {
 
     /// y ← AᴴAx. Overwrites all of `y`, whatever it holds.
     ///
-    /// Provided: [`forward_into`](LinearOp::forward_into) an array of its [`scratch`](LinearOp::scratch), then
-    /// [`adjoint_into`](LinearOp::adjoint_into). Some operators know a shorter way.
+    /// The default implementation calls [`forward_into`](LinearOp::forward_into) with an array of its
+    /// [`scratch`](LinearOp::scratch), then [`adjoint_into`](LinearOp::adjoint_into). Some operators have a shorter way.
     fn normal_into(&self, x: &Array<Complex<R>>, y: &mut Array<Complex<R>>) -> Result<()> {
         let mut both = |between: &mut Array<Complex<R>>| {
             self.forward_into(x, between)?;
@@ -42,8 +42,8 @@ pub trait LinearOp<R: Real>: Send + Sync {
         }
     }
 
-    /// Where Ax of [`normal_into`](LinearOp::normal_into) is kept for the next time: operators that iterations apply have one. `None`
-    /// allocates in each call.
+    /// The scratch memory for Ax in [`normal_into`](LinearOp::normal_into). With `None` each call allocates. Operators for
+    /// iterative solvers have one.
     fn scratch(&self) -> Option<&Scratch<R>> {
         None
     }
@@ -72,8 +72,8 @@ pub trait LinearOp<R: Real>: Send + Sync {
         Ok(y)
     }
 
-    /// Fails, naming the operator, unless x and y have the shapes of domain and range: what an implementation of
-    /// [`forward_into`](LinearOp::forward_into) begins with.
+    /// Fails, naming the operator, unless x and y have the shapes of domain and range. Implementations of
+    /// [`forward_into`](LinearOp::forward_into) call this first.
     fn check_forward(&self, x: &Array<Complex<R>>, y: &Array<Complex<R>>) -> Result<()> {
         expect_shape(&format!("{}: input of forward", self.name()), self.domain(), x.shape())?;
         expect_shape(&format!("{}: output of forward", self.name()), self.range(), y.shape())
@@ -115,7 +115,7 @@ pub trait LinearOp<R: Real>: Send + Sync {
         Sum::new(vec![(1.0.into(), Arc::new(self)), (1.0.into(), Arc::new(other))])
     }
 
-    /// \[A; B\]: both on the same input, outputs one after the other as one flat array. Errors: other domains.
+    /// \[A; B\]: applies both to the same input and joins the outputs in one flat array. Errors: domains that differ.
     fn stack<B: LinearOp<R> + 'static>(self, below: B) -> Result<Stack<R>>
     where
         Self: Sized + 'static,
@@ -131,7 +131,7 @@ pub trait LinearOp<R: Real>: Send + Sync {
         Adjoint::new(Arc::new(self))
     }
 
-    /// AᴴA as an operator, Hermitian and positive semidefinite: what conjugate gradients iterate on.
+    /// AᴴA as an operator, Hermitian and positive semidefinite, as conjugate gradients need.
     fn normal_op(self) -> Normal<R>
     where
         Self: Sized + 'static,

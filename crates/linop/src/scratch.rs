@@ -5,9 +5,9 @@ use num_complex::Complex;
 use rayspin_core::{Real, Result, voxels};
 use rayspin_device::{Array, Device};
 
-/// Arrays that an operator needs while it is applied, kept for the next time.
+/// Scratch arrays that an operator reuses each time it is applied.
 ///
-/// Threads that apply the same operator at once each get arrays of their own.
+/// Threads that apply the same operator concurrently each get their own arrays.
 pub struct Scratch<R: Real> {
     free: Mutex<Vec<Array<Complex<R>>>>,
 }
@@ -19,7 +19,7 @@ impl<R: Real> Default for Scratch<R> {
 }
 
 impl<R: Real> Scratch<R> {
-    /// An array of this shape, given back when the lease is dropped. It holds anything.
+    /// Takes an array of this shape with arbitrary values. Dropping the lease gives it back.
     pub fn take(&self, device: &Device, shape: &[usize]) -> Result<Lease<'_, R>> {
         let len = voxels(shape)?;
         let kept = {
@@ -34,7 +34,7 @@ impl<R: Real> Scratch<R> {
         Ok(Lease { array: Some(array), home: self })
     }
 
-    /// Bytes kept for the next time.
+    /// Bytes that are kept for reuse.
     pub fn bytes(&self) -> usize {
         let free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
         free.iter().map(|a| a.len() * size_of::<Complex<R>>()).sum()

@@ -71,8 +71,8 @@ impl<R: Real> LinearOp<R> for Sense<R> {
     }
 }
 
-/// S of several sets of maps: images `[set, image…]` to coil images, y_j(x) = Σ_s c_{sj}(x) ρ_s(x). Where an object larger
-/// than the field of view folds over itself, one map cannot describe both layers; two can.
+/// S of several sets of maps: images `[set, image…]` to coil images, y_j(x) = Σ_s c_{sj}(x) ρ_s(x). If an object larger than
+/// the field of view folds over itself, one map cannot describe both layers, but two can.
 ///
 /// Uecker et al., *ESPIRiT — an eigenvalue approach to autocalibrating parallel MRI*, Magn Reson Med 71:990, 2014.
 pub struct SoftSense<R: Real> {

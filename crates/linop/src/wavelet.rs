@@ -8,8 +8,8 @@ use crate::LinearOp;
 /// The filter of a [`Wavelet`].
 pub use rayspin_kernels::wavelet::Family as WaveletFamily;
 
-/// W: the orthogonal wavelet transform of an image of 1 to 3 axes and any size, WᴴW = WWᴴ = 1; the image is shifted on a
-/// torus first. See [`rayspin_kernels::wavelet::Wavelet`].
+/// W: the orthogonal wavelet transform of an image of 1 to 3 axes and any size, WᴴW = WWᴴ = 1. The image is first shifted on
+/// a torus. See [`rayspin_kernels::wavelet::Wavelet`].
 pub struct Wavelet<R: Real> {
     kernel: wavelet::Wavelet<R>,
     shift: Vec<usize>,
@@ -21,12 +21,13 @@ impl<R: Real> Wavelet<R> {
         Self::with_levels(shape, family, None)
     }
 
-    /// With so many levels instead of as many as the shape allows. Errors: as [`Wavelet::new`]; no level, or more than that.
+    /// With `levels` levels, or as many as the shape allows if `None`. Errors: as [`Wavelet::new`]; 0 levels, or more than
+    /// the shape allows.
     pub fn with_levels(shape: &[usize], family: WaveletFamily, levels: Option<usize>) -> Result<Self> {
         Ok(Self { kernel: wavelet::Wavelet::new(shape, family, levels)?, shift: vec![0; shape.len()] })
     }
 
-    /// From now on the transform of x(i + shift). Errors: another number of axes.
+    /// Sets the shift: from now on W transforms x(i + shift). Errors: another number of axes.
     pub fn set_shift(&mut self, shift: &[usize]) -> Result<()> {
         if shift.len() != self.shift.len() {
             return Err(Error::value(
@@ -39,7 +40,8 @@ impl<R: Real> Wavelet<R> {
         Ok(())
     }
 
-    /// 1 for details, 0 for what is low-pass along every axis, in the order of the coefficients: what a threshold may touch.
+    /// 1 for details and 0 for coefficients that are low-pass along every axis, in the order of the coefficients. A
+    /// threshold should touch the details only.
     pub fn details(&self, device: &Device) -> Result<Array<R>> {
         Array::from_vec(device, self.domain(), self.kernel.plan().details())
     }

@@ -8,7 +8,7 @@ use num_complex::Complex;
 use rayspin_core::{Error, Real, Result};
 use rayspin_device::{Array, Device};
 use rayspin_kernels::vector;
-use rayspin_linop::laws::{self, Broken, check, check_positive, check_unitary};
+use rayspin_linop::laws::{self, Violation, check, check_positive, check_unitary};
 use rayspin_linop::*;
 
 /// Runs a test body for f32 and for f64.
@@ -286,7 +286,7 @@ fn what_is_no_operator_is_found_out() {
     let device = Device::cpu_with_threads(1).unwrap();
     let broken = |fault| check(&Faulty { shape: [500], fault }, &device, 1).unwrap_err();
     let law = |fault| match broken(fault) {
-        Broken::Law { law, .. } => law,
+        Violation::Law { law, .. } => law,
         other => panic!("{fault}: {other}"),
     };
     assert!(check(&Faulty { shape: [500], fault: "" }, &device, 1).is_ok());
@@ -296,7 +296,7 @@ fn what_is_no_operator_is_found_out() {
     assert_eq!(law("unwritten"), "A(αx + y) = αAx + Ay");
     assert_eq!(law("adjoint"), "⟨Ax, y⟩ = ⟨x, Aᴴy⟩");
     assert_eq!(law("normal"), "normal = adjoint ∘ forward");
-    assert!(matches!(broken("fails"), Broken::Failed { error: Error::Interrupted, .. }));
+    assert!(matches!(broken("fails"), Violation::Failed { error: Error::Interrupted, .. }));
     let text = broken("adjoint").to_string();
     assert!(text.starts_with("adjoint: ⟨Ax, y⟩ = ⟨x, Aᴴy⟩ misses by"), "{text}");
 

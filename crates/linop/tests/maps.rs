@@ -20,7 +20,7 @@ fn maps() -> Array<C64> {
     random(&Device::cpu_with_threads(1).unwrap(), &[COILS, 4, 6, 5], 1).unwrap()
 }
 
-/// The maps filled in a stretch of planes after another, of which the first comes coil by coil.
+/// The maps, filled one stretch of planes after another. The first stretch is filled coil by coil.
 fn filled(device: &Device, cut: Option<usize>) -> CoilMaps<f64> {
     let all = maps().to_device(device).unwrap();
     let mut builder = MapsBuilder::new(device, all.shape(), cut).unwrap();

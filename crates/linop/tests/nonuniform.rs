@@ -50,7 +50,7 @@ fn transforms<R: Real>(finest: f64) {
             for epsilon in [1e-2, 1e-4, finest] {
                 let fast = Nufft::new(batch, plan::<R>(&device, &trajectory, matrix, epsilon));
                 assert_eq!((fast.domain(), fast.range()), (exact.domain(), exact.range()));
-                // Whatever the tolerance, the adjoint is that of the approximate transform.
+                // At any tolerance the adjoint belongs to the approximate transform.
                 check(&fast, &device, seed).unwrap();
                 let x = random::<R>(&device, fast.domain(), seed + 7).unwrap();
                 let error = apart(&fast.forward(&x).unwrap(), &exact.forward(&x).unwrap());

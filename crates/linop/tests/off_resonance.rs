@@ -1,4 +1,4 @@
-//! Encoding in an uneven field: the laws, and agreement with exact sums, on every device.
+//! Encoding in an inhomogeneous field: the laws, and agreement with exact sums, on every device.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use ndarray::Array2;
@@ -58,7 +58,7 @@ fn operators<R: Real>(device: &Device, cases: &[(&[usize], usize)], tolerances: 
             let interpolator = Interpolator::new(RANGE, TIMES, epsilon).unwrap();
             let segments = std::sync::Arc::new(Segments::<R>::new(device, &interpolator, &times).unwrap());
             let encode = OffResonanceNufft::new(&[2], plan.clone(), segments.clone(), map.clone()).unwrap();
-            // Whatever the tolerance, the adjoint is that of the approximate encoding; rounding grows with the gain.
+            // At any tolerance the adjoint belongs to the approximate encoding. Rounding grows with the gain.
             check_within(&encode, device, seed, 4.0 * tolerance::<R>()).unwrap();
             let x = random::<R>(device, &coils, seed + 5).unwrap();
             let wide = |v: &Complex<R>| C64::new(Real::to_f64(v.re), Real::to_f64(v.im));
@@ -100,7 +100,7 @@ fn operators<R: Real>(device: &Device, cases: &[(&[usize], usize)], tolerances: 
 }
 
 #[test]
-fn encoding_in_an_uneven_field_obeys_the_laws_and_agrees_with_exact_sums() {
+fn encoding_with_off_resonance_obeys_the_laws_and_agrees_with_exact_sums() {
     let cpu = Device::cpu_with_threads(2).unwrap();
     let cases = [(&[9][..], 60), (&[1, 7], 50), (&[12, 11], 150), (&[4, 5, 3], 90)];
     operators::<f32>(&cpu, &cases, &[1e-2, 1e-4]);
@@ -120,12 +120,12 @@ fn an_even_field_changes_nothing() {
         let interpolator = Interpolator::new([0.0, 0.0], TIMES, 1e-3).unwrap();
         let segments = Segments::new(&device, &interpolator, &times).unwrap();
         let field = Array::<f32>::zeros(&device, &matrix).unwrap();
-        let uneven = OffResonanceNufft::new(&[], plan.clone(), segments, field).unwrap();
-        let even = Nufft::new(&[], plan);
+        let off_resonant = OffResonanceNufft::new(&[], plan.clone(), segments, field).unwrap();
+        let on_resonant = Nufft::new(&[], plan);
         let x = random::<f32>(&device, &matrix, 1).unwrap();
-        let (found, wanted) = (uneven.forward(&x).unwrap(), even.forward(&x).unwrap());
+        let (found, wanted) = (off_resonant.forward(&x).unwrap(), on_resonant.forward(&x).unwrap());
         assert_eq!(found.to_vec().unwrap(), wanted.to_vec().unwrap());
-        let (found, wanted) = (uneven.adjoint(&wanted).unwrap(), even.adjoint(&wanted).unwrap());
+        let (found, wanted) = (off_resonant.adjoint(&wanted).unwrap(), on_resonant.adjoint(&wanted).unwrap());
         assert_eq!(found.to_vec().unwrap(), wanted.to_vec().unwrap());
     }
 }

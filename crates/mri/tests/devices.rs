@@ -1,4 +1,5 @@
-//! The same images on every device: the CPU's against those of the emulated GPU, and of this machine's GPU where there is one.
+//! The same images on every device: the CPU's against the emulated GPU's, and against this machine's GPU
+//! where there is one.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
@@ -9,7 +10,7 @@ use rayspin_core::{C32, Monitor};
 use rayspin_device::Device;
 use rayspin_mri::maps::Sensitivities;
 use rayspin_mri::prepare::{Compression, CompressionKind, VirtualCoils};
-use rayspin_mri::recon::{Cuts, ReconOptions, Selection, reconstruct_scan};
+use rayspin_mri::recon::{BatchSizes, ReconOptions, Selection, reconstruct_scan};
 use rayspin_mri::scan::FrameOptions;
 use rayspin_mri::simulate::trajectory::{CartesianPattern, Sampling, SphereOrder, SpokeAngles};
 use rayspin_mri::simulate::{SimulateOptions, Simulation, neighbour_covariance, simulate};
@@ -108,7 +109,7 @@ fn images_of_prepared_coils_are_the_same_on_every_device() {
         for device in rayspin_emu::devices().unwrap() {
             for coil_batch in [None, Some(3), Some(1)] {
                 let mut options = options.clone();
-                options.run.cuts = Cuts { coils: coil_batch, ..Cuts::default() };
+                options.run.batch_sizes = BatchSizes { coils: coil_batch, ..BatchSizes::default() };
                 let apart = apart(&image(&device, &simulation, &options), &expected);
                 let what = format!("{method} of {kind:?} {coil_batch:?} on {}", device.describe());
                 assert!(apart < 1e-3, "{what}: {apart}");

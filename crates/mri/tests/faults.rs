@@ -16,7 +16,7 @@ use rayspin_core::{C32, Error, Monitor, Result};
 use rayspin_device::{Backend, Device};
 use rayspin_emu::{Emulator, Fault, Faulty};
 use rayspin_mri::prepare::{Compression, CompressionKind, VirtualCoils, coils_kept};
-use rayspin_mri::recon::{Cuts, ReconOptions, Reconstructor, RunOptions, reconstruct_frame};
+use rayspin_mri::recon::{BatchSizes, ReconOptions, Reconstructor, RunOptions, reconstruct_frame};
 use rayspin_mri::scan::{Frame, FrameOptions};
 use rayspin_mri::simulate::trajectory::{CartesianPattern, Sampling, SpokeAngles};
 use rayspin_mri::simulate::{SimulateOptions, simulate};
@@ -68,15 +68,18 @@ fn options(method: &str) -> ReconOptions {
 }
 
 fn cut(coils: Option<usize>, segments: Option<usize>) -> RunOptions {
-    RunOptions { cuts: Cuts { coils, segments, ..Cuts::default() }, ..RunOptions::default() }
+    RunOptions {
+        batch_sizes: BatchSizes { coils, segments, ..BatchSizes::default() },
+        ..RunOptions::default()
+    }
 }
 
 fn spiral(coils: usize) -> Frame {
     frame(Sampling::Spiral { interleaves: 2, acceleration: 1 }, coils)
 }
 
-/// In a field of a few time segments, of which a GPU holds some.
-fn uneven(coil_batch: Option<usize>, segment_batch: Option<usize>) -> ReconOptions {
+/// Options for a field of a few time segments. A GPU holds `segment_batch` of them.
+fn with_field_map(coil_batch: Option<usize>, segment_batch: Option<usize>) -> ReconOptions {
     let field = ArrayD::from_shape_fn(vec![24, 24], |i| 80.0 * (0.3 * i[0] as f32 + 0.1 * i[1] as f32).sin());
     ReconOptions {
         field_map: Some(Arc::new(field)),
@@ -108,7 +111,7 @@ fn a_call_that_fails_gives_an_error_or_the_image() {
     for (frame, options) in [
         (radial(2), options("gridding")),
         (radial(2), options("cg-sense")),
-        (spiral(2), uneven(Some(1), Some(2))),
+        (spiral(2), with_field_map(Some(1), Some(2))),
         (grid.clone(), options("wavelet")),
         (grid, options("cartesian")),
     ] {
@@ -207,18 +210,18 @@ fn work_is_cut_smaller_where_memory_runs_out() {
         let (found, _) = image(&mut reconstructor, &frame).unwrap();
         assert!(apart(&found, &expected) < 1e-5, "{method}");
         drop(reconstructor);
-        // Nothing helps where there is none at all.
+        // With almost no memory the recovery fails too.
         rig.driver.set(Fault::Memory { after: 10, bytes: 1000 });
         assert!(matches!(image(&mut of(None), &frame), Err(Error::Memory { .. })), "{method}");
     }
 }
 
-/// In an uneven field, where one coil at a time is still too much: spectra of time segments stay on the host, with the same bits.
+/// In an inhomogeneous field, where one coil at a time is still too much: spectra of time segments stay on the host, with the same bits.
 #[test]
 fn spectra_leave_a_gpu_whose_memory_runs_out() {
     let frame = spiral(2);
     let rig = Rig::new();
-    let of = |coils, segments| Reconstructor::new(&rig.device, uneven(coils, segments)).unwrap();
+    let of = |coils, segments| Reconstructor::new(&rig.device, with_field_map(coils, segments)).unwrap();
     // Two frames: the next one finds the plans of the first.
     let twice = |segments| {
         let mut reconstructor = of(Some(1), segments);

@@ -15,7 +15,7 @@ use rayspin_mri::maps::{EspiritOptions, Sensitivities};
 use rayspin_mri::methods::Value;
 use rayspin_mri::prepare::{Compression, CompressionKind, VirtualCoils};
 use rayspin_mri::recon::plan::{self, Planned};
-use rayspin_mri::recon::{Cuts, Density, ReconOptions, Reconstructor, RunOptions, reconstruct_frame};
+use rayspin_mri::recon::{BatchSizes, Density, ReconOptions, Reconstructor, RunOptions, reconstruct_frame};
 use rayspin_mri::scan::{Frame, FrameOptions, Samples};
 use rayspin_mri::simulate::trajectory::{CartesianPattern, Sampling, SphereOrder, SpokeAngles};
 use rayspin_mri::simulate::{SimulateOptions, neighbour_covariance, simulate};
@@ -60,7 +60,7 @@ fn check_from(least: f64, frame: &Frame, list: &[ReconOptions]) {
         reconstructor.frame(frame.clone(), &Monitor::silent()).unwrap();
         let (_, measured) = cuda.memory_used();
         let ratio = stated as f64 / measured as f64;
-        let Cuts { coils, points, segments, .. } = options.run.cuts;
+        let BatchSizes { coils, points, segments, .. } = options.run.batch_sizes;
         assert!(
             (least..1.06).contains(&ratio),
             "{}, {:?} of {:?} coils, {points:?} points at a time, {segments:?} segments: stated {stated}, measured {measured}",
@@ -76,18 +76,18 @@ fn of(method: &str) -> ReconOptions {
     ReconOptions { density_iterations: 1, ..iterations(common::of(method), count) }
 }
 
-fn cut(cuts: Cuts) -> RunOptions {
-    RunOptions { cuts, ..RunOptions::default() }
+fn cut(batch_sizes: BatchSizes) -> RunOptions {
+    RunOptions { batch_sizes, ..RunOptions::default() }
 }
 
 fn batched(method: &str, coils: usize) -> ReconOptions {
-    ReconOptions { run: cut(Cuts { coils: Some(coils), ..Cuts::default() }), ..of(method) }
+    ReconOptions { run: cut(BatchSizes { coils: Some(coils), ..BatchSizes::default() }), ..of(method) }
 }
 
 /// One coil at a time, and some points.
 fn by_points(method: &str, points: usize) -> ReconOptions {
-    let cuts = Cuts { coils: Some(1), points: Some(points), ..Cuts::default() };
-    ReconOptions { run: cut(cuts), ..of(method) }
+    let batch_sizes = BatchSizes { coils: Some(1), points: Some(points), ..BatchSizes::default() };
+    ReconOptions { run: cut(batch_sizes), ..of(method) }
 }
 
 fn combined_by_maps(method: &str) -> ReconOptions {
@@ -144,17 +144,17 @@ fn from_grids() {
 
 /// Time segments, and fewer and fewer of their spectra on the GPU.
 #[test]
-fn in_uneven_fields() {
+fn with_off_resonance() {
     let spiral = frame(Sampling::Spiral { interleaves: 3, acceleration: 1 }, [36, 32, 1], 3);
     let map = ArrayD::from_shape_fn(vec![32, 36], |i| 150.0 * (0.2 * i[0] as f32 + 0.1 * i[1] as f32).sin());
-    let uneven = |method: &str, segments| ReconOptions {
+    let with_field_map = |method: &str, segments| ReconOptions {
         field_map: Some(Arc::new(map.clone())),
         field_tolerance: 1e-3,
-        run: cut(Cuts { coils: Some(1), segments, ..Cuts::default() }),
+        run: cut(BatchSizes { coils: Some(1), segments, ..BatchSizes::default() }),
         ..of(method)
     };
-    let mut list = vec![uneven("gridding", None), uneven("ls", Some(2))];
-    list.extend([None, Some(3), Some(1)].map(|held| uneven("cg-sense", held)));
+    let mut list = vec![with_field_map("gridding", None), with_field_map("ls", Some(2))];
+    list.extend([None, Some(3), Some(1)].map(|held| with_field_map("cg-sense", held)));
     // Tables of each segment's convolution, 2 KB of images as small as these, are not counted.
     check_from(0.96, &spiral, &list);
 }
@@ -176,7 +176,7 @@ fn of_prepared_coils() {
         let frame = frame(sampling, [64, 60, 1], 6);
         for batch in [None, Some(2)] {
             let mut options =
-                ReconOptions { run: cut(Cuts { coils: batch, ..Cuts::default() }), ..of(method) };
+                ReconOptions { run: cut(BatchSizes { coils: batch, ..BatchSizes::default() }), ..of(method) };
             options.prepare.noise_covariance = Some(neighbour_covariance(6, 0.3).unwrap());
             options.prepare.compression = Some(Compression { coils: VirtualCoils::Count(4), kind });
             let frames = Planned { count: 1, held: 0, assembled: false, coils: 4 };
@@ -205,7 +205,8 @@ fn frame_points(frame: &Frame) -> u64 {
     }
 }
 
-/// Maps that lie on the host, of which a GPU holds fewer and fewer: the memory that was stated, and the same image.
+/// Maps lie on the host, and a GPU holds fewer and fewer of them: the memory is as stated, and the image is
+/// the same.
 #[test]
 fn of_maps_that_are_cut() {
     let ball = frame(Sampling::Kooshball { spokes: 50, order: SphereOrder::Spiral }, [14, 12, 16], 8);
@@ -220,7 +221,7 @@ fn of_maps_that_are_cut() {
         });
         let mut whole = None;
         for maps in [None, Some(4), Some(2)] {
-            let run = cut(Cuts { coils: Some(1), maps, ..Cuts::default() });
+            let run = cut(BatchSizes { coils: Some(1), maps, ..BatchSizes::default() });
             let options = ReconOptions { sensitivities, calibration: Some(12), run, ..of("cg-sense") };
             assert_eq!(cuda.memory_used().0, 0);
             cuda.reset_peak();

@@ -1,4 +1,5 @@
-//! Scans in an uneven field, whose truth is known: corrected images against those of the same scan in an even one.
+//! Scans in an inhomogeneous field, whose truth is known: corrected images against images of the same scan in
+//! a homogeneous field.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
@@ -94,14 +95,14 @@ const SPIRAL: Sampling = Sampling::Spiral { interleaves: 3, acceleration: 1 };
 #[test]
 fn every_method_is_corrected() {
     let device = Device::cpu_with_threads(2).unwrap();
-    let even = scan(48, 4, SPIRAL, 10.0, None);
-    let uneven = scan(48, 4, SPIRAL, 10.0, Some(200.0));
-    let maps = even.maps.clone().into_dyn();
+    let on_resonant = scan(48, 4, SPIRAL, 10.0, None);
+    let off_resonant = scan(48, 4, SPIRAL, 10.0, Some(200.0));
+    let maps = on_resonant.maps.clone().into_dyn();
     for method in ["gridding", "ls", "cg-sense", "wavelet", "tv"] {
-        let ideal = reconstruct(&device, &even.scan, &with_map(method, &maps, None, 1e-3)).unwrap();
-        let plain = reconstruct(&device, &uneven.scan, &with_map(method, &maps, None, 1e-3)).unwrap();
-        let options = with_map(method, &maps, Some(field(&uneven)), 1e-3);
-        let corrected = reconstruct(&device, &uneven.scan, &options).unwrap();
+        let ideal = reconstruct(&device, &on_resonant.scan, &with_map(method, &maps, None, 1e-3)).unwrap();
+        let plain = reconstruct(&device, &off_resonant.scan, &with_map(method, &maps, None, 1e-3)).unwrap();
+        let options = with_map(method, &maps, Some(field(&off_resonant)), 1e-3);
+        let corrected = reconstruct(&device, &off_resonant.scan, &options).unwrap();
         let (before, after) = (apart_smoothed(&plain, &ideal), apart_smoothed(&corrected, &ideal));
         println!("{method}: {before:.3} {after:.4} {:?}", corrected.notes);
         // The conjugate phase of gridding is no inverse where the field is steep.
@@ -158,20 +159,20 @@ fn grids_and_their_maps_are_corrected() {
             SimulateOptions { oversampling: 2, ..options(32, 4, Sampling::Cartesian(pattern), 100.0, peak) };
         simulate(&options, &Monitor::silent()).unwrap()
     };
-    let (even, uneven) = (make(None), make(Some(200.0)));
+    let (on_resonant, off_resonant) = (make(None), make(Some(200.0)));
     let options = |map: Option<ArrayD<f32>>| ReconOptions {
         field_map: map.map(Arc::new),
         field_tolerance: 1e-3,
         ..ReconOptions::of(CgSense::default())
     };
-    let ideal = reconstruct(&device, &even.scan, &options(None)).unwrap();
-    let plain = reconstruct(&device, &uneven.scan, &options(None)).unwrap();
-    let corrected = reconstruct(&device, &uneven.scan, &options(Some(field(&uneven)))).unwrap();
+    let ideal = reconstruct(&device, &on_resonant.scan, &options(None)).unwrap();
+    let plain = reconstruct(&device, &off_resonant.scan, &options(None)).unwrap();
+    let corrected = reconstruct(&device, &off_resonant.scan, &options(Some(field(&off_resonant)))).unwrap();
     let (before, after) = (apart_smoothed(&plain, &ideal), apart_smoothed(&corrected, &ideal));
     println!("grid: {before:.3} {after:.4}");
     assert!(before > 0.06 && after < 0.45 * before, "{before:.3}, corrected {after:.3}");
     // In no field the trajectory of the grid gives the grid's image.
-    let flat = reconstruct(&device, &even.scan, &options(Some(ArrayD::zeros(vec![32, 32])))).unwrap();
+    let flat = reconstruct(&device, &on_resonant.scan, &options(Some(ArrayD::zeros(vec![32, 32])))).unwrap();
     assert!(apart(&flat, &ideal) < 0.05, "{}", apart(&flat, &ideal));
 }
 
@@ -182,23 +183,23 @@ fn slices_take_their_own_fields() {
         let options = SimulateOptions { matrix: [32, 32, 3], ..options(32, 1, SPIRAL, 10.0, peak) };
         simulate(&options, &Monitor::silent()).unwrap()
     };
-    let (even, uneven) = (make(None), make(Some(100.0)));
-    let map = field(&uneven);
+    let (on_resonant, off_resonant) = (make(None), make(Some(100.0)));
+    let map = field(&off_resonant);
     assert!(map.index_axis(Axis(0), 0) != map.index_axis(Axis(0), 1));
     let options = |map: Option<ArrayD<f32>>| ReconOptions {
         field_map: map.map(Arc::new),
         ..ReconOptions::of(LeastSquares::default())
     };
-    let ideal = reconstruct(&device, &even.scan, &options(None)).unwrap();
-    let plain = reconstruct(&device, &uneven.scan, &options(None)).unwrap();
-    let corrected = reconstruct(&device, &uneven.scan, &options(Some(map.clone()))).unwrap();
+    let ideal = reconstruct(&device, &on_resonant.scan, &options(None)).unwrap();
+    let plain = reconstruct(&device, &off_resonant.scan, &options(None)).unwrap();
+    let corrected = reconstruct(&device, &off_resonant.scan, &options(Some(map.clone()))).unwrap();
     let (before, after) = (apart_smoothed(&plain, &ideal), apart_smoothed(&corrected, &ideal));
     println!("slices: {before:.3} {after:.4} {:?}", corrected.notes);
     assert!(after < 0.25 * before, "{before:.3}, corrected {after:.3}");
     let notes = corrected.notes.iter().filter(|n| n.contains("time segments")).count();
     assert_eq!(notes, 1, "{:?}", corrected.notes);
     let one = map.index_axis(Axis(0), 1).to_owned();
-    let error = reconstruct(&device, &uneven.scan, &options(Some(one))).unwrap_err().to_string();
+    let error = reconstruct(&device, &off_resonant.scan, &options(Some(one))).unwrap_err().to_string();
     assert!(error.contains("field map: expected shape [3, 32, 32]"), "{error}");
 }
 

@@ -13,7 +13,7 @@ use rayspin_device::{Array, Device};
 use rayspin_kernels::{sensitivity, vector};
 use rayspin_linop::{FiniteDifference, LinearOp, Nudft, Sense};
 use rayspin_mri::methods::{Cartesian, CgSense, Combine, Gridding, LeastSquares, Regulariser, Value};
-use rayspin_mri::recon::{Cuts, ReconOptions, Reconstructor, ScanImage, Selection, reconstruct_scan};
+use rayspin_mri::recon::{BatchSizes, ReconOptions, Reconstructor, ScanImage, Selection, reconstruct_scan};
 use rayspin_mri::scan::{FrameOptions, Label, Samples};
 use rayspin_mri::simulate::trajectory::{CartesianPattern, Sampling, SphereOrder, SpokeAngles};
 use rayspin_mri::simulate::{SimulateOptions, Simulation, simulate};
@@ -293,6 +293,28 @@ fn what_does_not_suit_is_refused_by_name() {
 }
 
 #[test]
+fn coil_images_that_stay_apart_are_those_that_are_combined() {
+    let grid = scan(slice(21, 3, FULL));
+    let spokes = scan(slice(20, 3, Sampling::Radial { spokes: 30, angles: SpokeAngles::Golden }));
+    for (simulation, methods) in [(&grid, ["cartesian", "ls"]), (&spokes, ["gridding", "ls"])] {
+        for method in methods {
+            let image = |combine| {
+                let combine = [("combine", Value::Choice(combine))];
+                recon(simulation, changed(alike(method), &combine)).image.data().clone()
+            };
+            let (apart, together) = (image("none"), image("rss"));
+            assert_eq!(apart.shape(), [&[3], together.shape()].concat(), "{method}");
+            let squares = apart.mapv(|v| v.norm_sqr()).sum_axis(ndarray::Axis(0));
+            let largest = together.iter().map(|v| v.norm()).fold(0.0, f32::max);
+            for (sum, root) in squares.iter().zip(&together) {
+                assert!((sum.sqrt() - root.re).abs() <= 1e-5 * largest, "{method}: {sum} {root}");
+            }
+            assert!(apart.iter().any(|v| v.im.abs() > 1e-3 * largest), "{method}: coil images have no phase");
+        }
+    }
+}
+
+#[test]
 fn coils_taken_some_at_a_time_give_the_same_image() {
     let grid = scan(slice(24, 5, FULL));
     let spokes = scan(slice(24, 5, Sampling::Radial { spokes: 30, angles: SpokeAngles::Golden }));
@@ -300,11 +322,11 @@ fn coils_taken_some_at_a_time_give_the_same_image() {
         [(&grid, ["cartesian", "ls", "cg-sense"]), (&spokes, ["gridding", "ls", "cg-sense"])]
     {
         for method in methods {
-            for combine in ["rss", "maps"] {
+            for combine in ["rss", "maps", "none"] {
                 let image = |coil_batch| {
                     let combine = [("combine", Value::Choice(combine))];
                     let mut options = changed(iterations(alike(method), 5), &combine);
-                    options.run.cuts = Cuts { coils: coil_batch, ..Cuts::default() };
+                    options.run.batch_sizes = BatchSizes { coils: coil_batch, ..BatchSizes::default() };
                     recon(simulation, options).image.data().clone()
                 };
                 let whole = image(None);

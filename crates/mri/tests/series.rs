@@ -17,7 +17,7 @@ use rayspin_mri::recon::{
 use rayspin_mri::scan::{FrameOptions, Label};
 use rayspin_mri::simulate::trajectory::{CartesianPattern, Sampling, SpokeAngles};
 use rayspin_mri::simulate::{Dynamics, SimulateOptions, Simulation, simulate};
-use rayspin_run::Ends;
+use rayspin_run::Endpoints;
 
 const GOLDEN: Sampling = Sampling::Radial { spokes: 8, angles: SpokeAngles::Golden };
 
@@ -54,7 +54,7 @@ fn error(a: &ArrayD<C32>, b: &ArrayD<C32>) -> f64 {
     (apart / b.iter().map(|b| f64::from(b.norm_sqr())).sum::<f64>()).sqrt()
 }
 
-/// Of magnitudes, with the scale that fits best.
+/// Error of the magnitudes, with the scale that fits best.
 fn fitted(image: &ArrayD<C32>, truth: &ArrayD<C32>) -> f64 {
     let (a, b) = (image.mapv(|v| C32::from(v.norm())), truth.mapv(|v| C32::from(v.norm())));
     let (mut dot, mut square) = (0.0, 0.0);
@@ -89,7 +89,8 @@ fn every_slice_has_its_own_images_in_their_order_on_a_grid_too() {
         ReconOptions::of(LowRankSparse { low_rank: 0.0, sparse: 0.0, iterations: 100, tolerance: 0.0 });
     let found = recon(&cpu(), &simulation, &options);
     assert_eq!(found.image.data().shape(), [4, 3, 32, 32]);
-    // Without penalties each image is that of its own samples: nearer to them than to those of another time or slice.
+    // Without penalties each image fits its own samples: it is nearer to their image than to the image of
+    // another time or slice.
     let plain = CgSense { lambda: 0.0, iterations: 30, ..CgSense::default() };
     let alone = recon(&cpu(), &simulation, &ReconOptions::of(plain));
     let all = |image: &ScanImage| -> Vec<ArrayD<C32>> {
@@ -124,7 +125,7 @@ fn a_stream_of_frames_gives_the_same_images() {
         Ok(())
     };
     let frames = Frames { labels: &labels, slices: &[0], notes: Vec::new() };
-    let ends = Ends { source: &mut source, sink: &mut sink };
+    let ends = Endpoints { source: &mut source, sink: &mut sink };
     reconstruct_stream(&cpu(), frames, ends, &options, &Monitor::silent()).unwrap();
     for (index, volume) in volumes.iter().enumerate() {
         assert_eq!(volume, &whole.image.data().index_axis(Axis(0), index));

@@ -17,7 +17,7 @@ use rayspin_mri::recon::{
 use rayspin_mri::scan::{FrameOptions, Label};
 use rayspin_mri::simulate::trajectory::{CartesianPattern, Sampling, SpokeAngles};
 use rayspin_mri::simulate::{SimulateOptions, Simulation, simulate};
-use rayspin_run::Ends;
+use rayspin_run::Endpoints;
 
 const GOLDEN: Sampling = Sampling::Radial { spokes: 9, angles: SpokeAngles::Golden };
 
@@ -60,7 +60,7 @@ fn stream(
     };
     let monitor = Monitor::silent();
     let frames = Frames { labels: &labels, slices: &slices, notes: Vec::new() };
-    reconstruct_stream(device, frames, Ends { source: &mut source, sink }, options, &monitor)
+    reconstruct_stream(device, frames, Endpoints { source: &mut source, sink }, options, &monitor)
 }
 
 #[test]
@@ -165,9 +165,9 @@ fn no_more_than_a_few_frames_are_in_memory() {
     let options = few_iterations("cartesian");
     let monitor = Monitor::silent();
     let frames = Frames { labels: &labels, slices: &[0], notes: Vec::new() };
-    let ends = Ends { source: &mut source, sink: &mut sink };
+    let ends = Endpoints { source: &mut source, sink: &mut sink };
     reconstruct_stream(&device, frames, ends, &options, &monitor).unwrap();
     let most = most.into_inner();
-    // The frame in work, and the one that is asked for, are beside those that wait.
+    // The frames in memory: one in work, one in the source, and the frames and volumes that wait.
     assert!((3..=FRAMES_AHEAD + VOLUMES_BEHIND + 1).contains(&most), "{most} frames at once");
 }

@@ -36,7 +36,7 @@ pub(crate) fn same<A: Element, B: Element>(
     Ok(size)
 }
 
-/// Rows and columns of a size that was asked for by numbers.
+/// Rows and columns of a size that the caller passes as numbers.
 pub(crate) fn asked(what: &str, size: &[usize]) -> Result<(usize, usize)> {
     match *size {
         // Kernels count rows and columns in 32 bits, with room for what lies beyond an edge.

@@ -98,7 +98,8 @@ pub(crate) fn stream<S: Simd>(simd: S, values: [f32x16<S>; 4], out: &mut [f32]) 
     }
 }
 
-/// What was stored past the caches is seen by whoever is told of it from here on.
+/// Orders earlier stores past the caches before all later stores. A thread that sees a later store sees them,
+/// too.
 #[inline(always)]
 pub(crate) fn fence<S: Simd>(simd: S) {
     #[cfg(target_arch = "x86_64")]

@@ -16,7 +16,7 @@ fn devices() -> Vec<Device> {
     rayspin_emu::devices().unwrap()
 }
 
-/// With `--nocapture` the largest error of every rung.
+/// With `--nocapture` the largest error of every variant.
 fn check(name: &str) {
     let all: Vec<_> = ladders().into_iter().filter(|l| l.about().name == name).collect();
     let how = Conformance { seed: 7, open: &OF_PROBLEMS, ..Conformance::default() };
@@ -73,16 +73,16 @@ fn rows_are_named_once_and_explain_themselves() {
         assert!(about.readme.starts_with("# ") && about.readme.len() > 300, "{}: README", about.name);
         let cpu = &Device::cpu_with_threads(1).unwrap();
         let session = ladder.open(Which::Trial(0), cpu, 1).unwrap();
-        let mut names: Vec<_> = session.rungs().iter().map(|r| r.name).collect();
+        let mut names: Vec<_> = session.variants().iter().map(|r| r.name).collect();
         for name in &names {
             assert!(about.readme.contains(name), "{}: its README does not name {name}", about.name);
         }
         names.sort_unstable();
         names.dedup();
-        assert_eq!(names.len(), session.rungs().len(), "{}: names are not unique", about.name);
-        for rung in session.rungs() {
-            let known = rung.reproduces.is_none_or(|row| ladder.published().iter().any(|p| p.row == row));
-            assert!(known, "{}: {} reproduces an unknown row", about.name, rung.name);
+        assert_eq!(names.len(), session.variants().len(), "{}: names are not unique", about.name);
+        for variant in session.variants() {
+            let known = variant.reproduces.is_none_or(|row| ladder.published().iter().any(|p| p.row == row));
+            assert!(known, "{}: {} reproduces an unknown row", about.name, variant.name);
         }
     }
 }
@@ -119,12 +119,12 @@ fn copies_are_whole_in_pieces_of_any_size() {
         for case in ladder.cases() {
             let mut session =
                 ladder.open(Which::Case(Some(case.0), Some(&[3 * 1024 + 5])), device, 3).unwrap();
-            for at in 0..session.rungs().len() {
-                let rung = session.rungs()[at].clone();
-                for config in rung.space.configs() {
+            for at in 0..session.variants().len() {
+                let variant = session.variants()[at].clone();
+                for config in variant.space.configs() {
                     match session.verify(at, &config) {
-                        Ok(error) if error <= rung.tolerance => {}
-                        other => wrong.push(format!("{} {config} of {}: {other:?}", rung.name, case.0)),
+                        Ok(error) if error <= variant.tolerance => {}
+                        other => wrong.push(format!("{} {config} of {}: {other:?}", variant.name, case.0)),
                     }
                 }
             }

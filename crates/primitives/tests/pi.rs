@@ -26,7 +26,7 @@ fn every_processor_counts_the_same() {
 #[test]
 fn pi_lies_within_five_standard_errors() {
     let cpu = Device::cpu_with_threads(2).unwrap();
-    // Of normal errors one in 1.7 million lies beyond five; the stream is fixed.
+    // One normal error in 1.7 million lies beyond five standard errors; the stream is fixed.
     let found = estimate(STREAM, 3_000_000, &cpu).unwrap();
     assert!((found.pi() - std::f64::consts::PI).abs() < 5.0 * found.sigma(), "{found:?}");
     assert!((found.sigma() * 3e6f64.sqrt() - 1.6421).abs() < 1e-2, "4 sqrt(p (1 - p)) at p = pi / 4");

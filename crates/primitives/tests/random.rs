@@ -174,7 +174,7 @@ fn bits_and_uniform_numbers_are_even_and_neighbours_independent() {
         assert!(values.iter().all(|v| (0.0..1.0).contains(v)));
         for lag in [1, 2, 3, 4, 7, 64, 1024] {
             let sum: f64 = values.windows(lag + 1).map(|w| (w[0] - 0.5) * (w[lag] - 0.5)).sum();
-            // Of n products of deviation 1/12; 4.9 deviations are one in a million.
+            // A sum of n products of deviation 1/12; one sum in a million lies beyond 4.9 deviations.
             assert!(sum.abs() < 4.9 / 12.0 * (n as f64).sqrt(), "lag {lag}");
         }
         let d = kolmogorov(values, |v| v);

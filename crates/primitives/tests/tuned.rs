@@ -75,7 +75,7 @@ fn what_was_tuned_is_taken() {
     let text = |t: &str| t.to_owned();
     let key = Key {
         ladder: text("matrix-product"),
-        rung: text("threads"),
+        variant: text("threads"),
         source: source_of(&[]),
         device: name,
         driver,
@@ -86,12 +86,12 @@ fn what_was_tuned_is_taken() {
     in_a_process_of_its_own("child", &path);
 }
 
-/// A public function, and the rung that it is: what it launches must be what the rung launches.
+/// A public function, and the variant that it is: what it launches must be what the variant launches.
 struct Function {
     ladder: &'static dyn Ladder,
     case: &'static str,
     size: &'static [usize],
-    rung: &'static str,
+    variant: &'static str,
     call: fn(&Device) -> Result<()>,
 }
 
@@ -106,91 +106,91 @@ const FUNCTIONS: &[Function] = &[
         ladder: &matrix_add::MatrixAdd,
         case: "",
         size: &[20, 48],
-        rung: "gpu-wide",
+        variant: "gpu-wide",
         call: |d| matrix_add::add(&plane(d), &plane(d), &mut plane(d)),
     },
     Function {
         ladder: &sobel::Sobel,
         case: "",
         size: &[20, 48],
-        rung: "gpu-halves",
+        variant: "gpu-halves",
         call: |d| sobel::sobel(&plane(d), 1.0, &mut plane(d)),
     },
     Function {
         ladder: &box_filter::BoxFilter,
         case: "",
         size: &[20, 48, 3],
-        rung: "gpu-fused",
+        variant: "gpu-fused",
         call: |d| box_filter::box_mean::<u8>(&plane(d), 3, &mut plane(d)),
     },
     Function {
         ladder: &box_filter::BoxFilter,
         case: "",
         size: &[20, 48, 200],
-        rung: "gpu-scanned",
+        variant: "gpu-scanned",
         call: |d| box_filter::box_mean::<u8>(&plane(d), 200, &mut plane(d)),
     },
     Function {
         ladder: &reduction::Reduction,
         case: "2^28-f32",
         size: &[960],
-        rung: "gpu-flags",
+        variant: "gpu-flags",
         call: |d| reduction::sum::<f32>(&plane(d)).map(drop),
     },
     Function {
         ladder: &reduction::Reduction,
         case: "max-2^28-i32",
         size: &[960],
-        rung: "gpu-flags",
+        variant: "gpu-flags",
         call: |d| reduction::max::<i32>(&plane(d)).map(drop),
     },
     Function {
         ladder: &reduction::Reduction,
         case: "mse-2^27-f32",
         size: &[960],
-        rung: "gpu-flags",
+        variant: "gpu-flags",
         call: |d| reduction::mean_square_error::<f32>(&plane(d), &plane(d)).map(drop),
     },
     Function {
         ladder: &histogram::Histogram,
         case: "walk-counts",
         size: &[960, 30],
-        rung: "gpu-copies",
+        variant: "gpu-copies",
         call: |d| histogram::counts(&plane::<u32>(d), &mut Array::zeros(d, &[30])?),
     },
     Function {
         ladder: &pi::Pi,
         case: "",
         size: &[20_000],
-        rung: "gpu-carry",
+        variant: "gpu-carry",
         call: |d| pi::estimate(STREAM, 20_000, d).map(drop),
     },
     Function {
         ladder: &random::RandomNumbers,
         case: "bits",
         size: &[960],
-        rung: "gpu-grid",
+        variant: "gpu-grid",
         call: |d| random::fill_bits(STREAM, &mut plane(d)),
     },
     Function {
         ladder: &random::RandomNumbers,
         case: "normal-f32",
         size: &[960],
-        rung: "gpu-grid",
+        variant: "gpu-grid",
         call: |d| random::fill_normal::<f32>(STREAM, 3.0, 2.0, &mut plane(d)),
     },
     Function {
         ladder: &random::RandomNumbers,
         case: "poisson-4",
         size: &[960],
-        rung: "gpu-grid",
+        variant: "gpu-grid",
         call: |d| random::fill_poisson(STREAM, 4.3, &mut plane(d)),
     },
     Function {
         ladder: &sad::Sad,
         case: "",
         size: &[48, 160, 3],
-        rung: "gpu-packed",
+        variant: "gpu-packed",
         call: |d| {
             let frame = Array::zeros(d, &[48, 160])?;
             sad::block_match(&frame, &frame, 3, &mut Array::zeros(d, &[12, 40, 7, 7])?)
@@ -200,7 +200,7 @@ const FUNCTIONS: &[Function] = &[
         ladder: &coulomb::Coulomb,
         case: "",
         size: &[50, 1, 20, 300],
-        rung: "gpu-points",
+        variant: "gpu-points",
         call: |d| {
             let grid = coulomb::Grid { shape: [1, 20, 300], origin: [0.1; 3], spacing: 0.3 };
             coulomb::potential(&Array::zeros(d, &[50])?, &grid, &mut Array::zeros(d, &[1, 20, 300])?)
@@ -210,35 +210,35 @@ const FUNCTIONS: &[Function] = &[
         ladder: &transpose::Transpose,
         case: "",
         size: &[20, 48],
-        rung: "gpu-wide",
+        variant: "gpu-wide",
         call: |d| transpose::transpose::<f32>(&plane(d), &mut Array::zeros(d, &[48, 20])?),
     },
     Function {
         ladder: &MatrixProduct,
         case: "",
         size: &[20, 48, 30],
-        rung: "gpu-wide",
+        variant: "gpu-wide",
         call: |d| multiply(&Array::zeros(d, &[20, 30])?, &Array::zeros(d, &[30, 48])?, &mut plane(d)),
     },
     Function {
         ladder: &convolution::Convolution,
         case: "",
         size: &[20, 48, 3],
-        rung: "gpu-sliding",
+        variant: "gpu-sliding",
         call: |d| convolution::separable(&plane(d), &[0.1; 7], &[0.1; 7], &mut plane(d)),
     },
     Function {
         ladder: &convolution::Convolution,
         case: "",
         size: &[20, 48, 15],
-        rung: "gpu-separable",
+        variant: "gpu-separable",
         call: |d| convolution::separable(&plane(d), &[0.1; 31], &[0.1; 31], &mut plane(d)),
     },
     Function {
         ladder: &bicubic::Bicubic,
         case: "",
         size: &[20, 48, 33, 70],
-        rung: "gpu-sliding",
+        variant: "gpu-sliding",
         call: |d| {
             bicubic::resize::<f32>(&plane(d), bicubic::Kernel::Keys(-0.5), &mut Array::zeros(d, &[33, 70])?)
         },
@@ -250,14 +250,14 @@ fn what(launched: &[Launched]) -> Vec<String> {
     launched.iter().map(|l| format!("{} {:?} {:?}", l.kernel, l.launch, l.program.defines)).collect()
 }
 
-/// The texts of what a rung says that its results belong to, and of what it launches.
-fn texts(session: &mut dyn Session, rung: usize, device: &Device) -> [Vec<String>; 2] {
-    let config = session.rungs()[rung].space.default_config();
-    let named = rayspin_tune::sources(&session.rungs()[rung].forms)
+/// The texts of what a variant says that its results belong to, and of what it launches.
+fn texts(session: &mut dyn Session, variant: usize, device: &Device) -> [Vec<String>; 2] {
+    let config = session.variants()[variant].space.default_config();
+    let named = rayspin_tune::sources(&session.variants()[variant].forms)
         .into_iter()
         .map(|source| Program::new(source, &[]).text)
         .collect();
-    let launched = gpu(device).unwrap().launches(|| session.run(rung, &config, 0)).unwrap();
+    let launched = gpu(device).unwrap().launches(|| session.run(variant, &config, 0)).unwrap();
     let mut both: [Vec<_>; 2] = [named, launched.iter().map(|l| l.program.text.clone()).collect()];
     for texts in &mut both {
         texts.sort_unstable();
@@ -269,15 +269,15 @@ fn texts(session: &mut dyn Session, rung: usize, device: &Device) -> [Vec<String
 fn open(function: &Function, device: &Device) -> (Box<dyn Session>, usize) {
     let which = Which::Case((!function.case.is_empty()).then_some(function.case), Some(function.size));
     let session = function.ladder.open(which, device, 1).unwrap();
-    let rung = session.rungs().iter().position(|r| r.name == function.rung).unwrap();
-    (session, rung)
+    let variant = session.variants().iter().position(|r| r.name == function.variant).unwrap();
+    (session, variant)
 }
 
 /// One that is not the default and launches other blocks or threads of, mostly, the same program.
-fn another(session: &mut dyn Session, rung: usize, device: &Device) -> (Config, Vec<String>) {
+fn another(session: &mut dyn Session, variant: usize, device: &Device) -> (Config, Vec<String>) {
     let cuda = gpu(device).unwrap();
-    let space = session.rungs()[rung].space.clone();
-    let mut of = |config: &Config| what(&cuda.launches(|| session.run(rung, config, 0)).unwrap());
+    let space = session.variants()[variant].space.clone();
+    let mut of = |config: &Config| what(&cuda.launches(|| session.run(variant, config, 0)).unwrap());
     let usual = of(&space.default_config());
     let near = space.neighbours(&space.default_config());
     near.into_iter().map(|c| (of(&c), c)).find(|(l, _)| *l != usual).map(|(l, c)| (c, l)).unwrap()
@@ -289,10 +289,10 @@ fn functions() {
     let device = rayspin_emu::Emulator::device().unwrap();
     let cuda = gpu(&device).unwrap();
     for function in FUNCTIONS {
-        let (mut session, rung) = open(function, &device);
-        let (config, want) = another(session.as_mut(), rung, &device);
+        let (mut session, variant) = open(function, &device);
+        let (config, want) = another(session.as_mut(), variant, &device);
         let found = what(&cuda.launches(|| (function.call)(&device)).unwrap());
-        assert_eq!(found, want, "{} {} {config}", function.ladder.about().name, function.rung);
+        assert_eq!(found, want, "{} {} {config}", function.ladder.about().name, function.variant);
     }
 }
 
@@ -302,11 +302,11 @@ fn functions_launch_what_was_tuned() {
     let path = std::env::temp_dir().join(format!("rayspin-tuned-functions-{}.jsonl", std::process::id()));
     let mut wisdom = Wisdom::open(&path).unwrap();
     for function in FUNCTIONS {
-        let (mut session, rung) = open(function, &device);
-        let [named, launched] = texts(session.as_mut(), rung, &device);
-        assert!(named == launched, "{} {}: its sources", function.ladder.about().name, function.rung);
-        let (config, _) = another(session.as_mut(), rung, &device);
-        let key = OnDevice::new(session.as_mut(), &device, rung, Bounds::NONE)
+        let (mut session, variant) = open(function, &device);
+        let [named, launched] = texts(session.as_mut(), variant, &device);
+        assert!(named == launched, "{} {}: its sources", function.ladder.about().name, function.variant);
+        let (config, _) = another(session.as_mut(), variant, &device);
+        let key = OnDevice::new(session.as_mut(), &device, variant, Bounds::NONE)
             .key(function.ladder.about().name)
             .unwrap();
         wisdom.add(Record::new(key, config, timed(), None)).unwrap();

@@ -28,6 +28,9 @@ use unicode_width::UnicodeWidthStr;
 
 use crate::number;
 
+mod narrow;
+pub use narrow::legend;
+
 /// A table: a caption, columns that say how their cells are shown, and rows.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Table {
@@ -44,6 +47,7 @@ pub struct Table {
 pub struct Column {
     title: String,
     unit: String,
+    legend: String,
     numeric: bool,
     format: Format,
     best: Option<Best>,
@@ -83,6 +87,7 @@ impl Column {
         Self {
             title: title.into(),
             unit: String::new(),
+            legend: String::new(),
             numeric: false,
             format: Format::Significant(4),
             best: None,
@@ -100,13 +105,13 @@ impl Column {
         self
     }
 
-    /// Shows so many significant digits.
+    /// Shows this number of significant digits.
     pub fn significant(mut self, digits: usize) -> Self {
         self.format = Format::Significant(digits);
         self
     }
 
-    /// Shows so many digits after the point.
+    /// Shows this number of digits after the point.
     pub fn decimals(mut self, digits: usize) -> Self {
         self.format = Format::Decimals(digits);
         self

@@ -1,25 +1,25 @@
-//! Random outputs of a run's transforms against the exact sums.
+//! Certificates: random outputs of a run's transforms are compared with the exact sums.
 //!
-//! Of the N outputs y of a transform m are drawn at random, with replacement, and evaluated exactly in f64; the error of
-//! one is e = |y − y_exact| / √(Σ|y|²/N). Stated are
+//! A transform has N outputs y. m of them are drawn at random, with replacement, and evaluated exactly in f64. The error of
+//! one output is e = |y − y_exact| / √(Σ|y|²/N). A certificate states
 //!
-//! * √(Σe²/m), an estimate of the relative l2 error, which the tolerance is compared with;
-//! * max e, and a share x = 1 − δ^(1/m): at confidence 1 − δ at most the share x of all N outputs has a larger error. For
-//!   were the share larger than x, all m draws would miss it with a probability below (1 − x)^m = δ. This holds for any
-//!   distribution of errors. Nothing is said of how large the errors of that share are: no sample can.
+//! * √(Σe²/m), an estimate of the relative l2 error, which must be within the tolerance.
+//! * max e, and a share x = 1 − δ^(1/m). At confidence 1 − δ, at most the share x of all N outputs has a larger error. If
+//!   the share were larger than x, all m draws would miss it with a probability below (1 − x)^m = δ. This holds for any
+//!   distribution of errors. How large the errors of that share are remains unknown, because no sample can tell.
 
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 use rayspin_core::{C32, C64, Error, Result};
 use serde::Serialize;
 
-/// 1 − δ: the statement on the share of larger errors is wrong in at most the share δ of all runs.
+/// 1 − δ. The statement about the share of larger errors is wrong in at most the share δ of all runs.
 pub const CONFIDENCE: f64 = 0.99;
 
-/// How a run is to check itself.
+/// How a run checks itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Certify {
-    /// Outputs of each transform, at least 1.
+    /// Number of outputs that are checked for each transform, at least 1.
     pub outputs: usize,
     /// Seed of the draws.
     pub seed: u64,
@@ -35,26 +35,26 @@ impl Certify {
     }
 }
 
-/// What was measured of one transform, and the first image `K` that its plan makes.
+/// The measured errors of one transform. `K` identifies an image.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Certificate<K> {
     /// The transform.
     pub transform: String,
     /// The first image that its plan makes.
     pub first: K,
-    /// Outputs evaluated exactly.
+    /// Number of outputs that were evaluated exactly.
     pub outputs: usize,
-    /// Outputs that there are.
+    /// Number of outputs of the transform.
     pub population: usize,
     /// √(Σe²/m).
     pub error: f64,
-    /// max e of the outputs evaluated.
+    /// max e over the evaluated outputs.
     pub largest: f64,
-    /// At most this share of all outputs has a larger error than that …
+    /// At most this share of all outputs has an error larger than `largest` …
     pub share: f64,
     /// … at this confidence.
     pub confidence: f64,
-    /// The relative l2 error that the transform is to meet.
+    /// The tolerance: the largest relative l2 error that is allowed.
     pub tolerance: f64,
 }
 
@@ -64,7 +64,7 @@ impl<K> Certificate<K> {
         self.error <= self.tolerance
     }
 
-    /// From errors relative to the root mean square of all outputs.
+    /// A certificate from errors relative to the root mean square of all outputs.
     pub fn new(transform: &str, population: usize, errors: &[f64], tolerance: f64) -> Self
     where
         K: Default,
@@ -83,7 +83,7 @@ impl<K> Certificate<K> {
         }
     }
 
-    /// With the image that it is the first of.
+    /// Sets the first image that the transform's plan makes.
     #[must_use]
     pub fn of(self, first: K) -> Self {
         Self { first, ..self }
@@ -101,7 +101,7 @@ pub fn errors(found: &[C32], exact: &[C64], indices: &[usize]) -> Vec<f64> {
     let rms = (found.iter().map(square).sum::<f64>() / found.len() as f64).sqrt();
     let wide = |v: C32| C64::new(v.re.into(), v.im.into());
     let error = |(&index, exact): (&usize, &C64)| (wide(found[index]) - exact).norm();
-    // Nothing but zeros is right when it is exactly that.
+    // If all outputs are 0, only exact zeros are right.
     let scale = |e: f64| {
         if rms > 0.0 {
             e / rms

@@ -1,15 +1,15 @@
 #![doc = include_str!("../README.md")]
 
 mod certify;
-mod fit;
 mod memory;
+mod plan;
 mod recovery;
 mod step;
 mod stream;
 
 pub use certify::{CONFIDENCE, Certificate, Certify, draws, errors};
-pub use fit::{Job, Knob, Limits, Plan, Short, fit, halve};
 pub use memory::{Budget, Bytes, Ledger, Memory, Stage};
-pub use recovery::{Recovers, or_on_host, recovering};
+pub use plan::{BatchSize, Job, Limits, OverBudget, Plan, halve, plan_within};
+pub use recovery::{Recoverable, with_cpu_fallback, with_recovery};
 pub use step::{Effort, Needs, Step, run};
-pub use stream::{AHEAD, BEHIND, Ends, Sink, Source, StreamTimes, stream};
+pub use stream::{Endpoints, ITEMS_AHEAD, RESULTS_BEHIND, Sink, Source, StreamTimes, stream};

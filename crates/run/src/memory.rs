@@ -1,4 +1,4 @@
-//! Memory that composes, and the plan that its sum is.
+//! Memory that composes, and its sum, the budget of a run.
 
 use std::ops::{Add, Mul};
 
@@ -8,17 +8,17 @@ use serde::Serialize;
 
 use crate::step::{Effort, Needs, Step};
 
-/// Bytes of the host's memory and of a GPU's.
+/// Bytes of host memory and of GPU memory.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Bytes {
-    /// Of the host.
+    /// Bytes of host memory.
     pub host: u64,
-    /// Of a GPU; 0 where the CPU computes.
+    /// Bytes of GPU memory; 0 if the CPU computes.
     pub gpu: u64,
 }
 
 impl Bytes {
-    /// Bytes of the host, whatever computes.
+    /// Bytes of host memory, for either processor.
     pub const fn host(bytes: u64) -> Self {
         Self { host: bytes, gpu: 0 }
     }
@@ -31,20 +31,20 @@ impl Bytes {
         }
     }
 
-    /// Bytes of arrays on the device, and with a GPU those that the host takes `beside` it.
-    pub fn beside(device: &Device, arrays: u64, beside: u64) -> Self {
+    /// `arrays` bytes of arrays on the device. If the device is a GPU, also `host` bytes of host memory.
+    pub fn with_host(device: &Device, arrays: u64, host: u64) -> Self {
         match device.kind() {
             BackendKind::Cpu => Self::host(arrays),
-            BackendKind::Cuda => Self { host: beside, gpu: arrays },
+            BackendKind::Cuda => Self { host, gpu: arrays },
         }
     }
 
-    /// The larger of each.
+    /// The larger value of each kind of memory.
     pub fn max(self, other: Self) -> Self {
         Self { host: self.host.max(other.host), gpu: self.gpu.max(other.gpu) }
     }
 
-    /// What is left of each.
+    /// The difference for each kind of memory, at least 0.
     pub fn less(self, other: Self) -> Self {
         Self { host: self.host.saturating_sub(other.host), gpu: self.gpu.saturating_sub(other.gpu) }
     }
@@ -66,42 +66,43 @@ impl Mul<u64> for Bytes {
     }
 }
 
-/// What a step does to memory, beside what is held before it.
+/// The change in memory by a step, relative to the memory that is held before it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Memory {
-    /// The most that it takes at one moment.
+    /// The peak while the step runs.
     pub peak: Bytes,
-    /// What it leaves held.
+    /// The memory that the step leaves held.
     pub held: Bytes,
-    /// What it gives back of what was held before.
+    /// The memory, held before the step, that the step frees.
     pub freed: Bytes,
 }
 
 impl Memory {
-    /// Taken while the step runs, and given back.
-    pub fn passing(peak: Bytes) -> Self {
+    /// Memory that is taken while the step runs and then freed.
+    pub fn temporary(peak: Bytes) -> Self {
         Self { peak, ..Self::default() }
     }
 
-    /// Taken and left held.
+    /// Memory that is taken and stays held.
     pub fn held(held: Bytes) -> Self {
         Self { peak: held, held, freed: Bytes::default() }
     }
 
-    /// Leaves this held as well; it is no part of the peak unless that says so.
+    /// Also leaves `held` bytes held. This does not add to the peak, which states all memory of its moment, but raises a
+    /// peak below the memory held at the end.
     #[must_use]
     pub fn holding(self, held: Bytes) -> Self {
         let held = self.held + held;
         Self { peak: self.peak.max(held.less(self.freed)), held, ..self }
     }
 
-    /// Gives this back at its end.
+    /// Also frees `freed` bytes at the end.
     #[must_use]
     pub fn freeing(self, freed: Bytes) -> Self {
         Self { freed: self.freed + freed, ..self }
     }
 
-    /// This and then `next`: the peak is the larger of this one's and of what it leaves held with the next one's.
+    /// This step followed by `next`. The peak is the larger of this peak and of the held memory plus the next peak.
     #[must_use]
     pub fn then(self, next: Self) -> Self {
         Self {
@@ -112,43 +113,43 @@ impl Memory {
     }
 }
 
-/// What a stage of a run takes.
+/// The memory and work of one stage of a run.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Stage {
-    /// Its name, as the run reports it.
+    /// The stage's name, as the run reports it.
     pub name: String,
-    /// The most memory of the host held at one moment of it, everything from earlier stages included, bytes.
+    /// Peak host memory during the stage in bytes, including memory held from earlier stages.
     pub bytes: u64,
-    /// The same of a GPU's memory; 0 where the CPU computes.
+    /// Peak GPU memory during the stage in bytes; 0 if the CPU computes.
     pub gpu_bytes: u64,
-    /// Its work.
+    /// The stage's work.
     #[serde(flatten)]
     pub effort: Effort,
 }
 
-/// What a run takes.
+/// The memory and work of a run.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct Budget {
-    /// Its stages, over all images.
+    /// The stages of the run, over all images.
     pub stages: Vec<Stage>,
-    /// Images, one after another.
+    /// Number of images, which are made one after another.
     pub frames: usize,
-    /// Bytes of what the run gives back.
+    /// Bytes of the run's result.
     pub result: u64,
 }
 
 impl Budget {
-    /// The most bytes of the host held at one moment.
+    /// Peak host memory in bytes.
     pub fn peak(&self) -> u64 {
         self.stages.iter().map(|stage| stage.bytes).max().unwrap_or(0)
     }
 
-    /// The most bytes of a GPU held at one moment.
+    /// Peak GPU memory in bytes.
     pub fn gpu_peak(&self) -> u64 {
         self.stages.iter().map(|stage| stage.gpu_bytes).max().unwrap_or(0)
     }
 
-    /// Adds a stage that holds `bytes` of the host and computes nothing.
+    /// Adds a stage that holds `bytes` bytes of host memory and computes nothing.
     pub fn push(&mut self, name: &str, bytes: u64) {
         self.stages.push(Stage::new(name, Bytes::host(bytes), Effort::default()));
     }
@@ -160,12 +161,12 @@ impl Stage {
     }
 }
 
-/// Steps summed up: what is held, and what each adds to it.
+/// Sums steps: keeps track of the held memory and adds each step to it.
 #[derive(Debug)]
 pub struct Ledger {
     held: Bytes,
     frames: usize,
-    /// How often the steps that follow are done.
+    /// Number of times that the following steps run.
     times: usize,
     each: bool,
     result: u64,
@@ -173,34 +174,39 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// For `frames` images one after another, with `held` beside them.
+    /// A sum for `frames` images, one after another, with `held` held from the start.
     pub fn new(held: Bytes, frames: usize) -> Self {
         Self { held, frames, times: frames, each: false, result: 0, stages: Vec::new() }
     }
 
-    /// Steps that are done [once](Step::once) in a run are done for each image of this one.
-    pub fn once_is_each(&mut self, each: bool) {
+    /// If `each` is true, steps that run [once](Step::once) are counted for each image.
+    pub fn repeat_once_steps(&mut self, each: bool) {
         self.each = each;
     }
 
-    /// The steps that follow are done for all images together.
+    /// The following steps run `more` times in addition to once for each image.
+    pub fn repeat(&mut self, more: usize) {
+        self.times += more;
+    }
+
+    /// The following steps run once, for all images together.
     pub fn all_together(&mut self) {
         self.times = 1;
     }
 
-    /// From here on this is held as well.
+    /// Adds `bytes` to the held memory.
     pub fn hold(&mut self, bytes: Bytes) {
         self.held = self.held + bytes;
     }
 
-    /// The run gives back so many bytes.
+    /// Sets the size of the run's result in bytes.
     pub fn result(&mut self, bytes: u64) {
         self.result = bytes;
     }
 
-    /// Adds a step. One without a name is no stage: what it takes is seen in those that follow.
+    /// Adds a step. A step without a name is no stage; its held memory appears in the following stages.
     ///
-    /// Errors: those of the step's [needs](Step::needs).
+    /// Errors: errors of the step's [needs](Step::needs).
     pub fn add<S>(&mut self, step: Step<'_, S>) -> Result<()> {
         let (name, once, needs) = step.into_needs();
         let Needs { memory, effort } = needs?;
@@ -210,11 +216,6 @@ impl Ledger {
         }
         self.held = (self.held + memory.held).less(memory.freed);
         Ok(())
-    }
-
-    /// What is held now.
-    pub fn held(&self) -> Bytes {
-        self.held
     }
 
     /// The sum.
@@ -245,9 +246,9 @@ mod tests {
     fn memories_compose_as_they_are_replayed() {
         let list = [
             Memory::held(bytes(0, 100)),
-            Memory::passing(bytes(0, 30)).holding(bytes(0, 10)),
-            Memory::passing(bytes(0, 50)).holding(bytes(0, 5)).freeing(bytes(0, 100)),
-            Memory::passing(bytes(0, 20)),
+            Memory::temporary(bytes(0, 30)).holding(bytes(0, 10)),
+            Memory::temporary(bytes(0, 50)).holding(bytes(0, 5)).freeing(bytes(0, 100)),
+            Memory::temporary(bytes(0, 20)),
         ];
         let (peak, held) = replay(&list);
         for split in 0..list.len() {
@@ -264,10 +265,10 @@ mod tests {
             Step::new(name, |_: &mut (), _| Ok(())).needs(move || Ok(Needs::of(memory)))
         };
         let mut ledger = Ledger::new(bytes(1, 0), 3);
-        ledger.add(step("plan", Memory::passing(bytes(7, 40)).holding(bytes(0, 10))).once()).unwrap();
+        ledger.add(step("plan", Memory::temporary(bytes(7, 40)).holding(bytes(0, 10))).once()).unwrap();
         ledger.add(step("", Memory::held(bytes(0, 100)))).unwrap();
-        ledger.add(step("solve", Memory::passing(bytes(2, 30)).freeing(bytes(0, 100)))).unwrap();
-        assert_eq!(ledger.held(), bytes(1, 10));
+        ledger.add(step("solve", Memory::temporary(bytes(2, 30)).freeing(bytes(0, 100)))).unwrap();
+        assert_eq!(ledger.held, bytes(1, 10));
         let budget = ledger.finish();
         let found: Vec<_> = budget.stages.iter().map(|s| (s.name.as_str(), s.bytes, s.gpu_bytes)).collect();
         assert_eq!(found, [("plan", 8, 40), ("solve", 3, 140)]);

@@ -1,30 +1,30 @@
-//! What becomes of work that a GPU does not finish: it is cut smaller where memory ran out, or done on the CPU.
+//! Recovery when a GPU fails: a run continues with smaller batches after memory ran out, or on the CPU.
 
 use rayspin_core::{Error, Result};
 use rayspin_device::{Backend, Device};
 
-/// Work that can be begun anew.
-pub trait Recovers {
-    /// Where it is done.
+/// Work that can be started again.
+pub trait Recoverable {
+    /// The device that does the work.
     fn device(&self) -> &Device;
-    /// Whether the CPU beside a GPU takes over what the GPU fails at.
+    /// Whether the CPU takes over when the GPU fails.
     fn finish_on_cpu(&self) -> bool;
-    /// Gives back every array that was made.
+    /// Frees every array of the work.
     fn give_back(&mut self);
-    /// Halves what is done at once from here on, and says what that is; nothing where it can be no less.
-    fn cut(&mut self) -> Result<Option<String>>;
-    /// Goes on elsewhere.
+    /// Halves one batch size for the rest of the run and describes the new size. `None` if no batch can become smaller.
+    fn reduce_batch(&mut self) -> Result<Option<String>>;
+    /// Continues on another device.
     fn move_to(&mut self, device: Device);
 }
 
-/// Attempts work until it is done. Where a GPU's memory runs out, what was made is given back and the work begun anew,
-/// [cut](Recovers::cut) smaller; where that does not help, or the GPU fails, the CPU takes over if it may. Both hold from there
-/// on, and go to `notes`.
+/// Attempts work until it is done. If GPU memory runs out, frees the work's arrays and starts the work again with [smaller
+/// batches](Recoverable::reduce_batch). If no batch can become smaller, or the GPU fails otherwise, the CPU takes over if it
+/// may. The smaller batches and the CPU stay in use for the rest of the run. `notes` report both.
 ///
-/// `attempt` is told whether it is the last one, and may use up then what it works on.
+/// The second argument of `attempt` says whether this is the last attempt. A last attempt may consume its input.
 ///
-/// Errors: those of the attempt that nothing helps against.
-pub fn recovering<J: Recovers, T>(
+/// Errors: the error of an attempt that neither remedy helps.
+pub fn with_recovery<J: Recoverable, T>(
     job: &mut J,
     notes: &mut Vec<String>,
     mut attempt: impl FnMut(&mut J, bool) -> Result<T>,
@@ -37,8 +37,8 @@ pub fn recovering<J: Recovers, T>(
         job.give_back();
         let ran_out =
             matches!(error, Error::Memory { .. }) && refusals(job.device()).is_some_and(|now| now > before);
-        if ran_out && let Some(cut) = job.cut()? {
-            notes.push(format!("GPU memory ran out: {cut} from here on"));
+        if ran_out && let Some(smaller) = job.reduce_batch()? {
+            notes.push(format!("GPU memory ran out: {smaller} from here on"));
         } else if job.finish_on_cpu() && (ran_out || matches!(error, Error::Device { .. })) {
             notes.push(taken_over(&error));
             job.move_to(job.device().host());
@@ -49,11 +49,11 @@ pub fn recovering<J: Recovers, T>(
     attempt(job, true)
 }
 
-/// Does on the device what comes before: on the CPU where a GPU's memory does not do, and where it fails and the CPU may take
-/// over, which is said in `notes` and moves the job.
+/// Does work that precedes the attempts, on the job's device. If the GPU's memory is too small, does this work alone on the
+/// CPU. If the GPU fails and the CPU may take over, moves the job to the CPU, with a note in `notes`.
 ///
-/// Errors: those of `work`.
-pub fn or_on_host<J: Recovers, T>(
+/// Errors: errors of `work`.
+pub fn with_cpu_fallback<J: Recoverable, T>(
     job: &mut J,
     notes: &mut Vec<String>,
     mut work: impl FnMut(&Device, &mut Vec<String>) -> Result<T>,
@@ -77,10 +77,10 @@ fn taken_over(error: &Error) -> String {
     format!("the GPU failed, computed on the CPU from here on: {error}")
 }
 
-/// How often a GPU refused memory so far; nothing of the CPU.
+/// Number of failed GPU allocations so far; `None` on the CPU.
 fn refusals(device: &Device) -> Option<u64> {
     match device.backend() {
         Backend::Cpu(_) => None,
-        Backend::Cuda(cuda) => Some(cuda.refusals()),
+        Backend::Cuda(cuda) => Some(cuda.failed_allocations()),
     }
 }

@@ -1,4 +1,4 @@
-//! Steps: what a run does, one after another, and what each takes.
+//! The steps of a run, with the memory and work of each.
 
 use rayspin_core::{Monitor, Result};
 use rayspin_kernels::variant::Work;
@@ -6,43 +6,43 @@ use serde::Serialize;
 
 use crate::memory::Memory;
 
-/// How much work a step is. Iterations are counted as if none converged early.
+/// The amount of work of a step. Iterations are counted as if none converged early.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct Effort {
-    /// Transforms of one item: FFT, NUFFT or Toeplitz convolution, projection.
+    /// Number of transforms of one item: FFT, NUFFT, Toeplitz convolution or projection.
     pub transforms: u64,
-    /// Iterations at most.
+    /// Maximum number of iterations.
     pub iterations: u64,
     /// Floating-point operations.
     pub flops: f64,
-    /// Bytes to and from memory.
+    /// Bytes read from and written to memory.
     pub traffic: f64,
 }
 
 impl Effort {
-    /// The work of one thing.
+    /// An effort that is this `work`.
     pub fn of(work: Work) -> Self {
         Self { flops: work.flops, traffic: work.bytes, ..Self::default() }
     }
 
-    /// `count` transforms, each of this work.
+    /// `count` transforms of work `each`.
     pub fn transforms(count: u64, each: Work) -> Self {
         Self { transforms: count, ..Self::of(each).times(count) }
     }
 
-    /// With so many iterations.
+    /// Sets the number of iterations.
     #[must_use]
     pub fn iterations(self, iterations: u64) -> Self {
         Self { iterations, ..self }
     }
 
-    /// With more work.
+    /// Adds work.
     #[must_use]
     pub fn and(self, work: Work) -> Self {
         Self { flops: self.flops + work.flops, traffic: self.traffic + work.bytes, ..self }
     }
 
-    /// So many times over.
+    /// The effort of doing the same `count` times.
     #[must_use]
     pub fn times(self, count: u64) -> Self {
         Self {
@@ -54,22 +54,22 @@ impl Effort {
     }
 }
 
-/// What a step takes.
+/// The memory and work of a step.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Needs {
-    /// Its memory.
+    /// The step's memory.
     pub memory: Memory,
-    /// Its work.
+    /// The step's work.
     pub effort: Effort,
 }
 
 impl Needs {
-    /// Memory, and no work that counts.
+    /// Memory without work.
     pub fn of(memory: Memory) -> Self {
         Self { memory, effort: Effort::default() }
     }
 
-    /// With work.
+    /// Sets the work.
     #[must_use]
     pub fn and(self, effort: Effort) -> Self {
         Self { effort, ..self }
@@ -80,9 +80,9 @@ type Stating<'a> = Box<dyn FnOnce() -> Result<Needs> + 'a>;
 type Running<'a, S> = Box<dyn FnOnce(&mut S, &Monitor<'_>) -> Result<()> + 'a>;
 type Skipping<'a, S> = Box<dyn Fn(&S) -> bool + 'a>;
 
-/// One step of a run: what it does to the state `S`, and what it takes.
+/// One step of a run: its action on the state `S`, and the memory and work that it needs.
 ///
-/// A plan asks for its [needs](Self::needs) and a [run] runs it: what is stated and what is done stand side by side.
+/// A plan reads the step's [needs](Self::needs), and [`run`] executes its action. Both stand side by side in the code.
 pub struct Step<'a, S> {
     name: String,
     once: bool,
@@ -93,42 +93,42 @@ pub struct Step<'a, S> {
 }
 
 impl<'a, S> Step<'a, S> {
-    /// A step that runs `work`. Its name is the stage that is reported and timed; without one it is neither.
+    /// A step that runs `work`. A run reports and times it as the stage `name`, unless `name` is empty.
     pub fn new(name: impl Into<String>, work: impl FnOnce(&mut S, &Monitor<'_>) -> Result<()> + 'a) -> Self {
         let needs: Stating<'a> = Box::new(|| Ok(Needs::default()));
         Self { name: name.into(), once: false, progress: 0, needs, run: Box::new(work), skip: None }
     }
 
-    /// A step that is no stage of its own.
+    /// A step without a stage of its own.
     pub fn silent(work: impl FnOnce(&mut S, &Monitor<'_>) -> Result<()> + 'a) -> Self {
         Self::new("", work)
     }
 
-    /// What it takes, which only a plan asks for.
+    /// Sets the needs. Only a plan evaluates them.
     #[must_use]
     pub fn needs(self, needs: impl FnOnce() -> Result<Needs> + 'a) -> Self {
         Self { needs: Box::new(needs), ..self }
     }
 
-    /// The progress of a run counts so many steps of it.
+    /// Sets the number of progress steps that the stage reports.
     #[must_use]
     pub fn progress(self, progress: usize) -> Self {
         Self { progress, ..self }
     }
 
-    /// It is done for the first image, and what it makes is kept for the others.
+    /// Marks a step that runs for the first image only. The other images reuse its result.
     #[must_use]
     pub fn once(self) -> Self {
         Self { once: true, ..self }
     }
 
-    /// A run leaves it out where this holds.
+    /// Makes a run skip the step if `skip` holds.
     #[must_use]
     pub fn unless(self, skip: impl Fn(&S) -> bool + 'a) -> Self {
         Self { skip: Some(Box::new(skip)), ..self }
     }
 
-    /// The stage's name.
+    /// The name of the stage.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -138,9 +138,9 @@ impl<'a, S> Step<'a, S> {
     }
 }
 
-/// Runs steps one after another, each with a name as a stage of `monitor`.
+/// Runs steps one after another. Each step with a name is a stage of `monitor`.
 ///
-/// Errors: the first of a step.
+/// Errors: the first error of a step.
 pub fn run<S>(steps: Vec<Step<'_, S>>, state: &mut S, monitor: &Monitor<'_>) -> Result<()> {
     for step in steps {
         if step.skip.is_some_and(|skip| skip(state)) {

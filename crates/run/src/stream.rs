@@ -1,4 +1,4 @@
-//! Many images as a stream: one is read while the one before is computed and the one before that is written.
+//! A stream of many images: one image is read while the previous one is computed and the one before that is written.
 
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Instant;
@@ -6,52 +6,54 @@ use std::time::Instant;
 use rayspin_core::{Error, Result};
 use serde::Serialize;
 
-/// Items that wait before they are computed, and results that wait to be written.
+/// Number of items that wait to be computed, and of results that wait to be written.
 const QUEUE: usize = 1;
-/// Items that are read before they are needed: in the queue, and in the reader's hand.
-pub const AHEAD: usize = QUEUE + 1;
-/// Results that are done and not yet written: the one that is collected, in the queue, in the writer's hand.
-pub const BEHIND: usize = QUEUE + 2;
+/// Number of items that are read before they are needed: those in the queue and the one that the reader holds.
+pub const ITEMS_AHEAD: usize = QUEUE + 1;
+/// Number of results that are not yet written: the one that is being made, those in the queue and the one that the writer
+/// holds.
+pub const RESULTS_BEHIND: usize = QUEUE + 2;
 
-/// Seconds in which each part of a stream was at work, and of the whole, which is less than their sum where they overlapped.
+/// Seconds of work of each part of a stream, and of the whole stream. The whole is shorter than the sum if the parts
+/// overlapped.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct StreamTimes {
-    /// The source: reading, and making items of what was read.
+    /// The source: reading, and making items.
     pub read: f64,
     /// The computation.
     pub reconstruct: f64,
     /// The sink.
     pub write: f64,
-    /// From the first item asked for to the last result written.
+    /// From the start of the stream to the last result written.
     pub wall: f64,
 }
 
-/// Gives the next item, none after the last; what it assumes goes to the notes.
+/// Returns the next item, or `None` after the last. Adds its assumptions to the notes.
 pub type Source<'a, I, E> = dyn FnMut(&mut Vec<String>) -> std::result::Result<Option<I>, E> + Send + 'a;
-/// Takes results as they are done.
+/// Takes each result as soon as it is done.
 pub type Sink<'a, O, E> = dyn FnMut(O) -> std::result::Result<(), E> + Send + 'a;
 
-/// Both ends of a stream.
-pub struct Ends<'a, I, O, E> {
-    /// Where items come from.
+/// The two ends of a stream.
+pub struct Endpoints<'a, I, O, E> {
+    /// Reads items.
     pub source: &'a mut Source<'a, I, E>,
-    /// Where results go.
+    /// Writes results.
     pub sink: &'a mut Sink<'a, O, E>,
 }
 
-/// Computes items as they come: `source` gives them and `sink` takes each result as soon as it is done, both on threads of
-/// their own, so that no more than [`AHEAD`] items and [`BEHIND`] results are in memory.
+/// Computes items as they come. `source` reads them and `sink` writes each result, both on threads of their own. At most
+/// [`ITEMS_AHEAD`] items and [`RESULTS_BEHIND`] results are in memory.
 ///
-/// `compute` is called with each item, what the source noted with it, and the place that results go to, and once more without an
-/// item after the last. Where that place says `false`, the sink has failed and wants no more.
+/// `compute` gets each item, the source's notes on it, and a function that takes results. After the last item it is called
+/// once more without an item. If the function returns `false`, the sink has failed and takes no more results.
 ///
-/// Errors: the first that source, computation or sink came to; the sink has had every result that was complete before.
+/// Errors: the first error of source, computation or sink. The sink has got every result that was complete before.
 pub fn stream<I: Send, O: Send, E: From<Error> + Send>(
-    ends: Ends<'_, I, O, E>,
+    ends: Endpoints<'_, I, O, E>,
     mut compute: impl FnMut(Option<I>, Vec<String>, &mut dyn FnMut(O) -> bool) -> Result<()>,
 ) -> std::result::Result<StreamTimes, E> {
     let begun = Instant::now();
-    let Ends { source, sink } = ends;
+    let Endpoints { source, sink } = ends;
     let (items_in, items) = sync_channel(QUEUE);
     let (results, results_out) = sync_channel(QUEUE);
     let mut seconds = 0.0;
@@ -64,13 +66,13 @@ pub fn stream<I: Send, O: Send, E: From<Error> + Send>(
         let reader = start().spawn_scoped(scope, move || read(source, &items_in)).map_err(refused)?;
         let writer = start().spawn_scoped(scope, move || write(sink, &results_out)).map_err(refused)?;
         let done = computing(&items, &results, &mut seconds, &mut compute);
-        // Both ends notice that nobody is there any more.
+        // Closing the queues stops both ends.
         drop((items, results));
         Ok::<_, Error>((join(reader), done, join(writer)))
     });
     let ((read, given), done, (write, taken)) = ends?;
     taken?;
-    // A source that failed ends the items, which is no fault of the computation.
+    // If the source failed, the items ended early; the source's error comes first.
     given?;
     done?;
     Ok(StreamTimes { read, reconstruct: seconds, write, wall: begun.elapsed().as_secs_f64() })
@@ -109,7 +111,7 @@ fn computing<I, O>(
         ended = compute(None, Vec::new(), &mut emit);
     }
     *seconds = (start.elapsed().as_secs_f64() - idle - waited).max(0.0);
-    // The sink failed, and says why.
+    // The sink failed, and returns the reason.
     if gone { Ok(()) } else { ended }
 }
 
@@ -128,7 +130,7 @@ fn read<I, E>(
             Ok(None) => return (seconds, Ok(())),
             Err(error) => return (seconds, Err(error)),
         };
-        // Sources note what is new to their list, which is kept for that.
+        // A source adds only new notes to its list, so the list stays with the source.
         let new = notes[said..].to_vec();
         said = notes.len();
         if items.send((item, new)).is_err() {
@@ -182,7 +184,7 @@ mod tests {
             Ok(())
         };
         let (mut pair, mut told) = (Vec::new(), Vec::new());
-        let ends = Ends { source: &mut source, sink: &mut sink };
+        let ends = Endpoints { source: &mut source, sink: &mut sink };
         let done = stream(ends, |item, notes, emit| {
             told.extend(notes);
             match item {

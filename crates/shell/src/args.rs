@@ -38,7 +38,7 @@ impl DeviceArg {
         self == Self::Auto
     }
 
-    /// Whether a GPU was asked for by name.
+    /// Whether the user named a GPU.
     pub fn is_gpu(self) -> bool {
         matches!(self, Self::Cuda(_) | Self::Both)
     }
@@ -57,7 +57,7 @@ impl std::str::FromStr for DeviceArg {
                 .strip_prefix("cuda:")
                 .and_then(|number| number.parse().ok())
                 .map(Self::Cuda)
-                .ok_or_else(|| "expected auto, cpu, cuda, cuda:N or both".to_owned()),
+                .ok_or_else(|| "expected auto, cpu, cuda, cuda:N, or both for ladders".to_owned()),
         }
     }
 }

@@ -114,7 +114,7 @@ impl Context {
 /// The first GPU that works, else the host.
 pub fn first_gpu(host: Device, quiet: bool) -> Device {
     match Device::auto(host) {
-        (device, Some(reason)) if cuda::Absent::NoDriver.to_string() != reason => {
+        (device, Some(reason)) if cuda::NoGpu::NoDriver.to_string() != reason => {
             // Without a driver nobody expects a GPU; one that does not work is worth a word.
             if !quiet {
                 say!("note: computing on the CPU: {reason}");

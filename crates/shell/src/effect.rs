@@ -100,7 +100,8 @@ pub fn any_of(names: &[&str]) -> String {
     }
 }
 
-/// The fields of a table and those of the options of the command `path` below `program`, each in order: they are to be the same.
+/// The fields of a table, and the fields of the options of the command `path` below `program`, each in order.
+/// Both lists must be equal.
 pub fn rows_and_options<N>(
     program: &clap::Command,
     path: &[&str],

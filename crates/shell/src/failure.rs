@@ -101,7 +101,7 @@ fn hint(program: &Program, error: &anyhow::Error) -> Option<String> {
     });
     let general = || {
         (code(error) == 2)
-            .then(|| format!("{} help COMMAND lists the options and what they take", program.name))
+            .then(|| format!("{} COMMAND --help lists the options and what they take", program.name))
     };
     specific.or_else(general)
 }

@@ -62,7 +62,7 @@ pub fn check_distinct<'a>(
     Ok(())
 }
 
-/// Prints a result on stdout; a pipe that was closed is an error to be passed on, not a panic.
+/// Prints a result on stdout. A closed pipe is an error, not a panic.
 pub fn print(text: &dyn std::fmt::Display) -> Result<()> {
     use std::io::Write;
     Ok(writeln!(std::io::stdout().lock(), "{text}")?)

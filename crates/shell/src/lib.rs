@@ -16,6 +16,7 @@ pub mod effect;
 mod failure;
 pub mod files;
 pub mod interrupt;
+mod parse;
 mod progress;
 
 pub use context::{Context, Gpu, first_gpu};
@@ -56,12 +57,34 @@ impl Program {
         run: impl FnOnce(C, effect::Given) -> anyhow::Result<()>,
     ) -> ExitCode {
         rayspin_device::cpu::return_freed_memory();
-        let matches = command.try_get_matches_from_mut(args).unwrap_or_else(|error| error.exit());
-        let given = effect::Given::of(&command, &matches);
-        let parsed = C::from_arg_matches(&matches).unwrap_or_else(|error| error.format(&mut command).exit());
+        let args: Vec<std::ffi::OsString> = args.into_iter().collect();
+        let words = parse::command_of(&command, &args);
+        let given_and_parsed = command.try_get_matches_from_mut(args).and_then(|matches| {
+            let parsed = C::from_arg_matches(&matches).map_err(|error| error.format(&mut command))?;
+            Ok((effect::Given::of(&command, &matches), parsed))
+        });
+        let (given, parsed) = match given_and_parsed {
+            Ok(both) => both,
+            Err(error) => return self.unparsed(&error, &words),
+        };
         match run(parsed, given) {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => failure::report(self, &error),
+        }
+    }
+
+    /// Prints help where this is what the parser ended with, and else what it refused.
+    fn unparsed(&self, error: &clap::Error, command: &str) -> ExitCode {
+        use clap::error::ErrorKind;
+        match error.kind() {
+            ErrorKind::DisplayHelp
+            | ErrorKind::DisplayVersion
+            | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+                // A reader that is gone is no failure.
+                let _ = error.print();
+                ExitCode::from(if error.use_stderr() { 2 } else { 0 })
+            }
+            _ => failure::report(self, &parse::refusal(error, command).into()),
         }
     }
 

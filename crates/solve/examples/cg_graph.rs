@@ -20,11 +20,11 @@ const ITERATIONS: [usize; 2] = [15, 115];
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum How {
-    /// One launch after the other, each iterate looked at before the next is asked for.
+    /// One launch after the other. Each iterate is observed before the next iteration is queued.
     Watched,
-    /// One launch after the other, one iteration ahead.
+    /// One launch after the other, queued one iteration ahead.
     Launches,
-    /// The recorded iteration, one ahead.
+    /// The recorded iteration, queued one ahead.
     Graph,
 }
 
@@ -78,7 +78,7 @@ impl Problem {
                     lambda,
                     &[&*self.smooth],
                     &options,
-                    Watch::from(&silent).showing(&mut |_| Ok(())),
+                    Watch::from(&silent).with_observer(&mut |_| Ok(())),
                 )?,
                 _ => least_squares(&self.normal, &self.rhs, lambda, &[&*self.smooth], &options, &silent)?,
             });

@@ -1,6 +1,6 @@
-//! The reconstruction of the published table, (FᴴF + λ) ρ = Fᴴd of a three-dimensional scan: Q and Fᴴd by direct sums over every
-//! pair of sample and voxel, then conjugate gradients with FᴴF as a convolution with Q. Twice: the first time compiles kernels and
-//! allocates. Prints a Markdown table.
+//! The reconstruction of the published table, (FᴴF + λ) ρ = Fᴴd of a three-dimensional scan. Q and Fᴴd come from direct sums
+//! over every pair of sample and voxel; conjugate gradients then apply FᴴF as a convolution with Q. It runs twice, because
+//! the first time compiles kernels and allocates. Prints a Markdown table.
 //!
 //! `cargo run --release -p rayspin-solve --example direct_gpu [matrix] [samples] [iterations] [cpu]`
 

@@ -85,7 +85,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             lambda,
             parts,
             &options,
-            Watch::<f32>::from(&silent).showing(&mut |step| {
+            Watch::<f32>::from(&silent).with_observer(&mut |step| {
                 let pairs = step.solution.cpu().iter().zip(truth.cpu());
                 let apart: f64 = pairs.map(|(a, b)| f64::from((a - b).norm_sqr())).sum();
                 let size: f64 = truth.cpu().iter().map(|v| f64::from(v.norm_sqr())).sum();

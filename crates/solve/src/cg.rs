@@ -36,29 +36,30 @@ pub struct CgResult<R: Real> {
     pub iterations: usize,
     /// Whether ‖b − Ax‖, computed anew from the solution, met the tolerance within a tenth.
     pub converged: bool,
-    /// Iterations that a GPU was asked for as one, having recorded the first of them; of these up to one may have come after
-    /// the last.
+    /// Iterations that a GPU launched from a recording. One of them may have come after the last iteration that counts.
     pub replayed: usize,
 }
 
 /// Solves Ax = b for Hermitian positive semidefinite A by conjugate gradients, from `start` or from 0.
 ///
-/// `normal` is A, typically FᴴF + λWᴴW; only its forward map is used. Scalars are f64 whatever the storage. The
-/// relative residual of each iteration goes to [`Monitor::step`](rayspin_core::Monitor::step). The residual of the recurrence drifts from the true
-/// one by rounding: where it meets the tolerance, b − Ax is computed anew, and iteration goes on from there if it does
-/// not meet it, for as long as that helps.
+/// `normal` is A, typically FᴴF + λWᴴW; only its forward map is used. Scalars are f64 for either storage type. The relative
+/// residual of each iteration goes to [`Monitor::step`](rayspin_core::Monitor::step). Rounding makes the residual of the
+/// recurrence drift from the true one. When it meets the tolerance, b − Ax is computed anew. If that does not meet the
+/// tolerance, iteration goes on from there as long as it helps.
 ///
-/// On a GPU nothing waits for a scalar: where nobody observes, iterations are asked for one ahead, and where A can be [recorded](rayspin_device::Cuda::record)
-/// they are repeated as one CUDA graph ([`CgResult::replayed`]). Neither changes a bit of the result. A may be applied once more than
-/// there are iterations, and progress is told one iteration late.
+/// On a GPU nothing waits for a scalar. Without an observer, iterations are queued one ahead. If A can be
+/// [recorded](rayspin_device::Cuda::record), iterations are repeated as one CUDA graph ([`CgResult::replayed`]). Neither
+/// changes a bit of the result. A may be applied once more than there are iterations, and progress is reported one iteration
+/// late.
 ///
-/// A singular A is no obstacle as long as b lies in its range, as b = Fᴴd does: the solution of least norm is found.
-/// Otherwise there is no solution, and the run stops, not converged, along a direction on which A vanishes (or is negative by less than a thousandth of the
-/// largest curvature met, as approximations of FᴴF may be). It also stops where the precision of the numbers is spent.
+/// A may be singular as long as b lies in its range, as b = Fᴴd does. The solver then finds the solution of least norm.
+/// Otherwise there is no solution, and the run stops without convergence at a direction on which A vanishes. It also stops
+/// where A is negative by less than a thousandth of the largest curvature met, as approximations of FᴴF may be, and when the
+/// precision of the numbers is spent.
 ///
 /// Errors: shapes; a tolerance that is negative or not a number; [`Error::NotFinite`] for b or `start`;
-/// [`Error::Numerical`] when A is not Hermitian or has a direction of negative curvature, or when a scalar leaves the
-/// range of f64; [`Error::Interrupted`].
+/// [`Error::Interrupted`]. The error is [`Error::Numerical`] when A is not Hermitian or has a direction of negative curvature, or when a
+/// scalar leaves the range of f64.
 ///
 /// M. R. Hestenes, E. Stiefel, *Methods of conjugate gradients for solving linear systems*, J Res Natl Bur Stand
 /// 49:409, 1952.
@@ -104,9 +105,9 @@ fn run<R: Real>(
     };
     let direction = residual.try_clone()?;
     let scalars = CgScalars::new(rhs.device(), rhs.len(), limits)?;
-    // Should the last have been the last of all, the scalars have halted, and the one more changes nothing.
+    // If the previous iteration was the last one, the scalars have halted and the iteration ahead changes nothing.
     let ahead = usize::from(watch.observe.is_none() && matches!(rhs.device().backend(), Backend::Cuda(_)));
-    let places = (0..=ahead).map(|_| scalars.place()).collect::<Result<Vec<_>>>()?;
+    let places = (0..=ahead).map(|_| scalars.pinned()).collect::<Result<Vec<_>>>()?;
     let mut rho = vector::norm_squared(&residual)?;
     let mut state = State {
         normal,
@@ -188,13 +189,13 @@ struct State<'a, 'w, R: Real> {
     direction: Array<Complex<R>>,
     product: Array<Complex<R>>,
     scalars: CgScalars<R>,
-    /// Where scalars are sent to; one more than iterations are asked for ahead.
+    /// Pinned memory for scalars: one more than the iterations queued ahead.
     places: Vec<Pinned<f64>>,
     repeat: Repeat,
     done: Done<'w, R>,
 }
 
-/// The iterations that are known of.
+/// The iterations whose scalars have reached the host.
 struct Done<'w, R: Real> {
     size: f64,
     residuals: Vec<f64>,
@@ -206,7 +207,7 @@ impl<R: Real> Done<'_, R> {
         self.residuals.len() - 1
     }
 
-    /// An iteration ended with ‖r‖² = `rho`.
+    /// Notes that an iteration ended with ‖r‖² = `rho`.
     fn step(&mut self, rho: f64, solution: &Array<Complex<R>>) -> Result<()> {
         let iteration = self.iterations() + 1;
         let residual = rho.sqrt() / self.size;
@@ -219,7 +220,8 @@ impl<R: Real> Done<'_, R> {
 }
 
 impl<R: Real> State<'_, '_, R> {
-    /// Iterations up to `most` in all, or until the scalars halt; what they then are. `None`: none was left to do.
+    /// Iterates up to `most` iterations in all, or until the scalars halt. Returns the last scalars, or `None` if no
+    /// iteration was left.
     fn iterate(&mut self, most: usize) -> Result<Option<CgState>> {
         let mut asked = self.done.iterations();
         let mut flying = VecDeque::new();
@@ -229,11 +231,11 @@ impl<R: Real> State<'_, '_, R> {
                 && let Some(place) = self.places.pop()
             {
                 let Self { normal, solution, residual, direction, product, scalars, repeat, .. } = self;
-                repeat.again(most - asked, &mut || {
+                repeat.run(most - asked, &mut || {
                     normal.forward_into(direction, product)?;
                     scalars.step_length(direction, product)?;
                     scalars.update(direction, product, solution, residual)?;
-                    scalars.turn(residual, direction)
+                    scalars.update_direction(residual, direction)
                 })?;
                 flying.push_back(self.scalars.send(place)?);
                 asked += 1;
@@ -249,12 +251,12 @@ impl<R: Real> State<'_, '_, R> {
                 break;
             }
         }
-        // Those that were asked for in vain.
+        // The iterations that were queued in vain.
         self.places.extend(flying);
         Ok(last)
     }
 
-    /// The rest of an iteration that halted at its curvature, which was found good after all; returns ‖r‖².
+    /// Finishes an iteration that halted at its curvature, after the host found the curvature acceptable. Returns ‖r‖².
     fn finish_step(&mut self, alpha: f64) -> Result<f64> {
         let Self { direction, product, solution, residual, .. } = self;
         let rho = vector::cg_update(alpha, direction, product, solution, residual)?;
@@ -290,12 +292,12 @@ fn breakdown(iteration: usize, quantity: &str, value: f64) -> Error {
     }
 }
 
-/// Share of the largest curvature beyond which an operator is called indefinite or not Hermitian. Within it lies what
-/// approximate transforms do to the null space of an undersampled scan: reason to stop, not to fail.
+/// Share of the largest curvature beyond which an operator counts as indefinite or not Hermitian. Approximate transforms
+/// cause smaller deviations in the null space of an undersampled scan. Those are a reason to stop, not to fail.
 const INDEFINITE: f64 = 1e-3;
 
-/// The length of the step, ρ / ⟨p, Ap⟩, along a direction whose curvature ⟨p, Ap⟩ / ‖p‖² the scalars halted at, judged against
-/// the largest seen, which soon is near the largest eigenvalue; `None` where A vanishes along it.
+/// The step length ρ / ⟨p, Ap⟩ along the direction at whose curvature ⟨p, Ap⟩ / ‖p‖² the scalars halted. The curvature is
+/// compared with the largest one seen, which is soon near the largest eigenvalue. `None` if A vanishes along the direction.
 fn curvature<R: Real>(
     name: &str,
     iteration: usize,
@@ -307,7 +309,7 @@ fn curvature<R: Real>(
     if !(form.re.is_finite() && form.im.is_finite()) {
         return Err(breakdown(iteration, "⟨p, Ap⟩", form.re));
     }
-    // Only now, as it takes a pass: ‖Ap‖ / ‖p‖ also bounds the largest eigenvalue from below.
+    // ‖Ap‖ / ‖p‖ also bounds the largest eigenvalue from below. It costs a pass, so it is computed only here.
     let largest = state.largest.max((vector::norm_squared(product)? / state.length).sqrt());
     let limit = |share: f64| share * largest * state.length;
     let detail = if form.im.abs() > limit(INDEFINITE) {

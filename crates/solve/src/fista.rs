@@ -13,8 +13,8 @@ pub struct FistaOptions {
     /// Stop when a proximal gradient step moves the image by at most this share of its norm. With 0 only
     /// `max_iterations` stops it.
     pub tolerance: f64,
-    /// The solution is the mean of the last so many iterates, where `max_iterations` are done: for penalties that are a little
-    /// different each time. At 0 and 1 it is the last one, and so it is where the tolerance is met.
+    /// After `max_iterations` the solution is the mean of the last `average` iterates, for penalties that differ a little
+    /// each time. With 0 or 1, or if the tolerance is met, it is the last iterate.
     pub average: usize,
 }
 
@@ -30,7 +30,7 @@ impl Default for FistaOptions {
 pub struct FistaResult<R: Real> {
     /// x.
     pub solution: Array<Complex<R>>,
-    /// ‖x − y‖ / ‖x‖ of every iteration, where x is the proximal gradient step from y: 0 at the minimum only.
+    /// ‖x − y‖ / ‖x‖ of every iteration, where x is the proximal gradient step from y. It is 0 only at the minimum.
     pub residuals: Vec<f64>,
     /// ½⟨x, Ax⟩ − Re⟨b, x⟩ + λg(x) after every iteration.
     pub objective: Vec<f64>,
@@ -44,13 +44,13 @@ pub struct FistaResult<R: Real> {
 /// x⁺ = prox_{λg/Λ}(y − (Ay − b)/Λ)        y⁺ = x⁺ + ((t − 1)/t⁺)(x⁺ − x),  t⁺ = (1 + √(1 + 4t²))/2
 /// ```
 ///
-/// `problem` is A, typically FᴴF, b, and Λ, the largest eigenvalue of A or an estimate: where a step meets a larger curvature,
-/// Λ grows to it. An observer is shown x, or its mean since averaging began. A is applied once an iteration (Ay follows from Ax by linearity,
-/// and so does the objective). t starts again from 1 where the momentum points uphill, ⟨y − x⁺, x⁺ − x⟩ > 0.
+/// `problem` holds A (typically FᴴF), b, and Λ, the largest eigenvalue of A or an estimate. Λ grows if a step meets a larger
+/// curvature. An observer sees x, or its mean since averaging began. A is applied once per iteration, because Ay and the
+/// objective follow from Ax by linearity. t restarts from 1 when the momentum points uphill, ⟨y − x⁺, x⁺ − x⟩ > 0.
 ///
-/// Errors: shapes; λ or a tolerance that is negative or not a number, Λ that is not positive; [`Error::NotFinite`] for
-/// b or `start`; [`Error::Numerical`] when the image leaves the range of the numbers; [`Error::Interrupted`]; those of the proximal
-/// map, the operator and `observe`.
+/// Errors: shapes; λ or a tolerance that is negative or not a number; Λ that is not positive; [`Error::NotFinite`] for b or
+/// `start`; [`Error::Numerical`] when the image leaves the range of the numbers; [`Error::Interrupted`]. Also errors of the
+/// proximal map, the operator and `observe`.
 ///
 /// A. Beck, M. Teboulle, *A fast iterative shrinkage-thresholding algorithm for linear inverse problems*, SIAM J Imaging
 /// Sci 2:183, 2009; B. O'Donoghue, E. Candès, *Adaptive restart for accelerated gradient schemes*, Found Comput Math

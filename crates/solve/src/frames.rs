@@ -1,4 +1,4 @@
-//! Penalties of series of frames `[frame, image…]`: both mix frames by one matrix, the same at every voxel.
+//! Penalties of series of frames `[frame, image…]`. Both mix frames by one matrix, the same at every voxel.
 
 use std::f64::consts::TAU;
 use std::sync::Arc;
@@ -37,13 +37,14 @@ fn matrix_bytes<T>(frames: usize) -> u64 {
     (size_of::<T>() * frames * frames) as u64
 }
 
-/// g(X) = ‖X‖_* = Σ_i σ_i(X), the sum of the singular values of the Casorati matrix X `[frame, voxel]` of a series `[frame, image…]`:
-/// small where frames are combinations of a few images.
+/// The nuclear norm g(X) = ‖X‖_* = Σ_i σ_i(X): the sum of the singular values of the Casorati matrix X `[frame, voxel]` of a
+/// series `[frame, image…]`. It is small if the frames are combinations of a few images.
 ///
-/// The proximal map lowers each singular value by t, X = U Σ Vᴴ to U max(Σ − t, 0) Vᴴ. That is M X with M = U max(1 − t/Σ, 0) Uᴴ,
-/// and U and Σ² are the eigenvectors and eigenvalues of the small matrix X Xᴴ `[frame, frame]`, which is summed in f64 on the device that
-/// holds the series. Storage is f32, whose rounding hides singular values below 10⁻⁷ of the largest; X Xᴴ in f64 resolves those above
-/// 10⁻⁸ of it, so that nothing more is lost. Time grows with frames² voxels + frames³.
+/// The proximal map lowers each singular value by t: it maps X = U Σ Vᴴ to U max(Σ − t, 0) Vᴴ. This equals M X with M = U
+/// max(1 − t/Σ, 0) Uᴴ. U and Σ² are the eigenvectors and eigenvalues of the small matrix X Xᴴ `[frame, frame]`, which is
+/// summed in f64 on the device that holds the series. Storage is f32, whose rounding hides singular values below 10⁻⁷ of the
+/// largest. X Xᴴ in f64 resolves singular values above 10⁻⁸ of the largest, so it loses nothing more. Time grows with
+/// frames² voxels + frames³.
 ///
 /// J. F. Cai, E. J. Candès, Z. Shen, *A singular value thresholding algorithm for matrix completion*, SIAM J Optim 20:1956, 2010;
 /// Z. P. Liang, *Spatiotemporal imaging with partially separable functions*, ISBI 2007 (the Casorati matrix).
@@ -52,19 +53,19 @@ fn matrix_bytes<T>(frames: usize) -> u64 {
 /// use rayspin_core::Result;
 /// use rayspin_device::Device;
 /// use rayspin_linop::random;
-/// use rayspin_solve::{Proximal, SingularValues};
+/// use rayspin_solve::{Proximal, NuclearNorm};
 ///
 /// # fn main() -> Result<()> {
 /// let device = Device::cpu()?;
 /// let mut series = random::<f32>(&device, &[6, 16, 16], 1)?; // [frame, y, x]
-/// let mut low_rank = SingularValues::new(&device, series.shape())?;
-/// let before = low_rank.of(&series)?;
+/// let mut low_rank = NuclearNorm::new(&device, series.shape())?;
+/// let before = low_rank.singular_values(&series)?;
 /// low_rank.apply(0.5 * (before[1] + before[2]), &mut series)?;
 /// assert_eq!(low_rank.rank(), 2);
 /// # Ok(())
 /// # }
 /// ```
-pub struct SingularValues {
+pub struct NuclearNorm {
     shape: Vec<usize>,
     voxels: usize,
     /// Where each frame begins.
@@ -74,8 +75,8 @@ pub struct SingularValues {
     rank: usize,
 }
 
-impl SingularValues {
-    /// Of series of `shape`, `[frame, image…]`. Errors: no numbers, 2³² or more, memory.
+impl NuclearNorm {
+    /// For series of `shape`, `[frame, image…]`. Errors: no numbers, 2³² or more, memory.
     pub fn new(device: &Device, shape: &[usize]) -> Result<Self> {
         Self::sharing(device, shape, Arc::default())
     }
@@ -92,7 +93,8 @@ impl SingularValues {
         })
     }
 
-    /// Bytes of the host and of a GPU for series of so many frames and voxels: one series, and matrices over frames.
+    /// Bytes of host memory and of GPU memory for series of `frames` frames of `voxels` voxels: one series, and matrices
+    /// over frames.
     pub fn memory(device: &Device, frames: usize, voxels: usize) -> (u64, u64) {
         let (host, gpu) = Self::memory_beside(device, frames, voxels);
         let series = (size_of::<C32>() * frames * voxels) as u64;
@@ -104,9 +106,9 @@ impl SingularValues {
 
     /// The same without the series.
     pub(crate) fn memory_beside(device: &Device, frames: usize, voxels: usize) -> (u64, u64) {
-        let (host, gpu) = dense::covariance_needs(device, Rows::First(voxels), frames);
-        // Eigenvectors and what they are found in, their product, its f32 copy.
-        let decomposed = 6 * matrix_bytes::<C64>(frames) + dense::panels(frames);
+        let (host, gpu) = dense::covariance_memory(device, Rows::First(voxels), frames);
+        // Eigenvectors, the workspace to find them, their product, and its f32 copy.
+        let decomposed = 6 * matrix_bytes::<C64>(frames) + dense::panel_bytes(frames);
         let matrix = matrix_bytes::<C32>(frames);
         match device.kind() {
             BackendKind::Cpu => (host.max(decomposed) + matrix, 0),
@@ -114,15 +116,15 @@ impl SingularValues {
         }
     }
 
-    /// How many singular values the last application left above 0.
+    /// Number of singular values that the last application left above 0.
     pub fn rank(&self) -> usize {
         self.rank
     }
 
-    /// The singular values of a series, largest first, as many as frames: beyond the number of voxels they are rounding.
+    /// The singular values of a series, largest first, one for each frame. Values beyond the number of voxels are rounding.
     ///
-    /// Errors: another shape; those of the device and of [`dense::eigen`].
-    pub fn of(&self, x: &Array<C32>) -> Result<Vec<f64>> {
+    /// Errors: another shape; errors of the device and of [`dense::eigen`].
+    pub fn singular_values(&self, x: &Array<C32>) -> Result<Vec<f64>> {
         Ok(self.decompose(x)?.0)
     }
 
@@ -135,7 +137,7 @@ impl SingularValues {
     }
 }
 
-impl Proximal<f32> for SingularValues {
+impl Proximal<f32> for NuclearNorm {
     fn apply(&mut self, t: f64, x: &mut Array<C32>) -> Result<f64> {
         if !(t >= 0.0 && t.is_finite()) {
             return Err(Error::value("threshold of singular values", "a finite number >= 0", t));
@@ -161,11 +163,11 @@ impl Proximal<f32> for SingularValues {
     }
 }
 
-/// g(x) = ‖Tx‖₁ for the unitary Fourier transform T along the frames of a series `[frame, image…]`,
-/// (Tx)_f(v) = T^{−½} Σ_t e^{−i2πft/T} x_t(v) with T frames: small where voxels stand still or change periodically.
+/// g(x) = ‖Tx‖₁ for the unitary Fourier transform T along the frames of a series `[frame, image…]`: (Tx)_f(v) = T^{−½} Σ_t
+/// e^{−i2πft/T} x_t(v) with T frames. It is small if voxels stand still or change periodically.
 ///
-/// The map is exact: T, a soft threshold, Tᴴ. T is applied as a matrix over frames, so that any number of frames takes
-/// frames² voxels; the frequency 0 counts as all others do.
+/// The proximal map is exact: T, a soft threshold, Tᴴ. T is applied as a matrix over frames, so the work grows with frames²
+/// voxels for any number of frames. The frequency 0 counts like all others.
 pub struct TemporalFourier<R: Real> {
     forward: Array<Complex<R>>,
     inverse: Array<Complex<R>>,
@@ -174,7 +176,7 @@ pub struct TemporalFourier<R: Real> {
 }
 
 impl<R: Real> TemporalFourier<R> {
-    /// Of series of `shape`, `[frame, image…]`. Errors: no numbers, 2³² or more, memory.
+    /// For series of `shape`, `[frame, image…]`. Errors: no numbers, 2³² or more, memory.
     pub fn new(device: &Device, shape: &[usize]) -> Result<Self> {
         Self::sharing(device, shape, Arc::default())
     }
@@ -194,7 +196,8 @@ impl<R: Real> TemporalFourier<R> {
         Ok(Self { forward: matrix(-1.0)?, inverse: matrix(1.0)?, weights, scratch })
     }
 
-    /// Bytes of the host and of a GPU for series of so many frames and voxels: one series and a half, and matrices over frames.
+    /// Bytes of host memory and of GPU memory for series of `frames` frames of `voxels` voxels: one and a half series, and
+    /// matrices over frames.
     pub fn memory(device: &Device, frames: usize, voxels: usize) -> (u64, u64) {
         let (host, gpu) = Self::memory_beside(device, frames, voxels);
         let series = (size_of::<Complex<R>>() * frames * voxels) as u64;

@@ -4,7 +4,7 @@ use rayspin_device::{Array, Device};
 use rayspin_kernels::vector;
 use rayspin_linop::{LinearOp, random};
 
-/// How long [`largest_eigenvalue`] goes on.
+/// When [`largest_eigenvalue`] stops.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LanczosOptions {
     /// Seed of the random start.
@@ -25,7 +25,7 @@ impl Default for LanczosOptions {
 /// What [`largest_eigenvalue`] found.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Eigenvalue {
-    /// The estimate: a Rayleigh quotient, never above the largest eigenvalue (but for rounding).
+    /// The estimate: a Rayleigh quotient, which never exceeds the largest eigenvalue except by rounding.
     pub value: f64,
     /// ‖Ay − value·y‖ for the unit vector y behind the estimate: some eigenvalue lies within this distance of `value`.
     pub residual: f64,
@@ -35,12 +35,13 @@ pub struct Eigenvalue {
     pub converged: bool,
 }
 
-/// The largest eigenvalue of a Hermitian positive semidefinite operator, by the Lanczos process from a random start:
-/// β_{j+1} v_{j+1} = A v_j − α_j v_j − β_j v_{j−1}; the largest eigenvalue of the tridiagonal (α, β) is the estimate.
+/// The largest eigenvalue of a Hermitian positive semidefinite operator, by the Lanczos process from a random start: β_{j+1}
+/// v_{j+1} = A v_j − α_j v_j − β_j v_{j−1}. The estimate is the largest eigenvalue of the tridiagonal matrix (α, β).
 ///
-/// Of all vectors in the span of v, Av, … A^{k−1}v it takes the one with the largest Rayleigh quotient, where power
-/// iteration takes the last: √ as many iterations for the same error. The recurrence loses orthogonality with time,
-/// which repeats eigenvalues and moves none. Three vectors are held. The zero operator has eigenvalue 0.
+/// The process takes the vector with the largest Rayleigh quotient in the span of v, Av, … A^{k−1}v. Power iteration takes
+/// the last of these vectors; Lanczos needs about the square root of its iterations for the same error. The recurrence loses
+/// orthogonality with time, which repeats eigenvalues but moves none. The process holds three vectors. The zero operator has
+/// eigenvalue 0.
 ///
 /// Errors: an operator whose domain is not its range; a tolerance that is negative or not a number; no iterations;
 /// [`Error::Numerical`] when the operator's output is not finite.
@@ -82,7 +83,7 @@ pub fn largest_eigenvalue<R: Real>(
         diagonal.push(alpha);
         let value = largest_of_tridiagonal(&diagonal, &beside);
         found.residual = beta * last_component(&diagonal, &beside, value).abs();
-        // What is left of Av is rounding: the span holds its own images, and the estimate is an eigenvalue.
+        // The rest of Av is rounding: A maps the span to itself, and the estimate is an eigenvalue.
         let exhausted = beta <= R::epsilon().to_f64() * value.abs();
         let changed = (value - found.value).abs();
         found.converged = exhausted || (found.iterations > 1 && changed <= options.tolerance * value.abs());

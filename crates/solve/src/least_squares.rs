@@ -6,37 +6,36 @@ use rayspin_linop::{LinearOp, Scratch};
 
 use crate::{CgOptions, CgResult, Eigenvalue, LanczosOptions, Watch, cg, largest_eigenvalue};
 
-/// How [`least_squares`] solves.
+/// Options of [`least_squares`].
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct LeastSquaresOptions {
     /// The iteration.
     pub cg: CgOptions,
     /// The estimate of L. Its tolerance is the relative error that λ may have.
     pub eigenvalue: LanczosOptions,
-    /// L where it is known already; [`largest_eigenvalue`] is then not run.
+    /// L, if it is known already. [`largest_eigenvalue`] then does not run.
     pub largest_eigenvalue: Option<f64>,
 }
 
 /// What [`least_squares`] found.
 #[derive(Debug)]
 pub struct LeastSquaresResult<R: Real> {
-    /// ρ and how it was reached; its residuals are those of the equation below.
+    /// ρ, and the course of the iteration. The residuals refer to the equation of [`least_squares`].
     pub cg: CgResult<R>,
-    /// L, and how well it is known.
+    /// L, and its accuracy.
     pub largest_eigenvalue: Eigenvalue,
 }
 
 /// Solves (FᴴF + λ L Σ_i W_iᴴW_i) ρ = Fᴴd, where L is the largest eigenvalue of FᴴF.
 ///
-/// This is the minimum of ‖Fρ − d‖² + λL Σ_i ‖W_iρ‖². `normal` is FᴴF, `rhs` is Fᴴd, and `regularisers` are the W_iᴴW_i
-/// (the forward maps of Hermitian positive semidefinite operators such as
-/// [`normal_op`](rayspin_linop::LinearOp::normal_op)s); none means W = 1 (Tikhonov), and with λ = 0 nothing is added.
+/// This is the minimum of ‖Fρ − d‖² + λL Σ_i ‖W_iρ‖². `normal` is FᴴF, `rhs` is Fᴴd, and `regularisers` are the W_iᴴW_i (the
+/// forward maps of Hermitian positive semidefinite operators such as [`normal_op`](rayspin_linop::LinearOp::normal_op)s); an
+/// empty list means W = 1 (Tikhonov). With λ = 0 nothing is added.
 ///
-/// λ is relative and has no unit: it means the same whatever the gain of the scanner, the matrix size, the number of
-/// coils and samples, and the scaling of F. What is iterated is (FᴴF/L + λ Σ W_iᴴW_i) u = Fᴴd / ‖Fᴴd‖, whose numbers are
-/// near 1, and ρ = u ‖Fᴴd‖ / L.
+/// λ is relative and has no unit: it means the same at any scanner gain, matrix size, number of coils and samples, and
+/// scaling of F. The solver iterates (FᴴF/L + λ Σ W_iᴴW_i) u = Fᴴd / ‖Fᴴd‖, whose numbers are near 1. Then ρ = u ‖Fᴴd‖ / L.
 ///
-/// Errors: a λ that is negative or not finite; shapes; an FᴴF that is 0; those of [`cg`](crate::cg) and
+/// Errors: a λ that is negative or not finite; shapes; an FᴴF that is 0; errors of [`cg`](crate::cg) and
 /// [`largest_eigenvalue`].
 pub fn least_squares<'w, R: Real>(
     normal: &dyn LinearOp<R>,
@@ -130,7 +129,7 @@ impl<R: Real> LinearOp<R> for Regularised<'_, R> {
         }
         Ok(())
     }
-    /// Hermitian as long as its parts are, which [`cg`](crate::cg) watches.
+    /// Hermitian if its parts are. [`cg`](crate::cg) checks this.
     fn adjoint_into(&self, y: &Array<Complex<R>>, x: &mut Array<Complex<R>>) -> Result<()> {
         self.forward_into(y, x)
     }

@@ -15,7 +15,7 @@ mod watch;
 
 pub use cg::{CgOptions, CgResult, cg};
 pub use fista::{FistaOptions, FistaResult, fista};
-pub use frames::{SingularValues, TemporalFourier};
+pub use frames::{NuclearNorm, TemporalFourier};
 pub use lanczos::{Eigenvalue, LanczosOptions, largest_eigenvalue};
 pub use least_squares::{LeastSquaresOptions, LeastSquaresResult, least_squares};
 pub use low_rank_sparse::{

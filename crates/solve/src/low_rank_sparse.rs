@@ -6,9 +6,9 @@ use rayspin_kernels::vector;
 use rayspin_linop::Scratch;
 
 use crate::problem::Unit;
-use crate::{Problem, Proximal, SingularValues, Step, TemporalFourier, Watch};
+use crate::{NuclearNorm, Problem, Proximal, Step, TemporalFourier, Watch};
 
-/// How [`low_rank_plus_sparse`] weighs the two parts, and when it stops.
+/// Options of [`low_rank_plus_sparse`]: the weights of the two parts, and when it stops.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LowRankSparseOptions {
     /// λ_L of the nuclear norm, relative to σ, the largest singular value of the image Fᴴd/Λ.
@@ -23,8 +23,8 @@ pub struct LowRankSparseOptions {
 }
 
 impl Default for LowRankSparseOptions {
-    /// λ_L of 0.004 and λ_S of 0.02, which came out best or near it for series of 20 and 60 frames with and without noise (the crate's
-    /// README has the table); 50 iterations, relative step 1e-3.
+    /// λ_L of 0.004 and λ_S of 0.02, 50 iterations, relative step 1e-3. These λ were best or nearly best for series of 20
+    /// and 60 frames with and without noise (see the table in the crate's README).
     fn default() -> Self {
         Self { low_rank: 0.004, sparse: 0.02, max_iterations: 50, tolerance: 1e-3 }
     }
@@ -35,9 +35,9 @@ impl Default for LowRankSparseOptions {
 pub struct LowRankSparseResult {
     /// L + S, `[frame, image…]`.
     pub solution: Array<C32>,
-    /// L: the background, which changes alike in many voxels.
+    /// L, the background: it changes alike in many voxels.
     pub low_rank: Array<C32>,
-    /// S: what changes besides.
+    /// S, the remaining changes.
     pub sparse: Array<C32>,
     /// ‖Δ(L + S)‖ / ‖L + S‖ of every iteration.
     pub residuals: Vec<f64>,
@@ -53,14 +53,15 @@ pub struct LowRankSparseResult {
     pub largest_singular_value: f64,
 }
 
-/// Minimises 1/(2Λ) ‖F(L + S) − d‖² + λ_L σ ‖L‖_* + λ_S s ‖TS‖₁ over series L and S `[frame, image…]`: a background of low rank plus
-/// what is sparse in temporal frequency.
+/// Minimises 1/(2Λ) ‖F(L + S) − d‖² + λ_L σ ‖L‖_* + λ_S s ‖TS‖₁ over series L and S `[frame, image…]`. L is a background of
+/// low rank, and S is sparse in temporal frequency.
 ///
-/// `problem` is FᴴF, Fᴴd and Λ, the largest eigenvalue of FᴴF. ‖L‖_* is the sum of the singular values of L as a matrix `[frame, voxel]`
-/// ([`SingularValues`]), T the unitary Fourier transform along frames ([`TemporalFourier`]), σ the largest singular value of Fᴴd/Λ as such
-/// a matrix, and s the 99th percentile of the magnitudes of Fᴴd/Λ. λ_L and λ_S have no unit: one pair means the same at any gain of scanner
-/// and transform. At λ_L = 1 nothing of Fᴴd/Λ itself would be left. What stands still costs less in L than in S where λ_S is larger than
-/// about λ_L √frames: with a smaller λ_S it goes to S as the iteration converges, and L vanishes.
+/// `problem` holds FᴴF, Fᴴd and Λ, the largest eigenvalue of FᴴF. ‖L‖_* is the sum of the singular values of L as a matrix
+/// `[frame, voxel]` ([`NuclearNorm`]). T is the unitary Fourier transform along frames ([`TemporalFourier`]). The scale σ is
+/// the largest singular value of Fᴴd/Λ as such a matrix, and s the 99th percentile of the magnitudes of Fᴴd/Λ. Both λ have
+/// no unit: one pair means the same at any gain of scanner and transform. At λ_L = 1 nothing of Fᴴd/Λ itself would be left.
+/// The static part costs less in L than in S if λ_S is larger than about λ_L √frames. With a smaller λ_S the iteration moves
+/// it to S, and L vanishes.
 ///
 /// ```text
 /// G = (FᴴF(L + S) − Fᴴd)/Λ at the place the last steps lead to,  step τ = ½
@@ -68,14 +69,14 @@ pub struct LowRankSparseResult {
 /// S ← Tᴴ soft(T(S − τG), τ λ_S s)
 /// ```
 ///
-/// Both parts are renewed at once, as in the paper's Algorithm 1, from L = Fᴴd/Λ and S = 0. The paper steps by τ = 1; the gradient of the
-/// data term changes by at most 2 ‖(ΔL, ΔS)‖, as both parts share the data, so that τ = 1 is the limit at which the objective does not rise
-/// but the iterates need not converge, and τ = ½ the step that they converge with. Momentum (A. Beck, M. Teboulle, SIAM J Imaging Sci 2:183,
-/// 2009) makes up for the shorter step. Where the objective would rise, L and S stay as they are and the next step has no momentum
-/// (B. O'Donoghue, E. Candès, Found Comput Math 15:715, 2015). Where a step meets a curvature above 2Λ, as of an estimate of Λ that is too
-/// small, τ becomes what that curvature allows.
+/// Both parts are updated together, as in the paper's Algorithm 1, from L = Fᴴd/Λ and S = 0. The paper uses the step τ = 1.
+/// The gradient of the data term changes by at most 2 ‖(ΔL, ΔS)‖, because both parts share the data. At τ = 1 the objective
+/// therefore does not rise, but the iterates need not converge. At τ = ½ they converge. Momentum (A. Beck, M. Teboulle, SIAM
+/// J Imaging Sci 2:183, 2009) makes up for the shorter step. If the objective would rise, L and S stay as they are and the
+/// next step has no momentum (B. O'Donoghue, E. Candès, Found Comput Math 15:715, 2015). If a step meets a curvature above
+/// 2Λ, because the estimate of Λ is too small, τ becomes as small as that curvature requires.
 ///
-/// An observer is shown L + S. [`low_rank_plus_sparse_memory`] says what is allocated.
+/// An observer sees L + S. [`low_rank_plus_sparse_memory`] states the allocated memory.
 ///
 /// Errors: shapes; series of 2³² numbers or more; λ or a tolerance that is negative or not finite; Λ that is not positive;
 /// [`Error::NotFinite`] for Fᴴd; [`Error::Numerical`] when the series leaves the range of the numbers; [`Error::Interrupted`]; memory.
@@ -123,11 +124,12 @@ pub fn low_rank_plus_sparse<'w>(
     Split::new(&unit, options)?.run(watch.into())
 }
 
-/// Bytes of the host and of a GPU that [`low_rank_plus_sparse`] allocates for series of so many frames and voxels a frame, beside the
-/// operator and Fᴴd: 68 for each number of the series, on the device that holds it, and matrices over frames. A GPU's share is exact but
-/// for the rounding of its allocations and the partial sums of scalars; the host's is an upper estimate.
+/// Bytes of host memory and of GPU memory that [`low_rank_plus_sparse`] allocates for series of `frames` frames of `voxels`
+/// voxels, in addition to the operator and Fᴴd. These are 68 bytes for each number of the series, on the device that holds
+/// it, and matrices over frames. The GPU's bytes are exact except for the rounding of its allocations and the partial sums
+/// of scalars. The host's bytes are an upper estimate.
 pub fn low_rank_plus_sparse_memory(device: &Device, frames: usize, voxels: usize) -> (u64, u64) {
-    let values = SingularValues::memory_beside(device, frames, voxels);
+    let values = NuclearNorm::memory_beside(device, frames, voxels);
     let spectrum = TemporalFourier::<f32>::memory_beside(device, frames, voxels);
     let series = (SERIES * size_of::<C32>() * frames * voxels) as u64;
     let (host, gpu) = (values.0 + spectrum.0, values.1 + spectrum.1);
@@ -137,7 +139,7 @@ pub fn low_rank_plus_sparse_memory(device: &Device, frames: usize, voxels: usize
     }
 }
 
-/// Series that are held: Fᴴd/(Λs), two parts each of x and y, their images under the operator, and one for all that passes.
+/// Number of series in memory: Fᴴd/(Λs), two parts each of x and y, their images under the operator, and one scratch series.
 const SERIES: usize = 8;
 
 /// The step τ over 1/Λ: the gradient of the data term in both parts has the Lipschitz constant 2Λ.
@@ -184,7 +186,7 @@ struct Split<'a> {
     options: &'a LowRankSparseOptions,
     scale: f64,
     largest: f64,
-    values: SingularValues,
+    values: NuclearNorm,
     spectrum: TemporalFourier<f32>,
     scratch: Arc<Scratch<f32>>,
 }
@@ -194,12 +196,12 @@ impl<'a> Split<'a> {
         let problem = unit.problem();
         let (device, shape) = (problem.rhs.device(), problem.rhs.shape());
         let scratch = Arc::<Scratch<f32>>::default();
-        let values = SingularValues::sharing(device, shape, scratch.clone())?;
+        let values = NuclearNorm::sharing(device, shape, scratch.clone())?;
         let spectrum = TemporalFourier::sharing(device, shape, scratch.clone())?;
         Ok(Self { problem, options, scale: unit.scale, largest: 0.0, values, spectrum, scratch })
     }
 
-    /// place.image ← A(L + S); returns ½⟨L + S, A(L + S)⟩ − Re⟨b, L + S⟩.
+    /// place.image ← A(L + S). Returns ½⟨L + S, A(L + S)⟩ − Re⟨b, L + S⟩.
     fn look(&self, place: &mut Place) -> Result<f64> {
         let Problem { normal, rhs, .. } = self.problem;
         let mut sum = self.scratch.take(rhs.device(), rhs.shape())?;
@@ -208,7 +210,7 @@ impl<'a> Split<'a> {
         Ok(0.5 * vector::dot(&sum, &place.image)?.re - vector::dot(rhs, &sum)?.re)
     }
 
-    /// A proximal gradient step of both parts from where y is; returns the objective there.
+    /// Takes a proximal gradient step of both parts from y. Returns the objective at the new y.
     fn step(&mut self, step: f64, y: &mut Place) -> Result<f64> {
         let Place { parts: [low_rank, sparse], image } = y;
         for part in [&mut *low_rank, &mut *sparse] {
@@ -227,7 +229,7 @@ impl<'a> Split<'a> {
         let (mut x, mut y) =
             (Place::zeros(rhs.device(), rhs.shape())?, Place::zeros(rhs.device(), rhs.shape())?);
         x.parts[0].copy_from(rhs)?;
-        let values = self.values.of(rhs)?;
+        let values = self.values.singular_values(rhs)?;
         self.largest = values.first().copied().unwrap_or(0.0);
         let lambda = self.options.low_rank * self.largest;
         let mut objective = self.look(&mut x)? + lambda * values.iter().sum::<f64>();
@@ -239,7 +241,7 @@ impl<'a> Split<'a> {
         while residuals.len() < self.options.max_iterations && !converged {
             let found = self.step(step, &mut y)?;
             let ((all, size), plain, rises) = (y.norms_squared()?, t == 1.0, found > objective);
-            // What moves becomes its way: x to y, or y back to x where x is to stay.
+            // The moving place is overwritten by the difference: from x to y, or from y back to x if x stays.
             let [kept, way] = if rises { [&mut x, &mut y] } else { [&mut y, &mut x] };
             for (way, kept) in way.arrays().zip(kept.arrays()) {
                 vector::xpby(kept, (-1.0).into(), way)?;
@@ -253,7 +255,7 @@ impl<'a> Split<'a> {
                 });
             }
             converged = residual <= self.options.tolerance && (plain || !rises);
-            // Rounding of the differences of nearly equal series is no curvature.
+            // Differences of nearly equal series are rounding and say nothing about curvature.
             let grown = moved > 1e-8 * all && curvature * step > 1.001 * moved;
             if grown {
                 step = moved / (1.02 * curvature);
@@ -276,7 +278,8 @@ impl<'a> Split<'a> {
                 }
                 (objective, rank) = (found, self.values.rank());
             }
-            // A step that is short enough and without momentum raises the objective by rounding only: nothing else is left.
+            // A step that is short enough and without momentum can raise the objective only by rounding: the precision is
+            // spent.
             let spent = rises && plain && !grown;
             residuals.push(residual);
             objectives.push(objective);

@@ -6,12 +6,12 @@ use rayspin_linop::LinearOp;
 
 use crate::least_squares::Regularised;
 
-/// The data term ½⟨x, Ax⟩ − Re⟨b, x⟩, which is ½‖Fx − d‖² but for a constant where A = FᴴF and b = Fᴴd.
+/// The data term ½⟨x, Ax⟩ − Re⟨b, x⟩. For A = FᴴF and b = Fᴴd it equals ½‖Fx − d‖² up to a constant.
 #[derive(Clone, Copy)]
 pub struct Problem<'a, R: Real> {
     /// A, Hermitian positive semidefinite; only its forward map is used.
     pub normal: &'a dyn LinearOp<R>,
-    /// b, of the domain of A.
+    /// b, an element of the domain of A.
     pub rhs: &'a Array<Complex<R>>,
     /// Λ, the largest eigenvalue of A, or an estimate.
     pub largest_eigenvalue: f64,
@@ -34,11 +34,11 @@ impl<R: Real> Problem<'_, R> {
     }
 }
 
-/// The share of voxels whose magnitude in Fᴴd is at most s: bright spots do not decide it, and an object that fills a
+/// The share of voxels whose magnitude in Fᴴd is at most s. Small bright spots do not change s. An object that fills a
 /// hundredth of the field of view does.
 pub const SCALE_PERCENTILE: f64 = 0.99;
 
-/// A problem for u = x/s whose numbers are near 1: A/Λ and b/(Λs), s being the 99th percentile of |b|/Λ.
+/// The problem for u = x/s, whose numbers are near 1: A/Λ and b/(Λs), where s is the 99th percentile of |b|/Λ.
 pub(crate) struct Unit<'a, R: Real> {
     normal: Regularised<'a, R>,
     rhs: Array<Complex<R>>,
@@ -51,7 +51,7 @@ impl<'a, R: Real> Unit<'a, R> {
         problem.check(solver)?;
         let largest = problem.largest_eigenvalue;
         let scale = percentile(problem.rhs)? / largest;
-        // Nothing to see: any scale gives the image 0.
+        // The right-hand side is 0, so any scale gives the image 0.
         let scale = if scale > 0.0 { scale } else { 1.0 };
         let mut rhs = problem.rhs.try_clone()?;
         vector::scale((1.0 / (largest * scale)).into(), &mut rhs)?;
@@ -63,7 +63,7 @@ impl<'a, R: Real> Unit<'a, R> {
     }
 }
 
-/// The magnitude that [`SCALE_PERCENTILE`] of the voxels do not exceed; the largest where that is 0.
+/// The magnitude that [`SCALE_PERCENTILE`] of the voxels do not exceed, or the largest magnitude if that is 0.
 fn percentile<R: Real>(x: &Array<Complex<R>>) -> Result<f64> {
     if x.is_empty() {
         return Ok(0.0);

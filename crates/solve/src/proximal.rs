@@ -6,19 +6,20 @@ use rayspin_device::{Array, Device};
 use rayspin_kernels::{shrink, vector};
 use rayspin_linop::{LinearOp, Wavelet};
 
-/// A convex penalty g by its proximal map.
+/// A convex penalty g, given by its proximal map.
 pub trait Proximal<R: Real> {
-    /// x ← argmin_u ½‖u − x‖² + t g(u), as well as the penalty knows it; returns g of the result.
+    /// x ← argmin_u ½‖u − x‖² + t g(u), exactly or to the penalty's accuracy. Returns g of the result.
     fn apply(&mut self, t: f64, x: &mut Array<Complex<R>>) -> Result<f64>;
 }
 
-/// g(x) = Σ |(Wx)_i| over the details of an orthogonal wavelet transform; what is low-pass along every axis is free.
+/// g(x) = Σ |(Wx)_i| over the details of an orthogonal wavelet transform. Coefficients that are low-pass along every axis
+/// cost nothing.
 ///
-/// The map is exact: W, a soft threshold, Wᴴ. With a seed, every application first shifts the image on a torus, so that the
-/// grid of the wavelets leaves no mark (A. K. Fletcher, K. Ramchandran, V. K. Goyal, *Wavelet denoising by recursive cycle
-/// spinning*, ICIP 2002); g then differs a little between applications. Shifts are fractions of the image's sides, from a random
-/// first one along an additive recurrence that fills the torus evenly, so that a few applications in a row have seen shifts from
-/// all over it (M. Roberts, *The unreasonable effectiveness of quasirandom sequences*, 2018).
+/// The proximal map is exact: W, a soft threshold, Wᴴ. With a seed, every application first shifts the image on a torus, so
+/// that the grid of the wavelets leaves no mark (A. K. Fletcher, K. Ramchandran, V. K. Goyal, *Wavelet denoising by
+/// recursive cycle spinning*, ICIP 2002). g then differs a little between applications. Shifts are fractions of the image's
+/// sides. They start at a random shift and follow an additive recurrence that fills the torus evenly, so that a few
+/// applications in a row cover all of it (M. Roberts, *The unreasonable effectiveness of quasirandom sequences*, 2018).
 pub struct WaveletSparsity<R: Real> {
     wavelet: Wavelet<R>,
     details: Array<R>,
@@ -55,7 +56,7 @@ impl Shifts {
 }
 
 impl<R: Real> WaveletSparsity<R> {
-    /// The shift is the wavelet's own, or random from `seed`.
+    /// The shift is fixed by the wavelet, or changes at random from `seed`.
     pub fn new(device: &Device, wavelet: Wavelet<R>, seed: Option<u64>) -> Result<Self> {
         Ok(Self {
             details: wavelet.details(device)?,
@@ -78,10 +79,10 @@ impl<R: Real> Proximal<R> for WaveletSparsity<R> {
     }
 }
 
-/// g(x) = Σ_i √Σ_a |(Dx)_a(i)|² for differences D, or weighted ones: isotropic total variation of a complex image.
+/// Isotropic total variation of a complex image, g(x) = Σ_i √Σ_a |(Dx)_a(i)|² for plain or weighted differences D.
 ///
-/// The map is x − Dᴴp, where p minimises ½‖x − Dᴴp‖² over |p(i)| ≤ t: accelerated projected gradient steps on p, which
-/// starts where the last application left it, so that a few steps each are enough within an outer iteration.
+/// The proximal map is x − Dᴴp, where p minimises ½‖x − Dᴴp‖² over |p(i)| ≤ t. Accelerated projected gradient steps find p.
+/// They start where the last application stopped, so a few steps per application are enough within an outer iteration.
 ///
 /// A. Beck, M. Teboulle, *Fast gradient-based algorithms for constrained total variation image denoising and deblurring
 /// problems*, IEEE Trans Image Process 18:2419, 2009.
@@ -96,8 +97,8 @@ pub struct TotalVariation<'a, R: Real> {
 }
 
 impl<'a, R: Real> TotalVariation<'a, R> {
-    /// `differences` is D, image → `[axis, image…]`; `bound` is no less than the largest eigenvalue of DᴴD (4 an axis for
-    /// differences with weights of at most 1); `steps` are done an application.
+    /// `differences` is D, image → `[axis, image…]`. `bound` is an upper bound of the largest eigenvalue of DᴴD (4 per axis
+    /// for differences with weights of at most 1). `steps` is the number of steps per application.
     ///
     /// Errors: no axis of components; a bound that is not positive; no steps; memory.
     pub fn new(device: &Device, differences: &'a dyn LinearOp<R>, bound: f64, steps: usize) -> Result<Self> {
@@ -138,7 +139,7 @@ impl<'a, R: Real> TotalVariation<'a, R> {
 
 impl<R: Real> Proximal<R> for TotalVariation<'_, R> {
     fn apply(&mut self, t: f64, x: &mut Array<Complex<R>>) -> Result<f64> {
-        // p lies within the balls of the last t: within those of this one it must lie too.
+        // p lies within the balls of radius t of the last application and must lie within the balls of the present t.
         shrink::clip(t, &mut self.dual)?;
         self.place.copy_from(&self.dual)?;
         let mut momentum = 1.0f64;

@@ -2,20 +2,22 @@ use rayspin_core::Result;
 use rayspin_device::cuda::{Recorded, Recording};
 use rayspin_device::{Backend, Cuda, Device};
 
-/// Recordings after which memory that comes and goes meanwhile is taken to do so always.
+/// Maximum number of recordings. After these, memory is assumed to be freed between any two repetitions, and the work runs
+/// unrecorded.
 const MOST_RECORDINGS: usize = 3;
 
-/// The same work again and again: on a GPU recorded once and then repeated as one, where the work can be recorded.
+/// Repeats the same work. On a GPU it records the work once and then launches the recording, if the work can be recorded.
 ///
-/// The first time it is done as it is, which loads programs and makes workspaces. Work that allocates, or reads from the host, goes
-/// on as it is. So does all work where graphs are not allowed, or the repetitions to come fewer than [`Cuda::graphs_from`]. What is computed is the same.
+/// The first repetition runs unrecorded, which loads programs and makes workspaces. Work that allocates, or reads from the
+/// host, is never recorded. Nor is work if graphs are not allowed, or if fewer than [`Cuda::graphs_from`] repetitions are
+/// left. The results are the same.
 pub(crate) struct Repeat {
     device: Device,
     done: usize,
     recordings: usize,
     recorded: Option<Recorded>,
     plain: bool,
-    /// How often the recording was launched.
+    /// Number of launches of the recording.
     pub(crate) replayed: usize,
 }
 
@@ -24,8 +26,8 @@ impl Repeat {
         Self { device: device.clone(), done: 0, recordings: 0, recorded: None, plain: false, replayed: 0 }
     }
 
-    /// Asks for `work`, which is to be asked for `left` times in all from now on, always the same.
-    pub(crate) fn again(&mut self, left: usize, work: &mut dyn FnMut() -> Result<()>) -> Result<()> {
+    /// Queues `work`. The caller will queue the same work `left` times in all from now on.
+    pub(crate) fn run(&mut self, left: usize, work: &mut dyn FnMut() -> Result<()>) -> Result<()> {
         let device = self.device.clone();
         let cuda = match device.backend() {
             Backend::Cuda(cuda) if cuda.graphs_from() < usize::MAX && !self.plain && self.done > 0 => cuda,

@@ -9,7 +9,7 @@ use crate::{FistaOptions, FistaResult, Problem, Proximal, Watch, fista};
 /// What [`sparse_least_squares`] found.
 #[derive(Debug)]
 pub struct SparseResult<R: Real> {
-    /// ρ and how it was reached; the objective is the one below over s².
+    /// ρ, and the course of the iteration. The objective is the one of [`sparse_least_squares`] over s².
     pub fista: FistaResult<R>,
     /// s, the scale of the image that λ is relative to.
     pub scale: f64,
@@ -18,11 +18,11 @@ pub struct SparseResult<R: Real> {
 /// Minimises 1/(2L) ‖Fρ − d‖² + λ s g(ρ), where L is the largest eigenvalue of FᴴF and s the 99th percentile of the
 /// magnitudes of Fᴴd / L.
 ///
-/// `problem` is FᴴF, Fᴴd and L; `penalty` is g with g(αρ) = |α| g(ρ). λ has no unit: L takes away the scaling of F, and s,
-/// which is near the image's own brightness, that of the data. What is iterated is u = ρ/s, whose numbers are near 1, from `start`
-/// (a ρ) or from 0.
+/// `problem` holds FᴴF, Fᴴd and L. `penalty` is g with g(αρ) = |α| g(ρ). λ has no unit: L removes the scaling of F, and s,
+/// which is near the image's brightness, removes the scaling of the data. The solver iterates u = ρ/s, whose numbers are
+/// near 1, from `start` (a ρ) or from 0.
 ///
-/// Errors: a λ that is negative or not finite, an L that is not positive, shapes; those of [`fista`].
+/// Errors: a λ that is negative or not finite; an L that is not positive; shapes; errors of [`fista`].
 pub fn sparse_least_squares<'w, R: Real>(
     problem: &Problem<'_, R>,
     start: Option<&Array<Complex<R>>>,

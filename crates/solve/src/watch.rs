@@ -3,11 +3,11 @@ use rayspin_core::{Monitor, Real, Result};
 use rayspin_device::Array;
 use rayspin_kernels::vector;
 
-/// What an observer is shown after each iteration.
+/// The state of a solver after an iteration, as an observer sees it.
 pub struct Step<'a, R: Real> {
     /// 1 after the first iteration.
     pub iteration: usize,
-    /// The residual as the solver's result lists it.
+    /// The residual, as in the solver's result.
     pub residual: f64,
     /// The image so far.
     pub solution: &'a Array<Complex<R>>,
@@ -16,9 +16,9 @@ pub struct Step<'a, R: Real> {
 /// Sees every iterate. Its error ends the run.
 pub type Observer<'a, R> = &'a mut (dyn FnMut(&Step<'_, R>) -> Result<()> + 'a);
 
-/// Who watches a run: `monitor` is told of progress and may interrupt, `observe` is shown the iterates.
+/// The callbacks of a run. `monitor` receives the progress and may interrupt; `observe` sees the iterates.
 ///
-/// Every solver takes a [`Monitor`] in its place, where nobody looks at iterates.
+/// Every solver also takes a plain [`Monitor`], without an observer.
 ///
 /// ```
 /// use rayspin_core::{Monitor, Result};
@@ -34,7 +34,7 @@ pub type Observer<'a, R> = &'a mut (dyn FnMut(&Step<'_, R>) -> Result<()> + 'a);
 ///     Ok(())
 /// };
 /// let silent = Monitor::silent();
-/// let watch = Watch::from(&silent).showing(&mut observe);
+/// let watch = Watch::from(&silent).with_observer(&mut observe);
 /// let found = cg(&Identity::new(&[8, 8]), &rhs, None, &CgOptions::default(), watch)?;
 /// assert_eq!(found.residuals[1..], residuals);
 /// # Ok(())
@@ -43,18 +43,18 @@ pub type Observer<'a, R> = &'a mut (dyn FnMut(&Step<'_, R>) -> Result<()> + 'a);
 pub struct Watch<'a, R: Real> {
     /// Progress and interruption.
     pub monitor: &'a Monitor<'a>,
-    /// Who sees iterates, which may take an image's memory and a pass over it in each iteration.
+    /// The observer. Observing may cost the memory of an image and a pass over it in each iteration.
     pub observe: Option<Observer<'a, R>>,
 }
 
 impl<'a, R: Real> Watch<'a, R> {
     /// The same with an observer of the iterates.
     #[must_use]
-    pub fn showing(self, observe: Observer<'a, R>) -> Self {
+    pub fn with_observer(self, observe: Observer<'a, R>) -> Self {
         Self { observe: Some(observe), ..self }
     }
 
-    /// Runs `work` watched by one who shows the observer each iterate times `scale`, in an image of its own.
+    /// Runs `work` with an observer that receives each iterate times `scale`, in an image of its own.
     pub(crate) fn scaled<T>(self, scale: f64, work: impl FnOnce(Watch<'_, R>) -> Result<T>) -> Result<T> {
         let Self { monitor, observe } = self;
         let Some(observe) = observe else { return work(monitor.into()) };
@@ -70,10 +70,10 @@ impl<'a, R: Real> Watch<'a, R> {
             vector::scale(scale.into(), image)?;
             observe(&Step { iteration: step.iteration, residual: step.residual, solution: image })
         };
-        work(Watch::from(monitor).showing(&mut show))
+        work(Watch::from(monitor).with_observer(&mut show))
     }
 
-    /// An iteration ended.
+    /// Reports the end of an iteration.
     pub(crate) fn step(&mut self, step: &Step<'_, R>, detail: &str) -> Result<()> {
         if let Some(observe) = &mut self.observe {
             observe(step)?;

@@ -92,7 +92,7 @@ fn the_error_falls_monotonically_in_the_norm_of_a() {
             &b,
             None,
             &options,
-            Watch::from(&silent).showing(&mut |step| {
+            Watch::from(&silent).with_observer(&mut |step| {
                 seen += 1;
                 assert_eq!(step.iteration, seen);
                 let e: Vec<C64> = wide(step.solution).iter().zip(&exact).map(|(a, b)| a - b).collect();
@@ -210,7 +210,7 @@ fn progress_is_reported_and_a_stop_is_heeded() {
         &b,
         None,
         &CgOptions::default(),
-        Watch::from(&monitor).showing(&mut |_| {
+        Watch::from(&monitor).with_observer(&mut |_| {
             seen += 1;
             if seen == 2 { Err(Error::Interrupted) } else { Ok(()) }
         }),

@@ -118,7 +118,7 @@ fn iterates_are_those_of_the_plain_iteration_bit_for_bit() {
                 &rhs,
                 None,
                 &options(9, 0.0),
-                Watch::from(&silent).showing(&mut |step| {
+                Watch::from(&silent).with_observer(&mut |step| {
                     assert_eq!(step.residual, residuals[step.iteration]);
                     seen.push(step.solution.to_vec()?);
                     Ok(())
@@ -147,7 +147,7 @@ fn runs_end_where_they_would_without_looking_ahead() {
                 let silent = Monitor::silent();
                 let mut nothing = |_: &Step<'_, f32>| Ok(());
                 let watch = Watch::from(&silent);
-                let watch = if how == 2 { watch.showing(&mut nothing) } else { watch };
+                let watch = if how == 2 { watch.with_observer(&mut nothing) } else { watch };
                 cg(normal, rhs, None, &options, watch)
             });
             for other in [without, watched] {
@@ -219,7 +219,7 @@ fn regularised_least_squares_are_recorded_whole() {
             1e-3,
             &[&smooth],
             &options,
-            Watch::from(&silent).showing(&mut |step| {
+            Watch::from(&silent).with_observer(&mut |step| {
                 last = Some(step.solution.to_vec()?);
                 Ok(())
             }),
@@ -343,7 +343,7 @@ fn a_call_that_fails_ends_the_recording_and_is_told() {
     {
         assert!(told.contains(name), "{name}: {told:?}");
     }
-    // Memory that runs out in an operator that allocates is told as that.
+    // If memory runs out in an operator that allocates, the error says so.
     let allocates = Allocates(Diagonal::<f32>::real(&[6], Array::zeros(&device, &[6]).unwrap()).unwrap());
     let allocates = allocates.plus(FiniteDifference::new(&[6]).unwrap().normal_op()).unwrap();
     driver.set(Fault::Memory { after: 100, bytes: 0 });
@@ -353,7 +353,7 @@ fn a_call_that_fails_ends_the_recording_and_is_told() {
     assert_eq!(run().unwrap().replayed, 4);
 }
 
-/// Where nobody asks for it, iterations are recorded when so many are to come that it is worth it.
+/// By default, iterations are recorded only if enough of them are left to make up for the recording.
 #[test]
 fn a_hundred_iterations_to_come_are_recorded_and_a_few_are_not() {
     let device = Emulator::device().unwrap();

@@ -149,7 +149,7 @@ fn observers_see_images_at_the_scale_of_the_result() {
         0.1,
         &[],
         &options,
-        Watch::from(&silent).showing(&mut |step| {
+        Watch::from(&silent).with_observer(&mut |step| {
             last = step.solution.cpu().to_vec();
             Ok(())
         }),

@@ -16,8 +16,8 @@ use rayspin_emu::Emulator;
 use rayspin_kernels::vector;
 use rayspin_linop::{Fourier, Identity, LinearOp, SamplingMask, random};
 use rayspin_solve::{
-    LowRankSparseOptions, LowRankSparseResult, Problem, Proximal, SingularValues, Step, TemporalFourier,
-    Watch, low_rank_plus_sparse, low_rank_plus_sparse_memory,
+    LowRankSparseOptions, LowRankSparseResult, NuclearNorm, Problem, Proximal, Step, TemporalFourier, Watch,
+    low_rank_plus_sparse, low_rank_plus_sparse_memory,
 };
 
 fn wide(x: &Array<C32>) -> Vec<C64> {
@@ -78,8 +78,8 @@ fn singular_values_are_lowered_as_by_a_decomposition_in_f64() {
             let x = random::<f32>(&device, shape, seed as u64).unwrap();
             let (frames, plain) = (shape[0], wide(&x));
             let (_, _, values) = lowered(frames, &plain, 0.0);
-            let mut penalty = SingularValues::new(&device, shape).unwrap();
-            for (found, expected) in penalty.of(&x).unwrap().iter().zip(&values) {
+            let mut penalty = NuclearNorm::new(&device, shape).unwrap();
+            for (found, expected) in penalty.singular_values(&x).unwrap().iter().zip(&values) {
                 assert!((found - expected).abs() < 1e-6 * values[0], "{shape:?}: {found} {expected}");
             }
             let middle = values[values.len() / 2];
@@ -98,7 +98,7 @@ fn singular_values_are_lowered_as_by_a_decomposition_in_f64() {
     }
 }
 
-/// Products of frames square singular values: those of 10⁻⁴ of the largest must not be lost in them.
+/// Products of frames square the singular values. Singular values of 10⁻⁴ of the largest must not be lost.
 #[test]
 fn small_singular_values_are_kept_and_lowered_exactly() {
     let device = Device::cpu_with_threads(2).unwrap();
@@ -115,8 +115,8 @@ fn small_singular_values_are_kept_and_lowered_exactly() {
     };
     let shape = [frames, voxels];
     let mut x = narrow(&device, &shape, &series(&|k| sizes[k]));
-    let mut penalty = SingularValues::new(&device, &shape).unwrap();
-    for (found, expected) in penalty.of(&x).unwrap().iter().zip(sizes) {
+    let mut penalty = NuclearNorm::new(&device, &shape).unwrap();
+    for (found, expected) in penalty.singular_values(&x).unwrap().iter().zip(sizes) {
         assert!((found - expected).abs() < 1e-7, "{found} {expected}");
     }
     let t = 5e-4;
@@ -153,7 +153,7 @@ fn both_maps_meet_their_optimality_conditions_and_are_firmly_nonexpansive() {
     let device = Device::cpu_with_threads(2).unwrap();
     for (seed, shape) in SHAPES.iter().enumerate() {
         let t = 0.8;
-        let mut values = SingularValues::new(&device, shape).unwrap();
+        let mut values = NuclearNorm::new(&device, shape).unwrap();
         let mut fourier = TemporalFourier::<f32>::new(&device, shape).unwrap();
         let penalties: [(&mut dyn Proximal<f32>, bool); 2] = [(&mut values, true), (&mut fourier, false)];
         for (penalty, low_rank) in penalties {
@@ -321,7 +321,7 @@ fn paper(
     iterations: usize,
 ) -> (Vec<f64>, Vec<C64>) {
     let (rhs, device) = (problem.rhs, problem.rhs.device());
-    let mut values = SingularValues::new(device, rhs.shape()).unwrap();
+    let mut values = NuclearNorm::new(device, rhs.shape()).unwrap();
     let mut fourier = TemporalFourier::new(device, rhs.shape()).unwrap();
     let (low_rank, sparse) = (options.low_rank * found.largest_singular_value, options.sparse * found.scale);
     let zeros = || Array::zeros(device, rhs.shape()).unwrap();
@@ -367,7 +367,7 @@ fn an_undersampled_series_is_recovered_and_what_pulsates_is_in_the_sparse_part()
             }
             Ok(())
         };
-        let watch = Watch::from(&silent).showing(&mut observe);
+        let watch = Watch::from(&silent).with_observer(&mut observe);
         let found = low_rank_plus_sparse(&problem, &options, watch).unwrap();
         falls(&found);
         let (zero_filled, error) = (relative(&wide(&rhs), &truth), relative(&wide(&found.solution), &truth));
@@ -422,7 +422,7 @@ fn memory_is_what_is_stated() {
             Ok(())
         };
         let silent = Monitor::silent();
-        let watch = Watch::from(&silent).showing(&mut observe);
+        let watch = Watch::from(&silent).with_observer(&mut observe);
         low_rank_plus_sparse(&problem, &options, watch).unwrap();
         assert_eq!(shown, 3);
         let measured = cuda.memory_used().1 - before;
@@ -434,13 +434,13 @@ fn memory_is_what_is_stated() {
             let (before, _) = cuda.memory_used();
             let mut x = rhs.try_clone().unwrap();
             let own = cuda.memory_used().0 - before;
-            let mut penalty = SingularValues::new(&device, &shape).unwrap();
+            let mut penalty = NuclearNorm::new(&device, &shape).unwrap();
             for t in [0.1, 0.2] {
                 penalty.apply(t, &mut x).unwrap();
             }
             cuda.memory_used().1 - before - own
         };
-        let stated = SingularValues::memory(&device, frames, voxels).1;
+        let stated = NuclearNorm::memory(&device, frames, voxels).1;
         assert!(
             (0.98..1.02).contains(&(stated as f64 / values as f64)),
             "stated {stated}, measured {values}"
@@ -485,11 +485,11 @@ fn nonsense_is_refused_and_nothing_gives_nothing() {
     // Nothing is penalised: the data themselves.
     let free = LowRankSparseOptions { low_rank: 0.0, sparse: 0.0, ..sound };
     assert!(relative(&wide(&go(&b, 1.0, &free).unwrap().solution), &wide(&b)) < 1e-5);
-    assert!(SingularValues::new(&device, &[]).is_err() && SingularValues::new(&device, &[3, 0]).is_err());
+    assert!(NuclearNorm::new(&device, &[]).is_err() && NuclearNorm::new(&device, &[3, 0]).is_err());
     assert!(TemporalFourier::<f32>::new(&device, &[0, 3]).is_err());
-    let mut values = SingularValues::new(&device, &shape).unwrap();
+    let mut values = NuclearNorm::new(&device, &shape).unwrap();
     let mut other = random::<f32>(&device, &[5, 4], 1).unwrap();
-    assert!(values.apply(0.1, &mut other).is_err() && values.of(&other).is_err());
+    assert!(values.apply(0.1, &mut other).is_err() && values.singular_values(&other).is_err());
     assert!(values.apply(-1.0, &mut b.try_clone().unwrap()).is_err());
     assert!(TemporalFourier::new(&device, &shape).unwrap().apply(0.1, &mut other).is_err());
     let stop = std::sync::atomic::AtomicBool::new(true);

@@ -241,7 +241,7 @@ fn means_of_iterates_hold_still_under_changing_shifts() {
             Ok(())
         };
         let problem = Problem { normal: &identity, rhs: &b, largest_eigenvalue: 1.0 };
-        let watch = Watch::from(&silent).showing(&mut observe);
+        let watch = Watch::from(&silent).with_observer(&mut observe);
         let found = fista(&problem, None, 0.3, &mut penalty, &options, watch);
         wide(&found.unwrap().solution)
     };
@@ -249,7 +249,7 @@ fn means_of_iterates_hold_still_under_changing_shifts() {
     let (last, mean) = (apart(1), apart(16));
     println!("{last:.1e} {mean:.1e}");
     assert!(mean < 0.3 * last, "{mean:.1e} of {last:.1e}");
-    // The mean is that of the last iterates.
+    // The solution is the mean of the last iterates.
     let mut iterates = Vec::new();
     solve(1, 1, &mut |x| iterates.push(wide(x)));
     let mut expected = vec![C64::default(); b.len()];

@@ -3,7 +3,7 @@
 use std::fmt::Display;
 
 use rayspin_core::Result;
-use rayspin_device::Device;
+use rayspin_device::{BackendKind, Device};
 use serde::{Deserialize, Serialize};
 
 use crate::own::Signature;
@@ -16,7 +16,7 @@ pub struct About {
     pub name: &'static str,
     /// One line: `Transpose of a matrix`.
     pub title: &'static str,
-    /// The folder's README: the maths, the floor, why each rung is as it is.
+    /// The folder's README: the maths, the floor, why each variant is as it is.
     pub readme: &'static str,
     /// What its rate counts.
     pub unit: Unit,
@@ -27,7 +27,7 @@ pub struct About {
 pub enum Unit {
     /// Bytes to and from memory: GB/s.
     Bytes,
-    /// Operations, as [`crate::variant::Work::flops`] counts them: GFLOP/s.
+    /// Operations as the literature counts them ([`Counts::flops`]), whichever variant runs: GFLOP/s.
     Flops,
     /// [`Counts::items`]: pairs, samples, points.
     Items(&'static str),
@@ -42,6 +42,23 @@ pub enum Peak {
     F64,
     /// 32-bit integer multiply-adds, two operations each.
     I32,
+    /// Multiply-adds of FP64 tensor cores, two operations each.
+    TensorF64,
+    /// Multiply-adds of FP16 tensor cores with f32 sums, two operations each.
+    TensorF16,
+}
+
+impl Peak {
+    /// In words.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::F32 => "f32 multiply-add",
+            Self::F64 => "f64 multiply-add",
+            Self::I32 => "i32 multiply-add",
+            Self::TensorF64 => "FP64 tensor cores",
+            Self::TensorF16 => "FP16 tensor cores",
+        }
+    }
 }
 
 /// Which way the bytes go that [`crate::variant::Work::bytes`] counts: each way has a bandwidth of its own.
@@ -123,12 +140,15 @@ pub struct Counts {
     pub flow: Flow,
     /// What [`Unit::Items`] counts.
     pub items: f64,
+    /// What [`Unit::Flops`] counts where variants do less than the literature counts; `None`: what each variant's
+    /// [`Work::flops`](crate::variant::Work::flops) counts.
+    pub flops: Option<f64>,
 }
 
 impl Default for Counts {
-    /// f32 multiply-adds, bytes both ways, no items.
+    /// f32 multiply-adds, bytes both ways, no items, operations as the variants count them.
     fn default() -> Self {
-        Self { peak: Peak::F32, flow: Flow::Copy, items: 0.0 }
+        Self { peak: Peak::F32, flow: Flow::Copy, items: 0.0, flops: None }
     }
 }
 
@@ -141,14 +161,19 @@ pub type Row<A> = Variant<<A as Algorithm>::Problem, Run<<A as Algorithm>::Probl
 pub trait Algorithm: Send + Sync + 'static {
     /// Sizes, types and kind of input.
     type Problem: Clone + Display + Send + Sync + 'static;
-    /// Inputs and outputs on a device, with all memory that a run takes.
+    /// Inputs and outputs on a device, with all memory for a run.
     type Data: 'static;
 
     /// Names and texts.
     fn about(&self) -> About;
 
-    /// Problems by name: the first is the one that is run where none is asked for.
+    /// Problems by name: the first is the default, unless [`Algorithm::default_case`] names another.
     fn cases(&self) -> Vec<Case<Self::Problem>>;
+
+    /// The default case for one kind of processor, where it is not the first: a GPU may need more work than a CPU to show differences.
+    fn default_case(&self, _kind: BackendKind) -> Option<&'static str> {
+        None
+    }
 
     /// Small problems for tests: odd, prime, of size 1, longer than a tile, of every type and kind of input.
     fn trials(&self) -> Vec<Self::Problem>;

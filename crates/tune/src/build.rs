@@ -14,7 +14,7 @@ pub struct Build {
 }
 
 impl Build {
-    /// The source in its only form, of which no kernel spills.
+    /// The source in its only form. No kernel of it spills.
     pub const fn plain(source: &'static Source) -> Self {
         Self { source, defines: Vec::new(), spill_bytes: 0 }
     }
@@ -31,7 +31,7 @@ pub fn sources(builds: &[Build]) -> Vec<&'static Source> {
     sources
 }
 
-/// The same programs, each form once, with the most that any of its rows allows to be spilt.
+/// The same programs, each form once, with the largest spill that any of its rows allows.
 pub fn distinct(builds: impl IntoIterator<Item = Build>) -> Vec<Build> {
     let mut all: Vec<Build> = Vec::new();
     for build in builds {

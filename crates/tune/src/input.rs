@@ -19,7 +19,7 @@ pub fn filled<T: Send>(
     len: usize,
     make: impl Fn(usize) -> T + Send + Sync,
 ) -> Result<Vec<T>> {
-    let mut values = cpu::room(what, len)?;
+    let mut values = cpu::try_with_capacity(what, len)?;
     cpu.run(|| {
         let made = (0..len).into_par_iter().with_min_len(1 << 12).map(make);
         made.collect_into_vec(&mut values);

@@ -8,7 +8,7 @@ use rayspin_device::{BackendKind, Device};
 
 use crate::algorithm::{About, Algorithm, Counts, Flow, Peak, Published, Row};
 use crate::build::{Build, distinct};
-use crate::carry::Whole;
+use crate::host_transfer::EndToEnd;
 use crate::own::Own;
 use crate::space::{Config, Space};
 use crate::variant::{Variant, Work};
@@ -16,7 +16,7 @@ use crate::variant::{Variant, Work};
 /// Which of a ladder's problems.
 #[derive(Debug, Clone, Copy)]
 pub enum Which<'a> {
-    /// A case by its name, the first where there is none, in another size where one is given.
+    /// A case by its name, or the first case if no name is given, in another size if one is given.
     Case(Option<&'a str>, Option<&'a [usize]>),
     /// A trial by its number.
     Trial(usize),
@@ -28,6 +28,8 @@ pub trait Ladder: Send + Sync {
     fn about(&self) -> About;
     /// Names, summaries and problems of the cases.
     fn cases(&self) -> Vec<(&'static str, &'static str, String)>;
+    /// The default case for one kind of processor, where it is not the first.
+    fn default_case(&self, kind: BackendKind) -> Option<&'static str>;
     /// How many trials there are.
     fn trials(&self) -> usize;
     /// The rows of the literature.
@@ -47,7 +49,7 @@ pub trait Ladder: Send + Sync {
 
 /// A variant of an opened problem.
 #[derive(Debug, Clone)]
-pub struct Rung {
+pub struct VariantInfo {
     /// The variant's name.
     pub name: &'static str,
     /// The kind of processor it runs on.
@@ -60,8 +62,10 @@ pub struct Rung {
     pub competes: bool,
     /// What it must move and compute.
     pub work: Work,
+    /// The units that do its operations, where these are not the problem's.
+    pub peak: Option<Peak>,
     /// Whether its work and its kernels tell how fast it can be.
-    pub foreseeable: bool,
+    pub predictable: bool,
     /// The error that it may have.
     pub tolerance: f64,
     /// The published row that it reproduces.
@@ -81,11 +85,11 @@ pub struct Outline {
     pub peak: Peak,
     /// Which way its bytes go.
     pub flow: Flow,
-    /// Its variants, those of every kind of processor.
-    pub rungs: Vec<Rung>,
+    /// Its variants, for every kind of processor.
+    pub variants: Vec<VariantInfo>,
 }
 
-/// A problem on a device, with as many sets of inputs and outputs as were asked for.
+/// A problem on a device, with its sets of inputs and outputs ([`Session::rotate`]).
 pub trait Session {
     /// The problem, in words.
     fn problem(&self) -> String;
@@ -94,19 +98,19 @@ pub trait Session {
     /// What bounds its operations.
     fn peak(&self) -> Peak;
     /// What its rate counts, of one run, by variant.
-    fn amount(&self, rung: usize) -> f64;
-    /// Its variants, those of other kinds of processor too.
-    fn rungs(&self) -> &[Rung];
+    fn amount(&self, variant: usize) -> f64;
+    /// Its variants, for other kinds of processor too.
+    fn variants(&self) -> &[VariantInfo];
     /// Makes as many sets of data as memory allows, up to `sets`; gives how many there are.
     fn rotate(&mut self, sets: usize) -> Result<usize>;
     /// Poisons the outputs of the first set, runs a variant and gives its error against the oracle.
-    fn verify(&mut self, rung: usize, config: &Config) -> Result<f64>;
+    fn verify(&mut self, variant: usize, config: &Config) -> Result<f64>;
     /// Runs a variant on the set `turn`, counted round.
-    fn run(&mut self, rung: usize, config: &Config, turn: usize) -> Result<()>;
-    /// Runs a variant on the first set from memory of the host to memory of the host: inputs are copied to new memory of a GPU,
-    /// outputs get new memory, what a first run takes is made, and outputs are copied back. `None`: the algorithm does not say
-    /// what is carried.
-    fn whole(&mut self, rung: usize, config: &Config) -> Result<Option<Whole>>;
+    fn run(&mut self, variant: usize, config: &Config, turn: usize) -> Result<()>;
+    /// Runs a variant on the first set, from memory of the host to memory of the host. Inputs are copied to
+    /// new memory of a GPU. Outputs get new memory. The set-up of a first run is made, and outputs are copied
+    /// back. `None`: the algorithm does not name the arrays that are copied.
+    fn end_to_end(&mut self, variant: usize, config: &Config) -> Result<Option<EndToEnd>>;
     /// The error against the oracle of what the first set's outputs hold.
     fn found(&self) -> Result<f64>;
 }
@@ -118,6 +122,10 @@ impl<A: Algorithm + Clone> Ladder for A {
 
     fn cases(&self) -> Vec<(&'static str, &'static str, String)> {
         Algorithm::cases(self).into_iter().map(|c| (c.name, c.summary, c.problem.to_string())).collect()
+    }
+
+    fn default_case(&self, kind: BackendKind) -> Option<&'static str> {
+        Algorithm::default_case(self, kind)
     }
 
     fn trials(&self) -> usize {
@@ -137,8 +145,8 @@ impl<A: Algorithm + Clone> Ladder for A {
     fn outline(&self, which: Which<'_>) -> Result<Outline> {
         let problem = find(self, which)?;
         let Counts { peak, flow, .. } = self.counts(&problem);
-        let rungs = rungs(&problem, &self.variants(&problem));
-        Ok(Outline { problem: problem.to_string(), peak, flow, rungs })
+        let variants = infos(&problem, &self.variants(&problem));
+        Ok(Outline { problem: problem.to_string(), peak, flow, variants })
     }
 
     fn signature(&self, which: Which<'_>) -> Result<Option<(&'static str, &'static str)>> {
@@ -148,38 +156,38 @@ impl<A: Algorithm + Clone> Ladder for A {
 
     fn open(&self, which: Which<'_>, device: &Device, seed: u64) -> Result<Box<dyn Session>> {
         let problem = find(self, which)?;
-        let variants = self.variants(&problem);
-        open(self, problem, variants, device, seed)
+        let rows = self.variants(&problem);
+        open(self, problem, rows, device, seed)
     }
 
     fn open_with(&self, which: Which<'_>, device: &Device, seed: u64, own: Own) -> Result<Box<dyn Session>> {
         let problem = find(self, which)?;
-        let mut variants = self.variants(&problem);
-        variants.push(own.row(self, &problem)?);
+        let mut rows = self.variants(&problem);
+        rows.push(own.row(self, &problem)?);
         own.compile(self, &problem, device)?;
-        open(self, problem, variants, device, seed)
+        open(self, problem, rows, device, seed)
     }
 }
 
 fn open<A: Algorithm + Clone>(
     algorithm: &A,
     problem: A::Problem,
-    variants: Vec<Row<A>>,
+    rows: Vec<Row<A>>,
     device: &Device,
     seed: u64,
 ) -> Result<Box<dyn Session>> {
-    let mut rungs = rungs(&problem, &variants);
-    for (rung, row) in rungs.iter_mut().zip(&variants) {
-        if rung.backend == device.kind() && rung.refuses.is_none() {
-            rung.refuses = (row.lacks)(device);
+    let mut variants = infos(&problem, &rows);
+    for (variant, row) in variants.iter_mut().zip(&rows) {
+        if variant.backend == device.kind() && variant.refuses.is_none() {
+            variant.refuses = (row.lacks)(device);
         }
     }
     let data = vec![algorithm.data(&problem, device, seed)?];
     Ok(Box::new(Opened {
         algorithm: algorithm.clone(),
         problem,
+        rows,
         variants,
-        rungs,
         device: device.clone(),
         seed,
         data,
@@ -187,21 +195,22 @@ fn open<A: Algorithm + Clone>(
     }))
 }
 
-fn rungs<P, L>(problem: &P, variants: &[Variant<P, L>]) -> Vec<Rung> {
-    let rung = |v: &Variant<P, L>| Rung {
+fn infos<P, L>(problem: &P, rows: &[Variant<P, L>]) -> Vec<VariantInfo> {
+    let info = |v: &Variant<P, L>| VariantInfo {
         name: v.name,
         backend: v.backend,
         summary: v.summary,
         refuses: (v.refuses)(problem),
         competes: v.competes,
         work: (v.work)(problem),
-        foreseeable: v.foreseeable,
+        peak: v.peak,
+        predictable: v.predictable,
         tolerance: v.tolerance,
         reproduces: v.reproduces,
         space: (v.space)(problem),
         forms: (v.forms)(),
     };
-    variants.iter().map(rung).collect()
+    rows.iter().map(info).collect()
 }
 
 fn find<A: Algorithm>(algorithm: &A, which: Which<'_>) -> Result<A::Problem> {
@@ -239,8 +248,8 @@ fn find<A: Algorithm>(algorithm: &A, which: Which<'_>) -> Result<A::Problem> {
 struct Opened<A: Algorithm> {
     algorithm: A,
     problem: A::Problem,
-    variants: Vec<Row<A>>,
-    rungs: Vec<Rung>,
+    rows: Vec<Row<A>>,
+    variants: Vec<VariantInfo>,
     device: Device,
     seed: u64,
     data: Vec<A::Data>,
@@ -249,46 +258,46 @@ struct Opened<A: Algorithm> {
 }
 
 impl<A: Algorithm> Opened<A> {
-    fn variant(&self, rung: usize) -> Result<&Row<A>> {
-        let missing = || Error::value("rung", format!("a number below {}", self.variants.len()), rung);
-        self.variants.get(rung).ok_or_else(missing)
+    fn row(&self, variant: usize) -> Result<&Row<A>> {
+        let missing = || Error::value("variant", format!("a number below {}", self.rows.len()), variant);
+        self.rows.get(variant).ok_or_else(missing)
     }
 
     /// Copies inputs to a GPU; gives the bytes of inputs and outputs.
-    fn upload(&mut self, rung: usize) -> Result<Option<(u64, u64)>> {
-        let Some(mut carried) = self.variants[rung].launch.carries(&mut self.data[0]) else {
+    fn upload(&mut self, variant: usize) -> Result<Option<(u64, u64)>> {
+        let Some(mut transfer) = self.rows[variant].launch.transferred(&mut self.data[0]) else {
             return Ok(None);
         };
         if let Some((_, kept)) = &self.kept {
-            for (input, values) in carried.inputs.iter_mut().zip(kept) {
+            for (input, values) in transfer.inputs.iter_mut().zip(kept) {
                 input.receive(values.as_ref())?;
             }
             self.device.synchronize()?;
         }
-        let inputs = carried.inputs.iter().map(|input| input.bytes()).sum();
-        Ok(Some((inputs, carried.outputs.iter().map(|output| output.bytes()).sum())))
+        let inputs = transfer.inputs.iter().map(|input| input.bytes()).sum();
+        Ok(Some((inputs, transfer.outputs.iter().map(|output| output.bytes()).sum())))
     }
 
     /// Keeps inputs on the host, where a GPU's runs begin.
-    fn keep(&mut self, rung: usize) -> Result<()> {
-        let known = self.kept.as_ref().is_some_and(|(of, _)| *of == rung);
+    fn keep(&mut self, variant: usize) -> Result<()> {
+        let known = self.kept.as_ref().is_some_and(|(of, _)| *of == variant);
         if !known && self.device.kind() == BackendKind::Cuda {
-            let carried = self.variants[rung].launch.carries(&mut self.data[0]);
-            let inputs = carried.into_iter().flat_map(|carried| carried.inputs);
-            self.kept = Some((rung, inputs.map(|input| input.fetch()).collect::<Result<_>>()?));
+            let transfer = self.rows[variant].launch.transferred(&mut self.data[0]);
+            let inputs = transfer.into_iter().flat_map(|transfer| transfer.inputs);
+            self.kept = Some((variant, inputs.map(|input| input.fetch()).collect::<Result<_>>()?));
         }
         Ok(())
     }
 
-    fn run_on(&mut self, rung: usize, config: &Config, set: usize) -> Result<()> {
-        self.variant(rung)?;
-        let variant = &self.variants[rung];
-        if variant.backend != self.device.kind() {
-            let kind = format!("a {:?}", variant.backend);
-            return Err(Error::value(format!("device of {}", variant.name), kind, self.device.describe()));
+    fn run_on(&mut self, variant: usize, config: &Config, set: usize) -> Result<()> {
+        self.row(variant)?;
+        let row = &self.rows[variant];
+        if row.backend != self.device.kind() {
+            let kind = format!("a {:?}", row.backend);
+            return Err(Error::value(format!("device of {}", row.name), kind, self.device.describe()));
         }
         let count = self.data.len();
-        variant.launch.launch(config, &mut self.data[set % count])
+        row.launch.launch(config, &mut self.data[set % count])
     }
 }
 
@@ -305,17 +314,18 @@ impl<A: Algorithm> Session for Opened<A> {
         self.algorithm.counts(&self.problem).peak
     }
 
-    fn amount(&self, rung: usize) -> f64 {
-        let work = self.rungs.get(rung).map(|r| r.work);
+    fn amount(&self, variant: usize) -> f64 {
+        let work = self.variants.get(variant).map(|r| r.work);
+        let counts = self.algorithm.counts(&self.problem);
         match self.algorithm.about().unit {
             crate::Unit::Bytes => work.map_or(0.0, |w| w.bytes),
-            crate::Unit::Flops => work.map_or(0.0, |w| w.flops),
-            crate::Unit::Items(_) => self.algorithm.counts(&self.problem).items,
+            crate::Unit::Flops => counts.flops.or(work.map(|w| w.flops)).unwrap_or(0.0),
+            crate::Unit::Items(_) => counts.items,
         }
     }
 
-    fn rungs(&self) -> &[Rung] {
-        &self.rungs
+    fn variants(&self) -> &[VariantInfo] {
+        &self.variants
     }
 
     fn rotate(&mut self, sets: usize) -> Result<usize> {
@@ -330,43 +340,43 @@ impl<A: Algorithm> Session for Opened<A> {
         Ok(self.data.len())
     }
 
-    fn verify(&mut self, rung: usize, config: &Config) -> Result<f64> {
+    fn verify(&mut self, variant: usize, config: &Config) -> Result<f64> {
         self.algorithm.poison(&mut self.data[0])?;
-        self.run_on(rung, config, 0)?;
+        self.run_on(variant, config, 0)?;
         self.device.synchronize()?;
         self.algorithm.error(&self.problem, &self.data[0])
     }
 
-    fn run(&mut self, rung: usize, config: &Config, turn: usize) -> Result<()> {
-        self.run_on(rung, config, turn)
+    fn run(&mut self, variant: usize, config: &Config, turn: usize) -> Result<()> {
+        self.run_on(variant, config, turn)
     }
 
-    fn whole(&mut self, rung: usize, config: &Config) -> Result<Option<Whole>> {
-        self.variant(rung)?;
-        self.keep(rung)?;
+    fn end_to_end(&mut self, variant: usize, config: &Config) -> Result<Option<EndToEnd>> {
+        self.row(variant)?;
+        self.keep(variant)?;
         self.device.synchronize()?;
         let began = Instant::now();
-        let Some((bytes_in, bytes_out)) = self.upload(rung)? else { return Ok(None) };
+        let Some((bytes_in, bytes_out)) = self.upload(variant)? else { return Ok(None) };
         let uploaded = began.elapsed().as_secs_f64();
-        let carried = self.variants[rung].launch.carries(&mut self.data[0]);
-        for output in carried.into_iter().flat_map(|carried| carried.outputs) {
+        let transfer = self.rows[variant].launch.transferred(&mut self.data[0]);
+        for output in transfer.into_iter().flat_map(|transfer| transfer.outputs) {
             output.renew()?;
         }
-        self.variants[rung].launch.prepare(&self.problem, &mut self.data[0])?;
+        self.rows[variant].launch.prepare(&self.problem, &mut self.data[0])?;
         self.device.synchronize()?;
         let ready = began.elapsed().as_secs_f64();
-        self.run_on(rung, config, 0)?;
+        self.run_on(variant, config, 0)?;
         self.device.synchronize()?;
         let ran = began.elapsed().as_secs_f64();
         let mut results = Vec::new();
         if self.device.kind() == BackendKind::Cuda {
-            let carried = self.variants[rung].launch.carries(&mut self.data[0]);
-            for output in carried.into_iter().flat_map(|carried| carried.outputs) {
+            let transfer = self.rows[variant].launch.transferred(&mut self.data[0]);
+            for output in transfer.into_iter().flat_map(|transfer| transfer.outputs) {
                 results.push(output.fetch()?);
             }
         }
         let ended = began.elapsed().as_secs_f64();
-        Ok(Some(Whole {
+        Ok(Some(EndToEnd {
             upload: uploaded,
             set_up: ready - uploaded,
             kernel: ran - ready,

@@ -10,7 +10,7 @@ use rayspin_device::{Backend, Cuda, Device};
 
 mod algorithm;
 mod build;
-mod carry;
+mod host_transfer;
 pub mod input;
 mod ladder;
 pub mod limits;
@@ -23,9 +23,9 @@ mod with;
 
 pub use algorithm::{About, Algorithm, Case, Counts, Flow, Peak, Published, Row, Unit, documents};
 pub use build::{Build, distinct, sources};
-pub use carry::{Arrays, Carried, Carry, Whole};
+pub use host_transfer::{Arrays, EndToEnd, HostTransfer, TransferArray};
 pub use input::uniform;
-pub use ladder::{Ladder, Outline, Rung, Session, Which};
+pub use ladder::{Ladder, Outline, Session, VariantInfo, Which};
 pub use own::{Call, Own, Signature};
 pub use space::{Axis, Config, Space};
 pub use tuned::{source_of, source_of_texts, tuned, tuned_as};

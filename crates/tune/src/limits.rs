@@ -9,13 +9,19 @@ use rayspin_device::{Backend, Device};
 use serde::{Deserialize, Serialize};
 
 /// Grows when the probes change what they measure.
-pub const PROBE: u32 = 2;
+pub const PROBE: u32 = 3;
 
 /// The measured rates of a processor.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Limits {
-    /// The processor with its driver, and the version of the probes: what the rates are of.
+    /// The processor with its driver, and the version of the probes that measured the rates.
     pub of: String,
+    /// When they were measured, in UTC: `2026-05-04T12:00:00Z`.
+    #[serde(default)]
+    pub measured: Option<String>,
+    /// Whether other programs took part of the processor meanwhile, so that it may do more.
+    #[serde(default)]
+    pub busy: bool,
     /// The rates.
     #[serde(flatten)]
     pub rates: Rates,
@@ -36,6 +42,12 @@ pub struct Rates {
     pub f64: f64,
     /// Operations of 32-bit integer multiply-adds, two each.
     pub i32: f64,
+    /// Operations of multiply-adds by FP64 tensor cores, two each; GPUs that have them.
+    #[serde(default)]
+    pub tensor_f64: Option<f64>,
+    /// Operations of multiply-adds by FP16 tensor cores with f32 sums, two each; GPUs that have them.
+    #[serde(default)]
+    pub tensor_f16: Option<f64>,
     /// Sines by special-function units; GPUs only.
     pub special: Option<f64>,
     /// Bytes read from shared memory without conflicts; GPUs only.
@@ -72,6 +84,8 @@ impl Rates {
             ("i32 multiply-add", self.i32, "op/s"),
         ];
         let of_gpus = [
+            ("FP64 tensor cores", self.tensor_f64, "flop/s"),
+            ("FP16 tensor cores", self.tensor_f16, "flop/s"),
             ("special functions", self.special, "results/s"),
             ("shared memory", self.shared, "B/s"),
             ("texture", self.texture, "texels/s"),
@@ -80,6 +94,26 @@ impl Rates {
         ];
         let of_gpus = of_gpus.into_iter().filter_map(|(name, rate, unit)| Some((name, rate?, unit)));
         always.into_iter().chain(of_gpus).collect()
+    }
+
+    /// The larger of both for each kind of work: two measurements of one processor.
+    pub fn largest(&self, other: &Self) -> Self {
+        let some = |a: Option<f64>, b: Option<f64>| a.into_iter().chain(b).reduce(f64::max);
+        Self {
+            copy: self.copy.max(other.copy),
+            read: self.read.max(other.read),
+            write: self.write.max(other.write),
+            f32: self.f32.max(other.f32),
+            f64: self.f64.max(other.f64),
+            i32: self.i32.max(other.i32),
+            tensor_f64: some(self.tensor_f64, other.tensor_f64),
+            tensor_f16: some(self.tensor_f16, other.tensor_f16),
+            special: some(self.special, other.special),
+            shared: some(self.shared, other.shared),
+            texture: some(self.texture, other.texture),
+            upload: some(self.upload, other.upload),
+            download: some(self.download, other.download),
+        }
     }
 
     /// Whether all of them are positive numbers.
@@ -141,13 +175,19 @@ mod tests {
             f32: 4e9,
             f64: 5e9,
             i32: 6.5e9,
+            tensor_f64: None,
+            tensor_f16: Some(9e9),
             special: None,
             shared: None,
             texture: Some(7e9),
             upload: None,
             download: Some(8e9),
         };
-        let limits = Limits { of: key(&device), rates };
+        let measured = Some("2026-05-04T12:00:00Z".to_owned());
+        let limits = Limits { of: key(&device), measured, busy: false, rates };
+        let faster = Rates { read: 3e9, write: 1e9, upload: Some(1.0), texture: None, ..rates };
+        let largest = Rates { read: 3e9, upload: Some(1.0), ..rates };
+        assert_eq!((rates.largest(&faster), faster.largest(&rates)), (largest, largest));
         let found = || kept(Some(&folder), &device);
         assert_eq!(found(), Kept::Absent);
         assert_eq!(kept(None, &device), Kept::Absent);
@@ -160,7 +200,7 @@ mod tests {
             sound[..sound.len() / 2].to_owned(),
             String::new(),
             "{}".into(),
-            sound.replace("probe 2", "probe 1"),
+            sound.replace("probe 3", "probe 1"),
             sound.replace("1000000000.0", "-1.0"),
             sound.replace("1000000000.0", "0.0"),
         ] {

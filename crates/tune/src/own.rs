@@ -86,8 +86,9 @@ impl Own {
         Ok(())
     }
 
-    /// Its row for a problem: its tolerance is that of the least exact variant that competes on a GPU, its work and the arrays that it
-    /// carries are those of the last one; where no variant is for a GPU, of those for the CPU.
+    /// Its row for a problem. The row takes its tolerance from the least exact variant that competes on a
+    /// GPU. It takes its work and its host transfers from the last such variant. Where no variant is for a
+    /// GPU, it takes them from the variants for the CPU.
     ///
     /// The row does not name its programs: [`Variant::forms`] does that, for rows that stay in an algorithm's table ([`crate::With`]).
     ///
@@ -120,9 +121,9 @@ impl Own {
                 unsafe { kernel.launch(launch, arguments) }
             })
         });
-        let run = run.carried(last.launch.carried);
+        let run = run.host_transfer(last.launch.host_transfer);
         let row = Variant::new(self.name, BackendKind::Cuda, "a kernel of your own", run, last.work);
-        Ok(row.tolerance(tolerance).unforeseeable())
+        Ok(row.tolerance(tolerance).unpredictable())
     }
 
     /// Errors: the algorithm has no [`Signature`] for this problem; the source does not compile.

@@ -13,7 +13,7 @@ pub struct Axis {
     pub name: &'static str,
     /// The values, in the order in which neighbours differ least.
     pub values: Vec<i64>,
-    /// The value without tuning: one of `values`, that of the measured default.
+    /// The value without tuning: one of `values`, from the measured default.
     pub default: i64,
 }
 
@@ -138,7 +138,7 @@ impl Config {
             .map_err(|_| Error::value(format!("parameter {name}"), "a number from 0 to 4294967295", value))
     }
 
-    /// The same with another value of `name`. A name that it lacks is added.
+    /// The same with another value of `name`. A new name is added.
     pub fn with(mut self, name: &str, value: i64) -> Self {
         match self.0.iter_mut().find(|(n, _)| n == name) {
             Some((_, old)) => *old = value,

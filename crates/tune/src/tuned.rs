@@ -1,4 +1,4 @@
-//! The configurations that the library takes without being asked.
+//! The configurations that the library takes by default.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{LazyLock, Mutex, PoisonError};
@@ -38,8 +38,9 @@ static WISDOM: LazyLock<Wisdom> =
     LazyLock::new(|| wisdom::file().and_then(|path| Wisdom::open(&path).ok()).unwrap_or_default());
 
 /// Algorithms and variants that anything is known of: who has none asks no further.
-static KNOWN: LazyLock<HashSet<(&'static str, &'static str)>> =
-    LazyLock::new(|| WISDOM.records().iter().map(|r| (r.key.ladder.as_str(), r.key.rung.as_str())).collect());
+static KNOWN: LazyLock<HashSet<(&'static str, &'static str)>> = LazyLock::new(|| {
+    WISDOM.records().iter().map(|r| (r.key.ladder.as_str(), r.key.variant.as_str())).collect()
+});
 
 /// Configurations by device, algorithm, variant and problem.
 type Chosen = HashMap<(String, &'static str, &'static str, String), Option<Config>>;
@@ -69,19 +70,26 @@ pub fn tuned_as<P, L>(
     device: &Device,
 ) -> Option<Config> {
     static CHOSEN: LazyLock<Mutex<Chosen>> = LazyLock::new(Mutex::default);
-    let rung = row.name;
-    if !KNOWN.contains(&(ladder, rung)) {
+    let variant = row.name;
+    if !KNOWN.contains(&(ladder, variant)) {
         return None;
     }
     let (name, driver) = wisdom::identity(device);
     let (kind, sizes) = key();
-    let entry = (name.clone(), ladder, rung, format!("{kind} {sizes:?}"));
+    let entry = (name.clone(), ladder, variant, format!("{kind} {sizes:?}"));
     if let Some(config) = CHOSEN.lock().unwrap_or_else(PoisonError::into_inner).get(&entry) {
         return config.clone();
     }
     let source = source_of(&sources(&(row.forms)()));
-    let key =
-        Key { ladder: ladder.to_owned(), rung: rung.to_owned(), source, device: name, driver, kind, sizes };
+    let key = Key {
+        ladder: ladder.to_owned(),
+        variant: variant.to_owned(),
+        source,
+        device: name,
+        driver,
+        kind,
+        sizes,
+    };
     let (config, basis) = WISDOM.best(&key, &space());
     let config = (basis != Basis::Default).then_some(config);
     CHOSEN.lock().unwrap_or_else(PoisonError::into_inner).insert(entry, config.clone());

@@ -3,8 +3,9 @@
 use rayspin_core::{Error, Result};
 use rayspin_device::{BackendKind, Device};
 
+use crate::algorithm::Peak;
 use crate::build::Build;
-use crate::carry::Carried;
+use crate::host_transfer::HostTransfer;
 use crate::space::{Config, Space};
 
 /// One way of computing an algorithm whose problems are `P`. `L` is how it is run: [`Run`] in a ladder, a function pointer in the
@@ -35,24 +36,27 @@ pub struct Variant<P: 'static, L> {
     pub summary: &'static str,
     /// The entry point.
     pub launch: L,
-    /// What any implementation of this form must move and compute.
+    /// What any implementation of this form must move and compute: this variant's own work, not what the literature counts.
     pub work: fn(&P) -> Work,
+    /// The units that do its operations, where these are not the problem's ([`crate::Counts::peak`]).
+    pub peak: Option<Peak>,
     /// Why it cannot run a problem, or `None` when it can.
     pub refuses: fn(&P) -> Option<String>,
     /// Why it cannot run on a device, whatever the problem: instructions that the processor lacks.
     pub lacks: fn(&Device) -> Option<String>,
     /// The parameters that it leaves open.
     pub space: fn(&P) -> Space,
-    /// Every form of the programs that it launches, as far as forms matter to the resources that a kernel takes; programs of other algorithms
-    /// that it calls are theirs. Tuning results of a GPU's variant belong to the sources of these programs.
+    /// Every form of the programs that it launches, as far as forms matter to a kernel's resources. Programs
+    /// of other algorithms that it calls are not listed. Tuning results of a GPU's variant belong to the
+    /// sources of these programs.
     pub forms: fn() -> Vec<Build>,
     /// Error against the f64 oracle that conformance tests demand.
     pub tolerance: f64,
     /// Whether it gives the algorithm's result, so that it may be the best of them; false for a row to compare with.
     pub competes: bool,
-    /// Whether [`Variant::work`] and the instructions of its kernels tell how fast it can be: not where it makes do with less than the
-    /// literature counts, or with units that the machine's peak leaves out.
-    pub foreseeable: bool,
+    /// Whether [`Variant::work`] and the instructions of its kernels tell how fast it can be: not where it computes on units that
+    /// the cost model leaves out, such as tensor cores.
+    pub predictable: bool,
     /// The published row that it reproduces, if any.
     pub reproduces: Option<&'static str>,
 }
@@ -72,13 +76,14 @@ impl<P, L> Variant<P, L> {
             summary,
             launch,
             work,
+            peak: None,
             refuses: runs_all,
             lacks: |_| None,
             space: |_| Space::none(),
             forms: Vec::new,
             tolerance: 0.0,
             competes: true,
-            foreseeable: true,
+            predictable: true,
             reproduces: None,
         }
     }
@@ -113,15 +118,27 @@ impl<P, L> Variant<P, L> {
         self
     }
 
+    /// Sets [`Variant::work`].
+    pub const fn counting(mut self, work: fn(&P) -> Work) -> Self {
+        self.work = work;
+        self
+    }
+
+    /// Sets [`Variant::peak`].
+    pub const fn on(mut self, peak: Peak) -> Self {
+        self.peak = Some(peak);
+        self
+    }
+
     /// A row to compare with: it does not give the algorithm's result.
     pub const fn to_compare(mut self) -> Self {
         self.competes = false;
         self
     }
 
-    /// A row whose work does not tell how fast it can be: clears [`Variant::foreseeable`].
-    pub const fn unforeseeable(mut self) -> Self {
-        self.foreseeable = false;
+    /// A row whose work does not tell how fast it can be: clears [`Variant::predictable`].
+    pub const fn unpredictable(mut self) -> Self {
+        self.predictable = false;
         self
     }
 
@@ -133,8 +150,8 @@ impl<P, L> Variant<P, L> {
 
     /// The same row, run in another way.
     pub fn run_by<M>(self, to_run: impl FnOnce(L) -> M) -> Variant<P, M> {
-        let Self { name, backend, summary, launch, work, refuses, lacks, space, forms, .. } = self;
-        let Self { tolerance, competes, foreseeable, reproduces, .. } = self;
+        let Self { name, backend, summary, launch, work, peak, refuses, lacks, space, forms, .. } = self;
+        let Self { tolerance, competes, predictable, reproduces, .. } = self;
         let launch = to_run(launch);
         Variant {
             name,
@@ -142,43 +159,45 @@ impl<P, L> Variant<P, L> {
             summary,
             launch,
             work,
+            peak,
             refuses,
             lacks,
             space,
             forms,
             tolerance,
             competes,
-            foreseeable,
+            predictable,
             reproduces,
         }
     }
 }
 
 impl<P: 'static, D: 'static> Variant<P, Run<P, D>> {
-    /// Another row for the same problems, with this one's work and tolerance: `launch` gets the arrays that this row carries
-    /// ([`Run::carried`]). So a crate that cannot see an algorithm's data adds a variant to it. This row's result must lie in these arrays.
+    /// Another row for the same problems, with this one's work and tolerance: `launch` gets the arrays of this row's transfer
+    /// ([`Run::host_transfer`]). So a crate that cannot see an algorithm's data adds a variant to it. This row's result must lie in these arrays.
     ///
-    /// Errors of a run: this row carries nothing; those of `launch`.
+    /// Errors of a run: this row names no arrays; `launch` fails.
     pub fn beside(
         &self,
         name: &'static str,
         backend: BackendKind,
         summary: &'static str,
-        launch: impl Fn(&Config, Carried<'_>) -> Result<()> + Send + Sync + 'static,
+        launch: impl Fn(&Config, HostTransfer<'_>) -> Result<()> + Send + Sync + 'static,
     ) -> Self {
-        let (carried, of) = (self.launch.carried, self.name);
-        let run = Run::new(move |config, data| match carried(data) {
+        let (host_transfer, of) = (self.launch.host_transfer, self.name);
+        let run = Run::new(move |config, data| match host_transfer(data) {
             Some(arrays) => launch(config, arrays),
-            None => Err(Error::value(format!("variant {of}"), "arrays that it carries", "none")),
+            None => Err(Error::value(format!("variant {of}"), "arrays that it copies", "none")),
         });
-        Self::new(name, backend, summary, run.carried(carried), self.work).tolerance(self.tolerance)
+        Self::new(name, backend, summary, run.host_transfer(host_transfer), self.work)
+            .tolerance(self.tolerance)
     }
 }
 
 /// How a row of a ladder runs on data `D`, and what goes between host and device for it.
 pub struct Run<P, D> {
     launch: Launch<D>,
-    pub(crate) carried: fn(&mut D) -> Option<Carried<'_>>,
+    pub(crate) host_transfer: fn(&mut D) -> Option<HostTransfer<'_>>,
     set_up: fn(&P, &mut D) -> Result<()>,
 }
 
@@ -187,17 +206,18 @@ type Launch<D> = Box<dyn Fn(&Config, &mut D) -> Result<()> + Send + Sync>;
 impl<P, D> Run<P, D> {
     /// Runs `launch`: outputs from inputs, which stay as they are. It allocates nothing.
     pub fn new(launch: impl Fn(&Config, &mut D) -> Result<()> + Send + Sync + 'static) -> Self {
-        Self { launch: Box::new(launch), carried: |_| None, set_up: |_, _| Ok(()) }
+        Self { launch: Box::new(launch), host_transfer: |_| None, set_up: |_, _| Ok(()) }
     }
 
     /// Names the arrays whose values come from the host before a run that begins there, and those whose values go back. Without it, nobody
     /// would ask for such a run.
-    pub fn carried(mut self, carried: fn(&mut D) -> Option<Carried<'_>>) -> Self {
-        self.carried = carried;
+    pub fn host_transfer(mut self, host_transfer: fn(&mut D) -> Option<HostTransfer<'_>>) -> Self {
+        self.host_transfer = host_transfer;
         self
     }
 
-    /// Makes anew what the variant takes besides these arrays, room to work in aside: plans, tables, textures of the inputs.
+    /// Makes anew the plans, the tables and the textures of the inputs that the variant uses besides these
+    /// arrays. Its workspace is not included.
     pub fn set_up(mut self, set_up: fn(&P, &mut D) -> Result<()>) -> Self {
         self.set_up = set_up;
         self
@@ -208,8 +228,8 @@ impl<P, D> Run<P, D> {
         (self.launch)(config, data)
     }
 
-    pub(crate) fn carries<'a>(&self, data: &'a mut D) -> Option<Carried<'a>> {
-        (self.carried)(data)
+    pub(crate) fn transferred<'a>(&self, data: &'a mut D) -> Option<HostTransfer<'a>> {
+        (self.host_transfer)(data)
     }
 
     pub(crate) fn prepare(&self, problem: &P, data: &mut D) -> Result<()> {
@@ -217,12 +237,13 @@ impl<P, D> Run<P, D> {
     }
 }
 
-/// Work that a problem takes: the floor under its run time is the larger of bytes over bandwidth and flops over peak.
+/// The work of a problem: the floor under its run time is the larger of bytes over bandwidth and flops over
+/// peak.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Work {
     /// Bytes to and from main memory.
     pub bytes: f64,
-    /// Floating-point operations.
+    /// Operations of the units of [`Variant::peak`].
     pub flops: f64,
 }
 

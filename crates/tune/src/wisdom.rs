@@ -22,7 +22,8 @@ pub struct Key {
     /// The algorithm.
     pub ladder: String,
     /// Its variant.
-    pub rung: String,
+    #[serde(alias = "rung")]
+    pub variant: String,
     /// Hash of the source.
     pub source: String,
     /// The device by name, with the threads of a CPU.
@@ -46,13 +47,14 @@ pub struct Record {
     /// What became of it.
     pub trial: Trial,
     /// What was known of it before, where anything was.
-    pub foreseen: Option<Foreseen>,
+    #[serde(alias = "foreseen")]
+    pub estimate: Option<CostEstimate>,
 }
 
 impl Record {
     /// A result of this version of Rayspin.
-    pub fn new(key: Key, config: Config, trial: Trial, foreseen: Option<Foreseen>) -> Self {
-        Self { version: VERSION, key, config, trial, foreseen }
+    pub fn new(key: Key, config: Config, trial: Trial, estimate: Option<CostEstimate>) -> Self {
+        Self { version: VERSION, key, config, trial, estimate }
     }
 }
 
@@ -88,7 +90,7 @@ impl Trial {
 
 /// Metrics of a configuration, known before it is timed.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Foreseen {
+pub struct CostEstimate {
     /// 1 / (instructions a thread · threads).
     pub efficiency: f64,
     /// How much independent work covers a wait.
@@ -249,7 +251,7 @@ impl Key {
     /// Powers of two between the sizes of two problems; `None` where they have nothing to say of each other.
     fn distance(&self, other: &Self) -> Option<f64> {
         let same = self.ladder == other.ladder
-            && self.rung == other.rung
+            && self.variant == other.variant
             && self.source == other.source
             && self.device == other.device
             && self.driver == other.driver
@@ -272,7 +274,7 @@ mod tests {
         let text = |t: &str| t.to_owned();
         Key {
             ladder: text("sum"),
-            rung: text("gpu"),
+            variant: text("gpu"),
             source: text("abc"),
             device: text("GPU"),
             driver: text("13.0"),
@@ -327,6 +329,9 @@ mod tests {
         std::fs::write(&path, format!("{whole}{}", bad.join("\n"))).unwrap();
         let mut wisdom = Wisdom::open(&path).unwrap();
         assert_eq!((wisdom.records().len(), wisdom.passed_over()), (1, 5));
+        let old = whole.replace("\"variant\":", "\"rung\":").replace("\"estimate\":", "\"foreseen\":");
+        assert!(old != whole);
+        assert_eq!(serde_json::from_str::<Record>(&old).unwrap(), wisdom.records()[0]);
         wisdom.add(record(64, 0.5)).unwrap();
         let again = Wisdom::open(&path).unwrap();
         assert_eq!((again.records().len(), again.passed_over()), (2, 5));

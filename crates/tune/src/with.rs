@@ -65,6 +65,10 @@ where
         self.algorithm.cases()
     }
 
+    fn default_case(&self, kind: BackendKind) -> Option<&'static str> {
+        self.algorithm.default_case(kind)
+    }
+
     fn trials(&self) -> Vec<A::Problem> {
         self.algorithm.trials()
     }

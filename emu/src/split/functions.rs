@@ -382,7 +382,8 @@ impl Outline {
         Ok(before)
     }
 
-    /// Whether what a function makes depends on its arguments alone, and it changes nothing but those it is given by reference.
+    /// Whether a function's result depends only on its arguments, and the function changes only arguments passed by
+    /// reference.
     pub(super) fn plain(&self, name: &str) -> bool {
         self.functions.get(name).is_none_or(|list| {
             list.iter().all(|f| {

@@ -72,7 +72,7 @@ pub(super) struct Body {
     pub(super) continues: Vec<usize>,
 }
 
-/// The loop that a statement is in.
+/// The loop around a statement.
 #[derive(Clone)]
 struct Around {
     range: Range<usize>,

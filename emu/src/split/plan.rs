@@ -55,7 +55,7 @@ struct Walk<'a> {
     steps: Vec<Step>,
     regions: Vec<Region>,
     pending: Vec<Range<usize>>,
-    /// Of each loop that is open, whether its `continue` would pass over its step.
+    /// For each open loop, whether its `continue` would skip its step.
     steps_over: Vec<bool>,
 }
 

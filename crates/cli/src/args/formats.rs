@@ -1,12 +1,15 @@
-//! The lists of file formats in help texts, made from the table of formats.
+//! The lists of file formats and of methods in help texts, made from their tables.
 
 use clap::Command;
 use rayspin::io::{Format, endings};
+use rayspin::mri::methods::Method;
+
+use crate::methods::{in_a_field, iterates, methods, over_sets};
 
 /// A word in a help text that stands for the endings of some formats.
 type List = (&'static str, fn(&Format) -> bool);
 
-const LISTS: [List; 8] = [
+const LISTS: [List; 9] = [
     ("{images read}", Format::reads_images),
     ("{images written}", Format::writes_images),
     ("{signed images written}", Format::writes_signed),
@@ -15,24 +18,41 @@ const LISTS: [List; 8] = [
     ("{scans read}", Format::reads_scans),
     ("{scans written}", Format::writes_scans),
     ("{names}", Format::has_names),
+    ("{complex written by default}", Format::writes_complex_first),
+];
+
+/// A word in a help text that stands for the names of some methods.
+type MethodList = (&'static str, fn(&dyn Method) -> bool);
+
+const METHOD_LISTS: [MethodList; 3] = [
+    ("{methods with a normal operator}", iterates),
+    ("{methods in a field}", in_a_field),
+    ("{methods over sets of maps}", over_sets),
 ];
 
 /// The command with the lists in the help texts of all its options and subcommands.
 pub(super) fn fill(command: Command) -> Command {
-    let after = command.get_after_help().map(|text| filled(&text.to_string()));
-    let command = match after {
-        Some(text) => command.after_help(text),
-        None => command,
-    };
-    let command = command.mut_args(|option| match option.get_help().map(|text| filled(&text.to_string())) {
-        Some(text) => option.help(text),
-        None => option,
+    let texts = [command.get_after_help(), command.get_after_long_help()];
+    let [after, long] = texts.map(|text| text.map(|text| filled(&text.to_string())));
+    let command = after.into_iter().fold(command, Command::after_help);
+    let command = long.into_iter().fold(command, Command::after_long_help);
+    let command = command.mut_args(|option| {
+        let [help, long] = [option.get_help(), option.get_long_help()]
+            .map(|text| text.map(|text| filled(&text.to_string())));
+        let option = help.into_iter().fold(option, clap::Arg::help);
+        long.into_iter().fold(option, clap::Arg::long_help)
     });
     command.mut_subcommands(fill)
 }
 
+/// How one of several arrays, series or scans is named.
+const NAMES: &str = "A colon names one of several arrays, series or scans in a file ({names}): data.npz:kspace, \
+                     images.h5:dataset/image_1.";
+
 fn filled(text: &str) -> String {
-    LISTS.iter().fold(text.to_owned(), |text, (word, of)| text.replace(word, &endings(of).join(", ")))
+    let text = text.replace("{names after a colon}", NAMES);
+    let text = LISTS.iter().fold(text, |text, (word, of)| text.replace(word, &endings(of).join(", ")));
+    METHOD_LISTS.iter().fold(text, |text, (word, of)| text.replace(word, &methods().names(of)))
 }
 
 #[cfg(test)]
@@ -42,7 +62,7 @@ mod tests {
     use super::super::command;
 
     fn texts(command: &mut clap::Command, all: &mut Vec<(String, String)>) {
-        all.push((command.get_name().to_owned(), command.render_help().to_string()));
+        all.push((command.get_name().to_owned(), command.render_long_help().to_string()));
         command.get_subcommands_mut().for_each(|each| texts(each, all));
     }
 

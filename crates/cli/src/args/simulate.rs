@@ -54,7 +54,7 @@ pub(crate) enum ContrastArg {
     Modified,
 }
 
-/// How an uneven field runs.
+/// How an inhomogeneous field runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum FieldShapeArg {
     /// From side to side
@@ -68,16 +68,19 @@ pub(crate) enum FieldShapeArg {
 /// `rayspin simulate mri`
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The phantom's k-space and the coils are known in closed form: no sample comes from a raster. The scan is written as
-ISMRMRD; the truth as an image ({images written}) when --truth names one.
+Examples and all options: rayspin simulate mri --help")]
+#[command(after_long_help = "\
+The phantom's k-space and the coils are known in closed form: no sample comes from a raster. The
+scan is written as ISMRMRD; the truth as an image when --truth names one:
+{images written}.
 
 Examples:
   rayspin simulate mri -o scan.h5 --truth truth.nii.gz
-  rayspin simulate mri -o spiral.h5 --trajectory spiral --shots 16 --coils 8 --snr 50 --truth truth.nii.gz
-  rayspin simulate mri -o under.h5 --trajectory poisson --acceleration 6 --calibration 24 --noise-readouts 8 --snr 30
-  rayspin simulate mri -o uneven.h5 --trajectory spiral --shots 8 --field-map-hz 120 --save-field-map field.nii.gz
-  rayspin simulate mri -o beat.h5 -t radial --angles golden --shots 400 --dynamics beat --truth beat.nii.gz --window 21 --stride 8
-  rayspin simulate mri -o ball.h5 --dims 3 --matrix 64,64,64 --trajectory kooshball --shots 4000 --coils 4")]
+  rayspin simulate mri -o spiral.h5 -t spiral --shots 16 --coils 8 --snr 50 --truth truth.nii.gz
+  rayspin simulate mri -o under.h5 -t poisson --acceleration 6 --noise-readouts 8 --snr 30
+  rayspin simulate mri -o uneven.h5 -t spiral --field-map-hz 120 --save-field-map field.nii.gz
+  rayspin simulate mri -o beat.h5 -t radial --angles golden --shots 400 --dynamics beat
+  rayspin simulate mri -o ball.h5 --dims 3 --matrix 64,64,64 -t kooshball --shots 4000")]
 pub(crate) struct Mri {
     /// Scan to write (ISMRMRD, {scans written})
     #[arg(long = "output", short, value_name = "SCAN", value_hint = ValueHint::FilePath)]
@@ -88,20 +91,24 @@ pub(crate) struct Mri {
     /// Write the coil sensitivities [coil, z, y, x] ({arrays written})
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) maps: Option<PathBuf>,
-    /// 2 for slices, 3 for a volume [default: 3 for kooshball and stacks, else 2]
+    /// 2 for slices, 3 for a volume [default: by the trajectory]
+    ///
+    /// The default is 3 for kooshball and stacks, else 2.
     #[arg(long, value_name = "N")]
     pub(crate) dims: Option<usize>,
-    /// Voxels; in 2-D the third number is the number of slices [default: 256,256 or 64,64,64]
+    /// Voxels, and in 2-D slices [default: 256,256 or 64,64,64]
     #[arg(long, value_name = "X,Y[,Z]")]
     pub(crate) matrix: Option<String>,
-    /// Field of view in mm [default: 220 along each axis, slices of 5]
+    /// Field of view in mm [default: 220 each, slices of 5]
     #[arg(long, value_name = "X,Y[,Z]")]
     pub(crate) fov: Option<String>,
     /// How k-space is filled
     #[arg(long, short, value_enum, default_value = "cartesian")]
     pub(crate) trajectory: TrajectoryArg,
-    /// Spokes, interleaves, trains or readouts, per partition in stacks [default: enough to sample fully, 16 interleaves,
-    /// 1 train]
+    /// Spokes, interleaves, trains or readouts [default: full sampling]
+    ///
+    /// In stacks for each partition. The default is 16 interleaves of spirals, 1 train of echo-planar imaging, and otherwise
+    /// enough to sample fully.
     #[arg(long, value_name = "N")]
     pub(crate) shots: Option<usize>,
     /// Samples of each readout of --trajectory random
@@ -110,11 +117,15 @@ pub(crate) struct Mri {
     /// Order of spokes (radial, kooshball, stack-of-stars)
     #[arg(long, value_enum, default_value = "uniform")]
     pub(crate) angles: AnglesArg,
-    /// Cartesian: every R-th line along y (and z); Poisson disc: lines of the full grid per line; spirals: interleaves of
-    /// full sampling per interleaf
+    /// Undersampling (cartesian, poisson, spirals)
+    ///
+    /// Cartesian: every R-th line along y (and z). Poisson disc: lines of the full grid per line. Spirals: interleaves of full
+    /// sampling per interleaf.
     #[arg(long, value_name = "R[,RZ]")]
     pub(crate) acceleration: Option<String>,
-    /// Width of the fully sampled centre of undersampled grids [default: 24, less for small matrices]
+    /// Width of the fully sampled centre [default: 24, or less]
+    ///
+    /// Of undersampled grids. Small matrices have a smaller one by default.
     #[arg(long, value_name = "LINES")]
     pub(crate) calibration: Option<usize>,
     /// Poisson disc: growth of the distance between lines towards the edge
@@ -129,8 +140,10 @@ pub(crate) struct Mri {
     /// Correlation of the noise of neighbouring coils
     #[arg(long, value_name = "R", requires = "snr", allow_negative_numbers = true)]
     pub(crate) noise_correlation: Option<f64>,
-    /// Largest deviation of the field in Hz, of either sign: samples are those of an object in an uneven field, with times from
-    /// the centre of each readout and --dwell (no echo-planar trains; of volumes only --field-shape linear)
+    /// Off-resonance: its largest frequency, of either sign
+    ///
+    /// Samples are those of an object in an inhomogeneous field, with times from the centre of each readout and --dwell. Echo-planar
+    /// trains have none; volumes take --field-shape linear alone.
     #[arg(long, value_name = "HZ", allow_negative_numbers = true)]
     pub(crate) field_map_hz: Option<f64>,
     /// How the field runs

@@ -16,12 +16,16 @@ enum Needs {
     Picture,
     /// A raw scan, with a header.
     Scan,
+    /// An image, with numbers to choose from.
+    Numbers,
 }
 
 /// The options of `rayspin convert`.
 const TABLE: &[Row<Needs>] = &[
     ("from", &[]),
     ("to", &[]),
+    ("complex", &[Needs::Numbers]),
+    ("phase", &[Needs::Numbers]),
     ("slice", &[Needs::Picture]),
     ("montage", &[Needs::Picture]),
     ("window", &[Needs::Picture]),
@@ -36,12 +40,14 @@ impl Need for Needs {
         Some(match self {
             Self::Picture => to.is_some_and(Format::is_picture),
             Self::Scan => *raw,
+            Self::Numbers => !*raw,
         })
     }
 
     fn expected(&self) -> String {
         match self {
             Self::Picture => format!("a {} to write", io::endings(Format::is_picture).join(", ")),
+            Self::Numbers => "an image".into(),
             Self::Scan => format!("a raw scan ({}) to read", io::endings(Format::reads_scans).join(", ")),
         }
     }
@@ -50,6 +56,7 @@ impl Need for Needs {
         match self {
             Self::Picture => to.map_or_else(|| "another".into(), |format| format.to_string()),
             Self::Scan => "an image".into(),
+            Self::Numbers => "a raw scan".into(),
         }
     }
 }
@@ -64,8 +71,7 @@ pub(crate) fn run(context: &Context, args: &Convert) -> Result<()> {
     if raw {
         return convert_scan(args, &monitor);
     }
-    let io::ImageFile { image, layout, mut notes, .. } =
-        io::read_image(&args.from, &io::ReadOptions::default())?;
+    let io::ImageFile { image, layout, mut notes, .. } = io::read_image(&args.from)?;
     let depth = image.shape_zyx()[0];
     let mut png = PngOptions::preview(depth, image.repetitions());
     png.montage.slices = (!args.montage).then(|| vec![args.slice.unwrap_or(depth / 2)]);
@@ -74,7 +80,8 @@ pub(crate) fn run(context: &Context, args: &Convert) -> Result<()> {
         let range = numbers::<f32>("--window", text, &[2])?;
         png.window = Window::Range { low: range[0], high: range[1] };
     }
-    let options = io::WriteOptions { png, layout, ..io::WriteOptions::default() };
+    let options =
+        io::WriteOptions { png, layout, values: args.numbers.values(), ..io::WriteOptions::default() };
     notes.extend(io::write_image(&args.to, &image, &options)?);
     for note in notes {
         monitor.note(&note);

@@ -55,7 +55,7 @@ pub(crate) fn run(context: &Context, args: &Demo) -> Result<()> {
     let mut page = Page::new(
         "Rayspin: from raw scan to image",
         "Scans of the Shepp–Logan phantom, simulated from its closed-form k-space, then reconstructed on this machine's \
-         processor: two by gridding and by regularised least squares, one in an uneven field with and without its map.",
+         processor: two by gridding and by regularised least squares, one in an inhomogeneous field with and without its map.",
     );
     let mut pictures = Vec::new();
     for case in cases(args.seed) {
@@ -112,7 +112,7 @@ fn cases(seed: u64) -> [Case; 3] {
         },
         Case {
             name: "off-resonance",
-            title: "Spiral in an uneven field, 4 coils, 192 × 192",
+            title: "Spiral in an inhomogeneous field, 4 coils, 192 × 192",
             story: "Above the nose the field is 150 Hz too strong, and less elsewhere. During 20 ms of a spiral readout spins \
                     there turn ahead by three turns, which blurs and moves them. The same least squares with a map of the field sees \
                     them where they are.",
@@ -138,7 +138,7 @@ fn case(context: &Context, case: &Case, out: &Path, pictures: &mut Vec<PathBuf>)
     let scan_path = out.join(format!("{}.h5", case.name));
     io::ismrmrd::write(&scan_path, &simulation.scan, io::ismrmrd::Identity::LeaveOut)?;
     let truth_path = out.join(format!("{}-true.nii.gz", case.name));
-    files::write_image(&truth_path, &simulation.truth, Default::default())?;
+    files::write_image(&truth_path, &simulation.truth, Default::default(), None)?;
     let maps = Arc::new(simulation.maps.into_dyn());
 
     let given = |options: ReconOptions| ReconOptions { maps: Some(maps.clone()), ..options };
@@ -218,7 +218,7 @@ fn reconstruct(
 
     recorder.stage("write");
     let path = out.join(format!("{}-{name}.nii.gz", case.name));
-    files::write_image(&path, &image, Default::default())?;
+    files::write_image(&path, &image, Default::default(), None)?;
     recorder.output(&path)?;
     recorder.stage("metrics");
     let judgement = judge(&image, truth, Numbers::ByKind, true)?;

@@ -1,14 +1,14 @@
 //! What several commands do with files.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use rayspin::core::{Image, Monitor};
+use rayspin::core::{Image, Monitor, Progress as _};
 use rayspin::io::{self, Format, cfl::Layout, png::PngOptions};
 use rayspin::report::{RunRecord, RunRecorder};
-use rayspin_shell::Context;
 pub(crate) use rayspin_shell::files::{check_distinct, check_writable, parts, print, write_text};
+use rayspin_shell::{BadInput, Context};
 
 /// Fails before the work starts when an output cannot end well: an ending of no format that `of` chooses, missing folder, a
 /// folder in its place.
@@ -17,16 +17,16 @@ pub(crate) fn check_output(path: &Path, of: fn(&Format) -> bool) -> Result<()> {
     check_writable(path)
 }
 
-/// What holds several scans or arrays, for people.
-pub(crate) fn files_with_names() -> String {
-    format!("a file of several scans or arrays ({})", io::endings(Format::has_names).join(", "))
-}
-
 /// Writes an image in the format of the name; a volume's picture is a montage. `layout` is where axes go in a BART array.
-/// Returns what the file leaves out.
-pub(crate) fn write_image(path: &Path, image: &Image, layout: Layout) -> Result<Vec<String>> {
+/// `values` are what is written of complex numbers, by the format when absent.
+pub(crate) fn write_image(
+    path: &Path,
+    image: &Image,
+    layout: Layout,
+    values: Option<io::Values>,
+) -> Result<Vec<String>> {
     let png = PngOptions::preview(image.shape_zyx()[0], image.repetitions());
-    let options = io::WriteOptions { png, layout, ..io::WriteOptions::default() };
+    let options = io::WriteOptions { png, layout, values, ..io::WriteOptions::default() };
     Ok(io::write_image(path, image, &options)?)
 }
 
@@ -53,4 +53,63 @@ pub(crate) fn write_record(path: &Path, record: &RunRecord) -> Result<()> {
     let mut text = record.to_json().context("run record")?;
     text.push('\n');
     write_text(path, &text)
+}
+
+/// The files that arguments name: each file itself, and of a folder the files that are wanted.
+pub(crate) struct Inputs {
+    pub(crate) files: Vec<PathBuf>,
+    /// Whether they were several from the start: a folder counts as such.
+    pub(crate) several: bool,
+    left_out: Vec<PathBuf>,
+}
+
+/// The files that `paths` name; those in folders in the order of their names, hidden ones and folders in folders aside.
+///
+/// Errors: a folder that cannot be read, or that holds none that is `wanted`.
+pub(crate) fn inputs(paths: &[PathBuf], wanted: impl Fn(&Path) -> bool) -> Result<Inputs> {
+    let mut inputs = Inputs { files: Vec::new(), several: paths.len() > 1, left_out: Vec::new() };
+    for path in paths {
+        if !path.is_dir() {
+            inputs.files.push(path.clone());
+            continue;
+        }
+        inputs.several = true;
+        let fail = || path.display().to_string();
+        let entries: std::io::Result<Vec<_>> = std::fs::read_dir(path).with_context(fail)?.collect();
+        let mut found: Vec<PathBuf> =
+            entries.with_context(fail)?.iter().map(std::fs::DirEntry::path).collect();
+        found.retain(|file| {
+            let name = file.file_name().unwrap_or_default().to_string_lossy();
+            // A file of two parts counts once, as its data.
+            file.is_file() && !name.starts_with('.') && parts(file).last() == Some(file)
+        });
+        found.sort();
+        let (taken, others): (Vec<_>, Vec<_>) = found.into_iter().partition(|file| wanted(file));
+        if taken.is_empty() {
+            let message = format!("{}: expected a folder with files to read, found none", path.display());
+            return Err(BadInput::new(message).hint("rayspin info FOLDER lists what it can read").into());
+        }
+        inputs.files.extend(taken);
+        inputs.left_out.extend(others);
+    }
+    Ok(inputs)
+}
+
+impl Inputs {
+    /// Says which files of folders were left out, and why.
+    pub(crate) fn say_left_out(&self, context: &Context, why: &str) {
+        if self.left_out.is_empty() || context.quiet {
+            return;
+        }
+        let some: Vec<String> = self.left_out.iter().take(4).map(|file| file.display().to_string()).collect();
+        let more = if self.left_out.len() > some.len() { ", …" } else { "" };
+        let note =
+            format!("left out {} {why}: {}{more}", count(self.left_out.len(), "file"), some.join(", "));
+        context.console.note(&note);
+    }
+}
+
+/// `1 file`, `2 files`
+pub(crate) fn count(number: usize, noun: &str) -> String {
+    format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
 }

@@ -1,12 +1,16 @@
 //! `rayspin metrics`, and how every command compares two images.
 
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
 use anyhow::{Context as _, Result};
-use rayspin::core::Image;
+use rayspin::core::{Image, Progress as _};
 use rayspin::imaging::metrics::{CompareOptions, Compared, Numbers, Quality, compare};
-use rayspin::io;
+use rayspin::io::{self, Format};
 use rayspin::report::RunRecorder;
 use rayspin::report::table::{Cell, Column, Table};
-use rayspin_shell::{Context, say};
+use rayspin_shell::{BadInput, Context, say};
+use serde::Serialize;
 
 use super::files;
 use crate::args::Metrics;
@@ -16,25 +20,189 @@ const BETTER: f64 = 0.5;
 /// A fitted factor farther from 1 than this says that two scales are compared.
 const OTHER_SCALE: f64 = 0.2;
 
-/// Compares two images and prints a table or JSON.
+/// Compares images with their references and prints a table or JSON.
 pub(crate) fn run(context: &Context, args: &Metrics) -> Result<()> {
-    let options = io::ReadOptions::default();
-    let image = io::read_image(&args.image, &options)?;
-    let reference = io::read_image(&args.reference, &options)?;
+    let inputs = files::inputs(&args.images, is_image)?;
+    let references = Reference::of(&args.reference)?;
     let numbers = if args.magnitude { Numbers::Magnitudes } else { Numbers::ByKind };
-    let judgement = context
-        .run(|| judge(&image.image, &reference.image, numbers, args.fit))
-        .with_context(|| format!("{} against {}", args.image.display(), args.reference.display()))?;
-    if let Some(hint) = judgement.hint.as_ref().filter(|_| !context.quiet) {
-        say!("hint: {hint}");
+    let mut pairs = Vec::new();
+    let mut alone = Vec::new();
+    for image in &inputs.files {
+        match references.beside(image) {
+            Some(reference) => pairs.push((image.as_path(), reference)),
+            None => alone.push(image.display().to_string()),
+        }
     }
-    if args.json {
-        files::print(&serde_json::to_string_pretty(&judgement.quality)?)?;
-    } else {
-        let [image, reference] = [&args.image, &args.reference].map(|path| path.display().to_string());
-        files::print(&judgement.table(&image, &reference))?;
+    if pairs.is_empty() {
+        let names = alone.join(", ");
+        let message = format!("{}: expected an image for {names}, found none", args.reference.display());
+        return Err(BadInput::new(message)
+            .hint("a reference has the image's name, whatever its ending")
+            .into());
     }
-    Ok(())
+    let mut rows = Vec::new();
+    let mut kept: Option<(&Path, Image)> = None;
+    for (path, beside) in pairs {
+        let image = read(path)?;
+        let reference = match kept.take().filter(|(known, _)| *known == beside) {
+            Some((_, image)) => image,
+            None => read(beside)?,
+        };
+        let judgement = context
+            .run(|| judge(&image, &reference, numbers, args.fit))
+            .with_context(|| format!("{} against {}", path.display(), beside.display()))?;
+        kept = Some((beside, reference));
+        rows.push(Row { image: path, reference: beside, judgement });
+    }
+    for row in rows.iter().filter(|_| !context.quiet) {
+        if let Some(hint) = &row.judgement.hint {
+            let whose = if rows.len() > 1 { format!("{}: ", row.image.display()) } else { String::new() };
+            say!("hint: {whose}{hint}");
+        }
+    }
+    inputs.say_left_out(context, "that hold no image");
+    if !alone.is_empty() {
+        let names = alone.join(", ");
+        context
+            .console
+            .note(&format!("left out, as {} has no image of the name: {names}", args.reference.display()));
+    }
+    match &rows[..] {
+        [row] if !inputs.several && args.json => files::print(&serde_json::to_string_pretty(&row.json())?),
+        [row] if !inputs.several => {
+            let [image, reference] = [row.image, row.reference].map(|path| path.display().to_string());
+            files::print(&row.judgement.table(&image, &reference))
+        }
+        rows if args.json => {
+            let all: Vec<Json<'_>> = rows.iter().map(Row::json).collect();
+            files::print(&serde_json::to_string_pretty(&all)?)
+        }
+        rows => files::print(&table(rows)),
+    }
+}
+
+fn is_image(path: &Path) -> bool {
+    io::detect(path).is_ok_and(Format::reads_images) && !io::holds_scan(path).unwrap_or(false)
+}
+
+fn read(path: &Path) -> Result<Image> {
+    Ok(io::read_image(path)?.image)
+}
+
+/// What images are compared with.
+enum Reference {
+    One(PathBuf),
+    /// The images of a folder by their names without endings.
+    Named(BTreeMap<String, PathBuf>),
+}
+
+impl Reference {
+    /// Errors: a folder without images, or with two of one name.
+    fn of(path: &Path) -> Result<Self> {
+        if !path.is_dir() {
+            return Ok(Self::One(path.to_owned()));
+        }
+        let mut named: BTreeMap<String, PathBuf> = BTreeMap::new();
+        for file in files::inputs(&[path.to_owned()], is_image)?.files {
+            let name = name_of(&file);
+            if let Some(other) = named.insert(name.clone(), file.clone()) {
+                let (file, other) = (file.display(), other.display());
+                let message =
+                    format!("{}: expected one image '{name}', found {other} and {file}", path.display());
+                return Err(BadInput::new(message).hint("name the reference itself, not its folder").into());
+            }
+        }
+        Ok(Self::Named(named))
+    }
+
+    fn beside(&self, image: &Path) -> Option<&Path> {
+        match self {
+            Self::One(path) => Some(path),
+            Self::Named(all) => all.get(&name_of(image)).map(PathBuf::as_path),
+        }
+    }
+}
+
+/// The name of a file without the ending of its format.
+fn name_of(path: &Path) -> String {
+    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let endings = Format::of_name(path).map_or(&[][..], |format| format.endings);
+    let lower = name.to_ascii_lowercase();
+    // The longest: .nii.gz before .gz.
+    let ending = endings.iter().filter(|ending| lower.ends_with(**ending)).map(|ending| ending.len()).max();
+    name[..name.len() - ending.unwrap_or(0)].to_owned()
+}
+
+/// An image, its reference and how they compare.
+struct Row<'a> {
+    image: &'a Path,
+    reference: &'a Path,
+    judgement: Judgement,
+}
+
+#[derive(Serialize)]
+struct Json<'a> {
+    image: std::borrow::Cow<'a, str>,
+    reference: std::borrow::Cow<'a, str>,
+    #[serde(flatten)]
+    quality: &'a Quality,
+}
+
+impl Row<'_> {
+    fn json(&self) -> Json<'_> {
+        Json {
+            image: self.image.to_string_lossy(),
+            reference: self.reference.to_string_lossy(),
+            quality: &self.judgement.quality,
+        }
+    }
+}
+
+/// A row for each image; what was compared stands in the caption where it is the same for all.
+fn table(rows: &[Row<'_>]) -> Table {
+    let first = &rows[0];
+    let rule = |row: &Row<'_>| match row.judgement.quality.fitted {
+        true => format!("{} compared, scale fitted", row.judgement.quality.compared.name()),
+        false => row.judgement.rule(),
+    };
+    let [one_rule, one_reference] = [
+        rows.iter().all(|row| rule(row) == rule(first)),
+        rows.iter().all(|row| row.reference == first.reference),
+    ];
+    let mut caption = match one_reference {
+        true => format!("Against {}", first.reference.display()),
+        false => "Against the images of the same names".into(),
+    };
+    if one_rule {
+        caption.push_str(&format!(": {}", rule(first)));
+    }
+    let fitted = rows.iter().any(|row| row.judgement.quality.fitted);
+    let mut columns = vec![
+        Column::text("Image"),
+        Column::number("Error").unit("%").lowest_best(),
+        Column::number("PSNR").unit("dB").highest_best(),
+        Column::number("SNR").unit("dB").highest_best(),
+        Column::number("SSIM").highest_best(),
+        Column::number("Largest error"),
+    ];
+    columns.extend(fitted.then(|| Column::number("Scale")));
+    columns.extend((!one_rule).then(|| Column::text("Compared")));
+    let mut table = Table::new(caption, columns);
+    for row in rows {
+        let quality = &row.judgement.quality;
+        let mut cells = vec![
+            Cell::Text(row.image.display().to_string()),
+            Cell::Number(quality.error_percent),
+            Cell::Number(quality.psnr_db),
+            Cell::Number(quality.snr_db),
+            quality.ssim.map_or(Cell::Empty, Cell::Number),
+            Cell::Number(quality.max_error),
+        ];
+        cells.extend(fitted.then(|| Cell::Number(quality.scale[0].hypot(quality.scale[1]))));
+        cells.extend((!one_rule).then(|| Cell::Text(rule(row))));
+        table.push(cells);
+    }
+    table
 }
 
 /// An image beside its reference.

@@ -5,14 +5,14 @@ use std::path::Path;
 use anyhow::{Context as _, Result};
 use rayspin::core::Monitor;
 use rayspin::device::{Backend, Device, cpu, cuda};
-use rayspin::io::{self, ArrayFrame, ScanFile, ScanOptions, SeriesWriter, ismrmrd};
+use rayspin::io::{self, ArrayFrame, Input, ScanFile, ScanOptions, SeriesWriter, ismrmrd};
 use rayspin::mri::prepare::{Noise, coils_kept, measure};
 use rayspin::mri::recon::plan::{self as core, Planned};
 use rayspin::mri::recon::{Extent, ReconOptions, Selection};
 use rayspin::mri::scan::{Frame, FrameOptions, Label, Scan};
 use rayspin::report::number;
 use rayspin::report::table::{Cell, Column, Table};
-use rayspin::run::{Budget, Job, Knob, Limits, Plan, Short, Stage};
+use rayspin::run::{BatchSize, Budget, Job, Limits, OverBudget, Plan, Stage};
 use rayspin_shell::BadInput;
 
 use super::recon::stream::{self, Stream};
@@ -142,14 +142,14 @@ fn cpu_seconds(budget: &Budget, threads: usize) -> f64 {
 }
 
 /// Says so where the GPU's memory is what is short.
-pub(crate) fn short_of_gpu(short: &Short, limits: &Limits) -> Option<String> {
+pub(crate) fn short_of_gpu(short: &OverBudget, limits: &Limits) -> Option<String> {
     let limit = limits.gpu.filter(|&limit| short.gpu > limit)?;
     let (needed, limit) = (number::bytes(short.gpu), number::bytes(limit));
     Some(format!("it takes at least {needed} of the GPU's memory, of which arrays may take {limit}"))
 }
 
 /// The refusal of a run that does not fit, with the number that is too large.
-pub(crate) fn refusal(short: &Short, limits: &Limits, scan: &Path) -> anyhow::Error {
+pub(crate) fn refusal(short: &OverBudget, limits: &Limits, scan: &Path) -> anyhow::Error {
     if let Err(error) = refuse(limits.memory, short.memory, scan) {
         return error;
     }
@@ -173,7 +173,7 @@ pub(crate) struct Reading<'a> {
     pub(crate) whole: bool,
 }
 
-/// Reads the scan, whole or, where `limit` asks for it, image by image.
+/// Reads the scan: whole where `whole` is set and memory allows, else image by image or as a stream.
 pub(crate) fn read(
     args: &ReconMri,
     &Reading { options, selection, process, whole }: &Reading<'_>,
@@ -199,7 +199,8 @@ pub(crate) fn read(
     if let Some((stream, shape)) = stream::open(args, options, &selection, monitor)? {
         return Ok((Source::Stream(Box::new(stream)), shape));
     }
-    let contents = ismrmrd::contents(path, options.name.as_deref())?;
+    let Input { file, name: group } = Input::of(path);
+    let contents = ismrmrd::contents(&file, group.as_deref())?;
     let mut notes = Vec::new();
     let labels = selection
         .choose(contents.images.keys().copied(), &mut notes)
@@ -214,8 +215,8 @@ pub(crate) fn read(
         Ok(Box::new(frame.with_context(|| path.display().to_string())?))
     };
     if whole && fits {
-        let read = ismrmrd::ReadOptions { group: options.name.clone(), ..ismrmrd::ReadOptions::default() };
-        let mut scan = ismrmrd::read_with(path, &read, monitor)?;
+        let read = ismrmrd::ReadOptions { group, ..ismrmrd::ReadOptions::default() };
+        let mut scan = ismrmrd::read_with(&file, &read, monitor)?;
         let mut assumed = Vec::new();
         let frame = assemble(&scan, &mut assumed)?;
         let single = labels.len() == 1;
@@ -250,7 +251,7 @@ pub(crate) fn read(
     let read = contents.memory_bytes.saturating_sub(all) + bytes;
     refuse(args.memory, process + read, path)?;
     cpu::expect_memory(path.display(), read)?;
-    let scan = read_part(path, options, largest, monitor)?;
+    let scan = read_part(path, largest, monitor)?;
     let frame = assemble(&scan, &mut Vec::new())?;
     let noise = Some(measure(&scan));
     notes.extend(scan.notes);
@@ -262,15 +263,10 @@ pub(crate) fn read(
 }
 
 /// The acquisitions of one image.
-pub(crate) fn read_part(
-    path: &Path,
-    options: &ScanOptions,
-    label: Label,
-    monitor: &Monitor<'_>,
-) -> Result<Scan> {
-    let group = options.name.clone();
+pub(crate) fn read_part(path: &Path, label: Label, monitor: &Monitor<'_>) -> Result<Scan> {
+    let Input { file, name: group } = Input::of(path);
     let read = ismrmrd::ReadOptions { group, only: Some(label), ..ismrmrd::ReadOptions::default() };
-    Ok(ismrmrd::read_with(path, &read, monitor)?)
+    Ok(ismrmrd::read_with(file, &read, monitor)?)
 }
 
 impl Shape {
@@ -284,7 +280,7 @@ impl Shape {
 }
 
 /// A run whose batch sizes are to be found.
-pub(crate) struct Cutting<'a> {
+pub(crate) struct PlanJob<'a> {
     pub(crate) args: &'a ReconMri,
     pub(crate) source: &'a Source,
     pub(crate) shape: &'a Shape,
@@ -296,17 +292,17 @@ pub(crate) struct Cutting<'a> {
     pub(crate) known: core::Known,
 }
 
-impl Job for Cutting<'_> {
-    fn knobs(&self) -> rayspin::core::Result<Vec<Knob>> {
+impl Job for PlanJob<'_> {
+    fn batch_sizes(&self) -> rayspin::core::Result<Vec<BatchSize>> {
         let extent = match self.shape.frame(self.source) {
             Some(frame) => Extent::of(frame, self.shape.coils, &self.options),
             None => Extent::default(),
         };
-        Ok(self.options.run.cuts.knobs(&extent))
+        Ok(self.options.run.batch_sizes.list(&extent))
     }
 
-    fn set(&mut self, knob: &str, to: usize) {
-        self.options.run.cuts.set(knob, to);
+    fn set(&mut self, name: &str, to: usize) {
+        self.options.run.batch_sizes.set(name, to);
     }
 
     fn plan(&self) -> rayspin::core::Result<Plan> {
@@ -344,8 +340,8 @@ impl Job for Cutting<'_> {
     }
 }
 
-impl Cutting<'_> {
-    /// What the run takes where nothing is cut. Errors: those of planning, with the scan's name.
+impl PlanJob<'_> {
+    /// What the run takes where nothing is cut. Errors: planning fails; the error names the scan.
     pub(crate) fn whole(&self) -> Result<Plan> {
         self.plan().with_context(|| self.args.scan.display().to_string())
     }
@@ -389,11 +385,11 @@ pub(crate) fn table(args: &ReconMri, plan: &Plan, options: &ReconOptions) -> Tab
         }
         cells
     };
-    let cuts = &options.run.cuts;
-    let mut split = cuts.coils.map_or(String::new(), |batch| format!(", {batch} coils at a time"));
-    split.extend(cuts.maps.map(|held| format!(", maps of {held} coils on the GPU")));
-    split.extend(cuts.segments.map(|held| format!(", spectra of {held} time segments on the GPU")));
-    split.extend(cuts.points.map(|points| format!(", {points} points at a time")));
+    let batch_sizes = &options.run.batch_sizes;
+    let mut split = batch_sizes.coils.map_or(String::new(), |batch| format!(", {batch} coils at a time"));
+    split.extend(batch_sizes.maps.map(|held| format!(", maps of {held} coils on the GPU")));
+    split.extend(batch_sizes.segments.map(|held| format!(", spectra of {held} time segments on the GPU")));
+    split.extend(batch_sizes.points.map(|points| format!(", {points} points at a time")));
     let images =
         if plan.budget.frames == 1 { "1 image".into() } else { format!("{} images", plan.budget.frames) };
     let mut table = Table::new(format!("{}: {images}{split}", args.scan.display()), columns);

@@ -172,7 +172,7 @@ pub(crate) fn run(context: &Context, args: &Mri) -> Result<()> {
     monitor.stage("write", 0, || io::write_scan(&args.output, &simulation.scan, identity))?;
     let mut written = vec![args.output.clone()];
     if let Some(truth) = &args.truth {
-        for note in files::write_image(truth, &simulation.truth, Default::default())? {
+        for note in files::write_image(truth, &simulation.truth, Default::default(), None)? {
             monitor.note(&format!("{}: {note}", truth.display()));
         }
         written.extend(files::parts(truth));
@@ -182,7 +182,7 @@ pub(crate) fn run(context: &Context, args: &Mri) -> Result<()> {
         written.extend(files::parts(maps));
     }
     if let (Some(path), Some(field)) = (&args.save_field_map, &simulation.field) {
-        // Of a complex file's numbers the real parts, of either sign.
+        // A complex file keeps the field as real parts, of either sign.
         io::write_image(
             path,
             field,

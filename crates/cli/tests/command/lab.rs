@@ -76,7 +76,7 @@ mod started {
             ("ladder help", "beside help"),
             ("ladder list ladder tune", "beside list ladder tune"),
             ("ladder --all --json - --device both -q", "beside --all --json - --device both -q"),
-            ("ladder sad --rung a b --threads 2", "beside sad --rung a b --threads 2"),
+            ("ladder sad --variant a b --threads 2", "beside sad --variant a b --threads 2"),
             ("-q --device cuda:0 ladder run sad", "beside -q --device cuda:0 run sad"),
             ("--threads 2 tune --all --budget 1", "beside --threads 2 tune --all --budget 1"),
             ("tune ladder --version", "beside tune ladder --version"),

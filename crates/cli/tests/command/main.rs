@@ -5,12 +5,17 @@
 mod arrays;
 mod bart;
 mod certify;
+mod choices;
 mod ends;
 mod files;
+mod help;
 mod images;
+mod info;
 mod lab;
 mod limits;
 mod memory;
+mod metrics;
+mod names;
 mod off_resonance;
 mod options;
 mod pictures;

@@ -1,4 +1,4 @@
-//! Uneven fields: simulated, corrected, stated and refused.
+//! Inhomogeneous fields: simulated, corrected, stated and refused.
 
 use crate::{ok, parameters, refused};
 
@@ -7,7 +7,7 @@ fn run(line: &str, folder: &std::path::Path) {
 }
 
 /// A spiral scan of 6 ms in a field of up to 300 Hz, its maps, truth and field.
-fn uneven() -> tempfile::TempDir {
+fn inhomogeneous() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     run(
         "simulate mri -q -o scan.h5 --truth truth.nii.gz --maps maps.cfl --matrix 48,48 -t spiral --shots 3 --coils 3 \
@@ -19,7 +19,7 @@ fn uneven() -> tempfile::TempDir {
 
 #[test]
 fn a_field_map_corrects_and_the_record_states_segments_and_error() {
-    let folder = uneven();
+    let folder = inhomogeneous();
     let f = folder.path();
     let line = "recon mri scan.h5 -q --maps maps.cfl --method cg-sense --reference truth.nii.gz --fit -i 15";
     let error = |name: &str| {
@@ -63,7 +63,7 @@ fn memory_of_time_segments_is_stated_as_the_system_measures_it() {
 
 #[test]
 fn what_cannot_be_corrected_is_refused() {
-    let folder = uneven();
+    let folder = inhomogeneous();
     let f = folder.path();
     let recon = |scan: &str, extra: &str, words: &[&str]| {
         let line = format!("recon mri {scan} -o x.npy {extra}");

@@ -60,8 +60,8 @@ fn options_of_recon_that_do_nothing_are_refused() {
         ("field.h5 -m cartesian --field-map field.npy", ["--field-map", "cartesian"]),
         ("spiral.h5 -m cg-sense --independent", ["--independent", "found one image"]),
         ("spiral.h5 -m gridding --independent", ["--independent", "gridding"]),
-        ("kspace.npy --dataset a", ["--dataset", ".npz"]),
-        ("kspace.npy --traj maps.npy --traj-dataset a", ["--traj-dataset", ".npz"]),
+        ("kspace.npy:a", ["name after the colon", ".npz or .h5"]),
+        ("kspace.npy --traj maps.npy:a --matrix 9,9", ["maps.npy: name after the colon", ".npz or .h5"]),
         ("kspace.npy --encoding 0", ["--encoding", "ISMRMRD"]),
         ("kspace.npy --window 3", ["--window", "ISMRMRD"]),
         ("kspace.npy --keep-identity", ["--keep-identity", "ISMRMRD"]),
@@ -102,8 +102,7 @@ fn options_of_other_commands_that_do_nothing_are_refused() {
         ("convert truth.nii x.npy --window 0,1".into(), ["--window", ".png"]),
         ("convert spiral.h5 x.h5 --montage".into(), ["--montage", ".png"]),
         ("convert truth.nii x.npy --gpu-memory 1G".into(), ["--gpu-memory", "takes a GPU"]),
-        ("info truth.nii --dataset a".into(), ["--dataset", "NIfTI"]),
-        ("info --dataset a".into(), ["--dataset", "this machine"]),
+        ("info truth.nii:a".into(), ["name after the colon", "NIfTI"]),
         ("info --device both".into(), ["--device", "both"]),
     ] {
         refused(&line.split_whitespace().collect::<Vec<_>>(), f, &words);

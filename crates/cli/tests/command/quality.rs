@@ -76,8 +76,8 @@ fn recon_and_metrics_compare_alike_and_the_record_says_how() {
         let own = String::from_utf8(ok(&line.split_whitespace().collect::<Vec<_>>(), f).stdout).unwrap();
         assert_eq!(own, table);
     }
-    // Of another gain: the hint is the same in both.
-    let loud = rayspin::io::read_image(f.join("truth.nii"), &Default::default()).unwrap().image;
+    // A reference with another gain: both commands give the same hint.
+    let loud = rayspin::io::read_image(f.join("truth.nii")).unwrap().image;
     let loud = Image::new(loud.data().mapv(|v| v * 50.0), *loud.geometry()).unwrap();
     rayspin::io::write_image(f.join("loud.nii"), &loud, &Default::default()).unwrap();
     for line in ["recon mri scan.h5 -o a.npy --reference loud.nii", "metrics a.npy loud.nii"] {

@@ -20,7 +20,7 @@ fn changes(file: &Path, frames: usize, voxels: usize) -> Vec<f64> {
     sizes
 }
 
-/// Correlation of changes over time, those of `b` taken `late` frames later.
+/// Correlation of changes over time. The changes of `b` are taken `late` frames later.
 fn correlation(a: &[f64], b: &[f64], voxels: usize, late: usize) -> f64 {
     let (a, b) = (&a[..a.len() - late * voxels], &b[late * voxels..]);
     let product = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();

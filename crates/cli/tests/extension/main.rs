@@ -10,7 +10,7 @@ use rayspin::core::{Monitor, Result};
 use rayspin::device::{Array, Device};
 use rayspin::kernels::vector;
 use rayspin::mri::encoding::{Solving, Spec};
-use rayspin::mri::methods::{About, MapUse, Method, Methods, Param, Place, Solve, Span, Uses, Value, laws};
+use rayspin::mri::methods::{About, MapUse, Method, Methods, Param, Solve, Uses, Value, laws};
 use rayspin::mri::params;
 use rayspin::run::{Memory, Needs, Step};
 use serde_json::Value as Json;
@@ -53,14 +53,7 @@ impl Method for Landweber {
     }
 
     fn uses(&self) -> Uses {
-        Uses {
-            span: Span::Frame,
-            place: Place::Anywhere,
-            maps: MapUse::One,
-            density: false,
-            normal: true,
-            own_eigenvalue: true,
-        }
+        Uses { normal: true, own_eigenvalue: true, ..Uses::new(MapUse::One) }
     }
 
     fn steps<'a>(&'a self, spec: &'a Spec<'a>) -> Result<Vec<Step<'a, Solving<'a>>>> {
@@ -73,13 +66,9 @@ impl Method for Landweber {
                 .progress(self.steps)
                 .needs(move || {
                     let effort = spec.normal_effort(self.steps as u64)?.iterations(self.steps as u64);
-                    Ok(Needs::of(Memory::passing(arrays)).and(effort))
+                    Ok(Needs::of(Memory::temporary(arrays)).and(effort))
                 }),
         ])
-    }
-
-    fn copy(&self) -> Box<dyn Method> {
-        Box::new(self.clone())
     }
 }
 

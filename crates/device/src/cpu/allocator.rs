@@ -1,4 +1,4 @@
-//! An allocator for programs that end with one line where a small allocation finds no memory.
+//! An allocator for programs. If a small allocation fails, the program ends with one line.
 
 #![allow(unsafe_code)]
 
@@ -6,11 +6,12 @@ use std::alloc::{GlobalAlloc, Layout, System};
 
 use super::memory::LARGE;
 
-/// The system's allocator; a request below 1 MiB that it refuses ends the process with one line on stderr and exit code 1.
+/// The system's allocator. If it refuses a request below 1 MiB, the process ends with one line on stderr and exit code 1.
 ///
-/// Texts, lists and threads of the standard library are such requests: they cannot return an error, and the process would end
-/// with a signal. Larger requests get the null that [`room`](super::room) and its like make an error of. For programs only: a library
-/// must leave the choice to the program that uses it.
+/// The standard library makes such requests for strings, lists and threads. It cannot return an error for them, and the
+/// process would end with a signal. Larger requests get a null pointer, which
+/// [`try_with_capacity`](super::try_with_capacity) and similar functions turn into an error. Only programs should install
+/// this allocator; a library must leave the choice to its programs.
 ///
 /// ```
 /// #[global_allocator]
@@ -21,7 +22,7 @@ use super::memory::LARGE;
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Allocator;
 
-// SAFETY: every call is the system allocator's with the caller's own arguments, and so is what it returns.
+// SAFETY: every call passes the caller's arguments to the system's allocator and returns its result.
 unsafe impl GlobalAlloc for Allocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: as the caller promises.
@@ -52,7 +53,7 @@ fn granted(pointer: *mut u8, bytes: usize) -> *mut u8 {
     pointer
 }
 
-/// One line, without any memory, and the end of the process.
+/// Prints one line without allocating, and ends the process.
 #[cold]
 #[inline(never)]
 fn end(bytes: usize) {
@@ -65,20 +66,20 @@ fn end(bytes: usize) {
         }
         static ENDING: AtomicBool = AtomicBool::new(false);
         if ENDING.swap(true, Ordering::Relaxed) {
-            // Another thread says so and ends this one, too.
+            // Another thread prints the line and ends the process.
             loop {
                 std::thread::yield_now();
             }
         }
         let mut line = [0; LINE];
         let line = words(bytes, &mut line);
-        // SAFETY: write(2) reads as many bytes as the slice has. _exit(2) runs nothing that could ask for memory.
+        // SAFETY: write(2) reads as many bytes as the slice has. _exit(2) runs nothing that could allocate.
         unsafe {
             write(2, line.as_ptr().cast(), line.len());
             _exit(1)
         }
     }
-    // The standard library ends the process, with words of its own.
+    // The standard library ends the process with its own message.
     #[cfg(not(unix))]
     let _ = bytes;
 }
@@ -86,7 +87,7 @@ fn end(bytes: usize) {
 #[cfg(any(unix, test))]
 const LINE: usize = 160;
 
-/// Writes the line that a refused request of `bytes` bytes prints into `line`.
+/// Writes the line for a refused request of `bytes` bytes into `line`.
 #[cfg(any(unix, test))]
 fn words(bytes: usize, line: &mut [u8; LINE]) -> &[u8] {
     const BEFORE: &[u8] = b"error: the system has no ";

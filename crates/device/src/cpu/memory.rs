@@ -1,4 +1,4 @@
-//! Memory: what there is, what this process holds, how it is taken and how it is given back.
+//! Memory of the machine and of this process: measuring, allocating, and giving it back to the system.
 
 use std::fmt::Display;
 use std::sync::OnceLock;
@@ -6,8 +6,8 @@ use std::sync::OnceLock;
 use bytemuck::Zeroable;
 use rayspin_core::{Error, Result};
 
-/// Bytes of physical memory, and bytes that this process may take now, where the system says. A limit of the address space
-/// (`ulimit -v`) counts.
+/// Bytes of physical memory and bytes that this process may take now; `None` if the system does not report them. A limit of
+/// the address space (`ulimit -v`) counts.
 pub fn memory() -> Option<(u64, u64)> {
     let text = std::fs::read_to_string("/proc/meminfo").ok()?;
     let field = |name: &str| -> Option<u64> {
@@ -18,12 +18,13 @@ pub fn memory() -> Option<(u64, u64)> {
     Some((field("MemTotal:")?, addresses_left().map_or(available, |left| left.min(available))))
 }
 
-/// Addresses that arrays leave to small allocations and to stacks, which end the process where they fail ([`super::Allocator`]).
+/// Bytes of address space that arrays leave to small allocations and stacks. If one of those fails, the process ends
+/// ([`super::Allocator`]).
 const SPARE: u64 = 16 << 20;
-/// Allocations from this size on leave them, and fail with an error.
+/// Allocations of at least this size leave the [`SPARE`] bytes free, and fail with an error.
 pub(super) const LARGE: u64 = 1 << 20;
 
-/// Bytes of addresses that a limit leaves to arrays; none where there is no limit.
+/// Bytes of address space that a limit leaves to arrays; `None` without a limit.
 fn addresses_left() -> Option<u64> {
     static LIMIT: OnceLock<Option<u64>> = OnceLock::new();
     let read = || -> Option<u64> {
@@ -35,7 +36,7 @@ fn addresses_left() -> Option<u64> {
     Some(limit.saturating_sub(own_memory("VmSize:")?).saturating_sub(SPARE))
 }
 
-/// Whether `bytes` are too many for an address space, or for what a limit leaves of it.
+/// Whether `bytes` exceed the address space, or the rest that a limit leaves.
 fn beyond_addresses(bytes: Option<usize>) -> bool {
     match bytes {
         Some(bytes) if bytes <= isize::MAX as usize => {
@@ -46,53 +47,55 @@ fn beyond_addresses(bytes: Option<usize>) -> bool {
     }
 }
 
-/// An empty vector with room for `len` elements: what pushes that many allocates nothing.
+/// An empty vector with capacity for `len` elements.
 ///
 /// Errors: [`Error::Memory`] when the allocation is refused.
-pub fn room<T>(what: impl Display, len: usize) -> Result<Vec<T>> {
+pub fn try_with_capacity<T>(what: impl Display, len: usize) -> Result<Vec<T>> {
     let mut values = Vec::new();
-    make_room(what, &mut values, len)?;
+    try_reserve(what, &mut values, len)?;
     Ok(values)
 }
 
-/// Room for `more` elements behind those that `values` has. Errors: as [`room`].
-pub fn make_room<T>(what: impl Display, values: &mut Vec<T>, more: usize) -> Result<()> {
+/// Reserves capacity for `more` elements in addition to the present ones. Errors: as [`try_with_capacity`].
+pub fn try_reserve<T>(what: impl Display, values: &mut Vec<T>, more: usize) -> Result<()> {
     if beyond_addresses(more.checked_mul(size_of::<T>())) || values.try_reserve_exact(more).is_err() {
         return Err(refused::<T>(what, values.len().saturating_add(more)));
     }
     Ok(())
 }
 
-/// `len` zeros, in pages that nothing has touched yet. Errors: as [`room`].
+/// `len` zeros, in pages that nothing has touched yet. Errors: as [`try_with_capacity`].
 pub fn zeroed<T: Zeroable>(what: impl Display, len: usize) -> Result<Vec<T>> {
-    // `try_zeroed_vec` panics where the bytes exceed the address space.
+    // `try_zeroed_vec` panics if the bytes exceed the address space.
     if beyond_addresses(len.checked_mul(size_of::<T>())) {
         return Err(refused::<T>(what, len));
     }
     bytemuck::allocation::try_zeroed_vec(len).map_err(|()| refused::<T>(what, len))
 }
 
-/// A copy of `values`. Errors: as [`room`].
+/// A copy of `values`. Errors: as [`try_with_capacity`].
 pub fn copied<T: Copy>(what: impl Display, values: &[T]) -> Result<Vec<T>> {
-    let mut copy = room(what, values.len())?;
+    let mut copy = try_with_capacity(what, values.len())?;
     copy.extend_from_slice(values);
     Ok(copy)
 }
 
-/// That this process may take `bytes` more: what is going to be taken in many small parts is refused as a whole.
+/// Checks that this process may take `bytes` more. Call this before many small allocations, so that they fail together with
+/// one error.
 ///
-/// Errors: as [`room`].
+/// Errors: as [`try_with_capacity`].
 pub fn expect_memory(what: impl Display, bytes: u64) -> Result<()> {
     let len = usize::try_from(bytes).unwrap_or(usize::MAX);
     if memory().is_some_and(|(_, available)| bytes > available) {
         return Err(refused::<u8>(what, len));
     }
-    room::<u8>(what, len).map(drop)
+    try_with_capacity::<u8>(what, len).map(drop)
 }
 
-/// That a limit of the address space, where there is one, leaves `bytes` of addresses: for what reserves more than it touches.
+/// Checks that a limit of the address space, if there is one, leaves `bytes`. Call this before code that reserves more
+/// memory than it touches.
 ///
-/// Errors: as [`room`].
+/// Errors: as [`try_with_capacity`].
 pub fn expect_addresses(what: impl Display, bytes: impl FnOnce() -> u64) -> Result<()> {
     let Some(left) = addresses_left() else { return Ok(()) };
     let bytes = bytes();
@@ -103,7 +106,7 @@ pub fn expect_addresses(what: impl Display, bytes: impl FnOnce() -> u64) -> Resu
     }
 }
 
-/// Bytes of the largest cache of a core, or 0 where the system does not say.
+/// Bytes of a core's largest cache, or 0 if the system does not report it.
 pub fn largest_cache() -> u64 {
     let bytes = |index: u32| -> Option<u64> {
         let path = format!("/sys/devices/system/cpu/cpu0/cache/index{index}/size");
@@ -121,17 +124,17 @@ fn refused<T>(what: impl Display, len: usize) -> Error {
     }
 }
 
-/// The most memory this process has held resident so far, in bytes, where the system says.
+/// Peak resident memory of this process in bytes; `None` if the system does not report it.
 pub fn peak_memory() -> Option<u64> {
     own_memory("VmHWM:")
 }
 
-/// The memory that this process takes beside the arrays it is going to make, in bytes, where the system says: what it
-/// holds, with the code of the program and its libraries, which is brought into memory for that. Code otherwise comes as
-/// it is run, and how much of it does depends on the run.
+/// The memory in bytes that this process takes in addition to the arrays that it will allocate; `None` if the system does
+/// not report it. It counts the memory held now and the code of the program and its libraries. The call brings that code
+/// into memory. Otherwise code is loaded when it first runs, and the amount depends on the run.
 ///
-/// Where the system cannot be told to (Linux before 5.14), three quarters of the code that is not there yet are counted
-/// (0.65 to 0.9 of it in reconstructions on and off the grid, less in the shortest).
+/// Linux before 5.14 cannot load the code in advance. The result then counts three quarters of the code that is not loaded
+/// yet (reconstructions on and off the grid load 0.65 to 0.9 of it, the shortest ones less).
 pub fn process_memory() -> Option<u64> {
     let maps = std::fs::read_to_string("/proc/self/maps").ok()?;
     let mut absent = 0;
@@ -149,7 +152,7 @@ pub fn process_memory() -> Option<u64> {
     Some(own_memory("RssAnon:")? + file + absent.saturating_sub(file) * 3 / 4)
 }
 
-/// Brings the pages of a file's mapping into memory; whether that is done.
+/// Brings the pages of a file's mapping into memory. Returns whether the system did so.
 #[allow(unsafe_code)]
 fn populate(from: usize, bytes: usize) -> bool {
     #[cfg(target_os = "linux")]
@@ -162,8 +165,8 @@ fn populate(from: usize, bytes: usize) -> bool {
                 advice: std::ffi::c_int,
             ) -> std::ffi::c_int;
         }
-        // SAFETY: madvise(2) with this advice reads the pages of a range and changes nothing; where the range is not
-        // mapped any more, or the advice unknown, it fails.
+        // SAFETY: madvise(2) with this advice reads the pages of a range and changes nothing. It fails if the range is no
+        // longer mapped or the advice is unknown.
         unsafe { madvise(std::ptr::with_exposed_provenance_mut(from), bytes, POPULATE_READ) == 0 }
     }
     #[cfg(not(target_os = "linux"))]
@@ -179,12 +182,12 @@ fn own_memory(field: &str) -> Option<u64> {
     Some(line.split_whitespace().nth(1)?.parse::<u64>().ok()? * 1024)
 }
 
-/// Arrays from this size on are the system's own as soon as they are freed.
+/// Arrays of at least this size go back to the system as soon as they are freed.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 const RETURNED_BYTES: std::ffi::c_int = 1 << 20;
 
-/// Gives back what small arrays have left behind: pages of the heap that nothing lies on. Worth while after many small
-/// arrays were freed between others that stay. Only the GNU allocator is told to.
+/// Gives empty pages of the heap back to the system. This helps after many small arrays were freed between others that stay.
+/// It acts on the GNU allocator only.
 #[allow(unsafe_code)]
 pub fn trim_memory() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
@@ -199,8 +202,8 @@ pub fn trim_memory() {
     }
 }
 
-/// From now on memory of freed arrays goes back to the system at once. The GNU allocator otherwise keeps up to 64 MiB of
-/// it, more the larger the arrays were, and a process' peak depends on what it did before. Elsewhere this does nothing.
+/// Makes the memory of freed arrays go back to the system at once. Otherwise the GNU allocator keeps up to 64 MiB, more
+/// after larger arrays, and the peak of a process depends on its past. With other allocators this does nothing.
 #[allow(unsafe_code)]
 pub fn return_freed_memory() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
@@ -218,9 +221,9 @@ pub fn return_freed_memory() {
     }
 }
 
-/// Asks for large pages (2 MiB rather than 4 KiB) under memory that is going to be written for the first time, in no
-/// particular order: fewer page faults, and fewer misses of the address translation. Memory of a few MiB or less is left
-/// as it is, and so is all but Linux'.
+/// Requests large pages (2 MiB instead of 4 KiB) for memory that will be written for the first time in no particular order.
+/// This causes fewer page faults and fewer misses in address translation. It acts on Linux only, and only on more than a few
+/// MiB.
 #[allow(unsafe_code)]
 pub fn prefer_huge_pages<T>(memory: &mut [T]) {
     #[cfg(target_os = "linux")]
@@ -239,8 +242,8 @@ pub fn prefer_huge_pages<T>(memory: &mut [T]) {
         let start = memory.as_mut_ptr().cast::<u8>();
         let before = start.align_offset(PAGE);
         if bytes >= LEAST_BYTES && before < bytes {
-            // SAFETY: the range lies within `memory`. The advice changes no contents, and a system without large pages, or
-            // with larger small ones, refuses it.
+            // SAFETY: the range lies within `memory`. The advice changes no contents. A system without large pages, or with
+            // larger normal pages, refuses it.
             unsafe {
                 madvise(start.add(before).cast(), bytes - before, MADV_HUGEPAGE);
             }
@@ -270,10 +273,13 @@ mod tests {
         let what = || format!("samples of {coils} coils");
         for len in [usize::MAX, usize::MAX / 8, 1 << 56] {
             let bytes = (len as u64).saturating_mul(8);
-            assert_eq!(needed(room::<f64>(what(), len)), bytes);
+            assert_eq!(needed(try_with_capacity::<f64>(what(), len)), bytes);
             assert_eq!(needed(zeroed::<f64>(what(), len)), bytes);
         }
-        assert_eq!(needed(make_room(what(), &mut vec![0u8; 3], isize::MAX as usize)), isize::MAX as u64 + 3);
+        assert_eq!(
+            needed(try_reserve(what(), &mut vec![0u8; 3], isize::MAX as usize)),
+            isize::MAX as u64 + 3
+        );
         assert_eq!(needed(expect_memory(what(), 1 << 60)), 1 << 60);
         assert_eq!(needed(expect_memory(what(), u64::MAX)), u64::MAX);
         expect_memory("a page", 4096).unwrap();
@@ -281,7 +287,7 @@ mod tests {
 
     #[test]
     fn memory_that_is_there_is_given() {
-        let empty = room::<u32>("numbers", 100).unwrap();
+        let empty = try_with_capacity::<u32>("numbers", 100).unwrap();
         assert!(empty.is_empty() && empty.capacity() >= 100);
         assert_eq!(zeroed::<u16>("numbers", 3).unwrap(), [0; 3]);
         assert_eq!(copied("numbers", &[1, 2]).unwrap(), [1, 2]);

@@ -1,4 +1,4 @@
-//! The CPU: a thread pool of its own and the instruction set found at run time.
+//! The CPU: a thread pool of its own, and the instruction set that is found at run time.
 
 mod allocator;
 mod memory;
@@ -8,8 +8,8 @@ use rayspin_core::{Error, Result};
 
 pub use allocator::Allocator;
 pub use memory::{
-    copied, expect_addresses, expect_memory, largest_cache, make_room, memory, peak_memory,
-    prefer_huge_pages, process_memory, return_freed_memory, room, trim_memory, zeroed,
+    copied, expect_addresses, expect_memory, largest_cache, memory, peak_memory, prefer_huge_pages,
+    process_memory, return_freed_memory, trim_memory, try_reserve, try_with_capacity, zeroed,
 };
 
 /// A pool of threads and the SIMD level of this machine.
@@ -33,14 +33,14 @@ impl Cpu {
         Ok(Self { pool, level })
     }
 
-    /// Runs `work` inside the pool: `rayon`'s parallel iterators in it use this device's threads and no others.
+    /// Runs `work` inside the pool. `rayon`'s parallel iterators in `work` use only this device's threads.
     pub fn run<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
         self.pool.install(work)
     }
 
-    /// [`Cpu::run`] on as many threads that end with the work, and with them what libraries keep for each of their threads:
-    /// a matrix product leaves tens of megabytes of packed panels behind.
-    pub fn run_apart<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
+    /// [`Cpu::run`] on new threads, as many as the pool has, which end with the work. The memory that libraries keep for
+    /// each thread is freed with them: a matrix product leaves tens of megabytes of packed panels behind.
+    pub fn run_on_new_threads<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
         match rayon::ThreadPoolBuilder::new().num_threads(self.threads()).build() {
             Ok(pool) => pool.install(work),
             Err(_) => self.run(work),
@@ -99,7 +99,7 @@ pub fn model_name() -> String {
     stated.unwrap_or_else(|| std::env::consts::ARCH.to_owned())
 }
 
-/// The clock in MHz at which the fastest core runs at this moment, where the system tells.
+/// The clock of the fastest core at this moment in MHz; `None` if the system does not report it.
 pub fn clock_mhz() -> Option<f64> {
     let governed = (0..available_threads()).filter_map(|core| {
         let path = format!("/sys/devices/system/cpu/cpu{core}/cpufreq/scaling_cur_freq");

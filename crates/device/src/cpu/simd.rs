@@ -1,12 +1,13 @@
-//! SIMD with run-time dispatch: the one place that names the SIMD library, and the vector functions it lacks.
+//! SIMD with run-time dispatch. This is the one module that names the SIMD library. It adds vector functions that the
+//! library lacks.
 //!
-//! A kernel is a function over `S: Simd`, marked `#[inline(always)]`, called once inside [`dispatch!`] with the level of
-//! [`super::Cpu::level`]; everything it calls is inlined into a body compiled for that instruction set. Code that serves
+//! A kernel is a function over `S: Simd`, marked `#[inline(always)]`. It is called once, inside [`dispatch!`] with the level
+//! of [`super::Cpu::level`]. Its whole call tree is inlined into a body compiled for that instruction set. Code that serves
 //! both precisions is generic over `T:` [`SimdReal`] and works on [`Lanes<S, T>`](Lanes).
 //!
-//! A closure inside a kernel is a function of its own: it needs `#[inline(always)]` too where it is an argument, and one
-//! given to a library function such as `std::array::from_fn` is compiled for the baseline instruction set, where every
-//! vector operation becomes a call. Write a loop.
+//! A closure inside a kernel is a function of its own. A closure that is an argument of a kernel's function needs
+//! `#[inline(always)]` too. A closure given to a library function such as `std::array::from_fn` is compiled for the baseline
+//! instruction set, where every vector operation becomes a call. Write a loop instead.
 
 pub use fearless_simd::prelude;
 pub use fearless_simd::{Level, Simd, dispatch};
@@ -15,7 +16,7 @@ use fearless_simd::prelude::*;
 use num_complex::Complex;
 use rayspin_core::Real;
 
-/// Every instruction set that this machine runs and kernels are compiled for, the baseline first, the best last.
+/// All instruction sets that this machine has and kernels are compiled for, the baseline first, the best last.
 pub fn levels() -> Vec<Level> {
     let levels = [Level::baseline()].into_iter();
     #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
@@ -39,7 +40,7 @@ pub trait SimdReal: Real + SimdFloatElement {
     /// Coefficients Q of cos(2πh) ≈ Q(h²) on |h| ≤ 1/4, lowest order first; the first is 1.
     const COS_2PI: &'static [Self];
 
-    /// Rounds a vector of doubles and stores it; `out` has as many elements as the vector.
+    /// Rounds a vector of doubles and stores it. `out` has as many elements as the vector.
     fn store_f64s<S: Simd>(values: S::f64s, out: &mut [Self]);
 
     /// `sums[i] += values[i]` in double precision; `sums` has as many elements as the vector.
@@ -107,8 +108,8 @@ impl SimdReal for f64 {
 
 /// `(sin 2πx, cos 2πx)` of every lane, x in turns.
 ///
-/// The reduction x − round(x) is exact for every finite x, so a large phase costs accuracy only in what its own rounding
-/// has lost: form k·x in double precision and pass its fractional part. Measured absolute error, given x as it is:
+/// The reduction x − round(x) is exact for every finite x. A large phase therefore loses only the accuracy that its own
+/// rounding has lost. Form k·x in double precision and pass its fractional part. Measured absolute error, given x as it is:
 /// 1.2e-7 for f32 (1.6e-7 without fused multiply-add), 4e-16 for f64. Whole turns give exactly (0, 1). NaN for NaN and ±∞.
 #[inline(always)]
 pub fn sincos_2pi<S: Simd, T: SimdReal>(simd: S, x: Lanes<S, T>) -> (Lanes<S, T>, Lanes<S, T>) {

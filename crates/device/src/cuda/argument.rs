@@ -1,4 +1,4 @@
-//! Launches whose arguments are checked against the kernel's own declaration.
+//! Kernel launches. Arguments are checked against the kernel's declaration.
 
 use std::any::TypeId;
 use std::ffi::c_void;
@@ -31,7 +31,7 @@ pub struct ViewMut<'a, T> {
     pub(super) life: PhantomData<&'a mut [T]>,
 }
 
-/// The device whose memory an address is of.
+/// Identifies the device that an address belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Home(usize);
 
@@ -40,7 +40,7 @@ impl Home {
         Self(Arc::as_ptr(memory).addr())
     }
 
-    /// Errors: `view` is of another device.
+    /// Errors: `view` belongs to another device.
     pub(super) fn expect(self, what: &str, view: Self) -> Result<()> {
         if self == view {
             Ok(())
@@ -56,7 +56,7 @@ impl<'a, T: Element> View<'a, T> {
         self.len
     }
 
-    /// Whether there are none.
+    /// Whether the view has no elements.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -82,7 +82,7 @@ impl<'a, T: Element> ViewMut<'a, T> {
         self.len
     }
 
-    /// Whether there are none.
+    /// Whether the view has no elements.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -98,7 +98,7 @@ impl<'a, T: Element> ViewMut<'a, T> {
     }
 
     /// The same elements, for another kernel.
-    pub fn again(&mut self) -> ViewMut<'_, T> {
+    pub fn reborrow(&mut self) -> ViewMut<'_, T> {
         ViewMut { address: self.address, len: self.len, home: self.home, life: PhantomData }
     }
 
@@ -111,7 +111,7 @@ impl<'a, T: Element> ViewMut<'a, T> {
 /// A value given to a kernel, with the C type that its parameter must have.
 #[derive(Debug, Clone, Copy)]
 pub struct Argument<'a> {
-    /// Large enough for every scalar and an address.
+    /// Holds any scalar or an address.
     bits: [u64; 2],
     element: &'static str,
     pointer: bool,
@@ -170,7 +170,7 @@ macro_rules! scalars {
                 Self::scalar(value, $c)
             }
         })*
-        /// The C type of `T`, or `""` where there is none: such elements only a kernel that declares bytes can take.
+        /// The C type of `T`, or `""` if it has no C type. No kernel parameter matches `""`.
         fn c_name<T: 'static>() -> &'static str {
             let id = TypeId::of::<T>();
             $(if id == TypeId::of::<$rust>() {
@@ -206,37 +206,40 @@ pub struct Kernel {
 }
 
 impl Kernel {
-    /// What it takes of a multiprocessor.
+    /// The kernel's use of a multiprocessor's resources.
     pub fn resources(&self) -> Resources {
         self.function.resources()
     }
 
-    /// Blocks of `threads` threads and `shared` bytes that one multiprocessor holds at once.
+    /// Number of blocks that one multiprocessor holds at once, for blocks of `threads` threads with `shared` bytes of shared
+    /// memory.
     pub fn occupancy(&self, threads: u32, shared: u32) -> Result<u32> {
         self.function.occupancy(threads, shared)
     }
 
-    /// Queues the kernel. Errors: arguments of other types than the kernel declares or of another device, a launch beyond what
-    /// the device can hold (naming the limit), or an error of the device.
+    /// Queues the kernel. Errors: arguments whose types differ from the kernel's declaration or that belong to another
+    /// device; a launch beyond a limit of the device (the error names the limit); an error of the device.
     ///
-    /// Views are borrowed until the call returns; the device works in order, so that later work sees what this one wrote.
+    /// Views are borrowed until the call returns. The device works in order, so later work sees the values that this kernel
+    /// writes.
     ///
     /// # Safety
-    /// The kernel's source is trusted as to what it does with its arguments, which no check here can know. The launch gives it
-    /// arguments, blocks, threads and bytes of shared memory; safe code may have left any values in memory. With all these it reads and
-    /// writes nothing but the elements of its views, its shared memory and its own variables, and it ends.
+    /// No check here can know how the kernel uses its arguments, so the caller answers for its source. Given the arguments,
+    /// blocks, threads and bytes of shared memory of this launch, the kernel reads and writes only the elements of its
+    /// views, its shared memory and its own variables, and it terminates. This holds for any values in memory that safe code
+    /// may have left there.
     #[allow(unsafe_code)]
     pub unsafe fn launch(&self, launch: Launch, arguments: &mut [Argument<'_>]) -> Result<()> {
         // SAFETY: as the caller promises.
         unsafe { self.queue(launch, arguments, false) }
     }
 
-    /// [`Kernel::launch`] that may start while the launch before it ends, where the device can do that (programmatic dependent
-    /// launch).
+    /// [`Kernel::launch`] as a programmatic dependent launch: on devices that support it, the kernel may start while the
+    /// previous launch ends.
     ///
     /// # Safety
-    /// As for [`Kernel::launch`]. All threads of the kernel execute `griddepcontrol.wait` before they touch memory, where it is
-    /// compiled for compute capability 9.0 or newer.
+    /// As for [`Kernel::launch`]. If the kernel is compiled for compute capability 9.0 or newer, all its threads execute
+    /// `griddepcontrol.wait` before they touch memory.
     #[allow(unsafe_code)]
     pub unsafe fn launch_early(&self, launch: Launch, arguments: &mut [Argument<'_>]) -> Result<()> {
         // SAFETY: as the caller promises.
@@ -244,7 +247,7 @@ impl Kernel {
     }
 
     /// # Safety
-    /// As for [`Kernel::launch`], and where it is `early`, as for [`Kernel::launch_early`].
+    /// As for [`Kernel::launch`], or with `early`, as for [`Kernel::launch_early`].
     #[allow(unsafe_code)]
     unsafe fn queue(&self, launch: Launch, arguments: &mut [Argument<'_>], early: bool) -> Result<()> {
         self.check_arguments(arguments)?;
@@ -255,8 +258,8 @@ impl Kernel {
         let mut pointers: Vec<*mut c_void> =
             arguments.iter_mut().map(|a| a.bits.as_mut_ptr().cast::<c_void>()).collect();
         let pass = self.memory.gate.pass();
-        // SAFETY: number and types of the arguments were compared with the kernel's declaration; the caller promises that the
-        // kernel stays inside its arrays, and waits where it starts early.
+        // SAFETY: the number and types of the arguments match the kernel's declaration. The caller promises that the kernel
+        // stays inside its arrays, and that a kernel that starts early waits.
         let queued = match early {
             false => unsafe { self.function.launch(launch, &mut pointers) },
             true => unsafe { self.function.launch_early(launch, &mut pointers) },
@@ -280,7 +283,7 @@ impl Kernel {
         }
     }
 
-    /// What a block takes, and how many a multiprocessor holds.
+    /// The resources of a block, and how many blocks a multiprocessor holds.
     fn report(&self, launch: Launch) -> String {
         let Resources { registers, shared, local, threads: compiled } = self.resources();
         let threads = launch.threads.iter().try_fold(1u32, |n, &t| n.checked_mul(t)).unwrap_or(u32::MAX);

@@ -8,16 +8,17 @@ use super::argument::Home;
 use super::{Driver, Memory, View, ViewMut};
 use crate::Element;
 
-/// How values get between a GPU and host memory that is not pinned.
+/// How values are copied between a GPU and pageable host memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Way {
-    /// Through pinned buffers of the device's own, which several threads fill or empty, one of two while the other is on its way.
+pub enum HostCopy {
+    /// Through pinned buffers that several threads fill or empty. Each thread has two: it fills one while the other is
+    /// copied.
     Staged,
-    /// As the driver does it by itself.
+    /// By the driver's own copy of pageable memory.
     Unstaged,
 }
 
-/// A piece of device memory, given back when it is dropped.
+/// A piece of device memory, freed on drop.
 pub(crate) struct Buffer {
     driver: Arc<dyn Driver>,
     memory: Arc<Memory>,
@@ -33,7 +34,7 @@ impl Buffer {
         bytes: u64,
         what: &str,
     ) -> Result<Self> {
-        // What an earlier failure left is given back first. Where it cannot be, the allocation tells.
+        // Frees the memory that an earlier failure left behind. If that fails, the allocation below reports it.
         let _ = memory.settle(&**driver);
         let _pass = memory.gate.pass_now(&format!("allocating {what} on the GPU"))?;
         let used = memory.used.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
@@ -49,7 +50,7 @@ impl Buffer {
                 available: limit.saturating_sub(used - bytes),
             });
         }
-        // An allocation of nothing has no address on every driver.
+        // Not every driver gives an address for an allocation of 0 bytes.
         let address = driver.allocate(bytes.max(1)).map_err(|e| {
             give_back();
             match e {
@@ -83,7 +84,7 @@ impl Buffer {
         unsafe { self.driver.set_bytes(self.address, 0, self.bytes) }
     }
 
-    pub(crate) fn upload<T: Element>(&mut self, at: usize, values: &[T], way: Way) -> Result<()> {
+    pub(crate) fn upload<T: Element>(&mut self, at: usize, values: &[T], way: HostCopy) -> Result<()> {
         let offset = (at * size_of::<T>()) as u64;
         let bytes: &[u8] = bytemuck::cast_slice(values);
         self.expect_inside("upload", offset, bytes.len() as u64)?;
@@ -95,7 +96,7 @@ impl Buffer {
         unsafe { upload(&*self.driver, self.address + offset, bytes, way) }
     }
 
-    pub(crate) fn download<T: Element>(&self, at: usize, values: &mut [T], way: Way) -> Result<()> {
+    pub(crate) fn download<T: Element>(&self, at: usize, values: &mut [T], way: HostCopy) -> Result<()> {
         let offset = (at * size_of::<T>()) as u64;
         let bytes: &mut [u8] = bytemuck::cast_slice_mut(values);
         self.expect_inside("download", offset, bytes.len() as u64)?;
@@ -106,8 +107,8 @@ impl Buffer {
         // SAFETY: the range was just found to lie inside the buffer.
         unsafe {
             match way {
-                Way::Staged => self.driver.download(self.address + offset, bytes),
-                Way::Unstaged => self.driver.download_unstaged(self.address + offset, bytes),
+                HostCopy::Staged => self.driver.download(self.address + offset, bytes),
+                HostCopy::Unstaged => self.driver.download_unstaged(self.address + offset, bytes),
             }
         }
     }
@@ -124,7 +125,7 @@ impl Buffer {
         unsafe { self.driver.copy(from.address + from_at, self.address + at, bytes) }
     }
 
-    /// Repeats `value` all over: log2(n) copies, each of all that is there already.
+    /// Fills the buffer with `value` in log2(n) copies. Each copy doubles the filled part.
     pub(crate) fn fill<T: Element>(&mut self, value: T) -> Result<()> {
         if self.bytes == 0 {
             return Ok(());
@@ -138,7 +139,7 @@ impl Buffer {
             return unsafe { self.driver.set_bytes(self.address, *byte, self.bytes) };
         }
         let mut done = (first.len() as u64).min(self.bytes);
-        self.upload(0, &first[..done as usize], Way::Staged)?;
+        self.upload(0, &first[..done as usize], HostCopy::Staged)?;
         while done < self.bytes && done > 0 {
             let next = done.min(self.bytes - done);
             let _pass = self.memory.gate.pass();
@@ -166,15 +167,15 @@ impl Buffer {
 /// # Safety
 /// `to` begins as many allocated bytes as `from` has.
 #[allow(unsafe_code)]
-pub(super) unsafe fn upload(driver: &dyn Driver, to: u64, from: &[u8], way: Way) -> Result<()> {
-    // The device would read it after this call. Its bytes are few, and from memory of the process's own they are taken at once.
+pub(super) unsafe fn upload(driver: &dyn Driver, to: u64, from: &[u8], way: HostCopy) -> Result<()> {
+    // The device would read these few bytes after this call returns. A copy of them in ordinary memory is read at once.
     let own = driver.reads_late(from).then(|| from.to_vec());
     let from = own.as_deref().unwrap_or(from);
     // SAFETY: as the caller promises.
     unsafe {
         match way {
-            Way::Staged => driver.upload(to, from),
-            Way::Unstaged => driver.upload_unstaged(to, from),
+            HostCopy::Staged => driver.upload(to, from),
+            HostCopy::Unstaged => driver.upload_unstaged(to, from),
         }
     }
 }

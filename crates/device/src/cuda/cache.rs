@@ -1,6 +1,7 @@
-//! Compiled kernels on disk: each under the hash of all that it was compiled from, with a hash of its name and content, so that
-//! a damaged file is compiled anew. They are code: a folder or a file that another user may write to is not read. Two processes
-//! may share the folder: files are written whole and renamed.
+//! The cache of compiled kernels on disk. The name of a file is the hash of everything that its kernel was compiled from.
+//! The file also holds a hash of its name and content, so that a damaged file is compiled again. Kernels are code: a folder
+//! or a file that another user may write to is not read. Two processes may share the folder, because a file is written
+//! completely and then renamed.
 
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
@@ -10,8 +11,8 @@ use crate::private;
 const MAGIC: &[u8; 8] = b"RSPCUB02";
 const HASH: usize = 32;
 
-/// The folder: `RAYSPIN_KERNEL_CACHE`, else `kernels` in [`private::cache`]. `None` where it is set to nothing, or where the user
-/// has no cache. Kernels are kept there only where no other user may write to it ([`private::make`]).
+/// The cache folder: `RAYSPIN_KERNEL_CACHE`, or else `kernels` in [`private::cache`]. `None` if the variable is empty or the
+/// user has no cache. Kernels are stored only if no other user may write to the folder ([`private::make`]).
 pub fn folder() -> Option<PathBuf> {
     match std::env::var_os("RAYSPIN_KERNEL_CACHE") {
         Some(set) => (!set.is_empty()).then(|| PathBuf::from(set)),
@@ -19,7 +20,7 @@ pub fn folder() -> Option<PathBuf> {
     }
 }
 
-/// The name under which something compiled from `parts` is kept.
+/// The file name for something compiled from `parts`.
 pub(super) fn key(parts: &[&str]) -> String {
     let mut hasher = blake3::Hasher::new();
     for part in parts {
@@ -33,7 +34,7 @@ fn hash(key: &str, content: &[u8]) -> blake3::Hash {
     blake3::Hasher::new().update(key.as_bytes()).update(content).finalize()
 }
 
-/// What was kept under `key`, when it is there, whole, and this user's own.
+/// The content stored under `key`, if the file exists, is intact and belongs to this user.
 pub(super) fn read(folder: &Path, key: &str) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
     private::open(&folder.join(key)).and_then(|mut file| file.read_to_end(&mut bytes)).ok()?;
@@ -42,7 +43,8 @@ pub(super) fn read(folder: &Path, key: &str) -> Option<Vec<u8>> {
     (hash(key, content).as_bytes() == found).then(|| content.to_vec())
 }
 
-/// Keeps `content`. A folder that cannot be written, or that others may write to, costs time at the next start, not this run.
+/// Stores `content`. If the folder cannot be written, or others may write to it, the next start compiles again; this run
+/// goes on.
 pub(super) fn write(folder: &Path, key: &str, content: &[u8]) -> std::io::Result<()> {
     private::make(folder)?;
     let part = private::temporary(folder, "part");

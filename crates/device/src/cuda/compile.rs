@@ -1,4 +1,4 @@
-//! From CUDA C++ to machine code or to PTX, by NVRTC.
+//! Compiles CUDA C++ to machine code or to PTX with NVRTC.
 
 #![allow(unsafe_code)]
 
@@ -10,19 +10,19 @@ use rayspin_core::{Error, Result};
 use super::Program;
 use super::machine::library;
 
-/// What the compiler made of a program.
+/// The result of a compilation.
 #[derive(Debug, Clone)]
 pub struct Compiled {
-    /// Machine code (cubin), or the text of PTX.
+    /// Machine code (cubin) or PTX text.
     pub image: Vec<u8>,
-    /// The compiler's words: warnings, and with `verbose` what each kernel takes.
+    /// The compiler's log: warnings and, with `verbose`, the resources of each kernel.
     pub log: String,
 }
 
-/// The first NVRTC that keeps what it compiled (NVRTC User Guide, "Caching").
+/// The first NVRTC that caches its results (NVRTC User Guide, "Caching").
 const CACHES: (u32, u32) = (12, 9);
 
-/// NVRTC's version, as (13, 0), where it is there.
+/// NVRTC's version, for example (13, 0); `None` without NVRTC.
 pub fn compiler_version() -> Option<(u32, u32)> {
     if !present() {
         return None;
@@ -33,12 +33,12 @@ pub fn compiler_version() -> Option<(u32, u32)> {
     Some((u32::try_from(major).ok()?, u32::try_from(minor).ok()?))
 }
 
-/// What to do where there is no compiler; `None` where there is one.
+/// Advice for a machine without the compiler; `None` if the compiler is there.
 pub fn compiler_missing() -> Option<String> {
     (!present()).then(missing)
 }
 
-/// What one kernel takes, as the assembler says in the log of [`compile`] with `verbose`.
+/// The resources of one kernel, from the assembler's lines in the log of [`compile`] with `verbose`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Usage {
     /// The kernel, by the name of its entry.
@@ -49,9 +49,9 @@ pub struct Usage {
     pub shared: u32,
     /// Bytes of local memory a thread: spilled registers and arrays that are indexed at run time.
     pub stack: u32,
-    /// Bytes of registers that the instructions of a thread store to local memory for want of registers.
+    /// Bytes that a thread stores to local memory because it has too few registers (register spills).
     pub spill_stores: u32,
-    /// Bytes that they load back.
+    /// Bytes of spilled registers that a thread loads back.
     pub spill_loads: u32,
 }
 
@@ -91,15 +91,16 @@ fn number_before(text: &str, unit: &str) -> Option<u32> {
     text[..text.find(unit)?].split_whitespace().next_back()?.parse().ok()
 }
 
-/// What a program is compiled for to run on a processor of this capability: `sm_80`, `sm_90a`.
+/// The compiler's name of the architecture for a processor of this capability: `sm_80`, `sm_90a`.
 pub fn architecture((major, minor): (u32, u32)) -> String {
-    // The `a` opens the instructions of one generation only: machine code is made for the processor at hand anyway.
+    // The `a` allows instructions that exist in one generation only. Machine code is made for one processor anyway.
     format!("sm_{major}{minor}{}", if major >= 9 { "a" } else { "" })
 }
 
-/// What is wrong with this compiler's machine code, or its PTX, for this driver.
+/// Why this driver cannot load this compiler's machine code or PTX, if it cannot.
 pub(super) fn newer_than_driver(compiler: (u32, u32), driver: (u32, u32), ptx: bool) -> Option<String> {
-    // Machine code of one major version runs on every driver of it; PTX asks for a driver that is as new.
+    // Machine code of a major version runs on every driver of that major version. PTX needs a driver that is at least as
+    // new.
     let newer = if ptx { compiler > driver } else { compiler.0 > driver.0 };
     let kind = if ptx { "PTX of CUDA" } else { "NVRTC" };
     newer.then(|| {
@@ -114,11 +115,11 @@ pub(super) fn newer_than_driver(compiler: (u32, u32), driver: (u32, u32), ptx: b
     })
 }
 
-/// Whether NVRTC is there and `RAYSPIN_PRECOMPILED_ONLY` does not forbid it.
+/// Whether NVRTC is installed and `RAYSPIN_PRECOMPILED_ONLY` does not forbid its use.
 pub(super) fn present() -> bool {
     static LOADED: std::sync::Once = std::sync::Once::new();
     LOADED.call_once(|| {
-        // The compiler asks the loader for these by name, which a package's own folder is not part of.
+        // NVRTC loads this library by name, and the loader does not search the folder of a package.
         library::find("nvrtc-builtins");
         library::find("nvrtc");
     });
@@ -130,9 +131,10 @@ fn precompiled_only() -> bool {
     std::env::var_os("RAYSPIN_PRECOMPILED_ONLY").is_some_and(|v| v != "0")
 }
 
-/// Compiles for one architecture: `sm_90` for machine code, `compute_80` for PTX. With `verbose` the log says what each kernel takes of a multiprocessor.
+/// Compiles for one architecture: `sm_90` for machine code, `compute_80` for PTX. With `verbose` the log lists the resources
+/// of each kernel.
 ///
-/// Errors: [`Error::Device`] without the compiler or with its words.
+/// Errors: [`Error::Device`] if the compiler is missing, or with the compiler's message.
 pub fn compile(program: &Program, architecture: &str, verbose: bool) -> Result<Compiled> {
     let what = || format!("compiling {} for {architecture}", program.name);
     if !present() {
@@ -153,7 +155,7 @@ pub fn compile(program: &Program, architecture: &str, verbose: bool) -> Result<C
     ]);
     if verbose {
         options.push("--ptxas-options=-v".to_owned());
-        // Beside a driver NVRTC keeps what it compiled, but not the log.
+        // With a driver installed NVRTC caches compiled programs, but not their log.
         if compiler_version().is_some_and(|version| version >= CACHES) {
             options.push("--no-cache".to_owned());
         }
@@ -190,7 +192,7 @@ pub fn compile(program: &Program, architecture: &str, verbose: bool) -> Result<C
     Ok(Compiled { image, log })
 }
 
-/// What is missing where there is no compiler.
+/// Names the missing library and how to get it.
 pub(super) fn missing() -> String {
     if precompiled_only() {
         return "RAYSPIN_PRECOMPILED_ONLY forbids NVRTC".to_owned();

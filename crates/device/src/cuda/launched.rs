@@ -1,4 +1,4 @@
-//! What was launched: for those who want to know without reading a variant's code.
+//! A list of kernel launches, so that a tool can examine a variant without reading its code.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -14,13 +14,13 @@ pub struct Launched {
     pub kernel: String,
     /// Blocks, threads, shared memory.
     pub launch: Launch,
-    /// What a thread and a block take.
+    /// The resources that a thread and a block take.
     pub resources: Resources,
-    /// Blocks that one multiprocessor holds at once; 0 where the driver cannot tell.
+    /// Number of blocks that one multiprocessor holds at once; 0 if the driver does not know.
     pub held: u32,
 }
 
-/// Launches while somebody wants to know of them.
+/// Collects launches while tracing is on.
 #[derive(Debug, Default)]
 pub(super) struct Trace {
     on: AtomicBool,
@@ -38,7 +38,7 @@ impl Trace {
         std::mem::take(&mut *lock(&self.launches))
     }
 
-    /// Costs one read of a flag where nobody wants to know.
+    /// Costs one read of a flag while tracing is off.
     pub(super) fn add(&self, kernel: &Kernel, launch: Launch) {
         if !self.on.load(Ordering::Acquire) {
             return;

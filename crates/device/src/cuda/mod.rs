@@ -1,43 +1,44 @@
 //! NVIDIA GPUs: memory, compiled kernels, launches. The one place that knows CUDA bindings.
 //!
-//! Work is queued in order on one stream; a call that gives values to the host waits for it. Kernels are CUDA C++,
-//! compiled at run time for the processor at hand and kept on disk. Nothing here needs a GPU or a toolkit to build.
+//! Work is queued in order on one stream. A call that returns values to the host waits for it. Kernels are CUDA C++. They
+//! are compiled at run time for the processor at hand and cached on disk. Building this crate needs neither a GPU nor a
+//! toolkit.
 
 mod argument;
 mod buffer;
 mod cache;
 mod compile;
+mod deferred;
 mod driver;
-mod kept;
-mod lanes;
 mod launched;
 mod machine;
 mod pinned;
+mod pipeline;
 mod precompiled;
 mod program;
 mod record;
-mod room;
+mod scratch_pool;
 mod texture;
 
 use argument::Home;
 pub use argument::{Argument, Kernel, View, ViewMut};
 pub(crate) use buffer::Buffer;
-pub use buffer::Way;
+pub use buffer::HostCopy;
 pub use cache::folder as cache_folder;
 pub use compile::{Compiled, Usage, architecture, compile, compiler_missing, compiler_version, usages};
+pub(crate) use deferred::Copying;
 pub use driver::{
-    Driver, Event, FftPlan, Function, Graph, Lane, Launch, Module, Properties, Resources, TextureMemory,
+    Driver, Event, FftPlan, Function, Graph, Launch, Module, Properties, Resources, Stream, TextureMemory,
     Ticket,
 };
-pub(crate) use kept::Copying;
 pub use launched::Launched;
 use launched::Trace;
-pub use machine::{Absent, count, driver_installed, fft_version};
+pub use machine::{NoGpu, count, driver_installed, fft_version};
 pub(crate) use pinned::PinnedBytes;
 pub use precompiled::{Packed, Precompiled, archive, ignored as ignored_archive, pack};
 pub use program::{Define, Parameter, Program, Source};
 pub use record::{Recorded, Recording};
-pub use texture::{Filter, Outside, Sampling, Texel, TexelKind, Texture, TextureLayout};
+pub use texture::{AddressMode, Filter, Sampling, Texel, TexelKind, Texture, TextureLayout};
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -52,29 +53,29 @@ pub struct Cuda {
     driver: Arc<dyn Driver>,
     memory: Arc<Memory>,
     modules: Mutex<Modules>,
-    rooms: room::Rooms,
-    /// What kernels are launched within.
+    scratch: scratch_pool::ScratchPools,
+    /// The limits that launches are checked against.
     limits: Arc<Properties>,
     host: Device,
     wait: bool,
     trace: Arc<Trace>,
-    /// Repetitions from which work is recorded.
+    /// Number of repetitions from which loops record their work.
     graphs_from: AtomicUsize,
 }
 
 /// Programs by the address of their source, then by their macros.
 type Modules = HashMap<usize, HashMap<Vec<Define>, Arc<Loaded>>>;
 
-/// What arrays of a device take, and may take.
+/// The memory that arrays of a device take, and its limit.
 #[derive(Debug, Default)]
 pub(crate) struct Memory {
     used: AtomicU64,
     peak: AtomicU64,
-    /// 0 where only the device's own memory is the limit.
+    /// 0 if only the device's memory limits arrays.
     limit: AtomicU64,
     refused: AtomicU64,
     gate: record::Gate,
-    kept: kept::Kept,
+    deferred: deferred::DeferredFrees,
 }
 
 struct Loaded {
@@ -82,7 +83,7 @@ struct Loaded {
     module: Arc<dyn Module>,
     signatures: HashMap<String, Arc<Vec<Parameter>>>,
     kernels: Mutex<HashMap<String, Kernel>>,
-    /// Variables that have what they are to have as long as the program is loaded.
+    /// Variables whose final values are written.
     tables: Mutex<HashSet<String>>,
 }
 
@@ -100,12 +101,12 @@ impl Cuda {
         let wait = std::env::var_os("RAYSPIN_CUDA_WAIT").is_some_and(|v| v != "0");
         let graphs = !wait && std::env::var_os("RAYSPIN_CUDA_GRAPHS").is_none_or(|v| v != "0");
         let limits = Arc::new(driver.properties().clone());
-        let graphs_from = AtomicUsize::new(if graphs { record::WORTH } else { usize::MAX });
+        let graphs_from = AtomicUsize::new(if graphs { record::MIN_REPETITIONS } else { usize::MAX });
         Self {
             driver,
             memory: Arc::default(),
             modules: Mutex::default(),
-            rooms: Mutex::default(),
+            scratch: Mutex::default(),
             limits,
             host,
             wait,
@@ -114,29 +115,29 @@ impl Cuda {
         }
     }
 
-    /// What it is.
+    /// The properties of the GPU.
     pub fn properties(&self) -> &Properties {
         self.driver.properties()
     }
 
-    /// Whether a program of any form can be had. Where not, those of [`Precompiled`] are all that there are: algorithms whose
-    /// forms depend on the problem then take the general ones that are listed.
+    /// Whether any program can be compiled. If not, only the programs of [`Precompiled`] exist, and an algorithm whose
+    /// kernels depend on the problem uses the general kernels of that list.
     pub fn compiles(&self) -> bool {
         self.driver.compiles()
     }
 
-    /// The CPU that does what is not worth a kernel: set-up of small problems.
+    /// The CPU that does the work that is not worth a kernel, such as setting up small problems.
     pub fn host(&self) -> &Device {
         &self.host
     }
 
-    /// Bytes that arrays take now, and the most that they took since [`Cuda::reset_peak`].
+    /// Bytes that arrays take now, and their peak since [`Cuda::reset_peak`].
     pub fn memory_used(&self) -> (u64, u64) {
         (self.memory.used.load(Ordering::Relaxed), self.memory.peak.load(Ordering::Relaxed))
     }
 
-    /// How often memory was refused so far: what tells a GPU's [`Error::Memory`] from the host's.
-    pub fn refusals(&self) -> u64 {
+    /// Number of allocations that failed so far. It tells a GPU's [`Error::Memory`] from the host's.
+    pub fn failed_allocations(&self) -> u64 {
         self.memory.refused.load(Ordering::Relaxed)
     }
 
@@ -145,12 +146,12 @@ impl Cuda {
         self.memory.peak.store(self.memory.used.load(Ordering::Relaxed), Ordering::Relaxed);
     }
 
-    /// Lets arrays take at most `bytes` in all; `None` takes the limit away.
+    /// Limits the total bytes of arrays; `None` removes the limit.
     pub fn limit_memory(&self, bytes: Option<u64>) {
         self.memory.limit.store(bytes.unwrap_or(0), Ordering::Relaxed);
     }
 
-    /// Bytes that arrays may still take: what is free on the device, or what the limit leaves.
+    /// Bytes that arrays may still take: the smaller of the device's free memory and the rest of the limit.
     pub fn memory_left(&self) -> Result<u64> {
         let free = self.driver.free_memory()?;
         let used = self.memory.used.load(Ordering::Relaxed);
@@ -164,9 +165,9 @@ impl Cuda {
         Buffer::new(&self.driver, &self.memory, bytes, what)
     }
 
-    /// The kernel `name` of `source` compiled with `defines`, compiled at most once.
+    /// The kernel `name` of `source` with the macros `defines`. Compiles each form at most once.
     ///
-    /// Errors: [`Error::Device`] with the compiler's words where it does not compile; no such kernel.
+    /// Errors: [`Error::Device`] with the compiler's message if it does not compile; no such kernel.
     pub fn kernel(&self, source: &'static Source, defines: &[Define], name: &str) -> Result<Kernel> {
         let loaded = self.load(source, defines)?;
         let mut kernels = lock(&loaded.kernels);
@@ -224,10 +225,11 @@ impl Cuda {
         let address = self.variable(source, defines, name, bytes.len() as u64)?;
         let _pass = self.memory.gate.pass_now("copying to a program's variable")?;
         // SAFETY: the variable has at least as many bytes.
-        unsafe { buffer::upload(&*self.driver, address, bytes, Way::Staged) }
+        unsafe { buffer::upload(&*self.driver, address, bytes, HostCopy::Staged) }
     }
 
-    /// [`Cuda::set_variable`] of a table that a program has for good: the first call writes it. Errors: those of `set_variable`.
+    /// [`Cuda::set_variable`] for a table that never changes: only the first call writes it. Errors: as
+    /// [`Cuda::set_variable`].
     pub fn set_table(
         &self,
         source: &'static Source,
@@ -236,7 +238,8 @@ impl Cuda {
         bytes: impl FnOnce() -> Vec<u8>,
     ) -> Result<()> {
         let loaded = self.load(source, defines)?;
-        // Not while it is locked: a recording on another thread may wait for it. Two first calls write the same.
+        // The lock is not held during the copy, because a recording on another thread may wait for it. Two concurrent first
+        // calls write the same values.
         let there = lock(&loaded.tables).contains(name);
         if !there {
             self.set_variable(source, defines, name, &bytes())?;
@@ -245,8 +248,8 @@ impl Cuda {
         Ok(())
     }
 
-    /// Writes a `__constant__` variable of a program from the device's memory, in the order of the device's work: the host waits for
-    /// nothing. Errors: no such variable, or more bytes than it has.
+    /// Writes a `__constant__` variable of a program from the device's memory, in the order of the device's work. The host
+    /// does not wait. Errors: no such variable, or more bytes than it has.
     #[allow(unsafe_code)]
     pub fn fill_variable<T: crate::Element>(
         &self,
@@ -263,7 +266,7 @@ impl Cuda {
         unsafe { self.driver.copy(from.address, address, bytes) }
     }
 
-    /// Where a variable lies that has room for `bytes`.
+    /// The address of a variable of at least `bytes` bytes.
     fn variable(&self, source: &'static Source, defines: &[Define], name: &str, bytes: u64) -> Result<u64> {
         let (address, size) = self.load(source, defines)?.module.variable(name)?;
         if bytes > size {
@@ -273,10 +276,10 @@ impl Cuda {
         Ok(address)
     }
 
-    /// Σ over lines, planes or volumes: a complex Fourier transform by the vendor's library (cuFFT), not scaled, in place: what
-    /// the kernels of our own are measured against, and nothing else. Plans are kept, and share one workspace.
+    /// A complex Fourier transform of lines, planes or volumes by the vendor's library (cuFFT), in place and without
+    /// scaling. It serves only as a yardstick for Rayspin's own kernels. Plans are cached and share one workspace.
     ///
-    /// Errors: the plan does not lie inside `values`, or no library is there.
+    /// Errors: the plan does not lie inside `values`; the library is missing.
     #[allow(unsafe_code)]
     pub fn fft<T: crate::Element>(&self, plan: &FftPlan, sign: i32, values: ViewMut<'_, T>) -> Result<()> {
         Home::of(&self.memory).expect("Fourier transform", values.home)?;
@@ -302,7 +305,7 @@ impl Cuda {
         unsafe { self.driver.fft(plan, sign, values.address, values.address) }
     }
 
-    /// Seconds that the device takes for `work`, without the host's share.
+    /// The device's time for `work` in seconds, without the host's time.
     pub fn seconds(&self, work: impl FnOnce() -> Result<()>) -> Result<f64> {
         let mark = || {
             let _pass = self.memory.gate.pass_now("timing work")?;
@@ -314,9 +317,9 @@ impl Cuda {
         self.driver.seconds(from.as_ref(), to.as_ref())
     }
 
-    /// The kernels that `work` launches, in order, with what they take: what a tuner knows of a variant without its source. Launches
-    /// that other threads ask for meanwhile are among them; those of a [recording](Cuda::record) are where they are recorded, and not
-    /// again where it is launched.
+    /// The kernels that `work` launches, in order, with their resources. A tuner learns from them about a variant without
+    /// reading its source. The list includes launches by other threads during `work`. A [recording](Cuda::record) appears
+    /// where it is recorded, not where it is launched.
     pub fn launches(&self, work: impl FnOnce() -> Result<()>) -> Result<Vec<Launched>> {
         self.trace.begin();
         let done = work();
@@ -324,7 +327,7 @@ impl Cuda {
         done.map(|()| launched)
     }
 
-    /// Waits until all work is done. Errors: whatever failed since the last time.
+    /// Waits until all work is done. Errors: a failure since the last wait.
     pub fn synchronize(&self) -> Result<()> {
         self.memory.settle(&*self.driver)?;
         let _pass = self.memory.gate.pass_now("waiting for the GPU")?;
@@ -332,13 +335,13 @@ impl Cuda {
     }
 }
 
-/// Bytes of pinned memory of the host that copies from and to its other memory go through, with so many threads, at most.
+/// Maximum bytes of pinned host memory that stage copies from and to pageable memory, for this number of threads.
 pub fn staging_bytes(threads: usize) -> u64 {
     machine::staging::bytes(threads)
 }
 
-/// Bytes a second that a copy within the device's memory reads and writes together: the best of five, of 1 GiB or a
-/// quarter of what is free.
+/// Bytes per second that a copy within the device's memory reads and writes together. The best of five copies of 1 GiB or a
+/// quarter of the free memory.
 pub fn copy_bandwidth(device: &Device) -> Result<f64> {
     let crate::Backend::Cuda(cuda) = device.backend() else {
         return Err(Error::value("device", "a GPU", device.describe()));

@@ -1,4 +1,4 @@
-//! Host memory that a GPU copies from and to beside its other work.
+//! Pinned host memory, for copies that run concurrently with a GPU's other work.
 
 #![allow(unsafe_code)]
 
@@ -11,35 +11,35 @@ use super::argument::Home;
 use super::{Copying, Cuda, Driver, Memory, Ticket, View, ViewMut};
 use crate::Element;
 
-/// Pinned bytes, given back when dropped.
+/// Pinned bytes, freed on drop.
 pub(crate) struct PinnedBytes {
     driver: Arc<dyn Driver>,
     memory: Arc<Memory>,
     pub(super) at: *mut u8,
     pub(super) bytes: u64,
-    /// What may still read or write them.
+    /// The work that may still read or write the bytes.
     busy: Option<Busy>,
 }
 
 enum Busy {
-    /// A copy beside the device's work.
+    /// A copy on a stream of its own.
     Copy(Copying),
-    /// Work that was asked for in order.
+    /// Work on the stream of all other work.
     Work,
 }
 
-// SAFETY: the bytes are this value's own, and those that the device uses are not touched.
+// SAFETY: the bytes belong to this value, and the host does not touch them while the device uses them.
 unsafe impl Send for PinnedBytes {}
 unsafe impl Sync for PinnedBytes {}
 
 impl PinnedBytes {
-    /// Waits until the device does not touch the bytes. Errors: this thread records, where work was asked for.
+    /// Waits until the device no longer uses the bytes. Errors: the device uses them and this thread records.
     fn wait(&self) -> Result<()> {
         match &self.busy {
             None => Ok(()),
             Some(Busy::Copy(copy)) => copy.wait(),
             Some(Busy::Work) => {
-                // A lane that failed may not be part of the work that is waited for.
+                // Waiting for the work does not include a copy stream that failed.
                 self.memory.settle(&*self.driver)?;
                 let _pass = self.memory.gate.pass_now("waiting for host memory")?;
                 self.driver.synchronize()
@@ -53,7 +53,7 @@ impl PinnedBytes {
         Ok(())
     }
 
-    /// Before work that is asked for in order: only a copy on another stream has to be waited for.
+    /// Prepares the bytes for work that is queued in order. Only a copy on another stream has to be waited for.
     pub(super) fn ask(&mut self) -> Result<()> {
         if let Some(Busy::Copy(_)) = self.busy {
             self.settle()?;
@@ -62,7 +62,7 @@ impl PinnedBytes {
         Ok(())
     }
 
-    /// The values. Errors: of the copy that is waited for.
+    /// The values. Waits for the last copy. Errors: the errors of that copy.
     pub(crate) fn values<T: Element>(&mut self) -> Result<&mut [T]> {
         self.settle()?;
         // SAFETY: the memory is this value's own, was set to 0 when it was made, is aligned to a page, and nothing touches it.
@@ -71,16 +71,16 @@ impl PinnedBytes {
         })
     }
 
-    /// The values, to be read. Errors: of the copy that is waited for.
+    /// The values, read-only. Waits for the last copy. Errors: the errors of that copy.
     pub(crate) fn read<T: Element>(&self) -> Result<&[T]> {
         self.wait()?;
-        // SAFETY: as above; whatever asks the device for more needs the value itself, not a reference that is shared.
+        // SAFETY: as above. Queueing more work on the bytes needs a mutable reference.
         Ok(unsafe {
             std::slice::from_raw_parts(self.at.cast::<T>(), self.bytes as usize / size_of::<T>().max(1))
         })
     }
 
-    /// The values as kernels see them. Who gives them to kernels calls [`PinnedBytes::ask`] before.
+    /// A view of the values for kernels. The caller first calls [`PinnedBytes::ask`].
     pub(super) fn mapped<T: Element>(&mut self) -> Result<ViewMut<'_, T>> {
         // SAFETY: the memory was pinned by this driver.
         let address = unsafe { self.driver.pinned_address(self.at) }?;
@@ -91,12 +91,12 @@ impl PinnedBytes {
 
 impl Drop for PinnedBytes {
     fn drop(&mut self) {
-        // The system may wait for the device where it takes pinned memory back: not while work is recorded.
+        // Freeing pinned memory may wait for the device, which is not possible while work is recorded.
         let over = !self.memory.gate.records() && (self.settle().is_ok() || self.memory.idle(&*self.driver));
         if !over {
             let (driver, memory) = (self.driver.clone(), self.memory.clone());
             let Self { at, bytes, .. } = *self;
-            return self.memory.keep(Self { driver, memory, at, bytes, busy: self.busy.take() });
+            return self.memory.defer(Self { driver, memory, at, bytes, busy: self.busy.take() });
         }
         let _pass = self.memory.gate.pass();
         // SAFETY: the memory is this value's own, and nothing uses it.
@@ -111,8 +111,9 @@ impl Cuda {
         Ok(PinnedBytes { driver: self.driver.clone(), memory: self.memory.clone(), at, bytes, busy: None })
     }
 
-    /// Begins a copy of all values. The caller keeps `to` from being used or freed before the ticket is joined.
-    pub(crate) fn upload_beside<T: Element>(
+    /// Begins a copy of all values on a stream of its own. The caller ensures that nothing uses or frees `to` before the
+    /// ticket is joined.
+    pub(crate) fn upload_async<T: Element>(
         &self,
         to: ViewMut<'_, T>,
         from: &mut PinnedBytes,
@@ -124,12 +125,13 @@ impl Cuda {
         }
         self.beside(from, "copying to the GPU", |driver, from| {
             // SAFETY: both have this number of bytes; `from` is not touched before the ticket is waited for.
-            unsafe { driver.upload_beside(to.address, from, bytes) }
+            unsafe { driver.upload_async(to.address, from, bytes) }
         })
     }
 
-    /// Begins a copy of all values. The caller keeps `from` from being written or freed before the ticket is joined.
-    pub(crate) fn download_beside<T: Element>(
+    /// Begins a copy of all values on a stream of its own. The caller ensures that nothing writes or frees `from` before the
+    /// ticket is joined.
+    pub(crate) fn download_async<T: Element>(
         &self,
         from: View<'_, T>,
         to: &mut PinnedBytes,
@@ -141,11 +143,11 @@ impl Cuda {
         }
         self.beside(to, "copying from the GPU", |driver, to| {
             // SAFETY: as above.
-            unsafe { driver.download_beside(from.address, to, bytes) }
+            unsafe { driver.download_async(from.address, to, bytes) }
         })
     }
 
-    /// What `begin` begins, which `end` is busy with from then on.
+    /// Begins a copy by calling `begin`, and marks `end` as busy with it.
     fn beside(
         &self,
         end: &mut PinnedBytes,
@@ -172,7 +174,7 @@ impl Cuda {
         }
     }
 
-    /// Asks for a copy of all values in the order of the device's work.
+    /// Queues a copy of all values in the order of the device's work.
     pub(crate) fn download_in_order<T: Element>(
         &self,
         from: View<'_, T>,
@@ -184,8 +186,8 @@ impl Cuda {
             return Ok(());
         }
         let begun = self.beside(to, "copying from the GPU", |driver, to| {
-            // SAFETY: both have this number of bytes; whatever changes or frees `from` comes later in the order of work, and `to` is
-            // not touched before the ticket is waited for.
+            // SAFETY: both have this number of bytes. Work that changes or frees `from` comes later in the order of work.
+            // The host does not touch `to` before it has waited for the ticket.
             unsafe { driver.download_in_order(from.address, to, bytes) }
         });
         begun.map(drop)

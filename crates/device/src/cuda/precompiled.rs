@@ -1,8 +1,15 @@
-//! PTX made beforehand, for machines that have the driver and no compiler: one file, or the same bytes in the executable.
+//! Precompiled PTX, for machines with the driver and without the compiler. The archive is one file, or the same bytes inside
+//! the executable.
 //!
-//! `RSPPTX01`, the compiler's version (2 × u32), the number of entries (u32), and an index of that many: the program's hash
-//! (32 bytes), the capability that it is compiled for (2 × u32; minor + 100 where it runs on that one alone), where it lies
-//! behind the index and its packed and its own length (3 × u64); then the packed PTX of each, and the hash of all before.
+//! The format of an archive:
+//!
+//! - the bytes `RSPPTX01`, the compiler's version (2 × u32) and the number of entries (u32).
+//! - one index record for each entry (see below).
+//! - the packed PTX of each entry.
+//! - the hash of everything before.
+//!
+//! An index record holds the hash of the program (32 bytes), the compute capability (2 × u32), the position after the index, the
+//! packed length and the unpacked length (3 × u64). If the PTX runs on one capability alone, 100 is added to its minor version.
 //! Integers are little-endian.
 
 use std::io::{Read, Write};
@@ -19,19 +26,19 @@ const MAGIC: &[u8; 8] = b"RSPPTX01";
 const HASH: usize = 32;
 const HEAD: usize = MAGIC.len() + 12;
 const ENTRY: usize = HASH + 8 + 24;
-/// Added to the minor version of a capability whose instructions no other processor has (`compute_90a`).
+/// Added to the minor version if the PTX uses instructions of that capability alone (`compute_90a`).
 const ONLY: u32 = 100;
-/// PTX of one program at most: what a damaged length may ask for.
+/// Maximum bytes of one program's PTX, so that a damaged length cannot request more.
 const MOST: u64 = 64 << 20;
 
-/// An executable's own archive.
+/// The archive inside the executable.
 #[cfg(feature = "precompiled")]
 static EMBEDDED: &[u8] = include_bytes!(env!(
     "RAYSPIN_PTX_EMBED",
     "the feature `precompiled` embeds the file that RAYSPIN_PTX_EMBED names: make one with `cargo xtask ptx`"
 ));
 
-/// Compiled programs by their hash.
+/// An archive of compiled programs, found by their hash.
 pub struct Precompiled {
     origin: String,
     compiler: (u32, u32),
@@ -39,7 +46,7 @@ pub struct Precompiled {
     count: usize,
 }
 
-/// What a program is found by: its text and its macros.
+/// The key of a program: the hash of its text and its macros.
 fn key(program: &Program) -> [u8; HASH] {
     let options = program.options().join(" ");
     let mut hasher = blake3::Hasher::new();
@@ -50,7 +57,7 @@ fn key(program: &Program) -> [u8; HASH] {
     *hasher.finalize().as_bytes()
 }
 
-/// One program's PTX on its way into an archive.
+/// One program's packed PTX, to be put into an archive.
 #[derive(Debug)]
 pub struct Packed {
     key: [u8; HASH],
@@ -60,7 +67,7 @@ pub struct Packed {
 }
 
 impl Packed {
-    /// `ptx` of `program`, compiled for this capability and all later ones, or with `only` for this one alone.
+    /// Packs `ptx` of `program`, compiled for `capability` and all later ones, or with `only` for this one alone.
     pub fn new(program: &Program, capability: (u32, u32), only: bool, ptx: &[u8]) -> std::io::Result<Self> {
         let mut packer = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::best());
         packer.write_all(ptx)?;
@@ -69,7 +76,7 @@ impl Packed {
     }
 }
 
-/// The archive of these programs.
+/// The bytes of an archive of these programs.
 pub fn pack(compiler: (u32, u32), mut entries: Vec<Packed>) -> Vec<u8> {
     entries.sort_by_key(|entry| (entry.key, entry.capability));
     entries.dedup_by_key(|entry| (entry.key, entry.capability));
@@ -104,7 +111,7 @@ fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
 }
 
 impl Precompiled {
-    /// An archive's bytes; `origin` is named in errors. Errors: another kind of file, or a damaged one.
+    /// Reads an archive. Errors name `origin`. Errors: another kind of file, or a damaged one.
     pub fn parse(
         origin: impl Into<String>,
         bytes: impl Into<std::borrow::Cow<'static, [u8]>>,
@@ -130,14 +137,14 @@ impl Precompiled {
         Ok(Self { origin, compiler: (major, minor), count, bytes })
     }
 
-    /// The archive in this file.
+    /// Reads the archive in a file.
     fn open(path: &Path) -> Result<Self> {
         let origin = path.display().to_string();
         let bytes = std::fs::read(path).map_err(|error| unread(&origin, &error))?;
         Self::parse(origin, bytes)
     }
 
-    /// Where it comes from.
+    /// The source of the archive, for messages.
     pub fn origin(&self) -> &str {
         &self.origin
     }
@@ -147,17 +154,18 @@ impl Precompiled {
         self.count
     }
 
-    /// Whether there are none.
+    /// Whether the archive has no programs.
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// The version of the compiler that made it.
+    /// The version of the compiler that made the archive.
     pub fn compiler(&self) -> (u32, u32) {
         self.compiler
     }
 
-    /// `program`'s PTX for a processor of this capability, ending in a zero byte. Errors: not among them; damaged.
+    /// The PTX of `program` for a processor of this capability, with a zero byte at the end. Errors: the archive lacks the
+    /// program; the entry is damaged.
     pub fn find(&self, program: &Program, capability: (u32, u32)) -> Result<Vec<u8>> {
         let key = key(program);
         let index = &self.bytes[HEAD..HEAD + self.count * ENTRY];
@@ -213,18 +221,18 @@ impl std::fmt::Debug for Precompiled {
     }
 }
 
-/// What there is for this process.
+/// The result of the search for this process's archive.
 #[derive(Default)]
 struct Found {
     archive: Option<Precompiled>,
-    /// Why the file beside the executable is passed over.
+    /// Why the file beside the executable is ignored.
     ignored: Option<String>,
 }
 
-/// The archive of this process: the file that `RAYSPIN_PTX` names, else the executable's own, else `rayspin.ptx` beside it, which is
-/// passed over where others may write to it ([`ignored`]).
+/// The archive of this process: the file that `RAYSPIN_PTX` names, or else the one inside the executable, or else
+/// `rayspin.ptx` beside the executable. That last file is [`ignored`] if others may write to it.
 ///
-/// Errors: a file that is none.
+/// Errors: a file that is no archive.
 pub fn archive() -> Result<Option<&'static Precompiled>> {
     match found() {
         Ok(found) => Ok(found.archive.as_ref()),
@@ -232,7 +240,7 @@ pub fn archive() -> Result<Option<&'static Precompiled>> {
     }
 }
 
-/// Why `rayspin.ptx` beside the executable is passed over, if it is: in words for who asks what there is.
+/// Why `rayspin.ptx` beside the executable is ignored, in words for people; `None` if it is not.
 pub fn ignored() -> Option<&'static str> {
     found().as_ref().ok()?.ignored.as_deref()
 }
@@ -252,7 +260,7 @@ fn look() -> Result<Found> {
     std::env::current_exe().map_or_else(|_| Ok(Found::default()), |executable| beside(&executable))
 }
 
-/// What lies beside this executable. Errors: a file that cannot be read or is no archive.
+/// The archive beside this executable. Errors: a file that cannot be read or is no archive.
 #[cfg(any(test, not(feature = "precompiled")))]
 fn beside(executable: &Path) -> Result<Found> {
     const NAME: &str = "rayspin.ptx";
@@ -275,7 +283,7 @@ fn unread(origin: &str, error: &std::io::Error) -> Error {
     Error::Device { what: format!("precompiled kernels {origin}"), detail: error.to_string() }
 }
 
-/// The name under which machine code made from this program's PTX is kept.
+/// The cache's file name for machine code made from this program's PTX.
 pub(super) fn cache_key(program: &Program, ptx: &[u8], architecture: &str, driver: (u32, u32)) -> String {
     let hash = blake3::hash(ptx).to_hex();
     cache::key(&[&program.text, &hash, architecture, &format!("driver {driver:?}")])

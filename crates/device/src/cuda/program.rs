@@ -1,13 +1,13 @@
-//! Kernel sources, what a compilation fixes of them, and the parameters that their kernels declare.
+//! Kernel sources, the macros that a compilation fixes, and the parameters that kernels declare.
 
 use std::collections::HashMap;
 
 use rayspin_core::{Error, Result};
 
-/// CUDA C++ of one or more kernels: files in the order in which they are read.
+/// The CUDA C++ of one or more kernels, as files in the order in which the compiler reads them.
 #[derive(Debug)]
 pub struct Source {
-    /// For messages and the cache: the algorithm's name.
+    /// The algorithm's name, for messages and the cache.
     pub name: &'static str,
     /// File names and contents.
     pub files: &'static [(&'static str, &'static str)],
@@ -16,7 +16,7 @@ pub struct Source {
 /// A macro that a compilation fixes: `-DNAME=VALUE`.
 pub type Define = (&'static str, String);
 
-/// Types that every kernel may use: `real` and `cplx` are the number type that the program is compiled for.
+/// Types for every kernel. `real` and `cplx` are the real and complex numbers of the program's precision.
 const PRELUDE: &str = include_str!("prelude.cuh");
 
 /// A source with everything that its compilation depends on, except the processor.
@@ -45,7 +45,7 @@ impl Program {
         self.defines.iter().map(|(name, value)| format!("-D{name}={value}")).collect()
     }
 
-    /// Its macros for people, without long lists.
+    /// The macros in words for people, without long lists.
     pub(super) fn describe(&self) -> String {
         let short = |value: &str| if value.len() > 24 { "…".to_owned() } else { value.to_owned() };
         let list: Vec<_> =
@@ -53,8 +53,8 @@ impl Program {
         list.join(", ")
     }
 
-    /// Names and parameters of its kernels; a type that is a macro is what the macro says. Errors: a declaration that cannot be
-    /// read.
+    /// The names and parameters of the program's kernels. Macros in types are replaced. Errors: a declaration that cannot be
+    /// parsed.
     pub fn signatures(&self) -> Result<HashMap<String, Vec<Parameter>>> {
         signatures(self.name, &self.text, &self.defines)
     }
@@ -65,7 +65,7 @@ impl Program {
 pub struct Parameter {
     /// Its name.
     pub name: String,
-    /// The type without qualifiers, `real` and `cplx` resolved: `float2`, `int`.
+    /// The type without qualifiers and with `real` and `cplx` resolved: `float2`, `int`.
     pub element: String,
     /// Whether it is a pointer.
     pub pointer: bool,
@@ -112,7 +112,7 @@ fn signatures(program: &str, text: &str, defines: &[Define]) -> Result<HashMap<S
     Ok(found)
 }
 
-/// What follows the bracketed group that `text` begins with.
+/// The text after the bracketed group that `text` begins with.
 fn after_group(text: &str) -> Option<&str> {
     let mut depth = 0usize;
     for (at, letter) in text.char_indices() {

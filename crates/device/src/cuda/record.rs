@@ -1,4 +1,4 @@
-//! Recorded work: who may ask for what meanwhile, and how long a recording may be repeated.
+//! Recorded work: the calls that are allowed during a recording, and how long a recording stays valid.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
@@ -8,15 +8,16 @@ use rayspin_core::{Error, Result};
 use super::driver::Graph;
 use super::{Cuda, Memory};
 
-/// What every call to the driver passes. While one thread records, others wait: what they ask for is not part of the recording.
+/// The lock that every call to the driver takes. While one thread records, the others wait, so that their work is no part of
+/// the recording.
 #[derive(Debug, Default)]
 pub(crate) struct Gate {
     turn: RwLock<()>,
     /// The thread that records, or 0.
     recorder: AtomicU64,
-    /// Whether it asked for something that cannot be recorded.
+    /// Whether the recording thread made a call that cannot be recorded.
     refused: AtomicBool,
-    /// How often memory was given back so far.
+    /// Number of times that memory was freed so far.
     given_back: AtomicU64,
 }
 
@@ -33,12 +34,12 @@ impl Gate {
         self.recorder.load(Ordering::Relaxed) == this_thread()
     }
 
-    /// For one call whose work can be recorded. The pass is given back before the next call is made.
+    /// Takes the lock for one call that can be recorded. The caller releases it before the next call.
     pub(crate) fn pass(&self) -> Option<RwLockReadGuard<'_, ()>> {
         (!self.records()).then(|| self.turn.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// For one call that cannot be recorded. Errors: this thread records.
+    /// Takes the lock for one call that cannot be recorded. Errors: this thread records.
     pub(crate) fn pass_now(&self, what: &str) -> Result<Option<RwLockReadGuard<'_, ()>>> {
         if self.records() {
             self.refused.store(true, Ordering::Relaxed);
@@ -48,8 +49,8 @@ impl Gate {
         Ok(self.pass())
     }
 
-    /// Memory goes: what was recorded may name it.
-    pub(crate) fn goes(&self) {
+    /// Notes that memory is freed, because recorded work may name it.
+    pub(crate) fn note_free(&self) {
         self.given_back.fetch_add(1, Ordering::Relaxed);
         if self.records() {
             self.refused.store(true, Ordering::Relaxed);
@@ -58,31 +59,31 @@ impl Gate {
 }
 
 impl Memory {
-    /// Whether memory that goes now may be given back now. Where not, it is kept: recorded work may name it, or a copy that
-    /// could not be waited for.
+    /// Whether dropped memory may be freed now. If not, the free is deferred, because recorded work or a copy that could not
+    /// be waited for may use the memory.
     pub(super) fn may_free(&self, address: u64, bytes: u64) -> bool {
-        self.gate.goes();
-        let may = !self.gate.records() && !self.kept.unsettled();
+        self.gate.note_free();
+        let may = !self.gate.records() && !self.deferred.unsettled();
         if !may {
-            self.kept.piece(address, bytes);
+            self.deferred.defer_free(address, bytes);
         }
         may
     }
 }
 
-/// What [`Cuda::try_record`] gives.
+/// The result of [`Cuda::try_record`].
 #[derive(Debug)]
 pub enum Recording {
-    /// All of the work.
+    /// The recording of all of the work.
     Ready(Recorded),
-    /// The work asks for something that cannot be recorded, which the error names; nothing was done.
+    /// The work makes a call that cannot be recorded; the error names it. No work was done.
     Refused(Error),
 }
 
-/// Recorded work, to be done as often as it is launched.
+/// Recorded work (a CUDA graph), which can be launched any number of times.
 ///
-/// It names arrays by their addresses. Where memory of the device was given back since, an array of the work's may be gone:
-/// it is then no longer [current](Recorded::current), and refuses to be launched.
+/// The recording holds the addresses of arrays. If device memory was freed since, one of these arrays may be gone. The
+/// recording is then no longer [current](Recorded::current), and launching it is an error.
 pub struct Recorded {
     graph: Box<dyn Graph>,
     memory: Arc<Memory>,
@@ -90,12 +91,12 @@ pub struct Recorded {
 }
 
 impl Recorded {
-    /// Whether no memory of the device was given back since.
+    /// Whether no device memory was freed since the recording.
     pub fn current(&self) -> bool {
         self.memory.gate.given_back.load(Ordering::Relaxed) == self.given_back
     }
 
-    /// Asks for all of it once more. Errors: it is not current; an error of the device.
+    /// Queues all of the work once more. Errors: the recording is not current; an error of the device.
     pub fn launch(&self) -> Result<()> {
         let _pass = self.memory.gate.pass_now("launching recorded work")?;
         if !self.current() {
@@ -114,31 +115,30 @@ impl std::fmt::Debug for Recorded {
 
 /// On an H100 a recording of a CG iteration costs the host 0.3 to 0.9 ms and a repetition gains 23 µs (64², 4 coils) to 5 µs (256²,
 /// 12 coils): `benches/results/2026-11-21-h100/cg_graph.txt`.
-pub(super) const WORTH: usize = 100;
+pub(super) const MIN_REPETITIONS: usize = 100;
 
 impl Cuda {
-    /// Repetitions to come from which loops record their work and repeat the recording; `usize::MAX` where they may not:
-    /// `RAYSPIN_CUDA_GRAPHS=0` and `RAYSPIN_CUDA_WAIT=1` forbid it. It changes no result.
+    /// The number of remaining repetitions from which a loop records its work and launches the recording. `usize::MAX` if
+    /// loops must not record: `RAYSPIN_CUDA_GRAPHS=0` and `RAYSPIN_CUDA_WAIT=1` forbid it. Recording changes no result.
     pub fn graphs_from(&self) -> usize {
         self.graphs_from.load(Ordering::Relaxed)
     }
 
-    /// Lets loops record, from now on, whatever they repeat three times or more, or forbids it altogether.
+    /// Lets loops record work that they repeat three times or more, or forbids recording.
     pub fn allow_graphs(&self, yes: bool) {
         self.graphs_from.store(if yes && !self.wait { 3 } else { usize::MAX }, Ordering::Relaxed);
     }
 
-    /// For work of several calls that cannot be recorded, before it touches anything or waits for another thread. Errors: this
-    /// thread records.
+    /// Checks that this thread does not record, before work of several calls that cannot be recorded. The work has then
+    /// touched nothing and waited for no thread. Errors: this thread records.
     pub fn expect_not_recording(&self, what: &str) -> Result<()> {
         self.memory.gate.pass_now(what).map(drop)
     }
 
-    /// Records the launches of `work`, which are not done now. `work` may not allocate, give memory back, load programs, nor
-    /// copy from or to the host.
+    /// Records the launches of `work` without doing them. `work` must not allocate or free memory, load programs, or copy
+    /// from or to the host.
     ///
-    /// Errors: those of `work`, among them that it asked for what cannot be recorded. However it ends, nothing is being
-    /// recorded afterwards.
+    /// Errors: errors of `work`; a call of `work` that cannot be recorded. The recording ends with the call in every case.
     pub fn record(&self, work: impl FnOnce() -> Result<()>) -> Result<Recorded> {
         match self.try_record(work)? {
             Recording::Ready(recorded) => Ok(recorded),
@@ -146,7 +146,7 @@ impl Cuda {
         }
     }
 
-    /// [`Cuda::record`], where work that cannot be recorded is no error.
+    /// [`Cuda::record`] that returns [`Recording::Refused`] for work that cannot be recorded.
     pub fn try_record(&self, work: impl FnOnce() -> Result<()>) -> Result<Recording> {
         let gate = &self.memory.gate;
         drop(gate.pass_now("recording")?);
@@ -154,15 +154,15 @@ impl Cuda {
         self.driver.begin_recording()?;
         gate.refused.store(false, Ordering::Relaxed);
         gate.recorder.store(this_thread(), Ordering::Relaxed);
-        // Whatever happens, the recording ends.
+        // The recording ends even after a panic.
         let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
         gate.recorder.store(0, Ordering::Relaxed);
         let ended = self.driver.end_recording();
         let refused = gate.refused.swap(false, Ordering::Relaxed);
         let given_back = gate.given_back.load(Ordering::Relaxed);
-        let gone = self.memory.kept_so_far();
+        let gone = self.memory.take_deferred();
         drop(turn);
-        // The recording that may name it is not kept.
+        // A recording that names this memory is not kept.
         self.memory.give_back(&*self.driver, gone);
         let done = done.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         match (done, ended) {

@@ -1,4 +1,4 @@
-//! Textures: values that kernels read at any coordinate, interpolated by the hardware.
+//! Textures: values that kernels read at any coordinate and that the hardware interpolates.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -10,14 +10,14 @@ use super::argument::Home;
 use super::{Argument, Cuda, Driver, Memory, TextureMemory};
 use crate::{Array, Element};
 
-/// The numbers of a texel as the hardware keeps them.
+/// The numbers of a texel as the hardware stores them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TexelKind {
-    /// `tex2D<float>` gives the number.
+    /// `tex2D<float>` returns the number.
     F32,
-    /// `tex2D<float2>` gives both.
+    /// `tex2D<float2>` returns both numbers.
     F32x2,
-    /// `tex2D<float>` gives the number divided by 255.
+    /// `tex2D<float>` returns the number divided by 255.
     U8,
 }
 
@@ -32,8 +32,8 @@ impl TexelKind {
     }
 }
 
-/// Elements that a texture can hold. Copies to and from a texture take the size of [`Texel::KIND`], so that no other crate says which
-/// it is:
+/// Elements that a texture can hold. Copies to and from a texture rely on the size of [`Texel::KIND`], so other crates
+/// cannot implement this trait:
 ///
 /// ```compile_fail
 /// use rayspin_device::cuda::{Texel, TexelKind};
@@ -47,7 +47,7 @@ impl TexelKind {
 /// }
 /// ```
 pub trait Texel: Element + sealed::Sealed {
-    /// How the hardware keeps them.
+    /// How the hardware stores the elements.
     const KIND: TexelKind;
 }
 
@@ -68,55 +68,56 @@ impl Texel for u8 {
     const KIND: TexelKind = TexelKind::U8;
 }
 
-/// What a coordinate between texels gives. Texel i lies at i + ½.
+/// The value at a coordinate between texels. Texel i lies at i + ½.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Filter {
     /// The texel that the coordinate lies in.
     Point,
-    /// (1 − α) T\[i\] + α T\[i + 1\] along every axis, i = ⌊x − ½⌋, α = x − ½ − i rounded to 1/256; along several axes hardware
-    /// rounds each texel's product of weights to 1/256 too (seen on an H100).
+    /// (1 − α) T\[i\] + α T\[i + 1\] along every axis, with i = ⌊x − ½⌋ and α = x − ½ − i rounded to 1/256. Along several
+    /// axes the hardware also rounds each texel's product of weights to 1/256 (seen on an H100).
     Linear,
 }
 
-/// What a coordinate outside gives.
+/// The value at a coordinate outside the texture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outside {
+pub enum AddressMode {
     /// The nearest texel.
     Clamp,
     /// 0.
     Border,
-    /// The texture repeats; for normalised coordinates only.
+    /// The texture repeats. For normalised coordinates only.
     Wrap,
-    /// The texture repeats, every other time reversed; for normalised coordinates only.
+    /// The texture repeats, every other time reversed. For normalised coordinates only.
     Mirror,
 }
 
 /// How a texture is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sampling {
-    /// Between texels.
+    /// How values between texels are found.
     pub filter: Filter,
-    /// Beyond them, along every axis.
-    pub outside: Outside,
+    /// How values outside the texture are found, along every axis.
+    pub address_mode: AddressMode,
     /// Whether coordinates go from 0 to 1 rather than from 0 to the number of texels.
     pub normalized: bool,
 }
 
 impl Sampling {
     /// Linear, 0 outside, coordinates in texels.
-    pub const LINEAR: Self = Self { filter: Filter::Linear, outside: Outside::Border, normalized: false };
+    pub const LINEAR: Self =
+        Self { filter: Filter::Linear, address_mode: AddressMode::Border, normalized: false };
 }
 
-/// A texture as a driver makes it.
+/// The description of a texture, for a driver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TextureLayout {
-    /// Texels along x, y and z; of missing axes 0. Of layers the number is that of z.
+    /// Texels along x, y and z; 0 for an axis that is missing. z is the number of layers if the texture has layers.
     pub size: [usize; 3],
-    /// Whether z counts layers, between which nothing is interpolated.
+    /// Whether z counts layers. Nothing is interpolated between layers.
     pub layered: bool,
     /// The texels.
     pub kind: TexelKind,
-    /// How they are read.
+    /// How kernels read the texture.
     pub sampling: Sampling,
 }
 
@@ -132,7 +133,8 @@ impl TextureLayout {
     }
 }
 
-/// Most texels along x, y, z for 1, 2 and 3 axes, on every processor since capability 8.0, and of layers.
+/// Maximum texels along x, y and z for 1, 2 and 3 axes on every processor since capability 8.0, and the maximum number of
+/// layers.
 const MOST: [[usize; 3]; 3] = [[131_072, 0, 0], [131_072, 65_536, 0], [16_384; 3]];
 const MOST_LAYERED: [usize; 3] = [32_768, 32_768, 2048];
 
@@ -144,7 +146,7 @@ pub struct Texture {
     shape: Vec<usize>,
 }
 
-/// The memory of a texture, which goes when all kernels queued so far have read it.
+/// The memory of a texture. It is freed when all kernels queued so far have read it.
 struct Texels {
     inner: Arc<dyn TextureMemory>,
     driver: Arc<dyn Driver>,
@@ -153,15 +155,15 @@ struct Texels {
 }
 
 impl Cuda {
-    /// A texture of `values`, `[x]`, `[y, x]` or `[z, y, x]`.
+    /// Makes a texture of `values`, `[x]`, `[y, x]` or `[z, y, x]`.
     ///
-    /// Errors: another number of axes, one that is empty or too long for the hardware, repeated textures with coordinates in
-    /// texels, no memory.
+    /// Errors: another number of axes; an axis that is empty or too long for the hardware; a repeated texture with
+    /// coordinates in texels; no memory.
     pub fn texture<T: Texel>(&self, values: &Array<T>, sampling: Sampling) -> Result<Texture> {
         self.new_texture(values, sampling, false)
     }
 
-    /// A texture of images `[layer, y, x]`, for `tex2DLayered`. Errors: as [`Cuda::texture`].
+    /// Makes a texture of images `[layer, y, x]`, for `tex2DLayered`. Errors: as [`Cuda::texture`].
     pub fn layered_texture<T: Texel>(&self, values: &Array<T>, sampling: Sampling) -> Result<Texture> {
         self.new_texture(values, sampling, true)
     }
@@ -180,7 +182,7 @@ impl Cuda {
             let most: Vec<_> = most[..shape.len()].iter().rev().collect();
             return Err(Error::value("texture", format!("at most {most:?} texels"), format!("{shape:?}")));
         }
-        if matches!(sampling.outside, Outside::Wrap | Outside::Mirror) && !sampling.normalized {
+        if matches!(sampling.address_mode, AddressMode::Wrap | AddressMode::Mirror) && !sampling.normalized {
             let wanted = "normalised coordinates, without which the hardware repeats nothing";
             return Err(Error::value("texture", wanted, format!("{sampling:?}")));
         }
@@ -218,7 +220,7 @@ impl Memory {
 }
 
 impl Texture {
-    /// Copies other values of the same shape, in the order of the device's work.
+    /// Replaces the values by others of the same shape, in the order of the device's work.
     ///
     /// Errors: another shape, kind of texel or device.
     #[allow(unsafe_code)]
@@ -235,7 +237,7 @@ impl Texture {
         unsafe { self.texels.inner.fill(values.cuda().address) }
     }
 
-    /// Axes of the array that it was made of.
+    /// The shape of the array that the texture was made of.
     pub fn shape(&self) -> &[usize] {
         &self.shape
     }
@@ -257,10 +259,10 @@ impl Texels {
 
 impl Drop for Texels {
     fn drop(&mut self) {
-        self.memory.gate.goes();
+        self.memory.gate.note_free();
         if self.wait().is_err() && !self.memory.idle(&*self.driver) {
             let (inner, driver) = (self.inner.clone(), self.driver.clone());
-            return self.memory.keep(Self { inner, driver, memory: self.memory.clone(), bytes: self.bytes });
+            return self.memory.defer(Self { inner, driver, memory: self.memory.clone(), bytes: self.bytes });
         }
         self.memory.untake(self.bytes);
     }

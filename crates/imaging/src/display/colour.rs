@@ -7,15 +7,15 @@ use super::Limits;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ColourMap {
-    /// Black, violet, orange, pale yellow; lightness rises evenly, so that equal steps in value look equal. For errors.
+    /// Black, violet, orange, pale yellow, for error maps. Lightness rises evenly, so that equal steps in value look equal.
     #[default]
     Inferno,
     /// Black to white.
     Grey,
 }
 
-/// Every fifteenth entry of the 256-entry map `inferno` by N. J. Smith and S. van der Walt (CC0), of which linear
-/// interpolation between these differs by at most 5 of 255.
+/// Every fifteenth entry of the 256-entry map `inferno` by N. J. Smith and S. van der Walt (CC0). Linear interpolation
+/// between these entries differs from the map by at most 5 of 255.
 const INFERNO: [[u8; 3]; 18] = [
     [0, 0, 4],
     [10, 7, 34],

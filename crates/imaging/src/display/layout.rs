@@ -5,15 +5,15 @@ use serde::{Deserialize, Serialize};
 /// How [`montage`] lays out slices.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Montage {
-    /// Slices shown, in this order; all when absent. See [`evenly_spaced`].
+    /// The slices to show, in this order; `None` shows all. See [`evenly_spaced`].
     pub slices: Option<Vec<usize>>,
-    /// Slices side by side; when absent, as many as make the picture nearly square.
+    /// Number of slices side by side; `None` makes the picture nearly square.
     pub columns: Option<usize>,
     /// Empty rows and columns between slices.
     pub gap: usize,
 }
 
-/// `count` slices of `n` spread evenly, the middle ones of `count` equal parts; all of them when `count ≥ n`.
+/// `count` evenly spread slices of `n`: the middle slices of `count` equal parts. All slices if `count ≥ n`.
 ///
 /// ```
 /// assert_eq!(rayspin_imaging::display::evenly_spaced(100, 4), [12, 37, 62, 87]);
@@ -29,11 +29,11 @@ pub fn montage<T: Copy + Default>(volume: ArrayView3<'_, T>, layout: &Montage) -
     montage_filled(volume, layout, T::default())
 }
 
-/// The slices of a `[z, y, x]` volume in rows, left to right and downwards, in one `[y, x]` picture. Places left over and
-/// gaps hold `fill`; for values that are windowed afterwards, NaN is shown as the lowest.
+/// The slices of a `[z, y, x]` volume in rows, left to right and downwards, in one `[y, x]` picture. Gaps and unused places
+/// hold `fill`. For values that are windowed afterwards, NaN shows as the lowest value.
 ///
-/// Errors: an empty volume, no slice chosen or one that does not exist, zero columns, or a picture that exceeds the
-/// address space.
+/// Errors: an empty volume; no slice, or a slice that does not exist; zero columns; a picture that exceeds the address
+/// space.
 pub fn montage_filled<T: Copy>(volume: ArrayView3<'_, T>, layout: &Montage, fill: T) -> Result<Array2<T>> {
     let (nz, ny, nx) = volume.dim();
     if volume.is_empty() {
@@ -78,24 +78,25 @@ fn square_columns(count: usize, ny: usize, nx: usize) -> usize {
     (1..=count).rev().min_by(|&a, &b| elongation(a).total_cmp(&elongation(b))).unwrap_or(1)
 }
 
-/// Every pixel as a block of `factor` × `factor`. Errors: factor 0, or a picture that exceeds the address space.
+/// Enlarges every pixel to a block of `factor` × `factor` pixels. Errors: factor 0, or a picture that exceeds the address
+/// space.
 pub fn upscale_nearest<T: Copy>(image: ArrayView2<'_, T>, factor: usize) -> Result<Array2<T>> {
     let shape = upscaled(image.dim(), factor)?;
     Ok(Array2::from_shape_fn(shape, |(y, x)| image[[y / factor, x / factor]]))
 }
 
-/// Bilinear enlargement by a whole `factor`: pixel centres keep their places, values beyond the outer centres are those
-/// of the border. Errors: factor 0, or a picture that exceeds the address space.
+/// Bilinear enlargement by a whole `factor`. Pixel centres keep their places. Values beyond the outer centres repeat the
+/// border. Errors: factor 0, or a picture that exceeds the address space.
 pub fn upscale_bilinear(image: ArrayView2<'_, f32>, factor: usize) -> Result<Array2<f32>> {
     let shape = upscaled(image.dim(), factor)?;
     Ok(resample(image, shape, true))
 }
 
-/// The picture on square pixels, as large as the smaller side of `spacing` = \[y, x\]: the other axis is interpolated
-/// linearly, or by the nearest pixel where values between two make no sense (phase). Sides that differ by less than 1 %
-/// count as equal.
+/// Resamples a picture to square pixels, as large as the smaller side of `spacing` = \[y, x\]. The other axis is
+/// interpolated linearly, or by the nearest pixel if intermediate values make no sense (phase). Sides that differ by less
+/// than 1 % count as equal.
 ///
-/// Errors: a spacing that is not positive; sides that differ more than 64-fold, which is no picture of anything.
+/// Errors: a spacing that is not positive; sides that differ more than 64-fold.
 pub fn square_pixels(
     image: ArrayView2<'_, f32>,
     spacing: [f64; 2],
@@ -113,7 +114,7 @@ pub fn square_pixels(
     Ok(resample(image, (side(ny, ratio[0]), side(nx, ratio[1])), interpolate))
 }
 
-/// The picture over the same extent on other pixels.
+/// Resamples a picture to other pixels over the same extent.
 fn resample(image: ArrayView2<'_, f32>, shape: (usize, usize), interpolate: bool) -> Array2<f32> {
     let (ny, nx) = image.dim();
     let taps = |from: usize, to: usize| -> Vec<(usize, usize, f32)> {
@@ -139,7 +140,7 @@ fn resample(image: ArrayView2<'_, f32>, shape: (usize, usize), interpolate: bool
     })
 }
 
-/// (1 − w)·a + w·b; a value of weight 0 does not count, even when it is NaN.
+/// (1 − w)·a + w·b. A value of weight 0 does not count, even if it is NaN.
 fn blend(a: f32, b: f32, weight: f32) -> f32 {
     if weight == 0.0 { a } else { (1.0 - weight) * a + weight * b }
 }

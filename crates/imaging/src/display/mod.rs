@@ -1,7 +1,7 @@
 //! From image to picture: one real part, a window, 8-bit grey or colour, montages and enlargement.
 //!
-//! Pictures are `[row, column]` (grey) or `[row, column, 3]` (RGB) with rows along y downwards and columns along x to the
-//! right, just as arrays are stored: nothing is flipped or turned.
+//! Pictures are `[row, column]` (grey) or `[row, column, 3]` (RGB). Rows run along y downwards and columns along x to the
+//! right, as arrays are stored. Nothing is flipped or rotated.
 //!
 //! ```
 //! use ndarray::Array3;
@@ -32,7 +32,7 @@ pub use window::{Limits, Window, to_grey};
 
 use crate::metrics::Sample;
 
-/// Which real number of a complex voxel is shown.
+/// The real number of a complex voxel that a picture shows.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Part {

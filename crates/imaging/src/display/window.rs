@@ -2,7 +2,7 @@ use ndarray::{Array, ArrayView, Dimension};
 use rayspin_core::{Error, Result};
 use serde::{Deserialize, Serialize};
 
-/// How the values that become black and white are chosen.
+/// How a picture chooses the values for black and white.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Window {
@@ -93,12 +93,12 @@ impl Window {
     }
 }
 
-/// The value at `percent` of the way through `values` in order, interpolated; reorders them.
+/// The interpolated value at `percent` of the way through the sorted `values`. Reorders `values`.
 fn percentile(values: &mut [f32], percent: f64) -> f32 {
     let rank = percent / 100.0 * (values.len() - 1) as f64;
     let (index, weight) = (rank.floor() as usize, rank.fract());
     let (_, &mut at, above) = values.select_nth_unstable_by(index, f32::total_cmp);
-    // At the last value there is none above, and the weight is 0.
+    // The last value has no neighbour above; its weight is 0.
     let next = above.iter().copied().min_by(f32::total_cmp).unwrap_or(at);
     (f64::from(at) + weight * (f64::from(next) - f64::from(at))) as f32
 }

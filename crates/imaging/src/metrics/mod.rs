@@ -1,16 +1,16 @@
-//! How close an image is to a reference.
+//! Metrics of an image against a reference.
 //!
-//! One rule says which numbers of two images are compared ([`Numbers::ByKind`]): real images keep their signs, complex
-//! images keep their phases, and where one image is complex and the other real, magnitudes are compared. An image is complex
-//! where any of its values has an imaginary part. All metrics of a [`Quality`] are of the same numbers.
+//! One rule chooses the numbers to compare ([`Numbers::ByKind`]). Two real images are compared with their signs, two complex
+//! images with their phases. If one image is complex and the other real, magnitudes are compared. An image is complex if any
+//! value has an imaginary part. All metrics of a [`Quality`] compare the same numbers.
 //!
-//! With I the image, I₀ the reference and N voxels compared (all, or those of a mask):
+//! I is the image, I₀ the reference, and N the number of voxels compared (all voxels, or the voxels of a mask):
 //!
-//! - MSE = Σ|I − I₀|² / N
-//! - PSNR = 20 log₁₀(max|I₀| / √MSE)
-//! - SNR = 20 log₁₀(√A_s / √MSE), A_s = Σ|I₀|² / N
-//! - NRMSE = √(Σ|I − I₀|² / Σ|I₀|²), often quoted as a percentage
-//! - SSIM, see [`ssim()`]
+//! - MSE = Σ|I − I₀|² / N.
+//! - PSNR = 20 log₁₀(max|I₀| / √MSE).
+//! - SNR = 20 log₁₀(√A_s / √MSE), A_s = Σ|I₀|² / N.
+//! - NRMSE = √(Σ|I − I₀|² / Σ|I₀|²), often quoted as a percentage.
+//! - SSIM: see [`ssim()`].
 //!
 //! Every sum is in f64.
 
@@ -25,7 +25,7 @@ use serde::{Deserialize, Serialize};
 
 pub use sample::Sample;
 
-/// Which numbers of two images [`compare`] is to take.
+/// Chooses the numbers of two images for [`compare`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Numbers {
@@ -38,7 +38,7 @@ pub enum Numbers {
     AsTheyAre,
 }
 
-/// Which numbers of two images were compared.
+/// The numbers of two images that were compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Compared {
@@ -61,16 +61,16 @@ impl Compared {
     }
 }
 
-/// How [`compare`] compares.
+/// Options of [`compare`].
 #[derive(Debug, Clone, Default)]
 pub struct CompareOptions<'a> {
     /// The numbers that are compared.
     pub numbers: Numbers,
-    /// Whether the factor α = Σ I* I₀ / Σ|I|², which minimises Σ|αI − I₀|² over the voxels compared, is applied to the image
-    /// first, for images whose scale carries no meaning. I and I₀ are the numbers compared: α is complex, and takes a global
-    /// phase out, where these are complex. It is 1 where the image is zero.
+    /// Whether the image is first multiplied by α = Σ I* I₀ / Σ|I|², which minimises Σ|αI − I₀|² over the compared voxels.
+    /// Use it for images without a meaningful scale. For complex numbers α is complex and removes a global phase. For an
+    /// image of zeros α is 1.
     pub fit: bool,
-    /// Voxels that count, shaped as the images or as their trailing axes; all when absent.
+    /// The voxels that count, in the shape of the images or of their trailing axes; `None` counts all.
     pub mask: Option<ArrayViewD<'a, bool>>,
 }
 
@@ -81,7 +81,7 @@ pub struct CompareOptions<'a> {
 /// infinity.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Quality {
-    /// The numbers that all of these metrics are of.
+    /// The numbers that all metrics compare.
     pub compared: Compared,
     /// Voxels compared.
     pub voxels: usize,
@@ -99,8 +99,8 @@ pub struct Quality {
     /// 100 · NRMSE.
     #[serde(with = "serial")]
     pub error_percent: f64,
-    /// Mean structural similarity of the real numbers compared; absent where complex values are compared, which it is not
-    /// defined for, and where no window centre lies inside the mask.
+    /// Mean structural similarity of real numbers. `None` if complex values are compared, for which it is not defined, or if
+    /// no window centre lies inside the mask.
     pub ssim: Option<f64>,
     /// The largest |I − I₀|.
     pub max_error: f64,
@@ -113,7 +113,7 @@ pub struct Quality {
 }
 
 impl Quality {
-    /// What was compared, and whether a scale was fitted, as `magnitudes compared, scale fitted: ×1.230`.
+    /// Says which numbers were compared and whether a scale was fitted: `magnitudes compared, scale fitted: ×1.230`.
     pub fn rule(&self) -> String {
         let compared = self.compared.name();
         if !self.fitted {
@@ -132,8 +132,8 @@ impl Quality {
 
 /// Compares `image` with `reference`, which have the same shape: `[y, x]`, or any leading axes before those two.
 ///
-/// Errors: shapes that differ, an empty array, a mask that fits neither the images nor their trailing axes or that holds
-/// no voxel, a value that is not finite (wherever it lies), or sums that leave the range of f64.
+/// Errors: shapes that differ; an empty array; a mask that fits neither the images nor their trailing axes, or that holds no
+/// voxel; a value anywhere that is not finite; sums that leave the range of f64.
 pub fn compare<T: Sample, U: Sample, D: Dimension>(
     image: ArrayView<'_, T, D>,
     reference: ArrayView<'_, U, D>,
@@ -180,7 +180,7 @@ pub fn compare<T: Sample, U: Sample, D: Dimension>(
     })
 }
 
-/// The numbers of these images that are compared.
+/// The numbers to compare for these images.
 fn compared<T: Sample, U: Sample>(image: &[T], reference: &[U], numbers: Numbers) -> Compared {
     let complex = match numbers {
         Numbers::Magnitudes => return Compared::Magnitudes,
@@ -262,7 +262,8 @@ impl<T: Sample, U: Sample> Pairs<'_, T, U> {
         if self.compared == Compared::Magnitudes { C64::new(value.norm(), 0.0) } else { value }
     }
 
-    /// `step` over the voxels of every chunk; partial results in order, so that sums do not depend on the number of threads.
+    /// Folds `step` over the voxels of every chunk. Partial results are in order, so that sums do not depend on the number
+    /// of threads.
     fn fold<A: Default + Send>(&self, step: impl Fn(A, C64, C64) -> A + Sync) -> Vec<A> {
         (0..self.image.len().div_ceil(CHUNK))
             .into_par_iter()

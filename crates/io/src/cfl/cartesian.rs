@@ -16,7 +16,7 @@ pub enum Axes {
 }
 
 impl Axes {
-    /// [`Axes::ReadIsZ`] where READ is 1 and PHS1 and PHS2 are not, so that the plane is shown as one; else
+    /// [`Axes::ReadIsZ`] where READ is 1 and PHS1 and PHS2 are not: the plane becomes one image. Else
     /// [`Axes::ReadIsX`].
     pub fn of(shape: &[usize]) -> Self {
         let size = |dim: usize| shape.get(dim).copied().unwrap_or(1);
@@ -106,7 +106,7 @@ impl Layout {
         Ok(array)
     }
 
-    /// The sizes of BART's dimensions for volumes `[z, y, x]` of so many coils.
+    /// The sizes of BART's dimensions for volumes `[z, y, x]` of `coils` coils.
     pub(super) fn dims(&self, coils: usize, [nz, ny, nx]: [usize; 3]) -> [usize; DIMS] {
         let mut dims = [1; DIMS];
         [dims[dim::READ], dims[dim::PHS1], dims[dim::PHS2], dims[dim::COIL]] = [nx, ny, nz, coils];

@@ -10,7 +10,7 @@ use super::{
     Cartesian, DIMS, Layout, dim, file_pair, read_dims, samples_from_bart, trajectory_from_bart, write,
 };
 use crate::arrays::{Grid, Numbers, Runs, without_ones};
-use crate::format::{ImageRead, Rows, Target};
+use crate::format::{Detail, ImageRead, Rows, Target};
 use crate::series_file::VolumeWriter;
 use crate::{Error, Result};
 
@@ -23,7 +23,7 @@ pub(crate) fn header(path: &Path) -> Result<Rows> {
     let dims = read_dims(path)?;
     let used = dims.iter().rposition(|&d| d > 1).map_or(1, |last| last + 1);
     let rows = dim::NAMES.iter().zip(dims).take(used);
-    Ok(rows.map(|(name, size)| ((*name).to_owned(), size.to_string())).collect())
+    Ok(rows.map(|(name, size)| ((*name).to_owned(), Detail::Count(size))).collect())
 }
 
 pub(crate) fn image(path: &Path, _: Option<&str>) -> Result<ImageRead> {

@@ -135,7 +135,7 @@ impl Acquisitions {
     fn lengths(&self, heads: &[Head]) -> Result<()> {
         let (traj, data) = self.references;
         let components = if self.samples == SampleType::Interleaved { 2 } else { 1 };
-        // Without a trajectory its place is that of the data, and any length will do.
+        // Without a trajectory the data's place stands in for it, and any length will do.
         let places = [traj.unwrap_or(data), data];
         references::lengths(&self.path, &self.dataset, places, |index, [points, numbers]| {
             let Some(head) = usize::try_from(index).ok().and_then(|i| heads.get(i)) else {

@@ -10,7 +10,7 @@ use crate::error::{Error, Result, one_line};
 
 /// ¹H resonance in Hz per tesla (shielded proton, CODATA 2018, is 42.576 MHz; scanners use the free proton's).
 pub(super) const HYDROGEN_HZ_PER_T: f64 = 42_577_478.518;
-/// The strongest field that a header is believed to state, tesla.
+/// A field stronger than this is taken for an error in the header, tesla.
 const STRONGEST_T: f64 = 30.0;
 /// More voxels than this are no image that anybody means.
 const MOST_VOXELS: u64 = 1 << 32;

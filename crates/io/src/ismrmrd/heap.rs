@@ -1,5 +1,6 @@
-//! A check that HDF5 itself lacks: its walk through a global heap, where strings and arrays of variable length lie, never
-//! ends when the free block of a damaged heap states a length of 0 (seen in HDF5 2.2.0, `H5HG__cache_heap_deserialize`).
+//! A check that HDF5 itself lacks. A global heap holds strings and arrays of variable length. HDF5's walk
+//! through the heap never ends when the free block of a damaged heap states a length of 0 (seen in HDF5
+//! 2.2.0, `H5HG__cache_heap_deserialize`).
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};

@@ -8,25 +8,16 @@ use super::header_out::{Xml, ascii};
 use super::layout::{ImageHeaderOut, RealImag};
 use super::open::writing;
 use super::write::{create, group, string, write_xml};
+use crate::Values;
 use crate::atomic::Pending;
 use crate::error::{Error, Result};
 use crate::series_file::VolumeWriter;
 
-/// What to store of a complex image.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum ImageKind {
-    /// |value| as 32-bit float.
-    #[default]
-    Magnitude,
-    /// The complex values.
-    Complex,
-}
-
-/// Where an image series goes and what is said of it.
+/// Where an image series goes in a file, the numbers that it stores, and its header and attributes.
 #[derive(Debug, Clone)]
 pub struct ImageOptions {
-    /// Magnitude or complex values.
-    pub kind: ImageKind,
+    /// The numbers that are stored.
+    pub values: Values,
     /// The group of the file; readers look in `dataset`.
     pub group: String,
     /// The series within it; `image_0`, `image_1`, … by custom.
@@ -40,7 +31,7 @@ pub struct ImageOptions {
 impl Default for ImageOptions {
     fn default() -> Self {
         Self {
-            kind: ImageKind::Magnitude,
+            values: Values::Magnitude,
             group: "dataset".into(),
             series: "image_0".into(),
             header_xml: None,
@@ -52,7 +43,8 @@ impl Default for ImageOptions {
 /// Writes `image` to a new file as an ISMRMRD image series, one image a repetition: `header`, `attributes` and `data`
 /// `[repetition, channel, z, y, x]`, as the reference implementation lays them out.
 ///
-/// `position` is that of the voxel at index n/2, as everywhere in Rayspin; lengths in mm, directions LPS.
+/// `position` is the position of the voxel at index n/2, as everywhere in Rayspin; lengths in mm, directions
+/// LPS.
 ///
 /// Errors: a matrix beyond the format's 16 bits, [`Error::Write`]. The file appears whole or not at all.
 pub fn write_images(path: impl AsRef<Path>, image: &Image, options: &ImageOptions) -> Result<()> {
@@ -74,7 +66,7 @@ pub(super) struct ImageSeries {
     attributes: Dataset,
     file: hdf5::File,
     pending: Pending,
-    kind: ImageKind,
+    values: Values,
     frames: usize,
     shape: [usize; 3],
     pushed: usize,
@@ -95,7 +87,7 @@ impl ImageSeries {
             }
         }
         let text = attributes(&options.attributes);
-        let headers = headers(path, frames, shape, geometry, options.kind, text.len())?;
+        let headers = headers(path, frames, shape, geometry, options.values, text.len())?;
         let pending = Pending::create(path)?;
         let fail = |e: hdf5::Error| writing(path, &e);
         let file = create(pending.path()).map_err(fail)?;
@@ -122,13 +114,13 @@ impl ImageSeries {
             .create("attributes")
             .map_err(fail)?;
         attributes.write(&vec![text; frames]).map_err(fail)?;
-        let data = match options.kind {
-            ImageKind::Magnitude => values::<f32>(&series, frames, shape),
-            ImageKind::Complex => values::<RealImag>(&series, frames, shape),
+        let data = match options.values {
+            Values::Complex => dataset::<RealImag>(&series, frames, shape),
+            Values::Magnitude | Values::Real | Values::Phase => dataset::<f32>(&series, frames, shape),
         };
         let data = data.map_err(fail)?;
-        let kind = options.kind;
-        Ok(Self { data, headers: heads, attributes, file, pending, kind, frames, shape, pushed: 0 })
+        let values = options.values;
+        Ok(Self { data, headers: heads, attributes, file, pending, values, frames, shape, pushed: 0 })
     }
 
     fn close(self) -> Result<Pending> {
@@ -145,17 +137,14 @@ impl VolumeWriter for ImageSeries {
     fn push(&mut self, volume: ArrayViewD<'_, C32>) -> Result<()> {
         let [_, ny, nx] = self.shape;
         let write = |z: usize, plane: ArrayViewD<'_, C32>| -> hdf5::Result<()> {
-            match self.kind {
-                ImageKind::Magnitude => {
-                    let values = plane.iter().map(|v| v.norm()).collect();
-                    let plane = ndarray::Array2::from_shape_vec((ny, nx), values)?;
-                    self.data.write_slice(&plane, (self.pushed, 0, z, .., ..))
-                }
-                ImageKind::Complex => {
-                    let values = plane.iter().map(|v| RealImag { real: v.re, imag: v.im }).collect();
-                    let plane = ndarray::Array2::from_shape_vec((ny, nx), values)?;
-                    self.data.write_slice(&plane, (self.pushed, 0, z, .., ..))
-                }
+            if self.values == Values::Complex {
+                let pairs = plane.iter().map(|v| RealImag { real: v.re, imag: v.im }).collect();
+                let plane = ndarray::Array2::from_shape_vec((ny, nx), pairs)?;
+                self.data.write_slice(&plane, (self.pushed, 0, z, .., ..))
+            } else {
+                let numbers = plane.iter().map(|v| self.values.of(*v).re).collect();
+                let plane = ndarray::Array2::from_shape_vec((ny, nx), numbers)?;
+                self.data.write_slice(&plane, (self.pushed, 0, z, .., ..))
             }
         };
         let mut planes = volume.outer_iter().enumerate();
@@ -178,7 +167,7 @@ impl VolumeWriter for ImageSeries {
     }
 }
 
-fn values<T: H5Type>(series: &Group, frames: usize, [nz, ny, nx]: [usize; 3]) -> hdf5::Result<Dataset> {
+fn dataset<T: H5Type>(series: &Group, frames: usize, [nz, ny, nx]: [usize; 3]) -> hdf5::Result<Dataset> {
     series
         .new_dataset_builder()
         .chunk((1, 1, 1, ny, nx))
@@ -192,7 +181,7 @@ fn headers(
     frames: usize,
     [nz, ny, nx]: [usize; 3],
     geometry: &Geometry,
-    kind: ImageKind,
+    values: Values,
     attributes: usize,
 ) -> Result<Vec<ImageHeaderOut>> {
     let matrix = [nx, ny, nz];
@@ -204,10 +193,12 @@ fn headers(
     }
     let single = |v: [f64; 3]| v.map(|x| x as f32);
     let fov = std::array::from_fn(|axis| geometry.spacing_mm[axis] * matrix[axis] as f64);
-    // The standard's codes: data types 5 (float) and 7 (complex float), image types 1 (magnitude) and 5 (complex).
-    let (data_type, image_type) = match kind {
-        ImageKind::Magnitude => (5, 1),
-        ImageKind::Complex => (7, 5),
+    // The standard's codes: data types 5 (float) and 7 (complex float), image types 1 (magnitude) to 5 (complex).
+    let (data_type, image_type) = match values {
+        Values::Magnitude => (5, 1),
+        Values::Phase => (5, 2),
+        Values::Real => (5, 3),
+        Values::Complex => (7, 5),
     };
     short("image repetitions", frames)?;
     (0..frames)

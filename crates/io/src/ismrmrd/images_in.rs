@@ -12,6 +12,7 @@ use super::header_in;
 use super::layout::{ReIm, RealImag, Ri};
 use super::open::{open, reading, series_of};
 use crate::error::{Error, Result};
+use crate::input::choose;
 
 /// The largest factor by which HDF5's deflate shrinks data, with room for others.
 const LARGEST_RATIO: u64 = 1100;
@@ -46,19 +47,7 @@ pub fn read_images(path: impl AsRef<Path>, series: Option<&str>) -> Result<(Imag
     let path = path.as_ref();
     let file = open(path)?;
     let found = series_of(&file);
-    let name = match (series, found.as_slice()) {
-        (Some(wanted), all) if all.iter().any(|n| n == wanted) => wanted.to_owned(),
-        (None, [one]) => one.clone(),
-        (wanted, all) => {
-            let field = Error::field(
-                path,
-                "image series",
-                wanted.map_or("one".to_owned(), |name| format!("one named {name}")),
-                all.len(),
-            );
-            return Err(field.with_hint(format!("series in the file: {}", all.join(", "))));
-        }
-    };
+    let name = choose(path, "image series", &found, series)?;
     let fail = |e: hdf5::Error| reading(path, "the image series", &e);
     let group = file.group(&name).map_err(fail)?;
     let data = group.dataset("data").map_err(fail)?;

@@ -2,9 +2,9 @@
 //! (Inati et al., Magn Reson Med 77:411, 2017), stored in HDF5.
 //!
 //! A scan is a group with `xml` (the header) and `data` (one compound an acquisition: `head`, `traj`, `data`). Members
-//! are read by name, so that the order, packing and width of any version and any writer are understood. Everything that
-//! a file states is checked against what it holds before memory is asked for; what a reader had to assume is said in
-//! [`Scan::notes`](rayspin_mri::scan::Scan::notes).
+//! are read by name, so that the order, packing and width of any version and any writer are understood. The
+//! reader checks everything that a file states against what the file holds before it allocates memory. It
+//! notes its assumptions in [`Scan::notes`](rayspin_mri::scan::Scan::notes).
 
 mod arrays;
 mod check;
@@ -25,9 +25,9 @@ mod write;
 mod xml;
 
 pub use identity::{Identity, identity_of};
-pub use images::{ImageKind, ImageOptions, write_images};
+pub use images::{ImageOptions, write_images};
 pub use images_in::{image_series, parse_header, read_images};
 pub use read::{Contents, ReadOptions, Reader, contents, header, read, read_with};
 pub use series::SeriesSource;
-pub use summary::summarise;
+pub use summary::{CounterSummary, EncodingSummary, ScanSummary, TrajectorySummary, summarise};
 pub use write::write;

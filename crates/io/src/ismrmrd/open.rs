@@ -10,6 +10,7 @@ use rayspin_device::cpu::expect_memory;
 
 use super::heap;
 use crate::error::{Error, Result};
+use crate::input::choose;
 
 /// The bytes that every HDF5 file has at offset 0, 512, 1024, 2048, …
 const SIGNATURE: &[u8; 8] = b"\x89HDF\r\n\x1a\n";
@@ -102,25 +103,24 @@ pub(super) fn find_group(file: &hdf5::File, path: &Path, wanted: Option<&str>) -
     let listed = |names: &[String]| {
         if names.is_empty() { "none".to_owned() } else { names.join(", ") }
     };
+    let opened = |name: String| {
+        let group = file.group(&name).map_err(|e| reading(path, "opening the scan's group", &e))?;
+        Ok((name, group))
+    };
     if let Some(name) = wanted {
-        let group = if name.trim_matches('/').is_empty() { file.group("/") } else { file.group(name) };
-        let group = group.map_err(|_| {
-            Error::field(path, "group", format!("a group named {name}"), "no such group")
-                .with_hint(format!("scans in the file: {}", listed(&found.whole)))
-        })?;
-        for part in ["xml", "data"] {
-            if !group.link_exists(part) {
-                return Err(absent(path, name, part)
-                    .with_hint(format!("scans in the file: {}", listed(&found.whole))));
+        let name = if name.trim_matches('/').is_empty() { "/" } else { name };
+        let Ok(group) = file.group(name) else {
+            return choose(path, "scan", &found.whole, Some(name)).and_then(opened);
+        };
+        return match ["xml", "data"].into_iter().find(|part| !group.link_exists(part)) {
+            Some(part) => {
+                Err(absent(path, name, part)
+                    .with_hint(format!("scans in the file: {}", listed(&found.whole))))
             }
-        }
-        return Ok((name.to_owned(), group));
+            None => Ok((name.to_owned(), group)),
+        };
     }
     match found.whole.as_slice() {
-        [name] => {
-            let group = file.group(name).map_err(|e| reading(path, "opening the scan's group", &e))?;
-            Ok((name.clone(), group))
-        }
         [] => Err(match found.partial.first() {
             Some((name, missing)) if found.series.is_empty() => absent(path, name, missing),
             _ if !found.series.is_empty() => Error::not_this_format(
@@ -135,10 +135,7 @@ pub(super) fn find_group(file: &hdf5::File, path: &Path, wanted: Option<&str>) -
                 format!("HDF5 that holds {}", listed(&found.root)),
             ),
         }),
-        many => {
-            Err(Error::field(path, "group", "one scan, or the name of one", format!("{} scans", many.len()))
-                .with_hint(format!("name one of the groups {}", listed(many))))
-        }
+        names => choose(path, "scan", names, None).and_then(opened),
     }
 }
 
@@ -166,6 +163,11 @@ struct Found {
 /// The image series of a file: groups with `header` and `data` that are no scans.
 pub(super) fn series_of(file: &hdf5::File) -> Vec<String> {
     search(file).series
+}
+
+/// The scans of a file: groups with `xml` and `data`.
+pub(super) fn scans_of(file: &hdf5::File) -> Vec<String> {
+    search(file).whole
 }
 
 fn search(file: &hdf5::File) -> Found {

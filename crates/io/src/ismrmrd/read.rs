@@ -45,7 +45,7 @@ pub struct Contents {
     pub acquisitions: usize,
     /// Bytes that [`read`] needs at its peak: the scan itself, one block and HDF5's own.
     pub memory_bytes: u64,
-    /// Of these, bytes that the HDF5 library keeps once the scan is read.
+    /// The part of these bytes that the HDF5 library keeps once the scan is read.
     pub library_bytes: u64,
     /// The images and the bytes that the acquisitions of each take in memory, in label order.
     pub images: BTreeMap<Label, u64>,
@@ -56,10 +56,16 @@ pub struct Contents {
 /// Memory: 8 bytes a sample and 4 a trajectory component, plus about 64 MiB while reading ([`contents`] gives the number
 /// beforehand).
 ///
-/// Errors name the file, the field, the expected and the found: not HDF5, cut short, no scan or several in it, no or a
-/// broken header, matrix sizes outside 1 … 65535, arrays whose length is not what the head states, image acquisitions
-/// that differ in their number of coils or hold a NaN or an infinity, trajectories of more than three dimensions, or
-/// encodings that the header lacks.
+/// Errors name the file, the field, the expected and the found. Each of these is an error:
+///
+/// * A file that is not HDF5, or cut short.
+/// * No scan in it, or several.
+/// * No header, or a broken one.
+/// * Matrix sizes outside 1 … 65535.
+/// * Arrays with another length than the head states.
+/// * Image acquisitions that differ in their number of coils or hold a NaN or an infinity.
+/// * Trajectories of more than three dimensions.
+/// * Encodings that the header lacks.
 pub fn read(path: impl AsRef<Path>) -> Result<Scan> {
     read_with(path, &ReadOptions::default(), &Monitor::silent())
 }
@@ -240,7 +246,7 @@ pub fn header(path: impl AsRef<Path>, group: Option<&str>) -> Result<ScanHeader>
     Ok(Raw::open(path.as_ref(), group)?.header)
 }
 
-/// A scan that stays open, whose acquisitions are read when they are asked for.
+/// A scan that stays open. [`Self::read`] reads the acquisitions that the caller names.
 ///
 /// HDF5 works for one thread at a time: a reader on a thread of its own waits while another thread writes a file of that
 /// format.
@@ -280,13 +286,13 @@ impl Reader {
         places.map(|(head, checked)| checked.place(head, Raw::resident(head))).collect()
     }
 
-    /// Bytes that reading takes besides the acquisitions that are asked for: their heads, and what HDF5 keeps.
+    /// Bytes that reading takes besides the acquisitions that it returns: their heads, and what HDF5 keeps.
     pub fn memory_bytes(&self) -> u64 {
         let all: u64 = self.raw.heads.iter().map(Raw::resident).sum();
         self.raw.memory_bytes().saturating_sub(all)
     }
 
-    /// Of these, what the HDF5 library keeps once the reader is gone.
+    /// The part of these bytes that the HDF5 library keeps once the reader is gone.
     pub fn library_bytes(&self) -> u64 {
         self.raw.library_bytes()
     }

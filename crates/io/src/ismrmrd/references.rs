@@ -56,7 +56,7 @@ pub(super) fn lengths<const N: usize>(
                 index += 1;
             }
             if known < bytes.len() {
-                // HDF5 will say that the file is short.
+                // The file is short; HDF5 will report it.
                 return Ok(());
             }
             address += known as u64;

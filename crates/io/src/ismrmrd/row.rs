@@ -6,18 +6,22 @@ use rayspin_core::Monitor;
 use rayspin_mri::scan::Scan;
 
 use super::images::ImageSeries;
-use super::{Identity, ImageKind, ImageOptions, ReadOptions, image_series, read_images, read_with};
+use super::open::{open, scans_of, series_of};
+use super::{Identity, ImageOptions, ReadOptions, read_images, read_with};
 use crate::cfl::Layout;
 use crate::format::{ImageRead, Target};
 use crate::series_file::VolumeWriter;
-use crate::{Error, Result, Values};
+use crate::{Error, Held, Result};
 
-pub(crate) fn names(path: &Path) -> Result<Vec<String>> {
-    image_series(path)
+pub(crate) fn names(path: &Path) -> Result<Vec<Held>> {
+    let file = open(path)?;
+    let scans = scans_of(&file).into_iter().map(|name| Held { what: "scan", name });
+    let series = series_of(&file).into_iter().map(|name| Held { what: "image series", name });
+    Ok(scans.chain(series).collect())
 }
 
 pub(crate) fn image(path: &Path, series: Option<&str>) -> Result<ImageRead> {
-    if holds(path)? {
+    if holds(path, series)? {
         return Err(Error::not_this_format(path, "an image", "HDF5 without an image series")
             .with_hint("rayspin recon mri makes an image of a raw scan"));
     }
@@ -26,15 +30,18 @@ pub(crate) fn image(path: &Path, series: Option<&str>) -> Result<ImageRead> {
 }
 
 pub(crate) fn create(target: &Target<'_>) -> Result<Box<dyn VolumeWriter>> {
-    let kind = if target.values == Values::Complex { ImageKind::Complex } else { ImageKind::Magnitude };
-    let options = ImageOptions { kind, ..ImageOptions::default() };
+    let options = ImageOptions { values: target.values, ..ImageOptions::default() };
     let (frames, volume) = (target.repetitions().unwrap_or(1), target.volume());
     Ok(Box::new(ImageSeries::create(target.path, frames, volume, target.geometry, &options)?))
 }
 
-/// A file without image series is one of a raw scan, or damaged.
-pub(crate) fn holds(path: &Path) -> Result<bool> {
-    Ok(image_series(path)?.is_empty())
+/// A file without image series is one of a raw scan, or damaged; and so is what has the name of none.
+pub(crate) fn holds(path: &Path, name: Option<&str>) -> Result<bool> {
+    let series = series_of(&open(path)?);
+    Ok(match name {
+        Some(name) => !series.iter().any(|known| known == name.trim_matches('/')),
+        None => series.is_empty(),
+    })
 }
 
 pub(crate) fn read(path: &Path, name: Option<&str>, monitor: &Monitor<'_>) -> Result<Scan> {

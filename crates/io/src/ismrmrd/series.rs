@@ -21,22 +21,22 @@ pub struct SeriesSource {
     held: BTreeMap<usize, Acquisition>,
     /// Slices whose maps were given.
     maps: usize,
-    /// The first slice's, read before they were asked for.
+    /// The frame for the first slice's maps, when [`SeriesSource::learn_maps`] has read it ahead.
     first_maps: Option<Frame>,
     /// The next image.
     next: usize,
 }
 
 impl SeriesSource {
-    /// The images of `series`, whose places are those of `reader`.
+    /// The images of `series`. Its places must be the places of `reader`.
     pub fn new(reader: Reader, series: Series, options: FrameOptions) -> Self {
         let maps = series.slices();
         Self { reader, series, options, held: BTreeMap::new(), maps, first_maps: None, next: 0 }
     }
 
-    /// From here on the samples that tell a slice's sensitivities come before the images, where a single image has fewer than
-    /// tell them well: the first of its readouts, enough for one and a half of the encoded matrix. Gives those of the first
-    /// slice, to look at, if so.
+    /// Makes frames for the coil sensitivities come before the images, if a single image has too few samples
+    /// to estimate the sensitivities well. Each slice then has one such frame: its first readouts, with 1.5
+    /// samples for each voxel of the encoded matrix. Returns the frame of the first slice, to look at, if so.
     ///
     /// Errors: as [`SeriesSource::next`].
     pub fn learn_maps(&mut self, notes: &mut Vec<String>, monitor: &Monitor) -> Result<Option<&Frame>> {
@@ -61,7 +61,8 @@ impl SeriesSource {
         &self.reader
     }
 
-    /// Bytes of the acquisitions that are in memory at once: those of one point in time, and what the next adds.
+    /// Bytes of the acquisitions that are in memory at once: the acquisitions of one point in time, and what
+    /// the next adds.
     pub fn held_bytes(&self) -> u64 {
         let of = |all: &BTreeSet<usize>| -> u64 {
             all.iter().map(|&index| self.series.places()[index].bytes).sum()
@@ -129,7 +130,7 @@ impl SeriesSource {
 
     /// The next of the stream, none after the last image.
     ///
-    /// Errors: those of reading the file, and of making a frame of what it holds.
+    /// Errors: errors of reading the file, and of making a frame from the acquisitions.
     pub fn next(&mut self, notes: &mut Vec<String>, monitor: &Monitor) -> Result<Option<StreamItem>> {
         if self.maps < self.series.slices() {
             let slice = self.maps;

@@ -171,7 +171,7 @@ pub(super) fn bytes(
             .map_err(|_| Error::field(path, "dim", format!("axes of at most {LONGEST_AXIS}"), size))?;
     }
     let (datatype, bits) = match options.values {
-        Values::Magnitude | Values::Real => (NiftiType::Float32, 32i16),
+        Values::Magnitude | Values::Real | Values::Phase => (NiftiType::Float32, 32i16),
         Values::Complex => (NiftiType::Complex64, 64),
     };
     let affine = geometry.affine_ras([nz, ny, nx]);

@@ -1,8 +1,8 @@
 //! NumPy's `.npy` arrays and `.npz` archives of them.
 //!
-//! Read: booleans, integers of 8 to 64 bits, floats of 16 to 64 bits and complex numbers of 64 and 128 bits, in C or
-//! Fortran order and in either byte order; structured, text and object arrays are refused. Written: C order, little-endian.
-//! Neither holds geometry.
+//! Read: booleans, integers of 8 to 64 bits, floats of 16 to 64 bits and complex numbers of 64 and 128 bits,
+//! in C or Fortran order and in either byte order. Structured, text and object arrays are refused. Written: C
+//! order, little-endian. Neither holds geometry.
 
 pub(crate) mod row;
 mod series;
@@ -20,7 +20,7 @@ use zip::ZipArchive;
 use crate::arrays::Numbers;
 use crate::atomic::write_atomically;
 use crate::element::{self, ByteOrder, Element, Stop, Value};
-use crate::{Error, Result};
+use crate::{Error, Result, input};
 
 /// What a `.npy` file holds, without its values.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -116,26 +116,11 @@ fn read_file<T: Value>(path: &Path, numbers: Numbers) -> Result<ArrayD<T>> {
 fn read_entry<T: Value>(path: &Path, name: Option<&str>, numbers: Numbers) -> Result<ArrayD<T>> {
     let mut archive = open_archive(path)?;
     let names = archive_names(&archive);
-    let list = || one_line_list(&names);
-    let name = match (name, names.as_slice()) {
-        (Some(name), _) => name.strip_suffix(".npy").unwrap_or(name).to_owned(),
-        (None, [only]) => only.clone(),
-        (None, []) => return Err(Error::field(path, "archive", "an array", "none")),
-        (None, _) => {
-            return Err(Error::field(path, "archive", "one array, or the name of one", list())
-                .with_hint("name the array to read: --dataset, or --traj-dataset for a trajectory"));
-        }
-    };
-    if !names.contains(&name) {
-        return Err(Error::field(path, "array name", format!("one of {}", list()), name));
-    }
+    let name =
+        input::choose(path, "array", &names, name.map(|name| name.strip_suffix(".npy").unwrap_or(name)))?;
     let mut entry = archive.by_name(&format!("{name}.npy")).map_err(|e| zip_error(path, e))?;
     let header = read_header(path, &format!("header of {name}"), &mut entry)?;
     read_values(path, &format!("array {name}"), &mut entry, header, numbers)
-}
-
-fn one_line_list(names: &[String]) -> String {
-    if names.is_empty() { "none".into() } else { names.join(", ") }
 }
 
 fn open_archive(path: &Path) -> Result<ZipArchive<BufReader<File>>> {

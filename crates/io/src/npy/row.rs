@@ -11,18 +11,18 @@ use super::{
 };
 use crate::arrays::{Grid, Numbers, Runs, without_ones};
 use crate::cfl::Layout;
-use crate::format::{ImageRead, Rows, Target};
+use crate::format::{Detail, ImageRead, Rows, Target};
 use crate::series_file::VolumeWriter;
-use crate::{Error, Result};
+use crate::{Error, Held, Result};
 
 pub(crate) fn header(path: &Path) -> Result<Rows> {
     let description = describe(path)?;
-    let shape = format!("{:?}", description.shape);
-    Ok(vec![("shape".into(), shape), ("type".into(), description.descr)])
+    let (shape, number) = (Detail::Sizes(description.shape), Detail::Text(description.descr));
+    Ok(vec![("shape".into(), shape), ("type".into(), number)])
 }
 
-pub(crate) fn names(path: &Path) -> Result<Vec<String>> {
-    npz_names(path)
+pub(crate) fn names(path: &Path) -> Result<Vec<Held>> {
+    Ok(npz_names(path)?.into_iter().map(|name| Held { what: "array", name }).collect())
 }
 
 fn of_array(path: &Path, data: ArrayD<C32>) -> Result<ImageRead> {

@@ -27,7 +27,7 @@ fn nibabel_reads_what_is_written() {
     ];
     for (n, geometry) in geometries.into_iter().enumerate() {
         for (shape, end) in [(&[5usize, 6, 7][..], "nii"), (&[2, 3, 4, 5], "nii.gz"), (&[1, 8, 9], "nii")] {
-            for values in [Values::Magnitude, Values::Real, Values::Complex] {
+            for values in [Values::Magnitude, Values::Real, Values::Phase, Values::Complex] {
                 let name = format!("g{n}_r{}_{values:?}", shape.len() * 10 + shape[0]);
                 let image = Image::new(random(n as u64, shape), geometry).unwrap();
                 let options = NiftiOptions { values, ..NiftiOptions::default() };
@@ -37,6 +37,7 @@ fn nibabel_reads_what_is_written() {
                 match values {
                     Values::Magnitude => npy::write(expected, image.magnitude().view()).unwrap(),
                     Values::Real => npy::write(expected, image.data().mapv(|v| v.re).view()).unwrap(),
+                    Values::Phase => npy::write(expected, image.data().mapv(|v| v.arg()).view()).unwrap(),
                     Values::Complex => npy::write(expected, image.data().view()).unwrap(),
                 }
             }

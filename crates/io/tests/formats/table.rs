@@ -7,8 +7,8 @@ use ndarray::{Axis, IxDyn};
 use rayspin_core::{Geometry, Image};
 use rayspin_io::cfl::Layout;
 use rayspin_io::{
-    FORMATS, Format, Kept, ReadOptions, SeriesWriter, Values, WriteOptions, detect, endings, expect_ending,
-    parts, read_array, read_image, read_maps, write_coil_array, write_image,
+    FORMATS, Format, Kept, SeriesWriter, Values, WriteOptions, detect, endings, expect_ending, parts,
+    read_array, read_image, read_maps, write_coil_array, write_image,
 };
 
 use crate::support::{assert_same_place, folder, oblique, random};
@@ -53,7 +53,9 @@ fn images_keep_what_the_row_says() {
         let stored = format.images.as_ref().unwrap().values;
         assert_eq!(format.keeps(Kept::Phase), stored.contains(&Values::Complex), "{format}");
         assert_eq!(format.writes_signed(), stored.contains(&Values::Real), "{format}");
-        for values in [None, Some(Values::Magnitude), Some(Values::Real), Some(Values::Complex)] {
+        for values in
+            [None, Some(Values::Magnitude), Some(Values::Real), Some(Values::Phase), Some(Values::Complex)]
+        {
             for ending in all_endings(format) {
                 let path = folder.path().join(format!("a{ending}"));
                 let options = WriteOptions { values, ..WriteOptions::default() };
@@ -65,13 +67,14 @@ fn images_keep_what_the_row_says() {
                 }
                 let notes = written.unwrap();
                 assert_eq!(detect(&path).unwrap(), format, "{ending}");
-                let back = read_image(&path, &ReadOptions::default()).unwrap();
+                let back = read_image(&path).unwrap();
                 assert_eq!(back.format, format);
                 assert!(format.keeps(Kept::Repetitions));
                 let expected = image.data().mapv(|v| match values {
                     Values::Complex => v,
                     Values::Magnitude => v.norm().into(),
                     Values::Real => v.re.into(),
+                    Values::Phase => v.arg().into(),
                 });
                 assert_eq!(back.image.data(), &expected, "{ending} {values:?}");
                 let placed = format.keeps(Kept::Geometry);
@@ -79,10 +82,10 @@ fn images_keep_what_the_row_says() {
                     true => assert_same_place(back.image.geometry(), image.geometry(), [2, 4, 5], 1e-3),
                     false => assert_eq!(*back.image.geometry(), Geometry::default()),
                 }
-                // What is lost is said: when it is written, and what is assumed when it is read.
+                // Notes say what writing loses, and what reading assumes.
                 assert_eq!(notes.iter().any(|n| n.contains("geometry")), !placed, "{ending} {notes:?}");
                 assert_eq!(back.notes.iter().any(|n| n.contains("geometry")), !placed, "{:?}", back.notes);
-                let lost = values != Values::Complex;
+                let lost = matches!(values, Values::Magnitude | Values::Real);
                 assert_eq!(notes.iter().any(|n| n.contains("complex")), lost, "{ending} {notes:?}");
             }
         }

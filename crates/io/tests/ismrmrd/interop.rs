@@ -6,7 +6,8 @@ use std::process::Command;
 
 use ndarray::Array3;
 use rayspin_core::{C32, Geometry, Image, TrajectoryUnits};
-use rayspin_io::ismrmrd::{Identity, ImageKind, ImageOptions, read, write, write_images};
+use rayspin_io::Values;
+use rayspin_io::ismrmrd::{Identity, ImageOptions, read, write, write_images};
 use rayspin_mri::scan::{Flags, TrajectoryKind};
 
 use crate::make::{cartesian, scan};
@@ -114,7 +115,7 @@ fn ismrmrd_python_reads_what_is_written() {
         Geometry { spacing_mm: [2.0, 3.0, 4.0], position_mm: [5.0, 6.0, 7.0], ..Geometry::default() };
     let image = Image::new(values.into_dyn(), geometry).unwrap();
     let options = ImageOptions {
-        kind: ImageKind::Complex,
+        values: Values::Complex,
         attributes: vec![("Method".into(), "CG <SENSE> é".into())],
         ..ImageOptions::default()
     };

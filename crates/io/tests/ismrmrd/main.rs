@@ -1,5 +1,5 @@
-//! ISMRMRD files: what is written is read back, whatever another writer lays out differently is read too, real scanner
-//! files are read with known facts, and no broken file does more than return an error.
+//! ISMRMRD files. A written scan is read back. Files that another writer lays out differently are read too.
+//! Real scanner files are read with known facts. A broken file does no more than return an error.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 

@@ -84,7 +84,7 @@ pub(crate) fn readout(rng: &mut impl Rng, coils: usize, samples: usize, dims: us
     }
 }
 
-/// A scan with random contents of every kind, that a reader gives back without a repair.
+/// A scan with random contents of every kind; a reader needs no repair to give it back.
 pub(crate) fn scan(seed: u64) -> Scan {
     let rng = &mut rng(seed);
     let coils = rng.random_range(1..=70);

@@ -34,7 +34,7 @@ fn the_radial_heart() {
     assert_eq!(scan.header.coils, Some(12));
     assert!((scan.header.field_strength_t.unwrap() - 2.893).abs() < 1e-3);
     assert!(scan.notes.iter().any(|n| n.contains("direction cosines")), "{:?}", scan.notes);
-    let rows = summarise(&scan);
+    let rows = summarise(&scan).rows();
     assert_eq!(row(&rows, "acquisitions"), "25 (25 image)");
     assert_eq!(row(&rows, "lines"), "0 to 24 (25 values)");
     let would = format!("({} by its range)", TrajectoryUnits::CyclesPerFov);
@@ -66,7 +66,7 @@ fn the_simulated_spiral_with_a_header_of_garbage() {
     for said in ["field strength 0.0", "140713325569856", "direction cosines", "planar"] {
         assert!(scan.notes.iter().any(|n| n.contains(said)), "{said}: {:?}", scan.notes);
     }
-    let rows = summarise(&scan);
+    let rows = summarise(&scan).rows();
     assert_eq!(row(&rows, "acquisitions"), "16 (15 image, 1 surface-coil correction)");
     assert!(row(&rows, "trajectory").contains("cycles/fov by its range"), "{rows:?}");
     assert!(contents(&path, Some("dataset")).unwrap().memory_bytes > 15 * 4940 * 20);

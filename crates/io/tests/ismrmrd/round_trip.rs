@@ -3,9 +3,9 @@ use std::fs;
 use ndarray::{Array2, Array4, IxDyn};
 use rayspin_core::{C32, Error as CoreError, ErrorKind, Geometry, Image, Monitor};
 use rayspin_io::ismrmrd::{
-    Identity, ImageKind, ImageOptions, ReadOptions, contents, read, read_with, summarise, write, write_images,
+    Identity, ImageOptions, ReadOptions, contents, read, read_with, summarise, write, write_images,
 };
-use rayspin_io::{Error, FORMATS, ScanFile, ScanOptions, read_scan};
+use rayspin_io::{Error, FORMATS, ScanFile, ScanOptions, Values, read_scan};
 use rayspin_mri::scan::Scan;
 
 use crate::make::{cartesian, scan};
@@ -23,7 +23,7 @@ fn what_is_written_is_read_back() {
         header.xml = None;
         assert_eq!(header, wanted.header, "seed {seed}");
         assert_eq!(found.acquisitions, wanted.acquisitions, "seed {seed}");
-        assert!(!summarise(&found).is_empty());
+        assert!(!summarise(&found).rows().is_empty());
 
         // A second pass writes the XML as it was found.
         let again = folder.path().join("again.h5");
@@ -133,7 +133,7 @@ fn images_are_laid_out_as_the_standard_has_them() {
         Geometry { spacing_mm: [2.0, 3.0, 4.0], position_mm: [5.0, 6.0, 7.0], ..Geometry::default() };
     let image = Image::new(values.clone().into_dyn(), geometry).unwrap();
     let options = ImageOptions {
-        kind: ImageKind::Complex,
+        values: Values::Complex,
         header_xml: Some("<ismrmrdHeader/>".into()),
         attributes: vec![("Method".into(), "CG <SENSE> é".into())],
         ..ImageOptions::default()

@@ -7,7 +7,7 @@ use rayspin_device::cpu::simd::dispatch;
 use super::Input;
 use crate::vector::SERIAL;
 
-/// Samples a task: those of 32 coils and what is made of them stay in the second-level cache.
+/// Samples per task: with 32 coils, input and output stay in the second-level cache.
 const CHUNK: usize = 1024;
 /// Positions that are summed side by side.
 const SIDE: usize = 8;

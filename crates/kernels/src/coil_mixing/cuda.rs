@@ -18,7 +18,7 @@ pub(crate) fn builds() -> Vec<Build> {
 }
 
 const THREADS: u32 = 256;
-/// Coils that a thread makes at once: samples are read once for each so many.
+/// Coils that a thread computes at once from one read of the samples.
 const ROWS: usize = 8;
 /// Coils along either axis of a thread's tile of a covariance, and positions of a block.
 const TILE: usize = 4;

@@ -1,5 +1,5 @@
-//! Linear maps of coils: what whitens noise and compresses many coils to few, at every sample or at each position along the
-//! readout; and the covariances that such maps are found from.
+//! Linear maps of coils: they whiten noise and compress many coils to few, at every sample or at each position along the
+//! readout. Also the covariances from which such maps are found.
 //!
 //! Pruessmann, Weiger, Börnert, Boesiger, *Advances in sensitivity encoding with arbitrary k-space trajectories*, Magn Reson
 //! Med 46:638, 2001 (whitening); Huang et al., Magn Reson Imaging 26:133, 2008, and Zhang et al., Magn Reson Med 69:571, 2013
@@ -25,7 +25,7 @@ use rayspin_device::{Array, Backend};
 
 use crate::vector::expect_device;
 
-/// What a map is applied to: matrices `[kept, coil, position]` of some coils kept, samples `[coil, point]`.
+/// The sizes of a problem: matrices `[kept, coil, position]`, samples `[coil, point]`.
 #[derive(Debug, Clone, Copy)]
 pub struct Input<'a, R: Real> {
     matrices: &'a [Complex<R>],
@@ -34,8 +34,9 @@ pub struct Input<'a, R: Real> {
     positions: usize,
 }
 
-/// y'_i(s) = Σ_j M_{ij}(s mod n) y_j(s) for the coils i of `rows`: `matrices [kept, coil, n]`, `samples [coil, …]` of P points
-/// in all, n dividing P where it is not 1, `out [rows, …]` of which each row's points from `at` to `at` + P are written.
+/// y'_i(s) = Σ_j M_{ij}(s mod n) y_j(s) for the coils i of `rows`. `matrices` is `[kept, coil, n]`, and `samples` is `[coil,
+/// …]` with P points per coil. n divides P. `out` is `[rows, …]`; the call writes the points from `at` to `at` + P of each
+/// row.
 ///
 /// Errors: shapes that do not fit, rows or points out of range, different devices.
 pub fn mix<R: Real>(
@@ -82,8 +83,8 @@ pub fn mix<R: Real>(
     }
 }
 
-/// C\[p, i, j\] = Σ_l y_i(l, p) conj(y_j(l, p)), or what `out` holds plus that: of `samples [coil, …]` whose last axis are the
-/// n positions, `out [n, coil, coil]`. Sums are in double precision and the same from run to run.
+/// C\[p, i, j\] = Σ_l y_i(l, p) conj(y_j(l, p)), optionally added to the values of `out`. `samples` is `[coil, …]`, and its
+/// last axis holds the n positions; `out` is `[n, coil, coil]`. Sums are in double precision and the same from run to run.
 ///
 /// Errors: shapes that do not fit, different devices.
 pub fn covariances(samples: &Array<C32>, out: &mut Array<C64>, add: bool) -> Result<()> {
@@ -109,7 +110,7 @@ pub fn covariances(samples: &Array<C32>, out: &mut Array<C64>, add: bool) -> Res
     Ok(())
 }
 
-/// Points of each of so many coils, at least one, which so many positions divide.
+/// The number of points per coil. Errors: no coils, or a number of points that is no multiple of the positions.
 fn points_of<R: Real>(samples: &Array<Complex<R>>, coils: usize, positions: usize) -> Result<usize> {
     if samples.shape().first() != Some(&coils) || coils == 0 || positions == 0 {
         let expected = format!("[{coils}, …] of at least one coil and position");

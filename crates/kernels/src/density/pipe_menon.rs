@@ -18,12 +18,12 @@ pub(crate) fn window() -> Kernel {
     Kernel::new(WIDTH, UPSAMPLING)
 }
 
-/// w ← w / (C w), repeated: weights whose density, smoothed by C, is 1 at every sample. \[sample\].
+/// Repeats w ← w / (C w), which gives weights `[sample]` whose density, smoothed by C, is 1 at every sample.
 ///
-/// C w at sample i is Σ_j ψ(k_i − k_j) w_j with ψ = φ∗φ the NUFFT's kernel convolved with itself, ∫ψ = 1 in
-/// (cycles per field of view)^d, taken as interpolation after spreading on the fine grid. The fixed point gives w_j the
-/// volume of k-space around sample j; the result is that volume over the number of voxels (see the module's page).
-/// Where samples lie further apart than ψ reaches, weights level off.
+/// C w at sample i is Σ_j ψ(k_i − k_j) w_j. The kernel ψ = φ∗φ is the NUFFT's kernel convolved with itself, with ∫ψ = 1 in
+/// (cycles per field of view)^d. Spreading to the fine grid and interpolating from it applies ψ. At the fixed point w_j is
+/// the volume of k-space around sample j. The result is that volume over the number of voxels (see the module's page).
+/// Weights level off where samples lie further apart than ψ reaches.
 ///
 /// Errors: no iterations, a matrix that does not match the trajectory, or no memory for the fine grid.
 /// Source: Pipe & Menon, Magn. Reson. Med. 41 (1999) 179.
@@ -47,8 +47,8 @@ pub fn pipe_menon(
     scaled(&plan, &weights)
 }
 
-/// [`pipe_menon`] with at most `points` points planned at once: the same up to rounding, in less memory, for the time that it
-/// takes to sort the points twice in each iteration.
+/// [`pipe_menon`] with at most `points` points planned at once. The result is the same up to rounding and takes less memory,
+/// but each iteration sorts the points twice.
 ///
 /// Errors: as [`pipe_menon`]; no points at once.
 pub fn pipe_menon_by_blocks(
@@ -162,14 +162,15 @@ fn scaled(plan: &Nufft<f32>, weights: &Array<C32>) -> Result<Array<f32>> {
     }
 }
 
-/// What the plan of [`pipe_menon`] takes; beside it stand two complex numbers a sample, and the weights. Errors: as there.
+/// The memory of [`pipe_menon`]'s plan. In addition it takes two complex numbers per sample, and the weights. Errors: as
+/// there.
 pub fn pipe_menon_needs(device: &Device, trajectory: &Trajectory, matrix: &[usize]) -> Result<Needs> {
     super::check_matrix(trajectory, matrix)?;
     crate::nufft::needs_of::<f32>(device, trajectory, matrix, UPSAMPLING, &window())
 }
 
-/// Bytes of the device's memory that [`pipe_menon_by_blocks`] takes at one moment, the weights included; and of the host's where
-/// that is another. Errors: as there.
+/// Peak bytes of device memory of [`pipe_menon_by_blocks`], including the weights, and of host memory if that is separate.
+/// Errors: as there.
 pub fn pipe_menon_by_blocks_needs(
     device: &Device,
     trajectory: &Trajectory,

@@ -13,10 +13,10 @@ const STRAIGHT: f64 = 0.999;
 /// w_j = (v(b_j) − v(a_j)) / (n_j N) for spokes through the centre, in 2-D (v(r) = π r|r|) and 3-D (v(r) = 4π/3 r³).
 ///
 /// a_j and b_j are halfway to the neighbours along the spoke, signed distances from the centre; n_j is the number of arms
-/// (half spokes) that reach sample j's radius, N the number of voxels. For equal steps Δ and full spokes that is the ramp
-/// 2π|k|Δ/n in 2-D, Δ/4 standing for |k| at the centre itself, and 4π(k² + Δ²/12)Δ/n in 3-D. Full, partial and
-/// centre-out spokes, equal or unequal steps; directions are taken as evenly spread. Σ w is the disc's or ball's volume
-/// over N.
+/// (half spokes) that reach sample j's radius, N the number of voxels. For equal steps Δ and full spokes this is the ramp
+/// 2π|k|Δ/n in 2-D, with Δ/4 in place of |k| at the centre itself, and 4π(k² + Δ²/12)Δ/n in 3-D. Spokes may be full, partial
+/// or centre-out, with equal or unequal steps. Their directions are assumed to be evenly spread. Σ w is the disc's or ball's
+/// volume over N.
 ///
 /// Samples of a spoke must follow one another in the trajectory. Errors: another number of dimensions, or samples that
 /// are not on lines through the centre (off by more than half a step).

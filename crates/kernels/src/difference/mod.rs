@@ -24,7 +24,7 @@ pub struct Axis {
     pub size: usize,
     /// Distance between neighbours in memory.
     pub step: usize,
-    /// w, what the differences along it are multiplied by.
+    /// w, the factor of the differences along the axis.
     pub weight: f64,
 }
 
@@ -61,8 +61,8 @@ pub fn range(shape: &[usize], axes: &[usize]) -> Result<Vec<usize>> {
     layout(shape, axes, &vec![1.0; axes.len()]).map(|(out, _)| out)
 }
 
-/// d_a(i) = w_a (x(i + e_a) − x(i)) for every axis a of `axes` with its weight w of `weights`, 0 at the last element of the axis; `out` is
-/// `[axes, image…]`, component by component in the order of `axes`.
+/// d_a(i) = w_a (x(i + e_a) − x(i)) for every axis a of `axes`, with w_a from `weights`, and 0 at the last element of the
+/// axis. `out` is `[axes, image…]`, component by component in the order of `axes`.
 ///
 /// An axis of size 1 has only a last element: its component is 0, so that component a always belongs to axis a.
 ///

@@ -23,7 +23,7 @@ pub enum Operation {
 pub struct Problem {
     /// Which one.
     pub operation: Operation,
-    /// Of the image.
+    /// The shape of the image.
     pub shape: Vec<usize>,
 }
 

@@ -33,7 +33,7 @@ fn lags(problem: &Problem) -> [usize; 3] {
     problem.reach_zyx.map(|h| 2 * h + 1)
 }
 
-/// Bytes of shared memory of a tile of so many voxels.
+/// Bytes of shared memory of a tile of `tile` voxels.
 fn tile_bytes(problem: &Problem, tile: usize) -> usize {
     let entries = (pairs(problem) + 2 * block(problem) * problem.coils) * (tile | 1);
     (entries + lags(problem)[2] * tile) * size_of::<C32>()
@@ -132,7 +132,7 @@ fn maps_by(
     let defines = defines(block(problem));
     let kernel = |name: &str| cuda.kernel(&SOURCE, &defines, name);
     let int = |value: usize| Argument::from(value as i32);
-    // Read ahead in fours by what the assembler makes of the loop: memcheck tells of a read past a single lag.
+    // The assembler unrolls the loop and reads ahead in fours; without padding memcheck reports a read past a single lag.
     let shared = |lags: usize| lags.next_multiple_of(4) * size_of::<C32>();
     let pairs = pairs(problem);
     let (all, items) = (wanted * ny, lx * pairs);

@@ -1,6 +1,8 @@
-//! Coil sensitivities as eigenvectors of the reproducing operator of a calibration region (Uecker, Lai, Murphy, Virtue,
-//! Elad, Pauly, Vasanawala, Lustig, *ESPIRiT — an eigenvalue approach to autocalibrating parallel MRI: where SENSE meets
-//! GRAPPA*, Magn Reson Med 71:990, 2014): the part of it that is done for every voxel.
+//! Coil sensitivities as eigenvectors of the reproducing operator of a calibration region: the part of ESPIRiT that is
+//! computed for every voxel.
+//!
+//! Uecker, Lai, Murphy, Virtue, Elad, Pauly, Vasanawala, Lustig, *ESPIRiT — an eigenvalue approach to autocalibrating
+//! parallel MRI: where SENSE meets GRAPPA*, Magn Reson Med 71:990, 2014.
 
 mod cpu;
 mod cuda;
@@ -21,10 +23,10 @@ pub use reference::maps as reference_maps;
 pub use variants::{Launch, VARIANTS};
 use variants::{on_gpu, on_host, work};
 
-/// Most eigenvectors a voxel.
+/// Maximum number of eigenvectors per voxel.
 pub const MAX_SETS: usize = 4;
 
-/// What a variant is given.
+/// The sizes of a problem.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Problem {
     /// Number of coils.
@@ -33,9 +35,9 @@ pub struct Problem {
     pub reach_zyx: [usize; 3],
     /// Image shape.
     pub shape_zyx: [usize; 3],
-    /// First plane of the image whose maps are wanted, and the number of planes.
+    /// The first wanted plane of the image, and the number of wanted planes.
     pub planes: [usize; 2],
-    /// Eigenvectors wanted.
+    /// Number of wanted eigenvectors.
     pub sets: usize,
     /// Eigenvalue below which a map is 0.
     pub crop: f32,
@@ -47,7 +49,7 @@ impl Problem {
         self.reach_zyx.iter().map(|h| 2 * h + 1).product()
     }
 
-    /// Voxels whose maps are wanted.
+    /// Number of voxels in the wanted planes.
     fn voxels(&self) -> usize {
         self.planes[1] * self.shape_zyx[1] * self.shape_zyx[2]
     }
@@ -78,15 +80,15 @@ fn served_on_gpu(device: &Device, problem: &Problem) -> bool {
     matches!(device.backend(), Backend::Cuda(_)) && cuda::refuses(problem).is_none()
 }
 
-/// Maps c_s(x), the eigenvectors of the `sets` largest eigenvalues λ_s of the Hermitian
-/// G_{ij}(x) = Σ_δ Q_{ij}\[δ\] e^{−i2πδ·x}, times a weight that says how much of a signal there is to be described.
+/// Maps c_s(x): the eigenvectors of the `sets` largest eigenvalues λ_s of the Hermitian G_{ij}(x) = Σ_δ Q_{ij}\[δ\]
+/// e^{−i2πδ·x}, times a weight w(λ_s).
 ///
-/// `correlation` is Q `[coil, coil, lag z, lag y, lag x]`, lags −h..=h (odd sizes), with Q_{ji}\[−δ\] = conj Q_{ij}\[δ\];
-/// x = (index − ⌊n/2⌋)/n along each axis of `shape_zyx`. The result is `[set, coil, z, y, x]`. Σ_j |c_j|² = w(λ)², with w
-/// = 0 for λ ≤ `crop`, 1 from λ = (1 + `crop`)/2 on, and cos² between: where G leaves signals nearly unchanged (λ ≈ 1) they
-/// are what the coils see of an object, elsewhere there is none. An eigenvector's phase is free: here its component along
-/// `phase` is real and positive. Where the next eigenvalue is within a fifth of a wanted one, the iteration may end at its limit: then c_s is
-/// the eigenvector of a matrix that differs from G by up to 3 % of λ.
+/// `correlation` is Q `[coil, coil, lag z, lag y, lag x]`, lags −h..=h (odd sizes), with Q_{ji}\[−δ\] = conj Q_{ij}\[δ\]; x
+/// = (index − ⌊n/2⌋)/n along each axis of `shape_zyx`. The result is `[set, coil, z, y, x]`. The weight is Σ_j |c_j|² =
+/// w(λ)². It is 0 for λ ≤ `crop`, 1 from λ = (1 + `crop`)/2 on, and cos² between. Where G leaves signals nearly unchanged (λ
+/// ≈ 1), the coils see an object; elsewhere they see none. An eigenvector's phase is free: here its component along `phase`
+/// is real and positive. If the next eigenvalue is within a fifth of a wanted one, the iteration may end at its limit. Then
+/// c_s is the eigenvector of a matrix that differs from G by up to 3 % of λ.
 ///
 /// Errors: shapes that do not fit, no coils, more than [`MAX_SETS`] sets or more than coils, or a crop beyond 0..1.
 pub fn maps(

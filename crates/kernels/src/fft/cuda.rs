@@ -1,6 +1,7 @@
-//! Transforms on a GPU by kernels of our own: a line of up to [`line::LONGEST`] elements is read once and written once an axis.
+//! Transforms on a GPU by our own kernels. Along each axis a line of up to [`line::LONGEST`] elements is read once and
+//! written once.
 //!
-//! [`PaddedFft`] and [`LinePass`] are what other algorithms build on.
+//! Other algorithms build on [`PaddedFft`] and [`LinePass`].
 
 #![allow(unsafe_code, reason = "kernels are launched: each block says why they stay inside their arrays")]
 
@@ -33,12 +34,12 @@ pub(crate) fn gpu(device: &Device) -> Result<&Cuda> {
     }
 }
 
-/// Which way the lines of an axis lie.
+/// How the lines of an axis lie in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Lie {
-    /// Each without gaps; this many of them.
+    /// This number of lines, each without gaps.
     Rows(usize),
-    /// This many begin at neighbouring elements.
+    /// This number of lines begin at neighbouring elements.
     Columns(usize),
 }
 
@@ -48,7 +49,7 @@ impl Lie {
         if inner == 1 { Self::Rows(outer) } else { Self::Columns(inner) }
     }
 
-    /// Rows and columns enough for whole blocks: all that there is without a compiler.
+    /// Enough rows and columns for whole blocks. Without a compiler only these forms exist.
     const GENERAL: [Self; 2] = [Self::Rows(1 << 16), Self::Columns(1 << 16)];
 
     fn fit<R: Real>(self, line: &Line, limits: &Properties) -> Option<Block> {
@@ -71,7 +72,7 @@ impl Lie {
     }
 }
 
-/// Where an axis begins and what of it there is: element i of `count` is position (i − shift) mod N.
+/// The origin and extent of an axis: element i of `count` is position (i − shift) mod N.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Span {
     pub(crate) shift: usize,
@@ -189,7 +190,7 @@ pub(crate) struct Extent {
     pub(crate) inner: usize,
 }
 
-/// What a pass does to the elements beside transforming lines.
+/// Factors that a pass applies to the elements.
 #[derive(Debug)]
 pub(crate) struct Touch<'a, R: Real> {
     pub(crate) inverse: bool,
@@ -235,8 +236,8 @@ impl<R: Real> LinePass<R> {
         table as u64
     }
 
-    /// Lines of `line` that lie as said. `from` and `to` elements from the first position on are what is read and written:
-    /// where they are a half or less, the other is known to be 0 or not wanted.
+    /// A pass over lines of `line` in this layout. It reads the first `from` positions and writes the first `to` positions.
+    /// If these are at most half of the line, the other half is 0 or not wanted.
     pub(crate) fn new(
         device: &Device,
         line: &Line,
@@ -294,7 +295,7 @@ impl<R: Real> LinePass<R> {
         }
         let mut arguments = vec![
             from.unwrap_or(self.table.cuda()).into(),
-            to.again().into(),
+            to.reborrow().into(),
             u32::from(from.is_none()).into(),
             self.table.cuda().into(),
             factors.into(),
@@ -327,10 +328,11 @@ pub(crate) fn launch(block: &Block, lines: usize, inner: usize) -> Result<Launch
     Ok(Launch::linear(blocks, block.threads).with_shared(block.shared))
 }
 
-/// Bytes that kernels held to 40 registers (f64: 80) a thread may spill: a few cost less than fewer threads would.
+/// Bytes that kernels limited to 40 registers (f64: 80) per thread may spill. A few spilled bytes cost less than fewer
+/// threads.
 pub(crate) const LIGHT_SPILL: u32 = 32;
 
-/// What a pass is compiled with.
+/// The macros of a pass.
 fn pass<R: Real>(line: &Line, block: &Block, from_lower: bool, to_lower: bool) -> Vec<Define> {
     let flag = |yes: bool| u32::from(yes).to_string();
     let mut defines = line.defines::<R>(block, 1, LIGHT);
@@ -338,8 +340,8 @@ fn pass<R: Real>(line: &Line, block: &Block, from_lower: bool, to_lower: bool) -
     defines
 }
 
-/// What rows and columns of `line` are compiled with where nothing is known of the problem, given the bytes of shared memory
-/// that a block may have.
+/// The blocks for rows and columns of `line` without knowledge of the problem, for `shared` bytes of shared memory per
+/// block.
 pub(crate) fn general<R: Real>(line: &Line, shared: u32) -> [Option<Block>; 2] {
     let limits = Properties { shared_per_block: shared, ..limits() };
     Lie::GENERAL.map(|lie| lie.fit::<R>(line, &limits))
@@ -456,10 +458,10 @@ impl<R: Real> GpuFft<R> {
                     };
                     let extent = Extent { batch: 1, a: 1, b: lines, inner };
                     let touch = Touch { inverse, scale, weigh: Weigh::Not };
-                    pass.run(None, data.again(), extent, [side, side], &touch)?;
+                    pass.run(None, data.reborrow(), extent, [side, side], &touch)?;
                 }
                 Axis::Chirp(chirp) => {
-                    chirp.run(data.again(), inverse, scale, Lines { count: lines, inner, shift })?;
+                    chirp.run(data.reborrow(), inverse, scale, Lines { count: lines, inner, shift })?;
                 }
             }
             scale = R::one();
@@ -468,7 +470,7 @@ impl<R: Real> GpuFft<R> {
     }
 }
 
-/// Lines of an axis, centred by `shift`: so many, each for `inner` neighbouring columns.
+/// Lines of an axis, centred by `shift`: `count` lines, each for `inner` neighbouring columns.
 #[derive(Debug, Clone, Copy)]
 struct Lines {
     count: usize,

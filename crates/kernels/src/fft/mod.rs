@@ -41,7 +41,7 @@ pub struct Fft<R: Real> {
 
 #[derive(Debug)]
 enum Engine<R: Real> {
-    /// The CPU's; a GPU's data visit the host for lengths that its kernels do not take.
+    /// The CPU's plan. For lengths that a GPU's kernels refuse, a GPU's data go to the host and back.
     Host(FftNd<R>),
     Gpu(cuda::GpuFft<R>),
 }

@@ -20,7 +20,7 @@ pub fn dft(data: &[Complex64], shape: &[usize], direction: Direction, centred: b
             let k = index / inner % n;
             let first = index - k * inner;
             for j in 0..n {
-                // The product is reduced modulo n in integers, so that the phase is exact for any size.
+                // Reducing the product modulo n in integers makes the phase exact for any size.
                 let turns = (j + n - centre) % n * ((k + n - centre) % n) % n;
                 let phase = sign * std::f64::consts::TAU * turns as f64 / n as f64;
                 *value += data[first + j * inner] * Complex64::cis(phase);

@@ -6,7 +6,7 @@ use rayspin_device::{BackendKind, Cpu};
 use super::cpu::{self, Direction, FftNd, Options, Strategy};
 use crate::variant::{Variant, Work};
 
-/// What a variant is given.
+/// The sizes of a problem.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
     /// Shape of one transform.

@@ -16,17 +16,17 @@ pub use reference::gram as reference_gram;
 use variants::work;
 pub use variants::{Launch, VARIANTS};
 
-/// Where rows begin among the values.
+/// The positions of the rows in the values.
 #[derive(Debug, Clone, Copy)]
 pub enum Rows<'a> {
-    /// At 0, 1, 2 and so on, so many of them.
+    /// The first `n` positions 0, 1, 2, …
     First(usize),
-    /// At these places.
+    /// A list of positions.
     Listed(&'a [u32]),
 }
 
 impl Rows<'_> {
-    /// How many.
+    /// Number of rows.
     pub fn len(&self) -> usize {
         match self {
             Rows::First(count) => *count,
@@ -34,12 +34,12 @@ impl Rows<'_> {
         }
     }
 
-    /// Whether there are none.
+    /// Whether the number of rows is 0.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Where a row begins. Panics: beyond a list.
+    /// The position of a row. Panics beyond the end of a list.
     pub fn at(&self, row: usize) -> usize {
         match self {
             Rows::First(_) => row,
@@ -55,7 +55,7 @@ impl Rows<'_> {
     }
 }
 
-/// What a variant is given.
+/// The sizes of a problem.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Problem {
     /// Rows of A.
@@ -85,16 +85,17 @@ fn on_gpu(
 }
 
 impl Problem {
-    /// What it must move and compute, were nothing shared between rows.
+    /// Bytes and flops, if rows share no values.
     pub fn work(&self) -> Work {
         work(self)
     }
 }
 
-/// G\[a, b\] = Σ_r conj(v\[r + c_a\]) v\[r + c_b\], or what `gram` holds plus that: v the values of an array on a GPU, r `rows`, c
-/// `columns`, G `[column, column]`. Sums are in double precision and the same from run to run.
+/// G\[a, b\] = Σ_r conj(v\[r + c_a\]) v\[r + c_b\], optionally added to the values of `gram`. v are the values of an array
+/// on a GPU, r the `rows`, c the `columns`, and G is `[column, column]`. Sums are in double precision and the same from run
+/// to run.
 ///
-/// Errors: an array of a CPU, rows and columns beyond the values, a matrix of another shape.
+/// Errors: an array on a CPU; rows and columns beyond the values; a matrix of another shape.
 pub fn gram(
     values: &Array<C32>,
     rows: Rows<'_>,
@@ -106,7 +107,7 @@ pub fn gram(
     on_gpu(values, rows, columns, gram, add)
 }
 
-/// Bytes of a GPU's memory that [`gram`] takes beside the values, the matrix included.
+/// Bytes of GPU memory that [`gram`] takes in addition to the values, including the matrix.
 pub fn needs(rows: Rows<'_>, columns: usize) -> u64 {
     cuda::needs(&Problem { rows: rows.len(), columns }, matches!(rows, Rows::Listed(_)))
 }

@@ -17,7 +17,7 @@ pub use variants::{Launch, VARIANTS};
 /// Lines that are filled in with the same weights.
 #[derive(Debug, Clone, Default)]
 pub struct Interpolation {
-    /// Where the sources lie from the target: steps along z, y, x.
+    /// The offsets of the sources from the target: steps along z, y, x.
     pub sources: Vec<[isize; 3]>,
     /// `[target coil, source, source coil]`.
     pub weights: Vec<C32>,
@@ -25,7 +25,7 @@ pub struct Interpolation {
     pub lines: Vec<[usize; 2]>,
 }
 
-/// What a variant is given: k-space of this many coils and this shape.
+/// The sizes of a problem.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Problem {
     /// Number of coils.
@@ -34,12 +34,12 @@ pub struct Problem {
     pub shape_zyx: [usize; 3],
 }
 
-/// Lines that [`fill`] computes before it writes them: so many that their copies stay small beside k-space.
+/// Number of lines that [`fill`] computes before it writes them. Their copies stay small beside k-space.
 fn lines_at_once(coils: usize, nx: usize) -> usize {
     (1 << 22) / (coils * nx).max(1) + 1
 }
 
-/// Bytes that [`fill`] takes for `lines` lines of k-space of `shape` with so many coils.
+/// Bytes that [`fill`] takes for `lines` lines of k-space of `shape` with `coils` coils.
 pub fn fill_bytes(coils: usize, shape: &[usize], lines: usize) -> u64 {
     let (nx, batch) =
         (shape.last().copied().unwrap_or(1), lines_at_once(coils, shape.last().copied().unwrap_or(1)));
@@ -47,9 +47,9 @@ pub fn fill_bytes(coils: usize, shape: &[usize], lines: usize) -> u64 {
     ((before + lines.min(batch) * coils * nx) * size_of::<C32>()) as u64
 }
 
-/// s_i(k) = Σ_{r,j} w_{i,r,j} s_j(k + r) on the lines of `interpolation`, in place, for every position along x; what lies
-/// beyond the grid counts as 0. `kspace` is `[coil, z, y, x]` or `[coil, y, x]`. Lines are computed from what `kspace`
-/// held before.
+/// s_i(k) = Σ_{r,j} w_{i,r,j} s_j(k + r) on the lines of `interpolation`, in place, for every position along x. Samples
+/// beyond the grid count as 0. `kspace` is `[coil, z, y, x]` or `[coil, y, x]`. All lines are computed from the values that
+/// `kspace` held before the call.
 ///
 /// Errors: another rank, weights that do not fit the sources, or lines beyond the grid.
 pub fn fill(kspace: &mut Array<C32>, interpolation: &Interpolation) -> Result<()> {

@@ -4,7 +4,7 @@
 
 use num_complex::Complex;
 use rayspin_core::{C64, Error, Real, Result, Trajectory};
-use rayspin_device::cpu::room;
+use rayspin_device::cpu::try_with_capacity;
 use rayspin_device::cuda::{Argument, Launch, View};
 use rayspin_device::{Array, Cuda, Device};
 
@@ -15,30 +15,30 @@ use super::tune::value;
 use crate::cuda::define;
 
 mod pieces;
-mod rungs;
 mod target;
+mod variants;
 
-pub(crate) use rungs::PHASE;
-pub use rungs::Rung;
-use rungs::{NAIVE, TABLES, TILE_V, Tiling};
 use target::{List, Target, faces};
+pub use variants::CudaVariant;
+pub(crate) use variants::PHASE;
+use variants::{NAIVE, TABLES, TILE_V, Tiling};
 
 const THREADS: usize = 128;
-/// Samples of a trajectory: the threads of the last block count beyond them in 32 bits.
+/// Maximum number of samples. Threads of the last block count beyond it in 32 bits.
 const MOST_SAMPLES: usize = i32::MAX as usize - 1024;
 /// Samples of a table of an image of few voxels.
 const LONG_CHUNK: usize = 65536;
 /// Bytes of the table that grows with the batch.
 const WEIGHTED_BYTES: usize = 64 << 20;
 
-/// A rung and its parameters.
+/// A variant and its parameters.
 #[derive(Clone, Copy)]
 pub(super) struct Chosen<'a> {
-    pub(super) rung: Rung,
+    pub(super) variant: CudaVariant,
     pub(super) config: &'a Config,
 }
 
-/// What all launches of one transform share.
+/// The arguments that all launches of one transform share.
 struct Work<'a> {
     cuda: &'a Cuda,
     device: &'a Device,
@@ -53,13 +53,13 @@ impl<'a> Work<'a> {
         if samples > MOST_SAMPLES {
             return Err(Error::value("samples", format!("at most {MOST_SAMPLES}"), samples));
         }
-        let mut k: Vec<f64> = room("trajectory for the GPU", samples * dims)?;
+        let mut k: Vec<f64> = try_with_capacity("trajectory for the GPU", samples * dims)?;
         k.extend((0..samples).flat_map(|m| trajectory.point(m)));
         Ok(Self { cuda, device, k: Array::from_vec(device, &[samples * dims], k)?, dims, samples })
     }
 
-    /// By the kernel `adjoint` or `forward`, images of `grid` and samples of as many batch entries; `launch` has a thread for each output
-    /// of an entry, and along y a block for each entry.
+    /// Runs the kernel `adjoint` or `forward` between images of `grid` and samples, for the same number of batch entries.
+    /// `launch` has one thread for each output of an entry, and along y one block for each entry.
     fn naive<R: Real>(
         &self,
         name: &str,
@@ -83,11 +83,11 @@ impl<'a> Work<'a> {
         unsafe { self.cuda.kernel(&NAIVE, &[define::<R>()], name)?.launch(launch, &mut arguments) }
     }
 
-    /// A table of phases: the kernel `name` with what all of them take, then `more`.
+    /// Makes a table of phases: runs the kernel `name` with the common arguments, then `more`.
     ///
     /// # Safety
-    /// The kernel takes `more` besides, whose last array has an element for each of `width` samples of each block along y and z. There
-    /// are values of `samples` samples for each block along z.
+    /// The kernel also takes the arguments `more`. The last array of `more` has an element for each of `width` samples of
+    /// each block along y and z. Values exist for `samples` samples for each block along z.
     unsafe fn table<R: Real>(
         &self,
         name: &str,
@@ -113,17 +113,17 @@ impl<'a> Work<'a> {
         d: &Array<Complex<R>>,
         out: &mut Array<Complex<R>>,
     ) -> Result<()> {
-        let Chosen { rung, config } = chosen;
+        let Chosen { variant, config } = chosen;
         let whole = out.len() / batch;
-        rung.expect_on(self.cuda)?;
+        variant.expect_on(self.cuda)?;
         let shape = target.rows();
-        let tiling = Tiling::new(rung, shape.columns, config, self.cuda.compiles())?;
+        let tiling = Tiling::new(variant, shape.columns, config, self.cuda.compiles())?;
         let (depth, tiles) = (tiling.depth, tiling.columns);
-        let element = if rung == Rung::Double { 16 } else { 8 };
+        let element = if variant == CudaVariant::Double { 16 } else { 8 };
         let column_tiles = shape.columns.next_multiple_of(2).div_ceil(8 * tiles);
         let blocks = shape.nu.div_ceil(tiling.u) * shape.nv.div_ceil(TILE_V) * column_tiles;
-        // Few outputs: parts of the samples apart, so that every multiprocessor has work, and summed at the end. Their tables
-        // are read once and need not stay in the cache. No sum is of more samples than one of few parts.
+        // With few outputs, parts of the samples are summed separately, so that every multiprocessor has work, and added at
+        // the end. Their tables are read once and need not stay in the cache. No sum has more samples than with few parts.
         let wanted = (tiling.blocks * self.cuda.properties().multiprocessors as usize) / (blocks * batch);
         let chunk = (wanted.max(1) * value(config, "table", 8192)?.max(1) as usize).min(LONG_CHUNK);
         // Tables are cut into whole stages.
@@ -132,14 +132,14 @@ impl<'a> Work<'a> {
         let width = self.samples.next_multiple_of(depth).min(chunk).min(room);
         let parts = wanted.min(width / (8 * depth)).max(1);
         let pairs = int(shape.columns.div_ceil(2))?;
-        let mut tables = Tables::new(rung, self.device, &shape, batch, width, column_tiles * tiles)?;
+        let mut tables = Tables::new(variant, self.device, &shape, batch, width, column_tiles * tiles)?;
         let compact = (parts > 1).then(|| target.compact());
         let (place, stride) = compact.as_ref().map_or((target, whole), |c| (c, c.points()));
         let shape = place.rows();
         let mut sums =
             Array::<Complex<R>>::zeros(self.device, &[if parts > 1 { parts } else { 0 }, batch, stride])?;
         let mut largest = Array::<u32>::zeros(self.device, &[1])?;
-        let halves = matches!(rung, Rung::Tensor | Rung::Wgmma);
+        let halves = matches!(variant, CudaVariant::Tensor | CudaVariant::Wgmma);
         if halves {
             let blocks = d.len().div_ceil(THREADS).min(1024) as u32;
             let arguments = &mut [d.cuda().into(), (d.len() as u64).into(), largest.cuda_mut().into()];
@@ -154,7 +154,7 @@ impl<'a> Work<'a> {
             threads: [tiling.threads, 1, 1],
             shared: u32_of(tiling.shared)?,
         };
-        let (source, more) = rung.product(&tiling);
+        let (source, more) = variant.product(&tiling);
         let mut defines = vec![define::<R>()];
         defines.extend(more);
         let kernel = self.cuda.kernel(source, &defines, "adjoint")?;
@@ -190,7 +190,7 @@ impl<'a> Work<'a> {
                 Tables::Double { b, .. } => {
                     ("columns_double", over(width * 4, strips, 1)?, vec![pairs, b.cuda_mut().into()])
                 }
-                Tables::Fp16 { b, .. } if rung == Rung::Wgmma => {
+                Tables::Fp16 { b, .. } if variant == CudaVariant::Wgmma => {
                     let more = vec![pairs, int(8 * tiles)?, b.cuda_mut().into()];
                     ("columns_wgmma", over(width * tiles, column_tiles, 1)?, more)
                 }
@@ -242,7 +242,7 @@ impl<'a> Work<'a> {
     }
 }
 
-/// P and Y `[point][sample]` and the columns, as a rung reads them.
+/// P and Y `[point][sample]` and the columns, as a variant reads them.
 enum Tables {
     Single { p: Array<Complex<f32>>, y: Array<Complex<f32>>, b: Array<f32> },
     Double { p: Array<C64>, y: Array<C64>, b: Array<C64> },
@@ -251,7 +251,7 @@ enum Tables {
 
 impl Tables {
     fn new(
-        rung: Rung,
+        variant: CudaVariant,
         device: &Device,
         shape: &target::Rows,
         batch: usize,
@@ -259,13 +259,13 @@ impl Tables {
         strips: usize,
     ) -> Result<Self> {
         let (p, y) = ([batch, shape.nu, width], [shape.nv, width]);
-        Ok(match rung {
-            Rung::Tensor | Rung::Wgmma => Self::Fp16 {
+        Ok(match variant {
+            CudaVariant::Tensor | CudaVariant::Wgmma => Self::Fp16 {
                 p: Array::zeros(device, &p)?,
                 y: Array::zeros(device, &y)?,
                 b: Array::zeros(device, &[strips, width * 2])?,
             },
-            Rung::Double => Self::Double {
+            CudaVariant::Double => Self::Double {
                 p: Array::zeros(device, &p)?,
                 y: Array::zeros(device, &y)?,
                 b: Array::zeros(device, &[strips, width * 4])?,
@@ -288,18 +288,20 @@ pub(super) fn adjoint<R: Real>(
     samples: &Array<Complex<R>>,
     image: &mut Array<Complex<R>>,
 ) -> Result<()> {
-    let Chosen { rung, config } = chosen;
-    rung.expect_for::<R>()?;
+    let Chosen { variant, config } = chosen;
+    variant.expect_for::<R>()?;
     let device = samples.device().clone();
     let work = Work::new(cuda, &device, trajectory)?;
     let batch = grid.batch(image.len());
-    match rung {
-        Rung::Naive => {
+    match variant {
+        CudaVariant::Naive => {
             let launch = blocks_of(value(config, "threads", 128)?, grid.points(), batch, 1)?;
             work.naive("adjoint", grid, launch, samples, image)
         }
-        Rung::Constant | Rung::Sfu | Rung::Tuned => work.pieces(rung, config, grid, samples, image),
-        Rung::Separable | Rung::Double | Rung::Tensor | Rung::Wgmma => {
+        CudaVariant::Constant | CudaVariant::Sfu | CudaVariant::Tuned => {
+            work.pieces(variant, config, grid, samples, image)
+        }
+        CudaVariant::Separable | CudaVariant::Double | CudaVariant::Tensor | CudaVariant::Wgmma => {
             work.product(chosen, &Target::of(grid), batch, samples, image)
         }
     }
@@ -321,7 +323,7 @@ pub(super) fn forward<R: Real>(
     work.naive("forward", grid, launch, image, samples)
 }
 
-/// Q of `matrix`; without weights all are 1.
+/// Q of `matrix`. Missing weights count as 1.
 pub(super) fn q<R: Real>(
     cuda: &Cuda,
     chosen: Chosen<'_>,
@@ -330,8 +332,8 @@ pub(super) fn q<R: Real>(
     weights: Option<View<'_, R>>,
     out: &mut Array<Complex<R>>,
 ) -> Result<()> {
-    let rung = chosen.rung;
-    rung.expect_for::<R>()?;
+    let variant = chosen.variant;
+    variant.expect_for::<R>()?;
     let device = out.device().clone();
     let count = trajectory.samples();
     let mut d = Array::<Complex<R>>::zeros(&device, &[count])?;
@@ -346,7 +348,10 @@ pub(super) fn q<R: Real>(
         None => d.fill(Complex::from(R::one()))?,
     }
     let grid = Grid::displacements(matrix)?;
-    if !matches!(rung, Rung::Separable | Rung::Double | Rung::Tensor | Rung::Wgmma) {
+    if !matches!(
+        variant,
+        CudaVariant::Separable | CudaVariant::Double | CudaVariant::Tensor | CudaVariant::Wgmma
+    ) {
         return adjoint(cuda, chosen, trajectory, &grid, &d, out);
     }
     let work = Work::new(cuda, &device, trajectory)?;
@@ -375,7 +380,7 @@ fn over(items: usize, y: usize, z: usize) -> Result<Launch> {
     blocks_of(THREADS as u32, items, y, z)
 }
 
-/// [`over`] in blocks of so many threads.
+/// [`over`] in blocks of `threads` threads.
 fn blocks_of(threads: u32, items: usize, y: usize, z: usize) -> Result<Launch> {
     let blocks = [items.div_ceil(threads.max(1) as usize), y, z].map(u32::try_from);
     match blocks {

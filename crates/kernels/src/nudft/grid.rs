@@ -1,4 +1,4 @@
-//! The points of an image, or of a displacement grid, that a transform is evaluated on.
+//! The points at which a transform is evaluated: an image, or a grid of displacements.
 
 use rayspin_core::{Error, Result, Trajectory, format_shape, voxels};
 
@@ -69,7 +69,7 @@ impl Grid {
         self.axes.iter().map(|a| a.count).product()
     }
 
-    /// How many images of these points `values` numbers are.
+    /// The number of images of these points in `values` numbers.
     pub(super) fn batch(&self, values: usize) -> usize {
         values / self.points()
     }

@@ -6,9 +6,11 @@ use ndarray::Array2;
 use num_complex::Complex;
 use rayspin_core::{C64, Error, Real, Result, Trajectory, voxels};
 use rayspin_device::cpu::simd::SimdReal;
-use rayspin_device::{Array, Cpu, Device};
+use rayspin_device::{Array, BackendKind, Cpu, Device};
 use rayspin_tune::input::{self, bits, signed_unit};
-use rayspin_tune::{About, Algorithm, Carried, Case, Counts, Peak, Published, Row, Run, Unit, documents};
+use rayspin_tune::{
+    About, Algorithm, Case, Counts, HostTransfer, Peak, Published, Row, Run, Unit, documents,
+};
 
 use super::{Operation, Problem, adjoint_at, q_at, reference, run_adjoint, run_q, variants};
 
@@ -121,10 +123,15 @@ impl<T: SimdReal> Algorithm for Direct<T> {
             },
             Case {
                 name: "128x128x128",
-                summary: "the published volume, part of its samples: what the fastest rungs are made for",
+                summary: "the published volume, part of its samples: what the fastest variants are made for",
                 problem: self.problem(&[128, 128, 128], 65_536 / (2 * share)),
             },
         ]
+    }
+
+    /// On a GPU the smallest case takes as long as its launches, whichever variant runs (benches/results/2026-11-22-h200/ladders.txt).
+    fn default_case(&self, kind: BackendKind) -> Option<&'static str> {
+        (kind == BackendKind::Cuda).then_some("64x64x64")
     }
 
     fn trials(&self) -> Vec<Problem> {
@@ -155,11 +162,15 @@ impl<T: SimdReal> Algorithm for Direct<T> {
                 let Data { trajectory, problem, weights, out, .. } = data;
                 run_q((&launch, config), trajectory, Some(&*weights), &problem.matrix, out)
             })
-            .carried(|data| Some(Carried { inputs: vec![&mut data.weights], outputs: vec![&mut data.out] })),
+            .host_transfer(|data| {
+                Some(HostTransfer { inputs: vec![&mut data.weights], outputs: vec![&mut data.out] })
+            }),
             Operation::Forward | Operation::Adjoint => Run::new(move |config, data: &mut Data<T>| {
                 run_adjoint((&launch, config), &data.trajectory, &data.samples, &mut data.out)
             })
-            .carried(|data| Some(Carried { inputs: vec![&mut data.samples], outputs: vec![&mut data.out] })),
+            .host_transfer(|data| {
+                Some(HostTransfer { inputs: vec![&mut data.samples], outputs: vec![&mut data.out] })
+            }),
         };
         variants::<T>().into_iter().map(|row| row.run_by(to_run)).collect()
     }
@@ -170,7 +181,7 @@ impl<T: SimdReal> Algorithm for Direct<T> {
 
     fn counts(&self, problem: &Problem) -> Counts {
         let peak = if Self::double() { Peak::F64 } else { Peak::F32 };
-        Counts { peak, items: problem.pairs(), ..Counts::default() }
+        Counts { peak, flops: Some(problem.flops()), ..Counts::default() }
     }
 
     fn published(&self) -> &'static [Published] {

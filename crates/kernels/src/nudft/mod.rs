@@ -28,8 +28,8 @@ use rayspin_device::{Array, Backend, Device, Element};
 use rayspin_tune::{Config, input};
 
 use crate::variant::Variant;
+pub use cuda::CudaVariant;
 pub(crate) use cuda::PHASE;
-pub use cuda::Rung;
 use grid::Grid;
 pub use ladder::Direct;
 pub(crate) use ladder::random_trajectory;
@@ -72,7 +72,7 @@ impl fmt::Display for Problem {
 }
 
 impl Problem {
-    /// Pairs of sample and output or input point: what the time is proportional to.
+    /// Pairs of a sample and a point. The time is proportional to their number.
     pub fn pairs(&self) -> f64 {
         let points: f64 = self.matrix.iter().map(|&n| n as f64).product();
         let doubled = match self.operation {
@@ -81,13 +81,18 @@ impl Problem {
         };
         points * doubled * self.samples as f64 * self.batch as f64
     }
+
+    /// Operations as the literature counts them: 12 a pair, 10 of phase and complex multiply-add and 2 for the sine and cosine.
+    pub fn flops(&self) -> f64 {
+        12.0 * self.pairs()
+    }
 }
 
 /// d\[.., m\] = Σ_x ρ\[.., x\] e^{−i2πk_m·x}: image `[batch.., matrix..]` → samples `[batch.., sample]`.
 ///
-/// x = (index − n/2)/n along each axis, k in cycles per field of view; the matrix has as many axes as the trajectory has
-/// dimensions. Relative error 1e-6 for f32, 1e-12 for f64. Takes as much memory again as the image. Of arrays on a GPU the CPU
-/// beside it does the work.
+/// x = (index − n/2)/n along each axis, and k is in cycles per field of view. The matrix has as many axes as the trajectory
+/// has dimensions. The relative error is 1e-6 for f32 and 1e-12 for f64. The call takes as much memory again as the image.
+/// For arrays on a GPU the CPU does the work.
 ///
 /// Errors: shapes that do not match, arrays on different devices.
 pub fn forward<R: Real>(
@@ -121,8 +126,8 @@ pub fn adjoint<R: Real>(
     }
 }
 
-/// Q\[x\] = Σ_m w_m e^{+i2πk_m·x} at the displacements between the voxels of `matrix`: real weights `[sample]` (1 where
-/// there are none) → `[2nz, 2ny, 2nx]`.
+/// Q\[x\] = Σ_m w_m e^{+i2πk_m·x} at the displacements between the voxels of `matrix`: real weights `[sample]` (or 1) →
+/// `[2nz, 2ny, 2nx]`.
 ///
 /// Spacing is 1/n along each axis and index n is displacement 0. Conventions, accuracy and errors as [`forward`].
 pub fn q<R: Real>(
@@ -184,7 +189,7 @@ fn matrix_of<'a>(trajectory: &Trajectory, shape: &'a [usize]) -> &'a [usize] {
     &shape[shape.len().saturating_sub(trajectory.dims())..]
 }
 
-/// What is tuned: batches share their configuration.
+/// The problem as the tuner sees it: batches share their configuration.
 fn problem(operation: Operation, trajectory: &Trajectory, matrix: &[usize]) -> Problem {
     Problem { operation, matrix: matrix.to_vec(), samples: trajectory.samples(), batch: 1 }
 }
@@ -227,7 +232,7 @@ fn run_forward<R: Real, T: SimdReal>(
     let device = image.device().clone();
     let launch = match (launch, device.backend()) {
         (Launch::Cpu(launch), _) => launch,
-        (Launch::Cuda(Rung::Naive), Backend::Cuda(cuda)) => {
+        (Launch::Cuda(CudaVariant::Naive), Backend::Cuda(cuda)) => {
             if image.is_empty() || samples.is_empty() {
                 return Ok(());
             }
@@ -264,13 +269,13 @@ fn run_adjoint<R: Real, T: SimdReal>(
     let device = samples.device().clone();
     let launch = match (launch, device.backend()) {
         (Launch::Cpu(launch), _) => launch,
-        (Launch::Cuda(rung), Backend::Cuda(cuda)) => {
+        (Launch::Cuda(variant), Backend::Cuda(cuda)) => {
             if image.is_empty() || samples.is_empty() {
                 return Ok(());
             }
             return cuda::adjoint(
                 cuda,
-                cuda::Chosen { rung: *rung, config },
+                cuda::Chosen { variant: *variant, config },
                 trajectory,
                 &grid,
                 samples,
@@ -307,8 +312,8 @@ fn run_q<R: Real, T: SimdReal>(
     let device = out.device().clone();
     let launch = match (launch, device.backend()) {
         (Launch::Cpu(launch), _) => launch,
-        (Launch::Cuda(rung), Backend::Cuda(cuda)) => {
-            let chosen = cuda::Chosen { rung: *rung, config };
+        (Launch::Cuda(variant), Backend::Cuda(cuda)) => {
+            let chosen = cuda::Chosen { variant: *variant, config };
             return cuda::q(cuda, chosen, trajectory, matrix, weights.map(Array::cuda), out);
         }
         (Launch::Cuda(_), Backend::Cpu(_)) => return Err(needs_gpu()),

@@ -2,14 +2,14 @@
 
 use num_complex::Complex;
 use rayspin_core::{C64, Error, Real, Result, Trajectory};
-use rayspin_device::cpu::room;
+use rayspin_device::cpu::try_with_capacity;
 
 use super::grid::Grid;
 
 /// d\[b, m\] = Σ_x ρ\[b, x\] e^{−i2πk_m·x}. `image` is `[batch, matrix..]` flat; the result `[batch, sample]`.
 pub fn forward(trajectory: &Trajectory, matrix: &[usize], image: &[C64]) -> Result<Vec<C64>> {
     let grid = Grid::image(matrix)?;
-    let mut samples = room("exact samples", image.len() / grid.points() * trajectory.samples())?;
+    let mut samples = try_with_capacity("exact samples", image.len() / grid.points() * trajectory.samples())?;
     for image in image.chunks_exact(grid.points()) {
         for m in 0..trajectory.samples() {
             let k = grid.k(trajectory, m);
@@ -27,13 +27,13 @@ pub fn adjoint(trajectory: &Trajectory, matrix: &[usize], samples: &[C64]) -> Re
 
 /// Q\[x\] = Σ_m w_m e^{+i2πk_m·x} at the displacements `[2nz, 2ny, 2nx]`; index n is displacement 0.
 pub fn q(trajectory: &Trajectory, matrix: &[usize], weights: &[f64]) -> Result<Vec<C64>> {
-    let mut samples = room("weights as samples", weights.len())?;
+    let mut samples = try_with_capacity("weights as samples", weights.len())?;
     samples.extend(weights.iter().map(|&w| C64::from(w)));
     adjoint_on(trajectory, &Grid::displacements(matrix)?, &samples)
 }
 
 fn adjoint_on(trajectory: &Trajectory, grid: &Grid, samples: &[C64]) -> Result<Vec<C64>> {
-    let mut image = room("exact image", samples.len() / trajectory.samples() * grid.points())?;
+    let mut image = try_with_capacity("exact image", samples.len() / trajectory.samples() * grid.points())?;
     for d in samples.chunks_exact(trajectory.samples()) {
         for i in 0..grid.points() {
             let x = grid.position(i);

@@ -8,7 +8,7 @@ use rayspin_device::{Array, BackendKind, Device};
 
 use super::*;
 
-/// The rows of this machine's processor; `tests/devices.rs` runs those of a GPU.
+/// The rows of this machine's processor. `tests/devices.rs` runs the rows of a GPU.
 fn rows<T: SimdReal>() -> Vec<Variant<Problem, Launch<T>>> {
     variants::<T>().into_iter().filter(|row| row.backend == BackendKind::Cpu).collect()
 }

@@ -1,4 +1,4 @@
-//! What the rows of the CPU leave open, and the configuration that the public functions take.
+//! The tuned parameters of the CPU's rows, and the configuration that the public functions use.
 
 use std::ops::Deref;
 
@@ -9,9 +9,9 @@ use rayspin_tune::{Config, Space, tuned};
 
 use super::ladder::Direct;
 use super::variants::{mirrored, on_gpu};
-use super::{Launch, Problem, Rung};
+use super::{CudaVariant, Launch, Problem};
 
-/// How many samples are summed in working precision, as a parameter.
+/// The number of samples summed in working precision, as a parameter.
 pub(super) fn samples(values: &[i64]) -> Space {
     Space::none().axis("samples", values, SAMPLES)
 }
@@ -26,7 +26,7 @@ const SAMPLES: i64 = 256;
 /// Elements of double-precision sums that a task keeps, so that they and a panel stay in its second-level cache.
 const SUMS: i64 = 16 * 1024;
 
-/// How the CPU's rungs cut their work.
+/// How the CPU's variants cut their work.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Cut {
     /// Samples of a panel.
@@ -45,7 +45,7 @@ impl Cut {
     }
 }
 
-/// The value of `name`, or `default` where the space of the rung has no such axis.
+/// The value of `name`, or `default` where the space of the variant has no such axis.
 pub(super) fn value(config: &Config, name: &str, default: i64) -> Result<u32> {
     match config.find(name) {
         Some(_) => config.get(name),
@@ -70,7 +70,7 @@ impl Deref for Host<'_> {
 /// What transforms samples on a device, and the best configuration that was measured there, else its default.
 pub(super) fn best<T: SimdReal>(problem: &Problem, device: &Device) -> (Launch<T>, Config) {
     let row = match device.backend() {
-        Backend::Cuda(cuda) => on_gpu(Rung::best::<T>(cuda)),
+        Backend::Cuda(cuda) => on_gpu(CudaVariant::best::<T>(cuda)),
         Backend::Cpu(_) => mirrored(),
     };
     let config = tuned(&Direct::<T>::new(problem.operation), problem, &row, device);

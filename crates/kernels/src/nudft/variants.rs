@@ -6,9 +6,9 @@ use num_complex::Complex;
 use rayspin_core::{Result, Trajectory};
 use rayspin_device::cpu::simd::SimdReal;
 use rayspin_device::{Backend, BackendKind, Device};
-use rayspin_tune::Build;
+use rayspin_tune::{Build, Peak};
 
-use super::cuda::Rung;
+use super::cuda::CudaVariant;
 use super::grid::Grid;
 use super::tune::{Host, samples, sums};
 use super::{Operation, Problem, cpu};
@@ -28,7 +28,7 @@ pub enum Launch<T: SimdReal> {
     /// On a CPU, that beside a GPU included.
     Cpu(CpuLaunch<T>),
     /// On a GPU.
-    Cuda(Rung),
+    Cuda(CudaVariant),
 }
 
 /// One implementation on a CPU.
@@ -41,8 +41,8 @@ pub struct CpuLaunch<T: SimdReal> {
 /// Pairs that one thread's rows take on: a few seconds of them.
 const MOST_OF_ONE_THREAD: f64 = 2e9;
 
-/// Every variant, those of the CPU first, slowest first each; [`forward`](super::forward), [`adjoint`](super::adjoint) and [`q`](super::q)
-/// run the last of the CPU, and on a GPU what the README says.
+/// Every variant: the CPU's, then the GPU's, each slowest first. [`forward`](super::forward), [`adjoint`](super::adjoint)
+/// and [`q`](super::q) run the CPU's last variant. The README lists the variants that they run on a GPU.
 pub fn variants<T: SimdReal>() -> Vec<Variant<Problem, Launch<T>>> {
     let double = is_double::<T>();
     let mut rows = vec![
@@ -74,16 +74,23 @@ pub fn variants<T: SimdReal>() -> Vec<Variant<Problem, Launch<T>>> {
             cpu::separable::plain(),
             1e-6,
         )
-        .space(|_| sums()),
+        .space(|_| sums())
+        .counting(work_of_products::<T, 4, 4>),
         mirrored(),
     ];
-    let single = [Rung::Sfu, Rung::Tuned, Rung::Separable, Rung::Tensor, Rung::Wgmma];
-    let rungs = Rung::ALL.into_iter().filter(|rung| !(double && single.contains(rung)));
-    rows.extend(rungs.map(on_gpu));
+    let single = [
+        CudaVariant::Sfu,
+        CudaVariant::Tuned,
+        CudaVariant::Separable,
+        CudaVariant::Tensor,
+        CudaVariant::Wgmma,
+    ];
+    let variants = CudaVariant::ALL.into_iter().filter(|variant| !(double && single.contains(variant)));
+    rows.extend(variants.map(on_gpu));
     rows
 }
 
-/// What the public functions run on a CPU.
+/// The variant that the public functions run on a CPU.
 pub(super) fn mirrored<T: SimdReal>() -> Variant<Problem, Launch<T>> {
     on_cpu(
         "mirrored",
@@ -92,6 +99,7 @@ pub(super) fn mirrored<T: SimdReal>() -> Variant<Problem, Launch<T>> {
         1e-6,
     )
     .space(|_| sums())
+    .counting(work_of_products::<T, 2, 1>)
 }
 
 fn on_cpu<T: SimdReal>(
@@ -102,62 +110,73 @@ fn on_cpu<T: SimdReal>(
 ) -> Variant<Problem, Launch<T>> {
     Variant::new(name, BackendKind::Cpu, summary, Launch::Cpu(launch), work::<T>)
         .tolerance(tolerance::<T>(single))
-        .unforeseeable()
+        .unpredictable()
 }
 
-/// The row of a rung. Only the first of the GPU do the work that is counted: the others share products between voxels, most of them on units
-/// that are no multiply-adds of the peak.
-pub(super) fn on_gpu<T: SimdReal>(rung: Rung) -> Variant<Problem, Launch<T>> {
+/// The row of a variant. The first four compute each pair by itself; the others share products between voxels, most of them on tensor cores.
+pub(super) fn on_gpu<T: SimdReal>(variant: CudaVariant) -> Variant<Problem, Launch<T>> {
     let row = |summary, single, forms: fn() -> Vec<Build>, space| {
-        let row = Variant::new(rung.name(), BackendKind::Cuda, summary, Launch::Cuda(rung), work::<T>);
+        let row = Variant::new(variant.name(), BackendKind::Cuda, summary, Launch::Cuda(variant), work::<T>);
         let row = row.tolerance(tolerance::<T>(single)).forms(forms).space(space);
-        if rung == Rung::Naive { row } else { row.refuses(samples_to_image_only) }
+        if variant == CudaVariant::Naive { row } else { row.refuses(samples_to_image_only) }
     };
     macro_rules! row {
-        ($rung:ident, $summary:expr, $single:expr) => {
-            row($summary, $single, || Rung::$rung.forms::<T>(), |_: &Problem| Rung::$rung.space::<T>())
+        ($variant:ident, $summary:expr, $single:expr) => {
+            row(
+                $summary,
+                $single,
+                || CudaVariant::$variant.forms::<T>(),
+                |_: &Problem| CudaVariant::$variant.space::<T>(),
+            )
         };
     }
-    match rung {
-        Rung::Naive => row!(Naive, "one output a thread, f64 phases, library sine and cosine", 1e-5)
+    match variant {
+        CudaVariant::Naive => row!(Naive, "one output a thread, f64 phases, library sine and cosine", 1e-5)
             .reproduces("GPU naive"),
-        Rung::Constant => row!(Constant, "samples in constant memory, a few of them a launch", 1e-5)
+        CudaVariant::Constant => row!(Constant, "samples in constant memory, a few of them a launch", 1e-5)
             .reproduces("GPU constant memory"),
-        Rung::Sfu => {
+        CudaVariant::Sfu => {
             row!(Sfu, "32-bit fixed-point phases, sine and cosine by the special-function units", 1e-5)
                 .reproduces("GPU + SFU")
         }
-        Rung::Tuned => row!(
+        CudaVariant::Tuned => row!(
             Tuned,
             "the same, several voxels of a row a thread, which a sample's load serves together",
             1e-5
         )
         .reproduces("GPU + tuning"),
-        Rung::Separable => row!(
+        CudaVariant::Separable => row!(
             Separable,
             "matrix product of separable phases, f32 multiply-adds: 2 a pair, 1 for Q",
             3e-6
         )
-        .unforeseeable(),
-        Rung::Double => row!(
+        .counting(work_of_products::<T, 2, 1>)
+        .unpredictable(),
+        CudaVariant::Double => row!(
             Double,
             "the same product on the FP64 tensor cores (the emulator sums their operands by plain loops)",
             1e-6
         )
-        .unforeseeable(),
-        Rung::Tensor => row!(
+        .counting(work_of_products::<T, 2, 1>)
+        .on(Peak::TensorF64)
+        .unpredictable(),
+        CudaVariant::Tensor => row!(
             Tensor,
             "the same on the FP16 tensor cores, numbers in two halves (the emulator sums their operands by plain loops)",
             1e-6
         )
-        .unforeseeable(),
-        Rung::Wgmma => row!(
+        .counting(work_of_products::<T, 6, 3>)
+        .on(Peak::TensorF16)
+        .unpredictable(),
+        CudaVariant::Wgmma => row!(
             Wgmma,
             "the same by groups of four warps, columns read from shared memory (the emulator sums them by plain loops)",
             1e-6
         )
         .lacks(wgmma)
-        .unforeseeable(),
+        .counting(work_of_products::<T, 6, 3>)
+        .on(Peak::TensorF16)
+        .unpredictable(),
     }
 }
 
@@ -181,7 +200,7 @@ pub(crate) fn builds() -> Vec<Build> {
 
 fn wgmma(device: &Device) -> Option<String> {
     match device.backend() {
-        Backend::Cuda(cuda) => Rung::Wgmma.expect_on(cuda).err().map(|error| error.to_string()),
+        Backend::Cuda(cuda) => CudaVariant::Wgmma.expect_on(cuda).err().map(|error| error.to_string()),
         Backend::Cpu(_) => None,
     }
 }
@@ -198,6 +217,7 @@ fn too_long(problem: &Problem) -> Option<String> {
 }
 
 /// 12 flops a pair: ten of phase and complex multiply-add, two for sine and cosine, as the sources count.
+/// What variants do that compute each pair by itself.
 fn work<T: SimdReal>(problem: &Problem) -> Work {
     let complex = size_of::<Complex<T>>() as f64;
     let dims = problem.matrix.len() as f64;
@@ -207,5 +227,11 @@ fn work<T: SimdReal>(problem: &Problem) -> Work {
         Operation::Q => complex * points + 0.5 * complex * samples,
         Operation::Forward | Operation::Adjoint => complex * batch * (points + samples),
     };
-    Work { bytes: values + size_of::<f64>() as f64 * dims * samples, flops: 12.0 * problem.pairs() }
+    Work { bytes: values + size_of::<f64>() as f64 * dims * samples, flops: problem.flops() }
+}
+
+/// Matrix products of phases: `PAIR` multiply-adds a pair, `Q` for the kernel Q.
+fn work_of_products<T: SimdReal, const PAIR: u32, const Q: u32>(problem: &Problem) -> Work {
+    let products = if problem.operation == Operation::Q { Q } else { PAIR };
+    Work { flops: 2.0 * f64::from(products) * problem.pairs(), ..work::<T>(problem) }
 }

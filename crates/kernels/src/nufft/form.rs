@@ -1,11 +1,11 @@
-//! What tuning decides of the transforms of several items on a GPU: how many items share a block, and its threads.
+//! The tuned form of transforms of several items on a GPU: the number of items that share a block, and the block's threads.
 
 use rayspin_device::Device;
 use rayspin_tune::{Config, Space, tuned_as};
 
 use super::variants::gpu_batched;
 
-/// Items of a batch that a block takes, and its threads (of type 2; those of type 1 follow from its tiles).
+/// The items of a batch per block, and the threads of a block in type 2. In type 1 the tiles determine the threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Asked {
     pub(super) coils: usize,
@@ -13,7 +13,7 @@ pub(super) struct Asked {
 }
 
 impl Asked {
-    /// As a configuration has it; `None` where it names no coils.
+    /// The form in a configuration; `None` if it names no coils.
     pub(super) fn of(config: &Config) -> Option<Self> {
         let value = |name| config.find(name).and_then(|v| usize::try_from(v).ok());
         Some(Self { coils: value("coils")?, threads: value("threads") })
@@ -25,12 +25,13 @@ pub(super) fn ladder(to_image: bool) -> &'static str {
     if to_image { "nufft-type1" } else { "nufft-type2" }
 }
 
-/// What results belong to: the kernel's width decides what shared memory holds, the sizes how many points a tile has.
+/// The key of tuning results. The kernel's width decides how much fits in shared memory, and the sizes decide how many
+/// points a tile has.
 pub(super) fn key(width: usize, matrix: &[usize], samples: usize, coils: usize) -> (String, Vec<usize>) {
     (format!("f32, kernels of {width} cells, {}-D", matrix.len()), [matrix, &[samples, coils]].concat())
 }
 
-/// The parameters. Without tuning those of `usual`.
+/// The parameters. The default is `usual`.
 pub(super) fn space(to_image: bool, usual: Asked) -> Space {
     let default = |n: usize| i64::try_from(n).unwrap_or(1);
     match (to_image, usual.threads) {
@@ -43,7 +44,7 @@ pub(super) fn space(to_image: bool, usual: Asked) -> Space {
     }
 }
 
-/// What was tuned for a plan of `f32` of several items.
+/// The tuned form for an `f32` plan with several items.
 pub(super) fn tuned(
     to_image: bool,
     (width, matrix, samples, items): (usize, &[usize], usize, usize),

@@ -5,7 +5,7 @@ use std::fmt;
 
 use num_complex::Complex32;
 use rayspin_core::{C64, Error, Result, Trajectory, voxels};
-use rayspin_device::cpu::room;
+use rayspin_device::cpu::try_with_capacity;
 use rayspin_device::{Array, Device};
 use rayspin_tune::input::{self, bits, signed_unit};
 use rayspin_tune::{About, Algorithm, Case, Counts, Row, Unit};
@@ -200,7 +200,7 @@ impl Algorithm for Fast {
         let found = match data.apart {
             false => outputs.read()?,
             true => {
-                let mut all = room("outputs of all coils", outputs.len())?;
+                let mut all = try_with_capacity("outputs of all coils", outputs.len())?;
                 for (image, samples) in &data.alone {
                     all.extend_from_slice(&if self.to_image { image } else { samples }.read()?);
                 }

@@ -31,9 +31,9 @@ pub(crate) struct Part {
     pub(crate) first: bool,
 }
 
-/// Cells of a tile along z, y, x: large enough that the halo is a small part, small enough for the first-level cache in
-/// 2-D and the second-level cache in 3-D. Measured in benches/results/2026-11-22-xeon-2/nufft_tiles.txt: wide tiles also spare
-/// the start and end of rows, which add and copy slowly; higher tiles leave too few slabs for 16 cores.
+/// Cells of a tile along z, y, x. Tiles are large compared with their halo, and fit the first-level cache in 2-D and the
+/// second-level cache in 3-D. Measured in benches/results/2026-11-22-xeon-2/nufft_tiles.txt. Wide tiles also have fewer
+/// starts and ends of rows, which are slow to add and copy. Higher tiles leave too few slabs for 16 cores.
 fn tile_cells(dims: usize) -> [usize; 3] {
     match dims {
         1 => [1, 1, 512],

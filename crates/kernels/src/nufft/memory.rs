@@ -1,4 +1,4 @@
-//! What a plan takes, before it is made.
+//! The memory and work of a plan, before it is made.
 
 use num_complex::Complex;
 use rayspin_core::{Real, Result, Trajectory};
@@ -13,18 +13,19 @@ use super::{Nufft, Options, Problem, check_matrix, cuda};
 use crate::fft;
 use crate::variant::Work;
 
-/// Bytes and work of a plan and its transforms. Bytes are of the memory of the device that it is for.
+/// Bytes and work of a plan and its transforms. Bytes refer to the memory of the plan's device.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Needs {
     /// Bytes that the plan holds: places, arguments and order of the points, deconvolution factors.
     pub plan: u64,
-    /// Bytes at most while it is made, these included.
+    /// Peak bytes while the plan is made, including `plan`.
     pub planning: u64,
     /// Bytes of the fine grid and the spreading buffers, held from the first transform on.
     pub workspace: u64,
-    /// Bytes more for the items of a batch that type 2 takes together, held from the first such batch on; 0 in 1-D and 3-D.
+    /// Additional bytes for the items of a batch that type 2 takes together, held from the first such batch on. 0 in 1-D and
+    /// 3-D.
     pub group: u64,
-    /// Bytes of the same for each further item of a batch, up to so many items at once; 0 on the CPU.
+    /// Bytes of workspace for each further item of a batch, and the maximum number of items at once. 0 on the CPU.
     pub item: (u64, usize),
     /// Work of one transform of one item, either direction.
     pub transform: Work,
@@ -33,7 +34,7 @@ pub struct Needs {
 }
 
 impl Needs {
-    /// Bytes that the transforms of a batch are worked in, held from the first one on.
+    /// Bytes of workspace for the transforms of a batch, held from the first one on.
     pub fn batch(&self, items: usize) -> u64 {
         let (each, most) = self.item;
         let items = items.max(1);
@@ -42,7 +43,8 @@ impl Needs {
 }
 
 impl<R: Real> Nufft<R> {
-    /// What [`Nufft::new`] would take. The trajectory is read once, to count the points of each tile, or slab of tiles.
+    /// The memory and work of a plan that [`Nufft::new`] would make. Reads the trajectory once, to count the points of each
+    /// tile or slab of tiles.
     ///
     /// Errors: as [`Nufft::new`].
     pub fn needs(
@@ -57,7 +59,7 @@ impl<R: Real> Nufft<R> {
     }
 }
 
-/// What a plan with this kernel takes.
+/// The memory and work of a plan with this kernel.
 pub(crate) fn needs_of<R: Real>(
     device: &Device,
     trajectory: &Trajectory,
@@ -105,7 +107,7 @@ pub(crate) fn needs_of<R: Real>(
     })
 }
 
-/// Bytes that items taken together need beyond those of one: their fine grids, and their samples interleaved.
+/// Bytes that items taken together need in addition to a single item: their fine grids, and their interleaved samples.
 pub(super) fn group_bytes<R: Real>(dims: usize, cells: usize, samples: usize) -> u64 {
     let items = items::<R>(dims);
     if items == 1 {

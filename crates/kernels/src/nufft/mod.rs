@@ -30,13 +30,13 @@ pub(crate) use memory::needs_of;
 pub use type3::Type3;
 pub use variants::{Interp, Problem, Spread, interp_variants, spread_variants};
 
-/// How exact a transform is, and by how much its fine grid exceeds the matrix.
+/// The accuracy of a transform, and the upsampling of its fine grid.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Options {
-    /// Relative l2 error ε that the kernel is chosen for: 1e-6 … 0.1 in f32, 1e-13 … 0.1 in f64. The error is about ε or less for
-    /// points that are spread out, and at most [`BOUND`] · ε for any points.
+    /// The relative l2 error ε for which the kernel is chosen: 1e-6 … 0.1 in f32, 1e-13 … 0.1 in f64. The error is about ε
+    /// or less for points that are spread out, and at most [`BOUND`] · ε for any points.
     pub tolerance: f64,
-    /// Fine-grid cells a voxel, 1.25 … 2. `None` chooses.
+    /// Fine-grid cells per voxel and axis, 1.25 … 2. `None` chooses the upsampling by its cost.
     pub upsampling: Option<f64>,
 }
 
@@ -53,7 +53,7 @@ impl Options {
         Self { tolerance, ..Self::default() }
     }
 
-    /// The upsampling, chosen by what transforms cost on this device unless it is given, and its kernel.
+    /// The upsampling and its kernel. Unless the upsampling is given, it is the one with the least cost on this device.
     fn settle<R: Real>(&self, device: &Device, matrix: &[usize], samples: usize) -> Result<(f64, Kernel)> {
         match (self.upsampling, device.backend()) {
             (Some(upsampling), _) => {
@@ -67,8 +67,8 @@ impl Options {
     }
 }
 
-/// A transform's relative l2 error is at most this many times its tolerance ε, for any points and random values. The most that
-/// the tests' sweep over sizes, sets of points, tolerances and upsamplings finds is 2.7, where all points are one.
+/// A transform's relative l2 error is at most this many times its tolerance ε, for any points and random values. The largest
+/// factor in the tests' sweep over sizes, sets of points, tolerances and upsamplings is 2.7, with all points in one place.
 pub const BOUND: f64 = 3.0;
 
 /// The largest tolerance accepted.
@@ -95,7 +95,7 @@ pub struct Nufft<R: Real> {
     engine: Engine<R>,
 }
 
-/// What a processor needs of its own.
+/// The part of the plan for its processor.
 #[derive(Debug)]
 enum Engine<R: Real> {
     Cpu(Box<cpu::Engine<R>>),
@@ -118,7 +118,7 @@ impl<R: Real> Nufft<R> {
         Self::with_kernel(device, trajectory, matrix, upsampling, kernel)
     }
 
-    /// The upsampling that [`Nufft::new`] chooses on this device for so many samples.
+    /// The upsampling that [`Nufft::new`] chooses on this device for `samples` samples.
     ///
     /// Errors: a tolerance out of range.
     pub fn upsampling_for(device: &Device, tolerance: f64, matrix: &[usize], samples: usize) -> Result<f64> {
@@ -156,12 +156,12 @@ impl<R: Real> Nufft<R> {
         })
     }
 
-    /// Goes over to the points of another trajectory, with the tolerance, upsampling and kernel that the plan has.
+    /// Replaces the trajectory. The plan keeps its tolerance, upsampling and kernel.
     ///
-    /// On the CPU, points are sorted into the memory of those before them and the fine grid stays, which takes less time than
-    /// another plan. On a GPU it is another plan, which is made before the old one's memory is freed.
+    /// On the CPU, the new points are sorted into the memory of the old ones and the fine grid stays. This takes less time
+    /// than a new plan. On a GPU a new plan is made before the old one's memory is freed.
     ///
-    /// Errors, with which the plan stays as it was: another number of axes than the matrix has, sizes beyond the address space.
+    /// Errors: another number of axes than the matrix has; sizes beyond the address space. The plan then stays as it was.
     pub fn set_points(&mut self, trajectory: &Trajectory) -> Result<()> {
         check_matrix(trajectory, &self.matrix)?;
         match &mut self.engine {
@@ -220,7 +220,7 @@ impl<R: Real> Nufft<R> {
         self.samples
     }
 
-    /// The device it was planned for.
+    /// The device of the plan.
     pub fn device(&self) -> &Device {
         &self.device
     }
@@ -242,8 +242,8 @@ impl<R: Real> Nufft<R> {
 
     /// Bytes that the plan and its workspace hold while a batch of that many items is transformed.
     ///
-    /// On the CPU in 2-D, type 2 takes whole fours (f32) or twos (f64) of a batch together, on as many fine grids; where memory for
-    /// these is short, one item after the other.
+    /// On the CPU in 2-D, type 2 takes groups of four items (f32) or two items (f64) of a batch together, on as many fine
+    /// grids. If memory for these is short, it takes one item after the other.
     pub fn bytes(&self, batch: usize) -> u64 {
         match &self.engine {
             Engine::Cpu(engine) => engine.bytes(batch),
@@ -256,8 +256,8 @@ impl<R: Real> Nufft<R> {
         self.kernel.fourier(0.0).powi(self.matrix.len() as i32)
     }
 
-    /// `out` = interpolation after spreading, without transforms: out_i = Σ_j (φ∗φ)(u_i − u_j) samples_j, taken as a sum
-    /// over fine-grid cells. Both are `[sample]`.
+    /// `out` ← interpolation after spreading, without transforms: out_i = Σ_j (φ∗φ)(u_i − u_j) samples_j, as a sum over
+    /// fine-grid cells. Both are `[sample]`.
     pub(crate) fn convolve(&self, samples: &Array<Complex<R>>, out: &mut Array<Complex<R>>) -> Result<()> {
         crate::fft::check_device("NUFFT", &self.device, samples.device())?;
         crate::fft::check_device("NUFFT", &self.device, out.device())?;
@@ -269,7 +269,7 @@ impl<R: Real> Nufft<R> {
         }
     }
 
-    /// Adds to a fine grid what spreading one item makes, whose samples are those of `samples` from `first` on.
+    /// Spreads one item and adds the result to a fine grid. The item's samples start at element `first` of `samples`.
     pub(crate) fn spread_onto(
         &self,
         samples: &Array<Complex<R>>,
@@ -336,7 +336,7 @@ impl<R: Real> Nufft<R> {
     }
 }
 
-/// Fails when the fine grid, the tables of its axes and the points exceed the memory there is.
+/// Fails if the fine grid, the tables of its axes and the points exceed the available memory.
 fn check_memory<R: Real>(layout: &Layout, samples: usize) -> Result<()> {
     let cells: f64 = layout.fine.iter().map(|&n| n as f64).product();
     let axes: f64 = layout.fine.iter().map(|&n| n as f64).sum();
@@ -390,11 +390,11 @@ fn kernel_for<R: Real>(tolerance: f64, upsampling: f64, dims: usize) -> Result<K
 
 /// The upsamplings to choose from, the one that reaches every tolerance first. A GPU's kernels are compiled for each.
 const UPSAMPLINGS: [f64; 3] = [2.0, 1.5, 1.25];
-/// Those on the CPU: a power of two times each has no prime factor above 5. The finer choice spares grid cells where the next
-/// upsampling of the shorter list would need a wider kernel.
+/// The CPU's upsamplings: a power of two times each has no prime factor above 5. The longer list saves grid cells where the
+/// next upsampling of the shorter list would need a wider kernel.
 const CPU_UPSAMPLINGS: [f64; 7] = [2.0, 1.875, 1.6875, 1.5625, 1.5, 1.40625, 1.25];
 
-/// Every kernel that a tolerance leads to with an upsampling that is chosen.
+/// Every kernel that a tolerance can lead to with a chosen upsampling.
 fn windows<R: Real>(dims: usize) -> Vec<Kernel> {
     let mut all = Vec::new();
     for upsampling in UPSAMPLINGS {
@@ -411,8 +411,9 @@ fn windows<R: Real>(dims: usize) -> Vec<Kernel> {
     all
 }
 
-/// Nanoseconds of one core: 4 a point, 0.3 for each vector of its footprint, and 3.6 for each 8 bytes of the fine grid (FFT,
-/// padding, adding tiles). Fitted to the measurements of benches/results/2026-11-22-epyc-2/nufft_upsampling.txt.
+/// The cost of an upsampling in nanoseconds of one core: 4 per point, 0.3 for each vector of its footprint, and 3.6 for each
+/// 8 bytes of the fine grid (FFT, padding, adding tiles). Fitted to the measurements of
+/// benches/results/2026-11-22-epyc-2/nufft_upsampling.txt.
 fn cost<R: Real>(matrix: &[usize], upsampling: f64, width: usize, samples: usize) -> f64 {
     let vectors = width.pow(matrix.len() as u32 - 1) * (2 * width).div_ceil(layout::lanes::<R>());
     let cells: f64 = matrix.iter().map(|&n| (n as f64 * upsampling).max(2.0 * width as f64)).product();
@@ -421,14 +422,14 @@ fn cost<R: Real>(matrix: &[usize], upsampling: f64, width: usize, samples: usize
 
 /// The upsampling of least cost on the CPU, and its kernel.
 fn choose<R: Real>(tolerance: f64, matrix: &[usize], samples: usize) -> Result<(f64, Kernel)> {
-    // Above 1e-2 kernels have two cells; at upsamplings between those of the shorter list, points that lie together reach an
-    // error of 3.1 ε then.
+    // Above 1e-2 kernels have two cells. With upsamplings that are only in the longer list, points that lie together then
+    // reach an error of 3.1 ε.
     let upsamplings = if tolerance > 1e-2 { &UPSAMPLINGS[..] } else { &CPU_UPSAMPLINGS };
     choose_by::<R>(tolerance, matrix, samples, upsamplings, cost::<R>)
 }
 
-/// The one of these upsamplings that costs least, and its kernel; the first reaches every tolerance. `cost`: of a matrix, an
-/// upsampling, a width and a number of samples.
+/// The cheapest of these upsamplings, and its kernel. The first upsampling reaches every tolerance. `cost` takes a matrix,
+/// an upsampling, a width and a number of samples.
 fn choose_by<R: Real>(
     tolerance: f64,
     matrix: &[usize],

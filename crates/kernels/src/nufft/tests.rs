@@ -57,7 +57,7 @@ pub(super) fn random(len: usize, rng: &mut ChaCha8Rng) -> Vec<C64> {
     (0..len).map(|_| C64::new(rng.random::<f64>() - 0.5, rng.random::<f64>() - 0.5)).collect()
 }
 
-/// The nearest values of another precision, and those widened again (what the oracle is given).
+/// The nearest values in another precision, and the same values widened again for the oracle.
 pub(super) fn narrow<R: Real>(values: &[C64]) -> (Vec<Complex<R>>, Vec<C64>) {
     let narrow: Vec<Complex<R>> = values
         .iter()
@@ -373,7 +373,7 @@ fn what_a_plan_takes_is_known_before_it_is_made() {
     }
 }
 
-/// In each problem that was measured at every upsampling, the one that is chosen takes at most a tenth longer than the
+/// In each problem that was measured at every upsampling, the chosen upsampling takes at most a tenth longer than the
 /// fastest.
 #[test]
 fn the_upsampling_chosen_is_near_the_fastest() {
@@ -402,7 +402,7 @@ fn the_upsampling_chosen_is_near_the_fastest() {
         }
         .unwrap();
         let least = times.iter().map(|time| time.2).fold(f64::INFINITY, f64::min);
-        // Of those that are chosen from, all but one were measured.
+        // All but one of the candidate upsamplings were measured.
         let Some(chosen) = times.iter().find(|time| time.0 == upsampling) else {
             assert_eq!(upsampling, 1.40625);
             continue;

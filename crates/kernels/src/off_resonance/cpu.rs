@@ -36,7 +36,7 @@ fn turn<R: Real>(cos: &[f64], sin: &[f64], x: &[Complex<R>], out: &mut [Complex<
 
 fn modulate<R: Real>(cpu: &Cpu, field: &[R], tau: f64, x: &[Complex<R>], out: &mut [Complex<R>], add: bool) {
     for_chunks(cpu, CHUNK, out, |start, out| {
-        // Whole vectors are read and written, whatever the level: 8 doubles are the widest.
+        // Whole vectors are read and written at every SIMD level; the widest has 8 doubles.
         let (mut cos, mut sin) = ([0.0; CHUNK], [0.0; CHUNK]);
         let mut done = 0;
         while done < out.len() {

@@ -4,13 +4,13 @@ use std::f64::consts::{PI, TAU};
 
 use rayspin_core::{C64, Error, Result};
 
-/// Most segments that are tried.
+/// Maximum number of segments.
 pub const MAX_SEGMENTS: usize = 128;
-/// Largest Σ_l |b_l(t)|: what errors of the segments' own transforms may grow by.
+/// Maximum of Σ_l |b_l(t)|, the factor by which errors of the segments' transforms grow.
 pub const MAX_GAIN: f64 = 4.0;
 /// Ridge of the least squares, as a part of the squared tolerance: it keeps weights small and hardly moves the residual.
 const RIDGE: f64 = 0.25;
-/// Points of the grid that the residual is taken on, for each segment and along each axis.
+/// Grid points per segment and axis for the largest residual.
 const POINTS: usize = 8;
 
 /// e^{−i2πft} ≈ Σ_l b_l(t) e^{−i2πfτ_l} for frequencies in a range and times in a range.
@@ -21,10 +21,10 @@ const POINTS: usize = 8;
 /// ∫ |e^{−i2πft} − Σ_l b_l e^{−i2πfτ_l}|² / √((W/2)² − (f − f_c)²) df + (ε/2)² Σ|b_l|²
 /// ```
 ///
-/// over the range of width W around f_c: least squares whose weight at the range's ends makes the largest residual nearly
-/// the smallest, in closed form, since the Gram matrix of this weight is J₀(πW(τ_l − τ_m)). L is the smallest number whose largest
-/// residual, on a grid of 8L × 8L points of f and t, is at most the tolerance ε, and Σ|b_l| at most [`MAX_GAIN`]. What
-/// L takes depends on the product WT only.
+/// over the range of width W around f_c. The weight at the ends of the range nearly minimises the largest residual. The
+/// solution has a closed form, because the Gram matrix of this weight is J₀(πW(τ_l − τ_m)). L is the smallest number for
+/// which the largest residual, on a grid of 8L × 8L points of f and t, is at most the tolerance ε and Σ|b_l| is at most
+/// [`MAX_GAIN`]. It depends only on the product WT.
 ///
 /// Sutton, Noll, Fessler, IEEE Trans Med Imaging 22:178, 2003 (least squares and min–max interpolators of segments).
 #[derive(Debug, Clone, PartialEq)]
@@ -48,8 +48,8 @@ pub struct Interpolator {
 impl Interpolator {
     /// For frequencies `[lowest, highest]` in Hz and times `[first, last]` in s, with a largest residual of `tolerance`.
     ///
-    /// Errors: ranges that are not finite or reversed; a tolerance outside 1e-6 … 0.5; [`MAX_SEGMENTS`] segments do not
-    /// do.
+    /// Errors: ranges that are not finite or reversed; a tolerance outside 1e-6 … 0.5; more than [`MAX_SEGMENTS`] segments
+    /// are needed.
     pub fn new(frequencies: [f64; 2], times: [f64; 2], tolerance: f64) -> Result<Self> {
         for (what, [low, high], unit) in
             [("range of the field map", frequencies, "Hz"), ("range of the samples' times", times, "s")]
@@ -80,7 +80,7 @@ impl Interpolator {
             let found = empty.with(segments, tolerance);
             (found.error <= tolerance && found.gain <= MAX_GAIN).then_some(found)
         };
-        // A band of W Hz for T s has about WT degrees of freedom: with fewer segments no weights do.
+        // A band of W Hz for T s has about WT degrees of freedom. No weights suffice with fewer segments.
         let turns = width * duration;
         if turns > MAX_SEGMENTS as f64 {
             return Err(empty.too_many(tolerance));
@@ -146,7 +146,7 @@ impl Interpolator {
         real.iter().zip(&self.nodes).map(|(b, &node)| C64::cis(-TAU * turns(node)) * b).collect()
     }
 
-    /// The weights at `times` (s), once for each that occurs.
+    /// The weights at `times` (s), once per distinct time.
     ///
     /// Errors: no time, more than 2³² − 1, one that is not finite.
     pub fn table(&self, times: &[f64]) -> Result<Table> {
@@ -224,7 +224,7 @@ pub struct Table {
 }
 
 impl Table {
-    /// Times that occur.
+    /// Number of distinct times.
     pub fn times(&self) -> usize {
         self.times
     }
@@ -234,19 +234,19 @@ impl Table {
         &self.index
     }
 
-    /// b_l at the times that occur. Empty where there is no such segment.
+    /// b_l at the distinct times. Empty for a segment that does not exist.
     pub fn segment(&self, l: usize) -> &[C64] {
         self.weights.chunks_exact(self.times).nth(l).unwrap_or_default()
     }
 
-    /// Real parts of b_l of every sample: all there is of frequencies about 0.
+    /// The real parts of b_l for every sample. For frequencies symmetric about 0 the imaginary parts are 0.
     pub fn real(&self, l: usize) -> impl Iterator<Item = f64> + '_ {
         let of = self.segment(l);
         self.index.iter().map(move |&i| of[i as usize].re)
     }
 }
 
-/// The times that occur, ascending.
+/// The distinct times, ascending.
 pub(super) fn distinct(times: &[f64]) -> Vec<f64> {
     let mut distinct = times.to_vec();
     distinct.sort_unstable_by(f64::total_cmp);
@@ -254,7 +254,8 @@ pub(super) fn distinct(times: &[f64]) -> Vec<f64> {
     distinct
 }
 
-/// L Lᵀ of a symmetric matrix, positive definite thanks to its ridge; what rounding takes below it counts as rounding.
+/// L with L Lᵀ equal to a symmetric matrix, which its ridge makes positive definite. Pivots that rounding lowers below the
+/// ridge count as rounding.
 fn cholesky(n: usize, matrix: impl Fn(usize, usize) -> f64) -> Vec<f64> {
     let mut factor = vec![0.0; n * n];
     for i in 0..n {

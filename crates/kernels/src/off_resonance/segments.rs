@@ -5,10 +5,10 @@ use rayspin_device::{Array, Device};
 use super::interpolator::distinct;
 use super::{Interpolator, modulate, weigh};
 
-/// E ρ = Σ_l B_l F D_l ρ, the encoding while the field is f: D_l = diag(e^{−i2πf(x)τ_l}), F a Fourier transform along the
-/// trajectory, B_l = diag(b_l(t_m)), with the interpolators of an [`Interpolator`]. Eᴴ = Σ_l D_lᴴ Fᴴ B_lᴴ exactly.
+/// E ρ = Σ_l B_l F D_l ρ, the encoding in the field f. D_l = diag(e^{−i2πf(x)τ_l}), F is a Fourier transform along the
+/// trajectory, and B_l = diag(b_l(t_m)) holds the interpolators of an [`Interpolator`]. Eᴴ = Σ_l D_lᴴ Fᴴ B_lᴴ exactly.
 ///
-/// Weights are kept once for each time that occurs, and not once for each sample.
+/// Weights are stored once per distinct time, not once per sample.
 #[derive(Debug)]
 pub struct Segments<R: Real> {
     taus: Vec<f64>,
@@ -35,7 +35,7 @@ impl<R: Real> Segments<R> {
         })
     }
 
-    /// Bytes that it holds for samples at `times` and so many segments.
+    /// Bytes that it holds for samples at `times` and `segments` segments.
     pub fn bytes_needed(times: &[f64], segments: usize) -> u64 {
         let table = (segments * distinct(times).len() * size_of::<Complex<R>>()) as u64;
         table + (times.len() * size_of::<u32>()) as u64
@@ -51,10 +51,10 @@ impl<R: Real> Segments<R> {
         self.index.len()
     }
 
-    /// y ← E x: `field` `[matrix…]` in Hz, `x` `[batch.., matrix…]`, `y` `[batch.., sample]`; `image` and `samples` are
-    /// worked in and have the shapes of `x` and `y`, `transform` is F.
+    /// y ← E x. `field` is `[matrix…]` in Hz, `x` is `[batch.., matrix…]`, and `y` is `[batch.., sample]`. `image` and
+    /// `samples` are scratch arrays with the shapes of `x` and `y`. `transform` is F.
     ///
-    /// Errors: shapes that do not fit, different devices, those of `transform`.
+    /// Errors: shapes that do not fit; different devices; errors of `transform`.
     pub fn forward(
         &self,
         field: &Array<R>,

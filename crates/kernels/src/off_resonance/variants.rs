@@ -19,11 +19,11 @@ pub enum Operation {
 /// An operation over `batch` rows of `len` voxels or samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Problem {
-    /// Which one.
+    /// The operation.
     pub operation: Operation,
-    /// Images or coils.
+    /// Number of images or coils.
     pub batch: usize,
-    /// Voxels or samples of each.
+    /// Number of voxels or samples of each.
     pub len: usize,
 }
 

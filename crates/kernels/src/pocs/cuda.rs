@@ -15,15 +15,15 @@ pub(crate) fn builds() -> Vec<Build> {
 
 const THREADS: u32 = 256;
 
-pub(super) fn take_phase(cuda: &Cuda, phase: &Array<C32>, image: &mut Array<C32>) -> Result<()> {
+pub(super) fn project_phase(cuda: &Cuda, phase: &Array<C32>, image: &mut Array<C32>) -> Result<()> {
     let len = image.len();
     let arguments = &mut [phase.cuda().into(), image.cuda_mut().into(), (len as u64).into()];
     let shape = Launch::covering(len, THREADS);
     // SAFETY: the shapes of both were compared.
-    unsafe { cuda.kernel(&SOURCE, &[define::<f32>()], "take_phase")?.launch(shape, arguments) }
+    unsafe { cuda.kernel(&SOURCE, &[define::<f32>()], "project_phase")?.launch(shape, arguments) }
 }
 
-pub(super) fn restore(
+pub(super) fn restore_samples(
     cuda: &Cuda,
     mask: &Array<f32>,
     measured: &Array<C32>,
@@ -34,5 +34,5 @@ pub(super) fn restore(
         &mut [mask.cuda().into(), measured.cuda().into(), kspace.cuda_mut().into(), (len as u64).into()];
     let shape = Launch::covering(len, THREADS);
     // SAFETY: the shapes of all three were compared.
-    unsafe { cuda.kernel(&SOURCE, &[define::<f32>()], "restore")?.launch(shape, arguments) }
+    unsafe { cuda.kernel(&SOURCE, &[define::<f32>()], "restore_samples")?.launch(shape, arguments) }
 }

@@ -11,10 +11,10 @@ use rayspin_device::{Array, Backend};
 
 use crate::vector::expect_device;
 
-/// x ← u Re(ū x) with u = p/|p|, the nearest image that has the phase of p; 0 where p is.
+/// x ← u Re(ū x) with u = p/|p|: the nearest image with the phase of p. 0 where p is 0.
 ///
 /// Errors: different shapes or devices.
-pub fn take_phase(phase: &Array<C32>, image: &mut Array<C32>) -> Result<()> {
+pub fn project_phase(phase: &Array<C32>, image: &mut Array<C32>) -> Result<()> {
     expect_shape("phase of an image", image.shape(), phase.shape())?;
     expect_device("phase of an image", image.device(), phase)?;
     match phase.device().backend() {
@@ -28,14 +28,14 @@ pub fn take_phase(phase: &Array<C32>, image: &mut Array<C32>) -> Result<()> {
             });
             Ok(())
         }
-        Backend::Cuda(cuda) => cuda::take_phase(cuda, phase, image),
+        Backend::Cuda(cuda) => cuda::project_phase(cuda, phase, image),
     }
 }
 
 /// k ← d where the mask is not 0.
 ///
 /// Errors: different shapes or devices.
-pub fn restore(mask: &Array<f32>, measured: &Array<C32>, kspace: &mut Array<C32>) -> Result<()> {
+pub fn restore_samples(mask: &Array<f32>, measured: &Array<C32>, kspace: &mut Array<C32>) -> Result<()> {
     expect_shape("measured k-space", kspace.shape(), measured.shape())?;
     expect_shape("mask of k-space", kspace.shape(), mask.shape())?;
     expect_device("measured k-space", kspace.device(), measured)?;
@@ -52,6 +52,6 @@ pub fn restore(mask: &Array<f32>, measured: &Array<C32>, kspace: &mut Array<C32>
             });
             Ok(())
         }
-        Backend::Cuda(cuda) => cuda::restore(cuda, mask, measured, kspace),
+        Backend::Cuda(cuda) => cuda::restore_samples(cuda, mask, measured, kspace),
     }
 }

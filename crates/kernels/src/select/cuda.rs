@@ -15,7 +15,7 @@ pub(crate) fn builds() -> Vec<Build> {
 }
 
 const THREADS: u32 = 256;
-/// Blocks that count at most: a multiprocessor of the largest GPU has eight.
+/// Maximum number of counting blocks: eight per multiprocessor of the largest GPU.
 const BLOCKS: usize = 1056;
 /// Bits of a digit.
 const BITS: usize = 8;

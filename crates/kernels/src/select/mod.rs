@@ -23,8 +23,10 @@ fn on_cpu<R: Real>(x: &Array<Complex<R>>, rank: usize) -> Result<f64> {
     Ok(*sizes.select_nth_unstable_by(rank, f64::total_cmp).1)
 }
 
-/// |x| of the element with exactly `rank` elements before it in the order of magnitudes, NaN last. |x|² is formed in f64, where
-/// those of f32 numbers take one rounding, so that the CPU and a GPU find the same bits; those of f64 numbers must not overflow.
+/// The magnitude |x| of the element with exactly `rank` elements before it in the order of magnitudes, NaN last.
+///
+/// The squares |x|² are formed in f64. For f32 numbers they take one rounding, so the CPU and a GPU find the same bits. For f64
+/// numbers they must not overflow.
 ///
 /// Errors: no element of that rank.
 pub fn magnitude<R: Real>(x: &Array<Complex<R>>, rank: usize) -> Result<f64> {

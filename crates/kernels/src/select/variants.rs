@@ -8,10 +8,10 @@ use super::{cuda, on_cpu};
 use crate::cuda::in_precision;
 use crate::variant::{Variant, Work};
 
-/// One of so many complex numbers.
+/// The selection of one of `len` complex numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Problem {
-    /// How many.
+    /// Number of complex numbers.
     pub len: usize,
 }
 

@@ -1,4 +1,4 @@
-//! Coil sensitivities applied to images: what turns one image into coil images and back.
+//! Coil sensitivities applied to images: from one image to coil images and back.
 //!
 //! Pruessmann, Weiger, Scheidegger, Boesiger, *SENSE: sensitivity encoding for fast MRI*, Magn Reson Med 42:952, 1999;
 //! Roemer et al., *The NMR phased array*, Magn Reson Med 16:192, 1990 (root sum of squares).
@@ -22,7 +22,7 @@ use rayspin_device::{Array, Backend};
 
 use crate::vector::expect_device;
 
-/// Splits `[coil, image…]`, which is called `what`, into coils and the image's shape.
+/// Splits the shape `[coil, image…]` into coils and the image's shape. Errors call the array `what`.
 fn split<'a>(what: &str, shape: &'a [usize]) -> Result<(usize, &'a [usize])> {
     shape.split_first().map(|(&coils, image)| (coils, image)).ok_or_else(|| Error::Shape {
         what: what.to_owned(),
@@ -149,14 +149,14 @@ pub fn sum_of_squares<R: Real>(images: &Array<Complex<R>>) -> Result<Array<R>> {
     squares(images, false)
 }
 
-/// √(Σ_j |y_j(x)|²) of `[coil, image…]`, summed in f64: coil images combined without maps.
+/// √(Σ_j |y_j(x)|²) of `[coil, image…]`, summed in f64: combines coil images without maps.
 ///
 /// Errors: an array without axes, or memory.
 pub fn root_sum_of_squares<R: Real>(images: &Array<Complex<R>>) -> Result<Array<R>> {
     squares(images, true)
 }
 
-/// [`sum_of_squares`] added to what `sum` holds, `[image…]`.
+/// Adds [`sum_of_squares`] to `sum`, `[image…]`.
 ///
 /// Errors: an array without axes, other shapes or devices, or memory.
 pub fn sum_of_squares_add<R: Real>(images: &Array<Complex<R>>, sum: &mut Array<R>) -> Result<()> {
@@ -180,8 +180,8 @@ pub fn sum_of_squares_add<R: Real>(images: &Array<Complex<R>>, sum: &mut Array<R
     }
 }
 
-/// ρ ← ρ / Σ_j |c_j|² of maps `[coil, image…]`: what [`combine`] makes of coil images is an image again. 0 where no coil sees
-/// anything.
+/// ρ ← ρ / Σ_j |c_j|² for maps `[coil, image…]`, and 0 where no coil has sensitivity. It turns the result of [`combine`]
+/// into an image.
 ///
 /// Errors: other shapes or devices, or memory.
 pub fn normalise<R: Real>(maps: &Array<Complex<R>>, image: &mut Array<Complex<R>>) -> Result<()> {
@@ -197,7 +197,7 @@ pub fn normalise<R: Real>(maps: &Array<Complex<R>>, image: &mut Array<Complex<R>
     }
 }
 
-/// ρ ← ρ / w, 0 where w is not positive: [`normalise`] where Σ_j |c_j|² is there, `[image…]`.
+/// ρ ← ρ / w, and 0 where w is not positive: [`normalise`] with a given Σ_j |c_j|², `[image…]`.
 ///
 /// Errors: other shapes or devices.
 pub fn divide<R: Real>(weight: &Array<R>, image: &mut Array<Complex<R>>) -> Result<()> {

@@ -21,7 +21,7 @@ pub enum Operation {
 /// An operation over `coils` images of `voxels` voxels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Problem {
-    /// Which one.
+    /// The operation.
     pub operation: Operation,
     /// Number of coils.
     pub coils: usize,

@@ -16,7 +16,7 @@ use rayspin_device::{Array, Backend};
 
 use crate::vector::expect_device;
 
-/// x_i ← x_i max(0, 1 − t w_i / |x_i|) for complex x: the proximal map of t Σ w_i |x_i|; returns Σ w_i |x_i| of the result,
+/// x_i ← x_i max(0, 1 − t w_i / |x_i|) for complex x: the proximal map of t Σ w_i |x_i|. Returns Σ w_i |x_i| of the result,
 /// summed in f64 in a fixed order.
 ///
 /// Errors: other shapes or devices; a threshold that is negative or not finite.
@@ -36,8 +36,8 @@ pub fn soft<R: Real>(threshold: f64, weights: &Array<R>, x: &mut Array<Complex<R
     }
 }
 
-/// x_a(i) ← x_a(i) min(1, r / √Σ_a |x_a(i)|²), where a is the first axis of x: the projection onto the balls of radius r of
-/// the groups that lie along it, and 1 less the proximal map of r Σ_i √Σ_a |x_a(i)|² (Moreau).
+/// x_a(i) ← x_a(i) min(1, r / √Σ_a |x_a(i)|²), where a is the first axis of x. This projects the groups along that axis onto
+/// balls of radius r. By Moreau's identity, x minus the result is the proximal map of r Σ_i √Σ_a |x_a(i)|².
 ///
 /// Errors: no axis; a radius that is negative or not finite.
 pub fn clip<R: Real>(radius: f64, x: &mut Array<Complex<R>>) -> Result<()> {

@@ -27,11 +27,11 @@ pub use variants::{Apply, Launch, Problem, VARIANTS};
 
 use crate::fft::{check_device, check_trailing};
 
-/// y = FᴴWF x for F: image → samples e^{−i2πk·x} and real weights W, without the samples.
+/// y = FᴴWF x for F: image → samples e^{−i2πk·x} and real weights W, without going through the samples.
 ///
-/// (FᴴWF)\[i, j\] = Q(i − j) with Q(d) = Σ_m w_m e^{+i2πk_m·d}, d in fractions of the field of view: a convolution, done
-/// by FFTs of a grid of at least 2n − 1 points an axis. Q is Hermitian, so its spectrum is real and stored as such.
-/// (Wajer & Pruessmann, ISMRM 2001; Fessler et al., IEEE Trans. Signal Process. 53:3393, 2005.)
+/// (FᴴWF)\[i, j\] = Q(i − j) with Q(d) = Σ_m w_m e^{+i2πk_m·d}, d in fractions of the field of view. This is a convolution,
+/// computed by FFTs of a grid of at least 2n − 1 points per axis. Q is Hermitian, so its spectrum is real and stored as real
+/// numbers. (Wajer & Pruessmann, ISMRM 2001; Fessler et al., IEEE Trans. Signal Process. 53:3393, 2005.)
 #[derive(Debug)]
 pub struct Toeplitz<R: Real> {
     device: Device,
@@ -41,7 +41,7 @@ pub struct Toeplitz<R: Real> {
 
 #[derive(Debug)]
 enum Engine<R: Real> {
-    /// The CPU's; a GPU's data visit the host for sizes that its kernels do not take.
+    /// The CPU's plan. For sizes that a GPU's kernels refuse, a GPU's data go to the host and back.
     Host(Box<cpu::Convolution<R>>),
     Gpu(Box<cuda::Convolution<R>>),
 }
@@ -112,8 +112,8 @@ impl<R: Real> Toeplitz<R> {
         })
     }
 
-    /// The spectrum of the padded kernel in this library's own order, that of every device, for
-    /// [`Toeplitz::from_spectrum`].
+    /// The spectrum of the padded kernel, for [`Toeplitz::from_spectrum`]. Its order is internal to this library and the
+    /// same on every device.
     pub fn spectrum(&self) -> Result<Cow<'_, [R]>> {
         match &self.engine {
             Engine::Host(convolution) => Ok(convolution.spectrum().into()),
@@ -182,9 +182,9 @@ impl<R: Real> Toeplitz<R> {
         self.apply_sense_coils(x, maps, 0..coils, y, false)
     }
 
-    /// [`Toeplitz::apply_sense`] for the coils of a range, added to what `y` holds where `add`.
+    /// [`Toeplitz::apply_sense`] for the coils of a range. With `add` the result is added to `y`.
     ///
-    /// Errors: as [`Toeplitz::apply`], and coils that are not there.
+    /// Errors: as [`Toeplitz::apply`], and coils that do not exist.
     pub fn apply_sense_coils(
         &self,
         x: &Array<Complex<R>>,
@@ -245,7 +245,7 @@ impl<R: Real> Toeplitz<R> {
         &self.matrix
     }
 
-    /// Bytes it holds between calls: the spectrum and the work buffers allocated so far.
+    /// Bytes that the plan holds between calls: the spectrum and the work buffers allocated so far.
     pub fn bytes(&self) -> u64 {
         match &self.engine {
             Engine::Host(convolution) => convolution.bytes(),
@@ -260,8 +260,8 @@ impl<R: Real> Toeplitz<R> {
         Ok(spectrum as u64 * size_of::<R>() as u64 + work as u64 * size_of::<Complex<R>>() as u64)
     }
 
-    /// Bytes that a plan on `device` holds once it was applied to `coils` coils or images: on a GPU, of its memory, the real
-    /// spectrum and the buffers of the coils that it transforms together; on the CPU, [`Toeplitz::bytes_needed`].
+    /// Bytes that a plan on `device` holds after it was applied to `coils` coils or images. On a GPU this is GPU memory: the
+    /// real spectrum and the buffers of the coils that it transforms together. On the CPU it is [`Toeplitz::bytes_needed`].
     pub fn bytes_needed_on(device: &Device, matrix: &[usize], coils: usize) -> Result<u64> {
         match on_gpu(device, matrix)? {
             true => cuda::bytes_needed::<R>(matrix, coils).map(|(spectrum, work)| spectrum + work),
@@ -269,7 +269,7 @@ impl<R: Real> Toeplitz<R> {
         }
     }
 
-    /// Those of [`Toeplitz::bytes_needed_on`] that the first application brings: the buffers.
+    /// The part of [`Toeplitz::bytes_needed_on`] that the first application allocates: the buffers.
     pub fn bytes_of_work(device: &Device, matrix: &[usize], coils: usize) -> Result<u64> {
         match on_gpu(device, matrix)? {
             true => cuda::bytes_needed::<R>(matrix, coils).map(|(_, work)| work),
@@ -277,7 +277,7 @@ impl<R: Real> Toeplitz<R> {
         }
     }
 
-    /// Bytes of a device's memory at one moment while [`Toeplitz::from_kernel`] makes a plan, those of Q included.
+    /// Peak bytes of device memory while [`Toeplitz::from_kernel`] makes a plan, including Q.
     pub fn bytes_of_making(device: &Device, matrix: &[usize]) -> Result<u64> {
         if on_gpu(device, matrix)? {
             return cuda::bytes_of_making::<R>(matrix);
@@ -286,10 +286,10 @@ impl<R: Real> Toeplitz<R> {
         Ok(doubled * size_of::<Complex<R>>() as u64 + Self::bytes_needed(matrix)?)
     }
 
-    /// Takes at most `coils` coils or images of a batch at a time, where a GPU would take more.
-    pub fn hold_to(&mut self, coils: usize) {
+    /// Limits the coils or images that a GPU takes at a time to `coils`.
+    pub fn limit_batch(&mut self, coils: usize) {
         if let Engine::Gpu(convolution) = &mut self.engine {
-            convolution.hold_to(coils);
+            convolution.limit_batch(coils);
         }
     }
 

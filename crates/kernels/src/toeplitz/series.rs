@@ -1,41 +1,42 @@
-//! Several kernels of one matrix, one after another: what they share, and where their spectra lie.
+//! Several kernels of one matrix, applied one after another. They share buffers, and their spectra lie on the GPU or on the
+//! host.
 
 use std::sync::{Mutex, PoisonError};
 
 use rayspin_core::{Error, Real, Result, expect_shape};
-use rayspin_device::{Array, Device, Pinned, Turns};
+use rayspin_device::{Array, Device, DoubleBuffer, Pinned};
 
 use super::{Engine, Toeplitz, cuda, on_gpu};
 
-/// The operators T_0, T_1, … of one matrix, applied in that order, with one set of work buffers among them.
+/// The operators T_0, T_1, … of one matrix, applied in that order, with one shared set of work buffers.
 ///
-/// A GPU may be told to hold some of the spectra only. The others lie in the host's pinned memory; two places on the GPU take
-/// turns, and while one's spectrum is applied the next one's is copied to the other. Of a GPU that is to hold `n`, the first
-/// n − 2 stay; with one there is one place, and copies wait. Results do not depend on it.
+/// A GPU may hold only some of the spectra. The others lie in pinned host memory. Two buffers on the GPU take turns: while
+/// the spectrum in one is applied, the next spectrum is copied to the other. If a GPU holds `n` spectra, the first n − 2
+/// stay. With n = 1 there is one buffer, and copies wait. Results do not depend on n.
 #[derive(Debug)]
 pub struct Series<R: Real> {
     device: Device,
     matrix: Vec<usize>,
     count: usize,
-    /// How many stay.
+    /// Number of spectra that stay on the GPU.
     staying: usize,
     kernels: Vec<Toeplitz<R>>,
-    /// The spectra that come and go, and the kernel that applies whichever is there.
-    moving: Turns<R>,
+    /// The spectra that are copied, and the kernel that applies the copied spectrum.
+    moving: DoubleBuffer<R>,
     applies: Mutex<Option<Toeplitz<R>>>,
 }
 
 impl<R: Real> Series<R> {
-    /// For `count` kernels of images of `matrix`, of which a GPU holds `resident` spectra at once: all where absent.
+    /// For `count` kernels of images of `matrix`. A GPU holds `resident` spectra at once, or all if `None`.
     pub fn new(device: &Device, matrix: &[usize], count: usize, resident: Option<usize>) -> Result<Self> {
         let staying = Self::staying(device, matrix, count, resident)?;
         let places = if resident == Some(1) { 1 } else { 2 };
-        let moving = Turns::new(device, "moving spectra of a series of Toeplitz kernels", places);
+        let moving = DoubleBuffer::new(device, "moving spectra of a series of Toeplitz kernels", places);
         let (device, matrix, applies) = (device.clone(), matrix.to_vec(), Mutex::new(None));
         Ok(Self { device, matrix, count, staying, kernels: Vec::new(), moving, applies })
     }
 
-    /// How many of `count` spectra stay where `resident` are held at once.
+    /// Number of spectra that stay if `resident` of `count` are held at once.
     fn staying(device: &Device, matrix: &[usize], count: usize, resident: Option<usize>) -> Result<usize> {
         Ok(match resident {
             Some(resident) if resident < count && on_gpu(device, matrix)? => {
@@ -45,7 +46,7 @@ impl<R: Real> Series<R> {
         })
     }
 
-    /// Bytes of a device's memory that the spectra of `count` kernels take, and of the host's pinned memory.
+    /// Bytes of device memory and of pinned host memory for the spectra of `count` kernels.
     pub fn bytes_needed_on(
         device: &Device,
         matrix: &[usize],
@@ -61,9 +62,9 @@ impl<R: Real> Series<R> {
         Ok((one * held as u64, one * moving as u64))
     }
 
-    /// Adds the next kernel, which from then on works in the buffers of those before.
+    /// Adds the next kernel. From then on it works in the shared buffers.
     ///
-    /// Errors: another matrix or device, more kernels than were to come, no memory on the host, of the device.
+    /// Errors: another matrix or device; more kernels than `count`; no host memory; a failure of the device.
     pub fn push(&mut self, mut kernel: Toeplitz<R>) -> Result<()> {
         expect_shape("Toeplitz matrix of a series", &self.matrix, kernel.matrix())?;
         if !kernel.device.same_as(&self.device) {
@@ -86,14 +87,15 @@ impl<R: Real> Series<R> {
         let home = Pinned::new(&self.device, spectrum.len())?;
         let (spectrum, home) = spectrum.download(home)?.finish()?;
         self.moving.push(home);
-        self.moving.offer(spectrum);
+        self.moving.add_buffer(spectrum);
         applies.get_or_insert(kernel);
         Ok(())
     }
 
-    /// Calls `work` with each kernel in order, its spectrum in place. Threads that share spectra which come and go take turns.
+    /// Calls `work` with each kernel in order, with its spectrum on the device. If spectra are copied, threads take turns.
     ///
-    /// Errors: fewer kernels than were to come, those of `work`, of the device; with spectra that come and go, work is being recorded.
+    /// Errors: fewer kernels than `count`; errors of `work` and of the device; spectra are copied while work is being
+    /// recorded.
     pub fn each(&self, mut work: impl FnMut(usize, &Toeplitz<R>) -> Result<()>) -> Result<()> {
         let moving = self.moving.len();
         let found = self.kernels.len() + moving;
@@ -116,12 +118,12 @@ impl<R: Real> Series<R> {
         &self.matrix
     }
 
-    /// Number of kernels that were to come.
+    /// Number of kernels, including the ones not yet added.
     pub fn len(&self) -> usize {
         self.count
     }
 
-    /// Whether none was to come.
+    /// Whether the number of kernels is 0.
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }

@@ -7,7 +7,7 @@ use super::cpu::{Convolution, padded_size};
 use crate::fft::cpu::{Direction, FftNd, Options, Region};
 use crate::variant::{Variant, Work};
 
-/// What a variant is given.
+/// The sizes of a problem.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
     /// Shape of one image.

@@ -1,4 +1,5 @@
-//! The scalars of conjugate gradients where the vectors are: an iteration is asked for without waiting for any of them.
+//! The scalars of conjugate gradients on the device of the vectors, so that iterations can be queued without waiting for a
+//! scalar.
 
 #![allow(unsafe_code, reason = "kernels are launched: each block says why they stay inside their arrays")]
 
@@ -27,20 +28,20 @@ const STATE: usize = 8;
 pub struct CgLimits {
     /// ‖b‖.
     pub size: f64,
-    /// Share of ‖b‖ that ‖r‖ must exceed.
+    /// Halts when ‖r‖ is at most this share of ‖b‖.
     pub enough: f64,
-    /// Share of the largest curvature ⟨p, Ap⟩ / ‖p‖² met that a direction's must exceed.
+    /// Halts when the curvature ⟨p, Ap⟩ / ‖p‖² of a direction is at most this share of the largest curvature met.
     pub vanishing: f64,
-    /// The most that |Im ⟨p, Ap⟩| may be of Re ⟨p, Ap⟩.
+    /// Halts when |Im ⟨p, Ap⟩| exceeds this share of Re ⟨p, Ap⟩.
     pub indefinite: f64,
 }
 
-/// Why nothing changes any more.
+/// Why the scalars have halted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CgHalt {
-    /// ⟨p, Ap⟩ is not finite, too small, or not real: x and r are those of the step before.
+    /// ⟨p, Ap⟩ is not finite, too small, or not real. x and r keep their values from before the step.
     Curvature,
-    /// ‖r‖ is small enough, or not finite: x and r are those after the step, and p has not been turned.
+    /// ‖r‖ is small enough, or not finite. x and r have their values after the step, and p keeps its direction.
     Residual,
 }
 
@@ -51,7 +52,7 @@ pub struct CgState {
     pub halt: Option<CgHalt>,
     /// ‖r‖².
     pub rho: f64,
-    /// ‖p‖², by the recurrence ‖r + βp‖² = ‖r‖² + β²‖p‖² of orthogonal r and p.
+    /// ‖p‖², by the recurrence ‖r + βp‖² = ‖r‖² + β²‖p‖² for orthogonal r and p.
     pub length: f64,
     /// The largest ⟨p, Ap⟩ / ‖p‖² so far.
     pub largest: f64,
@@ -59,16 +60,16 @@ pub struct CgState {
     pub form: C64,
 }
 
-/// ρ, α and β of conjugate gradients in the device's memory, f64, and what their sums are formed in.
+/// ρ, α and β of conjugate gradients as f64 in the device's memory, with the buffers for their sums.
 ///
 /// ```text
 /// α = ρ / ⟨p, Ap⟩      x ← x + αp,  r ← r − αAp      ρ⁺ = ‖r‖²,  β = ρ⁺/ρ      p ← r + βp
 /// ```
 ///
-/// [`step_length`](Self::step_length), [`update`](Self::update) and [`turn`](Self::turn) allocate nothing and wait for
-/// nothing, so that a GPU can be asked for many iterations, or record one. Once a limit is met they [halt](CgHalt): x, r, p and the
-/// scalars then stay as they are, however many iterations were asked for. Sums are those of [`dot`](super::dot) and
-/// [`cg_update`](super::cg_update), bit for bit.
+/// [`step_length`](Self::step_length), [`update`](Self::update) and [`update_direction`](Self::update_direction) allocate
+/// nothing and wait for nothing. Many iterations can therefore be queued on a GPU, and one can be recorded. When a limit is
+/// met they [halt](CgHalt): x, r, p and the scalars then stay as they are, and queued iterations change nothing. Sums equal
+/// [`dot`](super::dot) and [`cg_update`](super::cg_update) bit for bit.
 pub struct CgScalars<R: Real> {
     limits: CgLimits,
     len: usize,
@@ -78,7 +79,7 @@ pub struct CgScalars<R: Real> {
 }
 
 impl<R: Real> CgScalars<R> {
-    /// For vectors of `len` numbers; [`CgScalars::set`] begins. Errors: no memory.
+    /// For vectors of `len` numbers. Call [`CgScalars::set`] before the first iteration. Errors: no memory.
     pub fn new(device: &Device, len: usize, limits: CgLimits) -> Result<Self> {
         let parts = match device.backend() {
             Backend::Cpu(_) => 0,
@@ -88,20 +89,20 @@ impl<R: Real> CgScalars<R> {
         Ok(Self { limits, len, state, partial, real: PhantomData })
     }
 
-    /// Begins, not halted, with ρ = ‖r‖², ‖p‖² and the largest curvature met so far.
+    /// Starts with ρ = ‖r‖², ‖p‖² and the largest curvature met so far, not halted.
     pub fn set(&mut self, rho: f64, length: f64, largest: f64) -> Result<()> {
         let mut state = [0.0; STATE];
         (state[RHO], state[LENGTH], state[LARGEST]) = (rho, length, largest);
         self.state.set(&state)
     }
 
-    /// Errors: `x` has another length than was said, or lives on another device.
+    /// Errors: `x` has another length, or lives on another device.
     fn expect(&self, x: &Array<Complex<R>>) -> Result<()> {
         expect_len("conjugate gradients", &[self.len], x.len())?;
         expect_device("conjugate gradients", self.state.device(), x)
     }
 
-    /// ⟨p, Ap⟩, and α of it. Errors: shapes, another length than was said; of the device.
+    /// Computes ⟨p, Ap⟩ and from it α. Errors: shapes; another length; a failure of the device.
     pub fn step_length(&mut self, p: &Array<Complex<R>>, q: &Array<Complex<R>>) -> Result<()> {
         self.expect(p)?;
         expect_alike("conjugate gradients", p, q)?;
@@ -119,7 +120,7 @@ impl<R: Real> CgScalars<R> {
         Ok(())
     }
 
-    /// x ← x + αp, r ← r − αq; ‖r‖², and β of it. Errors: as [`CgScalars::step_length`].
+    /// x ← x + αp, r ← r − αq. Computes ‖r‖² and from it β. Errors: as [`CgScalars::step_length`].
     pub fn update(
         &mut self,
         p: &Array<Complex<R>>,
@@ -159,7 +160,7 @@ impl<R: Real> CgScalars<R> {
     }
 
     /// p ← r + βp. Errors: as [`CgScalars::step_length`].
-    pub fn turn(&mut self, r: &Array<Complex<R>>, p: &mut Array<Complex<R>>) -> Result<()> {
+    pub fn update_direction(&mut self, r: &Array<Complex<R>>, p: &mut Array<Complex<R>>) -> Result<()> {
         self.expect(r)?;
         expect_alike("conjugate gradients", r, p)?;
         match r.device().clone().backend() {
@@ -181,12 +182,12 @@ impl<R: Real> CgScalars<R> {
         }
     }
 
-    /// A place for [`CgScalars::send`].
-    pub fn place(&self) -> Result<Pinned<f64>> {
+    /// Allocates pinned memory for [`CgScalars::send`].
+    pub fn pinned(&self) -> Result<Pinned<f64>> {
         Pinned::new(self.state.device(), STATE)
     }
 
-    /// Asks for the scalars as the work asked for so far leaves them, and does not wait. [`CgState::read`] does.
+    /// Queues a copy of the scalars in the order of the device's work, and does not wait. [`CgState::read`] does.
     pub fn send(&self, to: Pinned<f64>) -> Result<Pinned<f64>> {
         self.state.send(to)
     }
@@ -211,7 +212,7 @@ unsafe fn sums<R: Real>(cuda: &Cuda, len: usize, name: &str, arguments: &mut [Ar
 }
 
 impl CgState {
-    /// What [`CgScalars::send`] sent. Errors: of the device.
+    /// Waits for the scalars from [`CgScalars::send`]. Errors: a failure of the device.
     pub fn read(from: &mut Pinned<f64>) -> Result<Self> {
         let state = from.values()?;
         let halt = match state[HALT] {
@@ -224,7 +225,7 @@ impl CgState {
     }
 }
 
-/// What the kernel `cg_alpha` does.
+/// The CPU's version of the kernel `cg_alpha`.
 fn bend(state: &mut [f64], form: C64, limits: &CgLimits) {
     if state[HALT] != 0.0 {
         return;
@@ -242,7 +243,7 @@ fn bend(state: &mut [f64], form: C64, limits: &CgLimits) {
     }
 }
 
-/// What the kernel `cg_beta` does.
+/// The CPU's version of the kernel `cg_beta`.
 fn settle(state: &mut [f64], next: f64, limits: &CgLimits) {
     let beta = if state[RHO] > 0.0 { next / state[RHO] } else { 0.0 };
     let relative = next.sqrt() / limits.size;

@@ -26,7 +26,7 @@ impl fmt::Display for Problem {
     }
 }
 
-/// Numbers of a case: no cache of a core holds them.
+/// Numbers of a case: more than a core's caches hold.
 const LEN: usize = 1 << 22;
 
 const OPERATIONS: [(&str, &str, Operation); 8] = [
@@ -40,7 +40,7 @@ const OPERATIONS: [(&str, &str, Operation); 8] = [
     ("cg-update", "a step of conjugate gradients and the new norm, fused", Operation::CgUpdate),
 ];
 
-/// α and β, of magnitude 1: runs in place that follow each other neither fade nor overflow.
+/// α and β, of magnitude 1, so that repeated runs in place neither fade nor overflow.
 const FACTOR: C32 = C32::new(0.6, 0.8);
 const STEP: f32 = 0.6;
 
@@ -76,7 +76,7 @@ pub(crate) fn ladder() -> Flat<Problem, Launch<f32>> {
             let n = problem.len;
             let mut vector = || numbers.complex(n);
             let (inputs, out) = match problem.operation {
-                // The product of random signs is small beside its terms: that of a vector and itself is not.
+                // The product of random vectors is small beside its terms. The product of a vector with itself is not.
                 Operation::Dot => {
                     let x = vector()?;
                     (vec![copied("second vector", &x)?, x], Out::Fresh(1))

@@ -1,5 +1,5 @@
-//! Sums and updates of complex vectors: what iterative solvers spend their time on between two applications of an
-//! operator. Everything here is bound by memory bandwidth.
+//! Sums and updates of complex vectors, for iterative solvers between two applications of an operator. Memory bandwidth
+//! bounds all of them.
 
 mod conjugate;
 mod cpu;
@@ -18,7 +18,7 @@ use num_complex::Complex;
 use rayspin_core::{Error, Real, Result, expect_shape, format_shape};
 use rayspin_device::{Array, Backend, Device, Element};
 
-/// Fails unless `other` lives where `device` is.
+/// Fails unless `other` lives on `device`.
 pub(crate) fn expect_device<T: Element>(what: &str, device: &Device, other: &Array<T>) -> Result<()> {
     if device.same_as(other.device()) {
         Ok(())
@@ -36,7 +36,7 @@ fn expect_alike<R: Real>(what: &str, x: &Array<Complex<R>>, y: &Array<Complex<R>
     expect_device(what, x.device(), y)
 }
 
-/// Fails unless the trailing axes of `x` are those of `d`.
+/// Fails unless the trailing axes of `x` equal the axes of `d`.
 fn expect_trailing<D: Element, R: Real>(what: &str, d: &Array<D>, x: &Array<Complex<R>>) -> Result<()> {
     if !x.shape().ends_with(d.shape()) {
         return Err(Error::Shape {
@@ -54,8 +54,8 @@ fn narrow<R: Real>(value: Complex<f64>) -> Complex<R> {
 
 /// ⟨x, y⟩ = Σ conj(x_i) y_i, summed in f64.
 ///
-/// Sums are formed in fixed chunks added in a fixed order: the result has the same bits for any number of threads and
-/// any vector width. Errors: different shapes or devices.
+/// Fixed chunks are summed and added in a fixed order, so the result has the same bits for any number of threads and any
+/// vector width. Errors: different shapes or devices.
 pub fn dot<R: Real>(x: &Array<Complex<R>>, y: &Array<Complex<R>>) -> Result<Complex<f64>> {
     expect_alike("dot", x, y)?;
     match x.device().backend() {
@@ -161,7 +161,7 @@ pub fn weight<R: Real>(w: &Array<R>, x: &Array<Complex<R>>, y: &mut Array<Comple
     Ok(())
 }
 
-/// One step of conjugate gradients in one pass: x ← x + αp, r ← r − αq; returns ‖r‖² as [`norm_squared`] has it.
+/// One step of conjugate gradients in one pass: x ← x + αp, r ← r − αq. Returns ‖r‖² with the bits of [`norm_squared`].
 ///
 /// Errors: different shapes or devices.
 pub fn cg_update<R: Real>(
@@ -214,7 +214,8 @@ pub fn copy_part<T: Element>(
     Ok(())
 }
 
-/// Copies a box of `extent` from `from_start` on in `from` to `to_start` on in `to`; arrays of 1 to 4 axes.
+/// Copies a box of `extent` elements from position `from_start` in `from` to position `to_start` in `to`. The arrays have 1
+/// to 4 axes.
 ///
 /// Errors: other ranks, a box outside its array, different devices.
 pub fn copy_box<R: Real>(
@@ -249,7 +250,7 @@ pub fn copy_box<R: Real>(
 #[derive(Debug, Clone, Copy)]
 struct Side {
     first: usize,
-    /// Of all axes but the last, which is packed.
+    /// Strides of all axes but the last, which is packed.
     strides: [usize; 3],
 }
 
@@ -279,7 +280,7 @@ impl Side {
     }
 }
 
-/// Fails with [`Error::NotFinite`] at the first NaN or infinity of `x`, which is called `what`.
+/// Fails with [`Error::NotFinite`] at the first NaN or infinity of `x`. The error calls the array `what`.
 pub fn expect_finite<R: Real>(what: &str, x: &Array<Complex<R>>) -> Result<()> {
     let first = match x.device().backend() {
         Backend::Cpu(cpu) => cpu::first_not_finite(cpu, x.cpu()),

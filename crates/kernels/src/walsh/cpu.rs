@@ -4,7 +4,8 @@ use rayspin_device::Cpu;
 
 use super::{Problem, pairs};
 
-/// Power iterations at most; calibration data are nearly of rank one, where four or five suffice. The README says what the limit leaves.
+/// Maximum number of power iterations. Calibration data are nearly of rank one, where four or five suffice. The README
+/// states the accuracy at this limit.
 const MAX_ITERATIONS: usize = 40;
 /// Squared change of the unit vector at which power iteration ends.
 const CONVERGED: f32 = 1e-8;

@@ -35,13 +35,13 @@ fn entries(coils: usize) -> usize {
     pairs(coils) + 2 * coils
 }
 
-/// Why the kernels cannot take so many coils.
+/// Why the kernels refuse this number of coils, if they do.
 pub(super) fn refuses_coils(coils: usize) -> Option<String> {
     (entries(coils) * size_of::<C32>() > SHARED)
         .then(|| "more coils than a block's shared memory has room for".to_owned())
 }
 
-/// Why the kernels cannot run a problem.
+/// Why the kernels refuse a problem, if they do.
 pub(super) fn refuses(problem: &Problem) -> Option<String> {
     let [nz, ny, nx] = problem.shape_zyx;
     if let Some(reason) = refuses_coils(problem.coils) {
@@ -55,12 +55,12 @@ pub(super) fn refuses(problem: &Problem) -> Option<String> {
     (ny.saturating_mul(nx) > most || nz > most).then(|| "more than 2³⁰ voxels a plane".to_owned())
 }
 
-/// The window's half-width: beyond the image there is nothing.
+/// The window's half-width, limited to the image.
 fn reach(problem: &Problem) -> usize {
     problem.radius.min(problem.shape_zyx.into_iter().max().unwrap_or(1))
 }
 
-/// How much of the windows' sums is in memory at once.
+/// The part of the windows' sums that is in memory at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Chunk {
     /// Planes that are solved.
@@ -128,7 +128,7 @@ pub(super) fn add(cuda: &Cuda, coils: usize, images: &Array<C32>, sums: &mut Arr
     unsafe { cuda.kernel(&SOURCE, &[define::<f32>()], "whole")?.launch(shape, arguments) }
 }
 
-/// The dominant eigenvector of what was added.
+/// The dominant eigenvector of the added sums.
 pub(super) fn principal(cuda: &Cuda, coils: usize, sums: &Array<C64>) -> Result<Array<C32>> {
     let mut reference = Array::zeros(sums.device(), &[coils])?;
     let shape = Launch::linear(1, THREADS as u32).with_shared(entries(coils) * size_of::<C32>());

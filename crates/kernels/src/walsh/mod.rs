@@ -23,26 +23,26 @@ use variants::{on_gpu, on_host, work};
 /// Half-width of the window along each axis, in voxels: 3 gives the 7-voxel windows of common practice.
 pub const DEFAULT_RADIUS: usize = 3;
 
-/// What a variant is given: `[coil, z, y, x]` with z = 1 in 2-D.
+/// The sizes of a problem: `[coil, z, y, x]` with z = 1 in 2-D.
 #[derive(Debug, Clone, Copy)]
 pub struct Problem {
     /// Number of coils.
     pub coils: usize,
     /// Image shape.
     pub shape_zyx: [usize; 3],
-    /// First plane of the image whose maps are wanted, and the number of planes.
+    /// The first wanted plane of the image, and the number of wanted planes.
     pub planes: [usize; 2],
     /// Window half-width.
     pub radius: usize,
 }
 
 impl Problem {
-    /// The maps of the whole image.
+    /// The problem of all planes of an image.
     pub fn whole(coils: usize, shape_zyx: [usize; 3], radius: usize) -> Self {
         Self { coils, shape_zyx, planes: [0, shape_zyx[0]], radius }
     }
 
-    /// Voxels whose maps are wanted.
+    /// Number of voxels in the wanted planes.
     fn voxels(&self) -> usize {
         self.planes[1] * self.shape_zyx[1] * self.shape_zyx[2]
     }
@@ -58,7 +58,7 @@ impl Problem {
     }
 }
 
-/// What serves a problem on a device.
+/// The variant that serves a problem on a device.
 fn best(device: &Device, problem: &Problem) -> Launch {
     let served = matches!(device.backend(), Backend::Cuda(_)) && cuda::refuses(problem).is_none();
     if served { on_gpu } else { on_host }
@@ -67,11 +67,11 @@ fn best(device: &Device, problem: &Problem) -> Launch {
 /// Sensitivities c(x) as the dominant eigenvector of the local coil covariance
 /// R(x) = Σ_{x' ∈ window(x)} m(x') m(x')ᴴ, with Σ_j |c_j(x)|² = 1.
 ///
-/// `images` is `[coil, z, y, x]` or `[coil, y, x]`; the result has its shape. `radius` is the window's half-width in
-/// voxels (windows are cut at the border). An eigenvector's phase is free: here the component along the dominant
-/// eigenvector of the [`Covariance`] of the whole image is real and positive, which keeps maps smooth and leaves the
-/// image its own phase. Where a window holds no signal at all the maps are 0. Where the two largest eigenvalues are within a fifth of each
-/// other, the iteration may end at its limit: then c(x) is the eigenvector of a matrix that differs from R by up to 2 % of λ_max.
+/// `images` is `[coil, z, y, x]` or `[coil, y, x]`; the result has its shape. `radius` is the window's half-width in voxels
+/// (windows are cut at the border). An eigenvector's phase is free: here the component along the dominant eigenvector of the
+/// [`Covariance`] of the whole image is real and positive, which keeps maps smooth and leaves the image its own phase. The
+/// maps are 0 where a window holds no signal at all. If the two largest eigenvalues are within a fifth of each other, the
+/// iteration may end at its limit. Then c(x) is the eigenvector of a matrix that differs from R by up to 2 % of λ_max.
 ///
 /// Errors: a rank other than 3 or 4, or no coils.
 pub fn maps(images: &Array<C32>, radius: usize) -> Result<Array<C32>> {
@@ -130,12 +130,12 @@ pub struct Covariance {
 #[derive(Debug)]
 enum Sums {
     Host(Vec<C64>),
-    /// One for each block of threads.
+    /// One sum for each block of threads.
     Gpu(Array<C64>),
 }
 
 impl Covariance {
-    /// Of no voxels yet. Errors: no coils, memory.
+    /// A covariance of no voxels yet. Errors: no coils, memory.
     pub fn new(device: &Device, coils: usize) -> Result<Self> {
         if coils == 0 {
             return Err(Error::value("coil images", "at least one coil", 0));
@@ -163,7 +163,7 @@ impl Covariance {
         }
     }
 
-    /// Its dominant eigenvector `[coil]`, of norm 1; zeros where there was no signal. Errors: of the device.
+    /// The dominant eigenvector `[coil]`, of norm 1; zeros if there was no signal. Errors: a failure of the device.
     pub fn principal(&self) -> Result<Array<C32>> {
         match (&self.sums, self.device.backend()) {
             (Sums::Gpu(sums), Backend::Cuda(cuda)) => cuda::principal(cuda, self.coils, sums),
@@ -175,7 +175,7 @@ impl Covariance {
     }
 }
 
-/// Pairs of coils, each with itself too.
+/// Number of pairs of coils, including each coil with itself.
 fn pairs(coils: usize) -> usize {
     coils * (coils + 1) / 2
 }
@@ -186,13 +186,13 @@ pub fn needs(threads: usize, coils: usize, matrix: &[usize]) -> (u64, Work) {
     (cpu::scratch_bytes(threads, &problem), work(&problem))
 }
 
-/// [`needs`] on a device: of a GPU, bytes of its memory; of a problem that its kernels refuse, those of the CPU beside it.
+/// [`needs`] on a device: on a GPU the bytes of GPU memory, or the host's bytes for a problem that its kernels refuse.
 pub fn needs_on(device: &Device, coils: usize, matrix: &[usize]) -> (u64, Work) {
     needs_of(device, &default_problem(coils, matrix))
 }
 
-/// [`needs_on`] for [`slab`]s of `planes` planes of an image, or for the [`Covariance`] of the whole that went before, beside the
-/// images of the slab and its maps; the work is that of one slab.
+/// [`needs_on`] for [`slab`]s of `planes` planes of an image, or for the [`Covariance`] of the whole image before them, in
+/// addition to the images of the slab and its maps. The work is for one slab.
 pub fn slab_needs_on(device: &Device, coils: usize, matrix: &[usize], planes: usize) -> (u64, Work) {
     let mut problem = default_problem(coils, matrix);
     let nz = problem.shape_zyx[0];

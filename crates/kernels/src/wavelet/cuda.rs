@@ -15,7 +15,7 @@ pub(crate) fn builds() -> Vec<Build> {
     both(&SOURCE)
 }
 
-/// Places that the kernel has for a filter's coefficients.
+/// Maximum number of filter coefficients in the kernel.
 const TAPS: usize = 4;
 /// Longest axis: the kernel counts elements and taps in 32 bits.
 const LONGEST: usize = 1 << 30;
@@ -50,12 +50,13 @@ struct Levels<'a, R: Real> {
     filter: Array<R>,
     taps: i32,
     inverse: bool,
-    /// Of the finest level.
+    /// The shift of the finest level.
     shift: [usize; 3],
 }
 
 impl<R: Real> Levels<'_, R> {
-    /// One level, from the box at the origin of an array of shape `from_shape` to that of one of `to_shape`.
+    /// Runs one level, from the box at the origin of an array of shape `from_shape` to the box at the origin of an array of
+    /// shape `to_shape`.
     fn run(
         &self,
         index: usize,

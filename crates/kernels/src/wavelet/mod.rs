@@ -18,8 +18,8 @@ use rayspin_device::{Array, Backend};
 
 use crate::vector::expect_device;
 
-/// An axis is halved as long as it has this many elements.
-pub const SPLIT_FROM: usize = 16;
+/// An axis is halved while it has at least this many elements.
+pub const MIN_SPLIT_LENGTH: usize = 16;
 
 /// The filter.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
@@ -59,7 +59,7 @@ pub struct Level {
     pub split: Vec<bool>,
 }
 
-/// What is transformed and how often.
+/// The shape, the filter and the levels of a transform.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Plan {
     shape: Vec<usize>,
@@ -68,13 +68,14 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// For images of `shape`, 1 to 3 axes, with as many levels as [`SPLIT_FROM`] allows. Errors: another rank, an empty
+    /// For images of `shape`, 1 to 3 axes, with as many levels as [`MIN_SPLIT_LENGTH`] allows. Errors: another rank, an empty
     /// axis.
     pub fn new(shape: &[usize], family: Family) -> Result<Self> {
         Self::with_levels(shape, family, None)
     }
 
-    /// [`Plan::new`] with so many levels. Errors: no level, or more than that.
+    /// [`Plan::new`] with `wanted` levels, or all if `None`. Errors: as [`Plan::new`]; 0 levels, or more than the shape
+    /// allows.
     pub fn with_levels(shape: &[usize], family: Family, wanted: Option<usize>) -> Result<Self> {
         if !(1..=3).contains(&shape.len()) || voxels(shape)? == 0 {
             return Err(Error::Shape {
@@ -86,7 +87,7 @@ impl Plan {
         let mut levels = Vec::new();
         let mut size = shape.to_vec();
         loop {
-            let split: Vec<bool> = size.iter().map(|&n| n >= SPLIT_FROM).collect();
+            let split: Vec<bool> = size.iter().map(|&n| n >= MIN_SPLIT_LENGTH).collect();
             if !split.contains(&true) {
                 break;
             }
@@ -105,7 +106,7 @@ impl Plan {
         Ok(Self { shape: shape.to_vec(), family, levels })
     }
 
-    /// Of images and of coefficients.
+    /// The shape of images and of coefficients.
     pub fn shape(&self) -> &[usize] {
         &self.shape
     }
@@ -115,12 +116,13 @@ impl Plan {
         self.family
     }
 
-    /// Finest first.
+    /// The levels, finest first.
     pub fn levels(&self) -> &[Level] {
         &self.levels
     }
 
-    /// 1 for every detail and 0 for what is low-pass (or left over) along every axis: what a threshold may touch.
+    /// 1 for every detail, and 0 for coefficients that are low-pass (or set aside) along every axis. A threshold should
+    /// touch the details only.
     pub fn details<R: Real>(&self) -> Vec<R> {
         let stride = |a: usize| self.shape[a + 1..].iter().product::<usize>();
         let mut out = vec![R::zero(); self.shape.iter().product()];
@@ -148,9 +150,9 @@ impl Plan {
 /// low(k)  = Σ_j h_j x((2k + j) mod m)        high(k) = Σ_j g_j x((2k + j) mod m)
 /// ```
 ///
-/// and for odd n the last element is set aside as it is. Levels go on with the low-pass box, at the array's origin,
-/// halving every axis of at least [`SPLIT_FROM`] elements. The image is shifted first, x(i + shift) on a torus, so that
-/// random shifts move the grid of the wavelets, its seams, and the elements set aside.
+/// and for odd n the last element is set aside unchanged. The next level continues with the low-pass box at the array's
+/// origin, and halves every axis of at least [`MIN_SPLIT_LENGTH`] elements. The image is first shifted, x(i + shift) on a
+/// torus, so that random shifts move the grid of the wavelets, its seams, and the elements set aside.
 ///
 /// I. Daubechies, *Orthonormal bases of compactly supported wavelets*, Comm Pure Appl Math 41:909, 1988; S. G. Mallat,
 /// *A theory for multiresolution signal decomposition*, IEEE PAMI 11:674, 1989.
@@ -165,7 +167,7 @@ impl<R: Real> Wavelet<R> {
         Ok(Self { plan: Plan::with_levels(shape, family, levels)?, free: Mutex::new(Vec::new()) })
     }
 
-    /// What it does.
+    /// The plan.
     pub fn plan(&self) -> &Plan {
         &self.plan
     }

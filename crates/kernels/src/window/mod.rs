@@ -1,4 +1,4 @@
-//! Real weights of a grid: products of one number an axis, and where the grid was sampled.
+//! Real weights of a grid: products of one number per axis, and sampling masks.
 
 mod cuda;
 pub mod reference;
@@ -12,10 +12,10 @@ use rayon::prelude::*;
 use rayspin_core::{Real, Result, expect_shape};
 use rayspin_device::{Array, Backend, Device};
 
-/// w\[x\] = Π_a p_a\[x_a\] of one profile p_a an axis, on the grid `[p_0, p_1, …]` whose axes are as long as they are; 0 where `known` is
-/// false.
+/// w\[x\] = Π_a p_a\[x_a\] with one profile p_a for each axis, and 0 where `known` is false. The lengths of the profiles are
+/// the shape of the grid.
 ///
-/// Products are formed in f64 but for the one with the last axis: the same bits on every device.
+/// Products are formed in f64 except for the product with the last axis. The result has the same bits on every device.
 ///
 /// Errors: `known` of another shape, or memory.
 pub fn separable<R: Real>(
@@ -62,7 +62,7 @@ pub fn separable<R: Real>(
     Ok(out)
 }
 
-/// 1 where `known` is true, 0 elsewhere. A GPU is given a byte for each.
+/// 1 where `known` is true, 0 elsewhere. A GPU gets one byte for each element.
 ///
 /// Errors: memory.
 pub fn indicator<R: Real>(device: &Device, known: ArrayViewD<'_, bool>) -> Result<Array<R>> {
@@ -81,7 +81,7 @@ pub fn indicator<R: Real>(device: &Device, known: ArrayViewD<'_, bool>) -> Resul
     Ok(out)
 }
 
-/// In C order, copied only where they are not.
+/// The values in C order. Copies them only if they are in another order.
 fn bytes<'a>(known: &'a ArrayViewD<'_, bool>) -> Cow<'a, [u8]> {
     match known.as_slice() {
         Some(known) => Cow::Borrowed(bytemuck::cast_slice(known)),

@@ -7,7 +7,7 @@ use rayspin_tune::variant::Work;
 use rayspin_tune::{Flow, Peak};
 use serde::{Deserialize, Serialize};
 
-use crate::foresee::{Foresight, threads};
+use crate::cost_model::{CostModel, threads};
 use crate::limits::Floors;
 use crate::ptx::Evidence;
 
@@ -28,11 +28,11 @@ pub enum Limit {
     Launches,
     /// Instructions of the compiled kernel, over the rate at which multiprocessors issue them.
     Issue,
-    /// Results of special-function units that the compiled kernel asks for, over their measured rate.
+    /// Results that the compiled kernel takes from special-function units, over their measured rate.
     Special,
     /// None of them: threads wait for memory, for each other, or there are too few.
     Latency,
-    /// None that is told: the kernel makes do with less work than is counted, or with units that no limit was measured of.
+    /// Unknown: the kernel computes on units that the cost model leaves out.
     Untold,
     /// A stage of an application takes most of its time.
     Stage,
@@ -51,6 +51,8 @@ impl Limit {
             Self::Arithmetic(Peak::F32) => "f32 arithmetic",
             Self::Arithmetic(Peak::F64) => "f64 arithmetic",
             Self::Arithmetic(Peak::I32) => "i32 arithmetic",
+            Self::Arithmetic(Peak::TensorF64) => "FP64 tensor cores",
+            Self::Arithmetic(Peak::TensorF16) => "FP16 tensor cores",
             Self::Launches => "launches",
             Self::Issue => "instruction issue",
             Self::Special => "special functions",
@@ -86,31 +88,32 @@ pub struct Known<'a> {
     pub flow: Flow,
     /// What it launched.
     pub launched: &'a [Launched],
-    /// Whether the work and the compiled kernels tell how fast it can be: [`rayspin_tune::Rung::foreseeable`].
+    /// Whether the work and the compiled kernels tell how fast it can be: [`rayspin_tune::Variant::predictable`].
     pub told: bool,
 }
 
-/// What a run asks of a machine: seconds that each limit allows at least. Of a limit that is estimated there may be several.
+/// What a run asks of a machine: the least seconds that each limit allows. An estimated limit may be listed
+/// several times.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Loads {
     /// The limits.
     pub seconds: Vec<(Limit, f64)>,
-    /// Whether the counted work and the compiled kernel tell how fast the run can be: [`rayspin_tune::Rung::foreseeable`].
+    /// Whether the counted work and the compiled kernel tell how fast the run can be: [`rayspin_tune::Variant::predictable`].
     pub told: bool,
 }
 
 impl Loads {
-    /// Of a run each of whose launches takes `launch` seconds at least. Estimates from compiled kernels are left out where PTX is not
-    /// to be had.
+    /// The loads of a run. Each of its launches takes `launch` seconds at least. Estimates from compiled
+    /// kernels are left out where PTX is missing.
     pub fn of(device: &Device, limits: &Limits, launch: f64, run: Known<'_>) -> Self {
         let Known { work, peak, flow, launched, told } = run;
         let memory = limits.bandwidth(flow).map(|bandwidth| (Limit::Memory(flow), work.bytes / bandwidth));
         let mut loads: Vec<_> = memory.into_iter().collect();
+        loads.extend(limits.peak(peak).map(|rate| (Limit::Arithmetic(peak), work.flops / rate)));
         loads.push((Limit::Launches, launched.len() as f64 * launch));
         if !told {
             return Self { seconds: loads, told };
         }
-        loads.insert(loads.len() - 1, (Limit::Arithmetic(peak), work.flops / limits.peak(peak)));
         // Each kind of work that the problem states tells how often main loops turn.
         let mut evidence = Vec::new();
         if work.flops > 0.0 {
@@ -119,9 +122,9 @@ impl Loads {
         if work.bytes > 0.0 {
             evidence.push(Evidence::Bytes);
         }
-        let mut foresight = Foresight::default();
+        let mut cost_model = CostModel::default();
         for evidence in evidence {
-            let Some(counts) = foresight.counts(device, launched, work, Some(evidence)) else { continue };
+            let Some(counts) = cost_model.counts(device, launched, work, Some(evidence)) else { continue };
             let all = |of: &dyn Fn(&crate::ptx::Counts) -> f64| -> f64 {
                 counts.iter().zip(launched).map(|(counts, launched)| of(counts) * threads(launched)).sum()
             };
@@ -140,7 +143,7 @@ impl Loads {
 pub struct Bottleneck {
     /// The limit.
     pub limit: Limit,
-    /// Its share; of latency and where none is told the largest of all shares.
+    /// Its share. For [`Limit::Latency`] and [`Limit::Untold`], the largest of all shares.
     pub share: f64,
     /// The stage or the part that takes most of the time, where that is the limit.
     pub stage: Option<String>,
@@ -149,12 +152,13 @@ pub struct Bottleneck {
 }
 
 impl Bottleneck {
-    /// Of a run that took `seconds`.
+    /// The bottleneck of a run that took `seconds`.
     ///
-    /// The larger of the shares of memory and arithmetic, which any implementation takes, where it is a half or more; else launches,
-    /// where they are; else the larger of what the compiled kernel lets estimate, where it is; else latency, or that none is told. A share above 1.2 limits
-    /// nothing: other units do that work (tensor cores), or the estimate is off. Of several estimates of a limit the largest that is not
-    /// above 1.2 counts: each is of what the kernel does at least.
+    /// The first of these limits whose share is a half or more: the larger of memory and arithmetic, which
+    /// any implementation takes; launches; the larger of the limits that are estimated from the compiled
+    /// kernel. Otherwise it is [`Limit::Latency`], or [`Limit::Untold`] where the loads are not told. A share
+    /// above 1.2 limits nothing: other units do that work (tensor cores), or the estimate is off. Where a
+    /// limit has several estimates, the largest that is not above 1.2 counts: each estimate is a lower bound.
     pub fn of(loads: &Loads, seconds: f64) -> Self {
         let mut shares: Vec<Share> = Vec::new();
         for (limit, share) in loads.seconds.iter().map(|&(limit, least)| (limit, least / seconds)) {
@@ -184,7 +188,7 @@ impl Bottleneck {
         Self { limit, share, stage: None, shares }
     }
 
-    /// Of an application whose parts took these seconds: the part that takes most.
+    /// The bottleneck of an application whose parts took these seconds: the part that takes most.
     pub fn of_parts<'a>(parts: impl IntoIterator<Item = (&'a str, f64)>, seconds: f64) -> Option<Self> {
         let (name, most) = parts.into_iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
         let share = most / seconds;
@@ -271,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn where_the_work_tells_nothing_only_bytes_and_launches_do() {
+    fn without_a_cost_model_nothing_is_estimated() {
         let words = |memory, launches| {
             let seconds = vec![(MEMORY, memory), (Limit::Launches, launches)];
             Bottleneck::of(&Loads { seconds, told: false }, 1.0).words()
@@ -287,7 +291,7 @@ mod tests {
                 Loads::of(&device, &limits, 0.0, run)
             };
             assert_eq!(loads(true).seconds[..2], [(MEMORY, 1.0), (F32, 1.0)]);
-            assert_eq!(loads(false).seconds, [(MEMORY, 1.0), (Limit::Launches, 0.0)]);
+            assert_eq!(loads(false).seconds, [(MEMORY, 1.0), (F32, 1.0), (Limit::Launches, 0.0)]);
         }
     }
 

@@ -1,4 +1,4 @@
-//! The best rung of a problem on a device, the kernel alone and the whole from host to host.
+//! The best variant of a problem on a device, the kernel alone and the whole from host to host.
 
 use std::time::Instant;
 
@@ -6,15 +6,15 @@ use rayspin_core::{Error, Result};
 use rayspin_device::cuda::Launched;
 use rayspin_device::{Backend, Device};
 use rayspin_tune::limits::Limits;
-use rayspin_tune::{Config, Flow, Peak, Rung, Session, Whole};
+use rayspin_tune::{Config, EndToEnd, Flow, Peak, Session, VariantInfo};
 use serde::{Deserialize, Serialize};
 
 use super::{Bottleneck, Known, Loads};
-use crate::climb::sets;
-use crate::foresee::threads;
+use crate::benchmark::sets;
+use crate::cost_model::threads;
 use crate::measure::{Protocol, Timing, measure, seconds};
 
-/// A rung whose first run takes longer than the best so far by this factor is given up.
+/// A variant whose first run takes longer than the best so far by this factor is given up.
 const BEHIND: f64 = 4.0;
 
 /// The threads of one kernel that a GPU holds at once.
@@ -31,7 +31,8 @@ pub struct Resident {
 }
 
 impl Resident {
-    /// Of launches on a GPU. `None` on a CPU, without launches, or where the driver does not tell how many blocks are held.
+    /// The threads that a GPU holds at once for these launches. `None` on a CPU, without launches, or where
+    /// the driver does not tell how many blocks are held.
     pub fn of(device: &Device, launched: &[Launched]) -> Option<Self> {
         let Backend::Cuda(cuda) = device.backend() else { return None };
         let properties = cuda.properties();
@@ -64,7 +65,7 @@ impl Resident {
     }
 }
 
-/// What is known of the best rung on a GPU.
+/// What is known of the best variant on a GPU.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OnGpu {
     /// What limits its kernels.
@@ -73,24 +74,24 @@ pub struct OnGpu {
     pub resident: Option<Resident>,
 }
 
-/// The best rung of a problem on a device.
+/// The best variant of a problem on a device.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Best {
     /// Its name.
-    pub rung: &'static str,
+    pub variant: &'static str,
     /// Its parameters.
     pub config: Config,
     /// Its time, inputs and outputs in the device's memory.
     pub kernel: Timing,
-    /// Its time from host to host, where the algorithm says what is carried.
-    pub whole: Option<Whole>,
+    /// Its time from host to host, where the algorithm names the arrays that are copied.
+    pub whole: Option<EndToEnd>,
     /// On a GPU.
     pub on_gpu: Option<OnGpu>,
-    /// Rungs that failed or were wrong before one was right: names and words.
+    /// Variants that failed or were wrong before one was right: names and words.
     pub failed: Vec<(String, String)>,
 }
 
-/// How rungs race.
+/// How variants race.
 pub struct Race<'a> {
     /// How the best is timed.
     pub protocol: &'a Protocol,
@@ -102,89 +103,91 @@ pub struct Race<'a> {
     pub bounds: (Peak, Flow),
 }
 
-/// The fastest right rung of those that compete on this device, with the configuration that `wants` gives; `None` leaves a rung out.
+/// The fastest right variant of those that compete on this device, with the configuration that `wants` gives; `None` leaves a variant out.
 ///
-/// Rungs run best last in their table, so they race from the end: one that is far behind is given up after a run. The fastest is
+/// Variants run best last in their table, so they race from the end: one that is far behind is given up after a run. The fastest is
 /// checked against the oracle, with inputs and outputs on the device and from host to host; where it is wrong, the next one is. Gives
-/// none where no rung is right. Errors: the sets of data cannot be made; the user interrupts.
+/// none where no variant is right. Errors: the sets of data cannot be made; the user interrupts.
 pub fn best(
     session: &mut dyn Session,
     device: &Device,
     race: &Race<'_>,
-    wants: &mut dyn FnMut(&Rung) -> Result<Option<Config>>,
+    wants: &mut dyn FnMut(&VariantInfo) -> Result<Option<Config>>,
 ) -> Result<std::result::Result<Best, Vec<(String, String)>>> {
-    let rungs: Vec<_> = session.rungs().to_vec();
+    let variants: Vec<_> = session.variants().to_vec();
     session.rotate(if race.protocol.rotate { sets(device, session) } else { 1 })?;
     let mut failed = Vec::new();
     let mut timed: Vec<(usize, Config, Timing)> = Vec::new();
-    let fits = |rung: &Rung| rung.backend == device.kind() && rung.competes && rung.refuses.is_none();
-    for (at, rung) in rungs.iter().enumerate().rev().filter(|(_, rung)| fits(rung)) {
-        let Some(config) = wants(rung)? else { continue };
+    let fits = |variant: &VariantInfo| {
+        variant.backend == device.kind() && variant.competes && variant.refuses.is_none()
+    };
+    for (at, variant) in variants.iter().enumerate().rev().filter(|(_, variant)| fits(variant)) {
+        let Some(config) = wants(variant)? else { continue };
         let fastest = timed.iter().map(|(_, _, timing)| timing.median).fold(f64::INFINITY, f64::min);
         match raced(session, device, race.protocol, at, &config, fastest) {
             Ok(None) => {}
             Ok(Some(timing)) => timed.push((at, config, timing)),
             Err(Error::Interrupted) => return Err(Error::Interrupted),
-            Err(error) => failed.push((rung.name.to_owned(), error.to_string())),
+            Err(error) => failed.push((variant.name.to_owned(), error.to_string())),
         }
     }
     timed.sort_by(|a, b| a.2.median.total_cmp(&b.2.median));
     for (at, config, kernel) in timed {
-        let rung = &rungs[at];
-        match checked(session, device, race, (at, rung), &config, kernel.median) {
+        let variant = &variants[at];
+        match checked(session, device, race, (at, variant), &config, kernel.median) {
             Ok((whole, on_gpu)) => {
-                return Ok(Ok(Best { rung: rung.name, config, kernel, whole, on_gpu, failed }));
+                return Ok(Ok(Best { variant: variant.name, config, kernel, whole, on_gpu, failed }));
             }
             Err(Error::Interrupted) => return Err(Error::Interrupted),
-            Err(error) => failed.push((rung.name.to_owned(), error.to_string())),
+            Err(error) => failed.push((variant.name.to_owned(), error.to_string())),
         }
     }
     Ok(Err(failed))
 }
 
-/// The time of a rung; none where it is far behind.
+/// The time of a variant; none where it is far behind.
 fn raced(
     session: &mut dyn Session,
     device: &Device,
     protocol: &Protocol,
-    rung: usize,
+    variant: usize,
     config: &Config,
     fastest: f64,
 ) -> Result<Option<Timing>> {
     let began = Instant::now();
-    session.run(rung, config, 0)?;
+    session.run(variant, config, 0)?;
     device.synchronize()?;
     let mut first = began.elapsed().as_secs_f64();
     if matches!(device.backend(), Backend::Cuda(_)) {
         // The first one may have compiled.
-        first = seconds(device, &mut || session.run(rung, config, 0))?;
+        first = seconds(device, &mut || session.run(variant, config, 0))?;
     }
     // Short runs say little of themselves: caches and threads that slept.
     if first > BEHIND * fastest.max(1e-3) {
         return Ok(None);
     }
-    measure(device, protocol, |turn| session.run(rung, config, turn)).map(Some)
+    measure(device, protocol, |turn| session.run(variant, config, turn)).map(Some)
 }
 
-type Checked = (Option<Whole>, Option<OnGpu>);
+type Checked = (Option<EndToEnd>, Option<OnGpu>);
 
-/// The whole of a rung that is right, and what limits its kernels.
+/// The whole of a variant that is right, and what limits its kernels.
 fn checked(
     session: &mut dyn Session,
     device: &Device,
     race: &Race<'_>,
-    (at, rung): (usize, &Rung),
+    (at, variant): (usize, &VariantInfo),
     config: &Config,
     kernel: f64,
 ) -> Result<Checked> {
     let right = |error: f64, what: &str| -> Result<()> {
         // Not `error > tolerance`: NaN is wrong too.
-        if error <= rung.tolerance {
+        if error <= variant.tolerance {
             return Ok(());
         }
         Err(Error::value(
             format!("error {what}"),
-            format!("at most {:.0e}", rung.tolerance),
+            format!("at most {:.0e}", variant.tolerance),
             format!("{error:.2e}"),
         ))
     };
@@ -195,7 +198,9 @@ fn checked(
             let launched = cuda.launches(|| session.run(at, config, 0))?;
             device.synchronize()?;
             let (peak, flow) = race.bounds;
-            let run = Known { work: &rung.work, peak, flow, launched: &launched, told: rung.foreseeable };
+            let peak = variant.peak.unwrap_or(peak);
+            let run =
+                Known { work: &variant.work, peak, flow, launched: &launched, told: variant.predictable };
             let loads = Loads::of(device, race.limits, race.launch, run);
             Some(OnGpu {
                 bottleneck: Bottleneck::of(&loads, kernel),
@@ -207,7 +212,7 @@ fn checked(
     let began = Instant::now();
     // The first one warms up.
     for round in 0..=race.protocol.rounds.max(1) {
-        let Some(whole) = session.whole(at, config)? else { return Ok((None, on_gpu)) };
+        let Some(whole) = session.end_to_end(at, config)? else { return Ok((None, on_gpu)) };
         if round == 0 {
             right(session.found()?, "from host to host")?;
         } else {

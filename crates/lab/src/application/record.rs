@@ -40,7 +40,7 @@ pub struct Applications {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
-    /// The best rungs of a ladder.
+    /// The best variants of a ladder.
     Ladder,
     /// A reconstruction of samples in memory to an image in memory.
     Reconstruction,
@@ -58,7 +58,7 @@ pub struct Part {
 /// An application on one processor.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Side {
-    /// The rung with its parameters, or the stage, that the kernel's time is of.
+    /// The variant with its parameters, or the stage, that the kernel's time is of.
     pub kernel: String,
     /// Seconds of the kernel: data lie in the device's memory.
     pub kernel_seconds: f64,
@@ -71,12 +71,16 @@ pub struct Side {
 }
 
 impl Side {
-    /// Of the best rung of a ladder.
+    /// The side of the best variant of a ladder.
     pub fn of(best: &Best) -> Self {
         let config = best.config.to_string();
         let part = |(name, seconds): (&str, f64)| Part { name: name.to_owned(), seconds };
         Self {
-            kernel: if config.is_empty() { best.rung.to_owned() } else { format!("{} {config}", best.rung) },
+            kernel: if config.is_empty() {
+                best.variant.to_owned()
+            } else {
+                format!("{} {config}", best.variant)
+            },
             kernel_seconds: best.kernel.median,
             application_seconds: best.whole.map(|whole| whole.seconds()),
             parts: best.whole.map(|whole| whole.parts().map(part).to_vec()).unwrap_or_default(),

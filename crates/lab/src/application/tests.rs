@@ -4,7 +4,7 @@ use rayspin_core::{Error, Result};
 use rayspin_device::{BackendKind, Device};
 use rayspin_tune::limits::{Limits, Rates};
 use rayspin_tune::variant::Work;
-use rayspin_tune::{Config, Flow, Peak, Rung, Session, Space, Whole};
+use rayspin_tune::{Config, EndToEnd, Flow, Peak, Session, Space, VariantInfo};
 
 use super::*;
 use crate::Protocol;
@@ -17,18 +17,20 @@ pub(super) fn limits() -> Limits {
         f32: 1e9,
         f64: 1e9,
         i32: 1e9,
+        tensor_f64: None,
+        tensor_f16: None,
         special: None,
         shared: None,
         texture: None,
         upload: None,
         download: None,
     };
-    Limits { of: "a machine".into(), rates }
+    Limits { of: "a machine".into(), measured: None, busy: false, rates }
 }
 
-/// Rungs that take so many ms, with so large errors; none: they fail.
+/// Variants with the ms that each takes and its error; without an error, its run fails.
 struct Fake {
-    rungs: Vec<Rung>,
+    variants: Vec<VariantInfo>,
     behave: Vec<(u64, Option<f64>)>,
     last: usize,
     runs: Vec<usize>,
@@ -37,21 +39,22 @@ struct Fake {
 }
 
 fn fake(rows: &[(&'static str, u64, Option<f64>, bool)]) -> Fake {
-    let rung = |&(name, _, _, competes): &(&'static str, _, _, bool)| Rung {
+    let variant = |&(name, _, _, competes): &(&'static str, _, _, bool)| VariantInfo {
         name,
         backend: BackendKind::Cpu,
         summary: "",
         refuses: (name == "refuses").then(|| "too large".to_owned()),
         competes,
         work: Work { bytes: 1.0, flops: 1.0 },
-        foreseeable: true,
+        peak: None,
+        predictable: true,
         tolerance: 1e-3,
         reproduces: None,
         space: Space::none(),
         forms: Vec::new(),
     };
     Fake {
-        rungs: rows.iter().map(rung).collect(),
+        variants: rows.iter().map(variant).collect(),
         behave: rows.iter().map(|row| (row.1, row.2)).collect(),
         last: 0,
         runs: vec![0; rows.len()],
@@ -72,30 +75,30 @@ impl Session for Fake {
     fn amount(&self, _: usize) -> f64 {
         1.0
     }
-    fn rungs(&self) -> &[Rung] {
-        &self.rungs
+    fn variants(&self) -> &[VariantInfo] {
+        &self.variants
     }
     fn rotate(&mut self, _: usize) -> Result<usize> {
         Ok(1)
     }
-    fn verify(&mut self, rung: usize, config: &Config) -> Result<f64> {
-        self.run(rung, config, 0)?;
-        Ok(self.behave[rung].1.unwrap_or(f64::NAN))
+    fn verify(&mut self, variant: usize, config: &Config) -> Result<f64> {
+        self.run(variant, config, 0)?;
+        Ok(self.behave[variant].1.unwrap_or(f64::NAN))
     }
-    fn run(&mut self, rung: usize, _: &Config, _: usize) -> Result<()> {
-        self.last = rung;
-        self.runs[rung] += 1;
-        let (ms, error) = self.behave[rung];
+    fn run(&mut self, variant: usize, _: &Config, _: usize) -> Result<()> {
+        self.last = variant;
+        self.runs[variant] += 1;
+        let (ms, error) = self.behave[variant];
         error.ok_or_else(|| Error::value("run", "one that works", "one that fails"))?;
         let began = Instant::now();
         while began.elapsed() < Duration::from_millis(ms) {}
         Ok(())
     }
-    fn whole(&mut self, rung: usize, config: &Config) -> Result<Option<Whole>> {
-        self.run(rung, config, 0)?;
-        let kernel = self.behave[rung].0 as f64 * 1e-3;
+    fn end_to_end(&mut self, variant: usize, config: &Config) -> Result<Option<EndToEnd>> {
+        self.run(variant, config, 0)?;
+        let kernel = self.behave[variant].0 as f64 * 1e-3;
         let (upload, set_up, download) = (2.0 * kernel, 0.0, kernel);
-        Ok(Some(Whole { upload, set_up, kernel, download, bytes_in: 8, bytes_out: 4 }))
+        Ok(Some(EndToEnd { upload, set_up, kernel, download, bytes_in: 8, bytes_out: 4 }))
     }
     fn found(&self) -> Result<f64> {
         Ok(self.behave[self.last].1.unwrap_or(f64::NAN) + self.broken)
@@ -109,7 +112,7 @@ fn race(fake: &mut Fake) -> std::result::Result<Best, Vec<(String, String)>> {
 }
 
 #[test]
-fn the_fastest_right_rung_wins() {
+fn the_fastest_right_variant_wins() {
     let mut rows = fake(&[
         ("slow", 300, Some(0.0), true),
         ("second", 40, Some(0.0), true),
@@ -121,7 +124,7 @@ fn the_fastest_right_rung_wins() {
         ("peer", 0, Some(0.0), false),
     ]);
     let best = race(&mut rows).unwrap();
-    assert_eq!(best.rung, "first");
+    assert_eq!(best.variant, "first");
     assert!(best.kernel.median >= 2e-3 && best.on_gpu.is_none());
     let failed: Vec<_> = best.failed.iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!((failed[0], failed.len()), ("fails", 3));
@@ -133,7 +136,7 @@ fn the_fastest_right_rung_wins() {
 }
 
 #[test]
-fn where_no_rung_is_right_none_wins() {
+fn where_no_variant_is_right_none_wins() {
     let mut rows = fake(&[("wrong", 0, Some(1.0), true), ("fails", 0, None, true)]);
     assert_eq!(race(&mut rows).unwrap_err().len(), 2);
     let mut rows = fake(&[("right", 0, Some(0.0), true)]);
@@ -169,7 +172,7 @@ fn a_table_comes_back_and_others_are_refused() {
     assert_eq!(table.rows[0].kernel_speed_up(), 100.0);
     assert_eq!(table.rows[0].application_speed_up(), Some(10.0));
     assert_eq!(table.rows[1].application_speed_up(), None);
-    table.left_out.push(("d".into(), "no rung on a GPU".into()));
+    table.left_out.push(("d".into(), "no variant on a GPU".into()));
     let text = table.to_json().unwrap();
     assert_eq!(Applications::from_json(&text).unwrap(), table);
     for other in [

@@ -1,16 +1,19 @@
+use std::cell::Cell;
 use std::hint::black_box;
 use std::time::Instant;
 
 use rayon::prelude::*;
 use rayspin_core::Result;
 use rayspin_device::Cpu;
+use rayspin_device::cpu::available_threads;
 use rayspin_device::cpu::simd::prelude::*;
 use rayspin_device::cpu::simd::{Level, Simd, dispatch};
 use rayspin_tune::limits::Rates;
 
 use super::Effort;
 
-pub(super) fn measure(cpu: &Cpu, effort: &Effort) -> Result<Rates> {
+/// The rates, and whether other programs took part of the cores meanwhile.
+pub(super) fn measure(cpu: &Cpu, effort: &Effort) -> Result<(Rates, bool)> {
     let len = (effort.bytes / 4).max(1024);
     let mut from = rayspin_device::cpu::zeroed::<f32>("array whose copies are timed", len)?;
     let mut to = rayspin_device::cpu::zeroed::<f32>("copy that is timed", len)?;
@@ -40,6 +43,7 @@ pub(super) fn measure(cpu: &Cpu, effort: &Effort) -> Result<Rates> {
     });
     black_box((&from, &to));
     let threads = cpu.threads() as f64;
+    let shared = Cell::new(false);
     let rate = |work: fn(Level, usize) -> f64| {
         let mut rounds = 1 << 10;
         loop {
@@ -47,29 +51,56 @@ pub(super) fn measure(cpu: &Cpu, effort: &Effort) -> Result<Rates> {
             let operations = work(level, rounds);
             let seconds = began.elapsed().as_secs_f64();
             if seconds > effort.seconds / 10.0 || rounds >= effort.rounds as usize {
+                let (before, began) = (on_cores(), Instant::now());
                 let seconds = all(&|| {
                     (0..cpu.threads()).into_par_iter().with_max_len(1).for_each(|_| {
                         black_box(work(level, rounds));
                     });
                 });
+                let wanted = began.elapsed().as_secs_f64() * threads.min(available_threads() as f64);
+                if let Some((before, after)) = before.zip(on_cores())
+                    && wanted > LONG
+                    && after - before < FREE * wanted
+                {
+                    shared.set(true);
+                }
                 return threads * operations / seconds;
             }
             rounds *= 4;
         }
     };
-    Ok(Rates {
+    let rates = Rates {
         copy: 2.0 * bytes / copy,
         read: bytes / read,
         write: bytes / write,
         f32: rate(fma_f32),
         f64: rate(fma_f64),
         i32: rate(fma_i32),
+        tensor_f64: None,
+        tensor_f16: None,
         special: None,
         shared: None,
         texture: None,
         upload: None,
         download: None,
-    })
+    };
+    Ok((rates, shared.get()))
+}
+
+/// Threads that all compute have less of their cores than this share only where others run there.
+const FREE: f64 = 0.8;
+/// Seconds from which on that share can be told.
+const LONG: f64 = 0.01;
+
+/// Seconds that this process's threads were on cores since they began; `None` where the system does not say.
+fn on_cores() -> Option<f64> {
+    let tasks = std::fs::read_dir("/proc/self/task").ok()?;
+    let nanoseconds = |task: std::io::Result<std::fs::DirEntry>| -> Option<f64> {
+        let text = std::fs::read_to_string(task.ok()?.path().join("schedstat")).ok()?;
+        text.split_whitespace().next()?.parse().ok()
+    };
+    let all: f64 = tasks.filter_map(nanoseconds).sum();
+    (all > 0.0).then_some(1e-9 * all)
 }
 
 fn best(effort: &Effort, work: &(dyn Fn() + Sync)) -> f64 {

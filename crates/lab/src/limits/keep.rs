@@ -37,24 +37,26 @@ mod tests {
             f32: 4e9,
             f64: 5e9,
             i32: 6.5e9,
+            tensor_f64: None,
+            tensor_f16: None,
             special: None,
             shared: None,
             texture: Some(7e9),
             upload: None,
             download: Some(8e9),
         };
-        let limits = Limits { of: key(&device), rates };
+        let limits = Limits { of: key(&device), measured: None, busy: true, rates };
         keep(&folder, &limits).unwrap();
         let found = || kept(Some(&folder), &device);
         assert_eq!(found(), Kept::Found(limits.clone()));
         std::fs::write(place(&folder, &limits.of), "{}").unwrap();
         assert!(matches!(found(), Kept::Ignored(_)));
         keep(&folder, &limits).unwrap();
-        assert_eq!(found(), Kept::Found(limits));
+        assert_eq!(found(), Kept::Found(limits.clone()));
         assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 1, "no temporary file is left");
         std::fs::remove_dir_all(&folder).unwrap();
         std::fs::write(&folder, "a file").unwrap();
-        assert!(keep(&folder, &Limits { of: "x".into(), rates }).is_err());
+        assert!(keep(&folder, &Limits { of: "x".into(), ..limits }).is_err());
         std::fs::remove_file(&folder).unwrap();
     }
 }

@@ -11,7 +11,7 @@ fn space() -> Space {
 fn machine(metrics: bool) -> Replay {
     let key = Key {
         ladder: String::new(),
-        rung: String::new(),
+        variant: String::new(),
         source: String::new(),
         device: String::new(),
         driver: String::new(),
@@ -25,18 +25,18 @@ fn machine(metrics: bool) -> Replay {
             let (threads, unroll) =
                 (f64::from(config.get("threads").unwrap()), f64::from(config.get("unroll").unwrap()));
             let seconds = 1.0 + ((threads - 256.0) / 100.0).powi(2) + (unroll.log2() - 2.0).powi(2);
-            let (trial, foreseen) = if threads * unroll > 2048.0 {
+            let (trial, estimate) = if threads * unroll > 2048.0 {
                 (Trial::Failed("too large".to_owned()), None)
             } else {
-                let foreseen = Foreseen {
+                let estimate = CostEstimate {
                     efficiency: 1.0 / seconds,
                     utilisation: threads,
                     least: 0.8 * seconds,
                     by_memory: false,
                 };
-                (Trial::Timed { seconds, error: 0.0 }, metrics.then_some(foreseen))
+                (Trial::Timed { seconds, error: 0.0 }, metrics.then_some(estimate))
             };
-            Record::new(key.clone(), config, trial, foreseen)
+            Record::new(key.clone(), config, trial, estimate)
         })
         .collect();
     Replay::new(&records)
@@ -75,12 +75,12 @@ fn without_metrics_steps_to_neighbours_find_the_bowl_s_bottom() {
 }
 
 #[test]
-fn of_a_large_space_only_neighbours_are_foreseen() {
+fn of_a_large_space_only_neighbours_are_estimate() {
     struct Counting(Replay, usize);
     impl Evaluate for Counting {
-        fn foresee(&mut self, config: &Config) -> Result<std::result::Result<Option<Foreseen>, String>> {
+        fn estimate(&mut self, config: &Config) -> Result<std::result::Result<Option<CostEstimate>, String>> {
             self.1 += 1;
-            self.0.foresee(config)
+            self.0.estimate(config)
         }
         fn evaluate(&mut self, config: &Config, _: Option<f64>) -> Result<Trial> {
             let at = |name: &str| config.find(name).unwrap() as f64;
@@ -97,7 +97,7 @@ fn of_a_large_space_only_neighbours_are_foreseen() {
         asked += 1;
         if asked == 60 { Err(Error::Interrupted) } else { Ok(()) }
     });
-    assert!(stop.is_err() && machine.1 <= 60, "{} were foreseen", machine.1);
+    assert!(stop.is_err() && machine.1 <= 60, "{} were estimate", machine.1);
     let best = Config::of(&[("a", 20), ("b", 3)]);
     assert!(machine.0.asked.contains(&best), "steps lead to the bottom");
 }
@@ -139,10 +139,10 @@ fn neighbours_of_the_best_are_tried_though_the_metrics_leave_them_out() {
         Space::none().axis("points", &[32, 64, 128, 256, 512, 1024], 128).axis("unroll", &[1, 2, 4], 1);
     struct Cached(Vec<Config>);
     impl Evaluate for Cached {
-        fn foresee(&mut self, config: &Config) -> Result<std::result::Result<Option<Foreseen>, String>> {
+        fn estimate(&mut self, config: &Config) -> Result<std::result::Result<Option<CostEstimate>, String>> {
             let at = |name: &str| config.find(name).unwrap() as f64;
             let efficiency = at("points") * at("unroll");
-            Ok(Ok(Some(Foreseen { efficiency, utilisation: 1.0, least: 0.0, by_memory: false })))
+            Ok(Ok(Some(CostEstimate { efficiency, utilisation: 1.0, least: 0.0, by_memory: false })))
         }
         fn evaluate(&mut self, config: &Config, _: Option<f64>) -> Result<Trial> {
             let at = |name: &str| config.find(name).unwrap() as f64;

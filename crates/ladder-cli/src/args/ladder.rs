@@ -6,10 +6,12 @@ use std::path::PathBuf;
 use clap::builder::{PossibleValue, TypedValueParser};
 use clap::{Args, ValueEnum, ValueHint};
 
+use super::Width;
+
 /// More help for `rayspin-ladder applications`.
 pub(super) const APPLICATIONS: &str = "\
-The best rungs of both processors are found, checked and compared: all threads of the CPU (--threads 1: one) with \
-the GPU.
+The best variants of both processors are found, checked and compared: all threads of the CPU (--threads 1: one) with \
+the GPU. Without a GPU the table is shown that is published with Rayspin, measured on an H100.
 
 Kernel: inputs and outputs lie in the processor's memory. Application: from memory of the host to memory of the host; \
 with the GPU that is new memory and the way there for the inputs, new memory for the outputs, what a first run takes \
@@ -19,7 +21,7 @@ Bottleneck: the larger of the shares of memory bandwidth and of arithmetic that 
 measured limits, where it is at least 50 %; else launches, where those that do nothing would take half of the time; \
 else what the compiled kernel's instructions let estimate (~), instruction issue or special functions; else latency, \
 with the largest share beside it. A share above 120 % limits nothing: other units do that work. Not told: the kernel \
-makes do with less work than is counted, or with units that no limit was measured of.
+computes on units that the estimate leaves out, and none of the other shares is 50 %.
 
 Threads at once: what multiprocessors hold of the blocks that there are, of the kernel with most threads.
 
@@ -53,7 +55,7 @@ pub(crate) struct Applications {
     /// Timed rounds per median
     #[arg(long, value_name = "N", default_value_t = 7)]
     pub(crate) rounds: usize,
-    /// Time limit for the rounds of a rung, in seconds
+    /// Time limit for the rounds of a variant, in seconds
     #[arg(long, value_name = "S", default_value_t = 0.5, allow_negative_numbers = true)]
     pub(crate) budget: f64,
     /// Write everything as JSON (-: instead of the table)
@@ -68,6 +70,8 @@ pub(crate) struct Applications {
     /// Measure the limits of the GPU anew; they are otherwise measured once and kept
     #[arg(long)]
     pub(crate) remeasure: bool,
+    #[command(flatten)]
+    pub(crate) width: Width,
 }
 
 /// More help for `rayspin-ladder try`.
@@ -86,7 +90,7 @@ Examples:
   rayspin-ladder try matrix-add                    the declaration, for a file of your own
   rayspin-ladder try matrix-add mine.cu
   rayspin-ladder try histogram mine.cu --block 512 --grid 264 --case uniform
-  rayspin-ladder try matrix-product mine.cu --size 512 --rung gpu-naive,gpu-wide
+  rayspin-ladder try matrix-product mine.cu --size 512 --variant gpu-naive,gpu-wide
 Exit codes: 0 the kernel is right, 1 it is wrong or fails, 2 it does not compile or an option is wrong.";
 
 /// `rayspin-ladder try`
@@ -113,18 +117,20 @@ pub(crate) struct Try {
     /// Bytes of dynamic shared memory of a block
     #[arg(long, value_name = "BYTES", default_value_t = 0)]
     pub(crate) shared: u32,
-    /// These rungs beside it only
+    /// These variants beside it only
     #[arg(long, value_name = "NAME", num_args = 1.., value_delimiter = ',')]
-    pub(crate) rung: Vec<String>,
+    pub(crate) variant: Vec<String>,
     /// Seed of the inputs
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
     /// Timed rounds per median
     #[arg(long, value_name = "N", default_value_t = 7)]
     pub(crate) rounds: usize,
-    /// Time limit for the rounds of a rung, in seconds; at least three rounds run
+    /// Time limit for the rounds of a variant, in seconds; at least three rounds run
     #[arg(long, value_name = "S", default_value_t = 0.5, allow_negative_numbers = true)]
     pub(crate) budget: f64,
+    #[command(flatten)]
+    pub(crate) width: Width,
 }
 
 /// `rayspin-ladder source`
@@ -138,8 +144,8 @@ pub(crate) struct Source {
     #[arg(value_name = "NAME", hide_possible_values = true)]
     pub(crate) name: String,
     /// Variant for a GPU: rayspin-ladder list NAME lists them
-    #[arg(value_name = "RUNG")]
-    pub(crate) rung: String,
+    #[arg(value_name = "VARIANT")]
+    pub(crate) variant: String,
 }
 
 /// More help for `rayspin-ladder report`.
@@ -156,7 +162,7 @@ it holds. Waves: blocks over those that all multiprocessors hold at once. Last w
 
 Examples:
   rayspin-ladder report transpose
-  rayspin-ladder report histogram --rung gpu-packed --json -
+  rayspin-ladder report histogram --variant gpu-packed --json -
   rayspin-ladder report matrix-product --size 1024 --architecture sm_80,sm_90
 Exit codes: 0 done, 1 a variant fails or NVRTC is missing, 2 an option is wrong.";
 
@@ -166,9 +172,9 @@ pub(crate) struct Report {
     /// Algorithms
     #[arg(value_name = "NAME", hide_possible_values = true, required = true)]
     pub(crate) names: Vec<String>,
-    /// These rungs only
+    /// These variants only
     #[arg(long, value_name = "NAME", num_args = 1.., value_delimiter = ',')]
-    pub(crate) rung: Vec<String>,
+    pub(crate) variant: Vec<String>,
     /// Problem by name: rayspin-ladder list NAME lists them [default: the first; emulated, a small one]
     #[arg(long, value_name = "NAME")]
     pub(crate) case: Option<String>,
@@ -181,6 +187,8 @@ pub(crate) struct Report {
     /// Write everything as JSON (-: instead of the tables)
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) json: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) width: Width,
 }
 
 /// `rayspin-ladder run`
@@ -198,18 +206,19 @@ pub(crate) struct Run {
     /// The problem in another size: 8192x8192, 4194304, 2^22
     #[arg(long, value_name = "AxB")]
     pub(crate) size: Option<String>,
-    /// These rungs only
+    /// These variants only
     #[arg(long, value_name = "NAME", num_args = 1.., value_delimiter = ',')]
-    pub(crate) rung: Vec<String>,
-    /// Parameters of the one rung that --rung names, as in "threads=128 unroll=4"
+    pub(crate) variant: Vec<String>,
+    /// Parameters of the one variant that --variant names, as in "threads=128 unroll=4"
     #[arg(long, value_name = "PARAMETERS")]
     pub(crate) config: Option<String>,
-    /// Every value of this parameter, for each rung that has it
+    /// Every value of this parameter, for each variant that has it
     #[arg(long, value_name = "PARAMETER")]
     pub(crate) sweep: Option<String>,
-    /// Run the CUDA sources on the CPU: as written (threads as fibres) and as loops over threads (the method MCUDA); the rungs in
-    /// Rust, and the GPU if there is one, stand beside them. In small sizes unless --case or --size says otherwise. Needs a C++ compiler
-    #[arg(long, conflicts_with_all = ["config", "sweep", "launch", "json", "csv", "html", "remeasure", "no_limits"])]
+    /// Run the CUDA sources on the CPU: as written (threads as fibres) and as loops over threads (the method MCUDA); the variants in
+    /// Rust, and the GPU if there is one, stand beside them. In small sizes that every variant takes, unless --case or --size says
+    /// otherwise. Needs a C++ compiler
+    #[arg(long, conflicts_with_all = ["config", "sweep", "launch", "remeasure", "no_limits"])]
     pub(crate) emulate: bool,
     /// Seed of the inputs
     #[arg(long, default_value_t = 1)]
@@ -217,7 +226,7 @@ pub(crate) struct Run {
     /// Timed rounds per median
     #[arg(long, value_name = "N", default_value_t = 15)]
     pub(crate) rounds: usize,
-    /// Time limit for the rounds of a rung, in seconds; at least three rounds run
+    /// Time limit for the rounds of a variant, in seconds; at least three rounds run
     #[arg(long, value_name = "S", default_value_t = 2.0, allow_negative_numbers = true)]
     pub(crate) budget: f64,
     /// Reuse the same buffers, so that small data stay in the caches, as in many published figures
@@ -229,7 +238,7 @@ pub(crate) struct Run {
     /// Write everything as JSON (-: instead of the tables)
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) json: Option<PathBuf>,
-    /// Write a line for each rung (-: instead of the tables)
+    /// Write a line for each variant (-: instead of the tables)
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) csv: Option<PathBuf>,
     /// Write a page of tables, bar charts, rooflines and curves
@@ -241,6 +250,8 @@ pub(crate) struct Run {
     /// Leave the limits of the machine out
     #[arg(long, conflicts_with = "remeasure")]
     pub(crate) no_limits: bool,
+    #[command(flatten)]
+    pub(crate) width: Width,
 }
 
 /// How runs are asked for.
@@ -257,9 +268,11 @@ pub(crate) enum LaunchArg {
 /// `rayspin-ladder list`
 #[derive(Debug, Args)]
 pub(crate) struct List {
-    /// Algorithms to list the cases, rungs and parameters of
+    /// Algorithms to list the cases, variants and parameters of
     #[arg(value_name = "NAME", hide_possible_values = true)]
     pub(crate) names: Vec<String>,
+    #[command(flatten)]
+    pub(crate) width: Width,
 }
 
 /// `rayspin-ladder explain`
@@ -282,6 +295,8 @@ pub(crate) struct Compare {
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) width: Width,
 }
 
 /// Takes any text, which the command judges with the nearest name at hand, and tells shells the names there are, with their titles.

@@ -6,20 +6,20 @@ use std::path::Path;
 use anyhow::Result;
 use rayspin::report::table::{Cell, Column, Table};
 use rayspin_lab::record::{Entry, Record};
-use rayspin_lab::{Asking, Outcome, Step, Timing};
+use rayspin_lab::{LaunchMode, Outcome, Step, Timing};
 use rayspin_shell::{BadInput, files};
 
 use crate::args::ladder::Compare;
 
-/// What two runs say of a rung.
+/// What two runs say of a variant.
 #[derive(Debug, PartialEq)]
 struct Pair<'a> {
     entry: &'a Entry,
     step: &'a Step,
     before: Timing,
     after: Timing,
-    /// How runs were asked for before.
-    asked: Asking,
+    /// How the host launched runs before.
+    asked: LaunchMode,
     /// The clocks in MHz, where both were told.
     clocks: Option<[f64; 2]>,
 }
@@ -47,17 +47,17 @@ impl Pair<'_> {
     }
 }
 
-/// Compares two records and prints a table for each climb.
+/// Compares two records and prints a table for each benchmark run.
 pub(crate) fn run(args: &Compare) -> Result<()> {
     let (before, after) = (read(&args.before)?, read(&args.after)?);
     let (pairs, alone) = matched(&before, &after);
     if pairs.is_empty() {
         return Err(BadInput::new(format!(
-            "{}: expected rungs of the same ladders, problems and processors as {}, found none",
+            "{}: expected variants of the same ladders, problems and processors as {}, found none",
             args.after.display(),
             args.before.display()
         ))
-        .hint("rungs are matched by ladder, problem, device, name and parameters")
+        .hint("variants are matched by ladder, problem, device, name and parameters")
         .into());
     }
     if args.json {
@@ -71,7 +71,7 @@ pub(crate) fn run(args: &Compare) -> Result<()> {
         seen
     }) {
         let of_entry: Vec<_> = pairs.iter().filter(|pair| std::ptr::eq(pair.entry, entry)).collect();
-        let _ = writeln!(text, "{}", table(entry, &of_entry));
+        let _ = writeln!(text, "{}", args.width.text(&table(entry, &of_entry)));
     }
     for line in alone {
         let _ = writeln!(text, "{line}");
@@ -86,32 +86,32 @@ fn read(path: &Path) -> Result<Record> {
     Record::from_json(&text).with_context(|| path.display().to_string())
 }
 
-/// Rungs that both have, and a line for each that only one has timed.
+/// Variants that both have, and a line for each that only one has timed.
 fn matched<'a>(before: &Record, after: &'a Record) -> (Vec<Pair<'a>>, Vec<String>) {
     let key = |entry: &Entry, step: &Step| {
         (
             entry.ladder.clone(),
-            entry.climb.problem.clone(),
-            entry.climb.device.clone(),
+            entry.run.problem.clone(),
+            entry.run.device.clone(),
             step.name.clone(),
             step.config.clone(),
         )
     };
     let all = |record: &'_ Record| -> Vec<_> {
         let steps = record
-            .climbs
+            .runs
             .iter()
-            .flat_map(|entry| entry.climb.steps.iter().map(move |step| (entry.clone(), step.clone())));
+            .flat_map(|entry| entry.run.steps.iter().map(move |step| (entry.clone(), step.clone())));
         steps.collect::<Vec<(Entry, Step)>>()
     };
     let mut old = all(before);
     let (mut pairs, mut alone) = (Vec::new(), Vec::new());
-    for entry in &after.climbs {
-        for step in &entry.climb.steps {
+    for entry in &after.runs {
+        for step in &entry.run.steps {
             let found = old.iter().position(|(e, s)| key(e, s) == key(entry, step));
             let (asked, was) = match found.map(|at| old.swap_remove(at)) {
                 Some((entry, step)) => (entry.launch, Some(step)),
-                None => (Asking::Best, None),
+                None => (LaunchMode::Best, None),
             };
             match (was, step.timed()) {
                 (Some(was), Some(now)) if was.timed().is_some() => {
@@ -130,7 +130,7 @@ fn matched<'a>(before: &Record, after: &'a Record) -> (Vec<Pair<'a>>, Vec<String
     (pairs, alone)
 }
 
-/// What to say of a rung that is not timed in both.
+/// What to say of a variant that is not timed in both.
 fn changed(entry: &Entry, step: &Step, was: Option<&Step>) -> Option<String> {
     let name = format!("{} of {}", step.name, entry.ladder);
     match (&step.outcome, was) {
@@ -148,7 +148,7 @@ fn changed(entry: &Entry, step: &Step, was: Option<&Step>) -> Option<String> {
 
 fn table(entry: &Entry, pairs: &[&Pair<'_>]) -> Table {
     let parameters = pairs.iter().any(|pair| pair.step.config.values().next().is_some());
-    let mut columns = vec![Column::text("Rung")];
+    let mut columns = vec![Column::text("Variant")];
     if parameters {
         columns.push(Column::text("Parameters"));
     }
@@ -163,9 +163,10 @@ fn table(entry: &Entry, pairs: &[&Pair<'_>]) -> Table {
         let column = |name| Column::number(name).unit("GHz").significant(3);
         columns.extend([column("Clock before"), column("after")]);
     }
-    let mut caption = format!("{}: {}, {}", entry.ladder, entry.climb.problem, entry.climb.device);
+    let mut caption = format!("{}: {}, {}", entry.ladder, entry.run.problem, entry.run.device);
     if let Some(other) = pairs.iter().find(|pair| pair.asked != entry.launch) {
-        let words = |asking: Asking| asking.words().unwrap_or("runs in graphs where they can be");
+        let words =
+            |launch_mode: LaunchMode| launch_mode.words().unwrap_or("runs in graphs where they can be");
         let _ = write!(caption, "; before: {}; after: {}", words(other.asked), words(entry.launch));
     }
     let mut table = Table::new(caption, columns);
@@ -190,14 +191,14 @@ fn table(entry: &Entry, pairs: &[&Pair<'_>]) -> Table {
 }
 
 fn json(pairs: &[Pair<'_>], alone: &[String]) -> serde_json::Value {
-    let rungs: Vec<_> = pairs
+    let variants: Vec<_> = pairs
         .iter()
         .map(|pair| {
             serde_json::json!({
                 "ladder": pair.entry.ladder,
-                "problem": pair.entry.climb.problem,
-                "device": pair.entry.climb.device,
-                "rung": pair.step.name,
+                "problem": pair.entry.run.problem,
+                "device": pair.entry.run.device,
+                "variant": pair.step.name,
                 "parameters": pair.step.config.to_string(),
                 "before_seconds": pair.before.median,
                 "after_seconds": pair.after.median,
@@ -208,14 +209,14 @@ fn json(pairs: &[Pair<'_>], alone: &[String]) -> serde_json::Value {
             })
         })
         .collect();
-    serde_json::json!({ "rungs": rungs, "notes": alone })
+    serde_json::json!({ "variants": variants, "notes": alone })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use rayspin::tune::{About, Config, Peak, Unit};
-    use rayspin_lab::Climb;
+    use rayspin_lab::BenchmarkRun;
 
     #[test]
     fn overlapping_quartiles_are_no_verdict() {
@@ -226,15 +227,16 @@ mod tests {
             config: Config::default(),
             bytes: 1.0,
             flops: 1.0,
+            peak: None,
             floor: None,
             tolerance: 0.0,
             reproduces: None,
             outcome: Outcome::Refused("not run".into()),
         };
-        let climb = Climb { device: "d".into(), problem: "p".into(), sets: 1, steps: vec![] };
-        let (entry, step) = (&Entry::new(&about, &[], Peak::F32, climb), &step);
+        let run = BenchmarkRun { device: "d".into(), problem: "p".into(), sets: 1, steps: vec![] };
+        let (entry, step) = (&Entry::new(&about, &[], Peak::F32, run), &step);
         let timing = |low, median, high| Timing { median, low, high, rounds: 9, runs: 1, graph: false };
-        let pair = |before, after| Pair { entry, step, before, after, asked: Asking::Best, clocks: None };
+        let pair = |before, after| Pair { entry, step, before, after, asked: LaunchMode::Best, clocks: None };
         let verdict = |before, after| pair(before, after).verdict();
         let base = timing(0.9, 1.0, 1.1);
         assert_eq!(verdict(base, timing(0.7, 0.75, 0.8)), "faster");
@@ -243,10 +245,10 @@ mod tests {
         let faster = pair(base, timing(0.4, 0.5, 0.6));
         assert_eq!(faster.ratio(), 2.0);
         assert!(!table(entry, &[&faster]).to_string().contains("Clock"));
-        let other = Pair { asked: Asking::Single, ..pair(base, base) };
+        let other = Pair { asked: LaunchMode::Single, ..pair(base, base) };
         let text = table(entry, &[&other]).to_string();
         assert!(
-            text.contains("; before: runs asked for and waited for one by one; after: runs in graphs"),
+            text.contains("; before: each run launched and awaited alone; after: runs in graphs"),
             "{text}"
         );
         for (clocks, told) in [([1980.0, 1985.0], false), ([1980.0, 1410.0], true)] {

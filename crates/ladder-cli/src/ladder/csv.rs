@@ -1,16 +1,16 @@
-//! A record as comma-separated values, a line for each rung.
+//! A record as comma-separated values, a line for each variant.
 
 use rayspin_lab::record::Record;
-use rayspin_lab::{Asking, Outcome, Timed};
+use rayspin_lab::{LaunchMode, Outcome, Timed};
 
-const HEAD: &str = "ladder,case,problem,device,clock_mhz,rung,parameters,outcome,seconds,seconds_low,seconds_high,rate,unit,\
+const HEAD: &str = "ladder,case,problem,device,clock_mhz,variant,parameters,outcome,seconds,seconds_low,seconds_high,rate,unit,\
                     step,cumulative,floor_seconds,of_limit,error,tolerance,published_document,published_row,published_seconds,published_rate,launch,why";
 
-/// All rungs of a record.
+/// All variants of a record.
 pub(super) fn lines(record: &Record) -> String {
     let mut text = format!("{HEAD}\n");
-    for entry in &record.climbs {
-        for step in &entry.climb.steps {
+    for entry in &record.runs {
+        for step in &entry.run.steps {
             let timed = step.timed();
             let (outcome, why) = match &step.outcome {
                 Outcome::Timed(_) => ("timed", ""),
@@ -22,8 +22,8 @@ pub(super) fn lines(record: &Record) -> String {
             let fields = [
                 entry.ladder.clone(),
                 entry.case.clone().unwrap_or_default(),
-                entry.climb.problem.clone(),
-                entry.climb.device.clone(),
+                entry.run.problem.clone(),
+                entry.run.device.clone(),
                 number(timed.and_then(|t| t.clock_mhz).or(entry.clock_mhz)),
                 step.name.clone(),
                 step.config.to_string(),
@@ -53,11 +53,11 @@ pub(super) fn lines(record: &Record) -> String {
     text
 }
 
-/// How the runs of a rung were asked for, in the words of `--launch`.
-fn launch(timed: Option<&Timed>, asked: Asking) -> String {
+/// How the host launched the runs of a variant, in the words of `--launch`.
+fn launch(timed: Option<&Timed>, asked: LaunchMode) -> String {
     let launch = match (timed, asked) {
         (None, _) => "",
-        (_, Asking::Single) => "single",
+        (_, LaunchMode::Single) => "single",
         (Some(timed), _) if timed.timing.graph => "graph",
         (Some(_), _) => "stream",
     };

@@ -1,5 +1,7 @@
 //! `rayspin-ladder --emulate`: one source on two processors.
 
+mod show;
+
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -9,16 +11,16 @@ use std::time::Instant;
 use anyhow::Result;
 use rayspin::core::{Error, Progress};
 use rayspin::device::{Backend, BackendKind, Device, cuda};
-use rayspin::report::table::{Cell, Column, Table};
-use rayspin::tune::{Ladder, Which, documents};
+use rayspin::tune::{Ladder, VariantInfo, Which};
 use rayspin_emu::{Emulator, How};
-use rayspin_lab::{Climb, Outcome, Protocol, Step, climb};
+use rayspin_lab::{BenchmarkRun, Outcome, Protocol, Step, benchmark};
 use rayspin_shell::interrupt::{STOP, stoppable};
 use rayspin_shell::{Context, files, say};
 
-use super::climbing::{budget, check_case, size};
+use super::benchmark::{Kind, budget, check_case, is_stdout, outputs, size, write};
 use super::{Ladders, unknown};
 use crate::args::ladder::Run;
+use crate::without::{self, Missing};
 
 /// Sizes that a fibre a thread takes less than seconds for.
 const SIZES: [(&str, &[usize]); 4] = [
@@ -28,24 +30,25 @@ const SIZES: [(&str, &[usize]); 4] = [
     ("matrix-product", &[256]),
 ];
 
-/// C on the CPU, CUDA source on the CPU, GPU, in seconds, of an application that the ladder is the kernel of.
-const PUBLISHED_FHD: [f64; 3] = [1000.0, 230.0, 8.5];
+/// The published table's columns, as rows of a ladder name them.
+const PUBLISHED_ROWS: [&str; 3] = ["C on a CPU", "CUDA source on a CPU", "CUDA on a GPU"];
 
-const AS_WRITTEN: &str = "as written only";
+/// Seconds of MRI-FHD, whose kernel the ladder `nudft-adjoint` is: C on the CPU, CUDA source on the CPU, GPU.
+const PUBLISHED_FHD: [f64; 3] = [1000.0, 230.0, 8.5];
 
 /// What came of a ladder on each processor.
 struct Found {
     ladder: &'static str,
     problem: String,
     native: Option<(String, f64)>,
-    rungs: Vec<Rung>,
+    variants: Vec<VariantTimes>,
     gpu: bool,
     published: [Option<f64>; 3],
     failed: Vec<String>,
 }
 
-/// A rung of the CUDA sources.
-struct Rung {
+/// A variant of the CUDA sources.
+struct VariantTimes {
     name: String,
     written: Option<f64>,
     /// The time as loops, none where no kernel was one.
@@ -56,59 +59,81 @@ struct Rung {
     why: Option<String>,
 }
 
-/// Runs the CUDA sources of ladders on the CPU and prints what it costs.
+/// A problem of a ladder, and the CUDA variants that run it: they refuse the problems before it.
+struct Emulation<'a> {
+    ladder: &'a dyn Ladder,
+    which: Which<'a>,
+    names: Vec<&'static str>,
+}
+
+/// Runs the CUDA sources of ladders on the CPU, prints what it costs and writes files.
 pub(crate) fn run(context: &Context, ladders: &Ladders, args: &Run) -> Result<()> {
+    let outputs = outputs([&args.json, &args.csv, &args.html])?;
     let ladders = ladders.chosen(args.all, &args.names)?;
     let size = args.size.as_deref().map(size).transpose()?;
     let protocol = budget(args.rounds, args.budget, !args.one_buffer)?;
+    check(&args.variant, &ladders)?;
     let mut plans = Vec::new();
     for &ladder in &ladders {
-        let which = which(ladder, args.case.as_deref(), size.as_deref())?;
-        plans.push((ladder, which));
+        plans.extend(plan(ladder, args, size.as_deref())?);
     }
-    check(&args.rung, &ladders)?;
-    let emulator = Emulator::new()?;
     let threads = context.threads();
     let kept = Kept::new()?;
-    let written = emulator.measuring(threads, Some(kept.folder.clone()), false)?;
-    let loops = Arc::new(Emulator::new()?.measuring(threads, Some(kept.folder.clone()), true)?);
+    let written = emulator()?.measuring(threads, Some(kept.folder.clone()), false)?;
+    let loops = Arc::new(emulator()?.measuring(threads, Some(kept.folder.clone()), true)?);
     let processors = Processors {
         written: Device::with_driver(Arc::new(written), context.device.host()),
         looped: Device::with_driver(loops.clone(), context.device.host()),
         loops,
         gpu: matches!(context.device.backend(), Backend::Cuda(_)).then(|| context.device.clone()),
     };
+    let tables = !outputs.iter().any(|(path, _)| is_stdout(path));
     let mut all = Vec::new();
-    stoppable(|| -> Result<()> {
-        for (ladder, which) in &plans {
+    let ran = stoppable(|| -> Result<()> {
+        for emulation in &plans {
             if STOP.load(Ordering::SeqCst) {
                 break;
             }
-            let found = processors.climb(context, args, &protocol, *ladder, *which)?;
-            files::print(&rungs(&found, context))?;
-            for rung in &found.rungs {
-                if let Some(why) = &rung.why {
-                    say!("{} of {}: {why}", rung.name, found.ladder);
-                }
-                for (kernel, how) in &rung.kernels {
-                    if let How::Written(why) = how {
-                        say!("{} of {}: {kernel} runs as written: {why}", rung.name, found.ladder);
-                    }
+            let found = processors.benchmark(context, args, &protocol, emulation)?;
+            if tables {
+                files::print(&args.width.text(&show::variants(&found)))?;
+                for line in show::reasons(&found) {
+                    say!("{line}");
                 }
             }
             all.push(found);
         }
         Ok(())
-    })?;
+    });
+    let about = show::About { cpu: context.device.host().describe(), threads };
+    for (path, kind) in outputs {
+        let text = match kind {
+            Kind::Json => show::json(&about, &all)?,
+            Kind::Csv => show::csv(&all),
+            Kind::Html => show::page(&about, &all).render(),
+        };
+        write(path, &text)?;
+    }
+    ran?;
     if STOP.load(Ordering::SeqCst) {
         return Err(Error::Interrupted.into());
     }
-    files::print(&summary(&all))?;
+    if tables {
+        let summary = show::summary(&about, &all);
+        files::print(&args.width.text(&summary))?;
+        let some = all.first().map(show::variants);
+        files::print(&args.width.legend(some.iter().chain([&summary])))?;
+    }
     let failed: Vec<_> = all.into_iter().flat_map(|found| found.failed).collect();
     if !failed.is_empty() {
         anyhow::bail!("failed or wrong: {}", failed.join(", "));
     }
     Ok(())
+}
+
+/// The emulator. Errors: no C++ compiler, with what works without one.
+pub(super) fn emulator() -> Result<Emulator> {
+    Ok(Emulator::new().map_err(Missing::with(without::COMPILER))?)
 }
 
 /// Where the emulator keeps what it compiled.
@@ -129,7 +154,7 @@ impl Kept {
     }
 }
 
-/// The problem that was asked for, else one that is small enough: of those that most rungs take, the largest.
+/// The problem that the user names; else a small one: the largest of the trials that most variants take.
 pub(super) fn which<'a>(
     ladder: &dyn Ladder,
     case: Option<&'a str>,
@@ -145,12 +170,13 @@ pub(super) fn which<'a>(
     if let Some((_, size)) = SIZES.iter().find(|(name, _)| *name == about.name) {
         return Ok(Which::Case(None, Some(size)));
     }
-    // Rungs for a GPU that take the problem, then its work.
+    // Variants for a GPU that take the problem, then its work.
     let mut largest = (Which::Trial(0), (0, 0.0));
     for trial in 0..ladder.trials() {
-        let rungs = ladder.outline(Which::Trial(trial))?.rungs;
-        let work = rungs.first().map_or(0.0, |r| r.work.bytes + r.work.flops);
-        let taking = rungs.iter().filter(|r| r.backend == BackendKind::Cuda && r.refuses.is_none()).count();
+        let variants = ladder.outline(Which::Trial(trial))?.variants;
+        let work = variants.first().map_or(0.0, |r| r.work.bytes + r.work.flops);
+        let taking =
+            variants.iter().filter(|r| r.backend == BackendKind::Cuda && r.refuses.is_none()).count();
         if (taking, work) > largest.1 {
             largest = (Which::Trial(trial), (taking, work));
         }
@@ -158,16 +184,72 @@ pub(super) fn which<'a>(
     Ok(largest.0)
 }
 
-/// Errors: a rung that none of the ladders has for a GPU.
-pub(super) fn check(rungs: &[String], ladders: &[&dyn Ladder]) -> Result<()> {
+/// The problems that together run every CUDA variant that is wanted: [`which`], then those trials that most of the variants left take.
+/// Where the user names a case or a size, that is the only problem.
+fn plan<'a>(ladder: &'a dyn Ladder, args: &'a Run, size: Option<&'a [usize]>) -> Result<Vec<Emulation<'a>>> {
+    let wanted = |name: &str| args.variant.is_empty() || args.variant.iter().any(|wanted| wanted == name);
+    let taking = |which: Which<'_>, left: &[&'static str]| -> Result<Vec<&'static str>> {
+        let runs = |v: &VariantInfo| v.backend == BackendKind::Cuda && v.refuses.is_none();
+        let variants = ladder.outline(which)?.variants;
+        Ok(variants.iter().filter(|v| runs(v) && left.contains(&v.name)).map(|v| v.name).collect())
+    };
+    let mut which = which(ladder, args.case.as_deref(), size)?;
+    let alone = args.case.is_some() || size.is_some();
+    let mut left = names(ladder, which, if alone { 0 } else { ladder.trials() })?;
+    left.retain(|name| wanted(name));
+    let mut plan = Vec::new();
+    if alone {
+        plan.push(Emulation { ladder, which, names: left });
+        return Ok(plan);
+    }
+    loop {
+        let taken = taking(which, &left)?;
+        left.retain(|name| !taken.contains(name));
+        if !taken.is_empty() || plan.is_empty() {
+            plan.push(Emulation { ladder, which, names: taken });
+        }
+        // The last of equally good trials is the largest, as a rule.
+        let mut best = (0, Which::Trial(0));
+        for trial in 0..ladder.trials() {
+            let count = taking(Which::Trial(trial), &left)?.len();
+            if count >= best.0.max(1) {
+                best = (count, Which::Trial(trial));
+            }
+        }
+        if best.0 == 0 {
+            // What no problem takes is shown with its reason.
+            if let Some(first) = plan.first_mut() {
+                first.names.extend(left);
+            }
+            return Ok(plan);
+        }
+        which = best.1;
+    }
+}
+
+/// Names of the variants for a GPU: of a problem, and of the first `trials` trials, which may have others.
+fn names(ladder: &dyn Ladder, which: Which<'_>, trials: usize) -> Result<Vec<&'static str>> {
+    let mut names = Vec::new();
+    for which in std::iter::once(which).chain((0..trials).map(Which::Trial)) {
+        let variants = ladder.outline(which)?.variants;
+        for variant in variants.iter().filter(|variant| variant.backend == BackendKind::Cuda) {
+            if !names.contains(&variant.name) {
+                names.push(variant.name);
+            }
+        }
+    }
+    Ok(names)
+}
+
+/// Errors: a variant that none of the ladders has for a GPU.
+pub(super) fn check(variants: &[String], ladders: &[&dyn Ladder]) -> Result<()> {
     let mut known = Vec::new();
     for ladder in ladders {
-        let rungs = ladder.outline(Which::Case(None, None))?.rungs;
-        known.extend(rungs.iter().filter(|rung| rung.backend == BackendKind::Cuda).map(|rung| rung.name));
+        known.extend(names(*ladder, Which::Case(None, None), ladder.trials())?);
     }
-    match rungs.iter().find(|name| !known.contains(&name.as_str())) {
+    match variants.iter().find(|name| !known.contains(&name.as_str())) {
         Some(name) => {
-            Err(unknown("rung for a GPU", name, &known, "rayspin-ladder list NAME lists them").into())
+            Err(unknown("variant for a GPU", name, &known, "rayspin-ladder list NAME lists them").into())
         }
         None => Ok(()),
     }
@@ -181,61 +263,60 @@ struct Processors {
 }
 
 impl Processors {
-    fn climb(
+    fn benchmark(
         &self,
         context: &Context,
         args: &Run,
         protocol: &Protocol,
-        ladder: &dyn Ladder,
-        which: Which<'_>,
+        emulation: &Emulation<'_>,
     ) -> Result<Found> {
+        let Emulation { ladder, which, names } = emulation;
         let about = ladder.about();
-        let on = |device: &Device, kind: &str, between: &mut dyn FnMut(Option<&str>)| -> Result<Climb> {
-            let mut session = ladder.open(which, device, args.seed)?;
-            let wanted = |name: &str| {
-                device.kind() == BackendKind::Cpu
-                    || args.rung.is_empty()
-                    || args.rung.iter().any(|r| r == name)
-            };
+        let on = |device: &Device,
+                  kind: &str,
+                  between: &mut dyn FnMut(Option<&str>)|
+         -> Result<BenchmarkRun> {
+            let mut session = ladder.open(*which, device, args.seed)?;
+            let wanted = |name: &str| device.kind() == BackendKind::Cpu || names.contains(&name);
             let count =
-                session.rungs().iter().filter(|r| r.backend == device.kind() && wanted(r.name)).count();
+                session.variants().iter().filter(|r| r.backend == device.kind() && wanted(r.name)).count();
             let (stage, began) = (format!("{} {kind}", about.name), Instant::now());
             context.console.begin(&stage, count);
-            let climbed = climb(session.as_mut(), device, protocol, &mut |rung| {
-                between(Some(rung.name));
-                if !wanted(rung.name) || STOP.load(Ordering::SeqCst) {
+            let ran = benchmark(session.as_mut(), device, protocol, &mut |variant| {
+                between(Some(variant.name));
+                if !wanted(variant.name) || STOP.load(Ordering::SeqCst) {
                     return Ok(None);
                 }
                 context.console.step("");
-                Ok(Some(rung.space.default_config()))
+                Ok(Some(variant.space.default_config()))
             });
             between(None);
             context.console.end(&stage, began.elapsed().as_secs_f64());
-            Ok(climbed?)
+            Ok(ran?)
         };
         let native = on(&context.device.host(), "in Rust", &mut |_| ())?;
         let written = on(&self.written, "as written", &mut |_| ())?;
         let (mut current, mut ran) = (None, BTreeMap::new());
         let as_loops = on(&self.looped, "as loops", &mut |next: Option<&str>| {
             let kernels = self.loops.take_ran();
-            if let Some(rung) = std::mem::replace(&mut current, next.map(str::to_owned)) {
-                ran.insert(rung, kernels);
+            if let Some(variant) = std::mem::replace(&mut current, next.map(str::to_owned)) {
+                ran.insert(variant, kernels);
             }
         })?;
         let gpu = self.gpu.as_ref().map(|gpu| on(gpu, "on the GPU", &mut |_| ())).transpose()?;
 
         let mut failed = Vec::new();
-        for (climb, how) in [(&native, "in Rust"), (&written, "as written"), (&as_loops, "as loops")] {
-            let wrong = climb.steps.iter().filter(|step| matches!(step.outcome, Outcome::Failed(_)));
+        for (run, how) in [(&native, "in Rust"), (&written, "as written"), (&as_loops, "as loops")] {
+            let wrong = run.steps.iter().filter(|step| matches!(step.outcome, Outcome::Failed(_)));
             failed.extend(wrong.map(|step| format!("{} of {} {how}", step.name, about.name)));
         }
-        let rungs = as_loops.steps.iter().zip(&written.steps).map(|(step, as_written)| {
+        let variants = as_loops.steps.iter().zip(&written.steps).map(|(step, as_written)| {
             let kernels = ran.remove(&step.name).unwrap_or_default();
             let on_gpu = gpu.iter().flat_map(|gpu| &gpu.steps).find(|other| other.name == step.name);
-            Rung {
+            VariantTimes {
                 name: step.name.clone(),
                 written: seconds(as_written),
-                loops: seconds(step).filter(|_| looped(&kernels) > 0),
+                loops: seconds(step).filter(|_| show::looped(&kernels) > 0),
                 kernels,
                 gpu: on_gpu.and_then(seconds),
                 error: step.timed().map(|timed| timed.error),
@@ -246,14 +327,14 @@ impl Processors {
             |name: &str| ladder.published().iter().find(|row| row.row == name).and_then(|row| row.seconds);
         let published = match about.name {
             "nudft-adjoint" => PUBLISHED_FHD.map(Some),
-            _ => ["C on a CPU", "CUDA source on a CPU", "CUDA on a GPU"].map(row),
+            _ => PUBLISHED_ROWS.map(row),
         };
         let best = native.steps.iter().filter_map(|step| Some((step.name.clone(), seconds(step)?)));
         Ok(Found {
             ladder: about.name,
             problem: as_loops.problem.clone(),
             native: best.min_by(|a, b| a.1.total_cmp(&b.1)),
-            rungs: rungs.collect(),
+            variants: variants.collect(),
             gpu: gpu.is_some(),
             published,
             failed,
@@ -273,124 +354,40 @@ fn why(step: &Step) -> Option<String> {
     }
 }
 
-fn looped(kernels: &BTreeMap<String, How>) -> usize {
-    kernels.values().filter(|how| matches!(how, How::Loops(_))).count()
-}
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
 
-/// Into how many loops the kernel with most of them is split.
-fn parts(kernels: &BTreeMap<String, How>) -> String {
-    let loops = kernels.values().map(|how| if let How::Loops(loops) = how { *loops } else { 0 }).max();
-    match loops.unwrap_or_default() {
-        1 => "whole".to_owned(),
-        loops => format!("in {loops}"),
-    }
-}
+    use clap::Parser as _;
 
-/// The CUDA rungs of a ladder, both ways.
-fn rungs(found: &Found, context: &Context) -> Table {
-    let native = match &found.native {
-        Some((name, seconds)) => {
-            format!("native Rust {}: {}", name, rayspin::report::number::seconds(*seconds))
-        }
-        None => "no rung in Rust".to_owned(),
-    };
-    let caption = format!(
-        "{}: {}, CUDA sources on {} ({native}; a small problem, as fibres are slow)",
-        found.ladder,
-        found.problem,
-        context.device.host().describe()
-    );
-    let mut columns = vec![
-        Column::text("CUDA rung"),
-        Column::number("As written").seconds(),
-        Column::number("MCUDA").seconds(),
-        Column::number("Written / MCUDA").unit("×").decimals(2),
-        Column::number("MCUDA / Rust").unit("×").decimals(2),
-        Column::text("Kernels as loops"),
-    ];
-    if found.gpu {
-        columns.push(Column::number("GPU").seconds());
-    }
-    columns.push(Column::number("Error").significant(2));
-    let native = found.native.as_ref().map(|(_, seconds)| *seconds);
-    let mut table = Table::new(caption, columns);
-    for rung in &found.rungs {
-        let mut row: Vec<Cell> = vec![
-            rung.name.as_str().into(),
-            rung.written.into(),
-            rung.loops.into(),
-            ratio(rung.written, rung.loops).into(),
-            ratio(rung.loops, native).into(),
-            match [looped(&rung.kernels), rung.kernels.len()] {
-                [_, 0] => "not run".into(),
-                [0, _] => AS_WRITTEN.into(),
-                [whole, all] if whole == all => format!("all, {}", parts(&rung.kernels)).into(),
-                [whole, all] => format!("{whole} of {all}, {}", parts(&rung.kernels)).into(),
-            },
-        ];
-        if found.gpu {
-            row.push(rung.gpu.into());
-        }
-        row.push(rung.error.into());
-        table.push(row);
-    }
-    table
-}
+    use super::*;
+    use crate::args::Cli;
 
-fn ratio(above: Option<f64>, below: Option<f64>) -> Option<f64> {
-    Some(above? / below?)
-}
-
-/// The best of each processor, beside the published table.
-fn summary(all: &[Found]) -> Table {
-    let published = all.iter().any(|found| found.published.iter().any(Option::is_some));
-    let gpu = all.iter().any(|found| found.gpu);
-    let mut caption =
-        "One source, two processors: the best rung of each, MCUDA where all kernels of the rung are loops"
-            .to_owned();
-    if published {
-        caption.push_str(
-            "; published: larger problems on the processors of 2008, of nudft-adjoint MRI-FHD, in ",
-        );
-        caption.push_str(documents::APPLICATION_DEVELOPMENT);
-    }
-    let mut columns = vec![
-        Column::text("Ladder"),
-        Column::number("Native Rust").seconds(),
-        Column::number("CUDA on CPU, as written").seconds(),
-        Column::number("MCUDA").seconds(),
-        Column::number("MCUDA / Rust").unit("×").decimals(2),
-    ];
-    if gpu {
-        columns.push(Column::number("GPU").seconds());
-    }
-    if published {
-        columns.extend([
-            Column::number("published: C on CPU").seconds(),
-            Column::number("CUDA on CPU").seconds(),
-            Column::number("on GPU").seconds(),
-        ]);
-    }
-    let mut table = Table::new(caption, columns);
-    for found in all {
-        let best =
-            |of: &dyn Fn(&Rung) -> Option<f64>| found.rungs.iter().filter_map(of).min_by(f64::total_cmp);
-        let loops = best(&|rung| rung.loops.filter(|_| looped(&rung.kernels) == rung.kernels.len()));
-        let native = found.native.as_ref().map(|(_, seconds)| *seconds);
-        let mut row: Vec<Cell> = vec![
-            found.ladder.into(),
-            native.into(),
-            best(&|rung| rung.written).into(),
-            loops.into(),
-            ratio(loops, native).into(),
-        ];
-        if gpu {
-            row.push(best(&|rung| rung.gpu).into());
+    #[test]
+    fn every_cuda_variant_is_emulated_on_a_problem_that_it_takes() {
+        let all = Ladders::new(crate::ladders());
+        for ladder in all.all() {
+            let name = ladder.about().name;
+            let args = Cli::parse_from(["rayspin-ladder", name, "--emulate"]).run;
+            let mut known = BTreeSet::new();
+            for trial in 0..ladder.trials() {
+                let variants = ladder.outline(Which::Trial(trial)).unwrap().variants;
+                known.extend(variants.iter().filter(|v| v.backend == BackendKind::Cuda).map(|v| v.name));
+            }
+            let mut run = BTreeSet::new();
+            for emulation in plan(ladder, &args, None).unwrap() {
+                let variants = ladder.outline(emulation.which).unwrap().variants;
+                for variant in &emulation.names {
+                    let refuses = variants.iter().find(|v| v.name == *variant).map(|v| &v.refuses);
+                    assert_eq!(refuses, Some(&None), "{name}: {variant}");
+                    assert!(run.insert(*variant), "{name}: {variant} runs once");
+                }
+            }
+            assert_eq!(run, known, "{name}");
         }
-        if published {
-            row.extend(found.published.map(Cell::from));
-        }
-        table.push(row);
+        let add = all.named(&["matrix-add".to_owned()]).unwrap()[0];
+        let args = Cli::parse_from(["rayspin-ladder", "matrix-add", "--emulate"]).run;
+        let run: Vec<_> = plan(add, &args, None).unwrap().into_iter().flat_map(|e| e.names).collect();
+        assert!(run.contains(&"gpu-one-block"), "the course's first kernel: {run:?}");
     }
-    table
 }

@@ -30,17 +30,17 @@ pub(crate) fn run(ladders: &Ladders, args: &Explain) -> Result<()> {
     Ok(())
 }
 
-/// A ladder's README, and a line for each rung that it does not name: another crate may have added some.
+/// A ladder's README, and a line for each variant that it does not name: another crate may have added some.
 fn text(ladder: &dyn Ladder) -> Result<String> {
     let readme = ladder.about().readme;
     let mut text = readme.to_owned();
-    let rungs = ladder.outline(Which::Case(None, None))?.rungs;
-    let mut others = rungs.iter().filter(|rung| !readme.contains(rung.name)).peekable();
+    let variants = ladder.outline(Which::Case(None, None))?.variants;
+    let mut others = variants.iter().filter(|variant| !readme.contains(variant.name)).peekable();
     if others.peek().is_some() {
-        text.push_str("\n\n## More rungs\n\n");
+        text.push_str("\n\n## More variants\n\n");
     }
-    for rung in others {
-        let _ = writeln!(text, "- `{}`: {}", rung.name, rung.summary);
+    for variant in others {
+        let _ = writeln!(text, "- `{}`: {}", variant.name, variant.summary);
     }
     Ok(text)
 }
@@ -223,7 +223,7 @@ mod tests {
     fn markdown_becomes_text_that_fits() {
         let text = rendered(
             "# Sum\n\nA *b* `c_d` **bold** [page](https://x.y)\ngoes on.\n\n- one\n  two\n- three\n\n1. first\n\n\
-             | rung | why it is faster than the one before it and more |\n|---|---:|\n| `a\\|b` | short |\n\n\
+             | variant | why it is faster than the one before it and more |\n|---|---:|\n| `a\\|b` | short |\n\n\
              ```text\n  code\n```\nend `x`",
             40,
             false,
@@ -231,8 +231,8 @@ mod tests {
         assert_eq!(
             text,
             "Sum\n===\n\nA *b* c_d bold page goes on.\n\n- one two\n- three\n\n1. first\n\n\
-             rung  why it is faster than the one\n      before it and more\n────  ──────────────────────────────────\n\
-             a|b   short\n\n      code\n\nend x\n\n"
+             variant  why it is faster than the one\n         before it and more\n───────  ───────────────────────────────\n\
+             a|b      short\n\n      code\n\nend x\n\n"
         );
         assert!(rendered("# A", 40, true).contains("\x1b[1mA"));
         assert_eq!(rendered("", 40, false), "");

@@ -12,11 +12,15 @@ use crate::args::ladder::List;
 /// Lists all ladders, or what some of them hold.
 pub(crate) fn run(ladders: &Ladders, args: &List) -> Result<()> {
     if args.names.is_empty() {
-        return files::print(&overview(&ladders.all())?);
+        return files::print(&args.width.text(&overview(&ladders.all())?));
     }
     for ladder in ladders.named(&args.names)? {
-        files::print(&cases(ladder))?;
-        files::print(&rungs(ladder)?)?;
+        files::print(&args.width.text(&cases(ladder)))?;
+        let mut text = args.width.text(&variants(ladder)?);
+        if let Some(row) = ladder.published().first() {
+            text.push_str(&format!("published rows: {}\n", row.document));
+        }
+        files::print(&text)?;
     }
     Ok(())
 }
@@ -25,18 +29,18 @@ fn overview(ladders: &[&dyn Ladder]) -> Result<Table> {
     let columns = [
         Column::text("Name"),
         Column::text("What"),
-        Column::text("Rungs"),
+        Column::text("Variants"),
         Column::text("Cases, the first by default"),
     ];
     let mut table = Table::new("", columns);
     for ladder in ladders {
-        let rungs = ladder.outline(Which::Case(None, None))?.rungs;
-        let cpu = rungs.iter().filter(|rung| rung.backend == BackendKind::Cpu).count();
+        let variants = ladder.outline(Which::Case(None, None))?.variants;
+        let cpu = variants.iter().filter(|variant| variant.backend == BackendKind::Cpu).count();
         let cases: Vec<_> = ladder.cases().iter().map(|case| case.0).collect();
         table.push([
             ladder.about().name.into(),
             ladder.about().title.into(),
-            format!("{cpu} CPU, {} GPU", rungs.len() - cpu).into(),
+            format!("{cpu} CPU, {} GPU", variants.len() - cpu).into(),
             Cell::Text(cases.join(", ")),
         ]);
     }
@@ -48,27 +52,28 @@ fn cases(ladder: &dyn Ladder) -> Table {
     let columns = [Column::text("Case"), Column::text("Problem"), Column::text("What")];
     let mut table = Table::new(format!("{}: {}", about.name, about.title), columns);
     for (name, summary, problem) in ladder.cases() {
-        table.push([name.into(), problem.into(), summary.into()]);
+        let on_gpu = ladder.default_case(BackendKind::Cuda) == Some(name);
+        let default = if on_gpu { " (the default on a GPU)" } else { "" };
+        table.push([name.into(), problem.into(), format!("{summary}{default}").into()]);
     }
     table
 }
 
-fn rungs(ladder: &dyn Ladder) -> Result<Table> {
-    let document = ladder.published().first().map_or("Published row", |row| row.document);
-    let columns = ["Rung", "Processor", "What", "Parameters", document].map(Column::text);
+fn variants(ladder: &dyn Ladder) -> Result<Table> {
+    let columns = ["Variant", "Processor", "What", "Parameters", "Published row"].map(Column::text);
     let mut table = Table::new("", columns);
-    for rung in ladder.outline(Which::Case(None, None))?.rungs {
-        let parameters: Vec<_> = rung.space.axes().iter().map(values).collect();
+    for variant in ladder.outline(Which::Case(None, None))?.variants {
+        let parameters: Vec<_> = variant.space.axes().iter().map(values).collect();
         table.push([
-            rung.name.into(),
-            match rung.backend {
+            variant.name.into(),
+            match variant.backend {
                 BackendKind::Cpu => "CPU",
                 BackendKind::Cuda => "GPU",
             }
             .into(),
-            rung.summary.into(),
+            variant.summary.into(),
             if parameters.is_empty() { Cell::Empty } else { parameters.join(" ").into() },
-            rung.reproduces.map_or(Cell::Empty, Cell::from),
+            variant.reproduces.map_or(Cell::Empty, Cell::from),
         ]);
     }
     Ok(table)

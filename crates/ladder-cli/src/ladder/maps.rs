@@ -1,4 +1,4 @@
-//! Maps of what tuning found: the times of a rung over two of its parameters, and of more than two over each.
+//! Maps of what tuning found: the times of a variant over two of its parameters, and of more than two over each.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,24 +10,27 @@ use rayspin::tune::wisdom::Trial;
 use rayspin::tune::wisdom::{self, Key, Wisdom};
 use rayspin_lab::record::{Entry, Record};
 
-/// The maps of each climb, on devices of these names and drivers: of all results that are kept of its rungs.
+/// The maps of each benchmark run, on devices of these names and drivers: of all results that are kept of its variants.
 pub(super) fn maps(record: &Record, identities: &[(String, String)]) -> Result<Vec<Vec<Block>>> {
     let wisdom = match wisdom::file() {
         Some(path) => Wisdom::open(&path)?,
         None => return Ok(Vec::new()),
     };
-    Ok(record.climbs.iter().zip(identities).map(|(entry, of)| of_climb(&wisdom, entry, of)).collect())
+    Ok(record.runs.iter().zip(identities).map(|(entry, of)| of_run(&wisdom, entry, of)).collect())
 }
 
-fn of_climb(wisdom: &Wisdom, entry: &Entry, (device, driver): &(String, String)) -> Vec<Block> {
-    let names: BTreeSet<&str> = entry.climb.steps.iter().map(|step| step.name.as_str()).collect();
+fn of_run(wisdom: &Wisdom, entry: &Entry, (device, driver): &(String, String)) -> Vec<Block> {
+    let names: BTreeSet<&str> = entry.run.steps.iter().map(|step| step.name.as_str()).collect();
     let mut maps = Vec::new();
     for name in names {
-        let of_rung = |key: &Key| {
-            key.ladder == entry.ladder && key.rung == name && key.device == *device && key.driver == *driver
+        let of_variant = |key: &Key| {
+            key.ladder == entry.ladder
+                && key.variant == name
+                && key.device == *device
+                && key.driver == *driver
         };
         let mut keys: Vec<&Key> =
-            wisdom.records().iter().map(|r| &r.key).filter(|key| of_rung(key)).collect();
+            wisdom.records().iter().map(|r| &r.key).filter(|key| of_variant(key)).collect();
         // What an older source took says nothing of this one.
         let Some(source) = keys.last().map(|key| key.source.clone()) else { continue };
         keys.retain(|key| key.source == source);
@@ -50,7 +53,7 @@ struct Place<'a> {
     slow: bool,
 }
 
-/// The parameters of which more than one value was tried, that with the most values first.
+/// The parameters with more than one tried value, in descending order of the number of values.
 fn axes<'a>(tried: &[(&'a Config, &Trial)]) -> Vec<(&'a str, BTreeSet<i64>)> {
     let mut axes: BTreeMap<&str, BTreeSet<i64>> = BTreeMap::new();
     for (name, value) in tried.iter().flat_map(|(config, _)| config.values()) {
@@ -61,8 +64,9 @@ fn axes<'a>(tried: &[(&'a Config, &Trial)]) -> Vec<(&'a str, BTreeSet<i64>)> {
     axes
 }
 
-/// Of a space of more than two parameters, which one map does not show whole, the time over each of them: with the others at their
-/// best for each value, and as they are in the fastest of all.
+/// The time over each parameter, for a space of more than two parameters, which one map does not show whole.
+/// One curve has the other parameters at their best for each value. The other curve has them as in the
+/// fastest configuration.
 fn curves(key: &Key, tried: &[(&Config, &Trial)]) -> Vec<LineChart> {
     let axes = axes(tried);
     let timed: Vec<_> =
@@ -85,7 +89,7 @@ fn curves(key: &Key, tried: &[(&Config, &Trial)]) -> Vec<LineChart> {
         };
         let positive = values.first().is_some_and(|&least| least > 0);
         let across = if positive { Axis::log(*name, "") } else { Axis::linear(*name, "") };
-        LineChart::new(format!("Time of {} by {name}", key.rung), across, Axis::log("Time", "ms"))
+        LineChart::new(format!("Time of {} by {name}", key.variant), across, Axis::log("Time", "ms"))
             .caption(format!("The fastest of all is {fastest}."))
             .series(Series::new("others at their best", line(&|_| true)))
             .series(Series::new("others as in the fastest", line(&like_fastest)))
@@ -130,7 +134,7 @@ fn map(key: &Key, tried: &[(&Config, &Trial)]) -> Option<HeatMap> {
     };
     let sizes: Vec<_> = key.sizes.iter().map(ToString::to_string).collect();
     Some(HeatMap {
-        title: format!("Tuning of {}, {} {}", key.rung, sizes.join(" x "), key.kind),
+        title: format!("Tuning of {}, {} {}", key.variant, sizes.join(" x "), key.kind),
         caption: format!(
             "{} configurations tried; empty ones were left out by their bounds, slow ones after a few rounds.{over}",
             tried.len()
@@ -156,7 +160,7 @@ mod tests {
         let text = |t: &str| t.to_owned();
         Key {
             ladder: text("sum"),
-            rung: text("gpu"),
+            variant: text("gpu"),
             source: text("abc"),
             device: text("GPU"),
             driver: text("13.0"),
@@ -213,7 +217,7 @@ mod tests {
         let line = [(&all[0].0, &all[0].1), (&all[4].0, &all[4].1)];
         let line = super::map(&key(), &line).unwrap();
         assert_eq!((line.cells.len(), line.cells[0].len()), (1, 2));
-        // Of two parameters the map shows all.
+        // For two parameters the map shows all.
         assert!(curves(&key(), &[(&all[0].0, &all[0].1), (&all[6].0, &all[6].1)]).is_empty());
     }
 }

@@ -1,7 +1,7 @@
 //! Ladders: run, listed, explained and compared, and the table of applications.
 
 pub(crate) mod applications;
-pub(crate) mod climbing;
+pub(crate) mod benchmark;
 pub(crate) mod compare;
 mod csv;
 mod emulate;
@@ -16,7 +16,8 @@ pub(crate) mod report;
 mod show;
 
 use anyhow::Result;
-use rayspin::tune::Ladder;
+use rayspin::device::BackendKind;
+use rayspin::tune::{Ladder, Which};
 use rayspin_shell::BadInput;
 
 /// The ladders that this program knows, by name.
@@ -61,6 +62,17 @@ impl Ladders {
     }
 }
 
+/// The problem of this case and size; without both the default for this kind of processor.
+pub(crate) fn which<'a>(
+    ladder: &dyn Ladder,
+    case: Option<&'a str>,
+    size: Option<&'a [usize]>,
+    kind: BackendKind,
+) -> Which<'a> {
+    let default = || ladder.default_case(kind).filter(|_| size.is_none());
+    Which::Case(case.or_else(default), size)
+}
+
 /// What to say of a name that there is not.
 pub(crate) fn unknown(what: &str, name: &str, known: &[&str], otherwise: &str) -> BadInput {
     let hint = match nearest(name, known) {
@@ -82,7 +94,23 @@ fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
 
 #[cfg(test)]
 mod tests {
-    use super::nearest;
+    use super::{BackendKind, Ladders, nearest, which};
+
+    #[test]
+    fn the_default_problem_suits_the_processor() {
+        let all = Ladders::new(crate::ladders());
+        let q = all.named(&["nudft-q".to_owned()]).unwrap()[0];
+        let flops = |case, size, kind| {
+            let variants = q.outline(which(q, case, size, kind)).unwrap().variants;
+            variants.iter().find(|v| v.backend == kind).unwrap().work.flops
+        };
+        let (cpu, gpu) = (flops(None, None, BackendKind::Cpu), flops(None, None, BackendKind::Cuda));
+        // A thread of a CPU takes seconds for 1e9 pairs; a GPU takes 100 µs to launch what it does in 10.
+        assert!(cpu < 1e10 && gpu > 1e11, "{cpu:.1e} {gpu:.1e}");
+        assert_eq!(flops(Some("128x128"), None, BackendKind::Cuda), cpu);
+        let size = [4, 4, 4, 10];
+        assert_eq!(flops(None, Some(&size), BackendKind::Cuda), flops(None, Some(&size), BackendKind::Cpu));
+    }
 
     #[test]
     fn slips_are_recognised_and_other_words_are_not() {

@@ -33,7 +33,7 @@ pub(super) struct Limits {
     pub(super) shared_per_block: u32,
     /// Bytes of shared memory that the system keeps for each block.
     pub(super) reserved: u32,
-    /// Shared memory is given to blocks in units of so many bytes.
+    /// Blocks get shared memory in units of these bytes.
     pub(super) shared_unit: u32,
     /// A card of this capability.
     pub(super) card: &'static str,

@@ -11,14 +11,13 @@ use rayspin::core::Error;
 use rayspin::device::{Backend, BackendKind, Device};
 use rayspin::report::table::{Cell, Column, Table};
 use rayspin::tune::{Ladder, Own, Which, sources};
-use rayspin_emu::Emulator;
-use rayspin_lab::{Climb, Outcome, Step, climb};
+use rayspin_lab::{BenchmarkRun, Outcome, Step, benchmark};
 use rayspin_shell::interrupt::{STOP, stoppable};
 use rayspin_shell::{BadInput, Context, files, say};
 
-use super::climbing::{budget, check_case, size};
+use super::benchmark::{budget, check_case, size};
 use super::emulate::{self, Kept};
-use super::{Ladders, unknown};
+use super::{Ladders, unknown, which};
 use crate::args::ladder::{Source, Try};
 
 /// Prints what a kernel of the user's own is called with, or checks and times the one that the user wrote.
@@ -31,17 +30,20 @@ pub(crate) fn run(context: &Context, all: &Ladders, args: &Try, line: &[OsString
     let gpu = matches!(context.device.backend(), Backend::Cuda(_));
     let (case, size) = (args.case.as_deref(), size.as_deref());
     check_case(ladder, case)?;
-    let which = if gpu { Which::Case(case, size) } else { emulate::which(ladder, case, size)? };
+    let which = match gpu {
+        true => which(ladder, case, size, BackendKind::Cuda),
+        false => emulate::which(ladder, case, size)?,
+    };
     let (kernel, declaration) = signature(all, ladder, which)?;
     let Some(file) = &args.file else { return print_declaration(&args.name, kernel, declaration) };
-    emulate::check(&args.rung, &ladders)?;
+    emulate::check(&args.variant, &ladders)?;
     let own = own(file, args)?;
     if !gpu && std::env::var_os(APART).is_none() {
         return apart(own.name, line);
     }
     let kept = Kept::new()?;
     let emulated = |loops: bool| -> Result<Device> {
-        let emulator = Emulator::new()?.measuring(context.threads(), Some(kept.folder.clone()), loops)?;
+        let emulator = emulate::emulator()?.measuring(context.threads(), Some(kept.folder.clone()), loops)?;
         Ok(Device::with_driver(Arc::new(emulator), context.device.host()))
     };
     // As written a kernel keeps its lines, which the compiler's words name; as loops it is faster.
@@ -49,30 +51,30 @@ pub(crate) fn run(context: &Context, all: &Ladders, args: &Try, line: &[OsString
         true => [context.device.clone(), context.device.clone()],
         false => [emulated(false)?, emulated(true)?],
     };
-    let climb = stoppable(|| -> Result<Climb> {
+    let run = stoppable(|| -> Result<BenchmarkRun> {
         let [first, device] = &devices;
         check_compiles(ladder, which, first, own, args.seed)?;
         check_trials(ladder, device, own, args.seed)?;
         let mut session = ladder.open_with(which, device, args.seed, own)?;
         let wanted = |name: &str| {
-            name == own.name || args.rung.is_empty() || args.rung.iter().any(|rung| rung == name)
+            name == own.name || args.variant.is_empty() || args.variant.iter().any(|variant| variant == name)
         };
-        Ok(climb(session.as_mut(), device, &protocol, &mut |rung| {
-            let go = wanted(rung.name) && !STOP.load(Ordering::SeqCst);
-            Ok(go.then(|| rung.space.default_config()))
+        Ok(benchmark(session.as_mut(), device, &protocol, &mut |variant| {
+            let go = wanted(variant.name) && !STOP.load(Ordering::SeqCst);
+            Ok(go.then(|| variant.space.default_config()))
         })?)
     })?;
     if STOP.load(Ordering::SeqCst) {
         return Err(Error::Interrupted.into());
     }
     let place = if gpu { "" } else { ", emulated: times predict no GPU" };
-    files::print(&table(&args.name, &climb, own.name, place))?;
+    files::print(&args.width.text(&table(&args.name, &run, own.name, place)))?;
     let wrong = |step: &Step| match &step.outcome {
         Outcome::Failed(why) | Outcome::Refused(why) if step.name == own.name => Some(why.clone()),
         Outcome::Timed(_) | Outcome::Failed(_) | Outcome::Refused(_) => None,
     };
-    match climb.steps.iter().find_map(wrong) {
-        Some(why) => anyhow::bail!("{} on {}: {why}", own.name, climb.problem),
+    match run.steps.iter().find_map(wrong) {
+        Some(why) => anyhow::bail!("{} on {}: {why}", own.name, run.problem),
         None => Ok(()),
     }
 }
@@ -174,8 +176,8 @@ fn check_trials(ladder: &dyn Ladder, device: &Device, own: Own, seed: u64) -> Re
         }
         let mut session = ladder.open_with(Which::Trial(trial), device, seed, own)?;
         let problem = session.problem();
-        let at = session.rungs().len() - 1;
-        let tolerance = session.rungs()[at].tolerance;
+        let at = session.variants().len() - 1;
+        let tolerance = session.variants()[at].tolerance;
         let of = || format!("{} on {problem}", own.name);
         let error = session.verify(at, &Default::default()).with_context(of)?;
         // Not `error > tolerance`: NaN is wrong too.
@@ -189,22 +191,22 @@ fn check_trials(ladder: &dyn Ladder, device: &Device, own: Own, seed: u64) -> Re
     Ok(())
 }
 
-/// The rungs by their times, fastest first, the user's own marked; not those that refuse the problem.
-fn table(ladder: &str, climb: &Climb, own: &str, place: &str) -> Table {
+/// The variants by their times, fastest first, the user's own marked; not those that refuse the problem.
+fn table(ladder: &str, run: &BenchmarkRun, own: &str, place: &str) -> Table {
     let seconds = |step: &Step| step.timed().map(|timed| timed.timing.median);
-    let mine = climb.steps.iter().find(|step| step.name == own).and_then(seconds);
+    let mine = run.steps.iter().find(|step| step.name == own).and_then(seconds);
     let ran = |step: &&Step| step.name == own || !matches!(step.outcome, Outcome::Refused(_));
-    let mut steps: Vec<&Step> = climb.steps.iter().filter(ran).collect();
+    let mut steps: Vec<&Step> = run.steps.iter().filter(ran).collect();
     let key = |step: &Step| seconds(step).unwrap_or(f64::INFINITY);
     steps.sort_by(|a, b| key(a).total_cmp(&key(b)));
     let columns = vec![
-        Column::text("Rung"),
+        Column::text("Variant"),
         Column::number("Time").seconds(),
         Column::number("Yours is × as fast").decimals(2),
         Column::number("Error").significant(2),
         Column::text("What it is"),
     ];
-    let mut table = Table::new(format!("{ladder}: {}, {}{place}", climb.problem, climb.device), columns);
+    let mut table = Table::new(format!("{ladder}: {}, {}{place}", run.problem, run.device), columns);
     for step in steps {
         let name = if step.name == own { format!("> {own}") } else { step.name.clone() };
         let what = match &step.outcome {
@@ -229,25 +231,25 @@ fn table(ladder: &str, climb: &Climb, own: &str, place: &str) -> Table {
 pub(crate) fn source(ladders: &Ladders, args: &Source) -> Result<()> {
     let ladders = ladders.named(std::slice::from_ref(&args.name))?;
     let Some(ladder) = ladders.first() else { return Ok(()) };
-    // A ladder may have other rungs for other cases.
+    // A ladder may have other variants for other cases.
     let cases = ladder.cases();
     let whiches = cases.iter().map(|case| Which::Case(Some(case.0), None));
     let mut known = Vec::new();
     for which in whiches {
-        for rung in ladder.outline(which)?.rungs {
-            if rung.backend == BackendKind::Cuda && rung.name == args.rung {
+        for variant in ladder.outline(which)?.variants {
+            if variant.backend == BackendKind::Cuda && variant.name == args.variant {
                 let mut out = std::io::stdout().lock();
-                for source in sources(&rung.forms) {
+                for source in sources(&variant.forms) {
                     for (file, text) in source.files {
                         writeln!(out, "// {file}\n{}", text.trim_end())?;
                     }
                 }
                 return Ok(());
             }
-            if rung.backend == BackendKind::Cuda && !known.contains(&rung.name) {
-                known.push(rung.name);
+            if variant.backend == BackendKind::Cuda && !known.contains(&variant.name) {
+                known.push(variant.name);
             }
         }
     }
-    Err(unknown("rung for a GPU", &args.rung, &known, "rayspin-ladder list NAME lists them").into())
+    Err(unknown("variant for a GPU", &args.variant, &known, "rayspin-ladder list NAME lists them").into())
 }

@@ -9,20 +9,21 @@ use std::time::Instant;
 use anyhow::Result;
 use rayspin::core::{Error, Progress};
 use rayspin::device::cuda::{self, Launched, Program, Usage};
-use rayspin::device::{Backend, Device};
-use rayspin::tune::{Config, Ladder, Rung, Session, Which};
-use rayspin_emu::{Emulator, Hollow};
+use rayspin::device::{Backend, BackendKind, Device};
+use rayspin::tune::{Config, Ladder, Session, VariantInfo, Which};
+use rayspin_emu::NullDriver;
 use rayspin_shell::interrupt::{STOP, stoppable};
 use rayspin_shell::{BadInput, Context, files, say};
 use serde::Serialize;
 
-use super::climbing::{check_case, outputs, size, tuned, write};
+use super::benchmark::{check_case, outputs, size, tuned, write};
 use super::emulate::{self, Kept};
 use super::occupancy::{self, Block, Limit, Limits, Waves};
-use super::{Ladders, unknown};
+use super::{Ladders, unknown, which};
 use crate::args::ladder::Report;
+use crate::without::{self, Missing};
 
-/// Seed of the inputs: that of other commands.
+/// Seed of the inputs, the same as in other commands.
 const SEED: u64 = 1;
 /// What is compiled for where there is no GPU.
 const DEFAULT: (u32, u32) = (9, 0);
@@ -44,7 +45,7 @@ struct Part {
     problem: String,
     processor: Processor,
     launches: Vec<Line>,
-    /// Rungs without launches, and why.
+    /// Variants without launches, and why.
     left_out: Vec<(&'static str, String)>,
 }
 
@@ -71,8 +72,8 @@ struct Processor {
 /// Equal launches of a run.
 #[derive(Debug, Default, Serialize)]
 struct Line {
-    rung: &'static str,
-    /// The rung's parameters.
+    variant: &'static str,
+    /// The variant's parameters.
     config: String,
     source: &'static str,
     kernel: String,
@@ -88,7 +89,7 @@ struct Line {
     held: Option<u32>,
     /// What allows no more.
     limited_by: Vec<Limit>,
-    /// Threads of these blocks over the most that a multiprocessor holds.
+    /// Threads of these blocks over the largest number that a multiprocessor holds.
     occupancy: Option<f64>,
     waves: Option<f64>,
     /// The share of the last wave that is filled.
@@ -110,9 +111,9 @@ struct Takes {
     spill_loads: u32,
 }
 
-/// A rung and its launches, equal ones once.
+/// A variant and its launches, equal ones once.
 struct Ran {
-    rung: &'static str,
+    variant: &'static str,
     config: Config,
     launches: Vec<(Launched, usize)>,
 }
@@ -131,12 +132,12 @@ pub(crate) fn run(context: &Context, ladders: &Ladders, args: &Report) -> Result
     if !on_gpu && targets.is_empty() {
         targets.extend(Limits::of(DEFAULT));
     }
-    emulate::check(&args.rung, &ladders)?;
+    emulate::check(&args.variant, &ladders)?;
     let mut plans = Vec::new();
     for &ladder in &ladders {
         let which = if targets.is_empty() {
             check_case(ladder, args.case.as_deref())?;
-            let which = Which::Case(args.case.as_deref(), size.as_deref());
+            let which = which(ladder, args.case.as_deref(), size.as_deref(), BackendKind::Cuda);
             ladder.outline(which)?;
             which
         } else {
@@ -145,31 +146,37 @@ pub(crate) fn run(context: &Context, ladders: &Ladders, args: &Report) -> Result
         plans.push((ladder, which));
     }
     if let Some(missing) = cuda::compiler_missing() {
-        anyhow::bail!("a launch report needs the CUDA compiler: {missing}");
+        let what = "a launch report needs the CUDA compiler".to_owned();
+        return Err(Missing::with(without::NVRTC)(Error::Device { what, detail: missing }).into());
     }
     let kept = Kept::new()?;
     let device = match targets.is_empty() {
         true => context.device.clone(),
         false => {
-            let emulator = Emulator::new()?.measuring(context.threads(), Some(kept.folder.clone()), false)?;
+            let emulator =
+                emulate::emulator()?.measuring(context.threads(), Some(kept.folder.clone()), false)?;
             Device::with_driver(Arc::new(emulator), context.device.host())
         }
     };
-    let mut reporter = Reporter { context, rungs: &args.rung, device, compiled: Vec::new() };
+    let mut reporter = Reporter { context, variants: &args.variant, device, compiled: Vec::new() };
     let processors = reporter.processors(&targets);
-    let tables = outputs.iter().all(|(path, _)| !super::climbing::is_stdout(path));
-    let (mut reports, mut failed) = (Vec::new(), Vec::new());
+    let tables = outputs.iter().all(|(path, _)| !super::benchmark::is_stdout(path));
+    let (mut reports, mut failed, mut printed) = (Vec::new(), Vec::new(), Vec::new());
     stoppable(|| -> Result<()> {
         for (ladder, which) in &plans {
             for part in reporter.ladder(*ladder, *which, &processors, &mut failed)? {
                 if tables {
-                    files::print(&show::text(&part))?;
+                    files::print(&show::text(&part, args.width))?;
+                    printed.push(show::table(&part));
                 }
                 reports.push(part);
             }
         }
         Ok(())
     })?;
+    if !printed.is_empty() {
+        files::print(&args.width.legend(&printed))?;
+    }
     let document = Document {
         program: "rayspin-ladder report",
         version: env!("CARGO_PKG_VERSION"),
@@ -214,7 +221,7 @@ type Compiled = (Arc<Program>, (u32, u32), std::result::Result<Vec<Usage>, Strin
 
 struct Reporter<'a> {
     context: &'a Context,
-    rungs: &'a [String],
+    variants: &'a [String],
     device: Device,
     compiled: Vec<Compiled>,
 }
@@ -250,7 +257,7 @@ impl Reporter<'_> {
         targets.iter().map(emulated).collect()
     }
 
-    /// The report of a ladder for each processor. Rungs that fail are added to `failed`.
+    /// The report of a ladder for each processor. Variants that fail are added to `failed`.
     fn ladder(
         &mut self,
         ladder: &dyn Ladder,
@@ -262,38 +269,40 @@ impl Reporter<'_> {
         let (stage, began) = (format!("{name}: launches"), Instant::now());
         let device = self.device.clone();
         let mut session = ladder.open(which, &device, SEED)?;
-        let chosen = self.rungs;
-        let wanted = |rung: &Rung| {
-            rung.backend == device.kind()
-                && (chosen.is_empty() || chosen.iter().any(|name| name == rung.name))
+        let chosen = self.variants;
+        let wanted = |variant: &VariantInfo| {
+            variant.backend == device.kind()
+                && (chosen.is_empty() || chosen.iter().any(|name| name == variant.name))
         };
-        let rungs: Vec<_> =
-            session.rungs().iter().cloned().enumerate().filter(|(_, rung)| wanted(rung)).collect();
+        let variants: Vec<_> =
+            session.variants().iter().cloned().enumerate().filter(|(_, variant)| wanted(variant)).collect();
         // Results of tuning are of a GPU.
         let tuned = match processors.iter().any(|processor| processor.emulated) {
             true => Vec::new(),
             false => tuned(session.as_mut(), &device, name, &wanted)?,
         };
         let (mut ran, mut left_out) = (Vec::new(), Vec::new());
-        self.context.console.begin(&stage, rungs.len());
-        for (at, rung) in &rungs {
+        self.context.console.begin(&stage, variants.len());
+        for (at, variant) in &variants {
             if STOP.load(Ordering::SeqCst) {
                 break;
             }
-            self.context.console.step(rung.name);
-            if let Some(why) = &rung.refuses {
-                left_out.push((rung.name, why.clone()));
+            self.context.console.step(variant.name);
+            if let Some(why) = &variant.refuses {
+                left_out.push((variant.name, why.clone()));
                 continue;
             }
-            let kept = tuned.iter().find(|(name, _)| *name == rung.name);
-            let config = kept.map_or_else(|| rung.space.default_config(), |(_, config)| config.clone());
+            let kept = tuned.iter().find(|(name, _)| *name == variant.name);
+            let config = kept.map_or_else(|| variant.space.default_config(), |(_, config)| config.clone());
             match launches(session.as_mut(), &device, *at, &config) {
-                Ok(list) if list.is_empty() => left_out.push((rung.name, "it launches no kernel".to_owned())),
-                Ok(list) => ran.push(Ran { rung: rung.name, config, launches: grouped(list) }),
+                Ok(list) if list.is_empty() => {
+                    left_out.push((variant.name, "it launches no kernel".to_owned()))
+                }
+                Ok(list) => ran.push(Ran { variant: variant.name, config, launches: grouped(list) }),
                 Err(Error::Interrupted) => break,
                 Err(error) => {
-                    failed.push(format!("{} of {name}: {error}", rung.name));
-                    left_out.push((rung.name, format!("failed: {error}")));
+                    failed.push(format!("{} of {name}: {error}", variant.name));
+                    left_out.push((variant.name, format!("failed: {error}")));
                 }
             }
         }
@@ -312,8 +321,8 @@ impl Reporter<'_> {
                 None => Vec::new(),
             };
             for ran in &ran {
-                if let Some((_, why)) = lacking.iter().find(|(rung, _)| *rung == ran.rung) {
-                    part.left_out.push((ran.rung, why.clone()));
+                if let Some((_, why)) = lacking.iter().find(|(variant, _)| *variant == ran.variant) {
+                    part.left_out.push((ran.variant, why.clone()));
                     continue;
                 }
                 for (launched, times) in &ran.launches {
@@ -332,7 +341,7 @@ impl Reporter<'_> {
     fn line(&mut self, processor: &Processor, ran: &Ran, launched: &Launched, times: usize) -> Line {
         let launch = launched.launch;
         let mut line = Line {
-            rung: ran.rung,
+            variant: ran.variant,
             config: ran.config.to_string(),
             source: launched.program.name,
             kernel: launched.kernel.clone(),
@@ -414,18 +423,18 @@ impl Reporter<'_> {
     }
 }
 
-/// The rungs that a processor with these limits cannot run, and why: a device that runs nothing is opened for the answer.
+/// The variants that a processor with these limits cannot run, and why: a device that runs nothing is opened for the answer.
 fn lacking(
     ladder: &dyn Ladder,
     which: Which<'_>,
     emulated: &Device,
     limits: &Limits,
 ) -> rayspin::core::Result<Vec<(&'static str, String)>> {
-    let hollow = Hollow::new(limits.capability, limits.shared_per_block, true);
-    let device = Device::with_driver(Arc::new(hollow), emulated.host());
+    let driver = NullDriver::new(limits.capability, limits.shared_per_block, true);
+    let device = Device::with_driver(Arc::new(driver), emulated.host());
     let session = ladder.open(which, &device, SEED)?;
-    let rungs = session.rungs().iter().filter(|rung| rung.backend == device.kind());
-    Ok(rungs.filter_map(|rung| Some((rung.name, rung.refuses.clone()?))).collect())
+    let variants = session.variants().iter().filter(|variant| variant.backend == device.kind());
+    Ok(variants.filter_map(|variant| Some((variant.name, variant.refuses.clone()?))).collect())
 }
 
 /// The line of a compiler's words that says what is wrong.
@@ -439,14 +448,14 @@ fn first(error: &Error) -> String {
 fn launches(
     session: &mut dyn Session,
     device: &Device,
-    rung: usize,
+    variant: usize,
     config: &Config,
 ) -> rayspin::core::Result<Vec<Launched>> {
     let Backend::Cuda(cuda) = device.backend() else { return Ok(Vec::new()) };
-    let first = cuda.launches(|| session.run(rung, config, 0))?;
-    let second = cuda.launches(|| session.run(rung, config, 0))?;
+    let first = cuda.launches(|| session.run(variant, config, 0))?;
+    let second = cuda.launches(|| session.run(variant, config, 0))?;
     device.synchronize()?;
-    // Work that was recorded is launched as one, which tells of no kernel.
+    // Recorded work is launched as one graph, which does not list its kernels.
     Ok(if second.is_empty() { first } else { second })
 }
 

@@ -1,29 +1,62 @@
-//! A climb as the sources' table.
+//! A benchmark run as the sources' table.
 
 use std::fmt::Write as _;
 
 use rayspin::report::number;
 use rayspin::report::table::{Cell, Column, Table};
+use rayspin::tune::limits::Limits;
 use rayspin_lab::Outcome;
 use rayspin_lab::record::Entry;
 
-/// The table of a climb, and under it what was not run or was wrong.
-pub(super) fn climb(entry: &Entry) -> String {
-    let mut text = table(entry).to_string();
-    for step in &entry.climb.steps {
+use super::limits::{Above, date};
+use crate::args::Width;
+
+/// The table of a benchmark run, and under it what was not run or was wrong, and what else there is to know.
+pub(super) fn benchmark_run(entry: &Entry, limits: Option<&Limits>, width: Width) -> String {
+    let mut text = width.text(&table(entry));
+    for step in &entry.run.steps {
         let _ = match &step.outcome {
             Outcome::Timed(_) => Ok(()),
             Outcome::Refused(why) => writeln!(text, "not run: {}: {why}", step.name),
             Outcome::Failed(why) => writeln!(text, "FAILED: {} {}: {why}", step.name, step.config),
         };
     }
+    for note in notes(entry, limits) {
+        let _ = writeln!(text, "{note}");
+    }
     text
+}
+
+/// Where the published rows are from, and why a variant is above its limit.
+pub(super) fn notes(entry: &Entry, limits: Option<&Limits>) -> Vec<String> {
+    let mut notes = Vec::new();
+    if entry.run.steps.iter().any(|step| step.reproduces.is_some()) {
+        notes.push(format!("published: {}, on the machine of its time", entry.document()));
+    }
+    let mut above: [Vec<&str>; 3] = Default::default();
+    for step in &entry.run.steps {
+        if let Some(why) = limits.and_then(|limits| Above::of(entry, step, limits)) {
+            above[why as usize].push(&step.name);
+        }
+    }
+    let measured = limits.map_or("an unknown date", date);
+    let reasons = [
+        "the data stay in a cache, and the limit is of main memory".to_owned(),
+        "it mixes reads, writes and operations otherwise than what the limit was measured with".to_owned(),
+        format!(
+            "the limit of {measured} is too low, or less work is done than is counted; --remeasure measures limits again"
+        ),
+    ];
+    for (names, reason) in above.iter().zip(reasons).filter(|(names, _)| !names.is_empty()) {
+        notes.push(format!("above 100 % of the limit: {}: {reason}", names.join(", ")));
+    }
+    notes
 }
 
 /// What stands above the table.
 pub(super) fn caption(entry: &Entry) -> String {
-    let climb = &entry.climb;
-    let mut text = format!("{}: {}, {}", entry.ladder, climb.problem, climb.device);
+    let run = &entry.run;
+    let mut text = format!("{}: {}, {}", entry.ladder, run.problem, run.device);
     let ghz = |clock: f64| number::significant(clock / 1e3, 3);
     let _ = match (throttled(entry), entry.clock_mhz) {
         (Some([low, high]), _) => write!(text, " at {} to {} GHz", ghz(low), ghz(high)),
@@ -39,49 +72,60 @@ pub(super) fn caption(entry: &Entry) -> String {
     text
 }
 
-/// The lowest and the highest clock of the rungs, where they are more than 1 % apart.
+/// The lowest and the highest clock of the variants, where they are more than 1 % apart.
 fn throttled(entry: &Entry) -> Option<[f64; 2]> {
-    let [low, _, high] = entry.climb.clocks_mhz()?;
+    let [low, _, high] = entry.run.clocks_mhz()?;
     (high > 1.01 * low).then_some([low, high])
 }
 
 /// The sources' table.
 pub(super) fn table(entry: &Entry) -> Table {
-    let steps = &entry.climb.steps;
+    let steps = &entry.run.steps;
     let parameters = steps.iter().any(|step| step.config.values().next().is_some());
     let limits = steps.iter().any(|step| step.share().is_some());
     let published = steps.iter().any(|step| step.reproduces.is_some());
-    let mut columns = vec![Column::text("Rung")];
-    if parameters {
-        columns.push(Column::text("Parameters"));
-    }
+    let mut columns = vec![Column::text("Variant")];
     columns.extend([
-        Column::number("Time").seconds(),
-        Column::number("Spread").unit("%").significant(2),
-        Column::number("Rate").unit(entry.giga()).significant(4),
-        Column::number("Step ×").decimals(2),
-        Column::number("In all ×").decimals(2),
+        Column::number("Time").seconds().legend("seconds of one run: the median of the rounds"),
+        Column::number("Spread")
+            .unit("%")
+            .significant(2)
+            .legend("the middle half of the rounds, from the first to the third quartile, over the median"),
+        Column::number("Rate").unit(entry.giga()).significant(4).legend(match entry.unit.as_str() {
+            "B" => "bytes that the variant has to move, a second".to_owned(),
+            "flop" => "operations as the literature counts them for any variant, a second".to_owned(),
+            items => format!("{items} a second"),
+        }),
+        Column::number("Step ×").decimals(2).legend("how much faster than the variant above"),
+        Column::number("In all ×").decimals(2).legend("how much faster than the first variant"),
     ]);
     if limits {
-        columns.push(Column::number("Of limit").unit("%").decimals(1));
+        columns.push(Column::number("Of limit").unit("%").decimals(1).legend(
+            "the least time that the machine's measured limits allow for the bytes and the operations of this variant, over its \
+             time; a dash where no limit of its units was measured",
+        ));
     }
     let clocks = throttled(entry).is_some();
     if clocks {
-        columns.push(Column::number("Clock").unit("GHz").significant(3));
+        columns.push(Column::number("Clock").unit("GHz").significant(3).legend("just after the variant ran"));
     }
-    columns.push(Column::number("Error").significant(2));
+    columns.push(Column::number("Error").significant(2).legend(
+        "relative error against the f64 reference; the share of wrong values where results are exact",
+    ));
+    if parameters {
+        columns.push(Column::text("Parameters"));
+    }
     if published {
-        columns.push(Column::text(entry.document()));
-        columns.push(Column::number("their time").seconds());
-        columns.push(Column::number("their rate").unit(entry.giga()).significant(4));
+        columns.push(
+            Column::text("Published row")
+                .legend("the row that the variant reproduces: its source is below the table"),
+        );
+        columns.push(Column::number("published time").seconds());
+        columns.push(Column::number("published rate").unit(entry.giga()).significant(4));
     }
     let mut table = Table::new(caption(entry), columns);
     for step in steps {
         let mut row: Vec<Cell> = vec![step.name.as_str().into()];
-        if parameters {
-            let config = step.config.to_string();
-            row.push(if config.is_empty() { Cell::Empty } else { config.into() });
-        }
         match &step.outcome {
             Outcome::Timed(timed) => {
                 let timing = &timed.timing;
@@ -109,6 +153,10 @@ pub(super) fn table(entry: &Entry) -> Table {
             row.push(step.timed().and_then(|timed| timed.clock_mhz).map(|clock| clock / 1e3).into());
         }
         row.push(step.timed().map(|timed| timed.error).into());
+        if parameters {
+            let config = step.config.to_string();
+            row.push(if config.is_empty() { Cell::Empty } else { config.into() });
+        }
         if published {
             let theirs = entry.published_row(step.reproduces.as_deref());
             row.push(theirs.map_or(Cell::Empty, |p| p.row.as_str().into()));
@@ -124,7 +172,23 @@ pub(super) fn table(entry: &Entry) -> Table {
 mod tests {
     use super::*;
     use rayspin::tune::{About, Config, Peak, Published, Unit, documents};
-    use rayspin_lab::{Asking, Climb, Step, Timed, Timing};
+    use rayspin_lab::{BenchmarkRun, LaunchMode, Step, Timed, Timing};
+
+    const RATES: rayspin::tune::limits::Rates = rayspin::tune::limits::Rates {
+        copy: 1e9,
+        read: 1e9,
+        write: 1e9,
+        f32: 1e9,
+        f64: 1e9,
+        i32: 1e9,
+        tensor_f64: None,
+        tensor_f16: None,
+        special: None,
+        shared: None,
+        texture: None,
+        upload: None,
+        download: None,
+    };
 
     fn entry(clocks: &[Option<f64>]) -> Entry {
         let timing = Timing { median: 1e-3, low: 1e-3, high: 1e-3, rounds: 9, runs: 1, graph: false };
@@ -134,6 +198,7 @@ mod tests {
             config: Config::default(),
             bytes: 1.0,
             flops: 1.0,
+            peak: None,
             floor: None,
             tolerance: 0.0,
             reproduces: None,
@@ -147,29 +212,57 @@ mod tests {
             }),
         };
         let steps = clocks.iter().map(step).collect();
-        let climb = Climb { device: "d".into(), problem: "p".into(), sets: 1, steps };
+        let run = BenchmarkRun { device: "d".into(), problem: "p".into(), sets: 1, steps };
         let about = About { name: "n", title: "t", readme: "", unit: Unit::Bytes };
-        Entry::new(&about, &[], Peak::F32, climb)
+        Entry::new(&about, &[], Peak::F32, run)
     }
 
     #[test]
-    fn the_column_of_published_rows_names_their_document() {
+    fn published_rows_name_their_document() {
         let mut own = entry(&[None]);
-        assert!(!table(&own).to_string().contains("their time"));
-        own.climb.steps[0].reproduces = Some("K1".into());
+        let width = Width { wide: true };
+        assert!(!benchmark_run(&own, None, width).contains("ublished"));
+        own.run.steps[0].reproduces = Some("K1".into());
         let row = Published { document: documents::HISTOGRAMS, row: "K1", seconds: Some(1.0), rate: None };
         let about = About { name: "n", title: "t", readme: "", unit: Unit::Bytes };
-        let named = Entry::new(&about, &[row], Peak::F32, own.climb);
-        let text = table(&named).to_string();
-        assert!(text.contains("“Histograms” (lab journal)") && text.contains("K1"), "{text}");
+        let named = Entry::new(&about, &[row], Peak::F32, own.run);
+        let text = benchmark_run(&named, None, width);
+        assert!(text.contains("published: “Histograms” (lab journal)") && text.contains("K1"), "{text}");
     }
 
     #[test]
-    fn clocks_are_told_rung_by_rung_where_they_differ() {
+    fn shares_above_the_limit_have_a_reason() {
+        let limits = Limits {
+            of: "d".into(),
+            measured: Some("2026-05-04T12:00:00Z".into()),
+            busy: false,
+            rates: RATES,
+        };
+        let of = |floor, sets, one_buffer| {
+            let mut entry = entry(&[None]);
+            entry.run.steps[0].floor = Some(floor);
+            entry.run.steps[0].bytes = 1e8;
+            entry.run.sets = sets;
+            Entry { one_buffer, ..entry }
+        };
+        assert!(notes(&of(1.0004e-3, 1, false), Some(&limits)).is_empty());
+        for (floor, sets, one_buffer, reason) in [
+            (1.05e-3, 1, false, "a: it mixes reads"),
+            (2e-3, 1, false, "a: the limit of 2026-05-04 is too low"),
+            (2e-3, 1, true, "a: the data stay in a cache"),
+            (2e-3, 0, false, "a: the data stay in a cache"),
+        ] {
+            let notes = notes(&of(floor, sets, one_buffer), Some(&limits));
+            assert!(notes.len() == 1 && notes[0].contains(reason), "{notes:?}");
+        }
+    }
+
+    #[test]
+    fn clocks_are_told_variant_by_variant_where_they_differ() {
         let none = entry(&[None, None]);
         assert_eq!(caption(&none), "n: p, d");
-        let single = Entry { launch: Asking::Single, ..none.clone() };
-        assert_eq!(caption(&single), "n: p, d, runs asked for and waited for one by one");
+        let single = Entry { launch: LaunchMode::Single, ..none.clone() };
+        assert_eq!(caption(&single), "n: p, d, each run launched and awaited alone");
         let same = entry(&[Some(1980.0), None, Some(1981.0)]);
         assert_eq!((caption(&same).as_str(), same.clock_mhz), ("n: p, d at 1.98 GHz", Some(1981.0)));
         assert!(!table(&same).to_string().contains("Clock"));
@@ -177,7 +270,7 @@ mod tests {
         assert_eq!(caption(&throttled), "n: p, d at 1.41 to 1.98 GHz");
         let text = table(&throttled).to_string();
         assert!(text.contains("Clock (GHz)") && text.matches("1.98").count() == 3, "{text}");
-        // A record from before rungs had clocks.
+        // A record from before variants had clocks.
         let before = Entry { clock_mhz: Some(2400.0), ..none };
         assert_eq!(caption(&before), "n: p, d at 2.40 GHz");
     }

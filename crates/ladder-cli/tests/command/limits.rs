@@ -3,37 +3,37 @@
 use crate::program::{least, refusals};
 use crate::refused;
 
-/// Of each ladder a size whose product overflows, and options of a run of some ten megabytes; none where it has no rung for a CPU,
-/// or an oracle that takes its memory without a word.
+/// For each ladder a size whose product overflows, and the options of a run of some ten megabytes. A ladder
+/// without a variant for a CPU has no options; neither has one whose oracle takes its memory without a word.
 const LADDERS: [(&str, &str, Option<&str>); 31] = [
-    ("access", "18446744073709551615", Some("--size 4000000 --rung random")),
-    ("bicubic", "4294967296x4294967295", Some("--size 1000x2000 --rung strips")),
-    ("box-filter", "4294967296x4294967295x1", Some("--size 1x4000000x8 --rung running")),
+    ("access", "18446744073709551615", Some("--size 4000000 --variant random")),
+    ("bicubic", "4294967296x4294967295", Some("--size 1000x2000 --variant strips")),
+    ("box-filter", "4294967296x4294967295x1", Some("--size 1x4000000x8 --variant running")),
     ("coil-mixing", "4294967296x1x4294967295x1", None),
-    ("convolution", "4294967296x4294967295x1", Some("--size 2000x2000x3 --rung threads")),
-    ("coulomb", "1x4294967296x4294967295x2", Some("--size 1000000x1x1x1 --rung threads")),
+    ("convolution", "4294967296x4294967295x1", Some("--size 2000x2000x3 --variant threads")),
+    ("coulomb", "1x4294967296x4294967295x2", Some("--size 1000000x1x1x1 --variant threads")),
     ("difference", "4294967296x4294967295", None),
     ("fft", "4294967296x4294967295x1", None),
-    ("histogram", "18446744073709551615x16", Some("--size 8000000x16 --rung cpu-threads")),
-    ("matrix-add", "4294967296x4294967295", Some("--size 4000x1000 --rung threads")),
-    ("matrix-product", "4294967296x4294967295x2", Some("--size 4000x2000x1 --rung threads")),
-    ("nudft-adjoint", "4294967296x4294967295x2", Some("--size 1000000x1 --rung naive")),
-    ("nudft-adjoint-f64", "2x18446744073709551615", Some("--size 1000000x1 --rung naive")),
-    ("nudft-q", "4294967296x4294967295x2", Some("--size 500000x1 --rung naive")),
-    ("nudft-q-f64", "2x18446744073709551615", Some("--size 500000x1 --rung naive")),
-    ("nufft-type1", "4294967296x4294967295x2x2", Some("--size 1000x500000x2 --rung batched")),
-    ("nufft-type2", "2x4294967296x4294967295", Some("--size 1000x500000x2 --rung batched")),
+    ("histogram", "18446744073709551615x16", Some("--size 8000000x16 --variant cpu-threads")),
+    ("matrix-add", "4294967296x4294967295", Some("--size 4000x1000 --variant threads")),
+    ("matrix-product", "4294967296x4294967295x2", Some("--size 4000x2000x1 --variant threads")),
+    ("nudft-adjoint", "4294967296x4294967295x2", Some("--size 1000000x1 --variant naive")),
+    ("nudft-adjoint-f64", "2x18446744073709551615", Some("--size 1000000x1 --variant naive")),
+    ("nudft-q", "4294967296x4294967295x2", Some("--size 500000x1 --variant naive")),
+    ("nudft-q-f64", "2x18446744073709551615", Some("--size 500000x1 --variant naive")),
+    ("nufft-type1", "4294967296x4294967295x2x2", Some("--size 1000x500000x2 --variant batched")),
+    ("nufft-type2", "2x4294967296x4294967295", Some("--size 1000x500000x2 --variant batched")),
     ("off-resonance", "4294967296x4294967295", None),
-    ("pi", "18446744073709551615", Some("--size 1000 --rung threads")),
-    ("random", "2305843009213693952", Some("--size 8000000 --rung threads")),
-    ("reduction", "2305843009213693952", Some("--size 8000000 --rung threads")),
-    ("sad", "4294967296x4294967295x1", Some("--size 300x500x10 --rung threads")),
+    ("pi", "18446744073709551615", Some("--size 1000 --variant threads")),
+    ("random", "2305843009213693952", Some("--size 8000000 --variant threads")),
+    ("reduction", "2305843009213693952", Some("--size 8000000 --variant threads")),
+    ("sad", "4294967296x4294967295x1", Some("--size 300x500x10 --variant threads")),
     ("sensitivity", "4294967296x4294967295", None),
     ("shrink", "2305843009213693952", None),
-    ("sobel", "4294967296x4294967295", Some("--size 4000x2000 --rung threads")),
+    ("sobel", "4294967296x4294967295", Some("--size 4000x2000 --variant threads")),
     ("toeplitz", "4294967296x4294967295x1", None),
     ("transfers", "18446744073709551615", None),
-    ("transpose", "4294967296x4294967295", Some("--size 4000x1000 --rung threads")),
+    ("transpose", "4294967296x4294967295", Some("--size 4000x1000 --variant threads")),
     ("vector", "2305843009213693952", None),
     ("wavelet", "4294967296x4294967295", None),
     ("wavelet-inverse", "4294967296x4294967295", None),
@@ -68,7 +68,7 @@ fn too_little_memory_is_one_line_whichever_array_it_is_that_finds_none() {
     let folder = tempfile::tempdir().unwrap();
     let f = folder.path();
     // A ladder without arrays, and room for what the system places elsewhere from run to run: without it a thread may fail to start.
-    let least = least(&ladder("pi", "--size 10 --rung threads"), f) + (8 << 10);
+    let least = least(&ladder("pi", "--size 10 --variant threads"), f) + (8 << 10);
     for (name, _, options) in LADDERS {
         let Some(options) = options else { continue };
         let refused = refusals(&ladder(name, options), least, 6 << 10, f);

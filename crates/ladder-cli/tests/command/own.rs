@@ -27,7 +27,7 @@ fn tried(text: &str, more: &[&str], folder: &Path) -> (Option<i32>, String, Stri
 #[test]
 fn a_right_kernel_stands_between_the_others() {
     let folder = tempfile::tempdir().unwrap();
-    let (code, table, words) = tried(RIGHT, &["--rung", "gpu-one-pass,gpu-copies"], folder.path());
+    let (code, table, words) = tried(RIGHT, &["--variant", "gpu-one-pass,gpu-copies"], folder.path());
     assert_eq!(code, Some(0), "{words}");
     for word in ["> mine.cu", "a kernel of your own", "gpu-one-pass", "gpu-copies", "emulated"] {
         assert!(table.contains(word), "{word}: {table}");
@@ -109,5 +109,9 @@ fn declarations_and_sources_are_printed() {
     refused(&["try", "reduction", "empty.cu"], f, &["histogram"]);
     refused(&["try", "histogram", "nothing.cu", "--device", "cpu"], f, &["nothing.cu"]);
     refused(&["try", "histogram", "empty.cu", "--block", "0", "--device", "cpu"], f, &["--block"]);
-    refused(&["try", "histogram", "empty.cu", "--rung", "gpu-pakced", "--device", "cpu"], f, &["gpu-packed"]);
+    refused(
+        &["try", "histogram", "empty.cu", "--variant", "gpu-pakced", "--device", "cpu"],
+        f,
+        &["gpu-packed"],
+    );
 }

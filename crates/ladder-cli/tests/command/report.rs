@@ -10,7 +10,7 @@ fn a_report_without_a_gpu_is_of_the_compiler_and_the_emulator() {
     let f = folder.path();
     let run = |more: &str| {
         let line =
-            format!("report matrix-add --size 300x500 --rung gpu-tiled,gpu-wide --architecture {more}");
+            format!("report matrix-add --size 300x500 --variant gpu-tiled,gpu-wide --architecture {more}");
         let mut command = Command::new(PROGRAM);
         command.args(line.split(' ')).current_dir(f).env("RAYSPIN_KERNEL_CACHE", f.join("kept"));
         command.output().unwrap()
@@ -36,7 +36,7 @@ fn a_report_without_a_gpu_is_of_the_compiler_and_the_emulator() {
     let report = &json["reports"][0];
     assert_eq!((&report["ladder"], &report["processor"]["emulated"]), (&"matrix-add".into(), &true.into()));
     let launches = report["launches"].as_array().unwrap();
-    assert!(launches.iter().any(|line| line["rung"] == "gpu-tiled"), "{json}");
+    assert!(launches.iter().any(|line| line["variant"] == "gpu-tiled"), "{json}");
     for line in launches {
         let number = |name: &str| line[name].as_f64().unwrap_or_else(|| panic!("{name}: {line}"));
         let count = |name: &str| -> f64 {
@@ -67,8 +67,8 @@ fn reports_that_cannot_be_made_are_refused() {
         refused(&arguments, f, words);
     };
     r("matrix-ad", &["found matrix-ad"]);
-    r("matrix-add --rung gpu-wid", &["rung for a GPU", "found gpu-wid"]);
-    r("matrix-add --rung scalar --device cpu", &["rung for a GPU", "found scalar"]);
+    r("matrix-add --variant gpu-wid", &["variant for a GPU", "found gpu-wid"]);
+    r("matrix-add --variant scalar --device cpu", &["variant for a GPU", "found scalar"]);
     r("matrix-add --case 1000x100", &["case of matrix-add", "1000x100"]);
     r("matrix-add --size 3", &["size of matrix-add", "[3]"]);
     r("matrix-add --architecture sm_91", &["--architecture", "sm_90", "found sm_91"]);

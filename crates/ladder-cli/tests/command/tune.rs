@@ -25,7 +25,7 @@ fn lines(folder: &Path) -> usize {
     std::fs::read_to_string(folder.join("wisdom.jsonl")).unwrap().lines().count()
 }
 
-const RUN: &str = "tune matrix-product --size 40x30x50 --rung simd --device cpu --budget 20 --json -";
+const RUN: &str = "tune matrix-product --size 40x30x50 --variant simd --device cpu --budget 20 --json -";
 
 #[test]
 fn what_was_measured_is_kept_taken_up_replayed_and_used() {
@@ -49,17 +49,17 @@ fn what_was_measured_is_kept_taken_up_replayed_and_used() {
     assert!(words.contains("1 lines of earlier results were not understood"), "{words}");
 
     std::fs::write(f.join("other.jsonl"), &kept).unwrap();
-    let (replay, _) = json("tune matrix-product --rung simd --replay other.jsonl --json -", f);
+    let (replay, _) = json("tune matrix-product --variant simd --replay other.jsonl --json -", f);
     assert_eq!(replay[0]["best"], one["best"]);
     assert_eq!(replay[0]["problem"], "40 x 30 x 50 f32");
 
     // A ladder takes what was found, for sizes near by.
-    let climb = "matrix-product --size 41x30x50 --rung simd --device cpu --rounds 1 --no-limits --json -";
-    let (climb, _) = json(climb, f);
-    assert_eq!(climb["climbs"][0]["steps"][0]["config"], one["best"]);
+    let run = "matrix-product --size 41x30x50 --variant simd --device cpu --rounds 1 --no-limits --json -";
+    let (run, _) = json(run, f);
+    assert_eq!(run["runs"][0]["steps"][0]["config"], one["best"]);
     // Its page maps all that was tried.
     let page =
-        "matrix-product --size 41x30x50 --rung simd --device cpu --rounds 1 --no-limits --html map.html";
+        "matrix-product --size 41x30x50 --variant simd --device cpu --rounds 1 --no-limits --html map.html";
     assert!(tuned(page, f).status.success());
     let page = std::fs::read_to_string(f.join("map.html")).unwrap();
     assert!(page.contains("Tuning of simd, 40 x 30 x 50 f32"));
@@ -77,6 +77,20 @@ fn without_time_the_default_is_timed_alone() {
 }
 
 #[test]
+fn without_a_name_it_lists_what_can_be_tuned_on_which_processor() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = tuned("tune --device cpu --wide", folder.path());
+    let list = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success(), "{list}");
+    let row =
+        |name: &str| list.lines().find(|line| line.starts_with(name)).unwrap_or_else(|| panic!("{list}"));
+    let add = row("matrix-add ");
+    assert!(add.contains(" —  ") && add.contains("gpu-wide (5)"), "on a GPU alone: {add}");
+    assert!(row("matrix-product ").contains("  simd (25)"), "{list}");
+    assert!(list.contains("Variants for a GPU need one, or results of one with --replay."), "{list}");
+}
+
+#[test]
 fn what_cannot_be_tuned_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let f = folder.path();
@@ -84,16 +98,17 @@ fn what_cannot_be_tuned_is_refused() {
         refused(&arguments.split_whitespace().collect::<Vec<_>>(), f, words);
     };
     r("tune matrix-prodcut --device cpu", &["matrix-product", "found matrix-prodcut"]);
-    r("tune matrix-product --rung smid --device cpu", &["rung", "found smid"]);
+    r("tune matrix-product --variant smid --device cpu", &["variant", "found smid"]);
     r("tune matrix-product --size 0x0x0 --device cpu", &["size"]);
     r("tune matrix-product --budget -1 --device cpu", &["--budget", "-1"]);
-    r("tune matrix-add --device cpu", &["nothing to tune", "found none"]);
+    r("tune matrix-add --device cpu", &["nothing to tune", "found some for a GPU alone (", "gpu-wide"]);
+    r("tune pi --variant scalar --device cpu", &["nothing to tune"]);
     r("tune matrix-product --replay none.jsonl", &["none.jsonl"]);
     std::fs::write(f.join("empty.jsonl"), "").unwrap();
     r("tune matrix-product --replay empty.jsonl", &["empty.jsonl", "found none"]);
 }
 
-/// Results as a GPU might have given them: what was foreseen of all 175 configurations, times that have their best at 64 samples of a
+/// Results as a GPU might have given them: the cost estimates of all 175 configurations, times that have their best at 64 samples of a
 /// launch and 64 threads, and launches of 512 threads that it refuses.
 fn published_space(path: &Path) -> usize {
     let mut lines = String::new();
@@ -118,12 +133,12 @@ fn published_space(path: &Path) -> usize {
                 let record = serde_json::json!({
                     "version": 1,
                     "key": {
-                        "ladder": "nudft-q", "rung": "gpu-sfu", "source": "abc", "device": "GPU", "driver": "13.0",
+                        "ladder": "nudft-q", "variant": "gpu-sfu", "source": "abc", "device": "GPU", "driver": "13.0",
                         "kind": "voxels and samples", "sizes": [64, 64, 64, 2048],
                     },
                     "config": [["unroll", unroll], ["threads", threads], ["points", points]],
                     "trial": trial,
-                    "foreseen": (threads != 512).then(|| serde_json::json!({
+                    "estimate": (threads != 512).then(|| serde_json::json!({
                         "efficiency": efficiency, "utilisation": resident, "least": 0.1, "by_memory": false,
                     })),
                 });
@@ -141,7 +156,7 @@ fn an_exhaustive_search_says_what_each_rule_leaves_out_and_what_that_loses() {
     let folder = tempfile::tempdir().unwrap();
     let f = folder.path();
     let refused = published_space(&f.join("space.jsonl"));
-    let run = "tune nudft-q --rung gpu-sfu --replay space.jsonl --exhaustive";
+    let run = "tune nudft-q --variant gpu-sfu --replay space.jsonl --exhaustive";
     let (found, _) = json(&format!("{run} --json -"), f);
     let one = &found[0];
     assert_eq!(one["problem"], "64 x 64 x 64 x 2048 voxels and samples");

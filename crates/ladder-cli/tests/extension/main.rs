@@ -117,7 +117,7 @@ fn holds(text: &str, words: &[&str]) {
     }
 }
 
-/// What is wrong with the algorithm and one more row, on every device that the row is for.
+/// The errors of the algorithm with one more row, on every device of the row's kind.
 fn wrong(row: fn(&Problem) -> Row<MatrixAdd>) -> Vec<String> {
     let kind = row(&small()).backend;
     let ladders: [Box<dyn Ladder>; 1] = [Box::new(With::new(MatrixAdd, move |problem| vec![row(problem)]))];
@@ -134,10 +134,10 @@ fn lists_and_texts_have_the_new_rows() {
     holds(&list, &["scale", "Three times a vector", "4 CPU, 4 GPU", "transpose"]);
     assert_eq!(list.matches("matrix-add").count(), 1, "the later ladder replaces the earlier: {list}");
     holds(&printed("list matrix-add", f), &["gpu-wide", "gpu-stride", "four blocks", "piece=16,[64],256"]);
-    holds(&printed("explain matrix-add", f), &["More rungs", "gpu-stride: four blocks", "cpu-backwards"]);
+    holds(&printed("explain matrix-add", f), &["More variants", "gpu-stride: four blocks", "cpu-backwards"]);
     let scale = printed("explain scale", f);
     holds(&scale, &["gpu-thread-each"]);
-    assert!(!scale.contains("More rungs"), "its README names all: {scale}");
+    assert!(!scale.contains("More variants"), "its README names all: {scale}");
     holds(&printed("source matrix-add gpu-stride", f), &["// stride.cu", "i += stride"]);
     holds(&printed("try scale", f), &["__global__ void scale("]);
     holds(&printed("completions zsh", f), &["Three times a vector"]);
@@ -154,7 +154,7 @@ fn runs_comparisons_and_the_tuner_have_them() {
     ] {
         printed(&format!("{line} {run} --json run.json --csv run.csv"), f);
         let json: Json = serde_json::from_slice(&std::fs::read(f.join("run.json")).unwrap()).unwrap();
-        let steps = json["climbs"][0]["steps"].as_array().unwrap();
+        let steps = json["runs"][0]["steps"].as_array().unwrap();
         let names: Vec<_> = steps.iter().map(|step| step["name"].as_str().unwrap()).collect();
         assert_eq!(names, rows);
         assert!(steps.iter().all(|step| step["outcome"]["timed"]["error"] == 0.0), "{json}");
@@ -163,11 +163,11 @@ fn runs_comparisons_and_the_tuner_have_them() {
     }
     // In this process, and again: what was set up once holds.
     for _ in 0..2 {
-        let line = format!("matrix-add --size 31x70 --rung cpu-backwards {run}");
+        let line = format!("matrix-add --size 31x70 --variant cpu-backwards {run}");
         assert_eq!(command(&line), ExitCode::SUCCESS);
     }
     let tuned = printed(
-        "tune matrix-add --rung cpu-backwards --size 31x70 --budget 1 --exhaustive --device cpu -q",
+        "tune matrix-add --variant cpu-backwards --size 31x70 --budget 1 --exhaustive --device cpu -q",
         f,
     );
     holds(&tuned, &["matrix-add cpu-backwards", "piece="]);
@@ -179,7 +179,7 @@ fn the_emulator_and_the_launch_report_have_them() {
     let folder = tempfile::tempdir().unwrap();
     let f = folder.path();
     for (name, row) in [("matrix-add", "gpu-stride"), ("scale", "gpu-thread-each")] {
-        let run = format!("{name} --rung {row} --device cpu");
+        let run = format!("{name} --variant {row} --device cpu");
         let table = printed(&format!("{run} --emulate --rounds 2 --budget 0.01 -q"), f);
         holds(&table, &[row, "all, whole"]);
         let line = format!("report {run} --architecture sm_90 --json report.json -q");
@@ -193,7 +193,11 @@ fn the_emulator_and_the_launch_report_have_them() {
         assert!(output.status.success(), "{told}");
         let json: Json = serde_json::from_slice(&std::fs::read(f.join("report.json")).unwrap()).unwrap();
         let launch = &json["reports"][0]["launches"][0];
-        assert_eq!((&launch["rung"], &launch["takes"]["spill_stores"]), (&row.into(), &0.into()), "{json}");
+        assert_eq!(
+            (&launch["variant"], &launch["takes"]["spill_stores"]),
+            (&row.into(), &0.into()),
+            "{json}"
+        );
     }
 }
 

@@ -7,7 +7,7 @@ use rayspin::device::cuda::Source;
 use rayspin::device::{Array, BackendKind, Device};
 use rayspin::tune::variant::{Run, Variant, Work};
 use rayspin::tune::{
-    About, Algorithm, Build, Carried, Case, Ladder, Own, Row, Signature, Unit, With, uniform,
+    About, Algorithm, Build, Case, HostTransfer, Ladder, Own, Row, Signature, Unit, With, uniform,
 };
 
 /// The kernel.
@@ -81,7 +81,9 @@ impl Algorithm for Scale {
             }
             Ok(())
         });
-        let run = run.carried(|data| Some(Carried { inputs: vec![&mut data.x], outputs: vec![&mut data.y] }));
+        let run = run.host_transfer(|data| {
+            Some(HostTransfer { inputs: vec![&mut data.x], outputs: vec![&mut data.y] })
+        });
         let work = |p: &Problem| Work { bytes: 8.0 * p.0 as f64, flops: p.0 as f64 };
         vec![Variant::new("cpu-plain", BackendKind::Cpu, "one loop", run, work)]
     }

@@ -1,11 +1,12 @@
 //! Random outputs of an encoding's transforms against the exact sums ([`rayspin_run::Certificate`]).
 //!
-//! The adjoint (type 1) is that of one coil's samples, the forward transform (type 2) that of its image; the normal
-//! operator is applied to a few single voxels drawn at random, whose images are displaced kernels Q, summed exactly over
-//! the trajectory. There the N outputs are those of these images, and equally many are drawn of each, which leaves the
-//! statement true: Π(1 − x_c)^(m/c) ≤ (1 − x)^m for shares x_c of mean x. It stands for a forward and an adjoint
-//! transform, each of which may be off by ε, so it is to meet 2ε. In an uneven field the sums are those of the encoding with its
-//! phases e^{−i2πft}, and ε is the NUFFT's tolerance and the time segments' together.
+//! The adjoint (type 1) is checked on one coil's samples, and the forward transform (type 2) on the image of
+//! these samples. The normal operator is applied to a few single voxels drawn at random. Their images are
+//! displaced kernels Q, and the check sums these exactly over the trajectory. The N outputs of this check are
+//! the outputs of all these images, and equally many are drawn of each. That leaves the statement true:
+//! Π(1 − x_c)^(m/c) ≤ (1 − x)^m for shares x_c of mean x. The normal operator stands for a forward and an
+//! adjoint transform. Each may be off by ε, so its tolerance is 2ε. In an inhomogeneous field the exact sums
+//! include the phases e^{−i2πft}, and ε is the NUFFT's tolerance and the time segments' together.
 
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -32,7 +33,7 @@ pub(super) struct Points {
     pub(super) weighted: bool,
     /// Whether there is a normal operator.
     pub(super) normal: bool,
-    /// The relative l2 error that the transforms are to meet.
+    /// The tolerance of the transforms' relative l2 error.
     pub(super) tolerance: f64,
 }
 
@@ -54,9 +55,9 @@ pub(super) fn trajectory(
     let mut image = Array::zeros(device, matrix)?;
     plans.adjoint(&samples, &mut image)?;
     let indices = draws(&mut rng, certify.outputs, voxels);
-    let uneven = plans.uneven()?;
-    let exact = match &uneven {
-        Some(uneven) => uneven.adjoint(trajectory, matrix, &samples.read()?, &indices)?,
+    let off_resonance = plans.exact_off_resonance()?;
+    let exact = match &off_resonance {
+        Some(off_resonance) => off_resonance.adjoint(trajectory, matrix, &samples.read()?, &indices)?,
         None => nudft::reference::adjoint_at(trajectory, matrix, &samples.read()?, &indices)?,
     };
     let found = errors(&image.read()?, &exact, &indices);
@@ -64,8 +65,8 @@ pub(super) fn trajectory(
 
     plans.forward(&image, &mut samples)?;
     let indices = draws(&mut rng, certify.outputs, trajectory.samples());
-    let exact = match &uneven {
-        Some(uneven) => uneven.forward(trajectory, matrix, &image.read()?, &indices)?,
+    let exact = match &off_resonance {
+        Some(off_resonance) => off_resonance.forward(trajectory, matrix, &image.read()?, &indices)?,
         None => nudft::reference::forward_at(trajectory, matrix, &image.read()?, &indices)?,
     };
     let found = errors(&samples.read()?, &exact, &indices);
@@ -83,8 +84,8 @@ pub(super) fn trajectory(
             normal.forward_into(&image, &mut column)?;
             let share = (certify.outputs + part) / columns;
             let indices = draws(&mut rng, share, voxels);
-            let exact = match &uneven {
-                Some(uneven) => uneven.column(trajectory, matrix, from, &indices)?,
+            let exact = match &off_resonance {
+                Some(off_resonance) => off_resonance.column(trajectory, matrix, from, &indices)?,
                 None => {
                     let displaced: Vec<usize> =
                         indices.iter().map(|&to| displacement(matrix, from, to)).collect();

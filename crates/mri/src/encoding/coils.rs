@@ -2,12 +2,14 @@
 
 use std::ops::Range;
 
-use ndarray::ArrayD;
+use ndarray::{ArrayD, Axis};
 use rayspin_core::{C32, Result};
 use rayspin_device::{Array, Device};
 use rayspin_kernels::{sensitivity, vector};
 use rayspin_linop::CoilMaps;
 pub(crate) use rayspin_linop::batches;
+
+use crate::methods::Combine;
 
 /// The coils `range` of `[coil, rest…]`, copied.
 pub(super) fn part(data: &Array<C32>, range: &Range<usize>) -> Result<Array<C32>> {
@@ -18,17 +20,21 @@ pub(super) fn part(data: &Array<C32>, range: &Range<usize>) -> Result<Array<C32>
     Ok(out)
 }
 
-/// Adds up coil images: Σ_j conj(c_j) y_j / Σ_j |c_j|² with maps, else √Σ_j |y_j|²; a single coil keeps its phase.
+/// Adds up coil images: Σ_j conj(c_j) y_j / Σ_j |c_j|² with maps, else √Σ_j |y_j|²; a single coil keeps its phase. With
+/// [`Combine::None`] the images stay `[coil, image…]`.
 pub(crate) struct Combiner<'a> {
     device: Device,
     coils: usize,
     shape: Vec<usize>,
     maps: Option<&'a CoilMaps<f32>>,
+    how: Combine,
     sum: Sum,
 }
 
 enum Sum {
     Nothing,
+    /// Coil images on the host.
+    Apart(ArrayD<C32>),
     Complex(Array<C32>),
     Root(Array<f32>),
     Squares(Array<f32>),
@@ -40,13 +46,29 @@ impl<'a> Combiner<'a> {
         coils: usize,
         shape: &[usize],
         maps: Option<&'a CoilMaps<f32>>,
+        how: Combine,
     ) -> Self {
-        Self { device: device.clone(), coils, shape: shape.to_vec(), maps, sum: Sum::Nothing }
+        Self { device: device.clone(), coils, shape: shape.to_vec(), maps, how, sum: Sum::Nothing }
     }
 
     /// Takes the images `[coil, image…]` of the coils `range`.
     pub(crate) fn add(&mut self, range: Range<usize>, images: Array<C32>) -> Result<()> {
         let all = range.len() == self.coils;
+        if self.how == Combine::None {
+            let images = images.into_host()?;
+            if all {
+                self.sum = Sum::Apart(images);
+                return Ok(());
+            }
+            let shape = [&[self.coils], &self.shape[..]].concat();
+            let mut apart = match std::mem::replace(&mut self.sum, Sum::Nothing) {
+                Sum::Apart(apart) => apart,
+                _ => ArrayD::zeros(shape),
+            };
+            apart.slice_axis_mut(Axis(0), range.into()).assign(&images);
+            self.sum = Sum::Apart(apart);
+            return Ok(());
+        }
         self.sum = match (std::mem::replace(&mut self.sum, Sum::Nothing), self.maps) {
             (before, Some(maps)) => {
                 let mut sum = match before {
@@ -72,6 +94,7 @@ impl<'a> Combiner<'a> {
     /// The image, on the host.
     pub(crate) fn finish(self) -> Result<ArrayD<C32>> {
         match (self.sum, self.maps) {
+            (Sum::Apart(images), _) => Ok(images),
             (Sum::Complex(mut sum), Some(maps)) => {
                 maps.normalise(&mut sum)?;
                 sum.into_host()

@@ -1,4 +1,4 @@
-//! What samples encode: a grid, or a trajectory in an even or an uneven field, seen by coils.
+//! What samples encode: a grid, or a trajectory in a homogeneous or an inhomogeneous field, seen by coils.
 //!
 //! A [`Spec`] knows an encoding before anything is allocated, and gives the steps that make it and what they take. A
 //! [`Solving`] is the encoding while a method runs: samples, plans, maps, right-hand side, normal operator.
@@ -22,7 +22,7 @@ pub(crate) use coils::{Combiner, batches};
 pub(crate) use maps::SharedMaps;
 pub(crate) use off_resonance::{normal_segments, range_of};
 pub use points::Known;
-pub(crate) use solving::{Kept, Made};
+pub(crate) use solving::{FrameCache, Made};
 pub use solving::{Observer, Solving};
 pub(crate) use spec::{Context, Grid};
 pub use spec::{Inputs, Spec};

@@ -1,4 +1,4 @@
-//! Encoding while the field is uneven: plans of time segments, and grids as trajectories with times.
+//! Encoding while the field is inhomogeneous: plans of time segments, and grids as trajectories with times.
 
 use std::sync::{Arc, OnceLock};
 
@@ -15,22 +15,22 @@ use crate::recon::ReconOptions;
 use crate::scan::{Frame, Samples};
 
 /// The field of one frame, and when its samples are taken.
-pub(super) struct Uneven {
+pub(super) struct DeviceField {
     times: Vec<f64>,
     /// The lowest and the highest frequency of all frames.
     range: [f64; 2],
     field: Array<f32>,
 }
 
-impl Uneven {
-    /// Of a field map on the device. Errors: another matrix, memory.
+impl DeviceField {
+    /// Copies a field map to the device. Errors: another matrix, memory.
     pub(super) fn new(device: &Device, field: &Field<'_>, matrix: &[usize]) -> Result<Self> {
         let map = Array::from_host(device, of_matrix(field.map, matrix)?)?;
         Ok(Self { times: field.times.to_vec(), range: field.range, field: map })
     }
 }
 
-/// The interpolators that an uneven field takes: of the encoding, and of its normal operator.
+/// The interpolators that an inhomogeneous field takes: of the encoding, and of its normal operator.
 pub(crate) struct Interpolators {
     pub(crate) encoding: Interpolator,
     pub(crate) normal: Interpolator,
@@ -73,7 +73,7 @@ impl Interpolators {
     }
 }
 
-/// What a plan of a trajectory has besides where the field is uneven.
+/// What a plan of a trajectory has besides where the field is inhomogeneous.
 pub(super) struct OffResonance {
     times: Vec<f64>,
     range: [f64; 2],
@@ -85,8 +85,8 @@ pub(super) struct OffResonance {
 }
 
 impl OffResonance {
-    pub(super) fn new(device: &Device, uneven: Uneven, tolerance: f64, iterates: bool) -> Result<Self> {
-        let Uneven { times, range, field } = uneven;
+    pub(super) fn new(device: &Device, field: DeviceField, tolerance: f64, iterates: bool) -> Result<Self> {
+        let DeviceField { times, range, field } = field;
         let interpolators = Interpolators::new(range, &times, tolerance)?;
         let segments = Segments::new(device, &interpolators.encoding, &times)?;
         let note = interpolators.note(tolerance, iterates);
@@ -100,8 +100,8 @@ impl OffResonance {
     }
 
     /// Takes the field of the next frame.
-    pub(super) fn take_field(&mut self, uneven: Uneven) {
-        self.field = Arc::new(uneven.field);
+    pub(super) fn take_field(&mut self, field: DeviceField) {
+        self.field = Arc::new(field.field);
     }
 
     pub(super) fn note(&self) -> &str {
@@ -175,7 +175,7 @@ impl OffResonance {
 
     fn convolutions(&self) -> Result<Arc<Series<f32>>> {
         let missing = || Error::Numerical {
-            what: "Toeplitz kernels of an uneven field".into(),
+            what: "Toeplitz kernels of an inhomogeneous field".into(),
             detail: "not planned for this method".into(),
         };
         self.toeplitz.get().cloned().ok_or_else(missing)
@@ -188,7 +188,7 @@ impl OffResonance {
     }
 }
 
-/// The exact encoding in an uneven field.
+/// The exact encoding in an inhomogeneous field.
 pub(super) struct Exact<'a> {
     times: &'a [f64],
     field: Vec<f64>,
@@ -227,7 +227,7 @@ impl Exact<'_> {
     }
 }
 
-/// Time segments of the normal operator of a frame in an uneven field; none of methods without it, and of frames or maps that
+/// Time segments of the normal operator of a frame in an inhomogeneous field; none of methods without it, and of frames or maps that
 /// are refused.
 pub(crate) fn normal_segments(frame: &Frame, options: &ReconOptions) -> Option<usize> {
     let map = options.field_map.as_ref().filter(|_| options.method.uses().normal)?;
@@ -262,7 +262,7 @@ fn of_matrix<'a>(map: &'a ArrayD<f32>, matrix: &[usize]) -> Result<ndarray::Arra
     Ok(view)
 }
 
-/// Fails unless the frame says when its samples, at so many places, are taken.
+/// The times of the frame's samples. Fails if the frame holds none, or not one for each of the `places`.
 pub(crate) fn expect_times(times: Option<&[f64]>, places: usize) -> Result<&[f64]> {
     let times = times.ok_or_else(|| {
         let expected = "those of a scan that states its dwell time (ISMRMRD)";
@@ -272,7 +272,7 @@ pub(crate) fn expect_times(times: Option<&[f64]>, places: usize) -> Result<&[f64
     Ok(times)
 }
 
-/// What was measured of a grid as a trajectory, and where it lies in the grid: in an uneven field no FFT is the encoding.
+/// What was measured of a grid as a trajectory, and where it lies in the grid: in an inhomogeneous field no FFT is the encoding.
 ///
 /// The grid has the image's voxels over a field of view that may be larger, so that its places are matrix/grid cycles per field
 /// of view of the image apart.

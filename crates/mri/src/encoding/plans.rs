@@ -9,7 +9,7 @@ use rayspin_kernels::{density, vector};
 use rayspin_linop::{CoilMaps, LinearOp, SenseToeplitz, ToeplitzNormal};
 
 use super::blocks::Transforms;
-use super::off_resonance::{Exact, OffResonance, Uneven};
+use super::off_resonance::{DeviceField, Exact, OffResonance};
 use super::points::{Field, Points};
 use super::spec::Spec;
 use super::store::kept_or_made;
@@ -51,7 +51,7 @@ impl Plans {
         Ok(match (&mut self.off_resonance, &points.field) {
             (None, None) => true,
             (Some(planned), Some(now)) if planned.fits(now) => {
-                planned.take_field(Uneven::new(spec.device(), now, spec.domain())?);
+                planned.take_field(DeviceField::new(spec.device(), now, spec.domain())?);
                 true
             }
             _ => false,
@@ -60,15 +60,15 @@ impl Plans {
 
     pub(super) fn plan_segments(&mut self, of: &Extent<'_>) -> Result<()> {
         let Some(field) = of.field else { return Ok(()) };
-        let uneven = Uneven::new(of.device, field, of.matrix)?;
-        let made = OffResonance::new(of.device, uneven, of.options.field_tolerance, of.normal)?;
+        let field = DeviceField::new(of.device, field, of.matrix)?;
+        let made = OffResonance::new(of.device, field, of.options.field_tolerance, of.normal)?;
         self.notes.push(made.note().to_owned());
         self.off_resonance = Some(made);
         Ok(())
     }
 
     pub(super) fn plan_nufft(&mut self, of: &Extent<'_>) -> Result<()> {
-        let (tolerance, points) = (of.options.nufft_tolerance, of.options.run.cuts.points);
+        let (tolerance, points) = (of.options.nufft_tolerance, of.options.run.batch_sizes.points);
         self.nufft = Some(Transforms::new(of.device, of.trajectory, of.matrix, tolerance, points)?);
         self.trajectory = Some(of.trajectory.clone());
         Ok(())
@@ -77,7 +77,7 @@ impl Plans {
     pub(super) fn plan_density(&mut self, of: &Extent<'_>) -> Result<()> {
         let Extent { device, matrix, trajectory, options, .. } = *of;
         let iterations = options.density_iterations;
-        let points = options.run.cuts.points.filter(|&points| points < trajectory.samples());
+        let points = options.run.batch_sizes.points.filter(|&points| points < trajectory.samples());
         self.density = Some(match (options.density, points) {
             (Density::PipeMenon, None) => density::pipe_menon(device, trajectory, matrix, iterations)?,
             (Density::PipeMenon, Some(points)) => {
@@ -103,13 +103,15 @@ impl Plans {
                 }
                 None => toeplitz(nufft, of.trajectory, weights)?,
             };
-            if let Some(coils) = run.cuts.coils {
-                kernel.hold_to(coils);
+            if let Some(coils) = run.batch_sizes.coils {
+                kernel.limit_batch(coils);
             }
             Ok(kernel)
         };
         match &self.off_resonance {
-            Some(uneven) => uneven.plan_normal(run.cuts.segments, |weights| make(Some(weights)))?,
+            Some(off_resonance) => {
+                off_resonance.plan_normal(run.batch_sizes.segments, |weights| make(Some(weights)))?
+            }
             None => self.toeplitz = Some(Arc::new(make(None)?)),
         }
         notes.dedup();
@@ -137,7 +139,7 @@ impl Plans {
     pub(crate) fn adjoint(&self, samples: &Array<C32>, images: &mut Array<C32>) -> Result<()> {
         let (nufft, trajectory) = self.nufft()?;
         match &self.off_resonance {
-            Some(uneven) => uneven.adjoint(nufft, trajectory, samples, images),
+            Some(off_resonance) => off_resonance.adjoint(nufft, trajectory, samples, images),
             None => nufft.adjoint(trajectory, samples, images),
         }
     }
@@ -146,7 +148,7 @@ impl Plans {
     pub(super) fn forward(&self, images: &Array<C32>, samples: &mut Array<C32>) -> Result<()> {
         let (nufft, trajectory) = self.nufft()?;
         match &self.off_resonance {
-            Some(uneven) => uneven.forward(nufft, trajectory, images, samples),
+            Some(off_resonance) => off_resonance.forward(nufft, trajectory, images, samples),
             None => nufft.forward(trajectory, images, samples),
         }
     }
@@ -166,7 +168,7 @@ impl Plans {
     /// FᴴF over leading axes `batch`.
     pub(super) fn normal(&self, batch: &[usize]) -> Result<Arc<dyn LinearOp<f32>>> {
         match &self.off_resonance {
-            Some(uneven) => uneven.normal(batch),
+            Some(off_resonance) => off_resonance.normal(batch),
             None => Ok(Arc::new(ToeplitzNormal::new(batch, self.toeplitz()?.clone()))),
         }
     }
@@ -174,13 +176,13 @@ impl Plans {
     /// Σ_j c̄_j FᴴF c_j.
     pub(super) fn sense_normal(&self, maps: CoilMaps<f32>) -> Result<Arc<dyn LinearOp<f32>>> {
         match &self.off_resonance {
-            Some(uneven) => uneven.sense_normal(maps),
+            Some(off_resonance) => off_resonance.sense_normal(maps),
             None => Ok(Arc::new(SenseToeplitz::new(maps, self.toeplitz()?.clone())?)),
         }
     }
 
-    /// Where the field is uneven, its exact encoding.
-    pub(super) fn uneven(&self) -> Result<Option<Exact<'_>>> {
+    /// Where the field is inhomogeneous, its exact encoding.
+    pub(super) fn exact_off_resonance(&self) -> Result<Option<Exact<'_>>> {
         self.off_resonance.as_ref().map(OffResonance::exact).transpose()
     }
 

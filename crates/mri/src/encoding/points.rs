@@ -26,11 +26,11 @@ use crate::recon::Density;
 pub(super) struct Points<'a> {
     pub(super) trajectory: Trajectory,
     pub(super) field: Option<Field<'a>>,
-    /// The grid that they are of, in an uneven field, and their places there.
+    /// The grid that they are of, in an inhomogeneous field, and their places there.
     pub(super) grid: Option<(Grid<'a>, Vec<usize>)>,
 }
 
-/// An uneven field, and when samples are taken.
+/// The map of an inhomogeneous field, and when samples are taken.
 pub(super) struct Field<'a> {
     pub(super) map: &'a ArrayD<f32>,
     pub(super) times: Cow<'a, [f64]>,
@@ -43,11 +43,11 @@ pub(super) struct Field<'a> {
 #[derive(Default)]
 pub struct Known(RefCell<BTreeMap<Part, Box<dyn Any>>>);
 
-/// What was found, and for so many points at once.
+/// The part of the plans, and the number of points at once.
 type Part = (&'static str, usize);
 
 impl Known {
-    /// What is known of a part that so many points at once decide, found where it is not.
+    /// The known value of a part for `points` points at once. Calls `find` if it is not known yet.
     fn find<T: Clone + 'static>(
         known: Option<&Self>,
         part: &'static str,
@@ -66,7 +66,7 @@ impl Known {
 
 /// What the plans of a trajectory take.
 pub(super) struct PointNeeds {
-    /// Of the NUFFT's plan, held.
+    /// The NUFFT's plan, held.
     plan: u64,
     /// While it is made.
     planning: u64,
@@ -79,7 +79,7 @@ pub(super) struct PointNeeds {
     pub(super) beside: u64,
     /// One transform of one item.
     pub(super) transform: Work,
-    /// Bytes of a coil's image and samples, which an uneven field's segments have in arrays of their own.
+    /// Bytes of a coil's image and samples, which an inhomogeneous field's segments have in arrays of their own.
     segment: u64,
     /// Transforms of an encoding, and convolutions of a normal operator.
     pub(super) encodings: u64,
@@ -127,12 +127,12 @@ impl PointNeeds {
         })
     }
 
-    /// What transforming so many coils together takes besides images and samples.
+    /// Bytes that transforming `coils` coils together takes besides images and samples.
     pub(super) fn passing(&self, coils: u64) -> u64 {
         self.by_blocks + coils * self.segment
     }
 
-    /// What the convolutions of so many coils at once work in.
+    /// Bytes of the workspace for the convolutions of `coils` coils at once.
     pub(super) fn convolution_bytes(&self, spec: &Spec<'_>, coils: u64) -> Result<u64> {
         Toeplitz::<f32>::bytes_of_work(spec.device(), spec.domain(), coils as usize)
     }
@@ -140,7 +140,7 @@ impl PointNeeds {
 
 /// Points planned at once, where that is not all of them.
 fn split(spec: &Spec<'_>, trajectory: &Trajectory) -> Option<usize> {
-    spec.cuts().points.filter(|&points| points < trajectory.samples())
+    spec.batch_sizes().points.filter(|&points| points < trajectory.samples())
 }
 
 impl<'a> Spec<'a> {
@@ -158,7 +158,7 @@ impl<'a> Spec<'a> {
     pub(super) fn point_steps(&'a self, points: &'a Points<'a>, steps: &mut Vec<Step<'a, Solving<'a>>>) {
         steps.extend(self.grid_in_field(points));
         if !self.on_gpu() {
-            steps.push(self.arrival());
+            steps.push(self.samples_to_device());
         }
         if points.field.is_some() {
             steps.push(self.plan_step("time segments", Plans::plan_segments, points, move || {
@@ -167,7 +167,7 @@ impl<'a> Spec<'a> {
         }
         steps.push(self.plan_step("NUFFT plan", Plans::plan_nufft, points, move || {
             let needs = self.point_needs(points)?;
-            let memory = Memory::passing(self.arrays(needs.planning)).holding(self.arrays(needs.plan));
+            let memory = Memory::temporary(self.arrays(needs.planning)).holding(self.arrays(needs.plan));
             Ok(Needs::of(memory))
         }));
         if self.needs_density() {
@@ -190,7 +190,7 @@ impl<'a> Spec<'a> {
             );
         }
         if self.on_gpu() {
-            steps.push(self.arrival());
+            steps.push(self.samples_to_device());
         }
     }
 
@@ -222,7 +222,7 @@ impl<'a> Spec<'a> {
         let held = REAL * count(self.domain()) + table;
         let times = Bytes::host(COMPLEX * field.times.len() as u64);
         let memory =
-            Memory::held(times).then(Memory::passing(self.arrays(2 * held)).holding(self.arrays(held)));
+            Memory::held(times).then(Memory::temporary(self.arrays(2 * held)).holding(self.arrays(held)));
         Ok(Needs::of(memory))
     }
 
@@ -231,7 +231,7 @@ impl<'a> Spec<'a> {
         let (device, matrix, trajectory) = (self.device(), self.domain(), &points.trajectory);
         let s = trajectory.samples() as u64;
         if self.options().density == Density::Radial {
-            return Ok(Needs::of(Memory::passing(Bytes::beside(device, REAL * s, REAL * s))));
+            return Ok(Needs::of(Memory::temporary(Bytes::with_host(device, REAL * s, REAL * s))));
         }
         let known = self.known();
         let whole = || density::pipe_menon_needs(device, trajectory, matrix);
@@ -244,12 +244,12 @@ impl<'a> Spec<'a> {
         };
         let iterations = self.options().density_iterations as u64;
         let effort = Effort::of(whole.spreading).times(2 * iterations).iterations(iterations);
-        Ok(Needs::of(Memory::passing(Bytes::beside(device, arrays, beside))).and(effort))
+        Ok(Needs::of(Memory::temporary(Bytes::with_host(device, arrays, beside))).and(effort))
     }
 
     /// Bytes of the kernels' spectra, where they lie.
     pub(super) fn spectra(&self, points: &Points<'_>) -> Result<Bytes> {
-        let (count, cut) = (self.point_needs(points)?.convolutions as usize, self.cuts().segments);
+        let (count, cut) = (self.point_needs(points)?.convolutions as usize, self.batch_sizes().segments);
         let (held, pinned) = Series::<f32>::bytes_needed_on(self.device(), self.domain(), count, cut)?;
         Ok(self.arrays(held) + Bytes::host(pinned))
     }
@@ -262,8 +262,8 @@ impl<'a> Spec<'a> {
         let making = Toeplitz::<f32>::bytes_of_making(device, matrix)?;
         let filling = Toeplitz::<f32>::from_adjoint_needs(device, s, matrix)?;
         let s = s as u64;
-        // Of all segments on the host: complex weights in double precision and an index a sample, and a segment's own. Of the one that
-        // is made: its own again, and the weighted phases.
+        // The host holds complex weights in double precision and an index per sample, for all segments, and
+        // one segment's weights. The segment in work takes its own weights again, and the weighted phases.
         let (table, weights) = match &points.field {
             None => (0, 0),
             Some(field) => (
@@ -271,8 +271,9 @@ impl<'a> Spec<'a> {
                 (REAL + COMPLEX) * s,
             ),
         };
-        let spectra =
-            |count: u64| Series::<f32>::bytes_needed_on(device, matrix, count as usize, self.cuts().segments);
+        let spectra = |count: u64| {
+            Series::<f32>::bytes_needed_on(device, matrix, count as usize, self.batch_sizes().segments)
+        };
         let ((held, pinned), (others, _)) = (spectra(needs.convolutions)?, spectra(needs.convolutions - 1)?);
         // Those made before have no work buffer yet; all but one are where they stay.
         let before = if pinned > 0 { held } else { others };
@@ -280,7 +281,8 @@ impl<'a> Spec<'a> {
         let arrays = (filling + needs.by_blocks).max(making) + before + weights + on_host;
         // What a GPU does not hold comes to the host.
         let memory = Memory::held(Bytes::host(pinned)).then(
-            Memory::passing(Bytes::beside(device, arrays, needs.beside + table)).holding(self.arrays(held)),
+            Memory::temporary(Bytes::with_host(device, arrays, needs.beside + table))
+                .holding(self.arrays(held)),
         );
         let blocks = 1u64 << (matrix.len() - 1);
         Ok(Needs::of(memory).and(Effort::transforms(blocks * needs.convolutions, needs.transform)))
@@ -311,7 +313,7 @@ impl<'a> Spec<'a> {
             return Ok(found.and(transforms.and(cut.work)));
         }
         let gridding = all + REAL * s + 2 * COMPLEX * s + n + needs.passing(1);
-        let memory = Memory::passing(Bytes::beside(device, gridding.max(solving), on_host));
+        let memory = Memory::temporary(Bytes::with_host(device, gridding.max(solving), on_host));
         let effort = Effort::transforms(coils as u64 * needs.encodings, needs.transform).and(solve);
         Ok(Needs::of(memory.holding(self.maps_held()?)).and(effort))
     }

@@ -34,17 +34,18 @@ enum Place<'a> {
 }
 
 impl<'a> CoilSamples<'a> {
-    /// Samples that stay on the host, whatever is taken of them, until they [arrive](Self::arrived).
+    /// Samples that stay on the host, whatever is taken of them, until they [move to the device](Self::into_device).
     pub(super) fn on_host(device: &Device, samples: HostSamples<'a>, mixing: Option<&'a Mixing>) -> Self {
         let coils = mixing.map_or(samples.shape()[0], Mixing::kept);
         let shape = [&[coils], &samples.shape()[1..]].concat();
         Self { device: device.clone(), shape, place: Place::Host(samples, mixing), factor: 1.0 }
     }
 
-    /// The same on the device, where `batch` coils are taken at a time, all where there is none. What is owned of the host is given up
-    /// when it is on the device.
-    pub(super) fn arrived(mut self, batch: Option<usize>) -> Result<Self> {
-        if !self.arrives(batch) {
+    /// Moves the samples to the device, if it is the CPU or if all coils are taken at a time (`batch` is none
+    /// or no less than the coils). Else they stay on the host. Samples that this value owns on the host are
+    /// freed after the move.
+    pub(super) fn into_device(mut self, batch: Option<usize>) -> Result<Self> {
+        if !self.moves_to_device(batch) {
             return Ok(self);
         }
         let coils = self.coils();
@@ -62,7 +63,7 @@ impl<'a> CoilSamples<'a> {
         Ok(Self::from(array))
     }
 
-    /// The samples of the host, and what their coils become. Errors: they have arrived.
+    /// The samples of the host, and what their coils become. Errors: they are on the device.
     pub(super) fn into_host(self) -> Result<(HostSamples<'a>, Option<&'a Mixing>)> {
         match self.place {
             Place::Host(samples, mixing) => Ok((samples, mixing)),
@@ -70,7 +71,7 @@ impl<'a> CoilSamples<'a> {
         }
     }
 
-    fn arrives(&self, batch: Option<usize>) -> bool {
+    fn moves_to_device(&self, batch: Option<usize>) -> bool {
         self.device.kind() == BackendKind::Cpu || batch.is_none_or(|batch| batch >= self.coils())
     }
 

@@ -14,7 +14,7 @@ use super::samples::HostSamples;
 use super::voxels::Voxels;
 use super::{COMPLEX, Combiner, REAL, count, off_resonance};
 use crate::methods::{Combine, MapUse, Uses, takes};
-use crate::recon::{Cuts, ReconOptions};
+use crate::recon::{BatchSizes, ReconOptions};
 use crate::scan::{CalibrationLines, Frame, Samples};
 
 /// A frame taken apart: its samples, which may be given up, and what describes them.
@@ -30,7 +30,7 @@ pub struct Inputs<'a> {
 }
 
 impl<'a> Inputs<'a> {
-    /// Of a frame that is borrowed or given up.
+    /// The inputs from a frame, which is borrowed or given up.
     pub fn new(frame: Cow<'a, Frame>) -> Self {
         let (matrix, geometry, coils) = (frame.matrix.clone(), frame.geometry, frame.coils());
         let (sampled, trajectory, samples, calibration, times) = match frame {
@@ -133,7 +133,7 @@ pub struct Spec<'a> {
 }
 
 impl<'a> Spec<'a> {
-    /// Of a frame's inputs, with the run's options.
+    /// The specification of a frame's reconstruction, from its inputs and the run's options.
     ///
     /// Errors: a method that does not suit the frame; a field map without times, or of another matrix.
     pub(crate) fn new(
@@ -234,8 +234,8 @@ impl<'a> Spec<'a> {
         self.context.coils
     }
 
-    /// Whether coils are not the scan's own.
-    pub(super) fn prepared(&self) -> bool {
+    /// Whether preparation mixes the scan's coils: it whitens their noise or compresses them.
+    pub(super) fn will_mix_coils(&self) -> bool {
         self.context.prepared
     }
 
@@ -258,8 +258,8 @@ impl<'a> Spec<'a> {
     }
 
     /// How much is done at once.
-    pub fn cuts(&self) -> &Cuts {
-        &self.options.run.cuts
+    pub fn batch_sizes(&self) -> &BatchSizes {
+        &self.options.run.batch_sizes
     }
 
     pub(crate) fn uses(&self) -> &Uses {
@@ -305,10 +305,10 @@ impl<'a> Spec<'a> {
     /// Coils that are taken at once.
     pub(crate) fn batch(&self) -> u64 {
         let coils = self.coils() as u64;
-        self.cuts().coils.map_or(coils, |b| (b as u64).clamp(1, coils.max(1)))
+        self.batch_sizes().coils.map_or(coils, |b| (b as u64).clamp(1, coils.max(1)))
     }
 
-    pub(super) fn whole(&self) -> bool {
+    pub(super) fn takes_all_coils(&self) -> bool {
         self.batch() == self.coils() as u64
     }
 
@@ -327,7 +327,7 @@ impl<'a> Spec<'a> {
 
     /// Bytes of them that are on the device all along: none of a GPU that takes some coils at a time.
     pub(super) fn samples_held(&self) -> u64 {
-        if self.on_gpu() && !self.whole() { 0 } else { self.samples() }
+        if self.on_gpu() && !self.takes_all_coils() { 0 } else { self.samples() }
     }
 
     /// Bytes of samples that a method which takes all coils at once brings to the device.
@@ -337,17 +337,17 @@ impl<'a> Spec<'a> {
 
     /// Bytes of the coils' samples that are taken at once, beside what is held.
     pub(crate) fn part_of_samples(&self) -> u64 {
-        if self.whole() { 0 } else { COMPLEX * self.batch() * self.points_of_coil() }
+        if self.takes_all_coils() { 0 } else { COMPLEX * self.batch() * self.points_of_coil() }
     }
 
     /// Bytes on the host while a GPU's image becomes the frame's: itself, and a sum.
     pub(crate) fn to_host(&self) -> u64 {
-        (COMPLEX + REAL) * self.image_bytes() / COMPLEX
+        (COMPLEX + REAL) * self.images() * self.image_bytes() / COMPLEX
     }
 
     /// Coil images on their way to one image.
     pub(crate) fn combiner<'m>(&self, maps: Option<&'m CoilMaps<f32>>) -> Combiner<'m> {
-        Combiner::new(&self.device, self.coils(), self.domain(), maps)
+        Combiner::new(&self.device, self.coils(), self.domain(), maps, self.options.combine())
     }
 
     /// Bytes of combining coil images: the sum, and the image made of it, which a GPU leaves to the host.
@@ -359,7 +359,15 @@ impl<'a> Spec<'a> {
             Combine::RootSumOfSquares if self.coils() == 1 => 0,
             Combine::RootSumOfSquares if self.on_gpu() => REAL * n,
             Combine::RootSumOfSquares => REAL * n + COMPLEX * n,
+            // A GPU's go to the host.
+            Combine::None if self.on_gpu() || self.takes_all_coils() => 0,
+            Combine::None => COMPLEX * n * self.coils() as u64,
         }
+    }
+
+    /// The number of images from a frame: one, or one for each coil.
+    fn images(&self) -> u64 {
+        if self.options.coil_images() { self.coils() as u64 } else { 1 }
     }
 
     /// What is known of the trajectory's plans, found once.
@@ -371,10 +379,10 @@ impl<'a> Spec<'a> {
         Ok(self.points.get_or_init(|| found))
     }
 
-    /// Bytes that the frame gives back: its image, and the maps where they are kept.
+    /// Bytes of the frame's result: its image, and the maps if the options keep them.
     pub(crate) fn result(&self) -> u64 {
         let maps = if self.options.keep_maps && self.options.needs_maps() { self.coils() as u64 } else { 0 };
-        COMPLEX * count(self.voxels.matrix()) * (1 + maps)
+        COMPLEX * count(self.voxels.matrix()) * (self.images() + maps)
     }
 
     /// The map of a coil that sees everything alike.

@@ -30,7 +30,7 @@ impl<'a> Spec<'a> {
     pub(crate) fn encoding_steps(&'a self) -> Vec<Step<'a, Solving<'a>>> {
         let mut steps = Vec::new();
         match &self.place {
-            Place::Grid(_) => steps.push(self.arrival()),
+            Place::Grid(_) => steps.push(self.samples_to_device()),
             Place::Points(points) => self.point_steps(points, &mut steps),
         }
         if self.options().certify.is_some() {
@@ -93,9 +93,9 @@ impl<'a> Spec<'a> {
     }
 
     /// Samples come to the device, where coils become others.
-    pub(super) fn arrival(&'a self) -> Step<'a, Solving<'a>> {
-        let (work, prepared) = (Solving::arrive, self.prepared());
-        let step = if prepared && (!self.on_gpu() || self.whole()) {
+    pub(super) fn samples_to_device(&'a self) -> Step<'a, Solving<'a>> {
+        let (work, prepared) = (Solving::move_samples_to_device, self.will_mix_coils());
+        let step = if prepared && (!self.on_gpu() || self.takes_all_coils()) {
             Step::new("coils", work)
         } else {
             Step::silent(work)
@@ -117,14 +117,14 @@ impl<'a> Spec<'a> {
                 // Wherever samples come to the GPU.
                 Memory::held(held + self.arrays(piece))
             } else {
-                Memory::passing(Bytes::host(COMPLEX * own * points + self.samples() + piece)).holding(held)
+                Memory::temporary(Bytes::host(COMPLEX * own * points + self.samples() + piece)).holding(held)
             }))
         })
     }
 
     /// Maps, wherever they come from.
     fn map_steps(&'a self) -> Option<Step<'a, Solving<'a>>> {
-        // In an uneven field the grid's maps were estimated before it became a trajectory.
+        // In an inhomogeneous field the grid's maps were estimated before it became a trajectory.
         let of_grid = matches!(&self.place, Place::Points(points) if points.grid.is_some());
         let held = move || self.maps_held();
         match self.map_source() {
@@ -147,13 +147,13 @@ impl<'a> Spec<'a> {
         let shape = [&[self.coils()], self.domain()].concat();
         let (gpu, pinned) =
             CoilMaps::<f32>::bytes_needed(self.device(), &shape, self.map_cut().map(|cut| cut.coils))?;
-        Ok(Bytes::beside(self.device(), gpu, pinned) * self.sets() as u64)
+        Ok(Bytes::with_host(self.device(), gpu, pinned) * self.sets() as u64)
     }
 
-    /// How maps are made and kept, where a GPU does not hold those of all coils: so many that two places hold what it may, and
-    /// slabs of about as much.
+    /// How maps are made and kept, where a GPU does not hold the maps of all coils. A block has half the maps
+    /// that the GPU may hold, because two blocks are there at once. A slab has about as many bytes.
     pub(crate) fn map_cut(&self) -> Option<maps::Cut> {
-        let held = self.cuts().maps.filter(|&held| held < self.coils())?;
+        let held = self.batch_sizes().maps.filter(|&held| held < self.coils())?;
         if !self.on_gpu() || self.sets() > 1 {
             return None;
         }
@@ -168,7 +168,7 @@ impl<'a> Spec<'a> {
         let (gpu, pinned) =
             CoilMaps::<f32>::bytes_needed(self.device(), &shape, self.map_cut().map(|cut| cut.coils))?;
         let arrays = images.max(needs.solving);
-        let passing = Memory::passing(Bytes { gpu: arrays, host: needs.host.max(beside) });
+        let passing = Memory::temporary(Bytes { gpu: arrays, host: needs.host.max(beside) });
         let memory = match pinned {
             0 => Memory::held(Bytes { gpu, host: 0 }).then(passing),
             _ => Memory::held(Bytes::host(pinned)).then(passing.holding(Bytes { gpu, host: 0 })),
@@ -191,19 +191,19 @@ impl<'a> Spec<'a> {
         Ok(match espirit {
             Some(needs) => {
                 let bytes = if self.on_gpu() { all + needs.gpu } else { all.max(needs.host) };
-                let passing = Memory::passing(Bytes::beside(self.device(), bytes, needs.host));
+                let passing = Memory::temporary(Bytes::with_host(self.device(), bytes, needs.host));
                 Needs::of(passing.holding(held)).and(Effort::of(needs.work))
             }
             None => {
                 let (scratch, solve) = walsh::needs_on(self.device(), coils, domain);
                 let transform = fft::Problem { shape: domain.to_vec(), batch: 1 }.work();
-                Needs::of(Memory::passing(self.arrays(2 * all + scratch)).holding(held))
+                Needs::of(Memory::temporary(self.arrays(2 * all + scratch)).holding(held))
                     .and(Effort::transforms(coils as u64, transform).and(solve))
             }
         })
     }
 
-    /// The maps of a grid in an uneven field, which come back to the host, and the samples of its places.
+    /// The maps of a grid in an inhomogeneous field, which come back to the host, and the samples of its places.
     pub(super) fn grid_in_field(&'a self, points: &'a Points<'a>) -> Vec<Step<'a, Solving<'a>>> {
         let Some((grid, places)) = &points.grid else { return Vec::new() };
         let mut steps = Vec::new();
@@ -213,7 +213,7 @@ impl<'a> Spec<'a> {
                 let host = Bytes::host(COMPLEX * self.coils() as u64 * count(self.voxels().matrix()));
                 // On the CPU they are the host's already.
                 let beside = if self.on_gpu() { host } else { Bytes::default() };
-                let passing = Memory::passing(needs.memory.peak + beside).holding(host);
+                let passing = Memory::temporary(needs.memory.peak + beside).holding(host);
                 Ok(Needs { memory: passing, ..needs })
             };
             steps.push(Step::new("coil sensitivities", Solving::estimate_maps_of_grid).needs(needs));
@@ -225,7 +225,7 @@ impl<'a> Spec<'a> {
             let own = if along { self.coils() } else { self.own_coils } as u64;
             let s = places.len() as u64;
             let beside = if along { COMPLEX * self.coils() as u64 * count(grid.sampled.shape()) } else { 0 };
-            let memory = Memory::passing(Bytes::host(beside + (COMPLEX * own + INDEX) * s));
+            let memory = Memory::temporary(Bytes::host(beside + (COMPLEX * own + INDEX) * s));
             Ok(Needs::of(if self.on_gpu() {
                 // The grid stays until the frame is done.
                 memory.holding(Bytes::host(COMPLEX * own * s))
@@ -248,7 +248,7 @@ impl<'a> Spec<'a> {
                 Place::Grid(grid) => {
                     // Several sets of maps see all coils at once.
                     let taken = if sets > 1 { self.samples_to_come() } else { self.part_of_samples() };
-                    let memory = Memory::passing(self.arrays(sets * one + taken));
+                    let memory = Memory::temporary(self.arrays(sets * one + taken));
                     let transform = fft::Problem { shape: grid.sampled.shape().to_vec(), batch: 1 }.work();
                     Ok(Needs::of(memory.freeing(freed).holding(self.arrays(sets * one)))
                         .and(Effort::transforms(self.coils() as u64, transform)))
@@ -265,7 +265,7 @@ impl<'a> Spec<'a> {
                         (self.part_of_samples(), self.batch() * one)
                     };
                     let arrays = one + part + images + needs.passing(self.batch());
-                    let memory = Memory::passing(Bytes::beside(self.device(), arrays, needs.beside));
+                    let memory = Memory::temporary(Bytes::with_host(self.device(), arrays, needs.beside));
                     Ok(Needs::of(held.then(memory.freeing(freed).holding(self.arrays(sets * one))))
                         .and(Effort::transforms(self.coils() as u64 * needs.encodings, needs.transform)))
                 }
@@ -309,7 +309,7 @@ impl<'a> Spec<'a> {
                 } else {
                     2 * n
                 };
-                // With several sets of maps all coils are images at once: batches of about one size.
+                // With several sets of maps all coils are images at once: batch_sizes of about one size.
                 let together =
                     if self.sees_all_coils() { coils.div_ceil(coils.div_ceil(self.batch())) } else { 1 };
                 soft + turned + needs.convolution_bytes(self, together)?
@@ -317,7 +317,8 @@ impl<'a> Spec<'a> {
         })
     }
 
-    /// The work of so many applications of the normal operator, to all that is solved for at once.
+    /// The work of `applications` applications of the normal operator, to all images that the method solves
+    /// for at once.
     pub fn normal_effort(&self, applications: u64) -> Result<Effort> {
         let coils = if self.sees_all_coils() { self.coils() as u64 } else { 1 };
         let count = coils * applications * self.frames() as u64;
@@ -340,7 +341,7 @@ impl<'a> Spec<'a> {
             .needs(move || {
                 let iterations = LanczosOptions::default().max_iterations as u64;
                 let effort = self.normal_effort(iterations)?.iterations(iterations);
-                Ok(Needs::of(Memory::passing(self.arrays(3 * self.image_bytes()))).and(effort))
+                Ok(Needs::of(Memory::temporary(self.arrays(3 * self.image_bytes()))).and(effort))
             })
     }
 
@@ -356,8 +357,8 @@ impl<'a> Spec<'a> {
                 let needs = self.point_needs(points)?;
                 let images = COMPLEX * self.batch() * self.voxels_of_domain();
                 let arrays = self.part_of_samples() + images + needs.passing(self.batch());
-                let freed = if self.whole() { self.samples() } else { 0 };
-                let memory = Memory::passing(Bytes::beside(self.device(), arrays, needs.beside))
+                let freed = if self.takes_all_coils() { self.samples() } else { 0 };
+                let memory = Memory::temporary(Bytes::with_host(self.device(), arrays, needs.beside))
                     .freeing(self.arrays(freed))
                     .holding(self.arrays(images));
                 Needs::of(Memory::held(self.arrays(needs.further)).then(memory))
@@ -372,7 +373,7 @@ impl<'a> Spec<'a> {
             return Err(Error::value("samples", "a trajectory", "a grid"));
         };
         let needs = self.point_needs(points)?;
-        let (voxels, whole) = (self.voxels_of_domain(), self.whole());
+        let (voxels, whole) = (self.voxels_of_domain(), self.takes_all_coils());
         let weighted = COMPLEX * self.batch() * self.points_of_coil();
         let images = COMPLEX * self.batch() * voxels;
         // The sum of the coils before.
@@ -380,13 +381,15 @@ impl<'a> Spec<'a> {
             _ if whole => 0,
             Combine::Maps => COMPLEX * voxels,
             Combine::RootSumOfSquares => REAL * voxels,
+            Combine::None if self.on_gpu() => 0,
+            Combine::None => COMPLEX * voxels * self.coils() as u64,
         };
         let gridded = (weighted + images + needs.passing(self.batch()) + sum).max(images + self.combining());
         // Taken whole, the samples are gone once they are weighted.
         let gridded = if whole { gridded.saturating_sub(self.samples()) } else { gridded };
         let arrays = (self.part_of_samples() + weighted).max(gridded);
         let beside = self.to_host() + needs.beside;
-        let memory = Memory::held(self.arrays(needs.further)).then(Memory::passing(Bytes::beside(
+        let memory = Memory::held(self.arrays(needs.further)).then(Memory::temporary(Bytes::with_host(
             self.device(),
             arrays,
             beside,

@@ -15,9 +15,9 @@ pub const LAMBDA_MATRIX: f64 = 256.0;
 /// ℓ^{d/2} Σ|⟨ψ,ρ⟩|   N · ℓ^{d/2} Σ |(Wρ)|/√N             (n/256)^{d/2}
 /// ```
 ///
-/// with h_a the voxel sizes, h their geometric mean, r_a = h/h_a, n the geometric mean of the matrix sizes, and ℓ = nh/256, a 256th
-/// of the field of view; ψ are wavelets with ∫|ψ|² = 1, of which those of the voxels are √N times as tall. Axes of one voxel do
-/// not count.
+/// The voxel sizes are h_a, their geometric mean is h, and r_a = h/h_a. The geometric mean of the matrix
+/// sizes is n. The length ℓ = nh/256 is a 256th of the field of view. The wavelets ψ have ∫|ψ|² = 1. The
+/// wavelets of W, on voxels, are √N times as tall. Axes of one voxel do not count.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Voxels {
     matrix: Vec<usize>,
@@ -25,7 +25,8 @@ pub struct Voxels {
 }
 
 impl Voxels {
-    /// Of an image `[z, y, x]` or `[y, x]`, from voxel sizes along x, y, z; cubes where these are no lengths.
+    /// The voxels of an image `[z, y, x]` or `[y, x]`, from voxel sizes along x, y, z; cubes where these are
+    /// no lengths.
     pub(crate) fn new(matrix: &[usize], spacing_mm: &[f64; 3]) -> Self {
         let sized: Vec<usize> = (0..matrix.len()).filter(|&a| matrix[a] > 1).collect();
         let size = |axis: usize| spacing_mm.get(matrix.len() - 1 - axis).copied().unwrap_or(1.0);

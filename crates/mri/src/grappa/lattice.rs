@@ -1,21 +1,22 @@
 use ndarray::ArrayView2;
 use rayspin_core::{Error, Result};
 
-/// Lines (z, y) with z = oz + m·rz and y ≡ oy + shift·m mod ry, m any whole number: regular undersampling along one or
-/// two axes, sheared from one row to the next (CAIPIRINHA) when shift is not 0.
+/// Lines (z, y) with z = oz + m·rz and y ≡ oy + shift·m mod ry, m any whole number. This is regular
+/// undersampling along one or two axes. Where shift is not 0 it is sheared from one row to the next
+/// (CAIPIRINHA).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Lattice {
-    pub(super) step: [usize; 2],
+pub(crate) struct Lattice {
+    pub(crate) step: [usize; 2],
     pub(super) shift: usize,
     pub(super) origin: [usize; 2],
 }
 
-/// Largest acceleration along an axis that is looked for.
-const LARGEST: usize = 8;
-
 impl Lattice {
+    /// Largest acceleration along an axis that lines are filled in for.
+    pub(crate) const LARGEST: usize = 8;
+
     /// Where a line stands: steps from the row and from the line of the lattice before it; \[0, 0\] on the lattice.
-    pub(super) fn class(&self, z: usize, y: usize) -> [usize; 2] {
+    pub(crate) fn class(&self, z: usize, y: usize) -> [usize; 2] {
         let [rz, ry] = self.step;
         let from = z as isize - self.origin[0] as isize;
         let (row, cz) = (from.div_euclid(rz as isize), from.rem_euclid(rz as isize));
@@ -49,6 +50,11 @@ impl Lattice {
     ///
     /// Errors: an irregular pattern, or one without gaps.
     pub(super) fn of(lines: ArrayView2<'_, bool>) -> Result<Self> {
+        Self::of_at_most(lines, Self::LARGEST)
+    }
+
+    /// The same with at most this acceleration along each axis.
+    pub(crate) fn of_at_most(lines: ArrayView2<'_, bool>, largest: usize) -> Result<Self> {
         let (nz, ny) = lines.dim();
         let sampled: Vec<[usize; 2]> =
             lines.indexed_iter().filter(|(_, s)| **s).map(|((z, y), _)| [z, y]).collect();
@@ -79,8 +85,8 @@ impl Lattice {
             block(&mut beside.iter().copied())
                 .is_none_or(|beside| sampled.iter().filter(|&&p| inside(beside, p)).count() == area(beside))
         };
-        let mut steps: Vec<[usize; 2]> = (1..=LARGEST.min(nz))
-            .flat_map(|rz| (1..=LARGEST.min(ny)).map(move |ry| [rz, ry]))
+        let mut steps: Vec<[usize; 2]> = (1..=largest.min(nz))
+            .flat_map(|rz| (1..=largest.min(ny)).map(move |ry| [rz, ry]))
             .filter(|[rz, ry]| rz * ry > 1)
             .collect();
         steps.sort_by_key(|[rz, ry]| std::cmp::Reverse(rz * ry));
@@ -100,7 +106,7 @@ impl Lattice {
         Err(Error::value(
             "sampling for grappa",
             format!(
-                "every R-th line, R up to {LARGEST} along each axis, and a full block of calibration lines"
+                "every R-th line, R up to {largest} along each axis, and a full block of calibration lines"
             ),
             "an irregular pattern",
         ))

@@ -12,9 +12,9 @@ use rayspin_core::{C32, Error, Result, expect_shape};
 use rayspin_device::{Array, BackendKind, Device};
 use rayspin_kernels::gram::Rows;
 use rayspin_kernels::grappa::{Interpolation, fill};
-use rayspin_solve::dense::{BLOCK_BYTES, Matrix, covariance, covariance_needs, panels, solve};
+use rayspin_solve::dense::{BLOCK_BYTES, Matrix, covariance, covariance_memory, panel_bytes, solve};
 
-use lattice::Lattice;
+pub(crate) use lattice::Lattice;
 
 /// Tikhonov regularisation of the weights, relative to the mean power of a source: little enough to leave noise-free
 /// weights alone, enough to keep them bounded where sources depend on one another.
@@ -48,7 +48,8 @@ pub struct Needs {
     pub sampled: ArrayD<bool>,
 }
 
-/// What [`grappa`] takes with this sampling, that of calibration lines, and so many coils; none where it refuses.
+/// What [`grappa`] takes with this sampling of the image and of the calibration lines. None if [`grappa`]
+/// refuses it.
 pub fn needs(
     device: &Device,
     sampled: &ArrayD<bool>,
@@ -72,16 +73,16 @@ pub fn needs(
         let all = columns + coils;
         let lines = trained(&there, &steps).len();
         let rows = lines * (EQUATIONS * columns).div_ceil(lines.max(1)).min(positions);
-        let (_, gpu) = covariance_needs(device, Rows::Listed(&vec![0; rows]), all);
+        let (_, gpu) = covariance_memory(device, Rows::Listed(&vec![0; rows]), all);
         let double = size_of::<rayspin_core::C64>();
         // On the CPU rows of equations, some at a time.
         let block = match device.kind() {
             BackendKind::Cpu => ((double * rows * all) as u64).min(BLOCK_BYTES),
             BackendKind::Cuda => 0,
         };
-        // The sum and a product; then the sum, its part, and what the factors are found in.
+        // First the sum and a product; then the sum, its part, and the workspace for the factors.
         let matrices = 3 * (double * all * all) as u64;
-        learning = learning.max(block + matrices + panels(all) + (size_of::<u32>() * rows) as u64);
+        learning = learning.max(block + matrices + panel_bytes(all) + (size_of::<u32>() * rows) as u64);
         on_gpu = on_gpu.max(gpu);
         filling = filling.max(rayspin_kernels::grappa::fill_bytes(coils, sampled.shape(), targets.len()));
         weights += (size_of::<C32>() * coils * columns) as u64;
@@ -125,7 +126,7 @@ fn trained(there: &Array2<bool>, steps: &[[isize; 2]]) -> Vec<[usize; 2]> {
     measured.filter(|&line| steps.iter().all(|&step| source(line, step))).collect()
 }
 
-/// Sampling of the grid from that of its lines and its readouts.
+/// The sampling of the grid, from the sampled lines and the sampled part of the readout.
 fn filled_mask(sampled: &ArrayD<bool>, readout: &[bool], lines: &Array2<bool>) -> ArrayD<bool> {
     let n = sampled.ndim();
     let mut filled = ArrayD::from_elem(sampled.raw_dim(), false);
@@ -139,10 +140,11 @@ fn filled_mask(sampled: &ArrayD<bool>, readout: &[bool], lines: &Array2<bool>) -
 
 /// Fills in the lines that a regular pattern leaves out, in the box of what is sampled and up to R − 1 lines around it.
 ///
-/// Weights minimise Σ |Σ_{r,j} w_{i,r,j} s_j(k + r) − s_i(k)|² + μ‖w‖² over all k where target and sources are measured:
-/// in `calibration`, k-space of the same grid and where it was measured, else in the scan's own centre. Sources are 5 positions along the readout by, in two dimensions, 4
-/// lines of the lattice, in three the 2 nearest lines of the 2 nearest rows (3 where the target lies on a row or column
-/// of it).
+/// Weights minimise Σ |Σ_{r,j} w_{i,r,j} s_j(k + r) − s_i(k)|² + μ‖w‖² over all k where target and sources
+/// are measured. They are learnt in `calibration`, k-space of the same grid and where it was measured, else
+/// in the scan's own centre. Sources are 5 positions along the readout on each of a few lines. In two
+/// dimensions these are 4 lines of the lattice. In three they are the 2 nearest lines of the 2 nearest rows
+/// (3 where the target lies on a row or column of it).
 ///
 /// Errors: an irregular pattern, a grid without gaps, readouts sampled in different parts, too few calibration lines.
 pub fn grappa(

@@ -101,13 +101,14 @@ pub(super) fn expect_one_set(options: &EspiritOptions) -> Result<()> {
     Ok(())
 }
 
-/// Memory and work of making cut maps, beside the maps themselves. [`CoilMaps::bytes_needed`] states those: their pinned memory is
-/// taken from the start, their places on the device only at the end, when the bytes stated here are free again. Maps that come out
-/// resident take their bytes of the device from the start.
+/// Memory and work of making cut maps, beside the maps themselves. [`CoilMaps::bytes_needed`] states the
+/// bytes of the maps. The maps take their pinned memory from the start. They take their places on the device
+/// only at the end, when the bytes stated here are free again. Maps that come out resident take their bytes
+/// of the device from the start.
 #[derive(Debug, Clone, Copy)]
 pub struct CutNeeds {
-    /// Bytes of the device's memory while a grid's coil images are made. Those of samples anywhere take an image, and what their
-    /// transform takes.
+    /// Bytes of the device's memory while a grid's coil images are made. For samples off the grid they are an
+    /// image, and what the transform of the samples takes.
     pub images: u64,
     /// Bytes of the device's memory while slabs are solved.
     pub solving: u64,

@@ -3,7 +3,7 @@ use rayspin_device::{Array, BackendKind, Device};
 use rayspin_kernels::espirit;
 use rayspin_kernels::gram::Rows;
 use rayspin_kernels::variant::Work;
-use rayspin_solve::dense::{Matrix, covariance, covariance_needs, eigen, panels, projector};
+use rayspin_solve::dense::{Matrix, covariance, covariance_memory, eigen, panel_bytes, projector};
 use serde::Serialize;
 
 use super::cut::zyx;
@@ -138,11 +138,13 @@ fn correlation(projector: &Matrix, coils: usize, kernel: [usize; 3]) -> Vec<C32>
     q.iter().map(|v| C32::new((v.re / points as f64) as f32, (v.im / points as f64) as f32)).collect()
 }
 
-/// Bytes that [`maps`] takes beside the maps themselves: the matrix of the neighbourhoods, the copy of it that is reduced,
-/// the eigenvectors as they are found and in order, and as much again to work in; or the matrix and two blocks of rows.
+/// Bytes of the host, bytes of the device, and the work of all voxels that [`maps`] takes, beside the maps
+/// themselves.
 ///
-/// With them, of a GPU, the bytes of its memory, Q and what the maps are found in; and the work of all voxels. For slabs of `planes`
-/// planes the bytes of the device's memory include a slab's maps.
+/// The host first holds the matrix of the neighbourhoods and two blocks of rows. Then it holds the matrix,
+/// the copy of it that is reduced, the eigenvectors as they are found and in order, and a panel to work in. A
+/// GPU holds the centre and the workspace of the covariance, then Q and the workspace of the maps. For slabs
+/// of `planes` planes the bytes of the device's memory include a slab's maps.
 pub(crate) fn needs(
     device: &Device,
     options: &EspiritOptions,
@@ -156,7 +158,7 @@ pub(crate) fn needs(
     let kernel = kernel(options.kernel, region, coils);
     let (reach_zyx, sets) = (kernel.map(|k| k - 1), options.sets.min(coils));
     let (rows, columns) = neighbourhoods(coils, region, kernel);
-    let (host, on_gpu) = covariance_needs(device, Rows::Listed(&rows), columns.len());
+    let (host, on_gpu) = covariance_memory(device, Rows::Listed(&rows), columns.len());
     let solved = planes.unwrap_or(whole[0]).min(whole[0]);
     let problem =
         espirit::Problem { coils, reach_zyx, shape_zyx: whole, planes: [0, solved], sets, crop: 0.0 };
@@ -176,7 +178,7 @@ pub(crate) fn needs(
     };
     let work = espirit::Problem { planes: [0, whole[0]], ..problem }.work();
     let matrix = (size_of::<C64>() * columns.len().pow(2)) as u64;
-    ((4 * matrix + panels(columns.len())).max(host), on_gpu, work)
+    ((4 * matrix + panel_bytes(columns.len())).max(host), on_gpu, work)
 }
 
 /// Width of the neighbourhood along z, y, x: as wished, at most half of the region, and smaller while the matrix is too

@@ -1,8 +1,9 @@
 //! Coil sensitivities from the scan's own k-space centre.
 //!
-//! Either the centre of k-space, tapered, gives low-resolution coil images, whose local principal components are the
-//! sensitivities ([`rayspin_kernels::walsh`]); or its neighbourhoods tell which k-space a coil array can produce at all,
-//! and the sensitivities are what this leaves unchanged ([`rayspin_kernels::espirit`]).
+//! There are two methods. Walsh's takes low-resolution coil images from the tapered centre of k-space; their
+//! local principal components are the sensitivities ([`rayspin_kernels::walsh`]). ESPIRiT's finds the k-space
+//! that a coil array can produce at all, from neighbourhoods in the centre. The projection onto it leaves the
+//! sensitivities unchanged ([`rayspin_kernels::espirit`]).
 
 mod cut;
 mod espirit;
@@ -164,7 +165,7 @@ pub(crate) struct EspiritNeeds {
     pub(crate) gpu: u64,
     /// Sets of maps.
     pub(crate) sets: u64,
-    /// Work of all voxels; that of the decomposition, which is the host's on any device, is not counted.
+    /// Work of all voxels. It does not count the decomposition, which the host does for any device.
     pub(crate) work: Work,
 }
 
@@ -243,7 +244,8 @@ impl NonCartesian<'_> {
 /// ESPIRiT, of all samples, brought to the grid by an FFT. Coil by coil; with `cut` a GPU holds no more than some coils or some planes
 /// at a time, and the maps lie on the host.
 ///
-/// Errors: a centre that is too narrow or holds no samples, several sets of maps that are cut, those of the transform, memory.
+/// Errors: a centre that is too narrow or holds no samples; several sets of maps that are cut; errors of the
+/// transform; memory.
 pub fn from_samples(
     samples: NonCartesian<'_>,
     width: Option<usize>,
@@ -355,17 +357,19 @@ fn hann(t: f64) -> f64 {
     if t.abs() < 1.0 { (std::f64::consts::FRAC_PI_2 * t).cos().powi(2) } else { 0.0 }
 }
 
+/// The widest centred box without position `at` of `n`: wider ones hold it.
+pub(crate) fn reach(at: usize, n: usize) -> usize {
+    let offset = at as isize - (n / 2) as isize;
+    // A box of width w covers offsets -w/2 ..= (w-1)/2.
+    if offset < 0 { (-offset) as usize * 2 - 1 } else { offset as usize * 2 }
+}
+
 /// Width of the widest centred cube (cut at short axes) in which everything is sampled.
-fn sampled_centre(sampled: &ArrayD<bool>) -> usize {
+pub(crate) fn sampled_centre(sampled: &ArrayD<bool>) -> usize {
     let shape = sampled.shape();
     // The distance of each missing position from the centre bounds the width; -half..half is even, hence the two sides.
     let mut width = shape.iter().copied().max().unwrap_or(0);
     let Some((&n, outer)) = shape.split_last() else { return width };
-    let reach = |at: usize, n: usize| {
-        let offset = at as isize - (n / 2) as isize;
-        // A box of width w covers offsets -w/2 ..= (w-1)/2.
-        if offset < 0 { (-offset) as usize * 2 - 1 } else { offset as usize * 2 }
-    };
     for (row, index) in sampled.rows().into_iter().zip(ndarray::indices(outer)) {
         let of_row = index.as_array_view().iter().zip(outer).map(|(&at, &n)| reach(at, n)).max().unwrap_or(0);
         if of_row < width {

@@ -16,11 +16,12 @@ use ndarray::ArrayD;
 use rayspin_core::Result;
 use rayspin_run::Step;
 
-use super::penalty::{Penalty, Reference, Regulariser};
+use super::penalty::{Penalty, Regulariser, TIKHONOV};
 use super::solve::{Conjugate, Normal, Solve, with_eigenvalue, without_sets};
-use super::{About, Idle, MapUse, Method, Place, Span, Uses, shared};
+use super::{About, Idle, MapUse, Method, Rule, Uses, rules, shared};
 use crate::encoding::{Solving, Spec};
 use crate::params;
+use crate::scan::Facts;
 
 params! {
     /// Regularised least squares of one image seen by all coils at once (Pruessmann et al., Magn Reson Med 46:638, 2001).
@@ -43,8 +44,7 @@ params! {
 
 impl CgSense {
     fn penalty_of(&self) -> Penalty<'_> {
-        let reference = Reference { image: self.anatomy.as_ref(), edge: self.anatomy_edge };
-        Penalty { regulariser: self.regulariser, lambda: self.lambda, reference }
+        Penalty::new(self.regulariser, self.lambda, self.anatomy.as_ref(), self.anatomy_edge)
     }
 }
 
@@ -54,14 +54,7 @@ impl Method for CgSense {
     }
 
     fn uses(&self) -> Uses {
-        Uses {
-            span: Span::Frame,
-            place: Place::Anywhere,
-            maps: MapUse::Sets,
-            density: false,
-            normal: true,
-            own_eigenvalue: false,
-        }
+        Uses { normal: true, ..Uses::new(MapUse::Sets) }
     }
 
     fn check(&self) -> Result<()> {
@@ -72,8 +65,18 @@ impl Method for CgSense {
         self.penalty_of().idle()
     }
 
+    fn suits(&self, facts: &Facts) -> Option<String> {
+        (facts.coils > 1 && rules::sparse(facts).is_none()).then(|| format!("{} coils", facts.coils))
+    }
+
+    fn rules(&self, facts: &Facts) -> Vec<Rule> {
+        // λ of differences is not in the unit of the noise.
+        let law = (self.regulariser == Regulariser::Identity).then(|| TIKHONOV.lambda(facts));
+        law.flatten().into_iter().collect()
+    }
+
     fn penalty(&self) -> Option<f64> {
-        Some(if self.regulariser == Regulariser::None { 0.0 } else { self.lambda })
+        Some(self.penalty_of().weight())
     }
 
     fn steps<'a>(&'a self, spec: &'a Spec<'a>) -> Result<Vec<Step<'a, Solving<'a>>>> {
@@ -98,9 +101,5 @@ impl Method for CgSense {
                 .progress(self.iterations)
                 .needs(move || conjugate.needs(spec, self.penalty_of().arrays(dims), 1, 0)),
         ])
-    }
-
-    fn copy(&self) -> Box<dyn Method> {
-        Box::new(self.clone())
     }
 }

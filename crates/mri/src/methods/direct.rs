@@ -1,13 +1,13 @@
 //! Inverse FFT of a grid, coil by coil, then combined: what methods of a grid share.
 
 use ndarray::ArrayD;
-use rayspin_core::{Error, Monitor, Result};
+use rayspin_core::{Error, Result};
 use rayspin_kernels::fft::{Fft, Norm, Problem};
 use rayspin_kernels::vector;
 use rayspin_run::{Bytes, Effort, Memory, Needs};
 
 use crate::encoding::{Solving, Spec, batches};
-use crate::partial::{PartialFourier, PartialImages, uneven_axes};
+use crate::partial::{PartialFourier, PartialImages, partial_axes};
 
 /// Transforms k-space that is known where `sampled` says so, and leaves the image with `state`.
 pub(super) fn transform(
@@ -24,7 +24,7 @@ pub(super) fn transform(
     let fft = Fft::new(spec.device(), grid, Norm::Unitary)?;
     let maps = state.maps();
     let mut combiner = spec.combiner(maps.as_ref());
-    for range in batches(spec.coils(), spec.cuts().coils) {
+    for range in batches(spec.coils(), spec.batch_sizes().coils) {
         let mut images = state.take_samples(&range)?;
         match &partial {
             Some(partial) => images = partial.images(images)?,
@@ -40,14 +40,14 @@ pub(super) fn transform(
 
 /// What [`transform`] takes.
 pub(super) fn needs(spec: &Spec<'_>, sampled: &ArrayD<bool>, how: Option<PartialFourier>) -> Result<Needs> {
-    let uneven = match how {
+    let partial = match how {
         Some(PartialFourier::None) => 0,
-        _ if uneven_axes(sampled).is_empty() => 0,
+        _ if partial_axes(sampled).is_empty() => 0,
         _ => PartialImages::bytes_needed(spec.domain()),
     };
     // The grid itself is transformed when all coils are taken at once.
-    let arrays = spec.part_of_samples() + uneven.max(spec.combining());
-    let memory = Memory::passing(Bytes::beside(spec.device(), arrays, spec.to_host().max(uneven)));
+    let arrays = spec.part_of_samples() + partial.max(spec.combining());
+    let memory = Memory::temporary(Bytes::with_host(spec.device(), arrays, spec.to_host().max(partial)));
     let transform = Problem { shape: spec.domain().to_vec(), batch: 1 }.work();
     Ok(Needs::of(memory).and(Effort::transforms(spec.coils() as u64, transform)))
 }
@@ -59,7 +59,7 @@ fn partial_images(
     how: Option<PartialFourier>,
     state: &mut Solving<'_>,
 ) -> Result<Option<PartialImages>> {
-    let axes = uneven_axes(sampled);
+    let axes = partial_axes(sampled);
     let Some(first) = axes.first() else {
         return match how {
             None => Ok(None),
@@ -85,14 +85,4 @@ fn partial_images(
         2 * first.half + 1
     ));
     PartialImages::new(spec.device(), sampled, &axes, how).map(Some)
-}
-
-/// Runs [`transform`] on what was measured.
-pub(super) fn of_measured(
-    spec: &Spec<'_>,
-    how: Option<PartialFourier>,
-    state: &mut Solving<'_>,
-    _: &Monitor<'_>,
-) -> Result<()> {
-    transform(spec, spec.expect_grid()?.sampled, how, state)
 }

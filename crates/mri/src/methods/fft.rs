@@ -9,18 +9,19 @@
 use rayspin_core::Result;
 use rayspin_run::Step;
 
-use super::{About, Combine, MapUse, Method, Place, Span, Uses, direct, shared};
+use super::{About, Combine, MapUse, Method, Place, Uses, direct, shared};
 use crate::encoding::{Solving, Spec};
 use crate::params;
 use crate::partial::PartialFourier;
+use crate::scan::{Facts, Pattern};
 
 params! {
     /// Inverse FFT of the grid, coil by coil, then combined.
     pub struct Cartesian {
         /// How coil images become one; by what is given when absent.
         combine: Option<Combine> = None => shared::COMBINE,
-        /// What becomes of a side of k-space that was not measured; [`PartialFourier::Pocs`] where coverage is uneven when
-        /// absent.
+        /// How the missing side of k-space is filled in (partial Fourier). By default [`PartialFourier::Pocs`] if one side of the
+        /// centre is measured farther than the other.
         partial_fourier: Option<PartialFourier> = None => shared::PARTIAL_FOURIER,
     }
 }
@@ -31,26 +32,19 @@ impl Method for Cartesian {
     }
 
     fn uses(&self) -> Uses {
-        Uses {
-            span: Span::Frame,
-            place: Place::Grid,
-            maps: MapUse::Combining(self.combine),
-            density: false,
-            normal: false,
-            own_eigenvalue: false,
-        }
+        Uses { place: Place::Grid, ..Uses::new(MapUse::Combining(self.combine)) }
+    }
+
+    fn suits(&self, facts: &Facts) -> Option<String> {
+        (facts.pattern == Pattern::Full).then(|| "a full grid".to_owned())
     }
 
     fn steps<'a>(&'a self, spec: &'a Spec<'a>) -> Result<Vec<Step<'a, Solving<'a>>>> {
         let how = self.partial_fourier;
         let grid = spec.expect_grid()?;
         Ok(vec![
-            Step::new("inverse FFT", move |state, monitor| direct::of_measured(spec, how, state, monitor))
+            Step::new("inverse FFT", move |state, _| direct::transform(spec, grid.sampled, how, state))
                 .needs(move || direct::needs(spec, grid.sampled, how)),
         ])
-    }
-
-    fn copy(&self) -> Box<dyn Method> {
-        Box::new(self.clone())
     }
 }

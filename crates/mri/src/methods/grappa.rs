@@ -14,7 +14,7 @@ use ndarray::ArrayD;
 use rayspin_core::{Error, Result};
 use rayspin_run::{Bytes, Memory, Needs, Step};
 
-use super::{About, Combine, MapUse, Method, Place, Span, Uses, direct, shared};
+use super::{About, Combine, MapUse, Method, Place, Uses, direct, shared};
 use crate::encoding::{Grid, Solving, Spec};
 use crate::grappa::{grappa, needs};
 use crate::params;
@@ -25,8 +25,8 @@ params! {
     pub struct Grappa {
         /// How coil images become one; by what is given when absent.
         combine: Option<Combine> = None => shared::COMBINE,
-        /// What becomes of a side of k-space that was not measured; [`PartialFourier::Pocs`] where coverage is uneven when
-        /// absent.
+        /// How the missing side of k-space is filled in (partial Fourier). By default [`PartialFourier::Pocs`] if one side of the
+        /// centre is measured farther than the other.
         partial_fourier: Option<PartialFourier> = None => shared::PARTIAL_FOURIER,
     }
 }
@@ -63,7 +63,7 @@ fn filling(spec: &Spec<'_>, grid: Grid<'_>) -> (Needs, Option<ArrayD<bool>>) {
         true => Bytes { gpu: calibrated + filling.gpu, host: filling.host },
         false => Bytes::host(calibrated + filling.host),
     };
-    (Needs::of(all.then(Memory::passing(passing))), Some(filling.sampled))
+    (Needs::of(all.then(Memory::temporary(passing))), Some(filling.sampled))
 }
 
 impl Method for Grappa {
@@ -75,14 +75,7 @@ impl Method for Grappa {
     }
 
     fn uses(&self) -> Uses {
-        Uses {
-            span: Span::Frame,
-            place: Place::Grid,
-            maps: MapUse::Combining(self.combine),
-            density: false,
-            normal: false,
-            own_eigenvalue: false,
-        }
+        Uses { place: Place::Grid, ..Uses::new(MapUse::Combining(self.combine)) }
     }
 
     fn steps<'a>(&'a self, spec: &'a Spec<'a>) -> Result<Vec<Step<'a, Solving<'a>>>> {
@@ -107,9 +100,5 @@ impl Method for Grappa {
             })
             .needs(move || direct::needs(spec, sampled.get().ok_or_else(missing)?, how)),
         ])
-    }
-
-    fn copy(&self) -> Box<dyn Method> {
-        Box::new(self.clone())
     }
 }

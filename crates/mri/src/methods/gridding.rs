@@ -14,7 +14,7 @@ use rayspin_device::Array;
 use rayspin_kernels::vector;
 use rayspin_run::Step;
 
-use super::{About, Combine, MapUse, Method, Place, Span, Uses, shared};
+use super::{About, Combine, MapUse, Method, Place, Uses, shared};
 use crate::encoding::{Solving, Spec, batches};
 use crate::params;
 
@@ -30,7 +30,7 @@ impl Gridding {
     fn run(&self, spec: &Spec<'_>, state: &mut Solving<'_>) -> Result<()> {
         let maps = state.maps();
         let mut combiner = spec.combiner(maps.as_ref());
-        for range in batches(spec.coils(), spec.cuts().coils) {
+        for range in batches(spec.coils(), spec.batch_sizes().coils) {
             let samples = state.take_samples(&range)?;
             let plans = state.plans()?;
             let mut weighted = Array::zeros(spec.device(), samples.shape())?;
@@ -52,23 +52,12 @@ impl Method for Gridding {
     }
 
     fn uses(&self) -> Uses {
-        Uses {
-            span: Span::Frame,
-            place: Place::Trajectory,
-            maps: MapUse::Combining(self.combine),
-            density: true,
-            normal: false,
-            own_eigenvalue: false,
-        }
+        Uses { place: Place::Trajectory, density: true, ..Uses::new(MapUse::Combining(self.combine)) }
     }
 
     fn steps<'a>(&'a self, spec: &'a Spec<'a>) -> Result<Vec<Step<'a, Solving<'a>>>> {
         Ok(vec![
             Step::new("gridding", move |state, _| self.run(spec, state)).needs(move || spec.gridding_needs()),
         ])
-    }
-
-    fn copy(&self) -> Box<dyn Method> {
-        Box::new(self.clone())
     }
 }

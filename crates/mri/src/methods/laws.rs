@@ -20,11 +20,11 @@ const DEVICE: f64 = 1e-3;
 
 /// Checks a method with its default parameters:
 ///
-/// * its parameters have distinct names, defaults in range, take back what they give, and agree in kind with those of the same
-///   name in `among`;
-/// * an image of a scan 100 times as bright is 100 times the image, and finite;
-/// * the stages that run are stages that were planned;
-/// * every device gives the same image.
+/// * Its parameters have distinct names and defaults in range, and take back what they give. They agree in
+///   kind with parameters of the same name in `among`.
+/// * An image of a scan 100 times as bright is 100 times the image, and finite.
+/// * The stages that run are stages that were planned.
+/// * Every device gives the same image.
 ///
 /// Errors: the first that does not hold, named.
 pub fn check(method: &dyn Method, among: &Methods, devices: &[Device]) -> Result<()> {
@@ -92,7 +92,7 @@ fn check_table(method: &dyn Method, among: &Methods) -> Result<()> {
     Ok(())
 }
 
-/// A small scan that the method takes: two frames for one over a series.
+/// A small scan that suits the method: one frame, or several for a method over a series.
 fn frames(method: &dyn Method, gain: f32) -> Result<Vec<Frame>> {
     let sampling = match takes(method.uses(), true) {
         true => Sampling::Cartesian(CartesianPattern::Uniform { acceleration: [2, 1], calibration: 12 }),

@@ -14,11 +14,12 @@ use rayspin_device::Array;
 use rayspin_kernels::vector;
 use rayspin_run::Step;
 
-use super::penalty::{Penalty, Reference, Regulariser};
+use super::penalty::{Penalty, Regulariser, TIKHONOV};
 use super::solve::{Conjugate, Normal, Solve, with_eigenvalue};
-use super::{About, Combine, Idle, MapUse, Method, Place, Span, Uses, shared};
+use super::{About, Combine, Idle, MapUse, Method, Rule, Uses, rules, shared};
 use crate::encoding::{Solving, Spec, batches};
 use crate::params;
+use crate::scan::Facts;
 
 params! {
     /// Regularised least squares, coil by coil, then combined.
@@ -43,8 +44,7 @@ params! {
 
 impl LeastSquares {
     fn penalty_of(&self) -> Penalty<'_> {
-        let reference = Reference { image: self.anatomy.as_ref(), edge: self.anatomy_edge };
-        Penalty { regulariser: self.regulariser, lambda: self.lambda, reference }
+        Penalty::new(self.regulariser, self.lambda, self.anatomy.as_ref(), self.anatomy_edge)
     }
 
     /// The coils' systems share their operator and differ in the right-hand side only: one after another, in the memory of
@@ -63,7 +63,7 @@ impl LeastSquares {
         let mut all_converged = true;
         let maps = state.maps();
         let mut combiner = spec.combiner(maps.as_ref());
-        for range in batches(spec.coils(), spec.cuts().coils) {
+        for range in batches(spec.coils(), spec.batch_sizes().coils) {
             let mut images = state.take_images(&range)?;
             let mut rhs = Array::zeros(spec.device(), &matrix)?;
             let len = rhs.len();
@@ -91,14 +91,7 @@ impl Method for LeastSquares {
     }
 
     fn uses(&self) -> Uses {
-        Uses {
-            span: Span::Frame,
-            place: Place::Anywhere,
-            maps: MapUse::Combining(self.combine),
-            density: false,
-            normal: true,
-            own_eigenvalue: false,
-        }
+        Uses { normal: true, ..Uses::new(MapUse::Combining(self.combine)) }
     }
 
     fn check(&self) -> Result<()> {
@@ -109,8 +102,18 @@ impl Method for LeastSquares {
         self.penalty_of().idle()
     }
 
+    fn suits(&self, facts: &Facts) -> Option<String> {
+        (facts.coils == 1 && rules::sparse(facts).is_none()).then(|| "one coil".to_owned())
+    }
+
+    fn rules(&self, facts: &Facts) -> Vec<Rule> {
+        // λ of differences is not in the unit of the noise.
+        let law = (self.regulariser == Regulariser::Identity).then(|| TIKHONOV.lambda(facts));
+        law.flatten().into_iter().collect()
+    }
+
     fn penalty(&self) -> Option<f64> {
-        Some(if self.regulariser == Regulariser::None { 0.0 } else { self.lambda })
+        Some(self.penalty_of().weight())
     }
 
     fn steps<'a>(&'a self, spec: &'a Spec<'a>) -> Result<Vec<Step<'a, Solving<'a>>>> {
@@ -137,10 +140,6 @@ impl Method for LeastSquares {
             .progress(coils * self.iterations)
             .needs(needs),
         ])
-    }
-
-    fn copy(&self) -> Box<dyn Method> {
-        Box::new(self.clone())
     }
 }
 

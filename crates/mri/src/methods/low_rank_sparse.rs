@@ -4,9 +4,10 @@
 //! min_{L,S} 1/(2Λ) ‖E(L + S) − d‖² + λ_L σ ‖L‖_* + λ_S s ‖TS‖₁,   ρ = L + S
 //! ```
 //!
-//! over all frames of a slice together: the background L has few singular values as a matrix of frames and voxels, and what moves, S,
-//! has few frequencies in time (T is the Fourier transform along the frames). Λ is the largest eigenvalue of EᴴE, σ the largest
-//! singular value of Eᴴd/Λ, and s the 99th percentile of |Eᴴd|/Λ. Each frame has an encoding of its own.
+//! over all frames of a slice together. The background L has few singular values as a matrix of frames and
+//! voxels. The moving part S has few frequencies in time (T is the Fourier transform along the frames). Λ is
+//! the largest eigenvalue of EᴴE, σ the largest singular value of Eᴴd/Λ, and s the 99th percentile of
+//! |Eᴴd|/Λ. Each frame has an encoding of its own.
 //!
 //! Otazo, Candès, Sodickson, *Low-rank plus sparse matrix decomposition for accelerated dynamic MRI with separation of background
 //! and dynamic components*, Magn Reson Med 73:1125, 2015.
@@ -18,7 +19,7 @@ use rayspin_solve::{LowRankSparseOptions, Problem, low_rank_plus_sparse, low_ran
 use super::params::Value;
 use super::solve::{Solve, vector_work, with_eigenvalue};
 use super::sparse::expect_one_set;
-use super::{About, MapUse, Method, Param, Place, Span, Uses, shared};
+use super::{About, MapUse, Method, Param, Span, Uses, shared};
 use crate::encoding::{Solving, Spec};
 use crate::params;
 
@@ -80,7 +81,7 @@ impl LowRankSparse {
         let iterations = self.iterations as u64;
         let effort = spec.normal_effort(iterations)?.iterations(iterations);
         let passes = 5.0 * spec.frames() as f64;
-        Ok(Needs::of(Memory::passing(Bytes { host: host + beside, gpu }))
+        Ok(Needs::of(Memory::temporary(Bytes { host: host + beside, gpu }))
             .and(effort.and(vector_work(spec, iterations, passes))))
     }
 }
@@ -94,14 +95,7 @@ impl Method for LowRankSparse {
     }
 
     fn uses(&self) -> Uses {
-        Uses {
-            span: Span::Series,
-            place: Place::Anywhere,
-            maps: MapUse::One,
-            density: false,
-            normal: true,
-            own_eigenvalue: true,
-        }
+        Uses { span: Span::Series, normal: true, own_eigenvalue: true, ..Uses::new(MapUse::One) }
     }
 
     fn penalty(&self) -> Option<f64> {
@@ -116,9 +110,5 @@ impl Method for LowRankSparse {
                 .progress(self.iterations)
                 .needs(move || self.needs(spec)),
         ])
-    }
-
-    fn copy(&self) -> Box<dyn Method> {
-        Box::new(self.clone())
     }
 }

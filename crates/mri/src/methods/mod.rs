@@ -1,9 +1,9 @@
 //! Methods: how an image is made of samples. Each is a value, a struct of its parameters, in a file of its own that opens with
 //! its equation; [`Methods`] lists them.
 //!
-//! A method is written over a [`Spec`], which knows the encoding before anything is allocated, and a [`Solving`], which has it
-//! while the method runs. So it does not know whether samples lie on a grid or on a trajectory, and the steps that it gives are
-//! planned and run alike. Another crate adds its own with [`Methods::with`].
+//! A method is written over a [`Spec`], which knows the encoding before anything is allocated, and a
+//! [`Solving`], which has it while the method runs. So a method works alike on a grid and on a trajectory,
+//! and the same steps are planned and run. Another crate adds its own with [`Methods::with`].
 
 mod cg_sense;
 mod direct;
@@ -15,6 +15,7 @@ mod least_squares;
 mod low_rank_sparse;
 mod params;
 mod penalty;
+mod rules;
 mod shared;
 mod solve;
 mod sparse;
@@ -27,6 +28,7 @@ use rayspin_core::{Error, Result};
 use rayspin_run::Step;
 
 use crate::encoding::{Solving, Spec};
+use crate::scan::Facts;
 pub use cg_sense::CgSense;
 pub use fft::Cartesian;
 pub use grappa::Grappa;
@@ -61,9 +63,9 @@ pub enum Span {
 /// Which samples a method takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place {
-    /// Samples on a grid, in an even field.
+    /// Samples on a grid, in a homogeneous field.
     Grid,
-    /// Samples with a trajectory, or on a grid in an uneven field.
+    /// Samples with a trajectory, or on a grid in an inhomogeneous field.
     Trajectory,
     /// Either.
     Anywhere,
@@ -97,6 +99,20 @@ pub struct Uses {
     pub own_eigenvalue: bool,
 }
 
+impl Uses {
+    /// A method over one image, which takes any samples and nothing else.
+    pub fn new(maps: MapUse) -> Self {
+        Self {
+            span: Span::Frame,
+            place: Place::Anywhere,
+            maps,
+            density: false,
+            normal: false,
+            own_eigenvalue: false,
+        }
+    }
+}
+
 /// A parameter that does nothing as the others stand.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Idle {
@@ -108,8 +124,19 @@ pub struct Idle {
     pub found: String,
 }
 
+/// A value of a parameter that suits a scan.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Rule {
+    /// The parameter's name.
+    pub name: &'static str,
+    /// Its value.
+    pub value: Value,
+    /// Why, in a few words.
+    pub reason: String,
+}
+
 /// How an image is made of samples.
-pub trait Method: Parameters {
+pub trait Method: Parameters + CopyMethod {
     /// Its name and what it does.
     fn about(&self) -> About;
 
@@ -126,13 +153,24 @@ pub trait Method: Parameters {
         Vec::new()
     }
 
+    /// Why this method suits a scan, in a few words; none where another one does. The first of a table of methods that answers is
+    /// taken where the user names none.
+    fn suits(&self, _facts: &Facts) -> Option<String> {
+        None
+    }
+
+    /// Values of its parameters that suit a scan better than the defaults, by facts that are known before the run.
+    fn rules(&self, _facts: &Facts) -> Vec<Rule> {
+        Vec::new()
+    }
+
     /// The penalty's weight relative to the largest eigenvalue of FᴴF; 0 where there is no penalty, and none where the method has
     /// none.
     fn penalty(&self) -> Option<f64> {
         None
     }
 
-    /// Whether iterations end in a residual of their own, which no more of them lower: those of random shifts.
+    /// Whether random shifts leave a residual that more iterations do not lower.
     fn moves(&self) -> bool {
         false
     }
@@ -142,9 +180,18 @@ pub trait Method: Parameters {
     ///
     /// Errors: a method that does not suit the encoding.
     fn steps<'a>(&'a self, spec: &'a Spec<'a>) -> Result<Vec<Step<'a, Solving<'a>>>>;
+}
 
-    /// A copy, to change parameters of.
+/// Copies a method behind a pointer. Every method that can be cloned has it.
+pub trait CopyMethod {
+    /// A copy whose parameters can be changed.
     fn copy(&self) -> Box<dyn Method>;
+}
+
+impl<M: Method + Clone + 'static> CopyMethod for M {
+    fn copy(&self) -> Box<dyn Method> {
+        Box::new(self.clone())
+    }
 }
 
 /// Copies a method, changes its parameters by name, and checks them.
@@ -157,6 +204,19 @@ pub fn with(
     let mut changed = method.copy();
     values.into_iter().try_for_each(|(name, value)| changed.set(&name, value))?;
     Ok(Arc::from(changed))
+}
+
+/// The method with the values of its [rules](Method::rules) but for parameters that are `given`, and the rules that were taken.
+///
+/// Errors: a rule whose value is out of range.
+pub fn suited_to(
+    method: &dyn Method,
+    facts: &Facts,
+    given: impl Fn(&str) -> bool,
+) -> Result<(Arc<dyn Method>, Vec<Rule>)> {
+    let rules: Vec<Rule> = method.rules(facts).into_iter().filter(|rule| !given(rule.name)).collect();
+    let values = rules.iter().map(|rule| (rule.name.to_owned(), rule.value.clone()));
+    Ok((with(method, values)?, rules))
 }
 
 /// The table of methods, each with the defaults of its parameters.
@@ -197,6 +257,15 @@ impl Methods {
             let names: Vec<_> = self.iter().map(|method| method.about().name).collect();
             Error::value("method", format!("one of {}", names.join(", ")), name)
         })
+    }
+
+    /// The method for a scan for which the user names none, and why. `field` says that a map of the field is given, with which samples
+    /// on a grid count as samples of a trajectory.
+    pub fn suited(&self, facts: &Facts, field: bool) -> Option<(&dyn Method, String)> {
+        let on_grid = facts.on_grid && !field;
+        let fitting = self.iter().filter(|method| takes(method.uses(), on_grid));
+        let mut suited = fitting.filter_map(|method| Some((method, method.suits(facts)?)));
+        suited.next()
     }
 
     /// The names of the methods for which this holds, `a, b or c`.

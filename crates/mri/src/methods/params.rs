@@ -49,7 +49,7 @@ pub enum Kind {
     Image,
 }
 
-/// One of the names that a parameter takes.
+/// One of the names that a [`Kind::Choice`] parameter accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Choice {
     /// Its name.
@@ -75,10 +75,14 @@ pub struct Param {
     pub expected: &'static str,
     /// Whether a value, never [`Value::Nothing`], is in range.
     pub valid: fn(&Value) -> bool,
-    /// What it is.
+    /// What it is. The first clause, up to a comma, a semicolon or a parenthesis, is the short help.
     pub help: &'static str,
     /// What a method does that is given none, where none is the default.
     pub absent: &'static str,
+    /// Whether a value may be searched for: `auto` in the command.
+    pub searched: bool,
+    /// What the value follows from where the user gives none and the scan tells it; empty where it is always the default.
+    pub rule: &'static str,
 }
 
 impl Param {
@@ -94,6 +98,8 @@ impl Param {
             valid: |_| true,
             help,
             absent: "none",
+            searched: false,
+            rule: "",
         }
     }
 
@@ -124,6 +130,18 @@ impl Param {
     #[must_use]
     pub const fn absent(self, absent: &'static str) -> Self {
         Self { absent, ..self }
+    }
+
+    /// A value may be searched for.
+    #[must_use]
+    pub const fn searched(self) -> Self {
+        Self { searched: true, ..self }
+    }
+
+    /// Without a value of the user's it follows from this.
+    #[must_use]
+    pub const fn follows(self, rule: &'static str) -> Self {
+        Self { rule, ..self }
     }
 
     /// The command's option: `--wavelet-levels`.
@@ -327,7 +345,7 @@ macro_rules! params {
     };
 }
 
-/// Declares the names that a parameter takes.
+/// Declares the names that a [`Kind::Choice`](crate::methods::Kind::Choice) parameter accepts.
 #[macro_export]
 macro_rules! choices {
     ($(#[$meta:meta])* pub enum $name:ident { $($(#[$doc:meta])* $variant:ident = $text:literal, $help:literal;)* }) => {

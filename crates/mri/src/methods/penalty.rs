@@ -8,6 +8,7 @@ use rayspin_device::{Array, Device};
 use rayspin_linop::{Compose, FiniteDifference, Identity, LinearOp, Normal, weighted_differences};
 
 use super::Idle;
+use super::rules::Law;
 use crate::choices;
 use crate::crop::centre_crop;
 use crate::encoding::{Spec, Voxels};
@@ -23,6 +24,9 @@ choices! {
         Differences = "differences", "Finite differences";
     }
 }
+
+/// λ of the squared size of an image: proportional to the noise's power over the signal's in the image.
+pub(super) const TIKHONOV: Law = Law { factors: [0.7, 0.07], power: 2, range: [[1e-5, 1e-2], [1e-6, 1e-3]] };
 
 /// A reference image whose edges differences leave alone, and what counts as one.
 #[derive(Clone, Copy)]
@@ -45,7 +49,21 @@ pub(super) struct Quadratic {
     pub(super) factor: f64,
 }
 
-impl Penalty<'_> {
+impl<'a> Penalty<'a> {
+    pub(super) fn new(
+        regulariser: Regulariser,
+        lambda: f64,
+        anatomy: Option<&'a Arc<ArrayD<f32>>>,
+        edge: f64,
+    ) -> Self {
+        Self { regulariser, lambda, reference: Reference { image: anatomy, edge } }
+    }
+
+    /// λ, or 0 without a penalty.
+    pub(super) fn weight(&self) -> f64 {
+        if self.regulariser == Regulariser::None { 0.0 } else { self.lambda }
+    }
+
     /// The operator on images of `shape`, which may be larger than the encoding's matrix.
     pub(super) fn quadratic(&self, spec: &Spec<'_>, shape: &[usize]) -> Result<Option<Quadratic>> {
         let voxels = spec.voxels();
@@ -70,10 +88,10 @@ impl Penalty<'_> {
         })
     }
 
-    /// Arrays of an image that its term takes, of images with so many axes.
+    /// Number of arrays of the image's size for the term, for images with `axes` axes.
     pub(super) fn arrays(&self, axes: usize) -> u64 {
         match self.reference.image {
-            _ if self.lambda == 0.0 || self.regulariser == Regulariser::None => 0,
+            _ if self.weight() == 0.0 => 0,
             None => 1,
             Some(_) => 1 + self.reference.arrays(axes) + 2 * axes as u64,
         }
@@ -133,13 +151,14 @@ impl Reference<'_> {
         }
     }
 }
-/// diag(w) D with w_a(i) = r_a/√(1 + (|v(i + e_a) − v(i)| / η)²) and the slopes r from a reference image v, η being `edge` times the 99th
-/// percentile of |v|: differences across edges of the reference cost little, so that these edges stay.
+/// diag(w) D with w_a(i) = r_a/√(1 + (|v(i + e_a) − v(i)| / η)²), from the slopes r and a reference image v.
+/// η is `edge` times the 99th percentile of |v|. Differences across edges of the reference cost little, so
+/// that these edges stay.
 ///
-/// The squares of these weights are those of a quadratic penalty (J. P. Haldar et al., *Anatomically constrained
-/// reconstruction from noisy data*, Magn Reson Med 59:810, 2008, take weights from reference images for it); in total
-/// variation they are those of M. J. Ehrhardt, M. M. Betcke, *Multi-contrast MRI reconstruction with structure-guided total
-/// variation*, SIAM J Imaging Sci 9:1084, 2016, an axis at a time.
+/// A quadratic penalty takes the squares of these weights. J. P. Haldar et al., *Anatomically constrained
+/// reconstruction from noisy data*, Magn Reson Med 59:810, 2008, take weights of such a penalty from
+/// reference images. In total variation the weights follow M. J. Ehrhardt, M. M. Betcke, *Multi-contrast MRI
+/// reconstruction with structure-guided total variation*, SIAM J Imaging Sci 9:1084, 2016, an axis at a time.
 fn anatomical(
     device: &Device,
     reference: &ArrayD<f32>,

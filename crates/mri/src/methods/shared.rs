@@ -11,6 +11,8 @@ choices! {
         RootSumOfSquares = "rss", "Root of the sum of squares (magnitude only)";
         /// Σ_j conj(c_j) y_j / Σ_j |c_j|² with sensitivity maps: keeps the phase.
         Maps = "maps", "Weighted by sensitivity maps (keeps the phase)";
+        /// y_j: the coil images as they are, `[coil, z, y, x]`.
+        None = "none", "Coil images as they are, one volume a coil (keeps the phase)";
     }
 }
 
@@ -22,9 +24,11 @@ pub(super) const COMBINE: Param =
 
 pub(super) const LAMBDA: Param = Param::new(
     PENALTY,
-    "Weight of the penalty, relative to the largest eigenvalue of the normal operator; for wavelet and tv also to the image's brightness (99th percentile)",
+    "Weight of the penalty, relative to the largest eigenvalue of the normal operator; with an L1 penalty also to the image's brightness (99th percentile)",
 )
 .short('l')
+.searched()
+.follows("the scan's noise")
 .expects("a finite number >= 0", |value| match value {
     Value::Number(lambda) => *lambda >= 0.0 && lambda.is_finite(),
     _ => false,
@@ -32,7 +36,7 @@ pub(super) const LAMBDA: Param = Param::new(
 
 pub(super) const REGULARISER: Param = Param::new(
     PENALTY,
-    "Quantity that the penalty of ls and cg-sense keeps small; differences are scaled to a distance of 1/256 of the field of view",
+    "Quantity that the penalty keeps small; differences are scaled to a distance of 1/256 of the field of view",
 )
 .short('W');
 

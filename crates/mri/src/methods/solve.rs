@@ -28,8 +28,8 @@ pub struct Solve {
     pub eigenvalue: f64,
     /// Whether the iterations for it met their tolerance.
     pub eigenvalue_converged: bool,
-    /// Of sparse methods: s n/256, or s (n/256)^{d/2} for wavelets of d axes, what λ is relative to besides L: the image's
-    /// brightness and its matrix size.
+    /// For sparse methods, the scale of λ besides L: s n/256, or s (n/256)^{d/2} for wavelets of d axes. It
+    /// stands for the image's brightness and its matrix size.
     pub scale: Option<f64>,
     /// Whether the residual met the tolerance (for every coil, when they are solved one by one).
     pub converged: bool,
@@ -117,7 +117,7 @@ impl Conjugate {
         };
         let mut watch = Watch::from(monitor);
         if watched {
-            watch = watch.showing(&mut show);
+            watch = watch.with_observer(&mut show);
         }
         let result = least_squares(operator, rhs, lambda, &penalties, &options, watch)?;
         let rayspin_solve::CgResult { solution, residuals, converged, .. } = result.cg;
@@ -130,7 +130,7 @@ impl Conjugate {
         // Scaled right-hand side, solution, residual, product, direction.
         let arrays = (5 + penalty) * spec.image_bytes();
         let iterations = self.iterations as u64;
-        let memory = Memory::passing(Bytes::beside(spec.device(), arrays + beside, spec.to_host()));
+        let memory = Memory::temporary(Bytes::with_host(spec.device(), arrays + beside, spec.to_host()));
         let applications = spec.normal_effort(iterations)?.times(solves);
         Ok(Needs::of(memory).and(applications.iterations(solves * iterations).and(vector_work(
             spec,

@@ -14,7 +14,7 @@ pub(super) struct Fista {
     pub(super) growth: f64,
     pub(super) iterations: usize,
     pub(super) tolerance: f64,
-    /// Iterates that the image is the mean of.
+    /// Largest number of last iterates to average into the image.
     pub(super) average: usize,
 }
 
@@ -45,7 +45,7 @@ impl Fista {
         };
         let mut watch = Watch::from(monitor);
         if watched {
-            watch = watch.showing(&mut show);
+            watch = watch.with_observer(&mut show);
         }
         let lambda = self.lambda * self.growth;
         let found = sparse_least_squares(&problem, None, lambda, penalty, &options, watch)?;
@@ -66,7 +66,7 @@ impl Fista {
     pub(super) fn needs(&self, spec: &Spec<'_>, penalty: u64) -> Result<Needs> {
         let iterations = self.iterations as u64;
         let arrays = (8 + penalty) * spec.image_bytes();
-        let memory = Memory::passing(Bytes::beside(spec.device(), arrays, spec.to_host()));
+        let memory = Memory::temporary(Bytes::with_host(spec.device(), arrays, spec.to_host()));
         let effort = spec.normal_effort(iterations)?.iterations(iterations);
         Ok(Needs::of(memory).and(effort.and(vector_work(spec, iterations, 5.0))))
     }

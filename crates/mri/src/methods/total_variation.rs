@@ -17,10 +17,15 @@ use rayspin_core::Result;
 use rayspin_run::Step;
 
 use super::penalty::Reference;
+use super::rules::Law;
 use super::sparse::{Fista, expect_one_set};
-use super::{About, Idle, MapUse, Method, Place, Span, Uses, shared};
+use super::{About, Idle, MapUse, Method, Rule, Uses, shared};
 use crate::encoding::{Solving, Spec};
 use crate::params;
+use crate::scan::Facts;
+
+/// λ is a threshold: proportional to the noise of a difference.
+const LAW: Law = Law { factors: [0.15, 0.04], power: 1, range: [[1e-3, 1e-2], [1e-3, 3e-3]] };
 
 /// Steps of the inner problem of total variation in each iteration.
 const STEPS: usize = 8;
@@ -55,18 +60,15 @@ impl Method for TotalVariation {
     }
 
     fn uses(&self) -> Uses {
-        Uses {
-            span: Span::Frame,
-            place: Place::Anywhere,
-            maps: MapUse::One,
-            density: false,
-            normal: true,
-            own_eigenvalue: true,
-        }
+        Uses { normal: true, own_eigenvalue: true, ..Uses::new(MapUse::One) }
     }
 
     fn idle(&self) -> Vec<Idle> {
         self.reference().idle().into_iter().collect()
+    }
+
+    fn rules(&self, facts: &Facts) -> Vec<Rule> {
+        LAW.lambda(facts).into_iter().collect()
     }
 
     fn penalty(&self) -> Option<f64> {
@@ -99,9 +101,5 @@ impl Method for TotalVariation {
             spec.largest_eigenvalue(),
             Step::new("FISTA", solve).progress(self.iterations).needs(move || fista().needs(spec, arrays)),
         ])
-    }
-
-    fn copy(&self) -> Box<dyn Method> {
-        Box::new(self.clone())
     }
 }

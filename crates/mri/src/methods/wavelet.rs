@@ -5,7 +5,7 @@
 //! ```
 //!
 //! by FISTA with random shifts, with L the largest eigenvalue of EᴴE, s the image's brightness (99th percentile of |Eᴴd|/L) and w
-//! the size of the voxels. The image is the mean of the last iterates, of which each has seen other shifts.
+//! the size of the voxels. The image is the mean of the last iterates. Each of them has seen other shifts.
 //!
 //! Lustig, Donoho, Pauly, *Sparse MRI: the application of compressed sensing for rapid MR imaging*, Magn Reson Med 58:1182, 2007.
 
@@ -16,13 +16,18 @@ use rayspin_run::Step;
 use rayspin_solve::WaveletSparsity;
 
 use super::params::Value;
+use super::rules::{self, Law};
 use super::sparse::{Fista, expect_one_set};
-use super::{About, MapUse, Method, Param, Place, Span, Uses, shared};
+use super::{About, MapUse, Method, Param, Rule, Uses, shared};
 use crate::encoding::{Solving, Spec};
+use crate::scan::Facts;
 use crate::{choices, params};
 
-/// Iterates that the image is the mean of: each has seen other shifts.
+/// Number of last iterates to average into the image. Each has seen other shifts.
 const AVERAGED: usize = 8;
+
+/// λ is a threshold: proportional to the noise of a coefficient.
+const LAW: Law = Law { factors: [0.3, 0.04], power: 1, range: [[1e-3, 1e-2], [1e-3, 1e-2]] };
 
 choices! {
     /// The filter of wavelets.
@@ -44,8 +49,8 @@ params! {
         lambda: f64 = 3e-3 => shared::LAMBDA,
         /// Iterations at most.
         iterations: usize = 50 => shared::ITERATIONS,
-        /// Relative residual at which they end. The random shifts leave a residual of their own, which no iteration lowers: none
-        /// is waited for.
+        /// Relative residual at which they end. The random shifts leave a residual of their own, which no
+        /// iteration lowers. So the default is 0: all iterations run.
         tolerance: f64 = 0.0 => shared::TOLERANCE,
         /// The filter.
         wavelet: WaveletFilter = WaveletFilter::Db2 => Param::new("Wavelets", "Wavelet family"),
@@ -77,14 +82,15 @@ impl Method for Wavelet {
     }
 
     fn uses(&self) -> Uses {
-        Uses {
-            span: Span::Frame,
-            place: Place::Anywhere,
-            maps: MapUse::One,
-            density: false,
-            normal: true,
-            own_eigenvalue: true,
-        }
+        Uses { normal: true, own_eigenvalue: true, ..Uses::new(MapUse::One) }
+    }
+
+    fn suits(&self, facts: &Facts) -> Option<String> {
+        rules::sparse(facts)
+    }
+
+    fn rules(&self, facts: &Facts) -> Vec<Rule> {
+        LAW.lambda(facts).into_iter().chain(rules::fista_iterations(facts)).collect()
     }
 
     fn penalty(&self) -> Option<f64> {
@@ -119,9 +125,5 @@ impl Method for Wavelet {
             spec.largest_eigenvalue(),
             Step::new("FISTA", solve).progress(self.iterations).needs(move || fista().needs(spec, arrays)),
         ])
-    }
-
-    fn copy(&self) -> Box<dyn Method> {
-        Box::new(self.clone())
     }
 }

@@ -30,11 +30,11 @@ const ITERATIONS: usize = 12;
 /// Lines on the short side that a phase can be told from, at least.
 const MIN_HALF: usize = 4;
 /// A side longer than the other by this part of the grid is no rounding of the centre.
-const UNEVEN: f64 = 1.0 / 32.0;
+const MIN_ASYMMETRY: f64 = 1.0 / 32.0;
 
-/// One axis that is covered unevenly.
+/// One axis that is measured farther on one side of the centre than on the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Uneven {
+pub struct PartialAxis {
     /// Which.
     pub axis: usize,
     /// First and last measured index.
@@ -64,7 +64,7 @@ pub fn measured_box(sampled: &ArrayD<bool>) -> Option<Vec<[usize; 2]>> {
 
 /// The axes along which a full box of samples reaches farther on one side of the centre n/2 than on the other; none
 /// where the samples are no full box, or too few on the short side.
-pub fn uneven_axes(sampled: &ArrayD<bool>) -> Vec<Uneven> {
+pub fn partial_axes(sampled: &ArrayD<bool>) -> Vec<PartialAxis> {
     let Some(ends) = measured_box(sampled) else { return Vec::new() };
     (0..sampled.ndim())
         .filter_map(|axis| {
@@ -72,17 +72,17 @@ pub fn uneven_axes(sampled: &ArrayD<bool>) -> Vec<Uneven> {
             let centre = n / 2;
             let (left, right) = (centre.checked_sub(ends[axis][0])?, ends[axis][1].checked_sub(centre)?);
             let half = left.min(right);
-            let uneven = left.abs_diff(right) as f64 > (n as f64 * UNEVEN).max(1.0);
-            (uneven && half >= MIN_HALF).then_some(Uneven { axis, measured: ends[axis], half })
+            let partial = left.abs_diff(right) as f64 > (n as f64 * MIN_ASYMMETRY).max(1.0);
+            (partial && half >= MIN_HALF).then_some(PartialAxis { axis, measured: ends[axis], half })
         })
         .collect()
 }
 
-/// Makes images of k-space that is covered unevenly.
+/// Makes images of k-space that is measured farther on one side of the centre than on the other.
 pub struct PartialImages {
     how: PartialFourier,
     fft: Fft<f32>,
-    /// What the phase is told from.
+    /// The window of the symmetric centre, from which the phase is estimated.
     centre: Array<f32>,
     /// The ramp of homodyne detection; else 1 where it was measured.
     weights: Array<f32>,
@@ -93,7 +93,7 @@ impl PartialImages {
     pub fn new(
         device: &Device,
         sampled: &ArrayD<bool>,
-        axes: &[Uneven],
+        axes: &[PartialAxis],
         how: PartialFourier,
     ) -> Result<Self> {
         if how == PartialFourier::Homodyne && axes.len() > 1 {
@@ -104,19 +104,19 @@ impl PartialImages {
             ));
         }
         let shape = sampled.shape();
-        let weights = |of: &dyn Fn(&Uneven, usize) -> f64| {
+        let weights = |of: &dyn Fn(&PartialAxis, usize) -> f64| {
             let mut profiles: Vec<Vec<f64>> = shape.iter().map(|&n| vec![1.0; n]).collect();
             for axis in axes {
                 profiles[axis.axis] = (0..shape[axis.axis]).map(|i| of(axis, i)).collect();
             }
             window::separable(device, &profiles, Some(sampled.view()))
         };
-        let offset = |axis: &Uneven, i: usize| i as f64 - (shape[axis.axis] / 2) as f64;
-        let taper = |axis: &Uneven, i: usize| {
+        let offset = |axis: &PartialAxis, i: usize| i as f64 - (shape[axis.axis] / 2) as f64;
+        let taper = |axis: &PartialAxis, i: usize| {
             let t = offset(axis, i) / (axis.half as f64 + 1.0);
             if t.abs() < 1.0 { (FRAC_PI_2 * t).cos().powi(2) } else { 0.0 }
         };
-        let ramp = |axis: &Uneven, i: usize| {
+        let ramp = |axis: &PartialAxis, i: usize| {
             let centre = shape[axis.axis] / 2;
             let side = if axis.measured[1] - centre > centre - axis.measured[0] { 1.0 } else { -1.0 };
             (1.0 + side * offset(axis, i) / (axis.half as f64 + 1.0)).clamp(0.0, 2.0)
@@ -154,16 +154,16 @@ impl PartialImages {
                 PartialFourier::Homodyne => {
                     vector::weight(&self.weights, &measured, &mut image)?;
                     self.fft.inverse(&mut image)?;
-                    pocs::take_phase(&phase, &mut image)?;
+                    pocs::project_phase(&phase, &mut image)?;
                 }
                 PartialFourier::Pocs | PartialFourier::None => {
                     image.copy_from(&measured)?;
                     self.fft.inverse(&mut image)?;
                     let rounds = if self.how == PartialFourier::Pocs { ITERATIONS } else { 0 };
                     for _ in 0..rounds {
-                        pocs::take_phase(&phase, &mut image)?;
+                        pocs::project_phase(&phase, &mut image)?;
                         self.fft.forward(&mut image)?;
-                        pocs::restore(&self.weights, &measured, &mut image)?;
+                        pocs::restore_samples(&self.weights, &measured, &mut image)?;
                         self.fft.inverse(&mut image)?;
                     }
                 }
@@ -222,7 +222,7 @@ mod tests {
                     *k = C32::ZERO;
                 }
             }
-            let axes = uneven_axes(&sampled);
+            let axes = partial_axes(&sampled);
             assert_eq!(
                 axes.iter().map(|a| a.axis).collect::<Vec<_>>(),
                 cuts.iter().map(|c| c.0).collect::<Vec<_>>()
@@ -251,7 +251,7 @@ mod tests {
     fn images_are_the_same_on_every_device() {
         let shape = [24, 20];
         let sampled = ArrayD::from_shape_fn(IxDyn(&shape), |i| i[0] >= 7);
-        let axes = uneven_axes(&sampled);
+        let axes = partial_axes(&sampled);
         let kspace = smooth(&shape).into_shape_with_order(vec![1, 24, 20]).unwrap();
         for how in [PartialFourier::Pocs, PartialFourier::Homodyne] {
             let on = |device: &Device| {
@@ -270,13 +270,13 @@ mod tests {
         let box_of = |low: usize, high: usize| {
             ArrayD::from_shape_fn(IxDyn(&[64, 8]), |i| (low..=high).contains(&i[0]))
         };
-        assert!(uneven_axes(&box_of(0, 63)).is_empty());
-        assert!(uneven_axes(&box_of(10, 53)).is_empty());
-        assert!(uneven_axes(&box_of(31, 63)).is_empty(), "one line before the centre tells no phase");
-        assert_eq!(uneven_axes(&box_of(24, 63)), [Uneven { axis: 0, measured: [24, 63], half: 8 }]);
+        assert!(partial_axes(&box_of(0, 63)).is_empty());
+        assert!(partial_axes(&box_of(10, 53)).is_empty());
+        assert!(partial_axes(&box_of(31, 63)).is_empty(), "one line before the centre tells no phase");
+        assert_eq!(partial_axes(&box_of(24, 63)), [PartialAxis { axis: 0, measured: [24, 63], half: 8 }]);
         let mut hole = box_of(24, 63);
         hole[[40, 3]] = false;
-        assert!(uneven_axes(&hole).is_empty());
+        assert!(partial_axes(&hole).is_empty());
         let inside = |i: ndarray::IxDyn| (2..4).contains(&i[0]) && i[1] == 3 && i[2] < 6;
         let solid = ArrayD::from_shape_fn(IxDyn(&[5, 4, 7]), inside);
         assert_eq!(measured_box(&solid), Some(vec![[2, 3], [3, 3], [0, 5]]));

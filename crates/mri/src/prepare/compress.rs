@@ -5,7 +5,7 @@ use rayspin_kernels::coil_mixing;
 use rayspin_kernels::fft::{Fft, Norm};
 use rayspin_kernels::gram::Rows as GramRows;
 use rayspin_run::{Bytes, Memory, Needs};
-use rayspin_solve::dense::{self, Matrix, covariance_needs, eigen, eigen_of_each, nearest_unitary};
+use rayspin_solve::dense::{self, Matrix, covariance_memory, eigen, eigen_of_each, nearest_unitary};
 
 use super::mixing::{Mixing, needs as mixing_needs, pieces};
 use super::{Compression, CompressionKind, PrepareOptions, VirtualCoils, mix};
@@ -135,7 +135,7 @@ impl Basis {
         }
     }
 
-    /// Maps `[coil, matrix…]` of the coils as those of virtual coils, or back.
+    /// Turns maps `[coil, matrix…]` of the coils into maps of the virtual coils, or back.
     pub(super) fn maps(&self, maps: ArrayD<C32>, back: bool) -> Result<ArrayD<C32>> {
         let expected = match &self.rows {
             Rows::Same(rows) => rows.dim(),
@@ -192,7 +192,7 @@ fn at_positions(array: ArrayD<C32>, all: &[Array2<C32>], back: bool) -> Result<A
 /// Samples that a CPU sums side by side.
 pub(crate) const SIDE: usize = 64;
 
-/// Σ y yᴴ over the samples `[coil, …]`: of a CPU those of every 64th sample first, which all cores take part in.
+/// Σ y yᴴ over the samples `[coil, …]`. A CPU first makes 64 sums on all cores, each over every 64th sample.
 pub(super) fn covariance(device: &Device, samples: &ArrayViewD<'_, C32>) -> Result<Matrix> {
     let coils = samples.shape()[0];
     let points = samples.len() / coils.max(1);
@@ -296,11 +296,11 @@ pub(crate) fn finding(
         (false, 1) => points % SIDE,
         _ => 0,
     };
-    let (host, gpu) = covariance_needs(device, GramRows::First(rows), own as usize);
+    let (host, gpu) = covariance_memory(device, GramRows::First(rows), own as usize);
     // Sums, and what is made of them, in double precision.
     let matrices = 2 * complex * own * own * if on_gpu { line } else { line.max(SIDE) } as u64;
     let beside = host + 4 * matrices;
-    Some(Needs::of(Memory::passing(if on_gpu {
+    Some(Needs::of(Memory::temporary(if on_gpu {
         Bytes { gpu: piece + gpu + matrices, host: beside }
     } else {
         Bytes::host(complex * own * points as u64 + beside + piece)

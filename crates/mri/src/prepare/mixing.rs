@@ -16,8 +16,8 @@ pub(crate) struct Mixing {
     along: bool,
 }
 
-/// Bytes of samples that are on a device before they are mixed: of a GPU so many that copying them takes longer than beginning
-/// to, of a CPU what stays in its cache.
+/// Bytes of samples that are on a device before they are mixed. On a GPU, copying them takes longer than the
+/// start of a copy. On a CPU they stay in its cache.
 const fn at_once(kind: BackendKind) -> usize {
     match kind {
         BackendKind::Cuda => 16 << 20,
@@ -88,8 +88,9 @@ impl Mixing {
     }
 }
 
-/// Samples `[coil, …]` of the host on the device, as many at a time as suit it: pieces `[coil, line, point]` of whole lines of so many
-/// points, and where each begins among the points of a coil.
+/// Copies samples `[coil, …]` from the host to the device in pieces of a size that suits it. `take` gets the
+/// first point of each piece among the points of a coil, and the piece `[coil, line, point]`: whole lines of
+/// `line` points.
 pub(super) fn pieces(
     device: &Device,
     samples: &ArrayViewD<'_, C32>,
@@ -122,10 +123,10 @@ fn piece(kind: BackendKind, coils: usize, points: usize, line: usize) -> usize {
     (most / line * line).clamp(line, points.max(line))
 }
 
-/// Bytes of a device on which samples of `coils` coils, and `points` points in lines of so many, come to it and become `kept` coils, beside
-/// these.
+/// Bytes of a device, beside the results, for mixing `coils` coils into `kept` coils. Each coil has `points`
+/// points in lines of `line` points.
 pub(crate) fn needs(kind: BackendKind, coils: u64, kept: u64, points: u64, line: u64) -> u64 {
     let piece = piece(kind, coils as usize, points as usize, line as usize) as u64;
-    // Of lines, what they are made into too.
+    // Whole lines need room for the mixed lines too.
     size_of::<C32>() as u64 * piece * (coils + if line > 1 { kept } else { 0 })
 }

@@ -150,7 +150,8 @@ struct Whitening {
 }
 
 impl Preparation {
-    /// From the noise that options hold, unless they say otherwise; what was found goes to `notes`. Too few noise samples, or noise of other coils, are no error: then nothing is whitened, and that is said.
+    /// Takes the noise from the options, unless they say otherwise; the findings go to `notes`. Too few noise
+    /// samples, or noise of other coils, are no error: then nothing is whitened, and a note says so.
     ///
     /// Errors: options out of range.
     pub(crate) fn new(options: &PrepareOptions, notes: &mut Vec<String>) -> Result<Self> {
@@ -227,7 +228,7 @@ impl Preparation {
         self.whitening.is_some() || self.compression.is_some()
     }
 
-    /// Maps of the scan's own coils `[coil, matrix…]` as those of the prepared ones.
+    /// Turns maps `[coil, matrix…]` of the scan's own coils into maps of the prepared coils.
     pub(crate) fn maps_of_prepared(&self, label: &Label, maps: ArrayD<C32>) -> Result<ArrayD<C32>> {
         let maps = match &self.whitening {
             Some(whitening) => {
@@ -242,8 +243,8 @@ impl Preparation {
         }
     }
 
-    /// Maps of the prepared coils as those of the scan's own: what compression left out stays out.
-    /// `[.., coil, matrix…]` with `dims` axes of the matrix.
+    /// Turns maps of the prepared coils into maps of the scan's own coils. What compression left out stays
+    /// out. `[.., coil, matrix…]` with `dims` axes of the matrix.
     pub(crate) fn maps_of_scan(&self, label: &Label, maps: ArrayD<C32>, dims: usize) -> Result<ArrayD<C32>> {
         if maps.ndim() == dims + 2 {
             let sets: Vec<ArrayD<C32>> = maps

@@ -76,7 +76,7 @@ fn of_images(scan: &Scan) -> Option<NoiseMeasurement> {
     Some(NoiseMeasurement { covariance, samples, readouts: readouts.len(), sample_std, dwell_ratio })
 }
 
-/// Whitening by the scan's own noise; what stands against it is said.
+/// Whitening by the scan's own noise. If this noise cannot be used, `notes` says why.
 pub(super) fn whitening(noise: &Noise, notes: &mut Vec<String>) -> Option<Whitening> {
     let noise = match noise {
         Noise::None => return None,

@@ -264,7 +264,8 @@ fn virtual_coils_are_the_same_from_every_device() {
         let cost = |on: &Device| {
             let mut preparation = Preparation::new(&options, &mut vec![]).unwrap();
             let mixing = preparation.mixing(on, &frame, &mut vec![]).unwrap().unwrap();
-            // Vectors have any phase: what they span is compared, by the samples' energy in it and the maps' way there and back.
+            // Vectors have any phase. So the test compares the space that they span: the samples' energy in
+            // it, and maps turned into virtual coils and back.
             let maps = simulation.maps.clone().into_dyn();
             let there = preparation.maps_of_prepared(&frame.label, maps).unwrap();
             let back = preparation.maps_of_scan(&frame.label, there, 3).unwrap();

@@ -3,6 +3,7 @@
 mod options;
 pub mod plan;
 mod run;
+mod search;
 mod series;
 mod stream;
 
@@ -14,19 +15,22 @@ use rayspin_core::{C32, Error, Monitor, Result};
 use rayspin_device::{Array, Device};
 use rayspin_kernels::vector;
 use rayspin_linop::{BlockDiagonal, CoilMaps, LinearOp};
-use rayspin_run::{Recovers, halve, or_on_host, recovering};
+use rayspin_run::{Recoverable, halve, with_cpu_fallback, with_recovery};
 
 use crate::crop::centre_crop;
 use crate::encoding::{
-    Context, Inputs, Kept, Made, Observer, SharedMaps, Solving, Spec, normal_segments, range_of,
+    Context, FrameCache, Inputs, Made, Observer, SharedMaps, Solving, Spec, normal_segments, range_of,
 };
 pub use crate::encoding::{FFT_TOLERANCE, KernelStore, LAMBDA_MATRIX, LEAST_POINTS};
 pub use crate::methods::Solve;
 use crate::methods::Span;
 use crate::prepare::{self, Mixing, Preparation};
 use crate::scan::{Frame, Label, Samples};
-pub use options::{Cuts, Density, Extent, ReconOptions, RunOptions};
-pub use rayspin_run::{AHEAD as FRAMES_AHEAD, BEHIND as VOLUMES_BEHIND, CONFIDENCE, Certify, StreamTimes};
+pub use options::{BatchSizes, Density, Extent, ReconOptions, RunOptions};
+pub use rayspin_run::{
+    CONFIDENCE, Certify, ITEMS_AHEAD as FRAMES_AHEAD, RESULTS_BEHIND as VOLUMES_BEHIND, StreamTimes,
+};
+pub use search::{LAMBDA, Searched};
 pub use series::{Frames, ScanImage, Selection, reconstruct_frame, reconstruct_frames, reconstruct_scan};
 pub use stream::{StreamEnd, StreamItem, Volume, reconstruct_stream};
 
@@ -57,8 +61,8 @@ pub(crate) type SeriesImage = FrameImage;
 pub struct Reconstructor {
     device: Device,
     options: ReconOptions,
-    kept: Kept,
-    /// Of the field map of all frames.
+    cache: FrameCache,
+    /// The range of the field map, over all frames.
     field_range: Option<[f64; 2]>,
     /// Whether the maps of a frame are to be had after it, and these.
     remember: bool,
@@ -69,7 +73,7 @@ pub struct Reconstructor {
     extent: Extent,
 }
 
-impl Recovers for Reconstructor {
+impl Recoverable for Reconstructor {
     fn device(&self) -> &Device {
         &self.device
     }
@@ -79,14 +83,14 @@ impl Recovers for Reconstructor {
     }
 
     fn give_back(&mut self) {
-        self.kept.plans = None;
+        self.cache.plans = None;
     }
 
-    fn cut(&mut self) -> Result<Option<String>> {
-        let cuts = &mut self.options.run.cuts;
-        Ok(halve(&cuts.knobs(&self.extent), true).map(|(knob, to)| {
-            cuts.set(knob.name, to);
-            (knob.said)(to)
+    fn reduce_batch(&mut self) -> Result<Option<String>> {
+        let batch_sizes = &mut self.options.run.batch_sizes;
+        Ok(halve(&batch_sizes.list(&self.extent), true).map(|(size, to)| {
+            batch_sizes.set(size.name, to);
+            (size.describe)(to)
         }))
     }
 
@@ -96,7 +100,7 @@ impl Recovers for Reconstructor {
 }
 
 impl Extent {
-    /// Of a frame with so many coils once it is prepared.
+    /// The extent of a frame that has `coils` coils once it is prepared.
     pub fn of(frame: &Frame, coils: usize, options: &ReconOptions) -> Self {
         let one_set = options.sensitivities.is_none_or(|how| how.sets() == 1);
         let points = match &frame.samples {
@@ -119,7 +123,7 @@ impl Reconstructor {
         Ok(Self {
             device: device.clone(),
             options,
-            kept: Kept::default(),
+            cache: FrameCache::default(),
             field_range,
             remember: false,
             used: None,
@@ -130,14 +134,14 @@ impl Reconstructor {
 
     /// Calls `observer` with the image after each iteration (it is copied to the host for that, which takes time).
     pub fn observe(&mut self, observer: Observer) {
-        self.kept.observer = Some(observer);
+        self.cache.observer = Some(observer);
     }
 
     /// Reconstructs one frame.
     ///
-    /// Where a GPU's memory runs out, what was made is given back and the frame begun anew with half of what is done at once
-    /// ([`Cuts::knobs`]); that holds for later frames too, and is said in the notes. With [`RunOptions::finish_on_cpu`] the CPU
-    /// takes over where that does not help, and where the GPU fails.
+    /// If a GPU's memory runs out, the reconstructor frees what it made and begins the frame anew. It then
+    /// does half as much at once ([`BatchSizes::list`]), for later frames too, and says so in the notes. With
+    /// [`RunOptions::finish_on_cpu`] the CPU takes over where that does not help, and where the GPU fails.
     ///
     /// Errors: a method that does not suit the frame, maps of another shape, no calibration centre, memory, a device that fails,
     /// interruption.
@@ -145,7 +149,7 @@ impl Reconstructor {
         let mut notes = Vec::new();
         self.extent = Extent::of(&frame, self.coils(&frame), &self.options);
         let mut frame = Some(frame);
-        let mut done = recovering(self, &mut notes, |recon, last| {
+        let mut done = with_recovery(self, &mut notes, |recon, last| {
             let frame = if last { frame.take().map(Cow::Owned) } else { frame.as_ref().map(Cow::Borrowed) };
             recon.attempt(frame.ok_or_else(|| Error::value("frame", "one", "none"))?, monitor)
         })?;
@@ -162,7 +166,7 @@ impl Reconstructor {
         Context {
             coils,
             prepared: self.mixing.is_some(),
-            shared_maps: self.kept.shared.is_some(),
+            shared_maps: self.cache.shared.is_some(),
             field_range: self.field_range,
             together: 1,
             maps_alone: false,
@@ -171,13 +175,13 @@ impl Reconstructor {
 
     /// Reconstructs one frame as the options say. What it owns is given up as soon as it is on the device.
     fn attempt(&mut self, frame: Cow<'_, Frame>, monitor: &Monitor<'_>) -> Result<FrameImage> {
-        let certified = self.kept.certified_grid.clone();
+        let certified = self.cache.certified_grid.clone();
         let context = self.context(self.coils(&frame));
         let mut inputs = Inputs::new(frame);
         let samples = inputs.take_samples()?;
         let mixing = self.mixing.clone();
         let spec = Spec::new(&self.device, &inputs, &self.options, context)?;
-        let mut solving = Solving::new(&spec, samples, mixing.as_deref(), &mut self.kept)?;
+        let mut solving = Solving::new(&spec, samples, mixing.as_deref(), &mut self.cache)?;
         let made = rayspin_run::run(spec.steps()?, &mut solving, monitor).and_then(|()| solving.into_made());
         self.done(made, certified)
     }
@@ -191,7 +195,8 @@ impl Reconstructor {
         monitor: &Monitor<'_>,
     ) -> Result<()> {
         let compresses = preparation.compresses();
-        let mut find = || or_on_host(self, notes, |device, notes| preparation.mixing(device, frame, notes));
+        let mut find =
+            || with_cpu_fallback(self, notes, |device, notes| preparation.mixing(device, frame, notes));
         self.mixing = if compresses { monitor.stage(prepare::STAGE, 0, find) } else { find() }?;
         Ok(())
     }
@@ -199,24 +204,24 @@ impl Reconstructor {
     /// The maps that a frame's samples tell, to be shared by others; nothing is kept of its plans.
     fn estimate(
         &mut self,
-        frame: Frame,
+        frame: &Frame,
         notes: &mut Vec<String>,
         monitor: &Monitor<'_>,
     ) -> Result<SharedMaps> {
-        self.kept.plans = None;
-        self.extent = Extent::of(&frame, self.coils(&frame), &self.options);
-        let (maps, found) = recovering(self, notes, |recon, _| {
-            let context = recon.context(recon.coils(&frame));
-            let mut inputs = Inputs::new(Cow::Borrowed(&frame));
+        self.cache.plans = None;
+        self.extent = Extent::of(frame, self.coils(frame), &self.options);
+        let (maps, found) = with_recovery(self, notes, |recon, _| {
+            let context = recon.context(recon.coils(frame));
+            let mut inputs = Inputs::new(Cow::Borrowed(frame));
             let samples = inputs.take_samples()?;
             let mixing = recon.mixing.clone();
             let context = Context { shared_maps: false, maps_alone: true, ..context };
             let spec = Spec::new(&recon.device, &inputs, &recon.options, context)?;
-            let mut solving = Solving::new(&spec, samples, mixing.as_deref(), &mut recon.kept)?;
+            let mut solving = Solving::new(&spec, samples, mixing.as_deref(), &mut recon.cache)?;
             let run = rayspin_run::run(spec.maps_only(), &mut solving, monitor);
             let found = run.and_then(|()| solving.into_maps());
-            // Of images with other needs.
-            recon.kept.plans = None;
+            // The images that follow need other plans.
+            recon.cache.plans = None;
             let (maps, notes) = found?;
             Ok((SharedMaps::new(maps, recon.options.run.finish_on_cpu)?, notes))
         })?;
@@ -230,7 +235,8 @@ impl Reconstructor {
         let Some(first) = frames.first() else { return Err(Error::value("frames", "at least one", 0)) };
         let mut notes = Vec::new();
         self.extent = Extent::of(first, self.coils(first), &self.options);
-        let mut done = recovering(self, &mut notes, |recon, _| recon.attempt_series(first, frames, monitor))?;
+        let mut done =
+            with_recovery(self, &mut notes, |recon, _| recon.attempt_series(first, frames, monitor))?;
         done.notes.append(&mut notes);
         Ok(done)
     }
@@ -241,11 +247,11 @@ impl Reconstructor {
         frames: &[Frame],
         monitor: &Monitor<'_>,
     ) -> Result<SeriesImage> {
-        let certified = self.kept.certified_grid.clone();
-        let shared_before = self.kept.shared.clone();
+        let certified = self.cache.certified_grid.clone();
+        let shared_before = self.cache.shared.clone();
         let made = self.solve_together(first, frames, monitor);
         if !self.remember {
-            self.kept.shared = shared_before;
+            self.cache.shared = shared_before;
         }
         self.done(made, certified)
     }
@@ -267,7 +273,7 @@ impl Reconstructor {
             let mut inputs = Inputs::new(Cow::Borrowed(frame));
             let samples = inputs.take_samples()?;
             let spec = Spec::new(&self.device, &inputs, &self.options, context)?;
-            let mut solving = Solving::new(&spec, samples, mixing.as_deref(), &mut self.kept)?;
+            let mut solving = Solving::new(&spec, samples, mixing.as_deref(), &mut self.cache)?;
             rayspin_run::run(spec.frame_of_series(), &mut solving, monitor)?;
             let (one, normal) = (solving.take_rhs()?, solving.normal()?);
             let all = match &mut rhs {
@@ -278,11 +284,11 @@ impl Reconstructor {
             vector::copy_part(&one, 0, all, index * one.len(), one.len())?;
             normals.push(normal);
             let part = solving.into_encoded();
-            if self.kept.shared.is_none()
+            if self.cache.shared.is_none()
                 && !self.options.independent
                 && let Some(maps) = &part.maps
             {
-                self.kept.shared = Some(SharedMaps::new(maps.clone(), false)?);
+                self.cache.shared = Some(SharedMaps::new(maps.clone(), false)?);
             }
             made = Some(match made {
                 None => part,
@@ -297,7 +303,7 @@ impl Reconstructor {
         let inputs = Inputs::new(Cow::Borrowed(first));
         let spec = Spec::new(&self.device, &inputs, &self.options, context)?;
         let normal = Arc::new(BlockDiagonal::new(normals)?);
-        let mut solving = Solving::of_series(&spec, &mut self.kept, rhs, normal);
+        let mut solving = Solving::of_series(&spec, &mut self.cache, rhs, normal);
         rayspin_run::run(self.options.method.steps(&spec)?, &mut solving, monitor)?;
         let solved = solving.into_made()?;
         let Made { image, solve, notes, .. } = solved;
@@ -315,7 +321,7 @@ impl Reconstructor {
         let made = match made {
             Ok(made) => made,
             Err(error) => {
-                self.kept.certified_grid = certified;
+                self.cache.certified_grid = certified;
                 return Err(error);
             }
         };
@@ -337,7 +343,7 @@ impl Reconstructor {
     /// Takes other sensitivity maps from the next frame on.
     pub fn set_maps(&mut self, maps: Option<ArrayD<C32>>) {
         self.options.maps = maps.map(Arc::new);
-        self.kept.shared = None;
+        self.cache.shared = None;
     }
 
     /// Takes another field map from the next frame on, within the range of the first one.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use ndarray::ArrayD;
 use rayspin_core::{C32, Error, Result};
-use rayspin_run::{Certify, Knob};
+use rayspin_run::{BatchSize, Certify};
 use serde::Serialize;
 
 use crate::encoding::{KernelStore, LEAST_POINTS};
@@ -36,9 +36,9 @@ pub enum Density {
 pub struct ReconOptions {
     /// How the image is made, with its parameters.
     pub method: Arc<dyn Method>,
-    /// Map `[z, y, x]` or `[y, x]` of the matrix of how far the field is from the receiver's frequency, in Hz: samples are then
-    /// those of ∫ c ρ e^{−i2πf(x)t} e^{−i2πk·x} dx with the frame's [times](crate::scan::Frame::times), for every method that
-    /// does not transform a grid.
+    /// Map `[z, y, x]` or `[y, x]` of the matrix: how far the field is from the receiver's frequency, in Hz.
+    /// A sample is then ∫ c ρ e^{−i2πf(x)t} e^{−i2πk·x} dx with the frame's
+    /// [times](crate::scan::Frame::times). It serves every method that does not transform a grid.
     pub field_map: Option<Arc<ArrayD<f32>>>,
     /// Largest error of the phases e^{−i2πf(x)t} that time segments stand for.
     pub field_tolerance: f64,
@@ -52,14 +52,18 @@ pub struct ReconOptions {
     pub prepare: PrepareOptions,
     /// Width of the calibration centre; the default is [`crate::maps::DEFAULT_WIDTH`].
     pub calibration: Option<usize>,
-    /// How sensitivities are estimated; by what the scan is when absent (see [`Sensitivities::for_grid`]).
+    /// How sensitivities are estimated. None lets the scan decide (see [`Sensitivities::for_grid`]).
     pub sensitivities: Option<Sensitivities>,
     /// Sensitivity maps `[coil, z, y, x]` or `[coil, y, x]` instead of estimated ones.
     pub maps: Option<Arc<ArrayD<C32>>>,
-    /// Whether each repetition of a slice has sensitivity maps of its own, and a λ relative to the largest eigenvalue of its
-    /// own FᴴF. Otherwise those of the first hold for all: the coils do not move, and a λ that changes with time flickers.
+    /// Whether each repetition of a slice has sensitivity maps of its own, and a λ relative to the largest
+    /// eigenvalue of its own FᴴF. Otherwise the maps and the eigenvalue of the first repetition hold for all:
+    /// the coils do not move, and a λ that changes with time flickers.
     pub independent: bool,
-    /// Whether the maps that were used are given back.
+    /// Whether the weight λ of the method's penalty is searched for with the first frame, from the method's own λ on
+    /// ([`Searched`](super::Searched)).
+    pub search_lambda: bool,
+    /// Whether the result holds the maps in use.
     pub keep_maps: bool,
     /// Checks of the first frame's transforms against exact sums.
     pub certify: Option<Certify>,
@@ -71,7 +75,7 @@ pub struct ReconOptions {
 #[derive(Debug, Clone, Default)]
 pub struct RunOptions {
     /// What is done at once.
-    pub cuts: Cuts,
+    pub batch_sizes: BatchSizes,
     /// Whether the CPU beside a GPU does what the GPU fails at, and all that follows: said in the notes.
     pub finish_on_cpu: bool,
     /// Where Toeplitz kernels are kept from run to run.
@@ -80,7 +84,7 @@ pub struct RunOptions {
 
 /// How much is done at once; all of it where absent. Less takes less memory and more time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-pub struct Cuts {
+pub struct BatchSizes {
     /// Coils that are transformed together where they need not all be.
     pub coils: Option<usize>,
     /// Coils whose sensitivity maps a GPU holds at once. The others' lie in the host's memory, and are copied while those before
@@ -92,7 +96,7 @@ pub struct Cuts {
     pub points: Option<usize>,
 }
 
-/// What [`Cuts`] may cut: how much there is of it.
+/// What [`BatchSizes`] may cut: how much there is of it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Extent {
     /// Coils once they are prepared.
@@ -105,50 +109,50 @@ pub struct Extent {
     pub points: usize,
 }
 
-impl Cuts {
-    /// What may be done less of at once, in the order in which that costs least time: coils, the spectra of time segments and maps
-    /// on a GPU, points of a trajectory.
-    pub fn knobs(&self, of: &Extent) -> Vec<Knob> {
+impl BatchSizes {
+    /// The batch sizes that a plan may reduce, the cheapest reduction first: coils, spectra of time segments on a GPU, maps on a
+    /// GPU, points of a trajectory.
+    pub fn list(&self, of: &Extent) -> Vec<BatchSize> {
         let now = |cut: Option<usize>, all: usize| cut.map_or(all, |cut| cut.min(all));
         vec![
-            Knob {
+            BatchSize {
                 name: "coils",
                 now: now(self.coils, of.coils),
                 least: 1,
                 gpu_only: false,
-                said: |n| format!("coils taken {n} at a time"),
+                describe: |n| format!("coils taken {n} at a time"),
             },
-            Knob {
+            BatchSize {
                 name: "segments",
                 now: now(self.segments, of.segments),
                 least: 1,
                 gpu_only: true,
-                said: |n| match n {
+                describe: |n| match n {
                     1 => "the spectrum of 1 time segment held at a time".into(),
                     n => format!("the spectra of {n} time segments held at a time"),
                 },
             },
-            Knob {
+            BatchSize {
                 name: "maps",
                 now: if of.maps { now(self.maps, of.coils) } else { 0 },
-                // Two places take turns.
+                // Two buffers on the GPU take turns.
                 least: 2,
                 gpu_only: true,
-                said: |n| format!("sensitivity maps of {n} coils held at a time"),
+                describe: |n| format!("sensitivity maps of {n} coils held at a time"),
             },
-            Knob {
+            BatchSize {
                 name: "points",
                 now: now(self.points, of.points),
                 least: LEAST_POINTS,
                 gpu_only: false,
-                said: |n| format!("points taken {n} at a time"),
+                describe: |n| format!("points taken {n} at a time"),
             },
         ]
     }
 
-    /// Does so much at once from here on; a name that is none of the [knobs](Self::knobs)' changes nothing.
-    pub fn set(&mut self, knob: &str, to: usize) {
-        match knob {
+    /// Sets the batch size called `name` to `to`. A name that is not on the [list](Self::list) changes nothing.
+    pub fn set(&mut self, name: &str, to: usize) {
+        match name {
             "coils" => self.coils = Some(to),
             "maps" => self.maps = Some(to),
             "segments" => self.segments = Some(to),
@@ -197,6 +201,7 @@ impl ReconOptions {
             sensitivities: None,
             maps: None,
             independent: false,
+            search_lambda: false,
             keep_maps: true,
             certify: None,
             run: RunOptions::default(),
@@ -229,7 +234,7 @@ impl ReconOptions {
                 return Err(Error::value("field map", "at least one voxel", 0));
             }
         }
-        self.run.cuts.validate()?;
+        self.run.batch_sizes.validate()?;
         if let Some(width) = self.calibration
             && width < crate::maps::MIN_WIDTH
         {
@@ -245,7 +250,7 @@ impl ReconOptions {
             if espirit.sets > 1 && self.method.uses().maps != MapUse::Sets {
                 return Err(Error::value(
                     "sets of maps",
-                    "1 for every method but cg-sense, which solves for an image a set",
+                    format!("1 with the method {}, which makes one image", self.method.about().name),
                     espirit.sets,
                 ));
             }
@@ -257,6 +262,11 @@ impl ReconOptions {
             ),
             None => Ok(()),
         }
+    }
+
+    /// Whether coil images stay apart, `[coil, z, y, x]`.
+    pub fn coil_images(&self) -> bool {
+        matches!(self.method.uses().maps, MapUse::Combining(_)) && self.combine() == Combine::None
     }
 
     /// How coil images become one, where the method combines any.

@@ -6,7 +6,7 @@ use rayspin_core::Result;
 use rayspin_device::Device;
 use rayspin_run::{Budget, Bytes, Ledger, Memory, Needs, Step};
 
-use super::{FRAMES_AHEAD, ReconOptions, VOLUMES_BEHIND};
+use super::{FRAMES_AHEAD, ReconOptions, VOLUMES_BEHIND, search};
 pub use crate::encoding::Known;
 use crate::encoding::{COMPLEX, Context, INDEX, Inputs, REAL, Spec, count, range_of};
 use crate::methods::Span;
@@ -57,7 +57,7 @@ pub fn of_frames(
 
 /// A stage of the host without work.
 fn stage<'a, S>(name: &str, bytes: u64) -> Step<'a, S> {
-    Step::new(name, |_: &mut S, _| Ok(())).needs(move || Ok(Needs::of(Memory::passing(Bytes::host(bytes)))))
+    Step::new(name, |_: &mut S, _| Ok(())).needs(move || Ok(Needs::of(Memory::temporary(Bytes::host(bytes)))))
 }
 
 /// What is known of the encoding of a frame that is planned for.
@@ -94,7 +94,8 @@ struct Like<'a> {
     known: &'a Known,
 }
 
-/// Adds the steps of a frame, or of so many frames that the method solves for together; returns the bytes of one's result.
+/// Adds the steps of a frame, or of `frames` frames that the method solves for together. Returns the bytes of
+/// one frame's result.
 fn add_frame(ledger: &mut Ledger, frame: &Frame, like: &Like<'_>) -> Result<u64> {
     let Like { context, frames, options, device, known } = *like;
     let inputs = Inputs::new(Cow::Borrowed(frame));
@@ -102,6 +103,13 @@ fn add_frame(ledger: &mut Ledger, frame: &Frame, like: &Like<'_>) -> Result<u64>
     ledger.hold(spec.frame_bytes());
     if let Some(needs) = prepare::finding(device, &options.prepare, frame, context.coils) {
         ledger.add(Step::<()>::new(prepare::STAGE, |_, _| Ok(())).needs(move || Ok(needs)))?;
+    }
+    if options.search_lambda {
+        // The samples in two parts, and what those held out leave.
+        let copies = if matches!(frame.samples, Samples::Cartesian { .. }) { 2 } else { 1 };
+        ledger.hold(Bytes::host(copies * samples_of(frame)));
+        ledger.hold(spec.kept_in_series()?);
+        ledger.repeat(search::MOST);
     }
     if options.method.uses().span == Span::Frame {
         spec.steps()?.into_iter().try_for_each(|step| ledger.add(step))?;
@@ -178,7 +186,7 @@ pub fn of_stream(
         let sets = options.sensitivities.map_or(1, |how| how.sets()) as u64;
         ledger.hold(Bytes::on(device, (slices - 1) * sets * coils as u64 * image));
     }
-    ledger.once_is_each(stream.plans_each);
+    ledger.repeat_once_steps(stream.plans_each);
     hold_given(&mut ledger, frame, coils, options);
     let context = Context { shared_maps: stream.maps.is_some(), ..context };
     add_frame(&mut ledger, frame, &Like { context, frames: stream.frames, options, device, known })?;

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use ndarray::{ArrayD, IxDyn};
+use ndarray::ArrayD;
 use rayspin_core::{C32, Error, Geometry, Monitor, Result};
 use rayspin_device::Device;
 
-use super::{Certificate, FrameImage, Frames, ReconOptions, Reconstructor, Solve};
+use super::{Certificate, FrameImage, Frames, LAMBDA, ReconOptions, Reconstructor, Searched, Solve};
 use crate::encoding::SharedMaps;
 use crate::methods::{self, Kind, Span, Value};
 use crate::prepare::Preparation;
@@ -22,7 +22,7 @@ pub(super) struct Run {
     /// Slices of each repetition.
     taken: usize,
     /// What the first repetition's slice leaves for the others.
-    kept: BTreeMap<u16, Kept>,
+    cache: BTreeMap<u16, SliceCache>,
     repeated: bool,
     places: Vec<Geometry>,
     /// Frames of each slice that are solved for together.
@@ -30,12 +30,13 @@ pub(super) struct Run {
     maps: Vec<ArrayD<C32>>,
     solves: Vec<Solve>,
     certificates: Vec<Certificate>,
+    searched: Option<Searched>,
     pub(super) notes: Vec<String>,
 }
 
 /// What is the same for all repetitions of a slice.
 #[derive(Default)]
-struct Kept {
+struct SliceCache {
     maps: Option<SharedMaps>,
     eigenvalue: Option<f64>,
 }
@@ -47,6 +48,7 @@ pub(super) struct RunEnd {
     pub(super) maps: Option<ArrayD<C32>>,
     pub(super) notes: Vec<String>,
     pub(super) certificates: Vec<Certificate>,
+    pub(super) searched: Option<Searched>,
 }
 
 impl Run {
@@ -55,6 +57,10 @@ impl Run {
         options.validate()?;
         let preparation = Preparation::new(&options.prepare, &mut notes)?;
         let (repetitions, taken) = grid_of(labels)?;
+        if repetitions > 1 && options.coil_images() {
+            let expected = "one repetition, to keep its coil images apart (choose with --repetition)";
+            return Err(Error::value("repetitions", expected, repetitions));
+        }
         let mut reconstructor = Reconstructor::new(device, options.clone())?;
         let repeated = repetitions > 1 && !options.independent;
         reconstructor.remember = repeated;
@@ -64,13 +70,14 @@ impl Run {
             options: options.clone(),
             scan_slices: slices.to_vec(),
             taken,
-            kept: BTreeMap::new(),
+            cache: BTreeMap::new(),
             repeated,
             places: Vec::with_capacity(taken),
             together: BTreeMap::new(),
             maps: Vec::new(),
             solves: Vec::new(),
             certificates: Vec::new(),
+            searched: None,
             notes,
         })
     }
@@ -85,12 +92,12 @@ impl Run {
         self.prepare(&frame, monitor)?;
         let dims = frame.matrix.len();
         let mut notes = Vec::new();
-        let maps = self.reconstructor.estimate(frame, &mut notes, monitor)?;
+        let maps = self.reconstructor.estimate(&frame, &mut notes, monitor)?;
         self.note(notes);
         if self.options.keep_maps {
             self.keep_maps(&label, maps.to_host()?, dims)?;
         }
-        self.kept.entry(label.slice).or_default().maps = Some(maps);
+        self.cache.entry(label.slice).or_default().maps = Some(maps);
         Ok(())
     }
 
@@ -119,8 +126,11 @@ impl Run {
         }
         let dims = frame.matrix.len();
         self.choose(&label, &frame)?;
+        if self.options.search_lambda && self.searched.is_none() {
+            self.search(&frame, monitor)?;
+        }
         let result = self.reconstructor.frame(frame, monitor)?;
-        as_volume(self.taken_from(label, result, dims)?).map(Some)
+        Ok(Some(as_volumes(self.taken_from(label, result, dims)?, dims)))
     }
 
     /// The images `[z, y, x]` of all frames that the method solves for together, in the order of the labels; none where it solves
@@ -141,12 +151,21 @@ impl Run {
             self.prepare(first, monitor)?;
             self.choose(&label, first)?;
             let result = self.reconstructor.series(&frames, monitor)?;
-            let all = self.taken_from(label, result, dims)?;
+            let all = as_volumes(self.taken_from(label, result, dims)?, dims);
             images.insert(slice, all.outer_iter().map(|image| image.to_owned()).rev().collect::<Vec<_>>());
         }
         let next = |label: &Label| images.get_mut(&label.slice).and_then(Vec::pop);
         let missing = || Error::value("frames of a series", "one for every label", "fewer");
-        labels.iter().map(next).map(|image| as_volume(image.ok_or_else(missing)?)).collect()
+        labels.iter().map(next).map(|image| image.ok_or_else(missing)).collect()
+    }
+
+    /// Searches for λ with a frame, for all frames.
+    fn search(&mut self, frame: &Frame, monitor: &Monitor<'_>) -> Result<()> {
+        let found = self.reconstructor.search(frame, &mut self.notes, monitor)?;
+        let lambda = (LAMBDA.to_owned(), Value::Number(found.lambda));
+        self.options.method = methods::with(&*self.options.method, [lambda])?;
+        self.searched = Some(found);
+        Ok(())
     }
 
     fn expect_slices(&self, frame: &Frame) -> Result<()> {
@@ -162,14 +181,14 @@ impl Run {
         self.note(result.notes);
         self.certificates.extend(result.certificates.into_iter().map(|certificate| certificate.of(label)));
         if self.repeated {
-            let kept = self.kept.entry(label.slice).or_default();
+            let cache = self.cache.entry(label.slice).or_default();
             // They may have come to another device.
-            kept.maps = self.reconstructor.kept.shared.clone().or(kept.maps.take());
-            if let Some(used) = self.reconstructor.used.take().filter(|_| kept.maps.is_none()) {
-                kept.maps = Some(SharedMaps::new(used, self.options.run.finish_on_cpu)?);
+            cache.maps = self.reconstructor.cache.shared.clone().or(cache.maps.take());
+            if let Some(used) = self.reconstructor.used.take().filter(|_| cache.maps.is_none()) {
+                cache.maps = Some(SharedMaps::new(used, self.options.run.finish_on_cpu)?);
             }
             let eigenvalue = result.solve.as_ref().map(|solve| solve.eigenvalue);
-            kept.eigenvalue = kept.eigenvalue.or(eigenvalue);
+            cache.eigenvalue = cache.eigenvalue.or(eigenvalue);
         }
         if let Some(mut solve) = result.solve {
             solve.label = label;
@@ -185,12 +204,12 @@ impl Run {
     fn choose(&mut self, label: &Label, frame: &Frame) -> Result<()> {
         // Maps of later repetitions are not asked for.
         self.reconstructor.options.keep_maps = self.options.keep_maps && self.maps.len() < self.taken;
-        let kept = self.kept.get(&label.slice);
-        self.reconstructor.kept.eigenvalue = kept.and_then(|kept| kept.eigenvalue);
+        let cache = self.cache.get(&label.slice);
+        self.reconstructor.cache.eigenvalue = cache.and_then(|cache| cache.eigenvalue);
         let position = self.scan_slices.iter().position(|&slice| slice == label.slice).unwrap_or(0);
         let several = self.scan_slices.len() > 1;
-        if let Some(maps) = kept.and_then(|kept| kept.maps.clone()) {
-            self.reconstructor.kept.shared = Some(maps);
+        if let Some(maps) = cache.and_then(|cache| cache.maps.clone()) {
+            self.reconstructor.cache.shared = Some(maps);
         } else if let Some(given) = &self.options.maps
             && (several || self.preparation.changes_coils())
         {
@@ -198,7 +217,7 @@ impl Run {
             let prepared = self.preparation.maps_of_prepared(label, given)?;
             self.reconstructor.set_maps(Some(prepared));
         } else {
-            self.reconstructor.kept.shared = None;
+            self.reconstructor.cache.shared = None;
         }
         if several {
             let images = images_of_slice(&*self.options.method, frame, position, self.scan_slices.len())?;
@@ -218,7 +237,7 @@ impl Run {
     fn keep_maps(&mut self, label: &Label, maps: ArrayD<C32>, dims: usize) -> Result<()> {
         if self.maps.len() < self.taken {
             let of_scan = self.preparation.maps_of_scan(label, maps, dims)?;
-            self.maps.push(as_coil_volume(of_scan, dims));
+            self.maps.push(as_volumes(of_scan, dims));
         }
         Ok(())
     }
@@ -252,12 +271,12 @@ impl Run {
                     Error::value("sensitivity maps", "one shape throughout", "different shapes")
                 })?)
             };
-        let Self { solves, notes, certificates, .. } = self;
-        Ok((RunEnd { solves, maps, notes, certificates }, geometry))
+        let Self { solves, notes, certificates, searched, .. } = self;
+        Ok((RunEnd { solves, maps, notes, certificates, searched }, geometry))
     }
 }
 
-/// The method's parameters that are images, `[slice, y, x]`, as those of one slice.
+/// The method's parameters that are images, `[slice, y, x]`, cut to one slice.
 fn images_of_slice(
     method: &dyn methods::Method,
     frame: &Frame,
@@ -318,17 +337,7 @@ fn maps_of_slice(
 }
 
 /// `[.., z, y, x]` from `[.., y, x]`.
-pub(super) fn as_coil_volume(maps: ArrayD<C32>, dims: usize) -> ArrayD<C32> {
-    let axis = maps.ndim() - dims;
-    if dims == 2 { maps.insert_axis(ndarray::Axis(axis)) } else { maps }
-}
-
-fn as_volume(image: ArrayD<C32>) -> Result<ArrayD<C32>> {
-    let shape = image.shape().to_vec();
-    match shape[..] {
-        [y, x] => image
-            .into_shape_with_order(IxDyn(&[1, y, x]))
-            .map_err(|_| Error::shape("image", &[1, y, x], &shape)),
-        _ => Ok(image),
-    }
+pub(super) fn as_volumes(images: ArrayD<C32>, dims: usize) -> ArrayD<C32> {
+    let axis = images.ndim() - dims;
+    if dims == 2 { images.insert_axis(ndarray::Axis(axis)) } else { images }
 }

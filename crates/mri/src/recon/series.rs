@@ -2,8 +2,8 @@ use ndarray::{ArrayD, IxDyn};
 use rayspin_core::{C32, Error, Image, Monitor, Result};
 use rayspin_device::Device;
 
-use super::run::{Run, RunEnd, as_coil_volume, grid_of};
-use super::{Certificate, ReconOptions, Reconstructor, Solve};
+use super::run::{Run, RunEnd, as_volumes, grid_of};
+use super::{Certificate, ReconOptions, Reconstructor, Searched, Solve};
 use crate::methods::Span;
 use crate::prepare::{self, Preparation};
 use crate::scan::{Frame, FrameIndex, FrameOptions, Label, Scan};
@@ -29,7 +29,8 @@ pub struct Selection {
 /// The images of a scan and how they came about.
 #[derive(Debug, Clone)]
 pub struct ScanImage {
-    /// `[z, y, x]`, or `[repetition, z, y, x]` when there are several.
+    /// `[z, y, x]`, or `[repetition, z, y, x]` when there are several; coil images that are not combined are
+    /// `[coil, z, y, x]`.
     pub image: Image,
     /// One entry a frame that was solved for iteratively.
     pub solves: Vec<Solve>,
@@ -40,6 +41,8 @@ pub struct ScanImage {
     pub notes: Vec<String>,
     /// What was measured of the transforms, once for each plan: of every trajectory, or grid, that the images have.
     pub certificates: Vec<Certificate>,
+    /// The λ that was searched for, with [`ReconOptions::search_lambda`].
+    pub searched: Option<Searched>,
 }
 
 /// Reconstructs the selected slices and repetitions of a scan, one frame after another; plans are reused while the
@@ -82,7 +85,7 @@ pub struct Frames<'a> {
 
 /// [`reconstruct_scan`] of frames that come from anywhere: `source` makes the frame of each label, in their order.
 ///
-/// Errors: as [`reconstruct_scan`], and those of `source`.
+/// Errors: as [`reconstruct_scan`], and errors of `source`.
 pub fn reconstruct_frames(
     device: &Device,
     frames: Frames<'_>,
@@ -104,8 +107,8 @@ pub fn reconstruct_frames(
     run.all_together(labels, monitor)?.into_iter().try_for_each(|image| stacked.push(image))?;
     let (end, geometry) = run.finish()?;
     let data = stacked.finish(repetitions)?;
-    let RunEnd { solves, maps, notes, certificates } = end;
-    Ok(ScanImage { image: Image::new(data, geometry)?, solves, maps, notes, certificates })
+    let RunEnd { solves, maps, notes, certificates, searched } = end;
+    Ok(ScanImage { image: Image::new(data, geometry)?, solves, maps, notes, certificates, searched })
 }
 
 /// Reconstructs one frame, `[z, y, x]` or `[y, x]` as it is; `notes` are what its reader assumed.
@@ -127,7 +130,11 @@ pub fn reconstruct_frame(
     {
         reconstructor.set_maps(Some(preparation.maps_of_prepared(&label, given.as_ref().clone())?));
     }
-    let result = match options.method.uses().span {
+    let searched = match options.search_lambda {
+        true => Some(reconstructor.search(&frame, &mut notes, monitor)?),
+        false => None,
+    };
+    let mut result = match options.method.uses().span {
         Span::Frame => reconstructor.frame(frame, monitor)?,
         Span::Series => {
             let mut all = reconstructor.series(&[frame], monitor)?;
@@ -135,18 +142,22 @@ pub fn reconstruct_frame(
             all
         }
     };
+    if options.coil_images() {
+        result.image = as_volumes(result.image, dims);
+    }
     notes.extend(result.notes);
-    let of_scan = |maps| Ok(as_coil_volume(preparation.maps_of_scan(&label, maps, dims)?, dims));
+    let of_scan = |maps| Ok(as_volumes(preparation.maps_of_scan(&label, maps, dims)?, dims));
     Ok(ScanImage {
         image: Image::new(result.image, geometry)?,
         solves: result.solve.into_iter().collect(),
         maps: result.maps.map(of_scan).transpose()?,
         notes,
         certificates: result.certificates.into_iter().map(|certificate| certificate.of(label)).collect(),
+        searched,
     })
 }
 
-/// Volumes `[z, y, x]` of one shape, one behind the other in one array from the first on.
+/// Volumes `[z, y, x]` of one shape, one behind the other in one array from the first on; or coil images `[coil, z, y, x]`.
 struct Stack {
     count: usize,
     filled: usize,
@@ -159,23 +170,24 @@ impl Stack {
     }
 
     fn push(&mut self, volume: ArrayD<C32>) -> Result<()> {
-        let shape = volume.shape().to_vec();
         if self.count == 1 {
             self.data = Some(volume);
             return Ok(());
         }
-        let all = [self.count * shape[0], shape[1], shape[2]];
+        let axis = volume.ndim() - 3;
+        let (mut all, depth) = (volume.shape().to_vec(), volume.shape()[axis]);
+        all[axis] *= self.count;
         let data = self.data.get_or_insert_with(|| ArrayD::zeros(IxDyn(&all)));
         if data.shape() != all {
             return Err(Error::value("slices", "one matrix throughout", "different matrices"));
         }
-        let at = self.filled * shape[0];
-        data.slice_axis_mut(ndarray::Axis(0), (at..at + shape[0]).into()).assign(&volume);
+        let at = self.filled * depth;
+        data.slice_axis_mut(ndarray::Axis(axis), (at..at + depth).into()).assign(&volume);
         self.filled += 1;
         Ok(())
     }
 
-    /// `[z, y, x]`, or `[repetition, z, y, x]` of several.
+    /// `[z, y, x]`, or `[repetition, z, y, x]` of several; coil images as they are.
     fn finish(self, repetitions: usize) -> Result<ArrayD<C32>> {
         let data = self.data.ok_or_else(|| Error::value("frames", "at least one", 0))?;
         let shape = data.shape().to_vec();
@@ -188,7 +200,7 @@ impl Stack {
 }
 
 impl Selection {
-    /// The frames of a scan that are selected, in label order; what is left out is said in `notes`.
+    /// The frames of a scan that are selected, in label order. `notes` names what is left out.
     ///
     /// Errors: a counter that the scan does not hold, or counters that do not occur together.
     pub fn labels(&self, index: &FrameIndex<'_>, notes: &mut Vec<String>) -> Result<Vec<Label>> {

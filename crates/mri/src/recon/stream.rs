@@ -3,10 +3,10 @@
 use ndarray::{ArrayD, Axis};
 use rayspin_core::{C32, Error, Geometry, Monitor, Result};
 use rayspin_device::Device;
-use rayspin_run::{Ends, StreamTimes};
+use rayspin_run::{Endpoints, StreamTimes};
 
 use super::run::{Run, RunEnd};
-use super::{Certificate, Frames, ReconOptions, Solve};
+use super::{Certificate, Frames, ReconOptions, Searched, Solve};
 use crate::scan::{Frame, Label};
 
 /// What a source gives.
@@ -40,20 +40,22 @@ pub struct StreamEnd {
     pub notes: Vec<String>,
     /// What was measured of the transforms.
     pub certificates: Vec<Certificate>,
+    /// The λ that was searched for.
+    pub searched: Option<Searched>,
     /// Where the time went.
     pub times: StreamTimes,
 }
 
 /// Reconstructs frames as they come: `source` gives them in the order of the labels (after maps, where it gives any) and `sink`
 /// takes each volume as soon as it is done, both on threads of their own. No more than a few frames and volumes are in memory at
-/// once, however many there are, unless the method solves for all of them together. The images are those of
-/// [`reconstruct_frames`](super::reconstruct_frames), bit for bit.
+/// once, however many there are, unless the method solves for all of them together. The images equal the
+/// images of [`reconstruct_frames`](super::reconstruct_frames), bit for bit.
 ///
 /// Errors: the first that source, reconstruction or sink came to; the sink has had every volume that was complete before.
 pub fn reconstruct_stream<E: From<Error> + Send>(
     device: &Device,
     frames: Frames<'_>,
-    ends: Ends<'_, StreamItem, Volume, E>,
+    ends: Endpoints<'_, StreamItem, Volume, E>,
     options: &ReconOptions,
     monitor: &Monitor<'_>,
 ) -> std::result::Result<StreamEnd, E> {
@@ -91,8 +93,8 @@ pub fn reconstruct_stream<E: From<Error> + Send>(
         }
         monitor.check()
     })?;
-    let (RunEnd { solves, maps, notes, certificates }, _) = run.finish()?;
-    Ok(StreamEnd { solves, maps, notes, certificates, times })
+    let (RunEnd { solves, maps, notes, certificates, searched }, _) = run.finish()?;
+    Ok(StreamEnd { solves, maps, notes, certificates, searched, times })
 }
 
 /// The slices of a volume, as they are done.

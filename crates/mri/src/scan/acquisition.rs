@@ -124,7 +124,7 @@ impl Flags {
         !self.contains(other)
     }
 
-    /// Whether the readout is measured for calibration alone, and is a line of it like those of an image.
+    /// Whether the readout is measured for calibration alone, and is a line like the lines of an image.
     pub const fn is_calibration_line(self) -> bool {
         self.contains(Self::CALIBRATION) && Self(self.0 & !Self::CALIBRATION.0).is_image()
     }

@@ -34,9 +34,10 @@ pub struct Frame {
     pub geometry: Geometry,
     /// The measured values.
     pub samples: Samples,
-    /// When they were taken, in s, where that was asked for: one for each sample of a trajectory, or for each place of the
-    /// grid in C order (of places measured more than once the mean). 0 is the centre of each readout; a constant shift turns
-    /// the phase of an image in an uneven field and nothing else.
+    /// When they were taken, in s, if [`FrameOptions`] requests it: one time for each sample of a trajectory,
+    /// or for each place of the grid in C order. A place that was measured more than once has the mean of its
+    /// times. 0 is the centre of each readout. A constant shift turns the phase of an image in an
+    /// inhomogeneous field and nothing else.
     pub times: Option<Vec<f64>>,
     /// Calibration lines that are no part of the image (flag 20), on the same grid.
     pub calibration: Option<CalibrationLines>,
@@ -261,8 +262,8 @@ impl FrameIndex<'_> {
         assemble(&self.scan.header, label, &readouts, &calibration, options, notes)
     }
 
-    /// The calibration lines of an image: those of its encoding and slice without a trajectory, of its own repetition,
-    /// contrast, phase and set where these have any.
+    /// The calibration lines of an image: lines without a trajectory of the same encoding and slice. If some
+    /// of them have the image's repetition, contrast, phase and set, only these.
     fn calibration(&self, label: Label) -> Vec<(usize, &Acquisition)> {
         let all: Vec<(usize, &Acquisition)> = self
             .scan

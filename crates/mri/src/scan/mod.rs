@@ -3,6 +3,7 @@
 mod acquisition;
 mod cartesian;
 mod doubts;
+mod facts;
 mod frames;
 mod geometry;
 mod header;
@@ -15,6 +16,7 @@ mod times;
 mod units;
 
 pub use acquisition::{Acquisition, Counters, Flags};
+pub use facts::{Facts, NoiseLevel, NoiseSource, Pattern, readouts};
 pub use frames::{CalibrationLines, Frame, FrameIndex, FrameOptions, Label, MAX_MATRIX, Samples, assemble};
 pub use geometry::stack;
 pub use header::{EncodedSpace, Encoding, Limits, ScanHeader, TrajectoryKind};

@@ -22,12 +22,12 @@ pub struct Place {
     pub trajectory: bool,
     /// Samples of one coil.
     pub samples: usize,
-    /// Bytes that the readout takes in memory.
+    /// Size of the readout in memory, bytes.
     pub bytes: u64,
 }
 
 impl Place {
-    /// The image that the readout is part of, if any.
+    /// The label of the readout's image, if it belongs to one.
     pub fn label(&self) -> Option<Label> {
         let c = &self.counters;
         self.flags.is_image().then_some(Label {

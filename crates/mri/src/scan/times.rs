@@ -8,7 +8,7 @@ use super::{Acquisition, Encoding, Flags, TrajectoryKind};
 ///
 /// Each readout follows an excitation of its own, at the same distance: what is constant turns the image's phase only.
 ///
-/// Errors: no dwell time; a readout of an echo train, of which ISMRMRD does not state when it is played.
+/// Errors: no dwell time; a readout of an echo train, because ISMRMRD does not state when it is played.
 pub(super) fn of_readout(
     index: usize,
     readout: &Acquisition,

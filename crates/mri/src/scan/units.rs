@@ -5,7 +5,7 @@ use super::frames::note;
 
 /// How far beyond n/2 a trajectory may reach and still be taken as sampling the matrix (ramps, rounded limits).
 const OVERSHOOT: f64 = 1.3;
-/// The least part of n/2 that a trajectory is taken to cover.
+/// A unit in which the trajectory covers a smaller part of n/2 than this is ruled out.
 const LEAST_COVER: f64 = 0.02;
 
 /// A trajectory that covers n/2 in another unit but for this part of it may well be in that unit: small matrices make ranges

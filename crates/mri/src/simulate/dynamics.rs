@@ -9,8 +9,8 @@ use super::phantom::{Ellipsoid, Phantom};
 /// What changes with time t. Within a readout the object stands still: each readout sees it as it is at its own time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Dynamics {
-    /// The two dark ellipses (the phantom's third and fourth part) grow and shrink: their semi-axes are 1 + 0.3 sin(2πt/T)
-    /// times those of the phantom.
+    /// The two dark ellipses (the phantom's third and fourth part) grow and shrink: their semi-axes are the
+    /// phantom's times 1 + 0.3 sin(2πt/T).
     Beat {
         /// T, s.
         period_s: f64,
@@ -22,9 +22,9 @@ pub enum Dynamics {
     },
 }
 
-/// Of the semi-axes.
+/// The largest relative change of the semi-axes.
 const BEAT: f64 = 0.3;
-/// Of the outline's intensity in the modified phantom.
+/// The largest rise of the intensity, relative to the intensity of the outline in the modified phantom.
 const ENHANCEMENT: f64 = 0.6;
 
 impl Dynamics {
@@ -53,8 +53,8 @@ impl Dynamics {
     }
 }
 
-/// The windows of readouts that the truth is given for, as a sliding window takes them: image i is the object at the mean
-/// time of the readouts iS … iS + W − 1 of a slice.
+/// Windows of readouts, one for each image of the truth. They lie as in a sliding window: image i is the
+/// object at the mean time of the readouts iS … iS + W − 1 of a slice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TruthWindow {
     /// W.

@@ -1,8 +1,8 @@
 //! Scans whose truth is known: closed-form k-space of phantoms on any trajectory.
 //!
-//! Samples are never computed from a raster. The object is a sum of ellipses or ellipsoids, each coil sensitivity is a
-//! low-order trigonometric polynomial, and the continuous Fourier transform of their product has a closed form, so a
-//! reconstruction is compared with a truth that it did not help to make.
+//! Samples are never computed from a raster. The object is a sum of ellipses or ellipsoids, and each coil
+//! sensitivity is a low-order trigonometric polynomial. The continuous Fourier transform of their product has
+//! a closed form. So a reconstruction is compared with a truth that it did not help to make.
 //!
 //! ```
 //! use rayspin_core::Monitor;

@@ -45,8 +45,8 @@ pub struct SimulateOptions {
     pub snr: Option<f64>,
     /// Noise covariance Ψ between coils `[coil, coil]`, of any scale; white when absent.
     pub noise_covariance: Option<Array2<C64>>,
-    /// The field, where it is uneven: samples are those of ∫ c ρ e^{−i2πf(x)t} e^{−i2πk·x} dx with t from the centre sample of
-    /// each readout, as [`Frame::times`](crate::scan::Frame::times) has it.
+    /// The field, where it is inhomogeneous. A sample is then ∫ c ρ e^{−i2πf(x)t} e^{−i2πk·x} dx with t from
+    /// the centre sample of each readout, as [`Frame::times`](crate::scan::Frame::times) has it.
     pub field: Option<FieldMap>,
     /// Readouts of noise alone at the start of the scan, 256 samples each.
     pub noise_readouts: usize,
@@ -124,7 +124,7 @@ impl SimulateOptions {
         let sample = (self.coils * size_of::<C32>() + trajectory) as u64;
         let of_slice = samples as u64 * sample;
         let noise = (self.noise_readouts * NOISE_SAMPLES) as u64 * sample;
-        // In an uneven field the samples of a slice come all at once, in double precision.
+        // In an inhomogeneous field the samples of a slice come all at once, in double precision.
         let curved = if self.field.is_some() { 2 * of_slice } else { 0 };
         of_slice * self.slices() as u64 * (repetitions as u64 + 1) + curved + noise
     }
@@ -159,7 +159,7 @@ impl SimulateOptions {
             field.check(self.dims)?;
             if matches!(self.sampling, Sampling::Epi { .. }) {
                 return Err(Error::value(
-                    "sampling in an uneven field",
+                    "sampling in an inhomogeneous field",
                     "readouts that each follow an excitation of their own",
                     "echo-planar trains, of whose lines a file does not state the times",
                 ));
@@ -189,7 +189,7 @@ impl SimulateOptions {
             _ => {}
         }
         if self.dynamics.is_some() && self.field.is_some() {
-            return Err(Error::value("object that changes", "an even field", "an uneven one"));
+            return Err(Error::value("object that changes", "a homogeneous field", "an inhomogeneous one"));
         }
         if let Some(window) = self.truth_window {
             if self.dynamics.is_none() {

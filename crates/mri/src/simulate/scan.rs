@@ -19,12 +19,13 @@ use crate::scan::{
 pub struct Simulation {
     /// The scan, as a file would hold it.
     pub scan: Scan,
-    /// The object `[z, y, x]`: its mean over each voxel (see [`Phantom::voxel_means`]), without coil sensitivities. Of a changing
-    /// object `[image, z, y, x]`: at the mean time of each repetition, or window.
+    /// The object `[z, y, x]`: its mean over each voxel (see [`Phantom::voxel_means`]), without coil
+    /// sensitivities. A changing object is `[image, z, y, x]`, at the mean time of each repetition, or
+    /// window.
     pub truth: Image,
     /// The sensitivities at the voxel centres, `[coil, z, y, x]`.
     pub maps: Array4<C32>,
-    /// The field at the voxel centres in Hz, where it is uneven.
+    /// The field at the voxel centres in Hz, where it is inhomogeneous.
     pub field: Option<Image>,
     /// Largest relative distance of a sensitivity from the loop field it was fitted to.
     pub coil_fit_error: f64,
@@ -46,10 +47,11 @@ const BATCH: usize = 64;
 /// A sample does not know the matrix: d matches the mean (1/N) Σ_voxels c ρ e^{−i2πk·x} over the N voxels of any matrix, and
 /// Σ_k d(k) e^{+i2πk·x} over the full grid shows the object's own intensities.
 ///
-/// **Noise.** SNR = mean of |ρ|·√Σ_n|c_n|² over the voxels inside the object's outline, divided by the standard deviation
-/// of the real part of the noise, in the optimally combined image of a fully sampled Cartesian scan of the same matrix and
-/// oversampling o, for white noise: σ = √(o/N) · mean / SNR per sample, N the voxels (of a slice in 2-D). Other samplings get the same σ, as they would on
-/// the same scanner; a covariance keeps the mean variance over coils.
+/// **Noise.** SNR is the mean of |ρ|·√Σ_n|c_n|² over the voxels inside the object's outline, divided by the
+/// standard deviation of the real part of the noise. It holds for white noise, in the optimally combined
+/// image of a fully sampled Cartesian scan of the same matrix and oversampling o. So σ = √(o/N) · mean / SNR
+/// per sample, N the voxels (of a slice in 2-D). Other samplings get the same σ, as they would on the same
+/// scanner; a covariance keeps the mean variance over coils.
 ///
 /// **Files.** Trajectory points are rounded to the f32 that files hold *before* the samples are computed. Cartesian
 /// readouts carry counters and no trajectory.
@@ -79,7 +81,7 @@ pub fn simulate(options: &SimulateOptions, monitor: &Monitor) -> Result<Simulati
         let layout = monitor.stage("trajectory", 0, || {
             options.sampling.layout(&options.grid(), &options.hardware, options.seed, repetition)
         })?;
-        // Of an object that does not move only another trajectory makes other samples.
+        // If the object does not change and the trajectory is the same, the samples are the same.
         let readouts = match last.take() {
             Some((before, readouts)) if before == layout && options.dynamics.is_none() => readouts,
             _ => {

@@ -15,7 +15,7 @@ fn processor_ms() -> f64 {
     threads.filter_map(of).sum::<f64>() * 1e-6
 }
 
-/// Prints what a run takes; `run` is given 0, 1, 2 … in turns.
+/// Measures `run` and prints its time. `run` gets 0, 1, 2 … in turn.
 pub(crate) fn show(device: &Device, name: &str, run: &mut dyn FnMut(usize) -> Result<()>) -> Result<()> {
     let (mut runs, before) = (0, processor_ms());
     let timing = measure(device, &Protocol::default(), |turn| {

@@ -1,7 +1,7 @@
 #![allow(unsafe_code, reason = "kernels are launched: each block says why they stay inside their arrays")]
 
 use rayspin_core::{Error, Result};
-use rayspin_device::cuda::{Argument, Filter, Launch, Outside, Sampling, Source, Texture};
+use rayspin_device::cuda::{AddressMode, Argument, Filter, Launch, Sampling, Source, Texture};
 use rayspin_device::{Array, Cuda};
 use rayspin_tune::{Build, Config, gpu};
 
@@ -24,7 +24,7 @@ pub(super) fn set_table(cuda: &Cuda) -> Result<()> {
 }
 
 pub(super) fn texture(cuda: &Cuda, image: &Array<f32>) -> Result<Texture> {
-    let sampling = Sampling { filter: Filter::Point, outside: Outside::Clamp, normalized: false };
+    let sampling = Sampling { filter: Filter::Point, address_mode: AddressMode::Clamp, normalized: false };
     cuda.texture(image, sampling)
 }
 

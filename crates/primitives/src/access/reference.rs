@@ -26,7 +26,7 @@ pub enum Pattern {
     Table {
         /// Bytes of an element.
         width: usize,
-        /// Elements between those of neighbours.
+        /// Elements from one neighbour to the next.
         stride: usize,
     },
     /// A copy of an image's bits.

@@ -8,7 +8,7 @@ use rayspin_tune::{Config, Row, Space};
 use super::reference::{FIELDS, Pattern, READS};
 use super::{Access, Data, Problem, Topic, cpu, cuda};
 
-/// Rungs are patterns, none of which gives what another does.
+/// Variants are access patterns to compare; none replaces another.
 fn row(
     backend: BackendKind,
     name: &'static str,
@@ -123,7 +123,7 @@ fn blocks(_: &Problem) -> Space {
     Space::none().axis("x", &[1, 2, 4, 8, 16, 32, 64, 128, 256], 32)
 }
 
-/// Bytes that a kernel asks for; of those that hardware moves beside them none count.
+/// Bytes that the program itself reads and writes. Bytes that the hardware moves beside them do not count.
 fn bytes(bytes: f64) -> Work {
     Work { bytes, flops: 0.0 }
 }

@@ -118,7 +118,8 @@ fn along<S: Simd, T: Pixel>(
     four_by_four(simd, padded, -2, xs, weights, out);
 }
 
-/// Columns whose first pixels are at `xs` − 1 of the image, of whose row `padded` holds what is from `begin` on.
+/// Resampled columns of a row. Column x takes four pixels of the image's row, from `xs[x]` − 1 on. `padded`
+/// holds that row from pixel `begin` on.
 #[inline(always)]
 pub(super) fn four_by_four<S: Simd>(
     simd: S,

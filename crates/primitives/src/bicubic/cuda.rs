@@ -1,7 +1,7 @@
 #![allow(unsafe_code, reason = "kernels are launched: each block says why they stay inside their arrays")]
 
 use rayspin_core::{Error, Result, expect_len};
-use rayspin_device::cuda::{Filter, Launch, Outside, Sampling, Source, Texture};
+use rayspin_device::cuda::{AddressMode, Filter, Launch, Sampling, Source, Texture};
 use rayspin_device::{Array, Cuda};
 
 use super::{Kernel, Pixel};
@@ -11,9 +11,9 @@ pub(super) static SOURCE: Source =
     Source { name: "bicubic", files: &[("bicubic.cu", include_str!("cuda/bicubic.cu"))] };
 
 pub(super) const POINTS: Sampling =
-    Sampling { filter: Filter::Point, outside: Outside::Clamp, normalized: false };
+    Sampling { filter: Filter::Point, address_mode: AddressMode::Clamp, normalized: false };
 pub(super) const LINEAR: Sampling =
-    Sampling { filter: Filter::Linear, outside: Outside::Clamp, normalized: false };
+    Sampling { filter: Filter::Linear, address_mode: AddressMode::Clamp, normalized: false };
 
 /// Places and weights on a GPU, rows' first.
 pub(super) struct Tables {

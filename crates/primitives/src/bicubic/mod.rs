@@ -10,9 +10,9 @@ use std::fmt;
 
 use fearless_simd::f32x16;
 use rayspin_core::{Error, Result, voxels};
-use rayspin_device::cpu::room;
 use rayspin_device::cpu::simd::Simd;
 use rayspin_device::cpu::simd::prelude::*;
+use rayspin_device::cpu::try_with_capacity;
 use rayspin_device::cuda::{Texel, Texture};
 use rayspin_device::{Array, Backend, Cpu, Device};
 use rayspin_tune::{About, Algorithm, Case, Row, Unit, input, tuned};
@@ -22,8 +22,9 @@ use crate::plane;
 /// How pixels are weighed by their distance t.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Kernel {
-    /// Keys' interpolation (IEEE Trans ASSP 29:1153, 1981) with its parameter a, from −3 to 0: (a+2) t³ − (a+3) t² + 1 up to 1,
-    /// a (t³ − 5t² + 8t − 4) up to 2. −1/2 is exact for parabolas, −3/4 is OpenCV's.
+    /// Keys' interpolation (IEEE Trans ASSP 29:1153, 1981) with its parameter a, from −3 to 0. The weight is
+    /// (a+2) t³ − (a+3) t² + 1 up to t = 1, and a (t³ − 5t² + 8t − 4) up to t = 2.
+    /// The parameter −1/2 is exact for parabolas, −3/4 is OpenCV's.
     Keys(f32),
     /// The cubic B-spline, which smooths: all weights are positive.
     Spline,
@@ -38,12 +39,13 @@ impl fmt::Display for Kernel {
     }
 }
 
-/// out\[y, x\] = Σ_j Σ_i k(v − j) k(u − i) image\[j, i\], with u = (x + ½) n / m − ½ where n pixels along x become m, and v the same
-/// along y: the images' edges coincide.
+/// out\[y, x\] = Σ_j Σ_i k(v − j) k(u − i) image\[j, i\], with u = (x + ½) n / m − ½.
 ///
-/// `[rows, columns]` of bytes or of f32 to those of `out`; beyond an edge the nearest pixel counts. Bytes are rounded to the nearest and held
-/// to 0 … 255. Four pixels are weighed along each axis however much the image shrinks: one that shrinks by more than 2 should be smoothed
-/// before.
+/// Along x, n pixels become m; v is the same along y. So the images' edges coincide.
+///
+/// Both images are `[rows, columns]` of bytes or of f32. Beyond an edge the nearest pixel counts. Bytes are
+/// rounded to the nearest and held to 0 … 255. Four pixels are weighed along each axis however much the image
+/// shrinks. Smooth an image before it shrinks by more than 2.
 ///
 /// Errors: Keys' parameter out of its range, images on different devices, without pixels, or with 2³⁰ rows or columns; memory.
 pub fn resize<T: Pixel>(image: &Array<T>, kernel: Kernel, out: &mut Array<T>) -> Result<()> {
@@ -158,7 +160,8 @@ impl Pixel for f32 {
     }
 }
 
-/// Of each row, then of each column of the output: the pixel before it and the weights of that, its neighbour before and two after.
+/// An entry for each row of the output, then for each column: the pixel before it, and four weights. The
+/// weights belong to that pixel, its neighbour before, and two neighbours after.
 #[derive(Default)]
 struct Tables {
     places: Vec<i32>,
@@ -168,7 +171,8 @@ struct Tables {
 impl Tables {
     fn new(from: [usize; 2], to: [usize; 2], kernel: Kernel) -> Result<Self> {
         let len = to[0] + to[1];
-        let (mut places, mut weights) = (room("places of pixels", len)?, room("weights of pixels", len)?);
+        let (mut places, mut weights) =
+            (try_with_capacity("places of pixels", len)?, try_with_capacity("weights of pixels", len)?);
         for axis in [0, 1] {
             for at in 0..to[axis] {
                 let (before, part) = reference::place(at, from[axis], to[axis]);
@@ -384,7 +388,7 @@ impl Algorithm for Bicubic {
     }
 }
 
-/// Of f32 the relative l2 error; of bytes the largest error beyond that of rounding, of 255.
+/// For f32 the relative l2 error. For bytes the largest error beyond rounding, as a fraction of 255.
 fn error<T: Pixel>(problem: &Problem, set: &Set<T>) -> Result<f64> {
     let Problem { from, to, kernel, bytes } = *problem;
     let (image, out) = (set.image.read()?, set.out.read()?);

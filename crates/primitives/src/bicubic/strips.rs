@@ -9,7 +9,7 @@ use rayspin_core::Result;
 use rayspin_device::Cpu;
 use rayspin_device::cpu::simd::prelude::*;
 use rayspin_device::cpu::simd::{Level, Simd, dispatch};
-use rayspin_device::cpu::{room, zeroed};
+use rayspin_device::cpu::{try_with_capacity, zeroed};
 
 use super::Pixel;
 use super::cpu::{Job, ROWS, four_by_four};
@@ -46,7 +46,7 @@ struct Strip {
 impl Strip {
     fn new(places: &[i32], weights: &[[f32; 4]], columns: Range<usize>) -> Result<Self> {
         let needs = places[columns.start] as isize - 1..places[columns.end - 1] as isize + 3;
-        let mut groups: Vec<Group> = room("weights of a strip", columns.len().div_ceil(16))?;
+        let mut groups: Vec<Group> = try_with_capacity("weights of a strip", columns.len().div_ceil(16))?;
         groups.extend(columns.clone().step_by(16).map(|x| {
             let (mut first, mut of_taps) = ([0; 16], [[0.0; 16]; 4]);
             for i in 0..16.min(columns.end - x) {

@@ -3,7 +3,7 @@
 use rayspin_core::Result;
 use rayspin_device::BackendKind;
 use rayspin_tune::variant::{Run, Variant, Work};
-use rayspin_tune::{Build, Carried, Carry, Config, Row, Space};
+use rayspin_tune::{Build, Config, HostTransfer, Row, Space, TransferArray};
 
 use super::{Bicubic, Data, Images, Kernel, Problem, SEGMENT, cuda, strips};
 
@@ -110,7 +110,7 @@ pub(super) fn gpu_sliding() -> Row<Bicubic> {
 }
 
 fn run(launch: Launch) -> Run<Problem, Data> {
-    Run::new(launch).carried(carried).set_up(|_, d| of_either!(d, set => set.set_up(false)))
+    Run::new(launch).host_transfer(host_transfer).set_up(|_, d| of_either!(d, set => set.set_up(false)))
 }
 
 fn on_cpu(name: &'static str, summary: &'static str, launch: Launch) -> Row<Bicubic> {
@@ -131,10 +131,10 @@ fn row(
     Variant::new(name, backend, summary, run, work).tolerance(6e-7)
 }
 
-fn carried(data: &mut Data) -> Option<Carried<'_>> {
-    let (image, out): (&mut dyn Carry, &mut dyn Carry) =
+fn host_transfer(data: &mut Data) -> Option<HostTransfer<'_>> {
+    let (image, out): (&mut dyn TransferArray, &mut dyn TransferArray) =
         of_either!(data, set => (&mut set.image, &mut set.out));
-    Some(Carried { inputs: vec![image], outputs: vec![out] })
+    Some(HostTransfer { inputs: vec![image], outputs: vec![out] })
 }
 
 /// Blocks of a thread a pixel.

@@ -173,7 +173,7 @@ fn scanned<S: Simd, const WIDE: bool>(simd: S, sums: &[u16], width: usize, out: 
         }
         for step in &mut steps {
             let total = *step + before;
-            // Of the scan, not of the total: the next piece waits for one addition.
+            // The scan gives the carry, not the total: the next piece waits for one addition.
             before += i32x16::splat(simd, step.as_slice()[15]);
             let mean = f32x16::float_from(total).mul_add(high, f32x16::float_from(total).mul_add(low, half));
             *step = i32x16::truncate_from(mean);

@@ -11,7 +11,7 @@ fn held(i: isize, n: usize) -> usize {
     i.clamp(0, n as isize - 1) as usize
 }
 
-/// What the rungs allocate, where an error names it.
+/// What the variants allocate, where an error names it.
 pub(super) const SUMS: &str = "sums of a row of windows";
 
 /// An image and how it is filtered.
@@ -164,8 +164,10 @@ fn leave<T: Pixel>(row: &[T], sums: &mut [T::Sum]) {
     }
 }
 
-/// totals\[x\] = Σ powers\[x .. x + width\]: of windows twice as wide at each step those are added that the binary digits of
-/// `width` ask for, about 2 log₂ width additions, all of vectors and with the rounding of a pairwise sum.
+/// totals\[x\] = Σ powers\[x .. x + width\].
+///
+/// Each step doubles the windows in `powers`. It adds them to the totals where `width` has the binary digit
+/// 1. That makes about 2 log₂ width additions, all of vectors and with the rounding of a pairwise sum.
 #[inline(always)]
 fn windows<W: Window>(powers: &mut [W], totals: &mut [W], width: usize) {
     let n = totals.len();

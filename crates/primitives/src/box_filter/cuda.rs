@@ -11,17 +11,17 @@ use crate::plane;
 
 static SOURCE: Source = Source { name: "box_filter", files: &[("box.cu", include_str!("cuda/box.cu"))] };
 
-/// Columns of a thread, of kernels of one form and at most.
+/// Columns of a thread: the only number for some kernels, the largest for the others.
 pub(super) const WIDEST: u32 = 8;
 
-/// The largest radius of which 32 bits hold what rounding needs.
+/// Up to this radius 32 bits are enough for the rounding.
 const SMALL: usize = 40;
 
 fn form(large: u32, v: u32) -> Build {
     Build { source: &SOURCE, defines: defines(large, v), spill_bytes: 0 }
 }
 
-/// Of the kernels whose threads have columns of one number.
+/// Forms of the kernels whose threads always have the same number of columns.
 pub(super) fn forms() -> Vec<Build> {
     vec![form(0, WIDEST), form(1, WIDEST)]
 }

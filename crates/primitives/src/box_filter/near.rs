@@ -119,7 +119,7 @@ fn across<S: Simd, const WIDTH: usize>(simd: S, sums: &[f32], inverse: f32, past
     }
 }
 
-/// Of the windows that begin with the first of `sums`, and those after it.
+/// Means of `STEP` windows. The first begins with the first of `sums`, each other one element later.
 #[inline(always)]
 fn means<S: Simd, const WIDTH: usize>(simd: S, sums: &[f32], inverse: f32) -> [f32x16<S>; STEP / LANES] {
     let near = &sums[..STEP + WIDTH - 1];

@@ -3,7 +3,7 @@
 use rayspin_core::Result;
 use rayspin_device::BackendKind;
 use rayspin_tune::variant::{Run, Variant, Work};
-use rayspin_tune::{Build, Carried, Carry, Config, Row, Space};
+use rayspin_tune::{Build, Config, HostTransfer, Row, Space, TransferArray};
 
 use super::{BoxFilter, Data, Images, Problem, best_on_cpu, bytes, cuda, near, segment};
 
@@ -25,7 +25,7 @@ const EACH: [i64; 6] = [32, 64, 128, 256, 512, 1024];
 pub(super) fn rows() -> Vec<Row<BoxFilter>> {
     // Rounding of sums in double precision: 7.8e-8 at most was measured.
     let on_cpu = |name, summary, launch: Launch| {
-        let run = Run::new(launch).carried(carried);
+        let run = Run::new(launch).host_transfer(host_transfer);
         Variant::new(name, BackendKind::Cpu, summary, run, work).tolerance(1e-6)
     };
     let best: Launch = |_, d| of_either!(d, set => set.on_cpu(best_on_cpu));
@@ -122,15 +122,15 @@ fn on_gpu(
     forms: fn() -> Vec<Build>,
     launch: Launch,
 ) -> Row<BoxFilter> {
-    let run = Run::new(launch).carried(carried);
+    let run = Run::new(launch).host_transfer(host_transfer);
     // Rounding of sums in single precision: 8.2e-7 at most was measured.
     Variant::new(name, BackendKind::Cuda, summary, run, work).tolerance(1e-5).forms(forms)
 }
 
-fn carried(data: &mut Data) -> Option<Carried<'_>> {
-    let (image, out): (&mut dyn Carry, &mut dyn Carry) =
+fn host_transfer(data: &mut Data) -> Option<HostTransfer<'_>> {
+    let (image, out): (&mut dyn TransferArray, &mut dyn TransferArray) =
         of_either!(data, set => (&mut set.image, &mut set.out));
-    Some(Carried { inputs: vec![image], outputs: vec![out] })
+    Some(HostTransfer { inputs: vec![image], outputs: vec![out] })
 }
 
 /// Blocks of a thread a pixel.

@@ -20,11 +20,11 @@ static SHARED: Source =
 static SLIDING: Source =
     Source { name: "convolution", files: &[("04_sliding.cu", include_str!("cuda/04_sliding.cu"))] };
 
-/// The largest radius of which taps fit the 64 KB of constant memory as text that a compiler takes well.
+/// Up to this radius the taps fit the 64 KB of constant memory, and the compiler takes their text well.
 pub(super) const CONSTANT_MOST: usize = 128;
-/// The largest radii of which a thread's sums fit its registers.
+/// Up to these radii a thread's sums fit its registers.
 pub(super) const SLIDING_MOST: usize = 12;
-/// What a block may take without asking.
+/// Bytes of shared memory that a block may take without opting in.
 const SHARED_MOST: usize = 48 << 10;
 
 pub(super) fn plain_forms() -> Vec<Build> {

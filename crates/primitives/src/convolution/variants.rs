@@ -3,7 +3,7 @@
 use rayspin_core::Result;
 use rayspin_device::{Array, BackendKind, Cpu};
 use rayspin_tune::variant::{Run, Variant, Work};
-use rayspin_tune::{Build, Carried, Config, Row, Space, gpu};
+use rayspin_tune::{Build, Config, HostTransfer, Row, Space, gpu};
 
 use super::{Convolution, Data, Problem, SEGMENT, cpu, cuda};
 
@@ -20,7 +20,8 @@ pub(super) fn rows() -> Vec<Row<Convolution>> {
             let job = cpu::Job { image: image.cpu(), rows: *rows, columns: *columns, across, down };
             launch(&job, image.device().cpu_side(), between.cpu_mut(), out.cpu_mut())
         });
-        Variant::new(name, BackendKind::Cpu, summary, run.carried(carried), work).tolerance(TOLERANCE)
+        Variant::new(name, BackendKind::Cpu, summary, run.host_transfer(host_transfer), work)
+            .tolerance(TOLERANCE)
     };
     vec![
         on_cpu("naive", "all products of taps, one thread", |job, _, _, out| {
@@ -94,12 +95,12 @@ fn on_gpu(
     forms: fn() -> Vec<Build>,
     launch: fn(&Config, &mut Data) -> Result<()>,
 ) -> Row<Convolution> {
-    let run = Run::new(launch).carried(carried);
+    let run = Run::new(launch).host_transfer(host_transfer);
     Variant::new(name, BackendKind::Cuda, summary, run, work).tolerance(TOLERANCE).forms(forms)
 }
 
-fn carried(data: &mut Data) -> Option<Carried<'_>> {
-    Some(Carried { inputs: vec![&mut data.image, &mut data.taps], outputs: vec![&mut data.out] })
+fn host_transfer(data: &mut Data) -> Option<HostTransfer<'_>> {
+    Some(HostTransfer { inputs: vec![&mut data.image, &mut data.taps], outputs: vec![&mut data.out] })
 }
 
 /// What a GPU runs, and room between two passes.

@@ -30,7 +30,9 @@ impl Grid {
     }
 }
 
-/// V\[z, y, x\] = Σ_i q_i / |r − r_i| for atoms (x, y, z, q) `[n]`. Unit: that of charge over that of length; no other factor.
+/// V\[z, y, x\] = Σ_i q_i / |r − r_i| for atoms (x, y, z, q) `[n]`.
+///
+/// The unit of V is the unit of charge over the unit of length. There is no other factor.
 ///
 /// At a point where an atom is the potential is ±∞, and NaN where charges of both signs, or none, are; distances below
 /// 10⁻¹⁸ count as 0. Sums are f32, in any order.

@@ -3,7 +3,7 @@
 use rayspin_core::Result;
 use rayspin_device::BackendKind::{self, Cpu, Cuda};
 use rayspin_tune::variant::{Run, Variant, Work};
-use rayspin_tune::{Carried, Config, Row, Space, gpu};
+use rayspin_tune::{Config, HostTransfer, Row, Space, gpu};
 
 use super::{Coulomb, Data, Problem, cpu, cuda, pairs};
 
@@ -71,15 +71,19 @@ fn row(
     summary: &'static str,
     launch: fn(&Config, &mut Data) -> Result<()>,
 ) -> Row<Coulomb> {
-    Variant::new(name, backend, summary, Run::new(launch).carried(carried), work).tolerance(TOLERANCE)
+    Variant::new(name, backend, summary, Run::new(launch).host_transfer(host_transfer), work)
+        .tolerance(TOLERANCE)
 }
 
-fn carried(data: &mut Data) -> Option<Carried<'_>> {
-    Some(Carried { inputs: vec![&mut data.atoms], outputs: vec![&mut data.v] })
+fn host_transfer(data: &mut Data) -> Option<HostTransfer<'_>> {
+    Some(HostTransfer { inputs: vec![&mut data.atoms], outputs: vec![&mut data.v] })
 }
 
-/// As that of the exact transforms' rungs, whose samples are in constant memory as atoms are here. Defaults are what tuning found on an
-/// H100 (`benches/results/2026-11-21-h100/coulomb.txt`): 32 and 8 KB a launch.
+/// The same space as for the exact transforms' variants with samples in constant memory, where atoms are
+/// here.
+///
+/// Tuning found the defaults on an H100 (`benches/results/2026-11-21-h100/coulomb.txt`): 32 and 8 KB a
+/// launch.
 fn pieces(unroll: i64, atoms: i64) -> Space {
     Space::none()
         .axis("unroll", &[1, 2, 4, 8, 16], unroll)

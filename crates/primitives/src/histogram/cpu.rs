@@ -12,7 +12,8 @@ use super::Sample;
 /// Tables that a thread may count in.
 const MOST_TABLES: usize = 8;
 
-/// Bins up to here, those of 16-bit samples, are counted in 16 bits. Of more, adding these up before they overflow takes longer than they save.
+/// Up to this number of bins, which 16-bit samples need, counts have 16 bits. With more bins it takes longer
+/// to add up the counts before they overflow than 16 bits save.
 const NARROW: usize = 1 << 16;
 
 /// Samples that are compared with the number of bins before one of them is counted.
@@ -21,7 +22,7 @@ pub(super) const BLOCK: usize = 256;
 /// Samples that take tables of one number: as many as the counts of most tables have room for.
 const PART: usize = most(MOST_TABLES);
 
-/// Samples in whole blocks of which no count of 16 bits in `tables` tables overflows.
+/// The number of samples, in whole blocks, that `tables` tables of 16-bit counts take without overflow.
 const fn most(tables: usize) -> usize {
     u16::MAX as usize / (BLOCK / tables) * BLOCK
 }
@@ -131,7 +132,7 @@ fn prefetch<T>(samples: &[T; 16]) {
 fn counted<T: Sample, const TABLES: usize>(level: Level, samples: &[T], memory: &mut [u32], bins: usize) {
     let (sums, rest) = memory.split_at_mut(bins);
     let counts: &mut [u16] = bytemuck::cast_slice_mut(rest);
-    // The last bin is that of all larger values.
+    // The last bin counts all larger values.
     let (tables, _) = counts[..TABLES * (bins + 1)].as_chunks_mut::<TABLES>();
     // In a register: Intel's processors decode an addition of one to fewer operations than an increment.
     let one = black_box(1u16);
@@ -228,7 +229,7 @@ mod tests {
         }
     }
 
-    /// Of every width, of larger numbers the lower bits.
+    /// Checks samples of every width; narrow ones are the lower bits of `samples`.
     fn check_all(samples: &[u32], bins: usize, what: &str) {
         check(samples, bins, what);
         check(&samples.iter().map(|&v| v as u16).collect::<Vec<_>>(), bins, what);

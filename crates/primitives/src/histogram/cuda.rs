@@ -16,7 +16,7 @@ static PRIVATE: Source =
     Source { name: "histogram_private", files: &[LAST, ("private.cu", include_str!("cuda/private.cu"))] };
 const LAST: (&str, &str) = ("last.cuh", include_str!("cuda/last.cuh"));
 
-/// 16-byte loads at once that a program is made for.
+/// Numbers of 16-byte loads at once that programs are compiled for.
 pub(super) const UNROLL: [i64; 3] = [1, 2, 4];
 /// Blocks that have a row for the second pass.
 pub(super) const MOST_BLOCKS: u32 = 1056;
@@ -25,7 +25,7 @@ pub(super) fn journal_forms() -> Vec<Build> {
     vec![Build::plain(&SOURCES)]
 }
 
-/// Of samples of every width, by so many loads at once.
+/// Programs for samples of every width, with each number of loads at once.
 pub(super) fn one_pass_forms(unroll: &[i64]) -> Vec<Build> {
     let widths = [Width::U32, Width::U16, Width::U8];
     let forms = widths.into_iter().flat_map(|width| unroll.iter().map(move |&unroll| (width, unroll)));
@@ -130,7 +130,7 @@ pub(super) fn wide_len(bins: usize) -> usize {
     bins + 1
 }
 
-/// Rungs of one block, with the counts in the device's memory or in shared memory.
+/// Variants of one block, with the counts in the device's memory or in shared memory.
 pub(super) fn single(name: &'static str, threads: u32, shared: bool, data: &mut Data) -> Result<()> {
     let limit = data.problem.form.limit();
     let bytes = if shared { 4 * data.problem.bins } else { 0 };
@@ -145,7 +145,7 @@ pub(super) fn single(name: &'static str, threads: u32, shared: bool, data: &mut 
     arguments.extend::<[Argument<'_>; 2]>([a.bytes.cuda_mut().into(), a.words.cuda_mut().into()]);
     // SAFETY: the samples are as many as said; every array has a count for each bin, and so has shared memory where they lie there.
     unsafe { kernel.launch(Launch::linear(1, threads).with_shared(bytes), &mut arguments) }?;
-    // The rungs of one pass find their counts at zero.
+    // The variants of one pass find their counts at zero.
     if shared { Ok(()) } else { clear(data) }
 }
 
@@ -159,7 +159,7 @@ fn clear(data: &mut Data) -> Result<()> {
     unsafe { kernel.launch(launch, &mut [a.bins(), a.wide.cuda_mut().into()]) }
 }
 
-/// Rungs of many blocks that add to the counts of all: counted, clamped, cleared.
+/// Variants of many blocks that add to the counts of all: counted, clamped, cleared.
 pub(super) fn added(
     name: &'static str,
     limited: bool,
@@ -211,7 +211,7 @@ fn grid(config: &Config, bins: usize) -> Result<Launch> {
     Ok(Launch::linear(blocks, config.get("threads")?).with_shared(4 * bins))
 }
 
-/// Rungs of many blocks that store a row each, added by a second kernel.
+/// Variants of many blocks that store a row each, added by a second kernel.
 pub(super) fn second_pass(name: &'static str, config: &Config, data: &mut Data) -> Result<()> {
     let limit = data.problem.form.limit();
     let device = data.samples.device().clone();
@@ -239,7 +239,7 @@ pub(super) fn second_pass(name: &'static str, config: &Config, data: &mut Data) 
     unsafe { add.launch(Launch::covering(a.bins, 64), &mut arguments) }
 }
 
-/// Parameters of the rungs of one pass.
+/// Parameters of the variants of one pass.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct OnePass {
     pub threads: u32,

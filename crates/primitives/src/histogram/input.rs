@@ -4,7 +4,7 @@ use std::fmt;
 
 use rayspin_core::Result;
 use rayspin_device::Cpu;
-use rayspin_device::cpu::room;
+use rayspin_device::cpu::try_with_capacity;
 use rayspin_tune::input::{bits, filled};
 
 /// The samples, where an error names them.
@@ -73,7 +73,7 @@ pub(super) fn samples(cpu: &Cpu, kind: Input, n: usize, bins: usize, seed: u64) 
 
 fn walk(n: usize, bins: usize, seed: u64) -> Result<Vec<u32>> {
     let (mut at, last) = ((bins / 2) as i64, bins as i64 - 1);
-    let mut samples = room(SAMPLES, n)?;
+    let mut samples = try_with_capacity(SAMPLES, n)?;
     samples.extend((0..n as u64).map(|i| {
         let here = at as u32;
         let bits = bits(seed, i);

@@ -29,7 +29,7 @@ impl Form {
     }
 }
 
-/// How many samples of which kind are counted in how many bins.
+/// The number and the kind of samples, and the number of bins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Problem {
     /// Samples.
@@ -245,7 +245,7 @@ extern \"C\" __global__ void histogram(const SAMPLE* samples, unsigned long long
             Backend::Cpu(cpu) => (cpu::words(cpu.threads(), bins), 0),
             Backend::Cuda(_) => (cuda::wide_len(bins), cuda::MOST_BLOCKS as usize * bins),
         };
-        // Problems that no rung with rows can run have none.
+        // Problems that no variant with rows can run have none.
         let parts = if variants::shared_refuses(problem).is_some() { 0 } else { parts };
         Ok(Data {
             problem: *problem,

@@ -19,8 +19,8 @@ pub use sample::{Sample, Width};
 
 /// h\[b\] = number of samples of value b: as many bins as `counts` has elements, samples of larger values are not counted.
 ///
-/// Errors: no bins, more than 2³² − 1 samples (a count would not hold them), arrays on different devices; those of the device, and too little memory on
-/// it.
+/// Errors: no bins; more than 2³² − 1 samples (a count would not hold them); arrays on different devices;
+/// errors of the device; too little memory on it.
 pub fn counts<T: Sample>(samples: &Array<T>, counts: &mut Array<u32>) -> Result<()> {
     check(samples, counts.len(), counts.device())?;
     let bins = counts.len();
@@ -68,7 +68,8 @@ fn check(samples: &dyn Samples, bins: usize, device: &Device) -> Result<()> {
     Ok(())
 }
 
-/// Of samples that nothing is known of: what was tuned for neighbours alike, as of images, is taken.
+/// The problem for unknown samples. It takes the parameters tuned for the walk, whose neighbours are alike as
+/// in images.
 fn problem(samples: &dyn Samples, bins: usize, form: Form) -> Problem {
     Problem { samples: samples.count(), width: samples.width(), bins, form, input: input::Input::Walk }
 }

@@ -6,7 +6,7 @@ use rayspin_device::cpu::simd::prelude::*;
 use rayspin_device::cpu::simd::{Level, Simd, dispatch};
 use rayspin_device::cuda::Argument;
 use rayspin_device::{Array, Cpu, Device, Element};
-use rayspin_tune::{Carry, input};
+use rayspin_tune::{TransferArray, input};
 
 use super::{cpu, reference};
 
@@ -93,8 +93,8 @@ pub(super) trait Samples {
     fn width(&self) -> Width;
     /// What a kernel is given.
     fn argument(&self) -> Argument<'_>;
-    /// As an input that is carried to the device.
-    fn carry(&mut self) -> &mut dyn Carry;
+    /// As an input that is copied to the device.
+    fn input(&mut self) -> &mut dyn TransferArray;
     /// The oracle.
     fn reference(&self, bins: usize) -> Result<Vec<u64>>;
     /// One table.
@@ -124,7 +124,7 @@ impl<T: Sample> Samples for Array<T> {
         self.cuda().into()
     }
 
-    fn carry(&mut self) -> &mut dyn Carry {
+    fn input(&mut self) -> &mut dyn TransferArray {
         self
     }
 

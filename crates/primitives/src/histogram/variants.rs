@@ -2,7 +2,7 @@
 
 use rayspin_core::Result;
 use rayspin_device::BackendKind;
-use rayspin_tune::{Carried, Carry, Config, Row, Run, Space, Variant, Work, gpu, runs_all};
+use rayspin_tune::{Config, HostTransfer, Row, Run, Space, TransferArray, Variant, Work, gpu, runs_all};
 
 use super::cuda::{self, UNROLL};
 use super::ladder::{Data, Form, Histogram, Problem};
@@ -14,12 +14,12 @@ fn work(problem: &Problem) -> Work {
     Work { bytes: (problem.width.bytes() * problem.samples) as f64 + bin * problem.bins as f64, flops: 0.0 }
 }
 
-fn carried(data: &mut Data) -> Option<Carried<'_>> {
-    let output: &mut dyn Carry = match data.problem.form {
+fn host_transfer(data: &mut Data) -> Option<HostTransfer<'_>> {
+    let output: &mut dyn TransferArray = match data.problem.form {
         Form::Saturating => &mut data.bytes,
         Form::Counts => &mut data.words,
     };
-    Some(Carried { inputs: vec![data.samples.carry()], outputs: vec![output] })
+    Some(HostTransfer { inputs: vec![data.samples.input()], outputs: vec![output] })
 }
 
 /// Kernels of samples of 32 bits.
@@ -121,7 +121,7 @@ fn row(
     summary: &'static str,
     launch: impl Fn(&Config, &mut Data) -> Result<()> + Send + Sync + 'static,
 ) -> Row<Histogram> {
-    Variant::new(name, backend, summary, Run::new(launch).carried(carried), work)
+    Variant::new(name, backend, summary, Run::new(launch).host_transfer(host_transfer), work)
 }
 
 /// A row of the lab journal.

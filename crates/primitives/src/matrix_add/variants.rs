@@ -3,7 +3,7 @@
 use rayspin_core::Result;
 use rayspin_device::BackendKind::{Cpu, Cuda};
 use rayspin_tune::variant::{Run, Variant, Work};
-use rayspin_tune::{Carried, Config, Row, Space, gpu};
+use rayspin_tune::{Config, HostTransfer, Row, Space, gpu};
 
 use super::{Data, MatrixAdd, Problem, cpu, cuda};
 
@@ -42,15 +42,15 @@ pub(super) fn gpu_wide() -> Row<MatrixAdd> {
 }
 
 fn on_cpu(name: &'static str, summary: &'static str, launch: Launch) -> Row<MatrixAdd> {
-    Variant::new(name, Cpu, summary, Run::new(launch).carried(carried), work)
+    Variant::new(name, Cpu, summary, Run::new(launch).host_transfer(host_transfer), work)
 }
 
 fn on_gpu(name: &'static str, summary: &'static str, launch: Launch) -> Row<MatrixAdd> {
-    Variant::new(name, Cuda, summary, Run::new(launch).carried(carried), work).forms(cuda::forms)
+    Variant::new(name, Cuda, summary, Run::new(launch).host_transfer(host_transfer), work).forms(cuda::forms)
 }
 
-fn carried(data: &mut Data) -> Option<Carried<'_>> {
-    Some(Carried { inputs: vec![&mut data.a, &mut data.b], outputs: vec![&mut data.c] })
+fn host_transfer(data: &mut Data) -> Option<HostTransfer<'_>> {
+    Some(HostTransfer { inputs: vec![&mut data.a, &mut data.b], outputs: vec![&mut data.c] })
 }
 
 /// Two reads and a write of four bytes, one addition.

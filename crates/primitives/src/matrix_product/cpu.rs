@@ -7,11 +7,11 @@ use rayspin_device::cpu::zeroed;
 
 use super::Problem;
 
-/// Of the widest vectors two: the columns of a panel of B.
+/// Columns of the widest panel of B: two of the widest vectors.
 const WIDEST: usize = 32;
 /// What all heights of panels of A divide.
 const HEIGHT: usize = 12;
-/// Side of the tiles of the plain tiled rung: three of them in f32 are 48 KB.
+/// Side of the tiles of the plain tiled variant: three of them in f32 are 48 KB.
 const TILE: usize = 64;
 
 pub(super) fn naive(a: &[f32], b: &[f32], c: &mut [f32], p: Problem) {
@@ -93,7 +93,7 @@ impl Default for Cut {
     }
 }
 
-/// One thread, or those of a CPU.
+/// One thread, or the threads of a CPU.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Workers<'a> {
     level: Level,

@@ -81,7 +81,7 @@ fn form(source: &'static Source, defines: Vec<Define>) -> Build {
     Build { defines, ..Build::plain(source) }
 }
 
-/// Of the kernels with tiles of warps: unaligned rows in a small tile, aligned ones in a large tile.
+/// Forms of the kernels with tiles of warps: a small tile for unaligned rows, a large tile for aligned rows.
 fn warp_forms(source: &'static Source, name: &'static str, tile: Tile, numbers: [u32; 2]) -> Vec<Build> {
     let form = |tile: Tile, blocks, wide, number: u32| {
         let mut defines = warp_defines(&tile, blocks, [wide; 2]);

@@ -61,7 +61,7 @@ pub struct Problem {
 }
 
 impl Problem {
-    /// Whether rows of A, and those of B and C, begin at multiples of 16 bytes.
+    /// Whether rows of A begin at multiples of 16 bytes, and whether rows of B and C do.
     fn wide(&self) -> [bool; 2] {
         [self.k.is_multiple_of(4), self.n.is_multiple_of(4)]
     }
@@ -91,7 +91,7 @@ pub struct MatrixProduct;
 const WHOLE: usize = 1 << 22;
 /// How many of them.
 const CHECKED: u64 = 4096;
-/// The most numbers of A's rows that the CPU rungs pack at once.
+/// The most numbers of A's rows that the CPU variants pack at once.
 const SLAB: usize = 512;
 
 impl Algorithm for MatrixProduct {

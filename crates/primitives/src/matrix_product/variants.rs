@@ -3,7 +3,7 @@
 use rayspin_core::{Error, Result};
 use rayspin_device::BackendKind::{self, Cpu, Cuda};
 use rayspin_tune::variant::{Run, Variant, Work};
-use rayspin_tune::{Carried, Config, Row, Space, gpu};
+use rayspin_tune::{Config, HostTransfer, Row, Space, gpu};
 
 use super::cpu::Workers;
 use super::{Data, MatrixProduct, Problem, cpu, cuda};
@@ -74,11 +74,12 @@ fn row(
     summary: &'static str,
     launch: fn(&Config, &mut Data) -> Result<()>,
 ) -> Row<MatrixProduct> {
-    Variant::new(name, backend, summary, Run::new(launch).carried(carried), work).tolerance(TOLERANCE)
+    Variant::new(name, backend, summary, Run::new(launch).host_transfer(host_transfer), work)
+        .tolerance(TOLERANCE)
 }
 
-fn carried(data: &mut Data) -> Option<Carried<'_>> {
-    Some(Carried { inputs: vec![&mut data.a, &mut data.b], outputs: vec![&mut data.c] })
+fn host_transfer(data: &mut Data) -> Option<HostTransfer<'_>> {
+    Some(HostTransfer { inputs: vec![&mut data.a, &mut data.b], outputs: vec![&mut data.c] })
 }
 
 fn cuts(_: &Problem) -> Space {
@@ -118,8 +119,11 @@ fn warp_tiles(problem: &Problem, bk: i64, rows: i64) -> Space {
         .axis("blocks", if large { &[1, 2, 3, 4] } else { &[1] }, if large { 2 } else { 1 })
 }
 
-/// Whole warps, threads that have the registers they need, and tiles within `shared` numbers of shared memory. Beside sums and two
-/// lines of operands a thread takes `addresses` registers, and those of the `ahead` loads of 16 bytes that it has under way.
+/// Requires whole warps, enough registers for each thread, and room for tiles of `shared` numbers in shared
+/// memory.
+///
+/// A thread needs registers for its sums, for two lines of operands, for `addresses`, and for the `ahead`
+/// loads of 16 bytes that it has under way.
 fn fits(
     config: &Config,
     addresses: i64,
@@ -136,7 +140,7 @@ fn fits(
         return false;
     }
     let registers = tm * tn + 2 * (tm + tn) + addresses + 4 * ahead(bm, bn, bk, threads);
-    // A thread has 255; from 240 foreseen ones on some were kept in memory.
+    // A thread has 255; from 240 estimated ones on some were kept in memory.
     registers <= 232
         && registers * threads * at("blocks") <= 65_536
         && 4 * shared(bm, bn, bk) * at("blocks") <= 224 * 1024

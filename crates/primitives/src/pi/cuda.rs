@@ -42,7 +42,7 @@ pub(super) struct Grid {
 }
 
 impl Grid {
-    /// The grid of a configuration, whose blocks are those of each multiprocessor.
+    /// The grid of a configuration, whose `blocks` is the number of blocks a multiprocessor.
     pub(super) fn of(config: &Config, cuda: &Cuda) -> Result<Self> {
         let each: u32 = config.get("blocks")?;
         let blocks = each.saturating_mul(cuda.properties().multiprocessors);

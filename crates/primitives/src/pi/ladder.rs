@@ -1,4 +1,4 @@
-//! Problems and rungs.
+//! Problems and variants.
 
 use std::fmt;
 use std::sync::OnceLock;
@@ -31,9 +31,9 @@ pub struct Data {
     pub(super) sums: cuda::Sums,
     /// Whether the last run summed doubles.
     in_f64: bool,
-    /// Of the threads of the widest launch, on a GPU.
+    /// A state for each thread of the widest launch, on a GPU.
     states: Array<[u32; 4]>,
-    /// The right count, once it was asked for.
+    /// The right count, once a result was compared with it.
     want: OnceLock<u64>,
 }
 

@@ -43,7 +43,7 @@ impl Estimate {
 
 /// Counts the first `points` points of `stream`: coordinates (2 c + 1)/2²⁶, c the upper 25 bits of a word each.
 ///
-/// Errors: no points or more than [`MOST`], those of the device.
+/// Errors: no points or more than [`MOST`], errors of the device.
 pub fn estimate(stream: Stream, points: u64, device: &Device) -> Result<Estimate> {
     if !(1..=MOST).contains(&points) {
         return Err(Error::value("points of an estimate of π", format!("1 to {MOST}"), points));

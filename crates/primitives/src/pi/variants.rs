@@ -3,14 +3,14 @@
 use rayspin_core::Result;
 use rayspin_device::BackendKind::{Cpu, Cuda};
 use rayspin_tune::variant::{Run, Variant, Work};
-use rayspin_tune::{Carried, Config, Row, Space};
+use rayspin_tune::{Config, HostTransfer, Row, Space};
 
 use super::ladder::{Data, Pi, Problem};
 use super::{cpu, cuda};
 
 pub(super) fn rows() -> Vec<Row<Pi>> {
     let on_cpu = |name, summary, launch: fn(&Config, &mut Data) -> Result<()>| {
-        Variant::new(name, Cpu, summary, Run::new(launch).carried(carried), work)
+        Variant::new(name, Cpu, summary, Run::new(launch).host_transfer(host_transfer), work)
     };
     vec![
         on_cpu("scalar", "one thread, a block of the stream at a time", |_, d| {
@@ -38,12 +38,13 @@ pub(super) fn gpu_carry() -> Row<Pi> {
 }
 
 fn on_gpu(name: &'static str, summary: &'static str, kernel: &'static str) -> Row<Pi> {
-    let run = Run::new(move |config, data: &mut Data| data.on_gpu(kernel, config)).carried(carried);
+    let run =
+        Run::new(move |config, data: &mut Data| data.on_gpu(kernel, config)).host_transfer(host_transfer);
     Variant::new(name, Cuda, summary, run, work).space(launches).forms(cuda::forms)
 }
 
-fn carried(data: &mut Data) -> Option<Carried<'_>> {
-    Some(Carried { inputs: vec![], outputs: vec![&mut data.sums.integer, &mut data.sums.double] })
+fn host_transfer(data: &mut Data) -> Option<HostTransfer<'_>> {
+    Some(HostTransfer { inputs: vec![], outputs: vec![&mut data.sums.integer, &mut data.sums.double] })
 }
 
 fn launches(_: &Problem) -> Space {

@@ -7,7 +7,7 @@ use super::draw::{Draw, From, blocks};
 
 /// Blocks side by side: a few vectors.
 const WIDE: usize = 32;
-/// Numbers of a task: within a core's second-level cache, a multiple of what a step makes.
+/// Numbers of a task. They fit a core's second-level cache, and are a multiple of the numbers of a step.
 const CHUNK: usize = 1 << 14;
 
 /// Numbers of a stream from block `block` on, W blocks at a time.

@@ -168,7 +168,7 @@ fn pair(location: f64, scale: f64) -> Vec<Argument<'static>> {
     vec![location.into(), scale.into()]
 }
 
-/// Numbers by a few times as many threads as run at once: at most those of `most`.
+/// Numbers by a few times as many threads as run at once: at most as many as `most` has.
 fn grid<T: rayspin_device::Element>(
     span: usize,
     cuda: &Cuda,

@@ -55,7 +55,7 @@ pub(crate) fn blocks<const W: usize>(block: u64, stream: u64, seed: u64) -> Word
 /// Blocks of a stream, from one of them on.
 #[derive(Debug, Clone, Copy)]
 pub struct From {
-    /// Of which stream.
+    /// The stream.
     pub stream: Stream,
     /// The first block.
     pub block: u64,
@@ -182,7 +182,7 @@ pub struct Singles {
     power: [f32; 6],
     /// The rounded location, where adding it leaves no room for fractions.
     shift: f32,
-    /// A log-normal law none of whose powers of 2 leaves the normal numbers.
+    /// Whether this is a log-normal law whose powers of 2 all stay within the normal numbers.
     narrow: bool,
     location: f32,
     scale: f32,

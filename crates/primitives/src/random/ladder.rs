@@ -31,7 +31,7 @@ pub enum Kind {
     Poisson(f64),
 }
 
-/// How many numbers of which kind.
+/// The number and the kind of random numbers.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Problem {
     /// Numbers.
@@ -71,7 +71,7 @@ impl Problem {
 pub struct Data {
     pub(super) stream: Stream,
     pub(super) out: Output,
-    /// Of the threads of the widest launch, on a GPU.
+    /// A state for each thread of the widest launch, on a GPU.
     pub(super) states: Array<[u32; 4]>,
 }
 

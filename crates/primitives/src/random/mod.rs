@@ -1,5 +1,5 @@
-//! Random numbers from counters: number i of a stream is a function of i, so that any part of any stream is made anywhere, by as
-//! many threads as there are, and is the same bits on CPUs and GPUs.
+//! Random numbers from counters: number i of a stream is a function of i. So any number of threads can make
+//! any part of a stream anywhere, and CPUs and GPUs give the same bits.
 //!
 //! Block b of a stream is Philox4x32-10 of the counter (b, stream) under the key `seed`: 128 bits, four numbers of 32 bits or two
 //! of 64.
@@ -61,7 +61,7 @@ mod sealed {
 
 /// 32 random bits each: the words of the stream.
 ///
-/// Errors: those of the device.
+/// Errors: errors of the device.
 pub fn fill_bits(stream: Stream, out: &mut Array<u32>) -> Result<()> {
     match out.device().clone().backend() {
         Backend::Cpu(cpu) => {
@@ -78,15 +78,17 @@ pub fn fill_bits(stream: Stream, out: &mut Array<u32>) -> Result<()> {
 
 /// ⌊2ᵖ u⌋/2ᵖ on \[0, 1), p = 24 for `f32` and 53 for `f64`.
 ///
-/// Errors: those of the device.
+/// Errors: errors of the device.
 pub fn fill_uniform<T: Number>(stream: Stream, out: &mut Array<T>) -> Result<()> {
     fill(stream, Shape::Uniform, out)
 }
 
-/// mean + deviation · z, z normal: of `f32` by √(−2 ln u) (cos 2πv, sin 2πv) (Box and Muller, 1958), |z| at most 6.8; of `f64` by a
-/// ziggurat of 2048 layers (Marsaglia and Tsang, 2000), |z| at most 13.
+/// mean + deviation · z, z normal.
 ///
-/// Errors: a mean or deviation that is not finite, a negative deviation, those of the device.
+/// For `f32`, z comes from √(−2 ln u) (cos 2πv, sin 2πv) (Box and Muller, 1958), and |z| is at most 6.8. For
+/// `f64`, z comes from a ziggurat of 2048 layers (Marsaglia and Tsang, 2000), and |z| is at most 13.
+///
+/// Errors: a mean or deviation that is not finite, a negative deviation, errors of the device.
 pub fn fill_normal<T: Number>(stream: Stream, mean: T, deviation: T, out: &mut Array<T>) -> Result<()> {
     check("normal", mean, deviation)?;
     fill(stream, Shape::Normal(mean, deviation), out)
@@ -94,7 +96,7 @@ pub fn fill_normal<T: Number>(stream: Stream, mean: T, deviation: T, out: &mut A
 
 /// e^(location + scale · z), z normal.
 ///
-/// Errors: a location or scale that is not finite, a negative scale, those of the device.
+/// Errors: a location or scale that is not finite, a negative scale, errors of the device.
 pub fn fill_log_normal<T: Number>(stream: Stream, location: T, scale: T, out: &mut Array<T>) -> Result<()> {
     check("log-normal", location, scale)?;
     fill(stream, Shape::LogNormal(location, scale), out)
@@ -103,7 +105,7 @@ pub fn fill_log_normal<T: Number>(stream: Stream, location: T, scale: T, out: &m
 /// Numbers of events with mean `lambda`, P(k) = λᵏ e^(−λ) / k!, of 64 bits each by an alias table (Walker, 1977); 32 bits decide
 /// but for once in millions.
 ///
-/// Errors: λ that is not a number from 0 to [`poisson::MOST`], those of the device.
+/// Errors: λ that is not a number from 0 to [`poisson::MOST`], errors of the device.
 pub fn fill_poisson(stream: Stream, lambda: f64, out: &mut Array<u32>) -> Result<()> {
     let table = poisson::Table::new(lambda)?;
     match out.device().clone().backend() {

@@ -1,5 +1,6 @@
-//! Poisson numbers by Walker's alias method: the 64-bit numbers are divided into 2ᵇ columns, each of which stands for one number
-//! below its threshold and for another above it. Their shares are integers that add up to 2⁶⁴: the same on every processor.
+//! Poisson numbers by Walker's alias method. The 64-bit numbers are divided into 2ᵇ columns. A column stands
+//! for one number below its threshold and for another from there on. The numbers' shares are integers that
+//! add up to 2⁶⁴: the same on every processor.
 
 use rayspin_core::{Error, Result};
 
@@ -13,8 +14,9 @@ pub(crate) struct Table {
     pub(crate) first: u32,
     /// b: a word's upper bits are its column.
     pub(crate) bits: u32,
-    /// Of each column the upper half of its threshold, then what is below and what is not in 16 bits each, less `first`; after the
-    /// columns, of each the lower half of its threshold.
+    /// First an entry for each column. Its lowest 32 bits are the upper half of the column's threshold. Then
+    /// come, in 16 bits each, the number for words below the threshold and the number for other words, both
+    /// less `first`. Another entry for each column follows: the lower half of its threshold.
     pub(crate) columns: Vec<u64>,
 }
 

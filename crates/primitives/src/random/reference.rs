@@ -41,10 +41,10 @@ pub fn normals_f32(w0: u32, w1: u32) -> [f64; 2] {
 }
 
 /// The normal number of a block's first or second 64-bit word by the ziggurat, with the exponential and the logarithm of the library.
-/// `edges` are x₀ to x_N of its layers, whose common area is that of the lowest: x₀ e^(−x₁²/2).
+/// `edges` are x₀ to x_N of its layers. Every layer has the area of the lowest: x₀ e^(−x₁²/2).
 ///
-/// The number of a word w is x_(w mod N) · w / 2⁶³, w as a signed integer. Words that are refused are replaced by those of blocks that
-/// follow in steps of 2⁴⁸.
+/// The number of a word w is x_(w mod N) · w / 2⁶³, w as a signed integer. Attempt a at slot s of block b
+/// takes its spare words from block b + (2a + s + 1) · 2⁴⁸. One of them replaces a word that is refused.
 pub fn normal_f64(edges: &[f64], (block, slot): (u64, usize), stream: u64, seed: u64) -> f64 {
     let wide = |w: [u32; 4], half: usize| u64::from(w[2 * half + 1]) << 32 | u64::from(w[2 * half]);
     let density = |x: f64| (-0.5 * x * x).exp();

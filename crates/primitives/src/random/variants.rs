@@ -2,7 +2,7 @@
 
 use rayspin_core::Result;
 use rayspin_device::{Array, BackendKind, Element};
-use rayspin_tune::{Build, Carried, Carry, Config, Row, Run, Space, Variant, Work, gpu};
+use rayspin_tune::{Build, Config, HostTransfer, Row, Run, Space, TransferArray, Variant, Work, gpu};
 
 use super::cuda::Way;
 use super::draw::{Bits, Draw, Singles};
@@ -15,7 +15,7 @@ fn work(problem: &Problem) -> Work {
     Work { bytes: (problem.numbers * problem.bytes()) as f64, flops: 0.0 }
 }
 
-/// Of normal numbers in f64 rounding of a product or an exponential: 1.4e-15 at most was measured.
+/// Normal numbers in f64 differ by the rounding of a product or an exponential: at most 1.4e-15 was measured.
 fn tolerance(kind: Kind) -> f64 {
     match kind {
         Kind::Bits | Kind::UniformF32 | Kind::UniformF64 | Kind::Poisson(_) => 0.0,
@@ -43,8 +43,11 @@ fn threads(problem: &Problem) -> Space {
     Space::none().axis("threads", most, 256)
 }
 
-/// Blocks are those of a multiprocessor. Defaults: of what is written as fast as it is made many short threads; of others those that run
-/// at once, twice; of those by a ziggurat so many that what is written again is still in the second-level cache.
+/// `blocks` is the number of blocks a multiprocessor.
+///
+/// Defaults: bits and uniform numbers are made as fast as they are written, and take many short threads.
+/// Poisson numbers take twice the threads that run at once. Ziggurat blocks are short: the numbers that they
+/// write again are still in the second-level cache.
 fn grid(problem: &Problem) -> Space {
     let space = |threads, usual, blocks, each| {
         Space::none().axis("threads", threads, usual).axis("blocks", blocks, each)
@@ -62,13 +65,13 @@ fn grid(problem: &Problem) -> Space {
     }
 }
 
-fn carried(data: &mut Data) -> Option<Carried<'_>> {
-    let output: &mut dyn Carry = match &mut data.out {
+fn host_transfer(data: &mut Data) -> Option<HostTransfer<'_>> {
+    let output: &mut dyn TransferArray = match &mut data.out {
         Output::Words(out, _) | Output::Events(out, ..) => out,
         Output::Single(out, _) => out,
         Output::Double(out, _) => out,
     };
-    Some(Carried { inputs: vec![], outputs: vec![output] })
+    Some(HostTransfer { inputs: vec![], outputs: vec![output] })
 }
 
 fn set_up(problem: &Problem, data: &mut Data) -> Result<()> {
@@ -170,6 +173,6 @@ fn row(
     summary: &'static str,
     run: Run<Problem, Data>,
 ) -> Row<RandomNumbers> {
-    let run = run.carried(carried).set_up(set_up);
+    let run = run.host_transfer(host_transfer).set_up(set_up);
     Variant::new(name, backend, summary, run, work).tolerance(tolerance(kind))
 }

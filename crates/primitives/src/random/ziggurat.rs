@@ -1,9 +1,11 @@
-//! Normal numbers of double precision by the ziggurat (Marsaglia and Tsang, "The ziggurat method for generating random variables",
-//! 2000), with more layers than is usual: what has to be decided apart is what costs, above all where neighbours wait for it.
+//! Normal numbers of double precision by the ziggurat (Marsaglia and Tsang, "The ziggurat method for
+//! generating random variables", 2000). It has more layers than usual: words that a layer leaves open cost
+//! most, above all where neighbours wait.
 //!
-//! What lies under y = e^(−x²/2), x ≥ 0, is covered by N layers of the same area A, rectangles \[0, xᵢ\] × \[yᵢ, yᵢ₊₁\] but for the
-//! lowest, which is the rectangle below y₁ and the tail beyond x₁. A word's lower bits are a layer, the word itself a place m on
-//! [−1, 1): the number is m · xᵢ if that is within xᵢ₊₁, and else with the probability that it lies under the curve.
+//! N layers of the same area A cover the region under y = e^(−x²/2), x ≥ 0. A layer is the rectangle
+//! \[0, xᵢ\] × \[yᵢ, yᵢ₊₁\]. Only the lowest is the rectangle below y₁ and the tail beyond x₁. A word's lower
+//! bits are a layer, the word itself a place m on [−1, 1). The number is m · xᵢ if that is within xᵢ₊₁, and else
+//! with the probability that it lies under the curve.
 
 use std::sync::LazyLock;
 

@@ -13,7 +13,7 @@ pub(super) const PIECE: usize = 1 << 15;
 /// Elements of the smallest task that tuning tries.
 pub(super) const SMALLEST_PIECE: usize = 1 << 13;
 
-/// Vectors under way at once: additions take four cycles, of which two begin in each.
+/// Vectors under way at once: an addition takes four cycles, and two begin in each cycle.
 const WIDE: usize = 8;
 
 pub(super) fn scalar<T: Plain, O: Operation<T>>(a: &[T], b: &[T]) -> O::Acc {

@@ -27,7 +27,7 @@ static SHUFFLE: Source = Source {
 
 /// Threads of the smallest block that the spaces have: what the room for blocks' numbers is counted by.
 pub(super) const FEWEST_THREADS: usize = 64;
-/// Blocks of a multiprocessor, at most, where a grid is of so many.
+/// The most blocks a multiprocessor, for grids that are a number of blocks for each multiprocessor.
 pub(super) const MOST_BLOCKS: usize = 32;
 
 /// Threads of a block that trees are written out for.
@@ -37,7 +37,7 @@ fn builds(source: &'static Source, forms: Vec<Vec<Define>>) -> Vec<Build> {
     forms.into_iter().map(|defines| Build { defines, ..Build::plain(source) }).collect()
 }
 
-/// Trees of so many threads.
+/// Trees for blocks of these numbers of threads.
 pub(super) fn trees(threads: &[u32]) -> Vec<Build> {
     let mut forms = vec![first::<f32, Min>(Form::TREES), first::<i32, Max>(Form::TREES)];
     forms.extend([first::<f32, Sum>(Form::TREES), first::<f64, Sum>(Form::TREES)]);
@@ -47,7 +47,7 @@ pub(super) fn trees(threads: &[u32]) -> Vec<Build> {
     builds(&STEPS, forms)
 }
 
-/// Kernels that join registers and load no vectors, and those of the numbers that blocks have left.
+/// Kernels that join registers and load no vectors, and kernels for the numbers that blocks have left.
 pub(super) fn shuffles() -> Vec<Build> {
     let (one, two) = (Form::shuffles(false), Form::shuffles(true));
     let sums = [first::<i32, Sum>(one), first::<f32, Sum>(one), first::<f64, Sum>(one)];
@@ -76,7 +76,7 @@ pub(super) enum Form {
 }
 
 impl Form {
-    /// Of kernels that fix neither: the program that others need anyway.
+    /// For kernels that fix neither number: the program that others need anyway.
     pub(super) const TREES: Self = Self::Threads(256);
 
     /// As [`Form::TREES`], of what is not a tree.
@@ -93,12 +93,12 @@ fn defines<T: Plain, A: Plain>(operation: u32, form: Form) -> Vec<Define> {
     vec![("ELEMENT", T::C.to_owned()), ("ACC", A::C.to_owned()), ("OP", operation.to_string()), form]
 }
 
-/// Of the elements.
+/// Definitions of the program that reduces the elements.
 fn first<T: Plain, O: Operation<T>>(form: Form) -> Vec<Define> {
     defines::<T, O::Acc>(O::OP, form)
 }
 
-/// Of the numbers that blocks have left.
+/// Definitions of the program that reduces the numbers that blocks have left.
 fn rest<T: Plain, O: Operation<T>>(form: Form) -> Vec<Define> {
     defines::<O::Acc, O::Acc>(O::REST, form)
 }
@@ -193,7 +193,7 @@ pub(super) fn in_two<T: Plain, O: Operation<T>>(
 ) -> Result<()> {
     let source = if matches!(form, Form::Threads(_)) { &STEPS } else { &SHUFFLE };
     let rest_form = if matches!(form, Form::Unroll(_)) { Form::shuffles(false) } else { form };
-    // Trees lie in memory that the launch asks for, shuffles need none.
+    // Trees lie in shared memory, whose size the launch sets. Shuffles need none.
     let shared = if matches!(form, Form::Threads(_)) { threads as usize * size_of::<O::Acc>() } else { 0 };
     let kernel = cuda.kernel(source, &first::<T, O>(form), name)?;
     let again = cuda.kernel(source, &rest::<T, O>(rest_form), second)?;

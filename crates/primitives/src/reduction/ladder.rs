@@ -6,8 +6,8 @@ use rayon::prelude::*;
 use rayspin_core::{Error, Result, voxels};
 use rayspin_device::{Array, BackendKind, Device};
 use rayspin_tune::{
-    About, Algorithm, Carried, Carry, Case, Config, Counts, Flow, Peak, Published, Row, Unit, documents, gpu,
-    input,
+    About, Algorithm, Case, Config, Counts, Flow, HostTransfer, Peak, Published, Row, TransferArray, Unit,
+    documents, gpu, input,
 };
 
 use super::cuda::{self, Arrays, Form, Shape};
@@ -27,7 +27,7 @@ pub enum Kind {
     MeanSquareError,
 }
 
-/// Of which elements.
+/// The type of the elements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Type {
     /// 32-bit integers of the whole range.
@@ -43,7 +43,7 @@ pub enum Type {
 pub struct Problem {
     /// What is computed.
     pub kind: Kind,
-    /// Of which elements.
+    /// The type of the elements.
     pub of: Type,
     /// Elements.
     pub len: usize,
@@ -110,7 +110,7 @@ pub trait Ways {
     /// The same with flags in place of a ticket.
     fn flagged(&mut self, config: &Config) -> Result<()>;
     /// Inputs and outputs.
-    fn carried(&mut self) -> Carried<'_>;
+    fn host_transfer(&mut self) -> HostTransfer<'_>;
     /// Writes what no variant would.
     fn poison(&mut self) -> Result<()>;
     /// Against the oracle.
@@ -190,7 +190,7 @@ impl<T: Plain, O: Operation<T>> Of<T, O> {
         self.b.as_ref().unwrap_or(&self.a)
     }
 
-    /// The grid that a configuration asks for.
+    /// Threads a block and number of blocks of a configuration.
     fn grid(&self, config: &Config) -> Result<(u32, usize)> {
         let threads = config.get("threads")?;
         let blocks = cuda::resident(gpu(self.a.device())?, config.get("blocks")?);
@@ -273,10 +273,10 @@ impl<T: Plain, O: Operation<T>> Ways for Of<T, O> {
         cuda::flagged::<T, O>(gpu(&device)?, Shape::of(config)?, &self.a, b, words, out)
     }
 
-    fn carried(&mut self) -> Carried<'_> {
-        let mut inputs: Vec<&mut dyn Carry> = vec![&mut self.a];
-        inputs.extend(self.b.as_mut().map(|b| b as &mut dyn Carry));
-        Carried { inputs, outputs: vec![&mut self.out] }
+    fn host_transfer(&mut self) -> HostTransfer<'_> {
+        let mut inputs: Vec<&mut dyn TransferArray> = vec![&mut self.a];
+        inputs.extend(self.b.as_mut().map(|b| b as &mut dyn TransferArray));
+        HostTransfer { inputs, outputs: vec![&mut self.out] }
     }
 
     fn poison(&mut self) -> Result<()> {

@@ -17,8 +17,9 @@ use number::{Operation, Plain};
 
 /// Σ a, of an array of any shape; 0 of none.
 ///
-/// `i32` are added in `i64`, which is exact for fewer than 2³² elements; `f32` and `f64` in `f64`, in an order that depends on the
-/// processor and on what tuning found for it, and on nothing else: the same bits in every run and for any number of threads.
+/// `i32` are added in `i64`, which is exact for fewer than 2³² elements. `f32` and `f64` are added in `f64`.
+/// The order depends only on the processor and on the parameters that tuning found for it: every run gives
+/// the same bits, with any number of threads.
 ///
 /// Errors: of the device.
 pub fn sum<T: Number>(a: &Array<T>) -> Result<T::Sum> {
@@ -77,7 +78,7 @@ fn reduce<T: Plain, O: Operation<T>>(a: &Array<T>, b: Option<&Array<T>>) -> Resu
             let shape = cuda::Shape::of(&config)?;
             // As many as any grid takes: made once.
             let most = cuda::resident(gpu, cuda::MOST_BLOCKS as u32).max(shape.blocks::<T>(gpu, a.len()));
-            gpu.answer("reduction", cuda::WORDS * most, |words, out| {
+            gpu.read_scalar("reduction", cuda::WORDS * most, |words, out| {
                 cuda::flagged::<T, O>(gpu, shape, a, b, words, out)
             })
         }

@@ -208,7 +208,8 @@ macro_rules! number {
     };
 }
 
-/// Of a sum of floating-point numbers, relative to the sum of their magnitudes: what its terms' roundings are measured by.
+/// The error of a sum of floating-point numbers, relative to the sum of their magnitudes, as roundings of its
+/// terms are.
 macro_rules! of_magnitudes {
     () => {
         |found, a| {

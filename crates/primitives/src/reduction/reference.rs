@@ -57,6 +57,6 @@ fn compensated(terms: impl Iterator<Item = f64>) -> f64 {
         lost += if sum.abs() >= x.abs() { (sum - next) + x } else { (x - next) + sum };
         sum = next;
     }
-    // Of an infinite or undefined sum nothing was lost that could be told.
+    // An infinite or undefined sum has no lost part that could be added.
     if sum.is_finite() { sum + lost } else { sum }
 }

@@ -128,9 +128,9 @@ fn calls_from_several_threads_keep_apart_and_take_memory_once() {
     let error = cuda.record(|| sum(&arrays[1]).map(drop)).unwrap_err();
     assert!(error.to_string().contains("reduction"), "{error}");
     let failing: Result<f32, Error> =
-        cuda.answer("reduction", 1, |_, _| Err(Error::value("test", "a failure", "one")));
+        cuda.read_scalar("reduction", 1, |_, _| Err(Error::value("test", "a failure", "one")));
     assert!(failing.is_err());
-    let wide = cuda.answer::<[u64; 2]>("reduction", 1, |_, _| Ok(()));
+    let wide = cuda.read_scalar::<[u64; 2]>("reduction", 1, |_, _| Ok(()));
     assert_eq!(wide.err().map(|e| e.kind()), Some(ErrorKind::Input));
     check();
 }

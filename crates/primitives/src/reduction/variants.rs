@@ -36,7 +36,7 @@ fn made_trees() -> Vec<Build> {
     cuda::trees(&cuda::MADE)
 }
 
-/// A grid of so many threads a block.
+/// Adds the number of blocks a multiprocessor to a space of threads a block.
 fn grid(threads: Space) -> Space {
     threads.axis("blocks", &[1, 2, 4, 8, 16, 32], 8)
 }
@@ -64,7 +64,7 @@ fn row(
     summary: &'static str,
     launch: impl Fn(&Config, &mut Box<dyn Ways>) -> Result<()> + Send + Sync + 'static,
 ) -> Row<Reduction> {
-    Variant::new(name, backend, summary, Run::new(launch).carried(|d| Some(d.carried())), work)
+    Variant::new(name, backend, summary, Run::new(launch).host_transfer(|d| Some(d.host_transfer())), work)
 }
 
 pub(super) fn rows(problem: &Problem) -> Vec<Row<Reduction>> {

@@ -57,7 +57,7 @@ fn pad(frame: &[u8], to: &mut [u8], row: usize, margin: usize, p: &Problem) {
     }
 }
 
-/// On one thread, or on those of `cpu`.
+/// On one thread, or on the threads of `cpu`.
 pub(super) fn simd(
     (level, cpu): (Level, Option<&Cpu>),
     current: &[u8],

@@ -1,7 +1,7 @@
 #![allow(unsafe_code, reason = "kernels are launched: each block says why they stay inside their arrays")]
 
 use rayspin_core::{Error, Result, expect_len};
-use rayspin_device::cuda::{Argument, Define, Filter, Launch, Outside, Sampling, Source, Texture};
+use rayspin_device::cuda::{AddressMode, Argument, Define, Filter, Launch, Sampling, Source, Texture};
 use rayspin_device::{Array, Cuda};
 use rayspin_tune::{Build, Config, Space, gpu};
 
@@ -14,7 +14,7 @@ fn form(blocks: u32, threads: u32) -> Build {
     Build { source: &SOURCE, defines: defines(blocks, threads), spill_bytes: 0 }
 }
 
-/// Of the kernels of a thread a sum, which no macro changes.
+/// The form of the kernels with a thread a sum, which no macro changes.
 pub(super) fn a_thread_forms() -> Vec<Build> {
     vec![form(4, 256)]
 }
@@ -39,7 +39,7 @@ pub(super) fn window_space(problem: &Problem) -> Space {
 
 /// Both frames as textures that go on beyond their edges.
 pub(super) fn textures(cuda: &Cuda, frames: [&Array<u8>; 2]) -> Result<[Texture; 2]> {
-    let sampling = Sampling { filter: Filter::Point, outside: Outside::Clamp, normalized: false };
+    let sampling = Sampling { filter: Filter::Point, address_mode: AddressMode::Clamp, normalized: false };
     let [current, reference] = frames;
     Ok([cuda.texture(current, sampling)?, cuda.texture(reference, sampling)?])
 }

@@ -13,8 +13,11 @@ use rayspin_device::cuda::Texture;
 use rayspin_device::{Array, Backend, Device};
 use rayspin_tune::{About, Algorithm, Case, Counts, Peak, Published, Row, Signature, Unit, input, tuned};
 
-/// SAD\[i, j, v, u\] = Σ_{y, x < 4} |C\[4i + y, 4j + x\] − R\[4i + y + v − r, 4j + x + u − r\]| for frames C and R `[height, width]` and
-/// displacements −r … r along y and x: `[⌈height/4⌉, ⌈width/4⌉, 2r + 1, 2r + 1]`. Beyond its edges a frame goes on as its edge.
+/// SAD\[i, j, v, u\] = Σ_{y, x < 4} |C\[4i + y, 4j + x\] − R\[4i + y + v − r, 4j + x + u − r\]| for frames C
+/// and R.
+///
+/// The frames are `[height, width]`, the displacements −r … r along y and x. The sums are
+/// `[⌈height/4⌉, ⌈width/4⌉, 2r + 1, 2r + 1]`. Beyond its edges a frame goes on as its edge.
 ///
 /// Sums of larger blocks are sums of these. Errors: shapes, arrays on different devices, a radius whose window does not fit into a
 /// GPU's shared memory (about 100), empty frames.

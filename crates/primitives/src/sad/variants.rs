@@ -3,14 +3,14 @@
 use rayspin_core::{Error, Result};
 use rayspin_device::{Backend, BackendKind};
 use rayspin_tune::variant::{Run, Variant, Work};
-use rayspin_tune::{Carried, Config, Row, Space};
+use rayspin_tune::{Config, HostTransfer, Row, Space};
 
 use super::{Data, Problem, Sad, count, cpu, cuda};
 
 type Launch = fn(&Config, &mut Data) -> Result<()>;
 
 pub(super) fn rows() -> Vec<Row<Sad>> {
-    let run = |launch: Launch| Run::new(launch).carried(carried);
+    let run = |launch: Launch| Run::new(launch).host_transfer(host_transfer);
     let on_cpu = |name, summary, launch| Variant::new(name, BackendKind::Cpu, summary, run(launch), work);
     let a_thread = |name, summary, run| {
         Variant::new(name, BackendKind::Cuda, summary, run, work)
@@ -52,15 +52,15 @@ pub(super) fn gpu_packed() -> Row<Sad> {
 }
 
 fn window(name: &'static str, summary: &'static str, launch: Launch) -> Row<Sad> {
-    let run = Run::new(launch).carried(carried);
+    let run = Run::new(launch).host_transfer(host_transfer);
     Variant::new(name, BackendKind::Cuda, summary, run, work)
         .refuses(cuda::window_refuses)
         .space(cuda::window_space)
         .forms(cuda::window_forms)
 }
 
-fn carried(data: &mut Data) -> Option<Carried<'_>> {
-    Some(Carried { inputs: vec![&mut data.current, &mut data.reference], outputs: vec![&mut data.sums] })
+fn host_transfer(data: &mut Data) -> Option<HostTransfer<'_>> {
+    Some(HostTransfer { inputs: vec![&mut data.current, &mut data.reference], outputs: vec![&mut data.sums] })
 }
 
 fn on_simd(data: &mut Data, all: bool) -> Result<()> {

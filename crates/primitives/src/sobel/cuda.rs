@@ -1,7 +1,7 @@
 #![allow(unsafe_code, reason = "kernels are launched: each block says why they stay inside their arrays")]
 
 use rayspin_core::{Error, Result, expect_len};
-use rayspin_device::cuda::{Define, Filter, Launch, Outside, Sampling, Source, Texture};
+use rayspin_device::cuda::{AddressMode, Define, Filter, Launch, Sampling, Source, Texture};
 use rayspin_device::{Array, Cuda};
 use rayspin_tune::{Build, Config, gpu};
 
@@ -40,7 +40,7 @@ pub(super) fn sliding_forms(halves: bool) -> Vec<Build> {
 }
 
 pub(super) const CLAMPED: Sampling =
-    Sampling { filter: Filter::Point, outside: Outside::Clamp, normalized: false };
+    Sampling { filter: Filter::Point, address_mode: AddressMode::Clamp, normalized: false };
 
 /// Rows that a grid has along y in blocks of `height`.
 fn grid_refuses(problem: &Problem, height: usize) -> Option<String> {

@@ -21,9 +21,9 @@ use crate::plane;
 ///
 /// H = p\[y−1, x+1\] + 2 p\[y, x+1\] + p\[y+1, x+1\] − p\[y−1, x−1\] − 2 p\[y, x−1\] − p\[y+1, x−1\] and V is the same with x and y exchanged.
 ///
-/// Images `[rows, columns]` of bytes. Beyond an edge the nearest pixel counts. The product with `scale` s is that of f32, rounded to
-/// nearest, and then cut towards zero: every processor gives the same bytes. At s = 1 only gradients of up to 255 together are told
-/// apart; s = 1/8 loses none.
+/// Images `[rows, columns]` of bytes. Beyond an edge the nearest pixel counts. The product with `scale` s is
+/// computed in f32, rounded to nearest, and then cut towards zero: every processor gives the same bytes. At
+/// s = 1 every |H| + |V| above 255 becomes 255. At s = 1/8 all of them fit.
 ///
 /// Errors: a scale that is negative or not finite, images that differ in shape or device, without pixels, or with 2³⁰ rows or columns.
 pub fn sobel(image: &Array<u8>, scale: f32, out: &mut Array<u8>) -> Result<()> {
@@ -129,7 +129,7 @@ impl Algorithm for Sobel {
     }
 
     fn key(&self, problem: &Problem) -> (String, Vec<usize>) {
-        // One form of the kernels multiplies by the scale, whichever it is.
+        // All scales but 1 use the same form of the kernels, which multiplies by the scale.
         let kind = if problem.scale == 1.0 { "scale 1" } else { "scaled" };
         (kind.to_owned(), vec![problem.rows, problem.columns])
     }

@@ -3,7 +3,7 @@
 use rayspin_core::Result;
 use rayspin_device::{Backend, BackendKind};
 use rayspin_tune::variant::{Run, Variant, Work};
-use rayspin_tune::{Carried, Config, Row, Space, gpu};
+use rayspin_tune::{Config, HostTransfer, Row, Space, gpu};
 
 use super::{Data, Problem, Sobel, cpu, cuda};
 
@@ -100,11 +100,11 @@ fn on_gpu(name: &'static str, summary: &'static str, run: Run<Problem, Data>) ->
 }
 
 fn run(launch: Launch) -> Run<Problem, Data> {
-    Run::new(launch).carried(carried)
+    Run::new(launch).host_transfer(host_transfer)
 }
 
-fn carried(data: &mut Data) -> Option<Carried<'_>> {
-    Some(Carried { inputs: vec![&mut data.image], outputs: vec![&mut data.out] })
+fn host_transfer(data: &mut Data) -> Option<HostTransfer<'_>> {
+    Some(HostTransfer { inputs: vec![&mut data.image], outputs: vec![&mut data.out] })
 }
 
 /// Strips sliding down with the forms of a configuration.

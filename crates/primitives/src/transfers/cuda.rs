@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use rayspin_core::{Error, Result};
 use rayspin_device::cuda::{Argument, Launch, Source, View, ViewMut};
-use rayspin_device::{Cuda, Way};
+use rayspin_device::{Cuda, HostCopy};
 use rayspin_tune::{Build, Config, gpu};
 
 use super::{Data, Ended};
@@ -14,7 +14,7 @@ static SOURCE: Source =
 
 /// Threads of a block.
 const THREADS: u32 = 256;
-/// Values that a thread takes.
+/// Values of a thread.
 const EACH: usize = 4;
 
 pub(super) fn forms() -> Vec<Build> {
@@ -32,7 +32,7 @@ fn piece(config: &Config) -> Result<usize> {
     Ok((config.get("kib")? as usize * 1024 / size_of::<f32>()).max(1))
 }
 
-pub(super) fn upload_pageable(way: Way, config: &Config, data: &mut Data) -> Result<()> {
+pub(super) fn upload_pageable(way: HostCopy, config: &Config, data: &mut Data) -> Result<()> {
     for range in pieces(config, data.to.len())? {
         data.to.put(range.start, &data.from[range], way)?;
     }
@@ -63,7 +63,7 @@ pub(super) fn upload_mapped(config: &Config, data: &mut Data) -> Result<()> {
     })
 }
 
-pub(super) fn download_pageable(way: Way, config: &Config, data: &mut Data) -> Result<()> {
+pub(super) fn download_pageable(way: HostCopy, config: &Config, data: &mut Data) -> Result<()> {
     for range in pieces(config, data.of.len())? {
         data.of.get(range.start, &mut data.into[range], way)?;
     }
@@ -95,7 +95,7 @@ pub(super) fn download_mapped(config: &Config, data: &mut Data) -> Result<()> {
     arrived(data)
 }
 
-pub(super) fn both_pageable(way: Way, config: &Config, data: &mut Data) -> Result<()> {
+pub(super) fn both_pageable(way: HostCopy, config: &Config, data: &mut Data) -> Result<()> {
     upload_pageable(way, config, data)?;
     download_pageable(way, config, data)
 }
@@ -138,7 +138,7 @@ pub(super) fn both_beside(config: &Config, data: &mut Data) -> Result<()> {
     arrived(data)
 }
 
-pub(super) fn there_and_back_pageable(way: Way, data: &mut Data) -> Result<()> {
+pub(super) fn there_and_back_pageable(way: HostCopy, data: &mut Data) -> Result<()> {
     data.to.put(0, &data.from, way)?;
     work(data)?;
     data.to.get(0, &mut data.into, way)?;
@@ -198,7 +198,7 @@ fn growth<'a>(n: usize, rounds: u32) -> Result<[Argument<'a>; 4]> {
     Ok([(n as u64).into(), rounds.into(), 1f32.into(), 1f32.into()])
 }
 
-/// The host waits for what was asked for, so that a run ends where the values can be used.
+/// The host waits until the values have arrived, so that a run ends where they can be used.
 fn arrived(data: &mut Data) -> Result<()> {
     data.ended = Some(Ended::Pinned);
     data.pinned_into.read().map(drop)

@@ -48,7 +48,7 @@ impl fmt::Display for Problem {
     }
 }
 
-/// Values on both sides; of those that a problem has no use for there are none.
+/// Values on both sides. Arrays that a problem does not use are empty.
 pub struct Data {
     problem: Problem,
     seed: u64,

@@ -1,7 +1,7 @@
 //! The rows.
 
 use rayspin_core::Result;
-use rayspin_device::{BackendKind, Way};
+use rayspin_device::{BackendKind, HostCopy};
 use rayspin_tune::{Config, Row, Run, Space, Variant, Work};
 
 use super::{Data, Problem, Topic, Transfers, cuda};
@@ -38,7 +38,7 @@ fn row(
 }
 
 pub(super) fn rows(problem: &Problem) -> Vec<Row<Transfers>> {
-    use Way::{Staged, Unstaged};
+    use HostCopy::{Staged, Unstaged};
     type Launch = fn(&Config, &mut Data) -> Result<()>;
     let copy = |name, summary, launch: Launch| row(name, summary, launch).space(pieces);
     let mapped =

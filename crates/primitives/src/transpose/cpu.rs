@@ -160,8 +160,8 @@ pub(super) fn threads<T: Pod + Send + Sync>(cpu: &Cpu, rows: usize, columns: usi
 fn of_band<W: Block>(level: Level, a: &[W], columns: usize, at: (usize, usize), b: &mut [&mut [W]]) {
     #[inline(always)]
     fn body<S: Simd, W: Block>(simd: S, a: &[W], columns: usize, (x, y): (usize, usize), b: &mut [&mut [W]]) {
-        // Rows of A whose pitch is a power of two fall on the same lines of a cache, and so do those of B: what is between is
-        // turned into a piece of memory of its own, from which whole lines go out.
+        // Rows of A whose pitch is a power of two fall on the same lines of a cache, and so do rows of B. So
+        // a tile is transposed into a piece of memory of its own, from which whole lines go out.
         let mut tile = [W::zeroed(); TILE * TILE];
         let wide = b.len().min(TILE);
         let rows = b.first().map_or(0, |row| row.len());

@@ -6,12 +6,14 @@ use bytemuck::Pod;
 use rayon::prelude::*;
 use rayspin_core::{Error, Result, voxels};
 use rayspin_device::{Array, Device};
-use rayspin_tune::{About, Algorithm, Carried, Case, Config, Published, Row, Unit, documents, gpu, input};
+use rayspin_tune::{
+    About, Algorithm, Case, Config, HostTransfer, Published, Row, Unit, documents, gpu, input,
+};
 
 use super::cuda::{self, Form};
 use super::{Entry, cpu, variants};
 
-/// Of which elements.
+/// The type of the elements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Type {
     /// One byte.
@@ -29,7 +31,7 @@ pub struct Problem {
     pub rows: usize,
     /// Columns of A.
     pub columns: usize,
-    /// Of which elements.
+    /// The type of the elements.
     pub of: Type,
 }
 
@@ -61,7 +63,7 @@ pub trait Ways {
     /// Tiles through shared memory, by words.
     fn wide(&mut self, config: &Config) -> Result<()>;
     /// Inputs and outputs.
-    fn carried(&mut self) -> Carried<'_>;
+    fn host_transfer(&mut self) -> HostTransfer<'_>;
     /// Writes what no variant would.
     fn poison(&mut self) -> Result<()>;
     /// The share of wrong elements.
@@ -76,7 +78,7 @@ struct Of<T: Entry> {
     copied: bool,
 }
 
-/// Elements up to which all are compared with the oracle, and beyond which so many are.
+/// The most elements that are compared with the oracle. Larger problems are compared at this many elements.
 const COMPARED: usize = 1 << 20;
 
 impl<T: Entry> Of<T> {
@@ -143,8 +145,8 @@ impl<T: Entry> Ways for Of<T> {
         cuda::wide(gpu(&device)?, Form::of(config)?, self.size, &self.a, &mut self.b)
     }
 
-    fn carried(&mut self) -> Carried<'_> {
-        Carried { inputs: vec![&mut self.a], outputs: vec![&mut self.b] }
+    fn host_transfer(&mut self) -> HostTransfer<'_> {
+        HostTransfer { inputs: vec![&mut self.a], outputs: vec![&mut self.b] }
     }
 
     fn poison(&mut self) -> Result<()> {

@@ -65,7 +65,7 @@ fn row(
     summary: &'static str,
     launch: impl Fn(&Config, &mut Box<dyn Ways>) -> Result<()> + Send + Sync + 'static,
 ) -> Row<Transpose> {
-    Variant::new(name, backend, summary, Run::new(launch).carried(|d| Some(d.carried())), work)
+    Variant::new(name, backend, summary, Run::new(launch).host_transfer(|d| Some(d.host_transfer())), work)
 }
 
 pub(super) fn rows() -> Vec<Row<Transpose>> {

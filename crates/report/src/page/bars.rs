@@ -22,7 +22,7 @@ pub struct Bar {
     pub value: f64,
     /// The value in words.
     pub text: String,
-    /// A line across the bar: the least or the most that it could be.
+    /// A line across the bar, at a lower or upper bound of its value.
     pub mark: Option<f64>,
 }
 

@@ -154,7 +154,7 @@ impl LineChart {
         let longest = y.ticks.iter().map(|tick| tick.label.chars().count()).max().unwrap_or(1);
         let across = |value: f64| x.place(value).map(|place| place * WIDTH);
         let down = |value: f64| y.place(value).map(|place| (1.0 - place) * HEIGHT);
-        // A narrow screen has room for about so many characters in a line.
+        // A narrow screen has room for about 44 characters in a line.
         let letters: usize = x.ticks.iter().map(|tick| tick.label.chars().count() + 2).sum();
         let every = letters.div_ceil(44).max(1);
         let percent = |place: Option<f64>, size: f64| format!("{:.2}%", 100.0 * place.unwrap_or(0.0) / size);
@@ -215,7 +215,7 @@ impl LineChart {
         text
     }
 
-    /// The points as a table, folded away; left out where nobody would read so many.
+    /// The points as a table, folded away. It is left out where it would be too long to read.
     fn numbers(&self) -> Markup {
         let count: usize = self.series.iter().map(|series| series.points.len()).sum();
         let mut rows: Vec<f64> = self.series.iter().flat_map(|series| &series.points).map(|p| p.0).collect();
@@ -270,7 +270,7 @@ const MOST_LISTED: usize = 600;
 /// The height of a point's name on the smallest screen.
 const LABEL: f64 = 32.0;
 
-/// Colour and dash of the series, both of which tell them apart.
+/// Colour and dash of the series. Both tell the series apart.
 fn style_of(index: usize) -> String {
     format!("c{} d{}", index % 6, (index + index / 6) % 4)
 }
@@ -421,7 +421,7 @@ mod tests {
     #[test]
     fn names_of_points_do_not_cover_each_other() {
         let points = [("a", 1.0), ("b", 1.01), ("c", 1.02), ("d", 100.0)];
-        let named = Series::named("rungs", points.map(|(name, y)| (name.to_owned(), (2.0, y))));
+        let named = Series::named("variants", points.map(|(name, y)| (name.to_owned(), (2.0, y))));
         let roof = Series::new("roof", [(1.0, 10.0), (3.0, 10.0)]);
         let places = labels(&[named.clone(), roof.clone()], &|x| Some(100.0 * x), &|y| Some(500.0 - 4.0 * y));
         assert_eq!(places.iter().map(|p| p.0.as_str()).collect::<Vec<_>>(), ["d", "c", "b", "a"]);

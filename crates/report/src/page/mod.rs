@@ -1,7 +1,8 @@
 //! One HTML page that carries everything it shows.
 //!
-//! A [`Page`] is a plain value: a title, a lead and sections of blocks. [`Page::render`] turns it into HTML that loads
-//! nothing from anywhere, reads well on a phone and in the dark, and escapes every text it is given.
+//! A [`Page`] is a plain value: a title, a lead and sections of blocks. The method [`Page::render`] turns it
+//! into HTML. The HTML loads nothing from anywhere, and reads well on a phone and in the dark. Every text in
+//! it is escaped.
 //!
 //! ```
 //! use rayspin_report::page::{Axis, LineChart, Page, Section, Series};

@@ -220,6 +220,15 @@ pub(super) fn table(table: &Table) -> Markup {
                 }
             }
         }
+        @let legend = table.legend();
+        @if !legend.is_empty() {
+            details.legend-of-table {
+                summary { "What the columns mean" }
+                dl {
+                    @for (heading, meaning) in &legend { dt { (heading) } dd { (meaning) } }
+                }
+            }
+        }
     }
 }
 

@@ -42,8 +42,8 @@ impl Spread {
 }
 
 impl Scale {
-    /// Lays out an axis over the values that it can hold, or gives `None` where there are none. `snap` widens the ends
-    /// to ticks; otherwise they stay at the values' own, as long as two ticks lie between.
+    /// Lays out an axis over the values that it can hold. Gives `None` if it can hold no value. `snap` widens
+    /// the ends to ticks; otherwise they stay at the values' own, as long as two ticks lie between.
     pub(crate) fn over(values: impl Iterator<Item = f64>, spread: Spread, snap: bool) -> Option<Self> {
         let (mut low, mut high, mut whole) = (f64::INFINITY, f64::NEG_INFINITY, true);
         for value in values.filter(|&value| spread.holds(value)) {

@@ -49,7 +49,7 @@ pub fn inverse(l: ArrayView2<'_, C64>) -> Array2<C64> {
     out
 }
 
-/// L with L Lᴴ = Ψ/m, m being the mean diagonal of a noise covariance Ψ.
+/// L with L Lᴴ = Ψ/m, where m is the mean diagonal of a noise covariance Ψ.
 ///
 /// Errors: Ψ is not `[coils, coils]`, finite, Hermitian and positive definite.
 pub fn unit_covariance_factor(matrix: ArrayView2<'_, C64>, coils: usize) -> Result<Array2<C64>> {
@@ -74,7 +74,7 @@ pub fn unit_covariance_factor(matrix: ArrayView2<'_, C64>, coils: usize) -> Resu
     cholesky(what, matrix.mapv(|v| v / mean).view())
 }
 
-/// Solves L Lᴴ x = b in place, for L as [`cholesky()`] makes it and b of its size.
+/// Solves L Lᴴ x = b in place, for an L from [`cholesky()`] and a b of its size.
 pub fn solve(l: ArrayView2<'_, C64>, b: &mut [C64]) {
     let n = b.len();
     for i in 0..n {

@@ -1,5 +1,5 @@
-//! Small dense linear algebra in double precision, by `faer`, on a device's own threads: covariances, Hermitian
-//! eigenvectors, solutions and projectors. Covariances of what is on a GPU are summed there.
+//! Small dense linear algebra in double precision, by `faer`, on as many threads as the device has: covariances, Hermitian
+//! eigenvectors, linear systems and projectors. Covariances of arrays on a GPU are summed there.
 
 pub mod cholesky;
 
@@ -13,18 +13,19 @@ use rayspin_kernels::gram::{self, Rows};
 /// A dense complex matrix.
 pub type Matrix = Mat<C64>;
 
-/// Runs `work` on as many threads as the device has: `faer` takes the pool that it is called in. What it keeps for each
-/// thread is gone afterwards.
+/// Runs `work` on new threads, as many as the device has, because `faer` uses the pool that it is called in. The memory that
+/// `faer` keeps for each thread is freed with them.
 ///
-/// Errors: those of `work`, and a limit of addresses (`ulimit -v`) below what `gemm` reserves for each thread, twice the
-/// last-level cache; it touches what [`panels`] says.
+/// Errors: errors of `work`; a limit of the address space (`ulimit -v`) below the memory that `gemm` reserves for each
+/// thread, twice the last-level cache. `gemm` touches only [`panel_bytes`] of it.
 fn on_threads<T: Send>(device: &Device, work: impl FnOnce() -> Result<T> + Send) -> Result<T> {
     let cpu = device.cpu_side();
     expect_addresses("matrix products", || 2 * largest_cache() * cpu.threads() as u64)?;
-    cpu.run_apart(work)
+    cpu.run_on_new_threads(work)
 }
 
-/// AᴴA of a tall A given row by row, a block of rows at a time, so that A is never in memory as a whole.
+/// AᴴA of a tall A that is given row by row. It is summed one block of rows at a time, so that A is never in memory as a
+/// whole.
 struct Gram {
     sum: Matrix,
     block: Vec<C64>,
@@ -70,7 +71,8 @@ impl Gram {
     }
 }
 
-/// Σ_r y yᴴ with y_a = v\[r + c_a\] over the rows r: v the values of an array, c its `columns`. A GPU sums what is on it.
+/// Σ_r y yᴴ with y_a = v\[r + c_a\] over the rows r, where v are the values of an array and c its `columns`. Arrays on a GPU
+/// are summed there.
 pub fn covariance(values: &Array<C32>, rows: Rows<'_>, columns: &[u32]) -> Result<Matrix> {
     let (device, n) = (values.device(), columns.len());
     if let Backend::Cuda(_) = device.backend() {
@@ -88,21 +90,21 @@ pub fn covariance(values: &Array<C32>, rows: Rows<'_>, columns: &[u32]) -> Resul
     sum.finish()
 }
 
-/// Bytes that [`covariance`] takes beside the values: of the host, and of a GPU.
-pub fn covariance_needs(device: &Device, rows: Rows<'_>, columns: usize) -> (u64, u64) {
+/// Bytes of host memory and of GPU memory that [`covariance`] takes in addition to the values.
+pub fn covariance_memory(device: &Device, rows: Rows<'_>, columns: usize) -> (u64, u64) {
     let matrix = (size_of::<C64>() * columns * columns) as u64;
     match device.backend() {
         Backend::Cuda(_) => (2 * matrix, gram::needs(rows, columns)),
         Backend::Cpu(_) => {
             let block = (size_of::<C64>() * rows.len() * columns) as u64;
-            (matrix + 2 * block.min(BLOCK_BYTES) + panels(columns), 0)
+            (matrix + 2 * block.min(BLOCK_BYTES) + panel_bytes(columns), 0)
         }
     }
 }
 
 /// Eigenvalues of a Hermitian matrix, largest first, and their unit eigenvectors as columns.
 ///
-/// Errors: [`Error::Numerical`] where the iteration does not converge, as of numbers that are not finite.
+/// Errors: [`Error::Numerical`] if the iteration does not converge, for example because numbers are not finite.
 pub fn eigen(device: &Device, a: &Matrix) -> Result<(Vec<f64>, Matrix)> {
     on_threads(device, || eigen_here(a))
 }
@@ -125,13 +127,13 @@ pub fn projector(device: &Device, v: &Matrix) -> Result<Matrix> {
     on_threads(device, || Ok(v * v.adjoint()))
 }
 
-/// Bytes that products of matrices with this many columns work in: packed panels of `gemm`, 0.5 to 0.7 thousand rows of
-/// them as measured with 144 to 1000 columns.
-pub fn panels(columns: usize) -> u64 {
+/// Bytes of workspace for products of matrices with this many columns: the packed panels of `gemm`. Measured with 144 to
+/// 1000 columns, they are 0.5 to 0.7 thousand rows.
+pub fn panel_bytes(columns: usize) -> u64 {
     (640 * columns * size_of::<C64>()) as u64
 }
 
-/// X of (A + μ I) X = B for a Hermitian A, μ being `ridge` times the mean diagonal of A.
+/// Solves (A + μ I) X = B for X, with a Hermitian A. μ is `ridge` times the mean diagonal of A.
 ///
 /// Errors: the sum is not positive definite.
 pub fn solve(device: &Device, mut a: Matrix, ridge: f64, b: &Matrix) -> Result<Matrix> {
@@ -147,7 +149,7 @@ pub fn solve(device: &Device, mut a: Matrix, ridge: f64, b: &Matrix) -> Result<M
     })
 }
 
-/// The unitary matrix nearest to A: U Vᴴ of A = U Σ Vᴴ.
+/// The unitary matrix nearest to A: U Vᴴ for A = U Σ Vᴴ.
 ///
 /// Errors: singular values that do not converge.
 pub fn nearest_unitary(a: &Matrix) -> Result<Matrix> {
@@ -198,7 +200,7 @@ mod tests {
             let unitary = nearest_unitary(&square).unwrap();
             let identity = Mat::from_fn(columns, columns, |i, j| C64::from(f64::from(u8::from(i == j))));
             assert!(difference(&(unitary.adjoint() * &unitary), &identity) < 1e-12);
-            // Of all unitary matrices Q it is the one for which QᴴA is positive semidefinite.
+            // The nearest unitary matrix Q makes QᴴA positive semidefinite.
             let (values, _) = eigen(&device, &(unitary.adjoint() * &square)).unwrap();
             assert!(values.iter().all(|&v| v > -1e-12), "{values:?}");
         }

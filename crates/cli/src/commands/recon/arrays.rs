@@ -31,7 +31,7 @@ pub(super) fn read_covariance(path: &Path) -> Result<ndarray::Array2<C64>> {
 
 /// A field map `[z, y, x]` in Hz, of either sign.
 pub(super) fn read_field_map(path: &Path) -> Result<ArrayD<f32>> {
-    let image = io::read_image(path, &io::ReadOptions::default())?.image;
+    let image = io::read_image(path)?.image;
     let refuse = |expected: &str, found: String| -> Result<_> {
         Err(BadInput::new(format!("{}: expected {expected}, found {found}", path.display()))
             .hint("--field-map takes one real map in Hz")

@@ -1,19 +1,16 @@
 //! Which options act on a reconstruction.
 
 use rayspin::io::{self, Format};
-use rayspin::mri::methods::{MapUse, Method, Place, Value};
+use rayspin::mri::methods::{MapUse, Method, Value};
 use rayspin_shell::effect::{Need, Row};
 
 use crate::args::ReconMri;
-use crate::commands::files;
-use crate::methods::methods;
+use crate::methods::{in_a_field, iterates, methods, shares_eigenvalue};
 
 /// What is known of a reconstruction: its options and the scan's format at once, the method and the scan later.
 pub(super) struct Run<'a> {
     pub(super) args: &'a ReconMri,
     pub(super) format: &'static Format,
-    /// Of the trajectory's own file.
-    pub(super) traj: Option<&'static Format>,
     pub(super) method: Option<&'static dyn Method>,
     pub(super) scan: Option<Scan>,
 }
@@ -49,11 +46,19 @@ impl Run<'_> {
         Some(self.uses_maps()? && !alone)
     }
 
+    /// Whether the image has a phase: a root of a sum of squares has none, and one coil is not squared.
+    fn has_phase(&self) -> Option<bool> {
+        let apart = self.args.method.value("combine") == Some(&Value::Choice("none"));
+        if apart || self.uses_maps()? {
+            return Some(true);
+        }
+        Some(self.scan?.coils == 1)
+    }
+
     /// Whether λ is relative to an eigenvalue that one image could take from another.
     fn shares_eigenvalue(&self) -> Option<bool> {
-        let uses = self.method?.uses();
         let none = self.args.method.value("regulariser") == Some(&Value::Choice("none"));
-        Some(uses.normal && !uses.own_eigenvalue && !none)
+        Some(self.method.map(shares_eigenvalue)? && !none)
     }
 
     /// Whether samples are transformed where they lie, and not on their grid.
@@ -79,16 +84,16 @@ pub(super) enum Needs {
     Maps,
     /// Sensitivity maps that are estimated.
     Estimate,
+    /// An image that has a phase.
+    Phase,
+    /// A file that holds numbers, and not a picture alone.
+    Numbers,
     /// Maps or an eigenvalue that an image could take from another.
     Shared,
     /// An ISMRMRD scan.
     Header,
     /// k-space as an array.
     Array,
-    /// A file whose arrays or scans have names.
-    Names,
-    /// A trajectory's file whose arrays have names.
-    TrajectoryNames,
     Coils,
     Repetitions,
     /// Noise readouts.
@@ -97,13 +102,15 @@ pub(super) enum Needs {
 
 const ALWAYS: &[Needs] = &[];
 const HEADER: &[Needs] = &[Needs::Header];
-const ITERATES: Needs = Needs::Method(|method| method.uses().normal);
-const IN_A_FIELD: Needs = Needs::Method(|method| method.uses().place != Place::Grid);
+const ITERATES: Needs = Needs::Method(iterates);
+const IN_A_FIELD: Needs = Needs::Method(in_a_field);
 
 /// The options of `rayspin recon mri` besides the parameters of methods, whose tables say who has them.
 pub(super) const TABLE: &[Row<Needs>] = &[
     ("scan", ALWAYS),
     ("outputs", ALWAYS),
+    ("complex", &[Needs::Numbers, Needs::Phase]),
+    ("phase", &[Needs::Phase]),
     ("dry_run", ALWAYS),
     ("memory", ALWAYS),
     ("certify", ALWAYS),
@@ -124,16 +131,14 @@ pub(super) const TABLE: &[Row<Needs>] = &[
     ("map_sets", ALWAYS),
     ("map_crop", ALWAYS),
     ("traj", &[Needs::Array]),
-    ("traj_dataset", &[Needs::TrajectoryNames]),
     ("traj_units", &[Needs::Trajectory]),
     ("matrix", ALWAYS),
     ("fov", &[Needs::Array]),
-    ("dataset", &[Needs::Names]),
     ("encoding", HEADER),
     ("slice", HEADER),
     ("repetition", HEADER),
     ("contrast", HEADER),
-    ("phase", HEADER),
+    ("cardiac_phase", HEADER),
     ("set", HEADER),
     ("window", HEADER),
     ("stride", ALWAYS),
@@ -165,11 +170,14 @@ impl Need for Needs {
             }
             Self::Maps => run.uses_maps(),
             Self::Estimate => run.estimates_maps(),
+            Self::Phase => run.has_phase(),
+            Self::Numbers => {
+                let picture = |path| Format::of_name(path).is_some_and(Format::is_picture);
+                Some(run.args.outputs.is_empty() || !run.args.outputs.iter().all(picture))
+            }
             Self::Shared => Some(run.estimates_maps()? || run.shares_eigenvalue()?),
             Self::Header => Some(run.format.reads_scans()),
             Self::Array => Some(!run.format.reads_scans()),
-            Self::Names => Some(run.format.has_names()),
-            Self::TrajectoryNames => Some(run.traj.is_some_and(Format::has_names)),
             Self::Coils => Some(run.scan?.coils > 1),
             Self::Repetitions => Some(run.scan?.repetitions > 1),
             Self::Noise => Some(run.scan?.noise),
@@ -183,9 +191,8 @@ impl Need for Needs {
             Self::Trajectory => "a scan with a trajectory".into(),
             Self::Nufft => "a scan with a trajectory, or --field-map".into(),
             Self::Weights => {
-                format!(
-                    "--method gridding, or maps estimated along a trajectory ({all_coils}, or --combine maps)"
-                )
+                let weights = named(|method| method.uses().density);
+                format!("{weights}, or maps estimated along a trajectory ({all_coils}, or --combine maps)")
             }
             Self::Maps => format!("a run with sensitivity maps ({all_coils}, or --combine maps)"),
             Self::Estimate => {
@@ -193,15 +200,19 @@ impl Need for Needs {
                     "a run that estimates sensitivity maps ({all_coils}, or --combine maps, without --maps)"
                 )
             }
-            Self::Shared => "estimated sensitivity maps, or a penalty of ls or cg-sense".into(),
+            Self::Numbers => {
+                let holds = |format: &Format| format.writes_images() && !format.is_picture();
+                format!("an output that holds numbers ({})", io::endings(holds).join(", "))
+            }
+            Self::Phase => {
+                format!("an image with a phase ({all_coils}, --combine maps or --combine none)")
+            }
+            Self::Shared => {
+                format!("estimated sensitivity maps, or a penalty ({})", named(shares_eigenvalue))
+            }
             Self::Header => "a scan with counters (ISMRMRD)".into(),
             Self::Array => {
                 format!("k-space without a header ({})", io::endings(Format::reads_arrays).join(", "))
-            }
-            Self::Names => files::files_with_names(),
-            Self::TrajectoryNames => {
-                let of = |format: &Format| format.has_names() && format.reads_arrays();
-                format!("a trajectory in a file of several arrays ({})", io::endings(of).join(", "))
             }
             Self::Coils => "several coils".into(),
             Self::Repetitions => "several repetitions, or --window".into(),
@@ -220,12 +231,13 @@ impl Need for Needs {
             Self::Maps | Self::Estimate => match (&run.args.maps, run.args.method.value("combine")) {
                 (Some(_), _) if matches!(self, Self::Estimate) => "--maps".into(),
                 (_, Some(Value::Choice("rss"))) => "--combine rss".into(),
+                (_, Some(Value::Choice("none"))) => "--combine none".into(),
                 _ => method(),
             },
+            Self::Numbers => "pictures only".into(),
+            Self::Phase => "a root of a sum of squares over coils".into(),
             Self::Header => format!("the samples of one image ({})", run.format),
             Self::Array => "an ISMRMRD scan, which states it".into(),
-            Self::Names => run.format.to_string(),
-            Self::TrajectoryNames => run.traj.map_or_else(|| "none".into(), |format| format.to_string()),
             Self::Coils => "one coil".into(),
             Self::Repetitions => "one image".into(),
             Self::Noise => "a scan without".into(),

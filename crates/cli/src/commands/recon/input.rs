@@ -6,14 +6,14 @@ use anyhow::{Context as _, Result};
 use rayspin::core::Monitor;
 use rayspin::device::Device;
 use rayspin::io;
+use rayspin::mri::methods;
 use rayspin::mri::prepare::Noise;
-use rayspin::mri::recon::{Certify, ReconOptions};
-use rayspin::mri::scan::Samples;
-use rayspin::run::{Limits, Plan, Short};
+use rayspin::mri::recon::{Certify, LAMBDA, ReconOptions};
+use rayspin::mri::scan::{Facts, Samples};
+use rayspin::run::{Limits, OverBudget, Plan};
 use rayspin_shell::Context;
 use rayspin_shell::effect::refuse_idle;
 
-use super::options::default_method;
 use super::{Session, arrays, effect, files, options, plan};
 use crate::args::ReconMri;
 use crate::methods::methods;
@@ -23,7 +23,6 @@ pub(super) struct Files {
     inputs: Vec<PathBuf>,
     /// The run record, unless none is written.
     pub(super) record: Option<PathBuf>,
-    traj: Option<PathBuf>,
 }
 
 impl Files {
@@ -48,7 +47,7 @@ impl Files {
         };
         let outputs = args.outputs.iter().chain(&args.save_maps).chain(&record);
         files::check_distinct(inputs.iter(), outputs)?;
-        Ok(Self { inputs, record, traj: args.traj.clone() })
+        Ok(Self { inputs, record })
     }
 }
 
@@ -74,12 +73,11 @@ impl<'a> Session<'a> {
     }
 
     /// What is known of the run before the scan is read. Errors: an option that does nothing.
-    pub(super) fn known(&mut self, files: &Files) -> Result<effect::Run<'a>> {
+    pub(super) fn known(&mut self) -> Result<effect::Run<'a>> {
         self.recorder.stage("read");
         let run = effect::Run {
             args: self.args,
             format: io::detect(&self.args.scan)?,
-            traj: files.traj.as_ref().map(io::detect).transpose()?,
             method: self.args.method.method(),
             scan: None,
         };
@@ -114,7 +112,14 @@ impl<'a> Session<'a> {
         self.monitor.stage("read", 0, || plan::read(args, &reading, &self.monitor))
     }
 
-    /// Takes the method that was asked for, or that suits the scan, with its images; maps of a stream are learned for it.
+    /// Tells and records something.
+    fn say(&mut self, note: String) {
+        self.monitor.note(&note);
+        self.recorder.note(note);
+    }
+
+    /// Takes the method that the user named, or else one that suits the scan, with its images. Maps of a
+    /// stream are learned for it.
     pub(super) fn choose_method(&mut self, mut read: Read, known: &mut effect::Run<'a>) -> Result<Read> {
         let Read { source, shape, .. } = &mut read;
         let frame = shape.frame(source).context("a frame")?;
@@ -125,18 +130,28 @@ impl<'a> Session<'a> {
             noise: !matches!(shape.noise, None | Some(Noise::None)),
         });
         self.options.prepare.noise = shape.noise.clone();
+        let facts = Facts::of(frame, shape.noise.as_ref(), shape.images(source))?;
         let method = match known.method {
             Some(method) => method,
             None => {
-                let name = default_method(frame, self.args.field_map.is_some());
-                self.monitor.note(&format!("method: {name} (--method chooses another)"));
-                methods().named(name)?
+                let suited = methods().suited(&facts, self.args.field_map.is_some());
+                let (method, reason) = suited.context("no method suits the scan")?;
+                self.say(format!("method {}: {reason} (--method chooses another)", method.about().name));
+                method
             }
         };
         known.method = Some(method);
         self.refuse_idle(known)?;
         let chosen = self.args.method.of(method)?;
+        let typed = |name: &str| self.args.method.has(name) && !self.args.method.searches(name);
+        let (chosen, rules) = methods::suited_to(&*chosen, &facts, typed)?;
+        // A search begins at the rule's value, and tells the one that it finds.
+        for rule in rules.into_iter().filter(|rule| !self.args.method.searches(rule.name)) {
+            let option = rule.name.replace('_', "-");
+            self.say(format!("{option} {}: {} (--{option} overrides)", rule.value, rule.reason));
+        }
         self.options.method = self.args.method.with_images(&*chosen)?;
+        self.options.search_lambda = self.args.method.searches(LAMBDA);
         self.options.validate()?;
         if let plan::Source::Stream(stream) = source {
             self.monitor.stage("read", 0, || stream.learn_maps(&self.options, &self.monitor))?;
@@ -147,7 +162,7 @@ impl<'a> Session<'a> {
         Ok(read)
     }
 
-    /// Decides where the run computes and how it is cut; prints the plan and ends where only that was asked for.
+    /// Decides where the run computes and how it is cut; with `--dry-run` it prints the plan and ends.
     ///
     /// Errors: limits that nothing fits.
     pub(super) fn plan(&mut self, read: Read) -> Result<Option<(Plan, Limits, plan::Source)>> {
@@ -158,15 +173,15 @@ impl<'a> Session<'a> {
         }
         let args = self.args;
         let mut limits = plan::limits(args, &self.device, self.context.gpu_memory)?;
-        let mut fitted = self.fit(&source, &shape, process, &limits)?;
-        let host_is_short = |short: &Short| args.memory.is_some_and(|limit| short.memory > limit);
+        let mut fitted = self.plan_within(&source, &shape, process, &limits)?;
+        let host_is_short = |short: &OverBudget| args.memory.is_some_and(|limit| short.memory > limit);
         if fitted.as_ref().is_err_and(host_is_short)
             && matches!(&source, plan::Source::Whole { labels, .. } if labels.len() > 1)
         {
             drop((source, shape));
             (source, shape) = self.read_scan(process, false)?;
             shape.prepare(&self.device, &source, &self.options)?;
-            fitted = self.fit(&source, &shape, process, &limits)?;
+            fitted = self.plan_within(&source, &shape, process, &limits)?;
         }
         if let Err(short) = &fitted
             && self.context.finish_on_cpu
@@ -175,7 +190,7 @@ impl<'a> Session<'a> {
             notes.push(format!("computing on the CPU: {why}"));
             self.move_to(self.device.host());
             limits = plan::limits(args, &self.device, None)?;
-            fitted = self.fit(&source, &shape, process, &limits)?;
+            fitted = self.plan_within(&source, &shape, process, &limits)?;
         }
         let plan = match fitted {
             Ok(plan) => plan,
@@ -225,9 +240,9 @@ impl<'a> Session<'a> {
         source: &'s plan::Source,
         shape: &'s plan::Shape,
         process: u64,
-    ) -> plan::Cutting<'s> {
-        let options = ReconOptions { run: self.uncut(), ..self.options.clone() };
-        plan::Cutting {
+    ) -> plan::PlanJob<'s> {
+        let options = ReconOptions { run: self.with_full_batches(), ..self.options.clone() };
+        plan::PlanJob {
             args: self.args,
             source,
             shape,
@@ -238,22 +253,22 @@ impl<'a> Session<'a> {
         }
     }
 
-    fn uncut(&self) -> rayspin::mri::recon::RunOptions {
-        rayspin::mri::recon::RunOptions { cuts: Default::default(), ..self.options.run.clone() }
+    fn with_full_batches(&self) -> rayspin::mri::recon::RunOptions {
+        rayspin::mri::recon::RunOptions { batch_sizes: Default::default(), ..self.options.run.clone() }
     }
 
-    fn fit(
+    fn plan_within(
         &mut self,
         source: &plan::Source,
         shape: &plan::Shape,
         process: u64,
         limits: &Limits,
-    ) -> Result<std::result::Result<Plan, Short>> {
+    ) -> Result<std::result::Result<Plan, OverBudget>> {
         let mut job = self.job(source, shape, process);
-        let fitted =
-            rayspin::run::fit(&mut job, limits).with_context(|| self.args.scan.display().to_string())?;
-        let cuts = job.options.run.cuts;
-        self.options.run.cuts = cuts;
+        let fitted = rayspin::run::plan_within(&mut job, limits)
+            .with_context(|| self.args.scan.display().to_string())?;
+        let batch_sizes = job.options.run.batch_sizes;
+        self.options.run.batch_sizes = batch_sizes;
         Ok(fitted)
     }
 
@@ -268,15 +283,15 @@ impl<'a> Session<'a> {
             args.certify.map(|outputs| Certify { outputs, seed: args.certify_seed.unwrap_or(1) });
         self.options.validate()?;
         let recorder = &mut self.recorder;
-        let cuts = self.options.run.cuts;
+        let batch_sizes = self.options.run.batch_sizes;
         recorder.parameter("memory limit", serde_json::json!(args.memory));
         recorder.parameter("memory stated", plan.peak());
         recorder.parameter("GPU memory limit", serde_json::json!(limits.gpu));
         recorder.parameter("GPU memory stated", plan.budget.gpu_peak());
-        recorder.parameter("coils at a time", serde_json::json!(cuts.coils));
-        recorder.parameter("maps held", serde_json::json!(cuts.maps));
-        recorder.parameter("time segments held", serde_json::json!(cuts.segments));
-        recorder.parameter("points at a time", serde_json::json!(cuts.points));
+        recorder.parameter("coils at a time", serde_json::json!(batch_sizes.coils));
+        recorder.parameter("maps held", serde_json::json!(batch_sizes.maps));
+        recorder.parameter("time segments held", serde_json::json!(batch_sizes.segments));
+        recorder.parameter("points at a time", serde_json::json!(batch_sizes.points));
         recorder.parameter("read image by image", matches!(source, plan::Source::Parts { .. }));
         recorder.parameter("budget", serde_json::to_value(&plan.budget)?);
         Ok(())
@@ -285,8 +300,7 @@ impl<'a> Session<'a> {
     /// Hashes the inputs, and reads the image to compare with.
     pub(super) fn read_inputs(&mut self, files: &Files) -> Result<Option<io::ImageFile>> {
         let reference = self.args.reference.as_deref();
-        let reference =
-            reference.map(|path| io::read_image(path, &io::ReadOptions::default())).transpose()?;
+        let reference = reference.map(io::read_image).transpose()?;
         for input in &files.inputs {
             for file in files::parts(input) {
                 self.recorder.input(&file).with_context(|| format!("hashing {}", file.display()))?;

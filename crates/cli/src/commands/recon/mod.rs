@@ -15,7 +15,8 @@ use rayspin::core::{C32, Image, Monitor};
 use rayspin::device::Device;
 use rayspin::io::{ArrayFrame, ScanOptions};
 use rayspin::mri::recon::{
-    Certificate, Frames, ReconOptions, ScanImage, Solve, StreamTimes, reconstruct_frame, reconstruct_frames,
+    Certificate, Frames, ReconOptions, ScanImage, Searched, Solve, StreamTimes, reconstruct_frame,
+    reconstruct_frames,
 };
 use rayspin::mri::scan::FrameOptions;
 use rayspin::report::RunRecorder;
@@ -39,7 +40,7 @@ struct Session<'a> {
 pub(crate) fn run(context: &Context, args: &ReconMri) -> Result<()> {
     let files = input::Files::check(args)?;
     let mut session = Session::begin(context, args)?;
-    let mut known = session.known(&files)?;
+    let mut known = session.known()?;
     let read = session.read()?;
     let layout = understood::layout(&read.source);
     understood::say(&read.source, &read.shape, context, &mut session.recorder);
@@ -76,15 +77,26 @@ struct Done {
     maps: Option<ndarray::ArrayD<C32>>,
     notes: Vec<String>,
     certificates: Vec<Certificate>,
-    /// Of a stream, whose images are written.
+    searched: Option<Searched>,
+    /// The times of a stream, whose images are already written.
     times: Option<StreamTimes>,
 }
 
 impl Done {
     fn of(scan: ScanImage) -> Self {
-        let ScanImage { image, solves, maps, notes, certificates } = scan;
+        let ScanImage { image, solves, maps, notes, certificates, searched } = scan;
         let (shape, repetitions) = (image.shape_zyx(), image.repetitions());
-        Self { image: Some(image), shape, repetitions, solves, maps, notes, certificates, times: None }
+        Self {
+            image: Some(image),
+            shape,
+            repetitions,
+            solves,
+            maps,
+            notes,
+            certificates,
+            searched,
+            times: None,
+        }
     }
 }
 
@@ -118,14 +130,10 @@ fn reconstruct(
             Ok(reconstruct_frames(device, frames, &mut assemble, options, monitor)?)
         }
         plan::Source::Parts { labels, slices, notes } => {
-            // An error in the file is told as such, and not as the reconstruction's.
+            // The command reports an error in the file as such, and not as the reconstruction's.
             let mut broken = None;
-            let mut read = |label, notes: &mut Vec<String>| match plan::read_part(
-                &args.scan,
-                scan_options,
-                label,
-                monitor,
-            ) {
+            let mut read = |label, notes: &mut Vec<String>| match plan::read_part(&args.scan, label, monitor)
+            {
                 Ok(scan) => scan.frames()?.assemble(label, &assembly, notes),
                 Err(error) => {
                     let text = error.to_string();

@@ -5,10 +5,8 @@ use rayspin::core::TrajectoryUnits;
 use rayspin::io::ScanOptions;
 use rayspin::mri::maps::{EspiritOptions, Sensitivities};
 use rayspin::mri::methods::CgSense;
-use rayspin::mri::partial::measured_box;
 use rayspin::mri::prepare::{Compression, CompressionKind, PrepareOptions, VirtualCoils};
 use rayspin::mri::recon::{Density, ReconOptions, Selection};
-use rayspin::mri::scan::{Frame, Samples};
 use rayspin_shell::BadInput;
 
 use super::arrays::read_covariance;
@@ -93,14 +91,7 @@ pub(super) fn scan_options(args: &ReconMri) -> Result<ScanOptions> {
     {
         return Err(BadInput::new(format!("--fov: expected positive lengths in mm, found {fov:?}")).into());
     }
-    Ok(ScanOptions {
-        name: args.dataset.clone(),
-        trajectory: args.traj.clone(),
-        trajectory_name: args.traj_dataset.clone(),
-        units,
-        matrix,
-        fov_mm,
-    })
+    Ok(ScanOptions { trajectory: args.traj.clone(), units, matrix, fov_mm })
 }
 
 pub(super) fn selection(args: &ReconMri) -> Selection {
@@ -109,17 +100,7 @@ pub(super) fn selection(args: &ReconMri) -> Selection {
         slice: args.slice,
         repetition: args.repetition,
         contrast: args.contrast,
-        phase: args.phase,
+        phase: args.cardiac_phase,
         set: args.set,
-    }
-}
-
-/// The method for a scan when none is asked for: the simplest that uses all there is. A whole box of the grid is a full scan whose grid
-/// was enlarged.
-pub(super) fn default_method(frame: &Frame, uneven: bool) -> &'static str {
-    match &frame.samples {
-        Samples::Cartesian { sampled, .. } if !uneven && measured_box(sampled).is_some() => "cartesian",
-        _ if frame.coils() > 1 => "cg-sense",
-        _ => "ls",
     }
 }

@@ -3,8 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
+use rayspin::core::Image;
 use rayspin::device::Backend;
 use rayspin::io::{self, cfl::Layout, kernel_cache::KernelCache};
+use rayspin::mri::methods::{self, Value};
+use rayspin::mri::recon::LAMBDA;
 use rayspin_shell::say;
 
 use super::input::Files;
@@ -23,6 +26,11 @@ impl Session<'_> {
             let (count, bytes) = KernelCache::new(folder)?.size();
             let bytes = rayspin::report::number::bytes(bytes);
             monitor.note(&format!("--cache: {count} kernels, {bytes}; nothing in it is ever deleted"));
+        }
+        if let Some(found) = &result.searched {
+            let lambda = (LAMBDA.to_owned(), Value::Number(found.lambda));
+            self.options.method = methods::with(&*self.options.method, [lambda])?;
+            recorder.parameter("lambda searched", serde_json::to_value(found)?);
         }
         recorder.parameter("certify", serde_json::json!(self.options.certify));
         recorder.parameter("certificates", serde_json::json!(result.certificates));
@@ -43,7 +51,7 @@ impl Session<'_> {
         let mut written = Vec::new();
         for output in &self.args.outputs {
             if let (None, Some(image)) = (&result.times, &result.image) {
-                for note in files::write_image(output, image, layout)? {
+                for note in self.write_one(output, image, layout)? {
                     let note = format!("{}: {note}", output.display());
                     self.monitor.note(&note);
                     self.recorder.note(note);
@@ -57,6 +65,19 @@ impl Session<'_> {
             written.extend(files::parts(path));
         }
         Ok(written)
+    }
+
+    /// Writes an image; coil images go to the coils' dimension of an array.
+    fn write_one(&self, output: &Path, image: &Image, layout: Layout) -> Result<Vec<String>> {
+        let format = io::Format::of_name(output);
+        if self.options.coil_images()
+            && self.args.numbers.values().is_none()
+            && format.is_some_and(io::Format::writes_arrays)
+        {
+            io::write_coil_array(output, image.data().view(), layout)?;
+            return Ok(Vec::new());
+        }
+        files::write_image(output, image, layout, self.args.numbers.values())
     }
 
     /// Compares the image with the reference, where there is one.

@@ -64,7 +64,8 @@ const NAMING: [&str; 4] =
 
 /// What the scan's header says of the patient, the study and the place, by the paths of its elements.
 pub(super) fn identity(args: &ReconMri) -> Result<serde_json::Value> {
-    let header = rayspin::io::ismrmrd::header(&args.scan, args.dataset.as_deref())?;
+    let input = rayspin::io::Input::of(&args.scan);
+    let header = rayspin::io::ismrmrd::header(&input.file, input.name.as_deref())?;
     let stated = rayspin::io::ismrmrd::identity_of(&header).into_iter();
     let naming = |path: &str| NAMING.iter().any(|part| path.starts_with(part));
     let named = stated.filter(|(path, _)| naming(path)).map(|(path, text)| (path, text.into()));
@@ -89,7 +90,6 @@ pub(super) fn parameters(recorder: &mut RunRecorder, args: &ReconMri, options: &
     recorder.parameter("maps", serde_json::json!(args.maps));
     recorder.parameter("trajectory", serde_json::json!(args.traj));
     recorder.parameter("field of view", serde_json::json!(args.fov));
-    recorder.parameter("dataset", serde_json::json!(args.dataset));
     recorder.parameter("encoding", args.encoding);
     recorder.parameter("slice", serde_json::json!(args.slice));
     recorder.parameter("repetition", serde_json::json!(args.repetition));

@@ -8,14 +8,14 @@ use rayspin::core::{C32, Image, Monitor};
 use rayspin::device::Device;
 use rayspin::io::ismrmrd::{Reader, SeriesSource};
 use rayspin::io::png::PngOptions;
-use rayspin::io::{ScanOptions, SeriesShape, SeriesWriter, WriteOptions};
+use rayspin::io::{Input, ScanOptions, SeriesShape, SeriesWriter, WriteOptions};
 use rayspin::mri::prepare::measure;
 use rayspin::mri::recon::plan::{Known, Streaming, of_stream};
 use rayspin::mri::recon::{
     Frames, ReconOptions, Selection, StreamEnd, StreamItem, StreamTimes, Volume, reconstruct_stream,
 };
 use rayspin::mri::scan::{Frame, FrameOptions, Label, Place, Series, Window};
-use rayspin::run::{Budget, Ends, Plan};
+use rayspin::run::{Budget, Endpoints, Plan};
 use rayspin_shell::{interrupt, say};
 
 use super::Done;
@@ -44,7 +44,8 @@ pub(crate) fn open(
     monitor: &Monitor<'_>,
 ) -> Result<Option<(Stream, Shape)>> {
     let path = &args.scan;
-    let reader = Reader::open(path, options.name.as_deref())?;
+    let input = Input::of(path);
+    let reader = Reader::open(&input.file, input.name.as_deref())?;
     let places = reader.places();
     let all: std::collections::BTreeSet<Label> = places.iter().filter_map(Place::label).collect();
     if all.is_empty() {
@@ -86,8 +87,8 @@ impl Stream {
         self.source.series().repetitions()
     }
 
-    /// Reads the samples that all images' maps are learned from, where the method needs maps and has none. In an uneven field
-    /// maps are those of the first image, which is encoded with the field.
+    /// Reads the samples that all images' maps are learned from, where the method needs maps and has none. In
+    /// an inhomogeneous field the maps come from the first image, which is encoded with the field.
     pub(super) fn learn_maps(&mut self, options: &ReconOptions, monitor: &Monitor<'_>) -> Result<()> {
         let given = options.maps.is_some() || options.field_map.is_some();
         if options.needs_maps() && !given && !options.independent {
@@ -180,7 +181,7 @@ pub(super) fn run(
     let ended = interrupt::stoppable(|| {
         monitor.series("images", frames, || {
             let series = Frames { labels: &labels, slices: &slices, notes };
-            let ends = Ends { source: &mut next, sink: &mut sink };
+            let ends = Endpoints { source: &mut next, sink: &mut sink };
             reconstruct_stream(device, series, ends, options, monitor)
         })
     });
@@ -196,14 +197,14 @@ pub(super) fn run(
             say!("    {stage:20} {seconds:8.3} s");
         }
     }
-    let StreamEnd { solves, maps, mut notes, certificates, mut times } = end;
+    let StreamEnd { solves, maps, mut notes, certificates, searched, mut times } = end;
     let begun = std::time::Instant::now();
     let image = files.finish(&mut notes)?;
     let closing = begun.elapsed().as_secs_f64();
     times.write += closing;
     times.wall += closing;
     let times = Some(times);
-    Ok(Done { image, shape, repetitions: frames, solves, maps, notes, certificates, times })
+    Ok(Done { image, shape, repetitions: frames, solves, maps, notes, certificates, searched, times })
 }
 
 /// `100 images, 12.3 a second`, and how much of it was done at the same time.
@@ -235,6 +236,7 @@ impl Files<'_> {
             let options = WriteOptions {
                 repetition_time_s: self.step_s,
                 png: PngOptions::preview(zyx[0], self.frames),
+                values: self.args.numbers.values(),
                 ..WriteOptions::default()
             };
             for output in &self.args.outputs {

@@ -2,17 +2,17 @@
 
 #![allow(unsafe_code)]
 
-mod beside;
+mod copy_streams;
 mod fft;
-mod found;
 pub(super) mod library;
 mod module;
+mod probe;
 pub(super) mod staging;
 mod texture;
 
 pub use fft::fft_version;
-pub use found::{Absent, count, driver_installed};
-use found::{attribute, new_enough, properties};
+pub use probe::{NoGpu, count, driver_installed};
+use probe::{attribute, new_enough, properties};
 
 use std::any::Any;
 use std::sync::{Arc, Mutex};
@@ -20,10 +20,10 @@ use std::sync::{Arc, Mutex};
 use cudarc::driver::{DriverError, result as cu, sys};
 use rayspin_core::{Error, Result};
 
-use super::driver::{Driver, Event, FftPlan, Graph, Lane, Module, Properties, TextureMemory, Ticket};
+use super::driver::{Driver, Event, FftPlan, Graph, Module, Properties, Stream, TextureMemory, Ticket};
 use super::{Program, TextureLayout, compile, lock};
 
-/// The driver's name for an error and what it says of it.
+/// The driver's name and description of an error.
 fn words(error: DriverError) -> String {
     let text = |found: std::result::Result<&std::ffi::CStr, DriverError>| {
         found.map_or_else(|_| format!("{:?}", error.0), |s| s.to_string_lossy().into_owned())
@@ -35,7 +35,7 @@ fn failed(what: &str) -> impl FnOnce(DriverError) -> Error + '_ {
     move |error| Error::Device { what: what.to_owned(), detail: words(error) }
 }
 
-/// `threads`: of the host, which copies to and from pageable memory are shared among.
+/// `threads` is the number of host threads that share a copy to or from pageable memory.
 pub(super) fn open(ordinal: usize, threads: usize) -> Result<Arc<dyn Driver>> {
     let count = count().map_err(|absent| Error::value("device", "a CUDA GPU", absent))?;
     if ordinal >= count {
@@ -55,10 +55,10 @@ struct Machine {
     pool: Option<sys::CUmemoryPool>,
     staging: Mutex<staging::Staging>,
     plans: Mutex<fft::Plans>,
-    beside: beside::Beside,
+    copy_streams: copy_streams::CopyStreams,
 }
 
-/// What everything that lives on the device needs: the context to make current and the stream.
+/// The context and the stream, which everything on the device needs.
 struct Shared {
     context: sys::CUcontext,
     stream: sys::CUstream,
@@ -83,8 +83,8 @@ impl Machine {
         let device = cu::device::get(ordinal as i32).map_err(failed("finding the GPU"))?;
         let properties = properties(device)?;
         new_enough(ordinal, &properties)?;
-        // SAFETY: the device was just found; its primary context stays retained for the life of the process, so that
-        // arrays may be dropped in any order.
+        // SAFETY: the device was just found. Its primary context stays retained until the process ends, so that arrays may
+        // be dropped in any order.
         let context = unsafe { cu::primary_ctx::retain(device) }.map_err(failed("opening the GPU"))?;
         unsafe { cu::ctx::set_current(context) }.map_err(failed("making the GPU current"))?;
         let stream =
@@ -93,8 +93,8 @@ impl Machine {
             .ok()
             .filter(|&yes| yes != 0)
             .and_then(|_| {
-                // SAFETY: the device supports pools; the attribute is a 64-bit number. Freed memory stays in the pool, so
-                // that the next allocation of its size is free of cost.
+                // SAFETY: the device supports pools, and the attribute is a 64-bit number. Freed memory stays in the pool,
+                // so that the next allocation of its size costs nothing.
                 unsafe {
                     let pool = cu::device::get_default_mem_pool(device).ok()?;
                     let mut keep = u64::MAX;
@@ -114,7 +114,7 @@ impl Machine {
             pool,
             staging: Mutex::new(staging::Staging::new(shared.clone(), threads)),
             plans: Mutex::new(fft::Plans::new(shared.clone())),
-            beside: beside::Beside::new(shared.clone()),
+            copy_streams: copy_streams::CopyStreams::new(shared.clone()),
             shared,
         })
     }
@@ -136,7 +136,7 @@ impl std::fmt::Debug for Machine {
     }
 }
 
-// SAFETY: each call does what CUDA's documentation says of the function behind it; the comments at the calls name the rest.
+// SAFETY: each call does what CUDA's documentation of the function states. The comments at the calls name the rest.
 unsafe impl Driver for Machine {
     fn properties(&self) -> &Properties {
         &self.properties
@@ -151,7 +151,7 @@ unsafe impl Driver for Machine {
             // SAFETY: both attributes are 64-bit numbers.
             unsafe { cu::mem_pool::get_attribute(pool, which, (&raw mut bytes).cast()) }.map(|()| bytes)
         };
-        // What the pool holds and nobody uses is free to us.
+        // Memory that the pool holds and nobody uses is available.
         let reserved = read(sys::CUmemPool_attribute::CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT);
         let used = read(sys::CUmemPool_attribute::CU_MEMPOOL_ATTR_USED_MEM_CURRENT);
         Ok(free as u64 + reserved.unwrap_or(0).saturating_sub(used.unwrap_or(0)))
@@ -164,7 +164,7 @@ unsafe impl Driver for Machine {
             Err(e) if e.0 == sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY => e,
             Err(e) => return Err(failed("allocating GPU memory")(e)),
         };
-        // Memory that was freed may still be waiting for queued work, or lie in the pool in pieces.
+        // Freed memory may still wait for queued work, or lie in the pool in pieces.
         self.synchronize()?;
         if let Some(pool) = self.pool {
             // SAFETY: the pool is the device's own.
@@ -181,7 +181,7 @@ unsafe impl Driver for Machine {
     }
 
     unsafe fn free(&self, address: u64, _bytes: u64) {
-        // A context that an earlier error has ended has no memory to give back.
+        // A context that ended with an earlier error has no memory to free.
         if self.shared.enter().is_ok() {
             // SAFETY: as the caller promises.
             let _ = unsafe {
@@ -200,8 +200,8 @@ unsafe impl Driver for Machine {
     }
 
     fn reads_late(&self, from: &[u8]) -> bool {
-        // What CUDA knows the address of it copies from directly; longer copies are staged or waited for. Where only the end of a slice
-        // is known, it begins in pageable memory, and a copy of it goes through the driver's own buffer.
+        // CUDA copies directly from memory whose address it knows. Longer copies are staged or waited for. If CUDA knows
+        // only the end of a slice, the slice begins in pageable memory, and its copy goes through the driver's own buffer.
         from.len() <= staging::SMALL && (self.shared.enter().is_err() || known(from.as_ptr()))
     }
 
@@ -236,21 +236,21 @@ unsafe impl Driver for Machine {
         }
     }
 
-    unsafe fn upload_beside(&self, to: u64, from: *const u8, bytes: u64) -> Result<Arc<dyn Ticket>> {
+    unsafe fn upload_async(&self, to: u64, from: *const u8, bytes: u64) -> Result<Arc<dyn Ticket>> {
         self.shared.enter()?;
         // SAFETY: as the caller promises.
         unsafe {
             let from = std::slice::from_raw_parts(from, bytes as usize);
-            self.beside.begin(0, |stream| cu::memcpy_htod_async(to, from, stream))
+            self.copy_streams.begin(0, |stream| cu::memcpy_htod_async(to, from, stream))
         }
     }
 
-    unsafe fn download_beside(&self, from: u64, to: *mut u8, bytes: u64) -> Result<Arc<dyn Ticket>> {
+    unsafe fn download_async(&self, from: u64, to: *mut u8, bytes: u64) -> Result<Arc<dyn Ticket>> {
         self.shared.enter()?;
         // SAFETY: as the caller promises.
         unsafe {
             let to = std::slice::from_raw_parts_mut(to, bytes as usize);
-            self.beside.begin(1, |stream| cu::memcpy_dtoh_async(to, from, stream))
+            self.copy_streams.begin(1, |stream| cu::memcpy_dtoh_async(to, from, stream))
         }
     }
 
@@ -259,18 +259,18 @@ unsafe impl Driver for Machine {
         // SAFETY: as the caller promises.
         unsafe {
             let to = std::slice::from_raw_parts_mut(to, bytes as usize);
-            beside::in_order(&self.shared, |stream| cu::memcpy_dtoh_async(to, from, stream))
+            copy_streams::in_order(&self.shared, |stream| cu::memcpy_dtoh_async(to, from, stream))
         }
     }
 
-    fn pass(&self, from: Lane, to: Lane) -> Result<()> {
+    fn order_streams(&self, from: Stream, to: Stream) -> Result<()> {
         self.shared.enter()?;
-        self.beside.pass(from, to)
+        self.copy_streams.order(from, to)
     }
 
-    unsafe fn queue_upload(&self, lane: Lane, to: u64, from: *const u8, bytes: u64) -> Result<()> {
+    unsafe fn queue_upload(&self, stream: Stream, to: u64, from: *const u8, bytes: u64) -> Result<()> {
         self.shared.enter()?;
-        let stream = self.beside.stream(lane)?;
+        let stream = self.copy_streams.stream(stream)?;
         // SAFETY: as the caller promises.
         unsafe {
             let from = std::slice::from_raw_parts(from, bytes as usize);
@@ -278,9 +278,9 @@ unsafe impl Driver for Machine {
         }
     }
 
-    unsafe fn queue_download(&self, lane: Lane, from: u64, to: *mut u8, bytes: u64) -> Result<()> {
+    unsafe fn queue_download(&self, stream: Stream, from: u64, to: *mut u8, bytes: u64) -> Result<()> {
         self.shared.enter()?;
-        let stream = self.beside.stream(lane)?;
+        let stream = self.copy_streams.stream(stream)?;
         // SAFETY: as the caller promises.
         unsafe {
             let to = std::slice::from_raw_parts_mut(to, bytes as usize);
@@ -381,7 +381,7 @@ unsafe impl Driver for Machine {
 
     fn end_recording(&self) -> Result<Option<Box<dyn Graph>>> {
         self.shared.enter()?;
-        // SAFETY: the stream is our own and was recording; the graph is used once, to make the executable one.
+        // SAFETY: the stream is our own and was recording. The graph is used once, to make the executable graph.
         unsafe {
             let graph = match cu::stream::end_capture(self.shared.stream) {
                 Ok(graph) => graph,
@@ -408,10 +408,10 @@ unsafe impl Driver for Machine {
     }
 }
 
-/// Whether CUDA can copy from this address of the host without a buffer of its own: pinned, registered or managed memory.
+/// Whether CUDA can copy from this host address without its own buffer: pinned, registered or managed memory.
 fn known(at: *const u8) -> bool {
     let mut kind = 0u32;
-    // SAFETY: a place for the kind of memory; an address that CUDA does not know is an error and nothing else.
+    // SAFETY: the call writes the kind of memory to a local. An address that CUDA does not know only gives an error.
     let found = unsafe {
         sys::cuPointerGetAttribute(
             (&raw mut kind).cast(),
@@ -419,11 +419,11 @@ fn known(at: *const u8) -> bool {
             at as u64,
         )
     };
-    // Linux kernels that let GPUs read all of the host's memory call it memory of no kind.
+    // On Linux kernels that let GPUs read all host memory, pageable memory has no kind.
     found.result().is_ok() && kind != 0
 }
 
-/// Whether a recording ended because of what was asked for meanwhile: `CUDA_ERROR_STREAM_CAPTURE_…`.
+/// Whether a recording ended because of a call that cannot be recorded: `CUDA_ERROR_STREAM_CAPTURE_…`.
 fn not_recordable(error: DriverError) -> bool {
     (900..=908).contains(&(error.0 as u32))
 }
@@ -457,7 +457,7 @@ struct Recorded {
     shared: Arc<Shared>,
 }
 
-// SAFETY: an executable graph may be launched from any thread; launches of one graph are ordered by the stream.
+// SAFETY: an executable graph may be launched from any thread. The stream orders the launches of one graph.
 unsafe impl Send for Recorded {}
 unsafe impl Sync for Recorded {}
 

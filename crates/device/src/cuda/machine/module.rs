@@ -8,7 +8,7 @@ use super::{Shared, failed};
 use crate::cuda::driver::{Function, Launch, Module, Properties, Resources};
 use crate::cuda::{Program, cache, compile, precompiled};
 
-/// Dynamic shared memory that a kernel may have without asking.
+/// Dynamic shared memory that a kernel may use without an attribute.
 const SHARED_WITHOUT_ASKING: u32 = 48 << 10;
 
 pub(super) struct Loaded {
@@ -38,7 +38,7 @@ impl Loaded {
         Self::cached(program, &key, &shared, || Ok(compile::compile(program, &architecture, false)?.image))
     }
 
-    /// From PTX made beforehand, which the driver itself makes machine code of.
+    /// Loads precompiled PTX. The driver compiles it to machine code.
     fn from_precompiled(
         program: &Program,
         properties: &Properties,
@@ -63,7 +63,7 @@ impl Loaded {
         Self::cached(program, &key, shared, || link(program, &ptx))
     }
 
-    /// From the machine code that was kept under `key`, else from what `make` makes, which is kept.
+    /// Loads the machine code cached under `key`. Otherwise makes it with `make` and caches it.
     fn cached(
         program: &Program,
         key: &str,
@@ -79,21 +79,22 @@ impl Loaded {
         let image = make()?;
         let module = Self::from_image(program, &image, shared)?;
         if let Some(folder) = folder {
-            // Compiling again at the next start is all that it costs.
+            // Without the cache the next start compiles again. Nothing else depends on it.
             let _ = cache::write(&folder, key, &image);
         }
         Ok(module)
     }
 
     fn from_image(program: &Program, image: &[u8], shared: &Arc<Shared>) -> Result<Self> {
-        // SAFETY: the image is machine code whose hash was compared, or what the compiler just gave.
+        // SAFETY: the image is machine code whose hash was checked, or that the compiler has just made.
         let module = unsafe { cu::module::load_data(image.as_ptr().cast()) }
             .map_err(failed(&format!("loading {}", program.name)))?;
         Ok(Self { module, name: program.name, shared: shared.clone() })
     }
 }
 
-/// Machine code for the current context's GPU of `ptx`, which ends in a zero byte. Errors: the assembler's words.
+/// Compiles `ptx`, which ends in a zero byte, to machine code for the GPU of the current context. Errors: the assembler's
+/// message.
 fn link(program: &Program, ptx: &[u8]) -> Result<Vec<u8>> {
     const LOG: usize = 4096;
     let mut log = [0u8; LOG];
@@ -103,8 +104,8 @@ fn link(program: &Program, ptx: &[u8]) -> Result<Vec<u8>> {
     let mut values = [log.as_mut_ptr().cast::<c_void>(), LOG as *mut c_void];
     let mut state = std::ptr::null_mut();
     let (mut image, mut bytes) = (std::ptr::null_mut(), 0usize);
-    // SAFETY: options and log outlive the linker's state, which is destroyed below; the PTX is only read, and the image is
-    // copied before its owner goes.
+    // SAFETY: options and log outlive the linker's state, which is destroyed below. The PTX is only read, and the image is
+    // copied before its owner is destroyed.
     let made = unsafe {
         sys::cuLinkCreate_v2(2, options.as_mut_ptr(), values.as_mut_ptr(), &mut state).result().and_then(
             |()| {
@@ -158,7 +159,7 @@ impl Module for Loaded {
 struct Entry {
     function: sys::CUfunction,
     resources: Resources,
-    /// Whether it was compiled for processors that can wait for the launch before: only then it does.
+    /// Whether the kernel was compiled for processors that can wait for the previous launch. Only then does it wait.
     waits: bool,
     shared: Arc<Shared>,
 }
@@ -256,7 +257,7 @@ impl Function for Entry {
         self.shared.enter()?;
         let [x, y, z] = launch.blocks;
         let [a, b, c] = launch.threads;
-        // SAFETY: a union of plain data, all of whose bits may be 0.
+        // SAFETY: a union of plain data, for which all bits 0 is a valid value.
         let mut attribute: sys::CUlaunchAttribute = unsafe { std::mem::zeroed() };
         attribute.id = sys::CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
         attribute.value.programmaticStreamSerializationAllowed = 1;

@@ -1,6 +1,7 @@
-//! Copies between pageable host memory and the device through pinned buffers, two a lane: while one is on its way, the other is filled
-//! or emptied. A lane is a thread's: one core copies some 7 GB/s of memory that lies in no cache, and fewer of new memory whose pages it
-//! touches first, where a link takes 55 (`rayspin-ladder transfers`).
+//! Copies between pageable host memory and the device through pinned buffers. Each copying thread (a lane) has two buffers:
+//! while the device copies one, the thread fills or empties the other. Several threads are needed, because one core copies
+//! some 7 GB/s of memory that lies in no cache, and less of new memory whose pages it touches first, while a link carries 55
+//! GB/s (`rayspin-ladder transfers`).
 
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,23 +13,23 @@ use super::Shared;
 
 /// Bytes of a buffer.
 const CHUNK: usize = 2 << 20;
-/// Lanes at most.
+/// Maximum number of lanes.
 const LANES: usize = 8;
-/// Chunks of a lane at least: a thread takes some 20 µs to begin, a core's copy of a chunk 300.
+/// Minimum number of chunks for another lane: a thread takes some 20 µs to start, and a core copies a chunk in 300 µs.
 const CHUNKS_OF_A_LANE: usize = 2;
 /// Smaller copies go through the driver's own buffer.
 pub(super) const SMALL: usize = 64 << 10;
 
 pub(super) struct Staging {
     shared: Arc<Shared>,
-    /// Threads that copy at once at most.
+    /// Maximum number of threads that copy at once.
     threads: usize,
     lanes: Vec<Lane>,
 }
 
 type Lane = [Pinned; 2];
 
-/// Bytes of the buffers of so many threads at most.
+/// Maximum bytes of the buffers of `threads` threads.
 pub(in crate::cuda) fn bytes(threads: usize) -> u64 {
     (threads.clamp(1, LANES) * 2 * CHUNK) as u64
 }
@@ -39,14 +40,14 @@ struct Pinned {
     done: sys::CUevent,
 }
 
-// SAFETY: whoever has the buffer alone has its memory; events may be used from any thread.
+// SAFETY: a buffer owns its memory, and events may be used from any thread.
 unsafe impl Send for Pinned {}
 
 /// # Safety
 /// The context is current; `to` begins as many allocated bytes as `from` has.
 pub(super) unsafe fn upload_unstaged(shared: &Shared, to: u64, from: &[u8]) -> Result<(), DriverError> {
-    // SAFETY: as the caller promises. From pageable memory the call returns when the bytes have been taken; that holds of
-    // long copies only where they are staged, so those are waited for.
+    // SAFETY: as the caller promises. A copy from pageable memory returns when the bytes are read. For long copies this
+    // holds only if the driver stages them, so the call waits for those.
     unsafe {
         cu::memcpy_htod_async(to, from, shared.stream)?;
         if from.len() <= SMALL { Ok(()) } else { cu::stream::synchronize(shared.stream) }
@@ -56,7 +57,7 @@ pub(super) unsafe fn upload_unstaged(shared: &Shared, to: u64, from: &[u8]) -> R
 /// # Safety
 /// The context is current; `from` begins as many allocated bytes as `to` has.
 pub(super) unsafe fn download_unstaged(shared: &Shared, from: u64, to: &mut [u8]) -> Result<(), DriverError> {
-    // SAFETY: as the caller promises; the bytes are waited for before the borrow ends.
+    // SAFETY: as the caller promises; the call waits for the bytes before the borrow ends.
     unsafe {
         cu::memcpy_dtoh_async(to, from, shared.stream)?;
         cu::stream::synchronize(shared.stream)
@@ -68,7 +69,7 @@ impl Staging {
         Self { shared, threads, lanes: Vec::new() }
     }
 
-    /// The lanes of a copy, made where they lack: fewer where there is no more pinned memory.
+    /// The lanes of a copy. Makes missing lanes, and fewer of them if pinned memory runs out.
     fn lanes(&mut self, bytes: usize) -> Result<&mut [Lane], DriverError> {
         let wanted = bytes.div_ceil(CHUNK * CHUNKS_OF_A_LANE).clamp(1, self.threads.clamp(1, LANES));
         while self.lanes.len() < wanted {
@@ -142,7 +143,8 @@ impl Staging {
     }
 }
 
-/// `work` with every lane, each on a thread of its own, the first on this one. Waits for all; the first error of any.
+/// Calls `work` with every lane, the first on this thread and each other one on a thread of its own. Waits for all of them
+/// and returns the first error.
 fn on_each(
     shared: &Shared,
     lanes: &mut [Lane],
@@ -159,7 +161,7 @@ fn on_each(
                     unsafe { cu::ctx::set_current(shared.context) }?;
                     work(lane)
                 };
-                // What a thread that cannot be started leaves, the others do.
+                // If a thread cannot be started, the others do its share.
                 std::thread::Builder::new().spawn_scoped(scope, copy).ok()
             })
             .collect();
@@ -187,8 +189,8 @@ impl Pinned {
 
     /// The first bytes of the buffer, once the last copy out of or into it is done.
     fn bytes(&mut self, len: usize) -> Result<&mut [u8], DriverError> {
-        // SAFETY: the buffer holds CHUNK bytes, set or copied to before they are read; no copy is on its way any more once its event has
-        // come.
+        // SAFETY: the buffer holds CHUNK bytes, which are set or copied to before they are read. No copy is under way after
+        // its event has occurred.
         unsafe {
             cu::event::synchronize(self.done)?;
             Ok(std::slice::from_raw_parts_mut(self.bytes.cast::<u8>(), len.min(CHUNK)))
@@ -202,7 +204,7 @@ impl Drop for Staging {
             return;
         }
         for buffer in self.lanes.iter().flatten() {
-            // SAFETY: both are the buffer's own; the stream is waited for so that no copy is on its way.
+            // SAFETY: both belong to the buffer. The stream is waited for, so that no copy is under way.
             unsafe {
                 let _ = cu::stream::synchronize(self.shared.stream);
                 let _ = cu::event::destroy(buffer.done);

@@ -1,4 +1,4 @@
-//! Textures in the memory that the hardware interpolates in.
+//! Textures in CUDA arrays, the memory in which the hardware interpolates.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use cudarc::driver::sys;
 use rayspin_core::{Error, Result};
 
 use super::{Shared, failed};
-use crate::cuda::{Filter, Outside, TexelKind, TextureLayout, TextureMemory};
+use crate::cuda::{AddressMode, Filter, TexelKind, TextureLayout, TextureMemory};
 
 pub(super) struct Surface {
     array: sys::CUarray,
@@ -46,11 +46,11 @@ impl Surface {
             _ => failed("making a texture")(e),
         })?;
         let mut surface = Self { array, object: 0, layout: *layout, shared };
-        let outside = match layout.sampling.outside {
-            Outside::Clamp => sys::CUaddress_mode::CU_TR_ADDRESS_MODE_CLAMP,
-            Outside::Border => sys::CUaddress_mode::CU_TR_ADDRESS_MODE_BORDER,
-            Outside::Wrap => sys::CUaddress_mode::CU_TR_ADDRESS_MODE_WRAP,
-            Outside::Mirror => sys::CUaddress_mode::CU_TR_ADDRESS_MODE_MIRROR,
+        let outside = match layout.sampling.address_mode {
+            AddressMode::Clamp => sys::CUaddress_mode::CU_TR_ADDRESS_MODE_CLAMP,
+            AddressMode::Border => sys::CUaddress_mode::CU_TR_ADDRESS_MODE_BORDER,
+            AddressMode::Wrap => sys::CUaddress_mode::CU_TR_ADDRESS_MODE_WRAP,
+            AddressMode::Mirror => sys::CUaddress_mode::CU_TR_ADDRESS_MODE_MIRROR,
         };
         let filter = match layout.sampling.filter {
             Filter::Point => sys::CUfilter_mode::CU_TR_FILTER_MODE_POINT,
@@ -62,8 +62,8 @@ impl Surface {
             resource.resType = sys::CUresourcetype::CU_RESOURCE_TYPE_ARRAY;
             resource.res.array.hArray = array;
             let mut texture: sys::CUDA_TEXTURE_DESC = std::mem::zeroed();
-            // An axis that the array does not have is read at 0, half a texel from the border: an H100 halves what a one-dimensional
-            // texture with a border gives.
+            // A missing axis is read at 0, half a texel from the border. With a border, an H100 would halve the values of a
+            // one-dimensional texture.
             texture.addressMode = layout
                 .size
                 .map(|n| if n == 0 { sys::CUaddress_mode::CU_TR_ADDRESS_MODE_CLAMP } else { outside });
@@ -113,7 +113,7 @@ impl TextureMemory for Surface {
             Height: y.max(1),
             Depth: z.max(1),
         };
-        // SAFETY: both ends have so many texels, as the caller promises of `from`.
+        // SAFETY: the array has the texels of the layout, and `from` has as many, as the caller promises.
         unsafe { sys::cuMemcpy3DAsync_v2(&copy, self.shared.stream) }
             .result()
             .map_err(failed("filling a texture"))

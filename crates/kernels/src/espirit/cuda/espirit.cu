@@ -2,7 +2,7 @@
 // BLOCK: vectors that are iterated.
 
 #define THREADS 128
-// Blocks that a multiprocessor is to hold: what registers are left to the small matrices.
+// Blocks per multiprocessor: bounds the registers for the small matrices.
 #define BLOCKS (BLOCK > 3 ? 3 : BLOCK > 2 ? 7 : 10)
 #define MAX_ITERATIONS 40
 // Residual ‖Gv − λv‖ of unit vectors at which iteration ends.

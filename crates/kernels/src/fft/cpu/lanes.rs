@@ -1,4 +1,4 @@
-//! A mixed-radix FFT of [`COLUMNS`] columns at once, one a SIMD lane: strided axes need no transposition.
+//! A mixed-radix FFT of [`COLUMNS`] columns at once, one per SIMD lane, so that strided axes need no transposition.
 //!
 //! A buffer row holds one array row's columns, real parts then imaginary parts, so every operation is vertical.
 //! Decimation in frequency runs in place and leaves frequencies in digit-reversed rows; decimation in time takes them
@@ -17,7 +17,7 @@ use super::line::COLUMNS;
 /// Real parts of [`COLUMNS`] columns, then their imaginary parts (or the other way round, for the inverse).
 pub(crate) type Row<R> = [R; 2 * COLUMNS];
 
-/// Longest line that N-D transforms use it for: its rows fill half of a second-level cache.
+/// Longest line for which N-D transforms use this FFT: its rows fill half of a second-level cache.
 pub(crate) const LONGEST: usize = 2048;
 
 /// The order in which a transform takes or leaves frequencies.

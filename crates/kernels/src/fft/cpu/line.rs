@@ -1,4 +1,4 @@
-//! Moving lines between an array and the contiguous buffer that 1-D transforms run in.
+//! Moves lines between an array and the contiguous buffer for 1-D transforms.
 
 use std::ops::Range;
 
@@ -195,7 +195,7 @@ pub(crate) fn pitch<R: Real>(n: usize) -> usize {
     if (pitch * size_of::<Complex<R>>()).is_multiple_of(2048) { pitch + 8 } else { pitch }
 }
 
-/// The rows of a `[n, inner]` array, of which a task may hold only some columns.
+/// The rows of a `[n, inner]` array. A task may hold only some of the columns.
 pub(crate) trait Rows<T> {
     fn row(&self, index: usize) -> &[T];
     fn row_mut(&mut self, index: usize) -> &mut [T];

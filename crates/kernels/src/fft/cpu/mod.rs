@@ -1,7 +1,8 @@
 //! The N-D FFT engine: 1-D transforms of `rustfft` along each axis, over all cores.
 //!
-//! Along strided axes 32 columns at a time are copied into a cache-resident buffer and transformed side by
-//! side in SIMD lanes, or transposed and transformed one by one where a length has large prime factors. Trailing axes whose sub-array fits a core's second-level cache are transformed together, in one trip from memory.
+//! Along strided axes 32 columns at a time are copied into a cache-resident buffer and transformed side by side in SIMD
+//! lanes. If a length has large prime factors, they are transposed and transformed one by one. Trailing axes whose sub-array
+//! fits a core's second-level cache are transformed together, in one trip from memory.
 
 pub(crate) mod lanes;
 pub(crate) mod line;
@@ -28,15 +29,15 @@ pub enum Direction {
     Inverse,
 }
 
-/// What one call of [`FftNd::process_with`] does.
+/// Options of one call of [`FftNd::process_with`].
 #[derive(Debug, Clone, Copy)]
 pub struct Options<'a, R> {
     /// The sign of the exponent.
     pub direction: Direction,
-    /// Where the input is nonzero, every batch item alike. Values elsewhere are never read: the padding of a
-    /// zero-padded array need not be written. `None`: everywhere.
+    /// The part of the input that is nonzero, the same for every batch item. Values elsewhere are never read, so the padding
+    /// of a zero-padded array need not be written. `None` means everywhere.
     pub nonzero: Option<&'a Region>,
-    /// The part of the output that is wanted. Values elsewhere are unspecified afterwards. `None`: all.
+    /// The part of the output that is wanted. Values elsewhere are unspecified afterwards. `None` means all.
     pub wanted: Option<&'a Region>,
     /// Factor of the output, applied as the last axis is written.
     pub scale: R,
@@ -45,7 +46,7 @@ pub struct Options<'a, R> {
 }
 
 impl<'a, R: Real> Options<'a, R> {
-    /// The same in another number type.
+    /// The same options in another number type.
     fn with_type<T: Real>(&self) -> Options<'a, T> {
         Options {
             direction: self.direction,
@@ -62,7 +63,7 @@ impl<'a, R: Real> Options<'a, R> {
     }
 }
 
-/// Which of the engine's means a call uses; variants differ in it.
+/// The methods that the engine uses; variants differ in them.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Strategy {
     /// One column a SIMD lane along strided axes, where the length suits.
@@ -75,7 +76,7 @@ impl Strategy {
     pub(crate) const BEST: Self = Self { lanes: true, local: true };
 }
 
-/// An N-D complex FFT of one shape, of any sizes: X\[k\] = Σ_j x\[j\] e^{∓i2π Σ_a j_a k_a / n_a}, not scaled.
+/// An N-D complex FFT of one shape with any sizes: X\[k\] = Σ_j x\[j\] e^{∓i2π Σ_a j_a k_a / n_a}, without scaling.
 ///
 /// Holds twiddle factors only; one instance may be used from several threads at once.
 pub struct FftNd<R: Real> {
@@ -131,7 +132,8 @@ impl<R: Real> FftNd<R> {
         self.process_with(cpu, data, &Options::new(direction))
     }
 
-    /// [`FftNd::process`], scaled, centred or pruned: lines known to be zero before or not wanted after are skipped.
+    /// [`FftNd::process`], optionally scaled, centred or pruned. Pruning skips lines that are known to be zero or are not
+    /// wanted.
     ///
     /// Doubled in each of three axes, a zero-padded forward or a cropped inverse transform takes 7/12 of the full
     /// transform's flops. Errors: as [`FftNd::process`], or a region of another shape.
@@ -139,7 +141,7 @@ impl<R: Real> FftNd<R> {
         self.process_by(cpu, data, options, Strategy::BEST)
     }
 
-    /// [`FftNd::process_with`] by a given way over the array.
+    /// [`FftNd::process_with`] by the given methods.
     pub(crate) fn process_by(
         &self,
         cpu: &Cpu,

@@ -1,7 +1,7 @@
-// Lines of a length n with large prime factors, as convolutions (Bluestein): with w[j] = e^{−iπj²/n},
-//   X[k] = w[k] Σ_j (x[j] w[j]) conj(w[k − j])
-// by transforms of LENGTH ≥ 2n − 1 points that stay on the chip. `spectrum` is that of conj(w), divided by LENGTH. Element i of a line is
-// position and frequency (i − shift) mod n. In place; strides as in pass.cu.
+// Transforms lines of a length n with large prime factors as convolutions (Bluestein). With w[j] = e^{−iπj²/n}, X[k] = w[k]
+// Σ_j (x[j] w[j]) conj(w[k − j]). The convolution uses transforms of LENGTH ≥ 2n − 1 points that stay on the chip.
+// `spectrum` is the transform of conj(w), divided by LENGTH. Element i of a line is position and frequency (i − shift) mod
+// n. In place; strides as in pass.cu.
 
 extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT)
 chirp(cplx* data, const cplx* __restrict__ table, const cplx* __restrict__ reversed, const cplx* __restrict__ w,
@@ -25,7 +25,7 @@ chirp(cplx* data, const cplx* __restrict__ table, const cplx* __restrict__ rever
     });
     transform<true>(v, place.shared, table, place.t);
     each<LAST_RADIX, false>(place.t, [&](int j, int own) { v[own] = swapped(mul(spectrum[j], v[own])); });
-    meet();
+    sync_line();
     transform_reversed<false>(v, place.shared, reversed, place.t);
     each<FIRST_RADIX, true>(place.t, [&](int j, int own) {
         if (live && j < n) {

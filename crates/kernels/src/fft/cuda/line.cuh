@@ -1,13 +1,13 @@
 // X[k] = Σ_j x[j] e^{−i2πjk/LENGTH}: one transform by TEAM threads, in registers and, between stages, in shared memory (Stockham).
 //
-//   LENGTH           length
-//   RADICES     of the stages, in order; their product is LENGTH
-//   REVERSED    the same from the last to the first
-//   TEAM           threads a line
-//   COLUMNS     0: lines lie one after the other, LINES of them a block;
-//               otherwise the lines of a block are COLUMNS neighbouring columns, which its threads' lowest index counts
-//   RESIDENT    blocks that a multiprocessor should hold at once: bounds the registers a thread
-//   PAD         a hole in shared memory after each PAD elements of a line, against bank conflicts
+//   LENGTH      length of the transform.
+//   RADICES     radices of the stages, in order. Their product is LENGTH.
+//   REVERSED    the radices from the last to the first.
+//   TEAM        threads per line.
+//   COLUMNS     0: lines lie one after the other, LINES of them in a block.
+//               Otherwise the lines of a block are COLUMNS neighbouring columns, counted by the threads' lowest index.
+//   RESIDENT    blocks that a multiprocessor should hold at once. It bounds the registers per thread.
+//   PAD         one unused element in shared memory after each PAD elements of a line, against bank conflicts.
 //
 // Thread t of a line works on butterflies t, t + TEAM, … of each stage. Before the first stage element m of butterfly b is
 // x[b + m LENGTH/R]; after the last one of radix R it is X[b + m LENGTH/R]. The inverse is the forward transform with real and
@@ -110,16 +110,16 @@ static __device__ __forceinline__ void radix16(cplx* v) {
     }
 }
 
-// cos and sin of 2πk/R, k = 1 … ⌊R/2⌋.
+// The R-th root of unity to the power k: cos and sin of 2πk/R, k = 1 … ⌊R/2⌋.
 template <int R>
-struct Turns;
+struct UnitRoot;
 template <>
-struct Turns<3> {
+struct UnitRoot<3> {
     static __device__ __forceinline__ real cos(int) { return (real)-0.5; }
     static __device__ __forceinline__ real sin(int) { return (real)0.86602540378443864676; }
 };
 template <>
-struct Turns<5> {
+struct UnitRoot<5> {
     static __device__ __forceinline__ real cos(int k) {
         return k == 1 ? (real)0.30901699437494742410 : (real)-0.80901699437494742410;
     }
@@ -128,7 +128,7 @@ struct Turns<5> {
     }
 };
 template <>
-struct Turns<7> {
+struct UnitRoot<7> {
     static __device__ __forceinline__ real cos(int k) {
         return k == 1 ? (real)0.62348980185873353053 : k == 2 ? (real)-0.22252093395631440429 : (real)-0.90096886790241912624;
     }
@@ -154,8 +154,8 @@ static __device__ __forceinline__ void odd(cplx* v) {
 #pragma unroll
         for (int j = 1; j <= H; j++) {
             const int turns = j * k % R;
-            const real c = Turns<R>::cos(turns <= H ? turns : R - turns);
-            const real s = turns <= H ? Turns<R>::sin(turns) : -Turns<R>::sin(R - turns);
+            const real c = UnitRoot<R>::cos(turns <= H ? turns : R - turns);
+            const real s = turns <= H ? UnitRoot<R>::sin(turns) : -UnitRoot<R>::sin(R - turns);
             a = make_cplx(a.x + c * sum[j - 1].x, a.y + c * sum[j - 1].y);
             b = make_cplx(b.x + s * difference[j - 1].x, b.y + s * difference[j - 1].y);
         }
@@ -175,11 +175,12 @@ static __device__ __forceinline__ void butterfly(cplx* v) {
     else if constexpr (R > 1) odd<R>(v);
 }
 
-// In a loop: values are read through `pointer` anew, not kept in registers that the transform needs.
+// Keeps the compiler from hoisting reads through `pointer` out of a loop. Their values would take registers away from the
+// transform.
 #ifdef RAYSPIN_EMULATED
-#define READ_ANEW(pointer)
+#define PREVENT_HOISTING(pointer)
 #else
-#define READ_ANEW(pointer) asm volatile("" : "+l"(pointer))
+#define PREVENT_HOISTING(pointer) asm volatile("" : "+l"(pointer))
 #endif
 
 // Where element `index` of a line lies in shared memory.
@@ -196,8 +197,8 @@ static __device__ __forceinline__ int slot(int index, int m) {
         return slot(index + m * STEP);
 }
 
-// The threads that share a line's memory have written or read it.
-static __device__ __forceinline__ void meet() {
+// Waits until all threads that share a line's memory have written or read it.
+static __device__ __forceinline__ void sync_line() {
 #if !COLUMNS && TEAM <= 32 && 32 % TEAM == 0 && THREADS % 32 == 0
     __syncwarp();
 #else
@@ -227,13 +228,13 @@ static __device__ __forceinline__ void stages(cplx* v, cplx* line, const cplx* _
         butterfly<R, HALF>(v + i);
     });
     if constexpr (sizeof...(REST) > 0) {
-        if constexpr (NS > 1) meet();
+        if constexpr (NS > 1) sync_line();
         butterflies<R>(t, [&](int b, int i) {
             const int to = b / NS * (NS * R) + b % NS;
 #pragma unroll
             for (int m = 0; m < R; m++) line[slot<NS, R, NS * R>(to, m)] = v[i + m];
         });
-        meet();
+        sync_line();
         constexpr int next = first_of<REST...>();
         butterflies<next>(t, [&](int b, int i) {
 #pragma unroll
@@ -243,13 +244,14 @@ static __device__ __forceinline__ void stages(cplx* v, cplx* line, const cplx* _
     }
 }
 
-// Of the elements in registers, those of the first stage becoming those of the last. Before it begins, all threads of the line
-// must have left its shared memory. HALF: elements from LENGTH/2 on are 0 and need not be set.
+// Transforms the elements in registers: from the elements of the first stage to the elements of the last. Before the call,
+// all threads of the line must be done with its shared memory. HALF: elements from LENGTH/2 on are 0 and need not be set.
 template <bool HALF>
 static __device__ __forceinline__ void transform(cplx* v, cplx* line, const cplx* table, int t) {
     stages<HALF, 1, RADICES>(v, line, table, t);
 }
-// The same by the stages in the opposite order: where one transform ends, the other begins.
+// The same transform with the stages in the opposite order. It begins with the distribution of elements with which the other
+// ends.
 template <bool HALF>
 static __device__ __forceinline__ void transform_reversed(cplx* v, cplx* line, const cplx* table, int t) {
     stages<HALF, 1, REVERSED>(v, line, table, t);

@@ -1,4 +1,4 @@
-//! How a line of one length is transformed: stages, threads, and their share of a block.
+//! The plan of a line of one length: stages, threads, and their share of a block.
 
 use num_complex::Complex;
 use rayspin_core::Real;
@@ -10,10 +10,10 @@ use crate::cuda::define;
 pub(crate) const LONGEST: usize = 8192;
 /// Threads of a block, where lines are short enough to have a choice.
 const THREADS: usize = 256;
-/// Threads that a multiprocessor should hold of kernels that transform once: 40 registers each. Columns of 512
-/// points took 11 to 23 % less time than with 1024 threads (benches/results/2026-11-21-h100).
+/// Threads per multiprocessor for kernels that transform once: 40 registers each. Columns of 512 points took 11 to 23 % less
+/// time than with 1024 threads (benches/results/2026-11-21-h100).
 pub(crate) const LIGHT: usize = 1536;
-/// The same of kernels that do more.
+/// Threads per multiprocessor for kernels that do more.
 pub(crate) const HEAVY: usize = 1024;
 /// Bytes of neighbouring columns that are read together: two sectors.
 const ROW_BYTES: usize = 64;
@@ -129,7 +129,7 @@ impl Line {
         self.block::<R>(0, lines, pad, limits)
     }
 
-    /// Neighbouring columns of `inner`; as few as `least` where shared memory asks for it.
+    /// Blocks of neighbouring columns of `inner`, and as few as `least` if shared memory allows no more.
     pub(crate) fn columns<R: Real>(&self, inner: usize, limits: &Properties) -> Option<Block> {
         let near =
             (ROW_BYTES / size_of::<Complex<R>>()).max((THREADS / 2 / self.team).next_power_of_two().min(64));
@@ -162,8 +162,8 @@ impl Line {
             .then_some(Block { columns, lines, pad, threads: threads as u32, shared })
     }
 
-    /// What a program for blocks like this is compiled with; `groups` of them make up a block, and a multiprocessor should hold
-    /// `held` threads where numbers are of f32 and a thread has 8 elements.
+    /// The macros of a program for such blocks. `groups` of them make up a block. A multiprocessor should hold `held`
+    /// threads if numbers are f32 and a thread has 8 elements.
     pub(crate) fn defines<R: Real>(&self, block: &Block, groups: usize, held: usize) -> Vec<Define> {
         let list = |radices: &mut dyn Iterator<Item = &usize>| {
             radices.map(usize::to_string).collect::<Vec<_>>().join(",")

@@ -6,7 +6,8 @@ use rayspin_device::{Array, Device};
 use super::line::{LONGEST, Line};
 use super::{Beside, Extent, Lie, LinePass, Side, Span, Touch, Weigh};
 
-/// Between a centred image and the low modes of a finer grid, weighted: what a non-uniform transform needs on its uniform side.
+/// The weighted transform between a centred image and the low modes of a finer grid, for the uniform side of a non-uniform
+/// transform.
 ///
 /// grid\[l\] = Σ_i (Π_a f_a\[i_a\]) image\[i\] e^{−i2π Σ_a (i_a − ⌊n_a/2⌋) l_a / N_a} and its adjoint, not scaled. Image rows that
 /// are absent from the grid are neither transformed nor read as padding; everything happens in the grid's own memory.
@@ -143,7 +144,7 @@ impl<R: Real> PaddedFft<R> {
             let (extent, low, full) = self.sides(axis, batch);
             let weigh = Weigh::Read(self.factors[axis].cuda());
             let touch = Touch { inverse: false, scale: R::one(), weigh };
-            pass.run((axis == 2).then_some(image), grid.again(), extent, [low, full], &touch)?;
+            pass.run((axis == 2).then_some(image), grid.reborrow(), extent, [low, full], &touch)?;
         }
         Ok(())
     }
@@ -162,9 +163,9 @@ impl<R: Real> PaddedFft<R> {
             let weigh = Weigh::Write(self.factors[axis].cuda());
             let touch = Touch { inverse: true, scale: R::one(), weigh };
             if axis == 2 {
-                pass.run(Some(grid.view()), image.again(), extent, [full, low], &touch)?;
+                pass.run(Some(grid.view()), image.reborrow(), extent, [full, low], &touch)?;
             } else {
-                pass.run(None, grid.again(), extent, [full, low], &touch)?;
+                pass.run(None, grid.reborrow(), extent, [full, low], &touch)?;
             }
         }
         Ok(())

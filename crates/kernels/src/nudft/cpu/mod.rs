@@ -1,4 +1,4 @@
-//! The CPU variants, one file a rung.
+//! The CPU variants, one file each.
 
 pub(super) mod interchanged;
 pub(super) mod naive;
@@ -10,15 +10,14 @@ mod phases;
 
 use num_complex::Complex;
 use rayspin_core::{Real, Result, Trajectory};
-use rayspin_device::cpu::room;
 use rayspin_device::cpu::simd::SimdReal;
+use rayspin_device::cpu::try_with_capacity;
 
 use super::grid::Grid;
 use super::tune::Host;
 use super::{CpuLaunch, Transform};
 
-/// Q by an adjoint transform of the weights on the grid of displacements, for variants that make nothing of the weights
-/// being real.
+/// Q by an adjoint transform of the weights on the grid of displacements, for variants that do not exploit real weights.
 fn q_by_adjoint<T: Real>(
     adjoint: Transform<T>,
     cpu: &Host<'_>,
@@ -32,7 +31,7 @@ fn q_by_adjoint<T: Real>(
 
 /// Real weights as samples. Errors: memory.
 fn complex<T: Real>(weights: &[T]) -> Result<Vec<Complex<T>>> {
-    let mut samples = room("weights as samples", weights.len())?;
+    let mut samples = try_with_capacity("weights as samples", weights.len())?;
     samples.extend(weights.iter().map(|&w| Complex::from(w)));
     Ok(samples)
 }
@@ -42,8 +41,10 @@ type Place = [f64; 3];
 
 /// k of every sample and the position of every point. Errors: memory.
 fn tables(trajectory: &Trajectory, grid: &Grid) -> Result<(Vec<Place>, Vec<Place>)> {
-    let (mut k, mut x) =
-        (room("table of samples", trajectory.samples())?, room("table of points", grid.points())?);
+    let (mut k, mut x) = (
+        try_with_capacity("table of samples", trajectory.samples())?,
+        try_with_capacity("table of points", grid.points())?,
+    );
     k.extend((0..trajectory.samples()).map(|m| grid.k(trajectory, m)));
     x.extend((0..grid.points()).map(|i| grid.position(i)));
     Ok((k, x))

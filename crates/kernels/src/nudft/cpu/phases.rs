@@ -1,7 +1,8 @@
-//! One-dimensional phases e^{i2πk·x} along an axis, in double precision, and the columns they become.
+//! One-dimensional phases e^{i2πk·x} along an axis, in double precision, and the columns of a real matrix product that they
+//! form.
 //!
-//! Equally spaced points let e^{i2πκ(o + 8b + l)} be a product of two factors, so an axis of n points costs n/8 + 8 sines
-//! and cosines a sample; the product adds one rounding of 1e-16.
+//! For equally spaced points e^{i2πκ(o + 8b + l)} is a product of two factors. An axis of n points therefore costs n/8 + 8
+//! sines and cosines per sample. The product adds one rounding of 1e-16.
 
 use rayspin_core::Trajectory;
 use rayspin_device::cpu::simd::prelude::*;
@@ -13,14 +14,14 @@ use crate::nudft::grid::Axis;
 /// How the row axis becomes columns of a real matrix product.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fold {
-    /// A cosine and a sine column a point: 4 real multiply-adds a pair.
+    /// One cosine and one sine column per point: 4 real multiply-adds per pair.
     Plain,
-    /// A cosine and a sine column a pair of mirrored points, which share their products: 2 multiply-adds a pair.
+    /// One cosine and one sine column per pair of mirrored points, which share their products: 2 multiply-adds per pair.
     Mirrored,
 }
 
-/// Columns of an axis: cosines of 2πκ(start + j), j < cos, then sines of those with j ≥ cos − sin. κ is k/n; positions
-/// count from the middle of the axis, so that every point but a central one has a mirror image.
+/// The columns of an axis: cosines of 2πκ(start + j) for j < cos, then sines of 2πκ(start + j) for j ≥ cos − sin. κ is k/n.
+/// Positions count from the middle of the axis, so that every point but a central one has a mirror image.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Columns {
     pub(super) axis: Axis,

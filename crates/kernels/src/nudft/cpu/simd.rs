@@ -1,7 +1,8 @@
-//! One polynomial sine and cosine a pair, voxels of a row in the lanes, tiled over samples, on all cores.
+//! One polynomial sine and cosine per pair, with the voxels of a row in SIMD lanes, tiled over samples, on all cores.
 //!
-//! The phase of a lane is the sum of two reduced numbers, each formed in double precision: that of the block's first
-//! voxel, once a pair of sample and block, and that of the lane's step, once a sample.
+//! The phase of a lane is the sum of two reduced numbers, each formed in double precision. One is the phase of the block's
+//! first voxel, computed once per pair of sample and block. The other is the phase of the lane's step, computed once per
+//! sample.
 
 use num_complex::Complex;
 use rayon::prelude::*;
@@ -19,7 +20,7 @@ const PREPARED: usize = 16;
 /// Samples of a task of the forward transform.
 const TASK: usize = 32;
 
-/// What adjoint and forward need of a run of samples.
+/// A run of samples, prepared for adjoint and forward.
 struct Prepared<T> {
     /// k of z, y, x.
     k: [Vec<f64>; 3],
@@ -68,7 +69,7 @@ pub(crate) fn adjoint<T: SimdReal>(
     Ok(())
 }
 
-/// A run of samples, `tile` of which are summed at a time in working precision.
+/// A run of samples. Working precision sums `tile` of them at a time.
 #[derive(Clone, Copy)]
 struct Samples<'a, T> {
     prepared: &'a Prepared<T>,

@@ -1,5 +1,5 @@
-// Samples in constant memory, as many as it holds: all threads of a warp read the same one, which the constant cache broadcasts,
-// so that a voxel's sums stay in registers and no load is left in the loop but that. A launch sums a few of them.
+// Samples fill constant memory. All threads of a warp read the same sample, which the constant cache broadcasts. A voxel's
+// sums stay in registers, so this is the only load in the loop. A launch sums a few of the samples.
 
 #ifndef UNROLL
 #define UNROLL 4
@@ -7,7 +7,7 @@
 // 64 KB of f32 samples, 48 KB of f64 ones.
 #define CAPACITY (DOUBLE ? 1024 : 2048)
 
-// Turns that a step along x, y, z adds (0 where there are fewer axes), then the value.
+// Turns that a step along x, y, z adds (0 for a missing axis), then the value.
 struct Sample {
     double x, y, z;
     cplx d;

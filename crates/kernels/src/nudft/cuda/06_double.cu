@@ -1,5 +1,5 @@
 // The product on the FP64 tensor cores: as exact as the library's sine and cosine, in the registers and stages of the FP16
-// rung. Sums are f64 throughout.
+// variant. Sums are f64 throughout.
 
 #define TILES 8
 #define STAGES 3
@@ -51,7 +51,7 @@ adjoint(const double2* __restrict__ p, const double2* __restrict__ y, const doub
         const unsigned char* own = stage + t * 16;
 #pragma unroll
         for (int half = 0; half < 2; half++) {
-            // Of each u two samples' real and imaginary parts.
+            // Real and imaginary parts of two samples for each u.
             double left[2][4];
 #pragma unroll
             for (int k = 0; k < 2; k++) {

@@ -1,16 +1,17 @@
-// The product of 07_tensor.cu by whole groups of four warps (Hopper's wgmma): 64 real rows at once by all columns of a tile, which
-// the units read from shared memory themselves. One warp queues the copies, eight multiply. Clusters of two blocks that fetch columns
-// for each other gained nothing (8.4e13 pairs/s, 8.6e13 without), of four lost: the second-level cache is not the limit.
+// The product of 07_tensor.cu by whole groups of four warps (Hopper's wgmma): 64 real rows at once by all columns of a tile,
+// which the units read from shared memory themselves. One warp queues the copies, and eight multiply. Clusters of two blocks
+// that fetch columns for each other gained nothing (8.4e13 pairs/s, 8.6e13 without), and clusters of four were slower: the
+// second-level cache is not the limit.
 
 #ifndef TILES
 #define TILES 16
 #endif
-// Samples of a stage: the sum of so many products joins an f32 register with rounding.
+// Samples of a stage. The sum of this number of products is added to an f32 register with rounding.
 #define DEPTH 64
 #define STEPS (DEPTH / 16)
 #define STAGES 4
 #define GROUPS 2
-// 512 bytes of a row, so far apart that reads of 64 bytes of two rows meet all banks.
+// Rows of 512 bytes, spaced so that reads of 64 bytes of two rows use all banks.
 #define LONG_ROW_BYTES (DEPTH * 8 + 64)
 #define COLUMN_BYTES (TILES * DEPTH * 32)
 #define LONG_STAGE_BYTES ((TILE_U + TILE_V) * LONG_ROW_BYTES + COLUMN_BYTES)

@@ -1,4 +1,4 @@
-//! The rungs whose samples go through constant memory: as many as it holds are copied there, and launches sum a few of them each.
+//! The variants whose samples go through constant memory: as many as it holds are copied there, and launches sum a few of them each.
 
 #![allow(unsafe_code, reason = "kernels are launched: each block says why they stay inside their arrays")]
 
@@ -8,13 +8,13 @@ use rayspin_device::Array;
 use rayspin_device::cuda::{Argument, Define, Launch};
 use rayspin_tune::Config;
 
-use super::rungs::{CONSTANT, SFU, TUNED};
-use super::{Rung, Work, int, over};
+use super::variants::{CONSTANT, SFU, TUNED};
+use super::{CudaVariant, Work, int, over};
 use crate::cuda::define;
 use crate::nudft::grid::Grid;
 use crate::nudft::tune::value;
 
-/// What their spaces leave open.
+/// The tuned parameters.
 struct Form {
     threads: u32,
     /// Samples of a launch.
@@ -27,8 +27,8 @@ struct Form {
 
 impl Form {
     /// Where nothing can be compiled, the default's macros.
-    fn of(rung: Rung, config: &Config, compiles: bool) -> Result<Self> {
-        let default = rung.space::<f32>().default_config();
+    fn of(variant: CudaVariant, config: &Config, compiles: bool) -> Result<Self> {
+        let default = variant.space::<f32>().default_config();
         let compiled = if compiles { config } else { &default };
         let plain = |config: &Config, name| value(config, name, default.find(name).unwrap_or(1));
         Ok(Self {
@@ -41,29 +41,29 @@ impl Form {
 }
 
 /// The macros of the form by default, and of that with the most registers.
-pub(super) fn forms(rung: Rung) -> [Vec<Define>; 2] {
-    let space = rung.space::<f32>();
+pub(super) fn forms(variant: CudaVariant) -> [Vec<Define>; 2] {
+    let space = variant.space::<f32>();
     let of = |config: &Config| {
         let macros = ["unroll", "voxels"].map(|name| config.find(name).unwrap_or(1));
-        defines(rung, macros[0], macros[1])
+        defines(variant, macros[0], macros[1])
     };
     [of(&space.default_config()), of(&space.configs().pop().unwrap_or_default())]
 }
 
 /// The macros of a form.
-fn defines(rung: Rung, unroll: impl ToString, voxels: impl ToString) -> Vec<Define> {
+fn defines(variant: CudaVariant, unroll: impl ToString, voxels: impl ToString) -> Vec<Define> {
     let mut defines = vec![("UNROLL", unroll.to_string())];
-    if rung == Rung::Tuned {
+    if variant == CudaVariant::Tuned {
         defines.push(("VOXELS", voxels.to_string()));
     }
     defines
 }
 
 /// Samples that constant memory holds, and bytes of one, as the programs have them.
-fn capacity<R: Real>(rung: Rung) -> (usize, usize) {
-    match (rung, size_of::<R>()) {
-        (Rung::Constant, 4) => (2048, 32),
-        (Rung::Constant, _) => (1024, 48),
+fn capacity<R: Real>(variant: CudaVariant) -> (usize, usize) {
+    match (variant, size_of::<R>()) {
+        (CudaVariant::Constant, 4) => (2048, 32),
+        (CudaVariant::Constant, _) => (1024, 48),
         _ => (2048, 24),
     }
 }
@@ -71,26 +71,26 @@ fn capacity<R: Real>(rung: Rung) -> (usize, usize) {
 impl Work<'_> {
     pub(super) fn pieces<R: Real>(
         &self,
-        rung: Rung,
+        variant: CudaVariant,
         config: &Config,
         grid: &Grid,
         samples: &Array<Complex<R>>,
         image: &mut Array<Complex<R>>,
     ) -> Result<()> {
-        let source = match rung {
-            Rung::Constant => &CONSTANT,
-            Rung::Sfu => &SFU,
+        let source = match variant {
+            CudaVariant::Constant => &CONSTANT,
+            CudaVariant::Sfu => &SFU,
             _ => &TUNED,
         };
-        let form = Form::of(rung, config, self.cuda.compiles())?;
+        let form = Form::of(variant, config, self.cuda.compiles())?;
         let mut macros = vec![define::<R>()];
-        macros.extend(defines(rung, form.unroll, form.voxels));
+        macros.extend(defines(variant, form.unroll, form.voxels));
         let adjoint = self.cuda.kernel(source, &macros, "adjoint")?;
         let table = self.cuda.kernel(source, &macros, "table")?;
-        let (capacity, bytes) = capacity::<R>(rung);
+        let (capacity, bytes) = capacity::<R>(variant);
         if form.points > capacity {
             return Err(Error::value(
-                format!("samples of a launch of {}", rung.name()),
+                format!("samples of a launch of {}", variant.name()),
                 format!("at most {capacity}, the {bytes} bytes each that constant memory holds"),
                 form.points,
             ));

@@ -39,7 +39,7 @@ pub(super) struct Target {
     pub(super) base: usize,
 }
 
-/// Rows (u, v) and columns x of outputs: `tile.cuh` says what the fields are.
+/// Rows (u, v) and columns x of outputs. `tile.cuh` explains the fields.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Rows {
     pub(super) u: List,
@@ -150,8 +150,9 @@ impl Target {
     }
 }
 
-/// What must be summed of Q(−x) = conj Q(x): displacements 0 … n−1 of the first axis; its face at −n; and of negative
-/// displacements the faces at −n of the other axes, whose mirror images lie outside the grid.
+/// The parts of Q that must be summed, given Q(−x) = conj Q(x). These are displacements 0 … n−1 of the first axis, and its
+/// face at −n. Among negative displacements they are also the faces at −n of the other axes, whose mirror images lie outside
+/// the grid.
 pub(super) fn faces(grid: &Grid) -> Vec<Target> {
     let all = lines(grid);
     let half = |line: &Line| line.count / 2;

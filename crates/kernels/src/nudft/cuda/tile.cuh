@@ -1,4 +1,4 @@
-// A block's part of the separable transform, common to its rungs.
+// A block's part of the separable transform, common to its variants.
 //
 // out(u, v, x) = Σ_m P_m(u) Y_m(v) X_m(x): complex rows (u, v) of a real matrix, real columns cos and sin of X. A thread's sums
 // of a row's real and imaginary part (c0, c2 with the cosine, c1, c3 with the sine) give two mirrored points.
@@ -26,8 +26,8 @@ static __device__ __forceinline__ Place place(int nu, int nv, int column_tiles) 
     return Place{i / v_tiles * TILE_U, i % v_tiles * TILE_V, (int)(blockIdx.x % column_tiles)};
 }
 
-// The outputs of a transform: point (u, v, x) is at base + u su + v sv + x sx if u wu + v wv + x wx < limit, which cuts off what
-// axes split into two leave over.
+// The outputs of a transform. Point (u, v, x) is at base + u su + v sv + x sx if u wu + v wv + x wx < limit. The limit cuts
+// off the excess points of axes that are split into two.
 struct Output {
     cplx* out;
     int columns, nu, nv, limit, wu, wv, wx;
@@ -51,8 +51,8 @@ static __device__ __forceinline__ void store(const Output& o, int u, int v, int 
     }
 }
 
-// Shared memory of a stage: 256 bytes of every row of P and Y, which lie 320 bytes apart so that reads of 64 bytes
-// of two rows meet all banks, then the columns.
+// Shared memory of a stage: 256 bytes of every row of P and Y, then the columns. The rows lie 320 bytes apart, so that reads
+// of 64 bytes of two rows use all banks.
 #define ROW_BYTES 320
 #define ROWS_BYTES ((TILE_U + TILE_V) * ROW_BYTES)
 

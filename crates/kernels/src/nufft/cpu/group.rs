@@ -1,5 +1,5 @@
-//! Several items of a batch at once: a cell of the local grid is one 256-bit vector that holds that cell of every item,
-//! so that kernel values are computed once for all of them, and vectors are full and never cross a cache line.
+//! Several items of a batch at once. A cell of the local grid is one 256-bit vector that holds this cell of every item.
+//! Kernel values are then computed once for all items, and vectors are full and never cross a cache line.
 #![allow(unsafe_code)]
 #![allow(clippy::needless_range_loop)]
 
@@ -17,7 +17,7 @@ use super::{Aligned, Gridding, INTERP_POINTS, InterpTile, TilePoints, Weights, z
 use crate::concrete::same;
 use crate::nufft::layout::{Layout, lanes};
 
-/// Items that are interpolated together: as many complex numbers as a vector holds, in 2-D. In 3-D what is won does not
+/// Items that are interpolated together: as many complex numbers as a vector holds, in 2-D only. In 3-D the gain does not
 /// pay for as many fine grids in memory.
 pub(crate) const fn items<R>(dims: usize) -> usize {
     if dims == 2 { lanes::<R>() / 2 } else { 1 }
@@ -26,7 +26,7 @@ pub(crate) const fn items<R>(dims: usize) -> usize {
 /// Samples that are interleaved at a time.
 const RUN: usize = 1 << 12;
 
-/// What the two precisions do differently.
+/// The operations that differ between the two precisions.
 pub(super) trait Grouped: Lanes {
     /// to\[item\]\[cell\] = from\[cell\]\[item\].
     fn write_rows<S: Simd>(simd: S, to: &mut [&mut [Complex<Self>]], from: &[Complex<Self>]);
@@ -195,7 +195,7 @@ type WriteRows<R> = fn(Level, &mut [&mut [Complex<R>]], &[Complex<R>]);
 /// From rows of items to `[cell, item]`.
 type ReadRows<R> = fn(Level, &mut [Complex<R>], &[&[Complex<R>]]);
 
-/// What interpolating a group runs on its tiles.
+/// The code that interpolates a group's tiles.
 #[derive(Clone, Copy)]
 pub(crate) struct Kernels<R: Real> {
     interp: InterpTile<R>,
@@ -218,7 +218,7 @@ macro_rules! kernels {
 kernels!(kernels_f32, f32, [2 3 4 5 6 7 8 9 10]);
 kernels!(kernels_f64, f64, [2 3 4 5 6 7 8 9 10 11 12 13 14 15 16]);
 
-/// The code for a 2-D plan's width, where there is any for the level.
+/// The code for a 2-D plan's width, if there is any for the level.
 pub(crate) fn kernels<R: Real>(level: Level, weights: &Weights<R>) -> Option<Kernels<R>> {
     token(level)?;
     if weights.dims != 2 {

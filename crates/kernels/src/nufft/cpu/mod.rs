@@ -1,4 +1,4 @@
-//! Spreading and interpolation over all cores: slabs of tiles, each tile on a padded grid of its own.
+//! Spreading and interpolation on all cores: slabs of tiles, each tile on its own padded grid.
 #![allow(unsafe_code)]
 
 pub(crate) mod group;
@@ -55,7 +55,7 @@ pub(crate) type SpreadTile<R> =
 pub(crate) type InterpTile<R> =
     fn(Level, &Weights<R>, TilePoints<'_, R>, &[R], &mut [Complex<R>], pitch: [usize; 2]);
 
-/// What both directions work on.
+/// The plan's data for both directions.
 #[derive(Debug)]
 pub(crate) struct Gridding<R> {
     pub(crate) layout: Layout,
@@ -69,7 +69,7 @@ pub(crate) struct Fine<'a, R> {
     pub(crate) grid: &'a mut [Complex<R>],
     /// Scratch: [`Gridding::halo_len`] elements.
     pub(crate) halo: &'a mut [Complex<R>],
-    /// Whether what the grid holds is added to, rather than overwritten.
+    /// Whether to add to the grid's values instead of overwriting them.
     pub(crate) add: bool,
 }
 
@@ -98,9 +98,9 @@ const INTERP_POINTS: usize = 8192;
 const PASS_ELEMENTS: usize = 1 << 14;
 
 impl<R: Real> Gridding<R> {
-    /// Parts of at most 1/16 of the points balance any trajectory over the cores of a workstation. Every further part of a slab
-    /// fills and adds a buffer of its own: with 1/32, spreading 1e6 points in 3-D took 10 to 20 % longer
-    /// (benches/results/2026-11-22-xeon-2/nufft_tiles.txt), and below 2^15 points a part costs more than it saves.
+    /// Parts of at most 1/16 of the points balance any trajectory over the cores of a workstation. Every further part of a
+    /// slab fills and adds its own buffer. With parts of 1/32, spreading 1e6 points in 3-D took 10 to 20 % longer
+    /// (benches/results/2026-11-22-xeon-2/nufft_tiles.txt). Below 2^15 points a part costs more than it saves.
     pub(crate) fn new(layout: Layout, points: Points<R>, weights: Weights<R>) -> Self {
         let parts = Self::parts_of(&layout, &points);
         Self { layout, points, weights, parts }
@@ -111,7 +111,7 @@ impl<R: Real> Gridding<R> {
         layout.parts(&slab_start, Self::part_points(points.records.len()))
     }
 
-    /// Goes over to a trajectory's points. Errors, with which nothing changes: as [`Points::sort`].
+    /// Replaces the points. Errors: as [`Points::sort`]; nothing changes then.
     pub(crate) fn set_points(
         &mut self,
         level: Level,
@@ -172,13 +172,14 @@ impl<R: Real> Gridding<R> {
                     for (tile, share) in self.points.tiles_of(part.points.clone()) {
                         local.fill(R::zero());
                         for run in runs(share) {
-                            // Samples lie anywhere in memory: those of the next run come while this one is spread.
+                            // Samples lie anywhere in memory. The next run's samples are prefetched while this run is
+                            // spread.
                             let next = run.end..(run.end + RUN).min(part.points.end);
                             for sample in self.tile_points(next).samples() {
                                 prefetch_read(samples, sample);
                             }
-                            // Gathered apart from spreading: the processor overlaps the cache misses of many loads in a
-                            // row, but not across the long work on a footprint.
+                            // Samples are gathered before spreading. The processor overlaps the cache misses of many loads
+                            // in a row, but not across the long work on a footprint.
                             values.clear();
                             let points = self.tile_points(run);
                             values.extend(points.samples().map(|sample| samples[sample]));
@@ -192,7 +193,7 @@ impl<R: Real> Gridding<R> {
         cpu.run(|| self.add_buffers(level, grid, halo));
     }
 
-    /// What each part adds its tiles to.
+    /// The part of the grid or of the buffers to which each part adds its tiles.
     fn slabs<'a>(&self, grid: &'a mut [Complex<R>], halo: &'a mut [Complex<R>]) -> Vec<Slab<'a, R>> {
         let inner = self.layout.inner();
         let (mut rest, mut spare) = (grid, halo);
@@ -212,7 +213,7 @@ impl<R: Real> Gridding<R> {
         self.parts.iter().map(slab).collect()
     }
 
-    /// Adds what parts left in their buffers to the slabs that it belongs to.
+    /// Adds the parts' buffers to their slabs.
     fn add_buffers(&self, level: Level, grid: &mut [Complex<R>], halo: &[Complex<R>]) {
         let layout = &self.layout;
         let (inner, slabs, reach) = (layout.inner(), layout.slabs(), layout.width - 1);

@@ -1,4 +1,4 @@
-//! The points sorted by tile, and where their footprints lie: what is computed once a trajectory.
+//! The points sorted by tile, and the places of their footprints. Both are computed once per trajectory.
 #![allow(unsafe_code)]
 
 use std::mem::MaybeUninit;
@@ -21,7 +21,7 @@ pub(crate) struct Points<R> {
     pub(crate) tile_start: Vec<u32>,
 }
 
-/// Points that one step of sorting takes together: what is known of them fits the first-level cache.
+/// Points that one step of sorting takes together. Their footprints fit the first-level cache.
 const GROUP: usize = 256;
 /// Bytes of a tile and its halo from which its points are sorted further: a few times the first-level cache.
 const WALKED_BYTES: usize = 1 << 17;
@@ -34,9 +34,9 @@ impl<R: Real> Points<R> {
         Self { records: Records::new(), tile_start: vec![0] }
     }
 
-    /// Replaces all by a trajectory's points, sorted by tile, on the cores of the pool that it is called in.
+    /// Replaces all points by a trajectory's points, sorted by tile, on the cores of the current pool.
     ///
-    /// Errors, with which nothing changes: more points than 2³² − 1; a trajectory of another number of components; no memory.
+    /// Errors: more points than 2³² − 1; a trajectory of another number of components; no memory. Nothing changes then.
     pub(crate) fn sort(
         &mut self,
         level: Level,
@@ -84,8 +84,8 @@ impl<R: Real> Points<R> {
     }
 }
 
-/// A counting sort in two passes over the trajectory: how many points of each of its blocks fall in each tile; and each
-/// point's record, to its place. Footprints are computed in both, which takes less than keeping them in memory.
+/// A counting sort in two passes over the trajectory. The first counts the points of each block in each tile, and the second
+/// writes each point's record to its place. Both compute the footprints, which takes less time than storing them.
 fn sort<R: Real, const D: usize>(
     level: Level,
     layout: &Layout,
@@ -142,8 +142,8 @@ fn sort<R: Real, const D: usize>(
     Ok(())
 }
 
-/// Sorts each tile's points along a Morton curve of blocks of 4³ cells: the next footprint overlaps the last ones, whose cells
-/// the first-level cache still has.
+/// Sorts each tile's points along a Morton curve of blocks of 4³ cells. The next footprint then overlaps the last ones,
+/// whose cells are still in the first-level cache.
 fn walk<R: Real, const D: usize>(layout: &Layout, points: &mut Points<R>) {
     let [_, ly, lx] = layout.local;
     let axis = |cells: usize, first: u32| -> Vec<u32> {
@@ -187,7 +187,7 @@ fn walk<R: Real, const D: usize>(layout: &Layout, points: &mut Points<R>) {
     );
 }
 
-/// Writes the records of a group of points, the first of which is `sample`, to the `next` places of their tiles.
+/// Writes the records of a group of points, starting with the point `sample`, to the `next` places of their tiles.
 fn write_group<R: Real, const D: usize>(
     sample: u32,
     points: &[[f64; D]],
@@ -237,7 +237,8 @@ struct Axis {
     inverse: f64,
     fine: f64,
     half: f64,
-    /// Of every cell: its tile's and its own share of the flat indices of a tile and of a cell in a local grid.
+    /// For every cell along the axis: its contribution to the flat index of the tile, and to the flat index of the cell in
+    /// the local grid.
     cells: Vec<(u32, u32)>,
 }
 
@@ -259,7 +260,7 @@ impl Axis {
     }
 }
 
-/// 2⁵²: a smaller natural number plus this has that number for its lowest bits.
+/// 2⁵². The sum of a smaller natural number and this has that number in its lowest bits.
 const BIAS: f64 = (1u64 << 52) as f64;
 
 /// Where the footprints of a group of points lie; `[point][x, y, z]`, padded to whole vectors.
@@ -280,7 +281,7 @@ impl<'a, const D: usize> Footprints<'a, D> {
         Self { level, axes, biased: vec![0.0; D * GROUP], arguments: vec![0.0; D * GROUP] }
     }
 
-    /// Locates at most [`GROUP`] points; of their arguments only if asked for.
+    /// Locates at most [`GROUP`] points. Computes their polynomial arguments only with `ARGUMENTS`.
     fn locate<const ARGUMENTS: bool>(&mut self, points: &[[f64; D]]) {
         let (level, axes) = (self.level, self.axes);
         let (whole, rest) = points.as_chunks::<WHOLE>();

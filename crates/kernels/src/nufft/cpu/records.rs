@@ -1,7 +1,7 @@
-//! The points as spreading and interpolation read them, one record each, in the order that they are visited.
+//! The points for spreading and interpolation, one record each, in the order of visiting.
 //!
-//! A record is written and read as a whole: sorting puts each at a place of its own, and with an array a field it would
-//! touch as many cache lines.
+//! A record is written and read as a whole. Sorting writes each record to its own place; with one array per field it would
+//! touch as many cache lines as there are fields.
 #![allow(unsafe_code)]
 
 use std::marker::PhantomData;
@@ -10,13 +10,13 @@ use std::ops::Range;
 
 use bytemuck::{Pod, Zeroable};
 use rayspin_core::{Real, Result};
-use rayspin_device::cpu::{prefer_huge_pages, room};
+use rayspin_device::cpu::{prefer_huge_pages, try_with_capacity};
 
 /// A point of the trajectory.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub(super) struct Point<R, const D: usize> {
-    /// Which sample of the trajectory it is.
+    /// The index of the sample in the trajectory.
     pub(super) sample: u32,
     /// First cell of its footprint in its tile's local grid.
     pub(super) cell: u32,
@@ -35,7 +35,7 @@ unsafe impl<R: Real, const D: usize> Pod for Point<R, D> {}
 #[repr(C, align(64))]
 struct Line([u8; 64]);
 
-/// Records of points, `[point]`; the first begins a cache line, so that those of 16 and 32 bytes lie in one each.
+/// Records of points, `[point]`. The first begins a cache line, so that each record of 16 or 32 bytes lies in one line.
 #[derive(Debug)]
 pub(crate) struct Records<R> {
     lines: Vec<Line>,
@@ -64,10 +64,10 @@ impl<R: Real> Records<R> {
         Self { lines: Vec::new(), len: 0, dims: 1, real: PhantomData }
     }
 
-    /// Replaces all by `len` points as `write` leaves them, in the memory that is here where it is large enough: the system
-    /// clears fresh memory first, a quarter to two fifths of what sorting takes.
+    /// Replaces all records by `len` records that `write` writes. Reuses the memory if it is large enough, because the
+    /// system clears fresh memory first, which takes a quarter to two fifths of the time for sorting.
     ///
-    /// Errors, with which nothing changes: no memory.
+    /// Errors: no memory. Nothing changes then.
     ///
     /// # Safety
     ///
@@ -79,7 +79,7 @@ impl<R: Real> Records<R> {
     ) -> Result<()> {
         let count = lines::<R>(len, D);
         let mut lines = if self.lines.capacity() < count {
-            let mut lines = room("points of the NUFFT", count)?;
+            let mut lines = try_with_capacity("points of the NUFFT", count)?;
             // Each page is first touched at a random time by either thread, and nearly every record lies on another page.
             prefer_huge_pages(lines.spare_capacity_mut());
             lines
@@ -95,7 +95,7 @@ impl<R: Real> Records<R> {
         // SAFETY: `count` lines have room for `len` points, whose alignment is at most a line's, and the slice is gone
         // before `lines` is used again.
         write(unsafe { std::slice::from_raw_parts_mut(spare.as_mut_ptr().cast(), len) });
-        // SAFETY: every byte is written: those of the points by the caller's promise, those behind them above.
+        // SAFETY: every byte is written: the caller promises it for the points, and the bytes behind them are written above.
         unsafe { lines.set_len(count) };
         *self = Self { lines, len, dims: D, real: PhantomData };
         Ok(())

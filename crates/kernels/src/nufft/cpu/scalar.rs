@@ -1,4 +1,4 @@
-//! The plain rung: one footprint cell at a time, any width.
+//! The plain variant: one footprint cell at a time, any width.
 
 use num_complex::Complex;
 use rayspin_core::Real;

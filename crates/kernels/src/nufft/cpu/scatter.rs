@@ -19,8 +19,8 @@ impl<'a, T: Copy> Scatter<'a, T> {
         Self { to: to.as_mut_ptr(), len: to.len(), lifetime: PhantomData }
     }
 
-    /// Asks for the cache lines of an element that is soon to be written: stores wait for theirs one after the other,
-    /// requests do not.
+    /// Prefetches the cache lines of an element that will soon be written. Stores wait for their lines one after the other;
+    /// prefetches do not.
     #[inline]
     pub(super) fn prefetch(&self, index: usize) {
         #[cfg(target_arch = "x86_64")]
@@ -42,7 +42,7 @@ impl<'a, T: Copy> Scatter<'a, T> {
     }
 }
 
-/// Asks for the cache lines of an element that is soon to be read, of a slice that is read at scattered places.
+/// Prefetches the cache lines of an element that will soon be read, for a slice that is read at scattered places.
 #[inline]
 pub(super) fn prefetch_read<T>(from: &[T], index: usize) {
     #[cfg(target_arch = "x86_64")]

@@ -1,10 +1,10 @@
-//! The SIMD rung: a row of the footprint is a few vectors of interleaved complex numbers; the width is a constant, so
+//! The SIMD variant: a row of the footprint is a few vectors of interleaved complex numbers; the width is a constant, so
 //! that all loops over the footprint unroll.
 //!
-//! A row that fits two vectors of 256 bits is these, wherever it begins. A longer one is read and written in whole vectors of
-//! the local grid, of the level's own width: its kernel values come with zeros before and behind them. A vector never crosses
-//! a cache line then, which would cost two; but how many a row takes depends on where it begins, and processors guess that
-//! wrong, which short rows do not pay for.
+//! A row that fits two vectors of 256 bits uses unaligned vectors. A longer row is read and written in aligned vectors of
+//! the local grid, of the level's own width, and its kernel values are padded with zeros. Such a vector never crosses a
+//! cache line, which would cost two accesses. But the number of vectors then depends on where the row begins, and the
+//! processor mispredicts it. Short rows avoid this cost.
 #![allow(unsafe_code)]
 #![allow(clippy::needless_range_loop)]
 
@@ -63,7 +63,8 @@ impl Rows {
     }
 }
 
-/// The `V::LEN` elements at `at`, without a bounds check, nor the one of a slice's length, which compilers leave in loops.
+/// The `V::LEN` elements at `at`, without a bounds check and without a check of the slice's length, which compilers leave in
+/// loops.
 ///
 /// # Safety
 ///

@@ -8,13 +8,13 @@ use super::group::{self, Kernels, items};
 use super::points::Points;
 use super::{Fine, Gridding, Weights, simd};
 use crate::fft::cpu::{Direction, FftNd, Options as FftOptions, Region};
-use crate::kept::Kept;
 use crate::nufft::deconvolve::Deconvolution;
 use crate::nufft::kernel::Kernel;
 use crate::nufft::layout::Layout;
 use crate::nufft::memory;
+use crate::workspace::WorkspaceCache;
 
-/// What a transform needs on the CPU.
+/// The CPU's part of a plan.
 #[derive(Debug)]
 pub(crate) struct Engine<R: Real> {
     host: Device,
@@ -23,16 +23,16 @@ pub(crate) struct Engine<R: Real> {
     deconvolution: Deconvolution<R>,
     fft: FftNd<R>,
     modes: Region,
-    workspace: Kept<Workspace<R>>,
+    workspace: WorkspaceCache<Workspace<R>>,
 }
 
-/// What a transform of one item, or of several interpolated together, works in.
+/// The workspace of a transform of one item, or of several items interpolated together.
 #[derive(Debug)]
 struct Workspace<R: Real> {
     items: usize,
     /// Fine grids, `[item, cell]`.
     grids: Array<Complex<R>>,
-    /// What spreading needs beside a grid.
+    /// The halos for spreading.
     halo: Array<Complex<R>>,
     /// Samples of several items, `[sample, item]`.
     interleaved: Array<Complex<R>>,
@@ -62,11 +62,11 @@ impl<R: Real> Engine<R> {
             deconvolution,
             fft,
             modes,
-            workspace: Kept::default(),
+            workspace: WorkspaceCache::default(),
         })
     }
 
-    /// Goes over to the points of another trajectory.
+    /// Replaces the points by another trajectory's.
     pub(crate) fn set_points(&mut self, trajectory: &Trajectory, matrix: &[usize]) -> Result<()> {
         let cpu = self.host.cpu_side();
         cpu.run(|| self.gridding.set_points(cpu.level(), trajectory, matrix))?;
@@ -166,7 +166,7 @@ impl<R: Real> Engine<R> {
         })
     }
 
-    /// Adds what spreading one item makes to a fine grid.
+    /// Spreads one item and adds the result to a fine grid.
     pub(crate) fn spread_onto(&self, cpu: &Cpu, samples: &[Complex<R>], grid: &mut [Complex<R>]) {
         let mut halo = vec![Complex::new(R::zero(), R::zero()); self.gridding.halo_len()];
         self.gridding.spread(cpu, samples, Fine { grid, halo: &mut halo, add: true }, simd::spread);
@@ -177,8 +177,8 @@ impl<R: Real> Engine<R> {
         self.gridding.interp(cpu, grid, samples, simd::interp);
     }
 
-    /// What interpolates several of a batch's items together, where there are so many, there is code for the width and
-    /// level, and memory for their fine grids.
+    /// The code that interpolates several items together. `None` if the batch has too few items, if no code exists for the
+    /// width and level, or if memory for their fine grids is short.
     fn group(&self, cpu: &Cpu, batch: usize) -> Option<Kernels<R>> {
         let items = items::<R>(self.dims());
         if items == 1 || batch < items {
@@ -191,7 +191,7 @@ impl<R: Real> Engine<R> {
         fits.then_some(kernels)
     }
 
-    /// Runs `work` on the plan's own workspace, of `items` items or more, or, when another thread has it, on a fresh one.
+    /// Runs `work` on the plan's workspace for at least `items` items. If another thread uses it, runs `work` on a new one.
     fn with_workspace(&self, items: usize, work: impl FnOnce(&mut Workspace<R>) -> Result<()>) -> Result<()> {
         let interleaved = self.interleaved(items);
         let fits = |held: &Workspace<R>| {
@@ -202,7 +202,7 @@ impl<R: Real> Engine<R> {
         self.workspace.with(fits, || self.new_workspace(items), work)
     }
 
-    /// Samples of so many items that are interpolated together.
+    /// Number of samples of `items` items that are interpolated together.
     fn interleaved(&self, items: usize) -> usize {
         if items > 1 { items * self.samples } else { 0 }
     }

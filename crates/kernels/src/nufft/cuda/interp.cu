@@ -9,8 +9,8 @@
 // An even pitch: whether a cell lies in the lower or the upper half of the banks then depends on x alone.
 #define PX ((LX + 1) / 2 * 2)
 #define LOCAL (LZ * LY * PX)
-// Where a point's cell is half as wide as shared memory, two points share an access: one takes the taps of a pair in turn, so
-// that they never want the same banks.
+// If a point's cell is half as wide as shared memory, two points share an access. One of them swaps the taps of each pair,
+// so that the two never need the same banks.
 #define PAIRED (COILS * (DOUBLE ? 16 : 8) == 64)
 
 #if COILS > 1 && !DOUBLE

@@ -21,7 +21,7 @@ use rayspin_tune::Build;
 
 use crate::cuda::{in_precision, limits};
 use crate::fft::cuda::PaddedFft;
-use crate::kept::Kept;
+use crate::workspace::WorkspaceCache;
 pub(super) use needs::Needs;
 use points::Points;
 use tiles::{Slots, Tiles};
@@ -37,14 +37,14 @@ pub(super) static INTERP: Source = Source {
 
 /// Points whose kernel values are computed together, in `spread.cu`.
 const BATCH: usize = 32;
-/// Shared memory of a block of type 1 at most, so that a multiprocessor holds two.
+/// Maximum shared memory of a block of type 1, so that a multiprocessor holds two blocks.
 const SPREAD_SHARED: usize = 100 << 10;
-/// Bytes of fine grids and padded tiles at most, unless one item needs more.
+/// Maximum bytes of fine grids and padded tiles, unless one item needs more.
 const WORKSPACE: u64 = 6 << 30;
-/// Items of a batch that are transformed at once at most.
+/// Maximum items of a batch that are transformed at once.
 const MOST_ITEMS: usize = 64;
 
-/// What a transform needs on a GPU.
+/// The GPU's part of a plan.
 #[derive(Debug)]
 pub(super) struct Engine<R: Real> {
     device: Device,
@@ -59,13 +59,13 @@ pub(super) struct Engine<R: Real> {
     slot_of: Array<u32>,
     /// Between images and the low modes of fine grids, times 1/φ̂.
     fft: PaddedFft<R>,
-    workspace: Kept<Workspace<R>>,
+    workspace: WorkspaceCache<Workspace<R>>,
 }
 
-/// What a transform of several items works in.
+/// The workspace of a transform of several items.
 #[derive(Debug)]
 struct Workspace<R: Real> {
-    /// Items that it was made for, and how many of them it holds.
+    /// The number of items that it was made for, and the number that it holds.
     wanted: usize,
     items: usize,
     /// Fine grids, `[item, cell]`.
@@ -74,7 +74,7 @@ struct Workspace<R: Real> {
     padded: Option<Array<Complex<R>>>,
 }
 
-/// How type 1 or 2 is launched: items a block, its other macro, its threads and its shared memory.
+/// The form of a launch of type 1 or 2: items per block, its other macro, its threads and its shared memory.
 struct Form {
     coils: usize,
     define: Define,
@@ -82,7 +82,7 @@ struct Form {
     shared: usize,
 }
 
-/// The polynomials as they stand in a program.
+/// The polynomials as text for a program.
 fn coefficients(window: &Window) -> String {
     let rows = window.polynomials();
     rows.iter().flatten().map(|c| format!("{c:.17e}")).collect::<Vec<_>>().join(",")
@@ -146,8 +146,8 @@ pub(super) fn usual(to_image: bool, dims: usize, width: usize, items: usize) -> 
     form.asked()
 }
 
-/// The programs for machines without a compiler: every tolerance, with the upsamplings that are chosen from, and what others
-/// interpolate with.
+/// The programs for machines without a compiler: every tolerance, with the candidate upsamplings, and interpolation for
+/// others.
 pub(crate) fn precompiled<R: Real>(shared: u32, more: &[Window]) -> Vec<Build> {
     let properties = Properties { shared_per_block: shared, ..limits() };
     let row = |source, defines| Build { source, defines, spill_bytes: 0 };
@@ -180,7 +180,7 @@ impl Form {
     }
 }
 
-/// The form that is asked for, else one of as many items as shared memory holds twice.
+/// The wanted form of type 1, or else a form with as many items as fit twice in shared memory.
 fn spread_form<R: Real>(tiles: &Tiles, items: usize, asked: Option<Asked>) -> Form {
     let (real, tile) = (size_of::<R>(), tiles.padded::<R>() * size_of::<Complex<R>>());
     let Tiles { dims, width, .. } = *tiles;
@@ -200,7 +200,8 @@ fn spread_form<R: Real>(tiles: &Tiles, items: usize, asked: Option<Asked>) -> Fo
     }
 }
 
-/// The form that is asked for, else one of as many items as shared memory holds. `most`: bytes of it that a block may have.
+/// The wanted form of type 2, or else a form with as many items as fit in shared memory. `most` is the maximum shared memory
+/// of a block.
 fn interp_form<R: Real>(tiles: &Tiles, items: usize, most: u32, asked: Option<Asked>) -> Form {
     let tile = tiles.padded_even() * size_of::<Complex<R>>();
     let wanted = items.next_power_of_two().min(8);
@@ -213,8 +214,9 @@ fn interp_form<R: Real>(tiles: &Tiles, items: usize, most: u32, asked: Option<As
     Form { coils, define: ("THREADS", threads.to_string()), threads: threads as u32, shared: coils * tile }
 }
 
-/// Nanoseconds of a type 1 and a type 2 together: 0.0028 for each cell of a point's footprint in 3-D, otherwise 0.06 a point
-/// and 0.0018 for each cell; for a fine-grid cell 0.08 and 0.06; twice that in f64. Fitted to the measurements of
+/// The cost of a type 1 and a type 2 together in nanoseconds. In 3-D it is 0.0028 for each cell of a point's footprint and
+/// 0.08 for each cell of the fine grid. Otherwise it is 0.06 per point, 0.0018 for each cell of its footprint and 0.06 for
+/// each cell of the fine grid. In f64 it is twice that. Fitted to the measurements of
 /// benches/results/2026-11-21-h100/nufft_upsampling.txt.
 pub(super) fn cost<R: Real>(matrix: &[usize], upsampling: f64, width: usize, samples: usize) -> f64 {
     let footprint = width.pow(matrix.len() as u32) as f64;
@@ -223,13 +225,12 @@ pub(super) fn cost<R: Real>(matrix: &[usize], upsampling: f64, width: usize, sam
     (samples as f64 * (point + tap * footprint) + cell * cells) * size_of::<R>() as f64 / 4.0
 }
 
-/// Points of a slot at most: many enough that a tile is worth its memory, few enough that the largest GPU has blocks to choose
-/// from.
+/// Maximum points of a slot: enough to be worth a tile's memory, and few enough to give the largest GPU many blocks.
 fn slot_points(samples: usize) -> u32 {
     (samples / 8192).next_multiple_of(BATCH).clamp(256, 2048) as u32
 }
 
-/// Items of `item` bytes that are transformed at once at most.
+/// Maximum items of `item` bytes that are transformed at once.
 fn most_items(item: u64) -> usize {
     (WORKSPACE / item.max(1)).clamp(1, MOST_ITEMS as u64) as usize
 }
@@ -282,7 +283,7 @@ impl<R: Real> Engine<R> {
             runs: Array::from_vec(device, &[runs.len()], runs)?,
             slot_of: Array::from_vec(device, &[slot_of.len()], slot_of)?,
             tiles,
-            workspace: Kept::default(),
+            workspace: WorkspaceCache::default(),
         })
     }
 
@@ -375,14 +376,14 @@ impl<R: Real> Engine<R> {
         (cells * size_of::<Complex<R>>()) as u64
     }
 
-    /// Items of a batch that are transformed at once, where there is memory for them.
+    /// Items of a batch that are transformed at once if memory allows.
     fn group(&self, batch: usize) -> usize {
         // Groups of about one size.
         batch.div_ceil(batch.div_ceil(most_items(self.item_bytes(true))).max(1)).max(1)
     }
 
-    /// Calls `work(workspace, first item, items)` for a batch's groups, on the plan's own workspace or, when another thread
-    /// has it, on a fresh one.
+    /// Calls `work(workspace, first item, items)` for a batch's groups, on the plan's workspace, or on a new one if another
+    /// thread uses it.
     fn in_groups(
         &self,
         batch: usize,
@@ -391,7 +392,8 @@ impl<R: Real> Engine<R> {
     ) -> Result<()> {
         let group = self.group(batch);
         self.workspace.with(
-            // Fewer than are wanted may be all that there was memory for: what is asked for decides, not what is held.
+            // The workspace may hold fewer items than wanted because memory was short. It is compared by the wanted number,
+            // not by the number it holds.
             |held| held.wanted >= group,
             || self.new_workspace(group, group, padded),
             |space| {
@@ -404,7 +406,7 @@ impl<R: Real> Engine<R> {
         )
     }
 
-    /// Buffers of `items` items, or of fewer where the memory left does not hold so many.
+    /// Buffers of `items` items, or of fewer if the memory left is too small.
     fn new_workspace(&self, wanted: usize, mut items: usize, padded: bool) -> Result<Workspace<R>> {
         loop {
             let grids = Array::zeros(&self.device, &[items, self.tiles.cells()]);
@@ -439,12 +441,12 @@ impl<R: Real> Engine<R> {
         cuda(&self.device)?.kernel(source, &form.defines(&self.program), name)
     }
 
-    /// How many items of a batch a block should take. Without a compiler there are forms for one and for many.
+    /// Items of a batch per block. Without a compiler there are forms for one item and for many.
     fn wanted(&self, items: usize) -> Result<usize> {
         Ok(if items == 1 || cuda(&self.device)?.compiles() { items } else { MOST_ITEMS })
     }
 
-    /// The form of type 1 that is asked for, else what was tuned where this GPU can run it, else the usual one.
+    /// The form of type 1: the wanted one, or else the tuned one if this GPU can run it, or else the usual one.
     fn spread_form(&self, items: usize, asked: Option<Asked>) -> Result<Form> {
         if asked.is_some() {
             return Ok(spread_form::<R>(&self.tiles, items, asked));
@@ -457,7 +459,7 @@ impl<R: Real> Engine<R> {
             .unwrap_or(usual))
     }
 
-    /// The same of type 2.
+    /// The form of type 2, chosen likewise.
     fn interp_form(&self, items: usize, asked: Option<Asked>) -> Result<Form> {
         let most = cuda(&self.device)?.properties().shared_per_block;
         let form = |items, asked| interp_form::<R>(&self.tiles, items, most, asked);
@@ -485,7 +487,8 @@ impl<R: Real> Engine<R> {
         form.shared <= most && form.threads <= 1024
     }
 
-    /// What was tuned for several items of f32: one has no choice, and without a compiler there are only the usual forms.
+    /// The tuned form for several items in f32. A single item has no choice, and without a compiler only the usual forms
+    /// exist.
     fn tuned(&self, to_image: bool, items: usize, usual: &Form) -> Result<Option<Asked>> {
         if size_of::<R>() != 4 || items == 1 || !cuda(&self.device)?.compiles() {
             return Ok(None);
@@ -530,7 +533,7 @@ impl<R: Real> Engine<R> {
         let shape =
             Launch { blocks: [self.runs.len() as u32, tile_blocks, items as u32], ..Launch::linear(1, 128) };
         let arguments = &mut [padded.cuda_mut().into(), self.runs.cuda().into(), slots];
-        // SAFETY: runs are of slots that there are, each with a padded tile of every item.
+        // SAFETY: runs consist of existing slots, each with a padded tile of every item.
         unsafe { self.kernel(&SPREAD, &form, "fold")?.launch(shape, arguments) }?;
         let mut arguments = vec![padded.cuda().into(), self.slot_of.cuda().into(), slots, grids.into()];
         arguments.extend([Argument::count(items)?, i32::from(add).into()]);

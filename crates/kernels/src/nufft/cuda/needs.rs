@@ -1,4 +1,4 @@
-//! What a plan takes of a GPU's memory, before it is made.
+//! The GPU memory of a plan, before it is made.
 
 use num_complex::Complex;
 use rayspin_core::{Real, Trajectory};
@@ -13,11 +13,11 @@ use crate::nufft::layout::Layout;
 /// Bytes of a plan on a GPU.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::nufft) struct Needs {
-    /// Held by the plan.
+    /// Bytes that the plan holds.
     pub(in crate::nufft) plan: u64,
-    /// At most while it is made.
+    /// Peak bytes while the plan is made.
     pub(in crate::nufft) planning: u64,
-    /// Of what one item of a batch is worked in.
+    /// Bytes of workspace for one item of a batch.
     pub(in crate::nufft) item: u64,
 }
 
@@ -51,7 +51,7 @@ impl Needs {
         }
     }
 
-    /// Items of a batch that are transformed at once at most.
+    /// Maximum items of a batch that are transformed at once.
     pub(in crate::nufft) fn items(&self) -> usize {
         most_items(self.item)
     }

@@ -7,8 +7,8 @@
 #define ITEMS 16
 #define DIGITS 256
 
-// First cell of the footprint of a point at k, and the polynomials' argument z = 2(first − u + W/2) − 1 in [−1, 1).
-// Every product that could be fused with a sum is, so that two kernels that ask get the same answer.
+// First cell of the footprint of a point at k, and the polynomials' argument z = 2(first − u + W/2) − 1 in [−1, 1). Every
+// product that could be fused with a sum is fused, so that all kernels get the same result.
 static __device__ __forceinline__ int footprint(double k, double inverse, double fine, double half, double* z) {
     double turns = fma(k, inverse, -floor(k * inverse));
     // Where neighbouring numbers are more than a turn apart, no part of a turn is left.
@@ -89,7 +89,7 @@ static __device__ __forceinline__ unsigned sum_before(unsigned value, unsigned* 
     return before;
 }
 
-// A block a digit: its counts become the sums of those before, and totals[digit] that of all.
+// One block per digit: each count becomes the sum of the counts before it, and totals[digit] the sum of all.
 extern "C" __global__ void __launch_bounds__(THREADS)
 add_counts(unsigned* __restrict__ counts, unsigned blocks, unsigned* __restrict__ totals) {
     unsigned* row = counts + blockIdx.x * blocks;
@@ -169,8 +169,8 @@ find_starts(const unsigned* __restrict__ keys, unsigned n, unsigned tiles, unsig
     starts[tile] = low;
 }
 
-// Of every sorted point: the first cell of its footprint in its tile, x + 2^10 y + 2^20 z, and the polynomials' arguments
-// [axis][point].
+// Computes for every sorted point the first cell of its footprint in its tile, x + 2^10 y + 2^20 z, and the polynomials'
+// arguments [axis][point].
 extern "C" __global__ void __launch_bounds__(THREADS)
 place(const double* __restrict__ points, const unsigned* __restrict__ order, unsigned n, double half, double inverse_x,
       double inverse_y, double inverse_z, double fine_x, double fine_y, double fine_z, double tiles_x, double tiles_y,

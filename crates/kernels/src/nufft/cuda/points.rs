@@ -20,7 +20,7 @@ const DIGIT_BITS: u32 = 8;
 /// Points sorted by tile; within a tile in the order of the trajectory.
 #[derive(Debug)]
 pub(super) struct Points<R: Real> {
-    /// Which sample of the trajectory each is.
+    /// The index of each point's sample in the trajectory.
     pub(super) order: Array<u32>,
     /// First cell of each footprint in its tile, x + 2¹⁰y + 2²⁰z.
     pub(super) places: Array<u32>,
@@ -29,7 +29,7 @@ pub(super) struct Points<R: Real> {
 }
 
 impl<R: Real> Points<R> {
-    /// Sorts a trajectory's points. With the first point of every tile, and the number of points.
+    /// Sorts a trajectory's points. Also returns the first point of every tile, and the number of points.
     ///
     /// Errors: more points than 2³² − 1, or no memory.
     pub(super) fn sort(
@@ -82,8 +82,8 @@ impl<R: Real> Points<R> {
     }
 }
 
-/// Bytes of [`Points::sort`] at one moment: the trajectory, keys and order twice, and counts of digits; or the trajectory,
-/// what is kept, and the first point of every tile.
+/// Peak bytes of [`Points::sort`]. It is the larger of two sums: the trajectory, keys and order twice, and counts of digits;
+/// or the trajectory, the sorted points, and the first point of every tile.
 pub(super) fn sorting_bytes<R: Real>(samples: usize, dims: usize, tiles: usize) -> u64 {
     let points = 8 * dims * samples;
     let (passes, digit_bits) = passes(tiles);

@@ -1,10 +1,10 @@
 // Type 1, samples to the fine grid, without atomics: sums have one order.
 //
-// A block takes a slot, a run of the points of one tile, for COILS items of the batch. Each item has a padded tile of its own
-// in shared memory and a team of WARPS warps, of which warp w owns the planes z ≡ w mod WARPS. Kernel values of 32 points at a
-// time are computed once for all items; then the lanes of each warp sweep its part of the footprint of one point after the
-// other, so that no cell has two writers at once. Padded tiles go to memory; `fold` adds those of one tile, `merge` those that
-// overlap.
+// A block takes a slot, a run of the points of one tile, for COILS items of the batch. Each item has its own padded tile in
+// shared memory and a team of WARPS warps. Warp w owns the planes z ≡ w mod WARPS. Kernel values of 32 points at a time are
+// computed once for all items. Then the lanes of each warp sweep its part of the footprint of one point after the other, so
+// no cell has two writers at once. Padded tiles go to memory. `fold` adds the padded tiles of one tile, and `merge` adds
+// overlapping ones.
 
 #define TEAMS COILS
 #define THREADS (32 * TEAMS * WARPS)
@@ -16,14 +16,15 @@
 #define PX (DIMS == 2 ? LX + PADDING(LX) : LX)
 #define PLANE (DIMS == 3 ? LY * PX + PADDING(LY * PX) : LY * PX)
 #define LOCAL (LZ * PLANE)
-// Planes of a footprint that a warp owns at most.
+// Maximum planes of a footprint that a warp owns.
 #define OWN ((WIDTH + WARPS - 1) / WARPS)
-// Whether weights of rows are formed when they are used: for wide kernels they would take more memory than the tile.
+// Whether weights of rows are computed when they are used. For wide kernels, storing them would take more memory than the
+// tile.
 #define PLANES (DIMS == 3 && WIDTH > 8)
 #define TAPS ((DIMS * WIDTH) | 1)
 #define ROWS (DIMS == 3 ? WIDTH * WIDTH : DIMS == 2 ? WIDTH : 1)
 #define ROW_PITCH (ROWS | 1)
-// Rows of a footprint that a warp takes in one step, a lane a tap.
+// Rows of a footprint per step of a warp, with one lane per tap.
 #define STEP (32 / WIDTH)
 
 extern "C" __global__ void __launch_bounds__(THREADS, 1)
@@ -88,7 +89,7 @@ spread(const cplx* __restrict__ samples, const unsigned* __restrict__ order, con
         __syncthreads();
 #endif
         if (item >= items) continue;
-        // What the next point needs is read while the sums of this one are on their way.
+        // The next point's values are read while the sums of this one are under way.
         const cplx* own = values + team * BATCH;
         real k = taps[dx];
         cplx v = own[0];
@@ -156,8 +157,8 @@ fold(cplx* __restrict__ padded, const uint2* __restrict__ runs, unsigned slots) 
 // Tiles along an axis that reach into one at most: itself and those before it, of one cell or more.
 #define REACH (WIDTH + 1)
 
-// A block a tile of TEAMS items: each of its cells ← the sum over the padded tiles that hold it, in one order, and of one item what it was
-// where `add`. `slot_of`: a tile's first slot, or none (all bits set).
+// One block per tile of TEAMS items. Each of its cells becomes the sum over the padded tiles that hold it, in a fixed order.
+// With `add` (one item) the cell's old value is added. `slot_of` is a tile's first slot, or all bits set if it has none.
 extern "C" __global__ void __launch_bounds__(256, 4)
 merge(const cplx* __restrict__ padded, const unsigned* __restrict__ slot_of, unsigned slots, cplx* __restrict__ grid,
       unsigned items, int add, int fine_z, int fine_y, int fine_x, int tiles_z, int tiles_y, int tiles_x) {

@@ -127,7 +127,7 @@ fn gridding_is_that_of_the_cpu() {
                 plan.convolve(&data, &mut smooth).unwrap();
                 [grid, values, smooth].map(|a| widen(&a.to_vec().unwrap()))
             };
-            // The CPU sums the kernel's even and odd powers apart: 12 ε is the most that the two differ by here.
+            // The CPU sums the kernel's even and odd powers separately. Here the two differ by at most 12 ε.
             let bound = 30.0 * <R as Real>::EPSILON.to_f64();
             let (spreads, interps) = (spread_variants::<R>(), interp_variants::<R>());
             let expected = run(&cpu, &spreads[0], &interps[0]);
@@ -179,8 +179,8 @@ fn memory_is_as_stated() {
     }
 }
 
-/// What is stated is what a plan and its batches take; where memory is short, batches are transformed in smaller parts, to
-/// the same values.
+/// A plan and its batches take the stated memory. If memory is short, batches are transformed in smaller parts, with the
+/// same values.
 #[test]
 fn memory_is_as_stated_and_short_memory_makes_smaller_parts() {
     // Nobody else's arrays are there.

@@ -17,16 +17,16 @@ use super::kernel::Kernel;
 use super::layout::{Layout, smooth_size};
 use super::{Nufft, Options, UPSAMPLINGS, check_memory, check_upsampling, cost, tightest};
 use crate::concrete::{other_type, same_mut, same_ref};
-use crate::kept::Kept;
+use crate::workspace::WorkspaceCache;
 
-/// Forward: s\[j\] = Σ_k f\[k\] e^{−i2πs_j·x_k}; adjoint: f\[k\] = Σ_j s\[j\] e^{+i2πs_j·x_k}; positions x_k and
-/// frequencies s_j anywhere, 1 to 3 dimensions, their units each other's inverse. Neither is scaled.
+/// Forward: s\[j\] = Σ_k f\[k\] e^{−i2πs_j·x_k}. Adjoint: f\[k\] = Σ_j s\[j\] e^{+i2πs_j·x_k}. Positions x_k and frequencies
+/// s_j may lie anywhere, in 1 to 3 dimensions, and their units are each other's inverse. Neither is scaled.
 ///
-/// Values are spread to a grid of spacing 1/2σS, S the half-width of the frequencies, which a type 2 takes to the
-/// frequencies, divided there by the kernel's Fourier transform. Time and memory grow with the number of grid cells,
-/// Π (4σS_dX_d + W) with X the half-width of the positions; centres cost nothing, however far from zero. The relative l2
-/// error is near or below the tolerance, 2e-6 … 0.1 in f32 and 2e-13 … 0.1 in f64, for random values; the two directions
-/// are each other's adjoint to rounding.
+/// Values are spread to a grid of spacing 1/2σS, where S is the half-width of the frequencies. A type 2 takes the grid to
+/// the frequencies, and the results are divided by the kernel's Fourier transform. Time and memory grow with the number of
+/// grid cells, Π (4σS_dX_d + W), where X is the half-width of the positions. Centres cost nothing, however far from zero.
+/// For random values the relative l2 error is near or below the tolerance, 2e-6 … 0.1 in f32 and 2e-13 … 0.1 in f64. The two
+/// directions are each other's adjoint to rounding.
 ///
 /// Sources: Lee & Greengard, J. Comput. Phys. 206 (2005) 1; Barnett, Magland & af Klinteberg, SIAM J. Sci. Comput. 41
 /// (2019) C479, § 3.3.
@@ -42,10 +42,10 @@ pub struct Type3<R: Real> {
     /// e^{−i2π(s_j − s_c)·(x_c − hδ)} / φ̂(h(s_j − s_c)), x_c the centre of the positions, h the grid's spacing, δ the
     /// place of the centre from the grid's middle, in cells.
     after: Vec<Complex<R>>,
-    workspace: Kept<Workspace<R>>,
+    workspace: WorkspaceCache<Workspace<R>>,
 }
 
-/// The grids of a few items, what spreading needs beside one, and the values that enter.
+/// The workspace: grids of a few items, halos for spreading, and input values.
 #[derive(Debug)]
 struct Workspace<R: Real> {
     items: usize,
@@ -63,7 +63,7 @@ struct Extent {
     half: f64,
 }
 
-/// How many points there are on either side, and how far they reach.
+/// The number of points on either side, and their extents.
 #[derive(Clone, Copy)]
 struct Size<'a> {
     x: &'a [Extent],
@@ -75,9 +75,9 @@ struct Size<'a> {
 /// The kernels and upsamplings of both stages, and the grid between them.
 struct Stages {
     kernel: Kernel,
-    /// Of the grid, in C order.
+    /// The shape of the grid, in C order.
     matrix: Vec<usize>,
-    /// Of the grid, along x, y, z.
+    /// The spacing of the grid along x, y, z.
     spacing: Vec<f64>,
     inner: Kernel,
     inner_upsampling: f64,
@@ -86,8 +86,8 @@ struct Stages {
 impl<R: Real> Type3<R> {
     /// Plans transforms from `positions` `[position, dim]` to `frequencies` `[frequency, dim]`, components x, y, z.
     ///
-    /// Errors: no points, dimensions that differ or are not 1 to 3, points that are not finite, a tolerance or upsampling
-    /// out of range, extents whose product asks for more memory than there is.
+    /// Errors: no points; dimensions that differ or are not 1 to 3; points that are not finite; a tolerance or upsampling
+    /// out of range; extents whose product needs more memory than there is.
     pub fn new(
         device: &Device,
         positions: ArrayView2<'_, f64>,
@@ -133,7 +133,7 @@ impl<R: Real> Type3<R> {
                 let (mut sum, mut scale) = (0.0, 1.0);
                 for d in 0..x.len() {
                     let frequency = frequencies[[j, d]];
-                    // Of products that are exact, where the difference of frequencies is not.
+                    // These products are exact, but the difference of frequencies is not.
                     sum += turns(frequency, x[d].centre) - turns(s[d].centre, x[d].centre);
                     let cycles = (frequency - s[d].centre) * spacing[d];
                     sum -= cycles * shift;
@@ -151,7 +151,7 @@ impl<R: Real> Type3<R> {
             transform,
             before,
             after,
-            workspace: Kept::default(),
+            workspace: WorkspaceCache::default(),
         })
     }
 
@@ -198,7 +198,7 @@ impl<R: Real> Type3<R> {
         self.frequencies
     }
 
-    /// The device it was planned for.
+    /// The device of the plan.
     pub fn device(&self) -> &Device {
         &self.device
     }
@@ -301,7 +301,7 @@ impl<R: Real> Type3<R> {
         }
     }
 
-    /// Runs `work` on the plan's own workspace, of `items` items or more, or, when another thread has it, on a fresh one.
+    /// Runs `work` on the plan's workspace for at least `items` items. If another thread uses it, runs `work` on a new one.
     fn with_workspace(&self, items: usize, work: impl FnOnce(&mut Workspace<R>) -> Result<()>) -> Result<()> {
         self.workspace.with(|held| held.items >= items, || self.new_workspace(items), work)
     }
@@ -319,7 +319,7 @@ impl<R: Real> Type3<R> {
     }
 }
 
-/// to = from · factors, item by item; from `to` itself where there is no `from`.
+/// to ← from · factors, item by item. Without `from`, `to` itself is multiplied.
 fn multiply<R: Real>(
     cpu: &Cpu,
     to: &mut [Complex<R>],
@@ -343,7 +343,7 @@ fn multiply<R: Real>(
     });
 }
 
-/// ab less a whole number: exact up to the last rounding, however large the product.
+/// The product ab minus a whole number, exact up to the last rounding for any size of the product.
 fn turns(a: f64, b: f64) -> f64 {
     let product = a * b;
     (product - product.round()) + a.mul_add(b, -product)
@@ -404,7 +404,8 @@ impl Stages {
         ))
     }
 
-    /// The cheapest second stage for a first of the given upsampling, and what both cost; none where rounding forbids.
+    /// The cheapest second stage for a first stage with the given upsampling, and the cost of both. `None` if rounding
+    /// forbids it.
     fn cheapest<R: Real>(
         tolerance: f64,
         options: &Options,
@@ -423,7 +424,8 @@ impl Stages {
         let inner_tolerance = tolerance / kernel.rounding(upsampling, dims, 1.0);
         let (mut matrix, mut spacing) = (Vec::new(), Vec::new());
         for (x, s) in x.iter().zip(s) {
-            // The largest spacing of which every frequency is a kept mode; a bound for frequencies that are all the same.
+            // The largest spacing for which every frequency is a kept mode, with a bound for frequencies that are all the
+            // same.
             let h = (0.5 / (upsampling * s.half)).min(1e300);
             let half = x.half / h + 0.5 * kernel.width as f64 + 1.0;
             if half.is_nan() || half >= f64::from(1 << 28) {

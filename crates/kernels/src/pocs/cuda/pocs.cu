@@ -7,7 +7,7 @@
 
 // x ← u Re(ū x), u = p/|p|
 extern "C" __global__ void __launch_bounds__(THREADS)
-take_phase(const cplx* __restrict__ phase, cplx* __restrict__ image, unsigned long long n) {
+project_phase(const cplx* __restrict__ phase, cplx* __restrict__ image, unsigned long long n) {
     EACH(i, n) {
         cplx p = phase[i], x = image[i];
         real size = norm_sqr(p);
@@ -17,7 +17,7 @@ take_phase(const cplx* __restrict__ phase, cplx* __restrict__ image, unsigned lo
 
 // k ← d where the mask is not 0
 extern "C" __global__ void __launch_bounds__(THREADS)
-restore(const real* __restrict__ mask, const cplx* __restrict__ measured, cplx* __restrict__ kspace,
+restore_samples(const real* __restrict__ mask, const cplx* __restrict__ measured, cplx* __restrict__ kspace,
         unsigned long long n) {
     EACH(i, n) {
         if (mask[i] != 0) kspace[i] = measured[i];

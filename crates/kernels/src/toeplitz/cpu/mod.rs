@@ -1,7 +1,7 @@
 //! Zero-pad → FFT → multiply → inverse FFT → crop on the cores, without ever forming the padded grid.
 //!
 //! The first axis is padded, transformed, multiplied, transformed back and cropped within one cache-resident block of
-//! columns, so the work buffer is padded along the other axes only: half of the padded grid.
+//! columns. The work buffer is therefore padded along the other axes only, half of the padded grid.
 
 mod pool;
 mod setup;
@@ -216,8 +216,8 @@ impl<R: Real> Convolution<R> {
             LinePass::new(&self.engine, 1, direction, cpu.level(), p2, map)
         };
         Passes {
-            enter: middle(Direction::Forward, 0..n1, 0..p1),
-            leave: middle(Direction::Inverse, 0..p1, 0..n1),
+            forward: middle(Direction::Forward, 0..n1, 0..p1),
+            inverse: middle(Direction::Inverse, 0..p1, 0..n1),
             map: LineMap::new(p0, 0, &one(0..n0), &one(0..n0)),
             level: cpu.level(),
             blocks: blocks(&(0..p1 * p2).collect::<Vec<_>>()),
@@ -240,10 +240,10 @@ impl<R: Real> Convolution<R> {
         let scratch = || {
             let (a, b) = (last(Direction::Forward), last(Direction::Inverse));
             let len = a.get_inplace_scratch_len().max(b.get_inplace_scratch_len());
-            (vec![zero; len], Scratch::new([&passes.enter, &passes.leave]))
+            (vec![zero; len], Scratch::new([&passes.forward, &passes.inverse]))
         };
-        let enter = |(fft, scratch): &mut (Vec<_>, Scratch<R>),
-                     (index, plane): (usize, &mut [Complex<R>])| {
+        let forward = |(fft, scratch): &mut (Vec<_>, Scratch<R>),
+                       (index, plane): (usize, &mut [Complex<R>])| {
             for (row, line) in plane.chunks_exact_mut(p2).take(n1).enumerate() {
                 let (inside, padding) = line.split_at_mut(n2);
                 ends.load(index * n1 + row, inside);
@@ -251,13 +251,13 @@ impl<R: Real> Convolution<R> {
                 last(Direction::Forward).process_with_scratch(line, fft);
             }
             if p1 > 1 {
-                passes.enter.run(plane, scratch);
+                passes.forward.run(plane, scratch);
             }
         };
-        let leave = |(fft, scratch): &mut (Vec<_>, Scratch<R>),
-                     (index, (plane, y)): (usize, (Slice<'_, R>, Slice<'_, R>))| {
+        let inverse = |(fft, scratch): &mut (Vec<_>, Scratch<R>),
+                       (index, (plane, y)): (usize, (Slice<'_, R>, Slice<'_, R>))| {
             if p1 > 1 {
-                passes.leave.run(plane, scratch);
+                passes.inverse.run(plane, scratch);
             }
             let rows = plane.chunks_exact_mut(p2).zip(y.chunks_exact_mut(n2));
             for (row, (line, y)) in rows.enumerate() {
@@ -270,23 +270,23 @@ impl<R: Real> Convolution<R> {
         if threads == 1 {
             let mut state = scratch();
             for indexed in work.chunks_exact_mut(plane).enumerate() {
-                enter(&mut state, indexed);
+                forward(&mut state, indexed);
             }
             for_each_block(vec![&mut *work], plane, &passes.blocks, 1, &fused);
             let planes = work.chunks_exact_mut(plane).zip(y.chunks_exact_mut(n1 * n2));
             for indexed in planes.enumerate() {
-                leave(&mut state, indexed);
+                inverse(&mut state, indexed);
             }
             return;
         }
         let min = (TASK_ELEMENTS / plane).max(1);
-        work.par_chunks_exact_mut(plane).enumerate().with_min_len(min).for_each_init(scratch, enter);
+        work.par_chunks_exact_mut(plane).enumerate().with_min_len(min).for_each_init(scratch, forward);
         for_each_block(vec![&mut *work], plane, &passes.blocks, threads, &fused);
         work.par_chunks_exact_mut(plane)
             .zip(y.par_chunks_exact_mut(n1 * n2))
             .enumerate()
             .with_min_len(min)
-            .for_each_init(scratch, leave);
+            .for_each_init(scratch, inverse);
     }
 }
 
@@ -294,8 +294,8 @@ type Slice<'a, R> = &'a mut [Complex<R>];
 
 /// What [`Convolution::convolve`] needs beside the plan; cheap to make, made once a call.
 struct Passes<R: Real> {
-    enter: LinePass<R>,
-    leave: LinePass<R>,
+    forward: LinePass<R>,
+    inverse: LinePass<R>,
     map: LineMap,
     level: Level,
     blocks: Vec<Range<usize>>,

@@ -1,7 +1,7 @@
 use num_complex::Complex;
 use rayspin_core::{Real, Result, voxels};
 
-/// How a problem is cut, from its sizes alone.
+/// How a problem is cut into batches and slabs, from its sizes alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::toeplitz) struct Cut {
     /// Coils or images at a time.
@@ -36,11 +36,11 @@ impl Cut {
     }
 
     /// At most `coils` coils at a time.
-    pub(super) fn hold_to(&mut self, coils: usize) {
+    pub(super) fn limit_batch(&mut self, coils: usize) {
         self.coils = self.coils.min(coils).max(1);
     }
 
-    /// Of `coils` coils, how many at a time: as even as may be.
+    /// Number of coils at a time for `coils` coils, as even as possible.
     pub(super) fn together(&self, coils: usize) -> usize {
         let coils = coils.max(1);
         coils.div_ceil(coils.div_ceil(self.coils.max(1)))

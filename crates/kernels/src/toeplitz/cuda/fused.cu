@@ -1,6 +1,6 @@
-// The first axis: n rows of a column are zero-padded to LENGTH, transformed, multiplied by the real spectrum, transformed back and
-// cropped, in place; nothing is written in between. The columns of `coils` coils share the spectrum, which is read once for
-// each of gridDim.y parts of the coils. LOWER: n ≤ LENGTH/2.
+// The first axis. The n rows of a column are zero-padded to LENGTH, transformed, multiplied by the real spectrum,
+// transformed back and cropped, in place. Nothing is written in between. The columns of `coils` coils share the spectrum,
+// which is read once for each of gridDim.y parts of the coils. LOWER: n ≤ LENGTH/2.
 
 extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT)
 fused(cplx* __restrict__ work, const real* __restrict__ spectrum, const cplx* __restrict__ table,
@@ -25,9 +25,9 @@ fused(cplx* __restrict__ work, const real* __restrict__ spectrum, const cplx* __
     }
     for (unsigned coil = blockIdx.y; coil < coils; coil += gridDim.y) {
         cplx* at = work + coil * coil_stride + column;
-        READ_ANEW(table);
-        READ_ANEW(stride);
-        READ_ANEW(reversed);
+        PREVENT_HOISTING(table);
+        PREVENT_HOISTING(stride);
+        PREVENT_HOISTING(reversed);
         cplx v[ELEMENTS];
         each<FIRST_RADIX, LOWER>(place.t, [&](int j, int own) {
             v[own] = make_cplx(0, 0);
@@ -36,13 +36,13 @@ fused(cplx* __restrict__ work, const real* __restrict__ spectrum, const cplx* __
         transform<LOWER>(v, place.shared, table, place.t);
 #pragma unroll
         for (int i = 0; i < rounds(R) * R; i++) v[i] = swapped(q[i] * v[i]);
-        READ_ANEW(stride);
-        meet();
+        PREVENT_HOISTING(stride);
+        sync_line();
         transform_reversed<false>(v, place.shared, reversed, place.t);
-        READ_ANEW(stride);
+        PREVENT_HOISTING(stride);
         each<FIRST_RADIX, LOWER>(place.t, [&](int j, int own) {
             if (live && j < n) at[j * stride] = swapped(v[own]);
         });
-        meet();
+        sync_line();
     }
 }

@@ -1,6 +1,6 @@
-//! Zero-pad → FFT → multiply → inverse FFT → crop on a GPU. The padded grid is never formed: the first axis is padded,
-//! transformed, multiplied and cropped on the chip, and between the passes along the middle axis and along the first one only
-//! a slab of the last axis' frequencies is held.
+//! Zero-pad → FFT → multiply → inverse FFT → crop on a GPU. The padded grid is never formed. The first axis is padded,
+//! transformed, multiplied and cropped on the chip. Between the passes along the middle and the first axis only a slab of
+//! the last axis' frequencies is in memory.
 
 #![allow(unsafe_code, reason = "kernels are launched: each block says why they stay inside their arrays")]
 
@@ -26,14 +26,14 @@ use crate::fft::cuda::line::{Block, HEAVY, LIGHT, Line};
 use crate::fft::cuda::{
     Beside, Extent, LIGHT_SPILL, LINE, Lie, LinePass, Side, Span, Touch, Weigh, general, gpu, launch,
 };
-use crate::kept::Kept;
+use crate::workspace::WorkspaceCache;
 
-pub(crate) static ENTER: Source =
-    Source { name: "toeplitz", files: &[LINE, ("enter.cu", include_str!("enter.cu"))] };
+pub(crate) static PAD_FFT: Source =
+    Source { name: "toeplitz", files: &[LINE, ("pad_fft.cu", include_str!("pad_fft.cu"))] };
 pub(crate) static FUSED: Source =
     Source { name: "toeplitz", files: &[LINE, ("fused.cu", include_str!("fused.cu"))] };
-pub(crate) static LEAVE: Source =
-    Source { name: "toeplitz", files: &[LINE, ("leave.cu", include_str!("leave.cu"))] };
+pub(crate) static IFFT_CROP: Source =
+    Source { name: "toeplitz", files: &[LINE, ("ifft_crop.cu", include_str!("ifft_crop.cu"))] };
 pub(crate) static KERNEL: Source =
     Source { name: "toeplitz kernel", files: &[("kernel.cu", include_str!("kernel.cu"))] };
 pub(crate) static SPECTRUM: Source =
@@ -45,20 +45,19 @@ pub(super) struct Convolution<R: Real> {
     matrix: [usize; 3],
     padded: [usize; 3],
     cut: Cut,
-    /// `[slab][first][middle][slab of the last]`, with the inverse transforms' 1/N.
-    /// Nothing while it is elsewhere.
+    /// `[slab][first][middle][slab of the last]`, with the inverse transforms' 1/N. `None` while another kernel uses it.
     spectrum: Option<Array<R>>,
     tables: [[Array<Complex<R>>; 2]; 2],
     last: Line,
-    enter: [Kernel; 2],
+    pad_fft: [Kernel; 2],
     fused: (Kernel, Block),
-    leave: Kernel,
+    ifft_crop: Kernel,
     rows: Block,
     middle: Option<[LinePass<R>; 2]>,
-    work: Arc<Kept<Work<R>>>,
+    work: Arc<WorkspaceCache<Work<R>>>,
 }
 
-/// Buffers of some coils; kept for the next call.
+/// Buffers of some coils, reused by the next call.
 struct Work<R: Real> {
     /// Coils that it was made for, and how many of them it holds.
     wanted: usize,
@@ -67,7 +66,7 @@ struct Work<R: Real> {
     slab: Array<Complex<R>>,
 }
 
-/// What the last axis on the way out reads and writes: rows of `coils` coils, whose images times `maps` are summed.
+/// The arguments of the last axis on the way out: rows of `coils` coils, whose images times `maps` are summed.
 struct Last<'a, R> {
     work: View<'a, Complex<R>>,
     maps: View<'a, Complex<R>>,
@@ -98,8 +97,7 @@ pub(super) fn bytes_needed<R: Real>(matrix: &[usize], coils: usize) -> Result<(u
     Ok(((voxels(&padded)? * size_of::<R>()) as u64, work as u64))
 }
 
-/// Bytes at one moment while a plan is made of the kernel Q on the doubled grid, which it includes: its half, and the
-/// spectrum.
+/// Peak bytes while a plan is made from the kernel Q on the doubled grid: Q, its half, and the spectrum.
 pub(super) fn bytes_of_making<R: Real>(matrix: &[usize]) -> Result<u64> {
     let sizes = three_axes(matrix)?;
     let padded = sizes.map(padded_size);
@@ -156,10 +154,10 @@ impl<R: Real> Convolution<R> {
         };
         let (first, middle, last) = (line(0)?, line(1)?, line(2)?);
         let rows = Lie::Rows(sizes[0] * sizes[1]).block::<R>(&last, cuda)?;
-        let enter = |sense: bool| {
+        let pad_fft = |sense: bool| {
             let mut defines = last.defines::<R>(&rows, 1, LIGHT);
             defines.extend([("LOWER", lower(cuda, &last, sizes[2])), ("SENSE", flag(sense))]);
-            cuda.kernel(&ENTER, &defines, "enter")
+            cuda.kernel(&PAD_FFT, &defines, "pad_fft")
         };
         let columns = Lie::Columns(padded[1] * cut.width).block::<R>(&first, cuda)?;
         let mut defines = first.defines::<R>(&columns, 1, HEAVY);
@@ -184,9 +182,9 @@ impl<R: Real> Convolution<R> {
             cut,
             spectrum: None,
             tables: [both(&first)?, both(&last)?],
-            enter: [enter(false)?, enter(true)?],
+            pad_fft: [pad_fft(false)?, pad_fft(true)?],
             fused: (fused, columns),
-            leave: leave::<R>(cuda, &last, &rows, sizes[2], None)?,
+            ifft_crop: ifft_crop::<R>(cuda, &last, &rows, sizes[2], None)?,
             rows,
             last,
             middle: passes,
@@ -204,13 +202,13 @@ impl<R: Real> Convolution<R> {
                 let (Some(x), Some(y)) = (x.part(part.0, part.1), y.part(part.0, part.1)) else {
                     return Err(Error::shape("Toeplitz images", &[batch * image], &[x.len()]));
                 };
-                self.enter(&self.enter[0], x, x, work, count)?;
+                self.pad_fft(&self.pad_fft[0], x, x, work, count)?;
                 self.inside(work, count)?;
                 let rows = count * self.matrix[0] * self.matrix[1];
                 let launch = Launch { shared: self.rows.shared as u32, ..launch(&self.rows, rows, 1)? };
                 let work = work.rows.cuda();
                 let last = Last { work, maps: work, image: y, coils: 1, rows, add: false };
-                self.leave(&self.leave, launch, last)?;
+                self.ifft_crop(&self.ifft_crop, launch, last)?;
             }
             Ok(())
         })
@@ -233,17 +231,17 @@ impl<R: Real> Convolution<R> {
                 let Some(maps) = maps.part(first * image, count * image) else {
                     return Err(Error::shape("coil sensitivities", &[batch * image], &[maps.len()]));
                 };
-                self.enter(&self.enter[1], x, maps, work, count)?;
+                self.pad_fft(&self.pad_fft[1], x, maps, work, count)?;
                 self.inside(work, count)?;
                 let (block, groups) = self.groups(cuda, rows, count)?;
-                let kernel = leave::<R>(cuda, &self.last, &block, self.matrix[2], Some(groups))?;
+                let kernel = ifft_crop::<R>(cuda, &self.last, &block, self.matrix[2], Some(groups))?;
                 let sums =
                     (groups - 1) * self.last.elements() * block.threads as usize * size_of::<Complex<R>>();
                 let mut launch = launch(&block, rows, 1)?.with_shared((groups * block.shared).max(sums));
                 launch.threads[1] = groups as u32;
-                let (work, image) = (work.rows.cuda(), y.again());
+                let (work, image) = (work.rows.cuda(), y.reborrow());
                 let last = Last { work, maps, image, coils: count, rows, add: add || first > 0 };
-                self.leave(&kernel, launch, last)?;
+                self.ifft_crop(&kernel, launch, last)?;
             }
             Ok(())
         })
@@ -271,7 +269,7 @@ impl<R: Real> Convolution<R> {
         Ok(if groups == 1 { (self.rows, 1) } else { (block, groups) })
     }
 
-    fn enter(
+    fn pad_fft(
         &self,
         kernel: &Kernel,
         x: View<'_, Complex<R>>,
@@ -305,7 +303,7 @@ impl<R: Real> Convolution<R> {
         for first in (0..p2).step_by(self.cut.width) {
             let width = self.cut.width.min(p2 - first);
             let spectrum = all.cuda().part(p0 * p1 * first, p0 * p1 * width);
-            let (Some(spectrum), Some([enter, leave])) = (spectrum, &self.middle) else {
+            let (Some(spectrum), Some([forward, inverse])) = (spectrum, &self.middle) else {
                 // Nothing lies between the first axis and the last.
                 return self.fused(work.rows.cuda_mut(), all.cuda(), coils, n0 * p2, p2);
             };
@@ -329,12 +327,12 @@ impl<R: Real> Convolution<R> {
             let len = work.rows.len() - first;
             let touch = |inverse| Touch { inverse, scale: R::one(), weigh: Weigh::Not };
             let from = work.rows.cuda().part(first, len).ok_or_else(outside)?;
-            enter.run(Some(from), work.slab.cuda_mut(), extent, [rows, slab], &touch(false))?;
+            forward.run(Some(from), work.slab.cuda_mut(), extent, [rows, slab], &touch(false))?;
             self.fused(work.slab.cuda_mut(), spectrum, coils, n0 * p1 * width, p1 * width)?;
             let outside = Error::shape("Toeplitz work buffer", &[coils * n0 * n1 * p2], &[len + first]);
             let mut all = work.rows.cuda_mut();
             let to = all.part(first, len).ok_or(outside)?;
-            leave.run(Some(work.slab.cuda()), to, extent, [slab, rows], &touch(true))?;
+            inverse.run(Some(work.slab.cuda()), to, extent, [slab, rows], &touch(true))?;
         }
         Ok(())
     }
@@ -369,7 +367,7 @@ impl<R: Real> Convolution<R> {
         unsafe { kernel.launch(launch, arguments) }
     }
 
-    fn leave(&self, kernel: &Kernel, launch: Launch, last: Last<'_, R>) -> Result<()> {
+    fn ifft_crop(&self, kernel: &Kernel, launch: Launch, last: Last<'_, R>) -> Result<()> {
         let arguments = &mut [
             last.work.into(),
             last.maps.into(),
@@ -380,22 +378,23 @@ impl<R: Real> Convolution<R> {
             Argument::count(self.matrix[2])?,
             u32::from(last.add).into(),
         ];
-        // SAFETY: as for `enter`; shared memory holds the groups' lines and then their sums.
+        // SAFETY: as for `pad_fft`; shared memory holds the groups' lines and then their sums.
         unsafe { kernel.launch(launch, arguments) }
     }
 
-    /// Runs `run` on the plan's buffers, of as many of `coils` coils as are transformed together, or, when another thread has
-    /// them, on fresh ones.
+    /// Runs `run` on the plan's buffers for the coils that are transformed together. If another thread uses them, runs `run`
+    /// on new ones.
     fn with_work(&self, coils: usize, run: impl FnOnce(&mut Work<R>) -> Result<()>) -> Result<()> {
         if coils == 0 {
             return Ok(());
         }
         let coils = self.cut.together(coils);
-        // Fewer than are wanted may be all that there was memory for: what is asked for decides, not what is held.
+        // The workspace may hold fewer coils than wanted because memory was short. It is compared by the wanted number, not
+        // by the number it holds.
         self.work.with(|work| work.wanted >= coils, || self.new_work(coils), run)
     }
 
-    /// Buffers of `coils` coils, or of fewer where the memory left does not hold so many.
+    /// Buffers of `coils` coils, or of fewer if the memory left is too small.
     fn new_work(&self, coils: usize) -> Result<Work<R>> {
         let (rows, slab) = self.cut.coil_len(self.matrix, self.padded)?;
         let (wanted, mut coils) = (coils, coils);
@@ -409,9 +408,9 @@ impl<R: Real> Convolution<R> {
         }
     }
 
-    /// Takes at most `coils` coils at a time.
-    pub(super) fn hold_to(&mut self, coils: usize) {
-        self.cut.hold_to(coils);
+    /// Limits the coils taken at a time to `coils`.
+    pub(super) fn limit_batch(&mut self, coils: usize) {
+        self.cut.limit_batch(coils);
     }
 
     pub(super) fn bytes(&self) -> u64 {
@@ -425,7 +424,8 @@ impl<R: Real> Convolution<R> {
         self.work = other.work.clone();
     }
 
-    /// Exchanges the spectrum for another of the same matrix as the GPU holds it, or for anything while the plan is not applied.
+    /// Exchanges the spectrum with another one of the same matrix in the GPU's order. While the plan is not applied it may
+    /// hold anything.
     pub(super) fn swap_spectrum(&mut self, with: &mut Array<R>) {
         if let Some(own) = &mut self.spectrum {
             std::mem::swap(own, with);
@@ -452,8 +452,8 @@ pub(crate) fn precompiled<R: Real>(longest: usize, shared: u32) -> Vec<Build> {
         if let Some(rows) = rows {
             for sense in [false, true].map(|sense| ("SENSE", flag(sense))) {
                 let one = ("GROUPS", "1".to_owned());
-                push(&ENTER, line.defines::<R>(&rows, 1, LIGHT), &[whole.clone(), sense.clone()]);
-                push(&LEAVE, line.defines::<R>(&rows, 1, HEAVY), &[whole.clone(), sense, one]);
+                push(&PAD_FFT, line.defines::<R>(&rows, 1, LIGHT), &[whole.clone(), sense.clone()]);
+                push(&IFFT_CROP, line.defines::<R>(&rows, 1, HEAVY), &[whole.clone(), sense, one]);
             }
         }
         if let Some(columns) = columns {
@@ -489,12 +489,12 @@ fn builds_in<R: Real>() -> Vec<Build> {
             all.push(Build { source, defines, spill_bytes });
         };
     let sense = |yes: bool| ("SENSE", flag(yes));
-    push(&ENTER, line.defines::<R>(&rows, 1, LIGHT), vec![lower.clone(), sense(true)], LIGHT_SPILL);
+    push(&PAD_FFT, line.defines::<R>(&rows, 1, LIGHT), vec![lower.clone(), sense(true)], LIGHT_SPILL);
     let one = ("GROUPS", "1".to_owned());
-    push(&LEAVE, line.defines::<R>(&rows, 1, HEAVY), vec![lower.clone(), sense(false), one], 0);
+    push(&IFFT_CROP, line.defines::<R>(&rows, 1, HEAVY), vec![lower.clone(), sense(false), one], 0);
     if let Some(row) = line.rows::<R>(1, &limits) {
         let four = ("GROUPS", "4".to_owned());
-        push(&LEAVE, line.defines::<R>(&row, 4, HEAVY), vec![lower.clone(), sense(true), four], 0);
+        push(&IFFT_CROP, line.defines::<R>(&row, 4, HEAVY), vec![lower.clone(), sense(true), four], 0);
     }
     push(&FUSED, line.defines::<R>(&columns, 1, HEAVY), vec![lower], 0);
     push(&SPECTRUM, line.defines::<R>(&columns, 1, LIGHT), vec![], LIGHT_SPILL);
@@ -502,7 +502,7 @@ fn builds_in<R: Real>() -> Vec<Build> {
 }
 
 /// The kernel of the last axis on the way out; with `groups`, of coils that are added up.
-fn leave<R: Real>(
+fn ifft_crop<R: Real>(
     cuda: &Cuda,
     last: &Line,
     block: &Block,
@@ -516,5 +516,5 @@ fn leave<R: Real>(
         ("SENSE", flag(groups.is_some())),
         ("GROUPS", count.to_string()),
     ]);
-    cuda.kernel(&LEAVE, &defines, "leave")
+    cuda.kernel(&IFFT_CROP, &defines, "ifft_crop")
 }

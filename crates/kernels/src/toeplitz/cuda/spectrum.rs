@@ -1,4 +1,4 @@
-//! The kernel's spectrum: made from Q, and brought to and from the order that every device shares.
+//! The kernel's spectrum: made from Q, and converted from and to the common order of all devices.
 
 #![allow(unsafe_code, reason = "kernels are launched: each block says why they stay inside their arrays")]
 
@@ -90,7 +90,7 @@ impl<R: Real> Convolution<R> {
         Ok(())
     }
 
-    /// Where our spectrum holds frequency (k0, column), column = k1 · p2 + k2.
+    /// The position of frequency (k0, column) in this spectrum, with column = k1 · p2 + k2.
     fn place(&self, k0: usize, column: usize) -> usize {
         let [p0, p1, p2] = self.padded;
         let (k1, k2) = (column / p2, column % p2);
@@ -99,7 +99,7 @@ impl<R: Real> Convolution<R> {
         first * p0 * p1 + (k0 * p1 + k1) * width + k2 - first
     }
 
-    /// The spectrum in the order of [`crate::toeplitz::cpu::Convolution::spectrum`], which is that of every device.
+    /// The spectrum in the common order of all devices, the order of [`crate::toeplitz::cpu::Convolution::spectrum`].
     pub(in crate::toeplitz) fn spectrum(&self) -> Result<Vec<R>> {
         let [p0, p1, p2] = self.padded;
         let ours = self.held()?.to_vec()?;

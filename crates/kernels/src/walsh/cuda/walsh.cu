@@ -45,8 +45,9 @@ windows(const cplx* __restrict__ images, unsigned long long voxels, int ny, int 
     }
 }
 
-// Unit dominant eigenvector v of the Hermitian matrix whose lower triangle is r, by a team of 1 to 32 neighbouring lanes; zeros
-// where there is nothing. All lanes of a warp come here together; those of a team that is not `active` only keep up.
+// Unit dominant eigenvector v of the Hermitian matrix with the lower triangle r, by a team of 1 to 32 neighbouring lanes.
+// Zeros for a zero matrix. All lanes of a warp call this together; lanes of a team that is not `active` only take part in
+// the exchanges.
 static __device__ void dominant(const cplx* r, unsigned stride, unsigned n, cplx* v, cplx* next, unsigned lane,
                                 unsigned team, bool active) {
     real top = -1;
@@ -113,8 +114,9 @@ static __device__ void dominant(const cplx* r, unsigned stride, unsigned n, cplx
     }
 }
 
-// Maps of the voxels first_voxel … of plane z0 + blockIdx.y, which is plane out0 + blockIdx.y of the maps, `tile` of them a block, from
-// the planes of `sums`, the first of which is plane `first_plane` of the image. The maps have `voxels` a coil. Shared memory: the tile's covariances, then two vectors, each [..][tile | 1].
+// Computes the maps of the voxels from first_voxel on in plane z0 + blockIdx.y, `tile` voxels per block. This is plane out0
+// + blockIdx.y of the maps. The first plane of `sums` is plane `first_plane` of the image. The maps have `voxels` voxels per
+// coil. Shared memory: the tile's covariances, then two vectors, each [..][tile | 1].
 extern "C" __global__ void __launch_bounds__(THREADS)
 solve(const cplx* __restrict__ sums, const cplx* __restrict__ reference, cplx* __restrict__ maps, unsigned coils,
       unsigned long long voxels, int nz, int radius, int first_plane, int planes, int z0, int out0, unsigned inner,

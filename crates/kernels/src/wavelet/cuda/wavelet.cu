@@ -1,5 +1,5 @@
-// One level of the transform in one pass: an element is a sum over all axes at once (up to TAPS³ terms, from the cache),
-// so that a level reads its box once and writes it once, where one pass an axis would three times.
+// One level of the transform in one pass. An element is a sum over all axes at once (up to TAPS³ terms, from the cache). A
+// level therefore reads and writes its box once; one pass per axis would do so three times.
 
 #define TAPS 4
 #define THREADS 128

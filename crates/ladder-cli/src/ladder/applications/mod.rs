@@ -4,6 +4,7 @@ mod page;
 mod recon;
 mod show;
 
+use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
@@ -11,16 +12,16 @@ use anyhow::Result;
 use rayspin::core::{Error, Progress};
 use rayspin::device::{Backend, BackendKind, Device};
 use rayspin::tune::limits::Limits;
-use rayspin::tune::{Ladder, Rung, Which};
+use rayspin::tune::{Ladder, VariantInfo, Which};
 use rayspin_lab::Protocol;
 use rayspin_lab::application::{Applications, Best, Kind as RowKind, Race, Row, Side, best};
 use rayspin_lab::limits::launch;
 use rayspin_shell::interrupt::{STOP, stoppable};
 use rayspin_shell::{BadInput, Context, files, say};
 
-use super::climbing::{Kind, budget, check_case, is_stdout, outputs, size, tuned, write};
+use super::benchmark::{Kind, budget, check_case, is_stdout, outputs, size, tuned, write};
 use super::limits::MachineLimits;
-use super::{Ladders, unknown};
+use super::{Ladders, unknown, which};
 use crate::args::ladder::Applications as Arguments;
 use recon::Reconstruction;
 
@@ -87,7 +88,7 @@ fn check(one: &Application<'_>, args: &Arguments, size: Option<&[usize]>) -> Res
     match one {
         Application::Ladder(ladder) => {
             check_case(*ladder, args.case.as_deref())?;
-            ladder.outline(Which::Case(args.case.as_deref(), size))?;
+            ladder.outline(which(*ladder, args.case.as_deref(), size, BackendKind::Cuda))?;
         }
         Application::Reconstruction(one) => {
             if let Some(case) = &args.case {
@@ -112,19 +113,11 @@ pub(crate) fn run(context: &Context, ladders: &Ladders, args: &Arguments) -> Res
     let applications = chosen(ladders, &args.names)?;
     let size = args.size.as_deref().map(size).transpose()?;
     let protocol = budget(args.rounds, args.budget, true)?;
-    let which = Which::Case(args.case.as_deref(), size.as_deref());
     for one in &applications {
         check(one, args, size.as_deref())?;
     }
     let Backend::Cuda(_) = context.device.backend() else {
-        let found = context.device.describe();
-        let message =
-            format!("device of an application table: expected a GPU beside the CPU, found {found} alone");
-        return Err(BadInput::new(message)
-            .hint(
-                "rayspin info --device cuda tells why no GPU is found; rayspin-ladder NAME climbs on the CPU",
-            )
-            .into());
+        return published(context, &applications, args, &outputs);
     };
     let gpu = &context.device;
     let mut machine = MachineLimits::default();
@@ -140,17 +133,6 @@ pub(crate) fn run(context: &Context, ladders: &Ladders, args: &Arguments) -> Res
     };
     let mut table = processors.table(context.threads());
     let mut failed = Vec::new();
-    let save = |table: &Applications, to_stdout: bool| -> Result<()> {
-        for (path, kind) in outputs.iter().filter(|(path, _)| is_stdout(path) == to_stdout) {
-            let text = match kind {
-                Kind::Json => table.to_json()?,
-                Kind::Csv => show::lines(table),
-                Kind::Html => page::page(table).render(),
-            };
-            write(path, &text)?;
-        }
-        Ok(())
-    };
     stoppable(|| -> Result<()> {
         for one in &applications {
             if STOP.load(Ordering::SeqCst) {
@@ -158,7 +140,10 @@ pub(crate) fn run(context: &Context, ladders: &Ladders, args: &Arguments) -> Res
             }
             let name = one.name();
             let found = match one {
-                Application::Ladder(ladder) => processors.ladder(*ladder, which),
+                Application::Ladder(ladder) => {
+                    let which = which(*ladder, args.case.as_deref(), size.as_deref(), BackendKind::Cuda);
+                    processors.ladder(*ladder, which)
+                }
                 Application::Reconstruction(one) => processors.reconstruction(one, size.as_deref()),
             };
             match found {
@@ -176,14 +161,14 @@ pub(crate) fn run(context: &Context, ladders: &Ladders, args: &Arguments) -> Res
                 }
             }
             // A table takes minutes: what is complete stays.
-            save(&table, false)?;
+            save(&outputs, &table, false)?;
         }
         Ok(())
     })?;
     if !outputs.iter().any(|(path, _)| is_stdout(path)) {
-        files::print(&show::text(&table))?;
+        files::print(&show::text(&table, args.width))?;
     }
-    save(&table, true)?;
+    save(&outputs, &table, true)?;
     for one in &failed {
         say!("FAILED: {one}");
     }
@@ -194,6 +179,62 @@ pub(crate) fn run(context: &Context, ladders: &Ladders, args: &Arguments) -> Res
         anyhow::bail!("failed or wrong: {}", failed.len());
     }
     Ok(())
+}
+
+/// Writes the outputs that are files, or those that go to the standard output.
+fn save(outputs: &[(&PathBuf, Kind)], table: &Applications, to_stdout: bool) -> Result<()> {
+    for (path, kind) in outputs.iter().filter(|(path, _)| is_stdout(path) == to_stdout) {
+        let text = match kind {
+            Kind::Json => table.to_json()?,
+            Kind::Csv => show::lines(table),
+            Kind::Html => page::page(table).render(),
+        };
+        write(path, &text)?;
+    }
+    Ok(())
+}
+
+/// The table that is published with this version: where there is no GPU to measure.
+const PUBLISHED: &str = include_str!("../../../../../benches/results/2026-11-21-h100/applications.json");
+
+/// Shows and writes the published rows of these applications. Errors: options that only a measurement heeds.
+fn published(
+    context: &Context,
+    applications: &[Application<'_>],
+    args: &Arguments,
+    outputs: &[(&PathBuf, Kind)],
+) -> Result<()> {
+    for field in ["case", "size", "seed", "rounds", "budget", "remeasure"] {
+        if let Some(option) = context.given.name(field) {
+            let found = context.device.describe();
+            let message = format!("{option}: expected a GPU to measure with, found {found} alone");
+            let hint = "without it rayspin-ladder applications shows the published table";
+            return Err(BadInput::new(message).hint(hint).into());
+        }
+    }
+    let mut table = Applications::from_json(PUBLISHED)?;
+    let of = |name: &str| applications.iter().any(|one| one.name() == name);
+    table.rows.retain(|row| of(&row.name));
+    table.left_out.retain(|(name, _)| of(name));
+    for one in applications {
+        let name = one.name();
+        let known = table.rows.iter().any(|row| row.name == name)
+            || table.left_out.iter().any(|(left_out, _)| left_out == name);
+        if !known {
+            table.left_out.push((name.to_owned(), "it is not in the published table".to_owned()));
+        }
+    }
+    let day = table.began.get(..10).unwrap_or(&table.began);
+    context.console.note(&format!(
+        "no GPU to measure with ({}): these figures were published with Rayspin, measured {day} on {}",
+        context.device.describe(),
+        table.gpu
+    ));
+    save(outputs, &table, false)?;
+    if !outputs.iter().any(|(path, _)| is_stdout(path)) {
+        files::print(&show::text(&table, args.width))?;
+    }
+    save(outputs, &table, true)
 }
 
 impl Processors<'_> {
@@ -208,16 +249,16 @@ impl Processors<'_> {
         table
     }
 
-    /// The best rungs of a ladder on both processors.
+    /// The best variants of a ladder on both processors.
     fn ladder(&self, ladder: &dyn Ladder, which: Which<'_>) -> rayspin::core::Result<Found> {
         let outline = ladder.outline(which)?;
         let without = |why: &str| Ok(Found { row: Err(why.to_owned()), failed: Vec::new() });
-        if !outline.rungs.iter().any(|rung| rung.competes) {
-            return without("its rungs are not ways to one result");
+        if !outline.variants.iter().any(|variant| variant.competes) {
+            return without("its variants are not ways to one result");
         }
         for (kind, words) in [(BackendKind::Cpu, "the CPU"), (BackendKind::Cuda, "a GPU")] {
-            if !outline.rungs.iter().any(|rung| rung.competes && rung.backend == kind) {
-                return without(&format!("no rung for {words}"));
+            if !outline.variants.iter().any(|variant| variant.competes && variant.backend == kind) {
+                return without(&format!("no variant for {words}"));
             }
         }
         let about = ladder.about();
@@ -233,15 +274,15 @@ impl Processors<'_> {
                 Err(all) => {
                     failed.extend(worded(&all, about.name));
                     let why = match all.is_empty() {
-                        true => format!("no rung for the {words} takes this problem"),
-                        false => format!("no rung for the {words} was right"),
+                        true => format!("no variant for the {words} takes this problem"),
+                        false => format!("no variant for the {words} was right"),
                     };
                     return Ok(Found { row: Err(why), failed });
                 }
             }
         }
-        let (Some(gpu), Some(cpu)) = (sides.pop(), sides.pop()) else { return without("no rungs") };
-        let Some(on_gpu) = &gpu.on_gpu else { return without("no rung for a GPU") };
+        let (Some(gpu), Some(cpu)) = (sides.pop(), sides.pop()) else { return without("no variants") };
+        let Some(on_gpu) = &gpu.on_gpu else { return without("no variant for a GPU") };
         let row = Row {
             name: about.name.to_owned(),
             title: about.title.to_owned(),
@@ -264,18 +305,20 @@ impl Processors<'_> {
         bounds: (rayspin::tune::Peak, rayspin::tune::Flow),
     ) -> rayspin::core::Result<std::result::Result<Best, Vec<(String, String)>>> {
         let about = ladder.about();
-        let fits = |rung: &Rung| rung.backend == device.kind() && rung.competes && rung.refuses.is_none();
+        let fits = |variant: &VariantInfo| {
+            variant.backend == device.kind() && variant.competes && variant.refuses.is_none()
+        };
         let (stage, began) = (format!("{} on {words}", about.name), Instant::now());
         self.progress.begin(&stage, 0);
         let found = ladder.open(which, device, self.seed).and_then(|mut session| {
             let tuned = tuned(session.as_mut(), device, about.name, &fits)?;
             let race = Race { protocol: &self.protocol, limits: self.limits, launch: self.launch, bounds };
-            best(session.as_mut(), device, &race, &mut |rung| {
+            best(session.as_mut(), device, &race, &mut |variant| {
                 if STOP.load(Ordering::SeqCst) {
                     return Err(Error::Interrupted);
                 }
-                let kept = tuned.iter().find(|(name, _)| *name == rung.name);
-                Ok(Some(kept.map_or_else(|| rung.space.default_config(), |(_, config)| config.clone())))
+                let kept = tuned.iter().find(|(name, _)| *name == variant.name);
+                Ok(Some(kept.map_or_else(|| variant.space.default_config(), |(_, config)| config.clone())))
             })
         });
         self.progress.end(&stage, began.elapsed().as_secs_f64());
@@ -284,7 +327,7 @@ impl Processors<'_> {
 }
 
 fn worded(failed: &[(String, String)], ladder: &str) -> Vec<String> {
-    failed.iter().map(|(rung, why)| format!("{rung} of {ladder}: {why}")).collect()
+    failed.iter().map(|(variant, why)| format!("{variant} of {ladder}: {why}")).collect()
 }
 
 #[cfg(test)]

@@ -10,8 +10,8 @@ use super::show;
 const RULE: &str = "Bottleneck: the larger of the shares of memory bandwidth and of arithmetic that any implementation takes of the \
     measured limits, where it is at least 50 %; else launches, where those that do nothing would take half of the time; else what \
     the compiled kernel's instructions let estimate (~), instruction issue or special functions; else latency, with the largest \
-    share beside it. A share above 120 % limits nothing: other units do that work. Not told: the kernel makes do with less work than is \
-    counted, or with units that no limit was measured of.";
+    share beside it. A share above 120 % limits nothing: other units do that work. Not told: the kernel computes on units that \
+    the estimate leaves out.";
 
 const COLUMNS: &str = "Threads at once: what multiprocessors hold of the blocks that there are, of the kernel with most threads. \
     Kernel: inputs and outputs lie in the processor's memory. Application: from memory of the host to memory of the host; with \
@@ -41,7 +41,7 @@ pub(super) fn page(all: &Applications) -> Page {
     for row in all.rows.iter().filter(|row| row.kind == Kind::Reconstruction) {
         whole = whole.table(stages(row));
     }
-    page.section(Section::new("What was compared").table(rungs(all)).table(threads(all)))
+    page.section(Section::new("What was compared").table(variants(all)).table(threads(all)))
         .section(Section::new("Shares of the limits").table(shares(all)).table(limits(all)))
         .section(whole)
 }
@@ -62,9 +62,9 @@ fn speed_ups(all: &Applications) -> BarChart {
     chart
 }
 
-fn rungs(all: &Applications) -> Table {
+fn variants(all: &Applications) -> Table {
     let columns = ["Application", "What", "Problem", "Best on the CPU", "Best on the GPU"].map(Column::text);
-    let mut table = Table::new("Rungs", columns);
+    let mut table = Table::new("Variants", columns);
     for row in &all.rows {
         let texts = [&row.name, &row.title, &row.problem, &row.cpu.kernel, &row.gpu.kernel];
         table.push(texts.map(|text| text.as_str().into()));

@@ -6,12 +6,14 @@ use rayspin::report::table::{Cell, Column, Table};
 use rayspin_lab::application::{Applications, Kind, Row};
 
 use super::super::csv::quoted;
+use crate::args::Width;
 
 /// The table, and under it what has no row.
-pub(super) fn text(all: &Applications) -> String {
+pub(super) fn text(all: &Applications, width: Width) -> String {
     let mut text = String::new();
     if !all.rows.is_empty() {
-        text = table(all, true).to_string();
+        let table = table(all, true);
+        text = format!("{}\n{}\n", width.text(&table), width.legend([&table]));
     }
     for (name, why) in &all.left_out {
         let _ = writeln!(text, "no row: {name}: {why}");
@@ -21,23 +23,33 @@ pub(super) fn text(all: &Applications) -> String {
 
 /// What is compared.
 pub(super) fn caption(all: &Applications) -> String {
-    format!("Applications: times with {}, × against {}", all.gpu, all.cpu)
+    let day = all.began.get(..10).unwrap_or(&all.began);
+    format!("Applications: times with {}, × against {}, measured {day}", all.gpu, all.cpu)
 }
 
 /// The sources' columns, with the GPU's times where there is room.
 pub(super) fn table(all: &Applications, times: bool) -> Table {
     let mut columns = vec![
         Column::text("Application"),
-        Column::text("Bottleneck"),
-        Column::number("Threads at once").decimals(0),
+        Column::text("Bottleneck").legend(
+            "what limits the GPU's kernel, and its share of that limit; ~ is an estimate, latency with the largest share beside it",
+        ),
+        Column::number("Threads at once")
+            .decimals(0)
+            .legend("threads that the GPU holds at once, of the kernel with most of them"),
     ];
-    for (name, speed_up) in [("Kernel", "Kernel ×"), ("Application", "Application ×")] {
+    let kernel = ("Kernel", "time of the kernel on the GPU, data in its memory", "Kernel ×");
+    let whole = ("Application", "the same from memory of the host to memory of the host", "Application ×");
+    for (name, meaning, speed_up) in [kernel, whole] {
         if times {
-            columns.push(Column::number(name).seconds());
+            columns.push(Column::number(name).seconds().legend(meaning));
         }
-        columns.push(Column::number(speed_up).significant(3));
+        columns.push(
+            Column::number(speed_up).significant(3).legend("time of the CPU's best variant over the GPU's"),
+        );
     }
-    columns.push(Column::text("Most of it"));
+    columns
+        .push(Column::text("Most of it").legend("the part of the application that takes longest on the GPU"));
     let mut table = Table::new(caption(all), columns);
     for row in &all.rows {
         let mut cells = vec![row.name.as_str().into(), row.bottleneck.words().into(), threads(row)];

@@ -12,6 +12,8 @@ const RATES: Rates = Rates {
     f32: 1e9,
     f64: 1e9,
     i32: 1e9,
+    tensor_f64: None,
+    tensor_f16: None,
     special: None,
     shared: None,
     texture: None,
@@ -20,7 +22,7 @@ const RATES: Rates = Rates {
 };
 
 #[test]
-fn rows_are_made_of_the_best_rungs_of_both_processors() {
+fn rows_are_made_of_the_best_variants_of_both_processors() {
     let Ok(emulator) = Emulator::device() else { return };
     let effort = Effort { bytes: 1 << 16, repeats: 1, seconds: 1e-4, rounds: 16 };
     let known = measure(&emulator, &effort).unwrap();
@@ -56,26 +58,28 @@ fn rows_are_made_of_the_best_rungs_of_both_processors() {
         assert!((all - row.gpu.application_seconds.unwrap()).abs() < 1e-9, "{row:?}");
         assert!(row.bottleneck.shares.len() >= 3, "{row:?}");
     }
-    // Three matrices of f32, two of which go to the GPU.
+    // Three matrices of f32. Two of them go to the GPU.
     let (to, from) = table.rows[0].gpu.bytes.unwrap();
     assert_eq!(to, 2 * from);
 
     assert_eq!(Applications::from_json(&table.to_json().unwrap()).unwrap(), table);
-    let text = show::text(&table);
-    assert!(text.contains(", × against ") && text.contains("no row: access: its rungs"), "{text}");
+    let width = crate::args::Width { wide: false };
+    let text = show::text(&table, width);
+    assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
+    assert!(text.contains(", × against ") && text.contains("no row: access: its variants"), "{text}");
     assert_eq!(show::lines(&table).lines().count(), 4);
     let page = page::page(&table).render();
     assert!(page.contains("transpose: application") && page.contains("access has no row"));
     table.rows.clear();
     assert!(!page::page(&table).render().contains("What was compared"));
-    assert!(!show::text(&table).contains("Kernel"));
+    assert!(!show::text(&table, width).contains("Kernel"));
 }
 
 #[test]
 fn a_reconstruction_is_a_row_of_its_stages() {
     // Both sides are the CPU: the emulated GPU reconstructs in tests of its own.
     let cpu = Device::cpu_with_threads(2).unwrap();
-    let known = Limits { of: String::new(), rates: RATES };
+    let known = Limits { of: String::new(), measured: None, busy: false, rates: RATES };
     let processors = Processors {
         progress: &Silent,
         cpu: cpu.clone(),

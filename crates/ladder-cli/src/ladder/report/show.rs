@@ -7,18 +7,19 @@ use rayspin::report::table::{Cell, Column, Table};
 
 use super::super::occupancy::{Limit, Waves};
 use super::{Line, Part, Processor, Takes, count};
+use crate::args::Width;
 
 /// Below this occupancy a launch gets a note.
 const LOW: f64 = 1.0 / 3.0;
 
 /// The table, its notes, and what it leaves out.
-pub(super) fn text(part: &Part) -> String {
-    let mut text = table(part).to_string();
+pub(super) fn text(part: &Part, width: Width) -> String {
+    let mut text = width.text(&table(part));
     for note in distinct(part.launches.iter().flat_map(|line| &line.notes)) {
         let _ = writeln!(text, "{}: {note}", noted(part, note).join(", "));
     }
     for why in distinct(part.left_out.iter().map(|(_, why)| why)) {
-        let of = part.left_out.iter().filter(|(_, other)| other == why).map(|(rung, _)| *rung);
+        let of = part.left_out.iter().filter(|(_, other)| other == why).map(|(variant, _)| *variant);
         let _ = writeln!(text, "left out: {}: {why}", of.collect::<Vec<_>>().join(", "));
     }
     text
@@ -35,23 +36,24 @@ fn distinct<'a>(texts: impl Iterator<Item = &'a String>) -> Vec<&'a String> {
     found
 }
 
-/// What a note is said of: rungs, and where it is not said of all launches of a rung, these.
+/// The variants that have a note, and, where not all launches of a variant have it, the launches.
 fn noted(part: &Part, note: &String) -> Vec<String> {
     let mut names = Vec::new();
     let mut rest = part.launches.as_slice();
     while let Some(first) = rest.first() {
-        let (of_rung, others) = rest.split_at(rest.iter().take_while(|line| line.rung == first.rung).count());
+        let (of_variant, others) =
+            rest.split_at(rest.iter().take_while(|line| line.variant == first.variant).count());
         rest = others;
-        let with: Vec<_> = of_rung.iter().filter(|line| line.notes.contains(note)).collect();
-        if with.len() == of_rung.len() {
-            names.push(first.rung.to_owned());
+        let with: Vec<_> = of_variant.iter().filter(|line| line.notes.contains(note)).collect();
+        if with.len() == of_variant.len() {
+            names.push(first.variant.to_owned());
             continue;
         }
         names.extend(with.into_iter().map(|line| {
-            let equal = of_rung.iter().filter(|other| other.kernel == line.kernel).count();
+            let equal = of_variant.iter().filter(|other| other.kernel == line.kernel).count();
             match equal {
-                1 => format!("{} ({})", line.rung, line.kernel),
-                _ => format!("{} ({}, grid {})", line.rung, line.kernel, sides(line.blocks)),
+                1 => format!("{} ({})", line.variant, line.kernel),
+                _ => format!("{} ({}, grid {})", line.variant, line.kernel, sides(line.blocks)),
             }
         }));
     }
@@ -79,31 +81,34 @@ fn caption(part: &Part) -> String {
     text
 }
 
-fn table(part: &Part) -> Table {
+pub(super) fn table(part: &Part) -> Table {
     let repeated = part.launches.iter().any(|line| line.launches > 1);
-    let mut columns = vec![Column::text("Rung"), Column::text("Kernel")];
+    let mut columns = vec![Column::text("Variant"), Column::text("Kernel")];
     if repeated {
         columns.push(Column::number("Launches").decimals(0));
     }
     columns.extend([
         Column::text("Blocks"),
         Column::text("Threads"),
-        Column::number("Registers").decimals(0),
-        Column::number("Shared").unit("B"),
-        Column::number("Local").unit("B").decimals(0),
-        Column::number("Spilled").unit("B"),
-        Column::number("Held").decimals(0),
-        Column::text("Limited by"),
-        Column::number("Occupancy").unit("%").decimals(0),
-        Column::number("Waves").decimals(2),
-        Column::number("Last wave").unit("%").decimals(0),
+        Column::number("Registers").decimals(0).legend("of a thread"),
+        Column::number("Shared").unit("B").legend("bytes of shared memory of a block"),
+        Column::number("Local").unit("B").decimals(0).legend("bytes of local memory of a thread"),
+        Column::number("Spilled").unit("B").legend("bytes of registers that a thread keeps in local memory"),
+        Column::number("Held").decimals(0).legend("blocks that a multiprocessor holds at once"),
+        Column::text("Limited by").legend("what lets it hold no more"),
+        Column::number("Occupancy")
+            .unit("%")
+            .decimals(0)
+            .legend("threads of the held blocks over the most that a multiprocessor holds"),
+        Column::number("Waves").decimals(2).legend("blocks over those that all multiprocessors hold at once"),
+        Column::number("Last wave").unit("%").decimals(0).legend("how much of the last wave is filled"),
     ]);
     let mut table = Table::new(caption(part), columns);
     let number = |value: Option<u32>| Cell::from(value.map(f64::from));
     let percent = |share: Option<f64>| Cell::from(share.map(|share| 100.0 * share));
     for line in &part.launches {
         let takes = line.takes;
-        let mut cells = vec![line.rung.into(), line.kernel.as_str().into()];
+        let mut cells = vec![line.variant.into(), line.kernel.as_str().into()];
         if repeated {
             cells.push((line.launches as f64).into());
         }
@@ -267,9 +272,9 @@ mod tests {
     }
 
     #[test]
-    fn a_note_names_launches_where_others_of_the_rung_do_without() {
-        let line = |rung, kernel: &str, blocks, note: &[&str]| Line {
-            rung,
+    fn a_note_names_launches_where_others_of_the_variant_do_without() {
+        let line = |variant, kernel: &str, blocks, note: &[&str]| Line {
+            variant,
             kernel: kernel.to_owned(),
             blocks: [blocks, 1, 1],
             notes: note.iter().map(|&note| note.to_owned()).collect(),
@@ -284,7 +289,7 @@ mod tests {
         let left_out = vec![("c", "no".to_owned()), ("d", "no".to_owned())];
         let part =
             Part { ladder: "l", problem: "p".to_owned(), processor: processor((9, 0)), launches, left_out };
-        let text = text(&part);
+        let text = text(&part, Width { wide: true });
         assert!(
             text.ends_with("\na, b (sum, grid 2), b (end): small\nb (end): slow\nleft out: c, d: no\n"),
             "{text}"

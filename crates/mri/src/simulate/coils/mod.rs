@@ -19,11 +19,12 @@ use loops::{Loop, fit, fit_points, in_object, place_loops};
 /// The k-space of a coil image is then a finite sum of shifted transforms of the object, exact at any k:
 /// ∫ c_n ρ e^{−i2πk·x} dx = Σ_j w_{nj} ρ̂(k − κ_j).
 ///
-/// The harmonics are κ = j/2 cycles per field of view with integer j, |j|² ≤ 6 to 16: their period is two fields of view,
-/// so that nothing forces the two edges of the field to be equal. The weights are the least-squares fit to the Biot–Savart
-/// fields B_x − iB_y of circular loops around the object (the principle of reciprocity: Hoult & Richards, J Magn Reson
-/// 24:71, 1976). The polynomial *is* the sensitivity, in the samples as in [`CoilSensitivities::maps`];
-/// [`CoilSensitivities::fit_error`] only says how far it is from a loop's field. Positions are in fields of view.
+/// The harmonics are κ = j/2 cycles per field of view with integer j, |j|² ≤ 6 to 16. Their period is two
+/// fields of view, so that nothing forces the two edges of the field to be equal. The weights are the
+/// least-squares fit to the Biot–Savart fields B_x − iB_y of circular loops around the object (the principle
+/// of reciprocity: Hoult & Richards, J Magn Reson 24:71, 1976). The polynomial *is* the sensitivity, in the
+/// samples as in [`CoilSensitivities::maps`]; [`CoilSensitivities::fit_error`] only says how far it is from a
+/// loop's field. Positions are in fields of view.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CoilSensitivities {
     dims: usize,

@@ -88,9 +88,9 @@ impl FieldMap {
 
 /// An object, its coils and the field, from which samples are taken.
 ///
-/// A linear field moves k, d(k, t) = d(k + g t), in closed form. Any other field is integrated over each ellipse by
-/// quadrature that converges exponentially, and summed at all (k, t) by one non-uniform transform of the places (x, f(x)):
-/// e^{−i2π(k·x + t f)} is a Fourier kernel of one dimension more.
+/// A linear field moves k, d(k, t) = d(k + g t), in closed form. Any other field is integrated over each
+/// ellipse by quadrature that converges exponentially. One non-uniform transform of the places (x, f(x)) sums
+/// it at all (k, t): e^{−i2π(k·x + t f)} is a Fourier kernel of one dimension more.
 pub(super) enum FieldSampler {
     Linear { gradient: [f64; 3] },
     Curved(Box<Quadrature>),

@@ -136,9 +136,9 @@ impl Phantom {
 
     /// ρ̂(k) = ∫ ρ(x) e^{−i2πk·x} dx at k in cycles per field of view, exactly (to about 1e-14 of the largest value).
     ///
-    /// An ellipse contributes A·ab·J₁(2πK)/K and an ellipsoid A·abc·(sin 2πK − 2πK cos 2πK)/(2π²K³), with
-    /// K = |(a k_u, b k_v, c k_w)| in its own axes, times e^{−i2πk·c} for its centre c (Van de Walle et al., IEEE Trans
-    /// Med Imaging 19:1160, 2000; Koay et al., Magn Reson Med 58:430, 2007).
+    /// An ellipse contributes A·ab·J₁(2πK)/K and an ellipsoid A·abc·(sin 2πK − 2πK cos 2πK)/(2π²K³), times
+    /// e^{−i2πk·c} for its centre c. K = |(a k_u, b k_v, c k_w)| in its own axes. Sources: Van de Walle et
+    /// al., IEEE Trans Med Imaging 19:1160, 2000; Koay et al., Magn Reson Med 58:430, 2007.
     pub fn transform(&self, k: &[f64]) -> C64 {
         let mut point = [0.0; 3];
         for (to, from) in point.iter_mut().zip(k).take(self.dims) {

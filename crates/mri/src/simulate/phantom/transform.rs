@@ -91,8 +91,9 @@ fn chebyshev_cell(f: fn(f64) -> f64, cell: f64) -> [f64; TERMS] {
 
 /// ρ̂(k − κ_j) for a fixed list of shifts κ_j: what no k changes is computed once.
 ///
-/// The axes' map u = diag(a, b, c)·Rᵀk is linear, so u(k − κ) = u(k) − u(κ), and the centre's phase factors into
-/// e^{−i2πk·c}·e^{+i2πκ·c}: for each pair of shift and ellipsoid there remain one square root and one radial function.
+/// The axes' map u = diag(a, b, c)·Rᵀk is linear, so u(k − κ) = u(k) − u(κ). The centre's phase factors into
+/// e^{−i2πk·c}·e^{+i2πκ·c}. For each pair of shift and ellipsoid there remain one square root and one radial
+/// function.
 pub(crate) struct Evaluator {
     radial: Table,
     parts: Vec<Prepared>,

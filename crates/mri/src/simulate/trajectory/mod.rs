@@ -96,7 +96,7 @@ impl Default for Hardware {
     }
 }
 
-/// The image that a trajectory is to resolve.
+/// The image for a trajectory to resolve.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Grid {
     /// 2 or 3.
@@ -112,7 +112,7 @@ pub struct Grid {
 /// One readout.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Shot {
-    /// Flags besides those of its place in the slice and in the scan.
+    /// Flags besides the flags of its place in the slice and in the scan.
     pub flags: Flags,
     /// Counters; slice and repetition are left 0.
     pub counters: Counters,

@@ -8,11 +8,12 @@ use super::cartesian::calibration_range;
 
 /// A variable-density Poisson-disc mask `[z, y]` of a phase-encoding grid, true where a line is played.
 ///
-/// Grid points are visited in random order and taken when every point taken so far is at least (r(p) + r(q))/2 away, in
-/// grid steps, with r(k) = r₀ (1 + slope·ρ) and ρ the distance from the centre, 1 at the middle of the grid's edges. r₀ is
-/// found by bisection; the few points too many that the nearest r₀ gives are dropped at random, so the number of points,
-/// calibration region included, is the grid's over `acceleration`, rounded. The calibration region is full and keeps no
-/// distance (dart throwing: Cook, ACM Trans Graph 5:51, 1986; in MRI, Lustig & Pauly, Magn Reson Med 64:457, 2010).
+/// Grid points are visited in random order. A point is taken when every point taken so far is at least
+/// (r(p) + r(q))/2 away, in grid steps. Here r(k) = r₀ (1 + slope·ρ), and ρ is the distance from the centre,
+/// 1 at the middle of the grid's edges. r₀ is found by bisection. The few points too many that the nearest r₀
+/// gives are dropped at random. So the number of points, calibration region included, is the grid's over
+/// `acceleration`, rounded. The calibration region is full and keeps no distance (dart throwing: Cook, ACM
+/// Trans Graph 5:51, 1986; in MRI, Lustig & Pauly, Magn Reson Med 64:457, 2010).
 ///
 /// Errors: an empty grid; `acceleration` below 1, not finite or above the number of lines; `slope` negative or not
 /// finite; a calibration region larger than the lines allowed.

@@ -20,11 +20,11 @@ pub struct SpiralReadout {
 /// The fastest Archimedean spiral k(θ) = λθ e^{iθ} from rest at the centre to `k_max` (cycles/m), λ = M/(2π FOV) for M
 /// interleaves, under |dk/dt| ≤ γG and |d²k/dt²| ≤ γS.
 ///
-/// With the speed v = |dk/dt| and the curvature κ(θ) = (θ² + 2)/(λ(1 + θ²)^{3/2}) the slew rate splits into v̇ along and
-/// v²κ across the path, so v̇ = √((γS)² − (v²κ)²) until v = γG. κ falls with θ, hence greedy acceleration is optimal and
-/// never leaves the limits (Glover, Magn Reson Med 42:412, 1999; time optimality: Lustig et al., IEEE Trans Med Imaging
-/// 27:866, 2008). G is lowered to 1/(γ · dwell · FOV) where the samples could not follow. Integrated by Runge–Kutta steps of
-/// at most 0.05 µs.
+/// With the speed v = |dk/dt| and the curvature κ(θ) = (θ² + 2)/(λ(1 + θ²)^{3/2}) the slew rate splits into
+/// v̇ along and v²κ across the path. So v̇ = √((γS)² − (v²κ)²) until v = γG. κ falls with θ, hence greedy
+/// acceleration is optimal and never leaves the limits. Sources: Glover, Magn Reson Med 42:412, 1999; for
+/// time optimality, Lustig et al., IEEE Trans Med Imaging 27:866, 2008. G is lowered to 1/(γ · dwell · FOV)
+/// where the samples could not follow. Integrated by Runge–Kutta steps of at most 0.05 µs.
 ///
 /// Errors: inputs that are not positive; a readout longer than 65 535 samples.
 pub fn spiral_readout(

@@ -254,7 +254,7 @@ fn echo_trains_alternate_sample_their_ramps_and_respect_the_limits() {
                     let top = 35f64.min(hardware.readout_gradient(fov)).min((area * 150.0).sqrt() * 1e3);
                     assert!(gradient <= top * 1.0001 && gradient > 0.97 * top, "{gradient} of {top}");
                     assert!(slew <= 150.001 && slew > 149.9, "{slew}");
-                    // Ramp samples are closer together than those of the flat top.
+                    // Ramp samples are closer together than samples of the flat top.
                     let middle = (x[x.len() / 2] - x[x.len() / 2 - 1]).abs();
                     assert!((x[1] - x[0]).abs() < 0.5 * middle && middle <= 1.0 + 1e-9);
                 }

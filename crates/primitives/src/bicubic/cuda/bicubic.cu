@@ -76,7 +76,8 @@ static __device__ void points(cudaTextureObject_t image, P* __restrict__ out, in
     put(out + (size_t)y * wide + x, unit * sum);
 }
 
-// Four fetches that the unit interpolates: two pixels whose weights have one sign are one fetch between them. Of a B-spline all have.
+// Four fetches that the unit interpolates: two pixels whose weights have one sign are one fetch between them. All weights of
+// a B-spline have one sign.
 template <class P>
 static __device__ void four(cudaTextureObject_t image, P* __restrict__ out, int high, int wide, const int* __restrict__ places,
                             const float4* __restrict__ table, float unit) {

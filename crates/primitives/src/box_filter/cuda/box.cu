@@ -169,9 +169,9 @@ static __device__ __forceinline__ Block<P> load(const P* row, int x, int columns
     return block;
 }
 
-// Both passes at once: a warp has 32 V columns and slides down `each` rows with V running sums a lane. Along a row it scans the
-// columns' sums, and a window is the difference of two prefixes, which lie in shared memory of the warp's own: no barrier of the
-// block, and nothing between the passes goes through memory. `left` and `right` columns at the ends only serve the others.
+// Both passes at once. A warp has 32 V columns and slides down `each` rows with V running sums a lane. Along a row it scans the
+// columns' sums. A window is the difference of two prefixes, which lie in shared memory of the warp's own. So the block needs no
+// barrier, and nothing between the passes goes through memory. `left` and `right` columns at the ends only serve the others.
 template <class P>
 static __device__ void fused(const P* __restrict__ image, P* __restrict__ out, int rows, int columns, int radius, int each,
                              int across, int left, int right, double inverse) {

@@ -1,4 +1,4 @@
-// Points of a stream: two of a block, (w0, w1) and (w2, w3), whose coordinates are the middles of 2^25 cells of an axis, so that
+// Points of a stream: two of a block, (w0, w1) and (w2, w3). Their coordinates are the middles of 2^25 cells of an axis. So
 // squares and their sum are exact in 64-bit integers and in doubles alike.
 
 static __device__ __forceinline__ unsigned cell(unsigned word) { return word >> 6 | 1; }

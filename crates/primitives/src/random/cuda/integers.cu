@@ -4,8 +4,8 @@
 #define KIND 0
 #endif
 
-// A column of the alias table in `columns` for each value of a word's upper bits: x is the upper half of its threshold, of y the
-// lower half what words below the threshold stand for and the upper half what others do.
+// `columns` has a column of the alias table for each value of a word's upper bits. x is the upper half of its threshold. The lower
+// half of y is the number for words below the threshold, the upper half the number for other words, both less `first`.
 struct Law {
     const uint2* columns;
     // The same as 64-bit numbers, and after them the lower halves of the thresholds.
@@ -54,7 +54,7 @@ static __device__ __forceinline__ void give(unsigned* __restrict__ out, size_t n
     }
 }
 
-// The law, its table copied where KIND asks for that. Every thread of a block has to come here.
+// The law, with its table copied to shared memory where KIND is 1. Every thread of a block has to come here.
 static __device__ __forceinline__ Law prepare(const size_t* __restrict__ table, unsigned bits, unsigned first) {
     Law law = {(const uint2*)table, table, bits, first};
 #if KIND == 1

@@ -6,7 +6,7 @@
 #define KIND 0
 #endif
 
-// Polynomials that the parameters are multiplied into, as packed there.
+// Polynomials with the parameters multiplied in, packed as in draw.rs.
 struct Polynomials {
     float4 a, b, c, d, e;
 };
@@ -63,7 +63,7 @@ static __device__ __forceinline__ float exponential(float x) {
     return MUL(MUL(p, __int_as_float((half + 127) << 23)), __int_as_float((whole - half + 127) << 23));
 }
 
-// The number of which r q, times the scale unless that is in r, is the normal one.
+// The result for the normal number r q. The scale multiplies r q unless r contains it already.
 static __device__ __forceinline__ float number(float r, float q, const Polynomials& k) {
 #if KIND == 3
     const float m = FMA(r, q, k.c.y), f = FMA(r, q, ADD(k.c.y, -m));

@@ -1,6 +1,6 @@
 // Normal numbers of double precision: ziggurat.rs, operation by operation. KIND: 1 normal, 2 log-normal, 3 log-normal whose location and
-// scale let no power of 2 leave the normal numbers. Two of a block. Location and scale of log-normal numbers are those of the power of
-// 2.
+// scale let no power of 2 leave the normal numbers. A block gives two numbers. For log-normal numbers
+// location and scale belong to the exponent of 2, not of e.
 
 #ifndef KIND
 #define KIND 1
@@ -12,9 +12,9 @@
 constexpr unsigned LAYERS = 1u << 11;
 constexpr double TAIL = 4.216370409511897;
 
-// Of each layer what turns a word into a number, and the edge within which all numbers are under the curve.
+// For each layer: the factor that turns a word into a number, and the edge within which all numbers are under the curve.
 __device__ double2 layers[LAYERS];
-// Of each layer where it begins and how high it is.
+// For each layer: the y where it begins, and its height.
 __device__ double2 sides[LAYERS];
 
 static __device__ __forceinline__ double logarithm(double u) {
@@ -105,7 +105,7 @@ static __device__ __forceinline__ double number(size_t word, size_t block, unsig
 constexpr unsigned OPEN = 1024;
 
 // Blocks `from` to `from` + `end` of the stream, and of the block after them the first `rest` numbers. `from` is a multiple of 2^29:
-// so many blocks entries tell apart, with the place in a block in their lowest bits.
+// entries tell 2^29 blocks apart, and hold the place in a block in their lowest bits.
 //
 // What a layer does not decide is listed, and written again when the block of threads has its part: decided at once it would keep
 // waiting a whole warp, whose other lanes have nothing to decide. The layers are copied to where all lanes can ask at once.

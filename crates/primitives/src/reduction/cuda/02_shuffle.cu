@@ -129,7 +129,7 @@ extern "C" __global__ void __launch_bounds__(MOST_THREADS, 1)
     if (threadIdx.x == 0) out[blockIdx.x] = scaled(v, scale);
 }
 
-// The block that draws the last ticket joins the numbers of all, in the order of the blocks whichever it is; the ticket ends at 0,
+// The block that draws the last ticket joins the numbers of all blocks, always in the order of the blocks. The ticket ends at 0,
 // where it began.
 extern "C" __global__ void __launch_bounds__(MOST_THREADS, 1)
     one_pass(const ELEMENT* __restrict__ a, const ELEMENT* __restrict__ b, unsigned long long n, ACC* parts,
@@ -165,7 +165,7 @@ extern "C" __global__ void __launch_bounds__(MOST_THREADS, 1)
     flags(const ELEMENT* __restrict__ a, const ELEMENT* __restrict__ b, unsigned long long n,
           unsigned long long* words, ACC* out, double scale) {
 #if !defined(RAYSPIN_EMULATED) && __CUDA_ARCH__ >= 900
-    // Of an early launch: nothing before this touches memory.
+    // An early launch waits here: nothing before this touches memory.
     asm volatile("griddepcontrol.wait;" ::: "memory");
 #endif
     const u64 flag = 1ull << 32;

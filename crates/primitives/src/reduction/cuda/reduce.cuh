@@ -63,7 +63,7 @@ static __device__ __forceinline__ ACC at(const ELEMENT* a, const ELEMENT* b, u64
 #endif
 }
 
-// Of an index behind the last element, what changes nothing.
+// An element's share; behind the last element the identity, which changes nothing.
 static __device__ __forceinline__ ACC at_or_none(const ELEMENT* a, const ELEMENT* b, u64 i, u64 n) {
     return i < n ? at(a, b, i) : identity();
 }

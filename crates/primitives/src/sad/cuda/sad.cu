@@ -1,5 +1,5 @@
-// Sums of absolute differences of 4 × 4 pixels of a frame and of those of a reference frame, displaced by −radius … radius. Beyond
-// its edges a frame goes on as its edge.
+// Sums of absolute differences between 4 × 4 pixels of a frame and 4 × 4 pixels of a reference frame, displaced by −radius … radius.
+// Beyond its edges a frame goes on as its edge.
 
 static __device__ __forceinline__ int inside(int at, int size) { return min(max(at, 0), size - 1); }
 
@@ -38,7 +38,7 @@ extern "C" __global__ void textured(cudaTextureObject_t current, cudaTextureObje
     sums[i] = (unsigned short)(int)(255.0f * sum + 0.5f);
 }
 
-// BLOCKS blocks of pixels beside each other a thread block; the part of the reference that they meet is in shared memory.
+// A thread block takes BLOCKS blocks of pixels side by side. Their part of the reference lies in shared memory.
 #ifndef BLOCKS
 #define BLOCKS 4
 #define THREADS 256

@@ -1,4 +1,4 @@
-// The published rungs: reads of global memory, of textures, of a shared tile.
+// The published variants: reads of global memory, of textures, of a shared tile.
 
 // Twelve reads, each corner twice, in floating point.
 extern "C" __global__ void twelve_reads(const unsigned char* __restrict__ image, unsigned char* __restrict__ out, int rows,

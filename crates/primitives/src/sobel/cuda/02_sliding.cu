@@ -1,9 +1,9 @@
 // Strips of PIXELS columns, a thread each, that slide down some rows with the last two rows in registers: a row is read once a
-// strip, by loads of ALIGN bytes, and no shared memory. Two pixels lie in one register, those of even and of odd columns apart,
-// so that a neighbour to the side is the other register or one permutation away.
+// strip, by loads of ALIGN bytes, and no shared memory. A register holds two pixels, and even and odd columns have registers of
+// their own. So a neighbour to the side is the other register or one permutation away.
 //
-// HALVES 0: pairs of 16-bit integers. HALVES 1: pairs of half-precision numbers, which hold integers to 2048 exactly; the most that
-// arises is 2040. Their absolute value is part of an addition and their multiply-add one instruction.
+// HALVES 0: pairs of 16-bit integers. HALVES 1: pairs of half-precision numbers, which hold integers to 2048 exactly; the largest
+// is 2040. Their absolute value is part of an addition and their multiply-add one instruction.
 
 #ifndef ALIGN
 #define ALIGN 16

@@ -179,11 +179,12 @@ extern "C" __global__ void registers(const ELEMENT* __restrict__ a, ELEMENT* __r
     for (unsigned i = 0; i < V; ++i) store(b + (x + i) * rows + y, out[i]);
 }
 
-// A tile of TILE×TILE elements through shared memory, V×V of them turned in registers on the way, so that every access moves V
-// elements: to and from memory whole rows of the tile, in shared memory words of a row that is exclusive-ored with its number,
-// which keeps the lanes of both sides on different banks. Rows and columns are multiples of V.
+// A tile of TILE×TILE elements goes through shared memory. V×V of them are transposed in registers on the way, so that every
+// access moves V elements. Accesses to memory take whole rows of the tile. In shared memory, a word's place in its row is
+// exclusive-ored with the row's number over V, which keeps the lanes of both sides on different banks. Rows and columns are
+// multiples of V.
 #define WORDS (TILE / V)
-// Words that all banks hold in one row of 128 bytes, less one, or those of a tile's row.
+// BANKS: words that all banks hold in one row of 128 bytes. MASK: BANKS or the words of a tile's row, the smaller, less one.
 #define BANKS (128 / (V * (unsigned)sizeof(ELEMENT)))
 #define MASK ((WORDS < BANKS ? WORDS : BANKS) - 1)
 

@@ -10,8 +10,9 @@ use crate::nudft::cpu::phases::Fold;
 use crate::nudft::grid::{Axis, Grid};
 use crate::nudft::tune::Host;
 
-/// Q is Hermitian when weights are real, Q(−x) = conj Q(x), so half of it is summed: displacements −n..0 of the first
-/// axis, and of the rest the faces at −n of the other axes, whose mirror images lie outside the grid.
+/// With real weights Q is Hermitian, Q(−x) = conj Q(x), so half of it is summed. These are displacements −n..0 of the first
+/// axis. The rest is mirrored, except for the faces at −n of the other axes, whose mirror images lie outside the grid; these
+/// are summed too.
 pub(super) fn q<T: SimdReal>(
     cpu: &Host<'_>,
     trajectory: &Trajectory,
@@ -45,7 +46,7 @@ pub(super) fn q<T: SimdReal>(
             *between = without_first(*between, 1);
         }
         axes[face].count = 1;
-        // The single point goes first so that the columns are a whole axis.
+        // The single point goes first, which leaves a whole axis for the columns.
         let mut order = axes;
         order[..=face].rotate_right(1);
         let grid_of_face = Grid { axes: order };

@@ -1,0 +1,342 @@
+//! What a file holds, and what it would be understood as.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use anyhow::Result;
+use rayspin::core::{Monitor, Trajectory};
+use rayspin::io::{self, Detail, ScanFile, ScanOptions, ismrmrd};
+use rayspin::mri::prepare::measure;
+use rayspin::mri::scan::{Facts, Frame, NoiseSource, Pattern, readouts};
+use rayspin::report::number;
+use serde::Serialize;
+
+use super::{Rows, row};
+use crate::commands::files::count;
+
+/// A file, as `info --json` writes it; docs/info.md explains the fields.
+#[derive(Serialize)]
+pub(super) struct Described {
+    file: String,
+    format: Option<&'static str>,
+    bytes: Option<u64>,
+    header: BTreeMap<String, Detail>,
+    /// Labels of the header in the file's order.
+    #[serde(skip)]
+    labels: Vec<String>,
+    /// What each of the names is the name of.
+    #[serde(skip)]
+    named: Vec<&'static str>,
+    names: Vec<String>,
+    scan: Option<ismrmrd::ScanSummary>,
+    images: Option<usize>,
+    understood_as: Option<String>,
+    sampling: Option<Facts>,
+    trajectory: Option<Readouts>,
+    image: Option<Image>,
+    notes: Vec<String>,
+    warnings: Vec<String>,
+    error: Option<String>,
+}
+
+/// A trajectory without samples, in the file's own unit.
+#[derive(Serialize)]
+struct Readouts {
+    points: usize,
+    extent: Vec<f64>,
+    readouts: usize,
+    pattern: Pattern,
+}
+
+#[derive(Serialize)]
+struct Image {
+    shape: Vec<usize>,
+    voxel_mm: [f64; 3],
+    centre_mm: [f64; 3],
+    x_axis: [f64; 3],
+    y_axis: [f64; 3],
+    z_axis: [f64; 3],
+    is_complex: bool,
+    smallest_magnitude: f32,
+    largest_magnitude: f32,
+}
+
+/// Samples of an image, or a trajectory alone: what can be drawn.
+pub(super) enum Sampling {
+    Frame(Box<Frame>),
+    Trajectory(Trajectory),
+}
+
+/// What is known of a file.
+pub(super) struct Description {
+    pub(super) told: Described,
+    pub(super) sampling: Option<Sampling>,
+}
+
+/// Describes a file, or one of several scans or arrays in it (`file:name`).
+///
+/// Errors: a file of no known format, or damaged.
+pub(super) fn describe(path: &Path) -> Result<Description> {
+    let input = io::Input::of(path);
+    let format = io::detect(&input.file)?;
+    let header = io::describe(path)?;
+    let held = io::names(path)?;
+    let sizes =
+        io::parts(&input.file).into_iter().map(|part| std::fs::metadata(part).map(|found| found.len()));
+    let mut found = Description {
+        told: Described {
+            format: Some(format.name),
+            bytes: sizes.sum::<std::io::Result<u64>>().ok(),
+            labels: header.iter().map(|(label, _)| label.clone()).collect(),
+            header: header.into_iter().collect(),
+            ..Described::new(path)
+        },
+        sampling: None,
+    };
+    let choose = held.len() > 1 && input.name.is_none();
+    (found.told.named, found.told.names) = held.into_iter().map(|held| (held.what, held.name)).unzip();
+    if choose {
+        return Ok(found);
+    }
+    let options = ScanOptions::default();
+    if io::holds_scan(path)? {
+        found.scan(path, &options)?;
+    } else if format.reads_arrays() {
+        found.array(path, &options)?;
+    } else {
+        found.told.image(path)?;
+    }
+    Ok(found)
+}
+
+impl Description {
+    /// A raw scan, and what its first image would be understood as.
+    fn scan(&mut self, path: &Path, options: &ScanOptions) -> Result<()> {
+        let ScanFile::Scan(scan) = io::read_scan(path, options, &Monitor::silent())? else { return Ok(()) };
+        let told = &mut self.told;
+        told.scan = Some(ismrmrd::summarise(&scan));
+        told.notes.extend(scan.notes.iter().cloned());
+        let Ok(index) = scan.frames() else { return Ok(()) };
+        let images = index.labels().count();
+        told.images = Some(images);
+        let Some(label) = index.labels().next() else { return Ok(()) };
+        // What assembling the first image would assume is worth knowing before a long run.
+        match index.assemble(label, &Default::default(), &mut told.notes) {
+            Ok(frame) => {
+                told.understood_as = Some(frame.summary().to_string());
+                told.sampling = Some(Facts::of(&frame, Some(&measure(&scan)), images)?);
+                self.sampling = Some(Sampling::Frame(Box::new(frame)));
+            }
+            Err(error) => told.warnings.push(format!(
+                "the first image cannot be assembled: {error}; rayspin recon mri --slice, --contrast or --encoding may choose another"
+            )),
+        }
+        Ok(())
+    }
+
+    /// What an array without a header would be understood as: a trajectory, else k-space.
+    fn array(&mut self, path: &Path, options: &ScanOptions) -> Result<()> {
+        let told = &mut self.told;
+        if let Ok(trajectory) = io::read_trajectory(path) {
+            told.trajectory = Some(Readouts {
+                points: trajectory.samples(),
+                extent: trajectory.extent(),
+                readouts: readouts(&trajectory).len(),
+                pattern: Pattern::of(&trajectory),
+            });
+            self.sampling = Some(Sampling::Trajectory(trajectory));
+            return Ok(());
+        }
+        match io::read_scan(path, options, &Monitor::silent()) {
+            Ok(ScanFile::Frame(array)) => {
+                told.understood_as = Some(array.summary().to_string());
+                told.warnings.extend(array.frame.doubts());
+                told.sampling = Some(Facts::of(&array.frame, None, 1)?);
+                self.sampling = Some(Sampling::Frame(Box::new(array.frame)));
+            }
+            Ok(ScanFile::Scan(_)) => {}
+            Err(error) => told.notes.push(format!("it is no k-space of one image: {error}")),
+        }
+        Ok(())
+    }
+}
+
+impl Described {
+    fn new(path: &Path) -> Self {
+        Self {
+            file: path.display().to_string(),
+            format: None,
+            bytes: None,
+            header: BTreeMap::new(),
+            labels: Vec::new(),
+            named: Vec::new(),
+            names: Vec::new(),
+            scan: None,
+            images: None,
+            understood_as: None,
+            sampling: None,
+            trajectory: None,
+            image: None,
+            notes: Vec::new(),
+            warnings: Vec::new(),
+            error: None,
+        }
+    }
+
+    /// A file that cannot be described.
+    pub(super) fn broken(path: &Path, error: &anyhow::Error) -> Self {
+        Self { error: Some(format!("{error:#}")), ..Self::new(path) }
+    }
+
+    pub(super) fn is_broken(&self) -> bool {
+        self.error.is_some()
+    }
+
+    /// What the file is, in a word or two.
+    pub(super) fn kind(&self) -> &'static str {
+        match self {
+            Self { image: Some(_), .. } => "an image",
+            Self { names, .. } if names.len() > 1 => {
+                "several arrays or scans, none of which is chosen (FILE:NAME)"
+            }
+            Self { scan: Some(_), .. } => "a scan whose first image cannot be assembled",
+            _ => "an array that is neither",
+        }
+    }
+
+    fn image(&mut self, path: &Path) -> Result<()> {
+        let file = io::read_image(path)?;
+        let image = &file.image;
+        let g = image.geometry();
+        let magnitude = image.magnitude();
+        let (low, high) = magnitude.iter().fold((f32::MAX, f32::MIN), |(l, h), &v| (l.min(v), h.max(v)));
+        self.image = Some(Image {
+            shape: image.data().shape().to_vec(),
+            voxel_mm: g.spacing_mm,
+            centre_mm: g.position_mm,
+            x_axis: g.read_dir,
+            y_axis: g.phase_dir,
+            z_axis: g.slice_dir,
+            is_complex: image.data().iter().any(|v| v.im != 0.0),
+            smallest_magnitude: low,
+            largest_magnitude: high,
+        });
+        self.notes.extend(file.notes);
+        Ok(())
+    }
+
+    pub(super) fn rows(&self) -> Rows {
+        let mut rows = Rows::new();
+        row(&mut rows, "file", &self.file);
+        if let Some(format) = self.format {
+            row(&mut rows, "format", format);
+        }
+        for label in &self.labels {
+            if let Some(detail) = self.header.get(label) {
+                row(&mut rows, label, detail);
+            }
+        }
+        self.named.iter().zip(&self.names).for_each(|(what, name)| row(&mut rows, what, name));
+        rows.extend(self.scan.iter().flat_map(ismrmrd::ScanSummary::rows));
+        if let Some(images) = self.images {
+            row(&mut rows, "images", images);
+        }
+        if let Some(text) = &self.understood_as {
+            row(&mut rows, if self.scan.is_some() { "understood as" } else { "as k-space" }, text);
+        }
+        if let Some(facts) = &self.sampling {
+            sampling(&mut rows, facts);
+        }
+        if let Some(found) = &self.trajectory {
+            let numbers: Vec<String> = found.extent.iter().map(|k| format!("±{k:.4}")).collect();
+            let (points, axes) = (found.points, numbers.join(", "));
+            row(&mut rows, "as trajectory", format!("{points} points, {axes} (x, y, z)"));
+            row(
+                &mut rows,
+                "sampling",
+                format!("{}, {}", found.pattern.name(), count(found.readouts, "readout")),
+            );
+        }
+        if let Some(image) = &self.image {
+            image.show(&mut rows);
+        }
+        self.notes.iter().for_each(|note| row(&mut rows, "note", note));
+        self.warnings.iter().for_each(|warning| row(&mut rows, "warning", warning));
+        self.error.iter().for_each(|error| row(&mut rows, "error", error));
+        rows
+    }
+}
+
+impl Image {
+    fn show(&self, rows: &mut Rows) {
+        row(rows, "shape", format!("{:?} (repetition, z, y, x; leading ones left out)", self.shape));
+        row(rows, "voxel", format!("{:?} mm (x, y, z)", self.voxel_mm));
+        row(rows, "centre", format!("{:?} mm (LPS)", self.centre_mm));
+        row(rows, "x axis", format!("{:?}", self.x_axis));
+        row(rows, "y axis", format!("{:?}", self.y_axis));
+        row(rows, "z axis", format!("{:?}", self.z_axis));
+        let complex = if self.is_complex { ", complex values" } else { "" };
+        let (low, high) = (self.smallest_magnitude, self.largest_magnitude);
+        row(rows, "magnitude", format!("{low} to {high}{complex}"));
+    }
+}
+
+const AXES: [&str; 3] = ["x", "y", "z"];
+
+/// The facts that decide how well an image can be made.
+fn sampling(rows: &mut Rows, facts: &Facts) {
+    let steps = facts.steps.iter().zip(AXES).filter_map(|(step, axis)| Some(((*step)?, axis)));
+    let every: Vec<String> = steps
+        .filter(|(step, _)| *step > 1)
+        .map(|(step, axis)| format!("{} along {axis}", ordinal(step)))
+        .collect();
+    let mut pattern = facts.pattern.name().to_owned();
+    if !every.is_empty() {
+        pattern.push_str(&format!(", every {}", every.join(" and ")));
+    }
+    let readouts = count(facts.readouts, if facts.on_grid { "line" } else { "readout" });
+    row(rows, "sampling", format!("{pattern}; {readouts}, {} of a coil", count(facts.samples, "sample")));
+    for (part, axis) in facts.coverage.iter().zip(AXES).filter(|(part, _)| **part < 1.0) {
+        row(rows, "partial Fourier", format!("{:.0} % of k-space along {axis}", 100.0 * part));
+    }
+    let factor = number::significant(facts.undersampling, 3);
+    row(rows, "undersampling", format!("{factor} (places of full sampling for each place measured)"));
+    let widths: Vec<String> = facts.calibration.iter().map(usize::to_string).collect();
+    let unit = if facts.on_grid { "places" } else { "cycles per field of view" };
+    let whose = if facts.calibration_apart { ", from readouts of its own" } else { "" };
+    let text = match facts.calibration.contains(&0) {
+        true => "none: the centre of k-space is not fully sampled".into(),
+        false => format!("the centre of k-space, {} {unit} (x, y, z){whose}", widths.join(" × ")),
+    };
+    row(rows, "calibration", text);
+    let scan = match facts.noise_samples {
+        0 => "no noise scan".to_owned(),
+        samples => format!("noise scan of {}", count(samples, "sample")),
+    };
+    let level = facts.noise.map(|noise| {
+        let (std, snr) = (number::significant(noise.sample_std, 3), number::significant(noise.snr, 3));
+        match noise.source {
+            NoiseSource::NoiseScan => format!("; standard deviation {std}, signal-to-noise ratio {snr}"),
+            NoiseSource::Edge | NoiseSource::Rim => {
+                let place = match noise.source {
+                    NoiseSource::Edge => "at the edge of the field of view",
+                    _ => "at the rim of k-space",
+                };
+                format!("; {place} standard deviation at most {std}, signal-to-noise ratio at least {snr}")
+            }
+        }
+    });
+    row(rows, "noise", format!("{scan}{}", level.unwrap_or_default()));
+}
+
+/// `2nd`, `3rd`, `4th`
+fn ordinal(number: usize) -> String {
+    let ending = match (number % 10, number % 100) {
+        (_, 11..=13) => "th",
+        (1, _) => "st",
+        (2, _) => "nd",
+        (3, _) => "rd",
+        _ => "th",
+    };
+    format!("{number}{ending}")
+}

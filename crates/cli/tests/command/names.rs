@@ -1,0 +1,102 @@
+//! Files that hold several arrays, image series or scans: a name after a colon chooses one, wherever an input is named.
+
+use std::path::Path;
+
+use ndarray::Array2;
+use rayspin::core::C32;
+use rayspin::io::npy;
+
+use crate::arrays::{command, frame, write_npz};
+use crate::{ok, rayspin, refused};
+
+/// `all.npz` and its arrays as `.npy` files, and `both.h5`: the scans `one.h5` and `two.h5`, and the images `one.npy` and
+/// `two.npy`.
+fn with_several() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let f = folder.path();
+    for (name, more) in [("one", "--seed 1"), ("two", "--seed 2 --contrast standard")] {
+        let line = format!(
+            "simulate mri -q --no-record -o {name}.h5 --truth {name}.npy --maps maps.npy --matrix 32,24 --coils 3 --snr 30 {more}"
+        );
+        ok(&command(&line), f);
+        ok(&["-q", "convert", &format!("{name}.npy"), &format!("{name}-image.h5")], f);
+    }
+    let rayspin::mri::scan::Samples::Cartesian { kspace, .. } = frame(&f.join("one.h5")).samples else {
+        panic!("expected a grid")
+    };
+    npy::write(f.join("kspace.npy"), kspace.view()).unwrap();
+    let covariance = Array2::from_diag_elem(3, C32::new(2.0, 0.0));
+    npy::write(f.join("covariance.npy"), covariance.view()).unwrap();
+    write_npz(&f.join("all.npz"), &["kspace", "maps", "one", "covariance"]);
+    let both = hdf5::File::create(f.join("both.h5")).unwrap();
+    for name in ["one", "two"] {
+        both.link_external(&format!("{name}.h5"), "dataset", name).unwrap();
+        both.link_external(&format!("{name}-image.h5"), "dataset", &format!("images-{name}")).unwrap();
+    }
+    folder
+}
+
+fn bytes(folder: &Path, name: &str) -> Vec<u8> {
+    std::fs::read(folder.join(name)).unwrap()
+}
+
+#[test]
+fn a_colon_names_an_array_scan_or_series_wherever_an_input_is_named() {
+    let folder = with_several();
+    let f = folder.path();
+    let recon = |scan: &str, output: &str, more: &str| {
+        ok(&command(&format!("recon mri {scan} -q -o {output} -m cg-sense -i 3 {more}")), f);
+        bytes(f, output)
+    };
+    let apart = "--maps maps.npy --reference one.npy --noise-covariance covariance.npy";
+    let together = "--maps all.npz:maps --reference all.npz:one --noise-covariance all.npz:covariance";
+    assert!(recon("kspace.npy", "a.npy", apart) == recon("all.npz:kspace", "b.npy", together));
+    let record: serde_json::Value = serde_json::from_slice(&bytes(f, "b.json")).unwrap();
+    assert_eq!(record["parameters"]["maps"], "all.npz:maps");
+    assert!(record["inputs"][0]["path"].as_str().unwrap().ends_with("all.npz"), "{}", record["inputs"]);
+
+    assert!(recon("two.h5", "c.npy", "") == recon("both.h5:two", "d.npy", ""));
+    ok(&command("-q convert both.h5:two again.h5"), f);
+    assert!(recon("again.h5", "e.npy", "") == bytes(f, "c.npy"));
+
+    ok(&command("-q convert both.h5:images-two/image_0 g.npy"), f);
+    ok(&command("-q convert two-image.h5 h.npy"), f);
+    assert!(bytes(f, "g.npy") == bytes(f, "h.npy"));
+    ok(&command("-q convert all.npz:one i.npy"), f);
+    assert!(bytes(f, "i.npy") == bytes(f, "one.npy"));
+    let table = ok(&command("metrics both.h5:/images-one/image_0 all.npz:one --json"), f).stdout;
+    let table: serde_json::Value = serde_json::from_slice(&table).unwrap();
+    assert!(table["nrmse"].as_f64().unwrap() < 1e-12, "{table}");
+    let info = String::from_utf8(ok(&["info", "both.h5:one"], f).stdout).unwrap();
+    assert!(info.contains("understood as") && info.contains("3 coils, 32 × 24"), "{info}");
+}
+
+#[test]
+fn a_file_that_holds_several_is_listed_with_the_way_to_name_one() {
+    let folder = with_several();
+    let f = folder.path();
+    let arrays = "kspace, maps, one, covariance";
+    for (line, words) in [
+        ("recon mri all.npz -o x.npy", [arrays, "name one after a colon: all.npz:kspace"]),
+        ("recon mri all.npz:traj -o x.npy", [arrays, "found traj"]),
+        ("recon mri kspace.npy -o x.npy --maps all.npz", [arrays, "all.npz:kspace"]),
+        ("recon mri both.h5 -o x.npy", ["one, two", "name one after a colon: both.h5:one"]),
+        ("recon mri both.h5:three -o x.npy", ["one, two", "found three"]),
+        ("convert both.h5 x.npy", ["images-one/image_0, images-two/image_0", "both.h5:images-one/image_0"]),
+        ("metrics all.npz one.npy", [arrays, "all.npz:kspace"]),
+        ("convert one.npy:k x.nii", ["name after the colon", ".npz or .h5"]),
+        ("convert nowhere.npz:k x.nii", ["nowhere.npz: cannot open", "spelling"]),
+    ] {
+        refused(&command(line), f, &words[..1]);
+        let said = String::from_utf8(rayspin(&command(line), f).stderr).unwrap();
+        assert!(said.contains(words[1]), "{line}: {said}");
+    }
+    let info = String::from_utf8(ok(&["info", "both.h5"], f).stdout).unwrap();
+    for row in ["scan          one", "scan          two", "image series  images-two/image_0"] {
+        assert!(info.contains(row), "{row} is not in {info}");
+    }
+    for of in [&["recon", "mri", "--help"][..], &["convert", "-h"], &["metrics", "-h"], &["info", "-h"]] {
+        let help = String::from_utf8(ok(of, f).stdout).unwrap();
+        assert!(help.contains("A colon names one of several"), "{help}");
+    }
+}

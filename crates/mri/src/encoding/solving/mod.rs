@@ -1,0 +1,460 @@
+//! An encoding while a method runs.
+
+mod estimate;
+
+use std::borrow::Cow;
+use std::ops::Range;
+use std::sync::Arc;
+
+use ndarray::ArrayD;
+use rayspin_core::{C32, Error, Monitor, Result};
+use rayspin_device::{Array, Device};
+use rayspin_kernels::fft::{Fft, Norm};
+use rayspin_kernels::vector;
+use rayspin_linop::{Adjoint, CoilMaps, Fourier, GridNormal, LinearOp, SamplingMask, SoftSense, batches};
+use rayspin_run::Certify;
+use rayspin_solve::{Eigenvalue, LanczosOptions};
+
+use super::plans::Plans;
+use super::samples::{CoilSamples, HostSamples};
+use super::spec::{Place, Spec};
+use super::{SharedMaps, certify, count, off_resonance};
+use crate::crop::centre_crop;
+use crate::methods::{MapUse, Solve};
+use crate::prepare::Mixing;
+use crate::recon::Certificate;
+
+/// Sees the image `[z, y, x]` or `[y, x]` after each iteration of a method that solves for one image.
+pub type Observer = Box<dyn FnMut(usize, &ArrayD<C32>)>;
+
+/// Values that a run reuses from frame to frame.
+#[derive(Default)]
+pub(crate) struct FrameCache {
+    /// Plans of the last trajectory.
+    pub(crate) plans: Option<Plans>,
+    /// The grid whose FFT was certified last.
+    pub(crate) certified_grid: Option<Vec<usize>>,
+    /// Maps of the frames to come.
+    pub(crate) shared: Option<SharedMaps>,
+    /// The eigenvalue that λ is relative to, of the frames to come.
+    pub(crate) eigenvalue: Option<f64>,
+    /// What sees iterates.
+    pub(crate) observer: Option<Observer>,
+}
+
+/// What a method made of a frame.
+#[derive(Debug)]
+pub(crate) struct Made {
+    pub(crate) image: ArrayD<C32>,
+    pub(crate) solve: Option<Solve>,
+    pub(crate) maps: Option<CoilMaps<f32>>,
+    pub(crate) notes: Vec<String>,
+    pub(crate) certificates: Vec<Certificate>,
+}
+
+/// The encoding of a frame while a method runs on it: samples, plans, maps, and what is found on the way.
+pub struct Solving<'a> {
+    spec: &'a Spec<'a>,
+    mixing: Option<&'a Mixing>,
+    samples: Option<CoilSamples<'a>>,
+    cache: &'a mut FrameCache,
+    /// The transform of a grid.
+    fft: Option<Fft<f32>>,
+    has_plans: bool,
+    maps: Option<CoilMaps<f32>>,
+    /// Maps of a grid in an inhomogeneous field.
+    own_maps: Option<ArrayD<C32>>,
+    rhs: Option<Array<C32>>,
+    normal: Option<Arc<dyn LinearOp<f32>>>,
+    eigenvalue: Option<Eigenvalue>,
+    image: Option<ArrayD<C32>>,
+    solve: Option<Solve>,
+    notes: Vec<String>,
+    certificates: Vec<Certificate>,
+}
+
+impl<'a> Solving<'a> {
+    /// With samples of the host, and what the frames before left.
+    pub(crate) fn new(
+        spec: &'a Spec<'a>,
+        samples: HostSamples<'a>,
+        mixing: Option<&'a Mixing>,
+        cache: &'a mut FrameCache,
+    ) -> Result<Self> {
+        let mut has_plans = false;
+        if let Place::Points(points) = &spec.place {
+            // Plans that do not fit make room before others are made.
+            cache.plans = match cache.plans.take() {
+                Some(mut plans) => plans.take_over(spec, points)?.then_some(plans),
+                None => None,
+            };
+            has_plans = cache.plans.is_some();
+        }
+        let samples = Some(CoilSamples::on_host(spec.device(), samples, mixing));
+        Ok(Self { mixing, samples, has_plans, ..Self::empty(spec, cache) })
+    }
+
+    /// The frames of a series, whose right-hand sides `[frame, image…]` and normal operator are there.
+    pub(crate) fn of_series(
+        spec: &'a Spec<'a>,
+        cache: &'a mut FrameCache,
+        rhs: Array<C32>,
+        normal: Arc<dyn LinearOp<f32>>,
+    ) -> Self {
+        Self { rhs: Some(rhs), normal: Some(normal), ..Self::empty(spec, cache) }
+    }
+
+    fn empty(spec: &'a Spec<'a>, cache: &'a mut FrameCache) -> Self {
+        let known = cache.eigenvalue.filter(|_| !spec.uses().own_eigenvalue);
+        let eigenvalue =
+            known.map(|value| Eigenvalue { value, residual: 0.0, iterations: 0, converged: true });
+        Self {
+            spec,
+            mixing: None,
+            samples: None,
+            cache,
+            fft: None,
+            has_plans: false,
+            maps: None,
+            own_maps: None,
+            rhs: None,
+            normal: None,
+            eigenvalue,
+            image: None,
+            solve: None,
+            notes: Vec::new(),
+            certificates: Vec::new(),
+        }
+    }
+
+    /// Where it is computed.
+    pub fn device(&self) -> &Device {
+        self.spec.device()
+    }
+
+    /// Says something to the user.
+    pub fn note(&mut self, text: String) {
+        self.notes.push(text);
+    }
+
+    fn samples(&mut self) -> Result<&mut CoilSamples<'a>> {
+        self.samples.as_mut().ok_or_else(|| lost("samples"))
+    }
+
+    /// Samples come to the device, as many coils at a time as are taken.
+    pub(super) fn move_samples_to_device(&mut self, _: &Monitor<'_>) -> Result<()> {
+        let samples = self.samples.take().ok_or_else(|| lost("samples"))?;
+        let mut samples = samples.into_device(self.spec.batch_sizes().coils)?;
+        if let Place::Points(_) = &self.spec.place {
+            // Fρ = N d: the same ρ whatever N is.
+            samples.scale(self.spec.voxels().count())?;
+        }
+        self.samples = Some(samples);
+        Ok(())
+    }
+
+    /// The samples of a grid's places, in place of the grid's.
+    pub(super) fn take_places(&mut self, places: &[usize]) -> Result<()> {
+        let device = self.spec.device();
+        let (kspace, mixing) = self.samples.take().ok_or_else(|| lost("samples"))?.into_host()?;
+        // A mixing along the readout is of the grid, any other of its samples as well.
+        let (kspace, mixing) = match mixing {
+            Some(mixing) if mixing.needs_lines() => {
+                (Cow::Owned(mixing.on_host(device, &kspace.view())?), None)
+            }
+            _ => (Cow::Owned(kspace.into_owned()), mixing),
+        };
+        let data = off_resonance::values_at(&kspace, places).into_dyn();
+        self.samples = Some(CoilSamples::on_host(device, data.into(), mixing));
+        Ok(())
+    }
+
+    /// Makes part of the plans.
+    pub(super) fn plan(&mut self, make: impl FnOnce(&mut Plans) -> Result<()>) -> Result<()> {
+        make(self.cache.plans.get_or_insert_with(Plans::default))
+    }
+
+    pub(super) fn has_plans(&self) -> bool {
+        self.has_plans
+    }
+
+    /// The trajectory's plans. Errors: a grid.
+    pub(crate) fn plans(&self) -> Result<&Plans> {
+        self.cache.plans.as_ref().ok_or_else(|| lost("plans of a trajectory"))
+    }
+
+    pub(super) fn is_certified(&self) -> bool {
+        match &self.spec.place {
+            Place::Grid(grid) => self.cache.certified_grid.as_deref() == Some(grid.sampled.shape()),
+            Place::Points(_) => self.cache.plans.as_ref().is_some_and(Plans::is_certified),
+        }
+    }
+
+    pub(super) fn certify(&mut self) -> Result<()> {
+        let options = self.spec.options();
+        let Some(certify) = options.certify else { return Ok(()) };
+        let samples = self.samples.as_ref().ok_or_else(|| lost("samples"))?;
+        let found = match &self.spec.place {
+            Place::Grid(_) => certify::grid(&certify, samples)?,
+            Place::Points(_) => certify::trajectory(&self.certified(certify)?, self.plans()?, samples)?,
+        };
+        self.certificates.extend(found);
+        match &self.spec.place {
+            Place::Grid(grid) => self.cache.certified_grid = Some(grid.sampled.shape().to_vec()),
+            Place::Points(_) => self.plan(|plans| {
+                plans.set_certified();
+                Ok(())
+            })?,
+        }
+        Ok(())
+    }
+
+    fn certified(&self, certify: Certify) -> Result<certify::Points> {
+        let (options, uses) = (self.spec.options(), self.spec.uses());
+        let field = if options.field_map.is_some() { options.field_tolerance } else { 0.0 };
+        let tolerance = options.nufft_tolerance + field;
+        Ok(certify::Points { certify, weighted: uses.density, normal: uses.normal, tolerance })
+    }
+
+    /// The maps, where the method uses any.
+    pub(crate) fn maps(&self) -> Option<CoilMaps<f32>> {
+        self.maps.clone()
+    }
+
+    /// Maps in several sets, `[set, coil, image…]`.
+    fn soft(&self) -> Result<Option<Arc<SoftSense<f32>>>> {
+        let Some(maps) = &self.maps else { return Ok(None) };
+        if maps.shape().len() < self.spec.domain().len() + 2 {
+            return Ok(None);
+        }
+        let maps = maps.resident().ok_or_else(|| lost("sets of sensitivity maps on the device"))?;
+        Ok(Some(Arc::new(SoftSense::new(maps)?)))
+    }
+
+    /// The samples `[taken, …]` of a range of coils, to be taken in turn.
+    pub(crate) fn take_samples(&mut self, coils: &Range<usize>) -> Result<Array<C32>> {
+        self.samples()?.take(coils)
+    }
+
+    pub(crate) fn take_all_samples(&mut self) -> Result<Array<C32>> {
+        self.samples.take().ok_or_else(|| lost("samples"))?.all()
+    }
+
+    /// Other samples in place of those that were taken.
+    pub(crate) fn put_samples(&mut self, samples: Array<C32>) {
+        self.samples = Some(samples.into());
+    }
+
+    pub(crate) fn drop_samples(&mut self) {
+        self.samples = None;
+    }
+
+    /// Samples of the host as the coils of the frame become: all of them, on the device.
+    pub(crate) fn prepared(&self, samples: HostSamples<'_>) -> Result<Array<C32>> {
+        CoilSamples::on_host(self.spec.device(), samples, self.mixing).all()
+    }
+
+    /// Fᴴd of a range of coils, `[taken, image…]`, to be taken in turn.
+    ///
+    /// On a grid F is the unitary FFT of what was measured, with d N/√M for the N voxels of the image and the M of the grid, so
+    /// that ρ is a density.
+    pub fn take_images(&mut self, coils: &Range<usize>) -> Result<Array<C32>> {
+        let spec = self.spec;
+        let mut samples = self.take_samples(coils)?;
+        if let Place::Grid(grid) = &spec.place {
+            let voxels = count(grid.sampled.shape()) as f64;
+            vector::scale((spec.voxels().count() / voxels.sqrt()).into(), &mut samples)?;
+            let fft = match &self.fft {
+                Some(fft) => fft,
+                None => self.fft.insert(Fft::new(spec.device(), grid.sampled.shape(), Norm::Unitary)?),
+            };
+            fft.inverse(&mut samples)?;
+            return Ok(samples);
+        }
+        let mut images = Array::zeros(spec.device(), &[&[coils.len()], spec.domain()].concat())?;
+        self.plans()?.adjoint(&samples, &mut images)?;
+        Ok(images)
+    }
+
+    /// Eᴴd = Σ_j c̄_j Fᴴd_j; the samples are gone.
+    pub(super) fn make_rhs(&mut self) -> Result<()> {
+        let spec = self.spec;
+        if let Some(soft) = self.soft()? {
+            self.rhs = Some(soft.adjoint(&self.take_images(&(0..spec.coils()))?)?);
+        } else {
+            let maps = self.maps.clone().ok_or_else(|| lost("sensitivity maps"))?;
+            let mut rhs = Array::zeros(spec.device(), spec.domain())?;
+            for range in batches(spec.coils(), spec.batch_sizes().coils) {
+                let images = self.take_images(&range)?;
+                maps.combine_add(range, &images, &mut rhs)?;
+            }
+            self.rhs = Some(rhs);
+        }
+        self.samples = None;
+        Ok(())
+    }
+
+    /// Eᴴd, `[image…]` or `[set, image…]`. Errors: it was taken, or never made.
+    pub fn take_rhs(&mut self) -> Result<Array<C32>> {
+        self.rhs.take().ok_or_else(|| lost("right-hand side"))
+    }
+
+    pub(super) fn make_normal(&mut self) -> Result<()> {
+        let spec = self.spec;
+        let coils = spec.coils();
+        let one_image = !matches!(spec.uses().maps, MapUse::Combining(_));
+        let (soft, maps) = if one_image { (self.soft()?, self.maps.clone()) } else { (None, None) };
+        self.normal = Some(match (&spec.place, soft, maps) {
+            (Place::Grid(grid), Some(soft), _) => {
+                let encode = SamplingMask::new(spec.device(), soft.range(), grid.sampled.view())?
+                    .compose(Fourier::new(spec.device(), &[coils], spec.domain())?)?
+                    .compose(soft)?;
+                Arc::new(encode.normal_op())
+            }
+            (Place::Grid(grid), None, maps) => {
+                let batch = if maps.is_some() { spec.batch_sizes().coils } else { None };
+                Arc::new(GridNormal::new(spec.device(), grid.sampled.view(), maps, batch)?)
+            }
+            (Place::Points(_), Some(soft), _) => {
+                let toeplitz = self.plans()?.normal(&[coils])?;
+                Arc::new(Adjoint::new(soft.clone()).compose(toeplitz)?.compose(soft)?)
+            }
+            (Place::Points(_), None, Some(maps)) => self.plans()?.sense_normal(maps)?,
+            (Place::Points(_), None, None) => self.plans()?.normal(&[])?,
+        });
+        Ok(())
+    }
+
+    /// EᴴE, or FᴴF for a method that goes coil by coil. Errors: it was never made.
+    pub fn normal(&self) -> Result<Arc<dyn LinearOp<f32>>> {
+        self.normal.clone().ok_or_else(|| lost("normal operator"))
+    }
+
+    pub(super) fn has_eigenvalue(&self) -> bool {
+        self.eigenvalue.is_some()
+    }
+
+    pub(super) fn find_eigenvalue(&mut self) -> Result<()> {
+        self.eigenvalue = Some(largest(&*self.normal()?, self.spec.device())?);
+        Ok(())
+    }
+
+    /// The largest eigenvalue of the normal operator. Errors: it was never found.
+    pub fn eigenvalue(&self) -> Result<Eigenvalue> {
+        self.eigenvalue.ok_or_else(|| lost("largest eigenvalue"))
+    }
+
+    /// What is to see iterates.
+    pub fn observer(&mut self) -> &mut Option<Observer> {
+        &mut self.cache.observer
+    }
+
+    /// Leaves the image, on the [domain](Spec::domain), and how it came about.
+    pub fn finish(&mut self, image: ArrayD<C32>, solve: Option<Solve>) {
+        self.image = Some(image);
+        self.solve = solve;
+    }
+
+    /// The maps alone, of a frame that is no image.
+    pub(crate) fn into_maps(mut self) -> Result<(CoilMaps<f32>, Vec<String>)> {
+        self.samples = None;
+        Ok((self.maps.take().ok_or_else(|| lost("sensitivity maps"))?, self.notes))
+    }
+
+    /// What a frame of a series leaves: all but an image.
+    pub(crate) fn into_encoded(mut self) -> Made {
+        self.samples = None;
+        self.made(ArrayD::zeros(vec![0]))
+    }
+
+    /// What the method made: the image, or `[frame, image…]`, cut to the matrix.
+    pub(crate) fn into_made(mut self) -> Result<Made> {
+        let image = self.image.take().ok_or_else(|| lost("image"))?;
+        let matrix = self.spec.voxels().matrix();
+        let leading = image.ndim().saturating_sub(matrix.len());
+        let shape = [&image.shape()[..leading], matrix].concat();
+        Ok(self.made(centre_crop(image, &shape)?))
+    }
+
+    fn made(self, image: ArrayD<C32>) -> Made {
+        let Self { spec, cache, maps, solve, notes, certificates, .. } = self;
+        let of_plans = match &spec.place {
+            Place::Grid(_) => &[],
+            Place::Points(_) => cache.plans.as_ref().map_or(&[][..], Plans::notes),
+        };
+        let mut all = of_plans.to_vec();
+        all.extend(notes);
+        all.extend(solve.as_ref().and_then(Solve::note));
+        Made { image, solve, maps, notes: all, certificates }
+    }
+}
+
+impl Made {
+    /// This, and what another frame was noted for and certified; the maps stay the first one's.
+    pub(crate) fn with(mut self, other: Self) -> Self {
+        let new: Vec<String> = other.notes.into_iter().filter(|note| !self.notes.contains(note)).collect();
+        self.notes.extend(new);
+        self.certificates.extend(other.certificates);
+        self.maps = self.maps.or(other.maps);
+        self
+    }
+}
+
+/// λ need not be known better than to 1 %, and each iteration costs as much as one of conjugate gradients.
+fn largest(normal: &dyn LinearOp<f32>, device: &Device) -> Result<Eigenvalue> {
+    let options = LanczosOptions { tolerance: 1e-2, ..LanczosOptions::default() };
+    rayspin_solve::largest_eigenvalue(normal, device, &options)
+}
+
+fn lost(what: &str) -> Error {
+    Error::Numerical { what: what.into(), detail: "not there where a method needs it".into() }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicI32, Ordering};
+
+    use rayspin_linop::Identity;
+
+    use super::*;
+
+    /// An operator that grows by 3 % each time it is applied, as one does whose rounding errors run away.
+    struct Growing {
+        shape: Vec<usize>,
+        applied: AtomicI32,
+    }
+
+    impl LinearOp<f32> for Growing {
+        fn name(&self) -> &str {
+            "growing"
+        }
+        fn domain(&self) -> &[usize] {
+            &self.shape
+        }
+        fn range(&self) -> &[usize] {
+            &self.shape
+        }
+        fn forward_into(&self, x: &Array<C32>, y: &mut Array<C32>) -> Result<()> {
+            let size = 1.03f32.powi(self.applied.fetch_add(1, Ordering::Relaxed));
+            let ramp = x.to_vec()?.into_iter().enumerate();
+            let values: Vec<C32> = ramp.map(|(i, v)| v * size * (1.0 + i as f32)).collect();
+            y.copy_from(&Array::from_slice(x.device(), x.shape(), &values)?)
+        }
+        fn adjoint_into(&self, y: &Array<C32>, x: &mut Array<C32>) -> Result<()> {
+            self.forward_into(y, x)
+        }
+    }
+
+    #[test]
+    fn an_eigenvalue_that_is_not_settled_is_told() {
+        let device = Device::cpu_with_threads(1).unwrap();
+        let normal = Growing { shape: vec![50], applied: AtomicI32::new(0) };
+        let found = largest(&normal, &device).unwrap();
+        assert!(!found.converged, "{found:?}");
+        let solve = Solve { eigenvalue_converged: found.converged, ..Solve::default() };
+        assert!(solve.note().unwrap().contains("eigenvalue"));
+        let fixed = largest(&Identity::new(&[50]), &device).unwrap();
+        assert!(fixed.converged);
+        assert_eq!(Solve { eigenvalue_converged: fixed.converged, ..solve }.note(), None);
+    }
+}

@@ -1,0 +1,280 @@
+use std::ops::Range;
+
+use rayspin_core::{Result, Trajectory};
+use rayspin_device::cpu;
+
+use super::edge::Readouts;
+use super::noise::each_point;
+use super::region::{Region, shell};
+use super::{Found, Pattern, covered};
+
+/// Cells along each axis of a block, whose samples count as all of its cells at most.
+const BLOCK: i64 = 8;
+/// A step this many times as long as the usual one leads to another readout.
+const JUMP: f64 = 3.0;
+/// Readouts that are looked at to tell the pattern, at most, and the part of them that must agree.
+const LOOKED_AT: usize = 64;
+const AGREE: f64 = 0.8;
+/// A path is a line if at least this part of its squared steps runs forth and back in one direction.
+const STRAIGHT: f64 = 0.9;
+/// Files round their trajectories by this much, in cycles per field of view.
+const ROUNDING: f64 = 1e-4;
+/// What is nearer than this part of the extent is at one place.
+const NEAR: f64 = 0.03;
+/// The part of the cells at about one distance from the centre that samples cover, at least, within the calibration region, and how
+/// far "about" reaches: turns of a spiral lie a cell apart.
+const DENSE: f64 = 0.85;
+const ABOUT: usize = 2;
+
+/// What the path of the samples says.
+pub(super) fn of(trajectory: &Trajectory, matrix: &[usize]) -> Result<Found> {
+    let extent = trajectory.extent();
+    let region = Region::spanned(&extent, each_point(trajectory));
+    let readouts = readouts(trajectory);
+    let (undersampling, width) = density(trajectory, &region)?;
+    let sides = |axis: usize| {
+        each_point(trajectory).fold([0.0f64; 2], |[low, high], k| [low.max(-k[axis]), high.max(k[axis])])
+    };
+    let coverage = (0..trajectory.dims()).map(sides).map(|[low, high]| covered(low, high, 1.0));
+    Ok(Found {
+        readouts: readouts.len(),
+        samples: trajectory.samples(),
+        pattern: pattern(trajectory, &readouts),
+        undersampling,
+        steps: vec![None; trajectory.dims()],
+        calibration: matrix.iter().rev().map(|&n| n.min(width)).collect(),
+        coverage: coverage.collect(),
+        along: Readouts::of(trajectory, &readouts),
+        region,
+    })
+}
+
+/// The readouts that a trajectory consists of, as ranges of its samples: a new one begins after a step much longer than the usual one,
+/// and where the path turns back.
+///
+/// ```
+/// use rayspin_core::Trajectory;
+/// use rayspin_mri::scan::readouts;
+///
+/// // Two spokes along x and y.
+/// let points = ndarray::Array2::from_shape_fn((64, 2), |(i, d)| if i / 32 == d { (i % 32) as f64 - 16.0 } else { 0.0 });
+/// assert_eq!(readouts(&Trajectory::from_cycles_per_fov(points)?), [0..32, 32..64]);
+/// # Ok::<(), rayspin_core::Error>(())
+/// ```
+pub fn readouts(trajectory: &Trajectory) -> Vec<Range<usize>> {
+    let samples = trajectory.samples();
+    let usual = usual_step(trajectory);
+    let mut ends = Vec::new();
+    let mut before: Option<[f64; 3]> = None;
+    for sample in 1..samples {
+        let step = step(trajectory, sample);
+        let length = norm(step);
+        // Where the path slows down to turn, its direction is not known.
+        let known = length > 0.25 * usual;
+        if length > JUMP * usual || (known && before.is_some_and(|before| dot(before, step) < 0.0)) {
+            ends.push(sample);
+            before = None;
+        } else if known {
+            before = Some(step);
+        }
+    }
+    let starts = std::iter::once(0).chain(ends.iter().copied());
+    starts.zip(ends.iter().copied().chain([samples])).map(|(start, end)| start..end).collect()
+}
+
+/// The median length of a step.
+fn usual_step(trajectory: &Trajectory) -> f64 {
+    let samples = trajectory.samples();
+    let every = (samples / 4096).max(1);
+    let mut lengths: Vec<f64> =
+        (1..samples).step_by(every).map(|sample| norm(step(trajectory, sample))).collect();
+    if lengths.is_empty() {
+        return 0.0;
+    }
+    let middle = lengths.len() / 2;
+    *lengths.select_nth_unstable_by(middle, f64::total_cmp).1
+}
+
+/// From the sample before to this one.
+fn step(trajectory: &Trajectory, sample: usize) -> [f64; 3] {
+    let mut step = [0.0; 3];
+    let (from, to) = (trajectory.point(sample - 1), trajectory.point(sample));
+    for (step, (to, from)) in step.iter_mut().zip(to.iter().zip(from)) {
+        *step = to - from;
+    }
+    step
+}
+
+fn dot(a: [f64; 3], b: [f64; 3]) -> f64 {
+    a.iter().zip(b).map(|(a, b)| a * b).sum()
+}
+
+fn norm(a: [f64; 3]) -> f64 {
+    dot(a, a).sqrt()
+}
+
+/// Undersampling of a region, and the width of the centre that is not undersampled.
+fn density(trajectory: &Trajectory, region: &Region) -> Result<(f64, usize)> {
+    let shape = region.shape();
+    let blocks: Vec<usize> = shape.iter().map(|n| n.div_ceil(BLOCK as usize)).collect();
+    let what = "cells of k-space";
+    let cells_of = |shape: &[usize]| rayspin_core::voxels(shape);
+    // For each block its cells, the cells that samples lie in, and the path through it.
+    let mut all = cpu::zeroed::<[f32; 3]>(what, cells_of(&blocks)?)?;
+    let mut touched = cpu::zeroed::<u64>(what, cells_of(&shape)?.div_ceil(64))?;
+    let place = |cell: &[i64], size: i64, shape: &[usize]| {
+        let axes = cell.iter().zip(&region.cells).zip(shape);
+        axes.rev().fold(0, |at, ((cell, [low, _]), n)| at * n + ((cell - low) / size) as usize)
+    };
+    let mut cells = vec![0.0; region.shells()];
+    let mut lengths = vec![0.0; cells.len()];
+    region.each(|cell| {
+        all[place(cell, BLOCK, &blocks)][0] += 1.0;
+        cells[shell(cell.iter().map(|&at| at as f64))] += 1.0;
+    });
+    for (sample, k) in each_point(trajectory).enumerate() {
+        // Lines half a cell from the centre fill neighbouring cells, all of them to one side.
+        let cell = k.map(|k| (k + 0.5 + ROUNDING).floor() as i64);
+        let cell = &cell[..shape.len()];
+        if !region.contains(cell) {
+            continue;
+        }
+        let length = if sample == 0 { 1.0 } else { norm(step(trajectory, sample)).min(1.0) };
+        let block = &mut all[place(cell, BLOCK, &blocks)];
+        let bit = place(cell, 1, &shape);
+        if touched[bit / 64] & (1 << (bit % 64)) == 0 {
+            touched[bit / 64] |= 1 << (bit % 64);
+            block[1] += 1.0;
+        }
+        block[2] += length as f32;
+        lengths[shell(cell.iter().map(|&at| at as f64))] += length;
+    }
+    let (whole, measured) = all.iter().fold((0.0, 0.0), |(whole, measured), &[cells, touched, length]| {
+        (whole + f64::from(cells), measured + f64::from(cells.min(touched).min(length)))
+    });
+    let near = |list: &[f64], shell: usize| {
+        let end = (shell + ABOUT + 1).min(list.len());
+        list[shell.saturating_sub(ABOUT)..end].iter().sum::<f64>()
+    };
+    let dense = |shell: &usize| near(&lengths, *shell) >= DENSE * near(&cells, *shell);
+    let radius = (0..cells.len()).take_while(dense).count();
+    Ok((if measured > 0.0 { whole / measured } else { 1.0 }, 2 * radius))
+}
+
+/// The kind of a readout.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Kind {
+    Spoke,
+    SpokeOfStack,
+    Spiral,
+    SpiralOfStack,
+    /// Straight, and not through the centre: its direction.
+    Line([f64; 3]),
+    Other,
+}
+
+/// Distances are judged by the extent of the trajectory, whatever its unit.
+pub(super) fn pattern(trajectory: &Trajectory, readouts: &[Range<usize>]) -> Pattern {
+    if readouts.len() * 3 > trajectory.samples() {
+        return Pattern::Scattered;
+    }
+    let long: Vec<&Range<usize>> = readouts.iter().filter(|readout| readout.len() >= 4).collect();
+    let every = (long.len() / LOOKED_AT).max(1);
+    let reach = trajectory.extent().into_iter().fold(0.0f64, f64::max);
+    let kinds: Vec<Kind> =
+        long.iter().step_by(every).map(|readout| kind(trajectory, readout, reach)).collect();
+    let agree = |of: &dyn Fn(&Kind) -> bool| {
+        !kinds.is_empty() && kinds.iter().filter(|kind| of(kind)).count() as f64 >= AGREE * kinds.len() as f64
+    };
+    let direction = kinds.iter().find_map(|kind| match kind {
+        Kind::Line(direction) => Some(*direction),
+        _ => None,
+    });
+    // One plane of a stack goes through the centre itself.
+    let stacked = |of: Kind, plane: Kind| agree(&|kind| *kind == of || *kind == plane) && kinds.contains(&of);
+    if agree(&|kind| *kind == Kind::Spoke) {
+        Pattern::Radial
+    } else if stacked(Kind::SpokeOfStack, Kind::Spoke) {
+        Pattern::StackOfStars
+    } else if agree(&|kind| *kind == Kind::Spiral) {
+        Pattern::Spiral
+    } else if stacked(Kind::SpiralOfStack, Kind::Spiral) {
+        Pattern::StackOfSpirals
+    } else if let Some(along) = direction
+        && agree(&|kind| match kind {
+            Kind::Line(direction) => dot(*direction, along).abs() > 0.99,
+            Kind::Spoke | Kind::SpokeOfStack => true,
+            _ => false,
+        })
+    {
+        Pattern::Lines
+    } else {
+        Pattern::Other
+    }
+}
+
+fn kind(trajectory: &Trajectory, readout: &Range<usize>, reach: f64) -> Kind {
+    let every = (readout.len() / 512).max(1);
+    let points: Vec<[f64; 3]> = each_in(trajectory, readout.clone().step_by(every));
+    let (Some(&first), Some(&last)) = (points.first(), points.last()) else { return Kind::Other };
+    let minus = |a: [f64; 3], b: [f64; 3]| std::array::from_fn::<f64, 3, _>(|d| a[d] - b[d]);
+    let chord = minus(last, first);
+    let length = norm(chord);
+    let near = NEAR * reach;
+    if length > 0.25 * reach {
+        let along = chord.map(|k| k / length);
+        let aside = |from: [f64; 3], point: [f64; 3]| {
+            let offset = minus(point, from);
+            let part = dot(offset, along);
+            norm(std::array::from_fn(|d| offset[d] - part * along[d]))
+        };
+        if points.iter().all(|&point| aside(first, point) <= NEAR * length) {
+            let of_centre = aside(first, [0.0; 3]);
+            let in_plane = [0.0, 0.0, first[2]];
+            return if of_centre <= near {
+                Kind::Spoke
+            } else if chord[2].abs() <= near && aside(first, in_plane) <= near {
+                Kind::SpokeOfStack
+            } else {
+                Kind::Line(along)
+            };
+        }
+    }
+    // Forth and back, as an echo-planar train.
+    let steps = || points.windows(2).map(|pair| minus(pair[1], pair[0]));
+    let longest = steps().max_by(|a, b| norm(*a).total_cmp(&norm(*b))).unwrap_or_default();
+    let along = longest.map(|k| k / norm(longest).max(f64::MIN_POSITIVE));
+    let squares = |of: &dyn Fn([f64; 3]) -> f64| steps().map(|step| of(step).powi(2)).sum::<f64>();
+    if squares(&|step| dot(step, along)) > STRAIGHT * squares(&norm) {
+        return Kind::Line(along);
+    }
+    let mut turned = [0.0f64; 2];
+    for pair in points.windows(2) {
+        let [[ax, ay, _], [bx, by, _]] = [pair[0], pair[1]];
+        // Near the centre the direction is not known.
+        if ax.hypot(ay).min(bx.hypot(by)) > near {
+            let angle = (ax * by - ay * bx).atan2(ax * bx + ay * by);
+            turned[usize::from(angle < 0.0)] += angle.abs();
+        }
+    }
+    let radii = || points.iter().map(|[x, y, _]| x.hypot(*y));
+    let (least, most) = (radii().fold(f64::INFINITY, f64::min), radii().fold(0.0, f64::max));
+    let winds = turned[0].max(turned[1]) > 0.75 * std::f64::consts::PI
+        && turned[0].min(turned[1]) < 0.1 * turned[0].max(turned[1])
+        && most - least > 0.25 * reach;
+    let flat = points.iter().all(|point| (point[2] - first[2]).abs() <= near);
+    match (winds, flat) {
+        (true, true) if first[2].abs() <= near => Kind::Spiral,
+        (true, true) => Kind::SpiralOfStack,
+        _ => Kind::Other,
+    }
+}
+
+fn each_in(trajectory: &Trajectory, samples: impl Iterator<Item = usize>) -> Vec<[f64; 3]> {
+    let point = |sample: usize| {
+        let mut k = [0.0; 3];
+        k.iter_mut().zip(trajectory.point(sample)).for_each(|(k, &stated)| *k = stated);
+        k
+    };
+    samples.map(point).collect()
+}

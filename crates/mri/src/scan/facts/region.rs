@@ -1,0 +1,107 @@
+/// The part of k-space that samples span: a box around the centre, with the ellipsoid or cylinder within it.
+///
+/// Coordinates are in the order x, y, z, in steps of the grid or in cycles per field of view.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Region {
+    /// Lowest and highest cell along each axis.
+    pub(super) cells: Vec<[i64; 2]>,
+    /// Half-axes of the round part; none along an axis where the region is a box.
+    round: Vec<Option<f64>>,
+}
+
+/// Corners of a round region hold this much beyond the ellipse at most.
+const ROUND: f64 = 1.1;
+
+impl Region {
+    /// A box.
+    pub(super) fn of_box(cells: Vec<[i64; 2]>) -> Self {
+        let round = vec![None; cells.len()];
+        Self { cells, round }
+    }
+
+    /// The region of a trajectory: round in the largest group of axes in which all points lie within an ellipse. Cells that points
+    /// at the edge cover in part are left out.
+    pub(super) fn spanned(extent: &[f64], points: impl Iterator<Item = [f64; 3]>) -> Self {
+        const GROUPS: [&[usize]; 4] = [&[0, 1, 2], &[0, 1], &[0, 2], &[1, 2]];
+        let dims = extent.len();
+        let mut most = [0.0f64; 4];
+        for point in points {
+            let square = |axis: usize| (point[axis] / extent[axis].max(0.5)).powi(2);
+            for (most, group) in most.iter_mut().zip(GROUPS) {
+                if group.iter().all(|&axis| axis < dims) {
+                    *most = most.max(group.iter().map(|&axis| square(axis)).sum());
+                }
+            }
+        }
+        // An axis without extent makes no ellipse.
+        let is_round = |(most, group): &(f64, &[usize])| {
+            group.iter().all(|&axis| axis < dims && extent[axis] >= 1.0) && *most <= ROUND
+        };
+        let group = most.into_iter().zip(GROUPS).find(is_round).map_or(&[][..], |(_, group)| group);
+        let reach = |axis: usize| (extent[axis] - 0.5).max(0.0);
+        let cells = (0..dims).map(|axis| [-(reach(axis).floor() as i64), reach(axis).floor() as i64]);
+        let round = (0..dims).map(|axis| group.contains(&axis).then(|| reach(axis).max(0.5)));
+        Self { cells: cells.collect(), round: round.collect() }
+    }
+
+    pub(super) fn contains(&self, cell: &[i64]) -> bool {
+        let within = |(&at, [low, high]): (&i64, &[i64; 2])| (*low..=*high).contains(&at);
+        let part = |(&at, half): (&i64, &Option<f64>)| half.map_or(0.0, |half| (at as f64 / half).powi(2));
+        cell.iter().zip(&self.cells).all(within) && cell.iter().zip(&self.round).map(part).sum::<f64>() <= 1.0
+    }
+
+    /// Cells along each axis of the box.
+    pub(super) fn shape(&self) -> Vec<usize> {
+        self.cells.iter().map(|[low, high]| (high - low + 1).max(0) as usize).collect()
+    }
+
+    /// The largest distance of a cell from the centre, and 1.
+    pub(super) fn shells(&self) -> usize {
+        let square = |[low, high]: &[i64; 2]| (low.unsigned_abs().max(high.unsigned_abs()) as f64).powi(2);
+        self.cells.iter().map(square).sum::<f64>().sqrt().round() as usize + 1
+    }
+
+    /// Half of the box along each axis.
+    pub(super) fn half(&self) -> Vec<f64> {
+        self.cells.iter().map(|[low, high]| low.unsigned_abs().max(high.unsigned_abs()) as f64).collect()
+    }
+
+    /// Calls `take(cell)` with every cell.
+    pub(super) fn each(&self, mut take: impl FnMut(&[i64])) {
+        let mut cell: Vec<i64> = self.cells.iter().map(|[low, _]| *low).collect();
+        if self.cells.iter().any(|[low, high]| low > high) {
+            return;
+        }
+        loop {
+            if self.contains(&cell) {
+                take(&cell);
+            }
+            let mut axis = 0;
+            loop {
+                let Some([low, high]) = self.cells.get(axis) else { return };
+                if cell[axis] < *high {
+                    cell[axis] += 1;
+                    break;
+                }
+                cell[axis] = *low;
+                axis += 1;
+            }
+        }
+    }
+
+    /// The number of cells at each rounded distance from the centre.
+    pub(super) fn counts(&self) -> Vec<f64> {
+        let mut counts = vec![0.0; self.shells()];
+        self.each(|cell| {
+            if let Some(count) = counts.get_mut(shell(cell.iter().map(|&at| at as f64))) {
+                *count += 1.0;
+            }
+        });
+        counts
+    }
+}
+
+/// The rounded distance of a point from the centre.
+pub(super) fn shell(point: impl Iterator<Item = f64>) -> usize {
+    point.map(|k| k * k).sum::<f64>().sqrt().round() as usize
+}
