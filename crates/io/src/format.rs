@@ -39,6 +39,9 @@ impl fmt::Display for Detail {
     }
 }
 
+/// Lists what a file holds under names.
+pub(crate) type ListNames = fn(&Path) -> Result<Vec<Held>>;
+
 pub(crate) type Rows = Vec<(String, Detail)>;
 type Describe = fn(&Path) -> Result<Rows>;
 type ReadImage = fn(&Path, Option<&str>) -> Result<ImageRead>;
@@ -66,7 +69,7 @@ pub struct Format {
     /// The files that make up one, where they are several.
     pub(crate) parts: Option<fn(&Path) -> Vec<PathBuf>>,
     /// What a file holds under names, where it may hold several arrays, series or scans.
-    pub(crate) names: Option<fn(&Path) -> Result<Vec<Held>>>,
+    pub(crate) names: Option<ListNames>,
     /// What the header says, under labels, where an image's geometry does not tell it.
     pub(crate) describe: Option<Describe>,
     /// Reads an image; the name chooses one of several.
