@@ -4,9 +4,11 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum, ValueHint};
+use rayspin::core::Ranges;
 use rayspin::io::Values;
 use rayspin_shell::Gpu;
 use rayspin_shell::args::Common;
+use rayspin_shell::stdout::Output;
 
 mod formats;
 mod help;
@@ -52,6 +54,8 @@ pub(crate) enum Command {
     Convert(Convert),
     /// Describe this machine, or a file
     Info(Info),
+    /// Repeat a run from its record, and name what differs
+    Rerun(Rerun),
     /// Check and time every variant of an algorithm: starts rayspin-ladder
     #[command(disable_help_flag = true, disable_version_flag = true)]
     Ladder(Passed),
@@ -63,11 +67,51 @@ pub(crate) enum Command {
 }
 
 impl Command {
+    /// The outputs that may be `-`, standard output.
+    pub(crate) fn outputs(&mut self) -> Vec<Output<'_>> {
+        fn output<'a>(option: &'a str, path: &'a mut PathBuf, ending: &'a str) -> Output<'a> {
+            Output { option, path, ending }
+        }
+        fn optional<'a>(
+            option: &'a str,
+            path: &'a mut Option<PathBuf>,
+            ending: &'a str,
+        ) -> Option<Output<'a>> {
+            path.as_mut().map(|path| output(option, path, ending))
+        }
+        match self {
+            Self::Recon(Recon::Mri(args)) => {
+                let images = args.outputs.iter_mut().map(|path| output("--output", path, "npy"));
+                let others = [
+                    optional("--save-maps", &mut args.save_maps, "npy"),
+                    optional("--record", &mut args.record, "json"),
+                ];
+                images.chain(others.into_iter().flatten()).collect()
+            }
+            Self::Simulate(Simulate::Mri(args)) => {
+                let others = [
+                    optional("--truth", &mut args.truth, "npy"),
+                    optional("--maps", &mut args.maps, "npy"),
+                    optional("--save-field-map", &mut args.save_field_map, "npy"),
+                    optional("--record", &mut args.record, "json"),
+                ];
+                let scan = output("--output", &mut args.output, "h5");
+                std::iter::once(scan).chain(others.into_iter().flatten()).collect()
+            }
+            Self::Convert(args) => {
+                let scan = rayspin::io::holds_scan(&args.from).unwrap_or(false);
+                vec![output("TO", &mut args.to, if scan { "h5" } else { "npy" })]
+            }
+            Self::Info(args) => optional("--output", &mut args.output, "png").into_iter().collect(),
+            _ => Vec::new(),
+        }
+    }
+
     /// When it takes a GPU to compute on, or to describe.
     pub(crate) fn gpu(&self) -> Gpu {
         match self {
             Self::Demo(_) | Self::Info(_) => Gpu::Now,
-            Self::Recon(_) => Gpu::Later,
+            Self::Recon(_) | Self::Rerun(_) => Gpu::Later,
             Self::Simulate(_) | Self::Metrics(_) | Self::Convert(_) => Gpu::Never,
             Self::Ladder(_) | Self::Tune(_) | Self::Completions(_) => Gpu::Never,
         }
@@ -191,6 +235,7 @@ Examples:
   rayspin recon mri scan.h5 -o image.nii.gz -m grappa --partial-fourier homodyne
   rayspin recon mri scan.h5 -o image.nii.gz -m cg-sense --lambda auto
   rayspin recon mri scan.h5 -o phase.nii.gz -o phase.png -m cg-sense --phase
+  rayspin recon mri scan.h5 -o - | python3 show.py             .npy on standard output
   rayspin recon mri scan.h5 -o coils.cfl -m cartesian --combine none     an image a coil
   rayspin recon mri both.npz:kspace -o image.nii.gz --maps both.npz:maps
   rayspin recon mri scan.h5 -o image.nii.gz --coils 8          compressed to 8 virtual coils
@@ -200,6 +245,7 @@ Examples:
   rayspin recon mri kspace.cfl -o image.nii.gz --maps maps.cfl
   rayspin recon mri samples.npy --traj traj.npy -o image.png --matrix 256,256
   rayspin recon mri samples.npy --traj traj.npy -o image.png --traj-units cycles/fov
+  rayspin recon mri scan.h5 -o some.nii.gz --slice 1-2 --repetition 0,3 --readouts 0-24
   rayspin recon mri golden.h5 -o frames.nii.gz --window 21 --stride 8    a sliding window
   rayspin recon mri golden.h5 -o frames.nii.gz --window 8 -m low-rank-sparse
 
@@ -211,7 +257,9 @@ pub(crate) struct ReconMri {
     /// Raw scan ({scans read}), or k-space as an array ({arrays read})
     #[arg(value_hint = ValueHint::FilePath)]
     pub(crate) scan: PathBuf,
-    /// Image to write, in the format of its name; repeat for several
+    /// Image to write, in the format of its name, or - ; repeat for several
+    ///
+    /// - is standard output, as .npy.
     #[arg(long = "output", short, value_name = "IMAGE", required_unless_present = "dry_run", value_hint = ValueHint::FilePath)]
     pub(crate) outputs: Vec<PathBuf>,
     #[command(flatten)]
@@ -311,12 +359,18 @@ pub(crate) struct ReconMri {
     /// Encoding to reconstruct
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) encoding: usize,
-    /// Only this slice
-    #[arg(long, value_name = "N")]
-    pub(crate) slice: Option<u16>,
-    /// Only this repetition
-    #[arg(long, value_name = "N")]
-    pub(crate) repetition: Option<u16>,
+    /// Only these slices: 3, 1-2 or 0,3
+    #[arg(long, value_name = "NUMBERS", value_parser = rayspin_shell::args::ranges)]
+    pub(crate) slice: Option<Ranges>,
+    /// Only these repetitions
+    #[arg(long, value_name = "NUMBERS", value_parser = rayspin_shell::args::ranges)]
+    pub(crate) repetition: Option<Ranges>,
+    /// Only these readouts of each image, counted from 0 in order of acquisition
+    ///
+    /// With --window they are counted over the whole scan. Readouts of an array are found along its trajectory; rayspin info
+    /// counts them.
+    #[arg(long, value_name = "NUMBERS", value_parser = rayspin_shell::args::ranges)]
+    pub(crate) readouts: Option<Ranges>,
     /// Contrast (echo) to reconstruct [default: the first]
     #[arg(long, value_name = "N")]
     pub(crate) contrast: Option<u16>,
@@ -405,6 +459,7 @@ Raw scans are read from {scans read}, and written to {scans written}.
 
 Examples:
   rayspin convert image.nii.gz image.png --slice 20
+  rayspin convert series.nii.gz part.npy --slice 10-20 --repetition 0,3
   rayspin convert volume.nii.gz volume.png --montage
   rayspin convert image.npy image.nii.gz                magnitudes; --complex keeps the phase
   rayspin convert image.cfl phase.nii.gz --phase")]
@@ -412,14 +467,17 @@ pub(crate) struct Convert {
     /// File to read
     #[arg(value_hint = ValueHint::FilePath)]
     pub(crate) from: PathBuf,
-    /// File to write
+    /// File to write; - is standard output, as .npy or of a raw scan as .h5
     #[arg(value_hint = ValueHint::FilePath)]
     pub(crate) to: PathBuf,
     #[command(flatten)]
     pub(crate) numbers: Numbers,
-    /// PNG: this slice, of up to 16 repetitions [default: the middle one]
-    #[arg(long, value_name = "N", conflicts_with = "montage")]
-    pub(crate) slice: Option<usize>,
+    /// Only these slices: 3, 1-2 or 0,3 [default: all; of a picture the middle one]
+    #[arg(long, value_name = "NUMBERS", value_parser = rayspin_shell::args::ranges)]
+    pub(crate) slice: Option<Ranges>,
+    /// Only these repetitions [default: all; of a picture up to 16]
+    #[arg(long, value_name = "NUMBERS", value_parser = rayspin_shell::args::ranges)]
+    pub(crate) repetition: Option<Ranges>,
     /// PNG: all slices side by side; a series has a row for each repetition
     #[arg(long)]
     pub(crate) montage: bool,
@@ -454,6 +512,29 @@ pub(crate) struct Info {
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// `rayspin rerun`
+#[derive(Debug, Args)]
+#[command(after_help = "\
+The run reads the files that the record names, from the folder in which this command is started,
+and takes the recorded options. It writes to a folder of its own. Files whose hashes differ from
+the record are refused. A table names every difference: version, processor, parameters, notes,
+images. Exit code 1: an image differs by more than rounding (1e-5).
+
+Examples:
+  rayspin rerun image.json                       into the folder image-rerun
+  rayspin rerun image.json --out again --device cpu")]
+pub(crate) struct Rerun {
+    /// Record of a run of recon or simulate
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub(crate) record: PathBuf,
+    /// Folder for the outputs [default: the record's name with -rerun]
+    #[arg(long, value_name = "FOLDER", value_hint = ValueHint::DirPath)]
+    pub(crate) out: Option<PathBuf>,
+    /// Run with input files that have changed since
+    #[arg(long)]
+    pub(crate) changed_inputs: bool,
 }
 
 /// Arguments of another program, which judges them.

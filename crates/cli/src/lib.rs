@@ -21,6 +21,7 @@ use std::process::ExitCode;
 
 use rayspin::mri::methods::Methods;
 use rayspin_shell::effect::{Given, refuse};
+use rayspin_shell::stdout::StandardOutput;
 use rayspin_shell::{Context, Gpu, Program, interrupt};
 
 use args::{Cli, Command, Recon, Simulate};
@@ -34,7 +35,7 @@ pub fn run(methods: Methods, args: impl IntoIterator<Item = OsString>) -> ExitCo
     PROGRAM.main_from(args::command(), args, start)
 }
 
-fn start(cli: Cli, given: Given) -> anyhow::Result<()> {
+fn start(mut cli: Cli, given: Given) -> anyhow::Result<()> {
     if let Command::Completions(args) = &cli.command {
         let script = PROGRAM.completions(args.shell, args::command());
         return Ok(std::io::Write::write_all(&mut std::io::stdout(), &script)?);
@@ -43,6 +44,16 @@ fn start(cli: Cli, given: Given) -> anyhow::Result<()> {
         return commands::lab::start();
     }
     interrupt::install()?;
+    if let Command::Rerun(args) = &cli.command {
+        return commands::rerun::run(args, &cli.common, &given);
+    }
+    let stdout = StandardOutput::of(cli.command.outputs().into_iter())?;
+    execute(cli, given)?;
+    stdout.send()
+}
+
+/// Runs a command that computes.
+fn execute(cli: Cli, given: Given) -> anyhow::Result<()> {
     let gpu = cli.command.gpu();
     for field in ["device", "gpu_memory"] {
         let harmless = field == "device" && !cli.common.device.is_gpu();
@@ -60,6 +71,6 @@ fn start(cli: Cli, given: Given) -> anyhow::Result<()> {
         Command::Metrics(args) => context.run(|| commands::metrics::run(&context, &args)),
         Command::Convert(args) => commands::convert::run(&context, &args),
         Command::Info(args) => commands::info::run(&context, &args),
-        Command::Ladder(_) | Command::Tune(_) | Command::Completions(_) => Ok(()),
+        Command::Rerun(_) | Command::Ladder(_) | Command::Tune(_) | Command::Completions(_) => Ok(()),
     }
 }

@@ -1,6 +1,6 @@
-use ndarray::{ArrayD, IxDyn};
+use ndarray::{ArrayD, Axis, IxDyn};
 
-use crate::{C32, Error, Geometry, Result};
+use crate::{C32, Error, Geometry, Ranges, Result};
 
 /// A reconstructed image and its place in the patient: `[z, y, x]`, or `[repetition, z, y, x]` for a series. A 2-D image has
 /// z = 1. Values are complex; programs show [`Image::magnitude`].
@@ -59,6 +59,53 @@ impl Image {
         if self.data.ndim() == 4 { self.data.shape()[0] } else { 1 }
     }
 
+    /// The image of some slices, where these lie.
+    ///
+    /// Errors: a slice that the image lacks; slices at different distances, whose places an image cannot state.
+    ///
+    /// ```
+    /// use ndarray::{ArrayD, IxDyn};
+    /// use rayspin_core::{C32, Geometry, Image};
+    ///
+    /// let volume = Image::new(ArrayD::from_elem(IxDyn(&[9, 4, 4]), C32::ONE), Geometry::default())?;
+    /// let part = volume.slices(&"6-8".parse()?)?;
+    /// assert_eq!(part.shape_zyx(), [3, 4, 4]);
+    /// // The centre slice, 7, is three slices above the volume's, 4.
+    /// assert_eq!(part.geometry().position_mm, [0.0, 0.0, 3.0]);
+    /// # Ok::<(), rayspin_core::Error>(())
+    /// ```
+    pub fn slices(&self, wanted: &Ranges) -> Result<Self> {
+        let depth = self.shape_zyx()[0];
+        wanted.expect_among("slice", &Vec::from_iter(0..depth))?;
+        let kept: Vec<usize> = wanted.below(depth).collect();
+        let step = kept.get(1).map_or(1, |second| second - kept[0]);
+        if kept.windows(2).any(|pair| pair[1] - pair[0] != step) {
+            return Err(Error::value("slice", "slices at one distance from each other", wanted));
+        }
+        let mut geometry = self.geometry;
+        let moved = kept[kept.len() / 2] as f64 - (depth / 2) as f64;
+        for (position, direction) in geometry.position_mm.iter_mut().zip(geometry.slice_dir) {
+            *position += moved * geometry.spacing_mm[2] * direction;
+        }
+        geometry.spacing_mm[2] *= step as f64;
+        Self::new(self.data.select(Axis(self.data.ndim() - 3), &kept), geometry)
+    }
+
+    /// The image of some repetitions. Errors: a repetition that the image lacks.
+    pub fn only_repetitions(&self, wanted: &Ranges) -> Result<Self> {
+        let count = self.repetitions();
+        wanted.expect_among("repetition", &Vec::from_iter(0..count))?;
+        if self.data.ndim() < 4 {
+            return Ok(self.clone());
+        }
+        let kept: Vec<usize> = wanted.below(count).collect();
+        let data = match kept[..] {
+            [only] => self.data.index_axis(Axis(0), only).to_owned(),
+            _ => self.data.select(Axis(0), &kept),
+        };
+        Self::new(data, self.geometry)
+    }
+
     /// |value|, the same shape.
     pub fn magnitude(&self) -> ArrayD<f32> {
         self.data.mapv(|v| v.norm())
@@ -68,6 +115,45 @@ impl Image {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn chosen_slices_stay_where_they_are() {
+        let data =
+            ArrayD::from_shape_fn(IxDyn(&[2, 7, 3, 3]), |at| C32::new((10 * at[0] + at[1]) as f32, 0.0));
+        let turned = Geometry::new(
+            [1.0, 1.0, 2.5],
+            [4.0, 5.0, 6.0],
+            [0.0, 1.0, 0.0],
+            [0.0, 0.0, 1.0],
+            [1.0, 0.0, 0.0],
+        );
+        let image = Image::new(data, turned.unwrap()).unwrap();
+        let place = |image: &Image, slice: f64| {
+            let affine = image.geometry().affine_lps(image.shape_zyx());
+            affine.map(|row| row[3] + row[2] * slice)
+        };
+        for (text, kept) in
+            [("3", vec![3]), ("0-6", (0..7).collect()), ("1,3,5", vec![1, 3, 5]), ("5,2", vec![2, 5])]
+        {
+            let part = image.slices(&text.parse().unwrap()).unwrap();
+            assert_eq!(part.data().shape(), [2, kept.len(), 3, 3]);
+            for (at, &slice) in kept.iter().enumerate() {
+                assert_eq!(part.data()[[1, at, 2, 2]].re, (10 + slice) as f32);
+                let (found, wanted) = (place(&part, at as f64), place(&image, slice as f64));
+                assert!(
+                    found.iter().zip(wanted).all(|(a, b)| (a - b).abs() < 1e-12),
+                    "{text}: {found:?} {wanted:?}"
+                );
+            }
+            let first = part.only_repetitions(&1.into()).unwrap();
+            assert_eq!((first.data().ndim(), first.data()[[0, 0, 0]].re), (3, (10 + kept[0]) as f32));
+        }
+        for text in ["7", "0-7", "0,1,3"] {
+            assert!(image.slices(&text.parse().unwrap()).is_err(), "{text}");
+        }
+        assert!(image.only_repetitions(&"2".parse().unwrap()).is_err());
+        assert!(image.only_repetitions(&"0-1".parse().unwrap()).unwrap() == image);
+    }
 
     #[test]
     fn an_array_of_any_layout_becomes_c_order() {

@@ -244,7 +244,7 @@ fn slices_and_repetitions_come_out_stacked_with_their_geometry() {
     let one = reconstruct_scan(
         &device(),
         &simulation.scan,
-        &Selection { slice: Some(1), repetition: Some(1), ..Selection::default() },
+        &Selection { slice: Some(1.into()), repetition: Some(1.into()), ..Selection::default() },
         &FrameOptions::default(),
         &options(),
         &Monitor::silent(),
@@ -276,20 +276,26 @@ fn what_does_not_suit_is_refused_by_name() {
     };
     let with = alike;
     let first = Selection::default();
-    assert_eq!(refused(&grid, first, with("gridding")), "method");
-    assert_eq!(refused(&spokes, first, with("cartesian")), "method");
+    assert_eq!(refused(&grid, first.clone(), with("gridding")), "method");
+    assert_eq!(refused(&spokes, first.clone(), with("cartesian")), "method");
     let negative = ReconOptions::of(CgSense { lambda: -1.0, ..CgSense::default() });
-    assert_eq!(refused(&grid, first, negative), "lambda");
+    assert_eq!(refused(&grid, first.clone(), negative), "lambda");
     assert_eq!(
-        refused(&grid, first, ReconOptions { nufft_tolerance: 1e-9, ..ReconOptions::default() }),
+        refused(&grid, first.clone(), ReconOptions { nufft_tolerance: 1e-9, ..ReconOptions::default() }),
         "epsilon"
     );
-    assert_eq!(refused(&grid, Selection { slice: Some(7), ..first }, with("cartesian")), "slice");
+    assert_eq!(
+        refused(&grid, Selection { slice: Some(7.into()), ..first.clone() }, with("cartesian")),
+        "slice"
+    );
     let maps = Some(Arc::new(ArrayD::zeros(IxDyn(&[3, 16, 16]))));
-    assert_eq!(refused(&grid, first, ReconOptions { maps, ..ReconOptions::default() }), "sensitivity maps");
+    assert_eq!(
+        refused(&grid, first.clone(), ReconOptions { maps, ..ReconOptions::default() }),
+        "sensitivity maps"
+    );
     let gaps = CartesianPattern::Uniform { acceleration: [2, 1], calibration: 0 };
     let no_centre = scan(slice(16, 2, Sampling::Cartesian(gaps)));
-    assert_eq!(refused(&no_centre, first, with("cg-sense")), "calibration centre");
+    assert_eq!(refused(&no_centre, first.clone(), with("cg-sense")), "calibration centre");
 }
 
 #[test]

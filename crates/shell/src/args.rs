@@ -62,6 +62,14 @@ impl std::str::FromStr for DeviceArg {
     }
 }
 
+/// Parses `3`, `1-2` or `0,3`.
+///
+/// Errors: text that is no list of numbers and ascending ranges.
+pub fn ranges(text: &str) -> Result<rayspin_core::Ranges, String> {
+    let refused = |_| "expected numbers and ranges such as 3, 1-2 or 0,3".to_owned();
+    text.parse().map_err(refused)
+}
+
 /// Parses `2G`, `512M`, `100K` or bytes.
 ///
 /// Errors: no positive number, another unit.

@@ -18,6 +18,8 @@ pub struct Given {
     own: BTreeMap<String, String>,
     /// What the first is called that belongs to a command around it alone.
     above: Option<String>,
+    /// The command line, the program first.
+    line: Vec<String>,
 }
 
 impl Given {
@@ -36,7 +38,17 @@ impl Given {
             return Self { above: above.or(inner.above), ..inner };
         }
         let own = typed.map(|option| (option.get_id().to_string(), name_of(option))).collect();
-        Self { own, above: None }
+        Self { own, above: None, line: Vec::new() }
+    }
+
+    /// With the command line that they come from, the program first.
+    pub fn with_line(self, line: Vec<String>) -> Self {
+        Self { line, ..self }
+    }
+
+    /// The command line, the program first.
+    pub fn line(&self) -> &[String] {
+        &self.line
     }
 
     /// What the option of this field is called, where it is given.

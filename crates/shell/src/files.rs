@@ -62,9 +62,12 @@ pub fn check_distinct<'a>(
     Ok(())
 }
 
-/// Prints a result on stdout. A closed pipe is an error, not a panic.
+/// Prints a result on stdout, or on stderr where stdout takes an output of the run. A closed pipe is an error, not a panic.
 pub fn print(text: &dyn std::fmt::Display) -> Result<()> {
     use std::io::Write;
+    if crate::stdout::is_taken() {
+        return Ok(writeln!(std::io::stderr().lock(), "{text}")?);
+    }
     Ok(writeln!(std::io::stdout().lock(), "{text}")?)
 }
 

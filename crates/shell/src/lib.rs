@@ -18,6 +18,7 @@ pub mod files;
 pub mod interrupt;
 mod parse;
 mod progress;
+pub mod stdout;
 
 pub use context::{Context, Gpu, first_gpu};
 pub use failure::BadInput;
@@ -59,9 +60,10 @@ impl Program {
         rayspin_device::cpu::return_freed_memory();
         let args: Vec<std::ffi::OsString> = args.into_iter().collect();
         let words = parse::command_of(&command, &args);
+        let line = args.iter().map(|argument| argument.to_string_lossy().into_owned()).collect();
         let given_and_parsed = command.try_get_matches_from_mut(args).and_then(|matches| {
             let parsed = C::from_arg_matches(&matches).map_err(|error| error.format(&mut command))?;
-            Ok((effect::Given::of(&command, &matches), parsed))
+            Ok((effect::Given::of(&command, &matches).with_line(line), parsed))
         });
         let (given, parsed) = match given_and_parsed {
             Ok(both) => both,

@@ -1,7 +1,7 @@
 //! `rayspin convert`
 
-use anyhow::Result;
-use rayspin::core::Monitor;
+use anyhow::{Context as _, Result};
+use rayspin::core::{Image, Monitor, Ranges};
 use rayspin::imaging::display::Window;
 use rayspin::io::{self, Format, ScanFile, ismrmrd::Identity, png::PngOptions};
 use rayspin_shell::effect::{Need, Row, refuse_idle};
@@ -26,7 +26,8 @@ const TABLE: &[Row<Needs>] = &[
     ("to", &[]),
     ("complex", &[Needs::Numbers]),
     ("phase", &[Needs::Numbers]),
-    ("slice", &[Needs::Picture]),
+    ("slice", &[Needs::Numbers]),
+    ("repetition", &[Needs::Numbers]),
     ("montage", &[Needs::Picture]),
     ("window", &[Needs::Picture]),
     ("keep_identity", &[Needs::Scan]),
@@ -72,10 +73,13 @@ pub(crate) fn run(context: &Context, args: &Convert) -> Result<()> {
         return convert_scan(args, &monitor);
     }
     let io::ImageFile { image, layout, mut notes, .. } = io::read_image(&args.from)?;
-    let depth = image.shape_zyx()[0];
-    let mut png = PngOptions::preview(depth, image.repetitions());
-    png.montage.slices = (!args.montage).then(|| vec![args.slice.unwrap_or(depth / 2)]);
-    png.repetitions = png.repetitions.filter(|_| !args.montage);
+    let of_file = || args.from.display().to_string();
+    let picture = to.is_some_and(Format::is_picture);
+    let image = if picture { image } else { part(image, args).with_context(of_file)? };
+    let mut png = PngOptions::preview(image.shape_zyx()[0], image.repetitions());
+    if picture {
+        shown(&mut png, &image, args).with_context(of_file)?;
+    }
     if let Some(text) = &args.window {
         let range = numbers::<f32>("--window", text, &[2])?;
         png.window = Window::Range { low: range[0], high: range[1] };
@@ -87,6 +91,38 @@ pub(crate) fn run(context: &Context, args: &Convert) -> Result<()> {
         monitor.note(&note);
     }
     Ok(())
+}
+
+/// The slices and repetitions that are chosen.
+fn part(mut image: Image, args: &Convert) -> Result<Image> {
+    if let Some(slices) = &args.slice {
+        image = image.slices(slices)?;
+    }
+    if let Some(repetitions) = &args.repetition {
+        image = image.only_repetitions(repetitions)?;
+    }
+    Ok(image)
+}
+
+/// What a picture shows of the image.
+fn shown(png: &mut PngOptions, image: &Image, args: &Convert) -> Result<()> {
+    let depth = image.shape_zyx()[0];
+    png.montage.slices = match &args.slice {
+        Some(slices) => Some(numbers_of("slice", slices, depth)?),
+        None if args.montage => None,
+        None => Some(vec![depth / 2]),
+    };
+    png.repetitions = match &args.repetition {
+        Some(repetitions) => Some(numbers_of("repetition", repetitions, image.repetitions())?),
+        None => png.repetitions.take().filter(|_| !args.montage),
+    };
+    Ok(())
+}
+
+/// The chosen numbers. Errors: one that is not below `count`.
+fn numbers_of(what: &str, chosen: &Ranges, count: usize) -> Result<Vec<usize>> {
+    chosen.expect_among(what, &Vec::from_iter(0..count))?;
+    Ok(chosen.below(count).collect())
 }
 
 fn convert_scan(args: &Convert, monitor: &Monitor<'_>) -> Result<()> {

@@ -6,6 +6,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result};
 use rayspin::core::{Image, Monitor, Progress as _};
 use rayspin::io::{self, Format, cfl::Layout, png::PngOptions};
+use rayspin::report::record::FileEntry;
 use rayspin::report::{RunRecord, RunRecorder};
 pub(crate) use rayspin_shell::files::{check_distinct, check_writable, parts, print, write_text};
 use rayspin_shell::{BadInput, Context};
@@ -32,9 +33,9 @@ pub(crate) fn write_image(
 
 /// A recorder for this process on this device.
 pub(crate) fn recorder(context: &Context) -> RunRecorder {
-    let threads = context.threads();
+    let (threads, line) = (context.threads(), context.given.line().iter().cloned());
     let mut recorder =
-        RunRecorder::start_here("rayspin", env!("CARGO_PKG_VERSION"), context.device.describe(), threads);
+        RunRecorder::start("rayspin", env!("CARGO_PKG_VERSION"), line, context.device.describe(), threads);
     recorder.version("rayspin", env!("CARGO_PKG_VERSION"));
     recorder.version("target", format!("{}-{}", std::env::consts::ARCH, std::env::consts::OS));
     recorder
@@ -46,6 +47,16 @@ pub(crate) fn record_stages(recorder: &mut RunRecorder, monitor: &Monitor<'_>) {
     for (stage, seconds) in monitor.stages().into_iter().filter(|(stage, _)| stage != "read") {
         recorder.within(stage, Duration::from_secs_f64(seconds));
     }
+}
+
+/// Hashes an output of a run.
+pub(crate) fn record_output(recorder: &mut RunRecorder, file: &Path) -> Result<()> {
+    let mut entry = FileEntry::read(file).with_context(|| format!("hashing {}", file.display()))?;
+    if rayspin_shell::stdout::stands_for(file) {
+        entry.path = "-".to_owned();
+    }
+    recorder.output_entry(entry);
+    Ok(())
 }
 
 /// Writes a record, whole or not at all.

@@ -8,4 +8,5 @@ pub(crate) mod lab;
 pub(crate) mod metrics;
 pub(crate) mod plan;
 pub(crate) mod recon;
+pub(crate) mod rerun;
 pub(crate) mod simulate;

@@ -9,7 +9,7 @@ use rayspin::io::{self, ArrayFrame, Input, ScanFile, ScanOptions, SeriesWriter, 
 use rayspin::mri::prepare::{Noise, coils_kept, measure};
 use rayspin::mri::recon::plan::{self as core, Planned};
 use rayspin::mri::recon::{Extent, ReconOptions, Selection};
-use rayspin::mri::scan::{Frame, FrameOptions, Label, Scan};
+use rayspin::mri::scan::{Frame, Label, Scan};
 use rayspin::report::number;
 use rayspin::report::table::{Cell, Column, Table};
 use rayspin::run::{BatchSize, Budget, Job, Limits, OverBudget, Plan, Stage};
@@ -176,14 +176,11 @@ pub(crate) struct Reading<'a> {
 /// Reads the scan: whole where `whole` is set and memory allows, else image by image or as a stream.
 pub(crate) fn read(
     args: &ReconMri,
-    &Reading { options, selection, process, whole }: &Reading<'_>,
+    Reading { options, selection, process, whole }: &Reading<'_>,
     monitor: &Monitor<'_>,
 ) -> Result<(Source, Shape)> {
-    let frame_options = FrameOptions {
-        units: options.units,
-        matrix: options.matrix.clone(),
-        times: args.field_map.is_some(),
-    };
+    let (process, whole) = (*process, *whole);
+    let frame_options = super::recon::options::frames(args, options);
     let path = &args.scan;
     if !io::detect(path)?.reads_scans() {
         let read = io::array_memory(path, options.trajectory.is_some())?;
@@ -192,11 +189,18 @@ pub(crate) fn read(
         let ScanFile::Frame(array) = io::read_scan(path, options, monitor)? else {
             return Err(BadInput::new(format!("{}: expected k-space", path.display())).into());
         };
+        let array = match &args.readouts {
+            Some(readouts) => {
+                let some = array.frame.with_readouts(readouts).with_context(|| path.display().to_string())?;
+                Box::new(ArrayFrame { frame: some, ..*array })
+            }
+            None => array,
+        };
         let (held, kept, coils) = (0, 0, array.frame.coils());
         let shape = Shape { frame: None, held, frames: 1, assembled: false, read, kept, coils, noise: None };
         return Ok((Source::Frame(array), shape));
     }
-    if let Some((stream, shape)) = stream::open(args, options, &selection, monitor)? {
+    if let Some((stream, shape)) = stream::open(args, options, selection, monitor)? {
         return Ok((Source::Stream(Box::new(stream)), shape));
     }
     let Input { file, name: group } = Input::of(path);

@@ -1,6 +1,6 @@
 //! `rayspin simulate mri`
 
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use clap::ValueEnum;
 use rayspin::core::Monitor;
 use rayspin::io::{self, Format};
@@ -8,8 +8,9 @@ use rayspin::mri::simulate::trajectory::{CartesianPattern, Hardware, Sampling, S
 use rayspin::mri::simulate::{
     Contrast, Dynamics, FieldMap, FieldShape, SimulateOptions, TruthWindow, neighbour_covariance, simulate,
 };
+use rayspin::report::RunRecorder;
 use rayspin_shell::effect::{Need, Row, any_of, refuse_idle};
-use rayspin_shell::{BadInput, Context, say};
+use rayspin_shell::{BadInput, Context, say, stdout};
 
 use super::files;
 use crate::args::numbers;
@@ -150,8 +151,11 @@ pub(crate) fn run(context: &Context, args: &Mri) -> Result<()> {
     if let Some(record) = &args.record {
         files::check_writable(record)?;
     }
-    let record =
-        (!args.no_record).then(|| args.record.clone().unwrap_or_else(|| args.output.with_extension("json")));
+    let unnamed = stdout::stands_for(&args.output);
+    let record = args
+        .record
+        .clone()
+        .or_else(|| (!unnamed && !args.no_record).then(|| args.output.with_extension("json")));
     let outputs =
         std::iter::once(&args.output).chain(&args.truth).chain(&args.maps).chain(&args.save_field_map);
     files::check_distinct(std::iter::empty(), outputs.chain(&record))?;
@@ -173,7 +177,7 @@ pub(crate) fn run(context: &Context, args: &Mri) -> Result<()> {
     let mut written = vec![args.output.clone()];
     if let Some(truth) = &args.truth {
         for note in files::write_image(truth, &simulation.truth, Default::default(), None)? {
-            monitor.note(&format!("{}: {note}", truth.display()));
+            monitor.note(&format!("{}: {note}", stdout::name(truth)));
         }
         written.extend(files::parts(truth));
     }
@@ -191,9 +195,9 @@ pub(crate) fn run(context: &Context, args: &Mri) -> Result<()> {
         written.extend(files::parts(path));
     }
     for file in &written {
-        recorder.output(file).with_context(|| format!("hashing {}", file.display()))?;
+        files::record_output(&mut recorder, file)?;
     }
-    recorder.parameter("options", format!("{options:?}"));
+    parameters(&mut recorder, &options)?;
     recorder.parameter("coil fit error", simulation.coil_fit_error);
     recorder.parameter("noise standard deviation", simulation.noise_std);
     let finished = recorder.finish(rayspin::device::cpu::peak_memory());
@@ -202,7 +206,7 @@ pub(crate) fn run(context: &Context, args: &Mri) -> Result<()> {
         written.push(path);
     }
     if !context.quiet {
-        let names: Vec<_> = written.iter().map(|p| p.display().to_string()).collect();
+        let names: Vec<_> = written.iter().map(|path| stdout::name(path)).collect();
         say!(
             "{} readouts of {} coils, {:.2} s: {}",
             simulation.scan.acquisitions.len(),
@@ -210,6 +214,16 @@ pub(crate) fn run(context: &Context, args: &Mri) -> Result<()> {
             finished.total_seconds,
             names.join(", ")
         );
+    }
+    Ok(())
+}
+
+/// Records every option with the value that was used.
+fn parameters(recorder: &mut RunRecorder, options: &SimulateOptions) -> Result<()> {
+    if let serde_json::Value::Object(all) = serde_json::to_value(options)? {
+        for (name, value) in all {
+            recorder.parameter(name.replace('_', " "), value);
+        }
     }
     Ok(())
 }

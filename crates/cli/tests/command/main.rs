@@ -22,9 +22,11 @@ mod pictures;
 #[path = "../../../../tests/program.rs"]
 mod program;
 mod quality;
+mod ranges;
 #[path = "../../../../tests/real_data.rs"]
 mod real_data;
 mod refusals;
+mod rerun;
 mod stream;
 
 use std::path::Path;

@@ -48,7 +48,11 @@ fn a_montage_shows_every_slice_of_every_repetition() {
     write(&f.join("coils.npy"), &[8, 3, 6, 6]);
     said("convert coils.npy coils.png --montage", f);
     assert_eq!(extent(&f.join("coils.png")), (3 * 6, 8 * 6));
-    refused(&["convert", "series.nii", "x.png", "--slice", "4"], f, &["slice", "0 to 3", "found 4"]);
+    refused(
+        &["convert", "series.nii", "x.png", "--slice", "4"],
+        f,
+        &["slice", "numbers from 0 to 3", "found 4"],
+    );
 }
 
 #[test]

@@ -23,6 +23,8 @@ use rayspin_kernels::{vector, walsh, window};
 use rayspin_linop::{CoilMaps, MapsBuilder};
 use serde::Serialize;
 
+use crate::scan::{Frame, Samples};
+
 /// Width of the calibration centre in k-space lines (cycles per field of view) unless asked otherwise. 24 lines are what
 /// scanners acquire for it; more only adds image detail, which is not the coils'.
 pub const DEFAULT_WIDTH: usize = 24;
@@ -90,6 +92,22 @@ impl Centre {
             ));
         }
         Ok(Self { width, how: how.unwrap_or_else(|| Sensitivities::for_grid(width)) })
+    }
+}
+
+impl Centre {
+    /// What maps of a frame are estimated from: [`Centre::of_grid`] of its lines, or of its calibration lines where it has any; along a
+    /// trajectory the width given or [`DEFAULT_WIDTH`], and Walsh's method unless another is given.
+    ///
+    /// Errors: as [`Centre::of_grid`].
+    pub fn of_frame(frame: &Frame, width: Option<usize>, how: Option<Sensitivities>) -> Result<Self> {
+        match (&frame.samples, &frame.calibration) {
+            (Samples::Cartesian { .. }, Some(lines)) => Self::of_grid(&lines.sampled, width, how),
+            (Samples::Cartesian { sampled, .. }, None) => Self::of_grid(sampled, width, how),
+            (Samples::NonCartesian { .. }, _) => {
+                Ok(Self { width: width.unwrap_or(DEFAULT_WIDTH), how: how.unwrap_or(Sensitivities::Walsh) })
+            }
+        }
     }
 }
 

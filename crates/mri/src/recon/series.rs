@@ -1,5 +1,5 @@
 use ndarray::{ArrayD, IxDyn};
-use rayspin_core::{C32, Error, Image, Monitor, Result};
+use rayspin_core::{C32, Error, Image, Monitor, Ranges, Result};
 use rayspin_device::Device;
 
 use super::run::{Run, RunEnd, as_volumes, grid_of};
@@ -8,16 +8,16 @@ use crate::methods::Span;
 use crate::prepare::{self, Preparation};
 use crate::scan::{Frame, FrameIndex, FrameOptions, Label, Scan};
 
-/// Which images of a scan are reconstructed. Slices and repetitions are all taken unless one is named; of the other
+/// Which images of a scan are reconstructed. All slices and repetitions are taken unless some are named. Of the other
 /// counters one value is taken, since an image file has no axes for them.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Selection {
     /// Encoding.
     pub encoding: usize,
-    /// Only this slice.
-    pub slice: Option<u16>,
-    /// Only this repetition.
-    pub repetition: Option<u16>,
+    /// Only these slices.
+    pub slice: Option<Ranges>,
+    /// Only these repetitions.
+    pub repetition: Option<Ranges>,
     /// Contrast (echo); the first that the scan holds when absent.
     pub contrast: Option<u16>,
     /// Cardiac phase; the first that the scan holds when absent.
@@ -213,6 +213,16 @@ impl Selection {
     }
 }
 
+fn among(wanted: &Option<Ranges>, counter: u16) -> bool {
+    wanted.as_ref().is_none_or(|ranges| ranges.contains(counter.into()))
+}
+
+/// The numbers in ascending order, each once.
+fn sorted(numbers: impl Iterator<Item = usize>) -> Vec<usize> {
+    let all: std::collections::BTreeSet<usize> = numbers.collect();
+    all.into_iter().collect()
+}
+
 fn select(
     labels: impl Iterator<Item = Label>,
     wanted: &Selection,
@@ -224,9 +234,11 @@ fn select(
     let contrast = wanted.contrast.unwrap_or_else(|| first(|l| l.contrast));
     let phase = wanted.phase.unwrap_or_else(|| first(|l| l.phase));
     let set = wanted.set.unwrap_or_else(|| first(|l| l.set));
-    for (name, given, taken) in
-        [("contrast", wanted.contrast, contrast), ("phase", wanted.phase, phase), ("set", wanted.set, set)]
-    {
+    for (name, given, taken) in [
+        ("contrast", wanted.contrast, contrast),
+        ("cardiac phase", wanted.phase, phase),
+        ("set", wanted.set, set),
+    ] {
         let text = format!("the scan holds no {name} 0: {taken} is reconstructed");
         if given.is_none() && taken != 0 && !notes.contains(&text) {
             notes.push(text);
@@ -240,44 +252,48 @@ fn select(
                 && l.contrast == contrast
                 && l.phase == phase
                 && l.set == set
-                && wanted.slice.is_none_or(|s| s == l.slice)
-                && wanted.repetition.is_none_or(|r| r == l.repetition)
+                && among(&wanted.slice, l.slice)
+                && among(&wanted.repetition, l.repetition)
         })
         .collect();
-    type Counter = (&'static str, usize, fn(&Label) -> usize);
-    let axes: [Counter; 6] = [
-        ("encoding", wanted.encoding, |l| l.encoding),
-        ("contrast", contrast.into(), |l| l.contrast.into()),
-        ("phase", phase.into(), |l| l.phase.into()),
-        ("set", set.into(), |l| l.set.into()),
-        ("slice", wanted.slice.unwrap_or_default().into(), |l| l.slice.into()),
-        ("repetition", wanted.repetition.unwrap_or_default().into(), |l| l.repetition.into()),
+    type Counter = (&'static str, fn(&Label) -> usize);
+    let taken: [(Counter, usize); 4] = [
+        (("encoding", |l| l.encoding), wanted.encoding),
+        (("contrast", |l| l.contrast.into()), contrast.into()),
+        (("cardiac phase", |l| l.phase.into()), phase.into()),
+        (("set", |l| l.set.into()), set.into()),
     ];
-    for (position, (name, value, of)) in axes.iter().enumerate() {
-        let mut present: Vec<usize> = all.iter().map(of).collect();
-        present.sort_unstable();
-        present.dedup();
-        let asked = match *name {
-            "slice" => wanted.slice.is_some(),
-            "repetition" => wanted.repetition.is_some(),
-            _ => true,
-        };
-        if asked && !present.contains(value) {
-            return Err(Error::value(*name, format!("one of {present:?}"), value));
-        }
-        if position < 4 && present.len() > 1 {
-            let text = format!("the scan holds {name} {present:?}: only {value} is reconstructed (--{name})");
+    for ((name, of), value) in taken {
+        let present = sorted(all.iter().map(of));
+        Ranges::from(value).expect_among(name, &present)?;
+        if present.len() > 1 {
+            let option = name.replace(' ', "-");
+            let text =
+                format!("the scan holds {name} {present:?}: only {value} is reconstructed (--{option})");
             if !notes.contains(&text) {
                 notes.push(text);
             }
         }
     }
+    let chosen_from: [(Counter, &Option<Ranges>); 2] = [
+        (("slice", |l| l.slice.into()), &wanted.slice),
+        (("repetition", |l| l.repetition.into()), &wanted.repetition),
+    ];
+    for ((name, of), ranges) in chosen_from {
+        if let Some(ranges) = ranges {
+            ranges.expect_among(name, &sorted(all.iter().map(of)))?;
+        }
+    }
     if chosen.is_empty() {
-        return Err(Error::value(
-            "selection",
-            "counters that occur together in the scan",
-            format!("{wanted:?}"),
-        ));
+        let (slice, repetition) = (wanted.slice.as_ref(), wanted.repetition.as_ref());
+        let text = |ranges: Option<&Ranges>| ranges.map_or_else(|| "all".to_owned(), Ranges::to_string);
+        let found = format!(
+            "encoding {}, slice {}, repetition {}, contrast {contrast}, cardiac phase {phase}, set {set}",
+            wanted.encoding,
+            text(slice),
+            text(repetition)
+        );
+        return Err(Error::value("selection", "counters that occur together in the scan", found));
     }
     Ok(chosen)
 }

@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
 
 use ndarray::{Array2, ArrayD, Axis};
-use rayspin_core::{C32, Error, Geometry, Result, Trajectory, TrajectoryUnits};
+use rayspin_core::{C32, Error, Geometry, Ranges, Result, Trajectory, TrajectoryUnits};
 
 use super::{Acquisition, Encoding, Scan, ScanHeader, cartesian, geometry, noncartesian};
 use crate::crop::centre_crop;
@@ -81,6 +81,8 @@ pub struct FrameOptions {
     pub matrix: Option<Vec<usize>>,
     /// Whether [`Frame::times`] are wanted.
     pub times: bool,
+    /// Only these readouts of each image, counted from 0 in order of acquisition.
+    pub readouts: Option<Ranges>,
 }
 
 impl Frame {
@@ -151,6 +153,23 @@ impl Frame {
             self.geometry.spacing_mm[axis] *= old as f64 / new as f64;
         }
         self.matrix = matrix.to_vec();
+        Ok(self)
+    }
+
+    /// The same image from some of its readouts, counted from 0, as [`readouts`](super::readouts) finds them along the trajectory.
+    ///
+    /// Errors: a frame on the grid, whose readouts are not known; a readout that the trajectory lacks.
+    pub fn with_readouts(mut self, chosen: &Ranges) -> Result<Self> {
+        let Samples::NonCartesian { trajectory, data } = &self.samples else {
+            return Err(Error::value("readouts", "a scan with a trajectory", "samples on a grid"));
+        };
+        let all = super::readouts(trajectory);
+        chosen.expect_among("readouts", &Vec::from_iter(0..all.len()))?;
+        let kept: Vec<usize> = chosen.below(all.len()).flat_map(|at| all[at].clone()).collect();
+        let trajectory = Trajectory::from_cycles_per_fov(trajectory.points().select(Axis(0), &kept))?;
+        let data = data.select(Axis(1), &kept);
+        self.samples = Samples::NonCartesian { trajectory, data };
+        self.times = self.times.map(|times| kept.iter().map(|&at| times[at]).collect());
         Ok(self)
     }
 
@@ -257,7 +276,8 @@ impl FrameIndex<'_> {
             .frames
             .get(&label)
             .ok_or_else(|| Error::value("frame", "one that the scan holds", format!("{label:?}")))?;
-        let readouts: Vec<_> = readouts.iter().map(|&i| (i, &self.scan.acquisitions[i])).collect();
+        let readouts = only(readouts, options.readouts.as_ref())?;
+        let readouts: Vec<_> = readouts.into_iter().map(|i| (i, &self.scan.acquisitions[i])).collect();
         let calibration = self.calibration(label);
         assemble(&self.scan.header, label, &readouts, &calibration, options, notes)
     }
@@ -284,6 +304,13 @@ impl FrameIndex<'_> {
         let mine: Vec<_> = all.iter().copied().filter(|(_, a)| own(a)).collect();
         if mine.is_empty() { all } else { mine }
     }
+}
+
+/// The chosen ones of an image's readouts. Errors: a readout that the image lacks.
+pub(super) fn only(readouts: &[usize], chosen: Option<&Ranges>) -> Result<Vec<usize>> {
+    let Some(chosen) = chosen else { return Ok(readouts.to_vec()) };
+    chosen.expect_among("readouts", &Vec::from_iter(0..readouts.len()))?;
+    Ok(chosen.below(readouts.len()).map(|at| readouts[at]).collect())
 }
 
 /// One image's samples from its readouts, each with its number in the file, and the calibration lines that go with it (of a

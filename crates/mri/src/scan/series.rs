@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use rayspin_core::{Error, Result};
+use rayspin_core::{Error, Ranges, Result};
 
+use super::frames::only;
 use super::{Counters, Flags, Label};
 
 /// What the head of a readout says of its place in the experiment.
@@ -68,25 +69,34 @@ pub struct Series {
 }
 
 impl Series {
-    /// The images of `labels`, as the counters sort them.
+    /// The images of `labels`, as the counters sort them; of each image the chosen readouts, counted from 0.
     ///
-    /// Errors: no label; repetitions with different slices.
-    pub fn of_repetitions(places: Vec<Place>, labels: &[Label]) -> Result<Self> {
+    /// Errors: no label; repetitions with different slices; a readout that an image lacks.
+    pub fn of_repetitions(places: Vec<Place>, labels: &[Label], chosen: Option<&Ranges>) -> Result<Self> {
         let mut sequences: BTreeMap<Label, Vec<usize>> = labels.iter().map(|&l| (l, Vec::new())).collect();
         for (index, place) in places.iter().enumerate() {
             if let Some(readouts) = place.label().and_then(|label| sequences.get_mut(&label)) {
                 readouts.push(index);
             }
         }
+        for readouts in sequences.values_mut() {
+            *readouts = only(readouts, chosen)?;
+        }
         let frames =
             sequences.iter().enumerate().map(|(at, (&label, all))| (label, at, 0..all.len())).collect();
         Self::new(places, sequences.into_values().collect(), frames)
     }
 
-    /// Windows over the readouts of all of `labels`, whose repetitions are joined.
+    /// Windows over the readouts of all of `labels`, whose repetitions are joined; over the chosen ones of each slice, counted from
+    /// 0.
     ///
-    /// Errors: a window or stride of 0; fewer readouts than the window has; more images than a file can count (65 535).
-    pub fn of_windows(places: Vec<Place>, labels: &[Label], window: &Window) -> Result<Self> {
+    /// Errors: a window or stride of 0; a readout that a slice lacks; fewer readouts than the window has; more images than a file can count (65 535).
+    pub fn of_windows(
+        places: Vec<Place>,
+        labels: &[Label],
+        window: &Window,
+        chosen: Option<&Ranges>,
+    ) -> Result<Self> {
         for (what, value) in [("window", window.readouts), ("stride", window.stride)] {
             if value == 0 {
                 return Err(Error::value(what, "at least 1 readout", 0));
@@ -98,6 +108,9 @@ impl Series {
             if let Some(label) = place.label().filter(|label| wanted.contains(label)) {
                 slices.entry(Label { repetition: 0, ..label }).or_default().push(index);
             }
+        }
+        for readouts in slices.values_mut() {
+            *readouts = only(readouts, chosen)?;
         }
         let shortest = slices.values().map(Vec::len).min().unwrap_or(0);
         if shortest < window.readouts {
@@ -268,7 +281,7 @@ mod tests {
         for (slices, window, stride) in [(1, 5, 3), (2, 4, 1), (3, 7, 7), (2, 21, 1), (1, 1, 2)] {
             let places = places(3, 7, slices);
             let window = Window { readouts: window, stride, frames: None };
-            let series = Series::of_windows(places.clone(), &labels(&places), &window).unwrap();
+            let series = Series::of_windows(places.clone(), &labels(&places), &window, None).unwrap();
             let frames = (21 - window.readouts) / stride + 1;
             assert_eq!((series.repetitions(), series.slices()), (frames, slices.into()));
             for (at, label) in series.labels().enumerate() {
@@ -289,21 +302,33 @@ mod tests {
     #[test]
     fn repetitions_are_taken_as_they_are_counted() {
         let places = places(4, 3, 2);
-        let series = Series::of_repetitions(places.clone(), &labels(&places)).unwrap();
+        let series = Series::of_repetitions(places.clone(), &labels(&places), None).unwrap();
         assert_eq!((series.repetitions(), series.slices()), (4, 2));
         assert_eq!(series.readouts(3), [8, 10, 12]);
         assert_eq!(series.needed(1), (7..13).collect());
         assert_eq!(series.first_readouts(1, 45), BTreeSet::from([2, 4, 6, 8, 10]));
         assert_eq!(series.first_readouts(0, 1000).len(), 12);
         let uneven: Vec<Label> = labels(&places).into_iter().skip(1).collect();
-        assert!(Series::of_repetitions(places, &uneven).is_err());
+        assert!(Series::of_repetitions(places.clone(), &uneven, None).is_err());
+        let chosen: Ranges = "0,2".parse().unwrap();
+        let some = Series::of_repetitions(places.clone(), &labels(&places), Some(&chosen)).unwrap();
+        assert_eq!((some.readouts(3), some.readouts(0)), (&[8, 12][..], &[1, 5][..]));
+        assert!(Series::of_repetitions(places.clone(), &labels(&places), Some(&3.into())).is_err());
+        // Of a slice's 12 readouts in 4 repetitions, 2 windows of the second to the seventh.
+        let window = Window { readouts: 3, stride: 3, frames: None };
+        let some =
+            Series::of_windows(places.clone(), &labels(&places), &window, Some(&(1..=6).into())).unwrap();
+        assert_eq!(
+            (some.repetitions(), some.readouts(0), some.readouts(3)),
+            (2, &[3, 5, 7][..], &[10, 12, 14][..])
+        );
     }
 
     #[test]
     fn windows_that_cannot_be_are_refused() {
         let places = places(1, 9, 1);
         let of = |readouts, stride, frames| {
-            Series::of_windows(places.clone(), &labels(&places), &Window { readouts, stride, frames })
+            Series::of_windows(places.clone(), &labels(&places), &Window { readouts, stride, frames }, None)
         };
         for (readouts, stride, frames) in [(0, 1, None), (3, 0, None), (10, 1, None), (3, 2, Some(5))] {
             assert!(of(readouts, stride, frames).is_err(), "{readouts} {stride} {frames:?}");

@@ -7,7 +7,8 @@ use rayspin_core::{Error, Result};
 use super::phantom::{Ellipsoid, Phantom};
 
 /// What changes with time t. Within a readout the object stands still: each readout sees it as it is at its own time.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Dynamics {
     /// The two dark ellipses (the phantom's third and fourth part) grow and shrink: their semi-axes are the
     /// phantom's times 1 + 0.3 sin(2πt/T).
@@ -55,7 +56,7 @@ impl Dynamics {
 
 /// Windows of readouts, one for each image of the truth. They lie as in a sliding window: image i is the
 /// object at the mean time of the readouts iS … iS + W − 1 of a slice.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 pub struct TruthWindow {
     /// W.
     pub readouts: usize,

@@ -14,7 +14,7 @@ pub(super) const LARGEST_DATA: usize = 1 << 31;
 pub(super) const NOISE_SAMPLES: usize = 256;
 
 /// What to simulate.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, serde::Serialize)]
 pub struct SimulateOptions {
     /// Intensities of the Shepp–Logan phantom.
     pub contrast: Contrast,
@@ -44,6 +44,7 @@ pub struct SimulateOptions {
     /// Signal-to-noise ratio of the image; no noise when absent. See [`simulate`](super::simulate) for the definition.
     pub snr: Option<f64>,
     /// Noise covariance Ψ between coils `[coil, coil]`, of any scale; white when absent.
+    #[serde(serialize_with = "rows")]
     pub noise_covariance: Option<Array2<C64>>,
     /// The field, where it is inhomogeneous. A sample is then ∫ c ρ e^{−i2πf(x)t} e^{−i2πk·x} dx with t from
     /// the centre sample of each readout, as [`Frame::times`](crate::scan::Frame::times) has it.
@@ -52,6 +53,16 @@ pub struct SimulateOptions {
     pub noise_readouts: usize,
     /// Seed of noise and random patterns.
     pub seed: u64,
+}
+
+/// A matrix as a list of rows of real and imaginary parts.
+fn rows<S: serde::Serializer>(
+    matrix: &Option<Array2<C64>>,
+    serializer: S,
+) -> std::result::Result<S::Ok, S::Error> {
+    let row = |row: ndarray::ArrayView1<'_, C64>| row.iter().map(|z| [z.re, z.im]).collect::<Vec<_>>();
+    let rows: Option<Vec<_>> = matrix.as_ref().map(|matrix| matrix.outer_iter().map(row).collect());
+    serde::Serialize::serialize(&rows, serializer)
 }
 
 impl Default for SimulateOptions {

@@ -79,17 +79,6 @@ impl RunRecorder {
         }
     }
 
-    /// [`start`](Self::start) with the command line of this process.
-    pub fn start_here(
-        program: impl Into<String>,
-        version: impl Into<String>,
-        device: impl Into<String>,
-        threads: usize,
-    ) -> Self {
-        let command = std::env::args_os().map(|argument| argument.to_string_lossy().into_owned());
-        Self::start(program, version, command, device, threads)
-    }
-
     /// Names the device where it was chosen after the start.
     pub fn device(&mut self, device: impl Into<String>) {
         self.record.device = device.into();

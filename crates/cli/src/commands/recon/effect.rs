@@ -38,7 +38,7 @@ impl Run<'_> {
     }
 
     /// Whether maps are found from the scan. One coil that sees everything alike needs none.
-    fn estimates_maps(&self) -> Option<bool> {
+    pub(super) fn estimates_maps(&self) -> Option<bool> {
         if self.args.maps.is_some() || self.uses_maps() == Some(false) {
             return Some(false);
         }
@@ -94,6 +94,8 @@ pub(super) enum Needs {
     Header,
     /// k-space as an array.
     Array,
+    /// Readouts: a scan with a header, or samples along a trajectory.
+    Readouts,
     Coils,
     Repetitions,
     /// Noise readouts.
@@ -137,6 +139,7 @@ pub(super) const TABLE: &[Row<Needs>] = &[
     ("encoding", HEADER),
     ("slice", HEADER),
     ("repetition", HEADER),
+    ("readouts", &[Needs::Readouts]),
     ("contrast", HEADER),
     ("cardiac_phase", HEADER),
     ("set", HEADER),
@@ -178,6 +181,7 @@ impl Need for Needs {
             Self::Shared => Some(run.estimates_maps()? || run.shares_eigenvalue()?),
             Self::Header => Some(run.format.reads_scans()),
             Self::Array => Some(!run.format.reads_scans()),
+            Self::Readouts => Some(run.format.reads_scans() || run.args.traj.is_some()),
             Self::Coils => Some(run.scan?.coils > 1),
             Self::Repetitions => Some(run.scan?.repetitions > 1),
             Self::Noise => Some(run.scan?.noise),
@@ -214,6 +218,7 @@ impl Need for Needs {
             Self::Array => {
                 format!("k-space without a header ({})", io::endings(Format::reads_arrays).join(", "))
             }
+            Self::Readouts => "a scan with readouts (ISMRMRD), or --traj".into(),
             Self::Coils => "several coils".into(),
             Self::Repetitions => "several repetitions, or --window".into(),
             Self::Noise => "a scan with noise readouts".into(),
@@ -236,6 +241,7 @@ impl Need for Needs {
             },
             Self::Numbers => "pictures only".into(),
             Self::Phase => "a root of a sum of squares over coils".into(),
+            Self::Readouts => format!("a grid of k-space ({})", run.format),
             Self::Header => format!("the samples of one image ({})", run.format),
             Self::Array => "an ISMRMRD scan, which states it".into(),
             Self::Coils => "one coil".into(),

@@ -11,10 +11,10 @@ use rayspin::mri::prepare::Noise;
 use rayspin::mri::recon::{Certify, LAMBDA, ReconOptions};
 use rayspin::mri::scan::{Facts, Samples};
 use rayspin::run::{Limits, OverBudget, Plan};
-use rayspin_shell::Context;
 use rayspin_shell::effect::refuse_idle;
+use rayspin_shell::{Context, stdout};
 
-use super::{Session, arrays, effect, files, options, plan};
+use super::{Session, arrays, effect, files, options, plan, record};
 use crate::args::ReconMri;
 use crate::methods::methods;
 
@@ -43,7 +43,9 @@ impl Files {
         let record = match &args.record {
             _ if args.no_record || args.dry_run => None,
             Some(record) => Some(record.clone()),
-            None => args.outputs.first().map(|image| record_path(image)),
+            None => {
+                args.outputs.iter().find(|image| !stdout::stands_for(image)).map(|image| record_path(image))
+            }
         };
         let outputs = args.outputs.iter().chain(&args.save_maps).chain(&record);
         files::check_distinct(inputs.iter(), outputs)?;
@@ -142,6 +144,7 @@ impl<'a> Session<'a> {
         };
         known.method = Some(method);
         self.refuse_idle(known)?;
+        record::used(&mut self.recorder, frame, &self.options, known.estimates_maps() == Some(true));
         let chosen = self.args.method.of(method)?;
         let typed = |name: &str| self.args.method.has(name) && !self.args.method.searches(name);
         let (chosen, rules) = methods::suited_to(&*chosen, &facts, typed)?;

@@ -3,7 +3,7 @@
 mod arrays;
 mod effect;
 mod input;
-mod options;
+pub(crate) mod options;
 mod output;
 mod record;
 mod stopped;
@@ -18,7 +18,6 @@ use rayspin::mri::recon::{
     Certificate, Frames, ReconOptions, ScanImage, Searched, Solve, StreamTimes, reconstruct_frame,
     reconstruct_frames,
 };
-use rayspin::mri::scan::FrameOptions;
 use rayspin::report::RunRecorder;
 use rayspin_shell::Context;
 
@@ -109,11 +108,7 @@ fn reconstruct(
     options: &ReconOptions,
     monitor: &Monitor<'_>,
 ) -> Result<ScanImage> {
-    let assembly = FrameOptions {
-        units: scan_options.units,
-        matrix: scan_options.matrix.clone(),
-        times: args.field_map.is_some(),
-    };
+    let assembly = options::frames(args, scan_options);
     match source {
         plan::Source::Whole { mut scan, labels, slices, only } => {
             let notes = std::mem::take(&mut scan.notes);

@@ -7,6 +7,7 @@ use rayspin::mri::maps::{EspiritOptions, Sensitivities};
 use rayspin::mri::methods::CgSense;
 use rayspin::mri::prepare::{Compression, CompressionKind, PrepareOptions, VirtualCoils};
 use rayspin::mri::recon::{Density, ReconOptions, Selection};
+use rayspin::mri::scan::FrameOptions;
 use rayspin_shell::BadInput;
 
 use super::arrays::read_covariance;
@@ -94,11 +95,21 @@ pub(super) fn scan_options(args: &ReconMri) -> Result<ScanOptions> {
     Ok(ScanOptions { trajectory: args.traj.clone(), units, matrix, fov_mm })
 }
 
+/// How the images of a scan are put together.
+pub(crate) fn frames(args: &ReconMri, options: &ScanOptions) -> FrameOptions {
+    FrameOptions {
+        units: options.units,
+        matrix: options.matrix.clone(),
+        times: args.field_map.is_some(),
+        readouts: args.readouts.clone(),
+    }
+}
+
 pub(super) fn selection(args: &ReconMri) -> Selection {
     Selection {
         encoding: args.encoding,
-        slice: args.slice,
-        repetition: args.repetition,
+        slice: args.slice.clone(),
+        repetition: args.repetition.clone(),
         contrast: args.contrast,
         phase: args.cardiac_phase,
         set: args.set,

@@ -8,7 +8,7 @@ use rayspin::device::Backend;
 use rayspin::io::{self, cfl::Layout, kernel_cache::KernelCache};
 use rayspin::mri::methods::{self, Value};
 use rayspin::mri::recon::LAMBDA;
-use rayspin_shell::say;
+use rayspin_shell::{say, stdout};
 
 use super::input::Files;
 use super::{Done, Session, files, record, stopped, stream};
@@ -52,7 +52,7 @@ impl Session<'_> {
         for output in &self.args.outputs {
             if let (None, Some(image)) = (&result.times, &result.image) {
                 for note in self.write_one(output, image, layout)? {
-                    let note = format!("{}: {note}", output.display());
+                    let note = format!("{}: {note}", stdout::name(output));
                     self.monitor.note(&note);
                     self.recorder.note(note);
                 }
@@ -86,7 +86,7 @@ impl Session<'_> {
     pub(super) fn judge(&mut self, reference: Option<&io::ImageFile>, result: &Done) -> Result<()> {
         let (Some(reference), Some(image)) = (reference, &result.image) else { return Ok(()) };
         self.recorder.stage("metrics");
-        let name = |path: Option<&Path>| path.map_or_else(String::new, |p| p.display().to_string());
+        let name = |path: Option<&Path>| path.map_or_else(String::new, stdout::name);
         let names =
             (name(self.args.outputs.first().map(PathBuf::as_path)), name(self.args.reference.as_deref()));
         let numbers = rayspin::imaging::metrics::Numbers::ByKind;
@@ -121,7 +121,7 @@ impl Session<'_> {
         }
         record::solves(recorder, &result.solves);
         for file in written {
-            recorder.output(file).with_context(|| format!("hashing {}", file.display()))?;
+            files::record_output(recorder, file)?;
         }
         if let Backend::Cuda(cuda) = self.device.backend() {
             recorder.parameter("GPU memory peak", cuda.memory_used().1);
@@ -134,7 +134,7 @@ impl Session<'_> {
         }
         if !self.context.quiet {
             let [nz, ny, nx] = result.shape;
-            let names: Vec<_> = listed.iter().map(|p| p.display().to_string()).collect();
+            let names: Vec<_> = listed.iter().map(|path| stdout::name(path)).collect();
             let what = match &result.times {
                 Some(times) => stream::rate(result.repetitions, times),
                 None => "image".into(),

@@ -1,8 +1,11 @@
 //! What the run record and the screen say of a reconstruction.
 
 use anyhow::Result;
+use rayspin::core::Ranges;
+use rayspin::mri::maps::Centre;
 use rayspin::mri::methods::Value;
 use rayspin::mri::recon::{Certificate, ReconOptions, Solve};
+use rayspin::mri::scan::Frame;
 use rayspin::report::RunRecorder;
 use rayspin::report::table::{Cell, Column, Table};
 
@@ -85,19 +88,40 @@ pub(super) fn parameters(recorder: &mut RunRecorder, args: &ReconMri, options: &
     recorder.parameter("prewhiten", options.prepare.prewhiten);
     recorder.parameter("noise covariance", serde_json::json!(args.noise_covariance));
     recorder.parameter("compression", serde_json::json!(options.prepare.compression));
-    recorder.parameter("sensitivities", serde_json::json!(options.sensitivities));
-    recorder.parameter("calibration", serde_json::json!(options.calibration));
     recorder.parameter("maps", serde_json::json!(args.maps));
     recorder.parameter("trajectory", serde_json::json!(args.traj));
-    recorder.parameter("field of view", serde_json::json!(args.fov));
-    recorder.parameter("encoding", args.encoding);
-    recorder.parameter("slice", serde_json::json!(args.slice));
-    recorder.parameter("repetition", serde_json::json!(args.repetition));
+    recorder.parameter("slice", text(&args.slice));
+    recorder.parameter("repetition", text(&args.repetition));
+    recorder.parameter("readouts", text(&args.readouts));
     recorder.parameter("window", serde_json::json!(args.window));
     recorder.parameter("stride", serde_json::json!(args.stride.or(args.window)));
     recorder.parameter("independent", args.independent);
     recorder.parameter("trajectory units", serde_json::json!(args.traj_units));
-    recorder.parameter("matrix", serde_json::json!(args.matrix));
+    recorder.parameter("frames", serde_json::json!(args.frames));
+}
+
+/// What the scan decided: the matrix and field of view of the image, its counters, and how coil maps are estimated, where they are.
+pub(super) fn used(recorder: &mut RunRecorder, frame: &Frame, options: &ReconOptions, estimates_maps: bool) {
+    let sizes = || frame.matrix.iter().rev();
+    let fov: Vec<f64> =
+        sizes().zip(frame.geometry.spacing_mm).map(|(&n, spacing)| n as f64 * spacing).collect();
+    recorder.parameter("matrix", Vec::from_iter(sizes().copied()));
+    recorder.parameter("field of view", fov);
+    let label = frame.label;
+    recorder.parameter("encoding", label.encoding);
+    recorder.parameter("contrast", label.contrast);
+    recorder.parameter("cardiac phase", label.phase);
+    recorder.parameter("set", label.set);
+    // A centre that cannot be is refused where maps are estimated.
+    let centre = Centre::of_frame(frame, options.calibration, options.sensitivities).ok();
+    let centre = centre.filter(|_| estimates_maps);
+    recorder.parameter("sensitivities", serde_json::json!(centre.map(|centre| centre.how)));
+    recorder.parameter("calibration", serde_json::json!(centre.map(|centre| centre.width)));
+}
+
+/// Numbers that were chosen, as they are typed.
+fn text(ranges: &Option<Ranges>) -> serde_json::Value {
+    ranges.as_ref().map(Ranges::to_string).into()
 }
 
 /// How coil images became one, where the method combined any.

@@ -14,7 +14,7 @@ use rayspin::mri::recon::plan::{Known, Streaming, of_stream};
 use rayspin::mri::recon::{
     Frames, ReconOptions, Selection, StreamEnd, StreamItem, StreamTimes, Volume, reconstruct_stream,
 };
-use rayspin::mri::scan::{Frame, FrameOptions, Label, Place, Series, Window};
+use rayspin::mri::scan::{Frame, Label, Place, Series, Window};
 use rayspin::run::{Budget, Endpoints, Plan};
 use rayspin_shell::{interrupt, say};
 
@@ -55,22 +55,20 @@ pub(crate) fn open(
     let mut choose = || selection.choose(all.iter().copied(), &mut notes);
     let labels = choose().with_context(|| path.display().to_string())?;
     let several = labels.iter().any(|label| label.repetition != labels[0].repetition);
+    let chosen = args.readouts.as_ref();
     let series = match args.window {
         Some(readouts) => {
             let stride = args.stride.unwrap_or(readouts);
-            Series::of_windows(places, &labels, &Window { readouts, stride, frames: args.frames })
+            let window = Window { readouts, stride, frames: args.frames };
+            Series::of_windows(places, &labels, &window, chosen)
         }
-        None if several => Series::of_repetitions(places, &labels),
+        None if several => Series::of_repetitions(places, &labels, chosen),
         None => return Ok(None),
     };
     let series = series.with_context(|| path.display().to_string())?;
     let slices: std::collections::BTreeSet<u16> = all.iter().map(|label| label.slice).collect();
     let (kept, beside) = (reader.library_bytes(), reader.memory_bytes());
-    let frames = FrameOptions {
-        units: options.units,
-        matrix: options.matrix.clone(),
-        times: args.field_map.is_some(),
-    };
+    let frames = super::options::frames(args, options);
     let mut source = SeriesSource::new(reader, series, frames);
     let noise = measure(&source.noise(monitor)?);
     let count = source.series().repetitions();

@@ -15,7 +15,8 @@ use super::phantom::Phantom;
 use quadrature::Quadrature;
 
 /// How the field runs.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum FieldShape {
     /// f = g·x.
     Linear,
@@ -27,7 +28,7 @@ pub enum FieldShape {
 }
 
 /// f(x) in Hz, x in fields of view: how far the field is from the receiver's frequency.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, serde::Serialize)]
 pub struct FieldMap {
     /// How it runs.
     pub shape: FieldShape,

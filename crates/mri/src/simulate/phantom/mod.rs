@@ -10,7 +10,8 @@ use rayon::prelude::*;
 use rayspin_core::{C64, Error, Result};
 
 /// Which intensities the phantom has.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Contrast {
     /// The original intensities (skull 2, brain 1.02, features of 1 %): Shepp & Logan, IEEE Trans Nucl Sci 21:21, 1974;
     /// in 3-D Kak & Slaney, Principles of Computerized Tomographic Imaging, 1988, p. 102.

@@ -25,7 +25,8 @@ pub const GAMMA_MHZ_PER_T: f64 = 42.577478;
 const COUNTER_LIMIT: usize = 65_535;
 
 /// How k-space is filled.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Sampling {
     /// Lines along x on the grid, in 2-D or 3-D.
     Cartesian(CartesianPattern),
@@ -79,7 +80,7 @@ pub enum Sampling {
 }
 
 /// What the gradients and the receiver can do.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, serde::Serialize)]
 pub struct Hardware {
     /// Largest gradient amplitude, mT/m.
     pub gradient_mt_m: f64,

@@ -7,7 +7,8 @@ use super::{COUNTER_LIMIT, Grid, Layout, Shot, expect_count, expect_total, limit
 use crate::scan::{Counters, Flags, TrajectoryKind};
 
 /// Angles of 2-D spokes, from +x towards +y.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum SpokeAngles {
     /// θ_m = π m/M.
     #[default]
@@ -18,7 +19,8 @@ pub enum SpokeAngles {
 }
 
 /// Directions of 3-D spokes.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum SphereOrder {
     /// A spiral from the equator to the pole with even density: z_m = (m + ½)/M, φ_m = √(2πM) asin z_m (Wong & Roos, Magn
     /// Reson Med 32:778, 1994).
