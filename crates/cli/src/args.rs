@@ -257,9 +257,9 @@ pub(crate) struct ReconMri {
     /// Raw scan ({scans read}), or k-space as an array ({arrays read})
     #[arg(value_hint = ValueHint::FilePath)]
     pub(crate) scan: PathBuf,
-    /// Image to write, in the format of its name, or - ; repeat for several
+    /// Image, in the format of its name, or - (stdout); repeat for several
     ///
-    /// - is standard output, as .npy.
+    /// - writes .npy to standard output.
     #[arg(long = "output", short, value_name = "IMAGE", required_unless_present = "dry_run", value_hint = ValueHint::FilePath)]
     pub(crate) outputs: Vec<PathBuf>,
     #[command(flatten)]

@@ -10,30 +10,112 @@ pub(crate) fn hint(error: &(dyn std::error::Error + 'static)) -> Option<String> 
     if error.is::<NotInstalled>() {
         return Some(NotInstalled::HINT.to_owned());
     }
-    let text = match error.downcast_ref::<Error>()? {
-        E::Value { what, .. } if what == "trajectory units" => {
-            "say which they are with --traj-units, or the matrix with --matrix; components are kx, ky, kz, not SigPy's kz, ky, kx"
-        }
-        E::Value { what, .. } if what == "field of view" => "--fov says it of a file without a header",
-        E::Value { what, .. } if what == "BART array" => "bart slice takes one frame of several",
-        E::Value { what, .. } if what == "calibration centre" => {
-            "give sensitivity maps with --maps, or a narrower centre with --calibration"
-        }
-        E::Value { what, .. } if what == "sampling for grappa" || what == "calibration lines for grappa" => {
-            "--method cg-sense takes any pattern, and maps from --maps"
-        }
-        E::Value { what, .. } if what == "partial Fourier" => "leave --partial-fourier out",
-        E::Value { what, .. } if what == "geometric compression" => "--compression svd suits every scan",
-        E::Shape { what, .. } if what == "noise covariance" => "it is [coil, coil], of the scan's own coils",
-        E::Value { what, .. } if what.starts_with("acquisition") => {
-            "rayspin info FILE lists what the scan holds"
-        }
-        E::Memory { .. } => {
+    let error = error.downcast_ref::<Error>()?;
+    let told = match error {
+        E::Value { what, .. } | E::Shape { what, .. } => remedy(what),
+        E::Memory { .. } => Some(
             "a smaller problem needs less: --matrix, fewer slices or a single --repetition; --memory takes coils, images or \
-             points some at a time"
-        }
-        E::Shape { what, .. } if what.contains("maps") => "maps are [coil, z, y, x] on the scan's own matrix",
-        _ => return None,
+             points some at a time",
+        ),
+        _ => None,
     };
-    Some(text.to_owned())
+    told.map(str::to_owned)
+}
+
+/// What to do about a quantity that an error names: the option that sets it, or the command that tells it.
+fn remedy(what: &str) -> Option<&'static str> {
+    let exact = REMEDIES.iter().find(|(names, _)| names.contains(&what)).map(|(_, hint)| *hint);
+    exact.or_else(|| PARTS.iter().find(|(part, _)| what.contains(part)).map(|(_, hint)| *hint))
+}
+
+const HOLDS: &str = "rayspin info FILE lists what the file holds";
+const SHAPES: &str = "rayspin info FILE states the shape of each";
+
+/// Quantities by their names.
+const REMEDIES: &[(&[&str], &str)] = &[
+    (
+        &["trajectory units"],
+        "say which they are with --traj-units, or the matrix with --matrix; components are kx, ky, kz, not SigPy's kz, ky, kx",
+    ),
+    (&["field of view"], "--fov says it of a file without a header"),
+    (&["BART array"], "bart slice takes one frame of several"),
+    (&["calibration centre"], "give sensitivity maps with --maps, or a narrower centre with --calibration"),
+    (
+        &["sampling for grappa", "calibration lines for grappa"],
+        "--method cg-sense takes any pattern, and maps from --maps",
+    ),
+    (&["partial Fourier"], "leave --partial-fourier out"),
+    (&["geometric compression"], "--compression svd suits every scan"),
+    (&["noise covariance"], "it is [coil, coil], of the scan's own coils"),
+    (&["encoding", "slice", "repetition", "contrast", "cardiac phase", "set", "selection"], HOLDS),
+    (
+        &["readouts", "window", "stride", "frames", "repetitions"],
+        "rayspin info FILE counts readouts and repetitions",
+    ),
+    (&["device"], "rayspin info lists the processors of this machine; --device cpu needs no GPU"),
+    (&["method"], "rayspin info FILE says how the scan was sampled; without --method the scan decides"),
+    (&["virtual coils"], "--coils takes fewer coils than the scan has, or a part of the energy below 1"),
+    (&["anatomical reference", "field map"], "it needs the matrix of the image that is reconstructed"),
+    (&["image compared with the reference"], SHAPES),
+    (&["search for lambda"], "give --lambda a number, or take --method cg-sense, wavelet or tv"),
+    (&["combine"], "leave --combine out, or choose rss or maps"),
+    (
+        &["matrix", "matrix size", "matrix along x", "matrix along y", "matrix along z"],
+        "--matrix X,Y[,Z] sets it",
+    ),
+    (&["levels of wavelets"], "--wavelet-levels sets them"),
+    (&["edge of the anatomical reference"], "--anatomy-edge sets it"),
+    (&["sets of maps"], "--map-sets sets them"),
+    (&["tolerance of the field map's segments"], "--field-tolerance sets it"),
+    (&["outputs to certify"], "--certify sets their number"),
+    (&["epsilon"], "--epsilon sets it"),
+    (&["lambda"], "--lambda sets it; auto searches for one"),
+    (&["iterations"], "--iterations sets them"),
+    (&["tolerance"], "--tolerance sets it"),
+    (&["threads"], "--threads sets them"),
+    (&["coils"], "--coils sets them"),
+    (&["dimensions", "dimensions of this sampling"], "--dims sets them"),
+    (&["echo trains", "interleaves", "spokes", "shots"], "--shots sets them"),
+    (&["acceleration", "acceleration of the spiral"], "--acceleration sets it"),
+    (&["noise readouts"], "--noise-readouts sets them"),
+    (&["peak of the field map in Hz"], "--field-map-hz sets it"),
+    (&["shape of the field map of a volume"], "--field-shape linear suits a volume"),
+    (&["sampling in an inhomogeneous field"], "--trajectory radial or spiral excites before each readout"),
+    (&["readout oversampling"], "--oversampling sets it"),
+    (&["samples of a random readout"], "--samples sets them"),
+    (&["signal-to-noise ratio"], "--snr sets it"),
+    (&["window of the truth", "stride of the truth"], "--window and --stride set them"),
+];
+
+/// Parts of longer names.
+const PARTS: &[(&str, &str)] = &[
+    ("acquisition", HOLDS),
+    ("times of the samples", "only ISMRMRD scans state when samples were taken; leave --field-map out"),
+    ("maps", "maps are [coil, z, y, x] on the scan's own matrix"),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::{PARTS, REMEDIES};
+    use crate::args::command;
+
+    #[test]
+    fn remedies_name_options_that_there_are() {
+        let mut program = command();
+        program.build();
+        let mut options = Vec::new();
+        let mut left = vec![&program];
+        while let Some(command) = left.pop() {
+            options.extend(
+                command.get_arguments().filter_map(clap::Arg::get_long).map(|long| format!("--{long}")),
+            );
+            left.extend(command.get_subcommands());
+        }
+        let hints = REMEDIES.iter().map(|(_, hint)| *hint).chain(PARTS.iter().map(|(_, hint)| *hint));
+        for word in
+            hints.flat_map(|hint| hint.split([' ', ',', ';', '.'])).filter(|word| word.starts_with("--"))
+        {
+            assert!(options.iter().any(|option| option == word), "{word}");
+        }
+    }
 }

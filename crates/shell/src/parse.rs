@@ -51,14 +51,20 @@ pub(crate) fn refusal(error: &Error, command: &str) -> BadInput {
 /// What to do: what was probably meant, or where the options are listed.
 fn hint(error: &Error, command: &str) -> String {
     let kinds = [ContextKind::SuggestedArg, ContextKind::SuggestedValue, ContextKind::SuggestedSubcommand];
-    let meant: Vec<String> =
+    let mut meant: Vec<String> =
         kinds.iter().flat_map(|&kind| list(error, kind)).map(|name| bare(&name)).collect();
+    // The parser names the most similar last.
+    meant.reverse();
     let names: Vec<&str> = meant.iter().map(String::as_str).collect();
     match error.kind() {
         _ if !names.is_empty() => format!("did you mean {}?", any_of(&names)),
         ErrorKind::InvalidSubcommand => format!("{command} -h lists the commands"),
         ErrorKind::MissingRequiredArgument => format!("usage: {}", usage(error)),
         ErrorKind::ArgumentConflict => "leave one of them out".to_owned(),
+        ErrorKind::InvalidValue | ErrorKind::ValueValidation => {
+            let option = text(error, ContextKind::InvalidArg).map(|name| bare(&name)).unwrap_or_default();
+            format!("{command} --help says what {option} takes")
+        }
         _ => format!("{command} --help lists the options and what they take"),
     }
 }

@@ -76,9 +76,13 @@ pub(crate) fn run(args: &Rerun, common: &Common, given: &Given) -> Result<()> {
 
 fn read(path: &Path) -> Result<RunRecord> {
     let shown = path.display();
-    let text = std::fs::read_to_string(path).map_err(|error| BadInput::new(format!("{shown}: {error}")))?;
+    let text = std::fs::read_to_string(path).map_err(|error| {
+        BadInput::new(format!("{shown}: expected a record of a run (.json), found none ({error})"))
+            .hint("recon and simulate write such a record beside their first output")
+    })?;
     let record = RunRecord::from_json(&text).map_err(|error| {
         BadInput::new(format!("{shown}: expected a record of a run (.json), found other text: {error}"))
+            .hint("recon and simulate write such a record beside their first output")
     })?;
     Ok(record)
 }
@@ -138,7 +142,7 @@ fn repeated(before: &RunRecord, args: &Rerun, folder: &Path) -> Result<Repeated>
     let refused = |found: &str| {
         let message =
             format!("{}: expected a record of recon or simulate, found {found}", args.record.display());
-        BadInput::new(message)
+        BadInput::new(message).hint("recon and simulate write such a record beside their first output")
     };
     if before.program != "rayspin" {
         return Err(refused(&format!("one of {}", before.program)).into());

@@ -87,11 +87,7 @@ fn what_differs_is_named() {
     assert!(output.status.code() == Some(1) && table.contains("is gone or has changed"), "{table}");
 
     std::fs::remove_file(f.join("scan.h5")).unwrap();
-    refused(
-        &["rerun", "image.json"],
-        f,
-        &["scan.h5", "expected the input"],
-    );
+    refused(&["rerun", "image.json"], f, &["scan.h5", "expected the input"]);
     std::fs::write(f.join("text.json"), "{}").unwrap();
     refused(&["rerun", "text.json"], f, &["text.json", "a record of a run"]);
     refused(&["rerun", "none.json"], f, &["none.json"]);

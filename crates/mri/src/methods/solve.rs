@@ -54,8 +54,8 @@ impl Solve {
     /// What is to be said of the eigenvalue.
     pub(crate) fn note(&self) -> Option<String> {
         (!self.eigenvalue_converged).then(|| {
-            "the largest eigenvalue, which λ is relative to, was still growing by more than 1 % an iteration when its iterations \
-             ended: λ weighs less than it says; a larger --lambda makes up for it"
+            "the estimate of the largest eigenvalue, which λ is relative to, still grew by more than 1 % in its last iteration: λ \
+             weighs less than it says (a larger --lambda makes up for it)"
                 .to_owned()
         })
     }

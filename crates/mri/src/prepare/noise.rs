@@ -81,7 +81,7 @@ pub(super) fn whitening(noise: &Noise, notes: &mut Vec<String>) -> Option<Whiten
     let noise = match noise {
         Noise::None => return None,
         Noise::Unusable => {
-            notes.push("noise readouts have other coils than the images: coils are not whitened".into());
+            notes.push("noise readouts have other coils than the images: coils are not whitened (--noise-covariance whitens them)".into());
             return None;
         }
         Noise::Measured(noise) => noise,
@@ -89,7 +89,7 @@ pub(super) fn whitening(noise: &Noise, notes: &mut Vec<String>) -> Option<Whiten
     let coils = noise.covariance.nrows();
     if noise.samples < SAMPLES_PER_COIL * coils {
         notes.push(format!(
-            "{} noise samples are too few for {coils} coils: coils are not whitened",
+            "{} noise samples are too few for {coils} coils: coils are not whitened (--noise-covariance whitens them)",
             noise.samples
         ));
         return None;
@@ -105,7 +105,7 @@ pub(super) fn whitening(noise: &Noise, notes: &mut Vec<String>) -> Option<Whiten
             };
             notes.push(format!(
                 "coils are whitened by {} noise samples: standard deviation {:.4e} per real and imaginary part of an \
-                 image sample{dwell}",
+                 image sample{dwell} (--no-prewhiten leaves them as they are)",
                 noise.samples, noise.sample_std
             ));
             Some(whitening)

@@ -60,6 +60,11 @@ pub fn reconstruct_stream<E: From<Error> + Send>(
     monitor: &Monitor<'_>,
 ) -> std::result::Result<StreamEnd, E> {
     let labels = frames.labels;
+    if options.coil_images() {
+        let expected =
+            "a way to combine coils: only one image keeps them apart (choose it with --repetition)";
+        return Err(Error::value("combine", expected, "none").into());
+    }
     let mut run = Run::new(device, frames, options)?;
     let slices = run.slices();
     let mut volumes =

@@ -79,10 +79,7 @@ pub(super) fn assemble(
         }
     }
     if left_out > 0 {
-        note(
-            notes,
-            format!("{left_out} outer lines are left out: the matrix asked for is coarser than the scan"),
-        );
+        note(notes, format!("{left_out} outer lines are left out: --matrix is coarser than the scan"));
     }
     for coil in kspace.chunks_exact_mut(lines * nx) {
         for (value, &count) in coil.iter_mut().zip(&counts) {

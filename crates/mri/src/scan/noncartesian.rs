@@ -93,7 +93,10 @@ pub(super) fn within_matrix(
     }
     note(
         notes,
-        format!("{} of {total} samples lie beyond the matrix's k-space and are left out", total - keep.len()),
+        format!(
+            "{} of {total} samples lie beyond the matrix's k-space and are left out (a larger --matrix takes them)",
+            total - keep.len()
+        ),
     );
     Ok(Some(keep))
 }

@@ -34,7 +34,10 @@ pub fn settle_units(
         Some(units) => units,
         None => {
             let found = detect_units(points, matrix, fov_mm)?;
-            note(notes, format!("trajectory units are not stated: {found} by its range"));
+            note(
+                notes,
+                format!("trajectory units are not stated: {found} by its range (--traj-units overrides)"),
+            );
             found
         }
     };

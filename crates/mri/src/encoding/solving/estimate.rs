@@ -29,7 +29,7 @@ impl Solving<'_> {
                 let (width, how) = (options.calibration, options.sensitivities);
                 let (found, centre) = maps::from_samples(from, width, how, self.spec.map_cut())?;
                 self.notes.push(format!(
-                    "coil sensitivities from the central {} cycles per field of view ({})",
+                    "coil sensitivities from the central {} cycles per field of view by {} (--calibration, --sensitivities or --maps overrides)",
                     centre.width,
                     centre.how.name()
                 ));
@@ -56,7 +56,7 @@ impl Solving<'_> {
         };
         let found = maps::from_grid(region, grid.sampled.shape(), &centre, self.spec.map_cut())?;
         self.notes.push(format!(
-            "coil sensitivities from the central {} lines of {} ({})",
+            "coil sensitivities from the central {} lines of {} by {} (--calibration, --sensitivities or --maps overrides)",
             centre.width,
             if grid.calibration.is_some() { "the calibration readouts" } else { "k-space" },
             centre.how.name()
