@@ -16,7 +16,7 @@ SCANS = {
     "grid, every 3rd line": "--acceleration 3 --calibration 24",
     "Poisson disc 3": "-t poisson --acceleration 3 --calibration 24",
     "Poisson disc 5": "-t poisson --acceleration 5 --calibration 24",
-    "Poisson disc 8": "-t poisson --acceleration 8 --calibration 24",
+    "Poisson disc 8": "-t poisson --acceleration 8 --calibration 12",
     "spiral, full": "-t spiral --shots 16",
     "spiral, every 2nd": "-t spiral --shots 16 --acceleration 2",
     "spiral, every 4th": "-t spiral --shots 16 --acceleration 4",

@@ -81,6 +81,25 @@ fn a_searched_lambda_is_nearly_as_good_as_the_best_by_the_truth() {
 }
 
 #[test]
+fn one_coil_whose_map_is_estimated_is_searched_like_several() {
+    let sampling = Sampling::Radial { spokes: 60, angles: SpokeAngles::Golden };
+    let options = SimulateOptions {
+        matrix: [48, 48, 1],
+        coils: 1,
+        sampling,
+        snr: Some(10.0),
+        ..SimulateOptions::default()
+    };
+    let simulation = simulate(&options, &Monitor::silent()).unwrap();
+    for options in [ReconOptions::of(CgSense::default()), ReconOptions::of(Wavelet::default())] {
+        let found = recon(&simulation, &ReconOptions { search_lambda: true, ..options.clone() }).unwrap();
+        let lambda = [("lambda", Value::Number(found.searched.unwrap().lambda))];
+        let again = recon(&simulation, &changed(options, &lambda)).unwrap();
+        assert!(error(found.image.data(), again.image.data()) < 1e-5);
+    }
+}
+
+#[test]
 fn a_method_without_one_image_of_all_coils_is_refused() {
     let simulation = scan(Sampling::Radial { spokes: 40, angles: SpokeAngles::Golden }, 20.0);
     let method = LeastSquares { combine: Some(Combine::RootSumOfSquares), ..LeastSquares::default() };

@@ -250,14 +250,8 @@ fn orthonormal(dirs: &[[f32; 3]; 3]) -> bool {
 }
 
 impl Repairs {
-    /// One sentence for each kind of repair, and for what the image acquisitions do not state.
-    pub(super) fn say(
-        &self,
-        header: &ScanHeader,
-        acquisitions: &[Acquisition],
-        coils: Option<usize>,
-        notes: &mut Vec<String>,
-    ) {
+    /// One sentence for each kind of repair.
+    pub(super) fn say(&self, header: &ScanHeader, coils: Option<usize>, notes: &mut Vec<String>) {
         let mut say = |count: usize, text: &str| {
             if count > 0 {
                 let s = if count == 1 { "" } else { "s" };
@@ -271,22 +265,12 @@ impl Repairs {
         say(self.position, "the position is not finite and was taken as the isocentre");
         say(self.sample_time, "the dwell time is not a time and was ignored");
         say(self.no_points, "trajectory_dimensions is stated and no trajectory is there");
-        let image = || acquisitions.iter().filter(|a| a.flags.is_image());
-        if image().next().is_some() && image().all(|a| a.read_dir == [0.0; 3] && a.slice_dir == [0.0; 3]) {
-            notes.push("no direction cosines: how the image lies in the patient is not known".into());
-        }
         if let (Some(stated), Some(found)) = (header.coils, coils)
             && stated != found
         {
             notes.push(format!(
                 "the header states {stated} receiver channels and the acquisitions have {found}; the latter hold"
             ));
-        }
-        let mut last_columns = image().filter_map(|a| a.trajectory.as_ref()).filter(|t| t.ncols() == 3);
-        if last_columns.clone().next().is_some()
-            && last_columns.all(|t| t.column(2).iter().all(|k| *k == 0.0))
-        {
-            notes.push("the third trajectory component is zero everywhere: the trajectory is planar".into());
         }
     }
 }

@@ -206,7 +206,7 @@ impl Raw {
         drop((file, heads, checked));
         // HDF5's small buffers lie between the acquisitions, and are free now.
         rayspin_device::cpu::trim_memory();
-        repairs.say(&header, &acquisitions, coils.map(|(_, n)| n as usize), &mut notes);
+        repairs.say(&header, coils.map(|(_, n)| n as usize), &mut notes);
         Ok(Scan { header, acquisitions, notes })
     }
 
@@ -310,10 +310,10 @@ impl Reader {
         raw.acquisitions_of(Reading { path, checked, repairs, monitor }, wanted, take)
     }
 
-    /// What had to be assumed or repaired, one sentence each, by the acquisitions read so far; `seen` are some of them.
-    pub fn notes(&self, seen: &[Acquisition]) -> Vec<String> {
+    /// What had to be assumed or repaired, one sentence each, by the acquisitions read so far.
+    pub fn notes(&self) -> Vec<String> {
         let mut notes = self.raw.notes.clone();
-        self.repairs.say(&self.raw.header, seen, self.coils, &mut notes);
+        self.repairs.say(&self.raw.header, self.coils, &mut notes);
         notes
     }
 }

@@ -89,8 +89,7 @@ impl SeriesSource {
 
     /// What was assumed of the acquisitions so far.
     pub fn notes(&self) -> Vec<String> {
-        let seen: Vec<Acquisition> = self.held.values().cloned().collect();
-        self.reader.notes(&seen)
+        self.reader.notes()
     }
 
     /// Reads the scan's noise readouts, and one of an image's: what [`measure`](rayspin_mri::prepare::measure) looks at.

@@ -33,7 +33,7 @@ fn the_radial_heart() {
     assert_eq!(encoding.encoded.matrix, [256, 256, 1]);
     assert_eq!(scan.header.coils, Some(12));
     assert!((scan.header.field_strength_t.unwrap() - 2.893).abs() < 1e-3);
-    assert!(scan.notes.iter().any(|n| n.contains("direction cosines")), "{:?}", scan.notes);
+    assert!(scan.notes.is_empty(), "{:?}", scan.notes);
     let rows = summarise(&scan).rows();
     assert_eq!(row(&rows, "acquisitions"), "25 (25 image)");
     assert_eq!(row(&rows, "lines"), "0 to 24 (25 values)");
@@ -63,7 +63,7 @@ fn the_simulated_spiral_with_a_header_of_garbage() {
     assert!(scan.acquisitions[0].flags.contains(Flags::SURFACE_COIL_CORRECTION));
     assert_eq!(scan.header.field_strength_t, None);
     assert_eq!(scan.header.vendor.as_deref(), Some("JEMRIS"));
-    for said in ["field strength 0.0", "140713325569856", "direction cosines", "planar"] {
+    for said in ["field strength 0.0", "140713325569856"] {
         assert!(scan.notes.iter().any(|n| n.contains(said)), "{said}: {:?}", scan.notes);
     }
     let rows = summarise(&scan).rows();

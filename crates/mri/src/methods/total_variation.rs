@@ -25,7 +25,7 @@ use crate::params;
 use crate::scan::Facts;
 
 /// λ is a threshold: proportional to the noise of a difference.
-const LAW: Law = Law { factors: [0.15, 0.04], power: 1, range: [[1e-3, 1e-2], [1e-3, 3e-3]] };
+const LAW: Law = Law { factors: [0.15, 0.04], power: 1, range: [[3e-3, 1e-2], [3e-3, 5e-3]] };
 
 /// Steps of the inner problem of total variation in each iteration.
 const STEPS: usize = 8;

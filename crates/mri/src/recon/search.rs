@@ -133,7 +133,8 @@ impl Reconstructor {
         notes: &mut Vec<String>,
         monitor: &Monitor<'_>,
     ) -> Result<Searched> {
-        let estimates = self.options.needs_maps() && self.options.maps.is_none() && self.coils(whole) > 1;
+        let uniform = self.coils(whole) == 1 && self.options.method.uses().maps == MapUse::One;
+        let estimates = self.options.needs_maps() && self.options.maps.is_none() && !uniform;
         if estimates && self.cache.shared.is_none() {
             self.cache.shared = Some(self.estimate(whole, &mut Vec::new(), monitor)?);
         }
