@@ -219,7 +219,8 @@ Examples and all options: rayspin recon mri --help")]
 #[command(after_long_help = "\
 SCAN is ISMRMRD (.h5), or an array: k-space as BART .cfl (READ PHS1 PHS2 COIL), .npy or .npz
 ([coil, z, y, x]); with --traj samples as .cfl (1 readout spoke coil), .npy or .npz
-([coil, sample] or [coil, spoke, readout]). A line says what it was understood as; warnings say
+([coil, sample] or [coil, spoke, readout]). BART's TE, TIME, TIME2 and SLICE number contrasts,
+repetitions, cardiac phases and slices. A line says what it was understood as; warnings say
 what speaks against that (rules: docs/reading.md). The image's format follows its name:
 {images written} (ISMRMRD images).
 An array read from .cfl is written to .cfl in the same dimensions.
@@ -304,7 +305,7 @@ pub(crate) struct ReconMri {
     pub(crate) density: DensityArg,
     /// Sensitivity maps to use instead of estimated ones
     ///
-    /// [coil, z, y, x], or in BART's order ({arrays read}).
+    /// [coil, z, y, x] or [set, coil, z, y, x], or in BART's order with sets in MAPS and slices in SLICE ({arrays read}).
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) maps: Option<PathBuf>,
     /// Write the sensitivity maps that were used ({arrays written})
@@ -338,7 +339,7 @@ pub(crate) struct ReconMri {
     pub(crate) map_crop: Option<f64>,
     /// Trajectory of a scan without a header ({arrays read})
     ///
-    /// BART [3, readout, spoke], or NumPy [sample, dim] or [spoke, readout, dim]. Components are kx, ky, kz in this order
+    /// BART [3, readout, spoke], for each image of a series or for all, or NumPy [sample, dim] or [spoke, readout, dim]. Components are kx, ky, kz in this order
     /// (SigPy's are the other way round: kz, ky, kx).
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) traj: Option<PathBuf>,

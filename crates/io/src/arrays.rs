@@ -6,6 +6,7 @@ use ndarray::{Array2, ArrayD, ArrayViewD};
 use rayspin_core::C32;
 
 use crate::cfl::Layout;
+use crate::cfl::images::{Images, image_bytes};
 use crate::format::any_of;
 use crate::{Error, Format, Input, Result, detect, endings, expect_ending, parts};
 
@@ -33,6 +34,7 @@ pub(crate) struct Grid {
 type WriteArray = fn(&Path, ArrayViewD<'_, C32>, Layout) -> Result<()>;
 
 /// How a format holds arrays, and what their axes are taken as.
+#[derive(Debug)]
 pub struct Arrays {
     /// Reads an array with the axes of the file; the name chooses one of several.
     pub(crate) read: fn(&Path, Option<&str>, Numbers) -> Result<ArrayD<C32>>,
@@ -40,8 +42,13 @@ pub struct Arrays {
     pub(crate) grid: fn(&Path, ArrayD<C32>) -> Result<Grid>,
     /// An array as samples.
     pub(crate) samples: fn(&Path, ArrayD<C32>) -> Result<Runs<C32>>,
-    /// Reads a trajectory in the file's own unit, components x, y, z; one that is 2-D has two.
+    /// Reads a trajectory in the file's own unit, components x, y, z; one that is 2-D has two. Trajectories of several images
+    /// follow one another, and run through the sizes of one.
     pub(crate) points: fn(&Path, Option<&str>) -> Result<Runs<f64>>,
+    /// An array as sensitivity maps `[coil, z, y, x]` or `[set, coil, z, y, x]`.
+    pub(crate) maps: fn(&Path, ArrayD<C32>) -> Result<ArrayD<C32>>,
+    /// Finds the images of k-space, samples or trajectories, in a format whose files number them.
+    pub(crate) images: Option<fn(&Path) -> Result<Images>>,
     /// Whose trajectories are in cycles per field of view, where a trajectory in this format is taken so unless it may count
     /// voxels.
     pub(crate) cycles_per_fov: Option<&'static str>,
@@ -69,12 +76,15 @@ pub fn read_array(path: impl AsRef<Path>, what: &str) -> Result<ArrayD<C32>> {
     (arrays_of(&input, what)?.read)(&input.file, input.name.as_deref(), Numbers::Any)
 }
 
-/// Reads sensitivity maps `[coil, z, y, x]`. Errors: as [`read_array`].
+/// Reads sensitivity maps `[coil, z, y, x]`, or `[set, coil, z, y, x]` of several sets. In a BART array MAPS counts sets, and
+/// SLICE counts the slices z of planes.
+///
+/// Errors: as [`read_array`]; a BART array with another dimension that is not 1.
 pub fn read_maps(path: impl AsRef<Path>) -> Result<ArrayD<C32>> {
     let input = Input::of(path);
     let arrays = arrays_of(&input, "maps")?;
     let array = (arrays.read)(&input.file, input.name.as_deref(), Numbers::Any)?;
-    Ok((arrays.grid)(&input.file, array)?.values)
+    (arrays.maps)(&input.file, array)
 }
 
 /// Writes `[coil, z, y, x]` or `[set, coil, z, y, x]` in the format of the name; `layout` is where axes go in a BART array.
@@ -88,14 +98,31 @@ pub fn write_coil_array(path: impl AsRef<Path>, maps: ArrayViewD<'_, C32>, layou
     }
 }
 
-/// Bytes that [`read_scan`](crate::read_scan) needs at its peak for k-space on a grid, or for samples along a trajectory; 0 for
-/// a format without arrays. Errors: as [`detect`].
+/// Bytes that [`read_scan`](crate::read_scan) needs at its peak for k-space on a grid, or for samples along a trajectory; of a
+/// file that numbers its images, one of them is read at a time. 0 for a format without arrays.
+///
+/// Errors: as [`detect`], and a header that cannot be read.
 pub fn array_memory(path: impl AsRef<Path>, along_trajectory: bool) -> Result<u64> {
-    let path = path.as_ref();
-    let copies =
-        detect(path)?.arrays.as_ref().map_or(0, |arrays| arrays.copies[usize::from(along_trajectory)]);
-    let sizes = parts(path).into_iter().filter_map(|part| part.metadata().ok()).map(|file| file.len());
+    let path = Input::of(path).file;
+    let Some(arrays) = &detect(&path)?.arrays else { return Ok(0) };
+    let copies = arrays.copies[usize::from(along_trajectory)];
+    if arrays.images.is_some() {
+        return Ok(copies * image_bytes(&path)?);
+    }
+    let sizes = parts(&path).into_iter().filter_map(|part| part.metadata().ok()).map(|file| file.len());
     Ok(copies * sizes.sum::<u64>())
+}
+
+/// Whether the file numbers its images, so that one can be chosen: an ISMRMRD scan, or a BART array of several images.
+///
+/// Errors: as [`detect`], and a header that cannot be read.
+pub fn numbers_images(path: impl AsRef<Path>) -> Result<bool> {
+    let path = Input::of(path).file;
+    let format = detect(&path)?;
+    match format.arrays.as_ref().and_then(|arrays| arrays.images) {
+        Some(images) => Ok(images(&path)?.count() > 1),
+        None => Ok(format.reads_scans()),
+    }
 }
 
 /// The sizes other than 1.

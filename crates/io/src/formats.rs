@@ -76,6 +76,8 @@ pub static FORMATS: [Format; 7] = [
             grid: cfl::row::grid,
             samples: cfl::row::samples,
             points: cfl::row::points,
+            maps: cfl::row::maps,
+            images: Some(cfl::images::Images::of),
             cycles_per_fov: Some("BART"),
             write: Some(cfl::row::write_coils),
             // As they are read, as they are sorted, and as they are taken over.
@@ -102,6 +104,8 @@ pub static FORMATS: [Format; 7] = [
             grid: npy::row::grid,
             samples: npy::row::samples,
             points: npy::row::points,
+            maps: npy::row::maps,
+            images: None,
             cycles_per_fov: None,
             write: Some(npy::row::write_coils),
             // A grid is taken over as it is read; samples are copied.
@@ -122,6 +126,8 @@ pub static FORMATS: [Format; 7] = [
             grid: npy::row::grid,
             samples: npy::row::samples,
             points: npy::row::points_of_archive,
+            maps: npy::row::maps,
+            images: None,
             cycles_per_fov: None,
             write: None,
             copies: [2, 2],

@@ -2,6 +2,7 @@
 //!
 //! Every error names its file ([`Error`]); every output appears whole or not at all ([`atomic`]).
 
+mod array_series;
 mod arrays;
 pub mod atomic;
 pub mod cfl;
@@ -20,7 +21,8 @@ mod scan_file;
 mod series_file;
 mod twix;
 
-pub use arrays::{Arrays, array_memory, read_array, read_maps, write_coil_array};
+pub use array_series::{ArraySeries, ArraySource};
+pub use arrays::{Arrays, array_memory, numbers_images, read_array, read_maps, write_coil_array};
 pub use error::{Error, Result};
 pub use format::{
     Detail, Format, ImageWriter, Kept, Scans, describe, detect, endings, expect_ending, names, parts,

@@ -1,14 +1,15 @@
 use std::path::{Path, PathBuf};
 
 use ndarray::{Array2, ArrayD};
-use rayspin_core::{C32, Geometry, Monitor, Trajectory, TrajectoryUnits, format_shape};
+use rayspin_core::{C32, Geometry, Monitor, Ranges, Trajectory, TrajectoryUnits, format_shape};
 use rayspin_mri::scan::{Frame, MAX_MATRIX, Scan, Summary, may_count_voxels, settle_units};
 
 use crate::arrays::{Numbers, Runs};
+use crate::cfl::images::Images;
 use crate::cfl::{Axes, Layout};
 use crate::format::any_of;
 use crate::ismrmrd::Identity;
-use crate::{Error, Format, Input, Result, detect, endings, expect_ending};
+use crate::{ArraySeries, Error, Format, Input, Result, detect, endings, expect_ending};
 
 /// How [`read_scan`] reads.
 #[derive(Debug, Clone, Default)]
@@ -22,6 +23,8 @@ pub struct ScanOptions {
     pub matrix: Option<Vec<usize>>,
     /// Field of view x, y and z in mm of a file without geometry; 1 mm voxels along what is absent.
     pub fov_mm: Option<Vec<f64>>,
+    /// Only these readouts of each image along a trajectory, counted from 0.
+    pub readouts: Option<Ranges>,
 }
 
 /// What a file of raw data holds.
@@ -31,6 +34,8 @@ pub enum ScanFile {
     Scan(Box<Scan>),
     /// The samples of one image, without a header.
     Frame(Box<ArrayFrame>),
+    /// The samples of several images, without a header, that are read one at a time.
+    Series(Box<ArraySeries>),
 }
 
 /// The samples of one image, from arrays without a header.
@@ -63,7 +68,8 @@ impl ArrayFrame {
 /// * Samples, with a trajectory: a BART array (`[1, readout, spoke, coil]`) or a NumPy array
 ///   (`[coil, sample]` or `[coil, spoke, readout]`).
 ///
-/// A trajectory is a BART array `[3, readout, spoke]`, or a NumPy array `[sample, dim]` or `[spoke, readout, dim]`, with
+/// A BART array of several images, along TE, TIME, TIME2 or SLICE, is an [`ArraySeries`]. Its trajectory has the same sizes
+/// along these, or 1 where one trajectory serves all. A trajectory is a BART array `[3, readout, spoke]`, or a NumPy array `[sample, dim]` or `[spoke, readout, dim]`, with
 /// components in the order x, y, z. A name after a colon chooses one of several scans or arrays of a file ([`Input`]).
 ///
 /// Errors: a format without raw data, real numbers in a NumPy file, a trajectory whose unit or matrix is not certain, and
@@ -79,6 +85,14 @@ pub fn read_scan(path: impl AsRef<Path>, options: &ScanOptions, monitor: &Monito
         return Err(Error::unsupported(path, format!("reading raw data from {format}"))
             .with_hint(format!("give raw data as {}", any_of(&of))));
     };
+    let images = arrays.images.map(|images| images(path)).transpose()?;
+    if let Some(images) = images.as_ref().filter(|images| images.count() > 1) {
+        let series = ArraySeries::new(path, images.clone(), arrays, options)?;
+        return Ok(ScanFile::Series(Box::new(series)));
+    }
+    if let (Some(trajectory), Some(images)) = (&options.trajectory, &images) {
+        images_of(trajectory)?.map_or(Ok(()), |of_points| of_points.expect_to_fit(images))?;
+    }
     let array = (arrays.read)(path, name, Numbers::Complex)?;
     let mut notes = Vec::new();
     let (frame, layout) = match &options.trajectory {
@@ -92,12 +106,7 @@ pub fn read_scan(path: impl AsRef<Path>, options: &ScanOptions, monitor: &Monito
             (on_grid(path, grid.values, options)?, grid.layout)
         }
     };
-    if options.fov_mm.is_none() {
-        notes.push(
-            "the file holds no geometry: voxels of 1 mm at the isocentre are assumed (--fov says otherwise)"
-                .into(),
-        );
-    }
+    notes.extend(geometry_note(options));
     Ok(ScanFile::Frame(Box::new(ArrayFrame { frame, layout, notes })))
 }
 
@@ -120,7 +129,21 @@ pub fn write_scan(path: impl AsRef<Path>, scan: &Scan, identity: Identity) -> Re
     }
 }
 
-fn on_grid(path: &Path, grid: ArrayD<C32>, options: &ScanOptions) -> Result<Frame> {
+/// What is assumed of the geometry.
+pub(crate) fn geometry_note(options: &ScanOptions) -> Option<String> {
+    options.fov_mm.is_none().then(|| {
+        "the file holds no geometry: voxels of 1 mm at the isocentre are assumed (--fov says otherwise)"
+            .into()
+    })
+}
+
+/// The images of a trajectory, in a format that numbers them.
+pub(crate) fn images_of(trajectory: &Path) -> Result<Option<Images>> {
+    let input = Input::of(trajectory);
+    input.format()?.arrays.as_ref().and_then(|arrays| arrays.images).map(|of| of(&input.file)).transpose()
+}
+
+pub(crate) fn on_grid(path: &Path, grid: ArrayD<C32>, options: &ScanOptions) -> Result<Frame> {
     let core = |error| Error::core(path, error);
     let matrix: Vec<usize> = grid.shape().iter().skip(1).copied().collect();
     let frame = Frame::from_grid(grid, geometry(&matrix, options)).map_err(core)?;
@@ -146,21 +169,30 @@ fn along_trajectory(
     notes: &mut Vec<String>,
 ) -> Result<Frame> {
     let (points, points_in) = read_points(trajectory)?;
-    // Neighbours in one array must be neighbours in the other.
-    if samples_in.len() > 1 && points_in.len() > 1 && samples_in != points_in {
-        let expected = format!("{} (spoke, readout) as the trajectory has", format_shape(&points_in));
-        return Err(Error::field(path, "shape of the samples", expected, format_shape(&samples_in))
-            .with_hint(
-                "samples and trajectory run in the same order: along each readout, spoke after spoke",
-            ));
-    }
+    expect_runs(path, &samples_in, &points_in)?;
     let (trajectory, matrix) = place(trajectory, points, options, notes)?;
     let geometry = geometry(&matrix, options);
-    Frame::from_samples(data, trajectory, matrix, geometry, notes).map_err(|e| Error::core(path, e))
+    let frame = Frame::from_samples(data, trajectory, matrix, geometry, notes);
+    let frame = match &options.readouts {
+        Some(readouts) => frame.and_then(|frame| frame.with_readouts(readouts)),
+        None => frame,
+    };
+    frame.map_err(|e| Error::core(path, e))
+}
+
+/// Errors: neighbours in one array that are no neighbours in the other.
+pub(crate) fn expect_runs(path: &Path, samples_in: &[usize], points_in: &[usize]) -> Result<()> {
+    if samples_in.len() < 2 || points_in.len() < 2 || samples_in == points_in {
+        return Ok(());
+    }
+    let expected = format!("{} (spoke, readout) as the trajectory has", format_shape(points_in));
+    Err(Error::field(path, "shape of the samples", expected, format_shape(samples_in))
+        .with_hint("samples and trajectory run in the same order: along each readout, spoke after spoke"))
 }
 
 /// Reads a trajectory in the file's own unit: BART `[3, readout, spoke]`, `.npy` or `.npz` `[sample, dim]` or
-/// `[spoke, readout, dim]`. A name after a colon chooses the array of an archive.
+/// `[spoke, readout, dim]`. A name after a colon chooses the array of an archive. The points of several images (BART's TE, TIME,
+/// TIME2, SLICE) follow one another.
 ///
 /// Errors: another format or shape, complex numbers, or numbers that are not finite.
 pub fn read_trajectory(path: impl AsRef<Path>) -> Result<Trajectory> {
@@ -169,7 +201,7 @@ pub fn read_trajectory(path: impl AsRef<Path>) -> Result<Trajectory> {
     Trajectory::from_cycles_per_fov(points).map_err(|error| Error::core(path, error))
 }
 
-fn read_points(path: &Path) -> Result<Runs<f64>> {
+pub(crate) fn read_points(path: &Path) -> Result<Runs<f64>> {
     let input = Input::of(path);
     let (path, format) = (&input.file, input.format()?);
     let Some(arrays) = &format.arrays else {
@@ -182,7 +214,7 @@ fn read_points(path: &Path) -> Result<Runs<f64>> {
 }
 
 /// The points in cycles per field of view, and the matrix `[z, y, x]` or `[y, x]` that they are for.
-fn place(
+pub(crate) fn place(
     path: &Path,
     points: Array2<f64>,
     options: &ScanOptions,
@@ -256,7 +288,7 @@ fn certain_units(
 }
 
 /// `matrix` is `[z, y, x]` or `[y, x]`.
-fn geometry(matrix: &[usize], options: &ScanOptions) -> Geometry {
+pub(crate) fn geometry(matrix: &[usize], options: &ScanOptions) -> Geometry {
     let mut geometry = Geometry::default();
     if let Some(fov) = &options.fov_mm {
         for (axis, (&n, fov)) in matrix.iter().rev().zip(fov).enumerate().take(3) {

@@ -5,7 +5,9 @@ use std::path::Path;
 use anyhow::{Context as _, Result};
 use rayspin::core::Monitor;
 use rayspin::device::{Backend, Device, cpu, cuda};
-use rayspin::io::{self, ArrayFrame, Input, ScanFile, ScanOptions, SeriesWriter, ismrmrd};
+use rayspin::io::{
+    self, ArrayFrame, ArraySeries, ArraySource, Input, ScanFile, ScanOptions, SeriesWriter, ismrmrd,
+};
 use rayspin::mri::prepare::{Noise, coils_kept, measure};
 use rayspin::mri::recon::plan::{self as core, Planned};
 use rayspin::mri::recon::{Extent, ReconOptions, Selection};
@@ -31,6 +33,8 @@ pub(crate) enum Source {
     Parts { labels: Vec<Label>, slices: Vec<u16>, notes: Vec<String> },
     /// The samples of one image, from arrays without a header.
     Frame(Box<ArrayFrame>),
+    /// Images of one repetition of an array series, read one at a time.
+    Arrays { series: Box<ArraySeries>, labels: Vec<Label>, slices: Vec<u16>, notes: Vec<String> },
     /// Repetitions or windows, read as they are needed.
     Stream(Box<Stream>),
 }
@@ -41,7 +45,7 @@ impl Source {
         match self {
             Self::Stream(stream) => stream.repetitions(),
             // Several repetitions are a stream.
-            Self::Whole { .. } | Self::Parts { .. } | Self::Frame(..) => 1,
+            Self::Whole { .. } | Self::Parts { .. } | Self::Frame(..) | Self::Arrays { .. } => 1,
         }
     }
 }
@@ -183,22 +187,7 @@ pub(crate) fn read(
     let frame_options = super::recon::options::frames(args, options);
     let path = &args.scan;
     if !io::detect(path)?.reads_scans() {
-        let read = io::array_memory(path, options.trajectory.is_some())?;
-        refuse(args.memory, process + read, path)?;
-        cpu::expect_memory(path.display(), read)?;
-        let ScanFile::Frame(array) = io::read_scan(path, options, monitor)? else {
-            return Err(BadInput::new(format!("{}: expected k-space", path.display())).into());
-        };
-        let array = match &args.readouts {
-            Some(readouts) => {
-                let some = array.frame.with_readouts(readouts).with_context(|| path.display().to_string())?;
-                Box::new(ArrayFrame { frame: some, ..*array })
-            }
-            None => array,
-        };
-        let (held, kept, coils) = (0, 0, array.frame.coils());
-        let shape = Shape { frame: None, held, frames: 1, assembled: false, read, kept, coils, noise: None };
-        return Ok((Source::Frame(array), shape));
+        return read_arrays(args, options, selection, process, monitor);
     }
     if let Some((stream, shape)) = stream::open(args, options, selection, monitor)? {
         return Ok((Source::Stream(Box::new(stream)), shape));
@@ -264,6 +253,47 @@ pub(crate) fn read(
     let frame = Some(frame);
     let shape = Shape { frame, held: bytes, frames, assembled: true, read, kept, coils, noise };
     Ok((Source::Parts { labels, slices, notes }, shape))
+}
+
+/// Reads an array of one image; opens an array of several.
+fn read_arrays(
+    args: &ReconMri,
+    options: &ScanOptions,
+    selection: &Selection,
+    process: u64,
+    monitor: &Monitor<'_>,
+) -> Result<(Source, Shape)> {
+    let path = &args.scan;
+    let read = io::array_memory(path, options.trajectory.is_some())?;
+    refuse(args.memory, process + read, path)?;
+    cpu::expect_memory(path.display(), read)?;
+    let series = match io::read_scan(path, options, monitor)? {
+        ScanFile::Frame(array) => {
+            let (held, kept, coils) = (0, 0, array.frame.coils());
+            let shape =
+                Shape { frame: None, held, frames: 1, assembled: false, read, kept, coils, noise: None };
+            return Ok((Source::Frame(array), shape));
+        }
+        ScanFile::Series(series) => series,
+        ScanFile::Scan(_) => {
+            return Err(BadInput::new(format!("{}: expected k-space", path.display())).into());
+        }
+    };
+    let mut notes = series.notes().to_vec();
+    let labels = selection.choose(series.labels(), &mut notes).with_context(|| path.display().to_string())?;
+    let slices: std::collections::BTreeSet<u16> = series.labels().map(|label| label.slice).collect();
+    let slices: Vec<u16> = slices.into_iter().collect();
+    let frame = series.frame(labels[0], &mut notes)?;
+    let (kept, coils) = (series.held_bytes(), frame.coils());
+    if labels.iter().any(|label| label.repetition != labels[0].repetition) {
+        let source = ArraySource::new(*series, labels);
+        let shape =
+            Shape { noise: None, ..Shape::of_stream(frame, read, kept, source.repetitions(), Noise::None) };
+        return Ok((Source::Stream(Box::new(Stream::of_arrays(source, slices, notes))), shape));
+    }
+    let (held, frames, frame) = (series.reading_bytes(), labels.len(), Some(Box::new(frame)));
+    let shape = Shape { frame, held, frames, assembled: true, read, kept, coils, noise: None };
+    Ok((Source::Arrays { series, labels, slices, notes }, shape))
 }
 
 /// The acquisitions of one image.

@@ -4,6 +4,7 @@
 
 mod arrays;
 mod bart;
+mod bart_series;
 mod certify;
 mod choices;
 mod ends;

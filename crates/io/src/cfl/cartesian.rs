@@ -11,8 +11,10 @@ pub enum Axes {
     ReadIsX,
     /// READ is z, PHS2 is x: a slice that was cut from a 3-D scan across its readout, READ being 1.
     ReadIsZ,
-    /// READ is x, SLICE is z: the slices of a 2-D scan, PHS2 being 1. Only images have it.
+    /// READ is x, SLICE is z: the slices of a 2-D scan, PHS2 being 1. Images and maps have it.
     SliceIsZ,
+    /// PHS2 is x, SLICE is z: slices that were cut from a 3-D scan across its readout, READ being 1. Images and maps have it.
+    SliceIsZOfCut,
 }
 
 impl Axes {
@@ -27,18 +29,31 @@ impl Axes {
         }
     }
 
-    /// [`Axes::of`], and [`Axes::SliceIsZ`] where PHS2 is 1 and SLICE is not.
+    /// [`Axes::of`], and SLICE as z where the images are planes and SLICE is not 1.
     pub fn of_image(shape: &[usize]) -> Self {
         let size = |dim: usize| shape.get(dim).copied().unwrap_or(1);
-        if size(dim::PHS2) == 1 && size(dim::SLICE) > 1 { Self::SliceIsZ } else { Self::of(shape) }
+        match Self::of(shape) {
+            axes if size(dim::SLICE) == 1 => axes,
+            Self::ReadIsZ => Self::SliceIsZOfCut,
+            _ if size(dim::PHS2) == 1 => Self::SliceIsZ,
+            axes => axes,
+        }
     }
 
-    /// The dimensions that change places, so that PHS2 is z.
-    fn exchanged(self) -> Option<[usize; 2]> {
+    /// Whether SLICE is z.
+    pub(super) fn slice_is_z(self) -> bool {
+        matches!(self, Self::SliceIsZ | Self::SliceIsZOfCut)
+    }
+
+    /// The dimensions that change places, one pair after another, so that READ is x and PHS2 is z.
+    fn exchanged(self) -> &'static [[usize; 2]] {
+        const READ_PHS2: [usize; 2] = [dim::READ, dim::PHS2];
+        const PHS2_SLICE: [usize; 2] = [dim::PHS2, dim::SLICE];
         match self {
-            Self::ReadIsX => None,
-            Self::ReadIsZ => Some([dim::READ, dim::PHS2]),
-            Self::SliceIsZ => Some([dim::PHS2, dim::SLICE]),
+            Self::ReadIsX => &[],
+            Self::ReadIsZ => &[READ_PHS2],
+            Self::SliceIsZ => &[PHS2_SLICE],
+            Self::SliceIsZOfCut => &[READ_PHS2, PHS2_SLICE],
         }
     }
 
@@ -50,6 +65,9 @@ impl Axes {
                 Some("the readout dimension is 1: PHS1 is taken as y, PHS2 as x (a slice across the readout)")
             }
             Self::SliceIsZ => Some("SLICE is taken as z"),
+            Self::SliceIsZOfCut => Some(
+                "the readout dimension is 1: PHS1 is taken as y, PHS2 as x (slices across the readout), SLICE as z",
+            ),
         }
     }
 }
@@ -74,9 +92,11 @@ impl Default for Layout {
 impl Layout {
     /// The same axes for `count` frames: in the dimensions that they came in where those hold as many, else all along `dim`.
     pub fn with_frames(self, count: usize, dim: usize) -> Self {
-        if self.frames.iter().product::<usize>() == count {
-            return self;
-        }
+        if self.frames.iter().product::<usize>() == count { self } else { self.with_all_along(count, dim) }
+    }
+
+    /// The same axes for `count` frames, all along `dim`.
+    pub(super) fn with_all_along(self, count: usize, dim: usize) -> Self {
         let mut frames = Self::default().frames;
         frames[dim - dim::MAPS] = count;
         Self { frames, ..self }
@@ -100,7 +120,7 @@ impl Layout {
             data.as_standard_layout().into_owned().into()
         };
         let mut array = ordered.into_shape_with_order(IxDyn(&shape)).map_err(|_| mismatch())?.reversed_axes();
-        if let Some([a, b]) = self.axes.exchanged() {
+        for &[a, b] in self.axes.exchanged().iter().rev() {
             array.swap_axes(a, b);
         }
         Ok(array)
@@ -111,7 +131,7 @@ impl Layout {
         let mut dims = [1; DIMS];
         [dims[dim::READ], dims[dim::PHS1], dims[dim::PHS2], dims[dim::COIL]] = [nx, ny, nz, coils];
         dims[dim::MAPS..].copy_from_slice(&self.frames);
-        if let Some([a, b]) = self.axes.exchanged() {
+        for &[a, b] in self.axes.exchanged().iter().rev() {
             dims.swap(a, b);
         }
         dims
@@ -159,7 +179,7 @@ impl Cartesian {
             let axis = Axis(array.ndim());
             array.insert_axis_inplace(axis);
         }
-        if let Some([a, b]) = axes.exchanged() {
+        for &[a, b] in axes.exchanged() {
             array.swap_axes(a, b);
         }
         let mut frames = [1; DIMS - dim::MAPS];

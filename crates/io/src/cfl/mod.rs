@@ -3,11 +3,13 @@
 //! An array has [`DIMS`] dimensions of fixed meaning ([`dim`]), the first varying fastest. In memory it is an `ArrayD` with
 //! these sixteen axes in BART's order, in Fortran layout. [`Cartesian`] turns Cartesian k-space, coil images and images into
 //! Rayspin's `[coil, z, y, x]`. Its [`Layout`] turns them back. [`trajectory_from_bart`] and [`samples_from_bart`] do so for
-//! non-Cartesian data.
+//! non-Cartesian data. Along TE, TIME, TIME2 and SLICE lie the images of a series
+//! ([`ArraySeries`](crate::ArraySeries)).
 //!
 //! `.cfl` files hold no geometry.
 
 mod cartesian;
+pub(crate) mod images;
 mod radial;
 pub(crate) mod row;
 mod series;
@@ -135,31 +137,44 @@ fn parse_dims(path: &Path, text: &str) -> Result<[usize; DIMS]> {
 pub fn read(path: impl AsRef<Path>) -> Result<ArrayD<C32>> {
     let (data, header) = file_pair(&path);
     let dims = read_dims(&path)?;
-    let count = element::count(&dims, 8).ok_or_else(|| {
-        Error::field(&header, "Dimensions", "a product that fits the address space", line(&dims))
-    })?;
     let mut file = File::open(&data).map_err(|e| Error::open(&data, e))?;
-    let found = file.metadata().map_err(|e| Error::read(&data, e))?.len();
-    let expected = count as u64 * 8;
-    let promise = || format!("{expected} bytes for dimensions {}", line(&dims));
-    if found < expected {
-        return Err(Error::truncated(&data, "the array", promise(), format!("{found} bytes")));
-    }
-    if found > expected {
-        return Err(Error::field(&data, "file size", promise(), format!("{found} bytes"))
-            .with_hint("check that the .hdr file belongs to the .cfl file"));
-    }
-    let values =
-        element::read(&mut file, count, Element::C32, ByteOrder::Little, |v| v).map_err(
-            |stop| match stop {
-                Stop::Io(e) => Error::read(&data, e),
-                Stop::Memory(e) => Error::core(&data, e),
-                Stop::Short(got) => Error::truncated(&data, "the array", promise(), format!("{got} bytes")),
-                Stop::Range(index) => Error::field(&data, "value", "a single-precision number", index),
-            },
-        )?;
+    let count = expect_size(&file, &data, &header, &dims)?;
+    let values = values(&mut file, &data, count, &dims)?;
     ArrayD::from_shape_vec(IxDyn(&dims).f(), values)
         .map_err(|e| Error::field(&header, "Dimensions", "a shape", e))
+}
+
+/// The numbers that the dimensions promise. Errors: a file of another size.
+fn expect_size(file: &File, data: &Path, header: &Path, dims: &[usize; DIMS]) -> Result<usize> {
+    let count = element::count(dims, 8).ok_or_else(|| {
+        Error::field(header, "Dimensions", "a product that fits the address space", line(dims))
+    })?;
+    let found = file.metadata().map_err(|e| Error::read(data, e))?.len();
+    let expected = count as u64 * 8;
+    if found < expected {
+        return Err(Error::truncated(data, "the array", promise(dims), format!("{found} bytes")));
+    }
+    if found > expected {
+        return Err(Error::field(data, "file size", promise(dims), format!("{found} bytes"))
+            .with_hint("check that the .hdr file belongs to the .cfl file"));
+    }
+    Ok(count)
+}
+
+/// `96 bytes for dimensions 4 3 1 …`
+fn promise(dims: &[usize; DIMS]) -> String {
+    let bytes = dims.iter().fold(8u64, |bytes, &size| bytes.saturating_mul(size as u64));
+    format!("{bytes} bytes for dimensions {}", line(dims))
+}
+
+/// The next `count` numbers of a file.
+fn values(file: &mut File, data: &Path, count: usize, dims: &[usize; DIMS]) -> Result<Vec<C32>> {
+    element::read(file, count, Element::C32, ByteOrder::Little, |v| v).map_err(|stop| match stop {
+        Stop::Io(e) => Error::read(data, e),
+        Stop::Memory(e) => Error::core(data, e),
+        Stop::Short(got) => Error::truncated(data, "the array", promise(dims), format!("{got} bytes")),
+        Stop::Range(index) => Error::field(data, "value", "a single-precision number", index),
+    })
 }
 
 /// Writes an array of at most sixteen axes in BART's order; missing ones are 1. `path` is as for [`read`]; each of the two

@@ -6,9 +6,7 @@ use ndarray::{ArrayD, ArrayViewD, Axis};
 use rayspin_core::{C32, Geometry, Image};
 
 use super::series::CflSeries;
-use super::{
-    Cartesian, DIMS, Layout, dim, file_pair, read_dims, samples_from_bart, trajectory_from_bart, write,
-};
+use super::{Axes, Cartesian, DIMS, Layout, dim, file_pair, read_dims, samples_from_bart, write};
 use crate::arrays::{Grid, Numbers, Runs, without_ones};
 use crate::format::{Detail, ImageRead, Rows, Target};
 use crate::series_file::VolumeWriter;
@@ -76,17 +74,31 @@ pub(crate) fn samples(path: &Path, array: ArrayD<C32>) -> Result<Runs<C32>> {
     Ok((data, without_ones(&runs)))
 }
 
+/// All points of the file, image after image.
 pub(crate) fn points(path: &Path, _: Option<&str>) -> Result<Runs<f64>> {
-    let array = super::read(path)?;
-    let runs = [array.shape()[dim::PHS2], array.shape()[dim::PHS1]];
-    let trajectory = trajectory_from_bart(array.view()).map_err(|e| Error::core(path, e))?;
-    Ok((trajectory.points().to_owned(), without_ones(&runs)))
+    let (points, runs, _) = super::images::points(path)?;
+    Ok((points, without_ones(&runs)))
+}
+
+/// Maps `[coil, z, y, x]`, or `[set, coil, z, y, x]` where MAPS counts several sets; SLICE of planes is z.
+///
+/// Errors: another dimension from MAPS up that is not 1.
+pub(crate) fn maps(path: &Path, array: ArrayD<C32>) -> Result<ArrayD<C32>> {
+    let axes = Axes::of_image(array.shape());
+    for (index, &size) in array.shape().iter().enumerate().skip(dim::TE) {
+        if size > 1 && !(index == dim::SLICE && axes.slice_is_z()) {
+            let field = format!("{} (dimension {index})", dim::NAMES[index]);
+            return Err(Error::field(file_pair(path).1, field, "1 in sensitivity maps", size));
+        }
+    }
+    let maps = Cartesian::image_from_bart(array.view()).map_err(|e| Error::core(path, e))?.data.into_dyn();
+    Ok(if maps.shape()[0] == 1 { maps.index_axis_move(Axis(0), 0) } else { maps })
 }
 
 /// Sets go to MAPS.
 pub(crate) fn write_coils(path: &Path, maps: ArrayViewD<'_, C32>, layout: Layout) -> Result<()> {
     let sets = if maps.ndim() < 5 { maps.insert_axis(Axis(0)) } else { maps };
-    let layout = layout.with_frames(sets.shape()[0], dim::MAPS);
+    let layout = layout.with_all_along(sets.shape()[0], dim::MAPS);
     let array = layout.to_bart(sets).map_err(|e| Error::core(path, e))?;
     write(path, array.view())
 }

@@ -1,10 +1,10 @@
 //! A series that is written volume by volume. The `.hdr` file is written at the end.
 
 use std::fs::File;
-use std::io::{BufWriter, Seek, SeekFrom, Write};
+use std::io::{BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 
-use ndarray::{ArrayViewD, Axis};
+use ndarray::{ArrayViewD, Axis, IxDyn};
 use rayspin_core::C32;
 
 use super::{Axes, Layout, dim, file_pair, write_header};
@@ -35,9 +35,15 @@ impl CflSeries {
         layout: &Layout,
         values: Values,
     ) -> Result<Self> {
+        let layout = layout.with_frames(frames, dim::TIME);
+        if layout.axes == Axes::SliceIsZOfCut && layout.frames[dim::SLICE - dim::MAPS] != 1 {
+            return Err(Error::unsupported(
+                path,
+                "an image of slices across the readout whose READ is not 1",
+            ));
+        }
         let pending = Pending::create(&file_pair(path).0)?;
         let file = BufWriter::with_capacity(1 << 20, pending.open()?);
-        let layout = layout.with_frames(frames, dim::TIME);
         Ok(Self { pending, file, values, layout, volume, frames, pushed: 0, at: 0 })
     }
 
@@ -46,7 +52,7 @@ impl CflSeries {
         match self.layout.axes {
             Axes::ReadIsX | Axes::ReadIsZ => self.pushed * planes + index,
             // The frames of the dimensions below SLICE, which is z, lie between two of its planes.
-            Axes::SliceIsZ => {
+            Axes::SliceIsZ | Axes::SliceIsZOfCut => {
                 let slice = dim::SLICE - dim::MAPS;
                 let lower: usize = self.layout.frames[..slice].iter().product();
                 let second = self.layout.frames[slice];
@@ -55,6 +61,22 @@ impl CflSeries {
             }
         }
     }
+
+    /// Makes the file one of the first `frames` volumes, whose planes have room for all volumes between them.
+    fn close_gaps(&mut self, frames: usize) -> std::io::Result<()> {
+        let [nz, ny, nx] = self.volume;
+        let mut plane = vec![0; 8 * ny * nx];
+        let bytes = plane.len() as u64;
+        let file = self.file.get_mut();
+        for (slice, frame) in (0..nz).flat_map(|slice| (0..frames).map(move |frame| (slice, frame))) {
+            // A plane never moves on, so that none is overwritten before it has moved.
+            file.seek(SeekFrom::Start((slice * self.frames + frame) as u64 * bytes))?;
+            file.read_exact(&mut plane)?;
+            file.seek(SeekFrom::Start((slice * frames + frame) as u64 * bytes))?;
+            file.write_all(&plane)?;
+        }
+        file.set_len((nz * frames) as u64 * bytes)
+    }
 }
 
 impl VolumeWriter for CflSeries {
@@ -62,6 +84,8 @@ impl VolumeWriter for CflSeries {
         let volume = match self.layout.axes {
             // READ, the fastest, is z.
             Axes::ReadIsZ => volume.reversed_axes(),
+            // PHS1, the faster of a plane's two, is y.
+            Axes::SliceIsZOfCut => volume.permuted_axes(IxDyn(&[0, 2, 1])),
             Axes::ReadIsX | Axes::SliceIsZ => volume,
         };
         let planes = volume.len_of(Axis(0));
@@ -88,10 +112,16 @@ impl VolumeWriter for CflSeries {
 
     fn finish(mut self: Box<Self>, path: &Path, frames: usize) -> Result<Option<String>> {
         let (data, header) = file_pair(path);
-        if frames != self.frames && self.layout.axes == Axes::SliceIsZ {
-            return Err(Error::unsupported(path, "a part of a series whose slices are BART's SLICE"));
-        }
         self.file.flush().map_err(|e| Error::write(&data, e))?;
+        if frames < self.frames && self.layout.axes.slice_is_z() {
+            if self.layout != self.layout.with_all_along(self.frames, dim::TIME) {
+                return Err(Error::unsupported(
+                    path,
+                    "a part of a series along several of BART's dimensions",
+                ));
+            }
+            self.close_gaps(frames).map_err(|e| Error::write(&data, e))?;
+        }
         drop(self.file);
         let [nz, ny, nx] = self.volume;
         let dims = self.layout.with_frames(frames, dim::TIME).dims(1, [nz, ny, nx]);

@@ -89,6 +89,11 @@ fn points_of(path: &Path, array: ArrayD<f64>) -> Result<Runs<f64>> {
     Ok((points, without_ones(runs)))
 }
 
+/// NumPy's axes are Rayspin's.
+pub(crate) fn maps(_: &Path, array: ArrayD<C32>) -> Result<ArrayD<C32>> {
+    Ok(array)
+}
+
 pub(crate) fn write_coils(path: &Path, maps: ArrayViewD<'_, C32>, _: Layout) -> Result<()> {
     super::write(path, maps)
 }

@@ -129,6 +129,13 @@ fn a_volume_keeps_its_axes_and_a_cut_across_the_readout_lies_flat() {
     assert_eq!(image.data[[1, 0, 2, 3, 4]], slices[[4, 3, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 2]]);
     assert_eq!(back(image.layout, &image.data), slices);
     assert_eq!(Cartesian::from_bart(slices.view()).unwrap().data.dim(), (6, 1, 1, 4, 5));
+
+    // Slices across the readout: x is PHS2.
+    let slices = random(6, &[1, 4, 5, 1, 1, 2, 1, 1, 1, 1, 1, 1, 1, 3]);
+    let image = Cartesian::image_from_bart(slices.view()).unwrap();
+    assert_eq!((image.data.dim(), image.layout.axes), ((2, 1, 3, 4, 5), Axes::SliceIsZOfCut));
+    assert_eq!(image.data[[1, 0, 2, 3, 4]], slices[[0, 3, 4, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 2]]);
+    assert_eq!(back(image.layout, &image.data), slices);
 }
 
 #[test]

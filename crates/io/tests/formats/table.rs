@@ -236,7 +236,7 @@ fn bart_images_are_written_in_the_dimensions_of_their_layout() {
         frames
     };
     let mut seed = 0;
-    for axes in [Axes::ReadIsX, Axes::ReadIsZ, Axes::SliceIsZ] {
+    for axes in [Axes::ReadIsX, Axes::ReadIsZ, Axes::SliceIsZ, Axes::SliceIsZOfCut] {
         for sizes in [
             &[][..],
             &[(dim::TE, 2), (dim::TIME, 3)],
@@ -249,16 +249,53 @@ fn bart_images_are_written_in_the_dimensions_of_their_layout() {
             let data = random(seed, &[count, 3, 4, 5]);
             let image = Image::new(data.clone(), Geometry::default()).unwrap();
             let options = WriteOptions { layout, ..WriteOptions::default() };
+            if axes == Axes::SliceIsZOfCut && sizes.len() == 3 {
+                // SLICE stands for READ, which is 1 in a cut across it.
+                assert!(write_image(&path, &image, &options).is_err());
+                continue;
+            }
             write_image(&path, &image, &options).unwrap();
             let expected = layout.to_bart(data.view().insert_axis(Axis(1))).unwrap();
             assert_eq!(cfl::read(&path).unwrap(), expected, "{layout:?}");
         }
     }
-    // A part of such a series would have other dimensions.
-    let layout = Layout { axes: Axes::SliceIsZ, frames: frames(&[(dim::TIME, 2)]) };
+}
+
+#[test]
+fn what_is_kept_of_a_bart_series_of_slices_has_fewer_repetitions() {
+    use rayspin_io::cfl::{self, Axes, dim};
+    let along = |sizes: &[(usize, usize)]| {
+        let mut frames = Layout::default().frames;
+        sizes.iter().for_each(|(dim, size)| frames[dim - dim::MAPS] = *size);
+        frames
+    };
+    for axes in [Axes::SliceIsZ, Axes::SliceIsZOfCut] {
+        for done in [1, 2, 4, 7] {
+            let folder = folder();
+            let path = folder.path().join("a.cfl");
+            let layout = Layout { axes, frames: along(&[(dim::TIME, 7)]) };
+            let data = random(done as u64, &[7, 3, 4, 5]);
+            let options = WriteOptions { layout, ..WriteOptions::default() };
+            let shape =
+                rayspin_io::SeriesShape { frames: 7, volume: [3, 4, 5], geometry: Geometry::default() };
+            let mut writer = SeriesWriter::create(&path, &shape, &options).unwrap();
+            data.outer_iter().take(done).for_each(|volume| writer.push(volume).unwrap());
+            let kept = writer.keep_partial().unwrap().unwrap();
+            let layout = Layout { axes, frames: along(&[(dim::TIME, done)]) };
+            let part = data.slice_axis(Axis(0), (..done).into());
+            assert_eq!(
+                cfl::read(kept).unwrap(),
+                layout.to_bart(part.insert_axis(Axis(1))).unwrap(),
+                "{axes:?} {done}"
+            );
+        }
+    }
+    // A part of images along two dimensions is no array.
+    let folder = folder();
+    let layout = Layout { axes: Axes::SliceIsZ, frames: along(&[(dim::TE, 2), (dim::TIME, 2)]) };
     let options = WriteOptions { layout, ..WriteOptions::default() };
-    let shape = rayspin_io::SeriesShape { frames: 2, volume: [3, 4, 5], geometry: Geometry::default() };
-    let mut writer = SeriesWriter::create(&path, &shape, &options).unwrap();
+    let shape = rayspin_io::SeriesShape { frames: 4, volume: [3, 4, 5], geometry: Geometry::default() };
+    let mut writer = SeriesWriter::create(folder.path().join("a.cfl"), &shape, &options).unwrap();
     writer.push(ndarray::ArrayD::zeros(IxDyn(&[3, 4, 5])).view()).unwrap();
     assert!(writer.keep_partial().is_err());
 }

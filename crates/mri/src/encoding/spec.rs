@@ -14,7 +14,7 @@ use super::samples::HostSamples;
 use super::voxels::Voxels;
 use super::{COMPLEX, Combiner, REAL, count, off_resonance};
 use crate::methods::{Combine, MapUse, Uses, takes};
-use crate::recon::{BatchSizes, ReconOptions};
+use crate::recon::{AXES_OF_SETS, BatchSizes, ReconOptions};
 use crate::scan::{CalibrationLines, Frame, Samples};
 
 /// A frame taken apart: its samples, which may be given up, and what describes them.
@@ -277,10 +277,9 @@ impl<'a> Spec<'a> {
     /// Sets of maps, each with an image of its own.
     pub fn sets(&self) -> usize {
         match self.maps {
-            MapSource::Estimated | MapSource::Shared => {
-                self.options.sensitivities.map_or(1, |how| how.sets()).min(self.coils().max(1))
-            }
-            _ => 1,
+            MapSource::Unused | MapSource::Uniform => 1,
+            _ if self.options.maps.is_some() => self.options.map_sets(),
+            _ => self.options.map_sets().min(self.coils().max(1)),
         }
     }
 
@@ -392,14 +391,22 @@ impl<'a> Spec<'a> {
         Ok(maps.into())
     }
 
-    /// The maps that were given, `[coil, matrix…]` (a z of 1 may be missing or there), on the grid: beyond the matrix the
-    /// coils see nothing, which confines the image to it.
+    /// The maps that were given, `[coil, matrix…]` (a z of 1 may be missing or there) or `[set, coil, z, y, x]`, on the grid:
+    /// beyond the matrix the coils see nothing, which confines the image to it.
     pub(super) fn given_maps(&self, given: &ArrayD<C32>) -> Result<CoilMaps<f32>> {
         let (matrix, grid) = (self.voxels.matrix(), self.domain());
-        let with_coils = |shape: &[usize]| [&[self.coils()], shape].concat();
         let mut view = given.view();
-        if view.ndim() == matrix.len() + 2 && view.shape()[1] == 1 {
-            view.index_axis_inplace(ndarray::Axis(1), 0);
+        let mut leading = vec![self.coils()];
+        if view.ndim() == AXES_OF_SETS {
+            match view.shape()[0] {
+                1 => view.index_axis_inplace(ndarray::Axis(0), 0),
+                sets => leading.insert(0, sets),
+            }
+        }
+        let with_coils = |shape: &[usize]| [&leading, shape].concat();
+        // z of a two-dimensional image.
+        if view.ndim() == leading.len() + matrix.len() + 1 && view.shape()[leading.len()] == 1 {
+            view.index_axis_inplace(ndarray::Axis(leading.len()), 0);
         }
         if view.shape() == with_coils(grid) {
             return from_host(&self.device, view, self.map_cut().map(|cut| cut.coils));

@@ -18,6 +18,7 @@ use rayspin_device::{BackendKind, Device};
 use rayspin_solve::dense::cholesky;
 use serde::Serialize;
 
+use crate::recon::AXES_OF_SETS;
 use crate::scan::{Frame, Label};
 use compress::Basis;
 pub(crate) use compress::{STAGE, finding};
@@ -230,6 +231,9 @@ impl Preparation {
 
     /// Turns maps `[coil, matrix…]` of the scan's own coils into maps of the prepared coils.
     pub(crate) fn maps_of_prepared(&self, label: &Label, maps: ArrayD<C32>) -> Result<ArrayD<C32>> {
+        if maps.ndim() == AXES_OF_SETS {
+            return each_set(&maps, |set| self.maps_of_prepared(label, set));
+        }
         let maps = match &self.whitening {
             Some(whitening) => {
                 expect_coils(whitening.whiten.nrows(), maps.shape().first().copied().unwrap_or(0))?;
@@ -247,13 +251,7 @@ impl Preparation {
     /// out. `[.., coil, matrix…]` with `dims` axes of the matrix.
     pub(crate) fn maps_of_scan(&self, label: &Label, maps: ArrayD<C32>, dims: usize) -> Result<ArrayD<C32>> {
         if maps.ndim() == dims + 2 {
-            let sets: Vec<ArrayD<C32>> = maps
-                .outer_iter()
-                .map(|set| self.maps_of_scan(label, set.to_owned(), dims))
-                .collect::<Result<_>>()?;
-            let views: Vec<_> = sets.iter().map(|set| set.view()).collect();
-            return ndarray::stack(Axis(0), &views)
-                .map_err(|_| Error::value("sensitivity maps", "one shape throughout", "different shapes"));
+            return each_set(&maps, |set| self.maps_of_scan(label, set, dims));
         }
         let maps = match self.basis(label) {
             Some(basis) => basis.maps(maps, true)?,
@@ -264,6 +262,14 @@ impl Preparation {
             None => Ok(maps),
         }
     }
+}
+
+/// Maps `[set, coil, …]`, each set turned on its own.
+fn each_set(maps: &ArrayD<C32>, turn: impl Fn(ArrayD<C32>) -> Result<ArrayD<C32>>) -> Result<ArrayD<C32>> {
+    let sets: Vec<ArrayD<C32>> = maps.outer_iter().map(|set| turn(set.to_owned())).collect::<Result<_>>()?;
+    let views: Vec<_> = sets.iter().map(|set| set.view()).collect();
+    ndarray::stack(Axis(0), &views)
+        .map_err(|_| Error::value("sensitivity maps", "one shape throughout", "different shapes"))
 }
 
 impl Whitening {

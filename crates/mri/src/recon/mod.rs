@@ -26,6 +26,7 @@ pub use crate::methods::Solve;
 use crate::methods::Span;
 use crate::prepare::{self, Mixing, Preparation};
 use crate::scan::{Frame, Label, Samples};
+pub(crate) use options::AXES_OF_SETS;
 pub use options::{BatchSizes, Density, Extent, ReconOptions, RunOptions};
 pub use rayspin_run::{
     CONFIDENCE, Certify, ITEMS_AHEAD as FRAMES_AHEAD, RESULTS_BEHIND as VOLUMES_BEHIND, StreamTimes,
@@ -102,7 +103,7 @@ impl Recoverable for Reconstructor {
 impl Extent {
     /// The extent of a frame that has `coils` coils once it is prepared.
     pub fn of(frame: &Frame, coils: usize, options: &ReconOptions) -> Self {
-        let one_set = options.sensitivities.is_none_or(|how| how.sets() == 1);
+        let one_set = options.map_sets() == 1;
         let points = match &frame.samples {
             Samples::NonCartesian { trajectory, .. } => trajectory.samples(),
             Samples::Cartesian { sampled, .. } if options.field_map.is_some() => {

@@ -54,7 +54,8 @@ pub struct ReconOptions {
     pub calibration: Option<usize>,
     /// How sensitivities are estimated. None lets the scan decide (see [`Sensitivities::for_grid`]).
     pub sensitivities: Option<Sensitivities>,
-    /// Sensitivity maps `[coil, z, y, x]` or `[coil, y, x]` instead of estimated ones.
+    /// Sensitivity maps `[coil, z, y, x]` or `[coil, y, x]` instead of estimated ones; several sets of them are
+    /// `[set, coil, z, y, x]`. Of a scan with several slices z counts these.
     pub maps: Option<Arc<ArrayD<C32>>>,
     /// Whether each repetition of a slice has sensitivity maps of its own, and a λ relative to the largest
     /// eigenvalue of its own FᴴF. Otherwise the maps and the eigenvalue of the first repetition hold for all:
@@ -70,6 +71,9 @@ pub struct ReconOptions {
     /// How the run is cut, which decides no image.
     pub run: RunOptions,
 }
+
+/// Axes of several sets of maps that are given, `[set, coil, z, y, x]`.
+pub(crate) const AXES_OF_SETS: usize = 5;
 
 /// How a run goes on: batch sizes, and what becomes of a GPU that fails.
 #[derive(Debug, Clone, Default)]
@@ -247,13 +251,14 @@ impl ReconOptions {
         self.prepare.validate()?;
         if let Some(Sensitivities::Espirit(espirit)) = &self.sensitivities {
             espirit.validate()?;
-            if espirit.sets > 1 && self.method.uses().maps != MapUse::Sets {
-                return Err(Error::value(
-                    "sets of maps",
-                    format!("1 with the method {}, which makes one image", self.method.about().name),
-                    espirit.sets,
-                ));
-            }
+        }
+        let sets = self.map_sets();
+        if sets > 1 && self.method.uses().maps != MapUse::Sets {
+            return Err(Error::value(
+                "sets of maps",
+                format!("1 with the method {}, which makes one image", self.method.about().name),
+                sets,
+            ));
         }
         match &self.maps {
             Some(maps) => expect_finite(
@@ -261,6 +266,15 @@ impl ReconOptions {
                 maps.iter().map(|v| (v.re.is_finite() && v.im.is_finite(), v)),
             ),
             None => Ok(()),
+        }
+    }
+
+    /// Sets of sensitivity maps, given or estimated: each has an image of its own.
+    pub fn map_sets(&self) -> usize {
+        match &self.maps {
+            Some(given) if given.ndim() == AXES_OF_SETS => given.shape()[0],
+            Some(_) => 1,
+            None => self.sensitivities.map_or(1, |how| how.sets()),
         }
     }
 

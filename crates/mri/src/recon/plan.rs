@@ -183,7 +183,7 @@ pub fn of_stream(
     let mut ledger = Ledger::new(Bytes::host(held + images * image), stream.frames);
     if options.needs_maps() && !options.independent {
         // Those of the slice in work are counted with its frame.
-        let sets = options.sensitivities.map_or(1, |how| how.sets()) as u64;
+        let sets = options.map_sets() as u64;
         ledger.hold(Bytes::on(device, (slices - 1) * sets * coils as u64 * image));
     }
     ledger.repeat_once_steps(stream.plans_each);

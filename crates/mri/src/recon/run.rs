@@ -6,7 +6,9 @@ use ndarray::ArrayD;
 use rayspin_core::{C32, Error, Geometry, Monitor, Result};
 use rayspin_device::Device;
 
-use super::{Certificate, FrameImage, Frames, LAMBDA, ReconOptions, Reconstructor, Searched, Solve};
+use super::{
+    AXES_OF_SETS, Certificate, FrameImage, Frames, LAMBDA, ReconOptions, Reconstructor, Searched, Solve,
+};
 use crate::encoding::SharedMaps;
 use crate::methods::{self, Kind, Span, Value};
 use crate::prepare::Preparation;
@@ -313,7 +315,8 @@ pub(super) fn grid_of(labels: &[Label]) -> Result<(usize, usize)> {
     Ok((labels.len() / slices, slices))
 }
 
-/// The maps of one slice of a two-dimensional scan, from `[coil, slice, y, x]`; others as they are.
+/// The maps of one slice of a two-dimensional scan, from `[coil, slice, y, x]` or `[set, coil, slice, y, x]`; others as they
+/// are.
 fn maps_of_slice(
     given: &ArrayD<C32>,
     matrix: &[usize],
@@ -323,7 +326,8 @@ fn maps_of_slice(
     if matrix.len() != 2 {
         return Ok(given.clone());
     }
-    if given.ndim() != 4 || given.shape()[1] != slices {
+    let axes = given.ndim();
+    if !(4..=AXES_OF_SETS).contains(&axes) || given.shape()[axes - 3] != slices {
         return Err(Error::Shape {
             what: "sensitivity maps".into(),
             expected: format!(
@@ -333,7 +337,8 @@ fn maps_of_slice(
             found: rayspin_core::format_shape(given.shape()),
         });
     }
-    Ok(given.index_axis(ndarray::Axis(1), position).to_owned())
+    // z stays, so that sets are not taken as coils.
+    Ok(given.slice_axis(ndarray::Axis(axes - 3), (position..position + 1).into()).to_owned())
 }
 
 /// `[.., z, y, x]` from `[.., y, x]`.

@@ -114,7 +114,7 @@ impl Reconstructor {
         let method = &self.options.method;
         let uses = method.uses();
         let one_image = uses.span == Span::Frame && !matches!(uses.maps, MapUse::Combining(_));
-        let sets = self.options.sensitivities.is_some_and(|how| how.sets() > 1);
+        let sets = self.options.map_sets() > 1;
         match method.get(LAMBDA) {
             Some(Value::Number(first)) if one_image && !sets && first > 0.0 => Ok(first),
             _ => Err(Error::value(

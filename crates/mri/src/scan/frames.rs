@@ -163,9 +163,7 @@ impl Frame {
         let Samples::NonCartesian { trajectory, data } = &self.samples else {
             return Err(Error::value("readouts", "a scan with a trajectory", "samples on a grid"));
         };
-        let all = super::readouts(trajectory);
-        chosen.expect_among("readouts", &Vec::from_iter(0..all.len()))?;
-        let kept: Vec<usize> = chosen.below(all.len()).flat_map(|at| all[at].clone()).collect();
+        let kept = samples_of(trajectory, chosen)?;
         let trajectory = Trajectory::from_cycles_per_fov(trajectory.points().select(Axis(0), &kept))?;
         let data = data.select(Axis(1), &kept);
         self.samples = Samples::NonCartesian { trajectory, data };
@@ -304,6 +302,15 @@ impl FrameIndex<'_> {
         let mine: Vec<_> = all.iter().copied().filter(|(_, a)| own(a)).collect();
         if mine.is_empty() { all } else { mine }
     }
+}
+
+/// The samples of the chosen readouts of a trajectory, as [`readouts`](super::readouts) finds them.
+///
+/// Errors: a readout that the trajectory lacks.
+pub fn samples_of(trajectory: &Trajectory, chosen: &Ranges) -> Result<Vec<usize>> {
+    let all = super::readouts(trajectory);
+    chosen.expect_among("readouts", &Vec::from_iter(0..all.len()))?;
+    Ok(chosen.below(all.len()).flat_map(|at| all[at].clone()).collect())
 }
 
 /// The chosen ones of an image's readouts. Errors: a readout that the image lacks.

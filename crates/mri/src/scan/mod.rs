@@ -17,7 +17,9 @@ mod units;
 
 pub use acquisition::{Acquisition, Counters, Flags};
 pub use facts::{Facts, NoiseLevel, NoiseSource, Pattern, readouts};
-pub use frames::{CalibrationLines, Frame, FrameIndex, FrameOptions, Label, MAX_MATRIX, Samples, assemble};
+pub use frames::{
+    CalibrationLines, Frame, FrameIndex, FrameOptions, Label, MAX_MATRIX, Samples, assemble, samples_of,
+};
 pub use geometry::stack;
 pub use header::{EncodedSpace, Encoding, Limits, ScanHeader, TrajectoryKind};
 pub use series::{Place, Series, Window};

@@ -7,7 +7,7 @@ use anyhow::Result;
 use rayspin::core::{Monitor, Trajectory};
 use rayspin::io::{self, Detail, ScanFile, ScanOptions, ismrmrd};
 use rayspin::mri::prepare::measure;
-use rayspin::mri::scan::{Facts, Frame, NoiseSource, Pattern, readouts};
+use rayspin::mri::scan::{Facts, Frame, Label, NoiseSource, Pattern, readouts};
 use rayspin::report::number;
 use serde::Serialize;
 
@@ -154,8 +154,24 @@ impl Description {
                 told.sampling = Some(Facts::of(&array.frame, None, 1)?);
                 self.sampling = Some(Sampling::Frame(Box::new(array.frame)));
             }
+            Ok(ScanFile::Series(series)) => {
+                let labels: Vec<Label> = series.labels().collect();
+                told.images = Some(labels.len());
+                let first = labels.first().copied().unwrap_or_default();
+                let frame = match series.frame(first, &mut told.notes) {
+                    Ok(frame) => frame,
+                    Err(error) => {
+                        told.notes.push(format!("it is no k-space: {error}"));
+                        return Ok(());
+                    }
+                };
+                told.understood_as = Some(series.summary(&frame).to_string());
+                told.warnings.extend(frame.doubts());
+                told.sampling = Some(Facts::of(&frame, None, labels.len())?);
+                self.sampling = Some(Sampling::Frame(Box::new(frame)));
+            }
             Ok(ScanFile::Scan(_)) => {}
-            Err(error) => told.notes.push(format!("it is no k-space of one image: {error}")),
+            Err(error) => told.notes.push(format!("it is no k-space: {error}")),
         }
         Ok(())
     }

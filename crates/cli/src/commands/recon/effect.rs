@@ -11,6 +11,8 @@ use crate::methods::{in_a_field, iterates, methods, shares_eigenvalue};
 pub(super) struct Run<'a> {
     pub(super) args: &'a ReconMri,
     pub(super) format: &'static Format,
+    /// Whether the file numbers its images.
+    pub(super) numbered: bool,
     pub(super) method: Option<&'static dyn Method>,
     pub(super) scan: Option<Scan>,
 }
@@ -92,6 +94,8 @@ pub(super) enum Needs {
     Shared,
     /// An ISMRMRD scan.
     Header,
+    /// A file that numbers its images.
+    Numbered,
     /// k-space as an array.
     Array,
     /// Readouts: a scan with a header, or samples along a trajectory.
@@ -104,6 +108,7 @@ pub(super) enum Needs {
 
 const ALWAYS: &[Needs] = &[];
 const HEADER: &[Needs] = &[Needs::Header];
+const NUMBERED: &[Needs] = &[Needs::Numbered];
 const ITERATES: Needs = Needs::Method(iterates);
 const IN_A_FIELD: Needs = Needs::Method(in_a_field);
 
@@ -137,11 +142,11 @@ pub(super) const TABLE: &[Row<Needs>] = &[
     ("matrix", ALWAYS),
     ("fov", &[Needs::Array]),
     ("encoding", HEADER),
-    ("slice", HEADER),
-    ("repetition", HEADER),
+    ("slice", NUMBERED),
+    ("repetition", NUMBERED),
     ("readouts", &[Needs::Readouts]),
-    ("contrast", HEADER),
-    ("cardiac_phase", HEADER),
+    ("contrast", NUMBERED),
+    ("cardiac_phase", NUMBERED),
     ("set", HEADER),
     ("window", HEADER),
     ("stride", ALWAYS),
@@ -180,6 +185,7 @@ impl Need for Needs {
             }
             Self::Shared => Some(run.estimates_maps()? || run.shares_eigenvalue()?),
             Self::Header => Some(run.format.reads_scans()),
+            Self::Numbered => Some(run.numbered),
             Self::Array => Some(!run.format.reads_scans()),
             Self::Readouts => Some(run.format.reads_scans() || run.args.traj.is_some()),
             Self::Coils => Some(run.scan?.coils > 1),
@@ -215,6 +221,7 @@ impl Need for Needs {
                 format!("estimated sensitivity maps, or a penalty ({})", named(shares_eigenvalue))
             }
             Self::Header => "a scan with counters (ISMRMRD)".into(),
+            Self::Numbered => "a scan with counters (ISMRMRD, or BART's TE, TIME, TIME2 and SLICE)".into(),
             Self::Array => {
                 format!("k-space without a header ({})", io::endings(Format::reads_arrays).join(", "))
             }
@@ -242,7 +249,8 @@ impl Need for Needs {
             Self::Numbers => "pictures only".into(),
             Self::Phase => "a root of a sum of squares over coils".into(),
             Self::Readouts => format!("a grid of k-space ({})", run.format),
-            Self::Header => format!("the samples of one image ({})", run.format),
+            Self::Header if run.numbered => format!("samples without a header ({})", run.format),
+            Self::Header | Self::Numbered => format!("the samples of one image ({})", run.format),
             Self::Array => "an ISMRMRD scan, which states it".into(),
             Self::Coils => "one coil".into(),
             Self::Repetitions => "one image".into(),

@@ -80,6 +80,7 @@ impl<'a> Session<'a> {
         let run = effect::Run {
             args: self.args,
             format: io::detect(&self.args.scan)?,
+            numbered: io::numbers_images(&self.args.scan)?,
             method: self.args.method.method(),
             scan: None,
         };

@@ -2,6 +2,7 @@
 
 mod arrays;
 mod effect;
+mod images;
 mod input;
 pub(crate) mod options;
 mod output;
@@ -146,6 +147,23 @@ fn reconstruct(
         plan::Source::Frame(array) => {
             let ArrayFrame { frame, notes, .. } = *array;
             Ok(reconstruct_frame(device, frame, notes, options, monitor)?)
+        }
+        plan::Source::Arrays { series, labels, slices, notes } => {
+            // The command reports an error in the file as such, and not as the reconstruction's.
+            let mut broken = None;
+            let mut read = |label, notes: &mut Vec<String>| {
+                series.frame(label, notes).map_err(|error| {
+                    let text = error.to_string();
+                    broken = Some(error);
+                    rayspin::core::Error::value("array", "images that can be read", text)
+                })
+            };
+            let frames = Frames { labels: &labels, slices: &slices, notes };
+            let result = reconstruct_frames(device, frames, &mut read, options, monitor);
+            match broken {
+                Some(error) => Err(error.into()),
+                None => Ok(result?),
+            }
         }
         plan::Source::Stream(_) => Err(anyhow::anyhow!("a stream is not reconstructed as a whole")),
     }

@@ -92,7 +92,7 @@ pub(super) fn scan_options(args: &ReconMri) -> Result<ScanOptions> {
     {
         return Err(BadInput::new(format!("--fov: expected positive lengths in mm, found {fov:?}")).into());
     }
-    Ok(ScanOptions { trajectory: args.traj.clone(), units, matrix, fov_mm })
+    Ok(ScanOptions { trajectory: args.traj.clone(), units, matrix, fov_mm, readouts: args.readouts.clone() })
 }
 
 /// How the images of a scan are put together.

@@ -6,9 +6,10 @@ use anyhow::{Context as _, Result};
 use ndarray::{ArrayD, IxDyn};
 use rayspin::core::{C32, Image, Monitor};
 use rayspin::device::Device;
+use rayspin::io::cfl::Layout;
 use rayspin::io::ismrmrd::{Reader, SeriesSource};
 use rayspin::io::png::PngOptions;
-use rayspin::io::{Input, ScanOptions, SeriesShape, SeriesWriter, WriteOptions};
+use rayspin::io::{ArraySource, Input, ScanOptions, SeriesShape, SeriesWriter, WriteOptions};
 use rayspin::mri::prepare::measure;
 use rayspin::mri::recon::plan::{Known, Streaming, of_stream};
 use rayspin::mri::recon::{
@@ -19,15 +20,13 @@ use rayspin::run::{Budget, Endpoints, Plan};
 use rayspin_shell::{interrupt, say};
 
 use super::Done;
+use super::images::Images;
 use crate::args::ReconMri;
 use crate::commands::plan::{Shape, plan_of};
 
-/// A tick of the time stamps of Siemens' scanners, which other converters keep to, s.
-const TICK_S: f64 = 2.5e-3;
-
 /// An open scan whose images are read as they are needed.
 pub(crate) struct Stream {
-    source: SeriesSource,
+    source: Images,
     /// Slice counters of the whole scan.
     slices: Vec<u16>,
     notes: Vec<String>,
@@ -76,13 +75,30 @@ pub(crate) fn open(
     notes.extend(source.notes());
     let shape = Shape::of_stream(frame, beside.saturating_sub(kept), kept, count, noise);
     let (slices, windows) = (slices.into_iter().collect(), args.window.is_some());
+    let source = Images::Scan(Box::new(source));
     Ok(Some((Stream { source, slices, notes, maps: None, windows }, shape)))
 }
 
 impl Stream {
     /// Images of each slice.
     pub(crate) fn repetitions(&self) -> usize {
-        self.source.series().repetitions()
+        self.source.repetitions()
+    }
+
+    /// The repetitions of an array series; `slices` are the slice counters of all its images.
+    pub(crate) fn of_arrays(source: ArraySource, slices: Vec<u16>, notes: Vec<String>) -> Self {
+        let windows = source.series().has_several_trajectories();
+        Self { source: Images::Arrays(Box::new(source)), slices, notes, maps: None, windows }
+    }
+
+    /// Whether the images come from an array without a header.
+    pub(super) fn of_array(&self) -> bool {
+        matches!(self.source, Images::Arrays(_))
+    }
+
+    /// Where the axes of the images go in a BART array.
+    pub(super) fn layout(&self) -> Layout {
+        self.source.layout()
     }
 
     /// Reads the samples that all images' maps are learned from, where the method needs maps and has none. In
@@ -105,11 +121,10 @@ impl Stream {
         device: &Device,
         known: &Known,
     ) -> rayspin::core::Result<Budget> {
-        let reader = self.source.reader();
         let stream = Streaming {
             frames: self.repetitions(),
-            slices: self.source.series().slices(),
-            held: self.source.held_bytes() + reader.memory_bytes().saturating_sub(reader.library_bytes()),
+            slices: self.slices(),
+            held: self.source.held_bytes(),
             coils,
             maps: self.maps.as_deref(),
             plans_each: self.windows,
@@ -119,12 +134,7 @@ impl Stream {
 
     /// Slices of each image.
     pub(crate) fn slices(&self) -> usize {
-        self.source.series().slices()
-    }
-
-    /// Time between images in s, where the time stamps tell it.
-    fn step_s(&self) -> Option<f64> {
-        self.source.series().ticks().map(|ticks| ticks * TICK_S)
+        self.source.slices()
     }
 }
 
@@ -159,23 +169,22 @@ pub(super) fn run(
     options: &ReconOptions,
     monitor: &Monitor<'_>,
 ) -> Result<Done> {
-    let step_s = stream.step_s();
+    let (step_s, layout) = (stream.source.step_s(), stream.layout());
     let Stream { mut source, slices, mut notes, maps, .. } = stream;
     drop(maps);
-    let labels: Vec<Label> = source.series().labels().collect();
-    let frames = source.series().repetitions();
+    let labels = source.labels();
+    let frames = source.repetitions();
     if let Some(step) = step_s {
         notes.push(format!("{step:.4} s from image to image, time stamps taken as ticks of 2.5 ms"));
     }
-    let mut files = Files { args, frames, step_s, writers: Vec::new(), collected: None };
+    let mut files = Files { args, frames, step_s, layout, writers: Vec::new(), collected: None };
     let mut shape = [0; 3];
     let mut sink = |volume: Volume| -> Result<()> {
         files.push(&volume)?;
         shape.copy_from_slice(volume.data.shape());
         Ok(())
     };
-    let mut next =
-        |notes: &mut Vec<String>| -> Result<Option<StreamItem>> { Ok(source.next(notes, monitor)?) };
+    let mut next = |notes: &mut Vec<String>| -> Result<Option<StreamItem>> { source.next(notes, monitor) };
     let ended = interrupt::stoppable(|| {
         monitor.series("images", frames, || {
             let series = Frames { labels: &labels, slices: &slices, notes };
@@ -220,6 +229,7 @@ struct Files<'a> {
     args: &'a ReconMri,
     frames: usize,
     step_s: Option<f64>,
+    layout: Layout,
     writers: Vec<SeriesWriter>,
     /// All images, where they are compared with a reference.
     collected: Option<Image>,
@@ -233,9 +243,9 @@ impl Files<'_> {
             let shape = SeriesShape { frames: self.frames, volume: zyx, geometry: volume.geometry };
             let options = WriteOptions {
                 repetition_time_s: self.step_s,
+                layout: self.layout,
                 png: PngOptions::preview(zyx[0], self.frames),
                 values: self.args.numbers.values(),
-                ..WriteOptions::default()
             };
             for output in &self.args.outputs {
                 self.writers.push(SeriesWriter::create(output, &shape, &options)?);

@@ -11,6 +11,8 @@ use crate::commands::plan::{Shape, Source};
 pub(super) fn layout(source: &Source) -> Layout {
     match source {
         Source::Frame(array) => array.layout,
+        Source::Arrays { series, labels, .. } => series.layout(labels),
+        Source::Stream(stream) => stream.layout(),
         _ => Layout::default(),
     }
 }
@@ -19,6 +21,7 @@ pub(super) fn layout(source: &Source) -> Layout {
 pub(super) fn say(source: &Source, shape: &Shape, context: &Context, recorder: &mut RunRecorder) {
     let summary = match source {
         Source::Frame(array) => Some(array.summary()),
+        Source::Arrays { series, .. } => shape.frame(source).map(|frame| series.summary(frame)),
         _ => shape.frame(source).map(|frame| frame.summary()),
     };
     if let Some(summary) = summary {
@@ -29,8 +32,13 @@ pub(super) fn say(source: &Source, shape: &Shape, context: &Context, recorder: &
         context.console.note(&format!("understood as {text}"));
         recorder.parameter("understood as", text);
     }
-    if let Source::Frame(array) = source {
-        for doubt in array.frame.doubts() {
+    let unsure = match source {
+        Source::Frame(_) | Source::Arrays { .. } => shape.frame(source),
+        Source::Stream(stream) if stream.of_array() => shape.frame(source),
+        _ => None,
+    };
+    if let Some(frame) = unsure {
+        for doubt in frame.doubts() {
             context.console.warn(&doubt);
             recorder.note(format!("warning: {doubt}"));
         }

@@ -1,0 +1,96 @@
+//! Where the images of a stream come from.
+
+use anyhow::Result;
+use rayspin::core::Monitor;
+use rayspin::io::ArraySource;
+use rayspin::io::cfl::Layout;
+use rayspin::io::ismrmrd::SeriesSource;
+use rayspin::mri::recon::StreamItem;
+use rayspin::mri::scan::{Frame, Label};
+
+/// A tick of the time stamps of Siemens' scanners, which other converters keep to, s.
+const TICK_S: f64 = 2.5e-3;
+
+/// The images of a stream.
+pub(super) enum Images {
+    /// Of a scan with a header.
+    Scan(Box<SeriesSource>),
+    /// Of an array.
+    Arrays(Box<ArraySource>),
+}
+
+impl Images {
+    pub(super) fn labels(&self) -> Vec<Label> {
+        match self {
+            Self::Scan(source) => source.series().labels().collect(),
+            Self::Arrays(source) => source.labels().to_vec(),
+        }
+    }
+
+    /// Images of each slice.
+    pub(super) fn repetitions(&self) -> usize {
+        match self {
+            Self::Scan(source) => source.series().repetitions(),
+            Self::Arrays(source) => source.repetitions(),
+        }
+    }
+
+    /// Slices of each repetition.
+    pub(super) fn slices(&self) -> usize {
+        match self {
+            Self::Scan(source) => source.series().slices(),
+            Self::Arrays(source) => source.slices(),
+        }
+    }
+
+    /// Where the axes of the images go in a BART array.
+    pub(super) fn layout(&self) -> Layout {
+        match self {
+            Self::Scan(_) => Layout::default(),
+            Self::Arrays(source) => source.series().layout(source.labels()),
+        }
+    }
+
+    /// Time between images in s, where time stamps tell it.
+    pub(super) fn step_s(&self) -> Option<f64> {
+        match self {
+            Self::Scan(source) => source.series().ticks().map(|ticks| ticks * TICK_S),
+            Self::Arrays(_) => None,
+        }
+    }
+
+    /// Bytes that the source holds beside the frames that it gives.
+    pub(super) fn held_bytes(&self) -> u64 {
+        match self {
+            Self::Scan(source) => {
+                let reader = source.reader();
+                source.held_bytes() + reader.memory_bytes().saturating_sub(reader.library_bytes())
+            }
+            Self::Arrays(source) => source.series().reading_bytes(),
+        }
+    }
+
+    /// Reads the samples that the maps of all images are learned from, where one image has too few.
+    pub(super) fn learn_maps(
+        &mut self,
+        notes: &mut Vec<String>,
+        monitor: &Monitor<'_>,
+    ) -> Result<Option<&Frame>> {
+        Ok(match self {
+            Self::Scan(source) => source.learn_maps(notes, monitor)?,
+            Self::Arrays(source) => source.learn_maps(notes)?,
+        })
+    }
+
+    /// The next of the stream, none after the last image.
+    pub(super) fn next(
+        &mut self,
+        notes: &mut Vec<String>,
+        monitor: &Monitor<'_>,
+    ) -> Result<Option<StreamItem>> {
+        Ok(match self {
+            Self::Scan(source) => source.next(notes, monitor)?,
+            Self::Arrays(source) => source.next(notes)?,
+        })
+    }
+}

@@ -1,0 +1,191 @@
+//! The images that k-space holds along BART's dimensions.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::{Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+
+use ndarray::{Array2, ArrayD, IxDyn, ShapeBuilder};
+use rayspin_core::C32;
+use rayspin_mri::scan::Label;
+
+use super::{Axes, DIMS, Layout, dim, expect_size, file_pair, read_dims, values};
+use crate::element;
+use crate::{Error, Result};
+
+/// The dimensions that number images, the slowest of a scan's labels first.
+const COUNTERS: [usize; 4] = [dim::TE, dim::TIME2, dim::TIME, dim::SLICE];
+
+/// The images of an array, and where each lies in it.
+///
+/// An image has the dimensions READ to COIL. TE counts contrasts, TIME repetitions, TIME2 cardiac phases and SLICE slices, as
+/// the labels of a scan do. All other dimensions are 1.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Images {
+    path: PathBuf,
+    dims: [usize; DIMS],
+}
+
+impl Images {
+    /// The images of a `.cfl` file, by its header. Errors: as [`read_dims`]; a dimension that numbers no images and is not 1.
+    pub(crate) fn of(path: &Path) -> Result<Self> {
+        let dims = read_dims(path)?;
+        let images = Self { path: path.to_owned(), dims };
+        for (index, &size) in dims.iter().enumerate().skip(dim::MAPS) {
+            if size > 1 && !COUNTERS.contains(&index) {
+                let hint = format!(
+                    "images are numbered by TE, TIME, TIME2 and SLICE; bart slice {index} N takes one of {}",
+                    dim::NAMES[index]
+                );
+                return Err(images.refuse(index, "1 in k-space, samples and trajectories").with_hint(hint));
+            }
+            if size > 1 + usize::from(u16::MAX) {
+                return Err(images.refuse(index, &format!("at most {}", 1 + usize::from(u16::MAX))));
+            }
+        }
+        Ok(images)
+    }
+
+    fn refuse(&self, index: usize, expected: &str) -> Error {
+        let field = format!("{} (dimension {index})", dim::NAMES[index]);
+        Error::field(file_pair(&self.path).1, field, expected, self.dims[index])
+    }
+
+    /// How many there are.
+    pub(crate) fn count(&self) -> usize {
+        self.dims[dim::MAPS..].iter().product()
+    }
+
+    /// How many slices there are.
+    pub(crate) fn slices(&self) -> usize {
+        self.dims[dim::SLICE]
+    }
+
+    /// Their labels, in order.
+    pub(crate) fn labels(&self) -> Vec<Label> {
+        let [contrasts, phases, repetitions, slices] = COUNTERS.map(|index| self.dims[index]);
+        let mut labels = Vec::with_capacity(self.count());
+        for contrast in 0..contrasts {
+            for phase in 0..phases {
+                for repetition in 0..repetitions {
+                    labels.extend((0..slices).map(|slice| Label {
+                        contrast: contrast as u16,
+                        phase: phase as u16,
+                        repetition: repetition as u16,
+                        slice: slice as u16,
+                        ..Label::default()
+                    }));
+                }
+            }
+        }
+        labels
+    }
+
+    /// Errors: a dimension of `self` that is neither 1 nor as in `samples`.
+    pub(crate) fn expect_to_fit(&self, samples: &Self) -> Result<()> {
+        for index in dim::MAPS..DIMS {
+            let [own, wanted] = [self.dims[index], samples.dims[index]];
+            if own != 1 && own != wanted {
+                let expected = if wanted == 1 {
+                    "1, as the samples have".into()
+                } else {
+                    format!("1 or {wanted}, as the samples have")
+                };
+                return Err(self.refuse(index, &expected));
+            }
+        }
+        Ok(())
+    }
+
+    /// The number of the label's image in the file, the first fastest. A dimension of 1 serves all.
+    pub(crate) fn place(&self, label: &Label) -> usize {
+        let counter = |index| match index {
+            dim::TE => label.contrast,
+            dim::TIME => label.repetition,
+            dim::TIME2 => label.phase,
+            dim::SLICE => label.slice,
+            _ => 0,
+        };
+        (dim::MAPS..DIMS).rev().fold(0, |place, index| {
+            let size = self.dims[index];
+            place * size + usize::from(counter(index)).min(size - 1)
+        })
+    }
+
+    /// Places of the grid of one image.
+    pub(crate) fn places(&self) -> usize {
+        self.dims[..dim::COIL].iter().product()
+    }
+
+    /// Samples of each readout along a trajectory.
+    pub(crate) fn readout(&self) -> usize {
+        self.dims[dim::PHS1]
+    }
+
+    /// Numbers of one image.
+    pub(crate) fn image_len(&self) -> usize {
+        self.dims[..dim::MAPS].iter().product()
+    }
+
+    /// The label's image, its dimensions from MAPS up being 1. Errors: as [`read`](super::read).
+    pub(crate) fn read(&self, label: &Label) -> Result<ArrayD<C32>> {
+        let (data, header) = file_pair(&self.path);
+        let mut file = File::open(&data).map_err(|e| Error::open(&data, e))?;
+        expect_size(&file, &data, &header, &self.dims)?;
+        let count = self.image_len();
+        let start = self.place(label) as u64 * count as u64 * 8;
+        file.seek(SeekFrom::Start(start)).map_err(|e| Error::read(&data, e))?;
+        let numbers = values(&mut file, &data, count, &self.dims)?;
+        let mut shape = [1; DIMS];
+        shape[..dim::MAPS].copy_from_slice(&self.dims[..dim::MAPS]);
+        ArrayD::from_shape_vec(IxDyn(&shape).f(), numbers)
+            .map_err(|e| Error::field(&header, "Dimensions", "a shape", e))
+    }
+
+    /// Where the image axes of some of them go, when they are written as one array: slices along SLICE, repetitions along TIME.
+    pub(crate) fn layout(&self, labels: &[Label], along_trajectory: bool) -> Layout {
+        let distinct = |of: fn(&Label) -> u16| labels.iter().map(of).collect::<BTreeSet<u16>>().len();
+        let cut = if along_trajectory { Axes::default() } else { Axes::of(&self.dims) };
+        let axes = match (distinct(|label| label.slice), cut) {
+            (0 | 1, cut) => cut,
+            (_, Axes::ReadIsZ) => Axes::SliceIsZOfCut,
+            _ => Axes::SliceIsZ,
+        };
+        Layout { axes, ..Layout::default() }.with_frames(distinct(|label| label.repetition), dim::TIME)
+    }
+}
+
+/// All points of the trajectories of a file, image after image in the order of [`Images::place`], and the sizes
+/// `[spoke, readout]` of what those of one image run through.
+///
+/// Errors: another shape, numbers that are not real.
+pub(crate) fn points(path: &Path) -> Result<(Array2<f64>, [usize; 2], Images)> {
+    let images = Images::of(path)?;
+    let array = super::read(path)?;
+    let [components, readout, spokes, one] = [0, 1, 2, 3].map(|axis| images.dims[axis]);
+    let wrong = |expected: &str| {
+        let found = rayspin_core::format_shape(&images.dims[..dim::MAPS]);
+        Error::field(file_pair(path).1, "BART trajectory", expected, found)
+    };
+    if components != 3 || one != 1 {
+        return Err(wrong("[3, readout, spoke]"));
+    }
+    if let Some(value) = array.iter().find(|value| value.im != 0.0) {
+        return Err(Error::field(path, "BART trajectory", "real numbers", value));
+    }
+    // The reversed axes in C order are the file's order: the component is fastest.
+    let values: Vec<f64> = array.t().iter().map(|value| f64::from(value.re)).collect();
+    let points =
+        Array2::from_shape_vec((values.len() / 3, 3), values).map_err(|_| wrong("[3, readout, spoke]"))?;
+    let flat = points.column(2).iter().all(|&kz| kz == 0.0);
+    let points = if flat { points.slice(ndarray::s![.., ..2]).to_owned() } else { points };
+    Ok((points, [spokes, readout], images))
+}
+
+/// Bytes of one image's numbers.
+pub(crate) fn image_bytes(path: &Path) -> Result<u64> {
+    let images = Images::of(path)?;
+    let wrong = || images.refuse(dim::READ, "dimensions whose product fits the address space");
+    let count = element::count(&images.dims, 8).ok_or_else(wrong)?;
+    Ok(8 * (count / images.count().max(1)) as u64)
+}
