@@ -347,7 +347,7 @@ fn dimensions_that_number_no_images_are_refused_by_name() {
     }
     cfl::write(f.join("k.cfl"), series(&plane, [1, 3, 1, 1]).view()).unwrap();
     refused(&command("recon mri k.cfl -o x.nii --repetition 3"), f, &["repetition", "from 0 to 2", "3"]);
-    refused(&command("recon mri k.cfl -o x.nii --slice 1"), f, &["slice", "[0]", "1"]);
+    refused(&command("recon mri k.cfl -o x.nii --slice 1"), f, &["slice", "expected 0", "1"]);
     refused(&command("recon mri k.cfl -o x.nii --window 4"), f, &["--window", "BART array"]);
     cfl::write(f.join("one.cfl"), plane.view()).unwrap();
     refused(&command("recon mri one.cfl -o x.nii --repetition 0"), f, &["--repetition", "one image"]);

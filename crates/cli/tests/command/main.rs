@@ -7,6 +7,9 @@ mod bart;
 mod bart_series;
 mod certify;
 mod choices;
+#[path = "../../../../tests/documents.rs"]
+mod documents;
+mod documents_run;
 mod ends;
 mod files;
 mod help;

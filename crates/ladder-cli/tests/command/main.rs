@@ -2,6 +2,9 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "helpers of tests")]
 
+#[path = "../../../../tests/documents.rs"]
+mod documents;
+mod documents_run;
 mod ladder;
 mod limits;
 mod own;

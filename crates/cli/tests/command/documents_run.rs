@@ -1,0 +1,9 @@
+//! The commands of README.md and docs/ work.
+
+use crate::documents;
+
+#[test]
+fn commands_of_the_documents_run() {
+    // Blocks of the other program run in its own tests.
+    assert!(documents::run(|block| !block.contains("rayspin-ladder")) >= 10);
+}
