@@ -87,6 +87,54 @@ def image(path, kind):
         assert found.meta["DataRole"] == "Image"
 
 
+def grid(path):
+    """Made of arrays: noise, then 3 repetitions of 2 slices of 4 lines."""
+    with ismrmrd.Dataset(path, "dataset", mode="r") as dataset:
+        header = ismrmrd.xsd.CreateFromDocument(dataset.read_xml_header())
+        (encoding,) = header.encoding
+        assert header.acquisitionSystemInformation.receiverChannels == 2
+        assert encoding.trajectory.value == "cartesian"
+        size, fov = encoding.reconSpace.matrixSize, encoding.reconSpace.fieldOfView_mm
+        assert (size.x, size.y, size.z) == (6, 5, 1), size
+        assert (fov.x, fov.y, fov.z) == (120, 100, 8), fov
+        limits = encoding.encodingLimits
+        assert (limits.kspace_encoding_step_1.maximum, limits.kspace_encoding_step_1.center) == (4, 2)
+        assert (limits.slice.maximum, limits.repetition.maximum) == (1, 2)
+        all = [dataset.read_acquisition(i) for i in range(dataset.number_of_acquisitions())]
+        noise = [a for a in all if a.is_flag_set(ismrmrd.ACQ_IS_NOISE_MEASUREMENT)]
+        assert [a.data.shape for a in noise] == [(2, 65535), (2, 4465)] and all[:2] == noise
+        assert len(all) == 2 + 3 * 2 * 4
+        for a in all[2:]:
+            x, coil = np.meshgrid(np.arange(6), np.arange(2))
+            idx = a.idx
+            value = 1 + x + 10 * idx.kspace_encode_step_1 + 100 * coil + 1j * (idx.repetition + 10 * idx.slice)
+            np.testing.assert_array_equal(a.data, value.astype(np.complex64))
+            assert (a.sample_time_us, a.center_sample, a.traj.size) == (2.5, 3, 0)
+            assert list(a.position) == [0, 0, 8 * (idx.slice - 1)], list(a.position)
+            assert idx.kspace_encode_step_1 != 1
+        assert [a.is_flag_set(ismrmrd.ACQ_LAST_IN_SLICE) for a in all[2:6]] == [False] * 3 + [True]
+        assert all[-1].is_flag_set(ismrmrd.ACQ_LAST_IN_MEASUREMENT)
+
+
+def spokes(path):
+    """Made of arrays: 4 spokes of 9 samples."""
+    with ismrmrd.Dataset(path, "dataset", mode="r") as dataset:
+        header = ismrmrd.xsd.CreateFromDocument(dataset.read_xml_header())
+        (encoding,) = header.encoding
+        assert encoding.trajectory.value == "radial", encoding.trajectory
+        strings = {s.name: s.value for s in header.userParameters.userParameterString}
+        assert strings == {"trajectory_units": "cycles/fov"}, strings
+        assert dataset.number_of_acquisitions() == 4
+        for index in range(4):
+            a = dataset.read_acquisition(index)
+            assert a.traj.shape == (9, 2) and a.center_sample == 4 and a.idx.kspace_encode_step_1 == index
+            angle = 0.8 * index
+            points = (np.arange(9) - 4)[:, None] * np.array([np.cos(angle), np.sin(angle)])[None, :]
+            np.testing.assert_allclose(a.traj, points, atol=1e-6)
+            sample, coil = np.meshgrid(np.arange(9), np.arange(3))
+            np.testing.assert_array_equal(a.data, (100 * index + 10 * coil + 1j * sample).astype(np.complex64))
+
+
 if __name__ == "__main__":
     folder = sys.argv[1]
     raw(os.path.join(folder, "raw.h5"))
@@ -94,5 +142,7 @@ if __name__ == "__main__":
     assert len(scans) == 8
     for path in scans:
         anything(path)
+    grid(os.path.join(folder, "grid.h5"))
+    spokes(os.path.join(folder, "spokes.h5"))
     image(os.path.join(folder, "complex.h5"), "complex")
     image(os.path.join(folder, "magnitude.h5"), "magnitude")

@@ -12,6 +12,7 @@ use rayspin_shell::stdout::Output;
 
 mod formats;
 mod help;
+mod raw;
 pub(crate) mod simulate;
 
 use crate::methods::MethodArgs;
@@ -455,7 +456,7 @@ pub(crate) struct Metrics {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Images are read from {images read}, and written by name to {images written}.
-Raw scans are read from {scans read}, and written to {scans written}.
+Raw scans are read from {scans read}, and written to {scans written}; --raw makes one of arrays.
 {names after a colon}
 
 Examples:
@@ -463,7 +464,9 @@ Examples:
   rayspin convert series.nii.gz part.npy --slice 10-20 --repetition 0,3
   rayspin convert volume.nii.gz volume.png --montage
   rayspin convert image.npy image.nii.gz                magnitudes; --complex keeps the phase
-  rayspin convert image.cfl phase.nii.gz --phase")]
+  rayspin convert image.cfl phase.nii.gz --phase
+  rayspin convert --raw kspace.npy scan.h5 --fov 220,220,5 --noise noise.npy
+  rayspin convert --raw samples.cfl scan.h5 --traj traj.cfl --matrix 256,256 --dwell 4")]
 pub(crate) struct Convert {
     /// File to read
     #[arg(value_hint = ValueHint::FilePath)]
@@ -489,6 +492,8 @@ pub(crate) struct Convert {
     /// [default: left out]
     #[arg(long)]
     pub(crate) keep_identity: bool,
+    #[command(flatten)]
+    pub(crate) raw: raw::Raw,
 }
 
 /// `rayspin info`

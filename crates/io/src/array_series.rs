@@ -15,7 +15,7 @@ use crate::arrays::Arrays;
 use crate::cfl::images::Images;
 use crate::cfl::{Axes, Layout};
 use crate::scan_file::{
-    ScanOptions, expect_runs, geometry, geometry_note, images_of, on_grid, place, read_points,
+    Beyond, ScanOptions, along_trajectory, expect_runs, geometry_note, images_of, on_grid, place, read_points,
 };
 use crate::{Error, Result};
 
@@ -53,6 +53,7 @@ pub struct ArraySeries {
     images: Images,
     arrays: &'static Arrays,
     options: ScanOptions,
+    beyond: Beyond,
     along: Option<Along>,
     notes: Vec<String>,
 }
@@ -88,7 +89,7 @@ impl ArraySeries {
         path: &Path,
         images: Images,
         arrays: &'static Arrays,
-        options: &ScanOptions,
+        (options, beyond): (&ScanOptions, Beyond),
     ) -> Result<Self> {
         let mut notes = Vec::new();
         let along = match &options.trajectory {
@@ -104,7 +105,7 @@ impl ArraySeries {
             }
         };
         notes.extend(geometry_note(options));
-        Ok(Self { path: path.to_owned(), images, arrays, options: options.clone(), along, notes })
+        Ok(Self { path: path.to_owned(), images, arrays, options: options.clone(), beyond, along, notes })
     }
 
     /// The images, in the order of their labels.
@@ -137,6 +138,11 @@ impl ArraySeries {
         self.along.as_ref().and_then(|along| along.images.as_ref()).is_some_and(|images| images.count() > 1)
     }
 
+    /// Samples of each readout along a trajectory.
+    pub fn readout(&self) -> Option<usize> {
+        self.along.is_some().then(|| self.images.readout())
+    }
+
     /// Bytes of the file that one image takes.
     pub fn image_bytes(&self) -> u64 {
         8 * self.images.image_len() as u64
@@ -165,7 +171,7 @@ impl ArraySeries {
                 expect_runs(&self.path, &runs, &along.runs)?;
                 along
                     .of(&label)
-                    .and_then(|trajectory| self.along_trajectory(along, data, trajectory, notes))
+                    .and_then(|trajectory| self.along_trajectory(along, (data, trajectory), notes))
                     .map_err(|e| Error::core(&self.path, e))
             }
         };
@@ -180,15 +186,10 @@ impl ArraySeries {
     fn along_trajectory(
         &self,
         along: &Along,
-        data: Array2<C32>,
-        trajectory: Trajectory,
+        samples: (Array2<C32>, Trajectory),
         notes: &mut Vec<String>,
     ) -> rayspin_core::Result<Frame> {
-        let geometry = geometry(&along.matrix, &self.options);
-        let mut own = Vec::new();
-        let frame = Frame::from_samples(data, trajectory, along.matrix.clone(), geometry, &mut own)?;
-        notes.extend(own.into_iter().filter(|note| !notes.contains(note)).collect::<Vec<_>>());
-        Ok(frame)
+        along_trajectory(samples, &along.matrix, (&self.options, self.beyond), notes)
     }
 
     fn expect(&self, label: &Label) -> Result<()> {
@@ -222,7 +223,7 @@ impl ArraySeries {
                 let core = |e| Error::core(&self.path, e);
                 let (data, points) = self.joined_samples(along, labels, samples)?;
                 let trajectory = Trajectory::from_cycles_per_fov(points).map_err(core)?;
-                self.along_trajectory(along, data, trajectory, notes).map_err(core)?
+                self.along_trajectory(along, (data, trajectory), notes).map_err(core)?
             }
         };
         self.label(&mut frame, label);

@@ -59,7 +59,7 @@ pub struct Arrays {
 }
 
 /// The arrays of a file that is to hold `what`. Errors: a format without arrays.
-fn arrays_of(input: &Input, what: &str) -> Result<&'static Arrays> {
+pub(crate) fn arrays_of(input: &Input, what: &str) -> Result<&'static Arrays> {
     let format = input.format()?;
     format.arrays.as_ref().ok_or_else(|| {
         let expected = format!("{what} as {}", any_of(&endings(Format::reads_arrays)));

@@ -17,6 +17,7 @@ pub mod kernel_cache;
 pub mod nifti;
 pub mod npy;
 pub mod png;
+mod raw;
 mod scan_file;
 mod series_file;
 mod twix;
@@ -30,5 +31,6 @@ pub use format::{
 pub use formats::FORMATS;
 pub use image_file::{ImageFile, Values, WriteOptions, read_image, write_image};
 pub use input::{Held, Input};
+pub use raw::{RawOptions, scan_of_arrays};
 pub use scan_file::{ArrayFrame, ScanFile, ScanOptions, holds_scan, read_scan, read_trajectory, write_scan};
 pub use series_file::{SeriesShape, SeriesWriter};

@@ -45,6 +45,8 @@ pub struct ArrayFrame {
     pub frame: Frame,
     /// What became of the dimensions of a BART array, for images and maps that are written as one.
     pub layout: Layout,
+    /// Samples of each readout along a trajectory, where the arrays tell it.
+    pub readout: Option<usize>,
     /// What was assumed, one sentence each.
     pub notes: Vec<String>,
 }
@@ -75,11 +77,26 @@ impl ArrayFrame {
 /// Errors: a format without raw data, real numbers in a NumPy file, a trajectory whose unit or matrix is not certain, and
 /// whatever the format's reader or [`Frame`] refuses.
 pub fn read_scan(path: impl AsRef<Path>, options: &ScanOptions, monitor: &Monitor<'_>) -> Result<ScanFile> {
+    let input = Input::of(&path);
+    if let Some(scans) = &input.format()?.scans {
+        return Ok(ScanFile::Scan(Box::new((scans.read)(&input.file, input.name.as_deref(), monitor)?)));
+    }
+    read_arrays(path.as_ref(), options, Beyond::LeftOut)
+}
+
+/// What becomes of samples along a trajectory that lie beyond the matrix's own k-space.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Beyond {
+    /// They are not read.
+    LeftOut,
+    /// They are in the frame, which is to be written.
+    Kept,
+}
+
+/// [`read_scan`] of arrays. Errors: as [`read_scan`], and a format without arrays.
+pub(crate) fn read_arrays(path: &Path, options: &ScanOptions, beyond: Beyond) -> Result<ScanFile> {
     let input = Input::of(path);
     let (path, name, format) = (&input.file, input.name.as_deref(), input.format()?);
-    if let Some(scans) = &format.scans {
-        return Ok(ScanFile::Scan(Box::new((scans.read)(path, name, monitor)?)));
-    }
     let Some(arrays) = &format.arrays else {
         let of = endings(|format| format.reads_scans() || format.reads_arrays());
         return Err(Error::unsupported(path, format!("reading raw data from {format}"))
@@ -87,7 +104,7 @@ pub fn read_scan(path: impl AsRef<Path>, options: &ScanOptions, monitor: &Monito
     };
     let images = arrays.images.map(|images| images(path)).transpose()?;
     if let Some(images) = images.as_ref().filter(|images| images.count() > 1) {
-        let series = ArraySeries::new(path, images.clone(), arrays, options)?;
+        let series = ArraySeries::new(path, images.clone(), arrays, (options, beyond))?;
         return Ok(ScanFile::Series(Box::new(series)));
     }
     if let (Some(trajectory), Some(images)) = (&options.trajectory, &images) {
@@ -95,19 +112,28 @@ pub fn read_scan(path: impl AsRef<Path>, options: &ScanOptions, monitor: &Monito
     }
     let array = (arrays.read)(path, name, Numbers::Complex)?;
     let mut notes = Vec::new();
-    let (frame, layout) = match &options.trajectory {
+    let (frame, layout, readout) = match &options.trajectory {
         Some(trajectory) => {
-            let samples = (arrays.samples)(path, array)?;
-            (along_trajectory(path, samples, trajectory, options, &mut notes)?, Layout::default())
+            let (points, points_in) = read_points(trajectory)?;
+            let (data, samples_in) = (arrays.samples)(path, array)?;
+            expect_runs(path, &samples_in, &points_in)?;
+            let (trajectory, matrix) = place(trajectory, points, options, &mut notes)?;
+            let readout = [samples_in, points_in].iter().find_map(|runs| readout_of(runs));
+            let frame = along_trajectory((data, trajectory), &matrix, (options, beyond), &mut notes);
+            let frame = match &options.readouts {
+                Some(readouts) => frame.and_then(|frame| frame.with_readouts(readouts)),
+                None => frame,
+            };
+            (frame.map_err(|e| Error::core(path, e))?, Layout::default(), readout)
         }
         None => {
             let grid = (arrays.grid)(path, array)?;
             notes.extend(grid.notes);
-            (on_grid(path, grid.values, options)?, grid.layout)
+            (on_grid(path, grid.values, options)?, grid.layout, None)
         }
     };
     notes.extend(geometry_note(options));
-    Ok(ScanFile::Frame(Box::new(ArrayFrame { frame, layout, notes })))
+    Ok(ScanFile::Frame(Box::new(ArrayFrame { frame, layout, readout, notes })))
 }
 
 /// Whether a file holds a raw scan with a header, and not images or arrays alone. Errors: as [`detect`], and a damaged file.
@@ -148,7 +174,13 @@ pub(crate) fn on_grid(path: &Path, grid: ArrayD<C32>, options: &ScanOptions) -> 
     let matrix: Vec<usize> = grid.shape().iter().skip(1).copied().collect();
     let frame = Frame::from_grid(grid, geometry(&matrix, options)).map_err(core)?;
     let Some(wanted) = &options.matrix else { return Ok(frame) };
-    let mut matrix = frame.matrix.clone();
+    let matrix = matrix_of_grid(path, &frame.matrix, wanted)?;
+    frame.with_matrix(&matrix).map_err(core)
+}
+
+/// The matrix `[z, y, x]` or `[y, x]` of an image of a grid. Errors: more numbers `wanted`, in the order x, y, z, than it has axes.
+pub(crate) fn matrix_of_grid(path: &Path, own: &[usize], wanted: &[usize]) -> Result<Vec<usize>> {
+    let mut matrix = own.to_vec();
     if wanted.iter().skip(matrix.len()).any(|&n| n != 1) {
         let expected = format!("{} numbers, as the grid has axes", matrix.len());
         return Err(
@@ -158,26 +190,30 @@ pub(crate) fn on_grid(path: &Path, grid: ArrayD<C32>, options: &ScanOptions) -> 
     for (own, &wanted) in matrix.iter_mut().rev().zip(wanted) {
         *own = wanted;
     }
-    frame.with_matrix(&matrix).map_err(core)
+    Ok(matrix)
 }
 
-fn along_trajectory(
-    path: &Path,
-    (data, samples_in): Runs<C32>,
-    trajectory: &Path,
-    options: &ScanOptions,
+/// Samples of each readout, where samples run through `[spoke, readout]`.
+fn readout_of(runs: &[usize]) -> Option<usize> {
+    runs.get(1).copied()
+}
+
+/// The frame of samples and their points; what was left out goes to `notes` (once).
+pub(crate) fn along_trajectory(
+    (data, trajectory): (Array2<C32>, Trajectory),
+    matrix: &[usize],
+    (options, beyond): (&ScanOptions, Beyond),
     notes: &mut Vec<String>,
-) -> Result<Frame> {
-    let (points, points_in) = read_points(trajectory)?;
-    expect_runs(path, &samples_in, &points_in)?;
-    let (trajectory, matrix) = place(trajectory, points, options, notes)?;
-    let geometry = geometry(&matrix, options);
-    let frame = Frame::from_samples(data, trajectory, matrix, geometry, notes);
-    let frame = match &options.readouts {
-        Some(readouts) => frame.and_then(|frame| frame.with_readouts(readouts)),
-        None => frame,
-    };
-    frame.map_err(|e| Error::core(path, e))
+) -> rayspin_core::Result<Frame> {
+    let geometry = geometry(matrix, options);
+    if beyond == Beyond::Kept {
+        return Frame::of_all_samples(data, trajectory, matrix.to_vec(), geometry);
+    }
+    let mut own = Vec::new();
+    let frame = Frame::from_samples(data, trajectory, matrix.to_vec(), geometry, &mut own)?;
+    own.retain(|note| !notes.contains(note));
+    notes.extend(own);
+    Ok(frame)
 }
 
 /// Errors: neighbours in one array that are no neighbours in the other.

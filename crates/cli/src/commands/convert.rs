@@ -8,6 +8,7 @@ use rayspin_shell::effect::{Need, Row, refuse_idle};
 use rayspin_shell::{BadInput, Context};
 
 use super::files;
+use super::recon::options::array_options;
 use crate::args::{Convert, numbers};
 
 /// What an option may need.
@@ -31,17 +32,33 @@ const TABLE: &[Row<Needs>] = &[
     ("montage", &[Needs::Picture]),
     ("window", &[Needs::Picture]),
     ("keep_identity", &[Needs::Scan]),
+    ("raw", &[]),
+    ("traj", &[]),
+    ("traj_units", &[]),
+    ("noise", &[]),
+    ("matrix", &[]),
+    ("fov", &[]),
+    ("dwell", &[]),
 ];
 
-impl Need for Needs {
-    /// The format that is written, and whether a raw scan is read.
-    type Run<'a> = (Option<&'static Format>, bool);
+/// What is known of a conversion.
+struct Run {
+    /// The format that is written.
+    to: Option<&'static Format>,
+    /// Whether a raw scan is read.
+    raw: bool,
+    /// Whether a raw scan is made of arrays.
+    made: bool,
+}
 
-    fn met(&self, (to, raw): &Self::Run<'_>) -> Option<bool> {
+impl Need for Needs {
+    type Run<'a> = Run;
+
+    fn met(&self, run: &Run) -> Option<bool> {
         Some(match self {
-            Self::Picture => to.is_some_and(Format::is_picture),
-            Self::Scan => *raw,
-            Self::Numbers => !*raw,
+            Self::Picture => run.to.is_some_and(Format::is_picture),
+            Self::Scan => run.raw && !run.made,
+            Self::Numbers => !run.raw && !run.made,
         })
     }
 
@@ -53,9 +70,10 @@ impl Need for Needs {
         }
     }
 
-    fn found(&self, (to, _): &Self::Run<'_>) -> String {
+    fn found(&self, run: &Run) -> String {
         match self {
-            Self::Picture => to.map_or_else(|| "another".into(), |format| format.to_string()),
+            _ if run.made => "--raw".into(),
+            Self::Picture => run.to.map_or_else(|| "another".into(), |format| format.to_string()),
             Self::Scan => "an image".into(),
             Self::Numbers => "a raw scan".into(),
         }
@@ -68,7 +86,11 @@ pub(crate) fn run(context: &Context, args: &Convert) -> Result<()> {
     let monitor = Monitor::new(&context.console, None);
     let to = Format::of_name(&args.to);
     let raw = io::holds_scan(&args.from)?;
-    refuse_idle(TABLE, &context.given, &(to, raw))?;
+    let made = args.raw.raw;
+    refuse_idle(TABLE, &context.given, &Run { to, raw, made })?;
+    if made {
+        return make_scan(args, &monitor);
+    }
     if raw {
         return convert_scan(args, &monitor);
     }
@@ -123,6 +145,25 @@ fn shown(png: &mut PngOptions, image: &Image, args: &Convert) -> Result<()> {
 fn numbers_of(what: &str, chosen: &Ranges, count: usize) -> Result<Vec<usize>> {
     chosen.expect_among(what, &Vec::from_iter(0..count))?;
     Ok(chosen.below(count).collect())
+}
+
+/// Makes a raw scan of arrays.
+fn make_scan(args: &Convert, monitor: &Monitor<'_>) -> Result<()> {
+    let from = &args.raw;
+    files::check_output(&args.to, Format::writes_scans)?;
+    let inputs = std::iter::once(&args.from).chain(&from.traj).chain(&from.noise);
+    files::check_distinct(inputs, std::iter::once(&args.to))?;
+    let texts = [from.traj_units.as_deref(), from.matrix.as_deref(), from.fov.as_deref()];
+    let options = array_options(from.traj.clone(), texts)?;
+    let raw = io::RawOptions { noise: from.noise.clone(), dwell_us: from.dwell };
+    let scan = io::scan_of_arrays(&args.from, &options, &raw, monitor)?;
+    for note in &scan.notes {
+        monitor.note(note);
+    }
+    let readouts = files::count(scan.acquisitions.len(), "readout");
+    monitor.note(&format!("{readouts} of {}", files::count(scan.header.coils.unwrap_or(0), "coil")));
+    io::write_scan(&args.to, &scan, Identity::LeaveOut)?;
+    Ok(())
 }
 
 fn convert_scan(args: &Convert, monitor: &Monitor<'_>) -> Result<()> {

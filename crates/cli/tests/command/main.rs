@@ -27,6 +27,7 @@ mod pictures;
 mod program;
 mod quality;
 mod ranges;
+mod raw;
 #[path = "../../../../tests/real_data.rs"]
 mod real_data;
 mod refusals;

@@ -4,10 +4,10 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use ndarray::Array3;
-use rayspin_core::{C32, Geometry, Image, TrajectoryUnits};
-use rayspin_io::Values;
+use ndarray::{Array2, Array3, ArrayD, IxDyn};
+use rayspin_core::{C32, Geometry, Image, Monitor, TrajectoryUnits};
 use rayspin_io::ismrmrd::{Identity, ImageOptions, read, write, write_images};
+use rayspin_io::{RawOptions, ScanOptions, Values, cfl, npy, scan_of_arrays, write_scan};
 use rayspin_mri::scan::{Flags, TrajectoryKind};
 
 use crate::make::{cartesian, scan};
@@ -121,5 +121,40 @@ fn ismrmrd_python_reads_what_is_written() {
     };
     write_images(folder.path().join("complex.h5"), &image, &options).unwrap();
     write_images(folder.path().join("magnitude.h5"), &image, &ImageOptions::default()).unwrap();
+    made_of_arrays(folder.path());
     python("ismrmrd_read.py", &[folder.path()]);
+}
+
+/// Scans that are made of arrays: `grid.h5`, two slices of three repetitions with noise, and `spokes.h5`.
+fn made_of_arrays(folder: &Path) {
+    let at = |name: &str| folder.join(name);
+    let grid = ArrayD::from_shape_fn(IxDyn(&[6, 5, 1, 2, 1, 1, 1, 1, 1, 1, 3, 1, 1, 2]), |i| {
+        let measured = i[1] != 1;
+        let value = (i[0] + 10 * i[1] + 100 * i[3]) as f32;
+        if measured { C32::new(1.0 + value, (i[10] + 10 * i[13]) as f32) } else { C32::ZERO }
+    });
+    cfl::write(at("grid.cfl"), grid.view()).unwrap();
+    npy::write(at("noise.npy"), Array2::from_elem((2, 70000), C32::new(0.5, -0.5)).view()).unwrap();
+    let options = ScanOptions { fov_mm: Some(vec![120.0, 100.0, 16.0]), ..ScanOptions::default() };
+    let raw = RawOptions { noise: Some(at("noise.npy")), dwell_us: Some(2.5) };
+    let scan = scan_of_arrays(at("grid.cfl"), &options, &raw, &Monitor::silent()).unwrap();
+    write_scan(at("grid.h5"), &scan, Identity::LeaveOut).unwrap();
+
+    let points = Array3::from_shape_fn((4, 9, 2), |(spoke, sample, d)| {
+        let angle = spoke as f64 * 0.8;
+        (sample as f64 - 4.0) * [angle.cos(), angle.sin()][d]
+    });
+    npy::write(at("points.npy"), points.view()).unwrap();
+    let samples = Array3::from_shape_fn((3, 4, 9), |(c, i, s)| C32::new((100 * i + 10 * c) as f32, s as f32));
+    npy::write(at("samples.npy"), samples.view()).unwrap();
+    let options = ScanOptions {
+        trajectory: Some(at("points.npy")),
+        units: Some(TrajectoryUnits::CyclesPerFov),
+        matrix: Some(vec![8, 8]),
+        fov_mm: None,
+        readouts: None,
+    };
+    let scan =
+        scan_of_arrays(at("samples.npy"), &options, &RawOptions::default(), &Monitor::silent()).unwrap();
+    write_scan(at("spokes.h5"), &scan, Identity::LeaveOut).unwrap();
 }

@@ -183,6 +183,30 @@ impl Frame {
         geometry: Geometry,
         notes: &mut Vec<String>,
     ) -> Result<Self> {
+        let whole = Self::of_all_samples(data, trajectory, matrix, geometry)?;
+        let Samples::NonCartesian { trajectory, data } = &whole.samples else { return Ok(whole) };
+        let mut all = [1; 3];
+        for (axis, &n) in all.iter_mut().zip(whole.matrix.iter().rev()) {
+            *axis = n;
+        }
+        let Some(keep) = noncartesian::within_matrix(trajectory.points(), &all, notes)? else {
+            return Ok(whole);
+        };
+        let trajectory = Trajectory::from_cycles_per_fov(trajectory.points().select(Axis(0), &keep))?;
+        let data = data.select(Axis(1), &keep);
+        Ok(Self { samples: Samples::NonCartesian { trajectory, data }, ..whole })
+    }
+
+    /// [`Frame::from_samples`] with all samples, to be written. An image of the frame's matrix cannot be made of it where samples
+    /// lie beyond the matrix's own k-space: they would fold into the image.
+    ///
+    /// Errors: as [`Frame::from_samples`], but for samples beyond the matrix.
+    pub fn of_all_samples(
+        data: Array2<C32>,
+        trajectory: Trajectory,
+        matrix: Vec<usize>,
+        geometry: Geometry,
+    ) -> Result<Self> {
         if data.nrows() == 0 || data.ncols() != trajectory.samples() {
             return Err(Error::Shape {
                 what: "samples".into(),
@@ -203,13 +227,6 @@ impl Frame {
         }
         check_matrix(all)?;
         check_finite("samples", data.iter())?;
-        let (trajectory, data) = match noncartesian::within_matrix(trajectory.points(), &all, notes)? {
-            None => (trajectory, data),
-            Some(keep) => (
-                Trajectory::from_cycles_per_fov(trajectory.points().select(Axis(0), &keep))?,
-                data.select(Axis(1), &keep),
-            ),
-        };
         Ok(Self {
             label: Label::default(),
             matrix,

@@ -1,6 +1,7 @@
 //! A raw scan as a scanner writes it, and the frames that reconstruction takes from it.
 
 mod acquisition;
+mod build;
 mod cartesian;
 mod doubts;
 mod facts;
@@ -16,6 +17,7 @@ mod times;
 mod units;
 
 pub use acquisition::{Acquisition, Counters, Flags};
+pub use build::ScanBuilder;
 pub use facts::{Facts, NoiseLevel, NoiseSource, Pattern, readouts};
 pub use frames::{
     CalibrationLines, Frame, FrameIndex, FrameOptions, Label, MAX_MATRIX, Samples, assemble, samples_of,

@@ -1,5 +1,7 @@
 //! The command line as the library's options.
 
+use std::path::PathBuf;
+
 use anyhow::Result;
 use rayspin::core::TrajectoryUnits;
 use rayspin::io::ScanOptions;
@@ -83,16 +85,24 @@ fn sensitivities(args: &ReconMri) -> Result<Option<Sensitivities>> {
 }
 
 pub(super) fn scan_options(args: &ReconMri) -> Result<ScanOptions> {
-    let units = args.traj_units.as_deref().map(str::parse::<TrajectoryUnits>).transpose()?;
-    let matrix =
-        args.matrix.as_deref().map(|text| numbers::<usize>("--matrix", text, &[2, 3])).transpose()?;
-    let fov_mm = args.fov.as_deref().map(|text| numbers::<f64>("--fov", text, &[2, 3])).transpose()?;
+    let texts = [args.traj_units.as_deref(), args.matrix.as_deref(), args.fov.as_deref()];
+    Ok(ScanOptions { readouts: args.readouts.clone(), ..array_options(args.traj.clone(), texts)? })
+}
+
+/// How arrays are read, from what `--traj-units`, `--matrix` and `--fov` say. Errors: what is no unit or no number.
+pub(crate) fn array_options(
+    trajectory: Option<PathBuf>,
+    [units, matrix, fov]: [Option<&str>; 3],
+) -> Result<ScanOptions> {
+    let units = units.map(str::parse::<TrajectoryUnits>).transpose()?;
+    let matrix = matrix.map(|text| numbers::<usize>("--matrix", text, &[2, 3])).transpose()?;
+    let fov_mm = fov.map(|text| numbers::<f64>("--fov", text, &[2, 3])).transpose()?;
     if let Some(fov) = &fov_mm
         && fov.iter().any(|&f| !(f > 0.0 && f.is_finite()))
     {
         return Err(BadInput::new(format!("--fov: expected positive lengths in mm, found {fov:?}")).into());
     }
-    Ok(ScanOptions { trajectory: args.traj.clone(), units, matrix, fov_mm, readouts: args.readouts.clone() })
+    Ok(ScanOptions { trajectory, units, matrix, fov_mm, readouts: None })
 }
 
 /// How the images of a scan are put together.
