@@ -400,7 +400,8 @@ pub(crate) struct ReconMri {
     pub(crate) independent: bool,
     /// Image to compare with, as rayspin metrics does
     ///
-    /// Quality goes to the run record and the screen.
+    /// Quality goes to the run record and the screen. Chosen slices and repetitions are compared with the same ones of a
+    /// reference that shows all of the scan.
     #[arg(long, value_name = "IMAGE", value_hint = ValueHint::FilePath)]
     pub(crate) reference: Option<PathBuf>,
     /// Fit a scale factor to the image before it is compared

@@ -86,6 +86,9 @@ pub(crate) struct Mri {
     #[arg(long = "output", short, value_name = "SCAN", value_hint = ValueHint::FilePath)]
     pub(crate) output: PathBuf,
     /// Write the object's voxel means
+    ///
+    /// An object at rest has one volume, for all repetitions. An object that changes (--dynamics) has a volume for each
+    /// repetition, at its mean time, or for each --window.
     #[arg(long, value_name = "IMAGE", value_hint = ValueHint::FilePath)]
     pub(crate) truth: Option<PathBuf>,
     /// Write the coil sensitivities [coil, z, y, x] ({arrays written})

@@ -18,6 +18,7 @@ use rayspin::run::{BatchSize, Budget, Job, Limits, OverBudget, Plan, Stage};
 use rayspin_shell::BadInput;
 
 use super::recon::stream::{self, Stream};
+use super::recon::taken::Taken;
 use crate::args::ReconMri;
 
 /// Small arrays and tables of a run that no stage counts.
@@ -63,6 +64,8 @@ pub(crate) struct Shape {
     coils: usize,
     /// What the scan says of its coils' noise.
     pub(crate) noise: Option<Noise>,
+    /// The part of the scan that is reconstructed, where its images are numbered.
+    pub(crate) taken: Option<Taken>,
 }
 
 impl Shape {
@@ -87,7 +90,7 @@ impl Shape {
     pub(super) fn of_stream(frame: Frame, read: u64, kept: u64, frames: usize, noise: Noise) -> Self {
         let coils = frame.coils();
         let frame = Some(Box::new(frame));
-        Self { frame, held: 0, frames, assembled: true, read, kept, coils, noise: Some(noise) }
+        Self { frame, held: 0, frames, assembled: true, read, kept, coils, noise: Some(noise), taken: None }
     }
 }
 
@@ -198,6 +201,7 @@ pub(crate) fn read(
     let labels = selection
         .choose(contents.images.keys().copied(), &mut notes)
         .with_context(|| path.display().to_string())?;
+    let taken = Some(Taken::of(contents.images.keys().copied(), &labels));
     let slices: std::collections::BTreeSet<u16> = contents.images.keys().map(|l| l.slice).collect();
     let slices: Vec<u16> = slices.into_iter().collect();
     let largest = *labels.iter().max_by_key(|label| contents.images[label]).unwrap_or(&labels[0]);
@@ -235,6 +239,7 @@ pub(crate) fn read(
             kept,
             coils,
             noise,
+            taken,
         };
         return Ok((Source::Whole { scan: Box::new(scan), labels, slices, only }, shape));
     }
@@ -251,7 +256,7 @@ pub(crate) fn read(
     let (frames, kept, coils) = (labels.len(), contents.library_bytes, frame.coils());
     let read = read.saturating_sub(kept);
     let frame = Some(frame);
-    let shape = Shape { frame, held: bytes, frames, assembled: true, read, kept, coils, noise };
+    let shape = Shape { frame, held: bytes, frames, assembled: true, read, kept, coils, noise, taken };
     Ok((Source::Parts { labels, slices, notes }, shape))
 }
 
@@ -270,8 +275,8 @@ fn read_arrays(
     let series = match io::read_scan(path, options, monitor)? {
         ScanFile::Frame(array) => {
             let (held, kept, coils) = (0, 0, array.frame.coils());
-            let shape =
-                Shape { frame: None, held, frames: 1, assembled: false, read, kept, coils, noise: None };
+            let (frame, noise, taken) = (None, None, None);
+            let shape = Shape { frame, held, frames: 1, assembled: false, read, kept, coils, noise, taken };
             return Ok((Source::Frame(array), shape));
         }
         ScanFile::Series(series) => series,
@@ -281,18 +286,22 @@ fn read_arrays(
     };
     let mut notes = series.notes().to_vec();
     let labels = selection.choose(series.labels(), &mut notes).with_context(|| path.display().to_string())?;
+    let taken = Some(Taken::of(series.labels(), &labels));
     let slices: std::collections::BTreeSet<u16> = series.labels().map(|label| label.slice).collect();
     let slices: Vec<u16> = slices.into_iter().collect();
     let frame = series.frame(labels[0], &mut notes)?;
     let (kept, coils) = (series.held_bytes(), frame.coils());
     if labels.iter().any(|label| label.repetition != labels[0].repetition) {
         let source = ArraySource::new(*series, labels);
-        let shape =
-            Shape { noise: None, ..Shape::of_stream(frame, read, kept, source.repetitions(), Noise::None) };
+        let shape = Shape {
+            noise: None,
+            taken,
+            ..Shape::of_stream(frame, read, kept, source.repetitions(), Noise::None)
+        };
         return Ok((Source::Stream(Box::new(Stream::of_arrays(source, slices, notes))), shape));
     }
     let (held, frames, frame) = (series.reading_bytes(), labels.len(), Some(Box::new(frame)));
-    let shape = Shape { frame, held, frames, assembled: true, read, kept, coils, noise: None };
+    let shape = Shape { frame, held, frames, assembled: true, read, kept, coils, noise: None, taken };
     Ok((Source::Arrays { series, labels, slices, notes }, shape))
 }
 

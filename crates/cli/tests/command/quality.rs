@@ -3,7 +3,9 @@
 use std::path::Path;
 
 use rayspin::core::{C32, Geometry, Image};
+use rayspin::io::{npy, read_image};
 
+use crate::arrays::{command, nrmse, said};
 use crate::{ok, refused, simulated};
 
 fn write(path: &Path, value: impl Fn(usize, usize) -> C32) {
@@ -102,4 +104,64 @@ fn one_reference_stands_for_repetitions_and_not_for_slices() {
     simulated(f, "--matrix 24,24,4 --coils 1");
     ok(&["recon", "mri", "scan.h5", "-q", "-o", "slices.nii"], f);
     refused(&["metrics", "slices.nii", "truth.nii"], f, &["slices.nii", "truth.nii", "[4, 24, 24]"]);
+}
+
+/// The error that the record of a run states.
+fn recorded(record: &Path) -> (f64, String) {
+    let text = std::fs::read_to_string(record).unwrap();
+    let record: serde_json::Value = serde_json::from_str(&text).unwrap();
+    (record["quality"][0]["metrics"]["nrmse"].as_f64().unwrap(), text)
+}
+
+#[test]
+fn a_part_of_the_scan_is_compared_with_the_same_part_of_the_reference() {
+    let folder = tempfile::tempdir().unwrap();
+    let f = folder.path();
+    simulated(f, "--matrix 24,21,5 --coils 2 --repetitions 3 --dynamics beat --truth truth.nii");
+    let truth = read_image(f.join("truth.nii")).unwrap().image;
+    // An object that changes has a truth for each repetition of the scan; one at rest has one.
+    assert_eq!(truth.data().shape(), [3, 5, 21, 24]);
+    ok(&command("recon mri scan.h5 -q -m cartesian -o all.nii"), f);
+    let (repetition, slice) = (ndarray::Axis(0), ndarray::Axis(1));
+    assert_ne!(truth.data().index_axis(repetition, 0), truth.data().index_axis(repetition, 2));
+    for (options, times, slices, name) in [
+        ("--slice 3", 0..3, 3..4, "compared with slice 3 of 5"),
+        ("--repetition 2", 2..3, 0..5, "compared with repetition 2 of 3"),
+        ("--repetition 1 --slice 4", 1..2, 4..5, "compared with repetition 1 of 3, slice 4 of 5"),
+        ("", 0..3, 0..5, ""),
+    ] {
+        let line = format!("recon mri scan.h5 -m cartesian -o part.npy {options}");
+        let text = said(&format!("{line} --reference truth.nii"), f);
+        assert_eq!(text.contains("compared with "), !name.is_empty(), "{options}: {text}");
+        assert!(text.contains(name), "{options}: {text}");
+        let (found, record) = recorded(&f.join("part.json"));
+        assert!(record.contains(name), "{options}");
+        let part = truth.data().slice_axis(repetition, times.clone().into());
+        let part = part.slice_axis(slice, slices.clone().into());
+        let part = if times.len() == 1 { part.index_axis_move(repetition, 0) } else { part };
+        npy::write(f.join("wanted.npy"), part).unwrap();
+        let wanted = nrmse("part.npy", "wanted.npy", f);
+        assert!((found - wanted).abs() < 1e-5 * wanted, "{options}: {found} is not {wanted}");
+    }
+    // A reference of the part alone is compared as it is; one of another size is refused.
+    let one = truth.data().index_axis(repetition, 1).slice_axis(ndarray::Axis(0), (2..3).into()).to_owned();
+    npy::write(f.join("one.npy"), one.view()).unwrap();
+    let text = said(
+        "recon mri scan.h5 -m cartesian -o part.npy --repetition 1 --slice 2 --reference one.npy --no-record",
+        f,
+    );
+    assert!(!text.contains("compared with "), "{text}");
+    let four = truth.data().slice_axis(slice, (..4).into());
+    npy::write(f.join("four.npy"), four).unwrap();
+    let run = crate::rayspin(
+        &command("recon mri scan.h5 -q -m cartesian -o part.npy --slice 3 --reference four.npy --no-record"),
+        f,
+    );
+    assert_eq!(run.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&run.stderr).contains("[3, 4, 21, 24]"));
+    simulated(f, "--matrix 24,21,5 --coils 2 --repetitions 3 --truth rest.nii");
+    assert_eq!(read_image(f.join("rest.nii")).unwrap().image.data().shape(), [5, 21, 24]);
+    let text =
+        said("recon mri scan.h5 -m cartesian -o part.npy --slice 1 --reference rest.nii --no-record", f);
+    assert!(text.contains("compared with slice 1 of 5"), "{text}");
 }

@@ -9,6 +9,7 @@ mod output;
 mod record;
 mod stopped;
 pub(crate) mod stream;
+pub(crate) mod taken;
 mod understood;
 
 use anyhow::{Context as _, Result};
@@ -43,6 +44,7 @@ pub(crate) fn run(context: &Context, args: &ReconMri) -> Result<()> {
     let mut known = session.known()?;
     let read = session.read()?;
     let layout = understood::layout(&read.source);
+    let taken = read.shape.taken.clone();
     understood::say(&read.source, &read.shape, context, &mut session.recorder);
     let read = session.choose_method(read, &mut known)?;
     let Some((plan, limits, source)) = session.plan(read)? else { return Ok(()) };
@@ -59,7 +61,7 @@ pub(crate) fn run(context: &Context, args: &ReconMri) -> Result<()> {
     session.reconstructed(&result)?;
 
     let written = session.write(&result, layout)?;
-    let mismatch = session.judge(reference.as_ref(), &result);
+    let mismatch = session.judge(reference.as_ref(), &result, taken.as_ref());
     session.finish(&files, &result, &written)?;
     if let Some(missed) = result.certificates.iter().find(|certificate| !certificate.met()) {
         return Err(record::missed(missed, &result.certificates).into());

@@ -11,6 +11,7 @@ use rayspin::mri::recon::LAMBDA;
 use rayspin_shell::{say, stdout};
 
 use super::input::Files;
+use super::taken::Taken;
 use super::{Done, Session, files, record, stopped, stream};
 
 impl Session<'_> {
@@ -80,17 +81,30 @@ impl Session<'_> {
         files::write_image(output, image, layout, self.args.numbers.values())
     }
 
-    /// Compares the image with the reference, where there is one.
+    /// Compares the image with the reference, where there is one: an image of a part of the scan with the same part of a
+    /// reference of the whole.
     ///
     /// Errors: images that cannot be compared.
-    pub(super) fn judge(&mut self, reference: Option<&io::ImageFile>, result: &Done) -> Result<()> {
+    pub(super) fn judge(
+        &mut self,
+        reference: Option<&io::ImageFile>,
+        result: &Done,
+        taken: Option<&Taken>,
+    ) -> Result<()> {
         let (Some(reference), Some(image)) = (reference, &result.image) else { return Ok(()) };
         self.recorder.stage("metrics");
+        let part = taken.map(|taken| taken.of_reference(&reference.image, image)).transpose()?.flatten();
+        if let Some((_, name)) = &part {
+            let note = format!("compared with {name} of the reference");
+            self.monitor.note(&note);
+            self.recorder.note(note);
+        }
+        let reference = part.as_ref().map_or(&reference.image, |(image, _)| image);
         let name = |path: Option<&Path>| path.map_or_else(String::new, stdout::name);
         let names =
             (name(self.args.outputs.first().map(PathBuf::as_path)), name(self.args.reference.as_deref()));
         let numbers = rayspin::imaging::metrics::Numbers::ByKind;
-        let judge = || crate::commands::metrics::judge(image, &reference.image, numbers, self.args.fit);
+        let judge = || crate::commands::metrics::judge(image, reference, numbers, self.args.fit);
         match self.context.run(judge) {
             Ok(judgement) => {
                 if let Some(hint) = &judgement.hint {

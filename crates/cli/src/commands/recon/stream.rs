@@ -21,6 +21,7 @@ use rayspin_shell::{interrupt, say};
 
 use super::Done;
 use super::images::Images;
+use super::taken::Taken;
 use crate::args::ReconMri;
 use crate::commands::plan::{Shape, plan_of};
 
@@ -73,7 +74,10 @@ pub(crate) fn open(
     let count = source.series().repetitions();
     let frame = source.image(0, &mut Vec::new(), monitor)?;
     notes.extend(source.notes());
-    let shape = Shape::of_stream(frame, beside.saturating_sub(kept), kept, count, noise);
+    let taken = Taken::of(all.iter().copied(), &labels);
+    let taken = Some(if args.window.is_some() { taken.joined() } else { taken });
+    let mut shape = Shape::of_stream(frame, beside.saturating_sub(kept), kept, count, noise);
+    shape.taken = taken;
     let (slices, windows) = (slices.into_iter().collect(), args.window.is_some());
     let source = Images::Scan(Box::new(source));
     Ok(Some((Stream { source, slices, notes, maps: None, windows }, shape)))

@@ -1,0 +1,148 @@
+//! Which part of a scan is reconstructed, and the same part of a reference.
+
+use std::collections::BTreeSet;
+
+use anyhow::Result;
+use ndarray::Axis;
+use rayspin::core::Image;
+use rayspin::mri::scan::Label;
+
+/// The slices and repetitions of a run among those of the scan, by position.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Taken {
+    slices: Part,
+    repetitions: Part,
+}
+
+/// Some of several.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Part {
+    name: &'static str,
+    taken: Vec<usize>,
+    of: usize,
+}
+
+impl Part {
+    fn new(
+        name: &'static str,
+        all: &BTreeSet<Label>,
+        labels: &BTreeSet<Label>,
+        counter: fn(&Label) -> u16,
+    ) -> Self {
+        let all: BTreeSet<u16> = all.iter().map(counter).collect();
+        let chosen: BTreeSet<u16> = labels.iter().map(counter).collect();
+        let taken = all.iter().enumerate().filter(|(_, value)| chosen.contains(value)).map(|(at, _)| at);
+        Self { name, taken: taken.collect(), of: all.len() }
+    }
+
+    /// Its positions along an axis of a whole reference, where the image's axis has the part alone.
+    fn along(&self, reference: usize, image: usize) -> Option<&[usize]> {
+        let part = reference == self.of && image == self.taken.len() && image < reference;
+        part.then_some(self.taken.as_slice())
+    }
+
+    /// `slice 2 of 5`, counted from 0 as options count them
+    fn describe(&self) -> String {
+        let Self { name, taken, of } = self;
+        match &taken[..] {
+            [one] => format!("{name} {one} of {of}"),
+            several => format!("{} {name}s of {of}", several.len()),
+        }
+    }
+}
+
+impl Taken {
+    /// The images of `labels` among `all` of a scan; those of another encoding do not count.
+    pub(crate) fn of(all: impl Iterator<Item = Label>, labels: &[Label]) -> Self {
+        let labels: BTreeSet<Label> = labels.iter().copied().collect();
+        let encoding = labels.first().map(|label| label.encoding);
+        let all: BTreeSet<Label> = all.filter(|label| Some(label.encoding) == encoding).collect();
+        Self {
+            slices: Part::new("slice", &all, &labels, |label| label.slice),
+            repetitions: Part::new("repetition", &all, &labels, |label| label.repetition),
+        }
+    }
+
+    /// All repetitions, where windows join them.
+    pub(crate) fn joined(mut self) -> Self {
+        self.repetitions.taken = (0..self.repetitions.of).collect();
+        self
+    }
+
+    /// The part of a reference of the whole scan that shows what `image` shows, and its name; none where the reference has not
+    /// more slices or repetitions than the image, or others than the scan.
+    pub(super) fn of_reference(&self, reference: &Image, image: &Image) -> Result<Option<(Image, String)>> {
+        let mut names = Vec::new();
+        let mut part = reference.data().view();
+        let (selected, several);
+        if let Some(taken) = self.repetitions.along(reference.repetitions(), image.repetitions()) {
+            selected = part.select(Axis(0), taken);
+            part = selected.view();
+            if taken.len() == 1 {
+                part.index_axis_inplace(Axis(0), 0);
+            }
+            names.push(self.repetitions.describe());
+        }
+        let depth = |image: &Image| image.shape_zyx()[0];
+        if let Some(taken) = self.slices.along(depth(reference), depth(image)) {
+            several = part.select(Axis(part.ndim() - 3), taken);
+            part = several.view();
+            names.push(self.slices.describe());
+        }
+        if names.is_empty() {
+            return Ok(None);
+        }
+        let image = Image::new(part.to_owned(), *reference.geometry())?;
+        Ok(Some((image, names.join(", "))))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ndarray::{ArrayD, IxDyn, s};
+    use rayspin::core::{C32, Geometry};
+
+    use super::*;
+
+    fn labels(repetitions: &[u16], slices: &[u16]) -> Vec<Label> {
+        let each = |repetition: u16| {
+            slices.iter().map(move |&slice| Label { repetition, slice, ..Label::default() })
+        };
+        repetitions.iter().flat_map(|&repetition| each(repetition)).collect()
+    }
+
+    fn image(shape: &[usize]) -> Image {
+        let data = ArrayD::from_shape_fn(IxDyn(shape), |i| {
+            let place: usize =
+                (0..shape.len()).map(|axis| i[axis] * [1000, 100, 10, 1][4 - shape.len() + axis]).sum();
+            C32::new(place as f32, 0.0)
+        });
+        Image::new(data, Geometry::default()).unwrap()
+    }
+
+    #[test]
+    fn a_part_of_a_scan_is_compared_with_the_same_part() {
+        // Counters need not begin at 0 nor be without gaps.
+        let all = labels(&[1, 2, 5], &[0, 3, 4, 9]);
+        let reference = image(&[3, 4, 5, 6]);
+        let part = |repetitions: &[u16], slices: &[u16], shape: &[usize]| {
+            let taken = Taken::of(all.iter().copied(), &labels(repetitions, slices));
+            taken.of_reference(&reference, &image(shape)).unwrap()
+        };
+        let (found, name) = part(&[5], &[3], &[1, 5, 6]).unwrap();
+        assert_eq!(name, "repetition 2 of 3, slice 1 of 4");
+        assert_eq!(found.data().view(), reference.data().slice(s![2, 1..2, .., ..]).into_dyn());
+        let (found, name) = part(&[1, 2, 5], &[3, 9], &[3, 2, 5, 6]).unwrap();
+        assert_eq!((found.data().shape(), &name[..]), (&[3, 2, 5, 6][..], "2 slices of 4"));
+        assert_eq!(found.data()[[1, 1, 0, 0]], reference.data()[[1, 3, 0, 0]]);
+        let (found, name) = part(&[2, 5], &[0, 3, 4, 9], &[2, 4, 5, 6]).unwrap();
+        assert_eq!((found.data()[[0, 0, 0, 0]].re, &name[..]), (1000.0, "2 repetitions of 3"));
+        // The whole, and references of another size, are compared as they are.
+        assert!(part(&[1, 2, 5], &[0, 3, 4, 9], &[3, 4, 5, 6]).is_none());
+        let taken = Taken::of(all.iter().copied(), &labels(&[5], &[3]));
+        assert!(taken.of_reference(&image(&[2, 5, 5, 6]), &image(&[1, 5, 6])).unwrap().is_none());
+        // A volume serves any repetition.
+        let (found, name) = taken.of_reference(&image(&[4, 5, 6]), &image(&[1, 5, 6])).unwrap().unwrap();
+        assert_eq!((found.data().shape(), &name[..]), (&[1, 5, 6][..], "slice 1 of 4"));
+    }
+}
