@@ -527,7 +527,7 @@ pub(crate) struct Info {
 The run reads the files that the record names, from the folder in which this command is started,
 and takes the recorded options. It writes to a folder of its own. Files whose hashes differ from
 the record are refused. A table names every difference: version, processor, parameters, notes,
-images. Exit code 1: an image differs by more than rounding (1e-5).
+images. Exit code 1: an image of the same inputs differs by more than rounding (1e-5).
 
 Examples:
   rayspin rerun image.json                       into the folder image-rerun
@@ -578,6 +578,7 @@ pub(crate) fn numbers<T: std::str::FromStr>(
                 "{option}: expected {} numbers separated by commas, found '{text}'",
                 wanted.join(" or ")
             ))
+            .hint(format!("{option} {}", vec!["96"; counts.first().copied().unwrap_or(2)].join(",")))
             .into())
         }
     }

@@ -58,7 +58,8 @@ const REMEDIES: &[(&[&str], &str)] = &[
     (&["anatomical reference", "field map"], "it needs the matrix of the image that is reconstructed"),
     (&["image compared with the reference"], SHAPES),
     (&["search for lambda"], "give --lambda a number, or take --method cg-sense, wavelet or tv"),
-    (&["combine"], "leave --combine out, or choose rss or maps"),
+    (&["combine"], "leave --combine out, or choose rss or maps; --method cartesian and ls make coil images"),
+    (&["combine none"], "--repetition chooses one repetition; each slice of it has its coil images"),
     (
         &["matrix", "matrix size", "matrix along x", "matrix along y", "matrix along z"],
         "--matrix X,Y[,Z] sets it",

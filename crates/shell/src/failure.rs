@@ -90,7 +90,7 @@ fn hint(program: &Program, error: &anyhow::Error) -> Option<String> {
         }
         match cause.downcast_ref::<rayspin_io::Error>() {
             Some(rayspin_io::Error::Field { hint: None, .. }) => {
-                Some("the file breaks its format there: mend it in the program that wrote it".to_owned())
+                Some("rayspin info FILE says what the file holds, docs/reading.md which axes and types are expected".to_owned())
             }
             Some(rayspin_io::Error::Core { source, .. }) => {
                 (program.hint)(source).or_else(|| core_hint(source))

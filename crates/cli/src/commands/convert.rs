@@ -97,6 +97,12 @@ pub(crate) fn run(context: &Context, args: &Convert) -> Result<()> {
     let io::ImageFile { image, layout, mut notes, .. } = io::read_image(&args.from)?;
     let of_file = || args.from.display().to_string();
     let picture = to.is_some_and(Format::is_picture);
+    if args.numbers.phase && image.data().iter().all(|value| value.im == 0.0 && value.re >= 0.0) {
+        let message = format!("{}: expected an image with a phase, found magnitudes", args.from.display());
+        return Err(BadInput::new(message)
+            .hint("recon mri --complex writes images that keep the phase")
+            .into());
+    }
     let image = if picture { image } else { part(image, args).with_context(of_file)? };
     let mut png = PngOptions::preview(image.shape_zyx()[0], image.repetitions());
     if picture {

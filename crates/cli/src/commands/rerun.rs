@@ -45,7 +45,7 @@ const ROUNDING: f64 = 1e-5;
 /// that differs.
 pub(crate) fn run(args: &Rerun, common: &Common, given: &Given) -> Result<()> {
     let before = read(&args.record)?;
-    let notes = check_inputs(&before, args.changed_inputs)?;
+    let changed = check_inputs(&before, args.changed_inputs)?;
     let folder = folder(args);
     let repeated = repeated(&before, args, &folder)?;
     let mut cli = Cli::from_arg_matches(&repeated.matches)?;
@@ -56,17 +56,21 @@ pub(crate) fn run(args: &Rerun, common: &Common, given: &Given) -> Result<()> {
     cli.common.gpu_memory = common.gpu_memory.or(cli.common.gpu_memory);
     cli.common.quiet |= common.quiet;
     std::fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
-    for note in &notes {
-        say!("note: {note}");
-    }
     crate::execute(cli, Given::of(&args::command(), &repeated.matches).with_line(repeated.line))?;
 
     let now = read(&repeated.record)?;
-    files::print(&differences(&before, &now))?;
+    let rows = differences(&before, &now, &changed);
+    if rows.is_empty() {
+        say!("the runs differ in times alone");
+    } else {
+        files::print(&table_of_differences(rows))?;
+    }
     let compared: Vec<Compared> =
         before.outputs.iter().zip(&now.outputs).map(|(old, new)| Compared::of(old, new)).collect();
     files::print(&table_of(&compared))?;
     match compared.iter().find(|output| output.differs()) {
+        // Other inputs give other images.
+        Some(_) if !changed.is_empty() => Ok(()),
         None => Ok(()),
         Some(output) => {
             anyhow::bail!("{}: expected what the record has, found {}", output.path, output.result())
@@ -93,9 +97,9 @@ fn folder(args: &Rerun) -> PathBuf {
     args.out.clone().unwrap_or_else(|| PathBuf::from(format!("{stem}-rerun")))
 }
 
-/// That each input is the file that the record has seen. Returns notes on those that are not, where these are allowed.
-fn check_inputs(record: &RunRecord, changed: bool) -> Result<Vec<String>> {
-    let mut notes = Vec::new();
+/// That each input is the file that the record has seen. Returns rows of those that are not, where these are allowed.
+fn check_inputs(record: &RunRecord, changed: bool) -> Result<Vec<[String; 3]>> {
+    let mut rows = Vec::new();
     for input in &record.inputs {
         let found = FileEntry::read(&input.path).map_err(|error| {
             BadInput::new(format!(
@@ -120,9 +124,10 @@ fn check_inputs(record: &RunRecord, changed: bool) -> Result<Vec<String>> {
                 .hint("the file has changed since the run; --changed-inputs runs with it as it is")
                 .into());
         }
-        notes.push(text);
+        let hash = |entry: &FileEntry| format!("hash {}…", brief(&entry.blake3));
+        rows.push([input.path.clone(), hash(input), hash(&found)]);
     }
-    Ok(notes)
+    Ok(rows)
 }
 
 /// The first digits of a hash.
@@ -205,9 +210,9 @@ fn elsewhere(argument: &str, moved: &[(String, String)]) -> String {
     argument.to_owned()
 }
 
-/// What differs between two runs besides times and outputs.
-fn differences(before: &RunRecord, now: &RunRecord) -> Table {
-    let mut rows: Vec<[String; 3]> = Vec::new();
+/// What differs between two runs besides times and outputs: a quantity, its recorded value and the one now.
+fn differences(before: &RunRecord, now: &RunRecord, inputs: &[[String; 3]]) -> Vec<[String; 3]> {
+    let mut rows = inputs.to_vec();
     let mut row = |what: &str, before: String, now: String| {
         if before != now {
             rows.push([what.to_owned(), before, now]);
@@ -243,8 +248,12 @@ fn differences(before: &RunRecord, now: &RunRecord) -> Table {
     for note in notes.iter().filter(|note| !before.notes.contains(note)) {
         row("note", "none".into(), note.clone());
     }
-    let title = if rows.is_empty() { "The runs differ in times alone" } else { "What differs besides times" };
-    let mut table = Table::new(title, [Column::text("What"), Column::text("Recorded"), Column::text("Now")]);
+    rows
+}
+
+fn table_of_differences(rows: Vec<[String; 3]>) -> Table {
+    let columns = [Column::text("What"), Column::text("Recorded"), Column::text("Now")];
+    let mut table = Table::new("What differs besides times", columns);
     for [what, before, now] in rows {
         table.push([Cell::Text(what), Cell::Text(before), Cell::Text(now)]);
     }

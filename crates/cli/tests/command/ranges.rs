@@ -83,6 +83,14 @@ fn chosen_readouts_are_the_same_in_scans_and_arrays() {
         assert!(difference < 1e-5, "{name}: {difference}");
     }
     ok(&command(&format!("recon mri scan.h5 -o all.npy {options}")), f);
+    simulated(f, "--matrix 16,16 --coils 2 --snr 50");
+    let told = |readouts: &str| {
+        let line = format!("recon mri scan.h5 -o lines.npy --readouts {readouts}");
+        String::from_utf8(ok(&command(&line), f).stderr).unwrap()
+    };
+    let (edge, centre) = (told("0-6"), told("4-12"));
+    assert!(edge.contains("the centre of k-space is not among the samples"), "{edge}");
+    assert!(!centre.contains("is not among") && centre.contains("9 of 16 lines without gaps"), "{centre}");
     assert!(nrmse("all.npy", "alone.npy", f) > 0.1);
 }
 
@@ -103,10 +111,7 @@ fn numbers_that_are_not_there_are_refused() {
     ok(&command("convert -q scan.h5 copy.h5"), f);
     ok(&command("recon mri -q scan.h5 -o image.npy"), f);
     refused(&["convert", "image.npy", "x.npy", "--slice", "3"], f, &["image.npy", "slice", "found 3"]);
-    recon(
-        &["--window", "4", "-m", "ls", "--combine", "none"],
-        &["combine", "a way to combine coils", "found none"],
-    );
+    recon(&["--window", "4", "-m", "ls", "--combine", "none"], &["combine none", "--repetition", "windows"]);
     refused(&["convert", "scan.h5", "x.h5", "--slice", "1"], f, &["--slice", "an image", "a raw scan"]);
     npy::write(f.join("grid.npy"), ArrayD::<C32>::ones(vec![2, 12, 12]).view()).unwrap();
     refused(

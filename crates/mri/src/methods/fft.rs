@@ -36,7 +36,14 @@ impl Method for Cartesian {
     }
 
     fn suits(&self, facts: &Facts) -> Option<String> {
-        (facts.pattern == Pattern::Full).then(|| "a full grid".to_owned())
+        // Sizes run along x, y, z; the lines lie along x.
+        let lines: usize = facts.matrix.iter().skip(1).product();
+        (facts.pattern == Pattern::Full).then(|| match facts.readouts {
+            some if some < lines => {
+                format!("{some} of {lines} lines without gaps: the image has a lower resolution")
+            }
+            _ => "a full grid".to_owned(),
+        })
     }
 
     fn steps<'a>(&'a self, spec: &'a Spec<'a>) -> Result<Vec<Step<'a, Solving<'a>>>> {

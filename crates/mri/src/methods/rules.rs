@@ -14,6 +14,9 @@ const SPARSE: f64 = 2.5;
 const UNEVEN: f64 = 4.0;
 const MANY: u64 = 200;
 
+/// A signal-to-noise ratio beyond which there is no noise: simulated scans without any are rounded numbers.
+const NO_NOISE: f64 = 1e6;
+
 /// Why an image with few coefficients suits a scan; none where it does not.
 pub(super) fn sparse(facts: &Facts) -> Option<String> {
     let irregular = !matches!(facts.pattern, Pattern::Full | Pattern::Regular | Pattern::Lines);
@@ -47,8 +50,11 @@ impl Law {
             NoiseSource::Rim => "at least, by the rim of k-space",
             NoiseSource::Edge => "at least, by the edge of the field of view",
         };
-        let reason =
-            format!("SNR {:.0} {source}, samples {}", noise.snr, ["on a grid", "along a trajectory"][place]);
+        let place_name = ["on a grid", "along a trajectory"][place];
+        let reason = match noise.snr {
+            snr if snr > NO_NOISE => format!("no noise to speak of, samples {place_name}"),
+            snr => format!("SNR {snr:.0} {source}, samples {place_name}"),
+        };
         Some(Rule { name: "lambda", value: Value::Number(lambda), reason })
     }
 }

@@ -36,6 +36,9 @@ const PIECES: usize = 12;
 /// cycle hold nearly the same information. A piece longer than the gaps between readouts could not be
 /// predicted from the other samples.
 const PIECE: f64 = 3.0;
+/// Samples of the pieces of a grid's line that are held out. Few whole lines would say little: of 21 lines a twelfth is two, and their
+/// prediction was off by two powers of ten in λ.
+const LINE_PIECE: usize = 4;
 /// Samples nearer to the centre of k-space than this, in cycles per field of view, are never held out: they carry the contrast of
 /// the image, and the maps come from them.
 const CENTRE: f64 = 12.0;
@@ -52,6 +55,8 @@ pub(super) const MOST: usize = 9;
 pub struct Searched {
     /// The best λ.
     pub lambda: f64,
+    /// Whether it lies between others that were tried; else it is the λ where the search began.
+    pub inside: bool,
     /// Every λ tried and its e(λ), over the largest −e(λ): −1 is the best prediction, 0 an image of zeros.
     pub tried: Vec<[f64; 2]>,
 }
@@ -73,7 +78,8 @@ impl Held {
 }
 
 impl Reconstructor {
-    /// Searches for the λ of the method with a frame, and takes it from here on.
+    /// Searches for the λ of the method with a frame, and takes it from here on. Where the best λ that was tried is the smallest or the
+    /// largest, the search says nothing, and the λ where it began stays.
     ///
     /// Errors: a method without λ, over a series, or that combines coil images; sets of maps; a frame too small to hold samples out;
     /// as [`Self::frame`].
@@ -101,11 +107,19 @@ impl Reconstructor {
         let found = found?;
         let value = Value::Number(found.lambda);
         self.options.method = methods::with(&*self.options.method, [(LAMBDA.to_owned(), value)])?;
-        notes.push(format!(
-            "lambda {:.1e}: the best of {} in predicting samples that were held out (--lambda overrides)",
-            found.lambda,
-            found.tried.len()
-        ));
+        notes.push(match found.inside {
+            true => format!(
+                "lambda {:.1e}: the best of {} in predicting samples that were held out (--lambda overrides)",
+                found.lambda,
+                found.tried.len()
+            ),
+            false => format!(
+                "lambda {:.1e} stays: none of {} tried predicts samples that were held out better than those beside it (--lambda \
+                 overrides)",
+                found.lambda,
+                found.tried.len()
+            ),
+        });
         Ok(found)
     }
 
@@ -163,8 +177,11 @@ impl Reconstructor {
             Ok(error)
         })?;
         let scale = errors.iter().map(|[_, error]| -error).fold(f64::MIN_POSITIVE, f64::max);
-        let tried = errors.into_iter().map(|[lambda, error]| [lambda, error / scale]).collect();
-        Ok(Searched { lambda: 10f64.powf(found), tried })
+        let beyond = |way: fn(f64, f64) -> bool| errors.iter().any(|[lambda, _]| way(lambda.log10(), found));
+        let inside =
+            beyond(|tried, found| tried < found - 1e-9) && beyond(|tried, found| tried > found + 1e-9);
+        let tried = errors.iter().map(|[lambda, error]| [*lambda, error / scale]).collect();
+        Ok(Searched { lambda: if inside { 10f64.powf(found) } else { first }, inside, tried })
     }
 
     /// Right-hand side and normal operator of a frame.
@@ -271,7 +288,7 @@ fn without_samples(frame: &Frame) -> Frame {
 /// Samples, and the times of all of them.
 type Part = (Samples, Option<Vec<f64>>);
 
-/// Lines of a grid, or places where lines have gaps.
+/// Pieces of the lines of a grid, or places where lines have gaps.
 fn split_grid(kspace: &ArrayD<C32>, sampled: &ArrayD<bool>, times: &Option<Vec<f64>>) -> Option<[Part; 2]> {
     let axes = sampled.ndim();
     let count = |line: ndarray::ArrayView1<'_, bool>| line.iter().filter(|known| **known).count();
@@ -280,8 +297,10 @@ fn split_grid(kspace: &ArrayD<C32>, sampled: &ArrayD<bool>, times: &Option<Vec<f
     let lines = counts.iter().all(|n| *n == counts[0]);
     let shape = sampled.shape().to_vec();
     let own = if lines { axes - 1 } else { axes };
-    let piece =
-        |index: &IxDyn| (0..own).fold(0, |piece, axis| piece * shape[axis] as u64 + index[axis] as u64);
+    let piece = |index: &IxDyn| {
+        let place = |axis: usize| if axis < own { index[axis] } else { index[axis] / LINE_PIECE };
+        (0..axes).fold(0, |piece, axis| piece * shape[axis] as u64 + place(axis) as u64)
+    };
     let off = |index: &IxDyn, axis: usize| (index[axis] as f64 - (shape[axis] / 2) as f64).abs();
     let far = |index: &IxDyn| (0..own).any(|axis| off(index, axis) >= CENTRE.min(shape[axis] as f64 / 4.0));
     let candidates = sampled.indexed_iter().filter(|(index, known)| **known && far(index));

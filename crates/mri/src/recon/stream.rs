@@ -61,9 +61,8 @@ pub fn reconstruct_stream<E: From<Error> + Send>(
 ) -> std::result::Result<StreamEnd, E> {
     let labels = frames.labels;
     if options.coil_images() {
-        let expected =
-            "a way to combine coils: only one image keeps them apart (choose it with --repetition)";
-        return Err(Error::value("combine", expected, "none").into());
+        let expected = "one repetition, to keep coil images apart (choose with --repetition)";
+        return Err(Error::value("combine none", expected, "several repetitions, or windows").into());
     }
     let mut run = Run::new(device, frames, options)?;
     let slices = run.slices();

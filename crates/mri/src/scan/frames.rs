@@ -94,6 +94,18 @@ impl Frame {
         }
     }
 
+    /// Whether the centre of k-space is among the samples: its place of a grid, or a point within a cycle per field of view.
+    pub fn measures_centre(&self) -> bool {
+        match &self.samples {
+            Samples::Cartesian { sampled, .. } => {
+                let centre: Vec<usize> = sampled.shape().iter().map(|n| n / 2).collect();
+                sampled.get(&centre[..]).copied().unwrap_or(false)
+            }
+            Samples::NonCartesian { trajectory, .. } => (0..trajectory.samples())
+                .any(|sample| trajectory.point(sample).iter().map(|k| k * k).sum::<f64>() <= 1.0),
+        }
+    }
+
     /// A Cartesian frame from a zero-filled grid `[coil, z, y, x]` or `[coil, y, x]` (z of 1 is dropped): measured
     /// where any coil is not zero.
     ///

@@ -7,6 +7,9 @@ use super::frames::note;
 const OVERSHOOT: f64 = 1.3;
 /// A unit in which the trajectory covers a smaller part of n/2 than this is ruled out.
 const LEAST_COVER: f64 = 0.02;
+/// A unit that is told by the range alone covers at least this part of n/2. ±1, which some programs call normalised, would be 0.32 in
+/// radians per voxel.
+const LEAST_TOLD: f64 = 0.4;
 
 /// A trajectory that covers n/2 in another unit but for this part of it may well be in that unit: small matrices make ranges
 /// overlap.
@@ -92,13 +95,19 @@ pub fn detect_units(
             )),
         };
     }
-    fits.iter().max_by(|a, b| a.1.total_cmp(&b.1)).map(|(units, _)| *units).ok_or_else(|| {
-        Error::value(
-            "trajectory units",
-            format!("a range that samples matrix {matrix:?} in {}", names()),
-            format!("max |k| = {largest:.4}"),
-        )
-    })
+    let best = fits.iter().max_by(|a, b| a.1.total_cmp(&b.1));
+    let expected = || format!("a range that samples matrix {matrix:?} in {}", names());
+    match best {
+        Some((units, cover)) if *cover >= LEAST_TOLD => Ok(*units),
+        Some((units, cover)) => {
+            let percent = 100.0 * cover;
+            let found = format!(
+                "max |k| = {largest:.4}, which reaches {percent:.0} % of its k-space in {units} and less in the others"
+            );
+            Err(Error::value("trajectory units", expected(), found))
+        }
+        None => Err(Error::value("trajectory units", expected(), format!("max |k| = {largest:.4}"))),
+    }
 }
 
 fn is_per_metre(units: TrajectoryUnits) -> bool {

@@ -134,6 +134,10 @@ impl<'a> Session<'a> {
         });
         self.options.prepare.noise = shape.noise.clone();
         let facts = Facts::of(frame, shape.noise.as_ref(), shape.images(source))?;
+        if !frame.measures_centre() {
+            let lost = "the centre of k-space is not among the samples: the image shows edges, and no areas";
+            self.say(lost.to_owned());
+        }
         let method = match known.method {
             Some(method) => method,
             None => {

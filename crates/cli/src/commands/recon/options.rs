@@ -76,7 +76,8 @@ fn sensitivities(args: &ReconMri) -> Result<Option<Sensitivities>> {
     for (option, given) in [("--map-sets", args.map_sets.is_some()), ("--map-crop", args.map_crop.is_some())]
     {
         if given {
-            return Err(BadInput::new(format!("{option}: expected --sensitivities espirit, found none"))
+            let found = if args.sensitivities.is_some() { "walsh" } else { "none" };
+            return Err(BadInput::new(format!("{option}: expected --sensitivities espirit, found {found}"))
                 .hint(format!("add --sensitivities espirit, or leave {option} out"))
                 .into());
         }

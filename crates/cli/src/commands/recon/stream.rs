@@ -275,7 +275,7 @@ impl Files<'_> {
 
     fn finish(self, notes: &mut Vec<String>) -> Result<Option<Image>> {
         for writer in self.writers {
-            let path = writer.path().display().to_string();
+            let path = rayspin_shell::stdout::name(writer.path());
             let left_out = writer.finish()?;
             notes.extend(left_out.into_iter().map(|note| format!("{path}: {note}")));
         }
