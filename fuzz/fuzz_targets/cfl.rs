@@ -15,8 +15,18 @@ fuzz_target!(|bytes: &[u8]| {
     let units = Some(rayspin_core::TrajectoryUnits::CyclesPerFov);
     let along = ScanOptions { trajectory: Some(path.clone()), units, ..ScanOptions::default() };
     for options in [ScanOptions::default(), along] {
-        if let Ok(ScanFile::Frame(array)) = read_scan(&path, &options, &rayspin_core::Monitor::silent()) {
-            let _ = (array.summary().to_string(), array.frame.doubts());
+        match read_scan(&path, &options, &rayspin_core::Monitor::silent()) {
+            Ok(ScanFile::Frame(array)) => {
+                let _ = (array.summary().to_string(), array.frame.doubts());
+            }
+            Ok(ScanFile::Series(series)) => {
+                for label in series.labels().take(4) {
+                    if let Ok(frame) = series.frame(label, &mut Vec::new()) {
+                        let _ = (series.summary(&frame).to_string(), frame.doubts());
+                    }
+                }
+            }
+            Ok(ScanFile::Scan(_)) | Err(_) => {}
         }
     }
 });

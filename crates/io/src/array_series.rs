@@ -193,7 +193,7 @@ impl ArraySeries {
     }
 
     fn expect(&self, label: &Label) -> Result<()> {
-        if self.images.labels().binary_search(label).is_err() {
+        if !self.images.holds(label) {
             return Err(Error::field(&self.path, "image", "one that the file holds", format!("{label:?}")));
         }
         Ok(())

@@ -12,6 +12,7 @@ use rayspin_core::{C32, Error, Image, Monitor};
 use rayspin_device::{Array, Device};
 use rayspin_kernels::{sensitivity, vector};
 use rayspin_linop::{FiniteDifference, LinearOp, Nudft, Sense};
+use rayspin_mri::maps::{EspiritOptions, Sensitivities};
 use rayspin_mri::methods::{Cartesian, CgSense, Combine, Gridding, LeastSquares, Regulariser, Value};
 use rayspin_mri::recon::{BatchSizes, ReconOptions, Reconstructor, ScanImage, Selection, reconstruct_scan};
 use rayspin_mri::scan::{FrameOptions, Label, Samples};
@@ -158,6 +159,29 @@ fn cg_sense_with_its_own_maps_removes_the_streaks_of_few_spokes() {
         (error(&magnitude(&gridded.image), &truth), error(&magnitude(&sense.image), &truth));
     println!("gridded {before:.3}, CG-SENSE {after:.3}");
     assert!(after < 0.22 && before > 2.0 * after, "gridded {before}, CG-SENSE {after}");
+}
+
+/// Maps that are given in sets make the image that they made when they were estimated.
+#[test]
+fn sets_of_maps_are_given_back() {
+    let lines = Sampling::Cartesian(CartesianPattern::Uniform { acceleration: [2, 1], calibration: 20 });
+    let spokes = Sampling::Radial { spokes: 60, angles: SpokeAngles::Golden };
+    for (sampling, repetitions) in [(lines.clone(), 1), (lines, 2), (spokes.clone(), 1), (spokes, 2)] {
+        let simulation = scan(SimulateOptions { repetitions, ..slice(48, 5, sampling) });
+        let sets = Some(Sensitivities::Espirit(EspiritOptions { sets: 2, ..EspiritOptions::default() }));
+        let options =
+            ReconOptions { sensitivities: sets, keep_maps: true, ..ReconOptions::of(CgSense::default()) };
+        let estimated = recon(&simulation, options);
+        let maps = estimated.maps.unwrap();
+        assert_eq!(maps.shape(), [2, 5, 1, 48, 48]);
+        let maps = Some(Arc::new(maps));
+        let options = ReconOptions { maps: maps.clone(), ..ReconOptions::of(CgSense::default()) };
+        let given = recon(&simulation, options);
+        let difference = error(given.image.data(), estimated.image.data());
+        assert!(difference < 1e-5, "{difference}");
+        let refused = ReconOptions { maps, ..ReconOptions::of(LeastSquares::default()) }.validate();
+        assert!(refused.unwrap_err().to_string().contains("sets of maps"));
+    }
 }
 
 /// The image must satisfy the equation that is documented, with the exact transform in place of NUFFT and Toeplitz.

@@ -290,6 +290,8 @@ fn read_arrays(
     let slices: std::collections::BTreeSet<u16> = series.labels().map(|label| label.slice).collect();
     let slices: Vec<u16> = slices.into_iter().collect();
     let frame = series.frame(labels[0], &mut notes)?;
+    // The points as they are read, sorted and converted.
+    let read = read.max(5 * series.held_bytes());
     let (kept, coils) = (series.held_bytes(), frame.coils());
     if labels.iter().any(|label| label.repetition != labels[0].repetition) {
         let source = ArraySource::new(*series, labels);

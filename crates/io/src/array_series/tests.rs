@@ -112,3 +112,26 @@ fn maps_are_learned_from_the_first_spokes() {
     let firsts: Vec<f32> = data.row(0).iter().step_by(9).map(|v| v.re).collect();
     assert_eq!(firsts, [1.0, 11.0, 2.0, 12.0, 3.0]);
 }
+
+#[test]
+fn headers_that_promise_images_without_numbers_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.cfl");
+    cfl::write(&path, lines().view()).unwrap();
+    for (dims, word) in [
+        ("1 1 1 1 1 65536 1 1 1 1 65536 65536 1 65536 1 1", "address space"),
+        ("6 7 1 2 1 1 1 1 1 1 5 1 1 2", "cut short"),
+        ("6 7 1 2 1 1 1 1 1 1 3 1 1 2", "file size"),
+        ("1 1 1 1 1 65537", "TE (dimension 5)"),
+        ("1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1344", "BATCH (dimension 15)"),
+    ] {
+        std::fs::write(path.with_extension("hdr"), format!("# Dimensions\n{dims}\n")).unwrap();
+        let error = read_scan(&path, &ScanOptions::default(), &Monitor::silent()).unwrap_err().to_string();
+        assert!(error.contains(word), "{dims}: {error}");
+    }
+    // More images than labels are kept for; the numbers are a hole in the file.
+    std::fs::File::options().write(true).open(&path).unwrap().set_len(8 << 25).unwrap();
+    std::fs::write(path.with_extension("hdr"), "# Dimensions\n1 1 1 1 1 32768 1 1 1 1 1024\n").unwrap();
+    let error = read_scan(&path, &ScanOptions::default(), &Monitor::silent()).unwrap_err().to_string();
+    assert!(error.contains("number of images"), "{error}");
+}

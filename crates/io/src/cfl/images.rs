@@ -10,11 +10,12 @@ use rayspin_core::C32;
 use rayspin_mri::scan::Label;
 
 use super::{Axes, DIMS, Layout, dim, expect_size, file_pair, read_dims, values};
-use crate::element;
 use crate::{Error, Result};
 
 /// The dimensions that number images, the slowest of a scan's labels first.
 const COUNTERS: [usize; 4] = [dim::TE, dim::TIME2, dim::TIME, dim::SLICE];
+/// Images at most: the labels of more take too much memory.
+const MOST: usize = 1 << 24;
 
 /// The images of an array, and where each lies in it.
 ///
@@ -27,7 +28,9 @@ pub(crate) struct Images {
 }
 
 impl Images {
-    /// The images of a `.cfl` file, by its header. Errors: as [`read_dims`]; a dimension that numbers no images and is not 1.
+    /// The images of a `.cfl` file, by its header.
+    ///
+    /// Errors: as [`read`](super::read); a dimension that numbers no images and is not 1; too many images.
     pub(crate) fn of(path: &Path) -> Result<Self> {
         let dims = read_dims(path)?;
         let images = Self { path: path.to_owned(), dims };
@@ -43,6 +46,12 @@ impl Images {
                 return Err(images.refuse(index, &format!("at most {}", 1 + usize::from(u16::MAX))));
             }
         }
+        let (data, header) = file_pair(path);
+        let file = File::open(&data).map_err(|e| Error::open(&data, e))?;
+        expect_size(&file, &data, &header, &dims)?;
+        if images.count() > MOST {
+            return Err(Error::field(header, "number of images", format!("at most {MOST}"), images.count()));
+        }
         Ok(images)
     }
 
@@ -54,6 +63,14 @@ impl Images {
     /// How many there are.
     pub(crate) fn count(&self) -> usize {
         self.dims[dim::MAPS..].iter().product()
+    }
+
+    /// Whether the label is that of one of them.
+    pub(crate) fn holds(&self, label: &Label) -> bool {
+        let counters = [label.contrast, label.phase, label.repetition, label.slice];
+        let within =
+            COUNTERS.iter().zip(counters).all(|(&index, counter)| usize::from(counter) < self.dims[index]);
+        within && label.encoding == 0 && label.set == 0
     }
 
     /// How many slices there are.
@@ -182,10 +199,7 @@ pub(crate) fn points(path: &Path) -> Result<(Array2<f64>, [usize; 2], Images)> {
     Ok((points, [spokes, readout], images))
 }
 
-/// Bytes of one image's numbers.
+/// Bytes of one image's numbers. Errors: as [`Images::of`].
 pub(crate) fn image_bytes(path: &Path) -> Result<u64> {
-    let images = Images::of(path)?;
-    let wrong = || images.refuse(dim::READ, "dimensions whose product fits the address space");
-    let count = element::count(&images.dims, 8).ok_or_else(wrong)?;
-    Ok(8 * (count / images.count().max(1)) as u64)
+    Ok(8 * Images::of(path)?.image_len() as u64)
 }
