@@ -340,8 +340,8 @@ pub(crate) struct ReconMri {
     pub(crate) map_crop: Option<f64>,
     /// Trajectory of a scan without a header ({arrays read})
     ///
-    /// BART [3, readout, spoke], for each image of a series or for all, or NumPy [sample, dim] or [spoke, readout, dim]. Components are kx, ky, kz in this order
-    /// (SigPy's are the other way round: kz, ky, kx).
+    /// BART [3, readout, spoke], for each image of a series or for all, or NumPy [sample, dim] or [spoke, readout, dim].
+    /// Components are kx, ky, kz in this order (SigPy's are the other way round: kz, ky, kx).
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) traj: Option<PathBuf>,
     /// Units of the trajectory, such as cycles/fov [default: by range]

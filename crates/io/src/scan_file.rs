@@ -71,7 +71,9 @@ impl ArrayFrame {
 ///   (`[coil, sample]` or `[coil, spoke, readout]`).
 ///
 /// A BART array of several images, along TE, TIME, TIME2 or SLICE, is an [`ArraySeries`]. Its trajectory has the same sizes
-/// along these, or 1 where one trajectory serves all. A trajectory is a BART array `[3, readout, spoke]`, or a NumPy array `[sample, dim]` or `[spoke, readout, dim]`, with
+/// along these, or 1 where one trajectory serves all.
+///
+/// A trajectory is a BART array `[3, readout, spoke]`, or a NumPy array `[sample, dim]` or `[spoke, readout, dim]`, with
 /// components in the order x, y, z. A name after a colon chooses one of several scans or arrays of a file ([`Input`]).
 ///
 /// Errors: a format without raw data, real numbers in a NumPy file, a trajectory whose unit or matrix is not certain, and
