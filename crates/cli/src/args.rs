@@ -52,7 +52,7 @@ pub(crate) enum Command {
     /// Compare an image with a reference
     Metrics(Metrics),
     /// Convert between image formats
-    Convert(Convert),
+    Convert(Box<Convert>),
     /// Describe this machine, or a file
     Info(Info),
     /// Repeat a run from its record, and name what differs
