@@ -237,7 +237,7 @@ Examples:
   rayspin recon mri scan.h5 -o image.nii.gz -m grappa --partial-fourier homodyne
   rayspin recon mri scan.h5 -o image.nii.gz -m cg-sense --lambda auto
   rayspin recon mri scan.h5 -o phase.nii.gz -o phase.png -m cg-sense --phase
-  rayspin recon mri scan.h5 -o - | python3 show.py             .npy on standard output
+  rayspin recon mri scan.h5 -q -o - > image.npy                .npy on standard output
   rayspin recon mri scan.h5 -o coils.cfl -m cartesian --combine none     an image a coil
   rayspin recon mri both.npz:kspace -o image.nii.gz --maps both.npz:maps
   rayspin recon mri scan.h5 -o image.nii.gz --coils 8          compressed to 8 virtual coils
@@ -261,7 +261,7 @@ pub(crate) struct ReconMri {
     pub(crate) scan: PathBuf,
     /// Image, in the format of its name, or - (stdout); repeat for several
     ///
-    /// - writes .npy to standard output.
+    /// - writes .npy to standard output; Python reads it with numpy.load(io.BytesIO(sys.stdin.buffer.read())).
     #[arg(long = "output", short, value_name = "IMAGE", required_unless_present = "dry_run", value_hint = ValueHint::FilePath)]
     pub(crate) outputs: Vec<PathBuf>,
     #[command(flatten)]
@@ -312,7 +312,7 @@ pub(crate) struct ReconMri {
     /// Write the sensitivity maps that were used ({arrays written})
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) save_maps: Option<PathBuf>,
-    /// Width of the k-space centre that maps are estimated from [default: 24]
+    /// Width of the k-space centre for maps, at most the fully sampled width [default: 24]
     #[arg(long, value_name = "LINES")]
     pub(crate) calibration: Option<usize>,
     /// Do not whiten coils by the scan's noise readouts
@@ -369,7 +369,7 @@ pub(crate) struct ReconMri {
     pub(crate) repetition: Option<Ranges>,
     /// Only these readouts of each image, counted from 0 in order of acquisition
     ///
-    /// With --window they are counted over the whole scan. Readouts of an array are found along its trajectory; rayspin info
+    /// With --window they are counted over the whole scan. On a grid the other lines are missing: keep the centre. Readouts of an array are found along its trajectory; rayspin info
     /// counts them.
     #[arg(long, value_name = "NUMBERS", value_parser = rayspin_shell::args::ranges)]
     pub(crate) readouts: Option<Ranges>,

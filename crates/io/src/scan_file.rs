@@ -102,7 +102,10 @@ pub(crate) fn read_arrays(path: &Path, options: &ScanOptions, beyond: Beyond) ->
     let Some(arrays) = &format.arrays else {
         let of = endings(|format| format.reads_scans() || format.reads_arrays());
         return Err(Error::unsupported(path, format!("reading raw data from {format}"))
-            .with_hint(format!("give raw data as {}", any_of(&of))));
+            .with_hint(format!(
+                "give raw data as {}; ISMRMRD's converters make .h5 of vendors' files (siemens_to_ismrmrd and the like)",
+                any_of(&of)
+            )));
     };
     let images = arrays.images.map(|images| images(path)).transpose()?;
     if let Some(images) = images.as_ref().filter(|images| images.count() > 1) {
@@ -160,7 +163,7 @@ pub fn write_scan(path: impl AsRef<Path>, scan: &Scan, identity: Identity) -> Re
 /// What is assumed of the geometry.
 pub(crate) fn geometry_note(options: &ScanOptions) -> Option<String> {
     options.fov_mm.is_none().then(|| {
-        "the file holds no geometry: voxels of 1 mm at the isocentre are assumed (--fov says otherwise)"
+        "the file holds no geometry: 1 mm for each place of its own matrix, at the isocentre, is assumed (--fov says otherwise)"
             .into()
     })
 }

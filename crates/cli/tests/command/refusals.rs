@@ -3,6 +3,15 @@
 use crate::{ok, refused, with_scan};
 
 #[test]
+fn a_field_of_view_in_metres_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let grid = ndarray::Array3::from_elem((2, 8, 8), rayspin::core::C32::ONE);
+    rayspin::io::npy::write(folder.path().join("grid.npy"), grid.view()).unwrap();
+    let line = ["recon", "mri", "grid.npy", "-o", "x.npy", "--fov", "0.24,0.24"];
+    refused(&line, folder.path(), &["--fov", "in mm", "metres"]);
+}
+
+#[test]
 fn wrong_files_are_refused_by_name() {
     let folder = with_scan();
     let f = folder.path();

@@ -90,6 +90,9 @@ pub(super) fn scan_options(args: &ReconMri) -> Result<ScanOptions> {
     Ok(ScanOptions { readouts: args.readouts.clone(), ..array_options(args.traj.clone(), texts)? })
 }
 
+/// No scanner has a field of view below this along every axis: the length is in metres.
+const SHORT_FOV_MM: f64 = 1.0;
+
 /// How arrays are read, from what `--traj-units`, `--matrix` and `--fov` say. Errors: what is no unit or no number.
 pub(crate) fn array_options(
     trajectory: Option<PathBuf>,
@@ -102,6 +105,10 @@ pub(crate) fn array_options(
         && fov.iter().any(|&f| !(f > 0.0 && f.is_finite()))
     {
         return Err(BadInput::new(format!("--fov: expected positive lengths in mm, found {fov:?}")).into());
+    }
+    if let Some(fov) = fov_mm.as_ref().filter(|fov| fov.iter().all(|&f| f < SHORT_FOV_MM)) {
+        let message = format!("--fov: expected lengths in mm, found {fov:?}, which are metres if anything");
+        return Err(BadInput::new(message).hint("0.24 m are 240 mm: --fov 240,240").into());
     }
     Ok(ScanOptions { trajectory, units, matrix, fov_mm, readouts: None })
 }

@@ -78,7 +78,11 @@ impl Session<'_> {
             io::write_coil_array(output, image.data().view(), layout)?;
             return Ok(Vec::new());
         }
-        files::write_image(output, image, layout, self.args.numbers.values())
+        let mut notes = files::write_image(output, image, layout, self.args.numbers.values())?;
+        if self.options.coil_images() && !format.is_some_and(io::Format::is_picture) {
+            notes.push("coils lie along the axis of repetitions".to_owned());
+        }
+        Ok(notes)
     }
 
     /// Compares the image with the reference, where there is one: an image of a part of the scan with the same part of a
