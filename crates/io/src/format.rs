@@ -59,7 +59,7 @@ pub struct Format {
     /// Endings that are understood too.
     pub other_endings: &'static [&'static str],
     /// What its files keep of an image.
-    pub keeps: &'static [Kept],
+    pub keeps: &'static [Property],
     /// Places and the bytes that stand there; each of them tells the format.
     pub(crate) magic: &'static [(usize, &'static [u8])],
     /// Whether its files may be compressed by gzip as a whole.
@@ -84,7 +84,7 @@ pub struct Format {
 
 /// What a file keeps of an image beside its magnitudes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kept {
+pub enum Property {
     /// Complex values.
     Phase,
     /// Voxel size and place in the patient, in mm.
@@ -95,7 +95,7 @@ pub enum Kept {
     RepetitionTime,
 }
 
-impl Kept {
+impl Property {
     /// The name for people, with the unit.
     pub fn name(self) -> &'static str {
         match self {
@@ -177,7 +177,7 @@ impl Format {
     }
 
     /// Whether a file keeps this of an image.
-    pub fn keeps(&self, what: Kept) -> bool {
+    pub fn keeps(&self, what: Property) -> bool {
         self.keeps.contains(&what)
     }
 

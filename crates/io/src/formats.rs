@@ -1,6 +1,6 @@
 //! The table of file formats: one row each.
 
-use crate::format::{Format, ImageWriter, Kept, Scans};
+use crate::format::{Format, ImageWriter, Property, Scans};
 use crate::{Values, arrays::Arrays, cfl, ismrmrd, nifti, npy, png, twix};
 
 /// What a buffered stream holds.
@@ -35,7 +35,7 @@ pub static FORMATS: [Format; 7] = [
         about: "NIfTI-1, 2 to 4 axes; reads integers of 8 to 64 bits, floats and complex numbers in either byte \
                 order, scaled; writes float32 and complex64, `sform` and `qform`",
         endings: &[".nii", ".nii.gz"],
-        keeps: &[Kept::Phase, Kept::Geometry, Kept::Repetitions, Kept::RepetitionTime],
+        keeps: &[Property::Phase, Property::Geometry, Property::Repetitions, Property::RepetitionTime],
         // NIfTI-1 by its magic, NIfTI-2 by the size of its header too.
         magic: &[
             (344, b"n+1\0"),
@@ -59,7 +59,7 @@ pub static FORMATS: [Format; 7] = [
         about: "complex64 in 16 dimensions, and a `.hdr` file that states their sizes",
         endings: &[".cfl"],
         other_endings: &[".hdr"],
-        keeps: &[Kept::Phase, Kept::Repetitions],
+        keeps: &[Property::Phase, Property::Repetitions],
         magic: &[(0, b"# Dimensions")],
         // The numbers come without a signature.
         guess: Some(|ending, _| ending == ".cfl"),
@@ -90,7 +90,7 @@ pub static FORMATS: [Format; 7] = [
         about: "reads booleans, integers, floats of 16 to 64 bits and complex numbers, in C or Fortran order and \
                 either byte order; writes C order",
         endings: &[".npy"],
-        keeps: &[Kept::Phase, Kept::Repetitions],
+        keeps: &[Property::Phase, Property::Repetitions],
         magic: &[(0, npy::MAGIC)],
         describe: Some(npy::row::header),
         read_image: Some(npy::row::image),
@@ -117,7 +117,7 @@ pub static FORMATS: [Format; 7] = [
         name: "NumPy archive",
         about: "named arrays as in `.npy`, stored or deflated",
         endings: &[".npz"],
-        keeps: &[Kept::Phase, Kept::Repetitions],
+        keeps: &[Property::Phase, Property::Repetitions],
         magic: &[(0, b"PK\x03\x04"), (0, b"PK\x05\x06")],
         names: Some(npy::row::names),
         read_image: Some(npy::row::image_of_archive),
@@ -147,7 +147,7 @@ pub static FORMATS: [Format; 7] = [
         about: "MRD 1.x; images of one channel",
         endings: &[".h5"],
         other_endings: &[".mrd"],
-        keeps: &[Kept::Phase, Kept::Geometry, Kept::Repetitions],
+        keeps: &[Property::Phase, Property::Geometry, Property::Repetitions],
         // A user block moves the signature to a later power of two.
         magic: &[(0, b"\x89HDF\r\n\x1a\n"), (512, b"\x89HDF\r\n\x1a\n")],
         names: Some(ismrmrd::row::names),

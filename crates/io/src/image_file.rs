@@ -3,7 +3,7 @@ use std::path::Path;
 use rayspin_core::{C32, Geometry, Image, format_shape};
 
 use crate::cfl::Layout;
-use crate::format::{Kept, any_of};
+use crate::format::{Property, any_of};
 use crate::png::PngOptions;
 use crate::{Error, Format, Input, Result, SeriesWriter, endings};
 
@@ -83,7 +83,7 @@ pub fn read_image(path: impl AsRef<Path>) -> Result<ImageFile> {
             .with_hint(format!("give an image as {}", any_of(&of))));
     };
     let mut read = read(path, input.name.as_deref())?;
-    if !format.keeps(Kept::Geometry) {
+    if !format.keeps(Property::Geometry) {
         read.notes
             .insert(0, "the file holds no geometry: voxels of 1 mm at the isocentre are assumed".into());
     }

@@ -26,7 +26,7 @@ pub use array_series::{ArraySeries, ArraySource};
 pub use arrays::{Arrays, array_memory, numbers_images, read_array, read_maps, write_coil_array};
 pub use error::{Error, Result};
 pub use format::{
-    Detail, Format, ImageWriter, Kept, Scans, describe, detect, endings, expect_ending, names, parts,
+    Detail, Format, ImageWriter, Property, Scans, describe, detect, endings, expect_ending, names, parts,
 };
 pub use formats::FORMATS;
 pub use image_file::{ImageFile, Values, WriteOptions, read_image, write_image};

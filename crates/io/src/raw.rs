@@ -63,7 +63,7 @@ pub fn scan_of_arrays(
         matrix.clone_from(&frame.matrix);
         builder.frame(frame, readout).map_err(core)
     };
-    let notes = match read_arrays(path, &reading, Beyond::Kept)? {
+    let notes = match read_arrays(path, &reading, Beyond::Property)? {
         ScanFile::Scan(_) => return Err(Error::not_this_format(path, "arrays", "a raw scan with a header")),
         ScanFile::Frame(array) => {
             add(&array.frame, array.readout)?;

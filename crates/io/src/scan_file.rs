@@ -92,7 +92,7 @@ pub(crate) enum Beyond {
     /// They are not read.
     LeftOut,
     /// They are in the frame, which is to be written.
-    Kept,
+    Property,
 }
 
 /// [`read_scan`] of arrays. Errors: as [`read_scan`], and a format without arrays.
@@ -211,7 +211,7 @@ pub(crate) fn along_trajectory(
     notes: &mut Vec<String>,
 ) -> rayspin_core::Result<Frame> {
     let geometry = geometry(matrix, options);
-    if beyond == Beyond::Kept {
+    if beyond == Beyond::Property {
         return Frame::of_all_samples(data, trajectory, matrix.to_vec(), geometry);
     }
     let mut own = Vec::new();

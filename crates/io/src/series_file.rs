@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use ndarray::ArrayViewD;
 use rayspin_core::{C32, Geometry, expect_shape};
 
-use crate::format::{Kept, Target, any_of};
+use crate::format::{Property, Target, any_of};
 use crate::image_file::{geometry_note, lost_note, lost_part};
 use crate::{Error, Format, Result, Values, WriteOptions, expect_ending};
 
@@ -134,7 +134,7 @@ impl SeriesWriter {
         if self.lost {
             notes.push(lost_note(self.values));
         }
-        if !self.format.is_picture() && !self.format.keeps(Kept::Geometry) {
+        if !self.format.is_picture() && !self.format.keeps(Property::Geometry) {
             notes.extend(geometry_note(&self.geometry, &self.shape));
         }
         notes.extend(self.writer.finish(&self.path, self.pushed)?);

@@ -124,7 +124,7 @@ impl Rates {
 
 /// What was found of a processor's limits.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Kept {
+pub enum StoredLimits {
     /// Those of this processor.
     Found(Limits),
     /// None: not measured yet, or nothing is kept on this machine.
@@ -134,21 +134,21 @@ pub enum Kept {
 }
 
 /// The limits of `device` that were kept in `folder`.
-pub fn kept(folder: Option<&Path>, device: &Device) -> Kept {
-    let Some(path) = folder.map(|folder| place(folder, &key(device))) else { return Kept::Absent };
+pub fn stored(folder: Option<&Path>, device: &Device) -> StoredLimits {
+    let Some(path) = folder.map(|folder| place(folder, &key(device))) else { return StoredLimits::Absent };
     let text = match std::fs::read_to_string(&path) {
         Ok(text) => text,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Kept::Absent,
-        Err(error) => return Kept::Ignored(format!("{}: {error}", path.display())),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return StoredLimits::Absent,
+        Err(error) => return StoredLimits::Ignored(format!("{}: {error}", path.display())),
     };
-    let ignored = |why: String| Kept::Ignored(format!("{}: {why}", path.display()));
+    let ignored = |why: String| StoredLimits::Ignored(format!("{}: {why}", path.display()));
     match serde_json::from_str::<Limits>(&text) {
         Err(error) => ignored(error.to_string()),
         Ok(limits) if limits.of != key(device) => {
             ignored(format!("expected limits of {}, found {}", key(device), limits.of))
         }
         Ok(limits) if !limits.rates.sound() => ignored("expected positive rates, found others".to_owned()),
-        Ok(limits) => Kept::Found(limits),
+        Ok(limits) => StoredLimits::Found(limits),
     }
 }
 
@@ -188,14 +188,14 @@ mod tests {
         let faster = Rates { read: 3e9, write: 1e9, upload: Some(1.0), texture: None, ..rates };
         let largest = Rates { read: 3e9, upload: Some(1.0), ..rates };
         assert_eq!((rates.largest(&faster), faster.largest(&rates)), (largest, largest));
-        let found = || kept(Some(&folder), &device);
-        assert_eq!(found(), Kept::Absent);
-        assert_eq!(kept(None, &device), Kept::Absent);
+        let found = || stored(Some(&folder), &device);
+        assert_eq!(found(), StoredLimits::Absent);
+        assert_eq!(stored(None, &device), StoredLimits::Absent);
         std::fs::create_dir(&folder).unwrap();
         let path = place(&folder, &limits.of);
         let sound = serde_json::to_string_pretty(&limits).unwrap();
         std::fs::write(&path, &sound).unwrap();
-        assert_eq!(found(), Kept::Found(limits));
+        assert_eq!(found(), StoredLimits::Found(limits));
         for broken in [
             sound[..sound.len() / 2].to_owned(),
             String::new(),
@@ -205,7 +205,7 @@ mod tests {
             sound.replace("1000000000.0", "0.0"),
         ] {
             std::fs::write(&path, broken).unwrap();
-            assert!(matches!(found(), Kept::Ignored(why) if why.contains("limits-")));
+            assert!(matches!(found(), StoredLimits::Ignored(why) if why.contains("limits-")));
         }
         std::fs::remove_dir_all(&folder).unwrap();
     }

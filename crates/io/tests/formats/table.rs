@@ -7,7 +7,7 @@ use ndarray::{Axis, IxDyn};
 use rayspin_core::{Geometry, Image};
 use rayspin_io::cfl::Layout;
 use rayspin_io::{
-    FORMATS, Format, Kept, SeriesWriter, Values, WriteOptions, detect, endings, expect_ending, parts,
+    FORMATS, Format, Property, SeriesWriter, Values, WriteOptions, detect, endings, expect_ending, parts,
     read_array, read_image, read_maps, write_coil_array, write_image,
 };
 
@@ -51,7 +51,7 @@ fn images_keep_what_the_row_says() {
     let folder = folder();
     for format in FORMATS.iter().filter(|format| format.writes_images() && !format.is_picture()) {
         let stored = format.images.as_ref().unwrap().values;
-        assert_eq!(format.keeps(Kept::Phase), stored.contains(&Values::Complex), "{format}");
+        assert_eq!(format.keeps(Property::Phase), stored.contains(&Values::Complex), "{format}");
         assert_eq!(format.writes_signed(), stored.contains(&Values::Real), "{format}");
         for values in
             [None, Some(Values::Magnitude), Some(Values::Real), Some(Values::Phase), Some(Values::Complex)]
@@ -69,7 +69,7 @@ fn images_keep_what_the_row_says() {
                 assert_eq!(detect(&path).unwrap(), format, "{ending}");
                 let back = read_image(&path).unwrap();
                 assert_eq!(back.format, format);
-                assert!(format.keeps(Kept::Repetitions));
+                assert!(format.keeps(Property::Repetitions));
                 let expected = image.data().mapv(|v| match values {
                     Values::Complex => v,
                     Values::Magnitude => v.norm().into(),
@@ -77,7 +77,7 @@ fn images_keep_what_the_row_says() {
                     Values::Phase => v.arg().into(),
                 });
                 assert_eq!(back.image.data(), &expected, "{ending} {values:?}");
-                let placed = format.keeps(Kept::Geometry);
+                let placed = format.keeps(Property::Geometry);
                 match placed {
                     true => assert_same_place(back.image.geometry(), image.geometry(), [2, 4, 5], 1e-3),
                     false => assert_eq!(*back.image.geometry(), Geometry::default()),
@@ -103,7 +103,7 @@ fn the_time_between_repetitions_is_stored_where_the_row_says() {
             parts(&path).iter().map(|part| std::fs::read(part).unwrap()).collect::<Vec<_>>()
         };
         let kept = bytes(Some(0.5)) != bytes(Some(0.25));
-        assert_eq!(kept, format.keeps(Kept::RepetitionTime), "{format}");
+        assert_eq!(kept, format.keeps(Property::RepetitionTime), "{format}");
     }
 }
 

@@ -1,11 +1,11 @@
-//! Limits on disk, where [`rayspin_tune::limits::kept`] finds them.
+//! Limits on disk, where [`rayspin_tune::limits::stored`] finds them.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rayspin_tune::limits::{Limits, place};
 
-/// Keeps limits for [`rayspin_tune::limits::kept`], whole or not at all. Errors: the folder cannot be written.
+/// Keeps limits for [`rayspin_tune::limits::stored`], whole or not at all. Errors: the folder cannot be written.
 pub fn keep(folder: &Path, limits: &Limits) -> std::io::Result<()> {
     static COUNTER: AtomicU64 = AtomicU64::new(0);
     std::fs::create_dir_all(folder)?;
@@ -22,7 +22,7 @@ pub fn keep(folder: &Path, limits: &Limits) -> std::io::Result<()> {
 #[cfg(test)]
 mod tests {
     use rayspin_device::Device;
-    use rayspin_tune::limits::{Kept, Rates, kept, key};
+    use rayspin_tune::limits::{Rates, StoredLimits, key, stored};
 
     use super::*;
 
@@ -47,12 +47,12 @@ mod tests {
         };
         let limits = Limits { of: key(&device), measured: None, busy: true, rates };
         keep(&folder, &limits).unwrap();
-        let found = || kept(Some(&folder), &device);
-        assert_eq!(found(), Kept::Found(limits.clone()));
+        let found = || stored(Some(&folder), &device);
+        assert_eq!(found(), StoredLimits::Found(limits.clone()));
         std::fs::write(place(&folder, &limits.of), "{}").unwrap();
-        assert!(matches!(found(), Kept::Ignored(_)));
+        assert!(matches!(found(), StoredLimits::Ignored(_)));
         keep(&folder, &limits).unwrap();
-        assert_eq!(found(), Kept::Found(limits.clone()));
+        assert_eq!(found(), StoredLimits::Found(limits.clone()));
         assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 1, "no temporary file is left");
         std::fs::remove_dir_all(&folder).unwrap();
         std::fs::write(&folder, "a file").unwrap();

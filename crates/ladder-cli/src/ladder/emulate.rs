@@ -78,7 +78,7 @@ pub(crate) fn run(context: &Context, ladders: &Ladders, args: &Run) -> Result<()
         plans.extend(plan(ladder, args, size.as_deref())?);
     }
     let threads = context.threads();
-    let kept = Kept::new()?;
+    let kept = CompileCache::new()?;
     let written = emulator()?.measuring(threads, Some(kept.folder.clone()), false)?;
     let loops = Arc::new(emulator()?.measuring(threads, Some(kept.folder.clone()), true)?);
     let processors = Processors {
@@ -137,13 +137,13 @@ pub(super) fn emulator() -> Result<Emulator> {
 }
 
 /// Where the emulator keeps what it compiled.
-pub(super) struct Kept {
+pub(super) struct CompileCache {
     pub(super) folder: PathBuf,
     /// Goes with the run.
     _own: Option<tempfile::TempDir>,
 }
 
-impl Kept {
+impl CompileCache {
     /// What lies there is loaded as code: a folder that no other user may write to. Without one that stays, a new one.
     pub(super) fn new() -> Result<Self> {
         if let Some(folder) = cuda::cache_folder() {

@@ -3,7 +3,7 @@
 use anyhow::Result;
 use rayspin::core::Progress;
 use rayspin::device::{Device, cuda};
-use rayspin::tune::limits::{Kept, Limits, Rates, kept};
+use rayspin::tune::limits::{Limits, Rates, StoredLimits, stored};
 use rayspin_lab::Step;
 use rayspin_lab::limits::{Effort, Floors, keep, measure};
 use rayspin_lab::record::Entry;
@@ -56,26 +56,26 @@ struct Known {
 }
 
 impl MachineLimits {
-    /// Those of a device: of this run, kept from another, or measured now and kept. Limits that were measured while other programs
+    /// Those of a device: of this run, stored from another, or measured now and kept. Limits that were measured while other programs
     /// ran are measured again.
     pub(crate) fn of(&mut self, context: &Context, device: &Device, anew: bool) -> Result<&Limits> {
         if let Some(at) = self.at(device) {
             return Ok(&self.0[at].limits);
         }
-        let (limits, now) = match kept(cuda::cache_folder().as_deref(), device) {
-            Kept::Found(limits) if !anew && !limits.busy => (limits, false),
-            Kept::Found(limits) if !anew => {
+        let (limits, now) = match stored(cuda::cache_folder().as_deref(), device) {
+            StoredLimits::Found(limits) if !anew && !limits.busy => (limits, false),
+            StoredLimits::Found(limits) if !anew => {
                 let when = date(&limits);
                 context.console.note(&format!(
                     "limits of {when} were measured while other programs used the processor: they are measured again"
                 ));
                 (measured(context, device, Some(&limits))?, true)
             }
-            Kept::Ignored(why) => {
+            StoredLimits::Ignored(why) => {
                 context.console.note(&format!("limits are measured anew: {why}"));
                 (measured(context, device, None)?, true)
             }
-            Kept::Found(_) | Kept::Absent => (measured(context, device, None)?, true),
+            StoredLimits::Found(_) | StoredLimits::Absent => (measured(context, device, None)?, true),
         };
         self.0.push(Known { device: device.clone(), limits, now });
         Ok(&self.0[self.0.len() - 1].limits)

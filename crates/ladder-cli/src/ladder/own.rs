@@ -16,7 +16,7 @@ use rayspin_shell::interrupt::{STOP, stoppable};
 use rayspin_shell::{BadInput, Context, files, say};
 
 use super::benchmark::{budget, check_case, size};
-use super::emulate::{self, Kept};
+use super::emulate::{self, CompileCache};
 use super::{Ladders, unknown, which};
 use crate::args::ladder::{Source, Try};
 
@@ -41,7 +41,7 @@ pub(crate) fn run(context: &Context, all: &Ladders, args: &Try, line: &[OsString
     if !gpu && std::env::var_os(APART).is_none() {
         return apart(own.name, line);
     }
-    let kept = Kept::new()?;
+    let kept = CompileCache::new()?;
     let emulated = |loops: bool| -> Result<Device> {
         let emulator = emulate::emulator()?.measuring(context.threads(), Some(kept.folder.clone()), loops)?;
         Ok(Device::with_driver(Arc::new(emulator), context.device.host()))

@@ -17,7 +17,7 @@ use rayspin_shell::{BadInput, Context, files, say};
 use serde::Serialize;
 
 use super::benchmark::{check_case, outputs, size, tuned, write};
-use super::emulate::{self, Kept};
+use super::emulate::{self, CompileCache};
 use super::occupancy::{self, Block, Limit, Limits, Waves};
 use super::{Ladders, unknown, which};
 use crate::args::ladder::Report;
@@ -149,7 +149,7 @@ pub(crate) fn run(context: &Context, ladders: &Ladders, args: &Report) -> Result
         let what = "a launch report needs the CUDA compiler".to_owned();
         return Err(Missing::with(without::NVRTC)(Error::Device { what, detail: missing }).into());
     }
-    let kept = Kept::new()?;
+    let kept = CompileCache::new()?;
     let device = match targets.is_empty() {
         true => context.device.clone(),
         false => {

@@ -2,7 +2,7 @@
 
 use rayspin::device::{Backend, Device, cpu, cuda, private};
 use rayspin::report::number;
-use rayspin::tune::limits::{Kept, kept};
+use rayspin::tune::limits::{StoredLimits, stored};
 use rayspin_shell::Context;
 use serde::Serialize;
 
@@ -172,7 +172,9 @@ fn memory(rows: &mut Rows, name: &str, memory: Option<(u64, u64)>) {
 }
 
 fn limits(device: &Device) -> Vec<Limit> {
-    let Kept::Found(limits) = kept(cuda::cache_folder().as_deref(), device) else { return Vec::new() };
+    let StoredLimits::Found(limits) = stored(cuda::cache_folder().as_deref(), device) else {
+        return Vec::new();
+    };
     let limit = |(name, per_second, unit)| Limit { name, per_second, unit };
     limits.rates.rows().into_iter().map(limit).collect()
 }
