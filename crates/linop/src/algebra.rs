@@ -11,6 +11,18 @@ use crate::{LinearOp, Scratch};
 pub type Op<R> = Arc<dyn LinearOp<R>>;
 
 /// AB: first B, then A.
+///
+/// ```
+/// use rayspin_device::Device;
+/// use rayspin_linop::{FiniteDifference, Fourier, LinearOp, random};
+///
+/// let device = Device::cpu()?;
+/// let fourier = Fourier::<f32>::new(&device, &[], &[6, 5])?;
+/// let op = FiniteDifference::new(&[6, 5])?.compose(fourier)?;
+/// assert_eq!((op.domain(), op.range()), (&[6, 5][..], &[2, 6, 5][..]));
+/// assert_eq!(op.forward(&random(&device, &[6, 5], 1)?)?.shape(), [2, 6, 5]);
+/// # Ok::<(), rayspin_core::Error>(())
+/// ```
 pub struct Compose<R: Real> {
     name: String,
     outer: Op<R>,
@@ -62,6 +74,17 @@ impl<R: Real> LinearOp<R> for Compose<R> {
 }
 
 /// αA.
+///
+/// ```
+/// use rayspin_device::Device;
+/// use rayspin_linop::{Identity, LinearOp, random};
+///
+/// let device = Device::cpu()?;
+/// let x = random::<f32>(&device, &[4], 1)?;
+/// let twice = Identity::new(&[4]).scaled(2.0).forward(&x)?.to_host()?;
+/// assert_eq!(twice[1], x.to_host()?[1] * 2.0);
+/// # Ok::<(), rayspin_core::Error>(())
+/// ```
 pub struct Scaled<R: Real> {
     name: String,
     alpha: Complex<f64>,
@@ -104,6 +127,17 @@ impl<R: Real> LinearOp<R> for Scaled<R> {
 }
 
 /// Σ α_i A_i.
+///
+/// ```
+/// use rayspin_device::Device;
+/// use rayspin_linop::{Identity, LinearOp, random};
+///
+/// let device = Device::cpu()?;
+/// let x = random::<f32>(&device, &[4], 1)?;
+/// let sum = Identity::new(&[4]).plus(Identity::new(&[4]))?;
+/// assert_eq!(sum.forward(&x)?.to_host()?[3], x.to_host()?[3] * 2.0);
+/// # Ok::<(), rayspin_core::Error>(())
+/// ```
 pub struct Sum<R: Real> {
     name: String,
     terms: Vec<(Complex<f64>, Op<R>)>,
@@ -174,6 +208,17 @@ impl<R: Real> LinearOp<R> for Sum<R> {
 /// \[A_1; A_2; …\]: applies every operator to the same input and joins the outputs in one array of one axis.
 ///
 /// The normal operator is Σ A_iᴴA_i. Stacking √λ W below F gives regularised least squares.
+///
+/// ```
+/// use rayspin_device::Device;
+/// use rayspin_linop::{FiniteDifference, Identity, LinearOp, random};
+///
+/// let device = Device::cpu()?;
+/// let both = Identity::new(&[6]).stack(FiniteDifference::new(&[6])?)?;
+/// let x = random::<f32>(&device, &[6], 1)?;
+/// assert_eq!(both.forward(&x)?.len(), 12);
+/// # Ok::<(), rayspin_core::Error>(())
+/// ```
 pub struct Stack<R: Real> {
     name: String,
     ops: Vec<Op<R>>,
@@ -257,6 +302,16 @@ impl<R: Real> LinearOp<R> for Stack<R> {
 }
 
 /// Aᴴ.
+///
+/// ```
+/// use rayspin_device::Device;
+/// use rayspin_linop::{FiniteDifference, LinearOp, random};
+///
+/// let device = Device::cpu()?;
+/// let divergence = FiniteDifference::<f32>::new(&[6, 5])?.adjoint_op();
+/// assert_eq!(divergence.forward(&random(&device, &[2, 6, 5], 1)?)?.shape(), [6, 5]);
+/// # Ok::<(), rayspin_core::Error>(())
+/// ```
 pub struct Adjoint<R: Real> {
     name: String,
     op: Op<R>,
@@ -289,6 +344,19 @@ impl<R: Real> LinearOp<R> for Adjoint<R> {
 }
 
 /// AᴴA.
+///
+/// ```
+/// use rayspin_device::Device;
+/// use rayspin_linop::{Fourier, LinearOp, random};
+///
+/// let device = Device::cpu()?;
+/// let fourier = Fourier::<f32>::new(&device, &[], &[6, 5])?;
+/// // F is unitary, so that FᴴF is the identity.
+/// let x = random(&device, &[6, 5], 1)?;
+/// let same = fourier.normal_op().forward(&x)?.to_host()?;
+/// assert!(same.iter().zip(&x.to_host()?).all(|(a, b)| (a - b).norm() < 1e-5));
+/// # Ok::<(), rayspin_core::Error>(())
+/// ```
 pub struct Normal<R: Real> {
     name: String,
     op: Op<R>,

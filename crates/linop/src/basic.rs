@@ -8,6 +8,17 @@ use rayspin_kernels::{difference, vector, window};
 use crate::{Compose, LinearOp, Scratch};
 
 /// x ↦ x.
+///
+/// ```
+/// use rayspin_device::Device;
+/// use rayspin_linop::{Identity, LinearOp, random};
+///
+/// let device = Device::cpu()?;
+/// let x = random::<f32>(&device, &[3, 4], 1)?;
+/// let same = Identity::new(&[3, 4]).forward(&x)?;
+/// assert_eq!(same.to_host()?, x.to_host()?);
+/// # Ok::<(), rayspin_core::Error>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct Identity<R> {
     shape: Vec<usize>,
@@ -50,6 +61,20 @@ enum Factors<R: Real> {
 }
 
 /// x ↦ d ⊙ x, with d repeated along the leading axes of x: density compensation, phases, masks.
+///
+/// ```
+/// use rayspin_core::C32;
+/// use rayspin_device::{Array, Device};
+/// use rayspin_linop::{Diagonal, LinearOp};
+///
+/// let device = Device::cpu()?;
+/// let weights = Array::from_vec(&device, &[3], vec![1.0f32, 2.0, 0.5])?;
+/// let weigh = Diagonal::real(&[2, 3], weights)?;
+/// let ones = Array::from_vec(&device, &[2, 3], vec![C32::ONE; 6])?;
+/// // The weights repeat along the leading axis.
+/// assert_eq!(weigh.forward(&ones)?.to_host()?[[1, 2]].re, 0.5);
+/// # Ok::<(), rayspin_core::Error>(())
+/// ```
 pub struct Diagonal<R: Real> {
     shape: Vec<usize>,
     factors: Factors<R>,
@@ -114,6 +139,20 @@ impl<R: Real> LinearOp<R> for Diagonal<R> {
 
 /// Keeps the measured positions of Cartesian k-space and sets the others to 0. The mask is a projection: its own adjoint and
 /// its own normal operator.
+///
+/// ```
+/// use rayspin_device::Device;
+/// use rayspin_linop::{LinearOp, SamplingMask, random};
+///
+/// // Every third line of 12.
+/// let measured = ndarray::Array2::from_shape_fn((12, 8), |(y, _)| y % 3 == 0).into_dyn();
+/// let device = Device::cpu()?;
+/// let mask = SamplingMask::new(&device, &[4, 12, 8], &measured)?;
+/// let kept = mask.forward(&random::<f32>(&device, &[4, 12, 8], 1)?)?;
+/// assert_eq!(kept.to_host()?[[2, 1, 5]].norm(), 0.0);
+/// assert!((mask.fraction() - 1.0 / 3.0).abs() < 1e-12);
+/// # Ok::<(), rayspin_core::Error>(())
+/// ```
 pub struct SamplingMask<R: Real> {
     shape: Vec<usize>,
     mask: Array<R>,
@@ -166,6 +205,19 @@ impl<R: Real> LinearOp<R> for SamplingMask<R> {
 /// D: forward differences along chosen axes, image → `[axis, image…]`. They are in units of one voxel unless
 /// [`weighted`](FiniteDifference::weighted), and 0 at the far edge (Neumann) and along axes of size 1. DᴴD runs in one pass
 /// and allocates nothing.
+///
+/// ```
+/// use rayspin_core::C32;
+/// use rayspin_device::{Array, Device};
+/// use rayspin_linop::{FiniteDifference, LinearOp};
+///
+/// let device = Device::cpu()?;
+/// let even = Array::from_vec(&device, &[5, 4], vec![C32::ONE; 20])?;
+/// let edges = FiniteDifference::new(&[5, 4])?.forward(&even)?;
+/// assert_eq!(edges.shape(), [2, 5, 4]);
+/// assert!(edges.to_host()?.iter().all(|edge| edge.norm() == 0.0));
+/// # Ok::<(), rayspin_core::Error>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct FiniteDifference<R> {
     shape: Vec<usize>,
@@ -242,6 +294,19 @@ impl<R: Real> LinearOp<R> for FiniteDifference<R> {
 /// diag(w) D: differences along all axes, each with its own weight, `[axis, image…]`. An edge costs nothing where w is 0.
 ///
 /// Errors: weights and differences have different shapes.
+///
+/// ```
+/// use rayspin_device::{Array, Device};
+/// use rayspin_linop::{LinearOp, random, weighted_differences};
+///
+/// let device = Device::cpu()?;
+/// // Edges along the first axis cost nothing.
+/// let weights: Vec<f32> = (0..40).map(|at| if at < 20 { 0.0 } else { 1.0 }).collect();
+/// let op = weighted_differences(Array::from_vec(&device, &[2, 5, 4], weights)?)?;
+/// let edges = op.forward(&random::<f32>(&device, &[5, 4], 1)?)?.to_host()?;
+/// assert!(edges.index_axis(ndarray::Axis(0), 0).iter().all(|edge| edge.norm() == 0.0));
+/// # Ok::<(), rayspin_core::Error>(())
+/// ```
 pub fn weighted_differences<R: Real>(weights: impl Into<Arc<Array<R>>>) -> Result<Compose<R>> {
     let weights = weights.into();
     let range = weights.shape().to_vec();

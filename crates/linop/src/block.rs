@@ -8,6 +8,21 @@ use rayspin_kernels::vector;
 use crate::{LinearOp, Scratch};
 
 /// y_t = A_t x_t over a leading axis. The operators share no unknown, like the frames of a series.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use rayspin_device::Device;
+/// use rayspin_linop::{BlockDiagonal, Identity, LinearOp, random};
+///
+/// let device = Device::cpu()?;
+/// let twice: Arc<dyn LinearOp<f32>> = Arc::new(Identity::new(&[4]).scaled(2.0));
+/// let series = BlockDiagonal::new(vec![Arc::new(Identity::new(&[4])), twice])?;
+/// let x = random(&device, &[2, 4], 1)?;
+/// let y = series.forward(&x)?.to_host()?;
+/// assert_eq!((y[[0, 3]], y[[1, 3]]), (x.to_host()?[[0, 3]], x.to_host()?[[1, 3]] * 2.0));
+/// # Ok::<(), rayspin_core::Error>(())
+/// ```
 pub struct BlockDiagonal<R: Real> {
     blocks: Vec<Arc<dyn LinearOp<R>>>,
     domain: Vec<usize>,

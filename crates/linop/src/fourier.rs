@@ -8,6 +8,17 @@ use crate::LinearOp;
 
 /// The unitary centred discrete Fourier transform of the last axes, Fᴴ = F⁻¹:
 /// y\[k\] = 1/√N Σ_x x\[x\] e^{−i2πk·x/n}, index ⌊n/2⌋ being position 0 and frequency 0.
+///
+/// ```
+/// use rayspin_device::Device;
+/// use rayspin_linop::{Fourier, laws};
+///
+/// let device = Device::cpu()?;
+/// let fourier = Fourier::<f32>::new(&device, &[8], &[12, 10])?;
+/// let report = laws::check_unitary(&fourier, &device, 1, 1e-5)?;
+/// assert!(report.adjointness < 1e-5);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct Fourier<R: Real> {
     shape: Vec<usize>,
     fft: Fft<R>,

@@ -12,6 +12,19 @@ use crate::{CoilMaps, LinearOp, Scratch};
 /// its own adjoint.
 ///
 /// Pruessmann et al., *SENSE: sensitivity encoding for fast MRI*, Magn Reson Med 42:952, 1999.
+///
+/// ```
+/// use rayspin_device::Device;
+/// use rayspin_linop::{GridNormal, LinearOp, laws};
+///
+/// let device = Device::cpu()?;
+/// let measured = ndarray::Array2::from_shape_fn((12, 10), |(y, _)| y % 2 == 0).into_dyn();
+/// let maps = laws::random::<f32>(&device, &[4, 12, 10], 1)?;
+/// let normal = GridNormal::new(&device, measured.view(), Some(maps.into()), None)?;
+/// assert_eq!(normal.domain(), [12, 10]);
+/// laws::check_positive(&normal, &device, 2, 1e-4)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct GridNormal<R: Real> {
     maps: Option<CoilMaps<R>>,
     mask: Array<R>,

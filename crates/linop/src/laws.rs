@@ -66,6 +66,16 @@ pub fn random<R: Real>(device: &Device, shape: &[usize], seed: u64) -> Result<Ar
 ///
 /// # Errors
 /// [`Violation`], naming the operator and the law.
+///
+/// ```
+/// use rayspin_device::Device;
+/// use rayspin_linop::{FiniteDifference, laws};
+///
+/// let device = Device::cpu()?;
+/// let report = laws::check(&FiniteDifference::<f32>::new(&[7, 5])?, &device, 1)?;
+/// assert!(report.linearity < 1e-5 && report.adjointness < 1e-5);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn check<R: Real>(
     op: &dyn LinearOp<R>,
     device: &Device,

@@ -21,6 +21,21 @@ pub fn batches(coils: usize, batch: Option<usize>) -> impl Iterator<Item = Range
 /// to the GPU one batch of coils after another. Two buffers on the GPU take turns, so that the next batch is copied while
 /// the present one is used. Results agree to rounding. [`MapsBuilder`] makes maps on the host; an [`Array`] of maps stays on
 /// its device. Work that copies maps cannot be recorded for repetition (see [`rayspin_device::Cuda::record`]).
+///
+/// ```
+/// use rayspin_device::Device;
+/// use rayspin_linop::{CoilMaps, random};
+///
+/// let device = Device::cpu()?;
+/// let maps = CoilMaps::from(random::<f32>(&device, &[5, 4, 4], 1)?);
+/// let mut seen = Vec::new();
+/// maps.each(Some(2), |coils, _, _| {
+///     seen.push(coils);
+///     Ok(())
+/// })?;
+/// assert_eq!(seen, [0..2, 2..4, 4..5]);
+/// # Ok::<(), rayspin_core::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct CoilMaps<R: Real> {
     place: Place<R>,
@@ -224,6 +239,20 @@ fn batch(device: &Device, coils: usize, cut: Option<usize>) -> Option<usize> {
 
 /// Builds [`CoilMaps`]. The maps are filled coil by coil or some voxels at a time, and can be read back before they are
 /// complete.
+///
+/// ```
+/// use rayspin_device::Device;
+/// use rayspin_linop::{MapsBuilder, random};
+///
+/// let device = Device::cpu()?;
+/// let mut maps = MapsBuilder::<f32>::new(&device, &[2, 3, 3], None)?;
+/// let coil = random(&device, &[1, 3, 3], 1)?;
+/// // The second coil, all of its voxels.
+/// maps.put(1..2, 0..9, &coil, 0)?;
+/// let made = maps.finish()?.to_host()?;
+/// assert_eq!((made[[0, 1, 1]].norm(), made[[1, 1, 1]]), (0.0, coil.to_host()?[[0, 1, 1]]));
+/// # Ok::<(), rayspin_core::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct MapsBuilder<R: Real> {
     device: Device,

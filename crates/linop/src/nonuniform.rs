@@ -10,6 +10,23 @@ use crate::{CoilMaps, LinearOp, Scratch};
 
 /// F: images `[batch…, matrix…]` → samples `[batch…, sample]`, s\[j\] = Σ_x ρ\[x\] e^{−i2πk_j·x} without scaling, by the
 /// non-uniform fast Fourier transform to its plan's tolerance. The adjoint matches F to rounding at any tolerance.
+///
+/// ```
+/// use rayspin_core::Trajectory;
+/// use rayspin_device::Device;
+/// use rayspin_kernels::nufft;
+/// use rayspin_linop::{LinearOp, Nufft, laws};
+///
+/// let device = Device::cpu()?;
+/// let points = ndarray::Array2::from_shape_fn((40, 2), |(i, d)| (i as f64 * 0.37 + d as f64).sin() * 4.0);
+/// let trajectory = Trajectory::from_cycles_per_fov(points)?;
+/// let plan = nufft::Nufft::<f32>::new(&device, &trajectory, &[8, 8], &nufft::Options::tolerance(1e-4))?;
+/// // Three images at once.
+/// let transform = Nufft::new(&[3], plan);
+/// assert_eq!((transform.domain(), transform.range()), (&[3, 8, 8][..], &[3, 40][..]));
+/// laws::check(&transform, &device, 1)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct Nufft<R: Real> {
     domain: Vec<usize>,
     range: Vec<usize>,
@@ -61,6 +78,20 @@ impl<R: Real> LinearOp<R> for Nufft<R> {
 /// F: values at positions `[batch…, position]` → values at frequencies `[batch…, frequency]`, s\[j\] = Σ_k f\[k\]
 /// e^{−i2πs_j·x_k} without scaling, by the type 3 non-uniform fast Fourier transform to its plan's tolerance. The adjoint
 /// matches F to rounding at any tolerance.
+///
+/// ```
+/// use rayspin_device::Device;
+/// use rayspin_kernels::nufft;
+/// use rayspin_linop::{NufftType3, laws};
+///
+/// let device = Device::cpu()?;
+/// let positions = ndarray::Array2::from_shape_fn((30, 2), |(i, d)| (i as f64 + d as f64).sin());
+/// let frequencies = ndarray::Array2::from_shape_fn((20, 2), |(i, d)| (2.0 * i as f64 + d as f64).cos());
+/// let options = nufft::Options::tolerance(1e-4);
+/// let plan = nufft::Type3::<f32>::new(&device, positions.view(), frequencies.view(), &options)?;
+/// laws::check(&NufftType3::new(&[], plan), &device, 1)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct NufftType3<R: Real> {
     domain: Vec<usize>,
     range: Vec<usize>,
@@ -110,6 +141,19 @@ impl<R: Real> LinearOp<R> for NufftType3<R> {
 }
 
 /// The exact F of [`Nufft`], summed term by term, for small problems and for certificates.
+///
+/// ```
+/// use rayspin_core::Trajectory;
+/// use rayspin_device::Device;
+/// use rayspin_linop::{LinearOp, Nudft, random};
+///
+/// let device = Device::cpu()?;
+/// let points = ndarray::Array2::from_shape_fn((40, 2), |(i, d)| (i as f64 * 0.37 + d as f64).sin() * 4.0);
+/// let trajectory = Trajectory::from_cycles_per_fov(points)?;
+/// let exact = Nudft::<f32>::new(&[], trajectory, &[8, 8])?;
+/// assert_eq!(exact.forward(&random(&device, &[8, 8], 1)?)?.shape(), [40]);
+/// # Ok::<(), rayspin_core::Error>(())
+/// ```
 pub struct Nudft<R: Real> {
     domain: Vec<usize>,
     range: Vec<usize>,
@@ -161,6 +205,19 @@ impl<R: Real> LinearOp<R> for Nudft<R> {
 }
 
 /// T = FᴴWF on images `[batch…, matrix…]` by convolution, without going through the samples. Hermitian, its own adjoint.
+///
+/// ```
+/// use rayspin_core::Trajectory;
+/// use rayspin_device::Device;
+/// use rayspin_linop::{ToeplitzNormal, laws};
+///
+/// let device = Device::cpu()?;
+/// let points = ndarray::Array2::from_shape_fn((40, 2), |(i, d)| (i as f64 * 0.37 + d as f64).sin() * 4.0);
+/// let trajectory = Trajectory::from_cycles_per_fov(points)?;
+/// let normal = ToeplitzNormal::<f32>::exact(&device, &[], &trajectory, None, &[8, 8])?;
+/// laws::check_positive(&normal, &device, 1, 1e-3)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct ToeplitzNormal<R: Real> {
     shape: Vec<usize>,
     toeplitz: Arc<toeplitz::Toeplitz<R>>,
@@ -225,6 +282,21 @@ impl<R: Real> LinearOp<R> for ToeplitzNormal<R> {
 ///
 /// Pruessmann, Weiger, Börnert, Boesiger, *Advances in sensitivity encoding with arbitrary k-space trajectories*, Magn
 /// Reson Med 46:638, 2001.
+///
+/// ```
+/// use rayspin_core::Trajectory;
+/// use rayspin_device::Device;
+/// use rayspin_linop::{SenseToeplitz, ToeplitzNormal, laws};
+///
+/// let device = Device::cpu()?;
+/// let points = ndarray::Array2::from_shape_fn((40, 2), |(i, d)| (i as f64 * 0.37 + d as f64).sin() * 4.0);
+/// let trajectory = Trajectory::from_cycles_per_fov(points)?;
+/// let normal = ToeplitzNormal::<f32>::exact(&device, &[], &trajectory, None, &[8, 8])?;
+/// let maps = laws::random(&device, &[4, 8, 8], 1)?;
+/// let sense = SenseToeplitz::new(maps, normal.toeplitz().clone())?;
+/// laws::check_positive(&sense, &device, 2, 1e-3)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct SenseToeplitz<R: Real> {
     maps: CoilMaps<R>,
     toeplitz: Arc<toeplitz::Toeplitz<R>>,
@@ -276,6 +348,22 @@ impl<R: Real> LinearOp<R> for SenseToeplitz<R> {
 
 /// FS, non-Cartesian sensitivity encoding: one image → samples `[coil, sample]`. It has the values of
 /// `nufft.compose(sense)`, but works coil by coil, so that one coil image is in memory instead of all.
+///
+/// ```
+/// use rayspin_core::Trajectory;
+/// use rayspin_device::Device;
+/// use rayspin_kernels::nufft;
+/// use rayspin_linop::{LinearOp, SenseNufft, random};
+///
+/// let device = Device::cpu()?;
+/// let points = ndarray::Array2::from_shape_fn((40, 2), |(i, d)| (i as f64 * 0.37 + d as f64).sin() * 4.0);
+/// let trajectory = Trajectory::from_cycles_per_fov(points)?;
+/// let plan = nufft::Nufft::<f32>::new(&device, &trajectory, &[8, 8], &nufft::Options::tolerance(1e-4))?;
+/// let encode = SenseNufft::new(random(&device, &[4, 8, 8], 1)?, plan)?;
+/// let samples = encode.forward(&random(&device, &[8, 8], 2)?)?;
+/// assert_eq!(samples.shape(), [4, 40]);
+/// # Ok::<(), rayspin_core::Error>(())
+/// ```
 pub struct SenseNufft<R: Real> {
     maps: CoilMaps<R>,
     plan: Arc<nufft::Nufft<R>>,

@@ -18,6 +18,26 @@ use crate::{CoilMaps, LinearOp, Scratch};
 /// without scaling, f in Hz and t in s. Each segment takes one NUFFT. The adjoint matches E to rounding at any tolerances.
 ///
 /// Sutton, Noll, Fessler, IEEE Trans Med Imaging 22:178, 2003.
+///
+/// ```
+/// use rayspin_core::Trajectory;
+/// use rayspin_device::{Array, Device};
+/// use rayspin_kernels::nufft;
+/// use rayspin_kernels::off_resonance::{Interpolator, Segments};
+/// use rayspin_linop::{OffResonanceNufft, laws};
+///
+/// let device = Device::cpu()?;
+/// let points = ndarray::Array2::from_shape_fn((40, 2), |(i, d)| (i as f64 * 0.37 + d as f64).sin() * 4.0);
+/// let trajectory = Trajectory::from_cycles_per_fov(points)?;
+/// let plan = nufft::Nufft::<f32>::new(&device, &trajectory, &[8, 8], &nufft::Options::tolerance(1e-4))?;
+/// // 40 samples in 4 ms; a field of up to 50 Hz.
+/// let times: Vec<f64> = (0..40).map(|i| 1e-4 * i as f64).collect();
+/// let interpolator = Interpolator::new([0.0, 50.0], [0.0, 4e-3], 1e-3)?;
+/// let segments = Segments::new(&device, &interpolator, &times)?;
+/// let field = Array::from_vec(&device, &[8, 8], (0..64).map(|i| 0.7 * i as f32).collect())?;
+/// laws::check(&OffResonanceNufft::new(&[], plan, segments, field)?, &device, 1)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct OffResonanceNufft<R: Real> {
     domain: Vec<usize>,
     range: Vec<usize>,
@@ -94,6 +114,26 @@ impl<R: Real> LinearOp<R> for OffResonanceNufft<R> {
 /// residual of the interpolation may make the operator indefinite by as much.
 ///
 /// Fessler, Lee, Olafsson, Shi, Noll, IEEE Trans Signal Process 53:3393, 2005.
+///
+/// ```
+/// use rayspin_core::Trajectory;
+/// use rayspin_device::{Array, Device};
+/// use rayspin_kernels::off_resonance::Interpolator;
+/// use rayspin_linop::{LinearOp, OffResonanceToeplitz, random};
+///
+/// let device = Device::cpu()?;
+/// let points = ndarray::Array2::from_shape_fn((40, 2), |(i, d)| (i as f64 * 0.37 + d as f64).sin() * 4.0);
+/// let trajectory = Trajectory::from_cycles_per_fov(points)?;
+/// let times: Vec<f64> = (0..40).map(|i| 1e-4 * i as f64).collect();
+/// // Differences of frequencies, symmetric about 0.
+/// let interpolator = Interpolator::new([-50.0, 50.0], [0.0, 4e-3], 1e-3)?;
+/// let (moments, kernels) =
+///     OffResonanceToeplitz::<f32>::exact_segments(&device, &trajectory, &times, &interpolator, &[8, 8])?;
+/// let field = Array::from_vec(&device, &[8, 8], (0..64).map(|i| 0.7 * i as f32).collect())?;
+/// let normal = OffResonanceToeplitz::new(&[], &moments, kernels, field)?;
+/// assert_eq!(normal.forward(&random(&device, &[8, 8], 1)?)?.shape(), [8, 8]);
+/// # Ok::<(), rayspin_core::Error>(())
+/// ```
 pub struct OffResonanceToeplitz<R: Real> {
     shape: Vec<usize>,
     moments: Vec<f64>,

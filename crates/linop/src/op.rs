@@ -11,6 +11,39 @@ use crate::{Adjoint, Compose, Normal, Scaled, Scratch, Stack, Sum};
 ///
 /// An operator of your own implements the two shapes, [`forward_into`](LinearOp::forward_into) and
 /// [`adjoint_into`](LinearOp::adjoint_into). Test it with [`laws::check`](crate::laws::check).
+///
+/// ```
+/// use num_complex::Complex;
+/// use rayspin_core::Result;
+/// use rayspin_device::{Array, Device};
+/// use rayspin_linop::{LinearOp, laws};
+///
+/// /// x ↦ −x.
+/// struct Negative(Vec<usize>);
+///
+/// impl LinearOp<f32> for Negative {
+///     fn name(&self) -> &str {
+///         "negative"
+///     }
+///     fn domain(&self) -> &[usize] {
+///         &self.0
+///     }
+///     fn range(&self) -> &[usize] {
+///         &self.0
+///     }
+///     fn forward_into(&self, x: &Array<Complex<f32>>, y: &mut Array<Complex<f32>>) -> Result<()> {
+///         self.check_forward(x, y)?;
+///         let x = x.read()?;
+///         y.update(|y| y.iter_mut().zip(x.iter()).for_each(|(y, x)| *y = -x))
+///     }
+///     fn adjoint_into(&self, y: &Array<Complex<f32>>, x: &mut Array<Complex<f32>>) -> Result<()> {
+///         self.forward_into(y, x)
+///     }
+/// }
+///
+/// laws::check(&Negative(vec![4, 3]), &Device::cpu()?, 1)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub trait LinearOp<R: Real>: Send + Sync {
     /// The operator's name in errors and reports.
     fn name(&self) -> &str;

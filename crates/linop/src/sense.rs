@@ -10,6 +10,18 @@ use crate::{LinearOp, Scratch};
 /// S: one image to coil images, y_j(x) = c_j(x) ρ(x); Sᴴ: Σ_j conj(c_j(x)) y_j(x). SᴴS is Σ_j |c_j|², a diagonal.
 ///
 /// Pruessmann et al., *SENSE: sensitivity encoding for fast MRI*, Magn Reson Med 42:952, 1999.
+///
+/// ```
+/// use rayspin_device::Device;
+/// use rayspin_linop::{LinearOp, Sense, random};
+///
+/// let device = Device::cpu()?;
+/// let maps = random::<f32>(&device, &[8, 6, 5], 1)?;
+/// let sense = Sense::new(maps)?;
+/// let coil_images = sense.forward(&random(&device, &[6, 5], 2)?)?;
+/// assert_eq!(coil_images.shape(), [8, 6, 5]);
+/// # Ok::<(), rayspin_core::Error>(())
+/// ```
 pub struct Sense<R: Real> {
     maps: Arc<Array<Complex<R>>>,
     power: OnceLock<Array<R>>,
@@ -75,6 +87,18 @@ impl<R: Real> LinearOp<R> for Sense<R> {
 /// the field of view folds over itself, one map cannot describe both layers, but two can.
 ///
 /// Uecker et al., *ESPIRiT — an eigenvalue approach to autocalibrating parallel MRI*, Magn Reson Med 71:990, 2014.
+///
+/// ```
+/// use rayspin_device::Device;
+/// use rayspin_linop::{LinearOp, SoftSense, random};
+///
+/// let device = Device::cpu()?;
+/// let maps = random::<f32>(&device, &[2, 8, 6, 5], 1)?;
+/// let sense = SoftSense::new(&maps)?;
+/// // An image for each set of maps.
+/// assert_eq!((sense.domain(), sense.range()), (&[2, 6, 5][..], &[8, 6, 5][..]));
+/// # Ok::<(), rayspin_core::Error>(())
+/// ```
 pub struct SoftSense<R: Real> {
     domain: Vec<usize>,
     sets: Vec<Array<Complex<R>>>,

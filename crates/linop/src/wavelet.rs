@@ -10,6 +10,16 @@ pub use rayspin_kernels::wavelet::Family as WaveletFamily;
 
 /// W: the orthogonal wavelet transform of an image of 1 to 3 axes and any size, WᴴW = WWᴴ = 1. The image is first shifted on
 /// a torus. See [`rayspin_kernels::wavelet::Wavelet`].
+///
+/// ```
+/// use rayspin_device::Device;
+/// use rayspin_linop::{Wavelet, WaveletFamily, laws};
+///
+/// let device = Device::cpu()?;
+/// let wavelet = Wavelet::<f32>::new(&[17, 24], WaveletFamily::Haar)?;
+/// laws::check_unitary(&wavelet, &device, 1, 1e-5)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct Wavelet<R: Real> {
     kernel: wavelet::Wavelet<R>,
     shift: Vec<usize>,

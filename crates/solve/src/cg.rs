@@ -63,6 +63,25 @@ pub struct CgResult<R: Real> {
 ///
 /// M. R. Hestenes, E. Stiefel, *Methods of conjugate gradients for solving linear systems*, J Res Natl Bur Stand
 /// 49:409, 1952.
+///
+/// ```
+/// use rayspin_core::Monitor;
+/// use rayspin_device::Device;
+/// use rayspin_linop::{GridNormal, LinearOp, random};
+/// use rayspin_solve::{CgOptions, cg};
+///
+/// let device = Device::cpu()?;
+/// // Every second line of 4 coils.
+/// let measured = ndarray::Array2::from_shape_fn((12, 10), |(y, _)| y % 2 == 0).into_dyn();
+/// let maps = random::<f32>(&device, &[4, 12, 10], 1)?;
+/// let normal = GridNormal::new(&device, measured.view(), Some(maps.into()), None)?;
+/// let truth = random::<f32>(&device, &[12, 10], 2)?;
+/// let rhs = normal.forward(&truth)?;
+/// let options = CgOptions { max_iterations: 100, tolerance: 1e-4 };
+/// let found = cg(&normal, &rhs, None, &options, &Monitor::silent())?;
+/// assert!(found.converged && found.residuals.len() == found.iterations + 1);
+/// # Ok::<(), rayspin_core::Error>(())
+/// ```
 pub fn cg<'w, R: Real>(
     normal: &dyn LinearOp<R>,
     rhs: &Array<Complex<R>>,

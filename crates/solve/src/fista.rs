@@ -55,6 +55,29 @@ pub struct FistaResult<R: Real> {
 /// A. Beck, M. Teboulle, *A fast iterative shrinkage-thresholding algorithm for linear inverse problems*, SIAM J Imaging
 /// Sci 2:183, 2009; B. O'Donoghue, E. Candès, *Adaptive restart for accelerated gradient schemes*, Found Comput Math
 /// 15:715, 2015.
+///
+/// ```
+/// use rayspin_core::Monitor;
+/// use rayspin_device::Device;
+/// use rayspin_linop::{FiniteDifference, GridNormal, LinearOp, random};
+/// use rayspin_solve::{FistaOptions, LanczosOptions, Problem, TotalVariation, fista, largest_eigenvalue};
+///
+/// let device = Device::cpu()?;
+/// // Every second line of 4 coils.
+/// let measured = ndarray::Array2::from_shape_fn((12, 10), |(y, _)| y % 2 == 0).into_dyn();
+/// let maps = random::<f32>(&device, &[4, 12, 10], 1)?;
+/// let normal = GridNormal::new(&device, measured.view(), Some(maps.into()), None)?;
+/// let truth = random::<f32>(&device, &[12, 10], 2)?;
+/// let rhs = normal.forward(&truth)?;
+/// let largest_eigenvalue = largest_eigenvalue(&normal, &device, &LanczosOptions::default())?.value;
+/// let problem = Problem { normal: &normal, rhs: &rhs, largest_eigenvalue };
+/// let differences = FiniteDifference::new(&[12, 10])?;
+/// let mut edges = TotalVariation::new(&device, &differences, differences.bound(), 10)?;
+/// let found = fista(&problem, None, 1e-3, &mut edges, &FistaOptions::default(), &Monitor::silent())?;
+/// // The objective falls.
+/// assert!(found.objective.last() < found.objective.first());
+/// # Ok::<(), rayspin_core::Error>(())
+/// ```
 pub fn fista<'w, R: Real>(
     problem: &Problem<'_, R>,
     start: Option<&Array<Complex<R>>>,

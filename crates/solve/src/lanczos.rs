@@ -47,6 +47,17 @@ pub struct Eigenvalue {
 /// [`Error::Numerical`] when the operator's output is not finite.
 ///
 /// Source: G. H. Golub & C. F. Van Loan, Matrix Computations, 4th ed., 10.1.
+///
+/// ```
+/// use rayspin_device::Device;
+/// use rayspin_linop::{Identity, LinearOp};
+/// use rayspin_solve::{LanczosOptions, largest_eigenvalue};
+///
+/// let three = Identity::<f32>::new(&[20]).scaled(3.0);
+/// let found = largest_eigenvalue(&three, &Device::cpu()?, &LanczosOptions::default())?;
+/// assert!((found.value - 3.0).abs() < 1e-4);
+/// # Ok::<(), rayspin_core::Error>(())
+/// ```
 pub fn largest_eigenvalue<R: Real>(
     normal: &dyn LinearOp<R>,
     device: &Device,

@@ -23,6 +23,31 @@ pub struct SparseResult<R: Real> {
 /// near 1, from `start` (a ρ) or from 0.
 ///
 /// Errors: a λ that is negative or not finite; an L that is not positive; shapes; errors of [`fista`].
+///
+/// ```
+/// use rayspin_core::Monitor;
+/// use rayspin_device::Device;
+/// use rayspin_linop::{FiniteDifference, GridNormal, LinearOp, random};
+/// use rayspin_solve::{
+///     FistaOptions, LanczosOptions, Problem, TotalVariation, largest_eigenvalue, sparse_least_squares,
+/// };
+///
+/// let device = Device::cpu()?;
+/// // Every second line of 4 coils.
+/// let measured = ndarray::Array2::from_shape_fn((12, 10), |(y, _)| y % 2 == 0).into_dyn();
+/// let maps = random::<f32>(&device, &[4, 12, 10], 1)?;
+/// let normal = GridNormal::new(&device, measured.view(), Some(maps.into()), None)?;
+/// let truth = random::<f32>(&device, &[12, 10], 2)?;
+/// let rhs = normal.forward(&truth)?;
+/// let largest_eigenvalue = largest_eigenvalue(&normal, &device, &LanczosOptions::default())?.value;
+/// let problem = Problem { normal: &normal, rhs: &rhs, largest_eigenvalue };
+/// let differences = FiniteDifference::new(&[12, 10])?;
+/// let mut edges = TotalVariation::new(&device, &differences, differences.bound(), 10)?;
+/// let options = FistaOptions::default();
+/// let found = sparse_least_squares(&problem, None, 1e-3, &mut edges, &options, &Monitor::silent())?;
+/// assert_eq!(found.fista.solution.shape(), [12, 10]);
+/// # Ok::<(), rayspin_core::Error>(())
+/// ```
 pub fn sparse_least_squares<'w, R: Real>(
     problem: &Problem<'_, R>,
     start: Option<&Array<Complex<R>>>,
