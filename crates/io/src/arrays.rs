@@ -71,6 +71,18 @@ pub(crate) fn arrays_of(input: &Input, what: &str) -> Result<&'static Arrays> {
 /// colon chooses one of several ([`Input`]).
 ///
 /// Errors: a format without arrays; several arrays and no name; errors of the format's reader.
+///
+/// ```
+/// use ndarray::{ArrayD, IxDyn};
+/// use rayspin_core::C32;
+/// use rayspin_io::{npy, read_array};
+///
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("field.npy");
+/// npy::write(&path, ArrayD::from_elem(IxDyn(&[4, 5]), C32::ONE).view())?;
+/// assert_eq!(read_array(&path, "a field map")?.shape(), [4, 5]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn read_array(path: impl AsRef<Path>, what: &str) -> Result<ArrayD<C32>> {
     let input = Input::of(path);
     (arrays_of(&input, what)?.read)(&input.file, input.name.as_deref(), Numbers::Any)
@@ -80,6 +92,20 @@ pub fn read_array(path: impl AsRef<Path>, what: &str) -> Result<ArrayD<C32>> {
 /// SLICE counts the slices z of planes.
 ///
 /// Errors: as [`read_array`]; a BART array with another dimension that is not 1.
+///
+/// ```
+/// use ndarray::{ArrayD, IxDyn};
+/// use rayspin_core::C32;
+/// use rayspin_io::{read_maps, write_coil_array};
+///
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("maps.cfl");
+/// let maps = ArrayD::from_elem(IxDyn(&[8, 1, 6, 5]), C32::ONE);
+/// write_coil_array(&path, maps.view(), Default::default())?;
+/// // BART has x y z coil in the file.
+/// assert_eq!(read_maps(&path)?, maps);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn read_maps(path: impl AsRef<Path>) -> Result<ArrayD<C32>> {
     let input = Input::of(path);
     let arrays = arrays_of(&input, "maps")?;
@@ -90,6 +116,19 @@ pub fn read_maps(path: impl AsRef<Path>) -> Result<ArrayD<C32>> {
 /// Writes `[coil, z, y, x]` or `[set, coil, z, y, x]` in the format of the name; `layout` is where axes go in a BART array.
 ///
 /// Errors: an ending of a format without arrays; errors of the format's writer.
+///
+/// ```
+/// use ndarray::{ArrayD, IxDyn};
+/// use rayspin_core::C32;
+/// use rayspin_io::{cfl, write_coil_array};
+///
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("maps.cfl");
+/// let maps = ArrayD::from_elem(IxDyn(&[8, 1, 6, 5]), C32::ONE);
+/// write_coil_array(&path, maps.view(), Default::default())?;
+/// assert_eq!(cfl::read_dims(&path)?[..4], [5, 6, 1, 8]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn write_coil_array(path: impl AsRef<Path>, maps: ArrayViewD<'_, C32>, layout: Layout) -> Result<()> {
     let path = path.as_ref();
     match expect_ending(path, Format::writes_arrays)?.arrays.as_ref().and_then(|arrays| arrays.write) {

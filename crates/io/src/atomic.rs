@@ -79,6 +79,18 @@ impl Pending {
 }
 
 /// [`write_atomically`] for a writer that takes a stream: `write` gets a buffered file, errors become [`Error::Write`].
+///
+/// ```
+/// use std::io::Write;
+///
+/// use rayspin_io::atomic::write_stream_atomically;
+///
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("notes.txt");
+/// write_stream_atomically(&path, |file| file.write_all(b"whole or absent"))?;
+/// assert_eq!(std::fs::read_to_string(&path)?, "whole or absent");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn write_stream_atomically<T>(
     path: &Path,
     write: impl FnOnce(&mut BufWriter<File>) -> io::Result<T>,

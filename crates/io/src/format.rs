@@ -315,6 +315,17 @@ fn of_common_name(path: &Path) -> Option<&'static Format> {
 /// name of several files that make up an array is recognised too. A name after a colon ([`Input`]) is no part of the file's.
 ///
 /// Errors: a file that cannot be opened or read, or of no format that Rayspin knows.
+///
+/// ```
+/// use ndarray::array;
+/// use rayspin_io::{detect, npy};
+///
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("a.npy");
+/// npy::write(&path, array![1.0, 2.0].view())?;
+/// assert!(detect(&path)?.reads_arrays());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn detect(path: impl AsRef<Path>) -> Result<&'static Format> {
     let path = &Input::of(path).file;
     if let Some(format) = of_common_name(path) {

@@ -74,6 +74,21 @@ pub struct ImageFile {
 /// A name after a colon chooses one of several arrays or series ([`Input`]).
 ///
 /// Errors: a file of no such format; errors of the format's reader.
+///
+/// ```
+/// use ndarray::{ArrayD, IxDyn};
+/// use rayspin_core::{C32, Geometry, Image};
+/// use rayspin_io::{read_image, write_image};
+///
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("image.nii.gz");
+/// let data = ArrayD::from_elem(IxDyn(&[2, 4, 5]), C32::new(3.0, 0.0));
+/// let image = Image::new(data, Geometry::default())?;
+/// write_image(&path, &image, &Default::default())?;
+/// let found = read_image(&path)?;
+/// assert_eq!(found.image.shape_zyx(), [2, 4, 5]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn read_image(path: impl AsRef<Path>) -> Result<ImageFile> {
     let input = Input::of(path);
     let (path, format) = (&input.file, input.format()?);
@@ -94,6 +109,22 @@ pub fn read_image(path: impl AsRef<Path>) -> Result<ImageFile> {
 ///
 /// Errors: an ending that belongs to no image format; a file that cannot be written; errors of the format's
 /// writer.
+///
+/// ```
+/// use ndarray::{ArrayD, IxDyn};
+/// use rayspin_core::{C32, Geometry, Image};
+/// use rayspin_io::{Values, WriteOptions, read_image, write_image};
+///
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("phase.npy");
+/// let data = ArrayD::from_elem(IxDyn(&[1, 4, 5]), C32::i());
+/// let image = Image::new(data, Geometry::default())?;
+/// let options = WriteOptions { values: Some(Values::Phase), ..WriteOptions::default() };
+/// write_image(&path, &image, &options)?;
+/// let phase = read_image(&path)?.image.data()[[0, 1, 2]].re;
+/// assert!((phase - std::f32::consts::FRAC_PI_2).abs() < 1e-6);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn write_image(path: impl AsRef<Path>, image: &Image, options: &WriteOptions) -> Result<Vec<String>> {
     let shape = image.data().shape();
     let mut writer = SeriesWriter::start(path.as_ref(), shape, image.geometry(), options)?;

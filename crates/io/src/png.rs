@@ -33,6 +33,16 @@ pub struct PngOptions {
 }
 
 /// Writes a grey picture `[row, column]`. Errors: an empty picture, or a file that cannot be written.
+///
+/// ```
+/// use rayspin_io::png::write_grey;
+///
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("ramp.png");
+/// let ramp = ndarray::Array2::from_shape_fn((16, 256), |(_, x)| x as u8);
+/// write_grey(&path, ramp.view())?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn write_grey(path: impl AsRef<Path>, picture: ArrayView2<'_, u8>) -> Result<()> {
     let (height, width) = picture.dim();
     let bytes: Vec<u8> = picture.iter().copied().collect();
@@ -89,6 +99,20 @@ pub(crate) fn create(target: &Target<'_>) -> Result<Box<dyn VolumeWriter>> {
 /// Writes an image as a grey montage on square pixels: slices of a volume, or slices of repetitions of a series. Returns what
 /// the picture leaves out, one sentence. Errors: a repetition or slice that does not exist, a window that makes no sense, and
 /// as [`write_grey`].
+///
+/// ```
+/// use ndarray::{ArrayD, IxDyn};
+/// use rayspin_core::{C32, Geometry, Image};
+/// use rayspin_io::png::{PngOptions, write_image};
+///
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("image.png");
+/// let data = ArrayD::from_elem(IxDyn(&[2, 4, 5]), C32::new(3.0, 0.0));
+/// let image = Image::new(data, Geometry::default())?;
+/// let left_out = write_image(&path, &image, &PngOptions::preview(2, 1))?;
+/// assert_eq!(left_out, None);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn write_image(path: impl AsRef<Path>, image: &Image, options: &PngOptions) -> Result<Option<String>> {
     let (path, shape) = (path.as_ref(), image.shape_zyx());
     let mut tiles = SeriesTiles::new(path, image.repetitions(), shape, image.geometry(), options)?;

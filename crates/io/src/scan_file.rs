@@ -78,6 +78,22 @@ impl ArrayFrame {
 ///
 /// Errors: a format without raw data, real numbers in a NumPy file, a trajectory whose unit or matrix is not certain, and
 /// whatever the format's reader or [`Frame`] refuses.
+///
+/// ```
+/// use ndarray::{ArrayD, IxDyn};
+/// use rayspin_core::{C32, Monitor};
+/// use rayspin_io::{ScanFile, ScanOptions, npy, read_scan};
+///
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("kspace.npy");
+/// // 4 coils, 12 lines of 16 samples.
+/// npy::write(&path, ArrayD::from_elem(IxDyn(&[4, 12, 16]), C32::ONE).view())?;
+/// let ScanFile::Frame(array) = read_scan(&path, &ScanOptions::default(), &Monitor::silent())? else {
+///     unreachable!("an array holds one image")
+/// };
+/// assert_eq!((array.frame.coils(), &array.frame.matrix[..]), (4, &[12, 16][..]));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn read_scan(path: impl AsRef<Path>, options: &ScanOptions, monitor: &Monitor<'_>) -> Result<ScanFile> {
     let input = Input::of(&path);
     if let Some(scans) = &input.format()?.scans {
@@ -152,6 +168,21 @@ pub fn holds_scan(path: impl AsRef<Path>) -> Result<bool> {
 /// paths of the header's elements that are left out.
 ///
 /// Errors: an ending of a format without raw scans; errors of the format's writer.
+///
+/// ```
+/// use rayspin_core::Monitor;
+/// use rayspin_io::ismrmrd::Identity;
+/// use rayspin_io::{holds_scan, write_scan};
+/// use rayspin_mri::simulate::{SimulateOptions, simulate};
+///
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("scan.h5");
+/// let options = SimulateOptions { matrix: [16, 16, 1], coils: 2, ..SimulateOptions::default() };
+/// let scan = simulate(&options, &Monitor::silent())?.scan;
+/// write_scan(&path, &scan, Identity::LeaveOut)?;
+/// assert!(holds_scan(&path)?);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn write_scan(path: impl AsRef<Path>, scan: &Scan, identity: Identity) -> Result<Vec<String>> {
     let path = path.as_ref();
     match expect_ending(path, Format::writes_scans)?.scans.as_ref().and_then(|scans| scans.write) {
@@ -236,6 +267,19 @@ pub(crate) fn expect_runs(path: &Path, samples_in: &[usize], points_in: &[usize]
 /// TIME2, SLICE) follow one another.
 ///
 /// Errors: another format or shape, complex numbers, or numbers that are not finite.
+///
+/// ```
+/// use rayspin_io::{npy, read_trajectory};
+///
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("spokes.npy");
+/// // [spoke, readout, dim], in cycles per field of view.
+/// let spokes = ndarray::Array3::from_shape_fn((3, 64, 2), |(_, i, d)| if d == 0 { i as f64 - 32.0 } else { 0.0 });
+/// npy::write(&path, spokes.view())?;
+/// let points = read_trajectory(&path)?;
+/// assert_eq!((points.samples(), points.dims()), (192, 2));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn read_trajectory(path: impl AsRef<Path>) -> Result<Trajectory> {
     let path = path.as_ref();
     let (points, _) = read_points(path)?;

@@ -32,6 +32,23 @@ pub(crate) trait VolumeWriter: Send {
 
 /// A file of `[frame, z, y, x]` in the making, in the format of its name. No more than one volume of it is in memory (of a
 /// picture, what it shows). Dropped unfinished it leaves nothing.
+///
+/// ```
+/// use ndarray::{ArrayD, IxDyn};
+/// use rayspin_core::{C32, Geometry};
+/// use rayspin_io::{SeriesShape, SeriesWriter, read_image};
+///
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("series.nii");
+/// let shape = SeriesShape { frames: 3, volume: [2, 4, 5], geometry: Geometry::default() };
+/// let mut writer = SeriesWriter::create(&path, &shape, &Default::default())?;
+/// for frame in 0..3 {
+///     writer.push(ArrayD::from_elem(IxDyn(&[2, 4, 5]), C32::new(frame as f32, 0.0)).view())?;
+/// }
+/// writer.finish()?;
+/// assert_eq!(read_image(&path)?.image.repetitions(), 3);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct SeriesWriter {
     path: PathBuf,
     format: &'static Format,

@@ -181,6 +181,21 @@ fn values(file: &mut File, data: &Path, count: usize, dims: &[usize; DIMS]) -> R
 /// files appears whole or not at all, the `.hdr` file last.
 ///
 /// Errors: more than sixteen axes, an empty axis, or files that cannot be written.
+///
+/// ```
+/// use ndarray::{ArrayD, IxDyn};
+/// use rayspin_core::C32;
+/// use rayspin_io::cfl;
+///
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("kspace.cfl");
+/// // READ PHS1 PHS2 COIL
+/// let array = ArrayD::from_elem(IxDyn(&[6, 5, 1, 8]), C32::ONE);
+/// cfl::write(&path, array.view())?;
+/// assert_eq!(cfl::read_dims(&path)?[..4], [6, 5, 1, 8]);
+/// assert_eq!(cfl::read(&path)?.len(), array.len());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn write(path: impl AsRef<Path>, array: ArrayViewD<'_, C32>) -> Result<()> {
     let (data, header) = file_pair(path);
     if array.ndim() > DIMS || array.is_empty() {

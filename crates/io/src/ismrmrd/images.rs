@@ -47,6 +47,20 @@ impl Default for ImageOptions {
 /// LPS.
 ///
 /// Errors: a matrix beyond the format's 16 bits, [`Error::Write`]. The file appears whole or not at all.
+///
+/// ```
+/// use ndarray::{ArrayD, IxDyn};
+/// use rayspin_core::{C32, Geometry, Image};
+/// use rayspin_io::ismrmrd::{read_images, write_images};
+///
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("images.h5");
+/// let data = ArrayD::from_elem(IxDyn(&[2, 4, 5]), C32::new(3.0, 0.0));
+/// let image = Image::new(data, Geometry::default())?;
+/// write_images(&path, &image, &Default::default())?;
+/// assert_eq!(read_images(&path, None)?.0.shape_zyx(), [2, 4, 5]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn write_images(path: impl AsRef<Path>, image: &Image, options: &ImageOptions) -> Result<()> {
     let path = path.as_ref();
     let mut series =

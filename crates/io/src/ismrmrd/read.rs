@@ -66,6 +66,20 @@ pub struct Contents {
 /// * Image acquisitions that differ in their number of coils or hold a NaN or an infinity.
 /// * Trajectories of more than three dimensions.
 /// * Encodings that the header lacks.
+///
+/// ```
+/// use rayspin_core::Monitor;
+/// use rayspin_io::ismrmrd::{Identity, read, write};
+/// use rayspin_mri::simulate::{SimulateOptions, simulate};
+///
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("scan.h5");
+/// let options = SimulateOptions { matrix: [16, 16, 1], coils: 2, ..SimulateOptions::default() };
+/// let scan = simulate(&options, &Monitor::silent())?.scan;
+/// write(&path, &scan, Identity::LeaveOut)?;
+/// assert_eq!(read(&path)?.acquisitions.len(), scan.acquisitions.len());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn read(path: impl AsRef<Path>) -> Result<Scan> {
     read_with(path, &ReadOptions::default(), &Monitor::silent())
 }
@@ -91,6 +105,21 @@ pub fn read_with(path: impl AsRef<Path>, options: &ReadOptions, monitor: &Monito
 /// What `path` holds; `group` as in [`ReadOptions`]. Reads the header and the heads, not the samples.
 ///
 /// Errors: as [`read`], as far as they concern these.
+///
+/// ```
+/// use rayspin_core::Monitor;
+/// use rayspin_io::ismrmrd::{Identity, contents, write};
+/// use rayspin_mri::simulate::{SimulateOptions, simulate};
+///
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("scan.h5");
+/// let options = SimulateOptions { matrix: [16, 16, 1], coils: 2, ..SimulateOptions::default() };
+/// let scan = simulate(&options, &Monitor::silent())?.scan;
+/// write(&path, &scan, Identity::LeaveOut)?;
+/// // Known without reading the samples.
+/// assert_eq!(contents(&path, None)?.images.len(), 1);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn contents(path: impl AsRef<Path>, group: Option<&str>) -> Result<Contents> {
     let raw = Raw::open(path.as_ref(), group)?;
     Ok(Contents {

@@ -101,6 +101,18 @@ pub struct TrajectorySummary {
 }
 
 /// What a scan holds.
+///
+/// ```
+/// use rayspin_core::Monitor;
+/// use rayspin_io::ismrmrd::summarise;
+/// use rayspin_mri::simulate::{SimulateOptions, simulate};
+///
+/// let options = SimulateOptions { matrix: [16, 16, 1], coils: 2, ..SimulateOptions::default() };
+/// let scan = simulate(&options, &Monitor::silent())?.scan;
+/// let rows = summarise(&scan).rows();
+/// assert!(rows.iter().any(|(label, _)| label == "encoding"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn summarise(scan: &Scan) -> ScanSummary {
     let header = &scan.header;
     let all = &scan.acquisitions;

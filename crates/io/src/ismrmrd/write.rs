@@ -25,6 +25,21 @@ const CHUNK: usize = 64;
 ///
 /// Errors: a scan without encodings or acquisitions, numbers beyond the format's 16 bits, a trajectory with another
 /// number of samples than its data, [`Error::Write`]. The file appears whole or not at all.
+///
+/// ```
+/// use rayspin_core::Monitor;
+/// use rayspin_io::ismrmrd::{Identity, header, write};
+/// use rayspin_mri::simulate::{SimulateOptions, simulate};
+///
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("scan.h5");
+/// let options = SimulateOptions { matrix: [16, 16, 1], coils: 2, ..SimulateOptions::default() };
+/// let scan = simulate(&options, &Monitor::silent())?.scan;
+/// let left_out = write(&path, &scan, Identity::LeaveOut)?;
+/// assert!(left_out.is_empty());
+/// assert_eq!(header(&path, None)?.encodings[0].recon.matrix, [16, 16, 1]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn write(path: impl AsRef<Path>, scan: &Scan, identity: Identity) -> Result<Vec<String>> {
     let path = path.as_ref();
     let (xml, left_out) = xml_of(path, scan, identity)?;

@@ -146,6 +146,20 @@ fn stream_error(path: &Path, error: io::Error) -> Error {
 /// Writes an image as NIfTI-1, compressed when the name ends in `.gz`; `sform` and `qform` both hold its geometry, in mm.
 ///
 /// Errors: an axis longer than 32767, or a file that cannot be written.
+///
+/// ```
+/// use ndarray::{ArrayD, IxDyn};
+/// use rayspin_core::{C32, Geometry, Image};
+/// use rayspin_io::nifti;
+///
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("image.nii");
+/// let data = ArrayD::from_elem(IxDyn(&[2, 4, 5]), C32::new(3.0, 0.0));
+/// let image = Image::new(data, Geometry::default())?;
+/// nifti::write(&path, &image, &Default::default())?;
+/// assert_eq!(nifti::read(&path)?.image.shape_zyx(), [2, 4, 5]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn write(path: impl AsRef<Path>, image: &Image, options: &NiftiOptions) -> Result<()> {
     let path = path.as_ref();
     let repetitions = (image.data().ndim() == 4).then(|| image.repetitions());

@@ -52,6 +52,18 @@ pub fn describe(path: impl AsRef<Path>) -> Result<Description> {
 ///
 /// Errors: another format, a number type that is none of the above, a file shorter or longer than its header promises, or a
 /// value beyond single precision.
+///
+/// ```
+/// use ndarray::array;
+/// use rayspin_core::C32;
+/// use rayspin_io::npy;
+///
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("a.npy");
+/// npy::write(&path, array![C32::i(), C32::ONE].view())?;
+/// assert_eq!(npy::read_complex(&path)?[0], C32::i());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn read_complex(path: impl AsRef<Path>) -> Result<ArrayD<C32>> {
     read_file(path.as_ref(), Numbers::Any)
 }
@@ -62,6 +74,17 @@ pub fn read_real(path: impl AsRef<Path>) -> Result<ArrayD<f64>> {
 }
 
 /// Writes an array in C order, whatever its layout in memory. Errors: a file that cannot be written.
+///
+/// ```
+/// use ndarray::array;
+/// use rayspin_io::npy;
+///
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("a.npy");
+/// npy::write(&path, array![[1.0, 2.0], [3.0, 4.0]].view())?;
+/// assert_eq!(npy::read_real(&path)?[[1, 0]], 3.0);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn write<T: WritableElement + Copy, D: Dimension>(
     path: impl AsRef<Path>,
     array: ArrayView<'_, T, D>,
