@@ -12,6 +12,16 @@ pub trait Element: Pod + Send + Sync + std::fmt::Debug {}
 impl<T: Pod + Send + Sync + std::fmt::Debug> Element for T {}
 
 /// A C-order array in a device's memory.
+///
+/// ```
+/// use rayspin_device::{Array, Device};
+///
+/// let device = Device::cpu()?;
+/// let mut array = Array::from_vec(&device, &[2, 3], vec![1.0f32; 6])?;
+/// array.update(|values| values[5] = 7.0)?;
+/// assert_eq!(array.to_host()?[[1, 2]], 7.0);
+/// # Ok::<(), rayspin_core::Error>(())
+/// ```
 pub struct Array<T: Element> {
     device: Device,
     shape: Vec<usize>,

@@ -21,6 +21,14 @@ use std::sync::Arc;
 use rayspin_core::Result;
 
 /// A processor that arrays live on and kernels run on. Cheap to clone.
+///
+/// ```
+/// use rayspin_device::Device;
+///
+/// let device = Device::cpu_with_threads(2)?;
+/// assert_eq!(device.cpu_side().threads(), 2);
+/// # Ok::<(), rayspin_core::Error>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct Device {
     backend: Arc<Backend>,

@@ -25,6 +25,15 @@ pub fn evenly_spaced(n: usize, count: usize) -> Vec<usize> {
 }
 
 /// [`montage_filled`] with `T::default()`: black, for grey levels.
+///
+/// ```
+/// use rayspin_imaging::display::{Montage, montage};
+///
+/// let volume = ndarray::Array3::<u8>::zeros((4, 10, 12));
+/// let layout = Montage { columns: Some(2), ..Montage::default() };
+/// assert_eq!(montage(volume.view(), &layout)?.dim(), (20, 24));
+/// # Ok::<(), rayspin_core::Error>(())
+/// ```
 pub fn montage<T: Copy + Default>(volume: ArrayView3<'_, T>, layout: &Montage) -> Result<Array2<T>> {
     montage_filled(volume, layout, T::default())
 }

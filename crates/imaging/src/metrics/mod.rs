@@ -134,6 +134,16 @@ impl Quality {
 ///
 /// Errors: shapes that differ; an empty array; a mask that fits neither the images nor their trailing axes, or that holds no
 /// voxel; a value anywhere that is not finite; sums that leave the range of f64.
+///
+/// ```
+/// use ndarray::array;
+/// use rayspin_imaging::metrics::{CompareOptions, compare};
+///
+/// let (image, reference) = (array![[1.0, 2.0], [3.0, 4.4]], array![[1.0, 2.0], [3.0, 4.0]]);
+/// let quality = compare(image.view(), reference.view(), &CompareOptions::default())?;
+/// assert!((quality.max_error - 0.4).abs() < 1e-9);
+/// # Ok::<(), rayspin_core::Error>(())
+/// ```
 pub fn compare<T: Sample, U: Sample, D: Dimension>(
     image: ArrayView<'_, T, D>,
     reference: ArrayView<'_, U, D>,

@@ -31,6 +31,20 @@ pub enum Norm {
 /// every axis, and s is 1 or 1/√N ([`Norm`]).
 ///
 /// Transforms the last axes of an array; all leading axes are a batch. Any sizes: odd, prime and 1 included.
+///
+/// ```
+/// use rayspin_core::C32;
+/// use rayspin_device::{Array, Device};
+/// use rayspin_kernels::fft::{Fft, Norm};
+///
+/// let device = Device::cpu()?;
+/// let fft = Fft::new(&device, &[6, 5], Norm::Unitary)?;
+/// let mut image = Array::from_vec(&device, &[6, 5], vec![C32::ONE; 30])?;
+/// fft.forward(&mut image)?;
+/// // An even image is one number at the centre, [3, 2].
+/// assert!((image.to_host()?[[3, 2]].re - 30f32.sqrt()).abs() < 1e-5);
+/// # Ok::<(), rayspin_core::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct Fft<R: Real> {
     device: Device,

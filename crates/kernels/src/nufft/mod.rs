@@ -83,6 +83,24 @@ const LOOSEST: f64 = 0.1;
 ///
 /// Sources: Barnett, Magland & af Klinteberg, SIAM J. Sci. Comput. 41 (2019) C479 (structure); Jackson, Meyer, Nishimura
 /// & Macovski, IEEE Trans. Med. Imaging 10 (1991) 473 (Kaiser–Bessel kernel).
+///
+/// ```
+/// use rayspin_core::{C32, Trajectory};
+/// use rayspin_device::{Array, Device};
+/// use rayspin_kernels::nufft::{Nufft, Options};
+///
+/// let device = Device::cpu()?;
+/// let points = ndarray::Array2::from_shape_fn((40, 2), |(i, d)| (i as f64 * 0.37 + d as f64).sin() * 4.0);
+/// let trajectory = Trajectory::from_cycles_per_fov(points)?;
+/// let plan = Nufft::<f32>::new(&device, &trajectory, &[8, 8], &Options::tolerance(1e-5))?;
+/// let mut image = Array::zeros(&device, &[8, 8])?;
+/// image.update(|values| values[8 * 4 + 4] = C32::ONE)?;
+/// let mut samples = Array::zeros(&device, &[40])?;
+/// plan.forward(&image, &mut samples)?;
+/// // A point at the centre of the image has the value 1 everywhere.
+/// assert!(samples.to_vec()?.iter().all(|s| (s - C32::ONE).norm() < 1e-4));
+/// # Ok::<(), rayspin_core::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct Nufft<R: Real> {
     device: Device,

@@ -32,6 +32,24 @@ use crate::fft::{check_device, check_trailing};
 /// (FᴴWF)\[i, j\] = Q(i − j) with Q(d) = Σ_m w_m e^{+i2πk_m·d}, d in fractions of the field of view. This is a convolution,
 /// computed by FFTs of a grid of at least 2n − 1 points per axis. Q is Hermitian, so its spectrum is real and stored as real
 /// numbers. (Wajer & Pruessmann, ISMRM 2001; Fessler et al., IEEE Trans. Signal Process. 53:3393, 2005.)
+///
+/// ```
+/// use rayspin_core::{C32, Trajectory};
+/// use rayspin_device::{Array, Device};
+/// use rayspin_kernels::{nudft, toeplitz::Toeplitz};
+///
+/// let device = Device::cpu()?;
+/// let points = ndarray::Array2::from_shape_fn((40, 2), |(i, d)| (i as f64 * 0.37 + d as f64).sin() * 4.0);
+/// let trajectory = Trajectory::from_cycles_per_fov(points)?;
+/// // The kernel Q on the doubled matrix, by exact sums.
+/// let mut q = Array::<C32>::zeros(&device, &[16, 16])?;
+/// nudft::q(&trajectory, None, &[8, 8], &mut q)?;
+/// let normal = Toeplitz::from_kernel(&device, &[8, 8], &q)?;
+/// let image = Array::from_vec(&device, &[8, 8], vec![C32::ONE; 64])?;
+/// let mut seen = Array::zeros(&device, &[8, 8])?;
+/// normal.apply(&image, &mut seen)?;
+/// # Ok::<(), rayspin_core::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct Toeplitz<R: Real> {
     device: Device,

@@ -220,6 +220,15 @@ pub fn suited_to(
 }
 
 /// The table of methods, each with the defaults of its parameters.
+///
+/// ```
+/// use rayspin_mri::methods::Methods;
+///
+/// let methods = Methods::default();
+/// assert_eq!(methods.named("cg-sense")?.about().name, "cg-sense");
+/// assert!(methods.named("none").is_err());
+/// # Ok::<(), rayspin_core::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct Methods(Vec<Box<dyn Method>>);
 

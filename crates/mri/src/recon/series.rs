@@ -50,6 +50,27 @@ pub struct ScanImage {
 ///
 /// Errors: an option out of range; a selection that the scan does not hold; repetitions with different slices; whatever
 /// assembling or reconstructing a frame refuses.
+///
+/// ```
+/// use rayspin_core::Monitor;
+/// use rayspin_device::Device;
+/// use rayspin_mri::recon::{ReconOptions, Selection, reconstruct_scan};
+/// use rayspin_mri::methods::Cartesian;
+/// use rayspin_mri::simulate::{SimulateOptions, simulate};
+///
+/// let small = SimulateOptions { matrix: [24, 24, 1], coils: 2, ..SimulateOptions::default() };
+/// let simulation = simulate(&small, &Monitor::silent())?;
+/// let found = reconstruct_scan(
+///     &Device::cpu()?,
+///     &simulation.scan,
+///     &Selection::default(),
+///     &Default::default(),
+///     &ReconOptions::of(Cartesian::default()),
+///     &Monitor::silent(),
+/// )?;
+/// assert_eq!(found.image.shape_zyx(), [1, 24, 24]);
+/// # Ok::<(), rayspin_core::Error>(())
+/// ```
 pub fn reconstruct_scan(
     device: &Device,
     scan: &Scan,
@@ -114,6 +135,23 @@ pub fn reconstruct_frames(
 /// Reconstructs one frame, `[z, y, x]` or `[y, x]` as it is; `notes` are what its reader assumed.
 ///
 /// Errors: as [`reconstruct_scan`].
+///
+/// ```
+/// use ndarray::{ArrayD, IxDyn};
+/// use rayspin_core::{C32, Geometry, Monitor};
+/// use rayspin_device::Device;
+/// use rayspin_mri::methods::Cartesian;
+/// use rayspin_mri::recon::{ReconOptions, reconstruct_frame};
+/// use rayspin_mri::scan::Frame;
+///
+/// // k-space of 4 coils.
+/// let kspace = ArrayD::from_elem(IxDyn(&[4, 12, 16]), C32::ONE);
+/// let frame = Frame::from_grid(kspace, Geometry::default())?;
+/// let options = ReconOptions::of(Cartesian::default());
+/// let found = reconstruct_frame(&Device::cpu()?, frame, Vec::new(), &options, &Monitor::silent())?;
+/// assert_eq!(found.image.shape_zyx(), [1, 12, 16]);
+/// # Ok::<(), rayspin_core::Error>(())
+/// ```
 pub fn reconstruct_frame(
     device: &Device,
     frame: Frame,

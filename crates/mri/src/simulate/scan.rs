@@ -57,6 +57,17 @@ const BATCH: usize = 64;
 /// readouts carry counters and no trajectory.
 ///
 /// Errors: options out of range, each named; memory; [`Error::Interrupted`].
+///
+/// ```
+/// use rayspin_core::Monitor;
+/// use rayspin_mri::simulate::{SimulateOptions, simulate};
+///
+/// let small = SimulateOptions { matrix: [24, 24, 1], coils: 2, ..SimulateOptions::default() };
+/// let simulation = simulate(&small, &Monitor::silent())?;
+/// assert_eq!(simulation.scan.acquisitions.len(), 24);
+/// assert_eq!(simulation.maps.dim(), (2, 1, 24, 24));
+/// # Ok::<(), rayspin_core::Error>(())
+/// ```
 pub fn simulate(options: &SimulateOptions, monitor: &Monitor) -> Result<Simulation> {
     options.check()?;
     expect_memory("coil maps and truth", options.image_bytes())?;

@@ -30,6 +30,25 @@ use crate::workspace::WorkspaceCache;
 ///
 /// Sources: Lee & Greengard, J. Comput. Phys. 206 (2005) 1; Barnett, Magland & af Klinteberg, SIAM J. Sci. Comput. 41
 /// (2019) C479, § 3.3.
+///
+/// ```
+/// use ndarray::array;
+/// use rayspin_core::C32;
+/// use rayspin_device::{Array, Device};
+/// use rayspin_kernels::nufft::{Options, Type3};
+///
+/// let device = Device::cpu()?;
+/// let (positions, frequencies) = (array![[0.0], [0.25]], array![[1.0], [0.0]]);
+/// let options = Options::tolerance(1e-5);
+/// let plan = Type3::<f32>::new(&device, positions.view(), frequencies.view(), &options)?;
+/// let values = Array::from_vec(&device, &[2], vec![C32::ONE; 2])?;
+/// let mut out = Array::zeros(&device, &[2])?;
+/// plan.forward(&values, &mut out)?;
+/// // 1 + e^{−i2π/4}, and 1 + 1.
+/// let found = out.to_vec()?;
+/// assert!((found[0] - C32::new(1.0, -1.0)).norm() < 1e-4 && (found[1].re - 2.0).abs() < 1e-4);
+/// # Ok::<(), rayspin_core::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct Type3<R: Real> {
     device: Device,
