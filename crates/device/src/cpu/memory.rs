@@ -92,6 +92,15 @@ pub fn expect_memory(what: impl Display, bytes: u64) -> Result<()> {
     try_with_capacity::<u8>(what, len).map(drop)
 }
 
+/// The error of threads that cannot start because a limit of the address space leaves no room for their stacks; none without such
+/// a limit.
+pub(super) fn no_stacks(threads: usize) -> Option<Error> {
+    /// What the standard library gives a thread.
+    const STACK: usize = 2 << 20;
+    addresses_left()?;
+    Some(refused::<u8>(format_args!("stacks of {threads} threads"), threads.saturating_mul(STACK)))
+}
+
 /// Checks that a limit of the address space, if there is one, leaves `bytes`. Call this before code that reserves more
 /// memory than it touches.
 ///

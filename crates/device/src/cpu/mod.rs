@@ -28,7 +28,10 @@ impl Cpu {
             .thread_name(|i| format!("rayspin-{i}"))
             .build()
             .map_err(|e| {
-                Error::value("threads", "a number that the system can start", format!("{threads} ({e})"))
+                // A limit of addresses leaves no room for a stack: a failure of the machine, and not of the option.
+                memory::no_stacks(threads).unwrap_or_else(|| {
+                    Error::value("threads", "a number that the system can start", format!("{threads} ({e})"))
+                })
             })?;
         Ok(Self { pool, level })
     }
