@@ -82,9 +82,11 @@ Your kernel must be right on every small problem of the tests, sizes of 1 and pr
 algorithm's own variants. Then it is timed on one problem, and stands in one table with them.
 
 On a GPU your kernel runs there. Without one (--device cpu, or no GPU in the machine) it runs in the emulator, which needs \
-a C++ compiler, in a small size unless --case or --size says otherwise: the check is valid, the times predict no GPU.
-A compiler's error names the line of your file. Your kernel is run as it is: one that writes outside its arrays can \
-destroy what is beside them, and may still pass. Run it in the emulator (--device cpu), or under compute-sanitizer, to see that.
+a C++ compiler, in a small size unless --case or --size says otherwise: the times predict no GPU.
+A compiler's error names the line of your file. The emulator finds wrong results and writes just outside arrays. It finds \
+no races, no missing atomic additions, no barriers that some threads skip, and no reads outside arrays: compute-sanitizer \
+on a GPU finds these. On a GPU a kernel that writes outside its arrays may pass, and destroy what is beside them. A kernel \
+without an end is stopped after 90 s in the emulator.
 
 Examples:
   rayspin-ladder try matrix-add                    the declaration, for a file of your own

@@ -228,7 +228,7 @@ fn check(args: &Run, plan: &Plan<'_>) -> Result<()> {
             false => args.variant.join(", "),
         };
         return Err(BadInput::new(format!("device of {of}: expected {kind}, found {found}"))
-            .hint("--device chooses the processor")
+            .hint("--emulate runs variants for a GPU without one; --device chooses the processor")
             .into());
     }
     if let Some(config) = &plan.config {

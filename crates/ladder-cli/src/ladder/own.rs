@@ -3,8 +3,10 @@
 use std::ffi::OsString;
 use std::io::Write as _;
 use std::path::Path;
+use std::process::ExitStatus;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
 use rayspin::core::Error;
@@ -39,7 +41,9 @@ pub(crate) fn run(context: &Context, all: &Ladders, args: &Try, line: &[OsString
     emulate::check(&args.variant, &ladders)?;
     let own = own(file, args)?;
     if !gpu && std::env::var_os(APART).is_none() {
-        return apart(own.name, line);
+        // In the small sizes of the checks a kernel takes seconds; in a size of the user's it takes what it takes.
+        let small = case.is_none() && size.is_none();
+        return apart(own.name, line, small.then_some(LONGEST));
     }
     let kept = CompileCache::new()?;
     let emulated = |loops: bool| -> Result<Device> {
@@ -101,7 +105,9 @@ fn signature(all: &Ladders, ladder: &dyn Ladder, which: Which<'_>) -> Result<(&'
 fn print_declaration(name: &str, kernel: &str, declaration: &str) -> Result<()> {
     let text = format!(
         "{declaration} {{\n    // Your code.\n}}\n\n\
-         // Write the kernel {kernel}, with any functions that it calls, to a file. Blocks and the grid are one-dimensional. Then:\n\
+         // Write the kernel {kernel}, with any functions that it calls, to a file. Blocks and the grid are one-dimensional:\n\
+         // --block and --grid set them; by default 256 threads a block, and a thread for each output.\n\
+         // The file needs no #include and no main. Then:\n\
          // rayspin-ladder try {name} FILE"
     );
     files::print(&text)
@@ -134,18 +140,42 @@ fn own(file: &Path, args: &Try) -> Result<Own> {
 /// Set in the process that runs a kernel in the emulator.
 const APART: &str = "RAYSPIN_TRY_APART";
 
+/// How long a kernel may take in the emulator in the sizes of the checks.
+const LONGEST: Duration = Duration::from_secs(90);
+
 /// Runs this command in a process of its own: a kernel that writes outside its arrays ends that one.
-fn apart(name: &str, line: &[OsString]) -> Result<()> {
+fn apart(name: &str, line: &[OsString], longest: Option<Duration>) -> Result<()> {
     let own = std::env::current_exe().context("finding this program")?;
     let mut command = std::process::Command::new(own);
-    let status =
-        command.args(line.iter().skip(1)).env(APART, "1").status().context("starting this program")?;
+    command.args(line.iter().skip(1)).env(APART, "1");
+    let Some(status) = wait(command, longest)? else {
+        let seconds = longest.unwrap_or_default().as_secs();
+        anyhow::bail!("{name} did not end in the emulator within {seconds} s: does a loop never end?");
+    };
     match status.code() {
         Some(0) => Ok(()),
         Some(code) => std::process::exit(code),
         None => anyhow::bail!(
             "{name} ended the emulator ({status}): it reads or writes outside its arrays, or never ends a recursion"
         ),
+    }
+}
+
+/// Runs a command to its end; none where it takes longer than `longest`, after which it is stopped.
+fn wait(mut command: std::process::Command, longest: Option<Duration>) -> Result<Option<ExitStatus>> {
+    let mut child = command.spawn().context("starting this program")?;
+    let Some(longest) = longest else { return Ok(Some(child.wait()?)) };
+    let begun = Instant::now();
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(Some(status));
+        }
+        if begun.elapsed() > longest {
+            child.kill()?;
+            child.wait()?;
+            return Ok(None);
+        }
+        std::thread::sleep(Duration::from_millis(5));
     }
 }
 
@@ -252,4 +282,21 @@ pub(crate) fn source(ladders: &Ladders, args: &Source) -> Result<()> {
         }
     }
     Err(unknown("variant for a GPU", &args.variant, &known, "rayspin-ladder list NAME lists them").into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_takes_too_long_is_stopped() {
+        let sleep = |seconds: &str| {
+            let mut command = std::process::Command::new("sleep");
+            command.arg(seconds);
+            command
+        };
+        assert!(wait(sleep("30"), Some(Duration::from_millis(50))).unwrap().is_none());
+        assert!(wait(sleep("0"), Some(Duration::from_secs(30))).unwrap().unwrap().success());
+        assert!(wait(sleep("0"), None).unwrap().unwrap().success());
+    }
 }
