@@ -7,12 +7,17 @@ use std::collections::BTreeMap;
 
 use rayspin_core::{Error, Result};
 
-/// Bytes of a guard zone, and the alignment of pieces.
-const GUARD: usize = 1024;
-/// The pattern of a guard zone: a NaN in either precision, and no NaN that programs write.
-const PATTERN: [u8; 4] = 0xFFFF_F1A5u32.to_le_bytes();
+/// Bytes of a guard zone, and the alignment of pieces. It holds what a block of 1024 threads writes past the end, 4 bytes each.
+const GUARD: usize = 4096;
 /// The byte of fresh memory: a NaN in every number type, −1 as an integer.
 pub(crate) const POISON: u8 = 0xFF;
+
+/// The pattern of a piece's guard zones: a NaN in either precision, and no NaN that programs write. Each piece has another one:
+/// a NaN that a kernel reads beyond one array, adds to and writes beyond another keeps its bits.
+fn pattern(address: u64) -> [u8; 4] {
+    let number = (address / GUARD as u64) as u32;
+    (0xFFFF_F000 | (number.wrapping_mul(0x9E37_79B1) >> 20) & 0xFFE).to_le_bytes()
+}
 
 #[derive(Debug)]
 pub(crate) struct Heap {
@@ -45,11 +50,12 @@ impl Heap {
                 return Err(refused(0));
             }
             base.add(GUARD).write_bytes(POISON, size);
-            for at in 0..GUARD {
-                base.add(at).write(PATTERN[at % 4]);
-                base.add(GUARD + size + at).write(PATTERN[at % 4]);
-            }
             let address = base.add(GUARD) as u64;
+            let pattern = pattern(address);
+            for at in 0..GUARD {
+                base.add(at).write(pattern[at % 4]);
+                base.add(GUARD + size + at).write(pattern[at % 4]);
+            }
             self.pieces.insert(address, size);
             self.used += bytes;
             Ok(address)
@@ -86,7 +92,8 @@ impl Heap {
                     std::slice::from_raw_parts_mut((address as usize + size) as *mut u8, GUARD),
                 )
             };
-            let place = match (damaged(after), damaged(before)) {
+            let pattern = pattern(address);
+            let place = match (damaged(after, pattern), damaged(before, pattern)) {
                 (Some(at), _) => Some(format!("{at} bytes past the end")),
                 (None, Some(at)) => Some(format!("{} bytes before the beginning", GUARD - at)),
                 (None, None) => None,
@@ -94,7 +101,7 @@ impl Heap {
             if let Some(place) = place {
                 found.get_or_insert_with(|| format!("a write {place} of an array of {size} bytes"));
                 for zone in [before, after] {
-                    zone.iter_mut().zip(PATTERN.iter().cycle()).for_each(|(b, &p)| *b = p);
+                    zone.iter_mut().zip(pattern.iter().cycle()).for_each(|(b, &p)| *b = p);
                 }
             }
         }
@@ -103,11 +110,11 @@ impl Heap {
 }
 
 /// The first changed byte of a guard zone.
-fn damaged(zone: &[u8]) -> Option<usize> {
-    if zone.chunks_exact(4).all(|four| four == PATTERN) {
+fn damaged(zone: &[u8], pattern: [u8; 4]) -> Option<usize> {
+    if zone.chunks_exact(4).all(|four| four == pattern) {
         return None;
     }
-    zone.iter().zip(PATTERN.iter().cycle()).position(|(b, p)| b != p)
+    zone.iter().zip(pattern.iter().cycle()).position(|(b, p)| b != p)
 }
 
 impl Drop for Heap {
@@ -132,6 +139,18 @@ fn release(address: u64, size: usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_read_beyond_one_piece_is_seen_beyond_another() {
+        let mut heap = Heap::new(1 << 20);
+        let pieces: Vec<u64> = (0..8).map(|_| heap.allocate(100).unwrap()).collect();
+        for pair in pieces.windows(2) {
+            let beyond = |address: u64| (address + 100) as *mut f32;
+            // SAFETY: the guards belong to the pieces' allocations.
+            unsafe { beyond(pair[1]).write_unaligned(beyond(pair[0]).read_unaligned() + 1.0) };
+            assert!(heap.damage().unwrap().contains("0 bytes past the end"));
+        }
+    }
 
     #[test]
     fn writes_outside_are_seen_and_inside_are_not() {
