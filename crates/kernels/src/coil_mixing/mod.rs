@@ -39,6 +39,22 @@ pub struct Input<'a, R: Real> {
 /// row.
 ///
 /// Errors: shapes that do not fit, rows or points out of range, different devices.
+///
+/// ```
+/// use rayspin_core::C32;
+/// use rayspin_device::{Array, Device};
+/// use rayspin_kernels::coil_mixing::mix;
+///
+/// let device = Device::cpu()?;
+/// // One virtual coil y'(s) = ½ y_0(s) + i y_1(s), the same at all samples.
+/// let matrix = Array::from_vec(&device, &[1, 2, 1], vec![C32::new(0.5, 0.0), C32::I])?; // [kept, coil, position]
+/// let samples = [2.0, 4.0, 1.0, 3.0].map(C32::from).to_vec();
+/// let samples = Array::from_vec(&device, &[2, 2], samples)?; // [coil, sample]
+/// let mut mixed = Array::zeros(&device, &[1, 2])?;
+/// mix(&matrix, 0..1, &samples, &mut mixed, 0)?;
+/// assert_eq!(mixed.to_vec()?, [C32::new(1.0, 1.0), C32::new(2.0, 3.0)]);
+/// # Ok::<(), rayspin_core::Error>(())
+/// ```
 pub fn mix<R: Real>(
     matrices: &Array<Complex<R>>,
     rows: Range<usize>,
@@ -87,6 +103,20 @@ pub fn mix<R: Real>(
 /// last axis holds the n positions; `out` is `[n, coil, coil]`. Sums are in double precision and the same from run to run.
 ///
 /// Errors: shapes that do not fit, different devices.
+///
+/// ```
+/// use rayspin_core::{C32, C64};
+/// use rayspin_device::{Array, Device};
+/// use rayspin_kernels::coil_mixing::covariances;
+///
+/// let device = Device::cpu()?;
+/// let samples = [2.0, 4.0, 1.0, 3.0].map(C32::from).to_vec();
+/// let samples = Array::from_vec(&device, &[2, 2, 1], samples)?; // [coil, line, position]
+/// let mut found = Array::zeros(&device, &[1, 2, 2])?; // [position, coil, coil]
+/// covariances(&samples, &mut found, false)?;
+/// assert_eq!(found.to_vec()?, [20.0, 14.0, 14.0, 10.0].map(C64::from));
+/// # Ok::<(), rayspin_core::Error>(())
+/// ```
 pub fn covariances(samples: &Array<C32>, out: &mut Array<C64>, add: bool) -> Result<()> {
     let (Some(&coils), Some(&positions)) = (samples.shape().first(), samples.shape().last()) else {
         return Err(Error::shape("samples of coils", &[1, 1], samples.shape()));

@@ -27,6 +27,22 @@ pub(crate) fn window() -> Kernel {
 ///
 /// Errors: no iterations, a matrix that does not match the trajectory, or no memory for the fine grid.
 /// Source: Pipe & Menon, Magn. Reson. Med. 41 (1999) 179.
+///
+/// ```
+/// use ndarray::array;
+/// use rayspin_core::Trajectory;
+/// use rayspin_device::Device;
+/// use rayspin_kernels::density::pipe_menon;
+///
+/// let device = Device::cpu()?;
+/// // The centre was measured twice.
+/// let points = array![[-3.0], [-2.0], [-1.0], [0.0], [0.0], [1.0], [2.0], [3.0]];
+/// let trajectory = Trajectory::from_cycles_per_fov(points)?;
+/// let weights = pipe_menon(&device, &trajectory, &[8], 30)?.to_vec()?;
+/// assert!((weights[3] - weights[4]).abs() < 1e-6);
+/// assert!((weights[3] + weights[4] - weights[1]).abs() < 0.2 * weights[1]); // both together count as one
+/// # Ok::<(), rayspin_core::Error>(())
+/// ```
 pub fn pipe_menon(
     device: &Device,
     trajectory: &Trajectory,
@@ -51,6 +67,21 @@ pub fn pipe_menon(
 /// but each iteration sorts the points twice.
 ///
 /// Errors: as [`pipe_menon`]; no points at once.
+///
+/// ```
+/// use ndarray::Array2;
+/// use rayspin_core::Trajectory;
+/// use rayspin_device::Device;
+/// use rayspin_kernels::density::{pipe_menon, pipe_menon_by_blocks};
+///
+/// let device = Device::cpu()?;
+/// let points = Array2::from_shape_fn((40, 1), |(i, _)| (i as f64 / 40.0 - 0.5) * 16.0);
+/// let trajectory = Trajectory::from_cycles_per_fov(points)?;
+/// let whole = pipe_menon(&device, &trajectory, &[16], 10)?.to_vec()?;
+/// let by_blocks = pipe_menon_by_blocks(&device, &trajectory, &[16], 10, 7)?.to_vec()?;
+/// assert!(whole.iter().zip(&by_blocks).all(|(a, b)| (a - b).abs() < 1e-4 * a));
+/// # Ok::<(), rayspin_core::Error>(())
+/// ```
 pub fn pipe_menon_by_blocks(
     device: &Device,
     trajectory: &Trajectory,
@@ -164,6 +195,20 @@ fn scaled(plan: &Nufft<f32>, weights: &Array<C32>) -> Result<Array<f32>> {
 
 /// The memory of [`pipe_menon`]'s plan. In addition it takes two complex numbers per sample, and the weights. Errors: as
 /// there.
+///
+/// ```
+/// use ndarray::Array2;
+/// use rayspin_core::Trajectory;
+/// use rayspin_device::Device;
+/// use rayspin_kernels::density::pipe_menon_needs;
+///
+/// let device = Device::cpu()?;
+/// let points = |n| Trajectory::from_cycles_per_fov(Array2::from_shape_fn((n, 1), |(i, _)| i as f64 / n as f64));
+/// let few = pipe_menon_needs(&device, &points(100)?, &[64])?;
+/// let many = pipe_menon_needs(&device, &points(10_000)?, &[64])?;
+/// assert!(many.plan > few.plan);
+/// # Ok::<(), rayspin_core::Error>(())
+/// ```
 pub fn pipe_menon_needs(device: &Device, trajectory: &Trajectory, matrix: &[usize]) -> Result<Needs> {
     super::check_matrix(trajectory, matrix)?;
     crate::nufft::needs_of::<f32>(device, trajectory, matrix, UPSAMPLING, &window())

@@ -20,6 +20,19 @@ const STRAIGHT: f64 = 0.999;
 ///
 /// Samples of a spoke must follow one another in the trajectory. Errors: another number of dimensions, or samples that
 /// are not on lines through the centre (off by more than half a step).
+///
+/// ```
+/// use ndarray::Array2;
+/// use rayspin_core::Trajectory;
+/// use rayspin_kernels::density::radial;
+///
+/// // Two spokes of five samples at −2 … 2 cycles per field of view, one after the other.
+/// let points = Array2::from_shape_fn((10, 2), |(i, dim)| if i / 5 == dim { (i % 5) as f64 - 2.0 } else { 0.0 });
+/// let weights = radial(&Trajectory::from_cycles_per_fov(points)?, &[4, 4])?;
+/// assert!((weights[4] / weights[3] - 2.0).abs() < 1e-5); // proportional to |k|
+/// assert!((weights[2] / weights[3] - 0.25).abs() < 1e-5); // Δ/4 in place of |k| at the centre
+/// # Ok::<(), rayspin_core::Error>(())
+/// ```
 pub fn radial(trajectory: &Trajectory, matrix: &[usize]) -> Result<Vec<f32>> {
     super::check_matrix(trajectory, matrix)?;
     let dims = trajectory.dims();

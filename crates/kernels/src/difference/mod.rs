@@ -57,6 +57,13 @@ fn layout(shape: &[usize], axes: &[usize], weights: &[f64]) -> Result<(Vec<usize
 /// The shape `[axes, image…]` of the differences of an image along `axes`.
 ///
 /// Errors: an axis that the image lacks or that is named twice.
+///
+/// ```
+/// use rayspin_kernels::difference::range;
+/// assert_eq!(range(&[4, 5], &[0, 1])?, [2, 4, 5]);
+/// assert!(range(&[4, 5], &[2]).is_err()); // an axis that the image lacks
+/// # Ok::<(), rayspin_core::Error>(())
+/// ```
 pub fn range(shape: &[usize], axes: &[usize]) -> Result<Vec<usize>> {
     layout(shape, axes, &vec![1.0; axes.len()]).map(|(out, _)| out)
 }
@@ -68,6 +75,19 @@ pub fn range(shape: &[usize], axes: &[usize]) -> Result<Vec<usize>> {
 ///
 /// Errors: an axis that the image lacks or that is named twice, weights that are not one finite number an axis, shapes that
 /// do not fit, different devices.
+///
+/// ```
+/// use rayspin_core::C32;
+/// use rayspin_device::{Array, Device};
+/// use rayspin_kernels::difference::forward;
+///
+/// let device = Device::cpu()?;
+/// let ramp = Array::from_vec(&device, &[4], [0.0, 1.0, 4.0, 9.0].map(C32::from).to_vec())?;
+/// let mut differences = Array::zeros(&device, &[1, 4])?; // [axis, image…]
+/// forward(&[0], &[0.5], &ramp, &mut differences)?; // voxels of size 2
+/// assert_eq!(differences.to_vec()?, [0.5, 1.5, 2.5, 0.0].map(C32::from));
+/// # Ok::<(), rayspin_core::Error>(())
+/// ```
 pub fn forward<R: Real>(
     axes: &[usize],
     weights: &[f64],
@@ -89,6 +109,19 @@ pub fn forward<R: Real>(
 /// x(i) = Σ_a w_a (d_a(i − e_a) − d_a(i)), terms beyond an edge left out: the adjoint of [`forward`], minus the divergence.
 ///
 /// Errors: as [`forward`].
+///
+/// ```
+/// use rayspin_core::C32;
+/// use rayspin_device::{Array, Device};
+/// use rayspin_kernels::difference::adjoint;
+///
+/// let device = Device::cpu()?;
+/// let d = Array::from_vec(&device, &[1, 4], [1.0, 3.0, 5.0, 7.0].map(C32::from).to_vec())?;
+/// let mut x = Array::zeros(&device, &[4])?;
+/// adjoint(&[0], &[1.0], &d, &mut x)?;
+/// assert_eq!(x.to_vec()?, [-1.0, -2.0, -2.0, 5.0].map(C32::from)); // the last difference does not count
+/// # Ok::<(), rayspin_core::Error>(())
+/// ```
 pub fn adjoint<R: Real>(
     axes: &[usize],
     weights: &[f64],
@@ -110,6 +143,19 @@ pub fn adjoint<R: Real>(
 /// DᴴDx in one pass: Σ_a w_a² ((x(i) − x(i − e_a)) + (x(i) − x(i + e_a))), terms beyond an edge left out.
 ///
 /// Errors: as [`forward`]; `out` has the shape of `x`.
+///
+/// ```
+/// use rayspin_core::C32;
+/// use rayspin_device::{Array, Device};
+/// use rayspin_kernels::difference::normal;
+///
+/// let device = Device::cpu()?;
+/// let spike = Array::from_vec(&device, &[4], [0.0, 1.0, 0.0, 0.0].map(C32::from).to_vec())?;
+/// let mut y = Array::zeros(&device, &[4])?;
+/// normal(&[0], &[1.0], &spike, &mut y)?;
+/// assert_eq!(y.to_vec()?, [-1.0, 2.0, -1.0, 0.0].map(C32::from));
+/// # Ok::<(), rayspin_core::Error>(())
+/// ```
 pub fn normal<R: Real>(
     axes: &[usize],
     weights: &[f64],

@@ -91,6 +91,21 @@ fn served_on_gpu(device: &Device, problem: &Problem) -> bool {
 /// c_s is the eigenvector of a matrix that differs from G by up to 3 % of λ.
 ///
 /// Errors: shapes that do not fit, no coils, more than [`MAX_SETS`] sets or more than coils, or a crop beyond 0..1.
+///
+/// ```
+/// use rayspin_core::C32;
+/// use rayspin_device::{Array, Device};
+/// use rayspin_kernels::espirit::maps;
+///
+/// let device = Device::cpu()?;
+/// // G = [[½, ½], [½, ½]] everywhere: both coils always see the same.
+/// let correlation = Array::from_vec(&device, &[2, 2, 1, 1, 1], vec![C32::from(0.5); 4])?;
+/// let phase = Array::from_vec(&device, &[2], vec![C32::from(0.5f32.sqrt()); 2])?;
+/// let found = maps(&correlation, &phase, [1, 3, 4], 1, 0.8)?;
+/// assert_eq!(found.shape(), [1, 2, 1, 3, 4]); // [set, coil, z, y, x]
+/// assert!(found.to_vec()?.iter().all(|c| (c - 0.5f32.sqrt()).norm() < 1e-4)); // the eigenvalue is 1
+/// # Ok::<(), rayspin_core::Error>(())
+/// ```
 pub fn maps(
     correlation: &Array<C32>,
     phase: &Array<C32>,
@@ -104,6 +119,24 @@ pub fn maps(
 /// [`maps`] of some planes along z of an image of `shape_zyx`, `[set, coil, planes, y, x]`: the same bits.
 ///
 /// Errors: as [`maps`], and planes that the image does not have.
+///
+/// ```
+/// use rayspin_core::C32;
+/// use rayspin_device::{Array, Device};
+/// use rayspin_kernels::espirit::{maps, slab};
+///
+/// let device = Device::cpu()?;
+/// let mut lags = vec![C32::from(0.1); 4 * 3]; // [coil, coil, lag z, 1, 1]
+/// for coil in [0, 3] {
+///     lags[coil * 3 + 1] = C32::from(0.5);
+/// }
+/// let correlation = Array::from_vec(&device, &[2, 2, 3, 1, 1], lags)?;
+/// let phase = Array::from_vec(&device, &[2], vec![C32::ONE, C32::ZERO])?;
+/// let whole = maps(&correlation, &phase, [4, 1, 1], 1, 0.0)?.to_vec()?; // [set, coil, z, y, x]
+/// let part = slab(&correlation, &phase, [4, 1, 1], 1..3, 1, 0.0)?.to_vec()?;
+/// assert_eq!((&part[..2], &part[2..]), (&whole[1..3], &whole[5..7]));
+/// # Ok::<(), rayspin_core::Error>(())
+/// ```
 pub fn slab(
     correlation: &Array<C32>,
     phase: &Array<C32>,

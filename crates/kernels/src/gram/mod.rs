@@ -96,6 +96,21 @@ impl Problem {
 /// to run.
 ///
 /// Errors: an array on a CPU; rows and columns beyond the values; a matrix of another shape.
+///
+/// ```no_run
+/// use rayspin_core::C32;
+/// use rayspin_device::{Array, Device};
+/// use rayspin_kernels::gram::{Rows, gram};
+///
+/// let device = Device::cuda(0, Device::cpu()?)?;
+/// // Two coils of three samples: a row is a sample, and the columns begin at 0 and 3.
+/// let samples = [1.0, 2.0, 3.0, 0.0, 1.0, 0.0].map(C32::from).to_vec();
+/// let samples = Array::from_vec(&device, &[2, 3], samples)?;
+/// let mut matrix = Array::zeros(&device, &[2, 2])?;
+/// gram(&samples, Rows::First(3), &[0, 3], &mut matrix, false)?;
+/// assert_eq!(matrix.to_vec()?[0].re, 14.0);
+/// # Ok::<(), rayspin_core::Error>(())
+/// ```
 pub fn gram(
     values: &Array<C32>,
     rows: Rows<'_>,

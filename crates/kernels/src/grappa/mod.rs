@@ -52,6 +52,24 @@ pub fn fill_bytes(coils: usize, shape: &[usize], lines: usize) -> u64 {
 /// `kspace` held before the call.
 ///
 /// Errors: another rank, weights that do not fit the sources, or lines beyond the grid.
+///
+/// ```
+/// use rayspin_core::C32;
+/// use rayspin_device::{Array, Device};
+/// use rayspin_kernels::grappa::{Interpolation, fill};
+///
+/// let device = Device::cpu()?;
+/// let kspace = [2.0, 4.0, 0.0, 0.0, 6.0, 8.0].map(C32::from).to_vec(); // line 1 is missing
+/// let mut kspace = Array::from_vec(&device, &[1, 3, 2], kspace)?; // [coil, y, x]
+/// let mean_of_neighbours = Interpolation {
+///     sources: vec![[0, -1, 0], [0, 1, 0]],
+///     weights: vec![C32::from(0.5); 2],
+///     lines: vec![[0, 1]],
+/// };
+/// fill(&mut kspace, &mean_of_neighbours)?;
+/// assert_eq!(kspace.to_vec()?[2..4], [4.0, 6.0].map(C32::from));
+/// # Ok::<(), rayspin_core::Error>(())
+/// ```
 pub fn fill(kspace: &mut Array<C32>, interpolation: &Interpolation) -> Result<()> {
     let (coils, shape_zyx) = match *kspace.shape() {
         [coils, y, x] => (coils, [1, y, x]),

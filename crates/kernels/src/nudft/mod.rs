@@ -95,6 +95,23 @@ impl Problem {
 /// For arrays on a GPU the CPU does the work.
 ///
 /// Errors: shapes that do not match, arrays on different devices.
+///
+/// ```
+/// use ndarray::array;
+/// use rayspin_core::{C64, Trajectory};
+/// use rayspin_device::{Array, Device};
+/// use rayspin_kernels::nudft;
+///
+/// let device = Device::cpu()?;
+/// let trajectory = Trajectory::from_cycles_per_fov(array![[0.0], [1.0]])?;
+/// let image = Array::from_vec(&device, &[4], [0.0, 0.0, 2.0, 1.0].map(C64::from).to_vec())?; // x = −½ … ¼
+/// let mut samples = Array::zeros(&device, &[2])?;
+/// nudft::forward(&trajectory, &image, &mut samples)?;
+/// let samples = samples.to_vec()?;
+/// assert!((samples[0] - 3.0).norm() < 1e-12);
+/// assert!((samples[1] - C64::new(2.0, -1.0)).norm() < 1e-12); // 2 + e^{−iπ/2}
+/// # Ok::<(), rayspin_core::Error>(())
+/// ```
 pub fn forward<R: Real>(
     trajectory: &Trajectory,
     image: &Array<Complex<R>>,
@@ -110,6 +127,22 @@ pub fn forward<R: Real>(
 /// ρ\[.., x\] = Σ_m d\[.., m\] e^{+i2πk_m·x}: samples `[batch.., sample]` → image `[batch.., matrix..]`.
 ///
 /// The adjoint of [`forward`], with its conventions, accuracy and errors.
+///
+/// ```
+/// use ndarray::array;
+/// use rayspin_core::{C64, Trajectory};
+/// use rayspin_device::{Array, Device};
+/// use rayspin_kernels::nudft;
+///
+/// let device = Device::cpu()?;
+/// let trajectory = Trajectory::from_cycles_per_fov(array![[1.0]])?;
+/// let samples = Array::from_vec(&device, &[1], vec![C64::ONE])?;
+/// let mut image = Array::zeros(&device, &[4])?;
+/// nudft::adjoint(&trajectory, &samples, &mut image)?;
+/// let wanted = [-C64::ONE, -C64::I, C64::ONE, C64::I]; // e^{+i2πx} at x = −½, −¼, 0, ¼
+/// assert!(image.to_vec()?.iter().zip(wanted).all(|(a, b)| (a - b).norm() < 1e-12));
+/// # Ok::<(), rayspin_core::Error>(())
+/// ```
 pub fn adjoint<R: Real>(
     trajectory: &Trajectory,
     samples: &Array<Complex<R>>,
@@ -130,6 +163,22 @@ pub fn adjoint<R: Real>(
 /// `[2nz, 2ny, 2nx]`.
 ///
 /// Spacing is 1/n along each axis and index n is displacement 0. Conventions, accuracy and errors as [`forward`].
+///
+/// ```
+/// use ndarray::array;
+/// use rayspin_core::{C64, Trajectory};
+/// use rayspin_device::{Array, Device};
+/// use rayspin_kernels::nudft;
+///
+/// let device = Device::cpu()?;
+/// let trajectory = Trajectory::from_cycles_per_fov(array![[0.3], [-1.7], [2.0]])?;
+/// let mut q = Array::<C64>::zeros(&device, &[8])?; // twice the matrix
+/// nudft::q(&trajectory, None, &[4], &mut q)?;
+/// let q = q.to_vec()?;
+/// assert!((q[4] - 3.0).norm() < 1e-12); // displacement 0 sums the weights
+/// assert!((q[5] - q[3].conj()).norm() < 1e-12); // Hermitian
+/// # Ok::<(), rayspin_core::Error>(())
+/// ```
 pub fn q<R: Real>(
     trajectory: &Trajectory,
     weights: Option<&Array<R>>,

@@ -55,6 +55,18 @@ pub(super) fn phase(k: [f64; 3], x: [f64; 3]) -> C64 {
 /// `image` is `[batch.., matrix..]` flat. One output costs a complex product a voxel, so that a random handful of a
 /// large transform's outputs can be certified in seconds. Errors: a matrix that is not the trajectory's rank, an image
 /// that is not whole, an index out of range.
+///
+/// ```
+/// use ndarray::array;
+/// use rayspin_core::{C32, C64, Trajectory};
+/// use rayspin_kernels::nudft::forward_at;
+///
+/// let trajectory = Trajectory::from_cycles_per_fov(array![[0.5], [1.0]])?;
+/// let spike = [0.0, 0.0, 0.0, 1.0].map(C32::from); // at x = ¼
+/// let second = forward_at(&trajectory, &[4], &spike, &[1])?; // of two samples only the second
+/// assert!((second[0] - C64::new(0.0, -1.0)).norm() < 1e-14); // e^{−i2π·1·¼}
+/// # Ok::<(), rayspin_core::Error>(())
+/// ```
 pub fn forward_at<R: Real>(
     trajectory: &Trajectory,
     matrix: &[usize],
@@ -86,6 +98,17 @@ pub fn forward_at<R: Real>(
 /// Exact values of the adjoint at `indices`, flat into `[batch.., matrix..]`, in double precision.
 ///
 /// `samples` is `[batch.., sample]` flat. Errors: as [`forward_at`].
+///
+/// ```
+/// use ndarray::array;
+/// use rayspin_core::{C32, C64, Trajectory};
+/// use rayspin_kernels::nudft::adjoint_at;
+///
+/// let trajectory = Trajectory::from_cycles_per_fov(array![[1.0]])?;
+/// let found = adjoint_at(&trajectory, &[4], &[C32::ONE], &[2, 3])?; // at x = 0 and ¼
+/// assert!((found[0] - C64::ONE).norm() < 1e-14 && (found[1] - C64::I).norm() < 1e-14);
+/// # Ok::<(), rayspin_core::Error>(())
+/// ```
 pub fn adjoint_at<R: Real>(
     trajectory: &Trajectory,
     matrix: &[usize],
@@ -108,6 +131,17 @@ pub fn adjoint_at<R: Real>(
 /// Exact values of Q at `indices`, flat into `[2nz, 2ny, 2nx]`, in double precision; no weights means all 1.
 ///
 /// Errors: as [`forward_at`].
+///
+/// ```
+/// use ndarray::array;
+/// use rayspin_core::Trajectory;
+/// use rayspin_kernels::nudft::q_at;
+///
+/// let trajectory = Trajectory::from_cycles_per_fov(array![[0.3], [-1.7], [2.0]])?;
+/// let at_displacement_0 = q_at::<f32>(&trajectory, &[4], Some(&[1.0, 2.0, 3.0]), &[4])?;
+/// assert_eq!(at_displacement_0[0].re, 6.0); // the sum of the weights
+/// # Ok::<(), rayspin_core::Error>(())
+/// ```
 pub fn q_at<R: Real>(
     trajectory: &Trajectory,
     matrix: &[usize],

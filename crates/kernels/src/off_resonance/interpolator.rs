@@ -27,6 +27,20 @@ const POINTS: usize = 8;
 /// [`MAX_GAIN`]. It depends only on the product WT.
 ///
 /// Sutton, Noll, Fessler, IEEE Trans Med Imaging 22:178, 2003 (least squares and min–max interpolators of segments).
+///
+/// ```
+/// use rayspin_core::C64;
+/// use rayspin_kernels::off_resonance::Interpolator;
+///
+/// let interpolator = Interpolator::new([-100.0, 100.0], [0.0, 0.02], 1e-3)?; // Hz, s
+/// let phase = |f: f64, t: f64| C64::cis(-std::f64::consts::TAU * f * t);
+/// let (f, t) = (73.0, 0.0123);
+/// let terms = interpolator.weights(t).into_iter().zip(interpolator.times());
+/// let found: C64 = terms.map(|(b, tau)| b * phase(f, tau)).sum();
+/// assert!((found - phase(f, t)).norm() < 1.5e-3);
+/// assert!(interpolator.error() <= 1e-3 && interpolator.segments() < 20);
+/// # Ok::<(), rayspin_core::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Interpolator {
     /// f_c, Hz.

@@ -34,6 +34,21 @@ use crate::vector::expect_device;
 /// is in seconds, of either sign. The phase e^{−i2πfτ} of an encoding takes −τ.
 ///
 /// Errors: shapes that do not fit, or different devices.
+///
+/// ```
+/// use rayspin_core::C64;
+/// use rayspin_device::{Array, Device};
+/// use rayspin_kernels::off_resonance::modulate;
+///
+/// let device = Device::cpu()?;
+/// let field = Array::from_vec(&device, &[2], vec![0.0, 25.0])?; // Hz
+/// let image = Array::from_vec(&device, &[2], vec![C64::ONE; 2])?;
+/// let mut turned = Array::zeros(&device, &[2])?;
+/// modulate(&field, -0.01, &image, &mut turned, false)?; // after 10 ms
+/// let turned = turned.to_vec()?;
+/// assert!((turned[0] - 1.0).norm() < 1e-12 && (turned[1] + C64::I).norm() < 1e-12);
+/// # Ok::<(), rayspin_core::Error>(())
+/// ```
 pub fn modulate<R: Real>(
     field: &Array<R>,
     tau: f64,

@@ -9,6 +9,28 @@ use super::{Interpolator, modulate, weigh};
 /// trajectory, and B_l = diag(b_l(t_m)) holds the interpolators of an [`Interpolator`]. Eᴴ = Σ_l D_lᴴ Fᴴ B_lᴴ exactly.
 ///
 /// Weights are stored once per distinct time, not once per sample.
+///
+/// ```
+/// use ndarray::array;
+/// use rayspin_core::{C64, Trajectory};
+/// use rayspin_device::{Array, Device};
+/// use rayspin_kernels::nudft;
+/// use rayspin_kernels::off_resonance::{Interpolator, Segments};
+///
+/// let device = Device::cpu()?;
+/// let trajectory = Trajectory::from_cycles_per_fov(array![[0.0], [1.0]])?;
+/// let interpolator = Interpolator::new([-60.0, 60.0], [0.0, 0.01], 1e-4)?;
+/// let segments = Segments::new(&device, &interpolator, &[0.0, 0.01])?;
+/// let field = Array::from_vec(&device, &[4], vec![25.0f64; 4])?; // Hz
+/// let image = Array::from_vec(&device, &[4], [0.0, 0.0, 0.0, 1.0].map(C64::from).to_vec())?; // x = ¼
+/// let mut samples = Array::zeros(&device, &[2])?;
+/// let scratch = (&mut Array::zeros(&device, &[4])?, &mut Array::zeros(&device, &[2])?);
+/// let mut transform = |x: &Array<C64>, y: &mut Array<C64>| nudft::forward(&trajectory, x, y);
+/// segments.forward(&field, &image, &mut samples, scratch, &mut transform)?;
+/// // e^{−i2π·25·0.01} e^{−i2π·1·¼} = −i · −i
+/// assert!((samples.to_vec()?[1] + 1.0).norm() < 1e-3);
+/// # Ok::<(), rayspin_core::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct Segments<R: Real> {
     taus: Vec<f64>,

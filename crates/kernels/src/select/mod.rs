@@ -29,6 +29,18 @@ fn on_cpu<R: Real>(x: &Array<Complex<R>>, rank: usize) -> Result<f64> {
 /// numbers they must not overflow.
 ///
 /// Errors: no element of that rank.
+///
+/// ```
+/// use rayspin_core::C32;
+/// use rayspin_device::{Array, Device};
+/// use rayspin_kernels::select::magnitude;
+///
+/// let values = vec![C32::new(3.0, 4.0), C32::ONE, C32::new(0.0, -2.0)];
+/// let values = Array::from_vec(&Device::cpu()?, &[3], values)?;
+/// assert_eq!(magnitude(&values, 1)?, 2.0); // the median of 1, 2, 5
+/// assert_eq!(magnitude(&values, 2)?, 5.0);
+/// # Ok::<(), rayspin_core::Error>(())
+/// ```
 pub fn magnitude<R: Real>(x: &Array<Complex<R>>, rank: usize) -> Result<f64> {
     if rank >= x.len() {
         return Err(Error::value("rank of a magnitude", format!("below {}", x.len()), rank));

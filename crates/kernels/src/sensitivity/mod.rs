@@ -65,6 +65,20 @@ fn all_coils<R: Real>(maps: &Array<Complex<R>>) -> Range<usize> {
 /// y_j(x) = c_j(x) ρ(x): `maps [coil, image…]`, `image [image…]`, `out [coil, image…]`.
 ///
 /// Errors: shapes that do not fit, or different devices.
+///
+/// ```
+/// use rayspin_core::C32;
+/// use rayspin_device::{Array, Device};
+/// use rayspin_kernels::sensitivity::expand;
+///
+/// let device = Device::cpu()?;
+/// let maps = Array::from_vec(&device, &[2, 2], [1.0, 0.5, 0.0, 0.5].map(C32::from).to_vec())?; // [coil, x]
+/// let image = Array::from_vec(&device, &[2], [3.0, 4.0].map(C32::from).to_vec())?;
+/// let mut coils = Array::zeros(&device, &[2, 2])?;
+/// expand(&maps, &image, &mut coils)?;
+/// assert_eq!(coils.to_vec()?, [3.0, 2.0, 0.0, 2.0].map(C32::from));
+/// # Ok::<(), rayspin_core::Error>(())
+/// ```
 pub fn expand<R: Real>(
     maps: &Array<Complex<R>>,
     image: &Array<Complex<R>>,
@@ -94,6 +108,22 @@ pub fn expand_coils<R: Real>(
 /// ρ(x) = Σ_j conj(c_j(x)) y_j(x): `maps` and `images` `[coil, image…]`, `out [image…]`. The adjoint of [`expand`].
 ///
 /// Errors: shapes that do not fit, or different devices.
+///
+/// ```
+/// use rayspin_core::C32;
+/// use rayspin_device::{Array, Device};
+/// use rayspin_kernels::sensitivity::{combine, normalise};
+///
+/// let device = Device::cpu()?;
+/// let maps = Array::from_vec(&device, &[2, 1], vec![C32::from(3.0), C32::new(0.0, 4.0)])?; // [coil, x]
+/// let coils = Array::from_vec(&device, &[2, 1], vec![C32::from(6.0), C32::new(0.0, 8.0)])?; // of an image 2
+/// let mut image = Array::zeros(&device, &[1])?;
+/// combine(&maps, &coils, &mut image)?;
+/// assert_eq!(image.to_vec()?, [C32::from(50.0)]); // 3·6 + 4·8
+/// normalise(&maps, &mut image)?; // over 3² + 4²
+/// assert_eq!(image.to_vec()?, [C32::from(2.0)]);
+/// # Ok::<(), rayspin_core::Error>(())
+/// ```
 pub fn combine<R: Real>(
     maps: &Array<Complex<R>>,
     images: &Array<Complex<R>>,
@@ -145,6 +175,17 @@ fn combine_inner<R: Real>(
 /// Σ_j |y_j(x)|² of `[coil, image…]`, summed in f64: of maps, the diagonal of [`combine`] ∘ [`expand`].
 ///
 /// Errors: an array without axes, or memory.
+///
+/// ```
+/// use rayspin_core::C32;
+/// use rayspin_device::{Array, Device};
+/// use rayspin_kernels::sensitivity::sum_of_squares;
+///
+/// let maps = vec![C32::from(3.0), C32::new(0.0, 4.0)];
+/// let maps = Array::from_vec(&Device::cpu()?, &[2, 1], maps)?; // [coil, x]
+/// assert_eq!(sum_of_squares(&maps)?.to_vec()?, [25.0]);
+/// # Ok::<(), rayspin_core::Error>(())
+/// ```
 pub fn sum_of_squares<R: Real>(images: &Array<Complex<R>>) -> Result<Array<R>> {
     squares(images, false)
 }
@@ -152,6 +193,17 @@ pub fn sum_of_squares<R: Real>(images: &Array<Complex<R>>) -> Result<Array<R>> {
 /// √(Σ_j |y_j(x)|²) of `[coil, image…]`, summed in f64: combines coil images without maps.
 ///
 /// Errors: an array without axes, or memory.
+///
+/// ```
+/// use rayspin_core::C32;
+/// use rayspin_device::{Array, Device};
+/// use rayspin_kernels::sensitivity::root_sum_of_squares;
+///
+/// let coils = vec![C32::from(3.0), C32::ZERO, C32::new(0.0, 4.0), C32::ONE];
+/// let coils = Array::from_vec(&Device::cpu()?, &[2, 2], coils)?; // [coil, x]
+/// assert_eq!(root_sum_of_squares(&coils)?.to_vec()?, [5.0, 1.0]);
+/// # Ok::<(), rayspin_core::Error>(())
+/// ```
 pub fn root_sum_of_squares<R: Real>(images: &Array<Complex<R>>) -> Result<Array<R>> {
     squares(images, true)
 }
@@ -184,6 +236,19 @@ pub fn sum_of_squares_add<R: Real>(images: &Array<Complex<R>>, sum: &mut Array<R
 /// into an image.
 ///
 /// Errors: other shapes or devices, or memory.
+///
+/// ```
+/// use rayspin_core::C32;
+/// use rayspin_device::{Array, Device};
+/// use rayspin_kernels::sensitivity::normalise;
+///
+/// let device = Device::cpu()?;
+/// let maps = Array::from_vec(&device, &[1, 2], [2.0, 0.0].map(C32::from).to_vec())?; // [coil, x]
+/// let mut image = Array::from_vec(&device, &[2], vec![C32::from(8.0); 2])?;
+/// normalise(&maps, &mut image)?;
+/// assert_eq!(image.to_vec()?, [2.0, 0.0].map(C32::from)); // no coil sees the second voxel
+/// # Ok::<(), rayspin_core::Error>(())
+/// ```
 pub fn normalise<R: Real>(maps: &Array<Complex<R>>, image: &mut Array<Complex<R>>) -> Result<()> {
     let (_, shape) = split("sensitivity maps", maps.shape())?;
     expect_shape("combined image", shape, image.shape())?;
@@ -200,6 +265,19 @@ pub fn normalise<R: Real>(maps: &Array<Complex<R>>, image: &mut Array<Complex<R>
 /// ρ ← ρ / w, and 0 where w is not positive: [`normalise`] with a given Σ_j |c_j|², `[image…]`.
 ///
 /// Errors: other shapes or devices.
+///
+/// ```
+/// use rayspin_core::C32;
+/// use rayspin_device::{Array, Device};
+/// use rayspin_kernels::sensitivity::divide;
+///
+/// let device = Device::cpu()?;
+/// let weight = Array::from_vec(&device, &[2], vec![4.0f32, 0.0])?;
+/// let mut image = Array::from_vec(&device, &[2], vec![C32::from(8.0); 2])?;
+/// divide(&weight, &mut image)?;
+/// assert_eq!(image.to_vec()?, [2.0, 0.0].map(C32::from));
+/// # Ok::<(), rayspin_core::Error>(())
+/// ```
 pub fn divide<R: Real>(weight: &Array<R>, image: &mut Array<Complex<R>>) -> Result<()> {
     expect_shape("combined image", weight.shape(), image.shape())?;
     crate::vector::expect_device("combined image", weight.device(), image)?;

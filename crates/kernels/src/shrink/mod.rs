@@ -22,6 +22,20 @@ use crate::vector::expect_device;
 /// Errors: other shapes or devices; a threshold that is negative or not finite.
 ///
 /// D. L. Donoho, *De-noising by soft-thresholding*, IEEE Trans Inf Theory 41:613, 1995.
+///
+/// ```
+/// use rayspin_core::C32;
+/// use rayspin_device::{Array, Device};
+/// use rayspin_kernels::shrink::soft;
+///
+/// let device = Device::cpu()?;
+/// let weights = Array::from_vec(&device, &[3], vec![1.0f32, 1.0, 0.0])?; // the last one is free
+/// let x = vec![C32::new(0.0, 4.0), C32::ONE, C32::from(5.0)];
+/// let mut x = Array::from_vec(&device, &[3], x)?;
+/// assert_eq!(soft(2.0, &weights, &mut x)?, 2.0);
+/// assert_eq!(x.to_vec()?, [C32::new(0.0, 2.0), C32::ZERO, C32::from(5.0)]);
+/// # Ok::<(), rayspin_core::Error>(())
+/// ```
 pub fn soft<R: Real>(threshold: f64, weights: &Array<R>, x: &mut Array<Complex<R>>) -> Result<f64> {
     expect_positive("soft threshold", threshold)?;
     expect_shape("soft threshold: weights", x.shape(), weights.shape())?;
@@ -40,6 +54,20 @@ pub fn soft<R: Real>(threshold: f64, weights: &Array<R>, x: &mut Array<Complex<R
 /// balls of radius r. By Moreau's identity, x minus the result is the proximal map of r Σ_i √Σ_a |x_a(i)|².
 ///
 /// Errors: no axis; a radius that is negative or not finite.
+///
+/// ```
+/// use rayspin_core::C32;
+/// use rayspin_device::{Array, Device};
+/// use rayspin_kernels::shrink::clip;
+///
+/// let device = Device::cpu()?;
+/// // Two groups of two components, [component, element]: (3, 4) of norm 5, and (0.5, 0).
+/// let mut x = Array::from_vec(&device, &[2, 2], [3.0, 0.5, 4.0, 0.0].map(C32::from).to_vec())?;
+/// clip(1.0, &mut x)?;
+/// let wanted = [0.6, 0.5, 0.8, 0.0].map(C32::from);
+/// assert!(x.to_vec()?.iter().zip(wanted).all(|(a, b)| (a - b).norm() < 1e-6));
+/// # Ok::<(), rayspin_core::Error>(())
+/// ```
 pub fn clip<R: Real>(radius: f64, x: &mut Array<Complex<R>>) -> Result<()> {
     expect_positive("radius of projection", radius)?;
     let len = group_length(x)?;
@@ -54,6 +82,17 @@ pub fn clip<R: Real>(radius: f64, x: &mut Array<Complex<R>>) -> Result<()> {
 }
 
 /// Σ_i √Σ_a |x_a(i)|², where a is the first axis of x, summed in f64 in a fixed order. Errors: no axis.
+///
+/// ```
+/// use rayspin_core::C32;
+/// use rayspin_device::{Array, Device};
+/// use rayspin_kernels::shrink::joint_norm;
+///
+/// // [component, element]: (3, 4) of norm 5, and (1, 0) of norm 1.
+/// let x = Array::from_vec(&Device::cpu()?, &[2, 2], [3.0, 1.0, 4.0, 0.0].map(C32::from).to_vec())?;
+/// assert_eq!(joint_norm(&x)?, 6.0);
+/// # Ok::<(), rayspin_core::Error>(())
+/// ```
 pub fn joint_norm<R: Real>(x: &Array<Complex<R>>) -> Result<f64> {
     let len = group_length(x)?;
     match x.device().backend() {

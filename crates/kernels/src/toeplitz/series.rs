@@ -13,6 +13,28 @@ use super::{Engine, Toeplitz, cuda, on_gpu};
 /// A GPU may hold only some of the spectra. The others lie in pinned host memory. Two buffers on the GPU take turns: while
 /// the spectrum in one is applied, the next spectrum is copied to the other. If a GPU holds `n` spectra, the first n − 2
 /// stay. With n = 1 there is one buffer, and copies wait. Results do not depend on n.
+///
+/// ```
+/// use rayspin_core::C64;
+/// use rayspin_device::{Array, Device};
+/// use rayspin_kernels::toeplitz::{Series, Toeplitz};
+///
+/// let device = Device::cpu()?;
+/// let mut series = Series::<f64>::new(&device, &[4], 2, None)?;
+/// for factor in [1.0, 3.0] {
+///     let mut q = vec![C64::ZERO; 8];
+///     q[4] = C64::from(factor); // Q is 0 except at displacement 0: x ↦ factor · x
+///     series.push(Toeplitz::from_kernel(&device, &[4], &Array::from_vec(&device, &[8], q)?)?)?;
+/// }
+/// let image = Array::from_vec(&device, &[4], vec![C64::ONE; 4])?;
+/// let mut found = Array::zeros(&device, &[4])?;
+/// series.each(|i, kernel| {
+///     kernel.apply(&image, &mut found)?;
+///     assert!((found.to_vec()?[1] - [1.0, 3.0][i]).norm() < 1e-12);
+///     Ok(())
+/// })?;
+/// # Ok::<(), rayspin_core::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct Series<R: Real> {
     device: Device,

@@ -70,6 +70,25 @@ pub struct CgState {
 /// nothing and wait for nothing. Many iterations can therefore be queued on a GPU, and one can be recorded. When a limit is
 /// met they [halt](CgHalt): x, r, p and the scalars then stay as they are, and queued iterations change nothing. Sums equal
 /// [`dot`](super::dot) and [`cg_update`](super::cg_update) bit for bit.
+///
+/// ```
+/// use rayspin_core::C32;
+/// use rayspin_device::{Array, Device};
+/// use rayspin_kernels::vector::{CgLimits, CgScalars, norm_squared};
+///
+/// let device = Device::cpu()?;
+/// // One iteration for A = 2 and b = (4, 6) ends at x = (2, 3).
+/// let vector = |values: [f32; 2]| Array::from_vec(&device, &[2], values.map(C32::from).to_vec());
+/// let (mut x, mut r, p, q) = (vector([0.0; 2])?, vector([4.0, 6.0])?, vector([4.0, 6.0])?, vector([8.0, 12.0])?);
+/// let rho = norm_squared(&r)?;
+/// let limits = CgLimits { size: rho.sqrt(), enough: 1e-6, vanishing: 1e-6, indefinite: 1e-3 };
+/// let mut scalars = CgScalars::new(&device, 2, limits)?;
+/// scalars.set(rho, rho, 0.0)?;
+/// scalars.step_length(&p, &q)?;
+/// scalars.update(&p, &q, &mut x, &mut r)?;
+/// assert_eq!(x.to_vec()?, [2.0, 3.0].map(C32::from));
+/// # Ok::<(), rayspin_core::Error>(())
+/// ```
 pub struct CgScalars<R: Real> {
     limits: CgLimits,
     len: usize,

@@ -56,6 +56,18 @@ fn narrow<R: Real>(value: Complex<f64>) -> Complex<R> {
 ///
 /// Fixed chunks are summed and added in a fixed order, so the result has the same bits for any number of threads and any
 /// vector width. Errors: different shapes or devices.
+///
+/// ```
+/// use rayspin_core::{C32, C64};
+/// use rayspin_device::{Array, Device};
+/// use rayspin_kernels::vector::dot;
+///
+/// let device = Device::cpu()?;
+/// let x = Array::from_vec(&device, &[2], vec![C32::I, C32::from(2.0)])?;
+/// let y = Array::from_vec(&device, &[2], vec![C32::ONE, C32::from(3.0)])?;
+/// assert_eq!(dot(&x, &y)?, C64::new(6.0, -1.0)); // conj(i)·1 + 2·3
+/// # Ok::<(), rayspin_core::Error>(())
+/// ```
 pub fn dot<R: Real>(x: &Array<Complex<R>>, y: &Array<Complex<R>>) -> Result<Complex<f64>> {
     expect_alike("dot", x, y)?;
     match x.device().backend() {
@@ -65,6 +77,16 @@ pub fn dot<R: Real>(x: &Array<Complex<R>>, y: &Array<Complex<R>>) -> Result<Comp
 }
 
 /// ‖x‖² = Σ |x_i|², summed in f64 as in [`dot`]. Errors: of the device.
+///
+/// ```
+/// use rayspin_core::C32;
+/// use rayspin_device::{Array, Device};
+/// use rayspin_kernels::vector::norm_squared;
+///
+/// let x = Array::from_vec(&Device::cpu()?, &[2], vec![C32::new(3.0, 4.0), C32::I])?;
+/// assert_eq!(norm_squared(&x)?, 26.0);
+/// # Ok::<(), rayspin_core::Error>(())
+/// ```
 pub fn norm_squared<R: Real>(x: &Array<Complex<R>>) -> Result<f64> {
     match x.device().backend() {
         Backend::Cpu(cpu) => Ok(cpu::norm_squared(cpu, x.cpu())),
@@ -73,6 +95,19 @@ pub fn norm_squared<R: Real>(x: &Array<Complex<R>>) -> Result<f64> {
 }
 
 /// y ← αx + y. Errors: different shapes or devices.
+///
+/// ```
+/// use rayspin_core::{C32, C64};
+/// use rayspin_device::{Array, Device};
+/// use rayspin_kernels::vector::axpy;
+///
+/// let device = Device::cpu()?;
+/// let x = Array::from_vec(&device, &[2], [1.0, 2.0].map(C32::from).to_vec())?;
+/// let mut y = Array::from_vec(&device, &[2], vec![C32::ONE; 2])?;
+/// axpy(C64::I, &x, &mut y)?;
+/// assert_eq!(y.to_vec()?, [C32::new(1.0, 1.0), C32::new(1.0, 2.0)]);
+/// # Ok::<(), rayspin_core::Error>(())
+/// ```
 pub fn axpy<R: Real>(alpha: Complex<f64>, x: &Array<Complex<R>>, y: &mut Array<Complex<R>>) -> Result<()> {
     expect_alike("axpy", x, y)?;
     match x.device().backend() {
@@ -83,6 +118,19 @@ pub fn axpy<R: Real>(alpha: Complex<f64>, x: &Array<Complex<R>>, y: &mut Array<C
 }
 
 /// y\[at + i\] ← y\[at + i\] + x\[i\], in C order. Errors: `x` reaches beyond `y`, different devices.
+///
+/// ```
+/// use rayspin_core::C32;
+/// use rayspin_device::{Array, Device};
+/// use rayspin_kernels::vector::add_part;
+///
+/// let device = Device::cpu()?;
+/// let x = Array::from_vec(&device, &[2], [1.0, 2.0].map(C32::from).to_vec())?;
+/// let mut y = Array::from_vec(&device, &[4], vec![C32::ONE; 4])?;
+/// add_part(&x, &mut y, 1)?;
+/// assert_eq!(y.to_vec()?, [1.0, 2.0, 3.0, 1.0].map(C32::from));
+/// # Ok::<(), rayspin_core::Error>(())
+/// ```
 pub fn add_part<R: Real>(x: &Array<Complex<R>>, y: &mut Array<Complex<R>>, at: usize) -> Result<()> {
     expect_device("add_part", x.device(), y)?;
     let (len, size) = (x.len(), y.len());
@@ -99,6 +147,19 @@ pub fn add_part<R: Real>(x: &Array<Complex<R>>, y: &mut Array<Complex<R>>, at: u
 }
 
 /// y ← x + βy. Errors: different shapes or devices.
+///
+/// ```
+/// use rayspin_core::C32;
+/// use rayspin_device::{Array, Device};
+/// use rayspin_kernels::vector::xpby;
+///
+/// let device = Device::cpu()?;
+/// let x = Array::from_vec(&device, &[2], [1.0, 2.0].map(C32::from).to_vec())?;
+/// let mut y = Array::from_vec(&device, &[2], vec![C32::ONE; 2])?;
+/// xpby(&x, 10.0.into(), &mut y)?;
+/// assert_eq!(y.to_vec()?, [11.0, 12.0].map(C32::from));
+/// # Ok::<(), rayspin_core::Error>(())
+/// ```
 pub fn xpby<R: Real>(x: &Array<Complex<R>>, beta: Complex<f64>, y: &mut Array<Complex<R>>) -> Result<()> {
     expect_alike("xpby", x, y)?;
     match x.device().backend() {
@@ -109,6 +170,17 @@ pub fn xpby<R: Real>(x: &Array<Complex<R>>, beta: Complex<f64>, y: &mut Array<Co
 }
 
 /// x ← αx. Errors: of the device.
+///
+/// ```
+/// use rayspin_core::{C32, C64};
+/// use rayspin_device::{Array, Device};
+/// use rayspin_kernels::vector::scale;
+///
+/// let mut x = Array::from_vec(&Device::cpu()?, &[2], [1.0, 2.0].map(C32::from).to_vec())?;
+/// scale(C64::I, &mut x)?;
+/// assert_eq!(x.to_vec()?, [C32::new(0.0, 1.0), C32::new(0.0, 2.0)]);
+/// # Ok::<(), rayspin_core::Error>(())
+/// ```
 pub fn scale<R: Real>(alpha: Complex<f64>, x: &mut Array<Complex<R>>) -> Result<()> {
     let device = x.device().clone();
     match device.backend() {
@@ -121,6 +193,20 @@ pub fn scale<R: Real>(alpha: Complex<f64>, x: &mut Array<Complex<R>>) -> Result<
 /// y ← d ⊙ x, where d has the trailing axes of x and is repeated along the leading ones.
 ///
 /// Errors: shapes that do not fit, or different devices.
+///
+/// ```
+/// use rayspin_core::C32;
+/// use rayspin_device::{Array, Device};
+/// use rayspin_kernels::vector::multiply;
+///
+/// let device = Device::cpu()?;
+/// let d = Array::from_vec(&device, &[2], vec![C32::I, C32::from(3.0)])?;
+/// let x = Array::from_vec(&device, &[2, 2], vec![C32::ONE; 4])?; // d repeats along the first axis
+/// let mut y = Array::zeros(&device, &[2, 2])?;
+/// multiply(&d, &x, &mut y)?;
+/// assert_eq!(y.to_vec()?, [C32::I, C32::from(3.0), C32::I, C32::from(3.0)]);
+/// # Ok::<(), rayspin_core::Error>(())
+/// ```
 pub fn multiply<R: Real>(
     d: &Array<Complex<R>>,
     x: &Array<Complex<R>>,
@@ -136,6 +222,20 @@ pub fn multiply<R: Real>(
 }
 
 /// y ← conj(d) ⊙ x, shapes as in [`multiply`].
+///
+/// ```
+/// use rayspin_core::C32;
+/// use rayspin_device::{Array, Device};
+/// use rayspin_kernels::vector::multiply_conj;
+///
+/// let device = Device::cpu()?;
+/// let d = Array::from_vec(&device, &[2], vec![C32::I, C32::from(3.0)])?;
+/// let x = Array::from_vec(&device, &[2], vec![C32::ONE; 2])?;
+/// let mut y = Array::zeros(&device, &[2])?;
+/// multiply_conj(&d, &x, &mut y)?;
+/// assert_eq!(y.to_vec()?, [-C32::I, C32::from(3.0)]);
+/// # Ok::<(), rayspin_core::Error>(())
+/// ```
 pub fn multiply_conj<R: Real>(
     d: &Array<Complex<R>>,
     x: &Array<Complex<R>>,
@@ -151,6 +251,20 @@ pub fn multiply_conj<R: Real>(
 }
 
 /// y ← w ⊙ x with real weights, shapes as in [`multiply`]: density compensation, sampling masks.
+///
+/// ```
+/// use rayspin_core::C32;
+/// use rayspin_device::{Array, Device};
+/// use rayspin_kernels::vector::weight;
+///
+/// let device = Device::cpu()?;
+/// let density = Array::from_vec(&device, &[2], vec![0.5f32, 2.0])?; // [sample]
+/// let samples = Array::from_vec(&device, &[2, 2], vec![C32::ONE; 4])?; // [coil, sample]
+/// let mut weighted = Array::zeros(&device, &[2, 2])?;
+/// weight(&density, &samples, &mut weighted)?;
+/// assert_eq!(weighted.to_vec()?, [0.5, 2.0, 0.5, 2.0].map(C32::from));
+/// # Ok::<(), rayspin_core::Error>(())
+/// ```
 pub fn weight<R: Real>(w: &Array<R>, x: &Array<Complex<R>>, y: &mut Array<Complex<R>>) -> Result<()> {
     expect_alike("weight", x, y)?;
     expect_trailing("weight", w, x)?;
@@ -164,6 +278,19 @@ pub fn weight<R: Real>(w: &Array<R>, x: &Array<Complex<R>>, y: &mut Array<Comple
 /// One step of conjugate gradients in one pass: x ← x + αp, r ← r − αq. Returns ‖r‖² with the bits of [`norm_squared`].
 ///
 /// Errors: different shapes or devices.
+///
+/// ```
+/// use rayspin_core::C32;
+/// use rayspin_device::{Array, Device};
+/// use rayspin_kernels::vector::cg_update;
+///
+/// let device = Device::cpu()?;
+/// let vector = |values: [f32; 2]| Array::from_vec(&device, &[2], values.map(C32::from).to_vec());
+/// let (p, q, mut x, mut r) = (vector([1.0, 2.0])?, vector([1.0, 1.0])?, vector([0.0, 0.0])?, vector([2.0, 5.0])?);
+/// assert_eq!(cg_update(2.0, &p, &q, &mut x, &mut r)?, 9.0); // ‖r‖²
+/// assert_eq!((x.to_vec()?, r.to_vec()?), (vector([2.0, 4.0])?.to_vec()?, vector([0.0, 3.0])?.to_vec()?));
+/// # Ok::<(), rayspin_core::Error>(())
+/// ```
 pub fn cg_update<R: Real>(
     alpha: f64,
     p: &Array<Complex<R>>,
@@ -185,6 +312,18 @@ pub fn cg_update<R: Real>(
 /// Copies `len` consecutive elements (C order) of `from` starting at `from_at` to `to` starting at `to_at`.
 ///
 /// Errors: a range outside its array, or different devices.
+///
+/// ```
+/// use rayspin_device::{Array, Device};
+/// use rayspin_kernels::vector::copy_part;
+///
+/// let device = Device::cpu()?;
+/// let from = Array::from_vec(&device, &[4], vec![1, 2, 3, 4])?;
+/// let mut to = Array::from_vec(&device, &[3], vec![0; 3])?;
+/// copy_part(&from, 2, &mut to, 1, 2)?;
+/// assert_eq!(to.to_vec()?, [0, 3, 4]);
+/// # Ok::<(), rayspin_core::Error>(())
+/// ```
 pub fn copy_part<T: Element>(
     from: &Array<T>,
     from_at: usize,
@@ -218,6 +357,19 @@ pub fn copy_part<T: Element>(
 /// to 4 axes.
 ///
 /// Errors: other ranks, a box outside its array, different devices.
+///
+/// ```
+/// use rayspin_core::C32;
+/// use rayspin_device::{Array, Device};
+/// use rayspin_kernels::vector::copy_box;
+///
+/// let device = Device::cpu()?;
+/// let image = Array::from_vec(&device, &[3, 3], (0..9).map(|i| C32::from(i as f32)).collect())?;
+/// let mut cut = Array::zeros(&device, &[2, 2])?;
+/// copy_box(&image, &[1, 1], &mut cut, &[0, 0], &[2, 2])?; // the lower right corner
+/// assert_eq!(cut.to_vec()?, [4.0, 5.0, 7.0, 8.0].map(C32::from));
+/// # Ok::<(), rayspin_core::Error>(())
+/// ```
 pub fn copy_box<R: Real>(
     from: &Array<Complex<R>>,
     from_start: &[usize],
@@ -281,6 +433,16 @@ impl Side {
 }
 
 /// Fails with [`Error::NotFinite`] at the first NaN or infinity of `x`. The error calls the array `what`.
+///
+/// ```
+/// use rayspin_core::C32;
+/// use rayspin_device::{Array, Device};
+/// use rayspin_kernels::vector::expect_finite;
+///
+/// let x = Array::from_vec(&Device::cpu()?, &[2], vec![C32::ONE, C32::from(f32::NAN)])?;
+/// assert!(expect_finite("samples", &x).is_err());
+/// # Ok::<(), rayspin_core::Error>(())
+/// ```
 pub fn expect_finite<R: Real>(what: &str, x: &Array<Complex<R>>) -> Result<()> {
     let first = match x.device().backend() {
         Backend::Cpu(cpu) => cpu::first_not_finite(cpu, x.cpu()),

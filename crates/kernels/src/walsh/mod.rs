@@ -74,6 +74,21 @@ fn best(device: &Device, problem: &Problem) -> Launch {
 /// iteration may end at its limit. Then c(x) is the eigenvector of a matrix that differs from R by up to 2 % of λ_max.
 ///
 /// Errors: a rank other than 3 or 4, or no coils.
+///
+/// ```
+/// use rayspin_core::C32;
+/// use rayspin_device::{Array, Device};
+/// use rayspin_kernels::walsh::maps;
+///
+/// let device = Device::cpu()?;
+/// // Two coils with the sensitivities 0.6 and 0.8i see an object of brightness 5.
+/// let coils = (0..2 * 64).map(|i| if i < 64 { C32::from(3.0) } else { C32::new(0.0, 4.0) }).collect();
+/// let found = maps(&Array::from_vec(&device, &[2, 8, 8], coils)?, 3)?.to_vec()?; // [coil, y, x]
+/// assert!((found[10].norm() - 0.6).abs() < 1e-3 && (found[74].norm() - 0.8).abs() < 1e-3);
+/// let turn = found[74] / found[10];
+/// assert!((turn - C32::new(0.0, 0.8 / 0.6)).norm() < 1e-2);
+/// # Ok::<(), rayspin_core::Error>(())
+/// ```
 pub fn maps(images: &Array<C32>, radius: usize) -> Result<Array<C32>> {
     let planes = 0..zyx(images)?.1[0];
     let mut whole = Covariance::new(images.device(), images.shape()[0])?;
@@ -88,6 +103,22 @@ pub fn maps(images: &Array<C32>, radius: usize) -> Result<Array<C32>> {
 /// the whole image's [`Covariance`]. Each plane has the bits that [`maps`] gives it with that reference.
 ///
 /// Errors: as [`maps`], planes that are not in the slab, a reference of other coils or of another device.
+///
+/// ```
+/// use rayspin_core::C32;
+/// use rayspin_device::{Array, Device};
+/// use rayspin_kernels::walsh::{Covariance, maps, slab};
+///
+/// let device = Device::cpu()?;
+/// let images = (0..2 * 5 * 4 * 4).map(|i| C32::new((i % 7) as f32, (i % 3) as f32)).collect();
+/// let images = Array::from_vec(&device, &[2, 5, 4, 4], images)?; // [coil, z, y, x]
+/// let mut covariance = Covariance::new(&device, 2)?;
+/// covariance.add(&images)?;
+/// let part = slab(&images, 2..3, 1, &covariance.principal()?)?.to_vec()?; // one plane
+/// let whole = maps(&images, 1)?.to_vec()?;
+/// assert_eq!((&part[..16], &part[16..]), (&whole[32..48], &whole[112..128]));
+/// # Ok::<(), rayspin_core::Error>(())
+/// ```
 pub fn slab(
     images: &Array<C32>,
     planes: Range<usize>,
@@ -119,6 +150,20 @@ fn zyx(images: &Array<C32>) -> Result<(usize, [usize; 3])> {
 }
 
 /// Σ_x m(x) m(x)ᴴ of coil images, added up part by part.
+///
+/// ```
+/// use rayspin_core::C32;
+/// use rayspin_device::{Array, Device};
+/// use rayspin_kernels::walsh::Covariance;
+///
+/// let device = Device::cpu()?;
+/// let mut covariance = Covariance::new(&device, 2)?;
+/// let images = Array::from_vec(&device, &[2, 2], [3.0, 6.0, 4.0, 8.0].map(C32::from).to_vec())?; // [coil, x]
+/// covariance.add(&images)?;
+/// let principal = covariance.principal()?.to_vec()?;
+/// assert!((principal[0].norm() - 0.6).abs() < 1e-4 && (principal[1].norm() - 0.8).abs() < 1e-4);
+/// # Ok::<(), rayspin_core::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct Covariance {
     device: Device,

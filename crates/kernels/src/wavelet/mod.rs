@@ -60,6 +60,16 @@ pub struct Level {
 }
 
 /// The shape, the filter and the levels of a transform.
+///
+/// ```
+/// use rayspin_kernels::wavelet::{Family, Plan};
+///
+/// let plan = Plan::new(&[40, 17], Family::Haar)?;
+/// assert_eq!(plan.levels()[0].split, [true, true]);
+/// assert_eq!(plan.levels()[1].size, [20, 8]); // of 17 elements one is set aside
+/// assert_eq!(plan.levels()[1].split, [true, false]); // 8 elements are too few
+/// # Ok::<(), rayspin_core::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Plan {
     shape: Vec<usize>,
@@ -156,6 +166,23 @@ impl Plan {
 ///
 /// I. Daubechies, *Orthonormal bases of compactly supported wavelets*, Comm Pure Appl Math 41:909, 1988; S. G. Mallat,
 /// *A theory for multiresolution signal decomposition*, IEEE PAMI 11:674, 1989.
+///
+/// ```
+/// use rayspin_core::C32;
+/// use rayspin_device::{Array, Device};
+/// use rayspin_kernels::vector::norm_squared;
+/// use rayspin_kernels::wavelet::{Family, Wavelet};
+///
+/// let device = Device::cpu()?;
+/// let wavelet = Wavelet::<f32>::new(&[32, 20], Family::Daubechies2, None)?;
+/// let image = Array::from_vec(&device, &[32, 20], (0..640).map(|i| C32::from((i % 20) as f32)).collect())?;
+/// let (mut coefficients, mut back) = (image.try_clone()?, image.try_clone()?);
+/// wavelet.forward(&[3, 1], &image, &mut coefficients)?;
+/// assert!((norm_squared(&coefficients)? / norm_squared(&image)? - 1.0).abs() < 1e-5); // orthogonal
+/// wavelet.inverse(&[3, 1], &coefficients, &mut back)?;
+/// assert!(back.to_vec()?.iter().zip(&image.to_vec()?).all(|(a, b)| (a - b).norm() < 1e-4));
+/// # Ok::<(), rayspin_core::Error>(())
+/// ```
 pub struct Wavelet<R: Real> {
     plan: Plan,
     free: Mutex<Vec<Vec<Complex<R>>>>,

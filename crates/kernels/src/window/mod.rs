@@ -18,6 +18,16 @@ use rayspin_device::{Array, Backend, Device};
 /// Products are formed in f64 except for the product with the last axis. The result has the same bits on every device.
 ///
 /// Errors: `known` of another shape, or memory.
+///
+/// ```
+/// use rayspin_device::Device;
+/// use rayspin_kernels::window::separable;
+///
+/// let window = separable::<f32>(&Device::cpu()?, &[vec![1.0, 0.5], vec![1.0, 2.0, 3.0]], None)?;
+/// assert_eq!(window.shape(), [2, 3]);
+/// assert_eq!(window.to_vec()?, [1.0, 2.0, 3.0, 0.5, 1.0, 1.5]);
+/// # Ok::<(), rayspin_core::Error>(())
+/// ```
 pub fn separable<R: Real>(
     device: &Device,
     profiles: &[Vec<f64>],
@@ -65,6 +75,16 @@ pub fn separable<R: Real>(
 /// 1 where `known` is true, 0 elsewhere. A GPU gets one byte for each element.
 ///
 /// Errors: memory.
+///
+/// ```
+/// use ndarray::array;
+/// use rayspin_device::Device;
+/// use rayspin_kernels::window::indicator;
+///
+/// let known = array![true, false, true].into_dyn();
+/// assert_eq!(indicator::<f32>(&Device::cpu()?, known.view())?.to_vec()?, [1.0, 0.0, 1.0]);
+/// # Ok::<(), rayspin_core::Error>(())
+/// ```
 pub fn indicator<R: Real>(device: &Device, known: ArrayViewD<'_, bool>) -> Result<Array<R>> {
     let mut out = Array::zeros(device, known.shape())?;
     if out.is_empty() {
