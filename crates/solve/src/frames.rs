@@ -168,6 +168,21 @@ impl Proximal<f32> for NuclearNorm {
 ///
 /// The proximal map is exact: T, a soft threshold, Tᴴ. T is applied as a matrix over frames, so the work grows with frames²
 /// voxels for any number of frames. The frequency 0 counts like all others.
+///
+/// ```
+/// use rayspin_core::C32;
+/// use rayspin_device::{Array, Device};
+/// use rayspin_solve::{Proximal, TemporalFourier};
+///
+/// let device = Device::cpu()?;
+/// let mut still = Array::from_vec(&device, &[4, 5], vec![C32::ONE; 20])?; // [frame, x]
+/// let mut penalty = TemporalFourier::new(&device, still.shape())?;
+/// // Each of 5 voxels has one temporal frequency, of magnitude √4 = 2, which the threshold ½ lowers to 1.5.
+/// let sum = penalty.apply(0.5, &mut still)?;
+/// assert!((sum - 5.0 * 1.5).abs() < 1e-5);
+/// assert!(still.to_vec()?.iter().all(|v| (v - 0.75).norm() < 1e-6));
+/// # Ok::<(), rayspin_core::Error>(())
+/// ```
 pub struct TemporalFourier<R: Real> {
     forward: Array<Complex<R>>,
     inverse: Array<Complex<R>>,

@@ -37,6 +37,25 @@ pub struct LeastSquaresResult<R: Real> {
 ///
 /// Errors: a λ that is negative or not finite; shapes; an FᴴF that is 0; errors of [`cg`](crate::cg) and
 /// [`largest_eigenvalue`].
+///
+/// ```
+/// use rayspin_core::Monitor;
+/// use rayspin_device::Device;
+/// use rayspin_linop::{Fourier, LinearOp, Sense, random};
+/// use rayspin_solve::{LeastSquaresOptions, least_squares};
+///
+/// let device = Device::cpu()?;
+/// let maps = random::<f32>(&device, &[4, 8, 8], 1)?; // [coil, y, x]
+/// let encode = Fourier::new(&device, &[4], &[8, 8])?.compose(Sense::new(maps)?)?;
+/// let image = random(&device, &[8, 8], 2)?;
+/// let rhs = encode.adjoint(&encode.forward(&image)?)?;
+/// let mut options = LeastSquaresOptions::default();
+/// (options.cg.max_iterations, options.cg.tolerance) = (100, 1e-6);
+/// let found = least_squares(&encode.normal_op(), &rhs, 0.0, &[], &options, &Monitor::silent())?;
+/// let solution = found.cg.solution.to_vec()?;
+/// assert!(solution.iter().zip(&image.to_vec()?).all(|(a, b)| (a - b).norm() < 1e-2));
+/// # Ok::<(), rayspin_core::Error>(())
+/// ```
 pub fn least_squares<'w, R: Real>(
     normal: &dyn LinearOp<R>,
     rhs: &Array<Complex<R>>,

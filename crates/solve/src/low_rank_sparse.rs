@@ -128,6 +128,15 @@ pub fn low_rank_plus_sparse<'w>(
 /// voxels, in addition to the operator and Fᴴd. These are 68 bytes for each number of the series, on the device that holds
 /// it, and matrices over frames. The GPU's bytes are exact except for the rounding of its allocations and the partial sums
 /// of scalars. The host's bytes are an upper estimate.
+///
+/// ```
+/// use rayspin_device::Device;
+/// use rayspin_solve::low_rank_plus_sparse_memory;
+///
+/// let (host, gpu) = low_rank_plus_sparse_memory(&Device::cpu()?, 20, 128 * 128);
+/// assert!(host >= 68 * 20 * 128 * 128 && gpu == 0);
+/// # Ok::<(), rayspin_core::Error>(())
+/// ```
 pub fn low_rank_plus_sparse_memory(device: &Device, frames: usize, voxels: usize) -> (u64, u64) {
     let values = NuclearNorm::memory_beside(device, frames, voxels);
     let spectrum = TemporalFourier::<f32>::memory_beside(device, frames, voxels);

@@ -7,6 +7,25 @@ use rayspin_linop::LinearOp;
 use crate::least_squares::Regularised;
 
 /// The data term ½⟨x, Ax⟩ − Re⟨b, x⟩. For A = FᴴF and b = Fᴴd it equals ½‖Fx − d‖² up to a constant.
+///
+/// ```
+/// use rayspin_core::Monitor;
+/// use rayspin_device::Device;
+/// use rayspin_linop::{Fourier, LinearOp, Wavelet, WaveletFamily, random};
+/// use rayspin_solve::{FistaOptions, Problem, WaveletSparsity, fista};
+///
+/// let device = Device::cpu()?;
+/// let encode = Fourier::<f32>::new(&device, &[], &[16, 16])?;
+/// let samples = random(&device, &[16, 16], 1)?;
+/// let rhs = encode.adjoint(&samples)?;
+/// let normal = encode.normal_op();
+/// let problem = Problem { normal: &normal, rhs: &rhs, largest_eigenvalue: 1.0 };
+/// let wavelet = Wavelet::new(&[16, 16], WaveletFamily::Haar)?;
+/// let mut penalty = WaveletSparsity::new(&device, wavelet, None)?;
+/// let found = fista(&problem, None, 0.1, &mut penalty, &FistaOptions::default(), &Monitor::silent())?;
+/// assert!(found.objective.last() < Some(&0.0)); // the image 0 has the objective 0
+/// # Ok::<(), rayspin_core::Error>(())
+/// ```
 #[derive(Clone, Copy)]
 pub struct Problem<'a, R: Real> {
     /// A, Hermitian positive semidefinite; only its forward map is used.

@@ -7,6 +7,28 @@ use rayspin_kernels::{shrink, vector};
 use rayspin_linop::{LinearOp, Wavelet};
 
 /// A convex penalty g, given by its proximal map.
+///
+/// ```
+/// use num_complex::Complex;
+/// use rayspin_core::{C32, Result};
+/// use rayspin_device::{Array, Device};
+/// use rayspin_kernels::vector;
+/// use rayspin_solve::Proximal;
+///
+/// /// g(x) = ½‖x‖². Its proximal map is x / (1 + t).
+/// struct Ridge;
+/// impl Proximal<f32> for Ridge {
+///     fn apply(&mut self, t: f64, x: &mut Array<Complex<f32>>) -> Result<f64> {
+///         vector::scale((1.0 / (1.0 + t)).into(), x)?;
+///         Ok(0.5 * vector::norm_squared(x)?)
+///     }
+/// }
+///
+/// let mut x = Array::from_vec(&Device::cpu()?, &[2], vec![C32::new(3.0, 0.0); 2])?;
+/// assert_eq!(Ridge.apply(2.0, &mut x)?, 1.0);
+/// assert_eq!(x.to_vec()?, [C32::ONE; 2]);
+/// # Ok::<(), rayspin_core::Error>(())
+/// ```
 pub trait Proximal<R: Real> {
     /// x ← argmin_u ½‖u − x‖² + t g(u), exactly or to the penalty's accuracy. Returns g of the result.
     fn apply(&mut self, t: f64, x: &mut Array<Complex<R>>) -> Result<f64>;
@@ -20,6 +42,24 @@ pub trait Proximal<R: Real> {
 /// recursive cycle spinning*, ICIP 2002). g then differs a little between applications. Shifts are fractions of the image's
 /// sides. They start at a random shift and follow an additive recurrence that fills the torus evenly, so that a few
 /// applications in a row cover all of it (M. Roberts, *The unreasonable effectiveness of quasirandom sequences*, 2018).
+///
+/// ```
+/// use rayspin_core::C32;
+/// use rayspin_device::{Array, Device};
+/// use rayspin_linop::{LinearOp, Wavelet, WaveletFamily, random};
+/// use rayspin_solve::{Proximal, WaveletSparsity};
+///
+/// let device = Device::cpu()?;
+/// let wavelet = Wavelet::new(&[16, 16], WaveletFamily::Haar)?;
+/// let mut penalty = WaveletSparsity::new(&device, wavelet, None)?;
+/// let mut flat = Array::from_vec(&device, &[16, 16], vec![C32::ONE; 256])?;
+/// assert!(penalty.apply(10.0, &mut flat)? < 1e-3); // a flat image has no details
+/// assert!(flat.to_vec()?.iter().all(|v| (v - 1.0).norm() < 1e-5)); // and stays
+/// let mut noise = random::<f32>(&device, &[16, 16], 1)?;
+/// let small = penalty.apply(1.0, &mut noise)?;
+/// assert!(penalty.apply(0.1, &mut noise)? < small);
+/// # Ok::<(), rayspin_core::Error>(())
+/// ```
 pub struct WaveletSparsity<R: Real> {
     wavelet: Wavelet<R>,
     details: Array<R>,
@@ -86,6 +126,23 @@ impl<R: Real> Proximal<R> for WaveletSparsity<R> {
 ///
 /// A. Beck, M. Teboulle, *Fast gradient-based algorithms for constrained total variation image denoising and deblurring
 /// problems*, IEEE Trans Image Process 18:2419, 2009.
+///
+/// ```
+/// use rayspin_core::C32;
+/// use rayspin_device::{Array, Device};
+/// use rayspin_linop::FiniteDifference;
+/// use rayspin_solve::{Proximal, TotalVariation};
+///
+/// let device = Device::cpu()?;
+/// let differences = FiniteDifference::new(&[8])?;
+/// let mut penalty = TotalVariation::new(&device, &differences, differences.bound(), 200)?;
+/// let mut step = Array::from_vec(&device, &[8], (0..8).map(|i| C32::new((i / 4) as f32, 0.0)).collect())?;
+/// // t = 0.4 brings the two halves of 4 voxels nearer by 0.4/4 each: the step 1 becomes 0.8.
+/// let variation = penalty.apply(0.4, &mut step)?;
+/// assert!((variation - 0.8).abs() < 1e-3);
+/// assert!((step.to_vec()?[0] - 0.1).norm() < 1e-3);
+/// # Ok::<(), rayspin_core::Error>(())
+/// ```
 pub struct TotalVariation<'a, R: Real> {
     differences: &'a dyn LinearOp<R>,
     bound: f64,

@@ -6,6 +6,18 @@ use rayspin_core::{C64, Error, Result};
 /// The lower triangular L with A = L Lᴴ and a positive diagonal; reads the lower triangle of A only.
 ///
 /// Errors: A is not square, or not positive definite.
+///
+/// ```
+/// use ndarray::array;
+/// use rayspin_core::C64;
+/// use rayspin_solve::dense::cholesky::cholesky;
+///
+/// let a = array![[4.0, 2.0], [2.0, 5.0]].mapv(C64::from);
+/// let l = cholesky("noise covariance", a.view())?;
+/// assert_eq!(l, array![[2.0, 0.0], [1.0, 2.0]].mapv(C64::from));
+/// assert!(cholesky("noise covariance", a.mapv(|v| -v).view()).is_err()); // not positive definite
+/// # Ok::<(), rayspin_core::Error>(())
+/// ```
 pub fn cholesky(what: &str, a: ArrayView2<'_, C64>) -> Result<Array2<C64>> {
     let (n, columns) = a.dim();
     if n != columns {
@@ -36,6 +48,15 @@ pub fn cholesky(what: &str, a: ArrayView2<'_, C64>) -> Result<Array2<C64>> {
 }
 
 /// L⁻¹ of a lower triangular L with a positive diagonal.
+///
+/// ```
+/// use ndarray::array;
+/// use rayspin_core::C64;
+/// use rayspin_solve::dense::cholesky::inverse;
+///
+/// let l = array![[2.0, 0.0], [1.0, 2.0]].mapv(C64::from);
+/// assert_eq!(inverse(l.view()).dot(&l), array![[1.0, 0.0], [0.0, 1.0]].mapv(C64::from));
+/// ```
 pub fn inverse(l: ArrayView2<'_, C64>) -> Array2<C64> {
     let n = l.nrows();
     let mut out = Array2::<C64>::zeros((n, n));
@@ -52,6 +73,17 @@ pub fn inverse(l: ArrayView2<'_, C64>) -> Array2<C64> {
 /// L with L Lᴴ = Ψ/m, where m is the mean diagonal of a noise covariance Ψ.
 ///
 /// Errors: Ψ is not `[coils, coils]`, finite, Hermitian and positive definite.
+///
+/// ```
+/// use ndarray::array;
+/// use rayspin_core::C64;
+/// use rayspin_solve::dense::cholesky::unit_covariance_factor;
+///
+/// let noise = array![[4.0, 0.0], [0.0, 12.0]].mapv(C64::from); // mean diagonal 8
+/// let l = unit_covariance_factor(noise.view(), 2)?;
+/// assert!((l[(0, 0)].norm_sqr() - 0.5).abs() < 1e-12 && (l[(1, 1)].norm_sqr() - 1.5).abs() < 1e-12);
+/// # Ok::<(), rayspin_core::Error>(())
+/// ```
 pub fn unit_covariance_factor(matrix: ArrayView2<'_, C64>, coils: usize) -> Result<Array2<C64>> {
     let what = "noise covariance";
     rayspin_core::expect_shape(what, &[coils, coils], matrix.shape())?;
@@ -75,6 +107,19 @@ pub fn unit_covariance_factor(matrix: ArrayView2<'_, C64>, coils: usize) -> Resu
 }
 
 /// Solves L Lᴴ x = b in place, for an L from [`cholesky()`] and a b of its size.
+///
+/// ```
+/// use ndarray::array;
+/// use rayspin_core::C64;
+/// use rayspin_solve::dense::cholesky::{cholesky, solve};
+///
+/// let a = array![[4.0, 2.0], [2.0, 5.0]].mapv(C64::from);
+/// let l = cholesky("covariance", a.view())?;
+/// let mut x = [C64::from(8.0), C64::from(12.0)];
+/// solve(l.view(), &mut x);
+/// assert_eq!(x, [C64::from(1.0), C64::from(2.0)]);
+/// # Ok::<(), rayspin_core::Error>(())
+/// ```
 pub fn solve(l: ArrayView2<'_, C64>, b: &mut [C64]) {
     let n = b.len();
     for i in 0..n {

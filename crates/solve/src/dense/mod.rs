@@ -73,6 +73,20 @@ impl Gram {
 
 /// Σ_r y yᴴ with y_a = v\[r + c_a\] over the rows r, where v are the values of an array and c its `columns`. Arrays on a GPU
 /// are summed there.
+///
+/// ```
+/// use rayspin_core::{C32, C64};
+/// use rayspin_device::{Array, Device};
+/// use rayspin_kernels::gram::Rows;
+/// use rayspin_solve::dense::covariance;
+///
+/// // Two coils of three samples, [coil, sample]: a row is a sample, and the columns begin at 0 and 3.
+/// let values = [1.0, 2.0, 3.0, 0.0, 1.0, 0.0].map(|v| C32::new(v, 0.0)).to_vec();
+/// let values = Array::from_vec(&Device::cpu()?, &[2, 3], values)?;
+/// let sum = covariance(&values, Rows::First(3), &[0, 3])?;
+/// assert_eq!((sum[(0, 0)], sum[(0, 1)], sum[(1, 1)]), (C64::from(14.0), C64::from(2.0), C64::ONE));
+/// # Ok::<(), rayspin_core::Error>(())
+/// ```
 pub fn covariance(values: &Array<C32>, rows: Rows<'_>, columns: &[u32]) -> Result<Matrix> {
     let (device, n) = (values.device(), columns.len());
     if let Backend::Cuda(_) = device.backend() {
@@ -105,6 +119,19 @@ pub fn covariance_memory(device: &Device, rows: Rows<'_>, columns: usize) -> (u6
 /// Eigenvalues of a Hermitian matrix, largest first, and their unit eigenvectors as columns.
 ///
 /// Errors: [`Error::Numerical`] if the iteration does not converge, for example because numbers are not finite.
+///
+/// ```
+/// use rayspin_core::C64;
+/// use rayspin_device::Device;
+/// use rayspin_solve::dense::{Matrix, eigen};
+///
+/// // [[2, i], [−i, 2]]
+/// let a = Matrix::from_fn(2, 2, |i, j| if i == j { C64::from(2.0) } else { C64::new(0.0, j as f64 - i as f64) });
+/// let (values, vectors) = eigen(&Device::cpu()?, &a)?;
+/// assert!((values[0] - 3.0).abs() < 1e-12 && (values[1] - 1.0).abs() < 1e-12);
+/// assert!((vectors[(0, 0)].norm() - 0.5f64.sqrt()).abs() < 1e-12);
+/// # Ok::<(), rayspin_core::Error>(())
+/// ```
 pub fn eigen(device: &Device, a: &Matrix) -> Result<(Vec<f64>, Matrix)> {
     on_threads(device, || eigen_here(a))
 }
@@ -118,11 +145,34 @@ fn eigen_here(a: &Matrix) -> Result<(Vec<f64>, Matrix)> {
 }
 
 /// [`eigen`] of many small matrices, one on each thread.
+///
+/// ```
+/// use rayspin_core::C64;
+/// use rayspin_device::Device;
+/// use rayspin_solve::dense::{Matrix, eigen_of_each};
+///
+/// let diagonal = |a: f64, b: f64| Matrix::from_fn(2, 2, |i, j| C64::from([[a, 0.0], [0.0, b]][i][j]));
+/// let found = eigen_of_each(&Device::cpu()?, &[diagonal(1.0, 4.0), diagonal(3.0, 2.0)])?;
+/// assert_eq!(found.iter().map(|(values, _)| values.clone()).collect::<Vec<_>>(), [[4.0, 1.0], [3.0, 2.0]]);
+/// # Ok::<(), rayspin_core::Error>(())
+/// ```
 pub fn eigen_of_each(device: &Device, all: &[Matrix]) -> Result<Vec<(Vec<f64>, Matrix)>> {
     on_threads(device, || all.par_iter().map(eigen_here).collect())
 }
 
 /// V Vᴴ. Errors: memory.
+///
+/// ```
+/// use rayspin_core::C64;
+/// use rayspin_device::Device;
+/// use rayspin_solve::dense::{Matrix, projector};
+///
+/// let v = Matrix::from_fn(3, 1, |i, _| C64::from([0.6, 0.0, 0.8][i])); // one unit column
+/// let p = projector(&Device::cpu()?, &v)?;
+/// assert!((&p * &p - &p).norm_max() < 1e-12);
+/// assert!((&p * &v - &v).norm_max() < 1e-12);
+/// # Ok::<(), rayspin_core::Error>(())
+/// ```
 pub fn projector(device: &Device, v: &Matrix) -> Result<Matrix> {
     on_threads(device, || Ok(v * v.adjoint()))
 }
@@ -136,6 +186,19 @@ pub fn panel_bytes(columns: usize) -> u64 {
 /// Solves (A + μ I) X = B for X, with a Hermitian A. μ is `ridge` times the mean diagonal of A.
 ///
 /// Errors: the sum is not positive definite.
+///
+/// ```
+/// use rayspin_core::C64;
+/// use rayspin_device::Device;
+/// use rayspin_solve::dense::{Matrix, solve};
+///
+/// let a = Matrix::from_fn(2, 2, |i, j| C64::from([[1.0, 0.0], [0.0, 3.0]][i][j]));
+/// let b = Matrix::from_fn(2, 1, |i, _| C64::from([2.0, 4.0][i]));
+/// // The mean diagonal is 2, so the ridge ½ adds 1 to the diagonal.
+/// let x = solve(&Device::cpu()?, a, 0.5, &b)?;
+/// assert!((x[(0, 0)] - 1.0).norm() < 1e-12 && (x[(1, 0)] - 1.0).norm() < 1e-12);
+/// # Ok::<(), rayspin_core::Error>(())
+/// ```
 pub fn solve(device: &Device, mut a: Matrix, ridge: f64, b: &Matrix) -> Result<Matrix> {
     let n = a.ncols();
     let mean = (0..n).map(|i| a[(i, i)].re).sum::<f64>() / n.max(1) as f64;
@@ -152,6 +215,16 @@ pub fn solve(device: &Device, mut a: Matrix, ridge: f64, b: &Matrix) -> Result<M
 /// The unitary matrix nearest to A: U Vᴴ for A = U Σ Vᴴ.
 ///
 /// Errors: singular values that do not converge.
+///
+/// ```
+/// use rayspin_core::C64;
+/// use rayspin_solve::dense::{Matrix, nearest_unitary};
+///
+/// let a = Matrix::from_fn(2, 2, |i, j| C64::from([[0.0, 5.0], [-2.0, 0.0]][i][j]));
+/// let q = nearest_unitary(&a)?;
+/// assert!((q[(0, 1)] - 1.0).norm() < 1e-12 && (q[(1, 0)] + 1.0).norm() < 1e-12);
+/// # Ok::<(), rayspin_core::Error>(())
+/// ```
 pub fn nearest_unitary(a: &Matrix) -> Result<Matrix> {
     let svd = a.thin_svd().map_err(|_| broke("singular values", "the iteration does not converge"))?;
     Ok(svd.U() * svd.V().adjoint())
