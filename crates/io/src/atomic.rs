@@ -19,6 +19,19 @@ fn in_flight() -> MutexGuard<'static, BTreeSet<PathBuf>> {
 ///
 /// A Ctrl-C handler calls it just before it ends the process. A write that is under way and goes on afterwards fails
 /// with [`Error::Write`]; the file it was to replace stays as it was.
+///
+/// ```
+/// use rayspin_io::atomic::{remove_in_flight, write_stream_atomically};
+///
+/// # let folder = tempfile::tempdir()?;
+/// let file = folder.path().join("notes.txt");
+/// let broken_off = write_stream_atomically(&file, |_| {
+///     assert_eq!(remove_in_flight(), 1); // Ctrl-C, while the file is being written
+///     Ok(())
+/// });
+/// assert!(broken_off.is_err() && !file.exists());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn remove_in_flight() -> usize {
     let files = std::mem::take(&mut *in_flight());
     files.iter().filter(|file| fs::remove_file(file).is_ok()).count()
@@ -29,6 +42,20 @@ pub fn remove_in_flight() -> usize {
 ///
 /// What a killed process left of an earlier write to `path` is removed. A link at `path` is followed. Errors: [`Error::Write`] when the folder does not exist or may not be written, or when
 /// `path` is not a regular file; whatever `write` returns.
+///
+/// ```
+/// use rayspin_io::{Error, atomic::write_atomically};
+///
+/// # let folder = tempfile::tempdir()?;
+/// let file = folder.path().join("notes.txt");
+/// let text = |text: &'static str| {
+///     move |temporary: &std::path::Path| std::fs::write(temporary, text).map_err(|e| Error::write(temporary, e))
+/// };
+/// write_atomically(&file, text("first"))?;
+/// assert!(write_atomically(&file, |_| Err::<(), _>(Error::unsupported("notes.txt", "a second line"))).is_err());
+/// assert_eq!(std::fs::read_to_string(&file)?, "first"); // a failed write changes nothing
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn write_atomically<T>(path: &Path, write: impl FnOnce(&Path) -> Result<T>) -> Result<T> {
     let fail = |source| Error::write(path, source);
     let target = Target::of(path).map_err(fail)?;

@@ -279,6 +279,13 @@ pub(crate) fn any_of(words: &[&str]) -> String {
 }
 
 /// The format that the name of an output stands for. Errors: an ending of none that `of` chooses.
+///
+/// ```
+/// use rayspin_io::{Format, expect_ending};
+/// assert_eq!(expect_ending("out/image.nii.gz", Format::writes_images)?.name, "NIfTI");
+/// assert!(expect_ending("out/image.tiff", Format::writes_images).is_err());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn expect_ending(path: impl AsRef<Path>, of: impl Fn(&Format) -> bool) -> Result<&'static Format> {
     let path = path.as_ref();
     Format::of_name(path).filter(|format| of(format)).ok_or_else(|| {
@@ -291,6 +298,18 @@ pub fn expect_ending(path: impl AsRef<Path>, of: impl Fn(&Format) -> bool) -> Re
 
 /// The files that a path stands for: the two of a BART array, whichever of them or their common name it is; else the one
 /// ([`Input::file`]).
+///
+/// ```
+/// use ndarray::ArrayD;
+/// use rayspin_core::C32;
+/// use rayspin_io::{cfl, parts};
+///
+/// # let folder = tempfile::tempdir()?;
+/// let head = folder.path().join("head");
+/// cfl::write(&head, ArrayD::from_elem(vec![6, 5], C32::ONE).view())?;
+/// assert_eq!(parts(&head).len(), 2); // head.cfl and head.hdr
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn parts(path: impl AsRef<Path>) -> Vec<PathBuf> {
     let path = Input::of(path).file;
     match Format::of_name(&path).or_else(|| of_common_name(&path)).and_then(|format| format.parts) {
@@ -371,12 +390,39 @@ fn unknown(path: &Path, found: &str) -> Error {
 /// What the header of a file says, under labels; nothing of formats whose images and scans tell it.
 ///
 /// Errors: as [`detect`], and errors of the format's reader.
+///
+/// ```
+/// use ndarray::array;
+/// use rayspin_io::{Detail, describe, npy};
+///
+/// # let folder = tempfile::tempdir()?;
+/// let file = folder.path().join("a.npy");
+/// npy::write(&file, array![[1.0f32, 2.0, 3.0]].view())?;
+/// let header = describe(&file)?;
+/// assert!(header.iter().any(|(_, detail)| *detail == Detail::Sizes(vec![1, 3])));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn describe(path: impl AsRef<Path>) -> Result<Vec<(String, Detail)>> {
     let path = &Input::of(path).file;
     detect(path)?.describe.map_or_else(|| Ok(Vec::new()), |describe| describe(path))
 }
 
 /// What a file holds under names; none in a format whose files hold one thing. Errors: as [`describe`].
+///
+/// ```
+/// use ndarray::array;
+/// use rayspin_io::names;
+///
+/// # let folder = tempfile::tempdir()?;
+/// let file = folder.path().join("both.npz");
+/// let mut archive = ndarray_npy::NpzWriter::new(std::fs::File::create(&file)?);
+/// archive.add_array("kspace", &array![1.0f32, 2.0])?;
+/// archive.add_array("trajectory", &array![0.5f64])?;
+/// archive.finish()?;
+/// let held: Vec<String> = names(&file)?.into_iter().map(|held| held.name).collect();
+/// assert_eq!(held, ["kspace", "trajectory"]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn names(path: impl AsRef<Path>) -> Result<Vec<Held>> {
     let path = &Input::of(path).file;
     detect(path)?.names.map_or_else(|| Ok(Vec::new()), |names| names(path))

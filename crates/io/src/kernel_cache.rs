@@ -20,6 +20,20 @@ const HEADER: usize = 8 + 32 + 8 + 32;
 const ENDING: &str = "rayspin-kernel";
 
 /// The folder.
+///
+/// ```
+/// use rayspin_io::kernel_cache::KernelCache;
+/// use rayspin_mri::recon::KernelStore;
+///
+/// # let folder = tempfile::tempdir()?;
+/// let cache = KernelCache::new(folder.path().join("kernels"))?;
+/// let (key, mut notes) = ([7; 32], Vec::new());
+/// assert_eq!(cache.load(&key, 2, &mut notes), None);
+/// cache.keep(&key, &[1.0, 2.0], &mut notes);
+/// assert_eq!(cache.load(&key, 2, &mut notes), Some(vec![1.0, 2.0]));
+/// assert_eq!((cache.size().0, notes.len()), (1, 0));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct KernelCache {
     folder: PathBuf,

@@ -50,6 +50,19 @@ pub fn write_grey(path: impl AsRef<Path>, picture: ArrayView2<'_, u8>) -> Result
 }
 
 /// Writes a colour picture `[row, column, 3]` in sRGB. Errors: another last axis, and as [`write_grey`].
+///
+/// ```
+/// use ndarray::Array3;
+/// use rayspin_io::{detect, png};
+///
+/// # let folder = tempfile::tempdir()?;
+/// let file = folder.path().join("red.png");
+/// let red = Array3::from_shape_fn((4, 6, 3), |(_, _, channel)| if channel == 0 { 255 } else { 0 });
+/// png::write_rgb(&file, red.view())?;
+/// assert_eq!(detect(&file)?.name, "PNG picture");
+/// assert!(png::write_rgb(&file, Array3::zeros((4, 6, 2)).view()).is_err()); // two channels
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn write_rgb(path: impl AsRef<Path>, picture: ArrayView3<'_, u8>) -> Result<()> {
     let (height, width, channels) = picture.dim();
     if channels != 3 {

@@ -158,6 +158,21 @@ pub(crate) fn read_arrays(path: &Path, options: &ScanOptions, beyond: Beyond) ->
 }
 
 /// Whether a file holds a raw scan with a header, and not images or arrays alone. Errors: as [`detect`], and a damaged file.
+///
+/// ```
+/// use rayspin_core::Monitor;
+/// use rayspin_io::{WriteOptions, holds_scan, ismrmrd, write_image, write_scan};
+/// use rayspin_mri::simulate::{SimulateOptions, simulate};
+///
+/// # let folder = tempfile::tempdir()?;
+/// let options = SimulateOptions { matrix: [16, 16, 1], ..SimulateOptions::default() };
+/// let simulation = simulate(&options, &Monitor::silent())?;
+/// let (raw, image) = (folder.path().join("raw.h5"), folder.path().join("image.h5"));
+/// write_scan(&raw, &simulation.scan, ismrmrd::Identity::LeaveOut)?;
+/// write_image(&image, &simulation.truth, &WriteOptions::default())?;
+/// assert_eq!((holds_scan(&raw)?, holds_scan(&image)?), (true, false));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn holds_scan(path: impl AsRef<Path>) -> Result<bool> {
     let input = Input::of(path);
     let name = input.name.as_deref();

@@ -75,6 +75,17 @@ impl Axes {
 /// How the dimensions of a BART array lie in Rayspin's arrays: what it takes to write such an array as it was read.
 ///
 /// The default is x, y, z in READ, PHS1, PHS2, and one frame.
+///
+/// ```
+/// use ndarray::ArrayD;
+/// use rayspin_core::C32;
+/// use rayspin_io::cfl::Layout;
+///
+/// let coils = ArrayD::from_elem(vec![1, 4, 1, 8, 6], C32::ONE); // [frame, coil, z, y, x]
+/// let array = Layout::default().to_bart(coils.view())?;
+/// assert_eq!(array.shape()[..5], [6, 8, 1, 4, 1]); // READ, PHS1, PHS2, COIL, MAPS
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Layout {
     /// Which image axis each BART dimension is.
@@ -148,6 +159,18 @@ impl Layout {
 }
 
 /// Cartesian k-space, coil images or images in Rayspin's order.
+///
+/// ```
+/// use ndarray::ArrayD;
+/// use rayspin_core::C32;
+/// use rayspin_io::cfl::Cartesian;
+///
+/// let array = ArrayD::from_shape_fn(vec![6, 8, 1, 4], |i| C32::from(i[0] as f32)); // READ, PHS1, PHS2, COIL
+/// let kspace = Cartesian::from_bart(array.view())?;
+/// assert_eq!(kspace.data.dim(), (1, 4, 1, 8, 6)); // [frame, coil, z, y, x]
+/// assert_eq!(kspace.data[[0, 2, 0, 3, 5]], C32::from(5.0));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Cartesian {
     /// `[frame, coil, z, y, x]`. Frames run through BART's dimensions from MAPS up, the first fastest.

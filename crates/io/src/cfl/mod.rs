@@ -96,6 +96,19 @@ pub fn file_pair(path: impl AsRef<Path>) -> (PathBuf, PathBuf) {
 }
 
 /// The dimensions that the header states, all sixteen. Errors: as [`read`].
+///
+/// ```
+/// use ndarray::ArrayD;
+/// use rayspin_core::C32;
+/// use rayspin_io::cfl;
+///
+/// # let folder = tempfile::tempdir()?;
+/// let head = folder.path().join("head"); // head.hdr and head.cfl
+/// cfl::write(&head, ArrayD::from_elem(vec![64, 32, 1, 8], C32::ONE).view())?;
+/// let dims = cfl::read_dims(&head)?;
+/// assert_eq!((dims.len(), dims[cfl::dim::READ], dims[cfl::dim::COIL]), (16, 64, 8));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn read_dims(path: impl AsRef<Path>) -> Result<[usize; DIMS]> {
     let (_, header) = file_pair(path);
     let file = File::open(&header).map_err(|e| Error::open(&header, e))?;
@@ -134,6 +147,20 @@ fn parse_dims(path: &Path, text: &str) -> Result<[usize; DIMS]> {
 ///
 /// Errors: either file missing, a header without dimensions or with numbers that are no sizes, dimensions whose product
 /// exceeds the address space, and a `.cfl` file whose size is not eight bytes times their product.
+///
+/// ```
+/// use ndarray::ArrayD;
+/// use rayspin_core::C32;
+/// use rayspin_io::cfl;
+///
+/// # let folder = tempfile::tempdir()?;
+/// let head = folder.path().join("head.cfl");
+/// let array = ArrayD::from_shape_fn(vec![6, 5], |i| C32::new(i[0] as f32, i[1] as f32));
+/// cfl::write(&head, array.view())?;
+/// let found = cfl::read(&head)?;
+/// assert_eq!((found.len(), found.iter().sum::<C32>()), (30, array.sum()));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn read(path: impl AsRef<Path>) -> Result<ArrayD<C32>> {
     let (data, header) = file_pair(&path);
     let dims = read_dims(&path)?;

@@ -8,6 +8,19 @@ use super::{DIMS, dim};
 /// Samples run along each readout, spoke after spoke. A third component that is zero throughout is dropped: the
 /// trajectory is then two-dimensional. Errors: another shape, an imaginary part that is not zero, a value that is not
 /// finite.
+///
+/// ```
+/// use ndarray::ArrayD;
+/// use rayspin_core::C32;
+/// use rayspin_io::cfl::trajectory_from_bart;
+///
+/// // Two spokes of five samples, [3, readout, spoke]: one along x, one along y.
+/// let spokes = |i: ndarray::IxDyn| C32::from(if i[0] == i[2] { i[1] as f32 - 2.0 } else { 0.0 });
+/// let trajectory = trajectory_from_bart(ArrayD::from_shape_fn(vec![3, 5, 2], spokes).view())?;
+/// assert_eq!((trajectory.samples(), trajectory.dims()), (10, 2)); // z is 0 throughout
+/// assert_eq!(trajectory.point(9), [0.0, 2.0]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn trajectory_from_bart(array: ArrayViewD<'_, C32>) -> Result<Trajectory> {
     let [components, readout, spokes, 1] = first_four("BART trajectory", "[3, readout, spoke]", &array)?
     else {
@@ -31,6 +44,19 @@ pub fn trajectory_from_bart(array: ArrayViewD<'_, C32>) -> Result<Trajectory> {
 
 /// A trajectory as BART has it, `[3, readout, spoke]`, missing components zero. Errors: samples that do not divide into
 /// readouts of this length.
+///
+/// ```
+/// use ndarray::Array2;
+/// use rayspin_core::Trajectory;
+/// use rayspin_io::cfl::{trajectory_from_bart, trajectory_to_bart};
+///
+/// let points = Array2::from_shape_fn((10, 2), |(i, dim)| if i / 5 == dim { i as f64 } else { 0.5 });
+/// let trajectory = Trajectory::from_cycles_per_fov(points)?;
+/// let array = trajectory_to_bart(&trajectory, 5)?; // readouts of 5 samples
+/// assert_eq!(array.shape()[..3], [3, 5, 2]);
+/// assert_eq!(trajectory_from_bart(array.view())?.points(), trajectory.points());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn trajectory_to_bart(trajectory: &Trajectory, readout: usize) -> Result<ArrayD<C32>> {
     let spokes = divide(trajectory.samples(), readout)?;
     let points = trajectory.points();
@@ -43,6 +69,17 @@ pub fn trajectory_to_bart(trajectory: &Trajectory, readout: usize) -> Result<Arr
 
 /// BART's non-Cartesian samples `[1, readout, spoke, coil]` as `[coil, sample]`, samples in the order of
 /// [`trajectory_from_bart`]. Errors: another shape.
+///
+/// ```
+/// use ndarray::ArrayD;
+/// use rayspin_core::C32;
+/// use rayspin_io::cfl::samples_from_bart;
+///
+/// let array = ArrayD::from_shape_fn(vec![1, 5, 2, 4], |i| C32::from((10 * i[3] + 5 * i[2] + i[1]) as f32));
+/// let samples = samples_from_bart(array.view())?; // [coil, sample]
+/// assert_eq!((samples.dim(), samples[[3, 7]].re), ((4, 10), 37.0));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn samples_from_bart(array: ArrayViewD<'_, C32>) -> Result<Array2<C32>> {
     let expected = "[1, readout, spoke, coil]";
     let [one, readout, spokes, coils] = first_four("BART samples", expected, &array)?;
@@ -55,6 +92,18 @@ pub fn samples_from_bart(array: ArrayViewD<'_, C32>) -> Result<Array2<C32>> {
 }
 
 /// Samples `[coil, sample]` as BART has them, `[1, readout, spoke, coil]`. Errors: as [`trajectory_to_bart`].
+///
+/// ```
+/// use ndarray::Array2;
+/// use rayspin_core::C32;
+/// use rayspin_io::cfl::{samples_from_bart, samples_to_bart};
+///
+/// let samples = Array2::from_shape_fn((4, 10), |(coil, i)| C32::new(coil as f32, i as f32));
+/// let array = samples_to_bart(samples.view(), 5)?;
+/// assert_eq!(array.shape()[..4], [1, 5, 2, 4]); // readouts of 5 samples, 2 spokes, 4 coils
+/// assert_eq!(samples_from_bart(array.view())?, samples);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn samples_to_bart(samples: ArrayView2<'_, C32>, readout: usize) -> Result<ArrayD<C32>> {
     let (coils, count) = samples.dim();
     let spokes = divide(count, readout)?;

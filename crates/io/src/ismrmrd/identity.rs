@@ -45,6 +45,23 @@ const HARMLESS: [&str; 20] = [
 const READ_STRINGS: [&str; 2] = ["trajectory_units", "protocol_name"];
 
 /// What a header says of the patient, the study and the place: the paths of elements and their texts.
+///
+/// ```
+/// use rayspin_io::ismrmrd::{identity_of, parse_header};
+///
+/// let space = "<matrixSize><x>32</x><y>32</y><z>1</z></matrixSize>\
+///     <fieldOfView_mm><x>220</x><y>220</y><z>5</z></fieldOfView_mm>";
+/// let xml = format!(
+///     "<ismrmrdHeader><subjectInformation><patientName>Doe</patientName></subjectInformation>\
+///     <encoding><encodedSpace>{space}</encodedSpace><reconSpace>{space}</reconSpace>\
+///     <encodingLimits/><trajectory>cartesian</trajectory></encoding></ismrmrdHeader>"
+/// );
+/// let (mut header, _notes) = parse_header("scan.h5", xml.as_bytes())?;
+/// header.xml = Some(xml);
+/// let told = identity_of(&header);
+/// assert_eq!((told.len(), told[0].1.as_str()), (1, "Doe"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn identity_of(header: &ScanHeader) -> Vec<(String, String)> {
     let removed = header.xml.as_deref().and_then(|xml| without_identity(xml).ok());
     removed.map(|(_, removed)| removed).unwrap_or_default()

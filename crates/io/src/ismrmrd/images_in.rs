@@ -33,6 +33,18 @@ struct ImageHead {
 /// The image series of `path`, as `group/series`: groups with a dataset `header` and a dataset `data` of five axes.
 ///
 /// Errors: not HDF5, or cut short.
+///
+/// ```
+/// use rayspin_core::{C32, Geometry, Image};
+/// use rayspin_io::ismrmrd::{ImageOptions, image_series, write_images};
+///
+/// # let folder = tempfile::tempdir()?;
+/// let image = Image::new(ndarray::ArrayD::from_elem(vec![1, 8, 6], C32::ONE), Geometry::default())?;
+/// let file = folder.path().join("image.h5");
+/// write_images(&file, &image, &ImageOptions::default())?;
+/// assert_eq!(image_series(&file)?, ["dataset/image_0"]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn image_series(path: impl AsRef<Path>) -> Result<Vec<String>> {
     let path = path.as_ref();
     Ok(series_of(&open(path)?))
@@ -43,6 +55,20 @@ pub fn image_series(path: impl AsRef<Path>) -> Result<Vec<String>> {
 ///
 /// Errors: no series or several and no `series` named, more than one channel, arrays that contradict the headers, values
 /// that are not numbers.
+///
+/// ```
+/// use rayspin_core::{C32, Geometry, Image};
+/// use rayspin_io::ismrmrd::{ImageOptions, read_images, write_images};
+///
+/// # let folder = tempfile::tempdir()?;
+/// let series = ndarray::ArrayD::from_elem(vec![3, 1, 8, 6], C32::from(2.0)); // [repetition, z, y, x]
+/// let image = Image::new(series, Geometry::default())?;
+/// let file = folder.path().join("image.h5");
+/// write_images(&file, &image, &ImageOptions::default())?;
+/// let (found, _notes) = read_images(&file, Some("dataset/image_0"))?;
+/// assert_eq!(found.data(), image.data());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn read_images(path: impl AsRef<Path>, series: Option<&str>) -> Result<(Image, Vec<String>)> {
     let path = path.as_ref();
     let file = open(path)?;
@@ -90,6 +116,20 @@ pub fn read_images(path: impl AsRef<Path>, series: Option<&str>) -> Result<(Imag
 /// The XML header as the scan model has it, and what had to be assumed. `path` is for the errors.
 ///
 /// Errors: no well-formed document, another root, no encoding, or values out of range.
+///
+/// ```
+/// use rayspin_io::ismrmrd::parse_header;
+///
+/// let space = "<matrixSize><x>32</x><y>24</y><z>1</z></matrixSize>\
+///     <fieldOfView_mm><x>220</x><y>180</y><z>5</z></fieldOfView_mm>";
+/// let xml = format!(
+///     "<ismrmrdHeader><encoding><encodedSpace>{space}</encodedSpace><reconSpace>{space}</reconSpace>\
+///     <encodingLimits/><trajectory>radial</trajectory></encoding></ismrmrdHeader>"
+/// );
+/// let (header, _notes) = parse_header("scan.h5", xml.as_bytes())?;
+/// assert_eq!(header.encodings[0].recon.matrix, [32, 24, 1]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn parse_header(
     path: impl AsRef<Path>,
     xml: &[u8],

@@ -88,6 +88,25 @@ pub fn read(path: impl AsRef<Path>) -> Result<Scan> {
 ///
 /// Errors: as [`read`]; [`rayspin_core::Error::Memory`] when the scan does not fit the limit;
 /// [`rayspin_core::Error::Interrupted`].
+///
+/// ```
+/// use rayspin_core::Monitor;
+/// use rayspin_io::ismrmrd::{Identity, ReadOptions, read_with, write};
+/// use rayspin_mri::simulate::{SimulateOptions, simulate};
+///
+/// # let folder = tempfile::tempdir()?;
+/// let monitor = Monitor::silent();
+/// let options = SimulateOptions { matrix: [16, 16, 3], ..SimulateOptions::default() }; // 3 slices
+/// let scan = simulate(&options, &monitor)?.scan;
+/// let file = folder.path().join("raw.h5");
+/// write(&file, &scan, Identity::LeaveOut)?;
+/// let second = scan.frames()?.labels().nth(1);
+/// let found = read_with(&file, &ReadOptions { only: second, ..ReadOptions::default() }, &monitor)?;
+/// assert_eq!(found.acquisitions.len(), 16);
+/// let small = ReadOptions { memory_limit: Some(1000), ..ReadOptions::default() };
+/// assert!(read_with(&file, &small, &monitor).is_err());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn read_with(path: impl AsRef<Path>, options: &ReadOptions, monitor: &Monitor) -> Result<Scan> {
     let path = path.as_ref();
     let raw = Raw::open(path, options.group.as_deref())?;
@@ -271,6 +290,19 @@ impl Raw {
 }
 
 /// The header of a scan; `group` as in [`ReadOptions`]. Errors: as [`read`], as far as they concern it.
+///
+/// ```
+/// use rayspin_core::Monitor;
+/// use rayspin_io::ismrmrd::{Identity, header, write};
+/// use rayspin_mri::simulate::{SimulateOptions, simulate};
+///
+/// # let folder = tempfile::tempdir()?;
+/// let options = SimulateOptions { matrix: [16, 12, 1], ..SimulateOptions::default() };
+/// let file = folder.path().join("raw.h5");
+/// write(&file, &simulate(&options, &Monitor::silent())?.scan, Identity::LeaveOut)?;
+/// assert_eq!(header(&file, None)?.encodings[0].recon.matrix, [16, 12, 1]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn header(path: impl AsRef<Path>, group: Option<&str>) -> Result<ScanHeader> {
     Ok(Raw::open(path.as_ref(), group)?.header)
 }
@@ -279,6 +311,24 @@ pub fn header(path: impl AsRef<Path>, group: Option<&str>) -> Result<ScanHeader>
 ///
 /// HDF5 works for one thread at a time: a reader on a thread of its own waits while another thread writes a file of that
 /// format.
+///
+/// ```
+/// use rayspin_core::Monitor;
+/// use rayspin_io::ismrmrd::{Identity, Reader, write};
+/// use rayspin_mri::simulate::{SimulateOptions, simulate};
+///
+/// # let folder = tempfile::tempdir()?;
+/// let monitor = Monitor::silent();
+/// let options = SimulateOptions { matrix: [16, 16, 1], coils: 2, ..SimulateOptions::default() };
+/// let file = folder.path().join("raw.h5");
+/// write(&file, &simulate(&options, &monitor)?.scan, Identity::LeaveOut)?;
+/// let mut reader = Reader::open(&file, None)?;
+/// assert_eq!(reader.places().len(), 16);
+/// let mut read = Vec::new();
+/// reader.read([2, 7].into_iter(), &monitor, &mut |number, readout| read.push((number, readout.data.dim())))?;
+/// assert_eq!(read, [(2, (2, 16)), (7, (2, 16))]); // [coil, sample]
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct Reader {
     path: PathBuf,
     raw: Raw,

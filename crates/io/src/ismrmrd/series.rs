@@ -14,6 +14,32 @@ const MAPS_SAMPLES: f64 = 1.5;
 
 /// A source for [`reconstruct_stream`](rayspin_mri::recon::reconstruct_stream): an open file, the images to make of it, and the
 /// acquisitions that the current image and the next have in common. No others are in memory.
+///
+/// ```
+/// use rayspin_core::Monitor;
+/// use rayspin_io::ismrmrd::{Identity, Reader, SeriesSource, write};
+/// use rayspin_mri::recon::StreamItem;
+/// use rayspin_mri::scan::{FrameOptions, Label, Series};
+/// use rayspin_mri::simulate::{SimulateOptions, simulate};
+///
+/// # let folder = tempfile::tempdir()?;
+/// let monitor = Monitor::silent();
+/// let options = SimulateOptions { matrix: [16, 16, 1], repetitions: 3, ..SimulateOptions::default() };
+/// let scan = simulate(&options, &monitor)?.scan;
+/// let file = folder.path().join("raw.h5");
+/// write(&file, &scan, Identity::LeaveOut)?;
+///
+/// let reader = Reader::open(&file, None)?;
+/// let labels: Vec<Label> = scan.frames()?.labels().collect();
+/// let series = Series::of_repetitions(reader.places(), &labels, None)?;
+/// let mut source = SeriesSource::new(reader, series, FrameOptions::default());
+/// let (mut repetitions, mut notes) = (Vec::new(), Vec::new());
+/// while let Some(StreamItem::Image(label, _frame)) = source.next(&mut notes, &monitor)? {
+///     repetitions.push(label.repetition);
+/// }
+/// assert_eq!(repetitions, [0, 1, 2]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct SeriesSource {
     reader: Reader,
     series: Series,

@@ -63,6 +63,22 @@ pub(crate) fn create(target: &Target<'_>) -> Result<Box<dyn VolumeWriter>> {
 ///
 /// Errors: NIfTI-2, header and values in two files, more than four axes, colour values, a sheared affine, a size that the
 /// file does not have.
+///
+/// ```
+/// use ndarray::ArrayD;
+/// use rayspin_core::{C32, Geometry, Image};
+/// use rayspin_io::nifti::{self, NiftiOptions};
+///
+/// # let folder = tempfile::tempdir()?;
+/// let geometry = Geometry { position_mm: [10.0, -5.0, 2.5], ..Geometry::default() }; // LPS
+/// let image = Image::new(ArrayD::from_elem(vec![3, 8, 6], C32::from(7.0)), geometry)?;
+/// let file = folder.path().join("image.nii");
+/// nifti::write(&file, &image, &NiftiOptions::default())?;
+/// let found = nifti::read(&file)?.image; // the file's RAS is LPS again
+/// assert_eq!(found.data(), image.data());
+/// assert!(found.geometry().position_mm.iter().zip([10.0, -5.0, 2.5]).all(|(a, b)| (a - b).abs() < 1e-4));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn read(path: impl AsRef<Path>) -> Result<NiftiImage> {
     let path = path.as_ref();
     let io = |e| Error::read(path, e);

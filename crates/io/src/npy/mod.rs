@@ -42,6 +42,19 @@ struct Checked {
 }
 
 /// What the `.npy` file at `path` holds. Errors: as [`read_complex`], short of the values.
+///
+/// ```
+/// use ndarray::Array2;
+/// use rayspin_core::C32;
+/// use rayspin_io::npy;
+///
+/// # let folder = tempfile::tempdir()?;
+/// let file = folder.path().join("a.npy");
+/// npy::write(&file, Array2::from_elem((4, 3), C32::ONE).view())?;
+/// let found = npy::describe(&file)?;
+/// assert_eq!((found.shape, found.descr.as_str(), found.fortran_order), (vec![4, 3], "<c8", false));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn describe(path: impl AsRef<Path>) -> Result<Description> {
     let path = path.as_ref();
     let mut file = open(path)?;
@@ -69,6 +82,18 @@ pub fn read_complex(path: impl AsRef<Path>) -> Result<ArrayD<C32>> {
 }
 
 /// Reads a `.npy` file of real numbers in double precision. Errors: complex numbers, and as [`read_complex`].
+///
+/// ```
+/// use ndarray::array;
+/// use rayspin_io::npy;
+///
+/// # let folder = tempfile::tempdir()?;
+/// let file = folder.path().join("times.npy");
+/// let times = array![0.0, 0.1, 0.3].into_dyn(); // keeps double precision
+/// npy::write(&file, times.view())?;
+/// assert_eq!(npy::read_real(&file)?, times);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn read_real(path: impl AsRef<Path>) -> Result<ArrayD<f64>> {
     read_file(path.as_ref(), Numbers::Real)
 }
@@ -102,6 +127,20 @@ pub fn write<T: WritableElement + Copy, D: Dimension>(
 }
 
 /// Names of the arrays in an `.npz` archive, in its order, without their `.npy` ending. Errors: another format.
+///
+/// ```
+/// use ndarray::array;
+/// use rayspin_io::npy::npz_names;
+///
+/// # let folder = tempfile::tempdir()?;
+/// let file = folder.path().join("both.npz");
+/// let mut archive = ndarray_npy::NpzWriter::new(std::fs::File::create(&file)?);
+/// archive.add_array("kspace", &array![1.0f32, 2.0])?;
+/// archive.add_array("times", &array![0.5f64])?;
+/// archive.finish()?;
+/// assert_eq!(npz_names(&file)?, ["kspace", "times"]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn npz_names(path: impl AsRef<Path>) -> Result<Vec<String>> {
     Ok(archive_names(&open_archive(path.as_ref())?))
 }
@@ -109,11 +148,40 @@ pub fn npz_names(path: impl AsRef<Path>) -> Result<Vec<String>> {
 /// Reads one array of an `.npz` archive as complex numbers; without a name, the archive must hold just one.
 ///
 /// Errors: no array of that name, several and no name, and as [`read_complex`].
+///
+/// ```
+/// use ndarray::array;
+/// use rayspin_core::C32;
+/// use rayspin_io::npy::read_npz_complex;
+///
+/// # let folder = tempfile::tempdir()?;
+/// let file = folder.path().join("both.npz");
+/// let mut archive = ndarray_npy::NpzWriter::new(std::fs::File::create(&file)?);
+/// archive.add_array("kspace", &array![C32::I, C32::ONE])?;
+/// archive.add_array("times", &array![0.5f64])?;
+/// archive.finish()?;
+/// assert_eq!(read_npz_complex(&file, Some("kspace"))?, array![C32::I, C32::ONE].into_dyn());
+/// assert!(read_npz_complex(&file, None).is_err()); // two arrays, and no name
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn read_npz_complex(path: impl AsRef<Path>, name: Option<&str>) -> Result<ArrayD<C32>> {
     read_entry(path.as_ref(), name, Numbers::Any)
 }
 
 /// Reads one array of an `.npz` archive as real numbers. Errors: complex numbers, and as [`read_npz_complex`].
+///
+/// ```
+/// use ndarray::array;
+/// use rayspin_io::npy::read_npz_real;
+///
+/// # let folder = tempfile::tempdir()?;
+/// let file = folder.path().join("one.npz");
+/// let mut archive = ndarray_npy::NpzWriter::new(std::fs::File::create(&file)?);
+/// archive.add_array("times", &array![0.1f64, 0.3])?;
+/// archive.finish()?;
+/// assert_eq!(read_npz_real(&file, None)?, array![0.1, 0.3].into_dyn()); // the only one
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn read_npz_real(path: impl AsRef<Path>, name: Option<&str>) -> Result<ArrayD<f64>> {
     read_entry(path.as_ref(), name, Numbers::Real)
 }

@@ -50,6 +50,19 @@ pub struct Needs {
 
 /// What [`grappa`] takes with this sampling of the image and of the calibration lines. None if [`grappa`]
 /// refuses it.
+///
+/// ```
+/// use ndarray::{ArrayD, IxDyn};
+/// use rayspin_device::Device;
+/// use rayspin_mri::grappa::needs;
+///
+/// let device = Device::cpu()?;
+/// let every_second = ArrayD::from_shape_fn(IxDyn(&[32, 32]), |i| i[0] % 2 == 0 || i[0].abs_diff(16) < 8);
+/// assert!(needs(&device, &every_second, None, 8).is_some_and(|needs| needs.host > 0));
+/// let full = ArrayD::from_elem(IxDyn(&[32, 32]), true);
+/// assert!(needs(&device, &full, None, 8).is_none()); // a grid without gaps
+/// # Ok::<(), rayspin_core::Error>(())
+/// ```
 pub fn needs(
     device: &Device,
     sampled: &ArrayD<bool>,
@@ -147,6 +160,32 @@ fn filled_mask(sampled: &ArrayD<bool>, readout: &[bool], lines: &Array2<bool>) -
 /// (3 where the target lies on a row or column of it).
 ///
 /// Errors: an irregular pattern, a grid without gaps, readouts sampled in different parts, too few calibration lines.
+///
+/// ```
+/// use rayspin_core::Monitor;
+/// use rayspin_device::{Array, Device};
+/// use rayspin_mri::grappa::grappa;
+/// use rayspin_mri::scan::{FrameOptions, Samples};
+/// use rayspin_mri::simulate::trajectory::{CartesianPattern, Sampling};
+/// use rayspin_mri::simulate::{SimulateOptions, simulate};
+///
+/// let pattern = CartesianPattern::Uniform { acceleration: [2, 1], calibration: 16 };
+/// let options = SimulateOptions {
+///     matrix: [32, 32, 1],
+///     sampling: Sampling::Cartesian(pattern),
+///     ..SimulateOptions::default()
+/// };
+/// let scan = simulate(&options, &Monitor::silent())?.scan;
+/// let index = scan.frames()?;
+/// let Some(label) = index.labels().next() else { panic!("a scan of one image") };
+/// let frame = index.assemble(label, &FrameOptions::default(), &mut Vec::new())?;
+/// let Samples::Cartesian { kspace, sampled } = frame.samples else { panic!("a scan on the grid") };
+/// let device = Device::cpu()?;
+/// let filled = grappa(&device, Array::from_host(&device, &kspace)?, &sampled, None)?;
+/// assert_eq!(filled.acceleration, [1, 2]); // z, y
+/// assert!(sampled.iter().any(|known| !known) && filled.sampled.iter().all(|&known| known));
+/// # Ok::<(), rayspin_core::Error>(())
+/// ```
 pub fn grappa(
     device: &Device,
     mut kspace: Array<C32>,

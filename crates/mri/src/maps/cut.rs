@@ -120,6 +120,16 @@ pub struct CutNeeds {
 
 /// What [`from_grid`](super::from_grid) and [`from_samples`](super::from_samples) take for cut maps of `coils` on a grid of `shape`,
 /// from a centre of `width`.
+///
+/// ```
+/// use rayspin_device::Device;
+/// use rayspin_mri::maps::{Cut, Sensitivities, cut_needs};
+///
+/// let device = Device::cpu()?;
+/// let needs = |planes| cut_needs(&device, Sensitivities::Walsh, 24, (8, &[64, 64, 64]), Cut { planes, coils: 2 });
+/// assert!(needs(4).solving <= needs(32).solving);
+/// # Ok::<(), rayspin_core::Error>(())
+/// ```
 pub fn cut_needs(
     device: &Device,
     how: Sensitivities,

@@ -70,6 +70,17 @@ impl Sensitivities {
 }
 
 /// What maps were estimated from, and how.
+///
+/// ```
+/// use ndarray::{ArrayD, IxDyn};
+/// use rayspin_mri::maps::{Centre, Sensitivities};
+///
+/// let every_third = ArrayD::from_shape_fn(IxDyn(&[96, 96]), |i| i[0] % 3 == 0 || i[0].abs_diff(48) < 10);
+/// let centre = Centre::of_grid(&every_third, None, None)?;
+/// assert!((18..24).contains(&centre.width));
+/// assert!(matches!(centre.how, Sensitivities::Espirit(_)));
+/// # Ok::<(), rayspin_core::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Centre {
     /// Width of the k-space centre in lines or cycles per field of view.
@@ -116,6 +127,23 @@ impl Centre {
 /// planes at a time, and the maps lie on the host.
 ///
 /// Errors: a box of zeros, several sets of maps that are cut, memory.
+///
+/// ```
+/// use rayspin_core::C32;
+/// use rayspin_device::{Array, Device};
+/// use rayspin_mri::maps::{Centre, Sensitivities, from_grid};
+///
+/// let device = Device::cpu()?;
+/// // The centre of k-space of a flat object, which two coils see with 0.6 and 0.8i.
+/// let mut region = vec![C32::ZERO; 2 * 8 * 8];
+/// (region[4 * 8 + 4], region[64 + 4 * 8 + 4]) = (C32::from(0.6), C32::new(0.0, 0.8));
+/// let region = Array::from_vec(&device, &[2, 8, 8], region)?; // [coil, y, x]
+/// let maps = from_grid(region, &[16, 16], &Centre { width: 8, how: Sensitivities::Walsh }, None)?;
+/// assert_eq!(maps.shape(), [2, 16, 16]);
+/// let maps = maps.to_host()?;
+/// assert!((maps[[0, 3, 5]].norm() - 0.6).abs() < 1e-3 && (maps[[1, 3, 5]].norm() - 0.8).abs() < 1e-3);
+/// # Ok::<(), rayspin_core::Error>(())
+/// ```
 pub fn from_grid(
     region: Array<C32>,
     shape: &[usize],
@@ -264,6 +292,36 @@ impl NonCartesian<'_> {
 ///
 /// Errors: a centre that is too narrow or holds no samples; several sets of maps that are cut; errors of the
 /// transform; memory.
+///
+/// ```
+/// use ndarray::Array2;
+/// use rayspin_core::{C32, Trajectory};
+/// use rayspin_device::{Array, Device};
+/// use rayspin_kernels::nudft;
+/// use rayspin_mri::maps::{NonCartesian, from_samples};
+///
+/// let device = Device::cpu()?;
+/// // 8 × 8 points around k = 0 of a flat object, which two coils see with 0.6 and 0.8.
+/// let points = Array2::from_shape_fn((64, 2), |(i, dim)| [i % 8, i / 8][dim] as f64 - 4.0);
+/// let trajectory = Trajectory::from_cycles_per_fov(points)?;
+/// let samples = NonCartesian {
+///     adjoint: &mut |samples, image| nudft::adjoint(&trajectory, samples, image),
+///     trajectory: &trajectory,
+///     matrix: &[16, 16],
+///     coils: 2,
+///     of_coil: &mut |coil| {
+///         let mut samples = vec![C32::ZERO; 64];
+///         samples[4 * 8 + 4] = C32::from([0.6, 0.8][coil]);
+///         Array::from_vec(&device, &[1, 64], samples)
+///     },
+///     density: &Array::from_vec(&device, &[64], vec![1.0; 64])?,
+/// };
+/// let (maps, centre) = from_samples(samples, Some(8), None, None)?;
+/// let maps = maps.to_host()?;
+/// assert_eq!(centre.width, 8);
+/// assert!((maps[[0, 3, 5]].norm() - 0.6).abs() < 1e-3 && (maps[[1, 3, 5]].norm() - 0.8).abs() < 1e-3);
+/// # Ok::<(), rayspin_core::Error>(())
+/// ```
 pub fn from_samples(
     samples: NonCartesian<'_>,
     width: Option<usize>,

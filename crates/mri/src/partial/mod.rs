@@ -44,6 +44,16 @@ pub struct PartialAxis {
 }
 
 /// First and last measured index along each axis, where all within them is measured; none where the samples are no such box.
+///
+/// ```
+/// use ndarray::{ArrayD, IxDyn};
+/// use rayspin_mri::partial::measured_box;
+///
+/// let most_lines = ArrayD::from_shape_fn(IxDyn(&[32, 16]), |i| i[0] < 24);
+/// assert_eq!(measured_box(&most_lines), Some(vec![[0, 23], [0, 15]]));
+/// let every_second = ArrayD::from_shape_fn(IxDyn(&[32, 16]), |i| i[0] % 2 == 0);
+/// assert_eq!(measured_box(&every_second), None);
+/// ```
 pub fn measured_box(sampled: &ArrayD<bool>) -> Option<Vec<[usize; 2]>> {
     let (&n, outer) = sampled.shape().split_last()?;
     let mut ends: Vec<[usize; 2]> = sampled.shape().iter().map(|_| [usize::MAX, 0]).collect();
@@ -64,6 +74,16 @@ pub fn measured_box(sampled: &ArrayD<bool>) -> Option<Vec<[usize; 2]>> {
 
 /// The axes along which a full box of samples reaches farther on one side of the centre n/2 than on the other; none
 /// where the samples are no full box, or too few on the short side.
+///
+/// ```
+/// use ndarray::{ArrayD, IxDyn};
+/// use rayspin_mri::partial::partial_axes;
+///
+/// let most_lines = ArrayD::from_shape_fn(IxDyn(&[32, 16]), |i| i[0] < 24);
+/// let axes = partial_axes(&most_lines);
+/// assert_eq!((axes.len(), axes[0].axis, axes[0].measured), (1, 0, [0, 23]));
+/// assert_eq!(partial_axes(&ArrayD::from_elem(IxDyn(&[32, 16]), true)), []);
+/// ```
 pub fn partial_axes(sampled: &ArrayD<bool>) -> Vec<PartialAxis> {
     let Some(ends) = measured_box(sampled) else { return Vec::new() };
     (0..sampled.ndim())
@@ -79,6 +99,23 @@ pub fn partial_axes(sampled: &ArrayD<bool>) -> Vec<PartialAxis> {
 }
 
 /// Makes images of k-space that is measured farther on one side of the centre than on the other.
+///
+/// ```
+/// use ndarray::{ArrayD, IxDyn};
+/// use rayspin_core::C32;
+/// use rayspin_device::{Array, Device};
+/// use rayspin_mri::partial::{PartialFourier, PartialImages, partial_axes};
+///
+/// let device = Device::cpu()?;
+/// // A bright point at the centre has k-space 1 everywhere; a quarter of its lines is missing.
+/// let sampled = ArrayD::from_shape_fn(IxDyn(&[32, 16]), |i| i[0] < 24);
+/// let kspace: Vec<_> = sampled.iter().map(|&known| if known { C32::ONE } else { C32::ZERO }).collect();
+/// let images = PartialImages::new(&device, &sampled, &partial_axes(&sampled), PartialFourier::Pocs)?;
+/// let found = images.images(Array::from_vec(&device, &[1, 32, 16], kspace)?)?.to_vec()?;
+/// let peak = found[16 * 16 + 8].norm() / (32.0f32 * 16.0).sqrt(); // zero filling gives ¾
+/// assert!((peak - 1.0).abs() < 0.05);
+/// # Ok::<(), rayspin_core::Error>(())
+/// ```
 pub struct PartialImages {
     how: PartialFourier,
     fft: Fft<f32>,

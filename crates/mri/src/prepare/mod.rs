@@ -110,6 +110,23 @@ impl PrepareOptions {
 /// Coils that a frame has once it is prepared as the first one of a run is.
 ///
 /// Errors: as reconstructing the frame.
+///
+/// ```
+/// use ndarray::ArrayD;
+/// use rayspin_core::{C32, Geometry};
+/// use rayspin_device::Device;
+/// use rayspin_mri::prepare::{Compression, CompressionKind, PrepareOptions, VirtualCoils, coils_kept};
+/// use rayspin_mri::scan::Frame;
+///
+/// let frame = Frame::from_grid(ArrayD::from_elem(vec![8, 16, 16], C32::ONE), Geometry::default())?;
+/// let kept = |coils| {
+///     let compression = Some(Compression { coils, kind: CompressionKind::Svd });
+///     coils_kept(&Device::cpu()?, &PrepareOptions { compression, ..PrepareOptions::default() }, &frame)
+/// };
+/// assert_eq!(kept(VirtualCoils::Count(3))?, 3);
+/// assert_eq!(kept(VirtualCoils::Energy(0.99))?, 1); // all coils measured the same
+/// # Ok::<(), rayspin_core::Error>(())
+/// ```
 pub fn coils_kept(device: &Device, options: &PrepareOptions, frame: &Frame) -> Result<usize> {
     match options.compression {
         None => Ok(frame.coils()),

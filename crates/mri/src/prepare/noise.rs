@@ -35,6 +35,25 @@ pub enum Noise {
 }
 
 /// The noise readouts of a scan: those with as many coils as its image readouts.
+///
+/// ```
+/// use rayspin_core::Monitor;
+/// use rayspin_mri::prepare::{Noise, measure};
+/// use rayspin_mri::simulate::{SimulateOptions, simulate};
+///
+/// let options = SimulateOptions {
+///     matrix: [16, 16, 1],
+///     coils: 2,
+///     snr: Some(20.0),
+///     noise_readouts: 8,
+///     ..SimulateOptions::default()
+/// };
+/// let simulation = simulate(&options, &Monitor::silent())?;
+/// let Noise::Measured(found) = measure(&simulation.scan) else { panic!("the scan has noise readouts") };
+/// assert_eq!((found.readouts, found.samples), (8, 8 * 256));
+/// assert!((found.sample_std / simulation.noise_std - 1.0).abs() < 0.1);
+/// # Ok::<(), rayspin_core::Error>(())
+/// ```
 pub fn measure(scan: &Scan) -> Noise {
     match of_images(scan) {
         Some(measurement) => Noise::Measured(measurement),

@@ -59,6 +59,25 @@ pub struct FrameImage {
 pub(crate) type SeriesImage = FrameImage;
 
 /// Reconstructs frames one after another, keeping the plans of the last trajectory.
+///
+/// ```
+/// use ndarray::ArrayD;
+/// use rayspin_core::{C32, Geometry, Monitor};
+/// use rayspin_device::Device;
+/// use rayspin_mri::methods::Cartesian;
+/// use rayspin_mri::recon::{ReconOptions, Reconstructor};
+/// use rayspin_mri::scan::Frame;
+///
+/// let mut reconstructor = Reconstructor::new(&Device::cpu()?, ReconOptions::of(Cartesian::default()))?;
+/// for brightness in [1.0, 2.0] {
+///     let mut kspace = ArrayD::from_elem(vec![1, 8, 8], C32::from(1e-6));
+///     kspace[[0, 4, 4]] = C32::from(brightness);
+///     let frame = Frame::from_grid(kspace, Geometry::default())?;
+///     let found = reconstructor.frame(frame, &Monitor::silent())?;
+///     assert!(found.image.iter().all(|v| (v - brightness).norm() < 1e-3));
+/// }
+/// # Ok::<(), rayspin_core::Error>(())
+/// ```
 pub struct Reconstructor {
     device: Device,
     options: ReconOptions,

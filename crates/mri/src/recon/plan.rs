@@ -29,6 +29,24 @@ pub struct Planned {
 /// What reconstructing frames like `frame` takes; `known` is of plans of this frame on this device.
 ///
 /// Errors: a method that does not suit the frame; what planning refuses.
+///
+/// ```
+/// use ndarray::ArrayD;
+/// use rayspin_core::{C32, Geometry};
+/// use rayspin_device::Device;
+/// use rayspin_mri::methods::CgSense;
+/// use rayspin_mri::recon::ReconOptions;
+/// use rayspin_mri::recon::plan::{Known, Planned, of_frames};
+/// use rayspin_mri::scan::Frame;
+///
+/// let frame = Frame::from_grid(ArrayD::from_elem(vec![8, 64, 64], C32::ONE), Geometry::default())?;
+/// let frames = Planned { count: 10, held: 0, assembled: false, coils: 8 };
+/// let options = ReconOptions::of(CgSense::default());
+/// let budget = of_frames(&frame, &frames, &options, &Device::cpu()?, &Known::default())?;
+/// assert!(budget.peak() > 8 * 64 * 64 * 8); // more than k-space itself
+/// assert_eq!((budget.frames, budget.gpu_peak()), (10, 0));
+/// # Ok::<(), rayspin_core::Error>(())
+/// ```
 pub fn of_frames(
     frame: &Frame,
     frames: &Planned,
@@ -146,6 +164,25 @@ pub struct Streaming<'a> {
 /// with their number, unless the method solves for all of them together.
 ///
 /// Errors: a method that does not suit the frame; what planning refuses.
+///
+/// ```
+/// use ndarray::ArrayD;
+/// use rayspin_core::{C32, Geometry};
+/// use rayspin_device::Device;
+/// use rayspin_mri::methods::CgSense;
+/// use rayspin_mri::recon::ReconOptions;
+/// use rayspin_mri::recon::plan::{Known, Streaming, of_stream};
+/// use rayspin_mri::scan::Frame;
+///
+/// let (device, options) = (Device::cpu()?, ReconOptions::of(CgSense::default()));
+/// let frame = Frame::from_grid(ArrayD::from_elem(vec![8, 64, 64], C32::ONE), Geometry::default())?;
+/// let peak = |frames| -> rayspin_core::Result<u64> {
+///     let stream = Streaming { frames, slices: 1, held: 0, coils: 8, maps: None, plans_each: false };
+///     Ok(of_stream(&frame, &stream, &options, &device, &Known::default())?.peak())
+/// };
+/// assert_eq!(peak(100)?, peak(1000)?);
+/// # Ok::<(), rayspin_core::Error>(())
+/// ```
 pub fn of_stream(
     frame: &Frame,
     stream: &Streaming<'_>,
@@ -195,6 +232,17 @@ pub fn of_stream(
 }
 
 /// Bytes of making a frame of its acquisitions, beside these: the frame itself, and what it takes to make it.
+///
+/// ```
+/// use ndarray::ArrayD;
+/// use rayspin_core::{C32, Geometry};
+/// use rayspin_mri::recon::plan::assembling;
+/// use rayspin_mri::scan::Frame;
+///
+/// let frame = Frame::from_grid(ArrayD::from_elem(vec![8, 64, 64], C32::ONE), Geometry::default())?;
+/// assert!(assembling(&frame) >= 8 * 64 * 64 * 8); // 8 bytes for each number
+/// # Ok::<(), rayspin_core::Error>(())
+/// ```
 pub fn assembling(frame: &Frame) -> u64 {
     let coils = frame.coils() as u64;
     let times = COMPLEX * frame.times.as_ref().map_or(0, Vec::len) as u64;

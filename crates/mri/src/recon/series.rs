@@ -107,6 +107,27 @@ pub struct Frames<'a> {
 /// [`reconstruct_scan`] of frames that come from anywhere: `source` makes the frame of each label, in their order.
 ///
 /// Errors: as [`reconstruct_scan`], and errors of `source`.
+///
+/// ```
+/// use rayspin_core::Monitor;
+/// use rayspin_device::Device;
+/// use rayspin_mri::methods::Cartesian;
+/// use rayspin_mri::recon::{Frames, ReconOptions, reconstruct_frames};
+/// use rayspin_mri::scan::{FrameOptions, Label};
+/// use rayspin_mri::simulate::{SimulateOptions, simulate};
+///
+/// let (device, monitor) = (Device::cpu()?, Monitor::silent());
+/// let options = SimulateOptions { matrix: [16, 16, 1], repetitions: 3, ..SimulateOptions::default() };
+/// let scan = simulate(&options, &monitor)?.scan;
+/// let index = scan.frames()?;
+/// let labels: Vec<Label> = index.labels().collect();
+/// let frames = Frames { labels: &labels, slices: &[0], notes: Vec::new() };
+/// let mut source = |label, notes: &mut Vec<String>| index.assemble(label, &FrameOptions::default(), notes);
+/// let options = ReconOptions::of(Cartesian::default());
+/// let found = reconstruct_frames(&device, frames, &mut source, &options, &monitor)?;
+/// assert_eq!(found.image.data().shape(), [3, 1, 16, 16]); // [repetition, z, y, x]
+/// # Ok::<(), rayspin_core::Error>(())
+/// ```
 pub fn reconstruct_frames(
     device: &Device,
     frames: Frames<'_>,

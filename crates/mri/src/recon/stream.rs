@@ -52,6 +52,37 @@ pub struct StreamEnd {
 /// images of [`reconstruct_frames`](super::reconstruct_frames), bit for bit.
 ///
 /// Errors: the first that source, reconstruction or sink came to; the sink has had every volume that was complete before.
+///
+/// ```
+/// use rayspin_core::{Error, Monitor, Result};
+/// use rayspin_device::Device;
+/// use rayspin_mri::methods::Cartesian;
+/// use rayspin_mri::recon::{Frames, ReconOptions, StreamItem, Volume, reconstruct_stream};
+/// use rayspin_mri::scan::{FrameOptions, Label};
+/// use rayspin_mri::simulate::{SimulateOptions, simulate};
+/// use rayspin_run::Endpoints;
+///
+/// let (device, monitor) = (Device::cpu()?, Monitor::silent());
+/// let options = SimulateOptions { matrix: [16, 16, 1], repetitions: 3, ..SimulateOptions::default() };
+/// let scan = simulate(&options, &monitor)?.scan;
+/// let index = scan.frames()?;
+/// let labels: Vec<Label> = index.labels().collect();
+/// let mut next = labels.iter();
+/// let mut source = |notes: &mut Vec<String>| -> Result<Option<StreamItem>> {
+///     let Some(&label) = next.next() else { return Ok(None) };
+///     Ok(Some(StreamItem::Image(label, index.assemble(label, &FrameOptions::default(), notes)?)))
+/// };
+/// let mut came = Vec::new();
+/// let mut sink = |volume: Volume| -> Result<()> {
+///     came.push(volume.index); // here a program writes it
+///     Ok(())
+/// };
+/// let frames = Frames { labels: &labels, slices: &[0], notes: Vec::new() };
+/// let ends = Endpoints { source: &mut source, sink: &mut sink };
+/// reconstruct_stream::<Error>(&device, frames, ends, &ReconOptions::of(Cartesian::default()), &monitor)?;
+/// assert_eq!(came, [0, 1, 2]);
+/// # Ok::<(), rayspin_core::Error>(())
+/// ```
 pub fn reconstruct_stream<E: From<Error> + Send>(
     device: &Device,
     frames: Frames<'_>,

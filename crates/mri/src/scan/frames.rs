@@ -24,6 +24,19 @@ pub struct Label {
 }
 
 /// The samples of one image on their way to reconstruction.
+///
+/// ```
+/// use ndarray::ArrayD;
+/// use rayspin_core::{C32, Geometry};
+/// use rayspin_mri::scan::Frame;
+///
+/// let mut kspace = ArrayD::from_elem(vec![2, 8, 8], C32::ONE); // [coil, y, x]
+/// kspace.index_axis_mut(ndarray::Axis(1), 1).fill(C32::ZERO); // one line was not measured
+/// let frame = Frame::from_grid(kspace, Geometry::default())?;
+/// assert_eq!((frame.coils(), &frame.matrix[..]), (2, &[8, 8][..]));
+/// assert_eq!(frame.with_matrix(&[16, 16])?.matrix, [16, 16]); // over the same field of view
+/// # Ok::<(), rayspin_core::Error>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct Frame {
     /// Which image it is.
@@ -188,6 +201,19 @@ impl Frame {
     ///
     /// Errors: another shape, values that are not finite, a matrix that is empty or absurd, or fewer than a twentieth of the
     /// samples within its k-space.
+    ///
+    /// ```
+    /// use ndarray::{Array2, array};
+    /// use rayspin_core::{C32, Geometry, Trajectory};
+    /// use rayspin_mri::scan::Frame;
+    ///
+    /// let trajectory = Trajectory::from_cycles_per_fov(array![[0.0, 0.0], [3.5, -1.0], [90.0, 0.0]])?;
+    /// let samples = Array2::from_elem((4, 3), C32::ONE); // [coil, sample]
+    /// let mut notes = Vec::new();
+    /// let frame = Frame::from_samples(samples, trajectory, vec![8, 8], Geometry::default(), &mut notes)?;
+    /// assert_eq!((frame.coils(), notes.len()), (4, 1)); // one sample lies beyond the matrix's k-space
+    /// # Ok::<(), rayspin_core::Error>(())
+    /// ```
     pub fn from_samples(
         data: Array2<C32>,
         trajectory: Trajectory,
@@ -251,6 +277,21 @@ impl Frame {
 }
 
 /// The images a scan holds and the readouts each is made of, in label order.
+///
+/// ```
+/// use rayspin_core::Monitor;
+/// use rayspin_mri::scan::{FrameOptions, Label};
+/// use rayspin_mri::simulate::{SimulateOptions, simulate};
+///
+/// let options = SimulateOptions { matrix: [16, 16, 2], repetitions: 3, ..SimulateOptions::default() };
+/// let scan = simulate(&options, &Monitor::silent())?.scan;
+/// let index = scan.frames()?;
+/// let labels: Vec<Label> = index.labels().collect();
+/// assert_eq!(labels.len(), 2 * 3); // slices and repetitions
+/// let frame = index.assemble(labels[5], &FrameOptions::default(), &mut Vec::new())?;
+/// assert_eq!((frame.label.repetition, frame.label.slice), (2, 1));
+/// # Ok::<(), rayspin_core::Error>(())
+/// ```
 pub struct FrameIndex<'a> {
     scan: &'a Scan,
     frames: BTreeMap<Label, Vec<usize>>,

@@ -51,6 +51,16 @@ const UNEVEN: f64 = 0.01;
 ///
 /// The distance of the slices is taken from the first and last position along the slice direction; where positions do
 /// not differ, from the voxel's z size. Slices that are not evenly spaced are noted: an image has one distance.
+///
+/// ```
+/// use rayspin_core::Geometry;
+/// use rayspin_mri::scan::stack;
+///
+/// let slice = |z: f64| Geometry { position_mm: [0.0, 0.0, z], ..Geometry::default() };
+/// let mut notes = Vec::new();
+/// let whole = stack(&[slice(0.0), slice(4.0), slice(8.0)], &mut notes);
+/// assert!(whole.is_some_and(|g| g.spacing_mm[2] == 4.0 && g.position_mm[2] == 4.0));
+/// ```
 pub fn stack(slices: &[Geometry], notes: &mut Vec<String>) -> Option<Geometry> {
     let first = slices.first()?;
     let mut volume = *first;

@@ -57,6 +57,27 @@ pub struct Window {
 ///
 /// Image i of a window of W readouts and stride S holds readouts iS … iS + W − 1 of each slice; the label's repetition counts
 /// the images then.
+///
+/// ```
+/// use rayspin_mri::scan::{Counters, Flags, Place, Series, Window};
+///
+/// let place = |shot| Place {
+///     flags: Flags(0),
+///     counters: Counters { step_1: shot, ..Counters::default() },
+///     encoding: 0,
+///     time_stamp: 0,
+///     trajectory: true,
+///     samples: 64,
+///     bytes: 512,
+/// };
+/// let places: Vec<Place> = (0..30).map(place).collect(); // 30 spokes
+/// let Some(label) = places[0].label() else { panic!("a readout of an image") };
+/// let window = Window { readouts: 10, stride: 5, frames: None };
+/// let series = Series::of_windows(places, &[label], &window, None)?;
+/// assert_eq!(series.repetitions(), 5); // spokes 0–9, 5–14, … 20–29
+/// assert_eq!(series.readouts(1), (5..15).collect::<Vec<_>>());
+/// # Ok::<(), rayspin_core::Error>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct Series {
     places: Vec<Place>,

@@ -18,6 +18,13 @@ const FULL: f64 = 0.02;
 /// Whether a trajectory reaches so little far that it may count in voxels: ±0.5 cycles or ±π radians, with some overshoot.
 ///
 /// A matrix that followed from it would have 10 voxels at most. `points` is `[sample, dim]`.
+///
+/// ```
+/// use ndarray::array;
+/// use rayspin_mri::scan::may_count_voxels;
+/// assert!(may_count_voxels(array![[-0.5, 0.0], [0.49, 0.2]].view()));
+/// assert!(!may_count_voxels(array![[-32.0, 0.0], [31.5, 7.0]].view()));
+/// ```
 pub fn may_count_voxels(points: ArrayView2<'_, f64>) -> bool {
     points.iter().all(|k| k.abs() <= OVERSHOOT * std::f64::consts::PI)
 }
@@ -26,6 +33,18 @@ pub fn may_count_voxels(points: ArrayView2<'_, f64>) -> bool {
 /// `notes`. The arguments are as for [`detect_units`].
 ///
 /// Errors: as [`detect_units`]; and a unit per metre where the field of view is unknown.
+///
+/// ```
+/// use ndarray::array;
+/// use rayspin_core::TrajectoryUnits;
+/// use rayspin_mri::scan::settle_units;
+///
+/// let points = array![[-32.0, 0.0], [31.5, 7.0]];
+/// let mut notes = Vec::new();
+/// let units = settle_units(points.view(), &[64, 64], &[220.0, 220.0], None, &mut notes)?;
+/// assert_eq!((units, notes.len()), (TrajectoryUnits::CyclesPerFov, 1)); // found by the range
+/// # Ok::<(), rayspin_core::Error>(())
+/// ```
 pub fn settle_units(
     points: ArrayView2<'_, f64>,
     matrix: &[usize],
@@ -61,6 +80,17 @@ pub fn settle_units(
 ///
 /// Errors: no unit explains the range; or, for a matrix below 22, another unit than cycles per field of view covers n/2 exactly
 /// (within 2 %).
+///
+/// ```
+/// use ndarray::array;
+/// use rayspin_core::TrajectoryUnits;
+/// use rayspin_mri::scan::detect_units;
+///
+/// let in_radian = array![[-3.14, 0.0], [3.1, 1.0]]; // −π … π radian for each voxel
+/// let units = detect_units(in_radian.view(), &[64, 64], &[220.0, 220.0])?;
+/// assert_eq!(units, TrajectoryUnits::RadiansPerVoxel);
+/// # Ok::<(), rayspin_core::Error>(())
+/// ```
 pub fn detect_units(
     points: ArrayView2<'_, f64>,
     matrix: &[usize],

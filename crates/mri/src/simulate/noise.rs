@@ -53,6 +53,13 @@ impl Noise {
 /// Ψ_{ij} = r^{|i−j|}: neighbours of a chain of coils correlate by r.
 ///
 /// Errors: |r| ≥ 1 or not finite; no coil, or more than a scan has.
+///
+/// ```
+/// use rayspin_mri::simulate::neighbour_covariance;
+/// let noise = neighbour_covariance(3, 0.5)?;
+/// assert_eq!((noise[[0, 0]].re, noise[[0, 1]].re, noise[[0, 2]].re), (1.0, 0.5, 0.25));
+/// # Ok::<(), rayspin_core::Error>(())
+/// ```
 pub fn neighbour_covariance(coils: usize, correlation: f64) -> Result<Array2<C64>> {
     expect_coils(coils)?;
     if correlation.is_nan() || correlation.abs() >= 1.0 {

@@ -25,6 +25,16 @@ use loops::{Loop, fit, fit_points, in_object, place_loops};
 /// of reciprocity: Hoult & Richards, J Magn Reson 24:71, 1976). The polynomial *is* the sensitivity, in the
 /// samples as in [`CoilSensitivities::maps`]; [`CoilSensitivities::fit_error`] only says how far it is from a
 /// loop's field. Positions are in fields of view.
+///
+/// ```
+/// use rayspin_mri::simulate::CoilSensitivities;
+///
+/// let coils = CoilSensitivities::loops(2, 6)?;
+/// assert_eq!(coils.maps([1, 32, 32]).dim(), (6, 1, 32, 32)); // [coil, z, y, x]
+/// let at_centre: f64 = coils.at([0.0; 3]).iter().map(|c| c.norm_sqr()).sum::<f64>().sqrt();
+/// assert!((0.3..2.0).contains(&at_centre)); // 1 in the mean over the object
+/// # Ok::<(), rayspin_core::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct CoilSensitivities {
     dims: usize,

@@ -28,6 +28,14 @@ pub enum FieldShape {
 }
 
 /// f(x) in Hz, x in fields of view: how far the field is from the receiver's frequency.
+///
+/// ```
+/// use rayspin_mri::simulate::{FieldMap, FieldShape};
+///
+/// let field = FieldMap { shape: FieldShape::Linear, peak_hz: 60.0 };
+/// assert_eq!(field.at([0.0; 3], 2), 0.0);
+/// assert!((field.at([0.5, 0.5, 0.0], 2) - 60.0).abs() < 1e-9); // in the corner of the field of view
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize)]
 pub struct FieldMap {
     /// How it runs.

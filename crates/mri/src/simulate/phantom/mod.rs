@@ -39,6 +39,17 @@ pub struct Ellipsoid {
 }
 
 /// ρ(x) = Σ_e A_e · 1[x in ellipsoid e], on a field of view of width 1 centred on 0.
+///
+/// ```
+/// use rayspin_mri::simulate::{Ellipsoid, Phantom};
+///
+/// let disc = Ellipsoid { intensity: 2.0, semi_axes: [0.25; 3], centre: [0.1, 0.0, 0.0], angle: 0.0 };
+/// let phantom = Phantom::new(2, vec![disc])?;
+/// assert_eq!((phantom.intensity(&[0.1, 0.2]), phantom.intensity(&[-0.2, 0.0])), (2.0, 0.0));
+/// let area = std::f64::consts::PI * 0.25 * 0.25;
+/// assert!((phantom.transform(&[0.0, 0.0]) - 2.0 * area).norm() < 1e-12); // the integral
+/// # Ok::<(), rayspin_core::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Phantom {
     dims: usize,

@@ -165,6 +165,17 @@ impl Sampling {
     ///
     /// Errors: dimensions that this sampling does not have, counts of 0 or beyond what a file can number (65 535),
     /// accelerations out of range, gradients too weak to finish a readout.
+    ///
+    /// ```
+    /// use rayspin_mri::simulate::trajectory::{Grid, Hardware, Sampling, SpokeAngles};
+    ///
+    /// let grid = Grid { dims: 2, matrix: [32, 32, 1], fov_mm: [220.0; 3], oversampling: 2 };
+    /// let radial = Sampling::Radial { spokes: 13, angles: SpokeAngles::Golden };
+    /// let layout = radial.layout(&grid, &Hardware::default(), 0, 0)?;
+    /// assert_eq!((layout.shots.len(), layout.on_grid), (13, false));
+    /// assert!((layout.reach() - 16.0).abs() < 0.6); // n/2 cycles per field of view
+    /// # Ok::<(), rayspin_core::Error>(())
+    /// ```
     pub fn layout(&self, grid: &Grid, hardware: &Hardware, seed: u64, repetition: usize) -> Result<Layout> {
         grid.check()?;
         hardware.check()?;

@@ -17,6 +17,15 @@ use super::cartesian::calibration_range;
 ///
 /// Errors: an empty grid; `acceleration` below 1, not finite or above the number of lines; `slope` negative or not
 /// finite; a calibration region larger than the lines allowed.
+///
+/// ```
+/// use rayspin_mri::simulate::trajectory::poisson_disc;
+///
+/// let mask = poisson_disc([32, 32], 4.0, 8, 1.0, 7)?;
+/// assert_eq!(mask.iter().filter(|&&played| played).count(), 32 * 32 / 4);
+/// assert!((12..20).all(|i| mask[[i, 16]])); // the calibration region is full
+/// # Ok::<(), rayspin_core::Error>(())
+/// ```
 pub fn poisson_disc(
     shape: [usize; 2],
     acceleration: f64,

@@ -27,6 +27,17 @@ pub struct SpiralReadout {
 /// where the samples could not follow. Integrated by Runge–Kutta steps of at most 0.05 µs.
 ///
 /// Errors: inputs that are not positive; a readout longer than 65 535 samples.
+///
+/// ```
+/// use rayspin_mri::simulate::trajectory::{Hardware, spiral_readout};
+///
+/// let k_max = 64.0 / (2.0 * 0.22); // 64 voxels over 220 mm, cycles/m
+/// let spiral = spiral_readout(220.0, k_max, 8, &Hardware::default())?;
+/// assert_eq!(spiral.points[0], [0.0, 0.0]);
+/// let reach = spiral.points.iter().map(|[x, y]| x.hypot(*y)).fold(0.0, f64::max);
+/// assert!((reach / k_max - 1.0).abs() < 0.05);
+/// # Ok::<(), rayspin_core::Error>(())
+/// ```
 pub fn spiral_readout(
     fov_mm: f64,
     k_max: f64,
