@@ -194,6 +194,24 @@ fn folders_and_several_files_make_a_list() {
     assert!(String::from_utf8(output.stderr).unwrap().contains("1 of 3 files cannot be described"));
     std::fs::create_dir(f.join("empty")).unwrap();
     refused(&command("info empty"), f, &["empty", "files to read"]);
+    // Pictures are written and not read: that is no fault of the folder.
+    std::fs::create_dir(f.join("pictures")).unwrap();
+    ok(&command("recon mri scans/scan.h5 -q --no-record -o pictures/image.png"), f);
+    let told = text("info pictures", f);
+    assert!(told.contains("PNG") && told.contains("does not read it"), "{told}");
+}
+
+#[test]
+fn a_name_that_a_file_does_not_hold_is_refused_with_those_that_it_holds() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = std::fs::File::create(folder.path().join("two.npz")).unwrap();
+    let mut archive = ndarray_npy::NpzWriter::new(file);
+    for name in ["kspace", "maps"] {
+        archive.add_array(name, &ndarray::Array2::from_elem((4, 4), C32::ONE)).unwrap();
+    }
+    archive.finish().unwrap();
+    assert!(text("info two.npz:maps", folder.path()).contains("as k-space"));
+    refused(&command("info two.npz:nope"), folder.path(), &["two.npz", "kspace, maps", "nope"]);
 }
 
 /// Every name of an object anywhere in a value, but for keys that follow the file: header labels, counters and purposes.

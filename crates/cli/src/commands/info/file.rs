@@ -93,6 +93,8 @@ pub(super) fn describe(path: &Path) -> Result<Description> {
         },
         sampling: None,
     };
+    let known = |name: &String| held.iter().any(|held| held.name == name.trim_end_matches(".npy"));
+    let missing = format.reads_arrays() && input.name.as_ref().is_some_and(|name| !known(name));
     let choose = held.len() > 1 && input.name.is_none();
     (found.told.named, found.told.names) = held.into_iter().map(|held| (held.what, held.name)).unzip();
     if choose {
@@ -102,9 +104,11 @@ pub(super) fn describe(path: &Path) -> Result<Description> {
     if io::holds_scan(path)? {
         found.scan(path, &options)?;
     } else if format.reads_arrays() {
-        found.array(path, &options)?;
-    } else {
+        found.array(path, &options, missing)?;
+    } else if format.reads_images() {
         found.told.image(path)?;
+    } else {
+        found.told.notes.push("Rayspin writes this format and does not read it".into());
     }
     Ok(found)
 }
@@ -134,8 +138,9 @@ impl Description {
         Ok(())
     }
 
-    /// What an array without a header would be understood as: a trajectory, else k-space.
-    fn array(&mut self, path: &Path, options: &ScanOptions) -> Result<()> {
+    /// What an array without a header would be understood as: a trajectory, else k-space. An array that is `missing` is refused
+    /// with the names of the others.
+    fn array(&mut self, path: &Path, options: &ScanOptions, missing: bool) -> Result<()> {
         let told = &mut self.told;
         if let Ok(trajectory) = io::read_trajectory(path) {
             told.trajectory = Some(Readouts {
@@ -171,6 +176,7 @@ impl Description {
                 self.sampling = Some(Sampling::Frame(Box::new(frame)));
             }
             Ok(ScanFile::Scan(_)) => {}
+            Err(error) if missing => return Err(error.into()),
             Err(error) => told.notes.push(format!("it is no k-space: {error}")),
         }
         Ok(())
