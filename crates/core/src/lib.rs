@@ -8,6 +8,8 @@
 //!   `-(n/2)` to `n - n/2 - 1`, in voxels.
 //! - A [`Trajectory`] is in cycles per field of view, components in the order x, y, z.
 //! - The forward transform (image → samples) is `e^{-i2πk·x}`, its adjoint `e^{+i2πk·x}`.
+//! - A [`ProjectionGeometry`] has the rays of a CT scan, and a [`VolumeGrid`] the voxels that they cross, in the
+//!   scanner's coordinates: z is the axis of rotation. Projections are `[view, row, column]`.
 //! - Lengths are mm, angles radian, times s. Patient coordinates are LPS (as in DICOM and ISMRMRD) until a writer
 //!   that needs RAS converts.
 
@@ -15,6 +17,7 @@ mod error;
 mod geometry;
 mod image;
 mod monitor;
+mod projection;
 mod ranges;
 mod real;
 mod shape;
@@ -24,6 +27,7 @@ pub use error::{Error, ErrorKind, Result};
 pub use geometry::Geometry;
 pub use image::Image;
 pub use monitor::{Monitor, Progress, Silent};
+pub use projection::{Detector, Orbit, ProjectionGeometry, RaySource, View, VolumeGrid};
 pub use ranges::Ranges;
 pub use real::{C32, C64, Real};
 pub use shape::{expect_len, expect_shape, format_shape, voxels};
