@@ -12,7 +12,7 @@
 //! The kinds of folders:
 //!
 //! - Ladders for both processors: [`nudft`], [`nufft`].
-//! - Ladders of CPU variants: [`coil_mixing`], [`difference`], [`fft`], [`off_resonance`], [`sensitivity`], [`shrink`], [`toeplitz`],
+//! - Ladders of CPU variants: [`coil_mixing`], [`difference`], [`fft`], [`off_resonance`], [`projection`], [`sensitivity`], [`shrink`], [`toeplitz`],
 //!   [`vector`], [`wavelet`].
 //! - Plain functions with `variants.rs`: [`espirit`], [`gram`] (GPU only), [`grappa`], [`select`], [`walsh`].
 //! - Plain functions without it: [`density`], [`pocs`], [`window`].
@@ -37,6 +37,7 @@ pub mod nudft;
 pub mod nufft;
 pub mod off_resonance;
 pub mod pocs;
+pub mod projection;
 pub mod select;
 pub mod sensitivity;
 pub mod shrink;
@@ -54,7 +55,7 @@ pub use rayspin_tune::{Build, variant};
 
 /// The ladders, which `rayspin-ladder` runs.
 pub fn ladders() -> Vec<Box<dyn rayspin_tune::Ladder>> {
-    vec![
+    let mut ladders: Vec<Box<dyn rayspin_tune::Ladder>> = vec![
         Box::new(nudft::Direct::<f32>::adjoint()),
         Box::new(nudft::Direct::<f64>::adjoint()),
         Box::new(nudft::Direct::<f32>::q()),
@@ -71,5 +72,9 @@ pub fn ladders() -> Vec<Box<dyn rayspin_tune::Ladder>> {
         Box::new(wavelet::ladder()),
         Box::new(wavelet::inverse_ladder()),
         Box::new(coil_mixing::ladder()),
-    ]
+    ];
+    ladders.extend(
+        projection::Projection::all().map(|ladder| Box::new(ladder) as Box<dyn rayspin_tune::Ladder>),
+    );
+    ladders
 }

@@ -1,6 +1,5 @@
 //! Shepp–Logan phantoms: ellipses and ellipsoids with closed-form Fourier transforms.
 
-mod tables;
 mod transform;
 
 pub(crate) use transform::Evaluator;
@@ -8,35 +7,8 @@ pub(crate) use transform::Evaluator;
 use ndarray::Array3;
 use rayon::prelude::*;
 use rayspin_core::{C64, Error, Result};
-
-/// Which intensities the phantom has.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, serde::Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Contrast {
-    /// The original intensities (skull 2, brain 1.02, features of 1 %): Shepp & Logan, IEEE Trans Nucl Sci 21:21, 1974;
-    /// in 3-D Kak & Slaney, Principles of Computerized Tomographic Imaging, 1988, p. 102.
-    Standard,
-    /// Intensities raised so that every feature is visible (skull 1, brain 0.2): in 2-D Toft, The Radon Transform, 1996;
-    /// in 3-D Yu, Ye & Wang, Proc SPIE 5535:550, 2004, on the geometry of Kak & Slaney.
-    #[default]
-    Modified,
-}
-
-/// One ellipse or ellipsoid of constant intensity.
-///
-/// Lengths are in fields of view (the whole field is 1 wide), positions in image coordinates: x to the right, y
-/// **downward** in display (as the image index runs), z up.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Ellipsoid {
-    /// Added to the intensity of whatever it overlaps.
-    pub intensity: f64,
-    /// Semi-axes; the third is unused in 2-D.
-    pub semi_axes: [f64; 3],
-    /// Centre; the third is unused in 2-D.
-    pub centre: [f64; 3],
-    /// Angle of the first semi-axis from +x towards +y (about z), radian.
-    pub angle: f64,
-}
+use rayspin_imaging::phantom;
+pub use rayspin_imaging::phantom::{Contrast, Ellipsoid};
 
 /// ρ(x) = Σ_e A_e · 1[x in ellipsoid e], on a field of view of width 1 centred on 0.
 ///
@@ -95,12 +67,12 @@ impl Phantom {
 
     /// The 2-D Shepp–Logan head, ten ellipses, upright: top of the head at small y.
     pub fn shepp_logan_2d(contrast: Contrast) -> Self {
-        Self { dims: 2, parts: tables::ellipses(contrast) }
+        Self { dims: 2, parts: phantom::shepp_logan_2d(contrast) }
     }
 
     /// The 3-D Shepp–Logan head, ten ellipsoids; its axial slices show the front of the head at small y.
     pub fn shepp_logan_3d(contrast: Contrast) -> Self {
-        Self { dims: 3, parts: tables::ellipsoids(contrast) }
+        Self { dims: 3, parts: phantom::shepp_logan_3d(contrast) }
     }
 
     /// 2 or 3.

@@ -1,6 +1,37 @@
-//! The published parameter tables, in their own units: lengths in half fields of view, y upward, angles in degree.
+//! Tables of published phantoms, which simulations of every kind of scan share.
 
-use super::{Contrast, Ellipsoid};
+use serde::Serialize;
+
+/// Which intensities the phantom has.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Contrast {
+    /// The original intensities (skull 2, brain 1.02, features of 1 %): Shepp & Logan, IEEE Trans Nucl Sci 21:21, 1974;
+    /// in 3-D Kak & Slaney, Principles of Computerized Tomographic Imaging, 1988, p. 102.
+    Standard,
+    /// Intensities raised so that every feature is visible (skull 1, brain 0.2): in 2-D Toft, The Radon Transform, 1996;
+    /// in 3-D Yu, Ye & Wang, Proc SPIE 5535:550, 2004, on the geometry of Kak & Slaney.
+    #[default]
+    Modified,
+}
+
+/// One ellipse or ellipsoid of constant intensity.
+///
+/// Lengths are in fields of view (the whole field is 1 wide), positions in image coordinates: x to the right, y
+/// **downward** in display (as the image index runs), z up.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Ellipsoid {
+    /// Added to the intensity of whatever it overlaps.
+    pub intensity: f64,
+    /// Semi-axes; the third is unused in 2-D.
+    pub semi_axes: [f64; 3],
+    /// Centre; the third is unused in 2-D.
+    pub centre: [f64; 3],
+    /// Angle of the first semi-axis from +x towards +y (about z), radian.
+    pub angle: f64,
+}
+
+// The tables are in their own units: lengths in half fields of view, y upward, angles in degree.
 
 /// a, b, x₀, y₀, φ (Shepp & Logan 1974, table 1).
 const ELLIPSES: [[f64; 5]; 10] = [
@@ -36,7 +67,14 @@ const ELLIPSOIDS: [[f64; 7]; 10] = [
 const ELLIPSOIDS_STANDARD: [f64; 10] = [2.0, -0.98, -0.02, -0.02, 0.02, 0.02, 0.01, 0.01, 0.02, -0.02];
 const ELLIPSOIDS_MODIFIED: [f64; 10] = [1.0, -0.8, -0.2, -0.2, 0.2, 0.2, 0.1, 0.1, 0.2, -0.2];
 
-pub(super) fn ellipses(contrast: Contrast) -> Vec<Ellipsoid> {
+/// The 2-D Shepp–Logan head, ten ellipses, upright: top of the head at small y.
+///
+/// ```
+/// use rayspin_imaging::phantom::{Contrast, shepp_logan_2d};
+/// let skull = shepp_logan_2d(Contrast::Standard)[0];
+/// assert_eq!((skull.intensity, skull.semi_axes[1]), (2.0, 0.46));
+/// ```
+pub fn shepp_logan_2d(contrast: Contrast) -> Vec<Ellipsoid> {
     let intensities = match contrast {
         Contrast::Standard => ELLIPSES_STANDARD,
         Contrast::Modified => ELLIPSES_MODIFIED,
@@ -48,7 +86,8 @@ pub(super) fn ellipses(contrast: Contrast) -> Vec<Ellipsoid> {
     ELLIPSES.iter().zip(intensities).map(part).collect()
 }
 
-pub(super) fn ellipsoids(contrast: Contrast) -> Vec<Ellipsoid> {
+/// The 3-D Shepp–Logan head, ten ellipsoids; its axial slices show the front of the head at small y.
+pub fn shepp_logan_3d(contrast: Contrast) -> Vec<Ellipsoid> {
     let intensities = match contrast {
         Contrast::Standard => ELLIPSOIDS_STANDARD,
         Contrast::Modified => ELLIPSOIDS_MODIFIED,

@@ -1,0 +1,156 @@
+use rayspin_core::{Error, Result};
+
+/// The form of a [`Solid`] in its own axes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Form {
+    /// (x/a)² + (y/b)² + (z/c)² ≤ 1
+    Ellipsoid,
+    /// (x/a)² + (y/b)² ≤ 1 and |z| ≤ c
+    Cylinder,
+    /// |x| ≤ a, |y| ≤ b and |z| ≤ c
+    Box,
+}
+
+/// A part of space on one side of a plane: the points with normal · point ≤ offset.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct HalfSpace {
+    /// The outward normal, in the scanner's axes.
+    pub normal: [f64; 3],
+    /// normal · point on the plane, mm.
+    pub offset_mm: f64,
+}
+
+/// A convex body of one attenuation.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Solid {
+    /// Its form.
+    pub form: Form,
+    /// Its centre, (x, y, z) in mm.
+    pub centre_mm: [f64; 3],
+    /// Half its lengths a, b, c along its own axes, mm. A length may be infinite.
+    pub half_mm: [f64; 3],
+    /// Its own axes: unit vectors at right angles, in the scanner's axes.
+    pub axes: [[f64; 3]; 3],
+    /// Half-spaces that it is cut to.
+    pub cuts: Vec<HalfSpace>,
+    /// What it adds to the attenuation, 1/mm.
+    pub attenuation: f64,
+}
+
+/// Unit vectors may be off by this much.
+const UNIT: f64 = 1e-6;
+
+fn dot(a: [f64; 3], b: [f64; 3]) -> f64 {
+    (0..3).map(|axis| a[axis] * b[axis]).sum()
+}
+
+impl Solid {
+    /// A solid along the scanner's axes.
+    pub fn new(form: Form, centre_mm: [f64; 3], half_mm: [f64; 3], attenuation: f64) -> Self {
+        let axes = [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]];
+        Self { form, centre_mm, half_mm, axes, cuts: Vec::new(), attenuation }
+    }
+
+    /// The same solid turned around z, counter-clockwise seen from +z, by an angle in radian.
+    #[must_use]
+    pub fn turned(mut self, angle: f64) -> Self {
+        let (sin, cos) = angle.sin_cos();
+        self.axes = self.axes.map(|[x, y, z]| [cos * x - sin * y, sin * x + cos * y, z]);
+        self
+    }
+
+    /// The same solid without what lies beyond a plane.
+    #[must_use]
+    pub fn cut(mut self, normal: [f64; 3], offset_mm: f64) -> Self {
+        self.cuts.push(HalfSpace { normal, offset_mm });
+        self
+    }
+
+    /// Fails unless lengths are positive, axes are orthonormal and numbers are finite.
+    pub fn check(&self) -> Result<()> {
+        let fail = |expected: &str, found: String| Err(Error::value("solid of a phantom", expected, found));
+        if self.half_mm.iter().any(|h| h.is_nan() || *h <= 0.0) {
+            return fail("positive half lengths in mm", format!("{:?}", self.half_mm));
+        }
+        let finite = self.centre_mm.iter().all(|c| c.is_finite()) && self.attenuation.is_finite();
+        let cuts = self
+            .cuts
+            .iter()
+            .all(|cut| cut.offset_mm.is_finite() && (dot(cut.normal, cut.normal).sqrt() - 1.0).abs() <= UNIT);
+        if !finite || !cuts {
+            return fail("finite numbers, and normals of unit length", format!("{self:?}"));
+        }
+        for (i, a) in self.axes.iter().enumerate() {
+            for (j, b) in self.axes.iter().enumerate() {
+                let wanted = if i == j { 1.0 } else { 0.0 };
+                if !((dot(*a, *b) - wanted).abs() <= UNIT) {
+                    return fail("orthonormal axes", format!("{:?}", self.axes));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The range of t in which `start + t·along` lies in the solid; none where the line misses it.
+    pub fn chord(&self, start: [f64; 3], along: [f64; 3]) -> Option<[f64; 2]> {
+        let from = std::array::from_fn(|axis| start[axis] - self.centre_mm[axis]);
+        let p: [f64; 3] = std::array::from_fn(|axis| dot(from, self.axes[axis]) / self.half_mm[axis]);
+        let d: [f64; 3] = std::array::from_fn(|axis| dot(along, self.axes[axis]) / self.half_mm[axis]);
+        let round = match self.form {
+            Form::Ellipsoid => 3,
+            Form::Cylinder => 2,
+            Form::Box => 0,
+        };
+        let mut range = [f64::NEG_INFINITY, f64::INFINITY];
+        let mut within = |low: f64, high: f64| {
+            range = [range[0].max(low), range[1].min(high)];
+            range[0] < range[1]
+        };
+        if round > 0 {
+            let sum = |f: fn(f64, f64) -> f64| (0..round).map(|axis| f(p[axis], d[axis])).sum::<f64>();
+            let (a, b, c) = (sum(|_, d| d * d), sum(|p, d| p * d), sum(|p, _| p * p) - 1.0);
+            if a == 0.0 {
+                if c > 0.0 {
+                    return None;
+                }
+            } else {
+                let root = b * b - a * c;
+                if root <= 0.0 || !within((-b - root.sqrt()) / a, (-b + root.sqrt()) / a) {
+                    return None;
+                }
+            }
+        }
+        let slabs = (round..3).map(|axis| (p[axis], d[axis], 1.0));
+        for (p, d, half) in slabs {
+            let [one, other] = [(-half - p) / d, (half - p) / d];
+            let inside = if d == 0.0 { p.abs() <= half } else { within(one.min(other), one.max(other)) };
+            if !inside {
+                return None;
+            }
+        }
+        for cut in &self.cuts {
+            let (p, d) = (dot(start, cut.normal) - cut.offset_mm, dot(along, cut.normal));
+            let inside = match d {
+                0.0 => p <= 0.0,
+                d if d > 0.0 => within(f64::NEG_INFINITY, -p / d),
+                d => within(-p / d, f64::INFINITY),
+            };
+            if !inside {
+                return None;
+            }
+        }
+        Some(range)
+    }
+
+    /// Whether a point lies in the solid.
+    pub fn contains(&self, point: [f64; 3]) -> bool {
+        let from = std::array::from_fn(|axis| point[axis] - self.centre_mm[axis]);
+        let [x, y, z]: [f64; 3] = std::array::from_fn(|axis| dot(from, self.axes[axis]) / self.half_mm[axis]);
+        let inside = match self.form {
+            Form::Ellipsoid => x * x + y * y + z * z <= 1.0,
+            Form::Cylinder => x * x + y * y <= 1.0 && z.abs() <= 1.0,
+            Form::Box => x.abs().max(y.abs()).max(z.abs()) <= 1.0,
+        };
+        inside && self.cuts.iter().all(|cut| dot(point, cut.normal) <= cut.offset_mm)
+    }
+}

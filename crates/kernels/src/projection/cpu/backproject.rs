@@ -1,0 +1,312 @@
+//! Voxel-driven back-projection: each voxel reads the place on which its centre falls.
+
+use rayon::prelude::*;
+use rayspin_core::{Real, Result};
+use rayspin_device::Cpu;
+use rayspin_device::cpu::simd::{Simd, dispatch};
+use rayspin_device::cpu::zeroed;
+
+use super::columns::{mix_around, reach};
+use super::resample::{PAD, Resample};
+use super::{Scan, Weighting};
+use crate::projection::matrix::{Matrix, times};
+
+/// Rows and slices from which on columns of voxels are taken together.
+const LEAST: usize = 8;
+/// Voxels of a tile of columns along x and y. A tile reads a tenth of a view, which stays in the second-level cache.
+const TILE: usize = 16;
+/// Bytes of the pixels, and of the voxels, that are held in another order.
+const HELD: usize = 256 << 20;
+
+/// Where a voxel falls in a view: row, column and weight.
+#[inline(always)]
+fn place(scan: Scan<'_>, matrix: Option<&Matrix>, view: usize, at: [f64; 3]) -> Option<[f64; 3]> {
+    let [i, j, k] = at;
+    if let Some(matrix) = matrix {
+        let w = times(&matrix.w, i, j, k);
+        let inverse = 1.0 / w;
+        let place =
+            [times(&matrix.v, i, j, k) * inverse, times(&matrix.u, i, j, k) * inverse, inverse * inverse];
+        return (w > 0.0).then_some(place);
+    }
+    let (first, spacing) = (scan.grid.first_mm(), scan.grid.spacing_mm());
+    let point = std::array::from_fn(|axis| first[axis] + at[axis] * spacing[axis]);
+    let [row, column] = scan.geometry.project(view, point)?;
+    Some([row, column, magnification(scan, view, point).powi(2)])
+}
+
+/// Distance of the detector over that of a point, both from the source and along the detector's normal.
+fn magnification(scan: Scan<'_>, view: usize, point: [f64; 3]) -> f64 {
+    let pose = &scan.geometry.views()[view];
+    let rayspin_core::RaySource::Point(source) = pose.source else { return 1.0 };
+    let normal = pose.towards_source();
+    let depth = |p: [f64; 3]| -> f64 { (0..3).map(|axis| (source[axis] - p[axis]) * normal[axis]).sum() };
+    depth(pose.detector_mm) / depth(point)
+}
+
+/// The value between four pixels, 0 beyond the detector.
+#[inline(always)]
+fn bilinear<R: Real>(view: &[R], columns: usize, row: f64, column: f64) -> f64 {
+    let rows = (view.len() / columns) as f64;
+    let (r, c) = (row.floor(), column.floor());
+    if !(r >= -1.0 && r < rows && c >= -1.0 && c < columns as f64) {
+        return 0.0;
+    }
+    let (fr, fc) = (row - r, column - c);
+    let value = |r: f64, c: f64| {
+        let inside = r >= 0.0 && r < rows && c >= 0.0 && c < columns as f64;
+        if inside { Real::to_f64(view[r as usize * columns + c as usize]) } else { 0.0 }
+    };
+    let line = |r: f64| value(r, c) * (1.0 - fc) + value(r, c + 1.0) * fc;
+    line(r) * (1.0 - fr) + line(r + 1.0) * fr
+}
+
+fn matrices(scan: Scan<'_>) -> Vec<Option<Matrix>> {
+    (0..scan.geometry.views().len()).map(|view| Matrix::new(scan.geometry, scan.grid, view)).collect()
+}
+
+/// A row of voxels along x.
+fn row_of_voxels<R: Real>(
+    scan: Scan<'_>,
+    weighting: Weighting,
+    matrices: &[Option<Matrix>],
+    values: &[R],
+    (at, out): (usize, &mut [R]),
+) {
+    let [_, rows, columns] = scan.geometry.shape();
+    let ny = scan.grid.shape_xyz()[1];
+    let (j, k) = ((at % ny) as f64, (at / ny) as f64);
+    for (i, out) in out.iter_mut().enumerate() {
+        let mut sum = 0.0;
+        for (view, values) in values.chunks(rows * columns).enumerate() {
+            if let Some([row, column, weight]) = place(scan, matrices[view].as_ref(), view, [i as f64, j, k])
+            {
+                let weight = if weighting == Weighting::Even { 1.0 } else { weight };
+                sum += weight * bilinear(values, columns, row, column);
+            }
+        }
+        *out = <R as Real>::from_f64(sum);
+    }
+}
+
+pub(super) fn alone<R: Real>(
+    _: &Cpu,
+    scan: Scan<'_>,
+    weighting: Weighting,
+    values: &[R],
+    out: &mut [R],
+) -> Result<()> {
+    let matrices = matrices(scan);
+    let nx = scan.grid.shape_xyz()[0];
+    out.chunks_mut(nx).enumerate().for_each(|row| row_of_voxels(scan, weighting, &matrices, values, row));
+    Ok(())
+}
+
+pub(super) fn cores<R: Real>(
+    cpu: &Cpu,
+    scan: Scan<'_>,
+    weighting: Weighting,
+    values: &[R],
+    out: &mut [R],
+) -> Result<()> {
+    let matrices = matrices(scan);
+    let nx = scan.grid.shape_xyz()[0];
+    cpu.run(|| {
+        let rows = out.par_chunks_mut(nx).enumerate();
+        rows.for_each(|row| row_of_voxels(scan, weighting, &matrices, values, row));
+    });
+    Ok(())
+}
+
+/// How the voxels of a scan are taken together.
+enum Together {
+    /// Columns along z: they fall on one column of pixels each.
+    Columns,
+    /// Rows along x, for one slice and one row of pixels of a parallel beam: they fall on it at regular places.
+    Rows,
+}
+
+fn together(scan: Scan<'_>, matrices: &[Option<Matrix>]) -> Option<Together> {
+    let ([_, rows, _], [nz, _, _]) = (scan.geometry.shape(), scan.grid.shape_zyx());
+    let none = |x: f64| x.abs() < 1e-12;
+    // Neither column nor depth changes along z.
+    let upright = |matrix: &Matrix| none(matrix.u[2]) && none(matrix.w[2]);
+    if rows >= LEAST && nz >= LEAST && matrices.iter().all(|matrix| matrix.as_ref().is_some_and(upright)) {
+        return Some(Together::Columns);
+    }
+    let level =
+        |matrix: &Matrix| none(matrix.v[0]) && none(matrix.v[1]) && none(times(&matrix.v, 0.0, 0.0, 0.0));
+    let flat = |matrix: &Matrix| matrix.w[..3] == [0.0; 3] && level(matrix);
+    let one = rows == 1 && nz == 1 && matrices.iter().all(|matrix| matrix.as_ref().is_some_and(flat));
+    one.then_some(Together::Rows)
+}
+
+pub(super) fn columns<R: Resample>(
+    cpu: &Cpu,
+    scan: Scan<'_>,
+    weighting: Weighting,
+    values: &[R],
+    out: &mut [R],
+) -> Result<()> {
+    let matrices = matrices(scan);
+    match together(scan, &matrices) {
+        None => cores(cpu, scan, weighting, values, out),
+        Some(Together::Rows) => rows(cpu, scan, &matrices, values, out),
+        Some(Together::Columns) => {
+            let matrices: Vec<Matrix> = matrices.into_iter().flatten().collect();
+            out.fill(R::zero());
+            let [_, rows, columns] = scan.geometry.shape();
+            let block = (HELD / (rows * columns * size_of::<R>())).max(1);
+            let mut turned = Vec::new();
+            for (matrices, values) in matrices.chunks(block).zip(values.chunks(block * rows * columns)) {
+                add_views(cpu, scan, weighting, (matrices, values), &mut turned, out)?;
+            }
+            Ok(())
+        }
+    }
+}
+
+/// A view as `[column, row]`, with rows in the order in which z falls on them.
+fn turn<R: Resample>(rows: usize, columns: usize, matrix: &Matrix, view: &[R], to: &mut [R]) {
+    for (column, line) in to.chunks_mut(rows).enumerate() {
+        for (row, value) in line.iter_mut().enumerate() {
+            let from = if matrix.v[2] < 0.0 { rows - 1 - row } else { row };
+            *value = view[from * columns + column];
+        }
+    }
+}
+
+fn add_views<R: Resample>(
+    cpu: &Cpu,
+    scan: Scan<'_>,
+    weighting: Weighting,
+    (matrices, values): (&[Matrix], &[R]),
+    turned: &mut Vec<R>,
+    out: &mut [R],
+) -> Result<()> {
+    let [_, rows, columns] = scan.geometry.shape();
+    let [nx, ny, nz] = scan.grid.shape_xyz();
+    let each = rows * columns;
+    if turned.len() != values.len() {
+        *turned = zeroed("columns of pixels", values.len())?;
+    }
+    cpu.run(|| {
+        let views = turned.par_chunks_mut(each).zip(values.par_chunks(each)).zip(matrices);
+        views.for_each(|((to, view), matrix)| turn(rows, columns, matrix, view, to));
+    });
+    let turned = &turned[..];
+    let (across, down) = (nx.div_ceil(TILE), ny.div_ceil(TILE));
+    let tile = TILE * TILE * nz;
+    let at_once = (HELD / (tile * size_of::<R>())).clamp(1, across * down);
+    let mut tiles: Vec<R> = zeroed("columns of voxels", at_once * tile)?;
+    for first in (0..across * down).step_by(at_once) {
+        let count = at_once.min(across * down - first);
+        tiles[..count * tile].fill(R::zero());
+        cpu.run(|| {
+            tiles[..count * tile].par_chunks_mut(tile).enumerate().for_each_init(
+                || super::resample::padded(rows),
+                |mixed, (at, tile)| {
+                    let corner = [(first + at) % across * TILE, (first + at) / across * TILE];
+                    let views = turned.chunks(each).zip(matrices);
+                    dispatch!(cpu.level(), simd => {
+                        for (view, matrix) in views {
+                            add_to_tile(simd, (matrix, weighting, [nx, ny]), (view, rows), corner, mixed, (tile, nz));
+                        }
+                    });
+                },
+            );
+            out.par_chunks_mut(nx * ny).enumerate().for_each(|(z, slice)| {
+                for (at, tile) in tiles[..count * tile].chunks(tile).enumerate() {
+                    let [x, y] = [(first + at) % across * TILE, (first + at) / across * TILE];
+                    for (inside, column) in tile.chunks(nz).enumerate() {
+                        let (i, j) = (x + inside % TILE, y + inside / TILE);
+                        if i < nx && j < ny {
+                            slice[j * nx + i] += column[z];
+                        }
+                    }
+                }
+            });
+        });
+    }
+    Ok(())
+}
+
+/// One view's part of a tile `[y, x, z]`.
+#[inline(always)]
+fn add_to_tile<S: Simd, R: Resample>(
+    simd: S,
+    (matrix, weighting, size): (&Matrix, Weighting, [usize; 2]),
+    (view, rows): (&[R], usize),
+    corner: [usize; 2],
+    mixed: &mut [R],
+    (tile, nz): (&mut [R], usize),
+) {
+    for (inside, column) in tile.chunks_mut(nz).enumerate() {
+        let (i, j) = (corner[0] + inside % TILE, corner[1] + inside / TILE);
+        let (i_at, j_at) = (i as f64, j as f64);
+        let w = times(&matrix.w, i_at, j_at, 0.0);
+        if i >= size[0] || j >= size[1] || w <= 0.0 {
+            continue;
+        }
+        let inverse = 1.0 / w;
+        let weight = if weighting == Weighting::Even { 1.0 } else { inverse * inverse };
+        let (start, slope) = (times(&matrix.v, i_at, j_at, 0.0) * inverse, matrix.v[2] * inverse);
+        let (start, slope) = if slope < 0.0 { ((rows - 1) as f64 - start, -slope) } else { (start, slope) };
+        let part = reach(start, slope, nz, rows);
+        let place = times(&matrix.u, i_at, j_at, 0.0) * inverse;
+        if !part.is_empty() && mix_around(simd, (view, rows), place, weight, part, mixed) {
+            R::gather(simd, mixed, start, slope, column);
+        }
+    }
+}
+
+/// One slice from one row of pixels of a parallel beam.
+fn rows<R: Resample>(
+    cpu: &Cpu,
+    scan: Scan<'_>,
+    matrices: &[Option<Matrix>],
+    values: &[R],
+    out: &mut [R],
+) -> Result<()> {
+    let columns = scan.geometry.detector().columns;
+    let nx = scan.grid.shape_xyz()[0];
+    let long = columns + 2 * PAD;
+    // Where the column falls along x, the view is reversed.
+    let mut lines: Vec<R> = zeroed("rows of pixels", matrices.len() * long)?;
+    for ((line, view), matrix) in
+        lines.chunks_mut(long).zip(values.chunks(columns)).zip(matrices.iter().flatten())
+    {
+        let line = &mut line[PAD..PAD + columns];
+        line.copy_from_slice(view);
+        if matrix.u[0] < 0.0 {
+            line.reverse();
+        }
+    }
+    cpu.run(|| {
+        out.par_chunks_mut(nx * TILE).enumerate().for_each(|(at, out)| {
+            out.fill(R::zero());
+            dispatch!(cpu.level(), simd => {
+                for (line, matrix) in lines.chunks(long).zip(matrices.iter().flatten()) {
+                    add_to_rows(simd, line, matrix, at * TILE, (out, nx));
+                }
+            });
+        });
+    });
+    Ok(())
+}
+
+#[inline(always)]
+fn add_to_rows<S: Simd, R: Resample>(
+    simd: S,
+    line: &[R],
+    matrix: &Matrix,
+    first: usize,
+    (out, nx): (&mut [R], usize),
+) {
+    let last = (line.len() - 2 * PAD - 1) as f64;
+    for (j, row) in out.chunks_mut(nx).enumerate() {
+        let (start, slope) = (times(&matrix.u, 0.0, (first + j) as f64, 0.0), matrix.u[0]);
+        let (start, slope) = if slope < 0.0 { (last - start, -slope) } else { (start, slope) };
+        R::gather(simd, line, start, slope, row);
+    }
+}

@@ -1,0 +1,44 @@
+//! Projectors on a CPU.
+
+mod backproject;
+mod columns;
+mod rays;
+pub(super) mod resample;
+
+use rayspin_core::{ProjectionGeometry, Result, VolumeGrid};
+use rayspin_device::Cpu;
+
+use super::Weighting;
+use resample::Resample;
+
+/// Where rays and voxels are.
+#[derive(Debug, Clone, Copy)]
+pub struct Scan<'a> {
+    pub(super) geometry: &'a ProjectionGeometry,
+    pub(super) grid: &'a VolumeGrid,
+}
+
+/// From a volume to projections, or back; the output is overwritten.
+///
+/// Errors: memory.
+pub(super) type Apply<R> = fn(&Cpu, Scan<'_>, &[R], &mut [R]) -> Result<()>;
+
+/// From projections to a volume, which is overwritten.
+///
+/// Errors: memory.
+pub(super) type Backproject<R> = fn(&Cpu, Scan<'_>, Weighting, &[R], &mut [R]) -> Result<()>;
+
+/// One thread, ray by ray; adjoint rays are scattered.
+pub(super) fn plain<R: Resample>() -> (Apply<R>, Apply<R>, Backproject<R>) {
+    (rays::forward_alone, rays::adjoint_alone, backproject::alone)
+}
+
+/// All cores: a ray, or a plane of voxels, belongs to one of them.
+pub(super) fn cores<R: Resample>() -> (Apply<R>, Apply<R>, Backproject<R>) {
+    (rays::forward, rays::adjoint, backproject::cores)
+}
+
+/// Columns of voxels and of pixels are resampled together.
+pub(super) fn columns<R: Resample>() -> (Apply<R>, Apply<R>, Backproject<R>) {
+    (columns::forward, columns::adjoint, backproject::columns)
+}

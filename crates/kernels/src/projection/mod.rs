@@ -1,0 +1,145 @@
+//! Line integrals of volumes, their transpose, and voxel-driven back-projection: the projectors of CT.
+
+mod cpu;
+mod ladder;
+mod line;
+mod matrix;
+pub mod reference;
+mod variants;
+
+pub use cpu::Scan;
+use cpu::resample::Resample;
+pub use ladder::Projection;
+use rayspin_core::{Error, ProjectionGeometry, Result, VolumeGrid, expect_shape};
+use rayspin_device::{Array, Backend, Device};
+pub use variants::{CpuLaunch, Operation, Problem, variants};
+
+/// The weights of views in [`Projector::backproject`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Weighting {
+    /// Every view counts alike.
+    Even,
+    /// Rays from a point: the square of the magnification, (source to detector / source to voxel)², both along the normal of the
+    /// detector. This is the weight of filtered back-projection of fan and cone beams with a flat detector. Parallel beams: 1.
+    Magnification,
+}
+
+/// Real numbers that volumes and projections have: `f32`, and on a CPU `f64`.
+pub trait Number: Resample + rayspin_device::Element {}
+
+impl Number for f32 {}
+impl Number for f64 {}
+
+/// The line integrals of a volume `[z, y, x]` along the rays of a scan, `[view, row, column]`, by Joseph's method.
+///
+/// ```text
+/// p(ray) = ℓ Σ_i w_i f(i, b_i, c_i)
+/// ```
+///
+/// i runs over the planes of voxels across the ray's main axis, along which it passes voxels fastest. The ray crosses plane i at
+/// (b_i, c_i), where f is linear between four voxels and 0 outside the volume. ℓ is the ray's length between two planes in mm,
+/// and w_i the part of the interval around plane i that lies between source and pixel: 1 but at its ends. If f is an attenuation
+/// in 1/mm, p has no unit.
+///
+/// [`adjoint`](Self::adjoint) is the transpose with the same weights. [`backproject`](Self::backproject) is not: each voxel reads the
+/// place of the detector on which its centre falls, as filtered back-projection does.
+///
+/// P. M. Joseph, *An improved algorithm for reprojecting rays through pixel images*, IEEE Trans Med Imaging 1:192, 1982.
+///
+/// ```
+/// use rayspin_core::{Detector, Orbit, ProjectionGeometry, VolumeGrid};
+/// use rayspin_device::{Array, Device};
+/// use rayspin_kernels::projection::Projector;
+///
+/// let device = Device::cpu()?;
+/// let detector = Detector { rows: 1, columns: 9, pitch_mm: [1.0, 1.0], radius_mm: None };
+/// let geometry = ProjectionGeometry::orbit(detector, &Orbit::default().turn(4))?;
+/// let grid = VolumeGrid::new([1, 8, 8], [1.0; 3], [0.0; 3])?;
+/// let projector = Projector::new(&device, &geometry, &grid)?;
+/// let water = Array::from_vec(&device, &[1, 8, 8], vec![0.02f32; 64])?; // 1/mm
+/// let mut projections = Array::zeros(&device, &[4, 1, 9])?;
+/// projector.forward(&water, &mut projections)?;
+/// assert!((projections.to_vec()?[4] - 8.0 * 0.02).abs() < 1e-6); // the middle ray, 8 mm long
+/// # Ok::<(), rayspin_core::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Projector {
+    device: Device,
+    geometry: ProjectionGeometry,
+    grid: VolumeGrid,
+}
+
+impl Projector {
+    /// A projector for the rays of `geometry` through the voxels of `grid`.
+    ///
+    /// Errors: a device that is no CPU.
+    pub fn new(device: &Device, geometry: &ProjectionGeometry, grid: &VolumeGrid) -> Result<Self> {
+        match device.backend() {
+            Backend::Cpu(_) => Ok(Self { device: device.clone(), geometry: geometry.clone(), grid: *grid }),
+            Backend::Cuda(_) => Err(Error::value("device of a projector", "the CPU", "a GPU")),
+        }
+    }
+
+    /// The rays.
+    pub fn geometry(&self) -> &ProjectionGeometry {
+        &self.geometry
+    }
+
+    /// The voxels.
+    pub fn grid(&self) -> &VolumeGrid {
+        &self.grid
+    }
+
+    fn check<R: Number>(&self, volume: &Array<R>, projections: &Array<R>) -> Result<()> {
+        expect_shape("volume", &self.grid.shape_zyx(), volume.shape())?;
+        expect_shape("projections", &self.geometry.shape(), projections.shape())?;
+        crate::vector::expect_device("volume", &self.device, volume)?;
+        crate::vector::expect_device("projections", &self.device, projections)
+    }
+
+    fn scan(&self) -> Scan<'_> {
+        Scan { geometry: &self.geometry, grid: &self.grid }
+    }
+
+    /// Writes the line integrals of a volume `[z, y, x]` to projections `[view, row, column]`.
+    ///
+    /// Errors: shapes, devices, memory.
+    pub fn forward<R: Number>(&self, volume: &Array<R>, projections: &mut Array<R>) -> Result<()> {
+        self.check(volume, projections)?;
+        let launch = variants::best::<R>();
+        (launch.forward)(self.device.cpu_side(), self.scan(), volume.cpu(), projections.cpu_mut())
+    }
+
+    /// Writes the transpose of [`forward`](Self::forward) of projections to a volume.
+    ///
+    /// Errors: as [`forward`](Self::forward).
+    pub fn adjoint<R: Number>(&self, projections: &Array<R>, volume: &mut Array<R>) -> Result<()> {
+        self.check(volume, projections)?;
+        let launch = variants::best::<R>();
+        (launch.adjoint)(self.device.cpu_side(), self.scan(), projections.cpu(), volume.cpu_mut())
+    }
+
+    /// Writes to each voxel Σ over views of the weight times the projection at the place on which the voxel's centre falls. Projections
+    /// are linear between pixels and 0 beyond the detector.
+    ///
+    /// Errors: as [`forward`](Self::forward).
+    pub fn backproject<R: Number>(
+        &self,
+        weighting: Weighting,
+        projections: &Array<R>,
+        volume: &mut Array<R>,
+    ) -> Result<()> {
+        self.check(volume, projections)?;
+        let launch = variants::best::<R>();
+        (launch.backproject)(
+            self.device.cpu_side(),
+            self.scan(),
+            weighting,
+            projections.cpu(),
+            volume.cpu_mut(),
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests;

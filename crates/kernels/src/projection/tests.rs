@@ -1,0 +1,125 @@
+use std::f64::consts::TAU;
+
+use proptest::prelude::*;
+use rayspin_core::{Detector, Orbit};
+use rayspin_tune::input::signed_unit;
+
+use super::*;
+use crate::variant::Variant;
+
+fn numbers(len: usize, seed: u64) -> Vec<f64> {
+    (0..len).map(|i| f64::from(signed_unit(seed, i))).collect()
+}
+
+fn narrow(values: &[f64]) -> Vec<f32> {
+    values.iter().map(|&v| v as f32).collect()
+}
+
+fn relative(found: impl Iterator<Item = f64>, wanted: &[f64]) -> f64 {
+    let wrong: f64 = found.zip(wanted).map(|(f, w)| (f - w) * (f - w)).sum();
+    let whole: f64 = wanted.iter().map(|w| w * w).sum();
+    if whole > 0.0 { (wrong / whole).sqrt() } else { wrong.sqrt() }
+}
+
+/// One size and path of a scan.
+#[derive(Debug, Clone)]
+struct Case {
+    geometry: ProjectionGeometry,
+    grid: VolumeGrid,
+}
+
+fn cases() -> impl Strategy<Value = Case> {
+    let size = prop_oneof![Just(1usize), 2usize..6, 8usize..20];
+    let sizes = (size.clone(), size.clone(), size.clone(), size.clone(), size, 1usize..5);
+    let path = (0usize..4, -4.0f64..4.0, any::<bool>(), -0.6f64..0.6, any::<[bool; 2]>(), any::<bool>());
+    (sizes, path, -5.0f64..5.0, 0.3f64..2.5, 0.4f64..2.0).prop_map(
+        |(
+            (nz, ny, nx, rows, columns, views),
+            (kind, start, helix, tilt, flips, inside),
+            shift,
+            voxel,
+            pitch,
+        )| {
+            let grid =
+                VolumeGrid::new([nz, ny, nx], [voxel, 0.8 * voxel, 1.3 * voxel], [shift, -0.3, 0.4 * shift])
+                    .unwrap();
+            let extent = grid.extent_mm().into_iter().fold(1.0, f64::max);
+            // Some sources stand inside the volume.
+            let distance = if inside { 0.3 * extent } else { 2.0 * extent + 7.0 };
+            let orbit = Orbit {
+                source_to_axis_mm: (kind != 0).then_some(distance),
+                axis_to_detector_mm: 0.9 * extent,
+                offset_mm: [0.2 * shift, 0.1],
+                tilt: if kind == 3 { tilt } else { 0.0 },
+                height_mm: 0.1,
+                advance_mm: if helix { 2.0 } else { 0.0 },
+                ..Orbit::default()
+            }
+            .arc(start, TAU, views);
+            let radius_mm = (kind == 2).then_some(20.0 * extent + 60.0);
+            let detector = Detector { rows, columns, pitch_mm: [pitch, 1.1 * pitch], radius_mm };
+            let geometry = ProjectionGeometry::orbit(detector, &orbit).unwrap();
+            let mut views = geometry.views().to_vec();
+            for view in &mut views {
+                if flips[0] {
+                    view.u = view.u.map(|x| -x);
+                }
+                if flips[1] {
+                    view.v = view.v.map(|x| -x);
+                }
+            }
+            Case { geometry: ProjectionGeometry::new(detector, views).unwrap(), grid }
+        },
+    )
+}
+
+fn run<R: Number>(
+    variant: &Variant<Problem, CpuLaunch<R>>,
+    operation: Operation,
+    case: &Case,
+    weighting: Weighting,
+    input: &[R],
+) -> Vec<R> {
+    let scan = Scan { geometry: &case.geometry, grid: &case.grid };
+    let device = Device::cpu().unwrap();
+    let [volume, pixels] = [case.grid.shape_zyx(), case.geometry.shape()].map(|shape| shape.iter().product());
+    let nan = <R as rayspin_core::Real>::from_f64(f64::NAN);
+    let mut out = vec![nan; if operation == Operation::Forward { pixels } else { volume }];
+    let (cpu, launch) = (device.cpu_side(), &variant.launch);
+    match operation {
+        Operation::Forward => (launch.forward)(cpu, scan, input, &mut out),
+        Operation::Adjoint => (launch.adjoint)(cpu, scan, input, &mut out),
+        Operation::Backproject => (launch.backproject)(cpu, scan, weighting, input, &mut out),
+    }
+    .unwrap();
+    out
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+    #[test]
+    fn every_variant_computes_the_references(case in cases(), even in any::<bool>(), seed in any::<u64>()) {
+        let [voxels, pixels] = [case.grid.shape_zyx(), case.geometry.shape()].map(|shape| shape.iter().product());
+        let (volume, values) = (numbers(voxels, seed), numbers(pixels, seed ^ 1));
+        let weighting = if even { Weighting::Even } else { Weighting::Magnification };
+        for operation in [Operation::Forward, Operation::Adjoint, Operation::Backproject] {
+            let input = if operation == Operation::Forward { &volume } else { &values };
+            let (geometry, grid) = (&case.geometry, &case.grid);
+            let wanted = match operation {
+                Operation::Forward => reference::forward(reference::JOSEPH, geometry, grid, input),
+                Operation::Adjoint => reference::adjoint(reference::JOSEPH, geometry, grid, input),
+                Operation::Backproject => reference::backproject(geometry, grid, weighting, input),
+            };
+            for variant in variants::<f64>() {
+                let found = run(&variant, operation, &case, weighting, input);
+                let error = relative(found.into_iter(), &wanted);
+                prop_assert!(error <= 1e-9, "{} {operation:?} f64: {error:e}", variant.name);
+            }
+            for variant in variants::<f32>() {
+                let found = run(&variant, operation, &case, weighting, &narrow(input));
+                let error = relative(found.into_iter().map(f64::from), &wanted);
+                prop_assert!(error <= variant.tolerance, "{} {operation:?}: {error:e}", variant.name);
+            }
+        }
+    }
+}
