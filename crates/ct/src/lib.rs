@@ -1,4 +1,5 @@
 #![doc = include_str!("../README.md")]
 
+pub mod analytic;
 pub mod geometry;
 pub mod phantom;

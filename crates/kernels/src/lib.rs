@@ -15,7 +15,7 @@
 //! - Ladders of CPU variants: [`coil_mixing`], [`difference`], [`fft`], [`off_resonance`], [`projection`], [`sensitivity`], [`shrink`], [`toeplitz`],
 //!   [`vector`], [`wavelet`].
 //! - Plain functions with `variants.rs`: [`espirit`], [`gram`] (GPU only), [`grappa`], [`select`], [`walsh`].
-//! - Plain functions without it: [`density`], [`pocs`], [`window`].
+//! - Plain functions without it: [`density`], [`pocs`], [`row_filter`], [`window`].
 //!
 //! - A **ladder** has several variants for one processor, and cases that `rayspin-ladder` runs. It keeps the slower variants
 //!   because a reader learns from each step, and because measurements show the gain of each step. The steps of `coil_mixing`
@@ -38,6 +38,7 @@ pub mod nufft;
 pub mod off_resonance;
 pub mod pocs;
 pub mod projection;
+pub mod row_filter;
 pub mod select;
 pub mod sensitivity;
 pub mod shrink;

@@ -1,0 +1,328 @@
+//! Filtered back-projection: parallel, fan and cone beams on a circle.
+
+mod path;
+
+use std::f64::consts::{FRAC_PI_2, FRAC_PI_4, PI, TAU};
+
+use rayon::prelude::*;
+use rayspin_core::{Detector, Error, ProjectionGeometry, Result, View, VolumeGrid, expect_shape, voxels};
+use rayspin_device::cpu::zeroed;
+use rayspin_device::{Array, Device};
+use rayspin_kernels::projection::{Projector, Weighting};
+use rayspin_kernels::row_filter::RowFilter;
+use serde::{Deserialize, Serialize};
+
+use path::{Coverage, Place};
+
+/// What the ramp filter is multiplied by, at a frequency f from 0 to 1 in units of the highest.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Window {
+    /// 1: the sharpest and noisiest.
+    #[default]
+    RamLak,
+    /// sin(πf/2) / (πf/2)
+    SheppLogan,
+    /// cos(πf/2)
+    Cosine,
+    /// 0.54 + 0.46 cos(πf)
+    Hamming,
+    /// (1 + cos(πf)) / 2: the smoothest.
+    Hann,
+}
+
+impl Window {
+    /// Its value at a frequency.
+    pub fn at(self, f: f64) -> f64 {
+        match self {
+            Self::RamLak => 1.0,
+            Self::SheppLogan if f == 0.0 => 1.0,
+            Self::SheppLogan => (FRAC_PI_2 * f).sin() / (FRAC_PI_2 * f),
+            Self::Cosine => (FRAC_PI_2 * f).cos(),
+            Self::Hamming => 0.54 + 0.46 * (PI * f).cos(),
+            Self::Hann => 0.5 + 0.5 * (PI * f).cos(),
+        }
+    }
+}
+
+/// The filter of [`FilteredBackprojection`].
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Filter {
+    /// The window.
+    pub window: Window,
+    /// The frequency at which the window ends, above 0 and up to 1, in units of the highest frequency.
+    pub cutoff: f64,
+}
+
+impl Default for Filter {
+    fn default() -> Self {
+        Self { window: Window::RamLak, cutoff: 1.0 }
+    }
+}
+
+/// Filtered back-projection of parallel and fan beams, and the method of Feldkamp, Davis and Kress for cone beams.
+///
+/// ```text
+/// f(x) = Σ_v Δθ_v (R/D) m_v(x)² q_v(row(x), column(x)),   q = ramp ∗ (w cos(ray) p)
+/// ```
+///
+/// R and D are the distances of the source from the axis and from the detector, m the magnification, Δθ the angle that a view stands
+/// for, cos(ray) the cosine between a ray and the detector's normal; a parallel beam has R/D = m = cos = 1. The weights w of the
+/// two rays that measure one line add up to 1:
+///
+/// - ½ for a full turn, 1 for parallel rays over half a turn;
+/// - Parker's weights for a short scan (D. L. Parker, Med Phys 9:254, 1982);
+/// - Wang's weights for a full turn with a detector that is shifted to one side (G. Wang, Med Phys 29:1634, 2002). Its rows are
+///   continued to the other side.
+///
+/// Voxels that not all views see, beyond [`seen_radius_mm`](Self::seen_radius_mm), are 0.
+///
+/// The ramp is the one of A. C. Kak, M. Slaney, *Principles of Computerized Tomographic Imaging*, 1988, ch. 3, exact for samples at
+/// the pixels. L. A. Feldkamp, L. C. Davis, J. W. Kress, J Opt Soc Am A 1:612, 1984.
+///
+/// ```
+/// use rayspin_core::{Detector, Orbit, ProjectionGeometry, VolumeGrid};
+/// use rayspin_ct::analytic::{Filter, FilteredBackprojection};
+/// use rayspin_ct::phantom::{Form, Phantom, Solid};
+/// use rayspin_device::{Array, Device};
+///
+/// let device = Device::cpu()?;
+/// let detector = Detector { rows: 1, columns: 64, pitch_mm: [1.0, 1.0], radius_mm: None };
+/// let orbit = Orbit::default().arc(0.0, std::f64::consts::PI, 90);
+/// let geometry = ProjectionGeometry::orbit(detector, &orbit)?;
+/// let grid = VolumeGrid::new([1, 64, 64], [1.0; 3], [0.0; 3])?;
+/// let rod = Phantom::new(vec![Solid::new(Form::Cylinder, [0.0; 3], [20.0, 20.0, 1e3], 0.02)])?;
+/// let lines = Array::from_vec(&device, &geometry.shape(), rod.project(device.cpu_side(), &geometry)?)?;
+/// let method = FilteredBackprojection::new(&device, &geometry, &grid, Filter::default())?;
+/// let slice = method.reconstruct(lines)?.to_host()?;
+/// assert!((slice[[0, 32, 32]] - 0.02).abs() < 2e-4);
+/// # Ok::<(), rayspin_core::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct FilteredBackprojection {
+    device: Device,
+    measured: ProjectionGeometry,
+    projector: Projector,
+    ramp: RowFilter,
+    places: Vec<Place>,
+    /// Δθ of each view.
+    shares: Vec<f64>,
+    coverage: Coverage,
+    /// Columns before and after the measured ones.
+    margins: [usize; 2],
+    notes: Vec<String>,
+}
+
+impl FilteredBackprojection {
+    /// A method for the rays of a scan and the voxels of a grid.
+    ///
+    /// Errors: a path that is no circle around z; a curved, tilted or turned detector; a cutoff out of range.
+    pub fn new(
+        device: &Device,
+        geometry: &ProjectionGeometry,
+        grid: &VolumeGrid,
+        filter: Filter,
+    ) -> Result<Self> {
+        if !(filter.cutoff > 0.0 && filter.cutoff <= 1.0) {
+            return Err(Error::value("cutoff of the filter", "above 0 and at most 1", filter.cutoff));
+        }
+        let mut places = path::places(geometry)?;
+        let (coverage, shares) = path::coverage(&places);
+        let margins = margins(geometry.detector(), &places, coverage);
+        let widened = widened(geometry, margins)?;
+        for place in &mut places {
+            place.principal[1] += margins[0] as f64;
+        }
+        let columns = widened.detector().columns;
+        let window = |f: f64| if f > filter.cutoff { 0.0 } else { filter.window.at(f / filter.cutoff) };
+        Ok(Self {
+            device: device.clone(),
+            measured: geometry.clone(),
+            ramp: RowFilter::new(device, &ramp(columns, widened.detector().pitch_mm[0]), window)?,
+            projector: Projector::new(device, &widened, grid)?,
+            notes: notes(widened.detector(), &places, coverage, margins),
+            places,
+            shares,
+            coverage,
+            margins,
+        })
+    }
+
+    /// What was assumed about the scan, for people.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    /// The volume `[z, y, x]` of line integrals `[view, row, column]`, in 1/mm where these have no unit.
+    ///
+    /// Errors: shapes, devices, memory.
+    pub fn reconstruct(&self, lines: Array<f32>) -> Result<Array<f32>> {
+        expect_shape("projections", &self.measured.shape(), lines.shape())?;
+        let shape = self.projector.geometry().shape();
+        let mut filtered = Array::from_vec(&self.device, &shape, zeroed("projections", voxels(&shape)?)?)?;
+        let [_, rows, columns] = self.measured.shape();
+        let wide = shape[2];
+        let (from, to) = (lines.cpu(), filtered.cpu_mut());
+        self.device.cpu_side().run(|| {
+            to.par_chunks_mut(wide).zip(from.par_chunks(columns)).enumerate().for_each(|(at, (to, from))| {
+                let (view, row) = (at / rows, at % rows);
+                let to = &mut to[self.margins[0]..self.margins[0] + columns];
+                for (column, (to, from)) in to.iter_mut().zip(from).enumerate() {
+                    *to = from * self.weight(view, row, column + self.margins[0]) as f32;
+                }
+            });
+        });
+        drop(lines);
+        self.ramp.apply(&mut filtered)?;
+        let mut volume = Array::zeros(&self.device, &self.projector.grid().shape_zyx())?;
+        self.projector.backproject(Weighting::Magnification, &filtered, &mut volume)?;
+        self.clear_unseen(&mut volume);
+        Ok(volume)
+    }
+
+    /// The distance from the axis up to which the detector sees all rays that a voxel needs, mm.
+    pub fn seen_radius_mm(&self) -> f64 {
+        let detector = self.projector.geometry().detector();
+        let radius = |place: &Place| {
+            let before = (place.principal[1] + 0.5) * detector.pitch_mm[0];
+            let after = detector.columns as f64 * detector.pitch_mm[0] - before;
+            let half = before.min(after);
+            place.distances.map_or(half, |[radius, depth]| radius * half / half.hypot(depth))
+        };
+        self.places.iter().map(radius).fold(f64::INFINITY, f64::min)
+    }
+
+    /// Sets voxels to 0 that not all views see.
+    fn clear_unseen(&self, volume: &mut Array<f32>) {
+        let (grid, radius) = (self.projector.grid(), self.seen_radius_mm());
+        let ([nx, ny, _], first, spacing) = (grid.shape_xyz(), grid.first_mm(), grid.spacing_mm());
+        let at = |axis: usize, index: usize| first[axis] + index as f64 * spacing[axis];
+        self.device.cpu_side().run(|| {
+            volume.cpu_mut().par_chunks_mut(nx).enumerate().for_each(|(row, line)| {
+                let y = at(1, row % ny);
+                let unseen = line.iter_mut().enumerate().filter(|(i, _)| at(0, *i).hypot(y) > radius);
+                unseen.for_each(|(_, value)| *value = 0.0);
+            });
+        });
+    }
+
+    /// Δθ (R/D) w cos(ray) of a pixel of the widened detector.
+    fn weight(&self, view: usize, row: usize, column: usize) -> f64 {
+        let (place, detector) = (&self.places[view], self.projector.geometry().detector());
+        let u = (column as f64 - place.principal[1]) * detector.pitch_mm[0];
+        let v = (row as f64 - place.principal[0]) * detector.pitch_mm[1];
+        // In a parallel beam the lengths themselves take the place of angles.
+        let (scale, gamma) = match place.distances {
+            None => (1.0, u),
+            Some([radius, depth]) => (radius / (depth * depth + u * u + v * v).sqrt(), (u / depth).atan()),
+        };
+        let redundancy = match self.coverage {
+            Coverage::HalfTurn => 1.0,
+            Coverage::Turn if self.margins == [0, 0] => 0.5,
+            Coverage::Turn => {
+                // The edge of the short side, as an angle.
+                let edge = match self.margins[0] > 0 {
+                    true => place.principal[1] - self.margins[0] as f64 + 0.5,
+                    false => (detector.columns - self.margins[1]) as f64 - 0.5 - place.principal[1],
+                } * detector.pitch_mm[0];
+                let edge = place.distances.map_or(edge, |[_, depth]| (edge / depth).atan());
+                let gamma = if self.margins[0] > 0 { gamma } else { -gamma };
+                0.5 * (1.0 + (FRAC_PI_2 * (gamma / edge).clamp(-1.0, 1.0)).sin())
+            }
+            // Without a fan no line is measured twice, but those beyond half a turn.
+            Coverage::Arc { start, span } => {
+                let gamma = if place.distances.is_some() { gamma } else { 0.0 };
+                parker((place.angle - start).rem_euclid(TAU), -gamma * place.sense, span)
+            }
+        };
+        self.shares[view] * scale * redundancy
+    }
+}
+
+/// Parker's weight of a ray at angle γ of the fan (positive towards views to come), `progress` after the first view of `span`.
+fn parker(progress: f64, gamma: f64, span: f64) -> f64 {
+    let delta = 0.5 * (span - PI);
+    if delta <= 0.0 {
+        return 1.0;
+    }
+    let square = |x: f64| x.sin() * x.sin();
+    match progress {
+        b if b < 2.0 * (delta - gamma) => square(FRAC_PI_4 * b / (delta - gamma)),
+        b if b <= PI - 2.0 * gamma => 1.0,
+        b if b < PI + 2.0 * delta => square(FRAC_PI_4 * (PI + 2.0 * delta - b) / (gamma + delta)),
+        _ => 0.0,
+    }
+}
+
+/// τ h(kτ): the ramp filter at the places of pixels τ mm apart, times their distance.
+fn ramp(columns: usize, pitch_mm: f64) -> Vec<f64> {
+    let value = |k: usize| match k {
+        0 => 0.25,
+        k if k % 2 == 0 => 0.0,
+        k => -1.0 / (PI * k as f64).powi(2),
+    };
+    (0..columns).map(|k| value(k) / pitch_mm).collect()
+}
+
+/// Pixels by which the sides of a detector may differ before it counts as shifted.
+const SHIFTED: f64 = 1.0;
+
+/// Columns to add before and after the detector's, where it is shifted and the other half of a turn measures the rest.
+fn margins(detector: &Detector, places: &[Place], coverage: Coverage) -> [usize; 2] {
+    let Some(place) = places.first().filter(|_| coverage == Coverage::Turn) else { return [0, 0] };
+    let (before, after) = (place.principal[1], (detector.columns - 1) as f64 - place.principal[1]);
+    // The axis is seen: else nothing joins the two halves.
+    if before.min(after) < 1.0 || (before - after).abs() <= SHIFTED {
+        return [0, 0];
+    }
+    let missing = (before - after).abs().ceil() as usize;
+    if before < after { [missing, 0] } else { [0, missing] }
+}
+
+/// The same geometry with more columns.
+fn widened(geometry: &ProjectionGeometry, margins: [usize; 2]) -> Result<ProjectionGeometry> {
+    let mut detector = *geometry.detector();
+    detector.columns = detector.columns.checked_add(margins[0] + margins[1]).ok_or_else(|| {
+        Error::value("columns of the detector", "a number that can be doubled", detector.columns)
+    })?;
+    let shift = 0.5 * (margins[1] as f64 - margins[0] as f64) * detector.pitch_mm[0];
+    let moved = |view: &View| View {
+        detector_mm: std::array::from_fn(|axis| view.detector_mm[axis] + shift * view.u[axis]),
+        ..*view
+    };
+    ProjectionGeometry::new(detector, geometry.views().iter().map(moved).collect())
+}
+
+fn notes(detector: &Detector, places: &[Place], coverage: Coverage, margins: [usize; 2]) -> Vec<String> {
+    let mut notes = Vec::new();
+    let degrees = |angle: f64| format!("{:.1}°", angle.to_degrees());
+    if let (Coverage::Arc { span, .. }, Some(place)) = (coverage, places.first()) {
+        // The widest ray of the fan.
+        let half = 0.5 * detector.columns as f64 * detector.pitch_mm[0];
+        let fan = place.distances.map_or(0.0, |[_, depth]| 2.0 * (half / depth).atan());
+        if span < PI {
+            notes.push(format!(
+                "the views cover {}: less than half a turn leaves streaks and blurs edges along the missing directions",
+                degrees(span)
+            ));
+        } else {
+            notes.push(format!("a short scan of {}, with Parker's weights", degrees(span)));
+            if span < PI + fan - 1e-6 {
+                notes.push(format!(
+                    "a short scan of the whole fan covers {}: the margin of the field of view is measured in part",
+                    degrees(PI + fan)
+                ));
+            }
+        }
+    }
+    if margins != [0, 0] {
+        notes.push(
+            "the detector is shifted to one side: the two halves of the turn are joined with Wang's weights"
+                .into(),
+        );
+    }
+    notes
+}
+
+#[cfg(test)]
+mod tests;
