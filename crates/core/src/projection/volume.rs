@@ -129,9 +129,9 @@ mod tests {
     fn the_image_has_the_positions_of_the_grid() {
         let grid = VolumeGrid::new([4, 5, 6], [0.5, 0.7, 0.9], [1.0, 2.0, 3.0]).unwrap();
         let affine = grid.geometry().affine_lps([4, 5, 6]);
-        for axis in 0..3 {
-            assert!((affine[axis][3] - grid.first_mm()[axis]).abs() < 1e-12);
-            assert_eq!(affine[axis][axis], grid.spacing_mm()[axis]);
+        for (axis, row) in affine.iter().enumerate() {
+            assert!((row[3] - grid.first_mm()[axis]).abs() < 1e-12);
+            assert_eq!(row[axis], grid.spacing_mm()[axis]);
         }
     }
 

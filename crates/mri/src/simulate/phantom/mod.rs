@@ -110,12 +110,12 @@ impl Phantom {
 
     /// ρ(x) at a point in fields of view, `x` in the order x, y, z.
     pub fn intensity(&self, x: &[f64]) -> f64 {
-        self.parts.iter().filter(|part| part.contains(x, self.dims)).map(|part| part.intensity).sum()
+        self.parts.iter().filter(|part| contains(part, x, self.dims)).map(|part| part.intensity).sum()
     }
 
     /// Whether a point lies inside the outline (the first ellipsoid).
     pub fn outline_contains(&self, x: &[f64]) -> bool {
-        self.parts.first().is_some_and(|part| part.contains(x, self.dims))
+        self.parts.first().is_some_and(|part| contains(part, x, self.dims))
     }
 
     /// ρ̂(k) = ∫ ρ(x) e^{−i2πk·x} dx at k in cycles per field of view, exactly (to about 1e-14 of the largest value).
@@ -152,7 +152,7 @@ impl Phantom {
                 let z = position(iz, sz, z_lines, nz);
                 let y = position(iy, sy, SUBLINES, ny);
                 for part in &self.parts {
-                    if let Some((from, to)) = part.chord(y, z, self.dims) {
+                    if let Some((from, to)) = chord(part, y, z, self.dims) {
                         let edge = |x: f64| x * nx as f64 + (nx / 2) as f64 + 0.5;
                         add_interval(row, edge(from), edge(to), part.intensity * weight);
                     }
@@ -174,34 +174,32 @@ fn add_interval(row: &mut ndarray::ArrayViewMut1<'_, f64>, from: f64, to: f64, v
     }
 }
 
-impl Ellipsoid {
-    fn contains(&self, x: &[f64], dims: usize) -> bool {
-        let (sin, cos) = self.angle.sin_cos();
-        let d: [f64; 3] = std::array::from_fn(|axis| x.get(axis).map_or(0.0, |v| v - self.centre[axis]));
-        let u = (cos * d[0] + sin * d[1]) / self.semi_axes[0];
-        let v = (cos * d[1] - sin * d[0]) / self.semi_axes[1];
-        let w = if dims == 3 { d[2] / self.semi_axes[2] } else { 0.0 };
-        u * u + v * v + w * w <= 1.0
-    }
+fn contains(part: &Ellipsoid, x: &[f64], dims: usize) -> bool {
+    let (sin, cos) = part.angle.sin_cos();
+    let d: [f64; 3] = std::array::from_fn(|axis| x.get(axis).map_or(0.0, |v| v - part.centre[axis]));
+    let u = (cos * d[0] + sin * d[1]) / part.semi_axes[0];
+    let v = (cos * d[1] - sin * d[0]) / part.semi_axes[1];
+    let w = if dims == 3 { d[2] / part.semi_axes[2] } else { 0.0 };
+    u * u + v * v + w * w <= 1.0
+}
 
-    /// The interval of x inside the ellipsoid on the line at (y, z).
-    fn chord(&self, y: f64, z: f64, dims: usize) -> Option<(f64, f64)> {
-        let (sin, cos) = self.angle.sin_cos();
-        let dy = y - self.centre[1];
-        let w = if dims == 3 { (z - self.centre[2]) / self.semi_axes[2] } else { 0.0 };
-        let [ia, ib] = [1.0 / self.semi_axes[0], 1.0 / self.semi_axes[1]];
-        // |(cos·t + sin·dy)/a|² + |(cos·dy − sin·t)/b|² + w² = 1 is a quadratic in t = x − x₀.
-        let (u1, u0) = (cos * ia, sin * dy * ia);
-        let (v1, v0) = (-sin * ib, cos * dy * ib);
-        let a = u1 * u1 + v1 * v1;
-        let half_b = u1 * u0 + v1 * v0;
-        let c = u0 * u0 + v0 * v0 + w * w - 1.0;
-        let discriminant = half_b * half_b - a * c;
-        (discriminant > 0.0).then(|| {
-            let root = discriminant.sqrt();
-            (self.centre[0] + (-half_b - root) / a, self.centre[0] + (-half_b + root) / a)
-        })
-    }
+/// The interval of x inside the ellipsoid on the line at (y, z).
+fn chord(part: &Ellipsoid, y: f64, z: f64, dims: usize) -> Option<(f64, f64)> {
+    let (sin, cos) = part.angle.sin_cos();
+    let dy = y - part.centre[1];
+    let w = if dims == 3 { (z - part.centre[2]) / part.semi_axes[2] } else { 0.0 };
+    let [ia, ib] = [1.0 / part.semi_axes[0], 1.0 / part.semi_axes[1]];
+    // |(cos·t + sin·dy)/a|² + |(cos·dy − sin·t)/b|² + w² = 1 is a quadratic in t = x − x₀.
+    let (u1, u0) = (cos * ia, sin * dy * ia);
+    let (v1, v0) = (-sin * ib, cos * dy * ib);
+    let a = u1 * u1 + v1 * v1;
+    let half_b = u1 * u0 + v1 * v0;
+    let c = u0 * u0 + v0 * v0 + w * w - 1.0;
+    let discriminant = half_b * half_b - a * c;
+    (discriminant > 0.0).then(|| {
+        let root = discriminant.sqrt();
+        (part.centre[0] + (-half_b - root) / a, part.centre[0] + (-half_b + root) / a)
+    })
 }
 
 #[cfg(test)]
