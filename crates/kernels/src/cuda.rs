@@ -47,6 +47,7 @@ pub fn programs() -> Vec<Build> {
         crate::nufft::cuda::builds,
         crate::off_resonance::builds,
         crate::pocs::builds,
+        crate::projection::builds,
         crate::select::builds,
         crate::sensitivity::builds,
         crate::shrink::builds,

@@ -3,11 +3,12 @@
 use std::fmt;
 
 use rayspin_core::{Detector, Error, Orbit, ProjectionGeometry, Result, VolumeGrid, voxels};
-use rayspin_device::{Array, Device};
+use rayspin_device::{Array, Backend, Device};
 use rayspin_tune::input::{bits, filled, signed_unit};
 use rayspin_tune::{About, Algorithm, Case, Counts, HostTransfer, Row, Run, Unit};
 
-use super::{CpuLaunch, Operation, Problem, Scan, Weighting, reference, variants};
+use super::cuda::Plan;
+use super::{Launch, Operation, Problem, Scan, Weighting, reference, variants};
 
 /// Samples of the whole oracle; of larger problems at random outputs.
 const WHOLE: f64 = 3e6;
@@ -75,6 +76,7 @@ impl fmt::Display for Problem {
 /// Arrays of one problem.
 pub struct Data {
     problem: Problem,
+    plan: Option<Plan>,
     volume: Array<f32>,
     projections: Array<f32>,
 }
@@ -141,18 +143,29 @@ impl Algorithm for Projection {
     }
 
     fn variants(&self, _: &Problem) -> Vec<Row<Self>> {
-        let to_run = |launch: CpuLaunch<f32>| {
+        let to_run = |launch: Launch<f32>| {
             Run::new(move |_, data: &mut Data| {
-                let Data { problem, volume, projections } = data;
+                let Data { problem, plan, volume, projections } = data;
                 let scan = Scan { geometry: &problem.geometry, grid: &problem.grid };
                 let device = volume.device().clone();
-                let cpu = device.cpu_side();
-                match problem.operation {
-                    Operation::Forward => (launch.forward)(cpu, scan, volume.cpu(), projections.cpu_mut()),
-                    Operation::Adjoint => (launch.adjoint)(cpu, scan, projections.cpu(), volume.cpu_mut()),
-                    Operation::Backproject => {
-                        (launch.backproject)(cpu, scan, WEIGHTING, projections.cpu(), volume.cpu_mut())
+                let lacks = || Error::value("variant of a projector", "one for this device and operation", "another");
+                match (&launch, device.backend(), plan) {
+                    (Launch::Cpu(launch), ..) => {
+                        let (cpu, v, p) = (device.cpu_side(), volume, projections);
+                        match problem.operation {
+                            Operation::Forward => (launch.forward)(cpu, scan, v.cpu(), p.cpu_mut()),
+                            Operation::Adjoint => (launch.adjoint)(cpu, scan, p.cpu(), v.cpu_mut()),
+                            Operation::Backproject => {
+                                (launch.backproject)(cpu, scan, WEIGHTING, p.cpu(), v.cpu_mut())
+                            }
+                        }
                     }
+                    (Launch::Cuda(launch), Backend::Cuda(cuda), Some(plan)) => match problem.operation {
+                        Operation::Forward => launch.forward.ok_or_else(lacks)?(cuda, plan, volume, projections),
+                        Operation::Adjoint => launch.adjoint.ok_or_else(lacks)?(cuda, plan, projections, volume),
+                        Operation::Backproject => (launch.backproject)(cuda, plan, WEIGHTING, projections, volume),
+                    },
+                    _ => Err(lacks()),
                 }
             })
             .host_transfer(|data| {
@@ -175,6 +188,12 @@ impl Algorithm for Projection {
         };
         Ok(Data {
             problem: problem.clone(),
+            plan: match device.backend() {
+                Backend::Cpu(_) => None,
+                Backend::Cuda(_) => {
+                    Some(Plan::new(device, Scan { geometry: &problem.geometry, grid: &problem.grid })?)
+                }
+            },
             volume: numbers(problem.grid.shape_zyx(), seed)?,
             projections: numbers(problem.geometry.shape(), seed ^ 1)?,
         })

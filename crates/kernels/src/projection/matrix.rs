@@ -63,6 +63,11 @@ impl Matrix {
             w,
         })
     }
+
+    /// Whether voxels along z fall on one column of pixels, at one magnification.
+    pub(super) fn is_upright(&self) -> bool {
+        self.u[2].abs() < 1e-12 && self.w[2].abs() < 1e-12
+    }
 }
 
 /// Row of a matrix times (i, j, k, 1).

@@ -1,6 +1,7 @@
 //! Line integrals of volumes, their transpose, and voxel-driven back-projection: the projectors of CT.
 
 mod cpu;
+mod cuda;
 mod ladder;
 mod line;
 mod matrix;
@@ -8,11 +9,14 @@ pub mod reference;
 mod variants;
 
 pub use cpu::Scan;
+pub(crate) use cuda::builds;
 use cpu::resample::Resample;
 pub use ladder::Projection;
 use rayspin_core::{Error, ProjectionGeometry, Result, VolumeGrid, expect_shape};
-use rayspin_device::{Array, Backend, Device};
-pub use variants::{CpuLaunch, Operation, Problem, variants};
+use rayspin_device::{Array, Backend, Cuda, Device};
+
+use crate::concrete::{same_mut, same_ref};
+pub use variants::{CpuLaunch, CudaLaunch, Launch, Operation, Problem, variants};
 
 /// The weights of views in [`Projector::backproject`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -62,22 +66,24 @@ impl Number for f64 {}
 /// assert!((projections.to_vec()?[4] - 8.0 * 0.02).abs() < 1e-6); // the middle ray, 8 mm long
 /// # Ok::<(), rayspin_core::Error>(())
 /// ```
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct Projector {
     device: Device,
     geometry: ProjectionGeometry,
     grid: VolumeGrid,
+    on_gpu: Option<cuda::Plan>,
 }
 
 impl Projector {
     /// A projector for the rays of `geometry` through the voxels of `grid`.
     ///
-    /// Errors: a device that is no CPU.
+    /// Errors: sizes of 2³⁰ and more on a GPU; memory.
     pub fn new(device: &Device, geometry: &ProjectionGeometry, grid: &VolumeGrid) -> Result<Self> {
-        match device.backend() {
-            Backend::Cpu(_) => Ok(Self { device: device.clone(), geometry: geometry.clone(), grid: *grid }),
-            Backend::Cuda(_) => Err(Error::value("device of a projector", "the CPU", "a GPU")),
-        }
+        let on_gpu = match device.backend() {
+            Backend::Cpu(_) => None,
+            Backend::Cuda(_) => Some(cuda::Plan::new(device, Scan { geometry, grid })?),
+        };
+        Ok(Self { device: device.clone(), geometry: geometry.clone(), grid: *grid, on_gpu })
     }
 
     /// The rays.
@@ -101,28 +107,51 @@ impl Projector {
         Scan { geometry: &self.geometry, grid: &self.grid }
     }
 
-    /// Writes the line integrals of a volume `[z, y, x]` to projections `[view, row, column]`.
+    /// Runs an operation on this device.
     ///
-    /// Errors: shapes, devices, memory.
-    pub fn forward<R: Number>(&self, volume: &Array<R>, projections: &mut Array<R>) -> Result<()> {
-        self.check(volume, projections)?;
-        let launch = variants::best::<R>();
-        (launch.forward)(self.device.cpu_side(), self.scan(), volume.cpu(), projections.cpu_mut())
+    /// Errors: f64 on a GPU.
+    fn run<R: Number>(
+        &self,
+        from: &Array<R>,
+        to: &mut Array<R>,
+        on_cpu: impl FnOnce(CpuLaunch<R>, &[R], &mut [R]) -> Result<()>,
+        on_gpu: impl FnOnce(&Cuda, &cuda::Plan, &Array<f32>, &mut Array<f32>) -> Result<()>,
+    ) -> Result<()> {
+        let (Backend::Cuda(cuda), Some(plan)) = (self.device.backend(), &self.on_gpu) else {
+            return on_cpu(variants::best::<R>(), from.cpu(), to.cpu_mut());
+        };
+        match (same_ref(from), same_mut(to)) {
+            (Some(from), Some(to)) => on_gpu(cuda, plan, from, to),
+            _ => Err(Error::value("numbers of a projector on a GPU", "f32", "f64")),
+        }
     }
 
-    /// Writes the transpose of [`forward`](Self::forward) of projections to a volume.
+    /// Writes the line integrals of a volume `[z, y, x]` to projections `[view, row, column]`.
+    ///
+    /// Errors: shapes, devices, memory; f64 on a GPU.
+    pub fn forward<R: Number>(&self, volume: &Array<R>, projections: &mut Array<R>) -> Result<()> {
+        self.check(volume, projections)?;
+        let on_cpu = |launch: CpuLaunch<R>, from: &[R], to: &mut [R]| {
+            (launch.forward)(self.device.cpu_side(), self.scan(), from, to)
+        };
+        self.run(volume, projections, on_cpu, cuda::rays)
+    }
+
+    /// Writes the transpose of [`forward`](Self::forward) of projections to a volume. On a GPU the order of sums differs from run to run.
     ///
     /// Errors: as [`forward`](Self::forward).
     pub fn adjoint<R: Number>(&self, projections: &Array<R>, volume: &mut Array<R>) -> Result<()> {
         self.check(volume, projections)?;
-        let launch = variants::best::<R>();
-        (launch.adjoint)(self.device.cpu_side(), self.scan(), projections.cpu(), volume.cpu_mut())
+        let on_cpu = |launch: CpuLaunch<R>, from: &[R], to: &mut [R]| {
+            (launch.adjoint)(self.device.cpu_side(), self.scan(), from, to)
+        };
+        self.run(projections, volume, on_cpu, cuda::scatter)
     }
 
     /// Writes to each voxel Σ over views of the weight times the projection at the place on which the voxel's centre falls. Projections
     /// are linear between pixels and 0 beyond the detector.
     ///
-    /// Errors: as [`forward`](Self::forward).
+    /// Errors: as [`forward`](Self::forward); a curved detector on a GPU.
     pub fn backproject<R: Number>(
         &self,
         weighting: Weighting,
@@ -130,14 +159,13 @@ impl Projector {
         volume: &mut Array<R>,
     ) -> Result<()> {
         self.check(volume, projections)?;
-        let launch = variants::best::<R>();
-        (launch.backproject)(
-            self.device.cpu_side(),
-            self.scan(),
-            weighting,
-            projections.cpu(),
-            volume.cpu_mut(),
-        )
+        let on_cpu = |launch: CpuLaunch<R>, from: &[R], to: &mut [R]| {
+            (launch.backproject)(self.device.cpu_side(), self.scan(), weighting, from, to)
+        };
+        let on_gpu = |cuda: &Cuda, plan: &cuda::Plan, from: &Array<f32>, to: &mut Array<f32>| {
+            cuda::columns(cuda, plan, weighting, from, to)
+        };
+        self.run(projections, volume, on_cpu, on_gpu)
     }
 }
 

@@ -74,52 +74,141 @@ fn cases() -> impl Strategy<Value = Case> {
 }
 
 fn run<R: Number>(
-    variant: &Variant<Problem, CpuLaunch<R>>,
+    variant: &Variant<Problem, Launch<R>>,
     operation: Operation,
     case: &Case,
     weighting: Weighting,
     input: &[R],
-) -> Vec<R> {
+) -> Option<Vec<R>> {
+    let Launch::Cpu(launch) = &variant.launch else { return None };
     let scan = Scan { geometry: &case.geometry, grid: &case.grid };
     let device = Device::cpu().unwrap();
     let [volume, pixels] = [case.grid.shape_zyx(), case.geometry.shape()].map(|shape| shape.iter().product());
     let nan = <R as rayspin_core::Real>::from_f64(f64::NAN);
     let mut out = vec![nan; if operation == Operation::Forward { pixels } else { volume }];
-    let (cpu, launch) = (device.cpu_side(), &variant.launch);
+    let cpu = device.cpu_side();
     match operation {
         Operation::Forward => (launch.forward)(cpu, scan, input, &mut out),
         Operation::Adjoint => (launch.adjoint)(cpu, scan, input, &mut out),
         Operation::Backproject => (launch.backproject)(cpu, scan, weighting, input, &mut out),
     }
     .unwrap();
-    out
+    Some(out)
+}
+
+/// The same on a GPU; none where the variant does not run the operation.
+fn run_on_gpu(
+    device: &Device,
+    launch: &CudaLaunch,
+    operation: Operation,
+    case: &Case,
+    weighting: Weighting,
+    input: &[f32],
+) -> Option<Vec<f32>> {
+    let plan = cuda::Plan::new(device, Scan { geometry: &case.geometry, grid: &case.grid }).unwrap();
+    let Backend::Cuda(gpu) = device.backend() else { return None };
+    let (volume, pixels) = (case.grid.shape_zyx(), case.geometry.shape());
+    let (from, to) = if operation == Operation::Forward { (volume, pixels) } else { (pixels, volume) };
+    let input = Array::from_slice(device, &from, input).unwrap();
+    let mut out = Array::zeros(device, &to).unwrap();
+    out.fill(f32::NAN).unwrap();
+    match operation {
+        Operation::Forward => launch.forward?(gpu, &plan, &input, &mut out),
+        Operation::Adjoint => launch.adjoint?(gpu, &plan, &input, &mut out),
+        Operation::Backproject if case.geometry.detector().radius_mm.is_some() => {
+            assert!((launch.backproject)(gpu, &plan, weighting, &input, &mut out).is_err());
+            return None;
+        }
+        Operation::Backproject => (launch.backproject)(gpu, &plan, weighting, &input, &mut out),
+    }
+    .unwrap();
+    Some(out.to_vec().unwrap())
+}
+
+fn wanted(operation: Operation, case: &Case, weighting: Weighting, input: &[f64]) -> Vec<f64> {
+    let (geometry, grid) = (&case.geometry, &case.grid);
+    match operation {
+        Operation::Forward => reference::forward(reference::JOSEPH, geometry, grid, input),
+        Operation::Adjoint => reference::adjoint(reference::JOSEPH, geometry, grid, input),
+        Operation::Backproject => reference::backproject(geometry, grid, weighting, input),
+    }
+}
+
+const OPERATIONS: [Operation; 3] = [Operation::Forward, Operation::Adjoint, Operation::Backproject];
+
+/// Volume, projections and weighting of a case.
+fn inputs(case: &Case, even: bool, seed: u64) -> (Vec<f64>, Vec<f64>, Weighting) {
+    let [voxels, pixels] = [case.grid.shape_zyx(), case.geometry.shape()].map(|shape| shape.iter().product());
+    let weighting = if even { Weighting::Even } else { Weighting::Magnification };
+    (numbers(voxels, seed), numbers(pixels, seed ^ 1), weighting)
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
     #[test]
     fn every_variant_computes_the_references(case in cases(), even in any::<bool>(), seed in any::<u64>()) {
-        let [voxels, pixels] = [case.grid.shape_zyx(), case.geometry.shape()].map(|shape| shape.iter().product());
-        let (volume, values) = (numbers(voxels, seed), numbers(pixels, seed ^ 1));
-        let weighting = if even { Weighting::Even } else { Weighting::Magnification };
-        for operation in [Operation::Forward, Operation::Adjoint, Operation::Backproject] {
+        let (volume, values, weighting) = inputs(&case, even, seed);
+        for operation in OPERATIONS {
             let input = if operation == Operation::Forward { &volume } else { &values };
-            let (geometry, grid) = (&case.geometry, &case.grid);
-            let wanted = match operation {
-                Operation::Forward => reference::forward(reference::JOSEPH, geometry, grid, input),
-                Operation::Adjoint => reference::adjoint(reference::JOSEPH, geometry, grid, input),
-                Operation::Backproject => reference::backproject(geometry, grid, weighting, input),
-            };
+            let wanted = wanted(operation, &case, weighting, input);
             for variant in variants::<f64>() {
-                let found = run(&variant, operation, &case, weighting, input);
+                let found = run(&variant, operation, &case, weighting, input).unwrap();
                 let error = relative(found.into_iter(), &wanted);
                 prop_assert!(error <= 1e-9, "{} {operation:?} f64: {error:e}", variant.name);
             }
             for variant in variants::<f32>() {
-                let found = run(&variant, operation, &case, weighting, &narrow(input));
+                let Some(found) = run(&variant, operation, &case, weighting, &narrow(input)) else { continue };
                 let error = relative(found.into_iter().map(f64::from), &wanted);
                 prop_assert!(error <= variant.tolerance, "{} {operation:?}: {error:e}", variant.name);
             }
         }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+    #[test]
+    fn every_variant_of_a_gpu_computes_the_references(case in cases(), even in any::<bool>(), seed in any::<u64>()) {
+        let (volume, values, weighting) = inputs(&case, even, seed);
+        for (device, operation) in crate::cuda::gpus().iter().flat_map(|gpu| OPERATIONS.map(|operation| (gpu, operation))) {
+            let input = if operation == Operation::Forward { &volume } else { &values };
+            let wanted = wanted(operation, &case, weighting, input);
+            for variant in variants::<f32>() {
+                let Launch::Cuda(launch) = &variant.launch else { continue };
+                let Some(found) = run_on_gpu(device, launch, operation, &case, weighting, &narrow(input)) else { continue };
+                let error = relative(found.into_iter().map(f64::from), &wanted);
+                prop_assert!(error <= variant.tolerance, "{} {operation:?}: {error:e}", variant.name);
+            }
+        }
+    }
+}
+
+#[test]
+fn the_projector_runs_the_best_variant_and_refuses_what_does_not_fit() {
+    let detector = Detector { rows: 9, columns: 12, pitch_mm: [1.5; 2], radius_mm: None };
+    let orbit = Orbit { source_to_axis_mm: Some(60.0), axis_to_detector_mm: 30.0, ..Orbit::default() }.turn(5);
+    let geometry = ProjectionGeometry::orbit(detector, &orbit).unwrap();
+    let case = Case { geometry, grid: VolumeGrid::new([8, 9, 10], [1.0; 3], [0.0; 3]).unwrap() };
+    let (volume, values, weighting) = inputs(&case, false, 7);
+    for device in crate::cuda::gpus().iter().chain([&Device::cpu().unwrap()]) {
+        let projector = Projector::new(device, &case.geometry, &case.grid).unwrap();
+        let mut v = Array::from_vec(device, &[8, 9, 10], narrow(&volume)).unwrap();
+        let mut p = Array::zeros(device, &[5, 9, 12]).unwrap();
+        projector.forward(&v, &mut p).unwrap();
+        let check = |found: &Array<f32>, operation, input: &[f64]| {
+            let wanted = wanted(operation, &case, weighting, input);
+            assert!(relative(found.to_vec().unwrap().into_iter().map(f64::from), &wanted) < 4e-6, "{operation:?}");
+        };
+        check(&p, Operation::Forward, &volume);
+        let p = Array::from_vec(device, &[5, 9, 12], narrow(&values)).unwrap();
+        projector.adjoint(&p, &mut v).unwrap();
+        check(&v, Operation::Adjoint, &values);
+        projector.backproject(weighting, &p, &mut v).unwrap();
+        check(&v, Operation::Backproject, &values);
+        let mut small = Array::zeros(device, &[5, 9, 11]).unwrap();
+        assert!(projector.forward(&v, &mut small).is_err() && projector.adjoint(&small, &mut v).is_err());
+        let wide = Array::<f64>::zeros(device, &[8, 9, 10]).unwrap();
+        let found = projector.forward(&wide, &mut Array::zeros(device, &[5, 9, 12]).unwrap());
+        assert_eq!(found.is_ok(), matches!(device.backend(), Backend::Cpu(_)));
     }
 }

@@ -5,6 +5,7 @@ use rayspin_device::BackendKind;
 
 use super::Number;
 use super::cpu::{self, Apply, Backproject};
+use super::cuda;
 use crate::variant::{Variant, Work};
 
 /// What is computed.
@@ -44,11 +45,26 @@ impl Problem {
     }
 }
 
+/// One implementation.
+pub enum Launch<R> {
+    /// On a CPU, that beside a GPU included.
+    Cpu(CpuLaunch<R>),
+    /// On a GPU, in f32.
+    Cuda(CudaLaunch),
+}
+
 /// One implementation on a CPU.
 pub struct CpuLaunch<R> {
     pub(super) forward: Apply<R>,
     pub(super) adjoint: Apply<R>,
     pub(super) backproject: Backproject<R>,
+}
+
+/// One implementation of some operations on a GPU.
+pub struct CudaLaunch {
+    pub(super) forward: Option<cuda::Apply>,
+    pub(super) adjoint: Option<cuda::Apply>,
+    pub(super) backproject: cuda::Backproject,
 }
 
 impl<R> CpuLaunch<R> {
@@ -62,30 +78,48 @@ pub(super) fn best<R: Number>() -> CpuLaunch<R> {
     CpuLaunch::new(cpu::columns())
 }
 
-/// Every variant, slowest first.
-pub fn variants<R: Number>() -> Vec<Variant<Problem, CpuLaunch<R>>> {
+/// The variant that [`Projector`](super::Projector) runs on a GPU.
+pub(super) const BEST_ON_GPU: CudaLaunch =
+    CudaLaunch { forward: Some(cuda::rays), adjoint: Some(cuda::scatter), backproject: cuda::columns };
+
+/// Every variant, the CPU's first, slowest first each.
+pub fn variants<R: Number>() -> Vec<Variant<Problem, Launch<R>>> {
+    let single = size_of::<R>() == 4;
     // f32 sums of as many terms as a volume has planes, and weights from places that are rounded to f32 in a vector.
-    let tolerance = if size_of::<R>() == 8 { 1e-12 } else { 4e-6 };
-    let row = |name, summary, launch| {
-        Variant::new(name, BackendKind::Cpu, summary, launch, work::<R>).tolerance(tolerance)
+    let tolerance = if single { 4e-6 } else { 1e-12 };
+    let row = |name, backend, summary, launch| {
+        Variant::new(name, backend, summary, launch, work::<R>).tolerance(tolerance)
     };
-    vec![
-        row(
-            "rays",
-            "one thread, ray by ray or voxel by voxel, in double precision",
-            CpuLaunch::new(cpu::plain()),
-        ),
-        row(
-            "cores",
-            "all cores: a ray, or a plane of voxels, belongs to one of them",
-            CpuLaunch::new(cpu::cores()),
-        ),
-        row(
+    let on_cpu = |name, summary, launch| row(name, BackendKind::Cpu, summary, Launch::Cpu(CpuLaunch::new(launch)));
+    let on_gpu = |name, summary, launch| row(name, BackendKind::Cuda, summary, Launch::Cuda(launch)).forms(cuda::builds);
+    let mut rows = vec![
+        on_cpu("rays", "one thread, ray by ray or voxel by voxel, in double precision", cpu::plain()),
+        on_cpu("cores", "all cores: a ray, or a plane of voxels, belongs to one of them", cpu::cores()),
+        on_cpu(
             "columns",
             "columns of voxels and pixels along z are mixed once and resampled in vectors",
-            CpuLaunch::new(cpu::columns()),
+            cpu::columns(),
         ),
-    ]
+    ];
+    if single {
+        rows.push(on_gpu(
+            "gpu-rays",
+            "one ray or voxel a thread; the transpose adds to voxels atomically",
+            CudaLaunch { backproject: cuda::voxels, ..BEST_ON_GPU },
+        ));
+        rows.push(
+            on_gpu(
+                "gpu-columns",
+                "16 voxels along z a thread, which share columns and mixed pixels",
+                CudaLaunch { forward: None, adjoint: None, ..BEST_ON_GPU },
+            )
+            .refuses(|problem| {
+                let back = problem.operation == Operation::Backproject;
+                (!back).then(|| "it back-projects only".to_owned())
+            }),
+        );
+    }
+    rows
 }
 
 /// Volume and projections once. Four multiply-adds a sample or update.

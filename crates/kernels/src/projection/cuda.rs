@@ -1,0 +1,207 @@
+#![allow(unsafe_code, reason = "kernels are launched: each block says why they stay inside their arrays")]
+
+use rayspin_core::{Error, RaySource, Result};
+use rayspin_device::cuda::{Argument, Launch, Source};
+use rayspin_device::{Array, Cuda, Device};
+use rayspin_tune::Build;
+
+use super::cpu::Scan;
+use super::matrix::Matrix;
+use super::Weighting;
+
+static SOURCE: Source =
+    Source { name: "projection", files: &[("projection.cu", include_str!("cuda/projection.cu"))] };
+
+/// Voxels along z of a thread of `columns_of_voxels`.
+const DEPTH: u32 = 16;
+
+pub(crate) fn builds() -> Vec<Build> {
+    vec![Build { source: &SOURCE, defines: vec![("DEPTH", DEPTH.to_string())], spill_bytes: 0 }]
+}
+
+/// The most blocks along y or z of a launch.
+const MOST: usize = 65_535;
+
+/// What kernels read of a scan.
+#[derive(Debug)]
+pub(crate) struct Plan {
+    /// Source or direction, middle of the detector, u, v, normal: 15 numbers of each view.
+    poses: Array<f64>,
+    /// Rows U, V, W of each view's matrix; none where the detector is curved.
+    matrices: Option<Array<f64>>,
+    /// Whether columns of pixels are parallel to z in all views.
+    pub(super) upright: bool,
+    sizes: [u32; 3],
+    shape: [i32; 3],
+    lengths: [f64; 9],
+    parallel: bool,
+}
+
+impl Plan {
+    /// Errors: sizes of 2³¹ and more; memory.
+    pub(super) fn new(device: &Device, scan: Scan<'_>) -> Result<Self> {
+        let (geometry, grid) = (scan.geometry, scan.grid);
+        let narrow = |what: &str, size: usize| {
+            u32::try_from(size)
+                .ok()
+                .filter(|n| *n < 1 << 30)
+                .ok_or_else(|| Error::value(what, "less than 2^30 on a GPU", size))
+        };
+        let mut poses = Vec::with_capacity(15 * geometry.views().len());
+        for view in geometry.views() {
+            let (RaySource::Point(source) | RaySource::Direction(source)) = view.source;
+            poses.extend([source, view.detector_mm, view.u, view.v, view.towards_source()].iter().flatten());
+        }
+        let count = geometry.views().len();
+        let matrices: Option<Vec<Matrix>> = (0..count).map(|view| Matrix::new(geometry, grid, view)).collect();
+        let flat = |matrices: &[Matrix]| -> Vec<f64> {
+            matrices.iter().flat_map(|m| [m.u, m.v, m.w]).flatten().collect()
+        };
+        let [views, rows, columns] = geometry.shape();
+        let [nx, ny, nz] = grid.shape_xyz();
+        let (detector, first, spacing) = (geometry.detector(), grid.first_mm(), grid.spacing_mm());
+        let [u, v] = detector.pitch_mm;
+        let radius = detector.radius_mm.unwrap_or(0.0);
+        let upright = matrices.as_ref().is_some_and(|all| all.iter().all(Matrix::is_upright));
+        Ok(Self {
+            poses: Array::from_vec(device, &[count, 15], poses)?,
+            matrices: match matrices {
+                None => None,
+                Some(matrices) => Some(Array::from_vec(device, &[count, 12], flat(&matrices))?),
+            },
+            upright,
+            sizes: [narrow("views", views)?, narrow("rows", rows)?, narrow("columns", columns)?],
+            shape: [
+                narrow("voxels along x", nx)? as i32,
+                narrow("voxels along y", ny)? as i32,
+                narrow("voxels along z", nz)? as i32,
+            ],
+            lengths: [u, v, radius, first[0], first[1], first[2], spacing[0], spacing[1], spacing[2]],
+            parallel: geometry.is_parallel(),
+        })
+    }
+
+    fn lines(&self) -> Vec<Argument<'_>> {
+        let [views, rows, columns] = self.sizes;
+        let [nx, ny, nz] = self.shape;
+        let mut arguments: Vec<Argument<'_>> = vec![
+            self.poses.cuda().into(),
+            views.into(),
+            rows.into(),
+            columns.into(),
+            nx.into(),
+            ny.into(),
+            nz.into(),
+        ];
+        arguments.extend(self.lengths[..3].iter().map(|&length| Argument::from(length)));
+        arguments.push(u32::from(self.parallel).into());
+        arguments.extend(self.lengths[3..].iter().map(|&length| Argument::from(length)));
+        arguments
+    }
+
+    fn over_pixels(&self) -> Launch {
+        let [views, rows, columns] = self.sizes;
+        Launch {
+            blocks: [columns.div_ceil(32), rows.div_ceil(8), views.min(MOST as u32)],
+            threads: [32, 8, 1],
+            shared: 0,
+        }
+    }
+
+    fn over_voxels(&self, depth: u32) -> Launch {
+        let [nx, ny, nz] = self.shape.map(|n| n as u32);
+        Launch {
+            blocks: [nx.div_ceil(32), ny.div_ceil(8), nz.div_ceil(depth).min(MOST as u32)],
+            threads: [32, 8, 1],
+            shared: 0,
+        }
+    }
+}
+
+/// From a volume to projections, or back; the output is overwritten. Arrays have the shapes of the plan's scan.
+pub(super) type Apply = fn(&Cuda, &Plan, &Array<f32>, &mut Array<f32>) -> Result<()>;
+
+/// From projections to a volume, which is overwritten.
+pub(super) type Backproject = fn(&Cuda, &Plan, Weighting, &Array<f32>, &mut Array<f32>) -> Result<()>;
+
+fn check(plan: &Plan, volume: usize, pixels: usize) -> Result<()> {
+    let size = |sizes: [usize; 3]| sizes.iter().product::<usize>();
+    rayspin_core::expect_len("volume", &[size(plan.shape.map(|n| n as usize))], volume)?;
+    rayspin_core::expect_len("projections", &[size(plan.sizes.map(|n| n as usize))], pixels)
+}
+
+fn kernel(cuda: &Cuda, name: &str) -> Result<rayspin_device::cuda::Kernel> {
+    cuda.kernel(&SOURCE, &[("DEPTH", DEPTH.to_string())], name)
+}
+
+pub(super) fn rays(cuda: &Cuda, plan: &Plan, volume: &Array<f32>, out: &mut Array<f32>) -> Result<()> {
+    check(plan, volume.len(), out.len())?;
+    let mut arguments: Vec<Argument<'_>> = vec![volume.cuda().into(), out.cuda_mut().into()];
+    arguments.extend(plan.lines());
+    // SAFETY: both arrays have the sizes of the plan, and the kernel reads voxels inside the volume only.
+    unsafe { kernel(cuda, "rays")?.launch(plan.over_pixels(), &mut arguments) }
+}
+
+pub(super) fn scatter(cuda: &Cuda, plan: &Plan, values: &Array<f32>, out: &mut Array<f32>) -> Result<()> {
+    check(plan, out.len(), values.len())?;
+    out.fill(0.0)?;
+    let mut arguments: Vec<Argument<'_>> = vec![values.cuda().into(), out.cuda_mut().into()];
+    arguments.extend(plan.lines());
+    // SAFETY: as for `rays`.
+    unsafe { kernel(cuda, "scatter")?.launch(plan.over_pixels(), &mut arguments) }
+}
+
+pub(super) fn voxels(
+    cuda: &Cuda,
+    plan: &Plan,
+    weighting: Weighting,
+    values: &Array<f32>,
+    out: &mut Array<f32>,
+) -> Result<()> {
+    backproject(cuda, plan, weighting, values, out, ("voxels", 1))
+}
+
+pub(super) fn columns(
+    cuda: &Cuda,
+    plan: &Plan,
+    weighting: Weighting,
+    values: &Array<f32>,
+    out: &mut Array<f32>,
+) -> Result<()> {
+    // A launch has no more blocks along z than this.
+    if plan.upright && plan.shape[2] as usize <= MOST * DEPTH as usize {
+        backproject(cuda, plan, weighting, values, out, ("columns_of_voxels", DEPTH))
+    } else {
+        voxels(cuda, plan, weighting, values, out)
+    }
+}
+
+fn backproject(
+    cuda: &Cuda,
+    plan: &Plan,
+    weighting: Weighting,
+    values: &Array<f32>,
+    out: &mut Array<f32>,
+    (name, depth): (&str, u32),
+) -> Result<()> {
+    check(plan, out.len(), values.len())?;
+    let Some(matrices) = &plan.matrices else {
+        return Err(Error::value("detector of back-projection on a GPU", "a flat one", "a curved one"));
+    };
+    let [views, rows, columns] = plan.sizes;
+    let [nx, ny, nz] = plan.shape;
+    let arguments = &mut [
+        values.cuda().into(),
+        out.cuda_mut().into(),
+        matrices.cuda().into(),
+        views.into(),
+        rows.into(),
+        columns.into(),
+        nx.into(),
+        ny.into(),
+        nz.into(),
+        u32::from(weighting == Weighting::Even).into(),
+    ];
+    // SAFETY: the arrays have the sizes of the plan, and the kernels read pixels inside the detector only.
+    unsafe { kernel(cuda, name)?.launch(plan.over_voxels(depth), arguments) }
+}
