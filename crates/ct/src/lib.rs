@@ -3,3 +3,5 @@
 pub mod analytic;
 pub mod geometry;
 pub mod phantom;
+pub mod scan;
+pub mod simulate;

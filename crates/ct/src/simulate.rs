@@ -1,0 +1,218 @@
+//! CT scans of phantoms: exact line integrals, then photons, the electronics and the gains of a detector.
+
+use ndarray::{Array2, Array3, Axis};
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use rand_distr::{Distribution, Poisson, StandardNormal};
+use rayon::prelude::*;
+use rayspin_core::{Error, ProjectionGeometry, Result};
+use rayspin_device::Cpu;
+use serde::Serialize;
+
+use crate::phantom::Phantom;
+use crate::scan::{Counts, Measured, Scan};
+
+/// How a detector measures.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct DetectorOptions {
+    /// Photons that reach a pixel without the object, N₀.
+    pub photons: f64,
+    /// Standard deviation of the electronic noise, in photons.
+    pub electronic: f64,
+    /// The dark signal, in photons.
+    pub dark: f64,
+    /// Standard deviation of the gain between pixels, as a part of it. The flat fields show the gains, so that this alone makes no rings.
+    pub gain: f64,
+    /// Standard deviation of the change of the gains after the flat fields, as a part of them: this makes rings.
+    pub drift: f64,
+    /// Number of flat fields, and of dark fields.
+    pub frames: usize,
+    /// The seed of all random numbers.
+    pub seed: u64,
+}
+
+impl Default for DetectorOptions {
+    /// 10⁵ photons, electronic noise of 10, a dark signal of 100, gains that differ by 2 % and do not change, 10 flat and dark fields.
+    fn default() -> Self {
+        Self { photons: 1e5, electronic: 10.0, dark: 100.0, gain: 0.02, drift: 0.0, frames: 10, seed: 1 }
+    }
+}
+
+impl DetectorOptions {
+    fn check(&self) -> Result<()> {
+        let Self { photons, electronic, dark, gain, drift, frames, .. } = *self;
+        if !(photons.is_finite() && photons > 0.0 && photons <= 1e15) {
+            return Err(Error::value("photons", "above 0 and at most 1e15", photons));
+        }
+        for (what, value) in [("electronic noise", electronic), ("dark signal", dark)] {
+            if !(value.is_finite() && value >= 0.0) {
+                return Err(Error::value(what, "a number of photons, not negative", value));
+            }
+        }
+        for (what, value) in [("differences of gain", gain), ("drift of gains", drift)] {
+            if !(0.0..=0.2).contains(&value) {
+                return Err(Error::value(what, "0 to 0.2", value));
+            }
+        }
+        if frames == 0 {
+            return Err(Error::value("flat fields", "at least one", 0));
+        }
+        Ok(())
+    }
+}
+
+/// The line integrals of a phantom.
+///
+/// Errors: memory.
+///
+/// ```
+/// use rayspin_core::{Detector, Orbit, ProjectionGeometry};
+/// use rayspin_ct::phantom::Phantom;
+/// use rayspin_ct::simulate::{DetectorOptions, counted, lines};
+/// use rayspin_device::Device;
+///
+/// let device = Device::cpu()?;
+/// let orbit = Orbit::default().arc(0.0, std::f64::consts::PI, 30);
+/// let detector = Detector { rows: 1, columns: 40, pitch_mm: [5.0; 2], radius_mm: None };
+/// let geometry = ProjectionGeometry::orbit(detector, &orbit)?;
+/// let exact = lines(device.cpu_side(), &Phantom::defrise(200.0, 0.02)?, &geometry, &orbit.angles)?;
+/// let noisy = counted(device.cpu_side(), exact, &DetectorOptions::default())?;
+/// let measured = noisy.into_lines(device.cpu_side(), &mut Vec::new())?;
+/// assert!((measured[[3, 0, 20]] - 3.6).abs() < 0.1); // 180 mm of 0.02/mm
+/// # Ok::<(), rayspin_core::Error>(())
+/// ```
+pub fn lines(cpu: &Cpu, phantom: &Phantom, geometry: &ProjectionGeometry, angles: &[f64]) -> Result<Scan> {
+    let [views, rows, columns] = geometry.shape();
+    let values = Array3::from_shape_vec((views, rows, columns), phantom.project(cpu, geometry)?);
+    let values = values.map_err(|e| Error::value("projections", "one number a pixel", e))?;
+    Scan::new(Measured::Lines(values), angles.to_vec(), Some(geometry.clone()))
+}
+
+/// What a detector counts of line integrals p:
+///
+/// ```text
+/// counts = gain (1 + drift) · Poisson(N₀ e^(−p)) + dark + electronic noise
+/// ```
+///
+/// Flat fields are the same with p = 0 and without the drift, dark fields with N₀ = 0. Every view draws its own random numbers, so that
+/// they do not depend on the number of threads.
+///
+/// Errors: a scan that is counted already; options out of range; memory.
+pub fn counted(cpu: &Cpu, scan: Scan, options: &DetectorOptions) -> Result<Scan> {
+    options.check()?;
+    let Measured::Lines(mut values) = scan.measured else {
+        return Err(Error::value("scan to count", "line integrals", "counts"));
+    };
+    let (views, rows, columns) = values.dim();
+    let stream = |number: usize| {
+        let mut rng = ChaCha8Rng::seed_from_u64(options.seed);
+        rng.set_stream(number as u64);
+        rng
+    };
+    let normal = |rng: &mut ChaCha8Rng| -> f64 { rng.sample(StandardNormal) };
+    let spread = |number: usize, size: f64| {
+        let mut rng = stream(number);
+        Array2::from_shape_simple_fn((rows, columns), || (1.0 + size * normal(&mut rng)).max(0.0))
+    };
+    let gains = spread(0, options.gain);
+    let drifted = &gains * &spread(1, options.drift);
+    let count = |rng: &mut ChaCha8Rng, mean: f64, gain: f64| {
+        // A mean of 0 has no distribution of its own.
+        let photons = if mean > 0.0 { Poisson::new(mean).map_or(mean, |poisson| poisson.sample(rng)) } else { 0.0 };
+        (gain * photons + options.dark + options.electronic * normal(rng)) as f32
+    };
+    cpu.run(|| {
+        let views: Vec<_> = values.axis_iter_mut(Axis(0)).collect();
+        views.into_par_iter().enumerate().for_each(|(at, mut view)| {
+            let mut rng = stream(2 + at);
+            ndarray::Zip::from(&mut view).and(&drifted).for_each(|value, &gain| {
+                *value = count(&mut rng, options.photons * (-f64::from(*value)).exp(), gain);
+            });
+        });
+    });
+    let frames = |first: usize, photons: f64| {
+        let mut fields = Array3::zeros((options.frames, rows, columns));
+        for (at, mut field) in fields.outer_iter_mut().enumerate() {
+            let mut rng = stream(first + at);
+            ndarray::Zip::from(&mut field).and(&gains).for_each(|value, &gain| *value = count(&mut rng, photons, gain));
+        }
+        fields
+    };
+    let first = 2 + views;
+    let counts = Counts { views: values, flats: frames(first, options.photons), darks: frames(first + options.frames, 0.0) };
+    Scan::new(Measured::Counts(counts), scan.angles, scan.geometry)
+}
+
+#[cfg(test)]
+mod tests {
+    use rayspin_core::{Detector, Orbit};
+    use rayspin_device::Device;
+
+    use super::*;
+    use crate::phantom::{Form, Solid};
+
+    fn scan(device: &Device) -> Scan {
+        let plate = Phantom::new(vec![Solid::new(Form::Box, [0.0; 3], [1e3, 10.0, 1e3], 0.1)]).unwrap();
+        let orbit = Orbit::default().arc(0.0, 0.0, 40);
+        let detector = Detector { rows: 30, columns: 25, pitch_mm: [1.0; 2], radius_mm: None };
+        let geometry = ProjectionGeometry::orbit(detector, &orbit).unwrap();
+        lines(device.cpu_side(), &plate, &geometry, &orbit.angles).unwrap()
+    }
+
+    #[test]
+    fn counts_have_the_mean_and_variance_of_photons_and_electronics() {
+        let device = Device::cpu().unwrap();
+        let options = DetectorOptions { photons: 1e4, electronic: 15.0, dark: 50.0, gain: 0.0, ..DetectorOptions::default() };
+        let counted = counted(device.cpu_side(), scan(&device), &options).unwrap();
+        let Measured::Counts(counts) = counted.measured else { panic!("no counts") };
+        let statistics = |values: &Array3<f32>| {
+            let count = values.len() as f64;
+            let mean = values.iter().map(|&v| f64::from(v)).sum::<f64>() / count;
+            (mean, values.iter().map(|&v| (f64::from(v) - mean).powi(2)).sum::<f64>() / count)
+        };
+        let behind = 1e4 * (-2.0f64).exp();
+        for (values, mean, variance) in [
+            (&counts.views, behind + 50.0, behind + 225.0),
+            (&counts.flats, 1e4 + 50.0, 1e4 + 225.0),
+            (&counts.darks, 50.0, 225.0),
+        ] {
+            let (found, spread) = statistics(values);
+            // Four standard errors of each.
+            let count = values.len() as f64;
+            assert!((found - mean).abs() < 4.0 * (variance / count).sqrt(), "{found} for {mean}");
+            assert!((spread / variance - 1.0).abs() < 4.0 * (2.0 / count).sqrt(), "{spread} for {variance}");
+        }
+    }
+
+    #[test]
+    fn gains_cancel_and_drifts_stay() {
+        let device = Device::cpu().unwrap();
+        let quiet = DetectorOptions { photons: 1e12, electronic: 0.0, dark: 0.0, gain: 0.1, ..DetectorOptions::default() };
+        for (drift, least, most) in [(0.0, 0.0, 1e-4), (0.05, 0.02, 1.0)] {
+            let counted = counted(device.cpu_side(), scan(&device), &DetectorOptions { drift, ..quiet }).unwrap();
+            let found = counted.into_lines(device.cpu_side(), &mut Vec::new()).unwrap();
+            let worst = found.iter().map(|p| (p - 2.0).abs()).fold(0.0, f32::max);
+            assert!(f64::from(worst) >= least && f64::from(worst) <= most, "{drift}: {worst}");
+        }
+    }
+
+    #[test]
+    fn random_numbers_do_not_depend_on_threads_and_bad_options_are_refused() {
+        let device = Device::cpu().unwrap();
+        let options = DetectorOptions::default();
+        let one = Device::cpu_with_threads(1).unwrap();
+        let first = counted(device.cpu_side(), scan(&device), &options).unwrap();
+        assert_eq!(first, counted(one.cpu_side(), scan(&device), &options).unwrap());
+        for bad in [
+            DetectorOptions { photons: 0.0, ..options },
+            DetectorOptions { electronic: -1.0, ..options },
+            DetectorOptions { dark: f64::NAN, ..options },
+            DetectorOptions { gain: 0.3, ..options },
+            DetectorOptions { drift: -0.1, ..options },
+            DetectorOptions { frames: 0, ..options },
+        ] {
+            assert!(counted(device.cpu_side(), scan(&device), &bad).is_err());
+        }
+        assert!(counted(device.cpu_side(), first, &options).is_err());
+    }
+}
