@@ -118,7 +118,8 @@ pub fn counted(cpu: &Cpu, scan: Scan, options: &DetectorOptions) -> Result<Scan>
     let drifted = &gains * &spread(1, options.drift);
     let count = |rng: &mut ChaCha8Rng, mean: f64, gain: f64| {
         // A mean of 0 has no distribution of its own.
-        let photons = if mean > 0.0 { Poisson::new(mean).map_or(mean, |poisson| poisson.sample(rng)) } else { 0.0 };
+        let photons =
+            if mean > 0.0 { Poisson::new(mean).map_or(mean, |poisson| poisson.sample(rng)) } else { 0.0 };
         (gain * photons + options.dark + options.electronic * normal(rng)) as f32
     };
     cpu.run(|| {
@@ -134,12 +135,18 @@ pub fn counted(cpu: &Cpu, scan: Scan, options: &DetectorOptions) -> Result<Scan>
         let mut fields = Array3::zeros((options.frames, rows, columns));
         for (at, mut field) in fields.outer_iter_mut().enumerate() {
             let mut rng = stream(first + at);
-            ndarray::Zip::from(&mut field).and(&gains).for_each(|value, &gain| *value = count(&mut rng, photons, gain));
+            ndarray::Zip::from(&mut field)
+                .and(&gains)
+                .for_each(|value, &gain| *value = count(&mut rng, photons, gain));
         }
         fields
     };
     let first = 2 + views;
-    let counts = Counts { views: values, flats: frames(first, options.photons), darks: frames(first + options.frames, 0.0) };
+    let counts = Counts {
+        views: values,
+        flats: frames(first, options.photons),
+        darks: frames(first + options.frames, 0.0),
+    };
     Scan::new(Measured::Counts(counts), scan.angles, scan.geometry)
 }
 
@@ -162,7 +169,13 @@ mod tests {
     #[test]
     fn counts_have_the_mean_and_variance_of_photons_and_electronics() {
         let device = Device::cpu().unwrap();
-        let options = DetectorOptions { photons: 1e4, electronic: 15.0, dark: 50.0, gain: 0.0, ..DetectorOptions::default() };
+        let options = DetectorOptions {
+            photons: 1e4,
+            electronic: 15.0,
+            dark: 50.0,
+            gain: 0.0,
+            ..DetectorOptions::default()
+        };
         let counted = counted(device.cpu_side(), scan(&device), &options).unwrap();
         let Measured::Counts(counts) = counted.measured else { panic!("no counts") };
         let statistics = |values: &Array3<f32>| {
@@ -187,9 +200,16 @@ mod tests {
     #[test]
     fn gains_cancel_and_drifts_stay() {
         let device = Device::cpu().unwrap();
-        let quiet = DetectorOptions { photons: 1e12, electronic: 0.0, dark: 0.0, gain: 0.1, ..DetectorOptions::default() };
+        let quiet = DetectorOptions {
+            photons: 1e12,
+            electronic: 0.0,
+            dark: 0.0,
+            gain: 0.1,
+            ..DetectorOptions::default()
+        };
         for (drift, least, most) in [(0.0, 0.0, 1e-4), (0.05, 0.02, 1.0)] {
-            let counted = counted(device.cpu_side(), scan(&device), &DetectorOptions { drift, ..quiet }).unwrap();
+            let counted =
+                counted(device.cpu_side(), scan(&device), &DetectorOptions { drift, ..quiet }).unwrap();
             let found = counted.into_lines(device.cpu_side(), &mut Vec::new()).unwrap();
             let worst = found.iter().map(|p| (p - 2.0).abs()).fold(0.0, f32::max);
             assert!(f64::from(worst) >= least && f64::from(worst) <= most, "{drift}: {worst}");

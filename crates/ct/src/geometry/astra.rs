@@ -66,7 +66,7 @@ pub fn from_astra(
         let (source, detector_mm, u, v) = (part(0), part(3), part(6), part(9));
         let found = [length(u), length(v)];
         let pitch = *pitch_mm.get_or_insert(found);
-        if found.iter().zip(pitch).any(|(a, b)| !((a - b).abs() <= SAME * b)) {
+        if !found.iter().zip(pitch).all(|(a, b)| (a - b).abs() <= SAME * b) {
             let expected = format!("pixels as in view 0, {pitch:?} mm");
             return Err(Error::value(
                 format!("view {at} of ASTRA's vectors"),

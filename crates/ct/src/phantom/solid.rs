@@ -80,15 +80,12 @@ impl Solid {
         if !finite || !cuts {
             return fail("finite numbers, and normals of unit length", format!("{self:?}"));
         }
-        for (i, a) in self.axes.iter().enumerate() {
-            for (j, b) in self.axes.iter().enumerate() {
-                let wanted = if i == j { 1.0 } else { 0.0 };
-                if !((dot(*a, *b) - wanted).abs() <= UNIT) {
-                    return fail("orthonormal axes", format!("{:?}", self.axes));
-                }
-            }
-        }
-        Ok(())
+        let pairs = (0..3).flat_map(|i| (0..3).map(move |j| (i, j)));
+        let orthonormal = pairs.into_iter().all(|(i, j)| {
+            let wanted = if i == j { 1.0 } else { 0.0 };
+            (dot(self.axes[i], self.axes[j]) - wanted).abs() <= UNIT
+        });
+        if orthonormal { Ok(()) } else { fail("orthonormal axes", format!("{:?}", self.axes)) }
     }
 
     /// The range of t in which `start + t·along` lies in the solid; none where the line misses it.

@@ -96,10 +96,13 @@ fn lines(counts: Counts, cpu: &Cpu, notes: &mut Vec<String>) -> Result<Array3<f3
     });
     let broken = dead.iter().filter(|dead| **dead).count();
     if broken > 0 {
-        notes.push(format!("{broken} dead pixels (flat field no larger than dark field) take their neighbours' values"));
+        notes.push(format!(
+            "{broken} dead pixels (flat field no larger than dark field) take their neighbours' values"
+        ));
     }
     if without > 0 {
-        notes.push(format!("{without} measurements without photons are taken as half of the smallest signal"));
+        notes
+            .push(format!("{without} measurements without photons are taken as half of the smallest signal"));
     }
     Ok(values)
 }

@@ -45,10 +45,18 @@ impl Scan {
         let scan = Self { measured, angles, geometry };
         let shape = scan.shape();
         if shape.contains(&0) {
-            return Err(Error::value("projections", "at least one view, row and column", format!("shape {shape:?}")));
+            return Err(Error::value(
+                "projections",
+                "at least one view, row and column",
+                format!("shape {shape:?}"),
+            ));
         }
         if scan.angles.len() != shape[0] {
-            return Err(Error::value("angles", format!("one for each of {} views", shape[0]), scan.angles.len()));
+            return Err(Error::value(
+                "angles",
+                format!("one for each of {} views", shape[0]),
+                scan.angles.len(),
+            ));
         }
         if let Some((index, angle)) = scan.angles.iter().enumerate().find(|(_, angle)| !angle.is_finite()) {
             return Err(Error::NotFinite { what: "angles".into(), index, found: angle.to_string() });

@@ -47,7 +47,9 @@ fn dead_pixels_and_missing_photons_are_mended_and_counted() {
     let found = found.unwrap();
     let (half, quarter) = (2f32.ln(), 4f32.ln());
     assert!((found[[0, 0, 1]] - quarter).abs() < 1e-6);
-    assert!((found[[0, 0, 0]] - quarter).abs() < 1e-6 && (found[[0, 0, 2]] - 0.5 * (half + quarter)).abs() < 1e-6);
+    assert!(
+        (found[[0, 0, 0]] - quarter).abs() < 1e-6 && (found[[0, 0, 2]] - 0.5 * (half + quarter)).abs() < 1e-6
+    );
     // Half of the smallest signal, 25.
     assert!((found[[1, 0, 4]] - 8f32.ln()).abs() < 1e-6);
     assert!(notes[0].starts_with("2 dead") && notes[1].starts_with("1 measurement"), "{notes:?}");

@@ -5,9 +5,9 @@ use rayspin_device::cuda::{Argument, Launch, Source};
 use rayspin_device::{Array, Cuda, Device};
 use rayspin_tune::Build;
 
+use super::Weighting;
 use super::cpu::Scan;
 use super::matrix::Matrix;
-use super::Weighting;
 
 static SOURCE: Source =
     Source { name: "projection", files: &[("projection.cu", include_str!("cuda/projection.cu"))] };
@@ -53,7 +53,8 @@ impl Plan {
             poses.extend([source, view.detector_mm, view.u, view.v, view.towards_source()].iter().flatten());
         }
         let count = geometry.views().len();
-        let matrices: Option<Vec<Matrix>> = (0..count).map(|view| Matrix::new(geometry, grid, view)).collect();
+        let matrices: Option<Vec<Matrix>> =
+            (0..count).map(|view| Matrix::new(geometry, grid, view)).collect();
         let flat = |matrices: &[Matrix]| -> Vec<f64> {
             matrices.iter().flat_map(|m| [m.u, m.v, m.w]).flatten().collect()
         };

@@ -148,7 +148,8 @@ impl Algorithm for Projection {
                 let Data { problem, plan, volume, projections } = data;
                 let scan = Scan { geometry: &problem.geometry, grid: &problem.grid };
                 let device = volume.device().clone();
-                let lacks = || Error::value("variant of a projector", "one for this device and operation", "another");
+                let lacks =
+                    || Error::value("variant of a projector", "one for this device and operation", "another");
                 match (&launch, device.backend(), plan) {
                     (Launch::Cpu(launch), ..) => {
                         let (cpu, v, p) = (device.cpu_side(), volume, projections);
@@ -161,9 +162,15 @@ impl Algorithm for Projection {
                         }
                     }
                     (Launch::Cuda(launch), Backend::Cuda(cuda), Some(plan)) => match problem.operation {
-                        Operation::Forward => launch.forward.ok_or_else(lacks)?(cuda, plan, volume, projections),
-                        Operation::Adjoint => launch.adjoint.ok_or_else(lacks)?(cuda, plan, projections, volume),
-                        Operation::Backproject => (launch.backproject)(cuda, plan, WEIGHTING, projections, volume),
+                        Operation::Forward => {
+                            launch.forward.ok_or_else(lacks)?(cuda, plan, volume, projections)
+                        }
+                        Operation::Adjoint => {
+                            launch.adjoint.ok_or_else(lacks)?(cuda, plan, projections, volume)
+                        }
+                        Operation::Backproject => {
+                            (launch.backproject)(cuda, plan, WEIGHTING, projections, volume)
+                        }
                     },
                     _ => Err(lacks()),
                 }

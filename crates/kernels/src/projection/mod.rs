@@ -9,8 +9,8 @@ pub mod reference;
 mod variants;
 
 pub use cpu::Scan;
-pub(crate) use cuda::builds;
 use cpu::resample::Resample;
+pub(crate) use cuda::builds;
 pub use ladder::Projection;
 use rayspin_core::{Error, ProjectionGeometry, Result, VolumeGrid, expect_shape};
 use rayspin_device::{Array, Backend, Cuda, Device};

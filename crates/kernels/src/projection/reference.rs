@@ -87,8 +87,8 @@ pub(super) fn siddon(
     let size = grid.shape_xyz();
     let mut crossings = Vec::new();
     let mut range = ray.range;
-    for axis in 0..3 {
-        let (low, high) = (-0.5, size[axis] as f64 - 0.5);
+    for (axis, &count) in size.iter().enumerate() {
+        let (low, high) = (-0.5, count as f64 - 0.5);
         if ray.along[axis] == 0.0 {
             if ray.start[axis] < low || ray.start[axis] > high {
                 return;
@@ -97,7 +97,7 @@ pub(super) fn siddon(
         }
         let to = |index: f64| (index - ray.start[axis]) / ray.along[axis];
         range = [range[0].max(to(low).min(to(high))), range[1].min(to(low).max(to(high)))];
-        crossings.extend((0..=size[axis]).map(|i| to(i as f64 - 0.5)));
+        crossings.extend((0..=count).map(|i| to(i as f64 - 0.5)));
     }
     crossings.extend(range);
     crossings.retain(|t| (range[0]..=range[1]).contains(t));

@@ -186,7 +186,8 @@ proptest! {
 #[test]
 fn the_projector_runs_the_best_variant_and_refuses_what_does_not_fit() {
     let detector = Detector { rows: 9, columns: 12, pitch_mm: [1.5; 2], radius_mm: None };
-    let orbit = Orbit { source_to_axis_mm: Some(60.0), axis_to_detector_mm: 30.0, ..Orbit::default() }.turn(5);
+    let orbit =
+        Orbit { source_to_axis_mm: Some(60.0), axis_to_detector_mm: 30.0, ..Orbit::default() }.turn(5);
     let geometry = ProjectionGeometry::orbit(detector, &orbit).unwrap();
     let case = Case { geometry, grid: VolumeGrid::new([8, 9, 10], [1.0; 3], [0.0; 3]).unwrap() };
     let (volume, values, weighting) = inputs(&case, false, 7);
@@ -197,7 +198,10 @@ fn the_projector_runs_the_best_variant_and_refuses_what_does_not_fit() {
         projector.forward(&v, &mut p).unwrap();
         let check = |found: &Array<f32>, operation, input: &[f64]| {
             let wanted = wanted(operation, &case, weighting, input);
-            assert!(relative(found.to_vec().unwrap().into_iter().map(f64::from), &wanted) < 4e-6, "{operation:?}");
+            assert!(
+                relative(found.to_vec().unwrap().into_iter().map(f64::from), &wanted) < 4e-6,
+                "{operation:?}"
+            );
         };
         check(&p, Operation::Forward, &volume);
         let p = Array::from_vec(device, &[5, 9, 12], narrow(&values)).unwrap();

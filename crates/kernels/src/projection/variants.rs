@@ -90,8 +90,11 @@ pub fn variants<R: Number>() -> Vec<Variant<Problem, Launch<R>>> {
     let row = |name, backend, summary, launch| {
         Variant::new(name, backend, summary, launch, work::<R>).tolerance(tolerance)
     };
-    let on_cpu = |name, summary, launch| row(name, BackendKind::Cpu, summary, Launch::Cpu(CpuLaunch::new(launch)));
-    let on_gpu = |name, summary, launch| row(name, BackendKind::Cuda, summary, Launch::Cuda(launch)).forms(cuda::builds);
+    let on_cpu =
+        |name, summary, launch| row(name, BackendKind::Cpu, summary, Launch::Cpu(CpuLaunch::new(launch)));
+    let on_gpu = |name, summary, launch| {
+        row(name, BackendKind::Cuda, summary, Launch::Cuda(launch)).forms(cuda::builds)
+    };
     let mut rows = vec![
         on_cpu("rays", "one thread, ray by ray or voxel by voxel, in double precision", cpu::plain()),
         on_cpu("cores", "all cores: a ray, or a plane of voxels, belongs to one of them", cpu::cores()),

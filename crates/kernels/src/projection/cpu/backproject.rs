@@ -129,7 +129,10 @@ enum Together {
 fn together(scan: Scan<'_>, matrices: &[Option<Matrix>]) -> Option<Together> {
     let ([_, rows, _], [nz, _, _]) = (scan.geometry.shape(), scan.grid.shape_zyx());
     let none = |x: f64| x.abs() < 1e-12;
-    if rows >= LEAST && nz >= LEAST && matrices.iter().all(|matrix| matrix.as_ref().is_some_and(Matrix::is_upright)) {
+    if rows >= LEAST
+        && nz >= LEAST
+        && matrices.iter().all(|matrix| matrix.as_ref().is_some_and(Matrix::is_upright))
+    {
         return Some(Together::Columns);
     }
     let level =
