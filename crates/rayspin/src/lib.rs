@@ -3,6 +3,7 @@
 //! This crate re-exports the parts that applications use; each module is a crate of its own with its documentation.
 
 pub use rayspin_core as core;
+pub use rayspin_ct as ct;
 pub use rayspin_device as device;
 pub use rayspin_imaging as imaging;
 pub use rayspin_io as io;

@@ -30,10 +30,15 @@ fn length(a: [f64; 3]) -> f64 {
 /// # Ok::<(), rayspin_core::Error>(())
 /// ```
 pub fn to_astra(geometry: &ProjectionGeometry) -> Result<Array2<f64>> {
-    let Detector { pitch_mm, radius_mm, .. } = *geometry.detector();
-    if let Some(radius) = radius_mm {
-        return Err(Error::value("detector for ASTRA", "a flat one", format!("one of radius {radius} mm")));
+    match geometry.detector().radius_mm {
+        None => Ok(to_vectors(geometry)),
+        Some(radius) => Err(Error::value("detector for ASTRA", "a flat one", format!("one of radius {radius} mm"))),
     }
+}
+
+/// The vectors `[view, 12]` of [`to_astra`], of curved detectors too.
+pub fn to_vectors(geometry: &ProjectionGeometry) -> Array2<f64> {
+    let Detector { pitch_mm, .. } = *geometry.detector();
     let mut vectors = Array2::zeros((geometry.views().len(), NUMBERS));
     for (view, mut row) in geometry.views().iter().zip(vectors.rows_mut()) {
         let (RaySource::Point(source) | RaySource::Direction(source)) = view.source;
@@ -41,7 +46,7 @@ pub fn to_astra(geometry: &ProjectionGeometry) -> Result<Array2<f64>> {
         let numbers = source.into_iter().chain(view.detector_mm).chain(u).chain(v);
         row.iter_mut().zip(numbers).for_each(|(to, from)| *to = from);
     }
-    Ok(vectors)
+    vectors
 }
 
 /// The geometry of ASTRA's vectors `[view, 12]` for a detector of `[rows, columns]`; of `parallel3d_vec` if `parallel`, else of
@@ -50,14 +55,26 @@ pub fn to_astra(geometry: &ProjectionGeometry) -> Result<Array2<f64>> {
 /// Errors: another number of columns, and distances between pixels that differ between views; those of [`ProjectionGeometry::new`].
 pub fn from_astra(
     vectors: ArrayView2<'_, f64>,
-    [rows, columns]: [usize; 2],
+    size: [usize; 2],
     parallel: bool,
 ) -> Result<ProjectionGeometry> {
+    from_vectors(vectors, size, parallel, None)
+}
+
+/// The geometry of [`to_vectors`], for a detector of `[rows, columns]` that is curved with a radius or flat.
+///
+/// Errors: as [`from_astra`].
+pub fn from_vectors(
+    vectors: ArrayView2<'_, f64>,
+    [rows, columns]: [usize; 2],
+    parallel: bool,
+    radius_mm: Option<f64>,
+) -> Result<ProjectionGeometry> {
     if vectors.ncols() != NUMBERS {
-        return Err(Error::shape("ASTRA's vectors", &[vectors.nrows(), NUMBERS], vectors.shape()));
+        return Err(Error::shape("vectors of views", &[vectors.nrows(), NUMBERS], vectors.shape()));
     }
     if let Some((index, value)) = vectors.iter().enumerate().find(|(_, v)| !v.is_finite()) {
-        return Err(Error::NotFinite { what: "ASTRA's vectors".into(), index, found: value.to_string() });
+        return Err(Error::NotFinite { what: "vectors of views".into(), index, found: value.to_string() });
     }
     let mut pitch_mm = None;
     let mut views = Vec::with_capacity(vectors.nrows());
@@ -69,7 +86,7 @@ pub fn from_astra(
         if !found.iter().zip(pitch).all(|(a, b)| (a - b).abs() <= SAME * b) {
             let expected = format!("pixels as in view 0, {pitch:?} mm");
             return Err(Error::value(
-                format!("view {at} of ASTRA's vectors"),
+                format!("view {at} of the vectors"),
                 expected,
                 format!("{found:?} mm"),
             ));
@@ -82,7 +99,7 @@ pub fn from_astra(
         views.push(View { source, detector_mm, u: unit(u), v: unit(v) });
     }
     let pitch_mm = pitch_mm.unwrap_or([1.0; 2]);
-    ProjectionGeometry::new(Detector { rows, columns, pitch_mm, radius_mm: None }, views)
+    ProjectionGeometry::new(Detector { rows, columns, pitch_mm, radius_mm }, views)
 }
 
 #[cfg(test)]

@@ -2,4 +2,4 @@
 
 mod astra;
 
-pub use astra::{from_astra, to_astra};
+pub use astra::{from_astra, from_vectors, to_astra, to_vectors};

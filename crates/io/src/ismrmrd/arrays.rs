@@ -7,7 +7,7 @@ use hdf5::{Dataset, H5Type};
 use rayspin_device::cpu::expect_memory;
 
 use super::layout::{DataReIm, DataReal, DataRealImag, DataRi, Head, HeadOnly, OPTIONAL_HEAD, Samples, Traj};
-use super::open::reading;
+use crate::hdf5_file::reading;
 use super::references;
 use crate::error::{Error, Result};
 

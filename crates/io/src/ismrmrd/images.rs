@@ -6,8 +6,8 @@ use rayspin_core::{C32, Geometry, Image};
 
 use super::header_out::{Xml, ascii};
 use super::layout::{ImageHeaderOut, RealImag};
-use super::open::writing;
-use super::write::{create, group, string, write_xml};
+use super::write::write_xml;
+use crate::hdf5_file::{create, group, string, writing};
 use crate::Values;
 use crate::atomic::Pending;
 use crate::error::{Error, Result};

@@ -10,7 +10,8 @@ use rayspin_device::cpu::expect_memory;
 
 use super::header_in;
 use super::layout::{ReIm, RealImag, Ri};
-use super::open::{open, reading, series_of};
+use super::open::{open, series_of};
+use crate::hdf5_file::reading;
 use crate::error::{Error, Result};
 use crate::input::choose;
 

@@ -10,7 +10,6 @@ mod arrays;
 mod check;
 mod header_in;
 mod header_out;
-mod heap;
 mod identity;
 mod images;
 mod images_in;

@@ -11,7 +11,8 @@ use super::arrays::Acquisitions;
 use super::check::{Checked, Repairs, Stored};
 use super::header_in;
 use super::layout::Head;
-use super::open::{find_group, open, reading};
+use super::open::{find_group, open};
+use crate::hdf5_file::reading;
 use super::references;
 use crate::error::{Error, Result};
 

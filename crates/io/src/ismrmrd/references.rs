@@ -7,8 +7,8 @@ use std::path::Path;
 
 use hdf5::{Dataset, plist::dataset_create::Layout};
 
-use super::open::{fill, reading};
 use crate::error::{Error, Result};
+use crate::hdf5_file::{fill, reading};
 
 /// Bytes read at a time from a dataset that is not in chunks.
 const STRETCH: usize = 1 << 20;

@@ -1,15 +1,15 @@
 use std::path::Path;
 
-use hdf5::types::{VarLenArray, VarLenAscii};
+use hdf5::types::VarLenArray;
 use hdf5::{Dataset, Group};
 use rayspin_mri::scan::{Acquisition, Scan};
 
 use super::header_out::{ascii, xml_of};
 use super::identity::Identity;
 use super::layout::{AcquisitionOut, HeadOut, IndexOut};
-use super::open::writing;
 use crate::atomic::write_atomically;
 use crate::error::{Error, Result};
+use crate::hdf5_file::{create, group, string, writing};
 
 /// Acquisitions are copied out in blocks of at most this many samples.
 const BLOCK_SAMPLES: usize = 1 << 20;
@@ -74,27 +74,11 @@ pub fn write(path: impl AsRef<Path>, scan: &Scan, identity: Identity) -> Result<
     Ok(left_out)
 }
 
-/// A new file that does not hold the time of day, so that the same scan makes the same bytes.
-pub(super) fn create(path: &Path) -> hdf5::Result<hdf5::File> {
-    hdf5::File::with_options().with_fcpl(|p| p.obj_track_times(false)).create(path)
-}
-
-/// A new group, without the time of day.
-pub(super) fn group(parent: &Group, name: &str) -> hdf5::Result<Group> {
-    parent.create_group_builder().obj_track_times(false).create(name)
-}
-
 /// Writes the header as the one-element variable-length string that every reader expects.
 pub(super) fn write_xml(path: &Path, group: &Group, xml: &str) -> Result<()> {
     let text = string(path, "xml", &ascii(xml))?;
     group.new_dataset_builder().with_data(&[text]).create("xml").map_err(|e| writing(path, &e))?;
     Ok(())
-}
-
-/// `text` as HDF5 stores it.
-pub(super) fn string(path: &Path, what: &str, text: &str) -> Result<VarLenAscii> {
-    VarLenAscii::from_ascii(text)
-        .map_err(|e| Error::field(path, what, "ASCII text without NUL characters", e))
 }
 
 fn write_data(data: &Dataset, heads: &[HeadOut], acquisitions: &[Acquisition]) -> hdf5::Result<()> {

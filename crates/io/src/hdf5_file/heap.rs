@@ -24,7 +24,7 @@ pub(super) fn endless(file: &mut File, start: u64) -> io::Result<Option<u64>> {
     let mut offset = 0;
     loop {
         file.seek(SeekFrom::Start(offset))?;
-        let known = super::open::fill(file, &mut buffer)?;
+        let known = super::fill(file, &mut buffer)?;
         for found in finder.find_iter(&buffer[..known]) {
             let at = offset + found as u64;
             if walks_for_ever(file, at, width)? {
@@ -43,7 +43,7 @@ pub(super) fn endless(file: &mut File, start: u64) -> io::Result<Option<u64>> {
 fn length_width(file: &mut File, start: u64) -> io::Result<Option<u64>> {
     let mut block = [0u8; 16];
     file.seek(SeekFrom::Start(start))?;
-    if super::open::fill(file, &mut block)? < block.len() {
+    if super::fill(file, &mut block)? < block.len() {
         return Ok(None);
     }
     let width = match block[8] {

@@ -1,0 +1,108 @@
+use std::f64::consts::TAU;
+
+use rayspin_core::{Detector, Orbit};
+
+use super::*;
+
+fn scan(radius_mm: Option<f64>, parallel: bool, counts: bool) -> Scan {
+    let detector = Detector { rows: 3, columns: 5, pitch_mm: [0.5, 0.7], radius_mm };
+    let orbit = Orbit {
+        source_to_axis_mm: (!parallel).then_some(100.0),
+        axis_to_detector_mm: 40.0,
+        offset_mm: [1.0, 2.0],
+        ..Orbit::default()
+    };
+    let orbit = orbit.arc(0.3, TAU, 4);
+    let geometry = ProjectionGeometry::orbit(detector, &orbit).unwrap();
+    let values = |frames: usize| Array3::from_shape_fn((frames, 3, 5), |(i, j, k)| (100 * i + 10 * j + k) as f32 + 0.5);
+    let measured = match counts {
+        true => Measured::Counts(Counts { views: values(4), flats: values(2), darks: values(1) }),
+        false => Measured::Lines(values(4)),
+    };
+    Scan::new(measured, orbit.angles, Some(geometry)).unwrap()
+}
+
+#[test]
+fn scans_round_trip() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("scan.h5");
+    for (radius, parallel, counts) in [(None, true, true), (None, false, false), (Some(90.0), false, true)] {
+        let written = scan(radius, parallel, counts);
+        write(&file, &written).unwrap();
+        assert!(is_data_exchange(&file));
+        let found = read(&file).unwrap();
+        assert_eq!(found.measured, written.measured);
+        assert!(found.angles.iter().zip(&written.angles).all(|(a, b)| (a - b).abs() < 1e-12));
+        let (a, b) = (found.geometry.unwrap(), written.geometry.unwrap());
+        assert_eq!((a.is_parallel(), a.detector().radius_mm, a.shape()), (parallel, radius, b.shape()));
+        for view in 0..4 {
+            let (a, b) = (a.pixel_mm(view, 0.0, 4.0), b.pixel_mm(view, 0.0, 4.0));
+            assert!((0..3).all(|axis| (a[axis] - b[axis]).abs() < 1e-9));
+        }
+    }
+    // Without dark fields and geometry.
+    let Measured::Counts(counts) = scan(None, true, true).measured else { panic!("no counts") };
+    let bare = Measured::Counts(Counts { darks: Array3::zeros((0, 3, 5)), ..counts });
+    let bare = Scan::new(bare, vec![0.0; 4], None).unwrap();
+    write(&file, &bare).unwrap();
+    assert_eq!(read(&file).unwrap(), bare);
+}
+
+#[test]
+fn what_is_missing_or_does_not_fit_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("scan.h5");
+    let refused = |change: &dyn Fn(&File), message: &str| {
+        write(&file, &scan(None, false, true)).unwrap();
+        {
+            let open = File::open_rw(&file).unwrap();
+            change(&open);
+        }
+        let text = read(&file).unwrap_err().to_string();
+        assert!(text.contains("scan.h5") && text.contains(message), "{text} has no {message}");
+    };
+    refused(&|f| f.unlink("exchange/data").unwrap(), "exchange/data");
+    refused(&|f| f.unlink(FLATS).unwrap(), "flat fields");
+    refused(&|f| f.unlink(THETA).unwrap(), "angle of each view");
+    let replace = |f: &File, name: &str, values: ArrayD<f32>| {
+        f.unlink(name).unwrap();
+        f.new_dataset_builder().with_data(values.view()).create(name).unwrap();
+    };
+    refused(&|f| replace(f, THETA, ArrayD::zeros(vec![3])), "angles");
+    refused(&|f| replace(f, THETA, ArrayD::zeros(vec![4, 1])), "1 axes");
+    refused(&|f| replace(f, FLATS, ArrayD::zeros(vec![1, 3, 4])), "flat fields");
+    refused(&|f| replace(f, DATA, ArrayD::zeros(vec![4, 3])), "3 axes");
+    refused(&|f| replace(f, VECTORS, ArrayD::zeros(vec![4, 11])), "beam");
+    std::fs::write(&file, "no HDF5").unwrap();
+    assert!(!is_data_exchange(&file) && read(&file).is_err());
+    assert!(read(folder.path().join("absent.h5")).is_err());
+}
+
+#[test]
+fn every_truncated_file_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("scan.h5");
+    write(&file, &scan(Some(90.0), false, true)).unwrap();
+    let bytes = std::fs::read(&file).unwrap();
+    for len in (0..bytes.len()).step_by(97) {
+        std::fs::write(&file, &bytes[..len]).unwrap();
+        assert!(read(&file).is_err(), "{len} of {}", bytes.len());
+    }
+}
+
+/// A real scan of a tooth, written by another program.
+#[test]
+fn a_tooth_is_read() {
+    let folder = std::env::var("RAYSPIN_DATA").unwrap_or_else(|_| concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data").into());
+    let file = std::path::Path::new(&folder).join("ct/tooth.h5");
+    if !file.exists() {
+        assert!(std::env::var("RAYSPIN_DATA_REQUIRED").is_err(), "{} is missing", file.display());
+        println!("{} is absent: passed over", file.display());
+        return;
+    }
+    let scan = read(&file).unwrap();
+    assert_eq!((scan.shape(), scan.geometry.is_none()), ([181, 2, 640], true));
+    assert!((scan.angles[180] - 179.0f64.to_radians()).abs() < 0.02 && scan.angles[0] == 0.0);
+    let Measured::Counts(counts) = scan.measured else { panic!("no counts") };
+    assert_eq!((counts.flats.dim().0, counts.darks.dim().0), (10, 10));
+}
