@@ -32,7 +32,9 @@ fn length(a: [f64; 3]) -> f64 {
 pub fn to_astra(geometry: &ProjectionGeometry) -> Result<Array2<f64>> {
     match geometry.detector().radius_mm {
         None => Ok(to_vectors(geometry)),
-        Some(radius) => Err(Error::value("detector for ASTRA", "a flat one", format!("one of radius {radius} mm"))),
+        Some(radius) => {
+            Err(Error::value("detector for ASTRA", "a flat one", format!("one of radius {radius} mm")))
+        }
     }
 }
 
@@ -85,11 +87,7 @@ pub fn from_vectors(
         let pitch = *pitch_mm.get_or_insert(found);
         if !found.iter().zip(pitch).all(|(a, b)| (a - b).abs() <= SAME * b) {
             let expected = format!("pixels as in view 0, {pitch:?} mm");
-            return Err(Error::value(
-                format!("view {at} of the vectors"),
-                expected,
-                format!("{found:?} mm"),
-            ));
+            return Err(Error::value(format!("view {at} of the vectors"), expected, format!("{found:?} mm")));
         }
         let unit = |a: [f64; 3]| a.map(|x| x / length(a));
         let source = match parallel {

@@ -56,7 +56,11 @@ pub fn read(path: impl AsRef<Path>) -> Result<Scan> {
     let path = path.as_ref();
     let file = open(path, "a Data Exchange file (HDF5)")?;
     if !file.link_exists("exchange") || !file.link_exists(DATA) {
-        let error = Error::not_this_format(path, "a Data Exchange file (HDF5 with exchange/data)", "another HDF5 file");
+        let error = Error::not_this_format(
+            path,
+            "a Data Exchange file (HDF5 with exchange/data)",
+            "another HDF5 file",
+        );
         return Err(error);
     }
     let data = dataset(path, &file, DATA)?;
@@ -73,8 +77,9 @@ pub fn read(path: impl AsRef<Path>) -> Result<Scan> {
     } else {
         let (_, rows, columns) = views.dim();
         let flats = frames(FLATS)?.ok_or_else(|| {
-            Error::field(path, FLATS, "flat fields, as projections are counts", "nothing")
-                .with_hint(format!("give {DATA} the attribute description = \"{LINES}\" if it holds line integrals"))
+            Error::field(path, FLATS, "flat fields, as projections are counts", "nothing").with_hint(format!(
+                "give {DATA} the attribute description = \"{LINES}\" if it holds line integrals"
+            ))
         })?;
         let darks = frames(DARKS)?.unwrap_or_else(|| Array3::zeros((0, rows, columns)));
         Measured::Counts(Counts { views, flats, darks })
@@ -120,7 +125,9 @@ fn numbers<T: H5Type + Clone, D: ndarray::Dimension>(
 fn attribute(data: &Dataset, name: &str) -> Option<String> {
     let value = data.attr(name).ok()?;
     let unicode = value.read_scalar::<VarLenUnicode>().map(|text| text.as_str().to_owned());
-    unicode.or_else(|_| value.read_scalar::<hdf5::types::VarLenAscii>().map(|text| text.as_str().to_owned())).ok()
+    unicode
+        .or_else(|_| value.read_scalar::<hdf5::types::VarLenAscii>().map(|text| text.as_str().to_owned()))
+        .ok()
 }
 
 fn angles(path: &Path, file: &File) -> Result<Vec<f64>> {
@@ -129,7 +136,8 @@ fn angles(path: &Path, file: &File) -> Result<Vec<f64>> {
     }
     let data = dataset(path, file, THETA)?;
     let angles = numbers::<f64, Ix1>(path, &data, THETA)?;
-    let radian = attribute(&data, "units").is_some_and(|units| units.trim().to_lowercase().starts_with("rad"));
+    let radian =
+        attribute(&data, "units").is_some_and(|units| units.trim().to_lowercase().starts_with("rad"));
     Ok(angles.iter().map(|angle| if radian { *angle } else { angle.to_radians() }).collect())
 }
 
@@ -171,15 +179,17 @@ fn text(to: &Dataset, name: &str, value: &str) -> hdf5::Result<()> {
 }
 
 fn write_scan(file: &File, scan: &Scan) -> hdf5::Result<()> {
-    let implements: VarLenUnicode = "exchange".parse().map_err(|_| hdf5::Error::from("text with a NUL character"))?;
+    let implements: VarLenUnicode =
+        "exchange".parse().map_err(|_| hdf5::Error::from("text with a NUL character"))?;
     file.new_dataset_builder().with_data(&[implements]).create("implements")?;
     let exchange = group(file, "exchange")?;
-    let put = |group: &Group, name: &str, values: &Array3<f32>, axes: &str, units: &str| -> hdf5::Result<Dataset> {
-        let data = group.new_dataset_builder().with_data(values.view()).create(name)?;
-        text(&data, "axes", axes)?;
-        text(&data, "units", units)?;
-        Ok(data)
-    };
+    let put =
+        |group: &Group, name: &str, values: &Array3<f32>, axes: &str, units: &str| -> hdf5::Result<Dataset> {
+            let data = group.new_dataset_builder().with_data(values.view()).create(name)?;
+            text(&data, "axes", axes)?;
+            text(&data, "units", units)?;
+            Ok(data)
+        };
     match &scan.measured {
         Measured::Lines(lines) => {
             let data = put(&exchange, "data", lines, "theta:y:x", "1")?;

@@ -14,7 +14,9 @@ fn scan(radius_mm: Option<f64>, parallel: bool, counts: bool) -> Scan {
     };
     let orbit = orbit.arc(0.3, TAU, 4);
     let geometry = ProjectionGeometry::orbit(detector, &orbit).unwrap();
-    let values = |frames: usize| Array3::from_shape_fn((frames, 3, 5), |(i, j, k)| (100 * i + 10 * j + k) as f32 + 0.5);
+    let values = |frames: usize| {
+        Array3::from_shape_fn((frames, 3, 5), |(i, j, k)| (100 * i + 10 * j + k) as f32 + 0.5)
+    };
     let measured = match counts {
         true => Measured::Counts(Counts { views: values(4), flats: values(2), darks: values(1) }),
         false => Measured::Lines(values(4)),
@@ -93,7 +95,8 @@ fn every_truncated_file_is_refused() {
 /// A real scan of a tooth, written by another program.
 #[test]
 fn a_tooth_is_read() {
-    let folder = std::env::var("RAYSPIN_DATA").unwrap_or_else(|_| concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data").into());
+    let folder = std::env::var("RAYSPIN_DATA")
+        .unwrap_or_else(|_| concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data").into());
     let file = std::path::Path::new(&folder).join("ct/tooth.h5");
     if !file.exists() {
         assert!(std::env::var("RAYSPIN_DATA_REQUIRED").is_err(), "{} is missing", file.display());

@@ -18,7 +18,6 @@ const SIGNATURE: &[u8; 8] = b"\x89HDF\r\n\x1a\n";
 /// What HDF5 and the checks of a file work in, beside its data.
 const WORK_BYTES: u64 = 16 << 20;
 
-
 /// Opens `path` as HDF5, or says what it is instead of what was `expected`.
 pub(crate) fn open(path: &Path, expected: &str) -> Result<hdf5::File> {
     let found = fs::metadata(path).map_err(|e| Error::open(path, e))?;

@@ -7,9 +7,9 @@ use hdf5::{Dataset, H5Type};
 use rayspin_device::cpu::expect_memory;
 
 use super::layout::{DataReIm, DataReal, DataRealImag, DataRi, Head, HeadOnly, OPTIONAL_HEAD, Samples, Traj};
-use crate::hdf5_file::reading;
 use super::references;
 use crate::error::{Error, Result};
+use crate::hdf5_file::reading;
 
 /// How the file holds complex samples.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -7,10 +7,10 @@ use rayspin_core::{C32, Geometry, Image};
 use super::header_out::{Xml, ascii};
 use super::layout::{ImageHeaderOut, RealImag};
 use super::write::write_xml;
-use crate::hdf5_file::{create, group, string, writing};
 use crate::Values;
 use crate::atomic::Pending;
 use crate::error::{Error, Result};
+use crate::hdf5_file::{create, group, string, writing};
 use crate::series_file::VolumeWriter;
 
 /// Where an image series goes in a file, the numbers that it stores, and its header and attributes.

@@ -11,8 +11,8 @@ use rayspin_device::cpu::expect_memory;
 use super::header_in;
 use super::layout::{ReIm, RealImag, Ri};
 use super::open::{open, series_of};
-use crate::hdf5_file::reading;
 use crate::error::{Error, Result};
+use crate::hdf5_file::reading;
 use crate::input::choose;
 
 /// The largest factor by which HDF5's deflate shrinks data, with room for others.

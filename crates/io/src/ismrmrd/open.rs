@@ -133,4 +133,3 @@ fn search(file: &hdf5::File) -> Found {
     }
     found
 }
-

@@ -12,9 +12,9 @@ use super::check::{Checked, Repairs, Stored};
 use super::header_in;
 use super::layout::Head;
 use super::open::{find_group, open};
-use crate::hdf5_file::reading;
 use super::references;
 use crate::error::{Error, Result};
+use crate::hdf5_file::reading;
 
 /// Samples are read in blocks of at most this many bytes and acquisitions.
 const BLOCK_BYTES: u64 = 4 << 20;

@@ -180,7 +180,8 @@ impl Algorithm for Projection {
                 Some(HostTransfer { inputs: vec![input], outputs: vec![output] })
             })
         };
-        variants().into_iter().map(|row| row.run_by(to_run)).collect()
+        let rows = variants().into_iter().filter(|row| row.launch.runs(self.operation));
+        rows.map(|row| row.run_by(to_run)).collect()
     }
 
     fn counts(&self, problem: &Problem) -> Counts {

@@ -5,8 +5,9 @@ use crate::refused;
 
 /// For each ladder a size whose product overflows, and the options of a run of some ten megabytes. A ladder
 /// without a variant for a CPU has no options; neither has one whose oracle takes its memory without a word.
-const LADDERS: [(&str, &str, Option<&str>); 31] = [
+const LADDERS: [(&str, &str, Option<&str>); 34] = [
     ("access", "18446744073709551615", Some("--size 4000000 --variant random")),
+    ("backproject", "18446744073709551615x2", None),
     ("bicubic", "4294967296x4294967295", Some("--size 1000x2000 --variant strips")),
     ("box-filter", "4294967296x4294967295x1", Some("--size 1x4000000x8 --variant running")),
     ("coil-mixing", "4294967296x1x4294967295x1", None),
@@ -25,6 +26,8 @@ const LADDERS: [(&str, &str, Option<&str>); 31] = [
     ("nufft-type2", "2x4294967296x4294967295", Some("--size 1000x500000x2 --variant batched")),
     ("off-resonance", "4294967296x4294967295", None),
     ("pi", "18446744073709551615", Some("--size 1000 --variant threads")),
+    ("project", "18446744073709551615x2", None),
+    ("project-adjoint", "18446744073709551615x2", None),
     ("random", "2305843009213693952", Some("--size 8000000 --variant threads")),
     ("reduction", "2305843009213693952", Some("--size 8000000 --variant threads")),
     ("sad", "4294967296x4294967295x1", Some("--size 300x500x10 --variant threads")),
