@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use rayspin_core::{Detector, Error, Orbit, ProjectionGeometry, Result, VolumeGrid, voxels};
+use rayspin_core::{Detector, Error, Orbit, ProjectionGeometry, Result, View, VolumeGrid, voxels};
+use rayspin_device::cpu::expect_memory;
 use rayspin_device::{Array, Backend, Device};
 use rayspin_tune::input::{bits, filled, signed_unit};
 use rayspin_tune::{About, Algorithm, Case, Counts, HostTransfer, Row, Run, Unit};
@@ -42,7 +43,9 @@ enum Beam {
 /// `views` of n × n pixels of a cube of n voxels, or of n pixels of a slice of n × n voxels.
 fn scan(beam: Beam, [n, views]: [usize; 2]) -> Result<Problem> {
     let (rows, slices) = if beam == Beam::Cone { (n, n) } else { (1, 1) };
-    voxels(&[n, n, slices, 8])?;
+    voxels(&[n, n, slices])?;
+    voxels(&[views, n, rows])?;
+    expect_memory("views", (views as u64).saturating_mul(2 * size_of::<View>() as u64))?;
     let size = n as f64;
     // Twice the magnification, and pixels of twice the size of a voxel.
     let (orbit, pitch) = match beam {
