@@ -4,9 +4,10 @@
 use std::fs;
 use std::path::Path;
 
-use ndarray::{Array2, ArrayD, IxDyn};
-use rayspin_core::{C32, Geometry, Image, Monitor};
-use rayspin_io::{Values, WriteOptions, cfl, ismrmrd, npy, write_image};
+use ndarray::{Array2, Array3, ArrayD, IxDyn};
+use rayspin_core::{C32, Detector, Geometry, Image, Monitor, Orbit, ProjectionGeometry};
+use rayspin_ct::scan::{Counts, Measured, Scan};
+use rayspin_io::{Values, WriteOptions, cfl, data_exchange, ismrmrd, npy, rtk, write_image};
 use rayspin_mri::simulate::trajectory::{CartesianPattern, Sampling};
 use rayspin_mri::simulate::{SimulateOptions, simulate};
 
@@ -47,6 +48,20 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         if let Some(xml) = ismrmrd::read(&path)?.header.xml {
             fs::write(place("xml", name)?, xml)?;
         }
+    }
+    let orbit =
+        Orbit { source_to_axis_mm: Some(50.0), axis_to_detector_mm: 20.0, ..Orbit::default() }.turn(3);
+    let detector = Detector { rows: 2, columns: 4, pitch_mm: [1.0; 2], radius_mm: None };
+    let geometry = ProjectionGeometry::orbit(detector, &orbit)?;
+    let projections = rayspin_ct::geometry::to_rtk(&geometry)?;
+    rtk::write(place("rtk", "turn.xml")?, &rtk::RtkGeometry { projections, radius_mm: Some(90.0) })?;
+    let frames = |count| Array3::from_elem((count, 2, 4), 9.0f32);
+    for (name, measured) in [
+        ("lines.h5", Measured::Lines(frames(3))),
+        ("counts.h5", Measured::Counts(Counts { views: frames(3), flats: frames(2), darks: frames(1) })),
+    ] {
+        let scan = Scan::new(measured, orbit.angles.clone(), Some(geometry.clone()))?;
+        data_exchange::write(place("data_exchange", name)?, &scan)?;
     }
     for (name, units) in [("1", "cycles/fov"), ("2", "radians/voxel"), ("3", "cycles/m")] {
         fs::write(place("units", name)?, units)?;

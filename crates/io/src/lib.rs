@@ -20,6 +20,7 @@ pub mod nifti;
 pub mod npy;
 pub mod png;
 mod raw;
+pub mod rtk;
 mod scan_file;
 mod series_file;
 mod twix;

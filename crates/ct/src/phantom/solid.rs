@@ -9,6 +9,8 @@ pub enum Form {
     Cylinder,
     /// |x| ≤ a, |y| ≤ b and |z| ≤ c
     Box,
+    /// (x/a)² + (y/b)² ≤ r(z)² and |z| ≤ c, with r growing linearly from 1 at z = −c to this number, not negative, at z = c.
+    Cone(f64),
 }
 
 /// A part of space on one side of a plane: the points with normal · point ≤ offset.
@@ -72,6 +74,11 @@ impl Solid {
         if self.half_mm.iter().any(|h| h.is_nan() || *h <= 0.0) {
             return fail("positive half lengths in mm", format!("{:?}", self.half_mm));
         }
+        if let Form::Cone(top) = self.form
+            && !(top.is_finite() && top >= 0.0)
+        {
+            return fail("a radius of a cone that is not negative", top.to_string());
+        }
         let finite = self.centre_mm.iter().all(|c| c.is_finite()) && self.attenuation.is_finite();
         let cuts = self
             .cuts
@@ -93,19 +100,40 @@ impl Solid {
         let from = std::array::from_fn(|axis| start[axis] - self.centre_mm[axis]);
         let p: [f64; 3] = std::array::from_fn(|axis| dot(from, self.axes[axis]) / self.half_mm[axis]);
         let d: [f64; 3] = std::array::from_fn(|axis| dot(along, self.axes[axis]) / self.half_mm[axis]);
-        let round = match self.form {
-            Form::Ellipsoid => 3,
-            Form::Cylinder => 2,
-            Form::Box => 0,
+        // Axes of the round part and of the flat ends.
+        let (round, flat) = match self.form {
+            Form::Ellipsoid => (3, 3),
+            Form::Cylinder | Form::Cone(_) => (2, 2),
+            Form::Box => (0, 0),
         };
         let mut range = [f64::NEG_INFINITY, f64::INFINITY];
         let mut within = |low: f64, high: f64| {
             range = [range[0].max(low), range[1].min(high)];
             range[0] < range[1]
         };
+        for (p, d) in (flat..3).map(|axis| (p[axis], d[axis])) {
+            let [one, other] = [(-1.0 - p) / d, (1.0 - p) / d];
+            let inside = if d == 0.0 { p.abs() <= 1.0 } else { within(one.min(other), one.max(other)) };
+            if !inside {
+                return None;
+            }
+        }
         if round > 0 {
             let sum = |f: fn(f64, f64) -> f64| (0..round).map(|axis| f(p[axis], d[axis])).sum::<f64>();
-            let (a, b, c) = (sum(|_, d| d * d), sum(|p, d| p * d), sum(|p, _| p * p) - 1.0);
+            // The radius where the line starts, and its growth along the line.
+            let (radius, growth) = match self.form {
+                Form::Cone(top) => {
+                    let slope = 0.5 * (top - 1.0);
+                    (0.5 * (top + 1.0) + slope * p[2], slope * d[2])
+                }
+                _ => (1.0, 0.0),
+            };
+            let a = sum(|_, d| d * d) - growth * growth;
+            let b = sum(|p, d| p * d) - radius * growth;
+            let c = sum(|p, _| p * p) - radius * radius;
+            if let Form::Cone(_) = self.form {
+                return self.cut_chord(cone([a, b, c], range)?, start, along);
+            }
             if a == 0.0 {
                 if c > 0.0 {
                     return None;
@@ -117,26 +145,21 @@ impl Solid {
                 }
             }
         }
-        let slabs = (round..3).map(|axis| (p[axis], d[axis], 1.0));
-        for (p, d, half) in slabs {
-            let [one, other] = [(-half - p) / d, (half - p) / d];
-            let inside = if d == 0.0 { p.abs() <= half } else { within(one.min(other), one.max(other)) };
-            if !inside {
-                return None;
-            }
-        }
+        self.cut_chord(range, start, along)
+    }
+
+    /// The part of a range that the cuts leave.
+    fn cut_chord(&self, mut range: [f64; 2], start: [f64; 3], along: [f64; 3]) -> Option<[f64; 2]> {
         for cut in &self.cuts {
             let (p, d) = (dot(start, cut.normal) - cut.offset_mm, dot(along, cut.normal));
-            let inside = match d {
-                0.0 => p <= 0.0,
-                d if d > 0.0 => within(f64::NEG_INFINITY, -p / d),
-                d => within(-p / d, f64::INFINITY),
-            };
-            if !inside {
-                return None;
+            match d {
+                0.0 if p > 0.0 => return None,
+                0.0 => {}
+                d if d > 0.0 => range[1] = range[1].min(-p / d),
+                d => range[0] = range[0].max(-p / d),
             }
         }
-        Some(range)
+        (range[0] < range[1]).then_some(range)
     }
 
     /// Whether a point lies in the solid.
@@ -147,7 +170,37 @@ impl Solid {
             Form::Ellipsoid => x * x + y * y + z * z <= 1.0,
             Form::Cylinder => x * x + y * y <= 1.0 && z.abs() <= 1.0,
             Form::Box => x.abs().max(y.abs()).max(z.abs()) <= 1.0,
+            Form::Cone(top) => {
+                let radius = 0.5 * (top + 1.0) + 0.5 * (top - 1.0) * z;
+                x * x + y * y <= radius * radius && z.abs() <= 1.0
+            }
         };
         inside && self.cuts.iter().all(|cut| dot(point, cut.normal) <= cut.offset_mm)
+    }
+}
+
+/// The part of `range` in which at² + 2bt + c ≤ 0, for a cone within its ends: it is convex, so that this is one interval.
+fn cone([a, b, c]: [f64; 3], range: [f64; 2]) -> Option<[f64; 2]> {
+    let clip = |low: f64, high: f64| {
+        let part = [range[0].max(low), range[1].min(high)];
+        (part[0] < part[1]).then_some(part)
+    };
+    let root = b * b - a * c;
+    if a == 0.0 {
+        // Parallel to the surface.
+        return match b {
+            0.0 if c > 0.0 => None,
+            0.0 => clip(f64::NEG_INFINITY, f64::INFINITY),
+            b if b > 0.0 => clip(f64::NEG_INFINITY, -0.5 * c / b),
+            b => clip(-0.5 * c / b, f64::INFINITY),
+        };
+    }
+    if root <= 0.0 {
+        return if a > 0.0 { None } else { clip(f64::NEG_INFINITY, f64::INFINITY) };
+    }
+    let (one, other) = ((-b - root.sqrt()) / a, (-b + root.sqrt()) / a);
+    match a > 0.0 {
+        true => clip(one, other),
+        false => clip(f64::NEG_INFINITY, other).or_else(|| clip(one, f64::INFINITY)),
     }
 }
