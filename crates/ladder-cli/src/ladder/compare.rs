@@ -79,10 +79,24 @@ pub(crate) fn run(args: &Compare) -> Result<()> {
     files::print(&text.trim_end())
 }
 
+/// What a file says that it is.
+#[derive(serde::Deserialize)]
+struct Format {
+    format: String,
+}
+
 fn read(path: &Path) -> Result<Record> {
     use anyhow::Context as _;
     let text = std::fs::read_to_string(path)
         .map_err(|e| BadInput::new(format!("{}: cannot read: {e}", path.display())).hint("is it there?"))?;
+    let format = serde_json::from_str::<Format>(&text).map(|found| found.format);
+    if format.is_ok_and(|format| format == super::emulate::FORMAT) {
+        let message = format!(
+            "{}: expected a run, found an emulated one, whose times predict no processor",
+            path.display()
+        );
+        return Err(BadInput::new(message).hint("leave --emulate out of the runs to compare").into());
+    }
     Record::from_json(&text).with_context(|| path.display().to_string())
 }
 

@@ -2,6 +2,8 @@
 
 mod show;
 
+pub(super) use show::FORMAT;
+
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -15,7 +17,7 @@ use rayspin::tune::{Ladder, VariantInfo, Which};
 use rayspin_emu::{Emulator, How};
 use rayspin_lab::{BenchmarkRun, Outcome, Protocol, Step, benchmark};
 use rayspin_shell::interrupt::{STOP, stoppable};
-use rayspin_shell::{Context, files, say};
+use rayspin_shell::{BadInput, Context, files, say};
 
 use super::benchmark::{Kind, budget, check_case, is_stdout, outputs, size, write};
 use super::{Ladders, unknown};
@@ -75,7 +77,16 @@ pub(crate) fn run(context: &Context, ladders: &Ladders, args: &Run) -> Result<()
     check(&args.variant, &ladders)?;
     let mut plans = Vec::new();
     for &ladder in &ladders {
-        plans.extend(plan(ladder, args, size.as_deref())?);
+        let emulations = plan(ladder, args, size.as_deref())?;
+        let some = emulations.iter().any(|emulation| !emulation.names.is_empty());
+        if !some && !args.all {
+            let name = ladder.about().name;
+            let message = format!("--emulate: expected CUDA variants, found none of {name} to run");
+            return Err(BadInput::new(message)
+                .hint(format!("rayspin-ladder list {name} says where its variants run"))
+                .into());
+        }
+        plans.extend(emulations.into_iter().filter(|emulation| !emulation.names.is_empty()));
     }
     let threads = context.threads();
     let kept = CompileCache::new()?;

@@ -155,6 +155,7 @@ fn every_cuda_variant_is_emulated_and_written() {
     let tables = String::from_utf8(output.stdout).unwrap();
     assert!(tables.lines().all(|line| line.chars().count() <= 100), "{tables}");
     let json: serde_json::Value = serde_json::from_slice(&std::fs::read(f.join("a.json")).unwrap()).unwrap();
+    refused(&["compare", "a.json", "a.json"], f, &["a.json", "emulated", "no processor"]);
     let ladders = json["ladders"].as_array().unwrap();
     let variants: Vec<_> = ladders.iter().flat_map(|ladder| ladder["variants"].as_array().unwrap()).collect();
     let listed = text(&["list", "matrix-add", "--wide"], f);
@@ -396,6 +397,7 @@ fn one_source_runs_on_two_processors() {
     refused(&["sad", "--emulate", "--variant", "gpu-nave"], f, &["gpu-nave", "gpu-naive"]);
     refused(&["sad", "--emulate", "--case", "qcfi"], f, &["qcfi", "qcif"]);
     refused(&["sad", "--emulate", "--json", "no/a.json"], f, &["no/a.json"]);
+    refused(&["fft", "--emulate"], f, &["CUDA variants", "none of fft"]);
 
     let done = command(&run).output().unwrap();
     let told = String::from_utf8_lossy(&done.stderr).into_owned();

@@ -164,6 +164,9 @@ pub(super) fn reasons(found: &Found) -> Vec<String> {
 }
 
 /// Everything, as JSON.
+/// What the JSON file of an emulated run says that it is.
+pub(in crate::ladder) const FORMAT: &str = "rayspin-emulation";
+
 pub(super) fn json(about: &About, all: &[Found]) -> anyhow::Result<String> {
     let kernel = |(name, how): (&String, &How)| match how {
         How::Loops(loops) => value!({ "kernel": name, "loops": loops, "as_written_because": null }),
@@ -201,7 +204,7 @@ pub(super) fn json(about: &About, all: &[Found]) -> anyhow::Result<String> {
         })
     };
     let document = value!({
-        "format": "rayspin-emulation",
+        "format": FORMAT,
         "version": 1,
         "rayspin": env!("CARGO_PKG_VERSION"),
         "cpu": about.cpu,
