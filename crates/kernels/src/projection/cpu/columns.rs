@@ -224,15 +224,21 @@ pub(super) fn reach(start: f64, slope: f64, count: usize, len: usize) -> Range<u
 }
 
 /// Sums of one column over some planes `[plane, b, z]`, the first of which is plane `first`.
+///
+/// A plane's mixture is resampled while the next one is mixed into the other line: vectors that were just stored, and lie across those
+/// that are read, would stall the processor.
 #[inline(always)]
 fn sum_column<S: Simd, R: Resample>(
     simd: S,
     (planes, size, first): (&[R], &Planes, usize),
     column: &Column,
-    mixed: &mut [R],
+    mixed: &mut [Vec<R>; 2],
     out: &mut [R],
 ) {
     let among = first..first + planes.len() / size.len();
+    let [one, other] = mixed;
+    let (mut now, mut before) = (one, other);
+    let mut waiting: Option<(f64, f64)> = None;
     for i in column.planes(among, size.width) {
         let share = part(column.line.ends, i);
         let (start, slope) = column.heights(i);
@@ -242,9 +248,15 @@ fn sum_column<S: Simd, R: Resample>(
         }
         let plane = &planes[(i - first) * size.len()..][..size.len()];
         let place = column.line.b + i as f64 * column.line.db;
-        if mix_around(simd, (plane, size.height), place, share, range, mixed) {
-            R::gather(simd, mixed, start, slope, out);
+        if mix_around(simd, (plane, size.height), place, share, range, now) {
+            if let Some((start, slope)) = waiting.replace((start, slope)) {
+                R::gather(simd, before, start, slope, out);
+            }
+            std::mem::swap(&mut now, &mut before);
         }
+    }
+    if let Some((start, slope)) = waiting {
+        R::gather(simd, before, start, slope, out);
     }
 }
 
@@ -315,7 +327,7 @@ pub(super) fn forward<R: Resample>(cpu: &Cpu, scan: Scan<'_>, volume: &[R], out:
                 cpu.run(|| {
                     // A view's columns in turn read neighbouring columns of voxels.
                     sums.par_chunks_mut(rows * columns.min(COLUMNS)).zip(list.par_chunks(columns.min(COLUMNS))).for_each_init(
-                        || super::resample::padded(size.height),
+                        || [(); 2].map(|()| super::resample::padded(size.height)),
                         |mixed, (sums, list)| {
                             dispatch!(cpu.level(), simd => {
                                 for (at, part) in part.chunks(PLANES * size.len()).enumerate() {
