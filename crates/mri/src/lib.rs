@@ -11,6 +11,4 @@ pub mod recon;
 pub mod scan;
 pub mod simulate;
 
-// What `params!` names.
-#[doc(hidden)]
-pub use rayspin_core as core;
+pub use rayspin_run::{choices, params};

@@ -100,7 +100,12 @@ pub fn errors(found: &[C32], exact: &[C64], indices: &[usize]) -> Vec<f64> {
     let square = |v: &C32| f64::from(v.re).powi(2) + f64::from(v.im).powi(2);
     let rms = (found.iter().map(square).sum::<f64>() / found.len() as f64).sqrt();
     let wide = |v: C32| C64::new(v.re.into(), v.im.into());
-    let error = |(&index, exact): (&usize, &C64)| (wide(found[index]) - exact).norm();
+    let found: Vec<C64> = indices.iter().map(|&index| wide(found[index])).collect();
+    errors_of(&found, exact, rms)
+}
+
+/// |y − exact| over `rms`, the root mean square of all outputs.
+pub fn errors_of(found: &[C64], exact: &[C64], rms: f64) -> Vec<f64> {
     // If all outputs are 0, only exact zeros are right.
     let scale = |e: f64| {
         if rms > 0.0 {
@@ -111,7 +116,7 @@ pub fn errors(found: &[C32], exact: &[C64], indices: &[usize]) -> Vec<f64> {
             f64::INFINITY
         }
     };
-    indices.iter().zip(exact).map(error).map(scale).collect()
+    found.iter().zip(exact).map(|(found, exact)| scale((found - exact).norm())).collect()
 }
 
 #[cfg(test)]

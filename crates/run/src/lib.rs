@@ -2,14 +2,22 @@
 
 mod certify;
 mod memory;
+mod methods;
+mod params;
 mod plan;
 mod recovery;
 mod step;
 mod stream;
 
-pub use certify::{CONFIDENCE, Certificate, Certify, draws, errors};
+pub use certify::{CONFIDENCE, Certificate, Certify, draws, errors, errors_of};
 pub use memory::{Budget, Bytes, Ledger, Memory, Stage};
+pub use methods::{About, Described, Idle, Rule, Table, changed};
+pub use params::{Choice, Kind, Param, Parameter, Parameters, Value};
 pub use plan::{BatchSize, Job, Limits, OverBudget, Plan, halve, plan_within};
 pub use recovery::{Recoverable, with_cpu_fallback, with_recovery};
 pub use step::{Effort, Needs, Step, run};
 pub use stream::{Endpoints, ITEMS_AHEAD, RESULTS_BEHIND, Sink, Source, StreamTimes, stream};
+
+// What `params!` names.
+#[doc(hidden)]
+pub use rayspin_core as core;

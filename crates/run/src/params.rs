@@ -274,12 +274,12 @@ pub trait Parameters: fmt::Debug + Send + Sync {
 }
 
 /// Declares a type whose fields are the parameters of a method: the type, its default, and its
-/// [`Parameters`](crate::methods::Parameters).
+/// [`Parameters`](crate::Parameters).
 ///
 /// ```
-/// use rayspin_mri::methods::{Param, Parameters, Value};
+/// use rayspin_run::{Param, Parameters, Value};
 ///
-/// rayspin_mri::params! {
+/// rayspin_run::params! {
 ///     /// A method that moves a few steps.
 ///     pub struct Walk {
 ///         /// Steps.
@@ -309,31 +309,31 @@ macro_rules! params {
             }
         }
 
-        impl $crate::methods::Parameters for $name {
-            fn table(&self) -> Vec<$crate::methods::Param> {
-                vec![$($crate::methods::Param {
+        impl $crate::Parameters for $name {
+            fn table(&self) -> Vec<$crate::Param> {
+                vec![$($crate::Param {
                     name: stringify!($field),
-                    kind: <$type as $crate::methods::Parameter>::KIND,
+                    kind: <$type as $crate::Parameter>::KIND,
                     ..$param
                 },)*]
             }
 
-            fn get(&self, name: &str) -> Option<$crate::methods::Value> {
+            fn get(&self, name: &str) -> Option<$crate::Value> {
                 match name {
-                    $(stringify!($field) => Some($crate::methods::Parameter::to_value(&self.$field)),)*
+                    $(stringify!($field) => Some($crate::Parameter::to_value(&self.$field)),)*
                     _ => None,
                 }
             }
 
-            fn set(&mut self, name: &str, value: $crate::methods::Value) -> $crate::core::Result<()> {
-                let table = $crate::methods::Parameters::table(self);
+            fn set(&mut self, name: &str, value: $crate::Value) -> $crate::core::Result<()> {
+                let table = $crate::Parameters::table(self);
                 let names = || table.iter().map(|param| param.name).collect::<Vec<_>>().join(", ");
                 let unknown = || $crate::core::Error::value("parameter", format!("one of {}", names()), name);
                 let param = table.iter().find(|param| param.name == name).ok_or_else(unknown)?;
                 param.check(&value)?;
                 match name {
                     $(stringify!($field) => {
-                        self.$field = $crate::methods::Parameter::from_value(&value).ok_or_else(|| {
+                        self.$field = $crate::Parameter::from_value(&value).ok_or_else(|| {
                             $crate::core::Error::value(name.replace('_', " "), param.expected, &value)
                         })?;
                     })*
@@ -345,7 +345,7 @@ macro_rules! params {
     };
 }
 
-/// Declares the names that a [`Kind::Choice`](crate::methods::Kind::Choice) parameter accepts.
+/// Declares the names that a [`Kind::Choice`](crate::Kind::Choice) parameter accepts.
 #[macro_export]
 macro_rules! choices {
     ($(#[$meta:meta])* pub enum $name:ident { $($(#[$doc:meta])* $variant:ident = $text:literal, $help:literal;)* }) => {
@@ -355,20 +355,20 @@ macro_rules! choices {
             $($(#[$doc])* $variant,)*
         }
 
-        impl $crate::methods::Parameter for $name {
-            const KIND: $crate::methods::Kind = $crate::methods::Kind::Choice(&[
-                $($crate::methods::Choice { name: $text, help: $help },)*
+        impl $crate::Parameter for $name {
+            const KIND: $crate::Kind = $crate::Kind::Choice(&[
+                $($crate::Choice { name: $text, help: $help },)*
             ]);
 
-            fn from_value(value: &$crate::methods::Value) -> Option<Self> {
+            fn from_value(value: &$crate::Value) -> Option<Self> {
                 match value {
-                    $($crate::methods::Value::Choice($text) => Some(Self::$variant),)*
+                    $($crate::Value::Choice($text) => Some(Self::$variant),)*
                     _ => None,
                 }
             }
 
-            fn to_value(&self) -> $crate::methods::Value {
-                $crate::methods::Value::Choice(match self {
+            fn to_value(&self) -> $crate::Value {
+                $crate::Value::Choice(match self {
                     $(Self::$variant => $text,)*
                 })
             }

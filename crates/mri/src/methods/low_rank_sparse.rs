@@ -16,7 +16,7 @@ use rayspin_core::{Monitor, Result};
 use rayspin_run::{Bytes, Memory, Needs, Step};
 use rayspin_solve::{LowRankSparseOptions, Problem, low_rank_plus_sparse, low_rank_plus_sparse_memory};
 
-use super::params::Value;
+use super::Value;
 use super::solve::{Solve, vector_work, with_eigenvalue};
 use super::sparse::expect_one_set;
 use super::{About, MapUse, Method, Param, Span, Uses, shared};

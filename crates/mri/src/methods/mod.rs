@@ -13,7 +13,6 @@ mod gridding;
 pub mod laws;
 mod least_squares;
 mod low_rank_sparse;
-mod params;
 mod penalty;
 mod rules;
 mod shared;
@@ -22,10 +21,12 @@ mod sparse;
 mod total_variation;
 mod wavelet;
 
+use std::ops::Deref;
 use std::sync::Arc;
 
-use rayspin_core::{Error, Result};
-use rayspin_run::Step;
+use rayspin_core::Result;
+pub use rayspin_run::{About, Choice, Idle, Kind, Param, Parameter, Parameters, Rule, Value};
+use rayspin_run::{Described, Step, Table};
 
 use crate::encoding::{Solving, Spec};
 use crate::scan::Facts;
@@ -35,21 +36,11 @@ pub use grappa::Grappa;
 pub use gridding::Gridding;
 pub use least_squares::LeastSquares;
 pub use low_rank_sparse::LowRankSparse;
-pub use params::{Choice, Kind, Param, Parameter, Parameters, Value};
 pub use penalty::Regulariser;
 pub use shared::Combine;
 pub use solve::Solve;
 pub use total_variation::TotalVariation;
 pub use wavelet::{Wavelet, WaveletFilter};
-
-/// What a method is called, and what it computes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct About {
-    /// The name that commands, records and files use.
-    pub name: &'static str,
-    /// What it does, in a line.
-    pub help: &'static str,
-}
 
 /// What a method solves for at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -111,28 +102,6 @@ impl Uses {
             own_eigenvalue: false,
         }
     }
-}
-
-/// A parameter that does nothing as the others stand.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Idle {
-    /// Its name.
-    pub name: &'static str,
-    /// What it would need.
-    pub expected: &'static str,
-    /// What is there instead.
-    pub found: String,
-}
-
-/// A value of a parameter that suits a scan.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Rule {
-    /// The parameter's name.
-    pub name: &'static str,
-    /// Its value.
-    pub value: Value,
-    /// Why, in a few words.
-    pub reason: String,
 }
 
 /// How an image is made of samples.
@@ -201,9 +170,7 @@ pub fn with(
     method: &dyn Method,
     values: impl IntoIterator<Item = (String, Value)>,
 ) -> Result<Arc<dyn Method>> {
-    let mut changed = method.copy();
-    values.into_iter().try_for_each(|(name, value)| changed.set(&name, value))?;
-    Ok(Arc::from(changed))
+    rayspin_run::changed(method.copy(), values)
 }
 
 /// The method with the values of its [rules](Method::rules) but for parameters that are `given`, and the rules that were taken.
@@ -219,6 +186,16 @@ pub fn suited_to(
     Ok((with(method, values)?, rules))
 }
 
+impl Described for dyn Method {
+    fn about(&self) -> About {
+        Method::about(self)
+    }
+
+    fn idle(&self) -> Vec<Idle> {
+        Method::idle(self)
+    }
+}
+
 /// The table of methods, each with the defaults of its parameters.
 ///
 /// ```
@@ -230,11 +207,11 @@ pub fn suited_to(
 /// # Ok::<(), rayspin_core::Error>(())
 /// ```
 #[derive(Debug)]
-pub struct Methods(Vec<Box<dyn Method>>);
+pub struct Methods(Table<dyn Method>);
 
 impl Default for Methods {
     fn default() -> Self {
-        Self(vec![
+        Self(Table::new(vec![
             Box::new(Cartesian::default()),
             Box::new(Grappa::default()),
             Box::new(Gridding::default()),
@@ -243,7 +220,15 @@ impl Default for Methods {
             Box::new(Wavelet::default()),
             Box::new(TotalVariation::default()),
             Box::new(LowRankSparse::default()),
-        ])
+        ]))
+    }
+}
+
+impl Deref for Methods {
+    type Target = Table<dyn Method>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.0
     }
 }
 
@@ -255,19 +240,6 @@ impl Methods {
         self
     }
 
-    /// All of them.
-    pub fn iter(&self) -> impl Iterator<Item = &dyn Method> {
-        self.0.iter().map(|method| &**method)
-    }
-
-    /// The method of that name. Errors: none has it.
-    pub fn named(&self, name: &str) -> Result<&dyn Method> {
-        self.iter().find(|method| method.about().name == name).ok_or_else(|| {
-            let names: Vec<_> = self.iter().map(|method| method.about().name).collect();
-            Error::value("method", format!("one of {}", names.join(", ")), name)
-        })
-    }
-
     /// The method for a scan for which the user names none, and why. `field` says that a map of the field is given, with which samples
     /// on a grid count as samples of a trajectory.
     pub fn suited(&self, facts: &Facts, field: bool) -> Option<(&dyn Method, String)> {
@@ -275,32 +247,6 @@ impl Methods {
         let fitting = self.iter().filter(|method| takes(method.uses(), on_grid));
         let mut suited = fitting.filter_map(|method| Some((method, method.suits(facts)?)));
         suited.next()
-    }
-
-    /// The names of the methods for which this holds, `a, b or c`.
-    pub fn names(&self, of: impl Fn(&dyn Method) -> bool) -> String {
-        let names: Vec<_> = self.iter().filter(|method| of(*method)).map(|m| m.about().name).collect();
-        match names.split_last() {
-            Some((last, [])) => (*last).to_owned(),
-            Some((last, others)) => format!("{} or {last}", others.join(", ")),
-            None => "none".to_owned(),
-        }
-    }
-
-    /// Every parameter of any method, once, with the methods that have it and the defaults there.
-    pub fn params(&self) -> Vec<(Param, Vec<(&'static str, Value)>)> {
-        let mut all: Vec<(Param, Vec<(&'static str, Value)>)> = Vec::new();
-        for method in self.iter() {
-            let name = method.about().name;
-            for param in method.table() {
-                let default = (name, method.get(param.name).unwrap_or(Value::Nothing));
-                match all.iter_mut().find(|(known, _)| known.name == param.name) {
-                    Some((_, methods)) => methods.push(default),
-                    None => all.push((param, vec![default])),
-                }
-            }
-        }
-        all
     }
 }
 
@@ -332,20 +278,7 @@ mod tests {
 
     #[test]
     fn parameters_of_one_name_agree() {
-        let methods = Methods::default();
-        for method in methods.iter() {
-            for param in method.table() {
-                let (first, _) = methods.params().into_iter().find(|(p, _)| p.name == param.name).unwrap();
-                let told = format!("{} of {}", param.name, method.about().name);
-                assert_eq!(param.kind, first.kind, "{told}");
-                assert_eq!(
-                    (param.short, param.group, param.help),
-                    (first.short, first.group, first.help),
-                    "{told}"
-                );
-                assert_eq!(param.expected, first.expected, "{told}");
-            }
-        }
+        Methods::default().check_agreement().unwrap();
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Parameters that several methods have.
 
 use super::Param;
-use super::params::Value;
+use super::Value;
 use crate::choices;
 
 choices! {

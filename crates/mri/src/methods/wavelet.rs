@@ -15,7 +15,7 @@ use rayspin_linop::WaveletFamily;
 use rayspin_run::Step;
 use rayspin_solve::WaveletSparsity;
 
-use super::params::Value;
+use super::Value;
 use super::rules::{self, Law};
 use super::sparse::{Fista, expect_one_set};
 use super::{About, MapUse, Method, Param, Rule, Uses, shared};

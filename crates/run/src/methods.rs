@@ -1,0 +1,132 @@
+//! Methods of reconstruction as values: their names, their tables of parameters, and lists of them. What a method does is the matter of
+//! the crate that has it.
+
+use std::sync::Arc;
+
+use rayspin_core::{Error, Result};
+
+use crate::{Param, Parameters, Value};
+
+/// What a method is called, and what it computes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct About {
+    /// The name that commands, records and files use.
+    pub name: &'static str,
+    /// What it does, in a line.
+    pub help: &'static str,
+}
+
+/// A parameter that does nothing as the others stand.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Idle {
+    /// Its name.
+    pub name: &'static str,
+    /// What it would need.
+    pub expected: &'static str,
+    /// What is there instead.
+    pub found: String,
+}
+
+/// A value of a parameter that suits a scan.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Rule {
+    /// The parameter's name.
+    pub name: &'static str,
+    /// Its value.
+    pub value: Value,
+    /// Why, in a few words.
+    pub reason: String,
+}
+
+/// A method that is chosen by its name.
+pub trait Described: Parameters {
+    /// Its name and what it does.
+    fn about(&self) -> About;
+
+    /// Its parameters that do nothing as the others stand.
+    fn idle(&self) -> Vec<Idle>;
+}
+
+/// A list of methods, each with the defaults of its parameters. `M` is `dyn` a trait of methods.
+#[derive(Debug)]
+pub struct Table<M: ?Sized>(Vec<Box<M>>);
+
+impl<M: Described + ?Sized> Table<M> {
+    /// A list.
+    pub fn new(methods: Vec<Box<M>>) -> Self {
+        Self(methods)
+    }
+
+    /// Adds a method.
+    pub fn push(&mut self, method: Box<M>) {
+        self.0.push(method);
+    }
+
+    /// All of them.
+    pub fn iter(&self) -> impl Iterator<Item = &M> {
+        self.0.iter().map(|method| &**method)
+    }
+
+    /// The method of that name. Errors: none has it.
+    pub fn named(&self, name: &str) -> Result<&M> {
+        self.iter().find(|method| method.about().name == name).ok_or_else(|| {
+            let names: Vec<_> = self.iter().map(|method| method.about().name).collect();
+            Error::value("method", format!("one of {}", names.join(", ")), name)
+        })
+    }
+
+    /// The names of the methods for which this holds, `a, b or c`.
+    pub fn names(&self, of: impl Fn(&M) -> bool) -> String {
+        let names: Vec<_> = self.iter().filter(|method| of(*method)).map(|m| m.about().name).collect();
+        match names.split_last() {
+            Some((last, [])) => (*last).to_owned(),
+            Some((last, others)) => format!("{} or {last}", others.join(", ")),
+            None => "none".to_owned(),
+        }
+    }
+
+    /// Every parameter of any method, once, with the methods that have it and the defaults there.
+    pub fn params(&self) -> Vec<(Param, Vec<(&'static str, Value)>)> {
+        let mut all: Vec<(Param, Vec<(&'static str, Value)>)> = Vec::new();
+        for method in self.iter() {
+            let name = method.about().name;
+            for param in method.table() {
+                let default = (name, method.get(param.name).unwrap_or(Value::Nothing));
+                match all.iter_mut().find(|(known, _)| known.name == param.name) {
+                    Some((_, methods)) => methods.push(default),
+                    None => all.push((param, vec![default])),
+                }
+            }
+        }
+        all
+    }
+
+    /// Fails with the first parameter that two methods describe differently: commands have one option for both.
+    pub fn check_agreement(&self) -> Result<()> {
+        let all = self.params();
+        for method in self.iter() {
+            for param in method.table() {
+                let Some((first, _)) = all.iter().find(|(known, _)| known.name == param.name) else {
+                    continue;
+                };
+                let of = |p: &Param| (p.kind, p.short, p.group, p.help, p.expected);
+                if of(first) != of(&param) {
+                    let what = format!("parameter {} of {}", param.name, method.about().name);
+                    return Err(Error::value(what, format!("{first:?}"), format!("{param:?}")));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Changes parameters of a copy of a method by name, and checks them.
+///
+/// Errors: as [`Parameters::set`].
+pub fn changed<M: Parameters + ?Sized>(
+    mut copy: Box<M>,
+    values: impl IntoIterator<Item = (String, Value)>,
+) -> Result<Arc<M>> {
+    values.into_iter().try_for_each(|(name, value)| copy.set(&name, value))?;
+    Ok(Arc::from(copy))
+}
