@@ -15,7 +15,7 @@ mod help;
 mod raw;
 pub(crate) mod simulate;
 
-use crate::methods::MethodArgs;
+use crate::methods::{MethodArgs, Mri};
 
 /// Raw MRI scans into images, on every core of this machine.
 #[derive(Debug, Parser)]
@@ -287,7 +287,7 @@ pub(crate) struct ReconMri {
     #[arg(long, value_name = "FOLDER", value_hint = ValueHint::DirPath)]
     pub(crate) cache: Option<PathBuf>,
     #[command(flatten)]
-    pub(crate) method: MethodArgs,
+    pub(crate) method: MethodArgs<Mri>,
     /// Map of the field in Hz: corrects off-resonance
     ///
     /// It states how far the field is from the receiver's frequency, [z, y, x] of the image's matrix ({images read}), and

@@ -1,6 +1,7 @@
 //! The methods that this program knows, and the options that their parameters become.
 
 use std::collections::BTreeMap;
+use std::marker::PhantomData;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
@@ -8,17 +9,81 @@ use anyhow::Result;
 use clap::builder::PossibleValue;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, ValueHint, value_parser};
+use rayspin::ct::methods as ct;
 use rayspin::io;
 use rayspin::mri::methods::{self, Kind, MapUse, Method, Methods, Param, Place, Value};
 use rayspin::report::RunRecorder;
+use rayspin::run::{Described, Table};
 use rayspin_shell::BadInput;
 use rayspin_shell::effect::{Given, refuse};
 
-static METHODS: OnceLock<Methods> = OnceLock::new();
+/// The methods of one kind of scans, as the command has them.
+pub(crate) trait Kit: std::fmt::Debug + Clone + Default + Send + Sync + 'static {
+    /// What a method is.
+    type Method: Described + ?Sized + 'static;
 
-/// The methods of this process.
+    /// Says what decides the method where the user names none.
+    const DEFAULT: &'static str;
+
+    /// The table.
+    fn methods() -> &'static Table<Self::Method>;
+
+    /// A copy of a method with other values. Errors: a value out of range.
+    fn with(method: &Self::Method, values: Vec<(String, Value)>) -> rayspin::core::Result<Arc<Self::Method>>;
+}
+
+/// Methods for MRI scans.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Mri;
+
+impl Kit for Mri {
+    type Method = dyn Method;
+
+    const DEFAULT: &'static str =
+        "cartesian for a full grid, wavelet for few irregular samples, cg-sense for several coils, else ls";
+
+    fn methods() -> &'static Table<dyn Method> {
+        methods()
+    }
+
+    fn with(method: &dyn Method, values: Vec<(String, Value)>) -> rayspin::core::Result<Arc<dyn Method>> {
+        methods::with(method, values)
+    }
+}
+
+/// Methods for CT scans.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Ct;
+
+impl Kit for Ct {
+    type Method = dyn ct::Method;
+
+    const DEFAULT: &'static str =
+        "fbp for parallel and fan beams on a circle, fdk for cone beams on a circle";
+
+    fn methods() -> &'static Table<dyn ct::Method> {
+        ct_methods()
+    }
+
+    fn with(
+        method: &dyn ct::Method,
+        values: Vec<(String, Value)>,
+    ) -> rayspin::core::Result<Arc<dyn ct::Method>> {
+        ct::with(method, values)
+    }
+}
+
+static METHODS: OnceLock<Methods> = OnceLock::new();
+static CT_METHODS: OnceLock<ct::Methods> = OnceLock::new();
+
+/// The methods for MRI scans of this process.
 pub(crate) fn methods() -> &'static Methods {
     METHODS.get_or_init(Methods::default)
+}
+
+/// The methods for CT scans of this process.
+pub(crate) fn ct_methods() -> &'static ct::Methods {
+    CT_METHODS.get_or_init(ct::Methods::default)
 }
 
 /// Takes these methods for the process. The first call decides.
@@ -72,16 +137,17 @@ impl Typed {
 
 /// `--method`, and an option for every parameter of any method.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct MethodArgs {
+pub(crate) struct MethodArgs<K> {
     /// The value of `--method`. When absent, the scan decides the method.
     name: Option<String>,
     values: BTreeMap<&'static str, Typed>,
+    kit: PhantomData<K>,
 }
 
-impl MethodArgs {
+impl<K: Kit> MethodArgs<K> {
     /// The method that the user named.
-    pub(crate) fn method(&self) -> Option<&'static dyn Method> {
-        self.name.as_deref().and_then(|name| methods().named(name).ok())
+    pub(crate) fn method(&self) -> Option<&'static K::Method> {
+        self.name.as_deref().and_then(|name| K::methods().named(name).ok())
     }
 
     /// Files that parameters name.
@@ -121,18 +187,18 @@ impl MethodArgs {
     /// The method with the typed values of its parameters, except for images.
     ///
     /// Errors: a value out of range.
-    pub(crate) fn of(&self, method: &dyn Method) -> Result<Arc<dyn Method>> {
+    pub(crate) fn of(&self, method: &K::Method) -> Result<Arc<K::Method>> {
         let values = self.values.iter().filter_map(|(name, typed)| match typed {
             Typed::Value(value) if method.get(name).is_some() => Some(((*name).to_owned(), value.clone())),
             _ => None,
         });
-        Ok(methods::with(method, values)?)
+        Ok(K::with(method, values.collect())?)
     }
 
     /// The method with the images that its parameters name.
     ///
     /// Errors: a file that cannot be read, more than one image in it.
-    pub(crate) fn with_images(&self, method: &dyn Method) -> Result<Arc<dyn Method>> {
+    pub(crate) fn with_images(&self, method: &K::Method) -> Result<Arc<K::Method>> {
         let mut images = Vec::new();
         for (name, typed) in &self.values {
             let Typed::Image(path) = typed else { continue };
@@ -150,16 +216,16 @@ impl MethodArgs {
             }
             images.push(((*name).to_owned(), Value::Image(Arc::new(image.magnitude()))));
         }
-        Ok(methods::with(method, images)?)
+        Ok(K::with(method, images)?)
     }
 
     /// Refuses the first parameter given that the method does not have, or that does nothing as the others stand.
-    pub(crate) fn refuse_idle(&self, given: &Given, method: &dyn Method) -> Result<()> {
+    pub(crate) fn refuse_idle(&self, given: &Given, method: &K::Method) -> Result<()> {
         let name = method.about().name;
-        for param in methods().params().iter().map(|(param, _)| param) {
+        for param in K::methods().params().iter().map(|(param, _)| param) {
             let Some(option) = given.name(param.name) else { continue };
             if method.get(param.name).is_none() {
-                let fitting = methods().names(|method| method.get(param.name).is_some());
+                let fitting = K::methods().names(|method| method.get(param.name).is_some());
                 return refuse(option, &format!("--method {fitting}"), &format!("--method {name}"));
             }
         }
@@ -175,9 +241,9 @@ impl MethodArgs {
 }
 
 /// Records the method and its parameters, by their names. An image is the file that it came from, whose hash is among the inputs.
-pub(crate) fn record(
+pub(crate) fn record<M: Described + ?Sized>(
     recorder: &mut RunRecorder,
-    method: &dyn Method,
+    method: &M,
     file: impl Fn(&str) -> Option<PathBuf>,
 ) {
     recorder.parameter("method", method.about().name);
@@ -250,9 +316,9 @@ fn argument(param: &Param, of: &[(&'static str, Value)]) -> Arg {
     }
 }
 
-impl Args for MethodArgs {
+impl<K: Kit> Args for MethodArgs<K> {
     fn augment_args(command: Command) -> Command {
-        let names = methods().iter().map(|method| {
+        let names = K::methods().iter().map(|method| {
             let about = method.about();
             PossibleValue::new(about.name).help(about.help)
         });
@@ -261,9 +327,9 @@ impl Args for MethodArgs {
             .short('m')
             .value_name("METHOD")
             .help("How the image is made [default: by the facts of the scan]")
-            .long_help("How the image is made [default: cartesian for a full grid, wavelet for few irregular samples, cg-sense for several coils, else ls]")
+            .long_help(format!("How the image is made [default: {}]", K::DEFAULT))
             .value_parser(names.collect::<Vec<_>>());
-        let params = methods().params();
+        let params = K::methods().params();
         command.arg(method).args(params.iter().map(|(param, of)| argument(param, of)))
     }
 
@@ -272,7 +338,7 @@ impl Args for MethodArgs {
     }
 }
 
-impl FromArgMatches for MethodArgs {
+impl<K: Kit> FromArgMatches for MethodArgs<K> {
     fn from_arg_matches(matches: &ArgMatches) -> std::result::Result<Self, clap::Error> {
         let mut args = Self::default();
         args.update_from_arg_matches(matches)?;
@@ -281,7 +347,7 @@ impl FromArgMatches for MethodArgs {
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> std::result::Result<(), clap::Error> {
         self.name = matches.get_one::<String>("method").cloned();
-        for (param, _) in methods().params() {
+        for (param, _) in K::methods().params() {
             let name = param.name;
             if matches.value_source(name) != Some(ValueSource::CommandLine) {
                 continue;

@@ -2,6 +2,8 @@
 
 pub mod analytic;
 pub mod geometry;
+pub mod methods;
 pub mod phantom;
+pub mod recon;
 pub mod scan;
 pub mod simulate;

@@ -147,6 +147,14 @@ impl<T: Element> Array<T> {
         into_ndarray(&self.shape, self.to_vec()?)
     }
 
+    /// The elements on the host in C order. An array of a CPU gives its own memory away. Errors: as [`Array::to_vec`].
+    pub fn into_vec(self) -> Result<Vec<T>> {
+        match self.storage {
+            Storage::Host(values) => Ok(values),
+            Storage::Cuda(_) => self.to_vec(),
+        }
+    }
+
     /// Moves the values to the host. On the CPU nothing is copied.
     pub fn into_host(self) -> Result<ArrayD<T>> {
         match self.storage {

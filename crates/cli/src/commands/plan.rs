@@ -123,14 +123,14 @@ const GPU_RESERVE: u64 = 256 << 20;
 /// What a run on this device may take: `--memory`; and `--gpu-memory`, or what is free but for [`GPU_RESERVE`].
 ///
 /// Errors: a GPU that does not tell.
-pub(crate) fn limits(args: &ReconMri, device: &Device, gpu_memory: Option<u64>) -> Result<Limits> {
+pub(crate) fn limits(memory: Option<u64>, device: &Device, gpu_memory: Option<u64>) -> Result<Limits> {
     let Backend::Cuda(cuda) = device.backend() else {
-        return Ok(Limits { memory: args.memory, gpu: None });
+        return Ok(Limits { memory, gpu: None });
     };
     cuda.limit_memory(None);
     let free = cuda.memory_left()?.saturating_sub(GPU_RESERVE);
     cuda.limit_memory(gpu_memory);
-    Ok(Limits { memory: args.memory, gpu: Some(gpu_memory.map_or(free, |limit| limit.min(free))) })
+    Ok(Limits { memory, gpu: Some(gpu_memory.map_or(free, |limit| limit.min(free))) })
 }
 
 /// Seconds until a GPU has started, its kernels being compiled already: the wall time less the work of
@@ -412,8 +412,20 @@ pub(crate) fn process_bytes() -> u64 {
     cpu::process_memory().unwrap_or(0)
 }
 
+/// How a run of `plan` is cut, for the title of its table.
+pub(crate) fn cut(plan: &Plan, options: &ReconOptions) -> String {
+    let batch_sizes = &options.run.batch_sizes;
+    let mut split =
+        if plan.budget.frames == 1 { "1 image".into() } else { format!("{} images", plan.budget.frames) };
+    split.extend(batch_sizes.coils.map(|batch| format!(", {batch} coils at a time")));
+    split.extend(batch_sizes.maps.map(|held| format!(", maps of {held} coils on the GPU")));
+    split.extend(batch_sizes.segments.map(|held| format!(", spectra of {held} time segments on the GPU")));
+    split.extend(batch_sizes.points.map(|points| format!(", {points} points at a time")));
+    split
+}
+
 /// The plan as a table.
-pub(crate) fn table(args: &ReconMri, plan: &Plan, options: &ReconOptions) -> Table {
+pub(crate) fn table(scan: &Path, plan: &Plan, cut: &str) -> Table {
     let gpu = plan.budget.gpu_peak() > 0;
     let mut columns = vec![Column::text("Stage"), Column::number("Memory").bytes()];
     columns.extend(gpu.then(|| Column::number("GPU memory").bytes()));
@@ -430,14 +442,7 @@ pub(crate) fn table(args: &ReconMri, plan: &Plan, options: &ReconOptions) -> Tab
         }
         cells
     };
-    let batch_sizes = &options.run.batch_sizes;
-    let mut split = batch_sizes.coils.map_or(String::new(), |batch| format!(", {batch} coils at a time"));
-    split.extend(batch_sizes.maps.map(|held| format!(", maps of {held} coils on the GPU")));
-    split.extend(batch_sizes.segments.map(|held| format!(", spectra of {held} time segments on the GPU")));
-    split.extend(batch_sizes.points.map(|points| format!(", {points} points at a time")));
-    let images =
-        if plan.budget.frames == 1 { "1 image".into() } else { format!("{} images", plan.budget.frames) };
-    let mut table = Table::new(format!("{}: {images}{split}", args.scan.display()), columns);
+    let mut table = Table::new(format!("{}: {cut}", scan.display()), columns);
     table.push([Cell::Text("process".into()), Cell::Number(plan.process as f64)]);
     for stage in &plan.budget.stages {
         let number = |value: f64| if value > 0.0 { Cell::Number(value) } else { empty() };

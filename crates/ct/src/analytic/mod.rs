@@ -3,6 +3,7 @@
 mod path;
 
 use std::f64::consts::{FRAC_PI_2, FRAC_PI_4, PI, TAU};
+use std::ops::Range;
 
 use rayon::prelude::*;
 use rayspin_core::{Detector, Error, ProjectionGeometry, Result, View, VolumeGrid, expect_shape, voxels};
@@ -10,25 +11,28 @@ use rayspin_device::cpu::zeroed;
 use rayspin_device::{Array, Device};
 use rayspin_kernels::projection::{Projector, Weighting};
 use rayspin_kernels::row_filter::RowFilter;
+use rayspin_run::choices;
 use serde::{Deserialize, Serialize};
 
 use path::{Coverage, Place};
 
-/// What the ramp filter is multiplied by, at a frequency f from 0 to 1 in units of the highest.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Window {
-    /// 1: the sharpest and noisiest.
-    #[default]
-    RamLak,
-    /// sin(πf/2) / (πf/2)
-    SheppLogan,
-    /// cos(πf/2)
-    Cosine,
-    /// 0.54 + 0.46 cos(πf)
-    Hamming,
-    /// (1 + cos(πf)) / 2: the smoothest.
-    Hann,
+choices! {
+    /// What the ramp filter is multiplied by, at a frequency f from 0 to 1 in units of the highest frequency.
+    #[derive(Default, Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum Window {
+        /// 1
+        #[default]
+        RamLak = "ram-lak", "1: the sharpest and noisiest";
+        /// sin(πf/2) / (πf/2)
+        SheppLogan = "shepp-logan", "sin(πf/2) / (πf/2)";
+        /// cos(πf/2)
+        Cosine = "cosine", "cos(πf/2)";
+        /// 0.54 + 0.46 cos(πf)
+        Hamming = "hamming", "0.54 + 0.46 cos(πf)";
+        /// (1 + cos(πf)) / 2
+        Hann = "hann", "(1 + cos(πf)) / 2: the smoothest";
+    }
 }
 
 impl Window {
@@ -42,6 +46,33 @@ impl Window {
             Self::Hamming => 0.54 + 0.46 * (PI * f).cos(),
             Self::Hann => 0.5 + 0.5 * (PI * f).cos(),
         }
+    }
+}
+
+/// How far the source of a scan turns on its circle around z.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Turn {
+    /// From the first to the last view, radian; 2π where the circle is closed, π for parallel rays over half a turn.
+    pub span: f64,
+}
+
+impl Turn {
+    /// Of a scan's rays.
+    ///
+    /// Errors: rays that filtered back-projection does not take, as a path that is no circle around z.
+    pub fn of(geometry: &ProjectionGeometry) -> Result<Self> {
+        let span = match path::coverage(&path::places(geometry)?).0 {
+            Coverage::Turn => TAU,
+            Coverage::HalfTurn => PI,
+            Coverage::Arc { span, .. } => span,
+        };
+        Ok(Self { span })
+    }
+}
+
+impl std::fmt::Display for Turn {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:.0}°", self.span.to_degrees())
     }
 }
 
@@ -102,7 +133,8 @@ impl Default for Filter {
 pub struct FilteredBackprojection {
     device: Device,
     measured: ProjectionGeometry,
-    projector: Projector,
+    widened: ProjectionGeometry,
+    grid: VolumeGrid,
     ramp: RowFilter,
     places: Vec<Place>,
     /// Δθ of each view.
@@ -138,9 +170,11 @@ impl FilteredBackprojection {
         Ok(Self {
             device: device.clone(),
             measured: geometry.clone(),
-            ramp: RowFilter::new(device, &ramp(columns, widened.detector().pitch_mm[0]), window)?,
-            projector: Projector::new(device, &widened, grid)?,
+            // The filter is a small part of the work, and runs on the CPU.
+            ramp: RowFilter::new(&device.host(), &ramp(columns, widened.detector().pitch_mm[0]), window)?,
             notes: notes(widened.detector(), &places, coverage, margins),
+            widened,
+            grid: *grid,
             places,
             shares,
             coverage,
@@ -155,34 +189,98 @@ impl FilteredBackprojection {
 
     /// The volume `[z, y, x]` of line integrals `[view, row, column]`, in 1/mm where these have no unit.
     ///
-    /// Errors: shapes, devices, memory.
+    /// Errors: shapes, memory.
     pub fn reconstruct(&self, lines: Array<f32>) -> Result<Array<f32>> {
         expect_shape("projections", &self.measured.shape(), lines.shape())?;
-        let shape = self.projector.geometry().shape();
-        let mut filtered = Array::from_vec(&self.device, &shape, zeroed("projections", voxels(&shape)?)?)?;
-        let [_, rows, columns] = self.measured.shape();
-        let wide = shape[2];
-        let (from, to) = (lines.cpu(), filtered.cpu_mut());
-        self.device.cpu_side().run(|| {
-            to.par_chunks_mut(wide).zip(from.par_chunks(columns)).enumerate().for_each(|(at, (to, from))| {
-                let (view, row) = (at / rows, at % rows);
-                let to = &mut to[self.margins[0]..self.margins[0] + columns];
-                for (column, (to, from)) in to.iter_mut().zip(from).enumerate() {
-                    *to = from * self.weight(view, row, column + self.margins[0]) as f32;
+        let filtered = self.filter(lines.to_device(&self.device.host())?)?;
+        let [planes, views] = [self.grid.shape_zyx()[0], filtered.shape()[0]];
+        let volume = self.backproject(&filtered, 0..planes, views)?;
+        Array::from_vec(&self.device, &self.grid.shape_zyx(), volume)
+    }
+
+    /// The rays of the filtered projections: those of the scan, and for a shifted detector columns on its short side.
+    pub fn filtered_geometry(&self) -> &ProjectionGeometry {
+        &self.widened
+    }
+
+    /// The filtered projections q of all views, on the CPU. They take the memory of `lines` unless the detector is shifted.
+    ///
+    /// Errors: another shape; an array that is not on the CPU; memory.
+    pub fn filter(&self, mut lines: Array<f32>) -> Result<Array<f32>> {
+        expect_shape("projections", &self.measured.shape(), lines.shape())?;
+        let (cpu, [_, rows, columns]) = (self.device.cpu_side(), self.measured.shape());
+        let place = |at: usize| (at / rows, at % rows);
+        if self.margins == [0, 0] {
+            cpu.run(|| {
+                lines.cpu_mut().par_chunks_mut(columns).enumerate().for_each(|(at, line)| {
+                    let (view, row) = place(at);
+                    let values = line.iter_mut().enumerate();
+                    values.for_each(|(column, value)| *value *= self.weight(view, row, column) as f32);
+                });
+            });
+            self.ramp.apply(&mut lines)?;
+            return Ok(lines);
+        }
+        let (shape, before) = (self.widened.shape(), self.margins[0]);
+        let mut filtered =
+            Array::from_vec(&self.device.host(), &shape, zeroed("projections", voxels(&shape)?)?)?;
+        cpu.run(|| {
+            let pairs = filtered.cpu_mut().par_chunks_mut(shape[2]).zip(lines.cpu().par_chunks(columns));
+            pairs.enumerate().for_each(|(at, (to, from))| {
+                let (view, row) = place(at);
+                for (column, (to, from)) in to[before..before + columns].iter_mut().zip(from).enumerate() {
+                    *to = from * self.weight(view, row, column + before) as f32;
                 }
             });
         });
         drop(lines);
         self.ramp.apply(&mut filtered)?;
-        let mut volume = Array::zeros(&self.device, &self.projector.grid().shape_zyx())?;
-        self.projector.backproject(Weighting::Magnification, &filtered, &mut volume)?;
-        self.clear_unseen(&mut volume);
-        Ok(volume)
+        Ok(filtered)
+    }
+
+    /// The slices `planes` of the volume, `[z, y, x]` in C order. A GPU takes `views` filtered projections at a time.
+    ///
+    /// Errors: another shape; slices beyond the volume; memory.
+    pub fn backproject(&self, filtered: &Array<f32>, planes: Range<usize>, views: usize) -> Result<Vec<f32>> {
+        let shape = self.widened.shape();
+        expect_shape("filtered projections", &shape, filtered.shape())?;
+        let slab = self.grid.slab(planes.start, planes.len())?;
+        let mut volume = Array::zeros(&self.device, &slab.shape_zyx())?;
+        let mut slices = if filtered.device().same_as(&self.device) || views >= shape[0] {
+            let projector = Projector::new(&self.device, &self.widened, &slab)?;
+            let there = match filtered.device().same_as(&self.device) {
+                true => None,
+                false => Some(Array::from_slice(&self.device, &shape, filtered.cpu())?),
+            };
+            projector.backproject(
+                Weighting::Magnification,
+                there.as_ref().unwrap_or(filtered),
+                &mut volume,
+            )?;
+            volume.into_vec()?
+        } else {
+            let mut sum = zeroed("volume", volume.len())?;
+            for first in (0..shape[0]).step_by(views.max(1)) {
+                let some = first..shape[0].min(first + views.max(1));
+                let geometry = self.widened.select(some.clone())?;
+                let projector = Projector::new(&self.device, &geometry, &slab)?;
+                let pixels = shape[1] * shape[2];
+                let part = &filtered.cpu()[some.start * pixels..some.end * pixels];
+                let part = Array::from_slice(&self.device, &geometry.shape(), part)?;
+                projector.backproject(Weighting::Magnification, &part, &mut volume)?;
+                sum.iter_mut()
+                    .zip(volume.read()?.iter())
+                    .for_each(|(sum, value): (&mut f32, _)| *sum += value);
+            }
+            sum
+        };
+        self.clear_unseen(&mut slices);
+        Ok(slices)
     }
 
     /// The distance from the axis up to which the detector sees all rays that a voxel needs, mm.
     pub fn seen_radius_mm(&self) -> f64 {
-        let detector = self.projector.geometry().detector();
+        let detector = self.widened.detector();
         let radius = |place: &Place| {
             let before = (place.principal[1] + 0.5) * detector.pitch_mm[0];
             let after = detector.columns as f64 * detector.pitch_mm[0] - before;
@@ -192,13 +290,13 @@ impl FilteredBackprojection {
         self.places.iter().map(radius).fold(f64::INFINITY, f64::min)
     }
 
-    /// Sets voxels to 0 that not all views see.
-    fn clear_unseen(&self, volume: &mut Array<f32>) {
-        let (grid, radius) = (self.projector.grid(), self.seen_radius_mm());
+    /// Sets voxels of slices to 0 that not all views see.
+    fn clear_unseen(&self, slices: &mut [f32]) {
+        let (grid, radius) = (&self.grid, self.seen_radius_mm());
         let ([nx, ny, _], first, spacing) = (grid.shape_xyz(), grid.first_mm(), grid.spacing_mm());
         let at = |axis: usize, index: usize| first[axis] + index as f64 * spacing[axis];
         self.device.cpu_side().run(|| {
-            volume.cpu_mut().par_chunks_mut(nx).enumerate().for_each(|(row, line)| {
+            slices.par_chunks_mut(nx).enumerate().for_each(|(row, line)| {
                 let y = at(1, row % ny);
                 let unseen = line.iter_mut().enumerate().filter(|(i, _)| at(0, *i).hypot(y) > radius);
                 unseen.for_each(|(_, value)| *value = 0.0);
@@ -208,7 +306,7 @@ impl FilteredBackprojection {
 
     /// Δθ (R/D) w cos(ray) of a pixel of the widened detector.
     fn weight(&self, view: usize, row: usize, column: usize) -> f64 {
-        let (place, detector) = (&self.places[view], self.projector.geometry().detector());
+        let (place, detector) = (&self.places[view], self.widened.detector());
         let u = (column as f64 - place.principal[1]) * detector.pitch_mm[0];
         let v = (row as f64 - place.principal[0]) * detector.pitch_mm[1];
         // In a parallel beam the lengths themselves take the place of angles.

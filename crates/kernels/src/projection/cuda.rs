@@ -119,6 +119,11 @@ impl Plan {
     }
 }
 
+/// Bytes of a plan: poses and matrices.
+pub(super) fn bytes([views, ..]: [u64; 3], _voxels: [u64; 3]) -> u64 {
+    views * (15 + 12) * size_of::<f64>() as u64
+}
+
 /// From a volume to projections, or back; the output is overwritten. Arrays have the shapes of the plan's scan.
 pub(super) type Apply = fn(&Cuda, &Plan, &Array<f32>, &mut Array<f32>) -> Result<()>;
 

@@ -229,11 +229,11 @@ pub fn backproject(
 }
 
 /// One voxel of [`backproject`].
-pub fn backproject_at(
+pub fn backproject_at<V: Copy + Into<f64>>(
     geometry: &ProjectionGeometry,
     grid: &VolumeGrid,
     weighting: Weighting,
-    values: &[f64],
+    values: &[V],
     at: usize,
 ) -> f64 {
     let ([k, j, i], first, spacing) = (unflat(grid.shape_zyx(), at), grid.first_mm(), grid.spacing_mm());
@@ -251,7 +251,7 @@ pub fn backproject_at(
                     (0.0..rows as f64).contains(&index_r) && (0.0..columns as f64).contains(&index_c);
                 if inside {
                     let at = [view, index_r as usize, index_c as usize];
-                    value += share_r * share_c * values[flat(geometry.shape(), at)];
+                    value += share_r * share_c * values[flat(geometry.shape(), at)].into();
                 }
             }
         }

@@ -180,7 +180,7 @@ impl<'a> Session<'a> {
             process += self.decide(&source, &shape, process, &mut notes)?;
         }
         let args = self.args;
-        let mut limits = plan::limits(args, &self.device, self.context.gpu_memory)?;
+        let mut limits = plan::limits(args.memory, &self.device, self.context.gpu_memory)?;
         let mut fitted = self.plan_within(&source, &shape, process, &limits)?;
         let host_is_short = |short: &OverBudget| args.memory.is_some_and(|limit| short.memory > limit);
         if fitted.as_ref().is_err_and(host_is_short)
@@ -197,7 +197,7 @@ impl<'a> Session<'a> {
         {
             notes.push(format!("computing on the CPU: {why}"));
             self.move_to(self.device.host());
-            limits = plan::limits(args, &self.device, None)?;
+            limits = plan::limits(args.memory, &self.device, None)?;
             fitted = self.plan_within(&source, &shape, process, &limits)?;
         }
         let plan = match fitted {
@@ -209,7 +209,7 @@ impl<'a> Session<'a> {
             self.recorder.note(note.as_str());
         }
         if args.dry_run {
-            files::print(&plan::table(args, &plan, &self.options))?;
+            files::print(&plan::table(&args.scan, &plan, &plan::cut(&plan, &self.options)))?;
             return Ok(None);
         }
         Ok(Some((plan, limits, source)))
@@ -319,7 +319,7 @@ impl<'a> Session<'a> {
 }
 
 /// image.nii.gz → image.json
-fn record_path(image: &Path) -> PathBuf {
+pub(crate) fn record_path(image: &Path) -> PathBuf {
     let name = image.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
     let stem = name.strip_suffix(".gz").unwrap_or(&name);
     let stem = stem.rsplit_once('.').map_or(stem, |(stem, _)| stem);

@@ -1,0 +1,162 @@
+//! Methods: how a volume is made of line integrals. Each is a value, a struct of its parameters, in a file of its own that opens
+//! with its equation; [`Methods`] lists them.
+//!
+//! A method is written over a [`Spec`], which knows rays, voxels and device before anything is allocated, and a [`Solving`], which
+//! has the line integrals while the method runs. The same steps are planned and run.
+
+mod analytic;
+mod fbp;
+mod fdk;
+
+use std::ops::Deref;
+use std::sync::Arc;
+
+use rayspin_core::{ProjectionGeometry, Result};
+pub use rayspin_run::{About, Idle, Param, Parameters, Value};
+use rayspin_run::{Described, Step, Table};
+
+use crate::analytic::Turn;
+use crate::recon::{Solving, Spec};
+pub use fbp::Fbp;
+pub use fdk::Fdk;
+
+/// What is known of the rays of a scan before a method is chosen.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Facts {
+    /// Whether the rays of a view are parallel.
+    pub parallel: bool,
+    /// Rows of the detector.
+    pub rows: usize,
+    /// How far the source turns on its circle; none for other paths.
+    pub turn: Option<Turn>,
+}
+
+impl Facts {
+    /// Of a scan's rays.
+    pub fn of(geometry: &ProjectionGeometry) -> Self {
+        let (parallel, rows) = (geometry.is_parallel(), geometry.detector().rows);
+        Self { parallel, rows, turn: Turn::of(geometry).ok() }
+    }
+
+    /// Whether the rays leave the plane of the circle.
+    pub fn cone(&self) -> bool {
+        !self.parallel && self.rows > 1
+    }
+}
+
+/// How a volume is made of line integrals.
+pub trait Method: Parameters + CopyMethod {
+    /// Its name and what it does.
+    fn about(&self) -> About;
+
+    /// Fails where its parameters do not go together.
+    fn check(&self) -> Result<()> {
+        Ok(())
+    }
+
+    /// Its parameters that do nothing as the others stand.
+    fn idle(&self) -> Vec<Idle> {
+        Vec::new()
+    }
+
+    /// Why this method suits a scan, in a few words; none where another one does. The first of a table of methods that answers is
+    /// taken where the user names none.
+    fn suits(&self, _facts: &Facts) -> Option<String> {
+        None
+    }
+
+    /// What is done with the line integrals, up to the volume.
+    ///
+    /// Errors: a method that does not take these rays.
+    fn steps<'a>(&'a self, spec: &'a Spec<'a>) -> Result<Vec<Step<'a, Solving<'a>>>>;
+}
+
+/// Copies a method behind a pointer. Every method that can be cloned has it.
+pub trait CopyMethod {
+    /// A copy whose parameters can be changed.
+    fn copy(&self) -> Box<dyn Method>;
+}
+
+impl<M: Method + Clone + 'static> CopyMethod for M {
+    fn copy(&self) -> Box<dyn Method> {
+        Box::new(self.clone())
+    }
+}
+
+impl Described for dyn Method {
+    fn about(&self) -> About {
+        Method::about(self)
+    }
+
+    fn idle(&self) -> Vec<Idle> {
+        Method::idle(self)
+    }
+}
+
+/// Copies a method, changes its parameters by name, and checks them.
+///
+/// Errors: as [`Parameters::set`].
+pub fn with(
+    method: &dyn Method,
+    values: impl IntoIterator<Item = (String, Value)>,
+) -> Result<Arc<dyn Method>> {
+    rayspin_run::changed(method.copy(), values)
+}
+
+/// The table of methods, each with the defaults of its parameters.
+///
+/// ```
+/// use rayspin_ct::methods::Methods;
+///
+/// let methods = Methods::default();
+/// assert_eq!(methods.named("fdk")?.about().name, "fdk");
+/// assert!(methods.named("none").is_err());
+/// # Ok::<(), rayspin_core::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Methods(Table<dyn Method>);
+
+impl Default for Methods {
+    fn default() -> Self {
+        Self(Table::new(vec![Box::new(Fbp::default()), Box::new(Fdk::default())]))
+    }
+}
+
+impl Deref for Methods {
+    type Target = Table<dyn Method>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.0
+    }
+}
+
+impl Methods {
+    /// With one more.
+    #[must_use]
+    pub fn with(mut self, method: impl Method + 'static) -> Self {
+        self.0.push(Box::new(method));
+        self
+    }
+
+    /// The method for a scan for which the user names none, and why.
+    pub fn suited(&self, facts: &Facts) -> Option<(&dyn Method, String)> {
+        self.iter().find_map(|method| Some((method, method.suits(facts)?)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_distinct_defaults_in_range_and_parameters_agree() {
+        let methods = Methods::default();
+        let names: std::collections::BTreeSet<_> = methods.iter().map(|m| m.about().name).collect();
+        assert_eq!(names.len(), methods.iter().count());
+        for method in methods.iter() {
+            method.check_values().unwrap();
+            method.check().unwrap();
+        }
+        methods.check_agreement().unwrap();
+    }
+}

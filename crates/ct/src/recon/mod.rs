@@ -1,0 +1,208 @@
+//! From line integrals to a volume: a method's steps, planned and run.
+
+mod grid;
+mod solving;
+mod spec;
+
+use std::borrow::Cow;
+use std::ops::Range;
+use std::sync::Arc;
+
+use ndarray::Array3;
+use rayspin_core::{Error, Monitor, ProjectionGeometry, Result, VolumeGrid, expect_shape};
+use rayspin_device::Device;
+use rayspin_run::{BatchSize, Budget, Bytes, Certify, Ledger, Recoverable, halve, with_recovery};
+use serde::Serialize;
+
+use crate::methods::Method;
+pub use grid::{GridOptions, even_angles, grid};
+pub use solving::{Certificate, Solve, Solving};
+pub use spec::Spec;
+
+/// Bytes of a real number.
+pub(crate) const REAL: u64 = size_of::<f32>() as u64;
+
+/// The error of a step that finds nothing where an earlier one had to leave something.
+pub(crate) fn lost(what: &str) -> Error {
+    Error::value(what, "from an earlier step", "none")
+}
+
+/// How the work is cut to fit a GPU.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct BatchSizes {
+    /// Slices of the volume at a time; all when absent.
+    pub slices: Option<usize>,
+    /// Views at a time; all when absent.
+    pub views: Option<usize>,
+}
+
+const SLICES: &str = "slices";
+const VIEWS: &str = "views";
+
+impl BatchSizes {
+    /// Every size that may be reduced, for `[view, row, column]` projections and `[z, y, x]` voxels. They save memory of a GPU.
+    pub fn list(&self, [views, ..]: [usize; 3], [slices, ..]: [usize; 3]) -> Vec<BatchSize> {
+        let of = |name, now: Option<usize>, all: usize, describe| {
+            let now = now.unwrap_or(all).min(all);
+            BatchSize { name, now, least: 1, gpu_only: true, describe }
+        };
+        vec![
+            of(SLICES, self.slices, slices, |n| format!("slices taken {n} at a time")),
+            of(VIEWS, self.views, views, |n| format!("views taken {n} at a time")),
+        ]
+    }
+
+    /// Sets the size called `name`.
+    pub fn set(&mut self, name: &str, to: usize) {
+        match name {
+            SLICES => self.slices = Some(to),
+            VIEWS => self.views = Some(to),
+            _ => {}
+        }
+    }
+}
+
+/// What decides the volume, and how the run is cut.
+#[derive(Debug, Clone)]
+pub struct ReconOptions {
+    /// The method.
+    pub method: Arc<dyn Method>,
+    /// The voxels.
+    pub grid: VolumeGrid,
+    /// How the run checks itself; it does not when absent.
+    pub certify: Option<Certify>,
+    /// How the work is cut.
+    pub batch_sizes: BatchSizes,
+    /// Whether the CPU takes over when a GPU fails.
+    pub finish_on_cpu: bool,
+}
+
+impl ReconOptions {
+    /// A method with its defaults, in these voxels.
+    pub fn new(method: impl Method + 'static, grid: VolumeGrid) -> Self {
+        Self {
+            method: Arc::new(method),
+            grid,
+            certify: None,
+            batch_sizes: BatchSizes::default(),
+            finish_on_cpu: false,
+        }
+    }
+}
+
+/// A volume, and how it was made.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Reconstruction {
+    /// The attenuation `[z, y, x]`, 1/mm.
+    pub volume: Array3<f32>,
+    /// How the iterations went, for a method that iterates.
+    pub solve: Option<Solve>,
+    /// What was assumed or changed, for people.
+    pub notes: Vec<String>,
+    /// What was checked.
+    pub certificates: Vec<Certificate>,
+}
+
+/// What [`reconstruct`] takes for these rays on this device, the line integrals included.
+///
+/// Errors: a method that does not take these rays.
+pub fn budget(device: &Device, geometry: &ProjectionGeometry, options: &ReconOptions) -> Result<Budget> {
+    let spec = Spec::new(device, geometry, options);
+    let mut ledger = Ledger::new(Bytes::host(REAL * spec.pixels()?), 1);
+    ledger.result(REAL * spec.voxels()?);
+    options.method.steps(&spec)?.into_iter().try_for_each(|step| ledger.add(step))?;
+    Ok(ledger.finish())
+}
+
+/// Makes a volume of line integrals `[view, row, column]`.
+///
+/// Where the memory of a GPU runs out, the work is cut further; where a GPU fails, the CPU takes over if it may.
+///
+/// Errors: shapes; a method that does not take these rays; memory; interruption.
+///
+/// ```
+/// use ndarray::Array3;
+/// use rayspin_core::{Detector, Monitor, Orbit, ProjectionGeometry, VolumeGrid};
+/// use rayspin_ct::methods::Fbp;
+/// use rayspin_ct::phantom::{Form, Phantom, Solid};
+/// use rayspin_ct::recon::{ReconOptions, reconstruct};
+/// use rayspin_device::Device;
+///
+/// let device = Device::cpu()?;
+/// let detector = Detector { rows: 1, columns: 64, pitch_mm: [1.0, 1.0], radius_mm: None };
+/// let orbit = Orbit::default().arc(0.0, std::f64::consts::PI, 90);
+/// let geometry = ProjectionGeometry::orbit(detector, &orbit)?;
+/// let rod = Phantom::new(vec![Solid::new(Form::Cylinder, [0.0; 3], [20.0, 20.0, 1e3], 0.02)])?;
+/// let lines = Array3::from_shape_vec((90, 1, 64), rod.project(device.cpu_side(), &geometry)?)?;
+/// let options = ReconOptions::new(Fbp::default(), VolumeGrid::new([1, 64, 64], [1.0; 3], [0.0; 3])?);
+/// let found = reconstruct(&device, lines, &geometry, &options, &Monitor::silent())?;
+/// assert!((found.volume[[0, 32, 32]] - 0.02).abs() < 2e-4); // 1/mm
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn reconstruct(
+    device: &Device,
+    lines: Array3<f32>,
+    geometry: &ProjectionGeometry,
+    options: &ReconOptions,
+    monitor: &Monitor<'_>,
+) -> Result<Reconstruction> {
+    expect_shape("line integrals", &geometry.shape(), lines.shape())?;
+    let mut job = Attempts { device: device.clone(), geometry, options: options.clone() };
+    let (mut notes, mut lines) = (Vec::new(), Some(lines));
+    let mut made = with_recovery(&mut job, &mut notes, |job, last| {
+        let lines = match last {
+            true => lines.take().map(Cow::Owned),
+            false => lines.as_ref().map(Cow::Borrowed),
+        };
+        job.attempt(lines.ok_or_else(|| lost("line integrals"))?, monitor)
+    })?;
+    notes.append(&mut made.notes);
+    Ok(Reconstruction { notes, ..made })
+}
+
+struct Attempts<'a> {
+    device: Device,
+    geometry: &'a ProjectionGeometry,
+    options: ReconOptions,
+}
+
+impl Attempts<'_> {
+    fn attempt(&self, lines: Cow<'_, Array3<f32>>, monitor: &Monitor<'_>) -> Result<Reconstruction> {
+        let spec = Spec::new(&self.device, self.geometry, &self.options);
+        let steps = self.options.method.steps(&spec)?;
+        let mut state = Solving::new(&spec, lines, self.options.certify);
+        rayspin_run::run(steps, &mut state, monitor)?;
+        state.into_made()
+    }
+}
+
+impl Recoverable for Attempts<'_> {
+    fn device(&self) -> &Device {
+        &self.device
+    }
+
+    fn finish_on_cpu(&self) -> bool {
+        self.options.finish_on_cpu
+    }
+
+    fn give_back(&mut self) {}
+
+    fn reduce_batch(&mut self) -> Result<Option<String>> {
+        let sizes = self.options.batch_sizes.list(self.geometry.shape(), self.options.grid.shape_zyx());
+        let Some((size, to)) = halve(&sizes, true) else { return Ok(None) };
+        self.options.batch_sizes.set(size.name, to);
+        Ok(Some((size.describe)(to)))
+    }
+
+    fn move_to(&mut self, device: Device) {
+        self.device = device;
+    }
+}
+
+/// `0..count` in parts of at most `most`.
+pub(crate) fn parts(count: usize, most: usize) -> Vec<Range<usize>> {
+    (0..count).step_by(most.max(1)).map(|first| first..count.min(first + most.max(1))).collect()
+}
+
+#[cfg(test)]
+mod tests;

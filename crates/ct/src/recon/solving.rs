@@ -1,0 +1,124 @@
+use std::borrow::Cow;
+
+use ndarray::Array3;
+use rand::SeedableRng;
+use rand_chacha::ChaCha8Rng;
+use rayspin_core::{C64, Error, ProjectionGeometry, Result};
+use rayspin_device::Array;
+use rayspin_kernels::projection::{Weighting, reference};
+use rayspin_run::{Certify, draws, errors_of};
+use serde::Serialize;
+
+use super::{Reconstruction, Spec, lost};
+
+/// A certificate of a reconstruction, which has one image.
+pub type Certificate = rayspin_run::Certificate<()>;
+
+/// The relative error that back-projection may have: sums of f32 over some thousand views.
+const BACKPROJECTION: f64 = 1e-4;
+
+/// How an iterative method went.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Solve {
+    /// The solver's name.
+    pub solver: &'static str,
+    /// The relative residual before the first iteration and after each.
+    pub residuals: Vec<f64>,
+    /// Whether the residual met the tolerance.
+    pub converged: bool,
+}
+
+/// Line integrals and what becomes of them while a method runs.
+pub struct Solving<'a> {
+    spec: &'a Spec<'a>,
+    lines: Option<Cow<'a, Array3<f32>>>,
+    certify: Option<Certify>,
+    /// Filtered projections, on the CPU.
+    pub(crate) filtered: Option<Array<f32>>,
+    volume: Option<Vec<f32>>,
+    solve: Option<Solve>,
+    notes: Vec<String>,
+    certificates: Vec<Certificate>,
+}
+
+impl<'a> Solving<'a> {
+    pub(crate) fn new(spec: &'a Spec<'a>, lines: Cow<'a, Array3<f32>>, certify: Option<Certify>) -> Self {
+        Self {
+            spec,
+            lines: Some(lines),
+            certify,
+            filtered: None,
+            volume: None,
+            solve: None,
+            notes: Vec::new(),
+            certificates: Vec::new(),
+        }
+    }
+
+    /// The line integrals `[view, row, column]` in C order. A run that may need them again gives a copy.
+    ///
+    /// Errors: they were taken before.
+    pub fn take_lines(&mut self) -> Result<Vec<f32>> {
+        let lines = self.lines.take().ok_or_else(|| lost("line integrals"))?;
+        let lines = lines.into_owned();
+        Ok(match lines.is_standard_layout() {
+            true => lines.into_raw_vec_and_offset().0,
+            false => lines.iter().copied().collect(),
+        })
+    }
+
+    /// Says something to the user.
+    pub fn note(&mut self, text: String) {
+        self.notes.push(text);
+    }
+
+    /// Gives the volume `[z, y, x]` in C order.
+    pub fn finish(&mut self, volume: Vec<f32>) {
+        self.volume = Some(volume);
+    }
+
+    /// Gives the course of the iterations.
+    pub fn solved(&mut self, solve: Solve) {
+        self.solve = Some(solve);
+    }
+
+    /// Compares random voxels within `radius_mm` of the axis with the exact sums over filtered projections, where this is asked for.
+    pub(crate) fn certify_backprojection(
+        &mut self,
+        geometry: &ProjectionGeometry,
+        filtered: &[f32],
+        radius_mm: f64,
+        volume: &[f32],
+    ) -> Result<()> {
+        let Some(certify) = self.certify else { return Ok(()) };
+        let grid = self.spec.grid();
+        let ([nx, ny, _], first, spacing) = (grid.shape_xyz(), grid.first_mm(), grid.spacing_mm());
+        let seen = |at: usize| {
+            let x = first[0] + (at % nx) as f64 * spacing[0];
+            let y = first[1] + (at / nx % ny) as f64 * spacing[1];
+            x.hypot(y) <= radius_mm
+        };
+        let mut rng = ChaCha8Rng::seed_from_u64(certify.seed);
+        let indices = draws(&mut rng, certify.outputs, volume.len());
+        let wide = |value: f64| C64::new(value, 0.0);
+        let found: Vec<C64> = indices.iter().map(|&at| wide(volume[at].into())).collect();
+        let exact = |&at: &usize| match seen(at) {
+            true => reference::backproject_at(geometry, grid, Weighting::Magnification, filtered, at),
+            false => 0.0,
+        };
+        let exact: Vec<C64> = indices.iter().map(exact).map(wide).collect();
+        let square: f64 = volume.iter().map(|&value| f64::from(value).powi(2)).sum();
+        let errors = errors_of(&found, &exact, (square / volume.len() as f64).sqrt());
+        let certificate = Certificate::new("back-projection", volume.len(), &errors, BACKPROJECTION);
+        self.certificates.push(certificate);
+        Ok(())
+    }
+
+    pub(crate) fn into_made(self) -> Result<Reconstruction> {
+        let shape = self.spec.grid().shape_zyx();
+        let volume = self.volume.ok_or_else(|| lost("volume"))?;
+        let volume = Array3::from_shape_vec(shape, volume)
+            .map_err(|e| Error::value("volume", "the grid's voxels", e))?;
+        Ok(Reconstruction { volume, solve: self.solve, notes: self.notes, certificates: self.certificates })
+    }
+}

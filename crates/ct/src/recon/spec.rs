@@ -1,0 +1,85 @@
+use std::ops::Range;
+
+use rayspin_core::{ProjectionGeometry, Result, VolumeGrid, voxels};
+use rayspin_device::{BackendKind, Device};
+use rayspin_kernels::projection::Projector;
+
+use super::{BatchSizes, ReconOptions, parts};
+
+/// Slices of a slab on a CPU: work is interrupted between slabs, and they are deep enough that what a column of voxels shares is found
+/// once for many of them.
+const CPU_SLAB: usize = 128;
+
+/// Rays, voxels and device of a reconstruction, before anything is allocated.
+#[derive(Debug)]
+pub struct Spec<'a> {
+    device: &'a Device,
+    geometry: &'a ProjectionGeometry,
+    grid: VolumeGrid,
+    batch_sizes: BatchSizes,
+    keeps_lines: bool,
+}
+
+impl<'a> Spec<'a> {
+    pub(crate) fn new(device: &'a Device, geometry: &'a ProjectionGeometry, options: &ReconOptions) -> Self {
+        let (grid, batch_sizes) = (options.grid, options.batch_sizes);
+        // An attempt on a GPU may be followed by another one.
+        let keeps_lines = device.kind() == BackendKind::Cuda;
+        Self { device, geometry, grid, batch_sizes, keeps_lines }
+    }
+
+    /// Where it is computed.
+    pub fn device(&self) -> &'a Device {
+        self.device
+    }
+
+    /// The rays.
+    pub fn geometry(&self) -> &'a ProjectionGeometry {
+        self.geometry
+    }
+
+    /// The voxels.
+    pub fn grid(&self) -> &VolumeGrid {
+        &self.grid
+    }
+
+    /// Whether a GPU computes.
+    pub fn on_gpu(&self) -> bool {
+        self.device.kind() == BackendKind::Cuda
+    }
+
+    /// Number of line integrals. Errors: more than an array may have.
+    pub fn pixels(&self) -> Result<u64> {
+        Ok(voxels(&self.geometry.shape())? as u64)
+    }
+
+    /// Number of voxels. Errors: more than an array may have.
+    pub fn voxels(&self) -> Result<u64> {
+        Ok(voxels(&self.grid.shape_zyx())? as u64)
+    }
+
+    /// Whether the line integrals are needed after the steps, for another attempt.
+    pub fn keeps_lines(&self) -> bool {
+        self.keeps_lines
+    }
+
+    /// The slices that are taken at a time, one part after another.
+    pub fn slabs(&self) -> Vec<Range<usize>> {
+        let slices = self.grid.shape_zyx()[0];
+        let most = if self.on_gpu() { slices } else { CPU_SLAB };
+        parts(slices, self.batch_sizes.slices.unwrap_or(most))
+    }
+
+    /// Views that a GPU holds at a time.
+    pub fn views_at_a_time(&self) -> usize {
+        let views = self.geometry.views().len();
+        self.batch_sizes.views.map_or(views, |some| some.min(views))
+    }
+
+    /// Bytes on a GPU of a projector of `views` views and `slices` slices, beside its arrays.
+    pub fn projector_bytes(&self, views: u64, slices: u64) -> Result<u64> {
+        let [_, rows, columns] = self.geometry.shape().map(|n| n as u64);
+        let [_, ny, nx] = self.grid.shape_zyx().map(|n| n as u64);
+        Ok(Projector::device_bytes(self.device, [views, rows, columns], [slices, ny, nx]))
+    }
+}
