@@ -10,6 +10,7 @@ use rayspin_shell::Gpu;
 use rayspin_shell::args::Common;
 use rayspin_shell::stdout::Output;
 
+pub(crate) mod ct;
 mod formats;
 mod help;
 mod raw;
@@ -17,7 +18,7 @@ pub(crate) mod simulate;
 
 use crate::methods::{MethodArgs, Mri};
 
-/// Raw MRI scans into images, on every core of this machine.
+/// Raw MRI and CT scans into images, on every core of this machine.
 #[derive(Debug, Parser)]
 #[command(name = "rayspin", version, max_term_width = 100)]
 #[command(after_help = "\
@@ -25,6 +26,7 @@ Examples:
   rayspin demo                                              a tour in under a minute
   rayspin simulate mri --trajectory spiral --coils 8 -o scan.h5 --truth truth.nii.gz
   rayspin recon mri scan.h5 -o image.nii.gz -o image.png --method cg-sense
+  rayspin simulate ct -o ct.h5 && rayspin recon ct ct.h5 -o volume.nii.gz
   rayspin metrics image.nii.gz truth.nii.gz --fit
   rayspin info scan.h5
 
@@ -88,6 +90,18 @@ impl Command {
                     optional("--record", &mut args.record, "json"),
                 ];
                 images.chain(others.into_iter().flatten()).collect()
+            }
+            Self::Recon(Recon::Ct(args)) => {
+                let images = args.outputs.iter_mut().map(|path| output("--output", path, "npy"));
+                images.chain(optional("--record", &mut args.record, "json")).collect()
+            }
+            Self::Simulate(Simulate::Ct(args)) => {
+                let others = [
+                    optional("--truth", &mut args.truth, "npy"),
+                    optional("--record", &mut args.record, "json"),
+                ];
+                let scan = output("--output", &mut args.output, "h5");
+                std::iter::once(scan).chain(others.into_iter().flatten()).collect()
             }
             Self::Simulate(Simulate::Mri(args)) => {
                 let others = [
@@ -155,6 +169,8 @@ pub(crate) struct Demo {
 pub(crate) enum Simulate {
     /// An MRI scan of the Shepp–Logan phantom, from closed-form k-space
     Mri(Box<simulate::Mri>),
+    /// A CT scan of a phantom, from exact line integrals
+    Ct(Box<ct::SimulateCt>),
 }
 
 /// `rayspin recon`
@@ -162,6 +178,8 @@ pub(crate) enum Simulate {
 pub(crate) enum Recon {
     /// An MRI scan
     Mri(Box<ReconMri>),
+    /// A CT scan
+    Ct(Box<ct::ReconCt>),
 }
 
 /// Density compensation of gridding.

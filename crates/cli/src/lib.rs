@@ -66,7 +66,9 @@ fn execute(cli: Cli, given: Given) -> anyhow::Result<()> {
     match cli.command {
         Command::Demo(args) => commands::demo::run(&context, &args),
         Command::Simulate(Simulate::Mri(args)) => commands::simulate::run(&context, &args),
+        Command::Simulate(Simulate::Ct(args)) => commands::ct::simulate::run(&context, &args),
         Command::Recon(Recon::Mri(args)) => commands::recon::run(&context, &args),
+        Command::Recon(Recon::Ct(args)) => commands::ct::recon::run(&context, &args),
         // Its sums run on the threads that they find themselves in.
         Command::Metrics(args) => context.run(|| commands::metrics::run(&context, &args)),
         Command::Convert(args) => commands::convert::run(&context, &args),

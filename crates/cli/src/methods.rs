@@ -13,7 +13,7 @@ use rayspin::ct::methods as ct;
 use rayspin::io;
 use rayspin::mri::methods::{self, Kind, MapUse, Method, Methods, Param, Place, Value};
 use rayspin::report::RunRecorder;
-use rayspin::run::{Described, Table};
+use rayspin::run::{Described, Parameters as _, Table};
 use rayspin_shell::BadInput;
 use rayspin_shell::effect::{Given, refuse};
 

@@ -52,7 +52,9 @@ const NAMES: &str = "A colon names one of several arrays, series or scans in a f
 fn filled(text: &str) -> String {
     let text = text.replace("{names after a colon}", NAMES);
     let text = LISTS.iter().fold(text, |text, (word, of)| text.replace(word, &endings(of).join(", ")));
-    METHOD_LISTS.iter().fold(text, |text, (word, of)| text.replace(word, &methods().names(of)))
+    METHOD_LISTS
+        .iter()
+        .fold(text, |text, (word, of)| text.replace(word, &methods().names(|method| of(method))))
 }
 
 #[cfg(test)]

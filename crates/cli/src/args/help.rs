@@ -170,7 +170,58 @@ const SIMULATE: Page = Page {
     ],
 };
 
-const PAGES: [Page; 2] = [RECON, SIMULATE];
+const RECON_CT: Page = Page {
+    path: &["recon", "ct"],
+    groups: &[
+        ("", &["outputs", "method", "dry_run"]),
+        ("Volume", &["matrix", "voxel", "centre"]),
+        (METHOD, &[]),
+        ("Scan", &["view", "row", "axis", "arc", "pixel", "source_to_axis", "axis_to_detector", "rtk"]),
+        ("Quality and record", &["reference", "fit", "certify", "certify_seed", "record", "no_record"]),
+        (RUN, &["memory"]),
+    ],
+    rare: &["centre", "rtk", "certify", "certify_seed", "record", "no_record", "gpu_memory"],
+};
+
+const SIMULATE_CT: Page = Page {
+    path: &["simulate", "ct"],
+    groups: &[
+        ("", &["output", "truth"]),
+        (
+            "Rays",
+            &[
+                "geometry",
+                "views",
+                "arc",
+                "detector",
+                "pixel",
+                "source_to_axis",
+                "axis_to_detector",
+                "curved",
+                "offset",
+                "tilt",
+                "advance",
+            ],
+        ),
+        ("Object", &["phantom", "contrast", "attenuation", "matrix", "fov", "motion", "cycles", "kilovolts"]),
+        ("Detector", &["lines", "photons", "electronic", "dark", "gain", "drift", "frames", "seed"]),
+        ("Record", &["record", "no_record"]),
+    ],
+    rare: &[
+        "curved",
+        "tilt",
+        "contrast",
+        "cycles",
+        "electronic",
+        "dark",
+        "gain",
+        "frames",
+        "record",
+        "no_record",
+    ],
+};
+
+const PAGES: [Page; 4] = [RECON, SIMULATE, RECON_CT, SIMULATE_CT];
 
 /// The title of the parameters that most methods have.
 const METHOD: &str = "Method";

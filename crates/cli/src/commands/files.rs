@@ -9,13 +9,65 @@ use rayspin::io::{self, Format, cfl::Layout, png::PngOptions};
 use rayspin::report::record::FileEntry;
 use rayspin::report::{RunRecord, RunRecorder};
 pub(crate) use rayspin_shell::files::{check_distinct, check_writable, parts, print, write_text};
-use rayspin_shell::{BadInput, Context};
+use rayspin_shell::{BadInput, Context, stdout};
 
 /// Fails before the work starts when an output cannot end well: an ending of no format that `of` chooses, missing folder, a
 /// folder in its place.
 pub(crate) fn check_output(path: &Path, of: fn(&Format) -> bool) -> Result<()> {
     io::expect_ending(path, of)?;
     check_writable(path)
+}
+
+/// The files that a reconstruction reads, and its record.
+pub(crate) struct RunFiles {
+    inputs: Vec<PathBuf>,
+    /// The run record, unless none is written.
+    pub(crate) record: Option<PathBuf>,
+}
+
+impl RunFiles {
+    /// With `images` and perhaps another file `also` as outputs. Of the record there is none, one beside the first image, or the
+    /// one that the user names.
+    ///
+    /// Errors: an output that cannot be written, or that is an input as well.
+    pub(crate) fn check(
+        inputs: Vec<PathBuf>,
+        images: &[PathBuf],
+        also: Option<&PathBuf>,
+        record: Option<Option<&PathBuf>>,
+    ) -> Result<Self> {
+        for output in images {
+            check_output(output, Format::writes_images)?;
+        }
+        let record = match record {
+            Some(Some(record)) => {
+                check_writable(record)?;
+                Some(record.clone())
+            }
+            Some(None) => {
+                images.iter().find(|image| !stdout::stands_for(image)).map(|image| record_path(image))
+            }
+            None => None,
+        };
+        check_distinct(inputs.iter(), images.iter().chain(also).chain(&record))?;
+        Ok(Self { inputs, record })
+    }
+
+    /// Records the inputs with their hashes.
+    pub(crate) fn hash_inputs(&self, recorder: &mut RunRecorder) -> Result<()> {
+        for file in self.inputs.iter().flat_map(parts) {
+            recorder.input(&file).with_context(|| format!("hashing {}", file.display()))?;
+        }
+        Ok(())
+    }
+}
+
+/// image.nii.gz → image.json
+fn record_path(image: &Path) -> PathBuf {
+    let name = image.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
+    let stem = name.strip_suffix(".gz").unwrap_or(&name);
+    let stem = stem.rsplit_once('.').map_or(stem, |(stem, _)| stem);
+    image.with_file_name(format!("{stem}.json"))
 }
 
 /// Writes an image in the format of the name; a volume's picture is a montage. `layout` is where axes go in a BART array.
@@ -52,7 +104,7 @@ pub(crate) fn record_stages(recorder: &mut RunRecorder, monitor: &Monitor<'_>) {
 /// Hashes an output of a run.
 pub(crate) fn record_output(recorder: &mut RunRecorder, file: &Path) -> Result<()> {
     let mut entry = FileEntry::read(file).with_context(|| format!("hashing {}", file.display()))?;
-    if rayspin_shell::stdout::stands_for(file) {
+    if stdout::stands_for(file) {
         entry.path = "-".to_owned();
     }
     recorder.output_entry(entry);
@@ -123,4 +175,15 @@ impl Inputs {
 /// `1 file`, `2 files`
 pub(crate) fn count(number: usize, noun: &str) -> String {
     format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_are_named_after_the_image() {
+        assert_eq!(record_path(Path::new("a/b.nii.gz")), Path::new("a/b.json"));
+        assert_eq!(record_path(Path::new("b.v2.png")), Path::new("b.v2.json"));
+    }
 }

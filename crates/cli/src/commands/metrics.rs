@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
-use rayspin::core::{Image, Progress as _};
+use rayspin::core::{Image, Monitor, Progress as _};
 use rayspin::imaging::metrics::{CompareOptions, Compared, Numbers, Quality, compare};
 use rayspin::io::{self, Format};
 use rayspin::report::RunRecorder;
@@ -212,6 +212,44 @@ pub(crate) struct Judgement {
     repeated: Option<usize>,
     /// What would compare them better.
     pub(crate) hint: Option<String>,
+}
+
+/// An image that a run made, and what it is to be compared with.
+pub(crate) struct Comparison<'a> {
+    pub(crate) image: &'a Image,
+    pub(crate) reference: &'a Image,
+    /// What people call both.
+    pub(crate) names: [String; 2],
+    /// Whether a scale is fitted.
+    pub(crate) fit: bool,
+}
+
+impl Comparison<'_> {
+    /// Compares, prints and records the quality.
+    ///
+    /// Errors: images that cannot be compared.
+    pub(crate) fn run(
+        &self,
+        context: &Context,
+        recorder: &mut RunRecorder,
+        monitor: &Monitor<'_>,
+    ) -> Result<()> {
+        let Self { image, reference, names: [name, beside], fit } = self;
+        match context.run(|| judge(image, reference, Numbers::ByKind, *fit)) {
+            Ok(judgement) => {
+                if let Some(hint) = &judgement.hint {
+                    monitor.note(hint);
+                    recorder.note(hint.as_str());
+                }
+                judgement.record(recorder, name, beside);
+                files::print(&judgement.table(name, beside))
+            }
+            Err(error) => {
+                recorder.note(format!("not compared with {beside}: {error}"));
+                Err(error.context(format!("the image is written; comparing with {beside}")))
+            }
+        }
+    }
 }
 
 /// Compares an image with a reference, which may be one image for all repetitions. What is compared follows from the images'

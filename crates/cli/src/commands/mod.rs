@@ -1,6 +1,8 @@
 //! One module a command.
 
+pub(crate) mod certify;
 pub(crate) mod convert;
+pub(crate) mod ct;
 pub(crate) mod demo;
 pub(crate) mod files;
 pub(crate) mod info;

@@ -95,7 +95,7 @@ impl Shape {
 }
 
 /// A budget with what every run takes besides.
-pub(super) fn plan_of(budget: Budget, process: u64, device: &Device) -> Plan {
+pub(crate) fn plan_of(budget: Budget, process: u64, device: &Device) -> Plan {
     let threads = device.cpu_side().threads();
     let staging = match device.backend() {
         Backend::Cuda(_) => cuda::staging_bytes(threads),

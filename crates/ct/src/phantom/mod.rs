@@ -73,6 +73,46 @@ impl Phantom {
         self
     }
 
+    /// The parts of the phantom that are tissue and that are bone; together they attenuate as the phantom does. Where later solids
+    /// [replace](Self::replacing) earlier ones, those of at least 0.8 of the largest attenuation are bone. Else bone is a shell, as of the
+    /// Shepp–Logan head: the first solid less the second, where that takes away from it.
+    ///
+    /// ```
+    /// use rayspin_ct::phantom::Phantom;
+    /// use rayspin_imaging::phantom::Contrast;
+    ///
+    /// let head = Phantom::shepp_logan(2, 200.0, Contrast::Standard, 0.02)?;
+    /// let [tissue, bone] = head.materials();
+    /// assert_eq!(bone.at([0.0, 0.0, 0.0]), 0.0); // the brain
+    /// assert!((bone.at([0.0, 90.0, 0.0]) - 2.0 * 0.02).abs() < 1e-12 && tissue.at([0.0, 90.0, 0.0]) == 0.0); // the skull
+    /// # Ok::<(), rayspin_core::Error>(())
+    /// ```
+    pub fn materials(&self) -> [Self; 2] {
+        let none = Self { solids: Vec::new(), replace: self.replace };
+        match &self.solids[..] {
+            solids if self.replace => {
+                let least = 0.8 * solids.iter().fold(0.0, |most: f64, solid| most.max(solid.attenuation));
+                let part = |bone: bool| {
+                    let kept = |solid: &Solid| {
+                        let attenuation =
+                            if (solid.attenuation >= least) == bone { solid.attenuation } else { 0.0 };
+                        Solid { attenuation, ..solid.clone() }
+                    };
+                    Self { solids: self.solids.iter().map(kept).collect(), replace: true }
+                };
+                [part(false), part(true)]
+            }
+            [outer, inner, others @ ..] if inner.attenuation < 0.0 => {
+                let of = |attenuation: f64| Solid { attenuation, ..inner.clone() };
+                let bone = vec![outer.clone(), of(-outer.attenuation)];
+                let mut tissue = vec![of(outer.attenuation + inner.attenuation)];
+                tissue.extend(others.iter().cloned());
+                [Self { solids: tissue, replace: false }, Self { solids: bone, replace: false }]
+            }
+            _ => [self.clone(), none],
+        }
+    }
+
     /// ∫ μ ds along the segment from `start` to `end`, mm.
     pub fn line_integral(&self, start: [f64; 3], end: [f64; 3]) -> f64 {
         self.integral(start, end, [0.0, 1.0])

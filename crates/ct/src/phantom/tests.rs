@@ -140,3 +140,24 @@ fn the_forbild_head_has_its_parts() {
         1.8 * (chord(12.0, 12.5) - chord(11.4, 11.9)) + 1.05 * (chord(11.4, 11.9) - 72.0) + 1.045 * 72.0;
     assert!((line - wanted).abs() < 1e-9, "{line} for {wanted}");
 }
+
+#[test]
+fn materials_add_up_to_the_phantom() {
+    let heads = [
+        Phantom::forbild_head(0.02).unwrap(),
+        Phantom::shepp_logan(3, 200.0, Contrast::Standard, 0.02).unwrap(),
+    ];
+    for head in heads {
+        let [tissue, bone] = head.materials();
+        let mut found = [0, 0];
+        for at in 0..4000usize {
+            let part = |step: usize| (at * step % 4001) as f64 / 4001.0 - 0.5;
+            let point = [200.0 * part(7), 250.0 * part(523), 250.0 * part(1999)];
+            let parts = [tissue.at(point), bone.at(point)];
+            assert!((parts[0] + parts[1] - head.at(point)).abs() < 1e-12, "{point:?}");
+            found[0] += usize::from(parts[0] > 1e-9);
+            found[1] += usize::from(parts[1] > 1e-9);
+        }
+        assert!(found[0] > 500 && found[1] > 40 && found[1] < found[0], "{found:?}");
+    }
+}

@@ -161,7 +161,7 @@ pub(super) const TABLE: &[Row<Needs>] = &[
 
 /// `--method ls, cg-sense, wavelet or tv`
 fn named(of: fn(&dyn Method) -> bool) -> String {
-    format!("--method {}", methods().names(of))
+    format!("--method {}", methods().names(|method| of(method)))
 }
 
 impl Need for Needs {

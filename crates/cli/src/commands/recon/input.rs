@@ -1,6 +1,6 @@
 //! From the command line and the scan to a plan that fits.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::{Context as _, Result};
 use rayspin::core::Monitor;
@@ -11,46 +11,26 @@ use rayspin::mri::prepare::Noise;
 use rayspin::mri::recon::{Certify, LAMBDA, ReconOptions};
 use rayspin::mri::scan::{Facts, Samples};
 use rayspin::run::{Limits, OverBudget, Plan};
+use rayspin_shell::Context;
 use rayspin_shell::effect::refuse_idle;
-use rayspin_shell::{Context, stdout};
 
 use super::{Session, arrays, effect, files, options, plan, record};
 use crate::args::ReconMri;
+use crate::commands::files::RunFiles;
 use crate::methods::methods;
 
 /// The files of a run.
-pub(super) struct Files {
-    inputs: Vec<PathBuf>,
-    /// The run record, unless none is written.
-    pub(super) record: Option<PathBuf>,
-}
-
-impl Files {
-    /// Errors: an output that cannot be written, or that is an input as well.
-    pub(super) fn check(args: &ReconMri) -> Result<Self> {
-        for output in &args.outputs {
-            files::check_output(output, io::Format::writes_images)?;
-        }
-        if let Some(maps) = &args.save_maps {
-            files::check_output(maps, io::Format::writes_arrays)?;
-        }
-        if let Some(record) = &args.record {
-            files::check_writable(record)?;
-        }
-        let given = [&args.maps, &args.field_map, &args.reference, &args.traj, &args.noise_covariance];
-        let inputs = std::iter::once(&args.scan).chain(given.into_iter().flatten());
-        let inputs: Vec<PathBuf> = inputs.chain(args.method.files()).cloned().collect();
-        let record = match &args.record {
-            _ if args.no_record || args.dry_run => None,
-            Some(record) => Some(record.clone()),
-            None => {
-                args.outputs.iter().find(|image| !stdout::stands_for(image)).map(|image| record_path(image))
-            }
-        };
-        let outputs = args.outputs.iter().chain(&args.save_maps).chain(&record);
-        files::check_distinct(inputs.iter(), outputs)?;
-        Ok(Self { inputs, record })
+///
+/// Errors: an output that cannot be written, or that is an input as well.
+pub(super) fn files_of(args: &ReconMri) -> Result<RunFiles> {
+    if let Some(maps) = &args.save_maps {
+        files::check_output(maps, io::Format::writes_arrays)?;
     }
+    let given = [&args.maps, &args.field_map, &args.reference, &args.traj, &args.noise_covariance];
+    let inputs = std::iter::once(&args.scan).chain(given.into_iter().flatten());
+    let inputs: Vec<PathBuf> = inputs.chain(args.method.files()).cloned().collect();
+    let record = (!args.no_record && !args.dry_run).then_some(args.record.as_ref());
+    RunFiles::check(inputs, &args.outputs, args.save_maps.as_ref(), record)
 }
 
 /// A scan that was read, and what a run of it takes.
@@ -306,33 +286,10 @@ impl<'a> Session<'a> {
     }
 
     /// Hashes the inputs, and reads the image to compare with.
-    pub(super) fn read_inputs(&mut self, files: &Files) -> Result<Option<io::ImageFile>> {
+    pub(super) fn read_inputs(&mut self, files: &RunFiles) -> Result<Option<io::ImageFile>> {
         let reference = self.args.reference.as_deref();
         let reference = reference.map(io::read_image).transpose()?;
-        for input in &files.inputs {
-            for file in files::parts(input) {
-                self.recorder.input(&file).with_context(|| format!("hashing {}", file.display()))?;
-            }
-        }
+        files.hash_inputs(&mut self.recorder)?;
         Ok(reference)
-    }
-}
-
-/// image.nii.gz → image.json
-pub(crate) fn record_path(image: &Path) -> PathBuf {
-    let name = image.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
-    let stem = name.strip_suffix(".gz").unwrap_or(&name);
-    let stem = stem.rsplit_once('.').map_or(stem, |(stem, _)| stem);
-    image.with_file_name(format!("{stem}.json"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn records_are_named_after_the_image() {
-        assert_eq!(record_path(Path::new("a/b.nii.gz")), Path::new("a/b.json"));
-        assert_eq!(record_path(Path::new("b.v2.png")), Path::new("b.v2.json"));
     }
 }

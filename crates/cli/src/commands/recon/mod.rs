@@ -23,7 +23,7 @@ use rayspin::mri::recon::{
 use rayspin::report::RunRecorder;
 use rayspin_shell::Context;
 
-use super::{files, plan};
+use super::{certify, files, plan};
 use crate::args::ReconMri;
 
 /// A reconstruction under way.
@@ -39,7 +39,7 @@ struct Session<'a> {
 
 /// Reconstructs a scan, writes the images and the run record.
 pub(crate) fn run(context: &Context, args: &ReconMri) -> Result<()> {
-    let files = input::Files::check(args)?;
+    let files = input::files_of(args)?;
     let mut session = Session::begin(context, args)?;
     let mut known = session.known()?;
     let read = session.read()?;
@@ -64,7 +64,7 @@ pub(crate) fn run(context: &Context, args: &ReconMri) -> Result<()> {
     let mismatch = session.judge(reference.as_ref(), &result, taken.as_ref());
     session.finish(&files, &result, &written)?;
     if let Some(missed) = result.certificates.iter().find(|certificate| !certificate.met()) {
-        return Err(record::missed(missed, &result.certificates).into());
+        return Err(certify::missed(missed, record::name_of(missed, &result.certificates)).into());
     }
     mismatch
 }

@@ -10,9 +10,11 @@ use rayspin::mri::methods::{self, Value};
 use rayspin::mri::recon::LAMBDA;
 use rayspin_shell::{say, stdout};
 
-use super::input::Files;
 use super::taken::Taken;
 use super::{Done, Session, files, record, stopped, stream};
+use crate::commands::certify;
+use crate::commands::files::RunFiles;
+use crate::commands::metrics::Comparison;
 
 impl Session<'_> {
     /// Tells and records how the reconstruction went.
@@ -41,7 +43,8 @@ impl Session<'_> {
             recorder.parameter("seconds of the stream", serde_json::to_value(times)?);
         }
         if !result.certificates.is_empty() && !self.context.quiet {
-            files::print(&record::certificates(&result.certificates))?;
+            let all = &result.certificates;
+            files::print(&certify::certificates(all, |one| record::name_of(one, all)))?;
         }
         Ok(())
     }
@@ -104,29 +107,14 @@ impl Session<'_> {
             self.recorder.note(note);
         }
         let reference = part.as_ref().map_or(&reference.image, |(image, _)| image);
-        let name = |path: Option<&Path>| path.map_or_else(String::new, stdout::name);
-        let names =
-            (name(self.args.outputs.first().map(PathBuf::as_path)), name(self.args.reference.as_deref()));
-        let numbers = rayspin::imaging::metrics::Numbers::ByKind;
-        let judge = || crate::commands::metrics::judge(image, reference, numbers, self.args.fit);
-        match self.context.run(judge) {
-            Ok(judgement) => {
-                if let Some(hint) = &judgement.hint {
-                    self.monitor.note(hint);
-                    self.recorder.note(hint.as_str());
-                }
-                judgement.record(&mut self.recorder, &names.0, &names.1);
-                files::print(&judgement.table(&names.0, &names.1))
-            }
-            Err(error) => {
-                self.recorder.note(format!("not compared with {}: {error}", names.1));
-                Err(error.context(format!("the image is written; comparing with {}", names.1)))
-            }
-        }
+        let (first, beside) = (self.args.outputs.first(), self.args.reference.as_ref());
+        let names = [first, beside].map(|path| path.map_or_else(String::new, |path| stdout::name(path)));
+        let comparison = Comparison { image, reference, names, fit: self.args.fit };
+        comparison.run(self.context, &mut self.recorder, &self.monitor)
     }
 
     /// Completes and writes the record, and says what was made.
-    pub(super) fn finish(mut self, paths: &Files, result: &Done, written: &[PathBuf]) -> Result<()> {
+    pub(super) fn finish(mut self, paths: &RunFiles, result: &Done, written: &[PathBuf]) -> Result<()> {
         let (args, recorder) = (self.args, &mut self.recorder);
         record::parameters(recorder, args, &self.options);
         if args.keep_identity {

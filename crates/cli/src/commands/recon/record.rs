@@ -7,58 +7,16 @@ use rayspin::mri::methods::Value;
 use rayspin::mri::recon::{Certificate, ReconOptions, Solve};
 use rayspin::mri::scan::Frame;
 use rayspin::report::RunRecorder;
-use rayspin::report::table::{Cell, Column, Table};
 
 use crate::args::ReconMri;
 
-/// What was measured of the transforms, as a table.
-pub(super) fn certificates(certificates: &[Certificate]) -> Table {
-    let share = certificates.first().map_or(0.0, |c| 100.0 * c.share);
-    let confidence = certificates.first().map_or(0.0, |c| 100.0 * c.confidence);
-    let mut table = Table::new(
-        format!(
-            "Outputs against exact sums (at {confidence} % confidence at most {share:.2} % of all exceed 'largest')"
-        ),
-        [
-            Column::text("Transform"),
-            Column::number("Outputs").decimals(0),
-            Column::number("Relative error"),
-            Column::number("Largest"),
-            Column::number("Tolerance"),
-            Column::text("Result"),
-        ],
-    );
-    for c in certificates {
-        table.push([
-            Cell::Text(name_of(c, certificates)),
-            Cell::Number(c.outputs as f64),
-            Cell::Number(c.error),
-            Cell::Number(c.largest),
-            Cell::Number(c.tolerance),
-            Cell::Text(if c.met() { "met" } else { "missed" }.into()),
-        ]);
-    }
-    table
-}
-
 /// The transform, and where there are several plans of it the first image that this one makes.
-fn name_of(certificate: &Certificate, all: &[Certificate]) -> String {
+pub(super) fn name_of(certificate: &Certificate, all: &[Certificate]) -> String {
     let name = &certificate.transform;
     if all.iter().all(|other| other.first == certificate.first) {
         return name.clone();
     }
     format!("{name}, slice {} repetition {}", certificate.first.slice, certificate.first.repetition)
-}
-
-/// The failure of a run whose transform misses its tolerance.
-pub(super) fn missed(certificate: &Certificate, all: &[Certificate]) -> rayspin::core::Error {
-    rayspin::core::Error::Numerical {
-        what: name_of(certificate, all),
-        detail: format!(
-            "relative error {:.2e} above the tolerance of {:.0e}",
-            certificate.error, certificate.tolerance
-        ),
-    }
 }
 
 /// Parts of a header that name the patient, the study and the place.

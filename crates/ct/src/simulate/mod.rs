@@ -1,5 +1,7 @@
 //! CT scans of phantoms: exact line integrals, then photons, the electronics and the gains of a detector.
 
+mod spectrum;
+
 use ndarray::{Array2, Array3, Axis};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -7,10 +9,12 @@ use rand_distr::{Distribution, Poisson, StandardNormal};
 use rayon::prelude::*;
 use rayspin_core::{Error, ProjectionGeometry, Result};
 use rayspin_device::Cpu;
+use rayspin_device::cpu::zeroed;
 use serde::Serialize;
 
 use crate::phantom::Phantom;
 use crate::scan::{Counts, Measured, Scan};
+pub use spectrum::{REFERENCE_KEV, Spectrum};
 
 /// How a detector measures.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -82,8 +86,85 @@ impl DetectorOptions {
 /// # Ok::<(), rayspin_core::Error>(())
 /// ```
 pub fn lines(cpu: &Cpu, phantom: &Phantom, geometry: &ProjectionGeometry, angles: &[f64]) -> Result<Scan> {
+    changing_lines(cpu, phantom, geometry, angles, (None, None))
+}
+
+/// How a phantom moves during a scan: along a vector and back, as in breathing.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Motion {
+    /// The way from one end of the movement to the other, mm.
+    pub by_mm: [f64; 3],
+    /// Cycles during the scan.
+    pub cycles: f64,
+}
+
+impl Motion {
+    /// Where the phantom is in a view, mm from its place in the first one.
+    pub fn at(&self, view: usize, views: usize) -> [f64; 3] {
+        let phase = std::f64::consts::TAU * self.cycles * view as f64 / views.max(1) as f64;
+        self.by_mm.map(|length| 0.5 * length * (1.0 - phase.cos()))
+    }
+}
+
+/// The line integrals of a phantom that moves, or that X-rays of many energies cross.
+///
+/// Of a spectrum they are −ln(I/I₀) behind the phantom's [materials](Phantom::materials).
+///
+/// Errors: numbers that are not finite; memory.
+///
+/// ```
+/// use rayspin_core::{Detector, Orbit, ProjectionGeometry};
+/// use rayspin_ct::phantom::Phantom;
+/// use rayspin_ct::simulate::{Motion, changing_lines};
+/// use rayspin_device::Device;
+///
+/// let device = Device::cpu()?;
+/// let orbit = Orbit::default().arc(0.0, std::f64::consts::PI, 30);
+/// let detector = Detector { rows: 1, columns: 40, pitch_mm: [5.0; 2], radius_mm: None };
+/// let geometry = ProjectionGeometry::orbit(detector, &orbit)?;
+/// let breath = Motion { by_mm: [0.0, 0.0, 20.0], cycles: 1.0 };
+/// let discs = Phantom::defrise(200.0, 0.02)?;
+/// let scan = changing_lines(device.cpu_side(), &discs, &geometry, &orbit.angles, (Some(&breath), None))?;
+/// assert_eq!(scan.shape(), [30, 1, 40]);
+/// # Ok::<(), rayspin_core::Error>(())
+/// ```
+pub fn changing_lines(
+    cpu: &Cpu,
+    phantom: &Phantom,
+    geometry: &ProjectionGeometry,
+    angles: &[f64],
+    (motion, spectrum): (Option<&Motion>, Option<&Spectrum>),
+) -> Result<Scan> {
+    if let Some(motion) = motion
+        && !(motion.cycles.is_finite() && motion.by_mm.iter().all(|x| x.is_finite()))
+    {
+        return Err(Error::value("motion", "finite lengths and cycles", format!("{motion:?}")));
+    }
     let [views, rows, columns] = geometry.shape();
-    let values = Array3::from_shape_vec((views, rows, columns), phantom.project(cpu, geometry)?);
+    let mut values = zeroed("projections", rayspin_core::voxels(&[views, rows, columns])?)?;
+    let materials = spectrum.map(|spectrum| (spectrum, phantom.materials()));
+    cpu.run(|| {
+        values.par_chunks_mut(rows * columns).enumerate().for_each(|(view, values)| {
+            let moved = |phantom: &Phantom| match motion {
+                Some(motion) => phantom.clone().moved(motion.at(view, views)),
+                None => phantom.clone(),
+            };
+            let ray = |phantom: &Phantom, at: usize| phantom.ray(geometry, view, at / columns, at % columns);
+            match &materials {
+                None => {
+                    let phantom = moved(phantom);
+                    values.iter_mut().enumerate().for_each(|(at, value)| *value = ray(&phantom, at) as f32);
+                }
+                Some((spectrum, [tissue, bone])) => {
+                    let (tissue, bone) = (moved(tissue), moved(bone));
+                    for (at, value) in values.iter_mut().enumerate() {
+                        *value = spectrum.seen(ray(&tissue, at), ray(&bone, at)) as f32;
+                    }
+                }
+            }
+        });
+    });
+    let values = Array3::from_shape_vec((views, rows, columns), values);
     let values = values.map_err(|e| Error::value("projections", "one number a pixel", e))?;
     Scan::new(Measured::Lines(values), angles.to_vec(), Some(geometry.clone()))
 }
@@ -194,6 +275,51 @@ mod tests {
             let count = values.len() as f64;
             assert!((found - mean).abs() < 4.0 * (variance / count).sqrt(), "{found} for {mean}");
             assert!((spread / variance - 1.0).abs() < 4.0 * (2.0 / count).sqrt(), "{spread} for {variance}");
+        }
+    }
+
+    #[test]
+    fn a_moving_phantom_is_where_its_motion_has_it() {
+        let device = Device::cpu().unwrap();
+        let ball = Phantom::new(vec![Solid::new(Form::Ellipsoid, [0.0; 3], [4.0; 3], 0.1)]).unwrap();
+        let orbit = Orbit::default().arc(0.0, std::f64::consts::PI, 8);
+        let detector = Detector { rows: 25, columns: 25, pitch_mm: [1.0; 2], radius_mm: None };
+        let geometry = ProjectionGeometry::orbit(detector, &orbit).unwrap();
+        let motion = Motion { by_mm: [0.0, 0.0, 6.0], cycles: 1.0 };
+        let scan = changing_lines(device.cpu_side(), &ball, &geometry, &orbit.angles, (Some(&motion), None))
+            .unwrap();
+        let Measured::Lines(lines) = scan.measured else { panic!("no lines") };
+        for view in 0..8 {
+            let height = 3.0 * (1.0 - (std::f64::consts::TAU * view as f64 / 8.0).cos());
+            let mut sums = [0.0; 2];
+            for ((row, _), value) in lines.index_axis(Axis(0), view).indexed_iter() {
+                sums[0] += f64::from(*value);
+                sums[1] += f64::from(*value) * (row as f64 - 12.0);
+            }
+            assert!((sums[1] / sums[0] - height).abs() < 0.1, "{view}: {} for {height}", sums[1] / sums[0]);
+        }
+    }
+
+    #[test]
+    fn a_spectrum_hardens_behind_bone() {
+        let device = Device::cpu().unwrap();
+        let head =
+            Phantom::shepp_logan(2, 200.0, rayspin_imaging::phantom::Contrast::Standard, 0.02).unwrap();
+        let orbit = Orbit::default().arc(0.0, std::f64::consts::PI, 4);
+        let detector = Detector { rows: 1, columns: 50, pitch_mm: [4.0; 2], radius_mm: None };
+        let geometry = ProjectionGeometry::orbit(detector, &orbit).unwrap();
+        let tube = Spectrum::tube(100.0).unwrap();
+        let exact = head.project(device.cpu_side(), &geometry).unwrap();
+        let scan =
+            changing_lines(device.cpu_side(), &head, &geometry, &orbit.angles, (None, Some(&tube))).unwrap();
+        let Measured::Lines(lines) = scan.measured else { panic!("no lines") };
+        let [tissue, bone] = head.materials();
+        for (at, (seen, exact)) in lines.iter().zip(&exact).enumerate() {
+            let (t, b) =
+                (tissue.ray(&geometry, at / 50, 0, at % 50), bone.ray(&geometry, at / 50, 0, at % 50));
+            assert!((t + b - f64::from(*exact)).abs() < 1e-5, "{t} + {b} for {exact}");
+            assert!(b >= -1e-9 && t >= -1e-9);
+            assert!((f64::from(*seen) - tube.seen(t, b)).abs() < 1e-5);
         }
     }
 

@@ -1,0 +1,199 @@
+//! From a file to line integrals and their rays.
+
+use anyhow::{Context as _, Result};
+use ndarray::{Array3, Axis, Ix2, Ix3};
+use rayspin::core::{Orbit, ProjectionGeometry, Ranges};
+use rayspin::ct::geometry::from_rtk;
+use rayspin::ct::recon::even_angles;
+use rayspin::ct::scan::{Counts, Measured, Scan};
+use rayspin::device::Device;
+use rayspin::io::{self, Format, data_exchange};
+use rayspin_shell::BadInput;
+
+use super::{flat, pixel};
+use crate::args::ct::ReconCt;
+
+/// Line integrals and their rays.
+pub(super) struct Lines {
+    pub(super) values: Array3<f32>,
+    pub(super) geometry: ProjectionGeometry,
+    /// What was assumed, for people.
+    pub(super) notes: Vec<String>,
+    /// Bytes that reading and preparing took at most.
+    pub(super) bytes: u64,
+}
+
+/// What kind of file a scan is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// Data Exchange.
+    Exchange,
+    /// An array of line integrals.
+    Array,
+}
+
+/// Errors: a file of another kind.
+pub(super) fn kind(args: &ReconCt) -> Result<Kind> {
+    let format = io::detect(&args.scan)?;
+    if data_exchange::is_data_exchange(io::Input::of(&args.scan).file) {
+        return Ok(Kind::Exchange);
+    }
+    if format.reads_arrays() && !format.reads_scans() {
+        return Ok(Kind::Array);
+    }
+    let arrays = io::endings(|format: &Format| format.reads_arrays() && !format.reads_scans()).join(", ");
+    let message = format!(
+        "{}: expected a CT scan (Data Exchange HDF5 with exchange/data) or an array ({arrays}), found {format}",
+        args.scan.display()
+    );
+    Err(BadInput::new(message)
+        .hint("rayspin info FILE says what the file is; rayspin recon mri takes ISMRMRD")
+        .into())
+}
+
+/// Reads a scan, and says whether it states its rays. Rays are those of the file, or those that the options say.
+///
+/// Errors: a file that cannot be read; rays that neither the file nor the options state; views or rows that the scan lacks.
+pub(super) fn read(args: &ReconCt, kind: Kind, device: &Device) -> Result<(Lines, bool)> {
+    let mut notes = Vec::new();
+    let scan = match kind {
+        Kind::Exchange => data_exchange::read(io::Input::of(&args.scan).file)?,
+        Kind::Array => read_array(args)?,
+    };
+    let fail = || args.scan.display().to_string();
+    let scan = part(scan, args).with_context(fail)?;
+    let (shape, rays) = (scan.shape(), scan.geometry.is_some());
+    let mut geometry = match (&scan.geometry, &args.rtk) {
+        (_, Some(_)) => rtk(args, shape)?,
+        (Some(geometry), None) => geometry.clone(),
+        (None, None) => orbit(args, &scan, &mut notes)?,
+    };
+    if let Some(rows) = &args.row {
+        geometry = rows_of(&geometry, rows)?;
+    }
+    let count = shape.iter().product::<usize>() as u64;
+    let bytes = match &scan.measured {
+        // HDF5 reads a copy; means of flat and dark fields are in double precision.
+        Measured::Counts(Counts { flats, darks, .. }) => {
+            8 * count + 4 * (flats.len() + darks.len()) as u64 + 32 * (shape[1] * shape[2]) as u64
+        }
+        Measured::Lines(_) => 12 * count,
+    };
+    let values = scan.into_lines(device.cpu_side(), &mut notes).with_context(fail)?;
+    let values = match &args.row {
+        Some(rows) => values.select(Axis(1), &rows.below(shape[1]).collect::<Vec<_>>()),
+        None => values,
+    };
+    Ok((Lines { values, geometry, notes, bytes }, rays))
+}
+
+/// Line integrals `[view, row, column]` or `[view, column]`, with angles spread evenly.
+fn read_array(args: &ReconCt) -> Result<Scan> {
+    let array = io::read_array(&args.scan, "line integrals")?;
+    let shown = args.scan.display();
+    if let Some(value) = array.iter().find(|value| value.im != 0.0) {
+        let message = format!("{shown}: expected real line integrals, found the complex number {value}");
+        return Err(BadInput::new(message).into());
+    }
+    let real = array.mapv(|value| value.re);
+    let shape = real.shape().to_vec();
+    let lines = match shape.len() {
+        2 => real.into_dimensionality::<Ix2>().map(|plane| plane.insert_axis(Axis(1))),
+        _ => real.into_dimensionality::<Ix3>(),
+    };
+    let lines = lines.map_err(|_| {
+        BadInput::new(format!(
+            "{shown}: expected an array [view, row, column] or [view, column], found {shape:?}"
+        ))
+    })?;
+    let Some(arc) = args.arc.or(args.rtk.as_ref().map(|_| 360.0)) else {
+        return Err(BadInput::new(format!(
+            "{shown}: expected the angle over which views are spread, found none"
+        ))
+        .hint("--arc 180 of parallel rays, --arc 360 of most others; --rtk reads a geometry file")
+        .into());
+    };
+    let angles = even_angles(lines.dim().0, arc.to_radians());
+    Ok(Scan::new(Measured::Lines(lines), angles, None).with_context(|| shown.to_string())?)
+}
+
+/// The scan of the views that `--view` names.
+fn part(scan: Scan, args: &ReconCt) -> Result<Scan> {
+    let Some(wanted) = &args.view else { return Ok(scan) };
+    let views = scan.shape()[0];
+    wanted.expect_among("view", &Vec::from_iter(0..views))?;
+    let kept: Vec<usize> = wanted.below(views).collect();
+    let measured = match scan.measured {
+        Measured::Lines(lines) => Measured::Lines(lines.select(Axis(0), &kept)),
+        Measured::Counts(counts) => {
+            Measured::Counts(Counts { views: counts.views.select(Axis(0), &kept), ..counts })
+        }
+    };
+    let angles = kept.iter().map(|&view| scan.angles[view]).collect();
+    let geometry = scan.geometry.map(|geometry| geometry.select(kept.iter().copied())).transpose()?;
+    Ok(Scan::new(measured, angles, geometry)?)
+}
+
+/// The rays of neighbouring rows.
+fn rows_of(geometry: &ProjectionGeometry, wanted: &Ranges) -> Result<ProjectionGeometry> {
+    let mut detector = *geometry.detector();
+    wanted.expect_among("row", &Vec::from_iter(0..detector.rows))?;
+    let kept: Vec<usize> = wanted.below(detector.rows).collect();
+    if kept.windows(2).any(|pair| pair[1] != pair[0] + 1) {
+        return Err(BadInput::new(format!("--row: expected rows side by side, found {wanted}")).into());
+    }
+    let middle = kept[0] as f64 + 0.5 * (kept.len() - 1) as f64;
+    let shift = (middle - 0.5 * (detector.rows - 1) as f64) * detector.pitch_mm[1];
+    detector.rows = kept.len();
+    let moved = geometry.views().iter().map(|view| rayspin::core::View {
+        detector_mm: std::array::from_fn(|axis| view.detector_mm[axis] + shift * view.v[axis]),
+        ..*view
+    });
+    Ok(ProjectionGeometry::new(detector, moved.collect())?)
+}
+
+/// The rays of a geometry file of RTK.
+fn rtk(args: &ReconCt, [views, rows, columns]: [usize; 3]) -> Result<ProjectionGeometry> {
+    let path = args.rtk.as_deref().unwrap_or(std::path::Path::new(""));
+    let file = io::rtk::read(path)?;
+    let projections: Vec<_> = match &args.view {
+        Some(wanted) => wanted.below(file.projections.len()).map(|view| file.projections[view]).collect(),
+        None => file.projections,
+    };
+    if projections.len() != views {
+        let message = format!(
+            "{}: expected {views} projections, one a view, found {}",
+            path.display(),
+            projections.len()
+        );
+        return Err(BadInput::new(message).into());
+    }
+    let pitch = args.pixel.as_deref().map_or(Ok([1.0; 2]), pixel)?;
+    let detector = rayspin::core::Detector { radius_mm: file.radius_mm, ..flat(rows, columns, pitch) };
+    Ok(from_rtk(&projections, detector, [0.0; 2]).with_context(|| path.display().to_string())?)
+}
+
+/// The rays that the options say: an orbit with the scan's angles.
+fn orbit(args: &ReconCt, scan: &Scan, notes: &mut Vec<String>) -> Result<ProjectionGeometry> {
+    let [_, rows, columns] = scan.shape();
+    let pitch = args.pixel.as_deref().map_or(Ok([1.0; 2]), pixel)?;
+    let middle = 0.5 * (columns - 1) as f64;
+    let axis = args.axis.unwrap_or(middle);
+    if !(axis.is_finite() && axis >= 0.0 && axis <= (columns - 1) as f64) {
+        let message = format!("--axis: expected a column from 0 to {}, found {axis}", columns - 1);
+        return Err(BadInput::new(message).into());
+    }
+    let beam = if args.source_to_axis.is_some() { "a fan or cone beam" } else { "parallel rays" };
+    notes.push(format!(
+        "the file states no rays: {beam}, pixels of {} mm and the axis at column {axis} are taken",
+        pitch[0]
+    ));
+    let orbit = Orbit {
+        angles: scan.angles.clone(),
+        source_to_axis_mm: args.source_to_axis,
+        axis_to_detector_mm: args.axis_to_detector.unwrap_or(0.0),
+        offset_mm: [(middle - axis) * pitch[0], 0.0],
+        ..Orbit::default()
+    };
+    Ok(ProjectionGeometry::orbit(flat(rows, columns, pitch), &orbit)?)
+}

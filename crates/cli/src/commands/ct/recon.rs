@@ -1,0 +1,399 @@
+//! `rayspin recon ct`
+
+use std::path::PathBuf;
+
+use anyhow::{Context as _, Result};
+use ndarray::Array3;
+use rayspin::core::{C32, Image, Monitor, ProjectionGeometry};
+use rayspin::ct::methods::Facts;
+use rayspin::ct::recon::{GridOptions, ReconOptions, Reconstruction, budget, grid, reconstruct};
+use rayspin::device::{Backend, Device};
+use rayspin::io::{self, Format, SeriesWriter, Values};
+use rayspin::report::RunRecorder;
+use rayspin::run::{BatchSize, Certify, Job, Limits, Plan, plan_within};
+use rayspin_shell::effect::{Need, Row, refuse_idle};
+use rayspin_shell::{Context, say, stdout};
+
+use super::input::{self, Kind, Lines};
+use super::{matrix, place};
+use crate::args::ct::ReconCt;
+use crate::args::numbers;
+use crate::commands::files::{self, RunFiles};
+use crate::commands::metrics::Comparison;
+use crate::commands::{certify, plan};
+use crate::methods::{self, ct_methods};
+
+/// What is known of a run before its scan is read.
+struct Known<'a> {
+    args: &'a ReconCt,
+    kind: Kind,
+    /// Whether the file states its rays; none while it is not read.
+    rays: Option<bool>,
+}
+
+/// What an option may need.
+enum Needs {
+    /// A file that does not state its rays.
+    NoRays,
+    /// A file without angles.
+    Array,
+}
+
+const ALWAYS: &[Needs] = &[];
+const NO_RAYS: &[Needs] = &[Needs::NoRays];
+
+/// The options of `rayspin recon ct` besides the parameters of methods, whose tables say who has them.
+const TABLE: &[Row<Needs>] = &[
+    ("scan", ALWAYS),
+    ("outputs", ALWAYS),
+    ("dry_run", ALWAYS),
+    ("memory", ALWAYS),
+    ("certify", ALWAYS),
+    ("certify_seed", ALWAYS),
+    ("matrix", ALWAYS),
+    ("voxel", ALWAYS),
+    ("centre", ALWAYS),
+    ("view", ALWAYS),
+    ("row", ALWAYS),
+    ("arc", &[Needs::Array]),
+    ("axis", NO_RAYS),
+    ("pixel", NO_RAYS),
+    ("source_to_axis", NO_RAYS),
+    ("axis_to_detector", ALWAYS),
+    ("rtk", ALWAYS),
+    ("reference", ALWAYS),
+    ("fit", ALWAYS),
+    ("record", ALWAYS),
+    ("no_record", ALWAYS),
+];
+
+impl Need for Needs {
+    type Run<'a> = Known<'a>;
+
+    fn met(&self, run: &Known<'_>) -> Option<bool> {
+        match self {
+            Self::NoRays => run.rays.map(|rays| !rays || run.args.rtk.is_some()),
+            Self::Array => Some(run.kind == Kind::Array),
+        }
+    }
+
+    fn expected(&self) -> String {
+        match self {
+            Self::NoRays => "a scan that does not state its rays".into(),
+            Self::Array => "line integrals as an array".into(),
+        }
+    }
+
+    fn found(&self, _: &Known<'_>) -> String {
+        match self {
+            Self::NoRays => "one that does".into(),
+            Self::Array => "a scan that states its angles".into(),
+        }
+    }
+}
+
+/// A reconstruction under way.
+struct Session<'a> {
+    context: &'a Context,
+    args: &'a ReconCt,
+    monitor: Monitor<'a>,
+    recorder: RunRecorder,
+    device: Device,
+}
+
+/// Reconstructs a scan, writes the volume and the run record.
+pub(crate) fn run(context: &Context, args: &ReconCt) -> Result<()> {
+    let files = files_of(args)?;
+    let monitor = Monitor::new(&context.console, Some(&rayspin_shell::interrupt::STOP));
+    let (recorder, device) = (files::recorder(context), context.device.clone());
+    let mut session = Session { context, args, monitor, recorder, device };
+    let process = plan::process_bytes();
+    let lines = session.read()?;
+    let mut options = session.options(&lines.geometry)?;
+    let Some((plan, limits)) = session.plan(&lines, &mut options, process)? else { return Ok(()) };
+    plan::expect_memory(&plan)?;
+    session.planned(&plan, &limits, &options)?;
+    let reference = args.reference.as_deref().map(io::read_image).transpose()?;
+    files.hash_inputs(&mut session.recorder)?;
+
+    session.recorder.stage("reconstruct");
+    let Lines { values, geometry, .. } = lines;
+    let made = reconstruct(&session.device, values, &geometry, &options, &session.monitor);
+    let made = made.with_context(|| args.scan.display().to_string())?;
+    session.reconstructed(&made, &options)?;
+    let missed = made.certificates.iter().find(|one| !one.met()).cloned();
+    let image = session.write(made.volume, &options)?;
+    let compared = match &reference {
+        Some(reference) => session.compare(&image, &reference.image),
+        None => Ok(()),
+    };
+    session.finish(&files, &image)?;
+    match missed {
+        Some(missed) => Err(certify::missed(&missed, missed.transform.clone()).into()),
+        None => compared,
+    }
+}
+
+/// Errors: an output that cannot be written, or that is an input as well.
+fn files_of(args: &ReconCt) -> Result<RunFiles> {
+    let given = [&args.reference, &args.rtk];
+    let inputs: Vec<PathBuf> =
+        std::iter::once(&args.scan).chain(given.into_iter().flatten()).cloned().collect();
+    let record = (!args.no_record && !args.dry_run).then_some(args.record.as_ref());
+    RunFiles::check(inputs, &args.outputs, None, record)
+}
+
+impl Session<'_> {
+    fn say(&mut self, note: &str) {
+        self.monitor.note(note);
+        self.recorder.note(note);
+    }
+
+    /// Errors: an option that does nothing, a scan that cannot be read.
+    fn read(&mut self) -> Result<Lines> {
+        let args = self.args;
+        self.recorder.stage("read");
+        let kind = input::kind(args)?;
+        let mut known = Known { args, kind, rays: (kind == Kind::Array).then_some(false) };
+        refuse_idle(TABLE, &self.context.given, &known)?;
+        if let Some(method) = args.method.method() {
+            args.method.refuse_idle(&self.context.given, method)?;
+        }
+        let (lines, rays) = self.monitor.stage("read", 0, || input::read(args, kind, &self.device))?;
+        known.rays = Some(rays);
+        refuse_idle(TABLE, &self.context.given, &known)?;
+        lines.notes.iter().for_each(|note| self.say(note));
+        Ok(lines)
+    }
+
+    /// The method that the user named, or one that suits the rays, and the voxels.
+    fn options(&mut self, geometry: &ProjectionGeometry) -> Result<ReconOptions> {
+        let args = self.args;
+        let facts = Facts::of(geometry);
+        let method = match args.method.method() {
+            Some(method) => method,
+            None => {
+                let (method, reason) = ct_methods().suited(&facts).context("no method suits the scan")?;
+                self.say(&format!("method {}: {reason} (--method chooses another)", method.about().name));
+                method
+            }
+        };
+        args.method.refuse_idle(&self.context.given, method)?;
+        let voxel_mm = args.voxel.as_deref().map(|text| -> Result<[f64; 3]> {
+            let sizes = numbers::<f64>("--voxel", text, &[1, 3])?;
+            Ok(std::array::from_fn(|axis| sizes.get(axis).copied().unwrap_or(sizes[0])))
+        });
+        let wanted = GridOptions {
+            matrix: args.matrix.as_deref().map(matrix).transpose()?,
+            voxel_mm: voxel_mm.transpose()?,
+            centre_mm: args.centre.as_deref().map_or(Ok([0.0; 3]), |text| place("--centre", text))?,
+        };
+        let certify = args.certify.map(|outputs| Certify { outputs, seed: args.certify_seed.unwrap_or(1) });
+        certify.iter().try_for_each(Certify::validate)?;
+        Ok(ReconOptions {
+            method: args.method.of(method)?,
+            grid: grid(geometry, &wanted)?,
+            certify,
+            batch_sizes: Default::default(),
+            finish_on_cpu: self.context.finish_on_cpu,
+        })
+    }
+
+    /// Decides where the run computes and how it is cut; with `--dry-run` it prints the plan and ends.
+    ///
+    /// Errors: limits that nothing fits, rays that the method does not take.
+    fn plan(
+        &mut self,
+        lines: &Lines,
+        options: &mut ReconOptions,
+        process: u64,
+    ) -> Result<Option<(Plan, Limits)>> {
+        let args = self.args;
+        let mut job = PlanJob { args, lines, process, options, device: self.device.clone() };
+        let fail = || args.scan.display().to_string();
+        if self.context.undecided {
+            let whole = job.plan().with_context(fail)?;
+            match plan::quicker_than_a_gpu_starts(&whole, &job.device) {
+                Some(why) if rayspin::device::cuda::driver_installed() => {
+                    self.monitor.note(&format!("computing on the CPU: {why}"));
+                }
+                Some(_) => {}
+                None => {
+                    let before = plan::process_bytes();
+                    job.device = rayspin_shell::first_gpu(job.device.clone(), self.context.quiet);
+                    job.process += plan::process_bytes().saturating_sub(before);
+                }
+            }
+        }
+        let mut limits = plan::limits(args.memory, &job.device, self.context.gpu_memory)?;
+        let mut fitted = plan_within(&mut job, &limits).with_context(fail)?;
+        if let Err(short) = &fitted
+            && self.context.finish_on_cpu
+            && let Some(why) = plan::short_of_gpu(short, &limits)
+        {
+            self.monitor.note(&format!("computing on the CPU: {why}"));
+            self.recorder.note(format!("computing on the CPU: {why}"));
+            job.device = job.device.host();
+            job.options.batch_sizes = Default::default();
+            limits = plan::limits(args.memory, &job.device, None)?;
+            fitted = plan_within(&mut job, &limits).with_context(fail)?;
+        }
+        self.device = job.device.clone();
+        self.recorder.device(self.device.describe());
+        let plan = match fitted {
+            Ok(plan) => plan,
+            Err(short) => return Err(plan::refusal(&short, &limits, &args.scan)),
+        };
+        if args.dry_run {
+            let [nz, ny, nx] = options.grid.shape_zyx();
+            let sizes = options.batch_sizes;
+            let mut title = format!("{nx} x {ny} x {nz} voxels");
+            title.extend(sizes.slices.map(|count| format!(", {count} slices at a time")));
+            title.extend(sizes.views.map(|count| format!(", {count} views at a time")));
+            files::print(&plan::table(&args.scan, &plan, &title))?;
+            return Ok(None);
+        }
+        Ok(Some((plan, limits)))
+    }
+
+    /// Records the plan.
+    fn planned(&mut self, plan: &Plan, limits: &Limits, options: &ReconOptions) -> Result<()> {
+        let recorder = &mut self.recorder;
+        recorder.parameter("memory limit", serde_json::json!(self.args.memory));
+        recorder.parameter("memory stated", plan.peak());
+        recorder.parameter("GPU memory limit", serde_json::json!(limits.gpu));
+        recorder.parameter("GPU memory stated", plan.budget.gpu_peak());
+        recorder.parameter("slices at a time", serde_json::json!(options.batch_sizes.slices));
+        recorder.parameter("views at a time", serde_json::json!(options.batch_sizes.views));
+        recorder.parameter("budget", serde_json::to_value(&plan.budget)?);
+        Ok(())
+    }
+
+    /// Tells and records how the reconstruction went.
+    fn reconstructed(&mut self, made: &Reconstruction, options: &ReconOptions) -> Result<()> {
+        files::record_stages(&mut self.recorder, &self.monitor);
+        made.notes.iter().for_each(|note| self.say(note));
+        let recorder = &mut self.recorder;
+        methods::record(recorder, &*options.method, |_| None);
+        recorder.parameter("voxels", serde_json::to_value(options.grid)?);
+        let text = |ranges: &Option<rayspin::core::Ranges>| ranges.as_ref().map(ToString::to_string);
+        recorder.parameter("view", serde_json::json!(text(&self.args.view)));
+        recorder.parameter("row", serde_json::json!(text(&self.args.row)));
+        recorder.parameter("axis", serde_json::json!(self.args.axis));
+        recorder.parameter("iterations done", serde_json::to_value(&made.solve)?);
+        recorder.parameter("certify", serde_json::json!(options.certify));
+        recorder.parameter("certificates", serde_json::json!(made.certificates));
+        if !made.certificates.is_empty() && !self.context.quiet {
+            files::print(&certify::certificates(&made.certificates, |one| one.transform.clone()))?;
+        }
+        Ok(())
+    }
+
+    /// Writes the volume; returns it as an image.
+    fn write(&mut self, volume: Array3<f32>, options: &ReconOptions) -> Result<Image> {
+        self.recorder.stage("write");
+        let values = volume.mapv(|value| C32::new(value, 0.0)).into_dyn();
+        drop(volume);
+        let image = Image::new(values, options.grid.geometry())?;
+        for output in &self.args.outputs {
+            // Noise around 0 has both signs, which magnitudes would lose; a picture shows what attenuates.
+            let picture = Format::of_name(output).is_some_and(Format::is_picture);
+            let values = (!picture).then_some(Values::Real);
+            for note in files::write_image(output, &image, Default::default(), values)? {
+                self.say(&format!("{}: {note}", stdout::name(output)));
+            }
+        }
+        Ok(image)
+    }
+
+    fn compare(&mut self, image: &Image, reference: &Image) -> Result<()> {
+        self.recorder.stage("metrics");
+        let (first, beside) = (self.args.outputs.first(), self.args.reference.as_ref());
+        let names = [first, beside].map(|path| path.map_or_else(String::new, |path| stdout::name(path)));
+        let comparison = Comparison { image, reference, names, fit: self.args.fit };
+        comparison.run(self.context, &mut self.recorder, &self.monitor)
+    }
+
+    /// Completes and writes the record, and says what was made.
+    fn finish(mut self, paths: &RunFiles, image: &Image) -> Result<()> {
+        for file in self.args.outputs.iter().flat_map(files::parts) {
+            files::record_output(&mut self.recorder, &file)?;
+        }
+        if let Backend::Cuda(cuda) = self.device.backend() {
+            self.recorder.parameter("GPU memory peak", cuda.memory_used().1);
+        }
+        let finished = self.recorder.finish(rayspin::device::cpu::peak_memory());
+        let mut listed = self.args.outputs.clone();
+        if let Some(path) = &paths.record {
+            files::write_record(path, &finished)?;
+            listed.push(path.clone());
+        }
+        if !self.context.quiet {
+            let [nz, ny, nx] = image.shape_zyx();
+            let names: Vec<_> = listed.iter().map(|path| stdout::name(path)).collect();
+            say!("{nx} x {ny} x {nz} voxels, {:.2} s: {}", finished.total_seconds, names.join(", "));
+        }
+        Ok(())
+    }
+}
+
+/// A run whose batch sizes are to be found.
+struct PlanJob<'a> {
+    args: &'a ReconCt,
+    lines: &'a Lines,
+    process: u64,
+    options: &'a mut ReconOptions,
+    device: Device,
+}
+
+impl Job for PlanJob<'_> {
+    fn batch_sizes(&self) -> rayspin::core::Result<Vec<BatchSize>> {
+        match self.device.backend() {
+            Backend::Cpu(_) => Ok(Vec::new()),
+            Backend::Cuda(_) => {
+                Ok(self.options.batch_sizes.list(self.lines.geometry.shape(), self.options.grid.shape_zyx()))
+            }
+        }
+    }
+
+    fn set(&mut self, name: &str, to: usize) {
+        self.options.batch_sizes.set(name, to);
+    }
+
+    fn plan(&self) -> rayspin::core::Result<Plan> {
+        let mut all = rayspin::run::Budget { frames: 1, ..Default::default() };
+        all.push("read", self.lines.bytes);
+        let own = budget(&self.device, &self.lines.geometry, self.options)?;
+        let volume = own.result;
+        all.stages.extend(own.stages);
+        all.result = volume;
+        // The volume once more as complex numbers, and what the writer of a format takes.
+        let writing = self.args.outputs.iter().map(|path| SeriesWriter::memory(path, 1, 2 * volume));
+        all.push("write", 3 * volume + writing.max().unwrap_or(0));
+        if self.args.reference.is_some() {
+            // Both images in double precision, beside the reference.
+            all.push("metrics", 2 * volume + 2 * volume + 4 * volume);
+            for stage in &mut all.stages {
+                if stage.name != "metrics" && stage.name != "read" {
+                    stage.bytes += 2 * volume;
+                }
+            }
+        }
+        Ok(plan::plan_of(all, self.process, &self.device))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ALWAYS;
+    use crate::args::tests::expect_complete;
+    use crate::methods::ct_methods;
+
+    #[test]
+    fn every_option_has_a_row() {
+        let params = ct_methods().params();
+        let of_methods = params.iter().map(|(param, _)| (param.name, ALWAYS)).chain([("method", ALWAYS)]);
+        let rows: Vec<_> = super::TABLE.iter().copied().chain(of_methods).collect();
+        expect_complete(&["recon", "ct"], &rows);
+    }
+}

@@ -1,0 +1,283 @@
+//! `rayspin simulate ct`
+
+use anyhow::Result;
+use ndarray::Array3;
+use rayspin::core::{C32, Detector, Error, Image, Monitor, Orbit, ProjectionGeometry, VolumeGrid};
+use rayspin::ct::phantom::Phantom;
+use rayspin::ct::simulate::{DetectorOptions, Motion, Spectrum, changing_lines, counted};
+use rayspin::imaging::phantom::Contrast;
+use rayspin::io::{Format, Values, data_exchange};
+use rayspin_shell::effect::{Need, Row, refuse_idle};
+use rayspin_shell::{BadInput, Context, say, stdout};
+
+use super::{flat, matrix, pixel, place};
+use crate::args::ct::{GeometryArg, PhantomArg, SimulateCt};
+use crate::args::numbers;
+use crate::args::simulate::ContrastArg;
+use crate::commands::files;
+
+/// What an option may need.
+enum Needs {
+    /// Rays from a point.
+    Source,
+    Helix,
+    /// A detector of several rows.
+    Rows,
+    SheppLogan,
+    /// A detector that counts.
+    Counts,
+}
+
+const ALWAYS: &[Needs] = &[];
+const COUNTS: &[Needs] = &[Needs::Counts];
+
+/// The options of `rayspin simulate ct`.
+const TABLE: &[Row<Needs>] = &[
+    ("output", ALWAYS),
+    ("truth", ALWAYS),
+    ("geometry", ALWAYS),
+    ("views", ALWAYS),
+    ("arc", ALWAYS),
+    ("detector", ALWAYS),
+    ("pixel", ALWAYS),
+    ("source_to_axis", &[Needs::Source]),
+    ("axis_to_detector", &[Needs::Source]),
+    ("curved", &[Needs::Source]),
+    ("offset", ALWAYS),
+    ("tilt", &[Needs::Rows]),
+    ("advance", &[Needs::Helix]),
+    ("phantom", ALWAYS),
+    ("contrast", &[Needs::SheppLogan]),
+    ("attenuation", ALWAYS),
+    ("matrix", ALWAYS),
+    ("fov", ALWAYS),
+    ("motion", ALWAYS),
+    ("cycles", ALWAYS),
+    ("kilovolts", ALWAYS),
+    ("lines", ALWAYS),
+    ("photons", COUNTS),
+    ("electronic", COUNTS),
+    ("dark", COUNTS),
+    ("gain", COUNTS),
+    ("drift", COUNTS),
+    ("frames", COUNTS),
+    ("seed", COUNTS),
+    ("record", ALWAYS),
+    ("no_record", ALWAYS),
+];
+
+impl Need for Needs {
+    type Run<'a> = &'a SimulateCt;
+
+    fn met(&self, run: &&SimulateCt) -> Option<bool> {
+        Some(match self {
+            Self::Source => run.geometry != GeometryArg::Parallel,
+            Self::Helix => run.geometry == GeometryArg::Helix,
+            Self::Rows => matches!(run.geometry, GeometryArg::Cone | GeometryArg::Helix),
+            Self::SheppLogan => run.phantom == PhantomArg::SheppLogan,
+            Self::Counts => !run.lines,
+        })
+    }
+
+    fn expected(&self) -> String {
+        match self {
+            Self::Source => "--geometry fan, cone or helix",
+            Self::Helix => "--geometry helix",
+            Self::Rows => "--geometry cone or helix",
+            Self::SheppLogan => "--phantom shepp-logan",
+            Self::Counts => "a detector that counts",
+        }
+        .into()
+    }
+
+    fn found(&self, run: &&SimulateCt) -> String {
+        match self {
+            Self::Source | Self::Helix | Self::Rows => {
+                format!("--geometry {:?}", run.geometry).to_lowercase()
+            }
+            Self::SheppLogan => format!("--phantom {:?}", run.phantom).to_lowercase(),
+            Self::Counts => "--lines".into(),
+        }
+    }
+}
+
+/// What is scanned, and how.
+struct Setup {
+    phantom: Phantom,
+    grid: VolumeGrid,
+    angles: Vec<f64>,
+    geometry: ProjectionGeometry,
+    motion: Option<Motion>,
+    spectrum: Option<Spectrum>,
+    detector: Option<DetectorOptions>,
+}
+
+/// Simulates a scan and writes it, its truth and the run record.
+pub(crate) fn run(context: &Context, args: &SimulateCt) -> Result<()> {
+    files::check_output(&args.output, Format::writes_scans)?;
+    if let Some(truth) = &args.truth {
+        files::check_output(truth, Format::writes_images)?;
+    }
+    if let Some(record) = &args.record {
+        files::check_writable(record)?;
+    }
+    let unnamed = stdout::stands_for(&args.output);
+    let record = args
+        .record
+        .clone()
+        .or_else(|| (!unnamed && !args.no_record).then(|| args.output.with_extension("json")));
+    files::check_distinct(
+        std::iter::empty(),
+        std::iter::once(&args.output).chain(&args.truth).chain(&record),
+    )?;
+    refuse_idle(TABLE, &context.given, &args)?;
+    let setup = setup(args)?;
+    let mut recorder = files::recorder(context);
+    let monitor = Monitor::new(&context.console, Some(&rayspin_shell::interrupt::STOP));
+    let cpu = context.device.cpu_side();
+
+    recorder.stage("simulate");
+    let changes = (setup.motion.as_ref(), setup.spectrum.as_ref());
+    let scan = monitor.stage("line integrals", 0, || {
+        changing_lines(cpu, &setup.phantom, &setup.geometry, &setup.angles, changes)
+    })?;
+    let scan = match &setup.detector {
+        Some(detector) => monitor.stage("detector", 0, || counted(cpu, scan, detector))?,
+        None => scan,
+    };
+    monitor.check()?;
+    recorder.stage("write");
+    monitor.stage("write", 0, || data_exchange::write(&args.output, &scan))?;
+    drop(scan);
+    let mut written = vec![args.output.clone()];
+    if let Some(truth) = &args.truth {
+        let volume = monitor.stage("truth", 0, || setup.phantom.volume(cpu, &setup.grid))?;
+        let volume = Array3::from_shape_vec(setup.grid.shape_zyx(), volume)
+            .map_err(|e| Error::value("truth", "one number a voxel", e))?;
+        let values = volume.mapv(|value| C32::new(value, 0.0)).into_dyn();
+        let image = Image::new(values, setup.grid.geometry())?;
+        let picture = Format::of_name(truth).is_some_and(Format::is_picture);
+        for note in files::write_image(truth, &image, Default::default(), (!picture).then_some(Values::Real))?
+        {
+            monitor.note(&format!("{}: {note}", stdout::name(truth)));
+        }
+        written.extend(files::parts(truth));
+    }
+    files::record_stages(&mut recorder, &monitor);
+    for file in &written {
+        files::record_output(&mut recorder, file)?;
+    }
+    let [views, rows, columns] = setup.geometry.shape();
+    recorder.parameter("views", views);
+    recorder.parameter("detector", serde_json::to_value(setup.geometry.detector())?);
+    recorder.parameter("angles", serde_json::to_value(&setup.angles)?);
+    recorder.parameter("phantom", format!("{:?}", args.phantom).to_lowercase());
+    recorder.parameter("attenuation", args.attenuation);
+    recorder.parameter("voxels", serde_json::to_value(setup.grid)?);
+    recorder.parameter("motion", serde_json::to_value(setup.motion)?);
+    recorder.parameter("spectrum", serde_json::to_value(&setup.spectrum)?);
+    recorder.parameter("photons", serde_json::to_value(setup.detector)?);
+    let finished = recorder.finish(rayspin::device::cpu::peak_memory());
+    if let Some(path) = record {
+        files::write_record(&path, &finished)?;
+        written.push(path);
+    }
+    if !context.quiet {
+        let names: Vec<_> = written.iter().map(|path| stdout::name(path)).collect();
+        let seconds = finished.total_seconds;
+        say!("{views} views of {rows} x {columns} pixels, {seconds:.2} s: {}", names.join(", "));
+    }
+    Ok(())
+}
+
+fn setup(args: &SimulateCt) -> Result<Setup> {
+    use GeometryArg as G;
+    let planar = matches!(args.geometry, G::Parallel | G::Fan);
+    let shape = match &args.matrix {
+        Some(text) => matrix(text)?,
+        None if planar => [256, 256, 1],
+        None => [128; 3],
+    };
+    if planar && shape[2] != 1 && args.geometry == G::Fan {
+        let message = format!("--matrix: expected one slice for a fan beam, found {}", shape[2]);
+        return Err(BadInput::new(message).hint("--geometry cone scans volumes").into());
+    }
+    if !(args.fov.is_finite() && args.fov > 0.0) {
+        return Err(
+            BadInput::new(format!("--fov: expected a positive length in mm, found {}", args.fov)).into()
+        );
+    }
+    let voxel = args.fov / shape[0].max(1) as f64;
+    let grid = VolumeGrid::new([shape[2], shape[1], shape[0]], [voxel; 3], [0.0; 3])?;
+    let source = (args.geometry != G::Parallel).then_some(args.source_to_axis);
+    let magnification = source.map_or(1.0, |radius| (radius + args.axis_to_detector) / radius);
+    let [columns, rows] = match &args.detector {
+        Some(text) => {
+            let sizes = numbers::<usize>("--detector", text, &[1, 2])?;
+            [sizes[0], sizes.get(1).copied().unwrap_or(if planar { 1 } else { sizes[0] })]
+        }
+        None => [shape[0], shape[2]],
+    };
+    if args.geometry == G::Fan && rows != 1 {
+        let message = format!("--detector: expected one row for a fan beam, found {rows}");
+        return Err(BadInput::new(message).hint("--geometry cone has several rows").into());
+    }
+    let pitch = args.pixel.as_deref().map_or(Ok([voxel * magnification; 2]), pixel)?;
+    let radius_mm = args.curved.then_some(args.source_to_axis + args.axis_to_detector);
+    let detector = Detector { radius_mm, ..flat(rows, columns, pitch) };
+    let arc = args.arc.unwrap_or(if args.geometry == G::Parallel { 180.0 } else { 360.0 });
+    if !(arc.is_finite() && arc.abs() <= 360_000.0) {
+        return Err(BadInput::new(format!("--arc: expected degrees, at most 1000 turns, found {arc}")).into());
+    }
+    let orbit = Orbit {
+        source_to_axis_mm: source,
+        axis_to_detector_mm: args.axis_to_detector,
+        offset_mm: [args.offset, 0.0],
+        tilt: args.tilt.to_radians(),
+        advance_mm: if args.geometry == G::Helix { args.advance } else { 0.0 },
+        ..Orbit::default()
+    };
+    let orbit = orbit.arc(0.0, arc.to_radians(), args.views);
+    let motion = args.motion.as_deref().map(|text| -> Result<Motion> {
+        Ok(Motion { by_mm: place("--motion", text)?, cycles: args.cycles })
+    });
+    Ok(Setup {
+        phantom: phantom(args, if planar && shape[2] == 1 { 2 } else { 3 })?,
+        grid,
+        geometry: ProjectionGeometry::orbit(detector, &orbit)?,
+        angles: orbit.angles,
+        motion: motion.transpose()?,
+        spectrum: args.kilovolts.map(Spectrum::tube).transpose()?,
+        detector: (!args.lines).then_some(DetectorOptions {
+            photons: args.photons,
+            electronic: args.electronic,
+            dark: args.dark,
+            gain: args.gain,
+            drift: args.drift,
+            frames: args.frames,
+            seed: args.seed,
+        }),
+    })
+}
+
+fn phantom(args: &SimulateCt, dims: usize) -> Result<Phantom> {
+    let contrast = match args.contrast {
+        ContrastArg::Standard => Contrast::Standard,
+        ContrastArg::Modified => Contrast::Modified,
+    };
+    Ok(match args.phantom {
+        PhantomArg::SheppLogan => Phantom::shepp_logan(dims, args.fov, contrast, args.attenuation)?,
+        PhantomArg::Forbild => Phantom::forbild_head(args.attenuation)?,
+        PhantomArg::Defrise => Phantom::defrise(args.fov, args.attenuation)?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::args::tests::expect_complete;
+
+    #[test]
+    fn every_option_has_a_row() {
+        expect_complete(&["simulate", "ct"], super::TABLE);
+    }
+}
