@@ -86,11 +86,36 @@ const REMEDIES: &[(&[&str], &str)] = &[
     (&["samples of a random readout"], "--samples sets them"),
     (&["signal-to-noise ratio"], "--snr sets it"),
     (&["window of the truth", "stride of the truth"], "--window and --stride set them"),
+    (
+        &["view", "views", "row", "angles"],
+        "--view and --row choose from what rayspin info FILE counts; --views sets how many are simulated",
+    ),
+    (&["rays for fbp", "rays for fdk"], "without --method the rays decide"),
+    (&["cutoff of the filter"], "--cutoff sets it"),
+    (&["relaxation", "subsets"], "--relaxation and --subsets set them"),
+    (
+        &["voxel size", "voxel spacing", "centre of the volume"],
+        "--voxel sets the size, --centre the middle of the volume",
+    ),
+    (&["volume", "slab"], "--matrix X,Y[,Z] sets the number of voxels"),
+    (&["distance between pixels"], "--pixel U[,V] sets it"),
+    (&["detector", "radius of the detector"], "--detector COLUMNS,ROWS sets its pixels"),
+    (&["photons"], "--photons sets them; --lines leaves the detector's noise out"),
+    (&["electronic noise", "dark signal"], "--electronic and --dark set them"),
+    (&["differences of gain", "drift of gains"], "--gain and --drift set them"),
+    (&["flat fields"], "--frames sets how many are simulated"),
+    (&["tube voltage"], "--kilovolts sets it"),
+    (&["rays along a pixel"], "--rays sets them"),
+    (&["motion"], "--motion X,Y,Z and --cycles set it"),
+    (&["width of the phantom"], "--fov sets it"),
 ];
 
 /// Parts of longer names.
 const PARTS: &[(&str, &str)] = &[
     ("acquisition", HOLDS),
+    ("of filtered back-projection", "--method cgls, sirt, os-sart, mlem and tv take any rays"),
+    ("source", "--source-to-axis and --axis-to-detector are positive lengths in mm"),
+    ("orbit", "--source-to-axis and --axis-to-detector are positive lengths in mm"),
     ("times of the samples", "only ISMRMRD scans state when samples were taken; leave --field-map out"),
     ("maps", "maps are [coil, z, y, x] on the scan's own matrix"),
 ];

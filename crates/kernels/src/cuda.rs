@@ -7,6 +7,20 @@ use rayspin_tune::{Build, distinct};
 /// Pairs of coils and teams of lanes, for kernels that take one voxel's small matrix together.
 pub(crate) const TEAM: (&str, &str) = ("team.cuh", include_str!("team.cuh"));
 
+/// What kernels over real or complex numbers share.
+pub(crate) const SCALAR: (&str, &str) = ("scalar.cuh", include_str!("scalar.cuh"));
+
+/// The builds of a source over real and complex numbers in both precisions, without spills.
+pub(crate) fn scalars(source: &'static Source) -> Vec<Build> {
+    let build = |defines| Build { source, defines, spill_bytes: 0 };
+    vec![
+        build(crate::vector::defines::<num_complex::Complex32>()),
+        build(crate::vector::defines::<num_complex::Complex64>()),
+        build(crate::vector::defines::<f32>()),
+        build(crate::vector::defines::<f64>()),
+    ]
+}
+
 /// The macro that sets a program's `real` and `cplx` to the types of `R`.
 pub(crate) fn define<R: Real>() -> Define {
     ("DOUBLE", u32::from(size_of::<R>() == 8).to_string())

@@ -90,7 +90,7 @@ fn gram_matrices_are_made_of_rows_and_columns_within_the_values() {
 fn scalars_of_conjugate_gradients_serve_vectors_of_their_length_alone() {
     let device = Emulator::device().unwrap();
     let limits = CgLimits { size: 1.0, enough: 0.0, vanishing: 0.0, indefinite: 1.0 };
-    let mut scalars = CgScalars::<f32>::new(&device, 300, limits).unwrap();
+    let mut scalars = CgScalars::<C32>::new(&device, 300, limits).unwrap();
     scalars.set(1.0, 1.0, 1.0).unwrap();
     let vector = |len| zeros::<C32>(&device, len);
     scalars.step_length(&vector(300), &vector(300)).unwrap();

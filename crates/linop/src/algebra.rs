@@ -1,14 +1,14 @@
 use std::sync::Arc;
 
 use num_complex::Complex;
-use rayspin_core::{Error, Real, Result, expect_shape, voxels};
+use rayspin_core::{Error, Result, expect_shape, voxels};
 use rayspin_device::Array;
-use rayspin_kernels::vector;
+use rayspin_kernels::vector::{self, Scalar};
 
 use crate::{LinearOp, Scratch};
 
 /// An operator of any kind, shared.
-pub type Op<R> = Arc<dyn LinearOp<R>>;
+pub type Op<S> = Arc<dyn LinearOp<S>>;
 
 /// AB: first B, then A.
 ///
@@ -23,16 +23,16 @@ pub type Op<R> = Arc<dyn LinearOp<R>>;
 /// assert_eq!(op.forward(&random(&device, &[6, 5], 1)?)?.shape(), [2, 6, 5]);
 /// # Ok::<(), rayspin_core::Error>(())
 /// ```
-pub struct Compose<R: Real> {
+pub struct Compose<S: Scalar> {
     name: String,
-    outer: Op<R>,
-    inner: Op<R>,
-    scratch: Scratch<R>,
+    outer: Op<S>,
+    inner: Op<S>,
+    scratch: Scratch<S>,
 }
 
-impl<R: Real> Compose<R> {
+impl<S: Scalar> Compose<S> {
     /// A = `outer`, B = `inner`. Errors: the range of B is not the domain of A.
-    pub fn new(outer: Op<R>, inner: Op<R>) -> Result<Self> {
+    pub fn new(outer: Op<S>, inner: Op<S>) -> Result<Self> {
         let name = format!("{} ∘ {}", outer.name(), inner.name());
         expect_shape(
             &format!("{name}: range of {} as domain of {}", inner.name(), outer.name()),
@@ -43,7 +43,7 @@ impl<R: Real> Compose<R> {
     }
 }
 
-impl<R: Real> LinearOp<R> for Compose<R> {
+impl<S: Scalar> LinearOp<S> for Compose<S> {
     fn name(&self) -> &str {
         &self.name
     }
@@ -53,18 +53,18 @@ impl<R: Real> LinearOp<R> for Compose<R> {
     fn range(&self) -> &[usize] {
         self.outer.range()
     }
-    fn forward_into(&self, x: &Array<Complex<R>>, y: &mut Array<Complex<R>>) -> Result<()> {
+    fn forward_into(&self, x: &Array<S>, y: &mut Array<S>) -> Result<()> {
         let mut between = self.scratch.take(x.device(), self.inner.range())?;
         self.inner.forward_into(x, &mut between)?;
         self.outer.forward_into(&between, y)
     }
-    fn adjoint_into(&self, y: &Array<Complex<R>>, x: &mut Array<Complex<R>>) -> Result<()> {
+    fn adjoint_into(&self, y: &Array<S>, x: &mut Array<S>) -> Result<()> {
         let mut between = self.scratch.take(y.device(), self.inner.range())?;
         self.outer.adjoint_into(y, &mut between)?;
         self.inner.adjoint_into(&between, x)
     }
     /// Bᴴ(AᴴA)B, so that A's own normal operator is used.
-    fn normal_into(&self, x: &Array<Complex<R>>, y: &mut Array<Complex<R>>) -> Result<()> {
+    fn normal_into(&self, x: &Array<S>, y: &mut Array<S>) -> Result<()> {
         let mut before = self.scratch.take(x.device(), self.inner.range())?;
         let mut after = self.scratch.take(x.device(), self.inner.range())?;
         self.inner.forward_into(x, &mut before)?;
@@ -85,21 +85,21 @@ impl<R: Real> LinearOp<R> for Compose<R> {
 /// assert_eq!(twice[1], x.to_host()?[1] * 2.0);
 /// # Ok::<(), rayspin_core::Error>(())
 /// ```
-pub struct Scaled<R: Real> {
+pub struct Scaled<S: Scalar> {
     name: String,
     alpha: Complex<f64>,
-    op: Op<R>,
+    op: Op<S>,
 }
 
-impl<R: Real> Scaled<R> {
+impl<S: Scalar> Scaled<S> {
     /// α = `alpha`, A = `op`.
-    pub fn new(alpha: Complex<f64>, op: Op<R>) -> Self {
+    pub fn new(alpha: Complex<f64>, op: Op<S>) -> Self {
         let name = format!("({alpha}) {}", op.name());
         Self { name, alpha, op }
     }
 }
 
-impl<R: Real> LinearOp<R> for Scaled<R> {
+impl<S: Scalar> LinearOp<S> for Scaled<S> {
     fn name(&self) -> &str {
         &self.name
     }
@@ -109,17 +109,17 @@ impl<R: Real> LinearOp<R> for Scaled<R> {
     fn range(&self) -> &[usize] {
         self.op.range()
     }
-    fn forward_into(&self, x: &Array<Complex<R>>, y: &mut Array<Complex<R>>) -> Result<()> {
+    fn forward_into(&self, x: &Array<S>, y: &mut Array<S>) -> Result<()> {
         self.op.forward_into(x, y)?;
         vector::scale(self.alpha, y)?;
         Ok(())
     }
-    fn adjoint_into(&self, y: &Array<Complex<R>>, x: &mut Array<Complex<R>>) -> Result<()> {
+    fn adjoint_into(&self, y: &Array<S>, x: &mut Array<S>) -> Result<()> {
         self.op.adjoint_into(y, x)?;
         vector::scale(self.alpha.conj(), x)?;
         Ok(())
     }
-    fn normal_into(&self, x: &Array<Complex<R>>, y: &mut Array<Complex<R>>) -> Result<()> {
+    fn normal_into(&self, x: &Array<S>, y: &mut Array<S>) -> Result<()> {
         self.op.normal_into(x, y)?;
         vector::scale(self.alpha.norm_sqr().into(), y)?;
         Ok(())
@@ -138,15 +138,15 @@ impl<R: Real> LinearOp<R> for Scaled<R> {
 /// assert_eq!(sum.forward(&x)?.to_host()?[3], x.to_host()?[3] * 2.0);
 /// # Ok::<(), rayspin_core::Error>(())
 /// ```
-pub struct Sum<R: Real> {
+pub struct Sum<S: Scalar> {
     name: String,
-    terms: Vec<(Complex<f64>, Op<R>)>,
-    scratch: Scratch<R>,
+    terms: Vec<(Complex<f64>, Op<S>)>,
+    scratch: Scratch<S>,
 }
 
-impl<R: Real> Sum<R> {
+impl<S: Scalar> Sum<S> {
     /// From the terms (α_i, A_i). Errors: no terms, or shapes that differ.
-    pub fn new(terms: Vec<(Complex<f64>, Op<R>)>) -> Result<Self> {
+    pub fn new(terms: Vec<(Complex<f64>, Op<S>)>) -> Result<Self> {
         let names: Vec<_> = terms.iter().map(|(_, op)| op.name()).collect();
         let name = names.join(" + ");
         let Some((_, first)) = terms.first() else {
@@ -162,9 +162,9 @@ impl<R: Real> Sum<R> {
     /// out ← Σ factor(α_i) apply(A_i).
     fn gather(
         &self,
-        out: &mut Array<Complex<R>>,
+        out: &mut Array<S>,
         factor: impl Fn(Complex<f64>) -> Complex<f64>,
-        apply: impl Fn(&dyn LinearOp<R>, &mut Array<Complex<R>>) -> Result<()>,
+        apply: impl Fn(&dyn LinearOp<S>, &mut Array<S>) -> Result<()>,
     ) -> Result<()> {
         let Some(((alpha, first), rest)) = self.terms.split_first() else {
             return Ok(());
@@ -182,7 +182,7 @@ impl<R: Real> Sum<R> {
     }
 }
 
-impl<R: Real> LinearOp<R> for Sum<R> {
+impl<S: Scalar> LinearOp<S> for Sum<S> {
     fn name(&self) -> &str {
         &self.name
     }
@@ -192,15 +192,15 @@ impl<R: Real> LinearOp<R> for Sum<R> {
     fn range(&self) -> &[usize] {
         self.terms.first().map_or(&[], |(_, op)| op.range())
     }
-    fn forward_into(&self, x: &Array<Complex<R>>, y: &mut Array<Complex<R>>) -> Result<()> {
+    fn forward_into(&self, x: &Array<S>, y: &mut Array<S>) -> Result<()> {
         self.check_forward(x, y)?;
         self.gather(y, |a| a, |op, out| op.forward_into(x, out))
     }
-    fn adjoint_into(&self, y: &Array<Complex<R>>, x: &mut Array<Complex<R>>) -> Result<()> {
+    fn adjoint_into(&self, y: &Array<S>, x: &mut Array<S>) -> Result<()> {
         self.check_adjoint(y, x)?;
         self.gather(x, |a| a.conj(), |op, out| op.adjoint_into(y, out))
     }
-    fn scratch(&self) -> Option<&Scratch<R>> {
+    fn scratch(&self) -> Option<&Scratch<S>> {
         Some(&self.scratch)
     }
 }
@@ -219,16 +219,16 @@ impl<R: Real> LinearOp<R> for Sum<R> {
 /// assert_eq!(both.forward(&x)?.len(), 12);
 /// # Ok::<(), rayspin_core::Error>(())
 /// ```
-pub struct Stack<R: Real> {
+pub struct Stack<S: Scalar> {
     name: String,
-    ops: Vec<Op<R>>,
+    ops: Vec<Op<S>>,
     range: [usize; 1],
-    scratch: Scratch<R>,
+    scratch: Scratch<S>,
 }
 
-impl<R: Real> Stack<R> {
+impl<S: Scalar> Stack<S> {
     /// From operators, top to bottom. Errors: no operators, or domains that differ.
-    pub fn new(ops: Vec<Op<R>>) -> Result<Self> {
+    pub fn new(ops: Vec<Op<S>>) -> Result<Self> {
         let names: Vec<_> = ops.iter().map(|op| op.name()).collect();
         let name = format!("[{}]", names.join("; "));
         let Some(first) = ops.first() else {
@@ -247,8 +247,8 @@ impl<R: Real> Stack<R> {
     /// out ← Σ apply(A_i, i-th output's start).
     fn gather(
         &self,
-        out: &mut Array<Complex<R>>,
-        mut apply: impl FnMut(&Op<R>, usize, &mut Array<Complex<R>>) -> Result<()>,
+        out: &mut Array<S>,
+        mut apply: impl FnMut(&Op<S>, usize, &mut Array<S>) -> Result<()>,
     ) -> Result<()> {
         let mut at = 0;
         for (i, op) in self.ops.iter().enumerate() {
@@ -265,7 +265,7 @@ impl<R: Real> Stack<R> {
     }
 }
 
-impl<R: Real> LinearOp<R> for Stack<R> {
+impl<S: Scalar> LinearOp<S> for Stack<S> {
     fn name(&self) -> &str {
         &self.name
     }
@@ -275,7 +275,7 @@ impl<R: Real> LinearOp<R> for Stack<R> {
     fn range(&self) -> &[usize] {
         &self.range
     }
-    fn forward_into(&self, x: &Array<Complex<R>>, y: &mut Array<Complex<R>>) -> Result<()> {
+    fn forward_into(&self, x: &Array<S>, y: &mut Array<S>) -> Result<()> {
         self.check_forward(x, y)?;
         let mut at = 0;
         for op in &self.ops {
@@ -286,7 +286,7 @@ impl<R: Real> LinearOp<R> for Stack<R> {
         }
         Ok(())
     }
-    fn adjoint_into(&self, y: &Array<Complex<R>>, x: &mut Array<Complex<R>>) -> Result<()> {
+    fn adjoint_into(&self, y: &Array<S>, x: &mut Array<S>) -> Result<()> {
         self.check_adjoint(y, x)?;
         self.gather(x, |op, at, out| {
             let mut part = self.scratch.take(y.device(), op.range())?;
@@ -295,7 +295,7 @@ impl<R: Real> LinearOp<R> for Stack<R> {
             op.adjoint_into(&part, out)
         })
     }
-    fn normal_into(&self, x: &Array<Complex<R>>, y: &mut Array<Complex<R>>) -> Result<()> {
+    fn normal_into(&self, x: &Array<S>, y: &mut Array<S>) -> Result<()> {
         self.check_normal(x, y)?;
         self.gather(y, |op, _, out| op.normal_into(x, out))
     }
@@ -312,20 +312,20 @@ impl<R: Real> LinearOp<R> for Stack<R> {
 /// assert_eq!(divergence.forward(&random(&device, &[2, 6, 5], 1)?)?.shape(), [6, 5]);
 /// # Ok::<(), rayspin_core::Error>(())
 /// ```
-pub struct Adjoint<R: Real> {
+pub struct Adjoint<S: Scalar> {
     name: String,
-    op: Op<R>,
+    op: Op<S>,
 }
 
-impl<R: Real> Adjoint<R> {
+impl<S: Scalar> Adjoint<S> {
     /// A = `op`.
-    pub fn new(op: Op<R>) -> Self {
+    pub fn new(op: Op<S>) -> Self {
         let name = format!("({})ᴴ", op.name());
         Self { name, op }
     }
 }
 
-impl<R: Real> LinearOp<R> for Adjoint<R> {
+impl<S: Scalar> LinearOp<S> for Adjoint<S> {
     fn name(&self) -> &str {
         &self.name
     }
@@ -335,10 +335,10 @@ impl<R: Real> LinearOp<R> for Adjoint<R> {
     fn range(&self) -> &[usize] {
         self.op.domain()
     }
-    fn forward_into(&self, x: &Array<Complex<R>>, y: &mut Array<Complex<R>>) -> Result<()> {
+    fn forward_into(&self, x: &Array<S>, y: &mut Array<S>) -> Result<()> {
         self.op.adjoint_into(x, y)
     }
-    fn adjoint_into(&self, y: &Array<Complex<R>>, x: &mut Array<Complex<R>>) -> Result<()> {
+    fn adjoint_into(&self, y: &Array<S>, x: &mut Array<S>) -> Result<()> {
         self.op.forward_into(y, x)
     }
 }
@@ -357,20 +357,20 @@ impl<R: Real> LinearOp<R> for Adjoint<R> {
 /// assert!(same.iter().zip(&x.to_host()?).all(|(a, b)| (a - b).norm() < 1e-5));
 /// # Ok::<(), rayspin_core::Error>(())
 /// ```
-pub struct Normal<R: Real> {
+pub struct Normal<S: Scalar> {
     name: String,
-    op: Op<R>,
+    op: Op<S>,
 }
 
-impl<R: Real> Normal<R> {
+impl<S: Scalar> Normal<S> {
     /// A = `op`.
-    pub fn new(op: Op<R>) -> Self {
+    pub fn new(op: Op<S>) -> Self {
         let name = format!("({0})ᴴ({0})", op.name());
         Self { name, op }
     }
 }
 
-impl<R: Real> LinearOp<R> for Normal<R> {
+impl<S: Scalar> LinearOp<S> for Normal<S> {
     fn name(&self) -> &str {
         &self.name
     }
@@ -380,10 +380,10 @@ impl<R: Real> LinearOp<R> for Normal<R> {
     fn range(&self) -> &[usize] {
         self.op.domain()
     }
-    fn forward_into(&self, x: &Array<Complex<R>>, y: &mut Array<Complex<R>>) -> Result<()> {
+    fn forward_into(&self, x: &Array<S>, y: &mut Array<S>) -> Result<()> {
         self.op.normal_into(x, y)
     }
-    fn adjoint_into(&self, y: &Array<Complex<R>>, x: &mut Array<Complex<R>>) -> Result<()> {
+    fn adjoint_into(&self, y: &Array<S>, x: &mut Array<S>) -> Result<()> {
         self.op.normal_into(y, x)
     }
 }

@@ -3,6 +3,7 @@ use std::sync::Arc;
 use num_complex::Complex;
 use rayspin_core::{Error, Real, Result, format_shape, voxels};
 use rayspin_device::{Array, Device};
+use rayspin_kernels::vector::Scalar;
 use rayspin_kernels::{difference, vector, window};
 
 use crate::{Compose, LinearOp, Scratch};
@@ -20,19 +21,19 @@ use crate::{Compose, LinearOp, Scratch};
 /// # Ok::<(), rayspin_core::Error>(())
 /// ```
 #[derive(Debug, Clone)]
-pub struct Identity<R> {
+pub struct Identity<S> {
     shape: Vec<usize>,
-    real: std::marker::PhantomData<R>,
+    scalar: std::marker::PhantomData<S>,
 }
 
-impl<R: Real> Identity<R> {
+impl<S: Scalar> Identity<S> {
     /// On arrays of this shape.
     pub fn new(shape: &[usize]) -> Self {
-        Self { shape: shape.to_vec(), real: std::marker::PhantomData }
+        Self { shape: shape.to_vec(), scalar: std::marker::PhantomData }
     }
 }
 
-impl<R: Real> LinearOp<R> for Identity<R> {
+impl<S: Scalar> LinearOp<S> for Identity<S> {
     fn name(&self) -> &str {
         "identity"
     }
@@ -42,22 +43,22 @@ impl<R: Real> LinearOp<R> for Identity<R> {
     fn range(&self) -> &[usize] {
         &self.shape
     }
-    fn forward_into(&self, x: &Array<Complex<R>>, y: &mut Array<Complex<R>>) -> Result<()> {
+    fn forward_into(&self, x: &Array<S>, y: &mut Array<S>) -> Result<()> {
         self.check_forward(x, y)?;
         vector::copy_part(x, 0, y, 0, x.len())
     }
-    fn adjoint_into(&self, y: &Array<Complex<R>>, x: &mut Array<Complex<R>>) -> Result<()> {
+    fn adjoint_into(&self, y: &Array<S>, x: &mut Array<S>) -> Result<()> {
         self.check_adjoint(y, x)?;
         vector::copy_part(y, 0, x, 0, y.len())
     }
-    fn normal_into(&self, x: &Array<Complex<R>>, y: &mut Array<Complex<R>>) -> Result<()> {
+    fn normal_into(&self, x: &Array<S>, y: &mut Array<S>) -> Result<()> {
         self.forward_into(x, y)
     }
 }
 
-enum Factors<R: Real> {
-    Real(Arc<Array<R>>),
-    Complex(Arc<Array<Complex<R>>>),
+enum Factors<S: Scalar> {
+    Real(Arc<Array<S::Real>>),
+    Complex(Arc<Array<S>>),
 }
 
 /// x ↦ d ⊙ x, with d repeated along the leading axes of x: density compensation, phases, masks.
@@ -75,22 +76,22 @@ enum Factors<R: Real> {
 /// assert_eq!(weigh.forward(&ones)?.to_host()?[[1, 2]].re, 0.5);
 /// # Ok::<(), rayspin_core::Error>(())
 /// ```
-pub struct Diagonal<R: Real> {
+pub struct Diagonal<S: Scalar> {
     shape: Vec<usize>,
-    factors: Factors<R>,
-    scratch: Scratch<R>,
+    factors: Factors<S>,
+    scratch: Scratch<S>,
 }
 
-impl<R: Real> Diagonal<R> {
-    /// Complex factors for arrays of `shape`, whose trailing axes equal the shape of `factors`. Errors: they differ.
-    pub fn complex(shape: &[usize], factors: impl Into<Arc<Array<Complex<R>>>>) -> Result<Self> {
+impl<S: Scalar> Diagonal<S> {
+    /// Factors of the arrays' own type for arrays of `shape`, whose trailing axes equal the shape of `factors`. Errors: they differ.
+    pub fn complex(shape: &[usize], factors: impl Into<Arc<Array<S>>>) -> Result<Self> {
         let factors = factors.into();
         expect_trailing("diagonal: factors", shape, factors.shape())?;
         Ok(Self { shape: shape.to_vec(), factors: Factors::Complex(factors), scratch: Scratch::default() })
     }
 
     /// Real factors; otherwise as [`Diagonal::complex`].
-    pub fn real(shape: &[usize], factors: impl Into<Arc<Array<R>>>) -> Result<Self> {
+    pub fn real(shape: &[usize], factors: impl Into<Arc<Array<S::Real>>>) -> Result<Self> {
         let factors = factors.into();
         expect_trailing("diagonal: factors", shape, factors.shape())?;
         Ok(Self { shape: shape.to_vec(), factors: Factors::Real(factors), scratch: Scratch::default() })
@@ -108,7 +109,7 @@ fn expect_trailing(what: &str, shape: &[usize], found: &[usize]) -> Result<()> {
     })
 }
 
-impl<R: Real> LinearOp<R> for Diagonal<R> {
+impl<S: Scalar> LinearOp<S> for Diagonal<S> {
     fn name(&self) -> &str {
         "diagonal"
     }
@@ -118,21 +119,21 @@ impl<R: Real> LinearOp<R> for Diagonal<R> {
     fn range(&self) -> &[usize] {
         &self.shape
     }
-    fn forward_into(&self, x: &Array<Complex<R>>, y: &mut Array<Complex<R>>) -> Result<()> {
+    fn forward_into(&self, x: &Array<S>, y: &mut Array<S>) -> Result<()> {
         self.check_forward(x, y)?;
         match &self.factors {
             Factors::Real(w) => vector::weight(w, x, y),
             Factors::Complex(d) => vector::multiply(d, x, y),
         }
     }
-    fn adjoint_into(&self, y: &Array<Complex<R>>, x: &mut Array<Complex<R>>) -> Result<()> {
+    fn adjoint_into(&self, y: &Array<S>, x: &mut Array<S>) -> Result<()> {
         self.check_adjoint(y, x)?;
         match &self.factors {
             Factors::Real(w) => vector::weight(w, y, x),
             Factors::Complex(d) => vector::multiply_conj(d, y, x),
         }
     }
-    fn scratch(&self) -> Option<&Scratch<R>> {
+    fn scratch(&self) -> Option<&Scratch<S>> {
         Some(&self.scratch)
     }
 }
@@ -180,7 +181,7 @@ impl<R: Real> SamplingMask<R> {
     }
 }
 
-impl<R: Real> LinearOp<R> for SamplingMask<R> {
+impl<R: Real> LinearOp<Complex<R>> for SamplingMask<R> {
     fn name(&self) -> &str {
         "sampling mask"
     }
@@ -219,15 +220,15 @@ impl<R: Real> LinearOp<R> for SamplingMask<R> {
 /// # Ok::<(), rayspin_core::Error>(())
 /// ```
 #[derive(Debug, Clone)]
-pub struct FiniteDifference<R> {
+pub struct FiniteDifference<S> {
     shape: Vec<usize>,
     axes: Vec<usize>,
     weights: Vec<f64>,
     range: Vec<usize>,
-    real: std::marker::PhantomData<R>,
+    scalar: std::marker::PhantomData<S>,
 }
 
-impl<R: Real> FiniteDifference<R> {
+impl<S: Scalar> FiniteDifference<S> {
     /// Along all axes of images of this shape.
     pub fn new(shape: &[usize]) -> Result<Self> {
         Self::along(shape, &(0..shape.len()).collect::<Vec<_>>())
@@ -241,7 +242,7 @@ impl<R: Real> FiniteDifference<R> {
             shape: shape.to_vec(),
             weights: vec![1.0; axes.len()],
             axes: axes.to_vec(),
-            real: std::marker::PhantomData,
+            scalar: std::marker::PhantomData,
         })
     }
 
@@ -267,7 +268,7 @@ impl<R: Real> FiniteDifference<R> {
     }
 }
 
-impl<R: Real> LinearOp<R> for FiniteDifference<R> {
+impl<S: Scalar> LinearOp<S> for FiniteDifference<S> {
     fn name(&self) -> &str {
         "finite difference"
     }
@@ -277,15 +278,15 @@ impl<R: Real> LinearOp<R> for FiniteDifference<R> {
     fn range(&self) -> &[usize] {
         &self.range
     }
-    fn forward_into(&self, x: &Array<Complex<R>>, y: &mut Array<Complex<R>>) -> Result<()> {
+    fn forward_into(&self, x: &Array<S>, y: &mut Array<S>) -> Result<()> {
         self.check_forward(x, y)?;
         difference::forward(&self.axes, &self.weights, x, y)
     }
-    fn adjoint_into(&self, y: &Array<Complex<R>>, x: &mut Array<Complex<R>>) -> Result<()> {
+    fn adjoint_into(&self, y: &Array<S>, x: &mut Array<S>) -> Result<()> {
         self.check_adjoint(y, x)?;
         difference::adjoint(&self.axes, &self.weights, y, x)
     }
-    fn normal_into(&self, x: &Array<Complex<R>>, y: &mut Array<Complex<R>>) -> Result<()> {
+    fn normal_into(&self, x: &Array<S>, y: &mut Array<S>) -> Result<()> {
         self.check_normal(x, y)?;
         difference::normal(&self.axes, &self.weights, x, y)
     }
@@ -307,7 +308,7 @@ impl<R: Real> LinearOp<R> for FiniteDifference<R> {
 /// assert!(edges.index_axis(ndarray::Axis(0), 0).iter().all(|edge| edge.norm() == 0.0));
 /// # Ok::<(), rayspin_core::Error>(())
 /// ```
-pub fn weighted_differences<R: Real>(weights: impl Into<Arc<Array<R>>>) -> Result<Compose<R>> {
+pub fn weighted_differences<S: Scalar>(weights: impl Into<Arc<Array<S::Real>>>) -> Result<Compose<S>> {
     let weights = weights.into();
     let range = weights.shape().to_vec();
     let Some((_, shape)) = range.split_first().filter(|(axes, shape)| **axes == shape.len()) else {

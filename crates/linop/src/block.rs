@@ -1,9 +1,8 @@
 use std::sync::Arc;
 
-use num_complex::Complex;
-use rayspin_core::{Error, Real, Result, expect_shape};
+use rayspin_core::{Error, Result, expect_shape};
 use rayspin_device::Array;
-use rayspin_kernels::vector;
+use rayspin_kernels::vector::{self, Scalar};
 
 use crate::{LinearOp, Scratch};
 
@@ -23,17 +22,17 @@ use crate::{LinearOp, Scratch};
 /// assert_eq!((y[[0, 3]], y[[1, 3]]), (x.to_host()?[[0, 3]], x.to_host()?[[1, 3]] * 2.0));
 /// # Ok::<(), rayspin_core::Error>(())
 /// ```
-pub struct BlockDiagonal<R: Real> {
-    blocks: Vec<Arc<dyn LinearOp<R>>>,
+pub struct BlockDiagonal<S: Scalar> {
+    blocks: Vec<Arc<dyn LinearOp<S>>>,
     domain: Vec<usize>,
     range: Vec<usize>,
-    from: Scratch<R>,
-    to: Scratch<R>,
+    from: Scratch<S>,
+    to: Scratch<S>,
 }
 
-impl<R: Real> BlockDiagonal<R> {
+impl<S: Scalar> BlockDiagonal<S> {
     /// From operators with equal domains and equal ranges. Errors: no operators, or shapes that differ.
-    pub fn new(blocks: Vec<Arc<dyn LinearOp<R>>>) -> Result<Self> {
+    pub fn new(blocks: Vec<Arc<dyn LinearOp<S>>>) -> Result<Self> {
         let Some(first) = blocks.first() else {
             return Err(Error::value("blocks of an operator", "at least one", 0));
         };
@@ -48,9 +47,9 @@ impl<R: Real> BlockDiagonal<R> {
 
     fn each(
         &self,
-        from: &Array<Complex<R>>,
-        to: &mut Array<Complex<R>>,
-        apply: impl Fn(&dyn LinearOp<R>, &Array<Complex<R>>, &mut Array<Complex<R>>) -> Result<()>,
+        from: &Array<S>,
+        to: &mut Array<S>,
+        apply: impl Fn(&dyn LinearOp<S>, &Array<S>, &mut Array<S>) -> Result<()>,
     ) -> Result<()> {
         let mut one = self.from.take(from.device(), &from.shape()[1..])?;
         let mut made = self.to.take(from.device(), &to.shape()[1..])?;
@@ -64,7 +63,7 @@ impl<R: Real> BlockDiagonal<R> {
     }
 }
 
-impl<R: Real> LinearOp<R> for BlockDiagonal<R> {
+impl<S: Scalar> LinearOp<S> for BlockDiagonal<S> {
     fn name(&self) -> &str {
         "block diagonal"
     }
@@ -74,15 +73,15 @@ impl<R: Real> LinearOp<R> for BlockDiagonal<R> {
     fn range(&self) -> &[usize] {
         &self.range
     }
-    fn forward_into(&self, x: &Array<Complex<R>>, y: &mut Array<Complex<R>>) -> Result<()> {
+    fn forward_into(&self, x: &Array<S>, y: &mut Array<S>) -> Result<()> {
         self.check_forward(x, y)?;
         self.each(x, y, |block, x, y| block.forward_into(x, y))
     }
-    fn adjoint_into(&self, y: &Array<Complex<R>>, x: &mut Array<Complex<R>>) -> Result<()> {
+    fn adjoint_into(&self, y: &Array<S>, x: &mut Array<S>) -> Result<()> {
         self.check_adjoint(y, x)?;
         self.each(y, x, |block, y, x| block.adjoint_into(y, x))
     }
-    fn normal_into(&self, x: &Array<Complex<R>>, y: &mut Array<Complex<R>>) -> Result<()> {
+    fn normal_into(&self, x: &Array<S>, y: &mut Array<S>) -> Result<()> {
         self.check_normal(x, y)?;
         self.each(x, y, |block, x, y| block.normal_into(x, y))
     }

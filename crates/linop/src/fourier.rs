@@ -31,7 +31,7 @@ impl<R: Real> Fourier<R> {
     }
 }
 
-impl<R: Real> LinearOp<R> for Fourier<R> {
+impl<R: Real> LinearOp<Complex<R>> for Fourier<R> {
     fn name(&self) -> &str {
         "Fourier"
     }

@@ -30,7 +30,7 @@ pub struct GridNormal<R: Real> {
     mask: Array<R>,
     fft: Fft<R>,
     batch: Option<usize>,
-    scratch: Scratch<R>,
+    scratch: Scratch<Complex<R>>,
 }
 
 impl<R: Real> GridNormal<R> {
@@ -59,7 +59,7 @@ impl<R: Real> GridNormal<R> {
     }
 }
 
-impl<R: Real> LinearOp<R> for GridNormal<R> {
+impl<R: Real> LinearOp<Complex<R>> for GridNormal<R> {
     fn name(&self) -> &str {
         "Cartesian encoding"
     }

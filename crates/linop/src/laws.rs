@@ -5,7 +5,7 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rayspin_core::{Error, Real, Result, voxels};
 use rayspin_device::{Array, Device};
-use rayspin_kernels::vector;
+use rayspin_kernels::vector::{self, Scalar};
 
 use crate::LinearOp;
 
@@ -55,9 +55,15 @@ pub fn tolerance<R: Real>() -> f64 {
 
 /// Random complex numbers, both parts uniform in [−1, 1); the same for the same seed on every machine.
 pub fn random<R: Real>(device: &Device, shape: &[usize], seed: u64) -> Result<Array<Complex<R>>> {
+    random_of(device, shape, seed)
+}
+
+/// Random numbers, all parts uniform in [−1, 1); the same for the same seed on every machine.
+pub fn random_of<S: Scalar>(device: &Device, shape: &[usize], seed: u64) -> Result<Array<S>> {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
-    let mut one = || <R as Real>::from_f64(rng.random_range(-1.0..1.0));
-    let values = (0..voxels(shape)?).map(|_| Complex::new(one(), one())).collect();
+    let mut one = || rng.random_range(-1.0..1.0);
+    let mut number = || S::nearest(Complex::new(one(), if S::COMPLEX { one() } else { 0.0 }));
+    let values = (0..voxels(shape)?).map(|_| number()).collect();
     Array::from_vec(device, shape, values)
 }
 
@@ -76,17 +82,17 @@ pub fn random<R: Real>(device: &Device, shape: &[usize], seed: u64) -> Result<Ar
 /// assert!(report.linearity < 1e-5 && report.adjointness < 1e-5);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub fn check<R: Real>(
-    op: &dyn LinearOp<R>,
+pub fn check<S: Scalar>(
+    op: &dyn LinearOp<S>,
     device: &Device,
     seed: u64,
 ) -> std::result::Result<Report, Violation> {
-    check_within(op, device, seed, tolerance::<R>())
+    check_within(op, device, seed, tolerance::<S::Real>())
 }
 
 /// [`check`] with a tolerance of your own, for transforms that are approximate by design.
-pub fn check_within<R: Real>(
-    op: &dyn LinearOp<R>,
+pub fn check_within<S: Scalar>(
+    op: &dyn LinearOp<S>,
     device: &Device,
     seed: u64,
     tolerance: f64,
@@ -99,8 +105,8 @@ pub fn check_within<R: Real>(
 }
 
 /// [`check_within`], and AᴴA = 1.
-pub fn check_unitary<R: Real>(
-    op: &dyn LinearOp<R>,
+pub fn check_unitary<S: Scalar>(
+    op: &dyn LinearOp<S>,
     device: &Device,
     seed: u64,
     tolerance: f64,
@@ -113,8 +119,8 @@ pub fn check_unitary<R: Real>(
 }
 
 /// [`check_within`], and A = Aᴴ and ⟨x, Ax⟩ ≥ 0, as conjugate gradients need.
-pub fn check_positive<R: Real>(
-    op: &dyn LinearOp<R>,
+pub fn check_positive<S: Scalar>(
+    op: &dyn LinearOp<S>,
     device: &Device,
     seed: u64,
     tolerance: f64,
@@ -126,12 +132,12 @@ pub fn check_positive<R: Real>(
     Ok(report)
 }
 
-fn failed<R: Real>(op: &dyn LinearOp<R>, error: Error) -> Violation {
+fn failed<S: Scalar>(op: &dyn LinearOp<S>, error: Error) -> Violation {
     Violation::Failed { operator: op.name().to_owned(), error }
 }
 
-fn judge<R: Real>(
-    op: &dyn LinearOp<R>,
+fn judge<S: Scalar>(
+    op: &dyn LinearOp<S>,
     law: &'static str,
     deviation: f64,
     tolerance: f64,
@@ -147,37 +153,37 @@ fn ratio(a: f64, b: f64) -> f64 {
     if a == 0.0 && b == 0.0 { 0.0 } else { a / b }
 }
 
-fn norm<R: Real>(x: &Array<Complex<R>>) -> Result<f64> {
+fn norm<S: Scalar>(x: &Array<S>) -> Result<f64> {
     Ok(vector::norm_squared(x)?.sqrt())
 }
 
 /// ‖a − b‖.
-fn distance<R: Real>(a: &Array<Complex<R>>, b: &Array<Complex<R>>) -> Result<f64> {
+fn distance<S: Scalar>(a: &Array<S>, b: &Array<S>) -> Result<f64> {
     let mut apart = a.try_clone()?;
     vector::axpy((-1.0).into(), b, &mut apart)?;
     norm(&apart)
 }
 
-fn poisoned<R: Real>(device: &Device, shape: &[usize]) -> Result<Array<Complex<R>>> {
+fn poisoned<S: Scalar>(device: &Device, shape: &[usize]) -> Result<Array<S>> {
     let mut array = Array::zeros(device, shape)?;
-    array.fill(Complex::new(R::nan(), R::nan()))?;
+    array.fill(S::nearest(Complex::new(f64::NAN, f64::NAN)))?;
     Ok(array)
 }
 
-fn measure<R: Real>(op: &dyn LinearOp<R>, device: &Device, seed: u64, unitary: bool) -> Result<Report> {
+fn measure<S: Scalar>(op: &dyn LinearOp<S>, device: &Device, seed: u64, unitary: bool) -> Result<Report> {
     let (domain, range) = (op.domain(), op.range());
-    let forward = |x: &Array<Complex<R>>| -> Result<Array<Complex<R>>> {
+    let forward = |x: &Array<S>| -> Result<Array<S>> {
         let mut y = poisoned(device, range)?;
         op.forward_into(x, &mut y).map(|()| y)
     };
-    let adjoint = |y: &Array<Complex<R>>| -> Result<Array<Complex<R>>> {
+    let adjoint = |y: &Array<S>| -> Result<Array<S>> {
         let mut x = poisoned(device, domain)?;
         op.adjoint_into(y, &mut x).map(|()| x)
     };
-    let x = random(device, domain, seed)?;
-    let z = random(device, domain, seed ^ 0x5851_f42d_4c95_7f2d)?;
-    let y = random(device, range, seed ^ 0x1405_7b7e_f767_814f)?;
-    let alpha = Complex::new(-0.625, 1.375);
+    let x = random_of(device, domain, seed)?;
+    let z = random_of(device, domain, seed ^ 0x5851_f42d_4c95_7f2d)?;
+    let y = random_of(device, range, seed ^ 0x1405_7b7e_f767_814f)?;
+    let alpha = Complex::new(-0.625, if S::COMPLEX { 1.375 } else { 0.0 });
 
     let (ax, az) = (forward(&x)?, forward(&z)?);
     let mut mixed = z.try_clone()?;
@@ -203,9 +209,9 @@ fn measure<R: Real>(op: &dyn LinearOp<R>, device: &Device, seed: u64, unitary: b
     Ok(Report { linearity, adjointness, normal, unitarity })
 }
 
-fn measure_positive<R: Real>(op: &dyn LinearOp<R>, device: &Device, seed: u64) -> Result<(f64, f64)> {
+fn measure_positive<S: Scalar>(op: &dyn LinearOp<S>, device: &Device, seed: u64) -> Result<(f64, f64)> {
     rayspin_core::expect_shape(&format!("{}: range", op.name()), op.domain(), op.range())?;
-    let x = random(device, op.domain(), seed)?;
+    let x = random_of(device, op.domain(), seed)?;
     let ax = op.forward(&x)?;
     let ahx = op.adjoint(&x)?;
     let hermitian = ratio(distance(&ax, &ahx)?, norm(&ax)?);

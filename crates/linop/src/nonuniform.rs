@@ -31,7 +31,7 @@ pub struct Nufft<R: Real> {
     domain: Vec<usize>,
     range: Vec<usize>,
     plan: Arc<nufft::Nufft<R>>,
-    scratch: Scratch<R>,
+    scratch: Scratch<Complex<R>>,
 }
 
 impl<R: Real> Nufft<R> {
@@ -52,7 +52,7 @@ impl<R: Real> Nufft<R> {
     }
 }
 
-impl<R: Real> LinearOp<R> for Nufft<R> {
+impl<R: Real> LinearOp<Complex<R>> for Nufft<R> {
     fn name(&self) -> &str {
         "NUFFT"
     }
@@ -70,7 +70,7 @@ impl<R: Real> LinearOp<R> for Nufft<R> {
         self.check_adjoint(y, x)?;
         self.plan.adjoint(y, x)
     }
-    fn scratch(&self) -> Option<&Scratch<R>> {
+    fn scratch(&self) -> Option<&Scratch<Complex<R>>> {
         Some(&self.scratch)
     }
 }
@@ -96,7 +96,7 @@ pub struct NufftType3<R: Real> {
     domain: Vec<usize>,
     range: Vec<usize>,
     plan: Arc<nufft::Type3<R>>,
-    scratch: Scratch<R>,
+    scratch: Scratch<Complex<R>>,
 }
 
 impl<R: Real> NufftType3<R> {
@@ -117,7 +117,7 @@ impl<R: Real> NufftType3<R> {
     }
 }
 
-impl<R: Real> LinearOp<R> for NufftType3<R> {
+impl<R: Real> LinearOp<Complex<R>> for NufftType3<R> {
     fn name(&self) -> &str {
         "type 3 NUFFT"
     }
@@ -135,7 +135,7 @@ impl<R: Real> LinearOp<R> for NufftType3<R> {
         self.check_adjoint(y, x)?;
         self.plan.adjoint(y, x)
     }
-    fn scratch(&self) -> Option<&Scratch<R>> {
+    fn scratch(&self) -> Option<&Scratch<Complex<R>>> {
         Some(&self.scratch)
     }
 }
@@ -158,7 +158,7 @@ pub struct Nudft<R: Real> {
     domain: Vec<usize>,
     range: Vec<usize>,
     trajectory: Trajectory,
-    scratch: Scratch<R>,
+    scratch: Scratch<Complex<R>>,
 }
 
 impl<R: Real> Nudft<R> {
@@ -181,7 +181,7 @@ impl<R: Real> Nudft<R> {
     }
 }
 
-impl<R: Real> LinearOp<R> for Nudft<R> {
+impl<R: Real> LinearOp<Complex<R>> for Nudft<R> {
     fn name(&self) -> &str {
         "NUDFT"
     }
@@ -199,7 +199,7 @@ impl<R: Real> LinearOp<R> for Nudft<R> {
         self.check_adjoint(y, x)?;
         nudft::adjoint(&self.trajectory, y, x)
     }
-    fn scratch(&self) -> Option<&Scratch<R>> {
+    fn scratch(&self) -> Option<&Scratch<Complex<R>>> {
         Some(&self.scratch)
     }
 }
@@ -221,7 +221,7 @@ impl<R: Real> LinearOp<R> for Nudft<R> {
 pub struct ToeplitzNormal<R: Real> {
     shape: Vec<usize>,
     toeplitz: Arc<toeplitz::Toeplitz<R>>,
-    scratch: Scratch<R>,
+    scratch: Scratch<Complex<R>>,
 }
 
 impl<R: Real> ToeplitzNormal<R> {
@@ -254,7 +254,7 @@ impl<R: Real> ToeplitzNormal<R> {
     }
 }
 
-impl<R: Real> LinearOp<R> for ToeplitzNormal<R> {
+impl<R: Real> LinearOp<Complex<R>> for ToeplitzNormal<R> {
     fn name(&self) -> &str {
         "Toeplitz"
     }
@@ -272,7 +272,7 @@ impl<R: Real> LinearOp<R> for ToeplitzNormal<R> {
         self.check_adjoint(y, x)?;
         self.toeplitz.apply(y, x)
     }
-    fn scratch(&self) -> Option<&Scratch<R>> {
+    fn scratch(&self) -> Option<&Scratch<Complex<R>>> {
         Some(&self.scratch)
     }
 }
@@ -300,7 +300,7 @@ impl<R: Real> LinearOp<R> for ToeplitzNormal<R> {
 pub struct SenseToeplitz<R: Real> {
     maps: CoilMaps<R>,
     toeplitz: Arc<toeplitz::Toeplitz<R>>,
-    scratch: Scratch<R>,
+    scratch: Scratch<Complex<R>>,
 }
 
 impl<R: Real> SenseToeplitz<R> {
@@ -323,7 +323,7 @@ impl<R: Real> SenseToeplitz<R> {
     }
 }
 
-impl<R: Real> LinearOp<R> for SenseToeplitz<R> {
+impl<R: Real> LinearOp<Complex<R>> for SenseToeplitz<R> {
     fn name(&self) -> &str {
         "SENSE Toeplitz"
     }
@@ -341,7 +341,7 @@ impl<R: Real> LinearOp<R> for SenseToeplitz<R> {
         self.check_adjoint(y, x)?;
         self.apply(y, x)
     }
-    fn scratch(&self) -> Option<&Scratch<R>> {
+    fn scratch(&self) -> Option<&Scratch<Complex<R>>> {
         Some(&self.scratch)
     }
 }
@@ -369,8 +369,8 @@ pub struct SenseNufft<R: Real> {
     plan: Arc<nufft::Nufft<R>>,
     range: [usize; 2],
     one_image: Vec<usize>,
-    images: Scratch<R>,
-    samples: Scratch<R>,
+    images: Scratch<Complex<R>>,
+    samples: Scratch<Complex<R>>,
 }
 
 impl<R: Real> SenseNufft<R> {
@@ -415,7 +415,7 @@ struct Coil<'a, R: Real> {
     samples: &'a mut Array<Complex<R>>,
 }
 
-impl<R: Real> LinearOp<R> for SenseNufft<R> {
+impl<R: Real> LinearOp<Complex<R>> for SenseNufft<R> {
     fn name(&self) -> &str {
         "SENSE NUFFT"
     }

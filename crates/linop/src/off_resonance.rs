@@ -44,8 +44,8 @@ pub struct OffResonanceNufft<R: Real> {
     plan: Arc<nufft::Nufft<R>>,
     segments: Arc<Segments<R>>,
     field: Arc<Array<R>>,
-    images: Scratch<R>,
-    samples: Scratch<R>,
+    images: Scratch<Complex<R>>,
+    samples: Scratch<Complex<R>>,
 }
 
 impl<R: Real> OffResonanceNufft<R> {
@@ -73,7 +73,7 @@ impl<R: Real> OffResonanceNufft<R> {
     }
 }
 
-impl<R: Real> LinearOp<R> for OffResonanceNufft<R> {
+impl<R: Real> LinearOp<Complex<R>> for OffResonanceNufft<R> {
     fn name(&self) -> &str {
         "off-resonance NUFFT"
     }
@@ -97,7 +97,7 @@ impl<R: Real> LinearOp<R> for OffResonanceNufft<R> {
         let mut transform = |y: &Array<_>, x: &mut Array<_>| self.plan.adjoint(y, x);
         self.segments.adjoint(&self.field, y, x, (&mut image, &mut samples), &mut transform)
     }
-    fn scratch(&self) -> Option<&Scratch<R>> {
+    fn scratch(&self) -> Option<&Scratch<Complex<R>>> {
         Some(&self.samples)
     }
 }
@@ -140,7 +140,7 @@ pub struct OffResonanceToeplitz<R: Real> {
     kernels: Arc<toeplitz::Series<R>>,
     field: Arc<Array<R>>,
     maps: Option<CoilMaps<R>>,
-    scratch: Scratch<R>,
+    scratch: Scratch<Complex<R>>,
 }
 
 impl<R: Real> OffResonanceToeplitz<R> {
@@ -203,7 +203,7 @@ impl<R: Real> OffResonanceToeplitz<R> {
     }
 }
 
-impl<R: Real> LinearOp<R> for OffResonanceToeplitz<R> {
+impl<R: Real> LinearOp<Complex<R>> for OffResonanceToeplitz<R> {
     fn name(&self) -> &str {
         "off-resonance Toeplitz"
     }
@@ -241,7 +241,7 @@ impl<R: Real> LinearOp<R> for OffResonanceToeplitz<R> {
         self.check_adjoint(y, x)?;
         self.forward_into(y, x)
     }
-    fn scratch(&self) -> Option<&Scratch<R>> {
+    fn scratch(&self) -> Option<&Scratch<Complex<R>>> {
         Some(&self.scratch)
     }
 }

@@ -1,26 +1,26 @@
 use std::ops::{Deref, DerefMut};
 use std::sync::{Mutex, PoisonError};
 
-use num_complex::Complex;
-use rayspin_core::{Real, Result, voxels};
+use rayspin_core::{Result, voxels};
 use rayspin_device::{Array, Device};
+use rayspin_kernels::vector::Scalar;
 
 /// Scratch arrays that an operator reuses each time it is applied.
 ///
 /// Threads that apply the same operator concurrently each get their own arrays.
-pub struct Scratch<R: Real> {
-    free: Mutex<Vec<Array<Complex<R>>>>,
+pub struct Scratch<S: Scalar> {
+    free: Mutex<Vec<Array<S>>>,
 }
 
-impl<R: Real> Default for Scratch<R> {
+impl<S: Scalar> Default for Scratch<S> {
     fn default() -> Self {
         Self { free: Mutex::new(Vec::new()) }
     }
 }
 
-impl<R: Real> Scratch<R> {
+impl<S: Scalar> Scratch<S> {
     /// Takes an array of this shape with arbitrary values. Dropping the lease gives it back.
-    pub fn take(&self, device: &Device, shape: &[usize]) -> Result<Lease<'_, R>> {
+    pub fn take(&self, device: &Device, shape: &[usize]) -> Result<Lease<'_, S>> {
         let len = voxels(shape)?;
         let kept = {
             let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
@@ -37,19 +37,19 @@ impl<R: Real> Scratch<R> {
     /// Bytes that are kept for reuse.
     pub fn bytes(&self) -> usize {
         let free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
-        free.iter().map(|a| a.len() * size_of::<Complex<R>>()).sum()
+        free.iter().map(|a| a.len() * size_of::<S>()).sum()
     }
 }
 
 /// An array of a [`Scratch`], in use.
-pub struct Lease<'a, R: Real> {
+pub struct Lease<'a, S: Scalar> {
     // `None` only while it is dropped.
-    array: Option<Array<Complex<R>>>,
-    home: &'a Scratch<R>,
+    array: Option<Array<S>>,
+    home: &'a Scratch<S>,
 }
 
-impl<R: Real> Deref for Lease<'_, R> {
-    type Target = Array<Complex<R>>;
+impl<S: Scalar> Deref for Lease<'_, S> {
+    type Target = Array<S>;
 
     fn deref(&self) -> &Self::Target {
         match &self.array {
@@ -59,7 +59,7 @@ impl<R: Real> Deref for Lease<'_, R> {
     }
 }
 
-impl<R: Real> DerefMut for Lease<'_, R> {
+impl<S: Scalar> DerefMut for Lease<'_, S> {
     fn deref_mut(&mut self) -> &mut Self::Target {
         match &mut self.array {
             Some(array) => array,
@@ -68,7 +68,7 @@ impl<R: Real> DerefMut for Lease<'_, R> {
     }
 }
 
-impl<R: Real> Drop for Lease<'_, R> {
+impl<S: Scalar> Drop for Lease<'_, S> {
     fn drop(&mut self) {
         if let Some(array) = self.array.take() {
             self.home.free.lock().unwrap_or_else(PoisonError::into_inner).push(array);

@@ -52,7 +52,7 @@ pub(crate) fn expect_maps(shape: &[usize]) -> Result<()> {
     })
 }
 
-impl<R: Real> LinearOp<R> for Sense<R> {
+impl<R: Real> LinearOp<Complex<R>> for Sense<R> {
     fn name(&self) -> &str {
         "SENSE"
     }
@@ -102,8 +102,8 @@ impl<R: Real> LinearOp<R> for Sense<R> {
 pub struct SoftSense<R: Real> {
     domain: Vec<usize>,
     sets: Vec<Array<Complex<R>>>,
-    image: Scratch<R>,
-    images: Scratch<R>,
+    image: Scratch<Complex<R>>,
+    images: Scratch<Complex<R>>,
 }
 
 impl<R: Real> SoftSense<R> {
@@ -139,7 +139,7 @@ fn unfit(found: &[usize]) -> Error {
     }
 }
 
-impl<R: Real> LinearOp<R> for SoftSense<R> {
+impl<R: Real> LinearOp<Complex<R>> for SoftSense<R> {
     fn name(&self) -> &str {
         "soft SENSE"
     }

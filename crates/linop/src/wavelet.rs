@@ -57,7 +57,7 @@ impl<R: Real> Wavelet<R> {
     }
 }
 
-impl<R: Real> LinearOp<R> for Wavelet<R> {
+impl<R: Real> LinearOp<Complex<R>> for Wavelet<R> {
     fn name(&self) -> &str {
         "wavelet"
     }

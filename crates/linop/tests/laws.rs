@@ -7,7 +7,7 @@ use ndarray::{ArrayD, IxDyn};
 use num_complex::Complex;
 use rayspin_core::{Error, Real, Result};
 use rayspin_device::{Array, Device};
-use rayspin_kernels::vector;
+use rayspin_kernels::vector::{self, Scalar};
 use rayspin_linop::laws::{self, Violation, check, check_positive, check_unitary};
 use rayspin_linop::*;
 
@@ -41,12 +41,12 @@ fn with_batch(batch: usize, shape: &[usize]) -> Vec<usize> {
 fn elementary<R: Real>(device: &Device) {
     for (seed, shape) in SHAPES.into_iter().enumerate() {
         let seed = seed as u64;
-        check_unitary(&Identity::<R>::new(shape), device, seed, laws::tolerance::<R>()).unwrap();
+        check_unitary(&Identity::<Complex<R>>::new(shape), device, seed, laws::tolerance::<R>()).unwrap();
         let coils = with_batch(3, shape);
         for full in [shape, &coils] {
             let d = Diagonal::complex(full, random::<R>(device, shape, seed).unwrap()).unwrap();
             check(&d, device, seed).unwrap();
-            let w = Diagonal::real(full, real_weights::<R>(device, shape, seed)).unwrap();
+            let w = Diagonal::<Complex<R>>::real(full, real_weights::<R>(device, shape, seed)).unwrap();
             check(&w, device, seed).unwrap();
             let mask = SamplingMask::<R>::new(device, full, checker(shape).view()).unwrap();
             check_positive(&mask, device, seed, laws::tolerance::<R>()).unwrap();
@@ -57,12 +57,68 @@ fn elementary<R: Real>(device: &Device) {
 }
 both!(identity_diagonal_and_mask, elementary);
 
+/// Operators over real numbers.
+fn real<S: Scalar>(device: &Device) {
+    for (seed, shape) in SHAPES.into_iter().enumerate() {
+        let seed = seed as u64;
+        let tolerance = laws::tolerance::<S::Real>();
+        let factors = |seed: u64| random_of::<S>(device, shape, seed).unwrap();
+        check_unitary(&Identity::<S>::new(shape), device, seed, tolerance).unwrap();
+        let diagonal = || Diagonal::<S>::complex(shape, factors(seed)).unwrap();
+        check(&diagonal(), device, seed).unwrap();
+        let weights = random_of::<S::Real>(device, shape, seed).unwrap();
+        check(&Diagonal::<S>::real(shape, weights).unwrap(), device, seed).unwrap();
+        let differences = || FiniteDifference::<S>::new(shape).unwrap();
+        check(&differences(), device, seed).unwrap();
+        let edges = differences().range().to_vec();
+        let weights = random_of::<S::Real>(device, &edges, seed).unwrap();
+        check(&weighted_differences::<S>(weights).unwrap(), device, seed).unwrap();
+        check(&differences().compose(diagonal()).unwrap(), device, seed).unwrap();
+        check(&differences().stack(diagonal().scaled(-1.5)).unwrap(), device, seed).unwrap();
+        check(&diagonal().plus(Identity::new(shape)).unwrap(), device, seed).unwrap();
+        check(&differences().adjoint_op(), device, seed).unwrap();
+        check_positive(&differences().normal_op(), device, seed, tolerance).unwrap();
+        let i: Complex<f64> = Complex::new(0.0, 1.0);
+        let refused = diagonal().scaled(i).forward(&factors(1)).unwrap_err();
+        assert!(refused.to_string().contains("real"), "{refused}");
+    }
+}
+both!(operators_over_real_numbers, real);
+
+/// Cone, parallel and fan beams; f64 on a CPU alone.
+fn projections<R: Scalar<Real = R> + Real + rayspin_kernels::projection::Number>(device: &Device) {
+    use rayspin_core::{Detector, Orbit, ProjectionGeometry, VolumeGrid};
+    if size_of::<R>() == 8 && matches!(device.backend(), rayspin_device::Backend::Cuda(_)) {
+        return;
+    }
+    for (seed, source, rows, radius_mm) in [
+        (1, Some(60.0), 5, None),
+        (2, None, 3, None),
+        (3, Some(30.0), 1, Some(60.0)),
+        (4, Some(9.0), 4, None),
+    ] {
+        let detector = Detector { rows, columns: 9, pitch_mm: [2.1, 1.7], radius_mm };
+        let orbit = Orbit {
+            source_to_axis_mm: source,
+            axis_to_detector_mm: 30.0,
+            advance_mm: 3.0,
+            ..Orbit::default()
+        };
+        let geometry = ProjectionGeometry::orbit(detector, &orbit.arc(0.3, 5.0, 7)).unwrap();
+        let grid = VolumeGrid::new([rows, 8, 7], [1.0, 1.2, 0.9], [0.3, -0.2, 0.1]).unwrap();
+        let project = Projection::<R>::new(device, &geometry, &grid).unwrap();
+        let report = check(&project, device, seed).unwrap();
+        assert!(report.adjointness < 1e-6, "{report:?}");
+    }
+}
+both!(line_integrals, projections);
+
 fn blocks<R: Real>(device: &Device) {
     for (seed, shape) in SHAPES.into_iter().enumerate() {
         let seed = seed as u64;
         let block = |of: u64| {
             let values = random::<R>(device, shape, 100 * seed + of).unwrap();
-            Arc::new(Diagonal::complex(shape, values).unwrap()) as Arc<dyn LinearOp<R>>
+            Arc::new(Diagonal::complex(shape, values).unwrap()) as Arc<dyn LinearOp<Complex<R>>>
         };
         let all: Vec<_> = (0..3).map(block).collect();
         let op = BlockDiagonal::new(all.clone()).unwrap();
@@ -76,16 +132,20 @@ fn blocks<R: Real>(device: &Device) {
             assert_eq!(block.forward(&one).unwrap().cpu(), &y.cpu()[part * len..(part + 1) * len]);
         }
     }
-    let others: [Arc<dyn LinearOp<R>>; 2] = [Arc::new(Identity::new(&[4])), Arc::new(Identity::new(&[5]))];
-    assert!(BlockDiagonal::<R>::new(others.to_vec()).is_err() && BlockDiagonal::<R>::new(vec![]).is_err());
+    let others: [Arc<dyn LinearOp<Complex<R>>>; 2] =
+        [Arc::new(Identity::new(&[4])), Arc::new(Identity::new(&[5]))];
+    assert!(
+        BlockDiagonal::<Complex<R>>::new(others.to_vec()).is_err()
+            && BlockDiagonal::<Complex<R>>::new(vec![]).is_err()
+    );
 }
 both!(blocks_along_the_diagonal, blocks);
 
 fn differences<R: Real>(device: &Device) {
     for (seed, shape) in SHAPES.into_iter().enumerate() {
-        check(&FiniteDifference::<R>::new(shape).unwrap(), device, seed as u64).unwrap();
+        check(&FiniteDifference::<Complex<R>>::new(shape).unwrap(), device, seed as u64).unwrap();
         let weights: Vec<f64> = (0..shape.len()).map(|axis| 0.3 + axis as f64).collect();
-        let anisotropic = FiniteDifference::<R>::new(shape).unwrap().weighted(&weights).unwrap();
+        let anisotropic = FiniteDifference::<Complex<R>>::new(shape).unwrap().weighted(&weights).unwrap();
         check(&anisotropic, device, seed as u64).unwrap();
         let x = random::<R>(device, shape, seed as u64).unwrap();
         let d = anisotropic.forward(&x).unwrap();
@@ -93,7 +153,7 @@ fn differences<R: Real>(device: &Device) {
             (vector::norm_squared(&d).unwrap(), anisotropic.bound() * vector::norm_squared(&x).unwrap());
         assert!(size <= most * (1.0 + 1e-5), "{size} {most}");
         for axis in 0..shape.len() {
-            let one = FiniteDifference::<R>::along(shape, &[axis]).unwrap();
+            let one = FiniteDifference::<Complex<R>>::along(shape, &[axis]).unwrap();
             assert_eq!(one.range(), with_batch(1, shape));
             check(&one, device, seed as u64).unwrap();
         }
@@ -105,13 +165,16 @@ fn weighted<R: Real>(device: &Device) {
     for (seed, shape) in SHAPES.into_iter().enumerate() {
         let weights = real_weights::<R>(device, &with_batch(shape.len(), shape), seed as u64);
         let ones = weights.cpu().iter().map(|_| R::one()).collect();
-        check(&weighted_differences(weights).unwrap(), device, seed as u64).unwrap();
+        check(&weighted_differences::<Complex<R>>(weights).unwrap(), device, seed as u64).unwrap();
         let plain = Array::from_vec(device, &with_batch(shape.len(), shape), ones).unwrap();
         let x = random::<R>(device, shape, seed as u64).unwrap();
         let expected = FiniteDifference::new(shape).unwrap().forward(&x).unwrap();
-        assert_eq!(weighted_differences(plain).unwrap().forward(&x).unwrap().cpu(), expected.cpu());
+        assert_eq!(
+            weighted_differences::<Complex<R>>(plain).unwrap().forward(&x).unwrap().cpu(),
+            expected.cpu()
+        );
     }
-    assert!(weighted_differences(real_weights::<R>(device, &[3, 4, 5], 1)).is_err());
+    assert!(weighted_differences::<Complex<R>>(real_weights::<R>(device, &[3, 4, 5], 1)).is_err());
 }
 both!(weighted_finite_differences, weighted);
 
@@ -179,7 +242,7 @@ fn compositions<R: Real>(device: &Device) {
     let mask = || SamplingMask::<R>::new(device, &coils, checker(&shape).view()).unwrap();
     let fourier = || Fourier::<R>::new(device, &[3], &shape).unwrap();
     let sense = || Sense::new(random::<R>(device, &coils, 5).unwrap()).unwrap();
-    let gradient = || FiniteDifference::<R>::new(&shape).unwrap();
+    let gradient = || FiniteDifference::<Complex<R>>::new(&shape).unwrap();
     let encode = || mask().compose(fourier()).unwrap().compose(sense()).unwrap();
     assert_eq!(encode().name(), "sampling mask ∘ Fourier ∘ SENSE");
     check(&encode(), device, 1).unwrap();
@@ -193,14 +256,14 @@ fn compositions<R: Real>(device: &Device) {
     check(&encode().adjoint_op(), device, 5).unwrap();
     check_positive(&encode().normal_op(), device, 6, laws::tolerance::<R>()).unwrap();
     let sum = Sum::new(vec![
-        (2.0.into(), std::sync::Arc::new(encode().normal_op()) as Op<R>),
+        (2.0.into(), std::sync::Arc::new(encode().normal_op()) as Op<Complex<R>>),
         (0.1.into(), std::sync::Arc::new(gradient().normal_op())),
         ((-i) * 0.5, std::sync::Arc::new(Identity::new(&shape))),
     ]);
     check(&sum.unwrap(), device, 7).unwrap();
 
     // Shared and unsized operators compose like any other.
-    let shared: Op<R> = std::sync::Arc::new(sense());
+    let shared: Op<Complex<R>> = std::sync::Arc::new(sense());
     check(&fourier().compose(shared.clone()).unwrap(), device, 8).unwrap();
     check(shared.as_ref(), device, 9).unwrap();
 
@@ -211,8 +274,8 @@ fn compositions<R: Real>(device: &Device) {
         "SENSE + identity: range of identity: expected shape [3, 4, 7, 6], found [4, 7, 6]"
     );
     assert!(sense().stack(Identity::new(&coils)).is_err());
-    assert!(Sum::<R>::new(vec![]).is_err());
-    assert!(Stack::<R>::new(vec![]).is_err());
+    assert!(Sum::<Complex<R>>::new(vec![]).is_err());
+    assert!(Stack::<Complex<R>>::new(vec![]).is_err());
 }
 both!(composed_operators, compositions);
 
@@ -241,7 +304,7 @@ struct Faulty {
     fault: &'static str,
 }
 
-impl LinearOp<f64> for Faulty {
+impl LinearOp<Complex<f64>> for Faulty {
     fn name(&self) -> &str {
         self.fault
     }
@@ -300,12 +363,12 @@ fn what_is_no_operator_is_found_out() {
     let text = broken("adjoint").to_string();
     assert!(text.starts_with("adjoint: ⟨Ax, y⟩ = ⟨x, Aᴴy⟩ misses by"), "{text}");
 
-    let minus = Identity::<f64>::new(&[9]).scaled(-1.0);
+    let minus = Identity::<Complex<f64>>::new(&[9]).scaled(-1.0);
     let error = check_positive(&minus, &device, 1, 1e-12).unwrap_err();
     assert!(error.to_string().contains("⟨x, Ax⟩ ≥ 0"));
-    let turned = Identity::<f64>::new(&[9]).scaled(Complex::new(0.0, 1.0));
+    let turned = Identity::<Complex<f64>>::new(&[9]).scaled(Complex::new(0.0, 1.0));
     assert!(check_positive(&turned, &device, 1, 1e-12).is_err());
-    assert!(check_unitary(&Identity::<f64>::new(&[9]).scaled(1.1), &device, 1, 1e-12).is_err());
+    assert!(check_unitary(&Identity::<Complex<f64>>::new(&[9]).scaled(1.1), &device, 1, 1e-12).is_err());
 }
 
 #[test]
@@ -317,9 +380,9 @@ fn mismatches_name_the_operator() {
     assert!(Sense::new(random::<f32>(&device, &[3], 1).unwrap()).is_err());
     assert!(Diagonal::complex(&[4, 5], random::<f32>(&device, &[4], 1).unwrap()).is_err());
     assert!(SamplingMask::<f32>::new(&device, &[4, 5], checker(&[5, 4]).view()).is_err());
-    assert!(FiniteDifference::<f32>::along(&[4, 5], &[2]).is_err());
+    assert!(FiniteDifference::<Complex<f32>>::along(&[4, 5], &[2]).is_err());
     for weights in [&[1.0][..], &[1.0, 0.0], &[1.0, f64::INFINITY]] {
-        assert!(FiniteDifference::<f32>::new(&[4, 5]).unwrap().weighted(weights).is_err());
+        assert!(FiniteDifference::<Complex<f32>>::new(&[4, 5]).unwrap().weighted(weights).is_err());
     }
     let mask = SamplingMask::<f32>::new(&device, &[4, 5], checker(&[4, 5]).view()).unwrap();
     assert_eq!(mask.fraction(), 0.5);

@@ -51,7 +51,7 @@ fn assert_near(found: &Array<C64>, wanted: &Array<C64>, what: &str) {
 }
 
 /// The operators over maps; all in double precision.
-fn operators(device: &Device, maps: &CoilMaps<f64>) -> Vec<Box<dyn LinearOp<f64>>> {
+fn operators(device: &Device, maps: &CoilMaps<f64>) -> Vec<Box<dyn LinearOp<Complex<f64>>>> {
     let mut rng = ChaCha8Rng::seed_from_u64(3);
     let points = Array2::from_shape_fn((90, 3), |(_, d)| rng.random_range(-0.5..0.5) * MATRIX[2 - d] as f64);
     let trajectory = Trajectory::from_cycles_per_fov(points).unwrap();

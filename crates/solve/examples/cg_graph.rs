@@ -30,7 +30,7 @@ enum How {
 
 struct Problem {
     normal: SenseToeplitz<f32>,
-    smooth: Box<dyn LinearOp<f32>>,
+    smooth: Box<dyn LinearOp<C32>>,
     rhs: Array<C32>,
     largest: f64,
 }

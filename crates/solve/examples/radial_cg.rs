@@ -47,7 +47,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let toeplitz = ToeplitzNormal::exact(&device, &[], &trajectory, None, &[n, n])?;
     let normal = SenseToeplitz::new(maps, toeplitz.toeplitz().clone())?;
 
-    for (name, op) in [("NUFFT", &encode.normal_op() as &dyn LinearOp<f32>), ("Toeplitz", &normal)] {
+    for (name, op) in [("NUFFT", &encode.normal_op() as &dyn LinearOp<C32>), ("Toeplitz", &normal)] {
         let mut out = Array::zeros(&device, &[n, n])?;
         let seconds = (0..7).map(|_| {
             let start = Instant::now();
@@ -77,7 +77,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     for lambda in [0.0, 1e-4, 1e-2] {
         let start = Instant::now();
         let mut errors = Vec::new();
-        let parts: &[&dyn LinearOp<f32>] = &[&smooth];
+        let parts: &[&dyn LinearOp<C32>] = &[&smooth];
         let silent = Monitor::silent();
         let found = least_squares(
             &normal,
@@ -85,7 +85,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             lambda,
             parts,
             &options,
-            Watch::<f32>::from(&silent).with_observer(&mut |step| {
+            Watch::<C32>::from(&silent).with_observer(&mut |step| {
                 let pairs = step.solution.cpu().iter().zip(truth.cpu());
                 let apart: f64 = pairs.map(|(a, b)| f64::from((a - b).norm_sqr())).sum();
                 let size: f64 = truth.cpu().iter().map(|v| f64::from(v.norm_sqr())).sum();

@@ -1,9 +1,8 @@
 use std::collections::VecDeque;
 
-use num_complex::Complex;
 use rayspin_core::{Error, Real, Result, expect_shape};
 use rayspin_device::{Array, Backend, Pinned};
-use rayspin_kernels::vector::{self, CgHalt, CgLimits, CgScalars, CgState};
+use rayspin_kernels::vector::{self, CgHalt, CgLimits, CgScalars, CgState, Scalar};
 use rayspin_linop::LinearOp;
 
 use crate::repeat::Repeat;
@@ -27,9 +26,9 @@ impl Default for CgOptions {
 
 /// What [`cg`] found.
 #[derive(Debug)]
-pub struct CgResult<R: Real> {
+pub struct CgResult<S: Scalar> {
     /// x.
-    pub solution: Array<Complex<R>>,
+    pub solution: Array<S>,
     /// ‖r_k‖ / ‖b‖ before the first iteration and after each: one more than `iterations`.
     pub residuals: Vec<f64>,
     /// Iterations done.
@@ -82,23 +81,23 @@ pub struct CgResult<R: Real> {
 /// assert!(found.converged && found.residuals.len() == found.iterations + 1);
 /// # Ok::<(), rayspin_core::Error>(())
 /// ```
-pub fn cg<'w, R: Real>(
-    normal: &dyn LinearOp<R>,
-    rhs: &Array<Complex<R>>,
-    start: Option<&Array<Complex<R>>>,
+pub fn cg<'w, S: Scalar>(
+    normal: &dyn LinearOp<S>,
+    rhs: &Array<S>,
+    start: Option<&Array<S>>,
     options: &CgOptions,
-    watch: impl Into<Watch<'w, R>>,
-) -> Result<CgResult<R>> {
+    watch: impl Into<Watch<'w, S>>,
+) -> Result<CgResult<S>> {
     run(normal, rhs, start, options, watch.into())
 }
 
-fn run<R: Real>(
-    normal: &dyn LinearOp<R>,
-    rhs: &Array<Complex<R>>,
-    start: Option<&Array<Complex<R>>>,
+fn run<S: Scalar>(
+    normal: &dyn LinearOp<S>,
+    rhs: &Array<S>,
+    start: Option<&Array<S>>,
     options: &CgOptions,
-    watch: Watch<'_, R>,
-) -> Result<CgResult<R>> {
+    watch: Watch<'_, S>,
+) -> Result<CgResult<S>> {
     check(normal, rhs, start, options)?;
     let mut solution = Array::zeros(rhs.device(), rhs.shape())?;
     let size = vector::norm_squared(rhs)?.sqrt();
@@ -115,7 +114,7 @@ fn run<R: Real>(
         solution.copy_from(start)?;
         renew(normal, rhs, &solution, &mut product, &mut residual)?;
     }
-    let precision = <R as Real>::EPSILON.to_f64();
+    let precision = <S::Real as Real>::EPSILON.to_f64();
     let limits = CgLimits {
         size,
         enough: options.tolerance.max(precision),
@@ -188,12 +187,12 @@ fn run<R: Real>(
 }
 
 /// r ← b − Ax; returns ‖r‖².
-fn renew<R: Real>(
-    normal: &dyn LinearOp<R>,
-    rhs: &Array<Complex<R>>,
-    solution: &Array<Complex<R>>,
-    product: &mut Array<Complex<R>>,
-    residual: &mut Array<Complex<R>>,
+fn renew<S: Scalar>(
+    normal: &dyn LinearOp<S>,
+    rhs: &Array<S>,
+    solution: &Array<S>,
+    product: &mut Array<S>,
+    residual: &mut Array<S>,
 ) -> Result<f64> {
     normal.forward_into(solution, product)?;
     residual.copy_from(rhs)?;
@@ -201,33 +200,33 @@ fn renew<R: Real>(
     vector::norm_squared(residual)
 }
 
-struct State<'a, 'w, R: Real> {
-    normal: &'a dyn LinearOp<R>,
-    solution: Array<Complex<R>>,
-    residual: Array<Complex<R>>,
-    direction: Array<Complex<R>>,
-    product: Array<Complex<R>>,
-    scalars: CgScalars<R>,
+struct State<'a, 'w, S: Scalar> {
+    normal: &'a dyn LinearOp<S>,
+    solution: Array<S>,
+    residual: Array<S>,
+    direction: Array<S>,
+    product: Array<S>,
+    scalars: CgScalars<S>,
     /// Pinned memory for scalars: one more than the iterations queued ahead.
     places: Vec<Pinned<f64>>,
     repeat: Repeat,
-    done: Done<'w, R>,
+    done: Done<'w, S>,
 }
 
 /// The iterations whose scalars have reached the host.
-struct Done<'w, R: Real> {
+struct Done<'w, S: Scalar> {
     size: f64,
     residuals: Vec<f64>,
-    watch: Watch<'w, R>,
+    watch: Watch<'w, S>,
 }
 
-impl<R: Real> Done<'_, R> {
+impl<S: Scalar> Done<'_, S> {
     fn iterations(&self) -> usize {
         self.residuals.len() - 1
     }
 
     /// Notes that an iteration ended with ‖r‖² = `rho`.
-    fn step(&mut self, rho: f64, solution: &Array<Complex<R>>) -> Result<()> {
+    fn step(&mut self, rho: f64, solution: &Array<S>) -> Result<()> {
         let iteration = self.iterations() + 1;
         let residual = rho.sqrt() / self.size;
         if !residual.is_finite() {
@@ -238,7 +237,7 @@ impl<R: Real> Done<'_, R> {
     }
 }
 
-impl<R: Real> State<'_, '_, R> {
+impl<S: Scalar> State<'_, '_, S> {
     /// Iterates up to `most` iterations in all, or until the scalars halt. Returns the last scalars, or `None` if no
     /// iteration was left.
     fn iterate(&mut self, most: usize) -> Result<Option<CgState>> {
@@ -284,10 +283,10 @@ impl<R: Real> State<'_, '_, R> {
     }
 }
 
-fn check<R: Real>(
-    normal: &dyn LinearOp<R>,
-    rhs: &Array<Complex<R>>,
-    start: Option<&Array<Complex<R>>>,
+fn check<S: Scalar>(
+    normal: &dyn LinearOp<S>,
+    rhs: &Array<S>,
+    start: Option<&Array<S>>,
     options: &CgOptions,
 ) -> Result<()> {
     crate::expect_square(normal)?;
@@ -317,12 +316,12 @@ const INDEFINITE: f64 = 1e-3;
 
 /// The step length ρ / ⟨p, Ap⟩ along the direction at whose curvature ⟨p, Ap⟩ / ‖p‖² the scalars halted. The curvature is
 /// compared with the largest one seen, which is soon near the largest eigenvalue. `None` if A vanishes along the direction.
-fn curvature<R: Real>(
+fn curvature<S: Scalar>(
     name: &str,
     iteration: usize,
     state: &CgState,
     limits: &CgLimits,
-    product: &Array<Complex<R>>,
+    product: &Array<S>,
 ) -> Result<Option<f64>> {
     let form = state.form;
     if !(form.re.is_finite() && form.im.is_finite()) {

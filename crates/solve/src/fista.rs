@@ -1,7 +1,6 @@
-use num_complex::Complex;
-use rayspin_core::{Error, Real, Result, expect_shape};
+use rayspin_core::{Error, Result, expect_shape};
 use rayspin_device::Array;
-use rayspin_kernels::vector;
+use rayspin_kernels::vector::{self, Scalar};
 
 use crate::{Problem, Proximal, Step, Watch};
 
@@ -27,9 +26,9 @@ impl Default for FistaOptions {
 
 /// What [`fista`] found.
 #[derive(Debug)]
-pub struct FistaResult<R: Real> {
+pub struct FistaResult<S: Scalar> {
     /// x.
-    pub solution: Array<Complex<R>>,
+    pub solution: Array<S>,
     /// ‖x − y‖ / ‖x‖ of every iteration, where x is the proximal gradient step from y. It is 0 only at the minimum.
     pub residuals: Vec<f64>,
     /// ½⟨x, Ax⟩ − Re⟨b, x⟩ + λg(x) after every iteration.
@@ -78,14 +77,14 @@ pub struct FistaResult<R: Real> {
 /// assert!(found.objective.last() < found.objective.first());
 /// # Ok::<(), rayspin_core::Error>(())
 /// ```
-pub fn fista<'w, R: Real>(
-    problem: &Problem<'_, R>,
-    start: Option<&Array<Complex<R>>>,
+pub fn fista<'w, S: Scalar>(
+    problem: &Problem<'_, S>,
+    start: Option<&Array<S>>,
     lambda: f64,
-    penalty: &mut dyn Proximal<R>,
+    penalty: &mut dyn Proximal<S>,
     options: &FistaOptions,
-    watch: impl Into<Watch<'w, R>>,
-) -> Result<FistaResult<R>> {
+    watch: impl Into<Watch<'w, S>>,
+) -> Result<FistaResult<S>> {
     check(problem, start, lambda, options)?;
     let (mut watch, Problem { normal, rhs, .. }) = (watch.into(), *problem);
     let zeros = || Array::zeros(rhs.device(), rhs.shape());
@@ -98,7 +97,7 @@ pub fn fista<'w, R: Real>(
         normal.forward_into(&x, &mut ax)?;
         ay.copy_from(&ax)?;
     }
-    let mut mean: Option<Array<Complex<R>>> = None;
+    let mut mean: Option<Array<S>> = None;
     let averaged_from = options.max_iterations.saturating_sub(options.average.max(1));
     let (mut residuals, mut objectives, mut converged) = (Vec::new(), Vec::new(), false);
     let (mut lipschitz, mut t) = (problem.largest_eigenvalue, 1.0f64);
@@ -161,9 +160,9 @@ pub fn fista<'w, R: Real>(
     Ok(FistaResult { solution, residuals, objective: objectives, converged })
 }
 
-fn check<R: Real>(
-    problem: &Problem<'_, R>,
-    start: Option<&Array<Complex<R>>>,
+fn check<S: Scalar>(
+    problem: &Problem<'_, S>,
+    start: Option<&Array<S>>,
     lambda: f64,
     options: &FistaOptions,
 ) -> Result<()> {

@@ -71,7 +71,7 @@ pub struct NuclearNorm {
     /// Where each frame begins.
     starts: Vec<u32>,
     matrix: Array<C32>,
-    scratch: Arc<Scratch<f32>>,
+    scratch: Arc<Scratch<C32>>,
     rank: usize,
 }
 
@@ -81,7 +81,7 @@ impl NuclearNorm {
         Self::sharing(device, shape, Arc::default())
     }
 
-    pub(crate) fn sharing(device: &Device, shape: &[usize], scratch: Arc<Scratch<f32>>) -> Result<Self> {
+    pub(crate) fn sharing(device: &Device, shape: &[usize], scratch: Arc<Scratch<C32>>) -> Result<Self> {
         let (frames, voxels) = axes(shape)?;
         Ok(Self {
             shape: shape.to_vec(),
@@ -137,7 +137,7 @@ impl NuclearNorm {
     }
 }
 
-impl Proximal<f32> for NuclearNorm {
+impl Proximal<C32> for NuclearNorm {
     fn apply(&mut self, t: f64, x: &mut Array<C32>) -> Result<f64> {
         if !(t >= 0.0 && t.is_finite()) {
             return Err(Error::value("threshold of singular values", "a finite number >= 0", t));
@@ -187,7 +187,7 @@ pub struct TemporalFourier<R: Real> {
     forward: Array<Complex<R>>,
     inverse: Array<Complex<R>>,
     weights: Array<R>,
-    scratch: Arc<Scratch<R>>,
+    scratch: Arc<Scratch<Complex<R>>>,
 }
 
 impl<R: Real> TemporalFourier<R> {
@@ -196,7 +196,11 @@ impl<R: Real> TemporalFourier<R> {
         Self::sharing(device, shape, Arc::default())
     }
 
-    pub(crate) fn sharing(device: &Device, shape: &[usize], scratch: Arc<Scratch<R>>) -> Result<Self> {
+    pub(crate) fn sharing(
+        device: &Device,
+        shape: &[usize],
+        scratch: Arc<Scratch<Complex<R>>>,
+    ) -> Result<Self> {
         let (frames, _) = axes(shape)?;
         let mut weights = Array::zeros(device, shape)?;
         weights.fill(R::one())?;
@@ -233,7 +237,7 @@ impl<R: Real> TemporalFourier<R> {
     }
 }
 
-impl<R: Real> Proximal<R> for TemporalFourier<R> {
+impl<R: Real> Proximal<Complex<R>> for TemporalFourier<R> {
     fn apply(&mut self, t: f64, x: &mut Array<Complex<R>>) -> Result<f64> {
         expect_shape("temporal Fourier transform of a series", self.weights.shape(), x.shape())?;
         let mut coefficients = self.scratch.take(x.device(), x.shape())?;

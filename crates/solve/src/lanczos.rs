@@ -1,8 +1,8 @@
 use num_complex::Complex;
 use rayspin_core::{Error, Real, Result};
 use rayspin_device::{Array, Device};
-use rayspin_kernels::vector;
-use rayspin_linop::{LinearOp, random};
+use rayspin_kernels::vector::{self, Scalar};
+use rayspin_linop::{LinearOp, random_of};
 
 /// When [`largest_eigenvalue`] stops.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -58,8 +58,8 @@ pub struct Eigenvalue {
 /// assert!((found.value - 3.0).abs() < 1e-4);
 /// # Ok::<(), rayspin_core::Error>(())
 /// ```
-pub fn largest_eigenvalue<R: Real>(
-    normal: &dyn LinearOp<R>,
+pub fn largest_eigenvalue<S: Scalar>(
+    normal: &dyn LinearOp<S>,
     device: &Device,
     options: &LanczosOptions,
 ) -> Result<Eigenvalue> {
@@ -70,7 +70,7 @@ pub fn largest_eigenvalue<R: Real>(
     if options.max_iterations == 0 {
         return Err(Error::value("iterations of the largest eigenvalue", "at least 1", 0));
     }
-    let mut vector = random(device, normal.domain(), options.seed)?;
+    let mut vector = random_of::<S>(device, normal.domain(), options.seed)?;
     vector::scale((1.0 / vector::norm_squared(&vector)?.sqrt()).into(), &mut vector)?;
     let mut before = Array::zeros(device, normal.domain())?;
     let mut image = Array::zeros(device, normal.domain())?;
@@ -95,7 +95,7 @@ pub fn largest_eigenvalue<R: Real>(
         let value = largest_of_tridiagonal(&diagonal, &beside);
         found.residual = beta * last_component(&diagonal, &beside, value).abs();
         // The rest of Av is rounding: A maps the span to itself, and the estimate is an eigenvalue.
-        let exhausted = beta <= R::epsilon().to_f64() * value.abs();
+        let exhausted = beta <= <S::Real as Real>::EPSILON.to_f64() * value.abs();
         let changed = (value - found.value).abs();
         found.converged = exhausted || (found.iterations > 1 && changed <= options.tolerance * value.abs());
         found.value = value;

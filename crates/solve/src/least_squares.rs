@@ -1,7 +1,6 @@
-use num_complex::Complex;
-use rayspin_core::{Error, Real, Result, expect_shape};
+use rayspin_core::{Error, Result, expect_shape};
 use rayspin_device::Array;
-use rayspin_kernels::vector;
+use rayspin_kernels::vector::{self, Scalar};
 use rayspin_linop::{LinearOp, Scratch};
 
 use crate::{CgOptions, CgResult, Eigenvalue, LanczosOptions, Watch, cg, largest_eigenvalue};
@@ -19,9 +18,9 @@ pub struct LeastSquaresOptions {
 
 /// What [`least_squares`] found.
 #[derive(Debug)]
-pub struct LeastSquaresResult<R: Real> {
+pub struct LeastSquaresResult<S: Scalar> {
     /// ρ, and the course of the iteration. The residuals refer to the equation of [`least_squares`].
-    pub cg: CgResult<R>,
+    pub cg: CgResult<S>,
     /// L, and its accuracy.
     pub largest_eigenvalue: Eigenvalue,
 }
@@ -56,14 +55,14 @@ pub struct LeastSquaresResult<R: Real> {
 /// assert!(solution.iter().zip(&image.to_vec()?).all(|(a, b)| (a - b).norm() < 1e-2));
 /// # Ok::<(), rayspin_core::Error>(())
 /// ```
-pub fn least_squares<'w, R: Real>(
-    normal: &dyn LinearOp<R>,
-    rhs: &Array<Complex<R>>,
+pub fn least_squares<'w, S: Scalar>(
+    normal: &dyn LinearOp<S>,
+    rhs: &Array<S>,
     lambda: f64,
-    regularisers: &[&dyn LinearOp<R>],
+    regularisers: &[&dyn LinearOp<S>],
     options: &LeastSquaresOptions,
-    watch: impl Into<Watch<'w, R>>,
-) -> Result<LeastSquaresResult<R>> {
+    watch: impl Into<Watch<'w, S>>,
+) -> Result<LeastSquaresResult<S>> {
     if !(lambda.is_finite() && lambda >= 0.0) {
         return Err(Error::value("λ of least squares", "0 or more", lambda));
     }
@@ -101,28 +100,28 @@ pub fn least_squares<'w, R: Real>(
 }
 
 /// N/L + λ Σ W_iᴴW_i over borrowed operators.
-pub(crate) struct Regularised<'a, R: Real> {
+pub(crate) struct Regularised<'a, S: Scalar> {
     name: String,
-    normal: &'a dyn LinearOp<R>,
+    normal: &'a dyn LinearOp<S>,
     inverse_scale: f64,
     lambda: f64,
-    regularisers: &'a [&'a dyn LinearOp<R>],
-    scratch: Scratch<R>,
+    regularisers: &'a [&'a dyn LinearOp<S>],
+    scratch: Scratch<S>,
 }
 
-impl<'a, R: Real> Regularised<'a, R> {
+impl<'a, S: Scalar> Regularised<'a, S> {
     pub(crate) fn new(
-        normal: &'a dyn LinearOp<R>,
+        normal: &'a dyn LinearOp<S>,
         inverse_scale: f64,
         lambda: f64,
-        regularisers: &'a [&'a dyn LinearOp<R>],
+        regularisers: &'a [&'a dyn LinearOp<S>],
     ) -> Self {
         let name = format!("regularised {}", normal.name());
         Self { name, normal, inverse_scale, lambda, regularisers, scratch: Scratch::default() }
     }
 }
 
-impl<R: Real> LinearOp<R> for Regularised<'_, R> {
+impl<S: Scalar> LinearOp<S> for Regularised<'_, S> {
     fn name(&self) -> &str {
         &self.name
     }
@@ -132,7 +131,7 @@ impl<R: Real> LinearOp<R> for Regularised<'_, R> {
     fn range(&self) -> &[usize] {
         self.normal.domain()
     }
-    fn forward_into(&self, x: &Array<Complex<R>>, y: &mut Array<Complex<R>>) -> Result<()> {
+    fn forward_into(&self, x: &Array<S>, y: &mut Array<S>) -> Result<()> {
         self.normal.forward_into(x, y)?;
         vector::scale(self.inverse_scale.into(), y)?;
         if self.lambda == 0.0 {
@@ -149,7 +148,7 @@ impl<R: Real> LinearOp<R> for Regularised<'_, R> {
         Ok(())
     }
     /// Hermitian if its parts are. [`cg`](crate::cg) checks this.
-    fn adjoint_into(&self, y: &Array<Complex<R>>, x: &mut Array<Complex<R>>) -> Result<()> {
+    fn adjoint_into(&self, y: &Array<S>, x: &mut Array<S>) -> Result<()> {
         self.forward_into(y, x)
     }
 }

@@ -10,6 +10,7 @@ mod low_rank_sparse;
 mod problem;
 mod proximal;
 mod repeat;
+mod sart;
 mod sparse;
 mod watch;
 
@@ -23,13 +24,15 @@ pub use low_rank_sparse::{
 };
 pub use problem::{Problem, SCALE_PERCENTILE};
 pub use proximal::{Proximal, TotalVariation, WaveletSparsity};
+pub use sart::{Positive, SartOptions, SartResult, Subset, mlem, sart};
 pub use sparse::{SparseResult, sparse_least_squares};
 pub use watch::{Observer, Step, Watch};
 
-use rayspin_core::{Real, Result, expect_shape};
+use rayspin_core::{Result, expect_shape};
+use rayspin_kernels::vector::Scalar;
 use rayspin_linop::LinearOp;
 
 /// Fails unless the operator maps its domain to itself.
-fn expect_square<R: Real>(op: &dyn LinearOp<R>) -> Result<()> {
+fn expect_square<S: Scalar>(op: &dyn LinearOp<S>) -> Result<()> {
     expect_shape(&format!("{}: range, where the domain is needed", op.name()), op.domain(), op.range())
 }

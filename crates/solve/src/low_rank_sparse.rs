@@ -106,9 +106,9 @@ pub struct LowRankSparseResult {
 /// # }
 /// ```
 pub fn low_rank_plus_sparse<'w>(
-    problem: &Problem<'_, f32>,
+    problem: &Problem<'_, C32>,
     options: &LowRankSparseOptions,
-    watch: impl Into<Watch<'w, f32>>,
+    watch: impl Into<Watch<'w, C32>>,
 ) -> Result<LowRankSparseResult> {
     let named = [
         ("λ of the low-rank part", options.low_rank),
@@ -191,20 +191,20 @@ impl Place {
 
 /// The run for u = (L, S)/s.
 struct Split<'a> {
-    problem: Problem<'a, f32>,
+    problem: Problem<'a, C32>,
     options: &'a LowRankSparseOptions,
     scale: f64,
     largest: f64,
     values: NuclearNorm,
     spectrum: TemporalFourier<f32>,
-    scratch: Arc<Scratch<f32>>,
+    scratch: Arc<Scratch<C32>>,
 }
 
 impl<'a> Split<'a> {
-    fn new(unit: &'a Unit<'_, f32>, options: &'a LowRankSparseOptions) -> Result<Self> {
+    fn new(unit: &'a Unit<'_, C32>, options: &'a LowRankSparseOptions) -> Result<Self> {
         let problem = unit.problem();
         let (device, shape) = (problem.rhs.device(), problem.rhs.shape());
-        let scratch = Arc::<Scratch<f32>>::default();
+        let scratch = Arc::<Scratch<C32>>::default();
         let values = NuclearNorm::sharing(device, shape, scratch.clone())?;
         let spectrum = TemporalFourier::sharing(device, shape, scratch.clone())?;
         Ok(Self { problem, options, scale: unit.scale, largest: 0.0, values, spectrum, scratch })
@@ -233,7 +233,7 @@ impl<'a> Split<'a> {
         Ok(self.look(y)? + nuclear + magnitudes)
     }
 
-    fn run(mut self, mut watch: Watch<'_, f32>) -> Result<LowRankSparseResult> {
+    fn run(mut self, mut watch: Watch<'_, C32>) -> Result<LowRankSparseResult> {
         let rhs = self.problem.rhs;
         let (mut x, mut y) =
             (Place::zeros(rhs.device(), rhs.shape())?, Place::zeros(rhs.device(), rhs.shape())?);
@@ -316,7 +316,7 @@ impl<'a> Split<'a> {
         })
     }
 
-    fn show(&self, iteration: usize, residual: f64, x: &Place, watch: &mut Watch<'_, f32>) -> Result<()> {
+    fn show(&self, iteration: usize, residual: f64, x: &Place, watch: &mut Watch<'_, C32>) -> Result<()> {
         let detail = format!("relative step {residual:.3e}");
         if watch.observe.is_none() {
             return watch.monitor.step(&detail);

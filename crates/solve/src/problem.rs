@@ -1,7 +1,7 @@
-use num_complex::Complex;
-use rayspin_core::{Error, Real, Result, expect_shape};
+use rayspin_core::{Error, Result, expect_shape};
 use rayspin_device::Array;
-use rayspin_kernels::{select, vector};
+use rayspin_kernels::select;
+use rayspin_kernels::vector::{self, Scalar};
 use rayspin_linop::LinearOp;
 
 use crate::least_squares::Regularised;
@@ -27,16 +27,16 @@ use crate::least_squares::Regularised;
 /// # Ok::<(), rayspin_core::Error>(())
 /// ```
 #[derive(Clone, Copy)]
-pub struct Problem<'a, R: Real> {
+pub struct Problem<'a, S: Scalar> {
     /// A, Hermitian positive semidefinite; only its forward map is used.
-    pub normal: &'a dyn LinearOp<R>,
+    pub normal: &'a dyn LinearOp<S>,
     /// b, an element of the domain of A.
-    pub rhs: &'a Array<Complex<R>>,
+    pub rhs: &'a Array<S>,
     /// Λ, the largest eigenvalue of A, or an estimate.
     pub largest_eigenvalue: f64,
 }
 
-impl<R: Real> Problem<'_, R> {
+impl<S: Scalar> Problem<'_, S> {
     /// Fails unless shapes fit, b is finite and Λ is positive.
     pub(crate) fn check(&self, solver: &str) -> Result<()> {
         crate::expect_square(self.normal)?;
@@ -58,15 +58,15 @@ impl<R: Real> Problem<'_, R> {
 pub const SCALE_PERCENTILE: f64 = 0.99;
 
 /// The problem for u = x/s, whose numbers are near 1: A/Λ and b/(Λs), where s is the 99th percentile of |b|/Λ.
-pub(crate) struct Unit<'a, R: Real> {
-    normal: Regularised<'a, R>,
-    rhs: Array<Complex<R>>,
+pub(crate) struct Unit<'a, S: Scalar> {
+    normal: Regularised<'a, S>,
+    rhs: Array<S>,
     /// s.
     pub(crate) scale: f64,
 }
 
-impl<'a, R: Real> Unit<'a, R> {
-    pub(crate) fn new(solver: &str, problem: &Problem<'a, R>) -> Result<Self> {
+impl<'a, S: Scalar> Unit<'a, S> {
+    pub(crate) fn new(solver: &str, problem: &Problem<'a, S>) -> Result<Self> {
         problem.check(solver)?;
         let largest = problem.largest_eigenvalue;
         let scale = percentile(problem.rhs)? / largest;
@@ -77,13 +77,13 @@ impl<'a, R: Real> Unit<'a, R> {
         Ok(Self { normal: Regularised::new(problem.normal, 1.0 / largest, 0.0, &[]), rhs, scale })
     }
 
-    pub(crate) fn problem(&self) -> Problem<'_, R> {
+    pub(crate) fn problem(&self) -> Problem<'_, S> {
         Problem { normal: &self.normal, rhs: &self.rhs, largest_eigenvalue: 1.0 }
     }
 }
 
 /// The magnitude that [`SCALE_PERCENTILE`] of the voxels do not exceed, or the largest magnitude if that is 0.
-fn percentile<R: Real>(x: &Array<Complex<R>>) -> Result<f64> {
+fn percentile<S: Scalar>(x: &Array<S>) -> Result<f64> {
     if x.is_empty() {
         return Ok(0.0);
     }

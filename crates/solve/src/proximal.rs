@@ -3,6 +3,7 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rayspin_core::{Error, Real, Result, expect_shape};
 use rayspin_device::{Array, Device};
+use rayspin_kernels::vector::Scalar;
 use rayspin_kernels::{shrink, vector};
 use rayspin_linop::{LinearOp, Wavelet};
 
@@ -17,7 +18,7 @@ use rayspin_linop::{LinearOp, Wavelet};
 ///
 /// /// g(x) = ½‖x‖². Its proximal map is x / (1 + t).
 /// struct Ridge;
-/// impl Proximal<f32> for Ridge {
+/// impl Proximal<C32> for Ridge {
 ///     fn apply(&mut self, t: f64, x: &mut Array<Complex<f32>>) -> Result<f64> {
 ///         vector::scale((1.0 / (1.0 + t)).into(), x)?;
 ///         Ok(0.5 * vector::norm_squared(x)?)
@@ -29,9 +30,9 @@ use rayspin_linop::{LinearOp, Wavelet};
 /// assert_eq!(x.to_vec()?, [C32::ONE; 2]);
 /// # Ok::<(), rayspin_core::Error>(())
 /// ```
-pub trait Proximal<R: Real> {
+pub trait Proximal<S: Scalar> {
     /// x ← argmin_u ½‖u − x‖² + t g(u), exactly or to the penalty's accuracy. Returns g of the result.
-    fn apply(&mut self, t: f64, x: &mut Array<Complex<R>>) -> Result<f64>;
+    fn apply(&mut self, t: f64, x: &mut Array<S>) -> Result<f64>;
 }
 
 /// g(x) = Σ |(Wx)_i| over the details of an orthogonal wavelet transform. Coefficients that are low-pass along every axis
@@ -107,7 +108,7 @@ impl<R: Real> WaveletSparsity<R> {
     }
 }
 
-impl<R: Real> Proximal<R> for WaveletSparsity<R> {
+impl<R: Real> Proximal<Complex<R>> for WaveletSparsity<R> {
     fn apply(&mut self, t: f64, x: &mut Array<Complex<R>>) -> Result<f64> {
         if let Some(shifts) = &mut self.shifts {
             self.wavelet.set_shift(&shifts.next(x.shape()))?;
@@ -119,7 +120,7 @@ impl<R: Real> Proximal<R> for WaveletSparsity<R> {
     }
 }
 
-/// Isotropic total variation of a complex image, g(x) = Σ_i √Σ_a |(Dx)_a(i)|² for plain or weighted differences D.
+/// Isotropic total variation of a real or complex image, g(x) = Σ_i √Σ_a |(Dx)_a(i)|² for plain or weighted differences D.
 ///
 /// The proximal map is x − Dᴴp, where p minimises ½‖x − Dᴴp‖² over |p(i)| ≤ t. Accelerated projected gradient steps find p.
 /// They start where the last application stopped, so a few steps per application are enough within an outer iteration.
@@ -143,22 +144,22 @@ impl<R: Real> Proximal<R> for WaveletSparsity<R> {
 /// assert!((step.to_vec()?[0] - 0.1).norm() < 1e-3);
 /// # Ok::<(), rayspin_core::Error>(())
 /// ```
-pub struct TotalVariation<'a, R: Real> {
-    differences: &'a dyn LinearOp<R>,
+pub struct TotalVariation<'a, S: Scalar> {
+    differences: &'a dyn LinearOp<S>,
     bound: f64,
     steps: usize,
-    dual: Array<Complex<R>>,
-    place: Array<Complex<R>>,
-    scratch: Array<Complex<R>>,
-    image: Array<Complex<R>>,
+    dual: Array<S>,
+    place: Array<S>,
+    scratch: Array<S>,
+    image: Array<S>,
 }
 
-impl<'a, R: Real> TotalVariation<'a, R> {
+impl<'a, S: Scalar> TotalVariation<'a, S> {
     /// `differences` is D, image → `[axis, image…]`. `bound` is an upper bound of the largest eigenvalue of DᴴD (4 per axis
     /// for differences with weights of at most 1). `steps` is the number of steps per application.
     ///
     /// Errors: no axis of components; a bound that is not positive; no steps; memory.
-    pub fn new(device: &Device, differences: &'a dyn LinearOp<R>, bound: f64, steps: usize) -> Result<Self> {
+    pub fn new(device: &Device, differences: &'a dyn LinearOp<S>, bound: f64, steps: usize) -> Result<Self> {
         let range = differences.range();
         expect_shape(
             &format!("total variation: image axes of {}", differences.name()),
@@ -187,15 +188,15 @@ impl<'a, R: Real> TotalVariation<'a, R> {
     }
 
     /// image ← x − Dᴴ at.
-    fn residual(&mut self, x: &Array<Complex<R>>, at_dual: bool) -> Result<()> {
+    fn residual(&mut self, x: &Array<S>, at_dual: bool) -> Result<()> {
         let at = if at_dual { &self.dual } else { &self.place };
         self.differences.adjoint_into(at, &mut self.image)?;
         vector::xpby(x, (-1.0).into(), &mut self.image)
     }
 }
 
-impl<R: Real> Proximal<R> for TotalVariation<'_, R> {
-    fn apply(&mut self, t: f64, x: &mut Array<Complex<R>>) -> Result<f64> {
+impl<S: Scalar> Proximal<S> for TotalVariation<'_, S> {
+    fn apply(&mut self, t: f64, x: &mut Array<S>) -> Result<f64> {
         // p lies within the balls of radius t of the last application and must lie within the balls of the present t.
         shrink::clip(t, &mut self.dual)?;
         self.place.copy_from(&self.dual)?;

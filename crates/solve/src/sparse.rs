@@ -1,16 +1,15 @@
-use num_complex::Complex;
-use rayspin_core::{Real, Result};
+use rayspin_core::Result;
 use rayspin_device::Array;
-use rayspin_kernels::vector;
+use rayspin_kernels::vector::{self, Scalar};
 
 use crate::problem::Unit;
 use crate::{FistaOptions, FistaResult, Problem, Proximal, Watch, fista};
 
 /// What [`sparse_least_squares`] found.
 #[derive(Debug)]
-pub struct SparseResult<R: Real> {
+pub struct SparseResult<S: Scalar> {
     /// ρ, and the course of the iteration. The objective is the one of [`sparse_least_squares`] over s².
-    pub fista: FistaResult<R>,
+    pub fista: FistaResult<S>,
     /// s, the scale of the image that λ is relative to.
     pub scale: f64,
 }
@@ -48,14 +47,14 @@ pub struct SparseResult<R: Real> {
 /// assert_eq!(found.fista.solution.shape(), [12, 10]);
 /// # Ok::<(), rayspin_core::Error>(())
 /// ```
-pub fn sparse_least_squares<'w, R: Real>(
-    problem: &Problem<'_, R>,
-    start: Option<&Array<Complex<R>>>,
+pub fn sparse_least_squares<'w, S: Scalar>(
+    problem: &Problem<'_, S>,
+    start: Option<&Array<S>>,
     lambda: f64,
-    penalty: &mut dyn Proximal<R>,
+    penalty: &mut dyn Proximal<S>,
     options: &FistaOptions,
-    watch: impl Into<Watch<'w, R>>,
-) -> Result<SparseResult<R>> {
+    watch: impl Into<Watch<'w, S>>,
+) -> Result<SparseResult<S>> {
     let unit = Unit::new("sparse least squares", problem)?;
     let scale = unit.scale;
     let start = match start {

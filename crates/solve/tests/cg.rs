@@ -157,7 +157,7 @@ fn a_tolerance_beyond_the_precision_ends_and_is_not_called_met() {
 fn breakdowns_are_errors_that_say_why() {
     let device = device();
     let b = random::<f64>(&device, &[5], 3).unwrap();
-    let run = |system: &dyn LinearOp<f64>, b: &Array<C64>| {
+    let run = |system: &dyn LinearOp<Complex<f64>>, b: &Array<C64>| {
         cg(system, b, None, &CgOptions::default(), &Monitor::silent()).unwrap_err()
     };
     let indefinite = Dense::hermitian(&[1.0, 0.5, -0.2, 0.3, 0.8], 1);
@@ -232,13 +232,13 @@ fn largest_eigenvalues<R: Real>(allowed: f64) {
             assert!(found.residual < 1e-2 * scale);
         }
     }
-    let nothing = Identity::<R>::new(&[5]).scaled(0.0);
+    let nothing = Identity::<Complex<R>>::new(&[5]).scaled(0.0);
     let found = largest_eigenvalue(&nothing, &device, &LanczosOptions::default()).unwrap();
     assert_eq!((found.value, found.converged), (0.0, true));
-    let one = Identity::<R>::new(&[5, 3]);
+    let one = Identity::<Complex<R>>::new(&[5, 3]);
     let found = largest_eigenvalue(&one, &device, &LanczosOptions::default()).unwrap();
     assert!((found.value - 1.0).abs() < 1e-6 && found.iterations <= 2);
-    let endless = Identity::<R>::new(&[5]).scaled(f64::NAN);
+    let endless = Identity::<Complex<R>>::new(&[5]).scaled(f64::NAN);
     assert!(largest_eigenvalue(&endless, &device, &LanczosOptions::default()).is_err());
     let none = LanczosOptions { max_iterations: 0, ..LanczosOptions::default() };
     assert!(largest_eigenvalue(&one, &device, &none).is_err());

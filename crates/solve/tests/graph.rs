@@ -30,7 +30,7 @@ fn graphs(device: &Device, yes: bool) {
 
 /// The iteration as it is written, every scalar on the host.
 fn plain<R: Real>(
-    normal: &dyn LinearOp<R>,
+    normal: &dyn LinearOp<Complex<R>>,
     rhs: &Array<Complex<R>>,
     iterations: usize,
 ) -> (Vec<Complex<R>>, Vec<f64>) {
@@ -65,7 +65,7 @@ fn sense(device: &Device, n: usize, coils: usize) -> SenseToeplitz<f32> {
 /// An operator that makes an array each time it is applied.
 struct Allocates<T>(T);
 
-impl<T: LinearOp<f32>> LinearOp<f32> for Allocates<T> {
+impl<T: LinearOp<Complex<f32>>> LinearOp<Complex<f32>> for Allocates<T> {
     fn name(&self) -> &str {
         "an operator that allocates"
     }
@@ -96,12 +96,12 @@ fn iterates_are_those_of_the_plain_iteration_bit_for_bit() {
         let rhs = random::<f32>(&device, &[15, 15], 7).unwrap();
         let (expected, residuals) = plain(&normal, &rhs, 9);
         let what = device.describe();
-        let same = |found: CgResult<f32>, replayed: usize| {
+        let same = |found: CgResult<Complex<f32>>, replayed: usize| {
             assert_eq!(found.solution.to_vec().unwrap(), expected, "{what}");
             assert_eq!((&found.residuals, found.iterations), (&residuals, 9), "{what}");
             assert_eq!(found.replayed, if on_gpu { replayed } else { 0 }, "{what}");
         };
-        let run = |normal: &dyn LinearOp<f32>| {
+        let run = |normal: &dyn LinearOp<Complex<f32>>| {
             cg(normal, &rhs, None, &options(9, 0.0), &Monitor::silent()).unwrap()
         };
         same(run(&normal), 8);
@@ -139,13 +139,13 @@ fn runs_end_where_they_would_without_looking_ahead() {
         let diagonal = |values: &[f32]| {
             let factors = values.iter().map(|&v| v.into()).collect();
             let factors = Array::from_vec(&device, &[values.len()], factors).unwrap();
-            Diagonal::<f32>::complex(&[values.len()], factors).unwrap()
+            Diagonal::<Complex<f32>>::complex(&[values.len()], factors).unwrap()
         };
-        let both = |normal: &dyn LinearOp<f32>, rhs: &Array<C32>, options: CgOptions| {
+        let both = |normal: &dyn LinearOp<Complex<f32>>, rhs: &Array<C32>, options: CgOptions| {
             let [with, without, watched] = [0, 1, 2].map(|how| {
                 graphs(&device, how != 1);
                 let silent = Monitor::silent();
-                let mut nothing = |_: &Step<'_, f32>| Ok(());
+                let mut nothing = |_: &Step<'_, Complex<f32>>| Ok(());
                 let watch = Watch::from(&silent);
                 let watch = if how == 2 { watch.with_observer(&mut nothing) } else { watch };
                 cg(normal, rhs, None, &options, watch)
@@ -306,7 +306,7 @@ fn an_iteration_is_two_calls_and_a_wait_and_allocates_nothing() {
 #[test]
 fn a_call_that_fails_ends_the_recording_and_is_told() {
     let (driver, device) = rig();
-    let normal = Diagonal::<f32>::real(
+    let normal = Diagonal::<Complex<f32>>::real(
         &[6],
         Array::from_vec(&device, &[6], vec![1.0, 2.0, 3.0, 4.5, 5.0, 7.0]).unwrap(),
     )
@@ -344,7 +344,8 @@ fn a_call_that_fails_ends_the_recording_and_is_told() {
         assert!(told.contains(name), "{name}: {told:?}");
     }
     // If memory runs out in an operator that allocates, the error says so.
-    let allocates = Allocates(Diagonal::<f32>::real(&[6], Array::zeros(&device, &[6]).unwrap()).unwrap());
+    let allocates =
+        Allocates(Diagonal::<Complex<f32>>::real(&[6], Array::zeros(&device, &[6]).unwrap()).unwrap());
     let allocates = allocates.plus(FiniteDifference::new(&[6]).unwrap().normal_op()).unwrap();
     driver.set(Fault::Memory { after: 100, bytes: 0 });
     let found = cg(&allocates, &rhs, None, &options(50, 0.0), &Monitor::silent());
@@ -359,7 +360,8 @@ fn a_hundred_iterations_to_come_are_recorded_and_a_few_are_not() {
     let device = Emulator::device().unwrap();
     let eigenvalues: Vec<f32> = (0..400).map(|i| 1.0 + i as f32).collect();
     let normal =
-        Diagonal::<f32>::real(&[400], Array::from_vec(&device, &[400], eigenvalues).unwrap()).unwrap();
+        Diagonal::<Complex<f32>>::real(&[400], Array::from_vec(&device, &[400], eigenvalues).unwrap())
+            .unwrap();
     let rhs = random::<f32>(&device, &[400], 3).unwrap();
     let run = |iterations| cg(&normal, &rhs, None, &options(iterations, 0.0), &Monitor::silent()).unwrap();
     // The first iteration is never part of a recording.

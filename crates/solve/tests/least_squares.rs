@@ -41,7 +41,7 @@ fn the_regularised_equation_is_solved() {
             }
             Dense::<f64>::new(matrix).solve(&wide(&b))
         };
-        let run = |parts: &[&dyn LinearOp<f64>]| {
+        let run = |parts: &[&dyn LinearOp<Complex<f64>>]| {
             least_squares(&normal, &b, lambda, parts, &tight(), &Monitor::silent()).unwrap()
         };
         let found = run(&[&w1, &w2]);
@@ -56,7 +56,7 @@ fn the_regularised_equation_is_solved() {
 }
 
 /// A multi-coil undersampled scan whose transform is scaled by `gain`.
-fn scan<R: Real>(device: &Device, n: usize, gain: f64) -> Scaled<R> {
+fn scan<R: Real>(device: &Device, n: usize, gain: f64) -> Scaled<Complex<R>> {
     let maps = random::<R>(device, &[4, n, n], 1).unwrap();
     let kept = ArrayD::from_shape_fn(IxDyn(&[n, n]), |i| i[0] % 2 == 0 || i[0].abs_diff(n / 2) < 3);
     SamplingMask::new(device, &[4, n, n], &kept)
@@ -160,9 +160,12 @@ fn observers_see_images_at_the_scale_of_the_result() {
 #[test]
 fn bad_problems_are_refused() {
     let device = Device::cpu_with_threads(1).unwrap();
-    let one = Identity::<f64>::new(&[4]);
+    let one = Identity::<Complex<f64>>::new(&[4]);
     let b = random(&device, &[4], 1).unwrap();
-    let run = |normal: &dyn LinearOp<f64>, b: &Array<C64>, lambda: f64, parts: &[&dyn LinearOp<f64>]| {
+    let run = |normal: &dyn LinearOp<Complex<f64>>,
+               b: &Array<C64>,
+               lambda: f64,
+               parts: &[&dyn LinearOp<Complex<f64>>]| {
         least_squares(normal, b, lambda, parts, &LeastSquaresOptions::default(), &Monitor::silent())
     };
     for lambda in [-1.0, f64::NAN, f64::INFINITY] {

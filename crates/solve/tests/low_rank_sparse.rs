@@ -155,7 +155,7 @@ fn both_maps_meet_their_optimality_conditions_and_are_firmly_nonexpansive() {
         let t = 0.8;
         let mut values = NuclearNorm::new(&device, shape).unwrap();
         let mut fourier = TemporalFourier::<f32>::new(&device, shape).unwrap();
-        let penalties: [(&mut dyn Proximal<f32>, bool); 2] = [(&mut values, true), (&mut fourier, false)];
+        let penalties: [(&mut dyn Proximal<C32>, bool); 2] = [(&mut values, true), (&mut fourier, false)];
         for (penalty, low_rank) in penalties {
             let mut both = Vec::new();
             for seed in [seed as u64, 50 + seed as u64] {
@@ -187,7 +187,7 @@ struct Series {
     dense: Dense<f32>,
 }
 
-impl LinearOp<f32> for Series {
+impl LinearOp<C32> for Series {
     fn name(&self) -> &str {
         "dense series"
     }
@@ -314,7 +314,7 @@ fn the_objective_falls_whatever_the_estimate_of_the_eigenvalue() {
 
 /// The paper's iteration by the penalties themselves: the objective over s² after every iteration, and L + S.
 fn paper(
-    problem: &Problem<'_, f32>,
+    problem: &Problem<'_, C32>,
     found: &LowRankSparseResult,
     options: &LowRankSparseOptions,
     tau: f64,
@@ -361,7 +361,7 @@ fn an_undersampled_series_is_recovered_and_what_pulsates_is_in_the_sparse_part()
         let problem = Problem { normal: &normal, rhs: &rhs, largest_eigenvalue: 1.0 };
         let options = LowRankSparseOptions { max_iterations: 60, tolerance: 0.0, ..Default::default() };
         let (silent, mut early) = (Monitor::silent(), Vec::new());
-        let mut observe = |step: &Step<'_, f32>| {
+        let mut observe = |step: &Step<'_, C32>| {
             if step.iteration == 40 {
                 early = wide(step.solution);
             }
@@ -416,7 +416,7 @@ fn memory_is_what_is_stated() {
         let (before, _) = cuda.memory_used();
         cuda.reset_peak();
         let mut shown = 0;
-        let mut observe = |step: &Step<'_, f32>| {
+        let mut observe = |step: &Step<'_, C32>| {
             shown += 1;
             assert_eq!((step.iteration, step.solution.shape()), (shown, &shape[..]));
             Ok(())
@@ -455,7 +455,7 @@ fn memory_is_what_is_stated() {
 fn nonsense_is_refused_and_nothing_gives_nothing() {
     let device = Device::cpu_with_threads(1).unwrap();
     let shape = [4, 5];
-    let one = Identity::<f32>::new(&shape);
+    let one = Identity::<C32>::new(&shape);
     let b = random::<f32>(&device, &shape, 1).unwrap();
     let sound = LowRankSparseOptions::default();
     let go = |rhs: &Array<C32>, largest_eigenvalue: f64, options: &LowRankSparseOptions| {

@@ -23,13 +23,13 @@ fn device() -> Device {
 }
 
 fn run(
-    normal: &dyn LinearOp<f64>,
+    normal: &dyn LinearOp<Complex<f64>>,
     rhs: &Array<Complex<f64>>,
     lambda: f64,
-    penalty: &mut dyn Proximal<f64>,
+    penalty: &mut dyn Proximal<Complex<f64>>,
     lipschitz: f64,
     iterations: usize,
-) -> FistaResult<f64> {
+) -> FistaResult<Complex<f64>> {
     let options = FistaOptions { max_iterations: iterations, tolerance: 1e-13, average: 1 };
     let problem = Problem { normal, rhs, largest_eigenvalue: lipschitz };
     fista(&problem, None, lambda, penalty, &options, &Monitor::silent()).unwrap()
@@ -38,7 +38,7 @@ fn run(
 /// g = 0.
 struct Free;
 
-impl Proximal<f64> for Free {
+impl Proximal<Complex<f64>> for Free {
     fn apply(&mut self, _: f64, _: &mut Array<Complex<f64>>) -> Result<f64> {
         Ok(0.0)
     }
@@ -91,7 +91,7 @@ fn denoising_by_total_variation_closes_the_duality_gap() {
     let weights = weights.cpu().iter().map(|v| v.norm() / 1.5).collect();
     let weights = Array::from_vec(&device, differences.range(), weights).unwrap();
     let weighted = weighted_differences(weights).unwrap();
-    for op in [&differences as &dyn LinearOp<f64>, &weighted] {
+    for op in [&differences as &dyn LinearOp<Complex<f64>>, &weighted] {
         let lambda = 0.3;
         let mut penalty = TotalVariation::new(&device, op, 8.0, 4000).unwrap();
         let mut x = b.try_clone().unwrap();
@@ -128,7 +128,7 @@ fn a_large_lambda_leaves_the_mean_and_a_single_edge_is_lowered_by_what_theory_sa
 }
 
 /// A multi-coil undersampled scan whose transform is scaled by `gain`.
-fn scan(device: &Device, n: usize, gain: f64) -> Scaled<f64> {
+fn scan(device: &Device, n: usize, gain: f64) -> Scaled<Complex<f64>> {
     let maps = random::<f64>(device, &[4, n, n], 1).unwrap();
     let kept = ArrayD::from_shape_fn(IxDyn(&[n, n]), |i| i[0] % 2 == 0 || i[0].abs_diff(n / 2) < 3);
     SamplingMask::new(device, &[4, n, n], &kept)
@@ -158,7 +158,7 @@ fn one_lambda_means_the_same_at_any_gain_of_transform_and_data() {
             let wavelet = Wavelet::new(&[n, n], WaveletFamily::Haar).unwrap();
             let mut wavelet = WaveletSparsity::new(&device, wavelet, Some(7)).unwrap();
             let mut variation = TotalVariation::new(&device, &differences, 8.0, 4).unwrap();
-            let penalty: &mut dyn Proximal<f64> = if sparse { &mut wavelet } else { &mut variation };
+            let penalty: &mut dyn Proximal<Complex<f64>> = if sparse { &mut wavelet } else { &mut variation };
             let options = FistaOptions { max_iterations: 30, tolerance: 0.0, average: 1 };
             let largest = eigenvalue * transform * transform;
             let (normal, silent) = (op.normal_op(), Monitor::silent());
@@ -178,7 +178,7 @@ fn one_lambda_means_the_same_at_any_gain_of_transform_and_data() {
 #[test]
 fn nonsense_is_refused_and_nothing_gives_nothing() {
     let device = device();
-    let one = Identity::<f64>::new(&[4, 4]);
+    let one = Identity::<Complex<f64>>::new(&[4, 4]);
     let b = random::<f64>(&device, &[4, 4], 1).unwrap();
     let options = FistaOptions::default();
     let go = |b: &Array<Complex<f64>>, lambda: f64, largest: f64, options: &FistaOptions| {
@@ -196,7 +196,7 @@ fn nonsense_is_refused_and_nothing_gives_nothing() {
     assert!(matches!(go(&broken, 0.1, 1.0, &options), Err(Error::NotFinite { .. })));
     let nothing = go(&Array::zeros(&device, &[4, 4]).unwrap(), 0.1, 1.0, &options).unwrap();
     assert!(nothing.fista.converged && nothing.fista.solution.cpu().iter().all(|v| *v == C64::ZERO));
-    let differences = FiniteDifference::<f64>::new(&[4, 4]).unwrap();
+    let differences = FiniteDifference::<Complex<f64>>::new(&[4, 4]).unwrap();
     assert!(TotalVariation::new(&device, &differences, 0.0, 5).is_err());
     assert!(TotalVariation::new(&device, &differences, 8.0, 0).is_err());
     assert!(TotalVariation::new(&device, &one, 8.0, 5).is_err());
@@ -236,7 +236,7 @@ fn means_of_iterates_hold_still_under_changing_shifts() {
         let mut penalty = WaveletSparsity::new(&device, wavelet, Some(seed)).unwrap();
         let options = FistaOptions { max_iterations: 24, tolerance: 0.0, average };
         let identity = Identity::new(&shape);
-        let mut observe = |step: &Step<'_, f64>| {
+        let mut observe = |step: &Step<'_, Complex<f64>>| {
             seen(step.solution);
             Ok(())
         };

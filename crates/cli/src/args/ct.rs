@@ -37,8 +37,8 @@ pub(crate) enum PhantomArg {
 #[command(after_help = "\
 Examples and all options: rayspin simulate ct --help")]
 #[command(after_long_help = "\
-Line integrals through the phantom are exact. A detector counts photons behind them, and its flat and dark
-fields; --lines leaves it out. The scan is written as Data Exchange HDF5 with the rays of each view; the
+Each ray's line integral through the phantom is exact. A detector counts photons behind them, and its flat
+and dark fields; --lines leaves its noise out. The scan is written as Data Exchange HDF5 with the rays of each view; the
 truth as an image when --truth names one: {images written}.
 Lengths are in mm, attenuations in 1/mm. Axes, angles and signs: docs/conventions.md.
 
@@ -117,7 +117,10 @@ pub(crate) struct SimulateCt {
     /// X-rays of a tube of this voltage, which bone hardens [default: rays of 60 keV]
     #[arg(long, value_name = "KV")]
     pub(crate) kilovolts: Option<f64>,
-    /// Write exact line integrals, without a detector's noise
+    /// Rays along each side of a pixel, whose photons it counts together
+    #[arg(long, value_name = "N", default_value_t = 2)]
+    pub(crate) rays: usize,
+    /// Write line integrals without a detector's noise
     #[arg(long)]
     pub(crate) lines: bool,
     /// Photons that reach a pixel without the object

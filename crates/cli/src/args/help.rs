@@ -204,7 +204,7 @@ const SIMULATE_CT: Page = Page {
             ],
         ),
         ("Object", &["phantom", "contrast", "attenuation", "matrix", "fov", "motion", "cycles", "kilovolts"]),
-        ("Detector", &["lines", "photons", "electronic", "dark", "gain", "drift", "frames", "seed"]),
+        ("Detector", &["lines", "rays", "photons", "electronic", "dark", "gain", "drift", "frames", "seed"]),
         ("Record", &["record", "no_record"]),
     ],
     rare: &[

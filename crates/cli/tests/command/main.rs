@@ -7,6 +7,7 @@ mod bart;
 mod bart_series;
 mod certify;
 mod choices;
+mod ct;
 #[path = "../../../../tests/documents.rs"]
 mod documents;
 mod documents_run;

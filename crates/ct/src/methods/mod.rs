@@ -5,8 +5,14 @@
 //! has the line integrals while the method runs. The same steps are planned and run.
 
 mod analytic;
+mod cgls;
 mod fbp;
 mod fdk;
+mod iterative;
+mod mlem;
+mod os_sart;
+mod sirt;
+mod total_variation;
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -17,8 +23,13 @@ use rayspin_run::{Described, Step, Table};
 
 use crate::analytic::Turn;
 use crate::recon::{Solving, Spec};
+pub use cgls::Cgls;
 pub use fbp::Fbp;
 pub use fdk::Fdk;
+pub use mlem::Mlem;
+pub use os_sart::OsSart;
+pub use sirt::Sirt;
+pub use total_variation::TotalVariation;
 
 /// What is known of the rays of a scan before a method is chosen.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -118,7 +129,15 @@ pub struct Methods(Table<dyn Method>);
 
 impl Default for Methods {
     fn default() -> Self {
-        Self(Table::new(vec![Box::new(Fbp::default()), Box::new(Fdk::default())]))
+        Self(Table::new(vec![
+            Box::new(Fbp::default()),
+            Box::new(Fdk::default()),
+            Box::new(Cgls::default()),
+            Box::new(Sirt::default()),
+            Box::new(OsSart::default()),
+            Box::new(Mlem::default()),
+            Box::new(TotalVariation::default()),
+        ]))
     }
 }
 

@@ -159,12 +159,20 @@ impl Phantom {
         sum
     }
 
-    /// The line integral that a pixel measures. Rays of a parallel beam have no ends.
+    /// The line integral that the centre of a pixel measures. Rays of a parallel beam have no ends.
     pub fn ray(&self, geometry: &ProjectionGeometry, view: usize, row: usize, column: usize) -> f64 {
-        let (start, end) = geometry.ray(view, row, column);
+        self.ray_at(geometry, view, [row as f64, column as f64])
+    }
+
+    /// The line integral that a point of the detector measures, in rows and columns.
+    pub fn ray_at(&self, geometry: &ProjectionGeometry, view: usize, [row, column]: [f64; 2]) -> f64 {
+        let end = geometry.pixel_mm(view, row, column);
         match geometry.views()[view].source {
-            RaySource::Point(_) => self.integral(start, end, [0.0, 1.0]),
-            RaySource::Direction(_) => self.integral(start, end, [f64::NEG_INFINITY, f64::INFINITY]),
+            RaySource::Point(start) => self.integral(start, end, [0.0, 1.0]),
+            RaySource::Direction(along) => {
+                let start = std::array::from_fn(|axis| end[axis] - along[axis]);
+                self.integral(start, end, [f64::NEG_INFINITY, f64::INFINITY])
+            }
         }
     }
 

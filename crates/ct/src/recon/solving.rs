@@ -6,6 +6,7 @@ use rand_chacha::ChaCha8Rng;
 use rayspin_core::{C64, Error, ProjectionGeometry, Result};
 use rayspin_device::Array;
 use rayspin_kernels::projection::{Weighting, reference};
+use rayspin_linop::{LinearOp as _, Projection};
 use rayspin_run::{Certify, draws, errors_of};
 use serde::Serialize;
 
@@ -16,6 +17,9 @@ pub type Certificate = rayspin_run::Certificate<()>;
 
 /// The relative error that back-projection may have: sums of f32 over some thousand views.
 const BACKPROJECTION: f64 = 1e-4;
+
+/// The relative error that line integrals may have: sums of f32 over some thousand voxels.
+const PROJECTION: f64 = 1e-5;
 
 /// How an iterative method went.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -111,6 +115,32 @@ impl<'a> Solving<'a> {
         let errors = errors_of(&found, &exact, (square / volume.len() as f64).sqrt());
         let certificate = Certificate::new("back-projection", volume.len(), &errors, BACKPROJECTION);
         self.certificates.push(certificate);
+        Ok(())
+    }
+
+    /// Whether outputs are to be compared.
+    pub(crate) fn certifies(&self) -> bool {
+        self.certify.is_some()
+    }
+
+    /// Compares random line integrals of the volume with the exact sums, where this is asked for.
+    pub(crate) fn certify_projection(
+        &mut self,
+        project: &Projection<f32>,
+        volume: &Array<f32>,
+    ) -> Result<()> {
+        let Some(certify) = self.certify else { return Ok(()) };
+        let lines = project.forward(volume)?.into_vec()?;
+        let values = volume.read()?;
+        let mut rng = ChaCha8Rng::seed_from_u64(certify.seed);
+        let indices = draws(&mut rng, certify.outputs, lines.len());
+        let found: Vec<C64> = indices.iter().map(|&at| C64::new(lines[at].into(), 0.0)).collect();
+        let (geometry, grid) = (self.spec.geometry(), self.spec.grid());
+        let exact = |&at: &usize| C64::new(reference::pixel(geometry, grid, &values, at), 0.0);
+        let exact: Vec<C64> = indices.iter().map(exact).collect();
+        let square: f64 = lines.iter().map(|&value| f64::from(value).powi(2)).sum();
+        let errors = errors_of(&found, &exact, (square / lines.len() as f64).sqrt());
+        self.certificates.push(Certificate::new("projection", lines.len(), &errors, PROJECTION));
         Ok(())
     }
 

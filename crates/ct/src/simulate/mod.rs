@@ -86,7 +86,7 @@ impl DetectorOptions {
 /// # Ok::<(), rayspin_core::Error>(())
 /// ```
 pub fn lines(cpu: &Cpu, phantom: &Phantom, geometry: &ProjectionGeometry, angles: &[f64]) -> Result<Scan> {
-    changing_lines(cpu, phantom, geometry, angles, (None, None))
+    beam_lines(cpu, phantom, geometry, angles, &Beam::default())
 }
 
 /// How a phantom moves during a scan: along a vector and back, as in breathing.
@@ -106,16 +106,34 @@ impl Motion {
     }
 }
 
-/// The line integrals of a phantom that moves, or that X-rays of many energies cross.
+/// What line integrals are of, besides a phantom and rays.
+#[derive(Debug, Clone, Copy)]
+pub struct Beam<'a> {
+    /// How the phantom moves; it rests when absent.
+    pub motion: Option<&'a Motion>,
+    /// The energies of the X-rays; 60 keV alone when absent.
+    pub spectrum: Option<&'a Spectrum>,
+    /// Rays along each side of a pixel. A detector measures what all of them leave of the photons; a single ray goes to the centre.
+    pub rays: usize,
+}
+
+impl Default for Beam<'_> {
+    /// One ray of one energy, and a phantom at rest.
+    fn default() -> Self {
+        Self { motion: None, spectrum: None, rays: 1 }
+    }
+}
+
+/// The line integrals of a phantom that moves, or that X-rays of many energies cross: −ln of the part of the signal that is left.
 ///
-/// Of a spectrum they are −ln(I/I₀) behind the phantom's [materials](Phantom::materials).
+/// A spectrum crosses the phantom's [materials](Phantom::materials).
 ///
-/// Errors: numbers that are not finite; memory.
+/// Errors: numbers that are not finite; no rays; memory.
 ///
 /// ```
 /// use rayspin_core::{Detector, Orbit, ProjectionGeometry};
 /// use rayspin_ct::phantom::Phantom;
-/// use rayspin_ct::simulate::{Motion, changing_lines};
+/// use rayspin_ct::simulate::{Beam, Motion, beam_lines};
 /// use rayspin_device::Device;
 ///
 /// let device = Device::cpu()?;
@@ -124,17 +142,22 @@ impl Motion {
 /// let geometry = ProjectionGeometry::orbit(detector, &orbit)?;
 /// let breath = Motion { by_mm: [0.0, 0.0, 20.0], cycles: 1.0 };
 /// let discs = Phantom::defrise(200.0, 0.02)?;
-/// let scan = changing_lines(device.cpu_side(), &discs, &geometry, &orbit.angles, (Some(&breath), None))?;
+/// let beam = Beam { motion: Some(&breath), rays: 2, ..Beam::default() };
+/// let scan = beam_lines(device.cpu_side(), &discs, &geometry, &orbit.angles, &beam)?;
 /// assert_eq!(scan.shape(), [30, 1, 40]);
 /// # Ok::<(), rayspin_core::Error>(())
 /// ```
-pub fn changing_lines(
+pub fn beam_lines(
     cpu: &Cpu,
     phantom: &Phantom,
     geometry: &ProjectionGeometry,
     angles: &[f64],
-    (motion, spectrum): (Option<&Motion>, Option<&Spectrum>),
+    beam: &Beam<'_>,
 ) -> Result<Scan> {
+    let Beam { motion, spectrum, rays } = *beam;
+    if !(1..=64).contains(&rays) {
+        return Err(Error::value("rays along a pixel", "1 to 64", rays));
+    }
     if let Some(motion) = motion
         && !(motion.cycles.is_finite() && motion.by_mm.iter().all(|x| x.is_finite()))
     {
@@ -143,24 +166,35 @@ pub fn changing_lines(
     let [views, rows, columns] = geometry.shape();
     let mut values = zeroed("projections", rayspin_core::voxels(&[views, rows, columns])?)?;
     let materials = spectrum.map(|spectrum| (spectrum, phantom.materials()));
+    let nothing = Phantom::new(Vec::new())?;
     cpu.run(|| {
         values.par_chunks_mut(rows * columns).enumerate().for_each(|(view, values)| {
             let moved = |phantom: &Phantom| match motion {
                 Some(motion) => phantom.clone().moved(motion.at(view, views)),
                 None => phantom.clone(),
             };
-            let ray = |phantom: &Phantom, at: usize| phantom.ray(geometry, view, at / columns, at % columns);
-            match &materials {
-                None => {
-                    let phantom = moved(phantom);
-                    values.iter_mut().enumerate().for_each(|(at, value)| *value = ray(&phantom, at) as f32);
+            let [tissue, bone] = match &materials {
+                None => [moved(phantom), Phantom::clone(&nothing)],
+                Some((_, parts)) => parts.each_ref().map(moved),
+            };
+            let attenuated = |place: [f64; 2]| match &materials {
+                None => tissue.ray_at(geometry, view, place),
+                Some((spectrum, _)) => {
+                    let of = |part: &Phantom| part.ray_at(geometry, view, place);
+                    spectrum.seen(of(&tissue), of(&bone))
                 }
-                Some((spectrum, [tissue, bone])) => {
-                    let (tissue, bone) = (moved(tissue), moved(bone));
-                    for (at, value) in values.iter_mut().enumerate() {
-                        *value = spectrum.seen(ray(&tissue, at), ray(&bone, at)) as f32;
-                    }
-                }
+            };
+            for (at, value) in values.iter_mut().enumerate() {
+                let centre = [(at / columns) as f64, (at % columns) as f64];
+                let between = |i: usize| (i as f64 + 0.5) / rays as f64 - 0.5;
+                *value = if rays == 1 {
+                    attenuated(centre)
+                } else {
+                    let place =
+                        |ray: usize| [centre[0] + between(ray / rays), centre[1] + between(ray % rays)];
+                    let left: f64 = (0..rays * rays).map(|ray| (-attenuated(place(ray))).exp()).sum();
+                    -(left / (rays * rays) as f64).ln()
+                } as f32;
             }
         });
     });
@@ -286,8 +320,14 @@ mod tests {
         let detector = Detector { rows: 25, columns: 25, pitch_mm: [1.0; 2], radius_mm: None };
         let geometry = ProjectionGeometry::orbit(detector, &orbit).unwrap();
         let motion = Motion { by_mm: [0.0, 0.0, 6.0], cycles: 1.0 };
-        let scan = changing_lines(device.cpu_side(), &ball, &geometry, &orbit.angles, (Some(&motion), None))
-            .unwrap();
+        let scan = beam_lines(
+            device.cpu_side(),
+            &ball,
+            &geometry,
+            &orbit.angles,
+            &Beam { motion: Some(&motion), ..Beam::default() },
+        )
+        .unwrap();
         let Measured::Lines(lines) = scan.measured else { panic!("no lines") };
         for view in 0..8 {
             let height = 3.0 * (1.0 - (std::f64::consts::TAU * view as f64 / 8.0).cos());
@@ -301,6 +341,24 @@ mod tests {
     }
 
     #[test]
+    fn a_pixel_counts_the_photons_of_all_its_rays() {
+        let device = Device::cpu().unwrap();
+        // A thick plate covers half of the middle pixel: half of the photons are left, and not e^-5 of them.
+        let plate =
+            Phantom::new(vec![Solid::new(Form::Box, [50.0, 0.0, 0.0], [50.0, 5.0, 1e3], 1.0)]).unwrap();
+        let orbit = Orbit::default().arc(0.0, 0.0, 1);
+        let detector = Detector { rows: 1, columns: 3, pitch_mm: [1.0; 2], radius_mm: None };
+        let geometry = ProjectionGeometry::orbit(detector, &orbit).unwrap();
+        let run = |rays: usize| {
+            beam_lines(device.cpu_side(), &plate, &geometry, &orbit.angles, &Beam { rays, ..Beam::default() })
+        };
+        let Measured::Lines(lines) = run(4).unwrap().measured else { panic!("no lines") };
+        let wanted = [0.0, -(0.5 * (1.0 + (-10.0f32).exp())).ln(), 10.0];
+        assert!(lines.iter().zip(wanted).all(|(a, b)| (a - b).abs() < 1e-5), "{lines:?}");
+        assert!(run(0).is_err() && run(65).is_err());
+    }
+
+    #[test]
     fn a_spectrum_hardens_behind_bone() {
         let device = Device::cpu().unwrap();
         let head =
@@ -310,8 +368,14 @@ mod tests {
         let geometry = ProjectionGeometry::orbit(detector, &orbit).unwrap();
         let tube = Spectrum::tube(100.0).unwrap();
         let exact = head.project(device.cpu_side(), &geometry).unwrap();
-        let scan =
-            changing_lines(device.cpu_side(), &head, &geometry, &orbit.angles, (None, Some(&tube))).unwrap();
+        let scan = beam_lines(
+            device.cpu_side(),
+            &head,
+            &geometry,
+            &orbit.angles,
+            &Beam { spectrum: Some(&tube), ..Beam::default() },
+        )
+        .unwrap();
         let Measured::Lines(lines) = scan.measured else { panic!("no lines") };
         let [tissue, bone] = head.materials();
         for (at, (seen, exact)) in lines.iter().zip(&exact).enumerate() {

@@ -1,11 +1,11 @@
-use bytemuck::{cast_slice, cast_slice_mut};
 use num_complex::Complex;
+use num_traits::Zero as _;
 use rayspin_core::Real;
 use rayspin_device::Cpu;
 use rayspin_device::cpu::simd::dispatch;
 
 use super::{Axis, Launch};
-use crate::vector::for_chunks;
+use crate::vector::{Scalar, for_chunks};
 
 /// Real numbers a task: they stay in the first-level cache while the axes go by.
 const CHUNK: usize = 4096;
@@ -113,36 +113,37 @@ fn normal_chunk<R: Real>(axis: Axis, x: &[R], start: usize, out: &mut [R]) {
     });
 }
 
-/// The same axes of an array of real and imaginary parts in turn, which differences need not tell apart.
-fn of_parts(axes: &[Axis]) -> Vec<Axis> {
-    axes.iter().map(|axis| Axis { step: 2 * axis.step, ..*axis }).collect()
+/// The same axes of an array of the numbers' parts, which differences need not tell apart.
+fn of_parts<S: Scalar>(axes: &[Axis]) -> Vec<Axis> {
+    let parts = if S::COMPLEX { 2 } else { 1 };
+    axes.iter().map(|axis| Axis { step: parts * axis.step, ..*axis }).collect()
 }
 
-fn forward<R: Real>(cpu: &Cpu, axes: &[Axis], x: &[Complex<R>], out: &mut [Complex<R>]) {
-    let (x, out): (&[R], &mut [R]) = (cast_slice(x), cast_slice_mut(out));
-    for (axis, out) in of_parts(axes).into_iter().zip(out.chunks_mut(x.len())) {
+pub(super) fn forward<S: Scalar>(cpu: &Cpu, axes: &[Axis], x: &[S], out: &mut [S]) {
+    let (x, out) = (S::flat(x), S::flat_mut(out));
+    for (axis, out) in of_parts::<S>(axes).into_iter().zip(out.chunks_mut(x.len())) {
         for_chunks(cpu, CHUNK, out, |start, out| {
             dispatch!(cpu.level(), _simd => forward_chunk(axis, x, start, out));
         });
     }
 }
 
-fn adjoint<R: Real>(cpu: &Cpu, axes: &[Axis], d: &[Complex<R>], out: &mut [Complex<R>]) {
-    let (d, out): (&[R], &mut [R]) = (cast_slice(d), cast_slice_mut(out));
-    let (axes, len) = (of_parts(axes), out.len());
+pub(super) fn adjoint<S: Scalar>(cpu: &Cpu, axes: &[Axis], d: &[S], out: &mut [S]) {
+    let (d, out) = (S::flat(d), S::flat_mut(out));
+    let (axes, len) = (of_parts::<S>(axes), out.len());
     for_chunks(cpu, CHUNK, out, |start, out| {
-        out.fill(R::zero());
+        out.fill(S::Real::zero());
         for (&axis, d) in axes.iter().zip(d.chunks(len)) {
             dispatch!(cpu.level(), _simd => adjoint_chunk(axis, d, start, out));
         }
     });
 }
 
-fn normal<R: Real>(cpu: &Cpu, axes: &[Axis], x: &[Complex<R>], out: &mut [Complex<R>]) {
-    let (x, out): (&[R], &mut [R]) = (cast_slice(x), cast_slice_mut(out));
-    let axes = of_parts(axes);
+pub(super) fn normal<S: Scalar>(cpu: &Cpu, axes: &[Axis], x: &[S], out: &mut [S]) {
+    let (x, out) = (S::flat(x), S::flat_mut(out));
+    let axes = of_parts::<S>(axes);
     for_chunks(cpu, CHUNK, out, |start, out| {
-        out.fill(R::zero());
+        out.fill(S::Real::zero());
         for &axis in &axes {
             dispatch!(cpu.level(), _simd => normal_chunk(axis, x, start, out));
         }

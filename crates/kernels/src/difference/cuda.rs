@@ -1,31 +1,31 @@
 #![allow(unsafe_code, reason = "kernels are launched: each block says why they stay inside their arrays")]
 
-use num_complex::Complex;
 use rayspin_core::{Error, Real, Result};
 use rayspin_device::cuda::{Argument, Launch, Source};
 use rayspin_device::{Array, Cuda};
 use rayspin_tune::Build;
 
 use super::Axis;
-use crate::cuda::{both, define};
+use crate::cuda::{SCALAR, scalars};
+use crate::vector::{Scalar, defines};
 
 static SOURCE: Source =
-    Source { name: "difference", files: &[("difference.cu", include_str!("cuda/difference.cu"))] };
+    Source { name: "difference", files: &[SCALAR, ("difference.cu", include_str!("cuda/difference.cu"))] };
 
 pub(crate) fn builds() -> Vec<Build> {
-    both(&SOURCE)
+    scalars(&SOURCE)
 }
 
 const THREADS: u32 = 256;
 
 /// The kernel `name` over an image of `len` elements, from `from` to `to`.
-pub(super) fn run<R: Real>(
+pub(super) fn run<S: Scalar>(
     cuda: &Cuda,
     name: &str,
     axes: &[Axis],
     len: usize,
-    from: &Array<Complex<R>>,
-    to: &mut Array<Complex<R>>,
+    from: &Array<S>,
+    to: &mut Array<S>,
 ) -> Result<()> {
     if axes.len() > 3 {
         return Err(Error::value("axes of finite differences on a GPU", "at most 3", axes.len()));
@@ -37,11 +37,11 @@ pub(super) fn run<R: Real>(
         arguments.extend([
             Argument::from(axis.size as u64),
             Argument::from(axis.step as u64),
-            Argument::real(<R as Real>::from_f64(axis.weight)),
+            Argument::real(<S::Real as Real>::from_f64(axis.weight)),
         ]);
     }
     let shape = Launch::covering(len, THREADS);
     // SAFETY: the public functions found the image's `len` elements on one side and as many for each axis, or once, on the
     // other; the sizes and steps of the image's own axes keep neighbours inside.
-    unsafe { cuda.kernel(&SOURCE, &[define::<R>()], name)?.launch(shape, &mut arguments) }
+    unsafe { cuda.kernel(&SOURCE, &defines::<S>(), name)?.launch(shape, &mut arguments) }
 }

@@ -11,11 +11,10 @@ pub(crate) use cuda::builds;
 pub(crate) use ladder::ladder;
 pub use variants::{Apply, Launch, Operation, Problem, variants};
 
-use num_complex::Complex;
-use rayspin_core::{Error, Real, Result, expect_shape, format_shape};
+use rayspin_core::{Error, Result, expect_shape, format_shape};
 use rayspin_device::{Array, Backend};
 
-use crate::vector::expect_device;
+use crate::vector::{Scalar, expect_device};
 
 /// An axis to take differences along.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -88,18 +87,13 @@ pub fn range(shape: &[usize], axes: &[usize]) -> Result<Vec<usize>> {
 /// assert_eq!(differences.to_vec()?, [0.5, 1.5, 2.5, 0.0].map(C32::from));
 /// # Ok::<(), rayspin_core::Error>(())
 /// ```
-pub fn forward<R: Real>(
-    axes: &[usize],
-    weights: &[f64],
-    x: &Array<Complex<R>>,
-    out: &mut Array<Complex<R>>,
-) -> Result<()> {
+pub fn forward<S: Scalar>(axes: &[usize], weights: &[f64], x: &Array<S>, out: &mut Array<S>) -> Result<()> {
     let (wanted, axes) = layout(x.shape(), axes, weights)?;
     expect_shape("finite differences", &wanted, out.shape())?;
     expect_device("finite differences", x.device(), out)?;
     if !out.is_empty() {
         match x.device().backend() {
-            Backend::Cpu(cpu) => (cpu::stretched().forward)(cpu, &axes, x.cpu(), out.cpu_mut()),
+            Backend::Cpu(cpu) => cpu::forward(cpu, &axes, x.cpu(), out.cpu_mut()),
             Backend::Cuda(cuda) => cuda::run(cuda, "forward", &axes, x.len(), x, out)?,
         }
     }
@@ -122,18 +116,13 @@ pub fn forward<R: Real>(
 /// assert_eq!(x.to_vec()?, [-1.0, -2.0, -2.0, 5.0].map(C32::from)); // the last difference does not count
 /// # Ok::<(), rayspin_core::Error>(())
 /// ```
-pub fn adjoint<R: Real>(
-    axes: &[usize],
-    weights: &[f64],
-    d: &Array<Complex<R>>,
-    out: &mut Array<Complex<R>>,
-) -> Result<()> {
+pub fn adjoint<S: Scalar>(axes: &[usize], weights: &[f64], d: &Array<S>, out: &mut Array<S>) -> Result<()> {
     let (wanted, axes) = layout(out.shape(), axes, weights)?;
     expect_shape("finite differences", &wanted, d.shape())?;
     expect_device("finite differences", d.device(), out)?;
     if !out.is_empty() {
         match d.device().backend() {
-            Backend::Cpu(cpu) => (cpu::stretched().adjoint)(cpu, &axes, d.cpu(), out.cpu_mut()),
+            Backend::Cpu(cpu) => cpu::adjoint(cpu, &axes, d.cpu(), out.cpu_mut()),
             Backend::Cuda(cuda) => cuda::run(cuda, "adjoint", &axes, out.len(), d, out)?,
         }
     }
@@ -156,18 +145,13 @@ pub fn adjoint<R: Real>(
 /// assert_eq!(y.to_vec()?, [-1.0, 2.0, -1.0, 0.0].map(C32::from));
 /// # Ok::<(), rayspin_core::Error>(())
 /// ```
-pub fn normal<R: Real>(
-    axes: &[usize],
-    weights: &[f64],
-    x: &Array<Complex<R>>,
-    out: &mut Array<Complex<R>>,
-) -> Result<()> {
+pub fn normal<S: Scalar>(axes: &[usize], weights: &[f64], x: &Array<S>, out: &mut Array<S>) -> Result<()> {
     let (_, axes) = layout(x.shape(), axes, weights)?;
     expect_shape("finite differences", x.shape(), out.shape())?;
     expect_device("finite differences", x.device(), out)?;
     if !out.is_empty() {
         match x.device().backend() {
-            Backend::Cpu(cpu) => (cpu::stretched().normal)(cpu, &axes, x.cpu(), out.cpu_mut()),
+            Backend::Cpu(cpu) => cpu::normal(cpu, &axes, x.cpu(), out.cpu_mut()),
             Backend::Cuda(cuda) => cuda::run(cuda, "normal", &axes, x.len(), x, out)?,
         }
     }

@@ -1,6 +1,8 @@
+use num_complex::Complex;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rayspin_core::C64;
+use rayspin_core::Real;
 use rayspin_device::Device;
 
 use super::*;

@@ -143,15 +143,16 @@ pub fn forward(
     pixels(geometry.shape()).map(|at| integral(weights, geometry, grid, volume, at)).collect()
 }
 
-fn integral(
+fn integral<V: Copy + Into<f64>>(
     weights: Weights,
     geometry: &ProjectionGeometry,
     grid: &VolumeGrid,
-    volume: &[f64],
+    volume: &[V],
     at: [usize; 3],
 ) -> f64 {
     let mut sum = 0.0;
-    weights(geometry, grid, at, &mut |voxel, weight| sum += weight * volume[flat(grid.shape_zyx(), voxel)]);
+    let value = |voxel| -> f64 { volume[flat(grid.shape_zyx(), voxel)].into() };
+    weights(geometry, grid, at, &mut |voxel, weight| sum += weight * value(voxel));
     sum
 }
 
@@ -161,7 +162,12 @@ fn unflat(shape: [usize; 3], at: usize) -> [usize; 3] {
 }
 
 /// One of the line integrals of [`forward`] by Joseph's method.
-pub fn pixel(geometry: &ProjectionGeometry, grid: &VolumeGrid, volume: &[f64], at: usize) -> f64 {
+pub fn pixel<V: Copy + Into<f64>>(
+    geometry: &ProjectionGeometry,
+    grid: &VolumeGrid,
+    volume: &[V],
+    at: usize,
+) -> f64 {
     integral(JOSEPH, geometry, grid, volume, unflat(geometry.shape(), at))
 }
 

@@ -1,17 +1,18 @@
 #![allow(unsafe_code, reason = "kernels are launched: each block says why they stay inside their arrays")]
 
-use num_complex::Complex;
-use rayspin_core::{Error, Real, Result};
+use rayspin_core::{Error, Result};
 use rayspin_device::cuda::{Launch, Source};
 use rayspin_device::{Array, Cuda};
 use rayspin_tune::Build;
 
-use crate::cuda::{both, define};
+use crate::cuda::{SCALAR, scalars};
+use crate::vector::{Scalar, defines};
 
-static SOURCE: Source = Source { name: "select", files: &[("select.cu", include_str!("cuda/select.cu"))] };
+static SOURCE: Source =
+    Source { name: "select", files: &[SCALAR, ("select.cu", include_str!("cuda/select.cu"))] };
 
 pub(crate) fn builds() -> Vec<Build> {
-    both(&SOURCE)
+    scalars(&SOURCE)
 }
 
 const THREADS: u32 = 256;
@@ -21,7 +22,7 @@ const BLOCKS: usize = 1056;
 const BITS: usize = 8;
 
 /// Eight counts of digits, highest first; one number comes back.
-pub(super) fn digits<R: Real>(cuda: &Cuda, x: &Array<Complex<R>>, rank: usize) -> Result<f64> {
+pub(super) fn digits<S: Scalar>(cuda: &Cuda, x: &Array<S>, rank: usize) -> Result<f64> {
     let len = x.len();
     if u32::try_from(len).is_err() {
         return Err(Error::value("numbers to select from", "fewer than 2³²", len));
@@ -29,7 +30,7 @@ pub(super) fn digits<R: Real>(cuda: &Cuda, x: &Array<Complex<R>>, rank: usize) -
     let device = x.device();
     let mut state = Array::<u64>::from_slice(device, &[2], &[0, rank as u64])?;
     let mut counts = Array::<u32>::zeros(device, &[1 << BITS])?;
-    let defines = [define::<R>()];
+    let defines = defines::<S>();
     let blocks = len.div_ceil(4 * THREADS as usize).clamp(1, BLOCKS) as u32;
     for shift in (0..64).step_by(BITS).rev() {
         let arguments = &mut [

@@ -4,21 +4,22 @@ mod cuda;
 mod reference;
 mod variants;
 
-use num_complex::Complex;
 use rayon::prelude::*;
-use rayspin_core::{Error, Real, Result};
+use rayspin_core::{Error, Result};
 use rayspin_device::{Array, Backend};
 
 pub(crate) use cuda::builds;
 pub use reference::magnitude as reference_magnitude;
 pub use variants::{Launch, Problem, variants};
 
-fn on_cpu<R: Real>(x: &Array<Complex<R>>, rank: usize) -> Result<f64> {
+use crate::vector::Scalar;
+
+fn on_cpu<S: Scalar>(x: &Array<S>, rank: usize) -> Result<f64> {
     let values = x.read()?;
     let mut sizes: Vec<f64> = x.device().cpu_side().run(|| {
         let squares = values.par_iter().with_min_len(4096);
         // The sign of a NaN would put it first.
-        squares.map(|v| (v.re.to_f64() * v.re.to_f64() + v.im.to_f64() * v.im.to_f64()).abs()).collect()
+        squares.map(|v| v.widen().norm_sqr().abs()).collect()
     });
     Ok(*sizes.select_nth_unstable_by(rank, f64::total_cmp).1)
 }
@@ -41,7 +42,7 @@ fn on_cpu<R: Real>(x: &Array<Complex<R>>, rank: usize) -> Result<f64> {
 /// assert_eq!(magnitude(&values, 2)?, 5.0);
 /// # Ok::<(), rayspin_core::Error>(())
 /// ```
-pub fn magnitude<R: Real>(x: &Array<Complex<R>>, rank: usize) -> Result<f64> {
+pub fn magnitude<S: Scalar>(x: &Array<S>, rank: usize) -> Result<f64> {
     if rank >= x.len() {
         return Err(Error::value("rank of a magnitude", format!("below {}", x.len()), rank));
     }
@@ -56,9 +57,10 @@ pub fn magnitude<R: Real>(x: &Array<Complex<R>>, rank: usize) -> Result<f64> {
 mod tests {
     #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
+    use num_complex::Complex;
     use rand::{RngExt, SeedableRng};
     use rand_chacha::ChaCha8Rng;
-    use rayspin_core::{C32, C64};
+    use rayspin_core::{C32, C64, Real};
     use rayspin_emu::Coverage;
 
     use super::*;

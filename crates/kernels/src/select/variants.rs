@@ -27,7 +27,7 @@ pub fn variants<R: Real>() -> [Variant<Problem, Launch<R>>; 2] {
             "partition",
             BackendKind::Cpu,
             "squared magnitudes on all cores, then partitioned about pivots",
-            on_cpu as Launch<R>,
+            on_cpu::<Complex<R>> as Launch<R>,
             work::<R>,
         )
         .tolerance(tolerance),
@@ -35,7 +35,7 @@ pub fn variants<R: Real>() -> [Variant<Problem, Launch<R>>; 2] {
             "gpu-digits",
             BackendKind::Cuda,
             "counts of the 8 bytes of |x|², highest first, in shared memory",
-            on_gpu as Launch<R>,
+            on_gpu::<R> as Launch<R>,
             work::<R>,
         )
         .forms(|| in_precision::<R>(cuda::builds()))

@@ -1,11 +1,12 @@
 use num_complex::Complex;
+use num_traits::{Float as _, One as _, Zero as _};
 use rayon::prelude::*;
 use rayspin_core::Real;
 use rayspin_device::Cpu;
 use rayspin_device::cpu::simd::dispatch;
 
 use super::Launch;
-use crate::vector::SERIAL;
+use crate::vector::{SERIAL, Scalar};
 
 /// Numbers a task: sums are formed per task and added in order, so this fixes every bit of them.
 const CHUNK: usize = 4096;
@@ -29,25 +30,25 @@ fn sum_tasks<T: Send>(
 }
 
 #[inline(always)]
-fn soft_block<R: Real>(threshold: R, w: &[R], x: &mut [Complex<R>], sums: &mut [f64; BLOCK]) {
+fn soft_block<S: Scalar>(threshold: S::Real, w: &[S::Real], x: &mut [S], sums: &mut [f64; BLOCK]) {
     let len = x.len().min(BLOCK);
-    let (mut size, mut factor) = ([R::zero(); BLOCK], [R::zero(); BLOCK]);
+    let (mut size, mut factor) = ([S::Real::zero(); BLOCK], [S::Real::zero(); BLOCK]);
     for k in 0..len {
-        size[k] = (x[k].re * x[k].re + x[k].im * x[k].im).sqrt();
+        size[k] = x[k].norm_sqr().sqrt();
     }
     for k in 0..len {
         // At 0/0 and where the threshold is larger the comparison fails.
         let left = size[k] - threshold * w[k];
-        factor[k] = if left > R::zero() { left / size[k] } else { R::zero() };
+        factor[k] = if left > S::Real::zero() { left / size[k] } else { S::Real::zero() };
         sums[k] += (w[k] * factor[k] * size[k]).to_f64();
     }
     for k in 0..len {
-        x[k] = Complex::new(x[k].re * factor[k], x[k].im * factor[k]);
+        x[k] = x[k].scaled(factor[k]);
     }
 }
 
 #[inline(always)]
-fn soft_chunk<R: Real>(threshold: R, w: &[R], x: &mut [Complex<R>]) -> f64 {
+fn soft_chunk<S: Scalar>(threshold: S::Real, w: &[S::Real], x: &mut [S]) -> f64 {
     let mut sums = [0.0; BLOCK];
     for (x, w) in x.chunks_mut(BLOCK).zip(w.chunks(BLOCK)) {
         soft_block(threshold, w, x, &mut sums);
@@ -55,7 +56,7 @@ fn soft_chunk<R: Real>(threshold: R, w: &[R], x: &mut [Complex<R>]) -> f64 {
     sums.iter().sum()
 }
 
-fn soft<R: Real>(cpu: &Cpu, threshold: R, w: &[R], x: &mut [Complex<R>]) -> f64 {
+pub(super) fn soft<S: Scalar>(cpu: &Cpu, threshold: S::Real, w: &[S::Real], x: &mut [S]) -> f64 {
     let len = x.len();
     let tasks: Vec<_> = x.chunks_mut(CHUNK).zip(w.chunks(CHUNK)).collect();
     sum_tasks(cpu, len, tasks, |_, (x, w)| dispatch!(cpu.level(), _simd => soft_chunk(threshold, w, x)))
@@ -63,34 +64,34 @@ fn soft<R: Real>(cpu: &Cpu, threshold: R, w: &[R], x: &mut [Complex<R>]) -> f64 
 
 /// √Σ_a |x_a|² of the numbers `at..at + BLOCK` of every component.
 #[inline(always)]
-fn magnitudes<R: Real, X: AsRef<[Complex<R>]>>(parts: &[X], at: usize) -> [R; BLOCK] {
-    let mut squares = [R::zero(); BLOCK];
+fn magnitudes<S: Scalar, X: AsRef<[S]>>(parts: &[X], at: usize) -> [S::Real; BLOCK] {
+    let mut squares = [S::Real::zero(); BLOCK];
     for part in parts {
         let part = &part.as_ref()[at..];
         for (s, x) in squares.iter_mut().zip(part) {
-            *s += x.re * x.re + x.im * x.im;
+            *s += x.norm_sqr();
         }
     }
-    squares.map(R::sqrt)
+    squares.map(|square| square.sqrt())
 }
 
 #[inline(always)]
-fn clip_chunk<R: Real>(radius: R, parts: &mut [&mut [Complex<R>]]) {
+fn clip_chunk<S: Scalar>(radius: S::Real, parts: &mut [&mut [S]]) {
     let len = parts[0].len();
     for at in (0..len).step_by(BLOCK) {
         let size = magnitudes(parts, at);
-        let factor = size.map(|size| if size > radius { radius / size } else { R::one() });
+        let factor = size.map(|size| if size > radius { radius / size } else { S::Real::one() });
         for part in &mut *parts {
             for (x, &f) in part[at..].iter_mut().zip(&factor) {
-                *x = Complex::new(x.re * f, x.im * f);
+                *x = x.scaled(f);
             }
         }
     }
 }
 
-fn clip<R: Real>(cpu: &Cpu, radius: R, len: usize, x: &mut [Complex<R>]) {
+pub(super) fn clip<S: Scalar>(cpu: &Cpu, radius: S::Real, len: usize, x: &mut [S]) {
     let total = x.len();
-    let mut tasks: Vec<Vec<&mut [Complex<R>]>> = Vec::new();
+    let mut tasks: Vec<Vec<&mut [S]>> = Vec::new();
     tasks.resize_with(len.div_ceil(CHUNK), || Vec::with_capacity(total / len));
     for component in x.chunks_mut(len) {
         for (task, part) in tasks.iter_mut().zip(component.chunks_mut(CHUNK)) {
@@ -104,7 +105,7 @@ fn clip<R: Real>(cpu: &Cpu, radius: R, len: usize, x: &mut [Complex<R>]) {
 }
 
 #[inline(always)]
-fn norm_chunk<R: Real>(parts: &[&[Complex<R>]]) -> f64 {
+fn norm_chunk<S: Scalar>(parts: &[&[S]]) -> f64 {
     let mut sums = [0.0; BLOCK];
     for at in (0..parts[0].len()).step_by(BLOCK) {
         for (sum, size) in sums.iter_mut().zip(magnitudes(parts, at)) {
@@ -114,7 +115,7 @@ fn norm_chunk<R: Real>(parts: &[&[Complex<R>]]) -> f64 {
     sums.iter().sum()
 }
 
-fn joint_norm<R: Real>(cpu: &Cpu, len: usize, x: &[Complex<R>]) -> f64 {
+pub(super) fn joint_norm<S: Scalar>(cpu: &Cpu, len: usize, x: &[S]) -> f64 {
     let tasks: Vec<_> = (0..len.div_ceil(CHUNK)).collect();
     sum_tasks(cpu, x.len(), tasks, |_, task| {
         let (from, to) = (task * CHUNK, len.min((task + 1) * CHUNK));

@@ -1,4 +1,4 @@
-//! Soft thresholds and projections of complex numbers: the proximal maps of sums of magnitudes.
+//! Soft thresholds and projections of real and complex numbers: the proximal maps of sums of magnitudes.
 
 mod cpu;
 mod cuda;
@@ -10,11 +10,10 @@ pub(crate) use cuda::builds;
 pub(crate) use ladder::ladder;
 pub use variants::{Launch, Operation, Problem, Soft, variants};
 
-use num_complex::Complex;
 use rayspin_core::{Error, Real, Result, expect_shape, format_shape};
 use rayspin_device::{Array, Backend};
 
-use crate::vector::expect_device;
+use crate::vector::{Scalar, expect_device};
 
 /// x_i ← x_i max(0, 1 − t w_i / |x_i|) for complex x: the proximal map of t Σ w_i |x_i|. Returns Σ w_i |x_i| of the result,
 /// summed in f64 in a fixed order.
@@ -36,17 +35,17 @@ use crate::vector::expect_device;
 /// assert_eq!(x.to_vec()?, [C32::new(0.0, 2.0), C32::ZERO, C32::from(5.0)]);
 /// # Ok::<(), rayspin_core::Error>(())
 /// ```
-pub fn soft<R: Real>(threshold: f64, weights: &Array<R>, x: &mut Array<Complex<R>>) -> Result<f64> {
+pub fn soft<S: Scalar>(threshold: f64, weights: &Array<S::Real>, x: &mut Array<S>) -> Result<f64> {
     expect_positive("soft threshold", threshold)?;
     expect_shape("soft threshold: weights", x.shape(), weights.shape())?;
     expect_device("soft threshold: weights", x.device(), weights)?;
     let device = x.device().clone();
     match device.backend() {
         Backend::Cpu(cpu) => {
-            Ok((cpu::chunks().soft)(cpu, <R as Real>::from_f64(threshold), weights.cpu(), x.cpu_mut()))
+            Ok(cpu::soft(cpu, <S::Real as Real>::from_f64(threshold), weights.cpu(), x.cpu_mut()))
         }
         Backend::Cuda(_) if x.is_empty() => Ok(0.0),
-        Backend::Cuda(cuda) => cuda::soft(cuda, <R as Real>::from_f64(threshold), weights, x),
+        Backend::Cuda(cuda) => cuda::soft(cuda, <S::Real as Real>::from_f64(threshold), weights, x),
     }
 }
 
@@ -68,14 +67,14 @@ pub fn soft<R: Real>(threshold: f64, weights: &Array<R>, x: &mut Array<Complex<R
 /// assert!(x.to_vec()?.iter().zip(wanted).all(|(a, b)| (a - b).norm() < 1e-6));
 /// # Ok::<(), rayspin_core::Error>(())
 /// ```
-pub fn clip<R: Real>(radius: f64, x: &mut Array<Complex<R>>) -> Result<()> {
+pub fn clip<S: Scalar>(radius: f64, x: &mut Array<S>) -> Result<()> {
     expect_positive("radius of projection", radius)?;
     let len = group_length(x)?;
     let device = x.device().clone();
     if len > 0 {
         match device.backend() {
-            Backend::Cpu(cpu) => (cpu::chunks().clip)(cpu, <R as Real>::from_f64(radius), len, x.cpu_mut()),
-            Backend::Cuda(cuda) => cuda::clip(cuda, <R as Real>::from_f64(radius), len, x)?,
+            Backend::Cpu(cpu) => cpu::clip(cpu, <S::Real as Real>::from_f64(radius), len, x.cpu_mut()),
+            Backend::Cuda(cuda) => cuda::clip(cuda, <S::Real as Real>::from_f64(radius), len, x)?,
         }
     }
     Ok(())
@@ -93,17 +92,17 @@ pub fn clip<R: Real>(radius: f64, x: &mut Array<Complex<R>>) -> Result<()> {
 /// assert_eq!(joint_norm(&x)?, 6.0);
 /// # Ok::<(), rayspin_core::Error>(())
 /// ```
-pub fn joint_norm<R: Real>(x: &Array<Complex<R>>) -> Result<f64> {
+pub fn joint_norm<S: Scalar>(x: &Array<S>) -> Result<f64> {
     let len = group_length(x)?;
     match x.device().backend() {
         _ if len == 0 => Ok(0.0),
-        Backend::Cpu(cpu) => Ok((cpu::chunks().joint_norm)(cpu, len, x.cpu())),
+        Backend::Cpu(cpu) => Ok(cpu::joint_norm(cpu, len, x.cpu())),
         Backend::Cuda(cuda) => cuda::joint_norm(cuda, len, x),
     }
 }
 
 /// Elements of each component, 0 for an empty array.
-fn group_length<R: Real>(x: &Array<Complex<R>>) -> Result<usize> {
+fn group_length<S: Scalar>(x: &Array<S>) -> Result<usize> {
     match x.shape().first() {
         Some(&components) => Ok(x.len() / components.max(1)),
         None => Err(Error::Shape {

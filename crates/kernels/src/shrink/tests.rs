@@ -1,3 +1,4 @@
+use num_complex::Complex;
 use rayspin_core::C64;
 use rayspin_device::Device;
 

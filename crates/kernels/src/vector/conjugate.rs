@@ -5,12 +5,11 @@
 
 use std::marker::PhantomData;
 
-use num_complex::Complex;
 use rayspin_core::{C64, Real, Result, expect_len};
 use rayspin_device::cuda::{Argument, Launch};
 use rayspin_device::{Array, Backend, Cuda, Device, Pinned};
 
-use super::{cpu, cuda, expect_alike, expect_device, narrow};
+use super::{Scalar, cpu, cuda, expect_alike, expect_device};
 
 /// Numbers of a state, in the order that vector.cu has as well.
 const HALT: usize = 0;
@@ -89,15 +88,15 @@ pub struct CgState {
 /// assert_eq!(x.to_vec()?, [2.0, 3.0].map(C32::from));
 /// # Ok::<(), rayspin_core::Error>(())
 /// ```
-pub struct CgScalars<R: Real> {
+pub struct CgScalars<S: Scalar> {
     limits: CgLimits,
     len: usize,
     state: Array<f64>,
     partial: Array<C64>,
-    real: PhantomData<R>,
+    scalar: PhantomData<S>,
 }
 
-impl<R: Real> CgScalars<R> {
+impl<S: Scalar> CgScalars<S> {
     /// For vectors of `len` numbers. Call [`CgScalars::set`] before the first iteration. Errors: no memory.
     pub fn new(device: &Device, len: usize, limits: CgLimits) -> Result<Self> {
         let parts = match device.backend() {
@@ -105,7 +104,7 @@ impl<R: Real> CgScalars<R> {
             Backend::Cuda(_) => cuda::blocks(len) as usize,
         };
         let (state, partial) = (Array::zeros(device, &[STATE])?, Array::zeros(device, &[parts])?);
-        Ok(Self { limits, len, state, partial, real: PhantomData })
+        Ok(Self { limits, len, state, partial, scalar: PhantomData })
     }
 
     /// Starts with ρ = ‖r‖², ‖p‖² and the largest curvature met so far, not halted.
@@ -116,13 +115,13 @@ impl<R: Real> CgScalars<R> {
     }
 
     /// Errors: `x` has another length, or lives on another device.
-    fn expect(&self, x: &Array<Complex<R>>) -> Result<()> {
+    fn expect(&self, x: &Array<S>) -> Result<()> {
         expect_len("conjugate gradients", &[self.len], x.len())?;
         expect_device("conjugate gradients", self.state.device(), x)
     }
 
     /// Computes ⟨p, Ap⟩ and from it α. Errors: shapes; another length; a failure of the device.
-    pub fn step_length(&mut self, p: &Array<Complex<R>>, q: &Array<Complex<R>>) -> Result<()> {
+    pub fn step_length(&mut self, p: &Array<S>, q: &Array<S>) -> Result<()> {
         self.expect(p)?;
         expect_alike("conjugate gradients", p, q)?;
         match p.device().clone().backend() {
@@ -131,7 +130,7 @@ impl<R: Real> CgScalars<R> {
                 let len = (p.len() as u64).into();
                 let sum = &mut [p.cuda().into(), q.cuda().into(), len, self.partial.cuda_mut().into()];
                 // SAFETY: both have the length that was said, and there is a partial sum for each block.
-                unsafe { sums::<R>(cuda, p.len(), "dot", sum) }?;
+                unsafe { sums::<S>(cuda, p.len(), "dot", sum) }?;
                 let limits = [self.limits.vanishing, self.limits.indefinite];
                 self.finish(cuda, "cg_alpha", limits)?;
             }
@@ -140,13 +139,7 @@ impl<R: Real> CgScalars<R> {
     }
 
     /// x ← x + αp, r ← r − αq. Computes ‖r‖² and from it β. Errors: as [`CgScalars::step_length`].
-    pub fn update(
-        &mut self,
-        p: &Array<Complex<R>>,
-        q: &Array<Complex<R>>,
-        x: &mut Array<Complex<R>>,
-        r: &mut Array<Complex<R>>,
-    ) -> Result<()> {
+    pub fn update(&mut self, p: &Array<S>, q: &Array<S>, x: &mut Array<S>, r: &mut Array<S>) -> Result<()> {
         self.expect(p)?;
         expect_alike("conjugate gradients", p, q)?;
         expect_alike("conjugate gradients", p, x)?;
@@ -155,7 +148,7 @@ impl<R: Real> CgScalars<R> {
             Backend::Cpu(cpu) => {
                 let state = self.state.cpu_mut();
                 if state[HALT] == 0.0 {
-                    let alpha = <R as Real>::from_f64(state[ALPHA]);
+                    let alpha = <S::Real as Real>::from_f64(state[ALPHA]);
                     let next = cpu::cg_update(cpu, alpha, p.cpu(), q.cpu(), x.cpu_mut(), r.cpu_mut());
                     settle(state, next, &self.limits);
                 }
@@ -171,7 +164,7 @@ impl<R: Real> CgScalars<R> {
                     self.partial.cuda_mut().into(),
                 ];
                 // SAFETY: all four have the length that was said, and there is a partial sum for each block.
-                unsafe { sums::<R>(cuda, p.len(), "cg_step", arguments) }?;
+                unsafe { sums::<S>(cuda, p.len(), "cg_step", arguments) }?;
                 self.finish(cuda, "cg_beta", [self.limits.size, self.limits.enough])?;
             }
         }
@@ -179,14 +172,14 @@ impl<R: Real> CgScalars<R> {
     }
 
     /// p ← r + βp. Errors: as [`CgScalars::step_length`].
-    pub fn update_direction(&mut self, r: &Array<Complex<R>>, p: &mut Array<Complex<R>>) -> Result<()> {
+    pub fn update_direction(&mut self, r: &Array<S>, p: &mut Array<S>) -> Result<()> {
         self.expect(r)?;
         expect_alike("conjugate gradients", r, p)?;
         match r.device().clone().backend() {
             Backend::Cpu(cpu) => {
                 let state = self.state.cpu();
                 if state[HALT] == 0.0 {
-                    cpu::xpby(cpu, r.cpu(), narrow(state[BETA].into()), p.cpu_mut());
+                    cpu::xpby(cpu, r.cpu(), S::nearest(state[BETA].into()), p.cpu_mut());
                 }
                 Ok(())
             }
@@ -196,7 +189,7 @@ impl<R: Real> CgScalars<R> {
                 let arguments =
                     &mut [state.into(), r.cuda().into(), p.cuda_mut().into(), (len as u64).into()];
                 // SAFETY: both have `len` elements; the scalars are read.
-                unsafe { cuda::kernel::<R>(cuda, "cg_turn")?.launch(cuda::over(len), arguments) }
+                unsafe { cuda::kernel::<S>(cuda, "cg_turn")?.launch(cuda::over(len), arguments) }
             }
         }
     }
@@ -217,17 +210,17 @@ impl<R: Real> CgScalars<R> {
         let arguments =
             &mut [self.partial.cuda().into(), count.into(), a.into(), b.into(), self.state.cuda_mut().into()];
         // SAFETY: the partial sums are read, and a state has all scalars.
-        unsafe { cuda::kernel::<R>(cuda, name)?.launch(Launch::linear(1, cuda::THREADS), arguments) }
+        unsafe { cuda::kernel::<S>(cuda, name)?.launch(Launch::linear(1, cuda::THREADS), arguments) }
     }
 }
 
 /// # Safety
 /// The kernel is one of a sum over `len` elements of every vector among the arguments; they have as many, and there is a partial
 /// sum for each of its blocks.
-unsafe fn sums<R: Real>(cuda: &Cuda, len: usize, name: &str, arguments: &mut [Argument<'_>]) -> Result<()> {
+unsafe fn sums<S: Scalar>(cuda: &Cuda, len: usize, name: &str, arguments: &mut [Argument<'_>]) -> Result<()> {
     let blocks = Launch::linear(cuda::blocks(len), cuda::THREADS);
     // SAFETY: as the caller promises.
-    unsafe { cuda::kernel::<R>(cuda, name)?.launch(blocks, arguments) }
+    unsafe { cuda::kernel::<S>(cuda, name)?.launch(blocks, arguments) }
 }
 
 impl CgState {

@@ -1,13 +1,12 @@
 use std::ops::Range;
 
-use bytemuck::cast_slice;
 use num_complex::Complex;
 use rayon::prelude::*;
 use rayspin_core::Real;
 use rayspin_device::Cpu;
 use rayspin_device::cpu::simd::{Level, dispatch};
 
-use super::Launch;
+use super::{Launch, Scalar};
 
 /// Numbers a task. Sums are formed per task and added in order, so this constant, and neither the number of threads
 /// nor the vector width, fixes every bit of a result.
@@ -52,16 +51,6 @@ fn sum_chunks(
         let parts: Vec<_> = cpu.run(|| (0..chunks).into_par_iter().map(|i| body(range(i))).collect());
         parts.into_iter().sum()
     }
-}
-
-/// Real and imaginary parts in turn.
-fn flat<R: Real>(x: &[Complex<R>]) -> &[R] {
-    cast_slice(x)
-}
-
-/// [`flat`], to write.
-fn flat_mut<R: Real>(x: &mut [Complex<R>]) -> &mut [R] {
-    bytemuck::cast_slice_mut(x)
 }
 
 #[inline(always)]
@@ -114,6 +103,22 @@ fn dot_chunk<R: Real>(x: &[R], y: &[R]) -> Complex<f64> {
 }
 
 #[inline(always)]
+fn dot_real_chunk<R: Real>(x: &[R], y: &[R]) -> f64 {
+    let mut lanes = [0.0; LANES];
+    let (x, rest_x) = x.as_chunks::<LANES>();
+    let (y, rest_y) = y.as_chunks::<LANES>();
+    for (x, y) in x.iter().zip(y) {
+        for k in 0..LANES {
+            lanes[k] += x[k].to_f64() * y[k].to_f64();
+        }
+    }
+    for ((lane, x), y) in lanes.iter_mut().zip(rest_x).zip(rest_y) {
+        *lane += Real::to_f64(*x) * Real::to_f64(*y);
+    }
+    total(lanes)
+}
+
+#[inline(always)]
 fn axpy_real<R: Real>(alpha: R, x: &[R], y: &mut [R]) {
     for (y, &x) in y.iter_mut().zip(x) {
         *y += alpha * x;
@@ -121,9 +126,9 @@ fn axpy_real<R: Real>(alpha: R, x: &[R], y: &mut [R]) {
 }
 
 #[inline(always)]
-fn axpy_complex<R: Real>(alpha: Complex<R>, x: &[Complex<R>], y: &mut [Complex<R>]) {
+fn axpy_complex<S: Scalar>(alpha: S, x: &[S], y: &mut [S]) {
     for (y, &x) in y.iter_mut().zip(x) {
-        *y += alpha * x;
+        *y = y.plus(alpha.product(x, false));
     }
 }
 
@@ -135,37 +140,37 @@ fn xpby_real<R: Real>(x: &[R], beta: R, y: &mut [R]) {
 }
 
 #[inline(always)]
-fn xpby_complex<R: Real>(x: &[Complex<R>], beta: Complex<R>, y: &mut [Complex<R>]) {
+fn xpby_complex<S: Scalar>(x: &[S], beta: S, y: &mut [S]) {
     for (y, &x) in y.iter_mut().zip(x) {
-        *y = x + beta * *y;
+        *y = x.plus(beta.product(*y, false));
     }
 }
 
 #[inline(always)]
-fn scale_chunk<R: Real>(alpha: Complex<R>, x: &mut [Complex<R>]) {
+fn scale_chunk<S: Scalar>(alpha: S, x: &mut [S]) {
     for x in x {
-        *x = alpha * *x;
+        *x = alpha.product(*x, false);
     }
 }
 
 #[inline(always)]
-fn multiply_chunk<R: Real>(d: &[Complex<R>], x: &[Complex<R>], y: &mut [Complex<R>]) {
+fn multiply_chunk<S: Scalar>(d: &[S], x: &[S], y: &mut [S]) {
     for ((y, &d), &x) in y.iter_mut().zip(d).zip(x) {
-        *y = Complex::new(d.re * x.re - d.im * x.im, d.re * x.im + d.im * x.re);
+        *y = d.product(x, false);
     }
 }
 
 #[inline(always)]
-fn multiply_conj_chunk<R: Real>(d: &[Complex<R>], x: &[Complex<R>], y: &mut [Complex<R>]) {
+fn multiply_conj_chunk<S: Scalar>(d: &[S], x: &[S], y: &mut [S]) {
     for ((y, &d), &x) in y.iter_mut().zip(d).zip(x) {
-        *y = Complex::new(d.re * x.re + d.im * x.im, d.re * x.im - d.im * x.re);
+        *y = d.product(x, true);
     }
 }
 
 #[inline(always)]
-fn weight_chunk<R: Real>(w: &[R], x: &[Complex<R>], y: &mut [Complex<R>]) {
+fn weight_chunk<S: Scalar>(w: &[S::Real], x: &[S], y: &mut [S]) {
     for ((y, &w), &x) in y.iter_mut().zip(w).zip(x) {
-        *y = Complex::new(w * x.re, w * x.im);
+        *y = x.scaled(w);
     }
 }
 
@@ -189,74 +194,98 @@ fn broadcast<D: Sync, T: Sync + Send>(
     });
 }
 
-pub(super) fn dot<R: Real>(cpu: &Cpu, x: &[Complex<R>], y: &[Complex<R>]) -> Complex<f64> {
+pub(super) fn dot<S: Scalar>(cpu: &Cpu, x: &[S], y: &[S]) -> Complex<f64> {
     sum_chunks(cpu, x.len(), |range| {
-        let (x, y) = (flat(&x[range.clone()]), flat(&y[range]));
-        dispatch!(cpu.level(), _simd => dot_chunk(x, y))
+        let (x, y) = (S::flat(&x[range.clone()]), S::flat(&y[range]));
+        match S::COMPLEX {
+            true => dispatch!(cpu.level(), _simd => dot_chunk(x, y)),
+            false => dispatch!(cpu.level(), _simd => dot_real_chunk(x, y)).into(),
+        }
     })
 }
 
-pub(super) fn norm_squared<R: Real>(cpu: &Cpu, x: &[Complex<R>]) -> f64 {
+pub(super) fn norm_squared<S: Scalar>(cpu: &Cpu, x: &[S]) -> f64 {
     sum_chunks(cpu, x.len(), |range| {
-        let x = flat(&x[range]);
+        let x = S::flat(&x[range]);
         dispatch!(cpu.level(), _simd => norm_squared_chunk(x)).into()
     })
     .re
 }
 
-pub(super) fn axpy<R: Real>(cpu: &Cpu, alpha: Complex<R>, x: &[Complex<R>], y: &mut [Complex<R>]) {
+pub(super) fn axpy<S: Scalar>(cpu: &Cpu, alpha: S, x: &[S], y: &mut [S]) {
     for_chunks(cpu, CHUNK, y, |start, y| {
         let x = &x[start..start + y.len()];
-        if alpha.im == R::zero() {
-            dispatch!(cpu.level(), _simd => axpy_real(alpha.re, flat(x), flat_mut(y)));
+        if alpha.widen().im == 0.0 {
+            dispatch!(cpu.level(), _simd => axpy_real(S::flat(&[alpha])[0], S::flat(x), S::flat_mut(y)));
         } else {
             dispatch!(cpu.level(), _simd => axpy_complex(alpha, x, y));
         }
     });
 }
 
-pub(super) fn xpby<R: Real>(cpu: &Cpu, x: &[Complex<R>], beta: Complex<R>, y: &mut [Complex<R>]) {
+pub(super) fn xpby<S: Scalar>(cpu: &Cpu, x: &[S], beta: S, y: &mut [S]) {
     for_chunks(cpu, CHUNK, y, |start, y| {
         let x = &x[start..start + y.len()];
-        if beta.im == R::zero() {
-            dispatch!(cpu.level(), _simd => xpby_real(flat(x), beta.re, flat_mut(y)));
+        if beta.widen().im == 0.0 {
+            dispatch!(cpu.level(), _simd => xpby_real(S::flat(x), S::flat(&[beta])[0], S::flat_mut(y)));
         } else {
             dispatch!(cpu.level(), _simd => xpby_complex(x, beta, y));
         }
     });
 }
 
-pub(super) fn scale<R: Real>(cpu: &Cpu, alpha: Complex<R>, x: &mut [Complex<R>]) {
+pub(super) fn scale<S: Scalar>(cpu: &Cpu, alpha: S, x: &mut [S]) {
     for_chunks(cpu, CHUNK, x, |_, x| {
         dispatch!(cpu.level(), _simd => scale_chunk(alpha, x));
     });
 }
 
-pub(super) fn multiply<R: Real>(cpu: &Cpu, d: &[Complex<R>], x: &[Complex<R>], y: &mut [Complex<R>]) {
+pub(super) fn multiply<S: Scalar>(cpu: &Cpu, d: &[S], x: &[S], y: &mut [S]) {
     broadcast(cpu, d, x, y, |level, d, x, y| dispatch!(level, _simd => multiply_chunk(d, x, y)));
 }
 
-pub(super) fn multiply_conj<R: Real>(cpu: &Cpu, d: &[Complex<R>], x: &[Complex<R>], y: &mut [Complex<R>]) {
+pub(super) fn multiply_conj<S: Scalar>(cpu: &Cpu, d: &[S], x: &[S], y: &mut [S]) {
     broadcast(cpu, d, x, y, |level, d, x, y| dispatch!(level, _simd => multiply_conj_chunk(d, x, y)));
 }
 
-pub(super) fn weight<R: Real>(cpu: &Cpu, w: &[R], x: &[Complex<R>], y: &mut [Complex<R>]) {
+pub(super) fn weight<S: Scalar>(cpu: &Cpu, w: &[S::Real], x: &[S], y: &mut [S]) {
     broadcast(cpu, w, x, y, |level, w, x, y| dispatch!(level, _simd => weight_chunk(w, x, y)));
 }
 
+#[inline(always)]
+fn divide_chunk<R: Real>(x: &[R], d: &[R], y: &mut [R]) {
+    for ((y, &x), &d) in y.iter_mut().zip(x).zip(d) {
+        let ratio = x / d;
+        *y = if d == R::zero() { R::zero() } else { ratio };
+    }
+}
+
+pub(super) fn divide<R: Real>(cpu: &Cpu, x: &[R], d: &[R], y: &mut [R]) {
+    for_chunks(cpu, CHUNK, y, |start, y| {
+        let part = start..start + y.len();
+        dispatch!(cpu.level(), _simd => divide_chunk(&x[part.clone()], &d[part], y));
+    });
+}
+
+pub(super) fn cut_negative<R: Real>(cpu: &Cpu, x: &mut [R]) {
+    for_chunks(cpu, CHUNK, x, |_, x| {
+        dispatch!(cpu.level(), _simd => x.iter_mut().for_each(|x| *x = if *x > R::zero() { *x } else { R::zero() }));
+    });
+}
+
 /// Both updates and the norm of the new residual while a chunk is in cache: 6 streams instead of 7.
-pub(super) fn cg_update<R: Real>(
+pub(super) fn cg_update<S: Scalar>(
     cpu: &Cpu,
-    alpha: R,
-    p: &[Complex<R>],
-    q: &[Complex<R>],
-    x: &mut [Complex<R>],
-    r: &mut [Complex<R>],
+    alpha: S::Real,
+    p: &[S],
+    q: &[S],
+    x: &mut [S],
+    r: &mut [S],
 ) -> f64 {
-    let body = |i: usize, x: &mut [Complex<R>], r: &mut [Complex<R>]| {
+    let body = |i: usize, x: &mut [S], r: &mut [S]| {
         let range = i * CHUNK..i * CHUNK + x.len();
-        let (p, q) = (flat(&p[range.clone()]), flat(&q[range]));
-        let (x, r) = (flat_mut(x), flat_mut(r));
+        let (p, q) = (S::flat(&p[range.clone()]), S::flat(&q[range]));
+        let (x, r) = (S::flat_mut(x), S::flat_mut(r));
         dispatch!(cpu.level(), _simd => {
             axpy_real(alpha, p, x);
             axpy_real(-alpha, q, r);
@@ -325,16 +354,16 @@ pub(super) fn copy<T: Copy + Send + Sync>(cpu: &Cpu, from: &[T], to: &mut [T]) {
     });
 }
 
-pub(super) fn first_not_finite<R: Real>(cpu: &Cpu, x: &[Complex<R>]) -> Option<usize> {
-    let broken = |v: &Complex<R>| !(v.re.is_finite() && v.im.is_finite());
+pub(super) fn first_not_finite<S: Scalar>(cpu: &Cpu, x: &[S]) -> Option<usize> {
+    let broken = |v: &S| !v.is_finite();
     if x.len() <= SERIAL {
         return x.iter().position(broken);
     }
     // A sum of zeros tells in one vectorised pass whether a search is needed at all: 0·NaN and 0·∞ are NaN.
     let clean = cpu.run(|| {
         x.par_chunks(CHUNK).all(|x| {
-            let zero = dispatch!(cpu.level(), _simd => zeros(flat(x)));
-            zero == R::zero()
+            let zero = dispatch!(cpu.level(), _simd => zeros(S::flat(x)));
+            zero.to_f64() == 0.0
         })
     });
     if clean { None } else { x.iter().position(broken) }

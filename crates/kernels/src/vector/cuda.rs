@@ -1,18 +1,18 @@
 #![allow(unsafe_code, reason = "kernels are launched: each block says why they stay inside their arrays")]
 
-use num_complex::Complex;
-use rayspin_core::{C64, Real, Result};
+use rayspin_core::{C64, Result};
 use rayspin_device::cuda::{Argument, Kernel, Launch, Source, ViewMut};
 use rayspin_device::{Array, Cuda, Device};
 use rayspin_tune::Build;
 
-use super::Side;
-use crate::cuda::{both, define};
+use super::{Scalar, Side, defines};
+use crate::cuda::{SCALAR, scalars};
 
-static SOURCE: Source = Source { name: "vector", files: &[("vector.cu", include_str!("cuda/vector.cu"))] };
+static SOURCE: Source =
+    Source { name: "vector", files: &[SCALAR, ("vector.cu", include_str!("cuda/vector.cu"))] };
 
 pub(crate) fn builds() -> Vec<Build> {
-    both(&SOURCE)
+    scalars(&SOURCE)
 }
 
 pub(super) const THREADS: u32 = 256;
@@ -21,8 +21,8 @@ pub(super) const THREADS: u32 = 256;
 /// fixes every bit of a sum.
 const BLOCKS: usize = 2048;
 
-pub(super) fn kernel<R: Real>(cuda: &Cuda, name: &str) -> Result<Kernel> {
-    cuda.kernel(&SOURCE, &[define::<R>()], name)
+pub(super) fn kernel<S: Scalar>(cuda: &Cuda, name: &str) -> Result<Kernel> {
+    cuda.kernel(&SOURCE, &defines::<S>(), name)
 }
 
 pub(super) fn blocks(len: usize) -> u32 {
@@ -38,7 +38,7 @@ pub(super) fn over(len: usize) -> Launch {
 ///
 /// # Safety
 /// The kernel is one of a sum over `len` elements of every view among the arguments, which have as many.
-unsafe fn sum<R: Real>(
+unsafe fn sum<S: Scalar>(
     cuda: &Cuda,
     device: &Device,
     name: &str,
@@ -55,30 +55,30 @@ unsafe fn sum<R: Real>(
     all.push((len as u64).into());
     all.push(partial.cuda_mut().into());
     // SAFETY: the caller promises that `len` elements are there; a block writes one partial sum.
-    unsafe { kernel::<R>(cuda, name)?.launch(Launch::linear(count, THREADS), &mut all) }?;
+    unsafe { kernel::<S>(cuda, name)?.launch(Launch::linear(count, THREADS), &mut all) }?;
     let whole = &mut [partial.cuda().into(), count.into(), total.cuda_mut().into()];
     // SAFETY: `count` partial sums are read, one is written.
-    unsafe { kernel::<R>(cuda, "finish")?.launch(Launch::linear(1, THREADS), whole) }?;
+    unsafe { kernel::<S>(cuda, "finish")?.launch(Launch::linear(1, THREADS), whole) }?;
     Ok(total.to_vec()?[0])
 }
 
-pub(super) fn dot<R: Real>(cuda: &Cuda, x: &Array<Complex<R>>, y: &Array<Complex<R>>) -> Result<C64> {
+pub(super) fn dot<S: Scalar>(cuda: &Cuda, x: &Array<S>, y: &Array<S>) -> Result<C64> {
     // SAFETY: the shapes of both were compared.
-    unsafe { sum::<R>(cuda, x.device(), "dot", x.len(), vec![x.cuda().into(), y.cuda().into()]) }
+    unsafe { sum::<S>(cuda, x.device(), "dot", x.len(), vec![x.cuda().into(), y.cuda().into()]) }
 }
 
-pub(super) fn norm_squared<R: Real>(cuda: &Cuda, x: &Array<Complex<R>>) -> Result<f64> {
+pub(super) fn norm_squared<S: Scalar>(cuda: &Cuda, x: &Array<S>) -> Result<f64> {
     // SAFETY: it is the vector's own length.
-    Ok(unsafe { sum::<R>(cuda, x.device(), "norm_squared", x.len(), vec![x.cuda().into()]) }?.re)
+    Ok(unsafe { sum::<S>(cuda, x.device(), "norm_squared", x.len(), vec![x.cuda().into()]) }?.re)
 }
 
-pub(super) fn cg_update<R: Real>(
+pub(super) fn cg_update<S: Scalar>(
     cuda: &Cuda,
-    alpha: R,
-    p: &Array<Complex<R>>,
-    q: &Array<Complex<R>>,
-    x: &mut Array<Complex<R>>,
-    r: &mut Array<Complex<R>>,
+    alpha: S::Real,
+    p: &Array<S>,
+    q: &Array<S>,
+    x: &mut Array<S>,
+    r: &mut Array<S>,
 ) -> Result<f64> {
     let arguments = vec![
         Argument::real(alpha),
@@ -88,45 +88,35 @@ pub(super) fn cg_update<R: Real>(
         r.cuda_mut().into(),
     ];
     // SAFETY: the shapes of all four were compared.
-    Ok(unsafe { sum::<R>(cuda, p.device(), "cg_update", p.len(), arguments) }?.re)
+    Ok(unsafe { sum::<S>(cuda, p.device(), "cg_update", p.len(), arguments) }?.re)
 }
 
-pub(super) fn axpy<R: Real>(
-    cuda: &Cuda,
-    alpha: Complex<R>,
-    x: &Array<Complex<R>>,
-    y: ViewMut<'_, Complex<R>>,
-) -> Result<()> {
+pub(super) fn axpy<S: Scalar>(cuda: &Cuda, alpha: S, x: &Array<S>, y: ViewMut<'_, S>) -> Result<()> {
     let len = x.len();
-    let arguments = &mut [Argument::complex(alpha), x.cuda().into(), y.into(), (len as u64).into()];
+    let arguments = &mut [alpha.argument(), x.cuda().into(), y.into(), (len as u64).into()];
     // SAFETY: the shapes of both were compared, or `y` is a part of this length.
-    unsafe { kernel::<R>(cuda, "axpy")?.launch(over(len), arguments) }
+    unsafe { kernel::<S>(cuda, "axpy")?.launch(over(len), arguments) }
 }
 
-pub(super) fn xpby<R: Real>(
-    cuda: &Cuda,
-    x: &Array<Complex<R>>,
-    beta: Complex<R>,
-    y: &mut Array<Complex<R>>,
-) -> Result<()> {
+pub(super) fn xpby<S: Scalar>(cuda: &Cuda, x: &Array<S>, beta: S, y: &mut Array<S>) -> Result<()> {
     let len = x.len();
-    let arguments = &mut [x.cuda().into(), Argument::complex(beta), y.cuda_mut().into(), (len as u64).into()];
+    let arguments = &mut [x.cuda().into(), beta.argument(), y.cuda_mut().into(), (len as u64).into()];
     // SAFETY: the shapes of both were compared.
-    unsafe { kernel::<R>(cuda, "xpby")?.launch(over(len), arguments) }
+    unsafe { kernel::<S>(cuda, "xpby")?.launch(over(len), arguments) }
 }
 
-pub(super) fn scale<R: Real>(cuda: &Cuda, alpha: Complex<R>, x: &mut Array<Complex<R>>) -> Result<()> {
+pub(super) fn scale<S: Scalar>(cuda: &Cuda, alpha: S, x: &mut Array<S>) -> Result<()> {
     let len = x.len();
-    let arguments = &mut [Argument::complex(alpha), x.cuda_mut().into(), (len as u64).into()];
+    let arguments = &mut [alpha.argument(), x.cuda_mut().into(), (len as u64).into()];
     // SAFETY: it is the vector's own length.
-    unsafe { kernel::<R>(cuda, "scale")?.launch(over(len), arguments) }
+    unsafe { kernel::<S>(cuda, "scale")?.launch(over(len), arguments) }
 }
 
-pub(super) fn multiply<R: Real>(
+pub(super) fn multiply<S: Scalar>(
     cuda: &Cuda,
-    d: &Array<Complex<R>>,
-    x: &Array<Complex<R>>,
-    y: &mut Array<Complex<R>>,
+    d: &Array<S>,
+    x: &Array<S>,
+    y: &mut Array<S>,
     conjugate: bool,
 ) -> Result<()> {
     if x.is_empty() {
@@ -141,14 +131,14 @@ pub(super) fn multiply<R: Real>(
         u32::from(conjugate).into(),
     ];
     // SAFETY: the shapes of `x` and `y` were compared; `d` is read modulo its length, which is not 0 where `x` has elements.
-    unsafe { kernel::<R>(cuda, "multiply")?.launch(over(x.len()), arguments) }
+    unsafe { kernel::<S>(cuda, "multiply")?.launch(over(x.len()), arguments) }
 }
 
-pub(super) fn weight<R: Real>(
+pub(super) fn weight<S: Scalar>(
     cuda: &Cuda,
-    w: &Array<R>,
-    x: &Array<Complex<R>>,
-    y: &mut Array<Complex<R>>,
+    w: &Array<S::Real>,
+    x: &Array<S>,
+    y: &mut Array<S>,
 ) -> Result<()> {
     if x.is_empty() {
         return Ok(());
@@ -161,15 +151,29 @@ pub(super) fn weight<R: Real>(
         (x.len() as u64).into(),
     ];
     // SAFETY: as for `multiply`.
-    unsafe { kernel::<R>(cuda, "weight")?.launch(over(x.len()), arguments) }
+    unsafe { kernel::<S>(cuda, "weight")?.launch(over(x.len()), arguments) }
+}
+
+pub(super) fn divide<S: Scalar>(cuda: &Cuda, x: &Array<S>, d: &Array<S>, y: &mut Array<S>) -> Result<()> {
+    let len = x.len();
+    let arguments = &mut [x.cuda().into(), d.cuda().into(), y.cuda_mut().into(), (len as u64).into()];
+    // SAFETY: the shapes of all three were compared.
+    unsafe { kernel::<S>(cuda, "divide")?.launch(over(len), arguments) }
+}
+
+pub(super) fn cut_negative<S: Scalar>(cuda: &Cuda, x: &mut Array<S>) -> Result<()> {
+    let len = x.len();
+    let arguments = &mut [x.cuda_mut().into(), (len as u64).into()];
+    // SAFETY: it is the vector's own length.
+    unsafe { kernel::<S>(cuda, "cut_negative")?.launch(over(len), arguments) }
 }
 
 /// A box of `extent` along four axes.
-pub(super) fn copy_box<R: Real>(
+pub(super) fn copy_box<S: Scalar>(
     cuda: &Cuda,
-    from: &Array<Complex<R>>,
+    from: &Array<S>,
     source: Side,
-    to: &mut Array<Complex<R>>,
+    to: &mut Array<S>,
     target: Side,
     extent: [usize; 4],
 ) -> Result<()> {
@@ -179,17 +183,17 @@ pub(super) fn copy_box<R: Real>(
     }
     arguments.extend(extent.map(|value| Argument::from(value as u64)));
     // SAFETY: the box lies inside both arrays, as `Side::new` found.
-    unsafe { kernel::<R>(cuda, "copy_box")?.launch(over(extent.iter().product()), &mut arguments) }
+    unsafe { kernel::<S>(cuda, "copy_box")?.launch(over(extent.iter().product()), &mut arguments) }
 }
 
-pub(super) fn first_not_finite<R: Real>(cuda: &Cuda, x: &Array<Complex<R>>) -> Result<Option<usize>> {
+pub(super) fn first_not_finite<S: Scalar>(cuda: &Cuda, x: &Array<S>) -> Result<Option<usize>> {
     if x.is_empty() {
         return Ok(None);
     }
     let mut first = Array::from_slice(x.device(), &[1], &[u64::MAX])?;
     let arguments = &mut [x.cuda().into(), (x.len() as u64).into(), first.cuda_mut().into()];
     // SAFETY: it is the vector's own length; one number is written.
-    unsafe { kernel::<R>(cuda, "first_not_finite")?.launch(over(x.len()), arguments) }?;
+    unsafe { kernel::<S>(cuda, "first_not_finite")?.launch(over(x.len()), arguments) }?;
     let first = first.to_vec()?[0];
     Ok((first != u64::MAX).then_some(first as usize))
 }

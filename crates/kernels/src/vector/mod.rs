@@ -1,4 +1,4 @@
-//! Sums and updates of complex vectors, for iterative solvers between two applications of an operator. Memory bandwidth
+//! Sums and updates of real and complex vectors, for iterative solvers between two applications of an operator. Memory bandwidth
 //! bounds all of them.
 
 mod conjugate;
@@ -6,12 +6,15 @@ mod cpu;
 mod cuda;
 mod ladder;
 pub mod reference;
+mod scalar;
 mod variants;
 
 pub use conjugate::{CgHalt, CgLimits, CgScalars, CgState};
 pub(crate) use cpu::{SERIAL, for_chunks};
 pub(crate) use cuda::builds;
 pub(crate) use ladder::ladder;
+pub use scalar::Scalar;
+pub(crate) use scalar::defines;
 pub use variants::{CgUpdate, Launch, Operation, Problem, variants};
 
 use num_complex::Complex;
@@ -31,13 +34,13 @@ pub(crate) fn expect_device<T: Element>(what: &str, device: &Device, other: &Arr
     }
 }
 
-fn expect_alike<R: Real>(what: &str, x: &Array<Complex<R>>, y: &Array<Complex<R>>) -> Result<()> {
+fn expect_alike<S: Scalar>(what: &str, x: &Array<S>, y: &Array<S>) -> Result<()> {
     expect_shape(what, x.shape(), y.shape())?;
     expect_device(what, x.device(), y)
 }
 
 /// Fails unless the trailing axes of `x` equal the axes of `d`.
-fn expect_trailing<D: Element, R: Real>(what: &str, d: &Array<D>, x: &Array<Complex<R>>) -> Result<()> {
+fn expect_trailing<D: Element, S: Scalar>(what: &str, d: &Array<D>, x: &Array<S>) -> Result<()> {
     if !x.shape().ends_with(d.shape()) {
         return Err(Error::Shape {
             what: format!("{what}: factors"),
@@ -46,10 +49,6 @@ fn expect_trailing<D: Element, R: Real>(what: &str, d: &Array<D>, x: &Array<Comp
         });
     }
     expect_device(what, x.device(), d)
-}
-
-fn narrow<R: Real>(value: Complex<f64>) -> Complex<R> {
-    Complex::new(<R as Real>::from_f64(value.re), <R as Real>::from_f64(value.im))
 }
 
 /// ⟨x, y⟩ = Σ conj(x_i) y_i, summed in f64.
@@ -68,7 +67,7 @@ fn narrow<R: Real>(value: Complex<f64>) -> Complex<R> {
 /// assert_eq!(dot(&x, &y)?, C64::new(6.0, -1.0)); // conj(i)·1 + 2·3
 /// # Ok::<(), rayspin_core::Error>(())
 /// ```
-pub fn dot<R: Real>(x: &Array<Complex<R>>, y: &Array<Complex<R>>) -> Result<Complex<f64>> {
+pub fn dot<S: Scalar>(x: &Array<S>, y: &Array<S>) -> Result<Complex<f64>> {
     expect_alike("dot", x, y)?;
     match x.device().backend() {
         Backend::Cpu(cpu) => Ok(cpu::dot(cpu, x.cpu(), y.cpu())),
@@ -87,7 +86,7 @@ pub fn dot<R: Real>(x: &Array<Complex<R>>, y: &Array<Complex<R>>) -> Result<Comp
 /// assert_eq!(norm_squared(&x)?, 26.0);
 /// # Ok::<(), rayspin_core::Error>(())
 /// ```
-pub fn norm_squared<R: Real>(x: &Array<Complex<R>>) -> Result<f64> {
+pub fn norm_squared<S: Scalar>(x: &Array<S>) -> Result<f64> {
     match x.device().backend() {
         Backend::Cpu(cpu) => Ok(cpu::norm_squared(cpu, x.cpu())),
         Backend::Cuda(cuda) => cuda::norm_squared(cuda, x),
@@ -108,11 +107,11 @@ pub fn norm_squared<R: Real>(x: &Array<Complex<R>>) -> Result<f64> {
 /// assert_eq!(y.to_vec()?, [C32::new(1.0, 1.0), C32::new(1.0, 2.0)]);
 /// # Ok::<(), rayspin_core::Error>(())
 /// ```
-pub fn axpy<R: Real>(alpha: Complex<f64>, x: &Array<Complex<R>>, y: &mut Array<Complex<R>>) -> Result<()> {
+pub fn axpy<S: Scalar>(alpha: Complex<f64>, x: &Array<S>, y: &mut Array<S>) -> Result<()> {
     expect_alike("axpy", x, y)?;
     match x.device().backend() {
-        Backend::Cpu(cpu) => cpu::axpy(cpu, narrow(alpha), x.cpu(), y.cpu_mut()),
-        Backend::Cuda(cuda) => cuda::axpy(cuda, narrow(alpha), x, y.cuda_mut())?,
+        Backend::Cpu(cpu) => cpu::axpy(cpu, S::factor(alpha)?, x.cpu(), y.cpu_mut()),
+        Backend::Cuda(cuda) => cuda::axpy(cuda, S::factor(alpha)?, x, y.cuda_mut())?,
     }
     Ok(())
 }
@@ -131,11 +130,11 @@ pub fn axpy<R: Real>(alpha: Complex<f64>, x: &Array<Complex<R>>, y: &mut Array<C
 /// assert_eq!(y.to_vec()?, [1.0, 2.0, 3.0, 1.0].map(C32::from));
 /// # Ok::<(), rayspin_core::Error>(())
 /// ```
-pub fn add_part<R: Real>(x: &Array<Complex<R>>, y: &mut Array<Complex<R>>, at: usize) -> Result<()> {
+pub fn add_part<S: Scalar>(x: &Array<S>, y: &mut Array<S>, at: usize) -> Result<()> {
     expect_device("add_part", x.device(), y)?;
     let (len, size) = (x.len(), y.len());
     let outside = || Error::value("add_part", format!("{len} of {size} elements"), format!("start {at}"));
-    let one = Complex::new(R::one(), R::zero());
+    let one = S::factor(1.0.into())?;
     match x.device().backend() {
         Backend::Cpu(cpu) => {
             let end = at.checked_add(len).ok_or_else(outside)?;
@@ -160,11 +159,11 @@ pub fn add_part<R: Real>(x: &Array<Complex<R>>, y: &mut Array<Complex<R>>, at: u
 /// assert_eq!(y.to_vec()?, [11.0, 12.0].map(C32::from));
 /// # Ok::<(), rayspin_core::Error>(())
 /// ```
-pub fn xpby<R: Real>(x: &Array<Complex<R>>, beta: Complex<f64>, y: &mut Array<Complex<R>>) -> Result<()> {
+pub fn xpby<S: Scalar>(x: &Array<S>, beta: Complex<f64>, y: &mut Array<S>) -> Result<()> {
     expect_alike("xpby", x, y)?;
     match x.device().backend() {
-        Backend::Cpu(cpu) => cpu::xpby(cpu, x.cpu(), narrow(beta), y.cpu_mut()),
-        Backend::Cuda(cuda) => cuda::xpby(cuda, x, narrow(beta), y)?,
+        Backend::Cpu(cpu) => cpu::xpby(cpu, x.cpu(), S::factor(beta)?, y.cpu_mut()),
+        Backend::Cuda(cuda) => cuda::xpby(cuda, x, S::factor(beta)?, y)?,
     }
     Ok(())
 }
@@ -181,11 +180,11 @@ pub fn xpby<R: Real>(x: &Array<Complex<R>>, beta: Complex<f64>, y: &mut Array<Co
 /// assert_eq!(x.to_vec()?, [C32::new(0.0, 1.0), C32::new(0.0, 2.0)]);
 /// # Ok::<(), rayspin_core::Error>(())
 /// ```
-pub fn scale<R: Real>(alpha: Complex<f64>, x: &mut Array<Complex<R>>) -> Result<()> {
+pub fn scale<S: Scalar>(alpha: Complex<f64>, x: &mut Array<S>) -> Result<()> {
     let device = x.device().clone();
     match device.backend() {
-        Backend::Cpu(cpu) => cpu::scale(cpu, narrow(alpha), x.cpu_mut()),
-        Backend::Cuda(cuda) => cuda::scale(cuda, narrow(alpha), x)?,
+        Backend::Cpu(cpu) => cpu::scale(cpu, S::factor(alpha)?, x.cpu_mut()),
+        Backend::Cuda(cuda) => cuda::scale(cuda, S::factor(alpha)?, x)?,
     }
     Ok(())
 }
@@ -207,11 +206,7 @@ pub fn scale<R: Real>(alpha: Complex<f64>, x: &mut Array<Complex<R>>) -> Result<
 /// assert_eq!(y.to_vec()?, [C32::I, C32::from(3.0), C32::I, C32::from(3.0)]);
 /// # Ok::<(), rayspin_core::Error>(())
 /// ```
-pub fn multiply<R: Real>(
-    d: &Array<Complex<R>>,
-    x: &Array<Complex<R>>,
-    y: &mut Array<Complex<R>>,
-) -> Result<()> {
+pub fn multiply<S: Scalar>(d: &Array<S>, x: &Array<S>, y: &mut Array<S>) -> Result<()> {
     expect_alike("multiply", x, y)?;
     expect_trailing("multiply", d, x)?;
     match x.device().backend() {
@@ -236,11 +231,7 @@ pub fn multiply<R: Real>(
 /// assert_eq!(y.to_vec()?, [-C32::I, C32::from(3.0)]);
 /// # Ok::<(), rayspin_core::Error>(())
 /// ```
-pub fn multiply_conj<R: Real>(
-    d: &Array<Complex<R>>,
-    x: &Array<Complex<R>>,
-    y: &mut Array<Complex<R>>,
-) -> Result<()> {
+pub fn multiply_conj<S: Scalar>(d: &Array<S>, x: &Array<S>, y: &mut Array<S>) -> Result<()> {
     expect_alike("multiply_conj", x, y)?;
     expect_trailing("multiply_conj", d, x)?;
     match x.device().backend() {
@@ -265,12 +256,55 @@ pub fn multiply_conj<R: Real>(
 /// assert_eq!(weighted.to_vec()?, [0.5, 2.0, 0.5, 2.0].map(C32::from));
 /// # Ok::<(), rayspin_core::Error>(())
 /// ```
-pub fn weight<R: Real>(w: &Array<R>, x: &Array<Complex<R>>, y: &mut Array<Complex<R>>) -> Result<()> {
+pub fn weight<S: Scalar>(w: &Array<S::Real>, x: &Array<S>, y: &mut Array<S>) -> Result<()> {
     expect_alike("weight", x, y)?;
     expect_trailing("weight", w, x)?;
     match x.device().backend() {
         Backend::Cpu(cpu) => cpu::weight(cpu, w.cpu(), x.cpu(), y.cpu_mut()),
         Backend::Cuda(cuda) => cuda::weight(cuda, w, x, y)?,
+    }
+    Ok(())
+}
+
+/// y ← x / d, element by element, for real numbers; 0 where d is 0. Errors: different shapes or devices.
+///
+/// ```
+/// use rayspin_device::{Array, Device};
+/// use rayspin_kernels::vector::divide;
+///
+/// let device = Device::cpu()?;
+/// let vector = |values: [f32; 3]| Array::from_vec(&device, &[3], values.to_vec());
+/// let mut ratio = vector([0.0; 3])?;
+/// divide(&vector([6.0, 1.0, 2.0])?, &vector([3.0, 0.0, 4.0])?, &mut ratio)?;
+/// assert_eq!(ratio.to_vec()?, [2.0, 0.0, 0.5]);
+/// # Ok::<(), rayspin_core::Error>(())
+/// ```
+pub fn divide<R: Scalar<Real = R> + Real>(x: &Array<R>, d: &Array<R>, y: &mut Array<R>) -> Result<()> {
+    expect_alike("divide", x, y)?;
+    expect_alike("divide", x, d)?;
+    match x.device().backend() {
+        Backend::Cpu(cpu) => cpu::divide(cpu, x.cpu(), d.cpu(), y.cpu_mut()),
+        Backend::Cuda(cuda) => cuda::divide(cuda, x, d, y)?,
+    }
+    Ok(())
+}
+
+/// x ← max(x, 0) for real numbers. Errors: of the device.
+///
+/// ```
+/// use rayspin_device::{Array, Device};
+/// use rayspin_kernels::vector::cut_negative;
+///
+/// let mut x = Array::from_vec(&Device::cpu()?, &[2], vec![-1.0f32, 2.0])?;
+/// cut_negative(&mut x)?;
+/// assert_eq!(x.to_vec()?, [0.0, 2.0]);
+/// # Ok::<(), rayspin_core::Error>(())
+/// ```
+pub fn cut_negative<R: Scalar<Real = R> + Real>(x: &mut Array<R>) -> Result<()> {
+    let device = x.device().clone();
+    match device.backend() {
+        Backend::Cpu(cpu) => cpu::cut_negative(cpu, x.cpu_mut()),
+        Backend::Cuda(cuda) => cuda::cut_negative(cuda, x)?,
     }
     Ok(())
 }
@@ -291,21 +325,26 @@ pub fn weight<R: Real>(w: &Array<R>, x: &Array<Complex<R>>, y: &mut Array<Comple
 /// assert_eq!((x.to_vec()?, r.to_vec()?), (vector([2.0, 4.0])?.to_vec()?, vector([0.0, 3.0])?.to_vec()?));
 /// # Ok::<(), rayspin_core::Error>(())
 /// ```
-pub fn cg_update<R: Real>(
+pub fn cg_update<S: Scalar>(
     alpha: f64,
-    p: &Array<Complex<R>>,
-    q: &Array<Complex<R>>,
-    x: &mut Array<Complex<R>>,
-    r: &mut Array<Complex<R>>,
+    p: &Array<S>,
+    q: &Array<S>,
+    x: &mut Array<S>,
+    r: &mut Array<S>,
 ) -> Result<f64> {
     expect_alike("cg_update", p, q)?;
     expect_alike("cg_update", p, x)?;
     expect_alike("cg_update", p, r)?;
     match p.device().backend() {
-        Backend::Cpu(cpu) => {
-            Ok(cpu::cg_update(cpu, <R as Real>::from_f64(alpha), p.cpu(), q.cpu(), x.cpu_mut(), r.cpu_mut()))
-        }
-        Backend::Cuda(cuda) => cuda::cg_update(cuda, <R as Real>::from_f64(alpha), p, q, x, r),
+        Backend::Cpu(cpu) => Ok(cpu::cg_update(
+            cpu,
+            <S::Real as Real>::from_f64(alpha),
+            p.cpu(),
+            q.cpu(),
+            x.cpu_mut(),
+            r.cpu_mut(),
+        )),
+        Backend::Cuda(cuda) => cuda::cg_update(cuda, <S::Real as Real>::from_f64(alpha), p, q, x, r),
     }
 }
 
@@ -370,10 +409,10 @@ pub fn copy_part<T: Element>(
 /// assert_eq!(cut.to_vec()?, [4.0, 5.0, 7.0, 8.0].map(C32::from));
 /// # Ok::<(), rayspin_core::Error>(())
 /// ```
-pub fn copy_box<R: Real>(
-    from: &Array<Complex<R>>,
+pub fn copy_box<S: Scalar>(
+    from: &Array<S>,
     from_start: &[usize],
-    to: &mut Array<Complex<R>>,
+    to: &mut Array<S>,
     to_start: &[usize],
     extent: &[usize],
 ) -> Result<()> {
@@ -443,7 +482,7 @@ impl Side {
 /// assert!(expect_finite("samples", &x).is_err());
 /// # Ok::<(), rayspin_core::Error>(())
 /// ```
-pub fn expect_finite<R: Real>(what: &str, x: &Array<Complex<R>>) -> Result<()> {
+pub fn expect_finite<S: Scalar>(what: &str, x: &Array<S>) -> Result<()> {
     let first = match x.device().backend() {
         Backend::Cpu(cpu) => cpu::first_not_finite(cpu, x.cpu()),
         Backend::Cuda(cuda) => cuda::first_not_finite(cuda, x)?,

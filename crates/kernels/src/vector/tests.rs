@@ -39,13 +39,13 @@ fn variants_match_the_reference<R: Real>() {
             assert!(apart.abs() <= tol * reference::norm_squared(&wx), "{what}: norm");
             for a in [C64::new(0.7, 0.0), C64::new(-0.3, 1.25)] {
                 let mut out = y.clone();
-                (f.axpy)(cpu, narrow(a), &x, &mut out);
+                (f.axpy)(cpu, Scalar::nearest(a), &x, &mut out);
                 assert_near(&out, &reference::axpy(a, &wx, &wy), tol, &what);
                 let mut out = y.clone();
-                (f.xpby)(cpu, &x, narrow(a), &mut out);
+                (f.xpby)(cpu, &x, Scalar::nearest(a), &mut out);
                 assert_near(&out, &reference::xpby(&wx, a, &wy), tol, &what);
                 let mut out = y.clone();
-                (f.scale)(cpu, narrow(a), &mut out);
+                (f.scale)(cpu, Scalar::nearest(a), &mut out);
                 let zeros = vec![C64::default(); len];
                 assert_near(&out, &reference::axpy(a, &wy, &zeros), tol, &what);
             }
@@ -170,5 +170,158 @@ fn the_first_broken_number_is_found() {
         x.cpu_mut()[len - 1].re = f32::NAN;
         let error = expect_finite("data", &x).unwrap_err();
         assert!(matches!(error, Error::NotFinite { index, .. } if index == len - 2), "{error}");
+    }
+}
+
+/// Real vectors give what complex ones without imaginary parts give, on every device.
+fn real_vectors_are_complex_ones_without_imaginary_parts<R: Real>()
+where
+    R: Scalar<Real = R>,
+{
+    let devices = [&[Device::cpu_with_threads(2).unwrap()], crate::cuda::gpus()].concat();
+    let mut rng = ChaCha8Rng::seed_from_u64(7);
+    let epsilon = <R as Real>::EPSILON.to_f64();
+    for device in &devices {
+        for len in [1, 17, 4097, 70_001] {
+            let numbers: [Vec<R>; 4] =
+                std::array::from_fn(|_| random::<R>(len, &mut rng).into_iter().map(|v| v.re).collect());
+            let reals = || numbers.clone().map(|v| Array::from_vec(device, &[len], v).unwrap());
+            let wide = || {
+                let complex = |v: &Vec<R>| v.iter().map(|&re| Complex::new(re, R::zero())).collect();
+                numbers.each_ref().map(|v| Array::from_vec(device, &[len], complex(v)).unwrap())
+            };
+            let same = |found: &Array<R>, wanted: &Array<Complex<R>>, what: &str| {
+                for (a, b) in found.to_vec().unwrap().iter().zip(wanted.to_vec().unwrap()) {
+                    let (a, re) = (Real::to_f64(*a), Real::to_f64(b.re));
+                    assert!((a - re).abs() <= 4.0 * epsilon * (1.0 + re.abs()), "{what}: {a} for {b}");
+                }
+            };
+            let ([a, b, mut c, mut d], [wa, wb, mut wc, mut wd]) = (reals(), wide());
+            let scale = norm_squared(&wa).unwrap().sqrt() * norm_squared(&wb).unwrap().sqrt();
+            let apart = (dot(&a, &b).unwrap() - dot(&wa, &wb).unwrap()).norm();
+            assert!(apart <= 1e-13 * scale, "dot {apart}");
+            assert!((norm_squared(&a).unwrap() / norm_squared(&wa).unwrap() - 1.0).abs() < 1e-13);
+            axpy(0.75.into(), &a, &mut c).unwrap();
+            axpy(0.75.into(), &wa, &mut wc).unwrap();
+            same(&c, &wc, "axpy");
+            xpby(&b, (-0.3).into(), &mut c).unwrap();
+            xpby(&wb, (-0.3).into(), &mut wc).unwrap();
+            same(&c, &wc, "xpby");
+            scale_both(&mut c, &mut wc);
+            same(&c, &wc, "scale");
+            multiply(&a, &b, &mut d).unwrap();
+            multiply(&wa, &wb, &mut wd).unwrap();
+            same(&d, &wd, "multiply");
+            weight(&a, &c, &mut d).unwrap();
+            weight(&a, &wc, &mut wd).unwrap();
+            same(&d, &wd, "weight");
+            let (u, wu) = (
+                cg_update(0.4, &a, &b, &mut c, &mut d).unwrap(),
+                cg_update(0.4, &wa, &wb, &mut wc, &mut wd).unwrap(),
+            );
+            assert!((u / wu - 1.0).abs() < 1e-5 * f64::from(u8::from(size_of::<R>() == 4)) + 1e-12);
+            same(&c, &wc, "cg_update x");
+            same(&d, &wd, "cg_update r");
+            let limits = CgLimits { size: 1.0, enough: 0.0, vanishing: 0.0, indefinite: 1e-3 };
+            let mut scalars = CgScalars::<R>::new(device, len, limits).unwrap();
+            let mut wide_scalars = CgScalars::<Complex<R>>::new(device, len, limits).unwrap();
+            scalars.set(1.0, 1.0, 0.0).unwrap();
+            wide_scalars.set(1.0, 1.0, 0.0).unwrap();
+            scalars.step_length(&a, &a).unwrap();
+            wide_scalars.step_length(&wa, &wa).unwrap();
+            scalars.update(&a, &b, &mut c, &mut d).unwrap();
+            wide_scalars.update(&wa, &wb, &mut wc, &mut wd).unwrap();
+            scalars.update_direction(&d, &mut c).unwrap();
+            wide_scalars.update_direction(&wd, &mut wc).unwrap();
+            same(&c, &wc, "direction");
+            divide(&a, &b, &mut d).unwrap();
+            let (a, b, d) = (a.to_vec().unwrap(), b.to_vec().unwrap(), d.to_vec().unwrap());
+            for ((a, b), d) in a.iter().zip(&b).zip(&d) {
+                let exact = if *b == R::zero() { 0.0 } else { Real::to_f64(*a) / Real::to_f64(*b) };
+                assert!((Real::to_f64(*d) - exact).abs() <= 4.0 * epsilon * exact.abs(), "{a} / {b} = {d}");
+            }
+            let [a, ..] = reals();
+            assert!(expect_finite("vector", &a).is_ok());
+            assert!(axpy(C64::I, &a, &mut c).unwrap_err().to_string().contains("real"));
+        }
+    }
+}
+
+fn scale_both<R: Real + Scalar<Real = R>>(x: &mut Array<R>, wide: &mut Array<Complex<R>>) {
+    scale(1.25.into(), x).unwrap();
+    scale(1.25.into(), wide).unwrap();
+}
+
+#[test]
+fn nothing_is_divided_by_zero_and_negative_numbers_are_cut_off() {
+    let devices = [&[Device::cpu_with_threads(2).unwrap()], crate::cuda::gpus()].concat();
+    for device in &devices {
+        let array = |values: [f32; 5]| Array::from_slice(device, &[5], &values).unwrap();
+        let mut out = array([f32::NAN; 5]);
+        divide(&array([1.0, 2.0, -3.0, 0.0, 5.0]), &array([2.0, 0.0, 1.5, 0.0, -0.0]), &mut out).unwrap();
+        assert_eq!(out.to_vec().unwrap(), [0.5, 0.0, -2.0, 0.0, 0.0]);
+        let mut x = array([1.0, -2.0, 0.0, -0.5, 7.0]);
+        cut_negative(&mut x).unwrap();
+        assert_eq!(x.to_vec().unwrap(), [1.0, 0.0, 0.0, 0.0, 7.0]);
+        assert!(divide(&x, &array([1.0; 5]), &mut Array::zeros(device, &[4]).unwrap()).is_err());
+    }
+}
+
+#[test]
+fn real_vectors_agree_with_complex_ones() {
+    real_vectors_are_complex_ones_without_imaginary_parts::<f32>();
+    real_vectors_are_complex_ones_without_imaginary_parts::<f64>();
+}
+
+#[test]
+fn differences_thresholds_and_ranks_of_real_numbers_agree_with_complex_ones() {
+    use crate::{difference, select, shrink};
+    let devices = [&[Device::cpu_with_threads(2).unwrap()], crate::cuda::gpus()].concat();
+    let mut rng = ChaCha8Rng::seed_from_u64(8);
+    for device in &devices {
+        for shape in [vec![7], vec![1, 9], vec![5, 4, 6], vec![3, 40, 50]] {
+            let (axes, weights): (Vec<usize>, Vec<f64>) =
+                (0..shape.len()).map(|a| (a, 1.0 + 0.5 * a as f64)).unzip();
+            let len = shape.iter().product();
+            let values: Vec<f32> = random::<f32>(len, &mut rng).into_iter().map(|v| v.re).collect();
+            let wide = |v: &[f32]| v.iter().map(|&re| Complex::new(re, 0.0)).collect::<Vec<_>>();
+            let (x, wx) = (
+                Array::from_slice(device, &shape, &values).unwrap(),
+                Array::from_vec(device, &shape, wide(&values)).unwrap(),
+            );
+            let same = |found: &Array<f32>, wanted: &Array<Complex<f32>>, what: &str| {
+                for (a, b) in found.to_vec().unwrap().iter().zip(wanted.to_vec().unwrap()) {
+                    assert!((a - b.re).abs() < 1e-5 && b.im == 0.0, "{what} {shape:?}: {a} for {b}");
+                }
+            };
+            let edges = difference::range(&shape, &axes).unwrap();
+            let (mut d, mut wd) =
+                (Array::zeros(device, &edges).unwrap(), Array::zeros(device, &edges).unwrap());
+            d.fill(f32::NAN).unwrap();
+            difference::forward(&axes, &weights, &x, &mut d).unwrap();
+            difference::forward(&axes, &weights, &wx, &mut wd).unwrap();
+            same(&d, &wd, "forward");
+            shrink::clip(0.3, &mut d).unwrap();
+            shrink::clip(0.3, &mut wd).unwrap();
+            same(&d, &wd, "clip");
+            let (one, other) = (shrink::joint_norm(&d).unwrap(), shrink::joint_norm(&wd).unwrap());
+            assert!((one - other).abs() <= 1e-6 * other.max(1.0), "{one} {other}");
+            let (mut y, mut wy) = (x.try_clone().unwrap(), wx.try_clone().unwrap());
+            y.fill(f32::NAN).unwrap();
+            difference::adjoint(&axes, &weights, &d, &mut y).unwrap();
+            difference::adjoint(&axes, &weights, &wd, &mut wy).unwrap();
+            same(&y, &wy, "adjoint");
+            difference::normal(&axes, &weights, &x, &mut y).unwrap();
+            difference::normal(&axes, &weights, &wx, &mut wy).unwrap();
+            same(&y, &wy, "normal");
+            let ones = Array::from_vec(device, &shape, vec![0.5f32; len]).unwrap();
+            let (one, other) =
+                (shrink::soft(0.4, &ones, &mut y).unwrap(), shrink::soft(0.4, &ones, &mut wy).unwrap());
+            assert!((one - other).abs() <= 1e-6 * other.max(1.0), "{one} {other}");
+            same(&y, &wy, "soft");
+            for rank in [0, len / 2, len - 1] {
+                assert_eq!(select::magnitude(&x, rank).unwrap(), select::magnitude(&wx, rank).unwrap());
+            }
+        }
     }
 }

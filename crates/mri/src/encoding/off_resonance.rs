@@ -154,7 +154,7 @@ impl OffResonance {
     }
 
     /// EᴴE over leading axes `batch`.
-    pub(super) fn normal(&self, batch: &[usize]) -> Result<Arc<dyn LinearOp<f32>>> {
+    pub(super) fn normal(&self, batch: &[usize]) -> Result<Arc<dyn LinearOp<C32>>> {
         Ok(Arc::new(OffResonanceToeplitz::new(
             batch,
             &self.interpolators.normal.times(),
@@ -164,7 +164,7 @@ impl OffResonance {
     }
 
     /// Σ_j c̄_j EᴴE c_j.
-    pub(super) fn sense_normal(&self, maps: CoilMaps<f32>) -> Result<Arc<dyn LinearOp<f32>>> {
+    pub(super) fn sense_normal(&self, maps: CoilMaps<f32>) -> Result<Arc<dyn LinearOp<C32>>> {
         Ok(Arc::new(OffResonanceToeplitz::sense(
             maps,
             &self.interpolators.normal.times(),

@@ -166,7 +166,7 @@ impl Plans {
     }
 
     /// FᴴF over leading axes `batch`.
-    pub(super) fn normal(&self, batch: &[usize]) -> Result<Arc<dyn LinearOp<f32>>> {
+    pub(super) fn normal(&self, batch: &[usize]) -> Result<Arc<dyn LinearOp<C32>>> {
         match &self.off_resonance {
             Some(off_resonance) => off_resonance.normal(batch),
             None => Ok(Arc::new(ToeplitzNormal::new(batch, self.toeplitz()?.clone()))),
@@ -174,7 +174,7 @@ impl Plans {
     }
 
     /// Σ_j c̄_j FᴴF c_j.
-    pub(super) fn sense_normal(&self, maps: CoilMaps<f32>) -> Result<Arc<dyn LinearOp<f32>>> {
+    pub(super) fn sense_normal(&self, maps: CoilMaps<f32>) -> Result<Arc<dyn LinearOp<C32>>> {
         match &self.off_resonance {
             Some(off_resonance) => off_resonance.sense_normal(maps),
             None => Ok(Arc::new(SenseToeplitz::new(maps, self.toeplitz()?.clone())?)),

@@ -45,7 +45,7 @@ pub(super) struct Penalty<'a> {
 
 /// A quadratic penalty: WᴴW, and what λ is multiplied by.
 pub(super) struct Quadratic {
-    pub(super) op: Box<dyn LinearOp<f32>>,
+    pub(super) op: Box<dyn LinearOp<C32>>,
     pub(super) factor: f64,
 }
 
@@ -144,7 +144,7 @@ impl Reference<'_> {
         device: &Device,
         voxels: &Voxels,
         shape: &[usize],
-    ) -> Result<Box<dyn LinearOp<f32>>> {
+    ) -> Result<Box<dyn LinearOp<C32>>> {
         match self.image {
             None => Ok(Box::new(FiniteDifference::new(shape)?.weighted(voxels.slopes())?)),
             Some(reference) => Ok(Box::new(anatomical(device, reference, self.edge, voxels, shape)?)),
@@ -165,7 +165,7 @@ fn anatomical(
     edge: f64,
     voxels: &Voxels,
     shape: &[usize],
-) -> Result<Compose<f32>> {
+) -> Result<Compose<C32>> {
     let matrix = voxels.matrix();
     let mut view = reference.view();
     if view.ndim() == matrix.len() + 1 && view.shape()[0] == 1 {

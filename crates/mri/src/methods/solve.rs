@@ -84,7 +84,7 @@ pub(super) struct Found {
 /// FᴴF and Fᴴd.
 #[derive(Clone, Copy)]
 pub(super) struct Normal<'a> {
-    pub(super) operator: &'a dyn LinearOp<f32>,
+    pub(super) operator: &'a dyn LinearOp<C32>,
     pub(super) rhs: &'a Array<C32>,
     pub(super) eigenvalue: f64,
 }
@@ -105,11 +105,11 @@ impl Conjugate {
             eigenvalue: LanczosOptions::default(),
             largest_eigenvalue: Some(eigenvalue),
         };
-        let penalties: Vec<&dyn LinearOp<f32>> = penalty.iter().map(|p| &*p.op).collect();
+        let penalties: Vec<&dyn LinearOp<C32>> = penalty.iter().map(|p| &*p.op).collect();
         let lambda = penalty.map_or(0.0, |p| p.factor * self.lambda);
         // Showing iterates takes an image more, and two passes over it in each iteration.
         let watched = observer.is_some();
-        let mut show = |step: &Step<'_, f32>| {
+        let mut show = |step: &Step<'_, C32>| {
             if let Some(observer) = observer.as_mut() {
                 observer(step.iteration, &without_sets(step.solution.to_host()?, dims));
             }

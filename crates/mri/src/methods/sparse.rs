@@ -1,6 +1,6 @@
 //! One image seen by all coils, by accelerated proximal gradient steps: what methods with a sum of magnitudes share.
 
-use rayspin_core::{Error, Monitor, Result};
+use rayspin_core::{C32, Error, Monitor, Result};
 use rayspin_run::{Bytes, Memory, Needs};
 use rayspin_solve::{FistaOptions, Problem, Proximal, Step, Watch, sparse_least_squares};
 
@@ -23,7 +23,7 @@ impl Fista {
     pub(super) fn solve(
         &self,
         state: &mut Solving<'_>,
-        penalty: &mut dyn Proximal<f32>,
+        penalty: &mut dyn Proximal<C32>,
         monitor: &Monitor<'_>,
     ) -> Result<()> {
         let (normal, rhs) = (state.normal()?, state.take_rhs()?);
@@ -37,7 +37,7 @@ impl Fista {
         let problem = Problem { normal: &*normal, rhs: &rhs, largest_eigenvalue: eigenvalue.value };
         // Showing iterates takes an image more, and two passes over it in each iteration.
         let watched = observer.is_some();
-        let mut show = |step: &Step<'_, f32>| {
+        let mut show = |step: &Step<'_, C32>| {
             if let Some(observer) = observer.as_mut() {
                 observer(step.iteration, &step.solution.to_host()?);
             }

@@ -278,7 +278,7 @@ impl Reconstructor {
 
     fn solve_together(&mut self, first: &Frame, frames: &[Frame], monitor: &Monitor<'_>) -> Result<Made> {
         let mixing = self.mixing.clone();
-        let mut normals: Vec<Arc<dyn LinearOp<f32>>> = Vec::with_capacity(frames.len());
+        let mut normals: Vec<Arc<dyn LinearOp<C32>>> = Vec::with_capacity(frames.len());
         let mut rhs: Option<Array<C32>> = None;
         let mut made = None;
         for (index, frame) in frames.iter().enumerate() {

@@ -64,7 +64,7 @@ pub struct Searched {
 /// What the samples that were held out say of an image.
 struct Held {
     rhs: Array<C32>,
-    normal: Arc<dyn LinearOp<f32>>,
+    normal: Arc<dyn LinearOp<C32>>,
 }
 
 impl Held {
@@ -189,7 +189,7 @@ impl Reconstructor {
         &mut self,
         frame: &Frame,
         monitor: &Monitor<'_>,
-    ) -> Result<(Array<C32>, Arc<dyn LinearOp<f32>>)> {
+    ) -> Result<(Array<C32>, Arc<dyn LinearOp<C32>>)> {
         let mixing = self.mixing.clone();
         let context = self.context(self.coils(frame));
         let mut inputs = super::Inputs::new(Cow::Borrowed(frame));

@@ -70,7 +70,7 @@ impl<R: Real> Dense<R> {
     }
 }
 
-impl<R: Real> LinearOp<R> for Dense<R> {
+impl<R: Real> LinearOp<Complex<R>> for Dense<R> {
     fn name(&self) -> &str {
         "dense"
     }

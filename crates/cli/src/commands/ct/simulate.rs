@@ -4,7 +4,7 @@ use anyhow::Result;
 use ndarray::Array3;
 use rayspin::core::{C32, Detector, Error, Image, Monitor, Orbit, ProjectionGeometry, VolumeGrid};
 use rayspin::ct::phantom::Phantom;
-use rayspin::ct::simulate::{DetectorOptions, Motion, Spectrum, changing_lines, counted};
+use rayspin::ct::simulate::{Beam, DetectorOptions, Motion, Spectrum, beam_lines, counted};
 use rayspin::imaging::phantom::Contrast;
 use rayspin::io::{Format, Values, data_exchange};
 use rayspin_shell::effect::{Need, Row, refuse_idle};
@@ -55,6 +55,7 @@ const TABLE: &[Row<Needs>] = &[
     ("cycles", ALWAYS),
     ("kilovolts", ALWAYS),
     ("lines", ALWAYS),
+    ("rays", ALWAYS),
     ("photons", COUNTS),
     ("electronic", COUNTS),
     ("dark", COUNTS),
@@ -137,9 +138,9 @@ pub(crate) fn run(context: &Context, args: &SimulateCt) -> Result<()> {
     let cpu = context.device.cpu_side();
 
     recorder.stage("simulate");
-    let changes = (setup.motion.as_ref(), setup.spectrum.as_ref());
+    let beam = Beam { motion: setup.motion.as_ref(), spectrum: setup.spectrum.as_ref(), rays: args.rays };
     let scan = monitor.stage("line integrals", 0, || {
-        changing_lines(cpu, &setup.phantom, &setup.geometry, &setup.angles, changes)
+        beam_lines(cpu, &setup.phantom, &setup.geometry, &setup.angles, &beam)
     })?;
     let scan = match &setup.detector {
         Some(detector) => monitor.stage("detector", 0, || counted(cpu, scan, detector))?,
@@ -174,6 +175,7 @@ pub(crate) fn run(context: &Context, args: &SimulateCt) -> Result<()> {
     recorder.parameter("phantom", format!("{:?}", args.phantom).to_lowercase());
     recorder.parameter("attenuation", args.attenuation);
     recorder.parameter("voxels", serde_json::to_value(setup.grid)?);
+    recorder.parameter("rays along a pixel", args.rays);
     recorder.parameter("motion", serde_json::to_value(setup.motion)?);
     recorder.parameter("spectrum", serde_json::to_value(&setup.spectrum)?);
     recorder.parameter("photons", serde_json::to_value(setup.detector)?);

@@ -7,28 +7,31 @@
 
 // d_a(i) = w_a (x(i + e_a) − x(i)), 0 at the far edge.
 extern "C" __global__ void __launch_bounds__(THREADS)
-forward(const cplx* __restrict__ x, cplx* __restrict__ d, unsigned long long n, unsigned count,
+forward(const scalar* __restrict__ x, scalar* __restrict__ d, unsigned long long n, unsigned count,
         unsigned long long size0, unsigned long long step0, const real weight0, unsigned long long size1, unsigned long long step1, const real weight1,
         unsigned long long size2, unsigned long long step2, const real weight2) {
     EACH(i, n) {
-        cplx here = x[i];
+        scalar here = x[i];
         for (unsigned a = 0; a < count; a++) {
             unsigned long long size = a == 0 ? size0 : a == 1 ? size1 : size2;
             unsigned long long step = a == 0 ? step0 : a == 1 ? step1 : step2;
             real weight = a == 0 ? weight0 : a == 1 ? weight1 : weight2;
             bool last = i / step % size == size - 1;
-            d[a * n + i] = last ? make_cplx(0, 0) : weight * (x[i + step] - here);
+            scalar none;
+            set(&none, 0);
+            d[a * n + i] = last ? none : weight * (x[i + step] - here);
         }
     }
 }
 
 // Σ_a w_a (d_a(i − e_a) − d_a(i)), terms beyond an edge left out.
 extern "C" __global__ void __launch_bounds__(THREADS)
-adjoint(const cplx* __restrict__ d, cplx* __restrict__ x, unsigned long long n, unsigned count,
+adjoint(const scalar* __restrict__ d, scalar* __restrict__ x, unsigned long long n, unsigned count,
         unsigned long long size0, unsigned long long step0, const real weight0, unsigned long long size1, unsigned long long step1, const real weight1,
         unsigned long long size2, unsigned long long step2, const real weight2) {
     EACH(i, n) {
-        cplx sum = make_cplx(0, 0);
+        scalar sum;
+        set(&sum, 0);
         for (unsigned a = 0; a < count; a++) {
             unsigned long long size = a == 0 ? size0 : a == 1 ? size1 : size2;
             unsigned long long step = a == 0 ? step0 : a == 1 ? step1 : step2;
@@ -43,11 +46,12 @@ adjoint(const cplx* __restrict__ d, cplx* __restrict__ x, unsigned long long n, 
 
 // The two in one pass.
 extern "C" __global__ void __launch_bounds__(THREADS)
-normal(const cplx* __restrict__ x, cplx* __restrict__ out, unsigned long long n, unsigned count,
+normal(const scalar* __restrict__ x, scalar* __restrict__ out, unsigned long long n, unsigned count,
        unsigned long long size0, unsigned long long step0, const real weight0, unsigned long long size1, unsigned long long step1, const real weight1,
        unsigned long long size2, unsigned long long step2, const real weight2) {
     EACH(i, n) {
-        cplx here = x[i], sum = make_cplx(0, 0);
+        scalar here = x[i], sum;
+        set(&sum, 0);
         for (unsigned a = 0; a < count; a++) {
             unsigned long long size = a == 0 ? size0 : a == 1 ? size1 : size2;
             unsigned long long step = a == 0 ? step0 : a == 1 ? step1 : step2;

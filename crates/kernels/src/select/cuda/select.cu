@@ -1,19 +1,18 @@
-// The k-th smallest squared magnitude of complex numbers, a digit of its bits at a time.
+// The k-th smallest squared magnitude of numbers, a digit of its bits at a time.
 
 #define THREADS 256
 #define DIGITS 256
 
 // |x|² as an integer of the same order: numbers that are not negative are ordered as their bits are. Without the sign, which a NaN
 // may have, NaN is the largest.
-static __device__ __forceinline__ unsigned long long key_of(cplx x) {
-    double size = (double)x.x * x.x + (double)x.y * x.y;
-    return (unsigned long long)__double_as_longlong(size) & 0x7fffffffffffffffull;
+static __device__ __forceinline__ unsigned long long key_of(scalar x) {
+    return (unsigned long long)__double_as_longlong(square(x)) & 0x7fffffffffffffffull;
 }
 
 // state: the digits found so far, and how many of the numbers that begin with them are smaller than the wanted one. How often each
 // digit at `shift` follows them is added to `counts`.
 extern "C" __global__ void __launch_bounds__(THREADS)
-count(const cplx* __restrict__ x, unsigned long long n, int shift, const unsigned long long* __restrict__ state,
+count(const scalar* __restrict__ x, unsigned long long n, int shift, const unsigned long long* __restrict__ state,
       unsigned* __restrict__ counts) {
     __shared__ unsigned here[DIGITS];
     here[threadIdx.x] = 0;

@@ -20,20 +20,21 @@ static __device__ double block_sum(double sum) {
 
 // x ← x max(0, 1 − t w / |x|), and the parts of Σ w |x|
 extern "C" __global__ void __launch_bounds__(THREADS)
-soft(const real threshold, const real* __restrict__ weights, cplx* __restrict__ x, unsigned long long n,
+soft(const real threshold, const real* __restrict__ weights, scalar* __restrict__ x, unsigned long long n,
      double* __restrict__ partial) {
     double sum = 0.0;
     EACH(i, n) {
-        cplx value = x[i];
+        scalar value = x[i], none;
+        set(&none, 0);
         real w = weights[i], length = sqrt(norm_sqr(value)), left = length - threshold * w;
-        x[i] = left > 0 ? (left / length) * value : make_cplx(0, 0);
+        x[i] = left > 0 ? (left / length) * value : none;
         sum += left > 0 ? (double)w * left : 0.0;
     }
     sum = block_sum(sum);
     if (threadIdx.x == 0) partial[blockIdx.x] = sum;
 }
 
-static __device__ real magnitude(const cplx* x, unsigned long long i, unsigned long long n, unsigned components) {
+static __device__ real magnitude(const scalar* x, unsigned long long i, unsigned long long n, unsigned components) {
     real sum = 0;
     for (unsigned a = 0; a < components; a++) sum += norm_sqr(x[a * n + i]);
     return sqrt(sum);
@@ -41,7 +42,7 @@ static __device__ real magnitude(const cplx* x, unsigned long long i, unsigned l
 
 // x_a ← x_a min(1, r / √Σ_a |x_a|²)
 extern "C" __global__ void __launch_bounds__(THREADS)
-clip(const real radius, cplx* __restrict__ x, unsigned long long n, unsigned components) {
+clip(const real radius, scalar* __restrict__ x, unsigned long long n, unsigned components) {
     EACH(i, n) {
         real length = magnitude(x, i, n, components);
         if (length > radius)
@@ -51,7 +52,7 @@ clip(const real radius, cplx* __restrict__ x, unsigned long long n, unsigned com
 
 // The parts of Σ_i √Σ_a |x_a(i)|²
 extern "C" __global__ void __launch_bounds__(THREADS)
-joint_norm(const cplx* __restrict__ x, unsigned long long n, unsigned components, double* __restrict__ partial) {
+joint_norm(const scalar* __restrict__ x, unsigned long long n, unsigned components, double* __restrict__ partial) {
     double sum = 0.0;
     EACH(i, n) sum += magnitude(x, i, n, components);
     sum = block_sum(sum);

@@ -1,4 +1,4 @@
-// Sums and updates of complex vectors: each element is read once and written once. Sums are formed in f64 by a number of
+// Sums and updates of real or complex vectors: each element is read once and written once. Sums are formed in f64 by a number of
 // blocks that depends on the length alone, then added in their order: the same bits on every GPU.
 
 #define THREADS 256
@@ -27,38 +27,35 @@ static __device__ double2 block_sum(double2 sum) {
          i += gridDim.x * (unsigned long long)THREADS)
 
 extern "C" __global__ void __launch_bounds__(THREADS)
-dot(const cplx* __restrict__ x, const cplx* __restrict__ y, unsigned long long n, double2* __restrict__ partial) {
+dot(const scalar* __restrict__ x, const scalar* __restrict__ y, unsigned long long n, double2* __restrict__ partial) {
     double2 sum = make_double2(0.0, 0.0);
     EACH(i, n) {
-        double xr = x[i].x, xi = x[i].y, yr = y[i].x, yi = y[i].y;
-        sum.x += xr * yr + xi * yi;
-        sum.y += xr * yi - xi * yr;
+        double2 term = dot_of(x[i], y[i]);
+        sum.x += term.x;
+        sum.y += term.y;
     }
     sum = block_sum(sum);
     if (threadIdx.x == 0) partial[blockIdx.x] = sum;
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS)
-norm_squared(const cplx* __restrict__ x, unsigned long long n, double2* __restrict__ partial) {
+norm_squared(const scalar* __restrict__ x, unsigned long long n, double2* __restrict__ partial) {
     double2 sum = make_double2(0.0, 0.0);
-    EACH(i, n) {
-        double re = x[i].x, im = x[i].y;
-        sum.x += re * re + im * im;
-    }
+    EACH(i, n) sum.x += square(x[i]);
     sum = block_sum(sum);
     if (threadIdx.x == 0) partial[blockIdx.x] = sum;
 }
 
 // x ← x + αp, r ← r − αq, and the parts of ‖r‖².
 extern "C" __global__ void __launch_bounds__(THREADS)
-cg_update(const real alpha, const cplx* __restrict__ p, const cplx* __restrict__ q, cplx* __restrict__ x,
-          cplx* __restrict__ r, unsigned long long n, double2* __restrict__ partial) {
+cg_update(const real alpha, const scalar* __restrict__ p, const scalar* __restrict__ q, scalar* __restrict__ x,
+          scalar* __restrict__ r, unsigned long long n, double2* __restrict__ partial) {
     double2 sum = make_double2(0.0, 0.0);
     EACH(i, n) {
         x[i] = x[i] + alpha * p[i];
-        cplx left = r[i] - alpha * q[i];
+        scalar left = r[i] - alpha * q[i];
         r[i] = left;
-        sum.x += (double)left.x * left.x + (double)left.y * left.y;
+        sum.x += square(left);
     }
     sum = block_sum(sum);
     if (threadIdx.x == 0) partial[blockIdx.x] = sum;
@@ -101,16 +98,16 @@ cg_alpha(const double2* __restrict__ partial, unsigned count, double vanishing, 
 
 // cg_update with the step that cg_alpha found.
 extern "C" __global__ void __launch_bounds__(THREADS)
-cg_step(const double* __restrict__ state, const cplx* __restrict__ p, const cplx* __restrict__ q, cplx* __restrict__ x,
-        cplx* __restrict__ r, unsigned long long n, double2* __restrict__ partial) {
+cg_step(const double* __restrict__ state, const scalar* __restrict__ p, const scalar* __restrict__ q, scalar* __restrict__ x,
+        scalar* __restrict__ r, unsigned long long n, double2* __restrict__ partial) {
     if (state[HALT] != 0.0) return;
     const real alpha = (real)state[ALPHA];
     double2 sum = make_double2(0.0, 0.0);
     EACH(i, n) {
         x[i] = x[i] + alpha * p[i];
-        cplx left = r[i] - alpha * q[i];
+        scalar left = r[i] - alpha * q[i];
         r[i] = left;
-        sum.x += (double)left.x * left.x + (double)left.y * left.y;
+        sum.x += square(left);
     }
     sum = block_sum(sum);
     if (threadIdx.x == 0) partial[blockIdx.x] = sum;
@@ -132,47 +129,60 @@ cg_beta(const double2* __restrict__ partial, unsigned count, double size, double
 
 // p <- r + beta p.
 extern "C" __global__ void __launch_bounds__(THREADS)
-cg_turn(const double* __restrict__ state, const cplx* __restrict__ r, cplx* __restrict__ p, unsigned long long n) {
+cg_turn(const double* __restrict__ state, const scalar* __restrict__ r, scalar* __restrict__ p, unsigned long long n) {
     if (state[HALT] != 0.0) return;
-    const cplx beta = make_cplx((real)state[BETA], 0);
-    EACH(i, n) p[i] = fma(beta, p[i], r[i]);
+    scalar beta;
+    set(&beta, (real)state[BETA]);
+    EACH(i, n) p[i] = mul_add(beta, p[i], r[i]);
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS)
-axpy(const cplx alpha, const cplx* __restrict__ x, cplx* __restrict__ y, unsigned long long n) {
-    EACH(i, n) y[i] = fma(alpha, x[i], y[i]);
+axpy(const scalar alpha, const scalar* __restrict__ x, scalar* __restrict__ y, unsigned long long n) {
+    EACH(i, n) y[i] = mul_add(alpha, x[i], y[i]);
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS)
-xpby(const cplx* __restrict__ x, const cplx beta, cplx* __restrict__ y, unsigned long long n) {
-    EACH(i, n) y[i] = fma(beta, y[i], x[i]);
+xpby(const scalar* __restrict__ x, const scalar beta, scalar* __restrict__ y, unsigned long long n) {
+    EACH(i, n) y[i] = mul_add(beta, y[i], x[i]);
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS)
-scale(const cplx alpha, cplx* __restrict__ x, unsigned long long n) {
+scale(const scalar alpha, scalar* __restrict__ x, unsigned long long n) {
     EACH(i, n) x[i] = mul(alpha, x[i]);
 }
 
 // y ← d ⊙ x, or conj(d) ⊙ x; d is repeated along x.
 extern "C" __global__ void __launch_bounds__(THREADS)
-multiply(const cplx* __restrict__ d, unsigned long long period, const cplx* __restrict__ x, cplx* __restrict__ y,
+multiply(const scalar* __restrict__ d, unsigned long long period, const scalar* __restrict__ x, scalar* __restrict__ y,
          unsigned long long n, unsigned conjugate) {
     EACH(i, n) {
-        cplx factor = d[i % period];
+        scalar factor = d[i % period];
         y[i] = conjugate ? mul_conj(factor, x[i]) : mul(factor, x[i]);
     }
 }
 
 // y ← w ⊙ x with real w.
 extern "C" __global__ void __launch_bounds__(THREADS)
-weight(const real* __restrict__ w, unsigned long long period, const cplx* __restrict__ x, cplx* __restrict__ y,
+weight(const real* __restrict__ w, unsigned long long period, const scalar* __restrict__ x, scalar* __restrict__ y,
        unsigned long long n) {
     EACH(i, n) y[i] = w[i % period] * x[i];
 }
 
+// y ← x / d, 0 where d is 0; for real numbers.
+extern "C" __global__ void __launch_bounds__(THREADS)
+divide(const real* __restrict__ x, const real* __restrict__ d, real* __restrict__ y, unsigned long long n) {
+    EACH(i, n) y[i] = d[i] == 0 ? 0 : x[i] / d[i];
+}
+
+// x ← max(x, 0); for real numbers.
+extern "C" __global__ void __launch_bounds__(THREADS)
+cut_negative(real* __restrict__ x, unsigned long long n) {
+    EACH(i, n) x[i] = x[i] > 0 ? x[i] : 0;
+}
+
 // A box of e0 × e1 × e2 × e3 elements; of each side its first element and the strides of all axes but the last, which is packed.
 extern "C" __global__ void __launch_bounds__(THREADS)
-copy_box(const cplx* __restrict__ x, cplx* __restrict__ y, unsigned long long x_first, unsigned long long x0,
+copy_box(const scalar* __restrict__ x, scalar* __restrict__ y, unsigned long long x_first, unsigned long long x0,
          unsigned long long x1, unsigned long long x2, unsigned long long y_first, unsigned long long y0,
          unsigned long long y1, unsigned long long y2, unsigned long long e0, unsigned long long e1,
          unsigned long long e2, unsigned long long e3) {
@@ -184,9 +194,8 @@ copy_box(const cplx* __restrict__ x, cplx* __restrict__ y, unsigned long long x_
 
 // The lowest index of an element that is not finite.
 extern "C" __global__ void __launch_bounds__(THREADS)
-first_not_finite(const cplx* __restrict__ x, unsigned long long n, unsigned long long* __restrict__ first) {
+first_not_finite(const scalar* __restrict__ x, unsigned long long n, unsigned long long* __restrict__ first) {
     EACH(i, n) {
-        // x − x is 0 for finite numbers only; the compiler is not told that all are.
-        if (!(x[i].x - x[i].x == 0 && x[i].y - x[i].y == 0)) atomicMin(first, i);
+        if (!is_number(x[i])) atomicMin(first, i);
     }
 }

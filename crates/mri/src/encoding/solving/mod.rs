@@ -65,7 +65,7 @@ pub struct Solving<'a> {
     /// Maps of a grid in an inhomogeneous field.
     own_maps: Option<ArrayD<C32>>,
     rhs: Option<Array<C32>>,
-    normal: Option<Arc<dyn LinearOp<f32>>>,
+    normal: Option<Arc<dyn LinearOp<C32>>>,
     eigenvalue: Option<Eigenvalue>,
     image: Option<ArrayD<C32>>,
     solve: Option<Solve>,
@@ -99,7 +99,7 @@ impl<'a> Solving<'a> {
         spec: &'a Spec<'a>,
         cache: &'a mut FrameCache,
         rhs: Array<C32>,
-        normal: Arc<dyn LinearOp<f32>>,
+        normal: Arc<dyn LinearOp<C32>>,
     ) -> Self {
         Self { rhs: Some(rhs), normal: Some(normal), ..Self::empty(spec, cache) }
     }
@@ -326,7 +326,7 @@ impl<'a> Solving<'a> {
     }
 
     /// EᴴE, or FᴴF for a method that goes coil by coil. Errors: it was never made.
-    pub fn normal(&self) -> Result<Arc<dyn LinearOp<f32>>> {
+    pub fn normal(&self) -> Result<Arc<dyn LinearOp<C32>>> {
         self.normal.clone().ok_or_else(|| lost("normal operator"))
     }
 
@@ -401,7 +401,7 @@ impl Made {
 }
 
 /// λ need not be known better than to 1 %, and each iteration costs as much as one of conjugate gradients.
-fn largest(normal: &dyn LinearOp<f32>, device: &Device) -> Result<Eigenvalue> {
+fn largest(normal: &dyn LinearOp<C32>, device: &Device) -> Result<Eigenvalue> {
     let options = LanczosOptions { tolerance: 1e-2, ..LanczosOptions::default() };
     rayspin_solve::largest_eigenvalue(normal, device, &options)
 }
@@ -424,7 +424,7 @@ mod tests {
         applied: AtomicI32,
     }
 
-    impl LinearOp<f32> for Growing {
+    impl LinearOp<C32> for Growing {
         fn name(&self) -> &str {
             "growing"
         }

@@ -1,0 +1,190 @@
+//! CT: simulate and reconstruct, plan, certify, repeat, refuse.
+
+use std::path::Path;
+
+use crate::{files, ok, parameters, refused};
+
+fn words(text: &str) -> Vec<&str> {
+    text.split_whitespace().collect()
+}
+
+fn simulated(folder: &Path, options: &str) {
+    ok(&words(&format!("simulate ct -q -o scan.h5 {options}")), folder);
+}
+
+/// The relative error of a reconstruction beside the truth.
+fn error_of(folder: &Path, options: &str) -> f64 {
+    ok(&words(&format!("recon ct scan.h5 -q -o volume.npy --reference truth.npy {options}")), folder);
+    let (parameters, _) = parameters(&folder.join("volume.json"));
+    assert!(parameters["method"].is_string());
+    let record: serde_json::Value =
+        serde_json::from_slice(&std::fs::read(folder.join("volume.json")).unwrap()).unwrap();
+    let text = record.to_string();
+    let at = text.find("\"nrmse\":").unwrap() + 8;
+    text[at..].split([',', '}']).next().unwrap().parse().unwrap()
+}
+
+#[test]
+fn defaults_of_the_simulation_are_reconstructed_well_by_defaults() {
+    let folder = tempfile::tempdir().unwrap();
+    let f = folder.path();
+    for (geometry, most) in [
+        ("--matrix 64,64,64", 0.25),
+        ("-g fan", 0.15),
+        ("-g parallel --views 300", 0.15),
+        ("--matrix 48,48,48 --arc 220", 0.35),
+    ] {
+        simulated(f, &format!("{geometry} --truth truth.npy"));
+        let error = error_of(f, "--certify 100");
+        assert!(error < most, "{geometry}: {error}");
+    }
+}
+
+#[test]
+fn every_method_makes_a_volume_with_a_record() {
+    let folder = tempfile::tempdir().unwrap();
+    let f = folder.path();
+    simulated(f, "-g fan --matrix 48,48 --views 60 --truth truth.npy");
+    for method in [
+        "fbp --window hann --cutoff 0.8",
+        "cgls",
+        "sirt -i 20",
+        "os-sart -i 3 --subsets 6",
+        "mlem -i 10",
+        "tv -i 10",
+    ] {
+        let error = error_of(f, &format!("-m {method} --certify 50"));
+        assert!(error < 0.7, "{method}: {error}");
+        let (parameters, _) = parameters(&f.join("volume.json"));
+        let name = method.split(' ').next().unwrap();
+        assert_eq!(parameters["method"], name);
+        assert_eq!(parameters["certificates"][0]["outputs"], 50);
+        let iterates = !name.starts_with("fbp");
+        assert_eq!(parameters["iterations done"]["residuals"].is_array(), iterates, "{parameters}");
+    }
+    // A helix has no filtered back-projection.
+    simulated(f, "-g helix --matrix 24,24,24 --arc 720 --views 80 --advance 60");
+    let told = ok(&words("recon ct scan.h5 -o volume.npy --no-record"), f);
+    assert!(String::from_utf8(told.stderr).unwrap().contains("method cgls"));
+    refused(&words("recon ct scan.h5 -o other.npy -m fdk"), f, &["iterative method"]);
+}
+
+#[test]
+fn memory_is_stated_as_the_system_measures_it_and_limits_refuse() {
+    let folder = tempfile::tempdir().unwrap();
+    let f = folder.path();
+    for (scan, runs) in [
+        (
+            "--matrix 96,96,96 --views 120",
+            &["fdk", "cgls -i 1", "sirt -i 1", "os-sart -i 1", "mlem -i 1", "tv -i 1"][..],
+        ),
+        ("--matrix 64,64,64 --views 300 --lines --offset 40", &["fdk"][..]),
+    ] {
+        simulated(f, &format!("{scan} --no-record"));
+        for run in runs {
+            ok(&words(&format!("recon ct scan.h5 -q -o volume.npy -m {run}")), f);
+            let (parameters, peak) = parameters(&f.join("volume.json"));
+            let ratio = parameters["memory stated"].as_f64().unwrap() / peak;
+            assert!((0.85..1.15).contains(&ratio), "{scan}, {run}: {ratio} of {peak}");
+        }
+    }
+    refused(&words("recon ct scan.h5 -o v.npy --memory 20M"), f, &["--memory"]);
+    let table = String::from_utf8(ok(&words("recon ct scan.h5 --dry-run"), f).stdout).unwrap();
+    assert!(table.contains("back-projection") && table.contains("filter"), "{table}");
+    assert!(!f.join("v.npy").exists());
+}
+
+#[test]
+fn a_record_repeats_a_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let f = folder.path();
+    simulated(f, "-g fan --matrix 32,32 --views 40 --motion 3,0,0 --kilovolts 100 --drift 0.01");
+    ok(&words("recon ct scan.h5 -q -o volume.npy"), f);
+    ok(&words("rerun scan.json -q --out one"), f);
+    ok(&words("rerun volume.json -q --out two"), f);
+    assert_eq!(
+        std::fs::read(f.join("volume.npy")).unwrap(),
+        std::fs::read(f.join("two/volume.npy")).unwrap()
+    );
+}
+
+#[test]
+fn arrays_and_parts_of_scans_are_reconstructed() {
+    let folder = tempfile::tempdir().unwrap();
+    let f = folder.path();
+    simulated(f, "-g cone --matrix 32,32,32 --views 60 --lines --no-record");
+    ok(&words("recon ct scan.h5 -q -o whole.npy --no-record"), f);
+    // The middle rows alone give the middle slices alone.
+    ok(&words("recon ct scan.h5 -q -o some.nii.gz --row 14-17 --view 0-59 --no-record"), f);
+    let sinogram = ndarray::Array2::<f32>::from_shape_fn((45, 40), |(_, column)| {
+        let x = column as f32 - 19.5;
+        if x.abs() < 10.0 { 0.02 * 2.0 * (100.0 - x * x).sqrt() } else { 0.0 }
+    });
+    ndarray_npy::write_npy(f.join("disc.npy"), &sinogram).unwrap();
+    ok(&words("recon ct disc.npy -q -o slice.npy --arc 180 --pixel 1 --no-record"), f);
+    let slice: ndarray::ArrayD<f32> = ndarray_npy::read_npy(f.join("slice.npy")).unwrap();
+    assert!((slice[[0, 20, 20]] - 0.02).abs() < 1e-3, "{}", slice[[0, 20, 20]]);
+}
+
+#[test]
+fn what_cannot_be_is_refused_and_leaves_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let f = folder.path();
+    simulated(f, "-g parallel --matrix 24,24 --views 20 --no-record");
+    ndarray_npy::write_npy(f.join("lines.npy"), &ndarray::Array2::<f32>::zeros((20, 24))).unwrap();
+    std::fs::write(f.join("text.h5"), "no HDF5").unwrap();
+    let before = files(f);
+    for (line, word) in [
+        ("recon ct scan.h5 -o v.npy -m fdk", "parallel"),
+        ("recon ct scan.h5 -o v.npy --axis 3", "states"),
+        ("recon ct scan.h5 -o v.npy --arc 180", "--arc"),
+        ("recon ct scan.h5 -o v.npy --view 30", "view"),
+        ("recon ct scan.h5 -o v.npy --row 1", "row"),
+        ("recon ct scan.h5 -o v.npy --voxel 0", "voxel"),
+        ("recon ct scan.h5 -o v.npy --voxel 1,2", "--voxel"),
+        ("recon ct scan.h5 -o v.npy -m tv --window hann", "--window"),
+        ("recon ct scan.h5 -o v.npy --cutoff 2", "cutoff"),
+        ("recon ct scan.h5 -o v.npy --certify 0", "certify"),
+        ("recon ct scan.h5 -o v.npy --matrix 8", "--matrix"),
+        ("recon ct lines.npy -o v.npy", "--arc"),
+        ("recon ct lines.npy -o v.npy --arc 180 --axis 90", "--axis"),
+        ("recon ct lines.npy -o v.npy --arc 180 --pixel -1", "pixel"),
+        ("recon ct lines.npy -o v.npy --arc 180 --source-to-axis 0", "source"),
+        ("recon ct lines.npy -o v.npy --rtk absent.xml", "absent.xml"),
+        ("recon ct text.h5 -o v.npy", "text.h5"),
+        ("recon ct scan.h5 -o scan.h5", "input"),
+        ("simulate ct -o a.h5 --views 0", "views"),
+        ("simulate ct -o a.h5 --source-to-axis 0", "source"),
+        ("simulate ct -o a.h5 --axis-to-detector -600", "source"),
+        ("simulate ct -o a.h5 --photons 0", "photons"),
+        ("simulate ct -o a.h5 --lines --photons 10", "--lines"),
+        ("simulate ct -o a.h5 -g parallel --source-to-axis 10", "--geometry"),
+        ("simulate ct -o a.h5 --advance 10", "helix"),
+        ("simulate ct -o a.h5 --kilovolts 20", "voltage"),
+        ("simulate ct -o a.h5 --rays 0", "rays"),
+        ("simulate ct -o a.h5 --arc nan", "--arc"),
+        ("simulate ct -o a.h5 --fov -1", "--fov"),
+        ("simulate ct -o a.h5 -g fan --matrix 8,8,8", "--matrix"),
+        ("simulate ct -o a.nii", ".h5"),
+    ] {
+        refused(&words(line), f, &[word]);
+    }
+    assert_eq!(files(f), before);
+    // A scan of another kind.
+    ok(&words("simulate mri -q -o mri.h5 --matrix 16,16 --no-record"), f);
+    refused(&words("recon ct mri.h5 -o v.npy"), f, &["Data Exchange"]);
+    ok(&words("recon ct scan.h5 -o v.npy -q"), f);
+}
+
+#[test]
+fn a_real_tooth_is_reconstructed() {
+    let Some(scan) = crate::real_data::real_data("ct/tooth.h5") else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let line = format!(
+        "recon ct {} -q -o tooth.png -o tooth.nii.gz --axis 296 --window hann --certify 100",
+        scan.display()
+    );
+    ok(&words(&line), folder.path());
+    let (parameters, _) = parameters(&folder.path().join("tooth.json"));
+    assert_eq!((parameters["method"].as_str(), parameters["axis"].as_f64()), (Some("fbp"), Some(296.0)));
+}

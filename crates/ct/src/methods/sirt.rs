@@ -1,0 +1,51 @@
+//! SIRT: all rays update the volume at once.
+//!
+//! ```text
+//! x ← x + ω C Aᵀ R (p − A x),   R = 1/(A 1),  C = 1/(Aᵀ 1)
+//! ```
+//!
+//! P. Gilbert, *Iterative methods for the three-dimensional reconstruction of an object from projections*, J Theor Biol 36:105, 1972.
+
+use rayspin_core::{Monitor, Result};
+use rayspin_run::{About, Step, params};
+use rayspin_solve::{SartOptions, Subset, sart};
+
+use super::{Method, iterative};
+use crate::recon::{Solve, Solving, Spec};
+
+params! {
+    /// Simultaneous iterative reconstruction: least squares weighted by the lengths of rays, for any path.
+    pub struct Sirt {
+        /// Iterations.
+        iterations: usize = 100 => iterative::ITERATIONS,
+        /// Relative residual at which they end.
+        tolerance: f64 = 0.0 => iterative::TOLERANCE,
+        /// Part of the full step.
+        relaxation: f64 = 1.0 => iterative::RELAXATION,
+    }
+}
+
+impl Method for Sirt {
+    fn about(&self) -> About {
+        About { name: "sirt", help: "All rays update the volume at once (SIRT); slow and smooth" }
+    }
+
+    fn steps<'a>(&'a self, spec: &'a Spec<'a>) -> Result<Vec<Step<'a, Solving<'a>>>> {
+        let solve = move |state: &mut Solving<'a>, monitor: &Monitor<'_>| {
+            let (project, data) = (iterative::projection(spec)?, iterative::data(spec, state)?);
+            let options = SartOptions {
+                iterations: self.iterations,
+                tolerance: self.tolerance,
+                relaxation: self.relaxation,
+                nonnegative: false,
+            };
+            let found = sart(&[Subset { op: &project, data: &data }], None, &options, monitor)?;
+            drop((project, data));
+            let solve = Solve { solver: "SIRT", residuals: found.residuals, converged: found.converged };
+            iterative::finish(spec, state, found.solution, solve, monitor)
+        };
+        // x, C, the step and the scaled step; data, R, the residual and the weighted residual.
+        let needs = move || iterative::needs(spec, 4.0, 4.0, self.iterations);
+        Ok(vec![Step::new("SIRT", solve).progress(self.iterations).needs(needs)])
+    }
+}
