@@ -4,13 +4,15 @@
 // Lines are contiguous in scratch memory: projections [view, column, row], volumes [y, x, z]. A line has room for `pitch` numbers, a
 // multiple of 4, and those behind its end are 0. Each warp has lines of its own, so that blocks need no barrier.
 //
-// One lane finds in f64 what the warp reads at one of 32 steps. It keeps the distance from the integer before the first place that
-// the warp reads, so that f32 loses at most 2^-24 of 32 ROUNDS places, whatever the size of the detector.
+// One lane finds in f64 what the warp reads at one of 32 steps. Places in a mixed line, which has at most 512 numbers, are fixed-point
+// numbers of 9 bits and a fraction of 23. The distance of 32 places is kept besides that of one, so that rounding moves no place by more
+// than 40 times 2^-24, whatever the size of the detector.
 
 #define THREADS 256
 #define WARPS 8
 // Numbers of a ray in the table.
 #define ENTRY 9
+#define FRACTION 8388608.0
 // Columns of pixels that a lane finds in one view before the warp adds them.
 #define SLOTS 3
 
@@ -88,11 +90,21 @@ times_steps(float* __restrict__ values, const double* __restrict__ table, unsign
     }
 }
 
-// What a warp reads at one step: two lines of scratch memory with their weights, the place of output 0 behind `first`, the distance
-// to the next output's place, and `len` numbers from `first` on, which is a multiple of 4. Nothing if len is 0.
+static __device__ unsigned fixed(double place) {
+    return (unsigned)(long long)floor(place * FRACTION + 0.5);
+}
+
+// Places of a warp's outputs in a mixed line: that of output 0, and the distances of the next output and of the one 32 behind.
+struct Places {
+    unsigned start, step, far;
+};
+
+// What a warp reads at one step: two lines of scratch memory with their weights, and `len` numbers from `first` on, which is a multiple of
+// 4. Bit 0 of `first` is set where the second line is the next one, not the same. Nothing if len is 0.
 struct __align__(16) Read {
-    float here, next, place, slope;
-    unsigned line, other;
+    float here, next;
+    Places places;
+    unsigned line;
     int first, len;
 };
 
@@ -104,8 +116,15 @@ static __device__ void window(Read* read, double place, double slope, int count,
     if (!(low < size && high > 0)) return;
     read->first = (int)low & ~3;
     read->len = (int)high - read->first;
-    read->place = (float)(place - read->first);
-    read->slope = (float)slope;
+    read->places.start = fixed(place - read->first);
+    read->places.step = fixed(slope);
+    read->places.far = fixed(32 * slope);
+}
+
+// The place of output threadIdx.x + 32 k. Those behind the last of `count` outputs have the place of the last.
+static __device__ __forceinline__ unsigned place_of(Places places, int k, int count) {
+    unsigned output = min((int)threadIdx.x + 32 * k, count - 1);
+    return places.start + (output & 31) * places.step + (output >> 5) * places.far;
 }
 
 static __device__ __forceinline__ float4 mixed(float here, float4 x, float next, float4 y) {
@@ -148,27 +167,36 @@ static __device__ __forceinline__ void mix(const float* one, const float* two, f
     }
 }
 
-// Mixes the lines of each of the steps and adds the mixtures at the places of the outputs. The two rooms take turns: while some
-// lanes still read one, others may write to the other.
-static __device__ __forceinline__ void add_steps(const float* lines, const Read* reads, int steps, int pitch, float (*room)[ROOM],
-                                                 const float* index, float* sum) {
+// Mixes the lines of each of the steps and adds the mixtures at the places of `count` outputs. FULL: there are 32 ROUNDS of them. The
+// second line is `beside` lines behind the first. The two rooms take turns: while some lanes still read one, others may write to the other.
+template <bool FULL>
+static __device__ __forceinline__ void add_steps(const float* lines, const Read* reads, int steps, int pitch, unsigned beside,
+                                                 float (*room)[ROOM], int count, float* sum) {
     int turn = 0;
     for (int step = 0; step < steps; step++) {
         Read read = reads[step];
         if (read.len == 0) continue;
         float* line = room[turn];
-        mix(lines + (unsigned long long)read.line * pitch, lines + (unsigned long long)read.other * pitch, read.here, read.next,
-            read.first, read.len, pitch, line);
+        const float* one = lines + (unsigned long long)read.line * pitch;
+        mix(one, read.first & 1 ? one + (unsigned long long)beside * pitch : one, read.here, read.next, read.first & ~1, read.len, pitch, line);
         __syncwarp();
+        unsigned start = read.places.start + threadIdx.x * read.places.step;
 #pragma unroll
         for (int k = 0; k < ROUNDS; k++) {
-            float place = read.place + index[k] * read.slope;
-            int i = (int)floorf(place);
+            unsigned place = FULL ? start + k * read.places.far : place_of(read.places, k, count), i = place >> 23;
+            // The fraction and 1, without a conversion.
+            float share = __uint_as_float((place & 0x7fffffu) | 0x3f800000u) - 1;
             float low = line[i], high = line[i + 1];
-            sum[k] += low + (place - (float)i) * (high - low);
+            sum[k] += low + share * (high - low);
         }
         turn ^= 1;
     }
+}
+
+static __device__ __forceinline__ void add_all(const float* lines, const Read* reads, int steps, int pitch, unsigned beside,
+                                               float (*room)[ROOM], int count, float* sum) {
+    if (count == 32 * ROUNDS) add_steps<true>(lines, reads, steps, pitch, beside, room, count, sum);
+    else add_steps<false>(lines, reads, steps, pitch, beside, room, count, sum);
 }
 
 // Line integrals: a warp takes up to `tile` rows of a column of pixels, and a lane one of 32 planes.
@@ -183,9 +211,7 @@ rays_from_lines(const float* __restrict__ lines, float* __restrict__ out, const 
     if (column >= columns) return;
     for (unsigned first_row = blockIdx.y * tile; first_row < rows; first_row += gridDim.y * tile) {
         int count = min(tile, (int)(rows - first_row));
-        float index[ROUNDS], sum[ROUNDS];
-#pragma unroll
-        for (int k = 0; k < ROUNDS; k++) index[k] = (float)min((int)threadIdx.x + 32 * k, count - 1);
+        float sum[ROUNDS];
         for (unsigned view = blockIdx.z; view < views; view += gridDim.z) {
             const double* ray = table + ENTRY * ((unsigned long long)view * columns + column);
             int main = (int)ray[8], size_a = main == 0 ? nx : ny, size_b = main == 0 ? ny : nx;
@@ -211,13 +237,13 @@ rays_from_lines(const float* __restrict__ lines, float* __restrict__ out, const 
                     window(&mine, ray[2] + first_row * ray[4] + i * (ray[3] + first_row * ray[5]), ray[4] + i * ray[5], count, nz);
                     mine.here = low_b >= 0 ? (float)part * (1 - share) : 0;
                     mine.next = low_b + 1 < size_b ? (float)part * share : 0;
-                    int one = max(low_b, 0), other = min(low_b + 1, size_b - 1);
-                    mine.line = main == 0 ? (unsigned)one * nx + i : (unsigned)i * nx + one;
-                    mine.other = main == 0 ? (unsigned)other * nx + i : (unsigned)i * nx + other;
+                    unsigned one = max(low_b, 0);
+                    mine.line = main == 0 ? one * nx + i : (unsigned)i * nx + one;
+                    mine.first |= low_b >= 0 && low_b + 1 < size_b;
                 }
                 reads[threadIdx.y][threadIdx.x] = mine;
                 __syncwarp();
-                add_steps(lines, reads[threadIdx.y], min(32, end - start), pitch, room[threadIdx.y], index, sum);
+                add_all(lines, reads[threadIdx.y], min(32, end - start), pitch, main == 0 ? nx : 1, room[threadIdx.y], count, sum);
                 __syncwarp();
             }
 #pragma unroll
@@ -243,9 +269,7 @@ voxels_from_lines(const float* __restrict__ lines, float* __restrict__ volume, c
     if (x >= nx) return;
     for (int first_z = blockIdx.z * tile; first_z < nz; first_z += gridDim.z * tile) {
         int count = min(tile, nz - first_z);
-        float index[ROUNDS], sum[ROUNDS];
-#pragma unroll
-        for (int k = 0; k < ROUNDS; k++) index[k] = (float)min((int)threadIdx.x + 32 * k, count - 1);
+        float sum[ROUNDS];
         for (int y = blockIdx.y; y < ny; y += gridDim.y) {
 #pragma unroll
             for (int k = 0; k < ROUNDS; k++) sum[k] = 0;
@@ -263,12 +287,12 @@ voxels_from_lines(const float* __restrict__ lines, float* __restrict__ volume, c
                         mine.here = low >= 0 ? weight * (1 - share) : 0;
                         mine.next = low + 1 < (int)columns ? weight * share : 0;
                         mine.line = view * columns + max(low, 0);
-                        mine.other = view * columns + min(low + 1, (int)columns - 1);
+                        mine.first |= low >= 0 && low + 1 < (int)columns;
                     }
                 }
                 reads[threadIdx.y][threadIdx.x] = mine;
                 __syncwarp();
-                add_steps(lines, reads[threadIdx.y], min(32u, views - start), pitch, room[threadIdx.y], index, sum);
+                add_all(lines, reads[threadIdx.y], min(32u, views - start), pitch, 1, room[threadIdx.y], count, sum);
                 __syncwarp();
             }
 #pragma unroll
@@ -283,12 +307,13 @@ voxels_from_lines(const float* __restrict__ lines, float* __restrict__ volume, c
     }
 }
 
-// What a warp's voxels take from a line of pixels: its weight, the place of voxel 0 among the pixels behind `first`, the distance to
-// the next voxel's place and the distance of neighbouring rays, the pixels from `first` on, and how many may be within 1 of a voxel.
+// What a warp's voxels take from a line of pixels: its weight, the distance of neighbouring rays along z, the places of the voxels
+// among the pixels, and the pixels from `first` on.
 struct __align__(16) Taken {
-    float weight, place, step, slope;
+    float weight, slope;
+    Places places;
     unsigned line;
-    int first, len, taps;
+    int first, len;
 };
 
 // The transpose of `rays_from_lines`: a warp takes up to `tile` voxels along z. Each of its lanes finds the columns of pixels of one of 32
@@ -306,9 +331,7 @@ voxels_from_rays(const float* __restrict__ lines, float* __restrict__ volume, co
     float* line = room[threadIdx.y];
     for (int first_z = blockIdx.z * tile; first_z < nz; first_z += gridDim.z * tile) {
         int count = min(tile, nz - first_z);
-        float index[ROUNDS], sum[ROUNDS];
-#pragma unroll
-        for (int k = 0; k < ROUNDS; k++) index[k] = (float)min((int)threadIdx.x + 32 * k, count - 1);
+        float sum[ROUNDS];
         for (int y = blockIdx.y; y < ny; y += gridDim.y) {
 #pragma unroll
             for (int k = 0; k < ROUNDS; k++) sum[k] = 0;
@@ -344,11 +367,11 @@ voxels_from_rays(const float* __restrict__ lines, float* __restrict__ volume, co
                         taken.weight = (float)weight;
                         taken.first = (int)low & ~3;
                         taken.len = (int)high - taken.first;
-                        taken.place = (float)(place - taken.first);
-                        taken.step = (float)step;
+                        taken.places.start = fixed(place - taken.first);
+                        taken.places.step = fixed(step);
+                        taken.places.far = fixed(32 * step);
                         taken.slope = (float)fabs(slope);
                         taken.line = at;
-                        taken.taps = (int)floor(2 * width) + 1;
                         all[threadIdx.y][threadIdx.x][found++] = taken;
                     }
                     counts[threadIdx.y][threadIdx.x] = found;
@@ -361,15 +384,17 @@ voxels_from_rays(const float* __restrict__ lines, float* __restrict__ volume, co
                             const float* from = lines + (unsigned long long)taken.line * pitch;
                             mix(from, from, taken.weight, 0, taken.first, taken.len, pitch, line);
                             __syncwarp();
-                            float width = fabsf(taken.step), distance[ROUNDS];
+                            // Pixels that are within 1 of a voxel on one side, and the most on both.
+                            unsigned width = (unsigned)((float)FRACTION / taken.slope), taps = (2 * width >> 23) + 1;
+                            float distance[ROUNDS];
                             int pixel[ROUNDS];
 #pragma unroll
                             for (int k = 0; k < ROUNDS; k++) {
-                                float place = taken.place + index[k] * taken.step, lowest = floorf(place - width) + 1;
-                                distance[k] = (lowest - place) * taken.slope;
-                                pixel[k] = (int)lowest;
+                                unsigned place = place_of(taken.places, k, count), lowest = ((place - width) >> 23) + 1;
+                                distance[k] = (float)(int)((lowest << 23) - place) * (float)(1 / FRACTION) * taken.slope;
+                                pixel[k] = lowest;
                             }
-                            for (int tap = 0; tap < taken.taps; tap++) {
+                            for (unsigned tap = 0; tap < taps; tap++) {
 #pragma unroll
                                 for (int k = 0; k < ROUNDS; k++) {
                                     sum[k] += line[pixel[k] + tap] * __saturatef(1 - fabsf(distance[k]));

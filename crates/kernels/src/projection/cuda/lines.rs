@@ -9,8 +9,7 @@ use super::super::Weighting;
 use super::super::matrix::{Matrix, times};
 use super::{MOST, Plan, check};
 
-static SOURCE: Source =
-    Source { name: "projection_lines", files: &[("lines.cu", include_str!("lines.cu"))] };
+static SOURCE: Source = Source { name: "projection_lines", files: &[("lines.cu", include_str!("lines.cu"))] };
 
 /// Warps of a block.
 const WARPS: u32 = 8;
@@ -23,7 +22,7 @@ const BEHIND: usize = 512;
 /// Bytes of a ray in the table: 9 f64.
 const ENTRY: usize = 72;
 /// Bytes of the lines of pixels and rays that are held at once.
-pub(super) const HELD: usize = 512 << 20;
+pub(in super::super) const HELD: usize = 512 << 20;
 
 fn defines() -> Vec<(&'static str, String)> {
     // 3 blocks of 256 threads leave 80 registers a thread, which is the least without spills.
@@ -122,6 +121,14 @@ struct Views {
 }
 
 impl Plan {
+    #[cfg(test)]
+    pub(in super::super) fn runs_in_lines(&self) -> bool {
+        let fits = |reach: &Reach| {
+            tile(reach.step, self.shape[2]).is_some() && tile(reach.slope, self.sizes[1] as i32).is_some()
+        };
+        self.reach.is_some_and(|reach| reach.level && fits(&reach))
+    }
+
     /// The views in parts, `each` bytes a column of pixels.
     fn parts(&self, each: usize) -> Vec<Views> {
         let [views, _, columns] = self.sizes.map(|n| n as usize);
@@ -271,13 +278,8 @@ pub(in super::super) fn adjoint(
         plan.table(cuda, views, &mut table)?;
         plan.pixels(cuda, views, values, &mut lines)?;
         let count = views.count * columns;
-        let mut arguments: Vec<Argument<'_>> = vec![
-            lines.cuda_mut().into(),
-            table.cuda().into(),
-            count.into(),
-            rows.into(),
-            pitch(rows).into(),
-        ];
+        let mut arguments: Vec<Argument<'_>> =
+            vec![lines.cuda_mut().into(), table.cuda().into(), count.into(), rows.into(), pitch(rows).into()];
         arguments.extend(plan.size());
         let launch = Launch::linear(count.min(1 << 20), 256);
         // SAFETY: there are `count` lines and rays.
@@ -319,8 +321,9 @@ pub(in super::super) fn backproject(
         return super::columns(cuda, plan, weighting, values, out);
     };
     let parts = plan.parts(4 * pitch(rows) as usize);
-    let room = tile(reach.step, nz)
-        .and_then(|tile| Some((tile, scratch(values, parts[0].count as usize * columns as usize, rows).ok()?)));
+    let room = tile(reach.step, nz).and_then(|tile| {
+        Some((tile, scratch(values, parts[0].count as usize * columns as usize, rows).ok()?))
+    });
     let Some((tile, mut lines)) = room else {
         return super::columns(cuda, plan, weighting, values, out);
     };
