@@ -109,12 +109,11 @@ fn run_on_gpu(
     input: &[f32],
 ) -> Option<Vec<f32>> {
     let plan = cuda::Plan::new(device, Scan { geometry: &case.geometry, grid: &case.grid }).unwrap();
-    run_planned(&plan, device, launch, operation, case, weighting, input)
+    run_planned((&plan, device), launch, operation, case, weighting, input)
 }
 
 fn run_planned(
-    plan: &cuda::Plan,
-    device: &Device,
+    (plan, device): (&cuda::Plan, &Device),
     launch: &CudaLaunch,
     operation: Operation,
     case: &Case,
@@ -264,13 +263,12 @@ fn lines_longer_than_a_warp_takes_run_in_tiles_and_many_views_in_parts() {
         // Places on a large detector are as exact as on a small one.
         tall(2049, 3, [1.0, 1.0], 2, [2001, 2, 2], true),
     ];
-    for (case, device) in
-        cases.iter().flat_map(|case| crate::cuda::gpus().into_iter().map(move |gpu| (case, gpu)))
+    for (case, device) in cases.iter().flat_map(|case| crate::cuda::gpus().iter().map(move |gpu| (case, gpu)))
     {
         // Rows that are 4 voxels apart make errors of their places 4 times as large in voxels.
         let bound = 1e-6 * case.geometry.detector().pitch_mm[1].max(1.0);
         let (volume, values, weighting) = inputs(case, false, 3);
-        let mut plan = cuda::Plan::new(&device, Scan { geometry: &case.geometry, grid: &case.grid }).unwrap();
+        let mut plan = cuda::Plan::new(device, Scan { geometry: &case.geometry, grid: &case.grid }).unwrap();
         assert!(plan.runs_in_lines());
         let launch = CudaLaunch {
             forward: Some(cuda::lines::forward),
@@ -281,7 +279,7 @@ fn lines_longer_than_a_warp_takes_run_in_tiles_and_many_views_in_parts() {
             let input = if operation == Operation::Forward { &volume } else { &values };
             let wanted = wanted(operation, case, weighting, input);
             let run =
-                || run_planned(&plan, &device, &launch, operation, case, weighting, &narrow(input)).unwrap();
+                || run_planned((&plan, device), &launch, operation, case, weighting, &narrow(input)).unwrap();
             let whole = run();
             let error = relative(whole.iter().map(|&value| f64::from(value)), &wanted);
             assert!(error <= bound, "{} voxels along z, {operation:?}: {error:e}", case.grid.shape_zyx()[0]);
@@ -289,7 +287,7 @@ fn lines_longer_than_a_warp_takes_run_in_tiles_and_many_views_in_parts() {
             // Room for 32 of 35 views at once, or one of 2 or 3.
             plan.held = if case.geometry.views().len() > 32 { 33 * 23 * 1240 } else { 1 };
             let parts =
-                run_planned(&plan, &device, &launch, operation, case, weighting, &narrow(input)).unwrap();
+                run_planned((&plan, device), &launch, operation, case, weighting, &narrow(input)).unwrap();
             let error = relative(parts.into_iter().map(f64::from), &wanted);
             assert!(error <= bound, "{operation:?} in parts: {error:e}");
             plan.held = cuda::lines::HELD;

@@ -57,7 +57,7 @@ impl Reach {
             for (x, y) in [(-1.0, -1.0), (-1.0, ny as f64), (nx as f64, -1.0), (nx as f64, ny as f64)] {
                 let distance = times(&matrix.w, x, y, 0.0);
                 // Places lose their meaning near the source.
-                if !(distance > 1e-6) {
+                if distance.is_nan() || distance <= 1e-6 {
                     return None;
                 }
                 slope = slope.max((distance / matrix.v[2]).abs());
